@@ -1,0 +1,64 @@
+// The graph dialect: everything that passes, importers and codegen include.
+#ifndef CHARONIA_GRAPH_IR_DIALECT_H
+#define CHARONIA_GRAPH_IR_DIALECT_H
+
+#include "graph/ir/Shape.h"
+#include "graph/ir/Symbolic.h"
+#include "graph/ir/WeightStore.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace charonia::graph {
+
+/// What kind of computation an operator is. Fusion reads nothing else.
+enum class OpRole {
+  /// A constant, a weight, shape values: no computation.
+  Source,
+  /// One element of each operand (after broadcasting) gives one of the result.
+  Pointwise,
+  /// A pure map of coordinates.
+  View,
+  /// Chooses elements by coordinates or index tensors: gather, concat, pad,
+  /// resize. Computed on demand, element by element.
+  Indexing,
+  /// Combines all elements along dimensions that the result lacks.
+  Reduction,
+  /// Needs whole rows and gives whole rows back: softmax, normalization.
+  RowNormalization,
+  /// A reduction over a sliding window.
+  Window,
+  /// Runs on the dot unit: matmul, convolution, attention.
+  Contraction,
+  /// A kernel of its own.
+  Opaque
+};
+
+/// The part that a dimension of a result plays in a tile schedule.
+enum class DimKind {
+  /// Elements along it are independent.
+  Parallel,
+  /// Each index is a problem of its own (batch of a matmul, heads, groups).
+  Batch,
+  /// Rows of a matrix product.
+  Row,
+  /// Columns of a matrix product.
+  Column,
+  /// The operator needs all of it at once (the axis of a softmax).
+  Whole
+};
+
+} // namespace charonia::graph
+
+#include "graph/ir/GraphDialect.h.inc"
+#include "graph/ir/GraphEnums.h.inc"
+#include "graph/ir/GraphInterfaces.h.inc"
+#define GET_OP_CLASSES
+#include "graph/ir/GraphOps.h.inc"
+
+#endif

@@ -1,0 +1,59 @@
+// What passes may ask an operator. No pass asks for an operator by name.
+#ifndef CHARONIA_GRAPH_INTERFACES
+#define CHARONIA_GRAPH_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def GraphOpInterface : OpInterface<"GraphOpInterface"> {
+  let cppNamespace = "::charonia::graph";
+  let description = [{
+    Every operator of the graph dialect answers these questions; fusion, layout
+    assignment, scheduling and memory planning are written on them.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      What kind of computation this is; see OpRole.
+    }], "::charonia::graph::OpRole", "getRole", (ins), "", [{
+      return ::charonia::graph::OpRole::Opaque;
+    }]>,
+    InterfaceMethod<[{
+      The map from the coordinates of result 0 (dims) and the module's shape
+      symbols to the coordinates of operand `operand` that the element is
+      computed from, where one such map exists (pointwise operators and views);
+      a null map otherwise.
+    }], "::mlir::AffineMap", "getOperandMap", (ins "unsigned":$operand), "", [{
+      return {};
+    }]>,
+    InterfaceMethod<[{
+      The part that each dimension of result 0 plays; one entry a dimension.
+    }], "::llvm::SmallVector<::charonia::graph::DimKind>", "getResultDimKinds", (ins), "", [{
+      auto type = ::llvm::cast<::mlir::RankedTensorType>($_op->getResult(0).getType());
+      return ::llvm::SmallVector<::charonia::graph::DimKind>(
+          type.getRank(), ::charonia::graph::DimKind::Parallel);
+    }]>,
+    InterfaceMethod<[{
+      How many terms are combined into one element of the result, as an
+      expression over the module's shape symbols (K of a matmul, R*S*C of a
+      convolution, the reduced extent); 1 where nothing is reduced.
+    }], "::mlir::AffineExpr", "getReductionExtent", (ins), "", [{
+      return ::mlir::getAffineConstantExpr(1, $_op->getContext());
+    }]>,
+    InterfaceMethod<[{
+      Floating-point operations for one element of the result and one term.
+    }], "int64_t", "getFlopsPerTerm", (ins), "", [{ return 1; }]>,
+    InterfaceMethod<[{
+      Whether an element of the result costs much to compute a second time
+      (exp, erf, division chains): fusion then avoids recomputation.
+    }], "bool", "isExpensive", (ins), "", [{ return false; }]>,
+    InterfaceMethod<[{
+      The symbolic contents of result 0, given those of the operands (an entry
+      is null where a content is not known). Null where they can't be told.
+      Small integer tensors that compute shapes are evaluated through this.
+    }], "::charonia::graph::SymbolicTensor", "evaluateSymbolic",
+      (ins "::llvm::ArrayRef<::charonia::graph::SymbolicTensor>":$operands), "", [{
+      return {};
+    }]>,
+  ];
+}
+
+#endif

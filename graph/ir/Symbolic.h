@@ -1,0 +1,39 @@
+// The contents of small integer tensors as expressions over shape symbols.
+#ifndef CHARONIA_GRAPH_IR_SYMBOLIC_H
+#define CHARONIA_GRAPH_IR_SYMBOLIC_H
+
+#include "mlir/IR/AffineExpr.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+#include <optional>
+
+namespace charonia::graph {
+
+/// Elements in row-major order; an entry may be null (not known). False as a
+/// whole where nothing is known. Empty tensors are known and have no elements.
+struct SymbolicTensor {
+  std::optional<llvm::SmallVector<mlir::AffineExpr>> elements;
+  explicit operator bool() const { return elements.has_value(); }
+  /// Whether every element is known.
+  bool isComplete() const;
+  /// The elements as constants, if all are.
+  std::optional<llvm::SmallVector<int64_t>> constants() const;
+};
+
+/// Evaluates integer tensors symbolically, through GraphOpInterface's
+/// evaluateSymbolic, on demand and with a memo. Invalid after the IR it looked at
+/// has changed. Tensors of more than `maxElements` elements are not looked at.
+class SymbolicEvaluator {
+public:
+  explicit SymbolicEvaluator(int64_t maxElements = 1024) : maxElements(maxElements) {}
+  SymbolicTensor evaluate(mlir::Value value);
+
+private:
+  int64_t maxElements;
+  llvm::DenseMap<mlir::Value, SymbolicTensor> memo;
+};
+
+} // namespace charonia::graph
+
+#endif

@@ -1,0 +1,70 @@
+// Matrix products, convolution, attention.
+#ifndef CHARONIA_GRAPH_CONTRACTION
+#define CHARONIA_GRAPH_CONTRACTION
+
+include "graph/ir/GraphBase.td"
+
+class Graph_Contraction<string mnemonic, list<Trait> traits = []>
+    : Graph_InferredOp<mnemonic, traits> {
+  let results = (outs Graph_Tensor:$result);
+  code commonDecl = [{
+    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Contraction; }
+    ::mlir::AffineMap getOperandMap(unsigned) { return {}; }
+    bool isExpensive() { return true; }
+    int64_t getFlopsPerTerm() { return 2; }
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
+    ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
+    ::mlir::AffineExpr getReductionExtent();
+  }];
+}
+
+def Graph_MatmulOp : Graph_Contraction<"matmul"> {
+  let summary = "[..., M, K] x [..., K, N]; leading dimensions broadcast";
+  let description = [{
+    Products of floats accumulate in f32 (f64 for f64), of integers in i32 or
+    the result's type. Transposed operands are `transpose` views.
+  }];
+  let arguments = (ins Graph_Tensor:$lhs, Graph_Tensor:$rhs);
+  let extraClassDeclaration = commonDecl;
+}
+
+def Graph_ConvOp : Graph_Contraction<"conv"> {
+  let summary = "Convolution (cross-correlation) over 1 to 3 spatial dimensions";
+  let description = [{
+    input [N, C, S...] and filter [O, C/groups, K...] give [N, O, S'...]; with
+    `channels_last`: input [N, S..., C], filter [O, K..., C/groups], result
+    [N, S'..., O]. `pads` holds the lows of all spatial dimensions, then the
+    highs. Padding reads as zero.
+  }];
+  let arguments = (ins Graph_Tensor:$input, Graph_Tensor:$filter,
+    DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations,
+    I64Attr:$groups, UnitAttr:$channels_last);
+  let extraClassDeclaration = commonDecl # [{
+    /// Number of spatial dimensions.
+    unsigned getSpatialRank() { return getStrides().size(); }
+    /// Dimension indices in input and result; the filter's differ only in that
+    /// dimension 0 is O and `channelDim` is C/groups.
+    unsigned channelDim() { return getChannelsLast() ? getSpatialRank() + 1 : 1; }
+    unsigned spatialDim(unsigned i) { return getChannelsLast() ? i + 1 : i + 2; }
+  }];
+  let hasVerifier = 1;
+}
+
+def Graph_AttentionOp : Graph_Contraction<"attention"> {
+  let summary = "softmax(scale * Q K^T + mask) V";
+  let description = [{
+    query [B, H, S, D], key [B, Hkv, T, D], value [B, Hkv, T, Dv], H a multiple
+    of Hkv; mask, if any, broadcasts to [B, H, S, T]: i1 keeps where true, floats
+    are added. `causal` keeps t <= s + (T - S).
+  }];
+  let arguments = (ins Graph_FloatTensor:$query, Graph_FloatTensor:$key,
+    Graph_FloatTensor:$value, Optional<Graph_Tensor>:$mask,
+    F64Attr:$scale, UnitAttr:$causal);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value (`mask` $mask^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = commonDecl;
+}
+
+#endif

@@ -1,0 +1,155 @@
+// Elementwise operators. Each broadcasts its operands as NumPy does.
+#ifndef CHARONIA_GRAPH_ELEMENTWISE
+#define CHARONIA_GRAPH_ELEMENTWISE
+
+include "graph/ir/GraphBase.td"
+
+class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
+    : Graph_InferredOp<mnemonic, traits> {
+  let results = (outs Graph_Tensor:$result);
+  // What the class shares is implemented once, in Elementwise.cpp.
+  code commonDecl = [{
+    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Pointwise; }
+    ::mlir::AffineMap getOperandMap(unsigned operand) {
+      return ::charonia::graph::broadcastMap((*this)->getOperand(operand), getResult());
+    }
+  }];
+}
+
+class Graph_Unary<string mnemonic, string what, bit expensive = 0, bit symbolic = 0>
+    : Graph_Elementwise<mnemonic> {
+  let summary = what;
+  let arguments = (ins Graph_Tensor:$input);
+  let extraClassDeclaration = commonDecl # [{
+    bool isExpensive() { return }] # expensive # [{; }
+  }] # !if(symbolic, "", [{
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
+  }]);
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *,
+        std::optional<::mlir::Location>, ::mlir::ValueRange operands, ::mlir::DictionaryAttr,
+        ::mlir::OpaqueProperties, ::mlir::RegionRange,
+        ::llvm::SmallVectorImpl<::mlir::Type> &types) {
+      types.push_back(operands[0].getType());
+      return ::mlir::success();
+    }
+  }];
+}
+
+def Graph_NegOp : Graph_Unary<"neg", "-x", 0, 1>;
+def Graph_AbsOp : Graph_Unary<"abs", "|x|">;
+def Graph_SignOp : Graph_Unary<"sign", "-1, 0 or 1; NaN stays">;
+def Graph_NotOp : Graph_Unary<"not", "logical not of i1, bitwise not of integers">;
+def Graph_ExpOp : Graph_Unary<"exp", "e to the x", 1>;
+def Graph_LogOp : Graph_Unary<"log", "natural logarithm", 1>;
+def Graph_SqrtOp : Graph_Unary<"sqrt", "square root">;
+def Graph_RsqrtOp : Graph_Unary<"rsqrt", "1 / sqrt(x)">;
+def Graph_ReciprocalOp : Graph_Unary<"reciprocal", "1 / x">;
+def Graph_ErfOp : Graph_Unary<"erf", "Gauss error function", 1>;
+def Graph_TanhOp : Graph_Unary<"tanh", "hyperbolic tangent", 1>;
+def Graph_SigmoidOp : Graph_Unary<"sigmoid", "1 / (1 + exp(-x))", 1>;
+def Graph_SinOp : Graph_Unary<"sin", "sine", 1>;
+def Graph_CosOp : Graph_Unary<"cos", "cosine", 1>;
+def Graph_TanOp : Graph_Unary<"tan", "tangent", 1>;
+def Graph_AsinOp : Graph_Unary<"asin", "arc sine", 1>;
+def Graph_AcosOp : Graph_Unary<"acos", "arc cosine", 1>;
+def Graph_AtanOp : Graph_Unary<"atan", "arc tangent", 1>;
+def Graph_SinhOp : Graph_Unary<"sinh", "hyperbolic sine", 1>;
+def Graph_CoshOp : Graph_Unary<"cosh", "hyperbolic cosine", 1>;
+def Graph_AsinhOp : Graph_Unary<"asinh", "inverse hyperbolic sine", 1>;
+def Graph_AcoshOp : Graph_Unary<"acosh", "inverse hyperbolic cosine", 1>;
+def Graph_AtanhOp : Graph_Unary<"atanh", "inverse hyperbolic tangent", 1>;
+def Graph_FloorOp : Graph_Unary<"floor", "largest integer not above x">;
+def Graph_CeilOp : Graph_Unary<"ceil", "smallest integer not below x">;
+def Graph_RoundOp : Graph_Unary<"round", "nearest integer, halves to even">;
+
+def Graph_GeluOp : Graph_Elementwise<"gelu"> {
+  let summary = "x * Phi(x), exactly or by the tanh approximation";
+  let arguments = (ins Graph_FloatTensor:$input, UnitAttr:$tanh);
+  let extraClassDeclaration = commonDecl # [{
+    bool isExpensive() { return true; }
+    int64_t getFlopsPerTerm() { return 16; }
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
+  }];
+}
+
+// Tests of floats: the result is i1.
+class Graph_Test<string mnemonic, string what> : Graph_Elementwise<mnemonic> {
+  let summary = what;
+  let extraClassDeclaration = commonDecl # [{
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
+  }];
+}
+def Graph_IsNanOp : Graph_Test<"is_nan", "whether x is NaN"> {
+  let arguments = (ins Graph_FloatTensor:$input);
+}
+def Graph_IsInfOp : Graph_Test<"is_inf", "whether x is infinite, of the chosen signs"> {
+  let arguments = (ins Graph_FloatTensor:$input, BoolAttr:$positive, BoolAttr:$negative);
+}
+
+def Graph_CastOp : Graph_Elementwise<"cast"> {
+  let summary = "Conversion to another element type, as ONNX Cast";
+  let description = [{
+    Float to integer truncates toward zero; to i1 means x != 0. `saturate`
+    concerns 8-bit floats.
+  }];
+  let arguments = (ins Graph_Tensor:$input, TypeAttr:$to);
+  let extraClassDeclaration = commonDecl;
+}
+
+class Graph_Binary<string mnemonic, string what, list<Trait> traits = [], bit symbolic = 0>
+    : Graph_Elementwise<mnemonic, traits> {
+  let summary = what;
+  let arguments = (ins Graph_Tensor:$lhs, Graph_Tensor:$rhs);
+  let extraClassDeclaration = commonDecl # !if(symbolic, "", [{
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
+  }]);
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *,
+        std::optional<::mlir::Location> loc, ::mlir::ValueRange operands, ::mlir::DictionaryAttr,
+        ::mlir::OpaqueProperties, ::mlir::RegionRange,
+        ::llvm::SmallVectorImpl<::mlir::Type> &types) {
+      return ::charonia::graph::inferBroadcast(loc, operands, /*elementFrom=*/0, types);
+    }
+  }];
+}
+
+def Graph_AddOp : Graph_Binary<"add", "x + y", [Commutative], 1>;
+def Graph_SubOp : Graph_Binary<"sub", "x - y", [], 1>;
+def Graph_MulOp : Graph_Binary<"mul", "x * y", [Commutative], 1>;
+def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate toward zero", [], 1>;
+def Graph_ModOp : Graph_Binary<"mod", "remainder with the sign of y (integers and floats)", [], 1>;
+def Graph_FmodOp : Graph_Binary<"fmod", "remainder with the sign of x, as C fmod">;
+def Graph_PowOp : Graph_Binary<"pow", "x to the y; the result has x's type; y may have another">;
+def Graph_MaxOp : Graph_Binary<"max", "maximum; NaN wins", [Commutative], 1>;
+def Graph_MinOp : Graph_Binary<"min", "minimum; NaN wins", [Commutative], 1>;
+def Graph_AndOp : Graph_Binary<"and", "logical or bitwise and", [Commutative]>;
+def Graph_OrOp : Graph_Binary<"or", "logical or bitwise or", [Commutative]>;
+def Graph_XorOp : Graph_Binary<"xor", "logical or bitwise exclusive or", [Commutative]>;
+def Graph_ShlOp : Graph_Binary<"shl", "x << y">;
+def Graph_ShrOp : Graph_Binary<"shr", "x >> y, arithmetic for signed">;
+
+def Graph_Predicate : I32EnumAttr<"Predicate", "comparison", [
+    I32EnumAttrCase<"eq", 0>, I32EnumAttrCase<"ne", 1>, I32EnumAttrCase<"lt", 2>,
+    I32EnumAttrCase<"le", 3>, I32EnumAttrCase<"gt", 4>, I32EnumAttrCase<"ge", 5>]> {
+  let cppNamespace = "::charonia::graph";
+}
+
+def Graph_CompareOp : Graph_Elementwise<"compare"> {
+  let summary = "Comparison; the result is i1; NaN is unequal to all";
+  let arguments = (ins Graph_Predicate:$predicate, Graph_Tensor:$lhs, Graph_Tensor:$rhs);
+  let assemblyFormat = "$predicate $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = commonDecl;
+}
+
+def Graph_SelectOp : Graph_Elementwise<"select"> {
+  let summary = "condition ? x : y";
+  let arguments = (ins Graph_BoolTensor:$condition, Graph_Tensor:$lhs, Graph_Tensor:$rhs);
+  let extraClassDeclaration = commonDecl;
+}
+
+#endif

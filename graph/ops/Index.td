@@ -1,0 +1,113 @@
+// Operators that choose elements by position or by index tensors.
+#ifndef CHARONIA_GRAPH_INDEX
+#define CHARONIA_GRAPH_INDEX
+
+include "graph/ir/GraphBase.td"
+
+class Graph_IndexBase<string mnemonic, list<Trait> traits = []>
+    : Graph_Op<mnemonic, traits> {
+  let results = (outs Graph_Tensor:$result);
+  code indexDecl = [{
+    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Indexing; }
+    ::mlir::AffineMap getOperandMap(unsigned) { return {}; }
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
+  }];
+}
+
+def Graph_IotaOp : Graph_IndexBase<"iota"> {
+  let summary = "The coordinate along `axis`";
+  let arguments = (ins I64Attr:$axis);
+  let extraClassDeclaration = indexDecl;
+  let hasVerifier = 1;
+}
+
+def Graph_ConcatOp : Graph_IndexBase<"concat", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "The inputs one after another along `axis`";
+  let arguments = (ins Variadic<Graph_Tensor>:$inputs, I64Attr:$axis);
+  let extraClassDeclaration = indexDecl;
+  let hasVerifier = 1;
+}
+
+def Graph_PadMode : I32EnumAttr<"PadMode", "padding", [
+    I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"edge", 1>,
+    I32EnumAttrCase<"reflect", 2>, I32EnumAttrCase<"wrap", 3>]> {
+  let cppNamespace = "::charonia::graph";
+}
+
+def Graph_PadOp : Graph_IndexBase<"pad"> {
+  let summary = "The input with `lows[d]` elements before it; extents from the result type";
+  let description = [{
+    `lows` has no dims, the module's shape symbols and one result a dimension;
+    negative values cut. `value` is a scalar tensor, used by mode constant.
+  }];
+  let arguments = (ins Graph_PadMode:$mode, Graph_Tensor:$input, Graph_Tensor:$value,
+                       AffineMapAttr:$lows);
+  let assemblyFormat = "$mode $input `,` $value attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = indexDecl;
+  let hasVerifier = 1;
+}
+
+def Graph_GatherOp : Graph_IndexBase<"gather", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "Slices of the input along `axis`, chosen by an index tensor (ONNX Gather)";
+  let arguments = (ins Graph_Tensor:$input, Graph_IntTensor:$indices, I64Attr:$axis);
+  let extraClassDeclaration = indexDecl;
+}
+
+def Graph_GatherElementsOp : Graph_IndexBase<"gather_elements", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "Single elements along `axis` (ONNX GatherElements)";
+  let arguments = (ins Graph_Tensor:$input, Graph_IntTensor:$indices, I64Attr:$axis);
+  let extraClassDeclaration = indexDecl;
+}
+
+def Graph_GatherNDOp : Graph_IndexBase<"gather_nd", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "Slices chosen by index tuples (ONNX GatherND)";
+  let arguments = (ins Graph_Tensor:$input, Graph_IntTensor:$indices, I64Attr:$batch_dims);
+  let extraClassDeclaration = indexDecl;
+}
+
+def Graph_ScatterReduction : I32EnumAttr<"ScatterReduction", "what meets an element", [
+    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"add", 1>, I32EnumAttrCase<"mul", 2>,
+    I32EnumAttrCase<"max", 3>, I32EnumAttrCase<"min", 4>]> {
+  let cppNamespace = "::charonia::graph";
+}
+
+def Graph_ScatterNDOp : Graph_IndexBase<"scatter_nd", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "The input with slices, chosen by index tuples, replaced by updates (ONNX ScatterND)";
+  let arguments = (ins Graph_ScatterReduction:$reduction, Graph_Tensor:$input,
+                       Graph_IntTensor:$indices, Graph_Tensor:$updates);
+  let assemblyFormat = "$reduction $input `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = indexDecl;
+}
+
+def Graph_ResizeMode : I32EnumAttr<"ResizeMode", "interpolation", [
+    I32EnumAttrCase<"nearest", 0>, I32EnumAttrCase<"linear", 1>, I32EnumAttrCase<"cubic", 2>]> {
+  let cppNamespace = "::charonia::graph";
+}
+def Graph_CoordinateMode : I32EnumAttr<"CoordinateMode", "result to input coordinates", [
+    I32EnumAttrCase<"half_pixel", 0>, I32EnumAttrCase<"asymmetric", 1>,
+    I32EnumAttrCase<"align_corners", 2>, I32EnumAttrCase<"pytorch_half_pixel", 3>,
+    I32EnumAttrCase<"half_pixel_symmetric", 4>]> {
+  let cppNamespace = "::charonia::graph";
+}
+def Graph_NearestMode : I32EnumAttr<"NearestMode", "rounding of nearest", [
+    I32EnumAttrCase<"round_prefer_floor", 0>, I32EnumAttrCase<"round_prefer_ceil", 1>,
+    I32EnumAttrCase<"floor", 2>, I32EnumAttrCase<"ceil", 3>]> {
+  let cppNamespace = "::charonia::graph";
+}
+
+def Graph_ResizeOp : Graph_IndexBase<"resize"> {
+  let summary = "Interpolation along `axes` (ONNX Resize without antialias and crop)";
+  let description = [{
+    `scales` has one entry an axis: result extent over input extent as ONNX
+    defines it; an entry of 0 means the ratio of the extents.
+  }];
+  let arguments = (ins Graph_ResizeMode:$mode, Graph_Tensor:$input, DenseI64ArrayAttr:$axes,
+    DenseF64ArrayAttr:$scales, Graph_CoordinateMode:$coordinates, Graph_NearestMode:$nearest,
+    F64Attr:$cubic_coeff, UnitAttr:$exclude_outside);
+  let assemblyFormat = "$mode $input attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = indexDecl;
+  let hasVerifier = 1;
+}
+
+#endif

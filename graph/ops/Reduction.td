@@ -1,0 +1,111 @@
+// Reductions, pooling, softmax and normalization.
+#ifndef CHARONIA_GRAPH_REDUCTION
+#define CHARONIA_GRAPH_REDUCTION
+
+include "graph/ir/GraphBase.td"
+
+class Graph_ReductionBase<string mnemonic, list<Trait> traits = []>
+    : Graph_InferredOp<mnemonic, traits> {
+  let results = (outs Graph_Tensor:$result);
+  code commonDecl = [{
+    ::mlir::AffineMap getOperandMap(unsigned) { return {}; }
+    bool isExpensive() { return true; }
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
+    ::mlir::AffineExpr getReductionExtent();
+  }];
+  code reductionDecl = commonDecl # [{
+    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Reduction; }
+    int64_t getFlopsPerTerm() { return 1; }
+    ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds() {
+      return ::llvm::SmallVector<::charonia::graph::DimKind>(
+          ::llvm::cast<::mlir::RankedTensorType>(getResult().getType()).getRank(),
+          ::charonia::graph::DimKind::Parallel);
+    }
+  }];
+  code rowDecl = commonDecl # [{
+    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::RowNormalization; }
+    ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
+    int64_t getFlopsPerTerm() { return 8; }
+  }];
+}
+
+def Graph_ReduceKind : I32EnumAttr<"ReduceKind", "reduction", [
+    I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"prod", 1>,
+    I32EnumAttrCase<"max", 2>, I32EnumAttrCase<"min", 3>]> {
+  let cppNamespace = "::charonia::graph";
+}
+
+def Graph_ReduceOp : Graph_ReductionBase<"reduce"> {
+  let summary = "Combines the elements along `axes`";
+  let description = [{
+    `axes` are sorted and not negative. Floats accumulate in f32 (f64 for f64).
+    An empty extent gives the neutral element. max and min of i1 are or and and.
+  }];
+  let arguments = (ins Graph_ReduceKind:$kind, Graph_Tensor:$input,
+                       DenseI64ArrayAttr:$axes, UnitAttr:$keepdims);
+  let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = reductionDecl;
+}
+
+def Graph_ArgReduceOp : Graph_ReductionBase<"arg_reduce"> {
+  let summary = "Index (i64) of the largest or smallest element along `axis`";
+  let arguments = (ins Graph_Tensor:$input, I64Attr:$axis, UnitAttr:$keepdims,
+                       UnitAttr:$min, UnitAttr:$last);
+  let extraClassDeclaration = reductionDecl;
+}
+
+def Graph_PoolKind : I32EnumAttr<"PoolKind", "pooling", [
+    I32EnumAttrCase<"max", 0>, I32EnumAttrCase<"average", 1>, I32EnumAttrCase<"sum", 2>]> {
+  let cppNamespace = "::charonia::graph";
+}
+
+def Graph_PoolOp : Graph_ReductionBase<"pool"> {
+  let summary = "Reduction over a sliding window of 1 to 3 spatial dimensions";
+  let description = [{
+    input [N, C, S...], or [N, S..., C] with `channels_last`. Padding is neutral;
+    `average` divides by the count of elements inside the input, or inside the
+    padded input with `count_include_pad`. `ceil_mode` rounds result extents up,
+    but never starts a window in the high padding.
+  }];
+  let arguments = (ins Graph_PoolKind:$kind, Graph_Tensor:$input,
+    DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
+    DenseI64ArrayAttr:$dilations, UnitAttr:$ceil_mode, UnitAttr:$count_include_pad,
+    UnitAttr:$channels_last);
+  let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = commonDecl # [{
+    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Window; }
+    int64_t getFlopsPerTerm() { return 1; }
+    ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds() {
+      return ::llvm::SmallVector<::charonia::graph::DimKind>(
+          ::llvm::cast<::mlir::RankedTensorType>(getResult().getType()).getRank(),
+          ::charonia::graph::DimKind::Parallel);
+    }
+    unsigned spatialDim(unsigned i) { return getChannelsLast() ? i + 1 : i + 2; }
+  }];
+  let hasVerifier = 1;
+}
+
+def Graph_SoftmaxOp : Graph_ReductionBase<"softmax"> {
+  let summary = "exp(x - max) / sum(exp(x - max)) along `axis`, or its logarithm";
+  let arguments = (ins Graph_FloatTensor:$input, I64Attr:$axis, UnitAttr:$log);
+  let extraClassDeclaration = rowDecl # [{
+    ::llvm::SmallVector<int64_t> getRowAxes() { return {(int64_t)getAxis()}; }
+  }];
+}
+
+def Graph_NormalizeOp : Graph_ReductionBase<"normalize"> {
+  let summary = "(x - mean) / sqrt(variance + epsilon) over `axes`, or x / rms";
+  let description = [{
+    With `rms` the mean is not subtracted: x / sqrt(mean(x^2) + epsilon). Scale
+    and shift of layer, group and instance normalization are `mul` and `add`
+    beside it.
+  }];
+  let arguments = (ins Graph_FloatTensor:$input, DenseI64ArrayAttr:$axes,
+                       F64Attr:$epsilon, UnitAttr:$rms);
+  let extraClassDeclaration = rowDecl # [{
+    ::llvm::SmallVector<int64_t> getRowAxes() { return ::llvm::to_vector(getAxes()); }
+  }];
+}
+
+#endif

@@ -1,0 +1,69 @@
+// Sources of values and the structure of a compiled model.
+#ifndef CHARONIA_GRAPH_STRUCTURE
+#define CHARONIA_GRAPH_STRUCTURE
+
+include "graph/ir/GraphBase.td"
+
+def Graph_ConstantOp : Graph_Op<"constant", [ConstantLike, AllTypesMatch<["value", "result"]>]> {
+  let summary = "A small constant tensor held in the IR";
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs Graph_Tensor:$result);
+  let assemblyFormat = "attr-dict $value";
+  let hasFolder = 1;
+}
+
+def Graph_WeightOp : Graph_Op<"weight"> {
+  let summary = "A tensor of the weight store, by name";
+  let description = [{
+    The bytes stay in the store (memory-mapped or owned); the IR never copies
+    them. The type is static.
+  }];
+  let arguments = (ins StrAttr:$name);
+  let results = (outs Graph_Tensor:$result);
+  let assemblyFormat = "$name attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Graph_DimsOp : Graph_Op<"dims"> {
+  let summary = "Values computed from shape symbols, as an integer tensor";
+  let description = [{
+    `values` has no dims, the module's shape symbols as symbols and one result
+    for each element of the result tensor, in row-major order.
+  }];
+  let arguments = (ins AffineMapAttr:$values);
+  let results = (outs Graph_IntTensor:$result);
+  let assemblyFormat = "$values attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Graph_ShapeOfOp : Graph_InferredOp<"shape_of"> {
+  let summary = "The shape of a tensor as tensor<rank x i64>; evaluated away";
+  let arguments = (ins Graph_Tensor:$input);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_KernelOp : Graph_RawOp<"kernel", [IsolatedFromAbove, SingleBlock,
+    RecursiveMemoryEffects]> {
+  let summary = "A fused region that becomes one kernel";
+  let description = [{
+    The block arguments are the operands. The results are the operands of the
+    terminator. `schedule` is data that the cost model proposes and the tuner
+    replaces (codegen/schedule/Schedule.h).
+  }];
+  let arguments = (ins Variadic<Graph_Tensor>:$inputs, StrAttr:$sym_name,
+                       OptionalAttr<DictionaryAttr>:$schedule);
+  let results = (outs Variadic<Graph_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `(` $inputs `)` attr-dict-with-keyword `:` functional-type($inputs, $results) $body
+  }];
+  let hasVerifier = 1;
+}
+
+def Graph_YieldOp : Graph_RawOp<"yield", [Pure, Terminator, ParentOneOf<["KernelOp"]>]> {
+  let summary = "The results of a kernel";
+  let arguments = (ins Variadic<Graph_Tensor>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+}
+
+#endif
