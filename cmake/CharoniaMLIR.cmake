@@ -1,7 +1,6 @@
 # MLIR and LLVM 22: finding them, generating from .td files, libraries that use them.
 
-set(MLIR_DIR /usr/lib/llvm-22/lib/cmake/mlir CACHE PATH "")
-find_package(MLIR 22 REQUIRED CONFIG)
+find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 include(TableGen)
 include(AddLLVM)

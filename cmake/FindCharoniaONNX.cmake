@@ -1,0 +1,28 @@
+# ONNX's own C++ library, built by scripts/setup-onnx.sh, as charonia::onnx:
+# headers, static archive, definitions and protobuf. CHARONIA_ONNX_DIR names
+# another install prefix of the same version.
+#
+# The library throws: a caller that reaches its checker, its schemas or its
+# function bodies needs exceptions (COMPILE_OPTIONS -fexceptions) in that file.
+
+set(CHARONIA_ONNX_DIR "" CACHE PATH "Install prefix of ONNX 1.23.2; empty: the one of scripts/setup-onnx.sh")
+set(onnx_prefix ${CHARONIA_ONNX_DIR})
+if(NOT onnx_prefix)
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -E env CXX=${CMAKE_CXX_COMPILER}
+            ${CMAKE_SOURCE_DIR}/scripts/setup-onnx.sh --print
+    OUTPUT_VARIABLE onnx_prefix OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+endif()
+if(NOT EXISTS ${onnx_prefix}/lib/libonnx.a)
+  message(FATAL_ERROR "ONNX's C++ library is not in ${onnx_prefix}: run scripts/setup.sh first")
+endif()
+
+set(Protobuf_USE_STATIC_LIBS ON)
+find_package(Protobuf REQUIRED)
+add_library(charonia_onnx INTERFACE)
+add_library(charonia::onnx ALIAS charonia_onnx)
+target_include_directories(charonia_onnx SYSTEM INTERFACE ${onnx_prefix}/include)
+# Without documentation strings, as the archive was built: it changes the layout of OpSchema.
+target_compile_definitions(charonia_onnx INTERFACE ONNX_ML=1 ONNX_NAMESPACE=onnx __ONNX_NO_DOC_STRINGS)
+target_link_libraries(charonia_onnx INTERFACE ${onnx_prefix}/lib/libonnx.a protobuf::libprotobuf)
+set(CharoniaONNX_FOUND TRUE)
