@@ -1,0 +1,173 @@
+// The tile dialect: one program instance computes on tiles (Triton's level).
+#ifndef CHARONIA_TILE_OPS
+#define CHARONIA_TILE_OPS
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Tile_Dialect : Dialect {
+  let name = "tile";
+  let cppNamespace = "::charonia::tile";
+  let summary = "Programs on tiles, one instance per point of a one-dimensional grid";
+  let description = [{
+    A kernel is a func.func with the attribute `tile.kernel`. Its arguments are
+    buffers (`!tile.buffer<f16>`, in the order of the engine's kernel arguments)
+    and then the shape symbols (`index`, in the order of the module's symbols;
+    argument attribute `tile.divisor` tells what divides one). The attribute
+    `tile.grid` is an AffineMap ()[shape symbols] -> (instances).
+
+    Tiles are builtin tensors of static shape; beside this dialect, `arith`,
+    `math` and `scf` operators work on them. Integers are signless here.
+
+    Memory is only reached through structured accesses. An access to a buffer
+    has a `map` (tile axes)[symbols] -> (coordinates) and a `shape`
+    ()[symbols] -> (extents). The first `rank` results are the coordinates in
+    the buffer, which is dense and row-major with the first `rank` extents; the
+    others are guards: coordinates that take part in the bounds check alone.
+    `checks` lists the results that may lie outside [0, extent): an element with
+    such a coordinate is not touched; a load gives zero for it. The other
+    results are known to be inside. A symbol is an index or a tile of indices
+    that broadcasts to the shape of the access (extents equal or 1): then the
+    map is applied with each element's own symbol value (gather, scatter).
+  }];
+  let useDefaultTypePrinterParser = 1;
+}
+
+def Tile_BufferType : TypeDef<Tile_Dialect, "Buffer"> {
+  let mnemonic = "buffer";
+  let summary = "Dense, row-major, 256-byte aligned memory of elements";
+  let parameters = (ins "::mlir::Type":$elementType);
+  let assemblyFormat = "`<` $elementType `>`";
+}
+
+def Tile_Tensor : TensorOf<[AnyFloat, AnySignlessInteger, Index]>;
+def Tile_Symbol : AnyTypeOf<[Index, TensorOf<[Index]>]>;
+
+class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
+
+def Tile_ProgramIdOp : Tile_Op<"program_id", [Pure]> {
+  let summary = "Index of this program instance in the grid";
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+  let builders = [OpBuilder<(ins), [{ $_state.addTypes($_builder.getIndexType()); }]>];
+}
+
+def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
+  let summary = "A tile of a buffer; zero where a check fails";
+  let description = [{
+    `independent`: the buffer is not written by any earlier kernel of the engine
+    (weights, constants), so it may be read before the kernel waits for its
+    predecessor. Loads never alias stores of the same kernel, except where the
+    same element is loaded before it is stored by the same program instance.
+  }];
+  let arguments = (ins Tile_BufferType:$buffer, Variadic<Tile_Symbol>:$symbols,
+    AffineMapAttr:$map, AffineMapAttr:$shape, I64Attr:$rank,
+    DenseI64ArrayAttr:$checks, UnitAttr:$independent);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = [{
+    $buffer `[` $symbols `]` attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Writes a tile to a buffer where the checks hold; the map is injective";
+  let arguments = (ins Tile_Tensor:$value, Tile_BufferType:$buffer, Variadic<Tile_Symbol>:$symbols,
+    AffineMapAttr:$map, AffineMapAttr:$shape, I64Attr:$rank,
+    DenseI64ArrayAttr:$checks);
+  let assemblyFormat = [{
+    $value `,` $buffer `[` $symbols `]` attr-dict `:` type(operands)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_AtomicOp : Tile_Op<"atomic", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Combines a tile into a buffer atomically (kind: add, max, min, mul)";
+  let arguments = (ins StrAttr:$kind, Tile_Tensor:$value, Tile_BufferType:$buffer,
+    Variadic<Tile_Symbol>:$symbols, AffineMapAttr:$map, AffineMapAttr:$shape, I64Attr:$rank,
+    DenseI64ArrayAttr:$checks);
+  let assemblyFormat = [{
+    $kind $value `,` $buffer `[` $symbols `]` attr-dict `:` type(operands)
+  }];
+}
+
+def Tile_IndexOp : Tile_Op<"index", [Pure]> {
+  let summary = "An affine function of the tile's axes and symbols, as a tile of indices";
+  let arguments = (ins Variadic<Tile_Symbol>:$symbols, AffineMapAttr:$map);
+  let results = (outs TensorOf<[Index]>:$result);
+  let assemblyFormat = "`[` $symbols `]` attr-dict `:` functional-type($symbols, $result)";
+  let hasVerifier = 1;
+}
+
+def Tile_InBoundsOp : Tile_Op<"in_bounds", [Pure]> {
+  let summary = "Whether each result of `map` lies in [0, extent), all together";
+  let arguments = (ins Variadic<Tile_Symbol>:$symbols, AffineMapAttr:$map, AffineMapAttr:$shape);
+  let results = (outs TensorOf<[I1]>:$result);
+  let assemblyFormat = "`[` $symbols `]` attr-dict `:` functional-type($symbols, $result)";
+  let hasVerifier = 1;
+}
+
+def Tile_SplatOp : Tile_Op<"splat", [Pure]> {
+  let summary = "A tile with the same value everywhere";
+  let arguments = (ins AnyTypeOf<[AnyFloat, AnySignlessInteger, Index]>:$value);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
+}
+
+def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure]> {
+  let summary = "Repeats a tile along new or unit axes";
+  let description = [{
+    Axis i of the input is axis `axes[i]` of the result (strictly increasing);
+    its extent is equal or 1.
+  }];
+  let arguments = (ins Tile_Tensor:$input, DenseI64ArrayAttr:$axes);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_TransposeOp : Tile_Op<"transpose", [Pure]> {
+  let summary = "Axis i of the result is axis permutation[i] of the input";
+  let arguments = (ins Tile_Tensor:$input, DenseI64ArrayAttr:$permutation);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["accumulator", "result"]>]> {
+  let summary = "accumulator + lhs x rhs on [M, K], [K, N] tiles";
+  let description = [{
+    f16, bf16, f32 operands accumulate in f32, f64 in f64, integers in i32 or
+    wider. `tf32` allows products of f32 with 10-bit mantissas.
+  }];
+  let arguments = (ins Tile_Tensor:$lhs, Tile_Tensor:$rhs, Tile_Tensor:$accumulator, UnitAttr:$tf32);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `,` $accumulator attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_ReduceOp : Tile_Op<"reduce", [Pure, SameVariadicOperandSize, SingleBlock]> {
+  let summary = "Combines the elements along one axis, which disappears";
+  let description = [{
+    The region combines two elements (scalars: those of the left, then those of
+    the right) of each operand into one; it must be associative and commutative.
+    It holds only elementwise arith and math operators.
+  }];
+  let arguments = (ins Variadic<Tile_Tensor>:$inputs, I64Attr:$axis);
+  let results = (outs Variadic<Tile_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$combiner);
+  let assemblyFormat = "$inputs attr-dict `:` functional-type($inputs, $results) $combiner";
+  let hasVerifier = 1;
+}
+
+def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ParentOneOf<["ReduceOp"]>]> {
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
+#endif
