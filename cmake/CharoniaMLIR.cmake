@@ -5,12 +5,13 @@ list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
+include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 
 # charonia_tablegen(<target> <file.td> <output> <mlir-tblgen arguments>...)...
 # wraps mlir_tablegen so that a folder lists (td, output, args) triples and one target.
 function(charonia_tablegen td output)
   set(LLVM_TARGET_DEFINITIONS ${td})
-  mlir_tablegen(${output} ${ARGN} EXTRA_INCLUDES ${CMAKE_SOURCE_DIR})
+  mlir_tablegen(${output} ${ARGN})
   set(TABLEGEN_OUTPUT ${TABLEGEN_OUTPUT} PARENT_SCOPE)
 endfunction()
 
