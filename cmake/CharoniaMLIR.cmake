@@ -7,8 +7,8 @@ include(AddLLVM)
 include(AddMLIR)
 include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 
-# charonia_tablegen(<target> <file.td> <output> <mlir-tblgen arguments>...)...
-# wraps mlir_tablegen so that a folder lists (td, output, args) triples and one target.
+# charonia_tablegen(<file.td> <output> <mlir-tblgen arguments>...)
+#   A folder lists its outputs, then names them all with add_public_tablegen_target.
 function(charonia_tablegen td output)
   set(LLVM_TARGET_DEFINITIONS ${td})
   mlir_tablegen(${output} ${ARGN})
@@ -38,21 +38,43 @@ function(charonia_mlir_library name)
 endfunction()
 
 # One precompiled header of MLIR's own headers for every MLIR-side library: it
-# cuts a file's compile time by three quarters. CHARONIA_PCH names one to share.
+# cuts a file's compile time by three quarters. It lies in the machine's cache
+# folder under a key of its flags, not in the build folder, because its bytes hold
+# absolute paths: only so do the compiler caches of several checkouts agree.
+function(charonia_build_pch out)
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+  separate_arguments(flags UNIX_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}}")
+  list(APPEND flags ${charonia_compile_options} -std=c++20 -fPIC -fvisibility=hidden
+       -fvisibility-inlines-hidden -fno-rtti -fno-exceptions -fpch-instantiate-templates
+       -Xclang -fno-pch-timestamp)
+  foreach(dir IN LISTS MLIR_INCLUDE_DIRS LLVM_INCLUDE_DIRS)
+    list(APPEND flags -isystem ${dir})
+  endforeach()
+  file(READ ${CMAKE_SOURCE_DIR}/cmake/pch.h header)
+  # Debian's revision of MLIR is part of the key: its headers are in the file.
+  list(GET MLIR_INCLUDE_DIRS 0 mlir_include)
+  file(SHA256 ${mlir_include}/mlir/IR/Operation.h mlir_headers)
+  string(SHA256 key "${flags} ${header} ${CMAKE_CXX_COMPILER} ${CMAKE_CXX_COMPILER_VERSION} ${LLVM_PACKAGE_VERSION} ${mlir_headers}")
+  string(SUBSTRING ${key} 0 12 key)
+  set(folder ${CHARONIA_CACHE}/pch-${key})
+  if(NOT EXISTS ${folder}/pch.h.pch)
+    message(STATUS "Precompiling MLIR's headers into ${folder}")
+    string(RANDOM LENGTH 8 random)
+    file(COPY ${CMAKE_SOURCE_DIR}/cmake/pch.h DESTINATION ${folder})
+    execute_process(
+      COMMAND ${CMAKE_CXX_COMPILER} ${flags} -x c++-header pch.h -o pch.${random}.pch
+      WORKING_DIRECTORY ${folder} COMMAND_ERROR_IS_FATAL ANY)
+    file(RENAME ${folder}/pch.${random}.pch ${folder}/pch.h.pch)
+  endif()
+  set(${out} ${folder}/pch.h.pch PARENT_SCOPE)
+endfunction()
+
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  charonia_build_pch(CHARONIA_PCH)
+endif()
+
 function(charonia_use_pch name)
-  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-    target_compile_options(${name} PRIVATE -Xclang -fno-pch-timestamp)
-    if(CHARONIA_PCH)
-      target_compile_options(${name} PRIVATE -include-pch ${CHARONIA_PCH})
-      return()
-    endif()
+  if(CHARONIA_PCH)
+    target_compile_options(${name} PRIVATE -Xclang -fno-pch-timestamp -include-pch ${CHARONIA_PCH})
   endif()
-  if(NOT TARGET charonia_pch)
-    file(WRITE ${CMAKE_BINARY_DIR}/pch.cpp "")
-    add_library(charonia_pch STATIC ${CMAKE_BINARY_DIR}/pch.cpp)
-    target_include_directories(charonia_pch SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
-    target_compile_options(charonia_pch PRIVATE -fno-rtti -fno-exceptions -Xclang -fno-pch-timestamp)
-    target_precompile_headers(charonia_pch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/pch.h)
-  endif()
-  target_precompile_headers(${name} REUSE_FROM charonia_pch)
 endfunction()
