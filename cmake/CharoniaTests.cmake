@@ -1,0 +1,91 @@
+# How the tests of a folder are declared. Each becomes one entry of ctest, and all
+# of them are built by `all`, so that `ctest` after a build runs everything.
+
+find_package(GTest REQUIRED)
+
+# Programs, so that lit finds charonia and charonia-opt beside each other.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/tests)
+
+# The interpreter with onnx, onnxruntime, numpy and pytest: scripts/setup.sh makes it.
+set(python_default python3)
+if(DEFINED ENV{CHARONIA_PYTHON})
+  set(python_default $ENV{CHARONIA_PYTHON})
+elseif(EXISTS ${CMAKE_SOURCE_DIR}/build/venv/bin/python)
+  set(python_default ${CMAKE_SOURCE_DIR}/build/venv/bin/python)
+endif()
+set(CHARONIA_PYTHON ${python_default} CACHE STRING "Python with the packages of scripts/requirements.txt")
+
+# What every test may ask for in its environment.
+set(charonia_test_environment
+  "CHARONIA_SOURCE_DIR=${CMAKE_SOURCE_DIR}"
+  "CHARONIA_BINARY_DIR=${CMAKE_BINARY_DIR}"
+  "CHARONIA=${CMAKE_BINARY_DIR}/bin/charonia"
+  "PYTHONPATH=${CMAKE_SOURCE_DIR}/scripts"
+  # The libraries of Debian are not instrumented, and containers cross them.
+  "ASAN_OPTIONS=detect_container_overflow=0:detect_leaks=0"
+  "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1")
+
+function(charonia_test_properties name labels timeout)
+  if(NOT timeout)
+    set(timeout 300)
+  endif()
+  if(CHARONIA_SANITIZE)
+    math(EXPR timeout "${timeout} * 4")
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} LABELS "${labels}"
+    ENVIRONMENT "${charonia_test_environment}")
+endfunction()
+
+# charonia_gtest(<name> SOURCES ... [LINK ...] [DEPENDS ...] [LABELS ...] [TIMEOUT s] [MLIR])
+#   MLIR: sources that include MLIR, compiled as its libraries are (no exceptions,
+#   no RTTI, precompiled header). A test that needs a GPU has the label gpu.
+#   Files are found below CHARONIA_SOURCE_DIR, a definition.
+function(charonia_gtest name)
+  cmake_parse_arguments(A "MLIR" "TIMEOUT" "SOURCES;LINK;DEPENDS;LABELS" ${ARGN})
+  set(program ${name}_test)
+  if(A_MLIR)
+    # An object library, because the precompiled header is -fPIC and programs are -fPIE.
+    charonia_mlir_objects(${program}_objects ${A_SOURCES})
+    target_link_libraries(${program}_objects PUBLIC ${A_LINK} GTest::gmock_main GTest::gmock GTest::gtest)
+    target_compile_definitions(${program}_objects PRIVATE CHARONIA_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    add_executable(${program})
+    target_link_libraries(${program} PRIVATE ${program}_objects)
+    if(A_DEPENDS)
+      add_dependencies(${program}_objects ${A_DEPENDS})
+    endif()
+  else()
+    add_executable(${program} ${A_SOURCES})
+    target_compile_definitions(${program} PRIVATE CHARONIA_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    target_link_libraries(${program} PRIVATE ${A_LINK} GTest::gmock_main GTest::gmock GTest::gtest)
+  endif()
+  if(A_DEPENDS)
+    add_dependencies(${program} ${A_DEPENDS})
+  endif()
+  add_test(NAME gtest.${name} COMMAND ${program} --gtest_brief=1)
+  charonia_test_properties(gtest.${name} "gtest;${A_LABELS}" "${A_TIMEOUT}")
+endfunction()
+
+# charonia_lit(<folder>): the .mlir and .test files below tests/<folder>.
+find_program(LIT NAMES lit HINTS /usr/lib/llvm-22/bin NO_CACHE REQUIRED
+             PATHS ${CMAKE_SOURCE_DIR}/build/venv/bin)
+configure_file(${CMAKE_SOURCE_DIR}/tests/lit.site.cfg.py.in ${CMAKE_BINARY_DIR}/tests/lit.site.cfg.py @ONLY)
+function(charonia_lit folder)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/tests/${folder})
+  add_test(NAME lit.${folder}
+    COMMAND ${LIT} -v --no-progress-bar --order=lexical ${CMAKE_BINARY_DIR}/tests/${folder})
+  charonia_test_properties(lit.${folder} "lit" 600)
+endfunction()
+
+# charonia_pytest(<name> <file.py> [LABELS ...] [TIMEOUT s] [ARGS ...]): one pytest file.
+function(charonia_pytest name file)
+  cmake_parse_arguments(A "" "TIMEOUT" "LABELS;ARGS" ${ARGN})
+  add_test(NAME e2e.${name}
+    COMMAND ${CHARONIA_PYTHON} -m pytest -q -p no:cacheprovider ${A_ARGS} ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+  charonia_test_properties(e2e.${name} "e2e;${A_LABELS}" "${A_TIMEOUT}")
+endfunction()
+
+# charonia_guard(<name> <command>...): a check of the repository or of the binaries.
+function(charonia_guard name)
+  add_test(NAME guard.${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  charonia_test_properties(guard.${name} "guard" 120)
+endfunction()
