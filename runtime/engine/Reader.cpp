@@ -1,0 +1,239 @@
+//===- Reader.cpp - Opening an engine file --------------------------------===//
+
+#include "runtime/engine/Reader.h"
+#include "runtime/engine/Encoding.h"
+#include "runtime/engine/Format.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace charonia::engine {
+
+namespace {
+
+Status corrupt(const std::string &what) {
+  return Status(StatusCode::Corrupt, what);
+}
+
+/// The header alone: enough to tell a foreign, a newer and a truncated file
+/// apart.
+Status checkHeader(const FileHeader &header, uint64_t fileSize) {
+  if (std::memcmp(header.magic, formatMagic, sizeof(formatMagic)) != 0)
+    return corrupt("it is not a Charonia engine");
+  if (header.version != formatVersion)
+    return Status(StatusCode::Unsupported,
+                  "it has format version " + std::to_string(header.version) +
+                      ", but this runtime reads version " +
+                      std::to_string(formatVersion) +
+                      "; compile the model again with the matching compiler");
+  if (header.fileSize != fileSize)
+    return corrupt(
+        (header.fileSize > fileSize ? "it is truncated: " : "it is damaged: ") +
+        std::string("the header tells of ") + std::to_string(header.fileSize) +
+        " bytes, but there are " + std::to_string(fileSize));
+  if (header.sectionCount < 1 || header.sectionCount > maxSections ||
+      header.sectionCount * sizeof(SectionEntry) >
+          fileSize - sizeof(FileHeader))
+    return corrupt("it is damaged: the header tells of " +
+                   std::to_string(header.sectionCount) + " sections");
+  return Status::ok();
+}
+
+Result<SectionInfo> checkEntry(const SectionEntry &entry, size_t index,
+                               uint64_t previousEnd, uint64_t fileSize) {
+  std::string where = "it is damaged: section " + std::to_string(index);
+  if (entry.kind < 1 || entry.kind > 4 ||
+      (entry.kind == static_cast<uint32_t>(SectionKind::Manifest)) !=
+          (index == 0))
+    return corrupt(where + " is of an unexpected kind");
+  if (entry.alignment != pageSize || entry.offset % pageSize != 0)
+    return corrupt(where + " is not aligned to " + std::to_string(pageSize) +
+                   " bytes");
+  if (entry.offset < previousEnd || entry.offset > fileSize ||
+      entry.size > fileSize - entry.offset)
+    return corrupt(where + " does not lie inside the file");
+  if (entry.name[sizeof(entry.name) - 1] != 0)
+    return corrupt(where + " has an unterminated name");
+  SectionInfo info;
+  info.kind = static_cast<SectionKind>(entry.kind);
+  info.name = entry.name;
+  info.alignment = entry.alignment;
+  info.offset = entry.offset;
+  info.size = entry.size;
+  info.checksum = entry.checksum;
+  return info;
+}
+
+} // namespace
+
+Reader::~Reader() {
+  if (mapping)
+    munmap(mapping, size);
+  std::free(owned);
+}
+
+Result<std::shared_ptr<const Reader>> Reader::open(const std::string &path) {
+  try {
+    std::shared_ptr<Reader> reader(new Reader());
+    reader->path = path;
+    auto failure = [&](int error) {
+      return Status(error == ENOENT ? StatusCode::NotFound : StatusCode::Io,
+                    "cannot open the engine '" + path +
+                        "': " + std::generic_category().message(error));
+    };
+    int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+      return failure(errno);
+    struct stat info;
+    int error = fstat(fd, &info) != 0   ? errno
+                : S_ISDIR(info.st_mode) ? EISDIR
+                : S_ISREG(info.st_mode) ? 0
+                                        : EINVAL;
+    if (!error && info.st_size > 0) {
+      reader->size = static_cast<uint64_t>(info.st_size);
+      void *map = mmap(nullptr, reader->size, PROT_READ, MAP_PRIVATE, fd, 0);
+      if (map == MAP_FAILED) {
+        error = errno;
+      } else {
+        reader->mapping = map;
+        reader->base = static_cast<const std::byte *>(map);
+      }
+    }
+    close(fd);
+    if (error)
+      return failure(error);
+    if (Status status = reader->parse(); !status)
+      return status.withContext("the engine '" + path + "' cannot be used");
+    return std::shared_ptr<const Reader>(std::move(reader));
+  } catch (const std::bad_alloc &) {
+    return Status(StatusCode::OutOfMemory,
+                  "out of memory while opening the engine '" + path + "'");
+  }
+}
+
+Result<std::shared_ptr<const Reader>>
+Reader::fromMemory(std::span<const std::byte> bytes, bool borrow) {
+  try {
+    std::shared_ptr<Reader> reader(new Reader());
+    reader->path = "<memory>";
+    reader->size = bytes.size();
+    if (borrow) {
+      if (reinterpret_cast<uintptr_t>(bytes.data()) % pageSize != 0)
+        return Status(
+            StatusCode::InvalidArgument,
+            "an engine in borrowed memory must start at a multiple of " +
+                std::to_string(pageSize) + " bytes");
+      reader->base = bytes.data();
+    } else if (!bytes.empty()) {
+      size_t rounded = (bytes.size() + pageSize - 1) / pageSize * pageSize;
+      reader->owned =
+          static_cast<std::byte *>(std::aligned_alloc(pageSize, rounded));
+      if (!reader->owned)
+        throw std::bad_alloc();
+      std::memcpy(reader->owned, bytes.data(), bytes.size());
+      reader->base = reader->owned;
+    }
+    if (Status status = reader->parse(); !status)
+      return status.withContext("the engine in memory cannot be used");
+    return std::shared_ptr<const Reader>(std::move(reader));
+  } catch (const std::bad_alloc &) {
+    return Status(StatusCode::OutOfMemory,
+                  "out of memory while opening an engine");
+  }
+}
+
+Status Reader::parse() {
+  if (size < sizeof(FileHeader)) {
+    size_t n = std::min<size_t>(size, sizeof(formatMagic));
+    if (n == 0 || std::memcmp(base, formatMagic, n) != 0)
+      return corrupt("it is not a Charonia engine");
+    return corrupt("it is truncated: " + std::to_string(size) +
+                   " bytes are less than a header");
+  }
+  FileHeader header;
+  std::memcpy(&header, base, sizeof(header));
+  CHARONIA_RETURN_IF_ERROR(checkHeader(header, size));
+
+  size_t tableEnd =
+      sizeof(FileHeader) + header.sectionCount * sizeof(SectionEntry);
+  std::vector<std::byte> head(base, base + tableEnd);
+  uint64_t stored = header.checksum;
+  header.checksum = 0;
+  std::memcpy(head.data(), &header, sizeof(header));
+  if (checksum(head.data(), head.size()) != stored)
+    return corrupt("it is damaged: the header's checksum does not match");
+  for (uint64_t word : header.reserved)
+    if (word != 0)
+      return corrupt("it is damaged: reserved header fields are not zero");
+
+  uint64_t end = tableEnd;
+  for (uint32_t i = 0; i < header.sectionCount; ++i) {
+    SectionEntry entry;
+    std::memcpy(&entry, head.data() + sizeof(FileHeader) + i * sizeof(entry),
+                sizeof(entry));
+    CHARONIA_ASSIGN_OR_RETURN(SectionInfo info,
+                              checkEntry(entry, i, end, size));
+    end = info.offset + info.size;
+    if (i == 0)
+      manifestInfo = std::move(info);
+    else
+      table.push_back(std::move(info));
+  }
+  CHARONIA_RETURN_IF_ERROR(verifySection(manifestInfo));
+  CHARONIA_ASSIGN_OR_RETURN(
+      content, decodeManifest({base + manifestInfo.offset, manifestInfo.size}));
+  return verify(content, table).withContext("its manifest is wrong");
+}
+
+std::span<const std::byte> Reader::section(uint32_t index) const {
+  assert(index < table.size());
+  return {base + table[index].offset, table[index].size};
+}
+
+std::span<const std::byte> Reader::range(const Range &range) const {
+  return section(range.section).subspan(range.offset, range.size);
+}
+
+Status Reader::verifySection(const SectionInfo &info) const {
+  if (checksum(base + info.offset, info.size) == info.checksum)
+    return Status::ok();
+  return corrupt("it is damaged: the checksum of the section '" + info.name +
+                 "' does not match");
+}
+
+Status Reader::verifySection(uint32_t index) const {
+  assert(index < table.size());
+  return verifySection(table[index])
+      .withContext("the engine '" + path + "' cannot be used");
+}
+
+Status Reader::verifyAll() const {
+  uint64_t end = sizeof(FileHeader) + (table.size() + 1) * sizeof(SectionEntry);
+  auto checkGap = [&](uint64_t next) {
+    bool zero = std::all_of(base + end, base + next,
+                            [](std::byte b) { return b == std::byte(0); });
+    return zero ? Status::ok()
+                : corrupt("the engine '" + path +
+                          "' is damaged: bytes between sections are not zero");
+  };
+  CHARONIA_RETURN_IF_ERROR(checkGap(manifestInfo.offset));
+  end = manifestInfo.offset + manifestInfo.size;
+  for (uint32_t i = 0; i < table.size(); ++i) {
+    CHARONIA_RETURN_IF_ERROR(checkGap(table[i].offset));
+    CHARONIA_RETURN_IF_ERROR(verifySection(i));
+    end = table[i].offset + table[i].size;
+  }
+  return checkGap(size);
+}
+
+} // namespace charonia::engine

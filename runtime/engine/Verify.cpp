@@ -1,0 +1,311 @@
+//===- Verify.cpp - What a manifest must satisfy --------------------------===//
+//
+// After verify() a runtime may index, evaluate and add without further checks,
+// except for values that depend on concrete shapes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/Engine.h"
+
+#include <algorithm>
+#include <set>
+
+namespace charonia::engine {
+
+namespace {
+
+constexpr int64_t maxExtent = int64_t(1) << 40;
+constexpr size_t maxRank = 64;
+constexpr uint64_t maxScratch = uint64_t(1) << 28;
+constexpr uint64_t maxShared = uint64_t(1) << 24;
+
+Status bad(std::string message) {
+  return Status(StatusCode::Corrupt, std::move(message));
+}
+
+std::string at(const char *what, size_t index) {
+  return std::string(what) + " " + std::to_string(index);
+}
+
+bool isPowerOfTwo(uint64_t value) { return value && !(value & (value - 1)); }
+
+class Verifier {
+public:
+  Verifier(const Manifest &manifest, std::span<const SectionInfo> sections)
+      : manifest(manifest), sections(sections),
+        numSymbols(manifest.signature.symbols.size()) {}
+
+  Status run() {
+    CHARONIA_RETURN_IF_ERROR(checkSignature());
+    for (size_t i = 0; i < manifest.programs.size(); ++i)
+      CHARONIA_RETURN_IF_ERROR(
+          checkProgram(manifest.programs[i]).withContext(at("program", i)));
+    return Status::ok();
+  }
+
+private:
+  Status checkExpr(const ShapeExpr &expr) const {
+    return expr.check(numSymbols);
+  }
+
+  Status checkTensors(const std::vector<TensorSpec> &specs, const char *what) {
+    std::set<std::string_view> names;
+    for (size_t i = 0; i < specs.size(); ++i) {
+      const TensorSpec &spec = specs[i];
+      if (spec.name.empty())
+        return bad(at(what, i) + " has no name");
+      if (!names.insert(spec.name).second)
+        return bad(std::string("two ") + what + "s are named '" + spec.name +
+                   "'");
+      if (!isValidDType(static_cast<unsigned>(spec.dtype)))
+        return bad(at(what, i) + " has an unknown element type");
+      if (spec.dims.size() > maxRank)
+        return bad(at(what, i) + " has too many dimensions");
+      for (const ShapeExpr &dim : spec.dims)
+        CHARONIA_RETURN_IF_ERROR(checkExpr(dim).withContext(at(what, i)));
+    }
+    return Status::ok();
+  }
+
+  Status checkSignature() {
+    const Signature &signature = manifest.signature;
+    for (size_t i = 0; i < signature.symbols.size(); ++i) {
+      const Symbol &symbol = signature.symbols[i];
+      if (symbol.min < 0 || symbol.min > symbol.opt ||
+          symbol.opt > symbol.max || symbol.max > maxExtent)
+        return bad(at("shape symbol", i) + " has the range " +
+                   std::to_string(symbol.min) + ".." +
+                   std::to_string(symbol.opt) + ".." +
+                   std::to_string(symbol.max));
+      if (symbol.divisor < 1 || symbol.divisor > maxExtent)
+        return bad(at("shape symbol", i) + " has the divisor " +
+                   std::to_string(symbol.divisor));
+    }
+    CHARONIA_RETURN_IF_ERROR(checkTensors(signature.inputs, "input"));
+    return checkTensors(signature.outputs, "output");
+  }
+
+  Status checkRange(const Range &range, SectionKind kind) const {
+    if (range.section >= sections.size())
+      return bad("section " + std::to_string(range.section) +
+                 " does not exist");
+    const SectionInfo &section = sections[range.section];
+    if (section.kind != kind)
+      return bad("section " + std::to_string(range.section) +
+                 " is of the wrong kind");
+    if (range.offset > section.size || range.size > section.size - range.offset)
+      return bad("a range leaves section " + std::to_string(range.section));
+    return Status::ok();
+  }
+
+  Status checkBuffer(const Program &program, const Buffer &buffer) const {
+    CHARONIA_RETURN_IF_ERROR(checkExpr(buffer.size));
+    if (!isPowerOfTwo(buffer.alignment) || buffer.alignment > 4096)
+      return bad("the alignment " + std::to_string(buffer.alignment) +
+                 " is not a power of two up to 4096");
+    if (buffer.firstStep > buffer.lastStep ||
+        (buffer.lastStep >= program.steps.size() && !program.steps.empty()))
+      return bad("the lifetime is not inside the program's steps");
+    if (auto size = buffer.size.constantValue(); size && *size < 0)
+      return bad("the size is negative");
+    if (buffer.alias != noIndex) {
+      if (buffer.kind != Buffer::Kind::Arena)
+        return bad("only arena buffers may be aliases");
+      if (buffer.alias >= program.buffers.size())
+        return bad("buffer " + std::to_string(buffer.alias) +
+                   " does not exist");
+    }
+    CHARONIA_RETURN_IF_ERROR(checkExpr(buffer.aliasOffset));
+    switch (buffer.kind) {
+    case Buffer::Kind::Input:
+      return buffer.index < manifest.signature.inputs.size()
+                 ? Status::ok()
+                 : bad("input " + std::to_string(buffer.index) +
+                       " does not exist");
+    case Buffer::Kind::Output:
+      return buffer.index < manifest.signature.outputs.size()
+                 ? Status::ok()
+                 : bad("output " + std::to_string(buffer.index) +
+                       " does not exist");
+    case Buffer::Kind::Weight: {
+      auto size = buffer.size.constantValue();
+      if (!size)
+        return bad("a weight's size must be a constant");
+      if (program.weightsSection == noIndex)
+        return bad("the program has no weights section");
+      if (buffer.weightOffset % buffer.alignment != 0)
+        return bad("the weight is not aligned as declared");
+      return checkRange({program.weightsSection, buffer.weightOffset,
+                         static_cast<uint64_t>(*size)},
+                        SectionKind::Weights);
+    }
+    case Buffer::Kind::Arena:
+      return Status::ok();
+    }
+    return bad("the kind is unknown");
+  }
+
+  /// No cycles: every chain of aliases ends.
+  Status checkAliases(const Program &program) const {
+    size_t n = program.buffers.size();
+    enum : char { New, Open, Done };
+    std::vector<char> state(n, New);
+    std::vector<uint32_t> chain;
+    for (size_t i = 0; i < n; ++i) {
+      chain.clear();
+      uint32_t b = static_cast<uint32_t>(i);
+      while (b != noIndex && state[b] == New) {
+        state[b] = Open;
+        chain.push_back(b);
+        b = program.buffers[b].alias;
+      }
+      if (b != noIndex && state[b] == Open)
+        return bad(at("buffer", b) + " is an alias of itself");
+      for (uint32_t c : chain)
+        state[c] = Done;
+    }
+    return Status::ok();
+  }
+
+  Status checkBuffers(const Program &program) const {
+    std::vector<bool> inputs(manifest.signature.inputs.size());
+    std::vector<bool> outputs(manifest.signature.outputs.size());
+    for (size_t i = 0; i < program.buffers.size(); ++i) {
+      const Buffer &buffer = program.buffers[i];
+      CHARONIA_RETURN_IF_ERROR(
+          checkBuffer(program, buffer).withContext(at("buffer", i)));
+      auto claim = [&](std::vector<bool> &slots) {
+        bool taken = slots[buffer.index];
+        slots[buffer.index] = true;
+        return !taken;
+      };
+      if ((buffer.kind == Buffer::Kind::Input && !claim(inputs)) ||
+          (buffer.kind == Buffer::Kind::Output && !claim(outputs)))
+        return bad(at("buffer", i) + " stands for an input or output that "
+                                     "another buffer stands for");
+    }
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (!outputs[i])
+        return bad("no buffer stands for the output '" +
+                   manifest.signature.outputs[i].name + "'");
+    return checkAliases(program);
+  }
+
+  Status checkStep(const Program &program, size_t index) const {
+    const Step &step = program.steps[index];
+    CHARONIA_RETURN_IF_ERROR(checkExpr(step.bytes));
+    for (const Argument &arg : step.args) {
+      if (arg.buffer >= program.buffers.size())
+        return bad("buffer " + std::to_string(arg.buffer) + " does not exist");
+      const Buffer &buffer = program.buffers[arg.buffer];
+      if (index < buffer.firstStep || index > buffer.lastStep)
+        return bad("buffer " + std::to_string(arg.buffer) +
+                   " is used outside its lifetime");
+      CHARONIA_RETURN_IF_ERROR(checkExpr(arg.offset));
+    }
+    auto writes = [&](size_t arg) {
+      Buffer::Kind kind = program.buffers[step.args[arg].buffer].kind;
+      return kind == Buffer::Kind::Output || kind == Buffer::Kind::Arena
+                 ? Status::ok()
+                 : bad("it writes an input or a weight");
+    };
+    switch (step.kind) {
+    case Step::Kind::Launch:
+      return step.kernel < program.kernels.size()
+                 ? Status::ok()
+                 : bad("kernel " + std::to_string(step.kernel) +
+                       " does not exist");
+    case Step::Kind::Copy:
+      return step.args.size() == 2 ? writes(0)
+                                   : bad("a copy takes two arguments");
+    case Step::Kind::Fill:
+      if (step.args.size() != 1)
+        return bad("a fill takes one argument");
+      if (step.patternSize != 1 && step.patternSize != 2 &&
+          step.patternSize != 4)
+        return bad("a fill's pattern has 1, 2 or 4 bytes");
+      return writes(0);
+    }
+    return bad("the kind is unknown");
+  }
+
+  Status checkVariant(const Program &program, const Variant &variant) const {
+    bool cpu = program.device == DeviceKind::Cpu;
+    if (variant.arch.empty())
+      return bad("the architecture is not named");
+    for (const CodeModule &module : variant.modules) {
+      if (cpu ? module.image.empty()
+              : module.ptx.empty() && module.cubin.empty())
+        return bad("a module has no code");
+      for (const Range *range : {&module.image, &module.ptx, &module.cubin})
+        if (!range->empty())
+          CHARONIA_RETURN_IF_ERROR(checkRange(*range, SectionKind::Code));
+      if (module.image.offset % 64 != 0)
+        return bad("an image is not aligned to 64 bytes");
+    }
+    if (variant.kernels.size() != program.kernels.size())
+      return bad("it implements " + std::to_string(variant.kernels.size()) +
+                 " of " + std::to_string(program.kernels.size()) + " kernels");
+    for (size_t i = 0; i < variant.kernels.size(); ++i)
+      CHARONIA_RETURN_IF_ERROR(checkKernelCode(variant, variant.kernels[i], cpu)
+                                   .withContext(at("kernel", i)));
+    return Status::ok();
+  }
+
+  Status checkKernelCode(const Variant &variant, const KernelCode &code,
+                         bool cpu) const {
+    CHARONIA_RETURN_IF_ERROR(checkExpr(code.grid));
+    if (code.module >= variant.modules.size())
+      return bad("module " + std::to_string(code.module) + " does not exist");
+    if (cpu && code.entryOffset >= variant.modules[code.module].image.size)
+      return bad("the entry lies outside the image");
+    if (!cpu &&
+        (code.entry.empty() || code.entry.find('\0') != std::string::npos))
+      return bad("the entry has no usable name");
+    if (code.blockThreads < 1 || code.blockThreads > 1024)
+      return bad("the block has " + std::to_string(code.blockThreads) +
+                 " threads");
+    if (code.clusterSize < 1 || code.clusterSize > 16)
+      return bad("the cluster has " + std::to_string(code.clusterSize) +
+                 " blocks");
+    if (code.sharedBytes > maxShared || code.scratchBytes > maxScratch)
+      return bad("it asks for too much shared memory or scratch");
+    if (code.grain < 1)
+      return bad("the grain is 0");
+    return Status::ok();
+  }
+
+  Status checkProgram(const Program &program) const {
+    if (program.device != DeviceKind::Cpu && program.device != DeviceKind::Cuda)
+      return bad("the device kind is unknown");
+    if (program.weightsSection != noIndex)
+      CHARONIA_RETURN_IF_ERROR(
+          checkRange({program.weightsSection, 0, 0}, SectionKind::Weights));
+    for (size_t i = 0; i < program.kernels.size(); ++i) {
+      CHARONIA_RETURN_IF_ERROR(
+          checkExpr(program.kernels[i].flops).withContext(at("kernel", i)));
+      CHARONIA_RETURN_IF_ERROR(
+          checkExpr(program.kernels[i].bytes).withContext(at("kernel", i)));
+    }
+    CHARONIA_RETURN_IF_ERROR(checkBuffers(program));
+    for (size_t i = 0; i < program.steps.size(); ++i)
+      CHARONIA_RETURN_IF_ERROR(
+          checkStep(program, i).withContext(at("step", i)));
+    for (size_t i = 0; i < program.variants.size(); ++i)
+      CHARONIA_RETURN_IF_ERROR(checkVariant(program, program.variants[i])
+                                   .withContext(at("variant", i)));
+    return Status::ok();
+  }
+
+  const Manifest &manifest;
+  std::span<const SectionInfo> sections;
+  size_t numSymbols;
+};
+
+} // namespace
+
+Status verify(const Manifest &manifest, std::span<const SectionInfo> sections) {
+  return Verifier(manifest, sections).run();
+}
+
+} // namespace charonia::engine

@@ -1,0 +1,307 @@
+#include "TestEngine.h"
+
+#include "runtime/engine/Format.h"
+#include "runtime/engine/Reader.h"
+#include "runtime/engine/Writer.h"
+
+#include <csignal>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace charonia;
+using namespace charonia::engine;
+using namespace charonia::test;
+
+namespace {
+
+struct Sample {
+  std::vector<std::byte> code = randomBytes(600, 1);
+  std::vector<std::byte> weights = randomBytes(5000, 2);
+  Manifest manifest = sampleManifest();
+
+  Writer writer() const {
+    Writer w;
+    w.addSection(SectionKind::Code, "code", code);
+    w.addSection(SectionKind::Weights, "weights", weights);
+    return w;
+  }
+};
+
+TEST(EngineFile, RoundTrip) {
+  TempDir dir;
+  Sample sample;
+  Status status = sample.writer().write(sample.manifest, dir / "a.engine");
+  ASSERT_TRUE(status.isOk()) << status.message();
+  auto reader = Reader::open(dir / "a.engine");
+  ASSERT_TRUE(reader.isOk()) << reader.status().message();
+  EXPECT_EQ((*reader)->manifest(), sample.manifest);
+  ASSERT_EQ((*reader)->sections().size(), 2u);
+  EXPECT_TRUE(std::ranges::equal((*reader)->section(0), sample.code));
+  EXPECT_TRUE(std::ranges::equal((*reader)->section(1), sample.weights));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>((*reader)->section(1).data()) % 4096,
+            0u);
+  EXPECT_TRUE((*reader)->verifyAll().isOk());
+  EXPECT_EQ((*reader)->range({1, 100, 50}).data(),
+            (*reader)->section(1).data() + 100);
+  EXPECT_EQ(dir.count(), 1u);
+}
+
+TEST(EngineFile, SameInputSameBytes) {
+  TempDir dir;
+  Sample sample;
+  ASSERT_TRUE(sample.writer().write(sample.manifest, dir / "a.engine").isOk());
+  // Streamed in odd pieces: still the same bytes.
+  Writer streamed;
+  auto stream = [](std::span<const std::byte> bytes) {
+    return [bytes](SectionSink &sink) {
+      for (size_t i = 0; i < bytes.size(); i += 77)
+        CHARONIA_RETURN_IF_ERROR(sink.write(
+            bytes.subspan(i, std::min<size_t>(77, bytes.size() - i))));
+      return Status::ok();
+    };
+  };
+  streamed.addSection(SectionKind::Code, "code", sample.code.size(),
+                      stream(sample.code));
+  streamed.addSection(SectionKind::Weights, "weights", sample.weights.size(),
+                      stream(sample.weights));
+  ASSERT_TRUE(streamed.write(sample.manifest, dir / "b.engine").isOk());
+  EXPECT_EQ(readBytes(dir / "a.engine"), readBytes(dir / "b.engine"));
+}
+
+TEST(EngineFile, FromMemory) {
+  TempDir dir;
+  Sample sample;
+  ASSERT_TRUE(sample.writer().write(sample.manifest, dir / "a.engine").isOk());
+  auto bytes = readBytes(dir / "a.engine");
+  auto copied = Reader::fromMemory(bytes, /*borrow=*/false);
+  ASSERT_TRUE(copied.isOk()) << copied.status().message();
+  EXPECT_TRUE((*copied)->verifyAll().isOk());
+  auto *page = static_cast<std::byte *>(std::aligned_alloc(4096, 1 << 16));
+  ASSERT_LE(bytes.size(), size_t(1) << 16);
+  std::ranges::copy(bytes, page);
+  auto borrowed = Reader::fromMemory({page, bytes.size()}, /*borrow=*/true);
+  ASSERT_TRUE(borrowed.isOk()) << borrowed.status().message();
+  EXPECT_EQ((*borrowed)->section(0).data(),
+            page + (*borrowed)->sections()[0].offset);
+  EXPECT_FALSE(Reader::fromMemory({page + 1, bytes.size() - 1}, true).isOk());
+  borrowed = Status(StatusCode::NotFound, "");
+  std::free(page);
+}
+
+TEST(EngineFile, CodeSectionSharesEqualPieces) {
+  CodeSection code(3);
+  auto a = randomBytes(100, 1), b = randomBytes(100, 2);
+  Range first = code.add(a);
+  Range second = code.add(b);
+  EXPECT_EQ(code.add(a), first);
+  EXPECT_EQ(first, (Range{3, 0, 100}));
+  EXPECT_EQ(second, (Range{3, 128, 100}));
+  Range text = code.addText("ptx");
+  EXPECT_EQ(text.size, 3u);
+  EXPECT_EQ(code.bytes()[text.offset + 3], std::byte(0));
+  EXPECT_EQ(code.addText("ptx"), text);
+}
+
+TEST(EngineFile, FailingProducerLeavesTheOldFile) {
+  TempDir dir;
+  Sample sample;
+  ASSERT_TRUE(sample.writer().write(sample.manifest, dir / "a.engine").isOk());
+  auto before = readBytes(dir / "a.engine");
+  auto attempt = [&](SectionProducer producer) {
+    Writer w;
+    w.addSection(SectionKind::Code, "code", sample.code);
+    w.addSection(SectionKind::Weights, "weights", 5000, std::move(producer));
+    Status status = w.write(sample.manifest, dir / "a.engine");
+    EXPECT_FALSE(status.isOk());
+    EXPECT_EQ(readBytes(dir / "a.engine"), before);
+    EXPECT_EQ(dir.count(), 1u);
+    return status.message();
+  };
+  EXPECT_EQ(attempt([](SectionSink &) {
+              return Status(StatusCode::Internal, "prepare failed");
+            }),
+            "prepare failed");
+  EXPECT_EQ(attempt([](SectionSink &sink) { return sink.write("abc", 3); }),
+            "the section 'weights' has fewer bytes than announced");
+  EXPECT_EQ(attempt([](SectionSink &sink) {
+              std::vector<char> bytes(5001);
+              return sink.write(bytes.data(), bytes.size());
+            }),
+            "the section 'weights' has more bytes than announced");
+}
+
+TEST(EngineFile, NoSpaceLeavesNothing) {
+  TempDir dir;
+  Sample sample;
+  // A limit on the size of files stands for a full disk: write() fails midway.
+  rlimit old;
+  getrlimit(RLIMIT_FSIZE, &old);
+  auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small{8192, old.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  Status status = sample.writer().write(sample.manifest, dir / "a.engine");
+  setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(status.isOk());
+  EXPECT_EQ(status.code(), StatusCode::Io);
+  EXPECT_EQ(status.message(),
+            "cannot write '" + (dir / "a.engine") + "': File too large");
+  EXPECT_EQ(dir.count(), 0u);
+}
+
+TEST(EngineFile, WhereOneCannotWrite) {
+  TempDir dir;
+  Sample sample;
+  Writer w = sample.writer();
+  auto message = [&](const std::string &path) {
+    return w.write(sample.manifest, path).message();
+  };
+  EXPECT_EQ(message(dir / "no/a.engine"), "cannot write '" +
+                                              (dir / "no/a.engine") +
+                                              "': No such file or directory");
+  EXPECT_EQ(message(dir / ""),
+            "cannot write '" + (dir / "") + "': it is a directory");
+  EXPECT_EQ(message("/dev/null"),
+            "cannot write '/dev/null': it is not a regular file");
+}
+
+TEST(EngineFile, FollowsSymbolicLinks) {
+  TempDir dir;
+  Sample sample;
+  std::ofstream(dir / "real.engine") << "old";
+  std::filesystem::create_symlink("real.engine", dir / "link.engine");
+  ASSERT_TRUE(
+      sample.writer().write(sample.manifest, dir / "link.engine").isOk());
+  EXPECT_TRUE(std::filesystem::is_symlink(dir / "link.engine"));
+  EXPECT_TRUE(Reader::open(dir / "real.engine").isOk());
+}
+
+TEST(EngineFile, OpenErrors) {
+  TempDir dir;
+  auto message = [&](const std::string &path) {
+    auto reader = Reader::open(path);
+    EXPECT_FALSE(reader.isOk());
+    return reader.status().message();
+  };
+  EXPECT_EQ(message(dir / "none.engine"), "cannot open the engine '" +
+                                              (dir / "none.engine") +
+                                              "': No such file or directory");
+  EXPECT_EQ(message(dir / ""),
+            "cannot open the engine '" + (dir / "") + "': Is a directory");
+  std::ofstream(dir / "empty.engine");
+  EXPECT_EQ(message(dir / "empty.engine"),
+            "the engine '" + (dir / "empty.engine") +
+                "' cannot be used: it is not a Charonia engine");
+  std::ofstream(dir / "text.engine") << std::string(500, 'x');
+  EXPECT_EQ(message(dir / "text.engine"),
+            "the engine '" + (dir / "text.engine") +
+                "' cannot be used: it is not a Charonia engine");
+  ASSERT_EQ(mkfifo((dir / "fifo.engine").c_str(), 0600), 0);
+  EXPECT_NE(message(dir / "fifo.engine").find("cannot open"),
+            std::string::npos);
+}
+
+TEST(EngineFile, NewerVersionIsToldApart) {
+  TempDir dir;
+  Sample sample;
+  ASSERT_TRUE(sample.writer().write(sample.manifest, dir / "a.engine").isOk());
+  auto bytes = readBytes(dir / "a.engine");
+  bytes[8] = std::byte(2);
+  auto reader = Reader::fromMemory(bytes, false);
+  ASSERT_FALSE(reader.isOk());
+  EXPECT_EQ(reader.status().code(), StatusCode::Unsupported);
+  EXPECT_EQ(reader.status().message(),
+            "the engine in memory cannot be used: it has format version 2, but "
+            "this runtime reads version 1; compile the model again with the "
+            "matching compiler");
+}
+
+//===----------------------------------------------------------------------===//
+// What the manifest must satisfy
+//===----------------------------------------------------------------------===//
+
+class ManifestRules : public ::testing::Test {
+protected:
+  template <typename Change> std::string rejected(Change change) {
+    Sample sample;
+    change(sample.manifest);
+    TempDir dir;
+    Status status = sample.writer().write(sample.manifest, dir / "a.engine");
+    EXPECT_FALSE(status.isOk());
+    EXPECT_EQ(dir.count(), 0u);
+    std::string prefix = "the engine's manifest is wrong: ";
+    EXPECT_EQ(status.message().substr(0, prefix.size()), prefix);
+    return status.message().substr(
+        std::min(prefix.size(), status.message().size()));
+  }
+};
+
+TEST_F(ManifestRules, Messages) {
+  using M = Manifest &;
+  EXPECT_EQ(rejected([](M m) { m.signature.inputs[0].name = ""; }),
+            "input 0 has no name");
+  EXPECT_EQ(rejected([](M m) {
+              m.signature.outputs.push_back(m.signature.outputs[0]);
+            }),
+            "two outputs are named 'y'");
+  EXPECT_EQ(rejected([](M m) { m.signature.symbols[0].min = 5; }),
+            "shape symbol 0 has the range 5..4..64");
+  EXPECT_EQ(rejected([](M m) { m.signature.symbols[0].divisor = 0; }),
+            "shape symbol 0 has the divisor 0");
+  EXPECT_EQ(rejected([](M m) {
+              m.signature.inputs[0].dims[0] = ShapeExpr::symbol(9);
+            }),
+            "input 0: a shape expression names a symbol that does not exist");
+  auto p = [](M m) -> Program & { return m.programs[0]; };
+  EXPECT_EQ(rejected([&](M m) { p(m).buffers[1].weightOffset = 5056; }),
+            "program 0: buffer 1: a range leaves section 1");
+  EXPECT_EQ(rejected([&](M m) { p(m).buffers[1].weightOffset = 8; }),
+            "program 0: buffer 1: the weight is not aligned as declared");
+  EXPECT_EQ(rejected([&](M m) { p(m).buffers[2].alignment = 24; }),
+            "program 0: buffer 2: the alignment 24 is not a power of two up to "
+            "4096");
+  EXPECT_EQ(rejected([&](M m) { p(m).buffers[2].alias = 3; }),
+            "program 0: buffer 2 is an alias of itself");
+  EXPECT_EQ(rejected([&](M m) { p(m).buffers[0].index = 1; }),
+            "program 0: buffer 0: input 1 does not exist");
+  EXPECT_EQ(rejected([&](M m) { p(m).buffers[4].kind = Buffer::Kind::Arena; }),
+            "program 0: no buffer stands for the output 'y'");
+  EXPECT_EQ(rejected([&](M m) { p(m).buffers[2].lastStep = 0; }),
+            "program 0: step 1: buffer 2 is used outside its lifetime");
+  EXPECT_EQ(
+      rejected([&](M m) { p(m).buffers[2].lastStep = 9; }),
+      "program 0: buffer 2: the lifetime is not inside the program's steps");
+  EXPECT_EQ(rejected([&](M m) { p(m).steps[0].kernel = 7; }),
+            "program 0: step 0: kernel 7 does not exist");
+  EXPECT_EQ(rejected([&](M m) { p(m).steps[0].args[0].buffer = 7; }),
+            "program 0: step 0: buffer 7 does not exist");
+  EXPECT_EQ(rejected([&](M m) { p(m).steps[2].args.pop_back(); }),
+            "program 0: step 2: a copy takes two arguments");
+  EXPECT_EQ(rejected([&](M m) {
+              p(m).buffers[1].lastStep = 3;
+              p(m).steps[2].args[0].buffer = 1;
+            }),
+            "program 0: step 2: it writes an input or a weight");
+  EXPECT_EQ(rejected([&](M m) { p(m).steps[3].patternSize = 3; }),
+            "program 0: step 3: a fill's pattern has 1, 2 or 4 bytes");
+  EXPECT_EQ(rejected([&](M m) { p(m).variants[0].kernels.pop_back(); }),
+            "program 0: variant 0: it implements 1 of 2 kernels");
+  EXPECT_EQ(
+      rejected([&](M m) { p(m).variants[0].kernels[1].entryOffset = 256; }),
+      "program 0: variant 0: kernel 1: the entry lies outside the image");
+  EXPECT_EQ(
+      rejected([&](M m) { p(m).variants[0].modules[0].image.size = 700; }),
+      "program 0: variant 0: a range leaves section 0");
+  EXPECT_EQ(
+      rejected([&](M m) { p(m).variants[0].modules[0].image.section = 1; }),
+      "program 0: variant 0: section 1 is of the wrong kind");
+  EXPECT_EQ(rejected([](M m) {
+              m.programs[1].variants[0].kernels[0].blockThreads = 2048;
+            }),
+            "program 1: variant 0: kernel 0: the block has 2048 threads");
+  EXPECT_EQ(rejected([&](M m) { p(m).weightsSection = noIndex; }),
+            "program 0: buffer 1: the program has no weights section");
+}
+
+} // namespace

@@ -1,0 +1,196 @@
+#include "runtime/plan/Planner.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+using namespace charonia;
+using namespace charonia::plan;
+
+namespace {
+
+/// Checks offsets against the definition, one pair and one step at a time.
+void checkPlan(const std::vector<BufferRequest> &requests,
+               const ArenaPlan &plan) {
+  ASSERT_EQ(plan.offsets.size(), requests.size());
+  auto root = [&](size_t i) {
+    while (requests[i].alias != noAlias)
+      i = requests[i].alias;
+    return i;
+  };
+  uint64_t end = 0;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const BufferRequest &a = requests[i];
+    if (a.size == 0)
+      continue;
+    EXPECT_EQ(plan.offsets[i] % a.alignment, 0u);
+    end = std::max(end, plan.offsets[i] + a.size);
+    if (a.alias != noAlias)
+      EXPECT_EQ(plan.offsets[i], plan.offsets[a.alias] + a.aliasOffset);
+    for (size_t j = 0; j < i; ++j) {
+      const BufferRequest &b = requests[j];
+      if (b.size == 0 || root(i) == root(j))
+        continue;
+      bool together = a.firstStep <= b.lastStep && b.firstStep <= a.lastStep;
+      bool apart = plan.offsets[i] + a.size <= plan.offsets[j] ||
+                   plan.offsets[j] + b.size <= plan.offsets[i];
+      EXPECT_TRUE(!together || apart) << i << " overlaps " << j;
+    }
+  }
+  EXPECT_EQ(plan.peak, end);
+  EXPECT_GE(plan.peak, plan.lowerBound);
+}
+
+ArenaPlan planned(const std::vector<BufferRequest> &requests) {
+  auto plan = planArena(requests);
+  EXPECT_TRUE(plan.isOk()) << plan.status().message();
+  if (!plan)
+    return {};
+  checkPlan(requests, *plan);
+  return *plan;
+}
+
+TEST(Planner, ChainUsesTheTwoLargestNeighbours) {
+  std::vector<BufferRequest> requests;
+  for (uint32_t i = 0; i < 100; ++i)
+    requests.push_back({1024u * (1 + i * 37 % 11), i, i + 1});
+  ArenaPlan plan = planned(requests);
+  EXPECT_EQ(plan.peak, plan.lowerBound);
+}
+
+TEST(Planner, Empty) {
+  EXPECT_EQ(planned({}).peak, 0u);
+  EXPECT_EQ(planned({{0, 0, 3}}).peak, 0u);
+}
+
+TEST(Planner, AliasesShareAndExtendLifetimes) {
+  std::vector<BufferRequest> requests = {{1024, 0, 1},
+                                         {512, 2, 5, 64, 0, 512},
+                                         {256, 5, 6, 64, 1, 256},
+                                         {1024, 6, 7}};
+  ArenaPlan plan = planned(requests);
+  EXPECT_EQ(plan.peak, 2048u);
+  EXPECT_EQ(plan.offsets[2], plan.offsets[0] + 768);
+}
+
+TEST(Planner, Errors) {
+  auto fails = [](std::vector<BufferRequest> requests, const char *text) {
+    auto plan = planArena(requests);
+    ASSERT_FALSE(plan.isOk());
+    EXPECT_NE(plan.status().message().find(text), std::string::npos)
+        << plan.status().message();
+  };
+  fails({{64, 3, 2}}, "dies before it is born");
+  fails({{64, 0, 1, 48}}, "alignment that is no power of two");
+  fails({{64, 0, 1, 0}}, "alignment that is no power of two");
+  fails({{64, 0, 1, 64, 1}, {64, 0, 1, 64, 0}}, "missing or its own");
+  fails({{64, 0, 1, 64, 7}}, "missing or its own");
+  fails({{64, 0, 1}, {64, 0, 1, 64, 0, 32}}, "leaves the buffer");
+  fails({{64, 0, 1}, {16, 0, 1, 64, 0, 32}}, "not aligned inside");
+  fails({{UINT64_MAX, 0, 1}}, "overflow");
+  fails(std::vector<BufferRequest>(4, {INT64_MAX / 4, 0, 1}), "overflow");
+}
+
+/// A ResNet-like stage: blocks whose input lives until the residual addition.
+std::vector<BufferRequest> residualGraph(std::mt19937 &random, int blocks) {
+  std::vector<BufferRequest> requests;
+  uint32_t step = 0;
+  uint64_t size = 802816;
+  for (int b = 0; b < blocks; ++b) {
+    if (random() % 4 == 0)
+      size = std::max<uint64_t>(size / 2, 4096);
+    uint32_t convs = 2 + random() % 2;
+    bool downsample = random() % 3 == 0;
+    requests.push_back({size, step, step + convs + downsample});
+    for (uint32_t c = 0; c + 1 < convs; ++c)
+      requests.push_back(
+          {size / (1 + random() % 4), step + 1 + c, step + 2 + c});
+    if (downsample)
+      requests.push_back({size / 2, step + convs, step + convs + 1});
+    step += convs + downsample;
+  }
+  return requests;
+}
+
+/// A transformer: q, k, v and scores per layer around a long-lived residual.
+std::vector<BufferRequest> transformerGraph(int layers, uint64_t seq) {
+  std::vector<BufferRequest> requests;
+  uint32_t s = 0;
+  uint64_t row = seq * 768 * 2;
+  for (int l = 0; l < layers; ++l, s += 7) {
+    requests.push_back({row, s, s + 4});          // residual
+    requests.push_back({row, s + 1, s + 2});      // norm
+    requests.push_back({3 * row, s + 2, s + 3});  // qkv
+    requests.push_back({row, s + 3, s + 4});      // attention
+    requests.push_back({row, s + 4, s + 7});      // residual 2
+    requests.push_back({4 * row, s + 5, s + 6});  // mlp
+    requests.push_back({row / 64, s + 4, s + 5}); // statistics
+  }
+  return requests;
+}
+
+TEST(Planner, ModelsStayNearTheLowerBound) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 30; ++i) {
+    ArenaPlan plan = planned(residualGraph(random, 4 + i));
+    EXPECT_LE(plan.peak, plan.lowerBound * 1.05) << "residual graph " << i;
+  }
+  for (uint64_t seq : {1, 37, 128, 512}) {
+    ArenaPlan plan = planned(transformerGraph(12, seq));
+    EXPECT_LE(plan.peak, plan.lowerBound * 1.05) << "sequence " << seq;
+  }
+}
+
+TEST(Planner, RandomGraphsDoNotOverlap) {
+  double worst = 0, sum = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    uint32_t n = 1 + random() % 120;
+    std::vector<BufferRequest> requests;
+    for (uint32_t i = 0; i < n; ++i) {
+      BufferRequest r;
+      r.size = random() % 5 ? random() % 100000 : 0;
+      r.firstStep = random() % n;
+      r.lastStep = r.firstStep + random() % 12;
+      r.alignment = 1u << random() % 9;
+      if (i && random() % 4 == 0) {
+        uint32_t target = random() % i;
+        uint64_t room = requests[target].size;
+        r.alignment = 1;
+        r.alias = target;
+        r.aliasOffset = room ? random() % room : 0;
+        r.size = room ? random() % (room - r.aliasOffset + 1) : 0;
+      }
+      requests.push_back(r);
+    }
+    ArenaPlan plan = planned(requests);
+    if (HasFailure())
+      FAIL() << "seed " << seed;
+    if (plan.lowerBound) {
+      double ratio = double(plan.peak) / plan.lowerBound;
+      worst = std::max(worst, ratio);
+      sum += ratio;
+    }
+  }
+  // Random intervals are harder than models.
+  EXPECT_LT(worst, 1.25);
+  EXPECT_LT(sum / 60, 1.05);
+}
+
+TEST(Planner, Deterministic) {
+  std::mt19937 a(3), b(3);
+  EXPECT_EQ(planned(residualGraph(a, 200)).offsets,
+            planned(residualGraph(b, 200)).offsets);
+}
+
+TEST(Planner, AThousandBuffers) {
+  std::mt19937 random(11);
+  std::vector<BufferRequest> requests;
+  for (uint32_t i = 0; i < 1000; ++i)
+    requests.push_back({64 + random() % (1 << 20), i,
+                        i + static_cast<uint32_t>(random() % 20)});
+  ArenaPlan plan = planned(requests);
+  EXPECT_LE(plan.peak, plan.lowerBound * 1.2);
+}
+
+} // namespace

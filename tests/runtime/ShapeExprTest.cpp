@@ -1,0 +1,83 @@
+#include "charonia/signature.h"
+
+#include <gtest/gtest.h>
+
+using namespace charonia;
+using Op = ShapeExpr::Op;
+
+namespace {
+
+int64_t eval(const ShapeExpr &expr, std::vector<int64_t> symbols = {}) {
+  auto result = expr.evaluate(symbols);
+  EXPECT_TRUE(result.isOk()) << result.status().message();
+  return result ? *result : INT64_MIN;
+}
+
+TEST(ShapeExpr, Arithmetic) {
+  ShapeExpr n = ShapeExpr::symbol(0), s = ShapeExpr::symbol(1);
+  std::vector<int64_t> v{7, 128};
+  EXPECT_EQ(eval(n * s * 4, v), 7 * 128 * 4);
+  EXPECT_EQ(eval(ceilDiv(n, 4) + floorDiv(s, 3) - mod(s, 5), v), 2 + 42 - 3);
+  EXPECT_EQ(eval(max(n, 16) * min(s, 100), v), 1600);
+  EXPECT_EQ(eval(floorDiv(n - 10, 4), v), -1); // Rounds down,
+  EXPECT_EQ(eval(ceilDiv(n - 10, 4), v), 0);   // up,
+  EXPECT_EQ(eval(mod(n - 10, 4), v), 1);       // and stays positive.
+}
+
+TEST(ShapeExpr, FoldsConstantsAndNeutralElements) {
+  ShapeExpr n = ShapeExpr::symbol(0);
+  EXPECT_EQ((ShapeExpr(6) * 7).constantValue(), 42);
+  EXPECT_EQ(n * 1, n);
+  EXPECT_EQ(ShapeExpr(0) + n, n);
+  EXPECT_EQ((n * 0).constantValue(), 0);
+  EXPECT_EQ(max(n, n), n);
+  EXPECT_EQ(ceilDiv(n, 1), n);
+}
+
+TEST(ShapeExpr, Text) {
+  std::vector<Symbol> symbols{{"batch", 1, 1, 8, 1}};
+  ShapeExpr e = ceilDiv(ShapeExpr::symbol(0) * 768, 64) + ShapeExpr::symbol(1);
+  EXPECT_EQ(e.str(symbols), "(ceildiv((batch * 768), 64) + s1)");
+}
+
+TEST(ShapeExpr, OverflowIsAnError) {
+  ShapeExpr big = ShapeExpr::symbol(0);
+  for (ShapeExpr e : {big * big, big + big, ShapeExpr(-2) - big - big}) {
+    auto result = e.evaluate(std::vector<int64_t>{INT64_MAX});
+    ASSERT_FALSE(result.isOk());
+    EXPECT_EQ(result.status().code(), StatusCode::OutOfRange);
+    EXPECT_NE(result.status().message().find("overflows 64 bits"),
+              std::string::npos);
+  }
+}
+
+TEST(ShapeExpr, DivisionByLessThanOneIsAnError) {
+  ShapeExpr n = ShapeExpr::symbol(0);
+  for (ShapeExpr e : {floorDiv(64, n), ceilDiv(64, n), mod(64, n)})
+    for (int64_t divisor : {0, -1})
+      EXPECT_FALSE(e.evaluate(std::vector<int64_t>{divisor}).isOk());
+  EXPECT_EQ(eval(floorDiv(INT64_MIN, 1)), INT64_MIN);
+}
+
+TEST(ShapeExpr, MalformedProgramsAreErrors) {
+  using Terms = std::vector<ShapeExpr::Term>;
+  const Terms cases[] = {
+      {},
+      {{Op::Add, 0}},
+      {{Op::Const, 1}, {Op::Add, 0}},
+      {{Op::Const, 1}, {Op::Const, 2}},
+      {{Op::Symbol, 3}},
+      {{Op::Symbol, -1}},
+      {{static_cast<Op>(77), 0}},
+      {{Op::Const, 1}, {Op::Const, 2}, {static_cast<Op>(255), 0}},
+      Terms(5000, {Op::Const, 1}),
+  };
+  for (const Terms &terms : cases) {
+    ShapeExpr expr = ShapeExpr::fromTerms(terms);
+    EXPECT_FALSE(expr.check(2).isOk());
+    EXPECT_FALSE(expr.evaluate(std::vector<int64_t>{1, 2}).isOk());
+    expr.str(); // Must not crash.
+  }
+}
+
+} // namespace

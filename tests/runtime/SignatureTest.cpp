@@ -1,0 +1,119 @@
+#include "charonia/signature.h"
+
+#include <gtest/gtest.h>
+
+using namespace charonia;
+
+namespace {
+
+using Shapes = std::vector<std::vector<int64_t>>;
+
+Signature bertLike() {
+  ShapeExpr batch = ShapeExpr::symbol(0), seq = ShapeExpr::symbol(1);
+  Signature s;
+  s.symbols = {{"batch", 1, 4, 8, 1}, {"seq", 1, 128, 512, 1}};
+  s.inputs = {{"ids", DType::Int64, {batch, seq}},
+              {"mask", DType::Int64, {batch, seq}},
+              {"past", DType::Float32, {batch, 12, seq * 2 + 1}}};
+  s.outputs = {{"hidden", DType::Float32, {batch, seq, 768}}};
+  return s;
+}
+
+std::string messageOf(const Signature &s, const Shapes &shapes) {
+  auto result = s.solveSymbols(shapes);
+  EXPECT_FALSE(result.isOk());
+  return result.isOk() ? "" : result.status().message();
+}
+
+TEST(Signature, SolvesSymbols) {
+  Signature s = bertLike();
+  auto v = s.solveSymbols(Shapes{{3, 37}, {3, 37}, {3, 12, 75}});
+  ASSERT_TRUE(v.isOk()) << v.status().message();
+  EXPECT_EQ(*v, (std::vector<int64_t>{3, 37}));
+  auto shape = s.evaluateShape(s.outputs[0], *v);
+  ASSERT_TRUE(shape.isOk());
+  EXPECT_EQ(*shape, (std::vector<int64_t>{3, 37, 768}));
+}
+
+TEST(Signature, SolvesThroughExpressions) {
+  ShapeExpr a = ShapeExpr::symbol(0), b = ShapeExpr::symbol(1);
+  Signature s;
+  s.symbols = {{"a", 0, 1, 100, 1}, {"b", 0, 1, 100, 1}, {"c", 5, 5, 5, 1}};
+  // b follows from a, which the second input tells; c is fixed by its range.
+  s.inputs = {{"p", DType::Float32, {a * 3 + b * 2}},
+              {"q", DType::Float32, {ShapeExpr(100) - a}}};
+  auto v = s.solveSymbols(Shapes{{3 * 7 + 2 * 11}, {93}});
+  ASSERT_TRUE(v.isOk()) << v.status().message();
+  EXPECT_EQ(*v, (std::vector<int64_t>{7, 11, 5}));
+}
+
+TEST(Signature, Messages) {
+  Signature s = bertLike();
+  EXPECT_EQ(messageOf(s, {{9, 37}, {9, 37}, {9, 12, 75}}),
+            "the shape 9x37 of the input 'ids' makes batch 9; the engine was "
+            "built for batch in 1..8");
+  EXPECT_EQ(messageOf(s, {{3, 37}, {4, 37}, {3, 12, 75}}),
+            "the input 'mask' takes int64 [batch, seq] with batch in 1..8; seq "
+            "in 1..512; dimension 0 of the shape 4x37 should be 3 = batch");
+  EXPECT_EQ(messageOf(s, {{3, 37}, {3, 37}, {3, 13, 75}}),
+            "the input 'past' takes float32 [batch, 12, ((seq * 2) + 1)] with "
+            "batch in 1..8; seq in 1..512; dimension 1 of the shape 3x13x75 "
+            "should be 12");
+  EXPECT_EQ(messageOf(s, {{3, 37, 1}, {3, 37}, {3, 12, 75}}),
+            "the input 'ids' takes int64 [batch, seq] with batch in 1..8; seq "
+            "in 1..512, not the shape 3x37x1");
+  EXPECT_EQ(messageOf(s, {{3, 37}}),
+            "the engine has 3 inputs, but 1 shapes were given");
+  auto found = s.findInput("idz");
+  ASSERT_FALSE(found.isOk());
+  EXPECT_EQ(found.status().message(),
+            "no input is named 'idz'; the engine's inputs are 'ids', 'mask', "
+            "'past'");
+  EXPECT_EQ(s.findOutput("y").status().message(),
+            "no output is named 'y'; the engine's outputs are 'hidden'");
+}
+
+TEST(Signature, Divisors) {
+  Signature s;
+  s.symbols = {{"n", 0, 8, 64, 8}};
+  s.inputs = {{"x", DType::Float32, {ShapeExpr::symbol(0)}}};
+  EXPECT_TRUE(s.solveSymbols(Shapes{{16}}).isOk());
+  EXPECT_EQ(
+      messageOf(s, {{12}}),
+      "the shape 12 of the input 'x' makes n 12; the engine was built for "
+      "n in 0..64, a multiple of 8");
+}
+
+TEST(Signature, UndeterminedSymbolIsAnError) {
+  Signature s;
+  s.symbols = {{"a", 1, 1, 9, 1}, {"b", 1, 1, 9, 1}};
+  s.inputs = {
+      {"x", DType::Float32, {ShapeExpr::symbol(0) * ShapeExpr::symbol(1)}}};
+  EXPECT_EQ(messageOf(s, {{6}}),
+            "no input's shape determines the shape symbol 'a'");
+}
+
+TEST(Types, NamesAndSizes) {
+  EXPECT_EQ(parseDType("float16"), DType::Float16);
+  EXPECT_EQ(parseDType("half"), std::nullopt);
+  EXPECT_EQ(dtypeName(DType::BFloat16), "bfloat16");
+  EXPECT_EQ(*tensorBytes(DType::Int4, std::vector<int64_t>{3, 3}), 5u);
+  EXPECT_EQ(*tensorBytes(DType::Float64, std::vector<int64_t>{}), 8u);
+  EXPECT_EQ(*tensorBytes(DType::Float32, std::vector<int64_t>{INT64_MAX, 0}),
+            0u);
+  EXPECT_FALSE(
+      tensorBytes(DType::Float32, std::vector<int64_t>{1 << 30, 1 << 30, 8})
+          .isOk());
+  EXPECT_FALSE(tensorBytes(DType::Float32, std::vector<int64_t>{-1}).isOk());
+}
+
+TEST(Types, Devices) {
+  EXPECT_EQ(*parseDevice("cpu"), Device{});
+  EXPECT_EQ(*parseDevice("cuda:2"), (Device{DeviceKind::Cuda, 2}));
+  EXPECT_EQ(deviceString({DeviceKind::Cuda, 0}), "cuda:0");
+  for (const char *text : {"", "gpu", "cuda:", "cuda:-1", "cuda:1x", "cpu:1"})
+    EXPECT_EQ(parseDevice(text).status().code(), StatusCode::InvalidArgument)
+        << text;
+}
+
+} // namespace

@@ -1,0 +1,123 @@
+//===- TestEngine.h - Pieces that the runtime's tests share -----*- C++ -*-===//
+#ifndef CHARONIA_TESTS_RUNTIME_TESTENGINE_H
+#define CHARONIA_TESTS_RUNTIME_TESTENGINE_H
+
+#include "runtime/engine/Engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+
+namespace charonia::test {
+
+/// A folder that disappears with the object.
+class TempDir {
+public:
+  TempDir() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "charonia-XXXXXX").string();
+    dir = mkdtemp(pattern.data());
+  }
+  ~TempDir() { std::filesystem::remove_all(dir); }
+  std::string operator/(const std::string &name) const {
+    return (dir / name).string();
+  }
+  size_t count() const {
+    return std::distance(std::filesystem::directory_iterator(dir), {});
+  }
+
+private:
+  std::filesystem::path dir;
+};
+
+inline std::vector<std::byte> readBytes(const std::string &path) {
+  std::ifstream in(path, std::ios::binary);
+  std::vector<char> chars((std::istreambuf_iterator<char>(in)), {});
+  auto bytes = std::as_bytes(std::span(chars));
+  return {bytes.begin(), bytes.end()};
+}
+
+inline std::vector<std::byte> randomBytes(size_t size, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::byte> bytes(size);
+  for (std::byte &b : bytes)
+    b = static_cast<std::byte>(random());
+  return bytes;
+}
+
+/// A manifest that uses every field: y = f(x, w) for x of [batch, 16], through
+/// an arena value, with CPU and CUDA programs over sections 0 (code) and 1
+/// (weights).
+inline engine::Manifest sampleManifest() {
+  using namespace engine;
+  Manifest m;
+  ShapeExpr batch = ShapeExpr::symbol(0);
+  m.signature.symbols = {{"batch", 1, 4, 64, 1}};
+  m.signature.inputs = {{"x", DType::Float32, {batch, 16}}};
+  m.signature.outputs = {{"y", DType::Float32, {batch, 16}}};
+  for (DeviceKind device : {DeviceKind::Cpu, DeviceKind::Cuda}) {
+    Program p;
+    p.device = device;
+    p.precision = device == DeviceKind::Cpu ? "fp32" : "fp16";
+    p.weightsSection = 1;
+    p.kernels = {
+        {"gemm_bias", {"matmul 16x16", "add"}, batch * 512, batch * 128},
+        {"relu", {"relu"}, batch * 16, batch * 128}};
+    Buffer x, w, t, u, y;
+    x.name = "x", x.kind = Buffer::Kind::Input, x.size = batch * 64;
+    x.alignment = 16;
+    w.name = "w", w.kind = Buffer::Kind::Weight, w.weightOffset = 64;
+    w.size = 1024, w.lastStep = 0;
+    t.name = "t", t.size = batch * 64, t.lastStep = 1;
+    u.name = "u", u.size = batch * 64, u.firstStep = 1, u.lastStep = 2;
+    u.alias = 2;
+    y.name = "y", y.kind = Buffer::Kind::Output, y.size = batch * 64;
+    y.firstStep = 2, y.lastStep = 3, y.alignment = 16;
+    p.buffers = {x, w, t, u, y};
+    Step launch, relu, copy, fill;
+    launch.kernel = 0;
+    launch.args = {{0, 0}, {1, 0}, {2, 0}};
+    launch.nodes = {"/fc/MatMul", "/fc/Add"};
+    relu.kernel = 1;
+    relu.args = {{2, 0}, {3, 0}};
+    relu.overlapPrevious = true;
+    copy.kind = Step::Kind::Copy;
+    copy.args = {{4, 0}, {3, 0}};
+    copy.bytes = batch * 64;
+    fill.kind = Step::Kind::Fill;
+    fill.args = {{4, batch * 64 - 4}};
+    fill.bytes = 4, fill.pattern = 0x3f800000, fill.patternSize = 4;
+    p.steps = {launch, relu, copy, fill};
+    Variant v;
+    KernelCode gemm, act;
+    gemm.entry = "gemm_bias", gemm.grid = ceilDiv(batch, 4);
+    act.entry = "relu", act.grid = batch;
+    if (device == DeviceKind::Cpu) {
+      v.arch = "x86-64-v3";
+      v.modules = {{{0, 0, 256}, {}, {}}};
+      gemm.scratchBytes = 4096, act.entryOffset = 128, act.grain = 8;
+    } else {
+      v.arch = "sm_80";
+      v.modules = {{{}, {0, 256, 100}, {0, 512, 64}}};
+      gemm.blockThreads = 128, gemm.sharedBytes = 65536, gemm.registers = 90;
+      act.blockThreads = 256, act.clusterSize = 2, act.spillBytes = 8;
+    }
+    v.kernels = {gemm, act};
+    p.variants = {v};
+    m.programs.push_back(p);
+  }
+  m.build = {"charonia 0.1.0",
+             "sample.onnx",
+             "0123abcd",
+             {{"target", "cpu,sm_80"}},
+             {{"memory.peak", "64"}}};
+  return m;
+}
+
+} // namespace charonia::test
+
+#endif // CHARONIA_TESTS_RUNTIME_TESTENGINE_H
