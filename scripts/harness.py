@@ -1,0 +1,241 @@
+"""Drives the `charonia` command from Python: used by the test and bench scripts.
+
+The command is found in the environment variable CHARONIA, else in the build
+folders of this checkout. Failures are classified, because "refused politely",
+"wrong" and "crashed" are different findings.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+# Words by which the compiler says that it understood and declines.
+REFUSAL_WORDS = ("unsupported", "not supported", "does not support")
+CRASH_WORDS = (
+    "assertion", "stack dump", "please submit a bug report", "sanitizer:",
+    "runtime error:", "llvm error", "unreachable executed", "terminate called",
+)  # fmt: skip
+
+
+def binary() -> Path:
+    """The `charonia` command under test."""
+    if named := os.environ.get("CHARONIA"):
+        return Path(named).resolve()
+    for preset in ("release", "dev", "asan"):
+        path = ROOT / "build" / preset / "bin" / "charonia"
+        if path.exists():
+            return path
+    raise SystemExit("no charonia command: build it or set CHARONIA to its path")
+
+
+@dataclass
+class Result:
+    """What one run of the command did."""
+
+    code: int
+    stdout: str
+    stderr: str
+    seconds: float
+    peak_bytes: int = 0
+    timed_out: bool = False
+
+    @property
+    def kind(self) -> str:
+        """'ok', 'refused', 'failed', 'crashed' or 'timeout'."""
+        if self.timed_out:
+            return "timeout"
+        text = self.stderr.lower()
+        if self.code < 0 or self.code >= 128 or any(w in text for w in CRASH_WORDS):
+            return "crashed"
+        if self.code == 0:
+            return "ok"
+        if any(word in text for word in REFUSAL_WORDS):
+            return "refused"
+        return "failed"
+
+    @property
+    def message(self) -> str:
+        """The most telling line of the output, for tables of failures."""
+        lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
+        if self.timed_out:
+            return f"no answer after {self.seconds:.0f} s"
+        for line in lines:
+            if any(word in line.lower() for word in (*CRASH_WORDS, "error")):
+                return line[:300]
+        if self.code < 0:
+            return signal.Signals(-self.code).name
+        return (lines[0] if lines else f"exit status {self.code}")[:300]
+
+
+class CharoniaError(Exception):
+    """A command that did not succeed."""
+
+    def __init__(self, step: str, result: Result):
+        super().__init__(f"{step}: {result.kind}: {result.message}")
+        self.step = step
+        self.result = result
+        self.kind = result.kind
+
+
+def invoke(
+    *arguments: str | Path, timeout: float = 600, env: Mapping[str, str] | None = None
+) -> Result:
+    """Runs `charonia` with `arguments`; the child's peak memory is measured."""
+    command = [str(binary()), *map(str, arguments)]
+    start = time.perf_counter()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(
+            command, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
+            env={**os.environ, **(env or {})},
+        )  # fmt: skip
+        timed_out = False
+        usage = None
+        deadline = start + timeout
+        delay = 0.001
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.perf_counter() > deadline and not timed_out:
+                process.kill()
+                timed_out = True
+            time.sleep(delay)
+            delay = min(delay * 1.5, 0.02)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        return Result(
+            code=process.returncode,
+            stdout=out.read().decode(errors="replace"),
+            stderr=err.read().decode(errors="replace"),
+            seconds=time.perf_counter() - start,
+            peak_bytes=usage.ru_maxrss * 1024,
+            timed_out=timed_out,
+        )
+
+
+def shape_text(dims: Sequence[int | tuple[int, int, int]]) -> str:
+    """1..8..64x3 for ((1, 8, 64), 3): the syntax of --shape."""
+    return "x".join(
+        "..".join(map(str, d)) if isinstance(d, tuple) else str(d) for d in dims
+    )
+
+
+def compile_model(
+    model: Path, engine: Path, *, target: str = "cpu", precision: str | None = None,
+    shapes: Mapping[str, Sequence] | None = None, extra: Sequence[str] = (),
+    timeout: float = 600,
+) -> Result:  # fmt: skip
+    """`charonia compile`; raises CharoniaError unless it succeeds."""
+    arguments = ["compile", model, "-o", engine, "--target", target]
+    if precision:
+        arguments += ["--precision", precision]
+    for name, dims in (shapes or {}).items():
+        arguments += ["--shape", f"{name}={shape_text(dims)}"]
+    result = invoke(*arguments, *extra, timeout=timeout)
+    if result.kind != "ok":
+        raise CharoniaError("compile", result)
+    return result
+
+
+def run_engine(
+    engine: Path, inputs: Mapping[str, np.ndarray], outputs: Sequence[str],
+    folder: Path, *, device: str | None = None, extra: Sequence[str] = (),
+    timeout: float = 600,
+) -> list[np.ndarray]:  # fmt: skip
+    """`charonia run`: the named outputs; `folder` holds the files meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    out = folder / "out"
+    shutil.rmtree(out, ignore_errors=True)
+    arguments: list[str | Path] = ["run", engine, "--output-dir", out]
+    for index, (name, value) in enumerate(inputs.items()):
+        path = folder / f"in{index}.npy"
+        save_array(path, value)
+        arguments += ["--input", f"{name}={path}"]
+    if device:
+        arguments += ["--device", device]
+    result = invoke(*arguments, *extra, timeout=timeout)
+    if result.kind != "ok":
+        raise CharoniaError("run", result)
+    values = []
+    for name in outputs:
+        path = out / f"{name}.npy"
+        if not path.exists():
+            have = sorted(p.name for p in out.iterdir()) if out.exists() else []
+            result.stderr += f"\nerror: run wrote no {path.name}; it wrote {have}"
+            result.code = 1
+            raise CharoniaError("run", result)
+        values.append(np.load(path))
+    return values
+
+
+def save_array(path: Path, value: np.ndarray) -> None:
+    """Writes .npy; bfloat16, which NumPy has no code for, as two raw bytes."""
+    if value.dtype.name == "bfloat16":
+        value = value.view("V2")
+    np.save(path, value)
+
+
+def as_dtype(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Undoes save_array: gives raw two-byte values their meaning back."""
+    if dtype.name == "bfloat16" and value.dtype != dtype and value.itemsize == 2:
+        return value.view(dtype)
+    return value
+
+
+def gigabytes(count: float) -> str:
+    return f"{count / 1e9:.2f} GB"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table: text to the left, numbers to the right."""
+    text = [[str(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(row[i]) for row in text) for i in range(len(header))]
+    numeric = [
+        all(isinstance(row[i], (int, float)) or _looks_numeric(row[i]) for row in rows)
+        for i in range(len(header))
+    ]
+    lines = []
+    for number, row in enumerate(text):
+        cells = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric)
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+        if number == 0:
+            rules = (
+                "-" * (w - 1) + ":" if r else "-" * w for w, r in zip(widths, numeric)
+            )
+            lines.append("| " + " | ".join(rules) + " |")
+    return "\n".join(lines)
+
+
+def _looks_numeric(cell: object) -> bool:
+    text = str(cell).strip().removesuffix("%").removesuffix("x")
+    try:
+        float(text)
+    except ValueError:
+        return text in ("", "-")
+    return True
+
+
+def write_json(path: Path | None, value: object) -> None:
+    if path:
+        path.write_text(json.dumps(value, indent=1) + "\n")
+
+
+def own_peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
