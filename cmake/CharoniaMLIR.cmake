@@ -7,6 +7,46 @@ include(AddLLVM)
 include(AddMLIR)
 include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 
+# Debian's export files name the shared libLLVM beside the archives, and shared
+# libraries of what LLVM itself uses: take them out, or put the archives in.
+if(NOT CHARONIA_SHARED_LLVM)
+  find_library(ZLIB_ARCHIVE libz.a REQUIRED)
+  find_library(ZSTD_ARCHIVE libzstd.a REQUIRED)
+  get_directory_property(imported IMPORTED_TARGETS)
+  list(FILTER imported INCLUDE REGEX "^(MLIR|LLVM)")
+  foreach(target IN LISTS imported)
+    get_target_property(deps ${target} INTERFACE_LINK_LIBRARIES)
+    if(deps)
+      list(FILTER deps EXCLUDE REGEX "libz3|^LLVM$|LINK_ONLY:LLVM>")
+      list(TRANSFORM deps REPLACE "^ZLIB::ZLIB$" "${ZLIB_ARCHIVE}")
+      list(TRANSFORM deps REPLACE "^zstd::libzstd_shared$" "${ZSTD_ARCHIVE}")
+      set_target_properties(${target} PROPERTIES INTERFACE_LINK_LIBRARIES "${deps}")
+    endif()
+  endforeach()
+endif()
+
+# Everything of MLIR and LLVM that the project may use. Of an archive the linker takes
+# only what is referenced, so a library needs no exact list.
+add_library(charonia_llvm INTERFACE)
+if(CHARONIA_SHARED_LLVM)
+  target_link_libraries(charonia_llvm INTERFACE MLIR LLVM)
+else()
+  llvm_map_components_to_libnames(llvm_libs
+    core support analysis target codegen asmprinter selectiondag mc object passes ipo irreader
+    linker bitreader scalaropts instcombine transformutils vectorize
+    x86codegen x86desc x86info nvptxcodegen nvptxdesc nvptxinfo)
+  target_link_libraries(charonia_llvm INTERFACE
+    MLIRIR MLIRParser MLIRPass MLIRTransforms MLIRTransformUtils MLIRSupport MLIRAnalysis
+    MLIRBytecodeWriter MLIRFuncDialect MLIRArithDialect MLIRMathDialect MLIRSCFDialect
+    MLIRControlFlowDialect MLIRIndexDialect MLIRVectorDialect MLIRLLVMDialect MLIRNVVMDialect
+    MLIRFuncInlinerExtension MLIRLLVMIRTransforms
+    MLIRArithToLLVM MLIRControlFlowToLLVM MLIRFuncToLLVM MLIRMathToLLVM MLIRIndexToLLVM
+    MLIRNVVMToLLVM MLIRVectorToLLVM MLIRVectorToLLVMPass MLIRSCFToControlFlow
+    MLIRReconcileUnrealizedCasts MLIRLLVMCommonConversion MLIRConvertToLLVMPass
+    MLIRBuiltinToLLVMIRTranslation MLIRLLVMToLLVMIRTranslation MLIRNVVMToLLVMIRTranslation
+    MLIRTargetLLVMIRExport MLIROptLib ${llvm_libs})
+endif()
+
 # charonia_tablegen(<file.td> <output> <mlir-tblgen arguments>...)
 #   A folder lists its outputs, then names them all with add_public_tablegen_target.
 function(charonia_tablegen td output)
@@ -16,9 +56,8 @@ function(charonia_tablegen td output)
 endfunction()
 
 # charonia_mlir_library(<name> SOURCES ... [LINK ...] [MLIR ...] [LLVM ...] [DEPENDS ...])
-#   LINK:  project libraries;  MLIR: MLIR libraries by their archive names;
-#   LLVM:  LLVM components (core, target names, ...). With the shared LLVM both
-#   collapse to libMLIR and libLLVM.
+#   LINK: project libraries. MLIR, LLVM: libraries by archive and component names,
+#   needed only for what charonia_llvm below does not hold.
 function(charonia_mlir_library name)
   cmake_parse_arguments(A "" "" "SOURCES;LINK;MLIR;LLVM;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${A_SOURCES})
@@ -26,11 +65,9 @@ function(charonia_mlir_library name)
   if(A_DEPENDS)
     add_dependencies(${name} ${A_DEPENDS})
   endif()
-  target_link_libraries(${name} PUBLIC ${A_LINK})
-  if(CHARONIA_SHARED_LLVM)
-    target_link_libraries(${name} PUBLIC MLIR LLVM)
-  else()
-    llvm_map_components_to_libnames(llvm_libs ${A_LLVM} support core)
+  target_link_libraries(${name} PUBLIC ${A_LINK} charonia_llvm)
+  if(NOT CHARONIA_SHARED_LLVM)
+    llvm_map_components_to_libnames(llvm_libs ${A_LLVM})
     target_link_libraries(${name} PUBLIC ${A_MLIR} ${llvm_libs})
   endif()
 endfunction()

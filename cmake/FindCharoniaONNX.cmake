@@ -1,6 +1,7 @@
 # ONNX's own C++ library, built by scripts/setup-onnx.sh, as charonia::onnx:
-# headers, static archive, definitions and protobuf. CHARONIA_ONNX_DIR names
-# another install prefix of the same version.
+# headers, static archive, definitions and protobuf-lite (the runtime's own, so that
+# one protobuf is in the program). CHARONIA_ONNX_DIR names another install prefix of
+# the same version.
 #
 # The library throws: a caller that reaches its checker, its schemas or its
 # function bodies needs exceptions (COMPILE_OPTIONS -fexceptions) in that file.
@@ -17,12 +18,11 @@ if(NOT EXISTS ${onnx_prefix}/lib/libonnx.a)
   message(FATAL_ERROR "ONNX's C++ library is not in ${onnx_prefix}: run scripts/setup.sh first")
 endif()
 
-set(Protobuf_USE_STATIC_LIBS ON)
-find_package(Protobuf REQUIRED)
 add_library(charonia_onnx INTERFACE)
 add_library(charonia::onnx ALIAS charonia_onnx)
 target_include_directories(charonia_onnx SYSTEM INTERFACE ${onnx_prefix}/include)
-# Without documentation strings, as the archive was built: it changes the layout of OpSchema.
-target_compile_definitions(charonia_onnx INTERFACE ONNX_ML=1 ONNX_NAMESPACE=onnx __ONNX_NO_DOC_STRINGS)
-target_link_libraries(charonia_onnx INTERFACE ${onnx_prefix}/lib/libonnx.a protobuf::libprotobuf)
+# As the archive was built; the documentation strings change the layout of OpSchema.
+target_compile_definitions(charonia_onnx INTERFACE
+  ONNX_ML=1 ONNX_NAMESPACE=onnx ONNX_USE_LITE_PROTO=1 __ONNX_NO_DOC_STRINGS)
+target_link_libraries(charonia_onnx INTERFACE ${onnx_prefix}/lib/libonnx.a charonia::protobuf)
 set(CharoniaONNX_FOUND TRUE)

@@ -56,7 +56,7 @@ $run_cmake -S "$work/onnx-$version" -B "$work/build" -G Ninja "${launcher[@]}" \
   -DCMAKE_CXX_FLAGS="-D__ONNX_NO_DOC_STRINGS -ffunction-sections -fdata-sections" \
   -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_INSTALL_LIBDIR=lib \
   -DCMAKE_INSTALL_PREFIX="$staged" -DPython3_EXECUTABLE="$(command -v python3)" \
-  -DONNX_ML=ON -DONNX_USE_LITE_PROTO=OFF >"$work/log" 2>&1 &&
+  -DONNX_ML=ON -DONNX_USE_LITE_PROTO=ON >"$work/log" 2>&1 &&
   $run_cmake --build "$work/build" --target install >>"$work/log" 2>&1 ||
   { tail -50 "$work/log" >&2; say "the build failed"; exit 1; }
 
