@@ -53,6 +53,12 @@ enum class DimKind {
   Whole
 };
 
+/// Of operators whose inferred type may differ from the actual one in
+/// expressions that may be equal.
+template <typename Op>
+class InferredSymbolicType
+    : public mlir::OpTrait::TraitBase<Op, InferredSymbolicType> {};
+
 } // namespace charonia::graph
 
 #include "graph/ir/GraphDialect.h.inc"

@@ -28,13 +28,20 @@ def Graph_Dialect : Dialect {
     void registerOps();
   public:
   }];
-  let useDefaultAttributePrinterParser = 0;
+  let hasConstantMaterializer = 1;
+  let hasOperationAttrVerify = 1;
 }
 
-def Graph_Tensor : TensorOf<[AnyFloat, AnyInteger, Index]>;
-def Graph_FloatTensor : TensorOf<[AnyFloat]>;
-def Graph_BoolTensor : TensorOf<[I1]>;
-def Graph_IntTensor : TensorOf<[AnyInteger]>;
+// A ranked tensor whose dynamic dimensions are all described by its encoding.
+class Graph_TensorOf<list<Type> elements, string what> : Type<
+    And<[RankedTensorOf<elements>.predicate,
+         CPred<"::charonia::graph::hasSymbolicShape($_self)">]>,
+    "ranked tensor of " # what # " whose dynamic dimensions are symbolic",
+    "::mlir::RankedTensorType">;
+def Graph_Tensor : Graph_TensorOf<[AnyFloat, AnyInteger, Index], "floats or integers">;
+def Graph_FloatTensor : Graph_TensorOf<[AnyFloat], "floats">;
+def Graph_BoolTensor : Graph_TensorOf<[I1], "i1">;
+def Graph_IntTensor : Graph_TensorOf<[AnyInteger, Index], "integers">;
 
 class Graph_RawOp<string mnemonic, list<Trait> traits = []>
     : Op<Graph_Dialect, mnemonic, traits>;
@@ -45,8 +52,21 @@ class Graph_Op<string mnemonic, list<Trait> traits = []>
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-// ... whose result type follows from operands and attributes.
+// Result types follow from operands and attributes. Inferred and actual types
+// that differ only in expressions that may be equal are compatible.
+def Graph_InferredSymbolicType : NativeOpTrait<"InferredSymbolicType", [], [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange a, ::mlir::TypeRange b);
+  }], [{
+    bool $cppClass::isCompatibleReturnTypes(::mlir::TypeRange a, ::mlir::TypeRange b) {
+      return a.size() == 1 && b.size() == 1 && ::charonia::graph::areCompatible(a[0], b[0]);
+    }
+  }]> {
+  let cppNamespace = "::charonia::graph";
+}
+def Graph_Inferred : TraitList<[
+  DeclareOpInterfaceMethods<InferTypeOpInterface>, Graph_InferredSymbolicType]>;
+
 class Graph_InferredOp<string mnemonic, list<Trait> traits = []>
-    : Graph_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<InferTypeOpInterface>], traits)>;
+    : Graph_Op<mnemonic, !listconcat([Graph_Inferred], traits)>;
 
 #endif

@@ -35,12 +35,21 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       How many terms are combined into one element of the result, as an
       expression over the module's shape symbols (K of a matmul, R*S*C of a
       convolution, the reduced extent); 1 where nothing is reduced.
+      For a row normalization: the length of a row.
     }], "::mlir::AffineExpr", "getReductionExtent", (ins), "", [{
       return ::mlir::getAffineConstantExpr(1, $_op->getContext());
     }]>,
     InterfaceMethod<[{
       Floating-point operations for one element of the result and one term.
     }], "int64_t", "getFlopsPerTerm", (ins), "", [{ return 1; }]>,
+    InterfaceMethod<[{
+      Floating-point operations of the whole operator, over the module's shape
+      symbols.
+    }], "::mlir::AffineExpr", "getFlops", (ins), "", [{
+      return ::charonia::graph::numElements(
+                 ::charonia::graph::getShape($_op->getResult(0)), $_op->getContext()) *
+             $_op.getReductionExtent() * $_op.getFlopsPerTerm();
+    }]>,
     InterfaceMethod<[{
       Whether an element of the result costs much to compute a second time
       (exp, erf, division chains): fusion then avoids recomputation.

@@ -29,38 +29,57 @@ struct Symbol {
 llvm::SmallVector<Symbol> getSymbols(mlir::ModuleOp module);
 void setSymbols(mlir::ModuleOp module, llvm::ArrayRef<Symbol> symbols);
 
+/// Whether `type` is a ranked tensor whose dynamic dimensions are all described
+/// by its encoding. Every tensor of the dialect is.
+bool hasSymbolicShape(mlir::Type type);
 /// The dimensions of a ranked tensor (type) as expressions.
 Exprs getShape(mlir::Type type);
 inline Exprs getShape(mlir::Value value) { return getShape(value.getType()); }
 
 /// The tensor type of these dimensions; the inverse of getShape.
-mlir::RankedTensorType makeType(llvm::ArrayRef<mlir::AffineExpr> dims, mlir::Type element);
+mlir::RankedTensorType makeType(llvm::ArrayRef<mlir::AffineExpr> dims,
+                                mlir::Type element);
 /// `type` with another element type.
 mlir::RankedTensorType withElement(mlir::Type type, mlir::Type element);
 
-/// `expr` in canonical form: sums of products sorted, divisions folded.
-mlir::AffineExpr simplify(mlir::AffineExpr expr);
-/// The same for every result of a map, knowing that dim i lies in
-/// [0, extents[i]) (an entry may be null): divisions and remainders by what a
-/// term cannot reach vanish, x floordiv c * c + x mod c becomes x.
-mlir::AffineMap simplify(mlir::AffineMap map, llvm::ArrayRef<mlir::AffineExpr> extents = {});
-
-/// Product of the dimensions.
-mlir::AffineExpr numElements(llvm::ArrayRef<mlir::AffineExpr> dims, mlir::MLIRContext *context);
-/// The constant that `expr` is, if it is one.
-std::optional<int64_t> constantOf(mlir::AffineExpr expr);
-
-/// Value of `expr` for these symbol values; nothing on division by zero or overflow.
-std::optional<int64_t> evaluate(mlir::AffineExpr expr, llvm::ArrayRef<int64_t> symbols);
-/// Value of `expr` for these values of dims and symbols.
-std::optional<int64_t> evaluate(mlir::AffineExpr expr, llvm::ArrayRef<int64_t> dims,
-                                llvm::ArrayRef<int64_t> symbols);
-
-/// Inclusive bounds of an expression; saturated at the limits of int64_t.
+/// Inclusive bounds; saturated at the limits of int64_t, which mean "none".
 struct Interval {
   int64_t low, high;
 };
-/// Bounds of `expr` where dims and symbols lie in these intervals.
+
+/// `expr` in canonical form: sums of products sorted, divisions folded. Symbols
+/// are sizes, so at least 1; of dims nothing is known.
+mlir::AffineExpr simplify(mlir::AffineExpr expr);
+/// The same for every result of a map, knowing that dim i lies in
+/// [0, extents[i]) (an entry may be null: nothing known): divisions and
+/// remainders by what a term cannot reach vanish, x floordiv c * c + x mod c
+/// becomes x. `symbols` bounds the symbols; one without an entry is at least 1.
+/// Divisors are taken to be positive.
+mlir::AffineMap simplify(mlir::AffineMap map,
+                         llvm::ArrayRef<mlir::AffineExpr> extents = {},
+                         llvm::ArrayRef<Interval> symbols = {});
+/// Whether `expr` >= 0 can be proved under the assumptions of simplify.
+bool isNonNegative(mlir::AffineExpr expr,
+                   llvm::ArrayRef<mlir::AffineExpr> extents = {},
+                   llvm::ArrayRef<Interval> symbols = {});
+
+/// Product of the dimensions.
+mlir::AffineExpr numElements(llvm::ArrayRef<mlir::AffineExpr> dims,
+                             mlir::MLIRContext *context);
+/// The constant that `expr` is, if it is one.
+std::optional<int64_t> constantOf(mlir::AffineExpr expr);
+
+/// Value of `expr` for these symbol values; nothing on division by zero or
+/// overflow.
+std::optional<int64_t> evaluate(mlir::AffineExpr expr,
+                                llvm::ArrayRef<int64_t> symbols);
+/// Value of `expr` for these values of dims and symbols.
+std::optional<int64_t> evaluate(mlir::AffineExpr expr,
+                                llvm::ArrayRef<int64_t> dims,
+                                llvm::ArrayRef<int64_t> symbols);
+
+/// Bounds of `expr` where dims and symbols lie in these intervals; a dim
+/// without an entry is any integer, a symbol at least 1.
 Interval boundsOf(mlir::AffineExpr expr, llvm::ArrayRef<Interval> dims,
                   llvm::ArrayRef<Interval> symbols);
 
@@ -69,19 +88,30 @@ Interval boundsOf(mlir::AffineExpr expr, llvm::ArrayRef<Interval> dims,
 /// equal to it only if the expressions are equal.
 std::optional<Exprs> broadcastShapes(llvm::ArrayRef<mlir::AffineExpr> a,
                                      llvm::ArrayRef<mlir::AffineExpr> b);
-/// Result type of an elementwise operator over `operands`, with the element type
-/// of operand `elementFrom`.
+/// Result type of an elementwise operator over `operands`, with the element
+/// type of operand `elementFrom`.
 llvm::LogicalResult inferBroadcast(std::optional<mlir::Location> location,
-                                   mlir::ValueRange operands, unsigned elementFrom,
+                                   mlir::ValueRange operands,
+                                   unsigned elementFrom,
                                    llvm::SmallVectorImpl<mlir::Type> &types,
                                    mlir::Type element = {});
-/// Map from coordinates of `result` to those of `operand`, which broadcasts to it.
+/// Map from coordinates of `result` to those of `operand`, which broadcasts to
+/// it.
 mlir::AffineMap broadcastMap(mlir::Value operand, mlir::Value result);
 /// Map from coordinates of shape `to` to coordinates of shape `from`, the same
-/// elements in row-major order. Runs of dimensions with equal products map among
-/// themselves, so that a head split is s floordiv and mod of one dimension only.
+/// elements in row-major order. Runs of dimensions with equal products map
+/// among themselves, so that a head split is s floordiv and mod of one
+/// dimension only.
 mlir::AffineMap reshapeMap(llvm::ArrayRef<mlir::AffineExpr> from,
-                           llvm::ArrayRef<mlir::AffineExpr> to, mlir::MLIRContext *context);
+                           llvm::ArrayRef<mlir::AffineExpr> to,
+                           mlir::MLIRContext *context);
+
+/// Whether two types agree in element type, rank and every dimension that can
+/// be told: what verifiers accept.
+bool areCompatible(mlir::Type a, mlir::Type b);
+/// Whether two dimensions may have the same value: not if their difference is a
+/// constant other than 0.
+bool mayBeEqual(mlir::AffineExpr a, mlir::AffineExpr b);
 
 /// "[batch, 3, 224, 224]" with the module's symbol names, for messages.
 std::string shapeToString(mlir::Type type, llvm::ArrayRef<Symbol> symbols = {});

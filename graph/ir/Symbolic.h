@@ -22,11 +22,13 @@ struct SymbolicTensor {
 };
 
 /// Evaluates integer tensors symbolically, through GraphOpInterface's
-/// evaluateSymbolic, on demand and with a memo. Invalid after the IR it looked at
-/// has changed. Tensors of more than `maxElements` elements are not looked at.
+/// evaluateSymbolic, on demand and with a memo. Invalid after the IR it looked
+/// at has changed. Tensors of more than `maxElements` elements are not looked
+/// at.
 class SymbolicEvaluator {
 public:
-  explicit SymbolicEvaluator(int64_t maxElements = 1024) : maxElements(maxElements) {}
+  explicit SymbolicEvaluator(int64_t maxElements = 1024)
+      : maxElements(maxElements) {}
   SymbolicTensor evaluate(mlir::Value value);
 
 private:

@@ -18,14 +18,15 @@ struct Weight {
   std::shared_ptr<const void> owner;
 };
 
-/// Weights of a module, referred to by `graph.weight "name"`. Lives in the graph
-/// dialect of the context. Not thread-safe while weights are added.
+/// Weights of a module, referred to by `graph.weight "name"`. Lives in the
+/// graph dialect of the context. Not thread-safe while weights are added.
 class WeightStore {
 public:
   /// Adds a weight, or replaces the one of that name.
   void add(llvm::StringRef name, Weight weight);
   /// Adds a weight whose bytes the store takes over.
-  void add(llvm::StringRef name, mlir::RankedTensorType type, std::vector<char> bytes);
+  void add(llvm::StringRef name, mlir::RankedTensorType type,
+           std::vector<char> bytes);
   /// Null where there is none of that name.
   const Weight *lookup(llvm::StringRef name) const;
   /// A name not in use that starts with `stem`.

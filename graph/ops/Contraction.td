@@ -48,7 +48,6 @@ def Graph_ConvOp : Graph_Contraction<"conv"> {
     unsigned channelDim() { return getChannelsLast() ? getSpatialRank() + 1 : 1; }
     unsigned spatialDim(unsigned i) { return getChannelsLast() ? i + 1 : i + 2; }
   }];
-  let hasVerifier = 1;
 }
 
 def Graph_AttentionOp : Graph_Contraction<"attention"> {

@@ -14,15 +14,19 @@ class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
       return ::charonia::graph::broadcastMap((*this)->getOperand(operand), getResult());
     }
   }];
+  code symbolicDecl = [{
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
+  }];
 }
 
-class Graph_Unary<string mnemonic, string what, bit expensive = 0, bit symbolic = 0>
-    : Graph_Elementwise<mnemonic> {
+class Graph_Unary<string mnemonic, string what, bit expensive = 0, bit symbolic = 0,
+                  Type operand = Graph_FloatTensor> : Graph_Elementwise<mnemonic> {
   let summary = what;
-  let arguments = (ins Graph_Tensor:$input);
+  let arguments = (ins operand:$input);
   let extraClassDeclaration = commonDecl # [{
-    bool isExpensive() { return }] # expensive # [{; }
-  }] # !if(symbolic, "", [{
+    bool isExpensive() { return }] # !if(expensive, "true", "false") # [{; }
+  }] # !if(symbolic, symbolicDecl, [{
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
   }]);
@@ -37,10 +41,10 @@ class Graph_Unary<string mnemonic, string what, bit expensive = 0, bit symbolic 
   }];
 }
 
-def Graph_NegOp : Graph_Unary<"neg", "-x", 0, 1>;
-def Graph_AbsOp : Graph_Unary<"abs", "|x|">;
-def Graph_SignOp : Graph_Unary<"sign", "-1, 0 or 1; NaN stays">;
-def Graph_NotOp : Graph_Unary<"not", "logical not of i1, bitwise not of integers">;
+def Graph_NegOp : Graph_Unary<"neg", "-x", 0, 1, Graph_Tensor>;
+def Graph_AbsOp : Graph_Unary<"abs", "|x|", 0, 0, Graph_Tensor>;
+def Graph_SignOp : Graph_Unary<"sign", "-1, 0 or 1; NaN stays", 0, 0, Graph_Tensor>;
+def Graph_NotOp : Graph_Unary<"not", "logical not of i1, bitwise not of integers", 0, 1, Graph_IntTensor>;
 def Graph_ExpOp : Graph_Unary<"exp", "e to the x", 1>;
 def Graph_LogOp : Graph_Unary<"log", "natural logarithm", 1>;
 def Graph_SqrtOp : Graph_Unary<"sqrt", "square root">;
@@ -97,14 +101,14 @@ def Graph_CastOp : Graph_Elementwise<"cast"> {
     concerns 8-bit floats.
   }];
   let arguments = (ins Graph_Tensor:$input, TypeAttr:$to);
-  let extraClassDeclaration = commonDecl;
+  let extraClassDeclaration = commonDecl # symbolicDecl;
 }
 
-class Graph_Binary<string mnemonic, string what, list<Trait> traits = [], bit symbolic = 0>
-    : Graph_Elementwise<mnemonic, traits> {
+class Graph_BinaryBase<string mnemonic, string what, list<Trait> traits = [], bit symbolic = 0,
+                       Type operand = Graph_Tensor> : Graph_Elementwise<mnemonic, traits> {
   let summary = what;
-  let arguments = (ins Graph_Tensor:$lhs, Graph_Tensor:$rhs);
-  let extraClassDeclaration = commonDecl # !if(symbolic, "", [{
+  let arguments = (ins operand:$lhs, operand:$rhs);
+  let extraClassDeclaration = commonDecl # !if(symbolic, symbolicDecl, [{
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
   }]);
@@ -118,20 +122,25 @@ class Graph_Binary<string mnemonic, string what, list<Trait> traits = [], bit sy
   }];
 }
 
+class Graph_Binary<string mnemonic, string what, list<Trait> traits = [], bit symbolic = 0,
+                   Type operand = Graph_Tensor>
+    : Graph_BinaryBase<mnemonic, what, !listconcat([SameOperandsElementType], traits), symbolic,
+                       operand>;
+
 def Graph_AddOp : Graph_Binary<"add", "x + y", [Commutative], 1>;
 def Graph_SubOp : Graph_Binary<"sub", "x - y", [], 1>;
 def Graph_MulOp : Graph_Binary<"mul", "x * y", [Commutative], 1>;
 def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate toward zero", [], 1>;
 def Graph_ModOp : Graph_Binary<"mod", "remainder with the sign of y (integers and floats)", [], 1>;
 def Graph_FmodOp : Graph_Binary<"fmod", "remainder with the sign of x, as C fmod">;
-def Graph_PowOp : Graph_Binary<"pow", "x to the y; the result has x's type; y may have another">;
+def Graph_PowOp : Graph_BinaryBase<"pow", "x to the y; the result has x's type; y may have another">;
 def Graph_MaxOp : Graph_Binary<"max", "maximum; NaN wins", [Commutative], 1>;
 def Graph_MinOp : Graph_Binary<"min", "minimum; NaN wins", [Commutative], 1>;
-def Graph_AndOp : Graph_Binary<"and", "logical or bitwise and", [Commutative]>;
-def Graph_OrOp : Graph_Binary<"or", "logical or bitwise or", [Commutative]>;
-def Graph_XorOp : Graph_Binary<"xor", "logical or bitwise exclusive or", [Commutative]>;
-def Graph_ShlOp : Graph_Binary<"shl", "x << y">;
-def Graph_ShrOp : Graph_Binary<"shr", "x >> y, arithmetic for signed">;
+def Graph_AndOp : Graph_Binary<"and", "logical or bitwise and", [Commutative], 1, Graph_IntTensor>;
+def Graph_OrOp : Graph_Binary<"or", "logical or bitwise or", [Commutative], 1, Graph_IntTensor>;
+def Graph_XorOp : Graph_Binary<"xor", "logical or bitwise exclusive or", [Commutative], 1, Graph_IntTensor>;
+def Graph_ShlOp : Graph_Binary<"shl", "x << y", [], 0, Graph_IntTensor>;
+def Graph_ShrOp : Graph_Binary<"shr", "x >> y, arithmetic for signed", [], 0, Graph_IntTensor>;
 
 def Graph_Predicate : I32EnumAttr<"Predicate", "comparison", [
     I32EnumAttrCase<"eq", 0>, I32EnumAttrCase<"ne", 1>, I32EnumAttrCase<"lt", 2>,
@@ -143,13 +152,13 @@ def Graph_CompareOp : Graph_Elementwise<"compare"> {
   let summary = "Comparison; the result is i1; NaN is unequal to all";
   let arguments = (ins Graph_Predicate:$predicate, Graph_Tensor:$lhs, Graph_Tensor:$rhs);
   let assemblyFormat = "$predicate $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = commonDecl;
+  let extraClassDeclaration = commonDecl # symbolicDecl;
 }
 
 def Graph_SelectOp : Graph_Elementwise<"select"> {
   let summary = "condition ? x : y";
   let arguments = (ins Graph_BoolTensor:$condition, Graph_Tensor:$lhs, Graph_Tensor:$rhs);
-  let extraClassDeclaration = commonDecl;
+  let extraClassDeclaration = commonDecl # symbolicDecl;
 }
 
 #endif

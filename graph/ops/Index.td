@@ -22,11 +22,10 @@ def Graph_IotaOp : Graph_IndexBase<"iota"> {
   let hasVerifier = 1;
 }
 
-def Graph_ConcatOp : Graph_IndexBase<"concat", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def Graph_ConcatOp : Graph_IndexBase<"concat", [Graph_Inferred]> {
   let summary = "The inputs one after another along `axis`";
   let arguments = (ins Variadic<Graph_Tensor>:$inputs, I64Attr:$axis);
   let extraClassDeclaration = indexDecl;
-  let hasVerifier = 1;
 }
 
 def Graph_PadMode : I32EnumAttr<"PadMode", "padding", [
@@ -48,19 +47,19 @@ def Graph_PadOp : Graph_IndexBase<"pad"> {
   let hasVerifier = 1;
 }
 
-def Graph_GatherOp : Graph_IndexBase<"gather", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def Graph_GatherOp : Graph_IndexBase<"gather", [Graph_Inferred]> {
   let summary = "Slices of the input along `axis`, chosen by an index tensor (ONNX Gather)";
   let arguments = (ins Graph_Tensor:$input, Graph_IntTensor:$indices, I64Attr:$axis);
   let extraClassDeclaration = indexDecl;
 }
 
-def Graph_GatherElementsOp : Graph_IndexBase<"gather_elements", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def Graph_GatherElementsOp : Graph_IndexBase<"gather_elements", [Graph_Inferred]> {
   let summary = "Single elements along `axis` (ONNX GatherElements)";
   let arguments = (ins Graph_Tensor:$input, Graph_IntTensor:$indices, I64Attr:$axis);
   let extraClassDeclaration = indexDecl;
 }
 
-def Graph_GatherNDOp : Graph_IndexBase<"gather_nd", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def Graph_GatherNDOp : Graph_IndexBase<"gather_nd", [Graph_Inferred]> {
   let summary = "Slices chosen by index tuples (ONNX GatherND)";
   let arguments = (ins Graph_Tensor:$input, Graph_IntTensor:$indices, I64Attr:$batch_dims);
   let extraClassDeclaration = indexDecl;
@@ -72,7 +71,7 @@ def Graph_ScatterReduction : I32EnumAttr<"ScatterReduction", "what meets an elem
   let cppNamespace = "::charonia::graph";
 }
 
-def Graph_ScatterNDOp : Graph_IndexBase<"scatter_nd", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def Graph_ScatterNDOp : Graph_IndexBase<"scatter_nd", [Graph_Inferred]> {
   let summary = "The input with slices, chosen by index tuples, replaced by updates (ONNX ScatterND)";
   let arguments = (ins Graph_ScatterReduction:$reduction, Graph_Tensor:$input,
                        Graph_IntTensor:$indices, Graph_Tensor:$updates);

@@ -10,8 +10,6 @@ class Graph_ReductionBase<string mnemonic, list<Trait> traits = []>
   code commonDecl = [{
     ::mlir::AffineMap getOperandMap(unsigned) { return {}; }
     bool isExpensive() { return true; }
-    ::charonia::graph::SymbolicTensor evaluateSymbolic(
-        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
     ::mlir::AffineExpr getReductionExtent();
   }];
   code reductionDecl = commonDecl # [{
@@ -27,6 +25,10 @@ class Graph_ReductionBase<string mnemonic, list<Trait> traits = []>
     ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::RowNormalization; }
     ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
     int64_t getFlopsPerTerm() { return 8; }
+    ::mlir::AffineExpr getFlops() {
+      return ::charonia::graph::numElements(::charonia::graph::getShape(getResult()),
+                                            getContext()) * getFlopsPerTerm();
+    }
   }];
 }
 
@@ -45,7 +47,10 @@ def Graph_ReduceOp : Graph_ReductionBase<"reduce"> {
   let arguments = (ins Graph_ReduceKind:$kind, Graph_Tensor:$input,
                        DenseI64ArrayAttr:$axes, UnitAttr:$keepdims);
   let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = reductionDecl;
+  let extraClassDeclaration = reductionDecl # [{
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
+  }];
 }
 
 def Graph_ArgReduceOp : Graph_ReductionBase<"arg_reduce"> {
@@ -83,7 +88,6 @@ def Graph_PoolOp : Graph_ReductionBase<"pool"> {
     }
     unsigned spatialDim(unsigned i) { return getChannelsLast() ? i + 1 : i + 2; }
   }];
-  let hasVerifier = 1;
 }
 
 def Graph_SoftmaxOp : Graph_ReductionBase<"softmax"> {

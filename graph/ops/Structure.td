@@ -10,6 +10,12 @@ def Graph_ConstantOp : Graph_Op<"constant", [ConstantLike, AllTypesMatch<["value
   let results = (outs Graph_Tensor:$result);
   let assemblyFormat = "attr-dict $value";
   let hasFolder = 1;
+  let extraClassDeclaration = [{
+    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Source; }
+    ::mlir::AffineExpr getFlops() { return ::mlir::getAffineConstantExpr(0, getContext()); }
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
+  }];
 }
 
 def Graph_WeightOp : Graph_Op<"weight"> {
@@ -22,6 +28,10 @@ def Graph_WeightOp : Graph_Op<"weight"> {
   let results = (outs Graph_Tensor:$result);
   let assemblyFormat = "$name attr-dict `:` type($result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Source; }
+    ::mlir::AffineExpr getFlops() { return ::mlir::getAffineConstantExpr(0, getContext()); }
+  }];
 }
 
 def Graph_DimsOp : Graph_Op<"dims"> {
@@ -34,12 +44,24 @@ def Graph_DimsOp : Graph_Op<"dims"> {
   let results = (outs Graph_IntTensor:$result);
   let assemblyFormat = "$values attr-dict `:` type($result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Source; }
+    ::mlir::AffineExpr getFlops() { return ::mlir::getAffineConstantExpr(0, getContext()); }
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
+  }];
 }
 
 def Graph_ShapeOfOp : Graph_InferredOp<"shape_of"> {
   let summary = "The shape of a tensor as tensor<rank x i64>; evaluated away";
   let arguments = (ins Graph_Tensor:$input);
   let results = (outs Graph_Tensor:$result);
+  let extraClassDeclaration = [{
+    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Source; }
+    ::mlir::AffineExpr getFlops() { return ::mlir::getAffineConstantExpr(0, getContext()); }
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
+  }];
 }
 
 def Graph_KernelOp : Graph_RawOp<"kernel", [IsolatedFromAbove, SingleBlock,

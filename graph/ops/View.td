@@ -23,7 +23,7 @@ def Graph_ReshapeOp : Graph_View<"reshape"> {
   let hasFolder = 1;
 }
 
-def Graph_TransposeOp : Graph_View<"transpose", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def Graph_TransposeOp : Graph_View<"transpose", [Graph_Inferred]> {
   let summary = "Dimension i of the result is dimension permutation[i] of the input";
   let arguments = (ins Graph_Tensor:$input, DenseI64ArrayAttr:$permutation);
   let extraClassDeclaration = viewDecl;

@@ -1,0 +1,459 @@
+#include "graph/ir/Shape.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace charonia::graph;
+
+static constexpr int64_t noLow = std::numeric_limits<int64_t>::min();
+static constexpr int64_t noHigh = std::numeric_limits<int64_t>::max();
+
+SmallVector<Symbol> charonia::graph::getSymbols(ModuleOp module) {
+  SmallVector<Symbol> symbols;
+  auto array = module->getAttrOfType<ArrayAttr>("graph.symbols");
+  if (!array)
+    return symbols;
+  for (Attribute entry : array) {
+    auto fields = dyn_cast<DictionaryAttr>(entry);
+    if (!fields)
+      continue;
+    Symbol s;
+    if (auto name = fields.getAs<StringAttr>("name"))
+      s.name = name.str();
+    auto read = [&](StringRef key, int64_t &value) {
+      if (auto attr = fields.getAs<IntegerAttr>(key))
+        value = attr.getInt();
+    };
+    read("min", s.min);
+    read("opt", s.opt);
+    read("max", s.max);
+    read("divisor", s.divisor);
+    symbols.push_back(std::move(s));
+  }
+  return symbols;
+}
+
+void charonia::graph::setSymbols(ModuleOp module, ArrayRef<Symbol> symbols) {
+  Builder b(module.getContext());
+  SmallVector<Attribute> entries;
+  for (const Symbol &s : symbols)
+    entries.push_back(b.getDictionaryAttr(
+        {b.getNamedAttr("name", b.getStringAttr(s.name)),
+         b.getNamedAttr("min", b.getI64IntegerAttr(s.min)),
+         b.getNamedAttr("opt", b.getI64IntegerAttr(s.opt)),
+         b.getNamedAttr("max", b.getI64IntegerAttr(s.max)),
+         b.getNamedAttr("divisor", b.getI64IntegerAttr(s.divisor))}));
+  if (entries.empty())
+    module->removeAttr("graph.symbols");
+  else
+    module->setAttr("graph.symbols", b.getArrayAttr(entries));
+}
+
+bool charonia::graph::hasSymbolicShape(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return false;
+  Attribute encoding = tensor.getEncoding();
+  if (!encoding)
+    return tensor.hasStaticShape();
+  auto attr = dyn_cast<AffineMapAttr>(encoding);
+  if (!attr)
+    return false;
+  AffineMap map = attr.getValue();
+  if (map.getNumDims() != 0 || (int64_t)map.getNumResults() != tensor.getRank())
+    return false;
+  for (auto [size, expr] :
+       llvm::zip_equal(tensor.getShape(), map.getResults())) {
+    auto constant = constantOf(expr);
+    if (ShapedType::isDynamic(size) == constant.has_value() ||
+        (constant && *constant != size))
+      return false;
+  }
+  return !tensor.hasStaticShape();
+}
+
+Exprs charonia::graph::getShape(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  if (auto map = dyn_cast_if_present<AffineMapAttr>(tensor.getEncoding()))
+    return Exprs(map.getValue().getResults());
+  Exprs dims;
+  for (int64_t size : tensor.getShape()) {
+    assert(!ShapedType::isDynamic(size) &&
+           "a dynamic dimension needs the encoding");
+    dims.push_back(getAffineConstantExpr(size, tensor.getContext()));
+  }
+  return dims;
+}
+
+RankedTensorType charonia::graph::makeType(ArrayRef<AffineExpr> dims,
+                                           Type element) {
+  MLIRContext *context = element.getContext();
+  SmallVector<int64_t> sizes;
+  Exprs exprs;
+  unsigned symbols = 0;
+  for (AffineExpr dim : dims) {
+    AffineExpr expr = simplify(dim);
+    exprs.push_back(expr);
+    sizes.push_back(constantOf(expr).value_or(ShapedType::kDynamic));
+    expr.walk([&](AffineExpr e) {
+      if (auto symbol = dyn_cast<AffineSymbolExpr>(e))
+        symbols = std::max(symbols, symbol.getPosition() + 1);
+    });
+  }
+  if (!llvm::is_contained(sizes, ShapedType::kDynamic))
+    return RankedTensorType::get(sizes, element);
+  return RankedTensorType::get(
+      sizes, element,
+      AffineMapAttr::get(AffineMap::get(0, symbols, exprs, context)));
+}
+
+RankedTensorType charonia::graph::withElement(Type type, Type element) {
+  auto tensor = cast<RankedTensorType>(type);
+  return RankedTensorType::get(tensor.getShape(), element,
+                               tensor.getEncoding());
+}
+
+AffineExpr charonia::graph::numElements(ArrayRef<AffineExpr> dims,
+                                        MLIRContext *context) {
+  AffineExpr product = getAffineConstantExpr(1, context);
+  for (AffineExpr dim : dims)
+    product = product * dim;
+  return simplify(product);
+}
+
+std::optional<int64_t> charonia::graph::constantOf(AffineExpr expr) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return constant.getValue();
+  return std::nullopt;
+}
+
+std::optional<int64_t> charonia::graph::evaluate(AffineExpr expr,
+                                                 ArrayRef<int64_t> symbols) {
+  return evaluate(expr, {}, symbols);
+}
+
+std::optional<int64_t> charonia::graph::evaluate(AffineExpr expr,
+                                                 ArrayRef<int64_t> dims,
+                                                 ArrayRef<int64_t> symbols) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return constant.getValue();
+  auto entry = [](ArrayRef<int64_t> values, unsigned i) {
+    return i < values.size() ? std::optional(values[i]) : std::nullopt;
+  };
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return entry(dims, dim.getPosition());
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return entry(symbols, symbol.getPosition());
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  auto a = evaluate(binary.getLHS(), dims, symbols),
+       b = evaluate(binary.getRHS(), dims, symbols);
+  if (!a || !b)
+    return std::nullopt;
+  int64_t r;
+  switch (expr.getKind()) {
+  case AffineExprKind::Add:
+    return llvm::AddOverflow(*a, *b, r) ? std::nullopt : std::optional(r);
+  case AffineExprKind::Mul:
+    return llvm::MulOverflow(*a, *b, r) ? std::nullopt : std::optional(r);
+  default:
+    break;
+  }
+  if (*b <= 0)
+    return std::nullopt;
+  int64_t floored = *a / *b - (*a % *b < 0);
+  switch (expr.getKind()) {
+  case AffineExprKind::FloorDiv:
+    return floored;
+  case AffineExprKind::CeilDiv:
+    return *a / *b + (*a % *b > 0);
+  default:
+    return *a - floored * *b;
+  }
+}
+
+namespace {
+int64_t saturatingAdd(int64_t a, int64_t b, int64_t none) {
+  int64_t r;
+  return a == none || b == none || llvm::AddOverflow(a, b, r) ? none : r;
+}
+int64_t saturatingMul(int64_t a, int64_t b) {
+  if (!a || !b)
+    return 0;
+  bool infinite = a == noLow || a == noHigh || b == noLow || b == noHigh;
+  int64_t r;
+  if (infinite || llvm::MulOverflow(a, b, r))
+    return (a < 0) == (b < 0) ? noHigh : noLow;
+  return r;
+}
+int64_t saturatingDiv(int64_t a, int64_t b, bool up) {
+  if (a == noLow || a == noHigh)
+    return a;
+  if (b == noHigh)
+    return up ? a > 0 : -(a < 0);
+  return up ? a / b + (a % b > 0) : a / b - (a % b < 0);
+}
+} // namespace
+
+Interval charonia::graph::boundsOf(AffineExpr expr, ArrayRef<Interval> dims,
+                                   ArrayRef<Interval> symbols) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return {constant.getValue(), constant.getValue()};
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return dim.getPosition() < dims.size() ? dims[dim.getPosition()]
+                                           : Interval{noLow, noHigh};
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return symbol.getPosition() < symbols.size() ? symbols[symbol.getPosition()]
+                                                 : Interval{1, noHigh};
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  Interval a = boundsOf(binary.getLHS(), dims, symbols),
+           b = boundsOf(binary.getRHS(), dims, symbols);
+  switch (expr.getKind()) {
+  case AffineExprKind::Add:
+    return {saturatingAdd(a.low, b.low, noLow),
+            saturatingAdd(a.high, b.high, noHigh)};
+  case AffineExprKind::Mul: {
+    int64_t v[] = {saturatingMul(a.low, b.low), saturatingMul(a.low, b.high),
+                   saturatingMul(a.high, b.low), saturatingMul(a.high, b.high)};
+    return {*std::min_element(v, v + 4), *std::max_element(v, v + 4)};
+  }
+  default:
+    break;
+  }
+  // Divisors are positive.
+  b.low = std::max<int64_t>(b.low, 1);
+  b.high = std::max(b.high, b.low);
+  if (expr.getKind() == AffineExprKind::Mod) {
+    int64_t high = b.high == noHigh ? noHigh : b.high - 1;
+    if (a.low >= 0 && a.high < b.low)
+      return a;
+    return {0, a.low >= 0 ? std::min(a.high, high) : high};
+  }
+  bool up = expr.getKind() == AffineExprKind::CeilDiv;
+  return {saturatingDiv(a.low, a.low < 0 ? b.low : b.high, up),
+          saturatingDiv(a.high, a.high < 0 ? b.high : b.low, up)};
+}
+
+std::optional<Exprs> charonia::graph::broadcastShapes(ArrayRef<AffineExpr> a,
+                                                      ArrayRef<AffineExpr> b) {
+  if (a.size() < b.size())
+    std::swap(a, b);
+  Exprs result(a);
+  size_t offset = a.size() - b.size();
+  for (auto [i, other] : llvm::enumerate(b)) {
+    AffineExpr &mine = result[offset + i];
+    if (mine == other || constantOf(other) == 1)
+      continue;
+    if (constantOf(mine) == 1)
+      mine = other;
+    else if (simplify(mine) != simplify(other))
+      return std::nullopt;
+  }
+  return result;
+}
+
+LogicalResult charonia::graph::inferBroadcast(std::optional<Location> location,
+                                              ValueRange operands,
+                                              unsigned elementFrom,
+                                              SmallVectorImpl<Type> &types,
+                                              Type element) {
+  for (Value operand : operands)
+    if (!hasSymbolicShape(operand.getType()))
+      return emitOptionalError(
+          location, "an operand's shape is not known: ", operand.getType());
+  Exprs shape = getShape(operands[0]);
+  for (Value operand : operands.drop_front()) {
+    auto joined = broadcastShapes(shape, getShape(operand));
+    if (!joined) {
+      Type first = makeType(shape, getElementTypeOrSelf(operands[0]));
+      return emitOptionalError(location, "shapes ", shapeToString(first),
+                               " and ", shapeToString(operand.getType()),
+                               " do not broadcast");
+    }
+    shape = std::move(*joined);
+  }
+  types.push_back(makeType(
+      shape, element ? element : getElementTypeOrSelf(operands[elementFrom])));
+  return success();
+}
+
+AffineMap charonia::graph::broadcastMap(Value operand, Value result) {
+  Exprs from = getShape(operand);
+  unsigned rank = cast<RankedTensorType>(result.getType()).getRank(),
+           offset = rank - from.size();
+  MLIRContext *context = result.getContext();
+  Exprs coordinates;
+  for (auto [i, dim] : llvm::enumerate(from))
+    coordinates.push_back(constantOf(dim) == 1
+                              ? getAffineConstantExpr(0, context)
+                              : getAffineDimExpr(offset + i, context));
+  return AffineMap::get(rank, 0, coordinates, context);
+}
+
+/// Coordinates of a run of dimensions `from` that holds the same elements as
+/// the run `to`, whose first dimension is dim `firstDim`.
+static void mapRun(ArrayRef<AffineExpr> from, ArrayRef<AffineExpr> to,
+                   ArrayRef<unsigned> toDims, MLIRContext *context,
+                   SmallVectorImpl<AffineExpr> &coordinates) {
+  AffineExpr linear = getAffineConstantExpr(0, context),
+             stride = getAffineConstantExpr(1, context);
+  for (size_t i = to.size(); i-- > 0;) {
+    linear = getAffineDimExpr(toDims[i], context) * stride + linear;
+    stride = stride * to[i];
+  }
+  stride = getAffineConstantExpr(1, context);
+  Exprs reversed;
+  for (size_t i = from.size(); i-- > 0;) {
+    AffineExpr coordinate = linear.floorDiv(stride);
+    reversed.push_back(i == 0 ? coordinate : coordinate % from[i]);
+    stride = simplify(stride * from[i]);
+  }
+  coordinates.append(reversed.rbegin(), reversed.rend());
+}
+
+AffineMap charonia::graph::reshapeMap(ArrayRef<AffineExpr> from,
+                                      ArrayRef<AffineExpr> to,
+                                      MLIRContext *context) {
+  AffineExpr zero = getAffineConstantExpr(0, context);
+  unsigned symbols = 0;
+  for (AffineExpr e : llvm::concat<const AffineExpr>(from, to))
+    e.walk([&](AffineExpr sub) {
+      if (auto s = dyn_cast<AffineSymbolExpr>(sub))
+        symbols = std::max(symbols, s.getPosition() + 1);
+    });
+  auto isZero = [](AffineExpr e) { return constantOf(e) == 0; };
+  if (llvm::any_of(from, isZero) || llvm::any_of(to, isZero))
+    return AffineMap::get(to.size(), symbols, Exprs(from.size(), zero),
+                          context);
+
+  // Dimensions of one element hold no coordinate.
+  struct Side {
+    Exprs sizes, products;
+    SmallVector<unsigned> dims;
+  };
+  auto strip = [&](ArrayRef<AffineExpr> dims) {
+    Side side;
+    AffineExpr product = getAffineConstantExpr(1, context);
+    for (auto [i, dim] : llvm::enumerate(dims)) {
+      if (constantOf(dim) == 1)
+        continue;
+      product = simplify(product * dim);
+      side.sizes.push_back(dim);
+      side.products.push_back(product);
+      side.dims.push_back(i);
+    }
+    return side;
+  };
+  Side f = strip(from), t = strip(to);
+
+  Exprs coordinates;
+  size_t i = 0, j = 0;
+  auto close = [&](size_t iEnd, size_t jEnd) {
+    mapRun(ArrayRef(f.sizes).slice(i, iEnd - i),
+           ArrayRef(t.sizes).slice(j, jEnd - j),
+           ArrayRef(t.dims).slice(j, jEnd - j), context, coordinates);
+    i = iEnd;
+    j = jEnd;
+  };
+  for (size_t a = 0; a < f.sizes.size(); ++a)
+    for (size_t b = j; b < t.sizes.size(); ++b)
+      if (f.products[a] == t.products[b]) {
+        close(a + 1, b + 1);
+        break;
+      }
+  if (i < f.sizes.size())
+    close(f.sizes.size(), t.sizes.size());
+
+  Exprs results(from.size(), zero);
+  for (auto [dim, coordinate] : llvm::zip_equal(f.dims, coordinates))
+    results[dim] = coordinate;
+  return simplify(AffineMap::get(to.size(), symbols, results, context), to);
+}
+
+bool charonia::graph::mayBeEqual(AffineExpr a, AffineExpr b) {
+  if (a == b)
+    return true;
+  AffineExpr difference = simplify(a - b);
+  return !isNonNegative(difference - 1) && !isNonNegative(-difference - 1);
+}
+
+bool charonia::graph::areCompatible(Type a, Type b) {
+  auto x = dyn_cast<RankedTensorType>(a), y = dyn_cast<RankedTensorType>(b);
+  if (!x || !y || !hasSymbolicShape(x) || !hasSymbolicShape(y))
+    return a == b;
+  if (x.getElementType() != y.getElementType() || x.getRank() != y.getRank())
+    return false;
+  for (auto [p, q] : llvm::zip_equal(getShape(x), getShape(y)))
+    if (!mayBeEqual(p, q))
+      return false;
+  return true;
+}
+
+static void printExpr(raw_ostream &os, AffineExpr expr,
+                      ArrayRef<Symbol> symbols, bool inner) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
+    os << constant.getValue();
+  } else if (auto symbol = dyn_cast<AffineSymbolExpr>(expr)) {
+    if (symbol.getPosition() < symbols.size())
+      os << symbols[symbol.getPosition()].name;
+    else
+      os << 's' << symbol.getPosition();
+  } else if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
+    os << 'd' << dim.getPosition();
+  } else {
+    auto binary = cast<AffineBinaryOpExpr>(expr);
+    const char *sign = expr.getKind() == AffineExprKind::Add        ? " + "
+                       : expr.getKind() == AffineExprKind::Mul      ? "*"
+                       : expr.getKind() == AffineExprKind::Mod      ? " % "
+                       : expr.getKind() == AffineExprKind::FloorDiv ? " / "
+                                                                    : " /^ ";
+    if (inner)
+      os << '(';
+    printExpr(os, binary.getLHS(), symbols,
+              expr.getKind() != AffineExprKind::Add);
+    os << sign;
+    printExpr(os, binary.getRHS(), symbols,
+              expr.getKind() != AffineExprKind::Add);
+    if (inner)
+      os << ')';
+  }
+}
+
+std::string charonia::graph::shapeToString(Type type,
+                                           ArrayRef<Symbol> symbols) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << '[';
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (tensor && hasSymbolicShape(tensor))
+    llvm::interleaveComma(getShape(tensor), os, [&](AffineExpr e) {
+      printExpr(os, e, symbols, false);
+    });
+  else
+    os << type;
+  os << ']';
+  return text;
+}
+
+std::string charonia::graph::typeToString(Type type, ArrayRef<Symbol> symbols) {
+  Type element = getElementTypeOrSelf(type);
+  std::string name;
+  if (element.isInteger(1))
+    name = "bool";
+  else if (element.isF16())
+    name = "float16";
+  else if (element.isBF16())
+    name = "bfloat16";
+  else if (element.isF32())
+    name = "float32";
+  else if (element.isF64())
+    name = "float64";
+  else if (auto integer = dyn_cast<IntegerType>(element))
+    name = (integer.isUnsigned() ? "uint" : "int") +
+           std::to_string(integer.getWidth());
+  else
+    llvm::raw_string_ostream(name) << element;
+  return name + shapeToString(type, symbols);
+}

@@ -1,0 +1,67 @@
+#include "graph/ir/Symbolic.h"
+#include "graph/ir/Dialect.h"
+
+using namespace mlir;
+using namespace charonia::graph;
+
+bool SymbolicTensor::isComplete() const {
+  return elements &&
+         llvm::all_of(*elements, [](AffineExpr e) { return (bool)e; });
+}
+
+std::optional<SmallVector<int64_t>> SymbolicTensor::constants() const {
+  if (!isComplete())
+    return std::nullopt;
+  SmallVector<int64_t> values;
+  for (AffineExpr e : *elements) {
+    auto constant = constantOf(e);
+    if (!constant)
+      return std::nullopt;
+    values.push_back(*constant);
+  }
+  return values;
+}
+
+SymbolicTensor SymbolicEvaluator::evaluate(Value value) {
+  auto qualifies = [&](Value v) {
+    auto type = dyn_cast<RankedTensorType>(v.getType());
+    return type && type.hasStaticShape() &&
+           type.getElementType().isIntOrIndex() &&
+           type.getNumElements() <= maxElements &&
+           isa_and_present<GraphOpInterface>(v.getDefiningOp());
+  };
+  // Post order over an explicit stack: a model may chain any number of nodes.
+  SmallVector<Value> stack{value};
+  while (!stack.empty()) {
+    Value v = stack.back();
+    if (memo.contains(v)) {
+      stack.pop_back();
+      continue;
+    }
+    if (!qualifies(v)) {
+      memo[v] = {};
+      stack.pop_back();
+      continue;
+    }
+    Operation *op = v.getDefiningOp();
+    bool ready = true;
+    for (Value operand : op->getOperands())
+      if (!memo.contains(operand)) {
+        stack.push_back(operand);
+        ready = false;
+      }
+    if (!ready)
+      continue;
+    SmallVector<SymbolicTensor> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(memo.lookup(operand));
+    SymbolicTensor result =
+        cast<GraphOpInterface>(op).evaluateSymbolic(operands);
+    if (result && (int64_t)result.elements->size() !=
+                      cast<RankedTensorType>(v.getType()).getNumElements())
+      result = {};
+    memo[v] = std::move(result);
+    stack.pop_back();
+  }
+  return memo.lookup(value);
+}

@@ -1,0 +1,74 @@
+#include "graph/ops/Common.h"
+
+using namespace mlir;
+using namespace charonia::graph;
+
+void charonia::graph::forEachElement(
+    Type type, llvm::function_ref<void(ArrayRef<int64_t>)> visit) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(type).getShape();
+  if (llvm::is_contained(shape, 0))
+    return;
+  SmallVector<int64_t> at(shape.size(), 0);
+  while (true) {
+    visit(at);
+    size_t d = shape.size();
+    while (d > 0 && ++at[d - 1] == shape[d - 1])
+      at[--d] = 0;
+    if (d == 0)
+      return;
+  }
+}
+
+std::optional<int64_t> charonia::graph::linearize(ArrayRef<int64_t> coordinates,
+                                                  ArrayRef<int64_t> shape) {
+  int64_t linear = 0;
+  for (auto [c, size] : llvm::zip_equal(coordinates, shape)) {
+    if (c < 0 || c >= size)
+      return std::nullopt;
+    linear = linear * size + c;
+  }
+  return linear;
+}
+
+SymbolicTensor charonia::graph::pick(const SymbolicTensor &operand, Type from,
+                                     Type to, AffineMap map) {
+  auto source = cast<RankedTensorType>(from),
+       target = cast<RankedTensorType>(to);
+  if (!operand || !map || !source.hasStaticShape() || !target.hasStaticShape())
+    return {};
+  SmallVector<AffineExpr> elements;
+  bool known = true;
+  forEachElement(to, [&](ArrayRef<int64_t> at) {
+    SmallVector<int64_t> coordinates;
+    for (AffineExpr e : map.getResults()) {
+      auto c = evaluate(e, at, {});
+      known &= c.has_value();
+      coordinates.push_back(c.value_or(0));
+    }
+    auto linear = linearize(coordinates, source.getShape());
+    known &= linear.has_value();
+    elements.push_back(linear ? (*operand.elements)[*linear] : AffineExpr());
+  });
+  return known ? SymbolicTensor{std::move(elements)} : SymbolicTensor{};
+}
+
+SmallVector<SymbolicTensor>
+charonia::graph::broadcastOperands(GraphOpInterface op,
+                                   ArrayRef<SymbolicTensor> operands) {
+  SmallVector<SymbolicTensor> result;
+  Value value = op->getResult(0);
+  for (auto [i, operand] : llvm::enumerate(operands))
+    result.push_back(pick(operand, op->getOperand(i).getType(), value.getType(),
+                          op.getOperandMap(i)));
+  return result;
+}
+
+bool charonia::graph::areAxes(ArrayRef<int64_t> axes, int64_t rank) {
+  int64_t last = -1;
+  for (int64_t axis : axes) {
+    if (axis <= last || axis >= rank)
+      return false;
+    last = axis;
+  }
+  return true;
+}

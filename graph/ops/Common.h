@@ -1,0 +1,36 @@
+// What the operator families share; private to graph/ops.
+#ifndef CHARONIA_GRAPH_OPS_COMMON_H
+#define CHARONIA_GRAPH_OPS_COMMON_H
+
+#include "graph/ir/Dialect.h"
+
+/// The parameters of an inferReturnTypes.
+#define CHARONIA_INFER(OpName)                                                 \
+  ::llvm::LogicalResult OpName::inferReturnTypes(                              \
+      ::mlir::MLIRContext *context, std::optional<::mlir::Location> location,  \
+      ::mlir::ValueRange operands, ::mlir::DictionaryAttr attributes,          \
+      ::mlir::OpaqueProperties properties, ::mlir::RegionRange regions,        \
+      ::llvm::SmallVectorImpl<::mlir::Type> &types)
+
+namespace charonia::graph {
+
+/// Elements of a tensor of static shape `to`: element i is operands' element at
+/// map(i), the operand having static shape `from`. Nothing where a coordinate
+/// is not constant or lies outside.
+SymbolicTensor pick(const SymbolicTensor &operand, mlir::Type from,
+                    mlir::Type to, mlir::AffineMap map);
+/// Calls `visit(coordinates)` for every element of a static tensor, in order.
+void forEachElement(mlir::Type type,
+                    llvm::function_ref<void(llvm::ArrayRef<int64_t>)> visit);
+/// Row-major position of coordinates in a static shape, if inside.
+std::optional<int64_t> linearize(llvm::ArrayRef<int64_t> coordinates,
+                                 llvm::ArrayRef<int64_t> shape);
+/// The operands of an elementwise operator at the elements of its result.
+llvm::SmallVector<SymbolicTensor>
+broadcastOperands(GraphOpInterface op, llvm::ArrayRef<SymbolicTensor> operands);
+/// Whether every entry is one of 0 ... rank - 1, strictly increasing.
+bool areAxes(llvm::ArrayRef<int64_t> axes, int64_t rank);
+
+} // namespace charonia::graph
+
+#endif

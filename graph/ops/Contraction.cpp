@@ -1,0 +1,167 @@
+#include "graph/ops/Common.h"
+
+using namespace mlir;
+using namespace charonia::graph;
+
+static bool allSymbolic(std::optional<Location> location, ValueRange operands) {
+  for (Value operand : operands)
+    if (!hasSymbolicShape(operand.getType())) {
+      (void)emitOptionalError(
+          location, "an operand's shape is not known: ", operand.getType());
+      return false;
+    }
+  return true;
+}
+
+// matmul
+
+CHARONIA_INFER(MatmulOp) {
+  if (!allSymbolic(location, operands))
+    return failure();
+  Exprs a = getShape(operands[0]), b = getShape(operands[1]);
+  auto fail = [&](const Twine &what) {
+    return emitOptionalError(location, "matmul of ",
+                             shapeToString(operands[0].getType()), " and ",
+                             shapeToString(operands[1].getType()), ": ", what);
+  };
+  if (a.size() < 2 || b.size() < 2)
+    return fail("needs matrices");
+  if (getElementTypeOrSelf(operands[0]) != getElementTypeOrSelf(operands[1]))
+    return fail("element types differ");
+  if (!mayBeEqual(a.back(), b[b.size() - 2]))
+    return fail("inner dimensions differ");
+  auto batch =
+      broadcastShapes(ArrayRef(a).drop_back(2), ArrayRef(b).drop_back(2));
+  if (!batch)
+    return fail("leading dimensions do not broadcast");
+  batch->push_back(a[a.size() - 2]);
+  batch->push_back(b.back());
+  types.push_back(makeType(*batch, getElementTypeOrSelf(operands[0])));
+  return success();
+}
+
+SmallVector<DimKind> MatmulOp::getResultDimKinds() {
+  SmallVector<DimKind> kinds(getShape(getResult()).size(), DimKind::Batch);
+  kinds[kinds.size() - 2] = DimKind::Row;
+  kinds.back() = DimKind::Column;
+  return kinds;
+}
+
+AffineExpr MatmulOp::getReductionExtent() { return getShape(getLhs()).back(); }
+
+// conv
+
+CHARONIA_INFER(ConvOp) {
+  if (!allSymbolic(location, operands))
+    return failure();
+  ConvOp::Adaptor op(operands, attributes, properties, regions);
+  Exprs input = getShape(operands[0]), filter = getShape(operands[1]);
+  size_t spatial = op.getStrides().size();
+  auto fail = [&](const Twine &what) {
+    return emitOptionalError(location, "conv of ",
+                             shapeToString(operands[0].getType()), " with ",
+                             shapeToString(operands[1].getType()), ": ", what);
+  };
+  if (spatial < 1 || spatial > 3 || input.size() != spatial + 2 ||
+      filter.size() != spatial + 2)
+    return fail(
+        "needs 1 to 3 spatial dimensions, a batch and a channel dimension");
+  if (op.getPads().size() != 2 * spatial || op.getDilations().size() != spatial)
+    return fail(
+        "strides, pads and dilations do not fit the spatial dimensions");
+  if (getElementTypeOrSelf(operands[0]) != getElementTypeOrSelf(operands[1]))
+    return fail("element types differ");
+  int64_t groups = op.getGroups();
+  if (groups < 1)
+    return fail("groups must be positive");
+  bool last = op.getChannelsLast();
+  size_t channel = last ? spatial + 1 : 1, first = last ? 1 : 2;
+  if (!mayBeEqual(input[channel], filter[channel] * groups))
+    return fail("the input's channels are not groups x the filter's");
+  if (!mayBeEqual(filter[0] % groups, getAffineConstantExpr(0, context)))
+    return fail("the filter's output channels are no multiple of groups");
+  Exprs result(input);
+  result[channel] = filter[0];
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t stride = op.getStrides()[i], dilation = op.getDilations()[i],
+            low = op.getPads()[i], high = op.getPads()[spatial + i];
+    if (stride < 1 || dilation < 1 || low < 0 || high < 0)
+      return fail("strides and dilations must be positive, pads not negative");
+    AffineExpr window = (filter[first + i] - 1) * dilation + 1;
+    AffineExpr extent =
+        (input[first + i] + low + high - window).floorDiv(stride) + 1;
+    extent = simplify(extent);
+    if (constantOf(extent).value_or(0) < 0)
+      return fail("the window is larger than the padded input");
+    result[first + i] = extent;
+  }
+  types.push_back(makeType(result, getElementTypeOrSelf(operands[0])));
+  return success();
+}
+
+SmallVector<DimKind> ConvOp::getResultDimKinds() {
+  SmallVector<DimKind> kinds(getSpatialRank() + 2, DimKind::Row);
+  // One channel a group is no matrix product: elements are independent.
+  if (constantOf(getShape(getFilter())[channelDim()]) == 1 && getGroups() > 1)
+    return SmallVector<DimKind>(getSpatialRank() + 2, DimKind::Parallel);
+  kinds[channelDim()] = DimKind::Column;
+  return kinds;
+}
+
+AffineExpr ConvOp::getReductionExtent() {
+  return numElements(ArrayRef(getShape(getFilter())).drop_front(),
+                     getContext());
+}
+
+// attention
+
+CHARONIA_INFER(AttentionOp) {
+  if (!allSymbolic(location, operands))
+    return failure();
+  Exprs q = getShape(operands[0]), k = getShape(operands[1]),
+        v = getShape(operands[2]);
+  auto fail = [&](const Twine &what) {
+    return emitOptionalError(location, "attention of query ",
+                             shapeToString(operands[0].getType()), ", key ",
+                             shapeToString(operands[1].getType()), ", value ",
+                             shapeToString(operands[2].getType()), ": ", what);
+  };
+  if (q.size() != 4 || k.size() != 4 || v.size() != 4)
+    return fail("needs [batch, heads, length, width] each");
+  Type element = getElementTypeOrSelf(operands[0]);
+  if (element != getElementTypeOrSelf(operands[1]) ||
+      element != getElementTypeOrSelf(operands[2]))
+    return fail("element types differ");
+  if (!mayBeEqual(q[0], k[0]) || !mayBeEqual(q[0], v[0]))
+    return fail("batches differ");
+  if (!mayBeEqual(k[1], v[1]) ||
+      !mayBeEqual(q[1] % k[1], getAffineConstantExpr(0, context)))
+    return fail("the query's heads are no multiple of the key's, or the "
+                "value's differ");
+  if (!mayBeEqual(q[3], k[3]) || !mayBeEqual(k[2], v[2]))
+    return fail("widths or lengths differ");
+  if (operands.size() > 3) {
+    Exprs scores{q[0], q[1], q[2], k[2]};
+    Exprs mask = getShape(operands[3]);
+    auto joined = broadcastShapes(scores, mask);
+    if (mask.size() > 4 || !joined || ArrayRef(*joined) != ArrayRef(scores))
+      return fail(
+          "the mask " + shapeToString(operands[3].getType()) +
+          " does not broadcast to [batch, heads, query length, key length]");
+    Type maskElement = getElementTypeOrSelf(operands[3]);
+    if (!maskElement.isInteger(1) && !isa<FloatType>(maskElement))
+      return fail("the mask must be of i1 or floats");
+  }
+  types.push_back(makeType({q[0], q[1], q[2], v[3]}, element));
+  return success();
+}
+
+SmallVector<DimKind> AttentionOp::getResultDimKinds() {
+  return {DimKind::Batch, DimKind::Batch, DimKind::Row, DimKind::Column};
+}
+
+AffineExpr AttentionOp::getReductionExtent() {
+  // A row's scores (a dot of width D each) serve all its Dv results.
+  Exprs k = getShape(getKey()), v = getShape(getValue());
+  return simplify(k[2] + (k[2] * k[3]).floorDiv(v[3]));
+}

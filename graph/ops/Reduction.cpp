@@ -1,0 +1,198 @@
+#include "graph/ops/Common.h"
+
+using namespace mlir;
+using namespace charonia::graph;
+
+/// The shape that is left of `input` when `axes` are combined.
+static FailureOr<Exprs> reducedShape(std::optional<Location> location,
+                                     Value input, ArrayRef<int64_t> axes,
+                                     bool keepdims) {
+  if (!hasSymbolicShape(input.getType()))
+    return emitOptionalError(
+        location, "the operand's shape is not known: ", input.getType());
+  Exprs shape = getShape(input), result;
+  if (!areAxes(axes, shape.size()))
+    return emitOptionalError(location,
+                             "axes must increase and lie in the rank of ",
+                             shapeToString(input.getType()));
+  for (auto [i, dim] : llvm::enumerate(shape)) {
+    if (!llvm::is_contained(axes, (int64_t)i))
+      result.push_back(dim);
+    else if (keepdims)
+      result.push_back(getAffineConstantExpr(1, input.getContext()));
+  }
+  return result;
+}
+
+static AffineExpr extentOf(Value input, ArrayRef<int64_t> axes) {
+  Exprs shape = getShape(input), reduced;
+  for (int64_t axis : axes)
+    reduced.push_back(shape[axis]);
+  return numElements(reduced, input.getContext());
+}
+
+static SmallVector<DimKind> rowKinds(Value result, ArrayRef<int64_t> axes) {
+  SmallVector<DimKind> kinds(getShape(result).size(), DimKind::Parallel);
+  for (int64_t axis : axes)
+    kinds[axis] = DimKind::Whole;
+  return kinds;
+}
+
+// reduce
+
+CHARONIA_INFER(ReduceOp) {
+  ReduceOp::Adaptor op(operands, attributes, properties, regions);
+  auto shape =
+      reducedShape(location, operands[0], op.getAxes(), op.getKeepdims());
+  if (failed(shape))
+    return failure();
+  types.push_back(makeType(*shape, getElementTypeOrSelf(operands[0])));
+  return success();
+}
+
+AffineExpr ReduceOp::getReductionExtent() {
+  return extentOf(getInput(), getAxes());
+}
+
+SymbolicTensor ReduceOp::evaluateSymbolic(ArrayRef<SymbolicTensor> operands) {
+  auto from = cast<RankedTensorType>(getInput().getType()),
+       to = cast<RankedTensorType>(getType());
+  if (!operands[0] || !from.hasStaticShape() || !to.hasStaticShape())
+    return {};
+  MLIRContext *context = getContext();
+  bool extreme = getKind() == ReduceKind::max || getKind() == ReduceKind::min;
+  AffineExpr start =
+      getAffineConstantExpr(getKind() == ReduceKind::prod, context);
+  SmallVector<AffineExpr> elements(to.getNumElements(),
+                                   extreme ? AffineExpr() : start);
+  SmallVector<bool> seen(elements.size(), false),
+      unknown(elements.size(), false);
+  int64_t position = 0;
+  forEachElement(from, [&](ArrayRef<int64_t> at) {
+    AffineExpr x = (*operands[0].elements)[position++];
+    int64_t target = 0;
+    for (auto [d, size] : llvm::enumerate(from.getShape()))
+      if (!llvm::is_contained(getAxes(), (int64_t)d))
+        target = target * size + at[d];
+    AffineExpr &sum = elements[target];
+    if (!x || unknown[target]) {
+      unknown[target] = true;
+    } else if (getKind() == ReduceKind::sum) {
+      sum = sum + x;
+    } else if (getKind() == ReduceKind::prod) {
+      sum = sum * x;
+    } else if (!seen[target]) {
+      sum = x;
+    } else {
+      bool less = isNonNegative(sum - x), more = isNonNegative(x - sum);
+      unknown[target] = !less && !more;
+      if ((getKind() == ReduceKind::max) == more)
+        sum = x;
+    }
+    seen[target] = true;
+  });
+  for (auto [i, e] : llvm::enumerate(elements))
+    e = unknown[i] || !e ? AffineExpr() : simplify(e);
+  return {std::move(elements)};
+}
+
+// arg_reduce
+
+CHARONIA_INFER(ArgReduceOp) {
+  ArgReduceOp::Adaptor op(operands, attributes, properties, regions);
+  int64_t axis = op.getAxis();
+  auto shape = reducedShape(location, operands[0], axis, op.getKeepdims());
+  if (failed(shape))
+    return failure();
+  types.push_back(makeType(*shape, IntegerType::get(context, 64)));
+  return success();
+}
+
+AffineExpr ArgReduceOp::getReductionExtent() {
+  return extentOf(getInput(), (int64_t)getAxis());
+}
+
+// pool
+
+CHARONIA_INFER(PoolOp) {
+  PoolOp::Adaptor op(operands, attributes, properties, regions);
+  if (!hasSymbolicShape(operands[0].getType()))
+    return emitOptionalError(location, "the operand's shape is not known");
+  Exprs result = getShape(operands[0]);
+  size_t spatial = op.getKernel().size(), first = op.getChannelsLast() ? 1 : 2;
+  auto fail = [&](const Twine &what) {
+    return emitOptionalError(location, "pool of ",
+                             shapeToString(operands[0].getType()), ": ", what);
+  };
+  if (spatial < 1 || spatial > 3 || result.size() != spatial + 2)
+    return fail(
+        "needs 1 to 3 spatial dimensions, a batch and a channel dimension");
+  if (op.getStrides().size() != spatial ||
+      op.getDilations().size() != spatial || op.getPads().size() != 2 * spatial)
+    return fail("kernel, strides, pads and dilations do not fit the spatial "
+                "dimensions");
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t kernel = op.getKernel()[i], stride = op.getStrides()[i],
+            dilation = op.getDilations()[i], low = op.getPads()[i],
+            high = op.getPads()[spatial + i];
+    if (kernel < 1 || stride < 1 || dilation < 1 || low < 0 || high < 0)
+      return fail(
+          "kernel, strides and dilations must be positive, pads not negative");
+    int64_t window;
+    if (llvm::MulOverflow(kernel - 1, dilation, window))
+      return fail("the window is too large");
+    AffineExpr room = result[first + i] + (low + high - window - 1);
+    AffineExpr extent = room.floorDiv(stride) + 1;
+    if (op.getCeilMode()) {
+      // Rounded up, but no window starts in the high padding: window n starts
+      // at n * stride, which must be below input + low.
+      AffineExpr inside = result[first + i] + low;
+      AffineExpr last = room + stride;
+      extent =
+          (high - window - 1 + stride <= 0 ? last : inside).ceilDiv(stride);
+    }
+    extent = simplify(extent);
+    if (constantOf(extent).value_or(0) < 0)
+      return fail("the window is larger than the padded input");
+    result[first + i] = extent;
+  }
+  types.push_back(makeType(result, getElementTypeOrSelf(operands[0])));
+  return success();
+}
+
+AffineExpr PoolOp::getReductionExtent() {
+  AffineExpr extent = getAffineConstantExpr(1, getContext());
+  for (int64_t k : getKernel())
+    extent = extent * k;
+  return extent;
+}
+
+// softmax, normalize
+
+CHARONIA_INFER(SoftmaxOp) {
+  SoftmaxOp::Adaptor op(operands, attributes, properties, regions);
+  if (failed(reducedShape(location, operands[0], (int64_t)op.getAxis(), false)))
+    return failure();
+  types.push_back(operands[0].getType());
+  return success();
+}
+AffineExpr SoftmaxOp::getReductionExtent() {
+  return extentOf(getInput(), getRowAxes());
+}
+SmallVector<DimKind> SoftmaxOp::getResultDimKinds() {
+  return rowKinds(getResult(), getRowAxes());
+}
+
+CHARONIA_INFER(NormalizeOp) {
+  NormalizeOp::Adaptor op(operands, attributes, properties, regions);
+  if (failed(reducedShape(location, operands[0], op.getAxes(), false)))
+    return failure();
+  types.push_back(operands[0].getType());
+  return success();
+}
+AffineExpr NormalizeOp::getReductionExtent() {
+  return extentOf(getInput(), getRowAxes());
+}
+SmallVector<DimKind> NormalizeOp::getResultDimKinds() {
+  return rowKinds(getResult(), getRowAxes());
+}

@@ -1,0 +1,198 @@
+#include "graph/ops/Common.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+
+using namespace mlir;
+using namespace charonia::graph;
+
+static bool sameElements(Value a, Value b) {
+  return getElementTypeOrSelf(a) == getElementTypeOrSelf(b);
+}
+
+// reshape
+
+LogicalResult ReshapeOp::verify() {
+  if (!sameElements(getInput(), getResult()))
+    return emitOpError("must keep the element type");
+  if (!mayBeEqual(numElements(getShape(getInput()), getContext()),
+                  numElements(getShape(getResult()), getContext())))
+    return emitOpError("cannot view ") << shapeToString(getInput().getType())
+                                       << " as " << shapeToString(getType());
+  return success();
+}
+
+AffineMap ReshapeOp::getOperandMap(unsigned) {
+  return reshapeMap(getShape(getInput()), getShape(getResult()), getContext());
+}
+
+SymbolicTensor ReshapeOp::evaluateSymbolic(ArrayRef<SymbolicTensor> operands) {
+  return operands[0];
+}
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor) {
+  if (getInput().getType() == getType())
+    return getInput();
+  // reshape(reshape(x)) = reshape(x)
+  if (auto inner = getInput().getDefiningOp<ReshapeOp>()) {
+    getInputMutable().assign(inner.getInput());
+    return getResult();
+  }
+  return {};
+}
+
+// transpose
+
+CHARONIA_INFER(TransposeOp) {
+  TransposeOp::Adaptor op(operands, attributes, properties, regions);
+  if (!hasSymbolicShape(operands[0].getType()))
+    return emitOptionalError(location, "the operand's shape is not known");
+  Exprs shape = getShape(operands[0]), result;
+  if (op.getPermutation().size() != shape.size() ||
+      !isPermutationVector(op.getPermutation()))
+    return emitOptionalError(location, "permutation does not fit ",
+                             shapeToString(operands[0].getType()));
+  for (int64_t p : op.getPermutation())
+    result.push_back(shape[p]);
+  types.push_back(makeType(result, getElementTypeOrSelf(operands[0])));
+  return success();
+}
+
+LogicalResult TransposeOp::verify() {
+  if (getPermutation().size() != getShape(getInput()).size() ||
+      !isPermutationVector(getPermutation()))
+    return emitOpError("permutation does not fit ")
+           << shapeToString(getInput().getType());
+  return success();
+}
+
+AffineMap TransposeOp::getOperandMap(unsigned) {
+  Exprs coordinates(getPermutation().size());
+  for (auto [i, p] : llvm::enumerate(getPermutation()))
+    coordinates[p] = getAffineDimExpr(i, getContext());
+  return AffineMap::get(coordinates.size(), 0, coordinates, getContext());
+}
+
+SymbolicTensor
+TransposeOp::evaluateSymbolic(ArrayRef<SymbolicTensor> operands) {
+  return pick(operands[0], getInput().getType(), getType(), getOperandMap(0));
+}
+
+OpFoldResult TransposeOp::fold(FoldAdaptor) {
+  if (isIdentityPermutation(getPermutation()) &&
+      getInput().getType() == getType())
+    return getInput();
+  // transpose(transpose(x, p), q) = transpose(x, p o q)
+  if (auto inner = getInput().getDefiningOp<TransposeOp>()) {
+    setPermutation(applyPermutation(inner.getPermutation(), getPermutation()));
+    getInputMutable().assign(inner.getInput());
+    return getResult();
+  }
+  return {};
+}
+
+// slice
+
+LogicalResult SliceOp::verify() {
+  Exprs from = getShape(getInput()), to = getShape(getResult());
+  if (!sameElements(getInput(), getResult()))
+    return emitOpError("must keep the element type");
+  AffineMap starts = getStarts();
+  if (to.size() != from.size() || starts.getNumDims() != 0 ||
+      starts.getNumResults() != from.size() || getSteps().size() != from.size())
+    return emitOpError("needs a start and a step for each dimension");
+  for (size_t i = 0; i < from.size(); ++i) {
+    int64_t step = getSteps()[i];
+    if (step == 0)
+      return emitOpError("step of dimension ") << i << " is 0";
+    if (constantOf(to[i]) == 0)
+      continue;
+    AffineExpr first = starts.getResult(i),
+               last = simplify(first + (to[i] - 1) * step);
+    for (AffineExpr at : {first, last})
+      if (isNonNegative(-at - 1) || isNonNegative(at - from[i]))
+        return emitOpError("reaches outside of dimension ")
+               << i << " of " << shapeToString(getInput().getType());
+  }
+  return success();
+}
+
+AffineMap SliceOp::getOperandMap(unsigned) {
+  AffineMap starts = getStarts();
+  Exprs coordinates;
+  for (auto [i, step] : llvm::enumerate(getSteps()))
+    coordinates.push_back(starts.getResult(i) +
+                          getAffineDimExpr(i, getContext()) * step);
+  return AffineMap::get(coordinates.size(), starts.getNumSymbols(), coordinates,
+                        getContext());
+}
+
+SymbolicTensor SliceOp::evaluateSymbolic(ArrayRef<SymbolicTensor> operands) {
+  return pick(operands[0], getInput().getType(), getType(), getOperandMap(0));
+}
+
+OpFoldResult SliceOp::fold(FoldAdaptor) {
+  AffineMap starts = getStarts();
+  bool identity =
+      getInput().getType() == getType() &&
+      llvm::all_of(getSteps(), [](int64_t s) { return s == 1; }) &&
+      llvm::all_of(starts.getResults(), [](AffineExpr e) { return e == 0; });
+  if (identity)
+    return getInput();
+  // slice(slice(x)): starts and steps compose.
+  if (auto inner = getInput().getDefiningOp<SliceOp>()) {
+    AffineMap first = inner.getStarts();
+    Exprs joined;
+    SmallVector<int64_t> steps;
+    for (auto [i, step] : llvm::enumerate(getSteps())) {
+      int64_t innerStep = inner.getSteps()[i], product;
+      if (llvm::MulOverflow(step, innerStep, product))
+        return {};
+      joined.push_back(
+          simplify(first.getResult(i) + starts.getResult(i) * innerStep));
+      steps.push_back(product);
+    }
+    setStarts(AffineMap::get(
+        0, std::max(first.getNumSymbols(), starts.getNumSymbols()), joined,
+        getContext()));
+    setSteps(steps);
+    getInputMutable().assign(inner.getInput());
+    return getResult();
+  }
+  return {};
+}
+
+// broadcast
+
+LogicalResult BroadcastOp::verify() {
+  Exprs from = getShape(getInput()), to = getShape(getResult());
+  if (!sameElements(getInput(), getResult()))
+    return emitOpError("must keep the element type");
+  bool fits = from.size() <= to.size();
+  for (size_t i = 0; fits && i < from.size(); ++i) {
+    AffineExpr target = to[to.size() - from.size() + i];
+    fits = constantOf(from[i]) == 1 || mayBeEqual(from[i], target);
+  }
+  if (!fits)
+    return emitOpError("cannot broadcast ")
+           << shapeToString(getInput().getType()) << " to "
+           << shapeToString(getType());
+  return success();
+}
+
+AffineMap BroadcastOp::getOperandMap(unsigned) {
+  return broadcastMap(getInput(), getResult());
+}
+
+SymbolicTensor
+BroadcastOp::evaluateSymbolic(ArrayRef<SymbolicTensor> operands) {
+  return pick(operands[0], getInput().getType(), getType(), getOperandMap(0));
+}
+
+OpFoldResult BroadcastOp::fold(FoldAdaptor) {
+  if (getInput().getType() == getType())
+    return getInput();
+  if (auto inner = getInput().getDefiningOp<BroadcastOp>()) {
+    getInputMutable().assign(inner.getInput());
+    return getResult();
+  }
+  return {};
+}
