@@ -1,0 +1,346 @@
+//===- Context.cpp - Binding tensors and running --------------------------===//
+
+#include "runtime/exec/ContextImpl.h"
+#include "runtime/exec/Guard.h"
+
+#include <algorithm>
+
+namespace charonia {
+
+namespace {
+
+/// Shapes whose plans a context keeps; the least recently used one goes.
+constexpr size_t maxPlans = 64;
+
+Status noSuchIndex(const char *what, size_t index, size_t count) {
+  return Status(StatusCode::NotFound,
+                "no " + std::string(what) + " " + std::to_string(index) +
+                    "; the engine has " + std::to_string(count));
+}
+
+} // namespace
+
+Context::Impl::Impl(std::shared_ptr<const engine::Reader> reader, Device device,
+                    std::shared_ptr<exec::LoadedProgram> program,
+                    std::unique_ptr<exec::Executor> executor)
+    : reader(std::move(reader)), device(device), program(std::move(program)),
+      executor(std::move(executor)), inputs(signature().inputs.size()),
+      outputs(signature().outputs.size()), inputBindings(inputs.size()),
+      outputBindings(outputs.size()) {}
+
+// Work that is still running uses the plans and the outputs' memory.
+Context::Impl::~Impl() { (void)executor->synchronize(); }
+
+Status Context::Impl::setInput(size_t index, const Tensor &tensor) {
+  if (index >= inputs.size())
+    return noSuchIndex("input", index, inputs.size());
+  const TensorSpec &spec = signature().inputs[index];
+  std::string expected =
+      "the input '" + spec.name + "' takes " + signature().typeString(spec);
+  if (tensor.dtype != spec.dtype)
+    return Status(StatusCode::InvalidArgument,
+                  expected + ", not " + std::string(dtypeName(tensor.dtype)));
+  if (tensor.shape.size() != spec.dims.size())
+    return Status(StatusCode::InvalidArgument,
+                  expected + ", not the shape " + shapeString(tensor.shape));
+  auto bytes = tensorBytes(tensor.dtype, tensor.shape);
+  if (!bytes)
+    return bytes.status().withContext(expected);
+  if (!tensor.data && *bytes != 0)
+    return Status(StatusCode::InvalidArgument,
+                  "the data of the input '" + spec.name + "' is null");
+  if (tensor.memory == Memory::Device && device.kind == DeviceKind::Cpu)
+    return Status(StatusCode::InvalidArgument,
+                  "the input '" + spec.name +
+                      "' is in device memory, but the context runs on the CPU");
+  Input &input = inputs[index];
+  if (!input.bound || input.shape != tensor.shape) {
+    planOfShapes = nullptr;
+    input.shape = tensor.shape;
+  }
+  // Inputs are never written; the pointer loses const only to share a type.
+  input.binding = {const_cast<void *>(tensor.data), tensor.memory};
+  input.bound = true;
+  return Status::ok();
+}
+
+Status Context::Impl::setOutput(size_t index, void *data, size_t capacity,
+                                Memory memory) {
+  if (index >= outputs.size())
+    return noSuchIndex("output", index, outputs.size());
+  const TensorSpec &spec = signature().outputs[index];
+  if (!data && capacity != 0)
+    return Status(StatusCode::InvalidArgument,
+                  "the memory for the output '" + spec.name + "' is null");
+  if (memory == Memory::Device && device.kind == DeviceKind::Cpu)
+    return Status(StatusCode::InvalidArgument,
+                  "the output '" + spec.name +
+                      "' is in device memory, but the context runs on the CPU");
+  Output &output = outputs[index];
+  if (output.owned) {
+    CHARONIA_RETURN_IF_ERROR(executor->synchronize());
+    output.owned.reset();
+  }
+  output.callers = true;
+  output.binding = {data, memory};
+  output.capacity = capacity;
+  return Status::ok();
+}
+
+Status Context::Impl::allocateOutput(size_t index, Memory memory) {
+  if (index >= outputs.size())
+    return noSuchIndex("output", index, outputs.size());
+  if (memory == Memory::Device && device.kind == DeviceKind::Cpu)
+    return Status(StatusCode::InvalidArgument,
+                  "the context runs on the CPU and has no device memory");
+  if (outputs[index].owned)
+    CHARONIA_RETURN_IF_ERROR(executor->synchronize());
+  outputs[index] = Output();
+  outputs[index].binding.memory = memory;
+  return Status::ok();
+}
+
+Result<const exec::ExecutionPlan *> Context::Impl::currentPlan() {
+  if (planOfShapes)
+    return planOfShapes;
+  std::string missing;
+  std::vector<std::vector<int64_t>> shapes;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorSpec &spec = signature().inputs[i];
+    if (!inputs[i].bound)
+      missing += (missing.empty() ? "'" : ", '") + spec.name + "' (" +
+                 signature().typeString(spec) + ")";
+    shapes.push_back(inputs[i].shape);
+  }
+  if (!missing.empty())
+    return Status(StatusCode::FailedPrecondition,
+                  "these inputs are not set: " + missing);
+  CHARONIA_ASSIGN_OR_RETURN(std::vector<int64_t> symbols,
+                            signature().solveSymbols(shapes));
+  auto known = std::ranges::find_if(
+      plans, [&](const auto &plan) { return plan->symbols == symbols; });
+  if (known == plans.end()) {
+    CHARONIA_ASSIGN_OR_RETURN(
+        auto plan, exec::makeExecutionPlan(signature(), program->program(),
+                                           program->variant(), symbols));
+    if (plans.size() == maxPlans) {
+      CHARONIA_RETURN_IF_ERROR(executor->synchronize());
+      executor->forget(*plans.back());
+      if (planOfLastRun == plans.back().get())
+        planOfLastRun = nullptr;
+      plans.pop_back();
+    }
+    plans.insert(plans.begin(), std::move(plan));
+  } else {
+    std::rotate(plans.begin(), known, known + 1);
+  }
+  planOfShapes = plans.front().get();
+  return planOfShapes;
+}
+
+Status Context::Impl::prepareOutputs(const exec::ExecutionPlan &plan) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Output &output = outputs[i];
+    uint64_t bytes = plan.outputs[i].bytes;
+    if (output.callers) {
+      if (output.capacity < bytes)
+        return Status(StatusCode::InvalidArgument,
+                      "the output '" + signature().outputs[i].name +
+                          "' has the shape " +
+                          shapeString(plan.outputs[i].shape) + " and needs " +
+                          std::to_string(bytes) + " bytes, but " +
+                          std::to_string(output.capacity) + " were given");
+      continue;
+    }
+    if (!output.owned || output.owned->size < bytes) {
+      CHARONIA_RETURN_IF_ERROR(executor->synchronize());
+      output.owned.reset();
+      CHARONIA_ASSIGN_OR_RETURN(
+          output.owned, executor->allocate(bytes, output.binding.memory));
+    }
+    output.binding.data = output.owned->data;
+  }
+  return Status::ok();
+}
+
+Status Context::Impl::run(const exec::RunRequest &request) {
+  CHARONIA_ASSIGN_OR_RETURN(const exec::ExecutionPlan *plan, currentPlan());
+  CHARONIA_RETURN_IF_ERROR(prepareOutputs(*plan));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    inputBindings[i] = inputs[i].binding;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    outputBindings[i] = outputs[i].binding;
+  CHARONIA_RETURN_IF_ERROR(
+      executor->run(*plan, inputBindings, outputBindings, request));
+  planOfLastRun = plan;
+  return Status::ok();
+}
+
+Result<Tensor> Context::Impl::output(size_t index) const {
+  if (index >= outputs.size())
+    return noSuchIndex("output", index, outputs.size());
+  if (!planOfLastRun)
+    return Status(StatusCode::FailedPrecondition,
+                  "there is no output before a run");
+  const TensorSpec &spec = signature().outputs[index];
+  return Tensor{spec.dtype, planOfLastRun->outputs[index].shape,
+                outputs[index].binding.data, outputs[index].binding.memory};
+}
+
+//===----------------------------------------------------------------------===//
+// The public class: names to indices, and the boundary that nothing is thrown
+// across.
+//===----------------------------------------------------------------------===//
+
+Context::Context(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
+Context::Context(Context &&) noexcept = default;
+Context &Context::operator=(Context &&) noexcept = default;
+Context::~Context() = default;
+
+Status Context::setInput(size_t index, const Tensor &tensor) {
+  return guarded([&] { return impl->setInput(index, tensor); });
+}
+
+Status Context::setInput(std::string_view name, const Tensor &tensor) {
+  return guarded([&]() -> Status {
+    CHARONIA_ASSIGN_OR_RETURN(size_t index, signature().findInput(name));
+    return impl->setInput(index, tensor);
+  });
+}
+
+Status Context::setOutput(size_t index, void *data, size_t capacity,
+                          Memory memory) {
+  return guarded(
+      [&] { return impl->setOutput(index, data, capacity, memory); });
+}
+
+Status Context::setOutput(std::string_view name, void *data, size_t capacity,
+                          Memory memory) {
+  return guarded([&]() -> Status {
+    CHARONIA_ASSIGN_OR_RETURN(size_t index, signature().findOutput(name));
+    return impl->setOutput(index, data, capacity, memory);
+  });
+}
+
+Status Context::allocateOutput(size_t index, Memory memory) {
+  return guarded([&] { return impl->allocateOutput(index, memory); });
+}
+
+Status Context::allocateOutput(std::string_view name, Memory memory) {
+  return guarded([&]() -> Status {
+    CHARONIA_ASSIGN_OR_RETURN(size_t index, signature().findOutput(name));
+    return impl->allocateOutput(index, memory);
+  });
+}
+
+Result<std::vector<int64_t>> Context::outputShape(std::string_view name) const {
+  return guarded([&]() -> Result<std::vector<int64_t>> {
+    CHARONIA_ASSIGN_OR_RETURN(size_t index, signature().findOutput(name));
+    CHARONIA_ASSIGN_OR_RETURN(const exec::ExecutionPlan *plan,
+                              impl->currentPlan());
+    return plan->outputs[index].shape;
+  });
+}
+
+Result<Tensor> Context::output(size_t index) const {
+  return guarded([&] { return impl->output(index); });
+}
+
+Result<Tensor> Context::output(std::string_view name) const {
+  return guarded([&]() -> Result<Tensor> {
+    CHARONIA_ASSIGN_OR_RETURN(size_t index, signature().findOutput(name));
+    return impl->output(index);
+  });
+}
+
+Status Context::run() {
+  return guarded([&] { return impl->run({}); });
+}
+
+Status Context::runAsync(void *stream) {
+  return guarded([&] {
+    exec::RunRequest request;
+    request.wait = false;
+    request.stream = stream;
+    return impl->run(request);
+  });
+}
+
+Status Context::synchronize() {
+  return guarded([&] { return impl->executor->synchronize(); });
+}
+
+Result<double> Context::runTimed() {
+  return guarded([&]() -> Result<double> {
+    double seconds = 0;
+    exec::RunRequest request;
+    request.seconds = &seconds;
+    CHARONIA_RETURN_IF_ERROR(impl->run(request));
+    return seconds;
+  });
+}
+
+Result<std::vector<StepProfile>> Context::profile(int repetitions) {
+  return guarded([&]() -> Result<std::vector<StepProfile>> {
+    if (repetitions < 1)
+      return Status(StatusCode::InvalidArgument,
+                    "a profile needs at least one repetition");
+    CHARONIA_ASSIGN_OR_RETURN(const exec::ExecutionPlan *plan,
+                              impl->currentPlan());
+    std::vector<StepProfile> rows;
+    for (const exec::PlannedStep &step : plan->steps) {
+      StepProfile row;
+      row.nodes = step.step->nodes;
+      if (step.kernel) {
+        row.name = step.kernel->name;
+        row.ops = step.kernel->ops;
+        // Estimates; a shape where they overflow has no other trouble.
+        auto flops = step.kernel->flops.evaluate(plan->symbols);
+        auto bytes = step.kernel->bytes.evaluate(plan->symbols);
+        row.flops = flops ? *flops : 0;
+        row.bytes = bytes ? *bytes : 0;
+        row.grid = step.grid;
+        row.blockThreads = step.code->blockThreads;
+        row.registers = step.code->registers;
+        row.sharedBytes = step.code->sharedBytes;
+      } else {
+        bool copies = step.step->kind == engine::Step::Kind::Copy;
+        row.name = copies ? "copy" : "fill";
+        row.bytes = static_cast<int64_t>(step.bytes) * (copies ? 2 : 1);
+      }
+      rows.push_back(std::move(row));
+    }
+    std::vector<double> seconds;
+    exec::RunRequest request;
+    request.stepSeconds = &seconds;
+    // One run that is not counted loads code and makes allocations.
+    for (int i = -1; i < repetitions; ++i) {
+      CHARONIA_RETURN_IF_ERROR(impl->run(request));
+      for (size_t s = 0; i >= 0 && s < rows.size(); ++s) {
+        rows[s].seconds =
+            i == 0 ? seconds[s] : std::min(rows[s].seconds, seconds[s]);
+        rows[s].meanSeconds += seconds[s] / repetitions;
+      }
+    }
+    return rows;
+  });
+}
+
+Result<MemoryInfo> Context::memory() const {
+  return guarded([&]() -> Result<MemoryInfo> {
+    CHARONIA_ASSIGN_OR_RETURN(const exec::ExecutionPlan *plan,
+                              impl->currentPlan());
+    return MemoryInfo{plan->arenaBytes, plan->arenaLowerBound,
+                      impl->program->weightBytes()};
+  });
+}
+
+Device Context::device() const { return impl->device; }
+
+std::string Context::description() const {
+  return impl->executor->description();
+}
+
+const Signature &Context::signature() const { return impl->signature(); }
+
+} // namespace charonia

@@ -1,0 +1,114 @@
+//===- Engine.cpp - Loading engines and making contexts -------------------===//
+
+#include "runtime/exec/ContextImpl.h"
+#include "runtime/exec/Guard.h"
+
+#include <map>
+#include <mutex>
+
+#ifndef CHARONIA_VERSION
+#error "CHARONIA_VERSION comes from CMake"
+#endif
+
+namespace charonia {
+
+std::string_view version() { return CHARONIA_VERSION; }
+
+struct Engine::Impl {
+  std::shared_ptr<const engine::Reader> reader;
+
+  /// Programs that are loaded to devices. They live as long as a context uses
+  /// them.
+  struct Key {
+    DeviceKind kind;
+    int index;
+    size_t program;
+    size_t variant;
+    auto operator<=>(const Key &) const = default;
+  };
+  std::mutex mutex;
+  std::map<Key, std::weak_ptr<exec::LoadedProgram>> loaded;
+
+  Result<std::shared_ptr<exec::LoadedProgram>>
+  load(Device device, const ContextOptions &options) {
+    // Before the device is opened: what the file lacks is the better message.
+    CHARONIA_RETURN_IF_ERROR(
+        exec::checkHolds(reader->manifest(), device.kind, options.precision));
+    auto backend = device.kind == DeviceKind::Cpu
+                       ? exec::openCpu(options)
+                       : exec::openCuda(device.index);
+    if (!backend)
+      return backend.status();
+    CHARONIA_ASSIGN_OR_RETURN(exec::Choice choice,
+                              exec::chooseProgram(reader->manifest(),
+                                                  device.kind, **backend,
+                                                  options.precision));
+    // The lock is held while loading, so that contexts that are made at the
+    // same time upload the weights once.
+    std::lock_guard lock(mutex);
+    auto &slot =
+        loaded[{device.kind, device.index, choice.program, choice.variant}];
+    if (auto known = slot.lock())
+      return known;
+    CHARONIA_ASSIGN_OR_RETURN(
+        std::shared_ptr<exec::LoadedProgram> program,
+        (*backend)->load(reader, choice.program, choice.variant));
+    slot = program;
+    return program;
+  }
+};
+
+Engine::Engine(std::shared_ptr<Impl> impl) : impl(std::move(impl)) {}
+
+Result<Engine> Engine::load(const std::string &path,
+                            const LoadOptions &options) {
+  return guarded([&]() -> Result<Engine> {
+    auto impl = std::make_shared<Impl>();
+    CHARONIA_ASSIGN_OR_RETURN(impl->reader, engine::Reader::open(path));
+    if (options.verifyWeights)
+      CHARONIA_RETURN_IF_ERROR(impl->reader->verifyAll());
+    return Engine(std::move(impl));
+  });
+}
+
+Result<Engine> Engine::load(std::span<const std::byte> bytes,
+                            const LoadOptions &options) {
+  return guarded([&]() -> Result<Engine> {
+    auto impl = std::make_shared<Impl>();
+    CHARONIA_ASSIGN_OR_RETURN(
+        impl->reader, engine::Reader::fromMemory(bytes, options.borrowMemory));
+    if (options.verifyWeights)
+      CHARONIA_RETURN_IF_ERROR(impl->reader->verifyAll());
+    return Engine(std::move(impl));
+  });
+}
+
+const Signature &Engine::signature() const {
+  return impl->reader->manifest().signature;
+}
+
+std::vector<ProgramInfo> Engine::programs() const {
+  std::vector<ProgramInfo> infos;
+  for (const engine::Program &program : impl->reader->manifest().programs) {
+    ProgramInfo info{program.device, program.precision, {}, 0};
+    for (const engine::Variant &variant : program.variants)
+      info.archs.push_back(variant.arch);
+    for (const engine::Step &step : program.steps)
+      info.kernels += step.kind == engine::Step::Kind::Launch;
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+Result<Context> Engine::createContext(Device device,
+                                      const ContextOptions &options) const {
+  return guarded([&]() -> Result<Context> {
+    CHARONIA_ASSIGN_OR_RETURN(auto program, impl->load(device, options));
+    CHARONIA_ASSIGN_OR_RETURN(auto executor,
+                              program->createExecutor(program, options));
+    return Context(std::make_unique<Context::Impl>(
+        impl->reader, device, std::move(program), std::move(executor)));
+  });
+}
+
+} // namespace charonia

@@ -1,0 +1,412 @@
+// Load, bind and run on the CPU, with machine code built from kernels.c.
+
+#include "TestEngine.h"
+
+#include "charonia/runtime.h"
+#include "runtime/device/cpu/CpuInfo.h"
+#include "runtime/engine/Writer.h"
+
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+using namespace charonia;
+using namespace charonia::engine;
+using namespace charonia::test;
+
+namespace {
+
+enum KernelNumber : uint32_t { ScaleAdd, Relu, Count, PrivateScratch };
+
+/// y = relu(x * w + v) for x of [batch, 16], batch in 1..64; and z, a copy of
+/// y.
+class CpuEngine : public ::testing::Test {
+protected:
+  void SetUp() override {
+    if (cpu::detectLevel() < 3)
+      GTEST_SKIP() << "needs x86-64-v3";
+    code = readBytes(CHARONIA_TEST_IMAGE);
+    ASSERT_FALSE(code.empty());
+    for (int i = 0; i < 32; ++i)
+      weights.push_back(std::sin(float(i)));
+
+    ShapeExpr batch = ShapeExpr::symbol(0);
+    manifest.signature.symbols = {{"batch", 0, 4, 64, 1}};
+    manifest.signature.inputs = {{"x", DType::Float32, {batch, 16}}};
+    manifest.signature.outputs = {{"y", DType::Float32, {batch, 16}},
+                                  {"z", DType::Float32, {batch * 16}}};
+    Program p;
+    p.weightsSection = 1;
+    p.kernels = {{"scale_add", {"mul", "add"}, batch * 32, batch * 128},
+                 {"relu", {"relu"}, batch * 16, batch * 128}};
+    Buffer x, w, t, y, z;
+    x.kind = Buffer::Kind::Input, x.size = batch * 64, x.alignment = 16;
+    w.kind = Buffer::Kind::Weight, w.size = 128;
+    t.size = batch * 64, t.lastStep = 1;
+    y.kind = Buffer::Kind::Output, y.size = batch * 64;
+    y.firstStep = 1, y.lastStep = 2, y.alignment = 16;
+    z.kind = Buffer::Kind::Output, z.index = 1, z.size = batch * 64;
+    z.firstStep = 2, z.lastStep = 3, z.alignment = 4;
+    p.buffers = {x, w, t, y, z};
+    Step first, second, copy;
+    first.kernel = 0, first.args = {{0, 0}, {1, 0}, {2, 0}};
+    first.nodes = {"/mul", "/add"};
+    second.kernel = 1, second.args = {{2, 0}, {3, 0}};
+    copy.kind = Step::Kind::Copy, copy.args = {{4, 0}, {3, 0}};
+    copy.bytes = batch * 64;
+    Step fill; // The first element of z becomes 1.0.
+    fill.kind = Step::Kind::Fill, fill.args = {{4, 0}};
+    fill.bytes = min(batch, 1) * 4;
+    fill.pattern = 0x3f800000, fill.patternSize = 4;
+    p.steps = {first, second, copy, fill};
+    p.variants = {variant("x86-64-v3", {ScaleAdd, Relu}, batch)};
+    manifest.programs = {p};
+  }
+
+  Variant variant(std::string arch, std::vector<uint32_t> kernels,
+                  ShapeExpr grid) {
+    Variant v;
+    v.arch = std::move(arch);
+    v.modules = {{{0, 0, code.size()}, {}, {}}};
+    for (uint32_t kernel : kernels) {
+      KernelCode k;
+      k.entryOffset = 64 * kernel;
+      k.grid = grid;
+      v.kernels.push_back(k);
+    }
+    return v;
+  }
+
+  std::string write() {
+    Writer w;
+    w.addSection(SectionKind::Code, "code", code);
+    w.addSection(SectionKind::Weights, "weights",
+                 std::as_bytes(std::span(weights)));
+    std::string path = dir / "test.engine";
+    Status status = w.write(manifest, path);
+    EXPECT_TRUE(status.isOk()) << status.message();
+    return path;
+  }
+
+  Context context(ContextOptions options = {}) {
+    auto engine = charonia::Engine::load(write());
+    EXPECT_TRUE(engine.isOk()) << engine.status().message();
+    auto context = engine->createContext({}, options);
+    EXPECT_TRUE(context.isOk()) << context.status().message();
+    return std::move(*context);
+  }
+
+  std::vector<float> input(int64_t batch, unsigned seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    std::vector<float> x(batch * 16);
+    for (float &v : x)
+      v = normal(random);
+    return x;
+  }
+
+  void expectOutputs(const float *y, const float *z,
+                     const std::vector<float> &x) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      float v = x[i] * weights[i % 16] + weights[16 + i % 16];
+      EXPECT_NEAR(y[i], std::max(v, 0.f), 1e-6) << i;
+      EXPECT_EQ(z[i], i == 0 ? 1.f : y[i]) << i;
+    }
+  }
+
+  static const float *floats(const Tensor &tensor) {
+    return static_cast<const float *>(tensor.data);
+  }
+
+  TempDir dir;
+  std::vector<std::byte> code;
+  std::vector<float> weights;
+  Manifest manifest;
+};
+
+TEST_F(CpuEngine, RunsAtEveryShape) {
+  for (int threads : {1, 2, 5}) {
+    ContextOptions options;
+    options.threads = threads;
+    Context c = context(options);
+    for (int64_t batch : {4, 1, 64, 0, 37, 4}) {
+      auto x = input(batch, batch);
+      ASSERT_TRUE(
+          c.setInput("x", {DType::Float32, {batch, 16}, x.data()}).isOk());
+      Status status = c.run();
+      ASSERT_TRUE(status.isOk()) << status.message();
+      auto y = c.output("y"), z = c.output("z");
+      ASSERT_TRUE(y.isOk() && z.isOk());
+      EXPECT_EQ(y->shape, (std::vector<int64_t>{batch, 16}));
+      EXPECT_EQ(z->shape, (std::vector<int64_t>{batch * 16}));
+      expectOutputs(floats(*y), floats(*z), x);
+    }
+  }
+}
+
+TEST_F(CpuEngine, ReadsAndWritesTheCallersMemory) {
+  Context c = context();
+  auto x = input(8, 1);
+  std::vector<float> y(8 * 16 + 7, -7), z(8 * 16);
+  // z at an odd address and x at one that is not aligned as the kernels assume.
+  std::vector<char> odd(8 * 64 + 4);
+  std::vector<float> shifted(8 * 16 + 1);
+  std::ranges::copy(x, shifted.begin() + 1);
+  for (const float *source : {x.data(), shifted.data() + 1}) {
+    ASSERT_TRUE(c.setInput("x", {DType::Float32, {8, 16}, source}).isOk());
+    ASSERT_TRUE(c.setOutput("y", y.data(), y.size() * 4).isOk());
+    ASSERT_TRUE(c.setOutput("z", odd.data() + 1, 8 * 64).isOk());
+    ASSERT_TRUE(c.run().isOk());
+    EXPECT_EQ(c.output("y")->data, y.data());
+    std::memcpy(z.data(), odd.data() + 1, 8 * 64);
+    expectOutputs(y.data(), z.data(), x);
+    EXPECT_EQ(y[8 * 16], -7); // Nothing past the output.
+  }
+}
+
+TEST_F(CpuEngine, InputAndOutputMayShareMemory) {
+  Context c = context();
+  auto x = input(8, 1), z = x;
+  std::vector<float> memory = x;
+  ASSERT_TRUE(c.setInput("x", {DType::Float32, {8, 16}, memory.data()}).isOk());
+  ASSERT_TRUE(c.setOutput("y", memory.data(), memory.size() * 4).isOk());
+  ASSERT_TRUE(c.setOutput("z", z.data(), z.size() * 4).isOk());
+  ASSERT_TRUE(c.run().isOk());
+  expectOutputs(memory.data(), z.data(), x);
+}
+
+TEST_F(CpuEngine, ManyContextsShareAnEngine) {
+  auto engine = charonia::Engine::load(write());
+  ASSERT_TRUE(engine.isOk());
+  std::vector<std::thread> threads;
+  std::atomic<int> failures{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      ContextOptions options;
+      options.threads = 1 + t % 3;
+      auto c = engine->createContext({}, options);
+      for (int round = 0; c && round < 50; ++round) {
+        int64_t batch = 1 + (t * 13 + round) % 64;
+        auto x = input(batch, t * 100 + round);
+        failures +=
+            !c->setInput("x", {DType::Float32, {batch, 16}, x.data()}) ||
+            !c->run();
+        const float *y = floats(*c->output("y"));
+        for (size_t i = 0; i < x.size(); ++i)
+          failures +=
+              std::abs(y[i] - std::max(0.f, x[i] * weights[i % 16] +
+                                                weights[16 + i % 16])) > 1e-6f;
+      }
+      failures += !c;
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(failures, 0);
+}
+
+TEST_F(CpuEngine, EngineMayGoBeforeTheContext) {
+  std::optional<Context> c;
+  {
+    auto engine = charonia::Engine::load(write());
+    c.emplace(*engine->createContext());
+  }
+  auto x = input(2, 2);
+  ASSERT_TRUE(c->setInput(0, {DType::Float32, {2, 16}, x.data()}).isOk());
+  ASSERT_TRUE(c->run().isOk());
+  expectOutputs(floats(*c->output(0)), floats(*c->output(1)), x);
+}
+
+TEST_F(CpuEngine, EveryInstanceRunsOnceWithItsOwnScratch) {
+  ShapeExpr n = ShapeExpr::symbol(0);
+  manifest = Manifest();
+  manifest.signature.symbols = {{"n", 1, 1, 100000, 1}};
+  manifest.signature.inputs = {{"shape", DType::UInt8, {n}}};
+  manifest.signature.outputs = {{"counts", DType::Int32, {n}},
+                                {"sums", DType::Int64, {n}}};
+  Program p;
+  p.kernels = {{"count", {}, 0, 0}, {"private_scratch", {}, 0, 0}};
+  Buffer counts, sums;
+  counts.kind = sums.kind = Buffer::Kind::Output;
+  counts.size = n * 4, counts.lastStep = 1;
+  sums.size = n * 8, sums.index = 1, sums.lastStep = 2;
+  p.buffers = {counts, sums};
+  Step zero, count, scratch;
+  zero.kind = Step::Kind::Fill, zero.args = {{0, 0}}, zero.bytes = n * 4;
+  count.args = {{0, 0}};
+  scratch.kernel = 1, scratch.args = {{1, 0}};
+  p.steps = {zero, count, scratch};
+  p.variants = {variant("x86-64-v3", {Count, PrivateScratch}, n)};
+  p.variants[0].kernels[0].grain = 7;
+  p.variants[0].kernels[1].scratchBytes = 1024;
+  manifest.programs = {p};
+
+  ContextOptions options;
+  options.threads = 4;
+  Context c = context(options);
+  for (int64_t size : {1, 6, 8, 1000, 77777}) {
+    std::vector<uint8_t> shape(size);
+    ASSERT_TRUE(
+        c.setInput("shape", {DType::UInt8, {size}, shape.data()}).isOk());
+    ASSERT_TRUE(c.run().isOk());
+    auto *ran = static_cast<const int32_t *>(c.output("counts")->data);
+    auto *sum = static_cast<const int64_t *>(c.output("sums")->data);
+    for (int64_t i = 0; i < size; ++i) {
+      ASSERT_EQ(ran[i], 1) << i << " of " << size;
+      ASSERT_EQ(sum[i], 128 * i * size) << i << " of " << size;
+    }
+  }
+}
+
+TEST_F(CpuEngine, ChoosesTheBestVariant) {
+  // The v4 variant is v3's code under another name: enough to see the choice.
+  auto &variants = manifest.programs[0].variants;
+  variants.push_back(variants[0]);
+  variants[1].arch = "x86-64-v4";
+  ContextOptions options;
+  options.threads = 2;
+  std::string best = cpu::detectLevel() >= 4 ? "x86-64-v4" : "x86-64-v3";
+  EXPECT_EQ(context(options).description(), best + " on 2 threads");
+  options.isa = "x86-64-v3";
+  options.threads = 1;
+  EXPECT_EQ(context(options).description(), "x86-64-v3 on 1 thread");
+}
+
+TEST_F(CpuEngine, Profile) {
+  Context c = context();
+  auto x = input(8, 1);
+  ASSERT_TRUE(c.setInput("x", {DType::Float32, {8, 16}, x.data()}).isOk());
+  auto rows = c.profile(3);
+  ASSERT_TRUE(rows.isOk()) << rows.status().message();
+  ASSERT_EQ(rows->size(), 4u);
+  EXPECT_EQ((*rows)[0].name, "scale_add");
+  EXPECT_EQ((*rows)[0].ops, (std::vector<std::string>{"mul", "add"}));
+  EXPECT_EQ((*rows)[0].nodes, (std::vector<std::string>{"/mul", "/add"}));
+  EXPECT_EQ((*rows)[0].flops, 8 * 32);
+  EXPECT_EQ((*rows)[0].bytes, 8 * 128);
+  EXPECT_EQ((*rows)[0].grid, 8);
+  EXPECT_EQ((*rows)[2].name, "copy");
+  EXPECT_EQ((*rows)[2].bytes, 2 * 8 * 64);
+  EXPECT_EQ((*rows)[3].name, "fill");
+  for (const StepProfile &row : *rows) {
+    EXPECT_GT(row.meanSeconds, 0);
+    EXPECT_LE(row.seconds, row.meanSeconds);
+  }
+  auto seconds = c.runTimed();
+  ASSERT_TRUE(seconds.isOk());
+  EXPECT_GT(*seconds, 0);
+  auto memory = c.memory();
+  ASSERT_TRUE(memory.isOk());
+  EXPECT_EQ(memory->arenaBytes, 8u * 64);
+  EXPECT_EQ(memory->arenaLowerBound, 8u * 64);
+  EXPECT_EQ(memory->weightBytes, 128u);
+}
+
+//===----------------------------------------------------------------------===//
+// What goes wrong, and what is said about it
+//===----------------------------------------------------------------------===//
+
+TEST_F(CpuEngine, BindingErrors) {
+  Context c = context();
+  std::vector<float> x(65 * 16);
+  auto set = [&](std::string_view name, DType dtype, std::vector<int64_t> shape,
+                 Memory memory = Memory::Host) {
+    return c.setInput(name, {dtype, shape, x.data(), memory}).message();
+  };
+  EXPECT_EQ(c.run().message(),
+            "these inputs are not set: 'x' (float32 [batch, 16])");
+  EXPECT_EQ(c.output("y").status().message(),
+            "there is no output before a run");
+  EXPECT_EQ(set("input", DType::Float32, {1, 16}),
+            "no input is named 'input'; the engine's inputs are 'x'");
+  EXPECT_EQ(set("x", DType::Float16, {1, 16}),
+            "the input 'x' takes float32 [batch, 16], not float16");
+  EXPECT_EQ(set("x", DType::Float32, {16}),
+            "the input 'x' takes float32 [batch, 16], not the shape 16");
+  EXPECT_EQ(
+      set("x", DType::Float32, {1, 16}, Memory::Device),
+      "the input 'x' is in device memory, but the context runs on the CPU");
+  EXPECT_EQ(c.setInput("x", {DType::Float32, {1, 16}, nullptr}).message(),
+            "the data of the input 'x' is null");
+  EXPECT_EQ(c.setInput(1, {}).message(), "no input 1; the engine has 1");
+  EXPECT_EQ(set("x", DType::Float32, {65, 16}), "");
+  EXPECT_EQ(c.run().message(),
+            "the shape 65x16 of the input 'x' makes batch 65; the engine was "
+            "built for batch in 0..64");
+  EXPECT_EQ(c.run().code(), StatusCode::OutOfRange);
+  EXPECT_EQ(set("x", DType::Float32, {4, 17}), "");
+  EXPECT_EQ(c.run().message(),
+            "the input 'x' takes float32 [batch, 16] with batch in 0..64; "
+            "dimension 1 of the shape 4x17 should be 16");
+  EXPECT_EQ(set("x", DType::Float32, {4, 16}), "");
+  EXPECT_EQ(*c.outputShape("z"), std::vector<int64_t>{64});
+  EXPECT_EQ(c.outputShape("w").status().message(),
+            "no output is named 'w'; the engine's outputs are 'y', 'z'");
+  std::vector<float> y(16);
+  EXPECT_EQ(c.setOutput("y", y.data(), 64).message(), "");
+  EXPECT_EQ(c.run().message(),
+            "the output 'y' has the shape 4x16 and needs 256 "
+            "bytes, but 64 were given");
+  EXPECT_TRUE(c.allocateOutput("y").isOk());
+  EXPECT_TRUE(c.run().isOk());
+}
+
+TEST_F(CpuEngine, NoProgramForTheDevice) {
+  manifest.programs[0].variants.push_back(manifest.programs[0].variants[0]);
+  manifest.programs[0].variants[0].arch = "x86-64-v9";
+  manifest.programs[0].variants[1].arch = "armv9";
+  auto engine = charonia::Engine::load(write());
+  ASSERT_TRUE(engine.isOk());
+  EXPECT_EQ(engine->createContext().status().message(),
+            "no program of the engine runs on this CPU (x86-64-v" +
+                std::to_string(cpu::detectLevel()) +
+                "); the file holds cpu fp32 (x86-64-v9, armv9)");
+  EXPECT_EQ(engine->createContext({DeviceKind::Cuda}).status().message(),
+            "the engine has no program for cuda; the file holds cpu fp32 "
+            "(x86-64-v9, armv9)");
+  ContextOptions options;
+  options.precision = "fp16";
+  EXPECT_EQ(engine->createContext({}, options).status().message(),
+            "the engine has no fp16 program for cpu; the file holds cpu fp32 "
+            "(x86-64-v9, armv9)");
+}
+
+TEST_F(CpuEngine, DamagedCodeIsNotRun) {
+  std::string path = write();
+  auto bytes = readBytes(path);
+  auto clean = charonia::Engine::load(bytes);
+  ASSERT_TRUE(clean.isOk());
+  EXPECT_TRUE(clean->createContext().isOk());
+  // The code section starts at the third page.
+  ASSERT_TRUE(std::equal(code.begin(), code.end(), bytes.begin() + 8192));
+  bytes[8192 + 70] ^= std::byte(1);
+  auto engine = charonia::Engine::load(bytes);
+  ASSERT_TRUE(engine.isOk());
+  EXPECT_EQ(engine->createContext().status().message(),
+            "the engine '<memory>' cannot be used: it is damaged: the checksum "
+            "of the section 'code' does not match");
+  LoadOptions options;
+  options.verifyWeights = true;
+  EXPECT_EQ(charonia::Engine::load(bytes, options).status().code(),
+            StatusCode::Corrupt);
+}
+
+TEST_F(CpuEngine, SizesThatContradictTheSignature) {
+  manifest.programs[0].buffers[0].size = 4096;
+  Context c = context();
+  auto x = input(1, 1);
+  ASSERT_TRUE(c.setInput("x", {DType::Float32, {1, 16}, x.data()}).isOk());
+  EXPECT_EQ(c.run().message(),
+            "the engine's program does not fit this shape: a buffer of 4096 "
+            "bytes stands for a tensor of 64");
+}
+
+TEST_F(CpuEngine, StepsThatLeaveTheirBuffers) {
+  manifest.programs[0].steps[2].bytes = 128;
+  Context c = context();
+  auto x = input(1, 1);
+  ASSERT_TRUE(c.setInput("x", {DType::Float32, {1, 16}, x.data()}).isOk());
+  EXPECT_EQ(c.run().message(), "the engine's program does not fit this shape: "
+                               "a step leaves buffer 4");
+}
+
+} // namespace
