@@ -1,0 +1,289 @@
+#include "codegen/layout/Layouts.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+#include <cassert>
+
+using namespace charonia;
+using f2::Vector;
+using llvm::ArrayRef;
+using llvm::SmallVector;
+using Space = LinearLayout::Space;
+
+static constexpr Dim kHardware[] = {Dim::Register, Dim::Lane, Dim::Warp};
+
+namespace {
+/// Deals out the bits of tile axes, lowest first, to hardware bits.
+class Dealer {
+public:
+  explicit Dealer(ArrayRef<int64_t> shape) {
+    unsigned shift = 0;
+    for (auto [i, extent] : llvm::enumerate(shape)) {
+      assert(llvm::isPowerOf2_64(extent));
+      unsigned bits = llvm::Log2_64(extent);
+      axes.push_back({shift, bits, 0});
+      outs.push_back({axisDim(i), bits});
+      shift += bits;
+    }
+  }
+
+  unsigned left(unsigned axis) const { return axes[axis].bits - axes[axis].used; }
+
+  /// The next bits of `axis`, as far as there are any; the number dealt.
+  unsigned deal(Dim in, unsigned axis, unsigned bits) {
+    bits = std::min(bits, left(axis));
+    for (unsigned i = 0; i < bits; ++i)
+      images[unsigned(in)].push_back(Vector(1) << (axes[axis].shift + axes[axis].used++));
+    return bits;
+  }
+  void rest(Dim in, unsigned axis) { deal(in, axis, left(axis)); }
+  void copies(Dim in, unsigned bits) { images[unsigned(in)].append(bits, 0); }
+
+  LinearLayout finish() const {
+    SmallVector<Space> ins;
+    SmallVector<Vector> columns;
+    for (Dim dim : kHardware) {
+      const auto &of = images[unsigned(dim)];
+      ins.push_back({dim, unsigned(of.size())});
+      llvm::append_range(columns, of);
+    }
+    return LinearLayout(ins, outs, columns);
+  }
+
+private:
+  struct Axis {
+    unsigned shift, bits, used;
+  };
+  SmallVector<Axis> axes;
+  SmallVector<Space> outs;
+  SmallVector<Vector> images[3];
+};
+} // namespace
+
+LinearLayout charonia::blockedLayout(ArrayRef<int64_t> shape, ArrayRef<unsigned> order,
+                                     unsigned vector, unsigned warps) {
+  Dealer dealer(shape);
+  if (!order.empty())
+    dealer.deal(Dim::Register, order[0], llvm::Log2_32(vector));
+  for (auto [dim, bits] : {std::pair(Dim::Lane, kLaneBits), {Dim::Warp, llvm::Log2_32(warps)}}) {
+    unsigned needed = bits;
+    for (unsigned axis : order)
+      needed -= dealer.deal(dim, axis, needed);
+    dealer.copies(dim, needed);
+  }
+  for (unsigned axis : order)
+    dealer.rest(Dim::Register, axis);
+  return dealer.finish();
+}
+
+//===----------------------------------------------------------------------===//
+// Dots
+//===----------------------------------------------------------------------===//
+
+/// Repeats an instruction's fragment: first along `inner`, then along `outer` in
+/// registers, then over the warps of each axis (-1: the warps hold copies).
+static void repeat(Dealer &dealer, unsigned inner, unsigned outer, int rowAxis, int columnAxis,
+                   WarpGrid warps) {
+  unsigned rowBits = llvm::Log2_32(warps.rows), columnBits = llvm::Log2_32(warps.columns);
+  auto inRegisters = [&](unsigned axis) {
+    unsigned forWarps = int(axis) == rowAxis ? rowBits : int(axis) == columnAxis ? columnBits : 0;
+    unsigned left = dealer.left(axis);
+    dealer.deal(Dim::Register, axis, left - std::min(left, forWarps));
+  };
+  inRegisters(inner);
+  inRegisters(outer);
+  for (auto [axis, bits] : {std::pair(columnAxis, columnBits), {rowAxis, rowBits}}) {
+    unsigned dealt = axis < 0 ? 0 : dealer.deal(Dim::Warp, axis, bits);
+    dealer.copies(Dim::Warp, bits - dealt);
+  }
+}
+
+LinearLayout charonia::mmaResultLayout(ArrayRef<int64_t> shape, WarpGrid warps) {
+  assert(shape[0] >= 16 && shape[1] >= 8);
+  Dealer dealer(shape);
+  dealer.deal(Dim::Register, 1, 1);
+  dealer.deal(Dim::Lane, 1, 2);
+  dealer.deal(Dim::Lane, 0, 3);
+  dealer.deal(Dim::Register, 0, 1);
+  repeat(dealer, 1, 0, 0, 1, warps);
+  return dealer.finish();
+}
+
+LinearLayout charonia::mmaLhsLayout(ArrayRef<int64_t> shape, unsigned elementBits, WarpGrid warps) {
+  unsigned packed = llvm::Log2_32(32 / elementBits); // elements of a register
+  Dealer dealer(shape);
+  dealer.deal(Dim::Register, 1, packed);
+  dealer.deal(Dim::Lane, 1, 2);
+  dealer.deal(Dim::Lane, 0, 3);
+  dealer.deal(Dim::Register, 0, 1);
+  dealer.deal(Dim::Register, 1, 1);
+  repeat(dealer, 1, 0, 0, -1, warps);
+  return dealer.finish();
+}
+
+LinearLayout charonia::mmaRhsLayout(ArrayRef<int64_t> shape, unsigned elementBits, WarpGrid warps) {
+  unsigned packed = llvm::Log2_32(32 / elementBits);
+  Dealer dealer(shape);
+  dealer.deal(Dim::Register, 0, packed);
+  dealer.deal(Dim::Lane, 0, 2);
+  dealer.deal(Dim::Lane, 1, 3);
+  dealer.deal(Dim::Register, 0, 1);
+  repeat(dealer, 0, 1, -1, 1, warps);
+  return dealer.finish();
+}
+
+LinearLayout charonia::fmaResultLayout(ArrayRef<int64_t> shape, WarpGrid warps) {
+  unsigned rowBits = llvm::Log2_32(warps.rows), columnBits = llvm::Log2_32(warps.columns);
+  Dealer dealer(shape);
+  auto room = [&](unsigned axis, unsigned reserved) {
+    unsigned left = dealer.left(axis);
+    return left - std::min(left, reserved);
+  };
+  // Lanes come first where the tile is small: 2 bits of rows and 3 of columns are
+  // kept for them, more where the other axis has fewer.
+  unsigned laneColumns = std::min(3u, room(1, columnBits));
+  unsigned laneRows = std::min(kLaneBits - laneColumns, room(0, rowBits));
+  laneColumns = std::min(kLaneBits - laneRows, room(1, columnBits));
+  dealer.deal(Dim::Register, 1, std::min(2u, room(1, columnBits + laneColumns)));
+  dealer.deal(Dim::Register, 0, std::min(2u, room(0, rowBits + laneRows)));
+  dealer.deal(Dim::Lane, 1, laneColumns);
+  dealer.deal(Dim::Lane, 0, laneRows);
+  dealer.copies(Dim::Lane, kLaneBits - laneColumns - laneRows);
+  repeat(dealer, 1, 0, 0, 1, warps);
+  return dealer.finish();
+}
+
+LinearLayout charonia::fmaOperandLayout(const LinearLayout &result, bool left, int64_t k) {
+  LinearLayout part = result.withoutAxis(left ? 1 : 0);
+  LinearLayout all = LinearLayout::identity(Dim::Register, axisDim(1), llvm::Log2_64(k)) * part;
+  return all.selectAxes(left ? ArrayRef<int64_t>{0, 1} : ArrayRef<int64_t>{1, 0})
+      .withInputOrder(kHardware);
+}
+
+/// Register bits whose images are `units`, one after another, as long as nothing else
+/// moves within them (`low` tells what of an image lies there).
+static SmallVector<unsigned> vectorBits(const LinearLayout &layout, unsigned limit,
+                                        llvm::function_ref<Vector(unsigned)> unit,
+                                        llvm::function_ref<bool(Vector, unsigned)> movesWithin) {
+  ArrayRef<Vector> registers = layout.columnsOf(Dim::Register);
+  SmallVector<unsigned> bits;
+  while ((2u << bits.size()) <= limit) {
+    const Vector *found = llvm::find(registers, unit(bits.size()));
+    if (found == registers.end())
+      break;
+    bits.push_back(found - registers.begin());
+  }
+  for (; !bits.empty(); bits.pop_back()) {
+    auto moves = [&](Vector v) { return movesWithin(v, bits.size()); };
+    if (llvm::count_if(layout.allColumns(), moves) == (long)bits.size())
+      break;
+  }
+  return bits;
+}
+
+SmallVector<unsigned> charonia::axisVector(const LinearLayout &layout, unsigned axis,
+                                           unsigned limit) {
+  Dim dim = axisDim(axis);
+  unsigned shift = 0;
+  for (unsigned i = 0; i < axis; ++i)
+    shift += layout.outBits(axisDim(i));
+  return vectorBits(
+      layout, std::min(limit, layout.outSize(dim)),
+      [&](unsigned bit) { return Vector(1) << (shift + bit); },
+      [&](Vector v, unsigned bits) { return (layout.coordinate(v, dim) & ((1u << bits) - 1)) != 0; });
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+static constexpr unsigned kBankRowBits = 128 * 8; // what all banks deliver at once
+
+Wavefront charonia::wavefrontOf(const LinearLayout &layout, ArrayRef<Vector> vector,
+                                unsigned elementBits) {
+  unsigned vectorBits = elementBits << vector.size();
+  unsigned lanes = vectorBits >= kBankRowBits ? 0 : llvm::Log2_32(kBankRowBits / vectorBits);
+  ArrayRef<Vector> columns = layout.columnsOf(Dim::Lane);
+  Wavefront wavefront(vector);
+  f2::Span span(wavefront);
+  for (Vector v : columns.take_front(std::min<size_t>(lanes, columns.size())))
+    if (span.add(v))
+      wavefront.push_back(v);
+  return wavefront;
+}
+
+LinearLayout charonia::sharedLayout(ArrayRef<Space> axes, ArrayRef<Vector> vector,
+                                    const Wavefront &a, const Wavefront &b) {
+  unsigned bits = 0;
+  for (const Space &axis : axes)
+    bits += axis.bits;
+  SmallVector<Vector> units = f2::unitVectors(bits);
+  SmallVector<Vector> common = f2::intersect(a, b);
+  SmallVector<Vector> onlyA = f2::extend(common, a), onlyB = f2::extend(common, b);
+  SmallVector<Vector> rows;
+  for (auto [x, y] : llvm::zip(onlyA, onlyB))
+    rows.push_back(x ^ y);
+  SmallVector<Vector> both(a);
+  both.append(b.begin(), b.end());
+  llvm::append_range(rows, f2::extend(both, units));
+
+  // Banks: what completes vector and rows; the wavefronts' own vectors first, so
+  // that addresses stay simple.
+  SmallVector<Vector> taken(vector);
+  llvm::append_range(taken, rows);
+  SmallVector<Vector> candidates(a);
+  candidates.append(b.begin(), b.end());
+  llvm::append_range(candidates, units);
+  SmallVector<Vector> columns(vector);
+  llvm::append_range(columns, f2::extend(taken, candidates));
+  llvm::append_range(columns, rows);
+  assert(columns.size() == bits && "the vector lies in the span of the rows");
+  return LinearLayout({{Dim::Offset, bits}}, axes, columns);
+}
+
+LinearLayout charonia::conversionLayout(const LinearLayout &source,
+                                        const LinearLayout &destination, unsigned elementBits) {
+  // A vector is what both have in registers of one thread, at most 16 bytes.
+  auto registers = [](const LinearLayout &layout) {
+    return f2::extend({}, layout.columnsOf(Dim::Register));
+  };
+  SmallVector<Vector> vector = f2::intersect(registers(source), registers(destination));
+  unsigned most = llvm::Log2_32(std::max(1u, 128 / elementBits));
+  if (vector.size() > most)
+    vector.truncate(most);
+  return sharedLayout(source.outs(), vector, wavefrontOf(source, vector, elementBits),
+                      wavefrontOf(destination, vector, elementBits));
+}
+
+LinearLayout charonia::matrixLayout(const LinearLayout &writer, unsigned contiguous,
+                                    unsigned vector, unsigned elementBits) {
+  SmallVector<unsigned> shift;
+  unsigned bits = 0;
+  for (const Space &out : writer.outs()) {
+    shift.push_back(bits);
+    bits += out.bits;
+  }
+  auto along = [&](unsigned axis, unsigned count) {
+    SmallVector<Vector> result;
+    for (unsigned i = 0; i < std::min(count, writer.outs()[axis].bits); ++i)
+      result.push_back(Vector(1) << (shift[axis] + i));
+    return result;
+  };
+  // The reader's rows of 16 bytes stay contiguous whatever the writer's vector is.
+  SmallVector<Vector> row = along(contiguous, llvm::Log2_32(128 / elementBits));
+  SmallVector<Vector> written = along(contiguous, llvm::Log2_32(vector));
+  Wavefront reader(row);
+  llvm::append_range(reader, along(1 - contiguous, 3));
+  return sharedLayout(writer.outs(), row, wavefrontOf(writer, written, elementBits), reader);
+}
+
+LinearLayout charonia::sharedOffsets(const LinearLayout &registers, const LinearLayout &shared) {
+  return registers.then(shared.inverse());
+}
+
+SmallVector<unsigned> charonia::sharedVector(const LinearLayout &offsets, unsigned limit) {
+  return vectorBits(
+      offsets, std::min<uint64_t>(limit, offsets.outSize(Dim::Offset)),
+      [](unsigned bit) { return Vector(1) << bit; },
+      [](Vector v, unsigned bits) { return (v & ((Vector(1) << bits) - 1)) != 0; });
+}
