@@ -76,7 +76,14 @@ function(charonia_lit folder)
   charonia_test_properties(lit.${folder} "lit" 600)
 endfunction()
 
-# charonia_pytest(<name> <file.py> [LABELS ...] [TIMEOUT s] [ARGS ...]): one pytest file.
+# charonia_python(<name> <file.py> [ARGS ...] [LABELS ...] [TIMEOUT s]): a script that
+# exits with 0 if all is well. charonia_pytest: the same of a file of pytest.
+function(charonia_python name file)
+  cmake_parse_arguments(A "" "TIMEOUT" "LABELS;ARGS" ${ARGN})
+  add_test(NAME e2e.${name} COMMAND ${CHARONIA_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${A_ARGS})
+  charonia_test_properties(e2e.${name} "e2e;${A_LABELS}" "${A_TIMEOUT}")
+endfunction()
+
 function(charonia_pytest name file)
   cmake_parse_arguments(A "" "TIMEOUT" "LABELS;ARGS" ${ARGN})
   add_test(NAME e2e.${name}
