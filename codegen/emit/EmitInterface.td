@@ -1,0 +1,23 @@
+// How an operator of the graph dialect gives a tile of its result.
+#ifndef CHARONIA_EMIT_INTERFACE
+#define CHARONIA_EMIT_INTERFACE
+
+include "mlir/IR/OpBase.td"
+
+def EmitOpInterface : OpInterface<"EmitOpInterface"> {
+  let cppNamespace = "::charonia::emit";
+  let description = [{
+    Attached to the graph dialect's operators from outside (rules/), so that the
+    dialect knows nothing of tiles.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Emits the tile of result 0 that `demand` asks for and returns it, in the
+      compute type (Emitter::computeType) of the element type. The demand is
+      simplified; every axis of it has an extent over 1 and moves a coordinate.
+    }], "::mlir::FailureOr<::mlir::Value>", "emitTile",
+      (ins "::charonia::emit::Emitter &":$emitter, "const ::charonia::emit::Demand &":$demand)>,
+  ];
+}
+
+#endif

@@ -1,0 +1,542 @@
+#include "codegen/emit/Emitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::emit;
+
+#include "codegen/emit/EmitInterface.cpp.inc"
+
+Emitter::Emitter(graph::KernelOp kernel, const EmitTarget &target, const Schedule &schedule,
+                 OpBuilder &builder, func::FuncOp function)
+    : kernel(kernel), target(target), schedule(schedule), builder(builder),
+      location(kernel.getLoc()) {
+  scopes.emplace_back();
+  auto module = kernel->getParentOfType<ModuleOp>();
+  unsigned first = kernel.getInputs().size() + kernel.getResults().size();
+  for (auto [i, symbol] : llvm::enumerate(graph::getSymbols(module))) {
+    SymbolInfo info{function.getArgument(first + i), {symbol.min, symbol.max}, {}, 0, false, {}};
+    symbols.push_back(std::move(info));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Types and errors
+//===----------------------------------------------------------------------===//
+
+Type Emitter::computeType(Type element) const {
+  if (element.isF16() || element.isBF16())
+    return builder.getF32Type();
+  if (auto integer = dyn_cast<IntegerType>(element))
+    return builder.getIntegerType(integer.getWidth());
+  if (element.isIndex())
+    return builder.getI64Type();
+  return element;
+}
+
+InFlightDiagnostic Emitter::error(const Demand &demand, const Twine &what) {
+  Operation *op = demand.value.getDefiningOp();
+  auto diagnostic = mlir::emitError(op ? op->getLoc() : location);
+  diagnostic << what;
+  if (op)
+    diagnostic << " (" << op->getName() << " giving "
+               << graph::typeToString(demand.value.getType()) << ")";
+  return diagnostic;
+}
+
+//===----------------------------------------------------------------------===//
+// Symbols and axes
+//===----------------------------------------------------------------------===//
+
+tile::Ranges Emitter::ranges(ArrayRef<int64_t> tile) const {
+  tile::Ranges r;
+  for (int64_t extent : tile)
+    r.dims.push_back({0, extent - 1});
+  for (const SymbolInfo &s : symbols) {
+    r.symbols.push_back(s.range);
+    r.symbolLimits.push_back(s.limit);
+  }
+  return r;
+}
+
+AffineExpr Emitter::addSymbol(Value value, AffineExpr limit) {
+  graph::Interval range{0, std::numeric_limits<int64_t>::max()};
+  if (limit)
+    range.high = graph::boundsOf(limit, {}, ranges({}).symbols).high - 1;
+  symbols.push_back({value, range, limit, (unsigned)scopes.size() - 1, false, {}});
+  return getAffineSymbolExpr(symbols.size() - 1, context());
+}
+
+std::pair<Value, SmallVector<int64_t>> Emitter::withoutBroadcast(Value tile) {
+  if (auto broadcast = tile.getDefiningOp<tile::BroadcastOp>())
+    return {broadcast.getInput(), SmallVector<int64_t>(broadcast.getAxes())};
+  int64_t rank = cast<RankedTensorType>(tile.getType()).getRank();
+  return {tile, llvm::to_vector(llvm::seq<int64_t>(0, rank))};
+}
+
+AffineExpr Emitter::addTileSymbol(Value tile, ArrayRef<int64_t> axes, AffineExpr limit) {
+  auto type = cast<RankedTensorType>(tile.getType());
+  if (!type.getElementType().isIndex())
+    tile = arith::IndexCastOp::create(
+        builder, location, RankedTensorType::get(type.getShape(), builder.getIndexType()), tile);
+  graph::Interval range{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
+  if (limit)
+    range = {0, graph::boundsOf(limit, {}, ranges({}).symbols).high - 1};
+  symbols.push_back({tile, range, limit, (unsigned)scopes.size() - 1, true,
+                     SmallVector<int64_t>(axes)});
+  return getAffineSymbolExpr(symbols.size() - 1, context());
+}
+
+AffineExpr Emitter::mapIndex(AffineExpr expr, ArrayRef<int64_t> tile, AffineExpr limit,
+                             function_ref<Value(Value)> f) {
+  expr = simplify(expr, tile);
+  SmallVector<int64_t> axes, extents, position(tile.size(), -1);
+  for (unsigned i = 0; i < tile.size(); ++i)
+    if (tile[i] > 1 && dependsOnAxis(expr, i)) {
+      position[i] = axes.size();
+      axes.push_back(i);
+      extents.push_back(tile[i]);
+    }
+  Demand moved = moveAxes({{}, SmallVector<int64_t>(tile), {expr}, {}}, position, extents);
+  return addTileSymbol(f(emitIndex(moved.coordinates[0], extents)), axes, limit);
+}
+
+void Emitter::forEachSymbol(AffineExpr expr, function_ref<void(unsigned)> f) const {
+  expr.walk([&](AffineExpr e) {
+    if (auto s = dyn_cast<AffineSymbolExpr>(e))
+      f(s.getPosition());
+  });
+}
+
+bool Emitter::dependsOnAxis(AffineExpr expr, unsigned axis) const {
+  if (expr.isFunctionOfDim(axis))
+    return true;
+  bool result = false;
+  forEachSymbol(expr, [&](unsigned s) {
+    result |= symbols[s].isTile && llvm::is_contained(symbols[s].axes, (int64_t)axis);
+  });
+  return result;
+}
+
+Demand Emitter::moveAxes(const Demand &demand, ArrayRef<int64_t> axes, ArrayRef<int64_t> tile) {
+  SmallVector<AffineExpr> dims;
+  for (int64_t axis : axes)
+    dims.push_back(axis < 0 ? constant(0) : getAffineDimExpr(axis, context()));
+  // A tile symbol keeps its tile; only the axes it lies along are renamed.
+  SmallVector<AffineExpr> renamed;
+  for (unsigned i = 0, e = symbols.size(); i < e; ++i)
+    renamed.push_back(getAffineSymbolExpr(i, context()));
+  bool identity = llvm::equal(axes, llvm::seq<int64_t>(0, axes.size()));
+  auto rename = [&](AffineExpr expr) {
+    forEachSymbol(expr, [&](unsigned s) {
+      if (identity || !symbols[s].isTile || renamed[s] != getAffineSymbolExpr(s, context()))
+        return;
+      SymbolInfo info = symbols[s];
+      for (int64_t &axis : info.axes)
+        axis = axes[axis];
+      symbols.push_back(std::move(info));
+      renamed[s] = getAffineSymbolExpr(symbols.size() - 1, context());
+    });
+    return expr.replaceDimsAndSymbols(dims, renamed);
+  };
+  Demand moved{demand.value, SmallVector<int64_t>(tile), {}, {}};
+  for (AffineExpr e : demand.coordinates)
+    moved.coordinates.push_back(rename(e));
+  for (const Guard &g : demand.guards)
+    moved.guards.push_back({rename(g.coordinate), rename(g.extent)});
+  return moved;
+}
+
+Demand Emitter::addAxis(const Demand &demand, int64_t extent) {
+  SmallVector<int64_t> tile = demand.tile;
+  tile.push_back(extent);
+  return moveAxes(demand, llvm::to_vector(llvm::seq<int64_t>(0, demand.rank())), tile);
+}
+
+SmallVector<Value> Emitter::compress(MutableArrayRef<AffineExpr> exprs, ArrayRef<int64_t> tile) {
+  SmallVector<int64_t> position(symbols.size(), -1);
+  SmallVector<unsigned> used;
+  for (AffineExpr e : exprs)
+    forEachSymbol(e, [&](unsigned s) {
+      if (position[s] < 0) {
+        position[s] = 0;
+        used.push_back(s);
+      }
+    });
+  llvm::sort(used);
+  SmallVector<AffineExpr> replacement(symbols.size(), constant(0));
+  SmallVector<Value> values;
+  for (auto [i, s] : llvm::enumerate(used)) {
+    replacement[s] = getAffineSymbolExpr(i, context());
+    const SymbolInfo &info = symbols[s];
+    if (!info.isTile) {
+      values.push_back(info.value);
+      continue;
+    }
+    SmallVector<int64_t> shape(tile.size(), 1);
+    for (int64_t axis : info.axes)
+      shape[axis] = tile[axis];
+    auto type = RankedTensorType::get(shape, builder.getIndexType());
+    Value value = info.value;
+    if (value.getType() != type)
+      value = tile::BroadcastOp::create(builder, location, type, value, info.axes);
+    values.push_back(value);
+  }
+  for (AffineExpr &e : exprs)
+    e = e.replaceSymbols(replacement);
+  return values;
+}
+
+//===----------------------------------------------------------------------===//
+// Scopes
+//===----------------------------------------------------------------------===//
+
+unsigned Emitter::scopeOf(AffineExpr expr) const {
+  unsigned scope = 0;
+  forEachSymbol(expr, [&](unsigned s) { scope = std::max(scope, symbols[s].scope); });
+  return scope;
+}
+
+unsigned Emitter::scopeOf(const Demand &demand) const {
+  unsigned scope = 0;
+  for (AffineExpr e : demand.coordinates)
+    scope = std::max(scope, scopeOf(e));
+  for (const Guard &g : demand.guards)
+    scope = std::max({scope, scopeOf(g.coordinate), scopeOf(g.extent)});
+  return scope;
+}
+
+template <typename F> auto Emitter::atScope(unsigned scope, F f) {
+  OpBuilder::InsertionGuard guard(builder);
+  SmallVector<Scope> inner;
+  for (unsigned i = scope + 1; i < scopes.size(); ++i)
+    inner.push_back(std::move(scopes[i]));
+  scopes.truncate(scope + 1);
+  if (!inner.empty())
+    builder.setInsertionPoint(inner.front().loop);
+  auto result = f();
+  for (Scope &s : inner)
+    scopes.push_back(std::move(s));
+  return result;
+}
+
+Emitter::Key Emitter::makeKey(const Demand &demand, unsigned part) const {
+  Key key{demand.value.getAsOpaquePointer(), part, demand.tile, {}};
+  for (AffineExpr e : demand.coordinates)
+    key.exprs.push_back(e.getAsOpaquePointer());
+  for (const Guard &g : demand.guards) {
+    key.exprs.push_back(g.coordinate.getAsOpaquePointer());
+    key.exprs.push_back(g.extent.getAsOpaquePointer());
+  }
+  return key;
+}
+
+FailureOr<SmallVector<Value>>
+Emitter::once(const Demand &demand, unsigned part,
+              function_ref<FailureOr<SmallVector<Value>>(const Demand &)> emitter) {
+  Key key = makeKey(demand, part);
+  unsigned scope = scopeOf(demand);
+  return atScope(scope, [&]() -> FailureOr<SmallVector<Value>> {
+    auto found = scopes[scope].memo.find(key);
+    if (found != scopes[scope].memo.end())
+      return found->second;
+    FailureOr<SmallVector<Value>> result = emitter(demand);
+    if (succeeded(result))
+      scopes[scope].memo[key] = *result;
+    return result;
+  });
+}
+
+FailureOr<SmallVector<Value>> Emitter::loop(AffineExpr count, ArrayRef<Value> initial,
+                                            LoopBody body) {
+  count = simplify(count, {});
+  std::optional<int64_t> known = graph::constantOf(count);
+  if (known && *known == 0)
+    return SmallVector<Value>(initial);
+  if (known && *known == 1)
+    return body(constant(0), initial);
+  Value zero = arith::ConstantIndexOp::create(builder, location, 0);
+  Value one = arith::ConstantIndexOp::create(builder, location, 1);
+  Value bound = materialize(count);
+  auto loop = scf::ForOp::create(builder, location, zero, bound, one, initial);
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = loop.getBody();
+  if (!block->empty()) // without carried values the builder adds the terminator
+    block->getTerminator()->erase();
+  builder.setInsertionPointToEnd(block);
+  scopes.emplace_back();
+  scopes.back().loop = loop;
+  AffineExpr counter = addSymbol(loop.getInductionVar(), count);
+  SmallVector<Value> carried(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end());
+  FailureOr<SmallVector<Value>> yielded = body(counter, carried);
+  scopes.pop_back();
+  if (failed(yielded))
+    return failure();
+  scf::YieldOp::create(builder, location, *yielded);
+  return SmallVector<Value>(loop.getResults().begin(), loop.getResults().end());
+}
+
+//===----------------------------------------------------------------------===//
+// Emission
+//===----------------------------------------------------------------------===//
+
+FailureOr<Value> Emitter::emit(Demand demand) {
+  FailureOr<SmallVector<Value>> result =
+      emitPart(std::move(demand), 0, [&](const Demand &d) -> FailureOr<SmallVector<Value>> {
+        FailureOr<Value> value = emitHere(d);
+        return failed(value) ? FailureOr<SmallVector<Value>>() : SmallVector<Value>{*value};
+      });
+  return failed(result) ? FailureOr<Value>() : FailureOr<Value>(result->front());
+}
+
+FailureOr<SmallVector<Value>>
+Emitter::emitPart(Demand demand, unsigned part,
+                  function_ref<FailureOr<SmallVector<Value>>(const Demand &)> emitter) {
+  tile::Ranges known = ranges(demand.tile);
+  for (AffineExpr &e : demand.coordinates)
+    e = tile::simplifyWithin(e, known);
+  SmallVector<Guard> guards;
+  for (Guard g : demand.guards) {
+    g = {tile::simplifyWithin(g.coordinate, known), tile::simplifyWithin(g.extent, known)};
+    if (!tile::isWithin(g.coordinate, g.extent, known) && !llvm::is_contained(guards, g))
+      guards.push_back(g);
+  }
+  demand.guards = std::move(guards);
+
+  SmallVector<int64_t> kept, extents, axes(demand.rank(), -1);
+  for (unsigned i = 0; i < demand.rank(); ++i) {
+    auto uses = [&](AffineExpr e) { return dependsOnAxis(e, i); };
+    bool used = demand.tile[i] > 1 &&
+                (llvm::any_of(demand.coordinates, uses) ||
+                 llvm::any_of(demand.guards, [&](const Guard &g) { return uses(g.coordinate); }));
+    if (!used)
+      continue;
+    axes[i] = kept.size();
+    kept.push_back(i);
+    extents.push_back(demand.tile[i]);
+  }
+  if (kept.size() == demand.rank())
+    return once(demand, part, emitter);
+  Demand reduced = moveAxes(demand, axes, extents);
+  for (AffineExpr &e : reduced.coordinates)
+    e = simplify(e, extents);
+  for (Guard &g : reduced.guards)
+    g.coordinate = simplify(g.coordinate, extents);
+  FailureOr<SmallVector<Value>> values = once(reduced, part, emitter);
+  if (failed(values))
+    return failure();
+  return atScope(scopeOf(reduced), [&]() -> FailureOr<SmallVector<Value>> {
+    SmallVector<Value> repeated;
+    for (Value value : *values) {
+      auto [base, baseAxes] = withoutBroadcast(value);
+      for (int64_t &axis : baseAxes)
+        axis = kept[axis];
+      Type element = cast<RankedTensorType>(base.getType()).getElementType();
+      repeated.push_back(tile::BroadcastOp::create(
+          builder, location, tileType(demand.tile, element), base, baseAxes));
+    }
+    return repeated;
+  });
+}
+
+FailureOr<Value> Emitter::emitHere(const Demand &demand) {
+  if (Value buffer = buffers.lookup(demand.value))
+    return emitLoad(demand, buffer);
+  Operation *op = demand.value.getDefiningOp();
+  if (auto emitting = dyn_cast_or_null<EmitOpInterface>(op)) {
+    Location outer = location;
+    location = op->getLoc();
+    FailureOr<Value> result = emitting.emitTile(*this, demand);
+    location = outer;
+    return result;
+  }
+  return error(demand, "no tile rule for this operator"), failure();
+}
+
+Emitter::Access Emitter::makeAccess(const Demand &demand) {
+  Exprs extents = graph::getShape(demand.value);
+  tile::Ranges known = ranges(demand.tile);
+  SmallVector<AffineExpr> map(demand.coordinates), shape(extents.begin(), extents.end());
+  Access access;
+  access.rank = map.size();
+  for (const Guard &g : demand.guards) {
+    bool covered = false;
+    for (auto [coordinate, extent] : llvm::zip(demand.coordinates, extents))
+      covered |= g.coordinate == coordinate && g.extent == extent;
+    if (covered)
+      continue;
+    map.push_back(g.coordinate);
+    shape.push_back(g.extent);
+  }
+  for (unsigned i = 0; i < map.size(); ++i)
+    if (!tile::isWithin(map[i], shape[i], known))
+      access.checks.push_back(i);
+  SmallVector<AffineExpr> all(map);
+  all.append(shape.begin(), shape.end());
+  access.symbols = compress(all, demand.tile);
+  unsigned n = map.size(), s = access.symbols.size();
+  access.map = AffineMap::get(demand.rank(), s, ArrayRef<AffineExpr>(all).take_front(n), context());
+  access.shape = AffineMap::get(0, s, ArrayRef<AffineExpr>(all).drop_front(n), context());
+  return access;
+}
+
+FailureOr<Value> Emitter::emitLoad(const Demand &demand, Value buffer) {
+  Access access = makeAccess(demand);
+  Type storage = cast<tile::BufferType>(buffer.getType()).getElementType();
+  auto load = tile::LoadOp::create(builder, location, tileType(demand.tile, storage), buffer,
+                                   access.symbols, access.map, access.shape, access.rank,
+                                   access.checks, /*independent=*/false);
+  if (auto argument = dyn_cast<BlockArgument>(demand.value))
+    if (auto source = kernel.getInputs()[argument.getArgNumber()]
+                          .getDefiningOp<graph::GraphOpInterface>())
+      load.setIndependent(source.getRole() == graph::OpRole::Source);
+  Type element = cast<RankedTensorType>(demand.value.getType()).getElementType();
+  Value value = load;
+  if (element.isInteger(1)) {
+    Value zero = splat(0, storage, demand.tile);
+    value = arith::CmpIOp::create(builder, location, arith::CmpIPredicate::ne, value, zero);
+  } else if (computeType(element) != storage) {
+    value = arith::ExtFOp::create(builder, location,
+                                  tileType(demand.tile, computeType(element)), value);
+  }
+  return value;
+}
+
+void Emitter::storeResult(Value tile, Value buffer, Type graphType, const Demand &demand) {
+  Type storage = cast<tile::BufferType>(buffer.getType()).getElementType();
+  auto type = tileType(demand.tile, storage);
+  if (tile.getType() != type) {
+    if (isa<FloatType>(storage))
+      tile = arith::TruncFOp::create(builder, location, type, tile);
+    else
+      tile = arith::ExtUIOp::create(builder, location, type, tile);
+  }
+  Access access = makeAccess(demand);
+  tile::StoreOp::create(builder, location, tile, buffer, access.symbols, access.map, access.shape,
+                        access.rank, access.checks);
+}
+
+FailureOr<Value> Emitter::emitAs(Demand demand, Type element) {
+  FailureOr<Value> value = emit(std::move(demand));
+  if (failed(value))
+    return failure();
+  auto type = cast<RankedTensorType>(value->getType());
+  if (type.getElementType() == element)
+    return value;
+  // A conversion moves in front of broadcasts, so that a load's own type shows.
+  if (auto extension = value->getDefiningOp<arith::ExtFOp>())
+    if (cast<RankedTensorType>(extension.getIn().getType()).getElementType() == element)
+      return extension.getIn();
+  if (auto broadcast = value->getDefiningOp<tile::BroadcastOp>())
+    if (auto extension = broadcast.getInput().getDefiningOp<arith::ExtFOp>())
+      if (cast<RankedTensorType>(extension.getIn().getType()).getElementType() == element)
+        return Value(tile::BroadcastOp::create(builder, location,
+                                               tileType(type.getShape(), element),
+                                               extension.getIn(), broadcast.getAxes()));
+  return Value(arith::TruncFOp::create(builder, location, tileType(type.getShape(), element),
+                                       *value));
+}
+
+FailureOr<Value> Emitter::emitZeroOutside(Demand demand, Type element) {
+  SmallVector<int64_t> tile = demand.tile;
+  SmallVector<Guard> guards = demand.guards;
+  FailureOr<Value> value = emitAs(std::move(demand), element);
+  if (failed(value) || isZeroOutside(*value))
+    return value;
+  return maskWith(emitInBounds(guards, tile), *value, 0);
+}
+
+bool emit::isZeroOutside(Value tile) {
+  Operation *op = tile.getDefiningOp();
+  if (!op)
+    return false;
+  if (isa<tile::LoadOp>(op))
+    return true;
+  if (isa<arith::ExtFOp, arith::TruncFOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp,
+          arith::SIToFPOp, arith::UIToFPOp, tile::BroadcastOp, tile::TransposeOp>(op))
+    return isZeroOutside(op->getOperand(0));
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Indices, masks, constants
+//===----------------------------------------------------------------------===//
+
+Value Emitter::materialize(AffineExpr expr) {
+  unsigned scope = scopeOf(expr);
+  return atScope(scope, [&]() -> Value {
+    if (auto c = dyn_cast<AffineConstantExpr>(expr))
+      return arith::ConstantIndexOp::create(builder, location, c.getValue());
+    if (auto s = dyn_cast<AffineSymbolExpr>(expr))
+      return symbols[s.getPosition()].value;
+    auto op = cast<AffineBinaryOpExpr>(expr);
+    Value l = materialize(op.getLHS()), r = materialize(op.getRHS());
+    switch (expr.getKind()) {
+    case AffineExprKind::Add:
+      return arith::AddIOp::create(builder, location, l, r);
+    case AffineExprKind::Mul:
+      return arith::MulIOp::create(builder, location, l, r);
+    case AffineExprKind::FloorDiv:
+      return arith::FloorDivSIOp::create(builder, location, l, r);
+    case AffineExprKind::CeilDiv:
+      return arith::CeilDivSIOp::create(builder, location, l, r);
+    default: {
+      Value rest = arith::RemSIOp::create(builder, location, l, r);
+      return rest; // operands are not negative: counts and sizes
+    }
+    }
+  });
+}
+
+Value Emitter::emitIndex(AffineExpr expr, ArrayRef<int64_t> tile) {
+  SmallVector<AffineExpr> exprs{simplify(expr, tile)};
+  SmallVector<Value> used = compress(exprs, tile);
+  AffineMap map = AffineMap::get(tile.size(), used.size(), exprs[0], context());
+  return tile::IndexOp::create(builder, location, tileType(tile, builder.getIndexType()), used, map);
+}
+
+Value Emitter::emitInBounds(ArrayRef<Guard> guards, ArrayRef<int64_t> tile) {
+  tile::Ranges known = ranges(tile);
+  SmallVector<AffineExpr> coordinates, extents;
+  for (const Guard &g : guards) {
+    AffineExpr c = tile::simplifyWithin(g.coordinate, known), e = tile::simplifyWithin(g.extent, known);
+    if (tile::isWithin(c, e, known))
+      continue;
+    coordinates.push_back(c);
+    extents.push_back(e);
+  }
+  if (coordinates.empty())
+    return {};
+  SmallVector<AffineExpr> all(coordinates);
+  all.append(extents);
+  SmallVector<Value> used = compress(all, tile);
+  unsigned n = coordinates.size();
+  return tile::InBoundsOp::create(
+      builder, location, tileType(tile, builder.getI1Type()), used,
+      AffineMap::get(tile.size(), used.size(), ArrayRef<AffineExpr>(all).take_front(n), context()),
+      AffineMap::get(0, used.size(), ArrayRef<AffineExpr>(all).drop_front(n), context()));
+}
+
+Value Emitter::splat(TypedAttr value, ArrayRef<int64_t> tile) {
+  auto type = tileType(tile, value.getType());
+  return arith::ConstantOp::create(builder, location, type,
+                                   DenseElementsAttr::get(type, Attribute(value)));
+}
+
+Value Emitter::splat(double value, Type element, ArrayRef<int64_t> tile) {
+  if (isa<FloatType>(element))
+    return splat(builder.getFloatAttr(element, value), tile);
+  return splat(builder.getIntegerAttr(element, (int64_t)value), tile);
+}
+
+Value Emitter::splatLike(double value, Value tile) {
+  auto type = cast<RankedTensorType>(tile.getType());
+  return splat(value, type.getElementType(), type.getShape());
+}
+
+Value Emitter::maskWith(Value mask, Value x, double otherwise) {
+  if (!mask)
+    return x;
+  return arith::SelectOp::create(builder, location, mask, x, splatLike(otherwise, x));
+}

@@ -1,0 +1,214 @@
+// The frame of a tile program: function, grid, the walk over result tiles.
+#include "codegen/emit/rules/Rules.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::emit;
+
+void emit::registerEmitRules(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, graph::GraphDialect *) {
+    context->loadDialect<tile::TileDialect, arith::ArithDialect, math::MathDialect,
+                         scf::SCFDialect, func::FuncDialect>();
+    registerElementwiseRules(context);
+    registerViewRules(context);
+    registerIndexRules(context);
+    registerReductionRules(context);
+    registerContractionRules(context);
+    registerAttentionRules(context);
+  });
+}
+
+namespace {
+
+/// Element type of a buffer: signless integers, bytes for i1.
+Type storageType(Type tensor) {
+  Type element = cast<RankedTensorType>(tensor).getElementType();
+  Builder b(tensor.getContext());
+  if (element.isInteger(1))
+    return b.getI8Type();
+  if (auto integer = dyn_cast<IntegerType>(element))
+    return b.getIntegerType(integer.getWidth());
+  if (element.isIndex())
+    return b.getI64Type();
+  return element;
+}
+
+class KernelBuilder {
+public:
+  KernelBuilder(graph::KernelOp kernel, const EmitTarget &target, const Schedule &schedule,
+                OpBuilder &builder)
+      : kernel(kernel), schedule(schedule), b(builder), function(createFunction(target)),
+        e(kernel, target, schedule, builder, function) {}
+
+  FailureOr<func::FuncOp> run() {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&function.getBody().front());
+    Block &body = kernel.getBody().front();
+    yield = body.getTerminator();
+    unsigned inputs = kernel.getInputs().size();
+    for (auto [i, argument] : llvm::enumerate(body.getArguments()))
+      e.setBuffer(argument, function.getArgument(i));
+    root = graph::getShape(yield->getOperand(0));
+    coordinates.assign(root.size(), e.constant(0));
+    startGrid();
+    LogicalResult walked = walk(0);
+    if (succeeded(walked))
+      func::ReturnOp::create(b, kernel.getLoc());
+    (void)inputs;
+    if (failed(walked)) {
+      function.erase();
+      return failure();
+    }
+    return function;
+  }
+
+private:
+  func::FuncOp createFunction(const EmitTarget &target) {
+    SmallVector<Type> types;
+    for (Value input : kernel.getInputs())
+      types.push_back(tile::BufferType::get(b.getContext(), storageType(input.getType())));
+    for (Type result : kernel.getResultTypes())
+      types.push_back(tile::BufferType::get(b.getContext(), storageType(result)));
+    auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
+    types.append(symbols.size(), b.getIndexType());
+    auto f = func::FuncOp::create(b, kernel.getLoc(), kernel.getSymName(), b.getFunctionType(types, {}));
+    f.addEntryBlock();
+    f->setAttr(tile::kKernelAttr, b.getUnitAttr());
+    unsigned first = types.size() - symbols.size();
+    for (auto [i, s] : llvm::enumerate(symbols))
+      if (s.divisor > 1)
+        f.setArgAttr(first + i, tile::kDivisorAttr, b.getI64IntegerAttr(s.divisor));
+    if (target.kind == EmitTarget::Kind::Gpu) {
+      f->setAttr(tile::kWarpsAttr, b.getI64IntegerAttr(schedule.warps));
+      f->setAttr(tile::kStagesAttr, b.getI64IntegerAttr(schedule.stages));
+    }
+    return f;
+  }
+
+  AffineExpr extentOf(const Schedule::Group &g) {
+    AffineExpr n = e.constant(1);
+    for (unsigned d : g.dims)
+      n = n * root[d];
+    return e.simplify(n, {});
+  }
+  AffineExpr countOf(const Schedule::Group &g) {
+    return e.simplify((extentOf(g) + (g.tile - 1)).floorDiv(g.tile), {});
+  }
+
+  /// Tile numbers of the grid's groups from the program's index.
+  void startGrid() {
+    AffineExpr instances = e.constant(1);
+    SmallVector<unsigned> parallel;
+    for (auto [i, g] : llvm::enumerate(schedule.groups)) {
+      if (g.sequential)
+        continue;
+      parallel.push_back(i);
+      instances = instances * countOf(g);
+    }
+    instances = e.simplify(instances, {});
+    unsigned symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>()).size();
+    function->setAttr(tile::kGridAttr, AffineMapAttr::get(AffineMap::get(0, symbols, instances, b.getContext())));
+    Value rest = tile::ProgramIdOp::create(b, kernel.getLoc());
+    tileNumbers.resize(schedule.groups.size());
+    for (unsigned n = parallel.size(); n-- > 0;) {
+      unsigned i = parallel[n];
+      AffineExpr count = countOf(schedule.groups[i]);
+      if (graph::constantOf(count) == 1) {
+        tileNumbers[i] = e.constant(0);
+        continue;
+      }
+      // The slowest group takes what is left; fewer divisions for most kernels.
+      bool slowest = llvm::all_of(ArrayRef<unsigned>(parallel).take_front(n), [&](unsigned p) {
+        return graph::constantOf(countOf(schedule.groups[p])) == 1;
+      });
+      Value number = rest;
+      if (!slowest) {
+        Value bound = e.materialize(count);
+        number = arith::RemUIOp::create(b, kernel.getLoc(), rest, bound);
+        rest = arith::DivUIOp::create(b, kernel.getLoc(), rest, bound);
+      }
+      tileNumbers[i] = e.addSymbol(number, count);
+    }
+  }
+
+  LogicalResult walk(unsigned group) {
+    if (group == schedule.groups.size())
+      return storeResults();
+    const Schedule::Group &g = schedule.groups[group];
+    if (!g.sequential) {
+      place(group, tileNumbers[group]);
+      return walk(group + 1);
+    }
+    return e.loop(countOf(g), {}, [&](AffineExpr counter, ArrayRef<Value>) -> FailureOr<SmallVector<Value>> {
+      place(group, counter);
+      if (failed(walk(group + 1)))
+        return failure();
+      return SmallVector<Value>{};
+    });
+  }
+
+  /// Coordinates of the group's dimensions for tile `number`.
+  void place(unsigned group, AffineExpr number) {
+    const Schedule::Group &g = schedule.groups[group];
+    AffineExpr index = number * g.tile;
+    for (auto [axis, of] : llvm::enumerate(schedule.axes))
+      if (of == group)
+        index = index + e.axis(axis);
+    Exprs extents;
+    for (unsigned d : g.dims)
+      extents.push_back(root[d]);
+    for (auto [d, c] : llvm::zip(g.dims, delinearize(index, extents)))
+      coordinates[d] = c;
+  }
+
+  LogicalResult storeResults() {
+    SmallVector<int64_t> tile;
+    for (unsigned group : schedule.axes)
+      tile.push_back(schedule.groups[group].tile);
+    unsigned inputs = kernel.getInputs().size();
+    for (auto [i, value] : llvm::enumerate(yield->getOperands())) {
+      Exprs shape = graph::getShape(value);
+      Demand demand{value, tile, coordinates, {}};
+      if (shape != root) {
+        AffineMap map = graph::reshapeMap(shape, root, b.getContext());
+        if (!map)
+          return kernel.emitOpError("results have different numbers of elements");
+        demand = throughMap(demand, map, value);
+      }
+      FailureOr<Value> result = e.emit(demand);
+      if (failed(result))
+        return failure();
+      for (AffineExpr &c : demand.coordinates)
+        c = e.simplify(c, tile);
+      e.storeResult(*result, function.getArgument(inputs + i), value.getType(), demand);
+    }
+    return success();
+  }
+
+  graph::KernelOp kernel;
+  const Schedule &schedule;
+  OpBuilder &b;
+  func::FuncOp function;
+  Emitter e;
+  Operation *yield = nullptr;
+  Exprs root, coordinates;
+  SmallVector<AffineExpr> tileNumbers;
+};
+
+} // namespace
+
+FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel, const EmitTarget &target,
+                                         OpBuilder &builder) {
+  Schedule schedule;
+  if (DictionaryAttr given = kernel.getScheduleAttr()) {
+    FailureOr<Schedule> parsed = Schedule::fromAttribute(given, kernel.getLoc());
+    if (failed(parsed))
+      return failure();
+    schedule = std::move(*parsed);
+  } else {
+    schedule = chooseSchedule(kernel, target);
+  }
+  return KernelBuilder(kernel, target, schedule, builder).run();
+}

@@ -1,0 +1,347 @@
+// The cost model: tile sizes from what the kernel's operators say of themselves.
+#include "codegen/emit/Schedule.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::emit;
+using graph::DimKind;
+using graph::Exprs;
+using graph::OpRole;
+
+EmitTarget EmitTarget::x86v3() {
+  EmitTarget t;
+  t.vectorElements = 8;
+  t.vectorRegisters = 16;
+  return t;
+}
+EmitTarget EmitTarget::x86v4() { return EmitTarget(); }
+EmitTarget EmitTarget::gpu() {
+  EmitTarget t;
+  t.kind = Kind::Gpu;
+  return t;
+}
+
+DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
+  Builder b(context);
+  SmallVector<Attribute> list;
+  for (const Group &g : groups)
+    list.push_back(b.getDictionaryAttr(
+        {b.getNamedAttr("dims", b.getDenseI64ArrayAttr(SmallVector<int64_t>(g.dims.begin(), g.dims.end()))),
+         b.getNamedAttr("tile", b.getI64IntegerAttr(g.tile)),
+         b.getNamedAttr("sequential", b.getBoolAttr(g.sequential))}));
+  return b.getDictionaryAttr(
+      {b.getNamedAttr("groups", b.getArrayAttr(list)),
+       b.getNamedAttr("axes", b.getDenseI64ArrayAttr(SmallVector<int64_t>(axes.begin(), axes.end()))),
+       b.getNamedAttr("k_tile", b.getI64IntegerAttr(kTile)),
+       b.getNamedAttr("key_tile", b.getI64IntegerAttr(keyTile)),
+       b.getNamedAttr("warps", b.getI64IntegerAttr(warps)),
+       b.getNamedAttr("stages", b.getI64IntegerAttr(stages))});
+}
+
+FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute, Location location) {
+  Schedule s;
+  auto list = attribute.getAs<ArrayAttr>("groups");
+  auto order = attribute.getAs<DenseI64ArrayAttr>("axes");
+  if (!list || !order)
+    return mlir::emitError(location, "a schedule needs 'groups' and 'axes'"), failure();
+  for (Attribute a : list) {
+    auto d = dyn_cast<DictionaryAttr>(a);
+    auto dims = d ? d.getAs<DenseI64ArrayAttr>("dims") : nullptr;
+    auto tile = d ? d.getAs<IntegerAttr>("tile") : nullptr;
+    auto sequential = d ? d.getAs<BoolAttr>("sequential") : nullptr;
+    if (!dims || !tile || tile.getInt() < 1)
+      return mlir::emitError(location, "a group of a schedule needs 'dims' and a positive 'tile'"), failure();
+    Group g;
+    g.dims.assign(dims.asArrayRef().begin(), dims.asArrayRef().end());
+    g.tile = tile.getInt();
+    g.sequential = sequential && sequential.getValue();
+    s.groups.push_back(std::move(g));
+  }
+  for (int64_t axis : order.asArrayRef()) {
+    if (axis < 0 || axis >= (int64_t)s.groups.size())
+      return mlir::emitError(location, "an axis of a schedule names no group"), failure();
+    s.axes.push_back(axis);
+  }
+  auto read = [&](StringRef name, int64_t &value) {
+    if (auto i = attribute.getAs<IntegerAttr>(name))
+      value = i.getInt();
+  };
+  read("k_tile", s.kTile);
+  read("key_tile", s.keyTile);
+  read("warps", s.warps);
+  read("stages", s.stages);
+  return s;
+}
+
+namespace {
+
+/// What the cost model looks at.
+struct KernelShape {
+  Exprs root;
+  SmallVector<int64_t> sizes; // at the symbols' opt values
+  SmallVector<DimKind> kinds;
+  /// What the kernel is built around; Pointwise if nothing else.
+  OpRole role = OpRole::Pointwise;
+  /// A reduction runs along the memory of its input.
+  bool alongRow = false;
+  int64_t terms = 1; // of the reduction
+  bool isDot = false;
+  /// Every input is read in the order of the result.
+  bool linear = true;
+};
+
+unsigned rankOf(OpRole role) {
+  switch (role) {
+  case OpRole::Contraction: return 4;
+  case OpRole::RowNormalization: return 3;
+  case OpRole::Reduction: return 2;
+  case OpRole::Window: return 1;
+  default: return 0;
+  }
+}
+
+int64_t sizeAt(AffineExpr expr, ArrayRef<int64_t> symbols) {
+  return std::max<int64_t>(graph::evaluate(expr, symbols).value_or(1), 1);
+}
+
+KernelShape inspect(graph::KernelOp kernel) {
+  KernelShape shape;
+  SmallVector<int64_t> symbols;
+  for (const graph::Symbol &s : graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
+    symbols.push_back(s.opt);
+  Operation *yield = kernel.getBody().front().getTerminator();
+  Value root = yield->getOperand(0);
+  MLIRContext *context = kernel.getContext();
+  shape.root = graph::getShape(root);
+  unsigned rank = shape.root.size();
+  for (AffineExpr e : shape.root)
+    shape.sizes.push_back(sizeAt(e, symbols));
+  shape.kinds.assign(rank, DimKind::Parallel);
+
+  // Coordinates of every value reached from the root by maps.
+  DenseMap<Value, AffineMap> reached;
+  reached[root] = AffineMap::getMultiDimIdentityMap(rank, context);
+  SmallVector<Value> work{root};
+  AffineMap identity = reached[root];
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    AffineMap map = reached[value];
+    auto op = value.getDefiningOp<graph::GraphOpInterface>();
+    if (!op) {
+      bool scalar = llvm::all_of(graph::getShape(value), [](AffineExpr e) { return graph::constantOf(e) == 1; });
+      if (isa<BlockArgument>(value) && !scalar && map != identity)
+        shape.linear = false;
+      continue;
+    }
+    OpRole role = op.getRole();
+    if (role == OpRole::Indexing)
+      shape.linear = false;
+    if (rankOf(role)) {
+      if (rankOf(role) > rankOf(shape.role)) {
+        shape.role = role;
+        shape.kinds.assign(rank, DimKind::Parallel);
+      }
+      if (role == shape.role) {
+        AffineExpr extent = op.getReductionExtent();
+        if (extent)
+          shape.terms = sizeAt(extent, symbols);
+        for (auto [kind, coordinate] : llvm::zip(op.getResultDimKinds(), map.getResults()))
+          for (unsigned d = 0; d < rank; ++d)
+            if (coordinate.isFunctionOfDim(d))
+              shape.kinds[d] = std::max(shape.kinds[d], kind);
+        Exprs in = graph::getShape(op->getOperand(0)), out = graph::getShape(value);
+        // A reduction that leaves the last dimension alone runs across rows.
+        shape.alongRow |= role == OpRole::Reduction && (out.empty() || in.size() != out.size() || in.back() != out.back()) &&
+                          !(!out.empty() && in.back() == out.back());
+      }
+    }
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      Value operand = op->getOperand(i);
+      AffineMap step = op.getOperandMap(i);
+      if (!step && role == OpRole::RowNormalization)
+        step = AffineMap::getMultiDimIdentityMap(map.getNumResults(), context);
+      if (!step || reached.contains(operand))
+        continue;
+      SmallVector<AffineExpr> results;
+      for (AffineExpr r : step.getResults())
+        results.push_back(graph::simplify(r.replaceDims(map.getResults())));
+      reached[operand] = AffineMap::get(rank, std::max(map.getNumSymbols(), step.getNumSymbols()), results, context);
+      work.push_back(operand);
+    }
+  }
+  return shape;
+}
+
+int64_t product(const KernelShape &k, ArrayRef<unsigned> dims) {
+  int64_t n = 1;
+  for (unsigned d : dims)
+    n *= k.sizes[d];
+  return n;
+}
+
+/// A tile of at most `most` that cuts `extent` into equal parts.
+int64_t evenTile(int64_t extent, int64_t most) {
+  if (extent <= most)
+    return std::max<int64_t>(extent, 1);
+  return llvm::divideCeil(extent, llvm::divideCeil(extent, most));
+}
+
+class Chooser {
+public:
+  Chooser(const KernelShape &k, const EmitTarget &t) : k(k), t(t), cpu(t.kind == EmitTarget::Kind::Cpu) {
+    for (unsigned d = 0; d < k.root.size(); ++d)
+      if (graph::constantOf(k.root[d]) != 1)
+        all.push_back(d);
+  }
+
+  Schedule run() {
+    if (k.role == OpRole::Contraction && hasKind(DimKind::Column))
+      contraction();
+    else if (k.role == OpRole::RowNormalization && hasKind(DimKind::Whole))
+      rows();
+    else if (k.role == OpRole::Reduction && k.alongRow)
+      reductionAlong();
+    else
+      elementwise();
+    for (unsigned i = 0; i < s.groups.size(); ++i)
+      if (s.groups[i].tile > 1 && !llvm::is_contained(s.axes, i))
+        s.axes.push_back(i);
+    return s;
+  }
+
+private:
+  bool hasKind(DimKind kind) { return llvm::is_contained(k.kinds, kind); }
+  SmallVector<unsigned> ofKind(DimKind kind) {
+    SmallVector<unsigned> dims;
+    for (unsigned d : all)
+      if (k.kinds[d] == kind)
+        dims.push_back(d);
+    return dims;
+  }
+  bool isStatic(ArrayRef<unsigned> dims) {
+    return llvm::all_of(dims, [&](unsigned d) { return graph::constantOf(k.root[d]).has_value(); });
+  }
+  unsigned add(ArrayRef<unsigned> dims, int64_t tile, bool sequential = false) {
+    s.groups.push_back({SmallVector<unsigned>(dims), cpu ? tile : (int64_t)llvm::bit_ceil<uint64_t>(tile), sequential});
+    return s.groups.size() - 1;
+  }
+
+  void contraction() {
+    SmallVector<unsigned> row = ofKind(DimKind::Row), column = ofKind(DimKind::Column), others;
+    for (unsigned d : all)
+      if (!llvm::is_contained(row, d) && !llvm::is_contained(column, d))
+        others.push_back(d);
+    int64_t m = product(k, row), n = product(k, column);
+    if (!others.empty())
+      add(others, 1);
+    if (cpu) {
+      // As many accumulators as registers allow beside a row of the right operand
+      // and the broadcast element.
+      int64_t v = t.vectorElements, vectors = t.vectorRegisters >= 32 ? 2 : 2;
+      int64_t bn = std::min(n, vectors * v);
+      int64_t used = llvm::divideCeil(bn, v);
+      int64_t most = (t.vectorRegisters - used - 1) / used;
+      most = std::min<int64_t>(most, t.vectorRegisters >= 32 ? 12 : 6);
+      int64_t bm = isStatic(row) ? evenTile(m, most) : most;
+      unsigned c = add(column, bn), r = add(row, bm);
+      s.axes = tiled({r, c});
+      s.kTile = 8;
+      s.keyTile = 2 * v;
+      return;
+    }
+    int64_t batch = product(k, others);
+    struct Shape { int64_t m, n, k, warps, stages; };
+    static constexpr Shape shapes[] = {{128, 128, 32, 8, 4}, {128, 64, 32, 4, 4}, {64, 64, 64, 4, 4}, {64, 32, 64, 4, 4}, {32, 32, 64, 4, 4}, {16, 32, 64, 2, 4}};
+    Shape chosen = shapes[5];
+    for (const Shape &shape : shapes) {
+      int64_t tiles = llvm::divideCeil(m, shape.m) * llvm::divideCeil(n, shape.n) * batch;
+      // Not twice as high or wide as the problem, and enough to fill the chip.
+      if (shape.m >= 2 * std::max<int64_t>(m, 16) || shape.n >= 2 * std::max<int64_t>(n, 16))
+        continue;
+      chosen = shape;
+      if (tiles >= t.multiprocessors * 3 / 4)
+        break;
+    }
+    unsigned c = add(column, chosen.n), r = add(row, chosen.m);
+    s.axes = tiled({r, c});
+    s.kTile = chosen.k;
+    s.warps = chosen.warps;
+    s.stages = chosen.stages;
+    s.keyTile = 64;
+  }
+
+  void rows() {
+    SmallVector<unsigned> whole = ofKind(DimKind::Whole), others;
+    for (unsigned d : all)
+      if (!llvm::is_contained(whole, d))
+        others.push_back(d);
+    int64_t n = product(k, whole);
+    bool innermost = !whole.empty() && whole.back() == all.back();
+    if (!innermost) {
+      // Rows lie across memory: many of them side by side, their elements one by one.
+      SmallVector<unsigned> last{all.back()};
+      others.pop_back();
+      if (!others.empty())
+        add(others, 1);
+      add(last, std::min<int64_t>(k.sizes[all.back()], cpu ? 2 * t.vectorElements : 128));
+      if (!whole.empty())
+        add(whole, 1, /*sequential=*/true);
+      return;
+    }
+    int64_t most = cpu ? t.vectorElements * 8 : 8192;
+    if (!others.empty())
+      add(others, cpu || n > 512 ? 1 : std::min<int64_t>(std::max<int64_t>(1024 / (int64_t)llvm::bit_ceil<uint64_t>(n), 1), product(k, others)));
+    bool fits = isStatic(whole) && n <= most;
+    add(whole, fits ? n : cpu ? t.vectorElements * 4 : std::min<int64_t>(llvm::bit_ceil<uint64_t>(n), 4096), !fits || true);
+  }
+
+  void reductionAlong() {
+    int64_t n = product(k, all);
+    int64_t rows = cpu ? 1 : std::min<int64_t>(std::max<int64_t>(1024 / (int64_t)llvm::bit_ceil<uint64_t>(k.terms), 1), 64);
+    if (!all.empty())
+      add(all, std::min(rows, n));
+  }
+
+  void elementwise() {
+    if (all.empty())
+      return;
+    int64_t most = cpu ? 8 * t.vectorElements : 1024;
+    if (k.role != OpRole::Pointwise)
+      most = cpu ? 4 * t.vectorElements : 256;
+    // Inner dimensions are one run as long as they are short; the rest are rows.
+    SmallVector<unsigned> inner{all.back()}, outer(ArrayRef<unsigned>(all).drop_back());
+    int64_t least = cpu ? t.vectorElements : 64;
+    while (!outer.empty() && (k.linear ? true : product(k, inner) < least)) {
+      inner.insert(inner.begin(), outer.back());
+      outer.pop_back();
+    }
+    int64_t n = product(k, inner), tile = isStatic(inner) ? evenTile(n, most) : std::min(most, std::max(n, least));
+    if (cpu && tile > t.vectorElements && tile < n)
+      tile = llvm::alignTo(tile, t.vectorElements);
+    if (!outer.empty())
+      add(outer, cpu ? 1 : std::max<int64_t>(1, std::min<int64_t>(product(k, outer), most / (int64_t)llvm::bit_ceil<uint64_t>(tile))));
+    add(inner, tile);
+  }
+
+  SmallVector<unsigned> tiled(ArrayRef<unsigned> groups) {
+    SmallVector<unsigned> axes;
+    for (unsigned g : groups)
+      if (s.groups[g].tile > 1)
+        axes.push_back(g);
+    return axes;
+  }
+
+  const KernelShape &k;
+  const EmitTarget &t;
+  bool cpu;
+  SmallVector<unsigned> all; // dimensions of extent other than 1
+  Schedule s;
+};
+
+} // namespace
+
+Schedule emit::chooseSchedule(graph::KernelOp kernel, const EmitTarget &target) {
+  return Chooser(inspect(kernel), target).run();
+}

@@ -1,0 +1,44 @@
+// How a kernel is cut into tiles: data beside the kernel, proposed by a cost model
+// and replaced by a tuner.
+#ifndef CHARONIA_CODEGEN_EMIT_SCHEDULE_H
+#define CHARONIA_CODEGEN_EMIT_SCHEDULE_H
+
+#include "codegen/emit/Emit.h"
+#include "graph/ir/Dialect.h"
+
+namespace charonia::emit {
+
+struct Schedule {
+  /// Dimensions of the kernel's first result that are walked as one linear index
+  /// (row-major in the order listed), `tile` elements at a time.
+  struct Group {
+    llvm::SmallVector<unsigned> dims;
+    int64_t tile = 1;
+    /// Walked by a loop inside a program instance instead of by the grid.
+    bool sequential = false;
+  };
+  /// From the slowest in the grid's order to the fastest. Dimensions in no group
+  /// have extent 1.
+  llvm::SmallVector<Group> groups;
+  /// Group that gives each axis of the tile: axis i of every result's tile is
+  /// group `axes[i]`. Groups of tile 1 have no axis.
+  llvm::SmallVector<unsigned> axes;
+  /// Extent of a step of a contraction's K loop.
+  int64_t kTile = 8;
+  /// Keys that attention takes in a step.
+  int64_t keyTile = 64;
+  /// GPU: warps of a program instance, stages of the K loop's pipeline.
+  int64_t warps = 4, stages = 3;
+
+  /// To and from the attribute `schedule` of a kernel.
+  mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context) const;
+  static mlir::FailureOr<Schedule> fromAttribute(mlir::DictionaryAttr attribute,
+                                                 mlir::Location location);
+};
+
+/// The cost model's choice for a kernel.
+Schedule chooseSchedule(graph::KernelOp kernel, const EmitTarget &target);
+
+} // namespace charonia::emit
+
+#endif

@@ -1,0 +1,79 @@
+// Matmul and convolution: operand coordinates for the K loop of Dot.h.
+#include "codegen/emit/rules/Dot.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::emit;
+
+namespace {
+
+FailureOr<Value> matmul(graph::MatmulOp op, Emitter &e, const Demand &demand) {
+  Exprs lhsShape = graph::getShape(op.getLhs()), rhsShape = graph::getShape(op.getRhs());
+  unsigned rank = demand.coordinates.size();
+  // Leading coordinates broadcast from the right.
+  auto batchOf = [&](const Demand &axes, ArrayRef<AffineExpr> shape) {
+    Exprs c;
+    unsigned leading = shape.size() - 2, skip = rank - shape.size();
+    for (unsigned i = 0; i < leading; ++i)
+      c.push_back(graph::constantOf(shape[i]) == 1 ? e.constant(0) : axes.coordinates[skip + i]);
+    return c;
+  };
+  DotProblem p;
+  p.extents = {lhsShape.back()};
+  p.element = cast<RankedTensorType>(op.getLhs().getType()).getElementType();
+  p.lhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
+    Demand d{op.getLhs(), axes.tile, batchOf(axes, lhsShape), {}};
+    d.coordinates.push_back(axes.coordinates[rank - 2]);
+    d.coordinates.push_back(k[0]);
+    return d;
+  };
+  p.rhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
+    Demand d{op.getRhs(), axes.tile, batchOf(axes, rhsShape), {}};
+    d.coordinates.push_back(k[0]);
+    d.coordinates.push_back(axes.coordinates[rank - 1]);
+    return d;
+  };
+  return emitDot(e, demand, p);
+}
+
+FailureOr<Value> conv(graph::ConvOp op, Emitter &e, const Demand &demand) {
+  Exprs input = graph::getShape(op.getInput()), filter = graph::getShape(op.getFilter());
+  unsigned spatial = op.getSpatialRank(), channel = op.channelDim();
+  AffineExpr channels = filter[channel];           // of one group
+  AffineExpr outputs = filter[0].floorDiv(op.getGroups()); // of one group
+  DotProblem p;
+  p.element = cast<RankedTensorType>(op.getInput().getType()).getElementType();
+  // The window outside, channels inside: channels are contiguous in NHWC.
+  for (unsigned i = 0; i < spatial; ++i)
+    p.extents.push_back(filter[op.spatialDim(i)]);
+  p.extents.push_back(channels);
+  p.lhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
+    Demand d{op.getInput(), axes.tile, axes.coordinates, {}};
+    AffineExpr group = axes.coordinates[channel].floorDiv(outputs);
+    d.coordinates[channel] = op.getGroups() == 1 ? k.back() : group * channels + k.back();
+    for (unsigned i = 0; i < spatial; ++i) {
+      unsigned dim = op.spatialDim(i);
+      AffineExpr c = axes.coordinates[dim] * op.getStrides()[i] + k[i] * op.getDilations()[i] - op.getPads()[i];
+      d.coordinates[dim] = c;
+      if (op.getPads()[i] != 0 || op.getPads()[spatial + i] != 0)
+        d.guards.push_back({c, input[dim]});
+    }
+    return d;
+  };
+  p.rhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
+    Demand d{op.getFilter(), axes.tile, Exprs(filter.size()), {}};
+    d.coordinates[0] = axes.coordinates[channel];
+    d.coordinates[channel] = k.back();
+    for (unsigned i = 0; i < spatial; ++i)
+      d.coordinates[op.spatialDim(i)] = k[i];
+    return d;
+  };
+  return emitDot(e, demand, p);
+}
+
+} // namespace
+
+void emit::registerContractionRules(MLIRContext *c) {
+  graph::MatmulOp::attachInterface<Rule<graph::MatmulOp, matmul>>(*c);
+  graph::ConvOp::attachInterface<Rule<graph::ConvOp, conv>>(*c);
+}

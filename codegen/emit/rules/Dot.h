@@ -1,0 +1,33 @@
+// The K loop that matmul, convolution and attention share.
+#ifndef CHARONIA_CODEGEN_EMIT_RULES_DOT_H
+#define CHARONIA_CODEGEN_EMIT_RULES_DOT_H
+
+#include "codegen/emit/rules/Rules.h"
+
+namespace charonia::emit {
+
+/// A sum of products over `extents` (row-major; the last moves fastest):
+/// result(axes) = sum over k of lhs(axes, k) * rhs(axes, k).
+struct DotProblem {
+  Exprs extents;
+  /// The demand on an operand for terms k; its tile is that of the axes it is
+  /// given, and its guards tell where it counts as zero.
+  std::function<Demand(const Demand &axes, llvm::ArrayRef<AffineExpr> k)> lhs, rhs;
+  /// Element type of the operands in memory.
+  mlir::Type element;
+};
+
+/// Emits the sum for the axes of `demand`. Where each axis moves only one of the
+/// operands this is a loop of tile.dot; otherwise products are summed elementwise.
+FailureOr<Value> emitDot(Emitter &e, const Demand &demand, const DotProblem &problem);
+
+/// Which axis of a rank-2 demand moves only lhs (row) and which only rhs (column);
+/// nothing if the demand has no such form.
+struct DotAxes {
+  int64_t row = -1, column = -1;
+};
+std::optional<DotAxes> classifyAxes(Emitter &e, const Demand &lhs, const Demand &rhs, unsigned rank);
+
+} // namespace charonia::emit
+
+#endif

@@ -1,0 +1,343 @@
+// Elementwise operators: the same tile of each operand, then arith and math.
+#include "codegen/emit/rules/Rules.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::emit;
+
+namespace {
+
+bool isFloat(Value v) { return isa<FloatType>(getElementTypeOrSelf(v.getType())); }
+bool isBool(Value v) { return getElementTypeOrSelf(v.getType()).isInteger(1); }
+
+/// The element type of a graph value, which tells unsigned integers apart.
+Type graphElement(Value v) { return cast<RankedTensorType>(v.getType()).getElementType(); }
+bool isUnsignedValue(Value v) {
+  Type t = graphElement(v);
+  return t.isUnsignedInteger() || t.isInteger(1);
+}
+
+/// Tiles of all operands, for the same elements. Guards only reach operators that
+/// keep zero (see Emitter::emitZeroOutside), so they are dropped here.
+FailureOr<SmallVector<Value>> operandTiles(Operation *op, Emitter &e, const Demand &demand,
+                                           bool keepGuards = false) {
+  SmallVector<Value> tiles;
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    Demand d = throughMap(demand, cast<graph::GraphOpInterface>(op).getOperandMap(i), operand);
+    if (!keepGuards)
+      d.guards.clear();
+    FailureOr<Value> tile = e.emit(std::move(d));
+    if (failed(tile))
+      return failure();
+    tiles.push_back(*tile);
+  }
+  return tiles;
+}
+
+template <typename Op, Value (*compute)(Emitter &, Op, ArrayRef<Value>)>
+FailureOr<Value> pointwise(Op op, Emitter &e, const Demand &demand) {
+  FailureOr<SmallVector<Value>> tiles = operandTiles(op, e, demand);
+  if (failed(tiles))
+    return failure();
+  return compute(e, op, *tiles);
+}
+
+/// Unary operators of the math dialect, for floats.
+template <typename Op, typename Math>
+Value mathUnary(Emitter &e, Op, ArrayRef<Value> x) {
+  return Math::create(e.b(), e.loc(), x[0]);
+}
+
+/// Binary operators with a float and an integer form.
+template <typename Op, typename Float, typename Signed, typename Unsigned = Signed>
+Value arithBinary(Emitter &e, Op op, ArrayRef<Value> x) {
+  if (isFloat(x[0]))
+    return Float::create(e.b(), e.loc(), x[0], x[1]);
+  if (isUnsignedValue(op.getLhs()))
+    return Unsigned::create(e.b(), e.loc(), x[0], x[1]);
+  return Signed::create(e.b(), e.loc(), x[0], x[1]);
+}
+
+template <typename Op, typename Arith>
+Value bitwise(Emitter &e, Op, ArrayRef<Value> x) {
+  return Arith::create(e.b(), e.loc(), x[0], x[1]);
+}
+
+Value add(Emitter &e, Value x, Value y) { return arith::AddFOp::create(e.b(), e.loc(), x, y); }
+Value mul(Emitter &e, Value x, Value y) { return arith::MulFOp::create(e.b(), e.loc(), x, y); }
+
+Value neg(Emitter &e, graph::NegOp, ArrayRef<Value> x) {
+  if (isFloat(x[0]))
+    return arith::NegFOp::create(e.b(), e.loc(), x[0]);
+  return arith::SubIOp::create(e.b(), e.loc(), e.splatLike(0, x[0]), x[0]);
+}
+
+Value abs(Emitter &e, graph::AbsOp op, ArrayRef<Value> x) {
+  if (isFloat(x[0]))
+    return math::AbsFOp::create(e.b(), e.loc(), x[0]);
+  if (isUnsignedValue(op.getInput()))
+    return x[0];
+  Value minus = arith::SubIOp::create(e.b(), e.loc(), e.splatLike(0, x[0]), x[0]);
+  return arith::MaxSIOp::create(e.b(), e.loc(), x[0], minus);
+}
+
+Value sign(Emitter &e, graph::SignOp op, ArrayRef<Value> x) {
+  OpBuilder &b = e.b();
+  Value zero = e.splatLike(0, x[0]), one = e.splatLike(1, x[0]);
+  if (isFloat(x[0])) {
+    Value up = arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::OGT, x[0], zero);
+    Value down = arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::OLT, x[0], zero);
+    // What is neither above nor below zero is zero or NaN, and stays.
+    Value r = arith::SelectOp::create(b, e.loc(), down, e.splatLike(-1, x[0]), x[0]);
+    return arith::SelectOp::create(b, e.loc(), up, one, r);
+  }
+  if (isUnsignedValue(op.getInput()))
+    return arith::MinUIOp::create(b, e.loc(), x[0], one);
+  Value low = arith::MaxSIOp::create(b, e.loc(), x[0], e.splatLike(-1, x[0]));
+  return arith::MinSIOp::create(b, e.loc(), low, one);
+}
+
+Value bitNot(Emitter &e, graph::NotOp, ArrayRef<Value> x) {
+  return arith::XOrIOp::create(e.b(), e.loc(), x[0], e.splatLike(-1, x[0]));
+}
+
+Value reciprocal(Emitter &e, graph::ReciprocalOp, ArrayRef<Value> x) {
+  return arith::DivFOp::create(e.b(), e.loc(), e.splatLike(1, x[0]), x[0]);
+}
+
+Value sigmoidOf(Emitter &e, Value x) {
+  Value minus = arith::NegFOp::create(e.b(), e.loc(), x);
+  Value one = e.splatLike(1, x);
+  return arith::DivFOp::create(e.b(), e.loc(), one, add(e, one, math::ExpOp::create(e.b(), e.loc(), minus)));
+}
+Value sigmoid(Emitter &e, graph::SigmoidOp, ArrayRef<Value> x) { return sigmoidOf(e, x[0]); }
+
+Value gelu(Emitter &e, graph::GeluOp op, ArrayRef<Value> args) {
+  Value x = args[0];
+  if (op.getTanh()) {
+    // x * sigmoid(2 u) equals x/2 * (1 + tanh u), u = sqrt(2/pi) (x + 0.044715 x^3).
+    Value cube = mul(e, mul(e, x, x), mul(e, x, e.splatLike(0.044715, x)));
+    Value u2 = mul(e, add(e, x, cube), e.splatLike(2 * 0.79788456080286535588, x));
+    return mul(e, x, sigmoidOf(e, u2));
+  }
+  Value phi = math::ErfOp::create(e.b(), e.loc(), mul(e, x, e.splatLike(0.70710678118654752440, x)));
+  Value half = mul(e, x, e.splatLike(0.5, x));
+  return add(e, half, mul(e, half, phi));
+}
+
+Value isNan(Emitter &e, graph::IsNanOp, ArrayRef<Value> x) {
+  return arith::CmpFOp::create(e.b(), e.loc(), arith::CmpFPredicate::UNO, x[0], x[0]);
+}
+
+Value isInf(Emitter &e, graph::IsInfOp op, ArrayRef<Value> x) {
+  auto equals = [&](double value) {
+    return arith::CmpFOp::create(e.b(), e.loc(), arith::CmpFPredicate::OEQ, x[0],
+                                 e.splatLike(value, x[0]))
+        .getResult();
+  };
+  double inf = std::numeric_limits<double>::infinity();
+  if (op.getPositive() && op.getNegative())
+    return arith::OrIOp::create(e.b(), e.loc(), equals(inf), equals(-inf));
+  if (op.getPositive() || op.getNegative())
+    return equals(op.getPositive() ? inf : -inf);
+  auto type = cast<RankedTensorType>(x[0].getType());
+  return e.splat(0, e.b().getI1Type(), type.getShape());
+}
+
+/// Converts a tile between compute types.
+Value convert(Emitter &e, Value x, Type from, Type to) {
+  OpBuilder &b = e.b();
+  auto tile = cast<RankedTensorType>(x.getType());
+  Type in = tile.getElementType(), out = e.computeType(to);
+  auto type = e.tileType(tile.getShape(), out);
+  bool fromUnsigned = from.isUnsignedInteger() || from.isInteger(1);
+  if (to.isInteger(1)) {
+    if (in == out)
+      return x;
+    if (isa<FloatType>(in))
+      return arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::UNE, x, e.splatLike(0, x));
+    return arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::ne, x, e.splatLike(0, x));
+  }
+  if (isa<FloatType>(in) && isa<FloatType>(out)) {
+    // A cast to a narrow float rounds, although the tile stays in f32.
+    if (in.getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth()) {
+      x = arith::TruncFOp::create(b, e.loc(), e.tileType(tile.getShape(), to), x);
+      in = to;
+    }
+    if (in == out)
+      return x;
+    return arith::ExtFOp::create(b, e.loc(), type, x);
+  }
+  if (isa<FloatType>(in)) {
+    if (to.isUnsignedInteger())
+      return arith::FPToUIOp::create(b, e.loc(), type, x);
+    return arith::FPToSIOp::create(b, e.loc(), type, x);
+  }
+  if (isa<FloatType>(out)) {
+    if (fromUnsigned)
+      return arith::UIToFPOp::create(b, e.loc(), type, x);
+    return arith::SIToFPOp::create(b, e.loc(), type, x);
+  }
+  unsigned wide = in.getIntOrFloatBitWidth(), narrow = out.getIntOrFloatBitWidth();
+  if (wide == narrow)
+    return x;
+  if (wide > narrow)
+    return arith::TruncIOp::create(b, e.loc(), type, x);
+  if (fromUnsigned)
+    return arith::ExtUIOp::create(b, e.loc(), type, x);
+  return arith::ExtSIOp::create(b, e.loc(), type, x);
+}
+
+FailureOr<Value> castRule(graph::CastOp op, Emitter &e, const Demand &demand) {
+  // Casts keep zero, so guards pass. A cast that only widens what a load gives
+  // costs nothing; f16 to f16 rounding of a computed value happens in convert.
+  FailureOr<SmallVector<Value>> tiles = operandTiles(op, e, demand, /*keepGuards=*/true);
+  if (failed(tiles))
+    return failure();
+  Type from = graphElement(op.getInput());
+  Value x = tiles->front();
+  // A value of a narrow float type computed in f32 is rounded when it is stored,
+  // or here when its type changes to a wider one, only if the graph stored it.
+  return convert(e, x, from, op.getTo());
+}
+
+Value pow(Emitter &e, graph::PowOp op, ArrayRef<Value> x) {
+  OpBuilder &b = e.b();
+  if (isFloat(x[0])) {
+    Value y = convert(e, x[1], graphElement(op.getRhs()), graphElement(op.getLhs()));
+    return math::PowFOp::create(b, e.loc(), x[0], y);
+  }
+  // Integers go through f64, exact for what an f64 holds.
+  Type f64 = b.getF64Type(), lhs = graphElement(op.getLhs());
+  Value p = math::PowFOp::create(b, e.loc(), convert(e, x[0], lhs, f64),
+                                 convert(e, x[1], graphElement(op.getRhs()), f64));
+  return convert(e, p, f64, lhs);
+}
+
+/// Remainder with the sign of the divisor.
+Value mod(Emitter &e, graph::ModOp op, ArrayRef<Value> x) {
+  OpBuilder &b = e.b();
+  Location loc = e.loc();
+  if (isUnsignedValue(op.getLhs()))
+    return arith::RemUIOp::create(b, loc, x[0], x[1]);
+  Value r, wrong, zero = e.splatLike(0, x[0]);
+  if (isFloat(x[0])) {
+    r = arith::RemFOp::create(b, loc, x[0], x[1]);
+    Value nonzero = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, r, zero);
+    Value a = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, r, zero);
+    Value c = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x[1], zero);
+    wrong = arith::AndIOp::create(b, loc, nonzero, arith::XOrIOp::create(b, loc, a, c));
+    return arith::SelectOp::create(b, loc, wrong, arith::AddFOp::create(b, loc, r, x[1]), r);
+  }
+  r = arith::RemSIOp::create(b, loc, x[0], x[1]);
+  Value nonzero = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, r, zero);
+  Value a = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, r, zero);
+  Value c = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x[1], zero);
+  wrong = arith::AndIOp::create(b, loc, nonzero, arith::XOrIOp::create(b, loc, a, c));
+  return arith::SelectOp::create(b, loc, wrong, arith::AddIOp::create(b, loc, r, x[1]), r);
+}
+
+Value fmod(Emitter &e, graph::FmodOp op, ArrayRef<Value> x) {
+  return arithBinary<graph::FmodOp, arith::RemFOp, arith::RemSIOp, arith::RemUIOp>(e, op, x);
+}
+
+Value shr(Emitter &e, graph::ShrOp op, ArrayRef<Value> x) {
+  // A shift by the width or more is zero (or the sign), where arith has poison.
+  auto width = cast<IntegerType>(getElementTypeOrSelf(x[0].getType())).getWidth();
+  Value most = e.splatLike(width - 1, x[0]);
+  Value over = arith::CmpIOp::create(e.b(), e.loc(), arith::CmpIPredicate::ugt, x[1], most);
+  Value amount = arith::MinUIOp::create(e.b(), e.loc(), x[1], most);
+  if (!isUnsignedValue(op.getLhs()))
+    return arith::ShRSIOp::create(e.b(), e.loc(), x[0], amount);
+  Value r = arith::ShRUIOp::create(e.b(), e.loc(), x[0], amount);
+  return arith::SelectOp::create(e.b(), e.loc(), over, e.splatLike(0, x[0]), r);
+}
+
+Value shl(Emitter &e, graph::ShlOp, ArrayRef<Value> x) {
+  auto width = cast<IntegerType>(getElementTypeOrSelf(x[0].getType())).getWidth();
+  Value most = e.splatLike(width - 1, x[0]);
+  Value over = arith::CmpIOp::create(e.b(), e.loc(), arith::CmpIPredicate::ugt, x[1], most);
+  Value amount = arith::MinUIOp::create(e.b(), e.loc(), x[1], most);
+  Value r = arith::ShLIOp::create(e.b(), e.loc(), x[0], amount);
+  return arith::SelectOp::create(e.b(), e.loc(), over, e.splatLike(0, x[0]), r);
+}
+
+Value compare(Emitter &e, graph::CompareOp op, ArrayRef<Value> x) {
+  using F = arith::CmpFPredicate;
+  using I = arith::CmpIPredicate;
+  static constexpr F floats[] = {F::OEQ, F::UNE, F::OLT, F::OLE, F::OGT, F::OGE};
+  static constexpr I integers[] = {I::eq, I::ne, I::slt, I::sle, I::sgt, I::sge};
+  static constexpr I unsigneds[] = {I::eq, I::ne, I::ult, I::ule, I::ugt, I::uge};
+  unsigned p = (unsigned)op.getPredicate();
+  if (isFloat(x[0]))
+    return arith::CmpFOp::create(e.b(), e.loc(), floats[p], x[0], x[1]);
+  bool isUnsigned = isUnsignedValue(op.getLhs());
+  return arith::CmpIOp::create(e.b(), e.loc(), isUnsigned ? unsigneds[p] : integers[p], x[0], x[1]);
+}
+
+Value select(Emitter &e, graph::SelectOp, ArrayRef<Value> x) {
+  return arith::SelectOp::create(e.b(), e.loc(), x[0], x[1], x[2]);
+}
+
+template <typename Op, Value (*compute)(Emitter &, Op, ArrayRef<Value>)>
+void attach(MLIRContext *context) {
+  Op::template attachInterface<Rule<Op, pointwise<Op, compute>>>(*context);
+}
+template <typename Op, typename Math> void attachMath(MLIRContext *context) {
+  attach<Op, mathUnary<Op, Math>>(context);
+}
+template <typename Op, typename Float, typename Signed, typename Unsigned = Signed>
+void attachBinary(MLIRContext *context) {
+  attach<Op, arithBinary<Op, Float, Signed, Unsigned>>(context);
+}
+
+} // namespace
+
+void emit::registerElementwiseRules(MLIRContext *c) {
+  attach<graph::NegOp, neg>(c);
+  attach<graph::AbsOp, abs>(c);
+  attach<graph::SignOp, sign>(c);
+  attach<graph::NotOp, bitNot>(c);
+  attachMath<graph::ExpOp, math::ExpOp>(c);
+  attachMath<graph::LogOp, math::LogOp>(c);
+  attachMath<graph::SqrtOp, math::SqrtOp>(c);
+  attachMath<graph::RsqrtOp, math::RsqrtOp>(c);
+  attach<graph::ReciprocalOp, reciprocal>(c);
+  attachMath<graph::ErfOp, math::ErfOp>(c);
+  attachMath<graph::TanhOp, math::TanhOp>(c);
+  attach<graph::SigmoidOp, sigmoid>(c);
+  attachMath<graph::SinOp, math::SinOp>(c);
+  attachMath<graph::CosOp, math::CosOp>(c);
+  attachMath<graph::TanOp, math::TanOp>(c);
+  attachMath<graph::AsinOp, math::AsinOp>(c);
+  attachMath<graph::AcosOp, math::AcosOp>(c);
+  attachMath<graph::AtanOp, math::AtanOp>(c);
+  attachMath<graph::SinhOp, math::SinhOp>(c);
+  attachMath<graph::CoshOp, math::CoshOp>(c);
+  attachMath<graph::AsinhOp, math::AsinhOp>(c);
+  attachMath<graph::AcoshOp, math::AcoshOp>(c);
+  attachMath<graph::AtanhOp, math::AtanhOp>(c);
+  attachMath<graph::FloorOp, math::FloorOp>(c);
+  attachMath<graph::CeilOp, math::CeilOp>(c);
+  attachMath<graph::RoundOp, math::RoundEvenOp>(c);
+  attach<graph::GeluOp, gelu>(c);
+  attach<graph::IsNanOp, isNan>(c);
+  attach<graph::IsInfOp, isInf>(c);
+  graph::CastOp::attachInterface<Rule<graph::CastOp, castRule>>(*c);
+  attachBinary<graph::AddOp, arith::AddFOp, arith::AddIOp>(c);
+  attachBinary<graph::SubOp, arith::SubFOp, arith::SubIOp>(c);
+  attachBinary<graph::MulOp, arith::MulFOp, arith::MulIOp>(c);
+  attachBinary<graph::DivOp, arith::DivFOp, arith::DivSIOp, arith::DivUIOp>(c);
+  attachBinary<graph::MaxOp, arith::MaximumFOp, arith::MaxSIOp, arith::MaxUIOp>(c);
+  attachBinary<graph::MinOp, arith::MinimumFOp, arith::MinSIOp, arith::MinUIOp>(c);
+  attach<graph::ModOp, mod>(c);
+  attach<graph::FmodOp, fmod>(c);
+  attach<graph::PowOp, pow>(c);
+  attach<graph::AndOp, bitwise<graph::AndOp, arith::AndIOp>>(c);
+  attach<graph::OrOp, bitwise<graph::OrOp, arith::OrIOp>>(c);
+  attach<graph::XorOp, bitwise<graph::XorOp, arith::XOrIOp>>(c);
+  attach<graph::ShlOp, shl>(c);
+  attach<graph::ShrOp, shr>(c);
+  attach<graph::CompareOp, compare>(c);
+  attach<graph::SelectOp, select>(c);
+}

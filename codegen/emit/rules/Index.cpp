@@ -1,0 +1,445 @@
+// Operators that choose elements: coordinates become data.
+#include "codegen/emit/rules/Rules.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::emit;
+
+namespace {
+
+Value indexConstant(Emitter &e, int64_t value, Value like) {
+  auto type = cast<RankedTensorType>(like.getType());
+  return e.splat(value, type.getElementType(), type.getShape());
+}
+
+/// A size as a tile like `like`.
+Value sizeTile(Emitter &e, AffineExpr size, Value like) {
+  if (auto c = graph::constantOf(size))
+    return indexConstant(e, *c, like);
+  Value scalar = e.materialize(size);
+  Type element = getElementTypeOrSelf(like.getType());
+  if (!element.isIndex())
+    scalar = arith::IndexCastOp::create(e.b(), e.loc(), element, scalar);
+  return tile::SplatOp::create(e.b(), e.loc(), like.getType(), scalar);
+}
+
+/// A symbol for the elements of an index operand; negative ones count from the end.
+FailureOr<AffineExpr> indexSymbol(Emitter &e, Demand indices, AffineExpr extent) {
+  Type element = cast<RankedTensorType>(indices.value.getType()).getElementType();
+  indices.guards.clear();
+  FailureOr<Value> tile = e.emit(std::move(indices));
+  if (failed(tile))
+    return failure();
+  auto [x, axes] = Emitter::withoutBroadcast(*tile);
+  auto shape = cast<RankedTensorType>(x.getType()).getShape();
+  auto type = e.tileType(shape, e.b().getIndexType());
+  if (element.isUnsignedInteger())
+    return e.addTileSymbol(arith::IndexCastUIOp::create(e.b(), e.loc(), type, x), axes, {});
+  x = arith::IndexCastOp::create(e.b(), e.loc(), type, x);
+  Value negative = arith::CmpIOp::create(e.b(), e.loc(), arith::CmpIPredicate::slt, x,
+                                         indexConstant(e, 0, x));
+  Value wrapped = arith::AddIOp::create(e.b(), e.loc(), x, sizeTile(e, extent, x));
+  return e.addTileSymbol(arith::SelectOp::create(e.b(), e.loc(), negative, wrapped, x), axes, {});
+}
+
+FailureOr<Value> iota(graph::IotaOp op, Emitter &e, const Demand &demand) {
+  Type element = e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
+  Value index = e.emitIndex(demand.coordinates[op.getAxis()], demand.tile);
+  auto integer = e.tileType(demand.tile, e.b().getI64Type());
+  Value x = arith::IndexCastOp::create(e.b(), e.loc(), integer, index);
+  auto type = e.tileType(demand.tile, element);
+  if (isa<FloatType>(element))
+    return Value(arith::SIToFPOp::create(e.b(), e.loc(), type, x));
+  if (element.getIntOrFloatBitWidth() < 64)
+    return Value(arith::TruncIOp::create(e.b(), e.loc(), type, x));
+  return x;
+}
+
+FailureOr<Value> concat(graph::ConcatOp op, Emitter &e, const Demand &demand) {
+  unsigned axis = op.getAxis();
+  AffineExpr offset = e.constant(0);
+  Value result;
+  for (Value input : op.getInputs()) {
+    Demand d{input, demand.tile, demand.coordinates, demand.guards};
+    AffineExpr extent = graph::getShape(input)[axis];
+    d.coordinates[axis] = d.coordinates[axis] - offset;
+    Guard inside{d.coordinates[axis], extent};
+    d.guards.push_back(inside);
+    offset = offset + extent;
+    if (graph::constantOf(extent) == 0)
+      continue;
+    FailureOr<Value> tile = e.emit(std::move(d));
+    if (failed(tile))
+      return failure();
+    Value mask = result ? e.emitInBounds({inside}, demand.tile) : Value();
+    result = mask ? Value(arith::SelectOp::create(e.b(), e.loc(), mask, *tile, result)) : *tile;
+  }
+  if (!result)
+    result = e.splat(0, e.computeType(cast<RankedTensorType>(op.getType()).getElementType()),
+                     demand.tile);
+  return result;
+}
+
+FailureOr<Value> pad(graph::PadOp op, Emitter &e, const Demand &demand) {
+  OpBuilder &b = e.b();
+  Exprs extents = graph::getShape(op.getInput());
+  Demand d{op.getInput(), demand.tile, demand.coordinates, {}};
+  SmallVector<Guard> inside;
+  for (auto [i, low] : llvm::enumerate(op.getLows().getResults())) {
+    AffineExpr c = d.coordinates[i] - low;
+    AffineExpr n = extents[i];
+    switch (op.getMode()) {
+    case graph::PadMode::constant:
+      inside.push_back({c, n});
+      break;
+    case graph::PadMode::edge:
+      c = e.mapIndex(c, demand.tile, n, [&](Value x) -> Value {
+        x = arith::MaxSIOp::create(b, e.loc(), x, indexConstant(e, 0, x));
+        return arith::MinSIOp::create(b, e.loc(), x, sizeTile(e, n - 1, x));
+      });
+      break;
+    case graph::PadMode::wrap:
+    case graph::PadMode::reflect: {
+      // Reflection has period 2n - 2, of which the second half runs backward.
+      bool reflect = op.getMode() == graph::PadMode::reflect;
+      c = e.mapIndex(c, demand.tile, n, [&](Value x) -> Value {
+        Value one = indexConstant(e, 1, x), zero = indexConstant(e, 0, x);
+        Value period = sizeTile(e, reflect ? n * 2 - 2 : n, x);
+        period = arith::MaxSIOp::create(b, e.loc(), period, one);
+        Value r = arith::RemSIOp::create(b, e.loc(), x, period);
+        Value negative = arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::slt, r, zero);
+        r = arith::SelectOp::create(b, e.loc(), negative,
+                                    arith::AddIOp::create(b, e.loc(), r, period), r);
+        if (!reflect)
+          return r;
+        Value back = arith::SubIOp::create(b, e.loc(), period, r);
+        return arith::MinSIOp::create(b, e.loc(), r, back);
+      });
+      break;
+    }
+    }
+    d.coordinates[i] = c;
+  }
+  d.guards = inside;
+  FailureOr<Value> x = e.emit(std::move(d));
+  if (failed(x) || inside.empty())
+    return x;
+  Value mask = e.emitInBounds(inside, demand.tile);
+  if (!mask)
+    return x;
+  Demand fill{op.getValue(), demand.tile, {}, {}};
+  fill.coordinates.assign(graph::getShape(op.getValue()).size(), e.constant(0));
+  FailureOr<Value> value = e.emit(std::move(fill));
+  if (failed(value))
+    return failure();
+  return Value(arith::SelectOp::create(b, e.loc(), mask, *x, *value));
+}
+
+FailureOr<Value> gather(graph::GatherOp op, Emitter &e, const Demand &demand) {
+  unsigned axis = op.getAxis(), indexRank = graph::getShape(op.getIndices()).size();
+  ArrayRef<AffineExpr> c(demand.coordinates);
+  Demand indices{op.getIndices(), demand.tile, Exprs(c.slice(axis, indexRank)), {}};
+  FailureOr<AffineExpr> index =
+      indexSymbol(e, std::move(indices), graph::getShape(op.getInput())[axis]);
+  if (failed(index))
+    return failure();
+  Demand d{op.getInput(), demand.tile, Exprs(c.take_front(axis)), demand.guards};
+  d.coordinates.push_back(*index);
+  llvm::append_range(d.coordinates, c.drop_front(axis + indexRank));
+  return e.emit(std::move(d));
+}
+
+FailureOr<Value> gatherElements(graph::GatherElementsOp op, Emitter &e, const Demand &demand) {
+  Demand indices{op.getIndices(), demand.tile, demand.coordinates, {}};
+  FailureOr<AffineExpr> index =
+      indexSymbol(e, std::move(indices), graph::getShape(op.getInput())[op.getAxis()]);
+  if (failed(index))
+    return failure();
+  Demand d{op.getInput(), demand.tile, demand.coordinates, demand.guards};
+  d.coordinates[op.getAxis()] = *index;
+  return e.emit(std::move(d));
+}
+
+FailureOr<Value> gatherND(graph::GatherNDOp op, Emitter &e, const Demand &demand) {
+  Exprs indexShape = graph::getShape(op.getIndices()), shape = graph::getShape(op.getInput());
+  unsigned outer = indexShape.size() - 1, batch = op.getBatchDims();
+  std::optional<int64_t> depth = graph::constantOf(indexShape.back());
+  if (!depth)
+    return e.error(demand, "the last dimension of the indices must be static"), failure();
+  ArrayRef<AffineExpr> c(demand.coordinates);
+  Demand d{op.getInput(), demand.tile, Exprs(c.take_front(batch)), demand.guards};
+  for (int64_t j = 0; j < *depth; ++j) {
+    Demand indices{op.getIndices(), demand.tile, Exprs(c.take_front(outer)), {}};
+    indices.coordinates.push_back(e.constant(j));
+    FailureOr<AffineExpr> index = indexSymbol(e, std::move(indices), shape[batch + j]);
+    if (failed(index))
+      return failure();
+    d.coordinates.push_back(*index);
+  }
+  llvm::append_range(d.coordinates, c.drop_front(outer));
+  return e.emit(std::move(d));
+}
+
+/// Each element goes through all updates in order: right for duplicates and every
+/// reduction; the cost is elements x updates.
+FailureOr<Value> scatterND(graph::ScatterNDOp op, Emitter &e, const Demand &demand) {
+  OpBuilder &b = e.b();
+  Exprs indexShape = graph::getShape(op.getIndices()), shape = graph::getShape(op.getInput());
+  std::optional<int64_t> depth = graph::constantOf(indexShape.back());
+  if (!depth)
+    return e.error(demand, "the last dimension of the indices must be static"), failure();
+  Exprs outer(ArrayRef<AffineExpr>(indexShape).drop_back());
+  AffineExpr count = graph::numElements(outer, e.context());
+  Demand input{op.getInput(), demand.tile, demand.coordinates, {}};
+  FailureOr<Value> start = e.emit(std::move(input));
+  if (failed(start))
+    return failure();
+  Type element = cast<RankedTensorType>(op.getType()).getElementType();
+  auto indexTile = e.tileType(demand.tile, b.getIndexType());
+  auto result = e.loop(count, {*start}, [&](AffineExpr i, ArrayRef<Value> carried)
+                                            -> FailureOr<SmallVector<Value>> {
+    Exprs at = delinearize(i, outer);
+    Value match;
+    for (int64_t j = 0; j < *depth; ++j) {
+      Demand indices{op.getIndices(), demand.tile, at, {}};
+      indices.coordinates.push_back(e.constant(j));
+      FailureOr<Value> tile = e.emit(std::move(indices));
+      if (failed(tile))
+        return failure();
+      Value x = arith::IndexCastOp::create(b, e.loc(), indexTile, *tile);
+      Value negative = arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::slt, x,
+                                             indexConstant(e, 0, x));
+      x = arith::SelectOp::create(b, e.loc(), negative,
+                                  arith::AddIOp::create(b, e.loc(), x, sizeTile(e, shape[j], x)), x);
+      Value equal = arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::eq, x,
+                                          e.emitIndex(demand.coordinates[j], demand.tile));
+      match = match ? Value(arith::AndIOp::create(b, e.loc(), match, equal)) : equal;
+    }
+    Demand updates{op.getUpdates(), demand.tile, at, {}};
+    llvm::append_range(updates.coordinates, ArrayRef<AffineExpr>(demand.coordinates).drop_front(*depth));
+    FailureOr<Value> update = e.emit(std::move(updates));
+    if (failed(update))
+      return failure();
+    Value next = *update;
+    using R = graph::ScatterReduction;
+    if (op.getReduction() != R::none) {
+      graph::ReduceKind kind = op.getReduction() == R::add   ? graph::ReduceKind::sum
+                               : op.getReduction() == R::mul ? graph::ReduceKind::prod
+                               : op.getReduction() == R::max ? graph::ReduceKind::max
+                                                             : graph::ReduceKind::min;
+      next = ReductionOf{kind, element.isUnsignedInteger()}(b, e.loc(), carried[0], next);
+    }
+    if (match)
+      next = arith::SelectOp::create(b, e.loc(), match, next, carried[0]);
+    return SmallVector<Value>{next};
+  });
+  return failed(result) ? FailureOr<Value>() : FailureOr<Value>(result->front());
+}
+
+/// One input coordinate that an axis of a resize reads, and its weight (a tile of
+/// f32 of the axes `axes`; null: 1).
+struct Tap {
+  AffineExpr coordinate;
+  Value weight;
+  SmallVector<int64_t> axes;
+};
+
+class ResizeEmitter {
+public:
+  ResizeEmitter(graph::ResizeOp op, Emitter &e, const Demand &demand)
+      : op(op), e(e), b(e.b()), demand(demand) {}
+
+  FailureOr<Value> run() {
+    SmallVector<SmallVector<Tap>> taps;
+    for (unsigned i = 0; i < op.getAxes().size(); ++i)
+      taps.push_back(tapsOf(i));
+    coordinates = demand.coordinates;
+    return sum(taps, 0);
+  }
+
+private:
+  Value f32(double v, Value like) { return e.splat(v, b.getF32Type(), shapeOf(like)); }
+  static ArrayRef<int64_t> shapeOf(Value v) { return cast<RankedTensorType>(v.getType()).getShape(); }
+  template <typename Op> Value make(Value x, Value y) { return Op::create(b, e.loc(), x, y); }
+
+  Value floatOf(AffineExpr size, Value like) {
+    if (auto c = graph::constantOf(size))
+      return f32(*c, like);
+    Value i = arith::IndexCastOp::create(b, e.loc(), b.getI64Type(), e.materialize(size));
+    Value f = arith::SIToFPOp::create(b, e.loc(), b.getF32Type(), i);
+    return tile::SplatOp::create(b, e.loc(), like.getType(), f);
+  }
+
+  /// Coordinate in the input for the result's coordinates `x` (f32).
+  Value original(unsigned i, Value x) {
+    using C = graph::CoordinateMode;
+    int64_t axis = op.getAxes()[i];
+    AffineExpr inSize = graph::getShape(op.getInput())[axis];
+    AffineExpr outSize = graph::getShape(op.getResult())[axis];
+    Value in = floatOf(inSize, x), out = floatOf(outSize, x);
+    double given = op.getScales()[i];
+    Value scale = given != 0 ? f32(given, x) : make<arith::DivFOp>(out, in);
+    Value half = f32(0.5, x), one = f32(1, x), zero = f32(0, x);
+    switch (op.getCoordinates()) {
+    case C::asymmetric:
+      return make<arith::DivFOp>(x, scale);
+    case C::align_corners: {
+      Value span = make<arith::SubFOp>(out, one);
+      Value ratio = make<arith::DivFOp>(make<arith::MulFOp>(x, make<arith::SubFOp>(in, one)),
+                                        make<arith::MaximumFOp>(span, one));
+      return ratio;
+    }
+    case C::half_pixel_symmetric: {
+      Value adjust = make<arith::DivFOp>(out, make<arith::MulFOp>(scale, in));
+      Value center = make<arith::MulFOp>(in, half);
+      Value offset = make<arith::MulFOp>(center, make<arith::SubFOp>(one, adjust));
+      Value p = make<arith::SubFOp>(
+          make<arith::DivFOp>(make<arith::AddFOp>(x, half), scale), half);
+      return make<arith::AddFOp>(offset, p);
+    }
+    default: {
+      Value p = make<arith::SubFOp>(
+          make<arith::DivFOp>(make<arith::AddFOp>(x, half), scale), half);
+      if (op.getCoordinates() != C::pytorch_half_pixel)
+        return p;
+      Value wide = arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::OGT, out, one);
+      return arith::SelectOp::create(b, e.loc(), wide, p, zero);
+    }
+    }
+  }
+
+  Value toIndex(Value x) {
+    Value i = arith::FPToSIOp::create(b, e.loc(), e.tileType(shapeOf(x), b.getI64Type()), x);
+    return arith::IndexCastOp::create(b, e.loc(), e.tileType(shapeOf(x), b.getIndexType()), i);
+  }
+  Value clamped(Value index, AffineExpr n) {
+    index = make<arith::MaxSIOp>(index, indexConstant(e, 0, index));
+    return make<arith::MinSIOp>(index, sizeTile(e, n - 1, index));
+  }
+
+  SmallVector<Tap> tapsOf(unsigned i) {
+    using N = graph::NearestMode;
+    int64_t axis = op.getAxes()[i];
+    AffineExpr n = graph::getShape(op.getInput())[axis];
+    Value position;
+    SmallVector<int64_t> axes;
+    // The position is a tile over the axes that this coordinate depends on.
+    AffineExpr probe = e.mapIndex(demand.coordinates[axis], demand.tile, {}, [&](Value x) {
+      Value wide = arith::IndexCastOp::create(b, e.loc(), e.tileType(shapeOf(x), b.getI64Type()), x);
+      position = original(i, arith::SIToFPOp::create(
+                                 b, e.loc(), e.tileType(shapeOf(x), b.getF32Type()), wide));
+      return x;
+    });
+    for (unsigned a = 0; a < demand.rank(); ++a)
+      if (e.dependsOnAxis(probe, a))
+        axes.push_back(a);
+    SmallVector<Tap> taps;
+    auto addTap = [&](Value index, Value weight) {
+      taps.push_back({e.addTileSymbol(clamped(index, n), axes, n), weight, axes});
+    };
+    if (op.getMode() == graph::ResizeMode::nearest) {
+      Value half = f32(0.5, position), r;
+      switch (op.getNearest()) {
+      case N::floor: r = math::FloorOp::create(b, e.loc(), position); break;
+      case N::ceil: r = math::CeilOp::create(b, e.loc(), position); break;
+      case N::round_prefer_floor:
+        r = math::CeilOp::create(b, e.loc(), make<arith::SubFOp>(position, half));
+        break;
+      case N::round_prefer_ceil:
+        r = math::FloorOp::create(b, e.loc(), make<arith::AddFOp>(position, half));
+        break;
+      }
+      addTap(toIndex(r), {});
+      return taps;
+    }
+    Value base = math::FloorOp::create(b, e.loc(), position);
+    Value t = make<arith::SubFOp>(position, base), one = f32(1, t);
+    Value index = toIndex(base);
+    auto shifted = [&](int64_t by) { return make<arith::AddIOp>(index, indexConstant(e, by, index)); };
+    if (op.getMode() == graph::ResizeMode::linear) {
+      addTap(index, make<arith::SubFOp>(one, t));
+      addTap(shifted(1), t);
+      return taps;
+    }
+    // Cubic convolution with coefficient a: weights at distances 1+t, t, 1-t, 2-t.
+    double a = op.getCubicCoeff().convertToDouble();
+    auto near = [&](Value d) { // ((a+2) d - (a+3)) d d + 1
+      Value p = make<arith::SubFOp>(make<arith::MulFOp>(f32(a + 2, d), d), f32(a + 3, d));
+      return make<arith::AddFOp>(make<arith::MulFOp>(make<arith::MulFOp>(p, d), d), f32(1, d));
+    };
+    auto far = [&](Value d) { // ((a d - 5a) d + 8a) d - 4a
+      Value p = make<arith::SubFOp>(make<arith::MulFOp>(f32(a, d), d), f32(5 * a, d));
+      p = make<arith::AddFOp>(make<arith::MulFOp>(p, d), f32(8 * a, d));
+      return make<arith::SubFOp>(make<arith::MulFOp>(p, d), f32(4 * a, d));
+    };
+    Value u = make<arith::SubFOp>(one, t);
+    SmallVector<Value> weights{far(make<arith::AddFOp>(t, one)), near(t), near(u),
+                               far(make<arith::AddFOp>(u, one))};
+    if (op.getExcludeOutside()) {
+      Value total = f32(0, t);
+      for (int64_t k = 0; k < 4; ++k) {
+        Value at = shifted(k - 1);
+        Value low = arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::sge, at, indexConstant(e, 0, at));
+        Value high = arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::slt, at, sizeTile(e, n, at));
+        weights[k] = e.maskWith(make<arith::AndIOp>(low, high), weights[k], 0);
+        total = make<arith::AddFOp>(total, weights[k]);
+      }
+      for (Value &w : weights)
+        w = make<arith::DivFOp>(w, total);
+    }
+    for (int64_t k = 0; k < 4; ++k)
+      addTap(shifted(k - 1), weights[k]);
+    return taps;
+  }
+
+  FailureOr<Value> sum(ArrayRef<SmallVector<Tap>> taps, unsigned i) {
+    if (i == taps.size())
+      return e.emit({op.getInput(), demand.tile, coordinates, {}});
+    Value total;
+    for (const Tap &tap : taps[i]) {
+      AffineExpr saved = coordinates[op.getAxes()[i]];
+      coordinates[op.getAxes()[i]] = tap.coordinate;
+      FailureOr<Value> x = sum(taps, i + 1);
+      coordinates[op.getAxes()[i]] = saved;
+      if (failed(x))
+        return failure();
+      if (!tap.weight)
+        return x;
+      Type element = getElementTypeOrSelf(x->getType());
+      Value w = tile::BroadcastOp::create(b, e.loc(), e.tileType(demand.tile, b.getF32Type()),
+                                          tap.weight, tap.axes);
+      if (element.isF64())
+        w = arith::ExtFOp::create(b, e.loc(), x->getType(), w);
+      Value term = make<arith::MulFOp>(*x, w);
+      total = total ? make<arith::AddFOp>(total, term) : term;
+    }
+    return total;
+  }
+
+  graph::ResizeOp op;
+  Emitter &e;
+  OpBuilder &b;
+  const Demand &demand;
+  Exprs coordinates;
+};
+
+FailureOr<Value> resize(graph::ResizeOp op, Emitter &e, const Demand &demand) {
+  if (op.getMode() != graph::ResizeMode::nearest &&
+      !isa<FloatType>(cast<RankedTensorType>(op.getType()).getElementType()))
+    return e.error(demand, "interpolation of integers is not supported; cast to float first"), failure();
+  return ResizeEmitter(op, e, demand).run();
+}
+
+} // namespace
+
+void emit::registerIndexRules(MLIRContext *c) {
+  graph::IotaOp::attachInterface<Rule<graph::IotaOp, iota>>(*c);
+  graph::ConcatOp::attachInterface<Rule<graph::ConcatOp, concat>>(*c);
+  graph::PadOp::attachInterface<Rule<graph::PadOp, pad>>(*c);
+  graph::GatherOp::attachInterface<Rule<graph::GatherOp, gather>>(*c);
+  graph::GatherElementsOp::attachInterface<Rule<graph::GatherElementsOp, gatherElements>>(*c);
+  graph::GatherNDOp::attachInterface<Rule<graph::GatherNDOp, gatherND>>(*c);
+  graph::ScatterNDOp::attachInterface<Rule<graph::ScatterNDOp, scatterND>>(*c);
+  graph::ResizeOp::attachInterface<Rule<graph::ResizeOp, resize>>(*c);
+}
