@@ -99,9 +99,16 @@ public:
   }
 
   AffineExpr run(AffineExpr expr) {
-    failed = false;
-    Poly p = visit(expr);
-    return failed ? expr : build(p);
+    // A second look may join what the first has opened.
+    for (int round = 0; round < 4; ++round) {
+      failed = false;
+      Poly p = visit(expr);
+      AffineExpr next = failed ? expr : build(p);
+      if (next == expr)
+        break;
+      expr = next;
+    }
+    return expr;
   }
   bool prove(AffineExpr expr) {
     failed = false;
@@ -171,15 +178,18 @@ private:
     return product(a, Poly{{m, c}});
   }
 
+  /// Terms read `what depends on dims * (what does not)`, as strides do.
   AffineExpr build(const Poly &p) {
     AffineExpr result;
     for (const auto &[m, c] : p) {
-      AffineExpr term;
-      for (AffineExpr a : m)
-        term = term ? term * a : a;
-      term = !term    ? getAffineConstantExpr(c, context)
-             : c == 1 ? term
-                      : term * c;
+      AffineExpr varying, stride;
+      for (AffineExpr a : m) {
+        AffineExpr &part = dependsOnDims(a) ? varying : stride;
+        part = part ? part * a : a;
+      }
+      AffineExpr factor = getAffineConstantExpr(c, context);
+      stride = !stride ? factor : c == 1 ? stride : stride * factor;
+      AffineExpr term = varying ? varying * stride : stride;
       result = result ? result + term : term;
     }
     return result ? result : getAffineConstantExpr(0, context);

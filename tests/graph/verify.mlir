@@ -1,0 +1,103 @@
+// RUN: charonia-opt %s -split-input-file -verify-diagnostics
+
+// expected-error @below {{graph.symbols[0] needs 0 <= min <= opt <= max and divisor >= 1}}
+module attributes {graph.symbols = [{name = "batch", min = 4, opt = 2, max = 8, divisor = 1}]} {}
+
+// -----
+
+func.func @unknown_shape(%x: tensor<?xf32>) {
+  // expected-error @below {{operand #0 must be ranked tensor of floats whose dynamic dimensions are symbolic}}
+  %0 = graph.exp %x : (tensor<?xf32>) -> tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast(%a: tensor<2x3xf32>, %b: tensor<4xf32>) {
+  // expected-error @below {{shapes [2, 3] and [4] do not broadcast}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = graph.add %a, %b : (tensor<2x3xf32>, tensor<4xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @wrong_result(%a: tensor<2x3xf32>) {
+  // expected-error @below {{inferred type(s) 'tensor<2x3xf32>' are incompatible with return type(s) of operation 'tensor<2x4xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = graph.add %a, %a : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul(%a: tensor<2x3xf32>, %b: tensor<4x5xf32>) {
+  // expected-error @below {{matmul of [2, 3] and [4, 5]: inner dimensions differ}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = graph.matmul %a, %b : (tensor<2x3xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @conv(%x: tensor<1x3x5x5xf32>, %w: tensor<8x3x7x7xf32>) {
+  // expected-error @below {{conv of [1, 3, 5, 5] with [8, 3, 7, 7]: the window is larger than the padded input}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = graph.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64}
+    : (tensor<1x3x5x5xf32>, tensor<8x3x7x7xf32>) -> tensor<1x8x1x1xf32>
+  return
+}
+
+// -----
+
+func.func @reshape(%x: tensor<2x3xf32>) {
+  // expected-error @below {{cannot view [2, 3] as [5]}}
+  %0 = graph.reshape %x : (tensor<2x3xf32>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @slice(%x: tensor<6xf32>) {
+  // expected-error @below {{reaches outside of dimension 0 of [6]}}
+  %0 = graph.slice %x {starts = affine_map<() -> (4)>, steps = array<i64: 1>} : (tensor<6xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @concat(%a: tensor<2x3xf32>, %b: tensor<2x4xf32>) {
+  // expected-error @below {{cannot concatenate 'tensor<2x3xf32>' and 'tensor<2x4xf32>' along axis 0}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = graph.concat %a, %b {axis = 0 : i64} : (tensor<2x3xf32>, tensor<2x4xf32>) -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @attention(%q: tensor<1x8x5x64xf32>, %k: tensor<1x3x5x64xf32>) {
+  // expected-error @below {{the query's heads are no multiple of the key's}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = graph.attention %q, %k, %k {scale = 1.0 : f64}
+    : (tensor<1x8x5x64xf32>, tensor<1x3x5x64xf32>, tensor<1x3x5x64xf32>) -> tensor<1x8x5x64xf32>
+  return
+}
+
+// -----
+
+func.func @dims() {
+  // expected-error @below {{needs a static result with one expression without dims for each element}}
+  %0 = graph.dims affine_map<()[s0] -> (s0)> : tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @kernel(%x: tensor<2xf32>) {
+  // expected-error @below {{graph.yield must have the types of the results}}
+  %0 = graph.kernel "k"(%x) : (tensor<2xf32>) -> tensor<3xf32> {
+  ^bb0(%a: tensor<2xf32>):
+    graph.yield %a : tensor<2xf32>
+  }
+  return
+}
