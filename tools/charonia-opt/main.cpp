@@ -1,6 +1,7 @@
 // charonia-opt: runs passes on a textual module, for tests and for the curious.
 #include "codegen/tile/ir/TileDialect.h"
 #include "graph/ir/Dialect.h"
+#include "graph/passes/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -14,6 +15,7 @@ int main(int argc, char **argv) {
                   mlir::func::FuncDialect, mlir::arith::ArithDialect,
                   mlir::math::MathDialect, mlir::scf::SCFDialect>();
   mlir::registerTransformsPasses();
+  charonia::graph::registerGraphPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "Runs passes on Charonia's intermediate representations\n",
       registry));
