@@ -354,15 +354,40 @@ FailureOr<Value> Emitter::emitHere(const Demand &demand) {
   return error(demand, "no tile rule for this operator"), failure();
 }
 
+/// Joins neighbouring coordinates of a dense buffer into one where that makes the
+/// expressions simpler: a flat walk over [B, 37, 768] is one coordinate again, and
+/// needs no divisions. A coordinate that needs no check may be joined to the one
+/// before it without changing what the checks accept.
+static void joinCoordinates(SmallVectorImpl<AffineExpr> &map, SmallVectorImpl<AffineExpr> &shape,
+                            const tile::Ranges &known) {
+  auto cost = [](AffineExpr e) {
+    unsigned n = 0;
+    e.walk([&](AffineExpr) { ++n; });
+    return n;
+  };
+  for (unsigned i = map.size(); i-- > 1;) {
+    if (!tile::isWithin(map[i], shape[i], known))
+      continue;
+    AffineExpr joined = tile::simplifyWithin(map[i - 1] * shape[i] + map[i], known);
+    if (cost(joined) >= cost(map[i - 1]) + cost(map[i]))
+      continue;
+    map[i - 1] = joined;
+    shape[i - 1] = tile::simplifyWithin(shape[i - 1] * shape[i], known);
+    map.erase(map.begin() + i);
+    shape.erase(shape.begin() + i);
+  }
+}
+
 Emitter::Access Emitter::makeAccess(const Demand &demand) {
   Exprs extents = graph::getShape(demand.value);
   tile::Ranges known = ranges(demand.tile);
   SmallVector<AffineExpr> map(demand.coordinates), shape(extents.begin(), extents.end());
+  joinCoordinates(map, shape, known);
   Access access;
   access.rank = map.size();
   for (const Guard &g : demand.guards) {
     bool covered = false;
-    for (auto [coordinate, extent] : llvm::zip(demand.coordinates, extents))
+    for (auto [coordinate, extent] : llvm::zip(map, shape))
       covered |= g.coordinate == coordinate && g.extent == extent;
     if (covered)
       continue;

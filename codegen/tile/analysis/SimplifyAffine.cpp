@@ -260,7 +260,7 @@ private:
     return out;
   }
 
-  /// k * (e mod c) and k*c * (f floordiv c), f = e or e mod (n*c), become k * f.
+  /// k * (e mod c) and k*c * d become k * w, see wholeOf.
   bool joinOnce(SmallVectorImpl<Term> &all) {
     for (size_t i = 0; i < all.size(); ++i)
       for (AffineExpr factor : all[i].factors) {
@@ -277,8 +277,8 @@ private:
             continue;
           for (AffineExpr other : all[j].factors) {
             auto d = dyn_cast<AffineBinaryOpExpr>(other);
-            if (!d || d.getKind() != AffineExprKind::FloorDiv || d.getRHS() != m.getRHS() ||
-                !congruent(d.getLHS(), m.getLHS(), *c))
+            AffineExpr whole = d ? wholeOf(d, m, *c) : AffineExpr();
+            if (!whole)
               continue;
             SmallVector<AffineExpr> expect(others.factors.begin(), others.factors.end());
             expect.append(c->factors.begin(), c->factors.end());
@@ -286,7 +286,7 @@ private:
             llvm::sort(expect, [](AffineExpr l, AffineExpr r) { return compare(l, r) < 0; });
             if (ArrayRef<AffineExpr>(expect) != ArrayRef<AffineExpr>(all[j].factors))
               continue;
-            AffineExpr scaled = build({others}) * d.getLHS();
+            AffineExpr scaled = build({others}) * whole;
             all.erase(all.begin() + std::max(i, j));
             all.erase(all.begin() + std::min(i, j));
             collect(scaled, 1, all);
@@ -295,6 +295,30 @@ private:
         }
       }
     return false;
+  }
+
+  /// The expression w with e mod c + c * d == w, where `m` is e mod c:
+  /// d = f floordiv c gives f, and d = (h + f floordiv c) mod q gives
+  /// (c*h + f) mod (c*q), for f = e or f = e mod (n*c). Null where neither fits.
+  AffineExpr wholeOf(AffineBinaryOpExpr d, AffineBinaryOpExpr m, const Term &c) {
+    auto isQuotient = [&](AffineExpr x) {
+      auto q = dyn_cast<AffineBinaryOpExpr>(x);
+      return q && q.getKind() == AffineExprKind::FloorDiv && q.getRHS() == m.getRHS() &&
+             congruent(q.getLHS(), m.getLHS(), c);
+    };
+    if (isQuotient(d))
+      return d.getLHS();
+    if (d.getKind() != AffineExprKind::Mod)
+      return {};
+    SmallVector<Term> parts = combined(terms(d.getLHS()));
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].coefficient != 1 || parts[i].factors.size() != 1 || !isQuotient(parts[i].factors[0]))
+        continue;
+      AffineExpr f = cast<AffineBinaryOpExpr>(parts[i].factors[0]).getLHS();
+      parts.erase(parts.begin() + i);
+      return (build(parts) * m.getRHS() + f) % (d.getRHS() * m.getRHS());
+    }
+    return {};
   }
 
   /// f mod c == e mod c by form: equal, or f is e mod a multiple of c.
