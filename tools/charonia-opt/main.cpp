@@ -1,4 +1,5 @@
 // charonia-opt: runs passes on a textual module, for tests and for the curious.
+#include "codegen/emit/EmitTiles.h"
 #include "codegen/tile/ir/TileDialect.h"
 #include "graph/ir/Dialect.h"
 #include "graph/passes/Passes.h"
@@ -16,6 +17,7 @@ int main(int argc, char **argv) {
                   mlir::math::MathDialect, mlir::scf::SCFDialect>();
   mlir::registerTransformsPasses();
   charonia::graph::registerGraphPasses();
+  charonia::emit::registerEmitTilesPass();
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "Runs passes on Charonia's intermediate representations\n",
       registry));

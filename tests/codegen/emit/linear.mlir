@@ -1,0 +1,24 @@
+// RUN: charonia-opt %s -emit-tiles -cse -canonicalize | FileCheck %s
+// A linear layer on a symbolic batch: K loop, bias and gelu on the accumulator.
+// CHECK-LABEL: func.func @linear
+// CHECK: %[[ACC:.*]] = scf.for
+// CHECK:   tile.load {{.*}}checks = array<i64: 0>{{.*}}tensor<12x8xf32>
+// CHECK:   tile.load {{.*}}checks = array<i64>{{.*}}tensor<8x32xf32>
+// CHECK:   tile.dot
+// CHECK: tile.load {{.*}} -> tensor<32xf32>
+// CHECK: tile.broadcast {{.*}}axes = array<i64: 1>
+// CHECK: arith.addf %[[ACC]]
+// CHECK: math.erf
+// CHECK: tile.store {{.*}}checks = array<i64: 0>
+module attributes {graph.symbols = [{name = "batch", min = 1, opt = 4, max = 64, divisor = 1}]} {
+  func.func @main(%x: tensor<?x768xf32, affine_map<()[s0] -> (s0, 768)>>, %w: tensor<768x3072xf32>, %b: tensor<3072xf32>) -> tensor<?x3072xf32, affine_map<()[s0] -> (s0, 3072)>> {
+    %0 = graph.kernel "linear" (%x, %w, %b) : (tensor<?x768xf32, affine_map<()[s0] -> (s0, 768)>>, tensor<768x3072xf32>, tensor<3072xf32>) -> tensor<?x3072xf32, affine_map<()[s0] -> (s0, 3072)>> {
+    ^bb0(%a: tensor<?x768xf32, affine_map<()[s0] -> (s0, 768)>>, %c: tensor<768x3072xf32>, %d: tensor<3072xf32>):
+      %1 = graph.matmul %a, %c : (tensor<?x768xf32, affine_map<()[s0] -> (s0, 768)>>, tensor<768x3072xf32>) -> tensor<?x3072xf32, affine_map<()[s0] -> (s0, 3072)>>
+      %2 = graph.add %1, %d : (tensor<?x3072xf32, affine_map<()[s0] -> (s0, 3072)>>, tensor<3072xf32>) -> tensor<?x3072xf32, affine_map<()[s0] -> (s0, 3072)>>
+      %3 = graph.gelu %2 : (tensor<?x3072xf32, affine_map<()[s0] -> (s0, 3072)>>) -> tensor<?x3072xf32, affine_map<()[s0] -> (s0, 3072)>>
+      graph.yield %3 : tensor<?x3072xf32, affine_map<()[s0] -> (s0, 3072)>>
+    }
+    return %0 : tensor<?x3072xf32, affine_map<()[s0] -> (s0, 3072)>>
+  }
+}
