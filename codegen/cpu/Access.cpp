@@ -1,0 +1,507 @@
+// Loads, stores and atomics of pieces.
+//
+// Checks that all lanes of a piece share choose the address: zeros for a load, a dump
+// for a store. Checks that vary between lanes become masks. Nothing branches.
+#include "codegen/cpu/KernelEmitter.h"
+#include "llvm/IR/MDBuilder.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace charonia;
+using namespace charonia::cpu;
+using mlir::AffineExpr;
+using tile::AccessOp;
+using tile::AffineForm;
+
+const AccessPlan &KernelEmitter::plan(const AccessOp &access) {
+  std::unique_ptr<AccessPlan> &slot = plans[access.op];
+  if (slot)
+    return *slot;
+  slot = std::make_unique<AccessPlan>(AccessPlan{access, {}, {}, {}, {}, {}});
+  AccessPlan &plan = *slot;
+  plan.facts.extents.assign(access.tile.getShape().begin(), access.tile.getShape().end());
+  for (mlir::Value symbol : access.symbols)
+    plan.facts.divisors.push_back(tile::knownDivisor(symbol));
+  int64_t rank = access.tile.getRank();
+  for (auto [i, symbol] : llvm::enumerate(access.symbols)) {
+    auto type = llvm::dyn_cast<mlir::RankedTensorType>(symbol.getType());
+    if (type && rank > 0 && type.getDimSize(rank - 1) != 1)
+      plan.varyingSymbols.push_back(i);
+  }
+  plan.setForms(plan.facts, nullptr);
+  return plan;
+}
+
+/// `inner` takes the place of the innermost dim, if given.
+void AccessPlan::setForms(const tile::AffineFacts &with, AffineExpr inner) {
+  mlir::MLIRContext *context = access.map.getContext();
+  llvm::SmallVector<AffineExpr> dims;
+  for (int64_t i = 0; i < access.tile.getRank(); ++i)
+    dims.push_back(mlir::getAffineDimExpr(i, context));
+  if (inner)
+    dims.back() = inner;
+  auto form = [&](AffineExpr expr) { return AffineForm::get(expr.replaceDims(dims), with); };
+  offset = {};
+  for (int64_t i = 0; i < access.rank; ++i) {
+    offset = offset * form(access.shape.getResult(i));
+    offset += form(access.map.getResult(i));
+  }
+  stride = coefficientOfInner(offset);
+  checks.clear();
+  for (int64_t i : access.checks) {
+    Check check;
+    check.coordinate = form(access.map.getResult(i));
+    check.extent = form(access.shape.getResult(i));
+    check.coefficient = coefficientOfInner(check.coordinate);
+    if (llvm::any_of(varyingSymbols, [&](unsigned s) { return check.extent.usesSymbol(s); }))
+      check.coefficient.reset();
+    checks.push_back(std::move(check));
+  }
+}
+
+std::optional<int64_t>
+AccessPlan::coefficientOfInner(const AffineForm &form) const {
+  if (llvm::any_of(varyingSymbols, [&](unsigned s) { return form.usesSymbol(s); }))
+    return std::nullopt;
+  if (access.tile.getRank() == 0)
+    return 0;
+  return form.coefficientOf(access.tile.getRank() - 1);
+}
+
+bool AccessPlan::isRegular() const {
+  return stride && llvm::all_of(checks, [](const Check &check) { return check.coefficient; });
+}
+
+/// A plan in which the innermost dim counts from the chunk's start: what varies over
+/// the whole row may be regular within a chunk.
+static AccessPlan chunkPlan(const AccessPlan &row, int64_t start,
+                                           int64_t width) {
+  AccessPlan plan = row;
+  int64_t inner = row.access.tile.getRank() - 1;
+  mlir::MLIRContext *context = row.access.map.getContext();
+  tile::AffineFacts facts = row.facts;
+  facts.extents[inner] = width;
+  plan.setForms(facts, mlir::getAffineDimExpr(inner, context) + start);
+  return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// Addresses and guards
+//===----------------------------------------------------------------------===//
+
+Value *KernelEmitter::pointer(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims,
+                              const SymbolValues &symbols, LaneInt *lanesOffset) {
+  // Terms that outer loops own come first, so that they are hoisted together; the
+  // constant comes last, for the instruction's displacement.
+  std::map<unsigned, LaneInt> byDepth;
+  LaneInt varying = constantInt(0);
+  for (const AffineForm::Term &term : plan.offset.getTerms()) {
+    unsigned depth = 0;
+    LaneInt product = constantInt(term.coefficient);
+    for (AffineExpr atom : term.atoms) {
+      product = multiply(product, evaluate(atom, dims, symbols));
+      atom.walk([&](AffineExpr e) {
+        if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(e))
+          depth = std::max(depth, symbols.depth[symbol.getPosition()]);
+      });
+    }
+    LaneInt &sum = byDepth.try_emplace(depth, constantInt(0)).first->second;
+    sum = add(sum, {product.scalar});
+    product.scalar = i64(0);
+    varying = add(varying, product);
+  }
+  mlir::Type element = plan.access.tile.getElementType();
+  int64_t bytes = memoryBytes(element);
+  Value *address = scalar(plan.access.buffer);
+  int64_t constant = plan.offset.getConstant();
+  for (auto &[depth, sum] : byDepth) {
+    if (auto value = llvm::dyn_cast<llvm::ConstantInt>(sum.scalar)) {
+      constant += value->getSExtValue();
+      continue;
+    }
+    address = b.CreateGEP(memoryType(element), address, sum.scalar);
+  }
+  if (constant)
+    address = b.CreateConstGEP1_64(b.getInt8Ty(), address, constant * bytes);
+  if (lanesOffset)
+    *lanesOffset = varying;
+  return address;
+}
+
+static Value *conjunction(llvm::IRBuilder<> &b, Value *a, Value *c) {
+  if (!a || !c)
+    return a ? a : c;
+  return b.CreateAnd(a, c);
+}
+
+LaneGuard KernelEmitter::guard(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims,
+                               const SymbolValues &symbols, int64_t width) {
+  LaneGuard result;
+  if (assumedInside.contains(plan.access.op))
+    return result;
+  Value *limit = nullptr, *lower = nullptr; // lanes [lower, limit)
+  auto meet = [&](Value *&bound, Value *value, llvm::Intrinsic::ID kind) {
+    bound = bound ? b.CreateBinaryIntrinsic(kind, bound, value) : value;
+  };
+  for (const AccessPlan::Check &check : plan.checks) {
+    LaneInt coordinate = evaluate(check.coordinate, dims, symbols);
+    LaneInt extent = evaluate(check.extent, dims, symbols);
+    if (coordinate.isScalar() && extent.isScalar() &&
+        (width == 1 || (check.coefficient && *check.coefficient == 0))) {
+      result.scalar = conjunction(b, result.scalar,
+                                  b.CreateICmpULT(coordinate.scalar, extent.scalar));
+      continue;
+    }
+    if (coordinate.isScalar() && extent.isScalar() && check.coefficient) {
+      // 0 <= c0 + k r < e, where dims has r = 0.
+      int64_t k = *check.coefficient;
+      Value *c0 = coordinate.scalar, *e = extent.scalar;
+      LaneInt by = constantInt(std::abs(k));
+      auto ceilDiv = [&](Value *x) {
+        return divideFloor({b.CreateAdd(x, i64(std::abs(k) - 1))}, by, false, false).scalar;
+      };
+      bool startsInside = llvm::all_of(check.coordinate.getTerms(), [&](auto &term) {
+        return term.coefficient >= 0 && llvm::all_of(term.atoms, [&](AffineExpr atom) {
+                 return isNonNegative(atom, symbols);
+               });
+      }) && check.coordinate.getConstant() >= 0;
+      if (k > 0) {
+        meet(limit, ceilDiv(b.CreateSub(e, c0)), llvm::Intrinsic::smin);
+        if (!startsInside)
+          meet(lower, ceilDiv(b.CreateNeg(c0)), llvm::Intrinsic::smax);
+      } else {
+        Value *last = divideFloor({c0}, by, false, false).scalar;
+        meet(limit, b.CreateAdd(last, i64(1)), llvm::Intrinsic::smin);
+        Value *past = divideFloor({b.CreateSub(c0, e)}, by, false, false).scalar;
+        meet(lower, b.CreateAdd(past, i64(1)), llvm::Intrinsic::smax);
+      }
+      continue;
+    }
+    Value *inside = b.CreateICmpULT(widen(coordinate, width), widen(extent, width));
+    result.mask = conjunction(b, result.mask, inside);
+  }
+  auto clamped = [&](Value *bound) {
+    bound = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, bound, i64(0));
+    bound = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, bound, i64(width));
+    return splat(b.CreateTrunc(bound, b.getInt32Ty()), width);
+  };
+  Value *step = limit || lower ? stepVector(b.getInt32Ty(), width) : nullptr;
+  if (limit) {
+    if (result.scalar)
+      limit = b.CreateSelect(result.scalar, limit, i64(0));
+    result.scalar = nullptr;
+    result.mask = conjunction(b, result.mask, b.CreateICmpULT(step, clamped(limit)));
+  }
+  if (lower)
+    result.mask = conjunction(b, result.mask, b.CreateICmpUGE(step, clamped(lower)));
+  return result;
+}
+
+Value *KernelEmitter::zeros(int64_t bytes) {
+  zeroBytes = std::max(zeroBytes, bytes);
+  if (!zeroBlock) {
+    // Of a type that grows: replaced by the final array when the kernel is done.
+    zeroBlock = new llvm::GlobalVariable(module, b.getInt8Ty(), true,
+                                         llvm::GlobalValue::PrivateLinkage, b.getInt8(0), "zeros");
+  }
+  return zeroBlock;
+}
+
+Value *KernelEmitter::dump() {
+  if (!dumpArea)
+    dumpArea = allocateScratch(16 * 8);
+  return dumpArea;
+}
+
+/// The piece's place in memory, at its first element.
+KernelEmitter::PiecePlace KernelEmitter::place(const AccessOp &access, int64_t row, int64_t chunk) {
+  const AccessPlan &rowPlan = plan(access);
+  Geometry shape(access.tile, lanes);
+  PiecePlace place;
+  place.width = shape.width(chunk);
+  place.valid = shape.valid(chunk);
+  llvm::SmallVector<int64_t> at = shape.coordinates(row);
+  llvm::SmallVector<LaneInt> dims;
+  for (int64_t coordinate : at)
+    dims.push_back(constantInt(coordinate));
+  if (access.tile.getRank() > 0)
+    at.push_back(0); // symbols look at the leading coordinates alone
+  SymbolValues symbols = symbolValues(access.symbols, at, chunk, shape);
+
+  std::optional<AccessPlan> own;
+  int64_t start = chunk * lanes;
+  if (!rowPlan.isRegular() && place.width > 1) {
+    own = chunkPlan(rowPlan, start, place.width);
+    start = 0;
+  }
+  const AccessPlan &plan = own ? *own : rowPlan;
+  if (access.tile.getRank() > 0)
+    dims.push_back(plan.isRegular() ? constantInt(start) : stepInt(start, place.width));
+  place.base = pointer(plan, dims, symbols, &place.offsets);
+  place.stride = plan.stride;
+  if (place.width == 1)
+    place.stride = 0;
+  if (place.stride && !place.offsets.isScalar()) {
+    // Evaluated with the lanes because a check wants them.
+    dims.back() = constantInt(start);
+    place.base = pointer(plan, dims, symbols, &place.offsets);
+    dims.back() = stepInt(start, place.width);
+  }
+  if (place.stride)
+    place.offsets = multiply(stepInt(0, place.width), constantInt(*place.stride));
+  else if (place.offsets.isScalar())
+    place.offsets.small = llvm::Constant::getNullValue(
+        llvm::FixedVectorType::get(b.getInt32Ty(), place.width));
+  place.guard = guard(plan, dims, symbols, place.width);
+  return place;
+}
+
+//===----------------------------------------------------------------------===//
+// Loads
+//===----------------------------------------------------------------------===//
+
+/// Registers of memory's bytes to values: bool is a byte there.
+Value *KernelEmitter::fromMemory(Value *value, mlir::Type element) {
+  return element.isInteger(1) ? b.CreateTrunc(value, value->getType()->getWithNewBitWidth(1))
+                              : value;
+}
+Value *KernelEmitter::toMemory(Value *value, mlir::Type element) {
+  return element.isInteger(1) ? b.CreateZExt(value, value->getType()->getWithNewBitWidth(8))
+                              : value;
+}
+
+template <typename Instruction>
+static Instruction *withScopes(Instruction *access, llvm::MDNode *own, llvm::MDNode *others) {
+  if (own)
+    access->setMetadata(llvm::LLVMContext::MD_alias_scope, own);
+  if (others)
+    access->setMetadata(llvm::LLVMContext::MD_noalias, others);
+  return access;
+}
+
+Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk) {
+  PiecePlace at = place(AccessOp::get(op), row, chunk);
+  mlir::Type element = op.getType().getElementType();
+  llvm::Type *scalarType = memoryType(element), *type = pieceType(scalarType, at.width);
+  int64_t bytes = memoryBytes(element);
+  llvm::Align align(bytes);
+  llvm::MDNode *apart = noalias.lookup(op);
+  auto load = [&](llvm::Type *loaded, Value *address) {
+    return withScopes(b.CreateAlignedLoad(loaded, address, align), nullptr, apart);
+  };
+
+  if (at.stride == 0) {
+    Value *address = at.base;
+    Value *any = at.guard.scalar;
+    if (at.guard.mask) {
+      Value *real = at.guard.mask;
+      if (at.valid < at.width)
+        real = b.CreateAnd(real, laneMask(at.valid, at.width));
+      any = conjunction(b, any, b.CreateOrReduce(real));
+    }
+    if (any)
+      address = b.CreateSelect(any, address, zeros(bytes));
+    Value *value = splat(load(scalarType, address), at.width);
+    if (at.guard.mask)
+      value = b.CreateSelect(at.guard.mask, value, llvm::Constant::getNullValue(type));
+    return fromMemory(value, element);
+  }
+
+  Value *mask = at.guard.mask;
+  if (at.valid < at.width)
+    mask = conjunction(b, mask, laneMask(at.valid, at.width));
+  bool maskable = bytes >= 4 || isa == CpuIsa::V4;
+  if (at.stride == 1 && (!mask || maskable)) {
+    Value *address = at.base;
+    if (at.guard.scalar)
+      address = b.CreateSelect(at.guard.scalar, address, zeros(at.width * bytes));
+    if (!mask)
+      return fromMemory(load(type, address), element);
+    return fromMemory(withScopes(b.CreateMaskedLoad(type, address, align, mask,
+                                                    llvm::Constant::getNullValue(type)),
+                                 nullptr, apart),
+                      element);
+  }
+
+  // Elements apart.
+  if (at.guard.scalar)
+    mask = conjunction(b, mask, splat(at.guard.scalar, at.width));
+  if (isa == CpuIsa::V4 && bytes >= 4) {
+    Value *index = at.offsets.wide ? widen(at.offsets, at.width) : at.offsets.small;
+    Value *addresses = b.CreateGEP(scalarType, at.base, index);
+    Value *all = mask ? mask : laneMask(at.width, at.width);
+    return withScopes(b.CreateMaskedGather(type, addresses, align, all,
+                                           llvm::Constant::getNullValue(type)),
+                      nullptr, apart);
+  }
+  Value *value = llvm::PoisonValue::get(type);
+  for (int64_t i = 0; i < at.valid; ++i) {
+    Value *address = b.CreateGEP(scalarType, at.base, laneOffset(at.offsets, i));
+    if (mask)
+      address = b.CreateSelect(b.CreateExtractElement(mask, i), address, zeros(bytes));
+    value = b.CreateInsertElement(value, load(scalarType, address), i);
+  }
+  return fromMemory(value, element);
+}
+
+Value *KernelEmitter::laneOffset(const LaneInt &offsets, int64_t index) {
+  Value *sum = offsets.scalar;
+  if (offsets.small)
+    sum = b.CreateAdd(sum, b.CreateSExt(b.CreateExtractElement(offsets.small, index), b.getInt64Ty()));
+  if (offsets.wide)
+    sum = b.CreateAdd(sum, b.CreateExtractElement(offsets.wide, index));
+  return sum;
+}
+
+Value *KernelEmitter::elementPointer(tile::LoadOp op, llvm::ArrayRef<int64_t> coordinates,
+                                     int64_t zeroBytes) {
+  AccessOp access = AccessOp::get(op);
+  const AccessPlan &whole = plan(access);
+  llvm::SmallVector<LaneInt> dims;
+  for (int64_t coordinate : coordinates)
+    dims.push_back(constantInt(coordinate));
+  SymbolValues symbols;
+  Geometry one(access.tile, 1);
+  symbols = symbolValues(access.symbols, coordinates, 0, one);
+  Value *address = pointer(whole, dims, symbols, nullptr);
+  LaneGuard inside = guard(whole, dims, symbols, 1);
+  if (inside.scalar)
+    address = b.CreateSelect(inside.scalar, address, zeros(zeroBytes));
+  return address;
+}
+
+bool KernelEmitter::hasScalarSymbols(tile::LoadOp op) {
+  return llvm::all_of(op.getSymbols(), [](mlir::Value symbol) {
+    return !llvm::isa<mlir::RankedTensorType>(symbol.getType());
+  });
+}
+
+Value *KernelEmitter::loadScalar(tile::LoadOp op, Value *address) {
+  mlir::Type element = op.getType().getElementType();
+  auto *load = b.CreateAlignedLoad(memoryType(element), address,
+                                   llvm::Align(memoryBytes(element)));
+  return fromMemory(withScopes(load, nullptr, noalias.lookup(op)), element);
+}
+
+//===----------------------------------------------------------------------===//
+// Stores
+//===----------------------------------------------------------------------===//
+
+void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value) {
+  PiecePlace at = place(AccessOp::get(op), row, chunk);
+  mlir::Type element = llvm::cast<mlir::RankedTensorType>(op.getValue().getType()).getElementType();
+  int64_t bytes = memoryBytes(element);
+  llvm::Align align(bytes);
+  llvm::MDNode *own = storeScopes.lookup(op);
+  value = toMemory(value, element);
+
+  Value *mask = at.guard.mask;
+  if (at.valid < at.width)
+    mask = conjunction(b, mask, laneMask(at.valid, at.width));
+  if (at.width == 1 || at.stride == 1) {
+    Value *address = at.base;
+    if (at.guard.scalar)
+      address = b.CreateSelect(at.guard.scalar, address, dump());
+    if (!mask)
+      withScopes(b.CreateAlignedStore(value, address, align), own, nullptr);
+    else
+      withScopes(b.CreateMaskedStore(value, address, align, mask), own, nullptr);
+    return;
+  }
+  if (at.guard.scalar)
+    mask = conjunction(b, mask, splat(at.guard.scalar, at.width));
+  if (isa == CpuIsa::V4 && bytes >= 4) {
+    Value *index = at.offsets.wide ? widen(at.offsets, at.width) : at.offsets.small;
+    Value *addresses = b.CreateGEP(value->getType()->getScalarType(), at.base, index);
+    withScopes(b.CreateMaskedScatter(value, addresses, align,
+                                     mask ? mask : laneMask(at.width, at.width)),
+               own, nullptr);
+    return;
+  }
+  for (int64_t i = 0; i < at.valid; ++i) {
+    Value *address =
+        b.CreateGEP(value->getType()->getScalarType(), at.base, laneOffset(at.offsets, i));
+    if (mask)
+      address = b.CreateSelect(b.CreateExtractElement(mask, i), address, dump());
+    withScopes(b.CreateAlignedStore(b.CreateExtractElement(value, i), address, align), own,
+               nullptr);
+  }
+}
+
+/// Each element by a compare-and-exchange loop; elements outside go to the thread's
+/// own dump.
+void KernelEmitter::emitAtomic(tile::AtomicOp op) {
+  mlir::Value tile = op.getValue();
+  mlir::Type element = llvm::cast<mlir::RankedTensorType>(tile.getType()).getElementType();
+  Geometry shape = geometry(tile);
+  int64_t bytes = memoryBytes(element);
+  llvm::Type *memory = memoryType(element);
+  llvm::Type *bits = b.getIntNTy(bytes * 8);
+  llvm::Align align(bytes);
+  for (int64_t row = 0; row < shape.rows; ++row) {
+    for (int64_t chunk = 0; chunk < shape.chunks(); ++chunk) {
+      Value *value = piece(tile, row, chunk);
+      PiecePlace at = place(AccessOp::get(op), row, chunk);
+      for (int64_t i = 0; i < at.valid; ++i) {
+        Value *address = at.width == 1
+                             ? at.base
+                             : b.CreateGEP(memory, at.base, laneOffset(at.offsets, i));
+        Value *inside = at.guard.scalar;
+        if (at.guard.mask)
+          inside = conjunction(b, inside,
+                               at.width == 1 ? at.guard.mask
+                                             : b.CreateExtractElement(at.guard.mask, i));
+        if (inside)
+          address = b.CreateSelect(inside, address, dump());
+
+        llvm::BasicBlock *entry = b.GetInsertBlock();
+        auto *loop = llvm::BasicBlock::Create(context, "atomic", kernel);
+        auto *done = llvm::BasicBlock::Create(context, "atomic.done", kernel);
+        Value *first = b.CreateAlignedLoad(bits, address, align);
+        Value *right = lane(value, i);
+        b.CreateBr(loop);
+        b.SetInsertPoint(loop);
+        llvm::PHINode *seen = b.CreatePHI(bits, 2);
+        seen->addIncoming(first, entry);
+        Value *left = fromMemory(b.CreateBitCast(seen, memory), element);
+        Value *result = combineAtomic(op, left, right, element);
+        if (!result)
+          return;
+        Value *stored = b.CreateBitCast(toMemory(result, element), bits);
+        auto *exchange =
+            b.CreateAtomicCmpXchg(address, seen, stored, align,
+                                  llvm::AtomicOrdering::AcquireRelease,
+                                  llvm::AtomicOrdering::Acquire);
+        seen->addIncoming(b.CreateExtractValue(exchange, 0), loop);
+        b.CreateCondBr(b.CreateExtractValue(exchange, 1), done, loop);
+        b.SetInsertPoint(done);
+      }
+    }
+  }
+}
+
+Value *KernelEmitter::combineAtomic(tile::AtomicOp op, Value *left, Value *right,
+                                    mlir::Type element) {
+  llvm::StringRef kind = op.getKind();
+  bool maximum = kind == "max";
+  if (kind != "add" && kind != "mul" && kind != "min" && !maximum) {
+    fail(op, "unknown kind of atomic '" + kind + "'");
+    return nullptr;
+  }
+  if (llvm::isa<mlir::FloatType>(element)) {
+    bool half = element.isF16() || element.isBF16();
+    if (half) {
+      left = toF32(left, element);
+      right = toF32(right, element);
+    }
+    Value *result = kind == "add"   ? b.CreateFAdd(left, right)
+                    : kind == "mul" ? b.CreateFMul(left, right)
+                                    : emitMinMax(left, right, maximum, true);
+    return half ? fromF32(result, element) : result;
+  }
+  if (kind == "add")
+    return b.CreateAdd(left, right);
+  if (kind == "mul")
+    return b.CreateMul(left, right);
+  return b.CreateBinaryIntrinsic(maximum ? llvm::Intrinsic::smax : llvm::Intrinsic::smin, left,
+                                 right);
+}

@@ -1,0 +1,249 @@
+// arith and math operators on pieces and scalars. f16 and bf16 travel as their bits.
+#include "codegen/cpu/KernelEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace charonia;
+using namespace charonia::cpu;
+using mlir::arith::CmpFPredicate;
+using mlir::arith::CmpIPredicate;
+
+static llvm::Type *withElement(Value *like, llvm::Type *element) {
+  auto vector = llvm::dyn_cast<llvm::FixedVectorType>(like->getType());
+  return vector ? llvm::FixedVectorType::get(element, vector->getNumElements()) : element;
+}
+
+static llvm::Constant *constantLike(Value *like, int64_t value) {
+  return llvm::ConstantInt::getSigned(like->getType(), value);
+}
+
+//===----------------------------------------------------------------------===//
+// Floating-point formats
+//===----------------------------------------------------------------------===//
+
+/// Bits of f16 or bf16 to f32.
+Value *KernelEmitter::toF32(Value *value, mlir::Type element) {
+  if (element.isF16())
+    return b.CreateFPExt(b.CreateBitCast(value, withElement(value, b.getHalfTy())),
+                         withElement(value, b.getFloatTy()));
+  Value *bits = b.CreateShl(b.CreateZExt(value, withElement(value, b.getInt32Ty())), 16);
+  return b.CreateBitCast(bits, withElement(value, b.getFloatTy()));
+}
+
+/// f32 to bits of f16 or bf16, to nearest even; NaN stays NaN.
+Value *KernelEmitter::fromF32(Value *value, mlir::Type element) {
+  llvm::Type *type = withElement(value, b.getInt16Ty());
+  if (element.isF16())
+    return b.CreateBitCast(b.CreateFPTrunc(value, withElement(value, b.getHalfTy())), type);
+  Value *bits = b.CreateBitCast(value, withElement(value, b.getInt32Ty()));
+  Value *high = b.CreateLShr(bits, 16);
+  Value *odd = b.CreateAnd(high, constantLike(high, 1));
+  Value *rounded =
+      b.CreateLShr(b.CreateAdd(b.CreateAdd(bits, constantLike(bits, 0x7fff)), odd), 16);
+  Value *quiet = b.CreateOr(high, constantLike(high, 0x40));
+  return b.CreateTrunc(b.CreateSelect(b.CreateFCmpUNO(value, value), quiet, rounded), type);
+}
+
+/// f64 to f32 rounded to odd, so that rounding once more is as good as rounding once.
+Value *KernelEmitter::f64ToF32RoundOdd(Value *value) {
+  llvm::Type *floats = withElement(value, b.getFloatTy());
+  Value *nearest = b.CreateFPTrunc(value, floats);
+  Value *back = b.CreateFPExt(nearest, value->getType());
+  Value *bits = b.CreateBitCast(nearest, withElement(value, b.getInt32Ty()));
+  // Inexact and even: one unit toward the value, which has the sign bit as its side.
+  Value *inexact = b.CreateFCmpONE(back, value);
+  Value *even = b.CreateICmpEQ(b.CreateAnd(bits, constantLike(bits, 1)), constantLike(bits, 0));
+  auto magnitude = [&](Value *x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); };
+  Value *tooLarge = b.CreateFCmpOGT(magnitude(back), magnitude(value));
+  Value *step = b.CreateSelect(tooLarge, constantLike(bits, -1), constantLike(bits, 1));
+  Value *adjusted = b.CreateAdd(bits, step);
+  return b.CreateBitCast(b.CreateSelect(b.CreateAnd(inexact, even), adjusted, bits), floats);
+}
+
+static bool isHalf(mlir::Type type) { return type.isF16() || type.isBF16(); }
+
+Value *KernelEmitter::fpExtend(Value *value, mlir::Type from, mlir::Type to) {
+  if (isHalf(from))
+    value = toF32(value, from);
+  return to.isF64() ? b.CreateFPExt(value, withElement(value, b.getDoubleTy())) : value;
+}
+
+Value *KernelEmitter::fpTruncate(Value *value, mlir::Type from, mlir::Type to) {
+  if (!isHalf(to))
+    return b.CreateFPTrunc(value, withElement(value, elementType(to)));
+  return fromF32(from.isF64() ? f64ToF32RoundOdd(value) : value, to);
+}
+
+//===----------------------------------------------------------------------===//
+// Comparisons, minima
+//===----------------------------------------------------------------------===//
+
+Value *KernelEmitter::emitCompare(mlir::Operation *op, Value *a, Value *c) {
+  if (auto compare = llvm::dyn_cast<mlir::arith::CmpIOp>(op)) {
+    using P = llvm::CmpInst::Predicate;
+    static const P table[] = {P::ICMP_EQ,  P::ICMP_NE,  P::ICMP_SLT, P::ICMP_SLE, P::ICMP_SGT,
+                              P::ICMP_SGE, P::ICMP_ULT, P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE};
+    return b.CreateICmp(table[unsigned(compare.getPredicate())], a, c);
+  }
+  using P = llvm::CmpInst::Predicate;
+  static const P table[] = {P::FCMP_FALSE, P::FCMP_OEQ, P::FCMP_OGT, P::FCMP_OGE,
+                            P::FCMP_OLT,   P::FCMP_OLE, P::FCMP_ONE, P::FCMP_ORD,
+                            P::FCMP_UEQ,   P::FCMP_UGT, P::FCMP_UGE, P::FCMP_ULT,
+                            P::FCMP_ULE,   P::FCMP_UNE, P::FCMP_UNO, P::FCMP_TRUE};
+  return b.CreateFCmp(table[unsigned(llvm::cast<mlir::arith::CmpFOp>(op).getPredicate())], a, c);
+}
+
+static bool isNumber(Value *value) {
+  auto constant = llvm::dyn_cast<llvm::Constant>(value);
+  if (!constant)
+    return false;
+  if (constant->getType()->isVectorTy())
+    constant = constant->getSplatValue();
+  auto number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
+  return number && !number->isNaN();
+}
+
+/// The machine's max(a, c) gives c if either is NaN, so one NaN is for us to see to:
+/// that of a, to be kept or passed over. Zeros of either sign count as equal.
+Value *KernelEmitter::emitMinMax(Value *a, Value *c, bool maximum, bool propagateNaN) {
+  if (isNumber(propagateNaN ? c : a))
+    std::swap(a, c);
+  auto pick = [&](Value *x, Value *y) {
+    return b.CreateSelect(maximum ? b.CreateFCmpOGT(x, y) : b.CreateFCmpOLT(x, y), x, y);
+  };
+  Value *picked = pick(a, c);
+  if (propagateNaN) // NaN of c comes out already
+    return isNumber(a) ? picked : b.CreateSelect(b.CreateFCmpUNO(a, a), a, picked);
+  return isNumber(c) ? picked : b.CreateSelect(b.CreateFCmpUNO(c, c), a, picked);
+}
+
+//===----------------------------------------------------------------------===//
+// Operators
+//===----------------------------------------------------------------------===//
+
+Value *KernelEmitter::emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value *> operands,
+                                      int64_t width, int64_t valid) {
+  using namespace mlir::arith;
+  using namespace mlir::math;
+  mlir::Type from = op->getNumOperands() ? mlir::getElementTypeOrSelf(op->getOperand(0).getType())
+                                         : mlir::Type();
+  mlir::Type to = mlir::getElementTypeOrSelf(op->getResult(0).getType());
+  llvm::Type *type = pieceType(elementType(to), width);
+  Value *x = operands.size() > 0 ? operands[0] : nullptr;
+  Value *y = operands.size() > 1 ? operands[1] : nullptr;
+  Value *z = operands.size() > 2 ? operands[2] : nullptr;
+
+  bool conversion = llvm::isa<ExtFOp, TruncFOp, BitcastOp, SelectOp, ConstantOp, FPToSIOp, FPToUIOp,
+                              SIToFPOp, UIToFPOp>(op);
+  if (!conversion && from && isHalf(from))
+    return fail(op, "arithmetic on 16-bit floating point: extend to f32 first", type);
+
+  /// Padding lanes may hold zeros, and the machine traps on a division by zero.
+  auto divisor = [&] {
+    return valid == width ? y : b.CreateSelect(laneMask(valid, width), y, constantLike(y, 1));
+  };
+  auto intrinsic = [&](llvm::Intrinsic::ID id) -> Value * {
+    return operands.size() == 1 ? (Value *)b.CreateUnaryIntrinsic(id, x)
+                                : (Value *)b.CreateBinaryIntrinsic(id, x, y);
+  };
+  auto convertInt = [&](bool isSigned) { return b.CreateIntCast(x, type, isSigned); };
+  /// Floats to narrow integers by way of wider ones: out of range, they wrap.
+  auto toInteger = [&](bool isSigned) -> Value * {
+    Value *value = isHalf(from) ? toF32(x, from) : x;
+    unsigned bits = to.isIndex() ? 64 : to.getIntOrFloatBitWidth();
+    if (bits >= 64 || (isSigned && bits == 32))
+      return isSigned ? b.CreateFPToSI(value, type) : b.CreateFPToUI(value, type);
+    llvm::Type *wide = withElement(value, bits < 32 ? b.getInt32Ty() : b.getInt64Ty());
+    return b.CreateTrunc(b.CreateFPToSI(value, wide), type);
+  };
+  auto toFloat = [&](bool isSigned) -> Value * {
+    llvm::Type *wide = isHalf(to) ? withElement(x, b.getFloatTy()) : type;
+    Value *value = isSigned ? b.CreateSIToFP(x, wide) : b.CreateUIToFP(x, wide);
+    return isHalf(to) ? fromF32(value, to) : value;
+  };
+  auto roundedDivision = [&](bool up, bool isSigned) -> Value * {
+    Value *by = divisor();
+    Value *q = isSigned ? b.CreateSDiv(x, by) : b.CreateUDiv(x, by);
+    Value *r = isSigned ? b.CreateSRem(x, by) : b.CreateURem(x, by);
+    Value *inexact = b.CreateICmpNE(r, constantLike(r, 0));
+    if (isSigned) {
+      Value *negative = b.CreateICmpSLT(b.CreateXor(r, by), constantLike(r, 0));
+      inexact = b.CreateAnd(inexact, up ? b.CreateNot(negative) : negative);
+    }
+    Value *step = b.CreateZExt(inexact, type);
+    return up ? b.CreateAdd(q, step) : b.CreateSub(q, step);
+  };
+
+  return llvm::TypeSwitch<mlir::Operation *, Value *>(op)
+      .Case<ConstantOp>([&](auto op) -> Value * {
+        if (auto value = llvm::dyn_cast<mlir::IntegerAttr>(op.getValue()))
+          return splat(llvm::ConstantInt::get(elementType(to), value.getValue()), width);
+        llvm::APFloat value = llvm::cast<mlir::FloatAttr>(op.getValue()).getValue();
+        if (isHalf(to))
+          return splat(llvm::ConstantInt::get(b.getInt16Ty(), value.bitcastToAPInt()), width);
+        return splat(llvm::ConstantFP::get(context, value), width);
+      })
+      .Case<AddFOp>([&](auto) { return b.CreateFAdd(x, y); })
+      .Case<SubFOp>([&](auto) { return b.CreateFSub(x, y); })
+      .Case<MulFOp>([&](auto) { return b.CreateFMul(x, y); })
+      .Case<DivFOp>([&](auto) { return b.CreateFDiv(x, y); })
+      .Case<NegFOp>([&](auto) { return b.CreateFNeg(x); })
+      .Case<MaximumFOp>([&](auto) { return emitMinMax(x, y, true, true); })
+      .Case<MinimumFOp>([&](auto) { return emitMinMax(x, y, false, true); })
+      .Case<MaxNumFOp>([&](auto) { return emitMinMax(x, y, true, false); })
+      .Case<MinNumFOp>([&](auto) { return emitMinMax(x, y, false, false); })
+      .Case<CmpFOp, CmpIOp>([&](auto op) { return emitCompare(op, x, y); })
+      .Case<SelectOp>([&](auto) { return b.CreateSelect(x, y, z); })
+      .Case<ExtFOp>([&](auto) { return fpExtend(x, from, to); })
+      .Case<TruncFOp>([&](auto) { return fpTruncate(x, from, to); })
+      .Case<SIToFPOp>([&](auto) { return toFloat(true); })
+      .Case<UIToFPOp>([&](auto) { return toFloat(false); })
+      .Case<FPToSIOp>([&](auto) { return toInteger(true); })
+      .Case<FPToUIOp>([&](auto) { return toInteger(false); })
+      .Case<BitcastOp>([&](auto) { return b.CreateBitCast(x, type); })
+      .Case<ExtSIOp, IndexCastOp>([&](auto) { return convertInt(true); })
+      .Case<ExtUIOp, IndexCastUIOp>([&](auto) { return convertInt(false); })
+      .Case<TruncIOp>([&](auto) { return b.CreateTrunc(x, type); })
+      .Case<AddIOp>([&](auto) { return b.CreateAdd(x, y); })
+      .Case<SubIOp>([&](auto) { return b.CreateSub(x, y); })
+      .Case<MulIOp>([&](auto) { return b.CreateMul(x, y); })
+      .Case<DivSIOp>([&](auto) { return b.CreateSDiv(x, divisor()); })
+      .Case<DivUIOp>([&](auto) { return b.CreateUDiv(x, divisor()); })
+      .Case<RemSIOp>([&](auto) { return b.CreateSRem(x, divisor()); })
+      .Case<RemUIOp>([&](auto) { return b.CreateURem(x, divisor()); })
+      .Case<CeilDivSIOp>([&](auto) { return roundedDivision(true, true); })
+      .Case<CeilDivUIOp>([&](auto) { return roundedDivision(true, false); })
+      .Case<FloorDivSIOp>([&](auto) { return roundedDivision(false, true); })
+      .Case<AndIOp>([&](auto) { return b.CreateAnd(x, y); })
+      .Case<OrIOp>([&](auto) { return b.CreateOr(x, y); })
+      .Case<XOrIOp>([&](auto) { return b.CreateXor(x, y); })
+      .Case<ShLIOp>([&](auto) { return b.CreateShl(x, y); })
+      .Case<ShRSIOp>([&](auto) { return b.CreateAShr(x, y); })
+      .Case<ShRUIOp>([&](auto) { return b.CreateLShr(x, y); })
+      .Case<MaxSIOp>([&](auto) { return intrinsic(llvm::Intrinsic::smax); })
+      .Case<MinSIOp>([&](auto) { return intrinsic(llvm::Intrinsic::smin); })
+      .Case<MaxUIOp>([&](auto) { return intrinsic(llvm::Intrinsic::umax); })
+      .Case<MinUIOp>([&](auto) { return intrinsic(llvm::Intrinsic::umin); })
+      .Case<AbsFOp>([&](auto) { return intrinsic(llvm::Intrinsic::fabs); })
+      .Case<SqrtOp>([&](auto) { return intrinsic(llvm::Intrinsic::sqrt); })
+      .Case<FloorOp>([&](auto) { return intrinsic(llvm::Intrinsic::floor); })
+      .Case<CeilOp>([&](auto) { return intrinsic(llvm::Intrinsic::ceil); })
+      .Case<TruncOp>([&](auto) { return intrinsic(llvm::Intrinsic::trunc); })
+      .Case<RoundEvenOp>([&](auto) { return intrinsic(llvm::Intrinsic::roundeven); })
+      .Case<CopySignOp>([&](auto) { return intrinsic(llvm::Intrinsic::copysign); })
+      .Case<CtPopOp>([&](auto) { return intrinsic(llvm::Intrinsic::ctpop); })
+      .Case<AbsIOp>([&](auto) {
+        return b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b.getFalse());
+      })
+      .Case<CountLeadingZerosOp>([&](auto) {
+        return b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, x, b.getFalse());
+      })
+      .Case<CountTrailingZerosOp>([&](auto) {
+        return b.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, x, b.getFalse());
+      })
+      .Case<FmaOp>([&](auto) { return b.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {x, y, z}); })
+      .Default([&](mlir::Operation *op) {
+        return fail(op, "no machine code for this operator on the CPU", type);
+      });
+}

@@ -1,0 +1,499 @@
+#include "codegen/cpu/KernelEmitter.h"
+#include "codegen/cpu/Target.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/IR/MDBuilder.h"
+
+using namespace charonia;
+using namespace charonia::cpu;
+
+static bool isTile(mlir::Value value) {
+  return llvm::isa<mlir::RankedTensorType>(value.getType());
+}
+
+KernelEmitter::KernelEmitter(mlir::func::FuncOp function, CpuIsa isa, llvm::Module &module,
+                             llvm::TargetMachine &machine)
+    : function(function), isa(isa), lanes(vectorLanes(isa)), module(module), machine(machine),
+      context(module.getContext()), b(context) {
+  llvm::FastMathFlags contract;
+  contract.setAllowContract();
+  b.setFastMathFlags(contract);
+}
+
+//===----------------------------------------------------------------------===//
+// Types and small helpers
+//===----------------------------------------------------------------------===//
+
+llvm::Type *KernelEmitter::elementType(mlir::Type type) {
+  if (type.isF32())
+    return b.getFloatTy();
+  if (type.isF64())
+    return b.getDoubleTy();
+  if (type.isF16() || type.isBF16())
+    return b.getInt16Ty();
+  if (type.isIndex())
+    return b.getInt64Ty();
+  if (auto integer = llvm::dyn_cast<mlir::IntegerType>(type))
+    return b.getIntNTy(integer.getWidth());
+  fail(function, "elements of a type that the CPU code does not know");
+  return b.getInt8Ty();
+}
+
+llvm::Type *KernelEmitter::memoryType(mlir::Type element) {
+  return element.isInteger(1) ? b.getInt8Ty() : elementType(element);
+}
+
+int64_t KernelEmitter::memoryBytes(mlir::Type element) {
+  return llvm::divideCeil(memoryType(element)->getPrimitiveSizeInBits().getFixedValue(), 8);
+}
+
+llvm::Type *KernelEmitter::pieceType(llvm::Type *element, int64_t width) {
+  return width == 1 ? element : llvm::FixedVectorType::get(element, width);
+}
+
+Value *KernelEmitter::splat(Value *scalar, int64_t width) {
+  return width == 1 ? scalar : b.CreateVectorSplat(width, scalar);
+}
+
+Value *KernelEmitter::lane(Value *piece, int64_t index) {
+  return piece->getType()->isVectorTy() ? b.CreateExtractElement(piece, index) : piece;
+}
+
+Value *KernelEmitter::stepVector(llvm::Type *element, int64_t width, int64_t scale) {
+  llvm::SmallVector<llvm::Constant *> values;
+  for (int64_t i = 0; i < width; ++i)
+    values.push_back(llvm::ConstantInt::get(element, i * scale));
+  return llvm::ConstantVector::get(values);
+}
+
+Value *KernelEmitter::laneMask(int64_t valid, int64_t width) {
+  if (width == 1)
+    return b.getInt1(valid > 0);
+  llvm::SmallVector<llvm::Constant *> values;
+  for (int64_t i = 0; i < width; ++i)
+    values.push_back(b.getInt1(i < valid));
+  return llvm::ConstantVector::get(values);
+}
+
+/// Addresses in the caller's scratch, aligned to 64 bytes.
+Value *KernelEmitter::allocateScratch(uint64_t bytes) {
+  uint64_t offset = scratchSize;
+  scratchSize += llvm::alignTo(bytes, 64);
+  llvm::IRBuilder<> entry(&*kernel->getEntryBlock().getFirstInsertionPt());
+  return entry.CreateConstInBoundsGEP1_64(b.getInt8Ty(), scratch, offset);
+}
+
+/// Remembers the first failure; the value given keeps the emitter going.
+Value *KernelEmitter::fail(mlir::Operation *op, const llvm::Twine &message, llvm::Type *type) {
+  if (!failedOp) {
+    failedOp = op;
+    failure = message.str();
+  }
+  return type ? llvm::PoisonValue::get(type) : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+static bool isRoot(mlir::Operation *op) {
+  return llvm::isa<tile::StoreOp, tile::AtomicOp>(op) ||
+         (op->getNumRegions() > 0 && !llvm::isa<tile::ReduceOp>(op));
+}
+
+/// The loads that a root's effects depend on, in its own block or around it.
+static void collectLoads(mlir::Operation *root, llvm::SetVector<mlir::Operation *> &seen) {
+  llvm::SmallVector<mlir::Operation *> work;
+  auto push = [&](mlir::Value value) {
+    if (mlir::Operation *op = value.getDefiningOp()) {
+      if (seen.insert(op))
+        work.push_back(op);
+    } else {
+      mlir::Operation *parent = llvm::cast<mlir::BlockArgument>(value).getOwner()->getParentOp();
+      if (parent && !llvm::isa<mlir::func::FuncOp>(parent) && seen.insert(parent))
+        work.push_back(parent);
+    }
+  };
+  for (mlir::Value operand : root->getOperands())
+    push(operand);
+  root->walk([&](mlir::Operation *inner) {
+    if (inner != root)
+      for (mlir::Value operand : inner->getOperands())
+        push(operand);
+  });
+  while (!work.empty()) {
+    mlir::Operation *op = work.pop_back_val();
+    for (mlir::Value operand : op->getOperands())
+      push(operand);
+    op->walk([&](mlir::Operation *inner) {
+      if (inner != op)
+        for (mlir::Value operand : inner->getOperands())
+          push(operand);
+    });
+  }
+}
+
+/// A load may share memory with a store only where the store's value needs it first,
+/// element by element (in-place results), so the two may be kept apart.
+static void nameAliases(mlir::func::FuncOp function, llvm::LLVMContext &context,
+                        llvm::DenseMap<mlir::Operation *, llvm::MDNode *> &scopes,
+                        llvm::DenseMap<mlir::Operation *, llvm::MDNode *> &noalias) {
+  llvm::MDBuilder builder(context);
+  llvm::MDNode *domain = builder.createAnonymousAliasScopeDomain("stores");
+  llvm::MapVector<mlir::Operation *, llvm::SmallVector<llvm::Metadata *>> apart;
+  function.walk([&](tile::LoadOp load) { apart[load]; });
+  function.walk([&](mlir::Operation *store) {
+    if (!llvm::isa<tile::StoreOp, tile::AtomicOp>(store))
+      return;
+    llvm::MDNode *scope = builder.createAnonymousAliasScope(domain, "store");
+    scopes[store] = llvm::MDNode::get(context, {scope});
+    llvm::SetVector<mlir::Operation *> needed;
+    collectLoads(store, needed);
+    for (auto &[load, list] : apart)
+      if (llvm::cast<tile::LoadOp>(load).getIndependent() || needed.contains(load))
+        list.push_back(scope);
+  });
+  for (auto &[load, list] : apart)
+    if (!list.empty())
+      noalias[load] = llvm::MDNode::get(context, list);
+}
+
+bool KernelEmitter::run() {
+  llvm::Type *pointer = b.getPtrTy(), *integer = b.getInt64Ty();
+  auto *type = llvm::FunctionType::get(b.getVoidTy(), {pointer, pointer, integer, integer, pointer},
+                                       false);
+  kernel = llvm::Function::Create(type, llvm::Function::ExternalLinkage, function.getSymName(),
+                                  module);
+  setFunctionAttributes(*kernel, machine);
+  for (unsigned i : {0, 1, 4}) {
+    kernel->addParamAttr(i, llvm::Attribute::NoAlias);
+    kernel->addParamAttr(i, llvm::Attribute::getWithCaptureInfo(context, llvm::CaptureInfo::none()));
+  }
+  kernel->addParamAttr(4, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
+  nameAliases(function, context, storeScopes, noalias);
+
+  auto *entry = llvm::BasicBlock::Create(context, "entry", kernel);
+  auto *body = llvm::BasicBlock::Create(context, "instance", kernel);
+  auto *exit = llvm::BasicBlock::Create(context, "exit", kernel);
+  b.SetInsertPoint(entry);
+  Value *begin = kernel->getArg(2), *end = kernel->getArg(3);
+  scratch = kernel->getArg(4);
+  unsigned buffers = 0, symbols = 0;
+  for (mlir::BlockArgument argument : function.getArguments()) {
+    if (llvm::isa<tile::BufferType>(argument.getType())) {
+      Value *slot = b.CreateConstInBoundsGEP1_64(pointer, kernel->getArg(0), buffers++);
+      auto *address = b.CreateAlignedLoad(pointer, slot, llvm::Align(8));
+      address->setMetadata(llvm::LLVMContext::MD_align,
+                           llvm::MDNode::get(context, llvm::ConstantAsMetadata::get(b.getInt64(64))));
+      scalars[argument] = address;
+    } else {
+      Value *slot = b.CreateConstInBoundsGEP1_64(integer, kernel->getArg(1), symbols++);
+      scalars[argument] = b.CreateAlignedLoad(integer, slot, llvm::Align(8));
+    }
+  }
+  b.CreateCondBr(b.CreateICmpSLT(begin, end), body, exit);
+
+  b.SetInsertPoint(body);
+  llvm::PHINode *instance = b.CreatePHI(integer, 2, "pid");
+  instance->addIncoming(begin, entry);
+  programId = instance;
+  scopes.emplace_back();
+  emitBlock(function.getBody().front());
+  scopes.pop_back();
+  Value *next = b.CreateAdd(instance, i64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
+  instance->addIncoming(next, b.GetInsertBlock());
+  b.CreateCondBr(b.CreateICmpSLT(next, end), body, exit);
+  b.SetInsertPoint(exit);
+  b.CreateRetVoid();
+
+  if (zeroBlock) {
+    llvm::Type *bytes = llvm::ArrayType::get(b.getInt8Ty(), zeroBytes);
+    auto *block = new llvm::GlobalVariable(module, bytes, true, llvm::GlobalValue::PrivateLinkage,
+                                           llvm::Constant::getNullValue(bytes), "zeros");
+    block->setAlignment(llvm::Align(64));
+    zeroBlock->replaceAllUsesWith(block);
+    zeroBlock->eraseFromParent();
+  }
+  return !failedOp;
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+void KernelEmitter::emitBlock(mlir::Block &block) {
+  for (auto it = block.begin(); it != block.end(); ++it) {
+    if (failedOp)
+      return;
+    mlir::Operation *op = &*it;
+    if (auto store = llvm::dyn_cast<tile::StoreOp>(op)) {
+      // Stores of one shape that follow each other are written piece by piece
+      // together, so that what they share does not have to live as a whole.
+      llvm::SmallVector<tile::StoreOp> group{store};
+      auto shape = llvm::cast<mlir::RankedTensorType>(store.getValue().getType()).getShape();
+      for (auto ahead = std::next(it); ahead != block.end(); ++ahead) {
+        if (!isRoot(&*ahead))
+          continue;
+        auto other = llvm::dyn_cast<tile::StoreOp>(*ahead);
+        if (!other ||
+            llvm::cast<mlir::RankedTensorType>(other.getValue().getType()).getShape() != shape)
+          break;
+        group.push_back(other);
+      }
+      // Scalars between the stores are wanted first.
+      for (auto between = it; &*between != group.back().getOperation(); ++between)
+        emitScalarOp(&*between);
+      emitEarlierLoads(llvm::to_vector_of<mlir::Operation *>(group));
+      emitStores(group);
+      it = group.back()->getIterator();
+      continue;
+    }
+    if (auto atomic = llvm::dyn_cast<tile::AtomicOp>(op)) {
+      emitEarlierLoads({op});
+      emitAtomic(atomic);
+      continue;
+    }
+    if (auto loop = llvm::dyn_cast<mlir::scf::ForOp>(op)) {
+      emitEarlierLoads({op});
+      emitFor(loop);
+      continue;
+    }
+    if (auto conditional = llvm::dyn_cast<mlir::scf::IfOp>(op)) {
+      emitEarlierLoads({op});
+      emitIf(conditional);
+      continue;
+    }
+    if (llvm::isa<mlir::func::ReturnOp, mlir::scf::YieldOp>(op))
+      continue;
+    if (op->getNumRegions() > 0 && !llvm::isa<tile::ReduceOp>(op)) {
+      fail(op, "no machine code for this operator on the CPU");
+      return;
+    }
+    emitScalarOp(op);
+  }
+}
+
+/// Scalars are written where they stand, tiles on demand.
+void KernelEmitter::emitScalarOp(mlir::Operation *op) {
+  if (op->getNumResults() != 1 || isTile(op->getResult(0)) || isRoot(op))
+    return;
+  mlir::Value result = op->getResult(0);
+  if (scalars.contains(result))
+    return;
+  if (llvm::isa<tile::ProgramIdOp>(op)) {
+    scalars[result] = programId;
+    return;
+  }
+  llvm::SmallVector<Value *> operands;
+  for (mlir::Value operand : op->getOperands())
+    operands.push_back(scalar(operand));
+  scalars[result] = emitElementwise(op, operands, 1, 1);
+}
+
+Value *KernelEmitter::scalar(mlir::Value value) {
+  Value *found = scalars.lookup(value);
+  assert(found && "scalars are written before what uses them");
+  return found;
+}
+
+void KernelEmitter::emitStores(llvm::ArrayRef<tile::StoreOp> group) {
+  tile::StoreOp first = group.front();
+  Geometry shape = geometry(first.getValue());
+  for (int64_t row = 0; row < shape.rows; ++row)
+    for (int64_t chunk = 0; chunk < shape.chunks(); ++chunk)
+      for (tile::StoreOp store : group)
+        storePiece(store, row, chunk, piece(store.getValue(), row, chunk));
+}
+
+/// Loads that stand before these roots and are needed after them, but not by them,
+/// must read before their stores write.
+void KernelEmitter::emitEarlierLoads(llvm::ArrayRef<mlir::Operation *> roots) {
+  bool writes = false;
+  for (mlir::Operation *root : roots)
+    root->walk([&](mlir::Operation *op) { writes |= llvm::isa<tile::StoreOp, tile::AtomicOp>(op); });
+  if (!writes)
+    return;
+  llvm::SetVector<mlir::Operation *> before, after;
+  collectLoads(roots.front(), before);
+  // Of a group, what the later stores need and the first does not is read first too.
+  for (mlir::Operation *root : roots.drop_front())
+    collectLoads(root, after);
+  for (mlir::Operation *op = roots.back()->getNextNode(); op; op = op->getNextNode())
+    if (isRoot(op) || op->hasTrait<mlir::OpTrait::IsTerminator>())
+      collectLoads(op, after);
+  for (mlir::Operation *op : after) {
+    auto load = llvm::dyn_cast<tile::LoadOp>(op);
+    if (load && !load.getIndependent() && !before.contains(op) &&
+        op->getBlock() == roots.front()->getBlock() && op->isBeforeInBlock(roots.front()))
+      emitWhole(load.getResult());
+  }
+}
+
+void KernelEmitter::emitWhole(mlir::Value tile) {
+  Geometry shape = geometry(tile);
+  for (int64_t row = 0; row < shape.rows; ++row)
+    for (int64_t chunk = 0; chunk < shape.chunks(); ++chunk)
+      piece(tile, row, chunk);
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+/// A scalar, or all pieces of a tile.
+llvm::SmallVector<Value *> KernelEmitter::allParts(mlir::Value value) {
+  if (!isTile(value))
+    return {scalar(value)};
+  llvm::SmallVector<Value *> parts;
+  Geometry shape = geometry(value);
+  for (int64_t row = 0; row < shape.rows; ++row)
+    for (int64_t chunk = 0; chunk < shape.chunks(); ++chunk)
+      parts.push_back(piece(value, row, chunk));
+  return parts;
+}
+
+void KernelEmitter::bindParts(mlir::Value value, llvm::ArrayRef<Value *> parts) {
+  if (!isTile(value)) {
+    scalars[value] = parts[0];
+    return;
+  }
+  for (auto [i, part] : llvm::enumerate(parts))
+    setPiece(value, i, part);
+}
+
+/// What is cheaper to write again inside a region than to keep alive through it.
+static bool isCheap(mlir::Operation *op) {
+  return llvm::isa<tile::SplatOp, tile::IndexOp, tile::InBoundsOp, tile::BroadcastOp,
+                   mlir::arith::ConstantOp>(op);
+}
+
+/// Tiles from outside that a region uses are written before it.
+void KernelEmitter::emitCaptured(mlir::Operation *regionOp) {
+  llvm::SetVector<mlir::Value> captured;
+  llvm::SetVector<mlir::Value> multiplied; // as the left side of a product
+  bool writes = false;
+  regionOp->walk([&](mlir::Operation *inner) {
+    writes |= llvm::isa<tile::StoreOp, tile::AtomicOp>(inner);
+    if (inner == regionOp)
+      return;
+    for (mlir::OpOperand &operand : inner->getOpOperands()) {
+      mlir::Operation *definition = operand.get().getDefiningOp();
+      if (!isTile(operand.get()) || !definition || regionOp->isAncestor(definition))
+        continue;
+      if (llvm::isa<tile::DotOp>(inner) && operand.getOperandNumber() == 0)
+        multiplied.insert(operand.get());
+      else
+        captured.insert(operand.get());
+    }
+  });
+  for (mlir::Value value : multiplied)
+    prepareLeft(value, /*memoryMayChange=*/writes);
+  for (size_t i = 0; i < captured.size(); ++i) {
+    mlir::Value value = captured[i];
+    mlir::Operation *op = value.getDefiningOp();
+    if (!isCheap(op)) {
+      emitWhole(value);
+      continue;
+    }
+    for (mlir::Value operand : op->getOperands())
+      if (isTile(operand) && operand.getDefiningOp())
+        captured.insert(operand);
+  }
+}
+
+void KernelEmitter::emitFor(mlir::scf::ForOp loop) {
+  emitCaptured(loop);
+  llvm::SmallVector<llvm::SmallVector<Value *>> initial;
+  for (mlir::Value init : loop.getInitArgs())
+    initial.push_back(allParts(init));
+  Value *lower = scalar(loop.getLowerBound()), *upper = scalar(loop.getUpperBound());
+  Value *step = scalar(loop.getStep());
+
+  auto *before = b.GetInsertBlock();
+  auto *body = llvm::BasicBlock::Create(context, "loop", kernel);
+  auto *after = llvm::BasicBlock::Create(context, "loop.end", kernel);
+  // Loops are entered through a guard and test at the bottom: so their invariant
+  // loads can move out.
+  b.CreateCondBr(b.CreateICmpSLT(lower, upper), body, after);
+
+  b.SetInsertPoint(body);
+  scopes.emplace_back();
+  auto phi = [&](Value *like) { return b.CreatePHI(like->getType(), 2); };
+  llvm::PHINode *index = phi(lower);
+  index->addIncoming(lower, before);
+  scalars[loop.getInductionVar()] = index;
+  llvm::SmallVector<llvm::SmallVector<llvm::PHINode *>> carried;
+  for (auto [argument, parts] : llvm::zip_equal(loop.getRegionIterArgs(), initial)) {
+    llvm::SmallVector<llvm::PHINode *> phis;
+    llvm::SmallVector<Value *> values;
+    for (Value *part : parts) {
+      phis.push_back(phi(part));
+      phis.back()->addIncoming(part, before);
+      values.push_back(phis.back());
+    }
+    bindParts(argument, values);
+    carried.push_back(std::move(phis));
+  }
+  emitBlock(*loop.getBody());
+  if (failedOp)
+    return;
+  llvm::SmallVector<llvm::SmallVector<Value *>> yielded;
+  for (mlir::Value value : loop.getYieldedValues())
+    yielded.push_back(allParts(value));
+  scopes.pop_back();
+  Value *next = b.CreateAdd(index, step, "", /*HasNUW=*/false, /*HasNSW=*/true);
+  auto *latch = b.GetInsertBlock();
+  index->addIncoming(next, latch);
+  b.CreateCondBr(b.CreateICmpSLT(next, upper), body, after);
+  b.SetInsertPoint(after);
+  for (auto [result, phis, first, last] :
+       llvm::zip_equal(loop.getResults(), carried, initial, yielded)) {
+    llvm::SmallVector<Value *> values;
+    for (auto [part, start, end] : llvm::zip_equal(phis, first, last)) {
+      part->addIncoming(end, latch);
+      llvm::PHINode *merged = phi(start);
+      merged->addIncoming(start, before);
+      merged->addIncoming(end, latch);
+      values.push_back(merged);
+    }
+    bindParts(result, values);
+  }
+}
+
+void KernelEmitter::emitIf(mlir::scf::IfOp op) {
+  emitCaptured(op);
+  Value *condition = scalar(op.getCondition());
+  auto *yes = llvm::BasicBlock::Create(context, "then", kernel);
+  auto *no = llvm::BasicBlock::Create(context, "else", kernel);
+  auto *after = llvm::BasicBlock::Create(context, "if.end", kernel);
+  b.CreateCondBr(condition, yes, no);
+  llvm::SmallVector<llvm::SmallVector<Value *>> results[2];
+  llvm::BasicBlock *ends[2];
+  for (int side = 0; side < 2; ++side) {
+    b.SetInsertPoint(side == 0 ? yes : no);
+    scopes.emplace_back();
+    mlir::Region &region = side == 0 ? op.getThenRegion() : op.getElseRegion();
+    if (!region.empty()) {
+      emitBlock(region.front());
+      if (failedOp)
+        return;
+      for (mlir::Value value : region.front().getTerminator()->getOperands())
+        results[side].push_back(allParts(value));
+    }
+    scopes.pop_back();
+    ends[side] = b.GetInsertBlock();
+    b.CreateBr(after);
+  }
+  b.SetInsertPoint(after);
+  for (auto [result, left, right] : llvm::zip_equal(op.getResults(), results[0], results[1])) {
+    llvm::SmallVector<Value *> values;
+    for (auto [x, y] : llvm::zip_equal(left, right)) {
+      llvm::PHINode *merged = b.CreatePHI(x->getType(), 2);
+      merged->addIncoming(x, ends[0]);
+      merged->addIncoming(y, ends[1]);
+      values.push_back(merged);
+    }
+    bindParts(result, values);
+  }
+}

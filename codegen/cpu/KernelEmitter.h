@@ -1,0 +1,237 @@
+// Writes one tile kernel as LLVM IR on vectors.
+//
+// A tile becomes pieces: its leading axes are enumerated (rows), its innermost axis
+// is cut into chunks of the ISA's lanes; a chunk's width is a power of two, and the
+// lanes of the last chunk past the extent hold anything. Pieces are written on
+// demand, once per scope, from what has effects (stores, loops): so chains of
+// elementwise operators run through registers piece by piece, whatever the tile's
+// size, and only what a loop carries or captures lives as a whole.
+#ifndef CHARONIA_CODEGEN_CPU_KERNELEMITTER_H
+#define CHARONIA_CODEGEN_CPU_KERNELEMITTER_H
+
+#include "codegen/cpu/CpuCodegen.h"
+#include "codegen/tile/analysis/Access.h"
+#include "codegen/tile/analysis/AffineForm.h"
+#include "codegen/tile/ir/TileDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Target/TargetMachine.h"
+
+namespace charonia::cpu {
+
+using llvm::Value;
+
+/// A tile's shape as rows of chunks.
+struct Geometry {
+  llvm::ArrayRef<int64_t> shape;
+  int64_t rows = 1;  ///< Product of the leading extents.
+  int64_t inner = 1; ///< Innermost extent.
+  int64_t lanes;
+
+  Geometry(mlir::Type tile, int64_t lanes);
+  int64_t chunks() const { return llvm::divideCeil(inner, lanes); }
+  int64_t pieces() const { return rows * chunks(); }
+  /// Elements of a chunk, and the width of the vector that holds them.
+  int64_t valid(int64_t chunk) const { return std::min(lanes, inner - chunk * lanes); }
+  int64_t width(int64_t chunk) const { return llvm::PowerOf2Ceil(valid(chunk)); }
+  /// Coordinates of a row along the leading axes, and back.
+  llvm::SmallVector<int64_t> coordinates(int64_t row) const;
+  int64_t row(llvm::ArrayRef<int64_t> coordinates) const;
+};
+
+/// An integer for each lane: scalar + small[lane] + wide[lane].
+struct LaneInt {
+  llvm::Value *scalar = nullptr; ///< i64, never null.
+  llvm::Value *small = nullptr;  ///< Vector of i32 in [low, high], or null for zeros.
+  llvm::Value *wide = nullptr;   ///< Vector of i64, or null for zeros.
+  int64_t low = 0, high = 0;
+
+  bool isScalar() const { return !small && !wide; }
+};
+
+/// Which lanes pass the checks of an access: all of `scalar` (null: true) and `mask`
+/// (null: all lanes).
+struct LaneGuard {
+  llvm::Value *scalar = nullptr;
+  llvm::Value *mask = nullptr;
+};
+
+/// What the pieces of one load, store or atomic have in common.
+struct AccessPlan {
+  struct Check {
+    tile::AffineForm coordinate, extent;
+    /// Of the innermost dim in the coordinate, where it is a plain term.
+    std::optional<int64_t> coefficient;
+  };
+  tile::AccessOp access;
+  tile::AffineFacts facts;
+  llvm::SmallVector<unsigned> varyingSymbols; ///< Those that vary along the innermost axis.
+  tile::AffineForm offset;                    ///< In elements.
+  std::optional<int64_t> stride;              ///< Along the innermost axis.
+  std::vector<Check> checks;
+
+  void setForms(const tile::AffineFacts &with, mlir::AffineExpr inner);
+  std::optional<int64_t> coefficientOfInner(const tile::AffineForm &form) const;
+  /// Whether offset and checks are linear along the innermost axis.
+  bool isRegular() const;
+};
+
+class KernelEmitter {
+public:
+  KernelEmitter(mlir::func::FuncOp function, CpuIsa isa, llvm::Module &module,
+                llvm::TargetMachine &machine);
+
+  /// Writes the function; on failure `getError` says why.
+  bool run();
+  uint64_t scratchBytes() const { return scratchSize; }
+  mlir::Operation *errorOp() const { return failedOp; }
+  llvm::StringRef errorMessage() const { return failure; }
+
+private:
+  // Types, constants, small helpers (KernelEmitter.cpp).
+  llvm::Type *elementType(mlir::Type type);
+  llvm::Type *memoryType(mlir::Type element);
+  int64_t memoryBytes(mlir::Type element);
+  llvm::Type *pieceType(llvm::Type *element, int64_t width);
+  Geometry geometry(mlir::Value tile) const { return Geometry(tile.getType(), lanes); }
+  Value *splat(Value *scalar, int64_t width);
+  Value *lane(Value *piece, int64_t index);
+  Value *stepVector(llvm::Type *element, int64_t width, int64_t scale = 1);
+  Value *laneMask(int64_t valid, int64_t width);
+  Value *i64(int64_t value) { return b.getInt64(value); }
+  Value *allocateScratch(uint64_t bytes);
+  Value *fail(mlir::Operation *op, const llvm::Twine &message, llvm::Type *type = nullptr);
+
+  // Blocks, loops, scalars (KernelEmitter.cpp).
+  void emitBlock(mlir::Block &block);
+  void emitFor(mlir::scf::ForOp loop);
+  void emitIf(mlir::scf::IfOp op);
+  void emitStores(llvm::ArrayRef<tile::StoreOp> group);
+  void emitScalarOp(mlir::Operation *op);
+  Value *scalar(mlir::Value value);
+  llvm::SmallVector<Value *> allParts(mlir::Value value);
+  void bindParts(mlir::Value value, llvm::ArrayRef<Value *> parts);
+  void emitCaptured(mlir::Operation *regionOp);
+  void emitWhole(mlir::Value tile);
+  void emitEarlierLoads(llvm::ArrayRef<mlir::Operation *> roots);
+
+  // Pieces (Pieces.cpp).
+  Value *piece(mlir::Value tile, int64_t row, int64_t chunk);
+  Value *computePiece(mlir::Value tile, int64_t row, int64_t chunk);
+  Value *findPiece(mlir::Value tile, int64_t index);
+  void setPiece(mlir::Value tile, int64_t index, Value *value);
+  Value *element(mlir::Value tile, llvm::ArrayRef<int64_t> coordinates);
+  Value *broadcastPiece(tile::BroadcastOp op, int64_t row, int64_t chunk);
+  void transposeBlock(tile::TransposeOp op, int64_t row, int64_t chunk);
+  Value *constantPiece(mlir::DenseElementsAttr attr, mlir::Type type, int64_t row, int64_t chunk);
+  llvm::SmallVector<Value *> transposeVectors(llvm::ArrayRef<Value *> rows, int64_t width);
+
+  // Elementwise operators and conversions (Elementwise.cpp).
+  Value *emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value *> operands, int64_t width,
+                         int64_t valid);
+  Value *emitCompare(mlir::Operation *op, Value *a, Value *c);
+  Value *toF32(Value *value, mlir::Type element);
+  Value *fromF32(Value *value, mlir::Type element);
+  Value *f64ToF32RoundOdd(Value *value);
+  Value *fpExtend(Value *value, mlir::Type from, mlir::Type to);
+  Value *fpTruncate(Value *value, mlir::Type from, mlir::Type to);
+  Value *emitMinMax(Value *a, Value *c, bool maximum, bool propagateNaN);
+
+  // Affine expressions over lanes (AffineEmission.cpp).
+  struct SymbolValues {
+    llvm::SmallVector<LaneInt> values;
+    llvm::SmallVector<bool> nonNegative;
+    llvm::SmallVector<unsigned> depth; ///< Loops around the definition.
+  };
+  SymbolValues symbolValues(mlir::ValueRange symbols, llvm::ArrayRef<int64_t> row, int64_t chunk,
+                            const Geometry &geometry);
+  LaneInt constantInt(int64_t value);
+  LaneInt evaluate(mlir::AffineExpr expr, llvm::ArrayRef<LaneInt> dims, const SymbolValues &symbols);
+  LaneInt evaluate(const tile::AffineForm &form, llvm::ArrayRef<LaneInt> dims,
+                   const SymbolValues &symbols);
+  LaneInt add(LaneInt a, LaneInt c);
+  LaneInt multiply(LaneInt a, LaneInt c);
+  LaneInt divideFloor(LaneInt a, LaneInt c, bool nonNegative, bool remainder);
+  Value *widen(LaneInt value, int64_t width);
+  bool isNonNegative(mlir::AffineExpr expr, const SymbolValues &symbols);
+  LaneInt stepInt(int64_t start, int64_t width);
+
+  // Memory (Access.cpp).
+  struct PiecePlace {
+    int64_t width, valid;
+    Value *base;                   ///< Address of the first element.
+    std::optional<int64_t> stride; ///< Between lanes, in elements; 0 if all share the address.
+    LaneInt offsets;               ///< Of the lanes from the base, where the stride is not 0 or 1.
+    LaneGuard guard;
+  };
+  const AccessPlan &plan(const tile::AccessOp &access);
+  PiecePlace place(const tile::AccessOp &access, int64_t row, int64_t chunk);
+  Value *pointer(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims, const SymbolValues &symbols,
+                 LaneInt *lanesOffset);
+  LaneGuard guard(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims,
+                  const SymbolValues &symbols, int64_t width);
+  Value *laneOffset(const LaneInt &offsets, int64_t index);
+  Value *zeros(int64_t bytes);
+  Value *dump();
+  Value *fromMemory(Value *value, mlir::Type element);
+  Value *toMemory(Value *value, mlir::Type element);
+  Value *loadPiece(tile::LoadOp op, int64_t row, int64_t chunk);
+  /// Address of one element, or of `zeroBytes` zeros if its checks fail. The access
+  /// must have scalar symbols alone.
+  Value *elementPointer(tile::LoadOp op, llvm::ArrayRef<int64_t> coordinates, int64_t zeroBytes);
+  static bool hasScalarSymbols(tile::LoadOp op);
+  Value *loadScalar(tile::LoadOp op, Value *address);
+  void storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value);
+  void emitAtomic(tile::AtomicOp op);
+  Value *combineAtomic(tile::AtomicOp op, Value *left, Value *right, mlir::Type element);
+
+  // Reductions and products (Reduce.cpp, Dot.cpp).
+  Value *reducePiece(tile::ReduceOp op, unsigned result, int64_t row, int64_t chunk);
+  void reduceInnermost(tile::ReduceOp op, int64_t row, int64_t chunk);
+  llvm::SmallVector<Value *> reduceRow(tile::ReduceOp op, int64_t row);
+  llvm::SmallVector<Value *> combine(tile::ReduceOp op, llvm::ArrayRef<Value *> left,
+                                     llvm::ArrayRef<Value *> right);
+  void emitDot(tile::DotOp op);
+  bool readsInPlace(tile::LoadOp load);
+  void prepareLeft(mlir::Value tile, bool memoryMayChange);
+  Value *toAccumulator(Value *value, mlir::Type from, mlir::Type to);
+
+  mlir::func::FuncOp function;
+  CpuIsa isa;
+  int64_t lanes;
+  llvm::Module &module;
+  llvm::TargetMachine &machine;
+  llvm::LLVMContext &context;
+  llvm::IRBuilder<> b;
+  llvm::Function *kernel = nullptr;
+  Value *programId = nullptr, *scratch = nullptr;
+  llvm::DenseMap<mlir::Value, Value *> scalars; ///< Scalars, and pointers of buffers.
+
+  /// A tile in the scratch, row by row.
+  struct Staged {
+    Value *base;
+    int64_t rowBytes;
+  };
+  struct Scope {
+    llvm::DenseMap<mlir::Value, llvm::SmallVector<Value *>> pieces;
+    llvm::DenseMap<mlir::Value, Staged> staged;
+  };
+  llvm::SmallVector<Scope> scopes;
+
+  llvm::DenseMap<mlir::Operation *, std::unique_ptr<AccessPlan>> plans;
+  llvm::DenseSet<mlir::Operation *> assumedInside; ///< Accesses whose checks are known to hold.
+  llvm::DenseMap<mlir::Operation *, llvm::MDNode *> storeScopes, noalias;
+  llvm::GlobalVariable *zeroBlock = nullptr;
+  int64_t zeroBytes = 0;
+  Value *dumpArea = nullptr;
+  uint64_t scratchSize = 0;
+  mlir::Operation *failedOp = nullptr;
+  std::string failure;
+};
+
+} // namespace charonia::cpu
+
+#endif

@@ -1,0 +1,91 @@
+#include "codegen/cpu/Target.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetOptions.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/ADCE.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include <mutex>
+
+using namespace llvm;
+using namespace charonia::cpu;
+
+StringRef charonia::cpu::isaName(CpuIsa isa) {
+  return isa == CpuIsa::V4 ? "x86-64-v4" : "x86-64-v3";
+}
+
+Expected<std::unique_ptr<TargetMachine>> charonia::cpu::createTargetMachine(CpuIsa isa) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
+  Triple triple("x86_64-unknown-linux-gnu");
+  std::string error;
+  const llvm::Target *target = TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return createStringError(error);
+  TargetOptions options;
+  options.AllowFPOpFusion = FPOpFusion::Standard; // only what carries `contract`
+  options.DataSections = options.FunctionSections = false;
+  // The emitter chooses the width of every vector itself.
+  StringRef features = isa == CpuIsa::V4 ? "-prefer-256-bit" : "";
+  std::unique_ptr<TargetMachine> machine(target->createTargetMachine(
+      triple, isaName(isa), features, options, Reloc::PIC_, CodeModel::Small,
+      CodeGenOptLevel::Default));
+  if (!machine)
+    return createStringError("LLVM was built without its X86 target");
+  return machine;
+}
+
+void charonia::cpu::setFunctionAttributes(Function &function, const TargetMachine &machine) {
+  function.addFnAttr(Attribute::NoUnwind);
+  function.addFnAttr("no-builtins");
+  function.addFnAttr("target-cpu", machine.getTargetCPU());
+  function.addFnAttr("target-features", machine.getTargetFeatureString());
+  function.addFnAttr("prefer-vector-width", "512");
+  function.addFnAttr("min-legal-vector-width", "512");
+}
+
+void charonia::cpu::optimize(Module &module, TargetMachine &machine) {
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager sccs;
+  ModuleAnalysisManager modules;
+  PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+
+  FunctionPassManager passes;
+  passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(InstCombinePass());
+  passes.addPass(SimplifyCFGPass());
+  passes.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()), /*UseMemorySSA=*/true));
+  passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(ADCEPass());
+  for (Function &function : module)
+    if (!function.isDeclaration())
+      passes.run(function, functions);
+}
+
+SmallVector<char, 0> charonia::cpu::emit(Module &module, TargetMachine &machine,
+                                         CodeGenFileType type) {
+  SmallVector<char, 0> bytes;
+  raw_svector_ostream stream(bytes);
+  legacy::PassManager passes;
+  bool unsupported = machine.addPassesToEmitFile(passes, stream, nullptr, type);
+  assert(!unsupported && "the X86 target emits objects and assembly");
+  (void)unsupported;
+  passes.run(module);
+  return bytes;
+}
