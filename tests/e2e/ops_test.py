@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import collections
-import json
 import shutil
 import sys
 import tempfile
@@ -195,7 +194,7 @@ class Tester:
         return 0 if total["ok"] == total.total() and valid else 1
 
 
-def parse() -> argparse.Namespace:
+def parse(arguments=None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
     add("--seconds", type=float, default=60, help="start no new pack after this time")
@@ -216,7 +215,7 @@ def parse() -> argparse.Namespace:
     add("--table", action="store_true", help="print every operator, not only failing ones")
     add("--reproduce", metavar="OP@OPSET:SEED:INDEX")
     add("--check-generators", action="store_true")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     for op in options.op or ():
         if op not in REGISTRY:
             sys.exit(f"no cases for {op!r}; there are: {', '.join(sorted(REGISTRY))}")
@@ -227,8 +226,8 @@ def parse() -> argparse.Namespace:
     return options
 
 
-def main() -> int:
-    options = parse()
+def main(arguments=None) -> int:
+    options = parse(arguments)
     if not options.check_generators:
         print(f"{harness.binary()}, seed {options.seed}", flush=True)
     tester = Tester(options)
@@ -256,6 +255,10 @@ def main() -> int:
     finally:
         shutil.rmtree(tester.folder, ignore_errors=True)
     return tester.report()
+
+
+def test_random_operators():
+    assert main(["--seconds", "60"]) == 0
 
 
 if __name__ == "__main__":

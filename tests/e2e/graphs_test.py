@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""Random graphs against ONNX Runtime: tests of fusion and of everything after it.
+
+    graphs_test.py [--seconds 60] [--seed N] [--device cuda] [--precision fp16]
+    graphs_test.py --reproduce SEED:INDEX [--shrink]
+
+A failing graph is saved; --shrink cuts it down to a small one that still fails.
+Prints the seed. Exit status 0 only if every graph is right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent.parent / "scripts")]
+
+import graph_cases
+import harness
+import numpy as np
+import onnx
+import onnxruntime
+
+# Errors relative to the largest output; several roundings in a row add up.
+LIMITS = {None: 1e-4, "fp32": 1e-4, "tf32": 1e-2, "fp16": 2e-2, "bf16": 1.5e-1}
+
+
+class GraphTester:
+    def __init__(self, options):
+        self.options = options
+        self.folder = Path(tempfile.mkdtemp(prefix="charonia-graphs-"))
+        self.lock = threading.Lock()
+        self.counts = collections.Counter()
+        self.failures: list[str] = []
+        self.next = 0
+
+    def feeds(self, model, batch: int, seed: int) -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(seed)
+        values = {}
+        for info in model.graph.input:
+            dims = [d.dim_value or batch for d in info.type.tensor_type.shape.dim]
+            values[info.name] = rng.standard_normal(dims).astype(np.float32)
+        return values
+
+    def oracle(self, model, feeds) -> list[np.ndarray]:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = 1
+        # Its own rewrites have faults (a Pad fused into a pool, for one).
+        options.graph_optimization_level = (
+            onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        )
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        return session.run(None, feeds)
+
+    def check(self, model, batches, seed: int, tag: str) -> tuple[str, str]:
+        """('ok', '') or (kind of failure, message)."""
+        folder = self.folder / tag
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        path, engine = folder / "model.onnx", folder / "model.engine"
+        onnx.save(model, path)
+        shapes = {}
+        for info in model.graph.input:
+            dims = info.type.tensor_type.shape.dim
+            if dims and dims[0].dim_param:
+                low, top = min(batches), max(batches)
+                shapes[info.name] = [(low, batches[0], top), *(d.dim_value for d in dims[1:])]
+        names = [o.name for o in model.graph.output]
+        try:
+            harness.compile_model(
+                path, engine, target=self.options.target, shapes=shapes,
+                precision=self.options.precision, timeout=self.options.timeout,
+            )  # fmt: skip
+            for batch in batches:
+                feeds = self.feeds(model, batch, seed)
+                want = self.oracle(model, feeds)
+                got = harness.run_engine(
+                    engine, feeds, names, folder / "run", device=self.options.device,
+                    timeout=self.options.timeout,
+                )  # fmt: skip
+                for name, w, g in zip(names, want, got):
+                    if problem := self.difference(w, g):
+                        return "wrong", f"batch {batch}, {name}: {problem}"
+                if not shapes:
+                    break
+        except harness.CharoniaError as error:
+            return error.kind, str(error)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return "ok", ""
+
+    def difference(self, want, got) -> str:
+        if want.shape != got.shape or want.dtype != got.dtype:
+            return f"{got.dtype}{got.shape} instead of {want.dtype}{want.shape}"
+        if not want.size:
+            return ""
+        scale = float(np.abs(want).max())
+        if not np.isfinite(scale):
+            return ""
+        gap = np.abs(want - got)
+        at = np.unravel_index(int(np.nanargmax(np.where(np.isnan(gap), np.inf, gap))), gap.shape)
+        if gap[at] <= LIMITS[self.options.precision] * max(scale, 1e-3):
+            return ""
+        return (
+            f"error {gap[at] / scale:.2e} of the scale at {list(map(int, at))}: "
+            f"{got[at]} instead of {want[at]}"
+        )
+
+    def test(self, seed: int, index: int) -> None:
+        builder = graph_cases.build(seed, index)
+        model = builder.model()
+        batches = [builder.batch, 1, builder.batch + 3] if builder.dynamic else [builder.batch]
+        if self.options.check_generators:
+            for batch in batches:
+                for value in self.oracle(model, self.feeds(model, batch, index)):
+                    if not np.isfinite(value).all():
+                        raise SystemExit(f"{seed}:{index} gives infinities")
+            state, message = "ok", ""
+        else:
+            state, message = self.check(model, batches, index, f"{index}")
+        with self.lock:
+            self.counts[state] += 1
+            if state == "ok":
+                return
+            ops = collections.Counter(n.op_type for n in model.graph.node)
+            text = " ".join(f"{k}*{v}" if v > 1 else k for k, v in sorted(ops.items()))
+            self.failures.append(f"{state.upper()} {seed}:{index} ({text})\n  {message}")
+            print(self.failures[-1], flush=True)
+            self.save(model, f"{seed}_{index}")
+        if self.options.shrink:
+            small, why = self.shrink(model, batches, index, state)
+            with self.lock:
+                path = self.save(small, f"{seed}_{index}_small")
+                print(f"  shrunk to {len(small.graph.node)} nodes: {path}: {why}", flush=True)
+                for node in small.graph.node:
+                    print(f"    {list(node.output)} = {node.op_type}({list(node.input)})")
+
+    def save(self, model, name: str) -> Path:
+        self.options.keep.mkdir(parents=True, exist_ok=True)
+        path = self.options.keep / f"{name}.onnx"
+        onnx.save(model, path)
+        return path
+
+    def shrink(self, model, batches, seed: int, state: str):
+        """Greedy: keep one output, cut values off into inputs, while it fails alike."""
+        message = ""
+        improved = True
+        while improved:
+            improved = False
+            for candidate in candidates(model):
+                kind, text = self.check(candidate, batches, seed, f"shrink{seed}")
+                if kind == state:
+                    model, message, improved = candidate, text, True
+                    break
+        return model, message
+
+
+def candidates(model):
+    """Models with one output less, or with one value turned into an input."""
+    inferred = onnx.shape_inference.infer_shapes(model)
+    infos = {i.name: i for i in (*inferred.graph.value_info, *model.graph.output)}
+    if len(model.graph.output) > 1:
+        for output in model.graph.output:
+            yield without_dead(model, [output], model.graph.input)
+    for node in reversed(model.graph.node):  # an earlier value as the only output
+        for name in node.output:
+            if name in infos and [o.name for o in model.graph.output] != [name]:
+                yield without_dead(model, [infos[name]], model.graph.input)
+    kinds = (onnx.TensorProto.FLOAT,)
+    for node in model.graph.node:
+        for name in node.output:
+            info = infos.get(name)
+            if info is None or info.type.tensor_type.elem_type not in kinds:
+                continue
+            if name in {o.name for o in model.graph.output}:
+                continue
+            yield without_dead(model, model.graph.output, [*model.graph.input, info])
+
+
+def without_dead(model, outputs, inputs):
+    given = {i.name for i in inputs}
+    needed = {o.name for o in outputs}
+    nodes = []
+    for node in reversed(model.graph.node):
+        if needed & set(node.output) - given:
+            nodes.insert(0, node)
+            needed |= set(node.input)
+    graph = onnx.helper.make_graph(
+        nodes, "small", [i for i in inputs if i.name in needed], list(outputs),
+        [t for t in model.graph.initializer if t.name in needed],
+    )  # fmt: skip
+    return onnx.helper.make_model(
+        graph, opset_imports=list(model.opset_import), ir_version=model.ir_version
+    )
+
+
+def parse(arguments=None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    add = parser.add_argument
+    add("--seconds", type=float, default=60)
+    add("--count", type=int, default=0, help="stop after this many graphs")
+    add("--seed", type=int, default=None)
+    add("--device")
+    add("--target")
+    add("--precision", choices=[k for k in LIMITS if k])
+    add("--jobs", type=int, default=2)
+    add("--timeout", type=float, default=300)
+    add("--keep", type=Path, default=Path("build/failing-graphs"))
+    add("--shrink", action="store_true")
+    add("--reproduce", metavar="SEED:INDEX")
+    add("--check-generators", action="store_true")
+    options = parser.parse_args(arguments)
+    if options.seed is None:
+        options.seed = int(time.time()) % 1000000
+    if options.target is None:
+        options.target = "sm_90" if options.device == "cuda" else "cpu"
+    return options
+
+
+def main(arguments=None) -> int:
+    options = parse(arguments)
+    print(f"seed {options.seed}", flush=True)
+    tester = GraphTester(options)
+    deadline = time.time() + options.seconds
+    try:
+        if options.reproduce:
+            tester.test(*map(int, options.reproduce.split(":")))
+            return int(bool(tester.failures))
+
+        def work():
+            while time.time() < deadline:
+                with tester.lock:
+                    index, tester.next = tester.next, tester.next + 1
+                if options.count and index >= options.count:
+                    return
+                tester.test(options.seed, index)
+
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for future in [pool.submit(work) for _ in range(options.jobs)]:
+                future.result()
+    finally:
+        shutil.rmtree(tester.folder, ignore_errors=True)
+    print(f"seed {options.seed}: {dict(tester.counts)}")
+    return int(bool(tester.failures))
+
+
+def test_random_graphs():
+    assert main(["--seconds", "60"]) == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
