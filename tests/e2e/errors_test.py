@@ -6,12 +6,10 @@ what the message names, and that no file is left behind.
 
 from __future__ import annotations
 
-import os
 import re
 import resource
 import shutil
 import signal
-import struct
 import subprocess
 from pathlib import Path
 

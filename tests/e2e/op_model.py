@@ -16,7 +16,7 @@ import onnxruntime
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from op_cases.base import (
-    BF16, F16, F32, F64, ONNX_TYPES, TOLERANCE, Case, size, tensor_proto, value_info,
+    BF16, F16, F32, ONNX_TYPES, TOLERANCE, Case, size, tensor_proto, value_info,
 )  # fmt: skip
 from op_cases import REGISTRY
 

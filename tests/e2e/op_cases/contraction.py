@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from .base import (
-    BF16, F32, FLOATS, INTS, Case, Tensor, case, chance, choose, integers,
+    FLOATS, INTS, Case, Tensor, case, chance, choose, integers,
     make_attribute_dict, maybe_constant, normal, open_dims, pick_type, shape, size,
 )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .base import (
-    BF16, BOOL, F16, F32, F64, FLOATS, INTS, Case, Tensor, allowed_types, booleans,
+    BF16, BOOL, F32, FLOATS, INTS, Case, Tensor, allowed_types, booleans,
     broadcast_shapes, case, chance, choose, const, integers, maybe_constant, normal,
     numbers, open_broadcast, pick_type, shape, uniform, with_specials,
 )  # fmt: skip

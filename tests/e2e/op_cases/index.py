@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .base import (
-    BOOL, F16, F32, FLOATS, INTS, Case, Tensor, case, chance, choose, integers,
+    BOOL, F32, FLOATS, INTS, Case, Tensor, case, chance, choose, integers,
     negative, numbers, open_dims, pick_type, shape, size,
 )  # fmt: skip
 

@@ -116,7 +116,7 @@ def concat(rng, opset, op):
     dtype = pick_type(rng, op, opset, DATA)
     count = int(rng.integers(1, 5))
     tensors = []
-    for number in range(count):
+    for _ in range(count):
         extent = size(rng, 33, 0.05)
         own = (*dims[:axis], extent, *dims[axis + 1 :])
         tensors.append(Tensor(own, dtype, numbers(dtype)))

@@ -2,16 +2,14 @@
 """The demo: compiles the digit classifier, classifies the held-out images, and
 prints accuracy and latency beside ONNX Runtime in the same run.
 
-    classify_digits.py [--rounds 5] [--keep FOLDER]
+    demo.py [--rounds 5] [--keep FOLDER]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import harness
