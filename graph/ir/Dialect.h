@@ -53,6 +53,12 @@ enum class DimKind {
   Whole
 };
 
+/// Where a contraction's columns are: dimension `operandDim` of operand `operand`
+/// and dimension `resultDim` of the result.
+struct Columns {
+  unsigned operand, operandDim, resultDim;
+};
+
 /// Of operators whose inferred type may differ from the actual one in
 /// expressions that may be equal.
 template <typename Op>

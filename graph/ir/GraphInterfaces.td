@@ -55,6 +55,21 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       (exp, erf, division chains): fusion then avoids recomputation.
     }], "bool", "isExpensive", (ins), "", [{ return false; }]>,
     InterfaceMethod<[{
+      For a reduction or a row normalization: the dimensions of operand 0 that are
+      combined, or needed all at once.
+    }], "::llvm::SmallVector<int64_t>", "getReductionAxes", (ins), "", [{ return {}; }]>,
+    InterfaceMethod<[{
+      How often the operator fetches an element of `operand` from memory if it is
+      tiled well: 1, or the size of a window that slides over it.
+    }], "int64_t", "getOperandReads", (ins "unsigned":$operand), "", [{ return 1; }]>,
+    InterfaceMethod<[{
+      For a contraction: the operand that is stationary (the weights, as a rule) and
+      its columns; nothing where it has none, or not each column by itself gives
+      one column of the result.
+    }], "::std::optional<::charonia::graph::Columns>", "getColumns", (ins), "", [{
+      return std::nullopt;
+    }]>,
+    InterfaceMethod<[{
       The symbolic contents of result 0, given those of the operands (an entry
       is null where a content is not known). Null where they can't be told.
       Small integer tensors that compute shapes are evaluated through this.

@@ -49,6 +49,11 @@ SmallVector<DimKind> MatmulOp::getResultDimKinds() {
 
 AffineExpr MatmulOp::getReductionExtent() { return getShape(getLhs()).back(); }
 
+std::optional<Columns> MatmulOp::getColumns() {
+  unsigned rank = getShape(getRhs()).size();
+  return Columns{1, rank - 1, (unsigned)getShape(getResult()).size() - 1};
+}
+
 // conv
 
 CHARONIA_INFER(ConvOp) {
@@ -106,6 +111,20 @@ SmallVector<DimKind> ConvOp::getResultDimKinds() {
     return SmallVector<DimKind>(getSpatialRank() + 2, DimKind::Parallel);
   kinds[channelDim()] = DimKind::Column;
   return kinds;
+}
+
+std::optional<Columns> ConvOp::getColumns() {
+  if (getGroups() != 1)
+    return std::nullopt;
+  return Columns{1, 0, channelDim()};
+}
+
+int64_t ConvOp::getOperandReads(unsigned operand) {
+  int64_t reads = 1;
+  if (operand == 0)
+    for (unsigned i = 0; i < getSpatialRank(); ++i)
+      reads *= constantOf(getShape(getFilter())[spatialDim(i)]).value_or(3);
+  return reads;
 }
 
 AffineExpr ConvOp::getReductionExtent() {

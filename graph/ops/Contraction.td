@@ -17,6 +17,9 @@ class Graph_Contraction<string mnemonic, list<Trait> traits = []>
     ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
     ::mlir::AffineExpr getReductionExtent();
   }];
+  code columnsDecl = [{
+    std::optional<::charonia::graph::Columns> getColumns();
+  }];
 }
 
 def Graph_MatmulOp : Graph_Contraction<"matmul"> {
@@ -26,7 +29,7 @@ def Graph_MatmulOp : Graph_Contraction<"matmul"> {
     the result's type. Transposed operands are `transpose` views.
   }];
   let arguments = (ins Graph_Tensor:$lhs, Graph_Tensor:$rhs);
-  let extraClassDeclaration = commonDecl;
+  let extraClassDeclaration = commonDecl # columnsDecl;
 }
 
 def Graph_ConvOp : Graph_Contraction<"conv"> {
@@ -40,7 +43,8 @@ def Graph_ConvOp : Graph_Contraction<"conv"> {
   let arguments = (ins Graph_Tensor:$input, Graph_Tensor:$filter,
     DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations,
     I64Attr:$groups, UnitAttr:$channels_last);
-  let extraClassDeclaration = commonDecl # [{
+  let extraClassDeclaration = commonDecl # columnsDecl # [{
+    int64_t getOperandReads(unsigned operand);
     /// Number of spatial dimensions.
     unsigned getSpatialRank() { return getStrides().size(); }
     /// Dimension indices in input and result; the filter's differ only in that

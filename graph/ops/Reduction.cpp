@@ -177,10 +177,10 @@ CHARONIA_INFER(SoftmaxOp) {
   return success();
 }
 AffineExpr SoftmaxOp::getReductionExtent() {
-  return extentOf(getInput(), getRowAxes());
+  return extentOf(getInput(), getReductionAxes());
 }
 SmallVector<DimKind> SoftmaxOp::getResultDimKinds() {
-  return rowKinds(getResult(), getRowAxes());
+  return rowKinds(getResult(), getReductionAxes());
 }
 
 CHARONIA_INFER(NormalizeOp) {
@@ -191,8 +191,8 @@ CHARONIA_INFER(NormalizeOp) {
   return success();
 }
 AffineExpr NormalizeOp::getReductionExtent() {
-  return extentOf(getInput(), getRowAxes());
+  return extentOf(getInput(), getReductionAxes());
 }
 SmallVector<DimKind> NormalizeOp::getResultDimKinds() {
-  return rowKinds(getResult(), getRowAxes());
+  return rowKinds(getResult(), getReductionAxes());
 }

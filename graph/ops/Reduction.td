@@ -48,6 +48,7 @@ def Graph_ReduceOp : Graph_ReductionBase<"reduce"> {
                        DenseI64ArrayAttr:$axes, UnitAttr:$keepdims);
   let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = reductionDecl # [{
+    ::llvm::SmallVector<int64_t> getReductionAxes() { return ::llvm::to_vector(getAxes()); }
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
   }];
@@ -57,7 +58,9 @@ def Graph_ArgReduceOp : Graph_ReductionBase<"arg_reduce"> {
   let summary = "Index (i64) of the largest or smallest element along `axis`";
   let arguments = (ins Graph_Tensor:$input, I64Attr:$axis, UnitAttr:$keepdims,
                        UnitAttr:$min, UnitAttr:$last);
-  let extraClassDeclaration = reductionDecl;
+  let extraClassDeclaration = reductionDecl # [{
+    ::llvm::SmallVector<int64_t> getReductionAxes() { return {(int64_t)getAxis()}; }
+  }];
 }
 
 def Graph_PoolKind : I32EnumAttr<"PoolKind", "pooling", [
@@ -81,6 +84,12 @@ def Graph_PoolOp : Graph_ReductionBase<"pool"> {
   let extraClassDeclaration = commonDecl # [{
     ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Window; }
     int64_t getFlopsPerTerm() { return 1; }
+    int64_t getOperandReads(unsigned) {
+      int64_t reads = 1;
+      for (int64_t extent : getKernel())
+        reads *= extent;
+      return reads;
+    }
     ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds() {
       return ::llvm::SmallVector<::charonia::graph::DimKind>(
           ::llvm::cast<::mlir::RankedTensorType>(getResult().getType()).getRank(),
@@ -94,7 +103,7 @@ def Graph_SoftmaxOp : Graph_ReductionBase<"softmax"> {
   let summary = "exp(x - max) / sum(exp(x - max)) along `axis`, or its logarithm";
   let arguments = (ins Graph_FloatTensor:$input, I64Attr:$axis, UnitAttr:$log);
   let extraClassDeclaration = rowDecl # [{
-    ::llvm::SmallVector<int64_t> getRowAxes() { return {(int64_t)getAxis()}; }
+    ::llvm::SmallVector<int64_t> getReductionAxes() { return {(int64_t)getAxis()}; }
   }];
 }
 
@@ -108,7 +117,7 @@ def Graph_NormalizeOp : Graph_ReductionBase<"normalize"> {
   let arguments = (ins Graph_FloatTensor:$input, DenseI64ArrayAttr:$axes,
                        F64Attr:$epsilon, UnitAttr:$rms);
   let extraClassDeclaration = rowDecl # [{
-    ::llvm::SmallVector<int64_t> getRowAxes() { return ::llvm::to_vector(getAxes()); }
+    ::llvm::SmallVector<int64_t> getReductionAxes() { return ::llvm::to_vector(getAxes()); }
   }];
 }
 

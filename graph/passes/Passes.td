@@ -19,4 +19,64 @@ def EvaluateShapes : Pass<"evaluate-shapes", "mlir::func::FuncOp"> {
   let statistics = [Statistic<"numEvaluated", "evaluated", "Tensors evaluated">];
 }
 
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+def MergeContractions : Pass<"merge-contractions", "mlir::func::FuncOp"> {
+  let summary = "One contraction where several read the same operand";
+  let description = [{
+    Contractions that differ in their stationary operand alone (the weights of
+    the query, key and value projections) become one with the weights side by
+    side; its result is sliced. Pointwise operators with weights that follow each
+    of them in the same way (a bias) move in front of the slices.
+  }];
+}
+
+def PackWeights : Pass<"pack-weights", "mlir::ModuleOp"> {
+  let summary = "Stores the weights of contractions in panels of columns";
+  let description = [{
+    For a contraction whose stationary operand depends on weights alone, adds the
+    packing [.., N, ..] -> [N / panel, .., panel] to @prepare and the inverse views
+    in front of the operand, which code generation composes into its loads: a
+    panel of columns is then one run of memory. For CPU targets.
+  }];
+  let options = [
+    Option<"panel", "panel", "int64_t", "32", "Columns of a panel">,
+    Option<"minColumns", "min-columns", "int64_t", "8", "Fewer columns are left as they are">];
+}
+
+def SplitPrepare : Pass<"split-prepare", "mlir::ModuleOp"> {
+  let summary = "Moves what depends on weights alone to @prepare";
+  let description = [{
+    Values that depend on weights and constants alone are computed by @prepare when
+    the model is built, and @main reads the results as weights. What would be much
+    larger than the weights it is made of (broadcasts, generated tensors) stays,
+    and so do views that their readers can as well compose.
+  }];
+}
+
+def OutlineConstants : Pass<"outline-constants", "mlir::ModuleOp"> {
+  let summary = "Constants of more than one value become weights";
+  let description = [{
+    Before: any `graph.constant`. After: splat constants only. Runs before
+    form-kernels, whose kernels hold splats as immediates and read all else from
+    memory.
+  }];
+}
+
+def FormKernels : Pass<"form-kernels", "mlir::func::FuncOp"> {
+  let summary = "Partitions a function into graph.kernel regions";
+  let description = [{
+    After: weights, kernels in an order of execution, same-bytes views (aliases)
+    and the return are all that is left at the top level. See
+    graph/analysis/FusionPlan.h for what one kernel holds.
+  }];
+  let statistics = [Statistic<"numKernels", "kernels", "Kernels formed">];
+}
+
+def VerifyKernels : Pass<"verify-kernels", "mlir::ModuleOp"> {
+  let summary = "Checks the form that form-kernels promises";
+}
+
 #endif

@@ -1,0 +1,325 @@
+#include "graph/analysis/IterationSpace.h"
+
+using namespace mlir;
+
+namespace charonia::graph {
+
+static AffineMap getMap(unsigned numDims, ArrayRef<AffineExpr> results, MLIRContext *context) {
+  unsigned symbols = 0;
+  for (AffineExpr e : results)
+    e.walk([&](AffineExpr part) {
+      if (auto s = dyn_cast<AffineSymbolExpr>(part))
+        symbols = std::max(symbols, s.getPosition() + 1);
+    });
+  return AffineMap::get(numDims, symbols, results, context);
+}
+
+AffineMap composeMaps(AffineMap outer, AffineMap inner, ArrayRef<AffineExpr> extents) {
+  SmallVector<AffineExpr> results;
+  for (AffineExpr e : outer.getResults())
+    results.push_back(e.replaceDims(inner.getResults()));
+  return simplify(getMap(inner.getNumDims(), results, outer.getContext()), extents);
+}
+
+/// The inverse of a map from coordinates of shape `to` to coordinates of shape
+/// `from`, where each coordinate is passed on as it is and nothing is repeated.
+static AffineMap invert(AffineMap map, ArrayRef<AffineExpr> from, ArrayRef<AffineExpr> to) {
+  MLIRContext *context = map.getContext();
+  SmallVector<AffineExpr> results(to.size());
+  for (auto [i, e] : llvm::enumerate(map.getResults())) {
+    if (auto d = dyn_cast<AffineDimExpr>(e); d && !results[d.getPosition()])
+      results[d.getPosition()] = getAffineDimExpr(i, context);
+    else if (constantOf(from[i]) != 1)
+      return {};
+  }
+  for (auto [d, e] : llvm::enumerate(results)) {
+    if (e && to[d] != from[cast<AffineDimExpr>(e).getPosition()])
+      return {}; // part of the operand, as a slice gives it
+    if (e)
+      continue;
+    if (constantOf(to[d]) != 1)
+      return {}; // repeated along d
+    e = getAffineConstantExpr(0, context);
+  }
+  return AffineMap::get(from.size(), 0, results, context);
+}
+
+AffineMap getForwardMap(GraphOpInterface op, unsigned operand) {
+  AffineMap map = op.getOperandMap(operand);
+  if (!map)
+    return {};
+  Exprs from = getShape(op->getOperand(operand)), to = getShape(op->getResult(0));
+  if (AffineMap inverse = invert(map, from, to))
+    return inverse;
+  if (isSameBytes(op))
+    return reshapeMap(to, from, op->getContext());
+  return {};
+}
+
+bool isSameBytes(Operation *op) {
+  auto view = dyn_cast<GraphOpInterface>(op);
+  if (!view || view.getRole() != OpRole::View)
+    return false;
+  Exprs from = getShape(op->getOperand(0)), to = getShape(op->getResult(0));
+  MLIRContext *context = op->getContext();
+  if (numElements(from, context) != numElements(to, context))
+    return false;
+  return simplify(view.getOperandMap(0), to) == simplify(reshapeMap(from, to, context), to);
+}
+
+bool keepsInnermost(AffineMap map, ArrayRef<AffineExpr> shape, ArrayRef<AffineExpr> memory) {
+  constexpr int64_t shortestRun = 8;
+  int64_t dim = shape.size() - 1, last = memory.size() - 1;
+  while (dim >= 0 && constantOf(shape[dim]) == 1)
+    --dim;
+  while (last >= 0 && constantOf(memory[last]) == 1)
+    --last;
+  if (dim < 0 || last < 0)
+    return true;
+  AffineExpr e = map.getResult(last);
+  if (auto wrapped = dyn_cast<AffineBinaryOpExpr>(e); wrapped && e.getKind() == AffineExprKind::Mod)
+    if (constantOf(wrapped.getRHS()).value_or(0) >= shortestRun)
+      e = wrapped.getLHS();
+  AffineExpr d = getAffineDimExpr(dim, map.getContext());
+  return e.isFunctionOfDim(dim) && !simplify(e - d).isFunctionOfDim(dim);
+}
+
+//===----------------------------------------------------------------------===//
+// Fitting operators into a space
+//===----------------------------------------------------------------------===//
+
+/// How an operand reads a placed value.
+struct IterationSpace::Path {
+  Value placed;
+  /// Views on the way, the one nearest to the placed value last.
+  SmallVector<GraphOpInterface> views;
+
+  /// Coordinates of the operand to coordinates of the placed value.
+  AffineMap backward(AffineMap map) const {
+    for (GraphOpInterface view : views) {
+      AffineMap step = view.getOperandMap(0);
+      if (!step)
+        return {};
+      map = composeMaps(step, map);
+    }
+    return map;
+  }
+  /// Space coordinates to coordinates of the operand; null where not one-to-one.
+  AffineMap forward(AffineMap map, ArrayRef<AffineExpr> extents) const {
+    for (GraphOpInterface view : llvm::reverse(views)) {
+      AffineMap step = getForwardMap(view, 0);
+      if (!step)
+        return {};
+      map = composeMaps(step, map, extents);
+    }
+    return map;
+  }
+};
+
+std::optional<IterationSpace::Path> IterationSpace::pathTo(OpOperand &operand,
+                                                           IsTransparent isTransparent) const {
+  Path path{operand.get(), {}};
+  while (!contains(path.placed)) {
+    auto view = path.placed.getDefiningOp<GraphOpInterface>();
+    if (!view || view.getRole() != OpRole::View || !isTransparent(view))
+      return std::nullopt;
+    path.views.push_back(view);
+    path.placed = view->getOperand(0);
+  }
+  return path;
+}
+
+std::optional<IterationSpace::Place> IterationSpace::lookup(Value value) const {
+  auto it = places.find(value);
+  if (it == places.end())
+    return std::nullopt;
+  return it->second;
+}
+
+static bool isRowOperator(GraphOpInterface op) {
+  return op.getRole() == OpRole::Reduction || op.getRole() == OpRole::RowNormalization;
+}
+
+/// Coordinates of a reduction's result from those of its operand.
+static AffineMap reducedCoordinates(GraphOpInterface op, AffineMap operand) {
+  if (op.getRole() == OpRole::RowNormalization)
+    return operand;
+  bool keepdims = getShape(op->getResult(0)).size() == operand.getNumResults();
+  SmallVector<int64_t> axes = op.getReductionAxes();
+  SmallVector<AffineExpr> results;
+  for (auto [d, e] : llvm::enumerate(operand.getResults())) {
+    if (!llvm::is_contained(axes, (int64_t)d))
+      results.push_back(e);
+    else if (keepdims)
+      results.push_back(getAffineConstantExpr(0, operand.getContext()));
+  }
+  return AffineMap::get(operand.getNumDims(), operand.getNumSymbols(), results,
+                        operand.getContext());
+}
+
+IterationSpace IterationSpace::of(GraphOpInterface root) {
+  IterationSpace space;
+  space.root = root;
+  bool rows = isRowOperator(root);
+  space.shape = graph::getShape(rows ? root->getOperand(0) : root->getResult(0));
+  space.reduced.resize(space.shape.size());
+  auto map = AffineMap::getMultiDimIdentityMap(space.shape.size(), root->getContext());
+  Extent extent = Extent::Full;
+  if (rows) {
+    for (int64_t axis : root.getReductionAxes())
+      space.reduced.set(axis);
+    map = reducedCoordinates(root, map);
+    if (root.getRole() == OpRole::Reduction)
+      extent = Extent::Row;
+  }
+  space.add(root->getResult(0), {map, extent});
+  return space;
+}
+
+std::optional<IterationSpace::Place>
+IterationSpace::fitReduction(GraphOpInterface op, IsTransparent isTransparent) const {
+  std::optional<Path> path = pathTo(op->getOpOperand(0), isTransparent);
+  if (!path || reduced.none())
+    return std::nullopt;
+  Place from = *lookup(path->placed);
+  AffineMap operand = from.extent == Extent::Full ? path->forward(from.map, shape) : AffineMap();
+  if (!operand)
+    return std::nullopt;
+  // The same rows: its axes are just the reduced dimensions of the space.
+  llvm::SmallBitVector axes(shape.size());
+  for (int64_t axis : op.getReductionAxes()) {
+    AffineExpr e = operand.getResult(axis);
+    if (auto d = dyn_cast<AffineDimExpr>(e))
+      axes.set(d.getPosition());
+    else if (!isa<AffineConstantExpr>(e))
+      return std::nullopt;
+  }
+  for (unsigned d : (axes ^= reduced).set_bits())
+    if (constantOf(shape[d]) != 1)
+      return std::nullopt;
+  return Place{reducedCoordinates(op, operand),
+               op.getRole() == OpRole::Reduction ? Extent::Row : Extent::Full};
+}
+
+std::optional<IterationSpace::Place> IterationSpace::fit(GraphOpInterface op,
+                                                         IsTransparent isTransparent) const {
+  if (op->getNumResults() != 1)
+    return std::nullopt;
+  if (isRowOperator(op))
+    return fitReduction(op, isTransparent);
+
+  SmallVector<std::pair<unsigned, Path>> placed;
+  SmallVector<Place> candidates;
+  for (OpOperand &operand : op->getOpOperands()) {
+    std::optional<Path> path = pathTo(operand, isTransparent);
+    if (!path)
+      continue;
+    Place from = *lookup(path->placed);
+    if (AffineMap map = path->forward(from.map, shape))
+      if (AffineMap step = getForwardMap(op, operand.getOperandNumber()))
+        candidates.push_back({composeMaps(step, map, shape), from.extent});
+    placed.push_back({operand.getOperandNumber(), std::move(*path)});
+  }
+  if (placed.empty())
+    return std::nullopt;
+  // A row value that is broadcast back over the rows that it came from.
+  if (graph::getShape(op->getResult(0)) == shape)
+    candidates.push_back(
+        {AffineMap::getMultiDimIdentityMap(shape.size(), op->getContext()), Extent::Full});
+
+  auto readsInPlace = [&](const Place &candidate) {
+    return llvm::all_of(placed, [&](const auto &entry) {
+      AffineMap map = op.getOperandMap(entry.first);
+      if (map)
+        map = entry.second.backward(map);
+      if (!map)
+        return false;
+      AffineMap read = composeMaps(map, candidate.map, shape);
+      return read.getResults() == simplify(lookup(entry.second.placed)->map, shape).getResults();
+    });
+  };
+  // A full place first: a row value beside a full one must not pull it to rows.
+  for (Extent extent : {Extent::Full, Extent::Row})
+    for (const Place &candidate : candidates)
+      if (candidate.extent == extent && readsInPlace(candidate))
+        return candidate;
+  return std::nullopt;
+}
+
+std::optional<IterationSpace::Place> IterationSpace::placeOfOperand(OpOperand &operand) const {
+  auto op = cast<GraphOpInterface>(operand.getOwner());
+  std::optional<Place> place = lookup(op->getResult(0));
+  if (!place)
+    return std::nullopt;
+  if (isRowOperator(op)) {
+    if (operand.getOperandNumber() != 0)
+      return std::nullopt;
+    if (op == root)
+      return Place{AffineMap::getMultiDimIdentityMap(shape.size(), op->getContext()),
+                   Extent::Full};
+    return op.getRole() == OpRole::RowNormalization ? place : std::nullopt;
+  }
+  if (!getForwardMap(op, operand.getOperandNumber()))
+    return std::nullopt;
+  return Place{composeMaps(op.getOperandMap(operand.getOperandNumber()), place->map, shape),
+               place->extent};
+}
+
+//===----------------------------------------------------------------------===//
+// The space of a kernel
+//===----------------------------------------------------------------------===//
+
+std::optional<IterationSpace> getIterationSpace(KernelOp kernel) {
+  Block &body = kernel.getBody().front();
+  Operation *yield = body.getTerminator();
+  GraphOpInterface root;
+  for (Operation &op : body)
+    if (auto candidate = dyn_cast<GraphOpInterface>(&op); candidate && !root)
+      switch (candidate.getRole()) {
+      case OpRole::Contraction:
+      case OpRole::Window:
+      case OpRole::Opaque:
+      case OpRole::Reduction:
+      case OpRole::RowNormalization:
+        root = candidate;
+        break;
+      default:
+        break;
+      }
+  if (!root && yield->getNumOperands())
+    root = yield->getOperand(0).getDefiningOp<GraphOpInterface>();
+  if (!root)
+    return std::nullopt;
+
+  IterationSpace space = IterationSpace::of(root);
+  // Forward to what is computed from placed values, backward to what they are
+  // computed from, until nothing new is placed.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Operation &op : body) {
+      auto graphOp = dyn_cast<GraphOpInterface>(&op);
+      if (!graphOp || space.contains(op.getResult(0)))
+        continue;
+      if (auto place = space.fit(graphOp, [](Operation *) { return true; })) {
+        space.add(op.getResult(0), *place);
+        changed = true;
+      }
+    }
+    for (Operation &op : llvm::reverse(body)) {
+      if (!isa<GraphOpInterface>(op))
+        continue;
+      for (OpOperand &operand : op.getOpOperands())
+        if (!space.contains(operand.get()))
+          if (auto place = space.placeOfOperand(operand)) {
+            space.add(operand.get(), *place);
+            changed = true;
+          }
+    }
+  }
+  for (Value result : yield->getOperands())
+    if (!space.contains(result))
+      return std::nullopt;
+  return space;
+}
+
+} // namespace charonia::graph

@@ -1,0 +1,145 @@
+#include "graph/analysis/FusionPlan.h"
+#include "graph/analysis/Weights.h"
+#include "graph/passes/Passes.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace charonia::graph {
+#define GEN_PASS_DEF_FORMKERNELS
+#include "graph/passes/Passes.h.inc"
+
+namespace {
+
+/// Rewrites a block by a plan: kernels are built in front of the terminator, in
+/// order; the old operators go afterwards.
+class Rewriter {
+public:
+  Rewriter(Block &block, const FusionPlan &plan)
+      : plan(plan), builder(block.getTerminator()), terminator(block.getTerminator()) {}
+
+  unsigned run() {
+    Block &block = *terminator->getBlock();
+    SmallVector<Operation *> old;
+    for (Operation &op : block.without_terminator())
+      if (!isWeight(&op) && isa<GraphOpInterface>(op))
+        old.push_back(&op);
+    SmallVector<FusionPlan::Group *> order = plan.order();
+    for (FusionPlan::Group *group : order)
+      build(*group);
+    for (OpOperand &operand : terminator->getOpOperands())
+      operand.set(stored(operand.get()));
+    for (Operation *op : llvm::reverse(old))
+      op->erase();
+    return order.size();
+  }
+
+private:
+  /// The tensor in memory that holds `value`: a result of a kernel, an argument, a
+  /// weight or an alias of one. Null where no memory holds it.
+  Value stored(Value value) {
+    if (Value known = memory.lookup(value))
+      return known;
+    Operation *op = value.getDefiningOp();
+    if (!op || isWeight(op))
+      return value;
+    if (plan.groupOf(op) || !isSameBytes(op))
+      return {};
+    Value source = stored(op->getOperand(0));
+    if (!source)
+      return {};
+    IRMapping mapping;
+    mapping.map(op->getOperand(0), source);
+    return memory[value] = builder.clone(*op, mapping)->getResult(0);
+  }
+
+  /// Whether a reader outside of the group needs the value in memory.
+  bool isRead(Value value, const FusionPlan::Group &group) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      if (plan.isInlined(user))
+        return isRead(user->getResult(0), group);
+      return plan.groupOf(user) != &group;
+    });
+  }
+
+  void build(const FusionPlan::Group &group) {
+    Block *body = new Block();
+    SmallVector<Value> inputs, outputs, yielded;
+    IRMapping inside;
+    OpBuilder inner(builder.getContext());
+    inner.setInsertionPointToEnd(body);
+
+    // The value inside of the kernel: copies what is inlined, passes in what is stored.
+    auto resolve = [&](auto &&self, Value value) -> Value {
+      if (Value known = inside.lookupOrNull(value))
+        return known;
+      if (Value buffer = stored(value)) {
+        if (Value known = inside.lookupOrNull(buffer))
+          return known;
+        inputs.push_back(buffer);
+        Value argument = body->addArgument(buffer.getType(), value.getLoc());
+        inside.map(buffer, argument);
+        if (buffer != value)
+          inside.map(value, argument);
+        return argument;
+      }
+      Operation *op = value.getDefiningOp();
+      assert(plan.isInlined(op) && "a kernel reads a value that no kernel stores");
+      for (Value operand : op->getOperands())
+        self(self, operand);
+      inner.clone(*op, inside);
+      return inside.lookup(value);
+    };
+    for (Operation *op : group.ops) {
+      for (Value operand : op->getOperands())
+        resolve(resolve, operand);
+      inner.clone(*op, inside);
+      for (Value result : op->getResults())
+        if (isRead(result, group)) {
+          outputs.push_back(result);
+          yielded.push_back(inside.lookup(result));
+        }
+    }
+    SmallVector<Location> locations;
+    for (Operation *op : group.ops)
+      locations.push_back(op->getLoc());
+    Location location = builder.getFusedLoc(locations);
+    YieldOp::create(inner, location, yielded);
+    auto kernel = KernelOp::create(builder, location, ValueRange(outputs).getTypes(), inputs,
+                                   builder.getStringAttr(nameOf(group)), DictionaryAttr());
+    kernel.getBody().push_back(body);
+    for (auto [value, result] : llvm::zip(outputs, kernel.getResults()))
+      memory[value] = result;
+  }
+
+  /// A label for people: the anchor, or what the kernel computes first, and how
+  /// many operators are with it.
+  std::string nameOf(const FusionPlan::Group &group) {
+    Operation *first = group.anchor ? static_cast<Operation *>(group.anchor) : group.ops.front();
+    std::string name = first->getName().stripDialect().str();
+    for (Operation *op : group.ops)
+      if (op != first && name.size() < 64)
+        if (cast<GraphOpInterface>(op).getRole() != OpRole::View)
+          name += "_" + op->getName().stripDialect().str();
+    unsigned count = names[name]++;
+    return count ? name + "." + std::to_string(count) : name;
+  }
+
+  const FusionPlan &plan;
+  OpBuilder builder;
+  Operation *terminator;
+  llvm::DenseMap<Value, Value> memory;
+  llvm::StringMap<unsigned> names;
+};
+
+struct FormKernels : impl::FormKernelsBase<FormKernels> {
+  void runOnOperation() override {
+    auto module = getOperation()->getParentOfType<ModuleOp>();
+    Block &block = getOperation().getBody().front();
+    FusionPlan plan(block, getSymbols(module));
+    numKernels += Rewriter(block, plan).run();
+  }
+};
+
+} // namespace
+} // namespace charonia::graph

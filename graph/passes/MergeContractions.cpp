@@ -1,0 +1,220 @@
+#include "graph/analysis/Weights.h"
+#include "graph/passes/Passes.h"
+
+using namespace mlir;
+
+namespace charonia::graph {
+#define GEN_PASS_DEF_MERGECONTRACTIONS
+#include "graph/passes/Passes.h.inc"
+
+namespace {
+
+/// Operators that become one. Operand i of the one is their common operand, or
+/// theirs side by side along dimension joined[i], or, for i == input, `merged`.
+/// Their results are side by side along dimension `dim`.
+struct Siblings {
+  SmallVector<Operation *> ops;
+  unsigned dim;
+  SmallVector<int64_t> joined;
+  int64_t input = -1;
+  Value merged;
+};
+
+/// Whether two operators compute the same but for operands.
+bool areAlike(Operation *a, Operation *b) {
+  return a->getName() == b->getName() && a->getAttrDictionary() == b->getAttrDictionary() &&
+         a->getNumOperands() == b->getNumOperands();
+}
+
+/// Whether two types differ in dimension `dim` alone.
+bool sameExcept(Type a, Type b, unsigned dim) {
+  auto s = cast<RankedTensorType>(a), t = cast<RankedTensorType>(b);
+  if (s.getElementType() != t.getElementType() || s.getRank() != t.getRank() ||
+      dim >= s.getRank())
+    return false;
+  Exprs x = getShape(s), y = getShape(t);
+  x[dim] = y[dim] = {};
+  return x == y;
+}
+
+struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
+  void runOnOperation() override {
+    Block &block = getOperation().getBody().front();
+    SmallVector<Value> values(block.getArguments());
+    for (Operation &op : block)
+      values.append(op.result_begin(), op.result_end());
+    for (Value value : values)
+      for (Siblings &siblings : findSiblings(value))
+        mergeAll(std::move(siblings));
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+
+  /// Contractions that read `value` and differ in stationary weights alone.
+  SmallVector<Siblings> findSiblings(Value value) {
+    SmallVector<Siblings> found;
+    for (OpOperand &use : value.getUses()) {
+      auto op = dyn_cast<GraphOpInterface>(use.getOwner());
+      std::optional<Columns> columns = op ? op.getColumns() : std::nullopt;
+      if (!columns || columns->operand == use.getOperandNumber() || op->use_empty() ||
+          !weightsOnly(op->getOperand(columns->operand)))
+        continue;
+      auto it = llvm::find_if(found, [&](const Siblings &siblings) {
+        return siblings.dim == columns->resultDim && fits(siblings, op);
+      });
+      if (it == found.end()) {
+        SmallVector<int64_t> joined(op->getNumOperands(), -1);
+        joined[columns->operand] = columns->operandDim;
+        found.push_back({{}, columns->resultDim, joined, -1, {}});
+        it = &found.back();
+      }
+      it->ops.push_back(op);
+    }
+    llvm::erase_if(found, [](const Siblings &siblings) { return siblings.ops.size() < 2; });
+    for (Siblings &siblings : found)
+      llvm::sort(siblings.ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    return found;
+  }
+
+  static bool fits(const Siblings &siblings, Operation *op) {
+    Operation *first = siblings.ops.front();
+    if (!areAlike(first, op) ||
+        !sameExcept(first->getResult(0).getType(), op->getResult(0).getType(), siblings.dim))
+      return false;
+    for (auto [i, dim] : llvm::enumerate(siblings.joined)) {
+      Value a = first->getOperand(i), b = op->getOperand(i);
+      if ((int64_t)i == siblings.input)
+        continue;
+      if (dim < 0 ? a != b : !sameExcept(a.getType(), b.getType(), dim))
+        return false;
+    }
+    return true;
+  }
+
+  void mergeAll(Siblings siblings) {
+    while (true) {
+      SmallVector<Value> slices = merge(siblings);
+      std::optional<Siblings> next = findFollowers(slices, siblings.merged, siblings.dim);
+      if (!next)
+        return;
+      siblings = std::move(*next);
+    }
+  }
+
+  /// Pointwise operators of which each reads one of the slices, in the same way, and
+  /// beside it the same value or weights of its columns.
+  std::optional<Siblings> findFollowers(ArrayRef<Value> slices, Value merged, unsigned dim) {
+    if (!llvm::all_of(slices, [](Value slice) { return slice.hasOneUse(); }))
+      return std::nullopt;
+    OpOperand &use = *slices[0].getUses().begin();
+    auto first = dyn_cast<GraphOpInterface>(use.getOwner());
+    if (!first || first.getRole() != OpRole::Pointwise ||
+        getShape(first->getResult(0)) != getShape(slices[0]))
+      return std::nullopt;
+    Siblings next{{first}, dim, SmallVector<int64_t>(first->getNumOperands(), -1),
+                  use.getOperandNumber(), merged};
+    AffineExpr extent = getShape(slices[0])[dim];
+    for (auto [i, operand] : llvm::enumerate(first->getOperands())) {
+      Exprs shape = getShape(operand);
+      int64_t operandDim = (int64_t)dim - (int64_t)getShape(slices[0]).size() + shape.size();
+      if ((int64_t)i == next.input || operandDim < 0 || constantOf(shape[operandDim]) == 1)
+        continue;
+      if (shape[operandDim] != extent || !weightsOnly(operand))
+        return std::nullopt;
+      next.joined[i] = operandDim;
+    }
+    for (Value slice : slices.drop_front()) {
+      OpOperand &other = *slice.getUses().begin();
+      Operation *op = other.getOwner();
+      if (other.getOperandNumber() != next.input || llvm::is_contained(next.ops, op) ||
+          !fits(next, op))
+        return std::nullopt;
+      for (auto [i, operandDim] : llvm::enumerate(next.joined))
+        if (operandDim >= 0 &&
+            (!weightsOnly(op->getOperand(i)) ||
+             getShape(op->getOperand(i))[operandDim] != getShape(slice)[dim]))
+          return std::nullopt;
+      next.ops.push_back(op);
+    }
+    return next;
+  }
+
+  /// Replaces the siblings by one operator (siblings.merged); gives the slices that
+  /// stand for their results, in order.
+  SmallVector<Value> merge(Siblings &siblings) {
+    Operation *first = siblings.ops.front();
+    for (Operation *op : siblings.ops)
+      if (op->isBeforeInBlock(first))
+        first = op;
+    OpBuilder builder(first);
+    SmallVector<Location> locations;
+    for (Operation *op : siblings.ops)
+      locations.push_back(op->getLoc());
+    Location location = builder.getFusedLoc(locations);
+
+    SmallVector<Value> operands(first->getOperands());
+    for (auto [i, dim] : llvm::enumerate(siblings.joined)) {
+      if ((int64_t)i == siblings.input) {
+        operands[i] = siblings.merged;
+      } else if (dim >= 0) {
+        SmallVector<Value> parts;
+        for (Operation *op : siblings.ops) {
+          hoist(op->getOperand(i), first);
+          parts.push_back(op->getOperand(i));
+        }
+        operands[i] = sideBySide(builder, location, parts, dim);
+      }
+    }
+    Operation *merged = builder.clone(*first);
+    merged->setOperands(operands);
+    merged->setLoc(location);
+    SmallVector<Value> results;
+    for (Operation *op : siblings.ops)
+      results.push_back(op->getResult(0));
+    merged->getResult(0).setType(joinedType(results, siblings.dim));
+    siblings.merged = merged->getResult(0);
+
+    unsigned rank = getShape(siblings.merged).size();
+    SmallVector<AffineExpr> starts(rank, builder.getAffineConstantExpr(0));
+    SmallVector<int64_t> steps(rank, 1);
+    SmallVector<Value> slices;
+    for (Value result : results) {
+      Value slice = SliceOp::create(builder, result.getLoc(), result.getType(), siblings.merged,
+                                    AffineMap::get(0, 0, starts, builder.getContext()), steps);
+      starts[siblings.dim] = simplify(starts[siblings.dim] + getShape(result)[siblings.dim]);
+      result.replaceAllUsesWith(slice);
+      slices.push_back(slice);
+    }
+    return slices;
+  }
+
+  static Type joinedType(ArrayRef<Value> parts, unsigned dim) {
+    Exprs shape = getShape(parts[0]);
+    for (Value part : parts.drop_front())
+      shape[dim] = shape[dim] + getShape(part)[dim];
+    shape[dim] = simplify(shape[dim]);
+    return makeType(shape, cast<RankedTensorType>(parts[0].getType()).getElementType());
+  }
+
+  static Value sideBySide(OpBuilder &builder, Location location, ArrayRef<Value> parts,
+                          unsigned dim) {
+    return ConcatOp::create(builder, location, joinedType(parts, dim), parts,
+                            builder.getI64IntegerAttr(dim));
+  }
+
+  /// Moves what computes a value from weights in front of `before`.
+  static void hoist(Value value, Operation *before) {
+    Operation *op = value.getDefiningOp();
+    if (op->isBeforeInBlock(before))
+      return;
+    for (Value operand : op->getOperands())
+      hoist(operand, before);
+    op->moveBefore(before);
+  }
+
+  WeightsOnly weightsOnly;
+};
+
+} // namespace
+} // namespace charonia::graph

@@ -1,0 +1,143 @@
+#include "graph/analysis/Weights.h"
+#include "graph/passes/Passes.h"
+#include "graph/passes/PrepareFunction.h"
+
+using namespace mlir;
+
+namespace charonia::graph {
+#define GEN_PASS_DEF_PACKWEIGHTS
+#include "graph/passes/Passes.h.inc"
+
+namespace {
+
+/// Builds a chain of views and pads on one value.
+class Chain {
+public:
+  Chain(OpBuilder &builder, Value value) : builder(builder), value(value) {}
+
+  void reshape(ArrayRef<int64_t> shape) {
+    value = ReshapeOp::create(builder, value.getLoc(), typeOf(shape), value);
+  }
+  void transpose(ArrayRef<int64_t> permutation) {
+    SmallVector<int64_t> shape;
+    for (int64_t d : permutation)
+      shape.push_back(sizes()[d]);
+    value = TransposeOp::create(builder, value.getLoc(), typeOf(shape), value,
+                                permutation);
+  }
+  /// Extends dimension `d` to `size` with zeros.
+  void pad(unsigned d, int64_t size) {
+    if (size == sizes()[d])
+      return;
+    SmallVector<int64_t> shape(sizes());
+    shape[d] = size;
+    auto scalar = RankedTensorType::get({}, element());
+    Value zero = ConstantOp::create(builder, value.getLoc(), scalar,
+                                    cast<ElementsAttr>(builder.getZeroAttr(scalar)));
+    value = PadOp::create(builder, value.getLoc(), typeOf(shape), PadMode::constant, value, zero,
+                          zeros(shape.size()));
+  }
+  /// The first `size` elements of dimension `d`.
+  void cut(unsigned d, int64_t size) {
+    if (size == sizes()[d])
+      return;
+    SmallVector<int64_t> shape(sizes());
+    shape[d] = size;
+    value = SliceOp::create(builder, value.getLoc(), typeOf(shape), value,
+                            zeros(shape.size()), SmallVector<int64_t>(shape.size(), 1));
+  }
+
+  ArrayRef<int64_t> sizes() { return cast<RankedTensorType>(value.getType()).getShape(); }
+  Value get() { return value; }
+
+private:
+  Type element() { return cast<RankedTensorType>(value.getType()).getElementType(); }
+  RankedTensorType typeOf(ArrayRef<int64_t> shape) {
+    return RankedTensorType::get(shape, element());
+  }
+  AffineMap zeros(unsigned rank) {
+    SmallVector<AffineExpr> results(rank, builder.getAffineConstantExpr(0));
+    return AffineMap::get(0, 0, results, builder.getContext());
+  }
+
+  OpBuilder &builder;
+  Value value;
+};
+
+struct PackWeights : impl::PackWeightsBase<PackWeights> {
+  using PackWeightsBase::PackWeightsBase;
+
+  void runOnOperation() override {
+    auto function = getOperation().lookupSymbol<func::FuncOp>("main");
+    if (!function)
+      return;
+    PrepareFunction prepare(getOperation());
+    WeightsOnly weightsOnly;
+    llvm::DenseMap<std::pair<Value, unsigned>, Value> packed;
+    SmallVector<GraphOpInterface> ops;
+    for (auto op : function.getBody().front().getOps<GraphOpInterface>())
+      ops.push_back(op);
+    for (GraphOpInterface op : ops) {
+      std::optional<Columns> columns = op.getColumns();
+      if (!columns)
+        continue;
+      OpOperand &operand = op->getOpOperand(columns->operand);
+      Value weight = operand.get();
+      if (!weightsOnly(weight) || weightsOnly.sourceBytes(weight) == 0)
+        continue;
+      auto type = cast<RankedTensorType>(weight.getType());
+      if (type.getDimSize(columns->operandDim) < minColumns)
+        continue;
+      Value &view = packed[{weight, columns->operandDim}];
+      if (!view) {
+        Value inside = pack(prepare.getBuilder(), prepare.import(weight), columns->operandDim);
+        OpBuilder outside(op);
+        view = unpack(outside, prepare.publish(inside, outside), columns->operandDim,
+                      type.getDimSize(columns->operandDim));
+      }
+      operand.set(view);
+    }
+    prepare.finish();
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+
+  /// [.., N, ..] -> [N / panel, .., .., panel], N padded to a multiple of the panel.
+  Value pack(OpBuilder &builder, Value value, unsigned columns) {
+    Chain chain(builder, value);
+    int64_t panels = llvm::divideCeil(chain.sizes()[columns], panel.getValue());
+    chain.pad(columns, panels * panel);
+    SmallVector<int64_t> shape(chain.sizes());
+    shape[columns] = panels;
+    shape.insert(shape.begin() + columns + 1, panel);
+    chain.reshape(shape);
+    SmallVector<int64_t> permutation{columns};
+    for (unsigned d = 0; d < shape.size(); ++d)
+      if (d != columns && d != columns + 1)
+        permutation.push_back(d);
+    permutation.push_back(columns + 1);
+    chain.transpose(permutation);
+    return chain.get();
+  }
+
+  /// The views that give back [.., N, ..].
+  Value unpack(OpBuilder &builder, Value value, unsigned columns, int64_t size) {
+    Chain chain(builder, value);
+    unsigned rank = chain.sizes().size();
+    SmallVector<int64_t> permutation;
+    for (unsigned d = 1; d + 1 < rank; ++d)
+      permutation.push_back(d);
+    permutation.insert(permutation.begin() + columns, {0, rank - 1});
+    chain.transpose(permutation);
+    SmallVector<int64_t> shape(chain.sizes());
+    shape[columns] *= shape[columns + 1];
+    shape.erase(shape.begin() + columns + 1);
+    chain.reshape(shape);
+    chain.cut(columns, size);
+    return chain.get();
+  }
+};
+
+} // namespace
+} // namespace charonia::graph

@@ -1,0 +1,101 @@
+#include "graph/analysis/IterationSpace.h"
+#include "graph/analysis/Weights.h"
+#include "graph/passes/Passes.h"
+#include "graph/passes/PrepareFunction.h"
+
+using namespace mlir;
+
+namespace charonia::graph {
+#define GEN_PASS_DEF_SPLITPREPARE
+#include "graph/passes/Passes.h.inc"
+
+namespace {
+
+/// What a value made of weights may take of an engine: some more than the weights
+/// themselves, and what constants alone give if it is small.
+constexpr int64_t growth = 2, smallBytes = 4 << 20;
+
+class Splitter {
+public:
+  explicit Splitter(ModuleOp module) : prepare(module) {}
+
+  void run(func::FuncOp function) {
+    SmallVector<OpOperand *> frontier;
+    for (Operation &op : function.getBody().front()) {
+      bool inside = op.getNumResults() == 1 && weightsOnly(op.getResult(0));
+      for (OpOperand &operand : op.getOpOperands())
+        if (!inside && weightsOnly(operand.get()))
+          frontier.push_back(&operand);
+    }
+    for (OpOperand *use : frontier)
+      split(*use);
+    prepare.finish();
+  }
+
+private:
+  static bool isSource(Operation *op) {
+    return cast<GraphOpInterface>(op).getRole() == OpRole::Source;
+  }
+
+  /// Whether the reader may as well compose the view's map with its own.
+  static bool isComposed(Operation *op, OpOperand &use) {
+    auto view = cast<GraphOpInterface>(op);
+    if (view.getRole() != OpRole::View)
+      return false;
+    Exprs from = getShape(op->getOperand(0)), to = getShape(op->getResult(0));
+    if (isSameBytes(op) || keepsInnermost(view.getOperandMap(0), to, from))
+      return true;
+    if (numElements(to, op->getContext()) != numElements(from, op->getContext()))
+      return true; // a broadcast, which would only store more, or a part
+    // A dot takes either orientation.
+    auto reader = dyn_cast<GraphOpInterface>(use.getOwner());
+    return reader && reader.getRole() == OpRole::Contraction &&
+           reader.getOperandReads(use.getOperandNumber()) == 1;
+  }
+
+  void split(OpOperand &use) {
+    Operation *op = use.get().getDefiningOp();
+    OpOperand *cut = &use;
+    while (isComposed(op, use)) {
+      cut = &op->getOpOperand(0);
+      op = cut->get().getDefiningOp();
+    }
+    if (isSource(op))
+      return;
+    Value value = cut->get();
+    if (Value done = prepared.lookup(value)) {
+      cut->set(done);
+      return;
+    }
+    int64_t bytes = byteSize(cast<RankedTensorType>(value.getType()));
+    if (bytes > std::max(growth * weightsOnly.sourceBytes(value), smallBytes)) {
+      for (OpOperand &operand : op->getOpOperands())
+        split(operand);
+      return;
+    }
+    OpBuilder outside(op);
+    Value weight = prepare.publish(prepare.import(value), outside);
+    prepared[value] = weight;
+    cut->set(weight);
+  }
+
+  PrepareFunction prepare;
+  WeightsOnly weightsOnly;
+  llvm::DenseMap<Value, Value> prepared;
+};
+
+struct SplitPrepare : impl::SplitPrepareBase<SplitPrepare> {
+  void runOnOperation() override {
+    auto function = getOperation().lookupSymbol<func::FuncOp>("main");
+    if (!function)
+      return;
+    Splitter(getOperation()).run(function);
+    // What moved has no readers left.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+};
+
+} // namespace
+} // namespace charonia::graph

@@ -1,0 +1,204 @@
+// RUN: charonia-opt %s --form-kernels --verify-kernels --split-input-file | FileCheck %s
+
+// A matmul takes its bias, the activation and the residual, through a reshape.
+// CHECK-LABEL: func.func @epilogue
+// CHECK:         %[[R:.*]] = graph.kernel "matmul_add_gelu_add"
+// CHECK-NOT:     graph.kernel
+// CHECK:         return %[[R]]
+func.func @epilogue(%x: tensor<128x64xf32>, %r: tensor<1x128x32xf32>) -> tensor<1x128x32xf32> {
+  %w = graph.weight "w" : tensor<64x32xf32>
+  %b = graph.weight "b" : tensor<32xf32>
+  %0 = graph.matmul %x, %w : (tensor<128x64xf32>, tensor<64x32xf32>) -> tensor<128x32xf32>
+  %1 = graph.add %0, %b : (tensor<128x32xf32>, tensor<32xf32>) -> tensor<128x32xf32>
+  %2 = graph.gelu %1 : (tensor<128x32xf32>) -> tensor<128x32xf32>
+  %3 = graph.reshape %2 : (tensor<128x32xf32>) -> tensor<1x128x32xf32>
+  %4 = graph.add %3, %r : (tensor<1x128x32xf32>, tensor<1x128x32xf32>) -> tensor<1x128x32xf32>
+  return %4 : tensor<1x128x32xf32>
+}
+
+// -----
+
+// What is read elsewhere becomes a second result; splats are copied inside.
+// CHECK-LABEL: func.func @two_results
+// CHECK:         graph.kernel "matmul_max"
+// CHECK-SAME:      -> (tensor<8x8xf32>, tensor<8x8xf32>)
+// CHECK:           %[[M:.*]] = graph.matmul
+// CHECK:           graph.constant
+// CHECK:           %[[S:.*]] = graph.max
+// CHECK:           graph.yield %[[M]], %[[S]]
+// CHECK:         graph.kernel "softmax"
+func.func @two_results(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %zero = graph.constant dense<0.0> : tensor<f32>
+  %0 = graph.matmul %x, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = graph.max %0, %zero : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %2 = graph.softmax %0 {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %1, %2 : tensor<8x8xf32>, tensor<8x8xf32>
+}
+
+// -----
+
+// Reductions over the same rows share a kernel: a softmax written out, of any length.
+#shape = affine_map<()[s0] -> (4, s0)>
+#col = affine_map<()[s0] -> (4, 1)>
+module attributes {graph.symbols = [{name = "n", min = 1, opt = 64, max = 128, divisor = 1}]} {
+  // CHECK-LABEL: func.func @rows
+  // CHECK:         graph.kernel "reduce_sub_exp_reduce_div"
+  // CHECK-NOT:     graph.kernel
+  // CHECK:         return
+  func.func @rows(%x: tensor<4x?xf32, #shape>) -> tensor<4x?xf32, #shape> {
+    %0 = graph.reduce max %x {axes = array<i64: 1>, keepdims} : (tensor<4x?xf32, #shape>) -> tensor<4x1xf32>
+    %1 = graph.sub %x, %0 : (tensor<4x?xf32, #shape>, tensor<4x1xf32>) -> tensor<4x?xf32, #shape>
+    %2 = graph.exp %1 : (tensor<4x?xf32, #shape>) -> tensor<4x?xf32, #shape>
+    %3 = graph.reduce sum %2 {axes = array<i64: 1>, keepdims} : (tensor<4x?xf32, #shape>) -> tensor<4x1xf32>
+    %4 = graph.div %2, %3 : (tensor<4x?xf32, #shape>, tensor<4x1xf32>) -> tensor<4x?xf32, #shape>
+    return %4 : tensor<4x?xf32, #shape>
+  }
+}
+
+// -----
+
+// Reductions over other rows do not.
+// CHECK-LABEL: func.func @other_rows
+// CHECK:         graph.kernel "reduce"
+// CHECK:         graph.kernel "reduce.1"
+func.func @other_rows(%x: tensor<4x8x16xf32>) -> tensor<4xf32> {
+  %0 = graph.reduce sum %x {axes = array<i64: 2>} : (tensor<4x8x16xf32>) -> tensor<4x8xf32>
+  %1 = graph.reduce max %0 {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+
+// -----
+
+// Embedding and normalization: gathers and adds before the rows, scale and shift
+// after; the sum is stored too, for the residual.
+// CHECK-LABEL: func.func @embedding
+// CHECK:         %[[N:.*]]:2 = graph.kernel "normalize_gather_gather_add"
+// CHECK:         %[[M:.*]] = graph.kernel "matmul_add"({{.*}}%[[N]]#{{.*}}%[[N]]#
+// CHECK:         return %[[M]]
+func.func @embedding(%ids: tensor<1x128xi64>, %types: tensor<1x128xi64>) -> tensor<1x128x64xf32> {
+  %words = graph.weight "words" : tensor<1000x64xf32>
+  %kinds = graph.weight "kinds" : tensor<2x64xf32>
+  %g = graph.weight "g" : tensor<64xf32>
+  %b = graph.weight "b" : tensor<64xf32>
+  %w = graph.weight "w" : tensor<64x64xf32>
+  %0 = graph.gather %words, %ids {axis = 0 : i64} : (tensor<1000x64xf32>, tensor<1x128xi64>) -> tensor<1x128x64xf32>
+  %1 = graph.gather %kinds, %types {axis = 0 : i64} : (tensor<2x64xf32>, tensor<1x128xi64>) -> tensor<1x128x64xf32>
+  %2 = graph.add %0, %1 : (tensor<1x128x64xf32>, tensor<1x128x64xf32>) -> tensor<1x128x64xf32>
+  %3 = graph.normalize %2 {axes = array<i64: 2>, epsilon = 1.0e-5 : f64} : (tensor<1x128x64xf32>) -> tensor<1x128x64xf32>
+  %4 = graph.mul %3, %g : (tensor<1x128x64xf32>, tensor<64xf32>) -> tensor<1x128x64xf32>
+  %5 = graph.add %4, %b : (tensor<1x128x64xf32>, tensor<64xf32>) -> tensor<1x128x64xf32>
+  %6 = graph.matmul %5, %w : (tensor<1x128x64xf32>, tensor<64x64xf32>) -> tensor<1x128x64xf32>
+  %7 = graph.add %6, %2 : (tensor<1x128x64xf32>, tensor<1x128x64xf32>) -> tensor<1x128x64xf32>
+  return %7 : tensor<1x128x64xf32>
+}
+
+// -----
+
+// Heads: slices and splits are read by the attention itself, the permutation back
+// is stored by it, and the reshapes are aliases.
+// CHECK-LABEL: func.func @heads
+// CHECK:         %[[QKV:.*]] = graph.kernel "matmul"
+// CHECK:         %[[A:.*]] = graph.kernel "attention"(%[[QKV]])
+// CHECK-SAME:      -> tensor<1x16x4x8xf32>
+// CHECK:           graph.attention
+// CHECK:           graph.transpose
+// CHECK:         %[[F:.*]] = graph.reshape %[[A]]
+// CHECK:         graph.kernel "matmul.1"(%[[F]]
+func.func @heads(%x: tensor<1x16x32xf32>) -> tensor<1x16x32xf32> {
+  %w = graph.weight "w" : tensor<32x96xf32>
+  %o = graph.weight "o" : tensor<32x32xf32>
+  %0 = graph.matmul %x, %w : (tensor<1x16x32xf32>, tensor<32x96xf32>) -> tensor<1x16x96xf32>
+  %q0 = graph.slice %0 {starts = affine_map<() -> (0, 0, 0)>, steps = array<i64: 1, 1, 1>} : (tensor<1x16x96xf32>) -> tensor<1x16x32xf32>
+  %k0 = graph.slice %0 {starts = affine_map<() -> (0, 0, 32)>, steps = array<i64: 1, 1, 1>} : (tensor<1x16x96xf32>) -> tensor<1x16x32xf32>
+  %v0 = graph.slice %0 {starts = affine_map<() -> (0, 0, 64)>, steps = array<i64: 1, 1, 1>} : (tensor<1x16x96xf32>) -> tensor<1x16x32xf32>
+  %q1 = graph.reshape %q0 : (tensor<1x16x32xf32>) -> tensor<1x16x4x8xf32>
+  %k1 = graph.reshape %k0 : (tensor<1x16x32xf32>) -> tensor<1x16x4x8xf32>
+  %v1 = graph.reshape %v0 : (tensor<1x16x32xf32>) -> tensor<1x16x4x8xf32>
+  %q = graph.transpose %q1 {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x16x4x8xf32>) -> tensor<1x4x16x8xf32>
+  %k = graph.transpose %k1 {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x16x4x8xf32>) -> tensor<1x4x16x8xf32>
+  %v = graph.transpose %v1 {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x16x4x8xf32>) -> tensor<1x4x16x8xf32>
+  %a = graph.attention %q, %k, %v {scale = 0.125 : f64} : (tensor<1x4x16x8xf32>, tensor<1x4x16x8xf32>, tensor<1x4x16x8xf32>) -> tensor<1x4x16x8xf32>
+  %t = graph.transpose %a {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x4x16x8xf32>) -> tensor<1x16x4x8xf32>
+  %f = graph.reshape %t : (tensor<1x16x4x8xf32>) -> tensor<1x16x32xf32>
+  %r = graph.matmul %f, %o : (tensor<1x16x32xf32>, tensor<32x32xf32>) -> tensor<1x16x32xf32>
+  return %r : tensor<1x16x32xf32>
+}
+
+// -----
+
+// The add may join neither matmul's kernel before the softmax between them is done:
+// the first would wait for itself.
+// CHECK-LABEL: func.func @cycle
+// CHECK:         %[[A:.*]] = graph.kernel "matmul"
+// CHECK:         %[[S:.*]] = graph.kernel "softmax"(%[[A]])
+// CHECK:         graph.kernel "matmul_add"(%[[S]], %{{.*}}, %[[A]])
+func.func @cycle(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = graph.matmul %x, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = graph.softmax %0 {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %2 = graph.matmul %1, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %3 = graph.add %0, %2 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %3 : tensor<8x8xf32>
+}
+
+// -----
+
+// Results that are arguments, aliases or views: only the transpose costs a kernel,
+// and the one behind a kernel costs none.
+// CHECK-LABEL: func.func @results(
+// CHECK-SAME:    %[[X:.*]]: tensor<4x8xf32>)
+// CHECK:         %[[T:.*]] = graph.kernel "transpose"(%[[X]])
+// CHECK:         %[[R:.*]] = graph.kernel "softmax"(%[[X]])
+// CHECK:           graph.transpose
+// CHECK:         %[[V:.*]] = graph.reshape %[[X]]
+// CHECK:         return %[[X]], %[[V]], %[[T]], %[[R]]
+func.func @results(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<32xf32>, tensor<8x4xf32>, tensor<8x4xf32>) {
+  %0 = graph.reshape %x : (tensor<4x8xf32>) -> tensor<32xf32>
+  %1 = graph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  %2 = graph.softmax %x {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %3 = graph.transpose %2 {permutation = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return %x, %0, %1, %3 : tensor<4x8xf32>, tensor<32xf32>, tensor<8x4xf32>, tensor<8x4xf32>
+}
+
+// -----
+
+// A convolution fetches its input once for each tap, so a transposed copy is made;
+// a matmul takes its operand as it lies.
+// CHECK-LABEL: func.func @strided
+// CHECK:         graph.kernel "transpose"
+// CHECK:         graph.kernel "conv"
+// CHECK-NOT:       graph.transpose
+// CHECK:         graph.kernel "matmul"
+// CHECK:           graph.transpose
+func.func @strided(%x: tensor<1x16x32x32xf32>, %y: tensor<32x16xf32>, %z: tensor<8x16xf32>) -> (tensor<1x32x32x8xf32>, tensor<32x8xf32>) {
+  %w = graph.weight "w" : tensor<8x3x3x16xf32>
+  %0 = graph.transpose %x {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x16x32x32xf32>) -> tensor<1x32x32x16xf32>
+  %1 = graph.conv %0, %w {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, groups = 1 : i64, channels_last} : (tensor<1x32x32x16xf32>, tensor<8x3x3x16xf32>) -> tensor<1x32x32x8xf32>
+  %2 = graph.transpose %z {permutation = array<i64: 1, 0>} : (tensor<8x16xf32>) -> tensor<16x8xf32>
+  %3 = graph.matmul %y, %2 : (tensor<32x16xf32>, tensor<16x8xf32>) -> tensor<32x8xf32>
+  return %1, %3 : tensor<1x32x32x8xf32>, tensor<32x8xf32>
+}
+
+// -----
+
+// A cheap operator with several readers is computed by each; an expensive one by
+// one of them, which stores it; none in front of a dot.
+// CHECK-LABEL: func.func @readers
+// CHECK:         graph.kernel "softmax"
+// CHECK:           graph.neg
+// CHECK:         graph.kernel "reduce"
+// CHECK:           graph.neg
+// CHECK:         %[[E:.*]]:2 = graph.kernel "reduce_exp"
+// CHECK:         graph.kernel "softmax.1"(%[[E]]#0)
+// CHECK:         %[[A:.*]] = graph.kernel "abs"
+// CHECK:         graph.kernel "matmul"(%[[A]]
+func.func @readers(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64xf32>, tensor<64x64xf32>, tensor<64xf32>, tensor<64x64xf32>) {
+  %0 = graph.neg %x : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = graph.softmax %0 {axis = 1 : i64} : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = graph.reduce sum %0 {axes = array<i64: 0>} : (tensor<64x64xf32>) -> tensor<64xf32>
+  %3 = graph.exp %x : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %4 = graph.softmax %3 {axis = 1 : i64} : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %5 = graph.reduce sum %3 {axes = array<i64: 0>} : (tensor<64x64xf32>) -> tensor<64xf32>
+  %6 = graph.abs %x : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %7 = graph.matmul %6, %x : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %1, %2, %4, %5, %7 : tensor<64x64xf32>, tensor<64xf32>, tensor<64x64xf32>, tensor<64xf32>, tensor<64x64xf32>
+}

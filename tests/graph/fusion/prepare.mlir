@@ -1,0 +1,53 @@
+// RUN: charonia-opt %s --split-prepare --split-input-file | FileCheck %s
+// RUN: charonia-opt %s --pack-weights=panel=16 --split-prepare --split-input-file | FileCheck %s --check-prefix=PACK
+
+// A cast of weights is prepared; a transpose that a dot can read and a broadcast stay.
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[B:.*]] = graph.weight "b"
+// CHECK:         %[[W:.*]] = graph.weight "prepared.0" : tensor<40x8xf16>
+// CHECK:         %[[T:.*]] = graph.transpose %[[W]]
+// CHECK:         graph.matmul %{{.*}}, %[[T]]
+// CHECK:         graph.broadcast %[[B]]
+// CHECK-LABEL: func.func @prepare() -> (tensor<40x8xf16> {graph.name = "prepared.0"})
+// CHECK:         graph.weight "w"
+// CHECK:         graph.cast
+// CHECK:         return
+
+// Columns 40 in panels of 16: [3, 8, 16].
+// PACK-LABEL: func.func @main
+// PACK:         %[[W:.*]] = graph.weight "prepared.0" : tensor<3x8x16xf16>
+// PACK:         %[[T:.*]] = graph.transpose %[[W]] {permutation = array<i64: 1, 0, 2>}
+// PACK:         %[[R:.*]] = graph.reshape %[[T]] {{.*}} -> tensor<8x48xf16>
+// PACK:         %[[S:.*]] = graph.slice %[[R]] {{.*}} -> tensor<8x40xf16>
+// PACK:         graph.matmul %{{.*}}, %[[S]]
+// PACK-LABEL: func.func @prepare()
+// PACK:         graph.pad constant {{.*}} -> tensor<8x48xf16>
+// PACK:         graph.reshape {{.*}} -> tensor<8x3x16xf16>
+// PACK:         graph.transpose {{.*}} -> tensor<3x8x16xf16>
+func.func @main(%x: tensor<4x8xf16>) -> (tensor<4x40xf16>, tensor<64x40xf16>) {
+  %w = graph.weight "w" : tensor<40x8xf32>
+  %b = graph.weight "b" : tensor<40xf16>
+  %0 = graph.cast %w {to = f16} : (tensor<40x8xf32>) -> tensor<40x8xf16>
+  %1 = graph.transpose %0 {permutation = array<i64: 1, 0>} : (tensor<40x8xf16>) -> tensor<8x40xf16>
+  %2 = graph.matmul %x, %1 : (tensor<4x8xf16>, tensor<8x40xf16>) -> tensor<4x40xf16>
+  %3 = graph.broadcast %b : (tensor<40xf16>) -> tensor<64x40xf16>
+  return %2, %3 : tensor<4x40xf16>, tensor<64x40xf16>
+}
+
+// -----
+
+// What is much larger than the weights it is made of is not stored, its small part is.
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[S:.*]] = graph.weight "prepared.0" : tensor<8192xf32>
+// CHECK:         graph.add %{{.*}}, %[[S]] : (tensor<8192x1xf32>, tensor<8192xf32>)
+// CHECK-LABEL: func.func @prepare
+// CHECK:         graph.exp
+// CHECK-NOT:     graph.add
+func.func @main(%x: tensor<8192x8192xf32>) -> tensor<8192x8192xf32> {
+  %a = graph.weight "a" : tensor<8192xf32>
+  %b = graph.weight "b" : tensor<8192x1xf32>
+  %0 = graph.exp %a : (tensor<8192xf32>) -> tensor<8192xf32>
+  %1 = graph.add %b, %0 : (tensor<8192x1xf32>, tensor<8192xf32>) -> tensor<8192x8192xf32>
+  %2 = graph.mul %1, %x : (tensor<8192x8192xf32>, tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
+  return %2 : tensor<8192x8192xf32>
+}
