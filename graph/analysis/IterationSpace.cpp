@@ -157,13 +157,22 @@ static AffineMap reducedCoordinates(GraphOpInterface op, AffineMap operand) {
                         operand.getContext());
 }
 
+/// Each dimension as it is, but 0 where that is all it can be.
+static AffineMap identity(ArrayRef<AffineExpr> shape, MLIRContext *context) {
+  SmallVector<AffineExpr> results;
+  for (auto [d, extent] : llvm::enumerate(shape))
+    results.push_back(constantOf(extent) == 1 ? getAffineConstantExpr(0, context)
+                                              : getAffineDimExpr(d, context));
+  return AffineMap::get(shape.size(), 0, results, context);
+}
+
 IterationSpace IterationSpace::of(GraphOpInterface root) {
   IterationSpace space;
   space.root = root;
   bool rows = isRowOperator(root);
   space.shape = graph::getShape(rows ? root->getOperand(0) : root->getResult(0));
   space.reduced.resize(space.shape.size());
-  auto map = AffineMap::getMultiDimIdentityMap(space.shape.size(), root->getContext());
+  AffineMap map = identity(space.shape, root->getContext());
   Extent extent = Extent::Full;
   if (rows) {
     for (int64_t axis : root.getReductionAxes())
@@ -224,8 +233,7 @@ std::optional<IterationSpace::Place> IterationSpace::fit(GraphOpInterface op,
     return std::nullopt;
   // A row value that is broadcast back over the rows that it came from.
   if (graph::getShape(op->getResult(0)) == shape)
-    candidates.push_back(
-        {AffineMap::getMultiDimIdentityMap(shape.size(), op->getContext()), Extent::Full});
+    candidates.push_back({identity(shape, op->getContext()), Extent::Full});
 
   auto readsInPlace = [&](const Place &candidate) {
     return llvm::all_of(placed, [&](const auto &entry) {
@@ -255,8 +263,7 @@ std::optional<IterationSpace::Place> IterationSpace::placeOfOperand(OpOperand &o
     if (operand.getOperandNumber() != 0)
       return std::nullopt;
     if (op == root)
-      return Place{AffineMap::getMultiDimIdentityMap(shape.size(), op->getContext()),
-                   Extent::Full};
+      return Place{identity(shape, op->getContext()), Extent::Full};
     return op.getRole() == OpRole::RowNormalization ? place : std::nullopt;
   }
   if (!getForwardMap(op, operand.getOperandNumber()))

@@ -72,7 +72,7 @@ func.func @other_rows(%x: tensor<4x8x16xf32>) -> tensor<4xf32> {
 // Embedding and normalization: gathers and adds before the rows, scale and shift
 // after; the sum is stored too, for the residual.
 // CHECK-LABEL: func.func @embedding
-// CHECK:         %[[N:.*]]:2 = graph.kernel "normalize_gather_gather_add"
+// CHECK:         %[[N:.*]]:2 = graph.kernel "normalize_gather_gather_add_mul_add"
 // CHECK:         %[[M:.*]] = graph.kernel "matmul_add"({{.*}}%[[N]]#{{.*}}%[[N]]#
 // CHECK:         return %[[M]]
 func.func @embedding(%ids: tensor<1x128xi64>, %types: tensor<1x128xi64>) -> tensor<1x128x64xf32> {
