@@ -173,6 +173,8 @@ def run_engine(
     values = []
     for name in outputs:
         path = out / f"{name}.npy"
+        if not path.exists():  # a name that is no file name
+            path = out / f"{name.replace('/', '_')}.npy"
         if not path.exists():
             have = sorted(p.name for p in out.iterdir()) if out.exists() else []
             result.stderr += f"\nerror: run wrote no {path.name}; it wrote {have}"
