@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""The other side of `charonia compare`: ONNX Runtime, PyTorch or cuBLAS.
+
+    peer.py --with onnxruntime|torch|cublas MODEL.onnx --input NAME=FILE.npy ...
+            [--output-dir DIR] [--device cpu|cuda] [--precision fp32|tf32|fp16|bf16]
+            [--threads N] [--name MODEL] [--serve]
+
+Runs the model once, writes DIR/<output>.npy, and prints one JSON line:
+    {"peer": "onnxruntime 1.31.0", "outputs": ["logits"], "latency_ms": {...}}
+With --serve the line has no latency; then each line "time SECONDS" on standard
+input is answered by a line {"latency_ms": {"min", "mean", "p50", "p90", "p99"}},
+so that both sides can be measured in alternating rounds. "quit" or the end of
+input ends it. Errors: exit status 1 and a message on standard error.
+
+--with torch builds the module of models/zoo.py that MODEL was exported from (named
+by its folder or file, or by --name). --with cublas times torch.matmul on every
+matrix product of the model and prints {"gemms": [{"node", "m", "n", "k", "batch",
+"ms", "tflops"}]} instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "models"))
+
+
+def fail(message: str):
+    sys.exit(f"error: {message}")
+
+
+def summary(times: list[float]) -> dict[str, float]:
+    ordered = sorted(t * 1e3 for t in times)
+    at = lambda q: ordered[min(len(ordered) - 1, int(q * len(ordered)))]
+    return dict(
+        min=ordered[0], mean=statistics.fmean(ordered), p50=statistics.median(ordered),
+        p90=at(0.9), p99=at(0.99), count=len(ordered),
+    )  # fmt: skip
+
+
+class OnnxRuntimePeer:
+    """Inputs and outputs stay where the device has them."""
+
+    def __init__(self, options, inputs):
+        import onnxruntime
+
+        self.title = f"onnxruntime {onnxruntime.__version__}"
+        settings = onnxruntime.SessionOptions()
+        settings.log_severity_level = 3
+        settings.intra_op_num_threads = options.threads
+        wanted = "CUDAExecutionProvider" if options.device == "cuda" else "CPUExecutionProvider"
+        if wanted not in onnxruntime.get_available_providers():
+            fail(f"{self.title} here has no {wanted}; use --with torch for the GPU")
+        self.session = onnxruntime.InferenceSession(
+            str(options.model), settings, providers=[wanted]
+        )
+        self.inputs = inputs
+        self.names = [o.name for o in self.session.get_outputs()]
+
+    def outputs(self):
+        return dict(zip(self.names, self.session.run(None, self.inputs)))
+
+    def once(self) -> float:
+        start = time.perf_counter()
+        self.session.run(None, self.inputs)
+        return time.perf_counter() - start
+
+
+class TorchPeer:
+    """Eager PyTorch; on the GPU replayed as a CUDA graph."""
+
+    def __init__(self, options, inputs):
+        try:
+            import torch
+            import zoo
+        except ImportError as error:
+            fail(f"--with torch needs PyTorch, torchvision and transformers: {error}")
+        self.torch = torch
+        self.title = f"torch {torch.__version__}"
+        spec = find_spec(zoo, options)
+        self.names = list(spec.outputs)
+        if options.threads:
+            torch.set_num_threads(options.threads)
+        torch.backends.cuda.matmul.allow_tf32 = options.precision == "tf32"
+        torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
+        dtype = dict(fp16=torch.float16, bf16=torch.bfloat16).get(options.precision, torch.float32)
+        self.device = options.device
+        self.module = zoo.build(spec).to(options.device, dtype)
+        order = list(spec.inputs(1, 2, np.random.RandomState(0)))
+        if missing := [name for name in order if name not in inputs]:
+            fail(f"no --input for {', '.join(missing)}; {spec.name} takes {', '.join(order)}")
+        tensors = [torch.from_numpy(inputs[name]).to(options.device) for name in order]
+        self.tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
+        self.graph = None
+        if options.device == "cuda":
+            from latency import TorchGraph
+
+            self.title += ", CUDA graph"
+            self.graph = TorchGraph(self.module, self.tensors)
+
+    def outputs(self):
+        with self.torch.no_grad():
+            values = self.module(*self.tensors)
+        values = values if isinstance(values, tuple) else (values,)
+        return {n: v.float().cpu().numpy() for n, v in zip(self.names, values)}
+
+    def once(self) -> float:
+        if self.graph:
+            begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            self.graph.graph.replay()
+            end.record()
+            end.synchronize()
+            return begin.elapsed_time(end) / 1e3
+        start = time.perf_counter()
+        with self.torch.no_grad():
+            self.module(*self.tensors)
+        return time.perf_counter() - start
+
+
+def find_spec(zoo, options):
+    """The module that a model file was exported from."""
+    path = options.model.resolve()
+    names = [options.name] if options.name else [path.parent.name, path.stem]
+    table = zoo.COMPACT if path.parent.name == "compact" else zoo.FULL
+    for name in names:
+        if name in table:
+            return table[name]
+    fail(
+        f"{path} is not an export of models/export.py; --name says which of "
+        f"{', '.join(zoo.FULL)} it is"
+    )
+
+
+def matrix_products(options, inputs) -> list[dict]:
+    """MatMul, Gemm and Conv nodes as matrix products, at these input shapes."""
+    import onnx
+
+    model = onnx.load(options.model, load_external_data=False)
+    for info in model.graph.input:
+        if info.name in inputs:
+            for dim, value in zip(info.type.tensor_type.shape.dim, inputs[info.name].shape):
+                dim.dim_value = value
+    del model.graph.value_info[:]
+    for info in model.graph.output:  # symbols there would contradict
+        info.type.tensor_type.ClearField("shape")
+    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    shapes = {t.name: list(t.dims) for t in inferred.initializer}
+    for info in (*inferred.input, *inferred.value_info, *inferred.output):
+        dims = info.type.tensor_type.shape.dim
+        shapes[info.name] = [d.dim_value for d in dims]
+    found = []
+    for node in inferred.node:
+        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        a, b = (shapes.get(n, []) for n in (list(node.input) + ["", ""])[:2])
+        out = shapes.get(node.output[0], [])
+        record = dict(node=node.name or node.output[0], batch=1)
+        if node.op_type == "MatMul" and len(a) >= 2 and len(b) >= 2:
+            batch = int(np.prod(out[:-2])) if len(b) > 2 else 1
+            rows = a[-2] if len(b) > 2 else int(np.prod(a[:-1]))
+            record.update(m=rows, n=b[-1], k=a[-1], batch=batch)
+        elif node.op_type == "Gemm":
+            k = a[0] if attributes.get("transA") else a[1]
+            m = a[1] if attributes.get("transA") else a[0]
+            n = b[0] if attributes.get("transB") else b[1]
+            record.update(m=m, n=n, k=k)
+        elif node.op_type == "Conv" and attributes.get("group", 1) == 1:
+            pixels = out[0] * int(np.prod(out[2:]))
+            record.update(m=pixels, n=b[0], k=int(np.prod(b[1:])))
+        else:
+            continue
+        if min(record["m"], record["n"], record["k"], record["batch"]) > 0:
+            found.append(record)
+    return found
+
+
+def time_products(options, inputs) -> list[dict]:
+    try:
+        import torch
+    except ImportError as error:
+        fail(f"--with cublas needs PyTorch: {error}")
+    from latency import TorchGraph
+
+    if options.device != "cuda":
+        fail("--with cublas needs --device cuda")
+    torch.backends.cuda.matmul.allow_tf32 = options.precision == "tf32"
+    dtype = dict(fp16=torch.float16, bf16=torch.bfloat16).get(options.precision, torch.float32)
+    known: dict[tuple, float] = {}
+    products = matrix_products(options, inputs)
+    for record in products:
+        key = tuple(record[name] for name in ("batch", "m", "n", "k"))
+        if key not in known:
+            batch, m, n, k = key
+            left = torch.randn(batch, m, k, device="cuda", dtype=dtype)
+            right = torch.randn(batch, n, k, device="cuda", dtype=dtype)
+            run = lambda a, b: torch.matmul(a, b.transpose(1, 2))
+            known[key] = TorchGraph(run, [left, right]).latency(0.05)
+        record["ms"] = known[key] * 1e3
+        record["tflops"] = 2e-12 * np.prod(key, dtype=float) / known[key]
+    return products
+
+
+def measure(peer, seconds: float) -> dict[str, float]:
+    for period in (seconds / 5, seconds):
+        times: list[float] = []
+        end = time.perf_counter() + period
+        while time.perf_counter() < end or len(times) < 3:
+            times.append(peer.once())
+    return summary(times)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    add = parser.add_argument
+    add("model", type=Path)
+    add("--with", dest="peer", required=True, choices=("onnxruntime", "torch", "cublas"))
+    add("--input", action="append", default=[], metavar="NAME=FILE")
+    add("--output-dir", type=Path)
+    add("--device", choices=("cpu", "cuda"), default="cpu")
+    add("--precision", choices=("fp32", "tf32", "fp16", "bf16"), default="fp32")
+    add("--threads", type=int, default=0)
+    add("--duration", type=float, default=1.0)
+    add("--name")
+    add("--serve", action="store_true")
+    options = parser.parse_args()
+    inputs = {}
+    for text in options.input:
+        name, sep, path = text.rpartition("=")
+        if not sep:
+            fail(f"--input {text!r} is not NAME=FILE")
+        inputs[name] = np.load(path)
+    if options.peer == "cublas":
+        import torch
+
+        products = time_products(options, inputs)
+        print(json.dumps(dict(peer=f"cuBLAS by torch {torch.__version__}", gemms=products)))
+        return 0
+    peer = (OnnxRuntimePeer if options.peer == "onnxruntime" else TorchPeer)(options, inputs)
+    values = peer.outputs()
+    if options.output_dir:
+        options.output_dir.mkdir(parents=True, exist_ok=True)
+        for name, value in values.items():
+            np.save(options.output_dir / f"{name.replace('/', '_')}.npy", value)
+    first = dict(peer=peer.title, outputs=list(values))
+    if not options.serve:
+        first["latency_ms"] = measure(peer, options.duration)
+    print(json.dumps(first), flush=True)
+    for line in sys.stdin if options.serve else ():
+        words = line.split()
+        if words[:1] == ["time"] and len(words) == 2:
+            print(json.dumps(dict(latency_ms=measure(peer, float(words[1])))), flush=True)
+        elif words == ["quit"]:
+            break
+        elif words:
+            fail(f"unknown request {line.strip()!r}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
