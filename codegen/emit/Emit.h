@@ -39,9 +39,10 @@ void registerEmitRules(mlir::DialectRegistry &registry);
 /// point. Arguments: a buffer for each operand of the kernel and then for each
 /// result, an index for each shape symbol of the module. Sets tile.kernel,
 /// tile.grid and the other attributes of TileDialect.h. The schedule is the
-/// kernel's own if it has one, else the cost model's. Fails with a diagnostic at
-/// the operator's location.
-mlir::FailureOr<mlir::func::FuncOp> emitKernel(graph::KernelOp kernel, const EmitTarget &target,
+/// kernel's own if it has one, else the cost model's. Fails with a diagnostic
+/// at the operator's location.
+mlir::FailureOr<mlir::func::FuncOp> emitKernel(graph::KernelOp kernel,
+                                               const EmitTarget &target,
                                                mlir::OpBuilder &builder);
 
 } // namespace charonia::emit

@@ -15,7 +15,9 @@ struct EmitTiles : PassWrapper<EmitTiles, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmitTiles)
 
   EmitTiles() = default;
-  EmitTiles(const EmitTiles &other) : PassWrapper(other) { target = other.target; }
+  EmitTiles(const EmitTiles &other) : PassWrapper(other) {
+    target = other.target;
+  }
 
   StringRef getArgument() const override { return "emit-tiles"; }
   StringRef getDescription() const override {
@@ -42,13 +44,15 @@ struct EmitTiles : PassWrapper<EmitTiles, OperationPass<ModuleOp>> {
     }
     OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
     SmallVector<graph::KernelOp> kernels;
-    getOperation().walk([&](graph::KernelOp kernel) { kernels.push_back(kernel); });
+    getOperation().walk(
+        [&](graph::KernelOp kernel) { kernels.push_back(kernel); });
     for (graph::KernelOp kernel : kernels)
       if (failed(emit::emitKernel(kernel, to, builder)))
         signalPassFailure();
   }
 
-  Option<std::string> target{*this, "target", llvm::cl::desc("x86-64-v3, x86-64-v4 or gpu"),
+  Option<std::string> target{*this, "target",
+                             llvm::cl::desc("x86-64-v3, x86-64-v4 or gpu"),
                              llvm::cl::init("x86-64-v4")};
 };
 } // namespace

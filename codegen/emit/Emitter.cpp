@@ -8,15 +8,21 @@ using namespace charonia::emit;
 
 #include "codegen/emit/EmitInterface.cpp.inc"
 
-Emitter::Emitter(graph::KernelOp kernel, const EmitTarget &target, const Schedule &schedule,
-                 OpBuilder &builder, func::FuncOp function)
+Emitter::Emitter(graph::KernelOp kernel, const EmitTarget &target,
+                 const Schedule &schedule, OpBuilder &builder,
+                 func::FuncOp function)
     : kernel(kernel), target(target), schedule(schedule), builder(builder),
       location(kernel.getLoc()) {
   scopes.emplace_back();
   auto module = kernel->getParentOfType<ModuleOp>();
   unsigned first = kernel.getInputs().size() + kernel.getResults().size();
   for (auto [i, symbol] : llvm::enumerate(graph::getSymbols(module))) {
-    SymbolInfo info{function.getArgument(first + i), {symbol.min, symbol.max}, {}, 0, false, {}};
+    SymbolInfo info{function.getArgument(first + i),
+                    {symbol.min, symbol.max},
+                    {},
+                    0,
+                    false,
+                    {}};
     symbols.push_back(std::move(info));
   }
 }
@@ -64,7 +70,8 @@ AffineExpr Emitter::addSymbol(Value value, AffineExpr limit) {
   graph::Interval range{0, std::numeric_limits<int64_t>::max()};
   if (limit)
     range.high = graph::boundsOf(limit, {}, ranges({}).symbols).high - 1;
-  symbols.push_back({value, range, limit, (unsigned)scopes.size() - 1, false, {}});
+  symbols.push_back(
+      {value, range, limit, (unsigned)scopes.size() - 1, false, {}});
   return getAffineSymbolExpr(symbols.size() - 1, context());
 }
 
@@ -75,12 +82,15 @@ std::pair<Value, SmallVector<int64_t>> Emitter::withoutBroadcast(Value tile) {
   return {tile, llvm::to_vector(llvm::seq<int64_t>(0, rank))};
 }
 
-AffineExpr Emitter::addTileSymbol(Value tile, ArrayRef<int64_t> axes, AffineExpr limit) {
+AffineExpr Emitter::addTileSymbol(Value tile, ArrayRef<int64_t> axes,
+                                  AffineExpr limit) {
   auto type = cast<RankedTensorType>(tile.getType());
   if (!type.getElementType().isIndex())
     tile = arith::IndexCastOp::create(
-        builder, location, RankedTensorType::get(type.getShape(), builder.getIndexType()), tile);
-  graph::Interval range{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
+        builder, location,
+        RankedTensorType::get(type.getShape(), builder.getIndexType()), tile);
+  graph::Interval range{std::numeric_limits<int64_t>::min(),
+                        std::numeric_limits<int64_t>::max()};
   if (limit)
     range = {0, graph::boundsOf(limit, {}, ranges({}).symbols).high - 1};
   symbols.push_back({tile, range, limit, (unsigned)scopes.size() - 1, true,
@@ -88,8 +98,8 @@ AffineExpr Emitter::addTileSymbol(Value tile, ArrayRef<int64_t> axes, AffineExpr
   return getAffineSymbolExpr(symbols.size() - 1, context());
 }
 
-AffineExpr Emitter::mapIndex(AffineExpr expr, ArrayRef<int64_t> tile, AffineExpr limit,
-                             function_ref<Value(Value)> f) {
+AffineExpr Emitter::mapIndex(AffineExpr expr, ArrayRef<int64_t> tile,
+                             AffineExpr limit, function_ref<Value(Value)> f) {
   expr = simplify(expr, tile);
   SmallVector<int64_t> axes, extents, position(tile.size(), -1);
   for (unsigned i = 0; i < tile.size(); ++i)
@@ -98,11 +108,14 @@ AffineExpr Emitter::mapIndex(AffineExpr expr, ArrayRef<int64_t> tile, AffineExpr
       axes.push_back(i);
       extents.push_back(tile[i]);
     }
-  Demand moved = moveAxes({{}, SmallVector<int64_t>(tile), {expr}, {}}, position, extents);
-  return addTileSymbol(f(emitIndex(moved.coordinates[0], extents)), axes, limit);
+  Demand moved =
+      moveAxes({{}, SmallVector<int64_t>(tile), {expr}, {}}, position, extents);
+  return addTileSymbol(f(emitIndex(moved.coordinates[0], extents)), axes,
+                       limit);
 }
 
-void Emitter::forEachSymbol(AffineExpr expr, function_ref<void(unsigned)> f) const {
+void Emitter::forEachSymbol(AffineExpr expr,
+                            function_ref<void(unsigned)> f) const {
   expr.walk([&](AffineExpr e) {
     if (auto s = dyn_cast<AffineSymbolExpr>(e))
       f(s.getPosition());
@@ -114,12 +127,14 @@ bool Emitter::dependsOnAxis(AffineExpr expr, unsigned axis) const {
     return true;
   bool result = false;
   forEachSymbol(expr, [&](unsigned s) {
-    result |= symbols[s].isTile && llvm::is_contained(symbols[s].axes, (int64_t)axis);
+    result |=
+        symbols[s].isTile && llvm::is_contained(symbols[s].axes, (int64_t)axis);
   });
   return result;
 }
 
-Demand Emitter::moveAxes(const Demand &demand, ArrayRef<int64_t> axes, ArrayRef<int64_t> tile) {
+Demand Emitter::moveAxes(const Demand &demand, ArrayRef<int64_t> axes,
+                         ArrayRef<int64_t> tile) {
   SmallVector<AffineExpr> dims;
   for (int64_t axis : axes)
     dims.push_back(axis < 0 ? constant(0) : getAffineDimExpr(axis, context()));
@@ -130,7 +145,8 @@ Demand Emitter::moveAxes(const Demand &demand, ArrayRef<int64_t> axes, ArrayRef<
   bool identity = llvm::equal(axes, llvm::seq<int64_t>(0, axes.size()));
   auto rename = [&](AffineExpr expr) {
     forEachSymbol(expr, [&](unsigned s) {
-      if (identity || !symbols[s].isTile || renamed[s] != getAffineSymbolExpr(s, context()))
+      if (identity || !symbols[s].isTile ||
+          renamed[s] != getAffineSymbolExpr(s, context()))
         return;
       SymbolInfo info = symbols[s];
       for (int64_t &axis : info.axes)
@@ -151,10 +167,12 @@ Demand Emitter::moveAxes(const Demand &demand, ArrayRef<int64_t> axes, ArrayRef<
 Demand Emitter::addAxis(const Demand &demand, int64_t extent) {
   SmallVector<int64_t> tile = demand.tile;
   tile.push_back(extent);
-  return moveAxes(demand, llvm::to_vector(llvm::seq<int64_t>(0, demand.rank())), tile);
+  return moveAxes(demand, llvm::to_vector(llvm::seq<int64_t>(0, demand.rank())),
+                  tile);
 }
 
-SmallVector<Value> Emitter::compress(MutableArrayRef<AffineExpr> exprs, ArrayRef<int64_t> tile) {
+SmallVector<Value> Emitter::compress(MutableArrayRef<AffineExpr> exprs,
+                                     ArrayRef<int64_t> tile) {
   SmallVector<int64_t> position(symbols.size(), -1);
   SmallVector<unsigned> used;
   for (AffineExpr e : exprs)
@@ -180,7 +198,8 @@ SmallVector<Value> Emitter::compress(MutableArrayRef<AffineExpr> exprs, ArrayRef
     auto type = RankedTensorType::get(shape, builder.getIndexType());
     Value value = info.value;
     if (value.getType() != type)
-      value = tile::BroadcastOp::create(builder, location, type, value, info.axes);
+      value =
+          tile::BroadcastOp::create(builder, location, type, value, info.axes);
     values.push_back(value);
   }
   for (AffineExpr &e : exprs)
@@ -194,7 +213,8 @@ SmallVector<Value> Emitter::compress(MutableArrayRef<AffineExpr> exprs, ArrayRef
 
 unsigned Emitter::scopeOf(AffineExpr expr) const {
   unsigned scope = 0;
-  forEachSymbol(expr, [&](unsigned s) { scope = std::max(scope, symbols[s].scope); });
+  forEachSymbol(expr,
+                [&](unsigned s) { scope = std::max(scope, symbols[s].scope); });
   return scope;
 }
 
@@ -232,9 +252,9 @@ Emitter::Key Emitter::makeKey(const Demand &demand, unsigned part) const {
   return key;
 }
 
-FailureOr<SmallVector<Value>>
-Emitter::once(const Demand &demand, unsigned part,
-              function_ref<FailureOr<SmallVector<Value>>(const Demand &)> emitter) {
+FailureOr<SmallVector<Value>> Emitter::once(
+    const Demand &demand, unsigned part,
+    function_ref<FailureOr<SmallVector<Value>>(const Demand &)> emitter) {
   Key key = makeKey(demand, part);
   unsigned scope = scopeOf(demand);
   return atScope(scope, [&]() -> FailureOr<SmallVector<Value>> {
@@ -248,8 +268,8 @@ Emitter::once(const Demand &demand, unsigned part,
   });
 }
 
-FailureOr<SmallVector<Value>> Emitter::loop(AffineExpr count, ArrayRef<Value> initial,
-                                            LoopBody body) {
+FailureOr<SmallVector<Value>>
+Emitter::loop(AffineExpr count, ArrayRef<Value> initial, LoopBody body) {
   count = simplify(count, {});
   std::optional<int64_t> known = graph::constantOf(count);
   if (known && *known == 0)
@@ -268,7 +288,8 @@ FailureOr<SmallVector<Value>> Emitter::loop(AffineExpr count, ArrayRef<Value> in
   scopes.emplace_back();
   scopes.back().loop = loop;
   AffineExpr counter = addSymbol(loop.getInductionVar(), count);
-  SmallVector<Value> carried(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end());
+  SmallVector<Value> carried(loop.getRegionIterArgs().begin(),
+                             loop.getRegionIterArgs().end());
   FailureOr<SmallVector<Value>> yielded = body(counter, carried);
   scopes.pop_back();
   if (failed(yielded))
@@ -283,23 +304,28 @@ FailureOr<SmallVector<Value>> Emitter::loop(AffineExpr count, ArrayRef<Value> in
 
 FailureOr<Value> Emitter::emit(Demand demand) {
   FailureOr<SmallVector<Value>> result =
-      emitPart(std::move(demand), 0, [&](const Demand &d) -> FailureOr<SmallVector<Value>> {
-        FailureOr<Value> value = emitHere(d);
-        return failed(value) ? FailureOr<SmallVector<Value>>() : SmallVector<Value>{*value};
-      });
-  return failed(result) ? FailureOr<Value>() : FailureOr<Value>(result->front());
+      emitPart(std::move(demand), 0,
+               [&](const Demand &d) -> FailureOr<SmallVector<Value>> {
+                 FailureOr<Value> value = emitHere(d);
+                 return failed(value) ? FailureOr<SmallVector<Value>>()
+                                      : SmallVector<Value>{*value};
+               });
+  return failed(result) ? FailureOr<Value>()
+                        : FailureOr<Value>(result->front());
 }
 
-FailureOr<SmallVector<Value>>
-Emitter::emitPart(Demand demand, unsigned part,
-                  function_ref<FailureOr<SmallVector<Value>>(const Demand &)> emitter) {
+FailureOr<SmallVector<Value>> Emitter::emitPart(
+    Demand demand, unsigned part,
+    function_ref<FailureOr<SmallVector<Value>>(const Demand &)> emitter) {
   tile::Ranges known = ranges(demand.tile);
   for (AffineExpr &e : demand.coordinates)
     e = tile::simplifyWithin(e, known);
   SmallVector<Guard> guards;
   for (Guard g : demand.guards) {
-    g = {tile::simplifyWithin(g.coordinate, known), tile::simplifyWithin(g.extent, known)};
-    if (!tile::isWithin(g.coordinate, g.extent, known) && !llvm::is_contained(guards, g))
+    g = {tile::simplifyWithin(g.coordinate, known),
+         tile::simplifyWithin(g.extent, known)};
+    if (!tile::isWithin(g.coordinate, g.extent, known) &&
+        !llvm::is_contained(guards, g))
       guards.push_back(g);
   }
   demand.guards = std::move(guards);
@@ -307,9 +333,11 @@ Emitter::emitPart(Demand demand, unsigned part,
   SmallVector<int64_t> kept, extents, axes(demand.rank(), -1);
   for (unsigned i = 0; i < demand.rank(); ++i) {
     auto uses = [&](AffineExpr e) { return dependsOnAxis(e, i); };
-    bool used = demand.tile[i] > 1 &&
-                (llvm::any_of(demand.coordinates, uses) ||
-                 llvm::any_of(demand.guards, [&](const Guard &g) { return uses(g.coordinate); }));
+    bool used =
+        demand.tile[i] > 1 && (llvm::any_of(demand.coordinates, uses) ||
+                               llvm::any_of(demand.guards, [&](const Guard &g) {
+                                 return uses(g.coordinate);
+                               }));
     if (!used)
       continue;
     axes[i] = kept.size();
@@ -354,11 +382,12 @@ FailureOr<Value> Emitter::emitHere(const Demand &demand) {
   return error(demand, "no tile rule for this operator"), failure();
 }
 
-/// Joins neighbouring coordinates of a dense buffer into one where that makes the
-/// expressions simpler: a flat walk over [B, 37, 768] is one coordinate again, and
-/// needs no divisions. A coordinate that needs no check may be joined to the one
-/// before it without changing what the checks accept.
-static void joinCoordinates(SmallVectorImpl<AffineExpr> &map, SmallVectorImpl<AffineExpr> &shape,
+/// Joins neighbouring coordinates of a dense buffer into one where that makes
+/// the expressions simpler: a flat walk over [B, 37, 768] is one coordinate
+/// again, and needs no divisions. A coordinate that needs no check may be
+/// joined to the one before it without changing what the checks accept.
+static void joinCoordinates(SmallVectorImpl<AffineExpr> &map,
+                            SmallVectorImpl<AffineExpr> &shape,
                             const tile::Ranges &known) {
   auto cost = [](AffineExpr e) {
     unsigned n = 0;
@@ -368,7 +397,8 @@ static void joinCoordinates(SmallVectorImpl<AffineExpr> &map, SmallVectorImpl<Af
   for (unsigned i = map.size(); i-- > 1;) {
     if (!tile::isWithin(map[i], shape[i], known))
       continue;
-    AffineExpr joined = tile::simplifyWithin(map[i - 1] * shape[i] + map[i], known);
+    AffineExpr joined =
+        tile::simplifyWithin(map[i - 1] * shape[i] + map[i], known);
     if (cost(joined) >= cost(map[i - 1]) + cost(map[i]))
       continue;
     map[i - 1] = joined;
@@ -381,7 +411,8 @@ static void joinCoordinates(SmallVectorImpl<AffineExpr> &map, SmallVectorImpl<Af
 Emitter::Access Emitter::makeAccess(const Demand &demand) {
   Exprs extents = graph::getShape(demand.value);
   tile::Ranges known = ranges(demand.tile);
-  SmallVector<AffineExpr> map(demand.coordinates), shape(extents.begin(), extents.end());
+  SmallVector<AffineExpr> map(demand.coordinates),
+      shape(extents.begin(), extents.end());
   joinCoordinates(map, shape, known);
   Access access;
   access.rank = map.size();
@@ -401,34 +432,40 @@ Emitter::Access Emitter::makeAccess(const Demand &demand) {
   all.append(shape.begin(), shape.end());
   access.symbols = compress(all, demand.tile);
   unsigned n = map.size(), s = access.symbols.size();
-  access.map = AffineMap::get(demand.rank(), s, ArrayRef<AffineExpr>(all).take_front(n), context());
-  access.shape = AffineMap::get(0, s, ArrayRef<AffineExpr>(all).drop_front(n), context());
+  access.map = AffineMap::get(
+      demand.rank(), s, ArrayRef<AffineExpr>(all).take_front(n), context());
+  access.shape =
+      AffineMap::get(0, s, ArrayRef<AffineExpr>(all).drop_front(n), context());
   return access;
 }
 
 FailureOr<Value> Emitter::emitLoad(const Demand &demand, Value buffer) {
   Access access = makeAccess(demand);
   Type storage = cast<tile::BufferType>(buffer.getType()).getElementType();
-  auto load = tile::LoadOp::create(builder, location, tileType(demand.tile, storage), buffer,
-                                   access.symbols, access.map, access.shape, access.rank,
-                                   access.checks, /*independent=*/false);
+  auto load =
+      tile::LoadOp::create(builder, location, tileType(demand.tile, storage),
+                           buffer, access.symbols, access.map, access.shape,
+                           access.rank, access.checks, /*independent=*/false);
   if (auto argument = dyn_cast<BlockArgument>(demand.value))
     if (auto source = kernel.getInputs()[argument.getArgNumber()]
                           .getDefiningOp<graph::GraphOpInterface>())
       load.setIndependent(source.getRole() == graph::OpRole::Source);
-  Type element = cast<RankedTensorType>(demand.value.getType()).getElementType();
+  Type element =
+      cast<RankedTensorType>(demand.value.getType()).getElementType();
   Value value = load;
   if (element.isInteger(1)) {
     Value zero = splat(0, storage, demand.tile);
-    value = arith::CmpIOp::create(builder, location, arith::CmpIPredicate::ne, value, zero);
+    value = arith::CmpIOp::create(builder, location, arith::CmpIPredicate::ne,
+                                  value, zero);
   } else if (computeType(element) != storage) {
-    value = arith::ExtFOp::create(builder, location,
-                                  tileType(demand.tile, computeType(element)), value);
+    value = arith::ExtFOp::create(
+        builder, location, tileType(demand.tile, computeType(element)), value);
   }
   return value;
 }
 
-void Emitter::storeResult(Value tile, Value buffer, Type graphType, const Demand &demand) {
+void Emitter::storeResult(Value tile, Value buffer, Type graphType,
+                          const Demand &demand) {
   Type storage = cast<tile::BufferType>(buffer.getType()).getElementType();
   auto type = tileType(demand.tile, storage);
   if (tile.getType() != type) {
@@ -438,8 +475,8 @@ void Emitter::storeResult(Value tile, Value buffer, Type graphType, const Demand
       tile = arith::ExtUIOp::create(builder, location, type, tile);
   }
   Access access = makeAccess(demand);
-  tile::StoreOp::create(builder, location, tile, buffer, access.symbols, access.map, access.shape,
-                        access.rank, access.checks);
+  tile::StoreOp::create(builder, location, tile, buffer, access.symbols,
+                        access.map, access.shape, access.rank, access.checks);
 }
 
 FailureOr<Value> Emitter::emitAs(Demand demand, Type element) {
@@ -451,16 +488,18 @@ FailureOr<Value> Emitter::emitAs(Demand demand, Type element) {
     return value;
   // A conversion moves in front of broadcasts, so that a load's own type shows.
   if (auto extension = value->getDefiningOp<arith::ExtFOp>())
-    if (cast<RankedTensorType>(extension.getIn().getType()).getElementType() == element)
+    if (cast<RankedTensorType>(extension.getIn().getType()).getElementType() ==
+        element)
       return extension.getIn();
   if (auto broadcast = value->getDefiningOp<tile::BroadcastOp>())
     if (auto extension = broadcast.getInput().getDefiningOp<arith::ExtFOp>())
-      if (cast<RankedTensorType>(extension.getIn().getType()).getElementType() == element)
-        return Value(tile::BroadcastOp::create(builder, location,
-                                               tileType(type.getShape(), element),
-                                               extension.getIn(), broadcast.getAxes()));
-  return Value(arith::TruncFOp::create(builder, location, tileType(type.getShape(), element),
-                                       *value));
+      if (cast<RankedTensorType>(extension.getIn().getType())
+              .getElementType() == element)
+        return Value(tile::BroadcastOp::create(
+            builder, location, tileType(type.getShape(), element),
+            extension.getIn(), broadcast.getAxes()));
+  return Value(arith::TruncFOp::create(
+      builder, location, tileType(type.getShape(), element), *value));
 }
 
 FailureOr<Value> Emitter::emitZeroOutside(Demand demand, Type element) {
@@ -478,8 +517,9 @@ bool emit::isZeroOutside(Value tile) {
     return false;
   if (isa<tile::LoadOp>(op))
     return true;
-  if (isa<arith::ExtFOp, arith::TruncFOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp,
-          arith::SIToFPOp, arith::UIToFPOp, tile::BroadcastOp, tile::TransposeOp>(op))
+  if (isa<arith::ExtFOp, arith::TruncFOp, arith::ExtSIOp, arith::ExtUIOp,
+          arith::TruncIOp, arith::SIToFPOp, arith::UIToFPOp, tile::BroadcastOp,
+          tile::TransposeOp>(op))
     return isZeroOutside(op->getOperand(0));
   return false;
 }
@@ -518,14 +558,16 @@ Value Emitter::emitIndex(AffineExpr expr, ArrayRef<int64_t> tile) {
   SmallVector<AffineExpr> exprs{simplify(expr, tile)};
   SmallVector<Value> used = compress(exprs, tile);
   AffineMap map = AffineMap::get(tile.size(), used.size(), exprs[0], context());
-  return tile::IndexOp::create(builder, location, tileType(tile, builder.getIndexType()), used, map);
+  return tile::IndexOp::create(
+      builder, location, tileType(tile, builder.getIndexType()), used, map);
 }
 
 Value Emitter::emitInBounds(ArrayRef<Guard> guards, ArrayRef<int64_t> tile) {
   tile::Ranges known = ranges(tile);
   SmallVector<AffineExpr> coordinates, extents;
   for (const Guard &g : guards) {
-    AffineExpr c = tile::simplifyWithin(g.coordinate, known), e = tile::simplifyWithin(g.extent, known);
+    AffineExpr c = tile::simplifyWithin(g.coordinate, known),
+               e = tile::simplifyWithin(g.extent, known);
     if (tile::isWithin(c, e, known))
       continue;
     coordinates.push_back(c);
@@ -539,14 +581,16 @@ Value Emitter::emitInBounds(ArrayRef<Guard> guards, ArrayRef<int64_t> tile) {
   unsigned n = coordinates.size();
   return tile::InBoundsOp::create(
       builder, location, tileType(tile, builder.getI1Type()), used,
-      AffineMap::get(tile.size(), used.size(), ArrayRef<AffineExpr>(all).take_front(n), context()),
-      AffineMap::get(0, used.size(), ArrayRef<AffineExpr>(all).drop_front(n), context()));
+      AffineMap::get(tile.size(), used.size(),
+                     ArrayRef<AffineExpr>(all).take_front(n), context()),
+      AffineMap::get(0, used.size(), ArrayRef<AffineExpr>(all).drop_front(n),
+                     context()));
 }
 
 Value Emitter::splat(TypedAttr value, ArrayRef<int64_t> tile) {
   auto type = tileType(tile, value.getType());
-  return arith::ConstantOp::create(builder, location, type,
-                                   DenseElementsAttr::get(type, Attribute(value)));
+  return arith::ConstantOp::create(
+      builder, location, type, DenseElementsAttr::get(type, Attribute(value)));
 }
 
 Value Emitter::splat(double value, Type element, ArrayRef<int64_t> tile) {
@@ -563,5 +607,6 @@ Value Emitter::splatLike(double value, Value tile) {
 Value Emitter::maskWith(Value mask, Value x, double otherwise) {
   if (!mask)
     return x;
-  return arith::SelectOp::create(builder, location, mask, x, splatLike(otherwise, x));
+  return arith::SelectOp::create(builder, location, mask, x,
+                                 splatLike(otherwise, x));
 }

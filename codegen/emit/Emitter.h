@@ -1,17 +1,18 @@
 // Demand-driven emission: a kernel is written from its results backward.
 //
 // A demand names a value of the graph, a tile shape and, for each coordinate of
-// the value, an expression over the tile's axes (dims) and the kernel's symbols.
-// Emitting it asks the defining operator, which demands tiles of its operands in
-// turn: a view changes the expressions, an elementwise operator passes them on, a
-// contraction opens its K loop and demands operand tiles inside, an input of the
-// region becomes a load. Fusing prologues and epilogues is what this recursion does.
+// the value, an expression over the tile's axes (dims) and the kernel's
+// symbols. Emitting it asks the defining operator, which demands tiles of its
+// operands in turn: a view changes the expressions, an elementwise operator
+// passes them on, a contraction opens its K loop and demands operand tiles
+// inside, an input of the region becomes a load. Fusing prologues and epilogues
+// is what this recursion does.
 //
-// Symbols are numbered once for a kernel: first the module's shape symbols, then
-// tile numbers, loop counters and tiles of indices as they arise. A symbol lives
-// in a scope: the kernel body, or the body of a loop. A demand is emitted in the
-// outermost scope that has all its symbols, whichever loop asked for it, and is
-// emitted once there: what does not depend on a loop never lands in it.
+// Symbols are numbered once for a kernel: first the module's shape symbols,
+// then tile numbers, loop counters and tiles of indices as they arise. A symbol
+// lives in a scope: the kernel body, or the body of a loop. A demand is emitted
+// in the outermost scope that has all its symbols, whichever loop asked for it,
+// and is emitted once there: what does not depend on a loop never lands in it.
 #ifndef CHARONIA_CODEGEN_EMIT_EMITTER_H
 #define CHARONIA_CODEGEN_EMIT_EMITTER_H
 
@@ -37,8 +38,8 @@ struct Guard {
 };
 
 /// A tile of a value. Elements for which a guard fails, or a coordinate lies
-/// outside the value, may have any content, but reading them is safe; loads give
-/// zero there (see isZeroOutside).
+/// outside the value, may have any content, but reading them is safe; loads
+/// give zero there (see isZeroOutside).
 struct Demand {
   Value value;
   llvm::SmallVector<int64_t> tile;
@@ -50,8 +51,9 @@ struct Demand {
 
 class Emitter {
 public:
-  Emitter(graph::KernelOp kernel, const EmitTarget &target, const Schedule &schedule,
-          mlir::OpBuilder &builder, mlir::func::FuncOp function);
+  Emitter(graph::KernelOp kernel, const EmitTarget &target,
+          const Schedule &schedule, mlir::OpBuilder &builder,
+          mlir::func::FuncOp function);
 
   // --- What rules call -------------------------------------------------------
 
@@ -66,7 +68,8 @@ public:
   /// The type in which elements are computed: f32 for f16 and bf16, signless
   /// integers for integers.
   mlir::Type computeType(mlir::Type element) const;
-  mlir::RankedTensorType tileType(llvm::ArrayRef<int64_t> tile, mlir::Type element) const {
+  mlir::RankedTensorType tileType(llvm::ArrayRef<int64_t> tile,
+                                  mlir::Type element) const {
     return mlir::RankedTensorType::get(tile, element);
   }
 
@@ -76,7 +79,9 @@ public:
   mlir::OpBuilder &b() { return builder; }
   mlir::Location loc() const { return location; }
   mlir::MLIRContext *context() const { return builder.getContext(); }
-  AffineExpr constant(int64_t value) { return mlir::getAffineConstantExpr(value, context()); }
+  AffineExpr constant(int64_t value) {
+    return mlir::getAffineConstantExpr(value, context());
+  }
   AffineExpr axis(unsigned i) { return mlir::getAffineDimExpr(i, context()); }
 
   /// What is known of dims of these extents and of all symbols.
@@ -85,21 +90,23 @@ public:
     return tile::simplifyWithin(expr, ranges(tile));
   }
 
-  /// A new symbol: an index value in [0, limit) (limit over symbols, or null) of
-  /// the current scope.
+  /// A new symbol: an index value in [0, limit) (limit over symbols, or null)
+  /// of the current scope.
   AffineExpr addSymbol(Value value, AffineExpr limit);
-  /// A new symbol that is a tile of integers; axis i of it lies along axis `axes[i]`
-  /// of the demands that use the symbol. Its elements lie in [0, limit), or
-  /// anywhere if `limit` is null.
-  AffineExpr addTileSymbol(Value tile, llvm::ArrayRef<int64_t> axes, AffineExpr limit);
+  /// A new symbol that is a tile of integers; axis i of it lies along axis
+  /// `axes[i]` of the demands that use the symbol. Its elements lie in [0,
+  /// limit), or anywhere if `limit` is null.
+  AffineExpr addTileSymbol(Value tile, llvm::ArrayRef<int64_t> axes,
+                           AffineExpr limit);
   /// A tile without the axes that it merely repeats along, and the axes it has.
-  static std::pair<Value, llvm::SmallVector<int64_t>> withoutBroadcast(Value tile);
-  /// f(expr) for each element, as a symbol: `f` gets a tile of indices of just the
-  /// axes that `expr` depends on and gives a tile of the same shape.
-  AffineExpr mapIndex(AffineExpr expr, llvm::ArrayRef<int64_t> tile, AffineExpr limit,
-                      llvm::function_ref<Value(Value)> f);
-  /// The demand on a tile of other axes: axis i becomes axis `axes[i]` (-1: it is
-  /// not used) of a tile of extents `tile`.
+  static std::pair<Value, llvm::SmallVector<int64_t>>
+  withoutBroadcast(Value tile);
+  /// f(expr) for each element, as a symbol: `f` gets a tile of indices of just
+  /// the axes that `expr` depends on and gives a tile of the same shape.
+  AffineExpr mapIndex(AffineExpr expr, llvm::ArrayRef<int64_t> tile,
+                      AffineExpr limit, llvm::function_ref<Value(Value)> f);
+  /// The demand on a tile of other axes: axis i becomes axis `axes[i]` (-1: it
+  /// is not used) of a tile of extents `tile`.
   Demand moveAxes(const Demand &demand, llvm::ArrayRef<int64_t> axes,
                   llvm::ArrayRef<int64_t> tile);
   /// The demand with one more axis at the end, which moves nothing yet.
@@ -112,7 +119,8 @@ public:
   /// A tile of the values of an expression over axes and symbols.
   Value emitIndex(AffineExpr expr, llvm::ArrayRef<int64_t> tile);
   /// Whether all guards hold, as a tile of i1; null where that is certain.
-  Value emitInBounds(llvm::ArrayRef<Guard> guards, llvm::ArrayRef<int64_t> tile);
+  Value emitInBounds(llvm::ArrayRef<Guard> guards,
+                     llvm::ArrayRef<int64_t> tile);
   /// A tile of one constant.
   Value splat(mlir::TypedAttr value, llvm::ArrayRef<int64_t> tile);
   Value splat(double value, mlir::Type element, llvm::ArrayRef<int64_t> tile);
@@ -120,21 +128,23 @@ public:
   /// mask ? x : constant (x where mask is null).
   Value maskWith(Value mask, Value x, double otherwise);
 
-  /// for i in [0, count) carrying values; the body gets the counter as a symbol.
-  /// A count of 1 emits the body alone, 0 gives the initial values.
+  /// for i in [0, count) carrying values; the body gets the counter as a
+  /// symbol. A count of 1 emits the body alone, 0 gives the initial values.
   using LoopBody = llvm::function_ref<FailureOr<llvm::SmallVector<Value>>(
       AffineExpr counter, llvm::ArrayRef<Value> carried)>;
-  FailureOr<llvm::SmallVector<Value>> loop(AffineExpr count, llvm::ArrayRef<Value> initial,
-                                           LoopBody body);
-
-  /// Emits tiles of `demand.tile` once for each (demand, part), in the outermost
-  /// scope that has the demand's symbols. `emitter` gets the demand without the
-  /// axes that move nothing and gives tiles of that shape; they are repeated along
-  /// the others. Parts above 0 are for what an operator needs and is no value of
-  /// the graph (the row maximum of a softmax: a demand without the row's axis).
   FailureOr<llvm::SmallVector<Value>>
-  emitPart(Demand demand, unsigned part,
-           llvm::function_ref<FailureOr<llvm::SmallVector<Value>>(const Demand &)> emitter);
+  loop(AffineExpr count, llvm::ArrayRef<Value> initial, LoopBody body);
+
+  /// Emits tiles of `demand.tile` once for each (demand, part), in the
+  /// outermost scope that has the demand's symbols. `emitter` gets the demand
+  /// without the axes that move nothing and gives tiles of that shape; they are
+  /// repeated along the others. Parts above 0 are for what an operator needs
+  /// and is no value of the graph (the row maximum of a softmax: a demand
+  /// without the row's axis).
+  FailureOr<llvm::SmallVector<Value>> emitPart(
+      Demand demand, unsigned part,
+      llvm::function_ref<FailureOr<llvm::SmallVector<Value>>(const Demand &)>
+          emitter);
 
   /// An error about the operator of the demand, at its location.
   mlir::InFlightDiagnostic error(const Demand &demand, const llvm::Twine &what);
@@ -143,8 +153,11 @@ public:
 
   /// The buffer that a block argument of the region, or a result, is.
   Value bufferOf(Value graphValue) { return buffers.lookup(graphValue); }
-  void setBuffer(Value graphValue, Value buffer) { buffers[graphValue] = buffer; }
-  void storeResult(Value tile, Value buffer, mlir::Type graphType, const Demand &demand);
+  void setBuffer(Value graphValue, Value buffer) {
+    buffers[graphValue] = buffer;
+  }
+  void storeResult(Value tile, Value buffer, mlir::Type graphType,
+                   const Demand &demand);
 
 private:
   struct SymbolInfo {
@@ -162,7 +175,8 @@ private:
     llvm::SmallVector<int64_t> tile;
     llvm::SmallVector<const void *> exprs;
     auto operator<=>(const Key &o) const {
-      return std::tie(value, part, tile, exprs) <=> std::tie(o.value, o.part, o.tile, o.exprs);
+      return std::tie(value, part, tile, exprs) <=>
+             std::tie(o.value, o.part, o.tile, o.exprs);
     }
   };
   struct Scope {
@@ -175,7 +189,8 @@ private:
   unsigned scopeOf(AffineExpr expr) const;
   FailureOr<llvm::SmallVector<Value>>
   once(const Demand &demand, unsigned part,
-       llvm::function_ref<FailureOr<llvm::SmallVector<Value>>(const Demand &)> emitter);
+       llvm::function_ref<FailureOr<llvm::SmallVector<Value>>(const Demand &)>
+           emitter);
   FailureOr<Value> emitHere(const Demand &demand);
   FailureOr<Value> emitLoad(const Demand &demand, Value buffer);
   struct Access {
@@ -185,11 +200,12 @@ private:
     int64_t rank;
   };
   Access makeAccess(const Demand &demand);
-  /// Renumbers the symbols that the expressions use and gives their values, tiles
-  /// of indices in the rank of `tile`.
+  /// Renumbers the symbols that the expressions use and gives their values,
+  /// tiles of indices in the rank of `tile`.
   llvm::SmallVector<Value> compress(llvm::MutableArrayRef<AffineExpr> exprs,
                                     llvm::ArrayRef<int64_t> tile);
-  void forEachSymbol(AffineExpr expr, llvm::function_ref<void(unsigned)> f) const;
+  void forEachSymbol(AffineExpr expr,
+                     llvm::function_ref<void(unsigned)> f) const;
   /// Runs `f` with the builder and the scope stack at `scope`.
   template <typename F> auto atScope(unsigned scope, F f);
 

@@ -9,8 +9,9 @@ using namespace charonia::emit;
 
 void emit::registerEmitRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, graph::GraphDialect *) {
-    context->loadDialect<tile::TileDialect, arith::ArithDialect, math::MathDialect,
-                         scf::SCFDialect, func::FuncDialect>();
+    context
+        ->loadDialect<tile::TileDialect, arith::ArithDialect, math::MathDialect,
+                      scf::SCFDialect, func::FuncDialect>();
     registerElementwiseRules(context);
     registerViewRules(context);
     registerIndexRules(context);
@@ -37,9 +38,10 @@ Type storageType(Type tensor) {
 
 class KernelBuilder {
 public:
-  KernelBuilder(graph::KernelOp kernel, const EmitTarget &target, const Schedule &schedule,
-                OpBuilder &builder)
-      : kernel(kernel), schedule(schedule), b(builder), function(createFunction(target)),
+  KernelBuilder(graph::KernelOp kernel, const EmitTarget &target,
+                const Schedule &schedule, OpBuilder &builder)
+      : kernel(kernel), schedule(schedule), b(builder),
+        function(createFunction(target)),
         e(kernel, target, schedule, builder, function) {}
 
   FailureOr<func::FuncOp> run() {
@@ -68,18 +70,22 @@ private:
   func::FuncOp createFunction(const EmitTarget &target) {
     SmallVector<Type> types;
     for (Value input : kernel.getInputs())
-      types.push_back(tile::BufferType::get(b.getContext(), storageType(input.getType())));
+      types.push_back(
+          tile::BufferType::get(b.getContext(), storageType(input.getType())));
     for (Type result : kernel.getResultTypes())
-      types.push_back(tile::BufferType::get(b.getContext(), storageType(result)));
+      types.push_back(
+          tile::BufferType::get(b.getContext(), storageType(result)));
     auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
     types.append(symbols.size(), b.getIndexType());
-    auto f = func::FuncOp::create(b, kernel.getLoc(), kernel.getSymName(), b.getFunctionType(types, {}));
+    auto f = func::FuncOp::create(b, kernel.getLoc(), kernel.getSymName(),
+                                  b.getFunctionType(types, {}));
     f.addEntryBlock();
     f->setAttr(tile::kKernelAttr, b.getUnitAttr());
     unsigned first = types.size() - symbols.size();
     for (auto [i, s] : llvm::enumerate(symbols))
       if (s.divisor > 1)
-        f.setArgAttr(first + i, tile::kDivisorAttr, b.getI64IntegerAttr(s.divisor));
+        f.setArgAttr(first + i, tile::kDivisorAttr,
+                     b.getI64IntegerAttr(s.divisor));
     if (target.kind == EmitTarget::Kind::Gpu) {
       f->setAttr(tile::kWarpsAttr, b.getI64IntegerAttr(schedule.warps));
       f->setAttr(tile::kStagesAttr, b.getI64IntegerAttr(schedule.stages));
@@ -108,8 +114,11 @@ private:
       instances = instances * countOf(g);
     }
     instances = e.simplify(instances, {});
-    unsigned symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>()).size();
-    function->setAttr(tile::kGridAttr, AffineMapAttr::get(AffineMap::get(0, symbols, instances, b.getContext())));
+    unsigned symbols =
+        graph::getSymbols(kernel->getParentOfType<ModuleOp>()).size();
+    function->setAttr(tile::kGridAttr,
+                      AffineMapAttr::get(AffineMap::get(0, symbols, instances,
+                                                        b.getContext())));
     Value rest = tile::ProgramIdOp::create(b, kernel.getLoc());
     tileNumbers.resize(schedule.groups.size());
     for (unsigned n = parallel.size(); n-- > 0;) {
@@ -120,9 +129,10 @@ private:
         continue;
       }
       // The slowest group takes what is left; fewer divisions for most kernels.
-      bool slowest = llvm::all_of(ArrayRef<unsigned>(parallel).take_front(n), [&](unsigned p) {
-        return graph::constantOf(countOf(schedule.groups[p])) == 1;
-      });
+      bool slowest = llvm::all_of(
+          ArrayRef<unsigned>(parallel).take_front(n), [&](unsigned p) {
+            return graph::constantOf(countOf(schedule.groups[p])) == 1;
+          });
       Value number = rest;
       if (!slowest) {
         Value bound = e.materialize(count);
@@ -141,12 +151,14 @@ private:
       place(group, tileNumbers[group]);
       return walk(group + 1);
     }
-    return e.loop(countOf(g), {}, [&](AffineExpr counter, ArrayRef<Value>) -> FailureOr<SmallVector<Value>> {
-      place(group, counter);
-      if (failed(walk(group + 1)))
-        return failure();
-      return SmallVector<Value>{};
-    });
+    return e.loop(countOf(g), {},
+                  [&](AffineExpr counter,
+                      ArrayRef<Value>) -> FailureOr<SmallVector<Value>> {
+                    place(group, counter);
+                    if (failed(walk(group + 1)))
+                      return failure();
+                    return SmallVector<Value>{};
+                  });
   }
 
   /// Coordinates of the group's dimensions for tile `number`.
@@ -174,7 +186,8 @@ private:
       if (shape != root) {
         AffineMap map = graph::reshapeMap(shape, root, b.getContext());
         if (!map)
-          return kernel.emitOpError("results have different numbers of elements");
+          return kernel.emitOpError(
+              "results have different numbers of elements");
         demand = throughMap(demand, map, value);
       }
       FailureOr<Value> result = e.emit(demand);
@@ -182,7 +195,8 @@ private:
         return failure();
       for (AffineExpr &c : demand.coordinates)
         c = e.simplify(c, tile);
-      e.storeResult(*result, function.getArgument(inputs + i), value.getType(), demand);
+      e.storeResult(*result, function.getArgument(inputs + i), value.getType(),
+                    demand);
     }
     return success();
   }
@@ -199,11 +213,13 @@ private:
 
 } // namespace
 
-FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel, const EmitTarget &target,
+FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
+                                         const EmitTarget &target,
                                          OpBuilder &builder) {
   Schedule schedule;
   if (DictionaryAttr given = kernel.getScheduleAttr()) {
-    FailureOr<Schedule> parsed = Schedule::fromAttribute(given, kernel.getLoc());
+    FailureOr<Schedule> parsed =
+        Schedule::fromAttribute(given, kernel.getLoc());
     if (failed(parsed))
       return failure();
     schedule = std::move(*parsed);

@@ -1,4 +1,5 @@
-// The cost model: tile sizes from what the kernel's operators say of themselves.
+// The cost model: tile sizes from what the kernel's operators say of
+// themselves.
 #include "codegen/emit/Schedule.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
@@ -28,31 +29,38 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
   SmallVector<Attribute> list;
   for (const Group &g : groups)
     list.push_back(b.getDictionaryAttr(
-        {b.getNamedAttr("dims", b.getDenseI64ArrayAttr(SmallVector<int64_t>(g.dims.begin(), g.dims.end()))),
+        {b.getNamedAttr("dims", b.getDenseI64ArrayAttr(SmallVector<int64_t>(
+                                    g.dims.begin(), g.dims.end()))),
          b.getNamedAttr("tile", b.getI64IntegerAttr(g.tile)),
          b.getNamedAttr("sequential", b.getBoolAttr(g.sequential))}));
   return b.getDictionaryAttr(
       {b.getNamedAttr("groups", b.getArrayAttr(list)),
-       b.getNamedAttr("axes", b.getDenseI64ArrayAttr(SmallVector<int64_t>(axes.begin(), axes.end()))),
+       b.getNamedAttr("axes", b.getDenseI64ArrayAttr(SmallVector<int64_t>(
+                                  axes.begin(), axes.end()))),
        b.getNamedAttr("k_tile", b.getI64IntegerAttr(kTile)),
        b.getNamedAttr("key_tile", b.getI64IntegerAttr(keyTile)),
        b.getNamedAttr("warps", b.getI64IntegerAttr(warps)),
        b.getNamedAttr("stages", b.getI64IntegerAttr(stages))});
 }
 
-FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute, Location location) {
+FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute,
+                                            Location location) {
   Schedule s;
   auto list = attribute.getAs<ArrayAttr>("groups");
   auto order = attribute.getAs<DenseI64ArrayAttr>("axes");
   if (!list || !order)
-    return mlir::emitError(location, "a schedule needs 'groups' and 'axes'"), failure();
+    return mlir::emitError(location, "a schedule needs 'groups' and 'axes'"),
+           failure();
   for (Attribute a : list) {
     auto d = dyn_cast<DictionaryAttr>(a);
     auto dims = d ? d.getAs<DenseI64ArrayAttr>("dims") : nullptr;
     auto tile = d ? d.getAs<IntegerAttr>("tile") : nullptr;
     auto sequential = d ? d.getAs<BoolAttr>("sequential") : nullptr;
     if (!dims || !tile || tile.getInt() < 1)
-      return mlir::emitError(location, "a group of a schedule needs 'dims' and a positive 'tile'"), failure();
+      return mlir::emitError(
+                 location,
+                 "a group of a schedule needs 'dims' and a positive 'tile'"),
+             failure();
     Group g;
     g.dims.assign(dims.asArrayRef().begin(), dims.asArrayRef().end());
     g.tile = tile.getInt();
@@ -61,7 +69,8 @@ FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute, Location l
   }
   for (int64_t axis : order.asArrayRef()) {
     if (axis < 0 || axis >= (int64_t)s.groups.size())
-      return mlir::emitError(location, "an axis of a schedule names no group"), failure();
+      return mlir::emitError(location, "an axis of a schedule names no group"),
+             failure();
     s.axes.push_back(axis);
   }
   auto read = [&](StringRef name, int64_t &value) {
@@ -94,11 +103,16 @@ struct KernelShape {
 
 unsigned rankOf(OpRole role) {
   switch (role) {
-  case OpRole::Contraction: return 4;
-  case OpRole::RowNormalization: return 3;
-  case OpRole::Reduction: return 2;
-  case OpRole::Window: return 1;
-  default: return 0;
+  case OpRole::Contraction:
+    return 4;
+  case OpRole::RowNormalization:
+    return 3;
+  case OpRole::Reduction:
+    return 2;
+  case OpRole::Window:
+    return 1;
+  default:
+    return 0;
   }
 }
 
@@ -109,7 +123,8 @@ int64_t sizeAt(AffineExpr expr, ArrayRef<int64_t> symbols) {
 KernelShape inspect(graph::KernelOp kernel) {
   KernelShape shape;
   SmallVector<int64_t> symbols;
-  for (const graph::Symbol &s : graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
+  for (const graph::Symbol &s :
+       graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
     symbols.push_back(s.opt);
   Operation *yield = kernel.getBody().front().getTerminator();
   Value root = yield->getOperand(0);
@@ -130,7 +145,9 @@ KernelShape inspect(graph::KernelOp kernel) {
     AffineMap map = reached[value];
     auto op = value.getDefiningOp<graph::GraphOpInterface>();
     if (!op) {
-      bool scalar = llvm::all_of(graph::getShape(value), [](AffineExpr e) { return graph::constantOf(e) == 1; });
+      bool scalar = llvm::all_of(graph::getShape(value), [](AffineExpr e) {
+        return graph::constantOf(e) == 1;
+      });
       if (isa<BlockArgument>(value) && !scalar && map != identity)
         shape.linear = false;
       continue;
@@ -147,13 +164,17 @@ KernelShape inspect(graph::KernelOp kernel) {
         AffineExpr extent = op.getReductionExtent();
         if (extent)
           shape.terms = sizeAt(extent, symbols);
-        for (auto [kind, coordinate] : llvm::zip(op.getResultDimKinds(), map.getResults()))
+        for (auto [kind, coordinate] :
+             llvm::zip(op.getResultDimKinds(), map.getResults()))
           for (unsigned d = 0; d < rank; ++d)
             if (coordinate.isFunctionOfDim(d))
               shape.kinds[d] = std::max(shape.kinds[d], kind);
-        Exprs in = graph::getShape(op->getOperand(0)), out = graph::getShape(value);
+        Exprs in = graph::getShape(op->getOperand(0)),
+              out = graph::getShape(value);
         // A reduction that leaves the last dimension alone runs across rows.
-        shape.alongRow |= role == OpRole::Reduction && (out.empty() || in.size() != out.size() || in.back() != out.back()) &&
+        shape.alongRow |= role == OpRole::Reduction &&
+                          (out.empty() || in.size() != out.size() ||
+                           in.back() != out.back()) &&
                           !(!out.empty() && in.back() == out.back());
       }
     }
@@ -167,7 +188,9 @@ KernelShape inspect(graph::KernelOp kernel) {
       SmallVector<AffineExpr> results;
       for (AffineExpr r : step.getResults())
         results.push_back(graph::simplify(r.replaceDims(map.getResults())));
-      reached[operand] = AffineMap::get(rank, std::max(map.getNumSymbols(), step.getNumSymbols()), results, context);
+      reached[operand] = AffineMap::get(
+          rank, std::max(map.getNumSymbols(), step.getNumSymbols()), results,
+          context);
       work.push_back(operand);
     }
   }
@@ -190,14 +213,16 @@ int64_t evenTile(int64_t extent, int64_t most) {
 
 class Chooser {
 public:
-  Chooser(const KernelShape &k, const EmitTarget &t) : k(k), t(t), cpu(t.kind == EmitTarget::Kind::Cpu) {
+  Chooser(const KernelShape &k, const EmitTarget &t)
+      : k(k), t(t), cpu(t.kind == EmitTarget::Kind::Cpu) {
     for (unsigned d = 0; d < k.root.size(); ++d)
       if (graph::constantOf(k.root[d]) != 1)
         all.push_back(d);
   }
 
   Schedule run() {
-    if (k.role == OpRole::Contraction && hasKind(DimKind::Column))
+    if (k.role == OpRole::Contraction &&
+        (hasKind(DimKind::Column) || hasKind(DimKind::Whole)))
       contraction();
     else if (k.role == OpRole::RowNormalization && hasKind(DimKind::Whole))
       rows();
@@ -221,24 +246,42 @@ private:
     return dims;
   }
   bool isStatic(ArrayRef<unsigned> dims) {
-    return llvm::all_of(dims, [&](unsigned d) { return graph::constantOf(k.root[d]).has_value(); });
+    return llvm::all_of(dims, [&](unsigned d) {
+      return graph::constantOf(k.root[d]).has_value();
+    });
   }
   unsigned add(ArrayRef<unsigned> dims, int64_t tile, bool sequential = false) {
-    s.groups.push_back({SmallVector<unsigned>(dims), cpu ? tile : (int64_t)llvm::bit_ceil<uint64_t>(tile), sequential});
+    s.groups.push_back({SmallVector<unsigned>(dims),
+                        cpu ? tile : (int64_t)llvm::bit_ceil<uint64_t>(tile),
+                        sequential});
     return s.groups.size() - 1;
   }
 
   void contraction() {
-    SmallVector<unsigned> row = ofKind(DimKind::Row), column = ofKind(DimKind::Column), others;
+    SmallVector<unsigned> row = ofKind(DimKind::Row),
+                          column = ofKind(DimKind::Column), others;
+    // Columns that belong together (attention computes a row's scores once).
+    bool whole = column.empty();
+    if (whole)
+      column = ofKind(DimKind::Whole);
     for (unsigned d : all)
       if (!llvm::is_contained(row, d) && !llvm::is_contained(column, d))
         others.push_back(d);
     int64_t m = product(k, row), n = product(k, column);
     if (!others.empty())
       add(others, 1);
+    if (whole) {
+      // At least two rows and columns, so that both are axes of the tile.
+      int64_t bm = cpu ? t.vectorElements : 64;
+      unsigned c = add(column, std::max<int64_t>(n, cpu ? 2 : 16)),
+               r = add(row, bm);
+      s.axes = {r, c};
+      s.keyTile = cpu ? 16 : 64;
+      return;
+    }
     if (cpu) {
-      // As many accumulators as registers allow beside a row of the right operand
-      // and the broadcast element.
+      // As many accumulators as registers allow beside a row of the right
+      // operand and the broadcast element.
       int64_t v = t.vectorElements, vectors = t.vectorRegisters >= 32 ? 2 : 2;
       int64_t bn = std::min(n, vectors * v);
       int64_t used = llvm::divideCeil(bn, v);
@@ -248,17 +291,22 @@ private:
       unsigned c = add(column, bn), r = add(row, bm);
       s.axes = tiled({r, c});
       s.kTile = 8;
-      s.keyTile = 2 * v;
       return;
     }
     int64_t batch = product(k, others);
-    struct Shape { int64_t m, n, k, warps, stages; };
-    static constexpr Shape shapes[] = {{128, 128, 32, 8, 4}, {128, 64, 32, 4, 4}, {64, 64, 64, 4, 4}, {64, 32, 64, 4, 4}, {32, 32, 64, 4, 4}, {16, 32, 64, 2, 4}};
+    struct Shape {
+      int64_t m, n, k, warps, stages;
+    };
+    static constexpr Shape shapes[] = {
+        {128, 128, 32, 8, 4}, {128, 64, 32, 4, 4}, {64, 64, 64, 4, 4},
+        {64, 32, 64, 4, 4},   {32, 32, 64, 4, 4},  {16, 32, 64, 2, 4}};
     Shape chosen = shapes[5];
     for (const Shape &shape : shapes) {
-      int64_t tiles = llvm::divideCeil(m, shape.m) * llvm::divideCeil(n, shape.n) * batch;
+      int64_t tiles =
+          llvm::divideCeil(m, shape.m) * llvm::divideCeil(n, shape.n) * batch;
       // Not twice as high or wide as the problem, and enough to fill the chip.
-      if (shape.m >= 2 * std::max<int64_t>(m, 16) || shape.n >= 2 * std::max<int64_t>(n, 16))
+      if (shape.m >= 2 * std::max<int64_t>(m, 16) ||
+          shape.n >= 2 * std::max<int64_t>(n, 16))
         continue;
       chosen = shape;
       if (tiles >= t.multiprocessors * 3 / 4)
@@ -269,7 +317,6 @@ private:
     s.kTile = chosen.k;
     s.warps = chosen.warps;
     s.stages = chosen.stages;
-    s.keyTile = 64;
   }
 
   void rows() {
@@ -280,26 +327,42 @@ private:
     int64_t n = product(k, whole);
     bool innermost = !whole.empty() && whole.back() == all.back();
     if (!innermost) {
-      // Rows lie across memory: many of them side by side, their elements one by one.
+      // Rows lie across memory: many of them side by side, their elements one
+      // by one.
       SmallVector<unsigned> last{all.back()};
       others.pop_back();
       if (!others.empty())
         add(others, 1);
-      add(last, std::min<int64_t>(k.sizes[all.back()], cpu ? 2 * t.vectorElements : 128));
+      add(last, std::min<int64_t>(k.sizes[all.back()],
+                                  cpu ? 2 * t.vectorElements : 128));
       if (!whole.empty())
         add(whole, 1, /*sequential=*/true);
       return;
     }
     int64_t most = cpu ? t.vectorElements * 8 : 8192;
     if (!others.empty())
-      add(others, cpu || n > 512 ? 1 : std::min<int64_t>(std::max<int64_t>(1024 / (int64_t)llvm::bit_ceil<uint64_t>(n), 1), product(k, others)));
+      add(others, cpu || n > 512
+                      ? 1
+                      : std::min<int64_t>(
+                            std::max<int64_t>(
+                                1024 / (int64_t)llvm::bit_ceil<uint64_t>(n), 1),
+                            product(k, others)));
     bool fits = isStatic(whole) && n <= most;
-    add(whole, fits ? n : cpu ? t.vectorElements * 4 : std::min<int64_t>(llvm::bit_ceil<uint64_t>(n), 4096), !fits || true);
+    add(whole,
+        fits  ? n
+        : cpu ? t.vectorElements * 4
+              : std::min<int64_t>(llvm::bit_ceil<uint64_t>(n), 4096),
+        !fits || true);
   }
 
   void reductionAlong() {
     int64_t n = product(k, all);
-    int64_t rows = cpu ? 1 : std::min<int64_t>(std::max<int64_t>(1024 / (int64_t)llvm::bit_ceil<uint64_t>(k.terms), 1), 64);
+    int64_t rows =
+        cpu ? 1
+            : std::min<int64_t>(
+                  std::max<int64_t>(
+                      1024 / (int64_t)llvm::bit_ceil<uint64_t>(k.terms), 1),
+                  64);
     if (!all.empty())
       add(all, std::min(rows, n));
   }
@@ -310,18 +373,27 @@ private:
     int64_t most = cpu ? 8 * t.vectorElements : 1024;
     if (k.role != OpRole::Pointwise)
       most = cpu ? 4 * t.vectorElements : 256;
-    // Inner dimensions are one run as long as they are short; the rest are rows.
-    SmallVector<unsigned> inner{all.back()}, outer(ArrayRef<unsigned>(all).drop_back());
+    // Inner dimensions are one run as long as they are short; the rest are
+    // rows.
+    SmallVector<unsigned> inner{all.back()},
+        outer(ArrayRef<unsigned>(all).drop_back());
     int64_t least = cpu ? t.vectorElements : 64;
     while (!outer.empty() && (k.linear ? true : product(k, inner) < least)) {
       inner.insert(inner.begin(), outer.back());
       outer.pop_back();
     }
-    int64_t n = product(k, inner), tile = isStatic(inner) ? evenTile(n, most) : std::min(most, std::max(n, least));
+    int64_t n = product(k, inner),
+            tile = isStatic(inner) ? evenTile(n, most)
+                                   : std::min(most, std::max(n, least));
     if (cpu && tile > t.vectorElements && tile < n)
       tile = llvm::alignTo(tile, t.vectorElements);
     if (!outer.empty())
-      add(outer, cpu ? 1 : std::max<int64_t>(1, std::min<int64_t>(product(k, outer), most / (int64_t)llvm::bit_ceil<uint64_t>(tile))));
+      add(outer,
+          cpu ? 1
+              : std::max<int64_t>(
+                    1, std::min<int64_t>(
+                           product(k, outer),
+                           most / (int64_t)llvm::bit_ceil<uint64_t>(tile))));
     add(inner, tile);
   }
 
@@ -342,6 +414,7 @@ private:
 
 } // namespace
 
-Schedule emit::chooseSchedule(graph::KernelOp kernel, const EmitTarget &target) {
+Schedule emit::chooseSchedule(graph::KernelOp kernel,
+                              const EmitTarget &target) {
   return Chooser(inspect(kernel), target).run();
 }

@@ -1,5 +1,5 @@
-// How a kernel is cut into tiles: data beside the kernel, proposed by a cost model
-// and replaced by a tuner.
+// How a kernel is cut into tiles: data beside the kernel, proposed by a cost
+// model and replaced by a tuner.
 #ifndef CHARONIA_CODEGEN_EMIT_SCHEDULE_H
 #define CHARONIA_CODEGEN_EMIT_SCHEDULE_H
 
@@ -9,16 +9,16 @@
 namespace charonia::emit {
 
 struct Schedule {
-  /// Dimensions of the kernel's first result that are walked as one linear index
-  /// (row-major in the order listed), `tile` elements at a time.
+  /// Dimensions of the kernel's first result that are walked as one linear
+  /// index (row-major in the order listed), `tile` elements at a time.
   struct Group {
     llvm::SmallVector<unsigned> dims;
     int64_t tile = 1;
     /// Walked by a loop inside a program instance instead of by the grid.
     bool sequential = false;
   };
-  /// From the slowest in the grid's order to the fastest. Dimensions in no group
-  /// have extent 1.
+  /// From the slowest in the grid's order to the fastest. Dimensions in no
+  /// group have extent 1.
   llvm::SmallVector<Group> groups;
   /// Group that gives each axis of the tile: axis i of every result's tile is
   /// group `axes[i]`. Groups of tile 1 have no axis.

@@ -41,7 +41,14 @@ CHARONIA_INFER(MatmulOp) {
 }
 
 SmallVector<DimKind> MatmulOp::getResultDimKinds() {
-  SmallVector<DimKind> kinds(getShape(getResult()).size(), DimKind::Batch);
+  Exprs result = getShape(getResult()), rhs = getShape(getRhs());
+  SmallVector<DimKind> kinds(result.size(), DimKind::Batch);
+  // Leading dimensions that the right operand lacks are rows of one product.
+  for (size_t i = 0; i + 2 < result.size(); ++i) {
+    size_t skip = result.size() - rhs.size();
+    if (i < skip || constantOf(rhs[i - skip]) == 1)
+      kinds[i] = DimKind::Row;
+  }
   kinds[kinds.size() - 2] = DimKind::Row;
   kinds.back() = DimKind::Column;
   return kinds;
@@ -176,7 +183,8 @@ CHARONIA_INFER(AttentionOp) {
 }
 
 SmallVector<DimKind> AttentionOp::getResultDimKinds() {
-  return {DimKind::Batch, DimKind::Batch, DimKind::Row, DimKind::Column};
+  // All of a row's values at once, so that its scores are computed once.
+  return {DimKind::Batch, DimKind::Batch, DimKind::Row, DimKind::Whole};
 }
 
 AffineExpr AttentionOp::getReductionExtent() {

@@ -1,5 +1,7 @@
 // Attention by online softmax: one pass over keys and values, no score matrix.
 #include "codegen/emit/rules/Dot.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace charonia;
@@ -7,126 +9,201 @@ using namespace charonia::emit;
 
 namespace {
 
+/// On a GPU tiles have query rows first: scores are [rows, keys]. On a CPU rows
+/// are the last axis, the lanes of vectors: scores are [keys, rows] and the
+/// result is built as [columns, rows], so that maxima and sums are elementwise
+/// and the rows of keys and values are read as broadcast scalars.
 class AttentionEmitter {
 public:
   AttentionEmitter(graph::AttentionOp op, Emitter &e, const Demand &demand)
-      : op(op), e(e), b(e.b()), demand(demand), query(graph::getShape(op.getQuery())),
-        key(graph::getShape(op.getKey())), value(graph::getShape(op.getValue())) {}
+      : op(op), e(e), b(e.b()), demand(demand),
+        query(graph::getShape(op.getQuery())),
+        key(graph::getShape(op.getKey())),
+        value(graph::getShape(op.getValue())),
+        rowsFirst(e.getTarget().kind == EmitTarget::Kind::Gpu) {}
 
   FailureOr<Value> run() {
-    // Rows are queries, columns are features of the value.
-    std::optional<DotAxes> axes = axesOf();
-    if (!axes)
-      return e.error(demand, "attention needs a tile of query rows by value columns"), failure();
-    rows = demand.tile[axes->row];
-    columns = demand.tile[axes->column];
-    row = axes->row;
-    column = axes->column;
-    Type f32 = e.computeType(elementOf(op.getQuery()));
+    if (!placeAxes())
+      return e.error(demand,
+                     "attention needs a tile of query rows by value columns"),
+             failure();
+    Type type = e.computeType(elementOf(op.getQuery()));
     steps = e.getSchedule().keyTile;
     AffineExpr keys = key[2];
-    std::optional<int64_t> known = graph::constantOf(keys);
-    if (e.getTarget().kind == EmitTarget::Kind::Cpu && known)
-      steps = std::min(steps, *known);
+    if (auto known = graph::constantOf(keys); known && !rowsFirst)
+      steps = std::max<int64_t>(std::min(steps, *known), 1);
     double inf = std::numeric_limits<double>::infinity();
-    SmallVector<Value> start{e.splat(-inf, f32, {rows}), e.splat(0, f32, {rows}),
-                             e.splat(0, f32, {rows, columns})};
+    SmallVector<Value> start{e.splat(-inf, type, {rows}),
+                             e.splat(0, type, {rows}),
+                             e.splat(0, type, shape(columns))};
     FailureOr<SmallVector<Value>> total =
         e.loop((keys + (steps - 1)).floorDiv(steps), start,
-               [&](AffineExpr counter, ArrayRef<Value> carried) { return step(counter, carried); });
+               [&](AffineExpr counter, ArrayRef<Value> carried) {
+                 return step(counter, carried);
+               });
     if (failed(total))
       return failure();
-    Value sum = overColumns((*total)[1], columns);
-    Value result = make<arith::DivFOp>((*total)[2], sum);
-    if (row > column)
-      result = tile::TransposeOp::create(b, e.loc(), e.tileType({columns, rows}, f32), result,
-                                         ArrayRef<int64_t>{1, 0});
+    Value result =
+        make<arith::DivFOp>((*total)[2], repeat((*total)[1], columns));
+    // An axis of our own holds the same value everywhere; any of them will do.
+    if (ownColumns)
+      result = reduceAxis(result, otherPosition(), graph::ReduceKind::max);
+    if (ownRows)
+      result = reduceAxis(result, ownColumns ? 0 : rowPosition(),
+                          graph::ReduceKind::max);
+    if (!ownRows && !ownColumns && (rowAxis < columnAxis) != rowsFirst)
+      result =
+          tile::TransposeOp::create(b, e.loc(), e.tileType(demand.tile, type),
+                                    result, ArrayRef<int64_t>{1, 0});
     return result;
   }
 
 private:
-  template <typename Op> Value make(Value x, Value y) { return Op::create(b, e.loc(), x, y); }
-  static Type elementOf(Value v) { return cast<RankedTensorType>(v.getType()).getElementType(); }
-
-  std::optional<DotAxes> axesOf() {
-    if (demand.rank() != 2)
-      return std::nullopt;
-    Demand q{op.getQuery(), demand.tile, {demand.coordinates[2]}, {}};
-    Demand v{op.getValue(), demand.tile, {demand.coordinates[3]}, {}};
-    return classifyAxes(e, q, v, 2);
+  template <typename Op> Value make(Value x, Value y) {
+    return Op::create(b, e.loc(), x, y);
+  }
+  static Type elementOf(Value v) {
+    return cast<RankedTensorType>(v.getType()).getElementType();
   }
 
-  /// [rows] repeated along `count` columns.
-  Value overColumns(Value x, int64_t count) {
-    Type element = getElementTypeOrSelf(x.getType());
-    return tile::BroadcastOp::create(b, e.loc(), e.tileType({rows, count}, element), x, ArrayRef<int64_t>{0});
+  /// Finds the axis of query rows and that of value columns; one that the
+  /// demand lacks (a single row) is added. False if an axis is neither.
+  bool placeAxes() {
+    for (unsigned i = 0, rank = demand.rank(); i < rank; ++i) {
+      bool row = e.dependsOnAxis(demand.coordinates[2], i),
+           column = e.dependsOnAxis(demand.coordinates[3], i);
+      bool batch = e.dependsOnAxis(demand.coordinates[0], i) ||
+                   e.dependsOnAxis(demand.coordinates[1], i);
+      int64_t &axis = row ? rowAxis : columnAxis;
+      if (batch || row == column || axis >= 0)
+        return false;
+      axis = i;
+    }
+    auto add = [&](int64_t &axis, int64_t extent) {
+      if (axis >= 0)
+        return false;
+      axis = demand.rank();
+      demand = e.addAxis(demand, extent);
+      return true;
+    };
+    ownRows = add(rowAxis, rowsFirst ? 16 : 2);
+    ownColumns = add(columnAxis, rowsFirst ? 16 : 2);
+    rows = demand.tile[rowAxis];
+    columns = demand.tile[columnAxis];
+    return true;
+  }
+
+  /// Shape of a tile of all rows by `other`.
+  SmallVector<int64_t> shape(int64_t other) const {
+    return rowsFirst ? SmallVector<int64_t>{rows, other}
+                     : SmallVector<int64_t>{other, rows};
+  }
+  unsigned rowPosition() const { return rowsFirst ? 0 : 1; }
+  unsigned otherPosition() const { return rowsFirst ? 1 : 0; }
+
+  /// [rows] repeated along `count` of the other axis.
+  Value repeat(Value x, int64_t count) {
+    return tile::BroadcastOp::create(
+        b, e.loc(), e.tileType(shape(count), getElementTypeOrSelf(x.getType())),
+        x, ArrayRef<int64_t>{rowPosition()});
   }
 
   AffineExpr headOf(AffineExpr head, AffineExpr heads) {
-    std::optional<int64_t> q = graph::constantOf(query[1]), kv = graph::constantOf(heads);
+    std::optional<int64_t> q = graph::constantOf(query[1]),
+                           kv = graph::constantOf(heads);
     if (q && kv && *q != *kv)
       return head.floorDiv(*q / *kv);
     return head;
   }
 
-  /// The demand's batch, head and row coordinates on a tile where rows are axis 0.
-  Exprs place(ArrayRef<int64_t> tile) {
+  /// Coordinates `which` of the demand on a tile where rows are axis `row` and
+  /// columns axis `column` (-1: not there).
+  Exprs place(ArrayRef<unsigned> which, int64_t row, int64_t column,
+              ArrayRef<int64_t> tile) {
+    Exprs coordinates;
+    for (unsigned i : which)
+      coordinates.push_back(demand.coordinates[i]);
     SmallVector<int64_t> to(2, -1);
-    to[row] = 0;
-    Demand moved = e.moveAxes({demand.value, demand.tile,
-                               {demand.coordinates[0], demand.coordinates[1], demand.coordinates[2]}, {}},
-                              to, tile);
-    return moved.coordinates;
+    to[rowAxis] = row;
+    to[columnAxis] = column;
+    return e.moveAxes({demand.value, demand.tile, coordinates, {}}, to, tile)
+        .coordinates;
   }
 
-  /// Scores of a tile of keys: [rows, steps].
+  FailureOr<Value> dot(FailureOr<Value> lhs, FailureOr<Value> rhs,
+                       Value accumulator, Type element) {
+    if (failed(lhs) || failed(rhs))
+      return failure();
+    return Value(tile::DotOp::create(b, e.loc(), accumulator.getType(), *lhs,
+                                     *rhs, accumulator,
+                                     e.getTarget().tf32 && element.isF32()));
+  }
+
+  /// Products of queries with a tile of keys.
   FailureOr<Value> scores(AffineExpr counter) {
     Type element = elementOf(op.getQuery());
     AffineExpr features = query[3];
-    int64_t kStep = e.getSchedule().kTile;
-    if (auto d = graph::constantOf(features))
-      kStep = e.getTarget().kind == EmitTarget::Kind::Gpu ? llvm::bit_ceil<uint64_t>(*d) : std::gcd(kStep, *d);
-    Value start = e.splat(0, e.computeType(element), {rows, steps});
+    int64_t kStep = 8;
+    if (auto d = graph::constantOf(features)) {
+      if (rowsFirst)
+        kStep = llvm::bit_ceil<uint64_t>(std::max<int64_t>(*d, 16));
+      else // unrolled, so that the queries' tile leaves the loop over keys
+        kStep = *d <= 128 ? *d : std::gcd<int64_t>(*d, 64);
+    }
+    Value start = e.splat(0, e.computeType(element), shape(steps));
     FailureOr<SmallVector<Value>> total = e.loop(
         (features + (kStep - 1)).floorDiv(kStep), {start},
-        [&](AffineExpr k, ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
-          Demand q{op.getQuery(), {rows, kStep}, place({rows, kStep}), {}};
-          q.coordinates.push_back(k * kStep + e.axis(1));
+        [&](AffineExpr k,
+            ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
+          // In the product, lhs is [M, K] and rhs is [K, N].
+          SmallVector<int64_t> lhsTile{rowsFirst ? rows : steps, kStep},
+              rhsTile{kStep, rowsFirst ? steps : rows};
+          unsigned qk = rowsFirst ? 1 : 0, tk = rowsFirst ? 0 : 1;
+          Demand q{op.getQuery(), rowsFirst ? lhsTile : rhsTile, {}, {}};
+          q.coordinates = place({0, 1, 2}, rowsFirst ? 0 : 1, -1, q.tile);
+          q.coordinates.push_back(k * kStep + e.axis(qk));
           q.guards.push_back({q.coordinates[3], features});
-          Demand t{op.getKey(), {kStep, steps}, {}, {}};
-          t.coordinates = {demand.coordinates[0], headOf(demand.coordinates[1], key[1]),
-                           counter * steps + e.axis(1), k * kStep + e.axis(0)};
+          Demand t{op.getKey(), rowsFirst ? rhsTile : lhsTile, {}, {}};
+          t.coordinates = {
+              demand.coordinates[0], headOf(demand.coordinates[1], key[1]),
+              counter * steps + e.axis(1 - tk), k * kStep + e.axis(tk)};
           t.guards.push_back({t.coordinates[3], features});
           FailureOr<Value> x = e.emitZeroOutside(std::move(q), element);
           FailureOr<Value> y = e.emitZeroOutside(std::move(t), element);
-          if (failed(x) || failed(y))
-            return failure();
-          return SmallVector<Value>{tile::DotOp::create(b, e.loc(), carried[0].getType(), *x, *y, carried[0],
-                                                        e.getTarget().tf32 && element.isF32())};
+          FailureOr<Value> sum = rowsFirst ? dot(x, y, carried[0], element)
+                                           : dot(y, x, carried[0], element);
+          return failed(sum) ? FailureOr<SmallVector<Value>>()
+                             : SmallVector<Value>{*sum};
         });
-    return failed(total) ? FailureOr<Value>() : FailureOr<Value>(total->front());
+    return failed(total) ? FailureOr<Value>()
+                         : FailureOr<Value>(total->front());
   }
 
-  FailureOr<SmallVector<Value>> step(AffineExpr counter, ArrayRef<Value> carried) {
+  FailureOr<SmallVector<Value>> step(AffineExpr counter,
+                                     ArrayRef<Value> carried) {
     FailureOr<Value> products = scores(counter);
     if (failed(products))
       return failure();
-    Value s = make<arith::MulFOp>(*products, e.splatLike(op.getScale().convertToDouble(), *products));
-    SmallVector<int64_t> tile{rows, steps};
-    Exprs at = place(tile);
-    AffineExpr keyIndex = counter * steps + e.axis(1);
+    Value s = make<arith::MulFOp>(
+        *products, e.splatLike(op.getScale().convertToDouble(), *products));
+    SmallVector<int64_t> tile = shape(steps);
+    Exprs at = place({0, 1, 2}, rowPosition(), -1, tile);
+    AffineExpr keyIndex = counter * steps + e.axis(otherPosition());
     double inf = std::numeric_limits<double>::infinity();
     if (op.getMask()) {
-      Exprs shape = graph::getShape(op.getMask());
+      Exprs extents = graph::getShape(op.getMask());
       Exprs full{at[0], at[1], at[2], keyIndex};
       Demand m{op.getMask(), tile, {}, {}};
-      for (auto [i, extent] : llvm::enumerate(shape))
-        m.coordinates.push_back(graph::constantOf(extent) == 1 ? e.constant(0) : full[4 - shape.size() + i]);
+      for (auto [i, extent] : llvm::enumerate(extents))
+        m.coordinates.push_back(graph::constantOf(extent) == 1
+                                    ? e.constant(0)
+                                    : full[4 - extents.size() + i]);
       FailureOr<Value> mask = e.emit(std::move(m));
       if (failed(mask))
         return failure();
-      s = getElementTypeOrSelf(mask->getType()).isInteger(1) ? e.maskWith(*mask, s, -inf)
-                                                             : make<arith::AddFOp>(s, *mask);
+      s = getElementTypeOrSelf(mask->getType()).isInteger(1)
+              ? e.maskWith(*mask, s, -inf)
+              : make<arith::AddFOp>(s, *mask);
     }
     SmallVector<Guard> guards{{keyIndex, key[2]}};
     if (op.getCausal()) // keyIndex <= row + (T - S)
@@ -134,39 +211,58 @@ private:
     s = e.maskWith(e.emitInBounds(guards, tile), s, -inf);
 
     // A row with no key so far has maximum -inf; 0 in its place keeps NaN away.
-    Value top = make<arith::MaximumFOp>(carried[0], reduceColumns(s, graph::ReduceKind::max));
-    Value none = arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::OEQ, top, e.splatLike(-inf, top));
-    Value safe = arith::SelectOp::create(b, e.loc(), none, e.splatLike(0, top), top);
-    Value p = math::ExpOp::create(b, e.loc(), make<arith::SubFOp>(s, overColumns(safe, steps)));
-    Value rescale = math::ExpOp::create(b, e.loc(), make<arith::SubFOp>(carried[0], safe));
-    Value sum = make<arith::AddFOp>(make<arith::MulFOp>(carried[1], rescale), reduceColumns(p, graph::ReduceKind::sum));
-    Value accumulator = make<arith::MulFOp>(carried[2], overColumns(rescale, columns));
+    Value top = make<arith::MaximumFOp>(carried[0],
+                                        reduceKeys(s, graph::ReduceKind::max));
+    Value none = arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::OEQ,
+                                       top, e.splatLike(-inf, top));
+    Value safe =
+        arith::SelectOp::create(b, e.loc(), none, e.splatLike(0, top), top);
+    Value p = math::ExpOp::create(b, e.loc(),
+                                  make<arith::SubFOp>(s, repeat(safe, steps)));
+    Value rescale =
+        math::ExpOp::create(b, e.loc(), make<arith::SubFOp>(carried[0], safe));
+    Value sum = make<arith::AddFOp>(make<arith::MulFOp>(carried[1], rescale),
+                                    reduceKeys(p, graph::ReduceKind::sum));
+    Value accumulator =
+        make<arith::MulFOp>(carried[2], repeat(rescale, columns));
 
     Type element = elementOf(op.getValue());
-    SmallVector<int64_t> vTile{steps, columns}, to(2, -1);
-    to[column] = 1;
-    Demand moved = e.moveAxes({demand.value, demand.tile,
-                               {demand.coordinates[0], demand.coordinates[1], demand.coordinates[3]}, {}},
-                              to, vTile);
-    Demand v{op.getValue(), vTile, {moved.coordinates[0], headOf(moved.coordinates[1], value[1]),
-                                    counter * steps + e.axis(0), moved.coordinates[2]}, {}};
+    SmallVector<int64_t> vTile = rowsFirst
+                                     ? SmallVector<int64_t>{steps, columns}
+                                     : SmallVector<int64_t>{columns, steps};
+    Exprs where = place({0, 1, 3}, -1, otherPosition(), vTile);
+    Demand v{op.getValue(),
+             vTile,
+             {where[0], headOf(where[1], value[1]),
+              counter * steps + e.axis(rowPosition()), where[2]},
+             {}};
     v.guards.push_back({v.coordinates[2], key[2]});
     FailureOr<Value> values = e.emitZeroOutside(std::move(v), element);
-    if (failed(values))
-      return failure();
     if (getElementTypeOrSelf(p.getType()) != element)
       p = arith::TruncFOp::create(b, e.loc(), e.tileType(tile, element), p);
-    accumulator = tile::DotOp::create(b, e.loc(), accumulator.getType(), p, *values, accumulator,
-                                      e.getTarget().tf32 && element.isF32());
-    return SmallVector<Value>{top, sum, accumulator};
+    FailureOr<Value> next = rowsFirst ? dot(p, values, accumulator, element)
+                                      : dot(values, p, accumulator, element);
+    if (failed(next))
+      return failure();
+    return SmallVector<Value>{top, sum, *next};
   }
 
-  Value reduceColumns(Value x, graph::ReduceKind kind) {
-    Type element = getElementTypeOrSelf(x.getType());
-    auto reduce = tile::ReduceOp::create(b, e.loc(), TypeRange{e.tileType({rows}, element)}, ValueRange{x}, 1);
+  Value reduceKeys(Value x, graph::ReduceKind kind) {
+    return reduceAxis(x, otherPosition(), kind);
+  }
+
+  Value reduceAxis(Value x, unsigned axis, graph::ReduceKind kind) {
+    auto type = cast<RankedTensorType>(x.getType());
+    Type element = type.getElementType();
+    SmallVector<int64_t> left(type.getShape());
+    left.erase(left.begin() + axis);
+    auto reduce = tile::ReduceOp::create(
+        b, e.loc(), TypeRange{e.tileType(left, element)}, ValueRange{x}, axis);
     OpBuilder::InsertionGuard guard(b);
-    Block *block = b.createBlock(&reduce.getCombiner(), {}, {element, element}, {e.loc(), e.loc()});
-    Value y = ReductionOf{kind}(b, e.loc(), block->getArgument(0), block->getArgument(1));
+    Block *block = b.createBlock(&reduce.getCombiner(), {}, {element, element},
+                                 {e.loc(), e.loc()});
+    Value y = ReductionOf{kind}(b, e.loc(), block->getArgument(0),
+                                block->getArgument(1));
     tile::YieldOp::create(b, e.loc(), ValueRange{y});
     return reduce.getResult(0);
   }
@@ -174,12 +270,14 @@ private:
   graph::AttentionOp op;
   Emitter &e;
   OpBuilder &b;
-  const Demand &demand;
+  Demand demand;
   Exprs query, key, value;
-  int64_t rows = 1, columns = 1, row = 0, column = 1, steps = 64;
+  bool rowsFirst, ownRows = false, ownColumns = false;
+  int64_t rows = 1, columns = 1, rowAxis = -1, columnAxis = -1, steps = 16;
 };
 
-FailureOr<Value> attention(graph::AttentionOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> attention(graph::AttentionOp op, Emitter &e,
+                           const Demand &demand) {
   return AttentionEmitter(op, e, demand).run();
 }
 

@@ -8,14 +8,17 @@ using namespace charonia::emit;
 namespace {
 
 FailureOr<Value> matmul(graph::MatmulOp op, Emitter &e, const Demand &demand) {
-  Exprs lhsShape = graph::getShape(op.getLhs()), rhsShape = graph::getShape(op.getRhs());
+  Exprs lhsShape = graph::getShape(op.getLhs()),
+        rhsShape = graph::getShape(op.getRhs());
   unsigned rank = demand.coordinates.size();
   // Leading coordinates broadcast from the right.
   auto batchOf = [&](const Demand &axes, ArrayRef<AffineExpr> shape) {
     Exprs c;
     unsigned leading = shape.size() - 2, skip = rank - shape.size();
     for (unsigned i = 0; i < leading; ++i)
-      c.push_back(graph::constantOf(shape[i]) == 1 ? e.constant(0) : axes.coordinates[skip + i]);
+      c.push_back(graph::constantOf(shape[i]) == 1
+                      ? e.constant(0)
+                      : axes.coordinates[skip + i]);
     return c;
   };
   DotProblem p;
@@ -37,9 +40,10 @@ FailureOr<Value> matmul(graph::MatmulOp op, Emitter &e, const Demand &demand) {
 }
 
 FailureOr<Value> conv(graph::ConvOp op, Emitter &e, const Demand &demand) {
-  Exprs input = graph::getShape(op.getInput()), filter = graph::getShape(op.getFilter());
+  Exprs input = graph::getShape(op.getInput()),
+        filter = graph::getShape(op.getFilter());
   unsigned spatial = op.getSpatialRank(), channel = op.channelDim();
-  AffineExpr channels = filter[channel];           // of one group
+  AffineExpr channels = filter[channel];                   // of one group
   AffineExpr outputs = filter[0].floorDiv(op.getGroups()); // of one group
   DotProblem p;
   p.element = cast<RankedTensorType>(op.getInput().getType()).getElementType();
@@ -50,10 +54,12 @@ FailureOr<Value> conv(graph::ConvOp op, Emitter &e, const Demand &demand) {
   p.lhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
     Demand d{op.getInput(), axes.tile, axes.coordinates, {}};
     AffineExpr group = axes.coordinates[channel].floorDiv(outputs);
-    d.coordinates[channel] = op.getGroups() == 1 ? k.back() : group * channels + k.back();
+    d.coordinates[channel] =
+        op.getGroups() == 1 ? k.back() : group * channels + k.back();
     for (unsigned i = 0; i < spatial; ++i) {
       unsigned dim = op.spatialDim(i);
-      AffineExpr c = axes.coordinates[dim] * op.getStrides()[i] + k[i] * op.getDilations()[i] - op.getPads()[i];
+      AffineExpr c = axes.coordinates[dim] * op.getStrides()[i] +
+                     k[i] * op.getDilations()[i] - op.getPads()[i];
       d.coordinates[dim] = c;
       if (op.getPads()[i] != 0 || op.getPads()[spatial + i] != 0)
         d.guards.push_back({c, input[dim]});

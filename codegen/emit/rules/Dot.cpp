@@ -4,10 +4,11 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::emit;
 
-std::optional<DotAxes> emit::classifyAxes(Emitter &e, const Demand &lhs, const Demand &rhs,
-                                          unsigned rank) {
+std::optional<DotAxes> emit::classifyAxes(Emitter &e, const Demand &lhs,
+                                          const Demand &rhs, unsigned rank) {
   auto moves = [&](const Demand &d, unsigned axis) {
-    return llvm::any_of(d.coordinates, [&](AffineExpr c) { return e.dependsOnAxis(c, axis); });
+    return llvm::any_of(d.coordinates,
+                        [&](AffineExpr c) { return e.dependsOnAxis(c, axis); });
   };
   DotAxes axes;
   for (unsigned i = 0; i < rank; ++i) {
@@ -21,9 +22,10 @@ std::optional<DotAxes> emit::classifyAxes(Emitter &e, const Demand &lhs, const D
   return axes;
 }
 
-/// Sums products element by element: right for every shape (single rows, grouped
-/// channels, depthwise).
-static FailureOr<Value> emitProducts(Emitter &e, const Demand &demand, const DotProblem &p) {
+/// Sums products element by element: right for every shape (single rows,
+/// grouped channels, depthwise).
+static FailureOr<Value> emitProducts(Emitter &e, const Demand &demand,
+                                     const DotProblem &p) {
   Type type = e.computeType(p.element);
   AffineExpr count = graph::numElements(p.extents, e.context());
   ReductionOf sum{graph::ReduceKind::sum};
@@ -32,31 +34,35 @@ static FailureOr<Value> emitProducts(Emitter &e, const Demand &demand, const Dot
       [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
         return SmallVector<Value>{sum(b, loc, x[0], y[0])};
       },
-      [&](const Demand &axes, AffineExpr index) -> FailureOr<SmallVector<Value>> {
+      [&](const Demand &axes,
+          AffineExpr index) -> FailureOr<SmallVector<Value>> {
         Exprs k = delinearize(index, p.extents);
         FailureOr<Value> x = e.emitZeroOutside(p.lhs(axes, k), type);
         FailureOr<Value> y = e.emit(p.rhs(axes, k));
         if (failed(x) || failed(y))
           return failure();
-        Value product = isa<FloatType>(type)
-                            ? Value(arith::MulFOp::create(e.b(), e.loc(), *x, *y))
-                            : Value(arith::MulIOp::create(e.b(), e.loc(), *x, *y));
+        Value product =
+            isa<FloatType>(type)
+                ? Value(arith::MulFOp::create(e.b(), e.loc(), *x, *y))
+                : Value(arith::MulIOp::create(e.b(), e.loc(), *x, *y));
         return SmallVector<Value>{product};
       });
   return failed(total) ? FailureOr<Value>() : FailureOr<Value>(total->front());
 }
 
-FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand, const DotProblem &p) {
+FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand,
+                               const DotProblem &p) {
   OpBuilder &b = e.b();
   unsigned rank = demand.rank();
   Exprs zeros(p.extents.size(), e.constant(0));
-  std::optional<DotAxes> axes = classifyAxes(e, p.lhs(demand, zeros), p.rhs(demand, zeros), rank);
+  std::optional<DotAxes> axes =
+      classifyAxes(e, p.lhs(demand, zeros), p.rhs(demand, zeros), rank);
   if (!axes || !isa<FloatType>(p.element))
     return emitProducts(e, demand, p);
 
   // On a GPU one loop walks all of K, so that it can be pipelined; on a CPU the
-  // outer parts of K (the window of a convolution) are loops of their own, so that
-  // addresses advance by constants inside.
+  // outer parts of K (the window of a convolution) are loops of their own, so
+  // that addresses advance by constants inside.
   Exprs outer, inner = p.extents;
   if (e.getTarget().kind == EmitTarget::Kind::Cpu)
     while (inner.size() > 1) {
@@ -75,45 +81,54 @@ FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand, const DotProble
   Value start = e.splat(0, accumulatorType, {m, n});
   Exprs k;
   std::function<FailureOr<SmallVector<Value>>(unsigned, ArrayRef<Value>)> walk =
-      [&](unsigned depth, ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
+      [&](unsigned depth,
+          ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
     if (depth < outer.size())
-      return e.loop(outer[depth], carried, [&](AffineExpr counter, ArrayRef<Value> values) {
-        k.push_back(counter);
-        FailureOr<SmallVector<Value>> result = walk(depth + 1, values);
-        k.pop_back();
-        return result;
-      });
+      return e.loop(outer[depth], carried,
+                    [&](AffineExpr counter, ArrayRef<Value> values) {
+                      k.push_back(counter);
+                      FailureOr<SmallVector<Value>> result =
+                          walk(depth + 1, values);
+                      k.pop_back();
+                      return result;
+                    });
     AffineExpr count = (extent + (step - 1)).floorDiv(step);
-    return e.loop(count, carried, [&](AffineExpr counter, ArrayRef<Value> values) -> FailureOr<SmallVector<Value>> {
-      // Axis `rank` of the demand is the K axis of both operands.
-      Demand full = e.addAxis(demand, step);
-      AffineExpr index = counter * step + e.axis(rank);
-      Exprs terms = k;
-      llvm::append_range(terms, delinearize(index, inner));
-      auto operand = [&](const Demand &d, bool isLhs) -> FailureOr<Value> {
-        SmallVector<int64_t> to(rank + 1, -1);
-        to[isLhs ? axes->row : axes->column] = isLhs ? 0 : 1;
-        to[rank] = isLhs ? 1 : 0;
-        SmallVector<int64_t> tile = isLhs ? SmallVector<int64_t>{m, step} : SmallVector<int64_t>{step, n};
-        Demand moved = e.moveAxes(d, to, tile);
-        AffineExpr at = counter * step + e.axis(isLhs ? 1 : 0);
-        moved.guards.push_back({at, extent});
-        return e.emitZeroOutside(std::move(moved), p.element);
-      };
-      FailureOr<Value> x = operand(p.lhs(full, terms), true);
-      FailureOr<Value> y = operand(p.rhs(full, terms), false);
-      if (failed(x) || failed(y))
-        return failure();
-      return SmallVector<Value>{tile::DotOp::create(b, e.loc(), values[0].getType(), *x, *y, values[0],
-                                                    e.getTarget().tf32 && p.element.isF32())};
-    });
+    return e.loop(
+        count, carried,
+        [&](AffineExpr counter,
+            ArrayRef<Value> values) -> FailureOr<SmallVector<Value>> {
+          // Axis `rank` of the demand is the K axis of both operands.
+          Demand full = e.addAxis(demand, step);
+          AffineExpr index = counter * step + e.axis(rank);
+          Exprs terms = k;
+          llvm::append_range(terms, delinearize(index, inner));
+          auto operand = [&](const Demand &d, bool isLhs) -> FailureOr<Value> {
+            SmallVector<int64_t> to(rank + 1, -1);
+            to[isLhs ? axes->row : axes->column] = isLhs ? 0 : 1;
+            to[rank] = isLhs ? 1 : 0;
+            SmallVector<int64_t> tile = isLhs ? SmallVector<int64_t>{m, step}
+                                              : SmallVector<int64_t>{step, n};
+            Demand moved = e.moveAxes(d, to, tile);
+            AffineExpr at = counter * step + e.axis(isLhs ? 1 : 0);
+            moved.guards.push_back({at, extent});
+            return e.emitZeroOutside(std::move(moved), p.element);
+          };
+          FailureOr<Value> x = operand(p.lhs(full, terms), true);
+          FailureOr<Value> y = operand(p.rhs(full, terms), false);
+          if (failed(x) || failed(y))
+            return failure();
+          return SmallVector<Value>{tile::DotOp::create(
+              b, e.loc(), values[0].getType(), *x, *y, values[0],
+              e.getTarget().tf32 && p.element.isF32())};
+        });
   };
   FailureOr<SmallVector<Value>> total = walk(0, {start});
   if (failed(total))
     return failure();
   Value result = total->front();
   if (axes->row > axes->column)
-    result = tile::TransposeOp::create(b, e.loc(), e.tileType({n, m}, accumulatorType), result,
-                                       ArrayRef<int64_t>{1, 0});
+    result = tile::TransposeOp::create(b, e.loc(),
+                                       e.tileType({n, m}, accumulatorType),
+                                       result, ArrayRef<int64_t>{1, 0});
   return result;
 }

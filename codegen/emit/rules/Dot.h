@@ -12,21 +12,25 @@ struct DotProblem {
   Exprs extents;
   /// The demand on an operand for terms k; its tile is that of the axes it is
   /// given, and its guards tell where it counts as zero.
-  std::function<Demand(const Demand &axes, llvm::ArrayRef<AffineExpr> k)> lhs, rhs;
+  std::function<Demand(const Demand &axes, llvm::ArrayRef<AffineExpr> k)> lhs,
+      rhs;
   /// Element type of the operands in memory.
   mlir::Type element;
 };
 
-/// Emits the sum for the axes of `demand`. Where each axis moves only one of the
-/// operands this is a loop of tile.dot; otherwise products are summed elementwise.
-FailureOr<Value> emitDot(Emitter &e, const Demand &demand, const DotProblem &problem);
+/// Emits the sum for the axes of `demand`. Where each axis moves only one of
+/// the operands this is a loop of tile.dot; otherwise products are summed
+/// elementwise.
+FailureOr<Value> emitDot(Emitter &e, const Demand &demand,
+                         const DotProblem &problem);
 
-/// Which axis of a rank-2 demand moves only lhs (row) and which only rhs (column);
-/// nothing if the demand has no such form.
+/// Which axis of a rank-2 demand moves only lhs (row) and which only rhs
+/// (column); nothing if the demand has no such form.
 struct DotAxes {
   int64_t row = -1, column = -1;
 };
-std::optional<DotAxes> classifyAxes(Emitter &e, const Demand &lhs, const Demand &rhs, unsigned rank);
+std::optional<DotAxes> classifyAxes(Emitter &e, const Demand &lhs,
+                                    const Demand &rhs, unsigned rank);
 
 } // namespace charonia::emit
 

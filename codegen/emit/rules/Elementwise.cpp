@@ -7,23 +7,29 @@ using namespace charonia::emit;
 
 namespace {
 
-bool isFloat(Value v) { return isa<FloatType>(getElementTypeOrSelf(v.getType())); }
+bool isFloat(Value v) {
+  return isa<FloatType>(getElementTypeOrSelf(v.getType()));
+}
 bool isBool(Value v) { return getElementTypeOrSelf(v.getType()).isInteger(1); }
 
 /// The element type of a graph value, which tells unsigned integers apart.
-Type graphElement(Value v) { return cast<RankedTensorType>(v.getType()).getElementType(); }
+Type graphElement(Value v) {
+  return cast<RankedTensorType>(v.getType()).getElementType();
+}
 bool isUnsignedValue(Value v) {
   Type t = graphElement(v);
   return t.isUnsignedInteger() || t.isInteger(1);
 }
 
-/// Tiles of all operands, for the same elements. Guards only reach operators that
-/// keep zero (see Emitter::emitZeroOutside), so they are dropped here.
-FailureOr<SmallVector<Value>> operandTiles(Operation *op, Emitter &e, const Demand &demand,
+/// Tiles of all operands, for the same elements. Guards only reach operators
+/// that keep zero (see Emitter::emitZeroOutside), so they are dropped here.
+FailureOr<SmallVector<Value>> operandTiles(Operation *op, Emitter &e,
+                                           const Demand &demand,
                                            bool keepGuards = false) {
   SmallVector<Value> tiles;
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-    Demand d = throughMap(demand, cast<graph::GraphOpInterface>(op).getOperandMap(i), operand);
+    Demand d = throughMap(
+        demand, cast<graph::GraphOpInterface>(op).getOperandMap(i), operand);
     if (!keepGuards)
       d.guards.clear();
     FailureOr<Value> tile = e.emit(std::move(d));
@@ -49,7 +55,8 @@ Value mathUnary(Emitter &e, Op, ArrayRef<Value> x) {
 }
 
 /// Binary operators with a float and an integer form.
-template <typename Op, typename Float, typename Signed, typename Unsigned = Signed>
+template <typename Op, typename Float, typename Signed,
+          typename Unsigned = Signed>
 Value arithBinary(Emitter &e, Op op, ArrayRef<Value> x) {
   if (isFloat(x[0]))
     return Float::create(e.b(), e.loc(), x[0], x[1]);
@@ -63,8 +70,12 @@ Value bitwise(Emitter &e, Op, ArrayRef<Value> x) {
   return Arith::create(e.b(), e.loc(), x[0], x[1]);
 }
 
-Value add(Emitter &e, Value x, Value y) { return arith::AddFOp::create(e.b(), e.loc(), x, y); }
-Value mul(Emitter &e, Value x, Value y) { return arith::MulFOp::create(e.b(), e.loc(), x, y); }
+Value add(Emitter &e, Value x, Value y) {
+  return arith::AddFOp::create(e.b(), e.loc(), x, y);
+}
+Value mul(Emitter &e, Value x, Value y) {
+  return arith::MulFOp::create(e.b(), e.loc(), x, y);
+}
 
 Value neg(Emitter &e, graph::NegOp, ArrayRef<Value> x) {
   if (isFloat(x[0]))
@@ -77,7 +88,8 @@ Value abs(Emitter &e, graph::AbsOp op, ArrayRef<Value> x) {
     return math::AbsFOp::create(e.b(), e.loc(), x[0]);
   if (isUnsignedValue(op.getInput()))
     return x[0];
-  Value minus = arith::SubIOp::create(e.b(), e.loc(), e.splatLike(0, x[0]), x[0]);
+  Value minus =
+      arith::SubIOp::create(e.b(), e.loc(), e.splatLike(0, x[0]), x[0]);
   return arith::MaxSIOp::create(e.b(), e.loc(), x[0], minus);
 }
 
@@ -85,10 +97,13 @@ Value sign(Emitter &e, graph::SignOp op, ArrayRef<Value> x) {
   OpBuilder &b = e.b();
   Value zero = e.splatLike(0, x[0]), one = e.splatLike(1, x[0]);
   if (isFloat(x[0])) {
-    Value up = arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::OGT, x[0], zero);
-    Value down = arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::OLT, x[0], zero);
+    Value up = arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::OGT,
+                                     x[0], zero);
+    Value down = arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::OLT,
+                                       x[0], zero);
     // What is neither above nor below zero is zero or NaN, and stays.
-    Value r = arith::SelectOp::create(b, e.loc(), down, e.splatLike(-1, x[0]), x[0]);
+    Value r =
+        arith::SelectOp::create(b, e.loc(), down, e.splatLike(-1, x[0]), x[0]);
     return arith::SelectOp::create(b, e.loc(), up, one, r);
   }
   if (isUnsignedValue(op.getInput()))
@@ -108,31 +123,39 @@ Value reciprocal(Emitter &e, graph::ReciprocalOp, ArrayRef<Value> x) {
 Value sigmoidOf(Emitter &e, Value x) {
   Value minus = arith::NegFOp::create(e.b(), e.loc(), x);
   Value one = e.splatLike(1, x);
-  return arith::DivFOp::create(e.b(), e.loc(), one, add(e, one, math::ExpOp::create(e.b(), e.loc(), minus)));
+  return arith::DivFOp::create(
+      e.b(), e.loc(), one,
+      add(e, one, math::ExpOp::create(e.b(), e.loc(), minus)));
 }
-Value sigmoid(Emitter &e, graph::SigmoidOp, ArrayRef<Value> x) { return sigmoidOf(e, x[0]); }
+Value sigmoid(Emitter &e, graph::SigmoidOp, ArrayRef<Value> x) {
+  return sigmoidOf(e, x[0]);
+}
 
 Value gelu(Emitter &e, graph::GeluOp op, ArrayRef<Value> args) {
   Value x = args[0];
   if (op.getTanh()) {
-    // x * sigmoid(2 u) equals x/2 * (1 + tanh u), u = sqrt(2/pi) (x + 0.044715 x^3).
+    // x * sigmoid(2 u) equals x/2 * (1 + tanh u), u = sqrt(2/pi) (x + 0.044715
+    // x^3).
     Value cube = mul(e, mul(e, x, x), mul(e, x, e.splatLike(0.044715, x)));
-    Value u2 = mul(e, add(e, x, cube), e.splatLike(2 * 0.79788456080286535588, x));
+    Value u2 =
+        mul(e, add(e, x, cube), e.splatLike(2 * 0.79788456080286535588, x));
     return mul(e, x, sigmoidOf(e, u2));
   }
-  Value phi = math::ErfOp::create(e.b(), e.loc(), mul(e, x, e.splatLike(0.70710678118654752440, x)));
+  Value phi = math::ErfOp::create(
+      e.b(), e.loc(), mul(e, x, e.splatLike(0.70710678118654752440, x)));
   Value half = mul(e, x, e.splatLike(0.5, x));
   return add(e, half, mul(e, half, phi));
 }
 
 Value isNan(Emitter &e, graph::IsNanOp, ArrayRef<Value> x) {
-  return arith::CmpFOp::create(e.b(), e.loc(), arith::CmpFPredicate::UNO, x[0], x[0]);
+  return arith::CmpFOp::create(e.b(), e.loc(), arith::CmpFPredicate::UNO, x[0],
+                               x[0]);
 }
 
 Value isInf(Emitter &e, graph::IsInfOp op, ArrayRef<Value> x) {
   auto equals = [&](double value) {
-    return arith::CmpFOp::create(e.b(), e.loc(), arith::CmpFPredicate::OEQ, x[0],
-                                 e.splatLike(value, x[0]))
+    return arith::CmpFOp::create(e.b(), e.loc(), arith::CmpFPredicate::OEQ,
+                                 x[0], e.splatLike(value, x[0]))
         .getResult();
   };
   double inf = std::numeric_limits<double>::infinity();
@@ -155,13 +178,16 @@ Value convert(Emitter &e, Value x, Type from, Type to) {
     if (in == out)
       return x;
     if (isa<FloatType>(in))
-      return arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::UNE, x, e.splatLike(0, x));
-    return arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::ne, x, e.splatLike(0, x));
+      return arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::UNE, x,
+                                   e.splatLike(0, x));
+    return arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::ne, x,
+                                 e.splatLike(0, x));
   }
   if (isa<FloatType>(in) && isa<FloatType>(out)) {
     // A cast to a narrow float rounds, although the tile stays in f32.
     if (in.getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth()) {
-      x = arith::TruncFOp::create(b, e.loc(), e.tileType(tile.getShape(), to), x);
+      x = arith::TruncFOp::create(b, e.loc(), e.tileType(tile.getShape(), to),
+                                  x);
       in = to;
     }
     if (in == out)
@@ -178,7 +204,8 @@ Value convert(Emitter &e, Value x, Type from, Type to) {
       return arith::UIToFPOp::create(b, e.loc(), type, x);
     return arith::SIToFPOp::create(b, e.loc(), type, x);
   }
-  unsigned wide = in.getIntOrFloatBitWidth(), narrow = out.getIntOrFloatBitWidth();
+  unsigned wide = in.getIntOrFloatBitWidth(),
+           narrow = out.getIntOrFloatBitWidth();
   if (wide == narrow)
     return x;
   if (wide > narrow)
@@ -191,26 +218,30 @@ Value convert(Emitter &e, Value x, Type from, Type to) {
 FailureOr<Value> castRule(graph::CastOp op, Emitter &e, const Demand &demand) {
   // Casts keep zero, so guards pass. A cast that only widens what a load gives
   // costs nothing; f16 to f16 rounding of a computed value happens in convert.
-  FailureOr<SmallVector<Value>> tiles = operandTiles(op, e, demand, /*keepGuards=*/true);
+  FailureOr<SmallVector<Value>> tiles =
+      operandTiles(op, e, demand, /*keepGuards=*/true);
   if (failed(tiles))
     return failure();
   Type from = graphElement(op.getInput());
   Value x = tiles->front();
-  // A value of a narrow float type computed in f32 is rounded when it is stored,
-  // or here when its type changes to a wider one, only if the graph stored it.
+  // A value of a narrow float type computed in f32 is rounded when it is
+  // stored, or here when its type changes to a wider one, only if the graph
+  // stored it.
   return convert(e, x, from, op.getTo());
 }
 
 Value pow(Emitter &e, graph::PowOp op, ArrayRef<Value> x) {
   OpBuilder &b = e.b();
   if (isFloat(x[0])) {
-    Value y = convert(e, x[1], graphElement(op.getRhs()), graphElement(op.getLhs()));
+    Value y =
+        convert(e, x[1], graphElement(op.getRhs()), graphElement(op.getLhs()));
     return math::PowFOp::create(b, e.loc(), x[0], y);
   }
   // Integers go through f64, exact for what an f64 holds.
   Type f64 = b.getF64Type(), lhs = graphElement(op.getLhs());
-  Value p = math::PowFOp::create(b, e.loc(), convert(e, x[0], lhs, f64),
-                                 convert(e, x[1], graphElement(op.getRhs()), f64));
+  Value p =
+      math::PowFOp::create(b, e.loc(), convert(e, x[0], lhs, f64),
+                           convert(e, x[1], graphElement(op.getRhs()), f64));
   return convert(e, p, f64, lhs);
 }
 
@@ -223,29 +254,40 @@ Value mod(Emitter &e, graph::ModOp op, ArrayRef<Value> x) {
   Value r, wrong, zero = e.splatLike(0, x[0]);
   if (isFloat(x[0])) {
     r = arith::RemFOp::create(b, loc, x[0], x[1]);
-    Value nonzero = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, r, zero);
+    Value nonzero =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, r, zero);
     Value a = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, r, zero);
-    Value c = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x[1], zero);
-    wrong = arith::AndIOp::create(b, loc, nonzero, arith::XOrIOp::create(b, loc, a, c));
-    return arith::SelectOp::create(b, loc, wrong, arith::AddFOp::create(b, loc, r, x[1]), r);
+    Value c =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x[1], zero);
+    wrong = arith::AndIOp::create(b, loc, nonzero,
+                                  arith::XOrIOp::create(b, loc, a, c));
+    return arith::SelectOp::create(b, loc, wrong,
+                                   arith::AddFOp::create(b, loc, r, x[1]), r);
   }
   r = arith::RemSIOp::create(b, loc, x[0], x[1]);
-  Value nonzero = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, r, zero);
+  Value nonzero =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, r, zero);
   Value a = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, r, zero);
-  Value c = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x[1], zero);
-  wrong = arith::AndIOp::create(b, loc, nonzero, arith::XOrIOp::create(b, loc, a, c));
-  return arith::SelectOp::create(b, loc, wrong, arith::AddIOp::create(b, loc, r, x[1]), r);
+  Value c =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x[1], zero);
+  wrong = arith::AndIOp::create(b, loc, nonzero,
+                                arith::XOrIOp::create(b, loc, a, c));
+  return arith::SelectOp::create(b, loc, wrong,
+                                 arith::AddIOp::create(b, loc, r, x[1]), r);
 }
 
 Value fmod(Emitter &e, graph::FmodOp op, ArrayRef<Value> x) {
-  return arithBinary<graph::FmodOp, arith::RemFOp, arith::RemSIOp, arith::RemUIOp>(e, op, x);
+  return arithBinary<graph::FmodOp, arith::RemFOp, arith::RemSIOp,
+                     arith::RemUIOp>(e, op, x);
 }
 
 Value shr(Emitter &e, graph::ShrOp op, ArrayRef<Value> x) {
   // A shift by the width or more is zero (or the sign), where arith has poison.
-  auto width = cast<IntegerType>(getElementTypeOrSelf(x[0].getType())).getWidth();
+  auto width =
+      cast<IntegerType>(getElementTypeOrSelf(x[0].getType())).getWidth();
   Value most = e.splatLike(width - 1, x[0]);
-  Value over = arith::CmpIOp::create(e.b(), e.loc(), arith::CmpIPredicate::ugt, x[1], most);
+  Value over = arith::CmpIOp::create(e.b(), e.loc(), arith::CmpIPredicate::ugt,
+                                     x[1], most);
   Value amount = arith::MinUIOp::create(e.b(), e.loc(), x[1], most);
   if (!isUnsignedValue(op.getLhs()))
     return arith::ShRSIOp::create(e.b(), e.loc(), x[0], amount);
@@ -254,9 +296,11 @@ Value shr(Emitter &e, graph::ShrOp op, ArrayRef<Value> x) {
 }
 
 Value shl(Emitter &e, graph::ShlOp, ArrayRef<Value> x) {
-  auto width = cast<IntegerType>(getElementTypeOrSelf(x[0].getType())).getWidth();
+  auto width =
+      cast<IntegerType>(getElementTypeOrSelf(x[0].getType())).getWidth();
   Value most = e.splatLike(width - 1, x[0]);
-  Value over = arith::CmpIOp::create(e.b(), e.loc(), arith::CmpIPredicate::ugt, x[1], most);
+  Value over = arith::CmpIOp::create(e.b(), e.loc(), arith::CmpIPredicate::ugt,
+                                     x[1], most);
   Value amount = arith::MinUIOp::create(e.b(), e.loc(), x[1], most);
   Value r = arith::ShLIOp::create(e.b(), e.loc(), x[0], amount);
   return arith::SelectOp::create(e.b(), e.loc(), over, e.splatLike(0, x[0]), r);
@@ -265,14 +309,18 @@ Value shl(Emitter &e, graph::ShlOp, ArrayRef<Value> x) {
 Value compare(Emitter &e, graph::CompareOp op, ArrayRef<Value> x) {
   using F = arith::CmpFPredicate;
   using I = arith::CmpIPredicate;
-  static constexpr F floats[] = {F::OEQ, F::UNE, F::OLT, F::OLE, F::OGT, F::OGE};
-  static constexpr I integers[] = {I::eq, I::ne, I::slt, I::sle, I::sgt, I::sge};
-  static constexpr I unsigneds[] = {I::eq, I::ne, I::ult, I::ule, I::ugt, I::uge};
+  static constexpr F floats[] = {F::OEQ, F::UNE, F::OLT,
+                                 F::OLE, F::OGT, F::OGE};
+  static constexpr I integers[] = {I::eq,  I::ne,  I::slt,
+                                   I::sle, I::sgt, I::sge};
+  static constexpr I unsigneds[] = {I::eq,  I::ne,  I::ult,
+                                    I::ule, I::ugt, I::uge};
   unsigned p = (unsigned)op.getPredicate();
   if (isFloat(x[0]))
     return arith::CmpFOp::create(e.b(), e.loc(), floats[p], x[0], x[1]);
   bool isUnsigned = isUnsignedValue(op.getLhs());
-  return arith::CmpIOp::create(e.b(), e.loc(), isUnsigned ? unsigneds[p] : integers[p], x[0], x[1]);
+  return arith::CmpIOp::create(
+      e.b(), e.loc(), isUnsigned ? unsigneds[p] : integers[p], x[0], x[1]);
 }
 
 Value select(Emitter &e, graph::SelectOp, ArrayRef<Value> x) {
@@ -286,7 +334,8 @@ void attach(MLIRContext *context) {
 template <typename Op, typename Math> void attachMath(MLIRContext *context) {
   attach<Op, mathUnary<Op, Math>>(context);
 }
-template <typename Op, typename Float, typename Signed, typename Unsigned = Signed>
+template <typename Op, typename Float, typename Signed,
+          typename Unsigned = Signed>
 void attachBinary(MLIRContext *context) {
   attach<Op, arithBinary<Op, Float, Signed, Unsigned>>(context);
 }
@@ -328,8 +377,10 @@ void emit::registerElementwiseRules(MLIRContext *c) {
   attachBinary<graph::SubOp, arith::SubFOp, arith::SubIOp>(c);
   attachBinary<graph::MulOp, arith::MulFOp, arith::MulIOp>(c);
   attachBinary<graph::DivOp, arith::DivFOp, arith::DivSIOp, arith::DivUIOp>(c);
-  attachBinary<graph::MaxOp, arith::MaximumFOp, arith::MaxSIOp, arith::MaxUIOp>(c);
-  attachBinary<graph::MinOp, arith::MinimumFOp, arith::MinSIOp, arith::MinUIOp>(c);
+  attachBinary<graph::MaxOp, arith::MaximumFOp, arith::MaxSIOp, arith::MaxUIOp>(
+      c);
+  attachBinary<graph::MinOp, arith::MinimumFOp, arith::MinSIOp, arith::MinUIOp>(
+      c);
   attach<graph::ModOp, mod>(c);
   attach<graph::FmodOp, fmod>(c);
   attach<graph::PowOp, pow>(c);

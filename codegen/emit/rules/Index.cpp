@@ -24,9 +24,12 @@ Value sizeTile(Emitter &e, AffineExpr size, Value like) {
   return tile::SplatOp::create(e.b(), e.loc(), like.getType(), scalar);
 }
 
-/// A symbol for the elements of an index operand; negative ones count from the end.
-FailureOr<AffineExpr> indexSymbol(Emitter &e, Demand indices, AffineExpr extent) {
-  Type element = cast<RankedTensorType>(indices.value.getType()).getElementType();
+/// A symbol for the elements of an index operand; negative ones count from the
+/// end.
+FailureOr<AffineExpr> indexSymbol(Emitter &e, Demand indices,
+                                  AffineExpr extent) {
+  Type element =
+      cast<RankedTensorType>(indices.value.getType()).getElementType();
   indices.guards.clear();
   FailureOr<Value> tile = e.emit(std::move(indices));
   if (failed(tile))
@@ -35,16 +38,20 @@ FailureOr<AffineExpr> indexSymbol(Emitter &e, Demand indices, AffineExpr extent)
   auto shape = cast<RankedTensorType>(x.getType()).getShape();
   auto type = e.tileType(shape, e.b().getIndexType());
   if (element.isUnsignedInteger())
-    return e.addTileSymbol(arith::IndexCastUIOp::create(e.b(), e.loc(), type, x), axes, {});
+    return e.addTileSymbol(
+        arith::IndexCastUIOp::create(e.b(), e.loc(), type, x), axes, {});
   x = arith::IndexCastOp::create(e.b(), e.loc(), type, x);
-  Value negative = arith::CmpIOp::create(e.b(), e.loc(), arith::CmpIPredicate::slt, x,
-                                         indexConstant(e, 0, x));
-  Value wrapped = arith::AddIOp::create(e.b(), e.loc(), x, sizeTile(e, extent, x));
-  return e.addTileSymbol(arith::SelectOp::create(e.b(), e.loc(), negative, wrapped, x), axes, {});
+  Value negative = arith::CmpIOp::create(
+      e.b(), e.loc(), arith::CmpIPredicate::slt, x, indexConstant(e, 0, x));
+  Value wrapped =
+      arith::AddIOp::create(e.b(), e.loc(), x, sizeTile(e, extent, x));
+  return e.addTileSymbol(
+      arith::SelectOp::create(e.b(), e.loc(), negative, wrapped, x), axes, {});
 }
 
 FailureOr<Value> iota(graph::IotaOp op, Emitter &e, const Demand &demand) {
-  Type element = e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
+  Type element =
+      e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
   Value index = e.emitIndex(demand.coordinates[op.getAxis()], demand.tile);
   auto integer = e.tileType(demand.tile, e.b().getI64Type());
   Value x = arith::IndexCastOp::create(e.b(), e.loc(), integer, index);
@@ -73,11 +80,14 @@ FailureOr<Value> concat(graph::ConcatOp op, Emitter &e, const Demand &demand) {
     if (failed(tile))
       return failure();
     Value mask = result ? e.emitInBounds({inside}, demand.tile) : Value();
-    result = mask ? Value(arith::SelectOp::create(e.b(), e.loc(), mask, *tile, result)) : *tile;
+    result = mask ? Value(arith::SelectOp::create(e.b(), e.loc(), mask, *tile,
+                                                  result))
+                  : *tile;
   }
   if (!result)
-    result = e.splat(0, e.computeType(cast<RankedTensorType>(op.getType()).getElementType()),
-                     demand.tile);
+    result = e.splat(
+        0, e.computeType(cast<RankedTensorType>(op.getType()).getElementType()),
+        demand.tile);
   return result;
 }
 
@@ -108,9 +118,11 @@ FailureOr<Value> pad(graph::PadOp op, Emitter &e, const Demand &demand) {
         Value period = sizeTile(e, reflect ? n * 2 - 2 : n, x);
         period = arith::MaxSIOp::create(b, e.loc(), period, one);
         Value r = arith::RemSIOp::create(b, e.loc(), x, period);
-        Value negative = arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::slt, r, zero);
-        r = arith::SelectOp::create(b, e.loc(), negative,
-                                    arith::AddIOp::create(b, e.loc(), r, period), r);
+        Value negative = arith::CmpIOp::create(
+            b, e.loc(), arith::CmpIPredicate::slt, r, zero);
+        r = arith::SelectOp::create(
+            b, e.loc(), negative, arith::AddIOp::create(b, e.loc(), r, period),
+            r);
         if (!reflect)
           return r;
         Value back = arith::SubIOp::create(b, e.loc(), period, r);
@@ -137,23 +149,27 @@ FailureOr<Value> pad(graph::PadOp op, Emitter &e, const Demand &demand) {
 }
 
 FailureOr<Value> gather(graph::GatherOp op, Emitter &e, const Demand &demand) {
-  unsigned axis = op.getAxis(), indexRank = graph::getShape(op.getIndices()).size();
+  unsigned axis = op.getAxis(),
+           indexRank = graph::getShape(op.getIndices()).size();
   ArrayRef<AffineExpr> c(demand.coordinates);
-  Demand indices{op.getIndices(), demand.tile, Exprs(c.slice(axis, indexRank)), {}};
+  Demand indices{
+      op.getIndices(), demand.tile, Exprs(c.slice(axis, indexRank)), {}};
   FailureOr<AffineExpr> index =
       indexSymbol(e, std::move(indices), graph::getShape(op.getInput())[axis]);
   if (failed(index))
     return failure();
-  Demand d{op.getInput(), demand.tile, Exprs(c.take_front(axis)), demand.guards};
+  Demand d{op.getInput(), demand.tile, Exprs(c.take_front(axis)),
+           demand.guards};
   d.coordinates.push_back(*index);
   llvm::append_range(d.coordinates, c.drop_front(axis + indexRank));
   return e.emit(std::move(d));
 }
 
-FailureOr<Value> gatherElements(graph::GatherElementsOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> gatherElements(graph::GatherElementsOp op, Emitter &e,
+                                const Demand &demand) {
   Demand indices{op.getIndices(), demand.tile, demand.coordinates, {}};
-  FailureOr<AffineExpr> index =
-      indexSymbol(e, std::move(indices), graph::getShape(op.getInput())[op.getAxis()]);
+  FailureOr<AffineExpr> index = indexSymbol(
+      e, std::move(indices), graph::getShape(op.getInput())[op.getAxis()]);
   if (failed(index))
     return failure();
   Demand d{op.getInput(), demand.tile, demand.coordinates, demand.guards};
@@ -161,18 +177,24 @@ FailureOr<Value> gatherElements(graph::GatherElementsOp op, Emitter &e, const De
   return e.emit(std::move(d));
 }
 
-FailureOr<Value> gatherND(graph::GatherNDOp op, Emitter &e, const Demand &demand) {
-  Exprs indexShape = graph::getShape(op.getIndices()), shape = graph::getShape(op.getInput());
+FailureOr<Value> gatherND(graph::GatherNDOp op, Emitter &e,
+                          const Demand &demand) {
+  Exprs indexShape = graph::getShape(op.getIndices()),
+        shape = graph::getShape(op.getInput());
   unsigned outer = indexShape.size() - 1, batch = op.getBatchDims();
   std::optional<int64_t> depth = graph::constantOf(indexShape.back());
   if (!depth)
-    return e.error(demand, "the last dimension of the indices must be static"), failure();
+    return e.error(demand, "the last dimension of the indices must be static"),
+           failure();
   ArrayRef<AffineExpr> c(demand.coordinates);
-  Demand d{op.getInput(), demand.tile, Exprs(c.take_front(batch)), demand.guards};
+  Demand d{op.getInput(), demand.tile, Exprs(c.take_front(batch)),
+           demand.guards};
   for (int64_t j = 0; j < *depth; ++j) {
-    Demand indices{op.getIndices(), demand.tile, Exprs(c.take_front(outer)), {}};
+    Demand indices{
+        op.getIndices(), demand.tile, Exprs(c.take_front(outer)), {}};
     indices.coordinates.push_back(e.constant(j));
-    FailureOr<AffineExpr> index = indexSymbol(e, std::move(indices), shape[batch + j]);
+    FailureOr<AffineExpr> index =
+        indexSymbol(e, std::move(indices), shape[batch + j]);
     if (failed(index))
       return failure();
     d.coordinates.push_back(*index);
@@ -181,14 +203,17 @@ FailureOr<Value> gatherND(graph::GatherNDOp op, Emitter &e, const Demand &demand
   return e.emit(std::move(d));
 }
 
-/// Each element goes through all updates in order: right for duplicates and every
-/// reduction; the cost is elements x updates.
-FailureOr<Value> scatterND(graph::ScatterNDOp op, Emitter &e, const Demand &demand) {
+/// Each element goes through all updates in order: right for duplicates and
+/// every reduction; the cost is elements x updates.
+FailureOr<Value> scatterND(graph::ScatterNDOp op, Emitter &e,
+                           const Demand &demand) {
   OpBuilder &b = e.b();
-  Exprs indexShape = graph::getShape(op.getIndices()), shape = graph::getShape(op.getInput());
+  Exprs indexShape = graph::getShape(op.getIndices()),
+        shape = graph::getShape(op.getInput());
   std::optional<int64_t> depth = graph::constantOf(indexShape.back());
   if (!depth)
-    return e.error(demand, "the last dimension of the indices must be static"), failure();
+    return e.error(demand, "the last dimension of the indices must be static"),
+           failure();
   Exprs outer(ArrayRef<AffineExpr>(indexShape).drop_back());
   AffineExpr count = graph::numElements(outer, e.context());
   Demand input{op.getInput(), demand.tile, demand.coordinates, {}};
@@ -197,48 +222,59 @@ FailureOr<Value> scatterND(graph::ScatterNDOp op, Emitter &e, const Demand &dema
     return failure();
   Type element = cast<RankedTensorType>(op.getType()).getElementType();
   auto indexTile = e.tileType(demand.tile, b.getIndexType());
-  auto result = e.loop(count, {*start}, [&](AffineExpr i, ArrayRef<Value> carried)
-                                            -> FailureOr<SmallVector<Value>> {
-    Exprs at = delinearize(i, outer);
-    Value match;
-    for (int64_t j = 0; j < *depth; ++j) {
-      Demand indices{op.getIndices(), demand.tile, at, {}};
-      indices.coordinates.push_back(e.constant(j));
-      FailureOr<Value> tile = e.emit(std::move(indices));
-      if (failed(tile))
-        return failure();
-      Value x = arith::IndexCastOp::create(b, e.loc(), indexTile, *tile);
-      Value negative = arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::slt, x,
-                                             indexConstant(e, 0, x));
-      x = arith::SelectOp::create(b, e.loc(), negative,
-                                  arith::AddIOp::create(b, e.loc(), x, sizeTile(e, shape[j], x)), x);
-      Value equal = arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::eq, x,
-                                          e.emitIndex(demand.coordinates[j], demand.tile));
-      match = match ? Value(arith::AndIOp::create(b, e.loc(), match, equal)) : equal;
-    }
-    Demand updates{op.getUpdates(), demand.tile, at, {}};
-    llvm::append_range(updates.coordinates, ArrayRef<AffineExpr>(demand.coordinates).drop_front(*depth));
-    FailureOr<Value> update = e.emit(std::move(updates));
-    if (failed(update))
-      return failure();
-    Value next = *update;
-    using R = graph::ScatterReduction;
-    if (op.getReduction() != R::none) {
-      graph::ReduceKind kind = op.getReduction() == R::add   ? graph::ReduceKind::sum
-                               : op.getReduction() == R::mul ? graph::ReduceKind::prod
-                               : op.getReduction() == R::max ? graph::ReduceKind::max
-                                                             : graph::ReduceKind::min;
-      next = ReductionOf{kind, element.isUnsignedInteger()}(b, e.loc(), carried[0], next);
-    }
-    if (match)
-      next = arith::SelectOp::create(b, e.loc(), match, next, carried[0]);
-    return SmallVector<Value>{next};
-  });
-  return failed(result) ? FailureOr<Value>() : FailureOr<Value>(result->front());
+  auto result = e.loop(
+      count, {*start},
+      [&](AffineExpr i,
+          ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
+        Exprs at = delinearize(i, outer);
+        Value match;
+        for (int64_t j = 0; j < *depth; ++j) {
+          Demand indices{op.getIndices(), demand.tile, at, {}};
+          indices.coordinates.push_back(e.constant(j));
+          FailureOr<Value> tile = e.emit(std::move(indices));
+          if (failed(tile))
+            return failure();
+          Value x = arith::IndexCastOp::create(b, e.loc(), indexTile, *tile);
+          Value negative = arith::CmpIOp::create(
+              b, e.loc(), arith::CmpIPredicate::slt, x, indexConstant(e, 0, x));
+          x = arith::SelectOp::create(
+              b, e.loc(), negative,
+              arith::AddIOp::create(b, e.loc(), x, sizeTile(e, shape[j], x)),
+              x);
+          Value equal = arith::CmpIOp::create(
+              b, e.loc(), arith::CmpIPredicate::eq, x,
+              e.emitIndex(demand.coordinates[j], demand.tile));
+          match = match ? Value(arith::AndIOp::create(b, e.loc(), match, equal))
+                        : equal;
+        }
+        Demand updates{op.getUpdates(), demand.tile, at, {}};
+        llvm::append_range(
+            updates.coordinates,
+            ArrayRef<AffineExpr>(demand.coordinates).drop_front(*depth));
+        FailureOr<Value> update = e.emit(std::move(updates));
+        if (failed(update))
+          return failure();
+        Value next = *update;
+        using R = graph::ScatterReduction;
+        if (op.getReduction() != R::none) {
+          graph::ReduceKind kind =
+              op.getReduction() == R::add   ? graph::ReduceKind::sum
+              : op.getReduction() == R::mul ? graph::ReduceKind::prod
+              : op.getReduction() == R::max ? graph::ReduceKind::max
+                                            : graph::ReduceKind::min;
+          next = ReductionOf{kind, element.isUnsignedInteger()}(
+              b, e.loc(), carried[0], next);
+        }
+        if (match)
+          next = arith::SelectOp::create(b, e.loc(), match, next, carried[0]);
+        return SmallVector<Value>{next};
+      });
+  return failed(result) ? FailureOr<Value>()
+                        : FailureOr<Value>(result->front());
 }
 
-/// One input coordinate that an axis of a resize reads, and its weight (a tile of
-/// f32 of the axes `axes`; null: 1).
+/// One input coordinate that an axis of a resize reads, and its weight (a tile
+/// of f32 of the axes `axes`; null: 1).
 struct Tap {
   AffineExpr coordinate;
   Value weight;
@@ -259,14 +295,21 @@ public:
   }
 
 private:
-  Value f32(double v, Value like) { return e.splat(v, b.getF32Type(), shapeOf(like)); }
-  static ArrayRef<int64_t> shapeOf(Value v) { return cast<RankedTensorType>(v.getType()).getShape(); }
-  template <typename Op> Value make(Value x, Value y) { return Op::create(b, e.loc(), x, y); }
+  Value f32(double v, Value like) {
+    return e.splat(v, b.getF32Type(), shapeOf(like));
+  }
+  static ArrayRef<int64_t> shapeOf(Value v) {
+    return cast<RankedTensorType>(v.getType()).getShape();
+  }
+  template <typename Op> Value make(Value x, Value y) {
+    return Op::create(b, e.loc(), x, y);
+  }
 
   Value floatOf(AffineExpr size, Value like) {
     if (auto c = graph::constantOf(size))
       return f32(*c, like);
-    Value i = arith::IndexCastOp::create(b, e.loc(), b.getI64Type(), e.materialize(size));
+    Value i = arith::IndexCastOp::create(b, e.loc(), b.getI64Type(),
+                                         e.materialize(size));
     Value f = arith::SIToFPOp::create(b, e.loc(), b.getF32Type(), i);
     return tile::SplatOp::create(b, e.loc(), like.getType(), f);
   }
@@ -286,14 +329,16 @@ private:
       return make<arith::DivFOp>(x, scale);
     case C::align_corners: {
       Value span = make<arith::SubFOp>(out, one);
-      Value ratio = make<arith::DivFOp>(make<arith::MulFOp>(x, make<arith::SubFOp>(in, one)),
-                                        make<arith::MaximumFOp>(span, one));
+      Value ratio = make<arith::DivFOp>(
+          make<arith::MulFOp>(x, make<arith::SubFOp>(in, one)),
+          make<arith::MaximumFOp>(span, one));
       return ratio;
     }
     case C::half_pixel_symmetric: {
       Value adjust = make<arith::DivFOp>(out, make<arith::MulFOp>(scale, in));
       Value center = make<arith::MulFOp>(in, half);
-      Value offset = make<arith::MulFOp>(center, make<arith::SubFOp>(one, adjust));
+      Value offset =
+          make<arith::MulFOp>(center, make<arith::SubFOp>(one, adjust));
       Value p = make<arith::SubFOp>(
           make<arith::DivFOp>(make<arith::AddFOp>(x, half), scale), half);
       return make<arith::AddFOp>(offset, p);
@@ -303,15 +348,18 @@ private:
           make<arith::DivFOp>(make<arith::AddFOp>(x, half), scale), half);
       if (op.getCoordinates() != C::pytorch_half_pixel)
         return p;
-      Value wide = arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::OGT, out, one);
+      Value wide = arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::OGT,
+                                         out, one);
       return arith::SelectOp::create(b, e.loc(), wide, p, zero);
     }
     }
   }
 
   Value toIndex(Value x) {
-    Value i = arith::FPToSIOp::create(b, e.loc(), e.tileType(shapeOf(x), b.getI64Type()), x);
-    return arith::IndexCastOp::create(b, e.loc(), e.tileType(shapeOf(x), b.getIndexType()), i);
+    Value i = arith::FPToSIOp::create(
+        b, e.loc(), e.tileType(shapeOf(x), b.getI64Type()), x);
+    return arith::IndexCastOp::create(
+        b, e.loc(), e.tileType(shapeOf(x), b.getIndexType()), i);
   }
   Value clamped(Value index, AffineExpr n) {
     index = make<arith::MaxSIOp>(index, indexConstant(e, 0, index));
@@ -325,29 +373,39 @@ private:
     Value position;
     SmallVector<int64_t> axes;
     // The position is a tile over the axes that this coordinate depends on.
-    AffineExpr probe = e.mapIndex(demand.coordinates[axis], demand.tile, {}, [&](Value x) {
-      Value wide = arith::IndexCastOp::create(b, e.loc(), e.tileType(shapeOf(x), b.getI64Type()), x);
-      position = original(i, arith::SIToFPOp::create(
-                                 b, e.loc(), e.tileType(shapeOf(x), b.getF32Type()), wide));
-      return x;
-    });
+    AffineExpr probe =
+        e.mapIndex(demand.coordinates[axis], demand.tile, {}, [&](Value x) {
+          Value wide = arith::IndexCastOp::create(
+              b, e.loc(), e.tileType(shapeOf(x), b.getI64Type()), x);
+          position = original(
+              i, arith::SIToFPOp::create(
+                     b, e.loc(), e.tileType(shapeOf(x), b.getF32Type()), wide));
+          return x;
+        });
     for (unsigned a = 0; a < demand.rank(); ++a)
       if (e.dependsOnAxis(probe, a))
         axes.push_back(a);
     SmallVector<Tap> taps;
     auto addTap = [&](Value index, Value weight) {
-      taps.push_back({e.addTileSymbol(clamped(index, n), axes, n), weight, axes});
+      taps.push_back(
+          {e.addTileSymbol(clamped(index, n), axes, n), weight, axes});
     };
     if (op.getMode() == graph::ResizeMode::nearest) {
       Value half = f32(0.5, position), r;
       switch (op.getNearest()) {
-      case N::floor: r = math::FloorOp::create(b, e.loc(), position); break;
-      case N::ceil: r = math::CeilOp::create(b, e.loc(), position); break;
+      case N::floor:
+        r = math::FloorOp::create(b, e.loc(), position);
+        break;
+      case N::ceil:
+        r = math::CeilOp::create(b, e.loc(), position);
+        break;
       case N::round_prefer_floor:
-        r = math::CeilOp::create(b, e.loc(), make<arith::SubFOp>(position, half));
+        r = math::CeilOp::create(b, e.loc(),
+                                 make<arith::SubFOp>(position, half));
         break;
       case N::round_prefer_ceil:
-        r = math::FloorOp::create(b, e.loc(), make<arith::AddFOp>(position, half));
+        r = math::FloorOp::create(b, e.loc(),
+                                  make<arith::AddFOp>(position, half));
         break;
       }
       addTap(toIndex(r), {});
@@ -356,32 +414,40 @@ private:
     Value base = math::FloorOp::create(b, e.loc(), position);
     Value t = make<arith::SubFOp>(position, base), one = f32(1, t);
     Value index = toIndex(base);
-    auto shifted = [&](int64_t by) { return make<arith::AddIOp>(index, indexConstant(e, by, index)); };
+    auto shifted = [&](int64_t by) {
+      return make<arith::AddIOp>(index, indexConstant(e, by, index));
+    };
     if (op.getMode() == graph::ResizeMode::linear) {
       addTap(index, make<arith::SubFOp>(one, t));
       addTap(shifted(1), t);
       return taps;
     }
-    // Cubic convolution with coefficient a: weights at distances 1+t, t, 1-t, 2-t.
+    // Cubic convolution with coefficient a: weights at distances 1+t, t, 1-t,
+    // 2-t.
     double a = op.getCubicCoeff().convertToDouble();
     auto near = [&](Value d) { // ((a+2) d - (a+3)) d d + 1
-      Value p = make<arith::SubFOp>(make<arith::MulFOp>(f32(a + 2, d), d), f32(a + 3, d));
-      return make<arith::AddFOp>(make<arith::MulFOp>(make<arith::MulFOp>(p, d), d), f32(1, d));
+      Value p = make<arith::SubFOp>(make<arith::MulFOp>(f32(a + 2, d), d),
+                                    f32(a + 3, d));
+      return make<arith::AddFOp>(
+          make<arith::MulFOp>(make<arith::MulFOp>(p, d), d), f32(1, d));
     };
     auto far = [&](Value d) { // ((a d - 5a) d + 8a) d - 4a
-      Value p = make<arith::SubFOp>(make<arith::MulFOp>(f32(a, d), d), f32(5 * a, d));
+      Value p =
+          make<arith::SubFOp>(make<arith::MulFOp>(f32(a, d), d), f32(5 * a, d));
       p = make<arith::AddFOp>(make<arith::MulFOp>(p, d), f32(8 * a, d));
       return make<arith::SubFOp>(make<arith::MulFOp>(p, d), f32(4 * a, d));
     };
     Value u = make<arith::SubFOp>(one, t);
-    SmallVector<Value> weights{far(make<arith::AddFOp>(t, one)), near(t), near(u),
-                               far(make<arith::AddFOp>(u, one))};
+    SmallVector<Value> weights{far(make<arith::AddFOp>(t, one)), near(t),
+                               near(u), far(make<arith::AddFOp>(u, one))};
     if (op.getExcludeOutside()) {
       Value total = f32(0, t);
       for (int64_t k = 0; k < 4; ++k) {
         Value at = shifted(k - 1);
-        Value low = arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::sge, at, indexConstant(e, 0, at));
-        Value high = arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::slt, at, sizeTile(e, n, at));
+        Value low = arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::sge,
+                                          at, indexConstant(e, 0, at));
+        Value high = arith::CmpIOp::create(
+            b, e.loc(), arith::CmpIPredicate::slt, at, sizeTile(e, n, at));
         weights[k] = e.maskWith(make<arith::AndIOp>(low, high), weights[k], 0);
         total = make<arith::AddFOp>(total, weights[k]);
       }
@@ -407,8 +473,9 @@ private:
       if (!tap.weight)
         return x;
       Type element = getElementTypeOrSelf(x->getType());
-      Value w = tile::BroadcastOp::create(b, e.loc(), e.tileType(demand.tile, b.getF32Type()),
-                                          tap.weight, tap.axes);
+      Value w = tile::BroadcastOp::create(
+          b, e.loc(), e.tileType(demand.tile, b.getF32Type()), tap.weight,
+          tap.axes);
       if (element.isF64())
         w = arith::ExtFOp::create(b, e.loc(), x->getType(), w);
       Value term = make<arith::MulFOp>(*x, w);
@@ -427,7 +494,9 @@ private:
 FailureOr<Value> resize(graph::ResizeOp op, Emitter &e, const Demand &demand) {
   if (op.getMode() != graph::ResizeMode::nearest &&
       !isa<FloatType>(cast<RankedTensorType>(op.getType()).getElementType()))
-    return e.error(demand, "interpolation of integers is not supported; cast to float first"), failure();
+    return e.error(demand, "interpolation of integers is not supported; cast "
+                           "to float first"),
+           failure();
   return ResizeEmitter(op, e, demand).run();
 }
 
@@ -438,7 +507,8 @@ void emit::registerIndexRules(MLIRContext *c) {
   graph::ConcatOp::attachInterface<Rule<graph::ConcatOp, concat>>(*c);
   graph::PadOp::attachInterface<Rule<graph::PadOp, pad>>(*c);
   graph::GatherOp::attachInterface<Rule<graph::GatherOp, gather>>(*c);
-  graph::GatherElementsOp::attachInterface<Rule<graph::GatherElementsOp, gatherElements>>(*c);
+  graph::GatherElementsOp::attachInterface<
+      Rule<graph::GatherElementsOp, gatherElements>>(*c);
   graph::GatherNDOp::attachInterface<Rule<graph::GatherNDOp, gatherND>>(*c);
   graph::ScatterNDOp::attachInterface<Rule<graph::ScatterNDOp, scatterND>>(*c);
   graph::ResizeOp::attachInterface<Rule<graph::ResizeOp, resize>>(*c);

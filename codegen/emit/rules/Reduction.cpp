@@ -11,26 +11,35 @@ TypedAttr ReductionOf::neutral(Type type) const {
   if (auto f = dyn_cast<FloatType>(type)) {
     double inf = std::numeric_limits<double>::infinity();
     switch (kind) {
-    case graph::ReduceKind::sum: return b.getFloatAttr(f, 0);
-    case graph::ReduceKind::prod: return b.getFloatAttr(f, 1);
-    case graph::ReduceKind::max: return b.getFloatAttr(f, -inf);
-    case graph::ReduceKind::min: return b.getFloatAttr(f, inf);
+    case graph::ReduceKind::sum:
+      return b.getFloatAttr(f, 0);
+    case graph::ReduceKind::prod:
+      return b.getFloatAttr(f, 1);
+    case graph::ReduceKind::max:
+      return b.getFloatAttr(f, -inf);
+    case graph::ReduceKind::min:
+      return b.getFloatAttr(f, inf);
     }
   }
   unsigned width = cast<IntegerType>(type).getWidth();
   bool noSign = isUnsigned || width == 1;
   switch (kind) {
-  case graph::ReduceKind::sum: return b.getIntegerAttr(type, 0);
-  case graph::ReduceKind::prod: return b.getIntegerAttr(type, 1);
+  case graph::ReduceKind::sum:
+    return b.getIntegerAttr(type, 0);
+  case graph::ReduceKind::prod:
+    return b.getIntegerAttr(type, 1);
   case graph::ReduceKind::max:
-    return b.getIntegerAttr(type, noSign ? APInt::getZero(width) : APInt::getSignedMinValue(width));
+    return b.getIntegerAttr(type, noSign ? APInt::getZero(width)
+                                         : APInt::getSignedMinValue(width));
   case graph::ReduceKind::min:
-    return b.getIntegerAttr(type, noSign ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width));
+    return b.getIntegerAttr(type, noSign ? APInt::getMaxValue(width)
+                                         : APInt::getSignedMaxValue(width));
   }
   llvm_unreachable("a reduction is sum, prod, max or min");
 }
 
-Value ReductionOf::operator()(OpBuilder &b, Location loc, Value x, Value y) const {
+Value ReductionOf::operator()(OpBuilder &b, Location loc, Value x,
+                              Value y) const {
   Type element = getElementTypeOrSelf(x.getType());
   bool noSign = isUnsigned || element.isInteger(1);
   switch (kind) {
@@ -45,18 +54,20 @@ Value ReductionOf::operator()(OpBuilder &b, Location loc, Value x, Value y) cons
   case graph::ReduceKind::max:
     if (isa<FloatType>(element))
       return arith::MaximumFOp::create(b, loc, x, y);
-    return noSign ? Value(arith::MaxUIOp::create(b, loc, x, y)) : arith::MaxSIOp::create(b, loc, x, y);
+    return noSign ? Value(arith::MaxUIOp::create(b, loc, x, y))
+                  : arith::MaxSIOp::create(b, loc, x, y);
   case graph::ReduceKind::min:
     if (isa<FloatType>(element))
       return arith::MinimumFOp::create(b, loc, x, y);
-    return noSign ? Value(arith::MinUIOp::create(b, loc, x, y)) : arith::MinSIOp::create(b, loc, x, y);
+    return noSign ? Value(arith::MinUIOp::create(b, loc, x, y))
+                  : arith::MinSIOp::create(b, loc, x, y);
   }
   llvm_unreachable("a reduction is sum, prod, max or min");
 }
 
 /// How many terms are taken at once: 1, or the extent of a new tile axis.
-static int64_t chunkOf(const EmitTarget &target, const Demand &outer, std::optional<int64_t> extent,
-                       bool contiguous) {
+static int64_t chunkOf(const EmitTarget &target, const Demand &outer,
+                       std::optional<int64_t> extent, bool contiguous) {
   int64_t rows = 1;
   for (int64_t t : outer.tile)
     rows *= t;
@@ -65,22 +76,25 @@ static int64_t chunkOf(const EmitTarget &target, const Demand &outer, std::optio
       return 1;
     // As many accumulators as hide the latency of the combination; a short row
     // stays in registers from load to result.
-    int64_t most = std::max<int64_t>(target.vectorElements * 8 / rows, target.vectorElements);
+    int64_t most = std::max<int64_t>(target.vectorElements * 8 / rows,
+                                     target.vectorElements);
     if (extent && *extent <= most)
       return *extent;
     return std::max<int64_t>(most / 2, target.vectorElements);
   }
   int64_t budget = contiguous ? 8192 : 2048;
-  int64_t most = std::max<int64_t>(llvm::bit_floor<uint64_t>(budget / rows), contiguous ? 32 : 1);
+  int64_t most = std::max<int64_t>(llvm::bit_floor<uint64_t>(budget / rows),
+                                   contiguous ? 32 : 1);
   if (!extent)
     return std::min<int64_t>(most, 1024);
   return std::min<int64_t>(most, llvm::bit_ceil<uint64_t>(*extent));
 }
 
-FailureOr<SmallVector<Value>>
-emit::reduceOver(Emitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
-                 ArrayRef<TypedAttr> neutral, Combine combine,
-                 function_ref<FailureOr<SmallVector<Value>>(const Demand &, AffineExpr)> element) {
+FailureOr<SmallVector<Value>> emit::reduceOver(
+    Emitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
+    ArrayRef<TypedAttr> neutral, Combine combine,
+    function_ref<FailureOr<SmallVector<Value>>(const Demand &, AffineExpr)>
+        element) {
   OpBuilder &b = e.b();
   extent = e.simplify(extent, {});
   std::optional<int64_t> known = graph::constantOf(extent);
@@ -108,7 +122,8 @@ emit::reduceOver(Emitter &e, const Demand &outer, AffineExpr extent, bool contig
       return failure();
     if (Value mask = e.emitInBounds({{index, extent}}, inner.tile))
       for (auto [i, term] : llvm::enumerate(*terms))
-        (*terms)[i] = arith::SelectOp::create(b, e.loc(), mask, term, e.splat(neutral[i], inner.tile));
+        (*terms)[i] = arith::SelectOp::create(b, e.loc(), mask, term,
+                                              e.splat(neutral[i], inner.tile));
     return terms;
   };
 
@@ -120,13 +135,15 @@ emit::reduceOver(Emitter &e, const Demand &outer, AffineExpr extent, bool contig
     SmallVector<Value> start;
     for (TypedAttr n : neutral)
       start.push_back(e.splat(n, inner.tile));
-    total = e.loop(count, start, [&](AffineExpr counter, ArrayRef<Value> carried)
-                                     -> FailureOr<SmallVector<Value>> {
-      FailureOr<SmallVector<Value>> terms = masked(counter);
-      if (failed(terms))
-        return failure();
-      return combine(b, e.loc(), carried, *terms);
-    });
+    total =
+        e.loop(count, start,
+               [&](AffineExpr counter,
+                   ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
+                 FailureOr<SmallVector<Value>> terms = masked(counter);
+                 if (failed(terms))
+                   return failure();
+                 return combine(b, e.loc(), carried, *terms);
+               });
   }
   if (failed(total) || chunk == 1)
     return total;
@@ -134,7 +151,8 @@ emit::reduceOver(Emitter &e, const Demand &outer, AffineExpr extent, bool contig
   SmallVector<Type> types;
   for (TypedAttr n : neutral)
     types.push_back(e.tileType(outer.tile, n.getType()));
-  auto reduce = tile::ReduceOp::create(b, e.loc(), types, *total, /*axis=*/outer.rank());
+  auto reduce =
+      tile::ReduceOp::create(b, e.loc(), types, *total, /*axis=*/outer.rank());
   OpBuilder::InsertionGuard guard(b);
   Block *block = b.createBlock(&reduce.getCombiner());
   SmallVector<Value> left, right;
@@ -143,7 +161,8 @@ emit::reduceOver(Emitter &e, const Demand &outer, AffineExpr extent, bool contig
   for (TypedAttr n : neutral)
     right.push_back(block->addArgument(n.getType(), e.loc()));
   tile::YieldOp::create(b, e.loc(), combine(b, e.loc(), left, right));
-  return SmallVector<Value>(reduce.getResults().begin(), reduce.getResults().end());
+  return SmallVector<Value>(reduce.getResults().begin(),
+                            reduce.getResults().end());
 }
 
 namespace {
@@ -154,8 +173,9 @@ bool isUnsignedElement(Type type) {
 
 /// Coordinates of the input of a reduction: those of the result, and those of a
 /// linear index over the axes.
-Exprs inputCoordinates(ArrayRef<AffineExpr> result, ArrayRef<int64_t> axes, bool keepdims,
-                       ArrayRef<AffineExpr> shape, AffineExpr index) {
+Exprs inputCoordinates(ArrayRef<AffineExpr> result, ArrayRef<int64_t> axes,
+                       bool keepdims, ArrayRef<AffineExpr> shape,
+                       AffineExpr index) {
   Exprs extents;
   for (int64_t axis : axes)
     extents.push_back(shape[axis]);
@@ -171,7 +191,8 @@ Exprs inputCoordinates(ArrayRef<AffineExpr> result, ArrayRef<int64_t> axes, bool
 }
 
 /// Product of the extents of `axes`.
-AffineExpr extentOf(Emitter &e, ArrayRef<AffineExpr> shape, ArrayRef<int64_t> axes) {
+AffineExpr extentOf(Emitter &e, ArrayRef<AffineExpr> shape,
+                    ArrayRef<int64_t> axes) {
   AffineExpr n = e.constant(1);
   for (int64_t axis : axes)
     n = n * shape[axis];
@@ -189,40 +210,60 @@ FailureOr<Value> reduce(graph::ReduceOp op, Emitter &e, const Demand &demand) {
   Exprs shape = graph::getShape(op.getInput());
   ArrayRef<int64_t> axes = op.getAxes();
   ReductionOf reduction{op.getKind(), isUnsignedElement(op.getType())};
-  Type type = e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
+  Type type =
+      e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
   FailureOr<SmallVector<Value>> result = reduceOver(
-      e, demand, extentOf(e, shape, axes), endsWithLast(axes, shape), {reduction.neutral(type)},
+      e, demand, extentOf(e, shape, axes), endsWithLast(axes, shape),
+      {reduction.neutral(type)},
       [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
         return SmallVector<Value>{reduction(b, loc, x[0], y[0])};
       },
       [&](const Demand &d, AffineExpr index) -> FailureOr<SmallVector<Value>> {
-        FailureOr<Value> x = e.emit(
-            {op.getInput(), d.tile, inputCoordinates(d.coordinates, axes, op.getKeepdims(), shape, index), {}});
-        return failed(x) ? FailureOr<SmallVector<Value>>() : SmallVector<Value>{*x};
+        FailureOr<Value> x =
+            e.emit({op.getInput(),
+                    d.tile,
+                    inputCoordinates(d.coordinates, axes, op.getKeepdims(),
+                                     shape, index),
+                    {}});
+        return failed(x) ? FailureOr<SmallVector<Value>>()
+                         : SmallVector<Value>{*x};
       });
-  return failed(result) ? FailureOr<Value>() : FailureOr<Value>(result->front());
+  return failed(result) ? FailureOr<Value>()
+                        : FailureOr<Value>(result->front());
 }
 
-FailureOr<Value> argReduce(graph::ArgReduceOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> argReduce(graph::ArgReduceOp op, Emitter &e,
+                           const Demand &demand) {
   Exprs shape = graph::getShape(op.getInput());
   int64_t axis = op.getAxis();
-  ReductionOf order{op.getMin() ? graph::ReduceKind::min : graph::ReduceKind::max,
+  ReductionOf order{op.getMin() ? graph::ReduceKind::min
+                                : graph::ReduceKind::max,
                     isUnsignedElement(op.getInput().getType())};
-  Type type = e.computeType(cast<RankedTensorType>(op.getInput().getType()).getElementType());
+  Type type = e.computeType(
+      cast<RankedTensorType>(op.getInput().getType()).getElementType());
   Type i64 = e.b().getI64Type();
   bool last = op.getLast();
-  TypedAttr noIndex = e.b().getI64IntegerAttr(last ? -1 : std::numeric_limits<int64_t>::max());
+  TypedAttr noIndex =
+      e.b().getI64IntegerAttr(last ? -1 : std::numeric_limits<int64_t>::max());
   FailureOr<SmallVector<Value>> result = reduceOver(
-      e, demand, shape[axis], endsWithLast({axis}, shape), {order.neutral(type), noIndex},
+      e, demand, shape[axis], endsWithLast({axis}, shape),
+      {order.neutral(type), noIndex},
       [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
         Value best = order(b, loc, x[0], y[0]);
         Value tie, left;
         if (isa<FloatType>(type)) {
-          left = arith::CmpFOp::create(b, loc, order.kind == graph::ReduceKind::max ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, x[0], y[0]);
-          tie = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x[0], y[0]);
+          left = arith::CmpFOp::create(b, loc,
+                                       order.kind == graph::ReduceKind::max
+                                           ? arith::CmpFPredicate::OGT
+                                           : arith::CmpFPredicate::OLT,
+                                       x[0], y[0]);
+          tie = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x[0],
+                                      y[0]);
         } else {
-          tie = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x[0], y[0]);
-          left = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, best, x[0]);
+          tie = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x[0],
+                                      y[0]);
+          left = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, best,
+                                       x[0]);
         }
         Value first = last ? Value(arith::MaxSIOp::create(b, loc, x[1], y[1]))
                            : arith::MinSIOp::create(b, loc, x[1], y[1]);
@@ -231,11 +272,17 @@ FailureOr<Value> argReduce(graph::ArgReduceOp op, Emitter &e, const Demand &dema
         return SmallVector<Value>{best, index};
       },
       [&](const Demand &d, AffineExpr index) -> FailureOr<SmallVector<Value>> {
-        FailureOr<Value> x = e.emit(
-            {op.getInput(), d.tile, inputCoordinates(d.coordinates, {axis}, op.getKeepdims(), shape, index), {}});
+        FailureOr<Value> x =
+            e.emit({op.getInput(),
+                    d.tile,
+                    inputCoordinates(d.coordinates, {axis}, op.getKeepdims(),
+                                     shape, index),
+                    {}});
         if (failed(x))
           return failure();
-        Value i = arith::IndexCastOp::create(e.b(), e.loc(), e.tileType(d.tile, i64), e.emitIndex(index, d.tile));
+        Value i =
+            arith::IndexCastOp::create(e.b(), e.loc(), e.tileType(d.tile, i64),
+                                       e.emitIndex(index, d.tile));
         return SmallVector<Value>{*x, i};
       });
   return failed(result) ? FailureOr<Value>() : FailureOr<Value>((*result)[1]);
@@ -251,12 +298,15 @@ FailureOr<Value> pool(graph::PoolOp op, Emitter &e, const Demand &demand) {
     kernel.push_back(e.constant(k));
     window = window * k;
   }
-  bool isMax = op.getKind() == graph::PoolKind::max, average = op.getKind() == graph::PoolKind::average;
-  bool padded = op.getCeilMode() || llvm::any_of(op.getPads(), [](int64_t p) { return p != 0; });
+  bool isMax = op.getKind() == graph::PoolKind::max,
+       average = op.getKind() == graph::PoolKind::average;
+  bool padded = op.getCeilMode() ||
+                llvm::any_of(op.getPads(), [](int64_t p) { return p != 0; });
   bool counts = average && padded;
   ReductionOf reduction{isMax ? graph::ReduceKind::max : graph::ReduceKind::sum,
                         isUnsignedElement(op.getType())};
-  Type type = e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
+  Type type =
+      e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
   SmallVector<TypedAttr> neutral{reduction.neutral(type)};
   if (counts)
     neutral.push_back(b.getFloatAttr(type, 0));
@@ -276,7 +326,8 @@ FailureOr<Value> pool(graph::PoolOp op, Emitter &e, const Demand &demand) {
           unsigned dim = op.spatialDim(i);
           AffineExpr n = shape[dim];
           int64_t low = op.getPads()[i], high = op.getPads()[spatial + i];
-          AffineExpr c = d.coordinates[dim] * op.getStrides()[i] + k[i] * op.getDilations()[i] - low;
+          AffineExpr c = d.coordinates[dim] * op.getStrides()[i] +
+                         k[i] * op.getDilations()[i] - low;
           input.coordinates[dim] = c;
           inside.push_back({c, n});
           insidePadded.push_back({c + low, n + (low + high)});
@@ -287,7 +338,8 @@ FailureOr<Value> pool(graph::PoolOp op, Emitter &e, const Demand &demand) {
           return failure();
         Value mask = e.emitInBounds(inside, d.tile);
         if (mask && (isMax || !isZeroOutside(*x)))
-          *x = arith::SelectOp::create(b, e.loc(), mask, *x, e.splat(neutral[0], d.tile));
+          *x = arith::SelectOp::create(b, e.loc(), mask, *x,
+                                       e.splat(neutral[0], d.tile));
         SmallVector<Value> terms{*x};
         if (counts) {
           if (op.getCountIncludePad())
@@ -297,21 +349,25 @@ FailureOr<Value> pool(graph::PoolOp op, Emitter &e, const Demand &demand) {
         return terms;
       });
   if (failed(result) || !average)
-    return failed(result) ? FailureOr<Value>() : FailureOr<Value>(result->front());
+    return failed(result) ? FailureOr<Value>()
+                          : FailureOr<Value>(result->front());
   if (counts)
     return Value(arith::DivFOp::create(b, e.loc(), (*result)[0], (*result)[1]));
   double scale = 1.0 / *graph::constantOf(window);
-  return Value(arith::MulFOp::create(b, e.loc(), (*result)[0], e.splatLike(scale, (*result)[0])));
+  return Value(arith::MulFOp::create(b, e.loc(), (*result)[0],
+                                     e.splatLike(scale, (*result)[0])));
 }
 
 /// What softmax and normalize share: reductions along the row that the demanded
-/// elements lie in. A row's reductions depend on no axis that only moves along the
-/// row, so they are emitted once for it, outside the loop over its elements.
+/// elements lie in. A row's reductions depend on no axis that only moves along
+/// the row, so they are emitted once for it, outside the loop over its
+/// elements.
 class RowEmitter {
 public:
-  RowEmitter(Emitter &e, Value input, ArrayRef<int64_t> axes, const Demand &demand)
-      : e(e), input(input), axes(axes), shape(graph::getShape(input)), row(demand),
-        extent(extentOf(e, shape, axes)) {
+  RowEmitter(Emitter &e, Value input, ArrayRef<int64_t> axes,
+             const Demand &demand)
+      : e(e), input(input), axes(axes), shape(graph::getShape(input)),
+        row(demand), extent(extentOf(e, shape, axes)) {
     for (int64_t axis : axes)
       row.coordinates[axis] = e.constant(0);
     row.guards.clear();
@@ -320,35 +376,46 @@ public:
   AffineExpr getExtent() const { return extent; }
 
   /// A tile of the input.
-  FailureOr<Value> element(const Demand &d) { return e.emit({input, d.tile, d.coordinates, {}}); }
+  FailureOr<Value> element(const Demand &d) {
+    return e.emit({input, d.tile, d.coordinates, {}});
+  }
 
   /// Reduction `kind` of f(element) along the row, as a tile of `at`'s shape.
-  FailureOr<Value> reduce(const Demand &at, unsigned part, graph::ReduceKind kind,
+  FailureOr<Value> reduce(const Demand &at, unsigned part,
+                          graph::ReduceKind kind,
                           function_ref<FailureOr<Value>(const Demand &)> f) {
     Demand start = at;
     for (int64_t axis : axes)
       start.coordinates[axis] = e.constant(0);
     start.guards.clear();
-    FailureOr<SmallVector<Value>> result = e.emitPart(start, part, [&](const Demand &outer) {
-      Type type = e.computeType(cast<RankedTensorType>(input.getType()).getElementType());
-      ReductionOf reduction{kind};
-      return reduceOver(
-          e, outer, extent, endsWithLast(axes, shape), {reduction.neutral(type)},
-          [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
-            return SmallVector<Value>{reduction(b, loc, x[0], y[0])};
-          },
-          [&](const Demand &d, AffineExpr index) -> FailureOr<SmallVector<Value>> {
-            Demand inside = d;
-            Exprs extents;
-            for (int64_t axis : axes)
-              extents.push_back(shape[axis]);
-            for (auto [axis, c] : llvm::zip(axes, delinearize(index, extents)))
-              inside.coordinates[axis] = c;
-            FailureOr<Value> x = f(inside);
-            return failed(x) ? FailureOr<SmallVector<Value>>() : SmallVector<Value>{*x};
-          });
-    });
-    return failed(result) ? FailureOr<Value>() : FailureOr<Value>(result->front());
+    FailureOr<SmallVector<Value>> result =
+        e.emitPart(start, part, [&](const Demand &outer) {
+          Type type = e.computeType(
+              cast<RankedTensorType>(input.getType()).getElementType());
+          ReductionOf reduction{kind};
+          return reduceOver(
+              e, outer, extent, endsWithLast(axes, shape),
+              {reduction.neutral(type)},
+              [&](OpBuilder &b, Location loc, ArrayRef<Value> x,
+                  ArrayRef<Value> y) {
+                return SmallVector<Value>{reduction(b, loc, x[0], y[0])};
+              },
+              [&](const Demand &d,
+                  AffineExpr index) -> FailureOr<SmallVector<Value>> {
+                Demand inside = d;
+                Exprs extents;
+                for (int64_t axis : axes)
+                  extents.push_back(shape[axis]);
+                for (auto [axis, c] :
+                     llvm::zip(axes, delinearize(index, extents)))
+                  inside.coordinates[axis] = c;
+                FailureOr<Value> x = f(inside);
+                return failed(x) ? FailureOr<SmallVector<Value>>()
+                                 : SmallVector<Value>{*x};
+              });
+        });
+    return failed(result) ? FailureOr<Value>()
+                          : FailureOr<Value>(result->front());
   }
 
 private:
@@ -360,63 +427,83 @@ private:
   AffineExpr extent;
 };
 
-FailureOr<Value> softmax(graph::SoftmaxOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> softmax(graph::SoftmaxOp op, Emitter &e,
+                         const Demand &demand) {
   OpBuilder &b = e.b();
   RowEmitter row(e, op.getInput(), {(int64_t)op.getAxis()}, demand);
   auto shifted = [&](const Demand &d) -> FailureOr<Value> {
     FailureOr<Value> x = row.element(d);
     if (failed(x))
       return failure();
-    FailureOr<Value> max = row.reduce(d, 1, graph::ReduceKind::max, [&](const Demand &i) { return row.element(i); });
+    FailureOr<Value> max =
+        row.reduce(d, 1, graph::ReduceKind::max,
+                   [&](const Demand &i) { return row.element(i); });
     if (failed(max))
       return failure();
     return Value(arith::SubFOp::create(b, e.loc(), *x, *max));
   };
   auto exponential = [&](const Demand &d) -> FailureOr<Value> {
     FailureOr<Value> x = shifted(d);
-    return failed(x) ? x : FailureOr<Value>(math::ExpOp::create(b, e.loc(), *x).getResult());
+    return failed(x) ? x
+                     : FailureOr<Value>(
+                           math::ExpOp::create(b, e.loc(), *x).getResult());
   };
-  // Operands of the demand are coordinates of the result, which are the input's.
-  FailureOr<Value> sum = row.reduce(demand, 2, graph::ReduceKind::sum, exponential);
+  // Operands of the demand are coordinates of the result, which are the
+  // input's.
+  FailureOr<Value> sum =
+      row.reduce(demand, 2, graph::ReduceKind::sum, exponential);
   FailureOr<Value> x = op.getLog() ? shifted(demand) : exponential(demand);
   if (failed(sum) || failed(x))
     return failure();
   if (op.getLog())
-    return Value(arith::SubFOp::create(b, e.loc(), *x, math::LogOp::create(b, e.loc(), *sum)));
+    return Value(arith::SubFOp::create(b, e.loc(), *x,
+                                       math::LogOp::create(b, e.loc(), *sum)));
   return Value(arith::DivFOp::create(b, e.loc(), *x, *sum));
 }
 
-FailureOr<Value> normalize(graph::NormalizeOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> normalize(graph::NormalizeOp op, Emitter &e,
+                           const Demand &demand) {
   OpBuilder &b = e.b();
   RowEmitter row(e, op.getInput(), op.getAxes(), demand);
-  Type type = e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
+  Type type =
+      e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
   // 1 / extent as a tile of the demand's shape.
   auto average = [&](Value sum) -> Value {
     if (auto n = graph::constantOf(e.simplify(row.getExtent(), {})))
       return arith::MulFOp::create(b, e.loc(), sum, e.splatLike(1.0 / *n, sum));
-    Value i = arith::IndexCastOp::create(b, e.loc(), b.getI64Type(), e.materialize(row.getExtent()));
+    Value i = arith::IndexCastOp::create(b, e.loc(), b.getI64Type(),
+                                         e.materialize(row.getExtent()));
     Value n = arith::SIToFPOp::create(b, e.loc(), type, i);
-    return arith::DivFOp::create(b, e.loc(), sum, tile::SplatOp::create(b, e.loc(), sum.getType(), n));
+    return arith::DivFOp::create(
+        b, e.loc(), sum, tile::SplatOp::create(b, e.loc(), sum.getType(), n));
   };
   auto centered = [&](const Demand &d) -> FailureOr<Value> {
     FailureOr<Value> x = row.element(d);
     if (failed(x) || op.getRms())
       return x;
-    FailureOr<Value> sum = row.reduce(d, 1, graph::ReduceKind::sum, [&](const Demand &i) { return row.element(i); });
+    FailureOr<Value> sum =
+        row.reduce(d, 1, graph::ReduceKind::sum,
+                   [&](const Demand &i) { return row.element(i); });
     if (failed(sum))
       return failure();
     return Value(arith::SubFOp::create(b, e.loc(), *x, average(*sum)));
   };
-  FailureOr<Value> squares = row.reduce(demand, 2, graph::ReduceKind::sum, [&](const Demand &d) -> FailureOr<Value> {
-    FailureOr<Value> x = centered(d);
-    return failed(x) ? x : FailureOr<Value>(arith::MulFOp::create(b, e.loc(), *x, *x).getResult());
-  });
+  FailureOr<Value> squares = row.reduce(
+      demand, 2, graph::ReduceKind::sum,
+      [&](const Demand &d) -> FailureOr<Value> {
+        FailureOr<Value> x = centered(d);
+        return failed(x)
+                   ? x
+                   : FailureOr<Value>(
+                         arith::MulFOp::create(b, e.loc(), *x, *x).getResult());
+      });
   FailureOr<Value> x = centered(demand);
   if (failed(squares) || failed(x))
     return failure();
   Value variance = average(*squares);
-  Value shifted = arith::AddFOp::create(b, e.loc(), variance,
-                                        e.splatLike(op.getEpsilon().convertToDouble(), variance));
+  Value shifted = arith::AddFOp::create(
+      b, e.loc(), variance,
+      e.splatLike(op.getEpsilon().convertToDouble(), variance));
   Value scale = math::RsqrtOp::create(b, e.loc(), shifted);
   return Value(arith::MulFOp::create(b, e.loc(), *x, scale));
 }

@@ -9,9 +9,11 @@
 namespace charonia::emit {
 
 /// An EmitOpInterface model that calls a function.
-template <typename Op, FailureOr<Value> (*function)(Op, Emitter &, const Demand &)>
+template <typename Op,
+          FailureOr<Value> (*function)(Op, Emitter &, const Demand &)>
 struct Rule : EmitOpInterface::ExternalModel<Rule<Op, function>, Op> {
-  FailureOr<Value> emitTile(mlir::Operation *op, Emitter &emitter, const Demand &demand) const {
+  FailureOr<Value> emitTile(mlir::Operation *op, Emitter &emitter,
+                            const Demand &demand) const {
     return function(llvm::cast<Op>(op), emitter, demand);
   }
 };
@@ -23,8 +25,9 @@ void registerReductionRules(mlir::MLIRContext *context);
 void registerContractionRules(mlir::MLIRContext *context);
 void registerAttentionRules(mlir::MLIRContext *context);
 
-/// The demand on `operand` for the same tile, its coordinates by `map` from those
-/// of `demand` (map dims) and the module's shape symbols. Guards are kept.
+/// The demand on `operand` for the same tile, its coordinates by `map` from
+/// those of `demand` (map dims) and the module's shape symbols. Guards are
+/// kept.
 Demand throughMap(const Demand &demand, mlir::AffineMap map, Value operand);
 
 /// The coordinates of a linear index under row-major `extents`.
@@ -32,7 +35,8 @@ Exprs delinearize(AffineExpr index, llvm::ArrayRef<AffineExpr> extents);
 
 /// How values are combined; works on scalars and on tiles.
 using Combine = llvm::function_ref<llvm::SmallVector<Value>(
-    mlir::OpBuilder &, mlir::Location, llvm::ArrayRef<Value>, llvm::ArrayRef<Value>)>;
+    mlir::OpBuilder &, mlir::Location, llvm::ArrayRef<Value>,
+    llvm::ArrayRef<Value>)>;
 
 /// Emits a reduction over a linear index in [0, extent) into tiles of shape
 /// `outer.tile`. `element` gives the tiles to combine, for a demand that is
@@ -40,18 +44,20 @@ using Combine = llvm::function_ref<llvm::SmallVector<Value>(
 /// index as an expression over that axis and a loop counter. `contiguous`: the
 /// index moves through memory in unit steps. `neutral` has a value a component,
 /// whose type is the component's.
-FailureOr<llvm::SmallVector<Value>>
-reduceOver(Emitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
-           llvm::ArrayRef<mlir::TypedAttr> neutral, Combine combine,
-           llvm::function_ref<FailureOr<llvm::SmallVector<Value>>(const Demand &, AffineExpr)>
-               element);
+FailureOr<llvm::SmallVector<Value>> reduceOver(
+    Emitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
+    llvm::ArrayRef<mlir::TypedAttr> neutral, Combine combine,
+    llvm::function_ref<FailureOr<llvm::SmallVector<Value>>(const Demand &,
+                                                           AffineExpr)>
+        element);
 
 /// The combination, and its neutral element, for a kind of reduction.
 struct ReductionOf {
   graph::ReduceKind kind;
   bool isUnsigned = false;
   mlir::TypedAttr neutral(mlir::Type type) const;
-  Value operator()(mlir::OpBuilder &b, mlir::Location loc, Value x, Value y) const;
+  Value operator()(mlir::OpBuilder &b, mlir::Location loc, Value x,
+                   Value y) const;
 };
 
 } // namespace charonia::emit

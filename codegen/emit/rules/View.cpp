@@ -25,47 +25,56 @@ Exprs emit::delinearize(AffineExpr index, ArrayRef<AffineExpr> extents) {
 
 namespace {
 
-template <typename Op> FailureOr<Value> view(Op op, Emitter &e, const Demand &demand) {
+template <typename Op>
+FailureOr<Value> view(Op op, Emitter &e, const Demand &demand) {
   return e.emit(throughMap(demand, op.getOperandMap(0), op.getInput()));
 }
 
-FailureOr<Value> constantRule(graph::ConstantOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> constantRule(graph::ConstantOp op, Emitter &e,
+                              const Demand &demand) {
   auto value = dyn_cast<DenseElementsAttr>(op.getValue());
   Type element = op.getType().getElementType();
   if (!value || !value.isSplat())
-    return e.error(demand, "a constant inside a kernel must be a splat"), failure();
+    return e.error(demand, "a constant inside a kernel must be a splat"),
+           failure();
   // Wide integers do not survive a double, so the attribute is kept as it is.
   auto type = e.tileType(demand.tile, e.computeType(element));
   Attribute splat = value.getSplatValue<Attribute>();
   if (auto f = dyn_cast<FloatAttr>(splat))
     return e.splat(f.getValueAsDouble(), type.getElementType(), demand.tile);
-  auto integer = IntegerAttr::get(type.getElementType(), cast<IntegerAttr>(splat).getValue());
-  return Value(arith::ConstantOp::create(e.b(), e.loc(), type,
-                                         DenseElementsAttr::get(type, Attribute(integer))));
+  auto integer = IntegerAttr::get(type.getElementType(),
+                                  cast<IntegerAttr>(splat).getValue());
+  return Value(arith::ConstantOp::create(
+      e.b(), e.loc(), type, DenseElementsAttr::get(type, Attribute(integer))));
 }
 
 FailureOr<Value> dims(graph::DimsOp op, Emitter &e, const Demand &demand) {
   AffineMap values = op.getValues();
-  Type element = e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
+  Type element =
+      e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
   auto type = e.tileType(demand.tile, element);
   auto tileOf = [&](AffineExpr value) -> Value {
     if (auto c = dyn_cast<AffineConstantExpr>(value))
       return e.splat(c.getValue(), element, demand.tile);
-    Value scalar = arith::IndexCastOp::create(e.b(), e.loc(), element, e.materialize(value));
+    Value scalar = arith::IndexCastOp::create(e.b(), e.loc(), element,
+                                              e.materialize(value));
     return tile::SplatOp::create(e.b(), e.loc(), type, scalar);
   };
   if (values.getNumResults() == 0)
     return e.splat(0, element, demand.tile);
   AffineExpr linear = e.constant(0);
-  for (auto [c, extent] :
-       llvm::zip(demand.coordinates, cast<RankedTensorType>(op.getType()).getShape()))
+  for (auto [c, extent] : llvm::zip(
+           demand.coordinates, cast<RankedTensorType>(op.getType()).getShape()))
     linear = linear * extent + c;
   Value result = tileOf(values.getResult(0));
   for (unsigned i = 1; i < values.getNumResults(); ++i) {
     AffineExpr below = e.simplify(linear - i, demand.tile);
-    Value mask = e.emitInBounds({{below, e.constant(values.getNumResults())}}, demand.tile);
+    Value mask = e.emitInBounds({{below, e.constant(values.getNumResults())}},
+                                demand.tile);
     Value chosen = tileOf(values.getResult(i));
-    result = mask ? Value(arith::SelectOp::create(e.b(), e.loc(), mask, chosen, result)) : chosen;
+    result = mask ? Value(arith::SelectOp::create(e.b(), e.loc(), mask, chosen,
+                                                  result))
+                  : chosen;
   }
   return result;
 }
@@ -73,10 +82,14 @@ FailureOr<Value> dims(graph::DimsOp op, Emitter &e, const Demand &demand) {
 } // namespace
 
 void emit::registerViewRules(MLIRContext *c) {
-  graph::ReshapeOp::attachInterface<Rule<graph::ReshapeOp, view<graph::ReshapeOp>>>(*c);
-  graph::TransposeOp::attachInterface<Rule<graph::TransposeOp, view<graph::TransposeOp>>>(*c);
-  graph::SliceOp::attachInterface<Rule<graph::SliceOp, view<graph::SliceOp>>>(*c);
-  graph::BroadcastOp::attachInterface<Rule<graph::BroadcastOp, view<graph::BroadcastOp>>>(*c);
+  graph::ReshapeOp::attachInterface<
+      Rule<graph::ReshapeOp, view<graph::ReshapeOp>>>(*c);
+  graph::TransposeOp::attachInterface<
+      Rule<graph::TransposeOp, view<graph::TransposeOp>>>(*c);
+  graph::SliceOp::attachInterface<Rule<graph::SliceOp, view<graph::SliceOp>>>(
+      *c);
+  graph::BroadcastOp::attachInterface<
+      Rule<graph::BroadcastOp, view<graph::BroadcastOp>>>(*c);
   graph::ConstantOp::attachInterface<Rule<graph::ConstantOp, constantRule>>(*c);
   graph::DimsOp::attachInterface<Rule<graph::DimsOp, dims>>(*c);
 }

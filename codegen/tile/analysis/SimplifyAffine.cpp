@@ -27,7 +27,8 @@ int compare(AffineExpr a, AffineExpr b) {
   return compare(x.getRHS(), y.getRHS());
 }
 
-/// coefficient * product of factors (sorted; none is a sum, product or constant).
+/// coefficient * product of factors (sorted; none is a sum, product or
+/// constant).
 struct Term {
   int64_t coefficient;
   SmallVector<AffineExpr, 2> factors;
@@ -48,7 +49,8 @@ bool dividesFactors(ArrayRef<AffineExpr> c, ArrayRef<AffineExpr> t,
 
 class Simplifier {
 public:
-  Simplifier(const Ranges &ranges, MLIRContext *context) : ranges(ranges), context(context) {}
+  Simplifier(const Ranges &ranges, MLIRContext *context)
+      : ranges(ranges), context(context) {}
 
   AffineExpr run(AffineExpr expr) { return build(terms(expr)); }
 
@@ -63,7 +65,8 @@ public:
       return false;
     if (b.high < bounds(limit).low)
       return true;
-    if (expr.getKind() == AffineExprKind::Mod && cast<AffineBinaryOpExpr>(expr).getRHS() == limit)
+    if (expr.getKind() == AffineExprKind::Mod &&
+        cast<AffineBinaryOpExpr>(expr).getRHS() == limit)
       return true;
     auto limitOf = [&](AffineExpr e) -> AffineExpr {
       auto s = dyn_cast<AffineSymbolExpr>(e);
@@ -104,14 +107,17 @@ private:
         for (const Term &y : b) {
           Term t{x.coefficient * y.coefficient * scale, x.factors};
           t.factors.append(y.factors.begin(), y.factors.end());
-          llvm::sort(t.factors, [](AffineExpr l, AffineExpr r) { return compare(l, r) < 0; });
+          llvm::sort(t.factors, [](AffineExpr l, AffineExpr r) {
+            return compare(l, r) < 0;
+          });
           out.push_back(std::move(t));
         }
       return;
     }
     case AffineExprKind::CeilDiv: {
       // ceildiv(a, c) = floordiv(a + c - 1, c)
-      collect((bin.getLHS() + bin.getRHS() - 1).floorDiv(bin.getRHS()), scale, out);
+      collect((bin.getLHS() + bin.getRHS() - 1).floorDiv(bin.getRHS()), scale,
+              out);
       return;
     }
     default:
@@ -135,19 +141,22 @@ private:
   }
 
   /// Splits `all` into multiples of c (divided by it) and the rest.
-  static void split(ArrayRef<Term> all, const Term &c, SmallVectorImpl<Term> &multiples,
+  static void split(ArrayRef<Term> all, const Term &c,
+                    SmallVectorImpl<Term> &multiples,
                     SmallVectorImpl<Term> &rest) {
     for (const Term &t : all) {
       SmallVector<AffineExpr> factors;
-      if (t.coefficient % c.coefficient == 0 && dividesFactors(c.factors, t.factors, factors))
-        multiples.push_back({t.coefficient / c.coefficient, {factors.begin(), factors.end()}});
+      if (t.coefficient % c.coefficient == 0 &&
+          dividesFactors(c.factors, t.factors, factors))
+        multiples.push_back(
+            {t.coefficient / c.coefficient, {factors.begin(), factors.end()}});
       else
         rest.push_back(t);
     }
   }
 
-  /// For a constant c: divides the rest and c by what divides both; the constant
-  /// term of the rest is rounded down, which floor division allows.
+  /// For a constant c: divides the rest and c by what divides both; the
+  /// constant term of the rest is rounded down, which floor division allows.
   static int64_t commonFactor(ArrayRef<Term> rest, const Term &c) {
     if (!c.factors.empty())
       return 1;
@@ -194,7 +203,9 @@ private:
       if (std::optional<Term> inner = divisor(nested.getRHS())) {
         product.coefficient *= inner->coefficient;
         product.factors.append(inner->factors.begin(), inner->factors.end());
-        llvm::sort(product.factors, [](AffineExpr l, AffineExpr r) { return compare(l, r) < 0; });
+        llvm::sort(product.factors, [](AffineExpr l, AffineExpr r) {
+          return compare(l, r) < 0;
+        });
         SmallVector<Term> merged = floorDiv(nested.getLHS(), build({product}));
         result.append(merged);
         return result;
@@ -229,7 +240,8 @@ private:
       if (g > 1) {
         for (Term &t : rest)
           t.coefficient /= g;
-        SmallVector<Term> inner = mod(build(rest), getAffineConstantExpr(c->coefficient / g, context));
+        SmallVector<Term> inner = mod(
+            build(rest), getAffineConstantExpr(c->coefficient / g, context));
         for (Term &t : inner)
           t.coefficient *= g;
         return inner;
@@ -242,7 +254,8 @@ private:
   SmallVector<Term> combined(SmallVector<Term> in) {
     SmallVector<Term> out;
     for (Term &t : in) {
-      auto *same = llvm::find_if(out, [&](const Term &o) { return o.factors == t.factors; });
+      auto *same = llvm::find_if(
+          out, [&](const Term &o) { return o.factors == t.factors; });
       if (same == out.end())
         out.push_back(std::move(t));
       else
@@ -273,18 +286,23 @@ private:
         Term others = all[i];
         others.factors.erase(llvm::find(others.factors, factor));
         for (size_t j = 0; j < all.size(); ++j) {
-          if (j == i || all[j].coefficient != all[i].coefficient * c->coefficient)
+          if (j == i ||
+              all[j].coefficient != all[i].coefficient * c->coefficient)
             continue;
           for (AffineExpr other : all[j].factors) {
             auto d = dyn_cast<AffineBinaryOpExpr>(other);
             AffineExpr whole = d ? wholeOf(d, m, *c) : AffineExpr();
             if (!whole)
               continue;
-            SmallVector<AffineExpr> expect(others.factors.begin(), others.factors.end());
+            SmallVector<AffineExpr> expect(others.factors.begin(),
+                                           others.factors.end());
             expect.append(c->factors.begin(), c->factors.end());
             expect.push_back(other);
-            llvm::sort(expect, [](AffineExpr l, AffineExpr r) { return compare(l, r) < 0; });
-            if (ArrayRef<AffineExpr>(expect) != ArrayRef<AffineExpr>(all[j].factors))
+            llvm::sort(expect, [](AffineExpr l, AffineExpr r) {
+              return compare(l, r) < 0;
+            });
+            if (ArrayRef<AffineExpr>(expect) !=
+                ArrayRef<AffineExpr>(all[j].factors))
               continue;
             AffineExpr scaled = build({others}) * whole;
             all.erase(all.begin() + std::max(i, j));
@@ -299,12 +317,14 @@ private:
 
   /// The expression w with e mod c + c * d == w, where `m` is e mod c:
   /// d = f floordiv c gives f, and d = (h + f floordiv c) mod q gives
-  /// (c*h + f) mod (c*q), for f = e or f = e mod (n*c). Null where neither fits.
-  AffineExpr wholeOf(AffineBinaryOpExpr d, AffineBinaryOpExpr m, const Term &c) {
+  /// (c*h + f) mod (c*q), for f = e or f = e mod (n*c). Null where neither
+  /// fits.
+  AffineExpr wholeOf(AffineBinaryOpExpr d, AffineBinaryOpExpr m,
+                     const Term &c) {
     auto isQuotient = [&](AffineExpr x) {
       auto q = dyn_cast<AffineBinaryOpExpr>(x);
-      return q && q.getKind() == AffineExprKind::FloorDiv && q.getRHS() == m.getRHS() &&
-             congruent(q.getLHS(), m.getLHS(), c);
+      return q && q.getKind() == AffineExprKind::FloorDiv &&
+             q.getRHS() == m.getRHS() && congruent(q.getLHS(), m.getLHS(), c);
     };
     if (isQuotient(d))
       return d.getLHS();
@@ -312,7 +332,8 @@ private:
       return {};
     SmallVector<Term> parts = combined(terms(d.getLHS()));
     for (size_t i = 0; i < parts.size(); ++i) {
-      if (parts[i].coefficient != 1 || parts[i].factors.size() != 1 || !isQuotient(parts[i].factors[0]))
+      if (parts[i].coefficient != 1 || parts[i].factors.size() != 1 ||
+          !isQuotient(parts[i].factors[0]))
         continue;
       AffineExpr f = cast<AffineBinaryOpExpr>(parts[i].factors[0]).getLHS();
       parts.erase(parts.begin() + i);
@@ -330,7 +351,8 @@ private:
       return false;
     std::optional<Term> q = divisor(m.getRHS());
     SmallVector<AffineExpr> rest;
-    return q && q->coefficient % c.coefficient == 0 && dividesFactors(c.factors, q->factors, rest);
+    return q && q->coefficient % c.coefficient == 0 &&
+           dividesFactors(c.factors, q->factors, rest);
   }
 
   AffineExpr build(SmallVector<Term> in) {
@@ -359,7 +381,8 @@ AffineMap tile::simplifyWithin(AffineMap map, const Ranges &ranges) {
   SmallVector<AffineExpr> results;
   for (AffineExpr r : map.getResults())
     results.push_back(simplifier.run(r));
-  return AffineMap::get(map.getNumDims(), map.getNumSymbols(), results, map.getContext());
+  return AffineMap::get(map.getNumDims(), map.getNumSymbols(), results,
+                        map.getContext());
 }
 
 bool tile::isWithin(AffineExpr expr, AffineExpr limit, const Ranges &ranges) {

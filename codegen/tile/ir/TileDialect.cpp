@@ -1,7 +1,7 @@
 #include "codegen/tile/ir/TileDialect.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -26,26 +26,32 @@ void TileDialect::initialize() {
 
 /// What load, store, index and in_bounds share: symbols that broadcast to the
 /// tile, a map over its axes and these symbols, and an extent a checked result.
-static LogicalResult verifyAccess(Operation *op, RankedTensorType tile, ValueRange symbols,
-                                  AffineMap map, AffineMap shape) {
+static LogicalResult verifyAccess(Operation *op, RankedTensorType tile,
+                                  ValueRange symbols, AffineMap map,
+                                  AffineMap shape) {
   if (!tile.hasStaticShape())
     return op->emitOpError("a tile has a static shape, not ") << tile;
-  if (map.getNumDims() != tile.getRank() || map.getNumSymbols() != symbols.size())
+  if (map.getNumDims() != tile.getRank() ||
+      map.getNumSymbols() != symbols.size())
     return op->emitOpError("map takes ")
-           << map.getNumDims() << " axes and " << map.getNumSymbols() << " symbols, given "
-           << tile.getRank() << " and " << symbols.size();
-  if (shape && (shape.getNumDims() != 0 || shape.getNumSymbols() != symbols.size() ||
-                shape.getNumResults() != map.getNumResults()))
-    return op->emitOpError("shape must have an extent for each result of map, over its symbols");
+           << map.getNumDims() << " axes and " << map.getNumSymbols()
+           << " symbols, given " << tile.getRank() << " and " << symbols.size();
+  if (shape &&
+      (shape.getNumDims() != 0 || shape.getNumSymbols() != symbols.size() ||
+       shape.getNumResults() != map.getNumResults()))
+    return op->emitOpError(
+        "shape must have an extent for each result of map, over its symbols");
   for (Value symbol : symbols) {
     auto type = dyn_cast<RankedTensorType>(symbol.getType());
     if (!type)
       continue;
     bool fits = type.getRank() == tile.getRank();
     for (int64_t i = 0; fits && i < type.getRank(); ++i)
-      fits = type.getDimSize(i) == tile.getDimSize(i) || type.getDimSize(i) == 1;
+      fits =
+          type.getDimSize(i) == tile.getDimSize(i) || type.getDimSize(i) == 1;
     if (!fits)
-      return op->emitOpError("symbol ") << type << " does not broadcast to " << tile;
+      return op->emitOpError("symbol ")
+             << type << " does not broadcast to " << tile;
   }
   return success();
 }
@@ -53,13 +59,15 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType tile, ValueRan
 template <typename Op>
 static LogicalResult verifyBufferAccess(Op op, Type tile) {
   auto type = cast<RankedTensorType>(tile);
-  if (failed(verifyAccess(op, type, op.getSymbols(), op.getMap(), op.getShape())))
+  if (failed(
+          verifyAccess(op, type, op.getSymbols(), op.getMap(), op.getShape())))
     return failure();
   if (type.getElementType() != op.getBuffer().getType().getElementType())
     return op.emitOpError("element type of tile and buffer differ");
   int64_t results = op.getMap().getNumResults();
   if (op.getRank() < 0 || (int64_t)op.getRank() > results)
-    return op.emitOpError("rank ") << op.getRank() << " of " << results << " results";
+    return op.emitOpError("rank ")
+           << op.getRank() << " of " << results << " results";
   for (int64_t check : op.getChecks())
     if (check < 0 || check >= results)
       return op.emitOpError("check of result ") << check << " of " << results;
@@ -67,28 +75,35 @@ static LogicalResult verifyBufferAccess(Op op, Type tile) {
 }
 
 LogicalResult LoadOp::verify() { return verifyBufferAccess(*this, getType()); }
-LogicalResult StoreOp::verify() { return verifyBufferAccess(*this, getValue().getType()); }
+LogicalResult StoreOp::verify() {
+  return verifyBufferAccess(*this, getValue().getType());
+}
 LogicalResult IndexOp::verify() {
   if (getMap().getNumResults() != 1)
     return emitOpError("map must have one result");
-  return verifyAccess(*this, cast<RankedTensorType>(getType()), getSymbols(), getMap(), {});
+  return verifyAccess(*this, cast<RankedTensorType>(getType()), getSymbols(),
+                      getMap(), {});
 }
 LogicalResult InBoundsOp::verify() {
-  return verifyAccess(*this, cast<RankedTensorType>(getType()), getSymbols(), getMap(), getShape());
+  return verifyAccess(*this, cast<RankedTensorType>(getType()), getSymbols(),
+                      getMap(), getShape());
 }
 
 LogicalResult BroadcastOp::verify() {
   auto from = cast<RankedTensorType>(getInput().getType());
   auto to = cast<RankedTensorType>(getType());
-  if ((int64_t)getAxes().size() != from.getRank() || from.getElementType() != to.getElementType())
-    return emitOpError("needs an axis for each of the input and equal element types");
+  if ((int64_t)getAxes().size() != from.getRank() ||
+      from.getElementType() != to.getElementType())
+    return emitOpError(
+        "needs an axis for each of the input and equal element types");
   int64_t last = -1;
   for (auto [i, axis] : llvm::enumerate(getAxes())) {
     if (axis <= last || axis >= to.getRank())
       return emitOpError("axes must increase and exist in the result");
     if (from.getDimSize(i) != to.getDimSize(axis) && from.getDimSize(i) != 1)
-      return emitOpError("extent ") << from.getDimSize(i) << " does not broadcast to "
-                                    << to.getDimSize(axis);
+      return emitOpError("extent ")
+             << from.getDimSize(i) << " does not broadcast to "
+             << to.getDimSize(axis);
     last = axis;
   }
   return success();
@@ -98,7 +113,8 @@ LogicalResult TransposeOp::verify() {
   auto from = cast<RankedTensorType>(getInput().getType());
   auto to = cast<RankedTensorType>(getType());
   if (!isPermutationVector(getPermutation()) ||
-      (int64_t)getPermutation().size() != from.getRank() || from.getRank() != to.getRank())
+      (int64_t)getPermutation().size() != from.getRank() ||
+      from.getRank() != to.getRank())
     return emitOpError("permutation does not fit the ranks");
   for (auto [i, p] : llvm::enumerate(getPermutation()))
     if (to.getDimSize(i) != from.getDimSize(p))
@@ -107,11 +123,12 @@ LogicalResult TransposeOp::verify() {
 }
 
 LogicalResult DotOp::verify() {
-  auto a = cast<RankedTensorType>(getLhs().getType()), b = cast<RankedTensorType>(getRhs().getType()),
+  auto a = cast<RankedTensorType>(getLhs().getType()),
+       b = cast<RankedTensorType>(getRhs().getType()),
        c = cast<RankedTensorType>(getType());
   if (a.getRank() != 2 || b.getRank() != 2 || c.getRank() != 2 ||
-      a.getDimSize(1) != b.getDimSize(0) || a.getDimSize(0) != c.getDimSize(0) ||
-      b.getDimSize(1) != c.getDimSize(1))
+      a.getDimSize(1) != b.getDimSize(0) ||
+      a.getDimSize(0) != c.getDimSize(0) || b.getDimSize(1) != c.getDimSize(1))
     return emitOpError("shapes must be [M, K], [K, N] -> [M, N]");
   if (a.getElementType() != b.getElementType())
     return emitOpError("operands must have one element type");
@@ -129,10 +146,13 @@ LogicalResult ReduceOp::verify() {
   Block &block = getCombiner().front();
   if (block.getNumArguments() != 2 * getInputs().size() ||
       getResults().size() != getInputs().size())
-    return emitOpError("combiner takes two scalars and gives one for each operand");
+    return emitOpError(
+        "combiner takes two scalars and gives one for each operand");
   for (auto [i, input, result] : llvm::enumerate(getInputs(), getResults())) {
-    auto in = cast<RankedTensorType>(input.getType()), out = cast<RankedTensorType>(result.getType());
-    if (in.getShape() != first.getShape() || out.getShape() != ArrayRef<int64_t>(shape) ||
+    auto in = cast<RankedTensorType>(input.getType()),
+         out = cast<RankedTensorType>(result.getType());
+    if (in.getShape() != first.getShape() ||
+        out.getShape() != ArrayRef<int64_t>(shape) ||
         in.getElementType() != out.getElementType() ||
         block.getArgument(i).getType() != in.getElementType())
       return emitOpError("types of operand ") << i << " do not fit";

@@ -22,20 +22,29 @@ protected:
   AffineExpr expression(unsigned depth) {
     if (depth == 0) {
       switch (draw(0, 3)) {
-      case 0: return getAffineDimExpr(draw(0, 1), &context);
-      case 1: return getAffineSymbolExpr(draw(0, 1), &context);
-      default: return getAffineConstantExpr(draw(0, 20), &context);
+      case 0:
+        return getAffineDimExpr(draw(0, 1), &context);
+      case 1:
+        return getAffineSymbolExpr(draw(0, 1), &context);
+      default:
+        return getAffineConstantExpr(draw(0, 20), &context);
       }
     }
     AffineExpr a = expression(depth - 1), b = expression(draw(0, depth - 1));
-    AffineExpr divisor = draw(0, 3) ? getAffineConstantExpr(draw(1, 12), &context)
-                                    : getAffineSymbolExpr(2, &context) * draw(1, 3);
+    AffineExpr divisor = draw(0, 3)
+                             ? getAffineConstantExpr(draw(1, 12), &context)
+                             : getAffineSymbolExpr(2, &context) * draw(1, 3);
     switch (draw(0, 4)) {
-    case 0: return a + b;
-    case 1: return a * draw(-3, 12);
-    case 2: return a.floorDiv(divisor);
-    case 3: return a % divisor;
-    default: return a + b * draw(1, 8);
+    case 0:
+      return a + b;
+    case 1:
+      return a * draw(-3, 12);
+    case 2:
+      return a.floorDiv(divisor);
+    case 3:
+      return a % divisor;
+    default:
+      return a + b * draw(1, 8);
     }
   }
 
@@ -64,18 +73,22 @@ TEST_F(SimplifyAffine, KeepsValues) {
 }
 
 TEST_F(SimplifyAffine, JoinsQuotientsAndRemainders) {
-  AffineExpr m = getAffineDimExpr(0, &context) + getAffineSymbolExpr(0, &context) * 12;
+  AffineExpr m =
+      getAffineDimExpr(0, &context) + getAffineSymbolExpr(0, &context) * 12;
   tile::Ranges ranges;
   ranges.dims = {{0, 11}};
   ranges.symbols = {{0, 1000}};
   AffineExpr nested = (m.floorDiv(49) * 7 + m.floorDiv(7) % 7) * 7 + m % 7;
-  EXPECT_EQ(tile::simplifyWithin(nested, ranges), tile::simplifyWithin(m, ranges));
+  EXPECT_EQ(tile::simplifyWithin(nested, ranges),
+            tile::simplifyWithin(m, ranges));
   AffineExpr inner = (m % 49).floorDiv(7) * 7 + m % 7;
-  EXPECT_EQ(tile::simplifyWithin(inner, ranges), tile::simplifyWithin(m % 49, ranges));
+  EXPECT_EQ(tile::simplifyWithin(inner, ranges),
+            tile::simplifyWithin(m % 49, ranges));
 }
 
 TEST_F(SimplifyAffine, UsesLimitsOfSymbols) {
-  AffineExpr size = getAffineSymbolExpr(0, &context), id = getAffineSymbolExpr(1, &context);
+  AffineExpr size = getAffineSymbolExpr(0, &context),
+             id = getAffineSymbolExpr(1, &context);
   tile::Ranges ranges;
   ranges.symbols = {{1, 1 << 20}, {0, (1 << 20) - 1}};
   ranges.symbolLimits = {{}, size};
