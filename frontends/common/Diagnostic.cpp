@@ -1,0 +1,41 @@
+#include "frontends/common/Diagnostic.h"
+
+using namespace charonia::frontend;
+
+std::string charonia::frontend::printable(const std::string &text, size_t limit) {
+  std::string out;
+  for (unsigned char c : text) {
+    if (out.size() >= limit) {
+      out += "...";
+      break;
+    }
+    out += c < 0x20 || c == 0x7f ? '?' : static_cast<char>(c);
+  }
+  return out;
+}
+
+std::string Diagnostic::toString() const {
+  std::string out = file.empty() ? "" : printable(file, 4096) + ": ";
+  out += severity == Severity::Error     ? "error: "
+         : severity == Severity::Warning ? "warning: "
+                                         : "note: ";
+  if (!op.empty()) {
+    out += "node '" + printable(node) + "' (";
+    out += (domain.empty() ? "" : printable(domain) + ".") + printable(op);
+    if (version)
+      out += ", opset " + std::to_string(version);
+    out += "): ";
+  }
+  out += what;
+  if (!inputs.empty()) {
+    out += "\n  inputs: ";
+    constexpr size_t shown = 16;
+    for (size_t i = 0; i < inputs.size() && i < shown; ++i)
+      out += (i ? "; " : "") + printable(inputs[i]);
+    if (inputs.size() > shown)
+      out += "; and " + std::to_string(inputs.size() - shown) + " more";
+  }
+  if (!remedy.empty())
+    out += "\n  remedy: " + remedy;
+  return out;
+}

@@ -1,0 +1,381 @@
+#include "frontends/common/Emitter.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using mlir::AffineExpr;
+using mlir::Value;
+
+/// Elements that a tensor of static shape may have.
+constexpr int64_t maxElements = int64_t(1) << 42;
+/// Dimensions of any tensor.
+constexpr int64_t maxRank = 32;
+/// Integer tensors up to this size are evaluated symbolically.
+constexpr int64_t maxSymbolicElements = 1024;
+
+Emitter::Emitter(mlir::OpBuilder builder, Symbols &symbols)
+    : builder(builder), symbols(symbols), location(builder.getUnknownLoc()),
+      evaluator(maxSymbolicElements) {}
+
+void Emitter::begin(mlir::Location loc) {
+  location = loc;
+  problem.reset();
+}
+
+Failed Emitter::fail(const llvm::Twine &what, const llvm::Twine &remedy) {
+  if (!problem)
+    problem = Problem{what.str(), remedy.str()};
+  return {};
+}
+
+namespace {
+/// Properties of an operator that does not exist yet.
+class PropertyStorage {
+public:
+  PropertyStorage(mlir::OperationName name)
+      : name(name), bytes(name.getOpPropertyByteSize() / sizeof(std::max_align_t) + 1) {
+    name.initOpProperties(get(), mlir::OpaqueProperties(nullptr));
+  }
+  ~PropertyStorage() { name.destroyOpProperties(get()); }
+  mlir::OpaqueProperties get() { return mlir::OpaqueProperties(bytes.data()); }
+
+private:
+  mlir::OperationName name;
+  std::vector<std::max_align_t> bytes;
+};
+} // namespace
+
+Value Emitter::create(llvm::StringRef op, mlir::ValueRange operands,
+                      llvm::ArrayRef<mlir::NamedAttribute> attributes,
+                      mlir::RankedTensorType type) {
+  if (problem || !llvm::all_of(operands, [](Value v) { return bool(v); }))
+    return {};
+  // What verifiers and type inference find wrong becomes the node's problem.
+  mlir::ScopedDiagnosticHandler handler(getContext(), [&](mlir::Diagnostic &diagnostic) {
+    std::string text = diagnostic.str();
+    llvm::StringRef message = text;
+    message.consume_front("'" + op.str() + "' op ");
+    fail(message);
+    return mlir::success();
+  });
+  auto rejected = [&]() -> Value {
+    fail("operands do not fit '" + op + "'");
+    return {};
+  };
+  mlir::OperationName name(op, getContext());
+  auto dictionary = builder.getDictionaryAttr(attributes);
+  PropertyStorage properties(name);
+  auto emitError = [&] { return mlir::emitError(location); };
+  if (mlir::failed(name.setOpPropertiesFromAttribute(name, properties.get(), dictionary,
+                                                     emitError)))
+    return rejected();
+  if (!type) {
+    auto *inference = name.getInterface<mlir::InferTypeOpInterface>();
+    llvm::SmallVector<mlir::Type> types;
+    if (!inference ||
+        mlir::failed(inference->inferReturnTypes(getContext(), location, operands, dictionary,
+                                                 properties.get(), {}, types)) ||
+        types.size() != 1)
+      return rejected();
+    type = llvm::dyn_cast<mlir::RankedTensorType>(types[0]);
+  }
+  if (!type || !isSane(type))
+    return rejected();
+  mlir::Operation *created =
+      mlir::Operation::create(location, name, mlir::TypeRange(type), operands,
+                              mlir::NamedAttrList(), properties.get(), {}, 0);
+  builder.insert(created);
+  if (mlir::failed(name.verifyInvariants(created)) || problem) {
+    created->erase();
+    return rejected();
+  }
+  Value result = created->getResult(0);
+  // Evaluating operators in the order of their making keeps the evaluator's
+  // recursion shallow, however long a chain the model has.
+  if (type.getElementType().isIntOrIndex())
+    evaluator.evaluate(result);
+  return result;
+}
+
+bool Emitter::isSane(mlir::RankedTensorType type) {
+  if (type.getRank() > maxRank) {
+    fail("a tensor has " + llvm::Twine(type.getRank()) + " dimensions; " + llvm::Twine(maxRank) +
+         " are supported");
+    return false;
+  }
+  int64_t elements = 1;
+  for (AffineExpr dim : graph::getShape(type)) {
+    auto size = graph::constantOf(dim);
+    if (size && *size < 0) {
+      fail("a size becomes negative: " + describe(type));
+      return false;
+    }
+    if (!size && symbols.bounds(dim).low < 0 &&
+        !symbols.assumeAtLeast(dim, number(0), "so that no tensor has a negative size")) {
+      fail("size " + symbols.toString(dim) + " of " + describe(type) +
+               " may become negative for " + symbols.describeRanges(dim),
+           "narrow the range with --shape");
+      return false;
+    }
+    if (size && (*size > maxDimension ||
+                 llvm::MulOverflow(elements, std::max<int64_t>(*size, 1), elements) ||
+                 elements > maxElements)) {
+      fail("a tensor is too large: " + describe(type));
+      return false;
+    }
+  }
+  return true;
+}
+
+mlir::NamedAttribute Emitter::attr(llvm::StringRef name, mlir::Attribute value) {
+  return builder.getNamedAttr(name, value);
+}
+mlir::NamedAttribute Emitter::attr(llvm::StringRef name, int64_t value) {
+  return attr(name, builder.getI64IntegerAttr(value));
+}
+mlir::NamedAttribute Emitter::attr(llvm::StringRef name, double value) {
+  return attr(name, builder.getF64FloatAttr(value));
+}
+mlir::NamedAttribute Emitter::attr(llvm::StringRef name, bool value) {
+  return attr(name, builder.getBoolAttr(value));
+}
+mlir::NamedAttribute Emitter::attr(llvm::StringRef name, llvm::ArrayRef<int64_t> value) {
+  return attr(name, builder.getDenseI64ArrayAttr(value));
+}
+
+/// The map over just the symbols that its results use, as encodings are.
+static mlir::AffineMap symbolMap(llvm::ArrayRef<AffineExpr> values, mlir::MLIRContext *context) {
+  unsigned symbols = 0;
+  for (AffineExpr value : values)
+    value.walk([&](AffineExpr e) {
+      if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(e))
+        symbols = std::max(symbols, symbol.getPosition() + 1);
+    });
+  return mlir::AffineMap::get(0, symbols, values, context);
+}
+
+mlir::NamedAttribute Emitter::map(llvm::StringRef name, llvm::ArrayRef<AffineExpr> values) {
+  return attr(name, mlir::AffineMapAttr::get(symbolMap(values, getContext())));
+}
+
+mlir::RankedTensorType Emitter::type(llvm::ArrayRef<AffineExpr> dims, mlir::Type element) {
+  if (problem || !llvm::all_of(dims, [](AffineExpr e) { return bool(e); }))
+    return {};
+  auto type = graph::makeType(dims, element);
+  return isSane(type) ? type : mlir::RankedTensorType();
+}
+
+AffineExpr Emitter::number(int64_t value) {
+  return mlir::getAffineConstantExpr(value, getContext());
+}
+Exprs Emitter::numbers(llvm::ArrayRef<int64_t> values) {
+  return llvm::map_to_vector<8>(values, [&](int64_t value) { return number(value); });
+}
+std::string Emitter::describe(llvm::ArrayRef<AffineExpr> dims) {
+  return graph::shapeToString(graph::makeType(dims, builder.getI64Type()), symbols.list());
+}
+
+// Constants.
+
+static mlir::Attribute elementAttr(double value, mlir::Type element, mlir::Builder &builder) {
+  if (auto type = llvm::dyn_cast<mlir::FloatType>(element)) {
+    llvm::APFloat exact(value);
+    bool loses;
+    exact.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &loses);
+    return mlir::FloatAttr::get(type, exact);
+  }
+  unsigned width = element.getIntOrFloatBitWidth();
+  llvm::APSInt integer(width, element.isUnsignedInteger());
+  bool exact;
+  llvm::APFloat(value).convertToInteger(integer, llvm::APFloat::rmTowardZero, &exact);
+  if (width == 1)
+    return builder.getBoolAttr(value != 0);
+  return mlir::IntegerAttr::get(element, integer);
+}
+
+Value Emitter::constant(mlir::ElementsAttr value) {
+  return opTo<graph::ConstantOp>(llvm::cast<mlir::RankedTensorType>(value.getShapedType()), {},
+                                 attr("value", value));
+}
+Value Emitter::scalar(double value, mlir::Type element) {
+  auto type = mlir::RankedTensorType::get({}, element);
+  return constant(mlir::DenseElementsAttr::get(type, elementAttr(value, element, builder)));
+}
+Value Emitter::scalar(int64_t value, mlir::Type element) {
+  if (llvm::isa<mlir::FloatType>(element) || element.isInteger(1))
+    return scalar(static_cast<double>(value), element);
+  auto type = mlir::RankedTensorType::get({}, element);
+  llvm::APInt integer(64, value, /*isSigned=*/true);
+  return constant(mlir::DenseElementsAttr::get(
+      type, mlir::IntegerAttr::get(element, integer.sextOrTrunc(element.getIntOrFloatBitWidth()))));
+}
+
+Value Emitter::sizes(llvm::ArrayRef<AffineExpr> values, llvm::ArrayRef<int64_t> shape,
+                     mlir::Type element) {
+  if (!llvm::all_of(values, [](AffineExpr e) { return bool(e); }))
+    return {};
+  auto type = mlir::RankedTensorType::get(shape, element);
+  llvm::SmallVector<mlir::Attribute> constants;
+  for (AffineExpr value : values)
+    if (auto known = graph::constantOf(value))
+      constants.push_back(mlir::IntegerAttr::get(element, *known));
+  if (constants.size() == values.size())
+    return constant(mlir::DenseElementsAttr::get(type, constants));
+  return opTo<graph::DimsOp>(type, {}, map("values", values));
+}
+Value Emitter::size(AffineExpr value, mlir::Type element) {
+  if (!value)
+    return {};
+  if (auto known = graph::constantOf(value))
+    return scalar(*known, element);
+  return cast(sizes({value}, {}, builder.getI64Type()), element);
+}
+
+mlir::DenseElementsAttr Emitter::constantOf(Value value) {
+  mlir::DenseElementsAttr known;
+  if (value && mlir::matchPattern(value, mlir::m_Constant(&known)))
+    return known;
+  return {};
+}
+
+// Elementwise.
+
+Value Emitter::compare(graph::Predicate predicate, Value a, Value b) {
+  return op<graph::CompareOp>(
+      {a, b}, attr("predicate", graph::PredicateAttr::get(getContext(), predicate)));
+}
+Value Emitter::cast(Value value, mlir::Type element) {
+  if (!value || elementOf(value) == element)
+    return value;
+  return op<graph::CastOp>({value}, attr("to", mlir::TypeAttr::get(element)));
+}
+Value Emitter::widen(Value value) {
+  if (!value || !isFloat(value) || elementOf(value).getIntOrFloatBitWidth() >= 32)
+    return value;
+  return cast(value, builder.getF32Type());
+}
+
+// Views and reductions.
+
+Value Emitter::reshape(Value value, llvm::ArrayRef<AffineExpr> dims) {
+  if (!value)
+    return {};
+  auto to = type(dims, elementOf(value));
+  return to == value.getType() ? value : opTo<graph::ReshapeOp>(to, {value});
+}
+Value Emitter::broadcast(Value value, llvm::ArrayRef<AffineExpr> dims) {
+  if (!value)
+    return {};
+  auto to = type(dims, elementOf(value));
+  return to == value.getType() ? value : opTo<graph::BroadcastOp>(to, {value});
+}
+Value Emitter::transpose(Value value, llvm::ArrayRef<int64_t> permutation) {
+  if (llvm::equal(permutation, llvm::seq<int64_t>(0, permutation.size())))
+    return value;
+  return op<graph::TransposeOp>({value}, attr("permutation", permutation));
+}
+Value Emitter::slice(Value value, llvm::ArrayRef<AffineExpr> starts,
+                     llvm::ArrayRef<int64_t> steps, llvm::ArrayRef<AffineExpr> dims) {
+  if (!value)
+    return {};
+  return opTo<graph::SliceOp>(type(dims, elementOf(value)), {value},
+                              {map("starts", starts), attr("steps", steps)});
+}
+Value Emitter::concat(mlir::ValueRange values, int64_t axis) {
+  return values.size() == 1 ? values[0] : op<graph::ConcatOp>(values, attr("axis", axis));
+}
+Value Emitter::pad(graph::PadMode mode, Value value, Value fill, llvm::ArrayRef<AffineExpr> lows,
+                   llvm::ArrayRef<AffineExpr> dims) {
+  if (!value)
+    return {};
+  return opTo<graph::PadOp>(
+      type(dims, elementOf(value)), {value, fill},
+      {attr("mode", graph::PadModeAttr::get(getContext(), mode)), map("lows", lows)});
+}
+Value Emitter::iota(llvm::ArrayRef<AffineExpr> dims, int64_t axis, mlir::Type element) {
+  return opTo<graph::IotaOp>(type(dims, element), {}, attr("axis", axis));
+}
+Value Emitter::reduce(graph::ReduceKind kind, Value value, llvm::ArrayRef<int64_t> axes,
+                      bool keepdims) {
+  llvm::SmallVector<mlir::NamedAttribute> attributes = {
+      attr("kind", graph::ReduceKindAttr::get(getContext(), kind)), attr("axes", axes)};
+  if (keepdims)
+    attributes.push_back(unit("keepdims"));
+  return op<graph::ReduceOp>({value}, attributes);
+}
+Value Emitter::mean(Value value, llvm::ArrayRef<int64_t> axes, bool keepdims) {
+  if (!value)
+    return {};
+  Value wide = widen(value);
+  if (!wide)
+    return {};
+  Exprs shape = graph::getShape(value), reduced;
+  for (int64_t axis : axes)
+    reduced.push_back(shape[axis]);
+  Value sum = reduce(graph::ReduceKind::sum, wide, axes, keepdims);
+  return cast(div(sum, size(productOf(reduced, getContext()), elementOf(wide))),
+              elementOf(value));
+}
+Value Emitter::asChannels(Value value, unsigned trailing) {
+  if (!value)
+    return {};
+  Exprs dims = graph::getShape(value);
+  dims.append(trailing, number(1));
+  return reshape(value, dims);
+}
+
+// Sizes.
+
+/// Splits products into a constant factor and the others.
+static bool collectFactors(AffineExpr expr, int64_t &constant, Exprs &factors) {
+  if (auto product = llvm::dyn_cast<mlir::AffineBinaryOpExpr>(expr);
+      product && product.getKind() == mlir::AffineExprKind::Mul)
+    return collectFactors(product.getLHS(), constant, factors) &&
+           collectFactors(product.getRHS(), constant, factors);
+  if (auto known = graph::constantOf(expr))
+    return !llvm::MulOverflow(constant, *known, constant);
+  factors.push_back(expr);
+  return true;
+}
+
+AffineExpr charonia::frontend::divideSizes(llvm::ArrayRef<AffineExpr> total,
+                                           llvm::ArrayRef<AffineExpr> parts,
+                                           mlir::MLIRContext *context) {
+  int64_t numerator = 1, denominator = 1;
+  Exprs factors, divisors;
+  for (AffineExpr expr : total)
+    if (!expr || !collectFactors(expr, numerator, factors))
+      return {};
+  for (AffineExpr expr : parts)
+    if (!expr || !collectFactors(expr, denominator, divisors))
+      return {};
+  if (denominator <= 0)
+    return {};
+  for (AffineExpr divisor : divisors) {
+    auto it = llvm::find(factors, divisor);
+    if (it == factors.end())
+      return {};
+    factors.erase(it);
+  }
+  if (factors.empty() && numerator % denominator)
+    return {};
+  int64_t common = std::gcd(numerator, denominator);
+  AffineExpr result = mlir::getAffineConstantExpr(numerator / common, context);
+  for (AffineExpr factor : factors)
+    result = result * factor;
+  result = denominator == common ? result : result.floorDiv(denominator / common);
+  return graph::simplify(result);
+}
+
+AffineExpr charonia::frontend::productOf(llvm::ArrayRef<AffineExpr> sizes,
+                                         mlir::MLIRContext *context) {
+  int64_t constant = 1;
+  Exprs factors;
+  for (AffineExpr expr : sizes)
+    if (!expr || !collectFactors(expr, constant, factors))
+      return {};
+  AffineExpr result = mlir::getAffineConstantExpr(constant, context);
+  for (AffineExpr factor : factors)
+    result = result * factor;
+  return graph::simplify(result);
+}

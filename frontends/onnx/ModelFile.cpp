@@ -1,0 +1,163 @@
+#include "frontends/onnx/ModelFile.h"
+#include "frontends/common/Diagnostic.h"
+#include "frontends/onnx/Schema.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace charonia::frontend;
+namespace io = google::protobuf::io;
+namespace fs = llvm::sys::fs;
+namespace path = llvm::sys::path;
+using llvm::StringRef;
+
+/// Subgraphs nest in messages: graph, node, attribute.
+constexpr int maxMessageDepth = 100;
+
+static std::optional<Problem> parseStream(io::ZeroCopyInputStream &stream,
+                                          ::onnx::ModelProto &model) {
+  // Its default handler writes to the terminal.
+  static auto *silenced = google::protobuf::SetLogHandler(nullptr);
+  (void)silenced;
+  io::CodedInputStream coded(&stream);
+  coded.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  coded.SetRecursionLimit(maxMessageDepth);
+  if (!model.ParsePartialFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
+    return Problem{"not an ONNX model: the file is damaged, cut short or of another format",
+                   "export the model again, or fetch the file again"};
+  if (!model.has_graph() || !model.has_ir_version())
+    return Problem{"not an ONNX model: it holds no graph",
+                   "give a file written by an ONNX exporter"};
+  return std::nullopt;
+}
+
+std::optional<Problem> onnx::parseModel(StringRef bytes, ::onnx::ModelProto &model) {
+  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
+    return Problem{"the model is over 2 GiB, the limit of its format",
+                   "save it with external data"};
+  io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  return parseStream(stream, model);
+}
+
+std::optional<Problem> onnx::readModel(StringRef file, ::onnx::ModelProto &model) {
+  fs::file_status status;
+  if (std::error_code error = fs::status(file, status))
+    return Problem{"cannot be read: " + error.message(), ""};
+  if (status.type() == fs::file_type::directory_file)
+    return Problem{"is a folder, not a model file", ""};
+  if (path::extension(file) == ".onnxtxt") {
+    auto buffer = llvm::MemoryBuffer::getFile(file);
+    if (!buffer)
+      return Problem{"cannot be read: " + buffer.getError().message(), ""};
+    std::string error = parseText((*buffer)->getBuffer().str(), model);
+    if (!error.empty())
+      return Problem{"not ONNX text: " + error, ""};
+    return std::nullopt;
+  }
+  if (status.getSize() > static_cast<uint64_t>(std::numeric_limits<int>::max()))
+    return Problem{"the model is over 2 GiB, the limit of its format",
+                   "save it with external data"};
+  auto descriptor = fs::openNativeFileForRead(file);
+  if (!descriptor)
+    return Problem{"cannot be read: " + llvm::toString(descriptor.takeError()), ""};
+  std::optional<Problem> problem;
+  {
+    io::FileInputStream stream(*descriptor, 1 << 20);
+    problem = parseStream(stream, model);
+    if (stream.GetErrno())
+      problem = Problem{"cannot be read: " +
+                            std::error_code(stream.GetErrno(), std::generic_category()).message(),
+                        ""};
+  }
+  fs::closeFile(*descriptor);
+  return problem;
+}
+
+struct onnx::ExternalFiles::File {
+  fs::mapped_file_region region;
+  uint64_t size = 0;
+};
+
+std::shared_ptr<onnx::ExternalFiles::File> onnx::ExternalFiles::open(StringRef location,
+                                                                     Problem &problem) {
+  std::string shown = "external data file '" + printable(location.str()) + "'";
+  auto fail = [&](std::string what, std::string remedy) {
+    problem = {shown + " " + what, std::move(remedy)};
+    return std::shared_ptr<File>();
+  };
+  if (folder.empty())
+    return fail("cannot be used: the model was given as bytes", "give the model as a file");
+  if (location.empty())
+    return fail("has no name", "export the model again");
+  llvm::SmallString<256> base, wanted, resolved;
+  if (std::error_code error = fs::real_path(folder, base))
+    return fail("cannot be found: the model's folder: " + error.message(), "");
+  std::string rule = "external data has to lie in the model's folder, " + base.str().str();
+  if (path::is_absolute(location))
+    return fail("is an absolute path", rule);
+  wanted = base;
+  path::append(wanted, location);
+  if (std::error_code error = fs::real_path(wanted, resolved))
+    return fail("cannot be opened: " + error.message(),
+                "put it beside the model, into " + base.str().str());
+  StringRef inside = resolved.str();
+  if (!inside.consume_front(base) || (base != "/" && !inside.starts_with("/")))
+    return fail("lies outside the model's folder", rule);
+  if (auto it = files.find(resolved); it != files.end())
+    return it->second;
+  if (!fs::is_regular_file(resolved))
+    return fail("is not a regular file", rule);
+  auto descriptor = fs::openNativeFileForRead(resolved);
+  if (!descriptor)
+    return fail("cannot be opened: " + llvm::toString(descriptor.takeError()), "");
+  auto file = std::make_shared<File>();
+  fs::file_status status;
+  std::error_code error = fs::status(*descriptor, status);
+  file->size = status.getSize();
+  if (!error && file->size)
+    file->region = fs::mapped_file_region(*descriptor, fs::mapped_file_region::readonly,
+                                          file->size, 0, error);
+  fs::closeFile(*descriptor);
+  if (error)
+    return fail("cannot be mapped: " + error.message(), "");
+  return files[resolved] = file;
+}
+
+std::optional<onnx::ExternalFiles::Bytes>
+onnx::ExternalFiles::load(const ::onnx::TensorProto &tensor, int64_t expected, Problem &problem) {
+  std::string location;
+  uint64_t offset = 0, length = expected;
+  for (const auto &entry : tensor.external_data()) {
+    uint64_t *number = entry.key() == "offset"   ? &offset
+                       : entry.key() == "length" ? &length
+                                                 : nullptr;
+    if (entry.key() == "location")
+      location = entry.value();
+    else if (number && StringRef(entry.value()).getAsInteger(10, *number)) {
+      problem = {"external data has '" + printable(entry.value()) + "' for its " + entry.key() +
+                     ", which is not a size",
+                 "export the model again"};
+      return std::nullopt;
+    }
+  }
+  if (length != static_cast<uint64_t>(expected)) {
+    problem = {"external data has a length of " + std::to_string(length) +
+                   " bytes, but the tensor takes " + std::to_string(expected),
+               "export the model again"};
+    return std::nullopt;
+  }
+  std::shared_ptr<File> file = open(location, problem);
+  if (!file)
+    return std::nullopt;
+  if (offset > file->size || length > file->size - offset) {
+    problem = {"external data file '" + printable(location) + "' is too short: it has " +
+                   std::to_string(file->size) + " bytes, the tensor is at " +
+                   std::to_string(offset) + ".." + std::to_string(offset + length),
+               "the file is cut short: fetch or export it again"};
+    return std::nullopt;
+  }
+  const char *data = file->size ? file->region.const_data() + offset : nullptr;
+  return Bytes{llvm::ArrayRef<char>(data, length), file};
+}

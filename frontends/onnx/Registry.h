@@ -1,0 +1,45 @@
+// The table of ONNX operators that become graph operators.
+#ifndef CHARONIA_FRONTENDS_ONNX_REGISTRY_H
+#define CHARONIA_FRONTENDS_ONNX_REGISTRY_H
+
+#include "frontends/onnx/Node.h"
+
+namespace charonia::frontend::onnx {
+
+/// Builds a node's results and yields them, or fails with a reason.
+using ImportFunction = llvm::LogicalResult (*)(Node &node, Emitter &emitter);
+
+/// One operator: `first` to `last` are the versions of its definition ("since"
+/// versions) that the function implements. An operator that changes in a later
+/// ONNX release is refused until its row says that it follows the change.
+struct Row {
+  const char *domain, *op;
+  int first, last;
+  ImportFunction import;
+};
+
+// One list a family, in ops/<Family>.cpp.
+llvm::ArrayRef<Row> unaryRows();
+llvm::ArrayRef<Row> binaryRows();
+llvm::ArrayRef<Row> activationRows();
+llvm::ArrayRef<Row> contractionRows();
+llvm::ArrayRef<Row> attentionRows();
+llvm::ArrayRef<Row> poolingRows();
+llvm::ArrayRef<Row> normalizationRows();
+llvm::ArrayRef<Row> reductionRows();
+llvm::ArrayRef<Row> viewRows();
+llvm::ArrayRef<Row> sliceRows();
+llvm::ArrayRef<Row> padRows();
+llvm::ArrayRef<Row> gatherRows();
+llvm::ArrayRef<Row> resizeRows();
+llvm::ArrayRef<Row> sourceRows();
+llvm::ArrayRef<Row> compositeRows();
+
+/// All rows, sorted by operator.
+llvm::ArrayRef<Row> allRows();
+/// The row for a version of an operator's definition; null if there is none.
+const Row *findRow(llvm::StringRef domain, llvm::StringRef op, int sinceVersion);
+
+} // namespace charonia::frontend::onnx
+
+#endif

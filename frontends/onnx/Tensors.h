@@ -1,0 +1,42 @@
+// Element types and tensors of ONNX as MLIR types, constants and weights.
+#ifndef CHARONIA_FRONTENDS_ONNX_TENSORS_H
+#define CHARONIA_FRONTENDS_ONNX_TENSORS_H
+
+#include "frontends/common/Emitter.h"
+#include "frontends/onnx/ModelFile.h"
+
+namespace charonia::frontend::onnx {
+
+/// Null for types that are not supported: strings, complex numbers, 8-bit and
+/// smaller floats, integers under 8 bits.
+mlir::Type elementType(int dataType, mlir::MLIRContext *context);
+/// The remedy for an element type that is not supported.
+extern const char *const elementTypeRemedy;
+/// TensorProto data type of an element type.
+int dataTypeOf(mlir::Type element);
+/// A tensor type as ONNX has it; dimensions that are more than a symbol are open.
+::onnx::TypeProto typeProto(mlir::Type type, llvm::ArrayRef<graph::Symbol> symbols);
+
+/// A tensor's contents: dense, row-major, little-endian, one byte a bool.
+struct TensorData {
+  mlir::RankedTensorType type;
+  llvm::ArrayRef<char> bytes;
+  std::shared_ptr<const void> owner;
+};
+
+/// The contents of `tensor`. Where `mayTake`, they are moved out of it rather
+/// than copied. Everything about the tensor is checked.
+std::optional<TensorData> readTensor(::onnx::TensorProto &tensor, bool mayTake,
+                                     ExternalFiles &files, mlir::MLIRContext *context,
+                                     Problem &problem);
+/// The dense form of a sparse tensor.
+std::optional<TensorData> readSparse(::onnx::SparseTensorProto &tensor, ExternalFiles &files,
+                                     mlir::MLIRContext *context, Problem &problem);
+
+/// `graph.constant` for what is small or could be a shape, else `graph.weight`
+/// with the contents in the weight store under a name like `name`.
+mlir::Value materialize(const TensorData &data, llvm::StringRef name, Emitter &emitter);
+
+} // namespace charonia::frontend::onnx
+
+#endif

@@ -1,0 +1,78 @@
+// ONNX's attention, where it is what graph.attention computes.
+#include "frontends/onnx/Registry.h"
+#include <cmath>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::onnx;
+using mlir::Value;
+
+/// [B, S, H * D] as [B, H, S, D].
+static Value splitHeads(Value value, int64_t heads, Emitter &e) {
+  if (!value)
+    return {};
+  Exprs shape = graph::getShape(value);
+  auto width = graph::constantOf(shape[2]);
+  if (heads < 1 || !width || *width % heads)
+    return e.fail("a width of " + e.getSymbols().toString(shape[2]) + " does not split into " +
+                  llvm::Twine(heads) + " heads");
+  Value split =
+      e.reshape(value, {shape[0], shape[1], e.number(heads), e.number(*width / heads)});
+  return e.transpose(split, {0, 2, 1, 3});
+}
+
+static llvm::LogicalResult attention(Node &n, Emitter &e) {
+  // Caches, windows, soft caps and inner results are left to the function body.
+  bool plain = !n.has(4) && !n.has(5) && !n.has(6) && n.number("softcap") == 0 &&
+               n.integer("left_window_size", -1) == -1 &&
+               n.integer("right_window_size", -1) == -1;
+  for (unsigned i = 1; i < n.numOutputs(); ++i)
+    plain &= !n.wants(i);
+  int64_t rank = rankOf(n.input(0));
+  if (!plain || (rank != 3 && rank != 4) || rankOf(n.input(1)) != rank ||
+      rankOf(n.input(2)) != rank)
+    return n.expand();
+  Value q = n.input(0), k = n.input(1), v = n.input(2);
+  if (rank == 3) {
+    int64_t heads = n.integer("q_num_heads"), kvHeads = n.integer("kv_num_heads");
+    q = splitHeads(q, heads, e);
+    k = splitHeads(k, kvHeads, e);
+    v = splitHeads(v, kvHeads, e);
+  }
+  if (!q || !k || !v)
+    return llvm::failure();
+  Exprs shape = graph::getShape(q), keys = graph::getShape(k);
+  auto depth = graph::constantOf(shape[3]);
+  bool causal = n.flag("is_causal");
+  // The diagonal starts at the first key; graph.attention's ends at the last.
+  if (!depth || *depth == 0 || (causal && shape[2] != keys[2]))
+    return n.expand();
+  Value mask = n.input(3);
+  if (mask) {
+    // A mask shorter than the keys would be padded.
+    Exprs dims = graph::getShape(mask);
+    if (dims.empty() || (dims.back() != keys[2] && dims.back() != e.number(1)))
+      return n.expand();
+  }
+  double scale = n.hasAttribute("scale") ? n.number("scale") : 1 / std::sqrt(double(*depth));
+  Values operands = {q, k, v};
+  if (mask)
+    operands.push_back(mask);
+  llvm::SmallVector<mlir::NamedAttribute> attributes = {e.attr("scale", scale)};
+  if (causal)
+    attributes.push_back(e.unit("causal"));
+  Value result = e.op<graph::AttentionOp>(operands, attributes);
+  if (result && rank == 3) {
+    Exprs out = graph::getShape(result);
+    result = e.reshape(e.transpose(result, {0, 2, 1, 3}),
+                       {out[0], out[2], graph::simplify(out[1] * out[3])});
+  }
+  return n.yield(result);
+}
+
+llvm::ArrayRef<Row> charonia::frontend::onnx::attentionRows() {
+  static const Row rows[] = {
+      {"", "Attention", 23, 25, attention},
+  };
+  return rows;
+}

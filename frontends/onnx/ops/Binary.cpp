@@ -1,0 +1,113 @@
+// Elementwise operators of two or more operands.
+#include "frontends/onnx/Registry.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::onnx;
+using mlir::Value;
+
+template <typename Op> static llvm::LogicalResult binary(Node &n, Emitter &e) {
+  return n.yield(e.op<Op>({n.input(0), n.input(1)}));
+}
+
+template <graph::Predicate predicate>
+static llvm::LogicalResult compare(Node &n, Emitter &e) {
+  return n.yield(e.compare(predicate, n.input(0), n.input(1)));
+}
+
+/// Any number of operands, combined from the left.
+template <typename Op> static Value fold(Node &n, Emitter &e) {
+  Value result = n.input(0);
+  for (unsigned i = 1; i < n.numInputs(); ++i)
+    result = e.op<Op>({result, n.input(i)});
+  return result;
+}
+template <typename Op> static llvm::LogicalResult variadic(Node &n, Emitter &e) {
+  return n.yield(fold<Op>(n, e));
+}
+static llvm::LogicalResult mean(Node &n, Emitter &e) {
+  Value sum = fold<graph::AddOp>(n, e);
+  return n.yield(
+      e.div(sum, e.scalar(static_cast<int64_t>(n.numInputs()), elementOf(n.input(0)))));
+}
+
+static llvm::LogicalResult mod(Node &n, Emitter &e) {
+  return n.flag("fmod") ? binary<graph::FmodOp>(n, e) : binary<graph::ModOp>(n, e);
+}
+
+/// ONNX says what a shift by the width or more, or by less than zero, gives;
+/// the graph's shifts leave it open.
+static llvm::LogicalResult bitShift(Node &n, Emitter &e) {
+  Value x = n.input(0), amount = n.input(1);
+  mlir::Type element = elementOf(x);
+  int64_t width = element.getIntOrFloatBitWidth();
+  std::string direction = n.text("direction");
+  if (direction != "LEFT" && direction != "RIGHT")
+    return e.fail("attribute 'direction' has to be LEFT or RIGHT, not '" + direction + "'");
+  Value zero = e.scalar(int64_t(0), element);
+  Value inside = e.compare(graph::Predicate::lt, amount, e.scalar(width, element));
+  if (!element.isUnsignedInteger())
+    inside = e.op<graph::AndOp>({inside, e.compare(graph::Predicate::ge, amount, zero)});
+  if (direction == "LEFT")
+    return n.yield(
+        e.select(inside, e.op<graph::ShlOp>({x, e.select(inside, amount, zero)}), zero));
+  // Bits shifted out entirely leave the sign alone.
+  if (!element.isUnsignedInteger())
+    return n.yield(e.op<graph::ShrOp>({x, e.select(inside, amount, e.scalar(width - 1, element))}));
+  return n.yield(
+      e.select(inside, e.op<graph::ShrOp>({x, e.select(inside, amount, zero)}), zero));
+}
+
+static llvm::LogicalResult where(Node &n, Emitter &e) {
+  return n.yield(e.select(n.input(0), n.input(1), n.input(2)));
+}
+
+static llvm::LogicalResult clipAttributes(Node &n, Emitter &e) {
+  Value x = n.input(0);
+  mlir::Type element = elementOf(x);
+  if (n.hasAttribute("min"))
+    x = e.max(x, e.scalar(n.number("min"), element));
+  if (n.hasAttribute("max"))
+    x = e.min(x, e.scalar(n.number("max"), element));
+  return n.yield(x);
+}
+static llvm::LogicalResult clip(Node &n, Emitter &e) {
+  Value x = n.input(0);
+  if (n.has(1))
+    x = e.max(x, n.input(1));
+  if (n.has(2))
+    x = e.min(x, n.input(2));
+  return n.yield(x);
+}
+
+llvm::ArrayRef<Row> charonia::frontend::onnx::binaryRows() {
+  using graph::Predicate;
+  static const Row rows[] = {
+      {"", "Add", 7, 14, binary<graph::AddOp>},
+      {"", "Sub", 7, 14, binary<graph::SubOp>},
+      {"", "Mul", 7, 14, binary<graph::MulOp>},
+      {"", "Div", 7, 14, binary<graph::DivOp>},
+      {"", "Pow", 7, 15, binary<graph::PowOp>},
+      {"", "Mod", 10, 28, mod},
+      {"", "And", 7, 7, binary<graph::AndOp>},
+      {"", "Or", 7, 7, binary<graph::OrOp>},
+      {"", "Xor", 7, 7, binary<graph::XorOp>},
+      {"", "BitwiseAnd", 18, 18, binary<graph::AndOp>},
+      {"", "BitwiseOr", 18, 18, binary<graph::OrOp>},
+      {"", "BitwiseXor", 18, 18, binary<graph::XorOp>},
+      {"", "BitShift", 11, 28, bitShift},
+      {"", "Equal", 7, 19, compare<Predicate::eq>},
+      {"", "Less", 7, 13, compare<Predicate::lt>},
+      {"", "LessOrEqual", 12, 16, compare<Predicate::le>},
+      {"", "Greater", 7, 13, compare<Predicate::gt>},
+      {"", "GreaterOrEqual", 12, 16, compare<Predicate::ge>},
+      {"", "Max", 6, 13, variadic<graph::MaxOp>},
+      {"", "Min", 6, 13, variadic<graph::MinOp>},
+      {"", "Sum", 6, 13, variadic<graph::AddOp>},
+      {"", "Mean", 6, 13, mean},
+      {"", "Where", 9, 16, where},
+      {"", "Clip", 6, 6, clipAttributes},
+      {"", "Clip", 11, 13, clip},
+  };
+  return rows;
+}

@@ -1,0 +1,130 @@
+// Pooling over windows and over all of space.
+#include "frontends/onnx/Registry.h"
+#include "frontends/onnx/ops/Window.h"
+#include <limits>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::onnx;
+using graph::PoolKind;
+using graph::ReduceKind;
+using llvm::SmallVector;
+using mlir::Value;
+
+static Value pool(PoolKind kind, Value input, const Window &w, bool countPad, Emitter &e) {
+  SmallVector<mlir::NamedAttribute> attributes = {
+      e.attr("kind", graph::PoolKindAttr::get(e.getContext(), kind)),
+      e.attr("kernel", w.kernel), e.attr("strides", w.strides), e.attr("pads", w.pads),
+      e.attr("dilations", w.dilations)};
+  if (w.ceilMode)
+    attributes.push_back(e.unit("ceil_mode"));
+  if (countPad)
+    attributes.push_back(e.unit("count_include_pad"));
+  return e.op<graph::PoolOp>({input}, attributes);
+}
+
+static llvm::LogicalResult maxPool(Node &n, Emitter &e) {
+  mlir::Type element = elementOf(n.input(0));
+  double lowest = -std::numeric_limits<double>::infinity();
+  if (element.isInteger())
+    lowest = element.isUnsignedInteger() ? 0 : -std::ldexp(1.0, element.getIntOrFloatBitWidth() - 1);
+  auto window = readWindow(n, e, std::nullopt, lowest);
+  if (failed(window))
+    return llvm::failure();
+  return n.yield(pool(PoolKind::max, window->input, *window, false, e));
+}
+
+static llvm::LogicalResult averagePool(Node &n, Emitter &e) {
+  bool countPad = n.flag("count_include_pad");
+  auto window = readWindow(n, e, std::nullopt, countPad ? std::optional<double>(0) : std::nullopt);
+  if (failed(window))
+    return llvm::failure();
+  return n.yield(pool(PoolKind::average, window->input, *window, countPad, e));
+}
+
+/// |x| to the power of p, and its inverse for the sum.
+static Value powers(Value x, int64_t p, Emitter &e) {
+  if (p == 2)
+    return e.mul(x, x);
+  Value magnitude = e.op<graph::AbsOp>({x});
+  return p == 1 || !magnitude
+             ? magnitude
+             : e.op<graph::PowOp>({magnitude, e.scalar(p, elementOf(x))});
+}
+static Value root(Value sum, int64_t p, Emitter &e) {
+  if (p == 1 || !sum)
+    return sum;
+  if (p == 2)
+    return e.op<graph::SqrtOp>({sum});
+  return e.op<graph::PowOp>({sum, e.scalar(1.0 / double(p), elementOf(sum))});
+}
+static llvm::FailureOr<int64_t> readP(Node &n, Emitter &e) {
+  int64_t p = n.integer("p", 2);
+  if (p < 1)
+    return e.fail("attribute 'p' may not be " + llvm::Twine(p));
+  return p;
+}
+
+static llvm::LogicalResult lpPool(Node &n, Emitter &e) {
+  auto window = readWindow(n, e, std::nullopt, 0);
+  auto p = readP(n, e);
+  if (failed(window) || failed(p))
+    return llvm::failure();
+  Value sum = pool(PoolKind::sum, powers(e.widen(window->input), *p, e), *window, false, e);
+  return n.yield(e.cast(root(sum, *p, e), elementOf(n.input(0))));
+}
+
+static llvm::FailureOr<SmallVector<int64_t>> spatialAxes(Node &n) {
+  if (failed(n.needsRank(0, 3, 32)))
+    return llvm::failure();
+  return llvm::to_vector(llvm::seq<int64_t>(2, rankOf(n.input(0))));
+}
+static llvm::LogicalResult globalAveragePool(Node &n, Emitter &e) {
+  auto axes = spatialAxes(n);
+  if (failed(axes))
+    return llvm::failure();
+  return n.yield(e.mean(n.input(0), *axes, true));
+}
+static llvm::LogicalResult globalMaxPool(Node &n, Emitter &e) {
+  auto axes = spatialAxes(n);
+  if (failed(axes))
+    return llvm::failure();
+  return n.yield(e.reduce(ReduceKind::max, n.input(0), *axes, true));
+}
+static llvm::LogicalResult globalLpPool(Node &n, Emitter &e) {
+  auto axes = spatialAxes(n);
+  auto p = readP(n, e);
+  if (failed(axes) || failed(p))
+    return llvm::failure();
+  Value sum = e.reduce(ReduceKind::sum, powers(e.widen(n.input(0)), *p, e), *axes, true);
+  return n.yield(e.cast(root(sum, *p, e), elementOf(n.input(0))));
+}
+
+/// x / |x|_p along an axis; 0 where the norm is 0.
+static llvm::LogicalResult lpNormalization(Node &n, Emitter &e) {
+  auto axis = n.axis("axis", rankOf(n.input(0)), -1);
+  auto p = readP(n, e);
+  if (failed(axis) || failed(p))
+    return llvm::failure();
+  Value x = e.widen(n.input(0));
+  Value norm = root(e.reduce(ReduceKind::sum, powers(x, *p, e), *axis, true), *p, e);
+  if (!norm)
+    return llvm::failure();
+  mlir::Type element = elementOf(norm);
+  Value isZero = e.compare(graph::Predicate::eq, norm, e.scalar(0.0, element));
+  Value result = e.div(x, e.select(isZero, e.scalar(1.0, element), norm));
+  return n.yield(e.cast(result, elementOf(n.input(0))));
+}
+
+llvm::ArrayRef<Row> charonia::frontend::onnx::poolingRows() {
+  static const Row rows[] = {
+      {"", "MaxPool", 1, 22, maxPool},
+      {"", "AveragePool", 7, 22, averagePool},
+      {"", "LpPool", 2, 22, lpPool},
+      {"", "GlobalAveragePool", 1, 22, globalAveragePool},
+      {"", "GlobalMaxPool", 1, 22, globalMaxPool},
+      {"", "GlobalLpPool", 2, 22, globalLpPool},
+      {"", "LpNormalization", 1, 22, lpNormalization},
+  };
+  return rows;
+}

@@ -1,0 +1,89 @@
+// Elementwise operators of one operand, casts and tests.
+#include "frontends/onnx/Registry.h"
+#include "frontends/onnx/Schema.h"
+#include "frontends/onnx/Tensors.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::onnx;
+using mlir::Value;
+
+template <typename Op> static llvm::LogicalResult unary(Node &n, Emitter &e) {
+  return n.yield(e.op<Op>({n.input(0)}));
+}
+
+/// `n`'s input cast to the type that `dataType` names.
+static llvm::LogicalResult castTo(Node &n, Emitter &e, int64_t dataType) {
+  mlir::Type element;
+  if (dataType >= 0 && dataType <= std::numeric_limits<int>::max())
+    element = elementType(static_cast<int>(dataType), e.getContext());
+  if (!element)
+    return e.fail("cannot cast to " + dataTypeName(static_cast<int>(dataType)),
+                  elementTypeRemedy);
+  return n.yield(e.cast(n.input(0), element));
+}
+static llvm::LogicalResult cast(Node &n, Emitter &e) { return castTo(n, e, n.integer("to")); }
+static llvm::LogicalResult castLike(Node &n, Emitter &e) {
+  return n.yield(e.cast(n.input(0), elementOf(n.input(1))));
+}
+
+static llvm::LogicalResult identity(Node &n, Emitter &e) { return n.yield(n.input(0)); }
+
+static llvm::LogicalResult isInf(Node &n, Emitter &e) {
+  return n.yield(e.op<graph::IsInfOp>(
+      {n.input(0)},
+      {e.attr("positive", n.flag("detect_positive")), e.attr("negative", n.flag("detect_negative"))}));
+}
+
+/// Inference: the identity; the mask keeps everything.
+static llvm::LogicalResult dropout(Node &n, Emitter &e) {
+  if (n.has(2)) {
+    auto training = e.constantOf(n.input(2));
+    if (!training || !training.isSplat() || training.getSplatValue<mlir::APInt>() != 0)
+      return e.fail("training mode is not supported", "export the model for inference");
+  }
+  if (!n.wants(1))
+    return n.yield(n.input(0));
+  // Until opset 9 the mask had the data's type.
+  mlir::Type element = n.sinceVersion() < 10 ? elementOf(n.input(0)) : e.getBuilder().getI1Type();
+  Value mask = e.broadcast(e.scalar(int64_t(1), element), graph::getShape(n.input(0)));
+  return n.yield({n.input(0), mask});
+}
+
+llvm::ArrayRef<Row> charonia::frontend::onnx::unaryRows() {
+  static const Row rows[] = {
+      {"", "Neg", 6, 13, unary<graph::NegOp>},
+      {"", "Abs", 6, 13, unary<graph::AbsOp>},
+      {"", "Sign", 9, 13, unary<graph::SignOp>},
+      {"", "Not", 1, 1, unary<graph::NotOp>},
+      {"", "BitwiseNot", 18, 18, unary<graph::NotOp>},
+      {"", "Exp", 6, 13, unary<graph::ExpOp>},
+      {"", "Log", 6, 13, unary<graph::LogOp>},
+      {"", "Sqrt", 6, 13, unary<graph::SqrtOp>},
+      {"", "Reciprocal", 6, 13, unary<graph::ReciprocalOp>},
+      {"", "Erf", 9, 13, unary<graph::ErfOp>},
+      {"", "Tanh", 6, 13, unary<graph::TanhOp>},
+      {"", "Sigmoid", 6, 13, unary<graph::SigmoidOp>},
+      {"", "Sin", 7, 22, unary<graph::SinOp>},
+      {"", "Cos", 7, 22, unary<graph::CosOp>},
+      {"", "Tan", 7, 22, unary<graph::TanOp>},
+      {"", "Asin", 7, 22, unary<graph::AsinOp>},
+      {"", "Acos", 7, 22, unary<graph::AcosOp>},
+      {"", "Atan", 7, 22, unary<graph::AtanOp>},
+      {"", "Sinh", 9, 22, unary<graph::SinhOp>},
+      {"", "Cosh", 9, 22, unary<graph::CoshOp>},
+      {"", "Asinh", 9, 22, unary<graph::AsinhOp>},
+      {"", "Acosh", 9, 22, unary<graph::AcoshOp>},
+      {"", "Atanh", 9, 22, unary<graph::AtanhOp>},
+      {"", "Floor", 6, 13, unary<graph::FloorOp>},
+      {"", "Ceil", 6, 13, unary<graph::CeilOp>},
+      {"", "Round", 11, 22, unary<graph::RoundOp>},
+      {"", "IsNaN", 9, 20, unary<graph::IsNanOp>},
+      {"", "IsInf", 10, 20, isInf},
+      {"", "Cast", 6, 28, cast},
+      {"", "CastLike", 15, 25, castLike},
+      {"", "Identity", 1, 25, identity},
+      {"", "Dropout", 7, 22, dropout},
+  };
+  return rows;
+}

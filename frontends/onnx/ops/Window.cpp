@@ -1,0 +1,123 @@
+#include "frontends/onnx/ops/Window.h"
+#include <limits>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::onnx;
+using llvm::SmallVector;
+using llvm::Twine;
+using mlir::AffineExpr;
+
+/// Sizes in windows beyond this are taken for garbage.
+constexpr int64_t maxWindow = int64_t(1) << 31;
+
+/// Attribute `name` with one entry a spatial dimension, each at least `low`.
+static llvm::FailureOr<SmallVector<int64_t>>
+readList(Node &n, Emitter &e, llvm::StringRef name, size_t count, int64_t low, int64_t otherwise) {
+  auto values = n.integers(name);
+  if (!values)
+    return SmallVector<int64_t>(count, otherwise);
+  if (values->size() != count)
+    return e.fail("attribute '" + name + "' has " + Twine(values->size()) +
+                  " entries, but needs " + Twine(count));
+  for (int64_t value : *values)
+    if (value < low || value > maxWindow)
+      return e.fail("attribute '" + name + "' may not hold " + Twine(value));
+  return *values;
+}
+
+/// Padding so that the result has ceil(size / stride) elements.
+static llvm::LogicalResult padSame(Node &n, Emitter &e, Window &w, bool upper,
+                                   std::optional<double> fill) {
+  size_t spatial = w.kernel.size();
+  Exprs shape = graph::getShape(w.input), padded = shape;
+  Exprs lows = e.numbers(SmallVector<int64_t>(shape.size(), 0));
+  bool explicitly = false;
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t stride = w.strides[i];
+    AffineExpr size = shape[i + 2];
+    AffineExpr reach = e.number((w.kernel[i] - 1) * w.dilations[i] + 1);
+    AffineExpr total =
+        graph::simplify((size.ceilDiv(stride) - 1) * stride + reach - size);
+    if (auto known = graph::constantOf(total)) {
+      int64_t pad = std::max<int64_t>(*known, 0);
+      w.pads[i] = upper ? pad / 2 : pad - pad / 2;
+      w.pads[i + spatial] = pad - w.pads[i];
+      continue;
+    }
+    // (ceil(size / stride) - 1) * stride >= size - stride, so this suffices.
+    if (*graph::constantOf(reach) < stride)
+      return e.fail("auto_pad with a stride over the kernel's size needs a size that is known",
+                    "fix that size with --shape");
+    explicitly = true;
+    AffineExpr half = total.floorDiv(2);
+    lows[i + 2] = graph::simplify(upper ? half : total - half);
+    padded[i + 2] = graph::simplify(size + total);
+  }
+  if (explicitly && !fill)
+    return e.fail("auto_pad with a stride needs sizes that are known",
+                  "fix them with --shape, or set count_include_pad");
+  if (explicitly)
+    w.input = e.pad(graph::PadMode::constant, w.input, e.scalar(*fill, elementOf(w.input)), lows,
+                    padded);
+  return llvm::success(bool(w.input));
+}
+
+llvm::FailureOr<Window>
+charonia::frontend::onnx::readWindow(Node &n, Emitter &e,
+                                     std::optional<SmallVector<int64_t>> kernel,
+                                     std::optional<double> fill) {
+  if (failed(n.needsRank(0, 3, 5)))
+    return llvm::failure();
+  Window w;
+  w.input = n.input(0);
+  size_t spatial = rankOf(w.input) - 2;
+  auto given = n.integers("kernel_shape");
+  if (given && !given->empty()) {
+    if (kernel && *kernel != *given)
+      return e.fail("attribute 'kernel_shape' contradicts the shape of the filter, " +
+                    e.describe(n.input(1).getType()));
+    kernel = given;
+  }
+  if (!kernel || kernel->size() != spatial)
+    return e.fail("needs a kernel of " + Twine(spatial) + " dimensions");
+  for (int64_t size : *kernel)
+    if (size < 1 || size > maxWindow)
+      return e.fail("a kernel cannot have a size of " + Twine(size));
+  w.kernel = *kernel;
+  auto strides = readList(n, e, "strides", spatial, 1, 1);
+  auto dilations = readList(n, e, "dilations", spatial, 1, 1);
+  auto pads = readList(n, e, "pads", 2 * spatial, 0, 0);
+  if (failed(strides) || failed(dilations) || failed(pads))
+    return llvm::failure();
+  w.strides = *strides;
+  w.dilations = *dilations;
+  w.pads = *pads;
+  w.ceilMode = n.flag("ceil_mode");
+  for (size_t i = 0; i < spatial; ++i)
+    if ((w.kernel[i] - 1) * w.dilations[i] > maxWindow)
+      return e.fail("the dilated kernel is absurdly large");
+  std::string autoPad = n.text("auto_pad", "NOTSET");
+  if (autoPad == "VALID") {
+    w.pads.assign(2 * spatial, 0);
+    // ONNX's formulas for VALID are equal with and without ceil_mode.
+    w.ceilMode = false;
+  } else if (autoPad == "SAME_UPPER" || autoPad == "SAME_LOWER") {
+    // The sizes of the result are rounded up already.
+    w.ceilMode = false;
+    if (failed(padSame(n, e, w, autoPad == "SAME_UPPER", fill)))
+      return llvm::failure();
+  } else if (autoPad != "NOTSET" && !autoPad.empty()) {
+    return e.fail("attribute 'auto_pad' may not be '" + autoPad + "'");
+  }
+  Exprs shape = graph::getShape(w.input);
+  for (size_t i = 0; i < spatial; ++i) {
+    AffineExpr reach = e.number((w.kernel[i] - 1) * w.dilations[i] + 1);
+    AffineExpr padded = graph::simplify(shape[i + 2] + w.pads[i] + w.pads[i + spatial]);
+    // One window at least has to fit.
+    if (!e.getSymbols().assumeAtLeast(padded, reach, "so that a window fits into the input"))
+      return e.fail("a window of " + e.getSymbols().toString(reach) +
+                    " does not fit into the padded size " + e.getSymbols().toString(padded));
+  }
+  return w;
+}
