@@ -89,12 +89,7 @@ Value Emitter::create(llvm::StringRef op, mlir::ValueRange operands,
     created->erase();
     return rejected();
   }
-  Value result = created->getResult(0);
-  // Evaluating operators in the order of their making keeps the evaluator's
-  // recursion shallow, however long a chain the model has.
-  if (type.getElementType().isIntOrIndex())
-    evaluator.evaluate(result);
-  return result;
+  return created->getResult(0);
 }
 
 bool Emitter::isSane(mlir::RankedTensorType type) {
@@ -110,7 +105,7 @@ bool Emitter::isSane(mlir::RankedTensorType type) {
       fail("a size becomes negative: " + describe(type));
       return false;
     }
-    if (!size && symbols.bounds(dim).low < 0 &&
+    if (!size && !symbols.isNonNegative(dim) &&
         !symbols.assumeAtLeast(dim, number(0), "so that no tensor has a negative size")) {
       fail("size " + symbols.toString(dim) + " of " + describe(type) +
                " may become negative for " + symbols.describeRanges(dim),

@@ -32,6 +32,8 @@ static std::string parseRange(StringRef text, DimRange &range) {
   range.min = values[0];
   range.max = values[parts.size() - 1];
   range.opt = parts.size() == 3 ? values[1] : range.max;
+  if (range.min == 0 && range.max != 0)
+    return "'" + sizes.str() + "' starts at 0; only a fixed size may be 0";
   if (range.min > range.opt || range.opt > range.max)
     return "'" + sizes.str() + "' is not ascending: write min..opt..max";
   if (!divisor.empty()) {

@@ -46,11 +46,17 @@ AffineExpr Symbols::get(llvm::StringRef name, std::optional<DimRange> range,
 
 void Symbols::publish() { graph::setSymbols(module, symbols); }
 
-graph::Interval Symbols::bounds(AffineExpr expr) const {
-  llvm::SmallVector<graph::Interval> intervals;
+llvm::SmallVector<graph::Interval> Symbols::intervals() const {
+  llvm::SmallVector<graph::Interval> result;
   for (const graph::Symbol &symbol : symbols)
-    intervals.push_back({symbol.min, symbol.max});
-  return graph::boundsOf(expr, {}, intervals);
+    result.push_back({symbol.min, symbol.max});
+  return result;
+}
+graph::Interval Symbols::bounds(AffineExpr expr) const {
+  return graph::boundsOf(expr, {}, intervals());
+}
+bool Symbols::isNonNegative(AffineExpr expr) const {
+  return bounds(expr).low >= 0 || graph::isNonNegative(expr, {}, intervals());
 }
 
 /// The difference, or null where it leaves 64 bits.

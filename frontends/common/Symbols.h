@@ -27,7 +27,7 @@ public:
   llvm::ArrayRef<graph::Symbol> list() const { return symbols; }
   graph::Interval bounds(mlir::AffineExpr expr) const;
   /// Whether `expr` >= 0 for all sizes in their ranges.
-  bool isNonNegative(mlir::AffineExpr expr) const { return bounds(expr).low >= 0; }
+  bool isNonNegative(mlir::AffineExpr expr) const;
   /// Whether `a` - `b` >= 0 for all sizes in their ranges.
   bool isAtLeast(mlir::AffineExpr a, mlir::AffineExpr b) const;
   /// Makes `a` - `b` >= 0 hold by shrinking the assumed range of the one symbol
@@ -42,6 +42,7 @@ public:
 
 private:
   void publish();
+  llvm::SmallVector<graph::Interval> intervals() const;
 
   mlir::ModuleOp module;
   llvm::SmallVector<graph::Symbol> symbols;

@@ -11,7 +11,8 @@ using ImportFunction = llvm::LogicalResult (*)(Node &node, Emitter &emitter);
 
 /// One operator: `first` to `last` are the versions of its definition ("since"
 /// versions) that the function implements. An operator that changes in a later
-/// ONNX release is refused until its row says that it follows the change.
+/// ONNX release is refused until its row says that it follows the change. What
+/// holds tensors or graphs has no function: GraphImporter imports it.
 struct Row {
   const char *domain, *op;
   int first, last;

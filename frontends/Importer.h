@@ -1,0 +1,55 @@
+// Importing trained models into the graph dialect.
+//
+// An importer gives a module with one function, `main`, whose arguments and
+// results carry the model's names (attribute `graph.name`) and whose shape
+// symbols are in `graph.symbols`. Weights are in the WeightStore of the
+// context's graph dialect. A model is hostile input: whatever is wrong with it
+// becomes a diagnostic.
+#ifndef CHARONIA_FRONTENDS_IMPORTER_H
+#define CHARONIA_FRONTENDS_IMPORTER_H
+
+#include "frontends/common/Diagnostic.h"
+#include "frontends/common/ShapeOption.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace charonia::frontend {
+
+struct ImportOptions {
+  /// Shapes of inputs; what is not given is as the model has it. An unnamed
+  /// dimension i of input x becomes the symbol x_dim<i>; a symbol without a
+  /// declared range gets defaultRange().
+  ShapeOptions shapes;
+};
+
+struct ImportResult {
+  /// Null where there is an error. Verified otherwise.
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// Errors: all unsupported nodes of the model, or what else is wrong. With a
+  /// module: warnings and notes.
+  std::vector<Diagnostic> diagnostics;
+
+  /// The diagnostics as text, one after another.
+  std::string toString() const;
+};
+
+/// Imports the model file at `path`: ONNX (`.onnx`, or `.onnxtxt` for its text
+/// syntax). Not thread-safe on one context.
+ImportResult importModel(llvm::StringRef path, const ImportOptions &options,
+                         mlir::MLIRContext &context);
+
+/// Imports an ONNX model in memory, which `name` stands for in messages. It may
+/// not refer to external data.
+ImportResult importOnnxBytes(llvm::StringRef bytes, llvm::StringRef name,
+                             const ImportOptions &options, mlir::MLIRContext &context);
+
+/// One ONNX operator that has a row of its own, for documentation.
+struct OperatorInfo {
+  std::string domain, name;
+  int firstVersion, lastVersion;
+};
+std::vector<OperatorInfo> listOnnxOperators();
+
+} // namespace charonia::frontend
+
+#endif

@@ -1,0 +1,167 @@
+// Nodes that are imported as other nodes: functions, branches, constants.
+#include "frontends/onnx/GraphImporter.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::onnx;
+using ::onnx::AttributeProto;
+using ::onnx::NodeProto;
+using llvm::LogicalResult;
+using llvm::SmallVector;
+using llvm::Twine;
+
+/// Functions that may be inside of one another.
+constexpr unsigned maxDepth = 64;
+/// Bytes that copies of function bodies may take in all.
+constexpr int64_t maxExpandedBytes = int64_t(1) << 31;
+
+using Attributes = std::map<std::string, const AttributeProto *>;
+
+/// Replaces references to a function's attributes by what the caller gives;
+/// an attribute that nobody gives is left out.
+static void substitute(NodeProto &node, const Attributes &given) {
+  auto *attributes = node.mutable_attribute();
+  for (int i = attributes->size() - 1; i >= 0; --i) {
+    AttributeProto &attribute = (*attributes)[i];
+    if (!attribute.ref_attr_name().empty()) {
+      auto it = given.find(attribute.ref_attr_name());
+      if (it == given.end()) {
+        attributes->DeleteSubrange(i, 1);
+        continue;
+      }
+      std::string name = attribute.name();
+      attribute = *it->second;
+      attribute.set_name(name);
+    }
+    if (attribute.has_g())
+      for (NodeProto &inner : *attribute.mutable_g()->mutable_node())
+        substitute(inner, given);
+  }
+}
+
+LogicalResult GraphImporter::importFunction(const ::onnx::FunctionProto &function,
+                                            const NodeProto &call,
+                                            const std::vector<Binding> &inputs,
+                                            const SmallVector<bool> &wanted, const Frame &frame,
+                                            std::vector<Binding> &results) {
+  std::string shown = "function '" + printable(function.name()) + "'";
+  if (frame.depth() > maxDepth)
+    return emitter.fail(shown + " is nested in over " + Twine(maxDepth) + " functions",
+                        "a function may not call itself");
+  expandedBytes += function.ByteSizeLong();
+  if (expandedBytes > maxExpandedBytes)
+    return emitter.fail("functions expand to over 2 GiB",
+                        "export the model without nested functions");
+  if (static_cast<int>(inputs.size()) > function.input_size() ||
+      call.output_size() > function.output_size())
+    return emitter.fail(shown + " has " + Twine(function.input_size()) + " inputs and " +
+                            Twine(function.output_size()) + " outputs, the node more",
+                        "export the model again");
+  Scope scope;
+  for (const auto &opset : function.opset_import())
+    scope.opsets[normalDomain(opset.domain())] = opset.version();
+  for (int i = 0; i < function.input_size(); ++i) {
+    Binding binding;
+    binding.absent = true;
+    scope.values[function.input(i)] = i < static_cast<int>(inputs.size()) ? inputs[i] : binding;
+  }
+  Attributes given;
+  for (const AttributeProto &attribute : function.attribute_proto())
+    given[attribute.name()] = &attribute;
+  for (const AttributeProto &attribute : call.attribute())
+    given[attribute.name()] = &attribute;
+  Nodes nodes = function.node();
+  for (NodeProto &node : nodes)
+    substitute(node, given);
+  std::vector<std::string> roots;
+  for (int i = 0; i < call.output_size(); ++i)
+    if (wanted[i])
+      roots.push_back(function.output(i));
+  size_t before = diagnostics.size();
+  bool ok = importNodes(nodes, roots, scope, &frame) && diagnostics.size() == before;
+  for (int i = 0; i < call.output_size() && ok; ++i) {
+    if (!wanted[i])
+      continue;
+    const Binding *output = lookup(function.output(i), scope, &frame);
+    if (!output || !output->value)
+      return emitter.fail(shown + " does not compute its output '" +
+                              printable(function.output(i)) + "'",
+                          "export the model again");
+    results[i] = *output;
+  }
+  // What failed inside has been reported.
+  return llvm::success(ok);
+}
+
+LogicalResult GraphImporter::importIf(NodeProto &node, const std::vector<Binding> &inputs,
+                                      Scope &scope, const Frame &frame,
+                                      std::vector<Binding> &results) {
+  auto condition = emitter.evaluate(inputs[0].value).constants();
+  if (!condition || condition->size() != 1)
+    return emitter.fail("operator If is supported only where its condition follows from shapes",
+                        "simplify the model (onnxsim), or export it without the branch");
+  std::string name = condition->front() ? "then_branch" : "else_branch";
+  ::onnx::GraphProto *branch = nullptr;
+  for (AttributeProto &attribute : *node.mutable_attribute())
+    if (attribute.name() == name)
+      branch = attribute.mutable_g();
+  if (!branch || branch->output_size() != node.output_size() || branch->input_size())
+    return emitter.fail("attribute '" + name + "' does not have the outputs of the node",
+                        "export the model again");
+  Scope inner;
+  inner.parent = &scope;
+  inner.opsets = scope.opsets;
+  inner.mayTake = scope.mayTake;
+  size_t before = diagnostics.size();
+  addInitializers(*branch, inner);
+  std::vector<std::string> roots;
+  for (const auto &output : branch->output())
+    roots.push_back(output.name());
+  if (!importNodes(*branch->mutable_node(), roots, inner, &frame) ||
+      diagnostics.size() != before)
+    return llvm::failure();
+  for (int i = 0; i < node.output_size(); ++i) {
+    const Binding *output = lookup(roots[i], inner, &frame);
+    if (!output || !output->value)
+      return emitter.fail("the branch does not compute its output '" + printable(roots[i]) + "'",
+                          "export the model again");
+    results[i] = *output;
+  }
+  return llvm::success();
+}
+
+LogicalResult GraphImporter::importConstant(NodeProto &node, Scope &scope,
+                                            std::vector<Binding> &results) {
+  if (node.attribute_size() != 1)
+    return emitter.fail("needs one attribute that holds the value", "export the model again");
+  AttributeProto &attribute = *node.mutable_attribute(0);
+  Problem problem;
+  std::optional<TensorData> data;
+  std::string name = node.output(0);
+  // Lists become tensors, so that one reader checks everything.
+  ::onnx::TensorProto tensor;
+  if (attribute.name() == "value") {
+    data = readTensor(*attribute.mutable_t(), scope.mayTake, files, emitter.getContext(), problem);
+  } else if (attribute.name() == "sparse_value") {
+    data = readSparse(*attribute.mutable_sparse_tensor(), files, emitter.getContext(), problem);
+  } else {
+    tensor.set_data_type(attribute.name().rfind("value_float", 0) == 0 ? ::onnx::TensorProto::FLOAT
+                         : attribute.name().rfind("value_int", 0) == 0
+                             ? ::onnx::TensorProto::INT64
+                             : ::onnx::TensorProto::STRING);
+    if (attribute.name() == "value_float") {
+      tensor.add_float_data(attribute.f());
+    } else if (attribute.name() == "value_int") {
+      tensor.add_int64_data(attribute.i());
+    } else {
+      *tensor.mutable_float_data() = attribute.floats();
+      *tensor.mutable_int64_data() = attribute.ints();
+      tensor.add_dims(attribute.floats_size() + attribute.ints_size());
+    }
+    data = readTensor(tensor, true, files, emitter.getContext(), problem);
+  }
+  if (!data)
+    return emitter.fail("its value " + problem.what, problem.remedy);
+  results[0].value = materialize(*data, name, emitter);
+  return llvm::success(bool(results[0].value));
+}

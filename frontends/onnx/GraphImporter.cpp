@@ -1,0 +1,373 @@
+#include "frontends/onnx/GraphImporter.h"
+#include "frontends/onnx/Registry.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::onnx;
+using ::onnx::NodeProto;
+using ::onnx::TypeProto;
+using llvm::LogicalResult;
+using llvm::SmallVector;
+using llvm::Twine;
+
+/// Nodes that function bodies may expand to, and bytes of such bodies.
+constexpr int64_t maxExpandedNodes = int64_t(1) << 20;
+
+// Reports.
+
+void GraphImporter::report(Problem problem) {
+  Diagnostic diagnostic;
+  diagnostic.file = file;
+  diagnostic.what = std::move(problem.what);
+  diagnostic.remedy = std::move(problem.remedy);
+  diagnostics.push_back(std::move(diagnostic));
+}
+
+void GraphImporter::report(const Frame &frame, const Problem &problem) {
+  const Frame *outer = &frame;
+  std::string path;
+  while (outer->parent) {
+    path = "in its function body, " + printable(outer->node->op_type()) + " '" +
+           printable(displayName(*outer->node)) + "': " + path;
+    outer = outer->parent;
+  }
+  if (lastReported == outer->node)
+    return;
+  lastReported = outer->node;
+  Diagnostic diagnostic;
+  diagnostic.file = file;
+  diagnostic.node = displayName(*outer->node);
+  diagnostic.op = outer->node->op_type();
+  diagnostic.domain = normalDomain(outer->node->domain());
+  diagnostic.version = outer->version;
+  diagnostic.inputs = outer->inputs;
+  // The inner node's operands say more where the body fails.
+  diagnostic.what = path + problem.what;
+  diagnostic.remedy = problem.remedy;
+  diagnostics.push_back(std::move(diagnostic));
+}
+
+bool GraphImporter::hasErrors() const {
+  return llvm::any_of(diagnostics, [](const Diagnostic &d) {
+    return d.severity == Diagnostic::Severity::Error;
+  });
+}
+
+mlir::Location GraphImporter::locate(const Frame &frame) {
+  auto &builder = emitter.getBuilder();
+  std::optional<mlir::Location> location;
+  for (const Frame *f = &frame; f; f = f->parent) {
+    auto op = builder.getStringAttr(f->node->op_type());
+    auto name = builder.getStringAttr(displayName(*f->node));
+    mlir::Location inner =
+        location ? mlir::NameLoc::get(op, *location) : mlir::NameLoc::get(op);
+    location = mlir::NameLoc::get(name, inner);
+  }
+  return *location;
+}
+
+// Names.
+
+void GraphImporter::addInitializers(::onnx::GraphProto &graph, Scope &scope) {
+  auto add = [&](const std::string &name, auto &map, auto *tensor) {
+    bool isNew = !name.empty() && !scope.tensors.count(name) && !scope.sparse.count(name);
+    if (isNew)
+      map[name] = tensor;
+    else
+      report({name.empty() ? "an initializer has no name"
+                           : "initializer '" + printable(name) + "' is defined twice",
+              "export the model again"});
+  };
+  for (auto &tensor : *graph.mutable_initializer())
+    add(tensor.name(), scope.tensors, &tensor);
+  for (auto &tensor : *graph.mutable_sparse_initializer())
+    add(tensor.values().name(), scope.sparse, &tensor);
+}
+
+Binding GraphImporter::toBinding(const std::optional<TensorData> &data, const std::string &name,
+                                 const Problem &problem) {
+  Binding binding;
+  if (data) {
+    binding.value = materialize(*data, name, emitter);
+  } else {
+    report({"tensor '" + printable(name) + "' " + problem.what, problem.remedy});
+    binding.tainted = true;
+  }
+  return binding;
+}
+
+const Binding *GraphImporter::lookup(const std::string &name, Scope &scope, const Frame *frame) {
+  if (auto it = scope.values.find(name); it != scope.values.end())
+    return &it->second;
+  Problem problem;
+  std::optional<TensorData> data;
+  bool isSparse = scope.sparse.count(name);
+  if (auto it = scope.tensors.find(name); it != scope.tensors.end()) {
+    data = readTensor(*it->second, scope.mayTake, files, emitter.getContext(), problem);
+  } else if (isSparse) {
+    data = readSparse(*scope.sparse[name], files, emitter.getContext(), problem);
+  } else {
+    return scope.parent ? lookup(name, *scope.parent, frame) : nullptr;
+  }
+  auto &builder = emitter.getBuilder();
+  emitter.begin(mlir::NameLoc::get(builder.getStringAttr(name)));
+  return &(scope.values[name] = toBinding(data, name, problem));
+}
+
+void GraphImporter::addFunctions(
+    const google::protobuf::RepeatedPtrField<::onnx::FunctionProto> &list) {
+  for (const auto &function : list) {
+    std::string key = normalDomain(function.domain()) + "::" + function.name() +
+                      "::" + function.overload();
+    if (!functions.emplace(key, &function).second)
+      report({"function '" + printable(function.name()) + "' of domain '" +
+                  printable(function.domain()) + "' is defined twice",
+              "export the model again"});
+  }
+}
+
+// Nodes.
+
+bool GraphImporter::importNodes(Nodes &nodes, const std::vector<std::string> &roots, Scope &scope,
+                                const Frame *frame) {
+  auto isOuter = [&](const std::string &name) {
+    for (Scope *s = &scope; s; s = s->parent)
+      if (s->values.count(name) || s->tensors.count(name) || s->sparse.count(name))
+        return true;
+    return false;
+  };
+  Order order = orderNodes(nodes, roots, isOuter);
+  if (!order.error.empty()) {
+    Problem problem{order.error, "export the model again"};
+    frame ? report(*frame, problem) : report(problem);
+    return false;
+  }
+  for (int i : order.nodes) {
+    if (frame && ++expandedNodes > maxExpandedNodes) {
+      report(*frame, {"functions expand to over " + std::to_string(maxExpandedNodes) + " nodes",
+                      "export the model without nested functions"});
+      return false;
+    }
+    importNode(nodes[i], order.used, scope, frame);
+  }
+  return true;
+}
+
+std::vector<TypeProto> GraphImporter::typesOf(const std::vector<Binding> &inputs) {
+  std::vector<TypeProto> types;
+  for (const Binding &input : inputs)
+    types.push_back(input.value ? typeProto(input.value.getType(), emitter.getSymbols().list())
+                                : input.type);
+  return types;
+}
+
+static std::string describeType(const Binding &binding, Emitter &emitter) {
+  if (binding.value)
+    return emitter.describe(binding.value.getType());
+  if (binding.type.has_tensor_type())
+    return dataTypeName(binding.type.tensor_type().elem_type()) + " of unknown shape";
+  return "unknown";
+}
+
+void GraphImporter::importNode(NodeProto &node, const std::set<std::string> &used, Scope &scope,
+                               const Frame *parent) {
+  Frame frame{parent, &node, 0, {}};
+  auto domain = scope.opsets.find(normalDomain(node.domain()));
+  frame.version = domain == scope.opsets.end() ? 0 : domain->second;
+  std::vector<Binding> inputs;
+  bool complete = true, tainted = false;
+  for (const std::string &name : node.input()) {
+    Binding binding;
+    const Binding *known = name.empty() ? nullptr : lookup(name, scope, &frame);
+    if (known)
+      binding = *known;
+    else if (name.empty())
+      binding.absent = true;
+    else {
+      report(frame, {"input '" + printable(name) + "' is not defined anywhere",
+                     "export the model again"});
+      binding.tainted = true;
+    }
+    complete &= binding.value || binding.absent;
+    tainted |= binding.tainted;
+    if (!binding.absent)
+      frame.inputs.push_back(printable(name) + ": " + describeType(binding, emitter));
+    inputs.push_back(std::move(binding));
+  }
+  SmallVector<bool> wanted;
+  for (const std::string &name : node.output())
+    wanted.push_back(!name.empty() && used.count(name));
+  emitter.begin(locate(frame));
+  std::vector<Binding> results(node.output_size());
+  // Behind a failed node only what its operands' absence cannot have caused is
+  // reported: an operator that is not supported at all.
+  Operator op = Operator::find(node.op_type(), frame.version, node.domain());
+  std::string key =
+      normalDomain(node.domain()) + "::" + node.op_type() + "::" + node.overload();
+  bool isKnown = functions.count(key) ||
+                 (op && (op.hasFunctionBody() ||
+                         findRow(normalDomain(node.domain()), node.op_type(), op.sinceVersion())));
+  bool ok = false;
+  if (complete || !isKnown)
+    ok = succeeded(importResults(node, inputs, wanted, scope, frame, results));
+  if (!ok) {
+    if (!tainted || !isKnown)
+      if (auto &problem = emitter.getProblem())
+        report(frame, *problem);
+    results = placeholders(node, op, inputs);
+  }
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty())
+      continue;
+    results[i].tainted |= tainted || !ok;
+    scope.values[node.output(i)] = std::move(results[i]);
+  }
+  if (ok && !tainted && !parent)
+    checkDeclared(node, frame, scope);
+}
+
+LogicalResult GraphImporter::importResults(NodeProto &node, const std::vector<Binding> &inputs,
+                                           const SmallVector<bool> &wanted, Scope &scope,
+                                           const Frame &frame, std::vector<Binding> &results) {
+  std::string domain = normalDomain(node.domain());
+  std::string shown = (domain.empty() ? "" : printable(domain) + ".") + printable(node.op_type());
+  auto local = functions.find(domain + "::" + node.op_type() + "::" + node.overload());
+  Operator op = frame.version ? Operator::find(node.op_type(), frame.version, domain)
+                              : Operator::find("", 0, "");
+  const Row *row = op ? findRow(domain, node.op_type(), op.sinceVersion()) : nullptr;
+  // A model's own definition of an operator that has a row says nothing new.
+  if (local != functions.end() && !row)
+    return importFunction(*local->second, node, inputs, wanted, frame, results);
+  if (!frame.version)
+    return emitter.fail("operator " + shown + " is of domain '" + printable(domain) +
+                            "', which the model does not import",
+                        "custom operators need a function in the model");
+  if (!op)
+    return newestVersion(domain)
+               ? emitter.fail("there is no operator " + shown + " in opset " +
+                                  Twine(frame.version),
+                              "export the model with an opset that has it")
+               : emitter.fail("operator " + shown + " is not supported: it is no ONNX operator",
+                              "export without operators of other runtimes, or give the model a "
+                              "function of that name");
+  if (op.isDeprecated() && !row)
+    return emitter.fail("operator " + shown + " is deprecated in opset " + Twine(frame.version),
+                        "export with a newer opset");
+  if (std::string error = op.checkNode(node); !error.empty())
+    return emitter.fail(printable(error, 400), "export the model again");
+  std::vector<TypeProto> types = typesOf(inputs);
+  if (std::string error = op.checkTypes(node, types); !error.empty())
+    return emitter.fail(printable(error, 400), "export the model again");
+  op.addDefaults(node);
+  if (row && !row->import)
+    return node.op_type() == "If" ? importIf(node, inputs, scope, frame, results)
+                                  : importConstant(node, scope, results);
+  bool expand = !row;
+  if (row && succeeded(importRow(*row, op, node, inputs, wanted, frame, results, expand)))
+    return llvm::success();
+  if (!expand)
+    return llvm::failure();
+  std::string error;
+  auto body = op.functionBody(node, frame.version, types, error);
+  if (!body)
+    return emitter.fail("operator " + shown + " is not supported" +
+                            (row ? " with these attributes and inputs" : "") +
+                            (error.empty() ? "" : " (" + printable(error) + ")"),
+                        "replace it in the model by supported operators (see the operator table "
+                        "in the documentation)");
+  return importFunction(*body, node, inputs, wanted, frame, results);
+}
+
+LogicalResult GraphImporter::importRow(const Row &row, const Operator &op, NodeProto &node,
+                                       const std::vector<Binding> &inputs,
+                                       const SmallVector<bool> &wanted, const Frame &frame,
+                                       std::vector<Binding> &results, bool &expand) {
+  Values values;
+  for (const Binding &input : inputs)
+    values.push_back(input.value);
+  Node view(emitter, node, op.sinceVersion(), std::move(values), wanted);
+  LogicalResult result = row.import(view, emitter);
+  expand = view.wantsExpansion() && !emitter.failed();
+  if (failed(result) || emitter.failed()) {
+    if (!expand)
+      emitter.fail("cannot be imported");
+    return llvm::failure();
+  }
+  for (auto [i, value] : llvm::enumerate(view.getResults()))
+    results[i].value = value;
+  return llvm::success();
+}
+
+std::vector<Binding> GraphImporter::placeholders(const NodeProto &node, const Operator &op,
+                                                 const std::vector<Binding> &inputs) {
+  std::vector<Binding> results(node.output_size());
+  if (!op)
+    return results;
+  auto types = op.inferOutputs(node, typesOf(inputs));
+  for (int i = 0; i < node.output_size(); ++i) {
+    results[i].type = types[i];
+    if (!types[i].has_tensor_type() || !types[i].tensor_type().has_shape())
+      continue;
+    mlir::Type element = elementType(types[i].tensor_type().elem_type(), emitter.getContext());
+    Exprs dims;
+    for (const auto &dim : types[i].tensor_type().shape().dim()) {
+      if (dim.has_dim_value() && dim.dim_value() >= 0)
+        dims.push_back(emitter.number(dim.dim_value()));
+      for (auto [s, symbol] : llvm::enumerate(emitter.getSymbols().list()))
+        if (dim.has_dim_param() && symbol.name == dim.dim_param())
+          dims.push_back(mlir::getAffineSymbolExpr(s, emitter.getContext()));
+    }
+    if (!element || static_cast<int>(dims.size()) != types[i].tensor_type().shape().dim_size())
+      continue;
+    emitter.begin(emitter.getBuilder().getUnknownLoc());
+    if (auto type = emitter.type(dims, element))
+      results[i].value = scratch.addArgument(type, emitter.getBuilder().getUnknownLoc());
+  }
+  return results;
+}
+
+// Declared types.
+
+std::string charonia::frontend::onnx::contradiction(const TypeProto &declared, mlir::Value value,
+                                                    Emitter &emitter) {
+  if (!declared.has_tensor_type())
+    return declared.value_case() == TypeProto::VALUE_NOT_SET ? "" : "is declared as no tensor";
+  const auto &tensor = declared.tensor_type();
+  std::string actual = emitter.describe(value.getType());
+  if (tensor.elem_type() && tensor.elem_type() != dataTypeOf(elementOf(value)))
+    return "is declared as " + dataTypeName(tensor.elem_type()) + ", but is " + actual;
+  if (!tensor.has_shape())
+    return "";
+  Exprs shape = graph::getShape(value);
+  if (tensor.shape().dim_size() != static_cast<int>(shape.size()))
+    return "is declared with " + std::to_string(tensor.shape().dim_size()) +
+           " dimensions, but is " + actual;
+  for (auto [i, dim] : llvm::enumerate(tensor.shape().dim())) {
+    auto known = graph::constantOf(shape[i]);
+    if (known && dim.has_dim_value() && dim.dim_value() >= 0 && dim.dim_value() != *known)
+      return "is declared with size " + std::to_string(dim.dim_value()) + " in dimension " +
+             std::to_string(i) + ", but is " + actual;
+  }
+  return "";
+}
+
+void GraphImporter::checkDeclared(const NodeProto &node, const Frame &frame, Scope &scope) {
+  for (const std::string &name : node.output()) {
+    auto it = declared.find(name);
+    const Binding &binding = scope.values[name];
+    if (name.empty() || it == declared.end() || !binding.value)
+      continue;
+    std::string text = contradiction(*it->second, binding.value, emitter);
+    if (text.empty())
+      continue;
+    Diagnostic diagnostic;
+    diagnostic.severity = Diagnostic::Severity::Warning;
+    diagnostic.file = file;
+    diagnostic.node = displayName(node);
+    diagnostic.op = node.op_type();
+    diagnostic.domain = normalDomain(node.domain());
+    diagnostic.version = frame.version;
+    diagnostic.what = "output '" + printable(name) + "' " + text;
+    diagnostics.push_back(std::move(diagnostic));
+  }
+}

@@ -1,0 +1,121 @@
+// Importing the nodes of a graph, a function body or a branch.
+#ifndef CHARONIA_FRONTENDS_ONNX_GRAPHIMPORTER_H
+#define CHARONIA_FRONTENDS_ONNX_GRAPHIMPORTER_H
+
+#include "frontends/common/Diagnostic.h"
+#include "frontends/onnx/Node.h"
+#include "frontends/onnx/Order.h"
+#include "frontends/onnx/Schema.h"
+#include "frontends/onnx/Tensors.h"
+#include <map>
+#include <memory>
+
+namespace charonia::frontend::onnx {
+
+/// What a name of the model stands for.
+struct Binding {
+  /// Null where the value could not be built, or is an optional input left out.
+  mlir::Value value;
+  /// What the ONNX library knows of a value that could not be built.
+  ::onnx::TypeProto type;
+  /// An optional input of a function that its caller leaves out.
+  bool absent = false;
+  /// Follows from a node that failed: further failures are no news.
+  bool tainted = false;
+};
+
+/// Names in force. A branch of an If sees its surroundings, a function does not.
+struct Scope {
+  Scope *parent = nullptr;
+  std::map<std::string, int> opsets;
+  std::unordered_map<std::string, Binding> values;
+  /// Initializers become values when they are first used.
+  std::unordered_map<std::string, ::onnx::TensorProto *> tensors;
+  std::unordered_map<std::string, ::onnx::SparseTensorProto *> sparse;
+  /// Whether tensors may be moved out of the messages.
+  bool mayTake = false;
+};
+
+/// A node being imported, and the nodes that it is in the body of.
+struct Frame {
+  const Frame *parent = nullptr;
+  const ::onnx::NodeProto *node = nullptr;
+  int version = 0;
+  std::vector<std::string> inputs;
+  unsigned depth() const { return parent ? parent->depth() + 1 : 1; }
+};
+
+class GraphImporter {
+public:
+  GraphImporter(Emitter &emitter, ExternalFiles &files, const std::string &file,
+                std::vector<Diagnostic> &diagnostics)
+      : emitter(emitter), files(files), file(file), diagnostics(diagnostics) {}
+
+  /// Functions that the model defines. Reports what is wrong with the list.
+  void addFunctions(const google::protobuf::RepeatedPtrField<::onnx::FunctionProto> &functions);
+  /// Makes the initializers of `graph` names of `scope`.
+  void addInitializers(::onnx::GraphProto &graph, Scope &scope);
+  /// Imports what `roots` need and binds it in `scope`. False where the nodes
+  /// cannot be ordered or a budget is exhausted.
+  bool importNodes(Nodes &nodes, const std::vector<std::string> &roots, Scope &scope,
+                   const Frame *frame);
+  /// The binding of `name`, from `scope` or around it; null if there is none.
+  const Binding *lookup(const std::string &name, Scope &scope, const Frame *frame);
+
+  /// Reports a problem of the model as a whole.
+  void report(Problem problem);
+  bool hasErrors() const;
+
+  /// Declared types by value, to be checked against what is found.
+  std::unordered_map<std::string, const ::onnx::TypeProto *> declared;
+
+private:
+  struct Function;
+
+  void report(const Frame &frame, const Problem &problem);
+  void importNode(::onnx::NodeProto &node, const std::set<std::string> &used, Scope &scope,
+                  const Frame *parent);
+  /// Results of a node, or failure with the emitter's problem set.
+  llvm::LogicalResult importResults(::onnx::NodeProto &node, const std::vector<Binding> &inputs,
+                                    const llvm::SmallVector<bool> &wanted, Scope &scope,
+                                    const Frame &frame, std::vector<Binding> &results);
+  llvm::LogicalResult importRow(const struct Row &row, const Operator &op,
+                                ::onnx::NodeProto &node, const std::vector<Binding> &inputs,
+                                const llvm::SmallVector<bool> &wanted, const Frame &frame,
+                                std::vector<Binding> &results, bool &expand);
+  llvm::LogicalResult importFunction(const ::onnx::FunctionProto &function,
+                                     const ::onnx::NodeProto &call,
+                                     const std::vector<Binding> &inputs,
+                                     const llvm::SmallVector<bool> &wanted, const Frame &frame,
+                                     std::vector<Binding> &results);
+  llvm::LogicalResult importConstant(::onnx::NodeProto &node, Scope &scope,
+                                     std::vector<Binding> &results);
+  llvm::LogicalResult importIf(::onnx::NodeProto &node, const std::vector<Binding> &inputs,
+                               Scope &scope, const Frame &frame, std::vector<Binding> &results);
+  /// Values to go on with behind a node that failed.
+  std::vector<Binding> placeholders(const ::onnx::NodeProto &node, const Operator &op,
+                                    const std::vector<Binding> &inputs);
+  Binding toBinding(const std::optional<TensorData> &data, const std::string &name,
+                    const Problem &problem);
+  void checkDeclared(const ::onnx::NodeProto &node, const Frame &frame, Scope &scope);
+  std::vector<::onnx::TypeProto> typesOf(const std::vector<Binding> &inputs);
+  mlir::Location locate(const Frame &frame);
+
+  Emitter &emitter;
+  ExternalFiles &files;
+  const std::string &file;
+  std::vector<Diagnostic> &diagnostics;
+  std::map<std::string, const ::onnx::FunctionProto *> functions;
+  /// Arguments of it stand for values that could not be built.
+  mlir::Block scratch;
+  /// The outermost node that was reported last: one report each is enough.
+  const ::onnx::NodeProto *lastReported = nullptr;
+  int64_t expandedNodes = 0, expandedBytes = 0;
+};
+
+/// What is wrong between a declared type and a value; empty if nothing is.
+std::string contradiction(const ::onnx::TypeProto &declared, mlir::Value value, Emitter &emitter);
+
+} // namespace charonia::frontend::onnx
+
+#endif

@@ -1,0 +1,233 @@
+// Operators made of several others.
+#include "frontends/onnx/Registry.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::onnx;
+using llvm::SmallVector;
+using llvm::Twine;
+using mlir::AffineExpr;
+using mlir::Value;
+
+/// 1 at the first largest element along an axis, else 0.
+static llvm::LogicalResult hardmax(Node &n, Emitter &e) {
+  Value x = n.input(0);
+  Exprs shape = graph::getShape(x);
+  int64_t rank = shape.size();
+  auto axis = n.axis("axis", rank);
+  if (failed(axis))
+    return llvm::failure();
+  Value flat = x;
+  int64_t along = *axis;
+  // Until opset 12 the dimensions before and from `axis` were one each.
+  if (n.sinceVersion() < 13 && along != rank - 1) {
+    auto sizes = llvm::ArrayRef(shape);
+    flat = e.reshape(x, {productOf(sizes.take_front(along), e.getContext()),
+                         productOf(sizes.drop_front(along), e.getContext())});
+    along = 1;
+  }
+  if (!flat)
+    return llvm::failure();
+  Value best = e.op<graph::ArgReduceOp>({flat}, {e.attr("axis", along), e.unit("keepdims")});
+  Exprs dims(graph::getShape(flat).size(), e.number(1));
+  dims[along] = graph::getShape(flat)[along];
+  Value hit = e.compare(graph::Predicate::eq, e.iota(dims, along, e.getBuilder().getI64Type()),
+                        best);
+  return n.yield(e.reshape(e.cast(hit, elementOf(x)), shape));
+}
+
+namespace {
+/// A term of an Einstein sum: a tensor with a letter for each dimension.
+struct Term {
+  Value value;
+  std::string letters;
+};
+
+/// Einstein sums, combined from the left, two terms at a time, as matrix products.
+class Einsum {
+public:
+  Einsum(Node &n, Emitter &e) : n(n), e(e) {}
+  llvm::LogicalResult run();
+
+private:
+  llvm::LogicalResult parse();
+  llvm::LogicalResult expandEllipsis(std::string &letters, std::optional<unsigned> rank);
+  Term permute(Term term, const std::string &letters);
+  Term sumAway(Term term, const std::string &kept);
+  Term multiply(Term a, Term b, const std::string &kept);
+  AffineExpr sizeOf(const std::string &letters);
+
+  Node &n;
+  Emitter &e;
+  SmallVector<Term> terms;
+  std::string output, ellipsis;
+  std::map<char, AffineExpr> sizes;
+};
+} // namespace
+
+/// "..." stands for the dimensions that no letter names, as digits 0, 1, ...,
+/// aligned to the right.
+llvm::LogicalResult Einsum::expandEllipsis(std::string &letters, std::optional<unsigned> rank) {
+  size_t at = letters.find("...");
+  std::string inserted;
+  if (at != std::string::npos) {
+    size_t named = letters.size() - 3, width = ellipsis.size();
+    if (rank) {
+      if (*rank < named || *rank - named > 9)
+        return e.fail("the equation has more letters than the operand has dimensions");
+      width = *rank - named;
+      while (ellipsis.size() < width)
+        ellipsis.insert(ellipsis.begin(), char('9' - ellipsis.size()));
+    }
+    inserted = ellipsis.substr(ellipsis.size() - width);
+    letters.replace(at, 3, inserted);
+  }
+  for (char c : letters)
+    if (!llvm::isAlpha(c) && inserted.find(c) == std::string::npos)
+      return e.fail("the equation holds '" + std::string(1, c) + "'");
+  for (size_t i = 0; i < letters.size(); ++i)
+    if (letters.find(letters[i], i + 1) != std::string::npos)
+      return e.fail("diagonals (a letter twice in one term) are not supported");
+  return llvm::success();
+}
+
+llvm::LogicalResult Einsum::parse() {
+  std::string equation;
+  for (char c : n.text("equation"))
+    if (!llvm::isSpace(c))
+      equation += c;
+  auto [left, right] = llvm::StringRef(equation).split("->");
+  SmallVector<llvm::StringRef> parts;
+  left.split(parts, ',');
+  if (parts.size() != n.numInputs())
+    return e.fail("the equation has " + Twine(parts.size()) + " terms, the node " +
+                  Twine(n.numInputs()) + " inputs");
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    Term term{n.input(i), part.str()};
+    Exprs shape = graph::getShape(term.value);
+    if (failed(expandEllipsis(term.letters, shape.size())))
+      return llvm::failure();
+    if (term.letters.size() != shape.size())
+      return e.fail("term '" + part + "' does not fit " + e.describe(term.value.getType()));
+    for (auto [letter, size] : llvm::zip(term.letters, shape)) {
+      auto [it, isNew] = sizes.try_emplace(letter, size);
+      if (isNew || it->second == size || size == e.number(1))
+        continue;
+      if (it->second != e.number(1))
+        return e.fail("'" + std::string(1, letter) + "' is both " +
+                          e.getSymbols().toString(it->second) + " and " +
+                          e.getSymbols().toString(size),
+                      "if these sizes are always equal, name them alike with --shape");
+      it->second = size;
+    }
+    terms.push_back(std::move(term));
+  }
+  output = right.str();
+  if (llvm::StringRef(equation).contains("->"))
+    return expandEllipsis(output, std::nullopt);
+  // Without an output: what appears once, in alphabetic order.
+  std::string all;
+  for (Term &term : terms)
+    all += term.letters;
+  output = ellipsis;
+  for (auto &[letter, size] : sizes)
+    if (llvm::isAlpha(letter) && llvm::count(all, letter) == 1)
+      output += letter;
+  return llvm::success();
+}
+
+AffineExpr Einsum::sizeOf(const std::string &letters) {
+  Exprs parts;
+  for (char letter : letters)
+    parts.push_back(sizes[letter]);
+  return productOf(parts, e.getContext());
+}
+
+Term Einsum::permute(Term term, const std::string &letters) {
+  SmallVector<int64_t> permutation;
+  for (char letter : letters)
+    permutation.push_back(term.letters.find(letter));
+  return {e.transpose(term.value, permutation), letters};
+}
+
+/// Sums over the letters that nobody needs any more.
+Term Einsum::sumAway(Term term, const std::string &kept) {
+  SmallVector<int64_t> axes;
+  std::string left;
+  for (auto [i, letter] : llvm::enumerate(term.letters)) {
+    if (kept.find(letter) == std::string::npos)
+      axes.push_back(i);
+    else
+      left += letter;
+  }
+  if (axes.empty() || !term.value)
+    return term;
+  return {e.reduce(graph::ReduceKind::sum, term.value, axes, false), left};
+}
+
+Term Einsum::multiply(Term a, Term b, const std::string &kept) {
+  a = sumAway(a, kept + b.letters);
+  b = sumAway(b, kept + a.letters);
+  std::string batch, summed, rows, columns;
+  for (char letter : a.letters) {
+    bool shared = b.letters.find(letter) != std::string::npos;
+    (!shared ? rows : kept.find(letter) != std::string::npos ? batch : summed) += letter;
+  }
+  for (char letter : b.letters)
+    if (a.letters.find(letter) == std::string::npos)
+      columns += letter;
+  // A dimension of 1 broadcasts along its letter.
+  auto spread = [&](Term term) {
+    Exprs dims;
+    for (char letter : term.letters)
+      dims.push_back(sizes[letter]);
+    return Term{e.broadcast(term.value, dims), term.letters};
+  };
+  a = permute(spread(a), batch + rows + summed);
+  b = permute(spread(b), batch + summed + columns);
+  Exprs lead, dims;
+  for (char letter : batch)
+    lead.push_back(sizes[letter]);
+  dims = lead;
+  for (char letter : rows + columns)
+    dims.push_back(sizes[letter]);
+  auto matrix = [&](Value value, const std::string &first, const std::string &second) {
+    Exprs shape = lead;
+    shape.push_back(sizeOf(first));
+    shape.push_back(sizeOf(second));
+    return e.reshape(value, shape);
+  };
+  Value product = e.op<graph::MatmulOp>(
+      {matrix(a.value, rows, summed), matrix(b.value, summed, columns)});
+  return {e.reshape(product, dims), batch + rows + columns};
+}
+
+llvm::LogicalResult Einsum::run() {
+  if (failed(parse()))
+    return llvm::failure();
+  for (char letter : output)
+    if (!sizes.count(letter))
+      return e.fail("the equation's output has a letter that no input has");
+  Term result = terms.front();
+  for (size_t i = 1; i < terms.size() && result.value; ++i) {
+    std::string later = output;
+    for (Term &term : llvm::drop_begin(terms, i + 1))
+      later += term.letters;
+    result = multiply(result, terms[i], later);
+  }
+  result = permute(sumAway(result, output), output);
+  Exprs dims;
+  for (char letter : output)
+    dims.push_back(sizes[letter]);
+  return n.yield(e.broadcast(result.value, dims));
+}
+
+static llvm::LogicalResult einsum(Node &n, Emitter &e) { return Einsum(n, e).run(); }
+
+llvm::ArrayRef<Row> charonia::frontend::onnx::compositeRows() {
+  static const Row rows[] = {
+      {"", "Hardmax", 1, 13, hardmax},
+      {"", "Einsum", 12, 28, einsum},
+  };
+  return rows;
+}

@@ -1,0 +1,197 @@
+// Operators that cut tensors and put them together along an axis.
+#include "frontends/onnx/Registry.h"
+#include <limits>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::onnx;
+using llvm::SmallVector;
+using llvm::Twine;
+using mlir::AffineExpr;
+using mlir::Value;
+
+namespace {
+/// Finds where a slice begins and ends along one dimension of `size` elements.
+/// Ends are clamped to the dimension, so their order has to be provable, or made
+/// so by limiting a size whose range nobody declared.
+class Cut {
+public:
+  Cut(Emitter &e, AffineExpr size) : e(e), symbols(e.getSymbols()), size(size) {}
+
+  /// `end` clamped into [low, size + high], where `low` and `high` are -1 or 0;
+  /// null where it cannot be told.
+  AffineExpr clamp(AffineExpr end, int64_t low, int64_t high) {
+    AffineExpr last = graph::simplify(size + high), first = e.number(low), zero = e.number(0);
+    // Counted from the end?
+    auto known = graph::constantOf(end);
+    if (known ? *known < 0 : !symbols.isAtLeast(end, zero)) {
+      if (!known && !symbols.isAtLeast(e.number(-1), end))
+        return e.fail("cannot tell whether " + symbols.toString(end) + " counts from the end");
+      // Below every size: clamped anyway, and the sum might overflow.
+      if (known && *known < -2 * maxDimension)
+        return first;
+      end = graph::simplify(end + size);
+      if (symbols.isAtLeast(first, end))
+        return first;
+      if (symbols.isAtLeast(end, first) ||
+          symbols.assumeAtLeast(end, first, "so that a slice starts inside its tensor"))
+        return end;
+      return ambiguous(end, first);
+    }
+    if (symbols.isAtLeast(end, last))
+      return last;
+    if (symbols.isAtLeast(last, end) ||
+        symbols.assumeAtLeast(last, end, "so that a slice ends inside its tensor"))
+      return end;
+    return ambiguous(end, last);
+  }
+
+  /// Elements from `from`, `step` apart, up to but without `to`.
+  AffineExpr count(AffineExpr from, AffineExpr to, int64_t step) {
+    AffineExpr span = graph::simplify(step > 0 ? to - from : from - to), zero = e.number(0);
+    if (symbols.isAtLeast(zero, span))
+      return zero;
+    if (!symbols.assumeAtLeast(span, zero, "so that a slice does not end before it starts"))
+      return ambiguous(step > 0 ? to : from, step > 0 ? from : to);
+    int64_t magnitude = step > 0 ? step : -step;
+    return graph::simplify(span.ceilDiv(magnitude));
+  }
+
+private:
+  AffineExpr ambiguous(AffineExpr a, AffineExpr b) {
+    return e.fail("cannot tell which is larger, " + symbols.toString(a) + " or " +
+                      symbols.toString(b) + ", for " + symbols.describeRanges(a - b),
+                  "narrow the ranges with --shape so that one of them is");
+  }
+
+  Emitter &e;
+  Symbols &symbols;
+  AffineExpr size;
+};
+} // namespace
+
+static llvm::LogicalResult sliceBy(Node &n, Emitter &e, const Exprs &starts, const Exprs &ends,
+                                   std::optional<SmallVector<int64_t>> axes,
+                                   std::optional<SmallVector<int64_t>> steps) {
+  Exprs shape = graph::getShape(n.input(0)), dims = shape;
+  int64_t rank = shape.size();
+  if (!axes)
+    axes = llvm::to_vector(llvm::seq<int64_t>(0, starts.size()));
+  if (!steps)
+    steps = SmallVector<int64_t>(starts.size(), 1);
+  if (ends.size() != starts.size() || axes->size() != starts.size() ||
+      steps->size() != starts.size())
+    return e.fail("starts, ends, axes and steps differ in length");
+  auto checked = n.axes(*axes, rank);
+  if (failed(checked))
+    return llvm::failure();
+  Exprs firsts = e.numbers(SmallVector<int64_t>(rank, 0));
+  SmallVector<int64_t> allSteps(rank, 1);
+  for (auto [axis, start, end, step] : llvm::zip(*checked, starts, ends, *steps)) {
+    if (step == 0)
+      return e.fail("a step is 0");
+    if (shape[axis] == e.number(0))
+      continue;
+    // Beyond any size one element is left.
+    step = std::clamp<int64_t>(step, -maxDimension, maxDimension);
+    Cut cut(e, shape[axis]);
+    bool forward = step > 0;
+    AffineExpr first = cut.clamp(start, 0, forward ? 0 : -1);
+    AffineExpr last = first ? cut.clamp(end, forward ? 0 : -1, forward ? 0 : -1) : first;
+    AffineExpr count = last ? cut.count(first, last, step) : last;
+    if (!count)
+      return llvm::failure();
+    bool empty = count == e.number(0);
+    firsts[axis] = empty ? e.number(0) : first;
+    allSteps[axis] = empty ? 1 : step;
+    dims[axis] = count;
+  }
+  return n.yield(e.slice(n.input(0), firsts, allSteps, dims));
+}
+
+static llvm::LogicalResult sliceAttributes(Node &n, Emitter &e) {
+  return sliceBy(n, e, e.numbers(*n.integers("starts")), e.numbers(*n.integers("ends")),
+                 n.integers("axes"), std::nullopt);
+}
+
+static llvm::LogicalResult slice(Node &n, Emitter &e) {
+  auto starts = n.known(1), ends = n.known(2);
+  std::optional<SmallVector<int64_t>> axes, steps;
+  for (unsigned i : {3, 4}) {
+    if (!n.has(i))
+      continue;
+    auto values = n.constants(i);
+    if (failed(values))
+      return llvm::failure();
+    (i == 3 ? axes : steps) = *values;
+  }
+  if (failed(starts) || failed(ends))
+    return llvm::failure();
+  return sliceBy(n, e, *starts, *ends, axes, steps);
+}
+
+static llvm::LogicalResult concat(Node &n, Emitter &e) {
+  auto axis = n.axis("axis", rankOf(n.input(0)));
+  if (failed(axis))
+    return llvm::failure();
+  return n.yield(e.concat(n.allInputs(), *axis));
+}
+
+/// Sizes of the parts of a dimension of `size` elements.
+static llvm::FailureOr<Exprs> partSizes(Node &n, Emitter &e, AffineExpr size) {
+  if (auto attribute = n.integers("split"); attribute && !attribute->empty())
+    return e.numbers(*attribute);
+  if (n.has(1))
+    return n.known(1);
+  int64_t parts = n.numOutputs();
+  if (n.hasAttribute("num_outputs") && n.integer("num_outputs") != parts)
+    return e.fail("attribute 'num_outputs' is " + Twine(n.integer("num_outputs")) +
+                  ", but the node has " + Twine(parts) + " outputs");
+  if (AffineExpr even = divideSizes({size}, {e.number(parts)}, e.getContext()))
+    return Exprs(parts, even);
+  auto known = graph::constantOf(size);
+  if (!known || n.sinceVersion() < 18)
+    return e.fail("size " + e.getSymbols().toString(size) + " does not split into " +
+                  Twine(parts) + " equal parts");
+  // The last part is smaller.
+  int64_t part = (*known + parts - 1) / parts;
+  Exprs sizes(parts - 1, e.number(part));
+  sizes.push_back(e.number(*known - part * (parts - 1)));
+  return sizes;
+}
+
+static llvm::LogicalResult split(Node &n, Emitter &e) {
+  Exprs shape = graph::getShape(n.input(0));
+  auto axis = n.axis("axis", shape.size());
+  if (failed(axis))
+    return llvm::failure();
+  AffineExpr size = shape[*axis];
+  auto sizes = partSizes(n, e, size);
+  if (failed(sizes))
+    return llvm::failure();
+  AffineExpr total = e.number(0);
+  for (AffineExpr part : *sizes)
+    total = total + part;
+  if (sizes->size() != n.numOutputs() || graph::simplify(total - size) != e.number(0))
+    return e.fail("parts of " + e.describe(*sizes) + " for " + Twine(n.numOutputs()) +
+                  " outputs do not make up size " + e.getSymbols().toString(size));
+  Exprs starts = e.numbers(SmallVector<int64_t>(shape.size(), 0));
+  SmallVector<int64_t> steps(shape.size(), 1);
+  Values parts;
+  for (AffineExpr part : *sizes) {
+    shape[*axis] = part;
+    parts.push_back(e.slice(n.input(0), starts, steps, shape));
+    starts[*axis] = graph::simplify(starts[*axis] + part);
+  }
+  return n.yield(parts);
+}
+
+llvm::ArrayRef<Row> charonia::frontend::onnx::sliceRows() {
+  static const Row rows[] = {
+      {"", "Slice", 1, 1, sliceAttributes},
+      {"", "Slice", 10, 13, slice},
+      {"", "Concat", 4, 13, concat},
+      {"", "Split", 2, 18, split},
+  };
+  return rows;
+}
