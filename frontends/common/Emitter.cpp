@@ -29,15 +29,22 @@ Failed Emitter::fail(const llvm::Twine &what, const llvm::Twine &remedy) {
 }
 
 namespace {
-/// Properties of an operator that does not exist yet.
+/// Properties of an operator that does not exist yet, if it has any.
 class PropertyStorage {
 public:
   PropertyStorage(mlir::OperationName name)
-      : name(name), bytes(name.getOpPropertyByteSize() / sizeof(std::max_align_t) + 1) {
-    name.initOpProperties(get(), mlir::OpaqueProperties(nullptr));
+      : name(name), bytes(llvm::divideCeil(name.getOpPropertyByteSize(),
+                                           sizeof(std::max_align_t))) {
+    if (get())
+      name.initOpProperties(get(), mlir::OpaqueProperties(nullptr));
   }
-  ~PropertyStorage() { name.destroyOpProperties(get()); }
-  mlir::OpaqueProperties get() { return mlir::OpaqueProperties(bytes.data()); }
+  ~PropertyStorage() {
+    if (get())
+      name.destroyOpProperties(get());
+  }
+  mlir::OpaqueProperties get() {
+    return mlir::OpaqueProperties(bytes.empty() ? nullptr : bytes.data());
+  }
 
 private:
   mlir::OperationName name;
@@ -66,7 +73,8 @@ Value Emitter::create(llvm::StringRef op, mlir::ValueRange operands,
   auto dictionary = builder.getDictionaryAttr(attributes);
   PropertyStorage properties(name);
   auto emitError = [&] { return mlir::emitError(location); };
-  if (mlir::failed(name.setOpPropertiesFromAttribute(name, properties.get(), dictionary,
+  if (properties.get() &&
+      mlir::failed(name.setOpPropertiesFromAttribute(name, properties.get(), dictionary,
                                                      emitError)))
     return rejected();
   if (!type) {

@@ -139,7 +139,7 @@ std::string Symbols::describeRanges(AffineExpr expr) const {
 }
 
 std::string Symbols::toString(AffineExpr expr) const {
-  mlir::Type element = mlir::IntegerType::get(module.getContext(), 64);
+  mlir::Type element = mlir::IntegerType::get(expr.getContext(), 64);
   std::string text = graph::shapeToString(graph::makeType({expr}, element), symbols);
   return text.size() > 2 ? text.substr(1, text.size() - 2) : text;
 }

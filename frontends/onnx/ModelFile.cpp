@@ -7,6 +7,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
+using namespace charonia;
 using namespace charonia::frontend;
 namespace io = google::protobuf::io;
 namespace fs = llvm::sys::fs;
@@ -33,7 +34,7 @@ static std::optional<Problem> parseStream(io::ZeroCopyInputStream &stream,
   return std::nullopt;
 }
 
-std::optional<Problem> onnx::parseModel(StringRef bytes, ::onnx::ModelProto &model) {
+std::optional<Problem> frontend::onnx::parseModel(StringRef bytes, ::onnx::ModelProto &model) {
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
     return Problem{"the model is over 2 GiB, the limit of its format",
                    "save it with external data"};
@@ -41,7 +42,7 @@ std::optional<Problem> onnx::parseModel(StringRef bytes, ::onnx::ModelProto &mod
   return parseStream(stream, model);
 }
 
-std::optional<Problem> onnx::readModel(StringRef file, ::onnx::ModelProto &model) {
+std::optional<Problem> frontend::onnx::readModel(StringRef file, ::onnx::ModelProto &model) {
   fs::file_status status;
   if (std::error_code error = fs::status(file, status))
     return Problem{"cannot be read: " + error.message(), ""};
@@ -75,12 +76,12 @@ std::optional<Problem> onnx::readModel(StringRef file, ::onnx::ModelProto &model
   return problem;
 }
 
-struct onnx::ExternalFiles::File {
+struct frontend::onnx::ExternalFiles::File {
   fs::mapped_file_region region;
   uint64_t size = 0;
 };
 
-std::shared_ptr<onnx::ExternalFiles::File> onnx::ExternalFiles::open(StringRef location,
+std::shared_ptr<frontend::onnx::ExternalFiles::File> frontend::onnx::ExternalFiles::open(StringRef location,
                                                                      Problem &problem) {
   std::string shown = "external data file '" + printable(location.str()) + "'";
   auto fail = [&](std::string what, std::string remedy) {
@@ -125,8 +126,8 @@ std::shared_ptr<onnx::ExternalFiles::File> onnx::ExternalFiles::open(StringRef l
   return files[resolved] = file;
 }
 
-std::optional<onnx::ExternalFiles::Bytes>
-onnx::ExternalFiles::load(const ::onnx::TensorProto &tensor, int64_t expected, Problem &problem) {
+std::optional<frontend::onnx::ExternalFiles::Bytes>
+frontend::onnx::ExternalFiles::load(const ::onnx::TensorProto &tensor, int64_t expected, Problem &problem) {
   std::string location;
   uint64_t offset = 0, length = expected;
   for (const auto &entry : tensor.external_data()) {

@@ -2,10 +2,11 @@
 #include "frontends/common/Diagnostic.h"
 #include <algorithm>
 
+using namespace charonia;
 using namespace charonia::frontend;
 using ::onnx::NodeProto;
 
-std::string onnx::displayName(const NodeProto &node) {
+std::string frontend::onnx::displayName(const NodeProto &node) {
   if (!node.name().empty())
     return node.name();
   for (const std::string &output : node.output())
@@ -33,9 +34,9 @@ static void collectInputs(const NodeProto &node, std::vector<std::string> &names
 namespace {
 class Orderer {
 public:
-  Orderer(const onnx::Nodes &nodes) : nodes(nodes), state(nodes.size(), State::Unseen) {}
+  Orderer(const frontend::onnx::Nodes &nodes) : nodes(nodes), state(nodes.size(), State::Unseen) {}
 
-  onnx::Order run(const std::vector<std::string> &roots,
+  frontend::onnx::Order run(const std::vector<std::string> &roots,
                   const std::function<bool(const std::string &)> &isOuter) {
     for (int i = 0; i < nodes.size(); ++i)
       for (const std::string &output : nodes[i].output())
@@ -62,7 +63,7 @@ private:
               const std::function<bool(const std::string &)> &isOuter) {
     auto [it, isNew] = definedBy.try_emplace(name, node);
     auto shown = [&](int i) {
-      return "node '" + printable(onnx::displayName(nodes[i])) + "' (" +
+      return "node '" + printable(frontend::onnx::displayName(nodes[i])) + "' (" +
              printable(nodes[i].op_type()) + ")";
     };
     if (!isNew)
@@ -123,10 +124,10 @@ private:
         path += "... -> ";
         break;
       }
-      path += "'" + printable(onnx::displayName(nodes[it->node])) + "' -> ";
+      path += "'" + printable(frontend::onnx::displayName(nodes[it->node])) + "' -> ";
     }
     order.error = "the graph has a cycle: " + path + "'" +
-                  printable(onnx::displayName(nodes[stack.back().node])) + "'";
+                  printable(frontend::onnx::displayName(nodes[stack.back().node])) + "'";
   }
 
   bool isSound(const std::vector<int> &sequence) {
@@ -142,14 +143,14 @@ private:
     return true;
   }
 
-  const onnx::Nodes &nodes;
+  const frontend::onnx::Nodes &nodes;
   std::vector<State> state;
   std::unordered_map<std::string, int> definedBy;
-  onnx::Order order;
+  frontend::onnx::Order order;
 };
 } // namespace
 
-onnx::Order onnx::orderNodes(const Nodes &nodes, const std::vector<std::string> &roots,
+frontend::onnx::Order frontend::onnx::orderNodes(const Nodes &nodes, const std::vector<std::string> &roots,
                              const std::function<bool(const std::string &)> &isOuter) {
   return Orderer(nodes).run(roots, isOuter);
 }

@@ -5,6 +5,7 @@
 #include "onnx/shape_inference/implementation.h"
 #include <set>
 
+using namespace charonia;
 using namespace charonia::frontend;
 using ::onnx::AttributeProto;
 using ::onnx::NodeProto;
@@ -36,7 +37,7 @@ static bool nestsDeeply(std::string_view text) {
   return false;
 }
 
-std::string onnx::parseText(std::string_view text, ::onnx::ModelProto &model) {
+std::string frontend::onnx::parseText(std::string_view text, ::onnx::ModelProto &model) {
   if (nestsDeeply(text))
     return "brackets nest too deeply";
   ::onnx::Common::Status status;
@@ -47,21 +48,21 @@ std::string onnx::parseText(std::string_view text, ::onnx::ModelProto &model) {
   return error;
 }
 
-int onnx::newestVersion(const std::string &domain) {
+int frontend::onnx::newestVersion(const std::string &domain) {
   auto &map = ::onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
   auto it = map.find(normalDomain(domain));
   return it == map.end() ? 0 : it->second.second;
 }
-int64_t onnx::newestIrVersion() { return ::onnx::Version::IR_VERSION; }
-std::string onnx::normalDomain(const std::string &domain) {
+int64_t frontend::onnx::newestIrVersion() { return ::onnx::Version::IR_VERSION; }
+std::string frontend::onnx::normalDomain(const std::string &domain) {
   return domain == "ai.onnx" ? "" : domain;
 }
-std::string onnx::attributeTypeName(int type) {
+std::string frontend::onnx::attributeTypeName(int type) {
   return AttributeProto::AttributeType_IsValid(type)
              ? AttributeProto::AttributeType_Name(AttributeProto::AttributeType(type))
              : "type " + std::to_string(type);
 }
-std::string onnx::dataTypeName(int type) {
+std::string frontend::onnx::dataTypeName(int type) {
   for (auto &[name, value] : ::onnx::PrimitiveTypeNameMap::Instance())
     if (value == type && value)
       return name;
@@ -70,7 +71,7 @@ std::string onnx::dataTypeName(int type) {
 
 static const OpSchema &get(const void *schema) { return *static_cast<const OpSchema *>(schema); }
 
-onnx::Operator onnx::Operator::find(const std::string &name, int version,
+frontend::onnx::Operator frontend::onnx::Operator::find(const std::string &name, int version,
                                     const std::string &domain) {
   const OpSchema *schema = nullptr;
   guarded([&] {
@@ -79,8 +80,8 @@ onnx::Operator onnx::Operator::find(const std::string &name, int version,
   return Operator(schema);
 }
 
-int onnx::Operator::sinceVersion() const { return get(schema).SinceVersion(); }
-bool onnx::Operator::isDeprecated() const { return get(schema).Deprecated(); }
+int frontend::onnx::Operator::sinceVersion() const { return get(schema).SinceVersion(); }
+bool frontend::onnx::Operator::isDeprecated() const { return get(schema).Deprecated(); }
 
 static std::string range(int low, int high, const char *what) {
   if (high == std::numeric_limits<int>::max())
@@ -114,8 +115,8 @@ static std::string checkAttributes(const OpSchema &schema, const NodeProto &node
     AttributeProto::AttributeType expected = it->second.type;
     if (attribute.type() != expected)
       return "attribute '" + name + "' has to be of type " +
-             onnx::attributeTypeName(expected) + ", not " +
-             onnx::attributeTypeName(attribute.type());
+             frontend::onnx::attributeTypeName(expected) + ", not " +
+             frontend::onnx::attributeTypeName(attribute.type());
     bool holds = expected == AttributeProto::TENSOR          ? attribute.has_t()
                  : expected == AttributeProto::GRAPH         ? attribute.has_g()
                  : expected == AttributeProto::SPARSE_TENSOR ? attribute.has_sparse_tensor()
@@ -131,7 +132,7 @@ static std::string checkAttributes(const OpSchema &schema, const NodeProto &node
   return missing.empty() ? "" : "attribute '" + *missing.begin() + "' is missing";
 }
 
-std::string onnx::Operator::checkNode(const NodeProto &node) const {
+std::string frontend::onnx::Operator::checkNode(const NodeProto &node) const {
   const OpSchema &s = get(schema);
   if (node.input_size() < s.min_input() || node.input_size() > s.max_input())
     return "takes " + range(s.min_input(), s.max_input(), "inputs") + ", not " +
@@ -149,11 +150,11 @@ std::string onnx::Operator::checkNode(const NodeProto &node) const {
 
 static std::string typeText(const TypeProto &type) {
   if (type.has_tensor_type())
-    return "tensor(" + onnx::dataTypeName(type.tensor_type().elem_type()) + ")";
+    return "tensor(" + frontend::onnx::dataTypeName(type.tensor_type().elem_type()) + ")";
   return "another kind of value";
 }
 
-std::string onnx::Operator::checkTypes(const NodeProto &node,
+std::string frontend::onnx::Operator::checkTypes(const NodeProto &node,
                                        const std::vector<TypeProto> &inputs) const {
   const OpSchema &s = get(schema);
   std::map<std::string, std::pair<int, std::string>> bound;
@@ -181,7 +182,7 @@ std::string onnx::Operator::checkTypes(const NodeProto &node,
   return "";
 }
 
-void onnx::Operator::addDefaults(NodeProto &node) const {
+void frontend::onnx::Operator::addDefaults(NodeProto &node) const {
   std::set<std::string> given;
   for (const AttributeProto &attribute : node.attribute())
     given.insert(attribute.name());
@@ -190,12 +191,12 @@ void onnx::Operator::addDefaults(NodeProto &node) const {
       *node.add_attribute() = attribute.default_value;
 }
 
-bool onnx::Operator::hasFunctionBody() const {
+bool frontend::onnx::Operator::hasFunctionBody() const {
   return get(schema).HasFunction() || get(schema).HasContextDependentFunction();
 }
 
 std::optional<::onnx::FunctionProto>
-onnx::Operator::functionBody(const NodeProto &node, int version,
+frontend::onnx::Operator::functionBody(const NodeProto &node, int version,
                              const std::vector<TypeProto> &inputs, std::string &error) const {
   const OpSchema &s = get(schema);
   std::optional<::onnx::FunctionProto> body;
@@ -232,7 +233,7 @@ onnx::Operator::functionBody(const NodeProto &node, int version,
 }
 
 std::vector<TypeProto>
-onnx::Operator::inferOutputs(const NodeProto &node, const std::vector<TypeProto> &inputs) const {
+frontend::onnx::Operator::inferOutputs(const NodeProto &node, const std::vector<TypeProto> &inputs) const {
   std::vector<TypeProto> outputs(node.output_size());
   NodeProto copy = node;
   std::string error = guarded([&] {
@@ -241,7 +242,8 @@ onnx::Operator::inferOutputs(const NodeProto &node, const std::vector<TypeProto>
     for (int i = 0; i < node.input_size() && i < int(types.size()); ++i)
       if (types[i].value_case() != TypeProto::VALUE_NOT_SET)
         byName[node.input(i)] = &types[i];
-    ::onnx::shape_inference::InferenceContextImpl context(copy, byName, {}, {}, {});
+    ::onnx::shape_inference::InferenceContextImpl context(
+        copy, byName, {}, {}, ::onnx::ShapeInferenceOptions());
     get(schema).GetTypeAndShapeInferenceFunction()(context);
     outputs = context.allOutputTypes_;
   });

@@ -12,11 +12,11 @@ constexpr int64_t maxConstantElements = 64;
 /// Integer vectors of up to this many elements may be shapes.
 constexpr int64_t maxShapeElements = 1024;
 
-const char *const onnx::elementTypeRemedy =
+const char *const frontend::onnx::elementTypeRemedy =
     "float, double, float16, bfloat16, bool and 8 to 64 bit integers are supported; "
     "cast the model to one of them";
 
-mlir::Type onnx::elementType(int dataType, mlir::MLIRContext *context) {
+mlir::Type frontend::onnx::elementType(int dataType, mlir::MLIRContext *context) {
   mlir::Builder b(context);
   auto isUnsigned = mlir::IntegerType::Unsigned;
   switch (dataType) {
@@ -37,14 +37,14 @@ mlir::Type onnx::elementType(int dataType, mlir::MLIRContext *context) {
   }
 }
 
-int onnx::dataTypeOf(mlir::Type element) {
+int frontend::onnx::dataTypeOf(mlir::Type element) {
   for (int type = TensorProto::FLOAT; type <= TensorProto::BFLOAT16; ++type)
     if (elementType(type, element.getContext()) == element)
       return type;
   return TensorProto::UNDEFINED;
 }
 
-::onnx::TypeProto onnx::typeProto(mlir::Type type, llvm::ArrayRef<graph::Symbol> symbols) {
+::onnx::TypeProto frontend::onnx::typeProto(mlir::Type type, llvm::ArrayRef<graph::Symbol> symbols) {
   ::onnx::TypeProto proto;
   auto *tensor = proto.mutable_tensor_type();
   tensor->set_elem_type(dataTypeOf(mlir::getElementTypeOrSelf(type)));
@@ -70,21 +70,21 @@ static std::vector<char> narrowed(const From &values) {
   return bytes;
 }
 
-static onnx::TensorData owned(mlir::RankedTensorType type, std::vector<char> bytes) {
+static frontend::onnx::TensorData owned(mlir::RankedTensorType type, std::vector<char> bytes) {
   auto owner = std::make_shared<std::vector<char>>(std::move(bytes));
   return {type, llvm::ArrayRef<char>(*owner), owner};
 }
 
 /// Contents in one of the typed fields of `tensor`; `elements` of them.
-static std::optional<onnx::TensorData> readFields(std::shared_ptr<TensorProto> tensor,
+static std::optional<frontend::onnx::TensorData> readFields(std::shared_ptr<TensorProto> tensor,
                                                   mlir::RankedTensorType type, int64_t elements,
                                                   Problem &problem) {
-  auto view = [&](const auto &field) -> std::optional<onnx::TensorData> {
+  auto view = [&](const auto &field) -> std::optional<frontend::onnx::TensorData> {
     auto *data = reinterpret_cast<const char *>(field.data());
-    return onnx::TensorData{
+    return frontend::onnx::TensorData{
         type, llvm::ArrayRef<char>(data, field.size() * sizeof(*field.data())), tensor};
   };
-  auto wrongCount = [&](int64_t count) -> std::optional<onnx::TensorData> {
+  auto wrongCount = [&](int64_t count) -> std::optional<frontend::onnx::TensorData> {
     problem = {"holds " + std::to_string(count) + " values, but its shape has " +
                    std::to_string(elements),
                "export the model again"};
@@ -130,10 +130,10 @@ static std::optional<onnx::TensorData> readFields(std::shared_ptr<TensorProto> t
 static mlir::RankedTensorType checkedType(int dataType, llvm::ArrayRef<int64_t> dims,
                                           int64_t &elements, int64_t &bytes,
                                           mlir::MLIRContext *context, Problem &problem) {
-  mlir::Type element = onnx::elementType(dataType, context);
+  mlir::Type element = frontend::onnx::elementType(dataType, context);
   if (!element) {
-    problem = {"element type " + onnx::dataTypeName(dataType) + " is not supported",
-               onnx::elementTypeRemedy};
+    problem = {"element type " + frontend::onnx::dataTypeName(dataType) + " is not supported",
+               frontend::onnx::elementTypeRemedy};
     return {};
   }
   elements = 1;
@@ -152,7 +152,7 @@ static mlir::RankedTensorType checkedType(int dataType, llvm::ArrayRef<int64_t> 
   return mlir::RankedTensorType::get(dims, element);
 }
 
-std::optional<onnx::TensorData> onnx::readTensor(TensorProto &source, bool mayTake,
+std::optional<frontend::onnx::TensorData> frontend::onnx::readTensor(TensorProto &source, bool mayTake,
                                                  ExternalFiles &files,
                                                  mlir::MLIRContext *context, Problem &problem) {
   llvm::SmallVector<int64_t> dims(source.dims().begin(), source.dims().end());
@@ -200,7 +200,7 @@ std::optional<onnx::TensorData> onnx::readTensor(TensorProto &source, bool mayTa
   return data;
 }
 
-std::optional<onnx::TensorData> onnx::readSparse(::onnx::SparseTensorProto &sparse,
+std::optional<frontend::onnx::TensorData> frontend::onnx::readSparse(::onnx::SparseTensorProto &sparse,
                                                  ExternalFiles &files,
                                                  mlir::MLIRContext *context, Problem &problem) {
   auto values = readTensor(*sparse.mutable_values(), false, files, context, problem);
@@ -243,7 +243,7 @@ std::optional<onnx::TensorData> onnx::readSparse(::onnx::SparseTensorProto &spar
   return owned(type, std::move(dense));
 }
 
-mlir::Value onnx::materialize(const TensorData &data, llvm::StringRef name, Emitter &emitter) {
+mlir::Value frontend::onnx::materialize(const TensorData &data, llvm::StringRef name, Emitter &emitter) {
   int64_t elements = data.type.getNumElements();
   bool mayBeShape = data.type.getElementType().isIntOrIndex() && data.type.getRank() <= 1;
   if (elements <= maxConstantElements || (mayBeShape && elements <= maxShapeElements)) {
