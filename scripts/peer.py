@@ -140,45 +140,62 @@ def find_spec(zoo, options):
     )
 
 
+def operand_shapes(options, inputs) -> dict[str, tuple[int, ...]]:
+    """Shapes of what matrix products read and write, from a run of ONNX Runtime.
+
+    Shape inference of the onnx package gives up on many dynamic models.
+    """
+    import onnx
+    import onnxruntime
+
+    model = onnx.load(options.model, load_external_data=False)
+    shapes = {t.name: tuple(t.dims) for t in model.graph.initializer}
+    shapes |= {name: value.shape for name, value in inputs.items()}
+    wanted = {
+        name for node in model.graph.node if node.op_type in ("MatMul", "Gemm", "Conv")
+        for name in (*node.input[:2], *node.output)
+    } - set(shapes)  # fmt: skip
+    del model.graph.output[:]
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in sorted(wanted))
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = 3
+    settings.add_session_config_entry(
+        "session.model_external_initializers_file_folder_path",
+        str(options.model.resolve().parent),
+    )
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), settings, providers=["CPUExecutionProvider"]
+    )
+    for name, value in zip(sorted(wanted), session.run(None, inputs)):
+        shapes[name] = value.shape
+    return shapes
+
+
 def matrix_products(options, inputs) -> list[dict]:
     """MatMul, Gemm and Conv nodes as matrix products, at these input shapes."""
     import onnx
 
-    model = onnx.load(options.model, load_external_data=False)
-    for info in model.graph.input:
-        if info.name in inputs:
-            for dim, value in zip(info.type.tensor_type.shape.dim, inputs[info.name].shape):
-                dim.dim_value = value
-    del model.graph.value_info[:]
-    for info in model.graph.output:  # symbols there would contradict
-        info.type.tensor_type.ClearField("shape")
-    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-    shapes = {t.name: list(t.dims) for t in inferred.initializer}
-    for info in (*inferred.input, *inferred.value_info, *inferred.output):
-        dims = info.type.tensor_type.shape.dim
-        shapes[info.name] = [d.dim_value for d in dims]
+    shapes = operand_shapes(options, inputs)
     found = []
-    for node in inferred.node:
+    for node in onnx.load(options.model, load_external_data=False).graph.node:
+        if node.op_type not in ("MatMul", "Gemm", "Conv"):
+            continue
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-        a, b = (shapes.get(n, []) for n in (list(node.input) + ["", ""])[:2])
-        out = shapes.get(node.output[0], [])
+        a, b, out = (shapes[n] for n in (*node.input[:2], node.output[0]))
         record = dict(node=node.name or node.output[0], batch=1)
         if node.op_type == "MatMul" and len(a) >= 2 and len(b) >= 2:
             batch = int(np.prod(out[:-2])) if len(b) > 2 else 1
             rows = a[-2] if len(b) > 2 else int(np.prod(a[:-1]))
             record.update(m=rows, n=b[-1], k=a[-1], batch=batch)
         elif node.op_type == "Gemm":
-            k = a[0] if attributes.get("transA") else a[1]
-            m = a[1] if attributes.get("transA") else a[0]
-            n = b[0] if attributes.get("transB") else b[1]
-            record.update(m=m, n=n, k=k)
+            m, k = reversed(a) if attributes.get("transA") else a
+            record.update(m=m, n=b[0 if attributes.get("transB") else 1], k=k)
         elif node.op_type == "Conv" and attributes.get("group", 1) == 1:
             pixels = out[0] * int(np.prod(out[2:]))
             record.update(m=pixels, n=b[0], k=int(np.prod(b[1:])))
         else:
-            continue
-        if min(record["m"], record["n"], record["k"], record["batch"]) > 0:
-            found.append(record)
+            continue  # a vector product or a depthwise convolution
+        found.append(record)
     return found
 
 
