@@ -1,6 +1,8 @@
 #include "graph/ir/Dialect.h"
+#include "graph/eval/Fold.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FoldInterfaces.h"
 
 using namespace mlir;
 using namespace charonia::graph;
@@ -11,7 +13,23 @@ using namespace charonia::graph;
 #define GET_OP_CLASSES
 #include "graph/ir/GraphOps.cpp.inc"
 
+namespace {
+/// What operators have no folder of their own for.
+struct ConstantFolder : DialectFoldInterface {
+  using DialectFoldInterface::DialectFoldInterface;
+  LogicalResult fold(Operation *op, ArrayRef<Attribute> operands,
+                     SmallVectorImpl<OpFoldResult> &results) const final {
+    Attribute value = foldConstants(op, operands);
+    if (!value)
+      return failure();
+    results.push_back(value);
+    return success();
+  }
+};
+} // namespace
+
 void GraphDialect::initialize() {
+  addInterfaces<ConstantFolder>();
   weights = std::make_shared<WeightStore>();
   addOperations<
 #define GET_OP_LIST

@@ -35,6 +35,55 @@ CHARONIA_INFER(SelectOp) {
   return inferBroadcast(location, operands, 1, types);
 }
 
+/// Whether every value of `from` is one of `to` as well.
+static bool keepsValues(Type from, Type to) {
+  if (auto real = dyn_cast<FloatType>(to)) {
+    const llvm::fltSemantics &target = real.getFloatSemantics();
+    unsigned digits = llvm::APFloat::semanticsPrecision(target);
+    if (auto integer = dyn_cast<IntegerType>(from))
+      return integer.getWidth() < 32 && integer.getWidth() <= digits &&
+             integer.getWidth() <=
+                 unsigned(llvm::APFloat::semanticsMaxExponent(target));
+    auto source = dyn_cast<FloatType>(from);
+    return source &&
+           llvm::APFloat::isRepresentableBy(source.getFloatSemantics(), target);
+  }
+  auto source = dyn_cast<IntegerType>(from), target = dyn_cast<IntegerType>(to);
+  if (!source || !target)
+    return false;
+  // i1 counts as unsigned.
+  bool sourceUnsigned = source.isUnsigned() || source.getWidth() == 1;
+  bool targetUnsigned = target.isUnsigned() || target.getWidth() == 1;
+  if (sourceUnsigned == targetUnsigned)
+    return source.getWidth() <= target.getWidth();
+  return sourceUnsigned && source.getWidth() < target.getWidth();
+}
+
+OpFoldResult CastOp::fold(FoldAdaptor) {
+  if (getInput().getType() == getType())
+    return getInput();
+  // cast(cast(x)) = cast(x) where the inner one keeps all values.
+  if (auto inner = getInput().getDefiningOp<CastOp>())
+    if (keepsValues(getElementTypeOrSelf(inner.getInput()), inner.getTo())) {
+      getInputMutable().assign(inner.getInput());
+      return getResult();
+    }
+  return {};
+}
+
+OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {
+  auto chosen = [&](bool condition) -> OpFoldResult {
+    Value value = condition ? getLhs() : getRhs();
+    return value.getType() == getType() ? OpFoldResult(value) : OpFoldResult();
+  };
+  if (getLhs() == getRhs())
+    return chosen(true);
+  auto condition = dyn_cast_or_null<DenseElementsAttr>(adaptor.getCondition());
+  if (condition && condition.isSplat())
+    return chosen(condition.getSplatValue<bool>());
+  return {};
+}
+
 // Symbolic contents. Each rule takes known elements and may give null.
 
 using Rule = llvm::function_ref<AffineExpr(ArrayRef<AffineExpr>)>;

@@ -102,6 +102,7 @@ def Graph_CastOp : Graph_Elementwise<"cast"> {
   }];
   let arguments = (ins Graph_Tensor:$input, TypeAttr:$to);
   let extraClassDeclaration = commonDecl # symbolicDecl;
+  let hasFolder = 1;
 }
 
 class Graph_BinaryBase<string mnemonic, string what, list<Trait> traits = [], bit symbolic = 0,
@@ -159,6 +160,7 @@ def Graph_SelectOp : Graph_Elementwise<"select"> {
   let summary = "condition ? x : y";
   let arguments = (ins Graph_BoolTensor:$condition, Graph_Tensor:$lhs, Graph_Tensor:$rhs);
   let extraClassDeclaration = commonDecl # symbolicDecl;
+  let hasFolder = 1;
 }
 
 #endif

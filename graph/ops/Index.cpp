@@ -1,4 +1,6 @@
 #include "graph/ops/Common.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
 using namespace charonia::graph;
@@ -94,6 +96,23 @@ SymbolicTensor ConcatOp::evaluateSymbolic(ArrayRef<SymbolicTensor> operands) {
   return result;
 }
 
+OpFoldResult ConcatOp::fold(FoldAdaptor) {
+  if (getInputs().size() == 1 && getInputs()[0].getType() == getType())
+    return getInputs()[0];
+  // Inputs without elements add nothing.
+  auto isEmpty = [&](Value input) {
+    return constantOf(getShape(input)[getAxis()]) == 0;
+  };
+  SmallVector<Value> kept;
+  for (Value input : getInputs())
+    if (!isEmpty(input))
+      kept.push_back(input);
+  if (kept.empty() || kept.size() == getInputs().size())
+    return {};
+  getInputsMutable().assign(kept);
+  return getResult();
+}
+
 // pad
 
 LogicalResult PadOp::verify() {
@@ -153,6 +172,13 @@ SymbolicTensor PadOp::evaluateSymbolic(ArrayRef<SymbolicTensor> operands) {
   return known ? result : SymbolicTensor{};
 }
 
+OpFoldResult PadOp::fold(FoldAdaptor) {
+  bool identity =
+      getInput().getType() == getType() &&
+      llvm::all_of(getLows().getResults(), [](AffineExpr e) { return e == 0; });
+  return identity ? OpFoldResult(getInput()) : OpFoldResult();
+}
+
 // gather
 
 CHARONIA_INFER(GatherOp) {
@@ -190,6 +216,50 @@ SymbolicTensor GatherOp::evaluateSymbolic(ArrayRef<SymbolicTensor> operands) {
                                         : AffineExpr());
   });
   return result;
+}
+
+/// A gather by constant indices in arithmetic progression is a slice.
+static LogicalResult sliceConstantGather(GatherOp op,
+                                         PatternRewriter &rewriter) {
+  DenseIntElementsAttr indices;
+  if (!matchPattern(op.getIndices(), m_Constant(&indices)) ||
+      indices.getNumElements() == 0 || indices.getNumElements() > 1024)
+    return failure();
+  Exprs shape = getShape(op.getInput());
+  int64_t axis = op.getAxis();
+  SmallVector<int64_t> at;
+  for (const APInt &index : indices)
+    at.push_back(index.getSExtValue());
+  // Indices from the end need a known extent, and all must be of one kind.
+  auto extent = constantOf(shape[axis]);
+  for (int64_t &index : at) {
+    if (index < 0 && !extent)
+      return failure();
+    index += index < 0 ? *extent : 0;
+    if (index < 0 || (extent && index >= *extent))
+      return failure();
+  }
+  int64_t step = at.size() > 1 ? at[1] - at[0] : 1;
+  for (size_t i = 1; i < at.size(); ++i)
+    if (at[i] - at[i - 1] != step || step == 0)
+      return failure();
+  MLIRContext *context = op.getContext();
+  Exprs starts(shape.size(), getAffineConstantExpr(0, context));
+  starts[axis] = getAffineConstantExpr(at[0], context);
+  SmallVector<int64_t> steps(shape.size(), 1);
+  steps[axis] = step;
+  shape[axis] = getAffineConstantExpr(at.size(), context);
+  Type element = getElementTypeOrSelf(op.getInput());
+  Value slice = SliceOp::create(rewriter, op.getLoc(), makeType(shape, element),
+                                op.getInput(),
+                                AffineMap::get(0, 0, starts, context), steps);
+  rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), slice);
+  return success();
+}
+
+void GatherOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                           MLIRContext *) {
+  patterns.add(sliceConstantGather);
 }
 
 // gather_elements
@@ -359,4 +429,12 @@ LogicalResult ResizeOp::verify() {
 
 SymbolicTensor ResizeOp::evaluateSymbolic(ArrayRef<SymbolicTensor>) {
   return {};
+}
+
+OpFoldResult ResizeOp::fold(FoldAdaptor) {
+  // Equal extents and a scale of 1 leave every sample where it is.
+  bool identity =
+      getInput().getType() == getType() &&
+      llvm::all_of(getScales(), [](double s) { return s == 0 || s == 1; });
+  return identity ? OpFoldResult(getInput()) : OpFoldResult();
 }

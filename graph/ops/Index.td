@@ -26,6 +26,7 @@ def Graph_ConcatOp : Graph_IndexBase<"concat", [Graph_Inferred]> {
   let summary = "The inputs one after another along `axis`";
   let arguments = (ins Variadic<Graph_Tensor>:$inputs, I64Attr:$axis);
   let extraClassDeclaration = indexDecl;
+  let hasFolder = 1;
 }
 
 def Graph_PadMode : I32EnumAttr<"PadMode", "padding", [
@@ -45,12 +46,14 @@ def Graph_PadOp : Graph_IndexBase<"pad"> {
   let assemblyFormat = "$mode $input `,` $value attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = indexDecl;
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Graph_GatherOp : Graph_IndexBase<"gather", [Graph_Inferred]> {
   let summary = "Slices of the input along `axis`, chosen by an index tensor (ONNX Gather)";
   let arguments = (ins Graph_Tensor:$input, Graph_IntTensor:$indices, I64Attr:$axis);
   let extraClassDeclaration = indexDecl;
+  let hasCanonicalizer = 1;
 }
 
 def Graph_GatherElementsOp : Graph_IndexBase<"gather_elements", [Graph_Inferred]> {
@@ -107,6 +110,7 @@ def Graph_ResizeOp : Graph_IndexBase<"resize"> {
   let assemblyFormat = "$mode $input attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = indexDecl;
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 #endif

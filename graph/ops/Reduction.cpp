@@ -1,4 +1,5 @@
 #include "graph/ops/Common.h"
+#include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
 using namespace charonia::graph;
@@ -94,6 +95,20 @@ SymbolicTensor ReduceOp::evaluateSymbolic(ArrayRef<SymbolicTensor> operands) {
   for (auto [i, e] : llvm::enumerate(elements))
     e = unknown[i] || !e ? AffineExpr() : simplify(e);
   return {std::move(elements)};
+}
+
+/// A reduction of extents that are all 1 is a reshape.
+static LogicalResult reshapeUnitReduction(ReduceOp op,
+                                          PatternRewriter &rewriter) {
+  if (constantOf(op.getReductionExtent()) != 1)
+    return failure();
+  rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), op.getInput());
+  return success();
+}
+
+void ReduceOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                           MLIRContext *) {
+  patterns.add(reshapeUnitReduction);
 }
 
 // arg_reduce

@@ -52,6 +52,7 @@ def Graph_ReduceOp : Graph_ReductionBase<"reduce"> {
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
   }];
+  let hasCanonicalizer = 1;
 }
 
 def Graph_ArgReduceOp : Graph_ReductionBase<"arg_reduce"> {

@@ -1,5 +1,6 @@
 #include "graph/ops/Common.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
 using namespace charonia::graph;
@@ -195,4 +196,45 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor) {
     return getResult();
   }
   return {};
+}
+
+/// Pointwise operators broadcast by themselves: they read the smaller tensor,
+/// and where that makes their result smaller, the broadcast moves behind them.
+static LogicalResult passBroadcast(BroadcastOp op, PatternRewriter &rewriter) {
+  for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
+    auto pointwise = dyn_cast<GraphOpInterface>(user);
+    auto infer = dyn_cast<InferTypeOpInterface>(user);
+    if (!pointwise || !infer || pointwise.getRole() != OpRole::Pointwise)
+      continue;
+    SmallVector<Value> operands(user->getOperands());
+    for (Value &operand : operands)
+      if (auto broadcast = operand.getDefiningOp<BroadcastOp>())
+        operand = broadcast.getInput();
+    SmallVector<Type> types;
+    if (failed(infer.inferReturnTypes(user->getContext(), std::nullopt,
+                                      operands, user->getAttrDictionary(),
+                                      user->getPropertiesStorage(),
+                                      user->getRegions(), types)))
+      continue;
+    Type before = user->getResult(0).getType();
+    if (types[0] == before) {
+      rewriter.modifyOpInPlace(user, [&] { user->setOperands(operands); });
+      return success();
+    }
+    rewriter.setInsertionPoint(user);
+    Operation *smaller = rewriter.clone(*user);
+    rewriter.modifyOpInPlace(smaller, [&] {
+      smaller->setOperands(operands);
+      smaller->getResult(0).setType(cast<RankedTensorType>(types[0]));
+    });
+    rewriter.replaceOpWithNewOp<BroadcastOp>(user, before,
+                                             smaller->getResult(0));
+    return success();
+  }
+  return failure();
+}
+
+void BroadcastOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                              MLIRContext *) {
+  patterns.add(passBroadcast);
 }

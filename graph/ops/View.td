@@ -45,6 +45,7 @@ def Graph_BroadcastOp : Graph_View<"broadcast"> {
   let summary = "NumPy broadcast of the input to the result's shape";
   let extraClassDeclaration = viewDecl;
   let hasFolder = 1;
+  let hasCanonicalizer = 1;
 }
 
 #endif
