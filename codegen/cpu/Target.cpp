@@ -1,7 +1,7 @@
 #include "codegen/cpu/Target.h"
+#include "codegen/llvm/FunctionPasses.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetOptions.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
@@ -55,17 +55,6 @@ void charonia::cpu::setFunctionAttributes(Function &function, const TargetMachin
 }
 
 void charonia::cpu::optimize(Module &module, TargetMachine &machine) {
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager sccs;
-  ModuleAnalysisManager modules;
-  PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-
   FunctionPassManager passes;
   passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(InstCombinePass());
@@ -73,9 +62,7 @@ void charonia::cpu::optimize(Module &module, TargetMachine &machine) {
   passes.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()), /*UseMemorySSA=*/true));
   passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(ADCEPass());
-  for (Function &function : module)
-    if (!function.isDeclaration())
-      passes.run(function, functions);
+  runFunctionPasses(module, machine, std::move(passes));
 }
 
 SmallVector<char, 0> charonia::cpu::emit(Module &module, TargetMachine &machine,
