@@ -394,12 +394,25 @@ static void joinCoordinates(SmallVectorImpl<AffineExpr> &map,
     e.walk([&](AffineExpr) { ++n; });
     return n;
   };
+  auto divides = [](AffineExpr e) {
+    bool found = false;
+    e.walk([&](AffineExpr x) {
+      found |= x.getKind() == AffineExprKind::Mod ||
+               x.getKind() == AffineExprKind::FloorDiv;
+    });
+    return found;
+  };
   for (unsigned i = map.size(); i-- > 1;) {
     if (!tile::isWithin(map[i], shape[i], known))
       continue;
     AffineExpr joined =
         tile::simplifyWithin(map[i - 1] * shape[i] + map[i], known);
     if (cost(joined) >= cost(map[i - 1]) + cost(map[i]))
+      continue;
+    // A check on one coordinate is often the same for a whole row; joined to
+    // the next one it no longer is, so the join has to do away with all
+    // divisions.
+    if (!tile::isWithin(map[i - 1], shape[i - 1], known) && divides(joined))
       continue;
     map[i - 1] = joined;
     shape[i - 1] = tile::simplifyWithin(shape[i - 1] * shape[i], known);

@@ -60,21 +60,31 @@ FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand,
   if (!axes || !isa<FloatType>(p.element))
     return emitProducts(e, demand, p);
 
-  // On a GPU one loop walks all of K, so that it can be pipelined; on a CPU the
+  // On a GPU one loop walks all of K, so that it can be pipelined. On a CPU the
   // outer parts of K (the window of a convolution) are loops of their own, so
-  // that addresses advance by constants inside.
+  // that addresses advance by constants inside; parts too short for a loop are
+  // joined (the three channels of an image with the window's columns).
+  constexpr int64_t longestUnrolled = 32;
+  bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu;
   Exprs outer, inner = p.extents;
-  if (e.getTarget().kind == EmitTarget::Kind::Cpu)
-    while (inner.size() > 1) {
-      outer.push_back(inner.front());
-      inner.erase(inner.begin());
+  if (cpu) {
+    int64_t joined = graph::constantOf(inner.back()).value_or(longestUnrolled);
+    inner = {p.extents.back()};
+    outer.assign(p.extents.begin(), p.extents.end() - 1);
+    while (!outer.empty() && graph::constantOf(outer.back()) &&
+           joined * *graph::constantOf(outer.back()) <= longestUnrolled) {
+      joined *= *graph::constantOf(outer.back());
+      inner.insert(inner.begin(), outer.pop_back_val());
     }
+  }
   AffineExpr extent = e.simplify(graph::numElements(inner, e.context()), {});
   int64_t step = e.getSchedule().kTile;
-  std::optional<int64_t> known = graph::constantOf(extent);
-  if (e.getTarget().kind == EmitTarget::Kind::Cpu && known)
-    while (step > 1 && (*known % step != 0 || step > *known))
+  if (std::optional<int64_t> known = graph::constantOf(extent); cpu && known) {
+    if (*known <= longestUnrolled)
+      step = std::max<int64_t>(*known, 1);
+    while (*known % step != 0)
       --step;
+  }
 
   int64_t m = demand.tile[axes->row], n = demand.tile[axes->column];
   Type accumulatorType = e.computeType(p.element);

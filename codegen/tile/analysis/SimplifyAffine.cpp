@@ -171,6 +171,42 @@ private:
     return a >= 0 ? a / b : -((-a + b - 1) / b);
   }
 
+  /// For a constant c: splits the rest into coarse + fine, where some g divides
+  /// c and every coefficient of coarse, and 0 <= fine < g is certain. Then
+  /// (coarse + fine) floordiv c = (coarse/g) floordiv (c/g), and the remainder
+  /// is g * ((coarse/g) mod (c/g)) + fine. Gives the largest such g; 0 if there
+  /// is none.
+  int64_t splitFine(ArrayRef<Term> rest, const Term &c,
+                    SmallVectorImpl<Term> &coarse,
+                    SmallVectorImpl<Term> &fine) {
+    if (!c.factors.empty())
+      return 0;
+    int64_t best = 0;
+    for (const Term &t : rest) {
+      int64_t g = std::gcd(t.coefficient, c.coefficient);
+      if (g <= 1 || g <= best)
+        continue;
+      SmallVector<Term> above, below;
+      for (const Term &u : rest)
+        (u.coefficient % g == 0 ? above : below).push_back(u);
+      // A constant's multiple of g belongs to the coarse part.
+      for (Term &u : below)
+        if (u.factors.empty() && u.coefficient >= g) {
+          above.push_back({u.coefficient / g * g, {}});
+          u.coefficient %= g;
+        }
+      graph::Interval b = bounds(build(below));
+      if (below.empty() || b.low < 0 || b.high >= g)
+        continue;
+      best = g;
+      coarse.assign(above.begin(), above.end());
+      fine.assign(below.begin(), below.end());
+    }
+    for (Term &t : coarse)
+      t.coefficient /= std::max<int64_t>(best, 1);
+    return best;
+  }
+
   SmallVector<Term> floorDiv(AffineExpr a, AffineExpr cExpr) {
     std::optional<Term> c = divisor(cExpr);
     SmallVector<Term> all = combined(terms(a)), result, rest;
@@ -182,6 +218,12 @@ private:
     AffineExpr cBuilt = build({*c});
     if (within(build(rest), cBuilt))
       return result;
+    SmallVector<Term> coarse, fine;
+    if (int64_t g = splitFine(rest, *c, coarse, fine)) {
+      result.append(floorDiv(
+          build(coarse), getAffineConstantExpr(c->coefficient / g, context)));
+      return result;
+    }
     int64_t g = commonFactor(rest, *c);
     if (g > 1) {
       for (Term &t : rest)
@@ -227,6 +269,15 @@ private:
     AffineExpr r = build(rest);
     if (within(r, cBuilt))
       return rest;
+    SmallVector<Term> coarse, fine;
+    if (int64_t g = splitFine(rest, *c, coarse, fine)) {
+      SmallVector<Term> result = mod(
+          build(coarse), getAffineConstantExpr(c->coefficient / g, context));
+      for (Term &t : result)
+        t.coefficient *= g;
+      result.append(fine);
+      return result;
+    }
     if (c->factors.empty()) {
       // x mod (k*c) mod c is x mod c.
       auto nested = dyn_cast<AffineBinaryOpExpr>(r);
