@@ -19,6 +19,16 @@ def EvaluateShapes : Pass<"evaluate-shapes", "mlir::func::FuncOp"> {
   let statistics = [Statistic<"numEvaluated", "evaluated", "Tensors evaluated">];
 }
 
+def SimplifyAlgebra : Pass<"simplify-algebra", "mlir::func::FuncOp"> {
+  let summary = "Algebraic identities";
+  let description = [{
+    x / c becomes x * (1 / c), x ^ 0.5 sqrt(x), 1 / sqrt(x) rsqrt(x), neutral
+    elements and double negations go, constants of chains join. Results may change
+    in the last digit. Runs after shapes are constants, and before patterns are
+    recognized, which then come in one form instead of several.
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//

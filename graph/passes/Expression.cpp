@@ -1,0 +1,65 @@
+#include "graph/passes/Expression.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace charonia::graph;
+
+std::optional<double> charonia::graph::splatOf(Value value) {
+  // Views of equal elements are equal elements.
+  while (auto op = value.getDefiningOp<GraphOpInterface>()) {
+    if (op.getRole() != OpRole::View)
+      break;
+    value = op->getOperand(0);
+  }
+  DenseElementsAttr constant;
+  if (!matchPattern(value, m_Constant(&constant)) || !constant.isSplat())
+    return std::nullopt;
+  Type element = constant.getElementType();
+  if (isa<FloatType>(element)) {
+    APFloat number = constant.getSplatValue<APFloat>();
+    bool inexact;
+    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
+                   &inexact);
+    return number.convertToDouble();
+  }
+  if (!element.isIntOrIndex())
+    return std::nullopt;
+  APInt number = constant.getSplatValue<APInt>();
+  bool isUnsigned = element.isInteger(1) || element.isUnsignedInteger();
+  constexpr unsigned exact = 53;
+  if (isUnsigned ? number.getActiveBits() > exact
+                 : number.getSignificantBits() > exact)
+    return std::nullopt;
+  return isUnsigned ? double(number.getZExtValue())
+                    : double(number.getSExtValue());
+}
+
+Value charonia::graph::scalarConstant(OpBuilder &builder, Location location,
+                                      Type element, double value) {
+  auto type = RankedTensorType::get({}, element);
+  Attribute attribute;
+  if (auto real = dyn_cast<FloatType>(element)) {
+    APFloat number(value);
+    bool inexact;
+    number.convert(real.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                   &inexact);
+    attribute = FloatAttr::get(real, number);
+  } else {
+    unsigned bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+    attribute = IntegerAttr::get(
+        element, APInt(64, static_cast<int64_t>(value), true).trunc(bits));
+  }
+  return ConstantOp::create(builder, location,
+                            DenseElementsAttr::get(type, attribute));
+}
+
+Value charonia::graph::broadcastTo(OpBuilder &builder, Location location,
+                                   Value value, Type type) {
+  if (value.getType() == type)
+    return value;
+  auto joined = broadcastShapes(getShape(value), getShape(type));
+  if (getElementTypeOrSelf(value) != getElementTypeOrSelf(type) || !joined ||
+      *joined != getShape(type))
+    return {};
+  return BroadcastOp::create(builder, location, type, value);
+}

@@ -1,0 +1,254 @@
+// Algebraic identities, one line each, grouped by the operator they match.
+#include "graph/passes/Expression.h"
+#include "graph/passes/Passes.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include <cmath>
+
+namespace charonia::graph {
+#define GEN_PASS_DEF_SIMPLIFYALGEBRA
+#include "graph/passes/Passes.h.inc"
+} // namespace charonia::graph
+
+using namespace mlir;
+using namespace charonia::graph;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+const Term none;
+
+/// Replaces an `Op` by what a rule makes of its operands, broadcast to its
+/// type.
+template <typename Op, typename Rule> struct Rewrite : OpRewritePattern<Op> {
+  Rewrite(MLIRContext *context, StringRef name, Rule rule)
+      : OpRewritePattern<Op>(context), rule(rule) {
+    this->setDebugName(name);
+  }
+  LogicalResult matchAndRewrite(Op op,
+                                PatternRewriter &rewriter) const override {
+    auto term = [&](unsigned i) {
+      return Term(op->getOperand(i), rewriter, op.getLoc());
+    };
+    Term result;
+    if constexpr (std::is_invocable_v<Rule, Term, Term>)
+      result = rule(term(0), term(1));
+    else
+      result = rule(term(0));
+    if (!result)
+      return failure();
+    Value value =
+        broadcastTo(rewriter, op.getLoc(), result.get(), op.getType());
+    if (!value)
+      return failure();
+    rewriter.replaceOp(op, value);
+    return success();
+  }
+  Rule rule;
+};
+
+class Table {
+public:
+  explicit Table(RewritePatternSet &patterns) : patterns(patterns) {}
+  template <typename Op, typename Rule> void on(StringRef name, Rule rule) {
+    patterns.add(
+        std::make_unique<Rewrite<Op, Rule>>(patterns.getContext(), name, rule));
+  }
+
+private:
+  RewritePatternSet &patterns;
+};
+
+/// Constants that a float type may hold: neither zero nor beyond what is sure
+/// to stay finite and normal when inverted.
+std::optional<double> invertible(Term c) {
+  auto value = c.isReal() ? c.constant() : std::nullopt;
+  bool safe = value && std::fabs(*value) > 1e-4 && std::fabs(*value) < 1e4;
+  return safe ? value : std::nullopt;
+}
+std::optional<double> real(Term c) {
+  return c.isReal() ? c.constant() : std::nullopt;
+}
+
+// Commutative operators have their constant on the right.
+
+void sums(Table &t) {
+  t.on<AddOp>("x + 0 = x", [](Term x, Term y) { return y.is(0) ? x : none; });
+  t.on<AddOp>("(x + c) + d = x + (c + d)", [](Term x, Term d) {
+    auto c = x.operand<AddOp>(1);
+    bool match = c && real(c) && real(d);
+    return match ? x.operand<AddOp>(0) + (*c.constant() + *d.constant()) : none;
+  });
+  t.on<AddOp>("x + -y = x - y", [](Term x, Term y) {
+    Term z = y.operand<NegOp>();
+    return z ? x - z : none;
+  });
+  t.on<SubOp>("x - 0 = x", [](Term x, Term y) { return y.is(0) ? x : none; });
+  t.on<SubOp>("0 - x = -x", [](Term x, Term y) { return x.is(0) ? -y : none; });
+  t.on<SubOp>("x - c = x + -c", [](Term x, Term c) {
+    return real(c) ? x + -*c.constant() : none;
+  });
+  t.on<SubOp>("x - -y = x + y", [](Term x, Term y) {
+    Term z = y.operand<NegOp>();
+    return z ? x + z : none;
+  });
+  t.on<NegOp>("--x = x", [](Term x) { return x.operand<NegOp>(); });
+}
+
+void products(Table &t) {
+  t.on<MulOp>("x * 1 = x", [](Term x, Term y) { return y.is(1) ? x : none; });
+  t.on<MulOp>("x * -1 = -x",
+              [](Term x, Term y) { return y.is(-1) ? -x : none; });
+  t.on<MulOp>("(x * c) * d = x * (c * d)", [](Term x, Term d) {
+    auto c = x.operand<MulOp>(1);
+    bool match = c && invertible(c) && invertible(d);
+    return match ? x.operand<MulOp>(0) * (*c.constant() * *d.constant()) : none;
+  });
+  t.on<MulOp>("-x * c = x * -c", [](Term x, Term c) {
+    Term y = x.operand<NegOp>();
+    return y && real(c) ? y * -*c.constant() : none;
+  });
+  t.on<MulOp>("x * reciprocal(sqrt(y)) = x * rsqrt(y)", [](Term x, Term y) {
+    Term z = y.operand<ReciprocalOp>().operand<SqrtOp>();
+    return z ? x * rsqrt(z) : none;
+  });
+  t.on<NegOp>("-(x * c) = x * -c", [](Term x) {
+    Term c = x.operand<MulOp>(1);
+    return c && real(c) ? x.operand<MulOp>(0) * -*c.constant() : none;
+  });
+}
+
+void quotients(Table &t) {
+  t.on<DivOp>("x / 1 = x", [](Term x, Term y) { return y.is(1) ? x : none; });
+  t.on<DivOp>("x / c = x * (1 / c)", [](Term x, Term c) {
+    // A type of few digits would round 1 / c too coarsely.
+    auto value = invertible(c);
+    int exponent;
+    bool exact = value && std::fabs(std::frexp(*value, &exponent)) == 0.5;
+    bool precise = c.element().getIntOrFloatBitWidth() >= 32;
+    return value && (exact || precise) ? x * (1 / *value) : none;
+  });
+  t.on<DivOp>("x / sqrt(y) = x * rsqrt(y)", [](Term x, Term y) {
+    Term z = y.operand<SqrtOp>();
+    return z ? x * rsqrt(z) : none;
+  });
+  t.on<DivOp>("1 / x = reciprocal(x)", [](Term x, Term y) {
+    return y.isReal() && x.is(1) ? reciprocal(y) : none;
+  });
+  t.on<ReciprocalOp>("reciprocal(sqrt(x)) = rsqrt(x)", [](Term x) {
+    Term y = x.operand<SqrtOp>();
+    return y ? rsqrt(y) : none;
+  });
+  t.on<ReciprocalOp>("reciprocal(reciprocal(x)) = x",
+                     [](Term x) { return x.operand<ReciprocalOp>(); });
+  t.on<SqrtOp>("sqrt(reciprocal(x)) = rsqrt(x)", [](Term x) {
+    Term y = x.operand<ReciprocalOp>();
+    return y ? rsqrt(y) : none;
+  });
+}
+
+void powers(Table &t) {
+  // Others keep their general power: chains of products round more often.
+  t.on<PowOp>("x ^ 1 = x", [](Term x, Term y) { return y.is(1) ? x : none; });
+  t.on<PowOp>("x ^ 2 = x * x",
+              [](Term x, Term y) { return y.is(2) ? x * x : none; });
+  t.on<PowOp>("x ^ 3 = x * x * x",
+              [](Term x, Term y) { return y.is(3) ? x * x * x : none; });
+  t.on<PowOp>("x ^ 0.5 = sqrt(x)", [](Term x, Term y) {
+    return x.isReal() && y.is(0.5) ? sqrt(x) : none;
+  });
+  t.on<PowOp>("x ^ -0.5 = rsqrt(x)", [](Term x, Term y) {
+    return x.isReal() && y.is(-0.5) ? rsqrt(x) : none;
+  });
+  t.on<PowOp>("x ^ -1 = reciprocal(x)", [](Term x, Term y) {
+    return x.isReal() && y.is(-1) ? reciprocal(x) : none;
+  });
+  t.on<AbsOp>("|-x| = |x|", [](Term x) {
+    Term y = x.operand<NegOp>();
+    return y ? abs(y) : none;
+  });
+  t.on<AbsOp>("||x|| = |x|",
+              [](Term x) { return x.operand<AbsOp>() ? x : none; });
+}
+
+void bounds(Table &t) {
+  t.on<MaxOp>("max(x, x) = x",
+              [](Term x, Term y) { return x == y ? x : none; });
+  t.on<MinOp>("min(x, x) = x",
+              [](Term x, Term y) { return x == y ? x : none; });
+  t.on<MaxOp>("max(x, -inf) = x",
+              [](Term x, Term y) { return real(y) == -infinity ? x : none; });
+  t.on<MinOp>("min(x, inf) = x",
+              [](Term x, Term y) { return real(y) == infinity ? x : none; });
+  t.on<MaxOp>("max(max(x, c), d) = max(x, max(c, d))", [](Term x, Term d) {
+    Term c = x.operand<MaxOp>(1);
+    bool match = c && real(c) && real(d) && !std::isnan(*real(c)) &&
+                 !std::isnan(*real(d));
+    return match ? max(x.operand<MaxOp>(0), std::max(*real(c), *real(d)))
+                 : none;
+  });
+  t.on<MinOp>("min(min(x, c), d) = min(x, min(c, d))", [](Term x, Term d) {
+    Term c = x.operand<MinOp>(1);
+    bool match = c && real(c) && real(d) && !std::isnan(*real(c)) &&
+                 !std::isnan(*real(d));
+    return match ? min(x.operand<MinOp>(0), std::min(*real(c), *real(d)))
+                 : none;
+  });
+}
+
+void logic(Table &t) {
+  t.on<NotOp>("!!x = x", [](Term x) { return x.operand<NotOp>(); });
+  t.on<AndOp>("x & x = x", [](Term x, Term y) { return x == y ? x : none; });
+  t.on<OrOp>("x | x = x", [](Term x, Term y) { return x == y ? x : none; });
+  auto isBool = [](Term x) { return x.element().isInteger(1); };
+  t.on<AndOp>("x & true = x",
+              [=](Term x, Term y) { return isBool(x) && y.is(1) ? x : none; });
+  t.on<OrOp>("x | false = x",
+             [=](Term x, Term y) { return isBool(x) && y.is(0) ? x : none; });
+  t.on<NotOp>("!(x == y) = x != y", [](Term x) {
+    auto compare = x.as<CompareOp>();
+    if (!compare || (compare.getPredicate() != Predicate::eq &&
+                     compare.getPredicate() != Predicate::ne))
+      return none;
+    Predicate inverse =
+        compare.getPredicate() == Predicate::eq ? Predicate::ne : Predicate::eq;
+    return x.make<CompareOp>(inverse, compare.getLhs(), compare.getRhs());
+  });
+  t.on<LogOp>("log(softmax(x)) = log_softmax(x)", [](Term x) {
+    auto softmax = x.as<SoftmaxOp>();
+    bool match = softmax && !softmax.getLog() && softmax->hasOneUse();
+    return match ? x.make<SoftmaxOp>(softmax.getInput(), softmax.getAxis(),
+                                     /*log=*/true)
+                 : none;
+  });
+}
+
+/// select(!c, x, y) = select(c, y, x)
+LogicalResult swapSelect(SelectOp op, PatternRewriter &rewriter) {
+  auto negation = op.getCondition().getDefiningOp<NotOp>();
+  if (!negation)
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] {
+    Value x = op.getLhs(), y = op.getRhs();
+    op->setOperands({negation.getInput(), y, x});
+  });
+  return success();
+}
+
+class SimplifyAlgebra
+    : public charonia::graph::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    Table table(patterns);
+    sums(table);
+    products(table);
+    quotients(table);
+    powers(table);
+    bounds(table);
+    logic(table);
+    patterns.add(swapSelect);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace

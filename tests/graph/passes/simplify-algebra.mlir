@@ -1,0 +1,117 @@
+// RUN: charonia-opt %s -simplify-algebra | FileCheck %s
+
+!t = tensor<4x8xf32>
+
+// CHECK-LABEL: @neutral
+// CHECK-NEXT: return %arg0
+func.func @neutral(%x: !t) -> !t {
+  %0 = graph.constant dense<0.0> : tensor<f32>
+  %1 = graph.constant dense<1.0> : tensor<1x1xf32>
+  %inf = graph.constant dense<0xFF800000> : tensor<f32>
+  %a = graph.add %0, %x : (tensor<f32>, !t) -> !t
+  %b = graph.mul %a, %1 : (!t, tensor<1x1xf32>) -> !t
+  %c = graph.div %b, %1 : (!t, tensor<1x1xf32>) -> !t
+  %d = graph.sub %c, %0 : (!t, tensor<f32>) -> !t
+  %e = graph.neg %d : (!t) -> !t
+  %f = graph.neg %e : (!t) -> !t
+  %g = graph.max %f, %inf : (!t, tensor<f32>) -> !t
+  %h = graph.pow %g, %1 : (!t, tensor<1x1xf32>) -> !t
+  return %h : !t
+}
+
+// The shape of the result is kept where the neutral element had it.
+// CHECK-LABEL: @neutral_broadcasts
+// CHECK-NEXT: graph.broadcast %arg0 : (tensor<8xf32>) -> tensor<4x8xf32>
+// CHECK-NEXT: return
+func.func @neutral_broadcasts(%x: tensor<8xf32>) -> !t {
+  %0 = graph.constant dense<0.0> : !t
+  %a = graph.add %x, %0 : (tensor<8xf32>, !t) -> !t
+  return %a : !t
+}
+
+// CHECK-LABEL: @quotients
+// CHECK-DAG: %[[EIGHTH:.*]] = graph.constant dense<1.250000e-01> : tensor<f32>
+// CHECK-DAG: graph.mul %arg0, %[[EIGHTH]]
+// CHECK-DAG: %[[R:.*]] = graph.rsqrt %arg1
+// CHECK-DAG: graph.mul %arg0, %[[R]]
+// CHECK-DAG: graph.reciprocal %arg1
+// CHECK-NOT: graph.div
+func.func @quotients(%x: !t, %y: !t) -> (!t, !t, !t, !t) {
+  %c = graph.constant dense<8.0> : tensor<f32>
+  %a = graph.div %x, %c : (!t, tensor<f32>) -> !t
+  %s = graph.sqrt %y : (!t) -> !t
+  %b = graph.div %x, %s : (!t, !t) -> !t
+  %one = graph.constant dense<1.0> : tensor<f32>
+  %d = graph.div %one, %y : (tensor<f32>, !t) -> !t
+  %half = graph.constant dense<-0.5> : tensor<f32>
+  %e = graph.pow %y, %half : (!t, tensor<f32>) -> !t
+  return %a, %b, %d, %e : !t, !t, !t, !t
+}
+
+// Integers divide, and a half cannot hold a third.
+// CHECK-LABEL: @kept
+// CHECK-COUNT-2: graph.div
+func.func @kept(%i: tensor<4xi32>, %h: tensor<4xf16>) -> (tensor<4xi32>, tensor<4xf16>) {
+  %three = graph.constant dense<3> : tensor<i32>
+  %a = graph.div %i, %three : (tensor<4xi32>, tensor<i32>) -> tensor<4xi32>
+  %third = graph.constant dense<3.0> : tensor<f16>
+  %b = graph.div %h, %third : (tensor<4xf16>, tensor<f16>) -> tensor<4xf16>
+  return %a, %b : tensor<4xi32>, tensor<4xf16>
+}
+
+// CHECK-LABEL: @powers
+// CHECK-DAG: graph.mul %arg0, %arg0
+// CHECK-DAG: graph.sqrt %arg0
+// CHECK-NOT: graph.pow
+func.func @powers(%x: !t) -> (!t, !t) {
+  %two = graph.constant dense<2> : tensor<i64>
+  %a = graph.pow %x, %two : (!t, tensor<i64>) -> !t
+  %half = graph.constant dense<0.5> : tensor<f32>
+  %b = graph.pow %x, %half : (!t, tensor<f32>) -> !t
+  return %a, %b : !t, !t
+}
+
+// CHECK-LABEL: @chains
+// CHECK-DAG: %[[SIX:.*]] = graph.constant dense<6.000000e+00>
+// CHECK-DAG: %[[TWO:.*]] = graph.constant dense<-2.000000e+00>
+// CHECK-DAG: graph.mul %arg0, %[[SIX]]
+// CHECK-DAG: graph.add %arg0, %[[TWO]]
+func.func @chains(%x: !t) -> (!t, !t) {
+  %two = graph.constant dense<2.0> : tensor<f32>
+  %three = graph.constant dense<3.0> : tensor<f32>
+  %a = graph.mul %x, %two : (!t, tensor<f32>) -> !t
+  %b = graph.mul %a, %three : (!t, tensor<f32>) -> !t
+  %four = graph.constant dense<4.0> : tensor<f32>
+  %c = graph.add %x, %two : (!t, tensor<f32>) -> !t
+  %d = graph.sub %c, %four : (!t, tensor<f32>) -> !t
+  return %b, %d : !t, !t
+}
+
+// relu6 written as two clips.
+// CHECK-LABEL: @bounds
+// CHECK-COUNT-1: graph.max
+// CHECK-NOT: graph.max
+// CHECK: graph.min
+func.func @bounds(%x: !t) -> !t {
+  %zero = graph.constant dense<0.0> : tensor<f32>
+  %six = graph.constant dense<6.0> : tensor<f32>
+  %minus = graph.constant dense<-1.0> : tensor<f32>
+  %a = graph.max %x, %minus : (!t, tensor<f32>) -> !t
+  %b = graph.max %a, %zero : (!t, tensor<f32>) -> !t
+  %c = graph.min %b, %six : (!t, tensor<f32>) -> !t
+  return %c : !t
+}
+
+// CHECK-LABEL: @logic
+// CHECK-NEXT: graph.select %arg0, %arg2, %arg1
+// CHECK-NEXT: graph.softmax %arg1 {axis = 1 : i64, log}
+// CHECK-NEXT: return
+func.func @logic(%c: tensor<4x8xi1>, %x: !t, %y: !t) -> (!t, !t) {
+  %true = graph.constant dense<true> : tensor<i1>
+  %both = graph.and %c, %true : (tensor<4x8xi1>, tensor<i1>) -> tensor<4x8xi1>
+  %n = graph.not %both : (tensor<4x8xi1>) -> tensor<4x8xi1>
+  %a = graph.select %n, %x, %y : (tensor<4x8xi1>, !t, !t) -> !t
+  %s = graph.softmax %x {axis = 1 : i64} : (!t) -> !t
+  %l = graph.log %s : (!t) -> !t
+  return %a, %l : !t, !t
+}
