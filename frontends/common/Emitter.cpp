@@ -162,7 +162,7 @@ mlir::NamedAttribute Emitter::map(llvm::StringRef name, llvm::ArrayRef<AffineExp
 }
 
 mlir::RankedTensorType Emitter::type(llvm::ArrayRef<AffineExpr> dims, mlir::Type element) {
-  if (problem || !llvm::all_of(dims, [](AffineExpr e) { return bool(e); }))
+  if (problem || !element || !llvm::all_of(dims, [](AffineExpr e) { return bool(e); }))
     return {};
   auto type = graph::makeType(dims, element);
   return isSane(type) ? type : mlir::RankedTensorType();
@@ -201,10 +201,14 @@ Value Emitter::constant(mlir::ElementsAttr value) {
                                  attr("value", value));
 }
 Value Emitter::scalar(double value, mlir::Type element) {
+  if (!element)
+    return {};
   auto type = mlir::RankedTensorType::get({}, element);
   return constant(mlir::DenseElementsAttr::get(type, elementAttr(value, element, builder)));
 }
 Value Emitter::scalar(int64_t value, mlir::Type element) {
+  if (!element)
+    return {};
   if (llvm::isa<mlir::FloatType>(element) || element.isInteger(1))
     return scalar(static_cast<double>(value), element);
   auto type = mlir::RankedTensorType::get({}, element);
@@ -248,7 +252,9 @@ Value Emitter::compare(graph::Predicate predicate, Value a, Value b) {
       {a, b}, attr("predicate", graph::PredicateAttr::get(getContext(), predicate)));
 }
 Value Emitter::cast(Value value, mlir::Type element) {
-  if (!value || elementOf(value) == element)
+  if (!value || !element)
+    return {};
+  if (elementOf(value) == element)
     return value;
   return op<graph::CastOp>({value}, attr("to", mlir::TypeAttr::get(element)));
 }

@@ -76,7 +76,7 @@ public:
   std::string describe(mlir::Type type) { return graph::typeToString(type, symbols.list()); }
   std::string describe(llvm::ArrayRef<mlir::AffineExpr> dims);
 
-  // Constants.
+  // Constants. A null element type gives a null value.
   /// Rank 0, converted to `element` as a cast would.
   mlir::Value scalar(double value, mlir::Type element);
   mlir::Value scalar(int64_t value, mlir::Type element);
@@ -134,14 +134,15 @@ private:
   std::optional<Problem> problem;
 };
 
-inline bool isFloat(mlir::Value value) {
-  return llvm::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(value.getType()));
-}
+// These give null, false and 0 for a null value, as chains of calls may have.
 inline mlir::Type elementOf(mlir::Value value) {
-  return mlir::getElementTypeOrSelf(value.getType());
+  return value ? mlir::getElementTypeOrSelf(value.getType()) : mlir::Type();
+}
+inline bool isFloat(mlir::Value value) {
+  return llvm::isa_and_present<mlir::FloatType>(elementOf(value));
 }
 inline int64_t rankOf(mlir::Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType()).getRank();
+  return value ? llvm::cast<mlir::RankedTensorType>(value.getType()).getRank() : 0;
 }
 
 /// `total` divided by the product of `parts`, where each factor of `parts` is

@@ -268,7 +268,9 @@ LogicalResult GraphImporter::importResults(NodeProto &node, const std::vector<Bi
   if (!expand)
     return llvm::failure();
   std::string error;
-  auto body = op.functionBody(node, frame.version, types, error);
+  auto standard = scope.opsets.find("");
+  int defaultVersion = standard == scope.opsets.end() ? newestVersion("") : standard->second;
+  auto body = op.functionBody(node, frame.version, defaultVersion, types, error);
   if (!body)
     return emitter.fail("operator " + shown + " is not supported" +
                             (row ? " with these attributes and inputs" : "") +

@@ -12,7 +12,7 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::allRows() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> all;
     for (auto family : {unaryRows(), binaryRows(), activationRows(), contractionRows(),
-                        attentionRows(), poolingRows(), normalizationRows(), reductionRows(),
+                        convTransposeRows(), attentionRows(), poolingRows(), normalizationRows(), reductionRows(),
                         viewRows(), sliceRows(), padRows(), gatherRows(), resizeRows(),
                         sourceRows(), compositeRows()})
       all.insert(all.end(), family.begin(), family.end());

@@ -24,6 +24,7 @@ llvm::ArrayRef<Row> unaryRows();
 llvm::ArrayRef<Row> binaryRows();
 llvm::ArrayRef<Row> activationRows();
 llvm::ArrayRef<Row> contractionRows();
+llvm::ArrayRef<Row> convTransposeRows();
 llvm::ArrayRef<Row> attentionRows();
 llvm::ArrayRef<Row> poolingRows();
 llvm::ArrayRef<Row> normalizationRows();

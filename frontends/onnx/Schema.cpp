@@ -197,6 +197,7 @@ bool frontend::onnx::Operator::hasFunctionBody() const {
 
 std::optional<::onnx::FunctionProto>
 frontend::onnx::Operator::functionBody(const NodeProto &node, int version,
+                             int defaultVersion,
                              const std::vector<TypeProto> &inputs, std::string &error) const {
   const OpSchema &s = get(schema);
   std::optional<::onnx::FunctionProto> body;
@@ -222,12 +223,11 @@ frontend::onnx::Operator::functionBody(const NodeProto &node, int version,
   if (!error.empty())
     body.reset();
   if (body) {
-    // The default domain is always meant, at the version of the operator's own.
     bool hasDefault = false;
     for (auto &opset : body->opset_import())
       hasDefault |= normalDomain(opset.domain()).empty();
-    if (!hasDefault && s.domain().empty())
-      body->add_opset_import()->set_version(version);
+    if (!hasDefault)
+      body->add_opset_import()->set_version(defaultVersion);
   }
   return body;
 }

@@ -48,8 +48,10 @@ public:
   bool hasFunctionBody() const;
   /// The operator as a function of other operators, in `version` of its domain;
   /// none where the definition has none for this node. `error` is set where the
-  /// library fails.
+  /// library fails. A body that names no version of the default domain gets
+  /// `defaultVersion`.
   std::optional<::onnx::FunctionProto> functionBody(const ::onnx::NodeProto &node, int version,
+                                                    int defaultVersion,
                                                     const std::vector<::onnx::TypeProto> &inputs,
                                                     std::string &error) const;
   /// Output types as the library infers them; what it cannot tell has no value.

@@ -88,6 +88,15 @@ static llvm::LogicalResult thresholdedRelu(Node &n, Emitter &e) {
   Value above = e.compare(Predicate::gt, o.x, o.number(n.number("alpha")));
   return n.yield(e.select(above, o.x, o.number(0)));
 }
+static llvm::LogicalResult shrink(Node &n, Emitter &e) {
+  Operand o(n, e);
+  double lambda = n.number("lambd");
+  Value bias = o.number(n.number("bias"));
+  Value low = e.compare(Predicate::lt, o.x, o.number(-lambda));
+  Value high = e.compare(Predicate::gt, o.x, o.number(lambda));
+  return n.yield(
+      e.select(low, e.add(o.x, bias), e.select(high, e.sub(o.x, bias), o.number(0))));
+}
 static llvm::LogicalResult swish(Node &n, Emitter &e) {
   Operand o(n, e);
   double alpha = n.number("alpha");
@@ -117,6 +126,7 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::activationRows() {
       {"", "Mish", 18, 22, mish},
       {"", "Softsign", 1, 22, softsign},
       {"", "ThresholdedRelu", 10, 22, thresholdedRelu},
+      {"", "Shrink", 9, 9, shrink},
       {"", "Swish", 24, 24, swish},
       {"", "Gelu", 20, 20, gelu},
   };

@@ -49,7 +49,7 @@ static llvm::FailureOr<Value> fillOf(Node &n, Emitter &e) {
 static llvm::LogicalResult constantOfShape(Node &n, Emitter &e) {
   auto dims = n.known(0);
   auto fill = fillOf(n, e);
-  if (failed(dims) || failed(fill) || failed(n.needsRank(0, 1, 1)))
+  if (failed(dims) || failed(fill) || !*fill || failed(n.needsRank(0, 1, 1)))
     return llvm::failure();
   for (AffineExpr dim : *dims)
     if (auto known = graph::constantOf(dim); known && *known < 0)
@@ -103,8 +103,16 @@ static llvm::LogicalResult range(Node &n, Emitter &e) {
   // Half types count in float, as the definition's default has it.
   mlir::Type wide = elementOf(e.widen(start));
   Value steps = e.cast(e.iota({count}, 0, e.getBuilder().getI64Type()), wide);
-  Value values = e.add(e.cast(start, wide), e.mul(steps, e.cast(delta, wide)));
-  return n.yield(e.cast(values, element));
+  // Ranges mostly count from 0 by 1.
+  auto is = [&](unsigned i, int64_t value) {
+    auto known = e.evaluate(n.input(i)).constants();
+    return known && known->front() == value;
+  };
+  if (!is(2, 1))
+    steps = e.mul(steps, e.cast(delta, wide));
+  if (!is(0, 0))
+    steps = e.add(e.cast(start, wide), steps);
+  return n.yield(e.cast(steps, element));
 }
 
 static llvm::LogicalResult eyeLike(Node &n, Emitter &e) {

@@ -11,9 +11,9 @@ using mlir::AffineExpr;
 /// Sizes in windows beyond this are taken for garbage.
 constexpr int64_t maxWindow = int64_t(1) << 31;
 
-/// Attribute `name` with one entry a spatial dimension, each at least `low`.
-static llvm::FailureOr<SmallVector<int64_t>>
-readList(Node &n, Emitter &e, llvm::StringRef name, size_t count, int64_t low, int64_t otherwise) {
+llvm::FailureOr<SmallVector<int64_t>>
+charonia::frontend::onnx::readWindowList(Node &n, Emitter &e, llvm::StringRef name, size_t count,
+                                         int64_t low, int64_t otherwise) {
   auto values = n.integers(name);
   if (!values)
     return SmallVector<int64_t>(count, otherwise);
@@ -85,9 +85,9 @@ charonia::frontend::onnx::readWindow(Node &n, Emitter &e,
     if (size < 1 || size > maxWindow)
       return e.fail("a kernel cannot have a size of " + Twine(size));
   w.kernel = *kernel;
-  auto strides = readList(n, e, "strides", spatial, 1, 1);
-  auto dilations = readList(n, e, "dilations", spatial, 1, 1);
-  auto pads = readList(n, e, "pads", 2 * spatial, 0, 0);
+  auto strides = readWindowList(n, e, "strides", spatial, 1, 1);
+  auto dilations = readWindowList(n, e, "dilations", spatial, 1, 1);
+  auto pads = readWindowList(n, e, "pads", 2 * spatial, 0, 0);
   if (failed(strides) || failed(dilations) || failed(pads))
     return llvm::failure();
   w.strides = *strides;

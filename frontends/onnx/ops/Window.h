@@ -23,6 +23,11 @@ llvm::FailureOr<Window> readWindow(Node &n, Emitter &e,
                                    std::optional<llvm::SmallVector<int64_t>> kernel,
                                    std::optional<double> fill);
 
+/// Attribute `name` with `count` entries, each at least `low`.
+llvm::FailureOr<llvm::SmallVector<int64_t>> readWindowList(Node &n, Emitter &e,
+                                                           llvm::StringRef name, size_t count,
+                                                           int64_t low, int64_t otherwise);
+
 } // namespace charonia::frontend::onnx
 
 #endif
