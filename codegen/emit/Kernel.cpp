@@ -63,10 +63,22 @@ public:
       function.erase();
       return failure();
     }
+    allowContraction();
     return function;
   }
 
 private:
+  /// A product and the sum that takes it may become one fused multiply-add: one
+  /// rounding less, half the instructions.
+  void allowContraction() {
+    function.walk([](Operation *op) {
+      if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op))
+        if (isa<arith::MulFOp, arith::AddFOp, arith::SubFOp>(op))
+          op->setAttr(fast.getFastMathAttrName(),
+                      arith::FastMathFlagsAttr::get(op->getContext(), arith::FastMathFlags::contract));
+    });
+  }
+
   func::FuncOp createFunction(const EmitTarget &target) {
     SmallVector<Type> types;
     for (Value input : kernel.getInputs())
