@@ -70,6 +70,13 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       return std::nullopt;
     }]>,
     InterfaceMethod<[{
+      Where scaling an index of an operand's dimension scales the same index of a
+      dimension of the result, as it does for weights of contractions; nothing
+      where no operand acts so.
+    }], "::std::optional<::charonia::graph::Columns>", "getScaledColumns", (ins), "", [{
+      return $_op.getColumns();
+    }]>,
+    InterfaceMethod<[{
       The symbolic contents of result 0, given those of the operands (an entry
       is null where a content is not known). Null where they can't be told.
       Small integer tensors that compute shapes are evaluated through this.

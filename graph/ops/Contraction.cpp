@@ -126,6 +126,11 @@ std::optional<Columns> ConvOp::getColumns() {
   return Columns{1, 0, channelDim()};
 }
 
+std::optional<Columns> ConvOp::getScaledColumns() {
+  // A filter of a group makes one channel, whatever the groups are.
+  return Columns{1, 0, channelDim()};
+}
+
 int64_t ConvOp::getOperandReads(unsigned operand) {
   int64_t reads = 1;
   if (operand == 0)

@@ -45,6 +45,7 @@ def Graph_ConvOp : Graph_Contraction<"conv"> {
     I64Attr:$groups, UnitAttr:$channels_last);
   let extraClassDeclaration = commonDecl # columnsDecl # [{
     int64_t getOperandReads(unsigned operand);
+    std::optional<::charonia::graph::Columns> getScaledColumns();
     /// Number of spatial dimensions.
     unsigned getSpatialRank() { return getStrides().size(); }
     /// Dimension indices in input and result; the filter's differ only in that

@@ -29,6 +29,18 @@ def SimplifyAlgebra : Pass<"simplify-algebra", "mlir::func::FuncOp"> {
   }];
 }
 
+def FoldScales : Pass<"fold-scales", "mlir::func::FuncOp"> {
+  let summary = "Scales of a contraction's columns move into its weights";
+  let description = [{
+    Before: `conv(x, w) + b`, then the `mul` by a scale and the `add` of a shift for
+    each channel, which a batch normalization is. After: `conv(x, w * scale) + (b *
+    scale + shift)`. The new weights are expressions, which split-prepare computes
+    when the model is built. Runs before contractions are merged and layouts are
+    assigned: later, views stand between.
+  }];
+  let statistics = [Statistic<"numFolded", "folded", "Scales and shifts folded">];
+}
+
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
