@@ -212,9 +212,9 @@ def numbers(dtype: np.dtype, scale: float = 1.0) -> Fill:
 def open_dims(rng: Rng, tensor: Tensor, names: str | Sequence[str], low=None) -> None:
     """Leaves some axes open: axis i gets names[i]; '' keeps it fixed."""
     for axis, name in enumerate(names):
-        if name and axis < len(tensor.shape):
-            least = low[axis] if low else min(1, tensor.shape[axis])
-            tensor.symbols[axis] = (name, least)
+        # An open dimension has at least one element; only a fixed one may be 0.
+        if name and axis < len(tensor.shape) and tensor.shape[axis]:
+            tensor.symbols[axis] = (name, low[axis] if low else 1)
 
 
 def broadcast_shapes(rng: Rng, count: int, empty: float = 0.05) -> list[tuple]:
@@ -242,8 +242,8 @@ def open_broadcast(rng: Rng, tensors: Sequence[Tensor], probability=0.35) -> Non
     for tensor in tensors:
         rank = len(tensor.shape)
         for axis, extent in enumerate(tensor.shape):
-            if extent != 1 and not tensor.constant and rank - axis not in fixed:
-                tensor.symbols[axis] = (f"d{rank - axis}", min(1, extent))
+            if extent > 1 and not tensor.constant and rank - axis not in fixed:
+                tensor.symbols[axis] = (f"d{rank - axis}", 1)
 
 
 def maybe_constant(rng: Rng, tensor: Tensor, probability: float = 0.3) -> Tensor:
