@@ -166,7 +166,7 @@ public:
 
 private:
   friend class Engine;
-  struct Impl;
+  struct CHARONIA_HIDDEN Impl;
   explicit Context(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl;
 };
@@ -187,7 +187,7 @@ public:
                                 const ContextOptions &options = {}) const;
 
 private:
-  struct Impl;
+  struct CHARONIA_HIDDEN Impl;
   explicit Engine(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl;
 };

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Builds the runtime alone (no LLVM), installs it, builds the example against the
+# installed package and runs it.
+#   install_test.sh <source> <work folder> <write_engine> <image> <cmake arguments>...
+set -euo pipefail
+source=$1 work=$2 write_engine=$3 image=$4
+shift 4
+
+rm -rf "$work"
+mkdir -p "$work"
+quiet() { "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }; }
+
+quiet cmake -G Ninja -S "$source" -B "$work/build" "$@" \
+  -DCHARONIA_BUILD_COMPILER=OFF -DCHARONIA_BUILD_TESTS=OFF
+if grep -qi '^\(llvm\|mlir\)_dir:' "$work/build/CMakeCache.txt"; then
+  echo "the runtime alone looked for LLVM" >&2
+  exit 1
+fi
+quiet cmake --build "$work/build"
+quiet cmake --install "$work/build" --prefix "$work/prefix" --component runtime
+
+# The build is out of reach: only what was installed counts.
+mv "$work/build" "$work/gone"
+quiet cmake -G Ninja -S "$source/examples/run_engine" -B "$work/example" "$@" \
+  -DCMAKE_PREFIX_PATH="$work/prefix"
+quiet cmake --build "$work/example"
+
+"$write_engine" "$image" "$work/test.engine"
+out=$("$work/example/run_engine" "$work/test.engine" cpu)
+echo "$out"
+grep -q '^x86-64-v3 on ' <<<"$out"
+grep -qF 'input  x: float32 [batch, 16], here 3x16' <<<"$out"
+grep -qF 'output y: 3x16 0 0 1 2 3 4 5 6' <<<"$out"
+out=$("$work/example/run_engine_c" "$work/test.engine")
+echo "$out"
+grep -qF 'output y: 3 16' <<<"$out"
+
+# Errors end with a message and a status, here as everywhere.
+if message=$("$work/example/run_engine" "$image" 2>&1); then
+  echo "an image was taken for an engine" >&2
+  exit 1
+fi
+echo "$message"
+grep -qF 'it is not a Charonia engine' <<<"$message"
