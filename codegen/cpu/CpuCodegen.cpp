@@ -2,6 +2,8 @@
 #include "codegen/cpu/Image.h"
 #include "codegen/cpu/KernelEmitter.h"
 #include "codegen/cpu/Target.h"
+#include "codegen/math/ExpandMath.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -16,6 +18,8 @@ using namespace charonia::cpu;
 namespace {
 /// What one kernel becomes.
 struct Compiled {
+  /// The kernel as it was compiled; diagnostics refer to it.
+  mlir::OwningOpRef<mlir::func::FuncOp> function;
   FlatObject object;
   uint64_t scratchBytes = 0;
   mlir::Operation *errorOp = nullptr;
@@ -26,7 +30,10 @@ class Compiler {
 public:
   Compiler(CpuIsa isa, const CpuOptions &options) : isa(isa), options(options) {}
 
-  void compile(mlir::func::FuncOp function, Compiled &out) {
+  void compile(mlir::func::FuncOp given, Compiled &out) {
+    out.function = given.clone();
+    mlir::func::FuncOp function = *out.function;
+    charonia::expandMath(function);
     auto fail = [&](llvm::Error error) {
       out.errorOp = function;
       out.error = llvm::toString(std::move(error));
