@@ -122,6 +122,26 @@ Value *KernelEmitter::emitMinMax(Value *a, Value *c, bool maximum, bool propagat
 // Operators
 //===----------------------------------------------------------------------===//
 
+static llvm::FastMathFlags fastMathFlags(mlir::Operation *op) {
+  llvm::FastMathFlags flags;
+  auto interface = llvm::dyn_cast<mlir::arith::ArithFastMathInterface>(op);
+  auto given = interface ? interface.getFastMathFlagsAttr() : nullptr;
+  if (!given)
+    return flags;
+  using mlir::arith::FastMathFlags;
+  auto has = [&](FastMathFlags flag) {
+    return mlir::arith::bitEnumContainsAll(given.getValue(), flag);
+  };
+  flags.setAllowContract(has(FastMathFlags::contract));
+  flags.setAllowReassoc(has(FastMathFlags::reassoc));
+  flags.setAllowReciprocal(has(FastMathFlags::arcp));
+  flags.setApproxFunc(has(FastMathFlags::afn));
+  flags.setNoNaNs(has(FastMathFlags::nnan));
+  flags.setNoInfs(has(FastMathFlags::ninf));
+  flags.setNoSignedZeros(has(FastMathFlags::nsz));
+  return flags;
+}
+
 Value *KernelEmitter::emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value *> operands,
                                       int64_t width, int64_t valid) {
   using namespace mlir::arith;
@@ -133,6 +153,9 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value 
   Value *x = operands.size() > 0 ? operands[0] : nullptr;
   Value *y = operands.size() > 1 ? operands[1] : nullptr;
   Value *z = operands.size() > 2 ? operands[2] : nullptr;
+
+  llvm::IRBuilderBase::FastMathFlagGuard restored(b);
+  b.setFastMathFlags(fastMathFlags(op));
 
   bool conversion = llvm::isa<ExtFOp, TruncFOp, BitcastOp, SelectOp, ConstantOp, FPToSIOp, FPToUIOp,
                               SIToFPOp, UIToFPOp>(op);

@@ -15,11 +15,7 @@ static bool isTile(mlir::Value value) {
 KernelEmitter::KernelEmitter(mlir::func::FuncOp function, CpuIsa isa, llvm::Module &module,
                              llvm::TargetMachine &machine)
     : function(function), isa(isa), lanes(vectorLanes(isa)), module(module), machine(machine),
-      context(module.getContext()), b(context) {
-  llvm::FastMathFlags contract;
-  contract.setAllowContract();
-  b.setFastMathFlags(contract);
-}
+      context(module.getContext()), b(context) {}
 
 //===----------------------------------------------------------------------===//
 // Types and small helpers
