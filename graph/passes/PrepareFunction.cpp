@@ -1,4 +1,5 @@
 #include "graph/passes/PrepareFunction.h"
+#include "graph/analysis/Weights.h"
 
 using namespace mlir;
 
@@ -31,6 +32,12 @@ Value PrepareFunction::import(Value value) {
   if (Value known = mapping.lookupOrNull(value))
     return known;
   Operation *op = value.getDefiningOp();
+  // What an earlier pass published is at hand here.
+  if (isWeight(op)) {
+    auto known = llvm::find(names, op->getAttr("name"));
+    if (known != names.end())
+      return results[known - names.begin()];
+  }
   for (Value operand : op->getOperands())
     import(operand);
   builder.clone(*op, mapping);

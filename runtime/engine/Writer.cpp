@@ -58,13 +58,55 @@ uint32_t Writer::addSection(SectionKind kind, std::string name, uint64_t size,
   return static_cast<uint32_t>(sections.size() - 1);
 }
 
-namespace {
+/// Where an engine's bytes go.
+class Writer::Output {
+public:
+  virtual ~Output() = default;
+  virtual Status append(const void *data, size_t size) = 0;
+  virtual Status writeAt(uint64_t offset, const void *data, size_t size) = 0;
+  virtual uint64_t position() const = 0;
 
-Status padTo(AtomicFile &file, uint64_t alignment) {
-  static const char zeros[pageSize] = {};
-  uint64_t gap = (alignment - file.position() % alignment) % alignment;
-  return file.append(zeros, gap);
-}
+  Status padTo(uint64_t alignment) {
+    static const char zeros[pageSize] = {};
+    return append(zeros, (alignment - position() % alignment) % alignment);
+  }
+};
+
+class Writer::FileOutput : public Writer::Output {
+public:
+  explicit FileOutput(AtomicFile &file) : file(file) {}
+  Status append(const void *data, size_t size) override {
+    return file.append(data, size);
+  }
+  Status writeAt(uint64_t offset, const void *data, size_t size) override {
+    return file.writeAt(offset, data, size);
+  }
+  uint64_t position() const override { return file.position(); }
+
+private:
+  AtomicFile &file;
+};
+
+class Writer::MemoryOutput : public Writer::Output {
+public:
+  explicit MemoryOutput(std::vector<std::byte> &bytes) : bytes(bytes) {}
+  Status append(const void *data, size_t size) override {
+    auto *first = static_cast<const std::byte *>(data);
+    bytes.insert(bytes.end(), first, first + size);
+    return Status::ok();
+  }
+  Status writeAt(uint64_t offset, const void *data, size_t size) override {
+    auto *first = static_cast<const std::byte *>(data);
+    std::copy(first, first + size, bytes.begin() + offset);
+    return Status::ok();
+  }
+  uint64_t position() const override { return bytes.size(); }
+
+private:
+  std::vector<std::byte> &bytes;
+};
+
+namespace {
 
 SectionEntry makeEntry(SectionKind kind, const std::string &name,
                        uint64_t size) {
@@ -80,6 +122,21 @@ SectionEntry makeEntry(SectionKind kind, const std::string &name,
 } // namespace
 
 Status Writer::write(const Manifest &manifest, const std::string &path) const {
+  AtomicFile file(path);
+  CHARONIA_RETURN_IF_ERROR(file.open());
+  FileOutput output(file);
+  CHARONIA_RETURN_IF_ERROR(writeTo(manifest, output));
+  return file.commit();
+}
+
+Status Writer::write(const Manifest &manifest,
+                     std::vector<std::byte> &bytes) const {
+  bytes.clear();
+  MemoryOutput output(bytes);
+  return writeTo(manifest, output);
+}
+
+Status Writer::writeTo(const Manifest &manifest, Output &file) const {
   std::vector<SectionInfo> infos;
   for (const Section &section : sections) {
     SectionInfo info;
@@ -98,8 +155,6 @@ Status Writer::write(const Manifest &manifest, const std::string &path) const {
                   "the engine's manifest is wrong: " + status.message());
   CHARONIA_ASSIGN_OR_RETURN(std::string encoded, encodeManifest(manifest));
 
-  AtomicFile file(path);
-  CHARONIA_RETURN_IF_ERROR(file.open());
   std::vector<SectionEntry> table;
   table.push_back(makeEntry(SectionKind::Manifest, "manifest", encoded.size()));
   for (const Section &section : sections)
@@ -111,7 +166,7 @@ Status Writer::write(const Manifest &manifest, const std::string &path) const {
   CHARONIA_RETURN_IF_ERROR(file.append(head.data(), head.size()));
 
   for (size_t i = 0; i < table.size(); ++i) {
-    CHARONIA_RETURN_IF_ERROR(padTo(file, pageSize));
+    CHARONIA_RETURN_IF_ERROR(file.padTo(pageSize));
     table[i].offset = file.position();
     ChecksumStream sum;
     uint64_t expected = table[i].size, seen = 0;
@@ -146,8 +201,7 @@ Status Writer::write(const Manifest &manifest, const std::string &path) const {
   std::memcpy(head.data() + sizeof(header), table.data(), tableBytes);
   header.checksum = checksum(head.data(), head.size());
   std::memcpy(head.data(), &header, sizeof(header));
-  CHARONIA_RETURN_IF_ERROR(file.writeAt(0, head.data(), head.size()));
-  return file.commit();
+  return file.writeAt(0, head.data(), head.size());
 }
 
 } // namespace charonia::engine

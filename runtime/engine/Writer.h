@@ -69,8 +69,15 @@ public:
   /// it and renames it to `path`. On any failure (disk full, producer's error)
   /// the old file, if any, is as it was and nothing new is left.
   Status write(const Manifest &manifest, const std::string &path) const;
+  /// The same bytes in memory.
+  Status write(const Manifest &manifest, std::vector<std::byte> &bytes) const;
 
 private:
+  class Output;
+  class FileOutput;
+  class MemoryOutput;
+  Status writeTo(const Manifest &manifest, Output &output) const;
+
   struct Section {
     SectionKind kind;
     std::string name;

@@ -1,0 +1,60 @@
+#include "codegen/driver/Backend.h"
+#include "codegen/cpu/CpuCodegen.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace mlir;
+
+namespace charonia::driver {
+namespace {
+
+class CpuBackend : public Backend {
+public:
+  explicit CpuBackend(cpu::CpuIsa isa)
+      : isa(isa), target(isa == cpu::CpuIsa::V4 ? emit::EmitTarget::x86v4()
+                                                : emit::EmitTarget::x86v3()) {}
+  DeviceKind device() const override { return DeviceKind::Cpu; }
+  std::string arch() const override { return cpu::isaName(isa).str(); }
+  const emit::EmitTarget &emitTarget() const override { return target; }
+
+  FailureOr<KernelBinary> compile(func::FuncOp function, StringRef dumpPrefix) override {
+    cpu::CpuOptions options;
+    options.threads = 1; // kernels are compiled side by side
+    options.dumpDir = dumpPrefix.str();
+    FailureOr<cpu::CpuImage> image = cpu::compileCpuKernels({function}, isa, options);
+    if (failed(image))
+      return failure();
+    KernelBinary binary;
+    binary.image.assign(image->bytes.begin(), image->bytes.end());
+    binary.entry = image->kernels[0].name;
+    binary.entryOffset = image->kernels[0].entry;
+    binary.scratchBytes = image->kernels[0].scratchBytes;
+    return binary;
+  }
+
+private:
+  cpu::CpuIsa isa;
+  emit::EmitTarget target;
+};
+
+} // namespace
+
+std::vector<std::unique_ptr<Backend>> createBackends(StringRef target, StringRef precision) {
+  std::vector<std::unique_ptr<Backend>> backends;
+  if (target == "cpu" || target == "x86-64-v4")
+    backends.push_back(std::make_unique<CpuBackend>(cpu::CpuIsa::V4));
+  if (target == "cpu" || target == "x86-64-v3")
+    backends.push_back(std::make_unique<CpuBackend>(cpu::CpuIsa::V3));
+  return backends;
+}
+
+std::string listTargets() { return "cpu, x86-64-v3, x86-64-v4"; }
+
+std::unique_ptr<Backend> createHostBackend() {
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  for (const char *feature : {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"})
+    if (!features.lookup(feature))
+      return std::make_unique<CpuBackend>(cpu::CpuIsa::V3);
+  return std::make_unique<CpuBackend>(cpu::CpuIsa::V4);
+}
+
+} // namespace charonia::driver

@@ -1,0 +1,53 @@
+// One kind of machine code: how a kernel's tile program becomes code.
+#ifndef CHARONIA_CODEGEN_DRIVER_BACKEND_H
+#define CHARONIA_CODEGEN_DRIVER_BACKEND_H
+
+#include "charonia/types.h"
+#include "codegen/emit/Emit.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace charonia::driver {
+
+/// The code of one kernel.
+struct KernelBinary {
+  std::vector<char> image; ///< CPU.
+  std::string ptx;         ///< CUDA.
+  std::vector<char> cubin; ///< CUDA, if there is a ptxas.
+  std::string entry;       ///< CUDA: the function's name.
+  uint64_t entryOffset = 0, scratchBytes = 0, sharedBytes = 0;
+  uint32_t blockThreads = 1, clusterSize = 1, registers = 0, spillBytes = 0;
+};
+
+class Backend {
+public:
+  virtual ~Backend() = default;
+  virtual DeviceKind device() const = 0;
+  /// "x86-64-v4", "sm_90": a variant of the engine.
+  virtual std::string arch() const = 0;
+  /// All that the code depends on beside the tile program: for the cache.
+  virtual std::string fingerprint() const { return arch(); }
+  virtual const emit::EmitTarget &emitTarget() const = 0;
+  /// Compiles a function that `emitKernel` wrote. Called from several threads, each
+  /// with a function in a module of its own, which it may change. `dumpPrefix`: path
+  /// and stem for intermediate files; empty: none.
+  virtual mlir::FailureOr<KernelBinary> compile(mlir::func::FuncOp function,
+                                                llvm::StringRef dumpPrefix) = 0;
+};
+
+/// Backends of the `--target` names: "cpu" has two, "x86-64-v3", "x86-64-v4" and
+/// "sm_80" ... one each; empty for a name that is none. `precision` as of
+/// CompileOptions.
+std::vector<std::unique_ptr<Backend>> createBackends(llvm::StringRef target,
+                                                     llvm::StringRef precision);
+/// "cpu, x86-64-v3, ...", for messages.
+std::string listTargets();
+
+/// The backend of the machine that compiles, for what runs at build time.
+std::unique_ptr<Backend> createHostBackend();
+
+} // namespace charonia::driver
+
+#endif

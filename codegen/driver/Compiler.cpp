@@ -1,0 +1,312 @@
+#include "codegen/driver/Compiler.h"
+#include "charonia/runtime.h"
+#include "codegen/driver/Convert.h"
+#include "codegen/driver/Pipeline.h"
+#include "codegen/driver/Prepare.h"
+#include "codegen/driver/Program.h"
+#include "codegen/tile/ir/TileDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "runtime/engine/Writer.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
+#include <deque>
+
+using namespace mlir;
+
+namespace charonia::driver {
+
+void registerCompiler(DialectRegistry &registry) {
+  registry.insert<graph::GraphDialect, tile::TileDialect, func::FuncDialect, arith::ArithDialect,
+                  math::MathDialect, scf::SCFDialect>();
+  emit::registerEmitRules(registry);
+}
+
+void loadDialects(MLIRContext &context) { context.loadAllAvailableDialects(); }
+
+std::vector<std::string> stageNames() {
+  std::vector<std::string> names{"import"};
+  for (const Stage &stage : commonStages())
+    names.push_back(stage.name);
+  for (const Stage &stage : programStages({}))
+    names.push_back(stage.name);
+  names.push_back("tiles");
+  return names;
+}
+
+namespace {
+
+/// The targets of one device: one program of the engine.
+struct TargetGroup {
+  DeviceKind device;
+  std::vector<std::unique_ptr<Backend>> backends;
+};
+
+class Compiler {
+public:
+  Compiler(ModuleOp module, const CompileOptions &options)
+      : module(module), options(options), cache(options.cacheDir),
+        main(module.lookupSymbol<func::FuncOp>("main")) {
+    for (const graph::Symbol &s : graph::getSymbols(module))
+      optimum.push_back(s.opt);
+  }
+
+  FailureOr<CompileReport> run(const std::string &path) {
+    if (!main)
+      return module.emitError("the module has no function 'main'"), failure();
+    FailureOr<std::vector<TargetGroup>> groups = groupTargets();
+    if (failed(groups) || failed(checkStage()))
+      return failure();
+    FailureOr<Signature> signature = makeSignature(main);
+    if (failed(signature))
+      return failure();
+    manifest.signature = std::move(*signature);
+    dump(module, "import");
+    if (stopsAfter("import", module))
+      return report;
+    for (const Stage &stage : commonStages()) {
+      if (failed(runStage(stage, module, "")))
+        return failure();
+      if (stopsAfter(stage.name, module))
+        return report;
+    }
+    for (TargetGroup &group : *groups) {
+      FailureOr<bool> stopped = addProgram(group);
+      if (failed(stopped))
+        return failure();
+      if (*stopped)
+        return report;
+    }
+    return write(path);
+  }
+
+private:
+  InFlightDiagnostic error() { return emitError(UnknownLoc::get(module.getContext())); }
+
+  void progress(StringRef what, unsigned done = 0, unsigned total = 0) {
+    if (options.progress)
+      options.progress(what, done, total);
+  }
+
+  FailureOr<std::vector<TargetGroup>> groupTargets() {
+    std::vector<TargetGroup> groups;
+    for (const std::string &target : options.targets) {
+      auto backends = createBackends(target, options.precision);
+      if (backends.empty())
+        return error() << "unknown target '" << target << "'; the targets are " << listTargets(),
+               failure();
+      for (auto &backend : backends) {
+        auto group = llvm::find_if(groups, [&](TargetGroup &g) { return g.device == backend->device(); });
+        if (group == groups.end())
+          group = groups.insert(group, TargetGroup{backend->device(), {}});
+        if (llvm::none_of(group->backends, [&](auto &b) { return b->arch() == backend->arch(); }))
+          group->backends.push_back(std::move(backend));
+      }
+    }
+    return groups;
+  }
+
+  LogicalResult checkStage() {
+    std::vector<std::string> names = stageNames();
+    if (options.stopAfter.empty() || llvm::is_contained(names, options.stopAfter))
+      return success();
+    return error() << "unknown stage '" << options.stopAfter << "'; the stages are "
+                   << llvm::join(names, ", ");
+  }
+
+  bool stopsAfter(StringRef stage, Operation *op) {
+    if (options.stopAfter != stage)
+      return false;
+    op->print(*options.output);
+    *options.output << "\n";
+    return true;
+  }
+
+  std::string dumpPath(const Twine &name) {
+    SmallString<128> path(options.dumpDir);
+    std::string number;
+    llvm::raw_string_ostream(number) << llvm::format("%02u-", dumped);
+    llvm::sys::path::append(path, number + name);
+    return std::string(path);
+  }
+
+  void dump(Operation *op, const Twine &name) {
+    if (options.dumpDir.empty())
+      return;
+    llvm::sys::fs::create_directories(options.dumpDir);
+    std::error_code failed;
+    llvm::raw_fd_ostream file(dumpPath(name + ".mlir"), failed);
+    ++dumped;
+    if (!failed)
+      op->print(file, OpPrintingFlags().enableDebugInfo());
+  }
+
+  LogicalResult runStage(const Stage &stage, ModuleOp on, const Twine &prefix) {
+    progress(stage.name);
+    PassManager passes(on.getContext(), ModuleOp::getOperationName());
+    stage.build(passes);
+    if (failed(passes.run(on)))
+      return failure();
+    dump(on, prefix + stage.name);
+    return success();
+  }
+
+  /// Compiles one program; true where --stop-after ended it.
+  FailureOr<bool> addProgram(TargetGroup &group) {
+    std::string device(deviceKindName(group.device));
+    programModules.push_back(module.clone());
+    ModuleOp copy = *programModules.back();
+    PipelineOptions pipeline;
+    pipeline.device = group.device;
+    pipeline.precision = options.precision;
+    pipeline.panelColumns = group.backends.front()->emitTarget().panelColumns;
+    for (const Stage &stage : programStages(pipeline)) {
+      if (failed(runStage(stage, copy, device + "-")))
+        return failure();
+      if (stopsAfter(stage.name, copy))
+        return true;
+    }
+
+    KernelSet kernels;
+    ProgramLayout layout =
+        layOutProgram(copy.lookupSymbol<func::FuncOp>("main"), group.device, kernels);
+    layout.program.precision = options.precision;
+    if (options.stopAfter == "tiles")
+      return printTiles(kernels, *group.backends.front());
+
+    ProgramReport entry;
+    entry.device = group.device;
+    KernelOptions kernelOptions;
+    kernelOptions.cache = &cache;
+    if (!options.dumpDir.empty())
+      kernelOptions.dumpDir = dumpPath(device + "-kernels");
+    ++dumped;
+    codeSections.emplace_back(writer.nextSection());
+    engine::CodeSection &code = codeSections.back();
+    auto addImage = [&](ArrayRef<char> image) {
+      return code.add(std::as_bytes(std::span(image.data(), image.size())));
+    };
+    auto addText = [&](StringRef text) { return code.addText({text.data(), text.size()}); };
+    for (auto &backend : group.backends) {
+      kernelOptions.progress = [&](unsigned done, unsigned total) {
+        progress("kernels for " + backend->arch(), done, total);
+      };
+      FailureOr<std::vector<CompiledKernel>> compiled =
+          compileKernels(kernels, *backend, kernelOptions);
+      if (failed(compiled))
+        return failure();
+      for (const CompiledKernel &kernel : *compiled)
+        entry.cachedKernels += kernel.cached;
+      layout.program.variants.push_back(
+          makeVariant(*backend, layout.program, *compiled, optimum, addImage, addText));
+      entry.archs.push_back(backend->arch());
+    }
+    writer.addSection(engine::SectionKind::Code, device + ".code", code.bytes());
+
+    std::unique_ptr<Backend> host = createHostBackend();
+    KernelOptions prepareOptions;
+    prepareOptions.cache = &cache;
+    prepareOptions.progress = [&](unsigned done, unsigned total) {
+      progress("preparation of weights", done, total);
+    };
+    FailureOr<std::unique_ptr<Preparation>> preparation =
+        Preparation::create(copy.lookupSymbol<func::FuncOp>("prepare"), *host, prepareOptions);
+    if (failed(preparation))
+      return failure();
+    entry.prepareKernels = (*preparation)->numKernels();
+    if (layout.weightBytes)
+      addWeights(layout, **preparation, device);
+    preparations.push_back(std::move(*preparation));
+
+    auto plan = planArena(layout.program, {optimum.data(), optimum.size()});
+    if (!plan)
+      return error() << plan.status().message(), failure();
+    entry.arenaPeak = plan->peak;
+    entry.arenaLowerBound = plan->lowerBound;
+    entry.launches = layout.program.steps.size();
+    entry.kernels = layout.program.kernels.size();
+    entry.weightBytes = layout.weightBytes;
+    auto &notes = manifest.build.notes;
+    notes.emplace_back(device + ".arena.peak", std::to_string(plan->peak));
+    notes.emplace_back(device + ".arena.lowerBound", std::to_string(plan->lowerBound));
+    report.programs.push_back(std::move(entry));
+    manifest.programs.push_back(std::move(layout.program));
+    return false;
+  }
+
+  /// The weights stream to the file: those of the model from where they are mapped,
+  /// prepared ones one at a time.
+  void addWeights(ProgramLayout &layout, Preparation &preparation, StringRef device) {
+    auto weights = std::make_shared<std::vector<PlacedWeight>>(std::move(layout.weights));
+    layout.program.weightsSection = writer.addSection(
+        engine::SectionKind::Weights, (device + ".weights").str(), layout.weightBytes,
+        [this, weights, &preparation](engine::SectionSink &sink) -> Status {
+          graph::WeightStore &store =
+              module.getContext()->getLoadedDialect<graph::GraphDialect>()->getWeights();
+          static const char zeros[4096] = {};
+          uint64_t position = 0;
+          for (const auto &[i, weight] : llvm::enumerate(*weights)) {
+            progress("weights", i, weights->size());
+            CHARONIA_RETURN_IF_ERROR(sink.write(zeros, weight.offset - position));
+            position = weight.offset + weight.size;
+            if (preparation.contains(weight.name)) {
+              CHARONIA_RETURN_IF_ERROR(preparation.compute(
+                  weight.name, [&](std::span<const std::byte> bytes) { return sink.write(bytes); }));
+              continue;
+            }
+            const graph::Weight *stored = store.lookup(weight.name);
+            if (!stored)
+              return Status(StatusCode::Internal, "there is no weight '" + weight.name + "'");
+            CHARONIA_RETURN_IF_ERROR(sink.write(stored->bytes.data(), stored->bytes.size()));
+          }
+          return Status::ok();
+        });
+  }
+
+  FailureOr<bool> printTiles(const KernelSet &kernels, const Backend &backend) {
+    for (unsigned i = 0; i < kernels.size(); ++i) {
+      FailureOr<OwningOpRef<ModuleOp>> program = emitTileProgram(kernels.get(i), backend);
+      if (failed(program))
+        return failure();
+      (*program)->print(*options.output);
+      *options.output << "\n";
+    }
+    return true;
+  }
+
+  FailureOr<CompileReport> write(const std::string &path) {
+    manifest.build.compiler = "charonia " + std::string(version());
+    manifest.build.modelName = options.record.modelName;
+    manifest.build.sourceHash = options.record.sourceHash;
+    manifest.build.options = options.record.options;
+    progress("writing");
+    if (Status status = writer.write(manifest, path); !status)
+      return error() << status.message(), failure();
+    report.written = true;
+    return report;
+  }
+
+  ModuleOp module;
+  const CompileOptions &options;
+  KernelCache cache;
+  func::FuncOp main;
+  SmallVector<int64_t> optimum;
+  engine::Manifest manifest;
+  engine::Writer writer;
+  CompileReport report;
+  unsigned dumped = 0;
+  std::deque<engine::CodeSection> codeSections;
+  std::vector<std::unique_ptr<Preparation>> preparations;
+  std::vector<OwningOpRef<ModuleOp>> programModules;
+};
+
+} // namespace
+
+FailureOr<CompileReport> compile(ModuleOp module, const CompileOptions &options,
+                                 const std::string &path) {
+  return Compiler(module, options).run(path);
+}
+
+} // namespace charonia::driver

@@ -1,0 +1,170 @@
+#include "codegen/driver/KernelCache.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/BLAKE3.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace llvm;
+
+namespace charonia::driver {
+namespace {
+
+constexpr StringLiteral magic = "charonia kernel 1\n";
+
+class ByteWriter {
+public:
+  std::string bytes{magic};
+  void number(uint64_t value) { bytes.append(reinterpret_cast<const char *>(&value), 8); }
+  void string(StringRef text) {
+    number(text.size());
+    bytes.append(text.data(), text.size());
+  }
+};
+
+/// Reads what ByteWriter wrote; after the first thing that is missing, only zeros.
+class ByteReader {
+public:
+  explicit ByteReader(StringRef bytes) : rest(bytes) { good = rest.consume_front(magic); }
+  bool good;
+  uint64_t number() {
+    uint64_t value = 0;
+    if (good && (good = rest.size() >= 8)) {
+      memcpy(&value, rest.data(), 8);
+      rest = rest.drop_front(8);
+    }
+    return value;
+  }
+  StringRef string() {
+    uint64_t size = number();
+    good = good && size <= rest.size();
+    StringRef text = good ? rest.take_front(size) : StringRef();
+    rest = rest.drop_front(text.size());
+    return text;
+  }
+  bool atEnd() const { return good && rest.empty(); }
+
+private:
+  StringRef rest;
+};
+
+std::string serialize(const KernelBinary &b) {
+  ByteWriter w;
+  w.string({b.image.data(), b.image.size()});
+  w.string(b.ptx);
+  w.string({b.cubin.data(), b.cubin.size()});
+  w.string(b.entry);
+  for (uint64_t value : {b.entryOffset, b.scratchBytes, b.sharedBytes, uint64_t(b.blockThreads),
+                         uint64_t(b.clusterSize), uint64_t(b.registers), uint64_t(b.spillBytes)})
+    w.number(value);
+  w.number(xxh3_64bits(w.bytes));
+  return std::move(w.bytes);
+}
+
+std::optional<KernelBinary> deserialize(StringRef bytes) {
+  if (bytes.size() < 8)
+    return std::nullopt;
+  uint64_t sum;
+  memcpy(&sum, bytes.data() + bytes.size() - 8, 8);
+  bytes = bytes.drop_back(8);
+  if (sum != xxh3_64bits(bytes))
+    return std::nullopt;
+  ByteReader r(bytes);
+  KernelBinary b;
+  StringRef image = r.string();
+  b.image.assign(image.begin(), image.end());
+  b.ptx = r.string().str();
+  StringRef cubin = r.string();
+  b.cubin.assign(cubin.begin(), cubin.end());
+  b.entry = r.string().str();
+  b.entryOffset = r.number();
+  b.scratchBytes = r.number();
+  b.sharedBytes = r.number();
+  b.blockThreads = r.number();
+  b.clusterSize = r.number();
+  b.registers = r.number();
+  b.spillBytes = r.number();
+  if (!r.atEnd())
+    return std::nullopt;
+  return b;
+}
+
+std::string hashOfCompiler() {
+  auto program = MemoryBuffer::getFile("/proc/self/exe", /*IsText=*/false,
+                                       /*RequiresNullTerminator=*/false);
+  if (!program)
+    return {};
+  return utohexstr(xxh3_64bits((*program)->getBuffer()));
+}
+
+} // namespace
+
+KernelCache::KernelCache(std::string folder) : folder(std::move(folder)) {
+  if (this->folder.empty())
+    return;
+  compiler = hashOfCompiler();
+  // Without knowing which compiler this is, no entry could be trusted.
+  if (compiler.empty() || sys::fs::create_directories(this->folder))
+    this->folder.clear();
+}
+
+std::string KernelCache::defaultFolder() {
+  SmallString<128> path;
+  if (auto cache = sys::Process::GetEnv("XDG_CACHE_HOME"); cache && !cache->empty())
+    path = *cache;
+  else if (auto home = sys::Process::GetEnv("HOME"); home && !home->empty())
+    sys::path::append(path, *home, ".cache");
+  else
+    return {};
+  sys::path::append(path, "charonia");
+  return std::string(path);
+}
+
+std::string KernelCache::key(StringRef program, StringRef target) const {
+  BLAKE3 hash;
+  for (StringRef part : {StringRef(compiler), target, program}) {
+    uint64_t size = part.size();
+    hash.update(ArrayRef(reinterpret_cast<const uint8_t *>(&size), 8));
+    hash.update(part);
+  }
+  return toHex(hash.final<20>(), /*LowerCase=*/true);
+}
+
+std::string KernelCache::pathOf(StringRef key) const {
+  SmallString<128> path(folder);
+  sys::path::append(path, key.take_front(2), key.drop_front(2));
+  return std::string(path);
+}
+
+std::optional<KernelBinary> KernelCache::lookup(StringRef key) const {
+  if (folder.empty())
+    return std::nullopt;
+  auto file = MemoryBuffer::getFile(pathOf(key), /*IsText=*/false,
+                                    /*RequiresNullTerminator=*/false);
+  return file ? deserialize((*file)->getBuffer()) : std::nullopt;
+}
+
+void KernelCache::insert(StringRef key, const KernelBinary &binary) const {
+  if (folder.empty())
+    return;
+  std::string path = pathOf(key);
+  if (sys::fs::create_directories(sys::path::parent_path(path)))
+    return;
+  auto file = sys::fs::TempFile::create(path + ".%%%%%%%%");
+  if (!file)
+    return consumeError(file.takeError());
+  bool written;
+  {
+    raw_fd_ostream stream(file->FD, /*shouldClose=*/false);
+    stream << serialize(binary);
+    stream.flush();
+    written = !stream.has_error();
+    stream.clear_error();
+  }
+  consumeError(written ? file->keep(path) : file->discard());
+}
+
+} // namespace charonia::driver

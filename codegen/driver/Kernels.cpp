@@ -1,0 +1,143 @@
+#include "codegen/driver/Kernels.h"
+#include "codegen/tile/ir/TileDialect.h"
+#include "graph/analysis/Weights.h"
+#include "mlir/IR/Threading.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include <mutex>
+
+using namespace mlir;
+
+namespace charonia::driver {
+
+static std::string print(Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  op->print(stream, OpPrintingFlags().useLocalScope());
+  return text;
+}
+
+/// Whether the value is a weight or the same bytes as one.
+static bool isConstant(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (op && op->getNumOperands() == 1)
+    op = op->getOperand(0).getDefiningOp();
+  return op && graph::isWeight(op);
+}
+
+/// The kernel's name without the number that tells it from others.
+static StringRef baseName(StringRef name) {
+  auto [stem, number] = name.rsplit('.');
+  return llvm::all_of(number, llvm::isDigit) ? stem : name;
+}
+
+unsigned KernelSet::add(graph::KernelOp kernel) {
+  OpBuilder builder(kernel.getContext());
+  Location unknown = builder.getUnknownLoc();
+  Entry entry{ModuleOp::create(unknown), {}};
+  auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
+  graph::setSymbols(*entry.module, symbols);
+
+  SmallVector<Type> arguments;
+  for (Value input : kernel.getInputs())
+    if (!isConstant(input))
+      arguments.push_back(input.getType());
+  builder.setInsertionPointToEnd(entry.module->getBody());
+  auto function = func::FuncOp::create(builder, unknown, "main",
+                                       builder.getFunctionType(arguments, kernel.getResultTypes()));
+  builder.setInsertionPointToEnd(function.addEntryBlock());
+  entry.kernel = cast<graph::KernelOp>(kernel->cloneWithoutRegions());
+  kernel.getBody().cloneInto(&entry.kernel.getBody(), *std::make_unique<IRMapping>());
+  unsigned next = 0;
+  for (OpOperand &operand : entry.kernel->getOpOperands())
+    operand.set(isConstant(operand.get())
+                    ? Value(graph::WeightOp::create(builder, unknown, operand.get().getType(),
+                                                    builder.getStringAttr("weight")))
+                    : Value(function.getArgument(next++)));
+  builder.insert(entry.kernel);
+  func::ReturnOp::create(builder, unknown, entry.kernel.getResults());
+  entry.kernel.setSymName(baseName(kernel.getSymName()));
+
+  auto [it, isNew] = numbers.try_emplace(print(*entry.module), kernels.size());
+  if (isNew)
+    kernels.push_back(std::move(entry));
+  return it->second;
+}
+
+FailureOr<OwningOpRef<ModuleOp>> emitTileProgram(graph::KernelOp kernel, const Backend &backend) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
+  auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
+  graph::setSymbols(*module, symbols);
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  if (failed(emit::emitKernel(kernel, backend.emitTarget(), builder)))
+    return failure();
+  return module;
+}
+
+static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel, unsigned number,
+                                               Backend &backend, const KernelOptions &options) {
+  FailureOr<OwningOpRef<ModuleOp>> module = emitTileProgram(kernel, backend);
+  if (failed(module))
+    return failure();
+  auto function = *(*module)->getOps<func::FuncOp>().begin();
+  std::string program = print(**module);
+  std::string dumpPrefix;
+  if (!options.dumpDir.empty()) {
+    SmallString<128> path(options.dumpDir);
+    llvm::sys::path::append(path, Twine(number) + "-" + kernel.getSymName());
+    dumpPrefix = path.str();
+    std::error_code error;
+    llvm::raw_fd_ostream graphFile(dumpPrefix + ".graph.mlir", error);
+    if (!error)
+      graphFile << print(kernel->getParentOfType<ModuleOp>());
+    llvm::raw_fd_ostream file(dumpPrefix + "." + backend.arch() + ".tile.mlir", error);
+    if (!error)
+      file << program;
+  }
+  CompiledKernel compiled;
+  compiled.grid = function->getAttrOfType<AffineMapAttr>(tile::kGridAttr).getValue().getResult(0);
+  std::string key;
+  // Dumps are wanted of the whole way, so nothing is taken from the cache.
+  if (options.cache && dumpPrefix.empty()) {
+    key = options.cache->key(program, backend.fingerprint());
+    if (std::optional<KernelBinary> known = options.cache->lookup(key)) {
+      compiled.binary = std::move(*known);
+      compiled.cached = true;
+      return compiled;
+    }
+  }
+  FailureOr<KernelBinary> binary = backend.compile(function, dumpPrefix);
+  if (failed(binary))
+    return failure();
+  compiled.binary = std::move(*binary);
+  if (!key.empty())
+    options.cache->insert(key, compiled.binary);
+  return compiled;
+}
+
+FailureOr<std::vector<CompiledKernel>> compileKernels(const KernelSet &kernels, Backend &backend,
+                                                      const KernelOptions &options) {
+  if (!options.dumpDir.empty())
+    llvm::sys::fs::create_directories(options.dumpDir);
+  std::vector<CompiledKernel> compiled(kernels.size());
+  if (kernels.size() == 0)
+    return compiled;
+  std::mutex mutex;
+  unsigned done = 0;
+  LogicalResult result = failableParallelForEachN(
+      kernels.get(0)->getContext(), 0, kernels.size(), [&](size_t i) -> LogicalResult {
+        FailureOr<CompiledKernel> kernel = compileKernel(kernels.get(i), i, backend, options);
+        std::lock_guard lock(mutex);
+        if (options.progress)
+          options.progress(++done, kernels.size());
+        if (failed(kernel))
+          return failure();
+        compiled[i] = std::move(*kernel);
+        return success();
+      });
+  if (failed(result))
+    return failure();
+  return compiled;
+}
+
+} // namespace charonia::driver

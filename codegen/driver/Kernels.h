@@ -1,0 +1,58 @@
+// The kernels of a program, each content once, and their code.
+#ifndef CHARONIA_CODEGEN_DRIVER_KERNELS_H
+#define CHARONIA_CODEGEN_DRIVER_KERNELS_H
+
+#include "codegen/driver/Backend.h"
+#include "codegen/driver/KernelCache.h"
+#include "graph/ir/Dialect.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace charonia::driver {
+
+/// Kernels by content: equal regions on operands of equal types, weights in the same
+/// places, are one kernel, whatever their names.
+class KernelSet {
+public:
+  /// The number of the kernel, new or known.
+  unsigned add(graph::KernelOp kernel);
+  unsigned size() const { return kernels.size(); }
+  /// The kernel, alone in a module of its own.
+  graph::KernelOp get(unsigned number) const { return kernels[number].kernel; }
+
+private:
+  struct Entry {
+    mlir::OwningOpRef<mlir::ModuleOp> module;
+    graph::KernelOp kernel;
+  };
+  std::vector<Entry> kernels;
+  llvm::StringMap<unsigned> numbers;
+};
+
+struct CompiledKernel {
+  KernelBinary binary;
+  /// Program instances, over shape symbols.
+  mlir::AffineExpr grid;
+  bool cached = false;
+};
+
+struct KernelOptions {
+  /// Null: no cache.
+  const KernelCache *cache = nullptr;
+  /// Folder for <kernel>.<arch>.* files; empty: none.
+  std::string dumpDir;
+  /// Called after each kernel, from any thread, one at a time.
+  std::function<void(unsigned done, unsigned total)> progress;
+};
+
+/// Writes tile programs and compiles them, on all threads of the context.
+mlir::FailureOr<std::vector<CompiledKernel>>
+compileKernels(const KernelSet &kernels, Backend &backend, const KernelOptions &options);
+
+/// The tile program of a kernel, alone in a module.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitTileProgram(graph::KernelOp kernel,
+                                                                   const Backend &backend);
+
+} // namespace charonia::driver
+
+#endif

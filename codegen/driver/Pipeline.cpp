@@ -1,0 +1,47 @@
+#include "codegen/driver/Pipeline.h"
+#include "graph/passes/Passes.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace charonia::graph;
+
+namespace charonia::driver {
+
+std::vector<Stage> commonStages() {
+  return {
+      {"simplify", [](OpPassManager &passes) {
+         // Shape arithmetic first: static views and constants come out of it.
+         passes.addNestedPass<func::FuncOp>(createEvaluateShapes());
+         passes.addPass(createCanonicalizerPass());
+         passes.addPass(createCSEPass());
+       }},
+  };
+}
+
+std::vector<Stage> programStages(const PipelineOptions &options) {
+  return {
+      {"prepare", [options](OpPassManager &passes) {
+         // Projections of one tensor become one before their weights are packed.
+         passes.addNestedPass<func::FuncOp>(createMergeContractions());
+         // Only a CPU reads panels. Packing goes before the split, which would take
+         // the weights as they are.
+         if (options.device == DeviceKind::Cpu) {
+           PackWeightsOptions pack;
+           pack.panel = options.panelColumns;
+           passes.addPass(createPackWeights(pack));
+         }
+         passes.addPass(createSplitPrepare());
+         // The views that packing left compose with those around them.
+         passes.addPass(createCSEPass());
+       }},
+      {"kernels", [](OpPassManager &passes) {
+         // Kernels hold splats only. No canonicalization from here on: it would fold
+         // weights of one element back into constants.
+         passes.addPass(createOutlineConstants());
+         passes.addNestedPass<func::FuncOp>(createFormKernels());
+         passes.addPass(createVerifyKernels());
+       }},
+  };
+}
+
+} // namespace charonia::driver

@@ -1,0 +1,345 @@
+#include "codegen/driver/Program.h"
+#include "codegen/driver/Convert.h"
+#include "codegen/driver/InPlace.h"
+#include "graph/analysis/Weights.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace charonia::driver {
+namespace {
+
+constexpr uint64_t weightAlignment = 256;
+
+uint32_t bufferAlignment(DeviceKind device) { return device == DeviceKind::Cpu ? 64 : 256; }
+
+class Builder {
+public:
+  Builder(func::FuncOp function, DeviceKind device, KernelSet &kernels)
+      : function(function), kernels(kernels),
+        symbols(graph::getSymbols(function->getParentOfType<ModuleOp>())) {
+    layout.program.device = device;
+  }
+
+  ProgramLayout run() {
+    for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
+      uint32_t buffer = addBuffer(engine::Buffer::Kind::Input, argument, nameOf(i));
+      program().buffers[buffer].index = i;
+    }
+    Block &body = function.getBody().front();
+    countSteps(body);
+    nameOutputs(body.getTerminator());
+    for (Operation &op : body.without_terminator()) {
+      if (auto kernel = dyn_cast<graph::KernelOp>(&op))
+        addLaunch(kernel);
+      else if (graph::isWeight(&op))
+        weightValues.push_back(op.getResult(0));
+      else
+        buffers[op.getResult(0)] = op.getOperand(0); // the same bytes
+    }
+    addCopies(body.getTerminator());
+    finishLifetimes();
+    return std::move(layout);
+  }
+
+private:
+  engine::Program &program() { return layout.program; }
+
+  std::string nameOf(unsigned argument) {
+    auto name = function.getArgAttrOfType<StringAttr>(argument, "graph.name");
+    return name ? name.str() : std::string();
+  }
+
+  /// The value whose buffer holds this one's bytes.
+  Value root(Value value) {
+    while (Value source = buffers.lookup(value))
+      value = source;
+    return value;
+  }
+
+  uint32_t addBuffer(engine::Buffer::Kind kind, Value value, std::string name) {
+    engine::Buffer buffer;
+    buffer.kind = kind;
+    buffer.name = std::move(name);
+    buffer.size = sizeInBytes(value.getType());
+    buffer.alignment = bufferAlignment(program().device);
+    buffer.firstStep = engine::noIndex;
+    program().buffers.push_back(buffer);
+    uint32_t index = program().buffers.size() - 1;
+    numbers.try_emplace(value, index);
+    return index;
+  }
+
+  /// The buffer of an operand; weights get theirs when they are first read.
+  uint32_t bufferOf(Value value) {
+    value = root(value);
+    auto it = numbers.find(value);
+    if (it != numbers.end())
+      return it->second;
+    Operation *op = value.getDefiningOp();
+    assert(graph::isWeight(op) && "a kernel's result has a buffer by now");
+    std::string name = op->getAttrOfType<StringAttr>("name").str();
+    if (auto known = weightBuffers.find(name); known != weightBuffers.end())
+      return numbers[value] = known->second;
+    uint32_t buffer = addBuffer(engine::Buffer::Kind::Weight, value, name);
+    uint64_t size = graph::byteSize(cast<RankedTensorType>(value.getType()));
+    layout.weightBytes = llvm::alignTo(layout.weightBytes, weightAlignment);
+    program().buffers[buffer].weightOffset = layout.weightBytes;
+    program().buffers[buffer].alignment = weightAlignment;
+    layout.weights.push_back({name, layout.weightBytes, size});
+    layout.weightBytes += size;
+    weightBuffers[name] = buffer;
+    return buffer;
+  }
+
+  void touch(uint32_t buffer, uint32_t step) {
+    engine::Buffer &b = program().buffers[buffer];
+    b.firstStep = std::min(b.firstStep, step);
+    b.lastStep = std::max(b.lastStep, step);
+  }
+
+  /// The last step that reads the buffer of each value.
+  void countSteps(Block &body) {
+    uint32_t step = 0;
+    for (Operation &op : body.without_terminator()) {
+      if (auto kernel = dyn_cast<graph::KernelOp>(&op)) {
+        for (Value input : kernel.getInputs())
+          lastUse[root(input)] = step;
+        ++step;
+      } else if (!graph::isWeight(&op)) {
+        buffers[op.getResult(0)] = op.getOperand(0);
+      }
+    }
+  }
+
+  /// A kernel's result that is returned is written to the output right away.
+  void nameOutputs(Operation *terminator) {
+    for (auto [i, value] : llvm::enumerate(terminator->getOperands()))
+      if (Value source = root(value); source.getDefiningOp<graph::KernelOp>())
+        outputs.try_emplace(source, i);
+  }
+
+  void addLaunch(graph::KernelOp kernel) {
+    uint32_t step = program().steps.size();
+    engine::Step launch;
+    launch.kernel = kernels.add(kernel);
+    launch.nodes = nodeNames(kernel.getLoc());
+    for (Value input : kernel.getInputs()) {
+      uint32_t buffer = bufferOf(input);
+      touch(buffer, step);
+      launch.args.push_back({buffer, 0});
+    }
+    llvm::SmallDenseSet<uint32_t, 4> taken;
+    for (OpResult result : kernel.getResults()) {
+      auto output = outputs.find(result);
+      bool isOutput = output != outputs.end();
+      std::vector<std::string> names = nodeNames(kernel.getLoc());
+      uint32_t buffer =
+          addBuffer(isOutput ? engine::Buffer::Kind::Output : engine::Buffer::Kind::Arena, result,
+                    names.empty() ? std::string() : names.back());
+      if (isOutput) {
+        program().buffers[buffer].index = output->second;
+        auto name = function.getResultAttrOfType<StringAttr>(output->second, "graph.name");
+        if (name)
+          program().buffers[buffer].name = name.str();
+      } else {
+        aliasOperand(kernel, result, buffer, step, taken);
+      }
+      touch(buffer, step);
+      launch.args.push_back({buffer, 0});
+    }
+    if (launch.kernel == program().kernels.size())
+      program().kernels.push_back(describe(kernel));
+    program().steps.push_back(std::move(launch));
+  }
+
+  /// Lets a result take the place of an operand that nothing reads any more.
+  void aliasOperand(graph::KernelOp kernel, OpResult result, uint32_t buffer, uint32_t step,
+                    llvm::SmallDenseSet<uint32_t, 4> &taken) {
+    for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
+      Value source = root(input);
+      auto it = numbers.find(source);
+      if (it == numbers.end() || lastUse.lookup(source) != step || taken.contains(it->second))
+        continue;
+      const engine::Buffer &operand = program().buffers[it->second];
+      if (operand.kind != engine::Buffer::Kind::Arena ||
+          !(operand.size == program().buffers[buffer].size) || isReadTwice(kernel, i, source) ||
+          !canRunInPlace(kernel, i, result.getResultNumber()))
+        continue;
+      program().buffers[buffer].alias = it->second;
+      taken.insert(it->second);
+      return;
+    }
+  }
+
+  /// Whether another operand of the kernel lies in the same buffer.
+  bool isReadTwice(graph::KernelOp kernel, unsigned operand, Value source) {
+    for (auto [i, input] : llvm::enumerate(kernel.getInputs()))
+      if (i != operand && root(input) == source)
+        return true;
+    return false;
+  }
+
+  engine::Kernel describe(graph::KernelOp kernel) {
+    engine::Kernel entry;
+    entry.name = kernels.get(program().kernels.size()).getSymName().str();
+    AffineExpr flops = getAffineConstantExpr(0, kernel.getContext());
+    for (Operation &op : kernel.getBody().front()) {
+      auto graphOp = dyn_cast<graph::GraphOpInterface>(&op);
+      if (!graphOp || graphOp.getRole() == graph::OpRole::Source)
+        continue;
+      flops = flops + graphOp.getFlops();
+      entry.ops.push_back(op.getName().stripDialect().str() + " " +
+                          graph::typeToString(op.getResult(0).getType(), symbols));
+    }
+    entry.flops = toShapeExpr(graph::simplify(flops));
+    entry.bytes = 0;
+    for (auto [input, argument] : llvm::zip(kernel.getInputs(), kernel.getBody().getArguments()))
+      entry.bytes = entry.bytes + bytesRead(argument);
+    for (Value result : kernel.getResults())
+      entry.bytes = entry.bytes + sizeInBytes(result.getType());
+    return entry;
+  }
+
+  /// Of an operand that indexing reads, not more than it takes out of it.
+  static ShapeExpr bytesRead(BlockArgument argument) {
+    ShapeExpr all = sizeInBytes(argument.getType()), read = 0;
+    auto element = cast<RankedTensorType>(argument.getType()).getElementType();
+    for (Operation *user : argument.getUsers()) {
+      auto graphOp = dyn_cast<graph::GraphOpInterface>(user);
+      if (!graphOp || graphOp.getRole() != graph::OpRole::Indexing)
+        return all;
+      read = read + sizeInBytes(graph::withElement(user->getResult(0).getType(), element));
+    }
+    return charonia::min(all, read);
+  }
+
+  /// Results that no kernel writes to the output itself: arguments, weights, values
+  /// that are returned twice.
+  void addCopies(Operation *terminator) {
+    for (auto [i, value] : llvm::enumerate(terminator->getOperands())) {
+      auto written = outputs.find(root(value));
+      if (written != outputs.end() && written->second == i)
+        continue;
+      uint32_t source = bufferOf(value), step = program().steps.size();
+      engine::Buffer output;
+      output.kind = engine::Buffer::Kind::Output;
+      if (auto name = function.getResultAttrOfType<StringAttr>(i, "graph.name"))
+        output.name = name.str();
+      output.index = i;
+      output.size = sizeInBytes(value.getType());
+      output.alignment = bufferAlignment(program().device);
+      output.firstStep = engine::noIndex;
+      program().buffers.push_back(output);
+      uint32_t destination = program().buffers.size() - 1;
+      touch(destination, step);
+      touch(source, step);
+      engine::Step copy;
+      copy.kind = engine::Step::Kind::Copy;
+      copy.args = {{destination, 0}, {source, 0}};
+      copy.bytes = output.size;
+      program().steps.push_back(std::move(copy));
+    }
+  }
+
+  /// Inputs and weights are there from the start, outputs and weights to the end.
+  void finishLifetimes() {
+    uint32_t last = program().steps.empty() ? 0 : program().steps.size() - 1;
+    for (engine::Buffer &buffer : program().buffers) {
+      bool isArena = buffer.kind == engine::Buffer::Kind::Arena;
+      if (buffer.kind == engine::Buffer::Kind::Input || buffer.kind == engine::Buffer::Kind::Weight)
+        buffer.firstStep = 0;
+      if (!isArena && buffer.kind != engine::Buffer::Kind::Input)
+        buffer.lastStep = last;
+      if (buffer.firstStep == engine::noIndex)
+        buffer.firstStep = 0;
+    }
+  }
+
+  func::FuncOp function;
+  KernelSet &kernels;
+  SmallVector<graph::Symbol> symbols;
+  ProgramLayout layout;
+  /// Aliases to what they are the same bytes as.
+  llvm::DenseMap<Value, Value> buffers;
+  llvm::DenseMap<Value, uint32_t> numbers, lastUse;
+  llvm::DenseMap<Value, size_t> outputs;
+  llvm::StringMap<uint32_t> weightBuffers;
+  SmallVector<Value> weightValues;
+};
+
+} // namespace
+
+ProgramLayout layOutProgram(func::FuncOp function, DeviceKind device, KernelSet &kernels) {
+  return Builder(function, device, kernels).run();
+}
+
+Result<plan::ArenaPlan> planArena(const engine::Program &program,
+                                  std::span<const int64_t> symbols) {
+  std::vector<plan::BufferRequest> requests;
+  std::vector<uint32_t> numbers(program.buffers.size(), plan::noAlias);
+  for (const auto &[i, buffer] : llvm::enumerate(program.buffers)) {
+    if (buffer.kind != engine::Buffer::Kind::Arena)
+      continue;
+    CHARONIA_ASSIGN_OR_RETURN(int64_t size, buffer.size.evaluate(symbols));
+    plan::BufferRequest request;
+    request.size = size;
+    request.firstStep = buffer.firstStep;
+    request.lastStep = buffer.lastStep;
+    request.alignment = buffer.alignment;
+    if (buffer.alias != engine::noIndex)
+      request.alias = numbers[buffer.alias];
+    numbers[i] = requests.size();
+    requests.push_back(request);
+  }
+  return plan::planArena(requests);
+}
+
+engine::Variant makeVariant(const Backend &backend, const engine::Program &program,
+                            ArrayRef<CompiledKernel> kernels, ArrayRef<int64_t> optimum,
+                            llvm::function_ref<engine::Range(ArrayRef<char>)> addImage,
+                            llvm::function_ref<engine::Range(StringRef)> addText) {
+  // Instances that are worth a thread's while: some tens of microseconds of work.
+  constexpr int64_t grainOperations = 1 << 17;
+  engine::Variant variant;
+  variant.arch = backend.arch();
+  for (const auto &[i, compiled] : llvm::enumerate(kernels)) {
+    const KernelBinary &binary = compiled.binary;
+    engine::CodeModule module;
+    if (!binary.image.empty())
+      module.image = addImage(binary.image);
+    if (!binary.ptx.empty())
+      module.ptx = addText(binary.ptx);
+    if (!binary.cubin.empty())
+      module.cubin = addImage(binary.cubin);
+    engine::KernelCode code;
+    code.module = variant.modules.size();
+    code.entry = binary.entry;
+    code.entryOffset = binary.entryOffset;
+    code.grid = toShapeExpr(compiled.grid);
+    code.blockThreads = binary.blockThreads;
+    code.clusterSize = binary.clusterSize;
+    code.sharedBytes = binary.sharedBytes;
+    code.scratchBytes = binary.scratchBytes;
+    code.registers = binary.registers;
+    code.spillBytes = binary.spillBytes;
+    if (backend.device() == DeviceKind::Cpu) {
+      std::span<const int64_t> symbols(optimum.data(), optimum.size());
+      int64_t work = 0, instances = 0;
+      if (auto flops = program.kernels[i].flops.evaluate(symbols))
+        work = *flops;
+      if (auto bytes = program.kernels[i].bytes.evaluate(symbols))
+        work = std::max(work, *bytes);
+      if (auto grid = code.grid.evaluate(symbols))
+        instances = *grid;
+      if (work > 0 && instances > 0)
+        code.grain = std::clamp<int64_t>(grainOperations / std::max<int64_t>(1, work / instances),
+                                         1, std::max<int64_t>(1, instances));
+    }
+    variant.modules.push_back(module);
+    variant.kernels.push_back(std::move(code));
+  }
+  return variant;
+}
+
+} // namespace charonia::driver

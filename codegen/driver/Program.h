@@ -1,0 +1,41 @@
+// The engine's program from a function of kernels: buffers, lifetimes, steps.
+#ifndef CHARONIA_CODEGEN_DRIVER_PROGRAM_H
+#define CHARONIA_CODEGEN_DRIVER_PROGRAM_H
+
+#include "codegen/driver/Kernels.h"
+#include "runtime/engine/Engine.h"
+#include "runtime/plan/Planner.h"
+
+namespace charonia::driver {
+
+/// A weight that a program reads, and where in its section it lies.
+struct PlacedWeight {
+  std::string name;
+  uint64_t offset = 0, size = 0;
+};
+
+struct ProgramLayout {
+  /// Without variants and the section of weights.
+  engine::Program program;
+  std::vector<PlacedWeight> weights; ///< By offset.
+  uint64_t weightBytes = 0;
+};
+
+/// Lays out `function`, which verify-kernels accepts. Adds its kernels to `kernels`;
+/// kernel i of the program is kernel i of the set.
+ProgramLayout layOutProgram(mlir::func::FuncOp function, DeviceKind device, KernelSet &kernels);
+
+/// The arena's plan for these values of the shape symbols.
+Result<plan::ArenaPlan> planArena(const engine::Program &program,
+                                  std::span<const int64_t> symbols);
+
+/// One variant of a program from the code of its kernels; pieces of code go to `code`.
+engine::Variant makeVariant(const Backend &backend, const engine::Program &program,
+                            llvm::ArrayRef<CompiledKernel> kernels,
+                            llvm::ArrayRef<int64_t> optimum,
+                            llvm::function_ref<engine::Range(llvm::ArrayRef<char>)> addImage,
+                            llvm::function_ref<engine::Range(llvm::StringRef)> addText);
+
+} // namespace charonia::driver
+
+#endif
