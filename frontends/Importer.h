@@ -41,7 +41,8 @@ ImportResult importModel(llvm::StringRef path, const ImportOptions &options,
 /// Imports an ONNX model in memory, which `name` stands for in messages. It may
 /// not refer to external data.
 ImportResult importOnnxBytes(llvm::StringRef bytes, llvm::StringRef name,
-                             const ImportOptions &options, mlir::MLIRContext &context);
+                             const ImportOptions &options,
+                             mlir::MLIRContext &context);
 
 /// One ONNX operator that has a row of its own, for documentation.
 struct OperatorInfo {

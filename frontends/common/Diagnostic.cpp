@@ -2,7 +2,8 @@
 
 using namespace charonia::frontend;
 
-std::string charonia::frontend::printable(const std::string &text, size_t limit) {
+std::string charonia::frontend::printable(const std::string &text,
+                                          size_t limit) {
   std::string out;
   for (unsigned char c : text) {
     if (out.size() >= limit) {

@@ -58,13 +58,18 @@ Value Emitter::create(llvm::StringRef op, mlir::ValueRange operands,
   if (problem || !llvm::all_of(operands, [](Value v) { return bool(v); }))
     return {};
   // What verifiers and type inference find wrong becomes the node's problem.
-  mlir::ScopedDiagnosticHandler handler(getContext(), [&](mlir::Diagnostic &diagnostic) {
-    std::string text = diagnostic.str();
-    llvm::StringRef message = text;
-    message.consume_front("'" + op.str() + "' op ");
-    fail(message);
-    return mlir::success();
-  });
+  mlir::ScopedDiagnosticHandler handler(
+      getContext(), [&](mlir::Diagnostic &diagnostic) {
+        std::string text = diagnostic.str();
+        llvm::StringRef message = text;
+        message.consume_front("'" + op.str() + "' op ");
+        auto [named, isSymbolic] = symbols.nameSymbols(message);
+        fail(named, isSymbolic
+                        ? "if these sizes are always equal, name them alike "
+                          "with --shape, as in --shape a=[n,4] --shape b=[n]"
+                        : "");
+        return mlir::success();
+      });
   auto rejected = [&]() -> Value {
     fail("operands do not fit '" + op + "'");
     return {};
@@ -73,16 +78,16 @@ Value Emitter::create(llvm::StringRef op, mlir::ValueRange operands,
   auto dictionary = builder.getDictionaryAttr(attributes);
   PropertyStorage properties(name);
   auto emitError = [&] { return mlir::emitError(location); };
-  if (properties.get() &&
-      mlir::failed(name.setOpPropertiesFromAttribute(name, properties.get(), dictionary,
-                                                     emitError)))
+  if (properties.get() && mlir::failed(name.setOpPropertiesFromAttribute(
+                              name, properties.get(), dictionary, emitError)))
     return rejected();
   if (!type) {
     auto *inference = name.getInterface<mlir::InferTypeOpInterface>();
     llvm::SmallVector<mlir::Type> types;
     if (!inference ||
-        mlir::failed(inference->inferReturnTypes(getContext(), location, operands, dictionary,
-                                                 properties.get(), {}, types)) ||
+        mlir::failed(inference->inferReturnTypes(
+            getContext(), location, operands, dictionary, properties.get(), {},
+            types)) ||
         types.size() != 1)
       return rejected();
     type = llvm::dyn_cast<mlir::RankedTensorType>(types[0]);
@@ -102,8 +107,8 @@ Value Emitter::create(llvm::StringRef op, mlir::ValueRange operands,
 
 bool Emitter::isSane(mlir::RankedTensorType type) {
   if (type.getRank() > maxRank) {
-    fail("a tensor has " + llvm::Twine(type.getRank()) + " dimensions; " + llvm::Twine(maxRank) +
-         " are supported");
+    fail("a tensor has " + llvm::Twine(type.getRank()) + " dimensions; " +
+         llvm::Twine(maxRank) + " are supported");
     return false;
   }
   int64_t elements = 1;
@@ -114,15 +119,17 @@ bool Emitter::isSane(mlir::RankedTensorType type) {
       return false;
     }
     if (!size && !symbols.isNonNegative(dim) &&
-        !symbols.assumeAtLeast(dim, number(0), "so that no tensor has a negative size")) {
+        !symbols.assumeAtLeast(dim, number(0),
+                               "so that no tensor has a negative size")) {
       fail("size " + symbols.toString(dim) + " of " + describe(type) +
                " may become negative for " + symbols.describeRanges(dim),
            "narrow the range with --shape");
       return false;
     }
-    if (size && (*size > maxDimension ||
-                 llvm::MulOverflow(elements, std::max<int64_t>(*size, 1), elements) ||
-                 elements > maxElements)) {
+    if (size &&
+        (*size > maxDimension ||
+         llvm::MulOverflow(elements, std::max<int64_t>(*size, 1), elements) ||
+         elements > maxElements)) {
       fail("a tensor is too large: " + describe(type));
       return false;
     }
@@ -130,7 +137,8 @@ bool Emitter::isSane(mlir::RankedTensorType type) {
   return true;
 }
 
-mlir::NamedAttribute Emitter::attr(llvm::StringRef name, mlir::Attribute value) {
+mlir::NamedAttribute Emitter::attr(llvm::StringRef name,
+                                   mlir::Attribute value) {
   return builder.getNamedAttr(name, value);
 }
 mlir::NamedAttribute Emitter::attr(llvm::StringRef name, int64_t value) {
@@ -142,12 +150,14 @@ mlir::NamedAttribute Emitter::attr(llvm::StringRef name, double value) {
 mlir::NamedAttribute Emitter::attr(llvm::StringRef name, bool value) {
   return attr(name, builder.getBoolAttr(value));
 }
-mlir::NamedAttribute Emitter::attr(llvm::StringRef name, llvm::ArrayRef<int64_t> value) {
+mlir::NamedAttribute Emitter::attr(llvm::StringRef name,
+                                   llvm::ArrayRef<int64_t> value) {
   return attr(name, builder.getDenseI64ArrayAttr(value));
 }
 
 /// The map over just the symbols that its results use, as encodings are.
-static mlir::AffineMap symbolMap(llvm::ArrayRef<AffineExpr> values, mlir::MLIRContext *context) {
+static mlir::AffineMap symbolMap(llvm::ArrayRef<AffineExpr> values,
+                                 mlir::MLIRContext *context) {
   unsigned symbols = 0;
   for (AffineExpr value : values)
     value.walk([&](AffineExpr e) {
@@ -157,12 +167,15 @@ static mlir::AffineMap symbolMap(llvm::ArrayRef<AffineExpr> values, mlir::MLIRCo
   return mlir::AffineMap::get(0, symbols, values, context);
 }
 
-mlir::NamedAttribute Emitter::map(llvm::StringRef name, llvm::ArrayRef<AffineExpr> values) {
+mlir::NamedAttribute Emitter::map(llvm::StringRef name,
+                                  llvm::ArrayRef<AffineExpr> values) {
   return attr(name, mlir::AffineMapAttr::get(symbolMap(values, getContext())));
 }
 
-mlir::RankedTensorType Emitter::type(llvm::ArrayRef<AffineExpr> dims, mlir::Type element) {
-  if (problem || !element || !llvm::all_of(dims, [](AffineExpr e) { return bool(e); }))
+mlir::RankedTensorType Emitter::type(llvm::ArrayRef<AffineExpr> dims,
+                                     mlir::Type element) {
+  if (problem || !element ||
+      !llvm::all_of(dims, [](AffineExpr e) { return bool(e); }))
     return {};
   auto type = graph::makeType(dims, element);
   return isSane(type) ? type : mlir::RankedTensorType();
@@ -172,39 +185,46 @@ AffineExpr Emitter::number(int64_t value) {
   return mlir::getAffineConstantExpr(value, getContext());
 }
 Exprs Emitter::numbers(llvm::ArrayRef<int64_t> values) {
-  return llvm::map_to_vector<8>(values, [&](int64_t value) { return number(value); });
+  return llvm::map_to_vector<8>(values,
+                                [&](int64_t value) { return number(value); });
 }
 std::string Emitter::describe(llvm::ArrayRef<AffineExpr> dims) {
-  return graph::shapeToString(graph::makeType(dims, builder.getI64Type()), symbols.list());
+  return graph::shapeToString(graph::makeType(dims, builder.getI64Type()),
+                              symbols.list());
 }
 
 // Constants.
 
-static mlir::Attribute elementAttr(double value, mlir::Type element, mlir::Builder &builder) {
+static mlir::Attribute elementAttr(double value, mlir::Type element,
+                                   mlir::Builder &builder) {
   if (auto type = llvm::dyn_cast<mlir::FloatType>(element)) {
     llvm::APFloat exact(value);
     bool loses;
-    exact.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &loses);
+    exact.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
+                  &loses);
     return mlir::FloatAttr::get(type, exact);
   }
   unsigned width = element.getIntOrFloatBitWidth();
   llvm::APSInt integer(width, element.isUnsignedInteger());
   bool exact;
-  llvm::APFloat(value).convertToInteger(integer, llvm::APFloat::rmTowardZero, &exact);
+  llvm::APFloat(value).convertToInteger(integer, llvm::APFloat::rmTowardZero,
+                                        &exact);
   if (width == 1)
     return builder.getBoolAttr(value != 0);
   return mlir::IntegerAttr::get(element, integer);
 }
 
 Value Emitter::constant(mlir::ElementsAttr value) {
-  return opTo<graph::ConstantOp>(llvm::cast<mlir::RankedTensorType>(value.getShapedType()), {},
-                                 attr("value", value));
+  return opTo<graph::ConstantOp>(
+      llvm::cast<mlir::RankedTensorType>(value.getShapedType()), {},
+      attr("value", value));
 }
 Value Emitter::scalar(double value, mlir::Type element) {
   if (!element)
     return {};
   auto type = mlir::RankedTensorType::get({}, element);
-  return constant(mlir::DenseElementsAttr::get(type, elementAttr(value, element, builder)));
+  return constant(
+      mlir::DenseElementsAttr::get(type, elementAttr(value, element, builder)));
 }
 Value Emitter::scalar(int64_t value, mlir::Type element) {
   if (!element)
@@ -214,11 +234,13 @@ Value Emitter::scalar(int64_t value, mlir::Type element) {
   auto type = mlir::RankedTensorType::get({}, element);
   llvm::APInt integer(64, value, /*isSigned=*/true);
   return constant(mlir::DenseElementsAttr::get(
-      type, mlir::IntegerAttr::get(element, integer.sextOrTrunc(element.getIntOrFloatBitWidth()))));
+      type,
+      mlir::IntegerAttr::get(
+          element, integer.sextOrTrunc(element.getIntOrFloatBitWidth()))));
 }
 
-Value Emitter::sizes(llvm::ArrayRef<AffineExpr> values, llvm::ArrayRef<int64_t> shape,
-                     mlir::Type element) {
+Value Emitter::sizes(llvm::ArrayRef<AffineExpr> values,
+                     llvm::ArrayRef<int64_t> shape, mlir::Type element) {
   if (!llvm::all_of(values, [](AffineExpr e) { return bool(e); }))
     return {};
   auto type = mlir::RankedTensorType::get(shape, element);
@@ -249,7 +271,8 @@ mlir::DenseElementsAttr Emitter::constantOf(Value value) {
 
 Value Emitter::compare(graph::Predicate predicate, Value a, Value b) {
   return op<graph::CompareOp>(
-      {a, b}, attr("predicate", graph::PredicateAttr::get(getContext(), predicate)));
+      {a, b},
+      attr("predicate", graph::PredicateAttr::get(getContext(), predicate)));
 }
 Value Emitter::cast(Value value, mlir::Type element) {
   if (!value || !element)
@@ -259,7 +282,8 @@ Value Emitter::cast(Value value, mlir::Type element) {
   return op<graph::CastOp>({value}, attr("to", mlir::TypeAttr::get(element)));
 }
 Value Emitter::widen(Value value) {
-  if (!value || !isFloat(value) || elementOf(value).getIntOrFloatBitWidth() >= 32)
+  if (!value || !isFloat(value) ||
+      elementOf(value).getIntOrFloatBitWidth() >= 32)
     return value;
   return cast(value, builder.getF32Type());
 }
@@ -284,30 +308,36 @@ Value Emitter::transpose(Value value, llvm::ArrayRef<int64_t> permutation) {
   return op<graph::TransposeOp>({value}, attr("permutation", permutation));
 }
 Value Emitter::slice(Value value, llvm::ArrayRef<AffineExpr> starts,
-                     llvm::ArrayRef<int64_t> steps, llvm::ArrayRef<AffineExpr> dims) {
+                     llvm::ArrayRef<int64_t> steps,
+                     llvm::ArrayRef<AffineExpr> dims) {
   if (!value)
     return {};
   return opTo<graph::SliceOp>(type(dims, elementOf(value)), {value},
                               {map("starts", starts), attr("steps", steps)});
 }
 Value Emitter::concat(mlir::ValueRange values, int64_t axis) {
-  return values.size() == 1 ? values[0] : op<graph::ConcatOp>(values, attr("axis", axis));
+  return values.size() == 1 ? values[0]
+                            : op<graph::ConcatOp>(values, attr("axis", axis));
 }
-Value Emitter::pad(graph::PadMode mode, Value value, Value fill, llvm::ArrayRef<AffineExpr> lows,
+Value Emitter::pad(graph::PadMode mode, Value value, Value fill,
+                   llvm::ArrayRef<AffineExpr> lows,
                    llvm::ArrayRef<AffineExpr> dims) {
   if (!value)
     return {};
   return opTo<graph::PadOp>(
       type(dims, elementOf(value)), {value, fill},
-      {attr("mode", graph::PadModeAttr::get(getContext(), mode)), map("lows", lows)});
+      {attr("mode", graph::PadModeAttr::get(getContext(), mode)),
+       map("lows", lows)});
 }
-Value Emitter::iota(llvm::ArrayRef<AffineExpr> dims, int64_t axis, mlir::Type element) {
+Value Emitter::iota(llvm::ArrayRef<AffineExpr> dims, int64_t axis,
+                    mlir::Type element) {
   return opTo<graph::IotaOp>(type(dims, element), {}, attr("axis", axis));
 }
-Value Emitter::reduce(graph::ReduceKind kind, Value value, llvm::ArrayRef<int64_t> axes,
-                      bool keepdims) {
+Value Emitter::reduce(graph::ReduceKind kind, Value value,
+                      llvm::ArrayRef<int64_t> axes, bool keepdims) {
   llvm::SmallVector<mlir::NamedAttribute> attributes = {
-      attr("kind", graph::ReduceKindAttr::get(getContext(), kind)), attr("axes", axes)};
+      attr("kind", graph::ReduceKindAttr::get(getContext(), kind)),
+      attr("axes", axes)};
   if (keepdims)
     attributes.push_back(unit("keepdims"));
   return op<graph::ReduceOp>({value}, attributes);
@@ -372,7 +402,8 @@ AffineExpr charonia::frontend::divideSizes(llvm::ArrayRef<AffineExpr> total,
   AffineExpr result = mlir::getAffineConstantExpr(numerator / common, context);
   for (AffineExpr factor : factors)
     result = result * factor;
-  result = denominator == common ? result : result.floorDiv(denominator / common);
+  result =
+      denominator == common ? result : result.floorDiv(denominator / common);
   return graph::simplify(result);
 }
 

@@ -16,7 +16,9 @@ struct Failed {
   operator mlir::Value() const { return {}; }
   operator mlir::AffineExpr() const { return {}; }
   operator llvm::LogicalResult() const { return llvm::failure(); }
-  template <typename T> operator llvm::FailureOr<T>() const { return llvm::failure(); }
+  template <typename T> operator llvm::FailureOr<T>() const {
+    return llvm::failure();
+  }
 };
 
 /// Why a node cannot be imported.
@@ -51,29 +53,39 @@ public:
                      llvm::ArrayRef<mlir::NamedAttribute> attributes = {},
                      mlir::RankedTensorType type = {});
   template <typename Op>
-  mlir::Value op(mlir::ValueRange operands, llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
+  mlir::Value op(mlir::ValueRange operands,
+                 llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
     return create(Op::getOperationName(), operands, attributes);
   }
   template <typename Op>
   mlir::Value opTo(mlir::RankedTensorType type, mlir::ValueRange operands,
                    llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
-    return type ? create(Op::getOperationName(), operands, attributes, type) : mlir::Value();
+    return type ? create(Op::getOperationName(), operands, attributes, type)
+                : mlir::Value();
   }
   mlir::NamedAttribute attr(llvm::StringRef name, int64_t value);
   mlir::NamedAttribute attr(llvm::StringRef name, double value);
   mlir::NamedAttribute attr(llvm::StringRef name, bool value);
-  mlir::NamedAttribute attr(llvm::StringRef name, llvm::ArrayRef<int64_t> value);
+  mlir::NamedAttribute attr(llvm::StringRef name,
+                            llvm::ArrayRef<int64_t> value);
   mlir::NamedAttribute attr(llvm::StringRef name, mlir::Attribute value);
-  mlir::NamedAttribute unit(llvm::StringRef name) { return attr(name, builder.getUnitAttr()); }
+  mlir::NamedAttribute unit(llvm::StringRef name) {
+    return attr(name, builder.getUnitAttr());
+  }
   /// attr(name, values) for a map without dims and one result a value.
-  mlir::NamedAttribute map(llvm::StringRef name, llvm::ArrayRef<mlir::AffineExpr> values);
+  mlir::NamedAttribute map(llvm::StringRef name,
+                           llvm::ArrayRef<mlir::AffineExpr> values);
 
   // Types and shapes.
-  /// The tensor type, unless a size is negative or the tensor is absurdly large.
-  mlir::RankedTensorType type(llvm::ArrayRef<mlir::AffineExpr> dims, mlir::Type element);
+  /// The tensor type, unless a size is negative or the tensor is absurdly
+  /// large.
+  mlir::RankedTensorType type(llvm::ArrayRef<mlir::AffineExpr> dims,
+                              mlir::Type element);
   mlir::AffineExpr number(int64_t value);
   Exprs numbers(llvm::ArrayRef<int64_t> values);
-  std::string describe(mlir::Type type) { return graph::typeToString(type, symbols.list()); }
+  std::string describe(mlir::Type type) {
+    return graph::typeToString(type, symbols.list());
+  }
   std::string describe(llvm::ArrayRef<mlir::AffineExpr> dims);
 
   // Constants. A null element type gives a null value.
@@ -82,20 +94,32 @@ public:
   mlir::Value scalar(int64_t value, mlir::Type element);
   mlir::Value constant(mlir::ElementsAttr value);
   /// Sizes as an integer tensor: a constant where all are known.
-  mlir::Value sizes(llvm::ArrayRef<mlir::AffineExpr> values, llvm::ArrayRef<int64_t> shape,
-                    mlir::Type element);
+  mlir::Value sizes(llvm::ArrayRef<mlir::AffineExpr> values,
+                    llvm::ArrayRef<int64_t> shape, mlir::Type element);
   /// A size as a scalar of any element type.
   mlir::Value size(mlir::AffineExpr value, mlir::Type element);
   /// The constant that `value` is, also through casts; null where it is none.
   mlir::DenseElementsAttr constantOf(mlir::Value value);
 
   // Elementwise helpers; each broadcasts.
-  mlir::Value add(mlir::Value a, mlir::Value b) { return op<graph::AddOp>({a, b}); }
-  mlir::Value sub(mlir::Value a, mlir::Value b) { return op<graph::SubOp>({a, b}); }
-  mlir::Value mul(mlir::Value a, mlir::Value b) { return op<graph::MulOp>({a, b}); }
-  mlir::Value div(mlir::Value a, mlir::Value b) { return op<graph::DivOp>({a, b}); }
-  mlir::Value max(mlir::Value a, mlir::Value b) { return op<graph::MaxOp>({a, b}); }
-  mlir::Value min(mlir::Value a, mlir::Value b) { return op<graph::MinOp>({a, b}); }
+  mlir::Value add(mlir::Value a, mlir::Value b) {
+    return op<graph::AddOp>({a, b});
+  }
+  mlir::Value sub(mlir::Value a, mlir::Value b) {
+    return op<graph::SubOp>({a, b});
+  }
+  mlir::Value mul(mlir::Value a, mlir::Value b) {
+    return op<graph::MulOp>({a, b});
+  }
+  mlir::Value div(mlir::Value a, mlir::Value b) {
+    return op<graph::DivOp>({a, b});
+  }
+  mlir::Value max(mlir::Value a, mlir::Value b) {
+    return op<graph::MaxOp>({a, b});
+  }
+  mlir::Value min(mlir::Value a, mlir::Value b) {
+    return op<graph::MinOp>({a, b});
+  }
   mlir::Value select(mlir::Value condition, mlir::Value a, mlir::Value b) {
     return op<graph::SelectOp>({condition, a, b});
   }
@@ -106,23 +130,30 @@ public:
 
   // Views and reductions.
   mlir::Value reshape(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> dims);
-  mlir::Value broadcast(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> dims);
+  mlir::Value broadcast(mlir::Value value,
+                        llvm::ArrayRef<mlir::AffineExpr> dims);
   mlir::Value transpose(mlir::Value value, llvm::ArrayRef<int64_t> permutation);
   mlir::Value slice(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> starts,
-                    llvm::ArrayRef<int64_t> steps, llvm::ArrayRef<mlir::AffineExpr> dims);
+                    llvm::ArrayRef<int64_t> steps,
+                    llvm::ArrayRef<mlir::AffineExpr> dims);
   mlir::Value concat(mlir::ValueRange values, int64_t axis);
   mlir::Value pad(graph::PadMode mode, mlir::Value value, mlir::Value fill,
-                  llvm::ArrayRef<mlir::AffineExpr> lows, llvm::ArrayRef<mlir::AffineExpr> dims);
-  mlir::Value iota(llvm::ArrayRef<mlir::AffineExpr> dims, int64_t axis, mlir::Type element);
-  mlir::Value reduce(graph::ReduceKind kind, mlir::Value value, llvm::ArrayRef<int64_t> axes,
-                     bool keepdims);
+                  llvm::ArrayRef<mlir::AffineExpr> lows,
+                  llvm::ArrayRef<mlir::AffineExpr> dims);
+  mlir::Value iota(llvm::ArrayRef<mlir::AffineExpr> dims, int64_t axis,
+                   mlir::Type element);
+  mlir::Value reduce(graph::ReduceKind kind, mlir::Value value,
+                     llvm::ArrayRef<int64_t> axes, bool keepdims);
   /// Sum divided by the count, in float for half types.
-  mlir::Value mean(mlir::Value value, llvm::ArrayRef<int64_t> axes, bool keepdims);
+  mlir::Value mean(mlir::Value value, llvm::ArrayRef<int64_t> axes,
+                   bool keepdims);
   /// `value` of rank 1 as [n, 1, ...] with `trailing` ones.
   mlir::Value asChannels(mlir::Value value, unsigned trailing);
 
   // What is known of integer tensors.
-  graph::SymbolicTensor evaluate(mlir::Value value) { return evaluator.evaluate(value); }
+  graph::SymbolicTensor evaluate(mlir::Value value) {
+    return evaluator.evaluate(value);
+  }
 
 private:
   bool isSane(mlir::RankedTensorType type);
@@ -142,16 +173,20 @@ inline bool isFloat(mlir::Value value) {
   return llvm::isa_and_present<mlir::FloatType>(elementOf(value));
 }
 inline int64_t rankOf(mlir::Value value) {
-  return value ? llvm::cast<mlir::RankedTensorType>(value.getType()).getRank() : 0;
+  return value ? llvm::cast<mlir::RankedTensorType>(value.getType()).getRank()
+               : 0;
 }
 
 /// `total` divided by the product of `parts`, where each factor of `parts` is
 /// found in `total`: [s0, 12, 64] by [s0, 64] is 12. A remaining constant
-/// divisor of a symbolic size stays as a floordiv. Null where it cannot be told.
+/// divisor of a symbolic size stays as a floordiv. Null where it cannot be
+/// told.
 mlir::AffineExpr divideSizes(llvm::ArrayRef<mlir::AffineExpr> total,
-                             llvm::ArrayRef<mlir::AffineExpr> parts, mlir::MLIRContext *context);
+                             llvm::ArrayRef<mlir::AffineExpr> parts,
+                             mlir::MLIRContext *context);
 /// Product in 64 bits, or null where it overflows.
-mlir::AffineExpr productOf(llvm::ArrayRef<mlir::AffineExpr> sizes, mlir::MLIRContext *context);
+mlir::AffineExpr productOf(llvm::ArrayRef<mlir::AffineExpr> sizes,
+                           mlir::MLIRContext *context);
 
 } // namespace charonia::frontend
 

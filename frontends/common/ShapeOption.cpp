@@ -15,7 +15,8 @@ static std::string parseSize(StringRef text, int64_t &size) {
   if (text.getAsInteger(10, size) || size < 0)
     return "'" + text.str() + "' is not a size";
   if (size > maxDimension)
-    return "size " + text.str() + " is over the limit of " + std::to_string(maxDimension);
+    return "size " + text.str() + " is over the limit of " +
+           std::to_string(maxDimension);
   return "";
 }
 
@@ -39,9 +40,10 @@ static std::string parseRange(StringRef text, DimRange &range) {
   if (!divisor.empty()) {
     if (std::string error = parseSize(divisor, range.divisor); !error.empty())
       return error;
-    if (range.divisor < 1 || range.min % range.divisor || range.opt % range.divisor ||
-        range.max % range.divisor)
-      return "sizes in '" + text.str() + "' are not multiples of " + divisor.str();
+    if (range.divisor < 1 || range.min % range.divisor ||
+        range.opt % range.divisor || range.max % range.divisor)
+      return "sizes in '" + text.str() + "' are not multiples of " +
+             divisor.str();
   } else if (text.contains('%')) {
     return "'" + text.str() + "' lacks a divisor after %";
   }
@@ -58,8 +60,11 @@ static std::string parseDim(StringRef text, DimOption &dim) {
   if (!llvm::isDigit(text.front()) && text.front() != '-') {
     auto [name, rest] = text.split(':');
     dim.name = name.str();
-    if (!llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; }))
-      return "'" + name.str() + "' is not a name of letters, digits, '_' and '.'";
+    if (!llvm::all_of(name, [](char c) {
+          return llvm::isAlnum(c) || c == '_' || c == '.';
+        }))
+      return "'" + name.str() +
+             "' is not a name of letters, digits, '_' and '.'";
     if (name.size() == text.size())
       return "";
     range = rest;
@@ -67,9 +72,12 @@ static std::string parseDim(StringRef text, DimOption &dim) {
   return parseRange(range, dim.range.emplace());
 }
 
-std::string charonia::frontend::parseShapeOption(StringRef text, ShapeOptions &shapes) {
+std::string charonia::frontend::parseShapeOption(StringRef text,
+                                                 ShapeOptions &shapes) {
   auto fail = [&](const llvm::Twine &what) {
-    return ("--shape " + text + ": " + what + "; write it as x=1..8..64x3x224x224").str();
+    return ("--shape " + text + ": " + what +
+            "; write it as x=1..8..64x3x224x224")
+        .str();
   };
   // Names of inputs may hold '=', dimensions may not.
   size_t split = text.rfind('=');
@@ -90,7 +98,8 @@ std::string charonia::frontend::parseShapeOption(StringRef text, ShapeOptions &s
   else if (separator == 'x')
     return fail("dimensions are missing ('[]' is a scalar)");
   for (StringRef part : parts)
-    if (std::string error = parseDim(part, shape.emplace_back()); !error.empty())
+    if (std::string error = parseDim(part, shape.emplace_back());
+        !error.empty())
       return fail(error);
   if (!shapes.emplace(input, std::move(shape)).second)
     return fail("the shape of '" + input + "' is given twice");

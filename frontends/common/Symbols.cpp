@@ -9,7 +9,8 @@ using mlir::AffineExpr;
 static std::string toText(const DimRange &range) {
   if (range.min == range.max)
     return std::to_string(range.min);
-  std::string text = std::to_string(range.min) + ".." + std::to_string(range.opt) + ".." +
+  std::string text = std::to_string(range.min) + ".." +
+                     std::to_string(range.opt) + ".." +
                      std::to_string(range.max);
   return range.divisor == 1 ? text : text + "%" + std::to_string(range.divisor);
 }
@@ -18,8 +19,8 @@ std::string Symbols::declare(llvm::StringRef name, const DimRange &range) {
   auto [it, isNew] = declarations.try_emplace(name, range);
   if (isNew || it->second == range)
     return "";
-  return "size '" + name.str() + "' is declared as " + toText(it->second) + " and as " +
-         toText(range);
+  return "size '" + name.str() + "' is declared as " + toText(it->second) +
+         " and as " + toText(range);
 }
 
 AffineExpr Symbols::get(llvm::StringRef name, std::optional<DimRange> range,
@@ -36,7 +37,8 @@ AffineExpr Symbols::get(llvm::StringRef name, std::optional<DimRange> range,
     expr = mlir::getAffineConstantExpr(chosen.min, module.getContext());
   } else {
     expr = mlir::getAffineSymbolExpr(symbols.size(), module.getContext());
-    symbols.push_back({name.str(), chosen.min, chosen.opt, chosen.max, chosen.divisor});
+    symbols.push_back(
+        {name.str(), chosen.min, chosen.opt, chosen.max, chosen.divisor});
     declared.push_back(isDeclared);
     publish();
   }
@@ -64,9 +66,12 @@ static AffineExpr difference(AffineExpr a, AffineExpr b) {
   auto ca = graph::constantOf(a), cb = graph::constantOf(b);
   int64_t value;
   if (ca && cb)
-    return llvm::SubOverflow(*ca, *cb, value) ? AffineExpr()
-                                              : mlir::getAffineConstantExpr(value, a.getContext());
-  auto large = [](std::optional<int64_t> c) { return c && (*c > 4 * maxDimension || *c < -4 * maxDimension); };
+    return llvm::SubOverflow(*ca, *cb, value)
+               ? AffineExpr()
+               : mlir::getAffineConstantExpr(value, a.getContext());
+  auto large = [](std::optional<int64_t> c) {
+    return c && (*c > 4 * maxDimension || *c < -4 * maxDimension);
+  };
   return large(ca) || large(cb) ? AffineExpr() : graph::simplify(a - b);
 }
 
@@ -77,7 +82,8 @@ bool Symbols::isAtLeast(AffineExpr a, AffineExpr b) const {
   return diff && isNonNegative(diff);
 }
 
-bool Symbols::assumeAtLeast(AffineExpr a, AffineExpr b, const std::string &why) {
+bool Symbols::assumeAtLeast(AffineExpr a, AffineExpr b,
+                            const std::string &why) {
   if (isAtLeast(a, b))
     return true;
   AffineExpr diff = difference(a, b);
@@ -133,13 +139,38 @@ std::string Symbols::describeRanges(AffineExpr expr) const {
   std::string text;
   for (auto [symbol, isUsed] : llvm::zip(symbols, used))
     if (isUsed)
-      text += (text.empty() ? "" : ", ") + symbol.name + " in " + std::to_string(symbol.min) +
-              ".." + std::to_string(symbol.max);
+      text += (text.empty() ? "" : ", ") + symbol.name + " in " +
+              std::to_string(symbol.min) + ".." + std::to_string(symbol.max);
   return text;
 }
 
 std::string Symbols::toString(AffineExpr expr) const {
   mlir::Type element = mlir::IntegerType::get(expr.getContext(), 64);
-  std::string text = graph::shapeToString(graph::makeType({expr}, element), symbols);
+  std::string text =
+      graph::shapeToString(graph::makeType({expr}, element), symbols);
   return text.size() > 2 ? text.substr(1, text.size() - 2) : text;
+}
+
+std::pair<std::string, bool>
+Symbols::nameSymbols(llvm::StringRef message) const {
+  std::string text;
+  bool found = false;
+  for (size_t i = 0; i < message.size();) {
+    size_t end = i;
+    while (end < message.size() &&
+           (llvm::isAlnum(message[end]) || message[end] == '_'))
+      ++end;
+    llvm::StringRef word = message.slice(i, std::max(end, i + 1)),
+                    number = word;
+    size_t position;
+    if (number.consume_front("s") && !number.getAsInteger(10, position) &&
+        position < symbols.size()) {
+      text += symbols[position].name;
+      found = true;
+    } else {
+      text += word;
+    }
+    i += word.size();
+  }
+  return {text, found};
 }

@@ -32,13 +32,17 @@ public:
   bool isAtLeast(mlir::AffineExpr a, mlir::AffineExpr b) const;
   /// Makes `a` - `b` >= 0 hold by shrinking the assumed range of the one symbol
   /// in it, where that can be done. `why` completes "... is limited to 512 ".
-  bool assumeAtLeast(mlir::AffineExpr a, mlir::AffineExpr b, const std::string &why);
+  bool assumeAtLeast(mlir::AffineExpr a, mlir::AffineExpr b,
+                     const std::string &why);
 
   /// "batch in 1..64, seq in 1..512": the ranges of the symbols in `expr`.
   std::string describeRanges(mlir::AffineExpr expr) const;
   /// What was assumed beyond the declared ranges, in sentences.
   llvm::ArrayRef<std::string> assumptions() const { return notes; }
   std::string toString(mlir::AffineExpr expr) const;
+  /// A message of the compiler with the names of symbols instead of s0, s1,
+  /// ..., and whether there were any.
+  std::pair<std::string, bool> nameSymbols(llvm::StringRef message) const;
 
 private:
   void publish();

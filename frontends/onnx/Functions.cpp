@@ -4,11 +4,11 @@
 using namespace charonia;
 using namespace charonia::frontend;
 using namespace charonia::frontend::onnx;
-using ::onnx::AttributeProto;
-using ::onnx::NodeProto;
 using llvm::LogicalResult;
 using llvm::SmallVector;
 using llvm::Twine;
+using ::onnx::AttributeProto;
+using ::onnx::NodeProto;
 
 /// Functions that may be inside of one another.
 constexpr unsigned maxDepth = 64;
@@ -39,14 +39,14 @@ static void substitute(NodeProto &node, const Attributes &given) {
   }
 }
 
-LogicalResult GraphImporter::importFunction(const ::onnx::FunctionProto &function,
-                                            const NodeProto &call,
-                                            const std::vector<Binding> &inputs,
-                                            const SmallVector<bool> &wanted, const Frame &frame,
-                                            std::vector<Binding> &results) {
+LogicalResult GraphImporter::importFunction(
+    const ::onnx::FunctionProto &function, const NodeProto &call,
+    const std::vector<Binding> &inputs, const SmallVector<bool> &wanted,
+    const Frame &frame, std::vector<Binding> &results) {
   std::string shown = "function '" + printable(function.name()) + "'";
   if (frame.depth() > maxDepth)
-    return emitter.fail(shown + " is nested in over " + Twine(maxDepth) + " functions",
+    return emitter.fail(shown + " is nested in over " + Twine(maxDepth) +
+                            " functions",
                         "a function may not call itself");
   expandedBytes += function.ByteSizeLong();
   if (expandedBytes > maxExpandedBytes)
@@ -54,8 +54,9 @@ LogicalResult GraphImporter::importFunction(const ::onnx::FunctionProto &functio
                         "export the model without nested functions");
   if (static_cast<int>(inputs.size()) > function.input_size() ||
       call.output_size() > function.output_size())
-    return emitter.fail(shown + " has " + Twine(function.input_size()) + " inputs and " +
-                            Twine(function.output_size()) + " outputs, the node more",
+    return emitter.fail(shown + " has " + Twine(function.input_size()) +
+                            " inputs and " + Twine(function.output_size()) +
+                            " outputs, the node more",
                         "export the model again");
   Scope scope;
   for (const auto &opset : function.opset_import())
@@ -63,7 +64,8 @@ LogicalResult GraphImporter::importFunction(const ::onnx::FunctionProto &functio
   for (int i = 0; i < function.input_size(); ++i) {
     Binding binding;
     binding.absent = true;
-    scope.values[function.input(i)] = i < static_cast<int>(inputs.size()) ? inputs[i] : binding;
+    scope.values[function.input(i)] =
+        i < static_cast<int>(inputs.size()) ? inputs[i] : binding;
   }
   Attributes given;
   for (const AttributeProto &attribute : function.attribute_proto())
@@ -78,7 +80,8 @@ LogicalResult GraphImporter::importFunction(const ::onnx::FunctionProto &functio
     if (wanted[i])
       roots.push_back(function.output(i));
   size_t before = diagnostics.size();
-  bool ok = importNodes(nodes, roots, scope, &frame) && diagnostics.size() == before;
+  bool ok =
+      importNodes(nodes, roots, scope, &frame) && diagnostics.size() == before;
   for (int i = 0; i < call.output_size() && ok; ++i) {
     if (!wanted[i])
       continue;
@@ -93,20 +96,24 @@ LogicalResult GraphImporter::importFunction(const ::onnx::FunctionProto &functio
   return llvm::success(ok);
 }
 
-LogicalResult GraphImporter::importIf(NodeProto &node, const std::vector<Binding> &inputs,
+LogicalResult GraphImporter::importIf(NodeProto &node,
+                                      const std::vector<Binding> &inputs,
                                       Scope &scope, const Frame &frame,
                                       std::vector<Binding> &results) {
   auto condition = emitter.evaluate(inputs[0].value).constants();
   if (!condition || condition->size() != 1)
-    return emitter.fail("operator If is supported only where its condition follows from shapes",
-                        "simplify the model (onnxsim), or export it without the branch");
+    return emitter.fail(
+        "operator If is supported only where its condition follows from shapes",
+        "simplify the model (onnxsim), or export it without the branch");
   std::string name = condition->front() ? "then_branch" : "else_branch";
   ::onnx::GraphProto *branch = nullptr;
   for (AttributeProto &attribute : *node.mutable_attribute())
     if (attribute.name() == name)
       branch = attribute.mutable_g();
-  if (!branch || branch->output_size() != node.output_size() || branch->input_size())
-    return emitter.fail("attribute '" + name + "' does not have the outputs of the node",
+  if (!branch || branch->output_size() != node.output_size() ||
+      branch->input_size())
+    return emitter.fail("attribute '" + name +
+                            "' does not have the outputs of the node",
                         "export the model again");
   Scope inner;
   inner.parent = &scope;
@@ -123,7 +130,8 @@ LogicalResult GraphImporter::importIf(NodeProto &node, const std::vector<Binding
   for (int i = 0; i < node.output_size(); ++i) {
     const Binding *output = lookup(roots[i], inner, &frame);
     if (!output || !output->value)
-      return emitter.fail("the branch does not compute its output '" + printable(roots[i]) + "'",
+      return emitter.fail("the branch does not compute its output '" +
+                              printable(roots[i]) + "'",
                           "export the model again");
     results[i] = *output;
   }
@@ -133,7 +141,8 @@ LogicalResult GraphImporter::importIf(NodeProto &node, const std::vector<Binding
 LogicalResult GraphImporter::importConstant(NodeProto &node, Scope &scope,
                                             std::vector<Binding> &results) {
   if (node.attribute_size() != 1)
-    return emitter.fail("needs one attribute that holds the value", "export the model again");
+    return emitter.fail("needs one attribute that holds the value",
+                        "export the model again");
   AttributeProto &attribute = *node.mutable_attribute(0);
   Problem problem;
   std::optional<TensorData> data;
@@ -141,11 +150,14 @@ LogicalResult GraphImporter::importConstant(NodeProto &node, Scope &scope,
   // Lists become tensors, so that one reader checks everything.
   ::onnx::TensorProto tensor;
   if (attribute.name() == "value") {
-    data = readTensor(*attribute.mutable_t(), scope.mayTake, files, emitter.getContext(), problem);
+    data = readTensor(*attribute.mutable_t(), scope.mayTake, files,
+                      emitter.getContext(), problem);
   } else if (attribute.name() == "sparse_value") {
-    data = readSparse(*attribute.mutable_sparse_tensor(), files, emitter.getContext(), problem);
+    data = readSparse(*attribute.mutable_sparse_tensor(), files,
+                      emitter.getContext(), problem);
   } else {
-    tensor.set_data_type(attribute.name().rfind("value_float", 0) == 0 ? ::onnx::TensorProto::FLOAT
+    tensor.set_data_type(attribute.name().rfind("value_float", 0) == 0
+                             ? ::onnx::TensorProto::FLOAT
                          : attribute.name().rfind("value_int", 0) == 0
                              ? ::onnx::TensorProto::INT64
                              : ::onnx::TensorProto::STRING);

@@ -4,11 +4,11 @@
 using namespace charonia;
 using namespace charonia::frontend;
 using namespace charonia::frontend::onnx;
-using ::onnx::NodeProto;
-using ::onnx::TypeProto;
 using llvm::LogicalResult;
 using llvm::SmallVector;
 using llvm::Twine;
+using ::onnx::NodeProto;
+using ::onnx::TypeProto;
 
 /// Nodes that function bodies may expand to, and bytes of such bodies.
 constexpr int64_t maxExpandedNodes = int64_t(1) << 20;
@@ -70,12 +70,14 @@ mlir::Location GraphImporter::locate(const Frame &frame) {
 
 void GraphImporter::addInitializers(::onnx::GraphProto &graph, Scope &scope) {
   auto add = [&](const std::string &name, auto &map, auto *tensor) {
-    bool isNew = !name.empty() && !scope.tensors.count(name) && !scope.sparse.count(name);
+    bool isNew = !name.empty() && !scope.tensors.count(name) &&
+                 !scope.sparse.count(name);
     if (isNew)
       map[name] = tensor;
     else
-      report({name.empty() ? "an initializer has no name"
-                           : "initializer '" + printable(name) + "' is defined twice",
+      report({name.empty()
+                  ? "an initializer has no name"
+                  : "initializer '" + printable(name) + "' is defined twice",
               "export the model again"});
   };
   for (auto &tensor : *graph.mutable_initializer())
@@ -84,28 +86,33 @@ void GraphImporter::addInitializers(::onnx::GraphProto &graph, Scope &scope) {
     add(tensor.values().name(), scope.sparse, &tensor);
 }
 
-Binding GraphImporter::toBinding(const std::optional<TensorData> &data, const std::string &name,
+Binding GraphImporter::toBinding(const std::optional<TensorData> &data,
+                                 const std::string &name,
                                  const Problem &problem) {
   Binding binding;
   if (data) {
     binding.value = materialize(*data, name, emitter);
   } else {
-    report({"tensor '" + printable(name) + "' " + problem.what, problem.remedy});
+    report(
+        {"tensor '" + printable(name) + "' " + problem.what, problem.remedy});
     binding.tainted = true;
   }
   return binding;
 }
 
-const Binding *GraphImporter::lookup(const std::string &name, Scope &scope, const Frame *frame) {
+const Binding *GraphImporter::lookup(const std::string &name, Scope &scope,
+                                     const Frame *frame) {
   if (auto it = scope.values.find(name); it != scope.values.end())
     return &it->second;
   Problem problem;
   std::optional<TensorData> data;
   bool isSparse = scope.sparse.count(name);
   if (auto it = scope.tensors.find(name); it != scope.tensors.end()) {
-    data = readTensor(*it->second, scope.mayTake, files, emitter.getContext(), problem);
+    data = readTensor(*it->second, scope.mayTake, files, emitter.getContext(),
+                      problem);
   } else if (isSparse) {
-    data = readSparse(*scope.sparse[name], files, emitter.getContext(), problem);
+    data =
+        readSparse(*scope.sparse[name], files, emitter.getContext(), problem);
   } else {
     return scope.parent ? lookup(name, *scope.parent, frame) : nullptr;
   }
@@ -128,11 +135,13 @@ void GraphImporter::addFunctions(
 
 // Nodes.
 
-bool GraphImporter::importNodes(Nodes &nodes, const std::vector<std::string> &roots, Scope &scope,
-                                const Frame *frame) {
+bool GraphImporter::importNodes(Nodes &nodes,
+                                const std::vector<std::string> &roots,
+                                Scope &scope, const Frame *frame) {
   auto isOuter = [&](const std::string &name) {
     for (Scope *s = &scope; s; s = s->parent)
-      if (s->values.count(name) || s->tensors.count(name) || s->sparse.count(name))
+      if (s->values.count(name) || s->tensors.count(name) ||
+          s->sparse.count(name))
         return true;
     return false;
   };
@@ -144,7 +153,8 @@ bool GraphImporter::importNodes(Nodes &nodes, const std::vector<std::string> &ro
   }
   for (int i : order.nodes) {
     if (frame && ++expandedNodes > maxExpandedNodes) {
-      report(*frame, {"functions expand to over " + std::to_string(maxExpandedNodes) + " nodes",
+      report(*frame, {"functions expand to over " +
+                          std::to_string(maxExpandedNodes) + " nodes",
                       "export the model without nested functions"});
       return false;
     }
@@ -153,10 +163,12 @@ bool GraphImporter::importNodes(Nodes &nodes, const std::vector<std::string> &ro
   return true;
 }
 
-std::vector<TypeProto> GraphImporter::typesOf(const std::vector<Binding> &inputs) {
+std::vector<TypeProto>
+GraphImporter::typesOf(const std::vector<Binding> &inputs) {
   std::vector<TypeProto> types;
   for (const Binding &input : inputs)
-    types.push_back(input.value ? typeProto(input.value.getType(), emitter.getSymbols().list())
+    types.push_back(input.value ? typeProto(input.value.getType(),
+                                            emitter.getSymbols().list())
                                 : input.type);
   return types;
 }
@@ -165,11 +177,13 @@ static std::string describeType(const Binding &binding, Emitter &emitter) {
   if (binding.value)
     return emitter.describe(binding.value.getType());
   if (binding.type.has_tensor_type())
-    return dataTypeName(binding.type.tensor_type().elem_type()) + " of unknown shape";
+    return dataTypeName(binding.type.tensor_type().elem_type()) +
+           " of unknown shape";
   return "unknown";
 }
 
-void GraphImporter::importNode(NodeProto &node, const std::set<std::string> &used, Scope &scope,
+void GraphImporter::importNode(NodeProto &node,
+                               const std::set<std::string> &used, Scope &scope,
                                const Frame *parent) {
   Frame frame{parent, &node, 0, {}};
   auto domain = scope.opsets.find(normalDomain(node.domain()));
@@ -191,7 +205,8 @@ void GraphImporter::importNode(NodeProto &node, const std::set<std::string> &use
     complete &= binding.value || binding.absent;
     tainted |= binding.tainted;
     if (!binding.absent)
-      frame.inputs.push_back(printable(name) + ": " + describeType(binding, emitter));
+      frame.inputs.push_back(printable(name) + ": " +
+                             describeType(binding, emitter));
     inputs.push_back(std::move(binding));
   }
   SmallVector<bool> wanted;
@@ -202,11 +217,12 @@ void GraphImporter::importNode(NodeProto &node, const std::set<std::string> &use
   // Behind a failed node only what its operands' absence cannot have caused is
   // reported: an operator that is not supported at all.
   Operator op = Operator::find(node.op_type(), frame.version, node.domain());
-  std::string key =
-      normalDomain(node.domain()) + "::" + node.op_type() + "::" + node.overload();
+  std::string key = normalDomain(node.domain()) + "::" + node.op_type() +
+                    "::" + node.overload();
   bool isKnown = functions.count(key) ||
                  (op && (op.hasFunctionBody() ||
-                         findRow(normalDomain(node.domain()), node.op_type(), op.sinceVersion())));
+                         findRow(normalDomain(node.domain()), node.op_type(),
+                                 op.sinceVersion())));
   bool ok = false;
   if (complete || !isKnown)
     ok = succeeded(importResults(node, inputs, wanted, scope, frame, results));
@@ -226,20 +242,27 @@ void GraphImporter::importNode(NodeProto &node, const std::set<std::string> &use
     checkDeclared(node, frame, scope);
 }
 
-LogicalResult GraphImporter::importResults(NodeProto &node, const std::vector<Binding> &inputs,
-                                           const SmallVector<bool> &wanted, Scope &scope,
-                                           const Frame &frame, std::vector<Binding> &results) {
+LogicalResult GraphImporter::importResults(NodeProto &node,
+                                           const std::vector<Binding> &inputs,
+                                           const SmallVector<bool> &wanted,
+                                           Scope &scope, const Frame &frame,
+                                           std::vector<Binding> &results) {
   std::string domain = normalDomain(node.domain());
-  std::string shown = (domain.empty() ? "" : printable(domain) + ".") + printable(node.op_type());
-  auto local = functions.find(domain + "::" + node.op_type() + "::" + node.overload());
-  Operator op = frame.version ? Operator::find(node.op_type(), frame.version, domain)
-                              : Operator::find("", 0, "");
-  const Row *row = op ? findRow(domain, node.op_type(), op.sinceVersion()) : nullptr;
+  std::string shown = (domain.empty() ? "" : printable(domain) + ".") +
+                      printable(node.op_type());
+  auto local =
+      functions.find(domain + "::" + node.op_type() + "::" + node.overload());
+  Operator op = frame.version
+                    ? Operator::find(node.op_type(), frame.version, domain)
+                    : Operator::find("", 0, "");
+  const Row *row =
+      op ? findRow(domain, node.op_type(), op.sinceVersion()) : nullptr;
   // A model's own definition of an operator that has a row says nothing new.
   if (local != functions.end() && !row)
     return importFunction(*local->second, node, inputs, wanted, frame, results);
   if (!frame.version)
-    return emitter.fail("operator " + shown + " is of domain '" + printable(domain) +
+    return emitter.fail("operator " + shown + " is of domain '" +
+                            printable(domain) +
                             "', which the model does not import",
                         "custom operators need a function in the model");
   if (!op)
@@ -247,11 +270,14 @@ LogicalResult GraphImporter::importResults(NodeProto &node, const std::vector<Bi
                ? emitter.fail("there is no operator " + shown + " in opset " +
                                   Twine(frame.version),
                               "export the model with an opset that has it")
-               : emitter.fail("operator " + shown + " is not supported: it is no ONNX operator",
-                              "export without operators of other runtimes, or give the model a "
+               : emitter.fail("operator " + shown +
+                                  " is not supported: it is no ONNX operator",
+                              "export without operators of other runtimes, or "
+                              "give the model a "
                               "function of that name");
   if (op.isDeprecated() && !row)
-    return emitter.fail("operator " + shown + " is deprecated in opset " + Twine(frame.version),
+    return emitter.fail("operator " + shown + " is deprecated in opset " +
+                            Twine(frame.version),
                         "export with a newer opset");
   if (std::string error = op.checkNode(node); !error.empty())
     return emitter.fail(printable(error, 400), "export the model again");
@@ -260,30 +286,37 @@ LogicalResult GraphImporter::importResults(NodeProto &node, const std::vector<Bi
     return emitter.fail(printable(error, 400), "export the model again");
   op.addDefaults(node);
   if (row && !row->import)
-    return node.op_type() == "If" ? importIf(node, inputs, scope, frame, results)
-                                  : importConstant(node, scope, results);
+    return node.op_type() == "If"
+               ? importIf(node, inputs, scope, frame, results)
+               : importConstant(node, scope, results);
   bool expand = !row;
-  if (row && succeeded(importRow(*row, op, node, inputs, wanted, frame, results, expand)))
+  if (row && succeeded(importRow(*row, op, node, inputs, wanted, frame, results,
+                                 expand)))
     return llvm::success();
   if (!expand)
     return llvm::failure();
   std::string error;
   auto standard = scope.opsets.find("");
-  int defaultVersion = standard == scope.opsets.end() ? newestVersion("") : standard->second;
-  auto body = op.functionBody(node, frame.version, defaultVersion, types, error);
+  int defaultVersion =
+      standard == scope.opsets.end() ? newestVersion("") : standard->second;
+  auto body =
+      op.functionBody(node, frame.version, defaultVersion, types, error);
   if (!body)
-    return emitter.fail("operator " + shown + " is not supported" +
-                            (row ? " with these attributes and inputs" : "") +
-                            (error.empty() ? "" : " (" + printable(error) + ")"),
-                        "replace it in the model by supported operators (see the operator table "
-                        "in the documentation)");
+    return emitter.fail(
+        "operator " + shown + " is not supported" +
+            (row ? " with these attributes and inputs" : "") +
+            (error.empty() ? "" : " (" + printable(error) + ")"),
+        "replace it in the model by supported operators (see the operator "
+        "table "
+        "in the documentation)");
   return importFunction(*body, node, inputs, wanted, frame, results);
 }
 
-LogicalResult GraphImporter::importRow(const Row &row, const Operator &op, NodeProto &node,
-                                       const std::vector<Binding> &inputs,
-                                       const SmallVector<bool> &wanted, const Frame &frame,
-                                       std::vector<Binding> &results, bool &expand) {
+LogicalResult
+GraphImporter::importRow(const Row &row, const Operator &op, NodeProto &node,
+                         const std::vector<Binding> &inputs,
+                         const SmallVector<bool> &wanted, const Frame &frame,
+                         std::vector<Binding> &results, bool &expand) {
   Values values;
   for (const Binding &input : inputs)
     values.push_back(input.value);
@@ -300,8 +333,9 @@ LogicalResult GraphImporter::importRow(const Row &row, const Operator &op, NodeP
   return llvm::success();
 }
 
-std::vector<Binding> GraphImporter::placeholders(const NodeProto &node, const Operator &op,
-                                                 const std::vector<Binding> &inputs) {
+std::vector<Binding>
+GraphImporter::placeholders(const NodeProto &node, const Operator &op,
+                            const std::vector<Binding> &inputs) {
   std::vector<Binding> results(node.output_size());
   if (!op)
     return results;
@@ -310,7 +344,8 @@ std::vector<Binding> GraphImporter::placeholders(const NodeProto &node, const Op
     results[i].type = types[i];
     if (!types[i].has_tensor_type() || !types[i].tensor_type().has_shape())
       continue;
-    mlir::Type element = elementType(types[i].tensor_type().elem_type(), emitter.getContext());
+    mlir::Type element =
+        elementType(types[i].tensor_type().elem_type(), emitter.getContext());
     Exprs dims;
     for (const auto &dim : types[i].tensor_type().shape().dim()) {
       if (dim.has_dim_value() && dim.dim_value() >= 0)
@@ -319,25 +354,31 @@ std::vector<Binding> GraphImporter::placeholders(const NodeProto &node, const Op
         if (dim.has_dim_param() && symbol.name == dim.dim_param())
           dims.push_back(mlir::getAffineSymbolExpr(s, emitter.getContext()));
     }
-    if (!element || static_cast<int>(dims.size()) != types[i].tensor_type().shape().dim_size())
+    if (!element || static_cast<int>(dims.size()) !=
+                        types[i].tensor_type().shape().dim_size())
       continue;
     emitter.begin(emitter.getBuilder().getUnknownLoc());
     if (auto type = emitter.type(dims, element))
-      results[i].value = scratch.addArgument(type, emitter.getBuilder().getUnknownLoc());
+      results[i].value =
+          scratch.addArgument(type, emitter.getBuilder().getUnknownLoc());
   }
   return results;
 }
 
 // Declared types.
 
-std::string charonia::frontend::onnx::contradiction(const TypeProto &declared, mlir::Value value,
+std::string charonia::frontend::onnx::contradiction(const TypeProto &declared,
+                                                    mlir::Value value,
                                                     Emitter &emitter) {
   if (!declared.has_tensor_type())
-    return declared.value_case() == TypeProto::VALUE_NOT_SET ? "" : "is declared as no tensor";
+    return declared.value_case() == TypeProto::VALUE_NOT_SET
+               ? ""
+               : "is declared as no tensor";
   const auto &tensor = declared.tensor_type();
   std::string actual = emitter.describe(value.getType());
   if (tensor.elem_type() && tensor.elem_type() != dataTypeOf(elementOf(value)))
-    return "is declared as " + dataTypeName(tensor.elem_type()) + ", but is " + actual;
+    return "is declared as " + dataTypeName(tensor.elem_type()) + ", but is " +
+           actual;
   if (!tensor.has_shape())
     return "";
   Exprs shape = graph::getShape(value);
@@ -346,14 +387,16 @@ std::string charonia::frontend::onnx::contradiction(const TypeProto &declared, m
            " dimensions, but is " + actual;
   for (auto [i, dim] : llvm::enumerate(tensor.shape().dim())) {
     auto known = graph::constantOf(shape[i]);
-    if (known && dim.has_dim_value() && dim.dim_value() >= 0 && dim.dim_value() != *known)
-      return "is declared with size " + std::to_string(dim.dim_value()) + " in dimension " +
-             std::to_string(i) + ", but is " + actual;
+    if (known && dim.has_dim_value() && dim.dim_value() >= 0 &&
+        dim.dim_value() != *known)
+      return "is declared with size " + std::to_string(dim.dim_value()) +
+             " in dimension " + std::to_string(i) + ", but is " + actual;
   }
   return "";
 }
 
-void GraphImporter::checkDeclared(const NodeProto &node, const Frame &frame, Scope &scope) {
+void GraphImporter::checkDeclared(const NodeProto &node, const Frame &frame,
+                                  Scope &scope) {
   for (const std::string &name : node.output()) {
     auto it = declared.find(name);
     const Binding &binding = scope.values[name];

@@ -24,7 +24,8 @@ struct Binding {
   bool tainted = false;
 };
 
-/// Names in force. A branch of an If sees its surroundings, a function does not.
+/// Names in force. A branch of an If sees its surroundings, a function does
+/// not.
 struct Scope {
   Scope *parent = nullptr;
   std::map<std::string, int> opsets;
@@ -52,15 +53,18 @@ public:
       : emitter(emitter), files(files), file(file), diagnostics(diagnostics) {}
 
   /// Functions that the model defines. Reports what is wrong with the list.
-  void addFunctions(const google::protobuf::RepeatedPtrField<::onnx::FunctionProto> &functions);
+  void
+  addFunctions(const google::protobuf::RepeatedPtrField<::onnx::FunctionProto>
+                   &functions);
   /// Makes the initializers of `graph` names of `scope`.
   void addInitializers(::onnx::GraphProto &graph, Scope &scope);
   /// Imports what `roots` need and binds it in `scope`. False where the nodes
   /// cannot be ordered or a budget is exhausted.
-  bool importNodes(Nodes &nodes, const std::vector<std::string> &roots, Scope &scope,
-                   const Frame *frame);
+  bool importNodes(Nodes &nodes, const std::vector<std::string> &roots,
+                   Scope &scope, const Frame *frame);
   /// The binding of `name`, from `scope` or around it; null if there is none.
-  const Binding *lookup(const std::string &name, Scope &scope, const Frame *frame);
+  const Binding *lookup(const std::string &name, Scope &scope,
+                        const Frame *frame);
 
   /// Reports a problem of the model as a whole.
   void report(Problem problem);
@@ -73,31 +77,40 @@ private:
   struct Function;
 
   void report(const Frame &frame, const Problem &problem);
-  void importNode(::onnx::NodeProto &node, const std::set<std::string> &used, Scope &scope,
-                  const Frame *parent);
+  void importNode(::onnx::NodeProto &node, const std::set<std::string> &used,
+                  Scope &scope, const Frame *parent);
   /// Results of a node, or failure with the emitter's problem set.
-  llvm::LogicalResult importResults(::onnx::NodeProto &node, const std::vector<Binding> &inputs,
-                                    const llvm::SmallVector<bool> &wanted, Scope &scope,
-                                    const Frame &frame, std::vector<Binding> &results);
+  llvm::LogicalResult importResults(::onnx::NodeProto &node,
+                                    const std::vector<Binding> &inputs,
+                                    const llvm::SmallVector<bool> &wanted,
+                                    Scope &scope, const Frame &frame,
+                                    std::vector<Binding> &results);
   llvm::LogicalResult importRow(const struct Row &row, const Operator &op,
-                                ::onnx::NodeProto &node, const std::vector<Binding> &inputs,
-                                const llvm::SmallVector<bool> &wanted, const Frame &frame,
+                                ::onnx::NodeProto &node,
+                                const std::vector<Binding> &inputs,
+                                const llvm::SmallVector<bool> &wanted,
+                                const Frame &frame,
                                 std::vector<Binding> &results, bool &expand);
   llvm::LogicalResult importFunction(const ::onnx::FunctionProto &function,
                                      const ::onnx::NodeProto &call,
                                      const std::vector<Binding> &inputs,
-                                     const llvm::SmallVector<bool> &wanted, const Frame &frame,
+                                     const llvm::SmallVector<bool> &wanted,
+                                     const Frame &frame,
                                      std::vector<Binding> &results);
   llvm::LogicalResult importConstant(::onnx::NodeProto &node, Scope &scope,
                                      std::vector<Binding> &results);
-  llvm::LogicalResult importIf(::onnx::NodeProto &node, const std::vector<Binding> &inputs,
-                               Scope &scope, const Frame &frame, std::vector<Binding> &results);
+  llvm::LogicalResult importIf(::onnx::NodeProto &node,
+                               const std::vector<Binding> &inputs, Scope &scope,
+                               const Frame &frame,
+                               std::vector<Binding> &results);
   /// Values to go on with behind a node that failed.
-  std::vector<Binding> placeholders(const ::onnx::NodeProto &node, const Operator &op,
+  std::vector<Binding> placeholders(const ::onnx::NodeProto &node,
+                                    const Operator &op,
                                     const std::vector<Binding> &inputs);
-  Binding toBinding(const std::optional<TensorData> &data, const std::string &name,
-                    const Problem &problem);
-  void checkDeclared(const ::onnx::NodeProto &node, const Frame &frame, Scope &scope);
+  Binding toBinding(const std::optional<TensorData> &data,
+                    const std::string &name, const Problem &problem);
+  void checkDeclared(const ::onnx::NodeProto &node, const Frame &frame,
+                     Scope &scope);
   std::vector<::onnx::TypeProto> typesOf(const std::vector<Binding> &inputs);
   mlir::Location locate(const Frame &frame);
 
@@ -114,7 +127,8 @@ private:
 };
 
 /// What is wrong between a declared type and a value; empty if nothing is.
-std::string contradiction(const ::onnx::TypeProto &declared, mlir::Value value, Emitter &emitter);
+std::string contradiction(const ::onnx::TypeProto &declared, mlir::Value value,
+                          Emitter &emitter);
 
 } // namespace charonia::frontend::onnx
 

@@ -17,11 +17,13 @@ constexpr int oldestOpset = 7;
 namespace {
 class ModelImporter {
 public:
-  ModelImporter(::onnx::ModelProto &model, llvm::StringRef file, llvm::StringRef folder,
-                const ImportOptions &options, mlir::MLIRContext &context)
-      : model(model), file(file.str()), options(options), context(context), files(folder),
-        module(mlir::ModuleOp::create(mlir::UnknownLoc::get(&context))), symbols(*module),
-        emitter(mlir::OpBuilder(&context), symbols),
+  ModelImporter(::onnx::ModelProto &model, llvm::StringRef file,
+                llvm::StringRef folder, const ImportOptions &options,
+                mlir::MLIRContext &context)
+      : model(model), file(file.str()), options(options), context(context),
+        files(folder),
+        module(mlir::ModuleOp::create(mlir::UnknownLoc::get(&context))),
+        symbols(*module), emitter(mlir::OpBuilder(&context), symbols),
         importer(emitter, files, this->file, result.diagnostics) {}
 
   ImportResult run();
@@ -31,7 +33,8 @@ private:
   void importGraph();
   void finish(mlir::func::FuncOp main, Scope &scope);
   void removeUnused();
-  void add(Diagnostic::Severity severity, std::string what, std::string remedy = "");
+  void add(Diagnostic::Severity severity, std::string what,
+           std::string remedy = "");
   void fail(std::string what, std::string remedy = "") {
     add(Diagnostic::Severity::Error, std::move(what), std::move(remedy));
   }
@@ -51,7 +54,8 @@ private:
 };
 } // namespace
 
-void ModelImporter::add(Diagnostic::Severity severity, std::string what, std::string remedy) {
+void ModelImporter::add(Diagnostic::Severity severity, std::string what,
+                        std::string remedy) {
   Diagnostic diagnostic;
   diagnostic.severity = severity;
   diagnostic.file = file;
@@ -62,24 +66,30 @@ void ModelImporter::add(Diagnostic::Severity severity, std::string what, std::st
 
 bool ModelImporter::checkVersions() {
   if (model.ir_version() > newestIrVersion() || model.ir_version() < 3) {
-    fail("IR version " + std::to_string(model.ir_version()) + " is not supported: 3 to " +
-             std::to_string(newestIrVersion()) + " are",
+    fail("IR version " + std::to_string(model.ir_version()) +
+             " is not supported: 3 to " + std::to_string(newestIrVersion()) +
+             " are",
          "export the model again, or convert it with onnx.version_converter");
     return false;
   }
   for (const auto &opset : model.opset_import()) {
     std::string domain = normalDomain(opset.domain());
-    int newest = newestVersion(domain), oldest = domain.empty() ? oldestOpset : 1;
+    int newest = newestVersion(domain),
+        oldest = domain.empty() ? oldestOpset : 1;
     // Of a custom domain only the functions in the model can be used.
     if (newest && (opset.version() < oldest || opset.version() > newest))
       fail("opset " + std::to_string(opset.version()) + " of domain '" +
-               printable(opset.domain()) + "' is not supported: " + std::to_string(oldest) +
-               " to " + std::to_string(newest) + " are",
-           "convert the model: onnx.version_converter.convert_version(model, 18)");
-    int version = static_cast<int>(std::clamp<int64_t>(opset.version(), 1, 1 << 20));
+               printable(opset.domain()) +
+               "' is not supported: " + std::to_string(oldest) + " to " +
+               std::to_string(newest) + " are",
+           "convert the model: onnx.version_converter.convert_version(model, "
+           "18)");
+    int version =
+        static_cast<int>(std::clamp<int64_t>(opset.version(), 1, 1 << 20));
     auto [it, isNew] = opsets.emplace(domain, version);
     if (!isNew && it->second != version)
-      fail("domain '" + printable(opset.domain()) + "' is imported in two versions",
+      fail("domain '" + printable(opset.domain()) +
+               "' is imported in two versions",
            "export the model again");
   }
   if (model.opset_import().empty())
@@ -103,7 +113,8 @@ void ModelImporter::importGraph() {
   std::vector<std::string> roots;
   for (const auto &output : graph.output()) {
     if (llvm::is_contained(roots, output.name()))
-      fail("output '" + printable(output.name()) + "' is defined twice", "export the model again");
+      fail("output '" + printable(output.name()) + "' is defined twice",
+           "export the model again");
     roots.push_back(output.name());
   }
   if (importer.hasErrors())
@@ -113,8 +124,9 @@ void ModelImporter::importGraph() {
   for (const Input &input : inputs)
     types.push_back(input.type);
   builder.setInsertionPointToEnd(module->getBody());
-  auto main = mlir::func::FuncOp::create(builder, mlir::NameLoc::get(builder.getStringAttr(file)),
-                                         "main", builder.getFunctionType(types, {}));
+  auto main = mlir::func::FuncOp::create(
+      builder, mlir::NameLoc::get(builder.getStringAttr(file)), "main",
+      builder.getFunctionType(types, {}));
   mlir::Block *body = main.addEntryBlock();
   builder.setInsertionPointToEnd(body);
   for (auto [i, input] : llvm::enumerate(inputs)) {
@@ -134,14 +146,16 @@ void ModelImporter::finish(mlir::func::FuncOp main, Scope &scope) {
   for (const auto &output : model.graph().output()) {
     const Binding *binding = importer.lookup(output.name(), scope, nullptr);
     if (!binding)
-      fail("output '" + printable(output.name()) + "' is not computed by any node",
+      fail("output '" + printable(output.name()) +
+               "' is not computed by any node",
            "export the model again");
     if (!binding || !binding->value || binding->tainted)
       continue;
     std::string text = contradiction(output.type(), binding->value, emitter);
     if (!text.empty())
       fail("output '" + printable(output.name()) + "' " + text,
-           "the file contradicts itself: run onnx.shape_inference on it, or export it again");
+           "the file contradicts itself: run onnx.shape_inference on it, or "
+           "export it again");
     results.push_back(binding->value);
   }
   if (importer.hasErrors())
@@ -158,7 +172,8 @@ void ModelImporter::removeUnused() {
   auto &weights = context.getLoadedDialect<graph::GraphDialect>()->getWeights();
   bool keep = !importer.hasErrors();
   for (auto main : module->getOps<mlir::func::FuncOp>())
-    for (mlir::Operation &op : llvm::make_early_inc_range(llvm::reverse(main.front()))) {
+    for (mlir::Operation &op :
+         llvm::make_early_inc_range(llvm::reverse(main.front()))) {
       auto weight = llvm::dyn_cast<graph::WeightOp>(op);
       if (keep && !mlir::isOpTriviallyDead(&op))
         continue;
@@ -174,12 +189,14 @@ ImportResult ModelImporter::run() {
     importGraph();
   removeUnused();
   if (!importer.hasErrors()) {
-    // What the model can get wrong has been checked; this is about the importer.
-    mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
-      fail("the imported module is not sound: " + diagnostic.str(),
-           "this is a fault of charonia: please report it with the model");
-      return mlir::success();
-    });
+    // What the model can get wrong has been checked; this is about the
+    // importer.
+    mlir::ScopedDiagnosticHandler handler(
+        &context, [&](mlir::Diagnostic &diagnostic) {
+          fail("the imported module is not sound: " + diagnostic.str(),
+               "this is a fault of charonia: please report it with the model");
+          return mlir::success();
+        });
     if (failed(mlir::verify(*module)) && !importer.hasErrors())
       fail("the imported module is not sound");
   }
@@ -196,7 +213,8 @@ ImportResult ModelImporter::run() {
   return std::move(result);
 }
 
-ImportResult charonia::frontend::onnx::importProto(::onnx::ModelProto model, llvm::StringRef file,
+ImportResult charonia::frontend::onnx::importProto(::onnx::ModelProto model,
+                                                   llvm::StringRef file,
                                                    llvm::StringRef folder,
                                                    const ImportOptions &options,
                                                    mlir::MLIRContext &context) {
@@ -214,16 +232,19 @@ static ImportResult failedWith(llvm::StringRef file, const Problem &problem) {
   return result;
 }
 
-ImportResult charonia::frontend::importModel(llvm::StringRef path, const ImportOptions &options,
+ImportResult charonia::frontend::importModel(llvm::StringRef path,
+                                             const ImportOptions &options,
                                              mlir::MLIRContext &context) {
   ::onnx::ModelProto model;
   if (auto problem = readModel(path, model))
     return failedWith(path, *problem);
   llvm::StringRef folder = llvm::sys::path::parent_path(path);
-  return importProto(std::move(model), path, folder.empty() ? "." : folder, options, context);
+  return importProto(std::move(model), path, folder.empty() ? "." : folder,
+                     options, context);
 }
 
-ImportResult charonia::frontend::importOnnxBytes(llvm::StringRef bytes, llvm::StringRef name,
+ImportResult charonia::frontend::importOnnxBytes(llvm::StringRef bytes,
+                                                 llvm::StringRef name,
                                                  const ImportOptions &options,
                                                  mlir::MLIRContext &context) {
   ::onnx::ModelProto model;

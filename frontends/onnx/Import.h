@@ -9,8 +9,9 @@ namespace charonia::frontend::onnx {
 
 /// Imports `model`, whose tensors are moved out. `file` names it in messages;
 /// `folder` holds its external data.
-ImportResult importProto(::onnx::ModelProto model, llvm::StringRef file, llvm::StringRef folder,
-                         const ImportOptions &options, mlir::MLIRContext &context);
+ImportResult importProto(::onnx::ModelProto model, llvm::StringRef file,
+                         llvm::StringRef folder, const ImportOptions &options,
+                         mlir::MLIRContext &context);
 
 } // namespace charonia::frontend::onnx
 

@@ -25,8 +25,10 @@ static std::optional<Problem> parseStream(io::ZeroCopyInputStream &stream,
   io::CodedInputStream coded(&stream);
   coded.SetTotalBytesLimit(std::numeric_limits<int>::max());
   coded.SetRecursionLimit(maxMessageDepth);
-  if (!model.ParsePartialFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
-    return Problem{"not an ONNX model: the file is damaged, cut short or of another format",
+  if (!model.ParsePartialFromCodedStream(&coded) ||
+      !coded.ConsumedEntireMessage())
+    return Problem{"not an ONNX model: the file is damaged, cut short or of "
+                   "another format",
                    "export the model again, or fetch the file again"};
   if (!model.has_graph() || !model.has_ir_version())
     return Problem{"not an ONNX model: it holds no graph",
@@ -34,7 +36,8 @@ static std::optional<Problem> parseStream(io::ZeroCopyInputStream &stream,
   return std::nullopt;
 }
 
-std::optional<Problem> frontend::onnx::parseModel(StringRef bytes, ::onnx::ModelProto &model) {
+std::optional<Problem> frontend::onnx::parseModel(StringRef bytes,
+                                                  ::onnx::ModelProto &model) {
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
     return Problem{"the model is over 2 GiB, the limit of its format",
                    "save it with external data"};
@@ -42,7 +45,8 @@ std::optional<Problem> frontend::onnx::parseModel(StringRef bytes, ::onnx::Model
   return parseStream(stream, model);
 }
 
-std::optional<Problem> frontend::onnx::readModel(StringRef file, ::onnx::ModelProto &model) {
+std::optional<Problem> frontend::onnx::readModel(StringRef file,
+                                                 ::onnx::ModelProto &model) {
   fs::file_status status;
   if (std::error_code error = fs::status(file, status))
     return Problem{"cannot be read: " + error.message(), ""};
@@ -62,15 +66,18 @@ std::optional<Problem> frontend::onnx::readModel(StringRef file, ::onnx::ModelPr
                    "save it with external data"};
   auto descriptor = fs::openNativeFileForRead(file);
   if (!descriptor)
-    return Problem{"cannot be read: " + llvm::toString(descriptor.takeError()), ""};
+    return Problem{"cannot be read: " + llvm::toString(descriptor.takeError()),
+                   ""};
   std::optional<Problem> problem;
   {
     io::FileInputStream stream(*descriptor, 1 << 20);
     problem = parseStream(stream, model);
     if (stream.GetErrno())
-      problem = Problem{"cannot be read: " +
-                            std::error_code(stream.GetErrno(), std::generic_category()).message(),
-                        ""};
+      problem =
+          Problem{"cannot be read: " + std::error_code(stream.GetErrno(),
+                                                       std::generic_category())
+                                           .message(),
+                  ""};
   }
   fs::closeFile(*descriptor);
   return problem;
@@ -81,21 +88,23 @@ struct frontend::onnx::ExternalFiles::File {
   uint64_t size = 0;
 };
 
-std::shared_ptr<frontend::onnx::ExternalFiles::File> frontend::onnx::ExternalFiles::open(StringRef location,
-                                                                     Problem &problem) {
+std::shared_ptr<frontend::onnx::ExternalFiles::File>
+frontend::onnx::ExternalFiles::open(StringRef location, Problem &problem) {
   std::string shown = "external data file '" + printable(location.str()) + "'";
   auto fail = [&](std::string what, std::string remedy) {
     problem = {shown + " " + what, std::move(remedy)};
     return std::shared_ptr<File>();
   };
   if (folder.empty())
-    return fail("cannot be used: the model was given as bytes", "give the model as a file");
+    return fail("cannot be used: the model was given as bytes",
+                "give the model as a file");
   if (location.empty())
     return fail("has no name", "export the model again");
   llvm::SmallString<256> base, wanted, resolved;
   if (std::error_code error = fs::real_path(folder, base))
     return fail("cannot be found: the model's folder: " + error.message(), "");
-  std::string rule = "external data has to lie in the model's folder, " + base.str().str();
+  std::string rule =
+      "external data has to lie in the model's folder, " + base.str().str();
   if (path::is_absolute(location))
     return fail("is an absolute path", rule);
   wanted = base;
@@ -112,14 +121,15 @@ std::shared_ptr<frontend::onnx::ExternalFiles::File> frontend::onnx::ExternalFil
     return fail("is not a regular file", rule);
   auto descriptor = fs::openNativeFileForRead(resolved);
   if (!descriptor)
-    return fail("cannot be opened: " + llvm::toString(descriptor.takeError()), "");
+    return fail("cannot be opened: " + llvm::toString(descriptor.takeError()),
+                "");
   auto file = std::make_shared<File>();
   fs::file_status status;
   std::error_code error = fs::status(*descriptor, status);
   file->size = status.getSize();
   if (!error && file->size)
-    file->region = fs::mapped_file_region(*descriptor, fs::mapped_file_region::readonly,
-                                          file->size, 0, error);
+    file->region = fs::mapped_file_region(
+        *descriptor, fs::mapped_file_region::readonly, file->size, 0, error);
   fs::closeFile(*descriptor);
   if (error)
     return fail("cannot be mapped: " + error.message(), "");
@@ -127,7 +137,8 @@ std::shared_ptr<frontend::onnx::ExternalFiles::File> frontend::onnx::ExternalFil
 }
 
 std::optional<frontend::onnx::ExternalFiles::Bytes>
-frontend::onnx::ExternalFiles::load(const ::onnx::TensorProto &tensor, int64_t expected, Problem &problem) {
+frontend::onnx::ExternalFiles::load(const ::onnx::TensorProto &tensor,
+                                    int64_t expected, Problem &problem) {
   std::string location;
   uint64_t offset = 0, length = expected;
   for (const auto &entry : tensor.external_data()) {
@@ -137,8 +148,8 @@ frontend::onnx::ExternalFiles::load(const ::onnx::TensorProto &tensor, int64_t e
     if (entry.key() == "location")
       location = entry.value();
     else if (number && StringRef(entry.value()).getAsInteger(10, *number)) {
-      problem = {"external data has '" + printable(entry.value()) + "' for its " + entry.key() +
-                     ", which is not a size",
+      problem = {"external data has '" + printable(entry.value()) +
+                     "' for its " + entry.key() + ", which is not a size",
                  "export the model again"};
       return std::nullopt;
     }
@@ -153,9 +164,10 @@ frontend::onnx::ExternalFiles::load(const ::onnx::TensorProto &tensor, int64_t e
   if (!file)
     return std::nullopt;
   if (offset > file->size || length > file->size - offset) {
-    problem = {"external data file '" + printable(location) + "' is too short: it has " +
-                   std::to_string(file->size) + " bytes, the tensor is at " +
-                   std::to_string(offset) + ".." + std::to_string(offset + length),
+    problem = {"external data file '" + printable(location) +
+                   "' is too short: it has " + std::to_string(file->size) +
+                   " bytes, the tensor is at " + std::to_string(offset) + ".." +
+                   std::to_string(offset + length),
                "the file is cut short: fetch or export it again"};
     return std::nullopt;
   }

@@ -3,23 +3,26 @@
 #define CHARONIA_FRONTENDS_ONNX_MODELFILE_H
 
 #include "frontends/common/Emitter.h"
-#include "llvm/ADT/StringMap.h"
 #include "onnx/onnx_pb.h"
+#include "llvm/ADT/StringMap.h"
 #include <memory>
 
 namespace charonia::frontend::onnx {
 
 /// Parses the file at `path`: text syntax if its name ends in `.onnxtxt`, else
 /// protobuf, streamed, so that the weights are in memory once.
-std::optional<Problem> readModel(llvm::StringRef path, ::onnx::ModelProto &model);
+std::optional<Problem> readModel(llvm::StringRef path,
+                                 ::onnx::ModelProto &model);
 /// The same for bytes in memory.
-std::optional<Problem> parseModel(llvm::StringRef bytes, ::onnx::ModelProto &model);
+std::optional<Problem> parseModel(llvm::StringRef bytes,
+                                  ::onnx::ModelProto &model);
 
 /// Files that tensors of a model refer to, mapped read-only. They have to lie
 /// in the model's folder, after symbolic links and `..` are followed.
 class ExternalFiles {
 public:
-  /// `folder` is empty where the model came from memory: then no file may be used.
+  /// `folder` is empty where the model came from memory: then no file may be
+  /// used.
   explicit ExternalFiles(llvm::StringRef folder) : folder(folder.str()) {}
 
   struct Bytes {

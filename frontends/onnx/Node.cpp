@@ -15,9 +15,10 @@ llvm::LogicalResult Node::yield(mlir::ValueRange values) {
     results[i] = values[i];
   for (unsigned i = 0; i < results.size(); ++i)
     if (!results[i] && wants(i))
-      return emitter.fail("output " + Twine(i) + " ('" + printable(proto.output(i)) +
-                              "') is not supported",
-                          "export the model so that it does not use this output");
+      return emitter.fail(
+          "output " + Twine(i) + " ('" + printable(proto.output(i)) +
+              "') is not supported",
+          "export the model so that it does not use this output");
   return llvm::success();
 }
 
@@ -41,25 +42,29 @@ std::string Node::text(StringRef name, StringRef otherwise) const {
 }
 std::optional<SmallVector<int64_t>> Node::integers(StringRef name) const {
   if (auto *attribute = find(name))
-    return SmallVector<int64_t>(attribute->ints().begin(), attribute->ints().end());
+    return SmallVector<int64_t>(attribute->ints().begin(),
+                                attribute->ints().end());
   return std::nullopt;
 }
 SmallVector<double> Node::numbersOf(StringRef name) const {
   auto *attribute = find(name);
-  return attribute ? SmallVector<double>(attribute->floats().begin(), attribute->floats().end())
+  return attribute ? SmallVector<double>(attribute->floats().begin(),
+                                         attribute->floats().end())
                    : SmallVector<double>();
 }
 
 llvm::FailureOr<int64_t> Node::axis(int64_t value, int64_t rank) {
   if (value < -rank || value >= rank)
-    return emitter.fail("axis " + Twine(value) + " is out of range for " + Twine(rank) +
-                        " dimensions");
+    return emitter.fail("axis " + Twine(value) + " is out of range for " +
+                        Twine(rank) + " dimensions");
   return value < 0 ? value + rank : value;
 }
-llvm::FailureOr<int64_t> Node::axis(StringRef name, int64_t rank, int64_t otherwise) {
+llvm::FailureOr<int64_t> Node::axis(StringRef name, int64_t rank,
+                                    int64_t otherwise) {
   return axis(integer(name, otherwise), rank);
 }
-llvm::FailureOr<SmallVector<int64_t>> Node::axes(llvm::ArrayRef<int64_t> values, int64_t rank) {
+llvm::FailureOr<SmallVector<int64_t>> Node::axes(llvm::ArrayRef<int64_t> values,
+                                                 int64_t rank) {
   SmallVector<int64_t> result;
   for (int64_t value : values) {
     auto checked = axis(value, rank);
@@ -82,20 +87,23 @@ llvm::FailureOr<Exprs> Node::partlyKnown(unsigned i) {
     return Exprs(contents.elements->begin(), contents.elements->end());
   auto type = llvm::cast<mlir::RankedTensorType>(input(i).getType());
   // A few integers that nothing is known of may still follow from other sizes.
-  if (type.hasStaticShape() && type.getRank() <= 1 && type.getNumElements() <= 32 &&
-      type.getElementType().isIntOrIndex())
+  if (type.hasStaticShape() && type.getRank() <= 1 &&
+      type.getNumElements() <= 32 && type.getElementType().isIntOrIndex())
     return Exprs(type.getNumElements());
-  return emitter.fail("input " + Twine(i) + " ('" + printable(inputName(i)) +
-                          "') gives a shape that depends on data",
-                      "shapes have to follow from the shapes of the model's inputs: replace it "
-                      "by a constant, or simplify the model (onnxsim)");
+  return emitter.fail(
+      "input " + Twine(i) + " ('" + printable(inputName(i)) +
+          "') gives a shape that depends on data",
+      "shapes have to follow from the shapes of the model's inputs: replace it "
+      "by a constant, or simplify the model (onnxsim)");
 }
 llvm::FailureOr<Exprs> Node::known(unsigned i) {
   auto elements = partlyKnown(i);
-  if (succeeded(elements) && !llvm::all_of(*elements, [](mlir::AffineExpr e) { return bool(e); }))
+  if (succeeded(elements) &&
+      !llvm::all_of(*elements, [](mlir::AffineExpr e) { return bool(e); }))
     return emitter.fail("input " + Twine(i) + " ('" + printable(inputName(i)) +
                             "') gives a shape that depends on data",
-                        "shapes have to follow from the shapes of the model's inputs: replace it "
+                        "shapes have to follow from the shapes of the model's "
+                        "inputs: replace it "
                         "by a constant, or simplify the model (onnxsim)");
   return elements;
 }
@@ -107,7 +115,8 @@ llvm::FailureOr<SmallVector<int64_t>> Node::constants(unsigned i) {
   for (mlir::AffineExpr element : *elements) {
     auto value = graph::constantOf(element);
     if (!value)
-      return emitter.fail("input " + Twine(i) + " ('" + printable(inputName(i)) +
+      return emitter.fail("input " + Twine(i) + " ('" +
+                              printable(inputName(i)) +
                               "') has to be constant, but is " +
                               emitter.getSymbols().toString(element),
                           "fix that size with --shape");
@@ -123,15 +132,17 @@ llvm::FailureOr<SmallVector<double>> Node::constantNumbers(unsigned i) {
     SmallVector<double> values;
     for (llvm::APFloat value : constant.getValues<llvm::APFloat>()) {
       bool loses;
-      value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &loses);
+      value.convert(llvm::APFloat::IEEEdouble(),
+                    llvm::APFloat::rmNearestTiesToEven, &loses);
       values.push_back(value.convertToDouble());
     }
     return values;
   }
   if (!constant && isFloat(input(i)))
-    return emitter.fail("input " + Twine(i) + " ('" + printable(inputName(i)) +
-                            "') has to be constant",
-                        "replace it by an initializer, or simplify the model (onnxsim)");
+    return emitter.fail(
+        "input " + Twine(i) + " ('" + printable(inputName(i)) +
+            "') has to be constant",
+        "replace it by an initializer, or simplify the model (onnxsim)");
   auto integers = constants(i);
   if (failed(integers))
     return llvm::failure();
@@ -159,8 +170,9 @@ llvm::LogicalResult Node::needsRank(unsigned i, int64_t low, int64_t high) {
   int64_t rank = rankOf(input(i));
   if (rank >= low && rank <= high)
     return llvm::success();
-  std::string range =
-      low == high ? std::to_string(low) : std::to_string(low) + " to " + std::to_string(high);
-  return emitter.fail("input " + Twine(i) + " has to have " + range + " dimensions, not " +
-                      Twine(rank));
+  std::string range = low == high
+                          ? std::to_string(low)
+                          : std::to_string(low) + " to " + std::to_string(high);
+  return emitter.fail("input " + Twine(i) + " has to have " + range +
+                      " dimensions, not " + Twine(rank));
 }

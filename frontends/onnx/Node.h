@@ -13,10 +13,11 @@ namespace charonia::frontend::onnx {
 /// the row to check.
 class Node {
 public:
-  Node(Emitter &emitter, const ::onnx::NodeProto &proto, int sinceVersion, Values inputs,
-       llvm::SmallVector<bool> wanted)
-      : emitter(emitter), proto(proto), version(sinceVersion), inputs(std::move(inputs)),
-        wanted(std::move(wanted)), results(proto.output_size()) {}
+  Node(Emitter &emitter, const ::onnx::NodeProto &proto, int sinceVersion,
+       Values inputs, llvm::SmallVector<bool> wanted)
+      : emitter(emitter), proto(proto), version(sinceVersion),
+        inputs(std::move(inputs)), wanted(std::move(wanted)),
+        results(proto.output_size()) {}
 
   /// The version of the operator's definition that holds for the model.
   int sinceVersion() const { return version; }
@@ -25,7 +26,9 @@ public:
   // Operands. An absent optional one is null.
   unsigned numInputs() const { return inputs.size(); }
   bool has(unsigned i) const { return i < inputs.size() && inputs[i]; }
-  mlir::Value input(unsigned i) const { return i < inputs.size() ? inputs[i] : mlir::Value(); }
+  mlir::Value input(unsigned i) const {
+    return i < inputs.size() ? inputs[i] : mlir::Value();
+  }
   mlir::ValueRange allInputs() const { return inputs; }
   std::string inputName(unsigned i) const { return proto.input(i); }
 
@@ -35,7 +38,9 @@ public:
   bool wants(unsigned i) const { return i < wanted.size() && wanted[i]; }
   /// Gives the results in order; null for outputs that nobody wants.
   llvm::LogicalResult yield(mlir::ValueRange values);
-  llvm::LogicalResult yield(mlir::Value value) { return yield(mlir::ValueRange(value)); }
+  llvm::LogicalResult yield(mlir::Value value) {
+    return yield(mlir::ValueRange(value));
+  }
   llvm::ArrayRef<mlir::Value> getResults() const { return results; }
   /// Asks for the operator's function body instead of this row.
   llvm::LogicalResult expand() {
@@ -52,16 +57,19 @@ public:
   double number(llvm::StringRef name, double otherwise = 0) const;
   std::string text(llvm::StringRef name, llvm::StringRef otherwise = "") const;
   /// None where the attribute is absent.
-  std::optional<llvm::SmallVector<int64_t>> integers(llvm::StringRef name) const;
+  std::optional<llvm::SmallVector<int64_t>>
+  integers(llvm::StringRef name) const;
   llvm::SmallVector<double> numbersOf(llvm::StringRef name) const;
 
   // Checked readings; each fails the node with a message.
   /// `value`, in [-rank, rank), as a dimension index.
   llvm::FailureOr<int64_t> axis(int64_t value, int64_t rank);
   /// Attribute `name` as a dimension index of `rank`.
-  llvm::FailureOr<int64_t> axis(llvm::StringRef name, int64_t rank, int64_t otherwise = 0);
+  llvm::FailureOr<int64_t> axis(llvm::StringRef name, int64_t rank,
+                                int64_t otherwise = 0);
   /// Distinct dimension indices, in the order given.
-  llvm::FailureOr<llvm::SmallVector<int64_t>> axes(llvm::ArrayRef<int64_t> values, int64_t rank);
+  llvm::FailureOr<llvm::SmallVector<int64_t>>
+  axes(llvm::ArrayRef<int64_t> values, int64_t rank);
   /// Elements of operand i, sizes computed from shapes; entries may be null.
   llvm::FailureOr<Exprs> partlyKnown(unsigned i);
   /// ... all known.

@@ -17,7 +17,8 @@ std::string frontend::onnx::displayName(const NodeProto &node) {
 
 /// Names that a node reads, also from inside of its subgraphs. The nesting is
 /// bounded where the model is parsed.
-static void collectInputs(const NodeProto &node, std::vector<std::string> &names) {
+static void collectInputs(const NodeProto &node,
+                          std::vector<std::string> &names) {
   for (const std::string &input : node.input())
     if (!input.empty())
       names.push_back(input);
@@ -34,10 +35,12 @@ static void collectInputs(const NodeProto &node, std::vector<std::string> &names
 namespace {
 class Orderer {
 public:
-  Orderer(const frontend::onnx::Nodes &nodes) : nodes(nodes), state(nodes.size(), State::Unseen) {}
+  Orderer(const frontend::onnx::Nodes &nodes)
+      : nodes(nodes), state(nodes.size(), State::Unseen) {}
 
-  frontend::onnx::Order run(const std::vector<std::string> &roots,
-                  const std::function<bool(const std::string &)> &isOuter) {
+  frontend::onnx::Order
+  run(const std::vector<std::string> &roots,
+      const std::function<bool(const std::string &)> &isOuter) {
     for (int i = 0; i < nodes.size(); ++i)
       for (const std::string &output : nodes[i].output())
         if (!output.empty() && !define(output, i, isOuter))
@@ -63,14 +66,15 @@ private:
               const std::function<bool(const std::string &)> &isOuter) {
     auto [it, isNew] = definedBy.try_emplace(name, node);
     auto shown = [&](int i) {
-      return "node '" + printable(frontend::onnx::displayName(nodes[i])) + "' (" +
-             printable(nodes[i].op_type()) + ")";
+      return "node '" + printable(frontend::onnx::displayName(nodes[i])) +
+             "' (" + printable(nodes[i].op_type()) + ")";
     };
     if (!isNew)
-      order.error = "value '" + printable(name) + "' is defined twice: by " + shown(it->second) +
-                    " and by " + shown(node);
+      order.error = "value '" + printable(name) + "' is defined twice: by " +
+                    shown(it->second) + " and by " + shown(node);
     else if (isOuter(name))
-      order.error = "value '" + printable(name) + "' is defined by " + shown(node) +
+      order.error = "value '" + printable(name) + "' is defined by " +
+                    shown(node) +
                     " and is an input, an initializer or a value outside too";
     return order.error.empty();
   }
@@ -115,19 +119,23 @@ private:
   }
 
   void describeCycle(const std::vector<Visit> &stack, int node) {
-    auto begin = std::find_if(stack.begin(), stack.end(),
-                              [&](const Visit &visit) { return visit.node == node; });
+    auto begin =
+        std::find_if(stack.begin(), stack.end(),
+                     [&](const Visit &visit) { return visit.node == node; });
     std::string path;
     // Each node on the stack needs the next one.
-    for (auto it = stack.rbegin(); it != std::make_reverse_iterator(begin); ++it) {
+    for (auto it = stack.rbegin(); it != std::make_reverse_iterator(begin);
+         ++it) {
       if (it - stack.rbegin() == 8) {
         path += "... -> ";
         break;
       }
-      path += "'" + printable(frontend::onnx::displayName(nodes[it->node])) + "' -> ";
+      path += "'" + printable(frontend::onnx::displayName(nodes[it->node])) +
+              "' -> ";
     }
-    order.error = "the graph has a cycle: " + path + "'" +
-                  printable(frontend::onnx::displayName(nodes[stack.back().node])) + "'";
+    order.error =
+        "the graph has a cycle: " + path + "'" +
+        printable(frontend::onnx::displayName(nodes[stack.back().node])) + "'";
   }
 
   bool isSound(const std::vector<int> &sequence) {
@@ -136,7 +144,8 @@ private:
       std::vector<std::string> inputs;
       collectInputs(nodes[node], inputs);
       for (const std::string &input : inputs)
-        if (auto it = definedBy.find(input); it != definedBy.end() && !done[it->second])
+        if (auto it = definedBy.find(input);
+            it != definedBy.end() && !done[it->second])
           return false;
       done[node] = true;
     }
@@ -150,7 +159,8 @@ private:
 };
 } // namespace
 
-frontend::onnx::Order frontend::onnx::orderNodes(const Nodes &nodes, const std::vector<std::string> &roots,
-                             const std::function<bool(const std::string &)> &isOuter) {
+frontend::onnx::Order frontend::onnx::orderNodes(
+    const Nodes &nodes, const std::vector<std::string> &roots,
+    const std::function<bool(const std::string &)> &isOuter) {
   return Orderer(nodes).run(roots, isOuter);
 }

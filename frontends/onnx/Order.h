@@ -24,8 +24,9 @@ struct Order {
   std::string error;
 };
 
-/// Orders `nodes` for the results called `roots`. A value that two nodes define,
-/// or a node and the surroundings (`isOuter`), is an error, and so is a cycle.
+/// Orders `nodes` for the results called `roots`. A value that two nodes
+/// define, or a node and the surroundings (`isOuter`), is an error, and so is a
+/// cycle.
 Order orderNodes(const Nodes &nodes, const std::vector<std::string> &roots,
                  const std::function<bool(const std::string &)> &isOuter);
 

@@ -5,16 +5,18 @@
 using namespace charonia::frontend::onnx;
 
 static auto keyOf(const Row &row) {
-  return std::make_tuple(llvm::StringRef(row.domain), llvm::StringRef(row.op), row.first);
+  return std::make_tuple(llvm::StringRef(row.domain), llvm::StringRef(row.op),
+                         row.first);
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::allRows() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> all;
-    for (auto family : {unaryRows(), binaryRows(), activationRows(), contractionRows(),
-                        convTransposeRows(), attentionRows(), poolingRows(), normalizationRows(), reductionRows(),
-                        viewRows(), sliceRows(), padRows(), gatherRows(), resizeRows(),
-                        sourceRows(), compositeRows()})
+    for (auto family :
+         {unaryRows(), binaryRows(), activationRows(), contractionRows(),
+          convTransposeRows(), attentionRows(), poolingRows(),
+          normalizationRows(), reductionRows(), viewRows(), sliceRows(),
+          padRows(), gatherRows(), resizeRows(), sourceRows(), compositeRows()})
       all.insert(all.end(), family.begin(), family.end());
     std::sort(all.begin(), all.end(),
               [](const Row &a, const Row &b) { return keyOf(a) < keyOf(b); });
@@ -23,7 +25,8 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::allRows() {
   return rows;
 }
 
-const Row *charonia::frontend::onnx::findRow(llvm::StringRef domain, llvm::StringRef op,
+const Row *charonia::frontend::onnx::findRow(llvm::StringRef domain,
+                                             llvm::StringRef op,
                                              int sinceVersion) {
   for (const Row &row : allRows())
     if (domain == row.domain && op == row.op && sinceVersion >= row.first &&

@@ -40,7 +40,8 @@ llvm::ArrayRef<Row> compositeRows();
 /// All rows, sorted by operator.
 llvm::ArrayRef<Row> allRows();
 /// The row for a version of an operator's definition; null if there is none.
-const Row *findRow(llvm::StringRef domain, llvm::StringRef op, int sinceVersion);
+const Row *findRow(llvm::StringRef domain, llvm::StringRef op,
+                   int sinceVersion);
 
 } // namespace charonia::frontend::onnx
 

@@ -37,7 +37,8 @@ static bool nestsDeeply(std::string_view text) {
   return false;
 }
 
-std::string frontend::onnx::parseText(std::string_view text, ::onnx::ModelProto &model) {
+std::string frontend::onnx::parseText(std::string_view text,
+                                      ::onnx::ModelProto &model) {
   if (nestsDeeply(text))
     return "brackets nest too deeply";
   ::onnx::Common::Status status;
@@ -53,13 +54,16 @@ int frontend::onnx::newestVersion(const std::string &domain) {
   auto it = map.find(normalDomain(domain));
   return it == map.end() ? 0 : it->second.second;
 }
-int64_t frontend::onnx::newestIrVersion() { return ::onnx::Version::IR_VERSION; }
+int64_t frontend::onnx::newestIrVersion() {
+  return ::onnx::Version::IR_VERSION;
+}
 std::string frontend::onnx::normalDomain(const std::string &domain) {
   return domain == "ai.onnx" ? "" : domain;
 }
 std::string frontend::onnx::attributeTypeName(int type) {
   return AttributeProto::AttributeType_IsValid(type)
-             ? AttributeProto::AttributeType_Name(AttributeProto::AttributeType(type))
+             ? AttributeProto::AttributeType_Name(
+                   AttributeProto::AttributeType(type))
              : "type " + std::to_string(type);
 }
 std::string frontend::onnx::dataTypeName(int type) {
@@ -69,19 +73,27 @@ std::string frontend::onnx::dataTypeName(int type) {
   return "type " + std::to_string(type);
 }
 
-static const OpSchema &get(const void *schema) { return *static_cast<const OpSchema *>(schema); }
+static const OpSchema &get(const void *schema) {
+  return *static_cast<const OpSchema *>(schema);
+}
 
-frontend::onnx::Operator frontend::onnx::Operator::find(const std::string &name, int version,
-                                    const std::string &domain) {
+frontend::onnx::Operator
+frontend::onnx::Operator::find(const std::string &name, int version,
+                               const std::string &domain) {
   const OpSchema *schema = nullptr;
   guarded([&] {
-    schema = ::onnx::OpSchemaRegistry::Schema(name, version, normalDomain(domain));
+    schema =
+        ::onnx::OpSchemaRegistry::Schema(name, version, normalDomain(domain));
   });
   return Operator(schema);
 }
 
-int frontend::onnx::Operator::sinceVersion() const { return get(schema).SinceVersion(); }
-bool frontend::onnx::Operator::isDeprecated() const { return get(schema).Deprecated(); }
+int frontend::onnx::Operator::sinceVersion() const {
+  return get(schema).SinceVersion();
+}
+bool frontend::onnx::Operator::isDeprecated() const {
+  return get(schema).Deprecated();
+}
 
 static std::string range(int low, int high, const char *what) {
   if (high == std::numeric_limits<int>::max())
@@ -96,11 +108,13 @@ static const OpSchema::FormalParameter *
 formal(const std::vector<OpSchema::FormalParameter> &formals, int index) {
   if (index < int(formals.size()))
     return &formals[index];
-  return formals.empty() || formals.back().GetOption() != OpSchema::Variadic ? nullptr
-                                                                            : &formals.back();
+  return formals.empty() || formals.back().GetOption() != OpSchema::Variadic
+             ? nullptr
+             : &formals.back();
 }
 
-static std::string checkAttributes(const OpSchema &schema, const NodeProto &node) {
+static std::string checkAttributes(const OpSchema &schema,
+                                   const NodeProto &node) {
   std::set<std::string> seen;
   for (const AttributeProto &attribute : node.attribute()) {
     const std::string &name = attribute.name();
@@ -117,11 +131,12 @@ static std::string checkAttributes(const OpSchema &schema, const NodeProto &node
       return "attribute '" + name + "' has to be of type " +
              frontend::onnx::attributeTypeName(expected) + ", not " +
              frontend::onnx::attributeTypeName(attribute.type());
-    bool holds = expected == AttributeProto::TENSOR          ? attribute.has_t()
-                 : expected == AttributeProto::GRAPH         ? attribute.has_g()
-                 : expected == AttributeProto::SPARSE_TENSOR ? attribute.has_sparse_tensor()
-                 : expected == AttributeProto::TYPE_PROTO    ? attribute.has_tp()
-                                                             : true;
+    bool holds = expected == AttributeProto::TENSOR  ? attribute.has_t()
+                 : expected == AttributeProto::GRAPH ? attribute.has_g()
+                 : expected == AttributeProto::SPARSE_TENSOR
+                     ? attribute.has_sparse_tensor()
+                 : expected == AttributeProto::TYPE_PROTO ? attribute.has_tp()
+                                                          : true;
     if (!holds)
       return "attribute '" + name + "' holds no value";
   }
@@ -129,7 +144,8 @@ static std::string checkAttributes(const OpSchema &schema, const NodeProto &node
   for (auto &[name, attribute] : schema.attributes())
     if (attribute.required && !seen.count(name))
       missing.insert(name);
-  return missing.empty() ? "" : "attribute '" + *missing.begin() + "' is missing";
+  return missing.empty() ? ""
+                         : "attribute '" + *missing.begin() + "' is missing";
 }
 
 std::string frontend::onnx::Operator::checkNode(const NodeProto &node) const {
@@ -137,25 +153,29 @@ std::string frontend::onnx::Operator::checkNode(const NodeProto &node) const {
   if (node.input_size() < s.min_input() || node.input_size() > s.max_input())
     return "takes " + range(s.min_input(), s.max_input(), "inputs") + ", not " +
            std::to_string(node.input_size());
-  if (node.output_size() < s.min_output() || node.output_size() > s.max_output())
-    return "has " + range(s.min_output(), s.max_output(), "outputs") + ", not " +
-           std::to_string(node.output_size());
+  if (node.output_size() < s.min_output() ||
+      node.output_size() > s.max_output())
+    return "has " + range(s.min_output(), s.max_output(), "outputs") +
+           ", not " + std::to_string(node.output_size());
   for (int i = 0; i < node.input_size(); ++i) {
     auto *parameter = formal(s.inputs(), i);
-    if (parameter && node.input(i).empty() && parameter->GetOption() == OpSchema::Single)
-      return "input " + std::to_string(i) + " (" + parameter->GetName() + ") is missing";
+    if (parameter && node.input(i).empty() &&
+        parameter->GetOption() == OpSchema::Single)
+      return "input " + std::to_string(i) + " (" + parameter->GetName() +
+             ") is missing";
   }
   return checkAttributes(s, node);
 }
 
 static std::string typeText(const TypeProto &type) {
   if (type.has_tensor_type())
-    return "tensor(" + frontend::onnx::dataTypeName(type.tensor_type().elem_type()) + ")";
+    return "tensor(" +
+           frontend::onnx::dataTypeName(type.tensor_type().elem_type()) + ")";
   return "another kind of value";
 }
 
-std::string frontend::onnx::Operator::checkTypes(const NodeProto &node,
-                                       const std::vector<TypeProto> &inputs) const {
+std::string frontend::onnx::Operator::checkTypes(
+    const NodeProto &node, const std::vector<TypeProto> &inputs) const {
   const OpSchema &s = get(schema);
   std::map<std::string, std::pair<int, std::string>> bound;
   for (int i = 0; i < int(inputs.size()); ++i) {
@@ -164,7 +184,8 @@ std::string frontend::onnx::Operator::checkTypes(const NodeProto &node,
       continue;
     std::string actual = typeText(inputs[i]);
     auto where = [&](int index) {
-      return "input " + std::to_string(index) + " ('" + node.input(index) + "')";
+      return "input " + std::to_string(index) + " ('" + node.input(index) +
+             "')";
     };
     bool allowed = parameter->GetTypes().empty();
     for (auto *type : parameter->GetTypes())
@@ -172,12 +193,13 @@ std::string frontend::onnx::Operator::checkTypes(const NodeProto &node,
     if (!allowed)
       return where(i) + " may not be " + actual;
     const std::string &variable = parameter->GetTypeStr();
-    if (!s.typeConstraintMap().count(variable) || !parameter->GetIsHomogeneous())
+    if (!s.typeConstraintMap().count(variable) ||
+        !parameter->GetIsHomogeneous())
       continue;
     auto [it, isNew] = bound.try_emplace(variable, i, actual);
     if (!isNew && it->second.second != actual)
-      return where(i) + " is " + actual + ", " + where(it->second.first) + " is " +
-             it->second.second + "; they have to be of one type";
+      return where(i) + " is " + actual + ", " + where(it->second.first) +
+             " is " + it->second.second + "; they have to be of one type";
   }
   return "";
 }
@@ -195,16 +217,16 @@ bool frontend::onnx::Operator::hasFunctionBody() const {
   return get(schema).HasFunction() || get(schema).HasContextDependentFunction();
 }
 
-std::optional<::onnx::FunctionProto>
-frontend::onnx::Operator::functionBody(const NodeProto &node, int version,
-                             int defaultVersion,
-                             const std::vector<TypeProto> &inputs, std::string &error) const {
+std::optional<::onnx::FunctionProto> frontend::onnx::Operator::functionBody(
+    const NodeProto &node, int version, int defaultVersion,
+    const std::vector<TypeProto> &inputs, std::string &error) const {
   const OpSchema &s = get(schema);
   std::optional<::onnx::FunctionProto> body;
   error = guarded([&] {
     // A builder knows the node, so it goes first where there are both.
     auto builders = s.context_dependent_function_opset_versions();
-    if (!builders.empty() && *std::min_element(builders.begin(), builders.end()) <= version) {
+    if (!builders.empty() &&
+        *std::min_element(builders.begin(), builders.end()) <= version) {
       ::onnx::FunctionBodyBuildContextImpl context(node, inputs);
       ::onnx::FunctionProto built;
       if (s.BuildContextDependentFunction(context, built, version)) {
@@ -212,7 +234,8 @@ frontend::onnx::Operator::functionBody(const NodeProto &node, int version,
         return;
       }
     }
-    if (const ::onnx::FunctionProto *fixed = s.GetFunction(version, /*validate=*/false)) {
+    if (const ::onnx::FunctionProto *fixed =
+            s.GetFunction(version, /*validate=*/false)) {
       body = *fixed;
       // Bodies are kept per version that changed one of their operators.
       for (auto &opset : *body->mutable_opset_import())
@@ -232,8 +255,8 @@ frontend::onnx::Operator::functionBody(const NodeProto &node, int version,
   return body;
 }
 
-std::vector<TypeProto>
-frontend::onnx::Operator::inferOutputs(const NodeProto &node, const std::vector<TypeProto> &inputs) const {
+std::vector<TypeProto> frontend::onnx::Operator::inferOutputs(
+    const NodeProto &node, const std::vector<TypeProto> &inputs) const {
   std::vector<TypeProto> outputs(node.output_size());
   NodeProto copy = node;
   std::string error = guarded([&] {

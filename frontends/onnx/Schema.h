@@ -29,8 +29,10 @@ std::string dataTypeName(int type);
 /// One version of one operator in the registry.
 class Operator {
 public:
-  /// The definition that holds in `version` of `domain`; false if there is none.
-  static Operator find(const std::string &name, int version, const std::string &domain);
+  /// The definition that holds in `version` of `domain`; false if there is
+  /// none.
+  static Operator find(const std::string &name, int version,
+                       const std::string &domain);
   explicit operator bool() const { return schema; }
 
   int sinceVersion() const;
@@ -50,13 +52,14 @@ public:
   /// none where the definition has none for this node. `error` is set where the
   /// library fails. A body that names no version of the default domain gets
   /// `defaultVersion`.
-  std::optional<::onnx::FunctionProto> functionBody(const ::onnx::NodeProto &node, int version,
-                                                    int defaultVersion,
-                                                    const std::vector<::onnx::TypeProto> &inputs,
-                                                    std::string &error) const;
+  std::optional<::onnx::FunctionProto>
+  functionBody(const ::onnx::NodeProto &node, int version, int defaultVersion,
+               const std::vector<::onnx::TypeProto> &inputs,
+               std::string &error) const;
   /// Output types as the library infers them; what it cannot tell has no value.
-  std::vector<::onnx::TypeProto> inferOutputs(const ::onnx::NodeProto &node,
-                                              const std::vector<::onnx::TypeProto> &inputs) const;
+  std::vector<::onnx::TypeProto>
+  inferOutputs(const ::onnx::NodeProto &node,
+               const std::vector<::onnx::TypeProto> &inputs) const;
 
 private:
   explicit Operator(const void *schema) : schema(schema) {}

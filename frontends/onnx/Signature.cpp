@@ -13,9 +13,10 @@ constexpr int maxInputRank = 16;
 namespace {
 class SignatureReader {
 public:
-  SignatureReader(const ImportOptions &options, Symbols &symbols, mlir::MLIRContext *context,
-                  std::vector<Problem> &problems)
-      : options(options), symbols(symbols), context(context), problems(problems) {}
+  SignatureReader(const ImportOptions &options, Symbols &symbols,
+                  mlir::MLIRContext *context, std::vector<Problem> &problems)
+      : options(options), symbols(symbols), context(context),
+        problems(problems) {}
 
   std::vector<Input> read(const ::onnx::GraphProto &graph);
 
@@ -31,8 +32,10 @@ private:
   void declareRanges(const ::onnx::ValueInfoProto &input);
   mlir::RankedTensorType typeOf(const ::onnx::ValueInfoProto &input);
   mlir::AffineExpr sizeOf(const std::string &input, const Dim &dim);
-  void fail(const std::string &input, std::string what, std::string remedy = "") {
-    problems.push_back({"input '" + printable(input) + "': " + what, std::move(remedy)});
+  void fail(const std::string &input, std::string what,
+            std::string remedy = "") {
+    problems.push_back(
+        {"input '" + printable(input) + "': " + what, std::move(remedy)});
   }
 
   const ImportOptions &options;
@@ -49,7 +52,8 @@ static bool isFixed(const Dimension *dim) {
   return dim && dim->has_dim_value() && dim->dim_value() != -1;
 }
 
-std::vector<SignatureReader::Dim> SignatureReader::dimsOf(const ::onnx::ValueInfoProto &input) {
+std::vector<SignatureReader::Dim>
+SignatureReader::dimsOf(const ::onnx::ValueInfoProto &input) {
   std::vector<Dim> dims;
   auto option = options.shapes.find(input.name());
   bool isGiven = option != options.shapes.end();
@@ -58,15 +62,19 @@ std::vector<SignatureReader::Dim> SignatureReader::dimsOf(const ::onnx::ValueInf
                 : isGiven          ? option->second.size()
                                    : 0;
   for (size_t i = 0; i < rank; ++i)
-    dims.push_back({tensor.has_shape() ? &tensor.shape().dim(static_cast<int>(i)) : nullptr,
-                    isGiven && i < option->second.size() ? &option->second[i] : nullptr, i});
+    dims.push_back(
+        {tensor.has_shape() ? &tensor.shape().dim(static_cast<int>(i))
+                            : nullptr,
+         isGiven && i < option->second.size() ? &option->second[i] : nullptr,
+         i});
   return dims;
 }
 
 std::string SignatureReader::nameOf(const std::string &input, const Dim &dim) {
   if (dim.option && !dim.option->name.empty())
     return dim.option->name;
-  if (dim.model && dim.model->has_dim_param() && !dim.model->dim_param().empty()) {
+  if (dim.model && dim.model->has_dim_param() &&
+      !dim.model->dim_param().empty()) {
     auto it = renamed.find(dim.model->dim_param());
     return it == renamed.end() ? dim.model->dim_param() : it->second;
   }
@@ -77,44 +85,53 @@ void SignatureReader::declareRanges(const ::onnx::ValueInfoProto &input) {
   for (const Dim &dim : dimsOf(input)) {
     if (!dim.option || isFixed(dim.model) || !dim.option->range)
       continue;
-    std::string error = symbols.declare(nameOf(input.name(), dim), *dim.option->range);
+    std::string error =
+        symbols.declare(nameOf(input.name(), dim), *dim.option->range);
     if (!error.empty())
       fail(input.name(), error, "give equal ranges to equal sizes");
   }
 }
 
-mlir::AffineExpr SignatureReader::sizeOf(const std::string &input, const Dim &dim) {
+mlir::AffineExpr SignatureReader::sizeOf(const std::string &input,
+                                         const Dim &dim) {
   auto dimension = "dimension " + std::to_string(dim.index);
   if (isFixed(dim.model)) {
     int64_t size = dim.model->dim_value();
     const DimOption *option = dim.option;
     if (size < 0 || size > maxDimension)
-      fail(input, dimension + " is declared as " + std::to_string(size), "export the model again");
+      fail(input, dimension + " is declared as " + std::to_string(size),
+           "export the model again");
     else if (option && option->range &&
              (option->range->min != size || option->range->max != size))
-      fail(input, "the model fixes " + dimension + " to " + std::to_string(size),
-           "give --shape that size there, or export the model with a dynamic dimension");
+      fail(input,
+           "the model fixes " + dimension + " to " + std::to_string(size),
+           "give --shape that size there, or export the model with a dynamic "
+           "dimension");
     else
       return mlir::getAffineConstantExpr(size, context);
     return {};
   }
   std::string error;
-  mlir::AffineExpr expr =
-      symbols.get(nameOf(input, dim), std::nullopt, defaultRange(dim.index == 0), error);
+  mlir::AffineExpr expr = symbols.get(nameOf(input, dim), std::nullopt,
+                                      defaultRange(dim.index == 0), error);
   if (!expr)
     fail(input, error);
   return expr;
 }
 
-mlir::RankedTensorType SignatureReader::typeOf(const ::onnx::ValueInfoProto &input) {
+mlir::RankedTensorType
+SignatureReader::typeOf(const ::onnx::ValueInfoProto &input) {
   if (!input.type().has_tensor_type()) {
-    fail(input.name(), "only tensors can be inputs, no sequences, maps or optional values");
+    fail(input.name(),
+         "only tensors can be inputs, no sequences, maps or optional values");
     return {};
   }
   const auto &tensor = input.type().tensor_type();
   mlir::Type element = elementType(tensor.elem_type(), context);
   if (!element) {
-    fail(input.name(), "element type " + dataTypeName(tensor.elem_type()) + " is not supported",
+    fail(input.name(),
+         "element type " + dataTypeName(tensor.elem_type()) +
+             " is not supported",
          elementTypeRemedy);
     return {};
   }
@@ -128,8 +145,9 @@ mlir::RankedTensorType SignatureReader::typeOf(const ::onnx::ValueInfoProto &inp
   }
   auto dims = dimsOf(input);
   if (isGiven && option->second.size() != dims.size()) {
-    fail(input.name(), "--shape gives " + std::to_string(option->second.size()) +
-                           " dimensions, the model " + std::to_string(dims.size()));
+    fail(input.name(),
+         "--shape gives " + std::to_string(option->second.size()) +
+             " dimensions, the model " + std::to_string(dims.size()));
     return {};
   }
   if (dims.size() > maxInputRank) {
@@ -157,10 +175,11 @@ std::vector<Input> SignatureReader::read(const ::onnx::GraphProto &graph) {
     if (constants.count(input.name()))
       continue;
     if (input.name().empty() || !seen.insert(input.name()).second) {
-      problems.push_back({input.name().empty()
-                              ? "an input has no name"
-                              : "input '" + printable(input.name()) + "' is defined twice",
-                          "export the model again"});
+      problems.push_back(
+          {input.name().empty()
+               ? "an input has no name"
+               : "input '" + printable(input.name()) + "' is defined twice",
+           "export the model again"});
       continue;
     }
     inputs.push_back(&input);
@@ -168,17 +187,21 @@ std::vector<Input> SignatureReader::read(const ::onnx::GraphProto &graph) {
   }
   for (auto &[name, shape] : options.shapes)
     if (!seen.count(name))
-      problems.push_back({"--shape names '" + printable(name) + "', which is no input",
-                          "the inputs are: " + names});
-  // First all names and ranges, so that it does not matter which input has them.
+      problems.push_back(
+          {"--shape names '" + printable(name) + "', which is no input",
+           "the inputs are: " + names});
+  // First all names and ranges, so that it does not matter which input has
+  // them.
   for (const auto *input : inputs)
     for (const Dim &dim : dimsOf(*input))
-      if (dim.option && !dim.option->name.empty() && dim.model && dim.model->has_dim_param() &&
-          !dim.model->dim_param().empty()) {
-        auto [it, isNew] = renamed.try_emplace(dim.model->dim_param(), dim.option->name);
+      if (dim.option && !dim.option->name.empty() && dim.model &&
+          dim.model->has_dim_param() && !dim.model->dim_param().empty()) {
+        auto [it, isNew] =
+            renamed.try_emplace(dim.model->dim_param(), dim.option->name);
         if (!isNew && it->second != dim.option->name)
-          fail(input->name(), "--shape names size '" + printable(dim.model->dim_param()) +
-                                  "' both " + it->second + " and " + dim.option->name);
+          fail(input->name(),
+               "--shape names size '" + printable(dim.model->dim_param()) +
+                   "' both " + it->second + " and " + dim.option->name);
       }
   for (const auto *input : inputs)
     declareRanges(*input);
@@ -189,10 +212,9 @@ std::vector<Input> SignatureReader::read(const ::onnx::GraphProto &graph) {
   return result;
 }
 
-std::vector<Input> charonia::frontend::onnx::readInputs(const ::onnx::GraphProto &graph,
-                                                        const ImportOptions &options,
-                                                        Symbols &symbols,
-                                                        mlir::MLIRContext *context,
-                                                        std::vector<Problem> &problems) {
+std::vector<Input> charonia::frontend::onnx::readInputs(
+    const ::onnx::GraphProto &graph, const ImportOptions &options,
+    Symbols &symbols, mlir::MLIRContext *context,
+    std::vector<Problem> &problems) {
   return SignatureReader(options, symbols, context, problems).read(graph);
 }

@@ -15,8 +15,9 @@ struct Input {
 
 /// The inputs of `graph` that are no initializers, with their symbolic shapes.
 /// Everything wrong with them, or with the options, is added to `problems`.
-std::vector<Input> readInputs(const ::onnx::GraphProto &graph, const ImportOptions &options,
-                              Symbols &symbols, mlir::MLIRContext *context,
+std::vector<Input> readInputs(const ::onnx::GraphProto &graph,
+                              const ImportOptions &options, Symbols &symbols,
+                              mlir::MLIRContext *context,
                               std::vector<Problem> &problems);
 
 } // namespace charonia::frontend::onnx

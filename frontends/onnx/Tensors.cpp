@@ -13,27 +13,43 @@ constexpr int64_t maxConstantElements = 64;
 constexpr int64_t maxShapeElements = 1024;
 
 const char *const frontend::onnx::elementTypeRemedy =
-    "float, double, float16, bfloat16, bool and 8 to 64 bit integers are supported; "
+    "float, double, float16, bfloat16, bool and 8 to 64 bit integers are "
+    "supported; "
     "cast the model to one of them";
 
-mlir::Type frontend::onnx::elementType(int dataType, mlir::MLIRContext *context) {
+mlir::Type frontend::onnx::elementType(int dataType,
+                                       mlir::MLIRContext *context) {
   mlir::Builder b(context);
   auto isUnsigned = mlir::IntegerType::Unsigned;
   switch (dataType) {
-  case TensorProto::FLOAT: return b.getF32Type();
-  case TensorProto::DOUBLE: return b.getF64Type();
-  case TensorProto::FLOAT16: return b.getF16Type();
-  case TensorProto::BFLOAT16: return b.getBF16Type();
-  case TensorProto::BOOL: return b.getI1Type();
-  case TensorProto::INT8: return b.getIntegerType(8);
-  case TensorProto::INT16: return b.getIntegerType(16);
-  case TensorProto::INT32: return b.getIntegerType(32);
-  case TensorProto::INT64: return b.getIntegerType(64);
-  case TensorProto::UINT8: return mlir::IntegerType::get(context, 8, isUnsigned);
-  case TensorProto::UINT16: return mlir::IntegerType::get(context, 16, isUnsigned);
-  case TensorProto::UINT32: return mlir::IntegerType::get(context, 32, isUnsigned);
-  case TensorProto::UINT64: return mlir::IntegerType::get(context, 64, isUnsigned);
-  default: return {};
+  case TensorProto::FLOAT:
+    return b.getF32Type();
+  case TensorProto::DOUBLE:
+    return b.getF64Type();
+  case TensorProto::FLOAT16:
+    return b.getF16Type();
+  case TensorProto::BFLOAT16:
+    return b.getBF16Type();
+  case TensorProto::BOOL:
+    return b.getI1Type();
+  case TensorProto::INT8:
+    return b.getIntegerType(8);
+  case TensorProto::INT16:
+    return b.getIntegerType(16);
+  case TensorProto::INT32:
+    return b.getIntegerType(32);
+  case TensorProto::INT64:
+    return b.getIntegerType(64);
+  case TensorProto::UINT8:
+    return mlir::IntegerType::get(context, 8, isUnsigned);
+  case TensorProto::UINT16:
+    return mlir::IntegerType::get(context, 16, isUnsigned);
+  case TensorProto::UINT32:
+    return mlir::IntegerType::get(context, 32, isUnsigned);
+  case TensorProto::UINT64:
+    return mlir::IntegerType::get(context, 64, isUnsigned);
+  default:
+    return {};
   }
 }
 
@@ -44,7 +60,9 @@ int frontend::onnx::dataTypeOf(mlir::Type element) {
   return TensorProto::UNDEFINED;
 }
 
-::onnx::TypeProto frontend::onnx::typeProto(mlir::Type type, llvm::ArrayRef<graph::Symbol> symbols) {
+::onnx::TypeProto
+frontend::onnx::typeProto(mlir::Type type,
+                          llvm::ArrayRef<graph::Symbol> symbols) {
   ::onnx::TypeProto proto;
   auto *tensor = proto.mutable_tensor_type();
   tensor->set_elem_type(dataTypeOf(mlir::getElementTypeOrSelf(type)));
@@ -70,39 +88,47 @@ static std::vector<char> narrowed(const From &values) {
   return bytes;
 }
 
-static frontend::onnx::TensorData owned(mlir::RankedTensorType type, std::vector<char> bytes) {
+static frontend::onnx::TensorData owned(mlir::RankedTensorType type,
+                                        std::vector<char> bytes) {
   auto owner = std::make_shared<std::vector<char>>(std::move(bytes));
   return {type, llvm::ArrayRef<char>(*owner), owner};
 }
 
 /// Contents in one of the typed fields of `tensor`; `elements` of them.
-static std::optional<frontend::onnx::TensorData> readFields(std::shared_ptr<TensorProto> tensor,
-                                                  mlir::RankedTensorType type, int64_t elements,
-                                                  Problem &problem) {
-  auto view = [&](const auto &field) -> std::optional<frontend::onnx::TensorData> {
+static std::optional<frontend::onnx::TensorData>
+readFields(std::shared_ptr<TensorProto> tensor, mlir::RankedTensorType type,
+           int64_t elements, Problem &problem) {
+  auto view =
+      [&](const auto &field) -> std::optional<frontend::onnx::TensorData> {
     auto *data = reinterpret_cast<const char *>(field.data());
     return frontend::onnx::TensorData{
-        type, llvm::ArrayRef<char>(data, field.size() * sizeof(*field.data())), tensor};
+        type, llvm::ArrayRef<char>(data, field.size() * sizeof(*field.data())),
+        tensor};
   };
-  auto wrongCount = [&](int64_t count) -> std::optional<frontend::onnx::TensorData> {
-    problem = {"holds " + std::to_string(count) + " values, but its shape has " +
-                   std::to_string(elements),
+  auto wrongCount =
+      [&](int64_t count) -> std::optional<frontend::onnx::TensorData> {
+    problem = {"holds " + std::to_string(count) +
+                   " values, but its shape has " + std::to_string(elements),
                "export the model again"};
     return std::nullopt;
   };
   switch (tensor->data_type()) {
   case TensorProto::FLOAT:
-    return tensor->float_data_size() == elements ? view(tensor->float_data())
-                                                 : wrongCount(tensor->float_data_size());
+    return tensor->float_data_size() == elements
+               ? view(tensor->float_data())
+               : wrongCount(tensor->float_data_size());
   case TensorProto::DOUBLE:
-    return tensor->double_data_size() == elements ? view(tensor->double_data())
-                                                  : wrongCount(tensor->double_data_size());
+    return tensor->double_data_size() == elements
+               ? view(tensor->double_data())
+               : wrongCount(tensor->double_data_size());
   case TensorProto::INT64:
-    return tensor->int64_data_size() == elements ? view(tensor->int64_data())
-                                                 : wrongCount(tensor->int64_data_size());
+    return tensor->int64_data_size() == elements
+               ? view(tensor->int64_data())
+               : wrongCount(tensor->int64_data_size());
   case TensorProto::UINT64:
-    return tensor->uint64_data_size() == elements ? view(tensor->uint64_data())
-                                                  : wrongCount(tensor->uint64_data_size());
+    return tensor->uint64_data_size() == elements
+               ? view(tensor->uint64_data())
+               : wrongCount(tensor->uint64_data_size());
   case TensorProto::UINT32:
     if (tensor->uint64_data_size() != elements)
       return wrongCount(tensor->uint64_data_size());
@@ -120,19 +146,23 @@ static std::optional<frontend::onnx::TensorData> readFields(std::shared_ptr<Tens
     return owned(type, std::move(bytes));
   }
   switch (type.getElementTypeBitWidth()) {
-  case 8: return owned(type, narrowed<uint8_t>(ints));
-  case 16: return owned(type, narrowed<uint16_t>(ints));
-  default: return view(ints);
+  case 8:
+    return owned(type, narrowed<uint8_t>(ints));
+  case 16:
+    return owned(type, narrowed<uint16_t>(ints));
+  default:
+    return view(ints);
   }
 }
 
 /// The type of dense contents, and its size in `elements` and `bytes`.
-static mlir::RankedTensorType checkedType(int dataType, llvm::ArrayRef<int64_t> dims,
-                                          int64_t &elements, int64_t &bytes,
-                                          mlir::MLIRContext *context, Problem &problem) {
+static mlir::RankedTensorType
+checkedType(int dataType, llvm::ArrayRef<int64_t> dims, int64_t &elements,
+            int64_t &bytes, mlir::MLIRContext *context, Problem &problem) {
   mlir::Type element = frontend::onnx::elementType(dataType, context);
   if (!element) {
-    problem = {"element type " + frontend::onnx::dataTypeName(dataType) + " is not supported",
+    problem = {"element type " + frontend::onnx::dataTypeName(dataType) +
+                   " is not supported",
                frontend::onnx::elementTypeRemedy};
     return {};
   }
@@ -140,28 +170,34 @@ static mlir::RankedTensorType checkedType(int dataType, llvm::ArrayRef<int64_t> 
   bool overflows = dims.size() > 32;
   for (int64_t dim : dims) {
     if (dim < 0) {
-      problem = {"has a negative dimension, " + std::to_string(dim), "export the model again"};
+      problem = {"has a negative dimension, " + std::to_string(dim),
+                 "export the model again"};
       return {};
     }
-    overflows |= llvm::MulOverflow(elements, dim, elements) || dim > maxDimension;
+    overflows |=
+        llvm::MulOverflow(elements, dim, elements) || dim > maxDimension;
   }
-  if (overflows || llvm::MulOverflow(elements, graph::elementBytes(element), bytes)) {
+  if (overflows ||
+      llvm::MulOverflow(elements, graph::elementBytes(element), bytes)) {
     problem = {"has a shape that is absurdly large", "export the model again"};
     return {};
   }
   return mlir::RankedTensorType::get(dims, element);
 }
 
-std::optional<frontend::onnx::TensorData> frontend::onnx::readTensor(TensorProto &source, bool mayTake,
-                                                 ExternalFiles &files,
-                                                 mlir::MLIRContext *context, Problem &problem) {
+std::optional<frontend::onnx::TensorData>
+frontend::onnx::readTensor(TensorProto &source, bool mayTake,
+                           ExternalFiles &files, mlir::MLIRContext *context,
+                           Problem &problem) {
   llvm::SmallVector<int64_t> dims(source.dims().begin(), source.dims().end());
   int64_t elements, bytes;
-  auto type = checkedType(source.data_type(), dims, elements, bytes, context, problem);
+  auto type =
+      checkedType(source.data_type(), dims, elements, bytes, context, problem);
   if (!type)
     return std::nullopt;
   if (source.has_segment()) {
-    problem = {"is a segment of a tensor, which is not supported", "export the model again"};
+    problem = {"is a segment of a tensor, which is not supported",
+               "export the model again"};
     return std::nullopt;
   }
   std::optional<TensorData> data;
@@ -179,12 +215,14 @@ std::optional<frontend::onnx::TensorData> frontend::onnx::readTensor(TensorProto
     if (tensor->has_raw_data()) {
       const std::string &raw = tensor->raw_data();
       if (static_cast<int64_t>(raw.size()) != bytes) {
-        problem = {"holds " + std::to_string(raw.size()) + " bytes, but its shape and type take " +
+        problem = {"holds " + std::to_string(raw.size()) +
+                       " bytes, but its shape and type take " +
                        std::to_string(bytes),
                    "export the model again"};
         return std::nullopt;
       }
-      data = TensorData{type, llvm::ArrayRef<char>(raw.data(), raw.size()), tensor};
+      data = TensorData{type, llvm::ArrayRef<char>(raw.data(), raw.size()),
+                        tensor};
     } else {
       data = readFields(tensor, type, elements, problem);
     }
@@ -200,19 +238,22 @@ std::optional<frontend::onnx::TensorData> frontend::onnx::readTensor(TensorProto
   return data;
 }
 
-std::optional<frontend::onnx::TensorData> frontend::onnx::readSparse(::onnx::SparseTensorProto &sparse,
-                                                 ExternalFiles &files,
-                                                 mlir::MLIRContext *context, Problem &problem) {
-  auto values = readTensor(*sparse.mutable_values(), false, files, context, problem);
+std::optional<frontend::onnx::TensorData>
+frontend::onnx::readSparse(::onnx::SparseTensorProto &sparse,
+                           ExternalFiles &files, mlir::MLIRContext *context,
+                           Problem &problem) {
+  auto values =
+      readTensor(*sparse.mutable_values(), false, files, context, problem);
   if (!values)
     return std::nullopt;
-  auto indices = readTensor(*sparse.mutable_indices(), false, files, context, problem);
+  auto indices =
+      readTensor(*sparse.mutable_indices(), false, files, context, problem);
   if (!indices)
     return std::nullopt;
   llvm::SmallVector<int64_t> dims(sparse.dims().begin(), sparse.dims().end());
   int64_t elements, bytes;
-  auto type =
-      checkedType(sparse.values().data_type(), dims, elements, bytes, context, problem);
+  auto type = checkedType(sparse.values().data_type(), dims, elements, bytes,
+                          context, problem);
   if (!type)
     return std::nullopt;
   constexpr int64_t maxDenseBytes = int64_t(1) << 32;
@@ -221,7 +262,8 @@ std::optional<frontend::onnx::TensorData> frontend::onnx::readSparse(::onnx::Spa
   if (bytes > maxDenseBytes || values->type.getRank() != 1 ||
       !indices->type.getElementType().isInteger(64) ||
       indices->type.getNumElements() != (linear ? count : count * rank)) {
-    problem = {"is a sparse tensor whose values, indices and shape do not fit together",
+    problem = {"is a sparse tensor whose values, indices and shape do not fit "
+               "together",
                "store it as a dense tensor"};
     return std::nullopt;
   }
@@ -233,20 +275,26 @@ std::optional<frontend::onnx::TensorData> frontend::onnx::readSparse(::onnx::Spa
       int64_t index, extent = linear ? elements : dims[d];
       std::memcpy(&index, indices->bytes.data() + (i * terms + d) * 8, 8);
       if (index < 0 || index >= extent) {
-        problem = {"is a sparse tensor with an index out of its shape", "export the model again"};
+        problem = {"is a sparse tensor with an index out of its shape",
+                   "export the model again"};
         return std::nullopt;
       }
       position = position * extent + index;
     }
-    std::memcpy(dense.data() + position * size, values->bytes.data() + i * size, size);
+    std::memcpy(dense.data() + position * size, values->bytes.data() + i * size,
+                size);
   }
   return owned(type, std::move(dense));
 }
 
-mlir::Value frontend::onnx::materialize(const TensorData &data, llvm::StringRef name, Emitter &emitter) {
+mlir::Value frontend::onnx::materialize(const TensorData &data,
+                                        llvm::StringRef name,
+                                        Emitter &emitter) {
   int64_t elements = data.type.getNumElements();
-  bool mayBeShape = data.type.getElementType().isIntOrIndex() && data.type.getRank() <= 1;
-  if (elements <= maxConstantElements || (mayBeShape && elements <= maxShapeElements)) {
+  bool mayBeShape =
+      data.type.getElementType().isIntOrIndex() && data.type.getRank() <= 1;
+  if (elements <= maxConstantElements ||
+      (mayBeShape && elements <= maxShapeElements)) {
     if (data.type.getElementType().isInteger(1)) {
       llvm::SmallVector<bool> bools;
       for (char c : data.bytes)
@@ -254,13 +302,16 @@ mlir::Value frontend::onnx::materialize(const TensorData &data, llvm::StringRef 
       return emitter.constant(mlir::DenseElementsAttr::get(data.type, bools));
     }
     if (elements == 0)
-      return emitter.constant(
-          mlir::DenseElementsAttr::get(data.type, llvm::ArrayRef<mlir::Attribute>()));
-    return emitter.constant(mlir::DenseElementsAttr::getFromRawBuffer(data.type, data.bytes));
+      return emitter.constant(mlir::DenseElementsAttr::get(
+          data.type, llvm::ArrayRef<mlir::Attribute>()));
+    return emitter.constant(
+        mlir::DenseElementsAttr::getFromRawBuffer(data.type, data.bytes));
   }
   auto *dialect = emitter.getContext()->getLoadedDialect<graph::GraphDialect>();
   std::string unique = dialect->getWeights().uniqueName(name);
-  dialect->getWeights().add(unique, graph::Weight{data.type, data.bytes, data.owner});
+  dialect->getWeights().add(unique,
+                            graph::Weight{data.type, data.bytes, data.owner});
   return emitter.opTo<graph::WeightOp>(
-      data.type, {}, emitter.attr("name", emitter.getBuilder().getStringAttr(unique)));
+      data.type, {},
+      emitter.attr("name", emitter.getBuilder().getStringAttr(unique)));
 }

@@ -14,8 +14,10 @@ mlir::Type elementType(int dataType, mlir::MLIRContext *context);
 extern const char *const elementTypeRemedy;
 /// TensorProto data type of an element type.
 int dataTypeOf(mlir::Type element);
-/// A tensor type as ONNX has it; dimensions that are more than a symbol are open.
-::onnx::TypeProto typeProto(mlir::Type type, llvm::ArrayRef<graph::Symbol> symbols);
+/// A tensor type as ONNX has it; dimensions that are more than a symbol are
+/// open.
+::onnx::TypeProto typeProto(mlir::Type type,
+                            llvm::ArrayRef<graph::Symbol> symbols);
 
 /// A tensor's contents: dense, row-major, little-endian, one byte a bool.
 struct TensorData {
@@ -27,15 +29,19 @@ struct TensorData {
 /// The contents of `tensor`. Where `mayTake`, they are moved out of it rather
 /// than copied. Everything about the tensor is checked.
 std::optional<TensorData> readTensor(::onnx::TensorProto &tensor, bool mayTake,
-                                     ExternalFiles &files, mlir::MLIRContext *context,
+                                     ExternalFiles &files,
+                                     mlir::MLIRContext *context,
                                      Problem &problem);
 /// The dense form of a sparse tensor.
-std::optional<TensorData> readSparse(::onnx::SparseTensorProto &tensor, ExternalFiles &files,
-                                     mlir::MLIRContext *context, Problem &problem);
+std::optional<TensorData> readSparse(::onnx::SparseTensorProto &tensor,
+                                     ExternalFiles &files,
+                                     mlir::MLIRContext *context,
+                                     Problem &problem);
 
 /// `graph.constant` for what is small or could be a shape, else `graph.weight`
 /// with the contents in the weight store under a name like `name`.
-mlir::Value materialize(const TensorData &data, llvm::StringRef name, Emitter &emitter);
+mlir::Value materialize(const TensorData &data, llvm::StringRef name,
+                        Emitter &emitter);
 
 } // namespace charonia::frontend::onnx
 

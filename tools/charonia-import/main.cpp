@@ -11,33 +11,40 @@
 namespace cl = llvm::cl;
 using namespace charonia;
 
-static cl::opt<std::string> input(cl::Positional, cl::desc("<model.onnx | model.onnxtxt>"));
-static cl::opt<std::string> output("o", cl::desc("Output file"), cl::value_desc("file"),
-                                   cl::init("-"));
+static cl::opt<std::string> input(cl::Positional,
+                                  cl::desc("<model.onnx | model.onnxtxt>"));
+static cl::opt<std::string> output("o", cl::desc("Output file"),
+                                   cl::value_desc("file"), cl::init("-"));
 static cl::list<std::string> shapes("shape", cl::desc("Shape of an input"),
                                     cl::value_desc("x=1..8..64x3x224x224"));
-static cl::opt<bool> locations("locations", cl::desc("Print each operator's node"));
-static cl::opt<bool> quiet("quiet", cl::desc("Print no module, only diagnostics"));
-static cl::opt<bool> listOperators("list-operators",
-                                   cl::desc("Print the ONNX operators that have a row"));
+static cl::opt<bool> locations("locations",
+                               cl::desc("Print each operator's node"));
+static cl::opt<bool> quiet("quiet",
+                           cl::desc("Print no module, only diagnostics"));
+static cl::opt<bool>
+    listOperators("list-operators",
+                  cl::desc("Print the ONNX operators that have a row"));
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  cl::ParseCommandLineOptions(argc, argv, "Prints a model in the graph dialect\n");
+  cl::ParseCommandLineOptions(argc, argv,
+                              "Prints a model in the graph dialect\n");
   if (listOperators) {
     for (const auto &op : frontend::listOnnxOperators())
-      llvm::outs() << (op.domain.empty() ? "" : op.domain + ".") << op.name << " "
-                   << op.firstVersion << ".." << op.lastVersion << "\n";
+      llvm::outs() << (op.domain.empty() ? "" : op.domain + ".") << op.name
+                   << " " << op.firstVersion << ".." << op.lastVersion << "\n";
     return 0;
   }
   frontend::ImportOptions options;
   for (const std::string &shape : shapes)
-    if (std::string error = frontend::parseShapeOption(shape, options.shapes); !error.empty()) {
+    if (std::string error = frontend::parseShapeOption(shape, options.shapes);
+        !error.empty()) {
       llvm::errs() << "error: " << error << "\n";
       return 1;
     }
   mlir::MLIRContext context;
-  frontend::ImportResult result = frontend::importModel(input, options, context);
+  frontend::ImportResult result =
+      frontend::importModel(input, options, context);
   llvm::errs() << result.toString();
   if (!result.module)
     return 1;

@@ -27,7 +27,8 @@ static llvm::LogicalResult relu(Node &n, Emitter &e) {
 }
 static llvm::LogicalResult leakyRelu(Node &n, Emitter &e) {
   Operand o(n, e);
-  return n.yield(e.select(o.isNegative(), e.mul(o.x, o.number(n.number("alpha"))), o.x));
+  return n.yield(
+      e.select(o.isNegative(), e.mul(o.x, o.number(n.number("alpha"))), o.x));
 }
 static llvm::LogicalResult pRelu(Node &n, Emitter &e) {
   Operand o(n, e);
@@ -40,11 +41,13 @@ static Value expBranch(const Operand &o, double alpha, Value scaled) {
 }
 static llvm::LogicalResult elu(Node &n, Emitter &e) {
   Operand o(n, e);
-  return n.yield(e.select(o.isNegative(), expBranch(o, n.number("alpha"), o.x), o.x));
+  return n.yield(
+      e.select(o.isNegative(), expBranch(o, n.number("alpha"), o.x), o.x));
 }
 static llvm::LogicalResult selu(Node &n, Emitter &e) {
   Operand o(n, e);
-  Value elu = e.select(o.isNegative(), expBranch(o, n.number("alpha"), o.x), o.x);
+  Value elu =
+      e.select(o.isNegative(), expBranch(o, n.number("alpha"), o.x), o.x);
   return n.yield(e.mul(o.number(n.number("gamma")), elu));
 }
 static llvm::LogicalResult celu(Node &n, Emitter &e) {
@@ -70,7 +73,8 @@ static llvm::LogicalResult hardSwish(Node &n, Emitter &e) {
 static Value softplusOf(const Operand &o) {
   Emitter &e = o.e;
   Value tail = o.exp(e.op<graph::NegOp>({e.op<graph::AbsOp>({o.x})}));
-  return e.add(e.max(o.x, o.number(0)), e.op<graph::LogOp>({e.add(o.number(1), tail)}));
+  return e.add(e.max(o.x, o.number(0)),
+               e.op<graph::LogOp>({e.add(o.number(1), tail)}));
 }
 static llvm::LogicalResult softplus(Node &n, Emitter &e) {
   return n.yield(softplusOf({n, e}));
@@ -94,8 +98,8 @@ static llvm::LogicalResult shrink(Node &n, Emitter &e) {
   Value bias = o.number(n.number("bias"));
   Value low = e.compare(Predicate::lt, o.x, o.number(-lambda));
   Value high = e.compare(Predicate::gt, o.x, o.number(lambda));
-  return n.yield(
-      e.select(low, e.add(o.x, bias), e.select(high, e.sub(o.x, bias), o.number(0))));
+  return n.yield(e.select(low, e.add(o.x, bias),
+                          e.select(high, e.sub(o.x, bias), o.number(0))));
 }
 static llvm::LogicalResult swish(Node &n, Emitter &e) {
   Operand o(n, e);
@@ -109,7 +113,8 @@ static llvm::LogicalResult gelu(Node &n, Emitter &e) {
     return n.yield(e.op<graph::GeluOp>({n.input(0)}, e.unit("tanh")));
   if (approximate == "none")
     return n.yield(e.op<graph::GeluOp>({n.input(0)}));
-  return e.fail("attribute 'approximate' has to be 'none' or 'tanh', not '" + approximate + "'");
+  return e.fail("attribute 'approximate' has to be 'none' or 'tanh', not '" +
+                approximate + "'");
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::activationRows() {

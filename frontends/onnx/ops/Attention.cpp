@@ -14,16 +14,17 @@ static Value splitHeads(Value value, int64_t heads, Emitter &e) {
   Exprs shape = graph::getShape(value);
   auto width = graph::constantOf(shape[2]);
   if (heads < 1 || !width || *width % heads)
-    return e.fail("a width of " + e.getSymbols().toString(shape[2]) + " does not split into " +
-                  llvm::Twine(heads) + " heads");
-  Value split =
-      e.reshape(value, {shape[0], shape[1], e.number(heads), e.number(*width / heads)});
+    return e.fail("a width of " + e.getSymbols().toString(shape[2]) +
+                  " does not split into " + llvm::Twine(heads) + " heads");
+  Value split = e.reshape(
+      value, {shape[0], shape[1], e.number(heads), e.number(*width / heads)});
   return e.transpose(split, {0, 2, 1, 3});
 }
 
 static llvm::LogicalResult attention(Node &n, Emitter &e) {
   // Caches, windows, soft caps and inner results are left to the function body.
-  bool plain = !n.has(4) && !n.has(5) && !n.has(6) && n.number("softcap") == 0 &&
+  bool plain = !n.has(4) && !n.has(5) && !n.has(6) &&
+               n.number("softcap") == 0 &&
                n.integer("left_window_size", -1) == -1 &&
                n.integer("right_window_size", -1) == -1;
   for (unsigned i = 1; i < n.numOutputs(); ++i)
@@ -34,7 +35,8 @@ static llvm::LogicalResult attention(Node &n, Emitter &e) {
     return n.expand();
   Value q = n.input(0), k = n.input(1), v = n.input(2);
   if (rank == 3) {
-    int64_t heads = n.integer("q_num_heads"), kvHeads = n.integer("kv_num_heads");
+    int64_t heads = n.integer("q_num_heads"),
+            kvHeads = n.integer("kv_num_heads");
     q = splitHeads(q, heads, e);
     k = splitHeads(k, kvHeads, e);
     v = splitHeads(v, kvHeads, e);
@@ -54,7 +56,8 @@ static llvm::LogicalResult attention(Node &n, Emitter &e) {
     if (dims.empty() || (dims.back() != keys[2] && dims.back() != e.number(1)))
       return n.expand();
   }
-  double scale = n.hasAttribute("scale") ? n.number("scale") : 1 / std::sqrt(double(*depth));
+  double scale = n.hasAttribute("scale") ? n.number("scale")
+                                         : 1 / std::sqrt(double(*depth));
   Values operands = {q, k, v};
   if (mask)
     operands.push_back(mask);

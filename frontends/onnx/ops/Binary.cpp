@@ -22,17 +22,19 @@ template <typename Op> static Value fold(Node &n, Emitter &e) {
     result = e.op<Op>({result, n.input(i)});
   return result;
 }
-template <typename Op> static llvm::LogicalResult variadic(Node &n, Emitter &e) {
+template <typename Op>
+static llvm::LogicalResult variadic(Node &n, Emitter &e) {
   return n.yield(fold<Op>(n, e));
 }
 static llvm::LogicalResult mean(Node &n, Emitter &e) {
   Value sum = fold<graph::AddOp>(n, e);
-  return n.yield(
-      e.div(sum, e.scalar(static_cast<int64_t>(n.numInputs()), elementOf(n.input(0)))));
+  return n.yield(e.div(sum, e.scalar(static_cast<int64_t>(n.numInputs()),
+                                     elementOf(n.input(0)))));
 }
 
 static llvm::LogicalResult mod(Node &n, Emitter &e) {
-  return n.flag("fmod") ? binary<graph::FmodOp>(n, e) : binary<graph::ModOp>(n, e);
+  return n.flag("fmod") ? binary<graph::FmodOp>(n, e)
+                        : binary<graph::ModOp>(n, e);
 }
 
 /// ONNX says what a shift by the width or more, or by less than zero, gives;
@@ -43,19 +45,23 @@ static llvm::LogicalResult bitShift(Node &n, Emitter &e) {
   int64_t width = element.getIntOrFloatBitWidth();
   std::string direction = n.text("direction");
   if (direction != "LEFT" && direction != "RIGHT")
-    return e.fail("attribute 'direction' has to be LEFT or RIGHT, not '" + direction + "'");
+    return e.fail("attribute 'direction' has to be LEFT or RIGHT, not '" +
+                  direction + "'");
   Value zero = e.scalar(int64_t(0), element);
-  Value inside = e.compare(graph::Predicate::lt, amount, e.scalar(width, element));
+  Value inside =
+      e.compare(graph::Predicate::lt, amount, e.scalar(width, element));
   if (!element.isUnsignedInteger())
-    inside = e.op<graph::AndOp>({inside, e.compare(graph::Predicate::ge, amount, zero)});
+    inside = e.op<graph::AndOp>(
+        {inside, e.compare(graph::Predicate::ge, amount, zero)});
   if (direction == "LEFT")
-    return n.yield(
-        e.select(inside, e.op<graph::ShlOp>({x, e.select(inside, amount, zero)}), zero));
+    return n.yield(e.select(
+        inside, e.op<graph::ShlOp>({x, e.select(inside, amount, zero)}), zero));
   // Bits shifted out entirely leave the sign alone.
   if (!element.isUnsignedInteger())
-    return n.yield(e.op<graph::ShrOp>({x, e.select(inside, amount, e.scalar(width - 1, element))}));
-  return n.yield(
-      e.select(inside, e.op<graph::ShrOp>({x, e.select(inside, amount, zero)}), zero));
+    return n.yield(e.op<graph::ShrOp>(
+        {x, e.select(inside, amount, e.scalar(width - 1, element))}));
+  return n.yield(e.select(
+      inside, e.op<graph::ShrOp>({x, e.select(inside, amount, zero)}), zero));
 }
 
 static llvm::LogicalResult where(Node &n, Emitter &e) {

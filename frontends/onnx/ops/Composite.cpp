@@ -28,11 +28,12 @@ static llvm::LogicalResult hardmax(Node &n, Emitter &e) {
   }
   if (!flat)
     return llvm::failure();
-  Value best = e.op<graph::ArgReduceOp>({flat}, {e.attr("axis", along), e.unit("keepdims")});
+  Value best = e.op<graph::ArgReduceOp>(
+      {flat}, {e.attr("axis", along), e.unit("keepdims")});
   Exprs dims(graph::getShape(flat).size(), e.number(1));
   dims[along] = graph::getShape(flat)[along];
-  Value hit = e.compare(graph::Predicate::eq, e.iota(dims, along, e.getBuilder().getI64Type()),
-                        best);
+  Value hit = e.compare(graph::Predicate::eq,
+                        e.iota(dims, along, e.getBuilder().getI64Type()), best);
   return n.yield(e.reshape(e.cast(hit, elementOf(x)), shape));
 }
 
@@ -43,7 +44,8 @@ struct Term {
   std::string letters;
 };
 
-/// Einstein sums, combined from the left, two terms at a time, as matrix products.
+/// Einstein sums, combined from the left, two terms at a time, as matrix
+/// products.
 class Einsum {
 public:
   Einsum(Node &n, Emitter &e) : n(n), e(e) {}
@@ -51,7 +53,8 @@ public:
 
 private:
   llvm::LogicalResult parse();
-  llvm::LogicalResult expandEllipsis(std::string &letters, std::optional<unsigned> rank);
+  llvm::LogicalResult expandEllipsis(std::string &letters,
+                                     std::optional<unsigned> rank);
   Term permute(Term term, const std::string &letters);
   Term sumAway(Term term, const std::string &kept);
   Term multiply(Term a, Term b, const std::string &kept);
@@ -67,14 +70,16 @@ private:
 
 /// "..." stands for the dimensions that no letter names, as digits 0, 1, ...,
 /// aligned to the right.
-llvm::LogicalResult Einsum::expandEllipsis(std::string &letters, std::optional<unsigned> rank) {
+llvm::LogicalResult Einsum::expandEllipsis(std::string &letters,
+                                           std::optional<unsigned> rank) {
   size_t at = letters.find("...");
   std::string inserted;
   if (at != std::string::npos) {
     size_t named = letters.size() - 3, width = ellipsis.size();
     if (rank) {
       if (*rank < named || *rank - named > 9)
-        return e.fail("the equation has more letters than the operand has dimensions");
+        return e.fail(
+            "the equation has more letters than the operand has dimensions");
       width = *rank - named;
       while (ellipsis.size() < width)
         ellipsis.insert(ellipsis.begin(), char('9' - ellipsis.size()));
@@ -100,24 +105,26 @@ llvm::LogicalResult Einsum::parse() {
   SmallVector<llvm::StringRef> parts;
   left.split(parts, ',');
   if (parts.size() != n.numInputs())
-    return e.fail("the equation has " + Twine(parts.size()) + " terms, the node " +
-                  Twine(n.numInputs()) + " inputs");
+    return e.fail("the equation has " + Twine(parts.size()) +
+                  " terms, the node " + Twine(n.numInputs()) + " inputs");
   for (auto [i, part] : llvm::enumerate(parts)) {
     Term term{n.input(i), part.str()};
     Exprs shape = graph::getShape(term.value);
     if (failed(expandEllipsis(term.letters, shape.size())))
       return llvm::failure();
     if (term.letters.size() != shape.size())
-      return e.fail("term '" + part + "' does not fit " + e.describe(term.value.getType()));
+      return e.fail("term '" + part + "' does not fit " +
+                    e.describe(term.value.getType()));
     for (auto [letter, size] : llvm::zip(term.letters, shape)) {
       auto [it, isNew] = sizes.try_emplace(letter, size);
       if (isNew || it->second == size || size == e.number(1))
         continue;
       if (it->second != e.number(1))
-        return e.fail("'" + std::string(1, letter) + "' is both " +
-                          e.getSymbols().toString(it->second) + " and " +
-                          e.getSymbols().toString(size),
-                      "if these sizes are always equal, name them alike with --shape");
+        return e.fail(
+            "'" + std::string(1, letter) + "' is both " +
+                e.getSymbols().toString(it->second) + " and " +
+                e.getSymbols().toString(size),
+            "if these sizes are always equal, name them alike with --shape");
       it->second = size;
     }
     terms.push_back(std::move(term));
@@ -171,7 +178,9 @@ Term Einsum::multiply(Term a, Term b, const std::string &kept) {
   std::string batch, summed, rows, columns;
   for (char letter : a.letters) {
     bool shared = b.letters.find(letter) != std::string::npos;
-    (!shared ? rows : kept.find(letter) != std::string::npos ? batch : summed) += letter;
+    (!shared                                  ? rows
+     : kept.find(letter) != std::string::npos ? batch
+                                              : summed) += letter;
   }
   for (char letter : b.letters)
     if (a.letters.find(letter) == std::string::npos)
@@ -191,7 +200,8 @@ Term Einsum::multiply(Term a, Term b, const std::string &kept) {
   dims = lead;
   for (char letter : rows + columns)
     dims.push_back(sizes[letter]);
-  auto matrix = [&](Value value, const std::string &first, const std::string &second) {
+  auto matrix = [&](Value value, const std::string &first,
+                    const std::string &second) {
     Exprs shape = lead;
     shape.push_back(sizeOf(first));
     shape.push_back(sizeOf(second));
@@ -222,7 +232,9 @@ llvm::LogicalResult Einsum::run() {
   return n.yield(e.broadcast(result.value, dims));
 }
 
-static llvm::LogicalResult einsum(Node &n, Emitter &e) { return Einsum(n, e).run(); }
+static llvm::LogicalResult einsum(Node &n, Emitter &e) {
+  return Einsum(n, e).run();
+}
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::compositeRows() {
   static const Row rows[] = {

@@ -14,34 +14,39 @@ static llvm::LogicalResult gather(Node &n, Emitter &e) {
   auto axis = n.axis("axis", rankOf(n.input(0)));
   if (failed(axis))
     return llvm::failure();
-  return n.yield(e.op<graph::GatherOp>({n.input(0), n.input(1)}, e.attr("axis", *axis)));
+  return n.yield(
+      e.op<graph::GatherOp>({n.input(0), n.input(1)}, e.attr("axis", *axis)));
 }
 
 static llvm::LogicalResult gatherElements(Node &n, Emitter &e) {
   auto axis = n.axis("axis", rankOf(n.input(0)));
   if (failed(axis))
     return llvm::failure();
-  return n.yield(e.op<graph::GatherElementsOp>({n.input(0), n.input(1)}, e.attr("axis", *axis)));
+  return n.yield(e.op<graph::GatherElementsOp>({n.input(0), n.input(1)},
+                                               e.attr("axis", *axis)));
 }
 
 static llvm::LogicalResult gatherND(Node &n, Emitter &e) {
-  return n.yield(e.op<graph::GatherNDOp>({n.input(0), n.input(1)},
-                                         e.attr("batch_dims", n.integer("batch_dims"))));
+  return n.yield(e.op<graph::GatherNDOp>(
+      {n.input(0), n.input(1)}, e.attr("batch_dims", n.integer("batch_dims"))));
 }
 
-static llvm::FailureOr<mlir::NamedAttribute> readReduction(Node &n, Emitter &e) {
+static llvm::FailureOr<mlir::NamedAttribute> readReduction(Node &n,
+                                                           Emitter &e) {
   std::string text = n.text("reduction", "none");
   auto reduction = graph::symbolizeScatterReduction(text);
   if (!reduction)
     return e.fail("attribute 'reduction' may not be '" + text + "'");
-  return e.attr("reduction", graph::ScatterReductionAttr::get(e.getContext(), *reduction));
+  return e.attr("reduction",
+                graph::ScatterReductionAttr::get(e.getContext(), *reduction));
 }
 
 static llvm::LogicalResult scatterND(Node &n, Emitter &e) {
   auto reduction = readReduction(n, e);
   if (failed(reduction))
     return llvm::failure();
-  return n.yield(e.op<graph::ScatterNDOp>({n.input(0), n.input(1), n.input(2)}, *reduction));
+  return n.yield(e.op<graph::ScatterNDOp>({n.input(0), n.input(1), n.input(2)},
+                                          *reduction));
 }
 
 /// As scatter_nd: an update's tuple is its own position, with the index tensor
@@ -61,7 +66,8 @@ static llvm::LogicalResult scatterElements(Node &n, Emitter &e) {
     coordinates.push_back(e.reshape(along, tuple));
   }
   Value tuples = e.concat(coordinates, rank);
-  return n.yield(e.op<graph::ScatterNDOp>({n.input(0), tuples, n.input(2)}, *reduction));
+  return n.yield(
+      e.op<graph::ScatterNDOp>({n.input(0), tuples, n.input(2)}, *reduction));
 }
 
 /// A matrix dimension's coordinate, shaped to broadcast over the last two.
@@ -78,8 +84,10 @@ static llvm::LogicalResult trilu(Node &n, Emitter &e) {
   Value column = coordinate(shape.back(), false, e);
   if (n.has(1))
     row = e.add(row, e.reshape(n.input(1), {}));
-  Value keeps = e.compare(n.flag("upper") ? Predicate::ge : Predicate::le, column, row);
-  return n.yield(e.select(keeps, n.input(0), e.scalar(int64_t(0), elementOf(n.input(0)))));
+  Value keeps =
+      e.compare(n.flag("upper") ? Predicate::ge : Predicate::le, column, row);
+  return n.yield(
+      e.select(keeps, n.input(0), e.scalar(int64_t(0), elementOf(n.input(0)))));
 }
 
 /// Whether a coordinate along a new axis equals the index.
@@ -95,14 +103,17 @@ static llvm::LogicalResult oneHot(Node &n, Emitter &e) {
     return e.fail("the values have to be two, off and on");
   mlir::Type i64 = e.getBuilder().getI64Type();
   Value indices = e.cast(n.input(0), i64), size = e.size((*depth)[0], i64);
-  Value wrapped = e.select(e.compare(Predicate::lt, indices, e.scalar(int64_t(0), i64)),
-                           e.add(indices, size), indices);
+  Value wrapped =
+      e.select(e.compare(Predicate::lt, indices, e.scalar(int64_t(0), i64)),
+               e.add(indices, size), indices);
   Exprs spread = graph::getShape(n.input(0)), along(rank + 1, e.number(1));
   spread.insert(spread.begin() + *axis, e.number(1));
   along[*axis] = (*depth)[0];
-  Value hit = e.compare(Predicate::eq, e.iota(along, *axis, i64), e.reshape(wrapped, spread));
+  Value hit = e.compare(Predicate::eq, e.iota(along, *axis, i64),
+                        e.reshape(wrapped, spread));
   auto value = [&](int64_t i) {
-    return e.reshape(e.slice(n.input(2), {e.number(i)}, {1}, {e.number(1)}), {});
+    return e.reshape(e.slice(n.input(2), {e.number(i)}, {1}, {e.number(1)}),
+                     {});
   };
   return n.yield(e.select(hit, value(1), value(0)));
 }

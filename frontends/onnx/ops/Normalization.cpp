@@ -1,4 +1,5 @@
-// Normalizations and softmax. Scale and shift are operators beside graph.normalize.
+// Normalizations and softmax. Scale and shift are operators beside
+// graph.normalize.
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/Tensors.h"
 
@@ -9,8 +10,8 @@ using llvm::SmallVector;
 using llvm::Twine;
 using mlir::Value;
 
-static Value normalize(Value x, llvm::ArrayRef<int64_t> axes, double epsilon, bool rms,
-                       Emitter &e) {
+static Value normalize(Value x, llvm::ArrayRef<int64_t> axes, double epsilon,
+                       bool rms, Emitter &e) {
   SmallVector<mlir::NamedAttribute> attributes = {e.attr("axes", axes),
                                                   e.attr("epsilon", epsilon)};
   if (rms)
@@ -24,8 +25,9 @@ static Value channels(Node &n, unsigned i, Value x, Emitter &e) {
     return {};
   Value vector = e.cast(n.input(i), elementOf(x));
   if (vector && graph::getShape(vector)[0] != graph::getShape(x)[1])
-    return e.fail("input " + Twine(i) + ", " + e.describe(n.input(i).getType()) +
-                  ", does not have one element a channel of " + e.describe(x.getType()));
+    return e.fail(
+        "input " + Twine(i) + ", " + e.describe(n.input(i).getType()) +
+        ", does not have one element a channel of " + e.describe(x.getType()));
   return e.asChannels(vector, rankOf(x) - 2);
 }
 
@@ -33,9 +35,11 @@ static Value channels(Node &n, unsigned i, Value x, Emitter &e) {
 /// parenthesized parts depend on weights alone.
 static llvm::LogicalResult batchNormalization(Node &n, Emitter &e) {
   if (n.flag("training_mode"))
-    return e.fail("training mode is not supported", "export the model for inference");
+    return e.fail("training mode is not supported",
+                  "export the model for inference");
   if (!n.integer("spatial", 1))
-    return e.fail("spatial = 0 is not supported", "export the model with opset 9 or newer");
+    return e.fail("spatial = 0 is not supported",
+                  "export the model with opset 9 or newer");
   Value x = n.input(0);
   if (failed(n.needsRank(0, 2, 32)))
     return llvm::failure();
@@ -45,14 +49,19 @@ static llvm::LogicalResult batchNormalization(Node &n, Emitter &e) {
     if (failed(n.needsRank(i, 1, 1)))
       return llvm::failure();
     if (graph::getShape(n.input(i))[0] != graph::getShape(x)[1])
-      return e.fail("input " + Twine(i) + ", " + e.describe(n.input(i).getType()) +
-                    ", does not have one element a channel of " + e.describe(x.getType()));
+      return e.fail("input " + Twine(i) + ", " +
+                    e.describe(n.input(i).getType()) +
+                    ", does not have one element a channel of " +
+                    e.describe(x.getType()));
   }
   Value variance = e.add(n.input(4), e.scalar(n.number("epsilon"), element));
-  Value factor = e.div(e.cast(n.input(1), element), e.op<graph::SqrtOp>({variance}));
+  Value factor =
+      e.div(e.cast(n.input(1), element), e.op<graph::SqrtOp>({variance}));
   Value offset = e.sub(e.cast(n.input(2), element), e.mul(n.input(3), factor));
   unsigned trailing = rankOf(x) - 2;
-  auto perChannel = [&](Value v) { return e.asChannels(e.cast(v, elementOf(x)), trailing); };
+  auto perChannel = [&](Value v) {
+    return e.asChannels(e.cast(v, elementOf(x)), trailing);
+  };
   return n.yield(e.add(e.mul(x, perChannel(factor)), perChannel(offset)));
 }
 
@@ -68,18 +77,22 @@ static llvm::LogicalResult layerNormalization(Node &n, Emitter &e) {
   if (n.has(2))
     y = e.add(y, n.input(2));
   if (y && y.getType() != x.getType())
-    return e.fail("scale and bias do not broadcast to the input, " + e.describe(x.getType()));
+    return e.fail("scale and bias do not broadcast to the input, " +
+                  e.describe(x.getType()));
   if (!n.wants(1) && !n.wants(2))
     return n.yield(y);
   Value wide = e.widen(x), mean = e.mean(wide, axes, true), deviation;
   if (n.wants(2) && mean) {
     Value centered = e.sub(wide, mean);
     Value variance = e.mean(e.mul(centered, centered), axes, true);
-    deviation = e.op<graph::RsqrtOp>({e.add(variance, e.scalar(epsilon, elementOf(wide)))});
+    deviation = e.op<graph::RsqrtOp>(
+        {e.add(variance, e.scalar(epsilon, elementOf(wide)))});
   }
-  mlir::Type stash = elementType(int(n.integer("stash_type", 1)), e.getContext());
+  mlir::Type stash =
+      elementType(int(n.integer("stash_type", 1)), e.getContext());
   if (!stash)
-    return e.fail("attribute 'stash_type' names a type that is not supported", elementTypeRemedy);
+    return e.fail("attribute 'stash_type' names a type that is not supported",
+                  elementTypeRemedy);
   return n.yield({y, e.cast(mean, stash), e.cast(deviation, stash)});
 }
 
@@ -92,7 +105,8 @@ static llvm::LogicalResult rmsNormalization(Node &n, Emitter &e) {
   Value scale = e.cast(n.input(1), elementOf(x));
   Value y = e.mul(normalize(x, axes, n.number("epsilon"), true, e), scale);
   if (y && y.getType() != x.getType())
-    return e.fail("the scale does not broadcast to the input, " + e.describe(x.getType()));
+    return e.fail("the scale does not broadcast to the input, " +
+                  e.describe(x.getType()));
   // The result has the scale's type.
   return n.yield(e.cast(y, elementOf(n.input(1))));
 }
@@ -101,8 +115,8 @@ static llvm::LogicalResult instanceNormalization(Node &n, Emitter &e) {
   Value x = n.input(0);
   if (failed(n.needsRank(0, 3, 32)))
     return llvm::failure();
-  Value y = normalize(x, llvm::to_vector(llvm::seq<int64_t>(2, rankOf(x))), n.number("epsilon"),
-                      false, e);
+  Value y = normalize(x, llvm::to_vector(llvm::seq<int64_t>(2, rankOf(x))),
+                      n.number("epsilon"), false, e);
   return n.yield(e.add(e.mul(y, channels(n, 1, x, e)), channels(n, 2, x, e)));
 }
 
@@ -115,22 +129,23 @@ static llvm::LogicalResult groupNormalization(Node &n, Emitter &e) {
   int64_t groups = n.integer("num_groups");
   auto count = graph::constantOf(shape[1]);
   if (!count || groups < 1 || *count % groups)
-    return e.fail(e.getSymbols().toString(shape[1]) + " channels do not split into " +
-                  Twine(groups) + " groups");
+    return e.fail(e.getSymbols().toString(shape[1]) +
+                  " channels do not split into " + Twine(groups) + " groups");
   Exprs grouped = {shape[0], e.number(groups), e.number(*count / groups)};
   grouped.append(shape.begin() + 2, shape.end());
   Value y = e.reshape(x, grouped);
-  y = normalize(y, llvm::to_vector(llvm::seq<int64_t>(2, grouped.size())), n.number("epsilon"),
-                false, e);
+  y = normalize(y, llvm::to_vector(llvm::seq<int64_t>(2, grouped.size())),
+                n.number("epsilon"), false, e);
   if (n.sinceVersion() >= 21)
-    return n.yield(e.add(e.mul(e.reshape(y, shape), channels(n, 1, x, e)), channels(n, 2, x, e)));
+    return n.yield(e.add(e.mul(e.reshape(y, shape), channels(n, 1, x, e)),
+                         channels(n, 2, x, e)));
   // Until opset 20, scale and bias had one element a group.
   y = e.add(e.mul(y, channels(n, 1, y, e)), channels(n, 2, y, e));
   return n.yield(e.reshape(y, shape));
 }
 
-/// x / (bias + alpha / size * sum of squares over neighbouring channels) ^ beta.
-/// The sum is a pooling window over the channels.
+/// x / (bias + alpha / size * sum of squares over neighbouring channels) ^
+/// beta. The sum is a pooling window over the channels.
 static llvm::LogicalResult lrn(Node &n, Emitter &e) {
   Value x = n.input(0);
   if (failed(n.needsRank(0, 3, 32)))
@@ -142,18 +157,22 @@ static llvm::LogicalResult lrn(Node &n, Emitter &e) {
   if (!wide)
     return llvm::failure();
   Exprs shape = graph::getShape(x);
-  mlir::AffineExpr area = productOf(llvm::ArrayRef(shape).drop_front(2), e.getContext());
-  Value squares = e.reshape(e.mul(wide, wide), {shape[0], e.number(1), shape[1], area});
+  mlir::AffineExpr area =
+      productOf(llvm::ArrayRef(shape).drop_front(2), e.getContext());
+  Value squares =
+      e.reshape(e.mul(wide, wide), {shape[0], e.number(1), shape[1], area});
   int64_t low = (size - 1) / 2, high = size - 1 - low;
   Value sum = e.op<graph::PoolOp>(
       {squares},
-      {e.attr("kind", graph::PoolKindAttr::get(e.getContext(), graph::PoolKind::sum)),
+      {e.attr("kind",
+              graph::PoolKindAttr::get(e.getContext(), graph::PoolKind::sum)),
        e.attr("kernel", {size, 1}), e.attr("strides", {1, 1}),
        e.attr("pads", {low, 0, high, 0}), e.attr("dilations", {1, 1})});
   mlir::Type element = elementOf(wide);
   auto number = [&](double value) { return e.scalar(value, element); };
-  Value base = e.add(number(n.number("bias")),
-                     e.mul(number(n.number("alpha") / double(size)), e.reshape(sum, shape)));
+  Value base = e.add(
+      number(n.number("bias")),
+      e.mul(number(n.number("alpha") / double(size)), e.reshape(sum, shape)));
   Value y = e.div(wide, e.op<graph::PowOp>({base, number(n.number("beta"))}));
   return n.yield(e.cast(y, elementOf(x)));
 }
@@ -179,7 +198,8 @@ template <bool log> static llvm::LogicalResult softmax(Node &n, Emitter &e) {
     return n.yield(apply(x, *axis));
   Exprs shape = graph::getShape(x);
   auto part = [&](unsigned begin, unsigned end) {
-    return productOf(llvm::ArrayRef(shape).slice(begin, end - begin), e.getContext());
+    return productOf(llvm::ArrayRef(shape).slice(begin, end - begin),
+                     e.getContext());
   };
   Value flat = e.reshape(x, {part(0, *axis), part(*axis, rank)});
   return n.yield(e.reshape(apply(flat, 1), shape));

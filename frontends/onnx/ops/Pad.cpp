@@ -13,25 +13,30 @@ static llvm::FailureOr<graph::PadMode> readMode(Node &n, Emitter &e) {
   std::string mode = n.text("mode", "constant");
   auto known = graph::symbolizePadMode(mode);
   if (!known)
-    return e.fail("attribute 'mode' has to be constant, edge, reflect or wrap, not '" + mode +
-                  "'");
+    return e.fail(
+        "attribute 'mode' has to be constant, edge, reflect or wrap, not '" +
+        mode + "'");
   return *known;
 }
 
 /// Reflection reaches as far as the dimension goes, once.
-static llvm::LogicalResult checkReach(Emitter &e, graph::PadMode mode, AffineExpr size,
-                                      AffineExpr low, AffineExpr high) {
+static llvm::LogicalResult checkReach(Emitter &e, graph::PadMode mode,
+                                      AffineExpr size, AffineExpr low,
+                                      AffineExpr high) {
   if (mode == graph::PadMode::constant)
     return llvm::success();
-  AffineExpr limit = mode == graph::PadMode::reflect ? graph::simplify(size - 1) : size;
+  AffineExpr limit =
+      mode == graph::PadMode::reflect ? graph::simplify(size - 1) : size;
   for (AffineExpr amount : {low, high}) {
     bool fits = mode == graph::PadMode::reflect
-                    ? e.getSymbols().assumeAtLeast(limit, amount, "so that padding can reflect it")
+                    ? e.getSymbols().assumeAtLeast(
+                          limit, amount, "so that padding can reflect it")
                     : amount == e.number(0) ||
-                          e.getSymbols().assumeAtLeast(size, e.number(1), "so that it can be padded");
+                          e.getSymbols().assumeAtLeast(
+                              size, e.number(1), "so that it can be padded");
     if (!fits)
-      return e.fail("cannot pad size " + e.getSymbols().toString(size) + " by " +
-                    e.getSymbols().toString(amount) + " in mode " +
+      return e.fail("cannot pad size " + e.getSymbols().toString(size) +
+                    " by " + e.getSymbols().toString(amount) + " in mode " +
                     graph::stringifyPadMode(mode));
   }
   return llvm::success();
@@ -44,12 +49,14 @@ static llvm::LogicalResult padBy(Node &n, Emitter &e, const Exprs &pads,
   if (failed(mode))
     return llvm::failure();
   if (pads.size() != 2 * axes.size())
-    return e.fail("has " + Twine(pads.size()) + " pads for " + Twine(axes.size()) + " dimensions");
+    return e.fail("has " + Twine(pads.size()) + " pads for " +
+                  Twine(axes.size()) + " dimensions");
   Exprs lows = e.numbers(SmallVector<int64_t>(shape.size(), 0));
   for (auto [i, axis] : llvm::enumerate(axes)) {
     AffineExpr low = pads[i], high = pads[i + axes.size()];
     for (AffineExpr amount : {low, high})
-      if (auto known = graph::constantOf(amount); known && std::abs(*known) > maxDimension)
+      if (auto known = graph::constantOf(amount);
+          known && std::abs(*known) > maxDimension)
         return e.fail("a pad of " + Twine(*known) + " is absurdly large");
     if (failed(checkReach(e, *mode, shape[axis], low, high)))
       return llvm::failure();
@@ -68,7 +75,8 @@ static llvm::LogicalResult padAttributes(Node &n, Emitter &e) {
 
 static llvm::LogicalResult pad(Node &n, Emitter &e) {
   auto pads = n.known(1);
-  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(n.input(0))));
+  SmallVector<int64_t> axes =
+      llvm::to_vector(llvm::seq<int64_t>(0, rankOf(n.input(0))));
   if (n.has(3)) {
     auto given = n.constants(3);
     if (failed(given))

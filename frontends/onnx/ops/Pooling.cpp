@@ -11,11 +11,12 @@ using graph::ReduceKind;
 using llvm::SmallVector;
 using mlir::Value;
 
-static Value pool(PoolKind kind, Value input, const Window &w, bool countPad, Emitter &e) {
+static Value pool(PoolKind kind, Value input, const Window &w, bool countPad,
+                  Emitter &e) {
   SmallVector<mlir::NamedAttribute> attributes = {
       e.attr("kind", graph::PoolKindAttr::get(e.getContext(), kind)),
-      e.attr("kernel", w.kernel), e.attr("strides", w.strides), e.attr("pads", w.pads),
-      e.attr("dilations", w.dilations)};
+      e.attr("kernel", w.kernel), e.attr("strides", w.strides),
+      e.attr("pads", w.pads), e.attr("dilations", w.dilations)};
   if (w.ceilMode)
     attributes.push_back(e.unit("ceil_mode"));
   if (countPad)
@@ -27,7 +28,9 @@ static llvm::LogicalResult maxPool(Node &n, Emitter &e) {
   mlir::Type element = elementOf(n.input(0));
   double lowest = -std::numeric_limits<double>::infinity();
   if (element.isInteger())
-    lowest = element.isUnsignedInteger() ? 0 : -std::ldexp(1.0, element.getIntOrFloatBitWidth() - 1);
+    lowest = element.isUnsignedInteger()
+                 ? 0
+                 : -std::ldexp(1.0, element.getIntOrFloatBitWidth() - 1);
   auto window = readWindow(n, e, std::nullopt, lowest);
   if (failed(window))
     return llvm::failure();
@@ -36,7 +39,8 @@ static llvm::LogicalResult maxPool(Node &n, Emitter &e) {
 
 static llvm::LogicalResult averagePool(Node &n, Emitter &e) {
   bool countPad = n.flag("count_include_pad");
-  auto window = readWindow(n, e, std::nullopt, countPad ? std::optional<double>(0) : std::nullopt);
+  auto window = readWindow(n, e, std::nullopt,
+                           countPad ? std::optional<double>(0) : std::nullopt);
   if (failed(window))
     return llvm::failure();
   return n.yield(pool(PoolKind::average, window->input, *window, countPad, e));
@@ -70,7 +74,8 @@ static llvm::LogicalResult lpPool(Node &n, Emitter &e) {
   auto p = readP(n, e);
   if (failed(window) || failed(p))
     return llvm::failure();
-  Value sum = pool(PoolKind::sum, powers(e.widen(window->input), *p, e), *window, false, e);
+  Value sum = pool(PoolKind::sum, powers(e.widen(window->input), *p, e),
+                   *window, false, e);
   return n.yield(e.cast(root(sum, *p, e), elementOf(n.input(0))));
 }
 
@@ -96,7 +101,8 @@ static llvm::LogicalResult globalLpPool(Node &n, Emitter &e) {
   auto p = readP(n, e);
   if (failed(axes) || failed(p))
     return llvm::failure();
-  Value sum = e.reduce(ReduceKind::sum, powers(e.widen(n.input(0)), *p, e), *axes, true);
+  Value sum = e.reduce(ReduceKind::sum, powers(e.widen(n.input(0)), *p, e),
+                       *axes, true);
   return n.yield(e.cast(root(sum, *p, e), elementOf(n.input(0))));
 }
 
@@ -107,7 +113,8 @@ static llvm::LogicalResult lpNormalization(Node &n, Emitter &e) {
   if (failed(axis) || failed(p))
     return llvm::failure();
   Value x = e.widen(n.input(0));
-  Value norm = root(e.reduce(ReduceKind::sum, powers(x, *p, e), *axis, true), *p, e);
+  Value norm =
+      root(e.reduce(ReduceKind::sum, powers(x, *p, e), *axis, true), *p, e);
   if (!norm)
     return llvm::failure();
   mlir::Type element = elementOf(norm);

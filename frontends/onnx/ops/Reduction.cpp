@@ -9,9 +9,11 @@ using graph::ReduceKind;
 using llvm::SmallVector;
 using mlir::Value;
 
-/// The axes to reduce: an attribute in older versions, an operand in newer ones.
-/// `nothing` is set where no axes are given and that means to reduce none.
-static llvm::FailureOr<SmallVector<int64_t>> readAxes(Node &n, Emitter &e, bool &nothing) {
+/// The axes to reduce: an attribute in older versions, an operand in newer
+/// ones. `nothing` is set where no axes are given and that means to reduce
+/// none.
+static llvm::FailureOr<SmallVector<int64_t>> readAxes(Node &n, Emitter &e,
+                                                      bool &nothing) {
   int64_t rank = rankOf(n.input(0));
   SmallVector<int64_t> given;
   if (auto attribute = n.integers("axes")) {
@@ -60,7 +62,8 @@ static llvm::LogicalResult reduce(Node &n, Emitter &e) {
   // Sums of half types leave their range easily; the extremes cannot.
   bool widens = kind == ReduceKind::sum || kind == ReduceKind::prod;
   Value wide = before(widens ? e.widen(x) : x, e);
-  Value result = nothing ? wide : e.reduce(kind, wide, *axes, n.flag("keepdims"));
+  Value result =
+      nothing ? wide : e.reduce(kind, wide, *axes, n.flag("keepdims"));
   return n.yield(e.cast(after(result, e), elementOf(x)));
 }
 
@@ -69,7 +72,8 @@ static llvm::LogicalResult reduceMean(Node &n, Emitter &e) {
   auto axes = readAxes(n, e, nothing);
   if (failed(axes))
     return llvm::failure();
-  return n.yield(nothing ? n.input(0) : e.mean(n.input(0), *axes, n.flag("keepdims")));
+  return n.yield(nothing ? n.input(0)
+                         : e.mean(n.input(0), *axes, n.flag("keepdims")));
 }
 
 /// max + log(sum(exp(x - max))): exp cannot overflow.
@@ -82,16 +86,19 @@ static llvm::LogicalResult reduceLogSumExp(Node &n, Emitter &e) {
   if (nothing)
     return n.yield(n.input(0));
   mlir::Type type = elementOf(n.input(0));
-  Value x = isFloat(n.input(0)) ? e.widen(n.input(0))
-                                : e.cast(n.input(0), e.getBuilder().getF64Type());
+  Value x = isFloat(n.input(0))
+                ? e.widen(n.input(0))
+                : e.cast(n.input(0), e.getBuilder().getF64Type());
   Value max = e.reduce(ReduceKind::max, x, *axes, true);
   if (!max)
     return llvm::failure();
   // An infinite maximum would give inf - inf.
   mlir::Type element = elementOf(x);
-  Value infinite = e.op<graph::IsInfOp>({max}, {e.attr("positive", true), e.attr("negative", true)});
+  Value infinite = e.op<graph::IsInfOp>(
+      {max}, {e.attr("positive", true), e.attr("negative", true)});
   Value shift = e.select(infinite, e.scalar(0.0, element), max);
-  Value sum = e.reduce(ReduceKind::sum, e.op<graph::ExpOp>({e.sub(x, shift)}), *axes, true);
+  Value sum = e.reduce(ReduceKind::sum, e.op<graph::ExpOp>({e.sub(x, shift)}),
+                       *axes, true);
   Value result = e.add(e.op<graph::LogOp>({sum}), shift);
   if (result && !n.flag("keepdims")) {
     Exprs dims;
@@ -117,10 +124,11 @@ template <bool min> static llvm::LogicalResult argReduce(Node &n, Emitter &e) {
   return n.yield(e.op<graph::ArgReduceOp>({n.input(0)}, attributes));
 }
 
-/// Combines, for each element i along the axis, the elements j <= i: a reduction
-/// over j of a triangle. Quadratic in the length, but one fused kernel; the
-/// lengths that models sum up are those of their sequences.
-template <ReduceKind kind> static llvm::LogicalResult cumulative(Node &n, Emitter &e) {
+/// Combines, for each element i along the axis, the elements j <= i: a
+/// reduction over j of a triangle. Quadratic in the length, but one fused
+/// kernel; the lengths that models sum up are those of their sequences.
+template <ReduceKind kind>
+static llvm::LogicalResult cumulative(Node &n, Emitter &e) {
   Value x = n.input(0);
   int64_t rank = rankOf(x);
   auto given = n.constantInteger(1);
@@ -140,7 +148,8 @@ template <ReduceKind kind> static llvm::LogicalResult cumulative(Node &n, Emitte
   Value i = e.iota(triangle, *axis, i64), j = e.iota(triangle, *axis + 1, i64);
   if (n.flag("reverse"))
     std::swap(i, j);
-  Value inside = e.compare(n.flag("exclusive") ? graph::Predicate::lt : graph::Predicate::le, j, i);
+  Value inside = e.compare(
+      n.flag("exclusive") ? graph::Predicate::lt : graph::Predicate::le, j, i);
   Value wide = e.widen(x);
   if (!wide)
     return llvm::failure();

@@ -31,13 +31,15 @@ static AffineExpr scaled(Emitter &e, AffineExpr size, double scale) {
   if (!(scale > 0) || scale > 1e6)
     return e.fail("a scale may not be " + Twine(std::to_string(scale)));
   if (auto known = graph::constantOf(size))
-    return e.number(static_cast<int64_t>(std::floor(float(*known) * float(scale))));
+    return e.number(
+        static_cast<int64_t>(std::floor(float(*known) * float(scale))));
   constexpr int64_t denominator = 1024;
   double numerator = scale * denominator;
   if (numerator != std::floor(numerator))
-    return e.fail("size " + e.getSymbols().toString(size) + " times " +
-                      Twine(std::to_string(scale)) + " is not a plain fraction",
-                  "fix that size with --shape, or give the sizes instead of scales");
+    return e.fail(
+        "size " + e.getSymbols().toString(size) + " times " +
+            Twine(std::to_string(scale)) + " is not a plain fraction",
+        "fix that size with --shape, or give the sizes instead of scales");
   int64_t common = std::gcd(static_cast<int64_t>(numerator), denominator);
   return graph::simplify((size * (static_cast<int64_t>(numerator) / common))
                              .floorDiv(denominator / common));
@@ -48,7 +50,8 @@ static llvm::LogicalResult resizeTo(Node &n, Emitter &e, const Target &target,
   Exprs shape = graph::getShape(n.input(0)), dims = shape;
   // Axes that keep their extent are not touched.
   SmallVector<std::pair<int64_t, double>> touched;
-  for (auto [axis, scale, size] : llvm::zip(target.axes, target.scales, target.sizes)) {
+  for (auto [axis, scale, size] :
+       llvm::zip(target.axes, target.scales, target.sizes)) {
     if (size == shape[axis] && (scale == 0 || scale == 1))
       continue;
     if (shape[axis] == e.number(0))
@@ -70,20 +73,23 @@ static llvm::LogicalResult resizeTo(Node &n, Emitter &e, const Target &target,
       e.attr("mode", graph::ResizeModeAttr::get(context, how.mode)),
       e.attr("axes", axes),
       e.attr("scales", e.getBuilder().getDenseF64ArrayAttr(scales)),
-      e.attr("coordinates", graph::CoordinateModeAttr::get(context, how.coordinates)),
+      e.attr("coordinates",
+             graph::CoordinateModeAttr::get(context, how.coordinates)),
       e.attr("nearest", graph::NearestModeAttr::get(context, how.nearest)),
       e.attr("cubic_coeff", n.number("cubic_coeff_a", -0.75))};
   if (n.flag("exclude_outside"))
     attributes.push_back(e.unit("exclude_outside"));
-  return n.yield(e.opTo<graph::ResizeOp>(e.type(dims, elementOf(n.input(0))), {n.input(0)},
-                                         attributes));
+  return n.yield(e.opTo<graph::ResizeOp>(e.type(dims, elementOf(n.input(0))),
+                                         {n.input(0)}, attributes));
 }
 
-static llvm::LogicalResult resizeByScales(Node &n, Emitter &e, llvm::ArrayRef<double> scales,
-                                          SmallVector<int64_t> axes, const Interpolation &how) {
+static llvm::LogicalResult resizeByScales(Node &n, Emitter &e,
+                                          llvm::ArrayRef<double> scales,
+                                          SmallVector<int64_t> axes,
+                                          const Interpolation &how) {
   if (scales.size() != axes.size())
-    return e.fail("has " + Twine(scales.size()) + " scales for " + Twine(axes.size()) +
-                  " dimensions");
+    return e.fail("has " + Twine(scales.size()) + " scales for " +
+                  Twine(axes.size()) + " dimensions");
   Target target{std::move(axes), SmallVector<double>(scales), {}};
   for (auto [axis, scale] : llvm::zip(target.axes, target.scales)) {
     target.sizes.push_back(scaled(e, graph::getShape(n.input(0))[axis], scale));
@@ -97,7 +103,8 @@ static llvm::FailureOr<graph::ResizeMode> readMode(Node &n, Emitter &e) {
   std::string text = n.text("mode", "nearest");
   auto mode = graph::symbolizeResizeMode(text == "bilinear" ? "linear" : text);
   if (!mode)
-    return e.fail("attribute 'mode' has to be nearest, linear or cubic, not '" + text + "'");
+    return e.fail("attribute 'mode' has to be nearest, linear or cubic, not '" +
+                  text + "'");
   return *mode;
 }
 
@@ -113,8 +120,9 @@ static llvm::LogicalResult upsample(Node &n, Emitter &e) {
   }
   if (failed(mode))
     return llvm::failure();
-  return resizeByScales(n, e, scales, llvm::to_vector(llvm::seq<int64_t>(0, rankOf(n.input(0)))),
-                        {*mode});
+  return resizeByScales(
+      n, e, scales, llvm::to_vector(llvm::seq<int64_t>(0, rankOf(n.input(0)))),
+      {*mode});
 }
 
 static llvm::FailureOr<Interpolation> readInterpolation(Node &n, Emitter &e) {
@@ -124,8 +132,10 @@ static llvm::FailureOr<Interpolation> readInterpolation(Node &n, Emitter &e) {
   std::string coordinates = n.text("coordinate_transformation_mode");
   auto transformation = graph::symbolizeCoordinateMode(coordinates);
   if (!transformation)
-    return e.fail("coordinate_transformation_mode '" + coordinates + "' is not supported",
-                  "export with half_pixel, pytorch_half_pixel, asymmetric or align_corners");
+    return e.fail("coordinate_transformation_mode '" + coordinates +
+                      "' is not supported",
+                  "export with half_pixel, pytorch_half_pixel, asymmetric or "
+                  "align_corners");
   std::string rounding = n.text("nearest_mode");
   auto nearest = graph::symbolizeNearestMode(rounding);
   if (!nearest)
@@ -134,7 +144,8 @@ static llvm::FailureOr<Interpolation> readInterpolation(Node &n, Emitter &e) {
 }
 
 /// Sizes that keep the ratio of the extents: one scale for all axes.
-static llvm::LogicalResult keepAspect(Node &n, Emitter &e, Target &target, bool larger) {
+static llvm::LogicalResult keepAspect(Node &n, Emitter &e, Target &target,
+                                      bool larger) {
   std::optional<double> chosen;
   Exprs shape = graph::getShape(n.input(0));
   for (auto [axis, size] : llvm::zip(target.axes, target.sizes)) {
@@ -143,12 +154,14 @@ static llvm::LogicalResult keepAspect(Node &n, Emitter &e, Target &target, bool 
       return e.fail("keep_aspect_ratio_policy needs sizes that are known",
                     "fix them with --shape");
     double scale = double(*to) / double(*from);
-    chosen = !chosen ? scale : larger ? std::max(*chosen, scale) : std::min(*chosen, scale);
+    chosen = !chosen  ? scale
+             : larger ? std::max(*chosen, scale)
+                      : std::min(*chosen, scale);
   }
   for (auto [i, axis] : llvm::enumerate(target.axes)) {
     target.scales[i] = *chosen;
-    target.sizes[i] =
-        e.number(static_cast<int64_t>(std::floor(*chosen * *graph::constantOf(shape[axis]) + 0.5)));
+    target.sizes[i] = e.number(static_cast<int64_t>(
+        std::floor(*chosen * *graph::constantOf(shape[axis]) + 0.5)));
   }
   return llvm::success();
 }
@@ -166,13 +179,15 @@ static llvm::LogicalResult resize(Node &n, Emitter &e) {
     target.axes = *axes;
   }
   auto isGiven = [&](unsigned i) {
-    return n.has(i) && rankOf(n.input(i)) == 1 && graph::getShape(n.input(i))[0] != e.number(0);
+    return n.has(i) && rankOf(n.input(i)) == 1 &&
+           graph::getShape(n.input(i))[0] != e.number(0);
   };
   if (isGiven(2)) {
     auto scales = n.constantNumbers(2);
     if (failed(scales))
       return llvm::failure();
-    if (n.flag("antialias") && llvm::any_of(*scales, [](double s) { return s < 1; }))
+    if (n.flag("antialias") &&
+        llvm::any_of(*scales, [](double s) { return s < 1; }))
       return e.fail("antialias is not supported", "export with antialias = 0");
     return resizeByScales(n, e, *scales, target.axes, *how);
   }
@@ -184,17 +199,20 @@ static llvm::LogicalResult resize(Node &n, Emitter &e) {
   if (failed(sizes))
     return llvm::failure();
   if (sizes->size() != target.axes.size())
-    return e.fail("has " + Twine(sizes->size()) + " sizes for " + Twine(target.axes.size()) +
-                  " dimensions");
+    return e.fail("has " + Twine(sizes->size()) + " sizes for " +
+                  Twine(target.axes.size()) + " dimensions");
   for (AffineExpr size : *sizes)
-    if (auto known = graph::constantOf(size); known && (*known < 1 || *known > maxDimension))
+    if (auto known = graph::constantOf(size);
+        known && (*known < 1 || *known > maxDimension))
       return e.fail("cannot resize to " + e.describe(*sizes));
   target.sizes = *sizes;
   target.scales.assign(sizes->size(), 0);
   std::string policy = n.text("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
-    return e.fail("attribute 'keep_aspect_ratio_policy' may not be '" + policy + "'");
-  if (policy != "stretch" && failed(keepAspect(n, e, target, policy == "not_smaller")))
+    return e.fail("attribute 'keep_aspect_ratio_policy' may not be '" + policy +
+                  "'");
+  if (policy != "stretch" &&
+      failed(keepAspect(n, e, target, policy == "not_smaller")))
     return llvm::failure();
   return resizeTo(n, e, target, *how);
 }

@@ -12,21 +12,24 @@ using mlir::Value;
 
 namespace {
 /// Finds where a slice begins and ends along one dimension of `size` elements.
-/// Ends are clamped to the dimension, so their order has to be provable, or made
-/// so by limiting a size whose range nobody declared.
+/// Ends are clamped to the dimension, so their order has to be provable, or
+/// made so by limiting a size whose range nobody declared.
 class Cut {
 public:
-  Cut(Emitter &e, AffineExpr size) : e(e), symbols(e.getSymbols()), size(size) {}
+  Cut(Emitter &e, AffineExpr size)
+      : e(e), symbols(e.getSymbols()), size(size) {}
 
   /// `end` clamped into [low, size + high], where `low` and `high` are -1 or 0;
   /// null where it cannot be told.
   AffineExpr clamp(AffineExpr end, int64_t low, int64_t high) {
-    AffineExpr last = graph::simplify(size + high), first = e.number(low), zero = e.number(0);
+    AffineExpr last = graph::simplify(size + high), first = e.number(low),
+               zero = e.number(0);
     // Counted from the end?
     auto known = graph::constantOf(end);
     if (known ? *known < 0 : !symbols.isAtLeast(end, zero)) {
       if (!known && !symbols.isAtLeast(e.number(-1), end))
-        return e.fail("cannot tell whether " + symbols.toString(end) + " counts from the end");
+        return e.fail("cannot tell whether " + symbols.toString(end) +
+                      " counts from the end");
       // Below every size: clamped anyway, and the sum might overflow.
       if (known && *known < -2 * maxDimension)
         return first;
@@ -34,24 +37,28 @@ public:
       if (symbols.isAtLeast(first, end))
         return first;
       if (symbols.isAtLeast(end, first) ||
-          symbols.assumeAtLeast(end, first, "so that a slice starts inside its tensor"))
+          symbols.assumeAtLeast(end, first,
+                                "so that a slice starts inside its tensor"))
         return end;
       return ambiguous(end, first);
     }
     if (symbols.isAtLeast(end, last))
       return last;
     if (symbols.isAtLeast(last, end) ||
-        symbols.assumeAtLeast(last, end, "so that a slice ends inside its tensor"))
+        symbols.assumeAtLeast(last, end,
+                              "so that a slice ends inside its tensor"))
       return end;
     return ambiguous(end, last);
   }
 
   /// Elements from `from`, `step` apart, up to but without `to`.
   AffineExpr count(AffineExpr from, AffineExpr to, int64_t step) {
-    AffineExpr span = graph::simplify(step > 0 ? to - from : from - to), zero = e.number(0);
+    AffineExpr span = graph::simplify(step > 0 ? to - from : from - to),
+               zero = e.number(0);
     if (symbols.isAtLeast(zero, span))
       return zero;
-    if (!symbols.assumeAtLeast(span, zero, "so that a slice does not end before it starts"))
+    if (!symbols.assumeAtLeast(span, zero,
+                               "so that a slice does not end before it starts"))
       return ambiguous(step > 0 ? to : from, step > 0 ? from : to);
     int64_t magnitude = step > 0 ? step : -step;
     return graph::simplify(span.ceilDiv(magnitude));
@@ -59,8 +66,9 @@ public:
 
 private:
   AffineExpr ambiguous(AffineExpr a, AffineExpr b) {
-    return e.fail("cannot tell which is larger, " + symbols.toString(a) + " or " +
-                      symbols.toString(b) + ", for " + symbols.describeRanges(a - b),
+    return e.fail("cannot tell which is larger, " + symbols.toString(a) +
+                      " or " + symbols.toString(b) + ", for " +
+                      symbols.describeRanges(a - b),
                   "narrow the ranges with --shape so that one of them is");
   }
 
@@ -70,7 +78,8 @@ private:
 };
 } // namespace
 
-static llvm::LogicalResult sliceBy(Node &n, Emitter &e, const Exprs &starts, const Exprs &ends,
+static llvm::LogicalResult sliceBy(Node &n, Emitter &e, const Exprs &starts,
+                                   const Exprs &ends,
                                    std::optional<SmallVector<int64_t>> axes,
                                    std::optional<SmallVector<int64_t>> steps) {
   Exprs shape = graph::getShape(n.input(0)), dims = shape;
@@ -87,7 +96,8 @@ static llvm::LogicalResult sliceBy(Node &n, Emitter &e, const Exprs &starts, con
     return llvm::failure();
   Exprs firsts = e.numbers(SmallVector<int64_t>(rank, 0));
   SmallVector<int64_t> allSteps(rank, 1);
-  for (auto [axis, start, end, step] : llvm::zip(*checked, starts, ends, *steps)) {
+  for (auto [axis, start, end, step] :
+       llvm::zip(*checked, starts, ends, *steps)) {
     if (step == 0)
       return e.fail("a step is 0");
     if (shape[axis] == e.number(0))
@@ -97,7 +107,8 @@ static llvm::LogicalResult sliceBy(Node &n, Emitter &e, const Exprs &starts, con
     Cut cut(e, shape[axis]);
     bool forward = step > 0;
     AffineExpr first = cut.clamp(start, 0, forward ? 0 : -1);
-    AffineExpr last = first ? cut.clamp(end, forward ? 0 : -1, forward ? 0 : -1) : first;
+    AffineExpr last =
+        first ? cut.clamp(end, forward ? 0 : -1, forward ? 0 : -1) : first;
     AffineExpr count = last ? cut.count(first, last, step) : last;
     if (!count)
       return llvm::failure();
@@ -110,8 +121,9 @@ static llvm::LogicalResult sliceBy(Node &n, Emitter &e, const Exprs &starts, con
 }
 
 static llvm::LogicalResult sliceAttributes(Node &n, Emitter &e) {
-  return sliceBy(n, e, e.numbers(*n.integers("starts")), e.numbers(*n.integers("ends")),
-                 n.integers("axes"), std::nullopt);
+  return sliceBy(n, e, e.numbers(*n.integers("starts")),
+                 e.numbers(*n.integers("ends")), n.integers("axes"),
+                 std::nullopt);
 }
 
 static llvm::LogicalResult slice(Node &n, Emitter &e) {
@@ -145,14 +157,15 @@ static llvm::FailureOr<Exprs> partSizes(Node &n, Emitter &e, AffineExpr size) {
     return n.known(1);
   int64_t parts = n.numOutputs();
   if (n.hasAttribute("num_outputs") && n.integer("num_outputs") != parts)
-    return e.fail("attribute 'num_outputs' is " + Twine(n.integer("num_outputs")) +
-                  ", but the node has " + Twine(parts) + " outputs");
+    return e.fail("attribute 'num_outputs' is " +
+                  Twine(n.integer("num_outputs")) + ", but the node has " +
+                  Twine(parts) + " outputs");
   if (AffineExpr even = divideSizes({size}, {e.number(parts)}, e.getContext()))
     return Exprs(parts, even);
   auto known = graph::constantOf(size);
   if (!known || n.sinceVersion() < 18)
-    return e.fail("size " + e.getSymbols().toString(size) + " does not split into " +
-                  Twine(parts) + " equal parts");
+    return e.fail("size " + e.getSymbols().toString(size) +
+                  " does not split into " + Twine(parts) + " equal parts");
   // The last part is smaller.
   int64_t part = (*known + parts - 1) / parts;
   Exprs sizes(parts - 1, e.number(part));
@@ -172,9 +185,11 @@ static llvm::LogicalResult split(Node &n, Emitter &e) {
   AffineExpr total = e.number(0);
   for (AffineExpr part : *sizes)
     total = total + part;
-  if (sizes->size() != n.numOutputs() || graph::simplify(total - size) != e.number(0))
-    return e.fail("parts of " + e.describe(*sizes) + " for " + Twine(n.numOutputs()) +
-                  " outputs do not make up size " + e.getSymbols().toString(size));
+  if (sizes->size() != n.numOutputs() ||
+      graph::simplify(total - size) != e.number(0))
+    return e.fail("parts of " + e.describe(*sizes) + " for " +
+                  Twine(n.numOutputs()) + " outputs do not make up size " +
+                  e.getSymbols().toString(size));
   Exprs starts = e.numbers(SmallVector<int64_t>(shape.size(), 0));
   SmallVector<int64_t> steps(shape.size(), 1);
   Values parts;

@@ -1,4 +1,5 @@
-// Operators whose results follow from shapes and attributes: constants, sizes, ranges.
+// Operators whose results follow from shapes and attributes: constants, sizes,
+// ranges.
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/Tensors.h"
 #include <cmath>
@@ -17,7 +18,8 @@ static llvm::LogicalResult shape(Node &n, Emitter &e) {
   auto bound = [&](int64_t value) {
     return std::clamp<int64_t>(value < 0 ? value + rank : value, 0, rank);
   };
-  int64_t start = bound(n.integer("start", 0)), end = bound(n.integer("end", rank));
+  int64_t start = bound(n.integer("start", 0)),
+          end = bound(n.integer("end", rank));
   int64_t count = std::max<int64_t>(end - start, 0);
   return n.yield(e.sizes(llvm::ArrayRef(dims).slice(start, count), count,
                          e.getBuilder().getI64Type()));
@@ -58,8 +60,8 @@ static llvm::LogicalResult constantOfShape(Node &n, Emitter &e) {
   auto element = e.constantOf(*fill);
   // A splat takes no room however large it is.
   if (type && type.hasStaticShape() && element)
-    return n.yield(
-        e.constant(mlir::DenseElementsAttr::get(type, element.getSplatValue<mlir::Attribute>())));
+    return n.yield(e.constant(mlir::DenseElementsAttr::get(
+        type, element.getSplatValue<mlir::Attribute>())));
   return n.yield(e.broadcast(*fill, *dims));
 }
 
@@ -72,7 +74,8 @@ static llvm::LogicalResult range(Node &n, Emitter &e) {
   Value start = e.reshape(n.input(0), {}), delta = e.reshape(n.input(2), {});
   AffineExpr count;
   if (llvm::isa<mlir::FloatType>(element)) {
-    auto from = n.constantNumber(0), to = n.constantNumber(1), by = n.constantNumber(2);
+    auto from = n.constantNumber(0), to = n.constantNumber(1),
+         by = n.constantNumber(2);
     if (failed(from) || failed(to) || failed(by))
       return llvm::failure();
     double steps = std::ceil((*to - *from) / *by);
@@ -84,20 +87,25 @@ static llvm::LogicalResult range(Node &n, Emitter &e) {
     auto by = n.constantInteger(2);
     if (failed(from) || failed(to) || failed(by))
       return llvm::failure();
-    if (from->size() != 1 || to->size() != 1 || *by == 0 || std::abs(*by) > maxDimension)
-      return e.fail("start, limit and delta have to be scalars, and delta not 0");
+    if (from->size() != 1 || to->size() != 1 || *by == 0 ||
+        std::abs(*by) > maxDimension)
+      return e.fail(
+          "start, limit and delta have to be scalars, and delta not 0");
     for (AffineExpr bound : {from->front(), to->front()})
-      if (auto known = graph::constantOf(bound); known && std::abs(*known) > maxDimension)
+      if (auto known = graph::constantOf(bound);
+          known && std::abs(*known) > maxDimension)
         return e.fail("a bound of " + Twine(*known) + " is absurdly large");
     AffineExpr span = graph::simplify(*by > 0 ? to->front() - from->front()
                                               : from->front() - to->front());
     Symbols &symbols = e.getSymbols();
     if (symbols.isAtLeast(e.number(0), span))
       count = e.number(0);
-    else if (symbols.assumeAtLeast(span, e.number(0), "so that a range does not run backwards"))
+    else if (symbols.assumeAtLeast(span, e.number(0),
+                                   "so that a range does not run backwards"))
       count = graph::simplify(span.ceilDiv(std::abs(*by)));
     else
-      return e.fail("cannot tell whether the range is empty for " + symbols.describeRanges(span),
+      return e.fail("cannot tell whether the range is empty for " +
+                        symbols.describeRanges(span),
                     "narrow the ranges with --shape");
   }
   // Half types count in float, as the definition's default has it.
@@ -122,11 +130,14 @@ static llvm::LogicalResult eyeLike(Node &n, Emitter &e) {
   if (n.hasAttribute("dtype"))
     element = elementType(int(n.integer("dtype")), e.getContext());
   if (!element)
-    return e.fail("attribute 'dtype' names a type that is not supported", elementTypeRemedy);
+    return e.fail("attribute 'dtype' names a type that is not supported",
+                  elementTypeRemedy);
   Exprs shape = graph::getShape(n.input(0));
-  Value row = e.iota({shape[0], e.number(1)}, 0, i64), column = e.iota({e.number(1), shape[1]}, 1, i64);
+  Value row = e.iota({shape[0], e.number(1)}, 0, i64),
+        column = e.iota({e.number(1), shape[1]}, 1, i64);
   Value diagonal = e.add(row, e.scalar(n.integer("k"), i64));
-  return n.yield(e.cast(e.compare(graph::Predicate::eq, column, diagonal), element));
+  return n.yield(
+      e.cast(e.compare(graph::Predicate::eq, column, diagonal), element));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::sourceRows() {

@@ -22,31 +22,39 @@ static llvm::LogicalResult castTo(Node &n, Emitter &e, int64_t dataType) {
                   elementTypeRemedy);
   return n.yield(e.cast(n.input(0), element));
 }
-static llvm::LogicalResult cast(Node &n, Emitter &e) { return castTo(n, e, n.integer("to")); }
+static llvm::LogicalResult cast(Node &n, Emitter &e) {
+  return castTo(n, e, n.integer("to"));
+}
 static llvm::LogicalResult castLike(Node &n, Emitter &e) {
   return n.yield(e.cast(n.input(0), elementOf(n.input(1))));
 }
 
-static llvm::LogicalResult identity(Node &n, Emitter &e) { return n.yield(n.input(0)); }
+static llvm::LogicalResult identity(Node &n, Emitter &e) {
+  return n.yield(n.input(0));
+}
 
 static llvm::LogicalResult isInf(Node &n, Emitter &e) {
   return n.yield(e.op<graph::IsInfOp>(
-      {n.input(0)},
-      {e.attr("positive", n.flag("detect_positive")), e.attr("negative", n.flag("detect_negative"))}));
+      {n.input(0)}, {e.attr("positive", n.flag("detect_positive")),
+                     e.attr("negative", n.flag("detect_negative"))}));
 }
 
 /// Inference: the identity; the mask keeps everything.
 static llvm::LogicalResult dropout(Node &n, Emitter &e) {
   if (n.has(2)) {
     auto training = e.constantOf(n.input(2));
-    if (!training || !training.isSplat() || training.getSplatValue<mlir::APInt>() != 0)
-      return e.fail("training mode is not supported", "export the model for inference");
+    if (!training || !training.isSplat() ||
+        training.getSplatValue<mlir::APInt>() != 0)
+      return e.fail("training mode is not supported",
+                    "export the model for inference");
   }
   if (!n.wants(1))
     return n.yield(n.input(0));
   // Until opset 9 the mask had the data's type.
-  mlir::Type element = n.sinceVersion() < 10 ? elementOf(n.input(0)) : e.getBuilder().getI1Type();
-  Value mask = e.broadcast(e.scalar(int64_t(1), element), graph::getShape(n.input(0)));
+  mlir::Type element = n.sinceVersion() < 10 ? elementOf(n.input(0))
+                                             : e.getBuilder().getI1Type();
+  Value mask =
+      e.broadcast(e.scalar(int64_t(1), element), graph::getShape(n.input(0)));
   return n.yield({n.input(0), mask});
 }
 

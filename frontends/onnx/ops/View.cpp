@@ -11,7 +11,9 @@ using mlir::Value;
 
 static AffineExpr product(llvm::ArrayRef<AffineExpr> sizes, Emitter &e) {
   AffineExpr result = productOf(sizes, e.getContext());
-  return result ? result : AffineExpr(e.fail("the number of elements is absurdly large"));
+  return result
+             ? result
+             : AffineExpr(e.fail("the number of elements is absurdly large"));
 }
 
 /// One size may be open (-1, or not known): it follows from the others.
@@ -27,15 +29,18 @@ static llvm::LogicalResult reshape(Node &n, Emitter &e) {
     auto known = dim ? graph::constantOf(dim) : std::optional<int64_t>(-1);
     if (known && *known == 0 && !n.flag("allowzero")) {
       if (i >= shape.size())
-        return e.fail("size 0 at position " + Twine(i) + " copies a dimension that the input, " +
+        return e.fail("size 0 at position " + Twine(i) +
+                      " copies a dimension that the input, " +
                       e.describe(n.input(0).getType()) + ", does not have");
       dim = shape[i];
     } else if (known && *known == -1) {
       if (open)
         return dims[i] && dims[*open]
                    ? e.fail("more than one size is -1")
-                   : e.fail("input 1 ('" + n.inputName(1) + "') gives a shape that depends on data",
-                            "shapes have to follow from the shapes of the model's inputs");
+                   : e.fail("input 1 ('" + n.inputName(1) +
+                                "') gives a shape that depends on data",
+                            "shapes have to follow from the shapes of the "
+                            "model's inputs");
       open = i;
       continue;
     } else if (known && *known < -1) {
@@ -46,13 +51,14 @@ static llvm::LogicalResult reshape(Node &n, Emitter &e) {
   if (open) {
     dims[*open] = divideSizes(shape, others, e.getContext());
     if (!dims[*open])
-      return e.fail("cannot tell size " + Twine(*open) + " of the result: " +
-                        e.describe(n.input(0).getType()) + " does not split by the other sizes, " +
+      return e.fail("cannot tell size " + Twine(*open) +
+                        " of the result: " + e.describe(n.input(0).getType()) +
+                        " does not split by the other sizes, " +
                         e.describe(others),
                     "check the shapes, or fix sizes with --shape");
   } else if (product(shape, e) != product(dims, e)) {
-    return e.fail(e.describe(n.input(0).getType()) + " does not have as many elements as " +
-                      e.describe(dims),
+    return e.fail(e.describe(n.input(0).getType()) +
+                      " does not have as many elements as " + e.describe(dims),
                   "check the shapes, or fix sizes with --shape");
   }
   return n.yield(e.reshape(n.input(0), dims));
@@ -62,7 +68,8 @@ static llvm::LogicalResult flatten(Node &n, Emitter &e) {
   Exprs shape = graph::getShape(n.input(0));
   int64_t rank = shape.size(), axis = n.integer("axis", 1);
   if (axis < -rank || axis > rank)
-    return e.fail("axis " + Twine(axis) + " is out of range for " + Twine(rank) + " dimensions");
+    return e.fail("axis " + Twine(axis) + " is out of range for " +
+                  Twine(rank) + " dimensions");
   if (axis < 0)
     axis += rank;
   auto part = llvm::ArrayRef(shape);
@@ -95,8 +102,8 @@ static llvm::LogicalResult squeeze(Node &n, Emitter &e) {
     axes = *checked;
     for (int64_t axis : axes)
       if (shape[axis] != e.number(1))
-        return e.fail("dimension " + Twine(axis) + " of " + e.describe(n.input(0).getType()) +
-                          " is not 1",
+        return e.fail("dimension " + Twine(axis) + " of " +
+                          e.describe(n.input(0).getType()) + " is not 1",
                       "fix that size with --shape");
   } else {
     for (auto [i, dim] : llvm::enumerate(shape))
@@ -126,18 +133,20 @@ static llvm::LogicalResult unsqueeze(Node &n, Emitter &e) {
 
 static llvm::LogicalResult transpose(Node &n, Emitter &e) {
   int64_t rank = rankOf(n.input(0));
-  SmallVector<int64_t> permutation = llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(0, rank)));
+  SmallVector<int64_t> permutation =
+      llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(0, rank)));
   if (auto given = n.integers("perm"); given && !given->empty())
     permutation = *given;
   SmallVector<int64_t> sorted = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   if (static_cast<int64_t>(permutation.size()) != rank ||
       !std::is_permutation(sorted.begin(), sorted.end(), permutation.begin()))
-    return e.fail("attribute 'perm' is not a permutation of the " + Twine(rank) +
-                  " dimensions of the input");
+    return e.fail("attribute 'perm' is not a permutation of the " +
+                  Twine(rank) + " dimensions of the input");
   return n.yield(e.transpose(n.input(0), permutation));
 }
 
-/// Both ways: the result's shape is the broadcast of the input's and the operand.
+/// Both ways: the result's shape is the broadcast of the input's and the
+/// operand.
 static llvm::LogicalResult expand(Node &n, Emitter &e) {
   auto wanted = n.known(1);
   if (failed(wanted) || failed(n.needsRank(1, 1, 1)))
@@ -145,9 +154,10 @@ static llvm::LogicalResult expand(Node &n, Emitter &e) {
   Exprs shape = graph::getShape(n.input(0));
   auto dims = graph::broadcastShapes(shape, *wanted);
   if (!dims)
-    return e.fail(e.describe(n.input(0).getType()) + " does not broadcast to " +
-                      e.describe(*wanted),
-                  "if these sizes are always equal, name them alike with --shape");
+    return e.fail(
+        e.describe(n.input(0).getType()) + " does not broadcast to " +
+            e.describe(*wanted),
+        "if these sizes are always equal, name them alike with --shape");
   return n.yield(e.broadcast(n.input(0), *dims));
 }
 
@@ -158,8 +168,8 @@ static llvm::LogicalResult tile(Node &n, Emitter &e) {
     return llvm::failure();
   Exprs shape = graph::getShape(n.input(0));
   if (repeats->size() != shape.size())
-    return e.fail("has " + Twine(repeats->size()) + " repeats for " + Twine(shape.size()) +
-                  " dimensions");
+    return e.fail("has " + Twine(repeats->size()) + " repeats for " +
+                  Twine(shape.size()) + " dimensions");
   Exprs split, spread, dims;
   for (auto [dim, repeat] : llvm::zip(shape, *repeats)) {
     if (auto known = graph::constantOf(repeat); known && *known < 0)
@@ -173,7 +183,8 @@ static llvm::LogicalResult tile(Node &n, Emitter &e) {
     split.push_back(dim);
     spread.push_back(dim == e.number(1) ? repeat : dim);
   }
-  return n.yield(e.reshape(e.broadcast(e.reshape(n.input(0), split), spread), dims));
+  return n.yield(
+      e.reshape(e.broadcast(e.reshape(n.input(0), split), spread), dims));
 }
 
 /// The block size, and the sizes of [N, C, H, W].
@@ -198,14 +209,18 @@ static llvm::LogicalResult depthToSpace(Node &n, Emitter &e) {
   if (failed(block) || failed(columnFirst))
     return llvm::failure();
   Exprs s = graph::getShape(n.input(0));
-  AffineExpr b = e.number(*block), depth = divideSizes({s[1]}, {b, b}, e.getContext());
+  AffineExpr b = e.number(*block),
+             depth = divideSizes({s[1]}, {b, b}, e.getContext());
   if (!depth)
     return e.fail("channels of " + e.describe(n.input(0).getType()) +
                   " do not split into blocks of " + Twine(*block));
-  Value x = *columnFirst ? e.reshape(n.input(0), {s[0], depth, b, b, s[2], s[3]})
-                         : e.reshape(n.input(0), {s[0], b, b, depth, s[2], s[3]});
-  x = *columnFirst ? e.transpose(x, {0, 1, 4, 2, 5, 3}) : e.transpose(x, {0, 3, 4, 1, 5, 2});
-  return n.yield(e.reshape(x, {s[0], depth, product({s[2], b}, e), product({s[3], b}, e)}));
+  Value x = *columnFirst
+                ? e.reshape(n.input(0), {s[0], depth, b, b, s[2], s[3]})
+                : e.reshape(n.input(0), {s[0], b, b, depth, s[2], s[3]});
+  x = *columnFirst ? e.transpose(x, {0, 1, 4, 2, 5, 3})
+                   : e.transpose(x, {0, 3, 4, 1, 5, 2});
+  return n.yield(e.reshape(
+      x, {s[0], depth, product({s[2], b}, e), product({s[3], b}, e)}));
 }
 
 static llvm::LogicalResult spaceToDepth(Node &n, Emitter &e) {
@@ -218,10 +233,11 @@ static llvm::LogicalResult spaceToDepth(Node &n, Emitter &e) {
   AffineExpr height = divideSizes({s[2]}, {b}, e.getContext());
   AffineExpr width = divideSizes({s[3]}, {b}, e.getContext());
   if (!height || !width)
-    return e.fail(e.describe(n.input(0).getType()) + " does not split into blocks of " +
-                  Twine(*block));
+    return e.fail(e.describe(n.input(0).getType()) +
+                  " does not split into blocks of " + Twine(*block));
   Value x = e.reshape(n.input(0), {s[0], s[1], height, b, width, b});
-  x = *columnFirst ? e.transpose(x, {0, 1, 3, 5, 2, 4}) : e.transpose(x, {0, 3, 5, 1, 2, 4});
+  x = *columnFirst ? e.transpose(x, {0, 1, 3, 5, 2, 4})
+                   : e.transpose(x, {0, 3, 5, 1, 2, 4});
   return n.yield(e.reshape(x, {s[0], product({s[1], b, b}, e), height, width}));
 }
 

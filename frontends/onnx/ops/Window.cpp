@@ -12,7 +12,8 @@ using mlir::AffineExpr;
 constexpr int64_t maxWindow = int64_t(1) << 31;
 
 llvm::FailureOr<SmallVector<int64_t>>
-charonia::frontend::onnx::readWindowList(Node &n, Emitter &e, llvm::StringRef name, size_t count,
+charonia::frontend::onnx::readWindowList(Node &n, Emitter &e,
+                                         llvm::StringRef name, size_t count,
                                          int64_t low, int64_t otherwise) {
   auto values = n.integers(name);
   if (!values)
@@ -47,19 +48,19 @@ static llvm::LogicalResult padSame(Node &n, Emitter &e, Window &w, bool upper,
     }
     // (ceil(size / stride) - 1) * stride >= size - stride, so this suffices.
     if (*graph::constantOf(reach) < stride)
-      return e.fail("auto_pad with a stride over the kernel's size needs a size that is known",
+      return e.fail("auto_pad with a stride over the kernel's size needs a "
+                    "size that is known",
                     "fix that size with --shape");
     explicitly = true;
-    AffineExpr half = total.floorDiv(2);
-    lows[i + 2] = graph::simplify(upper ? half : total - half);
+    lows[i + 2] = graph::simplify(upper ? total.floorDiv(2) : total.ceilDiv(2));
     padded[i + 2] = graph::simplify(size + total);
   }
   if (explicitly && !fill)
     return e.fail("auto_pad with a stride needs sizes that are known",
                   "fix them with --shape, or set count_include_pad");
   if (explicitly)
-    w.input = e.pad(graph::PadMode::constant, w.input, e.scalar(*fill, elementOf(w.input)), lows,
-                    padded);
+    w.input = e.pad(graph::PadMode::constant, w.input,
+                    e.scalar(*fill, elementOf(w.input)), lows, padded);
   return llvm::success(bool(w.input));
 }
 
@@ -75,8 +76,9 @@ charonia::frontend::onnx::readWindow(Node &n, Emitter &e,
   auto given = n.integers("kernel_shape");
   if (given && !given->empty()) {
     if (kernel && *kernel != *given)
-      return e.fail("attribute 'kernel_shape' contradicts the shape of the filter, " +
-                    e.describe(n.input(1).getType()));
+      return e.fail(
+          "attribute 'kernel_shape' contradicts the shape of the filter, " +
+          e.describe(n.input(1).getType()));
     kernel = given;
   }
   if (!kernel || kernel->size() != spatial)
@@ -113,11 +115,14 @@ charonia::frontend::onnx::readWindow(Node &n, Emitter &e,
   Exprs shape = graph::getShape(w.input);
   for (size_t i = 0; i < spatial; ++i) {
     AffineExpr reach = e.number((w.kernel[i] - 1) * w.dilations[i] + 1);
-    AffineExpr padded = graph::simplify(shape[i + 2] + w.pads[i] + w.pads[i + spatial]);
+    AffineExpr padded =
+        graph::simplify(shape[i + 2] + w.pads[i] + w.pads[i + spatial]);
     // One window at least has to fit.
-    if (!e.getSymbols().assumeAtLeast(padded, reach, "so that a window fits into the input"))
+    if (!e.getSymbols().assumeAtLeast(padded, reach,
+                                      "so that a window fits into the input"))
       return e.fail("a window of " + e.getSymbols().toString(reach) +
-                    " does not fit into the padded size " + e.getSymbols().toString(padded));
+                    " does not fit into the padded size " +
+                    e.getSymbols().toString(padded));
   }
   return w;
 }

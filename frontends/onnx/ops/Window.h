@@ -16,17 +16,19 @@ struct Window {
   mlir::Value input;
 };
 
-/// Reads the window of `n` over its first operand, [N, C, S...]. `kernel` is the
-/// kernel's shape where the attribute may be absent. `fill` is what explicit
-/// padding of symbolic sizes holds; without it such padding is refused.
-llvm::FailureOr<Window> readWindow(Node &n, Emitter &e,
-                                   std::optional<llvm::SmallVector<int64_t>> kernel,
-                                   std::optional<double> fill);
+/// Reads the window of `n` over its first operand, [N, C, S...]. `kernel` is
+/// the kernel's shape where the attribute may be absent. `fill` is what
+/// explicit padding of symbolic sizes holds; without it such padding is
+/// refused.
+llvm::FailureOr<Window>
+readWindow(Node &n, Emitter &e,
+           std::optional<llvm::SmallVector<int64_t>> kernel,
+           std::optional<double> fill);
 
 /// Attribute `name` with `count` entries, each at least `low`.
-llvm::FailureOr<llvm::SmallVector<int64_t>> readWindowList(Node &n, Emitter &e,
-                                                           llvm::StringRef name, size_t count,
-                                                           int64_t low, int64_t otherwise);
+llvm::FailureOr<llvm::SmallVector<int64_t>>
+readWindowList(Node &n, Emitter &e, llvm::StringRef name, size_t count,
+               int64_t low, int64_t otherwise);
 
 } // namespace charonia::frontend::onnx
 
