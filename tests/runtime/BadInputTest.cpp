@@ -7,7 +7,7 @@
 #include "charonia/runtime.h"
 #include "runtime/engine/Encoding.h"
 #include "runtime/engine/Writer.h"
-#include "runtime/engine/fuzz/Exercise.h"
+#include "runtime/fuzz/Exercise.h"
 
 #include <chrono>
 #include <set>

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/engine/fuzz/Exercise.h"
+#include "runtime/fuzz/Exercise.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   using namespace charonia::engine::fuzz;

@@ -5,8 +5,8 @@
 // running its machine code.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CHARONIA_RUNTIME_ENGINE_FUZZ_EXERCISE_H
-#define CHARONIA_RUNTIME_ENGINE_FUZZ_EXERCISE_H
+#ifndef CHARONIA_RUNTIME_FUZZ_EXERCISE_H
+#define CHARONIA_RUNTIME_FUZZ_EXERCISE_H
 
 #include "runtime/engine/Format.h"
 #include "runtime/engine/Reader.h"
@@ -104,4 +104,4 @@ inline bool tryFile(std::span<const std::byte> file) {
 
 } // namespace charonia::engine::fuzz
 
-#endif // CHARONIA_RUNTIME_ENGINE_FUZZ_EXERCISE_H
+#endif // CHARONIA_RUNTIME_FUZZ_EXERCISE_H
