@@ -255,26 +255,42 @@ LinearLayout charonia::conversionLayout(const LinearLayout &source,
                       wavefrontOf(destination, vector, elementBits));
 }
 
+/// Tile vectors of the low bits of one axis.
+static SmallVector<Vector> along(ArrayRef<Space> axes, unsigned axis, unsigned bits) {
+  unsigned shift = 0;
+  for (unsigned i = 0; i < axis; ++i)
+    shift += axes[i].bits;
+  SmallVector<Vector> result;
+  for (unsigned i = 0; i < std::min(bits, axes[axis].bits); ++i)
+    result.push_back(Vector(1) << (shift + i));
+  return result;
+}
+
 LinearLayout charonia::matrixLayout(const LinearLayout &writer, unsigned contiguous,
                                     unsigned vector, unsigned elementBits) {
-  SmallVector<unsigned> shift;
-  unsigned bits = 0;
-  for (const Space &out : writer.outs()) {
-    shift.push_back(bits);
-    bits += out.bits;
-  }
-  auto along = [&](unsigned axis, unsigned count) {
-    SmallVector<Vector> result;
-    for (unsigned i = 0; i < std::min(count, writer.outs()[axis].bits); ++i)
-      result.push_back(Vector(1) << (shift[axis] + i));
-    return result;
-  };
   // The reader's rows of 16 bytes stay contiguous whatever the writer's vector is.
-  SmallVector<Vector> row = along(contiguous, llvm::Log2_32(128 / elementBits));
-  SmallVector<Vector> written = along(contiguous, llvm::Log2_32(vector));
+  SmallVector<Vector> row = along(writer.outs(), contiguous, llvm::Log2_32(128 / elementBits));
+  SmallVector<Vector> written = along(writer.outs(), contiguous, llvm::Log2_32(vector));
   Wavefront reader(row);
-  llvm::append_range(reader, along(1 - contiguous, 3));
+  llvm::append_range(reader, along(writer.outs(), 1 - contiguous, 3));
   return sharedLayout(writer.outs(), row, wavefrontOf(writer, written, elementBits), reader);
+}
+
+LinearLayout charonia::operandLayout(const LinearLayout &writer, unsigned contiguous,
+                                     unsigned vector, const LinearLayout &fragment,
+                                     unsigned elementBits) {
+  SmallVector<unsigned> bits;
+  for (const Space &out : writer.outs())
+    bits.push_back(out.bits);
+  LinearLayout reader = fragment.withOutBits(bits);
+  SmallVector<Vector> written = along(writer.outs(), contiguous, llvm::Log2_32(vector)), read;
+  for (Vector v : written) {
+    if (!llvm::is_contained(reader.columnsOf(Dim::Register), v))
+      break;
+    read.push_back(v);
+  }
+  return sharedLayout(writer.outs(), written, wavefrontOf(writer, written, elementBits),
+                      wavefrontOf(reader, read, elementBits));
 }
 
 LinearLayout charonia::sharedOffsets(const LinearLayout &registers, const LinearLayout &shared) {

@@ -70,6 +70,11 @@ LinearLayout conversionLayout(const LinearLayout &source, const LinearLayout &de
 LinearLayout matrixLayout(const LinearLayout &writer, unsigned contiguous, unsigned vector,
                           unsigned elementBits);
 
+/// The same for a reader that takes its fragment with plain loads. The fragment may
+/// be a part of the tile.
+LinearLayout operandLayout(const LinearLayout &writer, unsigned contiguous, unsigned vector,
+                           const LinearLayout &fragment, unsigned elementBits);
+
 /// How registers and lanes address shared memory: (register, lane, warp) -> offset.
 LinearLayout sharedOffsets(const LinearLayout &registers, const LinearLayout &shared);
 

@@ -1,0 +1,109 @@
+// Which layout every tile of a kernel gets: decided once, outward from the anchors.
+//
+// Anchors are the results of dots (the fragments of their instruction), the operands
+// of reductions, and what loops carry. From them layouts go forward through
+// elementwise operators. Whatever no anchor reaches is free: it takes the layout in
+// which it is demanded, in the end by a store, whose own layout makes its memory
+// accesses long and coalesced.
+#ifndef CHARONIA_CODEGEN_GPU_LAYOUTPLAN_H
+#define CHARONIA_CODEGEN_GPU_LAYOUTPLAN_H
+
+#include "codegen/gpu/ir/SimtDialect.h"
+#include "codegen/layout/Layouts.h"
+#include "codegen/tile/analysis/Access.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include <optional>
+
+namespace charonia::gpu {
+
+/// How a dot is computed.
+struct DotPlan {
+  /// By mma.sync; else by multiply-adds of threads.
+  bool mma;
+  WarpGrid warps;
+  LinearLayout result;
+  /// Columns of the left operand in one step.
+  int64_t step;
+  /// Fragments of one step.
+  LinearLayout lhs, rhs;
+  /// The left operand of all steps where it goes from registers to registers.
+  std::optional<LinearLayout> lhsRegisters;
+};
+
+/// What one access along the lanes of a warp touches.
+struct Coalescing {
+  /// The axis whose neighbours are neighbours in memory, and how many of them one
+  /// thread moves at once.
+  unsigned axis = 0;
+  unsigned vector = 1;
+  /// Consecutive bytes that a warp touches at least.
+  unsigned runBytes = 0;
+};
+
+class LayoutPlan {
+public:
+  LayoutPlan(mlir::func::FuncOp function, unsigned warps) : function(function), warps(warps) {}
+
+  /// Fails with a diagnostic for what a GPU program instance cannot hold.
+  mlir::LogicalResult run();
+
+  /// The layouts in which `value` is computed: its own where an anchor decides, else
+  /// those demanded. Empty where nothing needs it.
+  llvm::ArrayRef<LinearLayout> layoutsOf(mlir::Value value) const;
+  const DotPlan &dotPlan(tile::DotOp op) const { return dots.find(op)->second; }
+  /// The layout in which a store, an atomic or a reduction takes its operands.
+  const LinearLayout &operandLayout(mlir::Operation *op) const {
+    return operands.find(op)->second;
+  }
+  /// The layout in which an operand of a dot is written to shared memory.
+  const LinearLayout &stagedLayout(mlir::Value operand) const {
+    return staged.find(operand)->second;
+  }
+
+  /// The best layout of an access on its own, and what it achieves.
+  LinearLayout coalesced(const tile::AccessOp &access) const;
+  static Coalescing judge(const tile::AccessOp &access, const LinearLayout &layout);
+
+private:
+  mlir::LogicalResult verify();
+  void anchorBlock(mlir::Block &block);
+  void anchorLoop(mlir::Operation *loop);
+  void anchorDot(tile::DotOp op);
+  void anchorReduce(tile::ReduceOp op);
+  void fix(mlir::Value value, const LinearLayout &layout);
+  void demandBlock(mlir::Block &block);
+  void demandOperands(mlir::Operation *op);
+  void demand(mlir::Value value, const LinearLayout &layout);
+  bool keepsRowsTogether(mlir::Value value, llvm::SmallPtrSetImpl<mlir::Value> &seen) const;
+  std::optional<LinearLayout> hintFromProducers(mlir::Value value, unsigned depth = 0) const;
+  std::optional<LinearLayout> hintFromUsers(mlir::Value value, unsigned depth = 0) const;
+  LinearLayout defaultLayout(mlir::Value value) const;
+  bool isCheap(mlir::Value value, unsigned depth = 0) const;
+  const LinearLayout *anchored(mlir::Value value) const;
+
+  mlir::func::FuncOp function;
+  unsigned warps;
+  llvm::DenseMap<mlir::Value, LinearLayout> natural, staged;
+  llvm::DenseMap<mlir::Operation *, DotPlan> dots;
+  llvm::DenseMap<mlir::Operation *, LinearLayout> operands;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<LinearLayout, 1>> demands;
+};
+
+/// Elementwise arith and math on tiles.
+bool isElementwise(mlir::Operation *op);
+
+/// Where the elements of a tile lie that `layout`'s tile takes by broadcasting: axis
+/// i of the input is axis axes[i]; unit axes stand for all.
+LinearLayout broadcastSource(const LinearLayout &layout, llvm::ArrayRef<int64_t> axes,
+                             llvm::ArrayRef<int64_t> inputShape);
+/// The same with axes in place, for the tile symbols of an access.
+LinearLayout broadcastSource(const LinearLayout &layout, llvm::ArrayRef<int64_t> inputShape);
+
+/// What a conversion between two register layouts takes.
+enum class Move { Registers, Shuffles, Shared };
+Move classifyMove(const LinearLayout &from, const LinearLayout &to);
+
+} // namespace charonia::gpu
+
+#endif

@@ -1,0 +1,29 @@
+// Operands of dots in shared memory: how they get there, and ahead of time.
+#ifndef CHARONIA_CODEGEN_GPU_PIPELINE_H
+#define CHARONIA_CODEGEN_GPU_PIPELINE_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace charonia::gpu {
+
+struct PipelineOptions {
+  /// Iterations of a K loop that may be under way, at least 2.
+  unsigned stages = 3;
+  /// Shared memory of a program instance, in bytes.
+  int64_t sharedBytes = 100 * 1024;
+};
+
+/// Before: simt.to_shared. After: shared memory that is written by asynchronous copies
+/// (operands that are loads) or from registers (operands that are computed).
+///
+/// In a loop, operands that depend on nothing the loop carries are brought in ahead:
+/// loads by copies in a ring of `stages` slots, others one iteration ahead in a ring
+/// of two, whose global loads are issued before the dots of the iteration and stored
+/// after them. One barrier an iteration orders all rings of a loop. This is the
+/// pipeline of sm_80; a chip with its own means replaces `pipelineLoop`.
+mlir::LogicalResult pipelineSharedOperands(mlir::func::FuncOp function,
+                                           const PipelineOptions &options);
+
+} // namespace charonia::gpu
+
+#endif

@@ -1,0 +1,187 @@
+#include "codegen/gpu/SharedMemory.h"
+#include "codegen/gpu/ir/SimtDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace charonia;
+
+/// The simt.alloc behind a memory value.
+static simt::AllocOp allocOf(Value memory) {
+  while (auto slot = memory.getDefiningOp<simt::SlotOp>())
+    memory = slot.getRing();
+  return memory.getDefiningOp<simt::AllocOp>();
+}
+
+static int64_t bytesOf(simt::AllocOp op) {
+  return op.getSlots() * op.getMemory().getType().getBytes();
+}
+
+//===----------------------------------------------------------------------===//
+// Allocation
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Interval {
+  simt::AllocOp op;
+  int64_t first, last; // operator numbers, in program order
+};
+} // namespace
+
+int64_t charonia::gpu::allocateShared(func::FuncOp function) {
+  DenseMap<Operation *, int64_t> number, end; // of an operator, and of the last inside
+  int64_t next = 0;
+  std::function<void(Operation *)> enumerate = [&](Operation *op) {
+    number[op] = next++;
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Operation &inner : block)
+          enumerate(&inner);
+    end[op] = next - 1;
+  };
+  enumerate(function);
+
+  SmallVector<Interval> intervals;
+  function.walk([&](simt::AllocOp op) {
+    Interval interval{op, number[op], number[op]};
+    SmallVector<Value> views{op.getMemory()};
+    while (!views.empty()) {
+      Value view = views.pop_back_val();
+      for (Operation *user : view.getUsers()) {
+        if (auto slot = dyn_cast<simt::SlotOp>(user))
+          views.push_back(slot.getMemory());
+        // A use inside of a loop happens until the loop ends.
+        Operation *outermost = op->getBlock()->findAncestorOpInBlock(*user);
+        interval.last = std::max(interval.last, end[outermost]);
+      }
+    }
+    intervals.push_back(interval);
+  });
+
+  // Large ones first, each at the lowest offset that is free while it lives.
+  llvm::stable_sort(intervals, [](const Interval &a, const Interval &b) {
+    return bytesOf(a.op) > bytesOf(b.op);
+  });
+  constexpr int64_t alignment = 128;
+  int64_t total = 0;
+  SmallVector<Interval> placed;
+  for (Interval &interval : intervals) {
+    int64_t bytes = bytesOf(interval.op);
+    SmallVector<std::pair<int64_t, int64_t>> taken;
+    for (const Interval &other : placed)
+      if (other.first <= interval.last && interval.first <= other.last)
+        taken.push_back({*other.op.getOffset(), *other.op.getOffset() + bytesOf(other.op)});
+    llvm::sort(taken);
+    int64_t offset = 0;
+    for (auto [start, stop] : taken) {
+      if (offset + bytes <= start)
+        break;
+      offset = std::max(offset, int64_t(llvm::alignTo(stop, alignment)));
+    }
+    interval.op.setOffset(offset);
+    placed.push_back(interval);
+    total = std::max(total, offset + bytes);
+  }
+  return total;
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class BarrierPlacer {
+public:
+  void run(Block &block) { visit(block); }
+
+private:
+  using Set = llvm::SmallSetVector<Operation *, 8>;
+  /// Accesses since the last barrier, by alloc; copies not yet waited for.
+  struct State {
+    Set reads, writes, underWay;
+    void join(const State &other) {
+      reads.insert(other.reads.begin(), other.reads.end());
+      writes.insert(other.writes.begin(), other.writes.end());
+      underWay.insert(other.underWay.begin(), other.underWay.end());
+    }
+  };
+
+  static bool conflicts(simt::AllocOp a, const Set &others) {
+    int64_t start = *a.getOffset(), stop = start + bytesOf(a);
+    for (Operation *op : others) {
+      auto b = cast<simt::AllocOp>(op);
+      if (a == b && a.getManaged())
+        continue;
+      if (*b.getOffset() < stop && start < *b.getOffset() + bytesOf(b))
+        return true;
+    }
+    return false;
+  }
+
+  void barrier(Operation *before) {
+    OpBuilder b(before);
+    simt::BarrierOp::create(b, before->getLoc());
+    state.reads.clear();
+    state.writes.clear();
+  }
+
+  void read(Operation *op, Value memory) {
+    simt::AllocOp alloc = allocOf(memory);
+    if (conflicts(alloc, state.writes))
+      barrier(op);
+    state.reads.insert(alloc);
+  }
+
+  void write(Operation *op, Value memory, Set State::*kind) {
+    simt::AllocOp alloc = allocOf(memory);
+    if (conflicts(alloc, state.writes) || conflicts(alloc, state.reads))
+      barrier(op);
+    (state.*kind).insert(alloc);
+  }
+
+  void visit(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (auto load = dyn_cast<simt::LoadSharedOp>(op)) {
+        read(&op, load.getMemory());
+      } else if (auto store = dyn_cast<simt::StoreSharedOp>(op)) {
+        write(&op, store.getMemory(), &State::writes);
+      } else if (auto copy = dyn_cast<simt::CopyAsyncOp>(op)) {
+        write(&op, copy.getMemory(), &State::underWay);
+      } else if (isa<simt::WaitAsyncOp>(op)) {
+        state.writes.insert(state.underWay.begin(), state.underWay.end());
+        state.underWay.clear();
+      } else if (isa<simt::BarrierOp>(op)) {
+        state.reads.clear();
+        state.writes.clear();
+      } else if (isa<scf::ForOp>(op)) {
+        // Twice: an iteration follows what came before the loop, or another.
+        State before = state;
+        Block &body = *cast<scf::ForOp>(op).getBody();
+        visit(body);
+        state.join(before);
+        visit(body);
+        state.join(before);
+      } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+        // All threads take the same branch.
+        State before = state, after;
+        for (Region &region : branch->getRegions()) {
+          state = before;
+          if (!region.empty())
+            visit(region.front());
+          after.join(state);
+        }
+        state = after;
+      }
+    }
+  }
+
+  State state;
+};
+
+} // namespace
+
+void charonia::gpu::insertBarriers(func::FuncOp function) {
+  BarrierPlacer().run(function.getBody().front());
+}

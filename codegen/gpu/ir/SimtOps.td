@@ -1,0 +1,157 @@
+// The simt dialect: what tile programs become when their values are spread over the
+// threads of a GPU program instance.
+#ifndef CHARONIA_SIMT_OPS
+#define CHARONIA_SIMT_OPS
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/TensorEncoding.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Simt_Dialect : Dialect {
+  let name = "simt";
+  let cppNamespace = "::charonia::simt";
+  let summary = "Tiles spread over registers, lanes and warps, or in shared memory";
+  let description = [{
+    In this form every tensor of a kernel has a `#simt.layout` as its encoding: a
+    linear map from (register, lane, warp) to the axes of the tile, see
+    codegen/layout/LinearLayout.h. Elementwise operators and those of the tile
+    dialect keep their meaning; operands and results of an elementwise operator have
+    one layout. Shared memory is explicit: `!simt.memory` values come from
+    `simt.alloc`, whose offsets and the barriers between accesses are found by
+    analysis.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+  let dependentDialects = ["::charonia::tile::TileDialect"];
+}
+
+def Simt_LayoutAttr : AttrDef<Simt_Dialect, "Layout",
+    [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let mnemonic = "layout";
+  let summary = "A linear layout: an image of each input bit";
+  let parameters = (ins AttrParameter<"::charonia::LinearLayout", "", "const ::charonia::LinearLayout &">:$layout);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Simt_MemoryType : TypeDef<Simt_Dialect, "Memory"> {
+  let mnemonic = "memory";
+  let summary = "A tile in shared memory; its layout maps element offsets to axes";
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
+                        "::charonia::simt::LayoutAttr":$layout);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    int64_t getNumElements() const;
+    int64_t getBytes() const;
+  }];
+}
+
+def Simt_Tensor : TensorOf<[AnyFloat, AnySignlessInteger, Index]>;
+def Simt_Buffer : Type<CPred<"::llvm::isa<::charonia::tile::BufferType>($_self)">,
+                       "buffer", "::charonia::tile::BufferType">;
+
+class Simt_Op<string mnemonic, list<Trait> traits = []> : Op<Simt_Dialect, mnemonic, traits>;
+
+def Simt_AllocOp : Simt_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "Shared memory for one tile, or for a ring of `slots`";
+  let description = [{
+    `offset` (bytes) is set by allocation. The accesses of a `managed` ring are
+    ordered by the loop that owns it, not by the placement of barriers.
+  }];
+  let arguments = (ins DefaultValuedAttr<I64Attr, "1">:$slots, OptionalAttr<I64Attr>:$offset,
+                       UnitAttr:$managed);
+  let results = (outs Simt_MemoryType:$memory);
+  let assemblyFormat = "attr-dict `:` type($memory)";
+}
+
+def Simt_SlotOp : Simt_Op<"slot", [Pure, AllTypesMatch<["ring", "memory"]>]> {
+  let summary = "One tile of a ring";
+  let arguments = (ins Simt_MemoryType:$ring, Index:$index);
+  let results = (outs Simt_MemoryType:$memory);
+  let assemblyFormat = "$ring `[` $index `]` attr-dict `:` type($ring)";
+}
+
+def Simt_ToSharedOp : Simt_Op<"to_shared", [Pure]> {
+  let summary = "The tile, in shared memory: decided on by pipelining";
+  let arguments = (ins Simt_Tensor:$input);
+  let results = (outs Simt_MemoryType:$memory);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($memory)";
+}
+
+def Simt_StoreSharedOp : Simt_Op<"store_shared", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Registers to shared memory";
+  let arguments = (ins Simt_Tensor:$value, Simt_MemoryType:$memory);
+  let assemblyFormat = "$value `,` $memory attr-dict `:` type($value) `,` type($memory)";
+}
+
+def Simt_LoadSharedOp : Simt_Op<"load_shared", [MemoryEffects<[MemRead]>]> {
+  let summary = "The part of a shared tile that starts at `start`, to registers";
+  let arguments = (ins Simt_MemoryType:$memory, DenseI64ArrayAttr:$start);
+  let results = (outs Simt_Tensor:$result);
+  let assemblyFormat = "$memory $start attr-dict `:` type($memory) `->` type($result)";
+}
+
+def Simt_CopyAsyncOp : Simt_Op<"copy_async", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "A tile of a buffer straight to shared memory (cp.async)";
+  let description = [{
+    The access is that of tile.load. `copies` says which thread copies what, `vector`
+    elements along `axis` at a time. The data is there after a simt.wait_async that
+    covers the group of the copy, and for other threads after a barrier.
+  }];
+  let arguments = (ins Simt_Buffer:$buffer, Variadic<Index>:$symbols, Simt_MemoryType:$memory,
+    AffineMapAttr:$map, AffineMapAttr:$shape, I64Attr:$rank, DenseI64ArrayAttr:$checks,
+    Simt_LayoutAttr:$copies, I64Attr:$axis, I64Attr:$vector, UnitAttr:$independent);
+  let assemblyFormat = [{
+    $buffer `[` $symbols `]` `to` $memory attr-dict `:` type($buffer) `to` type($memory)
+  }];
+}
+
+def Simt_CommitAsyncOp : Simt_Op<"commit_async", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Closes a group of copies";
+  let assemblyFormat = "attr-dict";
+}
+
+def Simt_WaitAsyncOp : Simt_Op<"wait_async", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until at most `pending` groups of this thread are under way";
+  let arguments = (ins I64Attr:$pending);
+  let assemblyFormat = "$pending attr-dict";
+}
+
+def Simt_BarrierOp : Simt_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "All threads of the program instance meet";
+  let assemblyFormat = "attr-dict";
+}
+
+def Simt_ConvertOp : Simt_Op<"convert", [Pure]> {
+  let summary = "Another layout, by moves between registers and shuffles in a warp";
+  let arguments = (ins Simt_Tensor:$input);
+  let results = (outs Simt_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+}
+
+def Simt_SliceOp : Simt_Op<"slice", [Pure]> {
+  let summary = "The part of a tile that starts at `start`, in the same threads";
+  let arguments = (ins Simt_Tensor:$input, DenseI64ArrayAttr:$start);
+  let results = (outs Simt_Tensor:$result);
+  let assemblyFormat = "$input $start attr-dict `:` type($input) `->` type($result)";
+}
+
+def Simt_WarpReduceOp : Simt_Op<"warp_reduce", [Pure, SingleBlock]> {
+  let summary = "tile.reduce within each warp: one element for each warp along the axis remains";
+  let arguments = (ins Variadic<Simt_Tensor>:$inputs, I64Attr:$axis);
+  let results = (outs Variadic<Simt_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$combiner);
+  let assemblyFormat = "$inputs attr-dict `:` functional-type($inputs, $results) $combiner";
+}
+
+def Simt_DotOp : Simt_Op<"dot", [Pure, AllTypesMatch<["accumulator", "result"]>]> {
+  let summary = "accumulator + lhs x rhs on fragments: by mma.sync, or by multiply-adds";
+  let arguments = (ins Simt_Tensor:$lhs, Simt_Tensor:$rhs, Simt_Tensor:$accumulator, UnitAttr:$mma);
+  let results = (outs Simt_Tensor:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `,` $accumulator attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)
+  }];
+}
+
+#endif

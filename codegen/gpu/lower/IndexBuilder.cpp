@@ -1,0 +1,236 @@
+#include "codegen/gpu/lower/IndexBuilder.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::gpu;
+
+Value IndexBuilder::constant(int64_t value) {
+  Value &known = constants[value];
+  if (!known) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(entry);
+    known = arith::ConstantIndexOp::create(b, loc, value);
+  }
+  return known;
+}
+
+Value IndexBuilder::find(const Key &key) const {
+  for (const auto &scope : llvm::reverse(scopes))
+    if (auto it = scope.find(key); it != scope.end())
+      return it->second;
+  return {};
+}
+
+Value IndexBuilder::cached(const std::string &key, llvm::function_ref<Value()> build) {
+  Key k{key, nullptr, nullptr};
+  if (Value known = find(k))
+    return known;
+  Value value = build();
+  scopes.back()[k] = value;
+  return value;
+}
+
+Value IndexBuilder::binary(StringRef op, Value a, Value c) {
+  Key key{op.str(), a.getAsOpaquePointer(), c.getAsOpaquePointer()};
+  if (Value known = find(key))
+    return known;
+  OperationState state(loc, op);
+  state.addOperands({a, c});
+  state.addTypes(a.getType());
+  Value value = b.create(state)->getResult(0);
+  bool preserves = op != "arith.subi" && op != "arith.xori";
+  if (preserves && notNegative.contains(a) && notNegative.contains(c))
+    notNegative.insert(value);
+  scopes.back()[key] = value;
+  return value;
+}
+
+bool IndexBuilder::isNotNegative(IndexSum sum) const {
+  return sum.constant >= 0 && (!sum.value || notNegative.contains(sum.value));
+}
+
+Value IndexBuilder::materialize(IndexSum sum) {
+  if (!sum.value)
+    return constant(sum.constant);
+  if (sum.constant == 0)
+    return sum.value;
+  Value value = binary("arith.addi", sum.value, constant(sum.constant));
+  if (isNotNegative(sum))
+    notNegative.insert(value);
+  return value;
+}
+
+IndexSum IndexBuilder::add(IndexSum a, IndexSum c) {
+  if (!a.value)
+    return {c.value, a.constant + c.constant};
+  if (!c.value)
+    return {a.value, a.constant + c.constant};
+  return {binary("arith.addi", a.value, c.value), a.constant + c.constant};
+}
+
+IndexSum IndexBuilder::multiply(IndexSum a, IndexSum c) {
+  if (!a.value)
+    std::swap(a, c);
+  if (!c.value) { // by a constant
+    if (c.constant == 0 || !a.value)
+      return {{}, a.constant * c.constant};
+    if (c.constant == 1)
+      return a;
+    Value product;
+    if (c.constant > 0 && llvm::isPowerOf2_64(c.constant))
+      product = binary("arith.shli", a.value, constant(llvm::Log2_64(c.constant)));
+    else
+      product = binary("arith.muli", a.value, constant(c.constant));
+    if (c.constant > 0 && notNegative.contains(a.value))
+      notNegative.insert(product);
+    return {product, a.constant * c.constant};
+  }
+  // (a + k)(c + l): the constants stay with the values, rows of a symbolic length
+  // differ by its multiples.
+  IndexSum product{binary("arith.muli", a.value, c.value), 0};
+  if (a.constant)
+    product = add(product, multiply({c.value, 0}, {{}, a.constant}));
+  if (c.constant)
+    product = add(product, multiply({a.value, 0}, {{}, c.constant}));
+  product.constant += a.constant * c.constant;
+  return product;
+}
+
+IndexSum IndexBuilder::floorDivide(IndexSum a, IndexSum c, bool positive) {
+  positive |= isNotNegative(a);
+  if (c.isConstant()) {
+    int64_t by = c.constant;
+    if (by == 1)
+      return a;
+    if (!a.value)
+      return {{}, llvm::divideFloorSigned(a.constant, by)};
+    if (by > 0 && llvm::isPowerOf2_64(by)) {
+      Value value = materialize(a);
+      Value result = binary(positive ? "arith.shrui" : "arith.shrsi", value,
+                            constant(llvm::Log2_64(by)));
+      if (positive)
+        notNegative.insert(result);
+      return {result, 0};
+    }
+  }
+  Value numerator = materialize(a), divisor = materialize(c);
+  if (positive) {
+    Value result = binary("arith.divui", numerator, divisor);
+    notNegative.insert(result);
+    return {result, 0};
+  }
+  // Divisors are positive: rounding towards zero is one too many below zero.
+  Value quotient = binary("arith.divsi", numerator, divisor);
+  Value rest = binary("arith.remsi", numerator, divisor);
+  Value below = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, rest, constant(0));
+  Value less = binary("arith.subi", quotient, constant(1));
+  return {arith::SelectOp::create(b, loc, below, less, quotient), 0};
+}
+
+IndexSum IndexBuilder::modulo(IndexSum a, IndexSum c, bool positive) {
+  positive |= isNotNegative(a);
+  if (c.isConstant()) {
+    int64_t by = c.constant;
+    if (by == 1)
+      return {};
+    if (!a.value)
+      return {{}, a.constant - by * llvm::divideFloorSigned(a.constant, by)};
+    if (by > 0 && llvm::isPowerOf2_64(by)) {
+      Value result = binary("arith.andi", materialize(a), constant(by - 1));
+      notNegative.insert(result);
+      return {result, 0};
+    }
+  }
+  if (positive) {
+    Value result = binary("arith.remui", materialize(a), materialize(c));
+    notNegative.insert(result);
+    return {result, 0};
+  }
+  IndexSum quotient = floorDivide(a, c, false);
+  Value product = materialize(multiply(quotient, c));
+  Value result = binary("arith.subi", materialize(a), product);
+  notNegative.insert(result);
+  return {result, 0};
+}
+
+Value IndexBuilder::exclusiveOr(Value a, Value c) { return binary("arith.xori", a, c); }
+
+Value IndexBuilder::lessUnsigned(IndexSum a, IndexSum c) {
+  if (a.isConstant() && c.isConstant() && a.constant >= 0)
+    return arith::ConstantIntOp::create(b, loc, a.constant < c.constant, 1);
+  Value left = materialize(a), right = materialize(c);
+  Key key{"<u", left.getAsOpaquePointer(), right.getAsOpaquePointer()};
+  if (Value known = find(key))
+    return known;
+  Value value = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, left, right);
+  scopes.back()[key] = value;
+  return value;
+}
+
+Value IndexBuilder::both(Value a, Value c) {
+  if (!a || a == c)
+    return c;
+  if (!c)
+    return a;
+  return binary("arith.andi", a, c);
+}
+
+IndexSum IndexBuilder::evaluate(AffineExpr expr, ArrayRef<IndexSum> dims,
+                                ArrayRef<IndexSum> symbols) {
+  if (auto value = dyn_cast<AffineConstantExpr>(expr))
+    return {{}, value.getValue()};
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return dims[dim.getPosition()];
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return symbols[symbol.getPosition()];
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  IndexSum lhs = evaluate(binary.getLHS(), dims, symbols);
+  IndexSum rhs = evaluate(binary.getRHS(), dims, symbols);
+  switch (expr.getKind()) {
+  case AffineExprKind::Add:
+    return add(lhs, rhs);
+  case AffineExprKind::Mul:
+    return multiply(lhs, rhs);
+  case AffineExprKind::FloorDiv:
+    return floorDivide(lhs, rhs, false);
+  case AffineExprKind::CeilDiv: // floor((a + c - 1) / c)
+    return floorDivide(add(lhs, add(rhs, {{}, -1})), rhs, false);
+  default:
+    return modulo(lhs, rhs, false);
+  }
+}
+
+Value IndexBuilder::linear(ArrayRef<std::pair<Value, SmallVector<uint64_t>>> inputs) {
+  // Bits that move by the same distance move together.
+  Value sum;
+  uint64_t taken = 0;
+  for (const auto &[value, images] : inputs) {
+    std::map<int, uint64_t> masks; // distance -> bits of the value
+    for (auto [bit, image] : llvm::enumerate(images))
+      for (unsigned to = 0; to < 64; ++to)
+        if (image >> to & 1)
+          masks[int(to) - int(bit)] |= uint64_t(1) << bit;
+    uint64_t all = (uint64_t(1) << images.size()) - 1;
+    for (auto [distance, mask] : masks) {
+      Value part = value;
+      // Bits that the shift drops need no mask, nor those above the value.
+      uint64_t kept = distance < 0 ? all & ~((uint64_t(1) << -distance) - 1) : all;
+      if ((mask & kept) != kept)
+        part = binary("arith.andi", part, constant(mask));
+      if (distance > 0)
+        part = binary("arith.shli", part, constant(distance));
+      else if (distance < 0)
+        part = binary("arith.shrui", part, constant(-distance));
+      uint64_t moved = distance > 0 ? mask << distance : mask >> -distance;
+      if (!sum)
+        sum = part;
+      else
+        sum = binary(taken & moved ? "arith.xori" : "arith.addi", sum, part);
+      taken |= moved;
+      notNegative.insert(sum);
+    }
+  }
+  return sum ? sum : constant(0);
+}

@@ -1,0 +1,91 @@
+// Arithmetic on indices, simplified and shared as it is built.
+//
+// Most of a kernel's integer code computes coordinates and addresses, the same again
+// and again for the registers of a tile with other constants. So values are kept as
+// `value + constant`, constants move outward, and every operation is built once in the
+// blocks that it dominates. What is left is what a thread has to compute.
+#ifndef CHARONIA_CODEGEN_GPU_LOWER_INDEXBUILDER_H
+#define CHARONIA_CODEGEN_GPU_LOWER_INDEXBUILDER_H
+
+#include "codegen/layout/LinearLayout.h"
+#include "mlir/IR/AffineExpr.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
+#include <map>
+
+namespace charonia::gpu {
+
+/// value + constant; a null value is zero.
+struct IndexSum {
+  mlir::Value value;
+  int64_t constant = 0;
+  bool isConstant() const { return !value; }
+  auto operator<=>(const IndexSum &o) const {
+    return std::pair(value.getAsOpaquePointer(), constant) <=>
+           std::pair(o.value.getAsOpaquePointer(), o.constant);
+  }
+  bool operator==(const IndexSum &o) const = default;
+};
+
+class IndexBuilder {
+public:
+  /// Constants go to the start of `entry`.
+  IndexBuilder(mlir::OpBuilder &b, mlir::Location loc, mlir::Block *entry)
+      : b(b), loc(loc), entry(entry) {
+    scopes.emplace_back();
+  }
+
+  /// What is built between enterScope and leaveScope is not known after it.
+  void enterScope() { scopes.emplace_back(); }
+  void leaveScope() { scopes.pop_back(); }
+
+  mlir::Value constant(int64_t value);
+  mlir::Value materialize(IndexSum sum);
+
+  IndexSum add(IndexSum a, IndexSum b);
+  IndexSum multiply(IndexSum a, IndexSum b);
+  IndexSum floorDivide(IndexSum a, IndexSum b, bool notNegative);
+  IndexSum modulo(IndexSum a, IndexSum b, bool notNegative);
+  mlir::Value exclusiveOr(mlir::Value a, mlir::Value b);
+
+  /// a op b as one operation on index, or its known result.
+  mlir::Value binary(mlir::StringRef op, mlir::Value a, mlir::Value b);
+  /// (a <u b) as i1.
+  mlir::Value lessUnsigned(IndexSum a, IndexSum b);
+  /// a & b of i1, null being true.
+  mlir::Value both(mlir::Value a, mlir::Value b);
+
+  /// An expression over sums for dims and symbols.
+  IndexSum evaluate(mlir::AffineExpr expr, llvm::ArrayRef<IndexSum> dims,
+                    llvm::ArrayRef<IndexSum> symbols);
+
+  /// Marks what cannot be negative (program ids, extents, loop counters).
+  void setNotNegative(mlir::Value value) { notNegative.insert(value); }
+  bool isNotNegative(IndexSum sum) const;
+
+  /// A linear function of the bits of hardware coordinates: `images` of the bits of
+  /// each value, as numbers. Images of one value's bits may share bits (xor).
+  mlir::Value linear(llvm::ArrayRef<std::pair<mlir::Value, llvm::SmallVector<uint64_t>>> inputs);
+
+  /// A cached value for a key of the caller, in the scope where it was built.
+  mlir::Value cached(const std::string &key, llvm::function_ref<mlir::Value()> build);
+
+private:
+  struct Key {
+    std::string op;
+    const void *a, *b;
+    auto operator<=>(const Key &) const = default;
+  };
+  mlir::Value find(const Key &key) const;
+
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  mlir::Block *entry;
+  std::vector<std::map<Key, mlir::Value>> scopes;
+  llvm::DenseMap<int64_t, mlir::Value> constants;
+  llvm::DenseSet<mlir::Value> notNegative;
+};
+
+} // namespace charonia::gpu
+
+#endif

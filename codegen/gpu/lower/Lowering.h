@@ -1,0 +1,154 @@
+// From the simt dialect to code for one thread.
+//
+// Every tile becomes the values of its registers; loops carry them. Integer code is
+// built as arith on index (IndexBuilder), memory and tensor core instructions in the
+// llvm and nvvm dialects. What is left is scalar: the usual conversions finish it.
+#ifndef CHARONIA_CODEGEN_GPU_LOWER_LOWERING_H
+#define CHARONIA_CODEGEN_GPU_LOWER_LOWERING_H
+
+#include "codegen/gpu/LayoutPlan.h"
+#include "codegen/gpu/ir/SimtDialect.h"
+#include "codegen/gpu/lower/IndexBuilder.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace charonia::gpu {
+
+struct LoweringOptions {
+  unsigned warps = 4;
+  /// Width of indices in the kernel: 32, or 64 where a buffer may have 2^31 elements.
+  unsigned indexBits = 32;
+  int64_t sharedBytes = 0;
+};
+
+/// What one thread holds of a tile: element r in register r of the layout, or, for
+/// operands of tensor core instructions, i32 with all elements of 32 bits.
+struct ThreadTile {
+  llvm::SmallVector<mlir::Value> values;
+  bool packed = false;
+};
+
+class KernelLowering {
+public:
+  KernelLowering(mlir::func::FuncOp kernel, mlir::OpBuilder &builder,
+                 const LoweringOptions &options);
+
+  /// The kernel as an llvm.func at the builder's insertion point.
+  mlir::FailureOr<mlir::LLVM::LLVMFuncOp> run();
+
+private:
+  using Value = mlir::Value;
+  using Values = llvm::SmallVector<Value>;
+
+  // --- Lowering.cpp: structure ---
+  mlir::LogicalResult lowerBlock(mlir::Block &block);
+  mlir::LogicalResult lower(mlir::Operation *op);
+  mlir::LogicalResult lowerLoop(mlir::scf::ForOp op);
+  mlir::LogicalResult lowerBranch(mlir::scf::IfOp op);
+  /// The values that stand for `value`, and back.
+  Values flatten(Value value);
+  void bind(Value value, mlir::ValueRange values);
+  mlir::Type scalarType(Value tile) const;
+  mlir::Type flatType(Value value) const;
+
+  // --- Thread coordinates ---
+  Value lane();
+  Value warp();
+  /// What the lane and warp contribute to the coordinate of an axis (or an offset).
+  IndexSum threadPart(const LinearLayout &layout, Dim out);
+  /// Coordinate of a register.
+  IndexSum coordinate(const LinearLayout &layout, unsigned reg, Dim out);
+  llvm::SmallVector<IndexSum> coordinates(const LinearLayout &layout, unsigned reg);
+  /// True (null) or whether this thread is the first of those that hold copies.
+  Value firstHolder(const LinearLayout &layout);
+
+  // --- Memory.cpp: buffers ---
+  struct Address {
+    Value pointer;
+    int64_t bytes; // to add
+    auto operator<=>(const Address &o) const {
+      return std::pair(pointer.getAsOpaquePointer(), bytes) <=>
+             std::pair(o.pointer.getAsOpaquePointer(), o.bytes);
+    }
+  };
+  /// One access: what is the same for all its registers.
+  struct AccessPlan {
+    tile::AccessOp access;
+    mlir::AffineExpr offset;                      // in elements
+    llvm::SmallVector<mlir::AffineExpr> terms;    // its summands
+    llvm::SmallVector<mlir::AffineExpr> checks, extents;
+    unsigned elementBytes;
+  };
+  AccessPlan planAccess(const tile::AccessOp &access);
+  llvm::SmallVector<IndexSum> symbolsOf(const tile::AccessOp &access, const LinearLayout &layout,
+                                        unsigned reg);
+  Address addressOf(const AccessPlan &plan, llvm::ArrayRef<IndexSum> dims,
+                    llvm::ArrayRef<IndexSum> symbols);
+  Value predicateOf(const AccessPlan &plan, llvm::ArrayRef<IndexSum> dims,
+                    llvm::ArrayRef<IndexSum> symbols);
+  Value pointerOf(const Address &address);
+  mlir::LogicalResult lowerLoad(tile::LoadOp op);
+  mlir::LogicalResult lowerStore(tile::StoreOp op);
+  mlir::LogicalResult lowerAtomic(tile::AtomicOp op);
+  Values loadVector(const Address &address, Value predicate, mlir::Type element, unsigned count,
+                    bool independent);
+  void storeVector(const Address &address, Value predicate, llvm::ArrayRef<Value> values);
+  unsigned depthOf(mlir::AffineExpr expr, mlir::ValueRange symbols) const;
+
+  // --- Shared.cpp: shared memory ---
+  /// Start of a memory value, in bytes from the start of shared memory.
+  IndexSum sharedStart(Value memory);
+  /// Pointers into a memory value by a linear map to its element offsets.
+  Value sharedPointer(Value memory, const LinearLayout &offsets, unsigned reg,
+                      uint64_t startOffset = 0);
+  void lowerStoreShared(simt::StoreSharedOp op);
+  void lowerLoadShared(simt::LoadSharedOp op);
+  bool lowerMatrixLoad(simt::LoadSharedOp op);
+  void lowerCopyAsync(simt::CopyAsyncOp op);
+
+  // --- Compute.cpp ---
+  mlir::LogicalResult lowerElementwise(mlir::Operation *op);
+  Value scalarOp(mlir::Operation *op, mlir::ValueRange operands, mlir::Type type);
+  void lowerRounding(mlir::Operation *op);
+  void lowerReduce(mlir::Operation *op, unsigned axis, mlir::Region &combiner,
+                   const LinearLayout &result);
+  Values combine(mlir::Region &combiner, mlir::ValueRange left, mlir::ValueRange right);
+  void lowerConvert(simt::ConvertOp op);
+  void lowerBroadcast(tile::BroadcastOp op);
+  void lowerSlice(simt::SliceOp op);
+  Value shuffle(Value value, mlir::StringRef kind, Value laneOrMask);
+  void lowerDot(simt::DotOp op);
+  void lowerMma(simt::DotOp op);
+  void lowerMultiplyAdd(simt::DotOp op);
+  /// Elements one by one, or packed in i32.
+  Values elements(Value tile);
+  Values packed(Value tile);
+  Value packBits(llvm::ArrayRef<Value> values);
+  Values unpackBits(Value bits, mlir::Type element, unsigned count);
+
+  // --- Math.cpp ---
+  /// Approximations of elementary functions; null where the operator is no such one.
+  Value mathOp(mlir::Operation *op, mlir::ValueRange operands);
+
+  Value i32(int64_t value);
+  Value toInteger(Value index, mlir::Type type);
+  Value toIndex(Value integer);
+  mlir::Type indexInteger() { return b.getIntegerType(options.indexBits); }
+
+  mlir::func::FuncOp kernel;
+  mlir::OpBuilder &b;
+  LoweringOptions options;
+  mlir::Location loc;
+  mlir::LLVM::LLVMFuncOp function;
+  std::unique_ptr<IndexBuilder> index;
+  mlir::IRMapping scalars;
+  llvm::DenseMap<Value, ThreadTile> tiles;
+  llvm::DenseMap<Value, IndexSum> memories;
+  llvm::DenseMap<int64_t, Value> i32Constants;
+  Value threadId, laneId, warpId, sharedBase;
+};
+
+} // namespace charonia::gpu
+
+#endif

@@ -1,0 +1,393 @@
+// Accesses to buffers.
+#include "codegen/gpu/lower/Lowering.h"
+#include "codegen/tile/analysis/AffineForm.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::gpu;
+
+KernelLowering::AccessPlan KernelLowering::planAccess(const tile::AccessOp &access) {
+  tile::AffineFacts facts;
+  facts.extents.assign(access.tile.getShape().begin(), access.tile.getShape().end());
+  for (Value symbol : access.symbols)
+    facts.divisors.push_back(tile::knownDivisor(symbol));
+  AccessPlan plan{access, {}, {}, {}, {}, simt::elementBits(access.tile.getElementType()) / 8};
+  MLIRContext *context = b.getContext();
+  auto simplify = [&](AffineExpr expr) {
+    return tile::AffineForm::get(expr, facts).toExpr(context);
+  };
+  if (access.buffer) {
+    plan.offset = tile::linearOffset(access);
+    // Its summands, so that what loops do not change is added first.
+    SmallVector<AffineExpr> work{plan.offset};
+    while (!work.empty()) {
+      AffineExpr expr = work.pop_back_val();
+      if (expr.getKind() == AffineExprKind::Add) {
+        work.push_back(cast<AffineBinaryOpExpr>(expr).getRHS());
+        work.push_back(cast<AffineBinaryOpExpr>(expr).getLHS());
+      } else {
+        plan.terms.push_back(expr);
+      }
+    }
+  }
+  for (int64_t check : access.checks) {
+    plan.checks.push_back(simplify(access.map.getResult(check)));
+    plan.extents.push_back(simplify(access.shape.getResult(check)));
+  }
+  return plan;
+}
+
+SmallVector<IndexSum> KernelLowering::symbolsOf(const tile::AccessOp &access,
+                                                const LinearLayout &layout, unsigned reg) {
+  SmallVector<IndexSum> result;
+  for (Value symbol : access.symbols) {
+    auto type = dyn_cast<RankedTensorType>(symbol.getType());
+    if (!type) {
+      Value value = scalars.lookupOrDefault(symbol);
+      if (auto constant = value.getDefiningOp<arith::ConstantIndexOp>())
+        result.push_back({{}, constant.value()});
+      else
+        result.push_back({value, 0});
+      continue;
+    }
+    // The symbol's own layout is this one with its unit axes dropped: the register
+    // that has the same coordinates there.
+    const LinearLayout &own = simt::layoutOf(symbol);
+    f2::Vector image = layout.apply(Dim::Register, reg), wanted = 0;
+    unsigned shift = 0;
+    for (const LinearLayout::Space &out : own.outs()) {
+      wanted |= f2::Vector(layout.coordinate(image, out.dim) & ((1u << out.bits) - 1)) << shift;
+      shift += out.bits;
+    }
+    std::optional<f2::Vector> source =
+        f2::Span(own.columnsOf(Dim::Register)).solve(wanted);
+    assert(source && "layouts of a symbol and its access do not agree");
+    result.push_back({tiles[symbol].values[*source], 0});
+  }
+  return result;
+}
+
+/// How many loops are around the innermost operand.
+unsigned KernelLowering::depthOf(AffineExpr expr, ValueRange symbols) const {
+  unsigned depth = 0;
+  expr.walk([&](AffineExpr e) {
+    auto symbol = dyn_cast<AffineSymbolExpr>(e);
+    if (!symbol)
+      return;
+    Value value = symbols[symbol.getPosition()];
+    unsigned own = 0;
+    for (Operation *op = value.getParentRegion()->getParentOp(); op && !isa<func::FuncOp>(op);
+         op = op->getParentOp())
+      ++own;
+    depth = std::max(depth, own);
+  });
+  return depth;
+}
+
+KernelLowering::Address KernelLowering::addressOf(const AccessPlan &plan, ArrayRef<IndexSum> dims,
+                                                  ArrayRef<IndexSum> symbols) {
+  std::map<unsigned, IndexSum> byDepth;
+  int64_t constant = 0;
+  for (AffineExpr term : plan.terms) {
+    IndexSum value = index->evaluate(term, dims, symbols);
+    constant += value.constant;
+    value.constant = 0;
+    if (value.value) {
+      IndexSum &sum = byDepth[depthOf(term, plan.access.symbols)];
+      sum = index->add(sum, value);
+    }
+  }
+  Value pointer = scalars.lookup(plan.access.buffer);
+  Type bytes = b.getI8Type();
+  Type pointerType = pointer.getType();
+  for (auto &[depth, sum] : byDepth) {
+    if (!sum.value)
+      continue;
+    std::string key = "at " + std::to_string(uintptr_t(pointer.getAsOpaquePointer())) + " " +
+                      std::to_string(uintptr_t(sum.value.getAsOpaquePointer())) + " " +
+                      std::to_string(plan.elementBytes);
+    pointer = index->cached(key, [&]() -> Value {
+      Value offset = toInteger(sum.value, indexInteger());
+      Type element = plan.elementBytes == 1
+                         ? bytes
+                         : Type(b.getIntegerType(plan.elementBytes * 8));
+      return LLVM::GEPOp::create(b, loc, pointerType, element, pointer,
+                                 ArrayRef<LLVM::GEPArg>{offset});
+    });
+  }
+  return {pointer, constant * int64_t(plan.elementBytes)};
+}
+
+Value KernelLowering::predicateOf(const AccessPlan &plan, ArrayRef<IndexSum> dims,
+                                  ArrayRef<IndexSum> symbols) {
+  Value result;
+  for (auto [check, extent] : llvm::zip(plan.checks, plan.extents)) {
+    IndexSum coordinate = index->evaluate(check, dims, symbols);
+    IndexSum end = index->evaluate(extent, {}, symbols);
+    if (coordinate.isConstant() && end.isConstant() && coordinate.constant >= 0 &&
+        coordinate.constant < end.constant)
+      continue;
+    result = index->both(result, index->lessUnsigned(coordinate, end));
+  }
+  return result;
+}
+
+Value KernelLowering::pointerOf(const Address &address) {
+  if (!address.bytes)
+    return address.pointer;
+  return LLVM::GEPOp::create(b, loc, address.pointer.getType(), b.getI8Type(), address.pointer,
+                             ArrayRef<LLVM::GEPArg>{int32_t(address.bytes)});
+}
+
+//===----------------------------------------------------------------------===//
+// Vectors
+//===----------------------------------------------------------------------===//
+
+Value KernelLowering::packBits(ArrayRef<Value> values) {
+  Type element = values[0].getType();
+  unsigned bits = simt::elementBits(element) * values.size();
+  Value result;
+  if (values.size() == 1) {
+    result = values[0];
+  } else {
+    auto type = VectorType::get({int64_t(values.size())}, element);
+    result = LLVM::PoisonOp::create(b, loc, type);
+    for (auto [i, value] : llvm::enumerate(values))
+      result = LLVM::InsertElementOp::create(b, loc, type, result, value, i32(i));
+  }
+  Type integer = b.getIntegerType(bits);
+  return result.getType() == integer ? result
+                                     : Value(LLVM::BitcastOp::create(b, loc, integer, result));
+}
+
+KernelLowering::Values KernelLowering::unpackBits(Value bits, Type element, unsigned count) {
+  if (count == 1) {
+    if (bits.getType() == element)
+      return {bits};
+    return {LLVM::BitcastOp::create(b, loc, element, bits)};
+  }
+  auto type = VectorType::get({int64_t(count)}, element);
+  if (bits.getType() != type)
+    bits = LLVM::BitcastOp::create(b, loc, type, bits);
+  Values result;
+  for (unsigned i = 0; i < count; ++i)
+    result.push_back(LLVM::ExtractElementOp::create(b, loc, bits, i32(i)));
+  return result;
+}
+
+/// The registers that an access of `bytes` moves: their width in bits and number.
+static std::pair<unsigned, unsigned> wordsOf(unsigned bytes) {
+  if (bytes >= 4)
+    return {32, bytes / 4};
+  return {bytes * 8, 1};
+}
+
+KernelLowering::Values KernelLowering::loadVector(const Address &address, Value predicate,
+                                                  Type element, unsigned count,
+                                                  bool independent) {
+  unsigned bytes = simt::elementBits(element) / 8 * count;
+  if (!predicate) {
+    Type type = count == 1 ? element : VectorType::get({int64_t(count)}, element);
+    auto load = LLVM::LoadOp::create(b, loc, type, pointerOf(address), bytes);
+    load.setInvariant(independent);
+    return unpackBits(load, element, count);
+  }
+  // Nothing is read where the predicate is false, so no address has to be valid there.
+  auto [width, words] = wordsOf(bytes);
+  unsigned registerBits = std::max(16u, width);
+  const char *constraint = registerBits == 32 ? "r" : "h";
+  std::string text = "{\n", outputs, constraints;
+  for (unsigned i = 0; i < words; ++i) {
+    text += "mov.b" + std::to_string(registerBits) + " $" + std::to_string(i) + ", 0;\n";
+    outputs += (i ? ", $" : "$") + std::to_string(i);
+    constraints += std::string("=") + constraint + ",";
+  }
+  text += "@$" + std::to_string(words + 1) + " ld.global";
+  if (independent)
+    text += ".nc";
+  text += words > 1 ? ".v" + std::to_string(words) : "";
+  text += ".b" + std::to_string(width) + " ";
+  text += words > 1 ? "{" + outputs + "}" : outputs;
+  text += ", [$" + std::to_string(words);
+  if (address.bytes)
+    text += "+" + std::to_string(address.bytes);
+  text += "];\n}";
+  constraints += "l,b";
+  Type word = b.getIntegerType(registerBits);
+  Type type = words == 1 ? word
+                         : LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                                            SmallVector<Type>(words, word));
+  Value result = LLVM::InlineAsmOp::create(
+      b, loc, type, ValueRange{address.pointer, predicate}, text, constraints,
+      /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None, {}, {}).getRes();
+  Values registers;
+  if (words == 1) {
+    if (width < registerBits)
+      result = LLVM::TruncOp::create(b, loc, b.getIntegerType(width), result);
+    registers.push_back(result);
+  } else {
+    for (unsigned i = 0; i < words; ++i)
+      registers.push_back(LLVM::ExtractValueOp::create(b, loc, result, i));
+  }
+  unsigned elementBits = simt::elementBits(element);
+  Values values;
+  if (elementBits <= width) {
+    for (Value word : registers)
+      llvm::append_range(values, unpackBits(word, element, width / elementBits));
+  } else {
+    for (unsigned i = 0; i < words; i += elementBits / 32)
+      values.push_back(LLVM::BitcastOp::create(
+          b, loc, element, packBits(ArrayRef<Value>(registers).slice(i, elementBits / 32))));
+  }
+  return values;
+}
+
+void KernelLowering::storeVector(const Address &address, Value predicate, ArrayRef<Value> values) {
+  Type element = values[0].getType();
+  unsigned elementBits = simt::elementBits(element), bytes = elementBits / 8 * values.size();
+  if (!predicate) {
+    Value value = values[0];
+    if (values.size() > 1) {
+      auto type = VectorType::get({int64_t(values.size())}, element);
+      value = LLVM::PoisonOp::create(b, loc, type);
+      for (auto [i, part] : llvm::enumerate(values))
+        value = LLVM::InsertElementOp::create(b, loc, type, value, part, i32(i));
+    }
+    LLVM::StoreOp::create(b, loc, value, pointerOf(address), bytes);
+    return;
+  }
+  auto [width, words] = wordsOf(bytes);
+  SmallVector<Value> registers;
+  if (elementBits <= width) {
+    for (unsigned i = 0; i < words; ++i)
+      registers.push_back(packBits(values.slice(i * (width / elementBits), width / elementBits)));
+  } else {
+    for (Value value : values)
+      llvm::append_range(registers, unpackBits(packBits(value), b.getI32Type(), elementBits / 32));
+  }
+  unsigned registerBits = std::max(16u, width);
+  std::string text = "@$0 st.global", inputs, constraints = "b,l";
+  for (unsigned i = 0; i < words; ++i) {
+    if (width < registerBits)
+      registers[i] = LLVM::ZExtOp::create(b, loc, b.getIntegerType(registerBits), registers[i]);
+    inputs += (i ? ", $" : "$") + std::to_string(i + 2);
+    constraints += registerBits == 32 ? ",r" : ",h";
+  }
+  text += words > 1 ? ".v" + std::to_string(words) : "";
+  text += ".b" + std::to_string(width) + " [$1";
+  if (address.bytes)
+    text += "+" + std::to_string(address.bytes);
+  text += "], " + (words > 1 ? "{" + inputs + "}" : inputs) + ";";
+  SmallVector<Value> operands{predicate, address.pointer};
+  operands.append(registers);
+  LLVM::InlineAsmOp::create(b, loc, TypeRange(), operands, text, constraints,
+                            /*has_side_effects=*/true, /*is_align_stack=*/false,
+                            LLVM::TailCallKind::None, {}, {});
+}
+
+//===----------------------------------------------------------------------===//
+// Loads, stores, atomics
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The registers of a layout in groups that one memory instruction moves.
+struct Groups {
+  SmallVector<unsigned> bits;
+  unsigned mask = 0;
+
+  Groups(const LinearLayout &layout, const Coalescing &how)
+      : bits(axisVector(layout, how.axis, how.vector)) {
+    for (unsigned bit : bits)
+      mask |= 1u << bit;
+  }
+  unsigned size() const { return 1u << bits.size(); }
+  bool starts(unsigned reg) const { return (reg & mask) == 0; }
+  unsigned member(unsigned reg, unsigned i) const {
+    for (auto [j, bit] : llvm::enumerate(bits))
+      reg |= (i >> j & 1) << bit;
+    return reg;
+  }
+};
+} // namespace
+
+LogicalResult KernelLowering::lowerLoad(tile::LoadOp op) {
+  const LinearLayout &layout = simt::layoutOf(op.getResult());
+  AccessPlan plan = planAccess(tile::AccessOp::get(op));
+  Groups groups(layout, LayoutPlan::judge(plan.access, layout));
+  Type element = scalarType(op.getResult());
+  Values values(layout.inSize(Dim::Register));
+  // Registers of one address, which broadcasting axes give, are loaded once.
+  std::map<std::pair<Address, const void *>, Values> loaded;
+  for (unsigned reg = 0; reg < values.size(); ++reg) {
+    if (!groups.starts(reg))
+      continue;
+    SmallVector<IndexSum> dims = coordinates(layout, reg);
+    SmallVector<IndexSum> symbols = symbolsOf(plan.access, layout, reg);
+    Address address = addressOf(plan, dims, symbols);
+    Value predicate = predicateOf(plan, dims, symbols);
+    Values &vector = loaded[{address, predicate.getAsOpaquePointer()}];
+    if (vector.empty())
+      vector = loadVector(address, predicate, element, groups.size(), op.getIndependent());
+    for (unsigned i = 0; i < groups.size(); ++i)
+      values[groups.member(reg, i)] = vector[i];
+  }
+  bind(op.getResult(), values);
+  return success();
+}
+
+LogicalResult KernelLowering::lowerStore(tile::StoreOp op) {
+  const LinearLayout &layout = simt::layoutOf(op.getValue());
+  AccessPlan plan = planAccess(tile::AccessOp::get(op));
+  Groups groups(layout, LayoutPlan::judge(plan.access, layout));
+  Values values = elements(op.getValue());
+  Value first = firstHolder(layout);
+  for (unsigned reg = 0; reg < values.size(); ++reg) {
+    if (!groups.starts(reg))
+      continue;
+    SmallVector<IndexSum> dims = coordinates(layout, reg);
+    SmallVector<IndexSum> symbols = symbolsOf(plan.access, layout, reg);
+    Values vector;
+    for (unsigned i = 0; i < groups.size(); ++i)
+      vector.push_back(values[groups.member(reg, i)]);
+    storeVector(addressOf(plan, dims, symbols),
+                index->both(first, predicateOf(plan, dims, symbols)), vector);
+  }
+  return success();
+}
+
+LogicalResult KernelLowering::lowerAtomic(tile::AtomicOp op) {
+  const LinearLayout &layout = simt::layoutOf(op.getValue());
+  Type element = scalarType(op.getValue());
+  bool isFloat = isa<FloatType>(element);
+  using Kind = LLVM::AtomicBinOp;
+  auto kind = llvm::StringSwitch<std::optional<Kind>>(op.getKind())
+                  .Case("add", isFloat ? Kind::fadd : Kind::add)
+                  .Case("max", isFloat ? Kind::fmax : Kind::max)
+                  .Case("min", isFloat ? Kind::fmin : Kind::min)
+                  .Default(std::nullopt);
+  if (!kind)
+    return op.emitOpError("of kind '") << op.getKind() << "' has no lowering to a GPU";
+  AccessPlan plan = planAccess(tile::AccessOp::get(op));
+  Values values = elements(op.getValue());
+  Value first = firstHolder(layout);
+  for (unsigned reg = 0; reg < values.size(); ++reg) {
+    SmallVector<IndexSum> dims = coordinates(layout, reg);
+    SmallVector<IndexSum> symbols = symbolsOf(plan.access, layout, reg);
+    Value pointer = pointerOf(addressOf(plan, dims, symbols));
+    Value predicate = index->both(first, predicateOf(plan, dims, symbols));
+    auto combine = [&](OpBuilder &at) {
+      LLVM::AtomicRMWOp::create(at, loc, *kind, pointer, values[reg],
+                                LLVM::AtomicOrdering::monotonic);
+    };
+    if (!predicate) {
+      combine(b);
+      continue;
+    }
+    auto branch = scf::IfOp::create(b, loc, predicate, /*withElseRegion=*/false);
+    OpBuilder inner = branch.getThenBodyBuilder();
+    combine(inner);
+  }
+  return success();
+}
