@@ -73,7 +73,7 @@ void createCopy(OpBuilder &b, tile::LoadOp load, const AsyncCopy &copy, Value me
   simt::CopyAsyncOp::create(b, load.getLoc(), load.getBuffer(), load.getSymbols(), memory,
                             load.getMapAttr(), load.getShapeAttr(), load.getRankAttr(),
                             load.getChecksAttr(),
-                            cast<simt::LayoutAttr>(load.getType().getEncoding()),
+                            cast<simt::LayoutAttr>(cast<RankedTensorType>(load.getType()).getEncoding()),
                             b.getI64IntegerAttr(copy.axis), b.getI64IntegerAttr(copy.vector),
                             load.getIndependentAttr());
 }
@@ -110,7 +110,7 @@ public:
   }
 
 private:
-  Location loc() const { return loop.getLoc(); }
+  Location loc() { return loop.getLoc(); }
   bool anyAsync() const {
     return llvm::any_of(streams, [](const Stream &s) { return s.copy.has_value(); });
   }
@@ -144,7 +144,7 @@ private:
           load = cast<tile::LoadOp>(clone);
       }
       addGuard(load, index, loop.getUpperBound());
-      Value memory = simt::SlotOp::create(b, loc(), stream.ring, slot);
+      Value memory = simt::SlotOp::create(b, loc(), stream.ring.getType(), stream.ring, slot);
       createCopy(b, load, *stream.copy, memory);
       load.erase();
     }
@@ -184,7 +184,7 @@ private:
       for (Operation *op : stream.slice)
         if (!mapping.contains(op->getResult(0)))
           b.clone(*op, mapping);
-      Value memory = simt::SlotOp::create(b, loc(), stream.ring, slot);
+      Value memory = simt::SlotOp::create(b, loc(), stream.ring.getType(), stream.ring, slot);
       simt::StoreSharedOp::create(b, loc(), mapping.lookup(stream.op.getInput()), memory);
     }
   }
@@ -234,6 +234,7 @@ private:
       if (auto load = operand.getDefiningOp<simt::LoadSharedOp>())
         if (load->getBlock() == loop.getBody())
           fragments.push_back(load);
+    firstDot = dots.front();
     lastDot = dots.back();
     return !fragments.empty();
   }
@@ -243,7 +244,7 @@ private:
     for (simt::LoadSharedOp fragment : fragments)
       for (Stream &stream : streams)
         if (stream.op.getMemory() == fragment.getMemory()) {
-          Value memory = simt::SlotOp::create(b, loc(), stream.ring, slot(stream));
+          Value memory = simt::SlotOp::create(b, loc(), stream.ring.getType(), stream.ring, slot(stream));
           result.push_back(simt::LoadSharedOp::create(b, loc(), fragment.getType(), memory,
                                                       fragment.getStart()));
         }
@@ -282,19 +283,24 @@ private:
     mapping.map(loop.getInductionVar(), index);
     for (auto [old, with] : llvm::zip(loop.getRegionIterArgs(), fresh.getRegionIterArgs()))
       mapping.map(old, with);
-    if (!prefetch)
-      synchronize();
-    if (anyAsync())
-      issueCopies(iteration(index, stages - 1), write);
     SmallVector<IRMapping> loads;
     Value other;
-    if (anySync()) {
-      loads = issueLoads(iteration(index, 1));
-      other = arith::SubIOp::create(b, loc(), constant(1), parity);
+    auto issue = [&] {
+      if (anyAsync())
+        issueCopies(iteration(index, stages - 1), write);
+      if (anySync()) {
+        loads = issueLoads(iteration(index, 1));
+        other = arith::SubIOp::create(b, loc(), constant(1), parity);
+      }
+    };
+    if (!prefetch) {
+      synchronize();
+      issue();
     }
     for (Stream &stream : streams)
       mapping.map(stream.op.getMemory(),
-                  simt::SlotOp::create(b, loc(), stream.ring, stream.copy ? read : parity)
+                  simt::SlotOp::create(b, loc(), stream.ring.getType(), stream.ring,
+                                       stream.copy ? read : parity)
                       .getMemory());
 
     Value nextRead, nextWrite;
@@ -313,6 +319,10 @@ private:
         mapping.map(op.getResult(0), ahead[fragment - fragments.begin()]);
         continue;
       }
+      // After the fragments of the second step: ptxas keeps shared memory accesses in
+      // order, and these are what the next dot waits for.
+      if (prefetch && &op == firstDot)
+        issue();
       if (prefetch && &op == lastDot) {
         advance();
         synchronize();
@@ -352,7 +362,7 @@ private:
   IRMapping outer;
   SmallVector<simt::LoadSharedOp> fragments;
   SmallVector<Value> firstFragments;
-  Operation *lastDot = nullptr;
+  Operation *firstDot = nullptr, *lastDot = nullptr;
 };
 
 /// Shared memory that a function needs beside the rings of one loop, at most.

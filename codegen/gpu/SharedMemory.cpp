@@ -60,8 +60,8 @@ int64_t charonia::gpu::allocateShared(func::FuncOp function) {
   });
 
   // Large ones first, each at the lowest offset that is free while it lives.
-  llvm::stable_sort(intervals, [](const Interval &a, const Interval &b) {
-    return bytesOf(a.op) > bytesOf(b.op);
+  llvm::sort(intervals, [](const Interval &a, const Interval &b) {
+    return std::pair(-bytesOf(a.op), a.first) < std::pair(-bytesOf(b.op), b.first);
   });
   constexpr int64_t alignment = 128;
   int64_t total = 0;
@@ -69,7 +69,7 @@ int64_t charonia::gpu::allocateShared(func::FuncOp function) {
   for (Interval &interval : intervals) {
     int64_t bytes = bytesOf(interval.op);
     SmallVector<std::pair<int64_t, int64_t>> taken;
-    for (const Interval &other : placed)
+    for (Interval &other : placed)
       if (other.first <= interval.last && interval.first <= other.last)
         taken.push_back({*other.op.getOffset(), *other.op.getOffset() + bytesOf(other.op)});
     llvm::sort(taken);
@@ -114,7 +114,8 @@ private:
       auto b = cast<simt::AllocOp>(op);
       if (a == b && a.getManaged())
         continue;
-      if (*b.getOffset() < stop && start < *b.getOffset() + bytesOf(b))
+      int64_t from = *b.getOffset();
+      if (from < stop && start < from + bytesOf(b))
         return true;
     }
     return false;

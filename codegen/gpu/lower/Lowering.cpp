@@ -356,7 +356,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](simt::SliceOp slice) { return lowerSlice(slice), success(); })
       .Case([&](simt::DotOp dot) { return lowerDot(dot), success(); })
       .Case([&](simt::AllocOp alloc) {
-        memories[alloc.getMemory()] = {{}, *alloc.getOffset()};
+        memories[alloc.getMemory()] = {{}, int64_t(*alloc.getOffset())};
         return success();
       })
       .Case([&](simt::SlotOp slot) {

@@ -1,0 +1,180 @@
+#include "codegen/gpu/GpuCodegen.h"
+#include "codegen/gpu/AssignLayouts.h"
+#include "codegen/gpu/Pipeline.h"
+#include "codegen/gpu/Ptxas.h"
+#include "codegen/gpu/SharedMemory.h"
+#include "codegen/gpu/ir/SimtDialect.h"
+#include "codegen/gpu/lower/Lowering.h"
+#include "codegen/gpu/lower/ToPtx.h"
+#include "codegen/math/ExpandMath.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Threading.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+#include <mutex>
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::gpu;
+
+int64_t GpuArch::sharedBytes() const {
+  return llvm::StringSwitch<int64_t>(chip)
+      .StartsWith("sm_80", 163 * 1024)
+      .StartsWith("sm_87", 163 * 1024)
+      .StartsWith("sm_9", 227 * 1024)
+      .StartsWith("sm_10", 227 * 1024)
+      .Default(99 * 1024);
+}
+
+void charonia::gpu::registerGpuCodegen(DialectRegistry &registry) {
+  registry.insert<tile::TileDialect, simt::SimtDialect, arith::ArithDialect, math::MathDialect,
+                  scf::SCFDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect,
+                  NVVM::NVVMDialect>();
+  registerPtxTranslation(registry);
+}
+
+namespace {
+
+/// Stages of one kernel, numbered for dumps.
+class Dumper {
+public:
+  Dumper(StringRef dir, StringRef kernel) : dir(dir), kernel(kernel) {}
+  void dump(Operation *op, StringRef stage) {
+    if (dir.empty())
+      return;
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    op->print(os);
+    dump(text, stage, "mlir");
+  }
+  void dump(StringRef text, StringRef stage, StringRef extension) {
+    if (dir.empty())
+      return;
+    std::error_code code;
+    llvm::raw_fd_ostream file((dir + "/" + kernel + "." + Twine(number++) + "-" + stage + "." +
+                               extension).str(), code);
+    file << text;
+  }
+
+private:
+  StringRef dir, kernel;
+  unsigned number = 0;
+};
+
+int64_t integerAttr(func::FuncOp kernel, StringRef name, int64_t otherwise) {
+  auto attr = kernel->getAttrOfType<IntegerAttr>(name);
+  return attr ? attr.getInt() : otherwise;
+}
+
+FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuArch &arch,
+                                   const GpuOptions &options, StringRef ptxas) {
+  MLIRContext *context = kernel.getContext();
+  Dumper dumper(options.dumpDir, kernel.getName());
+  unsigned warps = integerAttr(kernel, tile::kWarpsAttr, 4);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
+  OpBuilder b(context);
+  b.setInsertionPointToEnd(module->getBody());
+  auto function = cast<func::FuncOp>(b.clone(*kernel));
+  dumper.dump(function, "tile");
+
+  ExpandMathOptions math;
+  math.exp2 = math.rsqrt = true;
+  expandMath(function, math);
+  if (failed(assignLayouts(function, warps)))
+    return failure();
+  dumper.dump(function, "layouts");
+  PipelineOptions pipeline;
+  pipeline.stages = integerAttr(kernel, tile::kStagesAttr, 3);
+  pipeline.sharedBytes = arch.sharedBytes();
+  if (failed(pipelineSharedOperands(function, pipeline)))
+    return failure();
+  GpuKernel result;
+  result.entry = kernel.getName().str();
+  result.blockThreads = warps * kLanes;
+  result.sharedBytes = allocateShared(function);
+  if (result.sharedBytes > arch.sharedBytes())
+    return kernel.emitError() << "needs " << result.sharedBytes << " bytes of shared memory, "
+                              << arch.chip << " has " << arch.sharedBytes()
+                              << "; use smaller tiles or fewer stages",
+           failure();
+  insertBarriers(function);
+  dumper.dump(function, "simt");
+
+  LoweringOptions lowering;
+  lowering.warps = warps;
+  lowering.indexBits = options.indexBits;
+  lowering.sharedBytes = result.sharedBytes;
+  FailureOr<LLVM::LLVMFuncOp> thread = KernelLowering(function, b, lowering).run();
+  if (failed(thread))
+    return failure();
+  function.erase();
+  // Addresses and coordinates that a loop does not change.
+  thread->walk([](LoopLikeOpInterface loop) { moveLoopInvariantCode(loop); });
+  dumper.dump(*module, "thread");
+
+  FailureOr<PtxCode> code = translateToPtx(*module, arch.chip, options.indexBits);
+  if (failed(code))
+    return failure();
+  dumper.dump(code->llvm, "llvm", "ll");
+  dumper.dump(code->ptx, "code", "ptx");
+  result.ptx = std::move(code->ptx);
+  if (!ptxas.empty())
+    if (llvm::Error error = assemble(result, arch.chip, ptxas))
+      return kernel.emitError() << llvm::toString(std::move(error)), failure();
+  return result;
+}
+
+} // namespace
+
+FailureOr<std::vector<GpuKernel>> charonia::gpu::compileGpuKernels(ModuleOp kernels,
+                                                                   const GpuArch &arch,
+                                                                   const GpuOptions &options) {
+  MLIRContext *context = kernels.getContext();
+  context->loadDialect<tile::TileDialect, simt::SimtDialect, arith::ArithDialect,
+                       math::MathDialect, scf::SCFDialect, cf::ControlFlowDialect,
+                       func::FuncDialect, LLVM::LLVMDialect, NVVM::NVVMDialect>();
+  SmallVector<func::FuncOp> functions;
+  for (auto function : kernels.getOps<func::FuncOp>())
+    if (function->hasAttr(tile::kKernelAttr))
+      functions.push_back(function);
+  std::string ptxas;
+  if (options.assemble)
+    ptxas = options.ptxas.empty() ? findPtxas() : options.ptxas;
+
+  std::vector<GpuKernel> results(functions.size());
+  auto compile = [&](size_t i) -> LogicalResult {
+    FailureOr<GpuKernel> kernel = compileKernel(functions[i], arch, options, ptxas);
+    if (failed(kernel))
+      return failure();
+    results[i] = std::move(*kernel);
+    return success();
+  };
+  // All kernels are tried, so that one run reports all errors.
+  bool failedAny = false;
+  if (options.threads == 1 || !context->isMultithreadingEnabled()) {
+    for (size_t i = 0; i < functions.size(); ++i)
+      failedAny |= failed(compile(i));
+  } else {
+    std::mutex mutex;
+    ParallelDiagnosticHandler diagnostics(context);
+    parallelFor(context, 0, functions.size(), [&](size_t i) {
+      diagnostics.setOrderIDForThread(i);
+      bool bad = failed(compile(i));
+      diagnostics.eraseOrderIDForThread();
+      if (bad) {
+        std::lock_guard<std::mutex> lock(mutex);
+        failedAny = true;
+      }
+    });
+  }
+  if (failedAny)
+    return failure();
+  return results;
+}

@@ -1,0 +1,61 @@
+// GPU code generation: tile kernels to PTX and machine code.
+#ifndef CHARONIA_CODEGEN_GPU_GPUCODEGEN_H
+#define CHARONIA_CODEGEN_GPU_GPUCODEGEN_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectRegistry.h"
+#include <string>
+#include <vector>
+
+namespace charonia::gpu {
+
+/// A chip to compile for.
+struct GpuArch {
+  std::string chip; ///< "sm_80", "sm_86", "sm_90", "sm_90a", ...
+
+  /// Shared memory that a program instance may have, in bytes.
+  int64_t sharedBytes() const;
+};
+
+struct GpuOptions {
+  /// Kernels compiled at the same time; 0: as many as the machine has processors.
+  unsigned threads = 0;
+  /// Run ptxas where it is found; PTX is made in any case.
+  bool assemble = true;
+  /// The ptxas program; empty: looked for on PATH and in /usr/local/cuda/bin.
+  std::string ptxas;
+  /// Width of indices: 64 where a buffer may have 2^31 elements or more.
+  unsigned indexBits = 32;
+  /// Folder for what each kernel is at each stage (<kernel>.<n>-<stage>.<ext>);
+  /// empty: nothing is written. The folder has to exist.
+  std::string dumpDir;
+};
+
+/// A compiled kernel. Parameters: a 64-bit pointer for each buffer, then a 64-bit
+/// integer for each shape symbol; a one-dimensional grid of program instances.
+struct GpuKernel {
+  std::string entry;
+  std::string ptx;
+  std::string cubin; ///< empty without ptxas
+  unsigned blockThreads = 0;
+  int64_t sharedBytes = 0; ///< dynamic shared memory to ask for
+  // From ptxas; -1 without it.
+  int registers = -1, spillStores = -1, spillLoads = -1;
+  std::vector<std::string> remarks; ///< what ptxas warned of
+};
+
+/// Dialects and translations that compileGpuKernels needs in the module's context.
+void registerGpuCodegen(mlir::DialectRegistry &registry);
+
+/// Compiles every function with `tile.kernel` in `kernels`, in their order; the module
+/// stays as it is. The result does not depend on the number of threads. Fails with
+/// diagnostics at the kernels' locations. Thread-safe for modules of different contexts.
+mlir::FailureOr<std::vector<GpuKernel>>
+compileGpuKernels(mlir::ModuleOp kernels, const GpuArch &arch, const GpuOptions &options = {});
+
+/// Where ptxas is; empty if it is not installed.
+std::string findPtxas();
+
+} // namespace charonia::gpu
+
+#endif

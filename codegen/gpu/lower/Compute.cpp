@@ -1,0 +1,357 @@
+// Arithmetic: elementwise, reductions, moves between registers, dots.
+#include "codegen/gpu/lower/Lowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::gpu;
+using f2::Vector;
+
+//===----------------------------------------------------------------------===//
+// Elements and words
+//===----------------------------------------------------------------------===//
+
+KernelLowering::Values KernelLowering::elements(Value tile) {
+  const ThreadTile &held = tiles.find(tile)->second;
+  if (!held.packed)
+    return held.values;
+  Type element = scalarType(tile);
+  unsigned count = 32 / simt::elementBits(element);
+  Values result;
+  for (Value word : Values(held.values))
+    llvm::append_range(result, unpackBits(word, element, count));
+  return result;
+}
+
+KernelLowering::Values KernelLowering::packed(Value tile) {
+  const ThreadTile &held = tiles.find(tile)->second;
+  if (held.packed)
+    return held.values;
+  unsigned count = 32 / simt::elementBits(scalarType(tile));
+  Values values = held.values, result;
+  for (unsigned i = 0; i < values.size(); i += count)
+    result.push_back(packBits(ArrayRef<Value>(values).slice(i, count)));
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise
+//===----------------------------------------------------------------------===//
+
+/// One scalar of an elementwise operator.
+Value KernelLowering::scalarOp(Operation *op, ValueRange operands, Type type) {
+  if (Value value = mathOp(op, operands))
+    return value;
+  IRMapping mapping;
+  for (auto [from, to] : llvm::zip(op->getOperands(), operands))
+    mapping.map(from, to);
+  Operation *clone = b.clone(*op, mapping);
+  clone->getResult(0).setType(type);
+  return clone->getResult(0);
+}
+
+LogicalResult KernelLowering::lowerElementwise(Operation *op) {
+  if (isa<arith::TruncFOp>(op) && scalarType(op->getOperand(0)).isF32()) {
+    lowerRounding(op);
+    return success();
+  }
+  Value result = op->getResult(0);
+  Type type = scalarType(result);
+  unsigned count = simt::layoutOf(result).inSize(Dim::Register);
+  SmallVector<Values> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(isa<RankedTensorType>(operand.getType())
+                           ? elements(operand)
+                           : Values(count, scalars.lookupOrDefault(operand)));
+  Values values;
+  // Registers that hold the same (splats, broadcasts) are computed once.
+  std::map<SmallVector<const void *>, Value> known;
+  for (unsigned r = 0; r < count; ++r) {
+    Values arguments;
+    SmallVector<const void *> key;
+    for (Values &operand : operands) {
+      arguments.push_back(operand[r]);
+      key.push_back(operand[r].getAsOpaquePointer());
+    }
+    Value &value = known[key];
+    if (!value)
+      value = scalarOp(op, arguments, type);
+    values.push_back(value);
+  }
+  bind(result, values);
+  return success();
+}
+
+/// f32 to a 16-bit type, two registers in one instruction.
+void KernelLowering::lowerRounding(Operation *op) {
+  Value result = op->getResult(0);
+  Type type = scalarType(result);
+  Values values = elements(op->getOperand(0));
+  if (values.size() % 2 || simt::elementBits(type) != 16) {
+    for (Value &value : values)
+      value = arith::TruncFOp::create(b, loc, type, value);
+    bind(result, values);
+    return;
+  }
+  auto wide = VectorType::get({2}, b.getF32Type()), narrow = VectorType::get({2}, type);
+  Values words;
+  for (unsigned i = 0; i < values.size(); i += 2) {
+    Value two = LLVM::PoisonOp::create(b, loc, wide);
+    two = LLVM::InsertElementOp::create(b, loc, wide, two, values[i], i32(0));
+    two = LLVM::InsertElementOp::create(b, loc, wide, two, values[i + 1], i32(1));
+    two = LLVM::FPTruncOp::create(b, loc, narrow, two);
+    words.push_back(LLVM::BitcastOp::create(b, loc, b.getI32Type(), two));
+  }
+  tiles[result] = {words, true};
+}
+
+//===----------------------------------------------------------------------===//
+// Moves
+//===----------------------------------------------------------------------===//
+
+Value KernelLowering::shuffle(Value value, StringRef kind, Value laneOrMask) {
+  Type type = value.getType();
+  if (type.isIndex())
+    return toIndex(shuffle(toInteger(value, indexInteger()), kind, laneOrMask));
+  auto move = [&](Value word) -> Value {
+    return NVVM::ShflOp::create(b, loc, word.getType(), i32(-1), word, laneOrMask, i32(31),
+                                kind == "idx" ? NVVM::ShflKind::idx : NVVM::ShflKind::bfly,
+                                UnitAttr());
+  };
+  unsigned bits = type.getIntOrFloatBitWidth();
+  if (type.isF32() || type.isInteger(32))
+    return move(value);
+  Value integer = value;
+  if (!isa<IntegerType>(type))
+    integer = LLVM::BitcastOp::create(b, loc, b.getIntegerType(bits), value);
+  if (bits < 32) {
+    integer = move(LLVM::ZExtOp::create(b, loc, b.getI32Type(), integer));
+    integer = LLVM::TruncOp::create(b, loc, b.getIntegerType(bits), integer);
+  } else {
+    Values words = unpackBits(integer, b.getI32Type(), bits / 32);
+    for (Value &word : words)
+      word = move(word);
+    integer = packBits(words);
+  }
+  return isa<IntegerType>(type) ? integer
+                                : Value(LLVM::BitcastOp::create(b, loc, type, integer));
+}
+
+void KernelLowering::lowerConvert(simt::ConvertOp op) {
+  const LinearLayout &from = simt::layoutOf(op.getInput()), &to = simt::layoutOf(op.getResult());
+  LinearLayout move = from.conversionTo(to);
+  // lane' = (lane moved by its own bits) xor (what the register adds).
+  SmallVector<uint64_t> laneImages;
+  bool sameLane = true;
+  for (unsigned bit = 0; bit < move.inBits(Dim::Lane); ++bit) {
+    laneImages.push_back(move.basis(Dim::Lane, bit, Dim::Lane));
+    sameLane &= laneImages.back() == uint64_t(1) << bit;
+  }
+  Values source = elements(op.getInput()), values;
+  for (unsigned r = 0; r < to.inSize(Dim::Register); ++r) {
+    Vector image = move.apply(Dim::Register, r);
+    Value value = source[move.coordinate(image, Dim::Register)];
+    unsigned flip = move.coordinate(image, Dim::Lane);
+    if (sameLane) {
+      values.push_back(flip ? shuffle(value, "bfly", i32(flip)) : value);
+      continue;
+    }
+    Value lane = index->linear({{laneId, laneImages}});
+    if (flip)
+      lane = index->exclusiveOr(lane, index->constant(flip));
+    values.push_back(shuffle(value, "idx", toInteger(lane, b.getI32Type())));
+  }
+  bind(op.getResult(), values);
+}
+
+void KernelLowering::lowerBroadcast(tile::BroadcastOp op) {
+  const LinearLayout &from = simt::layoutOf(op.getInput()), &to = simt::layoutOf(op.getResult());
+  Values source = elements(op.getInput()), values;
+  f2::Span registers(from.columnsOf(Dim::Register));
+  for (unsigned r = 0; r < to.inSize(Dim::Register); ++r) {
+    Vector image = to.apply(Dim::Register, r), wanted = 0;
+    unsigned shift = 0;
+    for (auto [i, out] : llvm::enumerate(from.outs())) {
+      unsigned coordinate = to.coordinate(image, axisDim(op.getAxes()[i]));
+      wanted |= Vector(coordinate & ((1u << out.bits) - 1)) << shift;
+      shift += out.bits;
+    }
+    values.push_back(source[*registers.solve(wanted)]);
+  }
+  bind(op.getResult(), values);
+}
+
+void KernelLowering::lowerSlice(simt::SliceOp op) {
+  const LinearLayout &from = simt::layoutOf(op.getInput()), &to = simt::layoutOf(op.getResult());
+  Values source = elements(op.getInput()), values;
+  f2::Span registers(from.columnsOf(Dim::Register));
+  for (unsigned r = 0; r < to.inSize(Dim::Register); ++r) {
+    Vector image = to.apply(Dim::Register, r), wanted = 0;
+    unsigned shift = 0;
+    for (auto [i, out] : llvm::enumerate(from.outs())) {
+      wanted |= Vector(to.coordinate(image, out.dim) + op.getStart()[i]) << shift;
+      shift += out.bits;
+    }
+    values.push_back(source[*registers.solve(wanted)]);
+  }
+  bind(op.getResult(), values);
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+KernelLowering::Values KernelLowering::combine(Region &combiner, ValueRange left,
+                                               ValueRange right) {
+  Block &block = combiner.front();
+  IRMapping mapping;
+  for (auto [i, value] : llvm::enumerate(left))
+    mapping.map(block.getArgument(i), value);
+  for (auto [i, value] : llvm::enumerate(right))
+    mapping.map(block.getArgument(left.size() + i), value);
+  for (Operation &op : block.without_terminator()) {
+    Values operands;
+    for (Value operand : op.getOperands())
+      operands.push_back(mapping.lookupOrDefault(operand));
+    if (Value value = mathOp(&op, operands))
+      mapping.map(op.getResult(0), value);
+    else
+      b.clone(op, mapping);
+  }
+  Values result;
+  for (Value value : block.getTerminator()->getOperands())
+    result.push_back(mapping.lookupOrDefault(value));
+  return result;
+}
+
+/// `result` is the layout of the results; for tile.reduce without `axis`, for
+/// simt.warp_reduce with it (then warps keep an element each).
+void KernelLowering::lowerReduce(Operation *op, unsigned axis, Region &combiner,
+                                 const LinearLayout &result) {
+  const LinearLayout &layout = simt::layoutOf(op->getOperand(0));
+  bool dropped = result.outs().size() < layout.outs().size();
+  SmallVector<Values> inputs;
+  for (Value operand : op->getOperands())
+    inputs.push_back(elements(operand));
+
+  // In the thread: registers that differ along the axis alone are one result.
+  f2::Span registers(result.columnsOf(Dim::Register));
+  SmallVector<Values> partial(result.inSize(Dim::Register));
+  for (unsigned r = 0; r < layout.inSize(Dim::Register); ++r) {
+    Vector image = layout.apply(Dim::Register, r), wanted = 0;
+    unsigned shift = 0;
+    for (auto [i, out] : llvm::enumerate(result.outs())) {
+      unsigned from = dropped && i >= axis ? i + 1 : i;
+      if (from != axis)
+        wanted |= Vector(layout.coordinate(image, axisDim(from))) << shift;
+      shift += out.bits;
+    }
+    Values element;
+    for (Values &input : inputs)
+      element.push_back(input[r]);
+    Values &into = partial[*registers.solve(wanted)];
+    into = into.empty() ? element : combine(combiner, into, element);
+  }
+  // Across lanes: each lane bit that moves along the axis halves what is left.
+  for (unsigned bit = 0; bit < layout.inBits(Dim::Lane); ++bit) {
+    if (layout.basis(Dim::Lane, bit, axisDim(axis)) == 0)
+      continue;
+    for (Values &values : partial) {
+      Values others;
+      for (Value value : values)
+        others.push_back(shuffle(value, "bfly", i32(1 << bit)));
+      values = combine(combiner, values, others);
+    }
+  }
+  for (unsigned i = 0; i < op->getNumResults(); ++i) {
+    Values values;
+    for (Values &element : partial)
+      values.push_back(element[i]);
+    bind(op->getResult(i), values);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Dots
+//===----------------------------------------------------------------------===//
+
+void KernelLowering::lowerDot(simt::DotOp op) {
+  if (op.getMma())
+    lowerMma(op);
+  else
+    lowerMultiplyAdd(op);
+}
+
+void KernelLowering::lowerMma(simt::DotOp op) {
+  Type element = scalarType(op.getLhs());
+  bool tf32 = element.isF32();
+  Values lhs = packed(op.getLhs()), rhs = packed(op.getRhs()), values = elements(op.getAccumulator());
+  MLIRContext *context = b.getContext();
+  if (tf32) {
+    // Rounded to nearest: the tensor cores would cut off.
+    for (Values *list : {&lhs, &rhs})
+      for (Value &value : *list) {
+        if (value.getType().isF32())
+          value = LLVM::BitcastOp::create(b, loc, b.getI32Type(), value);
+        value = LLVM::InlineAsmOp::create(b, loc, b.getI32Type(), ValueRange{value},
+                                          "cvt.rna.tf32.f32 $0, $1;", "=r,r", false, false,
+                                          LLVM::TailCallKind::None, {}, {})
+                    .getRes();
+      }
+  } else if (element.isF16()) {
+    auto pair = VectorType::get({2}, element);
+    for (Values *list : {&lhs, &rhs})
+      for (Value &value : *list)
+        value = LLVM::BitcastOp::create(b, loc, pair, value);
+  }
+  NVVM::MMATypes type = tf32                ? NVVM::MMATypes::tf32
+                        : element.isBF16() ? NVVM::MMATypes::bf16
+                                           : NVVM::MMATypes::f16;
+  // Words of a fragment: 4 of A and 2 of B in either shape; 4 accumulators.
+  unsigned columns = rhs.size() / 2, rows = lhs.size() / 4;
+  Type result = LLVM::LLVMStructType::getLiteral(context, SmallVector<Type>(4, b.getF32Type()));
+  for (unsigned i = 0; i < rows; ++i)
+    for (unsigned j = 0; j < columns; ++j) {
+      MutableArrayRef<Value> acc = MutableArrayRef<Value>(values).slice((i * columns + j) * 4, 4);
+      Value product = NVVM::MmaOp::create(
+          b, loc, result, ArrayRef<Value>(lhs).slice(i * 4, 4), ArrayRef<Value>(rhs).slice(j * 2, 2),
+          ArrayRef<Value>(acc), ArrayRef<int64_t>{16, 8, tf32 ? 8 : 16}, std::nullopt, std::nullopt,
+          std::array{type, type}, std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+      for (unsigned k = 0; k < 4; ++k)
+        acc[k] = LLVM::ExtractValueOp::create(b, loc, product, k);
+    }
+  bind(op.getResult(), values);
+}
+
+void KernelLowering::lowerMultiplyAdd(simt::DotOp op) {
+  const LinearLayout &lhsLayout = simt::layoutOf(op.getLhs());
+  const LinearLayout &rhsLayout = simt::layoutOf(op.getRhs());
+  const LinearLayout &layout = simt::layoutOf(op.getResult());
+  Values lhs = elements(op.getLhs()), rhs = elements(op.getRhs()),
+         values = elements(op.getAccumulator());
+  Type type = scalarType(op.getResult());
+  for (Values *list : {&lhs, &rhs})
+    for (Value &value : *list)
+      if (value.getType() != type) {
+        if (isa<FloatType>(type))
+          value = arith::ExtFOp::create(b, loc, type, value);
+        else
+          value = arith::ExtSIOp::create(b, loc, type, value);
+      }
+  f2::Span left(lhsLayout.columnsOf(Dim::Register)), right(rhsLayout.columnsOf(Dim::Register));
+  unsigned m = lhsLayout.outBits(axisDim(0)), k = rhsLayout.outBits(axisDim(0));
+  for (unsigned step = 0; step < 1u << k; ++step)
+    for (unsigned r = 0; r < values.size(); ++r) {
+      Vector image = layout.apply(Dim::Register, r);
+      unsigned row = layout.coordinate(image, axisDim(0)), column = layout.coordinate(image, axisDim(1));
+      Value x = lhs[*left.solve(row | Vector(step) << m)];
+      Value y = rhs[*right.solve(step | Vector(column) << k)];
+      if (isa<FloatType>(type))
+        values[r] = LLVM::FMAOp::create(b, loc, x, y, values[r]);
+      else
+        values[r] = arith::AddIOp::create(b, loc, values[r], arith::MulIOp::create(b, loc, x, y));
+    }
+  bind(op.getResult(), values);
+}

@@ -1,0 +1,27 @@
+// Operators that the hardware has approximations for.
+//
+// Errors (PTX ISA): ex2.approx.ftz.f32 2 ulp, rsqrt.approx.ftz.f32 2 ulp on normal
+// numbers, div.full.f32 2 ulp. Everything else elementary was expanded before.
+#include "codegen/gpu/lower/Lowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::gpu;
+
+Value KernelLowering::mathOp(Operation *op, ValueRange operands) {
+  if (operands.empty() || !operands[0].getType().isF32())
+    return {};
+  auto call = [&](StringRef name) -> Value {
+    return LLVM::CallIntrinsicOp::create(b, loc, b.getF32Type(), b.getStringAttr(name), operands)
+        .getResult(0);
+  };
+  if (isa<math::Exp2Op>(op))
+    return call("llvm.nvvm.ex2.approx.ftz.f");
+  if (isa<math::RsqrtOp>(op))
+    return call("llvm.nvvm.rsqrt.approx.ftz.f");
+  if (isa<arith::DivFOp>(op))
+    return call("llvm.nvvm.div.full");
+  return {};
+}
