@@ -568,8 +568,13 @@ def build(args):
             sys.exit(r.stderr)
         if args.verbose:
             print(r.stderr)
-        spilled = [k["entry"] for k in json.load(open(os.path.join(out, "kernels.json"))) if k["spills"] > 0]
+        kernels = json.load(open(os.path.join(out, "kernels.json")))
+        spilled = [k["entry"] for k in kernels if k["spills"] > 0]
+        if len(kernels) != len(CASES):
+            sys.exit(f"{arch}: {len(kernels)} kernels of {len(CASES)}")
         print(f"{arch}: {len(CASES)} kernels" + (f", spills in {', '.join(spilled)}" if spilled else ", no spills"))
+        if spilled:
+            sys.exit(1)
 
 
 # --- Run ---------------------------------------------------------------------------------
@@ -635,7 +640,7 @@ def run(args):
     folder = os.path.join(args.dir, arch)
     kernels = {k["entry"]: k for k in json.load(open(os.path.join(folder, "kernels.json")))}
     driver, rows, failures = Driver(), [], 0
-    for case in CASES:
+    for number, case in enumerate(CASES[args.first:], args.first):
         p = case.program
         if args.only and args.only not in p.name:
             continue
@@ -685,7 +690,7 @@ def run(args):
                     peer = milliseconds(torch, lambda: case.peer(torch, *inputs))
                     row["peer_us"], row["ratio"] = peer * 1e3, peer / ms
         except RuntimeError as e:
-            row["ok"], row["message"] = False, str(e)
+            row["ok"], row["message"] = False, str(e).splitlines()[0]
         failures += not row["ok"]
         rows.append(row)
         print(f"{'ok  ' if row['ok'] else 'FAIL'} {p.name:34} {row['registers']:4} regs {row['shared']:7} B  "
@@ -694,8 +699,10 @@ def run(args):
               + (f" {row['tflops']:6.1f} TFLOP/s" if "tflops" in row else "")
               + (f" {row['gbs']:6.0f} GB/s" if "gbs" in row else "")
               + (f"  peer {row['peer_us']:.1f} us, {row['ratio']:.2f}x" if "ratio" in row else ""), flush=True)
-        if "message" in row and "CUDA error 7" in row["message"]:
-            print("the device is lost after an illegal access; stopping")
+        if "illegal" in row.get("message", "") or "unspecified launch" in row.get("message", ""):
+            # This process has lost the device: the other cases run in another.
+            command = [sys.executable, __file__, *sys.argv[1:], "--first", str(number + 1)]
+            failures += subprocess.run(command).returncode != 0
             break
     print(f"{len(rows)} kernels, {failures} failed")
     if args.json:
@@ -716,6 +723,7 @@ def main():
     r.add_argument("dir")
     r.add_argument("--json")
     r.add_argument("--only")
+    r.add_argument("--first", type=int, default=0, help="number of the first case")
     r.add_argument("--arch")
     r.add_argument("--ptx", action="store_true", help="let the driver compile the PTX")
     r.add_argument("--time", action="store_true")
