@@ -53,11 +53,21 @@ enum class DimKind {
   Whole
 };
 
-/// Where a contraction's columns are: dimension `operandDim` of operand `operand`
-/// and dimension `resultDim` of the result.
+/// Where a contraction's columns are: dimension `operandDim` of operand
+/// `operand` and dimension `resultDim` of the result.
 struct Columns {
   unsigned operand, operandDim, resultDim;
 };
+
+class GraphOpInterface;
+/// Gives the content of an operand at coordinates, or null.
+using ContentDemand = llvm::function_ref<mlir::AffineExpr(
+    unsigned operand, llvm::ArrayRef<mlir::AffineExpr>)>;
+/// The content of a pointwise operator or a view; null for others.
+mlir::AffineExpr composeContent(GraphOpInterface op,
+                                llvm::ArrayRef<mlir::AffineExpr> coordinates,
+                                llvm::ArrayRef<mlir::AffineExpr> extents,
+                                ContentDemand demand);
 
 /// Of operators whose inferred type may differ from the actual one in
 /// expressions that may be equal.

@@ -84,6 +84,32 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       (ins "::llvm::ArrayRef<::charonia::graph::SymbolicTensor>":$operands), "", [{
       return {};
     }]>,
+    InterfaceMethod<[{
+      For a pointwise operator: the integer (i1: 0 or 1) that elements of the
+      operands give, as an expression; null where it is none. `extents` bound the
+      dims that occur.
+    }], "::mlir::AffineExpr", "evaluateElement",
+      (ins "::llvm::ArrayRef<::mlir::AffineExpr>":$elements,
+           "::llvm::ArrayRef<::mlir::AffineExpr>":$extents), "", [{
+      return {};
+    }]>,
+    InterfaceMethod<[{
+      The integer that result 0 holds at `coordinates`, given the contents of
+      operands on demand; null where it can't be told. Coordinates and contents are
+      expressions over dims, which `extents` bound, and the module's shape symbols.
+    }], "::mlir::AffineExpr", "getContentAt",
+      (ins "::llvm::ArrayRef<::mlir::AffineExpr>":$coordinates,
+           "::llvm::ArrayRef<::mlir::AffineExpr>":$extents,
+           "::charonia::graph::ContentDemand":$demand), "", [{
+      return ::charonia::graph::composeContent($_op, coordinates, extents, demand);
+    }]>,
+    InterfaceMethod<[{
+      For an operator that chooses elements of operand 0 by index tensors: the map
+      from the coordinates of its result to those of operand 0, given the contents
+      of the index tensors on demand; null where it can't be told. May leave the
+      input if an index does.
+    }], "::mlir::AffineMap", "getChosenMap",
+      (ins "::charonia::graph::ContentDemand":$demand), "", [{ return {}; }]>,
   ];
 }
 

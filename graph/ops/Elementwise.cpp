@@ -86,11 +86,8 @@ OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {
 
 // Symbolic contents. Each rule takes known elements and may give null.
 
-using Rule = llvm::function_ref<AffineExpr(ArrayRef<AffineExpr>)>;
-
 static SymbolicTensor evaluateElements(GraphOpInterface op,
-                                       ArrayRef<SymbolicTensor> operands,
-                                       Rule rule) {
+                                       ArrayRef<SymbolicTensor> operands) {
   SmallVector<SymbolicTensor> inputs = broadcastOperands(op, operands);
   if (llvm::any_of(inputs, [](const SymbolicTensor &t) { return !t; }))
     return {};
@@ -100,37 +97,64 @@ static SymbolicTensor evaluateElements(GraphOpInterface op,
     SmallVector<AffineExpr, 3> terms;
     for (const SymbolicTensor &input : inputs)
       terms.push_back((*input.elements)[i]);
-    AffineExpr value = llvm::all_of(terms, [](AffineExpr t) { return (bool)t; })
-                           ? rule(terms)
-                           : AffineExpr();
+    bool known = llvm::all_of(terms, [](AffineExpr t) { return (bool)t; });
+    AffineExpr value = known ? op.evaluateElement(terms, {}) : AffineExpr();
     result.elements->push_back(value ? simplify(value) : value);
   }
   return result;
 }
 
+AffineExpr charonia::graph::composeContent(GraphOpInterface op,
+                                           ArrayRef<AffineExpr> coordinates,
+                                           ArrayRef<AffineExpr> extents,
+                                           ContentDemand demand) {
+  OpRole role = op.getRole();
+  if (role != OpRole::View && role != OpRole::Pointwise)
+    return {};
+  Exprs elements;
+  for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+    AffineMap map = op.getOperandMap(i);
+    if (!map)
+      return {};
+    Exprs inner;
+    for (AffineExpr e : map.getResults())
+      inner.push_back(e.replaceDims(coordinates));
+    AffineExpr element = demand(i, inner);
+    if (!element)
+      return {};
+    elements.push_back(element);
+  }
+  return role == OpRole::View ? elements[0]
+                              : op.evaluateElement(elements, extents);
+}
+
 static AffineExpr boolean(bool value, MLIRContext *context) {
   return getAffineConstantExpr(value, context);
 }
-static std::optional<bool> isLess(AffineExpr a, AffineExpr b) {
-  if (isNonNegative(b - a - 1))
+static std::optional<bool> isLess(AffineExpr a, AffineExpr b,
+                                  ArrayRef<AffineExpr> extents) {
+  if (isNonNegative(b - a - 1, extents))
     return true;
-  if (isNonNegative(a - b))
+  if (isNonNegative(a - b, extents))
     return false;
   return std::nullopt;
 }
-static std::optional<bool> isEqual(AffineExpr a, AffineExpr b) {
+static std::optional<bool> isEqual(AffineExpr a, AffineExpr b,
+                                   ArrayRef<AffineExpr> extents) {
   if (simplify(a - b) == 0)
     return true;
-  if (!mayBeEqual(a, b))
+  if (isLess(a, b, extents) == true || isLess(b, a, extents) == true)
     return false;
   return std::nullopt;
 }
 
 #define EVALUATE(OpName, EXPRESSION)                                           \
+  AffineExpr OpName::evaluateElement(ArrayRef<AffineExpr> x,                   \
+                                     ArrayRef<AffineExpr> extents) {           \
+    return EXPRESSION;                                                         \
+  }                                                                            \
   SymbolicTensor OpName::evaluateSymbolic(ArrayRef<SymbolicTensor> operands) { \
-    return evaluateElements(                                                   \
-        *this, operands,                                                       \
-        [&](ArrayRef<AffineExpr> x) -> AffineExpr { return EXPRESSION; });     \
+    return evaluateElements(*this, operands);                                  \
   }
 
 EVALUATE(NegOp, -x[0])
@@ -139,30 +163,31 @@ EVALUATE(SubOp, x[0] - x[1])
 EVALUATE(MulOp, x[0] * x[1])
 
 /// Integers truncate toward zero.
-static AffineExpr truncatedQuotient(AffineExpr a, AffineExpr b) {
+static AffineExpr truncatedQuotient(AffineExpr a, AffineExpr b,
+                                    ArrayRef<AffineExpr> extents) {
   if (simplify(b) == 0)
     return {};
-  if (!isNonNegative(b - 1)) {
-    if (!isNonNegative(-b - 1))
+  if (!isNonNegative(b - 1, extents)) {
+    if (!isNonNegative(-b - 1, extents))
       return {};
     a = -a;
     b = -b;
   }
-  if (isNonNegative(a))
+  if (isNonNegative(a, extents))
     return a.floorDiv(b);
-  if (isNonNegative(-a))
+  if (isNonNegative(-a, extents))
     return -(-a).floorDiv(b);
   return {};
 }
-EVALUATE(DivOp, truncatedQuotient(x[0], x[1]))
-EVALUATE(ModOp, isNonNegative(x[1] - 1) ? x[0] % x[1] : AffineExpr())
+EVALUATE(DivOp, truncatedQuotient(x[0], x[1], extents))
+EVALUATE(ModOp, isNonNegative(x[1] - 1, extents) ? x[0] % x[1] : AffineExpr())
 
 static AffineExpr choose(std::optional<bool> first, AffineExpr a,
                          AffineExpr b) {
   return !first ? AffineExpr() : *first ? a : b;
 }
-EVALUATE(MaxOp, choose(isLess(x[0], x[1]), x[1], x[0]))
-EVALUATE(MinOp, choose(isLess(x[0], x[1]), x[0], x[1]))
+EVALUATE(MaxOp, choose(isLess(x[0], x[1], extents), x[1], x[0]))
+EVALUATE(MinOp, choose(isLess(x[0], x[1], extents), x[0], x[1]))
 
 /// Bitwise operators on constants; on i1 they are the logical ones.
 static AffineExpr bitwise(ArrayRef<AffineExpr> x,
@@ -180,9 +205,10 @@ EVALUATE(NotOp, getElementTypeOrSelf(getInput().getType()).isInteger(1)
                     ? -x[0] - 1
                     : AffineExpr())
 
-static AffineExpr castElement(AffineExpr x, Type to) {
+static AffineExpr castElement(AffineExpr x, Type to,
+                              ArrayRef<AffineExpr> extents) {
   if (to.isInteger(1)) {
-    auto zero = isEqual(x, getAffineConstantExpr(0, x.getContext()));
+    auto zero = isEqual(x, getAffineConstantExpr(0, x.getContext()), extents);
     return zero ? boolean(!*zero, x.getContext()) : AffineExpr();
   }
   if (!to.isIntOrIndex())
@@ -190,7 +216,8 @@ static AffineExpr castElement(AffineExpr x, Type to) {
   // Sizes fit into 32 bits as the framework that wrote the model takes for
   // granted; what is narrower must be seen to fit.
   if (to.isIndex() || to.getIntOrFloatBitWidth() >= 32)
-    return to.isUnsignedInteger() && !isNonNegative(x) ? AffineExpr() : x;
+    return to.isUnsignedInteger() && !isNonNegative(x, extents) ? AffineExpr()
+                                                                : x;
   auto value = constantOf(x);
   unsigned bits = to.getIntOrFloatBitWidth();
   bool fits = value && (to.isUnsignedInteger()
@@ -198,23 +225,23 @@ static AffineExpr castElement(AffineExpr x, Type to) {
                             : llvm::isIntN(bits, *value));
   return fits ? x : AffineExpr();
 }
-EVALUATE(CastOp, castElement(x[0], getTo()))
+EVALUATE(CastOp, castElement(x[0], getTo(), extents))
 
 static AffineExpr compareElements(Predicate predicate, AffineExpr a,
-                                  AffineExpr b) {
+                                  AffineExpr b, ArrayRef<AffineExpr> extents) {
   std::optional<bool> answer;
   switch (predicate) {
   case Predicate::eq:
   case Predicate::ne:
-    answer = isEqual(a, b);
+    answer = isEqual(a, b, extents);
     break;
   case Predicate::lt:
   case Predicate::ge:
-    answer = isLess(a, b);
+    answer = isLess(a, b, extents);
     break;
   case Predicate::gt:
   case Predicate::le:
-    answer = isLess(b, a);
+    answer = isLess(b, a, extents);
     break;
   }
   if (!answer)
@@ -223,7 +250,7 @@ static AffineExpr compareElements(Predicate predicate, AffineExpr a,
                 predicate == Predicate::le;
   return boolean(*answer != negate, a.getContext());
 }
-EVALUATE(CompareOp, compareElements(getPredicate(), x[0], x[1]))
+EVALUATE(CompareOp, compareElements(getPredicate(), x[0], x[1], extents))
 
 SymbolicTensor SelectOp::evaluateSymbolic(ArrayRef<SymbolicTensor> operands) {
   // An operand that is not chosen need not be known.
@@ -239,4 +266,10 @@ SymbolicTensor SelectOp::evaluateSymbolic(ArrayRef<SymbolicTensor> operands) {
                                                : AffineExpr());
   }
   return result;
+}
+
+AffineExpr SelectOp::evaluateElement(ArrayRef<AffineExpr> x,
+                                     ArrayRef<AffineExpr>) {
+  auto condition = constantOf(x[0]);
+  return condition ? x[*condition ? 1 : 2] : AffineExpr();
 }

@@ -17,6 +17,8 @@ class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
   code symbolicDecl = [{
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
+    ::mlir::AffineExpr evaluateElement(::llvm::ArrayRef<::mlir::AffineExpr> elements,
+                                       ::llvm::ArrayRef<::mlir::AffineExpr> extents);
   }];
 }
 

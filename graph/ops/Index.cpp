@@ -438,3 +438,74 @@ OpFoldResult ResizeOp::fold(FoldAdaptor) {
       llvm::all_of(getScales(), [](double s) { return s == 0 || s == 1; });
   return identity ? OpFoldResult(getInput()) : OpFoldResult();
 }
+
+// Contents and choices as expressions of coordinates.
+
+AffineExpr IotaOp::getContentAt(ArrayRef<AffineExpr> coordinates,
+                                ArrayRef<AffineExpr>, ContentDemand) {
+  return coordinates[getAxis()];
+}
+
+AffineExpr ConcatOp::getContentAt(ArrayRef<AffineExpr> coordinates,
+                                  ArrayRef<AffineExpr> extents,
+                                  ContentDemand demand) {
+  // The input that the coordinate falls into must be the same everywhere.
+  Exprs inside(coordinates);
+  AffineExpr &at = inside[getAxis()];
+  for (auto [i, input] : llvm::enumerate(getInputs())) {
+    AffineExpr size = getShape(input)[getAxis()];
+    if (isNonNegative(size - 1 - at, extents))
+      return isNonNegative(at, extents) ? demand(i, inside) : AffineExpr();
+    at = at - size;
+  }
+  return {};
+}
+
+static Exprs resultDims(Value result) {
+  Exprs dims;
+  for (size_t i = 0; i < getShape(result).size(); ++i)
+    dims.push_back(getAffineDimExpr(i, result.getContext()));
+  return dims;
+}
+
+static AffineMap toMap(Value result, ArrayRef<AffineExpr> coordinates) {
+  unsigned symbols = 0;
+  for (AffineExpr e : coordinates) {
+    if (!e)
+      return {};
+    e.walk([&](AffineExpr sub) {
+      if (auto symbol = dyn_cast<AffineSymbolExpr>(sub))
+        symbols = std::max(symbols, symbol.getPosition() + 1);
+    });
+  }
+  return AffineMap::get(getShape(result).size(), symbols, coordinates,
+                        result.getContext());
+}
+
+AffineMap GatherOp::getChosenMap(ContentDemand demand) {
+  Exprs dims = resultDims(getResult()), coordinates;
+  size_t axis = getAxis(), rank = getShape(getIndices()).size();
+  coordinates.append(dims.begin(), dims.begin() + axis);
+  coordinates.push_back(demand(1, ArrayRef(dims).slice(axis, rank)));
+  coordinates.append(dims.begin() + axis + rank, dims.end());
+  return toMap(getResult(), coordinates);
+}
+
+AffineMap GatherElementsOp::getChosenMap(ContentDemand demand) {
+  Exprs coordinates = resultDims(getResult());
+  coordinates[getAxis()] = demand(1, resultDims(getResult()));
+  return toMap(getResult(), coordinates);
+}
+
+AffineMap GatherNDOp::getChosenMap(ContentDemand demand) {
+  Exprs dims = resultDims(getResult()), indices = getShape(getIndices());
+  size_t tuples = indices.size() - 1;
+  Exprs coordinates(ArrayRef(dims).take_front(getBatchDims()));
+  for (int64_t i = 0, width = *constantOf(indices.back()); i < width; ++i) {
+    Exprs at(ArrayRef(dims).take_front(tuples));
+    at.push_back(getAffineConstantExpr(i, getContext()));
+    coordinates.push_back(demand(1, at));
+  }
+  coordinates.append(dims.begin() + tuples, dims.end());
+  return toMap(getResult(), coordinates);
+}

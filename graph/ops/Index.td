@@ -13,19 +13,26 @@ class Graph_IndexBase<string mnemonic, list<Trait> traits = []>
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
   }];
+  code contentDecl = [{
+    ::mlir::AffineExpr getContentAt(::llvm::ArrayRef<::mlir::AffineExpr> coordinates,
+        ::llvm::ArrayRef<::mlir::AffineExpr> extents, ::charonia::graph::ContentDemand demand);
+  }];
+  code chosenDecl = [{
+    ::mlir::AffineMap getChosenMap(::charonia::graph::ContentDemand demand);
+  }];
 }
 
 def Graph_IotaOp : Graph_IndexBase<"iota"> {
   let summary = "The coordinate along `axis`";
   let arguments = (ins I64Attr:$axis);
-  let extraClassDeclaration = indexDecl;
+  let extraClassDeclaration = indexDecl # contentDecl;
   let hasVerifier = 1;
 }
 
 def Graph_ConcatOp : Graph_IndexBase<"concat", [Graph_Inferred]> {
   let summary = "The inputs one after another along `axis`";
   let arguments = (ins Variadic<Graph_Tensor>:$inputs, I64Attr:$axis);
-  let extraClassDeclaration = indexDecl;
+  let extraClassDeclaration = indexDecl # contentDecl;
   let hasFolder = 1;
 }
 
@@ -52,20 +59,20 @@ def Graph_PadOp : Graph_IndexBase<"pad"> {
 def Graph_GatherOp : Graph_IndexBase<"gather", [Graph_Inferred]> {
   let summary = "Slices of the input along `axis`, chosen by an index tensor (ONNX Gather)";
   let arguments = (ins Graph_Tensor:$input, Graph_IntTensor:$indices, I64Attr:$axis);
-  let extraClassDeclaration = indexDecl;
+  let extraClassDeclaration = indexDecl # chosenDecl;
   let hasCanonicalizer = 1;
 }
 
 def Graph_GatherElementsOp : Graph_IndexBase<"gather_elements", [Graph_Inferred]> {
   let summary = "Single elements along `axis` (ONNX GatherElements)";
   let arguments = (ins Graph_Tensor:$input, Graph_IntTensor:$indices, I64Attr:$axis);
-  let extraClassDeclaration = indexDecl;
+  let extraClassDeclaration = indexDecl # chosenDecl;
 }
 
 def Graph_GatherNDOp : Graph_IndexBase<"gather_nd", [Graph_Inferred]> {
   let summary = "Slices chosen by index tuples (ONNX GatherND)";
   let arguments = (ins Graph_Tensor:$input, Graph_IntTensor:$indices, I64Attr:$batch_dims);
-  let extraClassDeclaration = indexDecl;
+  let extraClassDeclaration = indexDecl # chosenDecl;
 }
 
 def Graph_ScatterReduction : I32EnumAttr<"ScatterReduction", "what meets an element", [

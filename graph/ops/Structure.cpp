@@ -5,22 +5,24 @@ using namespace charonia::graph;
 
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
+/// An element of a constant as an expression; null beyond 63 bits.
+static AffineExpr toExpr(const APInt &value, Type element) {
+  bool isUnsigned = element.isInteger(1) || element.isUnsignedInteger();
+  if (isUnsigned ? value.getActiveBits() > 63 : value.getSignificantBits() > 64)
+    return {};
+  return getAffineConstantExpr(isUnsigned ? int64_t(value.getZExtValue())
+                                          : value.getSExtValue(),
+                               element.getContext());
+}
+
 SymbolicTensor ConstantOp::evaluateSymbolic(ArrayRef<SymbolicTensor>) {
   auto values = dyn_cast<DenseIntElementsAttr>(getValue());
   if (!values)
     return {};
   SymbolicTensor result;
   result.elements.emplace();
-  for (const APInt &value : values) {
-    bool isUnsigned =
-        value.getBitWidth() == 1 || values.getElementType().isUnsignedInteger();
-    if (isUnsigned ? value.getActiveBits() > 63
-                   : value.getSignificantBits() > 64)
-      return {};
-    result.elements->push_back(getAffineConstantExpr(
-        isUnsigned ? (int64_t)value.getZExtValue() : value.getSExtValue(),
-        getContext()));
-  }
+  for (const APInt &value : values)
+    result.elements->push_back(toExpr(value, values.getElementType()));
   return result;
 }
 
@@ -71,4 +73,35 @@ LogicalResult KernelOp::verify() {
   if (body.back().getOperandTypes() != getResultTypes())
     return emitOpError("graph.yield must have the types of the results");
   return success();
+}
+
+/// The element at coordinates that are constants.
+static AffineExpr elementAt(Type type, const SymbolicTensor &contents,
+                            ArrayRef<AffineExpr> coordinates) {
+  SmallVector<int64_t> at;
+  for (AffineExpr e : coordinates) {
+    auto constant = constantOf(simplify(e));
+    if (!constant)
+      return {};
+    at.push_back(*constant);
+  }
+  auto position = linearize(at, cast<RankedTensorType>(type).getShape());
+  return contents && position ? (*contents.elements)[*position] : AffineExpr();
+}
+
+AffineExpr ConstantOp::getContentAt(ArrayRef<AffineExpr> coordinates,
+                                    ArrayRef<AffineExpr>, ContentDemand) {
+  auto values = dyn_cast<DenseIntElementsAttr>(getValue());
+  if (!values || values.empty())
+    return {};
+  if (values.isSplat())
+    return toExpr(values.getSplatValue<APInt>(), values.getElementType());
+  if (values.getNumElements() > 1024)
+    return {};
+  return elementAt(getType(), evaluateSymbolic({}), coordinates);
+}
+
+AffineExpr DimsOp::getContentAt(ArrayRef<AffineExpr> coordinates,
+                                ArrayRef<AffineExpr>, ContentDemand) {
+  return elementAt(getType(), evaluateSymbolic({}), coordinates);
 }

@@ -15,6 +15,8 @@ def Graph_ConstantOp : Graph_Op<"constant", [ConstantLike, AllTypesMatch<["value
     ::mlir::AffineExpr getFlops() { return ::mlir::getAffineConstantExpr(0, getContext()); }
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
+    ::mlir::AffineExpr getContentAt(::llvm::ArrayRef<::mlir::AffineExpr> coordinates,
+        ::llvm::ArrayRef<::mlir::AffineExpr> extents, ::charonia::graph::ContentDemand demand);
   }];
 }
 
@@ -49,6 +51,8 @@ def Graph_DimsOp : Graph_Op<"dims"> {
     ::mlir::AffineExpr getFlops() { return ::mlir::getAffineConstantExpr(0, getContext()); }
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
+    ::mlir::AffineExpr getContentAt(::llvm::ArrayRef<::mlir::AffineExpr> coordinates,
+        ::llvm::ArrayRef<::mlir::AffineExpr> extents, ::charonia::graph::ContentDemand demand);
   }];
 }
 

@@ -19,6 +19,26 @@ def EvaluateShapes : Pass<"evaluate-shapes", "mlir::func::FuncOp"> {
   let statistics = [Statistic<"numEvaluated", "evaluated", "Tensors evaluated">];
 }
 
+def ResolveIndices : Pass<"resolve-indices", "mlir::func::FuncOp"> {
+  let summary = "Indices and masks made of ranges become views and constants";
+  let description = [{
+    Before: `gather` and `gather_nd` by tensors whose elements are functions of their
+    coordinates (positions made by `iota`), and comparisons of such tensors that
+    hold everywhere. After: slices, reshapes and broadcasts of the input, and
+    constants. Runs before patterns are recognized, because masks get simpler.
+  }];
+  let statistics = [Statistic<"numResolved", "resolved", "Operators resolved">];
+}
+
+def SimplifyViews : Pass<"simplify-views", "mlir::func::FuncOp"> {
+  let summary = "Chains of views become the fewest that mean the same";
+  let description = [{
+    Composes the maps of a chain of views and builds it anew as slice, reshape,
+    transpose, reshape, broadcast, where that takes fewer. A transpose of merged
+    heads between two reshapes becomes one transpose.
+  }];
+}
+
 def SimplifyAlgebra : Pass<"simplify-algebra", "mlir::func::FuncOp"> {
   let summary = "Algebraic identities";
   let description = [{

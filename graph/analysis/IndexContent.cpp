@@ -1,0 +1,43 @@
+#include "graph/analysis/IndexContent.h"
+
+using namespace mlir;
+using namespace charonia::graph;
+
+namespace {
+
+/// A walk that gives up on large expressions instead of taking long.
+struct Contents {
+  ArrayRef<AffineExpr> extents;
+  int budget = 512;
+
+  AffineExpr at(Value value, ArrayRef<AffineExpr> coordinates, int depth) {
+    auto op = value.getDefiningOp<GraphOpInterface>();
+    if (!op || depth > 64 || --budget < 0 ||
+        !getElementTypeOrSelf(value).isIntOrIndex())
+      return {};
+    AffineExpr content =
+        op.getContentAt(coordinates, extents,
+                        [&](unsigned operand, ArrayRef<AffineExpr> inner) {
+                          return at(op->getOperand(operand), inner, depth + 1);
+                        });
+    return content
+               ? simplify(AffineMap::get(extents.size(), 64, content), extents)
+                     .getResult(0)
+               : content;
+  }
+};
+
+} // namespace
+
+AffineExpr charonia::graph::contentAt(Value value,
+                                      ArrayRef<AffineExpr> coordinates,
+                                      ArrayRef<AffineExpr> extents) {
+  return Contents{extents}.at(value, coordinates, 0);
+}
+
+Exprs charonia::graph::coordinatesOf(Value value) {
+  Exprs dims;
+  for (size_t i = 0, rank = getShape(value).size(); i < rank; ++i)
+    dims.push_back(getAffineDimExpr(i, value.getContext()));
+  return dims;
+}

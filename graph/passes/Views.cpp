@@ -1,0 +1,202 @@
+#include "graph/passes/Views.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+
+using namespace mlir;
+using namespace charonia::graph;
+
+AffineMap charonia::graph::throughView(GraphOpInterface view, AffineMap map,
+                                       ArrayRef<AffineExpr> extents) {
+  AffineMap own = view.getOperandMap(0);
+  Exprs results;
+  for (AffineExpr e : own.getResults())
+    results.push_back(e.replaceDims(map.getResults()));
+  return simplify(
+      AffineMap::get(map.getNumDims(),
+                     std::max(own.getNumSymbols(), map.getNumSymbols()),
+                     results, map.getContext()),
+      extents);
+}
+
+namespace {
+
+/// One summand of a coordinate: a result's dim times a stride.
+struct Factor {
+  unsigned dim;
+  AffineExpr stride;
+};
+
+bool isOne(AffineExpr e) { return constantOf(e) == 1; }
+
+/// A coordinate as a sum of dims times strides, and what has no dims; nothing
+/// for other forms.
+std::optional<SmallVector<Factor>> factorsOf(AffineExpr e, AffineExpr &offset) {
+  MLIRContext *context = e.getContext();
+  SmallVector<Factor> factors;
+  offset = getAffineConstantExpr(0, context);
+  SmallVector<AffineExpr> terms{e};
+  while (!terms.empty()) {
+    AffineExpr term = terms.pop_back_val();
+    if (term.isSymbolicOrConstant()) {
+      offset = offset + term;
+      continue;
+    }
+    if (auto dim = dyn_cast<AffineDimExpr>(term)) {
+      factors.push_back({dim.getPosition(), getAffineConstantExpr(1, context)});
+      continue;
+    }
+    auto binary = cast<AffineBinaryOpExpr>(term);
+    if (binary.getKind() == AffineExprKind::Add) {
+      terms.push_back(binary.getLHS());
+      terms.push_back(binary.getRHS());
+      continue;
+    }
+    auto dim = dyn_cast<AffineDimExpr>(binary.getLHS());
+    if (binary.getKind() != AffineExprKind::Mul || !dim ||
+        !binary.getRHS().isSymbolicOrConstant())
+      return std::nullopt;
+    factors.push_back({dim.getPosition(), simplify(binary.getRHS())});
+  }
+  offset = simplify(offset);
+  return factors;
+}
+
+/// Sorts factors so that each stride is the product of the extents behind it.
+bool nest(SmallVector<Factor> &factors, ArrayRef<AffineExpr> extents) {
+  SmallVector<Factor> nested;
+  AffineExpr stride =
+      getAffineConstantExpr(1, extents[factors[0].dim].getContext());
+  while (!factors.empty()) {
+    auto it = llvm::find_if(
+        factors, [&](const Factor &f) { return f.stride == stride; });
+    if (it == factors.end())
+      return false;
+    stride = simplify(stride * extents[it->dim]);
+    nested.push_back(*it);
+    factors.erase(it);
+  }
+  factors.assign(nested.rbegin(), nested.rend());
+  return true;
+}
+
+} // namespace
+
+std::optional<ViewPlan>
+charonia::graph::planViews(AffineMap map, ArrayRef<AffineExpr> input,
+                           ArrayRef<AffineExpr> result) {
+  MLIRContext *context = map.getContext();
+  AffineExpr zero = getAffineConstantExpr(0, context),
+             one = getAffineConstantExpr(1, context);
+  ViewPlan plan;
+  plan.result = Exprs(result);
+
+  // The same elements in the same order: a reshape.
+  AffineMap row = reshapeMap(input, result, context);
+  if (ArrayRef(row.getResults()) == ArrayRef(map.getResults()) &&
+      numElements(input, context) == numElements(result, context)) {
+    plan.starts = AffineMap::get(0, 0, Exprs(input.size(), zero), context);
+    plan.steps.assign(input.size(), 1);
+    plan.sliced = Exprs(input);
+    plan.split = plan.unsplit = Exprs(result);
+    for (size_t i = 0; i < result.size(); ++i)
+      plan.permutation.push_back(i);
+    return plan;
+  }
+
+  Exprs starts;
+  SmallVector<unsigned> order; // the result's dims in the order of the input
+  SmallVector<bool> used(result.size(), false);
+  for (auto [i, e] : llvm::enumerate(map.getResults())) {
+    AffineExpr offset;
+    auto factors = factorsOf(e, offset);
+    if (!factors)
+      return std::nullopt;
+    int64_t step = 1;
+    if (factors->empty()) {
+      starts.push_back(offset);
+      plan.steps.push_back(1);
+      plan.sliced.push_back(one);
+      continue;
+    }
+    if (factors->size() == 1) {
+      auto constant = constantOf((*factors)[0].stride);
+      if (!constant || *constant == 0)
+        return std::nullopt;
+      step = *constant;
+    } else if (offset != zero || !nest(*factors, result)) {
+      return std::nullopt;
+    }
+    AffineExpr extent = one;
+    for (const Factor &factor : *factors) {
+      if (used[factor.dim])
+        return std::nullopt;
+      used[factor.dim] = true;
+      order.push_back(factor.dim);
+      plan.split.push_back(result[factor.dim]);
+      extent = extent * result[factor.dim];
+    }
+    extent = simplify(extent);
+    // A part of a dimension that is split would need its own slice before.
+    if (factors->size() > 1 && extent != input[i])
+      return std::nullopt;
+    starts.push_back(offset);
+    plan.steps.push_back(step);
+    plan.sliced.push_back(extent);
+  }
+  plan.starts = AffineMap::get(0, map.getNumSymbols(), starts, context);
+
+  // Positions in `order` of the dims in the order of the result.
+  for (unsigned dim = 0; dim < result.size(); ++dim) {
+    auto it = llvm::find(order, dim);
+    if (it != order.end()) {
+      plan.permutation.push_back(it - order.begin());
+      plan.unsplit.push_back(result[dim]);
+    } else {
+      plan.unsplit.push_back(one);
+    }
+  }
+  return plan;
+}
+
+static Exprs permuted(ArrayRef<AffineExpr> dims,
+                      ArrayRef<int64_t> permutation) {
+  Exprs result;
+  for (int64_t p : permutation)
+    result.push_back(dims[p]);
+  return result;
+}
+
+unsigned ViewPlan::countViews(ArrayRef<AffineExpr> input) const {
+  bool slices = ArrayRef(sliced) != input ||
+                llvm::any_of(steps, [](int64_t s) { return s != 1; });
+  Exprs transposed = permuted(split, permutation);
+  bool transposes = !isIdentityPermutation(permutation);
+  unsigned count = slices + transposes + (unsplit != result);
+  if (transposes)
+    count += (sliced != split) + (transposed != unsplit);
+  else
+    count += sliced != unsplit;
+  return count;
+}
+
+Value charonia::graph::buildViews(OpBuilder &builder, Location location,
+                                  Value value, const ViewPlan &plan) {
+  Type element = getElementTypeOrSelf(value);
+  auto reshape = [&](ArrayRef<AffineExpr> shape) {
+    if (ArrayRef(getShape(value)) != shape)
+      value =
+          ReshapeOp::create(builder, location, makeType(shape, element), value);
+  };
+  if (getShape(value) != plan.sliced ||
+      llvm::any_of(plan.steps, [](int64_t s) { return s != 1; }))
+    value = SliceOp::create(builder, location, makeType(plan.sliced, element),
+                            value, plan.starts, plan.steps);
+  if (!isIdentityPermutation(plan.permutation)) {
+    reshape(plan.split);
+    value = TransposeOp::create(builder, location, value, plan.permutation);
+  }
+  reshape(plan.unsplit);
+  if (plan.unsplit != plan.result)
+    value = BroadcastOp::create(builder, location,
+                                makeType(plan.result, element), value);
+  return value;
+}

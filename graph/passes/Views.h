@@ -1,0 +1,41 @@
+// Chains of views as one map, and maps as short chains of views.
+#ifndef CHARONIA_GRAPH_PASSES_VIEWS_H
+#define CHARONIA_GRAPH_PASSES_VIEWS_H
+
+#include "graph/ir/Dialect.h"
+#include "mlir/IR/Builders.h"
+
+namespace charonia::graph {
+
+/// The map from coordinates of a view's result to those of operand 0, composed
+/// with the map from some other coordinates to the view's, simplified for dims
+/// within `extents`.
+mlir::AffineMap throughView(GraphOpInterface view, mlir::AffineMap map,
+                            llvm::ArrayRef<mlir::AffineExpr> extents);
+
+/// How a map is made of views: slice, reshape (splits dimensions, drops those
+/// of one element), transpose, reshape, broadcast; those that change nothing
+/// left out.
+struct ViewPlan {
+  mlir::AffineMap starts;
+  llvm::SmallVector<int64_t> steps;
+  Exprs sliced, split;
+  llvm::SmallVector<int64_t> permutation;
+  Exprs unsplit, result;
+  /// Views that this takes, given the input's shape.
+  unsigned countViews(llvm::ArrayRef<mlir::AffineExpr> input) const;
+};
+
+/// The plan of `map` from coordinates of `result` to those of `input`; nothing
+/// where such views do not make it.
+std::optional<ViewPlan> planViews(mlir::AffineMap map,
+                                  llvm::ArrayRef<mlir::AffineExpr> input,
+                                  llvm::ArrayRef<mlir::AffineExpr> result);
+
+/// The views of a plan.
+mlir::Value buildViews(mlir::OpBuilder &builder, mlir::Location location,
+                       mlir::Value input, const ViewPlan &plan);
+
+} // namespace charonia::graph
+
+#endif

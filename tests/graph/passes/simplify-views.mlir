@@ -1,0 +1,73 @@
+// RUN: charonia-opt %s -simplify-views -split-input-file | FileCheck %s
+
+!s = tensor<?x?x64xf32, affine_map<()[s0, s1] -> (s0, s1, 64)>>
+
+// Keys transposed while batch and heads are merged.
+// CHECK-LABEL: @keys
+// CHECK-NEXT: %[[R:.*]] = graph.reshape %arg0 : {{.*}} -> tensor<?x?x4x16xf32
+// CHECK-NEXT: %[[T:.*]] = graph.transpose %[[R]] {permutation = array<i64: 0, 2, 3, 1>}
+// CHECK-NEXT: return %[[T]]
+func.func @keys(%x: !s) -> tensor<?x4x16x?xf32, affine_map<()[s0, s1] -> (s0, 4, 16, s1)>> {
+  %0 = graph.reshape %x : (!s) -> tensor<?x?x4x16xf32, affine_map<()[s0, s1] -> (s0, s1, 4, 16)>>
+  %1 = graph.transpose %0 {permutation = array<i64: 0, 2, 1, 3>} : (tensor<?x?x4x16xf32, affine_map<()[s0, s1] -> (s0, s1, 4, 16)>>) -> tensor<?x4x?x16xf32, affine_map<()[s0, s1] -> (s0, 4, s1, 16)>>
+  %2 = graph.reshape %1 : (tensor<?x4x?x16xf32, affine_map<()[s0, s1] -> (s0, 4, s1, 16)>>) -> tensor<?x?x16xf32, affine_map<()[s0, s1] -> (s0 * 4, s1, 16)>>
+  %3 = graph.transpose %2 {permutation = array<i64: 0, 2, 1>} : (tensor<?x?x16xf32, affine_map<()[s0, s1] -> (s0 * 4, s1, 16)>>) -> tensor<?x16x?xf32, affine_map<()[s0, s1] -> (s0 * 4, 16, s1)>>
+  %4 = graph.reshape %3 : (tensor<?x16x?xf32, affine_map<()[s0, s1] -> (s0 * 4, 16, s1)>>) -> tensor<?x4x16x?xf32, affine_map<()[s0, s1] -> (s0, 4, 16, s1)>>
+  return %4 : tensor<?x4x16x?xf32, affine_map<()[s0, s1] -> (s0, 4, 16, s1)>>
+}
+
+// -----
+
+// A chain that comes back to where it started.
+// CHECK-LABEL: @nothing
+// CHECK-NEXT: return %arg0
+func.func @nothing(%x: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
+  %0 = graph.reshape %x : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
+  %1 = graph.transpose %0 {permutation = array<i64: 1, 0>} : (tensor<6x4xf32>) -> tensor<4x6xf32>
+  %2 = graph.reshape %1 : (tensor<4x6xf32>) -> tensor<4x2x3xf32>
+  %3 = graph.transpose %2 {permutation = array<i64: 1, 2, 0>} : (tensor<4x2x3xf32>) -> tensor<2x3x4xf32>
+  return %3 : tensor<2x3x4xf32>
+}
+
+// -----
+
+// A transpose that moves dimensions of one element alone is a reshape.
+// CHECK-LABEL: @unit
+// CHECK-NEXT: graph.reshape %arg0 : (tensor<2x1x1x8xf32>) -> tensor<2x8xf32>
+// CHECK-NEXT: return
+func.func @unit(%x: tensor<2x1x1x8xf32>) -> tensor<2x8xf32> {
+  %0 = graph.transpose %x {permutation = array<i64: 0, 3, 1, 2>} : (tensor<2x1x1x8xf32>) -> tensor<2x8x1x1xf32>
+  %1 = graph.reshape %0 : (tensor<2x8x1x1xf32>) -> tensor<2x8xf32>
+  return %1 : tensor<2x8xf32>
+}
+
+// -----
+
+// A broadcast in the middle moves to the end, a slice to the start.
+// CHECK-LABEL: @order
+// CHECK-NEXT: %[[S:.*]] = graph.slice %arg0
+// CHECK-SAME: -> tensor<1x2xf32>
+// CHECK-NEXT: %[[R:.*]] = graph.reshape %[[S]] : (tensor<1x2xf32>) -> tensor<2x1xf32>
+// CHECK-NEXT: %[[B:.*]] = graph.broadcast %[[R]] : (tensor<2x1xf32>) -> tensor<2x5xf32>
+// CHECK-NEXT: return %[[B]]
+func.func @order(%x: tensor<1x4xf32>) -> tensor<2x5xf32> {
+  %0 = graph.broadcast %x : (tensor<1x4xf32>) -> tensor<5x4xf32>
+  %1 = graph.reshape %0 : (tensor<5x4xf32>) -> tensor<5x1x4xf32>
+  %2 = graph.transpose %1 {permutation = array<i64: 2, 1, 0>} : (tensor<5x1x4xf32>) -> tensor<4x1x5xf32>
+  %3 = graph.slice %2 {starts = affine_map<() -> (1, 0, 0)>, steps = array<i64: 1, 1, 1>} : (tensor<4x1x5xf32>) -> tensor<2x1x5xf32>
+  %4 = graph.reshape %3 : (tensor<2x1x5xf32>) -> tensor<2x5xf32>
+  return %4 : tensor<2x5xf32>
+}
+
+// -----
+
+// A merge of transposed heads takes two views, and keeps them.
+// CHECK-LABEL: @merge
+// CHECK-NEXT: graph.transpose
+// CHECK-NEXT: graph.reshape
+// CHECK-NEXT: return
+func.func @merge(%x: tensor<2x4x8x16xf32>) -> tensor<16x64xf32> {
+  %0 = graph.transpose %x {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  %1 = graph.reshape %0 : (tensor<2x8x4x16xf32>) -> tensor<16x64xf32>
+  return %1 : tensor<16x64xf32>
+}
