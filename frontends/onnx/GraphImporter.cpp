@@ -11,7 +11,7 @@ using ::onnx::NodeProto;
 using ::onnx::TypeProto;
 
 /// Nodes that function bodies may expand to, and bytes of such bodies.
-constexpr int64_t maxExpandedNodes = int64_t(1) << 20;
+constexpr int64_t maxExpandedNodes = int64_t(1) << 17;
 
 // Reports.
 

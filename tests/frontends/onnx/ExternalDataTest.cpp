@@ -1,0 +1,133 @@
+// Data files beside a model: mapped in place, and only from the model's folder.
+#include "graph/ir/Dialect.h"
+#include "tests/frontends/onnx/Models.h"
+#include <unistd.h>
+
+using namespace charonia;
+using namespace charonia::test;
+using ::onnx::ModelProto;
+using ::onnx::TensorProto;
+using ::testing::HasSubstr;
+
+namespace {
+using Entries = std::vector<std::pair<std::string, std::string>>;
+
+/// A model whose weight, 70 floats, is in a data file.
+ModelProto external(const Entries &entries) {
+  ModelProto model =
+      parse("graph (float[70] x) => (float[70] y) { y = Add (x, w) }");
+  auto &weight = *model.mutable_graph()->add_initializer();
+  weight.set_name("w");
+  weight.set_data_type(TensorProto::FLOAT);
+  weight.add_dims(70);
+  weight.set_data_location(TensorProto::EXTERNAL);
+  for (auto &[key, value] : entries) {
+    auto *entry = weight.add_external_data();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+  return model;
+}
+
+std::string importFrom(const Folder &folder, const Entries &entries) {
+  folder.write("model.onnx", external(entries).SerializeAsString());
+  mlir::MLIRContext context;
+  return frontend::importModel(folder / "model.onnx", {}, context).toString();
+}
+const std::string data(400, 'd');
+} // namespace
+
+TEST(ExternalData, IsMapped) {
+  Folder folder;
+  std::string bytes = data;
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = char(i);
+  folder.write("model.data", bytes);
+  folder.write("model.onnx",
+               external({{"location", "model.data"}, {"offset", "64"}})
+                   .SerializeAsString());
+  mlir::MLIRContext context;
+  auto result = frontend::importModel(folder / "model.onnx", {}, context);
+  ASSERT_TRUE(result.module) << result.toString();
+  auto *dialect = context.getLoadedDialect<graph::GraphDialect>();
+  const graph::Weight *weight = dialect->getWeights().lookup("w");
+  ASSERT_TRUE(weight);
+  EXPECT_EQ(std::string(weight->bytes.data(), weight->bytes.size()),
+            bytes.substr(64, 280));
+  // In place: the offset shows in the address of the mapping.
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(weight->bytes.data()) % 4096, 64u);
+}
+
+TEST(ExternalData, Missing) {
+  Folder folder;
+  EXPECT_THAT(importFrom(folder, {{"location", "lost.data"}}),
+              HasSubstr("error: tensor 'w' external data file 'lost.data' "
+                        "cannot be opened: No such file or directory\n"
+                        "  remedy: put it beside the model, into "));
+  EXPECT_THAT(importFrom(folder, {}), HasSubstr("external data file '' has no "
+                                                "name"));
+}
+
+TEST(ExternalData, OutsideOfTheFolder) {
+  Folder folder, other;
+  other.write("data", data);
+  EXPECT_THAT(importFrom(folder, {{"location", other / "data"}}),
+              HasSubstr("is an absolute path\n  remedy: external data has to "
+                        "lie in the model's folder, "));
+  std::string above =
+      "../" + (other / "data")
+                  .substr((other / "").rfind('/', (other / "").size() - 2) + 1);
+  EXPECT_THAT(importFrom(folder, {{"location", above}}),
+              HasSubstr("lies outside the model's folder"));
+  ASSERT_EQ(symlink((other / "data").c_str(), (folder / "link").c_str()), 0);
+  EXPECT_THAT(importFrom(folder, {{"location", "link"}}),
+              HasSubstr("external data file 'link' lies outside the model's "
+                        "folder"));
+  // A path that leaves the folder and comes back is inside of it.
+  folder.write("data", data);
+  std::string name =
+      (folder / "")
+          .substr((folder / "").rfind('/', (folder / "").size() - 2) + 1);
+  EXPECT_EQ(importFrom(folder, {{"location", "../" + name + "data"}}), "");
+}
+
+TEST(ExternalData, NoRegularFile) {
+  Folder folder;
+  EXPECT_THAT(importFrom(folder, {{"location", "."}}),
+              HasSubstr("external data file '.'"));
+}
+
+TEST(ExternalData, TooShort) {
+  Folder folder;
+  folder.write("data", data.substr(0, 279));
+  EXPECT_THAT(importFrom(folder, {{"location", "data"}}),
+              HasSubstr("external data file 'data' is too short: it has 279 "
+                        "bytes, the tensor is at 0..280\n  remedy: the file is "
+                        "cut short: fetch or export it again"));
+  folder.write("data", data);
+  EXPECT_THAT(importFrom(folder, {{"location", "data"}, {"offset", "200"}}),
+              HasSubstr("it has 400 bytes, the tensor is at 200..480"));
+  EXPECT_THAT(importFrom(folder, {{"location", "data"},
+                                  {"offset", "18446744073709551615"}}),
+              HasSubstr("is too short"));
+  folder.write("data", "");
+  EXPECT_THAT(importFrom(folder, {{"location", "data"}}),
+              HasSubstr("it has 0 bytes"));
+}
+
+TEST(ExternalData, BadEntries) {
+  Folder folder;
+  folder.write("data", data);
+  EXPECT_THAT(importFrom(folder, {{"location", "data"}, {"offset", "-1"}}),
+              HasSubstr("external data has '-1' for its offset, which is not a "
+                        "size"));
+  EXPECT_THAT(importFrom(folder, {{"location", "data"}, {"length", "279"}}),
+              HasSubstr("external data has a length of 279 bytes, but the "
+                        "tensor takes 280"));
+}
+
+TEST(ExternalData, NotFromMemory) {
+  EXPECT_THAT(import(external({{"location", "data"}})),
+              HasSubstr("external data file 'data' cannot be used: the model "
+                        "was given as bytes"));
+}
