@@ -156,17 +156,24 @@ private:
   /// Compiles one program; true where --stop-after ended it.
   FailureOr<bool> addProgram(TargetGroup &group) {
     std::string device(deviceKindName(group.device));
-    programModules.push_back(module.clone());
-    ModuleOp copy = *programModules.back();
+    ModuleOp copy = module.clone();
+    programModules.push_back(copy);
     PipelineOptions pipeline;
     pipeline.device = group.device;
     pipeline.precision = options.precision;
     pipeline.panelColumns = group.backends.front()->emitTarget().panelColumns;
+    func::FuncOp prepare;
     for (const Stage &stage : programStages(pipeline)) {
       if (failed(runStage(stage, copy, device + "-")))
         return failure();
       if (stopsAfter(stage.name, copy))
         return true;
+      if (auto function = copy.lookupSymbol<func::FuncOp>("prepare")) {
+        prepare = function;
+        programModules.push_back(ModuleOp::create(copy.getLoc()));
+        prepare->moveBefore(programModules.back()->getBody(),
+                            programModules.back()->getBody()->end());
+      }
     }
 
     KernelSet kernels;
@@ -212,7 +219,7 @@ private:
       progress("preparation of weights", done, total);
     };
     FailureOr<std::unique_ptr<Preparation>> preparation =
-        Preparation::create(copy.lookupSymbol<func::FuncOp>("prepare"), *host, prepareOptions);
+        Preparation::create(prepare, *host, prepareOptions);
     if (failed(preparation))
       return failure();
     entry.prepareKernels = (*preparation)->numKernels();

@@ -31,13 +31,13 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
            passes.addPass(createPackWeights(pack));
          }
          passes.addPass(createSplitPrepare());
-         // The views that packing left compose with those around them.
          passes.addPass(createCSEPass());
-       }},
-      {"kernels", [](OpPassManager &passes) {
-         // Kernels hold splats only. No canonicalization from here on: it would fold
-         // weights of one element back into constants.
+         // Kernels hold splats only; the rest they read from memory. No canonicalization
+         // from here on: it would fold weights of one element back into constants.
          passes.addPass(createOutlineConstants());
+       }},
+      // @prepare has left the module by now: it is compiled result by result.
+      {"kernels", [](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(createFormKernels());
          passes.addPass(createVerifyKernels());
        }},

@@ -111,9 +111,7 @@ LogicalResult Preparation::addUnit(func::FuncOp prepare, unsigned result,
 
 FailureOr<std::unique_ptr<Preparation>>
 Preparation::create(func::FuncOp prepare, Backend &host, const KernelOptions &options) {
-  MLIRContext *context = host.emitTarget().kind == emit::EmitTarget::Kind::Cpu && prepare
-                             ? prepare.getContext()
-                             : nullptr;
+  MLIRContext *context = prepare ? prepare.getContext() : nullptr;
   std::unique_ptr<Preparation> preparation(new Preparation(context));
   if (!prepare)
     return preparation;

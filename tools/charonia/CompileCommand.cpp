@@ -1,0 +1,162 @@
+#include "codegen/driver/Compiler.h"
+#include "codegen/driver/KernelCache.h"
+#include "frontends/Importer.h"
+#include "graph/ir/Dialect.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "tools/charonia/Commands.h"
+#include "tools/charonia/Console.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/ThreadPool.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace mlir;
+
+namespace charonia::tool {
+namespace {
+
+/// The user's words for a place: the model's node, or a position in a file.
+std::string describe(Location location) {
+  std::string text;
+  if (auto name = dyn_cast<NameLoc>(location))
+    return "node '" + name.getName().str() + "'";
+  if (auto fused = dyn_cast<FusedLoc>(location)) {
+    for (Location part : fused.getLocations())
+      if (std::string words = describe(part); !words.empty() && text.find(words) == std::string::npos)
+        text += (text.empty() ? "" : ", ") + words;
+    return text;
+  }
+  if (auto call = dyn_cast<CallSiteLoc>(location))
+    return describe(call.getCaller());
+  if (auto file = dyn_cast<FileLineColLoc>(location))
+    return (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
+            Twine(file.getColumn()))
+        .str();
+  return text;
+}
+
+class Session {
+public:
+  explicit Session(const CompileCommand &command) : command(command), line(!command.quiet) {}
+
+  int run() {
+    driver::registerCompiler(registry);
+    context.emplace(registry, MLIRContext::Threading::DISABLED);
+    if (command.threads != 1) {
+      pool.emplace(llvm::hardware_concurrency(command.threads));
+      context->setThreadPool(*pool);
+    }
+    driver::loadDialects(*context);
+    ScopedDiagnosticHandler handler(&*context, [&](Diagnostic &diagnostic) {
+      report(diagnostic);
+      return success();
+    });
+    if (command.engine.empty() && command.stopAfter.empty() && command.printKernel.empty())
+      return fail("no engine to write: name it with -o FILE");
+    OwningOpRef<ModuleOp> module = import();
+    if (!module)
+      return 1;
+    return compile(*module);
+  }
+
+private:
+  void report(Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Error &&
+        diagnostic.getSeverity() != DiagnosticSeverity::Warning)
+      return;
+    line.clear();
+    bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    std::string place = describe(diagnostic.getLocation());
+    llvm::errs() << (isError ? "error: " : "warning: ") << command.model << ": "
+                 << (place.empty() ? "" : place + ": ") << diagnostic.str() << "\n";
+    for (Diagnostic &note : diagnostic.getNotes())
+      llvm::errs() << "  " << note.str() << "\n";
+  }
+
+  OwningOpRef<ModuleOp> import() {
+    line.show("reading the model", 0, 0);
+    frontend::ImportOptions options;
+    for (const std::string &shape : command.shapes)
+      if (std::string error = frontend::parseShapeOption(shape, options.shapes); !error.empty()) {
+        line.clear();
+        return fail(error), nullptr;
+      }
+    if (StringRef(command.model).ends_with(".mlir"))
+      return parseSourceFile<ModuleOp>(command.model, ParserConfig(&*context));
+    frontend::ImportResult result = frontend::importModel(command.model, options, *context);
+    line.clear();
+    if (!command.quiet || !result.module)
+      llvm::errs() << result.toString();
+    return std::move(result.module);
+  }
+
+  /// Of the module and of all weights that it names.
+  std::string hashOf(ModuleOp module) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module.print(stream, OpPrintingFlags().enableDebugInfo());
+    uint64_t hash = llvm::xxh3_64bits(text);
+    graph::WeightStore &store = context->getLoadedDialect<graph::GraphDialect>()->getWeights();
+    module.walk([&](graph::WeightOp op) {
+      if (const graph::Weight *weight = store.lookup(op.getName())) {
+        uint64_t parts[] = {hash, llvm::xxh3_64bits(StringRef(weight->bytes.data(), weight->bytes.size()))};
+        hash = llvm::xxh3_64bits(StringRef(reinterpret_cast<char *>(parts), sizeof(parts)));
+      }
+    });
+    return llvm::utohexstr(hash, /*LowerCase=*/true, /*Width=*/16);
+  }
+
+  int compile(ModuleOp module) {
+    driver::CompileOptions options;
+    options.targets = command.targets;
+    options.precision = command.precision;
+    options.dumpDir = command.dumpDir;
+    options.stopAfter = command.stopAfter;
+    options.printKernel = command.printKernel;
+    options.output = &llvm::outs();
+    if (!command.noCache)
+      options.cacheDir = command.cacheDir.empty() ? driver::KernelCache::defaultFolder()
+                                                  : command.cacheDir;
+    options.progress = [&](StringRef what, unsigned done, unsigned total) {
+      line.show({what.data(), what.size()}, done, total);
+    };
+    options.record.modelName = llvm::sys::path::filename(command.model).str();
+    options.record.sourceHash = hashOf(module);
+    options.record.options = {{"target", llvm::join(command.targets, ",")},
+                              {"precision", command.precision}};
+    for (const std::string &shape : command.shapes)
+      options.record.options.emplace_back("shape", shape);
+
+    FailureOr<driver::CompileReport> report = driver::compile(module, options, command.engine);
+    line.clear();
+    if (failed(report))
+      return 1;
+    if (report->written && !command.quiet)
+      print(*report);
+    return 0;
+  }
+
+  void print(const driver::CompileReport &report) {
+    for (const driver::ProgramReport &program : report.programs) {
+      llvm::outs() << deviceKindName(program.device) << " (" << llvm::join(program.archs, ", ")
+                   << "), " << command.precision << ": " << program.launches << " launches of "
+                   << program.kernels << " kernels (" << program.cachedKernels
+                   << " from the cache), weights " << formatBytes(program.weightBytes)
+                   << ", arena " << formatBytes(program.arenaPeak) << " (at least "
+                   << formatBytes(program.arenaLowerBound) << ")\n";
+    }
+  }
+
+  const CompileCommand &command;
+  ProgressLine line;
+  DialectRegistry registry;
+  std::optional<llvm::DefaultThreadPool> pool;
+  std::optional<MLIRContext> context;
+};
+
+} // namespace
+
+int run(const CompileCommand &command) { return Session(command).run(); }
+
+} // namespace charonia::tool
