@@ -1,5 +1,6 @@
 #include "codegen/driver/Backend.h"
 #include "codegen/cpu/CpuCodegen.h"
+#include "codegen/gpu/GpuCodegen.h"
 #include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
@@ -36,6 +37,44 @@ private:
   emit::EmitTarget target;
 };
 
+class GpuBackend : public Backend {
+public:
+  GpuBackend(StringRef chip, bool tf32) : gpuArch{chip.str()}, target(emit::EmitTarget::gpu()) {
+    target.tf32 = tf32;
+    options.ptxas = gpu::findPtxas();
+    options.assemble = !options.ptxas.empty();
+  }
+  DeviceKind device() const override { return DeviceKind::Cuda; }
+  std::string arch() const override { return gpuArch.chip; }
+  std::string fingerprint() const override {
+    return arch() + (options.assemble ? " cubin" : " ptx");
+  }
+  const emit::EmitTarget &emitTarget() const override { return target; }
+
+  FailureOr<KernelBinary> compile(func::FuncOp function, StringRef dumpPrefix) override {
+    gpu::GpuOptions own = options;
+    if (!dumpPrefix.empty())
+      own.dumpPrefix = (dumpPrefix + ".").str();
+    FailureOr<gpu::GpuKernel> kernel = gpu::compileGpuKernel(function, gpuArch, own);
+    if (failed(kernel))
+      return failure();
+    KernelBinary binary;
+    binary.ptx = std::move(kernel->ptx);
+    binary.cubin.assign(kernel->cubin.begin(), kernel->cubin.end());
+    binary.entry = kernel->entry;
+    binary.sharedBytes = kernel->sharedBytes;
+    binary.blockThreads = kernel->blockThreads;
+    binary.registers = std::max(kernel->registers, 0);
+    binary.spillBytes = std::max(kernel->spillStores, 0) + std::max(kernel->spillLoads, 0);
+    return binary;
+  }
+
+private:
+  gpu::GpuArch gpuArch;
+  gpu::GpuOptions options;
+  emit::EmitTarget target;
+};
+
 } // namespace
 
 std::vector<std::unique_ptr<Backend>> createBackends(StringRef target, StringRef precision) {
@@ -44,10 +83,17 @@ std::vector<std::unique_ptr<Backend>> createBackends(StringRef target, StringRef
     backends.push_back(std::make_unique<CpuBackend>(cpu::CpuIsa::V4));
   if (target == "cpu" || target == "x86-64-v3")
     backends.push_back(std::make_unique<CpuBackend>(cpu::CpuIsa::V3));
+  if (llvm::is_contained(gpu::GpuArch::known(), target))
+    backends.push_back(std::make_unique<GpuBackend>(target, precision == "tf32"));
   return backends;
 }
 
-std::string listTargets() { return "cpu, x86-64-v3, x86-64-v4"; }
+std::string listTargets() {
+  std::string list = "cpu, x86-64-v3, x86-64-v4";
+  for (StringRef chip : gpu::GpuArch::known())
+    list += ", " + chip.str();
+  return list;
+}
 
 std::unique_ptr<Backend> createHostBackend() {
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();

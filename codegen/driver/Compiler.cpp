@@ -4,6 +4,7 @@
 #include "codegen/driver/Pipeline.h"
 #include "codegen/driver/Prepare.h"
 #include "codegen/driver/Program.h"
+#include "codegen/gpu/GpuCodegen.h"
 #include "codegen/tile/ir/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -22,6 +23,7 @@ void registerCompiler(DialectRegistry &registry) {
   registry.insert<graph::GraphDialect, tile::TileDialect, func::FuncDialect, arith::ArithDialect,
                   math::MathDialect, scf::SCFDialect>();
   emit::registerEmitRules(registry);
+  gpu::registerGpuCodegen(registry);
 }
 
 void loadDialects(MLIRContext &context) { context.loadAllAvailableDialects(); }

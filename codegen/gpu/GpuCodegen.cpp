@@ -40,14 +40,27 @@ void charonia::gpu::registerGpuCodegen(DialectRegistry &registry) {
   registerPtxTranslation(registry);
 }
 
+ArrayRef<StringLiteral> GpuArch::known() {
+  static constexpr StringLiteral chips[] = {"sm_80",  "sm_86",   "sm_87",  "sm_89",  "sm_90",
+                                            "sm_90a", "sm_100",  "sm_100a", "sm_103", "sm_103a",
+                                            "sm_120", "sm_120a", "sm_121",  "sm_121a"};
+  return chips;
+}
+
+void charonia::gpu::loadGpuDialects(MLIRContext &context) {
+  context.loadDialect<tile::TileDialect, simt::SimtDialect, arith::ArithDialect, math::MathDialect,
+                      scf::SCFDialect, cf::ControlFlowDialect, func::FuncDialect,
+                      LLVM::LLVMDialect, NVVM::NVVMDialect>();
+}
+
 namespace {
 
 /// Stages of one kernel, numbered for dumps.
 class Dumper {
 public:
-  Dumper(StringRef dir, StringRef kernel) : dir(dir), kernel(kernel) {}
+  Dumper(StringRef prefix, StringRef kernel) : prefix(prefix), kernel(kernel) {}
   void dump(Operation *op, StringRef stage) {
-    if (dir.empty())
+    if (prefix.empty())
       return;
     std::string text;
     llvm::raw_string_ostream os(text);
@@ -55,16 +68,16 @@ public:
     dump(text, stage, "mlir");
   }
   void dump(StringRef text, StringRef stage, StringRef extension) {
-    if (dir.empty())
+    if (prefix.empty())
       return;
     std::error_code code;
-    llvm::raw_fd_ostream file((dir + "/" + kernel + "." + Twine(number++) + "-" + stage + "." +
+    llvm::raw_fd_ostream file((prefix + kernel + "." + Twine(number++) + "-" + stage + "." +
                                extension).str(), code);
     file << text;
   }
 
 private:
-  StringRef dir, kernel;
+  StringRef prefix, kernel;
   unsigned number = 0;
 };
 
@@ -73,15 +86,28 @@ int64_t integerAttr(func::FuncOp kernel, StringRef name, int64_t otherwise) {
   return attr ? attr.getInt() : otherwise;
 }
 
+/// A name that PTX allows.
+std::string entryName(StringRef name) {
+  std::string entry = name.str();
+  for (char &c : entry)
+    if (!llvm::isAlnum(c) && c != '_')
+      c = '_';
+  if (entry.empty() || !llvm::isAlpha(entry[0]))
+    entry.insert(0, "k");
+  return entry;
+}
+
 FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuArch &arch,
                                    const GpuOptions &options, StringRef ptxas) {
   MLIRContext *context = kernel.getContext();
-  Dumper dumper(options.dumpDir, kernel.getName());
+  std::string entry = entryName(kernel.getName());
+  Dumper dumper(options.dumpPrefix, entry);
   unsigned warps = integerAttr(kernel, tile::kWarpsAttr, 4);
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   OpBuilder b(context);
   b.setInsertionPointToEnd(module->getBody());
   auto function = cast<func::FuncOp>(b.clone(*kernel));
+  function.setName(entry);
   dumper.dump(function, "tile");
 
   ExpandMathOptions math;
@@ -96,7 +122,7 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuArch &arch,
   if (failed(pipelineSharedOperands(function, pipeline)))
     return failure();
   GpuKernel result;
-  result.entry = kernel.getName().str();
+  result.entry = entry;
   result.blockThreads = warps * kLanes;
   result.sharedBytes = allocateShared(function);
   if (result.sharedBytes > arch.sharedBytes())
@@ -133,21 +159,27 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuArch &arch,
 
 } // namespace
 
+static std::string ptxasOf(const GpuOptions &options) {
+  if (!options.assemble)
+    return "";
+  return options.ptxas.empty() ? findPtxas() : options.ptxas;
+}
+
+FailureOr<GpuKernel> charonia::gpu::compileGpuKernel(func::FuncOp kernel, const GpuArch &arch,
+                                                     const GpuOptions &options) {
+  return compileKernel(kernel, arch, options, ptxasOf(options));
+}
+
 FailureOr<std::vector<GpuKernel>> charonia::gpu::compileGpuKernels(ModuleOp kernels,
                                                                    const GpuArch &arch,
                                                                    const GpuOptions &options) {
   MLIRContext *context = kernels.getContext();
-  context->loadDialect<tile::TileDialect, simt::SimtDialect, arith::ArithDialect,
-                       math::MathDialect, scf::SCFDialect, cf::ControlFlowDialect,
-                       func::FuncDialect, LLVM::LLVMDialect, NVVM::NVVMDialect>();
+  loadGpuDialects(*context);
   SmallVector<func::FuncOp> functions;
   for (auto function : kernels.getOps<func::FuncOp>())
     if (function->hasAttr(tile::kKernelAttr))
       functions.push_back(function);
-  std::string ptxas;
-  if (options.assemble)
-    ptxas = options.ptxas.empty() ? findPtxas() : options.ptxas;
-
+  std::string ptxas = ptxasOf(options);
   std::vector<GpuKernel> results(functions.size());
   auto compile = [&](size_t i) -> LogicalResult {
     FailureOr<GpuKernel> kernel = compileKernel(functions[i], arch, options, ptxas);

@@ -2,6 +2,7 @@
 #ifndef CHARONIA_CODEGEN_GPU_GPUCODEGEN_H
 #define CHARONIA_CODEGEN_GPU_GPUCODEGEN_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include <string>
@@ -12,6 +13,9 @@ namespace charonia::gpu {
 /// A chip to compile for.
 struct GpuArch {
   std::string chip; ///< "sm_80", "sm_86", "sm_90", "sm_90a", ...
+
+  /// The chips that have what kernels need (sm_80 and later) and that LLVM knows.
+  static llvm::ArrayRef<llvm::StringLiteral> known();
 
   /// Shared memory that a program instance may have, in bytes.
   int64_t sharedBytes() const;
@@ -26,12 +30,13 @@ struct GpuOptions {
   std::string ptxas;
   /// Width of indices: 64 where a buffer may have 2^31 elements or more.
   unsigned indexBits = 32;
-  /// Folder for what each kernel is at each stage (<kernel>.<n>-<stage>.<ext>);
-  /// empty: nothing is written. The folder has to exist.
-  std::string dumpDir;
+  /// Where to write what each kernel is at each stage:
+  /// <dumpPrefix><entry>.<n>-<stage>.<extension>; empty: nowhere. Folders have to exist.
+  std::string dumpPrefix;
 };
 
-/// A compiled kernel. Parameters: a 64-bit pointer for each buffer, then a 64-bit
+/// A compiled kernel. `entry` is the function's name with what PTX does not allow
+/// replaced. Parameters: a 64-bit pointer for each buffer, then a 64-bit
 /// integer for each shape symbol; a one-dimensional grid of program instances.
 struct GpuKernel {
   std::string entry;
@@ -46,6 +51,13 @@ struct GpuKernel {
 
 /// Dialects and translations that compileGpuKernels needs in the module's context.
 void registerGpuCodegen(mlir::DialectRegistry &registry);
+
+/// Loads them; once, before kernels are compiled on several threads.
+void loadGpuDialects(mlir::MLIRContext &context);
+
+/// Compiles one tile kernel, which stays as it is. Thread-safe.
+mlir::FailureOr<GpuKernel> compileGpuKernel(mlir::func::FuncOp kernel, const GpuArch &arch,
+                                            const GpuOptions &options = {});
 
 /// Compiles every function with `tile.kernel` in `kernels`, in their order; the module
 /// stays as it is. The result does not depend on the number of threads. Fails with

@@ -44,6 +44,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   charonia::gpu::registerGpuCodegen(registry);
   MLIRContext context(registry);
+  context.allowUnregisteredDialects();
   llvm::SourceMgr sources;
   std::string error;
   std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(input, &error);
@@ -57,7 +58,8 @@ int main(int argc, char **argv) {
   if (!module)
     return 1;
   charonia::gpu::GpuOptions options;
-  options.dumpDir = dumps;
+  if (!dumps.empty())
+    options.dumpPrefix = dumps + "/";
   options.assemble = assemble;
   options.indexBits = indexBits;
   auto kernels = charonia::gpu::compileGpuKernels(*module, {chip}, options);
