@@ -52,9 +52,9 @@ struct Buffer {
   ShapeExpr size;            ///< Bytes; constant for weights.
   uint32_t firstStep = 0;
   uint32_t lastStep = 0;
-  /// What kernels may assume of the address; a power of two <= 4096. For inputs
-  /// and outputs keep it small (16, or the element's size): a caller's pointer
-  /// that is aligned less is copied first.
+  /// What kernels may assume of the address; a power of two <= 4096 (CUDA:
+  /// 256). For inputs and outputs keep it small (16, or the element's size): a
+  /// caller's pointer that is aligned less is copied first.
   uint32_t alignment = 64;
   /// Arena only: lies inside that buffer (of any kind), aliasOffset bytes from
   /// its start: in-place results, slices, concatenation without a copy. Chains

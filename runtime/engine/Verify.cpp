@@ -100,9 +100,11 @@ private:
 
   Status checkBuffer(const Program &program, const Buffer &buffer) const {
     CHARONIA_RETURN_IF_ERROR(checkExpr(buffer.size));
-    if (!isPowerOfTwo(buffer.alignment) || buffer.alignment > 4096)
+    // What page-aligned sections and the driver's allocations guarantee.
+    uint32_t most = program.device == DeviceKind::Cuda ? 256 : 4096;
+    if (!isPowerOfTwo(buffer.alignment) || buffer.alignment > most)
       return bad("the alignment " + std::to_string(buffer.alignment) +
-                 " is not a power of two up to 4096");
+                 " is not a power of two up to " + std::to_string(most));
     if (buffer.firstStep > buffer.lastStep ||
         (buffer.lastStep >= program.steps.size() && !program.steps.empty()))
       return bad("the lifetime is not inside the program's steps");

@@ -1,6 +1,6 @@
 // Damaged and hostile engine files: every one gets a Status, none a crash. The
-// random tests run for a bounded time and print their seed; CHARONIA_FUZZ_SECONDS
-// and CHARONIA_FUZZ_SEED set them.
+// random tests run for a bounded time and print their seed;
+// CHARONIA_FUZZ_SECONDS and CHARONIA_FUZZ_SEED set them.
 
 #include "TestEngine.h"
 
@@ -121,9 +121,10 @@ TEST(BadInput, EveryByteOfTheManifestChanged) {
     Bytes changed = file;
     changed[manifest.offset + i] ^= std::byte(0x41);
     Status status = openError(changed);
-    EXPECT_EQ(status.message(),
-              "the engine in memory cannot be used: it is damaged: the checksum "
-              "of the section 'manifest' does not match");
+    EXPECT_EQ(
+        status.message(),
+        "the engine in memory cannot be used: it is damaged: the checksum "
+        "of the section 'manifest' does not match");
   }
 }
 
@@ -173,10 +174,23 @@ protected:
 
   /// Numbers that have broken programs before.
   int64_t number() {
-    static const int64_t edges[] = {
-        0,         1,         -1,        2,          63,        64,
-        255,       256,       4095,      4096,       INT32_MAX, INT32_MIN,
-        INT64_MAX, INT64_MIN, INT64_MAX - 1, int64_t(1) << 40, UINT32_MAX};
+    static const int64_t edges[] = {0,
+                                    1,
+                                    -1,
+                                    2,
+                                    63,
+                                    64,
+                                    255,
+                                    256,
+                                    4095,
+                                    4096,
+                                    INT32_MAX,
+                                    INT32_MIN,
+                                    INT64_MAX,
+                                    INT64_MIN,
+                                    INT64_MAX - 1,
+                                    int64_t(1) << 40,
+                                    UINT32_MAX};
     return below(4) ? edges[below(std::size(edges))]
                     : static_cast<int64_t>(random());
   }
@@ -185,7 +199,8 @@ protected:
     std::vector<ShapeExpr::Term> terms;
     for (uint64_t n = below(9); n-- > 0;) {
       auto op = static_cast<ShapeExpr::Op>(below(11));
-      terms.push_back({op, below(2) ? static_cast<int64_t>(below(3)) : number()});
+      terms.push_back(
+          {op, below(2) ? static_cast<int64_t>(below(3)) : number()});
     }
     return ShapeExpr::fromTerms(std::move(terms));
   }
@@ -203,10 +218,18 @@ TEST_F(RandomInput, BytesOfTheManifest) {
     for (uint64_t n = 1 + below(6); n-- > 0;) {
       size_t at = below(bytes.size());
       switch (below(4)) {
-      case 0: bytes[at] = static_cast<char>(random()); break;
-      case 1: bytes.insert(at, 1 + below(4), static_cast<char>(random())); break;
-      case 2: bytes.erase(at, 1 + below(8)); break;
-      case 3: bytes.insert(at, bytes.substr(below(bytes.size()), below(64))); break;
+      case 0:
+        bytes[at] = static_cast<char>(random());
+        break;
+      case 1:
+        bytes.insert(at, 1 + below(4), static_cast<char>(random()));
+        break;
+      case 2:
+        bytes.erase(at, 1 + below(8));
+        break;
+      case 3:
+        bytes.insert(at, bytes.substr(below(bytes.size()), below(64)));
+        break;
       }
       if (bytes.empty())
         bytes = "x";
@@ -230,30 +253,78 @@ TEST_F(RandomInput, FieldsOfTheManifest) {
       CodeModule &c = p.variants[0].modules[0];
       Symbol &symbol = m.signature.symbols[0];
       switch (below(24)) {
-      case 0: symbol.min = number(); break;
-      case 1: symbol.opt = number(); break;
-      case 2: symbol.max = number(); break;
-      case 3: symbol.divisor = number(); break;
-      case 4: m.signature.inputs[0].dims[below(2)] = expression(); break;
-      case 5: m.signature.outputs[0].dims[below(2)] = expression(); break;
-      case 6: b.kind = static_cast<Buffer::Kind>(below(7)); break;
-      case 7: b.index = static_cast<uint32_t>(number()); break;
-      case 8: b.weightOffset = number(); break;
-      case 9: b.size = below(2) ? ShapeExpr(number()) : expression(); break;
-      case 10: b.firstStep = static_cast<uint32_t>(number()); break;
-      case 11: b.lastStep = static_cast<uint32_t>(number()); break;
-      case 12: b.alignment = static_cast<uint32_t>(number()); break;
-      case 13: b.alias = static_cast<uint32_t>(below(2) ? below(6) : number()); break;
-      case 14: b.aliasOffset = expression(); break;
-      case 15: s.kind = static_cast<Step::Kind>(below(6)); break;
-      case 16: s.kernel = static_cast<uint32_t>(number()); break;
-      case 17: s.args[0] = {static_cast<uint32_t>(below(6)), expression()}; break;
-      case 18: s.bytes = expression(); break;
-      case 19: k.grid = expression(); break;
-      case 20: k.module = static_cast<uint32_t>(number()); break;
-      case 21: k.entryOffset = number(); break;
-      case 22: (below(2) ? c.image : c.ptx).offset = number(); break;
-      case 23: (below(2) ? c.cubin : c.image).size = number(); break;
+      case 0:
+        symbol.min = number();
+        break;
+      case 1:
+        symbol.opt = number();
+        break;
+      case 2:
+        symbol.max = number();
+        break;
+      case 3:
+        symbol.divisor = number();
+        break;
+      case 4:
+        m.signature.inputs[0].dims[below(2)] = expression();
+        break;
+      case 5:
+        m.signature.outputs[0].dims[below(2)] = expression();
+        break;
+      case 6:
+        b.kind = static_cast<Buffer::Kind>(below(7));
+        break;
+      case 7:
+        b.index = static_cast<uint32_t>(number());
+        break;
+      case 8:
+        b.weightOffset = number();
+        break;
+      case 9:
+        b.size = below(2) ? ShapeExpr(number()) : expression();
+        break;
+      case 10:
+        b.firstStep = static_cast<uint32_t>(number());
+        break;
+      case 11:
+        b.lastStep = static_cast<uint32_t>(number());
+        break;
+      case 12:
+        b.alignment = static_cast<uint32_t>(number());
+        break;
+      case 13:
+        b.alias = static_cast<uint32_t>(below(2) ? below(6) : number());
+        break;
+      case 14:
+        b.aliasOffset = expression();
+        break;
+      case 15:
+        s.kind = static_cast<Step::Kind>(below(6));
+        break;
+      case 16:
+        s.kernel = static_cast<uint32_t>(number());
+        break;
+      case 17:
+        s.args[0] = {static_cast<uint32_t>(below(6)), expression()};
+        break;
+      case 18:
+        s.bytes = expression();
+        break;
+      case 19:
+        k.grid = expression();
+        break;
+      case 20:
+        k.module = static_cast<uint32_t>(number());
+        break;
+      case 21:
+        k.entryOffset = number();
+        break;
+      case 22:
+        (below(2) ? c.image : c.ptx).offset = number();
+        break;
+      case 23:
+        (below(2) ? c.cubin : c.image).size = number();
+        break;
       }
     }
     auto bytes = encodeManifest(m);

@@ -67,6 +67,10 @@ TEST(EngineFile, SameInputSameBytes) {
                       stream(sample.weights));
   ASSERT_TRUE(streamed.write(sample.manifest, dir / "b.engine").isOk());
   EXPECT_EQ(readBytes(dir / "a.engine"), readBytes(dir / "b.engine"));
+  // And in memory.
+  std::vector<std::byte> bytes;
+  ASSERT_TRUE(sample.writer().write(sample.manifest, bytes).isOk());
+  EXPECT_EQ(readBytes(dir / "a.engine"), bytes);
 }
 
 TEST(EngineFile, FromMemory) {
@@ -261,6 +265,10 @@ TEST_F(ManifestRules, Messages) {
   EXPECT_EQ(rejected([&](M m) { p(m).buffers[2].alignment = 24; }),
             "program 0: buffer 2: the alignment 24 is not a power of two up to "
             "4096");
+  EXPECT_EQ(
+      rejected([](M m) { m.programs[1].buffers[2].alignment = 512; }),
+      "program 1: buffer 2: the alignment 512 is not a power of two up to "
+      "256");
   EXPECT_EQ(rejected([&](M m) { p(m).buffers[2].alias = 3; }),
             "program 0: buffer 2 is an alias of itself");
   EXPECT_EQ(rejected([&](M m) { p(m).buffers[0].index = 1; }),

@@ -25,8 +25,9 @@ void checkPlan(const std::vector<BufferRequest> &requests,
       continue;
     EXPECT_EQ(plan.offsets[i] % a.alignment, 0u);
     end = std::max(end, plan.offsets[i] + a.size);
-    if (a.alias != noAlias)
+    if (a.alias != noAlias) {
       EXPECT_EQ(plan.offsets[i], plan.offsets[a.alias] + a.aliasOffset);
+    }
     for (size_t j = 0; j < i; ++j) {
       const BufferRequest &b = requests[j];
       if (b.size == 0 || root(i) == root(j))
