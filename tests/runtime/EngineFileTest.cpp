@@ -5,8 +5,14 @@
 #include "runtime/engine/Writer.h"
 
 #include <csignal>
+#include <functional>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace charonia;
@@ -151,6 +157,66 @@ TEST(EngineFile, NoSpaceLeavesNothing) {
   EXPECT_EQ(status.code(), StatusCode::Io);
   EXPECT_EQ(status.message(),
             "cannot write '" + (dir / "a.engine") + "': File too large");
+  EXPECT_EQ(dir.count(), 0u);
+}
+
+/// Runs `body` in a process of its own and returns its exit code; -1: a signal.
+int inChild(const std::function<int()> &body) {
+  pid_t child = fork();
+  if (child == 0)
+    _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(EngineFile, FullDiskLeavesNothing) {
+  TempDir dir;
+  Sample sample;
+  constexpr int skipped = 77;
+  int code = inChild([&] {
+    // A file system of 16 KiB, seen by this process alone.
+    if (geteuid() != 0 && unshare(CLONE_NEWUSER) != 0)
+      return skipped;
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("tmpfs", (dir / "").c_str(), "tmpfs", 0, "size=16k") != 0)
+      return skipped;
+    Writer w = sample.writer();
+    std::vector<std::byte> large(1 << 20);
+    w.addSection(SectionKind::Other, "large", large);
+    Status status = w.write(sample.manifest, dir / "a.engine");
+    if (status.message() !=
+        "cannot write '" + (dir / "a.engine") + "': No space left on device")
+      return 1;
+    if (dir.count() != 0)
+      return 2;
+    return 0;
+  });
+  if (code == skipped)
+    GTEST_SKIP() << "no file system can be mounted here";
+  EXPECT_EQ(code, 0);
+}
+
+TEST(EngineFile, AKilledWriterLeavesNothing) {
+  TempDir dir;
+  int probe = open((dir / "").c_str(), O_TMPFILE | O_RDWR, 0600);
+  if (probe < 0)
+    GTEST_SKIP() << "this file system has no files without names";
+  close(probe);
+  Sample sample;
+  EXPECT_EQ(inChild([&] {
+              Writer w;
+              w.addSection(SectionKind::Code, "code", sample.code);
+              w.addSection(SectionKind::Weights, "weights", 5000,
+                           [&](SectionSink &sink) {
+                             Status status = sink.write(sample.weights);
+                             raise(SIGKILL);
+                             return status;
+                           });
+              return w.write(sample.manifest, dir / "a.engine").isOk();
+            }),
+            -1);
   EXPECT_EQ(dir.count(), 0u);
 }
 
