@@ -41,26 +41,6 @@ private:
   PinnedMemory memory;
 };
 
-/// Waits until the given number of nanoseconds has passed.
-const char *const delaySource = R"(
-.version 7.0
-.target sm_80
-.address_size 64
-.visible .entry charonia_delay(.param .u64 duration)
-{
-  .reg .pred %p<1>;
-  .reg .u64 %t<3>;
-  ld.param.u64 %t0, [duration];
-  mov.u64 %t1, %globaltimer;
-  add.u64 %t0, %t0, %t1;
-again:
-  mov.u64 %t1, %globaltimer;
-  setp.lt.u64 %p0, %t1, %t0;
-  @%p0 bra again;
-  ret;
-}
-)";
-
 bool overlap(DevicePtr a, uint64_t aBytes, DevicePtr b, uint64_t bBytes) {
   return a < b + bBytes && b < a + aBytes;
 }
@@ -83,13 +63,7 @@ CudaExecutor::create(std::shared_ptr<CudaProgram> program,
   return executor;
 }
 
-CudaExecutor::~CudaExecutor() {
-  (void)synchronize();
-  if (delayModule) {
-    CudaDevice::Scope scope(*program->device);
-    api().moduleUnload(delayModule);
-  }
-}
+CudaExecutor::~CudaExecutor() { (void)synchronize(); }
 
 std::string CudaExecutor::description() const {
   return program->variant().arch + " on " + program->device->description();
@@ -393,30 +367,12 @@ Status CudaExecutor::makeEvents(size_t count) {
   return Status::ok();
 }
 
-void CudaExecutor::delay(size_t steps, CuStream stream) {
-  if (!delayTried) {
-    delayTried = true;
-    if (api().moduleLoadDataEx(&delayModule, delaySource, 0, nullptr,
-                               nullptr) != cudaSuccess ||
-        api().moduleGetFunction(&delayFunction, delayModule,
-                                "charonia_delay") != cudaSuccess)
-      delayFunction = nullptr;
-  }
-  if (!delayFunction)
-    return;
-  // An event and a launch take the host some microseconds.
-  uint64_t nanoseconds =
-      std::min<uint64_t>(50'000 + steps * 10'000, 20'000'000);
-  void *parameter = &nanoseconds;
-  (void)api().launchKernel(delayFunction, 1, 1, 1, 1, 1, 1, 0, stream,
-                           &parameter, nullptr);
-}
-
 Status CudaExecutor::runProfiled(const ExecutionPlan &plan, CuStream stream,
                                  std::vector<double> &seconds) {
   size_t steps = plan.steps.size();
   CHARONIA_RETURN_IF_ERROR(makeEvents(steps + 1));
-  delay(steps, stream);
+  // An event and a launch take the host some microseconds.
+  delay.enqueue(50'000 + steps * 10'000, stream);
   CHARONIA_RETURN_IF_ERROR(
       launchAll(plan, stream, std::span(timers).first(steps + 1)));
   CHARONIA_RETURN_IF_ERROR(

@@ -3,6 +3,7 @@
 #define CHARONIA_RUNTIME_DEVICE_CUDA_CUDAEXECUTOR_H
 
 #include "runtime/device/cuda/CudaProgram.h"
+#include "runtime/device/cuda/DelayKernel.h"
 #include "runtime/device/cuda/GraphCache.h"
 
 #include <vector>
@@ -27,7 +28,7 @@ public:
 
 private:
   explicit CudaExecutor(std::shared_ptr<CudaProgram> program)
-      : program(std::move(program)) {}
+      : program(std::move(program)), delay(this->program->device) {}
 
   /// An input or output of the current run.
   struct Bound {
@@ -58,9 +59,6 @@ private:
                 bool mayOverlap, CuStream stream);
   DevicePtr resolve(const exec::Location &location) const;
   bool isPinned(const void *data) const;
-  /// Keeps the GPU busy for a while, so that what is enqueued meanwhile runs
-  /// without gaps.
-  void delay(size_t steps, CuStream stream);
   Status makeEvents(size_t count);
 
   const Driver &api() const { return program->device->driver(); }
@@ -86,9 +84,7 @@ private:
   std::vector<uint64_t> arguments; ///< Of the current launch,
   std::vector<void *> parameters;  ///< as the driver wants them.
   std::vector<Event> timers;
-  CuModule delayModule = nullptr;
-  CuFunction delayFunction = nullptr;
-  bool delayTried = false;
+  DelayKernel delay;
 };
 
 } // namespace charonia::cuda
