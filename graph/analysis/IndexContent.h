@@ -17,6 +17,12 @@ mlir::AffineExpr contentAt(mlir::Value value,
                            llvm::ArrayRef<mlir::AffineExpr> coordinates,
                            llvm::ArrayRef<mlir::AffineExpr> extents);
 
+/// Expressions of which all are non-negative just where an i1 tensor holds true at
+/// `coordinates`; nothing where the tensor is no such conjunction of comparisons.
+std::optional<Exprs> conditionsAt(mlir::Value value,
+                                  llvm::ArrayRef<mlir::AffineExpr> coordinates,
+                                  llvm::ArrayRef<mlir::AffineExpr> extents);
+
 /// d0, d1, ... for a shape.
 Exprs coordinatesOf(mlir::Value value);
 

@@ -60,7 +60,7 @@ def Graph_AttentionOp : Graph_Contraction<"attention"> {
   let description = [{
     query [B, H, S, D], key [B, Hkv, T, D], value [B, Hkv, T, Dv], H a multiple
     of Hkv; mask, if any, broadcasts to [B, H, S, T]: i1 keeps where true, floats
-    are added. `causal` keeps t <= s + (T - S).
+    are added. `causal` keeps t <= s + (T - S). A row that keeps nothing gives 0.
   }];
   let arguments = (ins Graph_FloatTensor:$query, Graph_FloatTensor:$key,
     Graph_FloatTensor:$value, Optional<Graph_Tensor>:$mask,

@@ -49,6 +49,18 @@ def SimplifyAlgebra : Pass<"simplify-algebra", "mlir::func::FuncOp"> {
   }];
 }
 
+def RecognizePatterns : Pass<"recognize-patterns", "mlir::func::FuncOp"> {
+  let summary = "Attention, normalizations, softmax and gelu that arrive in pieces";
+  let description = [{
+    Before: matmul, scales, masks, softmax, matmul; means, squares and rsqrt; exp
+    over its sum; products with erf or tanh. After: `attention`, `normalize`,
+    `softmax`, `gelu`. A mask that provably is causal becomes the attribute, any
+    other stays an operand; a row of which nothing is kept gives zeros. Runs after
+    algebra and views are simple, and before layouts and precision put casts and
+    transposes between the pieces.
+  }];
+}
+
 def FoldScales : Pass<"fold-scales", "mlir::func::FuncOp"> {
   let summary = "Scales of a contraction's columns move into its weights";
   let description = [{

@@ -18,6 +18,9 @@ class ResolveIndices
     : public charonia::graph::impl::ResolveIndicesBase<ResolveIndices> {
   void runOnOperation() override {
     OpBuilder builder(&getContext());
+    if (auto module = getOperation()->getParentOfType<ModuleOp>())
+      for (const Symbol &symbol : getSymbols(module))
+        ranges.push_back({symbol.min, symbol.max});
     SmallVector<GraphOpInterface> ops;
     getOperation().walk([&](GraphOpInterface op) { ops.push_back(op); });
     for (GraphOpInterface op : ops) {
@@ -68,11 +71,14 @@ class ResolveIndices
     Value input = op->getOperand(0);
     // An index may count from the end or leave the input: then it is no view.
     for (auto [e, size] : llvm::zip_equal(map.getResults(), getShape(input)))
-      if (!isNonNegative(e, extents) || !isNonNegative(size - 1 - e, extents))
+      if (!isNonNegative(e, extents, ranges) ||
+          !isNonNegative(size - 1 - e, extents, ranges))
         return {};
     auto plan = planViews(map, getShape(input), extents);
     return plan ? buildViews(builder, op->getLoc(), input, *plan) : Value();
   }
+
+  SmallVector<Interval> ranges;
 };
 
 } // namespace

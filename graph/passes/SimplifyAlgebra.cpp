@@ -30,9 +30,13 @@ template <typename Op, typename Rule> struct Rewrite : OpRewritePattern<Op> {
       return Term(op->getOperand(i), rewriter, op.getLoc());
     };
     Term result;
-    if constexpr (std::is_invocable_v<Rule, Term, Term>)
-      result = rule(term(0), term(1));
-    else
+    if constexpr (std::is_invocable_v<Rule, Term, Term>) {
+      // Constants of commutative operators count as right operands, also where
+      // views hide them.
+      bool swap = op->template hasTrait<OpTrait::IsCommutative>() &&
+                  splatOf(op->getOperand(0)) && !splatOf(op->getOperand(1));
+      result = rule(term(swap), term(!swap));
+    } else
       result = rule(term(0));
     if (!result)
       return failure();
@@ -68,8 +72,6 @@ std::optional<double> invertible(Term c) {
 std::optional<double> real(Term c) {
   return c.isReal() ? c.constant() : std::nullopt;
 }
-
-// Commutative operators have their constant on the right.
 
 void sums(Table &t) {
   t.on<AddOp>("x + 0 = x", [](Term x, Term y) { return y.is(0) ? x : none; });
@@ -234,6 +236,21 @@ LogicalResult swapSelect(SelectOp op, PatternRewriter &rewriter) {
   return success();
 }
 
+/// select(c, true, false) = c, select(c, false, true) = !c
+LogicalResult dropSelect(SelectOp op, PatternRewriter &rewriter) {
+  auto x = splatOf(op.getLhs()), y = splatOf(op.getRhs());
+  if (!getElementTypeOrSelf(op.getType()).isInteger(1) || !x || !y || *x == *y)
+    return failure();
+  Value condition = op.getCondition();
+  if (*x == 0)
+    condition = NotOp::create(rewriter, op.getLoc(), condition);
+  Value result = broadcastTo(rewriter, op.getLoc(), condition, op.getType());
+  if (!result)
+    return failure();
+  rewriter.replaceOp(op, result);
+  return success();
+}
+
 class SimplifyAlgebra
     : public charonia::graph::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
   void runOnOperation() override {
@@ -246,6 +263,7 @@ class SimplifyAlgebra
     bounds(table);
     logic(table);
     patterns.add(swapSelect);
+    patterns.add(dropSelect);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -115,3 +115,13 @@ func.func @logic(%c: tensor<4x8xi1>, %x: !t, %y: !t) -> (!t, !t) {
   %l = graph.log %s : (!t) -> !t
   return %a, %l : !t, !t
 }
+
+// CHECK-LABEL: @truth
+// CHECK-NEXT: return %arg0
+func.func @truth(%c: tensor<4x8xi1>) -> tensor<4x8xi1> {
+  %true = graph.constant dense<true> : tensor<i1>
+  %false = graph.constant dense<false> : tensor<i1>
+  %a = graph.select %c, %false, %true : (tensor<4x8xi1>, tensor<i1>, tensor<i1>) -> tensor<4x8xi1>
+  %b = graph.select %a, %false, %true : (tensor<4x8xi1>, tensor<i1>, tensor<i1>) -> tensor<4x8xi1>
+  return %b : tensor<4x8xi1>
+}

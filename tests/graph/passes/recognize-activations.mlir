@@ -1,0 +1,74 @@
+// RUN: charonia-opt %s -recognize-patterns | FileCheck %s
+
+!x = tensor<4x8xf32>
+
+// CHECK-LABEL: @erf
+// CHECK-NEXT: %[[G:.*]] = graph.gelu %arg0 :
+// CHECK-NEXT: return %[[G]]
+func.func @erf(%x: !x) -> !x {
+  %s = graph.constant dense<0.707106769> : tensor<f32>
+  %one = graph.constant dense<1.0> : tensor<f32>
+  %half = graph.constant dense<0.5> : tensor<f32>
+  %0 = graph.mul %x, %s : (!x, tensor<f32>) -> !x
+  %1 = graph.erf %0 : (!x) -> !x
+  %2 = graph.add %1, %one : (!x, tensor<f32>) -> !x
+  %3 = graph.mul %x, %2 : (!x, !x) -> !x
+  %4 = graph.mul %3, %half : (!x, tensor<f32>) -> !x
+  return %4 : !x
+}
+
+// CHECK-LABEL: @tanh
+// CHECK-NEXT: %[[G:.*]] = graph.gelu %arg0 {tanh}
+// CHECK-NEXT: return %[[G]]
+func.func @tanh(%x: !x) -> !x {
+  %half = graph.constant dense<0.5> : tensor<f32>
+  %c = graph.constant dense<0.044715> : tensor<f32>
+  %o = graph.constant dense<0.797884583> : tensor<f32>
+  %one = graph.constant dense<1.0> : tensor<f32>
+  %h = graph.mul %x, %half : (!x, tensor<f32>) -> !x
+  %0 = graph.mul %x, %x : (!x, !x) -> !x
+  %1 = graph.mul %0, %x : (!x, !x) -> !x
+  %2 = graph.mul %1, %c : (!x, tensor<f32>) -> !x
+  %3 = graph.add %x, %2 : (!x, !x) -> !x
+  %4 = graph.mul %3, %o : (!x, tensor<f32>) -> !x
+  %5 = graph.tanh %4 : (!x) -> !x
+  %6 = graph.add %5, %one : (!x, tensor<f32>) -> !x
+  %7 = graph.mul %h, %6 : (!x, !x) -> !x
+  return %7 : !x
+}
+
+// x * (1 + c x^2) inside.
+// CHECK-LABEL: @tanh_factored
+// CHECK-NEXT: %[[G:.*]] = graph.gelu %arg0 {tanh}
+// CHECK-NEXT: return %[[G]]
+func.func @tanh_factored(%x: !x) -> !x {
+  %half = graph.constant dense<0.5> : tensor<f32>
+  %c = graph.constant dense<0.044715> : tensor<f32>
+  %o = graph.constant dense<0.797884583> : tensor<f32>
+  %one = graph.constant dense<1.0> : tensor<f32>
+  %0 = graph.mul %x, %x : (!x, !x) -> !x
+  %1 = graph.mul %0, %c : (!x, tensor<f32>) -> !x
+  %2 = graph.add %one, %1 : (tensor<f32>, !x) -> !x
+  %3 = graph.mul %x, %o : (!x, tensor<f32>) -> !x
+  %4 = graph.mul %3, %2 : (!x, !x) -> !x
+  %5 = graph.tanh %4 : (!x) -> !x
+  %6 = graph.add %5, %one : (!x, tensor<f32>) -> !x
+  %7 = graph.mul %x, %6 : (!x, !x) -> !x
+  %8 = graph.mul %7, %half : (!x, tensor<f32>) -> !x
+  return %8 : !x
+}
+
+// Another constant is another function.
+// CHECK-LABEL: @not_gelu
+// CHECK-NOT: graph.gelu
+func.func @not_gelu(%x: !x) -> !x {
+  %s = graph.constant dense<0.75> : tensor<f32>
+  %one = graph.constant dense<1.0> : tensor<f32>
+  %half = graph.constant dense<0.5> : tensor<f32>
+  %0 = graph.mul %x, %s : (!x, tensor<f32>) -> !x
+  %1 = graph.erf %0 : (!x) -> !x
+  %2 = graph.add %1, %one : (!x, tensor<f32>) -> !x
+  %3 = graph.mul %x, %2 : (!x, !x) -> !x
+  %4 = graph.mul %3, %half : (!x, tensor<f32>) -> !x
+  return %4 : !x
+}

@@ -1,0 +1,143 @@
+// RUN: charonia-opt %s -recognize-patterns -simplify-views -cse -split-input-file | FileCheck %s
+
+!q = tensor<?x4x?x16xf32, affine_map<()[s0, s1] -> (s0, 4, s1, 16)>>
+!kt = tensor<?x4x16x?xf32, affine_map<()[s0, s1] -> (s0, 4, 16, s1)>>
+!s = tensor<?x4x?x?xf32, affine_map<()[s0, s1] -> (s0, 4, s1, s1)>>
+!b = tensor<?x4x?x?xi1, affine_map<()[s0, s1] -> (s0, 4, s1, s1)>>
+!m = tensor<?x1x1x?xf32, affine_map<()[s0, s1] -> (s0, 1, 1, s1)>>
+
+// Scales on both operands, an additive mask, rows of NaN replaced.
+// CHECK-LABEL: @additive
+// CHECK-SAME: (%[[Q:.*]]: tensor{{.*}}, %[[K:.*]]: tensor{{.*}}, %[[V:.*]]: tensor{{.*}}, %[[M:.*]]: tensor
+// CHECK-NEXT: %[[A:.*]] = graph.attention %[[Q]], %[[K]], %[[V]] mask %[[M]] {scale = 2.500000e-01 : f64}
+// CHECK-NEXT: return %[[A]]
+func.func @additive(%q: !q, %k: !q, %v: !q, %m: !m) -> !q {
+  %half = graph.constant dense<0.5> : tensor<f32>
+  %zero = graph.constant dense<0.0> : tensor<f32>
+  %kt = graph.transpose %k {permutation = array<i64: 0, 1, 3, 2>} : (!q) -> !kt
+  %qs = graph.mul %q, %half : (!q, tensor<f32>) -> !q
+  %ks = graph.mul %kt, %half : (!kt, tensor<f32>) -> !kt
+  %0 = graph.matmul %qs, %ks : (!q, !kt) -> !s
+  %1 = graph.add %m, %0 : (!m, !s) -> !s
+  %2 = graph.softmax %1 {axis = 3 : i64} : (!s) -> !s
+  %3 = graph.is_nan %2 : (!s) -> !b
+  %4 = graph.select %3, %zero, %2 : (!b, tensor<f32>, !s) -> !s
+  %5 = graph.matmul %4, %v : (!s, !q) -> !q
+  return %5 : !q
+}
+
+// -----
+
+!q = tensor<?x4x?x16xf32, affine_map<()[s0, s1] -> (s0, 4, s1, 16)>>
+!kt = tensor<?x4x16x?xf32, affine_map<()[s0, s1] -> (s0, 4, 16, s1)>>
+!s = tensor<?x4x?x?xf32, affine_map<()[s0, s1] -> (s0, 4, s1, s1)>>
+!t = tensor<?x?xi1, affine_map<()[s0, s1] -> (s1, s1)>>
+!t4 = tensor<1x1x?x?xi1, affine_map<()[s0, s1] -> (1, 1, s1, s1)>>
+!t4f = tensor<1x1x?x?xf32, affine_map<()[s0, s1] -> (1, 1, s1, s1)>>
+!row = tensor<?x1xi64, affine_map<()[s0, s1] -> (s1, 1)>>
+!col = tensor<1x?xi64, affine_map<()[s0, s1] -> (1, s1)>>
+
+// A mask that is a triangle of ranges is no operand.
+// CHECK-LABEL: @causal
+// CHECK-NEXT: %[[A:.*]] = graph.attention %arg0, %arg1, %arg2 {causal, scale = 1.250000e-01 : f64}
+// CHECK-NEXT: return %[[A]]
+func.func @causal(%q: !q, %k: !q, %v: !q) -> !q {
+  %c = graph.constant dense<0.125> : tensor<f32>
+  %zero = graph.constant dense<0.0> : tensor<f32>
+  %low = graph.constant dense<-3.40282347E+38> : tensor<f32>
+  %r = graph.iota {axis = 0 : i64} : () -> !row
+  %d = graph.iota {axis = 1 : i64} : () -> !col
+  %t = graph.compare ge %r, %d : (!row, !col) -> !t
+  %t4 = graph.reshape %t : (!t) -> !t4
+  %mask = graph.select %t4, %zero, %low : (!t4, tensor<f32>, tensor<f32>) -> !t4f
+  %kt = graph.transpose %k {permutation = array<i64: 0, 1, 3, 2>} : (!q) -> !kt
+  %0 = graph.matmul %q, %kt : (!q, !kt) -> !s
+  %1 = graph.mul %0, %c : (!s, tensor<f32>) -> !s
+  %2 = graph.add %1, %mask : (!s, !t4f) -> !s
+  %3 = graph.softmax %2 {axis = 3 : i64} : (!s) -> !s
+  %4 = graph.matmul %3, %v : (!s, !q) -> !q
+  return %4 : !q
+}
+
+// -----
+
+// One column off the triangle is another mask.
+// CHECK-LABEL: @not_causal
+// CHECK-NOT: causal
+// CHECK: graph.attention %arg0, %arg1, %arg2 mask %{{.*}} {scale = 1.000000e+00 : f64} : ({{.*}}, tensor<8x8xi1>)
+func.func @not_causal(%q: tensor<2x4x8x16xf32>, %k: tensor<2x4x8x16xf32>, %v: tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32> {
+  %low = graph.constant dense<0xFF800000> : tensor<f32>
+  %r = graph.iota {axis = 0 : i64} : () -> tensor<8x1xi64>
+  %d = graph.iota {axis = 1 : i64} : () -> tensor<1x8xi64>
+  %t = graph.compare gt %r, %d : (tensor<8x1xi64>, tensor<1x8xi64>) -> tensor<8x8xi1>
+  %kt = graph.transpose %k {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x4x8x16xf32>) -> tensor<2x4x16x8xf32>
+  %0 = graph.matmul %q, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %1 = graph.select %t, %0, %low : (tensor<8x8xi1>, tensor<2x4x8x8xf32>, tensor<f32>) -> tensor<2x4x8x8xf32>
+  %2 = graph.softmax %1 {axis = 3 : i64} : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %3 = graph.matmul %2, %v : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  return %3 : tensor<2x4x8x16xf32>
+}
+
+// -----
+
+// Fewer rows than columns: the triangle ends at the last column (a cache of keys).
+// CHECK-LABEL: @cached
+// CHECK: graph.attention %arg0, %arg1, %arg2 {causal, scale = 1.000000e+00 : f64}
+func.func @cached(%q: tensor<2x4x3x16xf32>, %k: tensor<2x4x8x16xf32>, %v: tensor<2x4x8x16xf32>) -> tensor<2x4x3x16xf32> {
+  %low = graph.constant dense<-1.0e9> : tensor<f32>
+  %five = graph.constant dense<5> : tensor<i64>
+  %r = graph.iota {axis = 0 : i64} : () -> tensor<3x1xi64>
+  %p = graph.add %r, %five : (tensor<3x1xi64>, tensor<i64>) -> tensor<3x1xi64>
+  %d = graph.iota {axis = 1 : i64} : () -> tensor<1x8xi64>
+  %t = graph.compare lt %p, %d : (tensor<3x1xi64>, tensor<1x8xi64>) -> tensor<3x8xi1>
+  %kt = graph.transpose %k {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x4x8x16xf32>) -> tensor<2x4x16x8xf32>
+  %0 = graph.matmul %q, %kt : (tensor<2x4x3x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x3x8xf32>
+  %1 = graph.select %t, %low, %0 : (tensor<3x8xi1>, tensor<f32>, tensor<2x4x3x8xf32>) -> tensor<2x4x3x8xf32>
+  %2 = graph.softmax %1 {axis = 3 : i64} : (tensor<2x4x3x8xf32>) -> tensor<2x4x3x8xf32>
+  %3 = graph.matmul %2, %v : (tensor<2x4x3x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x3x16xf32>
+  return %3 : tensor<2x4x3x16xf32>
+}
+
+// -----
+
+// Heads merged with the batch: each is a batch of one head.
+// CHECK-LABEL: @merged_heads
+// CHECK: graph.attention {{.*}} : (tensor<8x1x5x16xf32>, tensor<8x1x6x16xf32>, tensor<8x1x6x4xf32>, tensor<8x1x1x6xf32>) -> tensor<8x1x5x4xf32>
+// CHECK-NEXT: graph.reshape {{.*}} -> tensor<8x5x4xf32>
+func.func @merged_heads(%q: tensor<8x5x16xf32>, %kt: tensor<8x16x6xf32>, %v: tensor<8x6x4xf32>, %m: tensor<8x1x6xf32>) -> tensor<8x5x4xf32> {
+  %0 = graph.matmul %q, %kt : (tensor<8x5x16xf32>, tensor<8x16x6xf32>) -> tensor<8x5x6xf32>
+  %1 = graph.add %0, %m : (tensor<8x5x6xf32>, tensor<8x1x6xf32>) -> tensor<8x5x6xf32>
+  %2 = graph.softmax %1 {axis = 2 : i64} : (tensor<8x5x6xf32>) -> tensor<8x5x6xf32>
+  %3 = graph.matmul %2, %v : (tensor<8x5x6xf32>, tensor<8x6x4xf32>) -> tensor<8x5x4xf32>
+  return %3 : tensor<8x5x4xf32>
+}
+
+// -----
+
+// A softmax in f32 between products of halves.
+// CHECK-LABEL: @casts
+// CHECK: graph.attention %arg0, %{{.*}}, %arg2 {scale = 5.000000e-01 : f64} : (tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>, tensor<1x2x4x8xf16>) -> tensor<1x2x4x8xf16>
+func.func @casts(%q: tensor<1x2x4x8xf16>, %kt: tensor<1x2x8x4xf16>, %v: tensor<1x2x4x8xf16>) -> tensor<1x2x4x8xf16> {
+  %half = graph.constant dense<0.5> : tensor<f16>
+  %0 = graph.matmul %q, %kt : (tensor<1x2x4x8xf16>, tensor<1x2x8x4xf16>) -> tensor<1x2x4x4xf16>
+  %1 = graph.mul %0, %half : (tensor<1x2x4x4xf16>, tensor<f16>) -> tensor<1x2x4x4xf16>
+  %2 = graph.cast %1 {to = f32} : (tensor<1x2x4x4xf16>) -> tensor<1x2x4x4xf32>
+  %3 = graph.softmax %2 {axis = 3 : i64} : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  %4 = graph.cast %3 {to = f16} : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf16>
+  %5 = graph.matmul %4, %v : (tensor<1x2x4x4xf16>, tensor<1x2x4x8xf16>) -> tensor<1x2x4x8xf16>
+  return %5 : tensor<1x2x4x8xf16>
+}
+
+// -----
+
+// A softmax along another axis, or of something else, is no attention.
+// CHECK-LABEL: @others
+// CHECK-NOT: graph.attention
+func.func @others(%q: tensor<8x5x16xf32>, %kt: tensor<8x16x5xf32>, %v: tensor<8x5x4xf32>, %x: tensor<8x5x5xf32>) -> (tensor<8x5x4xf32>, tensor<8x5x4xf32>) {
+  %0 = graph.matmul %q, %kt : (tensor<8x5x16xf32>, tensor<8x16x5xf32>) -> tensor<8x5x5xf32>
+  %1 = graph.softmax %0 {axis = 1 : i64} : (tensor<8x5x5xf32>) -> tensor<8x5x5xf32>
+  %2 = graph.matmul %1, %v : (tensor<8x5x5xf32>, tensor<8x5x4xf32>) -> tensor<8x5x4xf32>
+  %3 = graph.softmax %x {axis = 2 : i64} : (tensor<8x5x5xf32>) -> tensor<8x5x5xf32>
+  %4 = graph.matmul %3, %v : (tensor<8x5x5xf32>, tensor<8x5x4xf32>) -> tensor<8x5x4xf32>
+  return %2, %4 : tensor<8x5x4xf32>, tensor<8x5x4xf32>
+}
