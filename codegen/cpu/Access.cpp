@@ -191,6 +191,8 @@ LaneGuard KernelEmitter::guard(const AccessPlan &plan, llvm::ArrayRef<LaneInt> d
     result.scalar = nullptr;
     result.mask = conjunction(b, result.mask, b.CreateICmpULT(step, clamped(limit)));
   }
+  if (auto constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(lower))
+    result.leading = constant->getSExtValue();
   if (lower)
     result.mask = conjunction(b, result.mask, b.CreateICmpUGE(step, clamped(lower)));
   return result;
@@ -278,6 +280,48 @@ static Instruction *withScopes(Instruction *access, llvm::MDNode *own, llvm::MDN
   return access;
 }
 
+static int64_t widthOf(Value *vector) {
+  auto type = llvm::dyn_cast<llvm::FixedVectorType>(vector->getType());
+  return type ? type->getNumElements() : 1;
+}
+
+Value *KernelEmitter::lanesOf(Value *vector, int64_t start, int64_t count) {
+  if (count == widthOf(vector))
+    return vector;
+  llvm::SmallVector<int> lanes;
+  for (int64_t i = 0; i < count; ++i)
+    lanes.push_back(start + i);
+  return b.CreateShuffleVector(vector, lanes);
+}
+
+Value *KernelEmitter::concatenate(llvm::ArrayRef<Value *> given) {
+  llvm::SmallVector<Value *> parts(given);
+  while (parts.size() > 1) {
+    llvm::SmallVector<Value *> joined;
+    llvm::SmallVector<int> both;
+    for (int64_t i = 0; i < 2 * widthOf(parts[0]); ++i)
+      both.push_back(i);
+    for (size_t i = 0; i < parts.size(); i += 2)
+      joined.push_back(b.CreateShuffleVector(parts[i], parts[i + 1], both));
+    parts = std::move(joined);
+  }
+  return parts[0];
+}
+
+/// The mask of each register that a masked access takes; null where all its lanes are
+/// known to fail. LLVM cannot be left to find such masks: where it does after splitting
+/// a wide masked load, it was seen to load all lanes instead of none.
+llvm::SmallVector<Value *> KernelEmitter::registerParts(Value *mask, int64_t leading,
+                                                        int64_t bytes) {
+  int64_t width = widthOf(mask), most = (isa == CpuIsa::V4 ? 64 : 32) / bytes;
+  llvm::SmallVector<Value *> parts;
+  for (int64_t start = 0; start < width; start += most) {
+    int64_t count = std::min(width, most);
+    parts.push_back(start + count <= leading ? nullptr : lanesOf(mask, start, count));
+  }
+  return parts;
+}
+
 Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk) {
   PiecePlace at = place(AccessOp::get(op), row, chunk);
   mlir::Type element = op.getType().getElementType();
@@ -316,10 +360,17 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk) {
       address = b.CreateSelect(at.guard.scalar, address, zeros(at.width * bytes));
     if (!mask)
       return fromMemory(load(type, address), element);
-    return fromMemory(withScopes(b.CreateMaskedLoad(type, address, align, mask,
-                                                    llvm::Constant::getNullValue(type)),
-                                 nullptr, apart),
-                      element);
+    llvm::SmallVector<Value *> parts = registerParts(mask, at.guard.leading, bytes);
+    int64_t width = at.width / parts.size();
+    auto *partType = llvm::FixedVectorType::get(scalarType, width);
+    llvm::Constant *zero = llvm::Constant::getNullValue(partType);
+    for (auto [i, part] : llvm::enumerate(parts))
+      part = part ? withScopes(b.CreateMaskedLoad(
+                                   partType, b.CreateConstGEP1_64(scalarType, address, i * width),
+                                   align, part, zero),
+                               nullptr, apart)
+                  : (Value *)zero;
+    return fromMemory(concatenate(parts), element);
   }
 
   // Elements apart.
@@ -401,10 +452,18 @@ void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Val
     Value *address = at.base;
     if (at.guard.scalar)
       address = b.CreateSelect(at.guard.scalar, address, dump());
-    if (!mask)
+    if (!mask) {
       withScopes(b.CreateAlignedStore(value, address, align), own, nullptr);
-    else
-      withScopes(b.CreateMaskedStore(value, address, align, mask), own, nullptr);
+      return;
+    }
+    llvm::SmallVector<Value *> parts = registerParts(mask, at.guard.leading, bytes);
+    int64_t width = at.width / parts.size();
+    for (auto [i, part] : llvm::enumerate(parts)) {
+      Value *to = b.CreateConstGEP1_64(value->getType()->getScalarType(), address, i * width);
+      if (part)
+        withScopes(b.CreateMaskedStore(lanesOf(value, i * width, width), to, align, part), own,
+                   nullptr);
+    }
     return;
   }
   if (at.guard.scalar)

@@ -143,7 +143,7 @@ static llvm::FastMathFlags fastMathFlags(mlir::Operation *op) {
 }
 
 Value *KernelEmitter::emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value *> operands,
-                                      int64_t width, int64_t valid) {
+                                      int64_t width) {
   using namespace mlir::arith;
   using namespace mlir::math;
   mlir::Type from = op->getNumOperands() ? mlir::getElementTypeOrSelf(op->getOperand(0).getType())
@@ -162,9 +162,17 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value 
   if (!conversion && from && isHalf(from))
     return fail(op, "arithmetic on 16-bit floating point: extend to f32 first", type);
 
-  /// Padding lanes may hold zeros, and the machine traps on a division by zero.
-  auto divisor = [&] {
-    return valid == width ? y : b.CreateSelect(laneMask(valid, width), y, constantLike(y, 1));
+  /// The machine traps on a division by zero, which lanes past the end of a tile may
+  /// hold, and on the one quotient that overflows: both become divisions by one.
+  auto divisor = [&](bool isSigned) -> Value * {
+    Value *bad = b.CreateICmpEQ(y, constantLike(y, 0));
+    if (isSigned) {
+      llvm::APInt least = llvm::APInt::getSignedMinValue(y->getType()->getScalarSizeInBits());
+      Value *overflows = b.CreateAnd(b.CreateICmpEQ(y, constantLike(y, -1)),
+                                     b.CreateICmpEQ(x, llvm::ConstantInt::get(x->getType(), least)));
+      bad = b.CreateOr(bad, overflows);
+    }
+    return b.CreateSelect(bad, constantLike(y, 1), y);
   };
   auto intrinsic = [&](llvm::Intrinsic::ID id) -> Value * {
     return operands.size() == 1 ? (Value *)b.CreateUnaryIntrinsic(id, x)
@@ -186,7 +194,7 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value 
     return isHalf(to) ? fromF32(value, to) : value;
   };
   auto roundedDivision = [&](bool up, bool isSigned) -> Value * {
-    Value *by = divisor();
+    Value *by = divisor(isSigned);
     Value *q = isSigned ? b.CreateSDiv(x, by) : b.CreateUDiv(x, by);
     Value *r = isSigned ? b.CreateSRem(x, by) : b.CreateURem(x, by);
     Value *inexact = b.CreateICmpNE(r, constantLike(r, 0));
@@ -231,10 +239,10 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value 
       .Case<AddIOp>([&](auto) { return b.CreateAdd(x, y); })
       .Case<SubIOp>([&](auto) { return b.CreateSub(x, y); })
       .Case<MulIOp>([&](auto) { return b.CreateMul(x, y); })
-      .Case<DivSIOp>([&](auto) { return b.CreateSDiv(x, divisor()); })
-      .Case<DivUIOp>([&](auto) { return b.CreateUDiv(x, divisor()); })
-      .Case<RemSIOp>([&](auto) { return b.CreateSRem(x, divisor()); })
-      .Case<RemUIOp>([&](auto) { return b.CreateURem(x, divisor()); })
+      .Case<DivSIOp>([&](auto) { return b.CreateSDiv(x, divisor(true)); })
+      .Case<DivUIOp>([&](auto) { return b.CreateUDiv(x, divisor(false)); })
+      .Case<RemSIOp>([&](auto) { return b.CreateSRem(x, divisor(true)); })
+      .Case<RemUIOp>([&](auto) { return b.CreateURem(x, divisor(false)); })
       .Case<CeilDivSIOp>([&](auto) { return roundedDivision(true, true); })
       .Case<CeilDivUIOp>([&](auto) { return roundedDivision(true, false); })
       .Case<FloorDivSIOp>([&](auto) { return roundedDivision(false, true); })

@@ -284,7 +284,7 @@ void KernelEmitter::emitScalarOp(mlir::Operation *op) {
   llvm::SmallVector<Value *> operands;
   for (mlir::Value operand : op->getOperands())
     operands.push_back(scalar(operand));
-  scalars[result] = emitElementwise(op, operands, 1, 1);
+  scalars[result] = emitElementwise(op, operands, 1);
 }
 
 Value *KernelEmitter::scalar(mlir::Value value) {

@@ -57,6 +57,7 @@ struct LaneInt {
 struct LaneGuard {
   llvm::Value *scalar = nullptr;
   llvm::Value *mask = nullptr;
+  int64_t leading = 0; ///< First lanes that are known to fail.
 };
 
 /// What the pieces of one load, store or atomic have in common.
@@ -130,8 +131,7 @@ private:
   llvm::SmallVector<Value *> transposeVectors(llvm::ArrayRef<Value *> rows, int64_t width);
 
   // Elementwise operators and conversions (Elementwise.cpp).
-  Value *emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value *> operands, int64_t width,
-                         int64_t valid);
+  Value *emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value *> operands, int64_t width);
   Value *emitCompare(mlir::Operation *op, Value *a, Value *c);
   Value *toF32(Value *value, mlir::Type element);
   Value *fromF32(Value *value, mlir::Type element);
@@ -173,6 +173,9 @@ private:
                  LaneInt *lanesOffset);
   LaneGuard guard(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims,
                   const SymbolValues &symbols, int64_t width);
+  Value *lanesOf(Value *vector, int64_t start, int64_t count);
+  Value *concatenate(llvm::ArrayRef<Value *> parts);
+  llvm::SmallVector<Value *> registerParts(Value *mask, int64_t leading, int64_t bytes);
   Value *laneOffset(const LaneInt &offsets, int64_t index);
   Value *zeros(int64_t bytes);
   Value *dump();

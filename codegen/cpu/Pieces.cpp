@@ -58,7 +58,7 @@ Value *KernelEmitter::piece(mlir::Value tile, int64_t row, int64_t chunk) {
 
 Value *KernelEmitter::computePiece(mlir::Value tile, int64_t row, int64_t chunk) {
   Geometry shape = geometry(tile);
-  int64_t width = shape.width(chunk), valid = shape.valid(chunk);
+  int64_t width = shape.width(chunk);
   int64_t index = row * shape.chunks() + chunk;
   mlir::Operation *op = tile.getDefiningOp();
   assert(op && "what a loop carries is written when the loop is entered");
@@ -111,7 +111,7 @@ Value *KernelEmitter::computePiece(mlir::Value tile, int64_t row, int64_t chunk)
         for (mlir::Value operand : op->getOperands())
           operands.push_back(llvm::isa<RankedTensorType>(operand.getType()) ? piece(operand, row, chunk)
                                                                      : scalar(operand));
-        return emitElementwise(op, operands, width, valid);
+        return emitElementwise(op, operands, width);
       });
 }
 

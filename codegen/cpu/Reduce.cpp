@@ -31,7 +31,7 @@ Values KernelEmitter::combine(tile::ReduceOp op, llvm::ArrayRef<Value *> left,
     Values operands;
     for (mlir::Value value : inner.getOperands())
       operands.push_back(operand(value));
-    values[inner.getResult(0)] = emitElementwise(&inner, operands, width, width);
+    values[inner.getResult(0)] = emitElementwise(&inner, operands, width);
   }
   Values results;
   for (mlir::Value value : block.getTerminator()->getOperands())

@@ -1,9 +1,11 @@
 #include "CpuRunner.h"
 #include "codegen/tile/ir/TileDialect.h"
+#include "tests/codegen/interpreter/TileInterpreter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Parser/Parser.h"
+#include <cmath>
 #include <sys/mman.h>
 
 using namespace charonia::cpu;
@@ -64,6 +66,108 @@ std::unique_ptr<LoadedImage> CpuKernels::compile(llvm::StringRef program) {
     return nullptr;
   }
   return std::make_unique<LoadedImage>(std::move(*image));
+}
+
+namespace {
+/// Bytes of an element in memory.
+size_t bytesOf(mlir::Type type) {
+  return type.isIndex() ? 8 : std::max(type.getIntOrFloatBitWidth() / 8, 1u);
+}
+
+template <typename T>
+T readAs(const uint8_t *address) {
+  T value;
+  memcpy(&value, address, sizeof(T));
+  return value;
+}
+
+double readFloat(mlir::Type type, const uint8_t *address) {
+  if (type.isF64())
+    return readAs<double>(address);
+  if (type.isF32())
+    return readAs<float>(address);
+  uint16_t bits = readAs<uint16_t>(address);
+  return type.isF16() ? charonia::tile::halfToFloat(bits) : charonia::tile::bfloatToFloat(bits);
+}
+
+void writeRandom(mlir::Type type, uint8_t *address, double value) {
+  auto put = [&](auto number) { memcpy(address, &number, sizeof(number)); };
+  if (type.isF64())
+    return put(value);
+  if (type.isF32())
+    return put(float(value));
+  if (type.isF16())
+    return put(charonia::tile::floatToHalf(value));
+  if (type.isBF16())
+    return put(charonia::tile::floatToBfloat(value));
+  int64_t whole = std::floor(value);
+  memcpy(address, &whole, bytesOf(type));
+}
+} // namespace
+
+void CpuKernels::expectSame(llvm::StringRef program, llvm::ArrayRef<Contents> contents,
+                            llvm::ArrayRef<int64_t> symbols, int64_t instances, double tolerance) {
+  SCOPED_TRACE(program.str());
+  auto image = compile(program);
+  auto module = parseKernels(context, program);
+  ASSERT_TRUE(image && module);
+  auto kernel = *module->getOps<mlir::func::FuncOp>().begin();
+  llvm::SmallVector<mlir::Type> types;
+  for (mlir::Type type : kernel.getArgumentTypes())
+    if (auto buffer = llvm::dyn_cast<tile::BufferType>(type))
+      types.push_back(buffer.getElementType());
+  ASSERT_EQ(types.size(), contents.size());
+
+  std::vector<Buffer<uint8_t>> ours, theirs;
+  for (auto [type, content] : llvm::zip_equal(types, contents)) {
+    size_t bytes = bytesOf(type);
+    Buffer<uint8_t> buffer(content.elements * bytes);
+    bool isFloat = llvm::isa<mlir::FloatType>(type);
+    double low = content.low, high = isFloat ? content.high : content.high + 0.999;
+    if (type.isInteger(1))
+      low = 0, high = 1.999;
+    for (size_t i = 0; i < content.elements; ++i)
+      writeRandom(type, &buffer[i * bytes], std::uniform_real_distribution<double>(low, high)(random));
+    theirs.push_back(Buffer<uint8_t>::of(std::vector<uint8_t>(buffer.data(), buffer.data() + buffer.size())));
+    ours.push_back(std::move(buffer));
+  }
+  llvm::SmallVector<void *> addresses;
+  llvm::SmallVector<tile::InterpreterBuffer> reference;
+  for (auto [buffer, other, content] : llvm::zip_equal(ours, theirs, contents)) {
+    addresses.push_back(buffer.data());
+    reference.push_back({other.data(), content.elements});
+  }
+  ASSERT_EQ(tile::interpret(kernel, reference, symbols, 0, instances), "");
+  int64_t middle = integer(0, instances);
+  image->run(addresses, symbols, middle, instances);
+  image->run(addresses, symbols, 0, middle);
+  image->run(addresses, symbols, middle, middle);
+
+  for (auto [index, type] : llvm::enumerate(types)) {
+    ASSERT_TRUE(ours[index].intact()) << "buffer " << index;
+    size_t bytes = bytesOf(type);
+    for (size_t i = 0; i < contents[index].elements; ++i) {
+      const uint8_t *a = &ours[index][i * bytes], *e = &theirs[index][i * bytes];
+      if (!llvm::isa<mlir::FloatType>(type)) {
+        ASSERT_EQ(memcmp(a, e, bytes), 0) << "buffer " << index << ", element " << i << ": "
+                                          << int(*a) << " is not " << int(*e);
+        continue;
+      }
+      double got = readFloat(type, a), expected = readFloat(type, e);
+      if (std::isnan(expected) || std::isinf(expected)) {
+        ASSERT_TRUE(got == expected || (std::isnan(got) && std::isnan(expected)))
+            << "buffer " << index << ", element " << i << ": " << got << " is not " << expected;
+        continue;
+      }
+      double allowed = tolerance * std::max(1.0, std::fabs(expected));
+      if (type.isF16())
+        allowed += std::fabs(expected) * 0x1p-10 * (tolerance > 0);
+      if (type.isBF16())
+        allowed += std::fabs(expected) * 0x1p-7 * (tolerance > 0);
+      ASSERT_LE(std::fabs(got - expected), allowed)
+          << "buffer " << index << ", element " << i << ": " << got << " is not " << expected;
+    }
+  }
 }
 
 std::vector<float> CpuKernels::floats(size_t count, float low, float high) {

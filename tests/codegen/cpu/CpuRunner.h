@@ -6,6 +6,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include <random>
 
@@ -42,6 +43,17 @@ protected:
   /// The kernel of a program, compiled; one instance is `body`'s text between
   /// func.func's braces, with `arguments`.
   std::unique_ptr<LoadedImage> compile(llvm::StringRef program);
+
+  /// What a buffer holds at the start: random numbers, integers in [low, high].
+  struct Contents {
+    size_t elements;
+    double low = -2, high = 2;
+  };
+  /// Runs `program` here and in the interpreter from the same memory and expects the
+  /// same memory afterwards: floats within `tolerance` (absolute below 1, relative
+  /// above), the rest exactly. The instances run in several calls.
+  void expectSame(llvm::StringRef program, llvm::ArrayRef<Contents> buffers,
+                  llvm::ArrayRef<int64_t> symbols, int64_t instances, double tolerance = 2e-6);
 
   /// Random numbers.
   std::vector<float> floats(size_t count, float low = -1, float high = 1);
