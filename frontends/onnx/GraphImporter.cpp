@@ -230,7 +230,7 @@ void GraphImporter::importNode(NodeProto &node,
     if (!tainted || !isKnown)
       if (auto &problem = emitter.getProblem())
         report(frame, *problem);
-    results = placeholders(node, op, inputs);
+    results = placeholders(node, parent);
   }
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty())
@@ -333,34 +333,32 @@ GraphImporter::importRow(const Row &row, const Operator &op, NodeProto &node,
   return llvm::success();
 }
 
-std::vector<Binding>
-GraphImporter::placeholders(const NodeProto &node, const Operator &op,
-                            const std::vector<Binding> &inputs) {
+std::vector<Binding> GraphImporter::placeholders(const NodeProto &node,
+                                                 const Frame *parent) {
   std::vector<Binding> results(node.output_size());
-  if (!op)
-    return results;
-  auto types = op.inferOutputs(node, typesOf(inputs));
-  for (int i = 0; i < node.output_size(); ++i) {
-    results[i].type = types[i];
-    if (!types[i].has_tensor_type() || !types[i].tensor_type().has_shape())
+  for (int i = 0; i < node.output_size() && !parent; ++i) {
+    auto it = declared.find(node.output(i));
+    if (it == declared.end())
       continue;
-    mlir::Type element =
-        elementType(types[i].tensor_type().elem_type(), emitter.getContext());
+    results[i].type = *it->second;
+    if (!it->second->tensor_type().has_shape())
+      continue;
+    const auto &tensor = it->second->tensor_type();
+    mlir::Type element = elementType(tensor.elem_type(), emitter.getContext());
     Exprs dims;
-    for (const auto &dim : types[i].tensor_type().shape().dim()) {
+    for (const auto &dim : tensor.shape().dim()) {
       if (dim.has_dim_value() && dim.dim_value() >= 0)
         dims.push_back(emitter.number(dim.dim_value()));
       for (auto [s, symbol] : llvm::enumerate(emitter.getSymbols().list()))
         if (dim.has_dim_param() && symbol.name == dim.dim_param())
           dims.push_back(mlir::getAffineSymbolExpr(s, emitter.getContext()));
     }
-    if (!element || static_cast<int>(dims.size()) !=
-                        types[i].tensor_type().shape().dim_size())
+    if (!element || static_cast<int>(dims.size()) != tensor.shape().dim_size())
       continue;
-    emitter.begin(emitter.getBuilder().getUnknownLoc());
+    auto unknown = emitter.getBuilder().getUnknownLoc();
+    emitter.begin(unknown);
     if (auto type = emitter.type(dims, element))
-      results[i].value =
-          scratch.addArgument(type, emitter.getBuilder().getUnknownLoc());
+      results[i].value = scratch.addArgument(type, unknown);
   }
   return results;
 }

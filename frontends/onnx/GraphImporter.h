@@ -103,10 +103,9 @@ private:
                                const std::vector<Binding> &inputs, Scope &scope,
                                const Frame &frame,
                                std::vector<Binding> &results);
-  /// Values to go on with behind a node that failed.
+  /// Values to go on with behind a node that failed, of their declared types.
   std::vector<Binding> placeholders(const ::onnx::NodeProto &node,
-                                    const Operator &op,
-                                    const std::vector<Binding> &inputs);
+                                    const Frame *parent);
   Binding toBinding(const std::optional<TensorData> &data,
                     const std::string &name, const Problem &problem);
   void checkDeclared(const ::onnx::NodeProto &node, const Frame &frame,

@@ -2,7 +2,6 @@
 #include "onnx/checker.h"
 #include "onnx/defs/parser.h"
 #include "onnx/defs/schema.h"
-#include "onnx/shape_inference/implementation.h"
 #include <set>
 
 using namespace charonia;
@@ -253,24 +252,4 @@ std::optional<::onnx::FunctionProto> frontend::onnx::Operator::functionBody(
       body->add_opset_import()->set_version(defaultVersion);
   }
   return body;
-}
-
-std::vector<TypeProto> frontend::onnx::Operator::inferOutputs(
-    const NodeProto &node, const std::vector<TypeProto> &inputs) const {
-  std::vector<TypeProto> outputs(node.output_size());
-  NodeProto copy = node;
-  std::string error = guarded([&] {
-    std::vector<TypeProto> types = inputs;
-    std::unordered_map<std::string, TypeProto *> byName;
-    for (int i = 0; i < node.input_size() && i < int(types.size()); ++i)
-      if (types[i].value_case() != TypeProto::VALUE_NOT_SET)
-        byName[node.input(i)] = &types[i];
-    ::onnx::shape_inference::InferenceContextImpl context(
-        copy, byName, {}, {}, ::onnx::ShapeInferenceOptions());
-    get(schema).GetTypeAndShapeInferenceFunction()(context);
-    outputs = context.allOutputTypes_;
-  });
-  if (!error.empty())
-    outputs.assign(node.output_size(), {});
-  return outputs;
 }

@@ -1,6 +1,6 @@
-// ONNX's own operator registry, text parser and shape inference behind calls
-// that do not throw. The one file behind it is compiled with exceptions; no
-// exception of the ONNX library leaves it.
+// ONNX's own operator registry and text parser behind calls that do not throw.
+// The one file behind it is compiled with exceptions; no exception of the ONNX
+// library leaves it.
 #ifndef CHARONIA_FRONTENDS_ONNX_SCHEMA_H
 #define CHARONIA_FRONTENDS_ONNX_SCHEMA_H
 
@@ -56,10 +56,6 @@ public:
   functionBody(const ::onnx::NodeProto &node, int version, int defaultVersion,
                const std::vector<::onnx::TypeProto> &inputs,
                std::string &error) const;
-  /// Output types as the library infers them; what it cannot tell has no value.
-  std::vector<::onnx::TypeProto>
-  inferOutputs(const ::onnx::NodeProto &node,
-               const std::vector<::onnx::TypeProto> &inputs) const;
 
 private:
   explicit Operator(const void *schema) : schema(schema) {}

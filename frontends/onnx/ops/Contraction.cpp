@@ -105,8 +105,8 @@ static llvm::FailureOr<Window> readConvWindow(Node &n, Emitter &e) {
   if (failed(n.needsRank(0, 3, 5)) || failed(n.needsRank(1, rank, rank)))
     return llvm::failure();
   SmallVector<int64_t> kernel;
-  for (mlir::AffineExpr size :
-       llvm::drop_begin(graph::getShape(n.input(1)), 2)) {
+  Exprs filter = graph::getShape(n.input(1));
+  for (mlir::AffineExpr size : llvm::drop_begin(filter, 2)) {
     auto known = graph::constantOf(size);
     if (!known)
       return e.fail("the filter's size has to be known",
