@@ -7,13 +7,32 @@ using namespace charonia::graph;
 
 namespace charonia::driver {
 
+/// Folding and common subexpressions: what one pass leaves, the next need not see.
+static void tidy(OpPassManager &passes) {
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+}
+
 std::vector<Stage> commonStages() {
   return {
       {"simplify", [](OpPassManager &passes) {
          // Shape arithmetic first: static views and constants come out of it.
          passes.addNestedPass<func::FuncOp>(createEvaluateShapes());
-         passes.addPass(createCanonicalizerPass());
-         passes.addPass(createCSEPass());
+         tidy(passes);
+         // Positions and masks made of ranges, while they still are ranges.
+         passes.addNestedPass<func::FuncOp>(createResolveIndices());
+         passes.addNestedPass<func::FuncOp>(createSimplifyViews());
+         // Equations find their operands once no view stands between.
+         passes.addNestedPass<func::FuncOp>(createSimplifyAlgebra());
+         tidy(passes);
+       }},
+      {"recognize", [](OpPassManager &passes) {
+         // Scales go into weights before anything else takes the contractions.
+         passes.addNestedPass<func::FuncOp>(createFoldScales());
+         passes.addNestedPass<func::FuncOp>(createRecognizePatterns());
+         // Recognition adds transposes that cancel with those it found.
+         passes.addNestedPass<func::FuncOp>(createSimplifyViews());
+         tidy(passes);
        }},
   };
 }
