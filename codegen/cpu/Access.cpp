@@ -88,42 +88,92 @@ static AccessPlan chunkPlan(const AccessPlan &row, int64_t start,
 // Addresses and guards
 //===----------------------------------------------------------------------===//
 
+/// Most zeros that failing loads may read instead: past it the choice between memory
+/// and zeros is made anew for each step of an inner loop.
+static constexpr int64_t kMostZeros = 1 << 16;
+
+/// Range of a term whose atoms are symbols of known range, in elements.
+static std::optional<int64_t> largestValue(const AffineForm::Term &term,
+                                           llvm::ArrayRef<std::optional<int64_t>> largest) {
+  if (term.coefficient < 0)
+    return std::nullopt;
+  int64_t value = term.coefficient;
+  for (AffineExpr atom : term.atoms) {
+    auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(atom);
+    if (!symbol || !largest[symbol.getPosition()] ||
+        __builtin_mul_overflow(value, *largest[symbol.getPosition()], &value))
+      return std::nullopt;
+  }
+  return value;
+}
+
 Value *KernelEmitter::pointer(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims,
-                              const SymbolValues &symbols, LaneInt *lanesOffset) {
+                              const SymbolValues &symbols, LaneInt *lanesOffset,
+                              const LaneGuard *guard, int64_t zeroBytes) {
+  mlir::Type element = plan.access.tile.getElementType();
+  int64_t bytes = memoryBytes(element);
+  auto depthOf = [&](AffineExpr expr) {
+    unsigned depth = 0;
+    expr.walk([&](AffineExpr e) {
+      if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(e))
+        depth = std::max(depth, symbols.depth[symbol.getPosition()]);
+    });
+    return depth;
+  };
   // Terms that outer loops own come first, so that they are hoisted together; the
-  // constant comes last, for the instruction's displacement.
+  // constant comes before what loops inside those of the checks add.
+  unsigned checkDepth = 0;
+  for (int64_t i : plan.access.checks)
+    checkDepth = std::max({checkDepth, depthOf(plan.access.map.getResult(i)),
+                           depthOf(plan.access.shape.getResult(i))});
   std::map<unsigned, LaneInt> byDepth;
+  std::optional<int64_t> steps = 0; // what deeper terms add at most
   LaneInt varying = constantInt(0);
   for (const AffineForm::Term &term : plan.offset.getTerms()) {
     unsigned depth = 0;
     LaneInt product = constantInt(term.coefficient);
     for (AffineExpr atom : term.atoms) {
       product = multiply(product, evaluate(atom, dims, symbols));
-      atom.walk([&](AffineExpr e) {
-        if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(e))
-          depth = std::max(depth, symbols.depth[symbol.getPosition()]);
-      });
+      depth = std::max(depth, depthOf(atom));
+    }
+    if (depth > checkDepth && steps) {
+      std::optional<int64_t> most = largestValue(term, symbols.largest);
+      steps = most && *most <= kMostZeros ? std::optional(*steps + *most) : std::nullopt;
     }
     LaneInt &sum = byDepth.try_emplace(depth, constantInt(0)).first->second;
     sum = add(sum, {product.scalar});
     product.scalar = i64(0);
     varying = add(varying, product);
   }
-  mlir::Type element = plan.access.tile.getElementType();
-  int64_t bytes = memoryBytes(element);
-  Value *address = scalar(plan.access.buffer);
-  int64_t constant = plan.offset.getConstant();
-  for (auto &[depth, sum] : byDepth) {
-    if (auto value = llvm::dyn_cast<llvm::ConstantInt>(sum.scalar)) {
-      constant += value->getSExtValue();
-      continue;
-    }
-    address = b.CreateGEP(memoryType(element), address, sum.scalar);
-  }
-  if (constant)
-    address = b.CreateConstGEP1_64(b.getInt8Ty(), address, constant * bytes);
   if (lanesOffset)
     *lanesOffset = varying;
+
+  Value *address = scalar(plan.access.buffer);
+  int64_t constant = plan.offset.getConstant();
+  for (auto &[depth, sum] : byDepth)
+    if (auto value = llvm::dyn_cast<llvm::ConstantInt>(sum.scalar))
+      constant += value->getSExtValue();
+  bool chosen = !guard || !guard->scalar;
+  auto addConstant = [&] {
+    if (constant)
+      address = b.CreateConstGEP1_64(b.getInt8Ty(), address, constant * bytes);
+    constant = 0;
+  };
+  auto choose = [&](int64_t zeroCount) {
+    addConstant();
+    address = b.CreateSelect(guard->scalar, address, zeros(zeroCount));
+    chosen = true;
+  };
+  bool early = steps && *steps * bytes + zeroBytes <= kMostZeros;
+  for (auto &[depth, sum] : byDepth) {
+    if (!chosen && early && depth > checkDepth)
+      choose(*steps * bytes + zeroBytes);
+    if (!llvm::isa<llvm::ConstantInt>(sum.scalar))
+      address = b.CreateGEP(memoryType(element), address, sum.scalar);
+  }
+  if (!chosen)
+    choose(zeroBytes);
+  addConstant();
   return address;
 }
 
@@ -215,7 +265,8 @@ Value *KernelEmitter::dump() {
 }
 
 /// The piece's place in memory, at its first element.
-KernelEmitter::PiecePlace KernelEmitter::place(const AccessOp &access, int64_t row, int64_t chunk) {
+KernelEmitter::PiecePlace KernelEmitter::place(const AccessOp &access, int64_t row, int64_t chunk,
+                                               bool load) {
   const AccessPlan &rowPlan = plan(access);
   Geometry shape(access.tile, lanes);
   PiecePlace place;
@@ -238,22 +289,26 @@ KernelEmitter::PiecePlace KernelEmitter::place(const AccessOp &access, int64_t r
   const AccessPlan &plan = own ? *own : rowPlan;
   if (access.tile.getRank() > 0)
     dims.push_back(plan.isRegular() ? constantInt(start) : stepInt(start, place.width));
-  place.base = pointer(plan, dims, symbols, &place.offsets);
+  place.guard = guard(plan, dims, symbols, place.width);
   place.stride = plan.stride;
   if (place.width == 1)
     place.stride = 0;
-  if (place.stride && !place.offsets.isScalar()) {
-    // Evaluated with the lanes because a check wants them.
-    dims.back() = constantInt(start);
-    place.base = pointer(plan, dims, symbols, &place.offsets);
-    dims.back() = stepInt(start, place.width);
-  }
+  if (place.stride && access.tile.getRank() > 0)
+    dims.back() = constantInt(start); // a check may have wanted the lanes
+  // A load that no lane may do reads zeros. Its choice of address is made here, where
+  // it can be hoisted; with a mask, the mask decides.
+  bool choose = load && place.guard.scalar && !place.guard.mask &&
+                (place.stride == 0 || place.stride == 1);
+  int64_t bytes = memoryBytes(access.tile.getElementType());
+  place.base = pointer(plan, dims, symbols, &place.offsets, choose ? &place.guard : nullptr,
+                       (place.stride == 0 ? 1 : place.width) * bytes);
+  if (choose)
+    place.guard.scalar = nullptr;
   if (place.stride)
     place.offsets = multiply(stepInt(0, place.width), constantInt(*place.stride));
   else if (place.offsets.isScalar())
     place.offsets.small = llvm::Constant::getNullValue(
         llvm::FixedVectorType::get(b.getInt32Ty(), place.width));
-  place.guard = guard(plan, dims, symbols, place.width);
   return place;
 }
 
@@ -323,7 +378,7 @@ llvm::SmallVector<Value *> KernelEmitter::registerParts(Value *mask, int64_t lea
 }
 
 Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk) {
-  PiecePlace at = place(AccessOp::get(op), row, chunk);
+  PiecePlace at = place(AccessOp::get(op), row, chunk, /*load=*/true);
   mlir::Type element = op.getType().getElementType();
   llvm::Type *scalarType = memoryType(element), *type = pieceType(scalarType, at.width);
   int64_t bytes = memoryBytes(element);
@@ -413,11 +468,8 @@ Value *KernelEmitter::elementPointer(tile::LoadOp op, llvm::ArrayRef<int64_t> co
   SymbolValues symbols;
   Geometry one(access.tile, 1);
   symbols = symbolValues(access.symbols, coordinates, 0, one);
-  Value *address = pointer(whole, dims, symbols, nullptr);
   LaneGuard inside = guard(whole, dims, symbols, 1);
-  if (inside.scalar)
-    address = b.CreateSelect(inside.scalar, address, zeros(zeroBytes));
-  return address;
+  return pointer(whole, dims, symbols, nullptr, &inside, zeroBytes);
 }
 
 bool KernelEmitter::hasScalarSymbols(tile::LoadOp op) {

@@ -48,6 +48,23 @@ static bool knownNonNegative(mlir::Value value, unsigned depth = 0) {
       .Default([](auto) { return false; });
 }
 
+/// Last value of a loop's counter that starts at zero or above, by constant bounds.
+static std::optional<int64_t> largestCount(mlir::Value value) {
+  auto argument = llvm::dyn_cast<mlir::BlockArgument>(value);
+  auto loop = argument ? llvm::dyn_cast<mlir::scf::ForOp>(argument.getOwner()->getParentOp())
+                       : mlir::scf::ForOp();
+  llvm::APInt lower, upper, step;
+  if (!loop || argument != loop.getInductionVar() ||
+      !mlir::matchPattern(loop.getLowerBound(), mlir::m_ConstantInt(&lower)) ||
+      !mlir::matchPattern(loop.getUpperBound(), mlir::m_ConstantInt(&upper)) ||
+      !mlir::matchPattern(loop.getStep(), mlir::m_ConstantInt(&step)))
+    return std::nullopt;
+  int64_t from = lower.getSExtValue(), to = upper.getSExtValue(), by = step.getSExtValue();
+  if (from < 0 || to <= from || by <= 0)
+    return std::nullopt;
+  return from + (to - 1 - from) / by * by;
+}
+
 /// Loops around the definition of a value, below the function.
 static unsigned loopDepth(mlir::Value value) {
   unsigned depth = 0;
@@ -248,6 +265,7 @@ KernelEmitter::SymbolValues KernelEmitter::symbolValues(mlir::ValueRange symbols
       result.values.push_back({scalar(symbol)});
       result.nonNegative.push_back(knownNonNegative(symbol));
       result.depth.push_back(loopDepth(symbol));
+      result.largest.push_back(largestCount(symbol));
       continue;
     }
     Geometry own = this->geometry(symbol);
@@ -265,6 +283,7 @@ KernelEmitter::SymbolValues KernelEmitter::symbolValues(mlir::ValueRange symbols
     result.values.push_back(value);
     result.nonNegative.push_back(false);
     result.depth.push_back(~0u);
+    result.largest.push_back(std::nullopt);
   }
   return result;
 }

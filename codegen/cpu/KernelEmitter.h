@@ -145,6 +145,8 @@ private:
     llvm::SmallVector<LaneInt> values;
     llvm::SmallVector<bool> nonNegative;
     llvm::SmallVector<unsigned> depth; ///< Loops around the definition.
+    /// Largest value of those that are known to lie in [0, largest].
+    llvm::SmallVector<std::optional<int64_t>> largest;
   };
   SymbolValues symbolValues(mlir::ValueRange symbols, llvm::ArrayRef<int64_t> row, int64_t chunk,
                             const Geometry &geometry);
@@ -168,9 +170,11 @@ private:
     LaneGuard guard;
   };
   const AccessPlan &plan(const tile::AccessOp &access);
-  PiecePlace place(const tile::AccessOp &access, int64_t row, int64_t chunk);
+  PiecePlace place(const tile::AccessOp &access, int64_t row, int64_t chunk, bool load = false);
+  /// Address for the scalar part of the offset; what lanes add goes to `lanesOffset`.
+  /// Where the guard's scalar fails, the address of `zeroBytes` zeros.
   Value *pointer(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims, const SymbolValues &symbols,
-                 LaneInt *lanesOffset);
+                 LaneInt *lanesOffset, const LaneGuard *guard = nullptr, int64_t zeroBytes = 0);
   LaneGuard guard(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims,
                   const SymbolValues &symbols, int64_t width);
   Value *lanesOf(Value *vector, int64_t start, int64_t count);
