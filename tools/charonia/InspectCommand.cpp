@@ -1,2 +1,305 @@
-#include "tools/charonia/Commands.h"
-namespace charonia::tool { int run(const InspectCommand &) { return 1; } }
+#include "runtime/engine/Reader.h"
+#include "runtime/plan/Planner.h"
+#include "tools/charonia/Console.h"
+#include "tools/charonia/Execution.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace charonia::tool {
+namespace {
+
+using nlohmann::json;
+
+const char *kindName(engine::Buffer::Kind kind) {
+  switch (kind) {
+  case engine::Buffer::Kind::Input:
+    return "input";
+  case engine::Buffer::Kind::Output:
+    return "output";
+  case engine::Buffer::Kind::Weight:
+    return "weight";
+  case engine::Buffer::Kind::Arena:
+    return "arena";
+  }
+  return "";
+}
+
+std::string joined(const std::vector<std::string> &parts, const char *separator) {
+  std::string text;
+  for (const std::string &part : parts)
+    text += (text.empty() ? "" : separator) + part;
+  return text;
+}
+
+class Inspector {
+public:
+  Inspector(const InspectCommand &command, std::shared_ptr<const engine::Reader> reader)
+      : command(command), reader(std::move(reader)), manifest(this->reader->manifest()),
+        symbols(manifest.signature.symbols) {}
+
+  Status run() {
+    if (command.verify)
+      CHARONIA_RETURN_IF_ERROR(reader->verifyAll());
+    CHARONIA_RETURN_IF_ERROR(chooseShapes());
+    if (command.json) {
+      CHARONIA_ASSIGN_OR_RETURN(json everything, describe());
+      std::printf("%s\n", everything.dump(1).c_str());
+      return Status::ok();
+    }
+    printSignature();
+    for (const engine::Program &program : manifest.programs) {
+      CHARONIA_RETURN_IF_ERROR(printProgram(program));
+      if (command.kernels)
+        printKernels(program);
+      if (command.memory)
+        CHARONIA_RETURN_IF_ERROR(printMemory(program));
+    }
+    printBuild();
+    return Status::ok();
+  }
+
+private:
+  /// The symbols' values that sizes are shown for.
+  Status chooseShapes() {
+    for (const Symbol &symbol : symbols)
+      values.push_back(symbol.opt);
+    if (command.shapes.empty())
+      return Status::ok();
+    std::vector<std::vector<int64_t>> shapes;
+    for (const TensorSpec &spec : manifest.signature.inputs) {
+      CHARONIA_ASSIGN_OR_RETURN(std::vector<int64_t> shape,
+                                manifest.signature.evaluateShape(spec, values));
+      shapes.push_back(shape);
+    }
+    for (const std::string &text : command.shapes) {
+      CHARONIA_ASSIGN_OR_RETURN(auto parts, splitNamed(text, "--shape"));
+      CHARONIA_ASSIGN_OR_RETURN(size_t index, manifest.signature.findInput(parts.first));
+      CHARONIA_ASSIGN_OR_RETURN(shapes[index], parseShape(parts.second));
+    }
+    CHARONIA_ASSIGN_OR_RETURN(values, manifest.signature.solveSymbols(shapes));
+    return Status::ok();
+  }
+
+  Result<plan::ArenaPlan> planProgram(const engine::Program &program,
+                                      std::vector<uint32_t> &indices) const {
+    std::vector<plan::BufferRequest> requests;
+    indices.assign(program.buffers.size(), plan::noAlias);
+    // Aliases may refer to buffers that come later.
+    for (size_t i = 0, next = 0; i < program.buffers.size(); ++i)
+      if (program.buffers[i].kind == engine::Buffer::Kind::Arena)
+        indices[i] = next++;
+    for (const engine::Buffer &buffer : program.buffers) {
+      if (buffer.kind != engine::Buffer::Kind::Arena)
+        continue;
+      plan::BufferRequest request;
+      CHARONIA_ASSIGN_OR_RETURN(int64_t size, buffer.size.evaluate(values));
+      CHARONIA_ASSIGN_OR_RETURN(int64_t offset, buffer.aliasOffset.evaluate(values));
+      request.size = size;
+      request.firstStep = buffer.firstStep;
+      request.lastStep = buffer.lastStep;
+      request.alignment = buffer.alignment;
+      if (buffer.alias != engine::noIndex) {
+        request.alias = indices[buffer.alias];
+        request.aliasOffset = offset;
+      }
+      requests.push_back(request);
+    }
+    return plan::planArena(requests);
+  }
+
+  uint64_t weightBytes(const engine::Program &program) const {
+    return program.weightsSection == engine::noIndex
+               ? 0
+               : reader->sections()[program.weightsSection].size;
+  }
+
+  std::string archs(const engine::Program &program) const {
+    std::vector<std::string> names;
+    for (const engine::Variant &variant : program.variants)
+      names.push_back(variant.arch);
+    return joined(names, ", ");
+  }
+
+  size_t launches(const engine::Program &program) const {
+    size_t count = 0;
+    for (const engine::Step &step : program.steps)
+      count += step.kind == engine::Step::Kind::Launch;
+    return count;
+  }
+
+  void printSignature() const {
+    std::printf("%s: %s\n", reader->name().c_str(), formatBytes(reader->fileSize()).c_str());
+    for (const auto *specs : {&manifest.signature.inputs, &manifest.signature.outputs})
+      for (const TensorSpec &spec : *specs) {
+        std::string range = manifest.signature.rangeString(spec);
+        std::printf("  %s %s: %s%s\n", specs == &manifest.signature.inputs ? "input" : "output",
+                    spec.name.c_str(), manifest.signature.typeString(spec).c_str(),
+                    range.empty() ? "" : (", " + range).c_str());
+      }
+  }
+
+  Status printProgram(const engine::Program &program) const {
+    std::vector<uint32_t> indices;
+    CHARONIA_ASSIGN_OR_RETURN(plan::ArenaPlan arena, planProgram(program, indices));
+    std::printf("\n%s, %s (%s): %zu kernel launches of %zu kernels, weights %s, arena %s "
+                "(at least %s, ratio %.3f)%s\n",
+                std::string(deviceKindName(program.device)).c_str(), program.precision.c_str(),
+                archs(program).c_str(), launches(program), program.kernels.size(),
+                formatBytes(weightBytes(program)).c_str(), formatBytes(arena.peak).c_str(),
+                formatBytes(arena.lowerBound).c_str(),
+                arena.lowerBound ? double(arena.peak) / arena.lowerBound : 1.0,
+                symbolText().c_str());
+    return Status::ok();
+  }
+
+  std::string symbolText() const {
+    std::string text;
+    for (size_t i = 0; i < symbols.size(); ++i)
+      text += (i ? ", " : " at ") + symbols[i].name + " = " + std::to_string(values[i]);
+    return text;
+  }
+
+  void printKernels(const engine::Program &program) const {
+    std::vector<unsigned> uses(program.kernels.size());
+    for (const engine::Step &step : program.steps)
+      if (step.kind == engine::Step::Kind::Launch)
+        ++uses[step.kernel];
+    Table table({"launches", "kernel", "operators"});
+    for (size_t i = 0; i < program.kernels.size(); ++i)
+      table.add({std::to_string(uses[i]), program.kernels[i].name,
+                 joined(program.kernels[i].ops, "; ")});
+    std::printf("%s", table.str().c_str());
+  }
+
+  Status printMemory(const engine::Program &program) const {
+    std::vector<uint32_t> indices;
+    CHARONIA_ASSIGN_OR_RETURN(plan::ArenaPlan arena, planProgram(program, indices));
+    Table table({"buffer", "kind", "bytes", "size", "from", "to", "offset", "in", "value"});
+    for (size_t i = 0; i < program.buffers.size(); ++i) {
+      const engine::Buffer &buffer = program.buffers[i];
+      CHARONIA_ASSIGN_OR_RETURN(int64_t size, buffer.size.evaluate(values));
+      bool inArena = buffer.kind == engine::Buffer::Kind::Arena;
+      table.add({std::to_string(i), kindName(buffer.kind), std::to_string(size),
+                 buffer.size.str(symbols), std::to_string(buffer.firstStep),
+                 std::to_string(buffer.lastStep),
+                 inArena ? std::to_string(arena.offsets[indices[i]])
+                 : buffer.kind == engine::Buffer::Kind::Weight ? std::to_string(buffer.weightOffset)
+                                                               : "",
+                 buffer.alias == engine::noIndex ? "" : std::to_string(buffer.alias), buffer.name});
+    }
+    std::printf("%s", table.str().c_str());
+    return Status::ok();
+  }
+
+  void printBuild() const {
+    std::printf("\nbuilt by %s from %s (%s)\n", manifest.build.compiler.c_str(),
+                manifest.build.modelName.c_str(), manifest.build.sourceHash.c_str());
+    for (const auto &[key, value] : manifest.build.options)
+      std::printf("  %s = %s\n", key.c_str(), value.c_str());
+  }
+
+  json describeTensor(const TensorSpec &spec) const {
+    json dims = json::array();
+    for (const ShapeExpr &dim : spec.dims)
+      if (auto constant = dim.constantValue())
+        dims.push_back(*constant);
+      else
+        dims.push_back(dim.str(symbols));
+    return {{"name", spec.name}, {"dtype", std::string(dtypeName(spec.dtype))}, {"shape", dims}};
+  }
+
+  Result<json> describe() const {
+    json result;
+    result["file"] = {{"path", reader->name()}, {"bytes", reader->fileSize()}};
+    for (const TensorSpec &spec : manifest.signature.inputs)
+      result["inputs"].push_back(describeTensor(spec));
+    for (const TensorSpec &spec : manifest.signature.outputs)
+      result["outputs"].push_back(describeTensor(spec));
+    result["symbols"] = json::array();
+    for (const Symbol &s : symbols)
+      result["symbols"].push_back({{"name", s.name}, {"min", s.min}, {"opt", s.opt},
+                                   {"max", s.max}, {"divisor", s.divisor}});
+    result["programs"] = json::array();
+    for (const engine::Program &program : manifest.programs) {
+      CHARONIA_ASSIGN_OR_RETURN(json entry, describeProgram(program));
+      result["programs"].push_back(std::move(entry));
+    }
+    json sections = json::array();
+    for (const engine::SectionInfo &section : reader->sections())
+      sections.push_back({{"name", section.name}, {"bytes", section.size}});
+    result["sections"] = std::move(sections);
+    json options = json::array(), notes = json::object();
+    for (const auto &[key, value] : manifest.build.options)
+      options.push_back({{"name", key}, {"value", value}});
+    for (const auto &[key, value] : manifest.build.notes)
+      notes[key] = value;
+    result["build"] = {{"compiler", manifest.build.compiler}, {"model", manifest.build.modelName},
+                       {"source_hash", manifest.build.sourceHash}, {"options", options},
+                       {"notes", notes}};
+    return result;
+  }
+
+  Result<json> describeProgram(const engine::Program &program) const {
+    std::vector<uint32_t> indices;
+    CHARONIA_ASSIGN_OR_RETURN(plan::ArenaPlan arena, planProgram(program, indices));
+    json entry = {{"device", std::string(deviceKindName(program.device))},
+                  {"precision", program.precision},
+                  {"launches", launches(program)},
+                  {"weight_bytes", weightBytes(program)},
+                  {"arena", {{"peak", arena.peak}, {"lower_bound", arena.lowerBound}}}};
+    for (const engine::Variant &variant : program.variants) {
+      json kernels = json::array();
+      for (const engine::KernelCode &code : variant.kernels)
+        kernels.push_back({{"entry", code.entry}, {"grid", code.grid.str(symbols)},
+                           {"block_threads", code.blockThreads}, {"registers", code.registers},
+                           {"spill_bytes", code.spillBytes}, {"shared_bytes", code.sharedBytes},
+                           {"scratch_bytes", code.scratchBytes}, {"grain", code.grain}});
+      entry["variants"].push_back({{"arch", variant.arch}, {"kernels", kernels}});
+    }
+    for (const engine::Kernel &kernel : program.kernels)
+      entry["kernels"].push_back({{"name", kernel.name}, {"ops", kernel.ops},
+                                  {"flops", kernel.flops.str(symbols)},
+                                  {"bytes", kernel.bytes.str(symbols)}});
+    for (const engine::Step &step : program.steps) {
+      json arguments = json::array();
+      for (const engine::Argument &argument : step.args)
+        arguments.push_back(argument.buffer);
+      bool launch = step.kind == engine::Step::Kind::Launch;
+      entry["steps"].push_back(
+          {{"kind", launch ? "launch" : step.kind == engine::Step::Kind::Copy ? "copy" : "fill"},
+           {"kernel", launch ? json(step.kernel) : json()}, {"buffers", arguments},
+           {"nodes", step.nodes}});
+    }
+    for (size_t i = 0; i < program.buffers.size(); ++i) {
+      const engine::Buffer &buffer = program.buffers[i];
+      json b = {{"kind", kindName(buffer.kind)}, {"name", buffer.name},
+                {"bytes", buffer.size.str(symbols)}, {"first_step", buffer.firstStep},
+                {"last_step", buffer.lastStep}};
+      if (buffer.alias != engine::noIndex)
+        b["alias"] = buffer.alias;
+      if (buffer.kind == engine::Buffer::Kind::Arena)
+        b["offset"] = arena.offsets[indices[i]];
+      entry["buffers"].push_back(std::move(b));
+    }
+    return entry;
+  }
+
+  const InspectCommand &command;
+  std::shared_ptr<const engine::Reader> reader;
+  const engine::Manifest &manifest;
+  const std::vector<Symbol> &symbols;
+  std::vector<int64_t> values;
+};
+
+} // namespace
+
+int run(const InspectCommand &command) {
+  auto reader = engine::Reader::open(command.engine);
+  if (!reader)
+    return fail(reader.status());
+  Status status = Inspector(command, *reader).run();
+  return status ? 0 : fail(status);
+}
+
+} // namespace charonia::tool

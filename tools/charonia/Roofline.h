@@ -1,0 +1,25 @@
+// What a device can do at most: the ceilings that kernels are measured against.
+#ifndef CHARONIA_TOOLS_CHARONIA_ROOFLINE_H
+#define CHARONIA_TOOLS_CHARONIA_ROOFLINE_H
+
+#include "charonia/runtime.h"
+
+namespace charonia::tool {
+
+struct Ceilings {
+  double flops = 0;     ///< Operations a second; 0: not known.
+  double bandwidth = 0; ///< Bytes a second; 0: not known.
+  std::string source;   ///< Where the figures come from.
+};
+
+/// CPU: measured now, on `threads` threads. GPU: by the device's name, for dot
+/// products in `precision`.
+Ceilings findCeilings(const Context &context, const std::string &precision, unsigned threads);
+
+/// The part of the ceiling that binds which `seconds` for this work achieve, 0 to 1;
+/// 0 where it is not known.
+double rooflineShare(const Ceilings &ceilings, double flops, double bytes, double seconds);
+
+} // namespace charonia::tool
+
+#endif
