@@ -1,2 +1,273 @@
-#include "tools/charonia/Commands.h"
-namespace charonia::tool { int run(const CompareCommand &) { return 1; } }
+#include "tools/charonia/Console.h"
+#include "tools/charonia/Execution.h"
+#include "tools/charonia/Measure.h"
+#include "tools/charonia/Peer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace charonia::tool {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+/// A folder that goes when it is no longer needed.
+class TemporaryFolder {
+public:
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "charonia-compare-XXXXXX").string();
+    if (mkdtemp(pattern.data()))
+      path = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code error;
+    if (!path.empty())
+      fs::remove_all(path, error);
+  }
+  fs::path path;
+};
+
+double asDouble(DType dtype, const std::byte *at) {
+  auto get = [&](auto zero) {
+    std::memcpy(&zero, at, sizeof(zero));
+    return double(zero);
+  };
+  auto half = [&](unsigned exponentBits, unsigned mantissaBits, int bias) {
+    uint16_t bits;
+    std::memcpy(&bits, at, 2);
+    int exponent = bits >> mantissaBits & ((1 << exponentBits) - 1);
+    double fraction = bits & ((1 << mantissaBits) - 1);
+    double value;
+    if (exponent == (1 << exponentBits) - 1)
+      value = fraction ? NAN : INFINITY;
+    else if (exponent == 0)
+      value = std::ldexp(fraction, 1 - bias - int(mantissaBits));
+    else
+      value = std::ldexp(fraction + (1 << mantissaBits), exponent - bias - int(mantissaBits));
+    return bits >> 15 ? -value : value;
+  };
+  switch (dtype) {
+  case DType::Float32:
+    return get(float());
+  case DType::Float64:
+    return get(double());
+  case DType::Float16:
+    return half(5, 10, 15);
+  case DType::BFloat16:
+    return half(8, 7, 127);
+  case DType::Int8:
+    return get(int8_t());
+  case DType::Int16:
+    return get(int16_t());
+  case DType::Int32:
+    return get(int32_t());
+  case DType::Int64:
+    return get(int64_t());
+  case DType::UInt16:
+    return get(uint16_t());
+  case DType::UInt32:
+    return get(uint32_t());
+  case DType::UInt64:
+    return get(uint64_t());
+  default:
+    return get(uint8_t());
+  }
+}
+
+struct Difference {
+  double largest = 0; ///< Absolute.
+  double mean = 0;    ///< Absolute.
+  double scale = 0;   ///< Largest value of the reference.
+  bool finite = true; ///< Or not finite at the same elements.
+};
+
+Difference compareTensors(const Tensor &ours, const Array &theirs) {
+  Difference difference;
+  size_t ourBytes = dtypeBits(ours.dtype) / 8, theirBytes = dtypeBits(theirs.dtype) / 8;
+  size_t count = theirs.size / theirBytes;
+  auto *data = static_cast<const std::byte *>(ours.data);
+  for (size_t i = 0; i < count; ++i) {
+    double a = asDouble(ours.dtype, data + i * ourBytes);
+    double b = asDouble(theirs.dtype, theirs.data.get() + i * theirBytes);
+    if (a == b || (std::isnan(a) && std::isnan(b)))
+      continue;
+    double error = std::abs(a - b);
+    difference.finite &= std::isfinite(error);
+    difference.largest = std::max(difference.largest, error);
+    difference.mean += error / count;
+  }
+  for (size_t i = 0; i < count; ++i)
+    if (double b = asDouble(theirs.dtype, theirs.data.get() + i * theirBytes); std::isfinite(b))
+      difference.scale = std::max(difference.scale, std::abs(b));
+  return difference;
+}
+
+class Comparison {
+public:
+  explicit Comparison(const CompareCommand &command) : command(command) {}
+
+  Status run() {
+    if (folder.path.empty())
+      return Status(StatusCode::Io, "no folder for temporary files");
+    if (!fs::exists(command.model))
+      return Status(StatusCode::NotFound, command.model + ": no such file");
+    CHARONIA_ASSIGN_OR_RETURN(Execution execution, Execution::open(command));
+    CHARONIA_RETURN_IF_ERROR(execution.bindFiles(command.inputs));
+    CHARONIA_RETURN_IF_ERROR(execution.bindRandom(command.shapes, command.seed));
+    CHARONIA_RETURN_IF_ERROR(startPeer(execution));
+    CHARONIA_RETURN_IF_ERROR(command.with == "cublas" ? compareProducts(execution)
+                                                      : compareModel(execution));
+    if (command.json.empty())
+      return Status::ok();
+    std::ofstream file(command.json);
+    file << report.dump(1) << "\n";
+    file.flush();
+    return file ? Status::ok() : Status(StatusCode::Io, command.json + ": cannot be written");
+  }
+
+private:
+  Status startPeer(Execution &execution) {
+    const Signature &signature = execution.getEngine().signature();
+    Context &context = execution.getContext();
+    std::string precision = command.precision;
+    for (const ProgramInfo &program : execution.getEngine().programs())
+      if (program.device == context.device().kind && precision.empty())
+        precision = program.precision;
+    bool gpu = context.device().kind == DeviceKind::Cuda;
+    // ONNX Runtime is the reference on the CPU wherever the engine runs.
+    bool peerOnGpu = gpu && command.with != "onnxruntime";
+    std::vector<std::string> arguments{command.model, "--with", command.with, "--output-dir",
+                                       folder.path.string(), "--device",
+                                       peerOnGpu ? "cuda" : "cpu"};
+    if (peerOnGpu)
+      arguments.insert(arguments.end(), {"--precision", precision});
+    if (command.threads)
+      arguments.insert(arguments.end(), {"--threads", std::to_string(command.threads)});
+    if (!command.name.empty())
+      arguments.insert(arguments.end(), {"--name", command.name});
+    if (command.with != "cublas")
+      arguments.push_back("--serve");
+    for (size_t i = 0; i < signature.inputs.size(); ++i) {
+      const Array &array = execution.getInputs()[i];
+      std::string path = (folder.path / ("input" + std::to_string(i) + ".npy")).string();
+      CHARONIA_RETURN_IF_ERROR(writeNpy(path, array.dtype, array.shape, array.data.get()));
+      arguments.insert(arguments.end(), {"--input", signature.inputs[i].name + "=" + path});
+      report["inputs"][signature.inputs[i].name] = array.shape;
+    }
+    report["engine"] = command.engine;
+    report["model"] = command.model;
+    report["device"] = context.description();
+    report["precision"] = precision;
+    return peer.start(command.python, arguments);
+  }
+
+  Status compareModel(Execution &execution) {
+    CHARONIA_ASSIGN_OR_RETURN(json first, peer.read());
+    std::string title = first.value("peer", command.with);
+    Context &context = execution.getContext();
+    CHARONIA_RETURN_IF_ERROR(context.run());
+    Table accuracy({"output", "shape", "scale", "largest error", "of scale", "mean error"});
+    for (const TensorSpec &spec : context.signature().outputs) {
+      std::string file = spec.name;
+      std::replace(file.begin(), file.end(), '/', '_');
+      CHARONIA_ASSIGN_OR_RETURN(Tensor ours, context.output(spec.name));
+      CHARONIA_ASSIGN_OR_RETURN(Array theirs,
+                                readNpy((folder.path / (file + ".npy")).string(), spec.dtype));
+      if (ours.shape != theirs.shape)
+        return Status(StatusCode::Internal, "output '" + spec.name + "' is " +
+                                                shapeString(ours.shape) + ", the peer's is " +
+                                                shapeString(theirs.shape));
+      Difference d = compareTensors(ours, theirs);
+      double relative = d.scale ? d.largest / d.scale : d.largest;
+      char numbers[3][32];
+      std::snprintf(numbers[0], 32, "%.4g", d.scale);
+      std::snprintf(numbers[1], 32, "%.3e", d.largest);
+      std::snprintf(numbers[2], 32, "%.3e", d.mean);
+      char share[32];
+      std::snprintf(share, 32, "%.2e", relative);
+      accuracy.add({spec.name, shapeString(ours.shape), numbers[0],
+                    d.finite ? numbers[1] : "not finite", share, numbers[2]});
+      report["outputs"].push_back({{"name", spec.name}, {"shape", ours.shape}, {"scale", d.scale},
+                                   {"max_error", d.largest}, {"relative_error", relative},
+                                   {"mean_error", d.mean}, {"finite", d.finite}});
+    }
+    std::printf("%s\n", accuracy.str().c_str());
+
+    // Rounds alternate, so that a machine that slows down slows both.
+    std::vector<double> ours, theirs;
+    Latency last;
+    json lastPeer;
+    for (unsigned round = 0; round < std::max(1u, command.rounds); ++round) {
+      CHARONIA_RETURN_IF_ERROR(measure(context, command.duration / 5).status());
+      CHARONIA_ASSIGN_OR_RETURN(last, measure(context, command.duration));
+      ours.push_back(last.p50 * 1e3);
+      CHARONIA_RETURN_IF_ERROR(peer.write("time " + std::to_string(command.duration)));
+      CHARONIA_ASSIGN_OR_RETURN(json answer, peer.read());
+      lastPeer = answer["latency_ms"];
+      if (!lastPeer.is_object() || !lastPeer["p50"].is_number())
+        return Status(StatusCode::Internal, "the peer answered: " + answer.dump());
+      theirs.push_back(lastPeer["p50"]);
+      report["rounds"].push_back({{"charonia_ms", ours.back()}, {"peer_ms", theirs.back()}});
+    }
+    std::sort(ours.begin(), ours.end());
+    std::sort(theirs.begin(), theirs.end());
+    double a = ours[ours.size() / 2], b = theirs[theirs.size() / 2];
+    Table latency({"", "ms (median of rounds)", "best round"});
+    latency.add({"charonia on " + context.description(), formatNumber(a, 4),
+                 formatNumber(ours.front(), 4)});
+    latency.add({title, formatNumber(b, 4), formatNumber(theirs.front(), 4)});
+    std::printf("%scharonia is %.2fx as fast\n", latency.str().c_str(), b / a);
+    report["peer"] = title;
+    report["charonia_ms"] = a;
+    report["peer_ms"] = b;
+    report["speed"] = b / a;
+    return Status::ok();
+  }
+
+  /// Each matrix product of the model beside the kernel that computes its node.
+  Status compareProducts(Execution &execution) {
+    CHARONIA_ASSIGN_OR_RETURN(json answer, peer.read());
+    Context &context = execution.getContext();
+    CHARONIA_RETURN_IF_ERROR(context.run());
+    CHARONIA_ASSIGN_OR_RETURN(std::vector<StepProfile> steps, context.profile(20));
+    Table table({"node", "batch x m x n x k", "cuBLAS us", "charonia us", "speed", "kernel"});
+    for (json &product : answer["gemms"]) {
+      std::string node = product.value("node", "");
+      double theirs = product.value("ms", 0.0);
+      const StepProfile *found = nullptr;
+      for (const StepProfile &step : steps)
+        if (std::find(step.nodes.begin(), step.nodes.end(), node) != step.nodes.end())
+          found = &step;
+      std::string shape = std::to_string(product.value("batch", 1)) + "x" +
+                          std::to_string(product.value("m", 0)) + "x" +
+                          std::to_string(product.value("n", 0)) + "x" +
+                          std::to_string(product.value("k", 0));
+      double ours = found ? found->seconds * 1e3 : 0;
+      table.add({node, shape, formatNumber(theirs * 1e3, 2), found ? formatNumber(ours * 1e3, 2) : "",
+                 found ? formatNumber(theirs / ours, 2) + "x" : "", found ? found->name : ""});
+      product["charonia_ms"] = ours;
+    }
+    report["gemms"] = answer["gemms"];
+    std::printf("%s\nA kernel's time holds whatever is fused with the product.\n",
+                table.str().c_str());
+    return Status::ok();
+  }
+
+  const CompareCommand &command;
+  TemporaryFolder folder;
+  Peer peer;
+  json report;
+};
+
+} // namespace
+
+int run(const CompareCommand &command) {
+  Status status = Comparison(command).run();
+  return status ? 0 : fail(status);
+}
+
+} // namespace charonia::tool
