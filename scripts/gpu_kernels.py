@@ -551,6 +551,55 @@ def add_timed():
     conv("conv_28_128", 1, 28, 28, 128, 128, 3, 1, 1, 64, 64, 64, 4, 4, time=True)
 
 
+def add_random(count, seed):
+    """Random shapes, tiles, types and orientations; the same for the same seed."""
+    import random
+    r = random.Random(seed)
+    pick = r.choice
+
+    def extent(tile, most=3):
+        return pick([tile, tile * r.randint(1, most), r.randint(1, tile * most), r.randint(1, tile * most) * 8])
+
+    for i in range(count):
+        kind = pick(["gemm"] * 6 + ["conv"] * 3 + ["attention"] * 2 + ["softmax", "pointwise", "transpose", "column", "argmax"])
+        name = f"random{seed}_{i}_{kind}"
+        warps = pick([1, 2, 4, 8])
+        if kind == "gemm":
+            dtype = pick(["f16"] * 4 + ["bf16", "f32", "f32", "f64", "i32"])
+            tf32 = dtype == "f32" and pick([True, False])
+            bm, bn, bk = pick([16, 32, 64, 128]), pick([8, 16, 32, 64, 128]), pick([16, 32, 64])
+            if dtype in ("f64", "f32", "i32"):
+                bm, bn, bk = min(bm, 64), min(bn, 64), min(bk, 32)
+            # What a thread holds has to fit into its registers.
+            if bm * bn > 64 * 32 * warps:
+                warps = max(1, bm * bn // (64 * 32))
+            half = dtype in ("f16", "bf16")
+            gemm(name, extent(bm), extent(bn), pick([extent(bk, 6), bk * r.randint(1, 9)]), bm, bn, bk, warps,
+                 pick([2, 3, 4]), dtype, b_kn=pick([True, False]), a_km=pick([True, False, False]), tf32=tf32,
+                 epilogue=pick([None, ["bias"], ["bias", "residual", "relu"]]) if half else None,
+                 prologue=half and pick([True, False, False]), symbolic=pick([True, False]),
+                 tolerance=3e-3 if tf32 else None)
+        elif kind == "conv":
+            bm, bn, bk = pick([16, 32, 64]), pick([16, 32, 64]), pick([16, 32, 64])
+            R, c = pick([1, 3, 3, 5]), pick([3, 8, 16, 32, 24, 64])
+            conv(name, r.randint(1, 3), r.randint(5, 20), r.randint(5, 20), c, pick([bn, bn * 2, r.randint(1, 60)]),
+                 R, r.randint(1, 2), pick([0, R // 2]), bm, bn, bk, min(warps, 4), pick([2, 3, 4]))
+        elif kind == "attention":
+            attention(name, r.randint(1, 3), r.randint(1, 200), pick([16, 32, 64, 128]), pick([16, 32, 64]),
+                      pick([16, 32, 64]), warps, pick([2, 3]), pick(["f16", "bf16"]))
+        elif kind == "softmax":
+            softmax(name, pick(["f16", "f32"]), r.randint(1, 100), r.randint(1, 3000), pick([1, 2, 8]), warps)
+        elif kind == "pointwise":
+            dtype = pick(["f16", "f32", "f64", "bf16"])
+            pointwise(name, dtype, r.randint(1, 9000), pick([64, 256, 1024, 2048]), warps)
+        elif kind == "transpose":
+            transposition(name, pick(["f16", "f32", "f64", "i8"]), r.randint(1, 300), r.randint(1, 300), pick([16, 32, 64]))
+        elif kind == "column":
+            column_sum(name, pick(["f16", "f32"]), r.randint(1, 500), r.randint(1, 300), pick([16, 64, 128]), pick([4, 32]))
+        else:
+            argmax(name, r.randint(1, 40), r.randint(1, 3000), warps)
+
+
 # --- Build -------------------------------------------------------------------------------
 
 
@@ -718,6 +767,8 @@ def main():
     b.add_argument("--ptx-tool", default="build/dev/bin/charonia-ptx")
     b.add_argument("--arch", default="sm_80,sm_90")
     b.add_argument("--timed", action="store_true", help="also the kernels that are timed")
+    b.add_argument("--random", type=int, default=0, help="so many random cases as well")
+    b.add_argument("--seed", type=int, default=1)
     b.add_argument("--verbose", action="store_true")
     r = commands.add_parser("run")
     r.add_argument("dir")
@@ -728,10 +779,13 @@ def main():
     r.add_argument("--ptx", action="store_true", help="let the driver compile the PTX")
     r.add_argument("--time", action="store_true")
     r.add_argument("--timed", action="store_true", help="also the kernels that are timed")
+    r.add_argument("--random", type=int, default=0, help="so many random cases as well")
+    r.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     add_cases()
     if args.timed:
         add_timed()
+    add_random(args.random, args.seed)
     if args.command == "build":
         build(args)
     else:
