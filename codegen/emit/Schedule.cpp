@@ -1,6 +1,7 @@
 // The cost model: tile sizes from what the kernel's operators say of
 // themselves.
 #include "codegen/emit/Schedule.h"
+#include "codegen/emit/GpuTiles.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -97,6 +98,7 @@ struct KernelShape {
   bool alongRow = false;
   int64_t terms = 1; // of the reduction
   bool isDot = false;
+  int64_t elementBits = 32; // of what is multiplied or reduced
   /// Every input is read in the order of the result.
   bool linear = true;
 };
@@ -164,6 +166,9 @@ KernelShape inspect(graph::KernelOp kernel) {
         AffineExpr extent = op.getReductionExtent();
         if (extent)
           shape.terms = sizeAt(extent, symbols);
+        Type element = getElementTypeOrSelf(op->getOperand(0).getType());
+        if (element.isIntOrFloat())
+          shape.elementBits = std::max<int64_t>(8, element.getIntOrFloatBitWidth());
         for (auto [kind, coordinate] :
              llvm::zip(op.getResultDimKinds(), map.getResults()))
           for (unsigned d = 0; d < rank; ++d)
@@ -294,24 +299,10 @@ private:
       return;
     }
     int64_t batch = product(k, others);
-    struct Shape {
-      int64_t m, n, k, warps, stages;
-    };
-    static constexpr Shape shapes[] = {
-        {128, 128, 32, 8, 4}, {128, 64, 32, 4, 4}, {64, 64, 64, 4, 4},
-        {64, 32, 64, 4, 4},   {32, 32, 64, 4, 4},  {16, 32, 64, 2, 4}};
-    Shape chosen = shapes[5];
-    for (const Shape &shape : shapes) {
-      int64_t tiles =
-          llvm::divideCeil(m, shape.m) * llvm::divideCeil(n, shape.n) * batch;
-      // Not twice as high or wide as the problem, and enough to fill the chip.
-      if (shape.m >= 2 * std::max<int64_t>(m, 16) ||
-          shape.n >= 2 * std::max<int64_t>(n, 16))
-        continue;
-      chosen = shape;
-      if (tiles >= t.multiprocessors * 3 / 4)
-        break;
-    }
+    GpuDot dot{m, n, k.terms, batch, k.elementBits / 8};
+    dot.tensorCores = k.elementBits == 16 || (k.elementBits == 32 && t.tf32);
+    dot.multiprocessors = t.multiprocessors;
+    GpuTile chosen = chooseGpuTile(dot);
     unsigned c = add(column, chosen.n), r = add(row, chosen.m);
     s.axes = tiled({r, c});
     s.kTile = chosen.k;

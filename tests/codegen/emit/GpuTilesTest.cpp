@@ -1,0 +1,38 @@
+#include "codegen/emit/GpuTiles.h"
+#include <gtest/gtest.h>
+
+using namespace charonia::emit;
+
+TEST(GpuTiles, SmallProblemsGetSmallTiles) {
+  // 128 x 768, K = 768: tiles of 64 would leave most multiprocessors idle.
+  GpuTile tile = chooseGpuTile({128, 768, 768});
+  EXPECT_LE(tile.m * tile.n, 32 * 64);
+  // Large ones are bound by what comes from the cache.
+  GpuTile large = chooseGpuTile({4096, 4096, 4096});
+  EXPECT_GE(large.m * large.n, 128 * 128);
+}
+
+TEST(GpuTiles, TilesAreNotMostlyEmpty) {
+  for (int64_t m : {1, 3, 17, 49, 197, 3136})
+    for (int64_t n : {8, 10, 64, 1000, 50257})
+      for (int64_t k : {8, 27, 64, 768})
+        for (int64_t bytes : {2, 4}) {
+          GpuDot dot{m, n, k, 1, bytes};
+          dot.tensorCores = bytes == 2;
+          GpuTile tile = chooseGpuTile(dot);
+          EXPECT_TRUE(tile.m == 16 || tile.m < 2 * m) << m << " " << tile.m;
+          EXPECT_TRUE(tile.n == 32 || tile.n < 2 * n) << n << " " << tile.n;
+          EXPECT_TRUE(tile.k == 16 || tile.k < 2 * k) << k << " " << tile.k;
+        }
+}
+
+TEST(GpuTiles, EstimateGrowsWithTheProblem) {
+  GpuTile tile{64, 64, 64, 4, 4};
+  double last = 0;
+  for (int64_t k : {64, 256, 1024, 4096}) {
+    double time = estimate({512, 512, k}, tile);
+    EXPECT_GT(time, last);
+    last = time;
+  }
+  EXPECT_NEAR(estimate({512, 768, 768}, tile), 5.3, 1.5); // measured
+}
