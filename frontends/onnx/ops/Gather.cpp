@@ -10,9 +10,50 @@ using llvm::Twine;
 using mlir::AffineExpr;
 using mlir::Value;
 
+/// The largest element of an integer tensor that counts positions, seen through
+/// what only moves or shifts elements; null where it cannot be told.
+static AffineExpr largestPosition(Value value, Emitter &e, int depth = 0) {
+  constexpr int maxDepth = 12;
+  if (depth > maxDepth)
+    return {};
+  mlir::Operation *op = value.getDefiningOp();
+  if (auto contents = e.evaluate(value).constants();
+      contents && !contents->empty())
+    return e.number(*llvm::max_element(*contents));
+  if (auto iota = llvm::dyn_cast_or_null<graph::IotaOp>(op))
+    return graph::simplify(graph::getShape(value)[iota.getAxis()] - 1);
+  if (auto add = llvm::dyn_cast_or_null<graph::AddOp>(op)) {
+    AffineExpr a = largestPosition(add.getLhs(), e, depth + 1);
+    AffineExpr b = a ? largestPosition(add.getRhs(), e, depth + 1) : a;
+    return b ? graph::simplify(a + b) : b;
+  }
+  if (llvm::isa_and_present<graph::ReshapeOp, graph::BroadcastOp,
+                            graph::TransposeOp, graph::CastOp>(op) &&
+      elementOf(op->getOperand(0)).isInteger())
+    return largestPosition(op->getOperand(0), e, depth + 1);
+  return {};
+}
+
+/// Positions must not run out of the table: it limits a sequence's length.
+static llvm::LogicalResult checkPositions(Node &n, Emitter &e, int64_t axis) {
+  AffineExpr largest = largestPosition(n.input(1), e);
+  AffineExpr size = graph::getShape(n.input(0))[axis];
+  if (!largest || !graph::constantOf(size) || graph::constantOf(largest))
+    return llvm::success();
+  Symbols &symbols = e.getSymbols();
+  if (symbols.assumeAtLeast(graph::simplify(size - 1), largest,
+                            "so that positions lie inside their table"))
+    return llvm::success();
+  return e.fail("an index may reach " + symbols.toString(largest) +
+                    ", but dimension " + Twine(axis) + " has " +
+                    symbols.toString(size) + " elements, for " +
+                    symbols.describeRanges(largest),
+                "narrow the range with --shape");
+}
+
 static llvm::LogicalResult gather(Node &n, Emitter &e) {
   auto axis = n.axis("axis", rankOf(n.input(0)));
-  if (failed(axis))
+  if (failed(axis) || failed(checkPositions(n, e, *axis)))
     return llvm::failure();
   return n.yield(
       e.op<graph::GatherOp>({n.input(0), n.input(1)}, e.attr("axis", *axis)));
