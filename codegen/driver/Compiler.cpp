@@ -225,7 +225,7 @@ private:
     if (failed(preparation))
       return failure();
     entry.prepareKernels = (*preparation)->numKernels();
-    if (layout.weightBytes)
+    if (!layout.weights.empty())
       addWeights(layout, **preparation, device);
     preparations.push_back(std::move(*preparation));
 
