@@ -34,6 +34,12 @@ std::vector<Stage> commonStages() {
          passes.addNestedPass<func::FuncOp>(createSimplifyViews());
          tidy(passes);
        }},
+      {"layout", [](OpPassManager &passes) {
+         // After recognition: attention and normalizations let no transpose through.
+         passes.addNestedPass<func::FuncOp>(createAssignLayouts());
+         passes.addNestedPass<func::FuncOp>(createSimplifyViews());
+         tidy(passes);
+       }},
   };
 }
 

@@ -59,7 +59,21 @@ struct Columns {
   unsigned operand, operandDim, resultDim;
 };
 
+/// An operator under permuted dimensions: a copy of it with `attributes` changed and
+/// operand i transposed by operands[i] (empty: as it is; longer than the operand's
+/// rank: after leading dimensions of one element are added) gives a result of which
+/// the original result is the transpose by `result`. Permutations read as that of
+/// `transpose`: dimension i is dimension permutation[i] of what is transposed.
+struct Permuted {
+  llvm::SmallVector<llvm::SmallVector<int64_t>> operands;
+  llvm::SmallVector<int64_t> result;
+  llvm::SmallVector<mlir::NamedAttribute> attributes;
+};
+
 class GraphOpInterface;
+/// getPermuted of pointwise operators; nothing for others.
+std::optional<Permuted> permutePointwise(GraphOpInterface op, unsigned operand,
+                                         llvm::ArrayRef<int64_t> permutation);
 /// Gives the content of an operand at coordinates, or null.
 using ContentDemand = llvm::function_ref<mlir::AffineExpr(
     unsigned operand, llvm::ArrayRef<mlir::AffineExpr>)>;

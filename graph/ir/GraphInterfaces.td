@@ -110,6 +110,19 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       input if an index does.
     }], "::mlir::AffineMap", "getChosenMap",
       (ins "::charonia::graph::ContentDemand":$demand), "", [{ return {}; }]>,
+    InterfaceMethod<[{
+      The operator that does the same with `operand` transposed by `permutation`;
+      nothing where there is none.
+    }], "::std::optional<::charonia::graph::Permuted>", "getPermuted",
+      (ins "unsigned":$operand, "::llvm::ArrayRef<int64_t>":$permutation), "", [{
+      return ::charonia::graph::permutePointwise($_op, operand, permutation);
+    }]>,
+    InterfaceMethod<[{
+      The operator that does the same with channels in the last dimension; nothing
+      for operators that know no channels or have them there.
+    }], "::std::optional<::charonia::graph::Permuted>", "getChannelsLastForm", (ins), "", [{
+      return std::nullopt;
+    }]>,
   ];
 }
 

@@ -29,7 +29,10 @@ def Graph_MatmulOp : Graph_Contraction<"matmul"> {
     the result's type. Transposed operands are `transpose` views.
   }];
   let arguments = (ins Graph_Tensor:$lhs, Graph_Tensor:$rhs);
-  let extraClassDeclaration = commonDecl # columnsDecl;
+  let extraClassDeclaration = commonDecl # columnsDecl # [{
+    std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
+        ::llvm::ArrayRef<int64_t> permutation);
+  }];
 }
 
 def Graph_ConvOp : Graph_Contraction<"conv"> {
@@ -44,6 +47,7 @@ def Graph_ConvOp : Graph_Contraction<"conv"> {
     DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations,
     I64Attr:$groups, UnitAttr:$channels_last);
   let extraClassDeclaration = commonDecl # columnsDecl # [{
+    std::optional<::charonia::graph::Permuted> getChannelsLastForm();
     int64_t getOperandReads(unsigned operand);
     std::optional<::charonia::graph::Columns> getScaledColumns();
     /// Number of spatial dimensions.

@@ -32,7 +32,10 @@ def Graph_IotaOp : Graph_IndexBase<"iota"> {
 def Graph_ConcatOp : Graph_IndexBase<"concat", [Graph_Inferred]> {
   let summary = "The inputs one after another along `axis`";
   let arguments = (ins Variadic<Graph_Tensor>:$inputs, I64Attr:$axis);
-  let extraClassDeclaration = indexDecl # contentDecl;
+  let extraClassDeclaration = indexDecl # contentDecl # [{
+    std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
+        ::llvm::ArrayRef<int64_t> permutation);
+  }];
   let hasFolder = 1;
 }
 
@@ -51,7 +54,10 @@ def Graph_PadOp : Graph_IndexBase<"pad"> {
   let arguments = (ins Graph_PadMode:$mode, Graph_Tensor:$input, Graph_Tensor:$value,
                        AffineMapAttr:$lows);
   let assemblyFormat = "$mode $input `,` $value attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = indexDecl;
+  let extraClassDeclaration = indexDecl # [{
+    std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
+        ::llvm::ArrayRef<int64_t> permutation);
+  }];
   let hasVerifier = 1;
   let hasFolder = 1;
 }
@@ -115,7 +121,10 @@ def Graph_ResizeOp : Graph_IndexBase<"resize"> {
     DenseF64ArrayAttr:$scales, Graph_CoordinateMode:$coordinates, Graph_NearestMode:$nearest,
     F64Attr:$cubic_coeff, UnitAttr:$exclude_outside);
   let assemblyFormat = "$mode $input attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = indexDecl;
+  let extraClassDeclaration = indexDecl # [{
+    std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
+        ::llvm::ArrayRef<int64_t> permutation);
+  }];
   let hasVerifier = 1;
   let hasFolder = 1;
 }

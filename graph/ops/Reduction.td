@@ -48,6 +48,8 @@ def Graph_ReduceOp : Graph_ReductionBase<"reduce"> {
                        DenseI64ArrayAttr:$axes, UnitAttr:$keepdims);
   let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = reductionDecl # [{
+    std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
+        ::llvm::ArrayRef<int64_t> permutation);
     ::llvm::SmallVector<int64_t> getReductionAxes() { return ::llvm::to_vector(getAxes()); }
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
@@ -60,6 +62,8 @@ def Graph_ArgReduceOp : Graph_ReductionBase<"arg_reduce"> {
   let arguments = (ins Graph_Tensor:$input, I64Attr:$axis, UnitAttr:$keepdims,
                        UnitAttr:$min, UnitAttr:$last);
   let extraClassDeclaration = reductionDecl # [{
+    std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
+        ::llvm::ArrayRef<int64_t> permutation);
     ::llvm::SmallVector<int64_t> getReductionAxes() { return {(int64_t)getAxis()}; }
   }];
 }
@@ -83,6 +87,7 @@ def Graph_PoolOp : Graph_ReductionBase<"pool"> {
     UnitAttr:$channels_last);
   let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = commonDecl # [{
+    std::optional<::charonia::graph::Permuted> getChannelsLastForm();
     ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Window; }
     int64_t getFlopsPerTerm() { return 1; }
     int64_t getOperandReads(unsigned) {
@@ -104,6 +109,8 @@ def Graph_SoftmaxOp : Graph_ReductionBase<"softmax"> {
   let summary = "exp(x - max) / sum(exp(x - max)) along `axis`, or its logarithm";
   let arguments = (ins Graph_FloatTensor:$input, I64Attr:$axis, UnitAttr:$log);
   let extraClassDeclaration = rowDecl # [{
+    std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
+        ::llvm::ArrayRef<int64_t> permutation);
     ::llvm::SmallVector<int64_t> getReductionAxes() { return {(int64_t)getAxis()}; }
   }];
 }
@@ -118,6 +125,8 @@ def Graph_NormalizeOp : Graph_ReductionBase<"normalize"> {
   let arguments = (ins Graph_FloatTensor:$input, DenseI64ArrayAttr:$axes,
                        F64Attr:$epsilon, UnitAttr:$rms);
   let extraClassDeclaration = rowDecl # [{
+    std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
+        ::llvm::ArrayRef<int64_t> permutation);
     ::llvm::SmallVector<int64_t> getReductionAxes() { return ::llvm::to_vector(getAxes()); }
   }];
 }

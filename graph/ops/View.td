@@ -37,13 +37,19 @@ def Graph_SliceOp : Graph_View<"slice"> {
     steps may be negative, not zero. The extents are those of the result type.
   }];
   let arguments = (ins Graph_Tensor:$input, AffineMapAttr:$starts, DenseI64ArrayAttr:$steps);
-  let extraClassDeclaration = viewDecl;
+  let extraClassDeclaration = viewDecl # [{
+    std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
+        ::llvm::ArrayRef<int64_t> permutation);
+  }];
   let hasFolder = 1;
 }
 
 def Graph_BroadcastOp : Graph_View<"broadcast"> {
   let summary = "NumPy broadcast of the input to the result's shape";
-  let extraClassDeclaration = viewDecl;
+  let extraClassDeclaration = viewDecl # [{
+    std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
+        ::llvm::ArrayRef<int64_t> permutation);
+  }];
   let hasFolder = 1;
   let hasCanonicalizer = 1;
 }

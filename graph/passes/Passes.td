@@ -73,6 +73,18 @@ def FoldScales : Pass<"fold-scales", "mlir::func::FuncOp"> {
   let statistics = [Statistic<"numFolded", "folded", "Scales and shifts folded">];
 }
 
+def AssignLayouts : Pass<"assign-layouts", "mlir::func::FuncOp"> {
+  let summary = "Channels last for convolutions and pools";
+  let description = [{
+    Before: [N, C, S...], as frameworks have it. After: convolutions and pools read
+    and write [N, S..., C], so that products run along contiguous memory on every
+    device, with transposes at the edges: transposes sink through operators that can
+    do their work under permuted dimensions, and cancel where they meet. Other
+    transposes of activations sink as well. Decided once, for all targets.
+  }];
+  let statistics = [Statistic<"numAssigned", "assigned", "Operators with channels last">];
+}
+
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,130 @@
+#include "graph/analysis/Weights.h"
+#include "graph/passes/Expression.h"
+#include "graph/passes/Passes.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/IR/Iterators.h"
+
+namespace charonia::graph {
+#define GEN_PASS_DEF_ASSIGNLAYOUTS
+#include "graph/passes/Passes.h.inc"
+} // namespace charonia::graph
+
+using namespace mlir;
+using namespace charonia::graph;
+
+namespace {
+
+/// value under dimensions of one element added in front, up to `rank`.
+Value withRank(OpBuilder &builder, Value value, size_t rank) {
+  Exprs shape = getShape(value);
+  if (shape.size() >= rank)
+    return value;
+  shape.insert(shape.begin(), rank - shape.size(),
+               getAffineConstantExpr(1, value.getContext()));
+  return ReshapeOp::create(builder, value.getLoc(),
+                           makeType(shape, getElementTypeOrSelf(value)), value);
+}
+
+/// The transpose of a value, less those that cancel.
+Value transposed(OpBuilder &builder, Value value,
+                 ArrayRef<int64_t> permutation) {
+  value = withRank(builder, value, permutation.size());
+  SmallVector<int64_t> joined(permutation);
+  if (auto inner = value.getDefiningOp<TransposeOp>()) {
+    joined = applyPermutation(inner.getPermutation(), permutation);
+    value = inner.getInput();
+  }
+  if (isIdentityPermutation(joined))
+    return value;
+  return TransposeOp::create(builder, value.getLoc(), value, joined);
+}
+
+/// Replaces `op` by its permuted form, with transposes around it.
+Value permute(OpBuilder &builder, Operation *op, const Permuted &permuted) {
+  builder.setInsertionPoint(op);
+  SmallVector<Value> operands;
+  for (auto [operand, permutation] :
+       llvm::zip_equal(op->getOperands(), permuted.operands))
+    operands.push_back(permutation.empty()
+                           ? operand
+                           : transposed(builder, operand, permutation));
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  Exprs shape = getShape(type), before;
+  for (int64_t p : invertPermutationVector(permuted.result))
+    before.push_back(shape[p]);
+  Operation *copy = builder.clone(*op);
+  copy->setOperands(operands);
+  for (NamedAttribute attribute : permuted.attributes)
+    copy->setAttr(attribute.getName(), attribute.getValue());
+  copy->getResult(0).setType(makeType(before, type.getElementType()));
+  Value result = transposed(builder, copy->getResult(0), permuted.result);
+  op->getResult(0).replaceAllUsesWith(result);
+  return result;
+}
+
+class AssignLayouts
+    : public charonia::graph::impl::AssignLayoutsBase<AssignLayouts> {
+  void runOnOperation() override {
+    OpBuilder builder(&getContext());
+    SmallVector<GraphOpInterface> ops;
+    getOperation().walk([&](GraphOpInterface op) { ops.push_back(op); });
+    for (GraphOpInterface op : ops)
+      if (auto permuted = op.getChannelsLastForm()) {
+        permute(builder, op, *permuted);
+        ++numAssigned;
+      }
+    // In order, so that a transpose meets the operators on its way one after
+    // the other, each of them once.
+    ops.clear();
+    getOperation().walk([&](GraphOpInterface op) { ops.push_back(op); });
+    for (GraphOpInterface op : ops)
+      if (!op->use_empty())
+        sink(op, builder);
+    getOperation().walk<WalkOrder::PostOrder, ReverseIterator>(
+        [](Operation *op) {
+          if (isOpTriviallyDead(op))
+            op->erase();
+        });
+  }
+
+  /// Moves the transposes of the operands behind the operator, where that
+  /// leaves none on them.
+  void sink(GraphOpInterface op, OpBuilder &builder) {
+    if (auto outer = dyn_cast<TransposeOp>(*op);
+        outer && outer.getInput().getDefiningOp<TransposeOp>()) {
+      builder.setInsertionPoint(op);
+      op->getResult(0).replaceAllUsesWith(
+          transposed(builder, outer.getInput(), outer.getPermutation()));
+      return;
+    }
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      auto transpose = operand.getDefiningOp<TransposeOp>();
+      if (!transpose || weightsOnly(operand))
+        continue;
+      auto permuted = op.getPermuted(
+          i, invertPermutationVector(transpose.getPermutation()));
+      if (!permuted || !vanishes(op, *permuted))
+        continue;
+      permute(builder, op, *permuted);
+      return;
+    }
+  }
+
+  /// Whether no transpose of an activation is left on the operands.
+  bool vanishes(GraphOpInterface op, const Permuted &permuted) {
+    for (auto [operand, permutation] :
+         llvm::zip_equal(op->getOperands(), permuted.operands)) {
+      if (permutation.empty() || weightsOnly(operand) || splatOf(operand))
+        continue;
+      auto transpose = operand.getDefiningOp<TransposeOp>();
+      if (!transpose || !isIdentityPermutation(applyPermutation(
+                            transpose.getPermutation(), permutation)))
+        return false;
+    }
+    return true;
+  }
+
+  WeightsOnly weightsOnly;
+};
+
+} // namespace
