@@ -168,7 +168,8 @@ KernelShape inspect(graph::KernelOp kernel) {
           shape.terms = sizeAt(extent, symbols);
         Type element = getElementTypeOrSelf(op->getOperand(0).getType());
         if (element.isIntOrFloat())
-          shape.elementBits = std::max<int64_t>(8, element.getIntOrFloatBitWidth());
+          shape.elementBits =
+              std::max<int64_t>(8, element.getIntOrFloatBitWidth());
         for (auto [kind, coordinate] :
              llvm::zip(op.getResultDimKinds(), map.getResults()))
           for (unsigned d = 0; d < rank; ++d)
@@ -266,7 +267,7 @@ private:
     SmallVector<unsigned> row = ofKind(DimKind::Row),
                           column = ofKind(DimKind::Column), others;
     // Columns that belong together (attention computes a row's scores once).
-    bool whole = column.empty();
+    bool whole = !hasKind(DimKind::Column);
     if (whole)
       column = ofKind(DimKind::Whole);
     for (unsigned d : all)
@@ -276,11 +277,10 @@ private:
     if (!others.empty())
       add(others, 1);
     if (whole) {
-      // At least two rows and columns, so that both are axes of the tile.
-      int64_t bm = cpu ? t.vectorElements : 64;
-      unsigned c = add(column, std::max<int64_t>(n, cpu ? 2 : 16)),
-               r = add(row, bm);
-      s.axes = {r, c};
+      unsigned c = add(column, n), r = add(row, row.empty() ? 1
+                                                : cpu       ? t.vectorElements
+                                                            : 64);
+      s.axes = tiled({r, c});
       s.keyTile = cpu ? 16 : 64;
       return;
     }
@@ -315,8 +315,11 @@ private:
     for (unsigned d : all)
       if (!llvm::is_contained(whole, d))
         others.push_back(d);
+    // Rows of one element leave nothing to walk along.
+    if (whole.empty())
+      return elementwise();
     int64_t n = product(k, whole);
-    bool innermost = !whole.empty() && whole.back() == all.back();
+    bool innermost = whole.back() == all.back();
     if (!innermost) {
       // Rows lie across memory: many of them side by side, their elements one
       // by one.
@@ -326,8 +329,7 @@ private:
         add(others, 1);
       add(last, std::min<int64_t>(k.sizes[all.back()],
                                   cpu ? 2 * t.vectorElements : 128));
-      if (!whole.empty())
-        add(whole, 1, /*sequential=*/true);
+      add(whole, 1, /*sequential=*/true);
       return;
     }
     int64_t most = cpu ? t.vectorElements * 8 : 8192;
@@ -343,7 +345,7 @@ private:
         fits  ? n
         : cpu ? t.vectorElements * 4
               : std::min<int64_t>(llvm::bit_ceil<uint64_t>(n), 4096),
-        !fits || true);
+        /*sequential=*/true);
   }
 
   void reductionAlong() {
