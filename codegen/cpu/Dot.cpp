@@ -7,16 +7,20 @@
 using namespace charonia;
 using namespace charonia::cpu;
 
-/// Whether the elements of a loaded tile can be read in place: a constant step along
-/// k, checks that a row shares, and a type that needs no conversion.
-bool KernelEmitter::readsInPlace(tile::LoadOp load) {
+/// Along which axis the elements of a loaded tile [m, k] can be read in place from one
+/// address: a constant step along it and checks that do not look at it.
+std::optional<unsigned> KernelEmitter::axisInPlace(tile::LoadOp load) {
   mlir::Type element = load.getType().getElementType();
   if (element.isF16() || element.isBF16() || element.isInteger(1) || !hasScalarSymbols(load))
-    return false;
+    return std::nullopt;
   const AccessPlan &whole = plan(tile::AccessOp::get(load));
-  return whole.stride && llvm::all_of(whole.checks, [](const AccessPlan::Check &check) {
-           return check.coefficient == 0;
-         });
+  for (unsigned axis : {1, 0})
+    if (whole.offset.coefficientOf(axis) &&
+        llvm::none_of(whole.checks, [&](const AccessPlan::Check &check) {
+          return check.coordinate.usesDim(axis);
+        }))
+      return axis;
+  return std::nullopt;
 }
 
 /// Makes the left side of a product readable element by element: at once if its memory
@@ -26,7 +30,7 @@ void KernelEmitter::prepareLeft(mlir::Value tile, bool memoryMayChange) {
     if (scope.staged.contains(tile))
       return;
   if (auto load = tile.getDefiningOp<tile::LoadOp>())
-    if (readsInPlace(load) && (!memoryMayChange || load.getIndependent()))
+    if (axisInPlace(load) && (!memoryMayChange || load.getIndependent()))
       return;
   Geometry shape = geometry(tile);
   mlir::Type element = llvm::cast<mlir::RankedTensorType>(tile.getType()).getElementType();
@@ -58,59 +62,105 @@ Value *KernelEmitter::toAccumulator(Value *value, mlir::Type from, mlir::Type to
   return b.CreateSExt(value, type);
 }
 
-void KernelEmitter::emitDot(tile::DotOp op) {
-  mlir::Value left = op.getLhs(), right = op.getRhs(), result = op.getResult();
-  Geometry rightShape = geometry(right), shape = geometry(result);
-  mlir::Type operandType = llvm::cast<mlir::RankedTensorType>(left.getType()).getElementType();
-  mlir::Type type = llvm::cast<mlir::RankedTensorType>(result.getType()).getElementType();
-  int64_t depth = rightShape.rows;
-
-  prepareLeft(left, /*memoryMayChange=*/false);
+/// The left side of a product, element by element.
+struct KernelEmitter::LeftSide {
+  tile::LoadOp load; ///< Read in place, or
   const Staged *staged = nullptr;
-  for (Scope &scope : scopes)
-    if (auto found = scope.staged.find(left); found != scope.staged.end())
-      staged = &found->second;
-  bool half = operandType.isF16() || operandType.isBF16();
-  mlir::Type leftType = staged && half ? mlir::Type(mlir::Float32Type::get(left.getContext()))
-                                       : operandType;
-  auto load = left.getDefiningOp<tile::LoadOp>();
-  int64_t bytes = memoryBytes(leftType);
-  int64_t stride = staged ? 1 : *plan(tile::AccessOp::get(load)).stride;
-  llvm::SmallVector<Value *> rows;
-  for (int64_t m = 0; m < shape.rows; ++m)
-    rows.push_back(staged ? b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), staged->base,
-                                                         m * staged->rowBytes)
-                          : elementPointer(load, {m, 0},
-                                           ((depth - 1) * std::abs(stride) + 1) * bytes));
-  auto leftElement = [&](int64_t m, int64_t k) {
-    Value *address = b.CreateConstGEP1_64(b.getInt8Ty(), rows[m], k * stride * bytes);
-    Value *value = staged ? fromMemory(b.CreateAlignedLoad(memoryType(leftType), address,
-                                                           llvm::Align(bytes)),
-                                       leftType)
-                          : loadScalar(load, address);
-    return toAccumulator(value, leftType, type);
-  };
+  mlir::Type type;
+  int64_t bytes, step; ///< Between elements along `axis`.
+  unsigned axis = 1;
+  llvm::SmallVector<Value *> starts; ///< Of each row or column, as they are wanted.
+};
 
-  llvm::SmallVector<llvm::SmallVector<Value *>> sums(shape.rows);
-  for (int64_t m = 0; m < shape.rows; ++m)
-    for (int64_t c = 0; c < shape.chunks(); ++c)
-      sums[m].push_back(piece(op.getAccumulator(), m, c));
-  for (int64_t k = 0; k < depth; ++k) {
-    llvm::SmallVector<Value *> row;
-    for (int64_t c = 0; c < shape.chunks(); ++c)
-      row.push_back(toAccumulator(piece(right, k, c), operandType, type));
-    for (int64_t m = 0; m < shape.rows; ++m) {
-      Value *element = leftElement(m, k);
-      for (int64_t c = 0; c < shape.chunks(); ++c) {
-        Value *a = splat(element, shape.width(c));
-        Value *&sum = sums[m][c];
-        sum = llvm::isa<mlir::FloatType>(type)
-                  ? b.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()}, {a, row[c], sum})
-                  : b.CreateAdd(sum, b.CreateMul(a, row[c]));
+KernelEmitter::LeftSide KernelEmitter::leftSide(mlir::Value tile) {
+  LeftSide left;
+  left.type = llvm::cast<mlir::RankedTensorType>(tile.getType()).getElementType();
+  for (Scope &scope : scopes)
+    if (auto found = scope.staged.find(tile); found != scope.staged.end())
+      left.staged = &found->second;
+  if (left.staged) {
+    if (left.type.isF16() || left.type.isBF16())
+      left.type = mlir::Float32Type::get(tile.getContext());
+    left.step = 1;
+  } else {
+    left.load = tile.getDefiningOp<tile::LoadOp>();
+    left.axis = *axisInPlace(left.load);
+    left.step = *plan(tile::AccessOp::get(left.load)).offset.coefficientOf(left.axis);
+  }
+  left.bytes = memoryBytes(left.type);
+  llvm::ArrayRef<int64_t> shape = geometry(tile).shape;
+  left.starts.resize(shape[1 - left.axis]);
+  for (int64_t i = 0; i < (int64_t)left.starts.size(); ++i) {
+    if (left.staged) {
+      left.starts[i] =
+          b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), left.staged->base, i * left.staged->rowBytes);
+      continue;
+    }
+    int64_t span = ((shape[left.axis] - 1) * std::abs(left.step) + 1) * left.bytes;
+    left.starts[i] = left.axis == 1 ? elementPointer(left.load, {i, 0}, span)
+                                    : elementPointer(left.load, {0, i}, span);
+  }
+  return left;
+}
+
+Value *KernelEmitter::leftElement(const LeftSide &left, int64_t m, int64_t k) {
+  int64_t along = left.axis == 1 ? k : m;
+  Value *start = left.starts[left.axis == 1 ? m : k];
+  Value *address = b.CreateConstGEP1_64(b.getInt8Ty(), start, along * left.step * left.bytes);
+  if (left.load)
+    return loadScalar(left.load, address);
+  return fromMemory(
+      b.CreateAlignedLoad(memoryType(left.type), address, llvm::Align(left.bytes)), left.type);
+}
+
+void KernelEmitter::emitDot(tile::DotOp op) {
+  mlir::Value right = op.getRhs(), result = op.getResult();
+  Geometry rightShape = geometry(right), shape = geometry(result);
+  mlir::Type operandType = llvm::cast<mlir::RankedTensorType>(right.getType()).getElementType();
+  mlir::Type type = llvm::cast<mlir::RankedTensorType>(result.getType()).getElementType();
+  bool isFloat = llvm::isa<mlir::FloatType>(type);
+  int64_t depth = rightShape.rows, chunks = shape.chunks();
+
+  prepareLeft(op.getLhs(), /*memoryMayChange=*/false);
+  LeftSide left = leftSide(op.getLhs());
+
+  // More accumulators than registers: blocks of rows one after the other. Each reads
+  // the right side again if that lies in memory.
+  int64_t registers = isa == CpuIsa::V4 ? 28 : 14;
+  bool loaded = right.getDefiningOp<tile::LoadOp>() != nullptr;
+  int64_t blocks = llvm::divideCeil(shape.rows * chunks, registers);
+  if (blocks > 1 && !loaded) {
+    emitWhole(right);
+    if (depth * chunks < registers) // that many registers hold the right side
+      blocks = llvm::divideCeil(shape.rows * chunks, std::max(registers - depth * chunks, registers / 2));
+  }
+  int64_t blockRows = llvm::divideCeil(shape.rows, std::min(blocks, shape.rows));
+
+  for (int64_t first = 0; first < shape.rows; first += blockRows) {
+    int64_t last = std::min(first + blockRows, shape.rows);
+    llvm::SmallVector<Value *> sums;
+    for (int64_t m = first; m < last; ++m)
+      for (int64_t c = 0; c < chunks; ++c)
+        sums.push_back(piece(op.getAccumulator(), m, c));
+    if (blocks > 1)
+      scopes.emplace_back();
+    for (int64_t k = 0; k < depth; ++k) {
+      llvm::SmallVector<Value *> row;
+      for (int64_t c = 0; c < chunks; ++c)
+        row.push_back(toAccumulator(piece(right, k, c), operandType, type));
+      for (int64_t m = first; m < last; ++m) {
+        Value *element = toAccumulator(leftElement(left, m, k), left.type, type);
+        for (int64_t c = 0; c < chunks; ++c) {
+          Value *a = splat(element, shape.width(c));
+          Value *&sum = sums[(m - first) * chunks + c];
+          sum = isFloat ? b.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()}, {a, row[c], sum})
+                        : b.CreateAdd(sum, b.CreateMul(a, row[c]));
+        }
       }
     }
+    if (blocks > 1)
+      scopes.pop_back();
+    for (auto [i, sum] : llvm::enumerate(sums))
+      setPiece(result, first * chunks + i, sum);
   }
-  for (int64_t m = 0; m < shape.rows; ++m)
-    for (int64_t c = 0; c < shape.chunks(); ++c)
-      setPiece(result, m * shape.chunks() + c, sums[m][c]);
 }

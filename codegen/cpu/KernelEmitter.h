@@ -201,8 +201,11 @@ private:
   llvm::SmallVector<Value *> reduceRow(tile::ReduceOp op, int64_t row);
   llvm::SmallVector<Value *> combine(tile::ReduceOp op, llvm::ArrayRef<Value *> left,
                                      llvm::ArrayRef<Value *> right);
+  struct LeftSide;
   void emitDot(tile::DotOp op);
-  bool readsInPlace(tile::LoadOp load);
+  LeftSide leftSide(mlir::Value tile);
+  Value *leftElement(const LeftSide &left, int64_t m, int64_t k);
+  std::optional<unsigned> axisInPlace(tile::LoadOp load);
   void prepareLeft(mlir::Value tile, bool memoryMayChange);
   Value *toAccumulator(Value *value, mlir::Type from, mlir::Type to);
 

@@ -1,5 +1,8 @@
 #include "codegen/cpu/Target.h"
 #include "codegen/llvm/FunctionPasses.h"
+#include "llvm/CodeGen/MachineModuleInfo.h"
+#include "llvm/CodeGen/Passes.h"
+#include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
@@ -70,7 +73,20 @@ SmallVector<char, 0> charonia::cpu::emit(Module &module, TargetMachine &machine,
   SmallVector<char, 0> bytes;
   raw_svector_ostream stream(bytes);
   legacy::PassManager passes;
-  bool unsupported = machine.addPassesToEmitFile(passes, stream, nullptr, type);
+  // What TargetMachine::addPassesToEmitFile does, without the machine scheduler: the
+  // emitter's order is meant, and the scheduler turns products of more accumulators
+  // than registers into one chain of dependent operations after the other.
+  TargetPassConfig *config = machine.createPassConfig(passes);
+  config->setDisableVerify(true);
+  config->disablePass(&MachineSchedulerID);
+  passes.add(config);
+  auto *info = new MachineModuleInfoWrapperPass(&machine);
+  passes.add(info);
+  bool unsupported = config->addISelPasses();
+  config->addMachinePasses();
+  config->setInitialized();
+  unsupported |= machine.addAsmPrinter(passes, stream, nullptr, type, info->getMMI().getContext());
+  passes.add(createFreeMachineFunctionPass());
   assert(!unsupported && "the X86 target emits objects and assembly");
   (void)unsupported;
   passes.run(module);
