@@ -17,10 +17,10 @@ public:
   std::string arch() const override { return cpu::isaName(isa).str(); }
   const emit::EmitTarget &emitTarget() const override { return target; }
 
-  FailureOr<KernelBinary> compile(func::FuncOp function, StringRef dumpPrefix) override {
+  FailureOr<KernelBinary> compile(func::FuncOp function, StringRef dumpDir) override {
     cpu::CpuOptions options;
     options.threads = 1; // kernels are compiled side by side
-    options.dumpDir = dumpPrefix.str();
+    options.dumpDir = dumpDir.str();
     FailureOr<cpu::CpuImage> image = cpu::compileCpuKernels({function}, isa, options);
     if (failed(image))
       return failure();
@@ -51,10 +51,10 @@ public:
   }
   const emit::EmitTarget &emitTarget() const override { return target; }
 
-  FailureOr<KernelBinary> compile(func::FuncOp function, StringRef dumpPrefix) override {
+  FailureOr<KernelBinary> compile(func::FuncOp function, StringRef dumpDir) override {
     gpu::GpuOptions own = options;
-    if (!dumpPrefix.empty())
-      own.dumpPrefix = (dumpPrefix + ".").str();
+    if (!dumpDir.empty())
+      own.dumpPrefix = (dumpDir + "/" + gpuArch.chip + ".").str();
     FailureOr<gpu::GpuKernel> kernel = gpu::compileGpuKernel(function, gpuArch, own);
     if (failed(kernel))
       return failure();

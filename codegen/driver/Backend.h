@@ -31,10 +31,10 @@ public:
   virtual std::string fingerprint() const { return arch(); }
   virtual const emit::EmitTarget &emitTarget() const = 0;
   /// Compiles a function that `emitKernel` wrote. Called from several threads, each
-  /// with a function in a module of its own, which it may change. `dumpPrefix`: path
-  /// and stem for intermediate files; empty: none.
+  /// with a function in a module of its own, which it may change. `dumpDir`: folder
+  /// for intermediate files, whose names tell the arch; empty: none.
   virtual mlir::FailureOr<KernelBinary> compile(mlir::func::FuncOp function,
-                                                llvm::StringRef dumpPrefix) = 0;
+                                                llvm::StringRef dumpDir) = 0;
 };
 
 /// Backends of the `--target` names: "cpu" has two, "x86-64-v3", "x86-64-v4" and

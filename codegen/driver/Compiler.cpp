@@ -10,10 +10,14 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "runtime/engine/Writer.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include <deque>
+#include <set>
 
 using namespace mlir;
 
@@ -78,10 +82,10 @@ public:
       FailureOr<bool> stopped = addProgram(group);
       if (failed(stopped))
         return failure();
-      if (*stopped)
+      if (*stopped && options.printKernel.empty())
         return report;
     }
-    return write(path);
+    return options.printKernel.empty() ? write(path) : FailureOr<CompileReport>(report);
   }
 
 private:
@@ -155,7 +159,7 @@ private:
     return success();
   }
 
-  /// Compiles one program; true where --stop-after ended it.
+  /// Compiles one program; true where --stop-after or --print-kernel ended it.
   FailureOr<bool> addProgram(TargetGroup &group) {
     std::string device(deviceKindName(group.device));
     ModuleOp copy = module.clone();
@@ -190,8 +194,10 @@ private:
     KernelOptions kernelOptions;
     kernelOptions.cache = &cache;
     if (!options.dumpDir.empty())
-      kernelOptions.dumpDir = dumpPath(device + "-kernels");
+      kernelOptions.dumpDir = dumpPath(device + "-code");
     ++dumped;
+    if (!options.printKernel.empty())
+      return printKernel(kernels, group);
     codeSections.emplace_back(writer.nextSection());
     engine::CodeSection &code = codeSections.back();
     auto addImage = [&](ArrayRef<char> image) {
@@ -283,6 +289,52 @@ private:
       *options.output << "\n";
     }
     return true;
+  }
+
+  /// Compiles the kernels of that name for all variants, and prints what they go
+  /// through. True, as there is nothing else to do.
+  FailureOr<bool> printKernel(const KernelSet &kernels, TargetGroup &group) {
+    SmallString<128> folder;
+    if (llvm::sys::fs::createUniqueDirectory("charonia-kernel", folder))
+      return error() << "no folder for temporary files", failure();
+    auto remove = llvm::scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
+    bool found = false;
+    for (unsigned i = 0; i < kernels.size(); ++i) {
+      if (kernels.get(i).getSymName() != options.printKernel)
+        continue;
+      found = true;
+      KernelSet one;
+      one.add(kernels.get(i));
+      KernelOptions dumped;
+      dumped.dumpDir = std::string(folder);
+      for (auto &backend : group.backends)
+        if (failed(compileKernels(one, *backend, dumped)))
+          return failure();
+      printFiles(dumpFolder(folder, 0, one.get(0)));
+    }
+    if (!found) {
+      std::set<std::string> names;
+      for (unsigned i = 0; i < kernels.size(); ++i)
+        names.insert(kernels.get(i).getSymName().str());
+      return error() << "no kernel is named '" << options.printKernel << "'; the kernels are "
+                     << llvm::join(names, ", "),
+             failure();
+    }
+    return true;
+  }
+
+  /// Graph, tile programs and target code; not what lies between.
+  void printFiles(StringRef folder) {
+    std::error_code failed;
+    std::set<std::string> paths;
+    for (llvm::sys::fs::directory_iterator it(folder, failed), end; it != end && !failed;
+         it.increment(failed))
+      paths.insert(it->path());
+    for (StringRef suffix : {"/graph.mlir", ".tile.mlir", ".s", ".ptx"})
+      for (const std::string &path : paths)
+        if (auto file = llvm::MemoryBuffer::getFile(path); file && StringRef(path).ends_with(suffix))
+          *options.output << "// " << llvm::sys::path::filename(path) << "\n"
+                          << (*file)->getBuffer() << "\n";
   }
 
   FailureOr<CompileReport> write(const std::string &path) {

@@ -74,6 +74,19 @@ FailureOr<OwningOpRef<ModuleOp>> emitTileProgram(graph::KernelOp kernel, const B
   return module;
 }
 
+std::string dumpFolder(StringRef folder, unsigned number, graph::KernelOp kernel) {
+  SmallString<128> path(folder);
+  llvm::sys::path::append(path, Twine(number) + "-" + kernel.getSymName());
+  return std::string(path);
+}
+
+static void writeFile(const std::string &path, StringRef text) {
+  std::error_code error;
+  llvm::raw_fd_ostream file(path, error);
+  if (!error)
+    file << text;
+}
+
 static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel, unsigned number,
                                                Backend &backend, const KernelOptions &options) {
   FailureOr<OwningOpRef<ModuleOp>> module = emitTileProgram(kernel, backend);
@@ -81,24 +94,18 @@ static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel, unsigned 
     return failure();
   auto function = *(*module)->getOps<func::FuncOp>().begin();
   std::string program = print(**module);
-  std::string dumpPrefix;
+  std::string dumpDir;
   if (!options.dumpDir.empty()) {
-    SmallString<128> path(options.dumpDir);
-    llvm::sys::path::append(path, Twine(number) + "-" + kernel.getSymName());
-    dumpPrefix = path.str();
-    std::error_code error;
-    llvm::raw_fd_ostream graphFile(dumpPrefix + ".graph.mlir", error);
-    if (!error)
-      graphFile << print(kernel->getParentOfType<ModuleOp>());
-    llvm::raw_fd_ostream file(dumpPrefix + "." + backend.arch() + ".tile.mlir", error);
-    if (!error)
-      file << program;
+    dumpDir = dumpFolder(options.dumpDir, number, kernel);
+    llvm::sys::fs::create_directories(dumpDir);
+    writeFile(dumpDir + "/graph.mlir", print(kernel->getParentOfType<ModuleOp>()));
+    writeFile(dumpDir + "/" + backend.arch() + ".tile.mlir", program);
   }
   CompiledKernel compiled;
   compiled.grid = function->getAttrOfType<AffineMapAttr>(tile::kGridAttr).getValue().getResult(0);
   std::string key;
   // Dumps are wanted of the whole way, so nothing is taken from the cache.
-  if (options.cache && dumpPrefix.empty()) {
+  if (options.cache && dumpDir.empty()) {
     key = options.cache->key(program, backend.fingerprint());
     if (std::optional<KernelBinary> known = options.cache->lookup(key)) {
       compiled.binary = std::move(*known);
@@ -106,7 +113,7 @@ static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel, unsigned 
       return compiled;
     }
   }
-  FailureOr<KernelBinary> binary = backend.compile(function, dumpPrefix);
+  FailureOr<KernelBinary> binary = backend.compile(function, dumpDir);
   if (failed(binary))
     return failure();
   compiled.binary = std::move(*binary);

@@ -39,7 +39,7 @@ struct CompiledKernel {
 struct KernelOptions {
   /// Null: no cache.
   const KernelCache *cache = nullptr;
-  /// Folder for <kernel>.<arch>.* files; empty: none.
+  /// Folder in which each kernel gets a folder of its own; empty: none.
   std::string dumpDir;
   /// Called after each kernel, from any thread, one at a time.
   std::function<void(unsigned done, unsigned total)> progress;
@@ -48,6 +48,10 @@ struct KernelOptions {
 /// Writes tile programs and compiles them, on all threads of the context.
 mlir::FailureOr<std::vector<CompiledKernel>>
 compileKernels(const KernelSet &kernels, Backend &backend, const KernelOptions &options);
+
+/// Where compileKernels leaves the files of a kernel: graph.mlir, <arch>.tile.mlir and
+/// the backend's own.
+std::string dumpFolder(llvm::StringRef folder, unsigned number, graph::KernelOp kernel);
 
 /// The tile program of a kernel, alone in a module.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitTileProgram(graph::KernelOp kernel,
