@@ -1,315 +1,16 @@
 // Loads, stores and atomics of pieces.
-//
-// Checks that all lanes of a piece share choose the address: zeros for a load, a dump
-// for a store. Checks that vary between lanes become masks. Nothing branches.
 #include "codegen/cpu/KernelEmitter.h"
 #include "llvm/IR/MDBuilder.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace charonia;
 using namespace charonia::cpu;
-using mlir::AffineExpr;
 using tile::AccessOp;
-using tile::AffineForm;
 
-const AccessPlan &KernelEmitter::plan(const AccessOp &access) {
-  std::unique_ptr<AccessPlan> &slot = plans[access.op];
-  if (slot)
-    return *slot;
-  slot = std::make_unique<AccessPlan>(AccessPlan{access, {}, {}, {}, {}, {}});
-  AccessPlan &plan = *slot;
-  plan.facts.extents.assign(access.tile.getShape().begin(), access.tile.getShape().end());
-  for (mlir::Value symbol : access.symbols)
-    plan.facts.divisors.push_back(tile::knownDivisor(symbol));
-  int64_t rank = access.tile.getRank();
-  for (auto [i, symbol] : llvm::enumerate(access.symbols)) {
-    auto type = llvm::dyn_cast<mlir::RankedTensorType>(symbol.getType());
-    if (type && rank > 0 && type.getDimSize(rank - 1) != 1)
-      plan.varyingSymbols.push_back(i);
-  }
-  plan.setForms(plan.facts, nullptr);
-  return plan;
-}
-
-/// `inner` takes the place of the innermost dim, if given.
-void AccessPlan::setForms(const tile::AffineFacts &with, AffineExpr inner) {
-  mlir::MLIRContext *context = access.map.getContext();
-  llvm::SmallVector<AffineExpr> dims;
-  for (int64_t i = 0; i < access.tile.getRank(); ++i)
-    dims.push_back(mlir::getAffineDimExpr(i, context));
-  if (inner)
-    dims.back() = inner;
-  auto form = [&](AffineExpr expr) { return AffineForm::get(expr.replaceDims(dims), with); };
-  offset = {};
-  for (int64_t i = 0; i < access.rank; ++i) {
-    offset = offset * form(access.shape.getResult(i));
-    offset += form(access.map.getResult(i));
-  }
-  stride = coefficientOfInner(offset);
-  checks.clear();
-  for (int64_t i : access.checks) {
-    Check check;
-    check.coordinate = form(access.map.getResult(i));
-    check.extent = form(access.shape.getResult(i));
-    check.coefficient = coefficientOfInner(check.coordinate);
-    if (llvm::any_of(varyingSymbols, [&](unsigned s) { return check.extent.usesSymbol(s); }))
-      check.coefficient.reset();
-    checks.push_back(std::move(check));
-  }
-}
-
-std::optional<int64_t>
-AccessPlan::coefficientOfInner(const AffineForm &form) const {
-  if (llvm::any_of(varyingSymbols, [&](unsigned s) { return form.usesSymbol(s); }))
-    return std::nullopt;
-  if (access.tile.getRank() == 0)
-    return 0;
-  return form.coefficientOf(access.tile.getRank() - 1);
-}
-
-bool AccessPlan::isRegular() const {
-  return stride && llvm::all_of(checks, [](const Check &check) { return check.coefficient; });
-}
-
-/// A plan in which the innermost dim counts from the chunk's start: what varies over
-/// the whole row may be regular within a chunk.
-static AccessPlan chunkPlan(const AccessPlan &row, int64_t start,
-                                           int64_t width) {
-  AccessPlan plan = row;
-  int64_t inner = row.access.tile.getRank() - 1;
-  mlir::MLIRContext *context = row.access.map.getContext();
-  tile::AffineFacts facts = row.facts;
-  facts.extents[inner] = width;
-  plan.setForms(facts, mlir::getAffineDimExpr(inner, context) + start);
-  return plan;
-}
-
-//===----------------------------------------------------------------------===//
-// Addresses and guards
-//===----------------------------------------------------------------------===//
-
-/// Most zeros that failing loads may read instead: past it the choice between memory
-/// and zeros is made anew for each step of an inner loop.
-static constexpr int64_t kMostZeros = 1 << 16;
-
-/// Range of a term whose atoms are symbols of known range, in elements.
-static std::optional<int64_t> largestValue(const AffineForm::Term &term,
-                                           llvm::ArrayRef<std::optional<int64_t>> largest) {
-  if (term.coefficient < 0)
-    return std::nullopt;
-  int64_t value = term.coefficient;
-  for (AffineExpr atom : term.atoms) {
-    auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(atom);
-    if (!symbol || !largest[symbol.getPosition()] ||
-        __builtin_mul_overflow(value, *largest[symbol.getPosition()], &value))
-      return std::nullopt;
-  }
-  return value;
-}
-
-Value *KernelEmitter::pointer(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims,
-                              const SymbolValues &symbols, LaneInt *lanesOffset,
-                              const LaneGuard *guard, int64_t zeroBytes) {
-  mlir::Type element = plan.access.tile.getElementType();
-  int64_t bytes = memoryBytes(element);
-  auto depthOf = [&](AffineExpr expr) {
-    unsigned depth = 0;
-    expr.walk([&](AffineExpr e) {
-      if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(e))
-        depth = std::max(depth, symbols.depth[symbol.getPosition()]);
-    });
-    return depth;
-  };
-  // Terms that outer loops own come first, so that they are hoisted together; the
-  // constant comes before what loops inside those of the checks add.
-  unsigned checkDepth = 0;
-  for (int64_t i : plan.access.checks)
-    checkDepth = std::max({checkDepth, depthOf(plan.access.map.getResult(i)),
-                           depthOf(plan.access.shape.getResult(i))});
-  std::map<unsigned, LaneInt> byDepth;
-  std::optional<int64_t> steps = 0; // what deeper terms add at most
-  LaneInt varying = constantInt(0);
-  for (const AffineForm::Term &term : plan.offset.getTerms()) {
-    unsigned depth = 0;
-    LaneInt product = constantInt(term.coefficient);
-    for (AffineExpr atom : term.atoms) {
-      product = multiply(product, evaluate(atom, dims, symbols));
-      depth = std::max(depth, depthOf(atom));
-    }
-    if (depth > checkDepth && steps) {
-      std::optional<int64_t> most = largestValue(term, symbols.largest);
-      steps = most && *most <= kMostZeros ? std::optional(*steps + *most) : std::nullopt;
-    }
-    LaneInt &sum = byDepth.try_emplace(depth, constantInt(0)).first->second;
-    sum = add(sum, {product.scalar});
-    product.scalar = i64(0);
-    varying = add(varying, product);
-  }
-  if (lanesOffset)
-    *lanesOffset = varying;
-
-  Value *address = scalar(plan.access.buffer);
-  int64_t constant = plan.offset.getConstant();
-  for (auto &[depth, sum] : byDepth)
-    if (auto value = llvm::dyn_cast<llvm::ConstantInt>(sum.scalar))
-      constant += value->getSExtValue();
-  bool chosen = !guard || !guard->scalar;
-  auto addConstant = [&] {
-    if (constant)
-      address = b.CreateConstGEP1_64(b.getInt8Ty(), address, constant * bytes);
-    constant = 0;
-  };
-  auto choose = [&](int64_t zeroCount) {
-    addConstant();
-    address = b.CreateSelect(guard->scalar, address, zeros(zeroCount));
-    chosen = true;
-  };
-  bool early = steps && *steps * bytes + zeroBytes <= kMostZeros;
-  for (auto &[depth, sum] : byDepth) {
-    if (!chosen && early && depth > checkDepth)
-      choose(*steps * bytes + zeroBytes);
-    if (!llvm::isa<llvm::ConstantInt>(sum.scalar))
-      address = b.CreateGEP(memoryType(element), address, sum.scalar);
-  }
-  if (!chosen)
-    choose(zeroBytes);
-  addConstant();
-  return address;
-}
 
 static Value *conjunction(llvm::IRBuilder<> &b, Value *a, Value *c) {
   if (!a || !c)
     return a ? a : c;
   return b.CreateAnd(a, c);
-}
-
-LaneGuard KernelEmitter::guard(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims,
-                               const SymbolValues &symbols, int64_t width) {
-  LaneGuard result;
-  if (assumedInside.contains(plan.access.op))
-    return result;
-  Value *limit = nullptr, *lower = nullptr; // lanes [lower, limit)
-  auto meet = [&](Value *&bound, Value *value, llvm::Intrinsic::ID kind) {
-    bound = bound ? b.CreateBinaryIntrinsic(kind, bound, value) : value;
-  };
-  for (const AccessPlan::Check &check : plan.checks) {
-    LaneInt coordinate = evaluate(check.coordinate, dims, symbols);
-    LaneInt extent = evaluate(check.extent, dims, symbols);
-    if (coordinate.isScalar() && extent.isScalar() &&
-        (width == 1 || (check.coefficient && *check.coefficient == 0))) {
-      result.scalar = conjunction(b, result.scalar,
-                                  b.CreateICmpULT(coordinate.scalar, extent.scalar));
-      continue;
-    }
-    if (coordinate.isScalar() && extent.isScalar() && check.coefficient) {
-      // 0 <= c0 + k r < e, where dims has r = 0.
-      int64_t k = *check.coefficient;
-      Value *c0 = coordinate.scalar, *e = extent.scalar;
-      LaneInt by = constantInt(std::abs(k));
-      auto ceilDiv = [&](Value *x) {
-        return divideFloor({b.CreateAdd(x, i64(std::abs(k) - 1))}, by, false, false).scalar;
-      };
-      bool startsInside = llvm::all_of(check.coordinate.getTerms(), [&](auto &term) {
-        return term.coefficient >= 0 && llvm::all_of(term.atoms, [&](AffineExpr atom) {
-                 return isNonNegative(atom, symbols);
-               });
-      }) && check.coordinate.getConstant() >= 0;
-      if (k > 0) {
-        meet(limit, ceilDiv(b.CreateSub(e, c0)), llvm::Intrinsic::smin);
-        if (!startsInside)
-          meet(lower, ceilDiv(b.CreateNeg(c0)), llvm::Intrinsic::smax);
-      } else {
-        Value *last = divideFloor({c0}, by, false, false).scalar;
-        meet(limit, b.CreateAdd(last, i64(1)), llvm::Intrinsic::smin);
-        Value *past = divideFloor({b.CreateSub(c0, e)}, by, false, false).scalar;
-        meet(lower, b.CreateAdd(past, i64(1)), llvm::Intrinsic::smax);
-      }
-      continue;
-    }
-    Value *inside = b.CreateICmpULT(widen(coordinate, width), widen(extent, width));
-    result.mask = conjunction(b, result.mask, inside);
-  }
-  auto clamped = [&](Value *bound) {
-    bound = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, bound, i64(0));
-    bound = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, bound, i64(width));
-    return splat(b.CreateTrunc(bound, b.getInt32Ty()), width);
-  };
-  Value *step = limit || lower ? stepVector(b.getInt32Ty(), width) : nullptr;
-  if (limit) {
-    if (result.scalar)
-      limit = b.CreateSelect(result.scalar, limit, i64(0));
-    result.scalar = nullptr;
-    result.mask = conjunction(b, result.mask, b.CreateICmpULT(step, clamped(limit)));
-  }
-  if (auto constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(lower))
-    result.leading = constant->getSExtValue();
-  if (lower)
-    result.mask = conjunction(b, result.mask, b.CreateICmpUGE(step, clamped(lower)));
-  return result;
-}
-
-Value *KernelEmitter::zeros(int64_t bytes) {
-  zeroBytes = std::max(zeroBytes, bytes);
-  if (!zeroBlock) {
-    // Of a type that grows: replaced by the final array when the kernel is done.
-    zeroBlock = new llvm::GlobalVariable(module, b.getInt8Ty(), true,
-                                         llvm::GlobalValue::PrivateLinkage, b.getInt8(0), "zeros");
-  }
-  return zeroBlock;
-}
-
-Value *KernelEmitter::dump() {
-  if (!dumpArea)
-    dumpArea = allocateScratch(16 * 8);
-  return dumpArea;
-}
-
-/// The piece's place in memory, at its first element.
-KernelEmitter::PiecePlace KernelEmitter::place(const AccessOp &access, int64_t row, int64_t chunk,
-                                               bool load) {
-  const AccessPlan &rowPlan = plan(access);
-  Geometry shape(access.tile, lanes);
-  PiecePlace place;
-  place.width = shape.width(chunk);
-  place.valid = shape.valid(chunk);
-  llvm::SmallVector<int64_t> at = shape.coordinates(row);
-  llvm::SmallVector<LaneInt> dims;
-  for (int64_t coordinate : at)
-    dims.push_back(constantInt(coordinate));
-  if (access.tile.getRank() > 0)
-    at.push_back(0); // symbols look at the leading coordinates alone
-  SymbolValues symbols = symbolValues(access.symbols, at, chunk, shape);
-
-  std::optional<AccessPlan> own;
-  int64_t start = chunk * lanes;
-  if (!rowPlan.isRegular() && place.width > 1) {
-    own = chunkPlan(rowPlan, start, place.width);
-    start = 0;
-  }
-  const AccessPlan &plan = own ? *own : rowPlan;
-  if (access.tile.getRank() > 0)
-    dims.push_back(plan.isRegular() ? constantInt(start) : stepInt(start, place.width));
-  place.guard = guard(plan, dims, symbols, place.width);
-  place.stride = plan.stride;
-  if (place.width == 1)
-    place.stride = 0;
-  if (place.stride && access.tile.getRank() > 0)
-    dims.back() = constantInt(start); // a check may have wanted the lanes
-  // A load that no lane may do reads zeros. Its choice of address is made here, where
-  // it can be hoisted; with a mask, the mask decides.
-  bool choose = load && place.guard.scalar && !place.guard.mask &&
-                (place.stride == 0 || place.stride == 1);
-  int64_t bytes = memoryBytes(access.tile.getElementType());
-  place.base = pointer(plan, dims, symbols, &place.offsets, choose ? &place.guard : nullptr,
-                       (place.stride == 0 ? 1 : place.width) * bytes);
-  if (choose)
-    place.guard.scalar = nullptr;
-  if (place.stride)
-    place.offsets = multiply(stepInt(0, place.width), constantInt(*place.stride));
-  else if (place.offsets.isScalar())
-    place.offsets.small = llvm::Constant::getNullValue(
-        llvm::FixedVectorType::get(b.getInt32Ty(), place.width));
-  return place;
 }
 
 //===----------------------------------------------------------------------===//
@@ -377,8 +78,8 @@ llvm::SmallVector<Value *> KernelEmitter::registerParts(Value *mask, int64_t lea
   return parts;
 }
 
-Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk) {
-  PiecePlace at = place(AccessOp::get(op), row, chunk, /*load=*/true);
+Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk, int64_t innermost) {
+  PiecePlace at = place(AccessOp::get(op), innermost, row, chunk, /*load=*/true);
   mlir::Type element = op.getType().getElementType();
   llvm::Type *scalarType = memoryType(element), *type = pieceType(scalarType, at.width);
   int64_t bytes = memoryBytes(element);
@@ -489,8 +190,9 @@ Value *KernelEmitter::loadScalar(tile::LoadOp op, Value *address) {
 // Stores
 //===----------------------------------------------------------------------===//
 
-void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value) {
-  PiecePlace at = place(AccessOp::get(op), row, chunk);
+void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value,
+                               int64_t innermost) {
+  PiecePlace at = place(AccessOp::get(op), innermost, row, chunk);
   mlir::Type element = llvm::cast<mlir::RankedTensorType>(op.getValue().getType()).getElementType();
   int64_t bytes = memoryBytes(element);
   llvm::Align align(bytes);
@@ -551,7 +253,7 @@ void KernelEmitter::emitAtomic(tile::AtomicOp op) {
   for (int64_t row = 0; row < shape.rows; ++row) {
     for (int64_t chunk = 0; chunk < shape.chunks(); ++chunk) {
       Value *value = piece(tile, row, chunk);
-      PiecePlace at = place(AccessOp::get(op), row, chunk);
+      PiecePlace at = place(AccessOp::get(op), -1, row, chunk);
       for (int64_t i = 0; i < at.valid; ++i) {
         Value *address = at.width == 1
                              ? at.base

@@ -294,12 +294,19 @@ Value *KernelEmitter::scalar(mlir::Value value) {
 }
 
 void KernelEmitter::emitStores(llvm::ArrayRef<tile::StoreOp> group) {
-  tile::StoreOp first = group.front();
-  Geometry shape = geometry(first.getValue());
+  tile::StoreOp one = group.front();
+  Geometry shape = geometry(one.getValue());
+  llvm::SmallVector<int64_t> dense;
+  for (tile::StoreOp store : group)
+    dense.push_back(denseAxis(tile::AccessOp::get(store)));
   for (int64_t row = 0; row < shape.rows; ++row)
     for (int64_t chunk = 0; chunk < shape.chunks(); ++chunk)
-      for (tile::StoreOp store : group)
-        storePiece(store, row, chunk, piece(store.getValue(), row, chunk));
+      for (auto [store, axis] : llvm::zip_equal(group, dense))
+        if (tile::StoreOp own = store; axis < 0)
+          storePiece(own, row, chunk, piece(own.getValue(), row, chunk));
+  for (auto [store, axis] : llvm::zip_equal(group, dense))
+    if (axis >= 0)
+      storeTransposed(store, axis);
 }
 
 /// Loads that stand before these roots and are needed after them, but not by them,

@@ -161,7 +161,7 @@ private:
   bool isNonNegative(mlir::AffineExpr expr, const SymbolValues &symbols);
   LaneInt stepInt(int64_t start, int64_t width);
 
-  // Memory (Access.cpp).
+  // Memory (AccessPlan.cpp, Access.cpp, Transposed.cpp).
   struct PiecePlace {
     int64_t width, valid;
     Value *base;                   ///< Address of the first element.
@@ -169,8 +169,11 @@ private:
     LaneInt offsets;               ///< Of the lanes from the base, where the stride is not 0 or 1.
     LaneGuard guard;
   };
-  const AccessPlan &plan(const tile::AccessOp &access);
-  PiecePlace place(const tile::AccessOp &access, int64_t row, int64_t chunk, bool load = false);
+  // Everywhere, `innermost` names the axis that takes the innermost one's place (the two
+  // are exchanged); -1: none.
+  const AccessPlan &plan(const tile::AccessOp &access, int64_t innermost = -1);
+  PiecePlace place(const tile::AccessOp &access, int64_t innermost, int64_t row, int64_t chunk,
+                   bool load = false);
   /// Address for the scalar part of the offset; what lanes add goes to `lanesOffset`.
   /// Where the guard's scalar fails, the address of `zeroBytes` zeros.
   Value *pointer(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims, const SymbolValues &symbols,
@@ -185,13 +188,17 @@ private:
   Value *dump();
   Value *fromMemory(Value *value, mlir::Type element);
   Value *toMemory(Value *value, mlir::Type element);
-  Value *loadPiece(tile::LoadOp op, int64_t row, int64_t chunk);
+  Value *loadPiece(tile::LoadOp op, int64_t row, int64_t chunk, int64_t innermost = -1);
+  int64_t denseAxis(const tile::AccessOp &access);
+  void loadTransposed(tile::LoadOp op, int64_t axis, int64_t row, int64_t chunk);
+  void storeTransposed(tile::StoreOp op, int64_t axis);
   /// Address of one element, or of `zeroBytes` zeros if its checks fail. The access
   /// must have scalar symbols alone.
   Value *elementPointer(tile::LoadOp op, llvm::ArrayRef<int64_t> coordinates, int64_t zeroBytes);
   static bool hasScalarSymbols(tile::LoadOp op);
   Value *loadScalar(tile::LoadOp op, Value *address);
-  void storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value);
+  void storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value,
+                  int64_t innermost = -1);
   void emitAtomic(tile::AtomicOp op);
   Value *combineAtomic(tile::AtomicOp op, Value *left, Value *right, mlir::Type element);
 
@@ -231,7 +238,7 @@ private:
   };
   llvm::SmallVector<Scope> scopes;
 
-  llvm::DenseMap<mlir::Operation *, std::unique_ptr<AccessPlan>> plans;
+  llvm::DenseMap<std::pair<mlir::Operation *, int64_t>, std::unique_ptr<AccessPlan>> plans;
   llvm::DenseSet<mlir::Operation *> assumedInside; ///< Accesses whose checks are known to hold.
   llvm::DenseMap<mlir::Operation *, llvm::MDNode *> storeScopes, noalias;
   llvm::GlobalVariable *zeroBlock = nullptr;

@@ -64,7 +64,13 @@ Value *KernelEmitter::computePiece(mlir::Value tile, int64_t row, int64_t chunk)
   assert(op && "what a loop carries is written when the loop is entered");
   using namespace mlir;
   return llvm::TypeSwitch<Operation *, Value *>(op)
-      .Case<tile::LoadOp>([&](auto load) { return loadPiece(load, row, chunk); })
+      .Case<tile::LoadOp>([&](auto load) {
+        int64_t dense = denseAxis(tile::AccessOp::get(load));
+        if (dense < 0)
+          return loadPiece(load, row, chunk);
+        loadTransposed(load, dense, row, chunk);
+        return findPiece(tile, index);
+      })
       .Case<tile::SplatOp>([&](auto op) { return splat(scalar(op.getValue()), width); })
       .Case<tile::BroadcastOp>([&](auto op) { return broadcastPiece(op, row, chunk); })
       .Case<tile::TransposeOp>([&](auto op) {

@@ -69,6 +69,15 @@ TEST_P(CpuAccess, TransposedStore) {
        {"(d0, d1)[s0] -> (s0, d1, d0)", "()[s0] -> (3, 17, 6)", "", 3}, {{306}, {306}}, {}, 3);
 }
 
+TEST_P(CpuAccess, TransposedLoad) {
+  copy("21x19", {"(d0, d1)[s0, s1, s2] -> (d1 + s0 * 19 - 3, d0 - 2)", "()[s0, s1, s2] -> (s1, s2)", "0, 1", 2},
+       {"(d0, d1)[s0, s1, s2] -> (s0, d0, d1)", "()[s0, s1, s2] -> (3, 21, 19)", "", 3},
+       {{44 * 17}, {3 * 399}}, {44, 17}, 3);
+  copy("5x2x33", {"(d0, d1, d2)[s0] -> (d1 + s0, d2, d0)", "()[s0] -> (4, 33, 5)", "", 3},
+       {"(d0, d1, d2)[s0] -> (s0, d2, d1, d0)", "()[s0] -> (3, 33, 2, 5)", "", 4},
+       {{4 * 165}, {3 * 330}}, {}, 3);
+}
+
 TEST_P(CpuAccess, FlattenedAxes) {
   // Elements of a padded image in the order of a flat index.
   copy("21", {"(d0)[s0, s1] -> ((s0 * 21 + d0) floordiv 35, ((s0 * 21 + d0) mod 35) floordiv 7 - 1, (s0 * 21 + d0) mod 7 - 1)",
