@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 import harness
-from model_subjects import compact_models, make_inputs, shape_ranges
+from model_subjects import compact_models, dims_of, make_inputs, shape_ranges
 
 # What the tool prints when it cannot attach to the device.
 REFUSED = re.compile(
@@ -28,8 +28,8 @@ REFUSED = re.compile(
 
 
 def check(subject, tool: str, engine: Path, options, folder: Path) -> tuple[str, str]:
-    symbols = " ".join(str(d) for dims in shape_ranges(subject, (2,), (9,)).values() for d in dims)
-    inputs = make_inputs(subject, 2, 9 if "9" in symbols else 0)
+    has_sequence = any("seq" in dims_of(info) for info in subject.input_infos())
+    inputs = make_inputs(subject, 2, 9 if has_sequence else 0)
     arguments = ["run", str(engine), "--device", "cuda", "--output-dir", str(folder / "out")]
     for index, (name, value) in enumerate(inputs.items()):
         path = folder / f"in{index}.npy"
