@@ -216,7 +216,7 @@ def parse(arguments=None) -> argparse.Namespace:
     add("--precision", choices=[k for k in LIMITS if k])
     add("--jobs", type=int, default=2)
     add("--timeout", type=float, default=300)
-    add("--keep", type=Path, default=Path("build/failing-graphs"))
+    add("--keep", type=Path, default=harness.ROOT / "build/failing-graphs")
     add("--shrink", action="store_true")
     add("--reproduce", metavar="SEED:INDEX")
     add("--check-generators", action="store_true")

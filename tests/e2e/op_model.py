@@ -220,7 +220,8 @@ def ask_oracle(drawn: Drawn) -> None:
     if convert:
         with np.errstate(over="ignore"):
             drawn.expected = [
-                [v.astype(t) for v, t in zip(row, convert)] for row in drawn.expected
+                [v.astype(t) if v.dtype == F32 else v for v, t in zip(row, convert)]
+                for row in drawn.expected
             ]
 
 

@@ -234,7 +234,7 @@ def main(arguments=None) -> int:
     if options.reproduce:
         op, _, rest = options.reproduce.partition("@")
         opset, seed, index = map(int, rest.split(":"))
-        options.keep = options.keep or Path("reproduced")
+        options.keep = options.keep or harness.ROOT / "build/failing-ops"
         tester.test([(op, opset, seed, index)])
         return tester.report()
     deadline = time.time() + options.seconds

@@ -128,15 +128,16 @@ def conv(rng, opset, op):
         inputs.append(
             Tensor((group * per_out,), dtype, normal(dtype), {}, weights.constant)
         )
+    pads = paddings(rng, rank, kernel, strides)
+    if str(pads.get("auto_pad", "")).startswith("SAME"):
+        dilations = [1] * rank  # runtimes disagree on the other case
     attributes = make_attribute_dict(
         kernel_shape=kernel if chance(rng, 0.7) else None,
         strides=strides if chance(rng, 0.8) else None,
         dilations=dilations,
         group=group if group > 1 or chance(rng, 0.3) else None,
-        **paddings(rng, rank, extents, strides),
+        **pads,
     )
-    if "auto_pad" in attributes and attributes["auto_pad"].startswith("SAME"):
-        attributes["dilations"] = [1] * rank  # runtimes disagree on the other case
     taps = per_in * int(np.prod(kernel))
     return Case(op, inputs, attributes, scale_tol=2e-6 * max(4, taps**0.5))
 
