@@ -130,11 +130,11 @@ class Checker:
         print(f"{subject.name} {case}: {error}", flush=True)
 
 
-def subjects(options) -> list[Subject]:
+def subjects(options, scratch: Path) -> list[Subject]:
     found: list[Subject] = []
     if options.light:
         found += light_models(None)
-        found += light_models(Path(tempfile.gettempdir()) / "charonia-light-models")
+        found += light_models(scratch)  # with random weights
     if options.compact:
         found += compact_models()
     if options.models:
@@ -170,8 +170,9 @@ def main() -> int:
     if options.target is None:
         options.target = "sm_90" if options.device == "cuda" else "cpu"
     checker = Checker(options)
-    for subject in subjects(options):
-        checker.check(subject)
+    with tempfile.TemporaryDirectory(prefix="charonia-light-") as scratch:
+        for subject in subjects(options, Path(scratch)):
+            checker.check(subject)
     header = ["model", "case", "output", "scale", "error", "torch", "limit", "verdict"]
     print(harness.table(header, checker.rows))
     harness.write_json(options.json, checker.records)
