@@ -37,7 +37,7 @@ def bench_record(
         if precision:
             arguments += ["--precision", precision]
         report = folder / "bench.json"
-        arguments += ["--duration", str(seconds), "--json", report]
+        arguments += ["--duration", str(seconds), "--no-profile", "--json", report]
         result = harness.invoke(*arguments)
         if result.kind != "ok":
             raise harness.CharoniaError("bench", result)
