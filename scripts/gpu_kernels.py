@@ -620,8 +620,22 @@ TILES = [(16, 32, 64, 2, 4), (16, 64, 64, 4, 4), (16, 32, 128, 2, 4), (16, 32, 1
          (128, 64, 64, 4, 4), (128, 64, 64, 8, 4), (128, 128, 32, 8, 4), (128, 128, 64, 8, 4), (128, 256, 32, 8, 4)]
 
 
+ATTENTION = [("bert_attention", 12, 128, 64), ("vit_attention", 12, 197, 64), ("gpt2_attention", 12, 512, 64),
+             ("long_attention", 16, 4096, 128)]
+
+
 def add_problems():
     """Every problem with every tile shape that is not far larger than it."""
+    for name, heads, length, width in ATTENTION:
+        for bm in (16, 32, 64, 128):
+            for bn in (32, 64, 128):
+                for stages in (2, 3):
+                    for warps in {max(1, bm // 32), bm // 16}:
+                        if length > 1000 and bm < 64:
+                            continue
+                        attention(f"{name}_{bm}x{bn}x{width}_w{warps}_s{stages}", heads, length, width, bm, bn, warps,
+                                  stages, time=True)
+                        CASES[-1].problem = name
     for name, *size in PROBLEMS:
         for bm, bn, bk, warps, stages in TILES:
             m = size[0] if isinstance(size[0], int) else size[0][0] ** 2

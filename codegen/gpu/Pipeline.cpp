@@ -411,23 +411,78 @@ LogicalResult pipelineLoop(scf::ForOp loop, const PipelineOptions &options) {
   return success();
 }
 
+/// Waits for the last group of copies before `op`, right before the memory's first
+/// user: what was issued in between, such as the first iterations of a pipeline, stays
+/// under way.
+void waitBeforeUse(Operation *commit, Value memory) {
+  Block *block = commit->getBlock();
+  Operation *first = nullptr;
+  for (Operation *user : memory.getUsers())
+    if (Operation *ancestor = block->findAncestorOpInBlock(*user))
+      if (commit->isBeforeInBlock(ancestor) && (!first || ancestor->isBeforeInBlock(first)))
+        first = ancestor;
+  if (!first)
+    first = commit->getNextNode();
+  int64_t pending = 0;
+  for (Operation *op = commit->getNextNode(); op != first; op = op->getNextNode()) {
+    if (isa<simt::CommitAsyncOp>(op))
+      ++pending;
+    else if (op->getNumRegions() && op->walk([](simt::CommitAsyncOp) {
+               return WalkResult::interrupt();
+             }).wasInterrupted())
+      pending = 0; // a pipeline has waited for everything before its end
+  }
+  OpBuilder b(first);
+  simt::WaitAsyncOp::create(b, commit->getLoc(), pending);
+}
+
 /// Outside of pipelines: written where the value is known.
 void expand(simt::ToSharedOp op) {
   OpBuilder b(op);
   Value memory =
       simt::AllocOp::create(b, op.getLoc(), op.getMemory().getType(), 1, IntegerAttr(), false);
   std::optional<AsyncCopy> copy = asAsyncCopy(op);
+  op.getMemory().replaceAllUsesWith(memory);
   if (copy) {
     createCopy(b, copy->load, *copy, memory);
-    simt::CommitAsyncOp::create(b, op.getLoc());
-    simt::WaitAsyncOp::create(b, op.getLoc(), 0);
+    waitBeforeUse(simt::CommitAsyncOp::create(b, op.getLoc()), memory);
   } else {
     simt::StoreSharedOp::create(b, op.getLoc(), op.getInput(), memory);
   }
-  op.getMemory().replaceAllUsesWith(memory);
   op.erase();
   if (copy && isOpTriviallyDead(copy->load))
     copy->load.erase();
+}
+
+/// Registers of a thread that a loop may keep beside what it carries.
+constexpr unsigned kHoistedRegisters = 32;
+
+/// Fragments of a tile that a loop does not change are loaded once, if they are few.
+void hoistFragments(scf::ForOp loop) {
+  DenseMap<Value, SmallVector<simt::LoadSharedOp>> fragments;
+  for (auto load : loop.getBody()->getOps<simt::LoadSharedOp>())
+    if (auto alloc = load.getMemory().getDefiningOp<simt::AllocOp>())
+      if (!alloc.getManaged() && !loop->isAncestor(alloc))
+        fragments[alloc].push_back(load);
+  unsigned budget = kHoistedRegisters;
+  for (auto load : llvm::to_vector(loop.getBody()->getOps<simt::LoadSharedOp>())) {
+    auto it = fragments.find(load.getMemory());
+    if (it == fragments.end())
+      continue;
+    bool written = llvm::any_of(load.getMemory().getUsers(), [&](Operation *user) {
+      return loop->isAncestor(user) && !isa<simt::LoadSharedOp>(user);
+    });
+    unsigned registers = 0;
+    for (simt::LoadSharedOp fragment : it->second)
+      registers += simt::layoutOf(fragment).inSize(Dim::Register) *
+                   simt::elementBits(fragment.getType().getElementType()) / 32;
+    if (!written && registers <= budget) {
+      budget -= registers;
+      for (simt::LoadSharedOp fragment : it->second)
+        fragment->moveBefore(loop);
+    }
+    fragments.erase(it);
+  }
 }
 
 } // namespace
@@ -443,5 +498,6 @@ LogicalResult charonia::gpu::pipelineSharedOperands(func::FuncOp function,
   function.walk([&](simt::ToSharedOp op) { rest.push_back(op); });
   for (simt::ToSharedOp op : rest)
     expand(op);
+  function.walk([](scf::ForOp loop) { hoistFragments(loop); });
   return success();
 }
