@@ -277,11 +277,24 @@ private:
     if (!others.empty())
       add(others, 1);
     if (whole) {
-      unsigned c = add(column, n), r = add(row, row.empty() ? 1
-                                                : cpu       ? t.vectorElements
-                                                            : 64);
+      int64_t bm = cpu ? t.vectorElements : 64;
+      if (!cpu && k.elementBits == 16) {
+        // Measured on an H200 (scripts/gpu_kernels.py --problems): few instances
+        // are better short, and long steps over the keys pay while the scores fit
+        // into registers.
+        int64_t instances = llvm::divideCeil(m, bm) * product(k, others);
+        if (instances < t.multiprocessors / 2)
+          bm = 32;
+        else if (instances > 8 * t.multiprocessors)
+          bm = 128;
+        s.warps = bm / 16;
+        s.stages = 2;
+        s.keyTile = n <= 128 ? 128 : 64;
+      } else {
+        s.keyTile = cpu ? 16 : 64;
+      }
+      unsigned c = add(column, n), r = add(row, row.empty() ? 1 : bm);
       s.axes = tiled({r, c});
-      s.keyTile = cpu ? 16 : 64;
       return;
     }
     if (cpu) {

@@ -31,6 +31,8 @@ FailureOr<LLVM::LLVMFuncOp> KernelLowering::run() {
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     b.getDenseI32ArrayAttr({int32_t(options.warps * kLanes)}));
+  // Without it ptxas gives up registers for occupancy that nobody asked for.
+  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(1));
   Block *entry = function.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
   for (auto [i, type] : llvm::enumerate(types))
