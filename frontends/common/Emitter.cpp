@@ -1,5 +1,7 @@
 #include "frontends/common/Emitter.h"
+#include "graph/eval/Fold.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -260,11 +262,64 @@ Value Emitter::size(AffineExpr value, mlir::Type element) {
   return cast(sizes({value}, {}, builder.getI64Type()), element);
 }
 
+mlir::Attribute Emitter::fold(Value value, int depth) {
+  constexpr int maxDepth = 64;
+  if (auto it = folded.find(value); it != folded.end())
+    return it->second;
+  mlir::Operation *op = value.getDefiningOp();
+  if (!op || depth > maxDepth)
+    return {};
+  mlir::Attribute result;
+  if (auto constant = llvm::dyn_cast<graph::ConstantOp>(op)) {
+    result = constant.getValue();
+  } else {
+    llvm::SmallVector<mlir::Attribute> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(fold(operand, depth + 1));
+    result = graph::foldConstants(op, operands);
+  }
+  return folded[value] = result;
+}
+
 mlir::DenseElementsAttr Emitter::constantOf(Value value) {
-  mlir::DenseElementsAttr known;
-  if (value && mlir::matchPattern(value, mlir::m_Constant(&known)))
+  return value ? llvm::dyn_cast_or_null<mlir::DenseElementsAttr>(fold(value, 0))
+               : mlir::DenseElementsAttr();
+}
+
+/// A number as a size, if it is whole and fits.
+static AffineExpr wholeNumber(mlir::Attribute attribute) {
+  auto context = attribute.getContext();
+  if (auto number = llvm::dyn_cast<mlir::FloatAttr>(attribute)) {
+    double value = number.getValueAsDouble();
+    bool whole = std::abs(value) < 0x1p53 && value == std::floor(value);
+    return whole ? mlir::getAffineConstantExpr(int64_t(value), context)
+                 : AffineExpr();
+  }
+  auto number = llvm::dyn_cast<mlir::IntegerAttr>(attribute);
+  if (!number)
+    return {};
+  bool isUnsigned =
+      number.getType().isUnsignedInteger() || number.getType().isInteger(1);
+  const llvm::APInt &value = number.getValue();
+  if (isUnsigned ? value.getActiveBits() > 63 : value.getSignificantBits() > 64)
+    return {};
+  return mlir::getAffineConstantExpr(isUnsigned ? int64_t(value.getZExtValue())
+                                                : value.getSExtValue(),
+                                     context);
+}
+
+graph::SymbolicTensor Emitter::evaluate(Value value) {
+  graph::SymbolicTensor known = evaluator.evaluate(value);
+  if (known.isComplete())
     return known;
-  return {};
+  mlir::DenseElementsAttr constant = constantOf(value);
+  if (!constant || constant.getNumElements() > maxSymbolicElements)
+    return known;
+  graph::SymbolicTensor result;
+  result.elements.emplace();
+  for (mlir::Attribute element : constant.getValues<mlir::Attribute>())
+    result.elements->push_back(wholeNumber(element));
+  return result;
 }
 
 // Elementwise.

@@ -98,7 +98,7 @@ public:
                     llvm::ArrayRef<int64_t> shape, mlir::Type element);
   /// A size as a scalar of any element type.
   mlir::Value size(mlir::AffineExpr value, mlir::Type element);
-  /// The constant that `value` is, also through casts; null where it is none.
+  /// The constant that `value` is or folds to; null where it is none.
   mlir::DenseElementsAttr constantOf(mlir::Value value);
 
   // Elementwise helpers; each broadcasts.
@@ -150,18 +150,20 @@ public:
   /// `value` of rank 1 as [n, 1, ...] with `trailing` ones.
   mlir::Value asChannels(mlir::Value value, unsigned trailing);
 
-  // What is known of integer tensors.
-  graph::SymbolicTensor evaluate(mlir::Value value) {
-    return evaluator.evaluate(value);
-  }
+  // What is known of small tensors.
+  /// Elements as sizes, evaluated symbolically or folded; floats too where they
+  /// are whole numbers.
+  graph::SymbolicTensor evaluate(mlir::Value value);
 
 private:
   bool isSane(mlir::RankedTensorType type);
+  mlir::Attribute fold(mlir::Value value, int depth);
 
   mlir::OpBuilder builder;
   Symbols &symbols;
   mlir::Location location;
   graph::SymbolicEvaluator evaluator;
+  llvm::DenseMap<mlir::Value, mlir::Attribute> folded;
   std::optional<Problem> problem;
 };
 

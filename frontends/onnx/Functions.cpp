@@ -103,7 +103,7 @@ LogicalResult GraphImporter::importIf(NodeProto &node,
   auto condition = emitter.evaluate(inputs[0].value).constants();
   if (!condition || condition->size() != 1)
     return emitter.fail(
-        "operator If is supported only where its condition follows from shapes",
+        "operator If is not supported unless its condition follows from shapes",
         "simplify the model (onnxsim), or export it without the branch");
   std::string name = condition->front() ? "then_branch" : "else_branch";
   ::onnx::GraphProto *branch = nullptr;

@@ -77,8 +77,13 @@ llvm::FailureOr<SmallVector<int64_t>> Node::axes(llvm::ArrayRef<int64_t> values,
   return result;
 }
 
-/// The elements of a tensor that the evaluator does not know, if it is an
-/// integer constant.
+llvm::LogicalResult Node::dependsOnData(unsigned i) {
+  return emitter.fail(
+      "shapes that depend on data are not supported: input " + Twine(i) +
+          " ('" + printable(inputName(i)) + "')",
+      "shapes have to follow from the shapes of the model's inputs: replace "
+      "that input by a constant, or simplify the model (onnxsim)");
+}
 llvm::FailureOr<Exprs> Node::partlyKnown(unsigned i) {
   if (!has(i))
     return emitter.fail("input " + Twine(i) + " is missing");
@@ -90,21 +95,13 @@ llvm::FailureOr<Exprs> Node::partlyKnown(unsigned i) {
   if (type.hasStaticShape() && type.getRank() <= 1 &&
       type.getNumElements() <= 32 && type.getElementType().isIntOrIndex())
     return Exprs(type.getNumElements());
-  return emitter.fail(
-      "input " + Twine(i) + " ('" + printable(inputName(i)) +
-          "') gives a shape that depends on data",
-      "shapes have to follow from the shapes of the model's inputs: replace it "
-      "by a constant, or simplify the model (onnxsim)");
+  return dependsOnData(i);
 }
 llvm::FailureOr<Exprs> Node::known(unsigned i) {
   auto elements = partlyKnown(i);
   if (succeeded(elements) &&
       !llvm::all_of(*elements, [](mlir::AffineExpr e) { return bool(e); }))
-    return emitter.fail("input " + Twine(i) + " ('" + printable(inputName(i)) +
-                            "') gives a shape that depends on data",
-                        "shapes have to follow from the shapes of the model's "
-                        "inputs: replace it "
-                        "by a constant, or simplify the model (onnxsim)");
+    return dependsOnData(i);
   return elements;
 }
 llvm::FailureOr<SmallVector<int64_t>> Node::constants(unsigned i) {
@@ -117,7 +114,8 @@ llvm::FailureOr<SmallVector<int64_t>> Node::constants(unsigned i) {
     if (!value)
       return emitter.fail("input " + Twine(i) + " ('" +
                               printable(inputName(i)) +
-                              "') has to be constant, but is " +
+                              "') is not supported unless it is constant, "
+                              "but is " +
                               emitter.getSymbols().toString(element),
                           "fix that size with --shape");
     values.push_back(*value);
@@ -141,7 +139,7 @@ llvm::FailureOr<SmallVector<double>> Node::constantNumbers(unsigned i) {
   if (!constant && isFloat(input(i)))
     return emitter.fail(
         "input " + Twine(i) + " ('" + printable(inputName(i)) +
-            "') has to be constant",
+            "') is not supported unless it is constant",
         "replace it by an initializer, or simplify the model (onnxsim)");
   auto integers = constants(i);
   if (failed(integers))

@@ -81,6 +81,8 @@ public:
   /// One such element.
   llvm::FailureOr<int64_t> constantInteger(unsigned i);
   llvm::FailureOr<double> constantNumber(unsigned i);
+  /// Fails because operand i has to be known and is not.
+  llvm::LogicalResult dependsOnData(unsigned i);
   /// Fails unless operand i has this rank.
   llvm::LogicalResult needsRank(unsigned i, int64_t low, int64_t high);
 

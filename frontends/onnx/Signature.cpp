@@ -123,7 +123,8 @@ mlir::RankedTensorType
 SignatureReader::typeOf(const ::onnx::ValueInfoProto &input) {
   if (!input.type().has_tensor_type()) {
     fail(input.name(),
-         "only tensors can be inputs, no sequences, maps or optional values");
+         "sequences, maps and optional values are not supported, only "
+         "tensors");
     return {};
   }
   const auto &tensor = input.type().tensor_type();

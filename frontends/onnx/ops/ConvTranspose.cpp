@@ -2,6 +2,7 @@
 // mirrored filter.
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/ops/Window.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -51,7 +52,8 @@ static llvm::LogicalResult readPads(Node &n, Emitter &e, Transposed &t,
     if (!known)
       return e.fail("the padding has to be known",
                     "fix the input's size with --shape");
-    int64_t half = *known / 2;
+    // Negative padding adds to the end.
+    int64_t half = llvm::divideFloorSigned(*known, 2);
     t.pads[i] = upper ? half : *known - half;
     t.pads[i + spatial] = *known - t.pads[i];
   }

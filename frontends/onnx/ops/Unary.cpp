@@ -18,7 +18,8 @@ static llvm::LogicalResult castTo(Node &n, Emitter &e, int64_t dataType) {
   if (dataType >= 0 && dataType <= std::numeric_limits<int>::max())
     element = elementType(static_cast<int>(dataType), e.getContext());
   if (!element)
-    return e.fail("cannot cast to " + dataTypeName(static_cast<int>(dataType)),
+    return e.fail("casts to " + dataTypeName(static_cast<int>(dataType)) +
+                      " are not supported",
                   elementTypeRemedy);
   return n.yield(e.cast(n.input(0), element));
 }

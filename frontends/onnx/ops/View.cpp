@@ -35,12 +35,8 @@ static llvm::LogicalResult reshape(Node &n, Emitter &e) {
       dim = shape[i];
     } else if (known && *known == -1) {
       if (open)
-        return dims[i] && dims[*open]
-                   ? e.fail("more than one size is -1")
-                   : e.fail("input 1 ('" + n.inputName(1) +
-                                "') gives a shape that depends on data",
-                            "shapes have to follow from the shapes of the "
-                            "model's inputs");
+        return dims[i] && dims[*open] ? e.fail("more than one size is -1")
+                                      : n.dependsOnData(1);
       open = i;
       continue;
     } else if (known && *known < -1) {
