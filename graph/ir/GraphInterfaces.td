@@ -111,6 +111,10 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
     }], "::mlir::AffineMap", "getChosenMap",
       (ins "::charonia::graph::ContentDemand":$demand), "", [{ return {}; }]>,
     InterfaceMethod<[{
+      Whether the element type of `operand` may be another than that of the result
+      and the other operands.
+    }], "bool", "isOperandTypeFree", (ins "unsigned":$operand), "", [{ return false; }]>,
+    InterfaceMethod<[{
       The operator that does the same with `operand` transposed by `permutation`;
       nothing where there is none.
     }], "::std::optional<::charonia::graph::Permuted>", "getPermuted",

@@ -72,7 +72,9 @@ def Graph_AttentionOp : Graph_Contraction<"attention"> {
   let assemblyFormat = [{
     $query `,` $key `,` $value (`mask` $mask^)? attr-dict `:` functional-type(operands, results)
   }];
-  let extraClassDeclaration = commonDecl;
+  let extraClassDeclaration = commonDecl # [{
+    bool isOperandTypeFree(unsigned operand) { return operand == 3; }
+  }];
 }
 
 #endif

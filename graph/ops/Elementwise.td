@@ -103,7 +103,9 @@ def Graph_CastOp : Graph_Elementwise<"cast"> {
     concerns 8-bit floats.
   }];
   let arguments = (ins Graph_Tensor:$input, TypeAttr:$to);
-  let extraClassDeclaration = commonDecl # symbolicDecl;
+  let extraClassDeclaration = commonDecl # symbolicDecl # [{
+    bool isOperandTypeFree(unsigned) { return true; }
+  }];
   let hasFolder = 1;
 }
 
@@ -136,7 +138,13 @@ def Graph_MulOp : Graph_Binary<"mul", "x * y", [Commutative], 1>;
 def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate toward zero", [], 1>;
 def Graph_ModOp : Graph_Binary<"mod", "remainder with the sign of y (integers and floats)", [], 1>;
 def Graph_FmodOp : Graph_Binary<"fmod", "remainder with the sign of x, as C fmod">;
-def Graph_PowOp : Graph_BinaryBase<"pow", "x to the y; the result has x's type; y may have another">;
+def Graph_PowOp : Graph_BinaryBase<"pow", "x to the y; the result has x's type; y may have another"> {
+  let extraClassDeclaration = commonDecl # [{
+    bool isOperandTypeFree(unsigned operand) { return operand == 1; }
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
+  }];
+}
 def Graph_MaxOp : Graph_Binary<"max", "maximum; NaN wins", [Commutative], 1>;
 def Graph_MinOp : Graph_Binary<"min", "minimum; NaN wins", [Commutative], 1>;
 def Graph_AndOp : Graph_Binary<"and", "logical or bitwise and", [Commutative], 1, Graph_IntTensor>;

@@ -85,6 +85,23 @@ def AssignLayouts : Pass<"assign-layouts", "mlir::func::FuncOp"> {
   let statistics = [Statistic<"numAssigned", "assigned", "Operators with channels last">];
 }
 
+def AssignPrecision : Pass<"assign-precision", "mlir::func::FuncOp"> {
+  let summary = "Activations in the type that the user asks for";
+  let description = [{
+    fp16, bf16: activations of f32 get that type. Inputs and outputs keep the type of
+    the signature; weights keep theirs and are cast where an activation meets them,
+    which split-prepare takes. In f32 stay what is computed from integers alone
+    (positions, masks), weights-only expressions, and reductions with what follows
+    them before activations do: sums overflow small types. Finite constants and masks
+    are clamped to the finite range of the type. Other types are left alone. fp32
+    and tf32 change nothing: they concern products inside of kernels. Runs after
+    recognition and layouts, which see no casts, and before kernels are formed,
+    which fuse them.
+  }];
+  let options = [Option<"precision", "precision", "std::string", "\"fp32\"",
+                        "fp32, tf32, fp16 or bf16">];
+}
+
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//

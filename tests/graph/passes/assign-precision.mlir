@@ -1,0 +1,120 @@
+// RUN: charonia-opt %s -assign-precision=precision=fp16 -canonicalize -cse -split-input-file | FileCheck %s
+// RUN: charonia-opt %s -assign-precision=precision=bf16 -canonicalize -cse -split-input-file | FileCheck %s --check-prefix=BF16
+// RUN: charonia-opt %s -assign-precision=precision=tf32 -split-input-file | FileCheck %s --check-prefix=TF32
+// RUN: not charonia-opt %s -assign-precision=precision=fp17 -split-input-file 2>&1 | FileCheck %s --check-prefix=BAD
+
+// BAD: precision must be fp32, tf32, fp16 or bf16, not fp17
+
+!x = tensor<?x8xf32, affine_map<()[s0] -> (s0, 8)>>
+
+// The signature stays; weights are cast by themselves.
+// CHECK-LABEL: @signature
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32
+// CHECK-DAG: %[[W:.*]] = graph.weight "w" : tensor<8x8xf32>
+// CHECK-DAG: %[[WH:.*]] = graph.cast %[[W]] {to = f16}
+// CHECK-DAG: %[[XH:.*]] = graph.cast %[[X]] {to = f16}
+// CHECK-DAG: %[[H:.*]] = graph.constant dense<5.000000e-01> : tensor<f16>
+// CHECK: %[[M:.*]] = graph.matmul %[[XH]], %[[WH]] : {{.*}}tensor<8x8xf16>
+// CHECK: %[[S:.*]] = graph.mul %[[M]], %[[H]]
+// CHECK: %[[Y:.*]] = graph.cast %[[S]] {to = f32}
+// CHECK: return %[[Y]]
+// BF16-LABEL: @signature
+// BF16: graph.matmul {{.*}}tensor<8x8xbf16>
+// TF32-LABEL: @signature
+// TF32-NOT: graph.cast
+func.func @signature(%x: !x) -> !x {
+  %w = graph.weight "w" : tensor<8x8xf32>
+  %half = graph.constant dense<0.5> : tensor<f32>
+  %0 = graph.matmul %x, %w : (!x, tensor<8x8xf32>) -> !x
+  %1 = graph.mul %0, %half : (!x, tensor<f32>) -> !x
+  return %1 : !x
+}
+
+// -----
+
+// Expressions of weights alone are rounded once, at their end.
+// CHECK-LABEL: @weights
+// CHECK: %[[WS:.*]] = graph.mul %{{.*}}, %{{.*}} : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
+// CHECK: graph.cast %[[WS]] {to = f16}
+func.func @weights(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %w = graph.weight "w" : tensor<8x8xf32>
+  %s = graph.weight "s" : tensor<8xf32>
+  %ws = graph.mul %w, %s : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
+  %0 = graph.matmul %x, %ws : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+// A mask made of integers stays wide where the operator takes it so; elsewhere it
+// is clamped. A table becomes narrow before it is looked up.
+// CHECK-LABEL: @masks
+// CHECK-DAG: %[[LOW:.*]] = graph.constant dense<-3.40282347E+38> : tensor<f32>
+// CHECK-DAG: %[[LEAST:.*]] = graph.constant dense<-6.550400e+04> : tensor<f32>
+// CHECK-DAG: %[[M:.*]] = graph.select %{{.*}}, %{{.*}}, %[[LOW]] : {{.*}} -> tensor<1x1x1x8xf32>
+// CHECK-DAG: %[[T:.*]] = graph.cast %{{.*}} {to = f16} : (tensor<100x16xf32>) -> tensor<100x16xf16>
+// CHECK-DAG: %[[E:.*]] = graph.gather %[[T]]
+// CHECK-DAG: %[[A:.*]] = graph.attention {{.*}} mask %[[M]] {{.*}} -> tensor<1x1x8x16xf16>
+// CHECK-DAG: %[[C:.*]] = graph.max %[[M]], %[[LEAST]]
+// CHECK-DAG: graph.cast %{{.*}} {to = f16} : (tensor<1x1x1x8xf32>) -> tensor<1x1x1x8xf16>
+func.func @masks(%i: tensor<8xi64>, %k: tensor<1x1x1x8xi1>) -> (tensor<1x1x8x16xf32>, tensor<1x1x8x8xf32>) {
+  %w = graph.weight "table" : tensor<100x16xf32>
+  %zero = graph.constant dense<0.0> : tensor<f32>
+  %low = graph.constant dense<-3.40282347E+38> : tensor<f32>
+  %0 = graph.gather %w, %i {axis = 0 : i64} : (tensor<100x16xf32>, tensor<8xi64>) -> tensor<8x16xf32>
+  %q = graph.reshape %0 : (tensor<8x16xf32>) -> tensor<1x1x8x16xf32>
+  %m = graph.select %k, %zero, %low : (tensor<1x1x1x8xi1>, tensor<f32>, tensor<f32>) -> tensor<1x1x1x8xf32>
+  %a = graph.attention %q, %q, %q mask %m {scale = 1.0 : f64} : (tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x1x8xf32>) -> tensor<1x1x8x16xf32>
+  %t = graph.transpose %q {permutation = array<i64: 0, 1, 3, 2>} : (tensor<1x1x8x16xf32>) -> tensor<1x1x16x8xf32>
+  %s = graph.matmul %q, %t : (tensor<1x1x8x16xf32>, tensor<1x1x16x8xf32>) -> tensor<1x1x8x8xf32>
+  %b = graph.add %s, %m : (tensor<1x1x8x8xf32>, tensor<1x1x1x8xf32>) -> tensor<1x1x8x8xf32>
+  return %a, %b : tensor<1x1x8x16xf32>, tensor<1x1x8x8xf32>
+}
+
+// -----
+
+// Sums stay wide until an activation takes them.
+// CHECK-LABEL: @sums
+// CHECK: %[[R:.*]] = graph.reduce sum %{{.*}} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+// CHECK: %[[M:.*]] = graph.mul %[[R]], %{{.*}} : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+// CHECK: %[[H:.*]] = graph.cast %[[M]] {to = f16}
+// CHECK: graph.sub %{{.*}}, %[[H]] : (tensor<4x8xf16>, tensor<4x1xf16>) -> tensor<4x8xf16>
+func.func @sums(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %e = graph.constant dense<0.125> : tensor<f32>
+  %a = graph.exp %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %0 = graph.reduce sum %a {axes = array<i64: 1>, keepdims} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %1 = graph.mul %0, %e : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %2 = graph.sub %a, %1 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %2 : tensor<4x8xf32>
+}
+
+// -----
+
+// Positions, doubles and integers are left alone; comparisons see what they saw.
+// CHECK-LABEL: @others
+// CHECK-DAG: graph.cast %arg0 {to = f32}
+// CHECK-DAG: graph.sin %{{.*}} : (tensor<8xf32>)
+// CHECK-DAG: graph.add %arg1, %arg1 : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+// CHECK-DAG: graph.compare gt %{{.*}}, %{{.*}} : (tensor<4xf32>, tensor<f32>) -> tensor<4xi1>
+func.func @others(%i: tensor<8xi64>, %d: tensor<4xf64>, %x: tensor<4xf32>) -> (tensor<8xf32>, tensor<4xf64>, tensor<4xi1>) {
+  %c = graph.cast %i {to = f32} : (tensor<8xi64>) -> tensor<8xf32>
+  %s = graph.sin %c : (tensor<8xf32>) -> tensor<8xf32>
+  %a = graph.add %d, %d : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  %e = graph.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  %one = graph.constant dense<1.0> : tensor<f32>
+  %g = graph.compare gt %e, %one : (tensor<4xf32>, tensor<f32>) -> tensor<4xi1>
+  return %s, %a, %g : tensor<8xf32>, tensor<4xf64>, tensor<4xi1>
+}
+
+// -----
+
+// Finite constants stay finite, infinite ones infinite.
+// CHECK-LABEL: @constants
+// CHECK-DAG: graph.constant dense<[6.550400e+04, 0xFC00, 1.000980e+00, -6.550400e+04]> : tensor<4xf16>
+// BF16-LABEL: @constants
+// BF16-DAG: graph.constant dense<[9.994240e+05, 0xFF80, 1.000000e+00, -3.389530e+38]> : tensor<4xbf16>
+func.func @constants(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c = graph.constant dense<[1.0e6, 0xFF800000, 1.001, -3.40282347E+38]> : tensor<4xf32>
+  %0 = graph.add %x, %c : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
