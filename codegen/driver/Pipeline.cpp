@@ -45,6 +45,14 @@ std::vector<Stage> commonStages() {
 
 std::vector<Stage> programStages(const PipelineOptions &options) {
   return {
+      {"precision", [options](OpPassManager &passes) {
+         // The first that differs between programs. Before weights are prepared, which
+         // takes their casts, and before kernels, which fuse those of activations.
+         AssignPrecisionOptions assign;
+         assign.precision = options.precision;
+         passes.addNestedPass<func::FuncOp>(createAssignPrecision(assign));
+         tidy(passes);
+       }},
       {"prepare", [options](OpPassManager &passes) {
          // Projections of one tensor become one before their weights are packed.
          passes.addNestedPass<func::FuncOp>(createMergeContractions());

@@ -21,7 +21,7 @@
 // BF16-LABEL: @signature
 // BF16: graph.matmul {{.*}}tensor<8x8xbf16>
 // TF32-LABEL: @signature
-// TF32-NOT: graph.cast
+// TF32: graph.matmul %arg0, %{{.*}}tensor<8x8xf32>
 func.func @signature(%x: !x) -> !x {
   %w = graph.weight "w" : tensor<8x8xf32>
   %half = graph.constant dense<0.5> : tensor<f32>
