@@ -1,5 +1,6 @@
 #include "codegen/gpu/lower/ToPtx.h"
 #include "codegen/llvm/FunctionPasses.h"
+#include "codegen/llvm/Guard.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
@@ -18,11 +19,13 @@
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/DialectConversion.h"
+#include "llvm/IR/DiagnosticHandler.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
@@ -107,6 +110,22 @@ static std::unique_ptr<llvm::TargetMachine> createTarget(StringRef chip, std::st
                                   std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
+namespace {
+/// Keeps the first error instead of printing it and ending the process.
+struct KeepErrors : llvm::DiagnosticHandler {
+  explicit KeepErrors(std::string &text) : text(text) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
+    if (info.getSeverity() == llvm::DS_Error && text.empty()) {
+      llvm::raw_string_ostream os(text);
+      llvm::DiagnosticPrinterRawOStream printer(os);
+      info.print(printer);
+    }
+    return true;
+  }
+  std::string &text;
+};
+} // namespace
+
 FailureOr<PtxCode> charonia::gpu::translateToPtx(ModuleOp module, StringRef chip,
                                                  unsigned indexBits) {
   if (failed(convert(module, indexBits)))
@@ -114,8 +133,10 @@ FailureOr<PtxCode> charonia::gpu::translateToPtx(ModuleOp module, StringRef chip
   std::string error;
   std::unique_ptr<llvm::TargetMachine> machine = createTarget(chip, error);
   if (!machine)
-    return module.emitError() << "this LLVM has no NVPTX target: " << error, failure();
+    return emitError(module.getLoc()) << "this LLVM has no NVPTX target: " << error, failure();
   llvm::LLVMContext context;
+  std::string complaint;
+  context.setDiagnosticHandler(std::make_unique<KeepErrors>(complaint));
   std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context);
   if (!code)
     return failure();
@@ -134,22 +155,22 @@ FailureOr<PtxCode> charonia::gpu::translateToPtx(ModuleOp module, StringRef chip
 
   PtxCode result;
   llvm::raw_string_ostream(result.llvm) << *code;
-  // Instruction selection ends the process on what it cannot select; an error in a
-  // kernel has to be one of the kernel.
   llvm::SmallString<0> text;
-  bool done = false;
-  llvm::CrashRecoveryContext::Enable();
-  llvm::CrashRecoveryContext recovery;
-  bool survived = recovery.RunSafely([&] {
+  bool supported = false;
+  std::optional<std::string> problem = runGuarded([&] {
     llvm::raw_svector_ostream os(text);
     llvm::legacy::PassManager codegen;
     if (machine->addPassesToEmitFile(codegen, os, nullptr, llvm::CodeGenFileType::AssemblyFile))
       return;
     codegen.run(*code);
-    done = true;
+    supported = true;
   });
-  if (!survived || !done)
-    return module.emitError() << "LLVM cannot generate code for " << chip << " from this kernel",
+  if (!complaint.empty())
+    problem = complaint;
+  if (problem || !supported)
+    return emitError(module.getLoc())
+               << "LLVM cannot generate code for " << chip << " from this kernel: "
+               << StringRef(problem.value_or("it has no assembly printer")).split('\n').first,
            failure();
   result.ptx = text.str().str();
   return result;
