@@ -6,7 +6,6 @@ using namespace charonia;
 using namespace charonia::cpu;
 using tile::AccessOp;
 
-
 static Value *conjunction(llvm::IRBuilder<> &b, Value *a, Value *c) {
   if (!a || !c)
     return a ? a : c;
@@ -19,16 +18,19 @@ static Value *conjunction(llvm::IRBuilder<> &b, Value *a, Value *c) {
 
 /// Registers of memory's bytes to values: bool is a byte there.
 Value *KernelEmitter::fromMemory(Value *value, mlir::Type element) {
-  return element.isInteger(1) ? b.CreateTrunc(value, value->getType()->getWithNewBitWidth(1))
-                              : value;
+  return element.isInteger(1)
+             ? b.CreateTrunc(value, value->getType()->getWithNewBitWidth(1))
+             : value;
 }
 Value *KernelEmitter::toMemory(Value *value, mlir::Type element) {
-  return element.isInteger(1) ? b.CreateZExt(value, value->getType()->getWithNewBitWidth(8))
-                              : value;
+  return element.isInteger(1)
+             ? b.CreateZExt(value, value->getType()->getWithNewBitWidth(8))
+             : value;
 }
 
 template <typename Instruction>
-static Instruction *withScopes(Instruction *access, llvm::MDNode *own, llvm::MDNode *others) {
+static Instruction *withScopes(Instruction *access, llvm::MDNode *own,
+                               llvm::MDNode *others) {
   if (own)
     access->setMetadata(llvm::LLVMContext::MD_alias_scope, own);
   if (others)
@@ -64,29 +66,35 @@ Value *KernelEmitter::concatenate(llvm::ArrayRef<Value *> given) {
   return parts[0];
 }
 
-/// The mask of each register that a masked access takes; null where all its lanes are
-/// known to fail. LLVM cannot be left to find such masks: where it does after splitting
-/// a wide masked load, it was seen to load all lanes instead of none.
-llvm::SmallVector<Value *> KernelEmitter::registerParts(Value *mask, int64_t leading,
-                                                        int64_t bytes) {
+/// The mask of each register that a masked access takes; null where all its
+/// lanes are known to fail. LLVM cannot be left to find such masks: where it
+/// does after splitting a wide masked load, it was seen to load all lanes
+/// instead of none.
+llvm::SmallVector<Value *>
+KernelEmitter::registerParts(Value *mask, int64_t leading, int64_t bytes) {
   int64_t width = widthOf(mask), most = (isa == CpuIsa::V4 ? 64 : 32) / bytes;
   llvm::SmallVector<Value *> parts;
   for (int64_t start = 0; start < width; start += most) {
     int64_t count = std::min(width, most);
-    parts.push_back(start + count <= leading ? nullptr : lanesOf(mask, start, count));
+    parts.push_back(start + count <= leading ? nullptr
+                                             : lanesOf(mask, start, count));
   }
   return parts;
 }
 
-Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk, int64_t innermost) {
-  PiecePlace at = place(AccessOp::get(op), innermost, row, chunk, /*load=*/true);
+Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
+                                int64_t innermost) {
+  PiecePlace at =
+      place(AccessOp::get(op), innermost, row, chunk, /*load=*/true);
   mlir::Type element = op.getType().getElementType();
-  llvm::Type *scalarType = memoryType(element), *type = pieceType(scalarType, at.width);
+  llvm::Type *scalarType = memoryType(element),
+             *type = pieceType(scalarType, at.width);
   int64_t bytes = memoryBytes(element);
   llvm::Align align(bytes);
   llvm::MDNode *apart = noalias.lookup(op);
   auto load = [&](llvm::Type *loaded, Value *address) {
-    return withScopes(b.CreateAlignedLoad(loaded, address, align), nullptr, apart);
+    return withScopes(b.CreateAlignedLoad(loaded, address, align), nullptr,
+                      apart);
   };
 
   if (at.stride == 0) {
@@ -102,7 +110,8 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk, int
       address = b.CreateSelect(any, address, zeros(bytes));
     Value *value = splat(load(scalarType, address), at.width);
     if (at.guard.mask)
-      value = b.CreateSelect(at.guard.mask, value, llvm::Constant::getNullValue(type));
+      value = b.CreateSelect(at.guard.mask, value,
+                             llvm::Constant::getNullValue(type));
     return fromMemory(value, element);
   }
 
@@ -113,18 +122,22 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk, int
   if (at.stride == 1 && (!mask || maskable)) {
     Value *address = at.base;
     if (at.guard.scalar)
-      address = b.CreateSelect(at.guard.scalar, address, zeros(at.width * bytes));
+      address =
+          b.CreateSelect(at.guard.scalar, address, zeros(at.width * bytes));
     if (!mask)
       return fromMemory(load(type, address), element);
-    llvm::SmallVector<Value *> parts = registerParts(mask, at.guard.leading, bytes);
+    llvm::SmallVector<Value *> parts =
+        registerParts(mask, at.guard.leading, bytes);
     int64_t width = at.width / parts.size();
     auto *partType = llvm::FixedVectorType::get(scalarType, width);
     llvm::Constant *zero = llvm::Constant::getNullValue(partType);
     for (auto [i, part] : llvm::enumerate(parts))
-      part = part ? withScopes(b.CreateMaskedLoad(
-                                   partType, b.CreateConstGEP1_64(scalarType, address, i * width),
-                                   align, part, zero),
-                               nullptr, apart)
+      part = part ? withScopes(
+                        b.CreateMaskedLoad(partType,
+                                           b.CreateConstGEP1_64(
+                                               scalarType, address, i * width),
+                                           align, part, zero),
+                        nullptr, apart)
                   : (Value *)zero;
     return fromMemory(concatenate(parts), element);
   }
@@ -133,7 +146,8 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk, int
   if (at.guard.scalar)
     mask = conjunction(b, mask, splat(at.guard.scalar, at.width));
   if (isa == CpuIsa::V4 && bytes >= 4) {
-    Value *index = at.offsets.wide ? widen(at.offsets, at.width) : at.offsets.small;
+    Value *index =
+        at.offsets.wide ? widen(at.offsets, at.width) : at.offsets.small;
     Value *addresses = b.CreateGEP(scalarType, at.base, index);
     Value *all = mask ? mask : laneMask(at.width, at.width);
     return withScopes(b.CreateMaskedGather(type, addresses, align, all,
@@ -142,9 +156,11 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk, int
   }
   Value *value = llvm::PoisonValue::get(type);
   for (int64_t i = 0; i < at.valid; ++i) {
-    Value *address = b.CreateGEP(scalarType, at.base, laneOffset(at.offsets, i));
+    Value *address =
+        b.CreateGEP(scalarType, at.base, laneOffset(at.offsets, i));
     if (mask)
-      address = b.CreateSelect(b.CreateExtractElement(mask, i), address, zeros(bytes));
+      address = b.CreateSelect(b.CreateExtractElement(mask, i), address,
+                               zeros(bytes));
     value = b.CreateInsertElement(value, load(scalarType, address), i);
   }
   return fromMemory(value, element);
@@ -153,13 +169,16 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk, int
 Value *KernelEmitter::laneOffset(const LaneInt &offsets, int64_t index) {
   Value *sum = offsets.scalar;
   if (offsets.small)
-    sum = b.CreateAdd(sum, b.CreateSExt(b.CreateExtractElement(offsets.small, index), b.getInt64Ty()));
+    sum = b.CreateAdd(sum,
+                      b.CreateSExt(b.CreateExtractElement(offsets.small, index),
+                                   b.getInt64Ty()));
   if (offsets.wide)
     sum = b.CreateAdd(sum, b.CreateExtractElement(offsets.wide, index));
   return sum;
 }
 
-Value *KernelEmitter::elementPointer(tile::LoadOp op, llvm::ArrayRef<int64_t> coordinates,
+Value *KernelEmitter::elementPointer(tile::LoadOp op,
+                                     llvm::ArrayRef<int64_t> coordinates,
                                      int64_t zeroBytes) {
   AccessOp access = AccessOp::get(op);
   const AccessPlan &whole = plan(access);
@@ -190,10 +209,12 @@ Value *KernelEmitter::loadScalar(tile::LoadOp op, Value *address) {
 // Stores
 //===----------------------------------------------------------------------===//
 
-void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value,
-                               int64_t innermost) {
+void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk,
+                               Value *value, int64_t innermost) {
   PiecePlace at = place(AccessOp::get(op), innermost, row, chunk);
-  mlir::Type element = llvm::cast<mlir::RankedTensorType>(op.getValue().getType()).getElementType();
+  mlir::Type element =
+      llvm::cast<mlir::RankedTensorType>(op.getValue().getType())
+          .getElementType();
   int64_t bytes = memoryBytes(element);
   llvm::Align align(bytes);
   llvm::MDNode *own = storeScopes.lookup(op);
@@ -210,41 +231,50 @@ void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Val
       withScopes(b.CreateAlignedStore(value, address, align), own, nullptr);
       return;
     }
-    llvm::SmallVector<Value *> parts = registerParts(mask, at.guard.leading, bytes);
+    llvm::SmallVector<Value *> parts =
+        registerParts(mask, at.guard.leading, bytes);
     int64_t width = at.width / parts.size();
     for (auto [i, part] : llvm::enumerate(parts)) {
-      Value *to = b.CreateConstGEP1_64(value->getType()->getScalarType(), address, i * width);
+      Value *to = b.CreateConstGEP1_64(value->getType()->getScalarType(),
+                                       address, i * width);
       if (part)
-        withScopes(b.CreateMaskedStore(lanesOf(value, i * width, width), to, align, part), own,
-                   nullptr);
+        withScopes(b.CreateMaskedStore(lanesOf(value, i * width, width), to,
+                                       align, part),
+                   own, nullptr);
     }
     return;
   }
   if (at.guard.scalar)
     mask = conjunction(b, mask, splat(at.guard.scalar, at.width));
   if (isa == CpuIsa::V4 && bytes >= 4) {
-    Value *index = at.offsets.wide ? widen(at.offsets, at.width) : at.offsets.small;
-    Value *addresses = b.CreateGEP(value->getType()->getScalarType(), at.base, index);
-    withScopes(b.CreateMaskedScatter(value, addresses, align,
-                                     mask ? mask : laneMask(at.width, at.width)),
-               own, nullptr);
+    Value *index =
+        at.offsets.wide ? widen(at.offsets, at.width) : at.offsets.small;
+    Value *addresses =
+        b.CreateGEP(value->getType()->getScalarType(), at.base, index);
+    withScopes(
+        b.CreateMaskedScatter(value, addresses, align,
+                              mask ? mask : laneMask(at.width, at.width)),
+        own, nullptr);
     return;
   }
   for (int64_t i = 0; i < at.valid; ++i) {
-    Value *address =
-        b.CreateGEP(value->getType()->getScalarType(), at.base, laneOffset(at.offsets, i));
+    Value *address = b.CreateGEP(value->getType()->getScalarType(), at.base,
+                                 laneOffset(at.offsets, i));
     if (mask)
-      address = b.CreateSelect(b.CreateExtractElement(mask, i), address, dump());
-    withScopes(b.CreateAlignedStore(b.CreateExtractElement(value, i), address, align), own,
-               nullptr);
+      address =
+          b.CreateSelect(b.CreateExtractElement(mask, i), address, dump());
+    withScopes(
+        b.CreateAlignedStore(b.CreateExtractElement(value, i), address, align),
+        own, nullptr);
   }
 }
 
-/// Each element by a compare-and-exchange loop; elements outside go to the thread's
-/// own dump.
+/// Each element by a compare-and-exchange loop; elements outside go to the
+/// thread's own dump.
 void KernelEmitter::emitAtomic(tile::AtomicOp op) {
   mlir::Value tile = op.getValue();
-  mlir::Type element = llvm::cast<mlir::RankedTensorType>(tile.getType()).getElementType();
+  mlir::Type element =
+      llvm::cast<mlir::RankedTensorType>(tile.getType()).getElementType();
   Geometry shape = geometry(tile);
   int64_t bytes = memoryBytes(element);
   llvm::Type *memory = memoryType(element);
@@ -255,14 +285,15 @@ void KernelEmitter::emitAtomic(tile::AtomicOp op) {
       Value *value = piece(tile, row, chunk);
       PiecePlace at = place(AccessOp::get(op), -1, row, chunk);
       for (int64_t i = 0; i < at.valid; ++i) {
-        Value *address = at.width == 1
-                             ? at.base
-                             : b.CreateGEP(memory, at.base, laneOffset(at.offsets, i));
+        Value *address = at.width == 1 ? at.base
+                                       : b.CreateGEP(memory, at.base,
+                                                     laneOffset(at.offsets, i));
         Value *inside = at.guard.scalar;
         if (at.guard.mask)
           inside = conjunction(b, inside,
-                               at.width == 1 ? at.guard.mask
-                                             : b.CreateExtractElement(at.guard.mask, i));
+                               at.width == 1
+                                   ? at.guard.mask
+                                   : b.CreateExtractElement(at.guard.mask, i));
         if (inside)
           address = b.CreateSelect(inside, address, dump());
 
@@ -280,10 +311,9 @@ void KernelEmitter::emitAtomic(tile::AtomicOp op) {
         if (!result)
           return;
         Value *stored = b.CreateBitCast(toMemory(result, element), bits);
-        auto *exchange =
-            b.CreateAtomicCmpXchg(address, seen, stored, align,
-                                  llvm::AtomicOrdering::AcquireRelease,
-                                  llvm::AtomicOrdering::Acquire);
+        auto *exchange = b.CreateAtomicCmpXchg(
+            address, seen, stored, align, llvm::AtomicOrdering::AcquireRelease,
+            llvm::AtomicOrdering::Acquire);
         seen->addIncoming(b.CreateExtractValue(exchange, 0), loop);
         b.CreateCondBr(b.CreateExtractValue(exchange, 1), done, loop);
         b.SetInsertPoint(done);
@@ -292,8 +322,8 @@ void KernelEmitter::emitAtomic(tile::AtomicOp op) {
   }
 }
 
-Value *KernelEmitter::combineAtomic(tile::AtomicOp op, Value *left, Value *right,
-                                    mlir::Type element) {
+Value *KernelEmitter::combineAtomic(tile::AtomicOp op, Value *left,
+                                    Value *right, mlir::Type element) {
   llvm::StringRef kind = op.getKind();
   bool maximum = kind == "max";
   if (kind != "add" && kind != "mul" && kind != "min" && !maximum) {
@@ -315,6 +345,6 @@ Value *KernelEmitter::combineAtomic(tile::AtomicOp op, Value *left, Value *right
     return b.CreateAdd(left, right);
   if (kind == "mul")
     return b.CreateMul(left, right);
-  return b.CreateBinaryIntrinsic(maximum ? llvm::Intrinsic::smax : llvm::Intrinsic::smin, left,
-                                 right);
+  return b.CreateBinaryIntrinsic(
+      maximum ? llvm::Intrinsic::smax : llvm::Intrinsic::smin, left, right);
 }

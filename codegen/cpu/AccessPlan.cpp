@@ -1,8 +1,9 @@
-// Where the pieces of loads, stores and atomics lie in memory, and which of their
-// elements exist.
+// Where the pieces of loads, stores and atomics lie in memory, and which of
+// their elements exist.
 //
-// Checks that all lanes of a piece share choose the address: zeros for a load, a dump
-// for a store. Checks that vary between lanes become masks. Nothing branches.
+// Checks that all lanes of a piece share choose the address: zeros for a load,
+// a dump for a store. Checks that vary between lanes become masks. Nothing
+// branches.
 #include "codegen/cpu/KernelEmitter.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Support/MathExtras.h"
@@ -22,24 +23,29 @@ static AccessOp exchanged(const AccessOp &access, unsigned axis) {
   result.tile = access.tile.clone(shape);
   llvm::SmallVector<AffineExpr> dims;
   for (unsigned i = 0; i <= last; ++i)
-    dims.push_back(mlir::getAffineDimExpr(i == axis ? last : i == last ? axis : i,
+    dims.push_back(mlir::getAffineDimExpr(i == axis   ? last
+                                          : i == last ? axis
+                                                      : i,
                                           access.map.getContext()));
   llvm::SmallVector<AffineExpr> results;
   for (AffineExpr expr : access.map.getResults())
     results.push_back(expr.replaceDims(dims));
-  result.map = mlir::AffineMap::get(access.map.getNumDims(), access.map.getNumSymbols(), results,
-                                    access.map.getContext());
+  result.map =
+      mlir::AffineMap::get(access.map.getNumDims(), access.map.getNumSymbols(),
+                           results, access.map.getContext());
   return result;
 }
 
-const AccessPlan &KernelEmitter::plan(const AccessOp &given, int64_t innermost) {
+const AccessPlan &KernelEmitter::plan(const AccessOp &given,
+                                      int64_t innermost) {
   std::unique_ptr<AccessPlan> &slot = plans[{given.op, innermost}];
   AccessOp access = slot || innermost < 0 ? given : exchanged(given, innermost);
   if (slot)
     return *slot;
   slot = std::make_unique<AccessPlan>(AccessPlan{access, {}, {}, {}, {}, {}});
   AccessPlan &plan = *slot;
-  plan.facts.extents.assign(access.tile.getShape().begin(), access.tile.getShape().end());
+  plan.facts.extents.assign(access.tile.getShape().begin(),
+                            access.tile.getShape().end());
   for (mlir::Value symbol : access.symbols)
     plan.facts.divisors.push_back(tile::knownDivisor(symbol));
   int64_t rank = access.tile.getRank();
@@ -60,7 +66,9 @@ void AccessPlan::setForms(const tile::AffineFacts &with, AffineExpr inner) {
     dims.push_back(mlir::getAffineDimExpr(i, context));
   if (inner)
     dims.back() = inner;
-  auto form = [&](AffineExpr expr) { return AffineForm::get(expr.replaceDims(dims), with); };
+  auto form = [&](AffineExpr expr) {
+    return AffineForm::get(expr.replaceDims(dims), with);
+  };
   offset = {};
   for (int64_t i = 0; i < access.rank; ++i) {
     offset = offset * form(access.shape.getResult(i));
@@ -73,7 +81,8 @@ void AccessPlan::setForms(const tile::AffineFacts &with, AffineExpr inner) {
     check.coordinate = form(access.map.getResult(i));
     check.extent = form(access.shape.getResult(i));
     check.coefficient = coefficientOfInner(check.coordinate);
-    if (llvm::any_of(varyingSymbols, [&](unsigned s) { return check.extent.usesSymbol(s); }))
+    if (llvm::any_of(varyingSymbols,
+                     [&](unsigned s) { return check.extent.usesSymbol(s); }))
       check.coefficient.reset();
     checks.push_back(std::move(check));
   }
@@ -81,7 +90,8 @@ void AccessPlan::setForms(const tile::AffineFacts &with, AffineExpr inner) {
 
 std::optional<int64_t>
 AccessPlan::coefficientOfInner(const AffineForm &form) const {
-  if (llvm::any_of(varyingSymbols, [&](unsigned s) { return form.usesSymbol(s); }))
+  if (llvm::any_of(varyingSymbols,
+                   [&](unsigned s) { return form.usesSymbol(s); }))
     return std::nullopt;
   if (access.tile.getRank() == 0)
     return 0;
@@ -89,13 +99,15 @@ AccessPlan::coefficientOfInner(const AffineForm &form) const {
 }
 
 bool AccessPlan::isRegular() const {
-  return stride && llvm::all_of(checks, [](const Check &check) { return check.coefficient; });
+  return stride && llvm::all_of(checks, [](const Check &check) {
+           return check.coefficient;
+         });
 }
 
-/// A plan in which the innermost dim counts from the chunk's start: what varies over
-/// the whole row may be regular within a chunk.
+/// A plan in which the innermost dim counts from the chunk's start: what varies
+/// over the whole row may be regular within a chunk.
 static AccessPlan chunkPlan(const AccessPlan &row, int64_t start,
-                                           int64_t width) {
+                            int64_t width) {
   AccessPlan plan = row;
   int64_t inner = row.access.tile.getRank() - 1;
   mlir::MLIRContext *context = row.access.map.getContext();
@@ -109,13 +121,14 @@ static AccessPlan chunkPlan(const AccessPlan &row, int64_t start,
 // Addresses and guards
 //===----------------------------------------------------------------------===//
 
-/// Most zeros that failing loads may read instead: past it the choice between memory
-/// and zeros is made anew for each step of an inner loop.
+/// Most zeros that failing loads may read instead: past it the choice between
+/// memory and zeros is made anew for each step of an inner loop.
 static constexpr int64_t kMostZeros = 1 << 16;
 
 /// Range of a term whose atoms are symbols of known range, in elements.
-static std::optional<int64_t> largestValue(const AffineForm::Term &term,
-                                           llvm::ArrayRef<std::optional<int64_t>> largest) {
+static std::optional<int64_t>
+largestValue(const AffineForm::Term &term,
+             llvm::ArrayRef<std::optional<int64_t>> largest) {
   if (term.coefficient < 0)
     return std::nullopt;
   int64_t value = term.coefficient;
@@ -128,7 +141,8 @@ static std::optional<int64_t> largestValue(const AffineForm::Term &term,
   return value;
 }
 
-Value *KernelEmitter::pointer(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims,
+Value *KernelEmitter::pointer(const AccessPlan &plan,
+                              llvm::ArrayRef<LaneInt> dims,
                               const SymbolValues &symbols, LaneInt *lanesOffset,
                               const LaneGuard *guard, int64_t zeroBytes) {
   mlir::Type element = plan.access.tile.getElementType();
@@ -141,8 +155,8 @@ Value *KernelEmitter::pointer(const AccessPlan &plan, llvm::ArrayRef<LaneInt> di
     });
     return depth;
   };
-  // Terms that outer loops own come first, so that they are hoisted together; the
-  // constant comes before what loops inside those of the checks add.
+  // Terms that outer loops own come first, so that they are hoisted together;
+  // the constant comes before what loops inside those of the checks add.
   unsigned checkDepth = 0;
   for (int64_t i : plan.access.checks)
     checkDepth = std::max({checkDepth, depthOf(plan.access.map.getResult(i)),
@@ -159,7 +173,8 @@ Value *KernelEmitter::pointer(const AccessPlan &plan, llvm::ArrayRef<LaneInt> di
     }
     if (depth > checkDepth && steps) {
       std::optional<int64_t> most = largestValue(term, symbols.largest);
-      steps = most && *most <= kMostZeros ? std::optional(*steps + *most) : std::nullopt;
+      steps = most && *most <= kMostZeros ? std::optional(*steps + *most)
+                                          : std::nullopt;
     }
     LaneInt &sum = byDepth.try_emplace(depth, constantInt(0)).first->second;
     sum = add(sum, {product.scalar});
@@ -204,7 +219,8 @@ static Value *conjunction(llvm::IRBuilder<> &b, Value *a, Value *c) {
   return b.CreateAnd(a, c);
 }
 
-LaneGuard KernelEmitter::guard(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims,
+LaneGuard KernelEmitter::guard(const AccessPlan &plan,
+                               llvm::ArrayRef<LaneInt> dims,
                                const SymbolValues &symbols, int64_t width) {
   LaneGuard result;
   if (assumedInside.contains(plan.access.op))
@@ -218,8 +234,8 @@ LaneGuard KernelEmitter::guard(const AccessPlan &plan, llvm::ArrayRef<LaneInt> d
     LaneInt extent = evaluate(check.extent, dims, symbols);
     if (coordinate.isScalar() && extent.isScalar() &&
         (width == 1 || (check.coefficient && *check.coefficient == 0))) {
-      result.scalar = conjunction(b, result.scalar,
-                                  b.CreateICmpULT(coordinate.scalar, extent.scalar));
+      result.scalar = conjunction(
+          b, result.scalar, b.CreateICmpULT(coordinate.scalar, extent.scalar));
       continue;
     }
     if (coordinate.isScalar() && extent.isScalar() && check.coefficient) {
@@ -228,13 +244,19 @@ LaneGuard KernelEmitter::guard(const AccessPlan &plan, llvm::ArrayRef<LaneInt> d
       Value *c0 = coordinate.scalar, *e = extent.scalar;
       LaneInt by = constantInt(std::abs(k));
       auto ceilDiv = [&](Value *x) {
-        return divideFloor({b.CreateAdd(x, i64(std::abs(k) - 1))}, by, false, false).scalar;
+        return divideFloor({b.CreateAdd(x, i64(std::abs(k) - 1))}, by, false,
+                           false)
+            .scalar;
       };
-      bool startsInside = llvm::all_of(check.coordinate.getTerms(), [&](auto &term) {
-        return term.coefficient >= 0 && llvm::all_of(term.atoms, [&](AffineExpr atom) {
-                 return isNonNegative(atom, symbols);
-               });
-      }) && check.coordinate.getConstant() >= 0;
+      bool startsInside =
+          llvm::all_of(check.coordinate.getTerms(),
+                       [&](auto &term) {
+                         return term.coefficient >= 0 &&
+                                llvm::all_of(term.atoms, [&](AffineExpr atom) {
+                                  return isNonNegative(atom, symbols);
+                                });
+                       }) &&
+          check.coordinate.getConstant() >= 0;
       if (k > 0) {
         meet(limit, ceilDiv(b.CreateSub(e, c0)), llvm::Intrinsic::smin);
         if (!startsInside)
@@ -242,12 +264,14 @@ LaneGuard KernelEmitter::guard(const AccessPlan &plan, llvm::ArrayRef<LaneInt> d
       } else {
         Value *last = divideFloor({c0}, by, false, false).scalar;
         meet(limit, b.CreateAdd(last, i64(1)), llvm::Intrinsic::smin);
-        Value *past = divideFloor({b.CreateSub(c0, e)}, by, false, false).scalar;
+        Value *past =
+            divideFloor({b.CreateSub(c0, e)}, by, false, false).scalar;
         meet(lower, b.CreateAdd(past, i64(1)), llvm::Intrinsic::smax);
       }
       continue;
     }
-    Value *inside = b.CreateICmpULT(widen(coordinate, width), widen(extent, width));
+    Value *inside =
+        b.CreateICmpULT(widen(coordinate, width), widen(extent, width));
     result.mask = conjunction(b, result.mask, inside);
   }
   auto clamped = [&](Value *bound) {
@@ -260,21 +284,25 @@ LaneGuard KernelEmitter::guard(const AccessPlan &plan, llvm::ArrayRef<LaneInt> d
     if (result.scalar)
       limit = b.CreateSelect(result.scalar, limit, i64(0));
     result.scalar = nullptr;
-    result.mask = conjunction(b, result.mask, b.CreateICmpULT(step, clamped(limit)));
+    result.mask =
+        conjunction(b, result.mask, b.CreateICmpULT(step, clamped(limit)));
   }
   if (auto constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(lower))
     result.leading = constant->getSExtValue();
   if (lower)
-    result.mask = conjunction(b, result.mask, b.CreateICmpUGE(step, clamped(lower)));
+    result.mask =
+        conjunction(b, result.mask, b.CreateICmpUGE(step, clamped(lower)));
   return result;
 }
 
 Value *KernelEmitter::zeros(int64_t bytes) {
   zeroBytes = std::max(zeroBytes, bytes);
   if (!zeroBlock) {
-    // Of a type that grows: replaced by the final array when the kernel is done.
+    // Of a type that grows: replaced by the final array when the kernel is
+    // done.
     zeroBlock = new llvm::GlobalVariable(module, b.getInt8Ty(), true,
-                                         llvm::GlobalValue::PrivateLinkage, b.getInt8(0), "zeros");
+                                         llvm::GlobalValue::PrivateLinkage,
+                                         b.getInt8(0), "zeros");
   }
   return zeroBlock;
 }
@@ -286,8 +314,9 @@ Value *KernelEmitter::dump() {
 }
 
 /// The piece's place in memory, at its first element.
-KernelEmitter::PiecePlace KernelEmitter::place(const AccessOp &given, int64_t innermost,
-                                               int64_t row, int64_t chunk, bool load) {
+KernelEmitter::PiecePlace KernelEmitter::place(const AccessOp &given,
+                                               int64_t innermost, int64_t row,
+                                               int64_t chunk, bool load) {
   const AccessPlan &rowPlan = plan(given, innermost);
   const AccessOp &access = rowPlan.access;
   Geometry shape(access.tile, lanes);
@@ -310,24 +339,27 @@ KernelEmitter::PiecePlace KernelEmitter::place(const AccessOp &given, int64_t in
   }
   const AccessPlan &plan = own ? *own : rowPlan;
   if (access.tile.getRank() > 0)
-    dims.push_back(plan.isRegular() ? constantInt(start) : stepInt(start, place.width));
+    dims.push_back(plan.isRegular() ? constantInt(start)
+                                    : stepInt(start, place.width));
   place.guard = guard(plan, dims, symbols, place.width);
   place.stride = plan.stride;
   if (place.width == 1)
     place.stride = 0;
   if (place.stride && access.tile.getRank() > 0)
     dims.back() = constantInt(start); // a check may have wanted the lanes
-  // A load that no lane may do reads zeros. Its choice of address is made here, where
-  // it can be hoisted; with a mask, the mask decides.
+  // A load that no lane may do reads zeros. Its choice of address is made here,
+  // where it can be hoisted; with a mask, the mask decides.
   bool choose = load && place.guard.scalar && !place.guard.mask &&
                 (place.stride == 0 || place.stride == 1);
   int64_t bytes = memoryBytes(access.tile.getElementType());
-  place.base = pointer(plan, dims, symbols, &place.offsets, choose ? &place.guard : nullptr,
+  place.base = pointer(plan, dims, symbols, &place.offsets,
+                       choose ? &place.guard : nullptr,
                        (place.stride == 0 ? 1 : place.width) * bytes);
   if (choose)
     place.guard.scalar = nullptr;
   if (place.stride)
-    place.offsets = multiply(stepInt(0, place.width), constantInt(*place.stride));
+    place.offsets =
+        multiply(stepInt(0, place.width), constantInt(*place.stride));
   else if (place.offsets.isScalar())
     place.offsets.small = llvm::Constant::getNullValue(
         llvm::FixedVectorType::get(b.getInt32Ty(), place.width));

@@ -1,6 +1,7 @@
-// Affine expressions evaluated for the lanes of a piece. What all lanes share stays
-// scalar; offsets between lanes are small 32-bit integers wherever the ranges of the
-// tile's axes show it; only tile-valued symbols bring vectors of 64-bit integers.
+// Affine expressions evaluated for the lanes of a piece. What all lanes share
+// stays scalar; offsets between lanes are small 32-bit integers wherever the
+// ranges of the tile's axes show it; only tile-valued symbols bring vectors of
+// 64-bit integers.
 #include "codegen/cpu/KernelEmitter.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -36,30 +37,37 @@ static bool knownNonNegative(mlir::Value value, unsigned depth = 0) {
     return llvm::isa<mlir::func::FuncOp>(parent); // shape symbols
   }
   mlir::Operation *op = value.getDefiningOp();
-  auto operand = [&](unsigned i) { return knownNonNegative(op->getOperand(i), depth + 1); };
+  auto operand = [&](unsigned i) {
+    return knownNonNegative(op->getOperand(i), depth + 1);
+  };
   using namespace mlir::arith;
   return llvm::TypeSwitch<mlir::Operation *, bool>(op)
       .Case<tile::ProgramIdOp>([](auto) { return true; })
-      .Case<AddIOp, MulIOp, DivSIOp, DivUIOp, RemUIOp, MinSIOp, MinUIOp, CeilDivUIOp, CeilDivSIOp,
-            FloorDivSIOp, MaxUIOp>([&](auto) { return operand(0) && operand(1); })
+      .Case<AddIOp, MulIOp, DivSIOp, DivUIOp, RemUIOp, MinSIOp, MinUIOp,
+            CeilDivUIOp, CeilDivSIOp, FloorDivSIOp, MaxUIOp>(
+          [&](auto) { return operand(0) && operand(1); })
       .Case<RemSIOp>([&](auto) { return operand(0); })
       .Case<MaxSIOp>([&](auto) { return operand(0) || operand(1); })
       .Case<SelectOp>([&](auto) { return operand(1) && operand(2); })
       .Default([](auto) { return false; });
 }
 
-/// Last value of a loop's counter that starts at zero or above, by constant bounds.
+/// Last value of a loop's counter that starts at zero or above, by constant
+/// bounds.
 static std::optional<int64_t> largestCount(mlir::Value value) {
   auto argument = llvm::dyn_cast<mlir::BlockArgument>(value);
-  auto loop = argument ? llvm::dyn_cast<mlir::scf::ForOp>(argument.getOwner()->getParentOp())
-                       : mlir::scf::ForOp();
+  auto loop =
+      argument
+          ? llvm::dyn_cast<mlir::scf::ForOp>(argument.getOwner()->getParentOp())
+          : mlir::scf::ForOp();
   llvm::APInt lower, upper, step;
   if (!loop || argument != loop.getInductionVar() ||
       !mlir::matchPattern(loop.getLowerBound(), mlir::m_ConstantInt(&lower)) ||
       !mlir::matchPattern(loop.getUpperBound(), mlir::m_ConstantInt(&upper)) ||
       !mlir::matchPattern(loop.getStep(), mlir::m_ConstantInt(&step)))
     return std::nullopt;
-  int64_t from = lower.getSExtValue(), to = upper.getSExtValue(), by = step.getSExtValue();
+  int64_t from = lower.getSExtValue(), to = upper.getSExtValue(),
+          by = step.getSExtValue();
   if (from < 0 || to <= from || by <= 0)
     return std::nullopt;
   return from + (to - 1 - from) / by * by;
@@ -103,7 +111,8 @@ Value *KernelEmitter::widen(LaneInt value, int64_t width) {
   }
   if (!sum)
     return splat(value.scalar, width);
-  return isZero(value.scalar) ? sum : b.CreateAdd(sum, splat(value.scalar, width));
+  return isZero(value.scalar) ? sum
+                              : b.CreateAdd(sum, splat(value.scalar, width));
 }
 
 LaneInt KernelEmitter::add(LaneInt a, LaneInt c) {
@@ -134,13 +143,15 @@ LaneInt KernelEmitter::multiply(LaneInt a, LaneInt c) {
   if (a.isScalar())
     return {b.CreateMul(a.scalar, c.scalar)};
   int64_t width = widthOf(a.small ? a.small : a.wide);
-  if (auto factor = llvm::dyn_cast<ConstantInt>(c.scalar); c.isScalar() && factor && !a.wide) {
+  if (auto factor = llvm::dyn_cast<ConstantInt>(c.scalar);
+      c.isScalar() && factor && !a.wide) {
     int64_t f = factor->getSExtValue();
     if (f == 0)
       return constantInt(0);
     int64_t low, high;
-    if (!__builtin_mul_overflow(a.low, f, &low) && !__builtin_mul_overflow(a.high, f, &high) &&
-        llvm::isInt<32>(low) && llvm::isInt<32>(high)) {
+    if (!__builtin_mul_overflow(a.low, f, &low) &&
+        !__builtin_mul_overflow(a.high, f, &high) && llvm::isInt<32>(low) &&
+        llvm::isInt<32>(high)) {
       LaneInt product{b.CreateMul(a.scalar, c.scalar)};
       product.small = b.CreateMul(a.small, splat(b.getInt32(f), width));
       product.low = std::min(low, high);
@@ -155,44 +166,54 @@ LaneInt KernelEmitter::multiply(LaneInt a, LaneInt c) {
   return product;
 }
 
-LaneInt KernelEmitter::divideFloor(LaneInt a, LaneInt c, bool nonNegative, bool remainder) {
-  auto constant = c.isScalar() ? llvm::dyn_cast<ConstantInt>(c.scalar) : nullptr;
+LaneInt KernelEmitter::divideFloor(LaneInt a, LaneInt c, bool nonNegative,
+                                   bool remainder) {
+  auto constant =
+      c.isScalar() ? llvm::dyn_cast<ConstantInt>(c.scalar) : nullptr;
   auto divide = [&](Value *x, Value *y) -> Value * {
     if (constant && constant->getSExtValue() > 0) {
       if (constant->getValue().isPowerOf2()) {
         uint64_t shift = constant->getValue().logBase2();
-        return remainder
-                   ? b.CreateAnd(x, llvm::ConstantInt::get(x->getType(),
-                                                           (uint64_t(1) << shift) - 1))
-                   : b.CreateAShr(x, shift);
+        return remainder ? b.CreateAnd(
+                               x, llvm::ConstantInt::get(
+                                      x->getType(), (uint64_t(1) << shift) - 1))
+                         : b.CreateAShr(x, shift);
       }
     }
     if (nonNegative)
       return remainder ? b.CreateURem(x, y) : b.CreateUDiv(x, y);
     Value *r = b.CreateSRem(x, y);
-    Value *negative = b.CreateICmpSLT(r, llvm::Constant::getNullValue(x->getType()));
+    Value *negative =
+        b.CreateICmpSLT(r, llvm::Constant::getNullValue(x->getType()));
     if (remainder) // divisors are positive
-      return b.CreateAdd(r, b.CreateSelect(negative, y, llvm::Constant::getNullValue(x->getType())));
-    return b.CreateAdd(b.CreateSDiv(x, y), b.CreateSExt(negative, x->getType()));
+      return b.CreateAdd(
+          r, b.CreateSelect(negative, y,
+                            llvm::Constant::getNullValue(x->getType())));
+    return b.CreateAdd(b.CreateSDiv(x, y),
+                       b.CreateSExt(negative, x->getType()));
   };
   if (a.isScalar() && c.isScalar())
     return {divide(a.scalar, c.scalar)};
 
   int64_t by = constant ? constant->getSExtValue() : 0;
   if (!a.wide && by > 0 && by < (1 << 29) && a.high - a.low < (1 << 29)) {
-    // a = by * q + r + lanes with 0 <= r < by: the lanes divide as small numbers.
-    int64_t shift = -llvm::divideFloorSigned(a.low, by) * by; // makes the lanes non-negative
+    // a = by * q + r + lanes with 0 <= r < by: the lanes divide as small
+    // numbers.
+    int64_t shift = -llvm::divideFloorSigned(a.low, by) *
+                    by; // makes the lanes non-negative
     Value *start = b.CreateSub(a.scalar, i64(shift));
     bool startNonNegative = nonNegative && shift == 0;
     LaneInt quotient = divideFloor({start}, c, startNonNegative, false);
     Value *r = b.CreateSub(start, b.CreateMul(quotient.scalar, c.scalar));
     int64_t width = widthOf(a.small);
     Value *lanesValue = b.CreateAdd(a.small, splat(b.getInt32(shift), width));
-    lanesValue = b.CreateAdd(lanesValue, splat(b.CreateTrunc(r, b.getInt32Ty()), width));
+    lanesValue =
+        b.CreateAdd(lanesValue, splat(b.CreateTrunc(r, b.getInt32Ty()), width));
     int64_t top = a.high + shift + by - 1;
     Value *divisor = splat(b.getInt32(by), width);
     LaneInt result{remainder ? i64(0) : quotient.scalar};
-    result.small = remainder ? b.CreateURem(lanesValue, divisor) : b.CreateUDiv(lanesValue, divisor);
+    result.small = remainder ? b.CreateURem(lanesValue, divisor)
+                             : b.CreateUDiv(lanesValue, divisor);
     result.low = 0;
     result.high = remainder ? std::min(by - 1, top) : top / by;
     return result;
@@ -206,7 +227,8 @@ LaneInt KernelEmitter::divideFloor(LaneInt a, LaneInt c, bool nonNegative, bool 
   return result;
 }
 
-bool KernelEmitter::isNonNegative(AffineExpr expr, const SymbolValues &symbols) {
+bool KernelEmitter::isNonNegative(AffineExpr expr,
+                                  const SymbolValues &symbols) {
   if (auto constant = llvm::dyn_cast<mlir::AffineConstantExpr>(expr))
     return constant.getValue() >= 0;
   if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(expr))
@@ -214,7 +236,8 @@ bool KernelEmitter::isNonNegative(AffineExpr expr, const SymbolValues &symbols) 
   if (llvm::isa<mlir::AffineDimExpr>(expr))
     return true;
   auto binary = llvm::cast<mlir::AffineBinaryOpExpr>(expr);
-  return isNonNegative(binary.getLHS(), symbols) && isNonNegative(binary.getRHS(), symbols);
+  return isNonNegative(binary.getLHS(), symbols) &&
+         isNonNegative(binary.getRHS(), symbols);
 }
 
 LaneInt KernelEmitter::evaluate(AffineExpr expr, llvm::ArrayRef<LaneInt> dims,
@@ -244,7 +267,8 @@ LaneInt KernelEmitter::evaluate(AffineExpr expr, llvm::ArrayRef<LaneInt> dims,
   }
 }
 
-LaneInt KernelEmitter::evaluate(const tile::AffineForm &form, llvm::ArrayRef<LaneInt> dims,
+LaneInt KernelEmitter::evaluate(const tile::AffineForm &form,
+                                llvm::ArrayRef<LaneInt> dims,
                                 const SymbolValues &symbols) {
   LaneInt sum = constantInt(0);
   for (const tile::AffineForm::Term &term : form.getTerms()) {
@@ -256,9 +280,10 @@ LaneInt KernelEmitter::evaluate(const tile::AffineForm &form, llvm::ArrayRef<Lan
   return add(sum, constantInt(form.getConstant()));
 }
 
-KernelEmitter::SymbolValues KernelEmitter::symbolValues(mlir::ValueRange symbols,
-                                                        llvm::ArrayRef<int64_t> row, int64_t chunk,
-                                                        const Geometry &geometry) {
+KernelEmitter::SymbolValues
+KernelEmitter::symbolValues(mlir::ValueRange symbols,
+                            llvm::ArrayRef<int64_t> row, int64_t chunk,
+                            const Geometry &geometry) {
   SymbolValues result;
   for (mlir::Value symbol : symbols) {
     if (!llvm::isa<mlir::RankedTensorType>(symbol.getType())) {
@@ -278,7 +303,8 @@ KernelEmitter::SymbolValues KernelEmitter::symbolValues(mlir::ValueRange symbols
       value.wide = piece(symbol, own.row(at), chunk);
     else
       value.scalar = piece(symbol, own.row(at), 0);
-    if (value.wide && !value.wide->getType()->isVectorTy()) // a chunk of one element
+    if (value.wide &&
+        !value.wide->getType()->isVectorTy()) // a chunk of one element
       value = {value.wide};
     result.values.push_back(value);
     result.nonNegative.push_back(false);

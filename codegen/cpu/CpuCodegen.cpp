@@ -6,10 +6,10 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 #include <atomic>
 #include <thread>
 
@@ -28,9 +28,14 @@ struct Compiled {
 
 class Compiler {
 public:
-  Compiler(CpuIsa isa, const CpuOptions &options) : isa(isa), options(options) {}
+  Compiler(CpuIsa isa, const CpuOptions &options)
+      : isa(isa), options(options) {}
 
-  void compile(mlir::func::FuncOp given, Compiled &out) {
+  /// With `stage`, the text of that stage goes to `text` and nothing else is
+  /// done.
+  void compile(mlir::func::FuncOp given, Compiled &out,
+               std::optional<CpuStage> stage = {},
+               std::string *text = nullptr) {
     out.function = given.clone();
     mlir::func::FuncOp function = *out.function;
     charonia::expandMath(function);
@@ -51,14 +56,29 @@ public:
       out.error = emitter.errorMessage();
       return;
     }
+    auto print = [&](llvm::Module &module) {
+      llvm::raw_string_ostream os(*text);
+      module.print(os, nullptr);
+    };
     dump(module, ".ll");
     assert(!llvm::verifyModule(module, &llvm::errs()));
+    if (stage == CpuStage::Ir)
+      return print(module);
     optimize(module, **machine);
     dump(module, ".opt.ll");
+    if (stage == CpuStage::OptimizedIr)
+      return print(module);
+    if (stage == CpuStage::Assembly) {
+      auto bytes = emit(module, **machine, llvm::CodeGenFileType::AssemblyFile);
+      text->assign(bytes.begin(), bytes.end());
+      return;
+    }
     if (!options.dumpDir.empty()) {
       auto copy = llvm::CloneModule(module);
       write(module.getName(), ".s", [&](llvm::raw_ostream &os) {
-        os << llvm::StringRef(emit(*copy, **machine, llvm::CodeGenFileType::AssemblyFile).data());
+        auto bytes =
+            emit(*copy, **machine, llvm::CodeGenFileType::AssemblyFile);
+        os << llvm::StringRef(bytes.data(), bytes.size());
       });
     }
     auto bytes = emit(module, **machine, llvm::CodeGenFileType::ObjectFile);
@@ -81,7 +101,8 @@ private:
   }
   void dump(llvm::Module &module, llvm::StringRef suffix) {
     if (!options.dumpDir.empty())
-      write(module.getName(), suffix, [&](llvm::raw_ostream &os) { module.print(os, nullptr); });
+      write(module.getName(), suffix,
+            [&](llvm::raw_ostream &os) { module.print(os, nullptr); });
   }
 
   CpuIsa isa;
@@ -89,20 +110,41 @@ private:
 };
 } // namespace
 
+static void report(const Compiled &kernel, mlir::func::FuncOp function,
+                   CpuIsa isa) {
+  kernel.errorOp->emitError(kernel.error)
+      << " (kernel '" << function.getSymName() << "', " << isaName(isa) << ")";
+}
+
+mlir::FailureOr<std::string>
+charonia::cpu::printCpuKernel(mlir::func::FuncOp kernel, CpuIsa isa,
+                              CpuStage stage) {
+  CpuOptions options;
+  Compiled compiled;
+  std::string text;
+  Compiler(isa, options).compile(kernel, compiled, stage, &text);
+  if (!compiled.errorOp)
+    return text;
+  report(compiled, kernel, isa);
+  return mlir::failure();
+}
+
 mlir::FailureOr<CpuImage>
-charonia::cpu::compileCpuKernels(llvm::ArrayRef<mlir::func::FuncOp> kernels, CpuIsa isa,
-                                 const CpuOptions &options) {
+charonia::cpu::compileCpuKernels(llvm::ArrayRef<mlir::func::FuncOp> kernels,
+                                 CpuIsa isa, const CpuOptions &options) {
   if (!options.dumpDir.empty())
     llvm::sys::fs::create_directories(options.dumpDir);
   std::vector<Compiled> compiled(kernels.size());
-  // Each kernel has an LLVM context of its own, so kernels compile independently.
+  // Each kernel has an LLVM context of its own, so kernels compile
+  // independently.
   std::atomic<size_t> next = 0;
   auto work = [&] {
     Compiler compiler(isa, options);
     for (size_t i; (i = next++) < kernels.size();)
       compiler.compile(kernels[i], compiled[i]);
   };
-  size_t threads = options.threads ? options.threads : std::thread::hardware_concurrency();
+  size_t threads =
+      options.threads ? options.threads : std::thread::hardware_concurrency();
   if (!kernels.empty() && !kernels[0]->getContext()->isMultithreadingEnabled())
     threads = 1;
   std::vector<std::thread> pool;
@@ -115,17 +157,18 @@ charonia::cpu::compileCpuKernels(llvm::ArrayRef<mlir::func::FuncOp> kernels, Cpu
   CpuImage image;
   bool failed = false;
   for (auto [function, kernel] : llvm::zip_equal(kernels, compiled)) {
-    if (!kernel.error.empty() || kernel.errorOp) {
-      kernel.errorOp->emitError(kernel.error)
-          << " (kernel '" << mlir::func::FuncOp(function).getSymName() << "', " << isaName(isa) << ")";
+    if (kernel.errorOp) {
+      report(kernel, function, isa);
       failed = true;
       continue;
     }
     image.bytes.resize(llvm::alignTo(image.bytes.size(), kImageAlignment));
     uint64_t start = image.bytes.size();
-    image.bytes.insert(image.bytes.end(), kernel.object.bytes.begin(), kernel.object.bytes.end());
+    image.bytes.insert(image.bytes.end(), kernel.object.bytes.begin(),
+                       kernel.object.bytes.end());
     image.kernels.push_back({mlir::func::FuncOp(function).getSymName().str(),
-                             start + kernel.object.functions.front().second, kernel.scratchBytes});
+                             start + kernel.object.functions.front().second,
+                             kernel.scratchBytes});
   }
   if (failed)
     return mlir::failure();

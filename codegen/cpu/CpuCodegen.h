@@ -1,4 +1,5 @@
-// Tile kernels to x86-64 machine code: one flat image for all kernels of a program.
+// Tile kernels to x86-64 machine code: one flat image for all kernels of a
+// program.
 #ifndef CHARONIA_CODEGEN_CPU_CPUCODEGEN_H
 #define CHARONIA_CODEGEN_CPU_CPUCODEGEN_H
 
@@ -16,12 +17,13 @@ enum class CpuIsa { V3, V4 };
 /// "x86-64-v3", "x86-64-v4".
 llvm::StringRef isaName(CpuIsa isa);
 
-/// Lanes of the vectors that tiles are cut into, whatever the element type: those
-/// of f32 in one register.
+/// Lanes of the vectors that tiles are cut into, whatever the element type:
+/// those of f32 in one register.
 inline unsigned vectorLanes(CpuIsa isa) { return isa == CpuIsa::V4 ? 16 : 8; }
 
 struct CpuOptions {
-  /// Threads that compile; 0 is one for each core. The image does not depend on it.
+  /// Threads that compile; 0 is one for each core. The image does not depend on
+  /// it.
   unsigned threads = 0;
   /// Folder for <kernel>.<isa>.ll, .opt.ll and .s of each kernel; empty: none.
   std::string dumpDir;
@@ -37,18 +39,29 @@ struct CpuKernel {
 /// aligned to a page; it needs nothing outside itself. Kernels are
 ///   void kernel(void *const *buffers, const int64_t *symbols, int64_t begin,
 ///               int64_t end, void *scratch)
-/// and run the program instances [begin, end). Buffers and scratch are aligned to
-/// 64 bytes at least; bool elements are bytes, 0 or 1.
+/// and run the program instances [begin, end). Buffers and scratch are aligned
+/// to 64 bytes at least; bool elements are bytes, 0 or 1.
 struct CpuImage {
   std::vector<uint8_t> bytes;
   std::vector<CpuKernel> kernels; ///< In the order of the functions given.
 };
 
-/// Compiles kernels (func.func with `tile.kernel`); their functions are not changed.
-/// Reports what it cannot compile as a diagnostic at the operation.
+/// Compiles kernels (func.func with `tile.kernel`); their functions are not
+/// changed. Reports what it cannot compile as a diagnostic at the operation.
 /// The same kernels give the same bytes.
-mlir::FailureOr<CpuImage> compileCpuKernels(llvm::ArrayRef<mlir::func::FuncOp> kernels,
-                                            CpuIsa isa, const CpuOptions &options = {});
+mlir::FailureOr<CpuImage>
+compileCpuKernels(llvm::ArrayRef<mlir::func::FuncOp> kernels, CpuIsa isa,
+                  const CpuOptions &options = {});
+
+/// What one kernel looks like on its way.
+enum class CpuStage { Ir, OptimizedIr, Assembly };
+mlir::FailureOr<std::string> printCpuKernel(mlir::func::FuncOp kernel,
+                                            CpuIsa isa, CpuStage stage);
+
+/// Registers the passes `print-cpu-code` (options `isa`, `stage`: ir,
+/// optimized-ir, assembly), which prints the code of each kernel to the
+/// standard output, and `expand-math`. For charonia-opt and tests.
+void registerCpuPasses();
 
 } // namespace charonia::cpu
 

@@ -1,17 +1,20 @@
-// Products of tiles by outer products: for each k, a row of the right side as vectors
-// and one element of the left side at a time, broadcast from memory, into accumulators
-// that stay in registers. So the left side wants to lie in memory: a loaded tile is
-// read where it lies, any other is put into the scratch once.
+// Products of tiles by outer products: for each k, a row of the right side as
+// vectors and one element of the left side at a time, broadcast from memory,
+// into accumulators that stay in registers. So the left side wants to lie in
+// memory: a loaded tile is read where it lies, any other is put into the
+// scratch once.
 #include "codegen/cpu/KernelEmitter.h"
 
 using namespace charonia;
 using namespace charonia::cpu;
 
-/// Along which axis the elements of a loaded tile [m, k] can be read in place from one
-/// address: a constant step along it and checks that do not look at it.
+/// Along which axis the elements of a loaded tile [m, k] can be read in place
+/// from one address: a constant step along it and checks that do not look at
+/// it.
 std::optional<unsigned> KernelEmitter::axisInPlace(tile::LoadOp load) {
   mlir::Type element = load.getType().getElementType();
-  if (element.isF16() || element.isBF16() || element.isInteger(1) || !hasScalarSymbols(load))
+  if (element.isF16() || element.isBF16() || element.isInteger(1) ||
+      !hasScalarSymbols(load))
     return std::nullopt;
   const AccessPlan &whole = plan(tile::AccessOp::get(load));
   for (unsigned axis : {1, 0})
@@ -23,8 +26,8 @@ std::optional<unsigned> KernelEmitter::axisInPlace(tile::LoadOp load) {
   return std::nullopt;
 }
 
-/// Makes the left side of a product readable element by element: at once if its memory
-/// may change before the product.
+/// Makes the left side of a product readable element by element: at once if its
+/// memory may change before the product.
 void KernelEmitter::prepareLeft(mlir::Value tile, bool memoryMayChange) {
   for (Scope &scope : scopes)
     if (scope.staged.contains(tile))
@@ -33,25 +36,28 @@ void KernelEmitter::prepareLeft(mlir::Value tile, bool memoryMayChange) {
     if (axisInPlace(load) && (!memoryMayChange || load.getIndependent()))
       return;
   Geometry shape = geometry(tile);
-  mlir::Type element = llvm::cast<mlir::RankedTensorType>(tile.getType()).getElementType();
+  mlir::Type element =
+      llvm::cast<mlir::RankedTensorType>(tile.getType()).getElementType();
   bool half = element.isF16() || element.isBF16();
   llvm::Type *type = half ? b.getFloatTy() : memoryType(element);
-  int64_t bytes = llvm::divideCeil(type->getPrimitiveSizeInBits().getFixedValue(), 8);
+  int64_t bytes =
+      llvm::divideCeil(type->getPrimitiveSizeInBits().getFixedValue(), 8);
   int64_t rowBytes = llvm::alignTo(shape.inner, lanes) * bytes;
   Value *base = allocateScratch(shape.rows * rowBytes);
   for (int64_t row = 0; row < shape.rows; ++row)
     for (int64_t chunk = 0; chunk < shape.chunks(); ++chunk) {
       Value *value = piece(tile, row, chunk);
       value = half ? toF32(value, element) : toMemory(value, element);
-      Value *address = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base,
-                                                    row * rowBytes + chunk * lanes * bytes);
+      Value *address = b.CreateConstInBoundsGEP1_64(
+          b.getInt8Ty(), base, row * rowBytes + chunk * lanes * bytes);
       b.CreateAlignedStore(value, address, llvm::Align(bytes));
     }
   scopes.back().staged[tile] = {base, rowBytes};
 }
 
 /// An operand's elements in the type of the accumulator.
-Value *KernelEmitter::toAccumulator(Value *value, mlir::Type from, mlir::Type to) {
+Value *KernelEmitter::toAccumulator(Value *value, mlir::Type from,
+                                    mlir::Type to) {
   if (from == to)
     return value;
   if (llvm::isa<mlir::FloatType>(to))
@@ -69,12 +75,14 @@ struct KernelEmitter::LeftSide {
   mlir::Type type;
   int64_t bytes, step; ///< Between elements along `axis`.
   unsigned axis = 1;
-  llvm::SmallVector<Value *> starts; ///< Of each row or column, as they are wanted.
+  llvm::SmallVector<Value *>
+      starts; ///< Of each row or column, as they are wanted.
 };
 
 KernelEmitter::LeftSide KernelEmitter::leftSide(mlir::Value tile) {
   LeftSide left;
-  left.type = llvm::cast<mlir::RankedTensorType>(tile.getType()).getElementType();
+  left.type =
+      llvm::cast<mlir::RankedTensorType>(tile.getType()).getElementType();
   for (Scope &scope : scopes)
     if (auto found = scope.staged.find(tile); found != scope.staged.end())
       left.staged = &found->second;
@@ -85,18 +93,20 @@ KernelEmitter::LeftSide KernelEmitter::leftSide(mlir::Value tile) {
   } else {
     left.load = tile.getDefiningOp<tile::LoadOp>();
     left.axis = *axisInPlace(left.load);
-    left.step = *plan(tile::AccessOp::get(left.load)).offset.coefficientOf(left.axis);
+    left.step =
+        *plan(tile::AccessOp::get(left.load)).offset.coefficientOf(left.axis);
   }
   left.bytes = memoryBytes(left.type);
   llvm::ArrayRef<int64_t> shape = geometry(tile).shape;
   left.starts.resize(shape[1 - left.axis]);
   for (int64_t i = 0; i < (int64_t)left.starts.size(); ++i) {
     if (left.staged) {
-      left.starts[i] =
-          b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), left.staged->base, i * left.staged->rowBytes);
+      left.starts[i] = b.CreateConstInBoundsGEP1_64(
+          b.getInt8Ty(), left.staged->base, i * left.staged->rowBytes);
       continue;
     }
-    int64_t span = ((shape[left.axis] - 1) * std::abs(left.step) + 1) * left.bytes;
+    int64_t span =
+        ((shape[left.axis] - 1) * std::abs(left.step) + 1) * left.bytes;
     left.starts[i] = left.axis == 1 ? elementPointer(left.load, {i, 0}, span)
                                     : elementPointer(left.load, {0, i}, span);
   }
@@ -106,35 +116,42 @@ KernelEmitter::LeftSide KernelEmitter::leftSide(mlir::Value tile) {
 Value *KernelEmitter::leftElement(const LeftSide &left, int64_t m, int64_t k) {
   int64_t along = left.axis == 1 ? k : m;
   Value *start = left.starts[left.axis == 1 ? m : k];
-  Value *address = b.CreateConstGEP1_64(b.getInt8Ty(), start, along * left.step * left.bytes);
+  Value *address = b.CreateConstGEP1_64(b.getInt8Ty(), start,
+                                        along * left.step * left.bytes);
   if (left.load)
     return loadScalar(left.load, address);
-  return fromMemory(
-      b.CreateAlignedLoad(memoryType(left.type), address, llvm::Align(left.bytes)), left.type);
+  return fromMemory(b.CreateAlignedLoad(memoryType(left.type), address,
+                                        llvm::Align(left.bytes)),
+                    left.type);
 }
 
 void KernelEmitter::emitDot(tile::DotOp op) {
   mlir::Value right = op.getRhs(), result = op.getResult();
   Geometry rightShape = geometry(right), shape = geometry(result);
-  mlir::Type operandType = llvm::cast<mlir::RankedTensorType>(right.getType()).getElementType();
-  mlir::Type type = llvm::cast<mlir::RankedTensorType>(result.getType()).getElementType();
+  mlir::Type operandType =
+      llvm::cast<mlir::RankedTensorType>(right.getType()).getElementType();
+  mlir::Type type =
+      llvm::cast<mlir::RankedTensorType>(result.getType()).getElementType();
   bool isFloat = llvm::isa<mlir::FloatType>(type);
   int64_t depth = rightShape.rows, chunks = shape.chunks();
 
   prepareLeft(op.getLhs(), /*memoryMayChange=*/false);
   LeftSide left = leftSide(op.getLhs());
 
-  // More accumulators than registers: blocks of rows one after the other. Each reads
-  // the right side again if that lies in memory.
+  // More accumulators than registers: blocks of rows one after the other. Each
+  // reads the right side again if that lies in memory.
   int64_t registers = isa == CpuIsa::V4 ? 28 : 14;
   bool loaded = right.getDefiningOp<tile::LoadOp>() != nullptr;
   int64_t blocks = llvm::divideCeil(shape.rows * chunks, registers);
   if (blocks > 1 && !loaded) {
     emitWhole(right);
     if (depth * chunks < registers) // that many registers hold the right side
-      blocks = llvm::divideCeil(shape.rows * chunks, std::max(registers - depth * chunks, registers / 2));
+      blocks =
+          llvm::divideCeil(shape.rows * chunks,
+                           std::max(registers - depth * chunks, registers / 2));
   }
-  int64_t blockRows = llvm::divideCeil(shape.rows, std::min(blocks, shape.rows));
+  int64_t blockRows =
+      llvm::divideCeil(shape.rows, std::min(blocks, shape.rows));
 
   for (int64_t first = 0; first < shape.rows; first += blockRows) {
     int64_t last = std::min(first + blockRows, shape.rows);
@@ -149,11 +166,13 @@ void KernelEmitter::emitDot(tile::DotOp op) {
       for (int64_t c = 0; c < chunks; ++c)
         row.push_back(toAccumulator(piece(right, k, c), operandType, type));
       for (int64_t m = first; m < last; ++m) {
-        Value *element = toAccumulator(leftElement(left, m, k), left.type, type);
+        Value *element =
+            toAccumulator(leftElement(left, m, k), left.type, type);
         for (int64_t c = 0; c < chunks; ++c) {
           Value *a = splat(element, shape.width(c));
           Value *&sum = sums[(m - first) * chunks + c];
-          sum = isFloat ? b.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()}, {a, row[c], sum})
+          sum = isFloat ? b.CreateIntrinsic(llvm::Intrinsic::fma,
+                                            {sum->getType()}, {a, row[c], sum})
                         : b.CreateAdd(sum, b.CreateMul(a, row[c]));
         }
       }

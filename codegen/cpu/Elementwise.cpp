@@ -1,4 +1,5 @@
-// arith and math operators on pieces and scalars. f16 and bf16 travel as their bits.
+// arith and math operators on pieces and scalars. f16 and bf16 travel as their
+// bits.
 #include "codegen/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -11,7 +12,8 @@ using mlir::arith::CmpIPredicate;
 
 static llvm::Type *withElement(Value *like, llvm::Type *element) {
   auto vector = llvm::dyn_cast<llvm::FixedVectorType>(like->getType());
-  return vector ? llvm::FixedVectorType::get(element, vector->getNumElements()) : element;
+  return vector ? llvm::FixedVectorType::get(element, vector->getNumElements())
+                : element;
 }
 
 static llvm::Constant *constantLike(Value *like, int64_t value) {
@@ -25,9 +27,11 @@ static llvm::Constant *constantLike(Value *like, int64_t value) {
 /// Bits of f16 or bf16 to f32.
 Value *KernelEmitter::toF32(Value *value, mlir::Type element) {
   if (element.isF16())
-    return b.CreateFPExt(b.CreateBitCast(value, withElement(value, b.getHalfTy())),
-                         withElement(value, b.getFloatTy()));
-  Value *bits = b.CreateShl(b.CreateZExt(value, withElement(value, b.getInt32Ty())), 16);
+    return b.CreateFPExt(
+        b.CreateBitCast(value, withElement(value, b.getHalfTy())),
+        withElement(value, b.getFloatTy()));
+  Value *bits =
+      b.CreateShl(b.CreateZExt(value, withElement(value, b.getInt32Ty())), 16);
   return b.CreateBitCast(bits, withElement(value, b.getFloatTy()));
 }
 
@@ -35,30 +39,39 @@ Value *KernelEmitter::toF32(Value *value, mlir::Type element) {
 Value *KernelEmitter::fromF32(Value *value, mlir::Type element) {
   llvm::Type *type = withElement(value, b.getInt16Ty());
   if (element.isF16())
-    return b.CreateBitCast(b.CreateFPTrunc(value, withElement(value, b.getHalfTy())), type);
+    return b.CreateBitCast(
+        b.CreateFPTrunc(value, withElement(value, b.getHalfTy())), type);
   Value *bits = b.CreateBitCast(value, withElement(value, b.getInt32Ty()));
   Value *high = b.CreateLShr(bits, 16);
   Value *odd = b.CreateAnd(high, constantLike(high, 1));
-  Value *rounded =
-      b.CreateLShr(b.CreateAdd(b.CreateAdd(bits, constantLike(bits, 0x7fff)), odd), 16);
+  Value *rounded = b.CreateLShr(
+      b.CreateAdd(b.CreateAdd(bits, constantLike(bits, 0x7fff)), odd), 16);
   Value *quiet = b.CreateOr(high, constantLike(high, 0x40));
-  return b.CreateTrunc(b.CreateSelect(b.CreateFCmpUNO(value, value), quiet, rounded), type);
+  return b.CreateTrunc(
+      b.CreateSelect(b.CreateFCmpUNO(value, value), quiet, rounded), type);
 }
 
-/// f64 to f32 rounded to odd, so that rounding once more is as good as rounding once.
+/// f64 to f32 rounded to odd, so that rounding once more is as good as rounding
+/// once.
 Value *KernelEmitter::f64ToF32RoundOdd(Value *value) {
   llvm::Type *floats = withElement(value, b.getFloatTy());
   Value *nearest = b.CreateFPTrunc(value, floats);
   Value *back = b.CreateFPExt(nearest, value->getType());
   Value *bits = b.CreateBitCast(nearest, withElement(value, b.getInt32Ty()));
-  // Inexact and even: one unit toward the value, which has the sign bit as its side.
+  // Inexact and even: one unit toward the value, which has the sign bit as its
+  // side.
   Value *inexact = b.CreateFCmpONE(back, value);
-  Value *even = b.CreateICmpEQ(b.CreateAnd(bits, constantLike(bits, 1)), constantLike(bits, 0));
-  auto magnitude = [&](Value *x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); };
+  Value *even = b.CreateICmpEQ(b.CreateAnd(bits, constantLike(bits, 1)),
+                               constantLike(bits, 0));
+  auto magnitude = [&](Value *x) {
+    return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  };
   Value *tooLarge = b.CreateFCmpOGT(magnitude(back), magnitude(value));
-  Value *step = b.CreateSelect(tooLarge, constantLike(bits, -1), constantLike(bits, 1));
+  Value *step =
+      b.CreateSelect(tooLarge, constantLike(bits, -1), constantLike(bits, 1));
   Value *adjusted = b.CreateAdd(bits, step);
-  return b.CreateBitCast(b.CreateSelect(b.CreateAnd(inexact, even), adjusted, bits), floats);
+  return b.CreateBitCast(
+      b.CreateSelect(b.CreateAnd(inexact, even), adjusted, bits), floats);
 }
 
 static bool isHalf(mlir::Type type) { return type.isF16() || type.isBF16(); }
@@ -66,7 +79,8 @@ static bool isHalf(mlir::Type type) { return type.isF16() || type.isBF16(); }
 Value *KernelEmitter::fpExtend(Value *value, mlir::Type from, mlir::Type to) {
   if (isHalf(from))
     value = toF32(value, from);
-  return to.isF64() ? b.CreateFPExt(value, withElement(value, b.getDoubleTy())) : value;
+  return to.isF64() ? b.CreateFPExt(value, withElement(value, b.getDoubleTy()))
+                    : value;
 }
 
 Value *KernelEmitter::fpTruncate(Value *value, mlir::Type from, mlir::Type to) {
@@ -82,16 +96,20 @@ Value *KernelEmitter::fpTruncate(Value *value, mlir::Type from, mlir::Type to) {
 Value *KernelEmitter::emitCompare(mlir::Operation *op, Value *a, Value *c) {
   if (auto compare = llvm::dyn_cast<mlir::arith::CmpIOp>(op)) {
     using P = llvm::CmpInst::Predicate;
-    static const P table[] = {P::ICMP_EQ,  P::ICMP_NE,  P::ICMP_SLT, P::ICMP_SLE, P::ICMP_SGT,
-                              P::ICMP_SGE, P::ICMP_ULT, P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE};
+    static const P table[] = {
+        P::ICMP_EQ,  P::ICMP_NE,  P::ICMP_SLT, P::ICMP_SLE, P::ICMP_SGT,
+        P::ICMP_SGE, P::ICMP_ULT, P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE};
     return b.CreateICmp(table[unsigned(compare.getPredicate())], a, c);
   }
   using P = llvm::CmpInst::Predicate;
-  static const P table[] = {P::FCMP_FALSE, P::FCMP_OEQ, P::FCMP_OGT, P::FCMP_OGE,
-                            P::FCMP_OLT,   P::FCMP_OLE, P::FCMP_ONE, P::FCMP_ORD,
-                            P::FCMP_UEQ,   P::FCMP_UGT, P::FCMP_UGE, P::FCMP_ULT,
-                            P::FCMP_ULE,   P::FCMP_UNE, P::FCMP_UNO, P::FCMP_TRUE};
-  return b.CreateFCmp(table[unsigned(llvm::cast<mlir::arith::CmpFOp>(op).getPredicate())], a, c);
+  static const P table[] = {
+      P::FCMP_FALSE, P::FCMP_OEQ, P::FCMP_OGT, P::FCMP_OGE,
+      P::FCMP_OLT,   P::FCMP_OLE, P::FCMP_ONE, P::FCMP_ORD,
+      P::FCMP_UEQ,   P::FCMP_UGT, P::FCMP_UGE, P::FCMP_ULT,
+      P::FCMP_ULE,   P::FCMP_UNE, P::FCMP_UNO, P::FCMP_TRUE};
+  return b.CreateFCmp(
+      table[unsigned(llvm::cast<mlir::arith::CmpFOp>(op).getPredicate())], a,
+      c);
 }
 
 static bool isNumber(Value *value) {
@@ -104,18 +122,23 @@ static bool isNumber(Value *value) {
   return number && !number->isNaN();
 }
 
-/// The machine's max(a, c) gives c if either is NaN, so one NaN is for us to see to:
-/// that of a, to be kept or passed over. Zeros of either sign count as equal.
-Value *KernelEmitter::emitMinMax(Value *a, Value *c, bool maximum, bool propagateNaN) {
+/// The machine's max(a, c) gives c if either is NaN, so one NaN is for us to
+/// see to: that of a, to be kept or passed over. Zeros of either sign count as
+/// equal.
+Value *KernelEmitter::emitMinMax(Value *a, Value *c, bool maximum,
+                                 bool propagateNaN) {
   if (isNumber(propagateNaN ? c : a))
     std::swap(a, c);
   auto pick = [&](Value *x, Value *y) {
-    return b.CreateSelect(maximum ? b.CreateFCmpOGT(x, y) : b.CreateFCmpOLT(x, y), x, y);
+    return b.CreateSelect(
+        maximum ? b.CreateFCmpOGT(x, y) : b.CreateFCmpOLT(x, y), x, y);
   };
   Value *picked = pick(a, c);
   if (propagateNaN) // NaN of c comes out already
-    return isNumber(a) ? picked : b.CreateSelect(b.CreateFCmpUNO(a, a), a, picked);
-  return isNumber(c) ? picked : b.CreateSelect(b.CreateFCmpUNO(c, c), a, picked);
+    return isNumber(a) ? picked
+                       : b.CreateSelect(b.CreateFCmpUNO(a, a), a, picked);
+  return isNumber(c) ? picked
+                     : b.CreateSelect(b.CreateFCmpUNO(c, c), a, picked);
 }
 
 //===----------------------------------------------------------------------===//
@@ -142,12 +165,15 @@ static llvm::FastMathFlags fastMathFlags(mlir::Operation *op) {
   return flags;
 }
 
-Value *KernelEmitter::emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value *> operands,
+Value *KernelEmitter::emitElementwise(mlir::Operation *op,
+                                      llvm::ArrayRef<Value *> operands,
                                       int64_t width) {
   using namespace mlir::arith;
   using namespace mlir::math;
-  mlir::Type from = op->getNumOperands() ? mlir::getElementTypeOrSelf(op->getOperand(0).getType())
-                                         : mlir::Type();
+  mlir::Type from =
+      op->getNumOperands()
+          ? mlir::getElementTypeOrSelf(op->getOperand(0).getType())
+          : mlir::Type();
   mlir::Type to = mlir::getElementTypeOrSelf(op->getResult(0).getType());
   llvm::Type *type = pieceType(elementType(to), width);
   Value *x = operands.size() > 0 ? operands[0] : nullptr;
@@ -157,19 +183,23 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value 
   llvm::IRBuilderBase::FastMathFlagGuard restored(b);
   b.setFastMathFlags(fastMathFlags(op));
 
-  bool conversion = llvm::isa<ExtFOp, TruncFOp, BitcastOp, SelectOp, ConstantOp, FPToSIOp, FPToUIOp,
-                              SIToFPOp, UIToFPOp>(op);
+  bool conversion = llvm::isa<ExtFOp, TruncFOp, BitcastOp, SelectOp, ConstantOp,
+                              FPToSIOp, FPToUIOp, SIToFPOp, UIToFPOp>(op);
   if (!conversion && from && isHalf(from))
-    return fail(op, "arithmetic on 16-bit floating point: extend to f32 first", type);
+    return fail(op, "arithmetic on 16-bit floating point: extend to f32 first",
+                type);
 
-  /// The machine traps on a division by zero, which lanes past the end of a tile may
-  /// hold, and on the one quotient that overflows: both become divisions by one.
+  /// The machine traps on a division by zero, which lanes past the end of a
+  /// tile may hold, and on the one quotient that overflows: both become
+  /// divisions by one.
   auto divisor = [&](bool isSigned) -> Value * {
     Value *bad = b.CreateICmpEQ(y, constantLike(y, 0));
     if (isSigned) {
-      llvm::APInt least = llvm::APInt::getSignedMinValue(y->getType()->getScalarSizeInBits());
-      Value *overflows = b.CreateAnd(b.CreateICmpEQ(y, constantLike(y, -1)),
-                                     b.CreateICmpEQ(x, llvm::ConstantInt::get(x->getType(), least)));
+      llvm::APInt least =
+          llvm::APInt::getSignedMinValue(y->getType()->getScalarSizeInBits());
+      Value *overflows = b.CreateAnd(
+          b.CreateICmpEQ(y, constantLike(y, -1)),
+          b.CreateICmpEQ(x, llvm::ConstantInt::get(x->getType(), least)));
       bad = b.CreateOr(bad, overflows);
     }
     return b.CreateSelect(bad, constantLike(y, 1), y);
@@ -178,14 +208,18 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value 
     return operands.size() == 1 ? (Value *)b.CreateUnaryIntrinsic(id, x)
                                 : (Value *)b.CreateBinaryIntrinsic(id, x, y);
   };
-  auto convertInt = [&](bool isSigned) { return b.CreateIntCast(x, type, isSigned); };
+  auto convertInt = [&](bool isSigned) {
+    return b.CreateIntCast(x, type, isSigned);
+  };
   /// Floats to narrow integers by way of wider ones: out of range, they wrap.
   auto toInteger = [&](bool isSigned) -> Value * {
     Value *value = isHalf(from) ? toF32(x, from) : x;
     unsigned bits = to.isIndex() ? 64 : to.getIntOrFloatBitWidth();
     if (bits >= 64 || (isSigned && bits == 32))
-      return isSigned ? b.CreateFPToSI(value, type) : b.CreateFPToUI(value, type);
-    llvm::Type *wide = withElement(value, bits < 32 ? b.getInt32Ty() : b.getInt64Ty());
+      return isSigned ? b.CreateFPToSI(value, type)
+                      : b.CreateFPToUI(value, type);
+    llvm::Type *wide =
+        withElement(value, bits < 32 ? b.getInt32Ty() : b.getInt64Ty());
     return b.CreateTrunc(b.CreateFPToSI(value, wide), type);
   };
   auto toFloat = [&](bool isSigned) -> Value * {
@@ -209,10 +243,14 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value 
   return llvm::TypeSwitch<mlir::Operation *, Value *>(op)
       .Case<ConstantOp>([&](auto op) -> Value * {
         if (auto value = llvm::dyn_cast<mlir::IntegerAttr>(op.getValue()))
-          return splat(llvm::ConstantInt::get(elementType(to), value.getValue()), width);
-        llvm::APFloat value = llvm::cast<mlir::FloatAttr>(op.getValue()).getValue();
+          return splat(
+              llvm::ConstantInt::get(elementType(to), value.getValue()), width);
+        llvm::APFloat value =
+            llvm::cast<mlir::FloatAttr>(op.getValue()).getValue();
         if (isHalf(to))
-          return splat(llvm::ConstantInt::get(b.getInt16Ty(), value.bitcastToAPInt()), width);
+          return splat(
+              llvm::ConstantInt::get(b.getInt16Ty(), value.bitcastToAPInt()),
+              width);
         return splat(llvm::ConstantFP::get(context, value), width);
       })
       .Case<AddFOp>([&](auto) { return b.CreateFAdd(x, y); })
@@ -261,8 +299,10 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value 
       .Case<FloorOp>([&](auto) { return intrinsic(llvm::Intrinsic::floor); })
       .Case<CeilOp>([&](auto) { return intrinsic(llvm::Intrinsic::ceil); })
       .Case<TruncOp>([&](auto) { return intrinsic(llvm::Intrinsic::trunc); })
-      .Case<RoundEvenOp>([&](auto) { return intrinsic(llvm::Intrinsic::roundeven); })
-      .Case<CopySignOp>([&](auto) { return intrinsic(llvm::Intrinsic::copysign); })
+      .Case<RoundEvenOp>(
+          [&](auto) { return intrinsic(llvm::Intrinsic::roundeven); })
+      .Case<CopySignOp>(
+          [&](auto) { return intrinsic(llvm::Intrinsic::copysign); })
       .Case<CtPopOp>([&](auto) { return intrinsic(llvm::Intrinsic::ctpop); })
       .Case<AbsIOp>([&](auto) {
         return b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b.getFalse());
@@ -273,7 +313,9 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value 
       .Case<CountTrailingZerosOp>([&](auto) {
         return b.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, x, b.getFalse());
       })
-      .Case<FmaOp>([&](auto) { return b.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {x, y, z}); })
+      .Case<FmaOp>([&](auto) {
+        return b.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {x, y, z});
+      })
       .Default([&](mlir::Operation *op) {
         return fail(op, "no machine code for this operator on the CPU", type);
       });

@@ -10,7 +10,8 @@ using namespace llvm::object;
 using namespace charonia::cpu;
 
 static Error fail(const Twine &message) {
-  return createStringError("machine code of a kernel cannot be laid out: " + message);
+  return createStringError("machine code of a kernel cannot be laid out: " +
+                           message);
 }
 
 Expected<FlatObject> charonia::cpu::flattenObject(StringRef data) {
@@ -27,7 +28,8 @@ Expected<FlatObject> charonia::cpu::flattenObject(StringRef data) {
   auto layOut = [&](bool code) -> Error {
     for (auto [index, section] : enumerate(*sections)) {
       bool executable = section.sh_flags & ELF::SHF_EXECINSTR;
-      if (!(section.sh_flags & ELF::SHF_ALLOC) || section.sh_size == 0 || executable != code)
+      if (!(section.sh_flags & ELF::SHF_ALLOC) || section.sh_size == 0 ||
+          executable != code)
         continue;
       auto name = elf.getSectionName(section);
       if (!name)
@@ -35,14 +37,17 @@ Expected<FlatObject> charonia::cpu::flattenObject(StringRef data) {
       if (section.sh_type == ELF::SHT_X86_64_UNWIND || *name == ".eh_frame" ||
           section.sh_type == ELF::SHT_NOTE)
         continue;
-      if (section.sh_type != ELF::SHT_PROGBITS || (section.sh_flags & ELF::SHF_WRITE))
+      if (section.sh_type != ELF::SHT_PROGBITS ||
+          (section.sh_flags & ELF::SHF_WRITE))
         return fail("section " + *name + " is no read-only data");
       if (section.sh_addralign > kImageAlignment)
-        return fail("section " + *name + " is aligned to more than " + Twine(kImageAlignment));
+        return fail("section " + *name + " is aligned to more than " +
+                    Twine(kImageAlignment));
       auto contents = elf.getSectionContents(section);
       if (!contents)
         return contents.takeError();
-      flat.bytes.resize(alignTo(flat.bytes.size(), std::max<uint64_t>(section.sh_addralign, 1)));
+      flat.bytes.resize(alignTo(flat.bytes.size(),
+                                std::max<uint64_t>(section.sh_addralign, 1)));
       offsets[index] = flat.bytes.size();
       flat.bytes.insert(flat.bytes.end(), contents->begin(), contents->end());
     }
@@ -73,7 +78,8 @@ Expected<FlatObject> charonia::cpu::flattenObject(StringRef data) {
       if (target == offsets.end())
         return fail("it refers to the undefined symbol '" + name + "'");
       uint64_t place = offsets[section.sh_info] + relocation.r_offset;
-      int64_t value = target->second + (*symbol)->st_value + relocation.r_addend - place;
+      int64_t value =
+          target->second + (*symbol)->st_value + relocation.r_addend - place;
       uint32_t type = relocation.getType(false);
       if (type == ELF::R_X86_64_PC32 || type == ELF::R_X86_64_PLT32) {
         if (!isInt<32>(value))
@@ -82,22 +88,26 @@ Expected<FlatObject> charonia::cpu::flattenObject(StringRef data) {
       } else if (type == ELF::R_X86_64_PC64) {
         support::endian::write64le(&flat.bytes[place], value);
       } else {
-        return fail("relocation of type " + getELFRelocationTypeName(ELF::EM_X86_64, type) +
+        return fail("relocation of type " +
+                    getELFRelocationTypeName(ELF::EM_X86_64, type) +
                     " against '" + name + "'");
       }
     }
   }
 
   for (const ELFSymbolRef symbol : binary->symbols()) {
-    if (symbol.getELFType() != ELF::STT_FUNC || symbol.getBinding() != ELF::STB_GLOBAL)
+    if (symbol.getELFType() != ELF::STT_FUNC ||
+        symbol.getBinding() != ELF::STB_GLOBAL)
       continue;
     auto name = symbol.getName();
     auto section = symbol.getSection();
     auto value = symbol.getValue();
     if (!name || !section || !value)
       return fail("a function symbol is damaged");
-    flat.functions.emplace_back(name->str(), offsets[(*section)->getIndex()] + *value);
+    flat.functions.emplace_back(name->str(),
+                                offsets[(*section)->getIndex()] + *value);
   }
-  llvm::sort(flat.functions, [](auto &a, auto &b) { return a.second < b.second; });
+  llvm::sort(flat.functions,
+             [](auto &a, auto &b) { return a.second < b.second; });
   return flat;
 }

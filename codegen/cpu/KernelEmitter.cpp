@@ -12,10 +12,10 @@ static bool isTile(mlir::Value value) {
   return llvm::isa<mlir::RankedTensorType>(value.getType());
 }
 
-KernelEmitter::KernelEmitter(mlir::func::FuncOp function, CpuIsa isa, llvm::Module &module,
-                             llvm::TargetMachine &machine)
-    : function(function), isa(isa), lanes(vectorLanes(isa)), module(module), machine(machine),
-      context(module.getContext()), b(context) {}
+KernelEmitter::KernelEmitter(mlir::func::FuncOp function, CpuIsa isa,
+                             llvm::Module &module, llvm::TargetMachine &machine)
+    : function(function), isa(isa), lanes(vectorLanes(isa)), module(module),
+      machine(machine), context(module.getContext()), b(context) {}
 
 //===----------------------------------------------------------------------===//
 // Types and small helpers
@@ -41,7 +41,8 @@ llvm::Type *KernelEmitter::memoryType(mlir::Type element) {
 }
 
 int64_t KernelEmitter::memoryBytes(mlir::Type element) {
-  return llvm::divideCeil(memoryType(element)->getPrimitiveSizeInBits().getFixedValue(), 8);
+  return llvm::divideCeil(
+      memoryType(element)->getPrimitiveSizeInBits().getFixedValue(), 8);
 }
 
 llvm::Type *KernelEmitter::pieceType(llvm::Type *element, int64_t width) {
@@ -53,10 +54,12 @@ Value *KernelEmitter::splat(Value *scalar, int64_t width) {
 }
 
 Value *KernelEmitter::lane(Value *piece, int64_t index) {
-  return piece->getType()->isVectorTy() ? b.CreateExtractElement(piece, index) : piece;
+  return piece->getType()->isVectorTy() ? b.CreateExtractElement(piece, index)
+                                        : piece;
 }
 
-Value *KernelEmitter::stepVector(llvm::Type *element, int64_t width, int64_t scale) {
+Value *KernelEmitter::stepVector(llvm::Type *element, int64_t width,
+                                 int64_t scale) {
   llvm::SmallVector<llvm::Constant *> values;
   for (int64_t i = 0; i < width; ++i)
     values.push_back(llvm::ConstantInt::get(element, i * scale));
@@ -81,7 +84,8 @@ Value *KernelEmitter::allocateScratch(uint64_t bytes) {
 }
 
 /// Remembers the first failure; the value given keeps the emitter going.
-Value *KernelEmitter::fail(mlir::Operation *op, const llvm::Twine &message, llvm::Type *type) {
+Value *KernelEmitter::fail(mlir::Operation *op, const llvm::Twine &message,
+                           llvm::Type *type) {
   if (!failedOp) {
     failedOp = op;
     failure = message.str();
@@ -99,15 +103,18 @@ static bool isRoot(mlir::Operation *op) {
 }
 
 /// The loads that a root's effects depend on, in its own block or around it.
-static void collectLoads(mlir::Operation *root, llvm::SetVector<mlir::Operation *> &seen) {
+static void collectLoads(mlir::Operation *root,
+                         llvm::SetVector<mlir::Operation *> &seen) {
   llvm::SmallVector<mlir::Operation *> work;
   auto push = [&](mlir::Value value) {
     if (mlir::Operation *op = value.getDefiningOp()) {
       if (seen.insert(op))
         work.push_back(op);
     } else {
-      mlir::Operation *parent = llvm::cast<mlir::BlockArgument>(value).getOwner()->getParentOp();
-      if (parent && !llvm::isa<mlir::func::FuncOp>(parent) && seen.insert(parent))
+      mlir::Operation *parent =
+          llvm::cast<mlir::BlockArgument>(value).getOwner()->getParentOp();
+      if (parent && !llvm::isa<mlir::func::FuncOp>(parent) &&
+          seen.insert(parent))
         work.push_back(parent);
     }
   };
@@ -130,11 +137,12 @@ static void collectLoads(mlir::Operation *root, llvm::SetVector<mlir::Operation 
   }
 }
 
-/// A load may share memory with a store only where the store's value needs it first,
-/// element by element (in-place results), so the two may be kept apart.
-static void nameAliases(mlir::func::FuncOp function, llvm::LLVMContext &context,
-                        llvm::DenseMap<mlir::Operation *, llvm::MDNode *> &scopes,
-                        llvm::DenseMap<mlir::Operation *, llvm::MDNode *> &noalias) {
+/// A load may share memory with a store only where the store's value needs it
+/// first, element by element (in-place results), so the two may be kept apart.
+static void
+nameAliases(mlir::func::FuncOp function, llvm::LLVMContext &context,
+            llvm::DenseMap<mlir::Operation *, llvm::MDNode *> &scopes,
+            llvm::DenseMap<mlir::Operation *, llvm::MDNode *> &noalias) {
   llvm::MDBuilder builder(context);
   llvm::MDNode *domain = builder.createAnonymousAliasScopeDomain("stores");
   llvm::MapVector<mlir::Operation *, llvm::SmallVector<llvm::Metadata *>> apart;
@@ -147,7 +155,8 @@ static void nameAliases(mlir::func::FuncOp function, llvm::LLVMContext &context,
     llvm::SetVector<mlir::Operation *> needed;
     collectLoads(store, needed);
     for (auto &[load, list] : apart)
-      if (llvm::cast<tile::LoadOp>(load).getIndependent() || needed.contains(load))
+      if (llvm::cast<tile::LoadOp>(load).getIndependent() ||
+          needed.contains(load))
         list.push_back(scope);
   });
   for (auto &[load, list] : apart)
@@ -157,16 +166,18 @@ static void nameAliases(mlir::func::FuncOp function, llvm::LLVMContext &context,
 
 bool KernelEmitter::run() {
   llvm::Type *pointer = b.getPtrTy(), *integer = b.getInt64Ty();
-  auto *type = llvm::FunctionType::get(b.getVoidTy(), {pointer, pointer, integer, integer, pointer},
-                                       false);
-  kernel = llvm::Function::Create(type, llvm::Function::ExternalLinkage, function.getSymName(),
-                                  module);
+  auto *type = llvm::FunctionType::get(
+      b.getVoidTy(), {pointer, pointer, integer, integer, pointer}, false);
+  kernel = llvm::Function::Create(type, llvm::Function::ExternalLinkage,
+                                  function.getSymName(), module);
   setFunctionAttributes(*kernel, machine);
   for (unsigned i : {0, 1, 4}) {
     kernel->addParamAttr(i, llvm::Attribute::NoAlias);
-    kernel->addParamAttr(i, llvm::Attribute::getWithCaptureInfo(context, llvm::CaptureInfo::none()));
+    kernel->addParamAttr(i, llvm::Attribute::getWithCaptureInfo(
+                                context, llvm::CaptureInfo::none()));
   }
-  kernel->addParamAttr(4, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
+  kernel->addParamAttr(
+      4, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
   nameAliases(function, context, storeScopes, noalias);
 
   auto *entry = llvm::BasicBlock::Create(context, "entry", kernel);
@@ -178,13 +189,17 @@ bool KernelEmitter::run() {
   unsigned buffers = 0, symbols = 0;
   for (mlir::BlockArgument argument : function.getArguments()) {
     if (llvm::isa<tile::BufferType>(argument.getType())) {
-      Value *slot = b.CreateConstInBoundsGEP1_64(pointer, kernel->getArg(0), buffers++);
+      Value *slot =
+          b.CreateConstInBoundsGEP1_64(pointer, kernel->getArg(0), buffers++);
       auto *address = b.CreateAlignedLoad(pointer, slot, llvm::Align(8));
-      address->setMetadata(llvm::LLVMContext::MD_align,
-                           llvm::MDNode::get(context, llvm::ConstantAsMetadata::get(b.getInt64(64))));
+      address->setMetadata(
+          llvm::LLVMContext::MD_align,
+          llvm::MDNode::get(context,
+                            llvm::ConstantAsMetadata::get(b.getInt64(64))));
       scalars[argument] = address;
     } else {
-      Value *slot = b.CreateConstInBoundsGEP1_64(integer, kernel->getArg(1), symbols++);
+      Value *slot =
+          b.CreateConstInBoundsGEP1_64(integer, kernel->getArg(1), symbols++);
       scalars[argument] = b.CreateAlignedLoad(integer, slot, llvm::Align(8));
     }
   }
@@ -197,7 +212,8 @@ bool KernelEmitter::run() {
   scopes.emplace_back();
   emitBlock(function.getBody().front());
   scopes.pop_back();
-  Value *next = b.CreateAdd(instance, i64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
+  Value *next =
+      b.CreateAdd(instance, i64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
   instance->addIncoming(next, b.GetInsertBlock());
   b.CreateCondBr(b.CreateICmpSLT(next, end), body, exit);
   b.SetInsertPoint(exit);
@@ -205,8 +221,9 @@ bool KernelEmitter::run() {
 
   if (zeroBlock) {
     llvm::Type *bytes = llvm::ArrayType::get(b.getInt8Ty(), zeroBytes);
-    auto *block = new llvm::GlobalVariable(module, bytes, true, llvm::GlobalValue::PrivateLinkage,
-                                           llvm::Constant::getNullValue(bytes), "zeros");
+    auto *block = new llvm::GlobalVariable(
+        module, bytes, true, llvm::GlobalValue::PrivateLinkage,
+        llvm::Constant::getNullValue(bytes), "zeros");
     block->setAlignment(llvm::Align(64));
     zeroBlock->replaceAllUsesWith(block);
     zeroBlock->eraseFromParent();
@@ -227,18 +244,22 @@ void KernelEmitter::emitBlock(mlir::Block &block) {
       // Stores of one shape that follow each other are written piece by piece
       // together, so that what they share does not have to live as a whole.
       llvm::SmallVector<tile::StoreOp> group{store};
-      auto shape = llvm::cast<mlir::RankedTensorType>(store.getValue().getType()).getShape();
+      auto shape =
+          llvm::cast<mlir::RankedTensorType>(store.getValue().getType())
+              .getShape();
       for (auto ahead = std::next(it); ahead != block.end(); ++ahead) {
         if (!isRoot(&*ahead))
           continue;
         auto other = llvm::dyn_cast<tile::StoreOp>(*ahead);
         if (!other ||
-            llvm::cast<mlir::RankedTensorType>(other.getValue().getType()).getShape() != shape)
+            llvm::cast<mlir::RankedTensorType>(other.getValue().getType())
+                    .getShape() != shape)
           break;
         group.push_back(other);
       }
       // Scalars between the stores are wanted first.
-      for (auto between = it; &*between != group.back().getOperation(); ++between)
+      for (auto between = it; &*between != group.back().getOperation();
+           ++between)
         emitScalarOp(&*between);
       emitEarlierLoads(llvm::to_vector_of<mlir::Operation *>(group));
       emitStores(group);
@@ -309,26 +330,31 @@ void KernelEmitter::emitStores(llvm::ArrayRef<tile::StoreOp> group) {
       storeTransposed(store, axis);
 }
 
-/// Loads that stand before these roots and are needed after them, but not by them,
-/// must read before their stores write.
+/// Loads that stand before these roots and are needed after them, but not by
+/// them, must read before their stores write.
 void KernelEmitter::emitEarlierLoads(llvm::ArrayRef<mlir::Operation *> roots) {
   bool writes = false;
   for (mlir::Operation *root : roots)
-    root->walk([&](mlir::Operation *op) { writes |= llvm::isa<tile::StoreOp, tile::AtomicOp>(op); });
+    root->walk([&](mlir::Operation *op) {
+      writes |= llvm::isa<tile::StoreOp, tile::AtomicOp>(op);
+    });
   if (!writes)
     return;
   llvm::SetVector<mlir::Operation *> before, after;
   collectLoads(roots.front(), before);
-  // Of a group, what the later stores need and the first does not is read first too.
+  // Of a group, what the later stores need and the first does not is read first
+  // too.
   for (mlir::Operation *root : roots.drop_front())
     collectLoads(root, after);
-  for (mlir::Operation *op = roots.back()->getNextNode(); op; op = op->getNextNode())
+  for (mlir::Operation *op = roots.back()->getNextNode(); op;
+       op = op->getNextNode())
     if (isRoot(op) || op->hasTrait<mlir::OpTrait::IsTerminator>())
       collectLoads(op, after);
   for (mlir::Operation *op : after) {
     auto load = llvm::dyn_cast<tile::LoadOp>(op);
     if (load && !load.getIndependent() && !before.contains(op) &&
-        op->getBlock() == roots.front()->getBlock() && op->isBeforeInBlock(roots.front()))
+        op->getBlock() == roots.front()->getBlock() &&
+        op->isBeforeInBlock(roots.front()))
       emitWhole(load.getResult());
   }
 }
@@ -356,7 +382,8 @@ llvm::SmallVector<Value *> KernelEmitter::allParts(mlir::Value value) {
   return parts;
 }
 
-void KernelEmitter::bindParts(mlir::Value value, llvm::ArrayRef<Value *> parts) {
+void KernelEmitter::bindParts(mlir::Value value,
+                              llvm::ArrayRef<Value *> parts) {
   if (!isTile(value)) {
     scalars[value] = parts[0];
     return;
@@ -365,10 +392,11 @@ void KernelEmitter::bindParts(mlir::Value value, llvm::ArrayRef<Value *> parts) 
     setPiece(value, i, part);
 }
 
-/// What is cheaper to write again inside a region than to keep alive through it.
+/// What is cheaper to write again inside a region than to keep alive through
+/// it.
 static bool isCheap(mlir::Operation *op) {
-  return llvm::isa<tile::SplatOp, tile::IndexOp, tile::InBoundsOp, tile::BroadcastOp,
-                   mlir::arith::ConstantOp>(op);
+  return llvm::isa<tile::SplatOp, tile::IndexOp, tile::InBoundsOp,
+                   tile::BroadcastOp, mlir::arith::ConstantOp>(op);
 }
 
 /// Tiles from outside that a region uses are written before it.
@@ -382,7 +410,8 @@ void KernelEmitter::emitCaptured(mlir::Operation *regionOp) {
       return;
     for (mlir::OpOperand &operand : inner->getOpOperands()) {
       mlir::Operation *definition = operand.get().getDefiningOp();
-      if (!isTile(operand.get()) || !definition || regionOp->isAncestor(definition))
+      if (!isTile(operand.get()) || !definition ||
+          regionOp->isAncestor(definition))
         continue;
       if (llvm::isa<tile::DotOp>(inner) && operand.getOperandNumber() == 0)
         multiplied.insert(operand.get());
@@ -410,14 +439,15 @@ void KernelEmitter::emitFor(mlir::scf::ForOp loop) {
   llvm::SmallVector<llvm::SmallVector<Value *>> initial;
   for (mlir::Value init : loop.getInitArgs())
     initial.push_back(allParts(init));
-  Value *lower = scalar(loop.getLowerBound()), *upper = scalar(loop.getUpperBound());
+  Value *lower = scalar(loop.getLowerBound()),
+        *upper = scalar(loop.getUpperBound());
   Value *step = scalar(loop.getStep());
 
   auto *before = b.GetInsertBlock();
   auto *body = llvm::BasicBlock::Create(context, "loop", kernel);
   auto *after = llvm::BasicBlock::Create(context, "loop.end", kernel);
-  // Loops are entered through a guard and test at the bottom: so their invariant
-  // loads can move out.
+  // Loops are entered through a guard and test at the bottom: so their
+  // invariant loads can move out.
   b.CreateCondBr(b.CreateICmpSLT(lower, upper), body, after);
 
   b.SetInsertPoint(body);
@@ -427,7 +457,8 @@ void KernelEmitter::emitFor(mlir::scf::ForOp loop) {
   index->addIncoming(lower, before);
   scalars[loop.getInductionVar()] = index;
   llvm::SmallVector<llvm::SmallVector<llvm::PHINode *>> carried;
-  for (auto [argument, parts] : llvm::zip_equal(loop.getRegionIterArgs(), initial)) {
+  for (auto [argument, parts] :
+       llvm::zip_equal(loop.getRegionIterArgs(), initial)) {
     llvm::SmallVector<llvm::PHINode *> phis;
     llvm::SmallVector<Value *> values;
     for (Value *part : parts) {
@@ -489,7 +520,8 @@ void KernelEmitter::emitIf(mlir::scf::IfOp op) {
     b.CreateBr(after);
   }
   b.SetInsertPoint(after);
-  for (auto [result, left, right] : llvm::zip_equal(op.getResults(), results[0], results[1])) {
+  for (auto [result, left, right] :
+       llvm::zip_equal(op.getResults(), results[0], results[1])) {
     llvm::SmallVector<Value *> values;
     for (auto [x, y] : llvm::zip_equal(left, right)) {
       llvm::PHINode *merged = b.CreatePHI(x->getType(), 2);

@@ -1,11 +1,12 @@
 // Writes one tile kernel as LLVM IR on vectors.
 //
-// A tile becomes pieces: its leading axes are enumerated (rows), its innermost axis
-// is cut into chunks of the ISA's lanes; a chunk's width is a power of two, and the
-// lanes of the last chunk past the extent hold anything. Pieces are written on
-// demand, once per scope, from what has effects (stores, loops): so chains of
-// elementwise operators run through registers piece by piece, whatever the tile's
-// size, and only what a loop carries or captures lives as a whole.
+// A tile becomes pieces: its leading axes are enumerated (rows), its innermost
+// axis is cut into chunks of the ISA's lanes; a chunk's width is a power of
+// two, and the lanes of the last chunk past the extent hold anything. Pieces
+// are written on demand, once per scope, from what has effects (stores, loops):
+// so chains of elementwise operators run through registers piece by piece,
+// whatever the tile's size, and only what a loop carries or captures lives as a
+// whole.
 #ifndef CHARONIA_CODEGEN_CPU_KERNELEMITTER_H
 #define CHARONIA_CODEGEN_CPU_KERNELEMITTER_H
 
@@ -35,8 +36,12 @@ struct Geometry {
   int64_t chunks() const { return llvm::divideCeil(inner, lanes); }
   int64_t pieces() const { return rows * chunks(); }
   /// Elements of a chunk, and the width of the vector that holds them.
-  int64_t valid(int64_t chunk) const { return std::min(lanes, inner - chunk * lanes); }
-  int64_t width(int64_t chunk) const { return llvm::PowerOf2Ceil(valid(chunk)); }
+  int64_t valid(int64_t chunk) const {
+    return std::min(lanes, inner - chunk * lanes);
+  }
+  int64_t width(int64_t chunk) const {
+    return llvm::PowerOf2Ceil(valid(chunk));
+  }
   /// Coordinates of a row along the leading axes, and back.
   llvm::SmallVector<int64_t> coordinates(int64_t row) const;
   int64_t row(llvm::ArrayRef<int64_t> coordinates) const;
@@ -45,15 +50,16 @@ struct Geometry {
 /// An integer for each lane: scalar + small[lane] + wide[lane].
 struct LaneInt {
   llvm::Value *scalar = nullptr; ///< i64, never null.
-  llvm::Value *small = nullptr;  ///< Vector of i32 in [low, high], or null for zeros.
-  llvm::Value *wide = nullptr;   ///< Vector of i64, or null for zeros.
+  llvm::Value *small =
+      nullptr; ///< Vector of i32 in [low, high], or null for zeros.
+  llvm::Value *wide = nullptr; ///< Vector of i64, or null for zeros.
   int64_t low = 0, high = 0;
 
   bool isScalar() const { return !small && !wide; }
 };
 
-/// Which lanes pass the checks of an access: all of `scalar` (null: true) and `mask`
-/// (null: all lanes).
+/// Which lanes pass the checks of an access: all of `scalar` (null: true) and
+/// `mask` (null: all lanes).
 struct LaneGuard {
   llvm::Value *scalar = nullptr;
   llvm::Value *mask = nullptr;
@@ -69,9 +75,10 @@ struct AccessPlan {
   };
   tile::AccessOp access;
   tile::AffineFacts facts;
-  llvm::SmallVector<unsigned> varyingSymbols; ///< Those that vary along the innermost axis.
-  tile::AffineForm offset;                    ///< In elements.
-  std::optional<int64_t> stride;              ///< Along the innermost axis.
+  llvm::SmallVector<unsigned>
+      varyingSymbols;            ///< Those that vary along the innermost axis.
+  tile::AffineForm offset;       ///< In elements.
+  std::optional<int64_t> stride; ///< Along the innermost axis.
   std::vector<Check> checks;
 
   void setForms(const tile::AffineFacts &with, mlir::AffineExpr inner);
@@ -97,14 +104,17 @@ private:
   llvm::Type *memoryType(mlir::Type element);
   int64_t memoryBytes(mlir::Type element);
   llvm::Type *pieceType(llvm::Type *element, int64_t width);
-  Geometry geometry(mlir::Value tile) const { return Geometry(tile.getType(), lanes); }
+  Geometry geometry(mlir::Value tile) const {
+    return Geometry(tile.getType(), lanes);
+  }
   Value *splat(Value *scalar, int64_t width);
   Value *lane(Value *piece, int64_t index);
   Value *stepVector(llvm::Type *element, int64_t width, int64_t scale = 1);
   Value *laneMask(int64_t valid, int64_t width);
   Value *i64(int64_t value) { return b.getInt64(value); }
   Value *allocateScratch(uint64_t bytes);
-  Value *fail(mlir::Operation *op, const llvm::Twine &message, llvm::Type *type = nullptr);
+  Value *fail(mlir::Operation *op, const llvm::Twine &message,
+              llvm::Type *type = nullptr);
 
   // Blocks, loops, scalars (KernelEmitter.cpp).
   void emitBlock(mlir::Block &block);
@@ -127,11 +137,14 @@ private:
   Value *element(mlir::Value tile, llvm::ArrayRef<int64_t> coordinates);
   Value *broadcastPiece(tile::BroadcastOp op, int64_t row, int64_t chunk);
   void transposeBlock(tile::TransposeOp op, int64_t row, int64_t chunk);
-  Value *constantPiece(mlir::DenseElementsAttr attr, mlir::Type type, int64_t row, int64_t chunk);
-  llvm::SmallVector<Value *> transposeVectors(llvm::ArrayRef<Value *> rows, int64_t width);
+  Value *constantPiece(mlir::DenseElementsAttr attr, mlir::Type type,
+                       int64_t row, int64_t chunk);
+  llvm::SmallVector<Value *> transposeVectors(llvm::ArrayRef<Value *> rows,
+                                              int64_t width);
 
   // Elementwise operators and conversions (Elementwise.cpp).
-  Value *emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value *> operands, int64_t width);
+  Value *emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value *> operands,
+                         int64_t width);
   Value *emitCompare(mlir::Operation *op, Value *a, Value *c);
   Value *toF32(Value *value, mlir::Type element);
   Value *fromF32(Value *value, mlir::Type element);
@@ -148,10 +161,12 @@ private:
     /// Largest value of those that are known to lie in [0, largest].
     llvm::SmallVector<std::optional<int64_t>> largest;
   };
-  SymbolValues symbolValues(mlir::ValueRange symbols, llvm::ArrayRef<int64_t> row, int64_t chunk,
+  SymbolValues symbolValues(mlir::ValueRange symbols,
+                            llvm::ArrayRef<int64_t> row, int64_t chunk,
                             const Geometry &geometry);
   LaneInt constantInt(int64_t value);
-  LaneInt evaluate(mlir::AffineExpr expr, llvm::ArrayRef<LaneInt> dims, const SymbolValues &symbols);
+  LaneInt evaluate(mlir::AffineExpr expr, llvm::ArrayRef<LaneInt> dims,
+                   const SymbolValues &symbols);
   LaneInt evaluate(const tile::AffineForm &form, llvm::ArrayRef<LaneInt> dims,
                    const SymbolValues &symbols);
   LaneInt add(LaneInt a, LaneInt c);
@@ -164,49 +179,60 @@ private:
   // Memory (AccessPlan.cpp, Access.cpp, Transposed.cpp).
   struct PiecePlace {
     int64_t width, valid;
-    Value *base;                   ///< Address of the first element.
-    std::optional<int64_t> stride; ///< Between lanes, in elements; 0 if all share the address.
-    LaneInt offsets;               ///< Of the lanes from the base, where the stride is not 0 or 1.
+    Value *base; ///< Address of the first element.
+    std::optional<int64_t>
+        stride; ///< Between lanes, in elements; 0 if all share the address.
+    LaneInt offsets; ///< Of the lanes from the base, where the stride is not 0
+                     ///< or 1.
     LaneGuard guard;
   };
-  // Everywhere, `innermost` names the axis that takes the innermost one's place (the two
-  // are exchanged); -1: none.
+  // Everywhere, `innermost` names the axis that takes the innermost one's place
+  // (the two are exchanged); -1: none.
   const AccessPlan &plan(const tile::AccessOp &access, int64_t innermost = -1);
-  PiecePlace place(const tile::AccessOp &access, int64_t innermost, int64_t row, int64_t chunk,
-                   bool load = false);
-  /// Address for the scalar part of the offset; what lanes add goes to `lanesOffset`.
-  /// Where the guard's scalar fails, the address of `zeroBytes` zeros.
-  Value *pointer(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims, const SymbolValues &symbols,
-                 LaneInt *lanesOffset, const LaneGuard *guard = nullptr, int64_t zeroBytes = 0);
+  PiecePlace place(const tile::AccessOp &access, int64_t innermost, int64_t row,
+                   int64_t chunk, bool load = false);
+  /// Address for the scalar part of the offset; what lanes add goes to
+  /// `lanesOffset`. Where the guard's scalar fails, the address of `zeroBytes`
+  /// zeros.
+  Value *pointer(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims,
+                 const SymbolValues &symbols, LaneInt *lanesOffset,
+                 const LaneGuard *guard = nullptr, int64_t zeroBytes = 0);
   LaneGuard guard(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims,
                   const SymbolValues &symbols, int64_t width);
   Value *lanesOf(Value *vector, int64_t start, int64_t count);
   Value *concatenate(llvm::ArrayRef<Value *> parts);
-  llvm::SmallVector<Value *> registerParts(Value *mask, int64_t leading, int64_t bytes);
+  llvm::SmallVector<Value *> registerParts(Value *mask, int64_t leading,
+                                           int64_t bytes);
   Value *laneOffset(const LaneInt &offsets, int64_t index);
   Value *zeros(int64_t bytes);
   Value *dump();
   Value *fromMemory(Value *value, mlir::Type element);
   Value *toMemory(Value *value, mlir::Type element);
-  Value *loadPiece(tile::LoadOp op, int64_t row, int64_t chunk, int64_t innermost = -1);
+  Value *loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
+                   int64_t innermost = -1);
   int64_t denseAxis(const tile::AccessOp &access);
-  void loadTransposed(tile::LoadOp op, int64_t axis, int64_t row, int64_t chunk);
+  void loadTransposed(tile::LoadOp op, int64_t axis, int64_t row,
+                      int64_t chunk);
   void storeTransposed(tile::StoreOp op, int64_t axis);
-  /// Address of one element, or of `zeroBytes` zeros if its checks fail. The access
-  /// must have scalar symbols alone.
-  Value *elementPointer(tile::LoadOp op, llvm::ArrayRef<int64_t> coordinates, int64_t zeroBytes);
+  /// Address of one element, or of `zeroBytes` zeros if its checks fail. The
+  /// access must have scalar symbols alone.
+  Value *elementPointer(tile::LoadOp op, llvm::ArrayRef<int64_t> coordinates,
+                        int64_t zeroBytes);
   static bool hasScalarSymbols(tile::LoadOp op);
   Value *loadScalar(tile::LoadOp op, Value *address);
   void storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value,
                   int64_t innermost = -1);
   void emitAtomic(tile::AtomicOp op);
-  Value *combineAtomic(tile::AtomicOp op, Value *left, Value *right, mlir::Type element);
+  Value *combineAtomic(tile::AtomicOp op, Value *left, Value *right,
+                       mlir::Type element);
 
   // Reductions and products (Reduce.cpp, Dot.cpp).
-  Value *reducePiece(tile::ReduceOp op, unsigned result, int64_t row, int64_t chunk);
+  Value *reducePiece(tile::ReduceOp op, unsigned result, int64_t row,
+                     int64_t chunk);
   void reduceInnermost(tile::ReduceOp op, int64_t row, int64_t chunk);
   llvm::SmallVector<Value *> reduceRow(tile::ReduceOp op, int64_t row);
-  llvm::SmallVector<Value *> combine(tile::ReduceOp op, llvm::ArrayRef<Value *> left,
+  llvm::SmallVector<Value *> combine(tile::ReduceOp op,
+                                     llvm::ArrayRef<Value *> left,
                                      llvm::ArrayRef<Value *> right);
   struct LeftSide;
   void emitDot(tile::DotOp op);
@@ -225,7 +251,8 @@ private:
   llvm::IRBuilder<> b;
   llvm::Function *kernel = nullptr;
   Value *programId = nullptr, *scratch = nullptr;
-  llvm::DenseMap<mlir::Value, Value *> scalars; ///< Scalars, and pointers of buffers.
+  llvm::DenseMap<mlir::Value, Value *>
+      scalars; ///< Scalars, and pointers of buffers.
 
   /// A tile in the scratch, row by row.
   struct Staged {
@@ -238,8 +265,11 @@ private:
   };
   llvm::SmallVector<Scope> scopes;
 
-  llvm::DenseMap<std::pair<mlir::Operation *, int64_t>, std::unique_ptr<AccessPlan>> plans;
-  llvm::DenseSet<mlir::Operation *> assumedInside; ///< Accesses whose checks are known to hold.
+  llvm::DenseMap<std::pair<mlir::Operation *, int64_t>,
+                 std::unique_ptr<AccessPlan>>
+      plans;
+  llvm::DenseSet<mlir::Operation *>
+      assumedInside; ///< Accesses whose checks are known to hold.
   llvm::DenseMap<mlir::Operation *, llvm::MDNode *> storeScopes, noalias;
   llvm::GlobalVariable *zeroBlock = nullptr;
   int64_t zeroBytes = 0;

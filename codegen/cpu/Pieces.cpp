@@ -56,7 +56,8 @@ Value *KernelEmitter::piece(mlir::Value tile, int64_t row, int64_t chunk) {
   return value;
 }
 
-Value *KernelEmitter::computePiece(mlir::Value tile, int64_t row, int64_t chunk) {
+Value *KernelEmitter::computePiece(mlir::Value tile, int64_t row,
+                                   int64_t chunk) {
   Geometry shape = geometry(tile);
   int64_t width = shape.width(chunk);
   int64_t index = row * shape.chunks() + chunk;
@@ -71,14 +72,17 @@ Value *KernelEmitter::computePiece(mlir::Value tile, int64_t row, int64_t chunk)
         loadTransposed(load, dense, row, chunk);
         return findPiece(tile, index);
       })
-      .Case<tile::SplatOp>([&](auto op) { return splat(scalar(op.getValue()), width); })
-      .Case<tile::BroadcastOp>([&](auto op) { return broadcastPiece(op, row, chunk); })
+      .Case<tile::SplatOp>(
+          [&](auto op) { return splat(scalar(op.getValue()), width); })
+      .Case<tile::BroadcastOp>(
+          [&](auto op) { return broadcastPiece(op, row, chunk); })
       .Case<tile::TransposeOp>([&](auto op) {
         transposeBlock(op, row, chunk);
         return findPiece(tile, index);
       })
       .Case<tile::ReduceOp>([&](auto op) {
-        return reducePiece(op, cast<OpResult>(tile).getResultNumber(), row, chunk);
+        return reducePiece(op, cast<OpResult>(tile).getResultNumber(), row,
+                           chunk);
       })
       .Case<tile::DotOp>([&](auto op) {
         emitDot(op);
@@ -97,77 +101,91 @@ Value *KernelEmitter::computePiece(mlir::Value tile, int64_t row, int64_t chunk)
         tile::AffineFacts facts;
         facts.extents.assign(shape.shape.begin(), shape.shape.end());
         auto value = [&](AffineExpr expr) {
-          return widen(evaluate(tile::AffineForm::get(expr, facts), dims, symbols), width);
+          return widen(
+              evaluate(tile::AffineForm::get(expr, facts), dims, symbols),
+              width);
         };
         if constexpr (std::is_same_v<decltype(op), tile::IndexOp>) {
           return value(op.getMap().getResult(0));
         } else {
           Value *inside = splat(b.getTrue(), width);
-          for (auto [coordinate, extent] :
-               llvm::zip_equal(op.getMap().getResults(), op.getShape().getResults()))
-            inside = b.CreateAnd(inside, b.CreateICmpULT(value(coordinate), value(extent)));
+          for (auto [coordinate, extent] : llvm::zip_equal(
+                   op.getMap().getResults(), op.getShape().getResults()))
+            inside = b.CreateAnd(
+                inside, b.CreateICmpULT(value(coordinate), value(extent)));
           return inside;
         }
       })
       .Case<arith::ConstantOp>([&](auto op) {
-        return constantPiece(cast<DenseElementsAttr>(op.getValue()), op.getType(), row, chunk);
+        return constantPiece(cast<DenseElementsAttr>(op.getValue()),
+                             op.getType(), row, chunk);
       })
       .Default([&](Operation *op) {
         llvm::SmallVector<Value *> operands;
         for (mlir::Value operand : op->getOperands())
-          operands.push_back(llvm::isa<RankedTensorType>(operand.getType()) ? piece(operand, row, chunk)
-                                                                     : scalar(operand));
+          operands.push_back(llvm::isa<RankedTensorType>(operand.getType())
+                                 ? piece(operand, row, chunk)
+                                 : scalar(operand));
         return emitElementwise(op, operands, width);
       });
 }
 
-Value *KernelEmitter::constantPiece(mlir::DenseElementsAttr attr, mlir::Type type, int64_t row,
+Value *KernelEmitter::constantPiece(mlir::DenseElementsAttr attr,
+                                    mlir::Type type, int64_t row,
                                     int64_t chunk) {
   Geometry shape(type, lanes);
   mlir::Type element = attr.getElementType();
   auto constant = [&](int64_t position) -> llvm::Constant * {
     llvm::Type *type = elementType(element);
     if (llvm::isa<mlir::FloatType>(element)) {
-      llvm::APFloat value = attr.isSplat() ? attr.getSplatValue<llvm::APFloat>()
-                                           : attr.getValues<llvm::APFloat>()[position];
+      llvm::APFloat value = attr.isSplat()
+                                ? attr.getSplatValue<llvm::APFloat>()
+                                : attr.getValues<llvm::APFloat>()[position];
       if (type->isIntegerTy())
         return llvm::ConstantInt::get(type, value.bitcastToAPInt());
       return llvm::ConstantFP::get(type, value);
     }
-    llvm::APInt value = attr.isSplat() ? attr.getSplatValue<llvm::APInt>()
-                                       : attr.getValues<llvm::APInt>()[position];
+    llvm::APInt value = attr.isSplat()
+                            ? attr.getSplatValue<llvm::APInt>()
+                            : attr.getValues<llvm::APInt>()[position];
     return llvm::ConstantInt::get(type, value);
   };
   int64_t width = shape.width(chunk), start = row * shape.inner + chunk * lanes;
   if (attr.isSplat() || width == 1)
     return splat(constant(start), width);
   llvm::SmallVector<llvm::Constant *> values;
-  for (int64_t i = 0; i < width; ++i) // the last value once more in the lanes past the extent
+  for (int64_t i = 0; i < width;
+       ++i) // the last value once more in the lanes past the extent
     values.push_back(constant(start + std::min(i, shape.valid(chunk) - 1)));
   return llvm::ConstantVector::get(values);
 }
 
 /// One element as a scalar.
-Value *KernelEmitter::element(mlir::Value tile, llvm::ArrayRef<int64_t> coordinates) {
+Value *KernelEmitter::element(mlir::Value tile,
+                              llvm::ArrayRef<int64_t> coordinates) {
   Geometry shape = geometry(tile);
   int64_t inner = coordinates.empty() ? 0 : coordinates.back();
   int64_t row = shape.row(coordinates), chunk = inner / lanes;
-  // An element of memory that nobody wanted as a vector so far is read alone: the
-  // load broadcasts it.
+  // An element of memory that nobody wanted as a vector so far is read alone:
+  // the load broadcasts it.
   if (auto load = tile.getDefiningOp<tile::LoadOp>())
-    if (!findPiece(tile, row * shape.chunks() + chunk) && hasScalarSymbols(load)) {
-      bool onlyElements = llvm::all_of(tile.getUsers(), [](mlir::Operation *user) {
-        return llvm::isa<tile::BroadcastOp>(user);
-      });
+    if (!findPiece(tile, row * shape.chunks() + chunk) &&
+        hasScalarSymbols(load)) {
+      bool onlyElements =
+          llvm::all_of(tile.getUsers(), [](mlir::Operation *user) {
+            return llvm::isa<tile::BroadcastOp>(user);
+          });
       if (onlyElements) {
         mlir::Type type = load.getType().getElementType();
-        return loadScalar(load, elementPointer(load, coordinates, memoryBytes(type)));
+        return loadScalar(load,
+                          elementPointer(load, coordinates, memoryBytes(type)));
       }
     }
   return lane(piece(tile, row, chunk), inner % lanes);
 }
 
-Value *KernelEmitter::broadcastPiece(tile::BroadcastOp op, int64_t row, int64_t chunk) {
+Value *KernelEmitter::broadcastPiece(tile::BroadcastOp op, int64_t row,
+                                     int64_t chunk) {
   Geometry to = geometry(op.getResult()), from = geometry(op.getInput());
   int64_t width = to.width(chunk);
   llvm::SmallVector<int64_t> at = to.coordinates(row), own;
@@ -184,7 +202,8 @@ Value *KernelEmitter::broadcastPiece(tile::BroadcastOp op, int64_t row, int64_t 
 }
 
 /// Writes every piece of the result that the block around (row, chunk) holds.
-void KernelEmitter::transposeBlock(tile::TransposeOp op, int64_t row, int64_t chunk) {
+void KernelEmitter::transposeBlock(tile::TransposeOp op, int64_t row,
+                                   int64_t chunk) {
   mlir::Value input = op.getInput(), result = op.getResult();
   Geometry to = geometry(result), from = geometry(input);
   llvm::ArrayRef<int64_t> permutation = op.getPermutation();
@@ -201,8 +220,8 @@ void KernelEmitter::transposeBlock(tile::TransposeOp op, int64_t row, int64_t ch
     setPiece(result, index, piece(input, from.row(inputRow(at)), chunk));
     return;
   }
-  // The result's innermost axis is the input's axis `outer`; the input's innermost
-  // axis is the result's axis `along`.
+  // The result's innermost axis is the input's axis `outer`; the input's
+  // innermost axis is the result's axis `along`.
   int64_t outer = permutation.back();
   int64_t along = llvm::find(permutation, rank - 1) - permutation.begin();
   int64_t group = at[along] / lanes;
@@ -216,24 +235,26 @@ void KernelEmitter::transposeBlock(tile::TransposeOp op, int64_t row, int64_t ch
   int64_t height = to.width(chunk);
   while ((int64_t)rows.size() < height)
     rows.push_back(llvm::PoisonValue::get(rows[0]->getType()));
-  llvm::SmallVector<Value *> columns = transposeVectors(rows, from.width(group));
+  llvm::SmallVector<Value *> columns =
+      transposeVectors(rows, from.width(group));
   for (int64_t i = 0; i < from.valid(group); ++i) {
     at[along] = group * lanes + i;
     setPiece(result, to.row(at) * to.chunks() + chunk, columns[i]);
   }
 }
 
-/// n vectors of w elements to w vectors of n elements, n and w powers of two. Each
-/// round interleaves the first half of the vectors with the second, which rotates the
-/// bits of (row, column) by one.
-llvm::SmallVector<Value *> KernelEmitter::transposeVectors(llvm::ArrayRef<Value *> rows,
-                                                           int64_t width) {
+/// n vectors of w elements to w vectors of n elements, n and w powers of two.
+/// Each round interleaves the first half of the vectors with the second, which
+/// rotates the bits of (row, column) by one.
+llvm::SmallVector<Value *>
+KernelEmitter::transposeVectors(llvm::ArrayRef<Value *> rows, int64_t width) {
   int64_t count = rows.size();
   llvm::SmallVector<Value *> current(rows);
   if (width == 1) {
     if (count == 1)
       return current;
-    Value *column = llvm::PoisonValue::get(llvm::FixedVectorType::get(rows[0]->getType(), count));
+    Value *column = llvm::PoisonValue::get(
+        llvm::FixedVectorType::get(rows[0]->getType(), count));
     for (int64_t i = 0; i < count; ++i)
       column = b.CreateInsertElement(column, rows[i], i);
     return {column};
@@ -271,10 +292,12 @@ llvm::SmallVector<Value *> KernelEmitter::transposeVectors(llvm::ArrayRef<Value 
   }
   int64_t parts = count / width; // several vectors in a column
   for (int64_t i = 0; i < count; i += parts) {
-    llvm::SmallVector<Value *> joined(current.begin() + i, current.begin() + i + parts);
+    llvm::SmallVector<Value *> joined(current.begin() + i,
+                                      current.begin() + i + parts);
     while (joined.size() > 1) {
       llvm::SmallVector<Value *> next;
-      int64_t half = llvm::cast<llvm::FixedVectorType>(joined[0]->getType())->getNumElements();
+      int64_t half = llvm::cast<llvm::FixedVectorType>(joined[0]->getType())
+                         ->getNumElements();
       llvm::SmallVector<int> both;
       for (int64_t j = 0; j < 2 * half; ++j)
         both.push_back(j);

@@ -1,7 +1,7 @@
 // Reductions. Along a leading axis, pieces are combined with pieces. Along the
-// innermost axis, each row becomes one vector first, then the vectors of many rows are
-// folded together: every step halves the lanes of each row and joins two rows, so the
-// last vector holds a row in each lane.
+// innermost axis, each row becomes one vector first, then the vectors of many
+// rows are folded together: every step halves the lanes of each row and joins
+// two rows, so the last vector holds a row in each lane.
 #include "codegen/cpu/KernelEmitter.h"
 
 using namespace charonia;
@@ -39,10 +39,11 @@ Values KernelEmitter::combine(tile::ReduceOp op, llvm::ArrayRef<Value *> left,
   return results;
 }
 
-/// Lanes [start, start + count) of every group of `group` lanes of the operands behind
-/// each other.
-static Values takeLanes(llvm::IRBuilder<> &b, const Values &first, const Values *second,
-                        int64_t group, int64_t start, int64_t count) {
+/// Lanes [start, start + count) of every group of `group` lanes of the operands
+/// behind each other.
+static Values takeLanes(llvm::IRBuilder<> &b, const Values &first,
+                        const Values *second, int64_t group, int64_t start,
+                        int64_t count) {
   int64_t width = widthOf(first[0]) * (second ? 2 : 1);
   llvm::SmallVector<int> mask;
   for (int64_t base = 0; base < width; base += group)
@@ -94,7 +95,8 @@ Values KernelEmitter::reduceRow(tile::ReduceOp op, int64_t row) {
     for (int64_t i = 0; i < lanes; ++i)
       mask.push_back(std::min(i, tailWidth - 1));
     for (Value *&value : tail)
-      value = tailWidth == 1 ? splat(value, lanes) : b.CreateShuffleVector(value, mask);
+      value = tailWidth == 1 ? splat(value, lanes)
+                             : b.CreateShuffleVector(value, mask);
     Values both = combine(op, sum, tail);
     for (auto [i, value] : llvm::enumerate(sum))
       value = b.CreateSelect(laneMask(valid, lanes), both[i], value);
@@ -104,13 +106,16 @@ Values KernelEmitter::reduceRow(tile::ReduceOp op, int64_t row) {
     Values high = takeLanes(b, sum, nullptr, width, half, half);
     Values both = combine(op, low, high);
     for (auto [i, value] : llvm::enumerate(sum))
-      value = b.CreateSelect(laneMask(shape.valid(0) - half, half), both[i], low[i]);
+      value = b.CreateSelect(laneMask(shape.valid(0) - half, half), both[i],
+                             low[i]);
   }
   return sum;
 }
 
-void KernelEmitter::reduceInnermost(tile::ReduceOp op, int64_t row, int64_t chunk) {
-  Geometry from = geometry(op.getInputs()[0]), to = geometry(op.getResults()[0]);
+void KernelEmitter::reduceInnermost(tile::ReduceOp op, int64_t row,
+                                    int64_t chunk) {
+  Geometry from = geometry(op.getInputs()[0]),
+           to = geometry(op.getResults()[0]);
   int64_t count = to.width(chunk);
   llvm::SmallVector<int64_t> at = to.coordinates(row);
   if (!to.shape.empty())
@@ -131,13 +136,15 @@ void KernelEmitter::reduceInnermost(tile::ReduceOp op, int64_t row, int64_t chun
   for (; rows.size() > 1 && group > 1; group /= 2) {
     llvm::SmallVector<Values> next;
     for (size_t i = 0; i < rows.size(); i += 2)
-      next.push_back(combine(op, takeLanes(b, rows[i], &rows[i + 1], group, 0, group / 2),
-                             takeLanes(b, rows[i], &rows[i + 1], group, group / 2, group / 2)));
+      next.push_back(combine(
+          op, takeLanes(b, rows[i], &rows[i + 1], group, 0, group / 2),
+          takeLanes(b, rows[i], &rows[i + 1], group, group / 2, group / 2)));
     rows = std::move(next);
   }
   for (; group > 1; group /= 2)
-    rows[0] = combine(op, takeLanes(b, rows[0], nullptr, group, 0, group / 2),
-                      takeLanes(b, rows[0], nullptr, group, group / 2, group / 2));
+    rows[0] =
+        combine(op, takeLanes(b, rows[0], nullptr, group, 0, group / 2),
+                takeLanes(b, rows[0], nullptr, group, group / 2, group / 2));
   for (; rows.size() > 1;) { // more rows than a vector of one row has lanes
     llvm::SmallVector<Values> next;
     for (size_t i = 0; i < rows.size(); i += 2) {
@@ -145,9 +152,10 @@ void KernelEmitter::reduceInnermost(tile::ReduceOp op, int64_t row, int64_t chun
       for (auto [a, c] : llvm::zip_equal(rows[i], rows[i + 1])) {
         int64_t width = widthOf(a);
         if (width == 1) {
-          Value *pair = llvm::PoisonValue::get(llvm::FixedVectorType::get(a->getType(), 2));
-          joined.push_back(
-              b.CreateInsertElement(b.CreateInsertElement(pair, a, uint64_t(0)), c, uint64_t(1)));
+          Value *pair = llvm::PoisonValue::get(
+              llvm::FixedVectorType::get(a->getType(), 2));
+          joined.push_back(b.CreateInsertElement(
+              b.CreateInsertElement(pair, a, uint64_t(0)), c, uint64_t(1)));
           continue;
         }
         llvm::SmallVector<int> mask;
@@ -163,8 +171,10 @@ void KernelEmitter::reduceInnermost(tile::ReduceOp op, int64_t row, int64_t chun
     setPiece(result, row * to.chunks() + chunk, value);
 }
 
-Value *KernelEmitter::reducePiece(tile::ReduceOp op, unsigned result, int64_t row, int64_t chunk) {
-  Geometry from = geometry(op.getInputs()[0]), to = geometry(op.getResults()[0]);
+Value *KernelEmitter::reducePiece(tile::ReduceOp op, unsigned result,
+                                  int64_t row, int64_t chunk) {
+  Geometry from = geometry(op.getInputs()[0]),
+           to = geometry(op.getResults()[0]);
   int64_t axis = op.getAxis(), rank = from.shape.size();
   int64_t index = row * to.chunks() + chunk;
   if (axis == rank - 1) {

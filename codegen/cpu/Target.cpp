@@ -22,7 +22,8 @@ StringRef charonia::cpu::isaName(CpuIsa isa) {
   return isa == CpuIsa::V4 ? "x86-64-v4" : "x86-64-v3";
 }
 
-Expected<std::unique_ptr<TargetMachine>> charonia::cpu::createTargetMachine(CpuIsa isa) {
+Expected<std::unique_ptr<TargetMachine>>
+charonia::cpu::createTargetMachine(CpuIsa isa) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
@@ -36,7 +37,8 @@ Expected<std::unique_ptr<TargetMachine>> charonia::cpu::createTargetMachine(CpuI
   if (!target)
     return createStringError(error);
   TargetOptions options;
-  options.AllowFPOpFusion = FPOpFusion::Standard; // only what carries `contract`
+  options.AllowFPOpFusion =
+      FPOpFusion::Standard; // only what carries `contract`
   options.DataSections = options.FunctionSections = false;
   // The emitter chooses the width of every vector itself.
   StringRef features = isa == CpuIsa::V4 ? "-prefer-256-bit" : "";
@@ -48,7 +50,8 @@ Expected<std::unique_ptr<TargetMachine>> charonia::cpu::createTargetMachine(CpuI
   return machine;
 }
 
-void charonia::cpu::setFunctionAttributes(Function &function, const TargetMachine &machine) {
+void charonia::cpu::setFunctionAttributes(Function &function,
+                                          const TargetMachine &machine) {
   function.addFnAttr(Attribute::NoUnwind);
   function.addFnAttr("no-builtins");
   function.addFnAttr("target-cpu", machine.getTargetCPU());
@@ -62,7 +65,8 @@ void charonia::cpu::optimize(Module &module, TargetMachine &machine) {
   passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(InstCombinePass());
   passes.addPass(SimplifyCFGPass());
-  passes.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()), /*UseMemorySSA=*/true));
+  passes.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()),
+                                                 /*UseMemorySSA=*/true));
   passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(ADCEPass());
   runFunctionPasses(module, machine, std::move(passes));
@@ -73,9 +77,10 @@ SmallVector<char, 0> charonia::cpu::emit(Module &module, TargetMachine &machine,
   SmallVector<char, 0> bytes;
   raw_svector_ostream stream(bytes);
   legacy::PassManager passes;
-  // What TargetMachine::addPassesToEmitFile does, without the machine scheduler: the
-  // emitter's order is meant, and the scheduler turns products of more accumulators
-  // than registers into one chain of dependent operations after the other.
+  // What TargetMachine::addPassesToEmitFile does, without the machine
+  // scheduler: the emitter's order is meant, and the scheduler turns products
+  // of more accumulators than registers into one chain of dependent operations
+  // after the other.
   TargetPassConfig *config = machine.createPassConfig(passes);
   config->setDisableVerify(true);
   config->disablePass(&MachineSchedulerID);
@@ -85,7 +90,8 @@ SmallVector<char, 0> charonia::cpu::emit(Module &module, TargetMachine &machine,
   bool unsupported = config->addISelPasses();
   config->addMachinePasses();
   config->setInitialized();
-  unsupported |= machine.addAsmPrinter(passes, stream, nullptr, type, info->getMMI().getContext());
+  unsupported |= machine.addAsmPrinter(passes, stream, nullptr, type,
+                                       info->getMMI().getContext());
   passes.add(createFreeMachineFunctionPass());
   assert(!unsupported && "the X86 target emits objects and assembly");
   (void)unsupported;

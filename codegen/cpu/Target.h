@@ -12,16 +12,20 @@
 namespace charonia::cpu {
 
 /// A machine for one thread. Needs no code of the host's; cross-compiles.
-llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(CpuIsa isa);
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+createTargetMachine(CpuIsa isa);
 
 /// Attributes that every function of a kernel's module carries.
-void setFunctionAttributes(llvm::Function &function, const llvm::TargetMachine &machine);
+void setFunctionAttributes(llvm::Function &function,
+                           const llvm::TargetMachine &machine);
 
-/// A light pipeline: the emitter already writes vector code in the order it wants.
+/// A light pipeline: the emitter already writes vector code in the order it
+/// wants.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine);
 
 /// Relocatable object, or assembly text.
-llvm::SmallVector<char, 0> emit(llvm::Module &module, llvm::TargetMachine &machine,
+llvm::SmallVector<char, 0> emit(llvm::Module &module,
+                                llvm::TargetMachine &machine,
                                 llvm::CodeGenFileType type);
 
 } // namespace charonia::cpu

@@ -24,11 +24,13 @@ constexpr double kLn2 = 0.69314718055994530942;
 /// exp(x) = 2^n exp(r), |r| <= ln(2)/2.
 struct ExpParts {
   Num r, tail;  ///< exp(r) = 1 + r + tail
-  Int exponent; ///< Bits whose low ones hold n, for shifting into the exponent field.
+  Int exponent; ///< Bits whose low ones hold n, for shifting into the exponent
+                ///< field.
   Num n;
 };
 
-/// Adding 1.5 * 2^mantissa rounds to an integer that then stands in the low bits.
+/// Adding 1.5 * 2^mantissa rounds to an integer that then stands in the low
+/// bits.
 double roundingShift(const Num &x) { return x.isF64() ? 0x1.8p52 : 0x1.8p23; }
 
 ExpParts expParts(const Num &x) {
@@ -42,11 +44,12 @@ ExpParts expParts(const Num &x) {
   p.r = x.isF64() ? fma(p.n, x.constant(-0x1.abc9e3b39803fp-56), p.r)
                   : fma(p.n, x.constant(-0x1.7f7d1cp-20), p.r);
   Num q = x.isF64()
-              ? polynomial(p.r, {5.0e-1, 1.6666666666666684e-1, 4.16666666666667242e-2,
-                                 8.33333333331661839e-3, 1.3888888888858557e-3,
-                                 1.98412698973619287e-4, 2.48015873735699943e-5,
-                                 2.75572339292409847e-6, 2.75572334735170279e-7,
-                                 2.5112348604125086e-8, 2.0926915511638681e-9})
+              ? polynomial(p.r, {5.0e-1, 1.6666666666666684e-1,
+                                 4.16666666666667242e-2, 8.33333333331661839e-3,
+                                 1.3888888888858557e-3, 1.98412698973619287e-4,
+                                 2.48015873735699943e-5, 2.75572339292409847e-6,
+                                 2.75572334735170279e-7, 2.5112348604125086e-8,
+                                 2.0926915511638681e-9})
               : polynomial(p.r, {5.00000009630694696e-1, 1.66665183034943713e-1,
                                  4.16662024384420366e-2, 8.36895388003079284e-3,
                                  1.39507017302658148e-3});
@@ -57,7 +60,8 @@ ExpParts expParts(const Num &x) {
 
 Num expOf(const Num &x) {
   ExpParts p = expParts(x);
-  // Straight into the exponent field: right wherever the result is a normal number.
+  // Straight into the exponent field: right wherever the result is a normal
+  // number.
   Int bits = ((p.r + p.tail) + 1).bits() + (p.exponent << x.mantissaBits());
   double top = x.isF64() ? 0x1.62e42fefa39efp+9 : 0x1.62e42ep+6;
   double bottom = x.isF64() ? -0x1.6232bdd7abcd2p+9 : -0x1.5d589ep+6;
@@ -67,7 +71,8 @@ Num expOf(const Num &x) {
 
 Num expm1Of(const Num &x) {
   ExpParts p = expParts(x);
-  // With s = 2^(n - 1): 2 (s (r + tail) + (s - 1/2)), which does not overflow early.
+  // With s = 2^(n - 1): 2 (s (r + tail) + (s - 1/2)), which does not overflow
+  // early.
   Int bias = Int(x, x.isF64() ? 1022 : 126);
   Num s = ((p.exponent + bias) << x.mantissaBits()).asFloat();
   Num result = fma(p.r + p.tail, s, s - 0.5) * 2;
@@ -89,13 +94,15 @@ Num exp2Of(const Num &x) {
   double shift = roundingShift(x);
   Num result = (e.bits() + ((n + shift).bits() << x.mantissaBits())).asFloat();
   result = select(x < bottom, x.constant(0), result);
-  return select(x.exceeds(x.isF64() ? 0x1.fffffffffffffp+9 : 0x1.fffffep+6), x + kInf, result);
+  return select(x.exceeds(x.isF64() ? 0x1.fffffffffffffp+9 : 0x1.fffffep+6),
+                x + kInf, result);
 }
 
 Num tanhOf(const Num &x) {
   double saturated = x.isF64() ? 20 : 9.1;
   // A NaN fails both comparisons and stays.
-  Num c = select(x > saturated, x.constant(saturated), select(x < -saturated, x.constant(-saturated), x));
+  Num c = select(x > saturated, x.constant(saturated),
+                 select(x < -saturated, x.constant(-saturated), x));
   Num e = expm1Of(c * 2);
   return select(abs(x) < (x.isF64() ? 0x1p-27 : 0x1p-12), x, e / (e + 2));
 }
@@ -139,7 +146,8 @@ LogParts logParts(const Num &x) {
   Int exponent = offset.shiftRightSigned(x.mantissaBits());
   Int mantissa = (offset & Int(x, f64 ? 0xfffffffffffffll : 0x7fffff)) + root;
   p.f = mantissa.asFloat() - 1;
-  p.e = exponent.toFloat() - select(subnormal, x.constant(f64 ? 54 : 25), x.constant(0));
+  p.e = exponent.toFloat() -
+        select(subnormal, x.constant(f64 ? 54 : 25), x.constant(0));
   return p;
 }
 
@@ -160,25 +168,32 @@ Num logTail(const Num &f) {
                                1.32499450862890685e-1, 1.32529101090823047e-1});
     return half - s * (half + r);
   }
-  Num q = polynomial(f, {3.33333104422520525e-1, -2.4999986595006121e-1, 2.00022264406654927e-1,
-                         -1.6669250805063731e-1, 1.42186613116922111e-1, -1.2384350712690098e-1,
-                         1.18729567484002804e-1, -1.17897912757226897e-1, 6.91539275300414982e-2});
+  Num q = polynomial(f, {3.33333104422520525e-1, -2.4999986595006121e-1,
+                         2.00022264406654927e-1, -1.6669250805063731e-1,
+                         1.42186613116922111e-1, -1.2384350712690098e-1,
+                         1.18729567484002804e-1, -1.17897912757226897e-1,
+                         6.91539275300414982e-2});
   return fma(q, -(f * f * f), half);
 }
 
 constexpr double kLn2High32 = 0x1.62e400p-1, kLn2Low32 = 0x1.7f7d1cp-20;
-constexpr double kLn2High64 = 0x1.62e42fefa3800p-1, kLn2Low64 = 0x1.ef35793c76730p-45;
+constexpr double kLn2High64 = 0x1.62e42fefa3800p-1,
+                 kLn2Low64 = 0x1.ef35793c76730p-45;
 
 Num logNormal(const Num &x) {
   LogParts p = logParts(x);
-  double high = x.isF64() ? kLn2High64 : kLn2High32, low = x.isF64() ? kLn2Low64 : kLn2Low32;
-  return fma(p.e, x.constant(high), p.f - fma(p.e, x.constant(-low), logTail(p.f)));
+  double high = x.isF64() ? kLn2High64 : kLn2High32,
+         low = x.isF64() ? kLn2Low64 : kLn2Low32;
+  return fma(p.e, x.constant(high),
+             p.f - fma(p.e, x.constant(-low), logTail(p.f)));
 }
 
 Num logOf(const Num &x) { return logSpecials(x, logNormal(x)); }
 
-/// log(x) / log(base) for the bases 2 and 10: reciprocal of log(base) in two parts.
-Num logBase(const Num &x, double high, double low, double exponentHigh, double exponentLow) {
+/// log(x) / log(base) for the bases 2 and 10: reciprocal of log(base) in two
+/// parts.
+Num logBase(const Num &x, double high, double low, double exponentHigh,
+            double exponentLow) {
   LogParts p = logParts(x);
   // log(1 + f) in two parts, so that the product rounds once.
   Num tail = logTail(p.f);
@@ -188,18 +203,21 @@ Num logBase(const Num &x, double high, double low, double exponentHigh, double e
   Num whole = p.e * exponentHigh;
   Num total = whole + scaled;
   Num lost = (whole - total) + scaled; // whole is zero or the larger
-  return logSpecials(x, total + (lost + fma(p.e, x.constant(exponentLow), error)));
+  return logSpecials(x,
+                     total + (lost + fma(p.e, x.constant(exponentLow), error)));
 }
 
 Num log2Of(const Num &x) {
-  return x.isF64() ? logBase(x, 0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56, 1, 0)
-                   : logBase(x, 0x1.715476p+0, 0x1.4ae0cp-26, 1, 0);
+  return x.isF64()
+             ? logBase(x, 0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56, 1, 0)
+             : logBase(x, 0x1.715476p+0, 0x1.4ae0cp-26, 1, 0);
 }
 
 Num log10Of(const Num &x) {
-  return x.isF64() ? logBase(x, 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57, 0x1.34413509f7800p-2,
-                             0x1.fef311f12b358p-46)
-                   : logBase(x, 0x1.bcb7b2p-2, -0x1.5b235ep-27, 0x1.344000p-2, 0x1.3509f8p-18);
+  return x.isF64() ? logBase(x, 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57,
+                             0x1.34413509f7800p-2, 0x1.fef311f12b358p-46)
+                   : logBase(x, 0x1.bcb7b2p-2, -0x1.5b235ep-27, 0x1.344000p-2,
+                             0x1.3509f8p-18);
 }
 
 Num log1pOf(const Num &x) {
@@ -243,34 +261,38 @@ Num erfOf(const Num &x) {
   double border, saturated;
   if (x.isF64()) {
     border = 1, saturated = 6;
-    small = fma(x, polynomial(t, {0.12837916709551257, -3.76126389031837524e-1,
-                               1.12837916709551197e-1, -2.68661706451297144e-2,
-                               5.22397762542175092e-3, -8.54832702182271159e-4,
-                               1.20553328976981085e-4, -1.49256474071593807e-5,
-                               1.6462042063284172e-6, -1.63645934675439232e-7,
-                               1.47919288764855047e-8, -1.21616123573426587e-9,
-                               8.69835860131146601e-11, -4.21384472742377196e-12}),
-                x);
+    small =
+        fma(x,
+            polynomial(t, {0.12837916709551257, -3.76126389031837524e-1,
+                           1.12837916709551197e-1, -2.68661706451297144e-2,
+                           5.22397762542175092e-3, -8.54832702182271159e-4,
+                           1.20553328976981085e-4, -1.49256474071593807e-5,
+                           1.6462042063284172e-6, -1.63645934675439232e-7,
+                           1.47919288764855047e-8, -1.21616123573426587e-9,
+                           8.69835860131146601e-11, -4.21384472742377196e-12}),
+            x);
     Num s = (a - 3) / (a + 3);
-    Num p = polynomial(
-        s, {1.7900115118138995e-1, -3.26233560043037216e-1, 2.45603801712331637e-1,
-            -1.50115936500767266e-1, 7.16658371979099925e-2, -2.43924993215620024e-2,
-            4.26913630453588227e-3, 7.07746357266341107e-4, -5.97061193057744769e-4,
-            4.52650303399440992e-5, 6.41119213614960957e-5, -1.26617576032802153e-5,
-            -7.49154673553355007e-6, 2.94473278090943144e-6, 2.19832217825615506e-6,
-            3.85339974714324801e-7});
+    Num p = polynomial(s, {1.7900115118138995e-1, -3.26233560043037216e-1,
+                           2.45603801712331637e-1, -1.50115936500767266e-1,
+                           7.16658371979099925e-2, -2.43924993215620024e-2,
+                           4.26913630453588227e-3, 7.07746357266341107e-4,
+                           -5.97061193057744769e-4, 4.52650303399440992e-5,
+                           6.41119213614960957e-5, -1.26617576032802153e-5,
+                           -7.49154673553355007e-6, 2.94473278090943144e-6,
+                           2.19832217825615506e-6, 3.85339974714324801e-7});
     large = Num(x.constant(1)) - expOf(-t) * p;
   } else {
     border = 1, saturated = 4;
-    small = fma(x, polynomial(t, {0.12837916583402912, -3.76126264625195611e-1,
+    small = fma(x,
+                polynomial(t, {0.12837916583402912, -3.76126264625195611e-1,
                                1.12835911868919325e-1, -2.68540132527376894e-2,
                                5.18861226583412815e-3, -8.01183385344349507e-4,
                                7.85644776615642468e-5}),
                 x);
-    Num g = polynomial(a, {-1.88034742612837747e-4, 1.12957839965509255, 6.33219939577243752e-1,
-                           1.08418529422352468e-1, -2.52082276610520395e-2,
-                           4.20455148568639155e-3, -4.41334354335747105e-4,
-                           2.16866843380311993e-5});
+    Num g = polynomial(a, {-1.88034742612837747e-4, 1.12957839965509255,
+                           6.33219939577243752e-1, 1.08418529422352468e-1,
+                           -2.52082276610520395e-2, 4.20455148568639155e-3,
+                           -4.41334354335747105e-4, 2.16866843380311993e-5});
     // Within (-17, 0): neither end of exp needs care.
     ExpParts p = expParts(-g);
     Int bits = ((p.r + p.tail) + 1).bits() + (p.exponent << x.mantissaBits());
@@ -301,7 +323,8 @@ Pair twoSum(const Num &a, const Num &b) {
 }
 
 /// a - n c for a constant c given in three parts.
-Pair subtractMultiple(const Pair &a, const Num &n, double c0, double c1, double c2) {
+Pair subtractMultiple(const Pair &a, const Num &n, double c0, double c1,
+                      double c2) {
   auto minus = [&](const Pair &from, double c) {
     Num product = n * c, error = fma(n, n.constant(c), -product);
     Pair sum = twoSum(from.high, -product);
@@ -310,19 +333,22 @@ Pair subtractMultiple(const Pair &a, const Num &n, double c0, double c1, double 
   return minus(minus(minus(a, c0), c1), c2);
 }
 
-constexpr double kPio2[3] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
+constexpr double kPio2[3] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54,
+                             -0x1.f1976b7ed8fbcp-110};
 
 Quadrant quadrant(const Num &x) {
   Num wide = x.isF64() ? x : x.extend();
   Pair rest{wide, wide.constant(0)};
   if (!x.isF64())
-    // Arguments up to 2^128 in steps that take 50 bits off each time. The first leaves
-    // an absolute error of 2^-30.
+    // Arguments up to 2^128 in steps that take 50 bits off each time. The first
+    // leaves an absolute error of 2^-30.
     for (double scale : {0x1p77, 0x1p27}) {
       Num n = roundEven(rest.high * (1 / (kPio2[0] * scale)));
-      rest = subtractMultiple(rest, n, kPio2[0] * scale, kPio2[1] * scale, kPio2[2] * scale);
+      rest = subtractMultiple(rest, n, kPio2[0] * scale, kPio2[1] * scale,
+                              kPio2[2] * scale);
     }
-  Num shifted = fma(rest.high, wide.constant(1 / kPio2[0]), wide.constant(0x1.8p52));
+  Num shifted =
+      fma(rest.high, wide.constant(1 / kPio2[0]), wide.constant(0x1.8p52));
   Num n = shifted - 0x1.8p52;
   rest = subtractMultiple(rest, n, kPio2[0], kPio2[1], kPio2[2]);
   Quadrant q;
@@ -338,23 +364,26 @@ Quadrant quadrant(const Num &x) {
 
 Num sinPolynomial(const Num &r) {
   Num t = r * r;
-  Num p = r.isF64() ? polynomial(t, {-1.66666666666666666e-1, 8.3333333333333227e-3,
-                                     -1.98412698412549889e-4, 2.75573192141486316e-6,
-                                     -2.505210490047532e-8, 1.60583651846478849e-10,
-                                     -7.57862506199791439e-13})
-                    : polynomial(t, {-1.66666666414284556e-1, 8.33332936248699755e-3,
-                                     -1.98393271985437327e-4, 2.71823781320805224e-6});
+  Num p =
+      r.isF64()
+          ? polynomial(t, {-1.66666666666666666e-1, 8.3333333333333227e-3,
+                           -1.98412698412549889e-4, 2.75573192141486316e-6,
+                           -2.505210490047532e-8, 1.60583651846478849e-10,
+                           -7.57862506199791439e-13})
+          : polynomial(t, {-1.66666666414284556e-1, 8.33332936248699755e-3,
+                           -1.98393271985437327e-4, 2.71823781320805224e-6});
   return fma(p, t * r, r);
 }
 
 Num cosPolynomial(const Num &r) {
   Num t = r * r;
-  Num p = r.isF64() ? polynomial(t, {4.16666666666666666e-2, -1.3888888888888874e-3,
-                                     2.48015873015713814e-5, -2.75573192153257288e-7,
-                                     2.0876754354673225e-9, -1.14702919411957923e-11,
-                                     4.73804832820014551e-14})
-                    : polynomial(t, {4.1666646749887027e-2, -1.38873615480346396e-3,
-                                     2.44377402171684635e-5});
+  Num p = r.isF64()
+              ? polynomial(t, {4.16666666666666666e-2, -1.3888888888888874e-3,
+                               2.48015873015713814e-5, -2.75573192153257288e-7,
+                               2.0876754354673225e-9, -1.14702919411957923e-11,
+                               4.73804832820014551e-14})
+              : polynomial(t, {4.1666646749887027e-2, -1.38873615480346396e-3,
+                               2.44377402171684635e-5});
   Num half = t * 0.5, w = r.constant(1) - half;
   // What 1 - t/2 lost is added back.
   return w + fma(p, t * t, (r.constant(1) - w) - half);
@@ -400,7 +429,7 @@ Num atanOf(const Num &x) {
                                -2.28515081411010397e-2, 1.57598720178490085e-2,
                                -9.23571672073078163e-3, 4.40169826326576556e-3,
                                -1.62009313518922629e-3, 4.28698464169788467e-4,
-                               -7.2191057372634774e-5, 5.78926311304293221e-6})
+                               -7.2191057372634774e-5,  5.78926311304293221e-6})
               : polynomial(t, {-3.33333018614574413e-1, 1.99986385262324961e-1,
                                -1.42652447691648987e-1, 1.09575743497857742e-1,
                                -8.41945658695448596e-2, 5.82345430005230939e-2,
@@ -414,16 +443,19 @@ Num atanOf(const Num &x) {
 
 /// asin(x) = x + x * tail(x^2) for x^2 <= 1/4.
 Num asinTail(const Num &t) {
-  return t * (t.isF64() ? polynomial(t, {1.66666666666666595e-1, 7.50000000000255938e-2,
-                                         4.46428571396582261e-2, 3.03819446463266957e-2,
-                                         2.23721515488568089e-2, 1.73529463692131344e-2,
-                                         1.3961859310906311e-2, 1.15861083403813451e-2,
-                                         9.4810945648299691e-3, 1.00236437676001458e-2,
-                                         6.35504996962461431e-4, 2.49290783194936962e-2,
-                                         -2.628261111181531e-2, 3.37208509341633528e-2})
-                        : polynomial(t, {1.66666598535618435e-1, 7.50051209394638222e-2,
-                                         4.45154784725655427e-2, 3.18197591448557783e-2,
-                                         1.43940216365953353e-2, 3.75778714403414354e-2}));
+  return t *
+         (t.isF64()
+              ? polynomial(t, {1.66666666666666595e-1, 7.50000000000255938e-2,
+                               4.46428571396582261e-2, 3.03819446463266957e-2,
+                               2.23721515488568089e-2, 1.73529463692131344e-2,
+                               1.3961859310906311e-2, 1.15861083403813451e-2,
+                               9.4810945648299691e-3, 1.00236437676001458e-2,
+                               6.35504996962461431e-4, 2.49290783194936962e-2,
+                               -2.628261111181531e-2, 3.37208509341633528e-2})
+              : polynomial(t,
+                           {1.66666598535618435e-1, 7.50051209394638222e-2,
+                            4.45154784725655427e-2, 3.18197591448557783e-2,
+                            1.43940216365953353e-2, 3.75778714403414354e-2}));
 }
 
 Num asinOf(const Num &x) {
@@ -488,7 +520,8 @@ Num powOf(const Num &x, const Num &y) {
   // A negative number to a broken power; infinities and zero are fine.
   Bool broken = negative & (truncate(y) != y) & (a < kInf) & (abs(y) < kInf);
   result = select(broken, x.constant(kNaN), result);
-  return select((y == 0.0) | (x == 1.0) | ((x == -1.0) & (abs(y) == kInf)), x.constant(1), result);
+  return select((y == 0.0) | (x == 1.0) | ((x == -1.0) & (abs(y) == kInf)),
+                x.constant(1), result);
 }
 
 Num rsqrtOf(const Num &x) { return x.constant(1) / sqrt(x); }
@@ -503,7 +536,8 @@ Num roundOf(const Num &x) {
 /// Each step subtracts a multiple of y whose factor has few enough bits for the
 /// difference to be exact.
 Num fmodOf(const Num &x, const Num &y) {
-  Num a = x.isF64() ? abs(x) : abs(x).extend(), d = x.isF64() ? abs(y) : abs(y).extend();
+  Num a = x.isF64() ? abs(x) : abs(x).extend(),
+      d = x.isF64() ? abs(y) : abs(y).extend();
   Int mask(a, ~((int64_t(1) << 27) - 1)); // 26 bits of the quotient
   Num r = a;
   int steps = x.isF64() ? 8 : 11;
@@ -516,7 +550,8 @@ Num fmodOf(const Num &x, const Num &y) {
   r = select(r >= d, r - d, r);
   Num result = copySign(x.isF64() ? r : r.truncate(), x);
   result = select((abs(y) == kInf) & (abs(x) < kInf), x, result);
-  return select((y == 0.0) | (abs(x) == kInf) | y.isNaN(), x.constant(kNaN), result);
+  return select((y == 0.0) | (abs(x) == kInf) | y.isNaN(), x.constant(kNaN),
+                result);
 }
 
 //===----------------------------------------------------------------------===//
@@ -555,7 +590,8 @@ struct Expander {
     bool f32 = !x.isF64();
     return llvm::TypeSwitch<Operation *, std::optional<Num>>(op)
         .Case<math::ExpOp>([&](auto) {
-          return options.exp2 && f32 ? x.unary<math::Exp2Op>(x * (1 / kLn2)) : expOf(x);
+          return options.exp2 && f32 ? x.unary<math::Exp2Op>(x * (1 / kLn2))
+                                     : expOf(x);
         })
         .Case<math::Exp2Op>([&](auto) -> std::optional<Num> {
           if (options.exp2 && f32)
@@ -564,7 +600,8 @@ struct Expander {
         })
         .Case<math::ExpM1Op>([&](auto) { return expm1Of(x); })
         .Case<math::LogOp>([&](auto) {
-          return options.log2 && f32 ? x.unary<math::Log2Op>(x) * kLn2 : logOf(x);
+          return options.log2 && f32 ? x.unary<math::Log2Op>(x) * kLn2
+                                     : logOf(x);
         })
         .Case<math::Log2Op>([&](auto) -> std::optional<Num> {
           if (options.log2 && f32)
@@ -613,7 +650,8 @@ void charonia::expandMath(Operation *root, const ExpandMathOptions &options) {
     if ((isa<math::MathDialect>(op->getDialect()) || isa<arith::RemFOp>(op)) &&
         op->getNumResults() == 1) {
       Type element = getElementTypeOrSelf(op->getResult(0).getType());
-      if ((element.isF32() || element.isF64()) && llvm::all_of(op->getOperandTypes(), [&](Type t) {
+      if ((element.isF32() || element.isF64()) &&
+          llvm::all_of(op->getOperandTypes(), [&](Type t) {
             return getElementTypeOrSelf(t) == element;
           }))
         work.push_back(op);

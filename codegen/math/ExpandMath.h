@@ -1,7 +1,8 @@
-// Elementary functions as arithmetic, for targets without a mathematics library.
+// Elementary functions as arithmetic, for targets without a mathematics
+// library.
 //
-// Largest errors in units of the last place against the exact value, over the whole
-// range unless stated; the tests measure them (tests/codegen/math):
+// Largest errors in units of the last place against the exact value, over the
+// whole range unless stated; the tests measure them (tests/codegen/math):
 //
 //               f32    f64
 //   exp, exp2   1.5    1.5    results below the smallest normal number are 0
@@ -9,7 +10,8 @@
 //   log         1.5    1.5    log2, log10, log1p: 2.5
 //   tanh        2.5    3
 //   erf         1.5    3
-//   sin, cos    1.5    2      tan: 3.5 and 4. f32: beyond |x| = 2^76 an absolute error of
+//   sin, cos    1.5    2      tan: 3.5 and 4. f32: beyond |x| = 2^76 an
+//   absolute error of
 //                             2^-23; f64: |x| <= 2^45
 //   asin        2.5    3      acos: 2 and 3, atan: 1.5 and 2
 //   sinh, cosh  3      3
@@ -24,17 +26,18 @@
 
 namespace charonia {
 
-/// What the target has in hardware for f32 and what therefore stays a math operator.
+/// What the target has in hardware for f32 and what therefore stays a math
+/// operator.
 struct ExpandMathOptions {
-  bool exp2 = false;  ///< exp becomes exp2 of a product.
-  bool log2 = false;  ///< log becomes a product of log2.
+  bool exp2 = false; ///< exp becomes exp2 of a product.
+  bool log2 = false; ///< log becomes a product of log2.
   bool rsqrt = false;
   bool tanh = false;
 };
 
-/// Rewrites math operators and arith.remf on f32 and f64, scalars and tiles, below
-/// `root` to arith operators and to those of math that every target has: absf, ceil,
-/// copysign, floor, fma, roundeven, sqrt, trunc.
+/// Rewrites math operators and arith.remf on f32 and f64, scalars and tiles,
+/// below `root` to arith operators and to those of math that every target has:
+/// absf, ceil, copysign, floor, fma, roundeven, sqrt, trunc.
 void expandMath(mlir::Operation *root, const ExpandMathOptions &options = {});
 
 } // namespace charonia

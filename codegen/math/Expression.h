@@ -11,10 +11,12 @@ namespace charonia {
 
 class Num;
 
-/// Where operators are created, and the shape they have: a scalar's or a tile's.
+/// Where operators are created, and the shape they have: a scalar's or a
+/// tile's.
 class Expressions {
 public:
-  Expressions(mlir::OpBuilder &builder, mlir::Location location, mlir::Type like)
+  Expressions(mlir::OpBuilder &builder, mlir::Location location,
+              mlir::Type like)
       : builder(builder), location(location), like(like) {}
 
   Num number(mlir::Value value);
@@ -23,14 +25,15 @@ public:
     return shaped ? mlir::Type(shaped.clone(element)) : element;
   }
   mlir::Value constant(mlir::TypedAttr scalar) {
-    auto shaped = llvm::dyn_cast<mlir::RankedTensorType>(typeOf(scalar.getType()));
-    mlir::TypedAttr value = shaped ? mlir::TypedAttr(mlir::DenseElementsAttr::get(
-                                         shaped, mlir::Attribute(scalar)))
-                                   : scalar;
+    auto shaped =
+        llvm::dyn_cast<mlir::RankedTensorType>(typeOf(scalar.getType()));
+    mlir::TypedAttr value = shaped
+                                ? mlir::TypedAttr(mlir::DenseElementsAttr::get(
+                                      shaped, mlir::Attribute(scalar)))
+                                : scalar;
     return mlir::arith::ConstantOp::create(builder, location, value);
   }
-  template <typename Op, typename... Args>
-  mlir::Value create(Args &&...args) {
+  template <typename Op, typename... Args> mlir::Value create(Args &&...args) {
     return Op::create(builder, location, std::forward<Args>(args)...);
   }
 
@@ -49,7 +52,9 @@ public:
   Bool operator&(const Bool &other) const {
     return {e, e->create<mlir::arith::AndIOp>(v, other.v)};
   }
-  Bool operator|(const Bool &other) const { return {e, e->create<mlir::arith::OrIOp>(v, other.v)}; }
+  Bool operator|(const Bool &other) const {
+    return {e, e->create<mlir::arith::OrIOp>(v, other.v)};
+  }
 
 private:
   friend class Num;
@@ -76,15 +81,22 @@ public:
   Num constant(double c) const {
     return {e, e->constant(e->builder.getFloatAttr(element(), c))};
   }
-  template <typename Op>
-  Num unary(const Num &x) const {
+  template <typename Op> Num unary(const Num &x) const {
     return {e, e->create<Op>(x.v)};
   }
 
-  Num operator+(const Num &o) const { return {e, e->create<mlir::arith::AddFOp>(v, o.v)}; }
-  Num operator-(const Num &o) const { return {e, e->create<mlir::arith::SubFOp>(v, o.v)}; }
-  Num operator*(const Num &o) const { return {e, e->create<mlir::arith::MulFOp>(v, o.v)}; }
-  Num operator/(const Num &o) const { return {e, e->create<mlir::arith::DivFOp>(v, o.v)}; }
+  Num operator+(const Num &o) const {
+    return {e, e->create<mlir::arith::AddFOp>(v, o.v)};
+  }
+  Num operator-(const Num &o) const {
+    return {e, e->create<mlir::arith::SubFOp>(v, o.v)};
+  }
+  Num operator*(const Num &o) const {
+    return {e, e->create<mlir::arith::MulFOp>(v, o.v)};
+  }
+  Num operator/(const Num &o) const {
+    return {e, e->create<mlir::arith::DivFOp>(v, o.v)};
+  }
   Num operator-() const { return {e, e->create<mlir::arith::NegFOp>(v)}; }
   Num operator+(double c) const { return *this + constant(c); }
   Num operator-(double c) const { return *this - constant(c); }
@@ -94,23 +106,41 @@ public:
     return {e, e->create<mlir::arith::CmpFOp>(predicate, v, o.v)};
   }
   // Ordered: false if either is NaN. Of !=, true.
-  Bool operator<(double c) const { return compare(mlir::arith::CmpFPredicate::OLT, constant(c)); }
-  Bool operator>(double c) const { return compare(mlir::arith::CmpFPredicate::OGT, constant(c)); }
-  Bool operator>=(double c) const { return compare(mlir::arith::CmpFPredicate::OGE, constant(c)); }
-  Bool operator==(double c) const { return compare(mlir::arith::CmpFPredicate::OEQ, constant(c)); }
-  Bool operator==(const Num &o) const { return compare(mlir::arith::CmpFPredicate::OEQ, o); }
-  Bool operator!=(const Num &o) const { return compare(mlir::arith::CmpFPredicate::UNE, o); }
-  Bool operator>=(const Num &o) const { return compare(mlir::arith::CmpFPredicate::OGE, o); }
+  Bool operator<(double c) const {
+    return compare(mlir::arith::CmpFPredicate::OLT, constant(c));
+  }
+  Bool operator>(double c) const {
+    return compare(mlir::arith::CmpFPredicate::OGT, constant(c));
+  }
+  Bool operator>=(double c) const {
+    return compare(mlir::arith::CmpFPredicate::OGE, constant(c));
+  }
+  Bool operator==(double c) const {
+    return compare(mlir::arith::CmpFPredicate::OEQ, constant(c));
+  }
+  Bool operator==(const Num &o) const {
+    return compare(mlir::arith::CmpFPredicate::OEQ, o);
+  }
+  Bool operator!=(const Num &o) const {
+    return compare(mlir::arith::CmpFPredicate::UNE, o);
+  }
+  Bool operator>=(const Num &o) const {
+    return compare(mlir::arith::CmpFPredicate::OGE, o);
+  }
   /// Greater, or NaN.
-  Bool exceeds(double c) const { return compare(mlir::arith::CmpFPredicate::UGT, constant(c)); }
+  Bool exceeds(double c) const {
+    return compare(mlir::arith::CmpFPredicate::UGT, constant(c));
+  }
   Bool isNaN() const { return compare(mlir::arith::CmpFPredicate::UNO, *this); }
 
   /// f32 to f64 and back.
   Num extend() const {
-    return {e, e->create<mlir::arith::ExtFOp>(e->typeOf(e->builder.getF64Type()), v)};
+    return {e, e->create<mlir::arith::ExtFOp>(
+                   e->typeOf(e->builder.getF64Type()), v)};
   }
   Num truncate() const {
-    return {e, e->create<mlir::arith::TruncFOp>(e->typeOf(e->builder.getF32Type()), v)};
+    return {e, e->create<mlir::arith::TruncFOp>(
+                   e->typeOf(e->builder.getF32Type()), v)};
   }
   Int bits() const;
 
@@ -126,33 +156,49 @@ public:
   Int(Expressions *e, mlir::Value value) : e(e), v(value) {}
   Int(const Num &like, int64_t c) : e(like.expressions()) {
     mlir::IntegerType type = e->builder.getIntegerType(like.isF64() ? 64 : 32);
-    v = e->constant(e->builder.getIntegerAttr(type, llvm::APInt(type.getWidth(), c, true, true)));
+    v = e->constant(e->builder.getIntegerAttr(
+        type, llvm::APInt(type.getWidth(), c, true, true)));
   }
 
-  Int operator+(const Int &o) const { return {e, e->create<mlir::arith::AddIOp>(v, o.v)}; }
-  Int operator-(const Int &o) const { return {e, e->create<mlir::arith::SubIOp>(v, o.v)}; }
-  Int operator&(const Int &o) const { return {e, e->create<mlir::arith::AndIOp>(v, o.v)}; }
-  Int operator<<(int64_t n) const { return {e, e->create<mlir::arith::ShLIOp>(v, same(n))}; }
+  Int operator+(const Int &o) const {
+    return {e, e->create<mlir::arith::AddIOp>(v, o.v)};
+  }
+  Int operator-(const Int &o) const {
+    return {e, e->create<mlir::arith::SubIOp>(v, o.v)};
+  }
+  Int operator&(const Int &o) const {
+    return {e, e->create<mlir::arith::AndIOp>(v, o.v)};
+  }
+  Int operator<<(int64_t n) const {
+    return {e, e->create<mlir::arith::ShLIOp>(v, same(n))};
+  }
   Int shiftRightSigned(int64_t n) const {
     return {e, e->create<mlir::arith::ShRSIOp>(v, same(n))};
   }
   Bool isZero() const {
-    return {e, e->create<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::eq, v, same(0))};
+    return {e, e->create<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::eq, v,
+                                              same(0))};
   }
   /// The bits as a number, and the value as one.
-  Num asFloat() const { return {e, e->create<mlir::arith::BitcastOp>(floatType(), v)}; }
-  Num toFloat() const { return {e, e->create<mlir::arith::SIToFPOp>(floatType(), v)}; }
+  Num asFloat() const {
+    return {e, e->create<mlir::arith::BitcastOp>(floatType(), v)};
+  }
+  Num toFloat() const {
+    return {e, e->create<mlir::arith::SIToFPOp>(floatType(), v)};
+  }
   Num maskedFloat(const Int &mask) const { return (*this & mask).asFloat(); }
   /// The low half of 64 bits, as wide as the f32 `like`.
   Int truncateTo32(const Num &) const {
-    return {e, e->create<mlir::arith::TruncIOp>(e->typeOf(e->builder.getI32Type()), v)};
+    return {e, e->create<mlir::arith::TruncIOp>(
+                   e->typeOf(e->builder.getI32Type()), v)};
   }
 
 private:
   mlir::Type element() const { return mlir::getElementTypeOrSelf(v.getType()); }
   mlir::Type floatType() const {
-    return e->typeOf(element().isInteger(64) ? mlir::Type(e->builder.getF64Type())
-                                             : mlir::Type(e->builder.getF32Type()));
+    return e->typeOf(element().isInteger(64)
+                         ? mlir::Type(e->builder.getF64Type())
+                         : mlir::Type(e->builder.getF32Type()));
   }
   mlir::Value same(int64_t c) const {
     return e->constant(e->builder.getIntegerAttr(element(), c));
@@ -170,7 +216,8 @@ inline Int Num::bits() const {
 
 inline Num select(const Bool &condition, const Num &a, const Num &b) {
   Expressions *e = a.expressions();
-  return {e, e->create<mlir::arith::SelectOp>(condition.value(), a.value(), b.value())};
+  return {e, e->create<mlir::arith::SelectOp>(condition.value(), a.value(),
+                                              b.value())};
 }
 inline Num fma(const Num &a, const Num &b, const Num &c) {
   Expressions *e = a.expressions();
@@ -178,11 +225,14 @@ inline Num fma(const Num &a, const Num &b, const Num &c) {
 }
 inline Num abs(const Num &x) { return x.unary<mlir::math::AbsFOp>(x); }
 inline Num sqrt(const Num &x) { return x.unary<mlir::math::SqrtOp>(x); }
-inline Num roundEven(const Num &x) { return x.unary<mlir::math::RoundEvenOp>(x); }
+inline Num roundEven(const Num &x) {
+  return x.unary<mlir::math::RoundEvenOp>(x);
+}
 inline Num truncate(const Num &x) { return x.unary<mlir::math::TruncOp>(x); }
 inline Num copySign(const Num &magnitude, const Num &sign) {
   Expressions *e = sign.expressions();
-  return {e, e->create<mlir::math::CopySignOp>(magnitude.value(), sign.value())};
+  return {e,
+          e->create<mlir::math::CopySignOp>(magnitude.value(), sign.value())};
 }
 /// c0 + c1 x + c2 x^2 + ...
 inline Num polynomial(const Num &x, llvm::ArrayRef<double> coefficients) {

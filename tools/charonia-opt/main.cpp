@@ -1,4 +1,5 @@
 // charonia-opt: runs passes on a textual module, for tests and for the curious.
+#include "codegen/cpu/CpuCodegen.h"
 #include "codegen/emit/EmitTiles.h"
 #include "codegen/tile/ir/TileDialect.h"
 #include "graph/ir/Dialect.h"
@@ -18,6 +19,7 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   charonia::graph::registerGraphPasses();
   charonia::emit::registerEmitTilesPass();
+  charonia::cpu::registerCpuPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "Runs passes on Charonia's intermediate representations\n",
       registry));

@@ -1,5 +1,6 @@
-// Speed of a product of matrices, A [M, K] row-major, B packed as [N / NR][K][NR], for
-// tiles of MR x NR in steps of KB, on one thread, beside the machine's peak.
+// Speed of a product of matrices, A [M, K] row-major, B packed as [N /
+// NR][K][NR], for tiles of MR x NR in steps of KB, on one thread, beside the
+// machine's peak.
 //
 //   cpu_dot_bench <v3|v4> M N K [MR NR KB]...
 #include "codegen/cpu/CpuCodegen.h"
@@ -27,15 +28,19 @@ struct Program {
 
   std::string text() const {
     int64_t whole = k / kb * kb, tail = k - whole;
-    std::string step = llvm::formatv(R"(
+    std::string step =
+        llvm::formatv(R"(
     %x = tile.load %a[%pm, %i] {{map = affine_map<(d0, d1)[s0, s1] -> (s0 * {0} + d0, s1 + d1)>, shape = affine_map<()[s0, s1] -> ({3}, {4})>, rank = 2 : i64, checks = array<i64{5}>} : (!tile.buffer<f32>, index, index) -> tensor<{0}x{2}xf32>
     %y = tile.load %b[%pn, %i] {{map = affine_map<(d0, d1)[s0, s1] -> (s0, s1 + d0, d1)>, shape = affine_map<()[s0, s1] -> ({6}, {4}, {1})>, rank = 3 : i64, checks = array<i64>} : (!tile.buffer<f32>, index, index) -> tensor<{2}x{1}xf32>
-)", mr, nr, kb, m, k, m % mr ? ": 0" : "", n / nr);
-    std::string rest = llvm::formatv(R"(
+)",
+                      mr, nr, kb, m, k, m % mr ? ": 0" : "", n / nr);
+    std::string rest =
+        llvm::formatv(R"(
     %tx = tile.load %a[%pm, %whole] {{map = affine_map<(d0, d1)[s0, s1] -> (s0 * {0} + d0, s1 + d1)>, shape = affine_map<()[s0, s1] -> ({3}, {4})>, rank = 2 : i64, checks = array<i64{5}>} : (!tile.buffer<f32>, index, index) -> tensor<{0}x{2}xf32>
     %ty = tile.load %b[%pn, %whole] {{map = affine_map<(d0, d1)[s0, s1] -> (s0, s1 + d0, d1)>, shape = affine_map<()[s0, s1] -> ({6}, {4}, {1})>, rank = 3 : i64, checks = array<i64>} : (!tile.buffer<f32>, index, index) -> tensor<{2}x{1}xf32>
     %last = tile.dot %tx, %ty, %sum : tensor<{0}x{2}xf32>, tensor<{2}x{1}xf32> -> tensor<{0}x{1}xf32>
-)", mr, nr, tail, m, k, m % mr ? ": 0" : "", n / nr);
+)",
+                      mr, nr, tail, m, k, m % mr ? ": 0" : "", n / nr);
     return llvm::formatv(R"(
 func.func @matmul(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %c: !tile.buffer<f32>) attributes {{tile.kernel} {{
   %zero = arith.constant 0 : index
@@ -54,7 +59,9 @@ func.func @matmul(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %c: !tile.buffer
   {6}
   tile.store {7}, %c[%pm, %pn] {{map = affine_map<(d0, d1)[s0, s1] -> (s0 * {3} + d0, s1 * {4} + d1)>, shape = affine_map<()[s0, s1] -> ({8}, {9})>, rank = 2 : i64, checks = array<i64{10}>} : tensor<{3}x{4}xf32>, !tile.buffer<f32>, index, index
   return
-})", whole, kb, gridM(), mr, nr, step, tail ? rest : "", tail ? "%last" : "%sum", m, n, m % mr ? ": 0" : "");
+})",
+                         whole, kb, gridM(), mr, nr, step, tail ? rest : "",
+                         tail ? "%last" : "%sum", m, n, m % mr ? ": 0" : "");
   }
   int64_t gridM() const { return (m + mr - 1) / mr; }
   int64_t instances() const { return gridM() * (n / nr); }
@@ -68,14 +75,16 @@ double seconds() {
 }
 
 float *allocate(size_t count, unsigned seed) {
-  auto *data = static_cast<float *>(aligned_alloc(4096, (count * 4 + 4095) / 4096 * 4096));
+  auto *data = static_cast<float *>(
+      aligned_alloc(4096, (count * 4 + 4095) / 4096 * 4096));
   std::mt19937 random(seed);
   for (size_t i = 0; i < count; ++i)
     data[i] = std::uniform_real_distribution<float>(-1, 1)(random);
   return data;
 }
 
-/// Cycles a second of the core under scalar load, by a chain of multiplications.
+/// Cycles a second of the core under scalar load, by a chain of
+/// multiplications.
 double clockRate() {
   double best = 0;
   for (int i = 0; i < 5; ++i) {
@@ -91,11 +100,13 @@ double clockRate() {
 void measure(const Program &p, CpuIsa isa) {
   mlir::MLIRContext context;
   context.loadDialect<charonia::tile::TileDialect, mlir::arith::ArithDialect,
-                      mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::func::FuncDialect>();
+                      mlir::math::MathDialect, mlir::scf::SCFDialect,
+                      mlir::func::FuncDialect>();
   auto module = mlir::parseSourceString<mlir::ModuleOp>(p.text(), &context);
   if (!module)
     exit(1);
-  llvm::SmallVector<mlir::func::FuncOp> kernels(module->getOps<mlir::func::FuncOp>());
+  llvm::SmallVector<mlir::func::FuncOp> kernels(
+      module->getOps<mlir::func::FuncOp>());
   CpuOptions options;
   if (const char *folder = getenv("CHARONIA_DUMP_DIR"))
     options.dumpDir = folder;
@@ -108,10 +119,13 @@ void measure(const Program &p, CpuIsa isa) {
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   memcpy(memory, image->bytes.data(), image->bytes.size());
   mprotect(memory, image->bytes.size(), PROT_READ | PROT_EXEC);
-  auto *kernel = reinterpret_cast<Kernel *>(static_cast<char *>(memory) + image->kernels[0].entry);
+  auto *kernel = reinterpret_cast<Kernel *>(static_cast<char *>(memory) +
+                                            image->kernels[0].entry);
 
-  float *a = allocate(p.m * p.k, 1), *b = allocate(p.n * p.k, 2), *c = allocate(p.m * p.n, 3);
-  void *scratch = aligned_alloc(4096, image->kernels[0].scratchBytes / 4096 * 4096 + 4096);
+  float *a = allocate(p.m * p.k, 1), *b = allocate(p.n * p.k, 2),
+        *c = allocate(p.m * p.n, 3);
+  void *scratch =
+      aligned_alloc(4096, image->kernels[0].scratchBytes / 4096 * 4096 + 4096);
   void *buffers[] = {a, b, c};
   kernel(buffers, nullptr, 0, p.instances(), scratch);
   double worst = 0;
@@ -119,7 +133,8 @@ void measure(const Program &p, CpuIsa isa) {
     int64_t row = i * 7919 % p.m, column = i * 104729 % p.n;
     double sum = 0;
     for (int64_t l = 0; l < p.k; ++l)
-      sum += double(a[row * p.k + l]) * b[(column / p.nr * p.k + l) * p.nr + column % p.nr];
+      sum += double(a[row * p.k + l]) *
+             b[(column / p.nr * p.k + l) * p.nr + column % p.nr];
     worst = std::max(worst, std::fabs(sum - c[row * p.n + column]));
   }
   double flops = 2.0 * p.m * p.n * p.k;
@@ -132,9 +147,11 @@ void measure(const Program &p, CpuIsa isa) {
     best = std::min(best, (seconds() - start) / repeats);
   }
   double clock = clockRate(), peak = clock * (isa == CpuIsa::V4 ? 64 : 32);
-  printf("%2ldx%-3ld kb %2ld  %7.1f GFLOP/s  %3.0f%% of %.0f (%.2f GHz)  %5zu bytes of code, %3.0f ms to compile%s\n",
-         p.mr, p.nr, p.kb, flops / best * 1e-9, flops / best / peak * 100, peak * 1e-9, clock * 1e-9,
-         image->bytes.size(), compileTime * 1e3, worst > 1e-4 * p.k ? "  WRONG" : "");
+  printf("%2ldx%-3ld kb %2ld  %7.1f GFLOP/s  %3.0f%% of %.0f (%.2f GHz)  %5zu "
+         "bytes of code, %3.0f ms to compile%s\n",
+         p.mr, p.nr, p.kb, flops / best * 1e-9, flops / best / peak * 100,
+         peak * 1e-9, clock * 1e-9, image->bytes.size(), compileTime * 1e3,
+         worst > 1e-4 * p.k ? "  WRONG" : "");
   fflush(stdout);
   free(a), free(b), free(c), free(scratch);
   munmap(memory, image->bytes.size());
@@ -143,10 +160,12 @@ void measure(const Program &p, CpuIsa isa) {
 
 int main(int argc, char **argv) {
   if (argc < 5)
-    return fprintf(stderr, "usage: cpu_dot_bench <v3|v4> M N K [MR NR KB]...\n"), 1;
+    return fprintf(stderr,
+                   "usage: cpu_dot_bench <v3|v4> M N K [MR NR KB]...\n"),
+           1;
   CpuIsa isa = argv[1] == std::string("v3") ? CpuIsa::V3 : CpuIsa::V4;
   for (int i = 5; i + 2 < argc; i += 3)
-    measure({atol(argv[2]), atol(argv[3]), atol(argv[4]), atol(argv[i]), atol(argv[i + 1]),
-             atol(argv[i + 2])},
+    measure({atol(argv[2]), atol(argv[3]), atol(argv[4]), atol(argv[i]),
+             atol(argv[i + 1]), atol(argv[i + 2])},
             isa);
 }

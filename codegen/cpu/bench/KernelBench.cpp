@@ -1,4 +1,5 @@
-// Time of the kernels in a file of tile programs, on one thread, with random buffers.
+// Time of the kernels in a file of tile programs, on one thread, with random
+// buffers.
 //
 //   cpu_kernel_bench <v3|v4> kernels.mlir [symbol values...]
 //
@@ -43,7 +44,8 @@ struct Sizes {
       if (matchPattern(symbol, m_ConstantInt(&constant)))
         value = constant.getSExtValue();
       else if (auto argument = dyn_cast<BlockArgument>(symbol);
-               argument && isa<func::FuncOp>(argument.getOwner()->getParentOp())) {
+               argument &&
+               isa<func::FuncOp>(argument.getOwner()->getParentOp())) {
         unsigned buffers = function.getNumArguments() - symbols.size();
         value = symbols[argument.getArgNumber() - buffers];
       }
@@ -51,8 +53,8 @@ struct Sizes {
     }
     int64_t count = 1;
     for (int64_t i = 0; i < access.rank; ++i) {
-      AffineExpr extent =
-          simplifyAffineExpr(access.shape.getResult(i).replaceSymbols(values), 0, 0);
+      AffineExpr extent = simplifyAffineExpr(
+          access.shape.getResult(i).replaceSymbols(values), 0, 0);
       if (auto constant = dyn_cast<AffineConstantExpr>(extent))
         count *= constant.getValue();
     }
@@ -74,8 +76,10 @@ void measure(func::FuncOp function, Kernel *kernel, uint64_t scratchBytes,
     if (!buffer)
       break;
     int64_t count = sizes.elements[buffers.size()];
-    int64_t bytes = std::max(buffer.getElementType().getIntOrFloatBitWidth() / 8, 1u);
-    auto *data = static_cast<char *>(aligned_alloc(4096, (count * bytes + 8191) / 4096 * 4096));
+    int64_t bytes =
+        std::max(buffer.getElementType().getIntOrFloatBitWidth() / 8, 1u);
+    auto *data = static_cast<char *>(
+        aligned_alloc(4096, (count * bytes + 8191) / 4096 * 4096));
     memset(data, 0, count * bytes);
     if (buffer.getElementType().isF32()) {
       std::mt19937 random(7);
@@ -87,9 +91,11 @@ void measure(func::FuncOp function, Kernel *kernel, uint64_t scratchBytes,
   SmallVector<AffineExpr> values;
   for (int64_t value : symbols)
     values.push_back(getAffineConstantExpr(value, function.getContext()));
-  auto grid = function->getAttrOfType<AffineMapAttr>(tile::kGridAttr).getValue();
+  auto grid =
+      function->getAttrOfType<AffineMapAttr>(tile::kGridAttr).getValue();
   int64_t instances =
-      cast<AffineConstantExpr>(simplifyAffineExpr(grid.getResult(0).replaceSymbols(values), 0, 0))
+      cast<AffineConstantExpr>(
+          simplifyAffineExpr(grid.getResult(0).replaceSymbols(values), 0, 0))
           .getValue();
   void *scratch = aligned_alloc(4096, scratchBytes / 4096 * 4096 + 4096);
   kernel(buffers.data(), symbols.data(), 0, instances, scratch);
@@ -107,8 +113,9 @@ void measure(func::FuncOp function, Kernel *kernel, uint64_t scratchBytes,
       kernel(buffers.data(), symbols.data(), 0, instances, scratch);
     best = std::min(best, (seconds() - start) / repeats);
   }
-  printf("%-32s %6ld instances  %10.3f us  %8.1f ns an instance", function.getSymName().str().c_str(),
-         instances, best * 1e6, best / instances * 1e9);
+  printf("%-32s %6ld instances  %10.3f us  %8.1f ns an instance",
+         function.getSymName().str().c_str(), instances, best * 1e6,
+         best / instances * 1e9);
   if (const char *flops = getenv("FLOPS"))
     printf("  %7.1f GFLOP/s", atof(flops) / best * 1e-9);
   puts("");
@@ -121,12 +128,16 @@ void measure(func::FuncOp function, Kernel *kernel, uint64_t scratchBytes,
 
 int main(int argc, char **argv) {
   if (argc < 3)
-    return fprintf(stderr, "usage: cpu_kernel_bench <v3|v4> kernels.mlir [symbols...]\n"), 1;
-  cpu::CpuIsa isa = argv[1] == std::string("v3") ? cpu::CpuIsa::V3 : cpu::CpuIsa::V4;
+    return fprintf(
+               stderr,
+               "usage: cpu_kernel_bench <v3|v4> kernels.mlir [symbols...]\n"),
+           1;
+  cpu::CpuIsa isa =
+      argv[1] == std::string("v3") ? cpu::CpuIsa::V3 : cpu::CpuIsa::V4;
   MLIRContext context;
   context.allowUnregisteredDialects();
-  context.loadDialect<tile::TileDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect,
-                      func::FuncDialect>();
+  context.loadDialect<tile::TileDialect, arith::ArithDialect, math::MathDialect,
+                      scf::SCFDialect, func::FuncDialect>();
   auto module = parseSourceFile<ModuleOp>(argv[2], &context);
   if (!module)
     return 1;
@@ -146,6 +157,7 @@ int main(int argc, char **argv) {
     symbols.push_back(atol(argv[i]));
   for (auto [function, compiled] : llvm::zip_equal(kernels, image->kernels))
     measure(function,
-            reinterpret_cast<Kernel *>(static_cast<char *>(memory) + compiled.entry),
+            reinterpret_cast<Kernel *>(static_cast<char *>(memory) +
+                                       compiled.entry),
             compiled.scratchBytes, symbols);
 }

@@ -11,8 +11,7 @@
 using namespace mlir;
 using namespace charonia::tile;
 
-template <typename Op>
-static AccessOp getAccess(Op op, Type tile) {
+template <typename Op> static AccessOp getAccess(Op op, Type tile) {
   return {op,
           cast<RankedTensorType>(tile),
           op.getBuffer(),
@@ -23,8 +22,12 @@ static AccessOp getAccess(Op op, Type tile) {
           op.getChecks()};
 }
 AccessOp AccessOp::get(LoadOp op) { return getAccess(op, op.getType()); }
-AccessOp AccessOp::get(StoreOp op) { return getAccess(op, op.getValue().getType()); }
-AccessOp AccessOp::get(AtomicOp op) { return getAccess(op, op.getValue().getType()); }
+AccessOp AccessOp::get(StoreOp op) {
+  return getAccess(op, op.getValue().getType());
+}
+AccessOp AccessOp::get(AtomicOp op) {
+  return getAccess(op, op.getValue().getType());
+}
 
 //===----------------------------------------------------------------------===//
 // Divisors
@@ -52,11 +55,13 @@ int64_t charonia::tile::knownDivisor(Value symbol) {
     return std::abs(constant.getSExtValue());
   if (auto argument = dyn_cast<BlockArgument>(symbol)) {
     Operation *parent = argument.getOwner()->getParentOp();
-    if (auto loop = dyn_cast<scf::ForOp>(parent); loop && argument == loop.getInductionVar())
-      return std::gcd(knownDivisor(loop.getLowerBound()), knownDivisor(loop.getStep()));
+    if (auto loop = dyn_cast<scf::ForOp>(parent);
+        loop && argument == loop.getInductionVar())
+      return std::gcd(knownDivisor(loop.getLowerBound()),
+                      knownDivisor(loop.getStep()));
     if (auto function = dyn_cast<func::FuncOp>(parent))
-      if (auto divisor =
-              function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kDivisorAttr))
+      if (auto divisor = function.getArgAttrOfType<IntegerAttr>(
+              argument.getArgNumber(), kDivisorAttr))
         return std::max<int64_t>(divisor.getInt(), 1);
     return 1;
   }
@@ -67,15 +72,18 @@ int64_t charonia::tile::knownDivisor(Value symbol) {
         int64_t a = operand(0), b = operand(1);
         return a == 0 || b == 0 ? 0 : product(a, b);
       })
-      .Case<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MaxSIOp, arith::MinUIOp,
-            arith::MaxUIOp>([&](auto) { return std::gcd(operand(0), operand(1)); })
+      .Case<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MaxSIOp,
+            arith::MinUIOp, arith::MaxUIOp>(
+          [&](auto) { return std::gcd(operand(0), operand(1)); })
       .Case<arith::RemSIOp, arith::RemUIOp>(
           [&](auto) { return std::gcd(operand(0), operand(1)); })
-      .Case<arith::SelectOp>([&](auto) { return std::gcd(operand(1), operand(2)); })
-      .Case<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
-            arith::CeilDivUIOp>([&](auto) -> int64_t {
+      .Case<arith::SelectOp>(
+          [&](auto) { return std::gcd(operand(1), operand(2)); })
+      .Case<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp,
+            arith::CeilDivSIOp, arith::CeilDivUIOp>([&](auto) -> int64_t {
         APInt by;
-        if (matchPattern(op->getOperand(1), m_ConstantInt(&by)) && by.isStrictlyPositive())
+        if (matchPattern(op->getOperand(1), m_ConstantInt(&by)) &&
+            by.isStrictlyPositive())
           if (int64_t all = operand(0); all % by.getSExtValue() == 0)
             return all / by.getSExtValue();
         return 1;
@@ -90,7 +98,8 @@ int64_t charonia::tile::knownDivisor(Value symbol) {
       .Default([](Operation *) { return int64_t(1); });
 }
 
-int64_t charonia::tile::knownPowerOfTwo(AffineExpr expr, ArrayRef<int64_t> symbolDivisors) {
+int64_t charonia::tile::knownPowerOfTwo(AffineExpr expr,
+                                        ArrayRef<int64_t> symbolDivisors) {
   AffineFacts facts;
   facts.divisors.assign(symbolDivisors.begin(), symbolDivisors.end());
   return powerOfTwo(AffineForm::get(expr, facts).divisor(facts));
@@ -102,7 +111,8 @@ int64_t charonia::tile::knownPowerOfTwo(AffineExpr expr, ArrayRef<int64_t> symbo
 
 static AffineFacts factsOf(const AccessOp &access) {
   AffineFacts facts;
-  facts.extents.assign(access.tile.getShape().begin(), access.tile.getShape().end());
+  facts.extents.assign(access.tile.getShape().begin(),
+                       access.tile.getShape().end());
   for (Value symbol : access.symbols)
     facts.divisors.push_back(knownDivisor(symbol));
   return facts;
@@ -128,8 +138,8 @@ AffineExpr charonia::tile::linearOffset(const AccessOp &access) {
 }
 
 namespace {
-/// An access with the dim of one axis cut into blocks: d = block * q + r, where q
-/// takes the place of d and r is a dim past the map's.
+/// An access with the dim of one axis cut into blocks: d = block * q + r, where
+/// q takes the place of d and r is a dim past the map's.
 struct BlockedAxis {
   const AccessOp &access;
   AffineFacts facts;
@@ -154,7 +164,8 @@ struct BlockedAxis {
   }
 
   bool varies(const AffineForm &form) const {
-    return llvm::any_of(varyingSymbols, [&](unsigned s) { return form.usesSymbol(s); });
+    return llvm::any_of(varyingSymbols,
+                        [&](unsigned s) { return form.usesSymbol(s); });
   }
 
   std::optional<int64_t> stride() const {
@@ -177,14 +188,15 @@ struct BlockedAxis {
 
   /// Whether 0 <= coordinate < extent agrees within each block.
   bool checkIsUniform(int64_t result) const {
-    AffineForm coordinate = AffineForm::get(access.map.getResult(result).replaceDims(dims), facts);
+    AffineForm coordinate =
+        AffineForm::get(access.map.getResult(result).replaceDims(dims), facts);
     AffineForm extent = AffineForm::get(access.shape.getResult(result), facts);
     if (varies(coordinate) || varies(extent))
       return false;
     if (!coordinate.usesDim(inner))
       return true;
-    // The coordinate is coarse + fine, 0 <= fine < g, where g divides coarse and
-    // the extent: then coarse decides.
+    // The coordinate is coarse + fine, 0 <= fine < g, where g divides coarse
+    // and the extent: then coarse decides.
     AffineForm fine, coarse;
     for (const AffineForm::Term &term : coordinate.getTerms()) {
       AffineForm single;
@@ -195,7 +207,8 @@ struct BlockedAxis {
     if (granule == 0)
       return false;
     int64_t constant = coordinate.getConstant();
-    fine.addConstant(constant - granule * llvm::divideFloorSigned(constant, granule));
+    fine.addConstant(constant -
+                     granule * llvm::divideFloorSigned(constant, granule));
     auto range = fine.range(facts);
     return range && range->first >= 0 && range->second < granule;
   }
@@ -217,9 +230,11 @@ AxisAccess charonia::tile::analyzeAxis(const AccessOp &access, unsigned axis) {
     }
   result.alignment = BlockedAxis(access, axis, result.contiguous).alignment();
 
-  for (int64_t block = llvm::bit_ceil((uint64_t)extent); block > 1; block /= 2) {
+  for (int64_t block = llvm::bit_ceil((uint64_t)extent); block > 1;
+       block /= 2) {
     BlockedAxis blocked(access, axis, block);
-    if (llvm::all_of(access.checks, [&](int64_t i) { return blocked.checkIsUniform(i); })) {
+    if (llvm::all_of(access.checks,
+                     [&](int64_t i) { return blocked.checkIsUniform(i); })) {
       result.uniformChecks = block;
       break;
     }

@@ -31,31 +31,33 @@ struct AxisAccess {
   /// Elements between neighbours, where it is the same everywhere in the tile;
   /// 0 if the axis does not move the address.
   std::optional<int64_t> stride;
-  /// Largest power of two V (at most the extent) so that each aligned block of V
-  /// elements along the axis is consecutive in memory (stride 1). 1 if none.
+  /// Largest power of two V (at most the extent) so that each aligned block of
+  /// V elements along the axis is consecutive in memory (stride 1). 1 if none.
   int64_t contiguous = 1;
-  /// Largest power of two that divides the element offset of the first element of
-  /// each such block, for every value of the other axes and symbols.
+  /// Largest power of two that divides the element offset of the first element
+  /// of each such block, for every value of the other axes and symbols.
   int64_t alignment = 1;
-  /// Largest power of two V so that the checks agree within each aligned block of V.
+  /// Largest power of two V so that the checks agree within each aligned block
+  /// of V.
   int64_t uniformChecks = 1;
 };
 
-/// Element offset from the start of the buffer, over the map's dims and symbols,
-/// simplified with the tile's extents.
+/// Element offset from the start of the buffer, over the map's dims and
+/// symbols, simplified with the tile's extents.
 mlir::AffineExpr linearOffset(const AccessOp &access);
 
 /// What divides a symbol's value: of a kernel's argument by its `tile.divisor`,
 /// of a constant itself, of others 1.
 int64_t knownDivisor(mlir::Value symbol);
 
-/// What happens along `axis`. A symbol that is a tile counts as varying along the
-/// axes where its extent is not 1.
+/// What happens along `axis`. A symbol that is a tile counts as varying along
+/// the axes where its extent is not 1.
 AxisAccess analyzeAxis(const AccessOp &access, unsigned axis);
 
-/// Largest known power of two that divides `expr`, given what divides the symbols
-/// (dims count as 1).
-int64_t knownPowerOfTwo(mlir::AffineExpr expr, llvm::ArrayRef<int64_t> symbolDivisors);
+/// Largest known power of two that divides `expr`, given what divides the
+/// symbols (dims count as 1).
+int64_t knownPowerOfTwo(mlir::AffineExpr expr,
+                        llvm::ArrayRef<int64_t> symbolDivisors);
 
 } // namespace charonia::tile
 

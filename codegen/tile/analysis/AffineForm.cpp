@@ -8,7 +8,9 @@ using namespace charonia::tile;
 
 using Bounds = std::optional<std::pair<int64_t, int64_t>>;
 
-static int64_t floorDiv(int64_t a, int64_t b) { return llvm::divideFloorSigned(a, b); }
+static int64_t floorDiv(int64_t a, int64_t b) {
+  return llvm::divideFloorSigned(a, b);
+}
 static int64_t floorMod(int64_t a, int64_t b) { return a - b * floorDiv(a, b); }
 
 /// Divisors multiply up to a bound: past it nobody gains from knowing more.
@@ -24,15 +26,19 @@ static int64_t boundedProduct(int64_t a, int64_t b) {
 // Facts about expressions
 //===----------------------------------------------------------------------===//
 
-int64_t charonia::tile::knownDivisor(AffineExpr expr, const AffineFacts &facts) {
+int64_t charonia::tile::knownDivisor(AffineExpr expr,
+                                     const AffineFacts &facts) {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
     return std::abs(constant.getValue());
   if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
-    return symbol.getPosition() < facts.divisors.size() ? facts.divisors[symbol.getPosition()] : 1;
+    return symbol.getPosition() < facts.divisors.size()
+               ? facts.divisors[symbol.getPosition()]
+               : 1;
   if (isa<AffineDimExpr>(expr))
     return 1;
   auto binary = cast<AffineBinaryOpExpr>(expr);
-  int64_t lhs = knownDivisor(binary.getLHS(), facts), rhs = knownDivisor(binary.getRHS(), facts);
+  int64_t lhs = knownDivisor(binary.getLHS(), facts),
+          rhs = knownDivisor(binary.getRHS(), facts);
   switch (expr.getKind()) {
   case AffineExprKind::Add:
   case AffineExprKind::Mod: // a - b * floor(a / b)
@@ -59,7 +65,8 @@ static Bounds rangeOf(AffineExpr expr, const AffineFacts &facts) {
     if (!by || by.getValue() <= 0)
       return std::nullopt;
     if (expr.getKind() == AffineExprKind::Mod) {
-      int64_t granule = std::gcd(knownDivisor(binary.getLHS(), facts), by.getValue());
+      int64_t granule =
+          std::gcd(knownDivisor(binary.getLHS(), facts), by.getValue());
       return std::pair<int64_t, int64_t>(0, by.getValue() - granule);
     }
     if (expr.getKind() == AffineExprKind::FloorDiv)
@@ -70,7 +77,8 @@ static Bounds rangeOf(AffineExpr expr, const AffineFacts &facts) {
   return std::nullopt;
 }
 
-static int64_t divisorOf(const AffineForm::Term &term, const AffineFacts &facts) {
+static int64_t divisorOf(const AffineForm::Term &term,
+                         const AffineFacts &facts) {
   int64_t divisor = std::abs(term.coefficient);
   for (AffineExpr atom : term.atoms) {
     int64_t factor = knownDivisor(atom, facts);
@@ -85,7 +93,8 @@ static Bounds rangeOf(const AffineForm::Term &term, const AffineFacts &facts) {
   Bounds bounds = rangeOf(term.atoms[0], facts);
   if (!bounds || term.atoms.size() != 1)
     return std::nullopt;
-  int64_t a = bounds->first * term.coefficient, b = bounds->second * term.coefficient;
+  int64_t a = bounds->first * term.coefficient,
+          b = bounds->second * term.coefficient;
   return std::pair(std::min(a, b), std::max(a, b));
 }
 
@@ -112,7 +121,8 @@ Bounds AffineForm::range(const AffineFacts &facts) const {
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-/// A total order that does not depend on addresses, so that results do not either.
+/// A total order that does not depend on addresses, so that results do not
+/// either.
 static int compare(AffineExpr a, AffineExpr b) {
   if (a == b)
     return 0;
@@ -132,7 +142,8 @@ static int compare(AffineExpr a, AffineExpr b) {
 void AffineForm::addTerm(Term term) {
   if (term.coefficient == 0)
     return;
-  llvm::sort(term.atoms, [](AffineExpr a, AffineExpr b) { return compare(a, b) < 0; });
+  llvm::sort(term.atoms,
+             [](AffineExpr a, AffineExpr b) { return compare(a, b) < 0; });
   for (Term &other : terms)
     if (other.atoms == term.atoms) {
       other.coefficient += term.coefficient;
@@ -178,8 +189,9 @@ AffineForm AffineForm::operator*(const AffineForm &other) const {
 /// - A a multiple of some g that divides c, 0 <= B < g:
 ///   floor(n / c) = floor(A / c), n mod c = (A mod c) + B.
 /// - the range of n lies between neighbouring multiples of c: a constant.
-AffineForm AffineForm::divide(const AffineForm &numerator, int64_t by, bool remainder,
-                              MLIRContext *context, const AffineFacts &facts) {
+AffineForm AffineForm::divide(const AffineForm &numerator, int64_t by,
+                              bool remainder, MLIRContext *context,
+                              const AffineFacts &facts) {
   AffineForm multiple, rest, result;
   for (const Term &term : numerator.terms)
     (divisorOf(term, facts) % by == 0 ? multiple : rest).addTerm(term);
@@ -243,7 +255,8 @@ AffineForm AffineForm::divide(const AffineForm &numerator, int64_t by, bool rema
 
 /// The builder of affine expressions may have found the division to be simple.
 void AffineForm::addAtom(AffineExpr expr, const AffineFacts &facts) {
-  if (expr.getKind() == AffineExprKind::FloorDiv || expr.getKind() == AffineExprKind::Mod)
+  if (expr.getKind() == AffineExprKind::FloorDiv ||
+      expr.getKind() == AffineExprKind::Mod)
     addTerm({1, {expr}});
   else
     *this += get(expr, facts);
@@ -256,17 +269,20 @@ AffineForm AffineForm::get(AffineExpr expr, const AffineFacts &facts) {
     return form;
   }
   if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-    if (dim.getPosition() >= facts.extents.size() || facts.extents[dim.getPosition()] != 1)
+    if (dim.getPosition() >= facts.extents.size() ||
+        facts.extents[dim.getPosition()] != 1)
       form.addTerm({1, {expr}});
     return form;
   }
   if (auto symbol = dyn_cast<AffineSymbolExpr>(expr)) {
-    if (symbol.getPosition() >= facts.divisors.size() || facts.divisors[symbol.getPosition()] != 0)
+    if (symbol.getPosition() >= facts.divisors.size() ||
+        facts.divisors[symbol.getPosition()] != 0)
       form.addTerm({1, {expr}});
     return form;
   }
   auto binary = cast<AffineBinaryOpExpr>(expr);
-  AffineForm lhs = get(binary.getLHS(), facts), rhs = get(binary.getRHS(), facts);
+  AffineForm lhs = get(binary.getLHS(), facts),
+             rhs = get(binary.getRHS(), facts);
   switch (expr.getKind()) {
   case AffineExprKind::Add:
     lhs += rhs;
@@ -280,13 +296,14 @@ AffineForm AffineForm::get(AffineExpr expr, const AffineFacts &facts) {
   if (rhs.terms.empty() && rhs.constant > 0) {
     if (expr.getKind() == AffineExprKind::CeilDiv)
       lhs.constant += rhs.constant - 1;
-    return divide(lhs, rhs.constant, expr.getKind() == AffineExprKind::Mod, context, facts);
+    return divide(lhs, rhs.constant, expr.getKind() == AffineExprKind::Mod,
+                  context, facts);
   }
   // Division by a symbolic extent: only a numerator of zero is simple.
   if (lhs.terms.empty() && lhs.constant == 0)
     return form;
-  AffineExpr atom =
-      getAffineBinaryOpExpr(expr.getKind(), lhs.toExpr(context), rhs.toExpr(context));
+  AffineExpr atom = getAffineBinaryOpExpr(expr.getKind(), lhs.toExpr(context),
+                                          rhs.toExpr(context));
   form.addTerm({1, {atom}});
   return form;
 }
@@ -304,13 +321,15 @@ AffineExpr AffineForm::toExpr(MLIRContext *context) const {
 
 bool AffineForm::usesDim(unsigned dim) const {
   return llvm::any_of(terms, [&](const Term &term) {
-    return llvm::any_of(term.atoms, [&](AffineExpr e) { return e.isFunctionOfDim(dim); });
+    return llvm::any_of(term.atoms,
+                        [&](AffineExpr e) { return e.isFunctionOfDim(dim); });
   });
 }
 
 bool AffineForm::usesSymbol(unsigned symbol) const {
   return llvm::any_of(terms, [&](const Term &term) {
-    return llvm::any_of(term.atoms, [&](AffineExpr e) { return e.isFunctionOfSymbol(symbol); });
+    return llvm::any_of(
+        term.atoms, [&](AffineExpr e) { return e.isFunctionOfSymbol(symbol); });
   });
 }
 
@@ -322,7 +341,8 @@ std::optional<int64_t> AffineForm::coefficientOf(unsigned dim) const {
       coefficient = term.coefficient;
       continue;
     }
-    if (llvm::any_of(term.atoms, [&](AffineExpr e) { return e.isFunctionOfDim(dim); }))
+    if (llvm::any_of(term.atoms,
+                     [&](AffineExpr e) { return e.isFunctionOfDim(dim); }))
       return std::nullopt;
   }
   return coefficient;

@@ -18,8 +18,8 @@ struct AffineFacts {
   llvm::SmallVector<int64_t> divisors;
 };
 
-/// constant + sum of coefficient * product of atoms. An atom is a dim, a symbol or
-/// a floordiv or mod that could not be simplified away.
+/// constant + sum of coefficient * product of atoms. An atom is a dim, a symbol
+/// or a floordiv or mod that could not be simplified away.
 class AffineForm {
 public:
   struct Term {
@@ -37,12 +37,14 @@ public:
   /// Whether any atom contains the dim, respectively the symbol.
   bool usesDim(unsigned dim) const;
   bool usesSymbol(unsigned symbol) const;
-  /// The coefficient of the dim if it occurs as one plain term only or not at all.
+  /// The coefficient of the dim if it occurs as one plain term only or not at
+  /// all.
   std::optional<int64_t> coefficientOf(unsigned dim) const;
   /// Known divisor of the value; 0 if the value is zero.
   int64_t divisor(const AffineFacts &facts) const;
   /// Smallest and largest value where both are known.
-  std::optional<std::pair<int64_t, int64_t>> range(const AffineFacts &facts) const;
+  std::optional<std::pair<int64_t, int64_t>>
+  range(const AffineFacts &facts) const;
 
   AffineForm &operator+=(const AffineForm &other);
   AffineForm &operator*=(int64_t factor);
@@ -52,8 +54,9 @@ public:
 
 private:
   void addAtom(mlir::AffineExpr expr, const AffineFacts &facts);
-  static AffineForm divide(const AffineForm &numerator, int64_t divisor, bool remainder,
-                           mlir::MLIRContext *context, const AffineFacts &facts);
+  static AffineForm divide(const AffineForm &numerator, int64_t divisor,
+                           bool remainder, mlir::MLIRContext *context,
+                           const AffineFacts &facts);
 
   llvm::SmallVector<Term, 4> terms;
   int64_t constant = 0;

@@ -29,7 +29,8 @@ func.func @kernel(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>, %z: !tile.buffer
   tile.store %r#0, %y[%pid] {map = affine_map<(d0, d1)[s0] -> (s0, d0, d1)>, shape = affine_map<()[s0] -> (25, 3, 18)>, rank = 3 : i64, checks = array<i64>} : tensor<3x18xf32>, !tile.buffer<f32>, index
   tile.store %count, %z[%pid] {map = affine_map<(d0)[s0] -> (s0)>, shape = affine_map<()[s0] -> (25)>, rank = 1 : i64, checks = array<i64>} : tensor<1xindex>, !tile.buffer<index>, index
   return
-})", {{360}, {25 * 54}, {25}}, {20}, 25);
+})",
+             {{360}, {25 * 54}, {25}}, {20}, 25);
 }
 
 TEST_P(CpuControl, NestedLoopsAndConditions) {
@@ -64,7 +65,8 @@ func.func @kernel(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>, %n: index) attri
     tile.store %r, %y[%pid] {map = affine_map<(d0)[s0] -> (s0, d0)>, shape = affine_map<()[s0] -> (8, 21)>, rank = 2 : i64, checks = array<i64>} : tensor<21xf32>, !tile.buffer<f32>, index
   }
   return
-})", {{168, -0.9, 0.9}, {168}}, {5}, 8, 1e-5);
+})",
+             {{168, -0.9, 0.9}, {168}}, {5}, 8, 1e-5);
 }
 
 TEST_P(CpuControl, StoresInLoops) {
@@ -81,23 +83,30 @@ func.func @kernel(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>, %n: index) attri
     tile.store %u, %y[%pid, %i, %n] {map = affine_map<(d0)[s0, s1, s2] -> (s0, s1 + d0)>, shape = affine_map<()[s0, s1, s2] -> (3, s2)>, rank = 2 : i64, checks = array<i64: 1>} : tensor<20xf32>, !tile.buffer<f32>, index, index, index
   }
   return
-})", {{153}, {153}}, {51}, 3, 0);
+})",
+             {{153}, {153}}, {51}, 3, 0);
 }
 
 TEST_P(CpuControl, Transposes) {
   for (int trial = 0; trial < 12; ++trial) {
     int64_t a = integer(1, 4), b = integer(1, 20), c = integer(1, 35);
-    static const int permutations[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    static const int permutations[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                          {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     const int *p = permutations[trial % 6];
     int64_t shape[] = {a, b, c};
-    llvm::StringRef type = trial % 3 == 0 ? "i8" : trial % 3 == 1 ? "f32" : "f64";
+    llvm::StringRef type = trial % 3 == 0   ? "i8"
+                           : trial % 3 == 1 ? "f32"
+                                            : "f64";
     expectSame(llvm::formatv(R"(
 func.func @kernel(%x: !tile.buffer<{9}>, %y: !tile.buffer<{9}>) attributes {{tile.kernel} {{
   %a = tile.load %x[] {{map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>, shape = affine_map<() -> ({0}, {1}, {2})>, rank = 3 : i64, checks = array<i64>} : (!tile.buffer<{9}>) -> tensor<{0}x{1}x{2}x{9}>
   %b = tile.transpose %a {{permutation = array<i64: {3}, {4}, {5}>} : tensor<{0}x{1}x{2}x{9}> -> tensor<{6}x{7}x{8}x{9}>
   tile.store %b, %y[] {{map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>, shape = affine_map<() -> ({6}, {7}, {8})>, rank = 3 : i64, checks = array<i64>} : tensor<{6}x{7}x{8}x{9}>, !tile.buffer<{9}>
   return
-})", a, b, c, p[0], p[1], p[2], shape[p[0]], shape[p[1]], shape[p[2]], type).str(),
+})",
+                             a, b, c, p[0], p[1], p[2], shape[p[0]],
+                             shape[p[1]], shape[p[2]], type)
+                   .str(),
                {{size_t(a * b * c)}, {size_t(a * b * c)}}, {}, 1, 0);
   }
 }
@@ -114,12 +123,13 @@ func.func @kernel(%x: !tile.buffer<f32>, %w: !tile.buffer<f32>, %y: !tile.buffer
   tile.store %c, %y[%pid] {map = affine_map<(d0)[s0] -> (s0 * 50 + d0)>, shape = affine_map<()[s0] -> (150)>, rank = 1 : i64, checks = array<i64>} : tensor<50xf32>, !tile.buffer<f32>, index
   tile.store %e, %z[%pid] {map = affine_map<(d0)[s0] -> (s0 * 50 + d0)>, shape = affine_map<()[s0] -> (150)>, rank = 1 : i64, checks = array<i64>} : tensor<50xf16>, !tile.buffer<f16>, index
   return
-})", {{150}, {150}, {150}, {150}}, {}, 3, 1e-6);
+})",
+             {{150}, {150}, {150}, {150}}, {}, 3, 1e-6);
 }
 
 TEST_P(CpuControl, ResultsInPlace) {
-  // y lies over x, z over w: every element is read before it is written, also the
-  // ones that only the second store needs.
+  // y lies over x, z over w: every element is read before it is written, also
+  // the ones that only the second store needs.
   auto image = compile(R"(
 func.func @kernel(%x: !tile.buffer<f32>, %w: !tile.buffer<f32>, %y: !tile.buffer<f32>, %z: !tile.buffer<f32>) attributes {tile.kernel} {
   %pid = tile.program_id : index
@@ -150,13 +160,17 @@ func.func @kernel{0}(%x: !tile.buffer<f32>) attributes {{tile.kernel} {{
   %b = math.exp %a : tensor<{1}xf32>
   tile.store %b, %x[] {{map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> ({1})>, rank = 1 : i64, checks = array<i64>} : tensor<{1}xf32>, !tile.buffer<f32>
   return
-})", i, i * 7).str();
+})",
+                             i, i * 7)
+                   .str();
   auto module = parseKernels(context, program);
-  llvm::SmallVector<mlir::func::FuncOp> kernels(module->getOps<mlir::func::FuncOp>());
+  llvm::SmallVector<mlir::func::FuncOp> kernels(
+      module->getOps<mlir::func::FuncOp>());
   CpuOptions one, four;
   one.threads = 1;
   four.threads = 4;
-  auto a = compileCpuKernels(kernels, GetParam(), one), b = compileCpuKernels(kernels, GetParam(), four);
+  auto a = compileCpuKernels(kernels, GetParam(), one),
+       b = compileCpuKernels(kernels, GetParam(), four);
   ASSERT_TRUE(succeeded(a) && succeeded(b));
   EXPECT_EQ(a->bytes, b->bytes);
   ASSERT_EQ(a->kernels.size(), 9u);

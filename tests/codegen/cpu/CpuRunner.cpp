@@ -1,10 +1,10 @@
 #include "CpuRunner.h"
 #include "codegen/tile/ir/TileDialect.h"
-#include "tests/codegen/interpreter/TileInterpreter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Parser/Parser.h"
+#include "tests/codegen/interpreter/TileInterpreter.h"
 #include <cmath>
 #include <sys/mman.h>
 
@@ -12,7 +12,8 @@ using namespace charonia::cpu;
 
 LoadedImage::LoadedImage(CpuImage given) : image(std::move(given)) {
   size_t size = image.bytes.size();
-  memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   EXPECT_NE(memory, MAP_FAILED);
   memcpy(memory, image.bytes.data(), size);
   EXPECT_EQ(mprotect(memory, size, PROT_READ | PROT_EXEC), 0);
@@ -20,20 +21,23 @@ LoadedImage::LoadedImage(CpuImage given) : image(std::move(given)) {
 
 LoadedImage::~LoadedImage() { munmap(memory, image.bytes.size()); }
 
-void LoadedImage::run(llvm::ArrayRef<void *> buffers, llvm::ArrayRef<int64_t> symbols,
-                      int64_t begin, int64_t end, size_t kernel) const {
-  using Function = void(void *const *, const int64_t *, int64_t, int64_t, void *);
-  auto *function =
-      reinterpret_cast<Function *>(static_cast<char *>(memory) + image.kernels[kernel].entry);
+void LoadedImage::run(llvm::ArrayRef<void *> buffers,
+                      llvm::ArrayRef<int64_t> symbols, int64_t begin,
+                      int64_t end, size_t kernel) const {
+  using Function =
+      void(void *const *, const int64_t *, int64_t, int64_t, void *);
+  auto *function = reinterpret_cast<Function *>(static_cast<char *>(memory) +
+                                                image.kernels[kernel].entry);
   Buffer<uint8_t> scratch(image.kernels[kernel].scratchBytes);
   function(buffers.data(), symbols.data(), begin, end, scratch.data());
   EXPECT_TRUE(scratch.intact());
 }
 
-mlir::OwningOpRef<mlir::ModuleOp> charonia::cpu::parseKernels(mlir::MLIRContext &context,
-                                                              llvm::StringRef text) {
-  context.loadDialect<tile::TileDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
-                      mlir::scf::SCFDialect, mlir::func::FuncDialect>();
+mlir::OwningOpRef<mlir::ModuleOp>
+charonia::cpu::parseKernels(mlir::MLIRContext &context, llvm::StringRef text) {
+  context.loadDialect<tile::TileDialect, mlir::arith::ArithDialect,
+                      mlir::math::MathDialect, mlir::scf::SCFDialect,
+                      mlir::func::FuncDialect>();
   return mlir::parseSourceString<mlir::ModuleOp>(text, &context);
 }
 
@@ -55,7 +59,8 @@ std::unique_ptr<LoadedImage> CpuKernels::compile(llvm::StringRef program) {
     ADD_FAILURE() << "program does not parse:\n" << program.str();
     return nullptr;
   }
-  llvm::SmallVector<mlir::func::FuncOp> kernels(module->getOps<mlir::func::FuncOp>());
+  llvm::SmallVector<mlir::func::FuncOp> kernels(
+      module->getOps<mlir::func::FuncOp>());
   CpuOptions options;
   options.threads = 1;
   if (const char *folder = getenv("CHARONIA_DUMP_DIR"))
@@ -74,8 +79,7 @@ size_t bytesOf(mlir::Type type) {
   return type.isIndex() ? 8 : std::max(type.getIntOrFloatBitWidth() / 8, 1u);
 }
 
-template <typename T>
-T readAs(const uint8_t *address) {
+template <typename T> T readAs(const uint8_t *address) {
   T value;
   memcpy(&value, address, sizeof(T));
   return value;
@@ -87,7 +91,8 @@ double readFloat(mlir::Type type, const uint8_t *address) {
   if (type.isF32())
     return readAs<float>(address);
   uint16_t bits = readAs<uint16_t>(address);
-  return type.isF16() ? charonia::tile::halfToFloat(bits) : charonia::tile::bfloatToFloat(bits);
+  return type.isF16() ? charonia::tile::halfToFloat(bits)
+                      : charonia::tile::bfloatToFloat(bits);
 }
 
 void writeRandom(mlir::Type type, uint8_t *address, double value) {
@@ -105,8 +110,10 @@ void writeRandom(mlir::Type type, uint8_t *address, double value) {
 }
 } // namespace
 
-void CpuKernels::expectSame(llvm::StringRef program, llvm::ArrayRef<Contents> contents,
-                            llvm::ArrayRef<int64_t> symbols, int64_t instances, double tolerance) {
+void CpuKernels::expectSame(llvm::StringRef program,
+                            llvm::ArrayRef<Contents> contents,
+                            llvm::ArrayRef<int64_t> symbols, int64_t instances,
+                            double tolerance) {
   SCOPED_TRACE(program.str());
   auto image = compile(program);
   auto module = parseKernels(context, program);
@@ -123,17 +130,21 @@ void CpuKernels::expectSame(llvm::StringRef program, llvm::ArrayRef<Contents> co
     size_t bytes = bytesOf(type);
     Buffer<uint8_t> buffer(content.elements * bytes);
     bool isFloat = llvm::isa<mlir::FloatType>(type);
-    double low = content.low, high = isFloat ? content.high : content.high + 0.999;
+    double low = content.low,
+           high = isFloat ? content.high : content.high + 0.999;
     if (type.isInteger(1))
       low = 0, high = 1.999;
     for (size_t i = 0; i < content.elements; ++i)
-      writeRandom(type, &buffer[i * bytes], std::uniform_real_distribution<double>(low, high)(random));
-    theirs.push_back(Buffer<uint8_t>::of(std::vector<uint8_t>(buffer.data(), buffer.data() + buffer.size())));
+      writeRandom(type, &buffer[i * bytes],
+                  std::uniform_real_distribution<double>(low, high)(random));
+    theirs.push_back(Buffer<uint8_t>::of(
+        std::vector<uint8_t>(buffer.data(), buffer.data() + buffer.size())));
     ours.push_back(std::move(buffer));
   }
   llvm::SmallVector<void *> addresses;
   llvm::SmallVector<tile::InterpreterBuffer> reference;
-  for (auto [buffer, other, content] : llvm::zip_equal(ours, theirs, contents)) {
+  for (auto [buffer, other, content] :
+       llvm::zip_equal(ours, theirs, contents)) {
     addresses.push_back(buffer.data());
     reference.push_back({other.data(), content.elements});
   }
@@ -147,16 +158,20 @@ void CpuKernels::expectSame(llvm::StringRef program, llvm::ArrayRef<Contents> co
     ASSERT_TRUE(ours[index].intact()) << "buffer " << index;
     size_t bytes = bytesOf(type);
     for (size_t i = 0; i < contents[index].elements; ++i) {
-      const uint8_t *a = &ours[index][i * bytes], *e = &theirs[index][i * bytes];
+      const uint8_t *a = &ours[index][i * bytes],
+                    *e = &theirs[index][i * bytes];
       if (!llvm::isa<mlir::FloatType>(type)) {
-        ASSERT_EQ(memcmp(a, e, bytes), 0) << "buffer " << index << ", element " << i << ": "
-                                          << int(*a) << " is not " << int(*e);
+        ASSERT_EQ(memcmp(a, e, bytes), 0)
+            << "buffer " << index << ", element " << i << ": " << int(*a)
+            << " is not " << int(*e);
         continue;
       }
       double got = readFloat(type, a), expected = readFloat(type, e);
       if (std::isnan(expected) || std::isinf(expected)) {
-        ASSERT_TRUE(got == expected || (std::isnan(got) && std::isnan(expected)))
-            << "buffer " << index << ", element " << i << ": " << got << " is not " << expected;
+        ASSERT_TRUE(got == expected ||
+                    (std::isnan(got) && std::isnan(expected)))
+            << "buffer " << index << ", element " << i << ": " << got
+            << " is not " << expected;
         continue;
       }
       double allowed = tolerance * std::max(1.0, std::fabs(expected));
@@ -165,7 +180,8 @@ void CpuKernels::expectSame(llvm::StringRef program, llvm::ArrayRef<Contents> co
       if (type.isBF16())
         allowed += std::fabs(expected) * 0x1p-7 * (tolerance > 0);
       ASSERT_LE(std::fabs(got - expected), allowed)
-          << "buffer " << index << ", element " << i << ": " << got << " is not " << expected;
+          << "buffer " << index << ", element " << i << ": " << got
+          << " is not " << expected;
     }
   }
 }

@@ -20,8 +20,8 @@ public:
   LoadedImage(const LoadedImage &) = delete;
 
   /// Runs the instances [begin, end) of a kernel.
-  void run(llvm::ArrayRef<void *> buffers, llvm::ArrayRef<int64_t> symbols, int64_t begin,
-           int64_t end, size_t kernel = 0) const;
+  void run(llvm::ArrayRef<void *> buffers, llvm::ArrayRef<int64_t> symbols,
+           int64_t begin, int64_t end, size_t kernel = 0) const;
 
   CpuImage image;
 
@@ -30,7 +30,8 @@ private:
 };
 
 /// Parses a module of kernels; the text's location names appear in diagnostics.
-mlir::OwningOpRef<mlir::ModuleOp> parseKernels(mlir::MLIRContext &context, llvm::StringRef text);
+mlir::OwningOpRef<mlir::ModuleOp> parseKernels(mlir::MLIRContext &context,
+                                               llvm::StringRef text);
 
 bool hostRuns(CpuIsa isa);
 
@@ -49,11 +50,13 @@ protected:
     size_t elements;
     double low = -2, high = 2;
   };
-  /// Runs `program` here and in the interpreter from the same memory and expects the
-  /// same memory afterwards: floats within `tolerance` (absolute below 1, relative
-  /// above), the rest exactly. The instances run in several calls.
+  /// Runs `program` here and in the interpreter from the same memory and
+  /// expects the same memory afterwards: floats within `tolerance` (absolute
+  /// below 1, relative above), the rest exactly. The instances run in several
+  /// calls.
   void expectSame(llvm::StringRef program, llvm::ArrayRef<Contents> buffers,
-                  llvm::ArrayRef<int64_t> symbols, int64_t instances, double tolerance = 2e-6);
+                  llvm::ArrayRef<int64_t> symbols, int64_t instances,
+                  double tolerance = 2e-6);
 
   /// Random numbers.
   std::vector<float> floats(size_t count, float low = -1, float high = 1);
@@ -63,16 +66,15 @@ protected:
   std::mt19937 random{20261121};
 };
 
-/// Memory of a kernel's buffer with guards on both sides that notice stray writes.
-template <typename T>
-class Buffer {
+/// Memory of a kernel's buffer with guards on both sides that notice stray
+/// writes.
+template <typename T> class Buffer {
 public:
   explicit Buffer(size_t count, T fill = T()) : count(count) {
     storage.assign(count * sizeof(T) + 3 * guard, 0xa5);
     std::fill(data(), data() + count, fill);
   }
-  template <typename Container>
-  static Buffer of(const Container &values) {
+  template <typename Container> static Buffer of(const Container &values) {
     Buffer buffer(values.size());
     std::copy(values.begin(), values.end(), buffer.data());
     return buffer;
@@ -85,7 +87,8 @@ public:
   size_t size() const { return count; }
   bool intact() {
     auto *first = storage.data(), *last = first + storage.size();
-    auto *from = reinterpret_cast<uint8_t *>(data()), *to = from + count * sizeof(T);
+    auto *from = reinterpret_cast<uint8_t *>(data()),
+         *to = from + count * sizeof(T);
     auto clean = [](uint8_t byte) { return byte == 0xa5; };
     return std::all_of(first, from, clean) && std::all_of(to, last, clean);
   }
@@ -96,12 +99,14 @@ private:
   std::vector<uint8_t> storage;
 };
 
-#define CHARONIA_CPU_SUITE(Suite)                                                                  \
-  INSTANTIATE_TEST_SUITE_P(Isa, Suite,                                                             \
-                           ::testing::Values(::charonia::cpu::CpuIsa::V3,                          \
-                                             ::charonia::cpu::CpuIsa::V4),                         \
-                           [](const auto &info) {                                                  \
-                             return info.param == ::charonia::cpu::CpuIsa::V4 ? "v4" : "v3";       \
+#define CHARONIA_CPU_SUITE(Suite)                                              \
+  INSTANTIATE_TEST_SUITE_P(Isa, Suite,                                         \
+                           ::testing::Values(::charonia::cpu::CpuIsa::V3,      \
+                                             ::charonia::cpu::CpuIsa::V4),     \
+                           [](const auto &info) {                              \
+                             return info.param == ::charonia::cpu::CpuIsa::V4  \
+                                        ? "v4"                                 \
+                                        : "v3";                                \
                            })
 
 } // namespace charonia::cpu

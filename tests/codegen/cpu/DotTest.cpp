@@ -6,7 +6,8 @@ using namespace charonia::cpu;
 namespace {
 using CpuDot = CpuKernels;
 
-// C[M,N] = A[M,K] B[K,N] in tiles, K in blocks with checks where nothing divides.
+// C[M,N] = A[M,K] B[K,N] in tiles, K in blocks with checks where nothing
+// divides.
 TEST_P(CpuDot, AwkwardSizes) {
   for (int trial = 0; trial < 12; ++trial) {
     int64_t m = integer(1, 30), n = integer(1, 70), k = integer(1, 60);
@@ -29,10 +30,13 @@ func.func @matmul(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %c: !tile.buffer
   }
   tile.store %sum, %c[%pm, %pn, %m, %n] {{map = affine_map<(d0, d1)[s0, s1, s2, s3] -> (s0 * {0} + d0, s1 * {1} + d1)>, shape = affine_map<()[s0, s1, s2, s3] -> (s2, s3)>, rank = 2 : i64, checks = array<i64: 0, 1>} : tensor<{0}x{1}xf32>, !tile.buffer<f32>, index, index, index, index
   return
-})", tm, tn, tk, gridN).str();
+})",
+                                        tm, tn, tk, gridN)
+                              .str();
     auto image = compile(program);
     ASSERT_TRUE(image);
-    auto a = Buffer<float>::of(floats(m * k)), b = Buffer<float>::of(floats(k * n));
+    auto a = Buffer<float>::of(floats(m * k)),
+         b = Buffer<float>::of(floats(k * n));
     Buffer<float> c(m * n, NAN);
     image->run({a.data(), b.data(), c.data()}, {m, n, k}, 0, gridM * gridN);
     ASSERT_TRUE(c.intact());
@@ -41,7 +45,8 @@ func.func @matmul(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %c: !tile.buffer
         double sum = 0;
         for (int64_t l = 0; l < k; ++l)
           sum += double(a[i * k + l]) * b[l * n + j];
-        ASSERT_NEAR(c[i * n + j], sum, 1e-5 * k) << m << "x" << n << "x" << k << " at " << i << ", " << j;
+        ASSERT_NEAR(c[i * n + j], sum, 1e-5 * k)
+            << m << "x" << n << "x" << k << " at " << i << ", " << j;
       }
   }
 }

@@ -10,7 +10,9 @@ std::string combiner(llvm::StringRef op, llvm::StringRef type) {
   ^bb0(%p: {1}, %q: {1}):
     %s = {0} %p, %q : {1}
     tile.yield %s : {1}
-  })", op, type).str();
+  })",
+                       op, type)
+      .str();
 }
 
 /// Reduces every axis of tiles of two and three axes.
@@ -36,7 +38,12 @@ TEST_P(CpuReduce, EveryAxis) {
       left *= extent;
       ++out;
     }
-    struct Kind { llvm::StringRef op, type; } kinds[] = {{"arith.addf", "f32"}, {"arith.maximumf", "f32"}, {"arith.addf", "f64"}, {"arith.maxsi", "i32"}, {"arith.andi", "i1"}, {"arith.muli", "i64"}, {"arith.mulf", "f32"}};
+    struct Kind {
+      llvm::StringRef op, type;
+    } kinds[] = {{"arith.addf", "f32"}, {"arith.maximumf", "f32"},
+                 {"arith.addf", "f64"}, {"arith.maxsi", "i32"},
+                 {"arith.andi", "i1"},  {"arith.muli", "i64"},
+                 {"arith.mulf", "f32"}};
     Kind kind = kinds[trial % std::size(kinds)];
     expectSame(llvm::formatv(R"(
 func.func @kernel(%x: !tile.buffer<{0}>, %y: !tile.buffer<{0}>) attributes {{tile.kernel} {{
@@ -45,8 +52,11 @@ func.func @kernel(%x: !tile.buffer<{0}>, %y: !tile.buffer<{0}>) attributes {{til
   %b = tile.reduce %a {{axis = {6} : i64} : (tensor<{1}{0}>) -> tensor<{2}{0}> {7}
   tile.store %b, %y[%pid] {{map = affine_map<({8})[s0] -> ({9})>, shape = affine_map<()[s0] -> (3{10})>, rank = {11} : i64, checks = array<i64>} : tensor<{2}{0}>, !tile.buffer<{0}>, index
   return
-})", kind.type, from, to, dims, results, rank + 1, axis, combiner(kind.op, kind.type), dimsOut,
-                             out ? "s0, " + dimsOut : "s0", resultsOut, rank).str(),
+})",
+                             kind.type, from, to, dims, results, rank + 1, axis,
+                             combiner(kind.op, kind.type), dimsOut,
+                             out ? "s0, " + dimsOut : "s0", resultsOut, rank)
+                   .str(),
                {{size_t(3 * count)}, {size_t(3 * left)}}, {}, 3, 1e-4);
   }
 }
@@ -73,7 +83,8 @@ func.func @kernel(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>) attributes {tile
   %r = arith.divf %e, %tb : tensor<5x43xf32>
   tile.store %r, %y[%pid] {map = affine_map<(d0, d1)[s0] -> (s0 * 5 + d0, d1)>, shape = affine_map<()[s0] -> (15, 43)>, rank = 2 : i64, checks = array<i64>} : tensor<5x43xf32>, !tile.buffer<f32>, index
   return
-})", {{15 * 43, -10, 10}, {15 * 43}}, {}, 3, 1e-6);
+})",
+             {{15 * 43, -10, 10}, {15 * 43}}, {}, 3, 1e-6);
 }
 
 TEST_P(CpuReduce, ArgMaxWithTwoOperands) {
@@ -95,7 +106,10 @@ func.func @kernel(%x: !tile.buffer<f32>, %y: !tile.buffer<index>) attributes {{t
   }
   tile.store %j, %y[] {{map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> ({1})>, rank = 1 : i64, checks = array<i64>} : tensor<{1}xindex>, !tile.buffer<index>
   return
-})", axis, axis == 0 ? 27 : 9).str(), {{243}, {27}}, {}, 1, 0);
+})",
+                             axis, axis == 0 ? 27 : 9)
+                   .str(),
+               {{243}, {27}}, {}, 1, 0);
 }
 
 CHARONIA_CPU_SUITE(CpuReduce);

@@ -29,8 +29,8 @@ uint16_t encode(const llvm::fltSemantics &semantics, double number) {
   return value.bitcastToAPInt().getZExtValue();
 }
 
-/// One element of any type: floats are held in f, the rest in i, sign-extended from
-/// their width (i1 is 0 or 1).
+/// One element of any type: floats are held in f, the rest in i, sign-extended
+/// from their width (i1 is 0 or 1).
 struct Element {
   double f = 0;
   int64_t i = 0;
@@ -41,9 +41,12 @@ struct Tile {
   std::vector<Element> data; // one for a scalar
 };
 
-int64_t floorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+int64_t floorDiv(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
 
-int64_t evaluate(AffineExpr expr, ArrayRef<int64_t> dims, ArrayRef<int64_t> symbols) {
+int64_t evaluate(AffineExpr expr, ArrayRef<int64_t> dims,
+                 ArrayRef<int64_t> symbols) {
   if (auto e = dyn_cast<AffineConstantExpr>(expr))
     return e.getValue();
   if (auto e = dyn_cast<AffineDimExpr>(expr))
@@ -51,7 +54,8 @@ int64_t evaluate(AffineExpr expr, ArrayRef<int64_t> dims, ArrayRef<int64_t> symb
   if (auto e = dyn_cast<AffineSymbolExpr>(expr))
     return symbols[e.getPosition()];
   auto e = cast<AffineBinaryOpExpr>(expr);
-  int64_t a = evaluate(e.getLHS(), dims, symbols), b = evaluate(e.getRHS(), dims, symbols);
+  int64_t a = evaluate(e.getLHS(), dims, symbols),
+          b = evaluate(e.getRHS(), dims, symbols);
   switch (expr.getKind()) {
   case AffineExprKind::Add:
     return a + b;
@@ -89,12 +93,14 @@ Element rounded(Element e, Type type) {
 }
 
 uint64_t unsignedOf(int64_t value, unsigned width) {
-  return width >= 64 ? uint64_t(value) : uint64_t(value) & ((uint64_t(1) << width) - 1);
+  return width >= 64 ? uint64_t(value)
+                     : uint64_t(value) & ((uint64_t(1) << width) - 1);
 }
 
 class Interpreter {
 public:
-  Interpreter(func::FuncOp kernel, ArrayRef<tile::InterpreterBuffer> buffers) : buffers(buffers) {
+  Interpreter(func::FuncOp kernel, ArrayRef<tile::InterpreterBuffer> buffers)
+      : buffers(buffers) {
     (void)kernel;
   }
 
@@ -105,7 +111,9 @@ public:
 
   Tile &get(Value value) { return values[value.getImpl()]; }
   int64_t integer(Value value) { return get(value).data[0].i; }
-  void set(Value value, Tile tile) { values[value.getImpl()] = std::move(tile); }
+  void set(Value value, Tile tile) {
+    values[value.getImpl()] = std::move(tile);
+  }
   void fail(Operation *op, const llvm::Twine &message) {
     if (error.empty()) {
       llvm::raw_string_ostream os(error);
@@ -124,7 +132,8 @@ public:
 private:
   static SmallVector<int64_t> shapeOf(Type type) {
     auto tile = dyn_cast<RankedTensorType>(type);
-    return tile ? SmallVector<int64_t>(tile.getShape()) : SmallVector<int64_t>();
+    return tile ? SmallVector<int64_t>(tile.getShape())
+                : SmallVector<int64_t>();
   }
   static int64_t count(ArrayRef<int64_t> shape) {
     int64_t n = 1;
@@ -132,7 +141,8 @@ private:
       n *= extent;
     return n;
   }
-  static SmallVector<int64_t> coordinates(int64_t position, ArrayRef<int64_t> shape) {
+  static SmallVector<int64_t> coordinates(int64_t position,
+                                          ArrayRef<int64_t> shape) {
     SmallVector<int64_t> at(shape.size());
     for (size_t i = shape.size(); i-- > 0;) {
       at[i] = position % shape[i];
@@ -152,7 +162,8 @@ private:
     SmallVector<int64_t> own;
     for (Value symbol : symbols) {
       Tile &tile = get(symbol);
-      own.push_back(tile.data[tile.shape.empty() ? 0 : position(at, tile.shape)].i);
+      own.push_back(
+          tile.data[tile.shape.empty() ? 0 : position(at, tile.shape)].i);
     }
     return own;
   }
@@ -162,7 +173,8 @@ private:
   //===--------------------------------------------------------------------===//
 
   template <typename Op>
-  bool inside(Op op, ArrayRef<int64_t> at, ArrayRef<int64_t> symbols, int64_t &offset) {
+  bool inside(Op op, ArrayRef<int64_t> at, ArrayRef<int64_t> symbols,
+              int64_t &offset) {
     offset = 0;
     for (int64_t check : op.getChecks()) {
       int64_t c = evaluate(op.getMap().getResult(check), at, symbols);
@@ -174,7 +186,8 @@ private:
       int64_t c = evaluate(op.getMap().getResult(i), at, symbols);
       int64_t e = evaluate(op.getShape().getResult(i), {}, symbols);
       if (c < 0 || c >= e)
-        fail(op, "coordinate " + llvm::Twine(i) + " is " + llvm::Twine(c) + " of " + llvm::Twine(e));
+        fail(op, "coordinate " + llvm::Twine(i) + " is " + llvm::Twine(c) +
+                     " of " + llvm::Twine(e));
       offset = offset * e + c;
     }
     auto index = bufferIndex[Value(op.getBuffer()).getImpl()];
@@ -185,7 +198,8 @@ private:
 
   Element read(Value buffer, int64_t offset) {
     Type type = cast<tile::BufferType>(buffer.getType()).getElementType();
-    char *data = static_cast<char *>(buffers[bufferIndex[buffer.getImpl()]].data);
+    char *data =
+        static_cast<char *>(buffers[bufferIndex[buffer.getImpl()]].data);
     Element e;
     auto as = [&]<typename T>(T) {
       T value;
@@ -202,19 +216,31 @@ private:
       e.f = tile::bfloatToFloat(as(uint16_t()));
     else
       switch (widthOf(type)) {
-      case 64: e.i = as(int64_t()); break;
-      case 32: e.i = as(int32_t()); break;
-      case 16: e.i = as(int16_t()); break;
-      case 8: e.i = as(int8_t()); break;
-      default: e.i = as(uint8_t()) & 1;
+      case 64:
+        e.i = as(int64_t());
+        break;
+      case 32:
+        e.i = as(int32_t());
+        break;
+      case 16:
+        e.i = as(int16_t());
+        break;
+      case 8:
+        e.i = as(int8_t());
+        break;
+      default:
+        e.i = as(uint8_t()) & 1;
       }
     return e;
   }
 
   void write(Value buffer, int64_t offset, Element e) {
     Type type = cast<tile::BufferType>(buffer.getType()).getElementType();
-    char *data = static_cast<char *>(buffers[bufferIndex[buffer.getImpl()]].data);
-    auto as = [&]<typename T>(T value) { memcpy(data + offset * sizeof(T), &value, sizeof(T)); };
+    char *data =
+        static_cast<char *>(buffers[bufferIndex[buffer.getImpl()]].data);
+    auto as = [&]<typename T>(T value) {
+      memcpy(data + offset * sizeof(T), &value, sizeof(T));
+    };
     if (type.isF64())
       as(e.f);
     else if (type.isF32())
@@ -225,10 +251,17 @@ private:
       as(tile::floatToBfloat(e.f));
     else
       switch (widthOf(type)) {
-      case 64: as(int64_t(e.i)); break;
-      case 32: as(int32_t(e.i)); break;
-      case 16: as(int16_t(e.i)); break;
-      default: as(int8_t(e.i));
+      case 64:
+        as(int64_t(e.i));
+        break;
+      case 32:
+        as(int32_t(e.i));
+        break;
+      case 16:
+        as(int16_t(e.i));
+        break;
+      default:
+        as(int8_t(e.i));
       }
   }
 
@@ -238,49 +271,83 @@ private:
 
   Element elementwise(Operation *op, ArrayRef<Element> v, Type from, Type to) {
     using namespace arith;
-    Element x = v.size() > 0 ? v[0] : Element(), y = v.size() > 1 ? v[1] : Element(),
+    Element x = v.size() > 0 ? v[0] : Element(),
+            y = v.size() > 1 ? v[1] : Element(),
             z = v.size() > 2 ? v[2] : Element(), r;
     unsigned width = from ? (isa<FloatType>(from) ? 64 : widthOf(from)) : 64;
     uint64_t ux = unsignedOf(x.i, width), uy = unsignedOf(y.i, width);
-    auto number = [&](double f) { r.f = f; return r; };
-    auto whole = [&](int64_t i) { r.i = i; return r; };
+    auto number = [&](double f) {
+      r.f = f;
+      return r;
+    };
+    auto whole = [&](int64_t i) {
+      r.i = i;
+      return r;
+    };
     bool f32 = to.isF32();
-    // Elements outside a buffer are zeros, and what is divided by them is not used.
-    if (isa<DivSIOp, DivUIOp, RemSIOp, RemUIOp, CeilDivSIOp, CeilDivUIOp, FloorDivSIOp>(op) && uy == 0)
+    // Elements outside a buffer are zeros, and what is divided by them is not
+    // used.
+    if (isa<DivSIOp, DivUIOp, RemSIOp, RemUIOp, CeilDivSIOp, CeilDivUIOp,
+            FloorDivSIOp>(op) &&
+        uy == 0)
       return r;
     auto f = [&](auto function) { return number(function((long double)x.f)); };
     return llvm::TypeSwitch<Operation *, Element>(op)
-        .Case<AddFOp>([&](auto) { return number(f32 ? float(x.f) + float(y.f) : x.f + y.f); })
-        .Case<SubFOp>([&](auto) { return number(f32 ? float(x.f) - float(y.f) : x.f - y.f); })
-        .Case<MulFOp>([&](auto) { return number(f32 ? float(x.f) * float(y.f) : x.f * y.f); })
-        .Case<DivFOp>([&](auto) { return number(f32 ? float(x.f) / float(y.f) : x.f / y.f); })
+        .Case<AddFOp>([&](auto) {
+          return number(f32 ? float(x.f) + float(y.f) : x.f + y.f);
+        })
+        .Case<SubFOp>([&](auto) {
+          return number(f32 ? float(x.f) - float(y.f) : x.f - y.f);
+        })
+        .Case<MulFOp>([&](auto) {
+          return number(f32 ? float(x.f) * float(y.f) : x.f * y.f);
+        })
+        .Case<DivFOp>([&](auto) {
+          return number(f32 ? float(x.f) / float(y.f) : x.f / y.f);
+        })
         .Case<RemFOp>([&](auto) { return number(std::fmod(x.f, y.f)); })
         .Case<NegFOp>([&](auto) { return number(-x.f); })
-        .Case<MaximumFOp>([&](auto) { return number(std::isnan(x.f) || std::isnan(y.f) ? NAN : std::max(x.f, y.f)); })
-        .Case<MinimumFOp>([&](auto) { return number(std::isnan(x.f) || std::isnan(y.f) ? NAN : std::min(x.f, y.f)); })
+        .Case<MaximumFOp>([&](auto) {
+          return number(
+              std::isnan(x.f) || std::isnan(y.f) ? NAN : std::max(x.f, y.f));
+        })
+        .Case<MinimumFOp>([&](auto) {
+          return number(
+              std::isnan(x.f) || std::isnan(y.f) ? NAN : std::min(x.f, y.f));
+        })
         .Case<MaxNumFOp>([&](auto) { return number(std::fmax(x.f, y.f)); })
         .Case<MinNumFOp>([&](auto) { return number(std::fmin(x.f, y.f)); })
-        .Case<CmpFOp>([&](auto op) { return whole(applyCmpPredicate(op.getPredicate(), APFloat(x.f), APFloat(y.f))); })
+        .Case<CmpFOp>([&](auto op) {
+          return whole(
+              applyCmpPredicate(op.getPredicate(), APFloat(x.f), APFloat(y.f)));
+        })
         .Case<CmpIOp>([&](auto op) {
-          return whole(applyCmpPredicate(op.getPredicate(), llvm::APInt(64, x.i, true), llvm::APInt(64, y.i, true)) &&
-                               unsigned(op.getPredicate()) < 6
-                           ? 1
-                       : unsigned(op.getPredicate()) < 6
-                           ? 0
-                           : applyCmpPredicate(op.getPredicate(), llvm::APInt(64, ux), llvm::APInt(64, uy)));
+          return whole(
+              applyCmpPredicate(op.getPredicate(), llvm::APInt(64, x.i, true),
+                                llvm::APInt(64, y.i, true)) &&
+                      unsigned(op.getPredicate()) < 6
+                  ? 1
+              : unsigned(op.getPredicate()) < 6
+                  ? 0
+                  : applyCmpPredicate(op.getPredicate(), llvm::APInt(64, ux),
+                                      llvm::APInt(64, uy)));
         })
         .Case<SelectOp>([&](auto) { return x.i ? y : z; })
         .Case<ExtFOp, TruncFOp>([&](auto) { return x; })
-        .Case<SIToFPOp>([&](auto) { return number(f32 ? float(x.i) : double(x.i)); })
-        .Case<UIToFPOp>([&](auto) { return number(f32 ? float(ux) : double(ux)); })
+        .Case<SIToFPOp>(
+            [&](auto) { return number(f32 ? float(x.i) : double(x.i)); })
+        .Case<UIToFPOp>(
+            [&](auto) { return number(f32 ? float(ux) : double(ux)); })
         .Case<FPToSIOp>([&](auto) { return whole(int64_t(x.f)); })
-        .Case<FPToUIOp>([&](auto) { return whole(x.f >= 0x1p63 ? int64_t(uint64_t(x.f)) : int64_t(x.f)); })
+        .Case<FPToUIOp>([&](auto) {
+          return whole(x.f >= 0x1p63 ? int64_t(uint64_t(x.f)) : int64_t(x.f));
+        })
         .Case<BitcastOp>([&](auto) {
-          uint64_t bits = from.isF32()   ? std::bit_cast<uint32_t>(float(x.f))
-                          : from.isF64() ? std::bit_cast<uint64_t>(x.f)
-                          : from.isF16() ? tile::floatToHalf(x.f)
+          uint64_t bits = from.isF32()    ? std::bit_cast<uint32_t>(float(x.f))
+                          : from.isF64()  ? std::bit_cast<uint64_t>(x.f)
+                          : from.isF16()  ? tile::floatToHalf(x.f)
                           : from.isBF16() ? tile::floatToBfloat(x.f)
-                                         : unsignedOf(x.i, width);
+                                          : unsignedOf(x.i, width);
           return to.isF32()    ? number(std::bit_cast<float>(uint32_t(bits)))
                  : to.isF64()  ? number(std::bit_cast<double>(bits))
                  : to.isF16()  ? number(tile::halfToFloat(bits))
@@ -298,7 +365,8 @@ private:
         .Case<RemSIOp>([&](auto) { return whole(x.i % y.i); })
         .Case<RemUIOp>([&](auto) { return whole(ux % uy); })
         .Case<CeilDivSIOp>([&](auto) { return whole(-floorDiv(-x.i, y.i)); })
-        .Case<CeilDivUIOp>([&](auto) { return whole(ux / uy + (ux % uy != 0)); })
+        .Case<CeilDivUIOp>(
+            [&](auto) { return whole(ux / uy + (ux % uy != 0)); })
         .Case<FloorDivSIOp>([&](auto) { return whole(floorDiv(x.i, y.i)); })
         .Case<AndIOp>([&](auto) { return whole(x.i & y.i); })
         .Case<OrIOp>([&](auto) { return whole(x.i | y.i); })
@@ -311,25 +379,39 @@ private:
         .Case<MaxUIOp>([&](auto) { return whole(std::max(ux, uy)); })
         .Case<MinUIOp>([&](auto) { return whole(std::min(ux, uy)); })
         .Case<math::AbsFOp>([&](auto) { return number(std::fabs(x.f)); })
-        .Case<math::AbsIOp>([&](auto) { return whole(x.i < 0 ? 0 - uint64_t(x.i) : x.i); })
-        .Case<math::CopySignOp>([&](auto) { return number(std::copysign(x.f, y.f)); })
+        .Case<math::AbsIOp>(
+            [&](auto) { return whole(x.i < 0 ? 0 - uint64_t(x.i) : x.i); })
+        .Case<math::CopySignOp>(
+            [&](auto) { return number(std::copysign(x.f, y.f)); })
         .Case<math::FmaOp>([&](auto) {
-          return number(f32 ? std::fma(float(x.f), float(y.f), float(z.f)) : std::fma(x.f, y.f, z.f));
+          return number(f32 ? std::fma(float(x.f), float(y.f), float(z.f))
+                            : std::fma(x.f, y.f, z.f));
         })
-        .Case<math::SqrtOp>([&](auto) { return f([](auto a) { return std::sqrt(a); }); })
-        .Case<math::RsqrtOp>([&](auto) { return f([](auto a) { return 1 / std::sqrt(a); }); })
+        .Case<math::SqrtOp>(
+            [&](auto) { return f([](auto a) { return std::sqrt(a); }); })
+        .Case<math::RsqrtOp>(
+            [&](auto) { return f([](auto a) { return 1 / std::sqrt(a); }); })
         .Case<math::FloorOp>([&](auto) { return number(std::floor(x.f)); })
         .Case<math::CeilOp>([&](auto) { return number(std::ceil(x.f)); })
         .Case<math::TruncOp>([&](auto) { return number(std::trunc(x.f)); })
-        .Case<math::RoundEvenOp>([&](auto) { return number(std::nearbyint(x.f)); })
+        .Case<math::RoundEvenOp>(
+            [&](auto) { return number(std::nearbyint(x.f)); })
         .Case<math::RoundOp>([&](auto) { return number(std::round(x.f)); })
-        .Case<math::ExpOp>([&](auto) { return f([](auto a) { return std::exp(a); }); })
-        .Case<math::LogOp>([&](auto) { return f([](auto a) { return std::log(a); }); })
-        .Case<math::TanhOp>([&](auto) { return f([](auto a) { return std::tanh(a); }); })
-        .Case<math::ErfOp>([&](auto) { return f([](auto a) { return std::erf(a); }); })
-        .Case<math::SinOp>([&](auto) { return f([](auto a) { return std::sin(a); }); })
-        .Case<math::CosOp>([&](auto) { return f([](auto a) { return std::cos(a); }); })
-        .Case<math::PowFOp>([&](auto) { return number(std::pow((long double)x.f, (long double)y.f)); })
+        .Case<math::ExpOp>(
+            [&](auto) { return f([](auto a) { return std::exp(a); }); })
+        .Case<math::LogOp>(
+            [&](auto) { return f([](auto a) { return std::log(a); }); })
+        .Case<math::TanhOp>(
+            [&](auto) { return f([](auto a) { return std::tanh(a); }); })
+        .Case<math::ErfOp>(
+            [&](auto) { return f([](auto a) { return std::erf(a); }); })
+        .Case<math::SinOp>(
+            [&](auto) { return f([](auto a) { return std::sin(a); }); })
+        .Case<math::CosOp>(
+            [&](auto) { return f([](auto a) { return std::cos(a); }); })
+        .Case<math::PowFOp>([&](auto) {
+          return number(std::pow((long double)x.f, (long double)y.f));
+        })
         .Default([&](Operation *op) {
           fail(op, "the interpreter does not know this operator");
           return r;
@@ -342,7 +424,8 @@ private:
       e.f = number.getValueAsDouble();
     else {
       llvm::APInt value = cast<IntegerAttr>(attr).getValue();
-      e.i = value.getBitWidth() == 1 ? value.getZExtValue() : value.getSExtValue();
+      e.i = value.getBitWidth() == 1 ? value.getZExtValue()
+                                     : value.getSExtValue();
     }
     return e;
   }
@@ -352,8 +435,9 @@ private:
   //===--------------------------------------------------------------------===//
 
   void execute(Operation *op) {
-    SmallVector<int64_t> shape =
-        op->getNumResults() ? shapeOf(op->getResult(0).getType()) : SmallVector<int64_t>();
+    SmallVector<int64_t> shape = op->getNumResults()
+                                     ? shapeOf(op->getResult(0).getType())
+                                     : SmallVector<int64_t>();
     auto each = [&](auto element) {
       Tile result{shape, {}};
       for (int64_t p = 0; p < count(shape) && error.empty(); ++p)
@@ -362,13 +446,17 @@ private:
     };
     llvm::TypeSwitch<Operation *>(op)
         .Case<func::ReturnOp, scf::YieldOp, tile::YieldOp>([](auto) {})
-        .Case<tile::ProgramIdOp>([&](auto op) { set(op.getResult(), {{}, {Element{0, programId}}}); })
+        .Case<tile::ProgramIdOp>([&](auto op) {
+          set(op.getResult(), {{}, {Element{0, programId}}});
+        })
         .Case<arith::ConstantOp>([&](auto op) {
           auto dense = dyn_cast<DenseElementsAttr>(op.getValue());
           if (!dense)
             return set(op.getResult(), {{}, {constantElement(op.getValue())}});
           auto values = dense.template getValues<Attribute>();
-          each([&](int64_t p, ArrayRef<int64_t>) { return constantElement(values[p]); });
+          each([&](int64_t p, ArrayRef<int64_t>) {
+            return constantElement(values[p]);
+          });
         })
         .Case<tile::LoadOp>([&](auto op) {
           each([&](int64_t, ArrayRef<int64_t> at) {
@@ -389,7 +477,8 @@ private:
         })
         .Case<tile::AtomicOp>([&](auto op) {
           Tile &value = get(op.getValue());
-          Type type = cast<RankedTensorType>(op.getValue().getType()).getElementType();
+          Type type =
+              cast<RankedTensorType>(op.getValue().getType()).getElementType();
           for (int64_t p = 0; p < (int64_t)value.data.size(); ++p) {
             SmallVector<int64_t> at = coordinates(p, value.shape);
             int64_t offset;
@@ -397,23 +486,29 @@ private:
               continue;
             Element old = read(op.getBuffer(), offset), x = value.data[p], r;
             StringRef kind = op.getKind();
-            r.f = kind == "add" ? old.f + x.f : kind == "mul" ? old.f * x.f
-                  : kind == "max" ? std::max(old.f, x.f) : std::min(old.f, x.f);
-            r.i = kind == "add" ? old.i + x.i : kind == "mul" ? old.i * x.i
-                  : kind == "max" ? std::max(old.i, x.i) : std::min(old.i, x.i);
+            r.f = kind == "add"   ? old.f + x.f
+                  : kind == "mul" ? old.f * x.f
+                  : kind == "max" ? std::max(old.f, x.f)
+                                  : std::min(old.f, x.f);
+            r.i = kind == "add"   ? old.i + x.i
+                  : kind == "mul" ? old.i * x.i
+                  : kind == "max" ? std::max(old.i, x.i)
+                                  : std::min(old.i, x.i);
             write(op.getBuffer(), offset, rounded(r, type));
           }
         })
         .Case<tile::IndexOp>([&](auto op) {
           each([&](int64_t, ArrayRef<int64_t> at) {
-            return Element{0, evaluate(op.getMap().getResult(0), at, symbolsAt(op.getSymbols(), at))};
+            return Element{0, evaluate(op.getMap().getResult(0), at,
+                                       symbolsAt(op.getSymbols(), at))};
           });
         })
         .Case<tile::InBoundsOp>([&](auto op) {
           each([&](int64_t, ArrayRef<int64_t> at) {
             SmallVector<int64_t> symbols = symbolsAt(op.getSymbols(), at);
             bool in = true;
-            for (auto [c, e] : llvm::zip(op.getMap().getResults(), op.getShape().getResults())) {
+            for (auto [c, e] : llvm::zip(op.getMap().getResults(),
+                                         op.getShape().getResults())) {
               int64_t value = evaluate(c, at, symbols);
               in &= value >= 0 && value < evaluate(e, {}, symbols);
             }
@@ -443,7 +538,8 @@ private:
           });
         })
         .Case<tile::DotOp>([&](auto op) {
-          Tile &a = get(op.getLhs()), &b = get(op.getRhs()), &c = get(op.getAccumulator());
+          Tile &a = get(op.getLhs()), &b = get(op.getRhs()),
+               &c = get(op.getAccumulator());
           Type type = cast<RankedTensorType>(op.getType()).getElementType();
           int64_t n = shape[1], k = a.shape[1];
           each([&](int64_t p, ArrayRef<int64_t> at) {
@@ -458,17 +554,21 @@ private:
         .Case<tile::ReduceOp>([&](auto op) { reduce(op); })
         .Case<scf::ForOp>([&](auto op) { loop(op); })
         .Case<scf::IfOp>([&](auto op) {
-          Region &region = integer(op.getCondition()) ? op.getThenRegion() : op.getElseRegion();
+          Region &region = integer(op.getCondition()) ? op.getThenRegion()
+                                                      : op.getElseRegion();
           if (region.empty())
             return;
           run(region.front());
           for (auto [result, value] :
-               llvm::zip(op.getResults(), region.front().getTerminator()->getOperands()))
+               llvm::zip(op.getResults(),
+                         region.front().getTerminator()->getOperands()))
             set(result, get(value));
         })
         .Default([&](Operation *op) {
           Type to = getElementTypeOrSelf(op->getResult(0).getType());
-          Type from = op->getNumOperands() ? getElementTypeOrSelf(op->getOperand(0).getType()) : to;
+          Type from = op->getNumOperands()
+                          ? getElementTypeOrSelf(op->getOperand(0).getType())
+                          : to;
           SmallVector<Tile *> operands;
           for (Value operand : op->getOperands())
             operands.push_back(&get(operand));
@@ -504,7 +604,8 @@ private:
         for (auto [i, e] : llvm::enumerate(next))
           set(block.getArgument(sum.size() + i), {{}, {e}});
         run(block);
-        for (auto [e, value] : llvm::zip(sum, block.getTerminator()->getOperands()))
+        for (auto [e, value] :
+             llvm::zip(sum, block.getTerminator()->getOperands()))
           e = get(value).data[0];
       }
       for (auto [tile, e] : llvm::zip(results, sum))
@@ -519,7 +620,8 @@ private:
     for (Value init : op.getInitArgs())
       carried.push_back(get(init));
     int64_t end = integer(op.getUpperBound()), step = integer(op.getStep());
-    for (int64_t i = integer(op.getLowerBound()); i < end && error.empty(); i += step) {
+    for (int64_t i = integer(op.getLowerBound()); i < end && error.empty();
+         i += step) {
       set(op.getInductionVar(), {{}, {Element{0, i}}});
       for (auto [argument, tile] : llvm::zip(op.getRegionIterArgs(), carried))
         set(argument, tile);
@@ -536,13 +638,23 @@ private:
 
 } // namespace
 
-float tile::halfToFloat(uint16_t bits) { return decode(APFloat::IEEEhalf(), bits); }
-uint16_t tile::floatToHalf(double value) { return encode(APFloat::IEEEhalf(), value); }
-float tile::bfloatToFloat(uint16_t bits) { return decode(APFloat::BFloat(), bits); }
-uint16_t tile::floatToBfloat(double value) { return encode(APFloat::BFloat(), value); }
+float tile::halfToFloat(uint16_t bits) {
+  return decode(APFloat::IEEEhalf(), bits);
+}
+uint16_t tile::floatToHalf(double value) {
+  return encode(APFloat::IEEEhalf(), value);
+}
+float tile::bfloatToFloat(uint16_t bits) {
+  return decode(APFloat::BFloat(), bits);
+}
+uint16_t tile::floatToBfloat(double value) {
+  return encode(APFloat::BFloat(), value);
+}
 
-std::string tile::interpret(func::FuncOp kernel, ArrayRef<InterpreterBuffer> buffers,
-                            ArrayRef<int64_t> symbols, int64_t begin, int64_t end) {
+std::string tile::interpret(func::FuncOp kernel,
+                            ArrayRef<InterpreterBuffer> buffers,
+                            ArrayRef<int64_t> symbols, int64_t begin,
+                            int64_t end) {
   for (int64_t instance = begin; instance < end; ++instance) {
     Interpreter interpreter(kernel, buffers);
     interpreter.programId = instance;

@@ -1,6 +1,7 @@
-// The expanded functions, compiled for this CPU, against the C library in a wider
-// type. The errors allowed are those that codegen/math/ExpandMath.h states.
-// CHARONIA_EXHAUSTIVE=1 takes every f32 instead of one in about a thousand.
+// The expanded functions, compiled for this CPU, against the C library in a
+// wider type. The errors allowed are those that codegen/math/ExpandMath.h
+// states. CHARONIA_EXHAUSTIVE=1 takes every f32 instead of one in about a
+// thousand.
 #include "tests/codegen/cpu/CpuRunner.h"
 #include <bit>
 #include <cmath>
@@ -20,12 +21,11 @@ struct Function {
   long double limit64 = INFINITY;
 };
 
-template <typename T>
-T rsqrt(T x) {
-  return 1 / std::sqrt(x);
-}
+template <typename T> T rsqrt(T x) { return 1 / std::sqrt(x); }
 
-#define CHARONIA_FUNCTION(name, f, ...) {#name, "math." #name, [](double x) { return double(f(x)); }, [](long double x) { return (long double)(f(x)); }, __VA_ARGS__}
+#define CHARONIA_FUNCTION(name, f, ...)                                        \
+  {#name, "math." #name, [](double x) { return double(f(x)); },                \
+   [](long double x) { return (long double)(f(x)); }, __VA_ARGS__}
 const Function functions[] = {
     CHARONIA_FUNCTION(exp, std::exp, 1.5, 1.5),
     CHARONIA_FUNCTION(exp2, std::exp2, 1.5, 1.5),
@@ -51,10 +51,9 @@ const Function functions[] = {
     CHARONIA_FUNCTION(round, std::round, 0, 0),
 };
 
-/// Error in units of the last place of T at the reference; 0 where both are NaN or
-/// the same infinity. Results below the smallest normal number may be zero.
-template <typename T>
-double ulps(T got, long double reference) {
+/// Error in units of the last place of T at the reference; 0 where both are NaN
+/// or the same infinity. Results below the smallest normal number may be zero.
+template <typename T> double ulps(T got, long double reference) {
   if (std::isnan(reference))
     return std::isnan(got) ? 0 : INFINITY;
   T nearest = T(reference);
@@ -63,13 +62,20 @@ double ulps(T got, long double reference) {
   if (std::isinf(nearest) || std::isinf(got) || std::isnan(got)) {
     // Within a unit of the largest number, overflow is a rounding error.
     long double top = std::numeric_limits<T>::max();
-    bool border = std::fabs(reference) > top * (1 - 8 * std::numeric_limits<T>::epsilon());
-    return border && !std::isnan(got) && std::signbit(got) == std::signbit(reference) ? 0 : INFINITY;
+    bool border = std::fabs(reference) >
+                  top * (1 - 8 * std::numeric_limits<T>::epsilon());
+    return border && !std::isnan(got) &&
+                   std::signbit(got) == std::signbit(reference)
+               ? 0
+               : INFINITY;
   }
-  if (std::fabs(reference) < std::numeric_limits<T>::min() * 1.0000001L && got == 0)
+  if (std::fabs(reference) < std::numeric_limits<T>::min() * 1.0000001L &&
+      got == 0)
     return 0;
-  int exponent = std::max(std::ilogb(nearest), std::numeric_limits<T>::min_exponent - 1);
-  long double unit = std::ldexp(1.0L, exponent - (std::numeric_limits<T>::digits - 1));
+  int exponent =
+      std::max(std::ilogb(nearest), std::numeric_limits<T>::min_exponent - 1);
+  long double unit =
+      std::ldexp(1.0L, exponent - (std::numeric_limits<T>::digits - 1));
   return double(std::fabs(got - reference) / unit);
 }
 
@@ -82,7 +88,8 @@ protected:
       program += unary(f.name, f.op, type);
     return compile(program);
   }
-  std::string unary(llvm::StringRef name, llvm::StringRef op, llvm::StringRef type) {
+  std::string unary(llvm::StringRef name, llvm::StringRef op,
+                    llvm::StringRef type) {
     return llvm::formatv(R"(
 func.func @{0}(%x: !tile.buffer<{2}>, %y: !tile.buffer<{2}>) attributes {{tile.kernel} {{
   %pid = tile.program_id : index
@@ -90,9 +97,12 @@ func.func @{0}(%x: !tile.buffer<{2}>, %y: !tile.buffer<{2}>) attributes {{tile.k
   %b = {1} %a : tensor<64x{2}>
   tile.store %b, %y[%pid] {{map = affine_map<(d0)[s0] -> (s0 * 64 + d0)>, shape = affine_map<()[s0] -> (1048576)>, rank = 1 : i64, checks = array<i64>} : tensor<64x{2}>, !tile.buffer<{2}>, index
   return
-})", name, op, type).str();
+})",
+                         name, op, type)
+        .str();
   }
-  std::string binary(llvm::StringRef name, llvm::StringRef op, llvm::StringRef type) {
+  std::string binary(llvm::StringRef name, llvm::StringRef op,
+                     llvm::StringRef type) {
     return llvm::formatv(R"(
 func.func @{0}(%x: !tile.buffer<{2}>, %z: !tile.buffer<{2}>, %y: !tile.buffer<{2}>) attributes {{tile.kernel} {{
   %pid = tile.program_id : index
@@ -101,18 +111,19 @@ func.func @{0}(%x: !tile.buffer<{2}>, %z: !tile.buffer<{2}>, %y: !tile.buffer<{2
   %b = {1} %a, %c : tensor<64x{2}>
   tile.store %b, %y[%pid] {{map = affine_map<(d0)[s0] -> (s0 * 64 + d0)>, shape = affine_map<()[s0] -> (1048576)>, rank = 1 : i64, checks = array<i64>} : tensor<64x{2}>, !tile.buffer<{2}>, index
   return
-})", name, op, type).str();
+})",
+                         name, op, type)
+        .str();
   }
 
   /// Compares the kernels on these arguments.
-  template <typename T>
-  struct Worst {
+  template <typename T> struct Worst {
     double error = 0;
     T at = 0, got = 0;
   };
   template <typename T, typename Reference>
-  void measure(const LoadedImage &image, size_t kernel, Buffer<T> &x, Buffer<T> &y,
-               Reference reference, Worst<T> &worst) {
+  void measure(const LoadedImage &image, size_t kernel, Buffer<T> &x,
+               Buffer<T> &y, Reference reference, Worst<T> &worst) {
     image.run({x.data(), y.data()}, {}, 0, x.size() / 64, kernel);
     for (size_t i = 0; i < x.size(); ++i) {
       double error = ulps<T>(y[i], reference(x[i]));
@@ -134,7 +145,9 @@ TEST_P(ExpandMath, F32) {
     for (size_t i = 0; i < block; ++i, bits += stride)
       x[i] = std::bit_cast<float>(uint32_t(std::min<uint64_t>(bits, ~0u)));
     for (auto [i, f] : llvm::enumerate(functions)) {
-      auto far = [&](float a) { return std::isfinite(a) && std::fabs(a) > f.limit32; };
+      auto far = [&](float a) {
+        return std::isfinite(a) && std::fabs(a) > f.limit32;
+      };
       if (f.name == std::string("sin") && far(x[0])) {
         // Too far out for relative errors.
         image->run({x.data(), y.data()}, {}, 0, block / 64, i);
@@ -142,7 +155,8 @@ TEST_P(ExpandMath, F32) {
           if (far(x[j]))
             ASSERT_NEAR(y[j], std::sin(double(x[j])), 0x1p-23) << x[j];
       }
-      Buffer<float> own = Buffer<float>::of(std::vector<float>(x.data(), x.data() + block));
+      Buffer<float> own =
+          Buffer<float>::of(std::vector<float>(x.data(), x.data() + block));
       for (size_t j = 0; j < block; ++j)
         if (far(own[j]))
           own[j] = 1;
@@ -150,7 +164,8 @@ TEST_P(ExpandMath, F32) {
     }
   }
   for (auto [i, f] : llvm::enumerate(functions)) {
-    EXPECT_LE(worst[i].error, f.ulp32) << f.name << "(" << worst[i].at << ") = " << worst[i].got;
+    EXPECT_LE(worst[i].error, f.ulp32)
+        << f.name << "(" << worst[i].at << ") = " << worst[i].got;
   }
 }
 
@@ -167,26 +182,32 @@ TEST_P(ExpandMath, F64) {
              : round == 1 ? narrow(bits)
              : round == 2 ? unit(bits)
                           : unit(bits) * 800;
-    double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1, -1, 0.5, -0.5, 5e-324, 2e-308};
+    double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN,   1,
+                        -1,  0.5,  -0.5,     5e-324,    2e-308};
     std::copy(std::begin(special), std::end(special), x.data());
     for (auto [i, f] : llvm::enumerate(functions)) {
       Worst<double> worst;
-      Buffer<double> own = Buffer<double>::of(std::vector<double>(x.data(), x.data() + block));
+      Buffer<double> own =
+          Buffer<double>::of(std::vector<double>(x.data(), x.data() + block));
       for (size_t j = 0; j < block; ++j)
         if (std::isfinite(own[j]) && std::fabs(own[j]) > f.limit64)
           own[j] = 1;
       measure(*image, i, own, y, f.f64, worst);
-      EXPECT_LE(worst.error, f.ulp64) << f.name << "(" << worst.at << ") = " << worst.got;
+      EXPECT_LE(worst.error, f.ulp64)
+          << f.name << "(" << worst.at << ") = " << worst.got;
     }
   }
 }
 
 TEST_P(ExpandMath, PowerAndRemainder) {
-  auto image = compile(binary("pow", "math.powf", "f32") + binary("fmod", "arith.remf", "f32") +
-                       binary("pow64", "math.powf", "f64") + binary("fmod64", "arith.remf", "f64"));
+  auto image = compile(binary("pow", "math.powf", "f32") +
+                       binary("fmod", "arith.remf", "f32") +
+                       binary("pow64", "math.powf", "f64") +
+                       binary("fmod64", "arith.remf", "f64"));
   ASSERT_TRUE(image);
   constexpr size_t block = 1 << 14;
-  auto run = [&]<typename T>(T, size_t kernel, auto reference, double allowed, auto generate) {
+  auto run = [&]<typename T>(T, size_t kernel, auto reference, double allowed,
+                             auto generate) {
     Buffer<T> x(block), z(block), y(block);
     for (size_t i = 0; i < block; ++i)
       std::tie(x[i], z[i]) = generate(i);
@@ -194,22 +215,31 @@ TEST_P(ExpandMath, PowerAndRemainder) {
     double worst = 0;
     size_t at = 0;
     for (size_t i = 0; i < block; ++i) {
-      double error = ulps<T>(y[i], reference((long double)x[i], (long double)z[i]));
+      double error =
+          ulps<T>(y[i], reference((long double)x[i], (long double)z[i]));
       if (!(error <= worst))
         worst = error, at = i;
     }
-    EXPECT_LE(worst, allowed) << "f(" << x[at] << ", " << z[at] << ") = " << y[at];
+    EXPECT_LE(worst, allowed)
+        << "f(" << x[at] << ", " << z[at] << ") = " << y[at];
   };
   auto pow = [](long double a, long double b) { return std::pow(a, b); };
   auto fmod = [](long double a, long double b) { return std::fmod(a, b); };
-  const float special[] = {0.f, -0.f, 1.f, -1.f, 2.f, -2.f, 3.f, -3.f, 0.5f, -0.5f, 1e30f, -1e30f,
-                           1e-30f, 7.25f, INFINITY, -INFINITY, NAN, 16777215.f, -16777217.f};
+  const float special[] = {0.f,       -0.f,   1.f,        -1.f,       2.f,
+                           -2.f,      3.f,    -3.f,       0.5f,       -0.5f,
+                           1e30f,     -1e30f, 1e-30f,     7.25f,      INFINITY,
+                           -INFINITY, NAN,    16777215.f, -16777217.f};
   auto specials = [&](size_t i) {
-    return std::pair(special[i % std::size(special)], special[i / std::size(special) % std::size(special)]);
+    return std::pair(special[i % std::size(special)],
+                     special[i / std::size(special) % std::size(special)]);
   };
   std::uniform_real_distribution<float> base(0, 20), exponent(-20, 20);
-  auto ordinary = [&](size_t) { return std::pair(base(random), exponent(random)); };
-  auto integral = [&](size_t) { return std::pair(exponent(random), std::round(exponent(random))); };
+  auto ordinary = [&](size_t) {
+    return std::pair(base(random), exponent(random));
+  };
+  auto integral = [&](size_t) {
+    return std::pair(exponent(random), std::round(exponent(random)));
+  };
   auto anyBits = [&](size_t) {
     auto number = [&] {
       float f;

@@ -1,12 +1,12 @@
 // What analyzeAxis claims, against the addresses and checks of every element.
 #include "codegen/tile/analysis/Access.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/AsmParser/AsmParser.h"
 #include "gtest/gtest.h"
 #include <random>
 
@@ -16,7 +16,8 @@ using namespace charonia::tile;
 namespace {
 
 /// Value of an affine expression in plain integers.
-int64_t evaluate(AffineExpr expr, ArrayRef<int64_t> dims, ArrayRef<int64_t> symbols) {
+int64_t evaluate(AffineExpr expr, ArrayRef<int64_t> dims,
+                 ArrayRef<int64_t> symbols) {
   if (auto e = dyn_cast<AffineConstantExpr>(expr))
     return e.getValue();
   if (auto e = dyn_cast<AffineDimExpr>(expr))
@@ -24,7 +25,8 @@ int64_t evaluate(AffineExpr expr, ArrayRef<int64_t> dims, ArrayRef<int64_t> symb
   if (auto e = dyn_cast<AffineSymbolExpr>(expr))
     return symbols[e.getPosition()];
   auto e = cast<AffineBinaryOpExpr>(expr);
-  int64_t a = evaluate(e.getLHS(), dims, symbols), b = evaluate(e.getRHS(), dims, symbols);
+  int64_t a = evaluate(e.getLHS(), dims, symbols),
+          b = evaluate(e.getRHS(), dims, symbols);
   auto floored = [&] { return a / b - (a % b != 0 && (a < 0) != (b < 0)); };
   switch (expr.getKind()) {
   case AffineExprKind::Add:
@@ -46,10 +48,11 @@ protected:
     context.loadDialect<TileDialect, func::FuncDialect, arith::ArithDialect>();
   }
 
-  /// A kernel that loads one tile; its symbols are arguments with these divisors,
-  /// or tiles where `symbolShapes` has a shape.
-  LoadOp build(ArrayRef<int64_t> tile, AffineMap map, AffineMap shape, int64_t rank,
-               ArrayRef<int64_t> checks, ArrayRef<int64_t> divisors,
+  /// A kernel that loads one tile; its symbols are arguments with these
+  /// divisors, or tiles where `symbolShapes` has a shape.
+  LoadOp build(ArrayRef<int64_t> tile, AffineMap map, AffineMap shape,
+               int64_t rank, ArrayRef<int64_t> checks,
+               ArrayRef<int64_t> divisors,
                ArrayRef<SmallVector<int64_t>> symbolShapes = {}) {
     OpBuilder b(&context);
     Location loc = b.getUnknownLoc();
@@ -57,17 +60,20 @@ protected:
     b.setInsertionPointToStart(module->getBody());
     SmallVector<Type> types{BufferType::get(&context, b.getF32Type())};
     for (size_t i = 0; i < divisors.size(); ++i)
-      types.push_back(i < symbolShapes.size() && !symbolShapes[i].empty()
-                          ? Type(RankedTensorType::get(symbolShapes[i], b.getIndexType()))
-                          : b.getIndexType());
-    auto function = func::FuncOp::create(b, loc, "kernel", b.getFunctionType(types, {}));
+      types.push_back(
+          i < symbolShapes.size() && !symbolShapes[i].empty()
+              ? Type(RankedTensorType::get(symbolShapes[i], b.getIndexType()))
+              : b.getIndexType());
+    auto function =
+        func::FuncOp::create(b, loc, "kernel", b.getFunctionType(types, {}));
     for (auto [i, divisor] : llvm::enumerate(divisors))
       function.setArgAttr(i + 1, kDivisorAttr, b.getI64IntegerAttr(divisor));
     Block *block = function.addEntryBlock();
     b.setInsertionPointToStart(block);
     auto load = LoadOp::create(
-        b, loc, RankedTensorType::get(tile, b.getF32Type()), block->getArgument(0),
-        block->getArguments().drop_front(), AffineMapAttr::get(map), AffineMapAttr::get(shape),
+        b, loc, RankedTensorType::get(tile, b.getF32Type()),
+        block->getArgument(0), block->getArguments().drop_front(),
+        AffineMapAttr::get(map), AffineMapAttr::get(shape),
         b.getI64IntegerAttr(rank), b.getDenseI64ArrayAttr(checks), UnitAttr());
     func::ReturnOp::create(b, loc);
     EXPECT_TRUE(succeeded(verify(*module)));
@@ -75,16 +81,18 @@ protected:
   }
 
   AffineMap parse(StringRef text) {
-    return cast<AffineMapAttr>(parseAttribute(("affine_map<" + text + ">").str(), &context))
+    return cast<AffineMapAttr>(
+               parseAttribute(("affine_map<" + text + ">").str(), &context))
         .getValue();
   }
 
   /// Analysis of one axis of a load given as text, no checks.
-  AxisAccess analyze(ArrayRef<int64_t> tile, StringRef map, StringRef shape, unsigned axis,
-                     ArrayRef<int64_t> divisors = {}, ArrayRef<int64_t> checks = {}) {
+  AxisAccess analyze(ArrayRef<int64_t> tile, StringRef map, StringRef shape,
+                     unsigned axis, ArrayRef<int64_t> divisors = {},
+                     ArrayRef<int64_t> checks = {}) {
     AffineMap parsed = parse(map);
-    LoadOp load =
-        build(tile, parsed, parse(shape), parsed.getNumResults(), checks, divisors);
+    LoadOp load = build(tile, parsed, parse(shape), parsed.getNumResults(),
+                        checks, divisors);
     return analyzeAxis(AccessOp::get(load), axis);
   }
 
@@ -93,37 +101,45 @@ protected:
 };
 
 TEST_F(TileAccess, RowMajorTile) {
-  auto inner = analyze({8, 32}, "(d0, d1)[s0] -> (d0 + s0 * 8, d1)", "()[s0] -> (100, 64)", 1, {1});
+  auto inner = analyze({8, 32}, "(d0, d1)[s0] -> (d0 + s0 * 8, d1)",
+                       "()[s0] -> (100, 64)", 1, {1});
   EXPECT_EQ(inner.stride, 1);
   EXPECT_EQ(inner.contiguous, 32);
   EXPECT_EQ(inner.alignment, 64);
   EXPECT_EQ(inner.uniformChecks, 32);
-  auto outer = analyze({8, 32}, "(d0, d1)[s0] -> (d0 + s0 * 8, d1)", "()[s0] -> (100, 64)", 0, {1});
+  auto outer = analyze({8, 32}, "(d0, d1)[s0] -> (d0 + s0 * 8, d1)",
+                       "()[s0] -> (100, 64)", 0, {1});
   EXPECT_EQ(outer.stride, 64);
   EXPECT_EQ(outer.contiguous, 1);
 }
 
 TEST_F(TileAccess, DynamicRowLength) {
-  auto inner = analyze({4, 16}, "(d0, d1)[s0] -> (d0, d1)", "()[s0] -> (4, s0)", 1, {8}, {1});
+  auto inner = analyze({4, 16}, "(d0, d1)[s0] -> (d0, d1)", "()[s0] -> (4, s0)",
+                       1, {8}, {1});
   EXPECT_EQ(inner.stride, 1);
   EXPECT_EQ(inner.contiguous, 16);
   EXPECT_EQ(inner.alignment, 8);
   EXPECT_EQ(inner.uniformChecks, 8);
-  EXPECT_EQ(analyze({4, 16}, "(d0, d1)[s0] -> (d0, d1)", "()[s0] -> (4, s0)", 0, {8}).stride,
-            std::nullopt);
+  EXPECT_EQ(
+      analyze({4, 16}, "(d0, d1)[s0] -> (d0, d1)", "()[s0] -> (4, s0)", 0, {8})
+          .stride,
+      std::nullopt);
 }
 
 TEST_F(TileAccess, ImplicitConvolution) {
   // k = (ky * 3 + kx) * 64 + c, read in blocks of 32 channels.
-  StringRef map = "(d0, d1)[s0] -> (((d1 + s0) floordiv 192) + d0, ((d1 + s0) floordiv 64) mod 3, "
+  StringRef map = "(d0, d1)[s0] -> (((d1 + s0) floordiv 192) + d0, ((d1 + s0) "
+                  "floordiv 64) mod 3, "
                   "(d1 + s0) mod 64)";
-  auto inner = analyze({16, 32}, map, "()[s0] -> (58, 58, 64)", 1, {32}, {0, 1});
+  auto inner =
+      analyze({16, 32}, map, "()[s0] -> (58, 58, 64)", 1, {32}, {0, 1});
   EXPECT_EQ(inner.stride, 1);
   EXPECT_EQ(inner.contiguous, 32);
   EXPECT_EQ(inner.alignment, 32);
   EXPECT_EQ(inner.uniformChecks, 32);
   // Blocks that cross a tap: runs of 16 only.
-  auto crossing = analyze({16, 32}, map, "()[s0] -> (58, 58, 64)", 1, {16}, {0, 1});
+  auto crossing =
+      analyze({16, 32}, map, "()[s0] -> (58, 58, 64)", 1, {16}, {0, 1});
   EXPECT_EQ(crossing.stride, std::nullopt);
   EXPECT_EQ(crossing.contiguous, 16);
   EXPECT_EQ(crossing.uniformChecks, 16);
@@ -139,15 +155,18 @@ TEST_F(TileAccess, ExtentsThatAreNoPowersOfTwo) {
 
 TEST_F(TileAccess, FlattenedAxes) {
   // A tile over the flattened last two axes of a tensor whose row is dense.
-  auto inner = analyze({64}, "(d0)[s0] -> ((d0 + s0 * 64) floordiv 48, (d0 + s0 * 64) mod 48)",
-                       "()[s0] -> (100, 48)", 0, {1});
+  auto inner = analyze(
+      {64}, "(d0)[s0] -> ((d0 + s0 * 64) floordiv 48, (d0 + s0 * 64) mod 48)",
+      "()[s0] -> (100, 48)", 0, {1});
   EXPECT_EQ(inner.contiguous, 16); // what blocks of 64 share with 48
   EXPECT_EQ(inner.alignment, 16);
 }
 
 TEST_F(TileAccess, TileSymbol) {
-  AffineMap map = parse("(d0, d1)[s0] -> (s0, d1)"), shape = parse("()[s0] -> (1000, 64)");
-  LoadOp load = build({8, 64}, map, shape, 2, {0}, {1}, {SmallVector<int64_t>{8, 1}});
+  AffineMap map = parse("(d0, d1)[s0] -> (s0, d1)"),
+            shape = parse("()[s0] -> (1000, 64)");
+  LoadOp load =
+      build({8, 64}, map, shape, 2, {0}, {1}, {SmallVector<int64_t>{8, 1}});
   auto inner = analyzeAxis(AccessOp::get(load), 1);
   EXPECT_EQ(inner.stride, 1);
   EXPECT_EQ(inner.contiguous, 64);
@@ -166,7 +185,8 @@ TEST_F(TileAccess, Broadcast) {
 }
 
 TEST_F(TileAccess, PowersOfTwo) {
-  auto map = parse("(d0)[s0, s1] -> (s0 * 12 + s1 * 8, d0 * 4 + s1, 0, (s1 * 64) floordiv 16)");
+  auto map = parse("(d0)[s0, s1] -> (s0 * 12 + s1 * 8, d0 * 4 + s1, 0, (s1 * "
+                   "64) floordiv 16)");
   SmallVector<int64_t> divisors{2, 16};
   EXPECT_EQ(knownPowerOfTwo(map.getResult(0), divisors), 8);
   EXPECT_EQ(knownPowerOfTwo(map.getResult(1), divisors), 4);
@@ -213,22 +233,28 @@ TEST_F(TileAccess, ClaimsHoldForRandomMaps) {
   RandomExpr expr{random, &context, 2, 3};
   int64_t strides = 0, runs = 0, uniform = 0;
   for (int trial = 0; trial < 2000; ++trial) {
-    SmallVector<int64_t> tile{expr.pick({1, 2, 3, 4, 5, 8, 16}), expr.pick({1, 2, 4, 6, 8, 16, 24})};
-    SmallVector<int64_t> divisors{expr.pick({1, 2, 4, 8, 16}), expr.pick({1, 3, 8, 12}), 1};
+    SmallVector<int64_t> tile{expr.pick({1, 2, 3, 4, 5, 8, 16}),
+                              expr.pick({1, 2, 4, 6, 8, 16, 24})};
+    SmallVector<int64_t> divisors{expr.pick({1, 2, 4, 8, 16}),
+                                  expr.pick({1, 3, 8, 12}), 1};
     SmallVector<SmallVector<int64_t>> symbolShapes(3);
     bool tiled = random() % 2; // the last symbol is a tile
     if (tiled)
-      symbolShapes[2] = {random() % 2 ? 1 : tile[0], random() % 2 ? 1 : tile[1]};
+      symbolShapes[2] = {random() % 2 ? 1 : tile[0],
+                         random() % 2 ? 1 : tile[1]};
     SmallVector<AffineExpr> coordinates, extents;
     for (int i = 0; i < 3; ++i)
       coordinates.push_back(expr(3));
     // The usual shape of accesses, so that runs do occur.
     if (random() % 2)
-      coordinates[1] = getAffineDimExpr(1, &context) + getAffineSymbolExpr(random() % 2, &context);
+      coordinates[1] = getAffineDimExpr(1, &context) +
+                       getAffineSymbolExpr(random() % 2, &context);
     for (int i = 0; i < 3; ++i)
-      extents.push_back(random() % 3 ? getAffineConstantExpr(expr.pick({4, 7, 8, 24, 64}), &context)
-                                     : getAffineSymbolExpr(random() % 2, &context) +
-                                           expr.pick({0, 8, 16}));
+      extents.push_back(
+          random() % 3
+              ? getAffineConstantExpr(expr.pick({4, 7, 8, 24, 64}), &context)
+              : getAffineSymbolExpr(random() % 2, &context) +
+                    expr.pick({0, 8, 16}));
     AffineMap map = AffineMap::get(2, 3, coordinates, &context);
     AffineMap shape = AffineMap::get(0, 3, extents, &context);
     LoadOp load = build(tile, map, shape, 2, {1, 2}, divisors, symbolShapes);
@@ -276,11 +302,14 @@ TEST_F(TileAccess, ClaimsHoldForRandomMaps) {
           }
           for (int64_t i = 0; i < tile[axis]; ++i) {
             if (claim.stride && i)
-              ASSERT_EQ(offsets[i] - offsets[i - 1], *claim.stride) << "axis " << axis;
+              ASSERT_EQ(offsets[i] - offsets[i - 1], *claim.stride)
+                  << "axis " << axis;
             int64_t start = i / claim.contiguous * claim.contiguous;
-            ASSERT_EQ(offsets[i] - offsets[start], i - start) << "axis " << axis;
+            ASSERT_EQ(offsets[i] - offsets[start], i - start)
+                << "axis " << axis;
             ASSERT_EQ(offsets[start] % claim.alignment, 0) << "axis " << axis;
-            ASSERT_EQ(inside[i], inside[i / claim.uniformChecks * claim.uniformChecks])
+            ASSERT_EQ(inside[i],
+                      inside[i / claim.uniformChecks * claim.uniformChecks])
                 << "axis " << axis << " uniform " << claim.uniformChecks;
           }
         }

@@ -1,0 +1,32 @@
+// RUN: charonia-opt %s -print-cpu-code="stage=assembly" -o /dev/null | FileCheck %s
+// RUN: charonia-opt %s -print-cpu-code="stage=assembly isa=x86-64-v3" -o /dev/null | FileCheck %s --check-prefix=V3
+// The accumulators of a product stay in registers through the loop over K: for each k
+// two vectors of the right side, a broadcast of each row's element, no other memory.
+// CHECK-LABEL: matmul:
+// CHECK: [[LOOP:.LBB0_[0-9]+]]:
+// CHECK-NOT: vmovups %zmm{{.*}}, {{.*}}(%r
+// CHECK: vbroadcastss {{.*}}, %zmm
+// CHECK-NOT: (%rsp)
+// CHECK: vfmadd231ps %zmm{{[0-9]+}}, %zmm{{[0-9]+}}, %zmm
+// CHECK-NOT: (%rsp)
+// CHECK: j{{[a-z]+}} [[LOOP]]
+// CHECK-NOT: callq
+// V3-LABEL: matmul:
+// V3-NOT: zmm
+// V3: vfmadd231ps {{.*}}%ymm
+// V3-NOT: callq
+func.func @matmul(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %c: !tile.buffer<f32>) attributes {tile.kernel} {
+  %zero = arith.constant 0 : index
+  %k = arith.constant 768 : index
+  %kb = arith.constant 8 : index
+  %pid = tile.program_id : index
+  %init = arith.constant dense<0.0> : tensor<6x32xf32>
+  %sum = scf.for %i = %zero to %k step %kb iter_args(%acc = %init) -> (tensor<6x32xf32>) {
+    %x = tile.load %a[%i] {map = affine_map<(d0, d1)[s0] -> (d0, s0 + d1)>, shape = affine_map<()[s0] -> (6, 768)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f32>, index) -> tensor<6x8xf32>
+    %y = tile.load %b[%pid, %i] {map = affine_map<(d0, d1)[s0, s1] -> (s0, s1 + d0, d1)>, shape = affine_map<()[s0, s1] -> (24, 768, 32)>, rank = 3 : i64, checks = array<i64>} : (!tile.buffer<f32>, index, index) -> tensor<8x32xf32>
+    %next = tile.dot %x, %y, %acc : tensor<6x8xf32>, tensor<8x32xf32> -> tensor<6x32xf32>
+    scf.yield %next : tensor<6x32xf32>
+  }
+  tile.store %sum, %c[%pid] {map = affine_map<(d0, d1)[s0] -> (d0, s0 * 32 + d1)>, shape = affine_map<()[s0] -> (6, 768)>, rank = 2 : i64, checks = array<i64>} : tensor<6x32xf32>, !tile.buffer<f32>, index
+  return
+}

@@ -1,0 +1,38 @@
+// RUN: charonia-opt %s -print-cpu-code -o /dev/null | FileCheck %s
+// A row that all lanes share the check of chooses its address; a ragged end is a mask;
+// what is loaded through an index is gathered. Nothing branches on an element.
+func.func @rows(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>, %n: index) attributes {tile.kernel} {
+  // CHECK-LABEL: define void @rows
+  // CHECK: instance:
+  // CHECK: icmp ult i64
+  // CHECK: select i1 %{{.*}}, ptr %{{.*}}, ptr @zeros
+  // CHECK-NOT: br
+  // CHECK: load <16 x float>
+  // CHECK-NOT: br
+  // CHECK: select i1 %{{.*}}, ptr
+  // CHECK-NEXT: store <16 x float>
+  %pid = tile.program_id : index
+  %a = tile.load %x[%pid, %n] {map = affine_map<(d0)[s0, s1] -> (s0 + 3, d0)>, shape = affine_map<()[s0, s1] -> (s1, 16)>, rank = 2 : i64, checks = array<i64: 0>} : (!tile.buffer<f32>, index, index) -> tensor<16xf32>
+  tile.store %a, %y[%pid, %n] {map = affine_map<(d0)[s0, s1] -> (s0, d0)>, shape = affine_map<()[s0, s1] -> (s1, 16)>, rank = 2 : i64, checks = array<i64: 0>} : tensor<16xf32>, !tile.buffer<f32>, index, index
+  return
+}
+func.func @ends(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>, %n: index) attributes {tile.kernel} {
+  // CHECK-LABEL: define void @ends
+  // CHECK: instance:
+  // CHECK: icmp {{.*}}<16 x i32>
+  // CHECK: call <16 x float> @llvm.masked.load
+  // CHECK: call void @llvm.masked.store
+  %pid = tile.program_id : index
+  %a = tile.load %x[%pid, %n] {map = affine_map<(d0)[s0, s1] -> (s0 * 16 + d0)>, shape = affine_map<()[s0, s1] -> (s1)>, rank = 1 : i64, checks = array<i64: 0>} : (!tile.buffer<f32>, index, index) -> tensor<16xf32>
+  tile.store %a, %y[%pid, %n] {map = affine_map<(d0)[s0, s1] -> (s0 * 16 + d0)>, shape = affine_map<()[s0, s1] -> (s1)>, rank = 1 : i64, checks = array<i64: 0>} : tensor<16xf32>, !tile.buffer<f32>, index, index
+  return
+}
+func.func @gather(%x: !tile.buffer<f32>, %i: !tile.buffer<i64>, %y: !tile.buffer<f32>) attributes {tile.kernel} {
+  // CHECK-LABEL: define void @gather
+  // CHECK: call <16 x float> @llvm.masked.gather
+  %r = tile.load %i[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (16)>, rank = 1 : i64, checks = array<i64>} : (!tile.buffer<i64>) -> tensor<16xi64>
+  %ri = arith.index_cast %r : tensor<16xi64> to tensor<16xindex>
+  %a = tile.load %x[%ri] {map = affine_map<(d0)[s0] -> (s0)>, shape = affine_map<()[s0] -> (100)>, rank = 1 : i64, checks = array<i64: 0>} : (!tile.buffer<f32>, tensor<16xindex>) -> tensor<16xf32>
+  tile.store %a, %y[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (16)>, rank = 1 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>
+  return
+}

@@ -1,0 +1,35 @@
+// RUN: charonia-opt %s -expand-math | FileCheck %s
+// Elementary functions of tiles and scalars become arithmetic; what every target has
+// stays, powers by small constants are products.
+// CHECK-LABEL: func @tile
+// CHECK-NOT: math.exp
+// CHECK: math.fma
+// CHECK: arith.bitcast
+// CHECK: arith.select
+func.func @tile(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %y = math.exp %x : tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+// CHECK-LABEL: func @kept
+// CHECK: math.sqrt
+// CHECK: math.floor
+func.func @kept(%x: f64) -> f64 {
+  %y = math.sqrt %x : f64
+  %z = math.floor %y : f64
+  return %z : f64
+}
+// CHECK-LABEL: func @square
+// CHECK-NOT: math.powf
+// CHECK: %[[S:.*]] = arith.mulf %arg0, %arg0
+// CHECK: return %[[S]]
+func.func @square(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %two = arith.constant dense<2.0> : tensor<8xf32>
+  %y = math.powf %x, %two : tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+// CHECK-LABEL: func @half
+// CHECK: math.exp {{.*}} : f16
+func.func @half(%x: f16) -> f16 {
+  %y = math.exp %x : f16
+  return %y : f16
+}
