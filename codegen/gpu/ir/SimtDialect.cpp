@@ -16,7 +16,21 @@ using namespace charonia::simt;
 #define GET_OP_CLASSES
 #include "codegen/gpu/ir/SimtOps.cpp.inc"
 
+namespace {
+/// Layouts are long: they are printed once, as #layout, #layout1, ...
+struct Aliases : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+  AliasResult getAlias(Attribute attribute, raw_ostream &os) const override {
+    if (!isa<LayoutAttr>(attribute))
+      return AliasResult::NoAlias;
+    os << "layout";
+    return AliasResult::FinalAlias;
+  }
+};
+} // namespace
+
 void SimtDialect::initialize() {
+  addInterfaces<Aliases>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "codegen/gpu/ir/SimtAttrs.cpp.inc"
