@@ -47,10 +47,30 @@ private:
       return true;
     if (numElements(to, op->getContext()) != numElements(from, op->getContext()))
       return true; // a broadcast, which would only store more, or a part
-    // A dot takes either orientation.
+    // A dot takes either orientation of a matrix. Of anything that has more parts, as
+    // a filter with its window, it wants columns or the innermost terms side by side.
     auto reader = dyn_cast<GraphOpInterface>(use.getOwner());
     return reader && reader.getRole() == OpRole::Contraction &&
-           reader.getOperandReads(use.getOperandNumber()) == 1;
+           reader.getOperandReads(use.getOperandNumber()) == 1 &&
+           countMovedParts(view.getOperandMap(0), from) <= 2;
+  }
+
+  /// Of a permutation from `map`'s dims to a tensor of shape `memory`: the runs of
+  /// dimensions that stay together, not counting dimensions of one element.
+  static unsigned countMovedParts(AffineMap map, ArrayRef<AffineExpr> memory) {
+    unsigned parts = 0;
+    int64_t previous = -2;
+    for (auto [e, extent] : llvm::zip_equal(map.getResults(), memory)) {
+      if (constantOf(extent) == 1)
+        continue;
+      auto dim = dyn_cast<AffineDimExpr>(e);
+      if (!dim)
+        return std::numeric_limits<unsigned>::max();
+      if ((int64_t)dim.getPosition() != previous + 1)
+        ++parts;
+      previous = dim.getPosition();
+    }
+    return parts;
   }
 
   void split(OpOperand &use) {

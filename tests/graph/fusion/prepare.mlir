@@ -51,3 +51,24 @@ func.func @main(%x: tensor<8192x8192xf32>) -> tensor<8192x8192xf32> {
   %2 = graph.mul %1, %x : (tensor<8192x8192xf32>, tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
   return %2 : tensor<8192x8192xf32>
 }
+
+// -----
+
+// A filter that comes with its window innermost is transposed once: a dot wants its
+// columns or its channels side by side.
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[F:.*]] = graph.weight "prepared.0" : tensor<16x3x3x8xf16>
+// CHECK:         graph.conv %{{.*}}, %[[F]]
+// One of a single element is the same bytes either way.
+// CHECK:         %[[P:.*]] = graph.weight "p" : tensor<16x8x1x1xf16>
+// CHECK:         %[[T:.*]] = graph.transpose %[[P]]
+// CHECK:         graph.conv %{{.*}}, %[[T]]
+func.func @main(%x: tensor<1x9x9x8xf16>) -> (tensor<1x7x7x16xf16>, tensor<1x9x9x16xf16>) {
+  %w = graph.weight "w" : tensor<16x8x3x3xf16>
+  %0 = graph.transpose %w {permutation = array<i64: 0, 2, 3, 1>} : (tensor<16x8x3x3xf16>) -> tensor<16x3x3x8xf16>
+  %1 = graph.conv %x, %0 {channels_last, dilations = array<i64: 1, 1>, groups = 1 : i64, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : (tensor<1x9x9x8xf16>, tensor<16x3x3x8xf16>) -> tensor<1x7x7x16xf16>
+  %p = graph.weight "p" : tensor<16x8x1x1xf16>
+  %2 = graph.transpose %p {permutation = array<i64: 0, 2, 3, 1>} : (tensor<16x8x1x1xf16>) -> tensor<16x1x1x8xf16>
+  %3 = graph.conv %x, %2 {channels_last, dilations = array<i64: 1, 1>, groups = 1 : i64, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : (tensor<1x9x9x8xf16>, tensor<16x1x1x8xf16>) -> tensor<1x9x9x16xf16>
+  return %1, %3 : tensor<1x7x7x16xf16>, tensor<1x9x9x16xf16>
+}
