@@ -1,6 +1,7 @@
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
+#include "graph/passes/Views.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Iterators.h"
 
@@ -90,6 +91,9 @@ class AssignLayouts
   /// Moves the transposes of the operands behind the operator, where that
   /// leaves none on them.
   void sink(GraphOpInterface op, OpBuilder &builder) {
+    // What has sunk so far may cancel with a transpose behind a reshape.
+    if (isa<TransposeOp>(*op) && shortenViews(op, builder))
+      return;
     if (auto outer = dyn_cast<TransposeOp>(*op);
         outer && outer.getInput().getDefiningOp<TransposeOp>()) {
       builder.setInsertionPoint(op);

@@ -200,3 +200,39 @@ Value charonia::graph::buildViews(OpBuilder &builder, Location location,
                                 makeType(plan.result, element), value);
   return value;
 }
+
+static GraphOpInterface viewOf(Value value) {
+  auto op = value.getDefiningOp<GraphOpInterface>();
+  return op && op.getRole() == OpRole::View ? op : GraphOpInterface();
+}
+
+bool charonia::graph::shortenViews(GraphOpInterface last, OpBuilder &builder) {
+  Value result = last->getResult(0);
+  Exprs extents = getShape(result);
+  AffineMap map = AffineMap::getMultiDimIdentityMap(extents.size(),
+                                                    builder.getContext());
+  Value source = result, bestSource;
+  std::optional<ViewPlan> best;
+  unsigned length = 0;
+  int bestGain = 0;
+  // Beyond this length the maps are no longer simple ones.
+  while (GraphOpInterface view = length < 16 ? viewOf(source) : nullptr) {
+    map = throughView(view, map, extents);
+    source = view->getOperand(0);
+    ++length;
+    auto plan = planViews(map, getShape(source), extents);
+    int gain =
+        plan ? int(length) - int(plan->countViews(getShape(source))) : 0;
+    if (gain > bestGain) {
+      best = std::move(plan);
+      bestSource = source;
+      bestGain = gain;
+    }
+  }
+  if (!best)
+    return false;
+  builder.setInsertionPoint(last);
+  result.replaceAllUsesWith(
+      buildViews(builder, last->getLoc(), bestSource, *best));
+  return true;
+}

@@ -36,6 +36,10 @@ std::optional<ViewPlan> planViews(mlir::AffineMap map,
 mlir::Value buildViews(mlir::OpBuilder &builder, mlir::Location location,
                        mlir::Value input, const ViewPlan &plan);
 
+/// Replaces the longest chain of views that ends in `last` and that fewer views
+/// make; false: there is none. The old views are left for dead-code removal.
+bool shortenViews(GraphOpInterface last, mlir::OpBuilder &builder);
+
 } // namespace charonia::graph
 
 #endif

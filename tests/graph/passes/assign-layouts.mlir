@@ -87,3 +87,27 @@ func.func @attributes(%x: tensor<2x4x6xf32>) -> (tensor<6x2x4xf32>, tensor<5x2x2
   %4 = graph.reduce max %0 {axes = array<i64: 0>} : (tensor<6x2x4xf32>) -> tensor<2x4xf32>
   return %1, %2, %3, %4 : tensor<6x2x4xf32>, tensor<5x2x2xf32>, tensor<12x2x12xf32>, tensor<2x4xf32>
 }
+
+// -----
+
+// Patches become a sequence: the transpose of the channels cancels with the
+// convolution's across the reshape, before either sinks any further.
+// CHECK-LABEL: @patches
+// CHECK: %[[C:.*]] = graph.conv
+// CHECK: %[[B:.*]] = graph.add %[[C]]
+// CHECK: %[[R:.*]] = graph.reshape %[[B]] : (tensor<1x2x2x6xf32>) -> tensor<1x4x6xf32>
+// CHECK-NEXT: %[[T:.*]] = graph.concat %arg1, %[[R]] {axis = 1 : i64}
+// CHECK-NEXT: %[[N:.*]] = graph.normalize %[[T]] {axes = array<i64: 2>
+// CHECK-NEXT: return %[[N]]
+func.func @patches(%x: tensor<1x3x8x8xf32>, %token: tensor<1x1x6xf32>) -> tensor<1x5x6xf32> {
+  %w = graph.weight "w" : tensor<6x3x4x4xf32>
+  %b = graph.weight "b" : tensor<6x1x1xf32>
+  %0 = graph.conv %x, %w {strides = array<i64: 4, 4>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64}
+    : (tensor<1x3x8x8xf32>, tensor<6x3x4x4xf32>) -> tensor<1x6x2x2xf32>
+  %1 = graph.add %0, %b : (tensor<1x6x2x2xf32>, tensor<6x1x1xf32>) -> tensor<1x6x2x2xf32>
+  %2 = graph.reshape %1 : (tensor<1x6x2x2xf32>) -> tensor<1x6x4xf32>
+  %3 = graph.transpose %2 {permutation = array<i64: 0, 2, 1>} : (tensor<1x6x4xf32>) -> tensor<1x4x6xf32>
+  %4 = graph.concat %token, %3 {axis = 1 : i64} : (tensor<1x1x6xf32>, tensor<1x4x6xf32>) -> tensor<1x5x6xf32>
+  %5 = graph.normalize %4 {axes = array<i64: 2>, epsilon = 1.0e-6 : f64} : (tensor<1x5x6xf32>) -> tensor<1x5x6xf32>
+  return %5 : tensor<1x5x6xf32>
+}
