@@ -70,24 +70,24 @@ def main() -> int:
     rows, records, good = [], [], True
     with tempfile.TemporaryDirectory(prefix="charonia-cost-") as name:
         folder = Path(name)
-        cache = dict(CHARONIA_CACHE=str(folder / "cache"))
         for subject in found:
             engine = folder / "model.engine"
             shapes = shape_ranges(subject, (1, 8), (1, 128))
             arguments = ["compile", subject.path, "-o", engine, "--target", options.target]
+            arguments += ["--cache-dir", folder / "cache" / subject.name]
             if options.precision:
                 arguments += ["--precision", options.precision]
             for key, dims in shapes.items():
                 arguments += ["--shape", f"{key}={harness.shape_text(dims)}"]
             # The first build finds an empty kernel cache, the second a full one.
-            cold = harness.invoke(*arguments, env=cache)
+            cold = harness.invoke(*arguments)
             if cold.kind != "ok":
                 print(f"{subject.name}: {cold.kind}: {cold.message}", flush=True)
                 rows.append([subject.name, *["-"] * 7, "failed"])
                 records.append(dict(model=subject.name, failure=cold.message))
                 good = False
                 continue
-            warm = harness.invoke(*arguments, env=cache)
+            warm = harness.invoke(*arguments)
             weights = weight_bytes(subject.path)
             allowed = 2 * weights + EXTRA_MEMORY
             load = load_seconds(engine)

@@ -27,14 +27,25 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "models"))
-
 
 def fail(message: str):
     sys.exit(f"error: {message}")
+
+
+def fail_missing(missing: ModuleNotFoundError):
+    fail(
+        f"{sys.executable} has no module {missing.name}; name an interpreter that has it "
+        "with --python or the environment variable CHARONIA_PYTHON"
+    )
+
+
+try:
+    import numpy as np
+except ModuleNotFoundError as missing:
+    fail_missing(missing)
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "models"))
 
 
 def summary(times: list[float]) -> dict[str, float]:
@@ -282,4 +293,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except ModuleNotFoundError as missing:
+        fail_missing(missing)

@@ -4,6 +4,8 @@
 #include "codegen/driver/Pipeline.h"
 #include "codegen/driver/Prepare.h"
 #include "codegen/driver/Program.h"
+#include "codegen/driver/Resume.h"
+#include "codegen/driver/WeightFile.h"
 #include "codegen/gpu/GpuCodegen.h"
 #include "codegen/tile/ir/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -69,11 +71,26 @@ public:
     if (failed(signature))
       return failure();
     manifest.signature = std::move(*signature);
-    dump(module, "import");
-    if (stopsAfter("import", module))
-      return report;
+    // A dumped module goes on behind the stage that it names.
+    std::vector<std::string> names = stageNames();
+    std::string passed = passedStage(module).str();
+    auto done = passed.empty() ? names.begin() : llvm::find(names, passed);
+    if (done == names.end())
+      return module.emitError("names an unknown stage '") << passed << "'", failure();
+    stagesPassed = passed.empty() ? 0 : done - names.begin() + 1;
+    if (stagesPassed == 0) {
+      ++stagesPassed;
+      markStage(module, "import", nullptr);
+      if (failed(dumpStage(module, "import")))
+        return failure();
+      if (stopsAfter("import", module))
+        return report;
+    }
+    unsigned stageNumber = 1;
     for (const Stage &stage : commonStages()) {
-      if (failed(runStage(stage, module, "")))
+      if (stageNumber++ < stagesPassed)
+        continue;
+      if (failed(runStage(stage, module, nullptr)))
         return failure();
       if (stopsAfter(stage.name, module))
         return report;
@@ -138,25 +155,41 @@ private:
     return std::string(path);
   }
 
-  void dump(Operation *op, const Twine &name) {
+  /// The module, and beside it the weights that no earlier dump has written.
+  LogicalResult dumpStage(ModuleOp on, const Twine &name) {
     if (options.dumpDir.empty())
-      return;
-    llvm::sys::fs::create_directories(options.dumpDir);
-    std::error_code failed;
-    llvm::raw_fd_ostream file(dumpPath(name + ".mlir"), failed);
+      return success();
+    std::error_code failed = llvm::sys::fs::create_directories(options.dumpDir);
+    if (failed)
+      return error() << options.dumpDir << ": " << failed.message();
+    std::string path = dumpPath(name + ".mlir");
+    llvm::raw_fd_ostream file(path, failed);
+    if (!failed) {
+      on->print(file, OpPrintingFlags().enableDebugInfo());
+      file.flush();
+      failed = file.error();
+      file.clear_error();
+    }
+    if (failed)
+      return error() << path << ": " << failed.message();
+    if (std::string text = writeWeightFile(on, dumpPath(name + ".safetensors"), dumpedWeights);
+        !text.empty())
+      return error() << text;
     ++dumped;
-    if (!failed)
-      op->print(file, OpPrintingFlags().enableDebugInfo());
+    return success();
   }
 
-  LogicalResult runStage(const Stage &stage, ModuleOp on, const Twine &prefix) {
+  /// `program` is null in stages that all programs share.
+  LogicalResult runStage(const Stage &stage, ModuleOp on, const PipelineOptions *program) {
     progress(stage.name);
     PassManager passes(on.getContext(), ModuleOp::getOperationName());
     stage.build(passes);
     if (failed(passes.run(on)))
       return failure();
-    dump(on, prefix + stage.name);
-    return success();
+    setPrepareAside(on);
+    markStage(on, stage.name, program);
+    std::string prefix = program ? std::string(deviceKindName(program->device)) + "-" : "";
+    return dumpStage(on, prefix + stage.name);
   }
 
   /// Compiles one program; true where --stop-after or --print-kernel ended it.
@@ -168,18 +201,16 @@ private:
     pipeline.device = group.device;
     pipeline.precision = options.precision;
     pipeline.panelColumns = group.backends.front()->emitTarget().panelColumns;
-    func::FuncOp prepare;
+    if (failed(checkProgram(copy, pipeline)))
+      return failure();
+    unsigned stageNumber = 1 + commonStages().size();
     for (const Stage &stage : programStages(pipeline)) {
-      if (failed(runStage(stage, copy, device + "-")))
+      if (stageNumber++ < stagesPassed)
+        continue;
+      if (failed(runStage(stage, copy, &pipeline)))
         return failure();
       if (stopsAfter(stage.name, copy))
         return true;
-      if (auto function = copy.lookupSymbol<func::FuncOp>("prepare")) {
-        prepare = function;
-        programModules.push_back(ModuleOp::create(copy.getLoc()));
-        prepare->moveBefore(programModules.back()->getBody(),
-                            programModules.back()->getBody()->end());
-      }
     }
 
     KernelSet kernels;
@@ -227,7 +258,7 @@ private:
       progress("preparation of weights", done, total);
     };
     FailureOr<std::unique_ptr<Preparation>> preparation =
-        Preparation::create(prepare, *host, prepareOptions);
+        Preparation::create(findPrepare(copy), *host, prepareOptions);
     if (failed(preparation))
       return failure();
     entry.prepareKernels = (*preparation)->numKernels();
@@ -307,10 +338,15 @@ private:
       one.add(kernels.get(i));
       KernelOptions dumped;
       dumped.dumpDir = std::string(folder);
-      for (auto &backend : group.backends)
-        if (failed(compileKernels(one, *backend, dumped)))
+      std::string resources;
+      for (auto &backend : group.backends) {
+        FailureOr<std::vector<CompiledKernel>> compiled = compileKernels(one, *backend, dumped);
+        if (failed(compiled))
           return failure();
+        resources += describeResources(*backend, compiled->front().binary);
+      }
       printFiles(dumpFolder(folder, 0, one.get(0)));
+      *options.output << resources;
     }
     if (!found) {
       std::set<std::string> names;
@@ -321,6 +357,23 @@ private:
              failure();
     }
     return true;
+  }
+
+  static std::string describeResources(const Backend &backend, const KernelBinary &binary) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    stream << "// " << backend.arch() << ": ";
+    if (backend.device() == DeviceKind::Cpu)
+      stream << binary.image.size() << " bytes of code, " << binary.scratchBytes
+             << " of scratch memory a thread\n";
+    else if (binary.cubin.empty())
+      stream << "no ptxas, so only the driver will know its registers; " << binary.blockThreads
+             << " threads a block, " << binary.sharedBytes << " bytes of shared memory\n";
+    else
+      stream << binary.blockThreads << " threads a block, " << binary.registers
+             << " registers a thread, " << binary.spillBytes << " bytes spilled, "
+             << binary.sharedBytes << " bytes of shared memory\n";
+    return text;
   }
 
   /// Graph, tile programs and target code; not what lies between.
@@ -357,7 +410,11 @@ private:
   engine::Manifest manifest;
   engine::Writer writer;
   CompileReport report;
+  /// Files of the dump so far, and the weights in them.
   unsigned dumped = 0;
+  llvm::StringSet<> dumpedWeights;
+  /// Leading stages of stageNames() that the module has behind it.
+  unsigned stagesPassed = 0;
   std::deque<engine::CodeSection> codeSections;
   std::vector<std::unique_ptr<Preparation>> preparations;
   std::vector<OwningOpRef<ModuleOp>> programModules;

@@ -25,8 +25,6 @@ struct Factor {
   AffineExpr stride;
 };
 
-bool isOne(AffineExpr e) { return constantOf(e) == 1; }
-
 /// A coordinate as a sum of dims times strides, and what has no dims; nothing
 /// for other forms.
 std::optional<SmallVector<Factor>> factorsOf(AffineExpr e, AffineExpr &offset) {

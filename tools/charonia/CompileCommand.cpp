@@ -1,5 +1,6 @@
 #include "codegen/driver/Compiler.h"
 #include "codegen/driver/KernelCache.h"
+#include "codegen/driver/WeightFile.h"
 #include "frontends/Importer.h"
 #include "graph/ir/Dialect.h"
 #include "mlir/IR/Diagnostics.h"
@@ -83,12 +84,25 @@ private:
         return fail(error), nullptr;
       }
     if (StringRef(command.model).ends_with(".mlir"))
-      return parseSourceFile<ModuleOp>(command.model, ParserConfig(&*context));
+      return parse();
     frontend::ImportResult result = frontend::importModel(command.model, options, *context);
     line.clear();
     if (!command.quiet || !result.module)
       llvm::errs() << result.toString();
     return std::move(result.module);
+  }
+
+  /// A dumped module, and the weights that were dumped beside it.
+  OwningOpRef<ModuleOp> parse() {
+    OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(command.model, ParserConfig(&*context));
+    if (!module)
+      return nullptr;
+    StringRef folder = llvm::sys::path::parent_path(command.model);
+    std::string error = driver::readWeightFiles(*module, folder.empty() ? "." : folder.str());
+    if (error.empty())
+      return module;
+    line.clear();
+    return fail(error), nullptr;
   }
 
   /// Of the module and of all weights that it names.

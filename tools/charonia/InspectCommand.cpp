@@ -51,7 +51,7 @@ public:
     for (const engine::Program &program : manifest.programs) {
       CHARONIA_RETURN_IF_ERROR(printProgram(program));
       if (command.kernels)
-        printKernels(program);
+        CHARONIA_RETURN_IF_ERROR(printKernels(program));
       if (command.memory)
         CHARONIA_RETURN_IF_ERROR(printMemory(program));
     }
@@ -160,16 +160,42 @@ private:
     return text;
   }
 
-  void printKernels(const engine::Program &program) const {
+  Status printKernels(const engine::Program &program) const {
     std::vector<unsigned> uses(program.kernels.size());
     for (const engine::Step &step : program.steps)
       if (step.kind == engine::Step::Kind::Launch)
         ++uses[step.kernel];
-    Table table({"launches", "kernel", "operators"});
-    for (size_t i = 0; i < program.kernels.size(); ++i)
-      table.add({std::to_string(uses[i]), program.kernels[i].name,
-                 joined(program.kernels[i].ops, "; ")});
+    // What a kernel takes of the machine, in the code for the best one.
+    const engine::Variant &variant = *std::max_element(
+        program.variants.begin(), program.variants.end(),
+        [](const engine::Variant &a, const engine::Variant &b) {
+          return std::pair(a.arch.size(), a.arch) < std::pair(b.arch.size(), b.arch);
+        });
+    bool gpu = program.device == DeviceKind::Cuda;
+    std::vector<std::string> header{"launches", "instances"};
+    for (const char *column : {"threads", "registers", "spilled", "shared"})
+      if (gpu)
+        header.push_back(column);
+    if (!gpu)
+      header.push_back("scratch");
+    header.insert(header.end(), {"kernel", "operators"});
+    Table table(header);
+    for (size_t i = 0; i < program.kernels.size(); ++i) {
+      const engine::KernelCode &code = variant.kernels[i];
+      CHARONIA_ASSIGN_OR_RETURN(int64_t grid, code.grid.evaluate(values));
+      std::vector<std::string> row{std::to_string(uses[i]), std::to_string(grid)};
+      if (gpu)
+        for (uint64_t number : {uint64_t(code.blockThreads), uint64_t(code.registers),
+                                uint64_t(code.spillBytes), uint64_t(code.sharedBytes)})
+          row.push_back(std::to_string(number));
+      else
+        row.push_back(std::to_string(code.scratchBytes));
+      row.insert(row.end(), {program.kernels[i].name, joined(program.kernels[i].ops, "; ")});
+      table.add(row);
+    }
+    std::printf("in the code for %s (bytes):\n", variant.arch.c_str());
     std::printf("%s", table.str().c_str());
+    return Status::ok();
   }
 
   Status printMemory(const engine::Program &program) const {

@@ -10,7 +10,6 @@ namespace {
 bool isFloat(Value v) {
   return isa<FloatType>(getElementTypeOrSelf(v.getType()));
 }
-bool isBool(Value v) { return getElementTypeOrSelf(v.getType()).isInteger(1); }
 
 /// The element type of a graph value, which tells unsigned integers apart.
 Type graphElement(Value v) {
