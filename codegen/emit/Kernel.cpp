@@ -1,5 +1,6 @@
 // The frame of a tile program: function, grid, the walk over result tiles.
 #include "codegen/emit/rules/Rules.h"
+#include "graph/analysis/IterationSpace.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -53,6 +54,15 @@ public:
     for (auto [i, argument] : llvm::enumerate(body.getArguments()))
       e.setBuffer(argument, function.getArgument(i));
     root = graph::getShape(yield->getOperand(0));
+    if (yield->getNumOperands() > 1) {
+      auto space = graph::getIterationSpace(kernel);
+      auto maps = space ? graph::getResultMaps(*space, kernel) : std::nullopt;
+      if (!maps)
+        return kernel.emitOpError(
+                   "has results that do not follow from the first"),
+               failure();
+      resultMaps = std::move(*maps);
+    }
     coordinates.assign(root.size(), e.constant(0));
     startGrid();
     LogicalResult walked = walk(0);
@@ -193,24 +203,32 @@ private:
       tile.push_back(schedule.groups[group].tile);
     unsigned inputs = kernel.getInputs().size();
     for (auto [i, value] : llvm::enumerate(yield->getOperands())) {
-      Exprs shape = graph::getShape(value);
       Demand demand{value, tile, coordinates, {}};
-      if (shape != root) {
-        AffineMap map = graph::reshapeMap(shape, root, b.getContext());
-        if (!map)
-          return kernel.emitOpError(
-              "results have different numbers of elements");
-        demand = throughMap(demand, map, value);
-      }
+      if (i)
+        demand = withoutUnusedAxes(throughMap(demand, resultMaps[i], value));
       FailureOr<Value> result = e.emit(demand);
       if (failed(result))
         return failure();
       for (AffineExpr &c : demand.coordinates)
-        c = e.simplify(c, tile);
+        c = e.simplify(c, demand.tile);
       e.storeResult(*result, function.getArgument(inputs + i), value.getType(),
                     demand);
     }
     return success();
+  }
+
+  /// A row value is stored once for its row, not for each element along it.
+  Demand withoutUnusedAxes(const Demand &demand) {
+    SmallVector<int64_t> axes, tile;
+    for (unsigned axis = 0; axis < demand.rank(); ++axis) {
+      bool used = llvm::any_of(demand.coordinates, [&](AffineExpr c) {
+        return e.dependsOnAxis(e.simplify(c, demand.tile), axis);
+      });
+      axes.push_back(used ? (int64_t)tile.size() : -1);
+      if (used)
+        tile.push_back(demand.tile[axis]);
+    }
+    return e.moveAxes(demand, axes, tile);
   }
 
   graph::KernelOp kernel;
@@ -220,6 +238,8 @@ private:
   Emitter e;
   Operation *yield = nullptr;
   Exprs root, coordinates;
+  /// From coordinates of the first result to those of each.
+  SmallVector<AffineMap> resultMaps;
   SmallVector<AffineExpr> tileNumbers;
 };
 

@@ -2,6 +2,7 @@
 // themselves.
 #include "codegen/emit/Schedule.h"
 #include "codegen/emit/GpuTiles.h"
+#include "graph/analysis/IterationSpace.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -200,6 +201,17 @@ KernelShape inspect(graph::KernelOp kernel) {
       work.push_back(operand);
     }
   }
+  // Whatever reduces rows beside values of their full length needs them whole.
+  if (std::optional<graph::IterationSpace> space =
+          graph::getIterationSpace(kernel))
+    if (auto place = space->lookup(root);
+        place && place->extent == graph::IterationSpace::Extent::Full)
+      for (unsigned d = 0; d < rank; ++d)
+        for (unsigned reduced : space->getReduced().set_bits())
+          if (place->map.getResult(d).isFunctionOfDim(reduced)) {
+            shape.kinds[d] = DimKind::Whole;
+            shape.role = OpRole::RowNormalization;
+          }
   return shape;
 }
 

@@ -44,6 +44,7 @@ FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols, FusionLimits limi
   growAll([](OpRole role) { return role != OpRole::Opaque && !isRowRole(role); });
   joinReaders();
   sinkViews();
+  splitUnrelated();
 }
 
 //===----------------------------------------------------------------------===//
@@ -436,6 +437,35 @@ void FusionPlan::sinkViews() {
           group->space.add(view->getResult(0), *viewPlace);
       }
     }
+  }
+}
+
+/// The results of a kernel are stored at coordinates that follow from those of
+/// one of them. Where permutations and reshapes mix so that they do not, the
+/// operators part.
+void FusionPlan::splitUnrelated() {
+  for (size_t i = 0; i < storage.size(); ++i) {
+    Group &group = *storage[i];
+    SmallVector<Value> results;
+    for (Operation *op : group.ops)
+      if (llvm::any_of(readersOf(op), [&](OpOperand *use) {
+            return groupOf(use->getOwner()) != &group;
+          }))
+        results.push_back(op->getResult(0));
+    auto isFull = [&](Value value) {
+      auto place = group.space.lookup(value);
+      return place && place->extent == IterationSpace::Extent::Full;
+    };
+    auto first = llvm::find_if(results, isFull);
+    if (results.size() < 2 || llvm::all_of(results, [&](Value value) {
+          return group.space.mapBetween(
+              first == results.end() ? results[0] : *first, value);
+        }))
+      continue;
+    SmallVector<Operation *> ops(std::move(group.ops));
+    group.ops.clear();
+    for (Operation *op : ops)
+      makeGroup(op);
   }
 }
 

@@ -74,6 +74,7 @@ private:
   void placeBackward(IterationSpace &space, mlir::OpOperand &use) const;
 
   void sinkViews();
+  void splitUnrelated();
 
   /// Uses of a value by operators in groups or by the terminator, through inlined ones.
   void collectReaders(mlir::Value value, Readers &readers) const;

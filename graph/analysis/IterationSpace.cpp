@@ -272,6 +272,43 @@ std::optional<IterationSpace::Place> IterationSpace::placeOfOperand(OpOperand &o
                place->extent};
 }
 
+AffineMap IterationSpace::mapBetween(Value from, Value to) const {
+  std::optional<Place> source = lookup(from), target = lookup(to);
+  if (!source || !target)
+    return {};
+  MLIRContext *context = from.getContext();
+  Exprs fromShape = graph::getShape(from), toShape = graph::getShape(to);
+  // Space dimensions as coordinates of `from`.
+  SmallVector<AffineExpr> dims(shape.size());
+  bool plain = true;
+  for (auto [i, e] : llvm::enumerate(source->map.getResults())) {
+    if (auto d = dyn_cast<AffineDimExpr>(e))
+      dims[d.getPosition()] = getAffineDimExpr(i, context);
+    else if (!isa<AffineConstantExpr>(e))
+      plain = false;
+  }
+  if (plain) {
+    for (auto [d, e] : llvm::enumerate(dims)) {
+      if (!e && constantOf(shape[d]) != 1 && target->map.isFunctionOfDim(d))
+        return {};
+      if (!e)
+        e = getAffineConstantExpr(0, context);
+    }
+    SmallVector<AffineExpr> results;
+    for (AffineExpr e : target->map.getResults())
+      results.push_back(e.replaceDims(dims));
+    return simplify(getMap(fromShape.size(), results, context), fromShape);
+  }
+  // Else they must be reshapes of each other.
+  if (numElements(fromShape, context) != numElements(toShape, context))
+    return {};
+  AffineMap map = reshapeMap(toShape, fromShape, context);
+  if (map && composeMaps(map, source->map, shape).getResults() ==
+                 simplify(target->map, shape).getResults())
+    return map;
+  return {};
+}
+
 //===----------------------------------------------------------------------===//
 // The space of a kernel
 //===----------------------------------------------------------------------===//
@@ -327,6 +364,18 @@ std::optional<IterationSpace> getIterationSpace(KernelOp kernel) {
     if (!space.contains(result))
       return std::nullopt;
   return space;
+}
+
+std::optional<SmallVector<AffineMap>> getResultMaps(const IterationSpace &space,
+                                                    KernelOp kernel) {
+  ValueRange results = kernel.getBody().front().getTerminator()->getOperands();
+  SmallVector<AffineMap> maps;
+  for (Value result : results) {
+    maps.push_back(space.mapBetween(results.front(), result));
+    if (!maps.back())
+      return std::nullopt;
+  }
+  return maps;
 }
 
 } // namespace charonia::graph

@@ -68,6 +68,10 @@ public:
   bool contains(mlir::Value value) const { return places.contains(value); }
   std::optional<Place> lookup(mlir::Value value) const;
 
+  /// The map from coordinates of one placed value to those of another, where
+  /// the first determines the second; null otherwise.
+  mlir::AffineMap mapBetween(mlir::Value from, mlir::Value to) const;
+
   llvm::ArrayRef<mlir::AffineExpr> getShape() const { return shape; }
   /// For each dimension, whether the kernel's reductions need all of it at once;
   /// none is set where the kernel has no row reduction.
@@ -87,6 +91,12 @@ private:
 /// The space of a formed kernel, with a place for each of its results; nothing
 /// where a result has none.
 std::optional<IterationSpace> getIterationSpace(KernelOp kernel);
+
+/// For each result of a formed kernel, the map from coordinates of its first
+/// result. The first result is full where any is, so that maps to row values
+/// leave dimensions out. Nothing for kernels that form-kernels does not make.
+std::optional<llvm::SmallVector<mlir::AffineMap>>
+getResultMaps(const IterationSpace &space, KernelOp kernel);
 
 } // namespace charonia::graph
 

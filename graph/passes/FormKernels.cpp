@@ -62,9 +62,14 @@ private:
     });
   }
 
+  static bool isRow(Value value, const FusionPlan::Group &group) {
+    auto place = group.space.lookup(value);
+    return place && place->extent == IterationSpace::Extent::Row;
+  }
+
   void build(const FusionPlan::Group &group) {
     Block *body = new Block();
-    SmallVector<Value> inputs, outputs, yielded;
+    SmallVector<Value> inputs, outputs;
     IRMapping inside;
     OpBuilder inner(builder.getContext());
     inner.setInsertionPointToEnd(body);
@@ -95,11 +100,17 @@ private:
         resolve(resolve, operand);
       inner.clone(*op, inside);
       for (Value result : op->getResults())
-        if (isRead(result, group)) {
+        if (isRead(result, group))
           outputs.push_back(result);
-          yielded.push_back(inside.lookup(result));
-        }
     }
+    // Values of the whole space first: the first result is the one that is cut
+    // into tiles, and from its coordinates those of row values follow.
+    llvm::stable_sort(outputs, [&](Value a, Value b) {
+      return !isRow(a, group) && isRow(b, group);
+    });
+    SmallVector<Value> yielded;
+    for (Value output : outputs)
+      yielded.push_back(inside.lookup(output));
     SmallVector<Location> locations;
     for (Operation *op : group.ops)
       locations.push_back(op->getLoc());

@@ -38,8 +38,10 @@ struct VerifyKernels : impl::VerifyKernelsBase<VerifyKernels> {
       }
     if (others > 1 || (others && rows))
       return kernel.emitOpError("has more than one anchor");
-    if (!getIterationSpace(kernel))
-      return kernel.emitOpError("has a result that is not one-to-one with its iteration space");
+    std::optional<IterationSpace> space = getIterationSpace(kernel);
+    if (!space || !getResultMaps(*space, kernel))
+      return kernel.emitOpError(
+          "has a result that does not follow from its first");
     return success();
   }
 };

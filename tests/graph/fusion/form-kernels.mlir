@@ -202,3 +202,30 @@ func.func @readers(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64xf32>,
   %7 = graph.matmul %6, %x : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   return %1, %2, %4, %5, %7 : tensor<64x64xf32>, tensor<64xf32>, tensor<64x64xf32>, tensor<64xf32>, tensor<64x64xf32>
 }
+
+// -----
+
+// A row value beside a value of full rows: the full one comes first, and is the one
+// that is cut into tiles.
+// CHECK-LABEL: func.func @row_result
+// CHECK:         graph.kernel
+// CHECK-SAME:      -> (tensor<7x33xf32>, tensor<7x1xf32>)
+// CHECK-NOT:     graph.kernel
+func.func @row_result(%x: tensor<7x33xf32>) -> (tensor<7x1xf32>, tensor<7x33xf32>) {
+  %0 = graph.reduce max %x {axes = array<i64: 1>, keepdims} : (tensor<7x33xf32>) -> tensor<7x1xf32>
+  %1 = graph.sub %x, %0 : (tensor<7x33xf32>, tensor<7x1xf32>) -> tensor<7x33xf32>
+  return %0, %1 : tensor<7x1xf32>, tensor<7x33xf32>
+}
+
+// -----
+
+// The coordinates of one result follow from those of the other through a permutation.
+// CHECK-LABEL: func.func @permuted_result
+// CHECK:         graph.kernel
+// CHECK-NOT:     graph.kernel
+func.func @permuted_result(%x: tensor<4x6xf32>, %y: tensor<6x4xf32>) -> (tensor<4x6xf32>, tensor<6x4xf32>) {
+  %0 = graph.exp %x : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %1 = graph.transpose %0 {permutation = array<i64: 1, 0>} : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  %2 = graph.mul %1, %y : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>
+  return %0, %2 : tensor<4x6xf32>, tensor<6x4xf32>
+}
