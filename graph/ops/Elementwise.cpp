@@ -19,6 +19,15 @@ CHARONIA_INFER(CastOp) {
   CastOp::Adaptor adaptor(operands, attributes, properties, regions);
   return inferBroadcast(location, operands, 0, types, adaptor.getTo());
 }
+CHARONIA_INFER(BitcastOp) {
+  BitcastOp::Adaptor adaptor(operands, attributes, properties, regions);
+  Type from = getElementTypeOrSelf(operands[0]), to = adaptor.getTo();
+  if (from.getIntOrFloatBitWidth() != to.getIntOrFloatBitWidth())
+    return emitOptionalError(location, "the bits of ", from,
+                             " cannot be read as ", to,
+                             ", which is of another width");
+  return inferBroadcast(location, operands, 0, types, to);
+}
 CHARONIA_INFER(CompareOp) {
   if (getElementTypeOrSelf(operands[0]) != getElementTypeOrSelf(operands[1]))
     return emitOptionalError(

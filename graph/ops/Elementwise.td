@@ -109,6 +109,15 @@ def Graph_CastOp : Graph_Elementwise<"cast"> {
   let hasFolder = 1;
 }
 
+def Graph_BitcastOp : Graph_Elementwise<"bitcast"> {
+  let summary = "The same bits read as another element type of that width";
+  let arguments = (ins Graph_Tensor:$input, TypeAttr:$to);
+  let extraClassDeclaration = commonDecl # [{
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
+  }];
+}
+
 class Graph_BinaryBase<string mnemonic, string what, list<Trait> traits = [], bit symbolic = 0,
                        Type operand = Graph_Tensor> : Graph_Elementwise<mnemonic, traits> {
   let summary = what;

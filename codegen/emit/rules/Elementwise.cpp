@@ -229,6 +229,24 @@ FailureOr<Value> castRule(graph::CastOp op, Emitter &e, const Demand &demand) {
   return convert(e, x, from, op.getTo());
 }
 
+/// Narrow floats are f32 in a tile: their bits are those of the rounded value.
+Value bitcast(Emitter &e, graph::BitcastOp op, ArrayRef<Value> x) {
+  OpBuilder &b = e.b();
+  Type from = graphElement(op.getInput()), to = op.getTo();
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(x[0].getType()).getShape();
+  Value bits = x[0];
+  if (isFloat(bits) && getElementTypeOrSelf(bits.getType()) != from)
+    bits = arith::TruncFOp::create(b, e.loc(), e.tileType(shape, from), bits);
+  Type stored = isa<FloatType>(to) ? to : e.computeType(to);
+  if (getElementTypeOrSelf(bits.getType()) != stored)
+    bits =
+        arith::BitcastOp::create(b, e.loc(), e.tileType(shape, stored), bits);
+  auto type = e.tileType(shape, e.computeType(to));
+  return bits.getType() == type
+             ? bits
+             : arith::ExtFOp::create(b, e.loc(), type, bits).getResult();
+}
+
 Value pow(Emitter &e, graph::PowOp op, ArrayRef<Value> x) {
   OpBuilder &b = e.b();
   if (isFloat(x[0])) {
@@ -370,6 +388,7 @@ void emit::registerElementwiseRules(MLIRContext *c) {
   attachMath<graph::RoundOp, math::RoundEvenOp>(c);
   attach<graph::GeluOp, gelu>(c);
   attach<graph::IsNanOp, isNan>(c);
+  attach<graph::BitcastOp, bitcast>(c);
   attach<graph::IsInfOp, isInf>(c);
   graph::CastOp::attachInterface<Rule<graph::CastOp, castRule>>(*c);
   attachBinary<graph::AddOp, arith::AddFOp, arith::AddIOp>(c);

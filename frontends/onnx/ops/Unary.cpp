@@ -12,19 +12,28 @@ template <typename Op> static llvm::LogicalResult unary(Node &n, Emitter &e) {
   return n.yield(e.op<Op>({n.input(0)}));
 }
 
-/// `n`'s input cast to the type that `dataType` names.
-static llvm::LogicalResult castTo(Node &n, Emitter &e, int64_t dataType) {
+/// The element type that attribute `to` names; null after an error.
+static mlir::Type targetType(Node &n, Emitter &e) {
+  int64_t dataType = n.integer("to");
   mlir::Type element;
   if (dataType >= 0 && dataType <= std::numeric_limits<int>::max())
     element = elementType(static_cast<int>(dataType), e.getContext());
   if (!element)
-    return e.fail("casts to " + dataTypeName(static_cast<int>(dataType)) +
-                      " are not supported",
-                  elementTypeRemedy);
-  return n.yield(e.cast(n.input(0), element));
+    (void)e.fail("casts to " + dataTypeName(static_cast<int>(dataType)) +
+                     " are not supported",
+                 elementTypeRemedy);
+  return element;
 }
 static llvm::LogicalResult cast(Node &n, Emitter &e) {
-  return castTo(n, e, n.integer("to"));
+  mlir::Type element = targetType(n, e);
+  return llvm::success(element &&
+                       succeeded(n.yield(e.cast(n.input(0), element))));
+}
+static llvm::LogicalResult bitCast(Node &n, Emitter &e) {
+  mlir::Type element = targetType(n, e);
+  return llvm::success(
+      element && succeeded(n.yield(e.op<graph::BitcastOp>(
+                     {n.input(0)}, e.attr("to", mlir::TypeAttr::get(element))))));
 }
 static llvm::LogicalResult castLike(Node &n, Emitter &e) {
   return n.yield(e.cast(n.input(0), elementOf(n.input(1))));
@@ -91,6 +100,7 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::unaryRows() {
       {"", "IsInf", 10, 20, isInf},
       {"", "Cast", 6, 28, cast},
       {"", "CastLike", 15, 25, castLike},
+      {"", "BitCast", 26, 26, bitCast},
       {"", "Identity", 1, 25, identity},
       {"", "Dropout", 7, 22, dropout},
   };

@@ -270,6 +270,20 @@ def cast(rng, opset, op):
     return Case(op, [operand], {"to": int(ONNX_TYPES[target])})
 
 
+@case("BitCast")
+def bit_cast(rng, opset, op):
+    from .base import ONNX_TYPES
+
+    source = choose(rng, (*FLOATS, *INTS))
+    target = choose(rng, [t for t in (*FLOATS, *INTS) if t.itemsize == source.itemsize])
+    # Small integers would read as denormal floats, which arithmetic may flush.
+    low = 2 ** (source.itemsize * 8 - 3) if target.kind not in "iu" and source in INTS else 0
+    operand = unary_operand(rng, source, integers(source, low, low + 1000) if low else numbers(source))
+    return Case(
+        op, [operand], {"to": int(ONNX_TYPES[target])}, oracle=lambda x: x.view(target),
+    )  # fmt: skip
+
+
 @case("Where")
 def where(rng, opset, op):
     dtype = pick_type(rng, op, opset, (*FLOATS, *INTS, BOOL), operand=1)
