@@ -52,15 +52,44 @@ static bool knownNonNegative(mlir::Value value, unsigned depth = 0) {
       .Default([](auto) { return false; });
 }
 
-/// Last value of a loop's counter that starts at zero or above, by constant
-/// bounds.
-static std::optional<int64_t> largestCount(mlir::Value value) {
-  auto argument = llvm::dyn_cast<mlir::BlockArgument>(value);
-  auto loop =
-      argument
-          ? llvm::dyn_cast<mlir::scf::ForOp>(argument.getOwner()->getParentOp())
-          : mlir::scf::ForOp();
+/// Largest value of a scalar integer that is never negative, where constants
+/// bound it: counters of loops, and the parts of the program's index.
+static std::optional<int64_t> largestOf(mlir::Value value, unsigned depth = 0) {
   llvm::APInt lower, upper, step;
+  if (depth > 8)
+    return std::nullopt;
+  if (mlir::matchPattern(value, mlir::m_ConstantInt(&lower)))
+    return lower.isNegative() ? std::nullopt
+                              : std::optional(lower.getSExtValue());
+  auto constantOperand = [&](mlir::Operation *op) -> std::optional<int64_t> {
+    if (!mlir::matchPattern(op->getOperand(1), mlir::m_ConstantInt(&upper)) ||
+        !upper.isStrictlyPositive())
+      return std::nullopt;
+    return upper.getSExtValue();
+  };
+  if (mlir::Operation *op = value.getDefiningOp()) {
+    if (llvm::isa<tile::ProgramIdOp>(op)) {
+      auto grid = op->getParentOfType<mlir::func::FuncOp>()
+                      ->getAttrOfType<mlir::AffineMapAttr>(tile::kGridAttr);
+      if (!grid || !grid.getValue().isSingleConstant() ||
+          grid.getValue().getSingleConstantResult() < 1)
+        return std::nullopt;
+      return grid.getValue().getSingleConstantResult() - 1;
+    }
+    if (llvm::isa<mlir::arith::RemUIOp>(op)) {
+      std::optional<int64_t> by = constantOperand(op);
+      return by ? std::optional(*by - 1) : std::nullopt;
+    }
+    if (llvm::isa<mlir::arith::DivUIOp>(op)) {
+      std::optional<int64_t> by = constantOperand(op),
+                             most = largestOf(op->getOperand(0), depth + 1);
+      return by && most ? std::optional(*most / *by) : std::nullopt;
+    }
+    return std::nullopt;
+  }
+  auto argument = llvm::cast<mlir::BlockArgument>(value);
+  auto loop =
+      llvm::dyn_cast<mlir::scf::ForOp>(argument.getOwner()->getParentOp());
   if (!loop || argument != loop.getInductionVar() ||
       !mlir::matchPattern(loop.getLowerBound(), mlir::m_ConstantInt(&lower)) ||
       !mlir::matchPattern(loop.getUpperBound(), mlir::m_ConstantInt(&upper)) ||
@@ -87,6 +116,24 @@ static unsigned loopDepth(mlir::Value value) {
   for (; op && !llvm::isa<mlir::func::FuncOp>(op); op = op->getParentOp())
     ++depth;
   return depth;
+}
+
+using Bounds = std::optional<std::pair<int64_t, int64_t>>;
+
+static Bounds sumOf(Bounds a, Bounds c) {
+  int64_t low, high;
+  if (!a || !c || __builtin_add_overflow(a->first, c->first, &low) ||
+      __builtin_add_overflow(a->second, c->second, &high))
+    return std::nullopt;
+  return std::pair(low, high);
+}
+
+static Bounds timesOf(Bounds a, int64_t factor) {
+  int64_t low, high;
+  if (!a || __builtin_mul_overflow(a->first, factor, &low) ||
+      __builtin_mul_overflow(a->second, factor, &high))
+    return std::nullopt;
+  return std::pair(std::min(low, high), std::max(low, high));
 }
 
 LaneInt KernelEmitter::constantInt(int64_t value) { return {i64(value)}; }
@@ -240,6 +287,64 @@ bool KernelEmitter::isNonNegative(AffineExpr expr,
          isNonNegative(binary.getRHS(), symbols);
 }
 
+KernelEmitter::Bounds
+KernelEmitter::boundsOf(AffineExpr expr, llvm::ArrayRef<LaneInt> dims,
+                        const SymbolValues &symbols) {
+  if (auto constant = llvm::dyn_cast<mlir::AffineConstantExpr>(expr))
+    return std::pair(constant.getValue(), constant.getValue());
+  if (auto dim = llvm::dyn_cast<mlir::AffineDimExpr>(expr)) {
+    const LaneInt &value = dims[dim.getPosition()];
+    auto scalar = llvm::dyn_cast<ConstantInt>(value.scalar);
+    if (!scalar || value.wide)
+      return std::nullopt;
+    return std::pair(scalar->getSExtValue() + value.low,
+                     scalar->getSExtValue() + value.high);
+  }
+  if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(expr)) {
+    std::optional<int64_t> largest = symbols.largest[symbol.getPosition()];
+    return largest ? Bounds(std::pair<int64_t, int64_t>(0, *largest))
+                   : std::nullopt;
+  }
+  auto binary = llvm::cast<mlir::AffineBinaryOpExpr>(expr);
+  auto by = llvm::dyn_cast<mlir::AffineConstantExpr>(binary.getRHS());
+  Bounds left = boundsOf(binary.getLHS(), dims, symbols);
+  switch (expr.getKind()) {
+  case mlir::AffineExprKind::Add: {
+    Bounds right = boundsOf(binary.getRHS(), dims, symbols);
+    return sumOf(left, right);
+  }
+  case mlir::AffineExprKind::Mul:
+    return by ? timesOf(left, by.getValue()) : std::nullopt;
+  case mlir::AffineExprKind::FloorDiv:
+    if (!by || by.getValue() < 1 || !left)
+      return std::nullopt;
+    return std::pair(llvm::divideFloorSigned(left->first, by.getValue()),
+                     llvm::divideFloorSigned(left->second, by.getValue()));
+  case mlir::AffineExprKind::Mod:
+    if (!by || by.getValue() < 1)
+      return std::nullopt;
+    if (left && left->first >= 0 && left->second < by.getValue())
+      return left;
+    return std::pair<int64_t, int64_t>(0, by.getValue() - 1);
+  default:
+    return std::nullopt;
+  }
+}
+
+KernelEmitter::Bounds
+KernelEmitter::boundsOf(const tile::AffineForm &form,
+                        llvm::ArrayRef<LaneInt> dims,
+                        const SymbolValues &symbols) {
+  Bounds sum = std::pair(form.getConstant(), form.getConstant());
+  for (const tile::AffineForm::Term &term : form.getTerms()) {
+    if (term.atoms.size() != 1)
+      return std::nullopt;
+    sum = sumOf(sum, timesOf(boundsOf(term.atoms[0], dims, symbols),
+                             term.coefficient));
+  }
+  return sum;
+}
+
 LaneInt KernelEmitter::evaluate(AffineExpr expr, llvm::ArrayRef<LaneInt> dims,
                                 const SymbolValues &symbols) {
   if (auto constant = llvm::dyn_cast<mlir::AffineConstantExpr>(expr))
@@ -290,7 +395,7 @@ KernelEmitter::symbolValues(mlir::ValueRange symbols,
       result.values.push_back({scalar(symbol)});
       result.nonNegative.push_back(knownNonNegative(symbol));
       result.depth.push_back(loopDepth(symbol));
-      result.largest.push_back(largestCount(symbol));
+      result.largest.push_back(largestOf(symbol));
       continue;
     }
     Geometry own = this->geometry(symbol);

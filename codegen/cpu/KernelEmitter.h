@@ -172,6 +172,13 @@ private:
   LaneInt add(LaneInt a, LaneInt c);
   LaneInt multiply(LaneInt a, LaneInt c);
   LaneInt divideFloor(LaneInt a, LaneInt c, bool nonNegative, bool remainder);
+  /// Smallest and largest value over all lanes and instances, where constants
+  /// bound it.
+  using Bounds = std::optional<std::pair<int64_t, int64_t>>;
+  Bounds boundsOf(mlir::AffineExpr expr, llvm::ArrayRef<LaneInt> dims,
+                  const SymbolValues &symbols);
+  Bounds boundsOf(const tile::AffineForm &form, llvm::ArrayRef<LaneInt> dims,
+                  const SymbolValues &symbols);
   Value *widen(LaneInt value, int64_t width);
   bool isNonNegative(mlir::AffineExpr expr, const SymbolValues &symbols);
   LaneInt stepInt(int64_t start, int64_t width);

@@ -385,8 +385,31 @@ private:
       add(all, std::min(rows, n));
   }
 
+  /// Windows slide over a run of elements that all have the same channels:
+  /// a tile of some neighbours by some channels reads what the windows share,
+  /// and the filter, once.
+  bool windows() {
+    if (!cpu || all.size() < 2 || k.kinds[all.back()] == DimKind::Window ||
+        k.kinds[all[all.size() - 2]] != DimKind::Window)
+      return false;
+    SmallVector<unsigned> channel{all.back()}, slide{all[all.size() - 2]},
+        others(ArrayRef<unsigned>(all).drop_back(2));
+    int64_t n = product(k, channel);
+    if (n < t.vectorElements)
+      return false;
+    int64_t most = isStatic(channel) && n % (2 * t.vectorElements) != 0 &&
+                           n % t.vectorElements == 0
+                       ? t.vectorElements
+                       : 2 * t.vectorElements;
+    if (!others.empty())
+      add(others, 1);
+    add(slide, evenTile(product(k, slide), isStatic(slide) ? 14 : 7));
+    add(channel, std::min(n, most));
+    return true;
+  }
+
   void elementwise() {
-    if (all.empty())
+    if (all.empty() || windows())
       return;
     int64_t most = cpu ? 8 * t.vectorElements : 1024;
     if (k.role != OpRole::Pointwise)

@@ -43,6 +43,8 @@ enum class OpRole {
 enum class DimKind {
   /// Elements along it are independent.
   Parallel,
+  /// Neighbours along it read overlapping windows of an operand.
+  Window,
   /// Each index is a problem of its own (batch of a matmul, heads, groups).
   Batch,
   /// Rows of a matrix product.

@@ -113,9 +113,13 @@ CHARONIA_INFER(ConvOp) {
 
 SmallVector<DimKind> ConvOp::getResultDimKinds() {
   SmallVector<DimKind> kinds(getSpatialRank() + 2, DimKind::Row);
-  // One channel a group is no matrix product: elements are independent.
-  if (constantOf(getShape(getFilter())[channelDim()]) == 1 && getGroups() > 1)
-    return SmallVector<DimKind>(getSpatialRank() + 2, DimKind::Parallel);
+  // One channel a group is no matrix product: channels are independent.
+  if (constantOf(getShape(getFilter())[channelDim()]) == 1 && getGroups() > 1) {
+    kinds.assign(kinds.size(), DimKind::Parallel);
+    for (unsigned i = 0; i < getSpatialRank(); ++i)
+      kinds[spatialDim(i)] = DimKind::Window;
+    return kinds;
+  }
   kinds[channelDim()] = DimKind::Column;
   return kinds;
 }

@@ -194,6 +194,13 @@ CHARONIA_INFER(SoftmaxOp) {
 AffineExpr SoftmaxOp::getReductionExtent() {
   return extentOf(getInput(), getReductionAxes());
 }
+SmallVector<DimKind> PoolOp::getResultDimKinds() {
+  SmallVector<DimKind> kinds(getShape(getResult()).size(), DimKind::Parallel);
+  for (unsigned i = 0; i < getKernel().size(); ++i)
+    kinds[spatialDim(i)] = DimKind::Window;
+  return kinds;
+}
+
 SmallVector<DimKind> SoftmaxOp::getResultDimKinds() {
   return rowKinds(getResult(), getReductionAxes());
 }

@@ -96,11 +96,7 @@ def Graph_PoolOp : Graph_ReductionBase<"pool"> {
         reads *= extent;
       return reads;
     }
-    ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds() {
-      return ::llvm::SmallVector<::charonia::graph::DimKind>(
-          ::llvm::cast<::mlir::RankedTensorType>(getResult().getType()).getRank(),
-          ::charonia::graph::DimKind::Parallel);
-    }
+    ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
     unsigned spatialDim(unsigned i) { return getChannelsLast() ? i + 1 : i + 2; }
   }];
 }

@@ -78,7 +78,8 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
     for (auto op : function.getBody().front().getOps<GraphOpInterface>())
       ops.push_back(op);
     for (GraphOpInterface op : ops) {
-      std::optional<Columns> columns = op.getColumns();
+      // Filters of groups too: channels are what vectors run along.
+      std::optional<Columns> columns = op.getScaledColumns();
       if (!columns)
         continue;
       OpOperand &operand = op->getOpOperand(columns->operand);

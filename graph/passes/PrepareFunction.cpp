@@ -35,8 +35,11 @@ Value PrepareFunction::import(Value value) {
   // What an earlier pass published is at hand here.
   if (isWeight(op)) {
     auto known = llvm::find(names, op->getAttr("name"));
-    if (known != names.end())
-      return results[known - names.begin()];
+    if (known != names.end()) {
+      Value result = results[known - names.begin()];
+      mapping.map(value, result);
+      return result;
+    }
   }
   for (Value operand : op->getOperands())
     import(operand);

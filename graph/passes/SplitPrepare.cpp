@@ -2,6 +2,7 @@
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Passes.h"
 #include "graph/passes/PrepareFunction.h"
+#include "graph/passes/Views.h"
 
 using namespace mlir;
 
@@ -37,8 +38,9 @@ private:
     return cast<GraphOpInterface>(op).getRole() == OpRole::Source;
   }
 
-  /// Whether the reader may as well compose the view's map with its own.
-  static bool isComposed(Operation *op, OpOperand &use) {
+  /// Whether the reader may as well compose the view's map with its own. `map` leads
+  /// from the operand's coordinates to those of the view's operand.
+  static bool isComposed(Operation *op, OpOperand &use, AffineMap map) {
     auto view = cast<GraphOpInterface>(op);
     if (view.getRole() != OpRole::View)
       return false;
@@ -52,7 +54,25 @@ private:
     auto reader = dyn_cast<GraphOpInterface>(use.getOwner());
     return reader && reader.getRole() == OpRole::Contraction &&
            reader.getOperandReads(use.getOperandNumber()) == 1 &&
-           countMovedParts(view.getOperandMap(0), from) <= 2;
+           (countMovedParts(view.getOperandMap(0), from) <= 2 ||
+            runsAlongColumns(reader, use.getOperandNumber(), map, from));
+  }
+
+  /// Whether neighbours in a memory of shape `memory` are neighbouring columns of the
+  /// reader, as in packed panels.
+  static bool runsAlongColumns(GraphOpInterface reader, unsigned operand, AffineMap map,
+                               ArrayRef<AffineExpr> memory) {
+    std::optional<Columns> columns = reader.getScaledColumns();
+    if (!columns || columns->operand != operand)
+      return false;
+    for (auto [e, extent] : llvm::reverse(llvm::zip_equal(map.getResults(), memory)))
+      if (constantOf(extent) != 1) {
+        for (unsigned d = 0; d < map.getNumDims(); ++d)
+          if (e.isFunctionOfDim(d) != (d == columns->operandDim))
+            return false;
+        return true;
+      }
+    return false;
   }
 
   /// Of a permutation from `map`'s dims to a tensor of shape `memory`: the runs of
@@ -76,7 +96,13 @@ private:
   void split(OpOperand &use) {
     Operation *op = use.get().getDefiningOp();
     OpOperand *cut = &use;
-    while (isComposed(op, use)) {
+    Exprs extents = getShape(use.get());
+    AffineMap map = AffineMap::getMultiDimIdentityMap(extents.size(), op->getContext());
+    for (;;) {
+      if (auto view = cast<GraphOpInterface>(op); view.getRole() == OpRole::View)
+        map = throughView(view, map, extents);
+      if (!isComposed(op, use, map))
+        break;
       cut = &op->getOpOperand(0);
       op = cut->get().getDefiningOp();
     }

@@ -72,3 +72,24 @@ func.func @main(%x: tensor<1x9x9x8xf16>) -> (tensor<1x7x7x16xf16>, tensor<1x9x9x
   %3 = graph.conv %x, %2 {channels_last, dilations = array<i64: 1, 1>, groups = 1 : i64, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : (tensor<1x9x9x8xf16>, tensor<16x1x1x8xf16>) -> tensor<1x9x9x16xf16>
   return %1, %3 : tensor<1x7x7x16xf16>, tensor<1x9x9x16xf16>
 }
+
+// -----
+
+// Panels stay panels: the reader finds its columns side by side in them. Filters of
+// groups are packed too, their channels are columns.
+// PACK-LABEL: func.func @main
+// PACK:         %[[W:.*]] = graph.weight "prepared.0" : tensor<3x3x3x8x16xf32>
+// PACK:         %[[T:.*]] = graph.transpose %[[W]] {permutation = array<i64: 0, 4, 1, 2, 3>}
+// PACK:         %[[R:.*]] = graph.reshape %[[T]] {{.*}} -> tensor<48x3x3x8xf32>
+// PACK:         graph.conv %{{.*}}, %[[R]]
+// PACK:         graph.weight "prepared.1" : tensor<3x3x3x1x16xf32>
+// PACK:         graph.conv {{.*}} groups = 48
+func.func @main(%x: tensor<1x9x9x8xf32>) -> tensor<1x5x5x48xf32> {
+  %w = graph.weight "w" : tensor<48x8x3x3xf32>
+  %0 = graph.transpose %w {permutation = array<i64: 0, 2, 3, 1>} : (tensor<48x8x3x3xf32>) -> tensor<48x3x3x8xf32>
+  %1 = graph.conv %x, %0 {channels_last, dilations = array<i64: 1, 1>, groups = 1 : i64, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : (tensor<1x9x9x8xf32>, tensor<48x3x3x8xf32>) -> tensor<1x7x7x48xf32>
+  %v = graph.weight "v" : tensor<48x1x3x3xf32>
+  %2 = graph.transpose %v {permutation = array<i64: 0, 2, 3, 1>} : (tensor<48x1x3x3xf32>) -> tensor<48x3x3x1xf32>
+  %3 = graph.conv %1, %2 {channels_last, dilations = array<i64: 1, 1>, groups = 48 : i64, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : (tensor<1x7x7x48xf32>, tensor<48x3x3x1xf32>) -> tensor<1x5x5x48xf32>
+  return %3 : tensor<1x5x5x48xf32>
+}
