@@ -324,9 +324,20 @@ private:
     double given = op.getScales()[i];
     Value scale = given != 0 ? f32(given, x) : make<arith::DivFOp>(out, in);
     Value half = f32(0.5, x), one = f32(1, x), zero = f32(0, x);
+    // Sizes make a half an exact half; a quotient of rounded scales would miss
+    // the tie. Where nothing is rounded to nearest, ONNX Runtime's scale
+    // decides.
+    using N = graph::NearestMode;
+    bool exact = given == 0 && op.getMode() == graph::ResizeMode::nearest &&
+                 (op.getNearest() == N::round_prefer_floor ||
+                  op.getNearest() == N::round_prefer_ceil);
+    auto unscaled = [&](Value v) {
+      return exact ? make<arith::DivFOp>(make<arith::MulFOp>(v, in), out)
+                   : make<arith::DivFOp>(v, scale);
+    };
     switch (op.getCoordinates()) {
     case C::asymmetric:
-      return make<arith::DivFOp>(x, scale);
+      return unscaled(x);
     case C::align_corners: {
       Value span = make<arith::SubFOp>(out, one);
       Value ratio = make<arith::DivFOp>(
@@ -339,13 +350,14 @@ private:
       Value center = make<arith::MulFOp>(in, half);
       Value offset =
           make<arith::MulFOp>(center, make<arith::SubFOp>(one, adjust));
-      Value p = make<arith::SubFOp>(
-          make<arith::DivFOp>(make<arith::AddFOp>(x, half), scale), half);
-      return make<arith::AddFOp>(offset, p);
+      // In this order, which decides where a coordinate is nearly whole.
+      Value p =
+          make<arith::AddFOp>(offset, unscaled(make<arith::AddFOp>(x, half)));
+      return make<arith::SubFOp>(p, half);
     }
     default: {
-      Value p = make<arith::SubFOp>(
-          make<arith::DivFOp>(make<arith::AddFOp>(x, half), scale), half);
+      Value p =
+          make<arith::SubFOp>(unscaled(make<arith::AddFOp>(x, half)), half);
       if (op.getCoordinates() != C::pytorch_half_pixel)
         return p;
       Value wide = arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::OGT,

@@ -79,10 +79,18 @@ static llvm::LogicalResult clipAttributes(Node &n, Emitter &e) {
 }
 static llvm::LogicalResult clip(Node &n, Emitter &e) {
   Value x = n.input(0);
+  // A bound is a scalar; some exporters write one element for it.
+  auto bound = [&](unsigned i) -> Value {
+    for (mlir::AffineExpr size : graph::getShape(n.input(i)))
+      if (size != e.number(1))
+        return e.fail("a bound has to be a scalar, not " +
+                      e.describe(n.input(i).getType()));
+    return e.reshape(n.input(i), {});
+  };
   if (n.has(1))
-    x = e.max(x, n.input(1));
+    x = e.max(x, bound(1));
   if (n.has(2))
-    x = e.min(x, n.input(2));
+    x = e.min(x, bound(2));
   return n.yield(x);
 }
 

@@ -45,9 +45,9 @@ static AffineExpr scaled(Emitter &e, AffineExpr size, double scale) {
                              .floorDiv(denominator / common));
 }
 
-static llvm::LogicalResult resizeTo(Node &n, Emitter &e, const Target &target,
-                                    const Interpolation &how) {
-  Exprs shape = graph::getShape(n.input(0)), dims = shape;
+static Value resizeTo(Value input, Node &n, Emitter &e, const Target &target,
+                      const Interpolation &how) {
+  Exprs shape = graph::getShape(input), dims = shape;
   // Axes that keep their extent are not touched.
   SmallVector<std::pair<int64_t, double>> touched;
   for (auto [axis, scale, size] :
@@ -60,7 +60,7 @@ static llvm::LogicalResult resizeTo(Node &n, Emitter &e, const Target &target,
     touched.push_back({axis, scale});
   }
   if (touched.empty())
-    return n.yield(n.input(0));
+    return input;
   llvm::sort(touched);
   SmallVector<int64_t> axes;
   SmallVector<double> scales;
@@ -79,24 +79,24 @@ static llvm::LogicalResult resizeTo(Node &n, Emitter &e, const Target &target,
       e.attr("cubic_coeff", n.number("cubic_coeff_a", -0.75))};
   if (n.flag("exclude_outside"))
     attributes.push_back(e.unit("exclude_outside"));
-  return n.yield(e.opTo<graph::ResizeOp>(e.type(dims, elementOf(n.input(0))),
-                                         {n.input(0)}, attributes));
+  return e.opTo<graph::ResizeOp>(e.type(dims, elementOf(input)), {input},
+                                 attributes);
 }
 
-static llvm::LogicalResult resizeByScales(Node &n, Emitter &e,
-                                          llvm::ArrayRef<double> scales,
-                                          SmallVector<int64_t> axes,
-                                          const Interpolation &how) {
+static Value resizeByScales(Value input, Node &n, Emitter &e,
+                            llvm::ArrayRef<double> scales,
+                            SmallVector<int64_t> axes,
+                            const Interpolation &how) {
   if (scales.size() != axes.size())
     return e.fail("has " + Twine(scales.size()) + " scales for " +
                   Twine(axes.size()) + " dimensions");
   Target target{std::move(axes), SmallVector<double>(scales), {}};
   for (auto [axis, scale] : llvm::zip(target.axes, target.scales)) {
-    target.sizes.push_back(scaled(e, graph::getShape(n.input(0))[axis], scale));
+    target.sizes.push_back(scaled(e, graph::getShape(input)[axis], scale));
     if (!target.sizes.back())
-      return llvm::failure();
+      return {};
   }
-  return resizeTo(n, e, target, how);
+  return resizeTo(input, n, e, target, how);
 }
 
 static llvm::FailureOr<graph::ResizeMode> readMode(Node &n, Emitter &e) {
@@ -108,7 +108,9 @@ static llvm::FailureOr<graph::ResizeMode> readMode(Node &n, Emitter &e) {
   return *mode;
 }
 
-/// Upsample, and Resize of opset 10: asymmetric coordinates, rounded down.
+/// Upsample, and Resize of opset 10: asymmetric coordinates. What the standard
+/// leaves open, ONNX Runtime settled: the nearest element is the one below
+/// where an axis grows, the one above where it shrinks.
 static llvm::LogicalResult upsample(Node &n, Emitter &e) {
   auto mode = readMode(n, e);
   SmallVector<double> scales = n.numbersOf("scales");
@@ -120,9 +122,20 @@ static llvm::LogicalResult upsample(Node &n, Emitter &e) {
   }
   if (failed(mode))
     return llvm::failure();
-  return resizeByScales(
-      n, e, scales, llvm::to_vector(llvm::seq<int64_t>(0, rankOf(n.input(0)))),
-      {*mode});
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(n.input(0))));
+  SmallVector<double> grow(scales), shrink(scales);
+  for (double &scale : grow)
+    scale = std::max(scale, 1.0);
+  for (double &scale : shrink)
+    scale = std::min(scale, 1.0);
+  Interpolation down{*mode}, up{*mode};
+  up.nearest = graph::NearestMode::ceil;
+  if (*mode != graph::ResizeMode::nearest)
+    return n.yield(resizeByScales(n.input(0), n, e, scales, axes, down));
+  Value grown = resizeByScales(n.input(0), n, e, grow, axes, down);
+  if (!grown)
+    return llvm::failure();
+  return n.yield(resizeByScales(grown, n, e, shrink, axes, up));
 }
 
 static llvm::FailureOr<Interpolation> readInterpolation(Node &n, Emitter &e) {
@@ -189,7 +202,8 @@ static llvm::LogicalResult resize(Node &n, Emitter &e) {
     if (n.flag("antialias") &&
         llvm::any_of(*scales, [](double s) { return s < 1; }))
       return e.fail("antialias is not supported", "export with antialias = 0");
-    return resizeByScales(n, e, *scales, target.axes, *how);
+    return n.yield(
+        resizeByScales(n.input(0), n, e, *scales, target.axes, *how));
   }
   if (!isGiven(3))
     return e.fail("has neither scales nor sizes");
@@ -214,7 +228,7 @@ static llvm::LogicalResult resize(Node &n, Emitter &e) {
   if (policy != "stretch" &&
       failed(keepAspect(n, e, target, policy == "not_smaller")))
     return llvm::failure();
-  return resizeTo(n, e, target, *how);
+  return n.yield(resizeTo(n.input(0), n, e, target, *how));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::resizeRows() {

@@ -268,4 +268,5 @@ def value_info(name: str, dtype: np.dtype, dims) -> onnx.ValueInfoProto:
 
 
 def tensor_proto(name: str, value: np.ndarray) -> TensorProto:
-    return onnx.numpy_helper.from_array(np.ascontiguousarray(value), name)
+    dense = np.ascontiguousarray(value).reshape(value.shape)  # scalars stay scalars
+    return onnx.numpy_helper.from_array(dense, name)

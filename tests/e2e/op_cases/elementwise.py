@@ -186,7 +186,7 @@ def modulo(rng, opset, op):
 def power(rng, opset, op):
     dtype = pick_type(rng, op, opset)
     kind = choose(rng, ("square", "any", "root", "integer"))
-    if kind == "any":
+    if kind == "any" and dtype in allowed_types(op, opset, 1):
         return binary_case(
             rng, op, dtype, uniform(dtype, 0.1, 4), uniform(dtype, -2, 2), rtol=None
         )
@@ -198,7 +198,9 @@ def power(rng, opset, op):
         base = normal(dtype, 0.3, choose(rng, (2, -2)))
     operand = unary_operand(rng, dtype, base)
     exponent_type = dtype
-    if opset >= 12 and chance(rng, 0.3) and kind != "root":
+    if opset >= 12 and dtype not in allowed_types(op, opset, 1):
+        exponent_type = F32
+    elif opset >= 12 and chance(rng, 0.3) and kind != "root":
         exponent_type = np.dtype(choose(rng, (np.int32, np.int64, np.float32)))
     return Case(op, [operand, const(exponent, exponent_type)])
 

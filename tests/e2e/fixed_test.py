@@ -1,0 +1,91 @@
+"""Small models that were once wrong, refused or fatal, against ONNX Runtime.
+
+Each is ONNX text; a comment in front says what it is about. Inputs are drawn from a
+normal distribution, integers from -20 to 20 without 0; outputs must agree.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+import harness
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+MODELS = {
+    # Bounds of one element, where the standard wants scalars.
+    "clip_bounds": """float x) => (float y) <float[1] high = {0.25}>
+        { y = Clip (x, "", high) }""",
+    # The nearest element lies above on axes that shrink, until opset 10.
+    "resize_10": """opset 10: float[1,2,8,9] x) => (float[?,?,?,?] y)
+        <float[4] s = {1, 1, 1.5, 0.7}> { y = Resize <mode = "nearest"> (x, s) }""",
+    # A tie that a rounded scale misses.
+    "resize_tie": """float[3,7,7,2] x) => (float[?,?,?,?] y) <int64[4] s = {3, 7, 8, 1}>
+        { y = Resize <mode = "nearest", coordinate_transformation_mode = "asymmetric",
+          nearest_mode = "round_prefer_ceil"> (x, "", "", s) }""",
+    "resize_symmetric": """float[2,5,11,4,13] x) => (float[?,?,?,?,?] y)
+        <float[5] s = {1, 1, 3, 1, 1.5}> { y = Resize <mode = "nearest",
+          coordinate_transformation_mode = "half_pixel_symmetric",
+          nearest_mode = "floor"> (x, "", s) }""",
+    # Divisors in lanes beyond the last element are no divisors.
+    "div_tail": """int32[5,3] x, int32[5,1] y) => (int32[5,3] z) { z = Div (x, y) }""",
+    "mod_tail": """int64[2,3,1] x, int64[1,3,7] y) => (int64[2,3,7] z) { z = Mod (x, y) }""",
+    # One column: stores of single elements.
+    "matmul_vector": """float[4,31,2] x, float[2] y) => (float[4,31] z) { z = MatMul (x, y) }""",
+    "matmul_column": """float[7,1,7,127] x) => (float[7,1,7] z) <float[127] w>
+        { z = MatMul (x, w) }""",
+    "softmax_one": """opset 11: float[1] x) => (float[1] y) { y = Softmax <axis = 0> (x) }""",
+    # A row value and its rows from one kernel; a result that is a permutation.
+    "row_result": """float[n,7,33] x) => (float[n,7,1] m, float[n,7,33] y)
+        <int64[1] a = {2}> { m = ReduceMax (x, a)  y = Sub (x, m) }""",
+    "permuted_result": """float[6,10] x, float[10,6] y) => (float[6,10] a, float[10,6] b)
+        { a = Exp (x)  t = Transpose (a)  b = Mul (t, y) }""",
+}
+
+
+def parse(text: str) -> onnx.ModelProto:
+    opset = re.match(r"opset (\d+): ", text)
+    text = text[opset.end() :] if opset else text
+    weights = re.findall(r"<float\[(\d+)\] w>", text)
+    text = re.sub(r"<float\[\d+\] w>", "", text)
+    version = opset.group(1) if opset else "18"
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : {version}]> model ({text}'
+    )
+    for count in weights:
+        array = np.random.default_rng(1).standard_normal(int(count)).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, "w"))
+    return model
+
+
+def feeds(model: onnx.ModelProto, seed: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    values = {}
+    for info in model.graph.input:
+        tensor = info.type.tensor_type
+        dims = [d.dim_value or 5 for d in tensor.shape.dim]
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        if dtype.kind == "f":
+            value = rng.standard_normal(dims)
+        else:
+            value = rng.integers(1, 20, dims) * rng.choice([-1, 1], dims)
+        values[info.name] = np.asarray(value).astype(dtype)
+    return values
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_model(name, tmp_path):
+    model = parse(MODELS[name])
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    inputs = feeds(model, zlib.crc32(name.encode()))
+    expected = onnxruntime.InferenceSession(path).run(None, inputs)
+    harness.compile_model(path, tmp_path / "model.engine")
+    names = [o.name for o in model.graph.output]
+    got = harness.run_engine(tmp_path / "model.engine", inputs, names, tmp_path)
+    for want, value in zip(expected, got):
+        assert value.shape == want.shape and value.dtype == want.dtype
+        np.testing.assert_allclose(value, want, rtol=1e-5, atol=1e-5)
