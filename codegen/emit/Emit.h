@@ -21,6 +21,8 @@ struct EmitTarget {
   int64_t vectorRegisters = 32;
   /// CPU: columns of a packed panel of weights (graph pass pack-weights).
   int64_t panelColumns = 32;
+  /// CPU: what may be expected to stay in a core's own cache.
+  int64_t cacheBytes = 1 << 20;
   /// GPU: multiprocessors, to size grids by.
   int64_t multiprocessors = 132;
   /// Products of f32 may run in tf32.

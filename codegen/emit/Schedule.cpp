@@ -100,6 +100,7 @@ struct KernelShape {
   int64_t terms = 1; // of the reduction
   bool isDot = false;
   int64_t elementBits = 32; // of what is multiplied or reduced
+  int64_t rowBytes = 0, columnBytes = 0; // of the operands of a contraction
   /// Every input is read in the order of the result.
   bool linear = true;
 };
@@ -171,6 +172,16 @@ KernelShape inspect(graph::KernelOp kernel) {
         if (element.isIntOrFloat())
           shape.elementBits =
               std::max<int64_t>(8, element.getIntOrFloatBitWidth());
+        if (std::optional<graph::Columns> columns = op.getColumns()) {
+          auto bytesOf = [&](unsigned operand) {
+            return sizeAt(graph::numElements(
+                              graph::getShape(op->getOperand(operand)), context),
+                          symbols) *
+                   shape.elementBits / 8;
+          };
+          shape.columnBytes = bytesOf(columns->operand);
+          shape.rowBytes = bytesOf(columns->operand == 0 ? 1 : 0);
+        }
         for (auto [kind, coordinate] :
              llvm::zip(op.getResultDimKinds(), map.getResults()))
           for (unsigned d = 0; d < rank; ++d)
@@ -318,7 +329,16 @@ private:
       int64_t most = (t.vectorRegisters - used - 1) / used;
       most = std::min<int64_t>(most, t.vectorRegisters >= 32 ? 12 : 6);
       int64_t bm = isStatic(row) ? evenTile(m, most) : most;
-      unsigned c = add(column, bn), r = add(row, bm);
+      // What is reused should stay in the second-level cache: all columns for each
+      // run of rows where they fit, else all rows for each run of columns.
+      unsigned c, r;
+      if (k.columnBytes <= t.cacheBytes) {
+        r = add(row, bm);
+        c = add(column, bn);
+      } else {
+        c = add(column, bn);
+        r = add(row, bm);
+      }
       s.axes = tiled({r, c});
       s.kTile = 8;
       return;
