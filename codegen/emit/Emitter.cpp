@@ -55,8 +55,8 @@ InFlightDiagnostic Emitter::error(const Demand &demand, const Twine &what) {
 // Symbols and axes
 //===----------------------------------------------------------------------===//
 
-tile::Ranges Emitter::ranges(ArrayRef<int64_t> tile) const {
-  tile::Ranges r;
+graph::Facts Emitter::facts(ArrayRef<int64_t> tile) const {
+  graph::Facts r;
   for (int64_t extent : tile)
     r.dims.push_back({0, extent - 1});
   for (const SymbolInfo &s : symbols) {
@@ -69,7 +69,7 @@ tile::Ranges Emitter::ranges(ArrayRef<int64_t> tile) const {
 AffineExpr Emitter::addSymbol(Value value, AffineExpr limit) {
   graph::Interval range{0, std::numeric_limits<int64_t>::max()};
   if (limit)
-    range.high = graph::boundsOf(limit, {}, ranges({}).symbols).high - 1;
+    range.high = graph::boundsOf(limit, {}, facts({}).symbols).high - 1;
   symbols.push_back(
       {value, range, limit, (unsigned)scopes.size() - 1, false, {}});
   return getAffineSymbolExpr(symbols.size() - 1, context());
@@ -92,7 +92,7 @@ AffineExpr Emitter::addTileSymbol(Value tile, ArrayRef<int64_t> axes,
   graph::Interval range{std::numeric_limits<int64_t>::min(),
                         std::numeric_limits<int64_t>::max()};
   if (limit)
-    range = {0, graph::boundsOf(limit, {}, ranges({}).symbols).high - 1};
+    range = {0, graph::boundsOf(limit, {}, facts({}).symbols).high - 1};
   symbols.push_back({tile, range, limit, (unsigned)scopes.size() - 1, true,
                      SmallVector<int64_t>(axes)});
   return getAffineSymbolExpr(symbols.size() - 1, context());
@@ -317,14 +317,14 @@ FailureOr<Value> Emitter::emit(Demand demand) {
 FailureOr<SmallVector<Value>> Emitter::emitPart(
     Demand demand, unsigned part,
     function_ref<FailureOr<SmallVector<Value>>(const Demand &)> emitter) {
-  tile::Ranges known = ranges(demand.tile);
+  graph::Facts known = facts(demand.tile);
   for (AffineExpr &e : demand.coordinates)
-    e = tile::simplifyWithin(e, known);
+    e = graph::simplify(e, known);
   SmallVector<Guard> guards;
   for (Guard g : demand.guards) {
-    g = {tile::simplifyWithin(g.coordinate, known),
-         tile::simplifyWithin(g.extent, known)};
-    if (!tile::isWithin(g.coordinate, g.extent, known) &&
+    g = {graph::simplify(g.coordinate, known),
+         graph::simplify(g.extent, known)};
+    if (!graph::isWithin(g.coordinate, g.extent, known) &&
         !llvm::is_contained(guards, g))
       guards.push_back(g);
   }
@@ -388,7 +388,7 @@ FailureOr<Value> Emitter::emitHere(const Demand &demand) {
 /// joined to the one before it without changing what the checks accept.
 static void joinCoordinates(SmallVectorImpl<AffineExpr> &map,
                             SmallVectorImpl<AffineExpr> &shape,
-                            const tile::Ranges &known) {
+                            const graph::Facts &known) {
   auto cost = [](AffineExpr e) {
     unsigned n = 0;
     e.walk([&](AffineExpr) { ++n; });
@@ -403,19 +403,18 @@ static void joinCoordinates(SmallVectorImpl<AffineExpr> &map,
     return found;
   };
   for (unsigned i = map.size(); i-- > 1;) {
-    if (!tile::isWithin(map[i], shape[i], known))
+    if (!graph::isWithin(map[i], shape[i], known))
       continue;
-    AffineExpr joined =
-        tile::simplifyWithin(map[i - 1] * shape[i] + map[i], known);
+    AffineExpr joined = graph::simplify(map[i - 1] * shape[i] + map[i], known);
     if (cost(joined) >= cost(map[i - 1]) + cost(map[i]))
       continue;
     // A check on one coordinate is often the same for a whole row; joined to
     // the next one it no longer is, so the join has to do away with all
     // divisions.
-    if (!tile::isWithin(map[i - 1], shape[i - 1], known) && divides(joined))
+    if (!graph::isWithin(map[i - 1], shape[i - 1], known) && divides(joined))
       continue;
     map[i - 1] = joined;
-    shape[i - 1] = tile::simplifyWithin(shape[i - 1] * shape[i], known);
+    shape[i - 1] = graph::simplify(shape[i - 1] * shape[i], known);
     map.erase(map.begin() + i);
     shape.erase(shape.begin() + i);
   }
@@ -423,7 +422,7 @@ static void joinCoordinates(SmallVectorImpl<AffineExpr> &map,
 
 Emitter::Access Emitter::makeAccess(const Demand &demand) {
   Exprs extents = graph::getShape(demand.value);
-  tile::Ranges known = ranges(demand.tile);
+  graph::Facts known = facts(demand.tile);
   SmallVector<AffineExpr> map(demand.coordinates),
       shape(extents.begin(), extents.end());
   joinCoordinates(map, shape, known);
@@ -439,7 +438,7 @@ Emitter::Access Emitter::makeAccess(const Demand &demand) {
     shape.push_back(g.extent);
   }
   for (unsigned i = 0; i < map.size(); ++i)
-    if (!tile::isWithin(map[i], shape[i], known))
+    if (!graph::isWithin(map[i], shape[i], known))
       access.checks.push_back(i);
   SmallVector<AffineExpr> all(map);
   all.append(shape.begin(), shape.end());
@@ -576,12 +575,12 @@ Value Emitter::emitIndex(AffineExpr expr, ArrayRef<int64_t> tile) {
 }
 
 Value Emitter::emitInBounds(ArrayRef<Guard> guards, ArrayRef<int64_t> tile) {
-  tile::Ranges known = ranges(tile);
+  graph::Facts known = facts(tile);
   SmallVector<AffineExpr> coordinates, extents;
   for (const Guard &g : guards) {
-    AffineExpr c = tile::simplifyWithin(g.coordinate, known),
-               e = tile::simplifyWithin(g.extent, known);
-    if (tile::isWithin(c, e, known))
+    AffineExpr c = graph::simplify(g.coordinate, known),
+               e = graph::simplify(g.extent, known);
+    if (graph::isWithin(c, e, known))
       continue;
     coordinates.push_back(c);
     extents.push_back(e);

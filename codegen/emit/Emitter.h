@@ -18,7 +18,6 @@
 
 #include "codegen/emit/Emit.h"
 #include "codegen/emit/Schedule.h"
-#include "codegen/tile/analysis/SimplifyAffine.h"
 #include "codegen/tile/ir/TileDialect.h"
 #include "graph/ir/Dialect.h"
 #include "llvm/ADT/FunctionExtras.h"
@@ -85,9 +84,9 @@ public:
   AffineExpr axis(unsigned i) { return mlir::getAffineDimExpr(i, context()); }
 
   /// What is known of dims of these extents and of all symbols.
-  tile::Ranges ranges(llvm::ArrayRef<int64_t> tile) const;
+  graph::Facts facts(llvm::ArrayRef<int64_t> tile) const;
   AffineExpr simplify(AffineExpr expr, llvm::ArrayRef<int64_t> tile) const {
-    return tile::simplifyWithin(expr, ranges(tile));
+    return graph::simplify(expr, facts(tile));
   }
 
   /// A new symbol: an index value in [0, limit) (limit over symbols, or null)

@@ -47,6 +47,14 @@ struct Interval {
   int64_t low, high;
 };
 
+/// What is known of the variables of an expression. A variable beyond the end
+/// of a list, or with a null entry, is only known to be an integer.
+struct Facts {
+  llvm::SmallVector<Interval> dims, symbols;
+  /// A dim or symbol is less than this expression over symbols.
+  llvm::SmallVector<mlir::AffineExpr> dimLimits, symbolLimits;
+};
+
 /// `expr` in canonical form: sums of products sorted, divisions folded. Symbols
 /// are sizes, so at least 1; of dims nothing is known.
 mlir::AffineExpr simplify(mlir::AffineExpr expr);
@@ -58,10 +66,15 @@ mlir::AffineExpr simplify(mlir::AffineExpr expr);
 mlir::AffineMap simplify(mlir::AffineMap map,
                          llvm::ArrayRef<mlir::AffineExpr> extents = {},
                          llvm::ArrayRef<Interval> symbols = {});
+/// The same knowing `facts` and nothing else.
+mlir::AffineExpr simplify(mlir::AffineExpr expr, const Facts &facts);
 /// Whether `expr` >= 0 can be proved under the assumptions of simplify.
 bool isNonNegative(mlir::AffineExpr expr,
                    llvm::ArrayRef<mlir::AffineExpr> extents = {},
                    llvm::ArrayRef<Interval> symbols = {});
+/// Whether 0 <= expr < limit can be proved.
+bool isWithin(mlir::AffineExpr expr, mlir::AffineExpr limit,
+              const Facts &facts);
 
 /// Product of the dimensions.
 mlir::AffineExpr numElements(llvm::ArrayRef<mlir::AffineExpr> dims,

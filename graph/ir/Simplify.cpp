@@ -5,55 +5,15 @@
 // division is resolved by taking out the part that the divisor divides and
 // showing by bounds that the rest does not reach the divisor; the bounds are
 // polynomials themselves, because divisors and extents may be symbolic.
+#include "graph/ir/Polynomial.h"
 #include "graph/ir/Shape.h"
 #include "llvm/Support/MathExtras.h"
-#include <map>
 #include <numeric>
 
 using namespace mlir;
 using namespace charonia::graph;
 
 namespace {
-
-/// Structural order of expressions, the same in every run.
-int compare(AffineExpr a, AffineExpr b) {
-  if (a == b)
-    return 0;
-  auto rank = [](AffineExpr e) { return (int)e.getKind(); };
-  if (a.getKind() != b.getKind()) {
-    // Dims, then symbols, then divisions and remainders.
-    auto order = [&](AffineExpr e) {
-      return e.getKind() == AffineExprKind::DimId      ? -2
-             : e.getKind() == AffineExprKind::SymbolId ? -1
-                                                       : rank(e);
-    };
-    return order(a) < order(b) ? -1 : 1;
-  }
-  auto three = [](auto x, auto y) { return x < y ? -1 : x > y ? 1 : 0; };
-  if (auto x = dyn_cast<AffineConstantExpr>(a))
-    return three(x.getValue(), cast<AffineConstantExpr>(b).getValue());
-  if (auto x = dyn_cast<AffineDimExpr>(a))
-    return three(x.getPosition(), cast<AffineDimExpr>(b).getPosition());
-  if (auto x = dyn_cast<AffineSymbolExpr>(a))
-    return three(x.getPosition(), cast<AffineSymbolExpr>(b).getPosition());
-  auto x = cast<AffineBinaryOpExpr>(a), y = cast<AffineBinaryOpExpr>(b);
-  int left = compare(x.getLHS(), y.getLHS());
-  return left ? left : compare(x.getRHS(), y.getRHS());
-}
-
-/// A product of atoms, sorted; none is 1.
-using Monomial = SmallVector<AffineExpr, 2>;
-struct MonomialLess {
-  // Products of more atoms first, the constant last.
-  bool operator()(const Monomial &a, const Monomial &b) const {
-    for (size_t i = 0; i < a.size() && i < b.size(); ++i)
-      if (int c = compare(a[i], b[i]))
-        return c < 0;
-    return a.size() > b.size();
-  }
-};
-/// Monomials with their coefficients, none of them 0.
-using Poly = std::map<Monomial, int64_t, MonomialLess>;
 
 bool isDivision(AffineExpr e) {
   return e.getKind() == AffineExprKind::FloorDiv ||
@@ -63,39 +23,22 @@ bool isA(AffineExpr e, AffineExprKind kind) { return e.getKind() == kind; }
 AffineExpr lhs(AffineExpr e) { return cast<AffineBinaryOpExpr>(e).getLHS(); }
 AffineExpr rhs(AffineExpr e) { return cast<AffineBinaryOpExpr>(e).getRHS(); }
 
-/// `a` without the atoms of `b`, if it has them all.
-std::optional<Monomial> divide(const Monomial &a, const Monomial &b) {
-  Monomial rest;
-  size_t j = 0;
-  for (AffineExpr atom : a) {
-    if (j < b.size() && b[j] == atom)
-      ++j;
-    else
-      rest.push_back(atom);
-  }
-  if (j != b.size())
-    return std::nullopt;
-  return rest;
-}
-
-int64_t floorDiv(int64_t a, int64_t b) {
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-
-class Simplifier {
+class Simplifier : PolyArithmetic {
 public:
-  Simplifier(MLIRContext *context, ArrayRef<AffineExpr> extents,
-             ArrayRef<Interval> symbols)
-      : context(context), symbols(symbols) {
-    for (AffineExpr extent : extents)
-      extentPolys.push_back(extent ? std::optional(visit(extent))
-                                   : std::nullopt);
+  Simplifier(MLIRContext *context, Facts known)
+      : PolyArithmetic(context), facts(std::move(known)) {
+    auto read = [&](ArrayRef<AffineExpr> limits, Limits &polys) {
+      for (AffineExpr limit : limits)
+        polys.push_back(limit ? std::optional(visit(limit)) : std::nullopt);
+      // A limit too large to handle bounds nothing.
+      if (failed)
+        polys.clear();
+      failed = false;
+    };
+    read(facts.dimLimits, dimLimits);
+    read(facts.symbolLimits, symbolLimits);
     ready = true;
     memo.clear();
-    // An extent too large to handle bounds nothing.
-    if (failed)
-      extentPolys.clear();
-    failed = false;
   }
 
   AffineExpr run(AffineExpr expr) {
@@ -117,83 +60,7 @@ public:
   }
 
 private:
-  // --- Arithmetic on polynomials; `failed` on overflow or too many terms.
-  static constexpr size_t maxTerms = 128;
-
-  static Poly constant(int64_t c) { return c ? Poly{{{}, c}} : Poly{}; }
-  static Poly atom(AffineExpr e) { return Poly{{{e}, 1}}; }
-  static std::optional<int64_t> asConstant(const Poly &p) {
-    if (p.empty())
-      return 0;
-    if (p.size() == 1 && p.begin()->first.empty())
-      return p.begin()->second;
-    return std::nullopt;
-  }
-  void addTerm(Poly &p, const Monomial &m, int64_t c) {
-    if (!c)
-      return;
-    auto [it, inserted] = p.try_emplace(m, c);
-    if (!inserted) {
-      if (llvm::AddOverflow(it->second, c, it->second))
-        failed = true;
-      if (!it->second)
-        p.erase(it);
-    }
-    if (p.size() > maxTerms)
-      failed = true;
-  }
-  Poly sum(Poly a, const Poly &b, int64_t scale = 1) {
-    for (const auto &[m, c] : b) {
-      int64_t scaled;
-      if (llvm::MulOverflow(c, scale, scaled)) {
-        failed = true;
-        return a;
-      }
-      addTerm(a, m, scaled);
-    }
-    return a;
-  }
-  Poly product(const Poly &a, const Poly &b) {
-    Poly result;
-    if (a.size() * b.size() > 4 * maxTerms) {
-      failed = true;
-      return result;
-    }
-    for (const auto &[ma, ca] : a)
-      for (const auto &[mb, cb] : b) {
-        Monomial m(ma);
-        m.append(mb.begin(), mb.end());
-        llvm::sort(
-            m, [](AffineExpr x, AffineExpr y) { return compare(x, y) < 0; });
-        int64_t c;
-        if (m.size() > 16 || llvm::MulOverflow(ca, cb, c)) {
-          failed = true;
-          return result;
-        }
-        addTerm(result, m, c);
-      }
-    return result;
-  }
-  Poly scaled(const Poly &a, const Monomial &m, int64_t c) {
-    return product(a, Poly{{m, c}});
-  }
-
-  /// Terms read `what depends on dims * (what does not)`, as strides do.
-  AffineExpr build(const Poly &p) {
-    AffineExpr result;
-    for (const auto &[m, c] : p) {
-      AffineExpr varying, stride;
-      for (AffineExpr a : m) {
-        AffineExpr &part = dependsOnDims(a) ? varying : stride;
-        part = part ? part * a : a;
-      }
-      AffineExpr factor = getAffineConstantExpr(c, context);
-      stride = !stride ? factor : c == 1 ? stride : stride * factor;
-      AffineExpr term = varying ? varying * stride : stride;
-      result = result ? result + term : term;
-    }
-    return result ? result : getAffineConstantExpr(0, context);
-  }
+  using Limits = SmallVector<std::optional<Poly>>;
 
   // --- Expressions to polynomials.
   Poly visit(AffineExpr e) {
@@ -304,36 +171,6 @@ private:
             remainder};
   }
 
-  /// Moves the multiples of b from `rest` to `quotient`: rest + b * quotient
-  /// stays.
-  void extract(Poly &rest, const Poly &b, Poly &quotient) {
-    if (b.empty())
-      return;
-    // The leading term of b decides; a sum must cancel as a whole.
-    const auto &[lead, leadCoefficient] = *b.begin();
-    for (bool changed = true; changed && !failed;) {
-      changed = false;
-      for (const auto &[m, c] : rest) {
-        auto cofactor = divide(m, lead);
-        if (!cofactor)
-          continue;
-        bool round = b.size() == 1 && m.empty();
-        if (leadCoefficient == -1 && c == std::numeric_limits<int64_t>::min())
-          continue;
-        int64_t q = round ? floorDiv(c, leadCoefficient) : c / leadCoefficient;
-        if (!q)
-          continue;
-        Poly less = sum(rest, scaled(b, *cofactor, q), -1);
-        if (b.size() > 1 && less.size() >= rest.size())
-          continue;
-        addTerm(quotient, *cofactor, q);
-        rest = std::move(less);
-        changed = true;
-        break;
-      }
-    }
-  }
-
   /// k with k * b <= p < (k + 1) * b for all values.
   std::optional<int64_t> constantQuotient(const Poly &p, const Poly &b) {
     if (auto c = asConstant(b)) {
@@ -361,7 +198,7 @@ private:
       Monomial common;
       std::set_intersection(
           m.begin(), m.end(), bm.begin(), bm.end(), std::back_inserter(common),
-          [](AffineExpr x, AffineExpr y) { return compare(x, y) < 0; });
+          [](AffineExpr x, AffineExpr y) { return compareExprs(x, y) < 0; });
       int64_t g = std::gcd(c, bc);
       if (g <= 0 || (g == 1 && common.empty()) ||
           (g == bc && common.size() == bm.size()))
@@ -466,13 +303,26 @@ private:
   static constexpr int64_t noLow = std::numeric_limits<int64_t>::min();
   static constexpr int64_t noHigh = std::numeric_limits<int64_t>::max();
 
-  std::optional<Poly> extentOf(AffineExpr dim) {
-    unsigned i = cast<AffineDimExpr>(dim).getPosition();
-    return ready && i < extentPolys.size() ? extentPolys[i] : std::nullopt;
+  static bool isVariable(AffineExpr e) {
+    return isA(e, AffineExprKind::DimId) || isA(e, AffineExprKind::SymbolId);
   }
-  Interval symbolBounds(AffineExpr symbol) {
-    unsigned i = cast<AffineSymbolExpr>(symbol).getPosition();
-    return i < symbols.size() ? symbols[i] : Interval{1, noHigh};
+  static unsigned positionOf(AffineExpr variable) {
+    if (auto dim = dyn_cast<AffineDimExpr>(variable))
+      return dim.getPosition();
+    return cast<AffineSymbolExpr>(variable).getPosition();
+  }
+  /// What a variable is less than.
+  std::optional<Poly> limitOf(AffineExpr variable) {
+    const Limits &limits =
+        isA(variable, AffineExprKind::DimId) ? dimLimits : symbolLimits;
+    unsigned i = positionOf(variable);
+    return ready && i < limits.size() ? limits[i] : std::nullopt;
+  }
+  Interval intervalOf(AffineExpr variable) {
+    ArrayRef<Interval> intervals =
+        isA(variable, AffineExprKind::DimId) ? facts.dims : facts.symbols;
+    unsigned i = positionOf(variable);
+    return i < intervals.size() ? intervals[i] : Interval{noLow, noHigh};
   }
 
   Interval bounds(const Poly &p) {
@@ -505,14 +355,12 @@ private:
     return {*std::min_element(v, v + 4), *std::max_element(v, v + 4)};
   }
   Interval atomBounds(AffineExpr a) {
-    if (isA(a, AffineExprKind::SymbolId))
-      return symbolBounds(a);
-    if (isA(a, AffineExprKind::DimId)) {
-      auto extent = extentOf(a);
-      if (!extent)
-        return {noLow, noHigh};
-      int64_t high = bounds(*extent).high;
-      return {0, high == noHigh ? noHigh : std::max<int64_t>(high, 1) - 1};
+    if (isVariable(a)) {
+      Interval i = intervalOf(a);
+      if (auto limit = limitOf(a))
+        if (int64_t high = bounds(*limit).high; high != noHigh)
+          i.high = std::min(i.high, std::max(high - 1, i.low));
+      return i;
     }
     if (!isDivision(a))
       return {noLow, noHigh};
@@ -553,25 +401,31 @@ private:
     return result;
   }
 
-  static bool dependsOnDims(AffineExpr e) {
+  /// Whether `e` has dims, or symbols that something other than a number
+  /// limits.
+  bool varies(AffineExpr e) {
     bool found = false;
-    e.walk([&](AffineExpr sub) { found |= isA(sub, AffineExprKind::DimId); });
+    e.walk([&](AffineExpr sub) {
+      found |= isA(sub, AffineExprKind::DimId) ||
+               (isA(sub, AffineExprKind::SymbolId) && limitOf(sub));
+    });
     return found;
   }
 
-  /// A lower bound of p without dims.
+  /// A lower bound of p without variables that others limit.
   std::optional<Poly> leastOverDims(Poly p) {
     for (int step = 0; step < 16 && !failed; ++step) {
       SmallVector<AffineExpr> candidates;
       for (const auto &[m, c] : p)
         for (AffineExpr a : m)
-          if (dependsOnDims(a) && !llvm::is_contained(candidates, a))
+          if (varies(a) && !llvm::is_contained(candidates, a))
             candidates.push_back(a);
       if (candidates.empty())
         return p;
       // Divisions first: their bounds hold whatever the dims are.
-      llvm::sort(candidates,
-                 [](AffineExpr x, AffineExpr y) { return compare(x, y) > 0; });
+      llvm::sort(candidates, [](AffineExpr x, AffineExpr y) {
+        return compareExprs(x, y) > 0;
+      });
       std::optional<Poly> next;
       for (AffineExpr a : candidates)
         if ((next = substituteLeast(p, a)))
@@ -612,17 +466,19 @@ private:
     return low == noLow ? std::nullopt : std::optional(constant(low));
   }
   std::optional<Poly> highOf(AffineExpr a) {
-    if (isA(a, AffineExprKind::DimId)) {
-      auto extent = extentOf(a);
-      return extent ? std::optional(sum(*extent, constant(1), -1))
-                    : std::nullopt;
+    if (isVariable(a)) {
+      if (auto limit = limitOf(a))
+        return sum(*limit, constant(1), -1);
+      int64_t high = intervalOf(a).high;
+      return high == noHigh ? std::nullopt : std::optional(constant(high));
     }
     if (isA(a, AffineExprKind::Mod))
       return sum(visit(rhs(a)), constant(1), -1);
     if (isA(a, AffineExprKind::FloorDiv)) {
       Poly by = visit(rhs(a));
-      if (llvm::any_of(by, [](const auto &t) {
-            return llvm::any_of(t.first, dependsOnDims);
+      if (llvm::any_of(by, [&](const auto &t) {
+            return llvm::any_of(t.first,
+                                [&](AffineExpr e) { return varies(e); });
           }))
         return std::nullopt;
       auto negated = leastOverDims(sum({}, visit(lhs(a)), -1));
@@ -657,25 +513,52 @@ private:
     int &d;
   };
 
-  MLIRContext *context;
-  ArrayRef<Interval> symbols;
-  SmallVector<std::optional<Poly>> extentPolys;
+  Facts facts;
+  Limits dimLimits, symbolLimits;
   DenseMap<AffineExpr, Poly> memo;
   int depth = 0;
-  bool failed = false, ready = false;
+  bool ready = false;
 };
 
 } // namespace
 
+/// Dims below their extents; symbols are sizes, at least 1 where `symbols` says
+/// nothing.
+static Facts factsOf(ArrayRef<AffineExpr> exprs, ArrayRef<AffineExpr> extents,
+                     ArrayRef<Interval> symbols) {
+  constexpr int64_t least = std::numeric_limits<int64_t>::min(),
+                    most = std::numeric_limits<int64_t>::max();
+  Facts facts;
+  for (AffineExpr extent : extents) {
+    facts.dims.push_back(extent ? Interval{0, most} : Interval{least, most});
+    facts.dimLimits.push_back(extent);
+  }
+  facts.symbols.assign(symbols.begin(), symbols.end());
+  for (ArrayRef<AffineExpr> list : {exprs, extents})
+    for (AffineExpr expr : list)
+      if (expr)
+        expr.walk([&](AffineExpr e) {
+          if (auto symbol = dyn_cast<AffineSymbolExpr>(e))
+            while (facts.symbols.size() <= symbol.getPosition())
+              facts.symbols.push_back({1, most});
+        });
+  return facts;
+}
+
 AffineExpr charonia::graph::simplify(AffineExpr expr) {
   if (isa<AffineConstantExpr, AffineDimExpr, AffineSymbolExpr>(expr))
     return expr;
-  return Simplifier(expr.getContext(), {}, {}).run(expr);
+  return simplify(expr, factsOf(expr, {}, {}));
+}
+
+AffineExpr charonia::graph::simplify(AffineExpr expr, const Facts &facts) {
+  return Simplifier(expr.getContext(), facts).run(expr);
 }
 
 AffineMap charonia::graph::simplify(AffineMap map, ArrayRef<AffineExpr> extents,
                                     ArrayRef<Interval> symbols) {
-  Simplifier simplifier(map.getContext(), extents, symbols);
+  Simplifier simplifier(map.getContext(),
+                        factsOf(map.getResults(), extents, symbols));
   Exprs results;
   for (AffineExpr result : map.getResults())
     results.push_back(simplifier.run(result));
@@ -686,5 +569,12 @@ AffineMap charonia::graph::simplify(AffineMap map, ArrayRef<AffineExpr> extents,
 bool charonia::graph::isNonNegative(AffineExpr expr,
                                     ArrayRef<AffineExpr> extents,
                                     ArrayRef<Interval> symbols) {
-  return Simplifier(expr.getContext(), extents, symbols).prove(expr);
+  return Simplifier(expr.getContext(), factsOf(expr, extents, symbols))
+      .prove(expr);
+}
+
+bool charonia::graph::isWithin(AffineExpr expr, AffineExpr limit,
+                               const Facts &facts) {
+  Simplifier simplifier(expr.getContext(), facts);
+  return simplifier.prove(expr) && simplifier.prove(limit - 1 - expr);
 }

@@ -54,9 +54,9 @@ func.func @row_sum(%A: !tile.buffer<f32>, %C: !tile.buffer<f32>)
 // shared memory in between.
 // CHECK-LABEL: func.func @transpose
 // CHECK: %[[IN:.+]] = tile.load
-// CHECK: tile.transpose
 // CHECK: simt.store_shared
 // CHECK: simt.load_shared
+// CHECK: tile.transpose
 // CHECK: tile.store
 func.func @transpose(%A: !tile.buffer<f16>, %C: !tile.buffer<f16>)
     attributes {tile.kernel, tile.grid = affine_map<() -> (1)>, tile.warps = 4 : i64} {

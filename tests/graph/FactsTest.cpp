@@ -1,6 +1,6 @@
 // Simplified expressions have the value of the original for every assignment
 // within the stated ranges.
-#include "codegen/tile/analysis/SimplifyAffine.h"
+#include "graph/ir/Shape.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/MLIRContext.h"
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@ using namespace charonia;
 
 namespace {
 
-class SimplifyAffine : public testing::Test {
+class SimplifyWithFacts : public testing::Test {
 protected:
-  SimplifyAffine() : rng(seed) { RecordProperty("seed", seed); }
+  SimplifyWithFacts() : rng(seed) { RecordProperty("seed", seed); }
 
   int64_t draw(int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(rng);
@@ -53,13 +53,13 @@ protected:
   MLIRContext context;
 };
 
-TEST_F(SimplifyAffine, KeepsValues) {
-  tile::Ranges ranges;
-  ranges.dims = {{0, 7}, {0, 31}};
-  ranges.symbols = {{0, 9}, {0, 100}, {1, 6}};
+TEST_F(SimplifyWithFacts, KeepsValues) {
+  graph::Facts facts;
+  facts.dims = {{0, 7}, {0, 31}};
+  facts.symbols = {{0, 9}, {0, 100}, {1, 6}};
   for (int trial = 0; trial < 3000; ++trial) {
     AffineExpr e = expression(draw(1, 4));
-    AffineExpr s = tile::simplifyWithin(e, ranges);
+    AffineExpr s = graph::simplify(e, facts);
     for (int sample = 0; sample < 20; ++sample) {
       int64_t dims[] = {draw(0, 7), draw(0, 31)};
       int64_t symbols[] = {draw(0, 9), draw(0, 100), draw(1, 6)};
@@ -72,29 +72,29 @@ TEST_F(SimplifyAffine, KeepsValues) {
   }
 }
 
-TEST_F(SimplifyAffine, JoinsQuotientsAndRemainders) {
+TEST_F(SimplifyWithFacts, JoinsQuotientsAndRemainders) {
   AffineExpr m =
       getAffineDimExpr(0, &context) + getAffineSymbolExpr(0, &context) * 12;
-  tile::Ranges ranges;
-  ranges.dims = {{0, 11}};
-  ranges.symbols = {{0, 1000}};
+  graph::Facts facts;
+  facts.dims = {{0, 11}};
+  facts.symbols = {{0, 1000}};
   AffineExpr nested = (m.floorDiv(49) * 7 + m.floorDiv(7) % 7) * 7 + m % 7;
-  EXPECT_EQ(tile::simplifyWithin(nested, ranges),
-            tile::simplifyWithin(m, ranges));
+  EXPECT_EQ(graph::simplify(nested, facts),
+            graph::simplify(m, facts));
   AffineExpr inner = (m % 49).floorDiv(7) * 7 + m % 7;
-  EXPECT_EQ(tile::simplifyWithin(inner, ranges),
-            tile::simplifyWithin(m % 49, ranges));
+  EXPECT_EQ(graph::simplify(inner, facts),
+            graph::simplify(m % 49, facts));
 }
 
-TEST_F(SimplifyAffine, UsesLimitsOfSymbols) {
+TEST_F(SimplifyWithFacts, UsesLimitsOfSymbols) {
   AffineExpr size = getAffineSymbolExpr(0, &context),
              id = getAffineSymbolExpr(1, &context);
-  tile::Ranges ranges;
-  ranges.symbols = {{1, 1 << 20}, {0, (1 << 20) - 1}};
-  ranges.symbolLimits = {{}, size};
-  EXPECT_TRUE(tile::isWithin(id, size, ranges));
-  EXPECT_EQ(tile::simplifyWithin(id % size, ranges), id);
-  EXPECT_FALSE(tile::isWithin(id + 1, size, ranges));
+  graph::Facts facts;
+  facts.symbols = {{1, 1 << 20}, {0, (1 << 20) - 1}};
+  facts.symbolLimits = {{}, size};
+  EXPECT_TRUE(graph::isWithin(id, size, facts));
+  EXPECT_EQ(graph::simplify(id % size, facts), id);
+  EXPECT_FALSE(graph::isWithin(id + 1, size, facts));
 }
 
 } // namespace
