@@ -348,3 +348,15 @@ Value *KernelEmitter::combineAtomic(tile::AtomicOp op, Value *left,
   return b.CreateBinaryIntrinsic(
       maximum ? llvm::Intrinsic::smax : llvm::Intrinsic::smin, left, right);
 }
+
+/// Into the second-level cache: what is prefetched is wanted some tiles later.
+void KernelEmitter::emitPrefetch(tile::PrefetchOp op) {
+  AccessOp access = AccessOp::get(op);
+  const AccessPlan &rowPlan = plan(access);
+  SymbolValues symbols =
+      symbolValues(access.symbols, {}, 0, Geometry(access.tile, lanes));
+  Value *address = pointer(rowPlan, {}, symbols, nullptr);
+  b.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {address->getType()},
+      {address, b.getInt32(0), b.getInt32(2), b.getInt32(1)});
+}

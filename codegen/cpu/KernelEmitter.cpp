@@ -271,6 +271,10 @@ void KernelEmitter::emitBlock(mlir::Block &block) {
       emitAtomic(atomic);
       continue;
     }
+    if (auto prefetch = llvm::dyn_cast<tile::PrefetchOp>(op)) {
+      emitPrefetch(prefetch);
+      continue;
+    }
     if (auto loop = llvm::dyn_cast<mlir::scf::ForOp>(op)) {
       emitEarlierLoads({op});
       emitFor(loop);

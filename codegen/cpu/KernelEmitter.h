@@ -230,6 +230,7 @@ private:
   void storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value,
                   int64_t innermost = -1);
   void emitAtomic(tile::AtomicOp op);
+  void emitPrefetch(tile::PrefetchOp op);
   Value *combineAtomic(tile::AtomicOp op, Value *left, Value *right,
                        mlir::Type element);
 

@@ -514,6 +514,31 @@ FailureOr<Value> Emitter::emitAs(Demand demand, Type element) {
       builder, location, tileType(type.getShape(), element), *value));
 }
 
+void Emitter::prefetch(Value value, ArrayRef<AffineExpr> coordinates) {
+  Exprs at(coordinates.begin(), coordinates.end());
+  while (!buffers.contains(value)) {
+    auto view = value.getDefiningOp<graph::GraphOpInterface>();
+    if (!view || view.getRole() != graph::OpRole::View)
+      return;
+    Exprs inside;
+    for (AffineExpr e : view.getOperandMap(0).getResults())
+      inside.push_back(simplify(e.replaceDims(at), {}));
+    at = std::move(inside);
+    value = view->getOperand(0);
+  }
+  bool scalar = true;
+  for (AffineExpr &e : at) {
+    e = simplify(e, {});
+    forEachSymbol(e, [&](unsigned s) { scalar &= !symbols[s].isTile; });
+  }
+  if (!scalar)
+    return;
+  Access access = makeAccess({value, {}, at, {}});
+  tile::PrefetchOp::create(builder, location, buffers.lookup(value),
+                           access.symbols, access.map, access.shape,
+                           access.rank);
+}
+
 FailureOr<Value> Emitter::emitZeroOutside(Demand demand, Type element) {
   SmallVector<int64_t> tile = demand.tile;
   SmallVector<Guard> guards = demand.guards;

@@ -148,6 +148,18 @@ public:
   /// An error about the operator of the demand, at its location.
   mlir::InFlightDiagnostic error(const Demand &demand, const llvm::Twine &what);
 
+  /// Where the instance stands in a grid of tiles: neighbours differ in `fast`
+  /// (`fastCount` of them, at the symbols' opt values), and `slow` is the next tile
+  /// number that moves when those are through. Symbols; null where there is none.
+  struct GridPosition {
+    AffineExpr fast, slow;
+    int64_t fastCount = 1;
+  };
+  const GridPosition &getGridPosition() const { return position; }
+  /// Hints that the element at `coordinates` (over symbols alone) of `value` will
+  /// be wanted. Nothing is emitted where that is more than a read of memory.
+  void prefetch(Value value, llvm::ArrayRef<AffineExpr> coordinates);
+
   // --- What Kernel.cpp calls -------------------------------------------------
 
   /// The buffer that a block argument of the region, or a result, is.
@@ -155,6 +167,7 @@ public:
   void setBuffer(Value graphValue, Value buffer) {
     buffers[graphValue] = buffer;
   }
+  void setGridPosition(const GridPosition &p) { position = p; }
   void storeResult(Value tile, Value buffer, mlir::Type graphType,
                    const Demand &demand);
 
@@ -216,6 +229,7 @@ private:
   llvm::SmallVector<SymbolInfo> symbols;
   llvm::SmallVector<Scope> scopes;
   llvm::DenseMap<Value, Value> buffers;
+  GridPosition position;
 };
 
 /// Whether elements outside of the access's checks are certainly zero: a load,

@@ -163,6 +163,27 @@ private:
       }
       tileNumbers[i] = e.addSymbol(number, count);
     }
+    findPosition(parallel);
+  }
+
+  void findPosition(ArrayRef<unsigned> parallel) {
+    Emitter::GridPosition position;
+    SmallVector<int64_t> sizes;
+    for (const graph::Symbol &s :
+         graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
+      sizes.push_back(s.opt);
+    for (unsigned i : llvm::reverse(parallel)) {
+      if (!isa<AffineSymbolExpr>(tileNumbers[i]))
+        continue;
+      if (position.fast) {
+        position.slow = tileNumbers[i];
+        break;
+      }
+      position.fast = tileNumbers[i];
+      position.fastCount =
+          graph::evaluate(countOf(schedule.groups[i]), sizes).value_or(1);
+    }
+    e.setGridPosition(position);
   }
 
   LogicalResult walk(unsigned group) {

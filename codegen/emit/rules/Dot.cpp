@@ -50,6 +50,41 @@ static FailureOr<Value> emitProducts(Emitter &e, const Demand &demand,
   return failed(total) ? FailureOr<Value>() : FailureOr<Value>(total->front());
 }
 
+/// Columns [K, N] that stay while neighbours in the grid work through the rows are
+/// followed by others when those are done: each neighbour fetches a share of their
+/// lines into the cache, some in each step of K. (For rows this does not pay: they
+/// are short runs of memory that the machine finds by itself.)
+static void prefetchNext(Emitter &e, const Demand &operand) {
+  const Emitter::GridPosition &grid = e.getGridPosition();
+  auto uses = [&](AffineExpr symbol) {
+    return symbol && llvm::any_of(operand.coordinates, [&](AffineExpr c) {
+             return c.isFunctionOfSymbol(
+                 cast<AffineSymbolExpr>(symbol).getPosition());
+           });
+  };
+  if (!grid.slow || !uses(grid.slow) || uses(grid.fast))
+    return;
+  constexpr int64_t lineBytes = 64, mostInStep = 16;
+  Type element = cast<RankedTensorType>(operand.value.getType()).getElementType();
+  int64_t lineElements =
+      std::max<int64_t>(1, lineBytes * 8 / element.getIntOrFloatBitWidth());
+  int64_t perRun = llvm::divideCeil(operand.tile[1], lineElements),
+          runs = operand.tile[0], lines = perRun * runs;
+  int64_t share = llvm::divideCeil(lines, std::max<int64_t>(grid.fastCount, 1));
+  if (share > mostInStep)
+    return;
+  for (int64_t i = 0; i < share; ++i) {
+    AffineExpr line = (grid.fast * share + i) % lines;
+    SmallVector<AffineExpr> dims(2);
+    dims[0] = line.floorDiv(perRun);
+    dims[1] = (line % perRun) * lineElements;
+    Exprs at;
+    for (AffineExpr c : operand.coordinates)
+      at.push_back(c.replaceDims(dims).replace(grid.slow, grid.slow + 1));
+    e.prefetch(operand.value, at);
+  }
+}
+
 FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand,
                                const DotProblem &p) {
   OpBuilder &b = e.b();
@@ -119,6 +154,8 @@ FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand,
             SmallVector<int64_t> tile = isLhs ? SmallVector<int64_t>{m, step}
                                               : SmallVector<int64_t>{step, n};
             Demand moved = e.moveAxes(d, to, tile);
+            if (cpu && !isLhs)
+              prefetchNext(e, moved);
             AffineExpr at = counter * step + e.axis(isLhs ? 1 : 0);
             moved.guards.push_back({at, extent});
             return e.emitZeroOutside(std::move(moved), p.element);

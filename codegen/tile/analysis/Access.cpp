@@ -29,6 +29,18 @@ AccessOp AccessOp::get(AtomicOp op) {
   return getAccess(op, op.getValue().getType());
 }
 
+AccessOp AccessOp::get(PrefetchOp op) {
+  Type element = cast<BufferType>(op.getBuffer().getType()).getElementType();
+  return {op,
+          RankedTensorType::get({}, element),
+          op.getBuffer(),
+          op.getSymbols(),
+          op.getMap(),
+          op.getShape(),
+          (int64_t)op.getRank(),
+          {}};
+}
+
 //===----------------------------------------------------------------------===//
 // Divisors
 //===----------------------------------------------------------------------===//

@@ -10,7 +10,7 @@
 
 namespace charonia::tile {
 
-/// A load, store or atomic, seen alike.
+/// A load, store, atomic or prefetch, seen alike.
 struct AccessOp {
   mlir::Operation *op;
   mlir::RankedTensorType tile;
@@ -23,6 +23,7 @@ struct AccessOp {
   static AccessOp get(LoadOp op);
   static AccessOp get(StoreOp op);
   static AccessOp get(AtomicOp op);
+  static AccessOp get(PrefetchOp op);
 };
 
 /// An access along one axis, for blocks of elements aligned to their own size

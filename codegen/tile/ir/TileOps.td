@@ -94,6 +94,17 @@ def Tile_AtomicOp : Tile_Op<"atomic", [MemoryEffects<[MemRead, MemWrite]>]> {
   }];
 }
 
+def Tile_PrefetchOp : Tile_Op<"prefetch", [MemoryEffects<[MemWrite]>]> {
+  let summary = "A hint that the cache line of an element will be read soon";
+  let description = [{
+    The map has no dims. The element may lie anywhere, outside of the buffer too. The
+    effect keeps the operator alive; nothing is written.
+  }];
+  let arguments = (ins Tile_BufferType:$buffer, Variadic<Index>:$symbols,
+    AffineMapAttr:$map, AffineMapAttr:$shape, I64Attr:$rank);
+  let assemblyFormat = "$buffer `[` $symbols `]` attr-dict `:` type(operands)";
+}
+
 def Tile_IndexOp : Tile_Op<"index", [Pure]> {
   let summary = "An affine function of the tile's axes and symbols, as a tile of indices";
   let arguments = (ins Variadic<Tile_Symbol>:$symbols, AffineMapAttr:$map);

@@ -30,3 +30,14 @@ func.func @matmul(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %c: !tile.buffer
   tile.store %sum, %c[%pid] {map = affine_map<(d0, d1)[s0] -> (d0, s0 * 32 + d1)>, shape = affine_map<()[s0] -> (6, 768)>, rank = 2 : i64, checks = array<i64>} : tensor<6x32xf32>, !tile.buffer<f32>, index
   return
 }
+
+// A prefetch is one instruction, into the second-level cache.
+// CHECK-LABEL: prefetch:
+// CHECK: addq $4096
+// CHECK: prefetcht1 (
+// CHECK-NEXT: incq
+func.func @prefetch(%a: !tile.buffer<f32>) attributes {tile.kernel} {
+  %pid = tile.program_id : index
+  tile.prefetch %a[%pid] {map = affine_map<()[s0] -> (s0 + 16, 0)>, shape = affine_map<()[s0] -> (4, 64)>, rank = 2 : i64} : !tile.buffer<f32>, index
+  return
+}

@@ -3,6 +3,8 @@
 // CHECK-LABEL: func.func @linear
 // CHECK: %[[ACC:.*]] = scf.for
 // CHECK:   tile.load {{.*}}checks = array<i64: 0>{{.*}}tensor<12x8xf32>
+// The next columns are fetched meanwhile.
+// CHECK:   tile.prefetch %arg1[
 // CHECK:   tile.load {{.*}}checks = array<i64>{{.*}}tensor<8x32xf32>
 // CHECK:   tile.dot
 // CHECK: tile.load {{.*}} -> tensor<32xf32>

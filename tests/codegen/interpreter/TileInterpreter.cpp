@@ -475,6 +475,7 @@ private:
               write(op.getBuffer(), offset, value.data[p]);
           }
         })
+        .Case<tile::PrefetchOp>([](auto) {})
         .Case<tile::AtomicOp>([&](auto op) {
           Tile &value = get(op.getValue());
           Type type =
