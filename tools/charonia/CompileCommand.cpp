@@ -44,6 +44,8 @@ public:
   int run() {
     driver::registerCompiler(registry);
     context.emplace(registry, MLIRContext::Threading::DISABLED);
+    // Messages name the model's node; the IR is in the dumps.
+    context->printOpOnDiagnostic(false);
     if (command.threads != 1) {
       pool.emplace(llvm::hardware_concurrency(command.threads));
       context->setThreadPool(*pool);
