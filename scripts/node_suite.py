@@ -17,6 +17,7 @@ import argparse
 import collections
 import hashlib
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -74,13 +75,20 @@ def plain_tensors(values) -> bool:
     return all(isinstance(v, (np.ndarray, np.generic)) for v in values)
 
 
-def bake(model: onnx.ModelProto, values: list) -> tuple[onnx.ModelProto, list]:
-    """Turns parameter inputs into initializers."""
-    fixed = set()
-    for node in model.graph.node:
-        for position in PARAMETERS.get(node.op_type, ()):
-            if position < len(node.input):
-                fixed.add(node.input[position])
+def parameters(model: onnx.ModelProto) -> set[str]:
+    """The names of the inputs that give shapes and the like."""
+    return {
+        node.input[position]
+        for node in model.graph.node
+        for position in PARAMETERS.get(node.op_type, ())
+        if position < len(node.input)
+    }
+
+
+def bake(
+    model: onnx.ModelProto, values: list, fixed: set[str]
+) -> tuple[onnx.ModelProto, list]:
+    """Turns these inputs into initializers."""
     baked = onnx.ModelProto()
     baked.CopyFrom(model)
     del baked.graph.input[:]
@@ -173,7 +181,10 @@ class Suite:
     def run_set(self, test, inputs, outputs, folder: Path) -> str:
         model = test.model
         if self.options.bake:
-            model, inputs = bake(model, inputs)
+            # The expansion of an operator into its body has the operator's inputs.
+            whole = self.models.get(re.sub(r"_expanded(_ver\d+)?$", "", test.name))
+            fixed = parameters(model) | (parameters(whole) if whole else set())
+            model, inputs = bake(model, inputs, fixed)
         self.compile(model, folder)
         names = [o.name for o in model.graph.output]
         feeds = {i.name: np.asarray(v) for i, v in zip(model.graph.input, inputs)}
@@ -187,6 +198,7 @@ class Suite:
         return ""
 
     def run(self, cases) -> None:
+        self.models = {c.name: c.model for c in cases}
         todo = [c for c in cases if c.name not in self.results]
         start = time.time()
 

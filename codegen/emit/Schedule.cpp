@@ -99,6 +99,9 @@ struct KernelShape {
   bool alongRow = false;
   int64_t terms = 1; // of the reduction
   bool isDot = false;
+  /// A contraction that gives all columns of a row at once (attention), even
+  /// where there is just one.
+  bool wholeRows = false;
   int64_t elementBits = 32; // of what is multiplied or reduced
   int64_t rowBytes = 0, columnBytes = 0; // of the operands of a contraction
   /// Every input is read in the order of the result.
@@ -182,8 +185,10 @@ KernelShape inspect(graph::KernelOp kernel) {
           shape.columnBytes = bytesOf(columns->operand);
           shape.rowBytes = bytesOf(columns->operand == 0 ? 1 : 0);
         }
-        for (auto [kind, coordinate] :
-             llvm::zip(op.getResultDimKinds(), map.getResults()))
+        SmallVector<DimKind> kinds = op.getResultDimKinds();
+        shape.wholeRows = role == OpRole::Contraction &&
+                          llvm::is_contained(kinds, DimKind::Whole);
+        for (auto [kind, coordinate] : llvm::zip(kinds, map.getResults()))
           for (unsigned d = 0; d < rank; ++d)
             if (coordinate.isFunctionOfDim(d))
               shape.kinds[d] = std::max(shape.kinds[d], kind);
@@ -251,7 +256,7 @@ public:
 
   Schedule run() {
     if (k.role == OpRole::Contraction &&
-        (hasKind(DimKind::Column) || hasKind(DimKind::Whole)))
+        (hasKind(DimKind::Column) || k.wholeRows))
       contraction();
     else if (k.role == OpRole::RowNormalization && hasKind(DimKind::Whole))
       rows();
@@ -290,7 +295,7 @@ private:
     SmallVector<unsigned> row = ofKind(DimKind::Row),
                           column = ofKind(DimKind::Column), others;
     // Columns that belong together (attention computes a row's scores once).
-    bool whole = !hasKind(DimKind::Column);
+    bool whole = k.wholeRows;
     if (whole)
       column = ofKind(DimKind::Whole);
     for (unsigned d : all)

@@ -16,7 +16,8 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::allRows() {
          {unaryRows(), binaryRows(), activationRows(), contractionRows(),
           convTransposeRows(), attentionRows(), poolingRows(),
           normalizationRows(), reductionRows(), viewRows(), sliceRows(),
-          padRows(), gatherRows(), resizeRows(), sourceRows(), compositeRows()})
+          padRows(), gatherRows(), resizeRows(), sourceRows(), compositeRows(),
+          quantizeRows(), sortRows(), samplingRows()})
       all.insert(all.end(), family.begin(), family.end());
     std::sort(all.begin(), all.end(),
               [](const Row &a, const Row &b) { return keyOf(a) < keyOf(b); });

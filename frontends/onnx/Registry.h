@@ -36,6 +36,9 @@ llvm::ArrayRef<Row> gatherRows();
 llvm::ArrayRef<Row> resizeRows();
 llvm::ArrayRef<Row> sourceRows();
 llvm::ArrayRef<Row> compositeRows();
+llvm::ArrayRef<Row> quantizeRows();
+llvm::ArrayRef<Row> sortRows();
+llvm::ArrayRef<Row> samplingRows();
 
 /// All rows, sorted by operator.
 llvm::ArrayRef<Row> allRows();

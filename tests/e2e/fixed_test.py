@@ -38,6 +38,12 @@ MODELS = {
     "matmul_column": """float[7,1,7,127] x) => (float[7,1,7] z) <float[127] w>
         { z = MatMul (x, w) }""",
     "softmax_one": """opset 11: float[1] x) => (float[1] y) { y = Softmax <axis = 0> (x) }""",
+    # Zeros in front as many as are cut behind.
+    "conv_transpose_shift": """float[1,2,4] x, float[2,4,2] v) => (float[1,4,11] y)
+        { y = ConvTranspose <strides = [3]> (x, v) }""",
+    # One column of values.
+    "attention_column": """opset 23: float[1,2,7,13] q, float[1,2,33,13] k, float[1,2,33,1] v,
+        float[7,33] m) => (float[1,2,7,1] y) { y = Attention (q, k, v, m) }""",
     # A row value and its rows from one kernel; a result that is a permutation.
     "row_result": """float[n,7,33] x) => (float[n,7,1] m, float[n,7,33] y)
         <int64[1] a = {2}> { m = ReduceMax (x, a)  y = Sub (x, m) }""",

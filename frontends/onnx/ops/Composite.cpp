@@ -55,6 +55,7 @@ private:
   llvm::LogicalResult parse();
   llvm::LogicalResult expandEllipsis(std::string &letters,
                                      std::optional<unsigned> rank);
+  llvm::LogicalResult takeDiagonals(Term &term);
   Term permute(Term term, const std::string &letters);
   Term sumAway(Term term, const std::string &kept);
   Term multiply(Term a, Term b, const std::string &kept);
@@ -90,9 +91,47 @@ llvm::LogicalResult Einsum::expandEllipsis(std::string &letters,
   for (char c : letters)
     if (!llvm::isAlpha(c) && inserted.find(c) == std::string::npos)
       return e.fail("the equation holds '" + std::string(1, c) + "'");
-  for (size_t i = 0; i < letters.size(); ++i)
-    if (letters.find(letters[i], i + 1) != std::string::npos)
-      return e.fail("diagonals (a letter twice in one term) are not supported");
+  return llvm::success();
+}
+
+/// Of dimensions that share a letter, only the diagonal is left: the last of
+/// the two, merged and read in steps of one more than their size.
+llvm::LogicalResult Einsum::takeDiagonals(Term &term) {
+  for (size_t i = 0; i < term.letters.size();) {
+    size_t j = term.letters.find(term.letters[i], i + 1);
+    if (j == std::string::npos) {
+      ++i;
+      continue;
+    }
+    Exprs shape = graph::getShape(term.value);
+    auto size = graph::constantOf(shape[i]);
+    if (!size || shape[i] != shape[j])
+      return e.fail("a diagonal (a letter twice in one term) needs two equal "
+                    "sizes that are known",
+                    "fix them with --shape");
+    SmallVector<int64_t> order;
+    Exprs merged;
+    std::string letters;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (d != i && d != j) {
+        order.push_back(d);
+        merged.push_back(shape[d]);
+        letters += term.letters[d];
+      }
+    order.append({int64_t(i), int64_t(j)});
+    merged.push_back(e.number(*size * *size));
+    letters += term.letters[i];
+    SmallVector<int64_t> steps(merged.size(), 1);
+    steps.back() = *size + 1;
+    Exprs result = merged;
+    result.back() = e.number(*size);
+    Value flat = e.reshape(e.transpose(term.value, order), merged);
+    term = {e.slice(flat, Exprs(merged.size(), e.number(0)), steps, result),
+            letters};
+    if (!term.value)
+      return llvm::failure();
+    i = 0;
+  }
   return llvm::success();
 }
 
@@ -115,6 +154,9 @@ llvm::LogicalResult Einsum::parse() {
     if (term.letters.size() != shape.size())
       return e.fail("term '" + part + "' does not fit " +
                     e.describe(term.value.getType()));
+    if (failed(takeDiagonals(term)))
+      return llvm::failure();
+    shape = graph::getShape(term.value);
     for (auto [letter, size] : llvm::zip(term.letters, shape)) {
       auto [it, isNew] = sizes.try_emplace(letter, size);
       if (isNew || it->second == size || size == e.number(1))

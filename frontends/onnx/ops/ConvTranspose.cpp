@@ -127,7 +127,10 @@ static Value spread(Value input, const Transposed &t, Emitter &e) {
     lows.push_back(e.number(low));
     padded[i + 2] = graph::simplify(joined[i + 2] + low + high);
   }
-  return padded == joined
+  // Equal extents may still be shifted: zeros in front, cut behind.
+  bool unmoved = llvm::all_of(
+      lows, [&](AffineExpr e) { return graph::constantOf(e) == 0; });
+  return unmoved && padded == joined
              ? value
              : e.pad(graph::PadMode::constant, value, zero, lows, padded);
 }

@@ -34,9 +34,6 @@ static Value channels(Node &n, unsigned i, Value x, Emitter &e) {
 /// x * (scale / sqrt(var + epsilon)) + (bias - mean * scale / sqrt(...)): the
 /// parenthesized parts depend on weights alone.
 static llvm::LogicalResult batchNormalization(Node &n, Emitter &e) {
-  if (n.flag("training_mode"))
-    return e.fail("training mode is not supported",
-                  "export the model for inference");
   if (!n.integer("spatial", 1))
     return e.fail("spatial = 0 is not supported",
                   "export the model with opset 9 or newer");
@@ -54,15 +51,41 @@ static llvm::LogicalResult batchNormalization(Node &n, Emitter &e) {
                     ", does not have one element a channel of " +
                     e.describe(x.getType()));
   }
-  Value variance = e.add(n.input(4), e.scalar(n.number("epsilon"), element));
+  Value mean = n.input(3), variance = n.input(4);
+  // In training mode, those of the batch; the given ones are moved towards
+  // them.
+  SmallVector<Value> running;
+  if (n.flag("training_mode")) {
+    SmallVector<int64_t> axes{0};
+    for (int64_t d = 2; d < rankOf(x); ++d)
+      axes.push_back(d);
+    Value wide = e.widen(x), average = e.mean(wide, axes, true);
+    Value centered = e.sub(wide, average);
+    Value spread = e.mean(e.mul(centered, centered), axes, false);
+    Exprs vector{graph::getShape(x)[1]};
+    average = e.cast(e.reshape(average, vector), element);
+    spread = e.cast(spread, element);
+    double momentum = n.number("momentum", 0.9);
+    auto moved = [&](Value from, Value to) {
+      return e.add(e.mul(from, e.scalar(momentum, element)),
+                   e.mul(to, e.scalar(1 - momentum, element)));
+    };
+    running = {moved(mean, average), moved(variance, spread)};
+    mean = average;
+    variance = spread;
+  }
+  variance = e.add(variance, e.scalar(n.number("epsilon"), element));
   Value factor =
       e.div(e.cast(n.input(1), element), e.op<graph::SqrtOp>({variance}));
-  Value offset = e.sub(e.cast(n.input(2), element), e.mul(n.input(3), factor));
+  Value offset = e.sub(e.cast(n.input(2), element), e.mul(mean, factor));
   unsigned trailing = rankOf(x) - 2;
   auto perChannel = [&](Value v) {
     return e.asChannels(e.cast(v, elementOf(x)), trailing);
   };
-  return n.yield(e.add(e.mul(x, perChannel(factor)), perChannel(offset)));
+  Value y = e.add(e.mul(x, perChannel(factor)), perChannel(offset));
+  if (running.empty())
+    return n.yield(y);
+  return n.yield({y, running[0], running[1]});
 }
 
 /// Mean and 1 / sqrt(variance + epsilon), for the outputs that ask for them.

@@ -1,5 +1,6 @@
 // Interpolation.
 #include "frontends/onnx/Registry.h"
+#include "frontends/onnx/ops/Interpolation.h"
 #include <cmath>
 
 using namespace charonia;
@@ -23,6 +24,8 @@ struct Interpolation {
   graph::ResizeMode mode = graph::ResizeMode::nearest;
   graph::CoordinateMode coordinates = graph::CoordinateMode::asymmetric;
   graph::NearestMode nearest = graph::NearestMode::floor;
+  /// Coordinate mode tf_crop_and_resize.
+  bool crop = false;
 };
 } // namespace
 
@@ -83,19 +86,30 @@ static Value resizeTo(Value input, Node &n, Emitter &e, const Target &target,
                                  attributes);
 }
 
+/// The target's scales and sizes, from `scales`.
+static llvm::LogicalResult sizesOf(Node &n, Emitter &e,
+                                   llvm::ArrayRef<double> scales,
+                                   Target &target, Value input = {}) {
+  if (scales.size() != target.axes.size())
+    return e.fail("has " + Twine(scales.size()) + " scales for " +
+                  Twine(target.axes.size()) + " dimensions");
+  target.scales.assign(scales.begin(), scales.end());
+  Exprs shape = graph::getShape(input ? input : n.input(0));
+  for (auto [axis, scale] : llvm::zip(target.axes, target.scales)) {
+    target.sizes.push_back(scaled(e, shape[axis], scale));
+    if (!target.sizes.back())
+      return llvm::failure();
+  }
+  return llvm::success();
+}
+
 static Value resizeByScales(Value input, Node &n, Emitter &e,
                             llvm::ArrayRef<double> scales,
                             SmallVector<int64_t> axes,
                             const Interpolation &how) {
-  if (scales.size() != axes.size())
-    return e.fail("has " + Twine(scales.size()) + " scales for " +
-                  Twine(axes.size()) + " dimensions");
-  Target target{std::move(axes), SmallVector<double>(scales), {}};
-  for (auto [axis, scale] : llvm::zip(target.axes, target.scales)) {
-    target.sizes.push_back(scaled(e, graph::getShape(input)[axis], scale));
-    if (!target.sizes.back())
-      return {};
-  }
+  Target target{std::move(axes), {}, {}};
+  if (failed(sizesOf(n, e, scales, target, input)))
+    return {};
   return resizeTo(input, n, e, target, how);
 }
 
@@ -143,6 +157,9 @@ static llvm::FailureOr<Interpolation> readInterpolation(Node &n, Emitter &e) {
   if (failed(mode))
     return llvm::failure();
   std::string coordinates = n.text("coordinate_transformation_mode");
+  bool crop = coordinates == "tf_crop_and_resize";
+  if (crop)
+    coordinates = "align_corners";
   auto transformation = graph::symbolizeCoordinateMode(coordinates);
   if (!transformation)
     return e.fail("coordinate_transformation_mode '" + coordinates +
@@ -153,7 +170,83 @@ static llvm::FailureOr<Interpolation> readInterpolation(Node &n, Emitter &e) {
   auto nearest = graph::symbolizeNearestMode(rounding);
   if (!nearest)
     return e.fail("attribute 'nearest_mode' may not be '" + rounding + "'");
-  return Interpolation{*mode, *transformation, *nearest};
+  return Interpolation{*mode, *transformation, *nearest, crop};
+}
+
+/// What no single tap or pair of taps does: wide filters where elements are
+/// left out, and parts of the input. Along each axis a product with a matrix.
+static Value resizeByMatrices(Node &n, Emitter &e, const Target &target,
+                              const Interpolation &how) {
+  Value x = n.input(0);
+  if (!isFloat(x))
+    return e.fail("antialias and tf_crop_and_resize are not supported for "
+                  "integers",
+                  "cast to float first");
+  SmallVector<double> roi;
+  if (how.crop) {
+    auto given = n.constantNumbers(1);
+    if (failed(given))
+      return {};
+    roi = *given;
+    if (roi.size() != 2 * target.axes.size())
+      return e.fail("the region of interest has to have a start and an end an "
+                    "axis");
+  }
+  mlir::Type element = elementOf(x);
+  x = e.cast(e.widen(x), e.getBuilder().getF32Type());
+  for (auto [i, axis] : llvm::enumerate(target.axes)) {
+    if (!x)
+      return {};
+    Exprs shape = graph::getShape(x);
+    auto from = graph::constantOf(shape[axis]),
+         to = graph::constantOf(target.sizes[i]);
+    bool whole = !how.crop || (roi[i] == 0 && roi[i + target.axes.size()] == 1);
+    if (whole && shape[axis] == target.sizes[i] &&
+        (target.scales[i] == 0 || target.scales[i] == 1))
+      continue;
+    if (!from || !to || *from < 1 || *from * *to > (int64_t(1) << 24))
+      return e.fail(
+          "antialias and tf_crop_and_resize need sizes that are known",
+          "fix them with --shape");
+    AxisInterpolation a;
+    a.mode = how.mode;
+    a.coordinates = how.coordinates;
+    a.nearest = how.nearest;
+    a.antialias = n.flag("antialias");
+    a.excludeOutside = n.flag("exclude_outside");
+    a.cubicCoefficient = n.number("cubic_coeff_a", -0.75);
+    a.from = *from;
+    a.to = *to;
+    a.scale = target.scales[i] ? target.scales[i] : double(*to) / double(*from);
+    a.crop = how.crop;
+    if (how.crop) {
+      a.cropStart = roi[i];
+      a.cropEnd = roi[i + target.axes.size()];
+    }
+    AxisWeights weights = weightsOf(a);
+    auto f32 = e.getBuilder().getF32Type();
+    Value matrix = e.constant(mlir::DenseElementsAttr::get(
+        mlir::RankedTensorType::get({1, *to, *from}, f32),
+        llvm::ArrayRef<float>(weights.values)));
+    Exprs result = shape;
+    result[axis] = target.sizes[i];
+    Value columns = e.reshape(
+        x, {productOf(llvm::ArrayRef(shape).take_front(axis), e.getContext()),
+            shape[axis],
+            productOf(llvm::ArrayRef(shape).drop_front(axis + 1),
+                      e.getContext())});
+    x = e.reshape(e.op<graph::MatmulOp>({matrix, columns}), result);
+    if (!llvm::is_contained(weights.outside, true))
+      continue;
+    SmallVector<bool> outside(weights.outside.begin(), weights.outside.end());
+    SmallVector<int64_t> along(shape.size(), 1);
+    along[axis] = *to;
+    Value mask = e.constant(mlir::DenseElementsAttr::get(
+        mlir::RankedTensorType::get(along, e.getBuilder().getI1Type()),
+        outside));
+    x = e.select(mask, e.scalar(n.number("extrapolation_value"), f32), x);
+  }
+  return e.cast(x, element);
 }
 
 /// Sizes that keep the ratio of the extents: one scale for all axes.
@@ -199,16 +292,20 @@ static llvm::LogicalResult resize(Node &n, Emitter &e) {
     auto scales = n.constantNumbers(2);
     if (failed(scales))
       return llvm::failure();
+    if (how->crop)
+      return e.fail("tf_crop_and_resize with scales is not supported",
+                    "export with sizes");
     if (n.flag("antialias") &&
-        llvm::any_of(*scales, [](double s) { return s < 1; }))
-      return e.fail("antialias is not supported", "export with antialias = 0");
+        llvm::any_of(*scales, [](double s) { return s < 1; })) {
+      if (failed(sizesOf(n, e, *scales, target)))
+        return llvm::failure();
+      return n.yield(resizeByMatrices(n, e, target, *how));
+    }
     return n.yield(
         resizeByScales(n.input(0), n, e, *scales, target.axes, *how));
   }
   if (!isGiven(3))
     return e.fail("has neither scales nor sizes");
-  if (n.flag("antialias"))
-    return e.fail("antialias is not supported", "export with antialias = 0");
   auto sizes = n.known(3);
   if (failed(sizes))
     return llvm::failure();
@@ -228,7 +325,9 @@ static llvm::LogicalResult resize(Node &n, Emitter &e) {
   if (policy != "stretch" &&
       failed(keepAspect(n, e, target, policy == "not_smaller")))
     return llvm::failure();
-  return n.yield(resizeTo(n.input(0), n, e, target, *how));
+  return n.yield(how->crop || n.flag("antialias")
+                     ? resizeByMatrices(n, e, target, *how)
+                     : resizeTo(n.input(0), n, e, target, *how));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::resizeRows() {

@@ -31,9 +31,18 @@ static llvm::LogicalResult cast(Node &n, Emitter &e) {
 }
 static llvm::LogicalResult bitCast(Node &n, Emitter &e) {
   mlir::Type element = targetType(n, e);
-  return llvm::success(
-      element && succeeded(n.yield(e.op<graph::BitcastOp>(
-                     {n.input(0)}, e.attr("to", mlir::TypeAttr::get(element))))));
+  // In ONNX a truth value is a byte, 0 or 1.
+  auto byte =
+      mlir::IntegerType::get(e.getContext(), 8, mlir::IntegerType::Unsigned);
+  Value x = n.input(0);
+  if (elementOf(x).isInteger(1))
+    x = e.cast(x, byte);
+  bool toTruth = element && element.isInteger(1);
+  if (!x || !element)
+    return llvm::failure();
+  Value bits = e.op<graph::BitcastOp>(
+      {x}, e.attr("to", mlir::TypeAttr::get(toTruth ? byte : element)));
+  return n.yield(toTruth ? e.cast(bits, element) : bits);
 }
 static llvm::LogicalResult castLike(Node &n, Emitter &e) {
   return n.yield(e.cast(n.input(0), elementOf(n.input(1))));
@@ -53,8 +62,11 @@ static llvm::LogicalResult isInf(Node &n, Emitter &e) {
 static llvm::LogicalResult dropout(Node &n, Emitter &e) {
   if (n.has(2)) {
     auto training = e.constantOf(n.input(2));
-    if (!training || !training.isSplat() ||
-        training.getSplatValue<mlir::APInt>() != 0)
+    bool trains = !training || !training.isSplat() ||
+                  training.getSplatValue<mlir::APInt>() != 0;
+    // Without a ratio it is a half.
+    if (trains && !(n.has(1) && succeeded(n.constantNumber(1)) &&
+                    *n.constantNumber(1) == 0))
       return e.fail("training mode is not supported",
                     "export the model for inference");
   }

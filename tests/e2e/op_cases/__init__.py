@@ -1,4 +1,4 @@
 """Random cases of every operator that the importer has a row for."""
 
-from . import contraction, elementwise, index, reduction, view  # noqa: F401
+from . import composite, contraction, elementwise, index, reduction, view  # noqa: F401
 from .base import REGISTRY, Case, Entry, Tensor  # noqa: F401

@@ -1,0 +1,262 @@
+"""Cases of operators that the importer composes of others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .base import (
+    F32, F64, FLOATS, INTS, Case, Tensor, case, chance, choose, const, integers,
+    make_attribute_dict, negative, normal, numbers, open_dims, pick_type, shape,
+    size, uniform,
+)  # fmt: skip
+
+I8, U8 = np.dtype(np.int8), np.dtype(np.uint8)
+
+
+def distinct(dtype):
+    """Values of which no two are equal."""
+
+    def fill(rng, dims):
+        count = int(np.prod(dims))
+        return (rng.permutation(count) - count // 2).reshape(dims).astype(dtype)
+
+    return fill
+
+
+@case("CumSum", "CumProd")
+def cumulative(rng, opset, op):
+    dtype = pick_type(rng, op, opset, (F32, F64, *INTS[2:4]))
+    dims = shape(rng, low=1, elements=3000)
+    axis = int(rng.integers(len(dims)))
+    fill = uniform(dtype, 0.7, 1.3) if dtype.kind == "f" else numbers(dtype)
+    x = Tensor(dims, dtype, fill)
+    if chance(rng, 0.4):
+        open_dims(rng, x, [f"d{i}" for i in range(len(dims))])
+    attributes = {k: 1 for k in ("exclusive", "reverse") if chance(rng, 0.4)}
+    where = const(negative(rng, axis, len(dims)))
+    return Case(op, [x, where], attributes, scale_tol=1e-5)
+
+
+@case("OneHot")
+def one_hot(rng, opset, op):
+    depth = size(rng, 33)
+    dims = shape(rng, high=3, elements=500)
+    indices = Tensor(dims, np.dtype(np.int64), integers(np.dtype(np.int64), -depth, depth - 1))
+    axis = int(rng.integers(-len(dims) - 1, len(dims) + 1))
+    dtype = choose(rng, (F32, np.dtype(np.int64), np.dtype(np.int32)))
+    values = const([2, 5], dtype)
+    return Case(op, [indices, const(depth), values], {"axis": axis})
+
+
+@case("ScatterElements")
+def scatter_elements(rng, opset, op):
+    dims = shape(rng, low=1, high=3, elements=600)
+    axis = int(rng.integers(len(dims)))
+    reduction = "none"
+    if opset >= 16 and chance(rng, 0.5):
+        reduction = choose(rng, ("add", "mul") if opset < 18 else ("add", "mul", "max", "min"))
+    taken = tuple(int(rng.integers(1, d + 1)) for d in dims)
+
+    def fill(rng, where):
+        # Each line of updates writes to distinct places.
+        order = np.argsort(rng.random(dims), axis=axis)
+        return order[tuple(slice(0, d) for d in where)].astype(np.int64)
+
+    dtype = pick_type(rng, op, opset, (F32, np.dtype(np.int64)))
+    tensors = [
+        Tensor(dims, dtype, numbers(dtype)), Tensor(taken, np.dtype(np.int64), fill),
+        Tensor(taken, dtype, numbers(dtype)),
+    ]  # fmt: skip
+    attributes = {"axis": negative(rng, axis, len(dims)) if opset >= 11 else axis}
+    if reduction != "none":
+        attributes["reduction"] = reduction
+    return Case(op, tensors, attributes)
+
+
+@case("DepthToSpace", "SpaceToDepth")
+def blocks(rng, opset, op):
+    block = choose(rng, (1, 2, 3))
+    n, c, h, w = size(rng, 3), size(rng, 5), size(rng, 8), size(rng, 8)
+    dims = (n, c * block**2, h, w) if op == "DepthToSpace" else (n, c, h * block, w * block)
+    x = Tensor(dims, F32, normal(F32))
+    if chance(rng, 0.3):
+        open_dims(rng, x, ["n"])
+    attributes = {"blocksize": block}
+    if op == "DepthToSpace" and opset >= 11 and chance(rng, 0.5):
+        attributes["mode"] = choose(rng, ("DCR", "CRD"))
+    return Case(op, [x], attributes)
+
+
+EQUATIONS = (
+    "ij,jk->ik", "bij,bjk->bik", "ij->ji", "ij->i", "ij->", "i,j->ij", "i,i->",
+    "bhqd,bhkd->bhqk", "bqhd,bkhd->bhqk", "ij,ij->ij", "ii->i", "bii->bi", "iji->j",
+    "ij,jk,kl->il", "abc,cd->abd", "ij,jk", "bi,ij,bj->b", "...ij,...jk->...ik",
+)  # fmt: skip
+
+
+@case("Einsum")
+def einsum(rng, opset, op):
+    equation = choose(rng, EQUATIONS)
+    sizes = {letter: size(rng, 17) for letter in equation if letter.isalpha()}
+    batch = shape(rng, high=2, elements=20)
+    tensors = []
+    for term in equation.split("->")[0].split(","):
+        dims = tuple(sizes[c] for c in term if c.isalpha())
+        if term.startswith("..."):
+            dims = (*batch, *dims)
+        tensors.append(Tensor(dims, F32, normal(F32)))
+    return Case(op, tensors, {"equation": equation}, scale_tol=1e-5)
+
+
+@case("ConvTranspose")
+def conv_transpose(rng, opset, op):
+    rank = choose(rng, (1, 2, 2, 3))
+    group = choose(rng, (1, 1, 1, 2, 3))
+    per_in, per_out = size(rng, 5), size(rng, 5)
+    kernel = [int(k) for k in rng.integers(1, 4, rank)]
+    strides = [int(k) for k in rng.integers(1, 4, rank)]
+    dilations = [int(k) for k in rng.integers(1, 3, rank)]
+    sizes = [int(k) for k in rng.integers(1, 9, rank)]
+    x = Tensor((size(rng, 3), group * per_in, *sizes), F32, normal(F32))
+    if chance(rng, 0.3):
+        open_dims(rng, x, ["n"])
+    w = Tensor((group * per_in, per_out, *kernel), F32, normal(F32), {}, chance(rng, 0.8))
+    inputs = [x, w]
+    if chance(rng, 0.5):
+        inputs.append(Tensor((group * per_out,), F32, normal(F32), {}, True))
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations)]
+    pads = None
+    if chance(rng, 0.5):
+        # At least one element of the result is left.
+        room = [(s - 1) * t + r - 1 for s, t, r in zip(sizes, strides, reach)]
+        low = [int(rng.integers(0, min(r, 2) + 1)) for r in room]
+        high = [int(rng.integers(0, min(r - a, 2) + 1)) for r, a in zip(room, low)]
+        pads = low + high
+    extra = None
+    if chance(rng, 0.3):
+        extra = [int(rng.integers(0, max(s, d))) for s, d in zip(strides, dilations)]
+    attributes = make_attribute_dict(
+        kernel_shape=kernel, strides=strides, dilations=dilations, group=group,
+        pads=pads, output_padding=extra,
+    )  # fmt: skip
+    return Case(op, inputs, attributes, scale_tol=1e-5)
+
+
+@case("MatMulInteger")
+def matmul_integer(rng, opset, op):
+    m, k, n = size(rng, 33), size(rng, 67), size(rng, 33)
+    batch = shape(rng, high=1, elements=3)
+    left, right = choose(rng, (I8, U8)), choose(rng, (I8, U8))
+    a = Tensor((*batch, m, k), left, integers(left, 0 if left == U8 else -128, 127))
+    b = Tensor((k, n), right, integers(right, 0, 127), {}, chance(rng, 0.5))
+    inputs = [a, b]
+    if chance(rng, 0.7):
+        inputs += [const(3, left), const(100, right)]
+    return Case(op, inputs)
+
+
+def scales(rng, dims) -> Tensor:
+    return Tensor(dims, F32, uniform(F32, 0.01, 0.2), {}, True)
+
+
+@case("QuantizeLinear", "DequantizeLinear")
+def quantize(rng, opset, op):
+    dims = shape(rng, low=1, elements=4000)
+    narrow = choose(rng, (I8, U8))
+    axis = int(rng.integers(len(dims)))
+    per_axis = opset >= 13 and chance(rng, 0.5)
+    of = (dims[axis],) if per_axis else ()
+    zero = Tensor(of, narrow, integers(narrow, 0, 20), {}, True)
+    x = Tensor(dims, F32, normal(F32, 5))
+    if op == "DequantizeLinear":
+        x = Tensor(dims, narrow, integers(narrow, 0, 127))
+    if chance(rng, 0.3):
+        open_dims(rng, x, ["" if i == axis else f"d{i}" for i in range(len(dims))])
+    inputs = [x, scales(rng, of)]
+    if chance(rng, 0.7):
+        inputs.append(zero)
+    attributes = {"axis": negative(rng, axis, len(dims))} if per_axis else {}
+    return Case(op, inputs, attributes)
+
+
+@case("TopK", since=11)
+def top_k(rng, opset, op):
+    dims = shape(rng, low=1, high=3, elements=3000)
+    axis = int(rng.integers(len(dims)))
+    k = int(rng.integers(1, dims[axis] + 1))
+    dtype = choose(rng, (F32, F32, np.dtype(np.int64)))
+    fill = choose(rng, (distinct(dtype), numbers(dtype)))
+    x = Tensor(dims, dtype, fill)
+    if chance(rng, 0.3):
+        open_dims(rng, x, ["" if i == axis else f"d{i}" for i in range(len(dims))])
+    attributes = {"axis": negative(rng, axis, len(dims))}
+    if chance(rng, 0.4):
+        attributes["largest"] = 0
+    return Case(op, [x, const([k])], attributes, outputs=2)
+
+
+@case("ReverseSequence")
+def reverse_sequence(rng, opset, op):
+    time, batch = size(rng, 17), size(rng, 8)
+    first = chance(rng, 0.5)
+    dims = (time, batch) if first else (batch, time)
+    x = Tensor((*dims, *shape(rng, high=2, elements=30)), F32, normal(F32))
+    i64 = np.dtype(np.int64)
+    lengths = Tensor((batch,), i64, integers(i64, 1, time))
+    return Case(op, [x, lengths], {"time_axis": int(not first), "batch_axis": int(first)})
+
+
+@case("GridSample")
+def grid_sample(rng, opset, op):
+    rank = 2 if opset < 20 else choose(rng, (2, 2, 3))
+    modes = ("bilinear", "nearest", "bicubic") if opset < 20 else ("linear", "nearest", "cubic")
+    mode = choose(rng, modes if rank == 2 else modes[:2])
+    n, sizes = size(rng, 3), [int(v) for v in rng.integers(2, 9, rank)]
+    x = Tensor((n, size(rng, 4), *sizes), F32, normal(F32))
+    out = [int(v) for v in rng.integers(1, 7, rank)]
+    grid = Tensor((n, *out, rank), F32, uniform(F32, -1.4, 1.4))
+    attributes = {
+        "mode": mode, "padding_mode": choose(rng, ("zeros", "border", "reflection")),
+        "align_corners": int(chance(rng, 0.5)),
+    }  # fmt: skip
+    return Case(op, [x, grid], attributes, rtol=1e-3, scale_tol=1e-4)
+
+
+@case("Attention")
+def attention(rng, opset, op):
+    n, q, k = size(rng, 3), size(rng, 17), size(rng, 33)
+    heads = choose(rng, (1, 2, 4))
+    shared = choose(rng, [h for h in (1, 2, 4) if heads % h == 0])
+    depth, width = size(rng, 33), size(rng, 33)
+    tensors = [
+        Tensor((n, heads, q, depth), F32, normal(F32)),
+        Tensor((n, shared, k, depth), F32, normal(F32)),
+        Tensor((n, shared, k, width), F32, normal(F32)),
+    ]
+    if chance(rng, 0.4):
+        tensors.append(Tensor((q, k), F32, normal(F32)))
+    attributes = make_attribute_dict(
+        is_causal=1 if chance(rng, 0.4) else None,
+        scale=0.3 if chance(rng, 0.3) else None,
+        softcap=2.0 if chance(rng, 0.2) else None,
+    )
+    return Case(op, tensors, attributes, scale_tol=2e-5)
+
+
+@case("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")
+def loss(rng, opset, op):
+    n, classes = size(rng, 8), size(rng, 17)
+    space = shape(rng, high=2, elements=20)
+    i64 = np.dtype(np.int64)
+    inputs = [
+        Tensor((n, classes, *space), F32, normal(F32)),
+        Tensor((n, *space), i64, integers(i64, 0, classes - 1)),
+    ]
+    if chance(rng, 0.5):
+        inputs.append(Tensor((classes,), F32, uniform(F32, 0.2, 2)))
+    attributes = {"reduction": choose(rng, ("none", "mean", "sum"))}
+    if chance(rng, 0.3):
+        attributes["ignore_index"] = int(rng.integers(classes))
+        if n * int(np.prod(space)) < 8:
+            attributes["reduction"] = "none"  # else perhaps nothing is left
+    return Case(op, inputs, attributes, scale_tol=1e-5)
