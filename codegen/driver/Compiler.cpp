@@ -245,6 +245,9 @@ private:
         return failure();
       for (const CompiledKernel &kernel : *compiled)
         entry.cachedKernels += kernel.cached;
+      // Backends of one device write the same tile programs.
+      if (&backend == &group.backends.front())
+        addScratch(layout.program, *compiled);
       layout.program.variants.push_back(
           makeVariant(*backend, layout.program, *compiled, optimum, addImage, addText));
       entry.archs.push_back(backend->arch());
@@ -271,7 +274,9 @@ private:
       return error() << plan.status().message(), failure();
     entry.arenaPeak = plan->peak;
     entry.arenaLowerBound = plan->lowerBound;
-    entry.launches = layout.program.steps.size();
+    entry.launches = llvm::count_if(layout.program.steps, [](const engine::Step &step) {
+      return step.kind == engine::Step::Kind::Launch;
+    });
     entry.kernels = layout.program.kernels.size();
     entry.weightBytes = layout.weightBytes;
     auto &notes = manifest.build.notes;

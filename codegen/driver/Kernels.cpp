@@ -102,7 +102,13 @@ static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel, unsigned 
     writeFile(dumpDir + "/" + backend.arch() + ".tile.mlir", program);
   }
   CompiledKernel compiled;
-  compiled.grid = function->getAttrOfType<AffineMapAttr>(tile::kGridAttr).getValue().getResult(0);
+  auto expr = [&](StringRef name) -> AffineExpr {
+    auto map = function->getAttrOfType<AffineMapAttr>(name);
+    return map ? map.getValue().getResult(0) : AffineExpr();
+  };
+  compiled.grid = expr(tile::kGridAttr);
+  compiled.scratch = expr(tile::kScratchAttr);
+  compiled.counters = expr(tile::kCountersAttr);
   std::string key;
   // Dumps are wanted of the whole way, so nothing is taken from the cache.
   if (options.cache && dumpDir.empty()) {

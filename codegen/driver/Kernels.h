@@ -33,6 +33,9 @@ struct CompiledKernel {
   KernelBinary binary;
   /// Program instances, over shape symbols.
   mlir::AffineExpr grid;
+  /// Bytes of scratch memory and counters that a launch needs in two more buffers; null
+  /// where it takes none. See tile.split_sum.
+  mlir::AffineExpr scratch, counters;
   bool cached = false;
 };
 

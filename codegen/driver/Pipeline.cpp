@@ -62,6 +62,8 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
            PackWeightsOptions pack;
            pack.panel = options.panelColumns;
            passes.addPass(createPackWeights(pack));
+         } else {
+           passes.addNestedPass<func::FuncOp>(createPadTerms());
          }
          passes.addPass(createSplitPrepare());
          passes.addPass(createCSEPass());

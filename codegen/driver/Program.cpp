@@ -274,6 +274,47 @@ ProgramLayout layOutProgram(func::FuncOp function, DeviceKind device, KernelSet 
   return Builder(function, device, kernels).run();
 }
 
+void addScratch(engine::Program &program, ArrayRef<CompiledKernel> kernels) {
+  constexpr int64_t counterBytes = 4;
+  if (llvm::none_of(program.steps, [&](const engine::Step &step) {
+        return step.kind == engine::Step::Kind::Launch && kernels[step.kernel].scratch;
+      }))
+    return;
+  auto add = [&](std::string name, ShapeExpr size, uint32_t first, uint32_t last) -> uint32_t {
+    engine::Buffer buffer;
+    buffer.name = std::move(name);
+    buffer.size = std::move(size);
+    buffer.alignment = bufferAlignment(program.device);
+    buffer.firstStep = first;
+    buffer.lastStep = last;
+    program.buffers.push_back(buffer);
+    return program.buffers.size() - 1;
+  };
+  for (engine::Buffer &buffer : program.buffers) {
+    if (buffer.kind != engine::Buffer::Kind::Input && buffer.kind != engine::Buffer::Kind::Weight)
+      ++buffer.firstStep;
+    ++buffer.lastStep;
+  }
+  program.steps.insert(program.steps.begin(), engine::Step());
+  uint32_t counters = add("counters", 0, 0, 0);
+  ShapeExpr bytes = 0;
+  for (const auto &[i, step] : llvm::enumerate(program.steps)) {
+    if (i == 0 || step.kind != engine::Step::Kind::Launch || !kernels[step.kernel].scratch)
+      continue;
+    const CompiledKernel &kernel = kernels[step.kernel];
+    step.args.push_back({add("scratch", toShapeExpr(kernel.scratch), i, i), 0});
+    step.args.push_back({counters, bytes});
+    bytes = bytes + toShapeExpr(kernel.counters) * counterBytes;
+    program.buffers[counters].lastStep = i;
+  }
+  program.buffers[counters].size = bytes;
+  engine::Step &clear = program.steps.front();
+  clear.kind = engine::Step::Kind::Fill;
+  clear.args = {{counters, 0}};
+  clear.bytes = bytes;
+  clear.patternSize = counterBytes;
+}
+
 Result<plan::ArenaPlan> planArena(const engine::Program &program,
                                   std::span<const int64_t> symbols) {
   std::vector<plan::BufferRequest> requests;

@@ -25,6 +25,10 @@ struct ProgramLayout {
 /// kernel i of the program is kernel i of the set.
 ProgramLayout layOutProgram(mlir::func::FuncOp function, DeviceKind device, KernelSet &kernels);
 
+/// Gives the launches of kernels that ask for it scratch memory of their own, and
+/// counters in one buffer that the program's first step clears.
+void addScratch(engine::Program &program, llvm::ArrayRef<CompiledKernel> kernels);
+
 /// The arena's plan for these values of the shape symbols.
 Result<plan::ArenaPlan> planArena(const engine::Program &program,
                                   std::span<const int64_t> symbols);

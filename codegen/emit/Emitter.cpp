@@ -15,8 +15,9 @@ Emitter::Emitter(graph::KernelOp kernel, const EmitTarget &target,
       location(kernel.getLoc()) {
   scopes.emplace_back();
   auto module = kernel->getParentOfType<ModuleOp>();
-  unsigned first = kernel.getInputs().size() + kernel.getResults().size();
-  for (auto [i, symbol] : llvm::enumerate(graph::getSymbols(module))) {
+  auto all = graph::getSymbols(module);
+  unsigned first = function.getNumArguments() - all.size();
+  for (auto [i, symbol] : llvm::enumerate(all)) {
     SymbolInfo info{function.getArgument(first + i),
                     {symbol.min, symbol.max},
                     {},
@@ -639,6 +640,13 @@ Value Emitter::splat(double value, Type element, ArrayRef<int64_t> tile) {
 Value Emitter::splatLike(double value, Value tile) {
   auto type = cast<RankedTensorType>(tile.getType());
   return splat(value, type.getElementType(), type.getShape());
+}
+
+Value Emitter::sumParts(Value tile) {
+  if (split.count == 1)
+    return tile;
+  return tile::SplitSumOp::create(builder, location, tile.getType(), tile, split.scratch,
+                                  split.counters, split.tile, split.partValue, split.count);
 }
 
 Value Emitter::maskWith(Value mask, Value x, double otherwise) {

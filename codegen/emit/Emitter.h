@@ -159,6 +159,17 @@ public:
   /// Hints that the element at `coordinates` (over symbols alone) of `value` will
   /// be wanted. Nothing is emitted where that is more than a read of memory.
   void prefetch(Value value, llvm::ArrayRef<AffineExpr> coordinates);
+  /// How program instances share the terms of one contraction: this one takes part
+  /// `part` of `count`, and `sum` adds up what they all hold.
+  struct Split {
+    int64_t count = 1;
+    AffineExpr part;
+    Value partValue, tile, scratch, counters;
+  };
+  const Split &getSplit() const { return split; }
+  void setSplit(Split value) { split = std::move(value); }
+  /// The sum over the parts of the split, in the one program instance that goes on.
+  Value sumParts(Value tile);
 
   // --- What Kernel.cpp calls -------------------------------------------------
 
@@ -230,6 +241,7 @@ private:
   llvm::SmallVector<Scope> scopes;
   llvm::DenseMap<Value, Value> buffers;
   GridPosition position;
+  Split split;
 };
 
 /// Whether elements outside of the access's checks are certainly zero: a load,

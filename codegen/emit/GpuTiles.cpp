@@ -15,6 +15,7 @@ constexpr double kTensorRate = 3.2e6;    ///< of one multiprocessor's mma.sync
 constexpr double kMultiplyRate = 0.25e6; ///< of its multiply-adds
 constexpr double kStep = 0.093;          ///< of a step, for each instance on the processor
 constexpr double kCache = 9.2e6;         ///< of the L2 cache to all
+constexpr double kMeeting = 2.0;         ///< of the parts of a split
 
 constexpr int64_t kSharedBytes = 227 * 1024, kRegisters = 65536, kWarps = 64;
 
@@ -37,8 +38,9 @@ int64_t registersOf(const GpuTile &tile) {
 } // namespace
 
 double charonia::emit::estimate(const GpuDot &dot, const GpuTile &tile) {
-  int64_t instances = ceilDiv(dot.m, tile.m) * ceilDiv(dot.n, tile.n) * dot.batch;
-  int64_t steps = ceilDiv(dot.k, tile.k);
+  int64_t instances =
+      ceilDiv(dot.m, tile.m) * ceilDiv(dot.n, tile.n) * dot.batch * tile.splits;
+  int64_t steps = ceilDiv(ceilDiv(dot.k, tile.k), tile.splits);
   double stepBytes = double(tile.m + tile.n) * tile.k * dot.elementBytes;
   double shared = std::min(tile.stages, steps + 1) * stepBytes;
   int64_t resident = std::min(
@@ -55,7 +57,10 @@ double charonia::emit::estimate(const GpuDot &dot, const GpuTile &tile) {
                           together * 2.0 * tile.m * tile.n * tile.k / rate}) +
                 together * kStep;
   double cache = instances * steps * stepBytes / kCache;
-  return kLaunch + std::max(rounds * steps * step, cache);
+  double time = kLaunch + std::max(rounds * steps * step, cache);
+  if (tile.splits > 1)
+    time += kMeeting + tile.splits * tile.m * tile.n * sizeof(float) / kIntake;
+  return time;
 }
 
 GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
@@ -81,10 +86,20 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
     bool first = best.m == 0;
     if (!first && ((tile.m > 16 && tile.m >= 2 * dot.m) || (tile.n > 32 && tile.n >= 2 * dot.n)))
       return;
-    double time = estimate(dot, tile);
-    if (time < least) {
-      least = time;
-      best = tile;
+    // Where tiles are fewer than multiprocessors, several share one, with two steps
+    // each at least.
+    int64_t tiles = ceilDiv(dot.m, tile.m) * ceilDiv(dot.n, tile.n) * dot.batch,
+            steps = ceilDiv(dot.k, tile.k);
+    for (int64_t splits : {1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 24, 32}) {
+      if (splits > 1 && (tiles > dot.multiprocessors || steps < 2 * splits ||
+                         tiles * splits > 4 * dot.multiprocessors))
+        break;
+      tile.splits = splits;
+      double time = estimate(dot, tile);
+      if (time < least) {
+        least = time;
+        best = tile;
+      }
     }
   };
   if (dot.tensorCores)

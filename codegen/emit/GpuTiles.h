@@ -16,9 +16,10 @@
 
 namespace charonia::emit {
 
-/// A program instance computes m x n elements, k terms a step.
+/// A program instance computes m x n elements, k terms a step. `splits` of them share
+/// the terms of a tile.
 struct GpuTile {
-  int64_t m, n, k, warps, stages;
+  int64_t m, n, k, warps, stages, splits = 1;
 };
 
 struct GpuDot {

@@ -97,6 +97,10 @@ private:
     for (Type result : kernel.getResultTypes())
       types.push_back(
           tile::BufferType::get(b.getContext(), storageType(result)));
+    if (schedule.splits > 1) {
+      types.push_back(tile::BufferType::get(b.getContext(), b.getF32Type()));
+      types.push_back(tile::BufferType::get(b.getContext(), b.getI32Type()));
+    }
     auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
     types.append(symbols.size(), b.getIndexType());
     auto f = func::FuncOp::create(b, kernel.getLoc(), kernel.getSymName(),
@@ -136,12 +140,28 @@ private:
       instances = instances * countOf(g);
     }
     instances = e.simplify(instances, {});
-    unsigned symbols =
-        graph::getSymbols(kernel->getParentOfType<ModuleOp>()).size();
-    function->setAttr(tile::kGridAttr,
-                      AffineMapAttr::get(AffineMap::get(0, symbols, instances,
-                                                        b.getContext())));
+    auto setMap = [&](StringRef name, AffineExpr expr) {
+      unsigned symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>()).size();
+      function->setAttr(name, AffineMapAttr::get(AffineMap::get(0, symbols, e.simplify(expr, {}),
+                                                                b.getContext())));
+    };
+    setMap(tile::kGridAttr, instances * schedule.splits);
     Value rest = tile::ProgramIdOp::create(b, kernel.getLoc());
+    if (schedule.splits > 1) {
+      Location loc = kernel.getLoc();
+      Emitter::Split split;
+      split.count = schedule.splits;
+      Value count = arith::ConstantIndexOp::create(b, loc, split.count);
+      split.partValue = arith::RemUIOp::create(b, loc, rest, count);
+      split.tile = rest = arith::DivUIOp::create(b, loc, rest, count);
+      split.part = e.addSymbol(split.partValue, e.constant(split.count));
+      unsigned buffers = kernel.getInputs().size() + kernel.getNumResults();
+      split.scratch = function.getArgument(buffers);
+      split.counters = function.getArgument(buffers + 1);
+      e.setSplit(split);
+      setMap(tile::kScratchAttr, instances * (split.count * slotBytes()));
+      setMap(tile::kCountersAttr, instances);
+    }
     tileNumbers.resize(schedule.groups.size());
     for (unsigned n = parallel.size(); n-- > 0;) {
       unsigned i = parallel[n];
@@ -184,6 +204,15 @@ private:
           graph::evaluate(countOf(schedule.groups[i]), sizes).value_or(1);
     }
     e.setGridPosition(position);
+  }
+
+  /// What a part of a split leaves behind: its registers of f32. Small tiles are held
+  /// several times over: by multiply-adds of up to 16 elements a thread.
+  int64_t slotBytes() const {
+    int64_t elements = 1;
+    for (unsigned axis : schedule.axes)
+      elements *= schedule.groups[axis].tile;
+    return 4 * std::max(elements, schedule.warps * 32 * 16);
   }
 
   LogicalResult walk(unsigned group) {
@@ -266,6 +295,17 @@ private:
 
 } // namespace
 
+/// Whether parts of a split meet just once, before anything is stored.
+static bool sumsOnce(func::FuncOp function) {
+  unsigned sums = 0;
+  bool nested = false;
+  function.walk([&](tile::SplitSumOp sum) {
+    ++sums;
+    nested |= sum->getParentOp() != function;
+  });
+  return sums == 1 && !nested;
+}
+
 FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
                                          const EmitTarget &target,
                                          OpBuilder &builder) {
@@ -279,5 +319,11 @@ FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
   } else {
     schedule = chooseSchedule(kernel, target);
   }
+  FailureOr<func::FuncOp> function = KernelBuilder(kernel, target, schedule, builder).run();
+  if (schedule.splits == 1 || failed(function) || sumsOnce(*function))
+    return function;
+  // Two contractions, or one inside of something else.
+  function->erase();
+  schedule.splits = 1;
   return KernelBuilder(kernel, target, schedule, builder).run();
 }

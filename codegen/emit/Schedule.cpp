@@ -42,7 +42,8 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
        b.getNamedAttr("k_tile", b.getI64IntegerAttr(kTile)),
        b.getNamedAttr("key_tile", b.getI64IntegerAttr(keyTile)),
        b.getNamedAttr("warps", b.getI64IntegerAttr(warps)),
-       b.getNamedAttr("stages", b.getI64IntegerAttr(stages))});
+       b.getNamedAttr("stages", b.getI64IntegerAttr(stages)),
+       b.getNamedAttr("splits", b.getI64IntegerAttr(splits))});
 }
 
 FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute,
@@ -83,6 +84,9 @@ FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute,
   read("key_tile", s.keyTile);
   read("warps", s.warps);
   read("stages", s.stages);
+  read("splits", s.splits);
+  if (s.splits < 1)
+    return mlir::emitError(location, "'splits' of a schedule is positive"), failure();
   return s;
 }
 
@@ -106,6 +110,8 @@ struct KernelShape {
   int64_t rowBytes = 0, columnBytes = 0; // of the operands of a contraction
   /// Every input is read in the order of the result.
   bool linear = true;
+  /// Columns of the stationary operand of a contraction are neighbours in memory.
+  bool columnsInMemory = true;
 };
 
 unsigned rankOf(OpRole role) {
@@ -125,6 +131,29 @@ unsigned rankOf(OpRole role) {
 
 int64_t sizeAt(AffineExpr expr, ArrayRef<int64_t> symbols) {
   return std::max<int64_t>(graph::evaluate(expr, symbols).value_or(1), 1);
+}
+
+/// Whether columns of a contraction's stationary operand are innermost where it lies in
+/// memory, behind the views of the kernel.
+bool hasColumnsInMemory(graph::GraphOpInterface op, const graph::Columns &columns) {
+  Value value = op->getOperand(columns.operand);
+  AffineMap map = AffineMap::getMultiDimIdentityMap(graph::getShape(value).size(), op->getContext());
+  while (auto view = value.getDefiningOp<graph::GraphOpInterface>()) {
+    AffineMap step = view.getRole() == OpRole::View ? view.getOperandMap(0) : AffineMap();
+    if (!step)
+      break;
+    SmallVector<AffineExpr> results;
+    for (AffineExpr e : step.getResults())
+      results.push_back(e.replaceDims(map.getResults()));
+    map = AffineMap::get(map.getNumDims(), std::max(map.getNumSymbols(), step.getNumSymbols()),
+                         results, op->getContext());
+    value = view->getOperand(0);
+  }
+  Exprs memory = graph::getShape(value);
+  int64_t last = memory.size() - 1;
+  while (last > 0 && graph::constantOf(memory[last]) == 1)
+    --last;
+  return last >= 0 && map.getResult(last).isFunctionOfDim(columns.operandDim);
 }
 
 KernelShape inspect(graph::KernelOp kernel) {
@@ -171,6 +200,8 @@ KernelShape inspect(graph::KernelOp kernel) {
         AffineExpr extent = op.getReductionExtent();
         if (extent)
           shape.terms = sizeAt(extent, symbols);
+        if (std::optional<graph::Columns> columns = op.getColumns())
+          shape.columnsInMemory = hasColumnsInMemory(op, *columns);
         Type element = getElementTypeOrSelf(op->getOperand(0).getType());
         if (element.isIntOrFloat())
           shape.elementBits =
@@ -349,6 +380,15 @@ private:
       return;
     }
     int64_t batch = product(k, others);
+    if (row.empty()) {
+      // One row is no product of tiles: each instance adds up a few columns. More where
+      // they lie side by side, as memory is read in runs of 32 bytes and more.
+      int64_t share = llvm::bit_floor<uint64_t>(
+          std::max<int64_t>(1, n * batch / (2 * t.multiprocessors)));
+      add(column, k.columnsInMemory ? std::clamp<int64_t>(share, 32, 128)
+                                    : std::clamp<int64_t>(share, 1, 8));
+      return;
+    }
     GpuDot dot{m, n, k.terms, batch, k.elementBits / 8};
     dot.tensorCores = k.elementBits == 16 || (k.elementBits == 32 && t.tf32);
     dot.multiprocessors = t.multiprocessors;
@@ -358,6 +398,7 @@ private:
     s.kTile = chosen.k;
     s.warps = chosen.warps;
     s.stages = chosen.stages;
+    s.splits = chosen.splits;
   }
 
   void rows() {
@@ -439,6 +480,10 @@ private:
     int64_t most = cpu ? 8 * t.vectorElements : 1024;
     if (k.role != OpRole::Pointwise)
       most = cpu ? 4 * t.vectorElements : 256;
+    // Few long sums: the fewer of them an instance has, the more instances there are.
+    if (!cpu && k.role == OpRole::Reduction)
+      most = std::clamp<int64_t>(
+          llvm::bit_floor<uint64_t>(product(k, all) / t.multiprocessors + 1), 32, most);
     // Inner dimensions are one run as long as they are short; the rest are
     // rows.
     SmallVector<unsigned> inner{all.back()},

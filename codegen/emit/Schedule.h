@@ -29,6 +29,9 @@ struct Schedule {
   int64_t keyTile = 64;
   /// GPU: warps of a program instance, stages of the K loop's pipeline.
   int64_t warps = 4, stages = 3;
+  /// GPU: program instances that share the terms of a contraction. Taken as 1 where the
+  /// kernel has not just one product on tiles.
+  int64_t splits = 1;
 
   /// To and from the attribute `schedule` of a kernel.
   mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context) const;

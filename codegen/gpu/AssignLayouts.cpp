@@ -388,6 +388,8 @@ LogicalResult Rewriter::rewriteTile(Operation *op, const LinearLayout &layout) {
     state.addOperands(getSymbols(op->getOperands(), layout));
   } else if (auto splat = dyn_cast<tile::SplatOp>(op)) {
     state.addOperands(scalars.lookup(splat.getValue()));
+  } else if (isa<tile::SplitSumOp>(op)) {
+    state.addOperands(getAll(op->getOperands(), layout));
   } else {
     return op->emitOpError("has no lowering to a GPU");
   }

@@ -1,5 +1,6 @@
 #include "codegen/gpu/GpuCodegen.h"
 #include "codegen/gpu/AssignLayouts.h"
+#include "codegen/gpu/EarlyLoads.h"
 #include "codegen/gpu/Pipeline.h"
 #include "codegen/gpu/Ptxas.h"
 #include "codegen/gpu/SharedMemory.h"
@@ -115,6 +116,7 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuArch &arch,
   expandMath(function, math);
   if (failed(assignLayouts(function, warps)))
     return failure();
+  issueLoadsEarly(function);
   dumper.dump(function, "layouts");
   PipelineOptions pipeline;
   pipeline.stages = integerAttr(kernel, tile::kStagesAttr, 3);

@@ -195,6 +195,10 @@ void LayoutPlan::anchorBlock(Block &block) {
     } else if (auto transpose = dyn_cast<tile::TransposeOp>(op)) {
       if (const LinearLayout *layout = anchored(transpose.getInput()))
         natural[transpose] = layout->selectAxes(transpose.getPermutation());
+    } else if (auto sum = dyn_cast<tile::SplitSumOp>(op)) {
+      const LinearLayout *layout = anchored(sum.getValue());
+      LinearLayout chosen = layout ? *layout : defaultLayout(sum.getValue());
+      natural[sum] = chosen;
     } else if (isa<scf::ForOp, scf::IfOp>(op)) {
       anchorLoop(&op);
     }
@@ -546,6 +550,12 @@ void LayoutPlan::demandOperands(Operation *op) {
     for (Region &region : branch->getRegions())
       if (!region.empty())
         demandBlock(region.front());
+    return;
+  }
+  if (auto sum = dyn_cast<tile::SplitSumOp>(op)) {
+    LinearLayout layout = *anchored(sum);
+    demand(sum, layout);
+    demand(sum.getValue(), layout);
     return;
   }
   if (op->getNumResults() == 0 || !llvm::any_of(op->getResults(), [&](Value v) {

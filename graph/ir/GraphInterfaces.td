@@ -70,6 +70,11 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       return std::nullopt;
     }]>,
     InterfaceMethod<[{
+      For a contraction whose terms come in runs along one dimension of each operand,
+      not joined by a neighbouring one: those dimensions, one an operand. Zeros at the
+      end of all of them leave the result as it is. Empty otherwise.
+    }], "::llvm::SmallVector<int64_t>", "getTermRuns", (ins), "", [{ return {}; }]>,
+    InterfaceMethod<[{
       Where scaling an index of an operand's dimension scales the same index of a
       dimension of the result, as it does for weights of contractions; nothing
       where no operand acts so.

@@ -135,6 +135,24 @@ std::optional<Columns> ConvOp::getScaledColumns() {
   return Columns{1, 0, channelDim()};
 }
 
+SmallVector<int64_t> ConvOp::getTermRuns() {
+  if (getGroups() != 1 || !getChannelsLast())
+    return {};
+  // Without padding the window's columns continue the run of their channels. It is of
+  // use where all of them start at multiples of something.
+  constexpr int64_t aligned = 8;
+  unsigned last = getSpatialRank() - 1;
+  std::optional<int64_t> channels = constantOf(getShape(getFilter())[channelDim()]),
+                         columns = constantOf(getShape(getFilter())[spatialDim(last)]),
+                         width = constantOf(getShape(getInput())[spatialDim(last)]);
+  bool joined = channels && columns && width && getDilations()[last] == 1 &&
+                llvm::all_of(getPads(), [](int64_t pad) { return pad == 0; });
+  if (joined && *channels * *columns % aligned == 0 &&
+      *channels * getStrides()[last] % aligned == 0 && *channels * *width % aligned == 0)
+    return {};
+  return {channelDim(), channelDim()};
+}
+
 int64_t ConvOp::getOperandReads(unsigned operand) {
   int64_t reads = 1;
   if (operand == 0)

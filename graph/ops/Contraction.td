@@ -48,6 +48,7 @@ def Graph_ConvOp : Graph_Contraction<"conv"> {
     I64Attr:$groups, UnitAttr:$channels_last);
   let extraClassDeclaration = commonDecl # columnsDecl # [{
     std::optional<::charonia::graph::Permuted> getChannelsLastForm();
+    ::llvm::SmallVector<int64_t> getTermRuns();
     int64_t getOperandReads(unsigned operand);
     std::optional<::charonia::graph::Columns> getScaledColumns();
     /// Number of spatial dimensions.

@@ -129,6 +129,19 @@ def PackWeights : Pass<"pack-weights", "mlir::ModuleOp"> {
     Option<"minColumns", "min-columns", "int64_t", "8", "Fewer columns are left as they are">];
 }
 
+def PadTerms : Pass<"pad-terms", "mlir::func::FuncOp"> {
+  let summary = "Short odd runs of a contraction's terms get zeros at their end";
+  let description = [{
+    Where the terms of a contraction come in runs of a few elements, as the three
+    channels of an image do, and their number is no power of two, both operands are
+    padded to the next one, so that a run is one access to memory. The stationary
+    operand is padded by @prepare, the other one by the kernel that writes it. For GPU
+    targets.
+  }];
+  let options = [
+    Option<"longest", "longest", "int64_t", "8", "Runs of this many elements are long enough">];
+}
+
 def SplitPrepare : Pass<"split-prepare", "mlir::ModuleOp"> {
   let summary = "Moves what depends on weights alone to @prepare";
   let description = [{

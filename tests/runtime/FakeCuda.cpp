@@ -221,13 +221,15 @@ EXPORT int cuMemFreeHost(void *data) {
   --fake.alive["pinned"];
   return 0;
 }
-EXPORT int cuPointerGetAttribute(void *out, int which, DevicePtr address) {
-  CALL(cuPointerGetAttribute, true)
-  bool pinned = inside(pinnedBlocks, address, 1);
-  if (which != pointerMemoryType ||
-      (!pinned && !inside(deviceBlocks, address, 1)))
+EXPORT int cuPointerGetAttributes(unsigned count, int *which, void **out,
+                                  DevicePtr address) {
+  CALL(cuPointerGetAttributes, true)
+  if (count != 1 || *which != pointerMemoryType)
     return 1;
-  *static_cast<unsigned *>(out) = pinned ? memoryTypeHost : 2;
+  bool pinned = inside(pinnedBlocks, address, 1);
+  *static_cast<unsigned *>(*out) = pinned ? memoryTypeHost
+                                   : inside(deviceBlocks, address, 1) ? 2
+                                                                      : 0;
   return 0;
 }
 

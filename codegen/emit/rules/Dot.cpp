@@ -29,8 +29,12 @@ static FailureOr<Value> emitProducts(Emitter &e, const Demand &demand,
   Type type = e.computeType(p.element);
   AffineExpr count = graph::numElements(p.extents, e.context());
   ReductionOf sum{graph::ReduceKind::sum};
+  // A long sum on a GPU waits for memory as often as it takes steps: few and long ones.
+  constexpr int64_t longSum = 256;
+  bool wide = e.getTarget().kind == EmitTarget::Kind::Gpu &&
+              graph::constantOf(e.simplify(count, {})).value_or(longSum) >= longSum;
   FailureOr<SmallVector<Value>> total = reduceOver(
-      e, demand, count, /*contiguous=*/false, {sum.neutral(type)},
+      e, demand, count, /*contiguous=*/wide, {sum.neutral(type)},
       [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
         return SmallVector<Value>{sum(b, loc, x[0], y[0])};
       },
@@ -138,10 +142,17 @@ FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand,
                       return result;
                     });
     AffineExpr count = (extent + (step - 1)).floorDiv(step);
+    // Of all steps, those of this part. What is behind the last is zero.
+    AffineExpr first = e.constant(0);
+    if (const Emitter::Split &split = e.getSplit(); split.count > 1) {
+      count = e.simplify((count + (split.count - 1)).floorDiv(split.count), {});
+      first = split.part * count;
+    }
     return e.loop(
         count, carried,
-        [&](AffineExpr counter,
+        [&](AffineExpr round,
             ArrayRef<Value> values) -> FailureOr<SmallVector<Value>> {
+          AffineExpr counter = first + round;
           // Axis `rank` of the demand is the K axis of both operands.
           Demand full = e.addAxis(demand, step);
           AffineExpr index = counter * step + e.axis(rank);
@@ -172,7 +183,7 @@ FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand,
   FailureOr<SmallVector<Value>> total = walk(0, {start});
   if (failed(total))
     return failure();
-  Value result = total->front();
+  Value result = e.sumParts(total->front());
   if (axes->row > axes->column)
     result = tile::TransposeOp::create(b, e.loc(),
                                        e.tileType({n, m}, accumulatorType),

@@ -309,6 +309,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](tile::LoadOp load) { return lowerLoad(load); })
       .Case([&](tile::StoreOp store) { return lowerStore(store); })
       .Case([&](tile::AtomicOp atomic) { return lowerAtomic(atomic); })
+      .Case([&](tile::SplitSumOp sum) { return lowerSplitSum(sum); })
       .Case([&](tile::IndexOp indexOp) {
         const LinearLayout &layout = simt::layoutOf(indexOp.getResult());
         tile::AccessOp like{op, cast<RankedTensorType>(indexOp.getType()), {}, indexOp.getSymbols(),

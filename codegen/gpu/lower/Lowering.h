@@ -91,6 +91,7 @@ private:
   mlir::LogicalResult lowerLoad(tile::LoadOp op);
   mlir::LogicalResult lowerStore(tile::StoreOp op);
   mlir::LogicalResult lowerAtomic(tile::AtomicOp op);
+  mlir::LogicalResult lowerSplitSum(tile::SplitSumOp op);
   Values loadVector(const Address &address, Value predicate, mlir::Type element, unsigned count,
                     bool independent);
   void storeVector(const Address &address, Value predicate, llvm::ArrayRef<Value> values);

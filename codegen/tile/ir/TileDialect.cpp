@@ -135,6 +135,15 @@ LogicalResult DotOp::verify() {
   return success();
 }
 
+LogicalResult SplitSumOp::verify() {
+  if (getParts() < 2)
+    return emitOpError("needs two parts at least");
+  if (!cast<BufferType>(getScratch().getType()).getElementType().isF32() ||
+      !cast<BufferType>(getCounters().getType()).getElementType().isInteger(32))
+    return emitOpError("needs scratch memory of f32 and counters of i32");
+  return success();
+}
+
 LogicalResult ReduceOp::verify() {
   if (getInputs().empty())
     return emitOpError("needs an operand");

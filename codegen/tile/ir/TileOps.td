@@ -17,7 +17,10 @@ def Tile_Dialect : Dialect {
     buffers (`!tile.buffer<f16>`, in the order of the engine's kernel arguments)
     and then the shape symbols (`index`, in the order of the module's symbols;
     argument attribute `tile.divisor` tells what divides one). The attribute
-    `tile.grid` is an AffineMap ()[shape symbols] -> (instances).
+    `tile.grid` is an AffineMap ()[shape symbols] -> (instances). A kernel that adds up
+    what several instances hold (tile.split_sum) has two more buffers after the others,
+    scratch memory of `tile.scratch` bytes and `tile.counters` integers of 32 bits, which
+    are zero when it starts; both attributes are AffineMaps like the grid.
 
     Tiles are builtin tensors of static shape; beside this dialect, `arith`,
     `math` and `scf` operators work on them. Integers are signless here.
@@ -158,6 +161,26 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["accumulator", "result"]>]
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = [{
     $lhs `,` $rhs `,` $accumulator attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_SplitSumOp : Tile_Op<"split_sum", [AllTypesMatch<["value", "result"]>,
+                                            MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The sum of what the program instances of a group hold; one of them goes on";
+  let description = [{
+    `parts` program instances, numbered by `part`, work on the tile number `tile`. Each
+    leaves its value in `scratch`; the last to arrive gets the sum, taken in the order of
+    the parts, the others end here. `counters` holds an integer for each tile, zero
+    before the kernel runs and again after it. All instances of a group compute the same
+    operators, and none of them has stored anything before. A GPU has this.
+  }];
+  let arguments = (ins TensorOf<[F32]>:$value, Tile_BufferType:$scratch,
+    Tile_BufferType:$counters, Index:$tile, Index:$part, I64Attr:$parts);
+  let results = (outs TensorOf<[F32]>:$result);
+  let assemblyFormat = [{
+    $value `,` $scratch `,` $counters `[` $tile `,` $part `]` attr-dict `:` type($value) `,`
+    type($scratch) `,` type($counters)
   }];
   let hasVerifier = 1;
 }

@@ -99,9 +99,12 @@ Status CudaExecutor::synchronize() {
 }
 
 bool CudaExecutor::isPinned(const void *data) const {
+  // The call for several attributes has no error for memory that CUDA does not know.
   unsigned type = 0;
-  return api().pointerGetAttribute(&type, pointerMemoryType,
-                                   reinterpret_cast<DevicePtr>(data)) ==
+  int attribute = pointerMemoryType;
+  void *value = &type;
+  return api().pointerGetAttributes(1, &attribute, &value,
+                                    reinterpret_cast<DevicePtr>(data)) ==
              cudaSuccess &&
          type == memoryTypeHost;
 }

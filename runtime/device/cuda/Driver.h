@@ -106,7 +106,8 @@ struct GraphUpdateResult {
   X(memsetD16Async, cuMemsetD16Async, DevicePtr, unsigned short, size_t,       \
     CuStream)                                                                  \
   X(memsetD32Async, cuMemsetD32Async, DevicePtr, unsigned, size_t, CuStream)   \
-  X(pointerGetAttribute, cuPointerGetAttribute, void *, int, DevicePtr)        \
+  X(pointerGetAttributes, cuPointerGetAttributes, unsigned, int *, void **,    \
+    DevicePtr)                                                                 \
   X(streamCreate, cuStreamCreate, CuStream *, unsigned)                        \
   X(streamDestroy, cuStreamDestroy_v2, CuStream)                               \
   X(streamSynchronize, cuStreamSynchronize, CuStream)                          \

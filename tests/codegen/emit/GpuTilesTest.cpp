@@ -26,6 +26,16 @@ TEST(GpuTiles, TilesAreNotMostlyEmpty) {
         }
 }
 
+TEST(GpuTiles, LongSumsOfFewTilesAreSplit) {
+  // The last 3x3 convolutions of a ResNet: 7 x 7 x 512, K = 4608.
+  GpuTile tile = chooseGpuTile({49, 512, 4608});
+  EXPECT_GT(tile.splits, 1);
+  EXPECT_GE(4608, 2 * tile.k * tile.splits);
+  // Nothing is won where every multiprocessor has a tile, or a sum is short.
+  EXPECT_EQ(chooseGpuTile({4096, 4096, 4096}).splits, 1);
+  EXPECT_EQ(chooseGpuTile({49, 512, 256}).splits, 1);
+}
+
 TEST(GpuTiles, EstimateGrowsWithTheProblem) {
   GpuTile tile{64, 64, 64, 4, 4};
   double last = 0;

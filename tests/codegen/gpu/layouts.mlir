@@ -54,10 +54,10 @@ func.func @row_sum(%A: !tile.buffer<f32>, %C: !tile.buffer<f32>)
 // shared memory in between.
 // CHECK-LABEL: func.func @transpose
 // CHECK: %[[IN:.+]] = tile.load
-// CHECK: simt.store_shared
-// CHECK: simt.load_shared
-// CHECK: tile.transpose
-// CHECK: tile.store
+// CHECK: simt.store_shared %[[IN]]
+// CHECK: %[[TURNED:.+]] = simt.load_shared
+// CHECK: %[[OUT:.+]] = tile.transpose %[[TURNED]]
+// CHECK: tile.store %[[OUT]]
 func.func @transpose(%A: !tile.buffer<f16>, %C: !tile.buffer<f16>)
     attributes {tile.kernel, tile.grid = affine_map<() -> (1)>, tile.warps = 4 : i64} {
   %x = tile.load %A[] {map = affine_map<(d0, d1) -> (d0, d1)>, shape = affine_map<() -> (64, 64)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>) -> tensor<64x64xf16>

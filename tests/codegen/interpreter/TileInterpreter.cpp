@@ -108,6 +108,8 @@ public:
   std::map<mlir::detail::ValueImpl *, Tile> values;
   std::map<mlir::detail::ValueImpl *, unsigned> bufferIndex;
   int64_t programId = 0;
+  /// Another program instance goes on with what this one has.
+  bool ended = false;
 
   Tile &get(Value value) { return values[value.getImpl()]; }
   int64_t integer(Value value) { return get(value).data[0].i; }
@@ -123,7 +125,7 @@ public:
 
   void run(Block &block) {
     for (Operation &op : block) {
-      if (!error.empty())
+      if (!error.empty() || ended)
         return;
       execute(&op);
     }
@@ -498,6 +500,7 @@ private:
             write(op.getBuffer(), offset, rounded(r, type));
           }
         })
+        .Case<tile::SplitSumOp>([&](auto op) { splitSum(op); })
         .Case<tile::IndexOp>([&](auto op) {
           each([&](int64_t, ArrayRef<int64_t> at) {
             return Element{0, evaluate(op.getMap().getResult(0), at,
@@ -614,6 +617,22 @@ private:
     }
     for (auto [result, tile] : llvm::zip(op.getResults(), results))
       set(result, tile);
+  }
+
+  void splitSum(tile::SplitSumOp op) {
+    Tile &value = get(op.getValue());
+    int64_t size = value.data.size(), tile = integer(op.getTile()), parts = op.getParts();
+    for (int64_t p = 0; p < size; ++p)
+      write(op.getScratch(), (tile * parts + integer(op.getPart())) * size + p, value.data[p]);
+    Element arrived = read(op.getCounters(), tile);
+    arrived.i = (arrived.i + 1) % parts;
+    write(op.getCounters(), tile, arrived);
+    ended = arrived.i != 0;
+    Tile sum{value.shape, std::vector<Element>(size)};
+    for (int64_t part = 0; part < parts && !ended; ++part)
+      for (int64_t p = 0; p < size; ++p)
+        sum.data[p].f = float(sum.data[p].f + read(op.getScratch(), (tile * parts + part) * size + p).f);
+    set(op.getResult(), sum);
   }
 
   void loop(scf::ForOp op) {

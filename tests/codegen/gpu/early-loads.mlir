@@ -1,0 +1,28 @@
+// A bias is loaded before the operands of the products, so that it comes while they run;
+// an operand's own load stays where it is.
+// RUN: charonia-ptx %s --assemble=0 --ptx | FileCheck %s
+
+// CHECK-LABEL: .entry bias(
+// CHECK:       ld.global.v2.b32
+// CHECK:       cp.async
+// CHECK:       mma.sync
+// CHECK-NOT:   ld.global
+// CHECK:       st.global
+func.func @bias(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %b: !tile.buffer<f32>, %C: !tile.buffer<f32>)
+    attributes {tile.kernel, tile.grid = affine_map<() -> (1)>, tile.warps = 4 : i64} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %d = scf.for %k = %c0 to %c8 step %c1 iter_args(%acc = %zero) -> tensor<64x64xf32> {
+    %a = tile.load %A[%k] {map = affine_map<(d0, d1)[s0] -> (d0, d1 + s0 * 32)>, shape = affine_map<()[s0] -> (64, 256)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index) -> tensor<64x32xf16>
+    %w = tile.load %B[%k] {map = affine_map<(d0, d1)[s0] -> (d0 + s0 * 32, d1)>, shape = affine_map<()[s0] -> (256, 64)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index) -> tensor<32x64xf16>
+    %p = tile.dot %a, %w, %acc : tensor<64x32xf16>, tensor<32x64xf16> -> tensor<64x64xf32>
+    scf.yield %p : tensor<64x64xf32>
+  }
+  %bias = tile.load %b[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (64)>, rank = 1 : i64, checks = array<i64>} : (!tile.buffer<f32>) -> tensor<64xf32>
+  %all = tile.broadcast %bias {axes = array<i64: 1>} : tensor<64xf32> -> tensor<64x64xf32>
+  %r = arith.addf %d, %all : tensor<64x64xf32>
+  tile.store %r, %C[] {map = affine_map<(d0, d1) -> (d0, d1)>, shape = affine_map<() -> (64, 64)>, rank = 2 : i64, checks = array<i64>} : tensor<64x64xf32>, !tile.buffer<f32>
+  return
+}

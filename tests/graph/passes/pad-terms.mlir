@@ -1,0 +1,29 @@
+// RUN: charonia-opt %s --pad-terms --split-input-file | FileCheck %s
+
+// Three channels become four, in the image once for both convolutions.
+// CHECK-LABEL: func.func @image
+// CHECK:         %[[X:.*]] = graph.pad constant %arg0, {{.*}} -> tensor<1x8x8x4xf16>
+// CHECK:         %[[W:.*]] = graph.pad constant {{.*}} -> tensor<16x3x3x4xf16>
+// CHECK:         graph.conv %[[X]], %[[W]] {{.*}} -> tensor<1x8x8x16xf16>
+// CHECK:         %[[V:.*]] = graph.pad constant {{.*}} -> tensor<32x3x3x4xf16>
+// CHECK:         graph.conv %[[X]], %[[V]]
+func.func @image(%x: tensor<1x8x8x3xf16>) -> (tensor<1x8x8x16xf16>, tensor<1x8x8x32xf16>) {
+  %w = graph.weight "w" : tensor<16x3x3x3xf16>
+  %0 = graph.conv %x, %w {channels_last, dilations = array<i64: 1, 1>, groups = 1 : i64, pads = array<i64: 1, 1, 1, 1>, strides = array<i64: 1, 1>} : (tensor<1x8x8x3xf16>, tensor<16x3x3x3xf16>) -> tensor<1x8x8x16xf16>
+  %v = graph.weight "v" : tensor<32x3x3x3xf16>
+  %1 = graph.conv %x, %v {channels_last, dilations = array<i64: 1, 1>, groups = 1 : i64, pads = array<i64: 1, 1, 1, 1>, strides = array<i64: 1, 1>} : (tensor<1x8x8x3xf16>, tensor<32x3x3x3xf16>) -> tensor<1x8x8x32xf16>
+  return %0, %1 : tensor<1x8x8x16xf16>, tensor<1x8x8x32xf16>
+}
+
+// -----
+
+// Patches that do not overlap are read in runs of 48, and one channel is one already.
+// CHECK-LABEL: func.func @patches
+// CHECK-NOT:     graph.pad
+func.func @patches(%x: tensor<1x32x32x3xf16>, %y: tensor<1x8x8x1xf16>) -> (tensor<1x2x2x64xf16>, tensor<1x8x8x16xf16>) {
+  %w = graph.weight "w" : tensor<64x16x16x3xf16>
+  %0 = graph.conv %x, %w {channels_last, dilations = array<i64: 1, 1>, groups = 1 : i64, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 16, 16>} : (tensor<1x32x32x3xf16>, tensor<64x16x16x3xf16>) -> tensor<1x2x2x64xf16>
+  %v = graph.weight "v" : tensor<16x3x3x1xf16>
+  %1 = graph.conv %y, %v {channels_last, dilations = array<i64: 1, 1>, groups = 1 : i64, pads = array<i64: 1, 1, 1, 1>, strides = array<i64: 1, 1>} : (tensor<1x8x8x1xf16>, tensor<16x3x3x1xf16>) -> tensor<1x8x8x16xf16>
+  return %0, %1 : tensor<1x2x2x64xf16>, tensor<1x8x8x16xf16>
+}
