@@ -485,7 +485,219 @@ def resize(b, x):
     return b.node("Resize", [x, "", scales], shape, mode=mode)
 
 
+def rows_of_batch(b, x):
+    """Batch and sequence as one dimension, as exporters write linear layers."""
+    if x.rank < 3 or x.shape[-1] > 64:
+        return None
+    width, out = x.shape[-1], choose(b.rng, (8, 17, 32))
+    count = int(np.prod(x.shape[:-1]))
+    flat = b.node("Reshape", [x, b.constant([-1, width])], (count, width))
+    y = b.node("MatMul", [flat, b.weight(width, out, scale=width**-0.5)], (count, out))
+    if chance(b.rng, 0.6):
+        y = b.node(choose(b.rng, ("Relu", "Sigmoid", "Tanh")), [y], y.shape)
+    if chance(b.rng, 0.3):
+        y = b.node("Softmax", [y], y.shape, axis=-1)
+    shape = (*x.shape[:-1], out)
+    return b.node("Reshape", [y, b.constant([-1, *shape[1:]])], shape)
+
+
+def turn_batch(b, x):
+    """Sequence first, something along it, and back."""
+    if x.rank != 3:
+        return None
+    n, s, d = x.shape
+    y = b.node("Transpose", [x], (s, n, d), perm=[1, 0, 2])
+    op = choose(b.rng, ("Tanh", "Softmax", "Slice", "LayerNormalization"))
+    if op == "Softmax":
+        y = b.node(op, [y], y.shape, axis=choose(b.rng, (0, 2)))
+    elif op == "Slice" and s > 1:
+        y = b.node(op, [y, *(b.constant([v]) for v in (-1, -s - 1, 0, -1))], y.shape)
+    elif op == "LayerNormalization" and d >= 4:
+        y = b.node(op, [y, b.weight(d, scale=0.2, shift=1)], y.shape, axis=-1, epsilon=1e-3)
+    else:
+        y = b.node("Tanh", [y], y.shape)
+    return b.node("Transpose", [y], (n, s, d), perm=[1, 0, 2])
+
+
+def choose_best(b, x):
+    """Indices computed from an input choose rows of a table."""
+    source = b.inputs[0]
+    if source.rank < 2:
+        return None
+    axis = int(b.rng.integers(1, source.rank))
+    dims = [1 if i == axis else d for i, d in enumerate(source.shape)]
+    best = b.node("ArgMax", [source], dims, axis=axis, keepdims=1)
+    table = b.weight(source.shape[axis], choose(b.rng, (4, 8, 17)))
+    return b.node("Gather", [table, best], (*dims, b.weights[table].shape[1]), axis=0)
+
+
+def gather_elements(b, x):
+    if x.rank < 2:
+        return None
+    axis = int(b.rng.integers(1, x.rank))
+    source = b.inputs[0]
+    if source.shape != x.shape:
+        return None
+    low = b.node("Greater", [source, b.constant(0.0, np.float32)], x.shape)
+    index = b.node("Cast", [low], x.shape, to=TensorProto.INT64)
+    last = b.constant(x.shape[axis] - 1)
+    index = b.node("Min", [index, last], x.shape)
+    return b.node("GatherElements", [x, index], x.shape, axis=axis)
+
+
+def cumulative(b, x):
+    if x.rank < 2 or int(np.prod(x.shape)) > 4000:
+        return None
+    axis = int(b.rng.integers(1, x.rank))
+    if x.shape[axis] > 32:
+        return None
+    flags = {k: 1 for k in ("exclusive", "reverse") if chance(b.rng, 0.3)}
+    small = b.node("Mul", [x, b.constant(0.2, np.float32)], x.shape)
+    return b.node("CumSum", [small, b.constant(axis)], x.shape, **flags)
+
+
+def mirror_pad(b, x):
+    if x.rank < 2:
+        return None
+    axis = int(b.rng.integers(1, x.rank))
+    mode = choose(b.rng, ("reflect", "edge"))
+    most = 2 if mode == "edge" else min(2, x.shape[axis] - 1)
+    pads = [0] * (2 * x.rank)
+    pads[axis] = int(b.rng.integers(0, most + 1))
+    pads[x.rank + axis] = int(b.rng.integers(0, most + 1))
+    shape = list(x.shape)
+    shape[axis] += pads[axis] + pads[x.rank + axis]
+    return b.node("Pad", [x, b.constant(pads)], shape, mode=mode)
+
+
+def tile(b, x):
+    if x.rank < 2:
+        return None
+    times = [1, *(choose(b.rng, (1, 1, 2, 3)) for _ in x.shape[1:])]
+    return b.node("Tile", [x, b.constant(times)], [d * t for d, t in zip(x.shape, times)])
+
+
+def reverse(b, x):
+    if x.rank < 2:
+        return None
+    axis = int(b.rng.integers(1, x.rank))
+    bounds = (b.constant([v]) for v in (-1, -x.shape[axis] - 1, axis, -1))
+    return b.node("Slice", [x, *bounds], x.shape)
+
+
+def scatter(b, x):
+    if x.rank < 2 or x.rank > 4:
+        return None
+    extent = x.shape[1]
+    count = int(b.rng.integers(1, min(extent, 4) + 1))
+    rows = b.rng.permutation(extent)[:count]
+    turned = b.node("Transpose", [x], (extent, x.shape[0], *x.shape[2:]),
+                    perm=[1, 0, *range(2, x.rank)])  # fmt: skip
+    taken = b.node("Gather", [turned, b.constant(rows[::-1])], (count, *turned.shape[1:]), axis=0)
+    update = b.node("Sigmoid", [taken], taken.shape)
+    result = b.node("ScatterND", [turned, b.constant(rows[:, None]), update], turned.shape)
+    return b.node("Transpose", [result], x.shape, perm=[1, 0, *range(2, x.rank)])
+
+
+def conv_other(b, x):
+    """Convolutions of one dimension, in groups, dilated, transposed."""
+    if x.rank == 3 and x.shape[2] >= 5:
+        n, cin, w = x.shape
+        kernel, dilation = choose(b.rng, ((3, 1), (3, 2), (5, 1), (1, 1)))
+        reach = (kernel - 1) * dilation
+        group = choose(b.rng, [g for g in (1, 2, 4) if cin % g == 0])
+        out = group * choose(b.rng, (1, 3, 8))
+        weight = b.weight(out, cin // group, kernel, scale=(kernel * cin // group) ** -0.5)
+        return b.node(
+            "Conv", [x, weight, b.weight(out)], (n, out, w + 2 * (reach // 2) - reach),
+            dilations=[dilation], pads=[reach // 2] * 2, group=group,
+        )  # fmt: skip
+    if x.rank == 4 and x.shape[1] <= 16 and max(x.shape[2:]) <= 17:
+        n, cin, h, w = x.shape
+        out, stride = choose(b.rng, (3, 8)), choose(b.rng, (1, 2))
+        weight = b.weight(cin, out, 3, 3, scale=(9 * cin) ** -0.5)
+        shape = (n, out, (h - 1) * stride + 1, (w - 1) * stride + 1)
+        return b.node("ConvTranspose", [x, weight], shape, strides=[stride] * 2, pads=[1] * 4)
+    return None
+
+
+def norm_of_channels(b, x):
+    if x.rank not in (3, 4) or int(np.prod(x.shape[2:])) < 4:
+        return None
+    c = x.shape[1]
+    op = choose(b.rng, ("InstanceNormalization", "LRN", "LpNormalization"))
+    if op == "LRN" and x.rank == 4:
+        return b.node(op, [x], x.shape, size=3)
+    if op != "InstanceNormalization":
+        return b.node("LpNormalization", [x], x.shape, axis=1, p=2)
+    return b.node(op, [x, b.weight(c, scale=0.2, shift=1), b.weight(c)], x.shape, epsilon=1e-2)
+
+
+def pool_other(b, x):
+    if x.rank != 4 or min(x.shape[2:]) < 4:
+        return None
+    n, c, h, w = x.shape
+    if chance(b.rng, 0.5):
+        shape = (n, c, -(-(h - 3) // 2) + 1, -(-(w - 3) // 2) + 1)
+        return b.node("MaxPool", [x], shape, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    return b.node(
+        "AveragePool", [x], (n, c, h, w), kernel_shape=[3, 3], pads=[1] * 4,
+        count_include_pad=int(chance(b.rng, 0.5)),
+    )  # fmt: skip
+
+
+def shuffle(b, x):
+    """Channels in two groups, interleaved; or blocks of pixels as channels."""
+    if x.rank != 4 or x.shape[1] % 2:
+        return None
+    n, c, h, w = x.shape
+    if c % 4 == 0 and chance(b.rng, 0.5):
+        return b.node("DepthToSpace", [x], (n, c // 4, h * 2, w * 2), blocksize=2)
+    y = b.reshape(x, (n, 2, c // 2, h, w))
+    y = b.node("Transpose", [y], (n, c // 2, 2, h, w), perm=[0, 2, 1, 3, 4])
+    return b.reshape(y, x.shape)
+
+
+def einsum(b, x):
+    if x.rank != 3:
+        return None
+    n, s, d = x.shape
+    equation, shape, other = choose(b.rng, (
+        ("nsd,de->nse", (n, s, 8), (d, 8)), ("nsd,sd->ns", (n, s), (s, d)),
+        ("nsd,se->ned", (n, 9, d), (s, 9)), ("nsd->nds", (n, d, s), None),
+    ))  # fmt: skip
+    operands = [x] + ([b.weight(*other, scale=other[0] ** -0.5)] if other else [])
+    return b.node("Einsum", operands, shape, equation=equation)
+
+
+def several(b, x):
+    """Parts of unequal sizes, used in another order."""
+    if x.rank < 2 or x.shape[-1] < 4:
+        return None
+    last = x.shape[-1]
+    cuts = (1, last // 2, last - 1 - last // 2)
+    parts = [(*x.shape[:-1], c) for c in cuts if c]
+    outs = b.nodes_out("Split", [x, b.constant([c for c in cuts if c])], parts, axis=-1)
+    order = [outs[i] for i in b.rng.permutation(len(outs))]
+    order[0] = b.node("Tanh", [order[0]], order[0].shape)
+    return b.node("Concat", order, x.shape, axis=-1)
+
+
+def shaped_mask(b, x):
+    """A triangle made from the value's own shape, as decoders have it."""
+    if x.rank < 2 or x.shape[-1] > 64 or x.shape[-2] > 64 or x.rank == 2:
+        return None
+    dims = x.shape[-2:]
+    shape = b.node("Shape", [x], (2,), start=-2)
+    ones = b.node("Expand", [b.constant(1.0, np.float32), shape], dims)
+    mask = b.node("Trilu", [ones], dims, upper=0)
+    return b.node("Mul", [x, mask], x.shape)
+
+
 STEPS = (
+    rows_of_batch, turn_batch, choose_best, gather_elements, cumulative, mirror_pad,
+    tile, reverse, scatter, conv_other, norm_of_channels, pool_other, shuffle, einsum,
+    several, shaped_mask,
     unary, unary, binary, binary, clip, residual, scale_shift, where, reduce, reduce,
     softmax, layer_norm, gelu, linear, linear, batched_matmul, attention, conv, conv,
     conv, pool, squeeze_excite, transpose, transpose, flatten, unfold, slice_,
