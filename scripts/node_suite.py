@@ -38,7 +38,7 @@ PARAMETERS = {
     "Reshape": (1,), "Expand": (1,), "Tile": (1,), "Slice": (1, 2, 3, 4), "Pad": (1, 2, 3),
     "Squeeze": (1,), "Unsqueeze": (1,), "Split": (1,), "ConstantOfShape": (0,),
     "Resize": (1, 2, 3), "Upsample": (1,), "Range": (0, 1, 2), "Trilu": (1,), "OneHot": (1,),
-    "TopK": (1,), "CumSum": (1,), "CumProd": (1,), "AffineGrid": (1,), "Clip": (1, 2), "Dropout": (1, 2), "CenterCropPad": (1,),
+    "TopK": (1,), "Loop": (0, 1), "CumSum": (1,), "CumProd": (1,), "AffineGrid": (1,), "Clip": (1, 2), "Dropout": (1, 2), "CenterCropPad": (1,),
     "BlackmanWindow": (0,), "HannWindow": (0,), "HammingWindow": (0,), "DFT": (1, 2),
     "ReduceSum": (1,), "ReduceMean": (1,), "ReduceMax": (1,), "ReduceMin": (1,),
     "ReduceProd": (1,), "ReduceL1": (1,), "ReduceL2": (1,), "ReduceLogSum": (1,),

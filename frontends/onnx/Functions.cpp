@@ -7,6 +7,7 @@ using namespace charonia::frontend::onnx;
 using llvm::LogicalResult;
 using llvm::SmallVector;
 using llvm::Twine;
+using mlir::Value;
 using ::onnx::AttributeProto;
 using ::onnx::NodeProto;
 
@@ -96,16 +97,10 @@ LogicalResult GraphImporter::importFunction(
   return llvm::success(ok);
 }
 
-LogicalResult GraphImporter::importIf(NodeProto &node,
-                                      const std::vector<Binding> &inputs,
-                                      Scope &scope, const Frame &frame,
-                                      std::vector<Binding> &results) {
-  auto condition = emitter.evaluate(inputs[0].value).constants();
-  if (!condition || condition->size() != 1)
-    return emitter.fail(
-        "operator If is not supported unless its condition follows from shapes",
-        "simplify the model (onnxsim), or export it without the branch");
-  std::string name = condition->front() ? "then_branch" : "else_branch";
+LogicalResult GraphImporter::importBranch(NodeProto &node,
+                                          const std::string &name, Scope &scope,
+                                          const Frame &frame,
+                                          std::vector<Binding> &results) {
   ::onnx::GraphProto *branch = nullptr;
   for (AttributeProto &attribute : *node.mutable_attribute())
     if (attribute.name() == name)
@@ -134,6 +129,38 @@ LogicalResult GraphImporter::importIf(NodeProto &node,
                               printable(roots[i]) + "'",
                           "export the model again");
     results[i] = *output;
+  }
+  return llvm::success();
+}
+
+/// A condition that follows from sizes takes one branch. Else both are computed
+/// and one is chosen, where their results have the same types.
+LogicalResult GraphImporter::importIf(NodeProto &node,
+                                      const std::vector<Binding> &inputs,
+                                      Scope &scope, const Frame &frame,
+                                      std::vector<Binding> &results) {
+  Value condition = inputs[0].value;
+  auto known = emitter.evaluate(condition).constants();
+  if (known && known->size() == 1)
+    return importBranch(node, known->front() ? "then_branch" : "else_branch",
+                        scope, frame, results);
+  std::vector<Binding> otherwise(results.size());
+  if (failed(importBranch(node, "then_branch", scope, frame, results)) ||
+      failed(importBranch(node, "else_branch", scope, frame, otherwise)))
+    return llvm::failure();
+  emitter.begin(locate(frame));
+  condition = emitter.reshape(condition, {});
+  for (auto [result, other] : llvm::zip(results, otherwise)) {
+    if (result.value.getType() != other.value.getType())
+      return emitter.fail(
+          "operator If is not supported unless its condition follows from "
+          "shapes, or its branches give the same types, but these give " +
+              emitter.describe(result.value.getType()) + " and " +
+              emitter.describe(other.value.getType()),
+          "simplify the model (onnxsim), or export it without the branch");
+    result.value = emitter.select(condition, result.value, other.value);
+    if (!result.value)
+      return llvm::failure();
   }
   return llvm::success();
 }

@@ -288,6 +288,10 @@ LogicalResult GraphImporter::importResults(NodeProto &node,
   if (row && !row->import)
     return node.op_type() == "If"
                ? importIf(node, inputs, scope, frame, results)
+           : node.op_type() == "Scan"
+               ? importScan(node, inputs, scope, frame, results)
+           : node.op_type() == "Loop"
+               ? importLoop(node, inputs, scope, frame, results)
                : importConstant(node, scope, results);
   bool expand = !row;
   if (row && succeeded(importRow(*row, op, node, inputs, wanted, frame, results,

@@ -103,6 +103,22 @@ private:
                                const std::vector<Binding> &inputs, Scope &scope,
                                const Frame &frame,
                                std::vector<Binding> &results);
+  llvm::LogicalResult importBranch(::onnx::NodeProto &node,
+                                   const std::string &name, Scope &scope,
+                                   const Frame &frame,
+                                   std::vector<Binding> &results);
+  llvm::LogicalResult importScan(::onnx::NodeProto &node,
+                                 const std::vector<Binding> &inputs,
+                                 Scope &scope, const Frame &frame,
+                                 std::vector<Binding> &results);
+  llvm::LogicalResult importLoop(::onnx::NodeProto &node,
+                                 const std::vector<Binding> &inputs,
+                                 Scope &scope, const Frame &frame,
+                                 std::vector<Binding> &results);
+  llvm::LogicalResult importStep(::onnx::GraphProto &body,
+                                 const std::vector<mlir::Value> &inputs,
+                                 Scope &around, const Frame &frame,
+                                 std::vector<mlir::Value> &outputs);
   /// Values to go on with behind a node that failed, of their declared types.
   std::vector<Binding> placeholders(const ::onnx::NodeProto &node,
                                     const Frame *parent);

@@ -105,10 +105,12 @@ private:
     }
     // Values of the whole space first: the first result is the one that is cut
     // into tiles, and from its coordinates those of row values follow.
-    llvm::stable_sort(outputs, [&](Value a, Value b) {
-      return !isRow(a, group) && isRow(b, group);
-    });
-    SmallVector<Value> yielded;
+    SmallVector<Value> rows, yielded;
+    for (Value output : outputs)
+      if (isRow(output, group))
+        rows.push_back(output);
+    llvm::erase_if(outputs, [&](Value output) { return isRow(output, group); });
+    outputs.append(rows);
     for (Value output : outputs)
       yielded.push_back(inside.lookup(output));
     SmallVector<Location> locations;

@@ -44,6 +44,20 @@ MODELS = {
     # One column of values.
     "attention_column": """opset 23: float[1,2,7,13] q, float[1,2,33,13] k, float[1,2,33,1] v,
         float[7,33] m) => (float[1,2,7,1] y) { y = Attention (q, k, v, m) }""",
+    # Loops of known length, and a branch that only the data decides.
+    "scan": """float[2] s, float[5,2] x) => (float[2] last, float[5,2] all)
+        { last, all = Scan <num_scan_inputs = 1, scan_input_directions = [1],
+          body = step (float[2] a, float[2] b) => (float[2] c, float[2] d)
+          { c = Add (a, b)  d = Mul (c, b) }> (s, x) }""",
+    "loop": """float[3] x) => (float[3] last, float[4,3] all)
+        <int64 n = {4}, bool yes = {1}> { last, all = Loop <
+          body = step (int64 i, bool go, float[3] a) => (bool on, float[3] b, float[3] c)
+          { on = Identity (go)  t = Cast <to = 1> (i)  b = Add (a, t)  c = Mul (b, x) }>
+          (n, yes, x) }""",
+    "if_data": """float[3] x) => (float[3] y) <float zero = {0}>
+        { s = ReduceSum <keepdims = 0> (x)  c = Greater (s, zero)
+          y = If <then_branch = a () => (float[3] p) { p = Exp (x) },
+                  else_branch = b () => (float[3] q) { q = Neg (x) }> (c) }""",
     # A row value and its rows from one kernel; a result that is a permutation.
     "row_result": """float[n,7,33] x) => (float[n,7,1] m, float[n,7,33] y)
         <int64[1] a = {2}> { m = ReduceMax (x, a)  y = Sub (x, m) }""",

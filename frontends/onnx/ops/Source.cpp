@@ -147,9 +147,11 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::sourceRows() {
       {"", "ConstantOfShape", 9, 25, constantOfShape},
       {"", "Range", 11, 27, range},
       {"", "EyeLike", 9, 22, eyeLike},
-      // These two are imported by the graph importer itself.
+      // These are imported by the graph importer itself.
       {"", "Constant", 1, 25, nullptr},
       {"", "If", 1, 25, nullptr},
+      {"", "Loop", 1, 25, nullptr},
+      {"", "Scan", 9, 25, nullptr},
   };
   return rows;
 }
