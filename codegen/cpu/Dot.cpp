@@ -8,8 +8,41 @@
 using namespace charonia;
 using namespace charonia::cpu;
 
+/// What the elements 0, 1, .. of an axis add to the offset, where that depends on
+/// nothing else.
+static std::optional<llvm::SmallVector<int64_t>>
+offsetsAlong(const tile::AffineForm &offset, unsigned axis, int64_t extent,
+             mlir::MLIRContext *context) {
+  llvm::SmallVector<int64_t> result(extent, 0);
+  for (const tile::AffineForm::Term &term : offset.getTerms()) {
+    if (llvm::none_of(term.atoms, [&](mlir::AffineExpr atom) {
+          return atom.isFunctionOfDim(axis);
+        }))
+      continue;
+    for (int64_t i = 0; i < extent; ++i) {
+      int64_t value = term.coefficient;
+      for (mlir::AffineExpr atom : term.atoms) {
+        auto known = llvm::dyn_cast<mlir::AffineConstantExpr>(
+            atom.replace(mlir::getAffineDimExpr(axis, context),
+                         mlir::getAffineConstantExpr(i, context)));
+        if (!known)
+          return std::nullopt;
+        value *= known.getValue();
+      }
+      result[i] += value;
+    }
+  }
+  for (int64_t &value : llvm::drop_begin(result))
+    value -= result[0];
+  result[0] = 0;
+  // Where a check fails, zeros are read from an address on.
+  if (llvm::any_of(result, [](int64_t value) { return value < 0; }))
+    return std::nullopt;
+  return result;
+}
+
 /// Along which axis the elements of a loaded tile [m, k] can be read in place
-/// from one address: a constant step along it and checks that do not look at
+/// from one address: constant distances along it and checks that do not look at
 /// it.
 std::optional<unsigned> KernelEmitter::axisInPlace(tile::LoadOp load) {
   mlir::Type element = load.getType().getElementType();
@@ -18,7 +51,8 @@ std::optional<unsigned> KernelEmitter::axisInPlace(tile::LoadOp load) {
     return std::nullopt;
   const AccessPlan &whole = plan(tile::AccessOp::get(load));
   for (unsigned axis : {1, 0})
-    if (whole.offset.coefficientOf(axis) &&
+    if (offsetsAlong(whole.offset, axis, load.getType().getDimSize(axis),
+                     load.getContext()) &&
         llvm::none_of(whole.checks, [&](const AccessPlan::Check &check) {
           return check.coordinate.usesDim(axis);
         }))
@@ -73,8 +107,9 @@ struct KernelEmitter::LeftSide {
   tile::LoadOp load; ///< Read in place, or
   const Staged *staged = nullptr;
   mlir::Type type;
-  int64_t bytes, step; ///< Between elements along `axis`.
+  int64_t bytes;
   unsigned axis = 1;
+  llvm::SmallVector<int64_t> offsets; ///< Of the elements along `axis`.
   llvm::SmallVector<Value *>
       starts; ///< Of each row or column, as they are wanted.
 };
@@ -89,12 +124,14 @@ KernelEmitter::LeftSide KernelEmitter::leftSide(mlir::Value tile) {
   if (left.staged) {
     if (left.type.isF16() || left.type.isBF16())
       left.type = mlir::Float32Type::get(tile.getContext());
-    left.step = 1;
+    left.offsets =
+        llvm::to_vector(llvm::seq<int64_t>(0, geometry(tile).shape[1]));
   } else {
     left.load = tile.getDefiningOp<tile::LoadOp>();
     left.axis = *axisInPlace(left.load);
-    left.step =
-        *plan(tile::AccessOp::get(left.load)).offset.coefficientOf(left.axis);
+    left.offsets = *offsetsAlong(plan(tile::AccessOp::get(left.load)).offset,
+                                 left.axis, geometry(tile).shape[left.axis],
+                                 tile.getContext());
   }
   left.bytes = memoryBytes(left.type);
   llvm::ArrayRef<int64_t> shape = geometry(tile).shape;
@@ -105,8 +142,7 @@ KernelEmitter::LeftSide KernelEmitter::leftSide(mlir::Value tile) {
           b.getInt8Ty(), left.staged->base, i * left.staged->rowBytes);
       continue;
     }
-    int64_t span =
-        ((shape[left.axis] - 1) * std::abs(left.step) + 1) * left.bytes;
+    int64_t span = (*llvm::max_element(left.offsets) + 1) * left.bytes;
     left.starts[i] = left.axis == 1 ? elementPointer(left.load, {i, 0}, span)
                                     : elementPointer(left.load, {0, i}, span);
   }
@@ -117,7 +153,7 @@ Value *KernelEmitter::leftElement(const LeftSide &left, int64_t m, int64_t k) {
   int64_t along = left.axis == 1 ? k : m;
   Value *start = left.starts[left.axis == 1 ? m : k];
   Value *address = b.CreateConstGEP1_64(b.getInt8Ty(), start,
-                                        along * left.step * left.bytes);
+                                        left.offsets[along] * left.bytes);
   if (left.load)
     return loadScalar(left.load, address);
   return fromMemory(b.CreateAlignedLoad(memoryType(left.type), address,

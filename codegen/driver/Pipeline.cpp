@@ -59,6 +59,7 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
          // Only a CPU reads panels. Packing goes before the split, which would take
          // the weights as they are.
          if (options.device == DeviceKind::Cpu) {
+           passes.addNestedPass<func::FuncOp>(createStorePadding());
            PackWeightsOptions pack;
            pack.panel = options.panelColumns;
            passes.addPass(createPackWeights(pack));

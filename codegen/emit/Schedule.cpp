@@ -322,6 +322,26 @@ private:
     return s.groups.size() - 1;
   }
 
+  /// Rows of a product's tile, at most `most`: those that waste least, be it on
+  /// rows that do not exist or on what a tile costs beside its multiplications.
+  int64_t rowTile(int64_t m, int64_t most, int64_t vectors) {
+    if (m <= most)
+      return std::max<int64_t>(m, 1);
+    int64_t best = most;
+    double least = std::numeric_limits<double>::infinity();
+    for (int64_t rows = most; rows >= std::max<int64_t>(most / 2, 1); --rows) {
+      // Cycles: two multiplications each, and for each of the terms and for each
+      // tile something that measurements show (docs/performance.md).
+      double cycles = llvm::divideCeil(m, rows) *
+                      ((rows * vectors / 2.0 + 0.6) * k.terms + 60);
+      if (cycles < least) {
+        least = cycles;
+        best = rows;
+      }
+    }
+    return best;
+  }
+
   void contraction() {
     SmallVector<unsigned> row = ofKind(DimKind::Row),
                           column = ofKind(DimKind::Column), others;
@@ -359,12 +379,13 @@ private:
     if (cpu) {
       // As many accumulators as registers allow beside a row of the right
       // operand and the broadcast element.
-      int64_t v = t.vectorElements, vectors = t.vectorRegisters >= 32 ? 2 : 2;
-      int64_t bn = std::min(n, vectors * v);
+      int64_t v = t.vectorElements;
+      int64_t bn = std::min(n, 2 * v);
       int64_t used = llvm::divideCeil(bn, v);
       int64_t most = (t.vectorRegisters - used - 1) / used;
-      most = std::min<int64_t>(most, t.vectorRegisters >= 32 ? 12 : 6);
-      int64_t bm = isStatic(row) ? evenTile(m, most) : most;
+      most = std::min<int64_t>(most, t.vectorRegisters >= 32 ? 14 : 6);
+      int64_t bm = isStatic(row) ? rowTile(m, most, used)
+                                 : std::min<int64_t>(most, 12);
       // What is reused should stay in the second-level cache: all columns for each
       // run of rows where they fit, else all rows for each run of columns.
       unsigned c, r;

@@ -82,6 +82,12 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       return $_op.getColumns();
     }]>,
     InterfaceMethod<[{
+      For an operator that reads zeros around an operand: how many, and what the
+      operator is without them; nothing where it reads none.
+    }], "::std::optional<::charonia::graph::ZeroPadding>", "getZeroPadding", (ins), "", [{
+      return std::nullopt;
+    }]>,
+    InterfaceMethod<[{
       The symbolic contents of result 0, given those of the operands (an entry
       is null where a content is not known). Null where they can't be told.
       Small integer tensors that compute shapes are evaluated through this.

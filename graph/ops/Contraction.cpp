@@ -153,6 +153,23 @@ SmallVector<int64_t> ConvOp::getTermRuns() {
   return {channelDim(), channelDim()};
 }
 
+std::optional<ZeroPadding> ConvOp::getZeroPadding() {
+  unsigned spatial = getSpatialRank();
+  if (llvm::all_of(getPads(), [](int64_t p) { return p == 0; }))
+    return std::nullopt;
+  ZeroPadding padding{0, SmallVector<int64_t>(spatial + 2, 0),
+                      SmallVector<int64_t>(spatial + 2, 0), {}};
+  for (unsigned i = 0; i < spatial; ++i) {
+    padding.lows[spatialDim(i)] = getPads()[i];
+    padding.highs[spatialDim(i)] = getPads()[spatial + i];
+  }
+  Builder builder(getContext());
+  padding.attributes.push_back(builder.getNamedAttr(
+      getPadsAttrName(), builder.getDenseI64ArrayAttr(
+                             SmallVector<int64_t>(2 * spatial, 0))));
+  return padding;
+}
+
 int64_t ConvOp::getOperandReads(unsigned operand) {
   int64_t reads = 1;
   if (operand == 0)

@@ -51,6 +51,7 @@ def Graph_ConvOp : Graph_Contraction<"conv"> {
     ::llvm::SmallVector<int64_t> getTermRuns();
     int64_t getOperandReads(unsigned operand);
     std::optional<::charonia::graph::Columns> getScaledColumns();
+    std::optional<::charonia::graph::ZeroPadding> getZeroPadding();
     /// Number of spatial dimensions.
     unsigned getSpatialRank() { return getStrides().size(); }
     /// Dimension indices in input and result; the filter's differ only in that

@@ -116,6 +116,18 @@ def MergeContractions : Pass<"merge-contractions", "mlir::func::FuncOp"> {
   }];
 }
 
+def StorePadding : Pass<"store-padding", "mlir::func::FuncOp"> {
+  let summary = "Zeros around an image of few channels are stored with it";
+  let description = [{
+    A contraction that slides a window over an operand takes each pixel's channels
+    at once. Where they are fewer than `fewest`, it takes a whole row of the window
+    instead, which is one run of memory only if the zeros around the image are in
+    memory as well. So they are: a `graph.pad` goes in front of the operand. For CPU
+    targets.
+  }];
+  let options = [Option<"fewest", "fewest", "int64_t", "8", "Channels that are enough">];
+}
+
 def PackWeights : Pass<"pack-weights", "mlir::ModuleOp"> {
   let summary = "Stores the weights of contractions in panels of columns";
   let description = [{

@@ -121,6 +121,11 @@ FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand,
   if (std::optional<int64_t> known = graph::constantOf(extent); cpu && known) {
     if (*known <= longestUnrolled)
       step = std::max<int64_t>(*known, 1);
+    // Windows of neighbouring rows overlap. What a step reads should not: LLVM would
+    // load it once, and keep more broadcasts than there are registers.
+    if (inner.size() > 1)
+      if (int64_t last = graph::constantOf(inner.back()).value_or(1); last > 1)
+        step = std::min(step, last);
     while (*known % step != 0)
       --step;
   }

@@ -1,0 +1,54 @@
+#include "graph/ir/Dialect.h"
+#include "graph/passes/Passes.h"
+
+using namespace mlir;
+
+namespace charonia::graph {
+#define GEN_PASS_DEF_STOREPADDING
+#include "graph/passes/Passes.h.inc"
+
+namespace {
+
+struct StorePadding : impl::StorePaddingBase<StorePadding> {
+  using StorePaddingBase::StorePaddingBase;
+
+  void runOnOperation() override {
+    SmallVector<GraphOpInterface> ops;
+    for (auto op : getOperation().getBody().front().getOps<GraphOpInterface>())
+      if (op.getRole() == OpRole::Contraction)
+        ops.push_back(op);
+    for (GraphOpInterface op : ops)
+      if (std::optional<ZeroPadding> padding = op.getZeroPadding())
+        store(op, *padding);
+  }
+
+  void store(GraphOpInterface op, const ZeroPadding &padding) {
+    Value value = op->getOperand(padding.operand);
+    auto type = cast<RankedTensorType>(value.getType());
+    Exprs shape = getShape(value);
+    std::optional<int64_t> channels = constantOf(shape.back());
+    // Channels that are not innermost make no run of memory either way.
+    if (!channels || *channels >= fewest || padding.lows.back() != 0 ||
+        padding.highs.back() != 0)
+      return;
+    OpBuilder builder(op);
+    SmallVector<AffineExpr> lows;
+    for (auto [extent, low, high] : llvm::zip_equal(shape, padding.lows, padding.highs)) {
+      extent = simplify(extent + (low + high));
+      lows.push_back(builder.getAffineConstantExpr(low));
+    }
+    Type element = type.getElementType();
+    auto scalar = RankedTensorType::get({}, element);
+    Value zero = ConstantOp::create(builder, op->getLoc(), scalar,
+                                    cast<ElementsAttr>(builder.getZeroAttr(scalar)));
+    op->setOperand(padding.operand,
+                   PadOp::create(builder, op->getLoc(), makeType(shape, element),
+                                 PadMode::constant, value, zero,
+                                 AffineMap::get(0, 0, lows, builder.getContext())));
+    for (NamedAttribute attribute : padding.attributes)
+      op->setAttr(attribute.getName(), attribute.getValue());
+  }
+};
+
+} // namespace
+} // namespace charonia::graph
