@@ -13,11 +13,13 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::allRows() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> all;
     for (auto family :
-         {unaryRows(), binaryRows(), activationRows(), contractionRows(),
-          convTransposeRows(), attentionRows(), poolingRows(),
-          normalizationRows(), reductionRows(), viewRows(), sliceRows(),
-          padRows(), gatherRows(), resizeRows(), sourceRows(), compositeRows(),
-          quantizeRows(), sortRows(), samplingRows()})
+         {unaryRows(),       binaryRows(),        activationRows(),
+          contractionRows(), convTransposeRows(), attentionRows(),
+          poolingRows(),     normalizationRows(), reductionRows(),
+          viewRows(),        sliceRows(),         padRows(),
+          gatherRows(),      resizeRows(),        sourceRows(),
+          compositeRows(),   quantizeRows(),      recurrentRows(),
+          transformRows(),   sortRows(),          samplingRows()})
       all.insert(all.end(), family.begin(), family.end());
     std::sort(all.begin(), all.end(),
               [](const Row &a, const Row &b) { return keyOf(a) < keyOf(b); });

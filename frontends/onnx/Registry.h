@@ -38,6 +38,8 @@ llvm::ArrayRef<Row> sourceRows();
 llvm::ArrayRef<Row> compositeRows();
 llvm::ArrayRef<Row> quantizeRows();
 llvm::ArrayRef<Row> sortRows();
+llvm::ArrayRef<Row> transformRows();
+llvm::ArrayRef<Row> recurrentRows();
 llvm::ArrayRef<Row> samplingRows();
 
 /// All rows, sorted by operator.

@@ -134,7 +134,7 @@ def conv_transpose(rng, opset, op):
         pads = low + high
     extra = None
     if chance(rng, 0.3):
-        extra = [int(rng.integers(0, max(s, d))) for s, d in zip(strides, dilations)]
+        extra = [int(rng.integers(0, s)) for s in strides]
     attributes = make_attribute_dict(
         kernel_shape=kernel, strides=strides, dilations=dilations, group=group,
         pads=pads, output_padding=extra,
@@ -260,3 +260,29 @@ def loss(rng, opset, op):
         if n * int(np.prod(space)) < 8:
             attributes["reduction"] = "none"  # else perhaps nothing is left
     return Case(op, inputs, attributes, scale_tol=1e-5)
+
+
+@case("RNN", "GRU", "LSTM")
+def recurrent(rng, opset, op):
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[op]
+    steps, n, inner, hidden = (int(rng.integers(1, 7)) for _ in range(4))
+    direction = choose(rng, ("forward", "reverse", "bidirectional"))
+    count = 2 if direction == "bidirectional" else 1
+    fixed = chance(rng, 0.7)
+    weight = lambda *dims: Tensor(dims, F32, normal(F32, 0.5), {}, fixed)
+    x = Tensor((steps, n, inner), F32, normal(F32))
+    inputs = [x, weight(count, gates * hidden, inner), weight(count, gates * hidden, hidden)]
+    inputs.append(weight(count, 2 * gates * hidden) if chance(rng, 0.7) else None)
+    i32 = np.dtype(np.int32)
+    lengths = Tensor((n,), i32, integers(i32, 1, steps)) if chance(rng, 0.4) else None
+    state = lambda: Tensor((count, n, hidden), F32, normal(F32)) if chance(rng, 0.5) else None
+    inputs += [lengths, state()]
+    attributes = {"hidden_size": hidden, "direction": direction}
+    if op == "LSTM":
+        inputs.append(state())
+        inputs.append(weight(count, 3 * hidden) if chance(rng, 0.3) else None)
+    if op == "GRU" and chance(rng, 0.5):
+        attributes["linear_before_reset"] = 1
+    while inputs[-1] is None:
+        inputs.pop()
+    return Case(op, inputs, attributes, outputs=3 if op == "LSTM" else 2, rtol=1e-4, scale_tol=1e-5)

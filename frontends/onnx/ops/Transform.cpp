@@ -1,0 +1,135 @@
+// Discrete Fourier transforms of known length, as products with matrices of
+// cosines and sines.
+#include "frontends/onnx/Registry.h"
+#include <cmath>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::onnx;
+using llvm::SmallVector;
+using llvm::Twine;
+using mlir::AffineExpr;
+using mlir::Value;
+
+/// Elements of a transform's matrix.
+constexpr int64_t maxMatrix = int64_t(1) << 24;
+
+/// [from, to]: factor * cos or sin (2 pi i j / length), or half of the sum for
+/// spectra of which only one side is given.
+static Value matrix(Emitter &e, int64_t from, int64_t to, int64_t length,
+                    bool sine, double factor, bool mirrored) {
+  std::vector<float> values(from * to);
+  for (int64_t i = 0; i < from; ++i)
+    for (int64_t j = 0; j < to; ++j) {
+      // The product in a whole period keeps the angle exact.
+      double angle = 2 * M_PI * double(i * j % length) / double(length);
+      double value = factor * (sine ? std::sin(angle) : std::cos(angle));
+      bool twice = mirrored && i > 0 && 2 * i < length;
+      values[i * to + j] = float(twice ? 2 * value : value);
+    }
+  return e.constant(mlir::DenseElementsAttr::get(
+      mlir::RankedTensorType::get({from, to}, e.getBuilder().getF32Type()),
+      llvm::ArrayRef<float>(values)));
+}
+
+/// The part of the last dimension, which goes, with the axis moved to the end.
+static Value component(Emitter &e, Value x, int64_t part, int64_t axis) {
+  Exprs dims = graph::getShape(x), starts(dims.size(), e.number(0));
+  starts.back() = e.number(part);
+  dims.back() = e.number(1);
+  Value one = e.slice(x, starts, SmallVector<int64_t>(dims.size(), 1), dims);
+  dims.pop_back();
+  SmallVector<int64_t> order;
+  for (int64_t d = 0; d < static_cast<int64_t>(dims.size()); ++d)
+    if (d != axis)
+      order.push_back(d);
+  order.push_back(axis);
+  return e.transpose(e.reshape(one, dims), order);
+}
+
+static llvm::LogicalResult dft(Node &n, Emitter &e) {
+  Value x = n.input(0);
+  int64_t rank = rankOf(x);
+  if (failed(n.needsRank(0, 2, 32)))
+    return llvm::failure();
+  int64_t given = n.sinceVersion() < 20 ? n.integer("axis", 1) : -2;
+  if (n.has(2)) {
+    auto value = n.constantInteger(2);
+    if (failed(value))
+      return llvm::failure();
+    given = *value;
+  }
+  auto axis = n.axis(given, rank);
+  if (failed(axis))
+    return llvm::failure();
+  Exprs shape = graph::getShape(x);
+  auto size = graph::constantOf(shape[*axis]),
+       parts = graph::constantOf(shape.back());
+  if (*axis == rank - 1 || !parts || (*parts != 1 && *parts != 2))
+    return e.fail("the last dimension has to hold real, or real and imaginary "
+                  "parts, not " +
+                  e.describe(x.getType()));
+  if (!size || *size < 1)
+    return e.fail("the length of the transform has to be known",
+                  "fix that size with --shape");
+  if (!isFloat(x))
+    return e.fail("the signal has to be of a float type");
+  bool inverse = n.flag("inverse"), onesided = n.flag("onesided");
+  int64_t length = inverse && onesided ? 2 * (*size - 1) : *size;
+  if (n.has(1)) {
+    auto value = n.constantInteger(1);
+    if (failed(value))
+      return llvm::failure();
+    length = *value;
+  }
+  // What the signal lacks is zero; what it has more is cut.
+  int64_t from = std::min(inverse && onesided ? length / 2 + 1 : length, *size);
+  int64_t to = onesided && !inverse ? length / 2 + 1 : length;
+  if (length < 1 || from * to > maxMatrix || length > maxMatrix)
+    return e.fail("a transform of length " + Twine(length) +
+                  " is not supported");
+  mlir::Type element = elementOf(x);
+  x = e.cast(x, e.getBuilder().getF32Type());
+  if (from < *size) {
+    shape[*axis] = e.number(from);
+    x = e.slice(x, Exprs(rank, e.number(0)), SmallVector<int64_t>(rank, 1),
+                shape);
+  }
+  double factor = inverse ? 1.0 / double(length) : 1;
+  bool mirrored = inverse && onesided;
+  Value cosines = matrix(e, from, to, length, false, factor, mirrored),
+        sines = matrix(e, from, to, length, true, factor, mirrored);
+  auto times = [&](Value v, Value m) { return e.op<graph::MatmulOp>({v, m}); };
+  // (a + ib)(cos - i sin), and + for the inverse.
+  Value a = component(e, x, 0, *axis), real = times(a, cosines),
+        imaginary = times(a, sines);
+  if (!inverse)
+    imaginary = e.op<graph::NegOp>({imaginary});
+  if (*parts == 2) {
+    Value b = component(e, x, 1, *axis), cross = times(b, sines);
+    real = inverse ? e.sub(real, cross) : e.add(real, cross);
+    imaginary = e.add(imaginary, times(b, cosines));
+  }
+  Values results = {real, imaginary};
+  if (mirrored)
+    results.pop_back();
+  SmallVector<int64_t> back;
+  for (int64_t d = 0; d < rank - 1; ++d)
+    back.push_back(d < *axis ? d : d == *axis ? rank - 2 : d - 1);
+  for (Value &v : results) {
+    v = e.transpose(v, back);
+    if (!v)
+      return llvm::failure();
+    Exprs dims = graph::getShape(v);
+    dims.push_back(e.number(1));
+    v = e.reshape(v, dims);
+  }
+  return n.yield(e.cast(e.concat(results, rank - 1), element));
+}
+
+llvm::ArrayRef<Row> charonia::frontend::onnx::transformRows() {
+  static const Row rows[] = {
+      {"", "DFT", 17, 20, dft},
+  };
+  return rows;
+}
