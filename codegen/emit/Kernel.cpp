@@ -162,19 +162,20 @@ private:
       setMap(tile::kScratchAttr, instances * (split.count * slotBytes()));
       setMap(tile::kCountersAttr, instances);
     }
-    tileNumbers.resize(schedule.groups.size());
+    tileNumbers.assign(schedule.groups.size(), AffineExpr());
+    if (schedule.run > 0)
+      rest = startRuns(parallel, rest);
     for (unsigned n = parallel.size(); n-- > 0;) {
       unsigned i = parallel[n];
+      if (tileNumbers[i])
+        continue;
       AffineExpr count = countOf(schedule.groups[i]);
       if (graph::constantOf(count) == 1) {
         tileNumbers[i] = e.constant(0);
         continue;
       }
       // The slowest group takes what is left; fewer divisions for most kernels.
-      bool slowest = llvm::all_of(
-          ArrayRef<unsigned>(parallel).take_front(n), [&](unsigned p) {
-            return graph::constantOf(countOf(schedule.groups[p])) == 1;
-          });
+      bool slowest = !isAnyMoving(ArrayRef<unsigned>(parallel).take_front(n));
       Value number = rest;
       if (!slowest) {
         Value bound = e.materialize(count);
@@ -184,6 +185,52 @@ private:
       tileNumbers[i] = e.addSymbol(number, count);
     }
     findPosition(parallel);
+  }
+
+  /// Whether any of the groups has more than one tile.
+  bool isAnyMoving(ArrayRef<unsigned> groups) {
+    return llvm::any_of(groups, [&](unsigned g) {
+      return graph::constantOf(countOf(schedule.groups[g])) != 1;
+    });
+  }
+
+  /// Tile numbers of the two fastest groups, the fastest in runs. Gives what is left
+  /// of the program's index `rest` for the others.
+  Value startRuns(ArrayRef<unsigned> parallel, Value rest) {
+    SmallVector<unsigned> moving;
+    for (unsigned i : llvm::reverse(parallel))
+      if (isAnyMoving(i))
+        moving.push_back(i);
+    if (moving.size() < 2)
+      return rest;
+    Location loc = kernel.getLoc();
+    auto index = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(b, loc, value);
+    };
+    unsigned fast = moving[0], slow = moving[1];
+    AffineExpr fastCount = countOf(schedule.groups[fast]),
+               slowCount = countOf(schedule.groups[slow]);
+    Value run = index(schedule.run), inside = rest;
+    if (moving.size() > 2) {
+      Value both = e.materialize(e.simplify(fastCount * slowCount, {}));
+      inside = arith::RemUIOp::create(b, loc, rest, both);
+      rest = arith::DivUIOp::create(b, loc, rest, both);
+    }
+    Value whole = e.materialize(e.simplify(slowCount * schedule.run, {}));
+    Value first = arith::MulIOp::create(
+        b, loc, arith::DivUIOp::create(b, loc, inside, whole), run);
+    inside = arith::RemUIOp::create(b, loc, inside, whole);
+    // The last run may be shorter.
+    Value length = arith::MinUIOp::create(
+        b, loc, run,
+        arith::SubIOp::create(b, loc, e.materialize(fastCount), first));
+    tileNumbers[slow] = e.addSymbol(
+        arith::DivUIOp::create(b, loc, inside, length), slowCount);
+    tileNumbers[fast] = e.addSymbol(
+        arith::AddIOp::create(b, loc, first,
+                              arith::RemUIOp::create(b, loc, inside, length)),
+        fastCount);
+    return rest;
   }
 
   void findPosition(ArrayRef<unsigned> parallel) {
@@ -202,6 +249,8 @@ private:
       position.fast = tileNumbers[i];
       position.fastCount =
           graph::evaluate(countOf(schedule.groups[i]), sizes).value_or(1);
+      if (schedule.run > 0)
+        position.fastCount = std::min(position.fastCount, schedule.run);
     }
     e.setGridPosition(position);
   }

@@ -39,6 +39,7 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
       {b.getNamedAttr("groups", b.getArrayAttr(list)),
        b.getNamedAttr("axes", b.getDenseI64ArrayAttr(SmallVector<int64_t>(
                                   axes.begin(), axes.end()))),
+       b.getNamedAttr("run", b.getI64IntegerAttr(run)),
        b.getNamedAttr("k_tile", b.getI64IntegerAttr(kTile)),
        b.getNamedAttr("key_tile", b.getI64IntegerAttr(keyTile)),
        b.getNamedAttr("warps", b.getI64IntegerAttr(warps)),
@@ -80,6 +81,9 @@ FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute,
     if (auto i = attribute.getAs<IntegerAttr>(name))
       value = i.getInt();
   };
+  read("run", s.run);
+  if (s.run < 0)
+    return mlir::emitError(location, "'run' of a schedule is not negative"), failure();
   read("k_tile", s.kTile);
   read("key_tile", s.keyTile);
   read("warps", s.warps);
@@ -384,10 +388,11 @@ private:
       int64_t used = llvm::divideCeil(bn, v);
       int64_t most = (t.vectorRegisters - used - 1) / used;
       most = std::min<int64_t>(most, t.vectorRegisters >= 32 ? 14 : 6);
-      int64_t bm = isStatic(row) ? rowTile(m, most, used)
-                                 : std::min<int64_t>(most, 12);
+      int64_t bm = isStatic(row) || m > most ? rowTile(m, most, used)
+                                             : std::min<int64_t>(most, 12);
       // What is reused should stay in the second-level cache: all columns for each
-      // run of rows where they fit, else all rows for each run of columns.
+      // tile of rows where they fit, else all rows for each tile of columns, or as
+      // many of them as fit.
       unsigned c, r;
       if (k.columnBytes <= t.cacheBytes) {
         r = add(row, bm);
@@ -395,6 +400,12 @@ private:
       } else {
         c = add(column, bn);
         r = add(row, bm);
+        // Rows come from the third level fast enough to take twice the cache; columns
+        // are read once more for every part of them.
+        int64_t parts = llvm::divideCeil(k.rowBytes, 2 * t.cacheBytes),
+                tiles = llvm::divideCeil(m, bm);
+        if (parts > 1 && k.rowBytes * llvm::divideCeil(n, bn) > k.columnBytes * parts)
+          s.run = llvm::divideCeil(tiles, std::min(parts, tiles));
       }
       s.axes = tiled({r, c});
       s.kTile = 8;

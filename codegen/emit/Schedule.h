@@ -23,6 +23,9 @@ struct Schedule {
   /// Group that gives each axis of the tile: axis i of every result's tile is
   /// group `axes[i]`. Groups of tile 1 have no axis.
   llvm::SmallVector<unsigned> axes;
+  /// Tiles of the fastest group that run with all of the next slower one before its
+  /// further tiles do, so that what they read stays in a cache; 0: all of them.
+  int64_t run = 0;
   /// Extent of a step of a contraction's K loop.
   int64_t kTile = 8;
   /// Keys that attention takes in a step.

@@ -1,4 +1,4 @@
-// RUN: charonia-opt %s -emit-tiles -cse -canonicalize | FileCheck %s
+// RUN: charonia-opt %s -emit-tiles -cse -canonicalize -split-input-file | FileCheck %s --check-prefixes=CHECK,RUNS
 // A linear layer on a symbolic batch: K loop, bias and gelu on the accumulator.
 // CHECK-LABEL: func.func @linear
 // CHECK: %[[ACC:.*]] = scf.for
@@ -22,5 +22,32 @@ module attributes {graph.symbols = [{name = "batch", min = 1, opt = 4, max = 64,
       graph.yield %3 : tensor<?x3072xf32, affine_map<()[s0] -> (s0, 3072)>>
     }
     return %0 : tensor<?x3072xf32, affine_map<()[s0] -> (s0, 3072)>>
+  }
+}
+
+// -----
+
+// Rows that no cache holds go through the columns in runs.
+// RUNS-LABEL: func.func @runs
+// RUNS-DAG: %[[WHOLE:.*]] = arith.constant 448 : index
+// RUNS-DAG: %[[MOST:.*]] = arith.constant 14 : index
+// RUNS-DAG: %[[ALL:.*]] = arith.constant 40 : index
+// RUNS: %[[PID:.*]] = tile.program_id
+// RUNS: %[[PART:.*]] = arith.divui %[[PID]], %[[WHOLE]]
+// RUNS: %[[FIRST:.*]] = arith.muli %[[PART]], %[[MOST]]
+// RUNS: %[[IN:.*]] = arith.remui %[[PID]], %[[WHOLE]]
+// RUNS: %[[LEFT:.*]] = arith.subi %[[ALL]], %[[FIRST]]
+// RUNS: %[[LENGTH:.*]] = arith.minui %[[LEFT]], %[[MOST]]
+// RUNS: arith.divui %[[IN]], %[[LENGTH]]
+// RUNS: %[[ROW:.*]] = arith.remui %[[IN]], %[[LENGTH]]
+// RUNS: arith.addi %[[FIRST]], %[[ROW]]
+module {
+  func.func @main(%x: tensor<560x2048xf32>, %w: tensor<2048x1024xf32>) -> tensor<560x1024xf32> {
+    %0 = graph.kernel "runs" (%x, %w) : (tensor<560x2048xf32>, tensor<2048x1024xf32>) -> tensor<560x1024xf32> {
+    ^bb0(%a: tensor<560x2048xf32>, %b: tensor<2048x1024xf32>):
+      %1 = graph.matmul %a, %b : (tensor<560x2048xf32>, tensor<2048x1024xf32>) -> tensor<560x1024xf32>
+      graph.yield %1 : tensor<560x1024xf32>
+    }
+    return %0 : tensor<560x1024xf32>
   }
 }
