@@ -55,6 +55,8 @@ static Result floats(Operation *op, ArrayRef<Scalar> operands) {
       .Case([&](CoshOp) { return real(std::cosh(x)); })
       .Case([&](AsinhOp) { return real(std::asinh(x)); })
       .Case([&](AcoshOp) { return real(std::acosh(x)); })
+      .Case([&](Expm1Op) { return real(std::expm1(x)); })
+      .Case([&](Log1pOp) { return real(std::log1p(x)); })
       .Case([&](AtanhOp) { return real(std::atanh(x)); })
       .Case([&](FloorOp) { return real(std::floor(x)); })
       .Case([&](CeilOp) { return real(std::ceil(x)); })

@@ -49,6 +49,8 @@ def Graph_SignOp : Graph_Unary<"sign", "-1, 0 or 1; NaN stays", 0, 0, Graph_Tens
 def Graph_NotOp : Graph_Unary<"not", "logical not of i1, bitwise not of integers", 0, 1, Graph_IntTensor>;
 def Graph_ExpOp : Graph_Unary<"exp", "e to the x", 1>;
 def Graph_LogOp : Graph_Unary<"log", "natural logarithm", 1>;
+def Graph_Expm1Op : Graph_Unary<"expm1", "exp(x) - 1", 1>;
+def Graph_Log1pOp : Graph_Unary<"log1p", "log(1 + x)", 1>;
 def Graph_SqrtOp : Graph_Unary<"sqrt", "square root">;
 def Graph_RsqrtOp : Graph_Unary<"rsqrt", "1 / sqrt(x)">;
 def Graph_ReciprocalOp : Graph_Unary<"reciprocal", "1 / x">;

@@ -58,6 +58,10 @@ MODELS = {
         { s = ReduceSum <keepdims = 0> (x)  c = Greater (s, zero)
           y = If <then_branch = a () => (float[3] p) { p = Exp (x) },
                   else_branch = b () => (float[3] q) { q = Neg (x) }> (c) }""",
+    # Small results keep their digits.
+    "softplus_small": """float[40] x) => (float[40] y)
+        <float eight = {8}, float big = {30000}>
+        { a = Sub (x, eight)  b = Softplus (a)  y = Mul (b, big) }""",
     # A row value and its rows from one kernel; a result that is a permutation.
     "row_result": """float[n,7,33] x) => (float[n,7,1] m, float[n,7,33] y)
         <int64[1] a = {2}> { m = ReduceMax (x, a)  y = Sub (x, m) }""",

@@ -366,6 +366,8 @@ void emit::registerElementwiseRules(MLIRContext *c) {
   attach<graph::NotOp, bitNot>(c);
   attachMath<graph::ExpOp, math::ExpOp>(c);
   attachMath<graph::LogOp, math::LogOp>(c);
+  attachMath<graph::Expm1Op, math::ExpM1Op>(c);
+  attachMath<graph::Log1pOp, math::Log1pOp>(c);
   attachMath<graph::SqrtOp, math::SqrtOp>(c);
   attachMath<graph::RsqrtOp, math::RsqrtOp>(c);
   attach<graph::ReciprocalOp, reciprocal>(c);

@@ -37,7 +37,7 @@ static llvm::LogicalResult pRelu(Node &n, Emitter &e) {
 /// alpha * (exp(x) - 1) below zero.
 static Value expBranch(const Operand &o, double alpha, Value scaled) {
   Emitter &e = o.e;
-  return e.mul(o.number(alpha), e.sub(o.exp(scaled), o.number(1)));
+  return e.mul(o.number(alpha), e.op<graph::Expm1Op>({scaled}));
 }
 static llvm::LogicalResult elu(Node &n, Emitter &e) {
   Operand o(n, e);
@@ -73,8 +73,7 @@ static llvm::LogicalResult hardSwish(Node &n, Emitter &e) {
 static Value softplusOf(const Operand &o) {
   Emitter &e = o.e;
   Value tail = o.exp(e.op<graph::NegOp>({e.op<graph::AbsOp>({o.x})}));
-  return e.add(e.max(o.x, o.number(0)),
-               e.op<graph::LogOp>({e.add(o.number(1), tail)}));
+  return e.add(e.max(o.x, o.number(0)), e.op<graph::Log1pOp>({tail}));
 }
 static llvm::LogicalResult softplus(Node &n, Emitter &e) {
   return n.yield(softplusOf({n, e}));
