@@ -374,7 +374,8 @@ private:
         s.stages = 2;
         s.keyTile = n <= 128 ? 128 : 64;
       } else {
-        s.keyTile = cpu ? 16 : 64;
+        // A vector of scores for each key stays in registers.
+        s.keyTile = !cpu ? 64 : t.vectorRegisters >= 32 ? 16 : 12;
       }
       unsigned c = add(column, n), r = add(row, row.empty() ? 1 : bm);
       s.axes = tiled({r, c});

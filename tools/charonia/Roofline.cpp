@@ -15,14 +15,19 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// Hides from the compiler that chains are alike: it would compute one of them.
+#define keepApart(value) asm volatile("" : "+v"(value))
+
 /// Chains of independent multiply-adds, as many as hide their latency.
 __attribute__((target("avx512f"))) float multiplyAdd512(uint64_t rounds) {
   __m512 sums[12], factor = _mm512_set1_ps(0.999f), term = _mm512_set1_ps(0.001f);
   for (auto &s : sums)
     s = _mm512_set1_ps(1);
   for (uint64_t i = 0; i < rounds; ++i)
-    for (auto &s : sums)
+    for (auto &s : sums) {
       s = _mm512_fmadd_ps(s, factor, term);
+      keepApart(s);
+    }
   __m512 total = sums[0];
   for (auto &s : sums)
     total = _mm512_add_ps(total, s);
@@ -34,8 +39,10 @@ __attribute__((target("avx2,fma"))) float multiplyAdd256(uint64_t rounds) {
   for (auto &s : sums)
     s = _mm256_set1_ps(1);
   for (uint64_t i = 0; i < rounds; ++i)
-    for (auto &s : sums)
+    for (auto &s : sums) {
       s = _mm256_fmadd_ps(s, factor, term);
+      keepApart(s);
+    }
   __m256 total = sums[0];
   for (auto &s : sums)
     total = _mm256_add_ps(total, s);
