@@ -649,6 +649,11 @@ Value Emitter::sumParts(Value tile) {
                                   split.counters, split.tile, split.partValue, split.count);
 }
 
+Value Emitter::quotient(Value x, Value y) {
+  return arith::DivFOp::create(builder, location, x, y,
+                               arith::FastMathFlags::afn);
+}
+
 Value Emitter::maskWith(Value mask, Value x, double otherwise) {
   if (!mask)
     return x;

@@ -124,6 +124,8 @@ public:
   Value splat(mlir::TypedAttr value, llvm::ArrayRef<int64_t> tile);
   Value splat(double value, mlir::Type element, llvm::ArrayRef<int64_t> tile);
   Value splatLike(double value, Value tile);
+  /// x / y where two units in the last place do no harm, as inside of a softmax.
+  Value quotient(Value x, Value y);
   /// mask ? x : constant (x where mask is null).
   Value maskWith(Value mask, Value x, double otherwise);
 

@@ -23,11 +23,12 @@ class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
 }
 
 class Graph_Unary<string mnemonic, string what, bit expensive = 0, bit symbolic = 0,
-                  Type operand = Graph_FloatTensor> : Graph_Elementwise<mnemonic> {
+                  Type operand = Graph_FloatTensor, bit discontinuous = 0> : Graph_Elementwise<mnemonic> {
   let summary = what;
   let arguments = (ins operand:$input);
   let extraClassDeclaration = commonDecl # [{
     bool isExpensive() { return }] # !if(expensive, "true", "false") # [{; }
+    bool isDiscontinuous() { return }] # !if(discontinuous, "true", "false") # [{; }
   }] # !if(symbolic, symbolicDecl, [{
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
@@ -68,9 +69,9 @@ def Graph_CoshOp : Graph_Unary<"cosh", "hyperbolic cosine", 1>;
 def Graph_AsinhOp : Graph_Unary<"asinh", "inverse hyperbolic sine", 1>;
 def Graph_AcoshOp : Graph_Unary<"acosh", "inverse hyperbolic cosine", 1>;
 def Graph_AtanhOp : Graph_Unary<"atanh", "inverse hyperbolic tangent", 1>;
-def Graph_FloorOp : Graph_Unary<"floor", "largest integer not above x">;
-def Graph_CeilOp : Graph_Unary<"ceil", "smallest integer not below x">;
-def Graph_RoundOp : Graph_Unary<"round", "nearest integer, halves to even">;
+def Graph_FloorOp : Graph_Unary<"floor", "largest integer not above x", 0, 0, Graph_FloatTensor, 1>;
+def Graph_CeilOp : Graph_Unary<"ceil", "smallest integer not below x", 0, 0, Graph_FloatTensor, 1>;
+def Graph_RoundOp : Graph_Unary<"round", "nearest integer, halves to even", 0, 0, Graph_FloatTensor, 1>;
 
 def Graph_GeluOp : Graph_Elementwise<"gelu"> {
   let summary = "x * Phi(x), exactly or by the tanh approximation";
@@ -107,6 +108,7 @@ def Graph_CastOp : Graph_Elementwise<"cast"> {
   let arguments = (ins Graph_Tensor:$input, TypeAttr:$to);
   let extraClassDeclaration = commonDecl # symbolicDecl # [{
     bool isOperandTypeFree(unsigned) { return true; }
+    bool isDiscontinuous() { return !::llvm::isa<::mlir::FloatType>(getTo()); }
   }];
   let hasFolder = 1;
 }
@@ -174,7 +176,9 @@ def Graph_CompareOp : Graph_Elementwise<"compare"> {
   let summary = "Comparison; the result is i1; NaN is unequal to all";
   let arguments = (ins Graph_Predicate:$predicate, Graph_Tensor:$lhs, Graph_Tensor:$rhs);
   let assemblyFormat = "$predicate $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = commonDecl # symbolicDecl;
+  let extraClassDeclaration = commonDecl # symbolicDecl # [{
+    bool isDiscontinuous() { return true; }
+  }];
 }
 
 def Graph_SelectOp : Graph_Elementwise<"select"> {

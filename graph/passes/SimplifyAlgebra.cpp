@@ -30,7 +30,9 @@ template <typename Op, typename Rule> struct Rewrite : OpRewritePattern<Op> {
       return Term(op->getOperand(i), rewriter, op.getLoc());
     };
     Term result;
-    if constexpr (std::is_invocable_v<Rule, Term, Term>) {
+    if constexpr (std::is_invocable_v<Rule, Op, Term, Term>) {
+      result = rule(op, term(0), term(1));
+    } else if constexpr (std::is_invocable_v<Rule, Term, Term>) {
       // Constants of commutative operators count as right operands, also where
       // views hide them.
       bool swap = op->template hasTrait<OpTrait::IsCommutative>() &&
@@ -121,12 +123,17 @@ void products(Table &t) {
 
 void quotients(Table &t) {
   t.on<DivOp>("x / 1 = x", [](Term x, Term y) { return y.is(1) ? x : none; });
-  t.on<DivOp>("x / c = x * (1 / c)", [](Term x, Term c) {
-    // A type of few digits would round 1 / c too coarsely.
+  t.on<DivOp>("x / c = x * (1 / c)", [](DivOp op, Term x, Term c) {
+    // A type of few digits would round 1 / c too coarsely, and 49 * (1 / 49) is
+    // below 1 in f32, which its floor shows.
     auto value = invertible(c);
     int exponent;
     bool exact = value && std::fabs(std::frexp(*value, &exponent)) == 0.5;
-    bool precise = c.element().getIntOrFloatBitWidth() >= 32;
+    bool precise = c.element().getIntOrFloatBitWidth() >= 32 &&
+                   llvm::none_of(op->getUsers(), [](Operation *user) {
+                     auto reader = dyn_cast<GraphOpInterface>(user);
+                     return reader && reader.isDiscontinuous();
+                   });
     return value && (exact || precise) ? x * (1 / *value) : none;
   });
   t.on<DivOp>("x / sqrt(y) = x * rsqrt(y)", [](Term x, Term y) {

@@ -122,9 +122,8 @@ Value reciprocal(Emitter &e, graph::ReciprocalOp, ArrayRef<Value> x) {
 Value sigmoidOf(Emitter &e, Value x) {
   Value minus = arith::NegFOp::create(e.b(), e.loc(), x);
   Value one = e.splatLike(1, x);
-  return arith::DivFOp::create(
-      e.b(), e.loc(), one,
-      add(e, one, math::ExpOp::create(e.b(), e.loc(), minus)));
+  return e.quotient(one,
+                    add(e, one, math::ExpOp::create(e.b(), e.loc(), minus)));
 }
 Value sigmoid(Emitter &e, graph::SigmoidOp, ArrayRef<Value> x) {
   return sigmoidOf(e, x[0]);

@@ -458,7 +458,7 @@ FailureOr<Value> softmax(graph::SoftmaxOp op, Emitter &e,
   if (op.getLog())
     return Value(arith::SubFOp::create(b, e.loc(), *x,
                                        math::LogOp::create(b, e.loc(), *sum)));
-  return Value(arith::DivFOp::create(b, e.loc(), *x, *sum));
+  return e.quotient(*x, *sum);
 }
 
 FailureOr<Value> normalize(graph::NormalizeOp op, Emitter &e,

@@ -1,7 +1,9 @@
 // Operators that the hardware has approximations for.
 //
 // Errors (PTX ISA): ex2.approx.ftz.f32 2 ulp, rsqrt.approx.ftz.f32 2 ulp on normal
-// numbers, div.full.f32 2 ulp. Everything else elementary was expanded before.
+// numbers, div.full.f32 2 ulp. Quotients that the model asks for are rounded
+// correctly; only those that a rule marks as approximate (afn) are not. Everything
+// else elementary was expanded before.
 #include "codegen/gpu/lower/Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -21,7 +23,8 @@ Value KernelLowering::mathOp(Operation *op, ValueRange operands) {
     return call("llvm.nvvm.ex2.approx.ftz.f");
   if (isa<math::RsqrtOp>(op))
     return call("llvm.nvvm.rsqrt.approx.ftz.f");
-  if (isa<arith::DivFOp>(op))
+  auto quotient = dyn_cast<arith::DivFOp>(op);
+  if (quotient && bitEnumContainsAll(quotient.getFastmath(), arith::FastMathFlags::afn))
     return call("llvm.nvvm.div.full");
   return {};
 }

@@ -59,6 +59,19 @@ func.func @kept(%i: tensor<4xi32>, %h: tensor<4xf16>) -> (tensor<4xi32>, tensor<
   return %a, %b : tensor<4xi32>, tensor<4xf16>
 }
 
+// 49 * (1 / 49) is below 1: what rounds or compares wants the quotient itself.
+// CHECK-LABEL: @rounded
+// CHECK-COUNT-2: graph.div
+func.func @rounded(%x: !t) -> (!t, tensor<4x8xi32>) {
+  %c = graph.constant dense<49.0> : tensor<f32>
+  %a = graph.div %x, %c : (!t, tensor<f32>) -> !t
+  %b = graph.floor %a : (!t) -> !t
+  %d = graph.constant dense<0.3> : tensor<f32>
+  %e = graph.div %x, %d : (!t, tensor<f32>) -> !t
+  %f = graph.cast %e {to = i32} : (!t) -> tensor<4x8xi32>
+  return %b, %f : !t, tensor<4x8xi32>
+}
+
 // CHECK-LABEL: @powers
 // CHECK-DAG: graph.mul %arg0, %arg0
 // CHECK-DAG: graph.sqrt %arg0
