@@ -31,7 +31,8 @@ LogicalResult GraphImporter::importStep(::onnx::GraphProto &body,
   scope.opsets = around.opsets;
   for (auto [i, value] : llvm::enumerate(inputs)) {
     if (!value)
-      return llvm::failure();
+      return emitter.fail("an input of the body is missing",
+                          "export the model again");
     scope.values[body.input(i).name()].value = value;
   }
   std::vector<std::string> roots;

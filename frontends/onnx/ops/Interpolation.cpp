@@ -61,11 +61,16 @@ AxisWeights charonia::frontend::onnx::weightsOf(const AxisInterpolation &a) {
   AxisWeights result;
   result.values.resize(a.from * a.to);
   result.outside.resize(a.to);
+  if (!a.to)
+    return result;
   // Where elements are left out, the filter is as wide as what they stand for.
   double stretch = a.antialias ? std::min(a.scale, 1.0) : 1.0;
   int64_t reach = std::ceil((a.mode == ResizeMode::cubic ? 2 : 1) / stretch);
   for (int64_t i = 0; i < a.to; ++i) {
     double x = coordinateOf(a, double(i));
+    // A region of interest may be anything.
+    if (!(std::abs(x) < 1e15))
+      x = -1;
     result.outside[i] = a.crop && (x < 0 || x > double(a.from - 1));
     float *row = result.values.data() + i * a.from;
     auto clamped = [&](int64_t k) {

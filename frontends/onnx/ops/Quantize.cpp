@@ -29,7 +29,7 @@ static Value spread(Node &n, Emitter &e, Value parameter, Value x) {
                     Twine(*axis) + " of " + e.describe(x.getType()));
     return e.asChannels(parameter, rank - 1 - *axis);
   }
-  if ((int64_t)shape.size() != rank || block < 1)
+  if ((int64_t)shape.size() != rank || block < 1 || block > maxDimension)
     return e.fail("scale and zero point, " + e.describe(parameter.getType()) +
                   ", fit neither an axis nor blocks of " +
                   e.describe(x.getType()));

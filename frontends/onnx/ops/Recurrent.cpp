@@ -157,9 +157,8 @@ llvm::LogicalResult Recurrent::readShapes() {
   batch = shape[1];
   auto length = graph::constantOf(shape[0]), size = graph::constantOf(r[2]);
   if (!length || *length < 1 || *length > maxSteps)
-    return e.fail("sequences of " + e.getSymbols().toString(shape[0]) +
-                      " steps are not supported unless their length is known, "
-                      "and 1 to " +
+    return e.fail("sequences of length " + e.getSymbols().toString(shape[0]) +
+                      " are not supported unless it is known, and 1 to " +
                       Twine(maxSteps),
                   "fix that size with --shape");
   steps = *length;

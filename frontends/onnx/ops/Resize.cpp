@@ -204,7 +204,9 @@ static Value resizeByMatrices(Node &n, Emitter &e, const Target &target,
     if (whole && shape[axis] == target.sizes[i] &&
         (target.scales[i] == 0 || target.scales[i] == 1))
       continue;
-    if (!from || !to || *from < 1 || *from * *to > (int64_t(1) << 24))
+    constexpr int64_t maxMatrix = int64_t(1) << 24;
+    if (!from || !to || *from < 1 || *from > maxMatrix || *to > maxMatrix ||
+        *from * *to > maxMatrix)
       return e.fail(
           "antialias and tf_crop_and_resize need sizes that are known",
           "fix them with --shape");

@@ -85,7 +85,7 @@ static llvm::LogicalResult dft(Node &n, Emitter &e) {
   // What the signal lacks is zero; what it has more is cut.
   int64_t from = std::min(inverse && onesided ? length / 2 + 1 : length, *size);
   int64_t to = onesided && !inverse ? length / 2 + 1 : length;
-  if (length < 1 || from * to > maxMatrix || length > maxMatrix)
+  if (length < 1 || length > maxMatrix || from * to > maxMatrix)
     return e.fail("a transform of length " + Twine(length) +
                   " is not supported");
   mlir::Type element = elementOf(x);
