@@ -129,8 +129,32 @@ Value sigmoid(Emitter &e, graph::SigmoidOp, ArrayRef<Value> x) {
   return sigmoidOf(e, x[0]);
 }
 
+/// gelu to 2^-22 of x, for results of 16 bits where the hardware has exp2 and reciprocals:
+/// max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, with erfc by Abramowitz and Stegun 7.1.26.
+Value geluOf16Bits(Emitter &e, Value x) {
+  auto constant = [&](double value) { return e.splatLike(value, x); };
+  // An infinite |x| times zero would be no number.
+  Value size = arith::MinimumFOp::create(e.b(), e.loc(), math::AbsFOp::create(e.b(), e.loc(), x),
+                                         constant(1e6));
+  Value divisor = add(e, constant(1), mul(e, size, constant(0.3275911 * 0.70710678118654752440)));
+  Value t = arith::DivFOp::create(e.b(), e.loc(), constant(1), divisor,
+                                  arith::FastMathFlags::arcp | arith::FastMathFlags::afn);
+  Value p = constant(0.5 * 1.061405429);
+  for (double c : {-1.453152027, 1.421413741, -0.284496736, 0.254829592})
+    p = add(e, mul(e, p, t), constant(0.5 * c));
+  Value decay = math::Exp2Op::create(
+      e.b(), e.loc(), mul(e, mul(e, x, x), constant(-0.5 * 1.44269504088896340736)));
+  Value tail = mul(e, mul(e, p, t), mul(e, size, decay));
+  return arith::SubFOp::create(
+      e.b(), e.loc(), arith::MaximumFOp::create(e.b(), e.loc(), x, constant(0)), tail);
+}
+
 Value gelu(Emitter &e, graph::GeluOp op, ArrayRef<Value> args) {
   Value x = args[0];
+  Type stored = cast<RankedTensorType>(op.getType()).getElementType();
+  if (!op.getTanh() && e.getTarget().kind == EmitTarget::Kind::Gpu &&
+      (stored.isF16() || stored.isBF16()))
+    return geluOf16Bits(e, x);
   if (op.getTanh()) {
     // x * sigmoid(2 u) equals x/2 * (1 + tanh u), u = sqrt(2/pi) (x + 0.044715
     // x^3).

@@ -104,7 +104,9 @@ static std::unique_ptr<llvm::TargetMachine> createTarget(StringRef chip, std::st
   if (!target)
     return nullptr;
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Fast; // a * b + c is one rounding
+  // Only what carries `contract`: elementary functions count on their roundings. PTX
+  // says so with .rn, else ptxas would fuse what LLVM did not.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   return std::unique_ptr<llvm::TargetMachine>(
       target->createTargetMachine(triple, chip, ptxFeature(chip), options, llvm::Reloc::PIC_,
                                   std::nullopt, llvm::CodeGenOptLevel::Aggressive));
