@@ -1,14 +1,14 @@
 // Tile shapes of dots on a GPU.
 //
-// The model counts, for a kernel that keeps its operands in a ring of shared memory
-// slots, what a step of the K loop waits for: memory latency spread over the ring's
-// stages, the bytes that a multiprocessor takes in, its arithmetic, and a cost of every
-// step; times the steps and the rounds of program instances; or the bytes that all of
-// them take from the L2 cache. Its constants were fitted on an H200 to 650 kernels of
-// the products of BERT, ViT, GPT-2, ResNet-50 and MobileNetV2 at batch 1
-// (scripts/gpu_kernels.py --problems --time): the root of the mean squared logarithmic
-// error is 0.11, and its choices are 2 % slower than the best tile in the mean, 11 % at
-// most.
+// The model counts, for a kernel that keeps its operands in a ring of shared
+// memory slots, what a step of the K loop waits for: memory latency spread over
+// the ring's stages, the bytes that a multiprocessor takes in, its arithmetic,
+// and a cost of every step; times the steps and the rounds of program
+// instances; or the bytes that all of them take from the L2 cache. Its
+// constants were fitted on an H200 to 650 kernels of the products of BERT, ViT,
+// GPT-2, ResNet-50 and MobileNetV2 at batch 1 (scripts/gpu_kernels.py
+// --problems --time): the root of the mean squared logarithmic error is 0.11,
+// and its choices are 2 % slower than the best tile in the mean, 11 % at most.
 #ifndef CHARONIA_CODEGEN_EMIT_GPUTILES_H
 #define CHARONIA_CODEGEN_EMIT_GPUTILES_H
 
@@ -16,8 +16,8 @@
 
 namespace charonia::emit {
 
-/// A program instance computes m x n elements, k terms a step. `splits` of them share
-/// the terms of a tile.
+/// A program instance computes m x n elements, k terms a step. `splits` of them
+/// share the terms of a tile.
 struct GpuTile {
   int64_t m, n, k, warps, stages, splits = 1;
 };

@@ -22,24 +22,29 @@ unsigned wordsOf(Value tile) {
                           32);
 }
 
-/// What `op` needs of its block behind `start`, in order; false if that is more than
-/// arithmetic, or depends on products.
-bool collectSlice(Operation *op, Operation *start, llvm::SetVector<Operation *> &slice) {
+/// What `op` needs of its block behind `start`, in order; false if that is more
+/// than arithmetic, or depends on products.
+bool collectSlice(Operation *op, Operation *start,
+                  llvm::SetVector<Operation *> &slice) {
   if (slice.contains(op))
     return true;
   for (Value operand : op->getOperands()) {
     Operation *def = operand.getDefiningOp();
-    if (!def || def->getBlock() != start->getBlock() || def->isBeforeInBlock(start))
+    if (!def || def->getBlock() != start->getBlock() ||
+        def->isBeforeInBlock(start))
       continue;
     if (def->getNumRegions() || !isMemoryEffectFree(def) ||
-        isa<simt::ToSharedOp, simt::DotOp>(def) || !collectSlice(def, start, slice))
+        isa<simt::ToSharedOp, simt::DotOp>(def) ||
+        !collectSlice(def, start, slice))
       return false;
   }
   slice.insert(op);
   return true;
 }
 
-bool hasDots(scf::ForOp loop) { return !loop.getBody()->getOps<simt::DotOp>().empty(); }
+bool hasDots(scf::ForOp loop) {
+  return !loop.getBody()->getOps<simt::DotOp>().empty();
+}
 
 /// Where a kernel begins to bring operands of products in.
 Operation *findStart(Block &body) {
@@ -77,7 +82,8 @@ void charonia::gpu::issueLoadsEarly(func::FuncOp function) {
   for (tile::LoadOp load : loads) {
     llvm::SetVector<Operation *> slice;
     unsigned more = wordsOf(load);
-    if (words + more > kMostWords || accumulators + words + more > kMostRegisters ||
+    if (words + more > kMostWords ||
+        accumulators + words + more > kMostRegisters ||
         !collectSlice(load, start, slice))
       continue;
     words += more;

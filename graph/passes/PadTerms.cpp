@@ -22,10 +22,11 @@ struct PadTerms : impl::PadTermsBase<PadTerms> {
     for (GraphOpInterface op : ops) {
       SmallVector<int64_t> runs = op.getTermRuns();
       std::optional<Columns> columns = op.getColumns();
-      if (runs.empty() || !columns || !weightsOnly(op->getOperand(columns->operand)))
+      if (runs.empty() || !columns ||
+          !weightsOnly(op->getOperand(columns->operand)))
         continue;
-      std::optional<int64_t> extent =
-          constantOf(getShape(op->getOperand(columns->operand))[runs[columns->operand]]);
+      std::optional<int64_t> extent = constantOf(
+          getShape(op->getOperand(columns->operand))[runs[columns->operand]]);
       if (!extent || *extent >= longest || llvm::isPowerOf2_64(*extent))
         continue;
       for (auto [i, dim] : llvm::enumerate(runs)) {
@@ -46,11 +47,14 @@ struct PadTerms : impl::PadTermsBase<PadTerms> {
     shape[dim] = builder.getAffineConstantExpr(size);
     Type element = getElementTypeOrSelf(value);
     auto scalar = RankedTensorType::get({}, element);
-    Value zero = ConstantOp::create(builder, value.getLoc(), scalar,
-                                    cast<ElementsAttr>(builder.getZeroAttr(scalar)));
-    SmallVector<AffineExpr> lows(shape.size(), builder.getAffineConstantExpr(0));
-    return PadOp::create(builder, value.getLoc(), makeType(shape, element), PadMode::constant,
-                         value, zero, AffineMap::get(0, 0, lows, builder.getContext()));
+    Value zero =
+        ConstantOp::create(builder, value.getLoc(), scalar,
+                           cast<ElementsAttr>(builder.getZeroAttr(scalar)));
+    SmallVector<AffineExpr> lows(shape.size(),
+                                 builder.getAffineConstantExpr(0));
+    return PadOp::create(builder, value.getLoc(), makeType(shape, element),
+                         PadMode::constant, value, zero,
+                         AffineMap::get(0, 0, lows, builder.getContext()));
   }
 };
 

@@ -137,8 +137,7 @@ Value geluOf16Bits(Emitter &e, Value x) {
   Value size = arith::MinimumFOp::create(e.b(), e.loc(), math::AbsFOp::create(e.b(), e.loc(), x),
                                          constant(1e6));
   Value divisor = add(e, constant(1), mul(e, size, constant(0.3275911 * 0.70710678118654752440)));
-  Value t = arith::DivFOp::create(e.b(), e.loc(), constant(1), divisor,
-                                  arith::FastMathFlags::arcp | arith::FastMathFlags::afn);
+  Value t = e.quotient(constant(1), divisor);
   Value p = constant(0.5 * 1.061405429);
   for (double c : {-1.453152027, 1.421413741, -0.284496736, 0.254829592})
     p = add(e, mul(e, p, t), constant(0.5 * c));

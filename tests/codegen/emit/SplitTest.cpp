@@ -1,5 +1,5 @@
-// Kernels whose program instances share the terms of a tile, run by the interpreter and
-// compared with plain loops.
+// Kernels whose program instances share the terms of a tile, run by the
+// interpreter and compared with plain loops.
 #include "codegen/emit/Emit.h"
 #include "codegen/emit/Schedule.h"
 #include "codegen/tile/ir/TileDialect.h"
@@ -26,7 +26,8 @@ protected:
   }
 
   /// Emits the only kernel of `text` in tiles of 16 x 32 and steps of 32.
-  mlir::func::FuncOp emit(llvm::StringRef text, llvm::ArrayRef<unsigned> rows, unsigned column) {
+  mlir::func::FuncOp emit(llvm::StringRef text, llvm::ArrayRef<unsigned> rows,
+                          unsigned column) {
     module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     EXPECT_TRUE(module);
     graph::KernelOp kernel;
@@ -51,8 +52,10 @@ protected:
     return map ? map.getValue().getSingleConstantResult() : 0;
   }
 
-  /// Runs all program instances on these buffers; counters have to be zero again.
-  void run(mlir::func::FuncOp function, std::vector<std::vector<float>> &buffers) {
+  /// Runs all program instances on these buffers; counters have to be zero
+  /// again.
+  void run(mlir::func::FuncOp function,
+           std::vector<std::vector<float>> &buffers) {
     std::vector<float> scratch(value(function, tile::kScratchAttr) / 4);
     std::vector<int32_t> counters(value(function, tile::kCountersAttr));
     std::vector<tile::InterpreterBuffer> all;
@@ -62,7 +65,9 @@ protected:
       all.push_back({scratch.data(), scratch.size()});
       all.push_back({counters.data(), counters.size()});
     }
-    EXPECT_EQ(tile::interpret(function, all, {}, 0, value(function, tile::kGridAttr)), "");
+    EXPECT_EQ(
+        tile::interpret(function, all, {}, 0, value(function, tile::kGridAttr)),
+        "");
     for (int32_t counter : counters)
       EXPECT_EQ(counter, 0);
   }
@@ -79,7 +84,8 @@ protected:
   std::mt19937 engine{1};
 };
 
-/// Six steps, the last of them ragged; in four parts the last has nothing to do.
+/// Six steps, the last of them ragged; in four parts the last has nothing to
+/// do.
 TEST_P(SplitTest, Matmul) {
   constexpr int64_t m = 19, n = 45, k = 165;
   mlir::func::FuncOp function = emit(R"(
@@ -91,9 +97,10 @@ TEST_P(SplitTest, Matmul) {
         graph.yield %2 : tensor<19x45xf32>
       }
       return %0 : tensor<19x45xf32>
-    })", {0}, 1);
-  std::vector<std::vector<float>> buffers{random(m * k), random(k * n), random(n),
-                                          std::vector<float>(m * n)};
+    })",
+                                     {0}, 1);
+  std::vector<std::vector<float>> buffers{random(m * k), random(k * n),
+                                          random(n), std::vector<float>(m * n)};
   run(function, buffers);
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
@@ -115,10 +122,11 @@ TEST_P(SplitTest, Convolution) {
         graph.yield %1 : tensor<1x5x5x33xf32>
       }
       return %0 : tensor<1x5x5x33xf32>
-    })", {1, 2}, 3);
-  std::vector<std::vector<float>> buffers{random(size * size * channels),
-                                          random(filters * 9 * channels),
-                                          std::vector<float>(size * size * filters)};
+    })",
+                                     {1, 2}, 3);
+  std::vector<std::vector<float>> buffers{
+      random(size * size * channels), random(filters * 9 * channels),
+      std::vector<float>(size * size * filters)};
   run(function, buffers);
   for (int64_t y = 0; y < size; ++y)
     for (int64_t x = 0; x < size; ++x)
@@ -133,7 +141,8 @@ TEST_P(SplitTest, Convolution) {
               want += double(buffers[0][(v * size + u) * channels + c]) *
                       buffers[1][((f * 3 + r) * 3 + s) * channels + c];
           }
-        ASSERT_NEAR(buffers[2][(y * size + x) * filters + f], want, 1e-4) << y << " " << x;
+        ASSERT_NEAR(buffers[2][(y * size + x) * filters + f], want, 1e-4)
+            << y << " " << x;
       }
 }
 
