@@ -45,7 +45,7 @@ def dims_of(info) -> list[int | str]:
 def shape_ranges(subject: Subject, batches, sequences) -> dict[str, list]:
     """--shape of each input: the whole range that will be run."""
     ranges = {
-        "batch": (min(batches), 1, max(batches)),
+        "batch": (min(batches), min(batches), max(batches)),
         "seq": (min(sequences), max(sequences), max(sequences)),
     }
     return {
