@@ -156,6 +156,8 @@ public:
   struct GridPosition {
     AffineExpr fast, slow;
     int64_t fastCount = 1;
+    /// Neighbours at the symbols' smallest values.
+    int64_t fewest = 1;
   };
   const GridPosition &getGridPosition() const { return position; }
   /// Hints that the element at `coordinates` (over symbols alone) of `value` will

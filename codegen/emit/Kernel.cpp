@@ -235,10 +235,12 @@ private:
 
   void findPosition(ArrayRef<unsigned> parallel) {
     Emitter::GridPosition position;
-    SmallVector<int64_t> sizes;
+    SmallVector<int64_t> sizes, least;
     for (const graph::Symbol &s :
-         graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
+         graph::getSymbols(kernel->getParentOfType<ModuleOp>())) {
       sizes.push_back(s.opt);
+      least.push_back(s.min);
+    }
     for (unsigned i : llvm::reverse(parallel)) {
       if (!isa<AffineSymbolExpr>(tileNumbers[i]))
         continue;
@@ -249,6 +251,8 @@ private:
       position.fast = tileNumbers[i];
       position.fastCount =
           graph::evaluate(countOf(schedule.groups[i]), sizes).value_or(1);
+      position.fewest =
+          graph::evaluate(countOf(schedule.groups[i]), least).value_or(1);
       if (schedule.run > 0)
         position.fastCount = std::min(position.fastCount, schedule.run);
     }

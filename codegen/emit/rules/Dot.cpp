@@ -87,6 +87,21 @@ static void prefetchNext(Emitter &e, const Demand &operand) {
       at.push_back(c.replaceDims(dims).replace(grid.slow, grid.slow + 1));
     e.prefetch(operand.value, at);
   }
+
+  // With a single tile of rows at run time, columns come from memory as fast as it
+  // gives them: what follows some steps later is fetched as well.
+  constexpr int64_t fewNeighbours = 2, stepsAhead = 8;
+  if (share == lines || grid.fewest > fewNeighbours)
+    return;
+  for (int64_t line = 0; line < lines; ++line) {
+    SmallVector<AffineExpr> dims{
+        e.constant(line / perRun + stepsAhead * operand.tile[0]),
+        e.constant(line % perRun * lineElements)};
+    Exprs at;
+    for (AffineExpr c : operand.coordinates)
+      at.push_back(c.replaceDims(dims));
+    e.prefetch(operand.value, at);
+  }
 }
 
 FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand,
