@@ -356,7 +356,6 @@ void KernelEmitter::emitPrefetch(tile::PrefetchOp op) {
   SymbolValues symbols =
       symbolValues(access.symbols, {}, 0, Geometry(access.tile, lanes));
   Value *address = pointer(rowPlan, {}, symbols, nullptr);
-  b.CreateIntrinsic(
-      llvm::Intrinsic::prefetch, {address->getType()},
-      {address, b.getInt32(0), b.getInt32(2), b.getInt32(1)});
+  b.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
+                    {address, b.getInt32(0), b.getInt32(2), b.getInt32(1)});
 }

@@ -287,9 +287,9 @@ bool KernelEmitter::isNonNegative(AffineExpr expr,
          isNonNegative(binary.getRHS(), symbols);
 }
 
-KernelEmitter::Bounds
-KernelEmitter::boundsOf(AffineExpr expr, llvm::ArrayRef<LaneInt> dims,
-                        const SymbolValues &symbols) {
+KernelEmitter::Bounds KernelEmitter::boundsOf(AffineExpr expr,
+                                              llvm::ArrayRef<LaneInt> dims,
+                                              const SymbolValues &symbols) {
   if (auto constant = llvm::dyn_cast<mlir::AffineConstantExpr>(expr))
     return std::pair(constant.getValue(), constant.getValue());
   if (auto dim = llvm::dyn_cast<mlir::AffineDimExpr>(expr)) {
@@ -331,16 +331,15 @@ KernelEmitter::boundsOf(AffineExpr expr, llvm::ArrayRef<LaneInt> dims,
   }
 }
 
-KernelEmitter::Bounds
-KernelEmitter::boundsOf(const tile::AffineForm &form,
-                        llvm::ArrayRef<LaneInt> dims,
-                        const SymbolValues &symbols) {
+KernelEmitter::Bounds KernelEmitter::boundsOf(const tile::AffineForm &form,
+                                              llvm::ArrayRef<LaneInt> dims,
+                                              const SymbolValues &symbols) {
   Bounds sum = std::pair(form.getConstant(), form.getConstant());
   for (const tile::AffineForm::Term &term : form.getTerms()) {
     if (term.atoms.size() != 1)
       return std::nullopt;
-    sum = sumOf(sum, timesOf(boundsOf(term.atoms[0], dims, symbols),
-                             term.coefficient));
+    sum = sumOf(
+        sum, timesOf(boundsOf(term.atoms[0], dims, symbols), term.coefficient));
   }
   return sum;
 }

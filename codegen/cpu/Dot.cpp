@@ -8,8 +8,8 @@
 using namespace charonia;
 using namespace charonia::cpu;
 
-/// What the elements 0, 1, .. of an axis add to the offset, where that depends on
-/// nothing else.
+/// What the elements 0, 1, .. of an axis add to the offset, where that depends
+/// on nothing else.
 static std::optional<llvm::SmallVector<int64_t>>
 offsetsAlong(const tile::AffineForm &offset, unsigned axis, int64_t extent,
              mlir::MLIRContext *context) {
@@ -129,9 +129,9 @@ KernelEmitter::LeftSide KernelEmitter::leftSide(mlir::Value tile) {
   } else {
     left.load = tile.getDefiningOp<tile::LoadOp>();
     left.axis = *axisInPlace(left.load);
-    left.offsets = *offsetsAlong(plan(tile::AccessOp::get(left.load)).offset,
-                                 left.axis, geometry(tile).shape[left.axis],
-                                 tile.getContext());
+    left.offsets =
+        *offsetsAlong(plan(tile::AccessOp::get(left.load)).offset, left.axis,
+                      geometry(tile).shape[left.axis], tile.getContext());
   }
   left.bytes = memoryBytes(left.type);
   llvm::ArrayRef<int64_t> shape = geometry(tile).shape;

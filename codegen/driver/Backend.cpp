@@ -17,11 +17,13 @@ public:
   std::string arch() const override { return cpu::isaName(isa).str(); }
   const emit::EmitTarget &emitTarget() const override { return target; }
 
-  FailureOr<KernelBinary> compile(func::FuncOp function, StringRef dumpDir) override {
+  FailureOr<KernelBinary> compile(func::FuncOp function,
+                                  StringRef dumpDir) override {
     cpu::CpuOptions options;
     options.threads = 1; // kernels are compiled side by side
     options.dumpDir = dumpDir.str();
-    FailureOr<cpu::CpuImage> image = cpu::compileCpuKernels({function}, isa, options);
+    FailureOr<cpu::CpuImage> image =
+        cpu::compileCpuKernels({function}, isa, options);
     if (failed(image))
       return failure();
     KernelBinary binary;
@@ -39,7 +41,8 @@ private:
 
 class GpuBackend : public Backend {
 public:
-  GpuBackend(StringRef chip, bool tf32) : gpuArch{chip.str()}, target(emit::EmitTarget::gpu()) {
+  GpuBackend(StringRef chip, bool tf32)
+      : gpuArch{chip.str()}, target(emit::EmitTarget::gpu()) {
     target.tf32 = tf32;
     options.ptxas = gpu::findPtxas();
     options.assemble = !options.ptxas.empty();
@@ -51,11 +54,13 @@ public:
   }
   const emit::EmitTarget &emitTarget() const override { return target; }
 
-  FailureOr<KernelBinary> compile(func::FuncOp function, StringRef dumpDir) override {
+  FailureOr<KernelBinary> compile(func::FuncOp function,
+                                  StringRef dumpDir) override {
     gpu::GpuOptions own = options;
     if (!dumpDir.empty())
       own.dumpPrefix = (dumpDir + "/" + gpuArch.chip + ".").str();
-    FailureOr<gpu::GpuKernel> kernel = gpu::compileGpuKernel(function, gpuArch, own);
+    FailureOr<gpu::GpuKernel> kernel =
+        gpu::compileGpuKernel(function, gpuArch, own);
     if (failed(kernel))
       return failure();
     KernelBinary binary;
@@ -65,7 +70,8 @@ public:
     binary.sharedBytes = kernel->sharedBytes;
     binary.blockThreads = kernel->blockThreads;
     binary.registers = std::max(kernel->registers, 0);
-    binary.spillBytes = std::max(kernel->spillStores, 0) + std::max(kernel->spillLoads, 0);
+    binary.spillBytes =
+        std::max(kernel->spillStores, 0) + std::max(kernel->spillLoads, 0);
     return binary;
   }
 
@@ -77,14 +83,16 @@ private:
 
 } // namespace
 
-std::vector<std::unique_ptr<Backend>> createBackends(StringRef target, StringRef precision) {
+std::vector<std::unique_ptr<Backend>> createBackends(StringRef target,
+                                                     StringRef precision) {
   std::vector<std::unique_ptr<Backend>> backends;
   if (target == "cpu" || target == "x86-64-v4")
     backends.push_back(std::make_unique<CpuBackend>(cpu::CpuIsa::V4));
   if (target == "cpu" || target == "x86-64-v3")
     backends.push_back(std::make_unique<CpuBackend>(cpu::CpuIsa::V3));
   if (llvm::is_contained(gpu::GpuArch::known(), target))
-    backends.push_back(std::make_unique<GpuBackend>(target, precision == "tf32"));
+    backends.push_back(
+        std::make_unique<GpuBackend>(target, precision == "tf32"));
   return backends;
 }
 
@@ -97,7 +105,8 @@ std::string listTargets() {
 
 std::unique_ptr<Backend> createHostBackend() {
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
-  for (const char *feature : {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"})
+  for (const char *feature :
+       {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"})
     if (!features.lookup(feature))
       return std::make_unique<CpuBackend>(cpu::CpuIsa::V3);
   return std::make_unique<CpuBackend>(cpu::CpuIsa::V4);

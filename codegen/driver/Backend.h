@@ -30,15 +30,16 @@ public:
   /// All that the code depends on beside the tile program: for the cache.
   virtual std::string fingerprint() const { return arch(); }
   virtual const emit::EmitTarget &emitTarget() const = 0;
-  /// Compiles a function that `emitKernel` wrote. Called from several threads, each
-  /// with a function in a module of its own, which it may change. `dumpDir`: folder
-  /// for intermediate files, whose names tell the arch; empty: none.
+  /// Compiles a function that `emitKernel` wrote. Called from several threads,
+  /// each with a function in a module of its own, which it may change.
+  /// `dumpDir`: folder for intermediate files, whose names tell the arch;
+  /// empty: none.
   virtual mlir::FailureOr<KernelBinary> compile(mlir::func::FuncOp function,
                                                 llvm::StringRef dumpDir) = 0;
 };
 
-/// Backends of the `--target` names: "cpu" has two, "x86-64-v3", "x86-64-v4" and
-/// "sm_80" ... one each; empty for a name that is none. `precision` as of
+/// Backends of the `--target` names: "cpu" has two, "x86-64-v3", "x86-64-v4"
+/// and "sm_80" ... one each; empty for a name that is none. `precision` as of
 /// CompileOptions.
 std::vector<std::unique_ptr<Backend>> createBackends(llvm::StringRef target,
                                                      llvm::StringRef precision);

@@ -26,8 +26,8 @@ using namespace mlir;
 namespace charonia::driver {
 
 void registerCompiler(DialectRegistry &registry) {
-  registry.insert<graph::GraphDialect, tile::TileDialect, func::FuncDialect, arith::ArithDialect,
-                  math::MathDialect, scf::SCFDialect>();
+  registry.insert<graph::GraphDialect, tile::TileDialect, func::FuncDialect,
+                  arith::ArithDialect, math::MathDialect, scf::SCFDialect>();
   emit::registerEmitRules(registry);
   gpu::registerGpuCodegen(registry);
 }
@@ -76,7 +76,8 @@ public:
     std::string passed = passedStage(module).str();
     auto done = passed.empty() ? names.begin() : llvm::find(names, passed);
     if (done == names.end())
-      return module.emitError("names an unknown stage '") << passed << "'", failure();
+      return module.emitError("names an unknown stage '") << passed << "'",
+             failure();
     stagesPassed = passed.empty() ? 0 : done - names.begin() + 1;
     if (stagesPassed == 0) {
       ++stagesPassed;
@@ -102,11 +103,14 @@ public:
       if (*stopped && options.printKernel.empty())
         return report;
     }
-    return options.printKernel.empty() ? write(path) : FailureOr<CompileReport>(report);
+    return options.printKernel.empty() ? write(path)
+                                       : FailureOr<CompileReport>(report);
   }
 
 private:
-  InFlightDiagnostic error() { return emitError(UnknownLoc::get(module.getContext())); }
+  InFlightDiagnostic error() {
+    return emitError(UnknownLoc::get(module.getContext()));
+  }
 
   void progress(StringRef what, unsigned done = 0, unsigned total = 0) {
     if (options.progress)
@@ -118,13 +122,18 @@ private:
     for (const std::string &target : options.targets) {
       auto backends = createBackends(target, options.precision);
       if (backends.empty())
-        return error() << "unknown target '" << target << "'; the targets are " << listTargets(),
+        return error() << "unknown target '" << target << "'; the targets are "
+                       << listTargets(),
                failure();
       for (auto &backend : backends) {
-        auto group = llvm::find_if(groups, [&](TargetGroup &g) { return g.device == backend->device(); });
+        auto group = llvm::find_if(groups, [&](TargetGroup &g) {
+          return g.device == backend->device();
+        });
         if (group == groups.end())
           group = groups.insert(group, TargetGroup{backend->device(), {}});
-        if (llvm::none_of(group->backends, [&](auto &b) { return b->arch() == backend->arch(); }))
+        if (llvm::none_of(group->backends, [&](auto &b) {
+              return b->arch() == backend->arch();
+            }))
           group->backends.push_back(std::move(backend));
       }
     }
@@ -133,10 +142,11 @@ private:
 
   LogicalResult checkStage() {
     std::vector<std::string> names = stageNames();
-    if (options.stopAfter.empty() || llvm::is_contained(names, options.stopAfter))
+    if (options.stopAfter.empty() ||
+        llvm::is_contained(names, options.stopAfter))
       return success();
-    return error() << "unknown stage '" << options.stopAfter << "'; the stages are "
-                   << llvm::join(names, ", ");
+    return error() << "unknown stage '" << options.stopAfter
+                   << "'; the stages are " << llvm::join(names, ", ");
   }
 
   bool stopsAfter(StringRef stage, Operation *op) {
@@ -172,7 +182,8 @@ private:
     }
     if (failed)
       return error() << path << ": " << failed.message();
-    if (std::string text = writeWeightFile(on, dumpPath(name + ".safetensors"), dumpedWeights);
+    if (std::string text =
+            writeWeightFile(on, dumpPath(name + ".safetensors"), dumpedWeights);
         !text.empty())
       return error() << text;
     ++dumped;
@@ -180,7 +191,8 @@ private:
   }
 
   /// `program` is null in stages that all programs share.
-  LogicalResult runStage(const Stage &stage, ModuleOp on, const PipelineOptions *program) {
+  LogicalResult runStage(const Stage &stage, ModuleOp on,
+                         const PipelineOptions *program) {
     progress(stage.name);
     PassManager passes(on.getContext(), ModuleOp::getOperationName());
     stage.build(passes);
@@ -188,7 +200,8 @@ private:
       return failure();
     setPrepareAside(on);
     markStage(on, stage.name, program);
-    std::string prefix = program ? std::string(deviceKindName(program->device)) + "-" : "";
+    std::string prefix =
+        program ? std::string(deviceKindName(program->device)) + "-" : "";
     return dumpStage(on, prefix + stage.name);
   }
 
@@ -214,8 +227,8 @@ private:
     }
 
     KernelSet kernels;
-    ProgramLayout layout =
-        layOutProgram(copy.lookupSymbol<func::FuncOp>("main"), group.device, kernels);
+    ProgramLayout layout = layOutProgram(
+        copy.lookupSymbol<func::FuncOp>("main"), group.device, kernels);
     layout.program.precision = options.precision;
     if (options.stopAfter == "tiles")
       return printTiles(kernels, *group.backends.front());
@@ -234,7 +247,9 @@ private:
     auto addImage = [&](ArrayRef<char> image) {
       return code.add(std::as_bytes(std::span(image.data(), image.size())));
     };
-    auto addText = [&](StringRef text) { return code.addText({text.data(), text.size()}); };
+    auto addText = [&](StringRef text) {
+      return code.addText({text.data(), text.size()});
+    };
     for (auto &backend : group.backends) {
       kernelOptions.progress = [&](unsigned done, unsigned total) {
         progress("kernels for " + backend->arch(), done, total);
@@ -248,11 +263,12 @@ private:
       // Backends of one device write the same tile programs.
       if (&backend == &group.backends.front())
         addScratch(layout.program, *compiled);
-      layout.program.variants.push_back(
-          makeVariant(*backend, layout.program, *compiled, optimum, addImage, addText));
+      layout.program.variants.push_back(makeVariant(
+          *backend, layout.program, *compiled, optimum, addImage, addText));
       entry.archs.push_back(backend->arch());
     }
-    writer.addSection(engine::SectionKind::Code, device + ".code", code.bytes());
+    writer.addSection(engine::SectionKind::Code, device + ".code",
+                      code.bytes());
 
     std::unique_ptr<Backend> host = createHostBackend();
     KernelOptions prepareOptions;
@@ -274,43 +290,55 @@ private:
       return error() << plan.status().message(), failure();
     entry.arenaPeak = plan->peak;
     entry.arenaLowerBound = plan->lowerBound;
-    entry.launches = llvm::count_if(layout.program.steps, [](const engine::Step &step) {
-      return step.kind == engine::Step::Kind::Launch;
-    });
+    entry.launches =
+        llvm::count_if(layout.program.steps, [](const engine::Step &step) {
+          return step.kind == engine::Step::Kind::Launch;
+        });
     entry.kernels = layout.program.kernels.size();
     entry.weightBytes = layout.weightBytes;
     auto &notes = manifest.build.notes;
     notes.emplace_back(device + ".arena.peak", std::to_string(plan->peak));
-    notes.emplace_back(device + ".arena.lowerBound", std::to_string(plan->lowerBound));
+    notes.emplace_back(device + ".arena.lowerBound",
+                       std::to_string(plan->lowerBound));
     report.programs.push_back(std::move(entry));
     manifest.programs.push_back(std::move(layout.program));
     return false;
   }
 
-  /// The weights stream to the file: those of the model from where they are mapped,
-  /// prepared ones one at a time.
-  void addWeights(ProgramLayout &layout, Preparation &preparation, StringRef device) {
-    auto weights = std::make_shared<std::vector<PlacedWeight>>(std::move(layout.weights));
+  /// The weights stream to the file: those of the model from where they are
+  /// mapped, prepared ones one at a time.
+  void addWeights(ProgramLayout &layout, Preparation &preparation,
+                  StringRef device) {
+    auto weights =
+        std::make_shared<std::vector<PlacedWeight>>(std::move(layout.weights));
     layout.program.weightsSection = writer.addSection(
-        engine::SectionKind::Weights, (device + ".weights").str(), layout.weightBytes,
+        engine::SectionKind::Weights, (device + ".weights").str(),
+        layout.weightBytes,
         [this, weights, &preparation](engine::SectionSink &sink) -> Status {
           graph::WeightStore &store =
-              module.getContext()->getLoadedDialect<graph::GraphDialect>()->getWeights();
+              module.getContext()
+                  ->getLoadedDialect<graph::GraphDialect>()
+                  ->getWeights();
           static const char zeros[4096] = {};
           uint64_t position = 0;
           for (const auto &[i, weight] : llvm::enumerate(*weights)) {
             progress("weights", i, weights->size());
-            CHARONIA_RETURN_IF_ERROR(sink.write(zeros, weight.offset - position));
+            CHARONIA_RETURN_IF_ERROR(
+                sink.write(zeros, weight.offset - position));
             position = weight.offset + weight.size;
             if (preparation.contains(weight.name)) {
               CHARONIA_RETURN_IF_ERROR(preparation.compute(
-                  weight.name, [&](std::span<const std::byte> bytes) { return sink.write(bytes); }));
+                  weight.name, [&](std::span<const std::byte> bytes) {
+                    return sink.write(bytes);
+                  }));
               continue;
             }
             const graph::Weight *stored = store.lookup(weight.name);
             if (!stored)
-              return Status(StatusCode::Internal, "there is no weight '" + weight.name + "'");
-            CHARONIA_RETURN_IF_ERROR(sink.write(stored->bytes.data(), stored->bytes.size()));
+              return Status(StatusCode::Internal,
+                            "there is no weight '" + weight.name + "'");
+            CHARONIA_RETURN_IF_ERROR(
+                sink.write(stored->bytes.data(), stored->bytes.size()));
           }
           return Status::ok();
         });
@@ -318,7 +346,8 @@ private:
 
   FailureOr<bool> printTiles(const KernelSet &kernels, const Backend &backend) {
     for (unsigned i = 0; i < kernels.size(); ++i) {
-      FailureOr<OwningOpRef<ModuleOp>> program = emitTileProgram(kernels.get(i), backend);
+      FailureOr<OwningOpRef<ModuleOp>> program =
+          emitTileProgram(kernels.get(i), backend);
       if (failed(program))
         return failure();
       (*program)->print(*options.output);
@@ -327,13 +356,14 @@ private:
     return true;
   }
 
-  /// Compiles the kernels of that name for all variants, and prints what they go
-  /// through. True, as there is nothing else to do.
+  /// Compiles the kernels of that name for all variants, and prints what they
+  /// go through. True, as there is nothing else to do.
   FailureOr<bool> printKernel(const KernelSet &kernels, TargetGroup &group) {
     SmallString<128> folder;
     if (llvm::sys::fs::createUniqueDirectory("charonia-kernel", folder))
       return error() << "no folder for temporary files", failure();
-    auto remove = llvm::scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
+    auto remove =
+        llvm::scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
     bool found = false;
     for (unsigned i = 0; i < kernels.size(); ++i) {
       if (kernels.get(i).getSymName() != options.printKernel)
@@ -345,7 +375,8 @@ private:
       dumped.dumpDir = std::string(folder);
       std::string resources;
       for (auto &backend : group.backends) {
-        FailureOr<std::vector<CompiledKernel>> compiled = compileKernels(one, *backend, dumped);
+        FailureOr<std::vector<CompiledKernel>> compiled =
+            compileKernels(one, *backend, dumped);
         if (failed(compiled))
           return failure();
         resources += describeResources(*backend, compiled->front().binary);
@@ -357,14 +388,15 @@ private:
       std::set<std::string> names;
       for (unsigned i = 0; i < kernels.size(); ++i)
         names.insert(kernels.get(i).getSymName().str());
-      return error() << "no kernel is named '" << options.printKernel << "'; the kernels are "
-                     << llvm::join(names, ", "),
+      return error() << "no kernel is named '" << options.printKernel
+                     << "'; the kernels are " << llvm::join(names, ", "),
              failure();
     }
     return true;
   }
 
-  static std::string describeResources(const Backend &backend, const KernelBinary &binary) {
+  static std::string describeResources(const Backend &backend,
+                                       const KernelBinary &binary) {
     std::string text;
     llvm::raw_string_ostream stream(text);
     stream << "// " << backend.arch() << ": ";
@@ -372,12 +404,14 @@ private:
       stream << binary.image.size() << " bytes of code, " << binary.scratchBytes
              << " of scratch memory a thread\n";
     else if (binary.cubin.empty())
-      stream << "no ptxas, so only the driver will know its registers; " << binary.blockThreads
-             << " threads a block, " << binary.sharedBytes << " bytes of shared memory\n";
+      stream << "no ptxas, so only the driver will know its registers; "
+             << binary.blockThreads << " threads a block, "
+             << binary.sharedBytes << " bytes of shared memory\n";
     else
       stream << binary.blockThreads << " threads a block, " << binary.registers
-             << " registers a thread, " << binary.spillBytes << " bytes spilled, "
-             << binary.sharedBytes << " bytes of shared memory\n";
+             << " registers a thread, " << binary.spillBytes
+             << " bytes spilled, " << binary.sharedBytes
+             << " bytes of shared memory\n";
     return text;
   }
 
@@ -385,12 +419,13 @@ private:
   void printFiles(StringRef folder) {
     std::error_code failed;
     std::set<std::string> paths;
-    for (llvm::sys::fs::directory_iterator it(folder, failed), end; it != end && !failed;
-         it.increment(failed))
+    for (llvm::sys::fs::directory_iterator it(folder, failed), end;
+         it != end && !failed; it.increment(failed))
       paths.insert(it->path());
     for (StringRef suffix : {"/graph.mlir", ".tile.mlir", ".s", ".ptx"})
       for (const std::string &path : paths)
-        if (auto file = llvm::MemoryBuffer::getFile(path); file && StringRef(path).ends_with(suffix))
+        if (auto file = llvm::MemoryBuffer::getFile(path);
+            file && StringRef(path).ends_with(suffix))
           *options.output << "// " << llvm::sys::path::filename(path) << "\n"
                           << (*file)->getBuffer() << "\n";
   }

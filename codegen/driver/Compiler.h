@@ -13,14 +13,15 @@
 namespace charonia::driver {
 
 struct CompileOptions {
-  /// Names as in listTargets(). CPU and CUDA targets make a program each, with a
-  /// variant for each target.
+  /// Names as in listTargets(). CPU and CUDA targets make a program each, with
+  /// a variant for each target.
   std::vector<std::string> targets = {"cpu"};
   /// fp32, tf32, fp16 or bf16.
   std::string precision = "fp32";
   /// Folder of the kernel cache; empty: none.
   std::string cacheDir;
-  /// Folder for the module after each stage and for the kernels' code; empty: none.
+  /// Folder for the module after each stage and for the kernels' code; empty:
+  /// none.
   std::string dumpDir;
   /// Name of the stage after which to print the module to `output` and stop: no
   /// engine is written.
@@ -29,7 +30,8 @@ struct CompileOptions {
   std::string printKernel;
   llvm::raw_ostream *output = nullptr;
   /// What is being done; `total` is 0 where it cannot be counted.
-  std::function<void(llvm::StringRef what, unsigned done, unsigned total)> progress;
+  std::function<void(llvm::StringRef what, unsigned done, unsigned total)>
+      progress;
   /// Model name, source hash and options; the compiler fills in the rest.
   engine::BuildRecord record;
 };
@@ -50,7 +52,8 @@ struct CompileReport {
   std::vector<ProgramReport> programs;
 };
 
-/// The dialects and rules that a context needs, to be appended before it is made.
+/// The dialects and rules that a context needs, to be appended before it is
+/// made.
 void registerCompiler(mlir::DialectRegistry &registry);
 /// Loads them, which compiling on several threads needs.
 void loadDialects(mlir::MLIRContext &context);
@@ -58,9 +61,10 @@ void loadDialects(mlir::MLIRContext &context);
 /// Names of all stages, in order, for --stop-after.
 std::vector<std::string> stageNames();
 
-/// Compiles `module` (which is changed) and writes the engine to `path`. What is wrong
-/// comes as diagnostics of the context.
-mlir::FailureOr<CompileReport> compile(mlir::ModuleOp module, const CompileOptions &options,
+/// Compiles `module` (which is changed) and writes the engine to `path`. What
+/// is wrong comes as diagnostics of the context.
+mlir::FailureOr<CompileReport> compile(mlir::ModuleOp module,
+                                       const CompileOptions &options,
                                        const std::string &path);
 
 } // namespace charonia::driver

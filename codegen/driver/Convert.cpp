@@ -13,7 +13,8 @@ ShapeExpr toShapeExpr(AffineExpr expr) {
   if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
     return ShapeExpr::symbol(symbol.getPosition());
   auto binary = cast<AffineBinaryOpExpr>(expr);
-  ShapeExpr lhs = toShapeExpr(binary.getLHS()), rhs = toShapeExpr(binary.getRHS());
+  ShapeExpr lhs = toShapeExpr(binary.getLHS()),
+            rhs = toShapeExpr(binary.getRHS());
   switch (expr.getKind()) {
   case AffineExprKind::Add:
     return lhs + rhs;
@@ -67,19 +68,21 @@ std::optional<DType> toDType(Type element) {
 
 ShapeExpr sizeInBytes(Type tensor) {
   auto type = cast<RankedTensorType>(tensor);
-  AffineExpr count = graph::numElements(graph::getShape(type), type.getContext());
+  AffineExpr count =
+      graph::numElements(graph::getShape(type), type.getContext());
   return toShapeExpr(count) * graph::elementBytes(type.getElementType());
 }
 
-static FailureOr<TensorSpec> makeSpec(func::FuncOp function, Type type, StringAttr name,
-                                      const Twine &fallback) {
+static FailureOr<TensorSpec> makeSpec(func::FuncOp function, Type type,
+                                      StringAttr name, const Twine &fallback) {
   auto tensor = cast<RankedTensorType>(type);
   TensorSpec spec;
   spec.name = name ? name.str() : fallback.str();
   std::optional<DType> dtype = toDType(tensor.getElementType());
   if (!dtype)
-    return function.emitError() << "'" << spec.name << "' has the element type "
-                                << tensor.getElementType() << ", which an engine does not support";
+    return function.emitError()
+           << "'" << spec.name << "' has the element type "
+           << tensor.getElementType() << ", which an engine does not support";
   spec.dtype = *dtype;
   for (AffineExpr extent : graph::getShape(tensor))
     spec.dims.push_back(toShapeExpr(extent));
@@ -88,18 +91,22 @@ static FailureOr<TensorSpec> makeSpec(func::FuncOp function, Type type, StringAt
 
 FailureOr<Signature> makeSignature(func::FuncOp function) {
   Signature signature;
-  for (const graph::Symbol &s : graph::getSymbols(function->getParentOfType<ModuleOp>()))
+  for (const graph::Symbol &s :
+       graph::getSymbols(function->getParentOfType<ModuleOp>()))
     signature.symbols.push_back({s.name, s.min, s.opt, s.max, s.divisor});
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
-    auto spec = makeSpec(function, type, function.getArgAttrOfType<StringAttr>(i, "graph.name"),
+    auto spec = makeSpec(function, type,
+                         function.getArgAttrOfType<StringAttr>(i, "graph.name"),
                          "input" + Twine(i));
     if (failed(spec))
       return failure();
     signature.inputs.push_back(std::move(*spec));
   }
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
-    auto spec = makeSpec(function, type, function.getResultAttrOfType<StringAttr>(i, "graph.name"),
-                         "output" + Twine(i));
+    auto spec =
+        makeSpec(function, type,
+                 function.getResultAttrOfType<StringAttr>(i, "graph.name"),
+                 "output" + Twine(i));
     if (failed(spec))
       return failure();
     signature.outputs.push_back(std::move(*spec));

@@ -14,16 +14,19 @@ AffineExpr linearize(AffineMap coordinates, ArrayRef<AffineExpr> shape,
   AffineExpr index = getAffineConstantExpr(0, coordinates.getContext());
   for (auto [c, extent] : llvm::zip(coordinates.getResults(), shape))
     index = index * extent + c;
-  AffineMap map = AffineMap::inferFromExprList({ArrayRef(index)}, index.getContext()).front();
+  AffineMap map =
+      AffineMap::inferFromExprList({ArrayRef(index)}, index.getContext())
+          .front();
   return graph::simplify(map, extents).getResult(0);
 }
 
 bool sameMap(AffineMap a, AffineMap b, ArrayRef<AffineExpr> extents) {
-  return graph::simplify(a, extents).getResults() == graph::simplify(b, extents).getResults();
+  return graph::simplify(a, extents).getResults() ==
+         graph::simplify(b, extents).getResults();
 }
 
-/// Whether every element of `value` is read at its place in the space only, also
-/// through what is computed from it.
+/// Whether every element of `value` is read at its place in the space only,
+/// also through what is computed from it.
 bool isReadInPlace(Value value, const IterationSpace &space) {
   std::optional<IterationSpace::Place> place = space.lookup(value);
   if (!place || place->extent != IterationSpace::Extent::Full)
@@ -48,13 +51,16 @@ bool isReadInPlace(Value value, const IterationSpace &space) {
 bool canRunInPlace(graph::KernelOp kernel, unsigned operand, unsigned result) {
   std::optional<IterationSpace> space = graph::getIterationSpace(kernel);
   Block &body = kernel.getBody().front();
-  // Results are stored one after the other; what a later one needs is read later.
+  // Results are stored one after the other; what a later one needs is read
+  // later.
   if (!space || result + 1 != kernel.getNumResults())
     return false;
-  Value source = body.getArgument(operand), target = body.getTerminator()->getOperand(result);
+  Value source = body.getArgument(operand),
+        target = body.getTerminator()->getOperand(result);
   if (!isReadInPlace(source, *space))
     return false;
-  IterationSpace::Place from = *space->lookup(source), to = *space->lookup(target);
+  IterationSpace::Place from = *space->lookup(source),
+                        to = *space->lookup(target);
   return to.extent == IterationSpace::Extent::Full &&
          linearize(from.map, graph::getShape(source), space->getShape()) ==
              linearize(to.map, graph::getShape(target), space->getShape());

@@ -6,9 +6,9 @@
 
 namespace charonia::driver {
 
-/// True only if the kernel, whichever tiles it is cut into, reads each element of
-/// the operand in just the program instance that then writes the result's element at
-/// the same byte. Sizes in bytes are the caller's to compare.
+/// True only if the kernel, whichever tiles it is cut into, reads each element
+/// of the operand in just the program instance that then writes the result's
+/// element at the same byte. Sizes in bytes are the caller's to compare.
 bool canRunInPlace(graph::KernelOp kernel, unsigned operand, unsigned result);
 
 } // namespace charonia::driver

@@ -18,17 +18,22 @@ constexpr StringLiteral magic = "charonia kernel 1\n";
 class ByteWriter {
 public:
   std::string bytes{magic};
-  void number(uint64_t value) { bytes.append(reinterpret_cast<const char *>(&value), 8); }
+  void number(uint64_t value) {
+    bytes.append(reinterpret_cast<const char *>(&value), 8);
+  }
   void string(StringRef text) {
     number(text.size());
     bytes.append(text.data(), text.size());
   }
 };
 
-/// Reads what ByteWriter wrote; after the first thing that is missing, only zeros.
+/// Reads what ByteWriter wrote; after the first thing that is missing, only
+/// zeros.
 class ByteReader {
 public:
-  explicit ByteReader(StringRef bytes) : rest(bytes) { good = rest.consume_front(magic); }
+  explicit ByteReader(StringRef bytes) : rest(bytes) {
+    good = rest.consume_front(magic);
+  }
   bool good;
   uint64_t number() {
     uint64_t value = 0;
@@ -57,8 +62,9 @@ std::string serialize(const KernelBinary &b) {
   w.string(b.ptx);
   w.string({b.cubin.data(), b.cubin.size()});
   w.string(b.entry);
-  for (uint64_t value : {b.entryOffset, b.scratchBytes, b.sharedBytes, uint64_t(b.blockThreads),
-                         uint64_t(b.clusterSize), uint64_t(b.registers), uint64_t(b.spillBytes)})
+  for (uint64_t value :
+       {b.entryOffset, b.scratchBytes, b.sharedBytes, uint64_t(b.blockThreads),
+        uint64_t(b.clusterSize), uint64_t(b.registers), uint64_t(b.spillBytes)})
     w.number(value);
   w.number(xxh3_64bits(w.bytes));
   return std::move(w.bytes);
@@ -113,7 +119,8 @@ KernelCache::KernelCache(std::string folder) : folder(std::move(folder)) {
 
 std::string KernelCache::defaultFolder() {
   SmallString<128> path;
-  if (auto cache = sys::Process::GetEnv("XDG_CACHE_HOME"); cache && !cache->empty())
+  if (auto cache = sys::Process::GetEnv("XDG_CACHE_HOME");
+      cache && !cache->empty())
     path = *cache;
   else if (auto home = sys::Process::GetEnv("HOME"); home && !home->empty())
     sys::path::append(path, *home, ".cache");

@@ -7,10 +7,11 @@
 
 namespace charonia::driver {
 
-/// A folder with a file for each kernel, named by a hash of its tile program, its
-/// target and the compiler itself. Files appear whole or not at all and are checked
-/// when read, so processes may share the folder and a damaged file is only a miss.
-/// Thread-safe. Where the folder cannot be written, nothing is kept.
+/// A folder with a file for each kernel, named by a hash of its tile program,
+/// its target and the compiler itself. Files appear whole or not at all and are
+/// checked when read, so processes may share the folder and a damaged file is
+/// only a miss. Thread-safe. Where the folder cannot be written, nothing is
+/// kept.
 class KernelCache {
 public:
   /// An empty folder name turns the cache off.

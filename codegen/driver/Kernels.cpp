@@ -43,16 +43,19 @@ unsigned KernelSet::add(graph::KernelOp kernel) {
     if (!isConstant(input))
       arguments.push_back(input.getType());
   builder.setInsertionPointToEnd(entry.module->getBody());
-  auto function = func::FuncOp::create(builder, unknown, "main",
-                                       builder.getFunctionType(arguments, kernel.getResultTypes()));
+  auto function = func::FuncOp::create(
+      builder, unknown, "main",
+      builder.getFunctionType(arguments, kernel.getResultTypes()));
   builder.setInsertionPointToEnd(function.addEntryBlock());
   entry.kernel = cast<graph::KernelOp>(kernel->cloneWithoutRegions());
-  kernel.getBody().cloneInto(&entry.kernel.getBody(), *std::make_unique<IRMapping>());
+  kernel.getBody().cloneInto(&entry.kernel.getBody(),
+                             *std::make_unique<IRMapping>());
   unsigned next = 0;
   for (OpOperand &operand : entry.kernel->getOpOperands())
     operand.set(isConstant(operand.get())
-                    ? Value(graph::WeightOp::create(builder, unknown, operand.get().getType(),
-                                                    builder.getStringAttr("weight")))
+                    ? Value(graph::WeightOp::create(
+                          builder, unknown, operand.get().getType(),
+                          builder.getStringAttr("weight")))
                     : Value(function.getArgument(next++)));
   builder.insert(entry.kernel);
   func::ReturnOp::create(builder, unknown, entry.kernel.getResults());
@@ -64,7 +67,8 @@ unsigned KernelSet::add(graph::KernelOp kernel) {
   return it->second;
 }
 
-FailureOr<OwningOpRef<ModuleOp>> emitTileProgram(graph::KernelOp kernel, const Backend &backend) {
+FailureOr<OwningOpRef<ModuleOp>> emitTileProgram(graph::KernelOp kernel,
+                                                 const Backend &backend) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
   graph::setSymbols(*module, symbols);
@@ -74,7 +78,8 @@ FailureOr<OwningOpRef<ModuleOp>> emitTileProgram(graph::KernelOp kernel, const B
   return module;
 }
 
-std::string dumpFolder(StringRef folder, unsigned number, graph::KernelOp kernel) {
+std::string dumpFolder(StringRef folder, unsigned number,
+                       graph::KernelOp kernel) {
   SmallString<128> path(folder);
   llvm::sys::path::append(path, Twine(number) + "-" + kernel.getSymName());
   return std::string(path);
@@ -87,8 +92,10 @@ static void writeFile(const std::string &path, StringRef text) {
     file << text;
 }
 
-static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel, unsigned number,
-                                               Backend &backend, const KernelOptions &options) {
+static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel,
+                                               unsigned number,
+                                               Backend &backend,
+                                               const KernelOptions &options) {
   FailureOr<OwningOpRef<ModuleOp>> module = emitTileProgram(kernel, backend);
   if (failed(module))
     return failure();
@@ -98,7 +105,8 @@ static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel, unsigned 
   if (!options.dumpDir.empty()) {
     dumpDir = dumpFolder(options.dumpDir, number, kernel);
     llvm::sys::fs::create_directories(dumpDir);
-    writeFile(dumpDir + "/graph.mlir", print(kernel->getParentOfType<ModuleOp>()));
+    writeFile(dumpDir + "/graph.mlir",
+              print(kernel->getParentOfType<ModuleOp>()));
     writeFile(dumpDir + "/" + backend.arch() + ".tile.mlir", program);
   }
   CompiledKernel compiled;
@@ -128,8 +136,9 @@ static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel, unsigned 
   return compiled;
 }
 
-FailureOr<std::vector<CompiledKernel>> compileKernels(const KernelSet &kernels, Backend &backend,
-                                                      const KernelOptions &options) {
+FailureOr<std::vector<CompiledKernel>>
+compileKernels(const KernelSet &kernels, Backend &backend,
+               const KernelOptions &options) {
   if (!options.dumpDir.empty())
     llvm::sys::fs::create_directories(options.dumpDir);
   std::vector<CompiledKernel> compiled(kernels.size());
@@ -138,8 +147,10 @@ FailureOr<std::vector<CompiledKernel>> compileKernels(const KernelSet &kernels, 
   std::mutex mutex;
   unsigned done = 0;
   LogicalResult result = failableParallelForEachN(
-      kernels.get(0)->getContext(), 0, kernels.size(), [&](size_t i) -> LogicalResult {
-        FailureOr<CompiledKernel> kernel = compileKernel(kernels.get(i), i, backend, options);
+      kernels.get(0)->getContext(), 0, kernels.size(),
+      [&](size_t i) -> LogicalResult {
+        FailureOr<CompiledKernel> kernel =
+            compileKernel(kernels.get(i), i, backend, options);
         std::lock_guard lock(mutex);
         if (options.progress)
           options.progress(++done, kernels.size());

@@ -10,8 +10,8 @@
 
 namespace charonia::driver {
 
-/// Kernels by content: equal regions on operands of equal types, weights in the same
-/// places, are one kernel, whatever their names.
+/// Kernels by content: equal regions on operands of equal types, weights in the
+/// same places, are one kernel, whatever their names.
 class KernelSet {
 public:
   /// The number of the kernel, new or known.
@@ -33,8 +33,8 @@ struct CompiledKernel {
   KernelBinary binary;
   /// Program instances, over shape symbols.
   mlir::AffineExpr grid;
-  /// Bytes of scratch memory and counters that a launch needs in two more buffers; null
-  /// where it takes none. See tile.split_sum.
+  /// Bytes of scratch memory and counters that a launch needs in two more
+  /// buffers; null where it takes none. See tile.split_sum.
   mlir::AffineExpr scratch, counters;
   bool cached = false;
 };
@@ -50,15 +50,17 @@ struct KernelOptions {
 
 /// Writes tile programs and compiles them, on all threads of the context.
 mlir::FailureOr<std::vector<CompiledKernel>>
-compileKernels(const KernelSet &kernels, Backend &backend, const KernelOptions &options);
+compileKernels(const KernelSet &kernels, Backend &backend,
+               const KernelOptions &options);
 
-/// Where compileKernels leaves the files of a kernel: graph.mlir, <arch>.tile.mlir and
-/// the backend's own.
-std::string dumpFolder(llvm::StringRef folder, unsigned number, graph::KernelOp kernel);
+/// Where compileKernels leaves the files of a kernel: graph.mlir,
+/// <arch>.tile.mlir and the backend's own.
+std::string dumpFolder(llvm::StringRef folder, unsigned number,
+                       graph::KernelOp kernel);
 
 /// The tile program of a kernel, alone in a module.
-mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitTileProgram(graph::KernelOp kernel,
-                                                                   const Backend &backend);
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+emitTileProgram(graph::KernelOp kernel, const Backend &backend);
 
 } // namespace charonia::driver
 

@@ -7,7 +7,8 @@ using namespace charonia::graph;
 
 namespace charonia::driver {
 
-/// Folding and common subexpressions: what one pass leaves, the next need not see.
+/// Folding and common subexpressions: what one pass leaves, the next need not
+/// see.
 static void tidy(OpPassManager &passes) {
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
@@ -15,7 +16,8 @@ static void tidy(OpPassManager &passes) {
 
 std::vector<Stage> commonStages() {
   return {
-      {"simplify", [](OpPassManager &passes) {
+      {"simplify",
+       [](OpPassManager &passes) {
          // Shape arithmetic first: static views and constants come out of it.
          passes.addNestedPass<func::FuncOp>(createEvaluateShapes());
          tidy(passes);
@@ -26,7 +28,8 @@ std::vector<Stage> commonStages() {
          passes.addNestedPass<func::FuncOp>(createSimplifyAlgebra());
          tidy(passes);
        }},
-      {"recognize", [](OpPassManager &passes) {
+      {"recognize",
+       [](OpPassManager &passes) {
          // Scales go into weights before anything else takes the contractions.
          passes.addNestedPass<func::FuncOp>(createFoldScales());
          passes.addNestedPass<func::FuncOp>(createRecognizePatterns());
@@ -34,8 +37,10 @@ std::vector<Stage> commonStages() {
          passes.addNestedPass<func::FuncOp>(createSimplifyViews());
          tidy(passes);
        }},
-      {"layout", [](OpPassManager &passes) {
-         // After recognition: attention and normalizations let no transpose through.
+      {"layout",
+       [](OpPassManager &passes) {
+         // After recognition: attention and normalizations let no transpose
+         // through.
          passes.addNestedPass<func::FuncOp>(createAssignLayouts());
          passes.addNestedPass<func::FuncOp>(createSimplifyViews());
          tidy(passes);
@@ -45,19 +50,23 @@ std::vector<Stage> commonStages() {
 
 std::vector<Stage> programStages(const PipelineOptions &options) {
   return {
-      {"precision", [options](OpPassManager &passes) {
-         // The first that differs between programs. Before weights are prepared, which
-         // takes their casts, and before kernels, which fuse those of activations.
+      {"precision",
+       [options](OpPassManager &passes) {
+         // The first that differs between programs. Before weights are
+         // prepared, which takes their casts, and before kernels, which fuse
+         // those of activations.
          AssignPrecisionOptions assign;
          assign.precision = options.precision;
          passes.addNestedPass<func::FuncOp>(createAssignPrecision(assign));
          tidy(passes);
        }},
-      {"prepare", [options](OpPassManager &passes) {
-         // Projections of one tensor become one before their weights are packed.
+      {"prepare",
+       [options](OpPassManager &passes) {
+         // Projections of one tensor become one before their weights are
+         // packed.
          passes.addNestedPass<func::FuncOp>(createMergeContractions());
-         // Only a CPU reads panels. Packing goes before the split, which would take
-         // the weights as they are.
+         // Only a CPU reads panels. Packing goes before the split, which would
+         // take the weights as they are.
          if (options.device == DeviceKind::Cpu) {
            passes.addNestedPass<func::FuncOp>(createStorePadding());
            PackWeightsOptions pack;
@@ -68,12 +77,14 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
          }
          passes.addPass(createSplitPrepare());
          passes.addPass(createCSEPass());
-         // Kernels hold splats only; the rest they read from memory. No canonicalization
-         // from here on: it would fold weights of one element back into constants.
+         // Kernels hold splats only; the rest they read from memory. No
+         // canonicalization from here on: it would fold weights of one element
+         // back into constants.
          passes.addPass(createOutlineConstants());
        }},
       // @prepare has left the module by now: it is compiled result by result.
-      {"kernels", [](OpPassManager &passes) {
+      {"kernels",
+       [](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(createFormKernels());
          passes.addPass(createVerifyKernels());
        }},

@@ -18,14 +18,16 @@ struct Preparation::Code {
   std::vector<std::byte> bytes;
   std::optional<Engine> engine;
 
-  LogicalResult compile(Backend &host, const KernelOptions &options, unsigned &numKernels) {
+  LogicalResult compile(Backend &host, const KernelOptions &options,
+                        unsigned &numKernels) {
     auto function = module->lookupSymbol<func::FuncOp>("main");
     FailureOr<Signature> signature = makeSignature(function);
     if (failed(signature))
       return failure();
     KernelSet kernels;
     ProgramLayout layout = layOutProgram(function, DeviceKind::Cpu, kernels);
-    FailureOr<std::vector<CompiledKernel>> compiled = compileKernels(kernels, host, options);
+    FailureOr<std::vector<CompiledKernel>> compiled =
+        compileKernels(kernels, host, options);
     if (failed(compiled))
       return failure();
     numKernels = kernels.size();
@@ -35,9 +37,12 @@ struct Preparation::Code {
     auto addImage = [&](ArrayRef<char> image) {
       return code.add(std::as_bytes(std::span(image.data(), image.size())));
     };
-    auto addText = [&](StringRef text) { return code.addText({text.data(), text.size()}); };
+    auto addText = [&](StringRef text) {
+      return code.addText({text.data(), text.size()});
+    };
     engine::Program program = std::move(layout.program);
-    program.variants.push_back(makeVariant(host, program, *compiled, {}, addImage, addText));
+    program.variants.push_back(
+        makeVariant(host, program, *compiled, {}, addImage, addText));
     writer.addSection(engine::SectionKind::Code, "code", code.bytes());
     engine::Manifest manifest;
     manifest.signature = std::move(*signature);
@@ -59,8 +64,9 @@ static OwningOpRef<ModuleOp> isolate(func::FuncOp prepare, unsigned result,
   OpBuilder builder(prepare.getContext());
   OwningOpRef<ModuleOp> module = ModuleOp::create(prepare.getLoc());
   builder.setInsertionPointToEnd(module->getBody());
-  auto function = func::FuncOp::create(builder, prepare.getLoc(), "main",
-                                       builder.getFunctionType({}, {value.getType()}));
+  auto function =
+      func::FuncOp::create(builder, prepare.getLoc(), "main",
+                           builder.getFunctionType({}, {value.getType()}));
   Block *body = function.addEntryBlock();
   builder.setInsertionPointToEnd(body);
   IRMapping mapping;
@@ -85,8 +91,9 @@ static OwningOpRef<ModuleOp> isolate(func::FuncOp prepare, unsigned result,
   return module;
 }
 
-LogicalResult Preparation::addUnit(func::FuncOp prepare, unsigned result,
-                                   llvm::StringMap<std::shared_ptr<Code>> &known) {
+LogicalResult
+Preparation::addUnit(func::FuncOp prepare, unsigned result,
+                     llvm::StringMap<std::shared_ptr<Code>> &known) {
   Unit unit;
   OwningOpRef<ModuleOp> module = isolate(prepare, result, unit.weights);
   std::string text;
@@ -104,13 +111,15 @@ LogicalResult Preparation::addUnit(func::FuncOp prepare, unsigned result,
     code->module = std::move(module);
   }
   unit.code = code;
-  StringRef name = prepare.getResultAttrOfType<StringAttr>(result, "graph.name").getValue();
+  StringRef name =
+      prepare.getResultAttrOfType<StringAttr>(result, "graph.name").getValue();
   units[name] = std::move(unit);
   return success();
 }
 
 FailureOr<std::unique_ptr<Preparation>>
-Preparation::create(func::FuncOp prepare, Backend &host, const KernelOptions &options) {
+Preparation::create(func::FuncOp prepare, Backend &host,
+                    const KernelOptions &options) {
   MLIRContext *context = prepare ? prepare.getContext() : nullptr;
   std::unique_ptr<Preparation> preparation(new Preparation(context));
   if (!prepare)
@@ -126,8 +135,8 @@ Preparation::create(func::FuncOp prepare, Backend &host, const KernelOptions &op
   KernelOptions quiet = options;
   quiet.progress = nullptr;
   std::mutex mutex;
-  LogicalResult result =
-      failableParallelForEachN(context, 0, codes.size(), [&](size_t i) -> LogicalResult {
+  LogicalResult result = failableParallelForEachN(
+      context, 0, codes.size(), [&](size_t i) -> LogicalResult {
         unsigned count = 0;
         LogicalResult compiled = codes[i]->compile(host, quiet, count);
         kernels += count;
@@ -142,29 +151,35 @@ Preparation::create(func::FuncOp prepare, Backend &host, const KernelOptions &op
   return preparation;
 }
 
-Status Preparation::compute(StringRef name,
-                            llvm::function_ref<Status(std::span<const std::byte>)> consume) {
+Status Preparation::compute(
+    StringRef name,
+    llvm::function_ref<Status(std::span<const std::byte>)> consume) {
   const Unit &unit = units.find(name)->second;
   Code &code = *unit.code;
   if (!code.engine) {
-    CHARONIA_ASSIGN_OR_RETURN(code.engine, Engine::load(std::span<const std::byte>(code.bytes)));
+    CHARONIA_ASSIGN_OR_RETURN(
+        code.engine, Engine::load(std::span<const std::byte>(code.bytes)));
     code.bytes = {};
   }
   CHARONIA_ASSIGN_OR_RETURN(Context run, code.engine->createContext());
-  graph::WeightStore &store = context->getLoadedDialect<graph::GraphDialect>()->getWeights();
+  graph::WeightStore &store =
+      context->getLoadedDialect<graph::GraphDialect>()->getWeights();
   for (size_t i = 0; i < unit.weights.size(); ++i) {
     const graph::Weight *weight = store.lookup(unit.weights[i]);
     if (!weight)
-      return Status(StatusCode::Internal, "there is no weight '" + unit.weights[i] + "'");
+      return Status(StatusCode::Internal,
+                    "there is no weight '" + unit.weights[i] + "'");
     Tensor tensor;
     tensor.dtype = *toDType(weight->type.getElementType());
-    tensor.shape.assign(weight->type.getShape().begin(), weight->type.getShape().end());
+    tensor.shape.assign(weight->type.getShape().begin(),
+                        weight->type.getShape().end());
     tensor.data = weight->bytes.data();
     CHARONIA_RETURN_IF_ERROR(run.setInput(i, tensor));
   }
   CHARONIA_RETURN_IF_ERROR(run.run());
   CHARONIA_ASSIGN_OR_RETURN(Tensor result, run.output(size_t(0)));
-  CHARONIA_ASSIGN_OR_RETURN(uint64_t size, tensorBytes(result.dtype, result.shape));
+  CHARONIA_ASSIGN_OR_RETURN(uint64_t size,
+                            tensorBytes(result.dtype, result.shape));
   return consume({static_cast<const std::byte *>(result.data), size});
 }
 

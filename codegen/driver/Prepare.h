@@ -1,25 +1,29 @@
-// What @prepare computes, by the compiler's own kernels on the machine that compiles.
+// What @prepare computes, by the compiler's own kernels on the machine that
+// compiles.
 #ifndef CHARONIA_CODEGEN_DRIVER_PREPARE_H
 #define CHARONIA_CODEGEN_DRIVER_PREPARE_H
 
-#include "codegen/driver/Kernels.h"
 #include "charonia/runtime.h"
+#include "codegen/driver/Kernels.h"
 
 namespace charonia::driver {
 
-/// Computes prepared weights one by one, when they are written to the engine, so
-/// that at no time more than one of them is in memory.
+/// Computes prepared weights one by one, when they are written to the engine,
+/// so that at no time more than one of them is in memory.
 class Preparation {
 public:
-  /// Compiles @prepare (null: there is none), result by result; equal ones once.
+  /// Compiles @prepare (null: there is none), result by result; equal ones
+  /// once.
   static mlir::FailureOr<std::unique_ptr<Preparation>>
-  create(mlir::func::FuncOp prepare, Backend &host, const KernelOptions &options);
+  create(mlir::func::FuncOp prepare, Backend &host,
+         const KernelOptions &options);
 
   /// Whether `name` is a prepared weight.
   bool contains(llvm::StringRef name) const { return units.count(name); }
   /// The bytes of a prepared weight; calls `consume` with them.
-  Status compute(llvm::StringRef name,
-                 llvm::function_ref<Status(std::span<const std::byte>)> consume);
+  Status
+  compute(llvm::StringRef name,
+          llvm::function_ref<Status(std::span<const std::byte>)> consume);
   /// Distinct kernels that were compiled.
   unsigned numKernels() const { return kernels; }
 

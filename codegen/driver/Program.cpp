@@ -11,7 +11,9 @@ namespace {
 
 constexpr uint64_t weightAlignment = 256;
 
-uint32_t bufferAlignment(DeviceKind device) { return device == DeviceKind::Cpu ? 64 : 256; }
+uint32_t bufferAlignment(DeviceKind device) {
+  return device == DeviceKind::Cpu ? 64 : 256;
+}
 
 class Builder {
 public:
@@ -23,7 +25,8 @@ public:
 
   ProgramLayout run() {
     for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
-      uint32_t buffer = addBuffer(engine::Buffer::Kind::Input, argument, nameOf(i));
+      uint32_t buffer =
+          addBuffer(engine::Buffer::Kind::Input, argument, nameOf(i));
       program().buffers[buffer].index = i;
     }
     Block &body = function.getBody().front();
@@ -134,12 +137,13 @@ private:
       auto output = outputs.find(result);
       bool isOutput = output != outputs.end();
       std::vector<std::string> names = nodeNames(kernel.getLoc());
-      uint32_t buffer =
-          addBuffer(isOutput ? engine::Buffer::Kind::Output : engine::Buffer::Kind::Arena, result,
-                    names.empty() ? std::string() : names.back());
+      uint32_t buffer = addBuffer(
+          isOutput ? engine::Buffer::Kind::Output : engine::Buffer::Kind::Arena,
+          result, names.empty() ? std::string() : names.back());
       if (isOutput) {
         program().buffers[buffer].index = output->second;
-        auto name = function.getResultAttrOfType<StringAttr>(output->second, "graph.name");
+        auto name = function.getResultAttrOfType<StringAttr>(output->second,
+                                                             "graph.name");
         if (name)
           program().buffers[buffer].name = name.str();
       } else {
@@ -154,16 +158,18 @@ private:
   }
 
   /// Lets a result take the place of an operand that nothing reads any more.
-  void aliasOperand(graph::KernelOp kernel, OpResult result, uint32_t buffer, uint32_t step,
-                    llvm::SmallDenseSet<uint32_t, 4> &taken) {
+  void aliasOperand(graph::KernelOp kernel, OpResult result, uint32_t buffer,
+                    uint32_t step, llvm::SmallDenseSet<uint32_t, 4> &taken) {
     for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
       Value source = root(input);
       auto it = numbers.find(source);
-      if (it == numbers.end() || lastUse.lookup(source) != step || taken.contains(it->second))
+      if (it == numbers.end() || lastUse.lookup(source) != step ||
+          taken.contains(it->second))
         continue;
       const engine::Buffer &operand = program().buffers[it->second];
       if (operand.kind != engine::Buffer::Kind::Arena ||
-          !(operand.size == program().buffers[buffer].size) || isReadTwice(kernel, i, source) ||
+          !(operand.size == program().buffers[buffer].size) ||
+          isReadTwice(kernel, i, source) ||
           !canRunInPlace(kernel, i, result.getResultNumber()))
         continue;
       program().buffers[buffer].alias = it->second;
@@ -189,12 +195,14 @@ private:
       if (!graphOp || graphOp.getRole() == graph::OpRole::Source)
         continue;
       flops = flops + graphOp.getFlops();
-      entry.ops.push_back(op.getName().stripDialect().str() + " " +
-                          graph::typeToString(op.getResult(0).getType(), symbols));
+      entry.ops.push_back(
+          op.getName().stripDialect().str() + " " +
+          graph::typeToString(op.getResult(0).getType(), symbols));
     }
     entry.flops = toShapeExpr(graph::simplify(flops));
     entry.bytes = 0;
-    for (auto [input, argument] : llvm::zip(kernel.getInputs(), kernel.getBody().getArguments()))
+    for (auto [input, argument] :
+         llvm::zip(kernel.getInputs(), kernel.getBody().getArguments()))
       entry.bytes = entry.bytes + bytesRead(argument);
     for (Value result : kernel.getResults())
       entry.bytes = entry.bytes + sizeInBytes(result.getType());
@@ -209,13 +217,14 @@ private:
       auto graphOp = dyn_cast<graph::GraphOpInterface>(user);
       if (!graphOp || graphOp.getRole() != graph::OpRole::Indexing)
         return all;
-      read = read + sizeInBytes(graph::withElement(user->getResult(0).getType(), element));
+      read = read + sizeInBytes(graph::withElement(user->getResult(0).getType(),
+                                                   element));
     }
     return charonia::min(all, read);
   }
 
-  /// Results that no kernel writes to the output itself: arguments, weights, values
-  /// that are returned twice.
+  /// Results that no kernel writes to the output itself: arguments, weights,
+  /// values that are returned twice.
   void addCopies(Operation *terminator) {
     for (auto [i, value] : llvm::enumerate(terminator->getOperands())) {
       auto written = outputs.find(root(value));
@@ -242,12 +251,14 @@ private:
     }
   }
 
-  /// Inputs and weights are there from the start, outputs and weights to the end.
+  /// Inputs and weights are there from the start, outputs and weights to the
+  /// end.
   void finishLifetimes() {
     uint32_t last = program().steps.empty() ? 0 : program().steps.size() - 1;
     for (engine::Buffer &buffer : program().buffers) {
       bool isArena = buffer.kind == engine::Buffer::Kind::Arena;
-      if (buffer.kind == engine::Buffer::Kind::Input || buffer.kind == engine::Buffer::Kind::Weight)
+      if (buffer.kind == engine::Buffer::Kind::Input ||
+          buffer.kind == engine::Buffer::Kind::Weight)
         buffer.firstStep = 0;
       if (!isArena && buffer.kind != engine::Buffer::Kind::Input)
         buffer.lastStep = last;
@@ -270,17 +281,20 @@ private:
 
 } // namespace
 
-ProgramLayout layOutProgram(func::FuncOp function, DeviceKind device, KernelSet &kernels) {
+ProgramLayout layOutProgram(func::FuncOp function, DeviceKind device,
+                            KernelSet &kernels) {
   return Builder(function, device, kernels).run();
 }
 
 void addScratch(engine::Program &program, ArrayRef<CompiledKernel> kernels) {
   constexpr int64_t counterBytes = 4;
   if (llvm::none_of(program.steps, [&](const engine::Step &step) {
-        return step.kind == engine::Step::Kind::Launch && kernels[step.kernel].scratch;
+        return step.kind == engine::Step::Kind::Launch &&
+               kernels[step.kernel].scratch;
       }))
     return;
-  auto add = [&](std::string name, ShapeExpr size, uint32_t first, uint32_t last) -> uint32_t {
+  auto add = [&](std::string name, ShapeExpr size, uint32_t first,
+                 uint32_t last) -> uint32_t {
     engine::Buffer buffer;
     buffer.name = std::move(name);
     buffer.size = std::move(size);
@@ -291,7 +305,8 @@ void addScratch(engine::Program &program, ArrayRef<CompiledKernel> kernels) {
     return program.buffers.size() - 1;
   };
   for (engine::Buffer &buffer : program.buffers) {
-    if (buffer.kind != engine::Buffer::Kind::Input && buffer.kind != engine::Buffer::Kind::Weight)
+    if (buffer.kind != engine::Buffer::Kind::Input &&
+        buffer.kind != engine::Buffer::Kind::Weight)
       ++buffer.firstStep;
     ++buffer.lastStep;
   }
@@ -299,7 +314,8 @@ void addScratch(engine::Program &program, ArrayRef<CompiledKernel> kernels) {
   uint32_t counters = add("counters", 0, 0, 0);
   ShapeExpr bytes = 0;
   for (const auto &[i, step] : llvm::enumerate(program.steps)) {
-    if (i == 0 || step.kind != engine::Step::Kind::Launch || !kernels[step.kernel].scratch)
+    if (i == 0 || step.kind != engine::Step::Kind::Launch ||
+        !kernels[step.kernel].scratch)
       continue;
     const CompiledKernel &kernel = kernels[step.kernel];
     step.args.push_back({add("scratch", toShapeExpr(kernel.scratch), i, i), 0});
@@ -336,11 +352,13 @@ Result<plan::ArenaPlan> planArena(const engine::Program &program,
   return plan::planArena(requests);
 }
 
-engine::Variant makeVariant(const Backend &backend, const engine::Program &program,
-                            ArrayRef<CompiledKernel> kernels, ArrayRef<int64_t> optimum,
-                            llvm::function_ref<engine::Range(ArrayRef<char>)> addImage,
-                            llvm::function_ref<engine::Range(StringRef)> addText) {
-  // Instances that are worth a thread's while: some tens of microseconds of work.
+engine::Variant
+makeVariant(const Backend &backend, const engine::Program &program,
+            ArrayRef<CompiledKernel> kernels, ArrayRef<int64_t> optimum,
+            llvm::function_ref<engine::Range(ArrayRef<char>)> addImage,
+            llvm::function_ref<engine::Range(StringRef)> addText) {
+  // Instances that are worth a thread's while: some tens of microseconds of
+  // work.
   constexpr int64_t grainOperations = 1 << 17;
   engine::Variant variant;
   variant.arch = backend.arch();
@@ -374,8 +392,9 @@ engine::Variant makeVariant(const Backend &backend, const engine::Program &progr
       if (auto grid = code.grid.evaluate(symbols))
         instances = *grid;
       if (work > 0 && instances > 0)
-        code.grain = std::clamp<int64_t>(grainOperations / std::max<int64_t>(1, work / instances),
-                                         1, std::max<int64_t>(1, instances));
+        code.grain = std::clamp<int64_t>(
+            grainOperations / std::max<int64_t>(1, work / instances), 1,
+            std::max<int64_t>(1, instances));
     }
     variant.modules.push_back(module);
     variant.kernels.push_back(std::move(code));

@@ -21,24 +21,28 @@ struct ProgramLayout {
   uint64_t weightBytes = 0;
 };
 
-/// Lays out `function`, which verify-kernels accepts. Adds its kernels to `kernels`;
-/// kernel i of the program is kernel i of the set.
-ProgramLayout layOutProgram(mlir::func::FuncOp function, DeviceKind device, KernelSet &kernels);
+/// Lays out `function`, which verify-kernels accepts. Adds its kernels to
+/// `kernels`; kernel i of the program is kernel i of the set.
+ProgramLayout layOutProgram(mlir::func::FuncOp function, DeviceKind device,
+                            KernelSet &kernels);
 
-/// Gives the launches of kernels that ask for it scratch memory of their own, and
-/// counters in one buffer that the program's first step clears.
-void addScratch(engine::Program &program, llvm::ArrayRef<CompiledKernel> kernels);
+/// Gives the launches of kernels that ask for it scratch memory of their own,
+/// and counters in one buffer that the program's first step clears.
+void addScratch(engine::Program &program,
+                llvm::ArrayRef<CompiledKernel> kernels);
 
 /// The arena's plan for these values of the shape symbols.
 Result<plan::ArenaPlan> planArena(const engine::Program &program,
                                   std::span<const int64_t> symbols);
 
-/// One variant of a program from the code of its kernels; pieces of code go to `code`.
-engine::Variant makeVariant(const Backend &backend, const engine::Program &program,
-                            llvm::ArrayRef<CompiledKernel> kernels,
-                            llvm::ArrayRef<int64_t> optimum,
-                            llvm::function_ref<engine::Range(llvm::ArrayRef<char>)> addImage,
-                            llvm::function_ref<engine::Range(llvm::StringRef)> addText);
+/// One variant of a program from the code of its kernels; pieces of code go to
+/// `code`.
+engine::Variant
+makeVariant(const Backend &backend, const engine::Program &program,
+            llvm::ArrayRef<CompiledKernel> kernels,
+            llvm::ArrayRef<int64_t> optimum,
+            llvm::function_ref<engine::Range(llvm::ArrayRef<char>)> addImage,
+            llvm::function_ref<engine::Range(llvm::StringRef)> addText);
 
 } // namespace charonia::driver
 

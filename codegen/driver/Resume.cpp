@@ -5,16 +5,19 @@ using namespace mlir;
 
 namespace charonia::driver {
 
-static constexpr StringLiteral stageName = "graph.stage", deviceName = "graph.device",
+static constexpr StringLiteral stageName = "graph.stage",
+                               deviceName = "graph.device",
                                precisionName = "graph.precision";
 
-void markStage(ModuleOp module, StringRef stage, const PipelineOptions *program) {
+void markStage(ModuleOp module, StringRef stage,
+               const PipelineOptions *program) {
   Builder builder(module.getContext());
   module->setAttr(stageName, builder.getStringAttr(stage));
   if (!program)
     return;
   std::string_view device = deviceKindName(program->device);
-  module->setAttr(deviceName, builder.getStringAttr(StringRef(device.data(), device.size())));
+  module->setAttr(deviceName, builder.getStringAttr(
+                                  StringRef(device.data(), device.size())));
   module->setAttr(precisionName, builder.getStringAttr(program->precision));
 }
 
@@ -33,8 +36,10 @@ LogicalResult checkProgram(ModuleOp module, const PipelineOptions &program) {
       precision.getValue() == program.precision)
     return success();
   return module.emitError("was dumped after stage '")
-         << passedStage(module) << "' for " << device.getValue() << " in " << precision.getValue()
-         << "; --target and --precision must name the same device and precision";
+         << passedStage(module) << "' for " << device.getValue() << " in "
+         << precision.getValue()
+         << "; --target and --precision must name the same device and "
+            "precision";
 }
 
 void setPrepareAside(ModuleOp module) {

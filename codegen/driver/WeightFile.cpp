@@ -18,27 +18,44 @@ namespace fs = llvm::sys::fs;
 /// The format's names of types; a type it does not know is written as bytes.
 StringRef typeName(Type element) {
   switch (toDType(element).value_or(DType::UInt8)) {
-  case DType::Float32: return "F32";
-  case DType::Float64: return "F64";
-  case DType::Float16: return "F16";
-  case DType::BFloat16: return "BF16";
-  case DType::Int16: return "I16";
-  case DType::Int32: return "I32";
-  case DType::Int64: return "I64";
-  case DType::UInt16: return "U16";
-  case DType::UInt32: return "U32";
-  case DType::UInt64: return "U64";
-  case DType::Bool: return "BOOL";
-  case DType::Float8E4M3: return "F8_E4M3";
-  case DType::Float8E5M2: return "F8_E5M2";
+  case DType::Float32:
+    return "F32";
+  case DType::Float64:
+    return "F64";
+  case DType::Float16:
+    return "F16";
+  case DType::BFloat16:
+    return "BF16";
+  case DType::Int16:
+    return "I16";
+  case DType::Int32:
+    return "I32";
+  case DType::Int64:
+    return "I64";
+  case DType::UInt16:
+    return "U16";
+  case DType::UInt32:
+    return "U32";
+  case DType::UInt64:
+    return "U64";
+  case DType::Bool:
+    return "BOOL";
+  case DType::Float8E4M3:
+    return "F8_E4M3";
+  case DType::Float8E5M2:
+    return "F8_E5M2";
   case DType::Int8:
-  case DType::Int4: return "I8";
-  default: return "U8";
+  case DType::Int4:
+    return "I8";
+  default:
+    return "U8";
   }
 }
 
 graph::WeightStore &storeOf(ModuleOp module) {
-  return module.getContext()->getLoadedDialect<graph::GraphDialect>()->getWeights();
+  return module.getContext()
+      ->getLoadedDialect<graph::GraphDialect>()
+      ->getWeights();
 }
 
 /// Where a tensor lies in a mapped file.
@@ -49,9 +66,11 @@ struct Entry {
 };
 
 /// The header is untrusted: every number is checked against the file.
-std::string readHeader(std::shared_ptr<llvm::MemoryBuffer> file, llvm::StringMap<Entry> &entries) {
+std::string readHeader(std::shared_ptr<llvm::MemoryBuffer> file,
+                       llvm::StringMap<Entry> &entries) {
   StringRef bytes = file->getBuffer();
-  std::string bad = file->getBufferIdentifier().str() + ": is not a safetensors file: ";
+  std::string bad =
+      file->getBufferIdentifier().str() + ": is not a safetensors file: ";
   if (bytes.size() < 8)
     return bad + "it has no header";
   uint64_t length = llvm::support::endian::read64le(bytes.data());
@@ -66,8 +85,10 @@ std::string readHeader(std::shared_ptr<llvm::MemoryBuffer> file, llvm::StringMap
   StringRef data = bytes.drop_front(8 + length);
   for (const auto &[name, value] : *tensors) {
     const llvm::json::Object *fields = value.getAsObject();
-    const llvm::json::Array *shape = fields ? fields->getArray("shape") : nullptr;
-    const llvm::json::Array *offsets = fields ? fields->getArray("data_offsets") : nullptr;
+    const llvm::json::Array *shape =
+        fields ? fields->getArray("shape") : nullptr;
+    const llvm::json::Array *offsets =
+        fields ? fields->getArray("data_offsets") : nullptr;
     if (!shape || !offsets || offsets->size() != 2)
       continue; // __metadata__
     auto begin = (*offsets)[0].getAsUINT64(), end = (*offsets)[1].getAsUINT64();
@@ -83,7 +104,8 @@ std::string readHeader(std::shared_ptr<llvm::MemoryBuffer> file, llvm::StringMap
 
 } // namespace
 
-std::string writeWeightFile(ModuleOp module, const std::string &path, llvm::StringSet<> &written) {
+std::string writeWeightFile(ModuleOp module, const std::string &path,
+                            llvm::StringSet<> &written) {
   graph::WeightStore &store = storeOf(module);
   SmallVector<std::pair<StringRef, const graph::Weight *>> weights;
   module.walk([&](graph::WeightOp op) {
@@ -103,9 +125,10 @@ std::string writeWeightFile(ModuleOp module, const std::string &path, llvm::Stri
   uint64_t offset = 0;
   for (auto &[name, weight] : weights) {
     uint64_t end = offset + weight->bytes.size();
-    header[name] = llvm::json::Object{{"dtype", typeName(weight->type.getElementType())},
-                                      {"shape", llvm::json::Array(weight->type.getShape())},
-                                      {"data_offsets", llvm::json::Array{offset, end}}};
+    header[name] = llvm::json::Object{
+        {"dtype", typeName(weight->type.getElementType())},
+        {"shape", llvm::json::Array(weight->type.getShape())},
+        {"data_offsets", llvm::json::Array{offset, end}}};
     offset = end;
   }
   std::string text;
@@ -130,14 +153,16 @@ std::string writeWeightFile(ModuleOp module, const std::string &path, llvm::Stri
 std::string readWeightFiles(ModuleOp module, const std::string &folder) {
   llvm::StringMap<Entry> entries;
   std::error_code failed;
-  for (fs::directory_iterator it(folder, failed), end; it != end && !failed; it.increment(failed)) {
+  for (fs::directory_iterator it(folder, failed), end; it != end && !failed;
+       it.increment(failed)) {
     if (llvm::sys::path::extension(it->path()) != ".safetensors")
       continue;
     auto file = llvm::MemoryBuffer::getFile(it->path(), /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
     if (!file)
       return it->path() + ": " + file.getError().message();
-    if (std::string error = readHeader(std::move(*file), entries); !error.empty())
+    if (std::string error = readHeader(std::move(*file), entries);
+        !error.empty())
       return error;
   }
   graph::WeightStore &store = storeOf(module);
@@ -150,8 +175,9 @@ std::string readWeightFiles(ModuleOp module, const std::string &folder) {
     Entry &entry = found->second;
     if (ArrayRef<int64_t>(entry.shape) != type.getShape() ||
         (int64_t)entry.bytes.size() != graph::byteSize(type)) {
-      llvm::raw_string_ostream(error) << "weight '" << op.getName() << "' is " << type
-                                      << " in the module, but not in the files beside it";
+      llvm::raw_string_ostream(error)
+          << "weight '" << op.getName() << "' is " << type
+          << " in the module, but not in the files beside it";
       return;
     }
     store.add(op.getName(), graph::Weight{type, entry.bytes, entry.owner});

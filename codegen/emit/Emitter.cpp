@@ -645,8 +645,9 @@ Value Emitter::splatLike(double value, Value tile) {
 Value Emitter::sumParts(Value tile) {
   if (split.count == 1)
     return tile;
-  return tile::SplitSumOp::create(builder, location, tile.getType(), tile, split.scratch,
-                                  split.counters, split.tile, split.partValue, split.count);
+  return tile::SplitSumOp::create(builder, location, tile.getType(), tile,
+                                  split.scratch, split.counters, split.tile,
+                                  split.partValue, split.count);
 }
 
 Value Emitter::quotient(Value x, Value y) {

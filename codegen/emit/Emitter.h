@@ -124,7 +124,8 @@ public:
   Value splat(mlir::TypedAttr value, llvm::ArrayRef<int64_t> tile);
   Value splat(double value, mlir::Type element, llvm::ArrayRef<int64_t> tile);
   Value splatLike(double value, Value tile);
-  /// x / y where two units in the last place do no harm, as inside of a softmax.
+  /// x / y where two units in the last place do no harm, as inside of a
+  /// softmax.
   Value quotient(Value x, Value y);
   /// mask ? x : constant (x where mask is null).
   Value maskWith(Value mask, Value x, double otherwise);
@@ -151,8 +152,9 @@ public:
   mlir::InFlightDiagnostic error(const Demand &demand, const llvm::Twine &what);
 
   /// Where the instance stands in a grid of tiles: neighbours differ in `fast`
-  /// (`fastCount` of them, at the symbols' opt values), and `slow` is the next tile
-  /// number that moves when those are through. Symbols; null where there is none.
+  /// (`fastCount` of them, at the symbols' opt values), and `slow` is the next
+  /// tile number that moves when those are through. Symbols; null where there
+  /// is none.
   struct GridPosition {
     AffineExpr fast, slow;
     int64_t fastCount = 1;
@@ -160,11 +162,12 @@ public:
     int64_t fewest = 1;
   };
   const GridPosition &getGridPosition() const { return position; }
-  /// Hints that the element at `coordinates` (over symbols alone) of `value` will
-  /// be wanted. Nothing is emitted where that is more than a read of memory.
+  /// Hints that the element at `coordinates` (over symbols alone) of `value`
+  /// will be wanted. Nothing is emitted where that is more than a read of
+  /// memory.
   void prefetch(Value value, llvm::ArrayRef<AffineExpr> coordinates);
-  /// How program instances share the terms of one contraction: this one takes part
-  /// `part` of `count`, and `sum` adds up what they all hold.
+  /// How program instances share the terms of one contraction: this one takes
+  /// part `part` of `count`, and `sum` adds up what they all hold.
   struct Split {
     int64_t count = 1;
     AffineExpr part;
@@ -172,7 +175,8 @@ public:
   };
   const Split &getSplit() const { return split; }
   void setSplit(Split value) { split = std::move(value); }
-  /// The sum over the parts of the split, in the one program instance that goes on.
+  /// The sum over the parts of the split, in the one program instance that goes
+  /// on.
   Value sumParts(Value tile);
 
   // --- What Kernel.cpp calls -------------------------------------------------

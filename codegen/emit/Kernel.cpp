@@ -85,7 +85,8 @@ private:
       if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op))
         if (isa<arith::MulFOp, arith::AddFOp, arith::SubFOp>(op))
           op->setAttr(fast.getFastMathAttrName(),
-                      arith::FastMathFlagsAttr::get(op->getContext(), arith::FastMathFlags::contract));
+                      arith::FastMathFlagsAttr::get(
+                          op->getContext(), arith::FastMathFlags::contract));
     });
   }
 
@@ -141,9 +142,11 @@ private:
     }
     instances = e.simplify(instances, {});
     auto setMap = [&](StringRef name, AffineExpr expr) {
-      unsigned symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>()).size();
-      function->setAttr(name, AffineMapAttr::get(AffineMap::get(0, symbols, e.simplify(expr, {}),
-                                                                b.getContext())));
+      unsigned symbols =
+          graph::getSymbols(kernel->getParentOfType<ModuleOp>()).size();
+      function->setAttr(name,
+                        AffineMapAttr::get(AffineMap::get(
+                            0, symbols, e.simplify(expr, {}), b.getContext())));
     };
     setMap(tile::kGridAttr, instances * schedule.splits);
     Value rest = tile::ProgramIdOp::create(b, kernel.getLoc());
@@ -194,8 +197,8 @@ private:
     });
   }
 
-  /// Tile numbers of the two fastest groups, the fastest in runs. Gives what is left
-  /// of the program's index `rest` for the others.
+  /// Tile numbers of the two fastest groups, the fastest in runs. Gives what is
+  /// left of the program's index `rest` for the others.
   Value startRuns(ArrayRef<unsigned> parallel, Value rest) {
     SmallVector<unsigned> moving;
     for (unsigned i : llvm::reverse(parallel))
@@ -224,8 +227,8 @@ private:
     Value length = arith::MinUIOp::create(
         b, loc, run,
         arith::SubIOp::create(b, loc, e.materialize(fastCount), first));
-    tileNumbers[slow] = e.addSymbol(
-        arith::DivUIOp::create(b, loc, inside, length), slowCount);
+    tileNumbers[slow] =
+        e.addSymbol(arith::DivUIOp::create(b, loc, inside, length), slowCount);
     tileNumbers[fast] = e.addSymbol(
         arith::AddIOp::create(b, loc, first,
                               arith::RemUIOp::create(b, loc, inside, length)),
@@ -259,8 +262,9 @@ private:
     e.setGridPosition(position);
   }
 
-  /// What a part of a split leaves behind: its registers of f32. Small tiles are held
-  /// several times over: by multiply-adds of up to 16 elements a thread.
+  /// What a part of a split leaves behind: its registers of f32. Small tiles
+  /// are held several times over: by multiply-adds of up to 16 elements a
+  /// thread.
   int64_t slotBytes() const {
     int64_t elements = 1;
     for (unsigned axis : schedule.axes)
@@ -372,7 +376,8 @@ FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
   } else {
     schedule = chooseSchedule(kernel, target);
   }
-  FailureOr<func::FuncOp> function = KernelBuilder(kernel, target, schedule, builder).run();
+  FailureOr<func::FuncOp> function =
+      KernelBuilder(kernel, target, schedule, builder).run();
   if (schedule.splits == 1 || failed(function) || sumsOnce(*function))
     return function;
   // Two contractions, or one inside of something else.

@@ -83,14 +83,16 @@ FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute,
   };
   read("run", s.run);
   if (s.run < 0)
-    return mlir::emitError(location, "'run' of a schedule is not negative"), failure();
+    return mlir::emitError(location, "'run' of a schedule is not negative"),
+           failure();
   read("k_tile", s.kTile);
   read("key_tile", s.keyTile);
   read("warps", s.warps);
   read("stages", s.stages);
   read("splits", s.splits);
   if (s.splits < 1)
-    return mlir::emitError(location, "'splits' of a schedule is positive"), failure();
+    return mlir::emitError(location, "'splits' of a schedule is positive"),
+           failure();
   return s;
 }
 
@@ -110,11 +112,12 @@ struct KernelShape {
   /// A contraction that gives all columns of a row at once (attention), even
   /// where there is just one.
   bool wholeRows = false;
-  int64_t elementBits = 32; // of what is multiplied or reduced
+  int64_t elementBits = 32;              // of what is multiplied or reduced
   int64_t rowBytes = 0, columnBytes = 0; // of the operands of a contraction
   /// Every input is read in the order of the result.
   bool linear = true;
-  /// Columns of the stationary operand of a contraction are neighbours in memory.
+  /// Columns of the stationary operand of a contraction are neighbours in
+  /// memory.
   bool columnsInMemory = true;
 };
 
@@ -137,19 +140,23 @@ int64_t sizeAt(AffineExpr expr, ArrayRef<int64_t> symbols) {
   return std::max<int64_t>(graph::evaluate(expr, symbols).value_or(1), 1);
 }
 
-/// Whether columns of a contraction's stationary operand are innermost where it lies in
-/// memory, behind the views of the kernel.
-bool hasColumnsInMemory(graph::GraphOpInterface op, const graph::Columns &columns) {
+/// Whether columns of a contraction's stationary operand are innermost where it
+/// lies in memory, behind the views of the kernel.
+bool hasColumnsInMemory(graph::GraphOpInterface op,
+                        const graph::Columns &columns) {
   Value value = op->getOperand(columns.operand);
-  AffineMap map = AffineMap::getMultiDimIdentityMap(graph::getShape(value).size(), op->getContext());
+  AffineMap map = AffineMap::getMultiDimIdentityMap(
+      graph::getShape(value).size(), op->getContext());
   while (auto view = value.getDefiningOp<graph::GraphOpInterface>()) {
-    AffineMap step = view.getRole() == OpRole::View ? view.getOperandMap(0) : AffineMap();
+    AffineMap step =
+        view.getRole() == OpRole::View ? view.getOperandMap(0) : AffineMap();
     if (!step)
       break;
     SmallVector<AffineExpr> results;
     for (AffineExpr e : step.getResults())
       results.push_back(e.replaceDims(map.getResults()));
-    map = AffineMap::get(map.getNumDims(), std::max(map.getNumSymbols(), step.getNumSymbols()),
+    map = AffineMap::get(map.getNumDims(),
+                         std::max(map.getNumSymbols(), step.getNumSymbols()),
                          results, op->getContext());
     value = view->getOperand(0);
   }
@@ -212,9 +219,10 @@ KernelShape inspect(graph::KernelOp kernel) {
               std::max<int64_t>(8, element.getIntOrFloatBitWidth());
         if (std::optional<graph::Columns> columns = op.getColumns()) {
           auto bytesOf = [&](unsigned operand) {
-            return sizeAt(graph::numElements(
-                              graph::getShape(op->getOperand(operand)), context),
-                          symbols) *
+            return sizeAt(
+                       graph::numElements(
+                           graph::getShape(op->getOperand(operand)), context),
+                       symbols) *
                    shape.elementBits / 8;
           };
           shape.columnBytes = bytesOf(columns->operand);
@@ -334,8 +342,8 @@ private:
     int64_t best = most;
     double least = std::numeric_limits<double>::infinity();
     for (int64_t rows = most; rows >= std::max<int64_t>(most / 2, 1); --rows) {
-      // Cycles: two multiplications each, and for each of the terms and for each
-      // tile something that measurements show (docs/performance.md).
+      // Cycles: two multiplications each, and for each of the terms and for
+      // each tile something that measurements show (docs/performance.md).
       double cycles = llvm::divideCeil(m, rows) *
                       ((rows * vectors / 2.0 + 0.6) * k.terms + 60);
       if (cycles < least) {
@@ -362,9 +370,9 @@ private:
     if (whole) {
       int64_t bm = cpu ? t.vectorElements : 64;
       if (!cpu && k.elementBits == 16) {
-        // Measured on an H200 (scripts/gpu_kernels.py --problems): few instances
-        // are better short, and long steps over the keys pay while the scores fit
-        // into registers.
+        // Measured on an H200 (scripts/gpu_kernels.py --problems): few
+        // instances are better short, and long steps over the keys pay while
+        // the scores fit into registers.
         int64_t instances = llvm::divideCeil(m, bm) * product(k, others);
         if (instances < t.multiprocessors / 2)
           bm = 32;
@@ -391,9 +399,9 @@ private:
       most = std::min<int64_t>(most, t.vectorRegisters >= 32 ? 14 : 6);
       int64_t bm = isStatic(row) || m > most ? rowTile(m, most, used)
                                              : std::min<int64_t>(most, 12);
-      // What is reused should stay in the second-level cache: all columns for each
-      // tile of rows where they fit, else all rows for each tile of columns, or as
-      // many of them as fit.
+      // What is reused should stay in the second-level cache: all columns for
+      // each tile of rows where they fit, else all rows for each tile of
+      // columns, or as many of them as fit.
       unsigned c, r;
       if (k.columnBytes <= t.cacheBytes) {
         r = add(row, bm);
@@ -401,11 +409,12 @@ private:
       } else {
         c = add(column, bn);
         r = add(row, bm);
-        // Rows come from the third level fast enough to take twice the cache; columns
-        // are read once more for every part of them.
+        // Rows come from the third level fast enough to take twice the cache;
+        // columns are read once more for every part of them.
         int64_t parts = llvm::divideCeil(k.rowBytes, 2 * t.cacheBytes),
                 tiles = llvm::divideCeil(m, bm);
-        if (parts > 1 && k.rowBytes * llvm::divideCeil(n, bn) > k.columnBytes * parts)
+        if (parts > 1 &&
+            k.rowBytes * llvm::divideCeil(n, bn) > k.columnBytes * parts)
           s.run = llvm::divideCeil(tiles, std::min(parts, tiles));
       }
       s.axes = tiled({r, c});
@@ -414,8 +423,9 @@ private:
     }
     int64_t batch = product(k, others);
     if (row.empty()) {
-      // One row is no product of tiles: each instance adds up a few columns. More where
-      // they lie side by side, as memory is read in runs of 32 bytes and more.
+      // One row is no product of tiles: each instance adds up a few columns.
+      // More where they lie side by side, as memory is read in runs of 32 bytes
+      // and more.
       int64_t share = llvm::bit_floor<uint64_t>(
           std::max<int64_t>(1, n * batch / (2 * t.multiprocessors)));
       add(column, k.columnsInMemory ? std::clamp<int64_t>(share, 32, 128)
@@ -513,10 +523,12 @@ private:
     int64_t most = cpu ? 8 * t.vectorElements : 1024;
     if (k.role != OpRole::Pointwise)
       most = cpu ? 4 * t.vectorElements : 256;
-    // Few long sums: the fewer of them an instance has, the more instances there are.
+    // Few long sums: the fewer of them an instance has, the more instances
+    // there are.
     if (!cpu && k.role == OpRole::Reduction)
       most = std::clamp<int64_t>(
-          llvm::bit_floor<uint64_t>(product(k, all) / t.multiprocessors + 1), 32, most);
+          llvm::bit_floor<uint64_t>(product(k, all) / t.multiprocessors + 1),
+          32, most);
     // Inner dimensions are one run as long as they are short; the rest are
     // rows.
     SmallVector<unsigned> inner{all.back()},

@@ -23,8 +23,9 @@ struct Schedule {
   /// Group that gives each axis of the tile: axis i of every result's tile is
   /// group `axes[i]`. Groups of tile 1 have no axis.
   llvm::SmallVector<unsigned> axes;
-  /// Tiles of the fastest group that run with all of the next slower one before its
-  /// further tiles do, so that what they read stays in a cache; 0: all of them.
+  /// Tiles of the fastest group that run with all of the next slower one before
+  /// its further tiles do, so that what they read stays in a cache; 0: all of
+  /// them.
   int64_t run = 0;
   /// Extent of a step of a contraction's K loop.
   int64_t kTile = 8;
@@ -32,8 +33,8 @@ struct Schedule {
   int64_t keyTile = 64;
   /// GPU: warps of a program instance, stages of the K loop's pipeline.
   int64_t warps = 4, stages = 3;
-  /// GPU: program instances that share the terms of a contraction. Taken as 1 where the
-  /// kernel has not just one product on tiles.
+  /// GPU: program instances that share the terms of a contraction. Taken as 1
+  /// where the kernel has not just one product on tiles.
   int64_t splits = 1;
 
   /// To and from the attribute `schedule` of a kernel.

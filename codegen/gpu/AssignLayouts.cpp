@@ -24,7 +24,8 @@ public:
     Block &old = function.getBody().front();
     auto *body = new Block();
     for (BlockArgument argument : old.getArguments())
-      scalars.map(argument, body->addArgument(argument.getType(), argument.getLoc()));
+      scalars.map(argument,
+                  body->addArgument(argument.getType(), argument.getLoc()));
     b.setInsertionPointToEnd(body);
     if (failed(rewriteBlock(old)))
       return failure();
@@ -53,15 +54,17 @@ private:
   SmallVector<Value> getAll(ValueRange values, const LinearLayout &layout) {
     SmallVector<Value> result;
     for (Value value : values)
-      result.push_back(isTile(value) ? get(value, layout) : scalars.lookup(value));
+      result.push_back(isTile(value) ? get(value, layout)
+                                     : scalars.lookup(value));
     return result;
   }
-  SmallVector<Value> getSymbols(ValueRange symbols, const LinearLayout &layout) {
+  SmallVector<Value> getSymbols(ValueRange symbols,
+                                const LinearLayout &layout) {
     SmallVector<Value> result;
     for (Value symbol : symbols)
-      result.push_back(isTile(symbol)
-                           ? get(symbol, broadcastSource(layout, shapeOf(symbol)))
-                           : scalars.lookup(symbol));
+      result.push_back(
+          isTile(symbol) ? get(symbol, broadcastSource(layout, shapeOf(symbol)))
+                         : scalars.lookup(symbol));
     return result;
   }
   void set(Value value, const LinearLayout &layout, Value with) {
@@ -70,7 +73,8 @@ private:
   Value convert(Value value, const LinearLayout &layout);
   Value throughShared(Value value, const LinearLayout &layout);
   /// An operand of a dot in shared memory.
-  Value toShared(Value operand, const LinearLayout &fragment, bool lhs, bool mma);
+  Value toShared(Value operand, const LinearLayout &fragment, bool lhs,
+                 bool mma);
 
   static ArrayRef<int64_t> shapeOf(Value value) {
     return cast<RankedTensorType>(value.getType()).getShape();
@@ -111,26 +115,31 @@ Value Rewriter::convert(Value value, const LinearLayout &layout) {
     return value;
   if (classifyMove(from, layout) == Move::Shared)
     return throughShared(value, layout);
-  return simt::ConvertOp::create(b, value.getLoc(), typeOf(value, layout), value);
+  return simt::ConvertOp::create(b, value.getLoc(), typeOf(value, layout),
+                                 value);
 }
 
 Value Rewriter::throughShared(Value value, const LinearLayout &layout) {
   auto type = cast<RankedTensorType>(value.getType());
   Type element = type.getElementType();
-  LinearLayout memory =
-      conversionLayout(simt::layoutOf(value), layout, simt::elementBits(element));
-  auto memoryType = simt::MemoryType::get(b.getContext(), type.getShape(), element,
-                                          simt::LayoutAttr::get(b.getContext(), memory));
+  LinearLayout memory = conversionLayout(simt::layoutOf(value), layout,
+                                         simt::elementBits(element));
+  auto memoryType =
+      simt::MemoryType::get(b.getContext(), type.getShape(), element,
+                            simt::LayoutAttr::get(b.getContext(), memory));
   Location loc = value.getLoc();
-  Value alloc = simt::AllocOp::create(b, loc, memoryType, 1, IntegerAttr(), false);
+  Value alloc =
+      simt::AllocOp::create(b, loc, memoryType, 1, IntegerAttr(), false);
   simt::StoreSharedOp::create(b, loc, value, alloc);
   SmallVector<int64_t> start(type.getRank(), 0);
-  return simt::LoadSharedOp::create(b, loc, typeOf(value, layout), alloc, start);
+  return simt::LoadSharedOp::create(b, loc, typeOf(value, layout), alloc,
+                                    start);
 }
 
-/// How many neighbours along which axis a thread can write to shared memory at once:
-/// by the load it comes from, else by its layout.
-static std::pair<unsigned, unsigned> longestRun(const LinearLayout &layout, unsigned limit) {
+/// How many neighbours along which axis a thread can write to shared memory at
+/// once: by the load it comes from, else by its layout.
+static std::pair<unsigned, unsigned> longestRun(const LinearLayout &layout,
+                                                unsigned limit) {
   unsigned axis = 1, vector = 1;
   for (unsigned i : {1u, 0u}) {
     unsigned run = 1u << axisVector(layout, i, limit).size();
@@ -142,7 +151,8 @@ static std::pair<unsigned, unsigned> longestRun(const LinearLayout &layout, unsi
   return {axis, vector};
 }
 
-Value Rewriter::toShared(Value operand, const LinearLayout &fragment, bool lhs, bool mma) {
+Value Rewriter::toShared(Value operand, const LinearLayout &fragment, bool lhs,
+                         bool mma) {
   const LinearLayout &writer = plan.stagedLayout(operand);
   Value value = get(operand, writer);
   auto type = cast<RankedTensorType>(value.getType());
@@ -155,8 +165,9 @@ Value Rewriter::toShared(Value operand, const LinearLayout &fragment, bool lhs, 
     memory = matrixLayout(writer, contiguous, vector, bits);
   else
     memory = operandLayout(writer, contiguous, vector, fragment, bits);
-  auto memoryType = simt::MemoryType::get(b.getContext(), type.getShape(), type.getElementType(),
-                                          simt::LayoutAttr::get(b.getContext(), memory));
+  auto memoryType = simt::MemoryType::get(
+      b.getContext(), type.getShape(), type.getElementType(),
+      simt::LayoutAttr::get(b.getContext(), memory));
   Value &known = shared[{value, memoryType}];
   if (!known) {
     OpBuilder::InsertionGuard guard(b);
@@ -176,7 +187,8 @@ void Rewriter::rewriteDot(tile::DotOp op) {
   else
     lhs = toShared(op.getLhs(), dot.lhs, true, dot.mma);
 
-  int64_t m = shapeOf(op.getLhs())[0], k = shapeOf(op.getLhs())[1], n = shapeOf(op.getRhs())[1];
+  int64_t m = shapeOf(op.getLhs())[0], k = shapeOf(op.getLhs())[1],
+          n = shapeOf(op.getRhs())[1];
   Type element = cast<RankedTensorType>(op.getLhs().getType()).getElementType();
   auto fragmentType = [&](ArrayRef<int64_t> shape, const LinearLayout &layout) {
     return simt::withLayout(RankedTensorType::get(shape, element), layout);
@@ -186,12 +198,15 @@ void Rewriter::rewriteDot(tile::DotOp op) {
   auto load = [&](int64_t step) -> std::pair<Value, Value> {
     Value left;
     if (dot.lhsRegisters)
-      left = k == dot.step ? lhs
-                           : Value(simt::SliceOp::create(b, loc, lhsType, lhs,
-                                                         ArrayRef<int64_t>{0, step}));
+      left = k == dot.step
+                 ? lhs
+                 : Value(simt::SliceOp::create(b, loc, lhsType, lhs,
+                                               ArrayRef<int64_t>{0, step}));
     else
-      left = simt::LoadSharedOp::create(b, loc, lhsType, lhs, ArrayRef<int64_t>{0, step});
-    Value right = simt::LoadSharedOp::create(b, loc, rhsType, rhs, ArrayRef<int64_t>{step, 0});
+      left = simt::LoadSharedOp::create(b, loc, lhsType, lhs,
+                                        ArrayRef<int64_t>{0, step});
+    Value right = simt::LoadSharedOp::create(b, loc, rhsType, rhs,
+                                             ArrayRef<int64_t>{step, 0});
     return {left, right};
   };
   // The next step's fragments are on their way while this one's are multiplied.
@@ -200,23 +215,26 @@ void Rewriter::rewriteDot(tile::DotOp op) {
     auto [left, right] = next;
     if (step + dot.step < k)
       next = load(step + dot.step);
-    auto product = simt::DotOp::create(b, loc, accumulator.getType(), left, right, accumulator,
-                                       dot.mma);
+    auto product = simt::DotOp::create(b, loc, accumulator.getType(), left,
+                                       right, accumulator, dot.mma);
     accumulator = product;
   }
   set(op, dot.result, accumulator);
 }
 
-/// The layout in which each warp has its own element along `axis`: warp bits that move
-/// along it keep doing so, lanes and registers hold copies.
-static std::pair<LinearLayout, int64_t> partialLayout(const LinearLayout &layout, unsigned axis) {
+/// The layout in which each warp has its own element along `axis`: warp bits
+/// that move along it keep doing so, lanes and registers hold copies.
+static std::pair<LinearLayout, int64_t>
+partialLayout(const LinearLayout &layout, unsigned axis) {
   SmallVector<Vector> images;
   SmallVector<LinearLayout::Space> outs(layout.outs());
   unsigned bits = 0;
-  SmallVector<unsigned> position; // of each column: its bit on the new axis, plus 1
+  SmallVector<unsigned>
+      position; // of each column: its bit on the new axis, plus 1
   for (const LinearLayout::Space &in : layout.ins())
     for (Vector v : layout.columnsOf(in.dim)) {
-      bool moves = in.dim == Dim::Warp && layout.coordinate(v, axisDim(axis)) != 0;
+      bool moves =
+          in.dim == Dim::Warp && layout.coordinate(v, axisDim(axis)) != 0;
       position.push_back(moves ? ++bits : 0);
     }
   outs[axis].bits = bits;
@@ -232,7 +250,8 @@ static std::pair<LinearLayout, int64_t> partialLayout(const LinearLayout &layout
     }
     images.push_back(image);
   }
-  return {LinearLayout(layout.ins(), outs, images).withoutFreeRegisters(), int64_t(1) << bits};
+  return {LinearLayout(layout.ins(), outs, images).withoutFreeRegisters(),
+          int64_t(1) << bits};
 }
 
 void Rewriter::rewriteReduce(tile::ReduceOp op) {
@@ -243,23 +262,28 @@ void Rewriter::rewriteReduce(tile::ReduceOp op) {
   LinearLayout reduced = layout.withoutAxis(axis);
   auto [partial, count] = partialLayout(layout, axis);
   if (count > 1) {
-    // Each warp reduces what it holds; then every thread gets the warps' results.
+    // Each warp reduces what it holds; then every thread gets the warps'
+    // results.
     SmallVector<int64_t> shape(shapeOf(inputs[0]));
     shape[axis] = count;
     SmallVector<Type> types;
     for (Value input : inputs) {
       Type element = cast<RankedTensorType>(input.getType()).getElementType();
-      types.push_back(simt::withLayout(RankedTensorType::get(shape, element), partial));
+      types.push_back(
+          simt::withLayout(RankedTensorType::get(shape, element), partial));
     }
     auto inWarp = simt::WarpReduceOp::create(b, loc, types, inputs, axis);
     IRMapping mapping;
     op.getCombiner().cloneInto(&inWarp.getCombiner(), mapping);
     unsigned rank = shape.size();
-    SmallVector<int64_t> order; // `reduced` has the axis's bits as its last axis
+    SmallVector<int64_t>
+        order; // `reduced` has the axis's bits as its last axis
     for (unsigned i = 0; i < rank; ++i)
       order.push_back(i < axis ? i : i == axis ? rank - 1 : i - 1);
     LinearLayout gathered =
-        (LinearLayout::identity(Dim::Register, axisDim(rank - 1), llvm::Log2_64(count)) * reduced)
+        (LinearLayout::identity(Dim::Register, axisDim(rank - 1),
+                                llvm::Log2_64(count)) *
+         reduced)
             .selectAxes(order)
             .withInputOrder({Dim::Register, Dim::Lane, Dim::Warp});
     for (auto [input, result] : llvm::zip(inputs, inWarp.getResults()))
@@ -278,7 +302,8 @@ void Rewriter::rewriteReduce(tile::ReduceOp op) {
 LogicalResult Rewriter::rewriteLoop(scf::ForOp op) {
   SmallVector<Value> inits;
   SmallVector<LinearLayout> layouts(op.getInitArgs().size());
-  for (auto [i, init, argument] : llvm::enumerate(op.getInitArgs(), op.getRegionIterArgs())) {
+  for (auto [i, init, argument] :
+       llvm::enumerate(op.getInitArgs(), op.getRegionIterArgs())) {
     if (isTile(init)) {
       ArrayRef<LinearLayout> known = plan.layoutsOf(argument);
       layouts[i] = known.front();
@@ -287,9 +312,9 @@ LogicalResult Rewriter::rewriteLoop(scf::ForOp op) {
       inits.push_back(scalars.lookup(init));
     }
   }
-  auto loop = scf::ForOp::create(b, op.getLoc(), scalars.lookup(op.getLowerBound()),
-                                 scalars.lookup(op.getUpperBound()), scalars.lookup(op.getStep()),
-                                 inits);
+  auto loop = scf::ForOp::create(
+      b, op.getLoc(), scalars.lookup(op.getLowerBound()),
+      scalars.lookup(op.getUpperBound()), scalars.lookup(op.getStep()), inits);
   OpBuilder::InsertionGuard guard(b);
   Block *body = loop.getBody();
   if (!body->empty())
@@ -307,8 +332,10 @@ LogicalResult Rewriter::rewriteLoop(scf::ForOp op) {
   if (failed(rewriteBlock(*op.getBody())))
     return failure();
   SmallVector<Value> yields;
-  for (auto [i, value] : llvm::enumerate(op.getBody()->getTerminator()->getOperands()))
-    yields.push_back(isTile(value) ? get(value, layouts[i]) : scalars.lookup(value));
+  for (auto [i, value] :
+       llvm::enumerate(op.getBody()->getTerminator()->getOperands()))
+    yields.push_back(isTile(value) ? get(value, layouts[i])
+                                   : scalars.lookup(value));
   b.setInsertionPointToEnd(body);
   scf::YieldOp::create(b, op.getLoc(), yields);
   for (auto [i, old] : llvm::enumerate(op.getResults()))
@@ -328,7 +355,8 @@ LogicalResult Rewriter::rewriteBranch(scf::IfOp op) {
       types.push_back(result.getType());
     }
   }
-  auto branch = scf::IfOp::create(b, op.getLoc(), types, scalars.lookup(op.getCondition()),
+  auto branch = scf::IfOp::create(b, op.getLoc(), types,
+                                  scalars.lookup(op.getCondition()),
                                   !op.getElseRegion().empty());
   OpBuilder::InsertionGuard guard(b);
   for (auto [from, to] : llvm::zip(op->getRegions(), branch->getRegions())) {
@@ -340,8 +368,10 @@ LogicalResult Rewriter::rewriteBranch(scf::IfOp op) {
     if (failed(rewriteBlock(from.front())))
       return failure();
     SmallVector<Value> yields;
-    for (auto [i, value] : llvm::enumerate(from.front().getTerminator()->getOperands()))
-      yields.push_back(isTile(value) ? get(value, layouts[i]) : scalars.lookup(value));
+    for (auto [i, value] :
+         llvm::enumerate(from.front().getTerminator()->getOperands()))
+      yields.push_back(isTile(value) ? get(value, layouts[i])
+                                     : scalars.lookup(value));
     b.setInsertionPointToEnd(&to.front());
     scf::YieldOp::create(b, op.getLoc(), yields);
   }
@@ -364,9 +394,11 @@ LogicalResult Rewriter::rewriteTile(Operation *op, const LinearLayout &layout) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
     if (!dense || !dense.isSplat())
-      return op->emitOpError("a tile constant has one value everywhere on a GPU");
+      return op->emitOpError(
+          "a tile constant has one value everywhere on a GPU");
     Type type = typeOf(result, layout);
-    auto splat = DenseElementsAttr::get(cast<ShapedType>(type), dense.getSplatValue<Attribute>());
+    auto splat = DenseElementsAttr::get(cast<ShapedType>(type),
+                                        dense.getSplatValue<Attribute>());
     set(result, layout, arith::ConstantOp::create(b, op->getLoc(), splat));
     return success();
   }
@@ -413,10 +445,12 @@ LogicalResult Rewriter::rewrite(Operation *op) {
     Value value, buffer;
     ValueRange symbols;
     if (auto store = dyn_cast<tile::StoreOp>(op))
-      value = store.getValue(), buffer = store.getBuffer(), symbols = store.getSymbols();
+      value = store.getValue(), buffer = store.getBuffer(),
+      symbols = store.getSymbols();
     else {
       auto atomic = cast<tile::AtomicOp>(op);
-      value = atomic.getValue(), buffer = atomic.getBuffer(), symbols = atomic.getSymbols();
+      value = atomic.getValue(), buffer = atomic.getBuffer(),
+      symbols = atomic.getSymbols();
     }
     state.addOperands({get(value, layout), scalars.lookup(buffer)});
     state.addOperands(getSymbols(symbols, layout));
@@ -430,7 +464,8 @@ LogicalResult Rewriter::rewrite(Operation *op) {
     b.clone(*op, scalars);
     return success();
   }
-  if (llvm::all_of(op->getResults(), [&](Value v) { return plan.layoutsOf(v).empty(); }))
+  if (llvm::all_of(op->getResults(),
+                   [&](Value v) { return plan.layoutsOf(v).empty(); }))
     return success(); // nothing needs it
   if (auto dot = dyn_cast<tile::DotOp>(op))
     return rewriteDot(dot), success();
@@ -445,9 +480,11 @@ LogicalResult Rewriter::rewrite(Operation *op) {
 
 } // namespace
 
-LogicalResult charonia::gpu::assignLayouts(func::FuncOp function, unsigned warps) {
+LogicalResult charonia::gpu::assignLayouts(func::FuncOp function,
+                                           unsigned warps) {
   if (!llvm::isPowerOf2_32(warps) || warps > 32)
-    return function.emitError() << "a GPU kernel has 1, 2, 4, 8, 16 or 32 warps, not " << warps;
+    return function.emitError()
+           << "a GPU kernel has 1, 2, 4, 8, 16 or 32 warps, not " << warps;
   LayoutPlan plan(function, warps);
   if (failed(plan.run()))
     return failure();

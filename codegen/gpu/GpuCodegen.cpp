@@ -35,23 +35,24 @@ int64_t GpuArch::sharedBytes() const {
 }
 
 void charonia::gpu::registerGpuCodegen(DialectRegistry &registry) {
-  registry.insert<tile::TileDialect, simt::SimtDialect, arith::ArithDialect, math::MathDialect,
-                  scf::SCFDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect,
-                  NVVM::NVVMDialect>();
+  registry.insert<tile::TileDialect, simt::SimtDialect, arith::ArithDialect,
+                  math::MathDialect, scf::SCFDialect, cf::ControlFlowDialect,
+                  func::FuncDialect, LLVM::LLVMDialect, NVVM::NVVMDialect>();
   registerPtxTranslation(registry);
 }
 
 ArrayRef<StringLiteral> GpuArch::known() {
-  static constexpr StringLiteral chips[] = {"sm_80",  "sm_86",   "sm_87",  "sm_89",  "sm_90",
-                                            "sm_90a", "sm_100",  "sm_100a", "sm_103", "sm_103a",
-                                            "sm_120", "sm_120a", "sm_121",  "sm_121a"};
+  static constexpr StringLiteral chips[] = {
+      "sm_80",   "sm_86",  "sm_87",   "sm_89",  "sm_90",   "sm_90a", "sm_100",
+      "sm_100a", "sm_103", "sm_103a", "sm_120", "sm_120a", "sm_121", "sm_121a"};
   return chips;
 }
 
 void charonia::gpu::loadGpuDialects(MLIRContext &context) {
-  context.loadDialect<tile::TileDialect, simt::SimtDialect, arith::ArithDialect, math::MathDialect,
-                      scf::SCFDialect, cf::ControlFlowDialect, func::FuncDialect,
-                      LLVM::LLVMDialect, NVVM::NVVMDialect>();
+  context
+      .loadDialect<tile::TileDialect, simt::SimtDialect, arith::ArithDialect,
+                   math::MathDialect, scf::SCFDialect, cf::ControlFlowDialect,
+                   func::FuncDialect, LLVM::LLVMDialect, NVVM::NVVMDialect>();
 }
 
 namespace {
@@ -72,8 +73,10 @@ public:
     if (prefix.empty())
       return;
     std::error_code code;
-    llvm::raw_fd_ostream file((prefix + kernel + "." + Twine(number++) + "-" + stage + "." +
-                               extension).str(), code);
+    llvm::raw_fd_ostream file((prefix + kernel + "." + Twine(number++) + "-" +
+                               stage + "." + extension)
+                                  .str(),
+                              code);
     file << text;
   }
 
@@ -128,9 +131,10 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuArch &arch,
   result.blockThreads = warps * kLanes;
   result.sharedBytes = allocateShared(function);
   if (result.sharedBytes > arch.sharedBytes())
-    return kernel.emitError() << "needs " << result.sharedBytes << " bytes of shared memory, "
-                              << arch.chip << " has " << arch.sharedBytes()
-                              << "; use smaller tiles or fewer stages",
+    return kernel.emitError()
+               << "needs " << result.sharedBytes << " bytes of shared memory, "
+               << arch.chip << " has " << arch.sharedBytes()
+               << "; use smaller tiles or fewer stages",
            failure();
   insertBarriers(function);
   dumper.dump(function, "simt");
@@ -139,7 +143,8 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuArch &arch,
   lowering.warps = warps;
   lowering.indexBits = options.indexBits;
   lowering.sharedBytes = result.sharedBytes;
-  FailureOr<LLVM::LLVMFuncOp> thread = KernelLowering(function, b, lowering).run();
+  FailureOr<LLVM::LLVMFuncOp> thread =
+      KernelLowering(function, b, lowering).run();
   if (failed(thread))
     return failure();
   function.erase();
@@ -147,7 +152,8 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuArch &arch,
   thread->walk([](LoopLikeOpInterface loop) { moveLoopInvariantCode(loop); });
   dumper.dump(*module, "thread");
 
-  FailureOr<PtxCode> code = translateToPtx(*module, arch.chip, options.indexBits);
+  FailureOr<PtxCode> code =
+      translateToPtx(*module, arch.chip, options.indexBits);
   if (failed(code))
     return failure();
   dumper.dump(code->llvm, "llvm", "ll");
@@ -167,14 +173,15 @@ static std::string ptxasOf(const GpuOptions &options) {
   return options.ptxas.empty() ? findPtxas() : options.ptxas;
 }
 
-FailureOr<GpuKernel> charonia::gpu::compileGpuKernel(func::FuncOp kernel, const GpuArch &arch,
-                                                     const GpuOptions &options) {
+FailureOr<GpuKernel>
+charonia::gpu::compileGpuKernel(func::FuncOp kernel, const GpuArch &arch,
+                                const GpuOptions &options) {
   return compileKernel(kernel, arch, options, ptxasOf(options));
 }
 
-FailureOr<std::vector<GpuKernel>> charonia::gpu::compileGpuKernels(ModuleOp kernels,
-                                                                   const GpuArch &arch,
-                                                                   const GpuOptions &options) {
+FailureOr<std::vector<GpuKernel>>
+charonia::gpu::compileGpuKernels(ModuleOp kernels, const GpuArch &arch,
+                                 const GpuOptions &options) {
   MLIRContext *context = kernels.getContext();
   loadGpuDialects(*context);
   SmallVector<func::FuncOp> functions;
@@ -184,7 +191,8 @@ FailureOr<std::vector<GpuKernel>> charonia::gpu::compileGpuKernels(ModuleOp kern
   std::string ptxas = ptxasOf(options);
   std::vector<GpuKernel> results(functions.size());
   auto compile = [&](size_t i) -> LogicalResult {
-    FailureOr<GpuKernel> kernel = compileKernel(functions[i], arch, options, ptxas);
+    FailureOr<GpuKernel> kernel =
+        compileKernel(functions[i], arch, options, ptxas);
     if (failed(kernel))
       return failure();
     results[i] = std::move(*kernel);

@@ -14,7 +14,8 @@ namespace charonia::gpu {
 struct GpuArch {
   std::string chip; ///< "sm_80", "sm_86", "sm_90", "sm_90a", ...
 
-  /// The chips that have what kernels need (sm_80 and later) and that LLVM knows.
+  /// The chips that have what kernels need (sm_80 and later) and that LLVM
+  /// knows.
   static llvm::ArrayRef<llvm::StringLiteral> known();
 
   /// Shared memory that a program instance may have, in bytes.
@@ -22,7 +23,8 @@ struct GpuArch {
 };
 
 struct GpuOptions {
-  /// Kernels compiled at the same time; 0: as many as the machine has processors.
+  /// Kernels compiled at the same time; 0: as many as the machine has
+  /// processors.
   unsigned threads = 0;
   /// Run ptxas where it is found; PTX is made in any case.
   bool assemble = true;
@@ -31,12 +33,13 @@ struct GpuOptions {
   /// Width of indices: 64 where a buffer may have 2^31 elements or more.
   unsigned indexBits = 32;
   /// Where to write what each kernel is at each stage:
-  /// <dumpPrefix><entry>.<n>-<stage>.<extension>; empty: nowhere. Folders have to exist.
+  /// <dumpPrefix><entry>.<n>-<stage>.<extension>; empty: nowhere. Folders have
+  /// to exist.
   std::string dumpPrefix;
 };
 
-/// A compiled kernel. `entry` is the function's name with what PTX does not allow
-/// replaced. Parameters: a 64-bit pointer for each buffer, then a 64-bit
+/// A compiled kernel. `entry` is the function's name with what PTX does not
+/// allow replaced. Parameters: a 64-bit pointer for each buffer, then a 64-bit
 /// integer for each shape symbol; a one-dimensional grid of program instances.
 struct GpuKernel {
   std::string entry;
@@ -49,21 +52,25 @@ struct GpuKernel {
   std::vector<std::string> remarks; ///< what ptxas warned of
 };
 
-/// Dialects and translations that compileGpuKernels needs in the module's context.
+/// Dialects and translations that compileGpuKernels needs in the module's
+/// context.
 void registerGpuCodegen(mlir::DialectRegistry &registry);
 
 /// Loads them; once, before kernels are compiled on several threads.
 void loadGpuDialects(mlir::MLIRContext &context);
 
 /// Compiles one tile kernel, which stays as it is. Thread-safe.
-mlir::FailureOr<GpuKernel> compileGpuKernel(mlir::func::FuncOp kernel, const GpuArch &arch,
+mlir::FailureOr<GpuKernel> compileGpuKernel(mlir::func::FuncOp kernel,
+                                            const GpuArch &arch,
                                             const GpuOptions &options = {});
 
-/// Compiles every function with `tile.kernel` in `kernels`, in their order; the module
-/// stays as it is. The result does not depend on the number of threads. Fails with
-/// diagnostics at the kernels' locations. Thread-safe for modules of different contexts.
+/// Compiles every function with `tile.kernel` in `kernels`, in their order; the
+/// module stays as it is. The result does not depend on the number of threads.
+/// Fails with diagnostics at the kernels' locations. Thread-safe for modules of
+/// different contexts.
 mlir::FailureOr<std::vector<GpuKernel>>
-compileGpuKernels(mlir::ModuleOp kernels, const GpuArch &arch, const GpuOptions &options = {});
+compileGpuKernels(mlir::ModuleOp kernels, const GpuArch &arch,
+                  const GpuOptions &options = {});
 
 /// Where ptxas is; empty if it is not installed.
 std::string findPtxas();

@@ -15,11 +15,13 @@ static constexpr unsigned kVectorBytes = 16;
 static constexpr unsigned kSectorBytes = 32;
 
 bool charonia::gpu::isElementwise(Operation *op) {
-  return OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1 &&
+  return OpTrait::hasElementwiseMappableTraits(op) &&
+         op->getNumResults() == 1 &&
          isa<RankedTensorType>(op->getResult(0).getType());
 }
 
-LinearLayout charonia::gpu::broadcastSource(const LinearLayout &layout, ArrayRef<int64_t> axes,
+LinearLayout charonia::gpu::broadcastSource(const LinearLayout &layout,
+                                            ArrayRef<int64_t> axes,
                                             ArrayRef<int64_t> inputShape) {
   LinearLayout selected = layout.selectAxes(axes);
   SmallVector<LinearLayout::Space> outs;
@@ -30,7 +32,8 @@ LinearLayout charonia::gpu::broadcastSource(const LinearLayout &layout, ArrayRef
     Vector image = 0;
     unsigned shift = 0;
     for (const LinearLayout::Space &out : outs) {
-      image |= Vector(selected.coordinate(v, out.dim) & ((1u << out.bits) - 1)) << shift;
+      image |= Vector(selected.coordinate(v, out.dim) & ((1u << out.bits) - 1))
+               << shift;
       shift += out.bits;
     }
     images.push_back(image);
@@ -40,11 +43,13 @@ LinearLayout charonia::gpu::broadcastSource(const LinearLayout &layout, ArrayRef
 
 LinearLayout charonia::gpu::broadcastSource(const LinearLayout &layout,
                                             ArrayRef<int64_t> inputShape) {
-  return broadcastSource(layout, llvm::to_vector(llvm::seq<int64_t>(0, inputShape.size())),
-                         inputShape);
+  return broadcastSource(
+      layout, llvm::to_vector(llvm::seq<int64_t>(0, inputShape.size())),
+      inputShape);
 }
 
-Move charonia::gpu::classifyMove(const LinearLayout &from, const LinearLayout &to) {
+Move charonia::gpu::classifyMove(const LinearLayout &from,
+                                 const LinearLayout &to) {
   LinearLayout move = from.conversionTo(to);
   Move result = Move::Registers;
   for (const LinearLayout::Space &in : move.ins())
@@ -75,17 +80,20 @@ LinearLayout LayoutPlan::coalesced(const AccessOp &access) const {
   bool bestNeighbours = false;
   for (int64_t axis = rank - 1; axis >= 0; --axis) {
     tile::AxisAccess along = tile::analyzeAxis(access, axis);
-    int64_t vector = std::min({along.contiguous, along.alignment, along.uniformChecks,
-                               int64_t(std::max(1u, kVectorBytes / bytes))});
+    int64_t vector =
+        std::min({along.contiguous, along.alignment, along.uniformChecks,
+                  int64_t(std::max(1u, kVectorBytes / bytes))});
     bool neighbours = along.stride == 1 && shape[axis] > 1;
-    if (std::tuple(vector, neighbours) > std::tuple(bestVector, bestNeighbours)) {
+    if (std::tuple(vector, neighbours) >
+        std::tuple(bestVector, bestNeighbours)) {
       best = axis;
       bestVector = vector;
       bestNeighbours = neighbours;
     }
   }
   int64_t threads = int64_t(warps) * kLanes;
-  int64_t share = llvm::bit_floor(uint64_t(std::max<int64_t>(1, elements / threads)));
+  int64_t share =
+      llvm::bit_floor(uint64_t(std::max<int64_t>(1, elements / threads)));
   int64_t vector = rank ? std::max<int64_t>(1, std::min(bestVector, share)) : 1;
   SmallVector<unsigned> order;
   if (rank)
@@ -96,25 +104,31 @@ LinearLayout LayoutPlan::coalesced(const AccessOp &access) const {
   return blockedLayout(shape, order, vector, warps);
 }
 
-Coalescing LayoutPlan::judge(const AccessOp &access, const LinearLayout &layout) {
+Coalescing LayoutPlan::judge(const AccessOp &access,
+                             const LinearLayout &layout) {
   Coalescing result;
   unsigned bytes = simt::elementBits(access.tile.getElementType()) / 8;
   for (unsigned axis = 0; axis < access.tile.getRank(); ++axis) {
     tile::AxisAccess along = tile::analyzeAxis(access, axis);
-    int64_t limit = std::min({along.contiguous, along.alignment, along.uniformChecks,
-                              int64_t(std::max(1u, kVectorBytes / bytes))});
+    int64_t limit =
+        std::min({along.contiguous, along.alignment, along.uniformChecks,
+                  int64_t(std::max(1u, kVectorBytes / bytes))});
     unsigned vector = 1u << axisVector(layout, axis, limit).size();
     // Lanes that go on where the vector ends.
     unsigned run = vector;
     while (run < along.contiguous &&
-           llvm::any_of(layout.columnsOf(Dim::Lane), [&](Vector v) {
-             for (const LinearLayout::Space &out : layout.outs())
-               if (layout.coordinate(v, out.dim) != (out.dim == axisDim(axis) ? run : 0))
-                 return false;
-             return true;
-           }))
+           llvm::any_of(
+               layout.columnsOf(Dim::Lane),
+               [&](Vector v) {
+                 for (const LinearLayout::Space &out : layout.outs())
+                   if (layout.coordinate(v, out.dim) !=
+                       (out.dim == axisDim(axis) ? run : 0))
+                     return false;
+                 return true;
+               }))
       run *= 2;
-    if (std::tuple(run * bytes, vector) > std::tuple(result.runBytes, result.vector))
+    if (std::tuple(run * bytes, vector) >
+        std::tuple(result.runBytes, result.vector))
       result = {axis, vector, run * bytes};
   }
   if (access.tile.getRank() == 0)
@@ -152,11 +166,13 @@ LogicalResult LayoutPlan::verify() {
         continue;
       for (int64_t extent : tensor.getShape())
         if (extent < 1 || !llvm::isPowerOf2_64(extent)) {
-          op->emitOpError("on a GPU, tile extents are powers of two, not ") << type;
+          op->emitOpError("on a GPU, tile extents are powers of two, not ")
+              << type;
           return WalkResult::interrupt();
         }
     }
-    if (op->getNumRegions() && !isa<func::FuncOp, scf::ForOp, scf::IfOp, tile::ReduceOp>(op)) {
+    if (op->getNumRegions() &&
+        !isa<func::FuncOp, scf::ForOp, scf::IfOp, tile::ReduceOp>(op)) {
       op->emitOpError("has no lowering to a GPU");
       return WalkResult::interrupt();
     }
@@ -170,7 +186,9 @@ const LinearLayout *LayoutPlan::anchored(Value value) const {
   return it == natural.end() ? nullptr : &it->second;
 }
 
-static bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
+static bool isTile(Value value) {
+  return isa<RankedTensorType>(value.getType());
+}
 
 static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
@@ -230,7 +248,8 @@ void LayoutPlan::anchorLoop(Operation *op) {
   }
   auto loop = cast<scf::ForOp>(op);
   Block &body = *loop.getBody();
-  // First the body says what it yields; then what it carries is known inside too.
+  // First the body says what it yields; then what it carries is known inside
+  // too.
   for (unsigned round = 0; round < 2; ++round) {
     anchorBlock(body);
     for (auto [i, argument] : llvm::enumerate(loop.getRegionIterArgs())) {
@@ -249,14 +268,16 @@ void LayoutPlan::anchorLoop(Operation *op) {
     }
   if (changed)
     anchorBlock(body);
-  for (auto [argument, result] : llvm::zip(loop.getRegionIterArgs(), loop.getResults()))
+  for (auto [argument, result] :
+       llvm::zip(loop.getRegionIterArgs(), loop.getResults()))
     if (isTile(argument))
       set(result, anchored(argument));
 }
 
-/// Whether rows should stay in one warp: the value is reduced along its rows, or is
-/// the left operand of another dot.
-bool LayoutPlan::keepsRowsTogether(Value value, SmallPtrSetImpl<Value> &seen) const {
+/// Whether rows should stay in one warp: the value is reduced along its rows,
+/// or is the left operand of another dot.
+bool LayoutPlan::keepsRowsTogether(Value value,
+                                   SmallPtrSetImpl<Value> &seen) const {
   if (!seen.insert(value).second)
     return false;
   for (OpOperand &use : value.getUses()) {
@@ -272,7 +293,8 @@ bool LayoutPlan::keepsRowsTogether(Value value, SmallPtrSetImpl<Value> &seen) co
         return true;
     } else if (isa<scf::YieldOp>(user)) {
       if (auto loop = dyn_cast<scf::ForOp>(user->getParentOp())) {
-        if (keepsRowsTogether(loop.getRegionIterArg(use.getOperandNumber()), seen) ||
+        if (keepsRowsTogether(loop.getRegionIterArg(use.getOperandNumber()),
+                              seen) ||
             keepsRowsTogether(loop.getResult(use.getOperandNumber()), seen))
           return true;
       }
@@ -289,7 +311,8 @@ void LayoutPlan::anchorDot(tile::DotOp op) {
   bool half = element.isF16() || element.isBF16();
   bool tf32 = element.isF32() && op.getTf32();
   DotPlan plan;
-  plan.mma = accumulator.isF32() && m >= 16 && n >= 8 && ((half && k >= 16) || (tf32 && k >= 8));
+  plan.mma = accumulator.isF32() && m >= 16 && n >= 8 &&
+             ((half && k >= 16) || (tf32 && k >= 8));
   unsigned bits = simt::elementBits(element);
 
   int64_t mostRows = plan.mma ? m / 16 : std::max<int64_t>(1, m / 4);
@@ -297,16 +320,20 @@ void LayoutPlan::anchorDot(tile::DotOp op) {
   llvm::SmallPtrSet<Value, 16> seen;
   bool together = plan.mma && keepsRowsTogether(op.getResult(), seen);
   if (const LinearLayout *layout = anchored(op.getLhs()); layout && plan.mma)
-    together |= classifyMove(*layout, mmaLhsLayout({m, k}, bits, {warps, 1})) == Move::Registers;
+    together |= classifyMove(*layout, mmaLhsLayout({m, k}, bits, {warps, 1})) ==
+                Move::Registers;
   int64_t bestCost = -1;
   for (unsigned rows = 1; rows <= warps; rows *= 2) {
     unsigned columns = warps / rows;
-    int64_t r = std::min<int64_t>(rows, mostRows), c = std::min<int64_t>(columns, mostColumns);
-    // What a warp reads of both operands; warps that only repeat others' work weigh.
+    int64_t r = std::min<int64_t>(rows, mostRows),
+            c = std::min<int64_t>(columns, mostColumns);
+    // What a warp reads of both operands; warps that only repeat others' work
+    // weigh.
     int64_t cost = (m / r + n / c) * (warps / (r * c));
     if (together)
-      cost = std::abs(int64_t(llvm::Log2_32(rows)) -
-                      std::min<int64_t>(llvm::Log2_64(mostRows), llvm::Log2_32(warps)));
+      cost = std::abs(
+          int64_t(llvm::Log2_32(rows)) -
+          std::min<int64_t>(llvm::Log2_64(mostRows), llvm::Log2_32(warps)));
     if (bestCost < 0 || cost < bestCost) {
       bestCost = cost;
       plan.warps = {rows, columns};
@@ -377,7 +404,8 @@ void LayoutPlan::fix(Value value, const LinearLayout &layout) {
 
 static constexpr unsigned kHintDepth = 16;
 
-std::optional<LinearLayout> LayoutPlan::hintFromProducers(Value value, unsigned depth) const {
+std::optional<LinearLayout>
+LayoutPlan::hintFromProducers(Value value, unsigned depth) const {
   if (const LinearLayout *layout = anchored(value))
     return *layout;
   Operation *op = value.getDefiningOp();
@@ -398,20 +426,23 @@ std::optional<LinearLayout> LayoutPlan::hintFromProducers(Value value, unsigned 
   return std::nullopt;
 }
 
-std::optional<LinearLayout> LayoutPlan::hintFromUsers(Value value, unsigned depth) const {
+std::optional<LinearLayout> LayoutPlan::hintFromUsers(Value value,
+                                                      unsigned depth) const {
   if (depth > kHintDepth)
     return std::nullopt;
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
     std::optional<LinearLayout> hint;
-    if (auto access = accessOf(user); access && access->tile == value.getType()) {
+    if (auto access = accessOf(user);
+        access && access->tile == value.getType()) {
       hint = coalesced(*access);
     } else if (isElementwise(user)) {
       if (const LinearLayout *layout = anchored(user->getResult(0)))
         hint = *layout;
       else
         hint = hintFromUsers(user->getResult(0), depth + 1);
-    } else if (isa<scf::YieldOp>(user) && isa<scf::ForOp, scf::IfOp>(user->getParentOp())) {
+    } else if (isa<scf::YieldOp>(user) &&
+               isa<scf::ForOp, scf::IfOp>(user->getParentOp())) {
       Value result = user->getParentOp()->getResult(use.getOperandNumber());
       if (const LinearLayout *layout = anchored(result))
         hint = *layout;
@@ -430,7 +461,8 @@ LinearLayout LayoutPlan::defaultLayout(Value value) const {
     unsigned i = argument.getArgNumber() - 1;
     if (auto hint = hintFromUsers(loop.getResult(i)))
       return *hint;
-    if (auto hint = hintFromProducers(loop.getBody()->getTerminator()->getOperand(i)))
+    if (auto hint =
+            hintFromProducers(loop.getBody()->getTerminator()->getOperand(i)))
       return *hint;
   }
   if (auto hint = hintFromProducers(value))
@@ -444,7 +476,8 @@ LinearLayout LayoutPlan::defaultLayout(Value value) const {
   int64_t share = type.getNumElements() / (int64_t(warps) * kLanes);
   unsigned vector = std::max<int64_t>(
       1, std::min<int64_t>(llvm::bit_floor(uint64_t(share)),
-                           kVectorBytes * 8 / simt::elementBits(type.getElementType())));
+                           kVectorBytes * 8 /
+                               simt::elementBits(type.getElementType())));
   return blockedLayout(type.getShape(), order, vector, warps);
 }
 
@@ -466,15 +499,17 @@ bool LayoutPlan::isCheap(Value value, unsigned depth) const {
   Operation *op = value.getDefiningOp();
   if (!op || depth > 4)
     return false;
-  if (isa<arith::ConstantOp, tile::SplatOp, tile::IndexOp, tile::InBoundsOp>(op))
+  if (isa<arith::ConstantOp, tile::SplatOp, tile::IndexOp, tile::InBoundsOp>(
+          op))
     return true;
   if (auto load = dyn_cast<tile::LoadOp>(op))
     return load.getType().getNumElements() <= int64_t(warps) * kLanes * 2;
   if (auto broadcast = dyn_cast<tile::BroadcastOp>(op))
     return isCheap(broadcast.getInput(), depth + 1);
   if (isElementwise(op) && op->getName().getDialectNamespace() == "arith")
-    return llvm::all_of(op->getOperands(),
-                        [&](Value v) { return !isTile(v) || isCheap(v, depth + 1); });
+    return llvm::all_of(op->getOperands(), [&](Value v) {
+      return !isTile(v) || isCheap(v, depth + 1);
+    });
   return false;
 }
 
@@ -482,17 +517,19 @@ void LayoutPlan::demand(Value value, const LinearLayout &layout) {
   auto &list = demands[value];
   if (llvm::is_contained(list, layout))
     return;
-  // Free values are computed in every layout that is asked for if that is cheap, else
-  // in one and then converted.
+  // Free values are computed in every layout that is asked for if that is
+  // cheap, else in one and then converted.
   if (!list.empty() && !anchored(value) && !isCheap(value))
     return;
   LinearLayout wanted = layout;
-  if (auto load = value.getDefiningOp<tile::LoadOp>(); load && !anchored(value)) {
+  if (auto load = value.getDefiningOp<tile::LoadOp>();
+      load && !anchored(value)) {
     AccessOp access = AccessOp::get(load);
     int64_t threads = int64_t(warps) * kLanes;
     if (load.getType().getNumElements() > threads) {
       LinearLayout best = coalesced(access);
-      unsigned asked = judge(access, layout).runBytes, possible = judge(access, best).runBytes;
+      unsigned asked = judge(access, layout).runBytes,
+               possible = judge(access, best).runBytes;
       if (asked < std::min(kSectorBytes / 2, possible))
         wanted = best;
     }
@@ -595,7 +632,8 @@ void LayoutPlan::demandOperands(Operation *op) {
   for (const LinearLayout &layout : layouts) {
     if (auto broadcast = dyn_cast<tile::BroadcastOp>(op)) {
       demand(broadcast.getInput(),
-             broadcastSource(layout, broadcast.getAxes(), shapeOf(broadcast.getInput())));
+             broadcastSource(layout, broadcast.getAxes(),
+                             shapeOf(broadcast.getInput())));
     } else if (auto transpose = dyn_cast<tile::TransposeOp>(op)) {
       SmallVector<int64_t> inverse(transpose.getPermutation().size());
       for (auto [i, p] : llvm::enumerate(transpose.getPermutation()))

@@ -1,10 +1,11 @@
-// Which layout every tile of a kernel gets: decided once, outward from the anchors.
+// Which layout every tile of a kernel gets: decided once, outward from the
+// anchors.
 //
-// Anchors are the results of dots (the fragments of their instruction), the operands
-// of reductions, and what loops carry. From them layouts go forward through
-// elementwise operators. Whatever no anchor reaches is free: it takes the layout in
-// which it is demanded, in the end by a store, whose own layout makes its memory
-// accesses long and coalesced.
+// Anchors are the results of dots (the fragments of their instruction), the
+// operands of reductions, and what loops carry. From them layouts go forward
+// through elementwise operators. Whatever no anchor reaches is free: it takes
+// the layout in which it is demanded, in the end by a store, whose own layout
+// makes its memory accesses long and coalesced.
 #ifndef CHARONIA_CODEGEN_GPU_LAYOUTPLAN_H
 #define CHARONIA_CODEGEN_GPU_LAYOUTPLAN_H
 
@@ -33,8 +34,8 @@ struct DotPlan {
 
 /// What one access along the lanes of a warp touches.
 struct Coalescing {
-  /// The axis whose neighbours are neighbours in memory, and how many of them one
-  /// thread moves at once.
+  /// The axis whose neighbours are neighbours in memory, and how many of them
+  /// one thread moves at once.
   unsigned axis = 0;
   unsigned vector = 1;
   /// Consecutive bytes that a warp touches at least.
@@ -43,13 +44,14 @@ struct Coalescing {
 
 class LayoutPlan {
 public:
-  LayoutPlan(mlir::func::FuncOp function, unsigned warps) : function(function), warps(warps) {}
+  LayoutPlan(mlir::func::FuncOp function, unsigned warps)
+      : function(function), warps(warps) {}
 
   /// Fails with a diagnostic for what a GPU program instance cannot hold.
   mlir::LogicalResult run();
 
-  /// The layouts in which `value` is computed: its own where an anchor decides, else
-  /// those demanded. Empty where nothing needs it.
+  /// The layouts in which `value` is computed: its own where an anchor decides,
+  /// else those demanded. Empty where nothing needs it.
   llvm::ArrayRef<LinearLayout> layoutsOf(mlir::Value value) const;
   const DotPlan &dotPlan(tile::DotOp op) const { return dots.find(op)->second; }
   /// The layout in which a store, an atomic or a reduction takes its operands.
@@ -63,7 +65,8 @@ public:
 
   /// The best layout of an access on its own, and what it achieves.
   LinearLayout coalesced(const tile::AccessOp &access) const;
-  static Coalescing judge(const tile::AccessOp &access, const LinearLayout &layout);
+  static Coalescing judge(const tile::AccessOp &access,
+                          const LinearLayout &layout);
 
 private:
   mlir::LogicalResult verify();
@@ -75,9 +78,12 @@ private:
   void demandBlock(mlir::Block &block);
   void demandOperands(mlir::Operation *op);
   void demand(mlir::Value value, const LinearLayout &layout);
-  bool keepsRowsTogether(mlir::Value value, llvm::SmallPtrSetImpl<mlir::Value> &seen) const;
-  std::optional<LinearLayout> hintFromProducers(mlir::Value value, unsigned depth = 0) const;
-  std::optional<LinearLayout> hintFromUsers(mlir::Value value, unsigned depth = 0) const;
+  bool keepsRowsTogether(mlir::Value value,
+                         llvm::SmallPtrSetImpl<mlir::Value> &seen) const;
+  std::optional<LinearLayout> hintFromProducers(mlir::Value value,
+                                                unsigned depth = 0) const;
+  std::optional<LinearLayout> hintFromUsers(mlir::Value value,
+                                            unsigned depth = 0) const;
   LinearLayout defaultLayout(mlir::Value value) const;
   bool isCheap(mlir::Value value, unsigned depth = 0) const;
   const LinearLayout *anchored(mlir::Value value) const;
@@ -93,12 +99,14 @@ private:
 /// Elementwise arith and math on tiles.
 bool isElementwise(mlir::Operation *op);
 
-/// Where the elements of a tile lie that `layout`'s tile takes by broadcasting: axis
-/// i of the input is axis axes[i]; unit axes stand for all.
-LinearLayout broadcastSource(const LinearLayout &layout, llvm::ArrayRef<int64_t> axes,
+/// Where the elements of a tile lie that `layout`'s tile takes by broadcasting:
+/// axis i of the input is axis axes[i]; unit axes stand for all.
+LinearLayout broadcastSource(const LinearLayout &layout,
+                             llvm::ArrayRef<int64_t> axes,
                              llvm::ArrayRef<int64_t> inputShape);
 /// The same with axes in place, for the tile symbols of an access.
-LinearLayout broadcastSource(const LinearLayout &layout, llvm::ArrayRef<int64_t> inputShape);
+LinearLayout broadcastSource(const LinearLayout &layout,
+                             llvm::ArrayRef<int64_t> inputShape);
 
 /// What a conversion between two register layouts takes.
 enum class Move { Registers, Shuffles, Shared };

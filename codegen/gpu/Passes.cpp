@@ -25,7 +25,8 @@ struct KernelPass : PassWrapper<Pass, OperationPass<func::FuncOp>> {
   }
   void runOnOperation() override {
     func::FuncOp kernel = this->getOperation();
-    if (kernel->hasAttr(tile::kKernelAttr) && failed(static_cast<Pass *>(this)->runOn(kernel)))
+    if (kernel->hasAttr(tile::kKernelAttr) &&
+        failed(static_cast<Pass *>(this)->runOn(kernel)))
       this->signalPassFailure();
   }
 };
@@ -33,7 +34,9 @@ struct KernelPass : PassWrapper<Pass, OperationPass<func::FuncOp>> {
 struct AssignLayoutsPass : KernelPass<AssignLayoutsPass> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AssignLayoutsPass)
   StringRef getArgument() const final { return "gpu-assign-layouts"; }
-  StringRef getDescription() const final { return "Tiles get layouts over threads"; }
+  StringRef getDescription() const final {
+    return "Tiles get layouts over threads";
+  }
   LogicalResult runOn(func::FuncOp kernel) {
     return assignLayouts(kernel, attribute(kernel, tile::kWarpsAttr, 4));
   }
@@ -53,19 +56,23 @@ struct PipelinePass : KernelPass<PipelinePass> {
     options.sharedBytes = sharedBytes;
     return pipelineSharedOperands(kernel, options);
   }
-  Option<int64_t> sharedBytes{*this, "shared-bytes",
-                              llvm::cl::desc("Shared memory of a program instance"),
-                              llvm::cl::init(100 * 1024)};
+  Option<int64_t> sharedBytes{
+      *this, "shared-bytes",
+      llvm::cl::desc("Shared memory of a program instance"),
+      llvm::cl::init(100 * 1024)};
 };
 
 struct SharedMemoryPass : KernelPass<SharedMemoryPass> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SharedMemoryPass)
   StringRef getArgument() const final { return "gpu-shared-memory"; }
-  StringRef getDescription() const final { return "Offsets in shared memory, and barriers"; }
+  StringRef getDescription() const final {
+    return "Offsets in shared memory, and barriers";
+  }
   LogicalResult runOn(func::FuncOp kernel) {
     int64_t bytes = allocateShared(kernel);
     insertBarriers(kernel);
-    kernel->setAttr("gpu.shared_bytes", Builder(kernel.getContext()).getI64IntegerAttr(bytes));
+    kernel->setAttr("gpu.shared_bytes",
+                    Builder(kernel.getContext()).getI64IntegerAttr(bytes));
     return success();
   }
 };

@@ -30,11 +30,13 @@ std::optional<AsyncCopy> asAsyncCopy(simt::ToSharedOp op) {
   unsigned bytes = simt::elementBits(load.getType().getElementType()) / 8;
   Coalescing best = LayoutPlan::judge(tile::AccessOp::get(load), layout);
   // The vector has to be one in shared memory as well.
-  LinearLayout offsets = sharedOffsets(layout, op.getMemory().getType().getLayout().getLayout());
+  LinearLayout offsets =
+      sharedOffsets(layout, op.getMemory().getType().getLayout().getLayout());
   SmallVector<unsigned> shared = sharedVector(offsets, best.vector);
   SmallVector<unsigned> global = axisVector(layout, best.axis, best.vector);
   unsigned bits = 0;
-  while (bits < shared.size() && bits < global.size() && shared[bits] == global[bits])
+  while (bits < shared.size() && bits < global.size() &&
+         shared[bits] == global[bits])
     ++bits;
   unsigned vector = 1u << bits;
   if (vector * bytes < 4)
@@ -45,22 +47,26 @@ std::optional<AsyncCopy> asAsyncCopy(simt::ToSharedOp op) {
 /// An operand that a loop brings in ahead of time.
 struct Stream {
   simt::ToSharedOp op;
-  llvm::SetVector<Operation *> slice; // what computes it, within the body, in order
+  llvm::SetVector<Operation *>
+      slice; // what computes it, within the body, in order
   std::optional<AsyncCopy> copy;
   Value ring;
 };
 
-/// Collects what `value` is computed from inside of `loop`; false if that depends on
-/// what the loop carries or on shared memory.
-bool collectSlice(Value value, scf::ForOp loop, llvm::SetVector<Operation *> &slice) {
+/// Collects what `value` is computed from inside of `loop`; false if that
+/// depends on what the loop carries or on shared memory.
+bool collectSlice(Value value, scf::ForOp loop,
+                  llvm::SetVector<Operation *> &slice) {
   if (auto argument = dyn_cast<BlockArgument>(value))
-    return argument.getOwner() != loop.getBody() || argument == loop.getInductionVar();
+    return argument.getOwner() != loop.getBody() ||
+           argument == loop.getInductionVar();
   Operation *op = value.getDefiningOp();
   if (op->getBlock() != loop.getBody())
     return !loop->isAncestor(op);
   if (slice.contains(op))
     return true;
-  if (isa<simt::DotOp, simt::ToSharedOp>(op) || (!isa<tile::LoadOp>(op) && !isMemoryEffectFree(op)))
+  if (isa<simt::DotOp, simt::ToSharedOp>(op) ||
+      (!isa<tile::LoadOp>(op) && !isMemoryEffectFree(op)))
     return false;
   for (Value operand : op->getOperands())
     if (!collectSlice(operand, loop, slice))
@@ -69,19 +75,23 @@ bool collectSlice(Value value, scf::ForOp loop, llvm::SetVector<Operation *> &sl
   return true;
 }
 
-void createCopy(OpBuilder &b, tile::LoadOp load, const AsyncCopy &copy, Value memory) {
-  simt::CopyAsyncOp::create(b, load.getLoc(), load.getBuffer(), load.getSymbols(), memory,
-                            load.getMapAttr(), load.getShapeAttr(), load.getRankAttr(),
-                            load.getChecksAttr(),
-                            cast<simt::LayoutAttr>(cast<RankedTensorType>(load.getType()).getEncoding()),
-                            b.getI64IntegerAttr(copy.axis), b.getI64IntegerAttr(copy.vector),
-                            load.getIndependentAttr());
+void createCopy(OpBuilder &b, tile::LoadOp load, const AsyncCopy &copy,
+                Value memory) {
+  simt::CopyAsyncOp::create(
+      b, load.getLoc(), load.getBuffer(), load.getSymbols(), memory,
+      load.getMapAttr(), load.getShapeAttr(), load.getRankAttr(),
+      load.getChecksAttr(),
+      cast<simt::LayoutAttr>(
+          cast<RankedTensorType>(load.getType()).getEncoding()),
+      b.getI64IntegerAttr(copy.axis), b.getI64IntegerAttr(copy.vector),
+      load.getIndependentAttr());
 }
 
 /// Appends the guard `index < end` to the bounds checks of a load.
 void addGuard(tile::LoadOp load, Value index, Value end) {
   MLIRContext *context = load.getContext();
-  unsigned symbols = load.getSymbols().size(), results = load.getMap().getNumResults();
+  unsigned symbols = load.getSymbols().size(),
+           results = load.getMap().getNumResults();
   load.getSymbolsMutable().append({index, end});
   auto extend = [&](AffineMap map, unsigned symbol) {
     SmallVector<AffineExpr> exprs(map.getResults());
@@ -112,21 +122,26 @@ public:
 private:
   Location loc() { return loop.getLoc(); }
   bool anyAsync() const {
-    return llvm::any_of(streams, [](const Stream &s) { return s.copy.has_value(); });
+    return llvm::any_of(streams,
+                        [](const Stream &s) { return s.copy.has_value(); });
   }
-  Value constant(int64_t value) { return arith::ConstantIndexOp::create(b, loc(), value); }
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc(), value);
+  }
 
   void createRings() {
     for (Stream &stream : streams)
-      stream.ring = simt::AllocOp::create(b, loc(), stream.op.getMemory().getType(),
-                                          stream.copy ? stages : 2, IntegerAttr(), true);
+      stream.ring =
+          simt::AllocOp::create(b, loc(), stream.op.getMemory().getType(),
+                                stream.copy ? stages : 2, IntegerAttr(), true);
   }
 
   /// Iteration `first + ahead`, counted in steps.
   Value iteration(Value first, int64_t ahead) {
     if (ahead == 0)
       return first;
-    Value steps = b.createOrFold<arith::MulIOp>(loc(), loop.getStep(), constant(ahead));
+    Value steps =
+        b.createOrFold<arith::MulIOp>(loc(), loop.getStep(), constant(ahead));
     return b.createOrFold<arith::AddIOp>(loc(), first, steps);
   }
 
@@ -144,7 +159,8 @@ private:
           load = cast<tile::LoadOp>(clone);
       }
       addGuard(load, index, loop.getUpperBound());
-      Value memory = simt::SlotOp::create(b, loc(), stream.ring.getType(), stream.ring, slot);
+      Value memory = simt::SlotOp::create(b, loc(), stream.ring.getType(),
+                                          stream.ring, slot);
       createCopy(b, load, *stream.copy, memory);
       load.erase();
     }
@@ -160,7 +176,8 @@ private:
         mapping.map(loop.getInductionVar(), index);
         llvm::SetVector<Operation *> early;
         for (Operation *op : llvm::reverse(stream.slice))
-          if (isa<tile::LoadOp>(op) || llvm::any_of(op->getUsers(), [&](Operation *user) {
+          if (isa<tile::LoadOp>(op) ||
+              llvm::any_of(op->getUsers(), [&](Operation *user) {
                 return early.contains(user);
               }))
             early.insert(op);
@@ -184,12 +201,16 @@ private:
       for (Operation *op : stream.slice)
         if (!mapping.contains(op->getResult(0)))
           b.clone(*op, mapping);
-      Value memory = simt::SlotOp::create(b, loc(), stream.ring.getType(), stream.ring, slot);
-      simt::StoreSharedOp::create(b, loc(), mapping.lookup(stream.op.getInput()), memory);
+      Value memory = simt::SlotOp::create(b, loc(), stream.ring.getType(),
+                                          stream.ring, slot);
+      simt::StoreSharedOp::create(b, loc(),
+                                  mapping.lookup(stream.op.getInput()), memory);
     }
   }
 
-  bool anySync() const { return !llvm::all_of(streams, [](auto &s) { return s.copy; }); }
+  bool anySync() const {
+    return !llvm::all_of(streams, [](auto &s) { return s.copy; });
+  }
 
   void prologue() {
     if (anyAsync())
@@ -201,8 +222,8 @@ private:
     }
   }
 
-  /// Streams are there for the next iteration: at most the copies of later ones are
-  /// still under way.
+  /// Streams are there for the next iteration: at most the copies of later ones
+  /// are still under way.
   void synchronize() {
     if (anyAsync())
       simt::WaitAsyncOp::create(b, loc(), stages - 2);
@@ -225,7 +246,9 @@ private:
       if (dots[i].getAccumulator() != dots[i - 1].getResult())
         return false;
     auto isStream = [&](simt::LoadSharedOp load) {
-      return llvm::any_of(streams, [&](Stream &s) { return s.op.getMemory() == load.getMemory(); });
+      return llvm::any_of(streams, [&](Stream &s) {
+        return s.op.getMemory() == load.getMemory();
+      });
     };
     for (auto load : loop.getBody()->getOps<simt::LoadSharedOp>())
       if (!isStream(load) || !load->isBeforeInBlock(dots.back()))
@@ -244,9 +267,10 @@ private:
     for (simt::LoadSharedOp fragment : fragments)
       for (Stream &stream : streams)
         if (stream.op.getMemory() == fragment.getMemory()) {
-          Value memory = simt::SlotOp::create(b, loc(), stream.ring.getType(), stream.ring, slot(stream));
-          result.push_back(simt::LoadSharedOp::create(b, loc(), fragment.getType(), memory,
-                                                      fragment.getStart()));
+          Value memory = simt::SlotOp::create(b, loc(), stream.ring.getType(),
+                                              stream.ring, slot(stream));
+          result.push_back(simt::LoadSharedOp::create(
+              b, loc(), fragment.getType(), memory, fragment.getStart()));
         }
     return result;
   }
@@ -258,30 +282,35 @@ private:
 
   Value wrap(Value index, int64_t count) {
     Value next = arith::AddIOp::create(b, loc(), index, constant(1));
-    Value end = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::eq, next, constant(count));
+    Value end = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::eq, next,
+                                      constant(count));
     return arith::SelectOp::create(b, loc(), end, constant(0), next);
   }
 
   void createLoop(bool prefetch) {
     unsigned carried = loop.getInitArgs().size();
     SmallVector<Value> inits(loop.getInitArgs());
-    inits.append({constant(0), constant(stages - 1), constant(0)}); // read, write, parity
+    inits.append({constant(0), constant(stages - 1),
+                  constant(0)}); // read, write, parity
     llvm::append_range(inits, firstFragments);
-    auto fresh = scf::ForOp::create(b, loc(), loop.getLowerBound(), loop.getUpperBound(),
-                                    loop.getStep(), inits);
+    auto fresh =
+        scf::ForOp::create(b, loc(), loop.getLowerBound(), loop.getUpperBound(),
+                           loop.getStep(), inits);
     Block *body = fresh.getBody();
     if (!body->empty())
       body->getTerminator()->erase();
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(body);
-    Value read = fresh.getRegionIterArg(carried), write = fresh.getRegionIterArg(carried + 1),
+    Value read = fresh.getRegionIterArg(carried),
+          write = fresh.getRegionIterArg(carried + 1),
           parity = fresh.getRegionIterArg(carried + 2);
     ValueRange ahead = fresh.getRegionIterArgs().drop_front(carried + 3);
     Value index = fresh.getInductionVar();
 
     IRMapping mapping;
     mapping.map(loop.getInductionVar(), index);
-    for (auto [old, with] : llvm::zip(loop.getRegionIterArgs(), fresh.getRegionIterArgs()))
+    for (auto [old, with] :
+         llvm::zip(loop.getRegionIterArgs(), fresh.getRegionIterArgs()))
       mapping.map(old, with);
     SmallVector<IRMapping> loads;
     Value other;
@@ -299,8 +328,8 @@ private:
     }
     for (Stream &stream : streams)
       mapping.map(stream.op.getMemory(),
-                  simt::SlotOp::create(b, loc(), stream.ring.getType(), stream.ring,
-                                       stream.copy ? read : parity)
+                  simt::SlotOp::create(b, loc(), stream.ring.getType(),
+                                       stream.ring, stream.copy ? read : parity)
                       .getMemory());
 
     Value nextRead, nextWrite;
@@ -314,13 +343,14 @@ private:
     for (Operation &op : loop.getBody()->without_terminator()) {
       if (llvm::any_of(streams, [&](Stream &s) { return s.op == &op; }))
         continue;
-      auto *fragment = llvm::find_if(fragments, [&](auto load) { return load == &op; });
+      auto *fragment =
+          llvm::find_if(fragments, [&](auto load) { return load == &op; });
       if (fragment != fragments.end()) {
         mapping.map(op.getResult(0), ahead[fragment - fragments.begin()]);
         continue;
       }
-      // After the fragments of the second step: ptxas keeps shared memory accesses in
-      // order, and these are what the next dot waits for.
+      // After the fragments of the second step: ptxas keeps shared memory
+      // accesses in order, and these are what the next dot waits for.
       if (prefetch && &op == firstDot)
         issue();
       if (prefetch && &op == lastDot) {
@@ -370,7 +400,8 @@ int64_t otherBytes(func::FuncOp function, ArrayRef<Stream> streams) {
   int64_t bytes = 0;
   function.walk([&](Operation *op) {
     if (auto shared = dyn_cast<simt::ToSharedOp>(op))
-      if (llvm::none_of(streams, [&](const Stream &s) { return s.op == shared; }))
+      if (llvm::none_of(streams,
+                        [&](const Stream &s) { return s.op == shared; }))
         bytes += shared.getMemory().getType().getBytes();
   });
   return bytes;
@@ -391,45 +422,51 @@ LogicalResult pipelineLoop(scf::ForOp loop, const PipelineOptions &options) {
   if (streams.empty())
     return success();
   int64_t available =
-      options.sharedBytes - otherBytes(loop->getParentOfType<func::FuncOp>(), streams) - 2 * fixed;
+      options.sharedBytes -
+      otherBytes(loop->getParentOfType<func::FuncOp>(), streams) - 2 * fixed;
   int64_t stages = options.stages;
   APInt low, high, step;
   if (matchPattern(loop.getLowerBound(), m_ConstantInt(&low)) &&
       matchPattern(loop.getUpperBound(), m_ConstantInt(&high)) &&
-      matchPattern(loop.getStep(), m_ConstantInt(&step)) && step.isStrictlyPositive()) {
-    int64_t trips = llvm::divideCeil((high - low).getSExtValue(), step.getSExtValue());
+      matchPattern(loop.getStep(), m_ConstantInt(&step)) &&
+      step.isStrictlyPositive()) {
+    int64_t trips =
+        llvm::divideCeil((high - low).getSExtValue(), step.getSExtValue());
     stages = std::min(stages, trips + 1);
   }
   if (bytes)
     stages = std::min(stages, available / bytes);
   stages = std::max<int64_t>(stages, 2);
   if (stages * bytes > available)
-    return loop.emitError() << "operands of " << bytes + fixed
-                            << " bytes do not fit into shared memory of " << options.sharedBytes
-                            << " bytes twice; use smaller tiles";
+    return loop.emitError()
+           << "operands of " << bytes + fixed
+           << " bytes do not fit into shared memory of " << options.sharedBytes
+           << " bytes twice; use smaller tiles";
   LoopPipeline(loop, std::move(streams), stages).run();
   return success();
 }
 
-/// Waits for the last group of copies before `op`, right before the memory's first
-/// user: what was issued in between, such as the first iterations of a pipeline, stays
-/// under way.
+/// Waits for the last group of copies before `op`, right before the memory's
+/// first user: what was issued in between, such as the first iterations of a
+/// pipeline, stays under way.
 void waitBeforeUse(Operation *commit, Value memory) {
   Block *block = commit->getBlock();
   Operation *first = nullptr;
   for (Operation *user : memory.getUsers())
     if (Operation *ancestor = block->findAncestorOpInBlock(*user))
-      if (commit->isBeforeInBlock(ancestor) && (!first || ancestor->isBeforeInBlock(first)))
+      if (commit->isBeforeInBlock(ancestor) &&
+          (!first || ancestor->isBeforeInBlock(first)))
         first = ancestor;
   if (!first)
     first = commit->getNextNode();
   int64_t pending = 0;
-  for (Operation *op = commit->getNextNode(); op != first; op = op->getNextNode()) {
+  for (Operation *op = commit->getNextNode(); op != first;
+       op = op->getNextNode()) {
     if (isa<simt::CommitAsyncOp>(op))
       ++pending;
     else if (op->getNumRegions() && op->walk([](simt::CommitAsyncOp) {
-               return WalkResult::interrupt();
-             }).wasInterrupted())
+                                        return WalkResult::interrupt();
+                                      }).wasInterrupted())
       pending = 0; // a pipeline has waited for everything before its end
   }
   OpBuilder b(first);
@@ -439,8 +476,8 @@ void waitBeforeUse(Operation *commit, Value memory) {
 /// Outside of pipelines: written where the value is known.
 void expand(simt::ToSharedOp op) {
   OpBuilder b(op);
-  Value memory =
-      simt::AllocOp::create(b, op.getLoc(), op.getMemory().getType(), 1, IntegerAttr(), false);
+  Value memory = simt::AllocOp::create(b, op.getLoc(), op.getMemory().getType(),
+                                       1, IntegerAttr(), false);
   std::optional<AsyncCopy> copy = asAsyncCopy(op);
   op.getMemory().replaceAllUsesWith(memory);
   if (copy) {
@@ -457,7 +494,8 @@ void expand(simt::ToSharedOp op) {
 /// Registers of a thread that a loop may keep beside what it carries.
 constexpr unsigned kHoistedRegisters = 32;
 
-/// Fragments of a tile that a loop does not change are loaded once, if they are few.
+/// Fragments of a tile that a loop does not change are loaded once, if they are
+/// few.
 void hoistFragments(scf::ForOp loop) {
   DenseMap<Value, SmallVector<simt::LoadSharedOp>> fragments;
   for (auto load : loop.getBody()->getOps<simt::LoadSharedOp>())
@@ -465,13 +503,15 @@ void hoistFragments(scf::ForOp loop) {
       if (!alloc.getManaged() && !loop->isAncestor(alloc))
         fragments[alloc].push_back(load);
   unsigned budget = kHoistedRegisters;
-  for (auto load : llvm::to_vector(loop.getBody()->getOps<simt::LoadSharedOp>())) {
+  for (auto load :
+       llvm::to_vector(loop.getBody()->getOps<simt::LoadSharedOp>())) {
     auto it = fragments.find(load.getMemory());
     if (it == fragments.end())
       continue;
-    bool written = llvm::any_of(load.getMemory().getUsers(), [&](Operation *user) {
-      return loop->isAncestor(user) && !isa<simt::LoadSharedOp>(user);
-    });
+    bool written =
+        llvm::any_of(load.getMemory().getUsers(), [&](Operation *user) {
+          return loop->isAncestor(user) && !isa<simt::LoadSharedOp>(user);
+        });
     unsigned registers = 0;
     for (simt::LoadSharedOp fragment : it->second)
       registers += simt::layoutOf(fragment).inSize(Dim::Register) *
@@ -487,8 +527,9 @@ void hoistFragments(scf::ForOp loop) {
 
 } // namespace
 
-LogicalResult charonia::gpu::pipelineSharedOperands(func::FuncOp function,
-                                                    const PipelineOptions &options) {
+LogicalResult
+charonia::gpu::pipelineSharedOperands(func::FuncOp function,
+                                      const PipelineOptions &options) {
   SmallVector<scf::ForOp> loops;
   function.walk([&](scf::ForOp loop) { loops.push_back(loop); });
   for (scf::ForOp loop : loops)

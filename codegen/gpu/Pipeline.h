@@ -13,14 +13,16 @@ struct PipelineOptions {
   int64_t sharedBytes = 100 * 1024;
 };
 
-/// Before: simt.to_shared. After: shared memory that is written by asynchronous copies
-/// (operands that are loads) or from registers (operands that are computed).
+/// Before: simt.to_shared. After: shared memory that is written by asynchronous
+/// copies (operands that are loads) or from registers (operands that are
+/// computed).
 ///
-/// In a loop, operands that depend on nothing the loop carries are brought in ahead:
-/// loads by copies in a ring of `stages` slots, others one iteration ahead in a ring
-/// of two, whose global loads are issued before the dots of the iteration and stored
-/// after them. One barrier an iteration orders all rings of a loop. This is the
-/// pipeline of sm_80; a chip with its own means replaces `pipelineLoop`.
+/// In a loop, operands that depend on nothing the loop carries are brought in
+/// ahead: loads by copies in a ring of `stages` slots, others one iteration
+/// ahead in a ring of two, whose global loads are issued before the dots of the
+/// iteration and stored after them. One barrier an iteration orders all rings
+/// of a loop. This is the pipeline of sm_80; a chip with its own means replaces
+/// `pipelineLoop`.
 mlir::LogicalResult pipelineSharedOperands(mlir::func::FuncOp function,
                                            const PipelineOptions &options);
 

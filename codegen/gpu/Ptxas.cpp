@@ -13,7 +13,8 @@ using llvm::StringRef;
 std::string charonia::gpu::findPtxas() {
   if (auto found = llvm::sys::findProgramByName("ptxas"))
     return *found;
-  if (auto found = llvm::sys::findProgramByName("ptxas", {"/usr/local/cuda/bin"}))
+  if (auto found =
+          llvm::sys::findProgramByName("ptxas", {"/usr/local/cuda/bin"}))
     return *found;
   return "";
 }
@@ -31,7 +32,8 @@ static int numberBefore(StringRef report, StringRef what) {
   return value;
 }
 
-llvm::Error charonia::gpu::assemble(GpuKernel &kernel, StringRef chip, StringRef ptxas) {
+llvm::Error charonia::gpu::assemble(GpuKernel &kernel, StringRef chip,
+                                    StringRef ptxas) {
   llvm::SmallString<128> input, output, report;
   auto temporary = [](StringRef suffix, llvm::SmallString<128> &path) {
     return llvm::errorCodeToError(
@@ -57,14 +59,17 @@ llvm::Error charonia::gpu::assemble(GpuKernel &kernel, StringRef chip, StringRef
   }
   std::string archFlag = ("-arch=" + chip).str();
   StringRef arguments[] = {ptxas, archFlag, "-v", input, "-o", output};
-  std::optional<StringRef> redirects[] = {StringRef(""), report.str(), report.str()};
+  std::optional<StringRef> redirects[] = {StringRef(""), report.str(),
+                                          report.str()};
   std::string message;
-  int status = llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects, 0, 0, &message);
+  int status = llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt,
+                                         redirects, 0, 0, &message);
   auto said = llvm::MemoryBuffer::getFile(report);
   StringRef text = said ? (*said)->getBuffer() : "";
   if (status != 0)
-    return llvm::createStringError("ptxas failed on kernel '" + kernel.entry + "' for " + chip +
-                                   ": " + (message.empty() ? text : StringRef(message)));
+    return llvm::createStringError(
+        "ptxas failed on kernel '" + kernel.entry + "' for " + chip + ": " +
+        (message.empty() ? text : StringRef(message)));
   auto cubin = llvm::MemoryBuffer::getFile(output, /*IsText=*/false);
   if (!cubin)
     return llvm::errorCodeToError(cubin.getError());

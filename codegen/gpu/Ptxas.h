@@ -9,7 +9,8 @@ namespace charonia::gpu {
 
 /// Assembles kernel.ptx for `chip` with the program at `ptxas`; fills in cubin,
 /// registers, spills and remarks.
-llvm::Error assemble(GpuKernel &kernel, llvm::StringRef chip, llvm::StringRef ptxas);
+llvm::Error assemble(GpuKernel &kernel, llvm::StringRef chip,
+                     llvm::StringRef ptxas);
 
 } // namespace charonia::gpu
 

@@ -30,7 +30,8 @@ struct Interval {
 } // namespace
 
 int64_t charonia::gpu::allocateShared(func::FuncOp function) {
-  DenseMap<Operation *, int64_t> number, end; // of an operator, and of the last inside
+  DenseMap<Operation *, int64_t> number,
+      end; // of an operator, and of the last inside
   int64_t next = 0;
   std::function<void(Operation *)> enumerate = [&](Operation *op) {
     number[op] = next++;
@@ -61,7 +62,8 @@ int64_t charonia::gpu::allocateShared(func::FuncOp function) {
 
   // Large ones first, each at the lowest offset that is free while it lives.
   llvm::sort(intervals, [](const Interval &a, const Interval &b) {
-    return std::pair(-bytesOf(a.op), a.first) < std::pair(-bytesOf(b.op), b.first);
+    return std::pair(-bytesOf(a.op), a.first) <
+           std::pair(-bytesOf(b.op), b.first);
   });
   constexpr int64_t alignment = 128;
   int64_t total = 0;
@@ -71,7 +73,8 @@ int64_t charonia::gpu::allocateShared(func::FuncOp function) {
     SmallVector<std::pair<int64_t, int64_t>> taken;
     for (Interval &other : placed)
       if (other.first <= interval.last && interval.first <= other.last)
-        taken.push_back({*other.op.getOffset(), *other.op.getOffset() + bytesOf(other.op)});
+        taken.push_back(
+            {*other.op.getOffset(), *other.op.getOffset() + bytesOf(other.op)});
     llvm::sort(taken);
     int64_t offset = 0;
     for (auto [start, stop] : taken) {

@@ -6,15 +6,15 @@
 
 namespace charonia::gpu {
 
-/// Gives every simt.alloc its offset; those alive at the same time do not overlap.
-/// Returns the bytes needed.
+/// Gives every simt.alloc its offset; those alive at the same time do not
+/// overlap. Returns the bytes needed.
 int64_t allocateShared(mlir::func::FuncOp function);
 
-/// Places simt.barrier between accesses to the same bytes of which one is a write
-/// (read after write, write after read, write after write), along every path. After
-/// allocation, because tiles that share bytes conflict too. An asynchronous copy
-/// counts as a write when it is issued, against earlier accesses, and when it is
-/// waited for, against later ones.
+/// Places simt.barrier between accesses to the same bytes of which one is a
+/// write (read after write, write after read, write after write), along every
+/// path. After allocation, because tiles that share bytes conflict too. An
+/// asynchronous copy counts as a write when it is issued, against earlier
+/// accesses, and when it is waited for, against later ones.
 void insertBarriers(mlir::func::FuncOp function);
 
 } // namespace charonia::gpu

@@ -63,11 +63,13 @@ private:
 };
 
 /// A basis of the intersection of two spans, each given by independent vectors.
-inline llvm::SmallVector<Vector> intersect(llvm::ArrayRef<Vector> a, llvm::ArrayRef<Vector> b) {
+inline llvm::SmallVector<Vector> intersect(llvm::ArrayRef<Vector> a,
+                                           llvm::ArrayRef<Vector> b) {
   llvm::SmallVector<Vector> result;
   Span span(a);
   Vector fromA = a.size() == 64 ? ~Vector(0) : (Vector(1) << a.size()) - 1;
-  // A vector of b that depends on a and earlier ones of b gives one of both spans.
+  // A vector of b that depends on a and earlier ones of b gives one of both
+  // spans.
   for (Vector v : b) {
     std::optional<Vector> combination = span.solve(v);
     span.add(v);

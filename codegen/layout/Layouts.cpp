@@ -27,13 +27,16 @@ public:
     }
   }
 
-  unsigned left(unsigned axis) const { return axes[axis].bits - axes[axis].used; }
+  unsigned left(unsigned axis) const {
+    return axes[axis].bits - axes[axis].used;
+  }
 
   /// The next bits of `axis`, as far as there are any; the number dealt.
   unsigned deal(Dim in, unsigned axis, unsigned bits) {
     bits = std::min(bits, left(axis));
     for (unsigned i = 0; i < bits; ++i)
-      images[unsigned(in)].push_back(Vector(1) << (axes[axis].shift + axes[axis].used++));
+      images[unsigned(in)].push_back(Vector(1)
+                                     << (axes[axis].shift + axes[axis].used++));
     return bits;
   }
   void rest(Dim in, unsigned axis) { deal(in, axis, left(axis)); }
@@ -60,12 +63,14 @@ private:
 };
 } // namespace
 
-LinearLayout charonia::blockedLayout(ArrayRef<int64_t> shape, ArrayRef<unsigned> order,
-                                     unsigned vector, unsigned warps) {
+LinearLayout charonia::blockedLayout(ArrayRef<int64_t> shape,
+                                     ArrayRef<unsigned> order, unsigned vector,
+                                     unsigned warps) {
   Dealer dealer(shape);
   if (!order.empty())
     dealer.deal(Dim::Register, order[0], llvm::Log2_32(vector));
-  for (auto [dim, bits] : {std::pair(Dim::Lane, kLaneBits), {Dim::Warp, llvm::Log2_32(warps)}}) {
+  for (auto [dim, bits] :
+       {std::pair(Dim::Lane, kLaneBits), {Dim::Warp, llvm::Log2_32(warps)}}) {
     unsigned needed = bits;
     for (unsigned axis : order)
       needed -= dealer.deal(dim, axis, needed);
@@ -80,25 +85,30 @@ LinearLayout charonia::blockedLayout(ArrayRef<int64_t> shape, ArrayRef<unsigned>
 // Dots
 //===----------------------------------------------------------------------===//
 
-/// Repeats an instruction's fragment: first along `inner`, then along `outer` in
-/// registers, then over the warps of each axis (-1: the warps hold copies).
-static void repeat(Dealer &dealer, unsigned inner, unsigned outer, int rowAxis, int columnAxis,
-                   WarpGrid warps) {
-  unsigned rowBits = llvm::Log2_32(warps.rows), columnBits = llvm::Log2_32(warps.columns);
+/// Repeats an instruction's fragment: first along `inner`, then along `outer`
+/// in registers, then over the warps of each axis (-1: the warps hold copies).
+static void repeat(Dealer &dealer, unsigned inner, unsigned outer, int rowAxis,
+                   int columnAxis, WarpGrid warps) {
+  unsigned rowBits = llvm::Log2_32(warps.rows),
+           columnBits = llvm::Log2_32(warps.columns);
   auto inRegisters = [&](unsigned axis) {
-    unsigned forWarps = int(axis) == rowAxis ? rowBits : int(axis) == columnAxis ? columnBits : 0;
+    unsigned forWarps = int(axis) == rowAxis      ? rowBits
+                        : int(axis) == columnAxis ? columnBits
+                                                  : 0;
     unsigned left = dealer.left(axis);
     dealer.deal(Dim::Register, axis, left - std::min(left, forWarps));
   };
   inRegisters(inner);
   inRegisters(outer);
-  for (auto [axis, bits] : {std::pair(columnAxis, columnBits), {rowAxis, rowBits}}) {
+  for (auto [axis, bits] :
+       {std::pair(columnAxis, columnBits), {rowAxis, rowBits}}) {
     unsigned dealt = axis < 0 ? 0 : dealer.deal(Dim::Warp, axis, bits);
     dealer.copies(Dim::Warp, bits - dealt);
   }
 }
 
-LinearLayout charonia::mmaResultLayout(ArrayRef<int64_t> shape, WarpGrid warps) {
+LinearLayout charonia::mmaResultLayout(ArrayRef<int64_t> shape,
+                                       WarpGrid warps) {
   assert(shape[0] >= 16 && shape[1] >= 8);
   Dealer dealer(shape);
   dealer.deal(Dim::Register, 1, 1);
@@ -109,7 +119,8 @@ LinearLayout charonia::mmaResultLayout(ArrayRef<int64_t> shape, WarpGrid warps) 
   return dealer.finish();
 }
 
-LinearLayout charonia::mmaLhsLayout(ArrayRef<int64_t> shape, unsigned elementBits, WarpGrid warps) {
+LinearLayout charonia::mmaLhsLayout(ArrayRef<int64_t> shape,
+                                    unsigned elementBits, WarpGrid warps) {
   unsigned packed = llvm::Log2_32(32 / elementBits); // elements of a register
   Dealer dealer(shape);
   dealer.deal(Dim::Register, 1, packed);
@@ -121,7 +132,8 @@ LinearLayout charonia::mmaLhsLayout(ArrayRef<int64_t> shape, unsigned elementBit
   return dealer.finish();
 }
 
-LinearLayout charonia::mmaRhsLayout(ArrayRef<int64_t> shape, unsigned elementBits, WarpGrid warps) {
+LinearLayout charonia::mmaRhsLayout(ArrayRef<int64_t> shape,
+                                    unsigned elementBits, WarpGrid warps) {
   unsigned packed = llvm::Log2_32(32 / elementBits);
   Dealer dealer(shape);
   dealer.deal(Dim::Register, 0, packed);
@@ -132,19 +144,22 @@ LinearLayout charonia::mmaRhsLayout(ArrayRef<int64_t> shape, unsigned elementBit
   return dealer.finish();
 }
 
-LinearLayout charonia::fmaResultLayout(ArrayRef<int64_t> shape, WarpGrid warps) {
-  unsigned rowBits = llvm::Log2_32(warps.rows), columnBits = llvm::Log2_32(warps.columns);
+LinearLayout charonia::fmaResultLayout(ArrayRef<int64_t> shape,
+                                       WarpGrid warps) {
+  unsigned rowBits = llvm::Log2_32(warps.rows),
+           columnBits = llvm::Log2_32(warps.columns);
   Dealer dealer(shape);
   auto room = [&](unsigned axis, unsigned reserved) {
     unsigned left = dealer.left(axis);
     return left - std::min(left, reserved);
   };
-  // Lanes come first where the tile is small: 2 bits of rows and 3 of columns are
-  // kept for them, more where the other axis has fewer.
+  // Lanes come first where the tile is small: 2 bits of rows and 3 of columns
+  // are kept for them, more where the other axis has fewer.
   unsigned laneColumns = std::min(3u, room(1, columnBits));
   unsigned laneRows = std::min(kLaneBits - laneColumns, room(0, rowBits));
   laneColumns = std::min(kLaneBits - laneRows, room(1, columnBits));
-  dealer.deal(Dim::Register, 1, std::min(2u, room(1, columnBits + laneColumns)));
+  dealer.deal(Dim::Register, 1,
+              std::min(2u, room(1, columnBits + laneColumns)));
   dealer.deal(Dim::Register, 0, std::min(2u, room(0, rowBits + laneRows)));
   dealer.deal(Dim::Lane, 1, laneColumns);
   dealer.deal(Dim::Lane, 0, laneRows);
@@ -153,18 +168,23 @@ LinearLayout charonia::fmaResultLayout(ArrayRef<int64_t> shape, WarpGrid warps) 
   return dealer.finish();
 }
 
-LinearLayout charonia::fmaOperandLayout(const LinearLayout &result, bool left, int64_t k) {
+LinearLayout charonia::fmaOperandLayout(const LinearLayout &result, bool left,
+                                        int64_t k) {
   LinearLayout part = result.withoutAxis(left ? 1 : 0);
-  LinearLayout all = LinearLayout::identity(Dim::Register, axisDim(1), llvm::Log2_64(k)) * part;
-  return all.selectAxes(left ? ArrayRef<int64_t>{0, 1} : ArrayRef<int64_t>{1, 0})
+  LinearLayout all =
+      LinearLayout::identity(Dim::Register, axisDim(1), llvm::Log2_64(k)) *
+      part;
+  return all
+      .selectAxes(left ? ArrayRef<int64_t>{0, 1} : ArrayRef<int64_t>{1, 0})
       .withInputOrder(kHardware);
 }
 
-/// Register bits whose images are `units`, one after another, as long as nothing else
-/// moves within them (`low` tells what of an image lies there).
-static SmallVector<unsigned> vectorBits(const LinearLayout &layout, unsigned limit,
-                                        llvm::function_ref<Vector(unsigned)> unit,
-                                        llvm::function_ref<bool(Vector, unsigned)> movesWithin) {
+/// Register bits whose images are `units`, one after another, as long as
+/// nothing else moves within them (`low` tells what of an image lies there).
+static SmallVector<unsigned>
+vectorBits(const LinearLayout &layout, unsigned limit,
+           llvm::function_ref<Vector(unsigned)> unit,
+           llvm::function_ref<bool(Vector, unsigned)> movesWithin) {
   ArrayRef<Vector> registers = layout.columnsOf(Dim::Register);
   SmallVector<unsigned> bits;
   while ((2u << bits.size()) <= limit) {
@@ -181,8 +201,8 @@ static SmallVector<unsigned> vectorBits(const LinearLayout &layout, unsigned lim
   return bits;
 }
 
-SmallVector<unsigned> charonia::axisVector(const LinearLayout &layout, unsigned axis,
-                                           unsigned limit) {
+SmallVector<unsigned> charonia::axisVector(const LinearLayout &layout,
+                                           unsigned axis, unsigned limit) {
   Dim dim = axisDim(axis);
   unsigned shift = 0;
   for (unsigned i = 0; i < axis; ++i)
@@ -190,19 +210,23 @@ SmallVector<unsigned> charonia::axisVector(const LinearLayout &layout, unsigned 
   return vectorBits(
       layout, std::min(limit, layout.outSize(dim)),
       [&](unsigned bit) { return Vector(1) << (shift + bit); },
-      [&](Vector v, unsigned bits) { return (layout.coordinate(v, dim) & ((1u << bits) - 1)) != 0; });
+      [&](Vector v, unsigned bits) {
+        return (layout.coordinate(v, dim) & ((1u << bits) - 1)) != 0;
+      });
 }
 
 //===----------------------------------------------------------------------===//
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-static constexpr unsigned kBankRowBits = 128 * 8; // what all banks deliver at once
+static constexpr unsigned kBankRowBits =
+    128 * 8; // what all banks deliver at once
 
-Wavefront charonia::wavefrontOf(const LinearLayout &layout, ArrayRef<Vector> vector,
-                                unsigned elementBits) {
+Wavefront charonia::wavefrontOf(const LinearLayout &layout,
+                                ArrayRef<Vector> vector, unsigned elementBits) {
   unsigned vectorBits = elementBits << vector.size();
-  unsigned lanes = vectorBits >= kBankRowBits ? 0 : llvm::Log2_32(kBankRowBits / vectorBits);
+  unsigned lanes =
+      vectorBits >= kBankRowBits ? 0 : llvm::Log2_32(kBankRowBits / vectorBits);
   ArrayRef<Vector> columns = layout.columnsOf(Dim::Lane);
   Wavefront wavefront(vector);
   f2::Span span(wavefront);
@@ -212,14 +236,16 @@ Wavefront charonia::wavefrontOf(const LinearLayout &layout, ArrayRef<Vector> vec
   return wavefront;
 }
 
-LinearLayout charonia::sharedLayout(ArrayRef<Space> axes, ArrayRef<Vector> vector,
-                                    const Wavefront &a, const Wavefront &b) {
+LinearLayout charonia::sharedLayout(ArrayRef<Space> axes,
+                                    ArrayRef<Vector> vector, const Wavefront &a,
+                                    const Wavefront &b) {
   unsigned bits = 0;
   for (const Space &axis : axes)
     bits += axis.bits;
   SmallVector<Vector> units = f2::unitVectors(bits);
   SmallVector<Vector> common = f2::intersect(a, b);
-  SmallVector<Vector> onlyA = f2::extend(common, a), onlyB = f2::extend(common, b);
+  SmallVector<Vector> onlyA = f2::extend(common, a),
+                      onlyB = f2::extend(common, b);
   SmallVector<Vector> rows;
   for (auto [x, y] : llvm::zip(onlyA, onlyB))
     rows.push_back(x ^ y);
@@ -227,8 +253,8 @@ LinearLayout charonia::sharedLayout(ArrayRef<Space> axes, ArrayRef<Vector> vecto
   both.append(b.begin(), b.end());
   llvm::append_range(rows, f2::extend(both, units));
 
-  // Banks: what completes vector and rows; the wavefronts' own vectors first, so
-  // that addresses stay simple.
+  // Banks: what completes vector and rows; the wavefronts' own vectors first,
+  // so that addresses stay simple.
   SmallVector<Vector> taken(vector);
   llvm::append_range(taken, rows);
   SmallVector<Vector> candidates(a);
@@ -242,21 +268,25 @@ LinearLayout charonia::sharedLayout(ArrayRef<Space> axes, ArrayRef<Vector> vecto
 }
 
 LinearLayout charonia::conversionLayout(const LinearLayout &source,
-                                        const LinearLayout &destination, unsigned elementBits) {
+                                        const LinearLayout &destination,
+                                        unsigned elementBits) {
   // A vector is what both have in registers of one thread, at most 16 bytes.
   auto registers = [](const LinearLayout &layout) {
     return f2::extend({}, layout.columnsOf(Dim::Register));
   };
-  SmallVector<Vector> vector = f2::intersect(registers(source), registers(destination));
+  SmallVector<Vector> vector =
+      f2::intersect(registers(source), registers(destination));
   unsigned most = llvm::Log2_32(std::max(1u, 128 / elementBits));
   if (vector.size() > most)
     vector.truncate(most);
-  return sharedLayout(source.outs(), vector, wavefrontOf(source, vector, elementBits),
+  return sharedLayout(source.outs(), vector,
+                      wavefrontOf(source, vector, elementBits),
                       wavefrontOf(destination, vector, elementBits));
 }
 
 /// Tile vectors of the low bits of one axis.
-static SmallVector<Vector> along(ArrayRef<Space> axes, unsigned axis, unsigned bits) {
+static SmallVector<Vector> along(ArrayRef<Space> axes, unsigned axis,
+                                 unsigned bits) {
   unsigned shift = 0;
   for (unsigned i = 0; i < axis; ++i)
     shift += axes[i].bits;
@@ -266,40 +296,53 @@ static SmallVector<Vector> along(ArrayRef<Space> axes, unsigned axis, unsigned b
   return result;
 }
 
-LinearLayout charonia::matrixLayout(const LinearLayout &writer, unsigned contiguous,
-                                    unsigned vector, unsigned elementBits) {
-  // The reader's rows of 16 bytes stay contiguous whatever the writer's vector is.
-  SmallVector<Vector> row = along(writer.outs(), contiguous, llvm::Log2_32(128 / elementBits));
-  SmallVector<Vector> written = along(writer.outs(), contiguous, llvm::Log2_32(vector));
+LinearLayout charonia::matrixLayout(const LinearLayout &writer,
+                                    unsigned contiguous, unsigned vector,
+                                    unsigned elementBits) {
+  // The reader's rows of 16 bytes stay contiguous whatever the writer's vector
+  // is.
+  SmallVector<Vector> row =
+      along(writer.outs(), contiguous, llvm::Log2_32(128 / elementBits));
+  SmallVector<Vector> written =
+      along(writer.outs(), contiguous, llvm::Log2_32(vector));
   Wavefront reader(row);
   llvm::append_range(reader, along(writer.outs(), 1 - contiguous, 3));
-  return sharedLayout(writer.outs(), row, wavefrontOf(writer, written, elementBits), reader);
+  return sharedLayout(writer.outs(), row,
+                      wavefrontOf(writer, written, elementBits), reader);
 }
 
-LinearLayout charonia::operandLayout(const LinearLayout &writer, unsigned contiguous,
-                                     unsigned vector, const LinearLayout &fragment,
+LinearLayout charonia::operandLayout(const LinearLayout &writer,
+                                     unsigned contiguous, unsigned vector,
+                                     const LinearLayout &fragment,
                                      unsigned elementBits) {
   SmallVector<unsigned> bits;
   for (const Space &out : writer.outs())
     bits.push_back(out.bits);
   LinearLayout reader = fragment.withOutBits(bits);
-  SmallVector<Vector> written = along(writer.outs(), contiguous, llvm::Log2_32(vector)), read;
+  SmallVector<Vector> written = along(writer.outs(), contiguous,
+                                      llvm::Log2_32(vector)),
+                      read;
   for (Vector v : written) {
     if (!llvm::is_contained(reader.columnsOf(Dim::Register), v))
       break;
     read.push_back(v);
   }
-  return sharedLayout(writer.outs(), written, wavefrontOf(writer, written, elementBits),
+  return sharedLayout(writer.outs(), written,
+                      wavefrontOf(writer, written, elementBits),
                       wavefrontOf(reader, read, elementBits));
 }
 
-LinearLayout charonia::sharedOffsets(const LinearLayout &registers, const LinearLayout &shared) {
+LinearLayout charonia::sharedOffsets(const LinearLayout &registers,
+                                     const LinearLayout &shared) {
   return registers.then(shared.inverse());
 }
 
-SmallVector<unsigned> charonia::sharedVector(const LinearLayout &offsets, unsigned limit) {
+SmallVector<unsigned> charonia::sharedVector(const LinearLayout &offsets,
+                                             unsigned limit) {
   return vectorBits(
       offsets, std::min<uint64_t>(limit, offsets.outSize(Dim::Offset)),
       [](unsigned bit) { return Vector(1) << bit; },
-      [](Vector v, unsigned bits) { return (v & ((Vector(1) << bits) - 1)) != 0; });
+      [](Vector v, unsigned bits) {
+        return (v & ((Vector(1) << bits) - 1)) != 0;
+      });
 }

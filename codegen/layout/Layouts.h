@@ -13,11 +13,12 @@ namespace charonia {
 inline constexpr unsigned kLaneBits = 5;
 inline constexpr unsigned kLanes = 1u << kLaneBits;
 
-/// Threads are dealt out along the axes in `order` (first: fastest), each holding
-/// `vector` neighbours along order[0] at a time; what is left repeats in registers.
-/// A tile with fewer vectors than threads is held by several.
-LinearLayout blockedLayout(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<unsigned> order,
-                           unsigned vector, unsigned warps);
+/// Threads are dealt out along the axes in `order` (first: fastest), each
+/// holding `vector` neighbours along order[0] at a time; what is left repeats
+/// in registers. A tile with fewer vectors than threads is held by several.
+LinearLayout blockedLayout(llvm::ArrayRef<int64_t> shape,
+                           llvm::ArrayRef<unsigned> order, unsigned vector,
+                           unsigned warps);
 
 /// How the warps of a program instance share the rows and columns of a dot.
 struct WarpGrid {
@@ -26,60 +27,70 @@ struct WarpGrid {
 
 /// Accumulators of mma.sync (m16n8): [M, N].
 LinearLayout mmaResultLayout(llvm::ArrayRef<int64_t> shape, WarpGrid warps);
-/// Left operand [M, K] of mma.sync m16n8k16 (16-bit elements) or m16n8k8 (32-bit).
-LinearLayout mmaLhsLayout(llvm::ArrayRef<int64_t> shape, unsigned elementBits, WarpGrid warps);
+/// Left operand [M, K] of mma.sync m16n8k16 (16-bit elements) or m16n8k8
+/// (32-bit).
+LinearLayout mmaLhsLayout(llvm::ArrayRef<int64_t> shape, unsigned elementBits,
+                          WarpGrid warps);
 /// Right operand [K, N].
-LinearLayout mmaRhsLayout(llvm::ArrayRef<int64_t> shape, unsigned elementBits, WarpGrid warps);
+LinearLayout mmaRhsLayout(llvm::ArrayRef<int64_t> shape, unsigned elementBits,
+                          WarpGrid warps);
 
 /// Accumulators of a dot by scalar multiply-adds: blocks of up to 4x4 a thread.
 LinearLayout fmaResultLayout(llvm::ArrayRef<int64_t> shape, WarpGrid warps);
-/// Left ([M, K]: axis 0 follows the result) or right ([K, N]: axis 1) operand: each
-/// thread holds all of K of the rows or columns of its results.
+/// Left ([M, K]: axis 0 follows the result) or right ([K, N]: axis 1) operand:
+/// each thread holds all of K of the rows or columns of its results.
 LinearLayout fmaOperandLayout(const LinearLayout &result, bool left, int64_t k);
 
-/// The register bits that hold neighbours along `axis`, blocks aligned to their own
-/// size: 2^n elements at most `limit` that one vector access may move.
-llvm::SmallVector<unsigned> axisVector(const LinearLayout &layout, unsigned axis, unsigned limit);
+/// The register bits that hold neighbours along `axis`, blocks aligned to their
+/// own size: 2^n elements at most `limit` that one vector access may move.
+llvm::SmallVector<unsigned> axisVector(const LinearLayout &layout,
+                                       unsigned axis, unsigned limit);
 
-/// What one access to shared memory touches at once: tile vectors of the bits within
-/// a thread's vector and of the lanes that are served together.
+/// What one access to shared memory touches at once: tile vectors of the bits
+/// within a thread's vector and of the lanes that are served together.
 using Wavefront = llvm::SmallVector<f2::Vector>;
 
-/// The wavefront of a register layout that moves `vector` (images of the bits of
-/// one thread's vector) at a time.
-Wavefront wavefrontOf(const LinearLayout &layout, llvm::ArrayRef<f2::Vector> vector,
-                      unsigned elementBits);
+/// The wavefront of a register layout that moves `vector` (images of the bits
+/// of one thread's vector) at a time.
+Wavefront wavefrontOf(const LinearLayout &layout,
+                      llvm::ArrayRef<f2::Vector> vector, unsigned elementBits);
 
 /// A layout of shared memory without bank conflicts for both wavefronts.
 ///
-/// Offsets are [vector | banks | rows]. Two lanes conflict when they differ by a
-/// combination of row vectors (same bank, other row). So the rows have to meet the
-/// span of each wavefront in zero only; the largest such space is spanned by the
-/// sums of what each wavefront has alone, pairwise, and what neither has.
-/// `vector` are the tile vectors that stay contiguous; axes as in `like`.
+/// Offsets are [vector | banks | rows]. Two lanes conflict when they differ by
+/// a combination of row vectors (same bank, other row). So the rows have to
+/// meet the span of each wavefront in zero only; the largest such space is
+/// spanned by the sums of what each wavefront has alone, pairwise, and what
+/// neither has. `vector` are the tile vectors that stay contiguous; axes as in
+/// `like`.
 LinearLayout sharedLayout(llvm::ArrayRef<LinearLayout::Space> axes,
                           llvm::ArrayRef<f2::Vector> vector, const Wavefront &a,
                           const Wavefront &b);
 
 /// Shared memory that carries a tile from one register layout to another.
-LinearLayout conversionLayout(const LinearLayout &source, const LinearLayout &destination,
+LinearLayout conversionLayout(const LinearLayout &source,
+                              const LinearLayout &destination,
                               unsigned elementBits);
 
 /// Shared memory for a dot operand that is written in `vector` neighbours along
 /// axis `contiguous` by `writer` and read by ldmatrix (8 rows of 16 bytes).
-LinearLayout matrixLayout(const LinearLayout &writer, unsigned contiguous, unsigned vector,
-                          unsigned elementBits);
+LinearLayout matrixLayout(const LinearLayout &writer, unsigned contiguous,
+                          unsigned vector, unsigned elementBits);
 
-/// The same for a reader that takes its fragment with plain loads. The fragment may
-/// be a part of the tile.
-LinearLayout operandLayout(const LinearLayout &writer, unsigned contiguous, unsigned vector,
-                           const LinearLayout &fragment, unsigned elementBits);
+/// The same for a reader that takes its fragment with plain loads. The fragment
+/// may be a part of the tile.
+LinearLayout operandLayout(const LinearLayout &writer, unsigned contiguous,
+                           unsigned vector, const LinearLayout &fragment,
+                           unsigned elementBits);
 
-/// How registers and lanes address shared memory: (register, lane, warp) -> offset.
-LinearLayout sharedOffsets(const LinearLayout &registers, const LinearLayout &shared);
+/// How registers and lanes address shared memory: (register, lane, warp) ->
+/// offset.
+LinearLayout sharedOffsets(const LinearLayout &registers,
+                           const LinearLayout &shared);
 
 /// The register bits that hold neighbouring offsets, as axisVector does.
-llvm::SmallVector<unsigned> sharedVector(const LinearLayout &offsets, unsigned limit);
+llvm::SmallVector<unsigned> sharedVector(const LinearLayout &offsets,
+                                         unsigned limit);
 
 } // namespace charonia
 

@@ -23,7 +23,8 @@ std::string charonia::dimName(Dim dim) {
   }
 }
 
-LinearLayout::LinearLayout(ArrayRef<Space> ins, ArrayRef<Space> outs, ArrayRef<Vector> columns)
+LinearLayout::LinearLayout(ArrayRef<Space> ins, ArrayRef<Space> outs,
+                           ArrayRef<Vector> columns)
     : inSpaces(ins), outSpaces(outs), columns(columns) {
   [[maybe_unused]] unsigned bits = 0;
   for (const Space &space : ins)
@@ -94,7 +95,8 @@ static SmallVector<LinearLayout::Space> merge(ArrayRef<LinearLayout::Space> a,
                                               ArrayRef<LinearLayout::Space> b) {
   SmallVector<LinearLayout::Space> result(a);
   for (const LinearLayout::Space &space : b) {
-    auto *same = llvm::find_if(result, [&](auto &s) { return s.dim == space.dim; });
+    auto *same =
+        llvm::find_if(result, [&](auto &s) { return s.dim == space.dim; });
     if (same == result.end())
       result.push_back(space);
     else
@@ -103,15 +105,17 @@ static SmallVector<LinearLayout::Space> merge(ArrayRef<LinearLayout::Space> a,
   return result;
 }
 
-/// An image of `layout` in the outputs `outs`, each coordinate moved up by `above`
-/// of its dim.
-static Vector place(const LinearLayout &layout, Vector image, ArrayRef<LinearLayout::Space> outs,
+/// An image of `layout` in the outputs `outs`, each coordinate moved up by
+/// `above` of its dim.
+static Vector place(const LinearLayout &layout, Vector image,
+                    ArrayRef<LinearLayout::Space> outs,
                     llvm::function_ref<unsigned(Dim)> above) {
   Vector result = 0;
   unsigned shift = 0;
   for (const LinearLayout::Space &out : outs) {
     if (layout.outBits(out.dim))
-      result |= Vector(layout.coordinate(image, out.dim)) << (shift + above(out.dim));
+      result |= Vector(layout.coordinate(image, out.dim))
+                << (shift + above(out.dim));
     shift += out.bits;
   }
   return result;
@@ -125,12 +129,14 @@ LinearLayout LinearLayout::operator*(const LinearLayout &other) const {
     for (Vector v : columnsOf(in.dim))
       images.push_back(place(*this, v, outs, [](Dim) { return 0u; }));
     for (Vector v : other.columnsOf(in.dim))
-      images.push_back(place(other, v, outs, [&](Dim dim) { return outBits(dim); }));
+      images.push_back(
+          place(other, v, outs, [&](Dim dim) { return outBits(dim); }));
   }
   return LinearLayout(ins, outs, images);
 }
 
-std::optional<LinearLayout> LinearLayout::divide(const LinearLayout &inner) const {
+std::optional<LinearLayout>
+LinearLayout::divide(const LinearLayout &inner) const {
   SmallVector<Space> ins, outs;
   SmallVector<Vector> images;
   for (const Space &out : outSpaces) {
@@ -185,7 +191,8 @@ LinearLayout LinearLayout::then(const LinearLayout &next) const {
   for (Vector v : columns) {
     Vector image = 0;
     for (const Space &out : outSpaces) {
-      assert(next.inBits(out.dim) == out.bits && "spaces of the composition differ");
+      assert(next.inBits(out.dim) == out.bits &&
+             "spaces of the composition differ");
       image ^= next.apply(out.dim, coordinate(v, out.dim));
     }
     images.push_back(image);
@@ -193,12 +200,17 @@ LinearLayout LinearLayout::then(const LinearLayout &next) const {
   return LinearLayout(inSpaces, next.outSpaces, images);
 }
 
-bool LinearLayout::isSurjective() const { return f2::Span(columns).rank() == totalOutBits(); }
-bool LinearLayout::isInjective() const { return f2::Span(columns).rank() == columns.size(); }
+bool LinearLayout::isSurjective() const {
+  return f2::Span(columns).rank() == totalOutBits();
+}
+bool LinearLayout::isInjective() const {
+  return f2::Span(columns).rank() == columns.size();
+}
 
 LinearLayout LinearLayout::inverse() const {
   f2::Span span;
-  SmallVector<unsigned> bitOf; // of each vector that the span keeps, its input bit
+  SmallVector<unsigned>
+      bitOf; // of each vector that the span keeps, its input bit
   SmallVector<Vector> independent;
   for (auto [i, column] : llvm::enumerate(columns))
     if (!span.contains(column)) {
@@ -333,21 +345,24 @@ std::string LinearLayout::str() const {
         [&](Vector v) {
           os << '[';
           llvm::interleave(
-              outSpaces, os, [&](const Space &out) { os << coordinate(v, out.dim); }, ",");
+              outSpaces, os,
+              [&](const Space &out) { os << coordinate(v, out.dim); }, ",");
           os << ']';
         },
         ",");
     os << "] ";
   }
   os << "-> [";
-  llvm::interleave(outSpaces, os, [&](const Space &out) { os << (1u << out.bits); }, ",");
+  llvm::interleave(
+      outSpaces, os, [&](const Space &out) { os << (1u << out.bits); }, ",");
   os << ']';
   return text;
 }
 
 namespace charonia {
 llvm::hash_code hash_value(const LinearLayout &layout) {
-  llvm::hash_code hash = llvm::hash_combine_range(layout.columns.begin(), layout.columns.end());
+  llvm::hash_code hash =
+      llvm::hash_combine_range(layout.columns.begin(), layout.columns.end());
   for (const auto &spaces : {layout.inSpaces, layout.outSpaces})
     for (const LinearLayout::Space &space : spaces)
       hash = llvm::hash_combine(hash, unsigned(space.dim), space.bits);

@@ -1,25 +1,29 @@
-// Where the elements of a tile live: one algebra for registers, shared memory and
-// memory instructions.
+// Where the elements of a tile live: one algebra for registers, shared memory
+// and memory instructions.
 //
-// A layout is a linear map over F2 from the bits of hardware coordinates (register,
-// lane, warp; or the offset in shared memory) to the bits of tile coordinates: bit
-// by bit, xor is its addition. It is written as one basis vector of tile
-// coordinates for each hardware bit, and the element held at a hardware point is
-// the xor of the vectors of the bits that are set there. Take a 16x8 tile of an
-// mma.sync accumulator (each thread has 4 registers):
+// A layout is a linear map over F2 from the bits of hardware coordinates
+// (register, lane, warp; or the offset in shared memory) to the bits of tile
+// coordinates: bit by bit, xor is its addition. It is written as one basis
+// vector of tile coordinates for each hardware bit, and the element held at a
+// hardware point is the xor of the vectors of the bits that are set there. Take
+// a 16x8 tile of an mma.sync accumulator (each thread has 4 registers):
 //
 //   register: bit 0 -> (0, 1)   bit 1 -> (8, 0)
-//   lane:     bit 0 -> (0, 2)   bit 1 -> (0, 4)   bit 2 -> (1, 0)   bit 3 -> (2, 0)
+//   lane:     bit 0 -> (0, 2)   bit 1 -> (0, 4)   bit 2 -> (1, 0)   bit 3 ->
+//   (2, 0)
 //             bit 4 -> (4, 0)
 //
 // Register 3 of lane 6 = 0b00110 holds (8,1) ^ (0,4) ^ (1,0) = (9, 5).
 //
 // Everything one wants to know about a layout is linear algebra:
-//  - a zero vector: hardware bits that hold copies of the same element (broadcast);
+//  - a zero vector: hardware bits that hold copies of the same element
+//  (broadcast);
 //  - dropping a tile axis: where the result of a reduction along it lives;
-//  - `inverse(source) . destination`: from where each destination point gets its
+//  - `inverse(source) . destination`: from where each destination point gets
+//  its
 //    element, so which registers, lanes and warps a conversion moves between;
-//  - products: an instruction's fragment, repeated over registers, then over warps.
+//  - products: an instruction's fragment, repeated over registers, then over
+//  warps.
 // All extents are powers of two.
 #ifndef CHARONIA_CODEGEN_LAYOUT_LINEARLAYOUT_H
 #define CHARONIA_CODEGEN_LAYOUT_LINEARLAYOUT_H
@@ -78,8 +82,8 @@ public:
   /// Image of the point that has `value` in one input and zero in the others.
   f2::Vector apply(Dim in, uint64_t value) const;
 
-  /// The product: bits of `other` lie above those of this in every space; spaces
-  /// that only one has keep its order, those of this first.
+  /// The product: bits of `other` lie above those of this in every space;
+  /// spaces that only one has keep its order, those of this first.
   LinearLayout operator*(const LinearLayout &other) const;
   /// What remains when the low bits of each space are `inner` alone: the Q with
   /// inner * Q == this (spaces in the order of this), if there is one.
@@ -92,21 +96,23 @@ public:
   /// From outputs to inputs, for a surjective layout; where copies exist, the
   /// one of the lowest independent bits.
   LinearLayout inverse() const;
-  /// From where a point of `destination` gets its element: destination's inputs to
-  /// this layout's inputs. Copies in this layout are chosen so that lane and warp
-  /// stay the same wherever that is free.
+  /// From where a point of `destination` gets its element: destination's inputs
+  /// to this layout's inputs. Copies in this layout are chosen so that lane and
+  /// warp stay the same wherever that is free.
   LinearLayout conversionTo(const LinearLayout &destination) const;
 
   /// Bits of `in` that hold copies of what lower bits hold already.
   uint64_t freeBits(Dim in) const;
   /// Without those register bits.
   LinearLayout withoutFreeRegisters() const;
-  /// Where the elements live when an axis is dropped; higher axes move down, and
-  /// register bits that hold only copies disappear.
+  /// Where the elements live when an axis is dropped; higher axes move down,
+  /// and register bits that hold only copies disappear.
   LinearLayout withoutAxis(unsigned axis) const;
-  /// Output i of the result is output `order[i]` of this; what is not named is dropped.
+  /// Output i of the result is output `order[i]` of this; what is not named is
+  /// dropped.
   LinearLayout selectAxes(llvm::ArrayRef<int64_t> order) const;
-  /// The same map with spaces in the given order; absent inputs are added with no bits.
+  /// The same map with spaces in the given order; absent inputs are added with
+  /// no bits.
   LinearLayout withInputOrder(llvm::ArrayRef<Dim> order) const;
   /// Axes of extent `outs`, larger or equal: more bits, which nothing reaches.
   LinearLayout withOutBits(llvm::ArrayRef<unsigned> bits) const;
@@ -127,7 +133,8 @@ private:
 
 inline bool operator==(const llvm::SmallVector<LinearLayout::Space, 4> &a,
                        const llvm::SmallVector<LinearLayout::Space, 4> &b) {
-  return llvm::ArrayRef<LinearLayout::Space>(a) == llvm::ArrayRef<LinearLayout::Space>(b);
+  return llvm::ArrayRef<LinearLayout::Space>(a) ==
+         llvm::ArrayRef<LinearLayout::Space>(b);
 }
 
 } // namespace charonia

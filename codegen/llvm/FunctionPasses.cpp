@@ -42,25 +42,32 @@ void charonia::runFunctionPasses(Module &module, TargetMachine &machine,
     return aliases;
   });
   functions.registerPass([&] {
-    return TargetLibraryAnalysis(TargetLibraryInfoImpl(module.getTargetTriple()));
+    return TargetLibraryAnalysis(
+        TargetLibraryInfoImpl(module.getTargetTriple()));
   });
   functions.registerPass([&] { return machine.getTargetIRAnalysis(); });
-  registerAnalyses<AssumptionAnalysis, BasicAA, ScopedNoAliasAA, TypeBasedAA,
-                   BlockFrequencyAnalysis, BranchProbabilityAnalysis,
-                   DemandedBitsAnalysis, DominatorTreeAnalysis,
-                   LastRunTrackingAnalysis, LazyValueAnalysis, LoopAnalysis,
-                   MemoryDependenceAnalysis, MemorySSAAnalysis,
-                   OptimizationRemarkEmitterAnalysis, PassInstrumentationAnalysis,
-                   PostDominatorTreeAnalysis, ScalarEvolutionAnalysis>(functions);
+  registerAnalyses<
+      AssumptionAnalysis, BasicAA, ScopedNoAliasAA, TypeBasedAA,
+      BlockFrequencyAnalysis, BranchProbabilityAnalysis, DemandedBitsAnalysis,
+      DominatorTreeAnalysis, LastRunTrackingAnalysis, LazyValueAnalysis,
+      LoopAnalysis, MemoryDependenceAnalysis, MemorySSAAnalysis,
+      OptimizationRemarkEmitterAnalysis, PassInstrumentationAnalysis,
+      PostDominatorTreeAnalysis, ScalarEvolutionAnalysis>(functions);
   registerAnalyses<PassInstrumentationAnalysis>(loops);
-  registerAnalyses<PassInstrumentationAnalysis, ProfileSummaryAnalysis>(modules);
+  registerAnalyses<PassInstrumentationAnalysis, ProfileSummaryAnalysis>(
+      modules);
 
-  functions.registerPass([&] { return LoopAnalysisManagerFunctionProxy(loops); });
-  functions.registerPass([&] { return ModuleAnalysisManagerFunctionProxy(modules); });
-  loops.registerPass([&] { return FunctionAnalysisManagerLoopProxy(functions); });
-  modules.registerPass([&] { return FunctionAnalysisManagerModuleProxy(functions); });
+  functions.registerPass(
+      [&] { return LoopAnalysisManagerFunctionProxy(loops); });
+  functions.registerPass(
+      [&] { return ModuleAnalysisManagerFunctionProxy(modules); });
+  loops.registerPass(
+      [&] { return FunctionAnalysisManagerLoopProxy(functions); });
+  modules.registerPass(
+      [&] { return FunctionAnalysisManagerModuleProxy(functions); });
 
-  // The proxies inside functions look module analyses up but never compute them.
+  // The proxies inside functions look module analyses up but never compute
+  // them.
   modules.getResult<ProfileSummaryAnalysis>(module);
   for (Function &function : module)
     if (!function.isDeclaration())

@@ -15,7 +15,8 @@ static void onFatalError(void *, const char *message, bool) {
   std::abort();
 }
 
-std::optional<std::string> charonia::runGuarded(llvm::function_ref<void()> work) {
+std::optional<std::string>
+charonia::runGuarded(llvm::function_ref<void()> work) {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::CrashRecoveryContext::Enable();

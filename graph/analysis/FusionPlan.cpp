@@ -24,9 +24,12 @@ static bool isRowRole(OpRole role) {
   return role == OpRole::Reduction || role == OpRole::RowNormalization;
 }
 
-static OpRole roleOf(Operation *op) { return cast<GraphOpInterface>(op).getRole(); }
+static OpRole roleOf(Operation *op) {
+  return cast<GraphOpInterface>(op).getRole();
+}
 
-FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols, FusionLimits limits)
+FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols,
+                       FusionLimits limits)
     : block(block), limits(limits) {
   for (const Symbol &s : symbols)
     optimum.push_back(s.opt);
@@ -36,12 +39,14 @@ FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols, FusionLimits limi
 
   auto growAll = [&](llvm::function_ref<bool(OpRole)> wanted) {
     for (Operation &op : block)
-      if (Group *group = groupOf(&op); group && group->ops.size() == 1 && wanted(roleOf(&op)))
+      if (Group *group = groupOf(&op);
+          group && group->ops.size() == 1 && wanted(roleOf(&op)))
         growForward(cast<GraphOpInterface>(&op));
   };
   growAll([](OpRole role) { return role == OpRole::Contraction; });
   growAll(isRowRole);
-  growAll([](OpRole role) { return role != OpRole::Opaque && !isRowRole(role); });
+  growAll(
+      [](OpRole role) { return role != OpRole::Opaque && !isRowRole(role); });
   joinReaders();
   sinkViews();
   splitUnrelated();
@@ -104,12 +109,16 @@ void FusionPlan::forceStridedReads() {
           reader.getOperandReads(operand.getOperandNumber()) <= 1)
         continue;
       Exprs shape = getShape(operand.get());
-      auto map = AffineMap::getMultiDimIdentityMap(shape.size(), op.getContext());
+      auto map =
+          AffineMap::getMultiDimIdentityMap(shape.size(), op.getContext());
       Value value = operand.get();
-      for (; Operation *def = value.getDefiningOp(); value = def->getOperand(0)) {
-        if (!inlined.contains(def) || def->getNumOperands() == 0 || isSameBytes(def))
+      for (; Operation *def = value.getDefiningOp();
+           value = def->getOperand(0)) {
+        if (!inlined.contains(def) || def->getNumOperands() == 0 ||
+            isSameBytes(def))
           break;
-        map = composeMaps(cast<GraphOpInterface>(def).getOperandMap(0), map, shape);
+        map = composeMaps(cast<GraphOpInterface>(def).getOperandMap(0), map,
+                          shape);
       }
       if (!keepsInnermost(map, shape, getShape(value)))
         makeGroup(view);
@@ -168,7 +177,9 @@ int64_t FusionPlan::elementsOf(ArrayRef<AffineExpr> shape) const {
   return product;
 }
 
-int64_t FusionPlan::elementsOf(Value value) const { return elementsOf(getShape(value)); }
+int64_t FusionPlan::elementsOf(Value value) const {
+  return elementsOf(getShape(value));
+}
 
 unsigned FusionPlan::countInputs(ArrayRef<Operation *> ops) const {
   llvm::DenseSet<Operation *> inside(ops.begin(), ops.end());
@@ -190,10 +201,12 @@ unsigned FusionPlan::countInputs(ArrayRef<Operation *> ops) const {
   return inputs.size();
 }
 
-bool FusionPlan::withinLimits(const Group &group, ArrayRef<Operation *> more) const {
+bool FusionPlan::withinLimits(const Group &group,
+                              ArrayRef<Operation *> more) const {
   SmallVector<Operation *> ops(group.ops);
   ops.append(more.begin(), more.end());
-  return ops.size() <= limits.maxOperators && countInputs(ops) <= limits.maxInputs;
+  return ops.size() <= limits.maxOperators &&
+         countInputs(ops) <= limits.maxInputs;
 }
 
 //===----------------------------------------------------------------------===//
@@ -206,20 +219,24 @@ bool FusionPlan::hasEnoughRows(const IterationSpace &space) const {
   Exprs rows, row;
   for (auto [d, extent] : llvm::enumerate(space.getShape()))
     (space.getReduced().test(d) ? row : rows).push_back(extent);
-  return elementsOf(rows) >= limits.minRows || elementsOf(row) <= limits.longRow;
+  return elementsOf(rows) >= limits.minRows ||
+         elementsOf(row) <= limits.longRow;
 }
 
 bool FusionPlan::tryAbsorb(Group &group, GraphOpInterface op) {
   auto isTransparent = [&](Operation *view) { return inlined.contains(view); };
-  std::optional<IterationSpace::Place> place = group.space.fit(op, isTransparent);
+  std::optional<IterationSpace::Place> place =
+      group.space.fit(op, isTransparent);
   if (!place || !withinLimits(group, {op.getOperation()}))
     return false;
-  if (group.space.getReduced().any() && place->extent == IterationSpace::Extent::Full &&
+  if (group.space.getReduced().any() &&
+      place->extent == IterationSpace::Extent::Full &&
       !hasEnoughRows(group.space))
     return false;
   Sources others;
   collectSources(op, others);
-  others.remove_if([&](Operation *source) { return groupOf(source) == &group; });
+  others.remove_if(
+      [&](Operation *source) { return groupOf(source) == &group; });
   if (reaches(group, others))
     return false;
   groups[op]->ops.clear();
@@ -239,10 +256,13 @@ void FusionPlan::growForward(GraphOpInterface root) {
       for (OpOperand *use : readersOf(op))
         if (Group *other = groupOf(use->getOwner()); other && other != &group)
           candidates.push_back(use->getOwner());
-    llvm::sort(candidates, [&](Operation *a, Operation *b) { return position[a] < position[b]; });
+    llvm::sort(candidates, [&](Operation *a, Operation *b) {
+      return position[a] < position[b];
+    });
     for (Operation *op : candidates) {
       OpRole role = roleOf(op);
-      bool wanted = role == OpRole::Pointwise || role == OpRole::View || (rows && isRowRole(role));
+      bool wanted = role == OpRole::Pointwise || role == OpRole::View ||
+                    (rows && isRowRole(role));
       Group *other = groupOf(op);
       if (wanted && other != &group && other->ops.size() == 1 &&
           tryAbsorb(group, cast<GraphOpInterface>(op)))
@@ -257,12 +277,15 @@ void FusionPlan::growForward(GraphOpInterface root) {
 
 bool FusionPlan::isExpensive(const Group &group) const {
   return llvm::any_of(group.ops, [](Operation *op) {
-    return roleOf(op) == OpRole::Indexing || cast<GraphOpInterface>(op).isExpensive();
+    return roleOf(op) == OpRole::Indexing ||
+           cast<GraphOpInterface>(op).isExpensive();
   });
 }
 
-/// Whether the reader at `use` may compute the producer's result where it needs it.
-bool FusionPlan::acceptsPrologue(const Group &producer, const Group &reader, OpOperand &use) const {
+/// Whether the reader at `use` may compute the producer's result where it needs
+/// it.
+bool FusionPlan::acceptsPrologue(const Group &producer, const Group &reader,
+                                 OpOperand &use) const {
   auto op = cast<GraphOpInterface>(use.getOwner());
   OpRole role = op.getRole();
   if (isRowRole(role))
@@ -270,15 +293,18 @@ bool FusionPlan::acceptsPrologue(const Group &producer, const Group &reader, OpO
   if (role == OpRole::Contraction || role == OpRole::Opaque)
     return false;
   if (reader.hasAnchor(OpRole::Contraction) &&
-      llvm::any_of(producer.ops, [](Operation *p) { return roleOf(p) == OpRole::Indexing; }))
+      llvm::any_of(producer.ops,
+                   [](Operation *p) { return roleOf(p) == OpRole::Indexing; }))
     return false;
-  bool cheap = !isExpensive(producer) && producer.ops.size() <= limits.maxRecomputed;
+  bool cheap =
+      !isExpensive(producer) && producer.ops.size() <= limits.maxRecomputed;
   // In front of a window, elements are computed for every window that has them.
   bool beforeWindow = reader.hasAnchor(OpRole::Window) &&
                       !reader.space.contains(op->getResult(0));
   if (role == OpRole::Window || beforeWindow)
     return cheap && producer.ops.size() <= 1;
-  int64_t computed = elementsOf(op->getResult(0)) * op.getOperandReads(use.getOperandNumber());
+  int64_t computed =
+      elementsOf(op->getResult(0)) * op.getOperandReads(use.getOperandNumber());
   int64_t stored = 1;
   for (Operation *p : producer.ops)
     stored = std::max(stored, elementsOf(p->getResult(0)));
@@ -287,8 +313,9 @@ bool FusionPlan::acceptsPrologue(const Group &producer, const Group &reader, OpO
 
 /// A cheap operator with several readers is computed by each of them.
 bool FusionPlan::tryInline(Group &producer, ArrayRef<OpOperand *> readers) {
-  if (producer.ops.size() != 1 || roleOf(producer.ops[0]) != OpRole::Pointwise ||
-      isExpensive(producer) || readers.size() > limits.maxRecomputed)
+  if (producer.ops.size() != 1 ||
+      roleOf(producer.ops[0]) != OpRole::Pointwise || isExpensive(producer) ||
+      readers.size() > limits.maxRecomputed)
     return false;
   Operation *op = producer.ops[0];
   unsigned large = llvm::count_if(op->getOperands(), [&](Value operand) {
@@ -298,7 +325,8 @@ bool FusionPlan::tryInline(Group &producer, ArrayRef<OpOperand *> readers) {
     return false;
   for (OpOperand *use : readers) {
     Group *reader = groupOf(use->getOwner());
-    if (!reader || !acceptsPrologue(producer, *reader, *use) || !withinLimits(*reader, {op}))
+    if (!reader || !acceptsPrologue(producer, *reader, *use) ||
+        !withinLimits(*reader, {op}))
       return false;
   }
   inlined.insert(op);
@@ -321,7 +349,8 @@ void FusionPlan::placeBackward(IterationSpace &space, OpOperand &use) const {
       placeBackward(space, operand);
 }
 
-bool FusionPlan::tryJoin(Group &producer, Group &reader, ArrayRef<OpOperand *> readers) {
+bool FusionPlan::tryJoin(Group &producer, Group &reader,
+                         ArrayRef<OpOperand *> readers) {
   if (!withinLimits(reader, producer.ops))
     return false;
   bool readElsewhere = false;
@@ -333,7 +362,8 @@ bool FusionPlan::tryJoin(Group &producer, Group &reader, ArrayRef<OpOperand *> r
   }
   IterationSpace space = reader.space;
   if (readElsewhere) {
-    // The reader also stores what others read: it must see each element just once.
+    // The reader also stores what others read: it must see each element just
+    // once.
     Sources others;
     for (Operation *op : reader.ops)
       collectSources(op, others);
@@ -350,7 +380,8 @@ bool FusionPlan::tryJoin(Group &producer, Group &reader, ArrayRef<OpOperand *> r
         placeBackward(space, operand);
     for (Operation *op : producer.ops)
       for (OpOperand *use : readersOf(op))
-        if (Group *other = groupOf(use->getOwner()); other != &reader && other != &producer)
+        if (Group *other = groupOf(use->getOwner());
+            other != &reader && other != &producer)
           if (!space.contains(op->getResult(0)))
             return false;
   }
@@ -380,7 +411,8 @@ void FusionPlan::joinReaders() {
           }
       if (readers.empty())
         continue;
-      if (readerGroups.size() > 1 && tryInline(producer, readers.getArrayRef())) {
+      if (readerGroups.size() > 1 &&
+          tryInline(producer, readers.getArrayRef())) {
         changed = true;
         continue;
       }
@@ -401,8 +433,9 @@ void FusionPlan::joinReaders() {
 /// where rows of memory stay rows: the reader then finds its operand dense.
 void FusionPlan::sinkViews() {
   auto isPlain = [](AffineMap map) {
-    return llvm::all_of(map.getResults(),
-                        [](AffineExpr e) { return isa<AffineDimExpr, AffineConstantExpr>(e); });
+    return llvm::all_of(map.getResults(), [](AffineExpr e) {
+      return isa<AffineDimExpr, AffineConstantExpr>(e);
+    });
   };
   for (auto &group : storage) {
     SmallVector<Operation *> ops(group->ops);
@@ -411,7 +444,8 @@ void FusionPlan::sinkViews() {
       std::optional<IterationSpace::Place> place = group->space.lookup(value);
       if (!place)
         continue;
-      auto map = AffineMap::getMultiDimIdentityMap(getShape(value).size(), op->getContext());
+      auto map = AffineMap::getMultiDimIdentityMap(getShape(value).size(),
+                                                   op->getContext());
       SmallVector<Operation *> chain, sunk;
       Exprs shape = getShape(value);
       while (value.hasOneUse()) {
@@ -425,15 +459,17 @@ void FusionPlan::sinkViews() {
         chain.push_back(view);
         value = view->getResult(0);
         // Innermost dimensions correspond both ways, as the map permutes.
-        if (!isSameBytes(view) && isPlain(map) && keepsInnermost(map, shape, getShape(value)))
+        if (!isSameBytes(view) && isPlain(map) &&
+            keepsInnermost(map, shape, getShape(value)))
           sunk = chain;
       }
       for (Operation *view : sunk) {
         inlined.erase(view);
         groups[view] = group.get();
         group->ops.push_back(view);
-        if (auto viewPlace = group->space.fit(cast<GraphOpInterface>(view),
-                                              [](Operation *) { return false; }))
+        if (auto viewPlace =
+                group->space.fit(cast<GraphOpInterface>(view),
+                                 [](Operation *) { return false; }))
           group->space.add(view->getResult(0), *viewPlace);
       }
     }
@@ -517,7 +553,8 @@ SmallVector<FusionPlan::Group *> FusionPlan::order() const {
       if (--states[reader].waiting == 0)
         ready.insert({states[reader].last, reader});
   }
-  assert(order.size() == states.size() && "kernels depend on each other in a cycle");
+  assert(order.size() == states.size() &&
+         "kernels depend on each other in a cycle");
   return order;
 }
 

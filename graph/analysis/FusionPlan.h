@@ -2,13 +2,16 @@
 //
 // The plan reads GraphOpInterface alone. It is built in stages, each by greedy
 // growth with a check that no cycle between kernels arises:
-//   1. every contraction takes the pointwise operators that follow it element by
+//   1. every contraction takes the pointwise operators that follow it element
+//   by
 //      element (through views) as its epilogue;
-//   2. every reduction or row normalization takes pointwise operators and further
+//   2. every reduction or row normalization takes pointwise operators and
+//   further
 //      reductions over the same rows;
 //   3. windows and the remaining pointwise and indexing operators take the
 //      pointwise operators that follow them;
-//   4. groups without an anchor (a contraction, reduction or window) join the group that
+//   4. groups without an anchor (a contraction, reduction or window) join the
+//   group that
 //      reads them, where that recomputes nothing of value.
 #ifndef CHARONIA_GRAPH_ANALYSIS_FUSIONPLAN_H
 #define CHARONIA_GRAPH_ANALYSIS_FUSIONPLAN_H
@@ -18,12 +21,14 @@
 
 namespace charonia::graph {
 
-/// Bounds of one kernel; more helps no one and makes code and argument lists long.
+/// Bounds of one kernel; more helps no one and makes code and argument lists
+/// long.
 struct FusionLimits {
   unsigned maxOperators = 96;
   unsigned maxInputs = 48;
-  /// Row reductions with fewer rows than this, and rows longer than the next, keep
-  /// full-size operators out: one program instance a row could not feed a chip.
+  /// Row reductions with fewer rows than this, and rows longer than the next,
+  /// keep full-size operators out: one program instance a row could not feed a
+  /// chip.
   int64_t minRows = 32, longRow = 1 << 15;
   /// Cheap operators that may be computed once more for each reader or along a
   /// broadcast, instead of being stored.
@@ -42,15 +47,17 @@ public:
     }
   };
 
-  FusionPlan(mlir::Block &block, llvm::ArrayRef<Symbol> symbols, FusionLimits limits = {});
+  FusionPlan(mlir::Block &block, llvm::ArrayRef<Symbol> symbols,
+             FusionLimits limits = {});
 
   /// Groups in an order of execution, without empty ones; operators of a group
   /// in the block's order.
   llvm::SmallVector<Group *> order() const;
   /// The group of an operator; null for inlined operators and sources.
   Group *groupOf(mlir::Operation *op) const { return groups.lookup(op); }
-  /// Whether each kernel that reads the result gets its own copy of the operator:
-  /// views, splat constants, what has no operands, cheap operators with several readers.
+  /// Whether each kernel that reads the result gets its own copy of the
+  /// operator: views, splat constants, what has no operands, cheap operators
+  /// with several readers.
   bool isInlined(mlir::Operation *op) const { return inlined.contains(op); }
 
 private:
@@ -67,23 +74,27 @@ private:
   bool hasEnoughRows(const IterationSpace &space) const;
 
   void joinReaders();
-  bool tryJoin(Group &producer, Group &reader, llvm::ArrayRef<mlir::OpOperand *> readers);
+  bool tryJoin(Group &producer, Group &reader,
+               llvm::ArrayRef<mlir::OpOperand *> readers);
   bool tryInline(Group &producer, llvm::ArrayRef<mlir::OpOperand *> readers);
-  bool acceptsPrologue(const Group &producer, const Group &reader, mlir::OpOperand &use) const;
+  bool acceptsPrologue(const Group &producer, const Group &reader,
+                       mlir::OpOperand &use) const;
   bool isExpensive(const Group &group) const;
   void placeBackward(IterationSpace &space, mlir::OpOperand &use) const;
 
   void sinkViews();
   void splitUnrelated();
 
-  /// Uses of a value by operators in groups or by the terminator, through inlined ones.
+  /// Uses of a value by operators in groups or by the terminator, through
+  /// inlined ones.
   void collectReaders(mlir::Value value, Readers &readers) const;
   Readers readersOf(mlir::Operation *op) const;
   /// Operators in groups that `op` reads, through inlined ones.
   void collectSources(mlir::Operation *op, Sources &sources) const;
   /// Whether one of `sources` is, or depends on, an operator of `target`.
   bool reaches(const Group &target, Sources sources) const;
-  bool withinLimits(const Group &group, llvm::ArrayRef<mlir::Operation *> more) const;
+  bool withinLimits(const Group &group,
+                    llvm::ArrayRef<mlir::Operation *> more) const;
   unsigned countInputs(llvm::ArrayRef<mlir::Operation *> ops) const;
   /// At the optimal values of the shape symbols.
   int64_t elementsOf(mlir::Value value) const;

@@ -17,8 +17,9 @@ mlir::AffineExpr contentAt(mlir::Value value,
                            llvm::ArrayRef<mlir::AffineExpr> coordinates,
                            llvm::ArrayRef<mlir::AffineExpr> extents);
 
-/// Expressions of which all are non-negative just where an i1 tensor holds true at
-/// `coordinates`; nothing where the tensor is no such conjunction of comparisons.
+/// Expressions of which all are non-negative just where an i1 tensor holds true
+/// at `coordinates`; nothing where the tensor is no such conjunction of
+/// comparisons.
 std::optional<Exprs> conditionsAt(mlir::Value value,
                                   llvm::ArrayRef<mlir::AffineExpr> coordinates,
                                   llvm::ArrayRef<mlir::AffineExpr> extents);

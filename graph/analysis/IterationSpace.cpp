@@ -4,7 +4,8 @@ using namespace mlir;
 
 namespace charonia::graph {
 
-static AffineMap getMap(unsigned numDims, ArrayRef<AffineExpr> results, MLIRContext *context) {
+static AffineMap getMap(unsigned numDims, ArrayRef<AffineExpr> results,
+                        MLIRContext *context) {
   unsigned symbols = 0;
   for (AffineExpr e : results)
     e.walk([&](AffineExpr part) {
@@ -14,16 +15,19 @@ static AffineMap getMap(unsigned numDims, ArrayRef<AffineExpr> results, MLIRCont
   return AffineMap::get(numDims, symbols, results, context);
 }
 
-AffineMap composeMaps(AffineMap outer, AffineMap inner, ArrayRef<AffineExpr> extents) {
+AffineMap composeMaps(AffineMap outer, AffineMap inner,
+                      ArrayRef<AffineExpr> extents) {
   SmallVector<AffineExpr> results;
   for (AffineExpr e : outer.getResults())
     results.push_back(e.replaceDims(inner.getResults()));
-  return simplify(getMap(inner.getNumDims(), results, outer.getContext()), extents);
+  return simplify(getMap(inner.getNumDims(), results, outer.getContext()),
+                  extents);
 }
 
 /// The inverse of a map from coordinates of shape `to` to coordinates of shape
 /// `from`, where each coordinate is passed on as it is and nothing is repeated.
-static AffineMap invert(AffineMap map, ArrayRef<AffineExpr> from, ArrayRef<AffineExpr> to) {
+static AffineMap invert(AffineMap map, ArrayRef<AffineExpr> from,
+                        ArrayRef<AffineExpr> to) {
   MLIRContext *context = map.getContext();
   SmallVector<AffineExpr> results(to.size());
   for (auto [i, e] : llvm::enumerate(map.getResults())) {
@@ -48,7 +52,8 @@ AffineMap getForwardMap(GraphOpInterface op, unsigned operand) {
   AffineMap map = op.getOperandMap(operand);
   if (!map)
     return {};
-  Exprs from = getShape(op->getOperand(operand)), to = getShape(op->getResult(0));
+  Exprs from = getShape(op->getOperand(operand)),
+        to = getShape(op->getResult(0));
   if (AffineMap inverse = invert(map, from, to))
     return inverse;
   if (isSameBytes(op))
@@ -64,10 +69,12 @@ bool isSameBytes(Operation *op) {
   MLIRContext *context = op->getContext();
   if (numElements(from, context) != numElements(to, context))
     return false;
-  return simplify(view.getOperandMap(0), to) == simplify(reshapeMap(from, to, context), to);
+  return simplify(view.getOperandMap(0), to) ==
+         simplify(reshapeMap(from, to, context), to);
 }
 
-bool keepsInnermost(AffineMap map, ArrayRef<AffineExpr> shape, ArrayRef<AffineExpr> memory) {
+bool keepsInnermost(AffineMap map, ArrayRef<AffineExpr> shape,
+                    ArrayRef<AffineExpr> memory) {
   constexpr int64_t shortestRun = 8;
   int64_t dim = shape.size() - 1, last = memory.size() - 1;
   while (dim >= 0 && constantOf(shape[dim]) == 1)
@@ -77,7 +84,8 @@ bool keepsInnermost(AffineMap map, ArrayRef<AffineExpr> shape, ArrayRef<AffineEx
   if (dim < 0 || last < 0)
     return true;
   AffineExpr e = map.getResult(last);
-  if (auto wrapped = dyn_cast<AffineBinaryOpExpr>(e); wrapped && e.getKind() == AffineExprKind::Mod)
+  if (auto wrapped = dyn_cast<AffineBinaryOpExpr>(e);
+      wrapped && e.getKind() == AffineExprKind::Mod)
     if (constantOf(wrapped.getRHS()).value_or(0) >= shortestRun)
       e = wrapped.getLHS();
   AffineExpr d = getAffineDimExpr(dim, map.getContext());
@@ -104,7 +112,8 @@ struct IterationSpace::Path {
     }
     return map;
   }
-  /// Space coordinates to coordinates of the operand; null where not one-to-one.
+  /// Space coordinates to coordinates of the operand; null where not
+  /// one-to-one.
   AffineMap forward(AffineMap map, ArrayRef<AffineExpr> extents) const {
     for (GraphOpInterface view : llvm::reverse(views)) {
       AffineMap step = getForwardMap(view, 0);
@@ -116,8 +125,8 @@ struct IterationSpace::Path {
   }
 };
 
-std::optional<IterationSpace::Path> IterationSpace::pathTo(OpOperand &operand,
-                                                           IsTransparent isTransparent) const {
+std::optional<IterationSpace::Path>
+IterationSpace::pathTo(OpOperand &operand, IsTransparent isTransparent) const {
   Path path{operand.get(), {}};
   while (!contains(path.placed)) {
     auto view = path.placed.getDefiningOp<GraphOpInterface>();
@@ -137,7 +146,8 @@ std::optional<IterationSpace::Place> IterationSpace::lookup(Value value) const {
 }
 
 static bool isRowOperator(GraphOpInterface op) {
-  return op.getRole() == OpRole::Reduction || op.getRole() == OpRole::RowNormalization;
+  return op.getRole() == OpRole::Reduction ||
+         op.getRole() == OpRole::RowNormalization;
 }
 
 /// Coordinates of a reduction's result from those of its operand.
@@ -161,8 +171,9 @@ static AffineMap reducedCoordinates(GraphOpInterface op, AffineMap operand) {
 static AffineMap identity(ArrayRef<AffineExpr> shape, MLIRContext *context) {
   SmallVector<AffineExpr> results;
   for (auto [d, extent] : llvm::enumerate(shape))
-    results.push_back(constantOf(extent) == 1 ? getAffineConstantExpr(0, context)
-                                              : getAffineDimExpr(d, context));
+    results.push_back(constantOf(extent) == 1
+                          ? getAffineConstantExpr(0, context)
+                          : getAffineDimExpr(d, context));
   return AffineMap::get(shape.size(), 0, results, context);
 }
 
@@ -170,7 +181,8 @@ IterationSpace IterationSpace::of(GraphOpInterface root) {
   IterationSpace space;
   space.root = root;
   bool rows = isRowOperator(root);
-  space.shape = graph::getShape(rows ? root->getOperand(0) : root->getResult(0));
+  space.shape =
+      graph::getShape(rows ? root->getOperand(0) : root->getResult(0));
   space.reduced.resize(space.shape.size());
   AffineMap map = identity(space.shape, root->getContext());
   Extent extent = Extent::Full;
@@ -186,12 +198,15 @@ IterationSpace IterationSpace::of(GraphOpInterface root) {
 }
 
 std::optional<IterationSpace::Place>
-IterationSpace::fitReduction(GraphOpInterface op, IsTransparent isTransparent) const {
+IterationSpace::fitReduction(GraphOpInterface op,
+                             IsTransparent isTransparent) const {
   std::optional<Path> path = pathTo(op->getOpOperand(0), isTransparent);
   if (!path || reduced.none())
     return std::nullopt;
   Place from = *lookup(path->placed);
-  AffineMap operand = from.extent == Extent::Full ? path->forward(from.map, shape) : AffineMap();
+  AffineMap operand = from.extent == Extent::Full
+                          ? path->forward(from.map, shape)
+                          : AffineMap();
   if (!operand)
     return std::nullopt;
   // The same rows: its axes are just the reduced dimensions of the space.
@@ -210,8 +225,8 @@ IterationSpace::fitReduction(GraphOpInterface op, IsTransparent isTransparent) c
                op.getRole() == OpRole::Reduction ? Extent::Row : Extent::Full};
 }
 
-std::optional<IterationSpace::Place> IterationSpace::fit(GraphOpInterface op,
-                                                         IsTransparent isTransparent) const {
+std::optional<IterationSpace::Place>
+IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent) const {
   if (op->getNumResults() != 1)
     return std::nullopt;
   if (isRowOperator(op))
@@ -243,7 +258,8 @@ std::optional<IterationSpace::Place> IterationSpace::fit(GraphOpInterface op,
       if (!map)
         return false;
       AffineMap read = composeMaps(map, candidate.map, shape);
-      return read.getResults() == simplify(lookup(entry.second.placed)->map, shape).getResults();
+      return read.getResults() ==
+             simplify(lookup(entry.second.placed)->map, shape).getResults();
     });
   };
   // A full place first: a row value beside a full one must not pull it to rows.
@@ -254,7 +270,8 @@ std::optional<IterationSpace::Place> IterationSpace::fit(GraphOpInterface op,
   return std::nullopt;
 }
 
-std::optional<IterationSpace::Place> IterationSpace::placeOfOperand(OpOperand &operand) const {
+std::optional<IterationSpace::Place>
+IterationSpace::placeOfOperand(OpOperand &operand) const {
   auto op = cast<GraphOpInterface>(operand.getOwner());
   std::optional<Place> place = lookup(op->getResult(0));
   if (!place)
@@ -268,7 +285,8 @@ std::optional<IterationSpace::Place> IterationSpace::placeOfOperand(OpOperand &o
   }
   if (!getForwardMap(op, operand.getOperandNumber()))
     return std::nullopt;
-  return Place{composeMaps(op.getOperandMap(operand.getOperandNumber()), place->map, shape),
+  return Place{composeMaps(op.getOperandMap(operand.getOperandNumber()),
+                           place->map, shape),
                place->extent};
 }
 

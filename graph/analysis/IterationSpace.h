@@ -2,8 +2,8 @@
 //
 // All results of a kernel are one-to-one with one space: the result of its
 // contraction or window, the input of its row reductions, or its first result.
-// Example: a matmul [m, n], a reshape to [1, m, n] and a residual add there share
-// the space [m, n]; the coordinates of the add are (0, m, n).
+// Example: a matmul [m, n], a reshape to [1, m, n] and a residual add there
+// share the space [m, n]; the coordinates of the add are (0, m, n).
 //
 // Maps here go from the space to a value: the opposite direction of
 // GraphOpInterface::getOperandMap.
@@ -25,13 +25,13 @@ mlir::AffineMap composeMaps(mlir::AffineMap outer, mlir::AffineMap inner,
 /// where the two are one-to-one; null otherwise.
 mlir::AffineMap getForwardMap(GraphOpInterface op, unsigned operand);
 
-/// Whether `op` is a view that leaves every element at its byte: a reshape, or a
-/// transpose that moves unit dimensions only. Its result is an alias.
+/// Whether `op` is a view that leaves every element at its byte: a reshape, or
+/// a transpose that moves unit dimensions only. Its result is an alias.
 bool isSameBytes(mlir::Operation *op);
 
-/// Whether neighbours along the innermost dimension of `shape` are neighbours along
-/// that of `memory`, in runs of some length at least. `map` goes from coordinates
-/// of `shape` to coordinates of `memory`.
+/// Whether neighbours along the innermost dimension of `shape` are neighbours
+/// along that of `memory`, in runs of some length at least. `map` goes from
+/// coordinates of `shape` to coordinates of `memory`.
 bool keepsInnermost(mlir::AffineMap map, llvm::ArrayRef<mlir::AffineExpr> shape,
                     llvm::ArrayRef<mlir::AffineExpr> memory);
 
@@ -40,7 +40,8 @@ public:
   enum class Extent {
     /// One-to-one with the space.
     Full,
-    /// One-to-one with the dimensions that are not reduced, and reading no other.
+    /// One-to-one with the dimensions that are not reduced, and reading no
+    /// other.
     Row
   };
   struct Place {
@@ -48,8 +49,8 @@ public:
     mlir::AffineMap map;
     Extent extent;
   };
-  /// Says which views are looked through, on the way from an operand to a placed
-  /// value, without having a place themselves.
+  /// Says which views are looked through, on the way from an operand to a
+  /// placed value, without having a place themselves.
   using IsTransparent = llvm::function_ref<bool(mlir::Operation *)>;
 
   /// The space of an operator that a kernel grows from: its result or, for
@@ -58,10 +59,11 @@ public:
 
   /// The place of result 0 of `op`, some of whose operands are placed, if every
   /// one of those is read exactly where it is placed; nothing otherwise.
-  std::optional<Place> fit(GraphOpInterface op, IsTransparent isTransparent) const;
+  std::optional<Place> fit(GraphOpInterface op,
+                           IsTransparent isTransparent) const;
 
-  /// Where `operand` is read by its operator, which is placed: backward, one step;
-  /// nothing where that is not one-to-one.
+  /// Where `operand` is read by its operator, which is placed: backward, one
+  /// step; nothing where that is not one-to-one.
   std::optional<Place> placeOfOperand(mlir::OpOperand &operand) const;
 
   void add(mlir::Value value, Place place) { places[value] = place; }
@@ -73,14 +75,16 @@ public:
   mlir::AffineMap mapBetween(mlir::Value from, mlir::Value to) const;
 
   llvm::ArrayRef<mlir::AffineExpr> getShape() const { return shape; }
-  /// For each dimension, whether the kernel's reductions need all of it at once;
-  /// none is set where the kernel has no row reduction.
+  /// For each dimension, whether the kernel's reductions need all of it at
+  /// once; none is set where the kernel has no row reduction.
   const llvm::SmallBitVector &getReduced() const { return reduced; }
 
 private:
   struct Path;
-  std::optional<Path> pathTo(mlir::OpOperand &operand, IsTransparent isTransparent) const;
-  std::optional<Place> fitReduction(GraphOpInterface op, IsTransparent isTransparent) const;
+  std::optional<Path> pathTo(mlir::OpOperand &operand,
+                             IsTransparent isTransparent) const;
+  std::optional<Place> fitReduction(GraphOpInterface op,
+                                    IsTransparent isTransparent) const;
 
   mlir::Operation *root = nullptr;
   Exprs shape;

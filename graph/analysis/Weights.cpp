@@ -6,20 +6,23 @@ namespace charonia::graph {
 
 bool isWeight(Operation *op) { return isa_and_present<WeightOp>(op); }
 
-Value addWeight(OpBuilder &builder, Location location, StringRef stem, RankedTensorType type,
-                std::vector<char> bytes) {
-  WeightStore &store = builder.getContext()->getLoadedDialect<GraphDialect>()->getWeights();
+Value addWeight(OpBuilder &builder, Location location, StringRef stem,
+                RankedTensorType type, std::vector<char> bytes) {
+  WeightStore &store =
+      builder.getContext()->getLoadedDialect<GraphDialect>()->getWeights();
   std::string name = store.uniqueName(stem);
   store.add(name, type, std::move(bytes));
   return WeightOp::create(builder, location, type, builder.getStringAttr(name));
 }
 
-/// Whether an attribute refers to shape symbols, whose values a build does not know.
+/// Whether an attribute refers to shape symbols, whose values a build does not
+/// know.
 static bool readsSymbols(Operation *op) {
   return llvm::any_of(op->getAttrs(), [](NamedAttribute attribute) {
     auto map = dyn_cast<AffineMapAttr>(attribute.getValue());
     return map && llvm::any_of(map.getValue().getResults(), [](AffineExpr e) {
-             return !e.isSymbolicOrConstant() || !isa<AffineConstantExpr>(simplify(e));
+             return !e.isSymbolicOrConstant() ||
+                    !isa<AffineConstantExpr>(simplify(e));
            });
   });
 }
@@ -29,9 +32,11 @@ bool WeightsOnly::operator()(Value value) {
   if (!isNew)
     return it->second;
   auto op = value.getDefiningOp<GraphOpInterface>();
-  bool result = op && cast<RankedTensorType>(value.getType()).hasStaticShape() &&
+  bool result = op &&
+                cast<RankedTensorType>(value.getType()).hasStaticShape() &&
                 !readsSymbols(op) &&
-                llvm::all_of(op->getOperands(), [&](Value operand) { return (*this)(operand); });
+                llvm::all_of(op->getOperands(),
+                             [&](Value operand) { return (*this)(operand); });
   return known[value] = result;
 }
 

@@ -10,9 +10,11 @@ namespace charonia::graph {
 /// Whether `op` stands for a tensor of the weight store.
 bool isWeight(mlir::Operation *op);
 
-/// A `graph.weight` for new bytes, under an unused name that starts with `stem`.
-mlir::Value addWeight(mlir::OpBuilder &builder, mlir::Location location, llvm::StringRef stem,
-                      mlir::RankedTensorType type, std::vector<char> bytes);
+/// A `graph.weight` for new bytes, under an unused name that starts with
+/// `stem`.
+mlir::Value addWeight(mlir::OpBuilder &builder, mlir::Location location,
+                      llvm::StringRef stem, mlir::RankedTensorType type,
+                      std::vector<char> bytes);
 
 /// Whether values can be computed when the model is built: their type is static
 /// and they depend on weights and constants alone. Remembers its answers.

@@ -61,20 +61,21 @@ struct Columns {
   unsigned operand, operandDim, resultDim;
 };
 
-/// Zeros that an operator reads around operand `operand`: lows[d] before and highs[d]
-/// after dimension d. With `attributes` changed it reads none, and gives the same if
-/// the operand is extended by them.
+/// Zeros that an operator reads around operand `operand`: lows[d] before and
+/// highs[d] after dimension d. With `attributes` changed it reads none, and
+/// gives the same if the operand is extended by them.
 struct ZeroPadding {
   unsigned operand;
   llvm::SmallVector<int64_t> lows, highs;
   llvm::SmallVector<mlir::NamedAttribute> attributes;
 };
 
-/// An operator under permuted dimensions: a copy of it with `attributes` changed and
-/// operand i transposed by operands[i] (empty: as it is; longer than the operand's
-/// rank: after leading dimensions of one element are added) gives a result of which
-/// the original result is the transpose by `result`. Permutations read as that of
-/// `transpose`: dimension i is dimension permutation[i] of what is transposed.
+/// An operator under permuted dimensions: a copy of it with `attributes`
+/// changed and operand i transposed by operands[i] (empty: as it is; longer
+/// than the operand's rank: after leading dimensions of one element are added)
+/// gives a result of which the original result is the transpose by `result`.
+/// Permutations read as that of `transpose`: dimension i is dimension
+/// permutation[i] of what is transposed.
 struct Permuted {
   llvm::SmallVector<llvm::SmallVector<int64_t>> operands;
   llvm::SmallVector<int64_t> result;

@@ -138,17 +138,21 @@ std::optional<Columns> ConvOp::getScaledColumns() {
 SmallVector<int64_t> ConvOp::getTermRuns() {
   if (getGroups() != 1 || !getChannelsLast())
     return {};
-  // Without padding the window's columns continue the run of their channels. It is of
-  // use where all of them start at multiples of something.
+  // Without padding the window's columns continue the run of their channels. It
+  // is of use where all of them start at multiples of something.
   constexpr int64_t aligned = 8;
   unsigned last = getSpatialRank() - 1;
-  std::optional<int64_t> channels = constantOf(getShape(getFilter())[channelDim()]),
-                         columns = constantOf(getShape(getFilter())[spatialDim(last)]),
-                         width = constantOf(getShape(getInput())[spatialDim(last)]);
+  std::optional<int64_t> channels =
+                             constantOf(getShape(getFilter())[channelDim()]),
+                         columns = constantOf(
+                             getShape(getFilter())[spatialDim(last)]),
+                         width =
+                             constantOf(getShape(getInput())[spatialDim(last)]);
   bool joined = channels && columns && width && getDilations()[last] == 1 &&
                 llvm::all_of(getPads(), [](int64_t pad) { return pad == 0; });
   if (joined && *channels * *columns % aligned == 0 &&
-      *channels * getStrides()[last] % aligned == 0 && *channels * *width % aligned == 0)
+      *channels * getStrides()[last] % aligned == 0 &&
+      *channels * *width % aligned == 0)
     return {};
   return {channelDim(), channelDim()};
 }
@@ -157,16 +161,18 @@ std::optional<ZeroPadding> ConvOp::getZeroPadding() {
   unsigned spatial = getSpatialRank();
   if (llvm::all_of(getPads(), [](int64_t p) { return p == 0; }))
     return std::nullopt;
-  ZeroPadding padding{0, SmallVector<int64_t>(spatial + 2, 0),
-                      SmallVector<int64_t>(spatial + 2, 0), {}};
+  ZeroPadding padding{0,
+                      SmallVector<int64_t>(spatial + 2, 0),
+                      SmallVector<int64_t>(spatial + 2, 0),
+                      {}};
   for (unsigned i = 0; i < spatial; ++i) {
     padding.lows[spatialDim(i)] = getPads()[i];
     padding.highs[spatialDim(i)] = getPads()[spatial + i];
   }
   Builder builder(getContext());
   padding.attributes.push_back(builder.getNamedAttr(
-      getPadsAttrName(), builder.getDenseI64ArrayAttr(
-                             SmallVector<int64_t>(2 * spatial, 0))));
+      getPadsAttrName(),
+      builder.getDenseI64ArrayAttr(SmallVector<int64_t>(2 * spatial, 0))));
   return padding;
 }
 

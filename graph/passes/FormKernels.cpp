@@ -16,7 +16,8 @@ namespace {
 class Rewriter {
 public:
   Rewriter(Block &block, const FusionPlan &plan)
-      : plan(plan), builder(block.getTerminator()), terminator(block.getTerminator()) {}
+      : plan(plan), builder(block.getTerminator()),
+        terminator(block.getTerminator()) {}
 
   unsigned run() {
     Block &block = *terminator->getBlock();
@@ -35,8 +36,8 @@ public:
   }
 
 private:
-  /// The tensor in memory that holds `value`: a result of a kernel, an argument, a
-  /// weight or an alias of one. Null where no memory holds it.
+  /// The tensor in memory that holds `value`: a result of a kernel, an
+  /// argument, a weight or an alias of one. Null where no memory holds it.
   Value stored(Value value) {
     if (Value known = memory.lookup(value))
       return known;
@@ -74,7 +75,8 @@ private:
     OpBuilder inner(builder.getContext());
     inner.setInsertionPointToEnd(body);
 
-    // The value inside of the kernel: copies what is inlined, passes in what is stored.
+    // The value inside of the kernel: copies what is inlined, passes in what is
+    // stored.
     auto resolve = [&](auto &&self, Value value) -> Value {
       if (Value known = inside.lookupOrNull(value))
         return known;
@@ -89,7 +91,8 @@ private:
         return argument;
       }
       Operation *op = value.getDefiningOp();
-      assert(plan.isInlined(op) && "a kernel reads a value that no kernel stores");
+      assert(plan.isInlined(op) &&
+             "a kernel reads a value that no kernel stores");
       for (Value operand : op->getOperands())
         self(self, operand);
       inner.clone(*op, inside);
@@ -118,8 +121,9 @@ private:
       locations.push_back(op->getLoc());
     Location location = builder.getFusedLoc(locations);
     YieldOp::create(inner, location, yielded);
-    auto kernel = KernelOp::create(builder, location, ValueRange(outputs).getTypes(), inputs,
-                                   builder.getStringAttr(nameOf(group)), DictionaryAttr());
+    auto kernel = KernelOp::create(
+        builder, location, ValueRange(outputs).getTypes(), inputs,
+        builder.getStringAttr(nameOf(group)), DictionaryAttr());
     kernel.getBody().push_back(body);
     for (auto [value, result] : llvm::zip(outputs, kernel.getResults()))
       memory[value] = result;
@@ -128,7 +132,8 @@ private:
   /// A label for people: the anchor, or what the kernel computes first, and how
   /// many operators are with it.
   std::string nameOf(const FusionPlan::Group &group) {
-    Operation *first = group.anchor ? static_cast<Operation *>(group.anchor) : group.ops.front();
+    Operation *first = group.anchor ? static_cast<Operation *>(group.anchor)
+                                    : group.ops.front();
     std::string name = first->getName().stripDialect().str();
     for (Operation *op : group.ops)
       if (op != first && name.size() < 64)

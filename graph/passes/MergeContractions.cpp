@@ -22,7 +22,8 @@ struct Siblings {
 
 /// Whether two operators compute the same but for operands.
 bool areAlike(Operation *a, Operation *b) {
-  return a->getName() == b->getName() && a->getAttrDictionary() == b->getAttrDictionary() &&
+  return a->getName() == b->getName() &&
+         a->getAttrDictionary() == b->getAttrDictionary() &&
          a->getNumOperands() == b->getNumOperands();
 }
 
@@ -57,8 +58,8 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
     for (OpOperand &use : value.getUses()) {
       auto op = dyn_cast<GraphOpInterface>(use.getOwner());
       std::optional<Columns> columns = op ? op.getColumns() : std::nullopt;
-      if (!columns || columns->operand == use.getOperandNumber() || op->use_empty() ||
-          !weightsOnly(op->getOperand(columns->operand)))
+      if (!columns || columns->operand == use.getOperandNumber() ||
+          op->use_empty() || !weightsOnly(op->getOperand(columns->operand)))
         continue;
       auto it = llvm::find_if(found, [&](const Siblings &siblings) {
         return siblings.dim == columns->resultDim && fits(siblings, op);
@@ -71,16 +72,21 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
       }
       it->ops.push_back(op);
     }
-    llvm::erase_if(found, [](const Siblings &siblings) { return siblings.ops.size() < 2; });
+    llvm::erase_if(found, [](const Siblings &siblings) {
+      return siblings.ops.size() < 2;
+    });
     for (Siblings &siblings : found)
-      llvm::sort(siblings.ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+      llvm::sort(siblings.ops, [](Operation *a, Operation *b) {
+        return a->isBeforeInBlock(b);
+      });
     return found;
   }
 
   static bool fits(const Siblings &siblings, Operation *op) {
     Operation *first = siblings.ops.front();
     if (!areAlike(first, op) ||
-        !sameExcept(first->getResult(0).getType(), op->getResult(0).getType(), siblings.dim))
+        !sameExcept(first->getResult(0).getType(), op->getResult(0).getType(),
+                    siblings.dim))
       return false;
     for (auto [i, dim] : llvm::enumerate(siblings.joined)) {
       Value a = first->getOperand(i), b = op->getOperand(i);
@@ -95,16 +101,18 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
   void mergeAll(Siblings siblings) {
     while (true) {
       SmallVector<Value> slices = merge(siblings);
-      std::optional<Siblings> next = findFollowers(slices, siblings.merged, siblings.dim);
+      std::optional<Siblings> next =
+          findFollowers(slices, siblings.merged, siblings.dim);
       if (!next)
         return;
       siblings = std::move(*next);
     }
   }
 
-  /// Pointwise operators of which each reads one of the slices, in the same way, and
-  /// beside it the same value or weights of its columns.
-  std::optional<Siblings> findFollowers(ArrayRef<Value> slices, Value merged, unsigned dim) {
+  /// Pointwise operators of which each reads one of the slices, in the same
+  /// way, and beside it the same value or weights of its columns.
+  std::optional<Siblings> findFollowers(ArrayRef<Value> slices, Value merged,
+                                        unsigned dim) {
     if (!llvm::all_of(slices, [](Value slice) { return slice.hasOneUse(); }))
       return std::nullopt;
     OpOperand &use = *slices[0].getUses().begin();
@@ -112,13 +120,18 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
     if (!first || first.getRole() != OpRole::Pointwise ||
         getShape(first->getResult(0)) != getShape(slices[0]))
       return std::nullopt;
-    Siblings next{{first}, dim, SmallVector<int64_t>(first->getNumOperands(), -1),
-                  use.getOperandNumber(), merged};
+    Siblings next{{first},
+                  dim,
+                  SmallVector<int64_t>(first->getNumOperands(), -1),
+                  use.getOperandNumber(),
+                  merged};
     AffineExpr extent = getShape(slices[0])[dim];
     for (auto [i, operand] : llvm::enumerate(first->getOperands())) {
       Exprs shape = getShape(operand);
-      int64_t operandDim = (int64_t)dim - (int64_t)getShape(slices[0]).size() + shape.size();
-      if ((int64_t)i == next.input || operandDim < 0 || constantOf(shape[operandDim]) == 1)
+      int64_t operandDim =
+          (int64_t)dim - (int64_t)getShape(slices[0]).size() + shape.size();
+      if ((int64_t)i == next.input || operandDim < 0 ||
+          constantOf(shape[operandDim]) == 1)
         continue;
       if (shape[operandDim] != extent || !weightsOnly(operand))
         return std::nullopt;
@@ -127,8 +140,8 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
     for (Value slice : slices.drop_front()) {
       OpOperand &other = *slice.getUses().begin();
       Operation *op = other.getOwner();
-      if (other.getOperandNumber() != next.input || llvm::is_contained(next.ops, op) ||
-          !fits(next, op))
+      if (other.getOperandNumber() != next.input ||
+          llvm::is_contained(next.ops, op) || !fits(next, op))
         return std::nullopt;
       for (auto [i, operandDim] : llvm::enumerate(next.joined))
         if (operandDim >= 0 &&
@@ -140,8 +153,8 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
     return next;
   }
 
-  /// Replaces the siblings by one operator (siblings.merged); gives the slices that
-  /// stand for their results, in order.
+  /// Replaces the siblings by one operator (siblings.merged); gives the slices
+  /// that stand for their results, in order.
   SmallVector<Value> merge(Siblings &siblings) {
     Operation *first = siblings.ops.front();
     for (Operation *op : siblings.ops)
@@ -180,9 +193,11 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
     SmallVector<int64_t> steps(rank, 1);
     SmallVector<Value> slices;
     for (Value result : results) {
-      Value slice = SliceOp::create(builder, result.getLoc(), result.getType(), siblings.merged,
-                                    AffineMap::get(0, 0, starts, builder.getContext()), steps);
-      starts[siblings.dim] = simplify(starts[siblings.dim] + getShape(result)[siblings.dim]);
+      Value slice = SliceOp::create(
+          builder, result.getLoc(), result.getType(), siblings.merged,
+          AffineMap::get(0, 0, starts, builder.getContext()), steps);
+      starts[siblings.dim] =
+          simplify(starts[siblings.dim] + getShape(result)[siblings.dim]);
       result.replaceAllUsesWith(slice);
       slices.push_back(slice);
     }
@@ -194,11 +209,12 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
     for (Value part : parts.drop_front())
       shape[dim] = shape[dim] + getShape(part)[dim];
     shape[dim] = simplify(shape[dim]);
-    return makeType(shape, cast<RankedTensorType>(parts[0].getType()).getElementType());
+    return makeType(
+        shape, cast<RankedTensorType>(parts[0].getType()).getElementType());
   }
 
-  static Value sideBySide(OpBuilder &builder, Location location, ArrayRef<Value> parts,
-                          unsigned dim) {
+  static Value sideBySide(OpBuilder &builder, Location location,
+                          ArrayRef<Value> parts, unsigned dim) {
     return ConcatOp::create(builder, location, joinedType(parts, dim), parts,
                             builder.getI64IntegerAttr(dim));
   }

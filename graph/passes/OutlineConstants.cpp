@@ -37,7 +37,8 @@ struct OutlineConstants : impl::OutlineConstantsBase<OutlineConstants> {
       if (StringAttr name = names.lookup(value)) {
         weight = WeightOp::create(builder, op.getLoc(), type, name);
       } else {
-        weight = addWeight(builder, op.getLoc(), "constant", type, bytesOf(value));
+        weight =
+            addWeight(builder, op.getLoc(), "constant", type, bytesOf(value));
         names[value] = weight.getDefiningOp<WeightOp>().getNameAttr();
       }
       op.replaceAllUsesWith(weight);

@@ -32,10 +32,11 @@ public:
     SmallVector<int64_t> shape(sizes());
     shape[d] = size;
     auto scalar = RankedTensorType::get({}, element());
-    Value zero = ConstantOp::create(builder, value.getLoc(), scalar,
-                                    cast<ElementsAttr>(builder.getZeroAttr(scalar)));
-    value = PadOp::create(builder, value.getLoc(), typeOf(shape), PadMode::constant, value, zero,
-                          zeros(shape.size()));
+    Value zero =
+        ConstantOp::create(builder, value.getLoc(), scalar,
+                           cast<ElementsAttr>(builder.getZeroAttr(scalar)));
+    value = PadOp::create(builder, value.getLoc(), typeOf(shape),
+                          PadMode::constant, value, zero, zeros(shape.size()));
   }
   /// The first `size` elements of dimension `d`.
   void cut(unsigned d, int64_t size) {
@@ -44,14 +45,19 @@ public:
     SmallVector<int64_t> shape(sizes());
     shape[d] = size;
     value = SliceOp::create(builder, value.getLoc(), typeOf(shape), value,
-                            zeros(shape.size()), SmallVector<int64_t>(shape.size(), 1));
+                            zeros(shape.size()),
+                            SmallVector<int64_t>(shape.size(), 1));
   }
 
-  ArrayRef<int64_t> sizes() { return cast<RankedTensorType>(value.getType()).getShape(); }
+  ArrayRef<int64_t> sizes() {
+    return cast<RankedTensorType>(value.getType()).getShape();
+  }
   Value get() { return value; }
 
 private:
-  Type element() { return cast<RankedTensorType>(value.getType()).getElementType(); }
+  Type element() {
+    return cast<RankedTensorType>(value.getType()).getElementType();
+  }
   RankedTensorType typeOf(ArrayRef<int64_t> shape) {
     return RankedTensorType::get(shape, element());
   }
@@ -91,20 +97,24 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
         continue;
       Value &view = packed[{weight, columns->operandDim}];
       if (!view) {
-        Value inside = pack(prepare.getBuilder(), prepare.import(weight), columns->operandDim);
+        Value inside = pack(prepare.getBuilder(), prepare.import(weight),
+                            columns->operandDim);
         OpBuilder outside(op);
-        view = unpack(outside, prepare.publish(inside, outside), columns->operandDim,
-                      type.getDimSize(columns->operandDim));
+        view =
+            unpack(outside, prepare.publish(inside, outside),
+                   columns->operandDim, type.getDimSize(columns->operandDim));
       }
       operand.set(view);
     }
     prepare.finish();
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+    for (Operation &op :
+         llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
       if (isOpTriviallyDead(&op))
         op.erase();
   }
 
-  /// [.., N, ..] -> [N / panel, .., .., panel], N padded to a multiple of the panel.
+  /// [.., N, ..] -> [N / panel, .., .., panel], N padded to a multiple of the
+  /// panel.
   Value pack(OpBuilder &builder, Value value, unsigned columns) {
     Chain chain(builder, value);
     int64_t panels = llvm::divideCeil(chain.sizes()[columns], panel.getValue());
@@ -123,7 +133,8 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
   }
 
   /// The views that give back [.., N, ..].
-  Value unpack(OpBuilder &builder, Value value, unsigned columns, int64_t size) {
+  Value unpack(OpBuilder &builder, Value value, unsigned columns,
+               int64_t size) {
     Chain chain(builder, value);
     unsigned rank = chain.sizes().size();
     SmallVector<int64_t> permutation;

@@ -5,7 +5,8 @@ using namespace mlir;
 
 namespace charonia::graph {
 
-static constexpr llvm::StringLiteral functionName = "prepare", nameAttr = "graph.name";
+static constexpr llvm::StringLiteral functionName = "prepare",
+                                     nameAttr = "graph.name";
 
 PrepareFunction::PrepareFunction(ModuleOp module)
     : module(module), function(module.lookupSymbol<func::FuncOp>(functionName)),
@@ -26,7 +27,9 @@ PrepareFunction::PrepareFunction(ModuleOp module)
   builder.setInsertionPointToEnd(function.addEntryBlock());
 }
 
-PrepareFunction::~PrepareFunction() { assert(!function && "@prepare was not finished"); }
+PrepareFunction::~PrepareFunction() {
+  assert(!function && "@prepare was not finished");
+}
 
 Value PrepareFunction::import(Value value) {
   if (Value known = mapping.lookupOrNull(value))
@@ -60,7 +63,8 @@ void PrepareFunction::finish() {
     function.erase();
   } else {
     func::ReturnOp::create(builder, module.getLoc(), results);
-    function.setType(builder.getFunctionType({}, ValueRange(results).getTypes()));
+    function.setType(
+        builder.getFunctionType({}, ValueRange(results).getTypes()));
     for (auto [i, name] : llvm::enumerate(names))
       function.setResultAttr(i, nameAttr, name);
   }

@@ -12,8 +12,8 @@ namespace charonia::graph {
 
 namespace {
 
-/// What a value made of weights may take of an engine: some more than the weights
-/// themselves, and what constants alone give if it is small.
+/// What a value made of weights may take of an engine: some more than the
+/// weights themselves, and what constants alone give if it is small.
 constexpr int64_t growth = 2, smallBytes = 4 << 20;
 
 class Splitter {
@@ -38,8 +38,8 @@ private:
     return cast<GraphOpInterface>(op).getRole() == OpRole::Source;
   }
 
-  /// Whether the reader may as well compose the view's map with its own. `map` leads
-  /// from the operand's coordinates to those of the view's operand.
+  /// Whether the reader may as well compose the view's map with its own. `map`
+  /// leads from the operand's coordinates to those of the view's operand.
   static bool isComposed(Operation *op, OpOperand &use, AffineMap map) {
     auto view = cast<GraphOpInterface>(op);
     if (view.getRole() != OpRole::View)
@@ -47,10 +47,12 @@ private:
     Exprs from = getShape(op->getOperand(0)), to = getShape(op->getResult(0));
     if (isSameBytes(op) || keepsInnermost(view.getOperandMap(0), to, from))
       return true;
-    if (numElements(to, op->getContext()) != numElements(from, op->getContext()))
+    if (numElements(to, op->getContext()) !=
+        numElements(from, op->getContext()))
       return true; // a broadcast, which would only store more, or a part
-    // A dot takes either orientation of a matrix. Of anything that has more parts, as
-    // a filter with its window, it wants columns or the innermost terms side by side.
+    // A dot takes either orientation of a matrix. Of anything that has more
+    // parts, as a filter with its window, it wants columns or the innermost
+    // terms side by side.
     auto reader = dyn_cast<GraphOpInterface>(use.getOwner());
     return reader && reader.getRole() == OpRole::Contraction &&
            reader.getOperandReads(use.getOperandNumber()) == 1 &&
@@ -58,14 +60,15 @@ private:
             runsAlongColumns(reader, use.getOperandNumber(), map, from));
   }
 
-  /// Whether neighbours in a memory of shape `memory` are neighbouring columns of the
-  /// reader, as in packed panels.
-  static bool runsAlongColumns(GraphOpInterface reader, unsigned operand, AffineMap map,
-                               ArrayRef<AffineExpr> memory) {
+  /// Whether neighbours in a memory of shape `memory` are neighbouring columns
+  /// of the reader, as in packed panels.
+  static bool runsAlongColumns(GraphOpInterface reader, unsigned operand,
+                               AffineMap map, ArrayRef<AffineExpr> memory) {
     std::optional<Columns> columns = reader.getScaledColumns();
     if (!columns || columns->operand != operand)
       return false;
-    for (auto [e, extent] : llvm::reverse(llvm::zip_equal(map.getResults(), memory)))
+    for (auto [e, extent] :
+         llvm::reverse(llvm::zip_equal(map.getResults(), memory)))
       if (constantOf(extent) != 1) {
         for (unsigned d = 0; d < map.getNumDims(); ++d)
           if (e.isFunctionOfDim(d) != (d == columns->operandDim))
@@ -75,8 +78,8 @@ private:
     return false;
   }
 
-  /// Of a permutation from `map`'s dims to a tensor of shape `memory`: the runs of
-  /// dimensions that stay together, not counting dimensions of one element.
+  /// Of a permutation from `map`'s dims to a tensor of shape `memory`: the runs
+  /// of dimensions that stay together, not counting dimensions of one element.
   static unsigned countMovedParts(AffineMap map, ArrayRef<AffineExpr> memory) {
     unsigned parts = 0;
     int64_t previous = -2;
@@ -97,9 +100,11 @@ private:
     Operation *op = use.get().getDefiningOp();
     OpOperand *cut = &use;
     Exprs extents = getShape(use.get());
-    AffineMap map = AffineMap::getMultiDimIdentityMap(extents.size(), op->getContext());
+    AffineMap map =
+        AffineMap::getMultiDimIdentityMap(extents.size(), op->getContext());
     for (;;) {
-      if (auto view = cast<GraphOpInterface>(op); view.getRole() == OpRole::View)
+      if (auto view = cast<GraphOpInterface>(op);
+          view.getRole() == OpRole::View)
         map = throughView(view, map, extents);
       if (!isComposed(op, use, map))
         break;
@@ -137,7 +142,8 @@ struct SplitPrepare : impl::SplitPrepareBase<SplitPrepare> {
       return;
     Splitter(getOperation()).run(function);
     // What moved has no readers left.
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+    for (Operation &op :
+         llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
       if (isOpTriviallyDead(&op))
         op.erase();
   }

@@ -33,18 +33,21 @@ struct StorePadding : impl::StorePaddingBase<StorePadding> {
       return;
     OpBuilder builder(op);
     SmallVector<AffineExpr> lows;
-    for (auto [extent, low, high] : llvm::zip_equal(shape, padding.lows, padding.highs)) {
+    for (auto [extent, low, high] :
+         llvm::zip_equal(shape, padding.lows, padding.highs)) {
       extent = simplify(extent + (low + high));
       lows.push_back(builder.getAffineConstantExpr(low));
     }
     Type element = type.getElementType();
     auto scalar = RankedTensorType::get({}, element);
-    Value zero = ConstantOp::create(builder, op->getLoc(), scalar,
-                                    cast<ElementsAttr>(builder.getZeroAttr(scalar)));
-    op->setOperand(padding.operand,
-                   PadOp::create(builder, op->getLoc(), makeType(shape, element),
-                                 PadMode::constant, value, zero,
-                                 AffineMap::get(0, 0, lows, builder.getContext())));
+    Value zero =
+        ConstantOp::create(builder, op->getLoc(), scalar,
+                           cast<ElementsAttr>(builder.getZeroAttr(scalar)));
+    op->setOperand(
+        padding.operand,
+        PadOp::create(builder, op->getLoc(), makeType(shape, element),
+                      PadMode::constant, value, zero,
+                      AffineMap::get(0, 0, lows, builder.getContext())));
     for (NamedAttribute attribute : padding.attributes)
       op->setAttr(attribute.getName(), attribute.getValue());
   }

@@ -21,7 +21,8 @@ struct VerifyKernels : impl::VerifyKernelsBase<VerifyKernels> {
   LogicalResult verify(Operation *op) {
     if (auto kernel = dyn_cast<KernelOp>(op))
       return verifyKernel(kernel);
-    if (op->hasTrait<OpTrait::IsTerminator>() || isWeight(op) || isSameBytes(op))
+    if (op->hasTrait<OpTrait::IsTerminator>() || isWeight(op) ||
+        isSameBytes(op))
       return success();
     return op->emitOpError("was left outside of the kernels");
   }
@@ -31,10 +32,12 @@ struct VerifyKernels : impl::VerifyKernelsBase<VerifyKernels> {
     for (Operation &op : kernel.getBody().front())
       if (auto graphOp = dyn_cast<GraphOpInterface>(&op)) {
         if (isWeight(&op))
-          return op.emitOpError("is inside of a kernel; weights are its operands");
+          return op.emitOpError(
+              "is inside of a kernel; weights are its operands");
         OpRole role = graphOp.getRole();
         rows += role == OpRole::Reduction || role == OpRole::RowNormalization;
-        others += role == OpRole::Contraction || role == OpRole::Window || role == OpRole::Opaque;
+        others += role == OpRole::Contraction || role == OpRole::Window ||
+                  role == OpRole::Opaque;
       }
     if (others > 1 || (others && rows))
       return kernel.emitOpError("has more than one anchor");

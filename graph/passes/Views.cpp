@@ -207,8 +207,8 @@ static GraphOpInterface viewOf(Value value) {
 bool charonia::graph::shortenViews(GraphOpInterface last, OpBuilder &builder) {
   Value result = last->getResult(0);
   Exprs extents = getShape(result);
-  AffineMap map = AffineMap::getMultiDimIdentityMap(extents.size(),
-                                                    builder.getContext());
+  AffineMap map =
+      AffineMap::getMultiDimIdentityMap(extents.size(), builder.getContext());
   Value source = result, bestSource;
   std::optional<ViewPlan> best;
   unsigned length = 0;
@@ -219,8 +219,7 @@ bool charonia::graph::shortenViews(GraphOpInterface last, OpBuilder &builder) {
     source = view->getOperand(0);
     ++length;
     auto plan = planViews(map, getShape(source), extents);
-    int gain =
-        plan ? int(length) - int(plan->countViews(getShape(source))) : 0;
+    int gain = plan ? int(length) - int(plan->countViews(getShape(source))) : 0;
     if (gain > bestGain) {
       best = std::move(plan);
       bestSource = source;

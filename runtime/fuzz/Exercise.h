@@ -1,8 +1,8 @@
 //===- Exercise.h - Everything a hostile engine can reach -------*- C++ -*-===//
 //
-// Shared by the fuzzer and the tests of bad input: puts a manifest into a file whose
-// checksums are right, opens it and does what a runtime does with it, short of
-// running its machine code.
+// Shared by the fuzzer and the tests of bad input: puts a manifest into a file
+// whose checksums are right, opens it and does what a runtime does with it,
+// short of running its machine code.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CHARONIA_RUNTIME_FUZZ_EXERCISE_H
@@ -33,7 +33,8 @@ inline void reseal(std::vector<std::byte> &file) {
   std::memcpy(file.data(), &header, sizeof(header));
 }
 
-/// A file of the manifest and of a code and a weights section of 4096 bytes each.
+/// A file of the manifest and of a code and a weights section of 4096 bytes
+/// each.
 inline std::vector<std::byte> seal(std::span<const std::byte> manifest) {
   FileHeader header = {};
   std::memcpy(header.magic, formatMagic, sizeof(formatMagic));
@@ -74,7 +75,8 @@ inline void exercise(const Reader &reader) {
     (void)signature.typeString(spec);
     (void)signature.rangeString(spec);
     auto shape = signature.evaluateShape(spec, opts);
-    shapes.push_back(shape ? *shape : std::vector<int64_t>(spec.dims.size(), 3));
+    shapes.push_back(shape ? *shape
+                           : std::vector<int64_t>(spec.dims.size(), 3));
   }
   (void)signature.solveSymbols(shapes);
   for (auto &shape : shapes)

@@ -1,7 +1,8 @@
 //===- ManifestFuzzer.cpp - libFuzzer target for engine files -------------===//
 //
-// The input is a manifest; it is wrapped in a file with right checksums, since a
-// fuzzer would never get past these. With the asan preset and -DCHARONIA_FUZZ=ON:
+// The input is a manifest; it is wrapped in a file with right checksums, since
+// a fuzzer would never get past these. With the asan preset and
+// -DCHARONIA_FUZZ=ON:
 //
 //   build/asan/bin/charonia-engine-fuzzer -max_total_time=600 corpus/
 //

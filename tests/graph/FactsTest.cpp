@@ -79,11 +79,9 @@ TEST_F(SimplifyWithFacts, JoinsQuotientsAndRemainders) {
   facts.dims = {{0, 11}};
   facts.symbols = {{0, 1000}};
   AffineExpr nested = (m.floorDiv(49) * 7 + m.floorDiv(7) % 7) * 7 + m % 7;
-  EXPECT_EQ(graph::simplify(nested, facts),
-            graph::simplify(m, facts));
+  EXPECT_EQ(graph::simplify(nested, facts), graph::simplify(m, facts));
   AffineExpr inner = (m % 49).floorDiv(7) * 7 + m % 7;
-  EXPECT_EQ(graph::simplify(inner, facts),
-            graph::simplify(m % 49, facts));
+  EXPECT_EQ(graph::simplify(inner, facts), graph::simplify(m % 49, facts));
 }
 
 TEST_F(SimplifyWithFacts, UsesLimitsOfSymbols) {

@@ -16,9 +16,9 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<charonia::graph::GraphDialect, charonia::tile::TileDialect,
-                  charonia::simt::SimtDialect,
-                  mlir::func::FuncDialect, mlir::arith::ArithDialect,
-                  mlir::math::MathDialect, mlir::scf::SCFDialect>();
+                  charonia::simt::SimtDialect, mlir::func::FuncDialect,
+                  mlir::arith::ArithDialect, mlir::math::MathDialect,
+                  mlir::scf::SCFDialect>();
   mlir::registerTransformsPasses();
   charonia::graph::registerGraphPasses();
   charonia::emit::registerEmitTilesPass();

@@ -17,29 +17,38 @@ static bool writeFile(const std::string &path, llvm::StringRef text) {
   file.close();
   if (!file.has_error())
     return true;
-  llvm::errs() << "cannot write " << path << ": " << file.error().message() << '\n';
+  llvm::errs() << "cannot write " << path << ": " << file.error().message()
+               << '\n';
   file.clear_error();
   return false;
 }
 
 int main(int argc, char **argv) {
   llvm::cl::OptionCategory category("Options");
-  llvm::cl::opt<std::string> input(llvm::cl::Positional, llvm::cl::desc("<file.mlir>"),
-                                   llvm::cl::init("-"), llvm::cl::cat(category));
-  llvm::cl::opt<std::string> chip("arch", llvm::cl::desc("Chip, as sm_80"), llvm::cl::init("sm_80"),
+  llvm::cl::opt<std::string> input(
+      llvm::cl::Positional, llvm::cl::desc("<file.mlir>"), llvm::cl::init("-"),
+      llvm::cl::cat(category));
+  llvm::cl::opt<std::string> chip("arch", llvm::cl::desc("Chip, as sm_80"),
+                                  llvm::cl::init("sm_80"),
                                   llvm::cl::cat(category));
   llvm::cl::opt<std::string> out(
-      "o", llvm::cl::desc("Folder for <kernel>.ptx, <kernel>.cubin and kernels.json"),
+      "o",
+      llvm::cl::desc(
+          "Folder for <kernel>.ptx, <kernel>.cubin and kernels.json"),
       llvm::cl::cat(category));
-  llvm::cl::opt<std::string> dumps("dump-dir", llvm::cl::desc("Folder for every stage"),
+  llvm::cl::opt<std::string> dumps("dump-dir",
+                                   llvm::cl::desc("Folder for every stage"),
                                    llvm::cl::cat(category));
-  llvm::cl::opt<bool> print("ptx", llvm::cl::desc("Print the PTX"), llvm::cl::cat(category));
-  llvm::cl::opt<bool> assemble("assemble", llvm::cl::desc("Run ptxas"), llvm::cl::init(true),
-                               llvm::cl::cat(category));
-  llvm::cl::opt<unsigned> indexBits("index-bits", llvm::cl::desc("Width of indices: 32 or 64"),
-                                    llvm::cl::init(32), llvm::cl::cat(category));
+  llvm::cl::opt<bool> print("ptx", llvm::cl::desc("Print the PTX"),
+                            llvm::cl::cat(category));
+  llvm::cl::opt<bool> assemble("assemble", llvm::cl::desc("Run ptxas"),
+                               llvm::cl::init(true), llvm::cl::cat(category));
+  llvm::cl::opt<unsigned> indexBits(
+      "index-bits", llvm::cl::desc("Width of indices: 32 or 64"),
+      llvm::cl::init(32), llvm::cl::cat(category));
   llvm::cl::HideUnrelatedOptions(category);
-  llvm::cl::ParseCommandLineOptions(argc, argv, "Tile kernels to PTX and machine code\n");
+  llvm::cl::ParseCommandLineOptions(argc, argv,
+                                    "Tile kernels to PTX and machine code\n");
 
   DialectRegistry registry;
   charonia::gpu::registerGpuCodegen(registry);
@@ -70,8 +79,9 @@ int main(int argc, char **argv) {
     llvm::errs() << kernel.entry << ": " << kernel.blockThreads << " threads, "
                  << kernel.sharedBytes << " bytes shared";
     if (kernel.registers >= 0)
-      llvm::errs() << ", " << kernel.registers << " registers, " << kernel.spillStores << "+"
-                   << kernel.spillLoads << " bytes spilled";
+      llvm::errs() << ", " << kernel.registers << " registers, "
+                   << kernel.spillStores << "+" << kernel.spillLoads
+                   << " bytes spilled";
     llvm::errs() << '\n';
     for (const std::string &remark : kernel.remarks)
       llvm::errs() << "  " << remark << '\n';
@@ -83,11 +93,12 @@ int main(int argc, char **argv) {
           (!kernel.cubin.empty() && !writeFile(base + ".cubin", kernel.cubin)))
         return 1;
     }
-    list.push_back(llvm::json::Object{{"entry", kernel.entry},
-                                      {"threads", kernel.blockThreads},
-                                      {"shared", kernel.sharedBytes},
-                                      {"registers", kernel.registers},
-                                      {"spills", kernel.spillStores + kernel.spillLoads}});
+    list.push_back(
+        llvm::json::Object{{"entry", kernel.entry},
+                           {"threads", kernel.blockThreads},
+                           {"shared", kernel.sharedBytes},
+                           {"registers", kernel.registers},
+                           {"spills", kernel.spillStores + kernel.spillLoads}});
   }
   if (!out.empty()) {
     std::string text;

@@ -16,13 +16,16 @@ using nlohmann::json;
 unsigned threadsOf(const Context &context) {
   std::string text = context.description();
   size_t at = text.rfind(" on ");
-  unsigned threads = at == std::string::npos ? 0 : std::atoi(text.c_str() + at + 4);
+  unsigned threads =
+      at == std::string::npos ? 0 : std::atoi(text.c_str() + at + 4);
   return threads ? threads : std::thread::hardware_concurrency();
 }
 
-std::string precisionOf(const Engine &engine, const Context &context, const std::string &wanted) {
+std::string precisionOf(const Engine &engine, const Context &context,
+                        const std::string &wanted) {
   for (const ProgramInfo &program : engine.programs())
-    if (program.device == context.device().kind && (wanted.empty() || program.precision == wanted))
+    if (program.device == context.device().kind &&
+        (wanted.empty() || program.precision == wanted))
       return program.precision;
   return wanted;
 }
@@ -37,13 +40,14 @@ public:
     CHARONIA_RETURN_IF_ERROR(execution.bindRandom(command.shapes, /*seed=*/1));
     Context &context = execution.getContext();
     const Signature &signature = context.signature();
-    std::string precision = precisionOf(execution.getEngine(), context, command.precision);
+    std::string precision =
+        precisionOf(execution.getEngine(), context, command.precision);
     report["engine"] = command.engine;
     report["device"] = deviceString(context.device());
     report["description"] = context.description();
     report["precision"] = precision;
-    std::printf("%s, %s, %s\n", command.engine.c_str(), context.description().c_str(),
-                precision.c_str());
+    std::printf("%s, %s, %s\n", command.engine.c_str(),
+                context.description().c_str(), precision.c_str());
     for (size_t i = 0; i < signature.inputs.size(); ++i) {
       const auto &shape = execution.getInputs()[i].shape;
       report["inputs"][signature.inputs[i].name] = shape;
@@ -53,14 +57,17 @@ public:
     }
 
     CHARONIA_RETURN_IF_ERROR(measure(context, command.warmUp).status());
-    CHARONIA_ASSIGN_OR_RETURN(Latency latency,
-                              measure(context, command.duration, command.iterations));
+    CHARONIA_ASSIGN_OR_RETURN(
+        Latency latency,
+        measure(context, command.duration, command.iterations));
     report["latency_ms"] = latency.json();
     report["throughput"] = 1 / latency.mean;
-    std::printf("latency in ms: min %.4f, mean %.4f, p50 %.4f, p90 %.4f, p99 %.4f (%zu runs); "
+    std::printf("latency in ms: min %.4f, mean %.4f, p50 %.4f, p90 %.4f, p99 "
+                "%.4f (%zu runs); "
                 "%.1f runs/s\n",
-                latency.min * 1e3, latency.mean * 1e3, latency.p50 * 1e3, latency.p90 * 1e3,
-                latency.p99 * 1e3, latency.count, 1 / latency.mean);
+                latency.min * 1e3, latency.mean * 1e3, latency.p50 * 1e3,
+                latency.p90 * 1e3, latency.p99 * 1e3, latency.count,
+                1 / latency.mean);
     CHARONIA_ASSIGN_OR_RETURN(MemoryInfo memory, context.memory());
     report["memory"] = {{"arena_bytes", memory.arenaBytes},
                         {"arena_lower_bound", memory.arenaLowerBound},
@@ -80,22 +87,26 @@ public:
     std::ofstream file(command.json);
     file << report.dump(1) << "\n";
     file.flush();
-    return file ? Status::ok() : Status(StatusCode::Io, command.json + ": cannot be written");
+    return file ? Status::ok()
+                : Status(StatusCode::Io, command.json + ": cannot be written");
   }
 
 private:
   Status profile(Context &context, const std::string &precision) {
-    CHARONIA_ASSIGN_OR_RETURN(std::vector<StepProfile> steps, context.profile(10));
+    CHARONIA_ASSIGN_OR_RETURN(std::vector<StepProfile> steps,
+                              context.profile(10));
     unsigned threads = command.threads ? command.threads : threadsOf(context);
     Ceilings ceilings = findCeilings(context, precision, threads);
     double total = 0;
     for (const StepProfile &step : steps)
       total += step.seconds;
-    Table table({"step", "us", "share", "GB/s", "GFLOP/s", "roofline", "grid", "kernel", "operators"});
+    Table table({"step", "us", "share", "GB/s", "GFLOP/s", "roofline", "grid",
+                 "kernel", "operators"});
     for (size_t i = 0; i < steps.size(); ++i) {
       const StepProfile &step = steps[i];
       double seconds = std::max(step.seconds, 1e-9);
-      double roofline = rooflineShare(ceilings, step.flops, step.bytes, seconds);
+      double roofline =
+          rooflineShare(ceilings, step.flops, step.bytes, seconds);
       std::string ops;
       for (const std::string &op : step.ops)
         ops += (ops.empty() ? "" : "; ") + op;
@@ -103,33 +114,36 @@ private:
                  formatNumber(100 * seconds / total, 1) + "%",
                  formatNumber(step.bytes / seconds * 1e-9, 1),
                  formatNumber(step.flops / seconds * 1e-9, 1),
-                 roofline ? formatNumber(100 * roofline, 0) + "%" : "", std::to_string(step.grid),
-                 step.name, ops.size() > 90 ? ops.substr(0, 87) + "..." : ops});
-      report["kernels"].push_back({{"step", i},
-                                   {"name", step.name},
-                                   {"ops", step.ops},
-                                   {"nodes", step.nodes},
-                                   {"ms", seconds * 1e3},
-                                   {"mean_ms", step.meanSeconds * 1e3},
-                                   {"share", seconds / total},
-                                   {"flops", step.flops},
-                                   {"bytes", step.bytes},
-                                   {"gb_per_s", step.bytes / seconds * 1e-9},
-                                   {"tflop_per_s", step.flops / seconds * 1e-12},
-                                   {"roofline", roofline},
-                                   {"grid", step.grid},
-                                   {"block_threads", step.blockThreads},
-                                   {"registers", step.registers},
-                                   {"shared_bytes", step.sharedBytes}});
+                 roofline ? formatNumber(100 * roofline, 0) + "%" : "",
+                 std::to_string(step.grid), step.name,
+                 ops.size() > 90 ? ops.substr(0, 87) + "..." : ops});
+      report["kernels"].push_back(
+          {{"step", i},
+           {"name", step.name},
+           {"ops", step.ops},
+           {"nodes", step.nodes},
+           {"ms", seconds * 1e3},
+           {"mean_ms", step.meanSeconds * 1e3},
+           {"share", seconds / total},
+           {"flops", step.flops},
+           {"bytes", step.bytes},
+           {"gb_per_s", step.bytes / seconds * 1e-9},
+           {"tflop_per_s", step.flops / seconds * 1e-12},
+           {"roofline", roofline},
+           {"grid", step.grid},
+           {"block_threads", step.blockThreads},
+           {"registers", step.registers},
+           {"shared_bytes", step.sharedBytes}});
     }
     std::printf("\n%s", table.str().c_str());
     report["ceilings"] = {{"flops", ceilings.flops},
                           {"bandwidth", ceilings.bandwidth},
                           {"source", ceilings.source}};
     if (ceilings.flops)
-      std::printf("\nceilings: %.2f TFLOP/s, %.1f GB/s (%s); %zu steps take %.4f ms one by one\n",
-                  ceilings.flops * 1e-12, ceilings.bandwidth * 1e-9, ceilings.source.c_str(),
-                  steps.size(), total * 1e3);
+      std::printf("\nceilings: %.2f TFLOP/s, %.1f GB/s (%s); %zu steps take "
+                  "%.4f ms one by one\n",
+                  ceilings.flops * 1e-12, ceilings.bandwidth * 1e-9,
+                  ceilings.source.c_str(), steps.size(), total * 1e3);
     return Status::ok();
   }
 

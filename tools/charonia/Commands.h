@@ -1,5 +1,5 @@
-// The commands of `charonia`: their options, and what carries them out. Each returns
-// the program's exit status: 0, or 1 after a message on standard error.
+// The commands of `charonia`: their options, and what carries them out. Each
+// returns the program's exit status: 0, or 1 after a message on standard error.
 #ifndef CHARONIA_TOOLS_CHARONIA_COMMANDS_H
 #define CHARONIA_TOOLS_CHARONIA_COMMANDS_H
 
@@ -21,7 +21,8 @@ struct CompileCommand {
 };
 int run(const CompileCommand &command);
 
-/// What run, bench and compare have in common: an engine on a device with inputs.
+/// What run, bench and compare have in common: an engine on a device with
+/// inputs.
 struct ExecutionOptions {
   std::string engine;
   std::string device;

@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 class TemporaryFolder {
 public:
   TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "charonia-compare-XXXXXX").string();
+    std::string pattern =
+        (fs::temp_directory_path() / "charonia-compare-XXXXXX").string();
     if (mkdtemp(pattern.data()))
       path = pattern;
   }
@@ -47,7 +48,8 @@ double asDouble(DType dtype, const std::byte *at) {
     else if (exponent == 0)
       value = std::ldexp(fraction, 1 - bias - int(mantissaBits));
     else
-      value = std::ldexp(fraction + (1 << mantissaBits), exponent - bias - int(mantissaBits));
+      value = std::ldexp(fraction + (1 << mantissaBits),
+                         exponent - bias - int(mantissaBits));
     return bits >> 15 ? -value : value;
   };
   switch (dtype) {
@@ -87,7 +89,8 @@ struct Difference {
 
 Difference compareTensors(const Tensor &ours, const Array &theirs) {
   Difference difference;
-  size_t ourBytes = dtypeBits(ours.dtype) / 8, theirBytes = dtypeBits(theirs.dtype) / 8;
+  size_t ourBytes = dtypeBits(ours.dtype) / 8,
+         theirBytes = dtypeBits(theirs.dtype) / 8;
   size_t count = theirs.size / theirBytes;
   auto *data = static_cast<const std::byte *>(ours.data);
   for (size_t i = 0; i < count; ++i) {
@@ -101,7 +104,8 @@ Difference compareTensors(const Tensor &ours, const Array &theirs) {
     difference.mean += error / count;
   }
   for (size_t i = 0; i < count; ++i)
-    if (double b = asDouble(theirs.dtype, theirs.data.get() + i * theirBytes); std::isfinite(b))
+    if (double b = asDouble(theirs.dtype, theirs.data.get() + i * theirBytes);
+        std::isfinite(b))
       difference.scale = std::max(difference.scale, std::abs(b));
   return difference;
 }
@@ -117,16 +121,19 @@ public:
       return Status(StatusCode::NotFound, command.model + ": no such file");
     CHARONIA_ASSIGN_OR_RETURN(Execution execution, Execution::open(command));
     CHARONIA_RETURN_IF_ERROR(execution.bindFiles(command.inputs));
-    CHARONIA_RETURN_IF_ERROR(execution.bindRandom(command.shapes, command.seed));
+    CHARONIA_RETURN_IF_ERROR(
+        execution.bindRandom(command.shapes, command.seed));
     CHARONIA_RETURN_IF_ERROR(startPeer(execution));
-    CHARONIA_RETURN_IF_ERROR(command.with == "cublas" ? compareProducts(execution)
-                                                      : compareModel(execution));
+    CHARONIA_RETURN_IF_ERROR(command.with == "cublas"
+                                 ? compareProducts(execution)
+                                 : compareModel(execution));
     if (command.json.empty())
       return Status::ok();
     std::ofstream file(command.json);
     file << report.dump(1) << "\n";
     file.flush();
-    return file ? Status::ok() : Status(StatusCode::Io, command.json + ": cannot be written");
+    return file ? Status::ok()
+                : Status(StatusCode::Io, command.json + ": cannot be written");
   }
 
 private:
@@ -140,22 +147,30 @@ private:
     bool gpu = context.device().kind == DeviceKind::Cuda;
     // ONNX Runtime is the reference on the CPU wherever the engine runs.
     bool peerOnGpu = gpu && command.with != "onnxruntime";
-    std::vector<std::string> arguments{command.model, "--with", command.with, "--output-dir",
-                                       folder.path.string(), "--device",
+    std::vector<std::string> arguments{command.model,
+                                       "--with",
+                                       command.with,
+                                       "--output-dir",
+                                       folder.path.string(),
+                                       "--device",
                                        peerOnGpu ? "cuda" : "cpu"};
     if (peerOnGpu)
       arguments.insert(arguments.end(), {"--precision", precision});
     if (command.threads)
-      arguments.insert(arguments.end(), {"--threads", std::to_string(command.threads)});
+      arguments.insert(arguments.end(),
+                       {"--threads", std::to_string(command.threads)});
     if (!command.name.empty())
       arguments.insert(arguments.end(), {"--name", command.name});
     if (command.with != "cublas")
       arguments.push_back("--serve");
     for (size_t i = 0; i < signature.inputs.size(); ++i) {
       const Array &array = execution.getInputs()[i];
-      std::string path = (folder.path / ("input" + std::to_string(i) + ".npy")).string();
-      CHARONIA_RETURN_IF_ERROR(writeNpy(path, array.dtype, array.shape, array.data.get()));
-      arguments.insert(arguments.end(), {"--input", signature.inputs[i].name + "=" + path});
+      std::string path =
+          (folder.path / ("input" + std::to_string(i) + ".npy")).string();
+      CHARONIA_RETURN_IF_ERROR(
+          writeNpy(path, array.dtype, array.shape, array.data.get()));
+      arguments.insert(arguments.end(),
+                       {"--input", signature.inputs[i].name + "=" + path});
       report["inputs"][signature.inputs[i].name] = array.shape;
     }
     report["engine"] = command.engine;
@@ -170,16 +185,19 @@ private:
     std::string title = first.value("peer", command.with);
     Context &context = execution.getContext();
     CHARONIA_RETURN_IF_ERROR(context.run());
-    Table accuracy({"output", "shape", "scale", "largest error", "of scale", "mean error"});
+    Table accuracy({"output", "shape", "scale", "largest error", "of scale",
+                    "mean error"});
     for (const TensorSpec &spec : context.signature().outputs) {
       std::string file = spec.name;
       std::replace(file.begin(), file.end(), '/', '_');
       CHARONIA_ASSIGN_OR_RETURN(Tensor ours, context.output(spec.name));
-      CHARONIA_ASSIGN_OR_RETURN(Array theirs,
-                                readNpy((folder.path / (file + ".npy")).string(), spec.dtype));
+      CHARONIA_ASSIGN_OR_RETURN(
+          Array theirs,
+          readNpy((folder.path / (file + ".npy")).string(), spec.dtype));
       if (ours.shape != theirs.shape)
         return Status(StatusCode::Internal, "output '" + spec.name + "' is " +
-                                                shapeString(ours.shape) + ", the peer's is " +
+                                                shapeString(ours.shape) +
+                                                ", the peer's is " +
                                                 shapeString(theirs.shape));
       Difference d = compareTensors(ours, theirs);
       double relative = d.scale ? d.largest / d.scale : d.largest;
@@ -191,9 +209,13 @@ private:
       std::snprintf(share, 32, "%.2e", relative);
       accuracy.add({spec.name, shapeString(ours.shape), numbers[0],
                     d.finite ? numbers[1] : "not finite", share, numbers[2]});
-      report["outputs"].push_back({{"name", spec.name}, {"shape", ours.shape}, {"scale", d.scale},
-                                   {"max_error", d.largest}, {"relative_error", relative},
-                                   {"mean_error", d.mean}, {"finite", d.finite}});
+      report["outputs"].push_back({{"name", spec.name},
+                                   {"shape", ours.shape},
+                                   {"scale", d.scale},
+                                   {"max_error", d.largest},
+                                   {"relative_error", relative},
+                                   {"mean_error", d.mean},
+                                   {"finite", d.finite}});
     }
     std::printf("%s\n", accuracy.str().c_str());
 
@@ -205,13 +227,16 @@ private:
       CHARONIA_RETURN_IF_ERROR(measure(context, command.duration / 5).status());
       CHARONIA_ASSIGN_OR_RETURN(last, measure(context, command.duration));
       ours.push_back(last.p50 * 1e3);
-      CHARONIA_RETURN_IF_ERROR(peer.write("time " + std::to_string(command.duration)));
+      CHARONIA_RETURN_IF_ERROR(
+          peer.write("time " + std::to_string(command.duration)));
       CHARONIA_ASSIGN_OR_RETURN(json answer, peer.read());
       lastPeer = answer["latency_ms"];
       if (!lastPeer.is_object() || !lastPeer["p50"].is_number())
-        return Status(StatusCode::Internal, "the peer answered: " + answer.dump());
+        return Status(StatusCode::Internal,
+                      "the peer answered: " + answer.dump());
       theirs.push_back(lastPeer["p50"]);
-      report["rounds"].push_back({{"charonia_ms", ours.back()}, {"peer_ms", theirs.back()}});
+      report["rounds"].push_back(
+          {{"charonia_ms", ours.back()}, {"peer_ms", theirs.back()}});
     }
     std::sort(ours.begin(), ours.end());
     std::sort(theirs.begin(), theirs.end());
@@ -233,27 +258,33 @@ private:
     CHARONIA_ASSIGN_OR_RETURN(json answer, peer.read());
     Context &context = execution.getContext();
     CHARONIA_RETURN_IF_ERROR(context.run());
-    CHARONIA_ASSIGN_OR_RETURN(std::vector<StepProfile> steps, context.profile(20));
-    Table table({"node", "batch x m x n x k", "cuBLAS us", "charonia us", "speed", "kernel"});
+    CHARONIA_ASSIGN_OR_RETURN(std::vector<StepProfile> steps,
+                              context.profile(20));
+    Table table({"node", "batch x m x n x k", "cuBLAS us", "charonia us",
+                 "speed", "kernel"});
     for (json &product : answer["gemms"]) {
       std::string node = product.value("node", "");
       double theirs = product.value("ms", 0.0);
       const StepProfile *found = nullptr;
       for (const StepProfile &step : steps)
-        if (std::find(step.nodes.begin(), step.nodes.end(), node) != step.nodes.end())
+        if (std::find(step.nodes.begin(), step.nodes.end(), node) !=
+            step.nodes.end())
           found = &step;
       std::string shape = std::to_string(product.value("batch", 1)) + "x" +
                           std::to_string(product.value("m", 0)) + "x" +
                           std::to_string(product.value("n", 0)) + "x" +
                           std::to_string(product.value("k", 0));
       double ours = found ? found->seconds * 1e3 : 0;
-      table.add({node, shape, formatNumber(theirs * 1e3, 2), found ? formatNumber(ours * 1e3, 2) : "",
-                 found ? formatNumber(theirs / ours, 2) + "x" : "", found ? found->name : ""});
+      table.add({node, shape, formatNumber(theirs * 1e3, 2),
+                 found ? formatNumber(ours * 1e3, 2) : "",
+                 found ? formatNumber(theirs / ours, 2) + "x" : "",
+                 found ? found->name : ""});
       product["charonia_ms"] = ours;
     }
     report["gemms"] = answer["gemms"];
-    std::printf("%s\nA kernel's time holds whatever is fused with the product.\n",
-                table.str().c_str());
+    std::printf(
+        "%s\nA kernel's time holds whatever is fused with the product.\n",
+        table.str().c_str());
     return Status::ok();
   }
 

@@ -24,7 +24,8 @@ std::string describe(Location location) {
     return "node '" + name.getName().str() + "'";
   if (auto fused = dyn_cast<FusedLoc>(location)) {
     for (Location part : fused.getLocations())
-      if (std::string words = describe(part); !words.empty() && text.find(words) == std::string::npos)
+      if (std::string words = describe(part);
+          !words.empty() && text.find(words) == std::string::npos)
         text += (text.empty() ? "" : ", ") + words;
     return text;
   }
@@ -39,7 +40,8 @@ std::string describe(Location location) {
 
 class Session {
 public:
-  explicit Session(const CompileCommand &command) : command(command), line(!command.quiet) {}
+  explicit Session(const CompileCommand &command)
+      : command(command), line(!command.quiet) {}
 
   int run() {
     driver::registerCompiler(registry);
@@ -55,7 +57,8 @@ public:
       report(diagnostic);
       return success();
     });
-    if (command.engine.empty() && command.stopAfter.empty() && command.printKernel.empty())
+    if (command.engine.empty() && command.stopAfter.empty() &&
+        command.printKernel.empty())
       return fail("no engine to write: name it with -o FILE");
     OwningOpRef<ModuleOp> module = import();
     if (!module)
@@ -72,7 +75,8 @@ private:
     bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
     std::string place = describe(diagnostic.getLocation());
     llvm::errs() << (isError ? "error: " : "warning: ") << command.model << ": "
-                 << (place.empty() ? "" : place + ": ") << diagnostic.str() << "\n";
+                 << (place.empty() ? "" : place + ": ") << diagnostic.str()
+                 << "\n";
     for (Diagnostic &note : diagnostic.getNotes())
       llvm::errs() << "  " << note.str() << "\n";
   }
@@ -81,13 +85,15 @@ private:
     line.show("reading the model", 0, 0);
     frontend::ImportOptions options;
     for (const std::string &shape : command.shapes)
-      if (std::string error = frontend::parseShapeOption(shape, options.shapes); !error.empty()) {
+      if (std::string error = frontend::parseShapeOption(shape, options.shapes);
+          !error.empty()) {
         line.clear();
         return fail(error), nullptr;
       }
     if (StringRef(command.model).ends_with(".mlir"))
       return parse();
-    frontend::ImportResult result = frontend::importModel(command.model, options, *context);
+    frontend::ImportResult result =
+        frontend::importModel(command.model, options, *context);
     line.clear();
     if (!command.quiet || !result.module)
       llvm::errs() << result.toString();
@@ -96,11 +102,13 @@ private:
 
   /// A dumped module, and the weights that were dumped beside it.
   OwningOpRef<ModuleOp> parse() {
-    OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(command.model, ParserConfig(&*context));
+    OwningOpRef<ModuleOp> module =
+        parseSourceFile<ModuleOp>(command.model, ParserConfig(&*context));
     if (!module)
       return nullptr;
     StringRef folder = llvm::sys::path::parent_path(command.model);
-    std::string error = driver::readWeightFiles(*module, folder.empty() ? "." : folder.str());
+    std::string error =
+        driver::readWeightFiles(*module, folder.empty() ? "." : folder.str());
     if (error.empty())
       return module;
     line.clear();
@@ -113,11 +121,15 @@ private:
     llvm::raw_string_ostream stream(text);
     module.print(stream, OpPrintingFlags().enableDebugInfo());
     uint64_t hash = llvm::xxh3_64bits(text);
-    graph::WeightStore &store = context->getLoadedDialect<graph::GraphDialect>()->getWeights();
+    graph::WeightStore &store =
+        context->getLoadedDialect<graph::GraphDialect>()->getWeights();
     module.walk([&](graph::WeightOp op) {
       if (const graph::Weight *weight = store.lookup(op.getName())) {
-        uint64_t parts[] = {hash, llvm::xxh3_64bits(StringRef(weight->bytes.data(), weight->bytes.size()))};
-        hash = llvm::xxh3_64bits(StringRef(reinterpret_cast<char *>(parts), sizeof(parts)));
+        uint64_t parts[] = {hash,
+                            llvm::xxh3_64bits(StringRef(weight->bytes.data(),
+                                                        weight->bytes.size()))};
+        hash = llvm::xxh3_64bits(
+            StringRef(reinterpret_cast<char *>(parts), sizeof(parts)));
       }
     });
     return llvm::utohexstr(hash, /*LowerCase=*/true, /*Width=*/16);
@@ -132,8 +144,9 @@ private:
     options.printKernel = command.printKernel;
     options.output = &llvm::outs();
     if (!command.noCache)
-      options.cacheDir = command.cacheDir.empty() ? driver::KernelCache::defaultFolder()
-                                                  : command.cacheDir;
+      options.cacheDir = command.cacheDir.empty()
+                             ? driver::KernelCache::defaultFolder()
+                             : command.cacheDir;
     options.progress = [&](StringRef what, unsigned done, unsigned total) {
       line.show({what.data(), what.size()}, done, total);
     };
@@ -144,7 +157,8 @@ private:
     for (const std::string &shape : command.shapes)
       options.record.options.emplace_back("shape", shape);
 
-    FailureOr<driver::CompileReport> report = driver::compile(module, options, command.engine);
+    FailureOr<driver::CompileReport> report =
+        driver::compile(module, options, command.engine);
     line.clear();
     if (failed(report))
       return 1;
@@ -155,11 +169,13 @@ private:
 
   void print(const driver::CompileReport &report) {
     for (const driver::ProgramReport &program : report.programs) {
-      llvm::outs() << deviceKindName(program.device) << " (" << llvm::join(program.archs, ", ")
-                   << "), " << command.precision << ": " << program.launches << " launches of "
-                   << program.kernels << " kernels (" << program.cachedKernels
-                   << " from the cache), weights " << formatBytes(program.weightBytes)
-                   << ", arena " << formatBytes(program.arenaPeak) << " (at least "
+      llvm::outs() << deviceKindName(program.device) << " ("
+                   << llvm::join(program.archs, ", ") << "), "
+                   << command.precision << ": " << program.launches
+                   << " launches of " << program.kernels << " kernels ("
+                   << program.cachedKernels << " from the cache), weights "
+                   << formatBytes(program.weightBytes) << ", arena "
+                   << formatBytes(program.arenaPeak) << " (at least "
                    << formatBytes(program.arenaLowerBound) << ")\n";
     }
   }

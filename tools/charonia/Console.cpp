@@ -11,7 +11,8 @@ int fail(const std::string &message) {
   return 1;
 }
 
-ProgressLine::ProgressLine(bool enabled) : enabled(enabled && isatty(STDERR_FILENO)) {}
+ProgressLine::ProgressLine(bool enabled)
+    : enabled(enabled && isatty(STDERR_FILENO)) {}
 
 void ProgressLine::show(std::string_view what, unsigned done, unsigned total) {
   if (!enabled)
@@ -31,7 +32,8 @@ void ProgressLine::clear() {
 }
 
 static bool isNumber(const std::string &text) {
-  return !text.empty() && text.find_first_not_of("0123456789.-+e%x") == std::string::npos;
+  return !text.empty() &&
+         text.find_first_not_of("0123456789.-+e%x") == std::string::npos;
 }
 
 std::string Table::str() const {

@@ -10,8 +10,9 @@ Result<std::pair<std::string, std::string>> splitNamed(const std::string &text,
                                                        const char *option) {
   size_t at = text.find('=');
   if (at == std::string::npos || at == 0 || at + 1 == text.size())
-    return Status(StatusCode::InvalidArgument,
-                  std::string(option) + " wants NAME=VALUE, not '" + text + "'");
+    return Status(StatusCode::InvalidArgument, std::string(option) +
+                                                   " wants NAME=VALUE, not '" +
+                                                   text + "'");
   return std::pair(text.substr(0, at), text.substr(at + 1));
 }
 
@@ -41,7 +42,8 @@ Result<Execution> Execution::open(const ExecutionOptions &options) {
   context.precision = options.precision;
   if (!options.device.empty()) {
     CHARONIA_ASSIGN_OR_RETURN(Device device, parseDevice(options.device));
-    CHARONIA_ASSIGN_OR_RETURN(Context made, engine.createContext(device, context));
+    CHARONIA_ASSIGN_OR_RETURN(Context made,
+                              engine.createContext(device, context));
     return Execution(std::move(engine), std::move(made));
   }
   // The GPU first, if the engine has code for one that is here.
@@ -70,11 +72,14 @@ Status Execution::bind(size_t index, Array array) {
 Status Execution::bindFiles(const std::vector<std::string> &named) {
   for (const std::string &text : named) {
     CHARONIA_ASSIGN_OR_RETURN(auto parts, splitNamed(text, "--input"));
-    CHARONIA_ASSIGN_OR_RETURN(size_t index, engine.signature().findInput(parts.first));
+    CHARONIA_ASSIGN_OR_RETURN(size_t index,
+                              engine.signature().findInput(parts.first));
     if (bound[index])
-      return Status(StatusCode::InvalidArgument, "input '" + parts.first + "' is given twice");
-    CHARONIA_ASSIGN_OR_RETURN(Array array,
-                              readNpy(parts.second, engine.signature().inputs[index].dtype));
+      return Status(StatusCode::InvalidArgument,
+                    "input '" + parts.first + "' is given twice");
+    CHARONIA_ASSIGN_OR_RETURN(
+        Array array,
+        readNpy(parts.second, engine.signature().inputs[index].dtype));
     CHARONIA_RETURN_IF_ERROR(bind(index, std::move(array)));
   }
   return Status::ok();
@@ -118,7 +123,8 @@ static void fillRandom(Array &array, uint64_t seed) {
   }
 }
 
-Status Execution::bindRandom(const std::vector<std::string> &shapes, uint64_t seed) {
+Status Execution::bindRandom(const std::vector<std::string> &shapes,
+                             uint64_t seed) {
   const Signature &signature = engine.signature();
   std::map<size_t, std::vector<int64_t>> given;
   for (const std::string &text : shapes) {
@@ -133,7 +139,8 @@ Status Execution::bindRandom(const std::vector<std::string> &shapes, uint64_t se
     if (bound[i])
       continue;
     const TensorSpec &spec = signature.inputs[i];
-    CHARONIA_ASSIGN_OR_RETURN(std::vector<int64_t> shape, signature.evaluateShape(spec, optimum));
+    CHARONIA_ASSIGN_OR_RETURN(std::vector<int64_t> shape,
+                              signature.evaluateShape(spec, optimum));
     if (auto it = given.find(i); it != given.end())
       shape = it->second;
     CHARONIA_ASSIGN_OR_RETURN(Array array, Array::allocate(spec.dtype, shape));

@@ -1,4 +1,5 @@
-// An engine on a device with its inputs bound: what run, bench and compare share.
+// An engine on a device with its inputs bound: what run, bench and compare
+// share.
 #ifndef CHARONIA_TOOLS_CHARONIA_EXECUTION_H
 #define CHARONIA_TOOLS_CHARONIA_EXECUTION_H
 
@@ -11,7 +12,8 @@
 namespace charonia::tool {
 
 /// Splits NAME=VALUE at the first '='; the error names `option`.
-Result<std::pair<std::string, std::string>> splitNamed(const std::string &text, const char *option);
+Result<std::pair<std::string, std::string>> splitNamed(const std::string &text,
+                                                       const char *option);
 
 /// "1x3x224x224" or "[1,3,224,224]".
 Result<std::vector<int64_t>> parseShape(const std::string &text);
@@ -27,8 +29,8 @@ public:
 
   /// Binds the inputs that files give.
   Status bindFiles(const std::vector<std::string> &named);
-  /// Binds seeded random values to the inputs that nothing is bound to: of the given
-  /// shapes (NAME=1x3), else of the optimum. Integers are 0 or 1.
+  /// Binds seeded random values to the inputs that nothing is bound to: of the
+  /// given shapes (NAME=1x3), else of the optimum. Integers are 0 or 1.
   Status bindRandom(const std::vector<std::string> &shapes, uint64_t seed);
 
 private:

@@ -25,7 +25,8 @@ const char *kindName(engine::Buffer::Kind kind) {
   return "";
 }
 
-std::string joined(const std::vector<std::string> &parts, const char *separator) {
+std::string joined(const std::vector<std::string> &parts,
+                   const char *separator) {
   std::string text;
   for (const std::string &part : parts)
     text += (text.empty() ? "" : separator) + part;
@@ -34,8 +35,10 @@ std::string joined(const std::vector<std::string> &parts, const char *separator)
 
 class Inspector {
 public:
-  Inspector(const InspectCommand &command, std::shared_ptr<const engine::Reader> reader)
-      : command(command), reader(std::move(reader)), manifest(this->reader->manifest()),
+  Inspector(const InspectCommand &command,
+            std::shared_ptr<const engine::Reader> reader)
+      : command(command), reader(std::move(reader)),
+        manifest(this->reader->manifest()),
         symbols(manifest.signature.symbols) {}
 
   Status run() {
@@ -74,7 +77,8 @@ private:
     }
     for (const std::string &text : command.shapes) {
       CHARONIA_ASSIGN_OR_RETURN(auto parts, splitNamed(text, "--shape"));
-      CHARONIA_ASSIGN_OR_RETURN(size_t index, manifest.signature.findInput(parts.first));
+      CHARONIA_ASSIGN_OR_RETURN(size_t index,
+                                manifest.signature.findInput(parts.first));
       CHARONIA_ASSIGN_OR_RETURN(shapes[index], parseShape(parts.second));
     }
     CHARONIA_ASSIGN_OR_RETURN(values, manifest.signature.solveSymbols(shapes));
@@ -94,7 +98,8 @@ private:
         continue;
       plan::BufferRequest request;
       CHARONIA_ASSIGN_OR_RETURN(int64_t size, buffer.size.evaluate(values));
-      CHARONIA_ASSIGN_OR_RETURN(int64_t offset, buffer.aliasOffset.evaluate(values));
+      CHARONIA_ASSIGN_OR_RETURN(int64_t offset,
+                                buffer.aliasOffset.evaluate(values));
       request.size = size;
       request.firstStep = buffer.firstStep;
       request.lastStep = buffer.lastStep;
@@ -129,34 +134,42 @@ private:
   }
 
   void printSignature() const {
-    std::printf("%s: %s\n", reader->name().c_str(), formatBytes(reader->fileSize()).c_str());
-    for (const auto *specs : {&manifest.signature.inputs, &manifest.signature.outputs})
+    std::printf("%s: %s\n", reader->name().c_str(),
+                formatBytes(reader->fileSize()).c_str());
+    for (const auto *specs :
+         {&manifest.signature.inputs, &manifest.signature.outputs})
       for (const TensorSpec &spec : *specs) {
         std::string range = manifest.signature.rangeString(spec);
-        std::printf("  %s %s: %s%s\n", specs == &manifest.signature.inputs ? "input" : "output",
-                    spec.name.c_str(), manifest.signature.typeString(spec).c_str(),
+        std::printf("  %s %s: %s%s\n",
+                    specs == &manifest.signature.inputs ? "input" : "output",
+                    spec.name.c_str(),
+                    manifest.signature.typeString(spec).c_str(),
                     range.empty() ? "" : (", " + range).c_str());
       }
   }
 
   Status printProgram(const engine::Program &program) const {
     std::vector<uint32_t> indices;
-    CHARONIA_ASSIGN_OR_RETURN(plan::ArenaPlan arena, planProgram(program, indices));
-    std::printf("\n%s, %s (%s): %zu kernel launches of %zu kernels, weights %s, arena %s "
-                "(at least %s, ratio %.3f)%s\n",
-                std::string(deviceKindName(program.device)).c_str(), program.precision.c_str(),
-                archs(program).c_str(), launches(program), program.kernels.size(),
-                formatBytes(weightBytes(program)).c_str(), formatBytes(arena.peak).c_str(),
-                formatBytes(arena.lowerBound).c_str(),
-                arena.lowerBound ? double(arena.peak) / arena.lowerBound : 1.0,
-                symbolText().c_str());
+    CHARONIA_ASSIGN_OR_RETURN(plan::ArenaPlan arena,
+                              planProgram(program, indices));
+    std::printf(
+        "\n%s, %s (%s): %zu kernel launches of %zu kernels, weights %s, arena "
+        "%s "
+        "(at least %s, ratio %.3f)%s\n",
+        std::string(deviceKindName(program.device)).c_str(),
+        program.precision.c_str(), archs(program).c_str(), launches(program),
+        program.kernels.size(), formatBytes(weightBytes(program)).c_str(),
+        formatBytes(arena.peak).c_str(), formatBytes(arena.lowerBound).c_str(),
+        arena.lowerBound ? double(arena.peak) / arena.lowerBound : 1.0,
+        symbolText().c_str());
     return Status::ok();
   }
 
   std::string symbolText() const {
     std::string text;
     for (size_t i = 0; i < symbols.size(); ++i)
-      text += (i ? ", " : " at ") + symbols[i].name + " = " + std::to_string(values[i]);
+      text += (i ? ", " : " at ") + symbols[i].name + " = " +
+              std::to_string(values[i]);
     return text;
   }
 
@@ -169,7 +182,8 @@ private:
     const engine::Variant &variant = *std::max_element(
         program.variants.begin(), program.variants.end(),
         [](const engine::Variant &a, const engine::Variant &b) {
-          return std::pair(a.arch.size(), a.arch) < std::pair(b.arch.size(), b.arch);
+          return std::pair(a.arch.size(), a.arch) <
+                 std::pair(b.arch.size(), b.arch);
         });
     bool gpu = program.device == DeviceKind::Cuda;
     std::vector<std::string> header{"launches", "instances"};
@@ -183,14 +197,17 @@ private:
     for (size_t i = 0; i < program.kernels.size(); ++i) {
       const engine::KernelCode &code = variant.kernels[i];
       CHARONIA_ASSIGN_OR_RETURN(int64_t grid, code.grid.evaluate(values));
-      std::vector<std::string> row{std::to_string(uses[i]), std::to_string(grid)};
+      std::vector<std::string> row{std::to_string(uses[i]),
+                                   std::to_string(grid)};
       if (gpu)
-        for (uint64_t number : {uint64_t(code.blockThreads), uint64_t(code.registers),
-                                uint64_t(code.spillBytes), uint64_t(code.sharedBytes)})
+        for (uint64_t number :
+             {uint64_t(code.blockThreads), uint64_t(code.registers),
+              uint64_t(code.spillBytes), uint64_t(code.sharedBytes)})
           row.push_back(std::to_string(number));
       else
         row.push_back(std::to_string(code.scratchBytes));
-      row.insert(row.end(), {program.kernels[i].name, joined(program.kernels[i].ops, "; ")});
+      row.insert(row.end(), {program.kernels[i].name,
+                             joined(program.kernels[i].ops, "; ")});
       table.add(row);
     }
     std::printf("in the code for %s (bytes):\n", variant.arch.c_str());
@@ -200,19 +217,24 @@ private:
 
   Status printMemory(const engine::Program &program) const {
     std::vector<uint32_t> indices;
-    CHARONIA_ASSIGN_OR_RETURN(plan::ArenaPlan arena, planProgram(program, indices));
-    Table table({"buffer", "kind", "bytes", "size", "from", "to", "offset", "in", "value"});
+    CHARONIA_ASSIGN_OR_RETURN(plan::ArenaPlan arena,
+                              planProgram(program, indices));
+    Table table({"buffer", "kind", "bytes", "size", "from", "to", "offset",
+                 "in", "value"});
     for (size_t i = 0; i < program.buffers.size(); ++i) {
       const engine::Buffer &buffer = program.buffers[i];
       CHARONIA_ASSIGN_OR_RETURN(int64_t size, buffer.size.evaluate(values));
       bool inArena = buffer.kind == engine::Buffer::Kind::Arena;
-      table.add({std::to_string(i), kindName(buffer.kind), std::to_string(size),
-                 buffer.size.str(symbols), std::to_string(buffer.firstStep),
-                 std::to_string(buffer.lastStep),
-                 inArena ? std::to_string(arena.offsets[indices[i]])
-                 : buffer.kind == engine::Buffer::Kind::Weight ? std::to_string(buffer.weightOffset)
-                                                               : "",
-                 buffer.alias == engine::noIndex ? "" : std::to_string(buffer.alias), buffer.name});
+      table.add(
+          {std::to_string(i), kindName(buffer.kind), std::to_string(size),
+           buffer.size.str(symbols), std::to_string(buffer.firstStep),
+           std::to_string(buffer.lastStep),
+           inArena ? std::to_string(arena.offsets[indices[i]])
+           : buffer.kind == engine::Buffer::Kind::Weight
+               ? std::to_string(buffer.weightOffset)
+               : "",
+           buffer.alias == engine::noIndex ? "" : std::to_string(buffer.alias),
+           buffer.name});
     }
     std::printf("%s", table.str().c_str());
     return Status::ok();
@@ -220,7 +242,8 @@ private:
 
   void printBuild() const {
     std::printf("\nbuilt by %s from %s (%s)\n", manifest.build.compiler.c_str(),
-                manifest.build.modelName.c_str(), manifest.build.sourceHash.c_str());
+                manifest.build.modelName.c_str(),
+                manifest.build.sourceHash.c_str());
     for (const auto &[key, value] : manifest.build.options)
       std::printf("  %s = %s\n", key.c_str(), value.c_str());
   }
@@ -232,7 +255,9 @@ private:
         dims.push_back(*constant);
       else
         dims.push_back(dim.str(symbols));
-    return {{"name", spec.name}, {"dtype", std::string(dtypeName(spec.dtype))}, {"shape", dims}};
+    return {{"name", spec.name},
+            {"dtype", std::string(dtypeName(spec.dtype))},
+            {"shape", dims}};
   }
 
   Result<json> describe() const {
@@ -244,8 +269,11 @@ private:
       result["outputs"].push_back(describeTensor(spec));
     result["symbols"] = json::array();
     for (const Symbol &s : symbols)
-      result["symbols"].push_back({{"name", s.name}, {"min", s.min}, {"opt", s.opt},
-                                   {"max", s.max}, {"divisor", s.divisor}});
+      result["symbols"].push_back({{"name", s.name},
+                                   {"min", s.min},
+                                   {"opt", s.opt},
+                                   {"max", s.max},
+                                   {"divisor", s.divisor}});
     result["programs"] = json::array();
     for (const engine::Program &program : manifest.programs) {
       CHARONIA_ASSIGN_OR_RETURN(json entry, describeProgram(program));
@@ -260,31 +288,41 @@ private:
       options.push_back({{"name", key}, {"value", value}});
     for (const auto &[key, value] : manifest.build.notes)
       notes[key] = value;
-    result["build"] = {{"compiler", manifest.build.compiler}, {"model", manifest.build.modelName},
-                       {"source_hash", manifest.build.sourceHash}, {"options", options},
+    result["build"] = {{"compiler", manifest.build.compiler},
+                       {"model", manifest.build.modelName},
+                       {"source_hash", manifest.build.sourceHash},
+                       {"options", options},
                        {"notes", notes}};
     return result;
   }
 
   Result<json> describeProgram(const engine::Program &program) const {
     std::vector<uint32_t> indices;
-    CHARONIA_ASSIGN_OR_RETURN(plan::ArenaPlan arena, planProgram(program, indices));
-    json entry = {{"device", std::string(deviceKindName(program.device))},
-                  {"precision", program.precision},
-                  {"launches", launches(program)},
-                  {"weight_bytes", weightBytes(program)},
-                  {"arena", {{"peak", arena.peak}, {"lower_bound", arena.lowerBound}}}};
+    CHARONIA_ASSIGN_OR_RETURN(plan::ArenaPlan arena,
+                              planProgram(program, indices));
+    json entry = {
+        {"device", std::string(deviceKindName(program.device))},
+        {"precision", program.precision},
+        {"launches", launches(program)},
+        {"weight_bytes", weightBytes(program)},
+        {"arena", {{"peak", arena.peak}, {"lower_bound", arena.lowerBound}}}};
     for (const engine::Variant &variant : program.variants) {
       json kernels = json::array();
       for (const engine::KernelCode &code : variant.kernels)
-        kernels.push_back({{"entry", code.entry}, {"grid", code.grid.str(symbols)},
-                           {"block_threads", code.blockThreads}, {"registers", code.registers},
-                           {"spill_bytes", code.spillBytes}, {"shared_bytes", code.sharedBytes},
-                           {"scratch_bytes", code.scratchBytes}, {"grain", code.grain}});
-      entry["variants"].push_back({{"arch", variant.arch}, {"kernels", kernels}});
+        kernels.push_back({{"entry", code.entry},
+                           {"grid", code.grid.str(symbols)},
+                           {"block_threads", code.blockThreads},
+                           {"registers", code.registers},
+                           {"spill_bytes", code.spillBytes},
+                           {"shared_bytes", code.sharedBytes},
+                           {"scratch_bytes", code.scratchBytes},
+                           {"grain", code.grain}});
+      entry["variants"].push_back(
+          {{"arch", variant.arch}, {"kernels", kernels}});
     }
     for (const engine::Kernel &kernel : program.kernels)
-      entry["kernels"].push_back({{"name", kernel.name}, {"ops", kernel.ops},
+      entry["kernels"].push_back({{"name", kernel.name},
+                                  {"ops", kernel.ops},
                                   {"flops", kernel.flops.str(symbols)},
                                   {"bytes", kernel.bytes.str(symbols)}});
     for (const engine::Step &step : program.steps) {
@@ -293,14 +331,19 @@ private:
         arguments.push_back(argument.buffer);
       bool launch = step.kind == engine::Step::Kind::Launch;
       entry["steps"].push_back(
-          {{"kind", launch ? "launch" : step.kind == engine::Step::Kind::Copy ? "copy" : "fill"},
-           {"kernel", launch ? json(step.kernel) : json()}, {"buffers", arguments},
+          {{"kind", launch                                  ? "launch"
+                    : step.kind == engine::Step::Kind::Copy ? "copy"
+                                                            : "fill"},
+           {"kernel", launch ? json(step.kernel) : json()},
+           {"buffers", arguments},
            {"nodes", step.nodes}});
     }
     for (size_t i = 0; i < program.buffers.size(); ++i) {
       const engine::Buffer &buffer = program.buffers[i];
-      json b = {{"kind", kindName(buffer.kind)}, {"name", buffer.name},
-                {"bytes", buffer.size.str(symbols)}, {"first_step", buffer.firstStep},
+      json b = {{"kind", kindName(buffer.kind)},
+                {"name", buffer.name},
+                {"bytes", buffer.size.str(symbols)},
+                {"first_step", buffer.firstStep},
                 {"last_step", buffer.lastStep}};
       if (buffer.alias != engine::noIndex)
         b["alias"] = buffer.alias;

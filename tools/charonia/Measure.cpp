@@ -15,7 +15,8 @@ Latency Latency::of(std::vector<double> seconds) {
   Latency latency;
   latency.count = seconds.size();
   latency.min = seconds.front();
-  latency.mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / seconds.size();
+  latency.mean =
+      std::accumulate(seconds.begin(), seconds.end(), 0.0) / seconds.size();
   latency.p50 = quantile(0.5);
   latency.p90 = quantile(0.9);
   latency.p99 = quantile(0.99);
@@ -34,8 +35,10 @@ Result<Latency> measure(Context &context, double seconds, unsigned iterations) {
     CHARONIA_ASSIGN_OR_RETURN(double time, context.runTimed());
     times.push_back(time);
     double passed =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (iterations ? times.size() >= iterations : passed >= seconds && times.size() >= 3)
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+    if (iterations ? times.size() >= iterations
+                   : passed >= seconds && times.size() >= 3)
       return Latency::of(std::move(times));
   }
 }

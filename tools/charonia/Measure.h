@@ -18,9 +18,11 @@ struct Latency {
   nlohmann::json json() const;
 };
 
-/// Runs for `seconds`, or `iterations` times if that is not 0; at least three times.
-/// The time of a run is the device's own, without copies of inputs and outputs.
-Result<Latency> measure(Context &context, double seconds, unsigned iterations = 0);
+/// Runs for `seconds`, or `iterations` times if that is not 0; at least three
+/// times. The time of a run is the device's own, without copies of inputs and
+/// outputs.
+Result<Latency> measure(Context &context, double seconds,
+                        unsigned iterations = 0);
 
 } // namespace charonia::tool
 

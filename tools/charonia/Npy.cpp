@@ -18,11 +18,14 @@ struct Code {
   const char *text;
 };
 constexpr Code codes[] = {
-    {DType::Float32, "<f4"}, {DType::Float64, "<f8"}, {DType::Float16, "<f2"},
-    {DType::BFloat16, "|V2"}, {DType::Int8, "|i1"},   {DType::Int16, "<i2"},
-    {DType::Int32, "<i4"},   {DType::Int64, "<i8"},   {DType::UInt8, "|u1"},
-    {DType::UInt16, "<u2"},  {DType::UInt32, "<u4"},  {DType::UInt64, "<u8"},
-    {DType::Bool, "|b1"},    {DType::Float8E4M3, "|V1"}, {DType::Float8E5M2, "|V1"},
+    {DType::Float32, "<f4"},    {DType::Float64, "<f8"},
+    {DType::Float16, "<f2"},    {DType::BFloat16, "|V2"},
+    {DType::Int8, "|i1"},       {DType::Int16, "<i2"},
+    {DType::Int32, "<i4"},      {DType::Int64, "<i8"},
+    {DType::UInt8, "|u1"},      {DType::UInt16, "<u2"},
+    {DType::UInt32, "<u4"},     {DType::UInt64, "<u8"},
+    {DType::Bool, "|b1"},       {DType::Float8E4M3, "|V1"},
+    {DType::Float8E5M2, "|V1"},
 };
 
 std::optional<DType> parseCode(std::string text, DType wanted) {
@@ -33,8 +36,9 @@ std::optional<DType> parseCode(std::string text, DType wanted) {
   if (text[0] == '>' && kind.substr(1) != "1")
     return std::nullopt;
   if (kind[0] == 'V')
-    return kind == "V" + std::to_string(dtypeBits(wanted) / 8) ? std::optional(wanted)
-                                                               : std::nullopt;
+    return kind == "V" + std::to_string(dtypeBits(wanted) / 8)
+               ? std::optional(wanted)
+               : std::nullopt;
   for (const Code &code : codes)
     if (kind == code.text + 1)
       return code.dtype;
@@ -112,7 +116,8 @@ Array toCOrder(const Array &array, unsigned bytes) {
     int64_t source = 0;
     for (size_t i = 0; i < rank; ++i)
       source += index[i] * strides[i];
-    std::memcpy(result.data.get() + n * bytes, array.data.get() + source * bytes, bytes);
+    std::memcpy(result.data.get() + n * bytes,
+                array.data.get() + source * bytes, bytes);
     for (size_t i = rank; i-- > 0;) {
       if (++index[i] < array.shape[i])
         break;
@@ -128,16 +133,19 @@ Result<Array> Array::allocate(DType dtype, std::vector<int64_t> shape) {
   CHARONIA_ASSIGN_OR_RETURN(uint64_t size, tensorBytes(dtype, shape));
   constexpr uint64_t alignment = 64;
   if (size > (uint64_t(1) << 62))
-    return Status(StatusCode::OutOfMemory, "an array of " + shapeString(shape) + " is too large");
-  void *memory = std::aligned_alloc(alignment, (size + alignment) / alignment * alignment);
-  if (!memory)
     return Status(StatusCode::OutOfMemory,
-                  "no memory for an array of " + std::to_string(size) + " bytes");
+                  "an array of " + shapeString(shape) + " is too large");
+  void *memory =
+      std::aligned_alloc(alignment, (size + alignment) / alignment * alignment);
+  if (!memory)
+    return Status(StatusCode::OutOfMemory, "no memory for an array of " +
+                                               std::to_string(size) + " bytes");
   Array array;
   array.dtype = dtype;
   array.shape = std::move(shape);
   array.size = size;
-  array.data.reset(static_cast<std::byte *>(memory), [](std::byte *p) { std::free(p); });
+  array.data.reset(static_cast<std::byte *>(memory),
+                   [](std::byte *p) { std::free(p); });
   return array;
 }
 
@@ -146,11 +154,13 @@ Result<Array> readNpy(const std::string &path, DType wanted) {
   if (!file)
     return Status(StatusCode::Io, path + ": " + std::strerror(errno));
   unsigned char head[12];
-  if (std::fread(head, 1, 10, file.get()) != 10 || std::memcmp(head, "\x93NUMPY", 6) != 0)
+  if (std::fread(head, 1, 10, file.get()) != 10 ||
+      std::memcmp(head, "\x93NUMPY", 6) != 0)
     return bad(path, "is not a .npy file; numpy.save writes one");
   uint32_t length = head[8] | head[9] << 8;
   if (head[6] < 1 || head[6] > 3)
-    return bad(path, "has the .npy version " + std::to_string(head[6]) + "; 1 to 3 are known");
+    return bad(path, "has the .npy version " + std::to_string(head[6]) +
+                         "; 1 to 3 are known");
   if (head[6] >= 2) {
     if (std::fread(head + 10, 1, 2, file.get()) != 2)
       return bad(path, "ends inside its header");
@@ -169,21 +179,23 @@ Result<Array> readNpy(const std::string &path, DType wanted) {
     return bad(path, "has a damaged header");
   std::optional<DType> dtype = parseCode(*code, wanted);
   if (!dtype)
-    return bad(path, "has the element type '" + *code + "', which is not supported; wanted is " +
+    return bad(path, "has the element type '" + *code +
+                         "', which is not supported; wanted is " +
                          std::string(dtypeName(wanted)));
   Result<Array> array = Array::allocate(*dtype, *shape);
   if (!array)
     return array.status().withContext(path);
   if (std::fread(array->data.get(), 1, array->size, file.get()) != array->size)
-    return bad(path, "is truncated: " + shapeString(*shape) + " elements of " + *code + " take " +
-                         std::to_string(array->size) + " bytes");
+    return bad(path, "is truncated: " + shapeString(*shape) + " elements of " +
+                         *code + " take " + std::to_string(array->size) +
+                         " bytes");
   if (*fortran && shape->size() > 1)
     return toCOrder(*array, dtypeBits(*dtype) / 8);
   return array;
 }
 
-Status writeNpy(const std::string &path, DType dtype, std::span<const int64_t> shape,
-                const void *data) {
+Status writeNpy(const std::string &path, DType dtype,
+                std::span<const int64_t> shape, const void *data) {
   const char *code = nullptr;
   for (const Code &known : codes)
     if (known.dtype == dtype)

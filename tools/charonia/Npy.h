@@ -22,14 +22,14 @@ struct Array {
   static Result<Array> allocate(DType dtype, std::vector<int64_t> shape);
 };
 
-/// Reads a file. Types that NumPy has no code for are raw bytes there ("V2"): such
-/// data is taken to be of type `wanted` if the size fits. Files in Fortran order are
-/// brought to C order.
+/// Reads a file. Types that NumPy has no code for are raw bytes there ("V2"):
+/// such data is taken to be of type `wanted` if the size fits. Files in Fortran
+/// order are brought to C order.
 Result<Array> readNpy(const std::string &path, DType wanted);
 
 /// Writes a file as a whole or not at all.
-Status writeNpy(const std::string &path, DType dtype, std::span<const int64_t> shape,
-                const void *data);
+Status writeNpy(const std::string &path, DType dtype,
+                std::span<const int64_t> shape, const void *data);
 
 } // namespace charonia::tool
 

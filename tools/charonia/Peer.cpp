@@ -31,8 +31,9 @@ Result<std::string> findScript() {
   for (const fs::path &place : places)
     if (fs::exists(place, error))
       return fs::canonical(place, error).string();
-  return Status(StatusCode::NotFound, "scripts/peer.py is not beside this program; the environment "
-                                      "variable CHARONIA_PEER can name it");
+  return Status(StatusCode::NotFound,
+                "scripts/peer.py is not beside this program; the environment "
+                "variable CHARONIA_PEER can name it");
 }
 
 std::string findPython(const std::string &named) {
@@ -56,7 +57,8 @@ Peer::~Peer() {
     waitpid(child, nullptr, 0);
 }
 
-Status Peer::start(const std::string &python, const std::vector<std::string> &arguments) {
+Status Peer::start(const std::string &python,
+                   const std::vector<std::string> &arguments) {
   CHARONIA_ASSIGN_OR_RETURN(std::string script, findScript());
   std::vector<std::string> words{findPython(python), script};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -76,7 +78,8 @@ Status Peer::start(const std::string &python, const std::vector<std::string> &ar
   posix_spawn_file_actions_adddup2(&actions, fromChild[1], 1);
   for (int fd : {toChild[0], toChild[1], fromChild[0], fromChild[1]})
     posix_spawn_file_actions_addclose(&actions, fd);
-  int failed = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  int failed =
+      posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   close(toChild[0]);
   close(fromChild[1]);
@@ -84,8 +87,9 @@ Status Peer::start(const std::string &python, const std::vector<std::string> &ar
   output = fdopen(fromChild[0], "r");
   if (failed) {
     child = -1;
-    return Status(StatusCode::NotFound, words[0] + ": " + std::strerror(failed) +
-                                            "; --python names another interpreter");
+    return Status(StatusCode::NotFound,
+                  words[0] + ": " + std::strerror(failed) +
+                      "; --python names another interpreter");
   }
   return Status::ok();
 }
@@ -97,7 +101,8 @@ Result<nlohmann::json> Peer::read() {
   std::string text(line ? line : "", length > 0 ? length : 0);
   std::free(line);
   if (length <= 0)
-    return Status(StatusCode::Unavailable, "the peer ended without an answer; its own message is above");
+    return Status(StatusCode::Unavailable,
+                  "the peer ended without an answer; its own message is above");
   auto value = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!value.is_object())
     return Status(StatusCode::Internal, "the peer answered: " + text);

@@ -19,9 +19,11 @@ public:
   Peer &operator=(const Peer &) = delete;
   ~Peer();
 
-  /// Runs `python` (empty: CHARONIA_PYTHON, the project's own environment, python3)
-  /// with peer.py and these arguments. What it says on standard error goes to ours.
-  Status start(const std::string &python, const std::vector<std::string> &arguments);
+  /// Runs `python` (empty: CHARONIA_PYTHON, the project's own environment,
+  /// python3) with peer.py and these arguments. What it says on standard error
+  /// goes to ours.
+  Status start(const std::string &python,
+               const std::vector<std::string> &arguments);
   /// The next line of JSON.
   Result<nlohmann::json> read();
   Status write(const std::string &line);

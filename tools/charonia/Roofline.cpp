@@ -20,7 +20,8 @@ double since(Clock::time_point start) {
 
 /// Chains of independent multiply-adds, as many as hide their latency.
 __attribute__((target("avx512f"))) float multiplyAdd512(uint64_t rounds) {
-  __m512 sums[12], factor = _mm512_set1_ps(0.999f), term = _mm512_set1_ps(0.001f);
+  __m512 sums[12], factor = _mm512_set1_ps(0.999f),
+                   term = _mm512_set1_ps(0.001f);
   for (auto &s : sums)
     s = _mm512_set1_ps(1);
   for (uint64_t i = 0; i < rounds; ++i)
@@ -35,7 +36,8 @@ __attribute__((target("avx512f"))) float multiplyAdd512(uint64_t rounds) {
 }
 
 __attribute__((target("avx2,fma"))) float multiplyAdd256(uint64_t rounds) {
-  __m256 sums[12], factor = _mm256_set1_ps(0.999f), term = _mm256_set1_ps(0.001f);
+  __m256 sums[12], factor = _mm256_set1_ps(0.999f),
+                   term = _mm256_set1_ps(0.001f);
   for (auto &s : sums)
     s = _mm256_set1_ps(1);
   for (uint64_t i = 0; i < rounds; ++i)
@@ -77,15 +79,16 @@ Ceilings measureCpu(unsigned threads) {
   ceilings.flops = threads * rounds * 12.0 * (wide ? 16 : 8) * 2 / seconds;
 
   constexpr size_t bytes = 64 << 20;
-  std::vector<std::vector<uint64_t>> memory(threads, std::vector<uint64_t>(bytes / 8, 1));
+  std::vector<std::vector<uint64_t>> memory(
+      threads, std::vector<uint64_t>(bytes / 8, 1));
   seconds = fastest(threads, [&](unsigned t) {
     uint64_t parts[8] = {};
     const uint64_t *data = memory[t].data();
     for (size_t i = 0; i < bytes / 8; i += 8)
       for (int k = 0; k < 8; ++k)
         parts[k] += data[i + k];
-    integerSink = parts[0] + parts[1] + parts[2] + parts[3] + parts[4] + parts[5] + parts[6] +
-                  parts[7];
+    integerSink = parts[0] + parts[1] + parts[2] + parts[3] + parts[4] +
+                  parts[5] + parts[6] + parts[7];
   });
   ceilings.bandwidth = double(threads) * bytes / seconds;
   ceilings.source = "measured on " + std::to_string(threads) + " threads";
@@ -98,15 +101,20 @@ struct KnownGpu {
   double half, tf32, single, bandwidth;
 };
 constexpr KnownGpu knownGpus[] = {
-    {"H200", 989e12, 494e12, 67e12, 4.8e12},   {"H100 PCIe", 756e12, 378e12, 51e12, 2.0e12},
-    {"H100", 989e12, 494e12, 67e12, 3.35e12},  {"A100", 312e12, 156e12, 19.5e12, 2.0e12},
-    {"L40S", 362e12, 183e12, 91e12, 0.864e12}, {"L4", 121e12, 60e12, 30e12, 0.3e12},
-    {"A10", 125e12, 62e12, 31e12, 0.6e12},     {"RTX 4090", 165e12, 83e12, 83e12, 1.0e12},
+    {"H200", 989e12, 494e12, 67e12, 4.8e12},
+    {"H100 PCIe", 756e12, 378e12, 51e12, 2.0e12},
+    {"H100", 989e12, 494e12, 67e12, 3.35e12},
+    {"A100", 312e12, 156e12, 19.5e12, 2.0e12},
+    {"L40S", 362e12, 183e12, 91e12, 0.864e12},
+    {"L4", 121e12, 60e12, 30e12, 0.3e12},
+    {"A10", 125e12, 62e12, 31e12, 0.6e12},
+    {"RTX 4090", 165e12, 83e12, 83e12, 1.0e12},
 };
 
 } // namespace
 
-Ceilings findCeilings(const Context &context, const std::string &precision, unsigned threads) {
+Ceilings findCeilings(const Context &context, const std::string &precision,
+                      unsigned threads) {
   if (context.device().kind == DeviceKind::Cpu)
     return measureCpu(std::max(1u, threads));
   std::string device = context.description();
@@ -120,7 +128,8 @@ Ceilings findCeilings(const Context &context, const std::string &precision, unsi
   return {};
 }
 
-double rooflineShare(const Ceilings &ceilings, double flops, double bytes, double seconds) {
+double rooflineShare(const Ceilings &ceilings, double flops, double bytes,
+                     double seconds) {
   if (seconds <= 0 || !ceilings.flops || !ceilings.bandwidth)
     return 0;
   return std::max(flops / ceilings.flops, bytes / ceilings.bandwidth) / seconds;

@@ -14,11 +14,13 @@ struct Ceilings {
 
 /// CPU: measured now, on `threads` threads. GPU: by the device's name, for dot
 /// products in `precision`.
-Ceilings findCeilings(const Context &context, const std::string &precision, unsigned threads);
+Ceilings findCeilings(const Context &context, const std::string &precision,
+                      unsigned threads);
 
-/// The part of the ceiling that binds which `seconds` for this work achieve, 0 to 1;
-/// 0 where it is not known.
-double rooflineShare(const Ceilings &ceilings, double flops, double bytes, double seconds);
+/// The part of the ceiling that binds which `seconds` for this work achieve, 0
+/// to 1; 0 where it is not known.
+double rooflineShare(const Ceilings &ceilings, double flops, double bytes,
+                     double seconds);
 
 } // namespace charonia::tool
 

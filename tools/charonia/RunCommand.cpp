@@ -35,8 +35,10 @@ Status execute(const RunCommand &command) {
   const Signature &signature = context.signature();
   for (size_t i = 0; i < signature.outputs.size(); ++i) {
     CHARONIA_ASSIGN_OR_RETURN(Tensor tensor, context.output(i));
-    fs::path path = fs::path(command.outputDir) / fileName(signature.outputs[i].name);
-    CHARONIA_RETURN_IF_ERROR(writeNpy(path.string(), tensor.dtype, tensor.shape, tensor.data));
+    fs::path path =
+        fs::path(command.outputDir) / fileName(signature.outputs[i].name);
+    CHARONIA_RETURN_IF_ERROR(
+        writeNpy(path.string(), tensor.dtype, tensor.shape, tensor.data));
   }
   return Status::ok();
 }
@@ -55,7 +57,8 @@ int executeBatch(const RunCommand &command) {
     one.inputs.clear();
     Status result(StatusCode::InvalidArgument,
                   "an entry wants \"engine\", \"inputs\" and \"output_dir\"");
-    if (entry.is_object() && entry.contains("engine") && entry["engine"].is_string()) {
+    if (entry.is_object() && entry.contains("engine") &&
+        entry["engine"].is_string()) {
       one.engine = entry["engine"];
       if (entry.contains("output_dir") && entry["output_dir"].is_string())
         one.outputDir = entry["output_dir"];

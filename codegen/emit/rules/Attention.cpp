@@ -43,8 +43,7 @@ public:
                });
     if (failed(total))
       return failure();
-    Value result =
-        e.quotient((*total)[2], repeat((*total)[1], columns));
+    Value result = e.quotient((*total)[2], repeat((*total)[1], columns));
     // An axis of our own holds the same value everywhere; any of them will do.
     if (ownColumns)
       result = reduceAxis(result, otherPosition(), graph::ReduceKind::max);

@@ -29,10 +29,12 @@ static FailureOr<Value> emitProducts(Emitter &e, const Demand &demand,
   Type type = e.computeType(p.element);
   AffineExpr count = graph::numElements(p.extents, e.context());
   ReductionOf sum{graph::ReduceKind::sum};
-  // A long sum on a GPU waits for memory as often as it takes steps: few and long ones.
+  // A long sum on a GPU waits for memory as often as it takes steps: few and
+  // long ones.
   constexpr int64_t longSum = 256;
-  bool wide = e.getTarget().kind == EmitTarget::Kind::Gpu &&
-              graph::constantOf(e.simplify(count, {})).value_or(longSum) >= longSum;
+  bool wide =
+      e.getTarget().kind == EmitTarget::Kind::Gpu &&
+      graph::constantOf(e.simplify(count, {})).value_or(longSum) >= longSum;
   FailureOr<SmallVector<Value>> total = reduceOver(
       e, demand, count, /*contiguous=*/wide, {sum.neutral(type)},
       [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
@@ -54,10 +56,10 @@ static FailureOr<Value> emitProducts(Emitter &e, const Demand &demand,
   return failed(total) ? FailureOr<Value>() : FailureOr<Value>(total->front());
 }
 
-/// Columns [K, N] that stay while neighbours in the grid work through the rows are
-/// followed by others when those are done: each neighbour fetches a share of their
-/// lines into the cache, some in each step of K. (For rows this does not pay: they
-/// are short runs of memory that the machine finds by itself.)
+/// Columns [K, N] that stay while neighbours in the grid work through the rows
+/// are followed by others when those are done: each neighbour fetches a share
+/// of their lines into the cache, some in each step of K. (For rows this does
+/// not pay: they are short runs of memory that the machine finds by itself.)
 static void prefetchNext(Emitter &e, const Demand &operand) {
   const Emitter::GridPosition &grid = e.getGridPosition();
   auto uses = [&](AffineExpr symbol) {
@@ -69,7 +71,8 @@ static void prefetchNext(Emitter &e, const Demand &operand) {
   if (!grid.slow || !uses(grid.slow) || uses(grid.fast))
     return;
   constexpr int64_t lineBytes = 64, mostInStep = 16;
-  Type element = cast<RankedTensorType>(operand.value.getType()).getElementType();
+  Type element =
+      cast<RankedTensorType>(operand.value.getType()).getElementType();
   int64_t lineElements =
       std::max<int64_t>(1, lineBytes * 8 / element.getIntOrFloatBitWidth());
   int64_t perRun = llvm::divideCeil(operand.tile[1], lineElements),
@@ -88,8 +91,8 @@ static void prefetchNext(Emitter &e, const Demand &operand) {
     e.prefetch(operand.value, at);
   }
 
-  // With a single tile of rows at run time, columns come from memory as fast as it
-  // gives them: what follows some steps later is fetched as well.
+  // With a single tile of rows at run time, columns come from memory as fast as
+  // it gives them: what follows some steps later is fetched as well.
   constexpr int64_t fewNeighbours = 2, stepsAhead = 8;
   if (share == lines || grid.fewest > fewNeighbours)
     return;
@@ -136,8 +139,8 @@ FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand,
   if (std::optional<int64_t> known = graph::constantOf(extent); cpu && known) {
     if (*known <= longestUnrolled)
       step = std::max<int64_t>(*known, 1);
-    // Windows of neighbouring rows overlap. What a step reads should not: LLVM would
-    // load it once, and keep more broadcasts than there are registers.
+    // Windows of neighbouring rows overlap. What a step reads should not: LLVM
+    // would load it once, and keep more broadcasts than there are registers.
     if (inner.size() > 1)
       if (int64_t last = graph::constantOf(inner.back()).value_or(1); last > 1)
         step = std::min(step, last);

@@ -129,23 +129,28 @@ Value sigmoid(Emitter &e, graph::SigmoidOp, ArrayRef<Value> x) {
   return sigmoidOf(e, x[0]);
 }
 
-/// gelu to 2^-22 of x, for results of 16 bits where the hardware has exp2 and reciprocals:
-/// max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, with erfc by Abramowitz and Stegun 7.1.26.
+/// gelu to 2^-22 of x, for results of 16 bits where the hardware has exp2 and
+/// reciprocals: max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, with erfc by Abramowitz
+/// and Stegun 7.1.26.
 Value geluOf16Bits(Emitter &e, Value x) {
   auto constant = [&](double value) { return e.splatLike(value, x); };
   // An infinite |x| times zero would be no number.
-  Value size = arith::MinimumFOp::create(e.b(), e.loc(), math::AbsFOp::create(e.b(), e.loc(), x),
-                                         constant(1e6));
-  Value divisor = add(e, constant(1), mul(e, size, constant(0.3275911 * 0.70710678118654752440)));
+  Value size = arith::MinimumFOp::create(
+      e.b(), e.loc(), math::AbsFOp::create(e.b(), e.loc(), x), constant(1e6));
+  Value divisor =
+      add(e, constant(1),
+          mul(e, size, constant(0.3275911 * 0.70710678118654752440)));
   Value t = e.quotient(constant(1), divisor);
   Value p = constant(0.5 * 1.061405429);
   for (double c : {-1.453152027, 1.421413741, -0.284496736, 0.254829592})
     p = add(e, mul(e, p, t), constant(0.5 * c));
   Value decay = math::Exp2Op::create(
-      e.b(), e.loc(), mul(e, mul(e, x, x), constant(-0.5 * 1.44269504088896340736)));
+      e.b(), e.loc(),
+      mul(e, mul(e, x, x), constant(-0.5 * 1.44269504088896340736)));
   Value tail = mul(e, mul(e, p, t), mul(e, size, decay));
   return arith::SubFOp::create(
-      e.b(), e.loc(), arith::MaximumFOp::create(e.b(), e.loc(), x, constant(0)), tail);
+      e.b(), e.loc(), arith::MaximumFOp::create(e.b(), e.loc(), x, constant(0)),
+      tail);
 }
 
 Value gelu(Emitter &e, graph::GeluOp op, ArrayRef<Value> args) {

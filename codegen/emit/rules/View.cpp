@@ -13,12 +13,13 @@ Demand emit::throughMap(const Demand &demand, AffineMap map, Value operand) {
 }
 
 Exprs emit::delinearize(AffineExpr index, ArrayRef<AffineExpr> extents) {
-  // The first extent of more than one element is not taken: an index past the end stays
-  // past the end.
+  // The first extent of more than one element is not taken: an index past the
+  // end stays past the end.
   unsigned first = 0;
   while (first + 1 < extents.size() && graph::constantOf(extents[first]) == 1)
     ++first;
-  Exprs coordinates(extents.size(), getAffineConstantExpr(0, index.getContext()));
+  Exprs coordinates(extents.size(),
+                    getAffineConstantExpr(0, index.getContext()));
   for (unsigned i = extents.size(); i-- > first;) {
     coordinates[i] = i == first ? index : index % extents[i];
     if (i != first)

@@ -46,10 +46,12 @@ void SimtDialect::initialize() {
 }
 
 const LinearLayout &charonia::simt::layoutOf(Type tensor) {
-  return cast<LayoutAttr>(cast<RankedTensorType>(tensor).getEncoding()).getLayout();
+  return cast<LayoutAttr>(cast<RankedTensorType>(tensor).getEncoding())
+      .getLayout();
 }
 
-RankedTensorType charonia::simt::withLayout(RankedTensorType type, const LinearLayout &layout) {
+RankedTensorType charonia::simt::withLayout(RankedTensorType type,
+                                            const LinearLayout &layout) {
   return RankedTensorType::get(type.getShape(), type.getElementType(),
                                LayoutAttr::get(type.getContext(), layout));
 }
@@ -67,20 +69,24 @@ unsigned charonia::simt::elementBits(Type element) {
 void LayoutAttr::print(AsmPrinter &printer) const {
   const LinearLayout &layout = getLayout();
   printer << '<';
-  llvm::interleaveComma(layout.ins(), printer, [&](const LinearLayout::Space &in) {
-    printer << dimName(in.dim) << " = [";
-    llvm::interleaveComma(layout.columnsOf(in.dim), printer, [&](f2::Vector image) {
-      printer << '[';
-      llvm::interleaveComma(layout.outs(), printer, [&](const LinearLayout::Space &out) {
-        printer << layout.coordinate(image, out.dim);
+  llvm::interleaveComma(
+      layout.ins(), printer, [&](const LinearLayout::Space &in) {
+        printer << dimName(in.dim) << " = [";
+        llvm::interleaveComma(
+            layout.columnsOf(in.dim), printer, [&](f2::Vector image) {
+              printer << '[';
+              llvm::interleaveComma(
+                  layout.outs(), printer, [&](const LinearLayout::Space &out) {
+                    printer << layout.coordinate(image, out.dim);
+                  });
+              printer << ']';
+            });
+        printer << ']';
       });
-      printer << ']';
-    });
-    printer << ']';
-  });
   printer << " -> [";
-  llvm::interleaveComma(layout.outs(), printer,
-                        [&](const LinearLayout::Space &out) { printer << (1u << out.bits); });
+  llvm::interleaveComma(
+      layout.outs(), printer,
+      [&](const LinearLayout::Space &out) { printer << (1u << out.bits); });
   printer << "]>";
 }
 
@@ -91,9 +97,10 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
   };
   SmallVector<Input> inputs;
   auto parseList = [&](SmallVectorImpl<int64_t> &list) {
-    return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
-      return parser.parseInteger(list.emplace_back());
-    });
+    return parser.parseCommaSeparatedList(
+        AsmParser::Delimiter::Square, [&]() -> ParseResult {
+          return parser.parseInteger(list.emplace_back());
+        });
   };
   SMLoc start = parser.getCurrentLocation();
   if (parser.parseLess())
@@ -112,12 +119,14 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
     else if (keyword == "offset")
       input.dim = Dim::Offset;
     else
-      return parser.emitError(start, "unknown hardware coordinate '") << keyword << "'",
+      return parser.emitError(start, "unknown hardware coordinate '")
+                 << keyword << "'",
              Attribute();
     if (parser.parseEqual() ||
-        parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
-          return parseList(input.images.emplace_back());
-        }))
+        parser.parseCommaSeparatedList(
+            AsmParser::Delimiter::Square, [&]() -> ParseResult {
+              return parseList(input.images.emplace_back());
+            }))
       return {};
     inputs.push_back(std::move(input));
   } while (succeeded(parser.parseOptionalComma()));
@@ -129,23 +138,28 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
   unsigned total = 0;
   for (auto [i, extent] : llvm::enumerate(extents)) {
     if (extent < 1 || !llvm::isPowerOf2_64(extent))
-      return parser.emitError(start, "extents of a layout are powers of two"), Attribute();
+      return parser.emitError(start, "extents of a layout are powers of two"),
+             Attribute();
     outs.push_back({axisDim(i), llvm::Log2_64(extent)});
     total += outs.back().bits;
   }
   if (total > 64)
-    return parser.emitError(start, "layout of more than 2^64 elements"), Attribute();
+    return parser.emitError(start, "layout of more than 2^64 elements"),
+           Attribute();
   SmallVector<f2::Vector> columns;
   for (const Input &input : inputs) {
     ins.push_back({input.dim, unsigned(input.images.size())});
     for (const auto &image : input.images) {
       if (image.size() != outs.size())
-        return parser.emitError(start, "an image needs a coordinate for each axis"), Attribute();
+        return parser.emitError(start,
+                                "an image needs a coordinate for each axis"),
+               Attribute();
       f2::Vector column = 0;
       unsigned shift = 0;
       for (auto [coordinate, out] : llvm::zip(image, outs)) {
         if (coordinate < 0 || coordinate >= int64_t(1) << out.bits)
-          return parser.emitError(start, "coordinate outside of the tile"), Attribute();
+          return parser.emitError(start, "coordinate outside of the tile"),
+                 Attribute();
         column |= f2::Vector(coordinate) << shift;
         shift += out.bits;
       }
@@ -155,15 +169,17 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
   return LayoutAttr::get(parser.getContext(), LinearLayout(ins, outs, columns));
 }
 
-LogicalResult LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
-                                         function_ref<InFlightDiagnostic()> emitError) const {
+LogicalResult
+LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                           function_ref<InFlightDiagnostic()> emitError) const {
   const LinearLayout &layout = getLayout();
   if (layout.outs().size() != shape.size())
-    return emitError() << "layout of rank " << layout.outs().size() << " for a tile of rank "
-                       << shape.size();
+    return emitError() << "layout of rank " << layout.outs().size()
+                       << " for a tile of rank " << shape.size();
   for (auto [extent, out] : llvm::zip(shape, layout.outs()))
     if (extent != int64_t(1) << out.bits)
-      return emitError() << "layout extent " << (1u << out.bits) << " for a tile extent " << extent;
+      return emitError() << "layout extent " << (1u << out.bits)
+                         << " for a tile extent " << extent;
   if (!layout.isSurjective())
     return emitError() << "layout does not hold the whole tile";
   return success();
@@ -174,7 +190,8 @@ LogicalResult LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
 //===----------------------------------------------------------------------===//
 
 int64_t MemoryType::getNumElements() const {
-  return std::accumulate(getShape().begin(), getShape().end(), int64_t(1), std::multiplies<>());
+  return std::accumulate(getShape().begin(), getShape().end(), int64_t(1),
+                         std::multiplies<>());
 }
 int64_t MemoryType::getBytes() const {
   return getNumElements() * elementBits(getElementType()) / 8;
@@ -191,9 +208,10 @@ Type MemoryType::parse(AsmParser &parser) {
   SmallVector<int64_t> shape;
   Type element;
   LayoutAttr layout;
-  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
-      parser.parseType(element) || parser.parseComma() || parser.parseAttribute(layout) ||
-      parser.parseGreater())
+  if (parser.parseLess() ||
+      parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
+      parser.parseType(element) || parser.parseComma() ||
+      parser.parseAttribute(layout) || parser.parseGreater())
     return {};
   return MemoryType::get(parser.getContext(), shape, element, layout);
 }

@@ -18,10 +18,13 @@ namespace charonia::simt {
 
 /// The layout of a tensor that has one.
 const LinearLayout &layoutOf(mlir::Type tensor);
-inline const LinearLayout &layoutOf(mlir::Value value) { return layoutOf(value.getType()); }
+inline const LinearLayout &layoutOf(mlir::Value value) {
+  return layoutOf(value.getType());
+}
 
 /// `type` with a layout as its encoding.
-mlir::RankedTensorType withLayout(mlir::RankedTensorType type, const LinearLayout &layout);
+mlir::RankedTensorType withLayout(mlir::RankedTensorType type,
+                                  const LinearLayout &layout);
 
 /// Bits of an element in registers and memory; i1 takes a byte in memory.
 unsigned elementBits(mlir::Type element);

@@ -95,12 +95,14 @@ void KernelLowering::lowerRounding(Operation *op) {
     bind(result, values);
     return;
   }
-  auto wide = VectorType::get({2}, b.getF32Type()), narrow = VectorType::get({2}, type);
+  auto wide = VectorType::get({2}, b.getF32Type()),
+       narrow = VectorType::get({2}, type);
   Values words;
   for (unsigned i = 0; i < values.size(); i += 2) {
     Value two = LLVM::PoisonOp::create(b, loc, wide);
     two = LLVM::InsertElementOp::create(b, loc, wide, two, values[i], i32(0));
-    two = LLVM::InsertElementOp::create(b, loc, wide, two, values[i + 1], i32(1));
+    two =
+        LLVM::InsertElementOp::create(b, loc, wide, two, values[i + 1], i32(1));
     two = LLVM::FPTruncOp::create(b, loc, narrow, two);
     words.push_back(LLVM::BitcastOp::create(b, loc, b.getI32Type(), two));
   }
@@ -116,9 +118,9 @@ Value KernelLowering::shuffle(Value value, StringRef kind, Value laneOrMask) {
   if (type.isIndex())
     return toIndex(shuffle(toInteger(value, indexInteger()), kind, laneOrMask));
   auto move = [&](Value word) -> Value {
-    return NVVM::ShflOp::create(b, loc, word.getType(), i32(-1), word, laneOrMask, i32(31),
-                                kind == "idx" ? NVVM::ShflKind::idx : NVVM::ShflKind::bfly,
-                                UnitAttr());
+    return NVVM::ShflOp::create(
+        b, loc, word.getType(), i32(-1), word, laneOrMask, i32(31),
+        kind == "idx" ? NVVM::ShflKind::idx : NVVM::ShflKind::bfly, UnitAttr());
   };
   unsigned bits = type.getIntOrFloatBitWidth();
   if (type.isF32() || type.isInteger(32))
@@ -135,12 +137,14 @@ Value KernelLowering::shuffle(Value value, StringRef kind, Value laneOrMask) {
       word = move(word);
     integer = packBits(words);
   }
-  return isa<IntegerType>(type) ? integer
-                                : Value(LLVM::BitcastOp::create(b, loc, type, integer));
+  return isa<IntegerType>(type)
+             ? integer
+             : Value(LLVM::BitcastOp::create(b, loc, type, integer));
 }
 
 void KernelLowering::lowerConvert(simt::ConvertOp op) {
-  const LinearLayout &from = simt::layoutOf(op.getInput()), &to = simt::layoutOf(op.getResult());
+  const LinearLayout &from = simt::layoutOf(op.getInput()),
+                     &to = simt::layoutOf(op.getResult());
   LinearLayout move = from.conversionTo(to);
   // lane' = (lane moved by its own bits) xor (what the register adds).
   SmallVector<uint64_t> laneImages;
@@ -167,7 +171,8 @@ void KernelLowering::lowerConvert(simt::ConvertOp op) {
 }
 
 void KernelLowering::lowerBroadcast(tile::BroadcastOp op) {
-  const LinearLayout &from = simt::layoutOf(op.getInput()), &to = simt::layoutOf(op.getResult());
+  const LinearLayout &from = simt::layoutOf(op.getInput()),
+                     &to = simt::layoutOf(op.getResult());
   Values source = elements(op.getInput()), values;
   f2::Span registers(from.columnsOf(Dim::Register));
   for (unsigned r = 0; r < to.inSize(Dim::Register); ++r) {
@@ -184,14 +189,16 @@ void KernelLowering::lowerBroadcast(tile::BroadcastOp op) {
 }
 
 void KernelLowering::lowerSlice(simt::SliceOp op) {
-  const LinearLayout &from = simt::layoutOf(op.getInput()), &to = simt::layoutOf(op.getResult());
+  const LinearLayout &from = simt::layoutOf(op.getInput()),
+                     &to = simt::layoutOf(op.getResult());
   Values source = elements(op.getInput()), values;
   f2::Span registers(from.columnsOf(Dim::Register));
   for (unsigned r = 0; r < to.inSize(Dim::Register); ++r) {
     Vector image = to.apply(Dim::Register, r), wanted = 0;
     unsigned shift = 0;
     for (auto [i, out] : llvm::enumerate(from.outs())) {
-      wanted |= Vector(to.coordinate(image, out.dim) + op.getStart()[i]) << shift;
+      wanted |= Vector(to.coordinate(image, out.dim) + op.getStart()[i])
+                << shift;
       shift += out.bits;
     }
     values.push_back(source[*registers.solve(wanted)]);
@@ -203,8 +210,8 @@ void KernelLowering::lowerSlice(simt::SliceOp op) {
 // Reductions
 //===----------------------------------------------------------------------===//
 
-KernelLowering::Values KernelLowering::combine(Region &combiner, ValueRange left,
-                                               ValueRange right) {
+KernelLowering::Values
+KernelLowering::combine(Region &combiner, ValueRange left, ValueRange right) {
   Block &block = combiner.front();
   IRMapping mapping;
   for (auto [i, value] : llvm::enumerate(left))
@@ -287,7 +294,8 @@ void KernelLowering::lowerDot(simt::DotOp op) {
 void KernelLowering::lowerMma(simt::DotOp op) {
   Type element = scalarType(op.getLhs());
   bool tf32 = element.isF32();
-  Values lhs = packed(op.getLhs()), rhs = packed(op.getRhs()), values = elements(op.getAccumulator());
+  Values lhs = packed(op.getLhs()), rhs = packed(op.getRhs()),
+         values = elements(op.getAccumulator());
   MLIRContext *context = b.getContext();
   if (tf32) {
     // Rounded to nearest: the tensor cores would cut off.
@@ -295,10 +303,11 @@ void KernelLowering::lowerMma(simt::DotOp op) {
       for (Value &value : *list) {
         if (value.getType().isF32())
           value = LLVM::BitcastOp::create(b, loc, b.getI32Type(), value);
-        value = LLVM::InlineAsmOp::create(b, loc, b.getI32Type(), ValueRange{value},
-                                          "cvt.rna.tf32.f32 $0, $1;", "=r,r", false, false,
-                                          LLVM::TailCallKind::None, {}, {})
-                    .getRes();
+        value =
+            LLVM::InlineAsmOp::create(b, loc, b.getI32Type(), ValueRange{value},
+                                      "cvt.rna.tf32.f32 $0, $1;", "=r,r", false,
+                                      false, LLVM::TailCallKind::None, {}, {})
+                .getRes();
       }
   } else if (element.isF16()) {
     auto pair = VectorType::get({2}, element);
@@ -306,19 +315,23 @@ void KernelLowering::lowerMma(simt::DotOp op) {
       for (Value &value : *list)
         value = LLVM::BitcastOp::create(b, loc, pair, value);
   }
-  NVVM::MMATypes type = tf32                ? NVVM::MMATypes::tf32
+  NVVM::MMATypes type = tf32               ? NVVM::MMATypes::tf32
                         : element.isBF16() ? NVVM::MMATypes::bf16
                                            : NVVM::MMATypes::f16;
   // Words of a fragment: 4 of A and 2 of B in either shape; 4 accumulators.
   unsigned columns = rhs.size() / 2, rows = lhs.size() / 4;
-  Type result = LLVM::LLVMStructType::getLiteral(context, SmallVector<Type>(4, b.getF32Type()));
+  Type result = LLVM::LLVMStructType::getLiteral(
+      context, SmallVector<Type>(4, b.getF32Type()));
   for (unsigned i = 0; i < rows; ++i)
     for (unsigned j = 0; j < columns; ++j) {
-      MutableArrayRef<Value> acc = MutableArrayRef<Value>(values).slice((i * columns + j) * 4, 4);
+      MutableArrayRef<Value> acc =
+          MutableArrayRef<Value>(values).slice((i * columns + j) * 4, 4);
       Value product = NVVM::MmaOp::create(
-          b, loc, result, ArrayRef<Value>(lhs).slice(i * 4, 4), ArrayRef<Value>(rhs).slice(j * 2, 2),
-          ArrayRef<Value>(acc), ArrayRef<int64_t>{16, 8, tf32 ? 8 : 16}, std::nullopt, std::nullopt,
-          std::array{type, type}, std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+          b, loc, result, ArrayRef<Value>(lhs).slice(i * 4, 4),
+          ArrayRef<Value>(rhs).slice(j * 2, 2), ArrayRef<Value>(acc),
+          ArrayRef<int64_t>{16, 8, tf32 ? 8 : 16}, std::nullopt, std::nullopt,
+          std::array{type, type},
+          std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
       for (unsigned k = 0; k < 4; ++k)
         acc[k] = LLVM::ExtractValueOp::create(b, loc, product, k);
     }
@@ -340,18 +353,21 @@ void KernelLowering::lowerMultiplyAdd(simt::DotOp op) {
         else
           value = arith::ExtSIOp::create(b, loc, type, value);
       }
-  f2::Span left(lhsLayout.columnsOf(Dim::Register)), right(rhsLayout.columnsOf(Dim::Register));
+  f2::Span left(lhsLayout.columnsOf(Dim::Register)),
+      right(rhsLayout.columnsOf(Dim::Register));
   unsigned m = lhsLayout.outBits(axisDim(0)), k = rhsLayout.outBits(axisDim(0));
   for (unsigned step = 0; step < 1u << k; ++step)
     for (unsigned r = 0; r < values.size(); ++r) {
       Vector image = layout.apply(Dim::Register, r);
-      unsigned row = layout.coordinate(image, axisDim(0)), column = layout.coordinate(image, axisDim(1));
+      unsigned row = layout.coordinate(image, axisDim(0)),
+               column = layout.coordinate(image, axisDim(1));
       Value x = lhs[*left.solve(row | Vector(step) << m)];
       Value y = rhs[*right.solve(step | Vector(column) << k)];
       if (isa<FloatType>(type))
         values[r] = LLVM::FMAOp::create(b, loc, x, y, values[r]);
       else
-        values[r] = arith::AddIOp::create(b, loc, values[r], arith::MulIOp::create(b, loc, x, y));
+        values[r] = arith::AddIOp::create(b, loc, values[r],
+                                          arith::MulIOp::create(b, loc, x, y));
     }
   bind(op.getResult(), values);
 }

@@ -23,7 +23,8 @@ Value IndexBuilder::find(const Key &key) const {
   return {};
 }
 
-Value IndexBuilder::cached(const std::string &key, llvm::function_ref<Value()> build) {
+Value IndexBuilder::cached(const std::string &key,
+                           llvm::function_ref<Value()> build) {
   Key k{key, nullptr, nullptr};
   if (Value known = find(k))
     return known;
@@ -80,15 +81,16 @@ IndexSum IndexBuilder::multiply(IndexSum a, IndexSum c) {
       return a;
     Value product;
     if (c.constant > 0 && llvm::isPowerOf2_64(c.constant))
-      product = binary("arith.shli", a.value, constant(llvm::Log2_64(c.constant)));
+      product =
+          binary("arith.shli", a.value, constant(llvm::Log2_64(c.constant)));
     else
       product = binary("arith.muli", a.value, constant(c.constant));
     if (c.constant > 0 && notNegative.contains(a.value))
       notNegative.insert(product);
     return {product, a.constant * c.constant};
   }
-  // (a + k)(c + l): the constants stay with the values, rows of a symbolic length
-  // differ by its multiples.
+  // (a + k)(c + l): the constants stay with the values, rows of a symbolic
+  // length differ by its multiples.
   IndexSum product{binary("arith.muli", a.value, c.value), 0};
   if (a.constant)
     product = add(product, multiply({c.value, 0}, {{}, a.constant}));
@@ -124,7 +126,8 @@ IndexSum IndexBuilder::floorDivide(IndexSum a, IndexSum c, bool positive) {
   // Divisors are positive: rounding towards zero is one too many below zero.
   Value quotient = binary("arith.divsi", numerator, divisor);
   Value rest = binary("arith.remsi", numerator, divisor);
-  Value below = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, rest, constant(0));
+  Value below = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, rest,
+                                      constant(0));
   Value less = binary("arith.subi", quotient, constant(1));
   return {arith::SelectOp::create(b, loc, below, less, quotient), 0};
 }
@@ -155,7 +158,9 @@ IndexSum IndexBuilder::modulo(IndexSum a, IndexSum c, bool positive) {
   return {result, 0};
 }
 
-Value IndexBuilder::exclusiveOr(Value a, Value c) { return binary("arith.xori", a, c); }
+Value IndexBuilder::exclusiveOr(Value a, Value c) {
+  return binary("arith.xori", a, c);
+}
 
 Value IndexBuilder::lessUnsigned(IndexSum a, IndexSum c) {
   if (a.isConstant() && c.isConstant() && a.constant >= 0)
@@ -164,7 +169,8 @@ Value IndexBuilder::lessUnsigned(IndexSum a, IndexSum c) {
   Key key{"<u", left.getAsOpaquePointer(), right.getAsOpaquePointer()};
   if (Value known = find(key))
     return known;
-  Value value = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, left, right);
+  Value value =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, left, right);
   scopes.back()[key] = value;
   return value;
 }
@@ -202,7 +208,8 @@ IndexSum IndexBuilder::evaluate(AffineExpr expr, ArrayRef<IndexSum> dims,
   }
 }
 
-Value IndexBuilder::linear(ArrayRef<std::pair<Value, SmallVector<uint64_t>>> inputs) {
+Value IndexBuilder::linear(
+    ArrayRef<std::pair<Value, SmallVector<uint64_t>>> inputs) {
   // Bits that move by the same distance move together.
   Value sum;
   uint64_t taken = 0;
@@ -216,7 +223,8 @@ Value IndexBuilder::linear(ArrayRef<std::pair<Value, SmallVector<uint64_t>>> inp
     for (auto [distance, mask] : masks) {
       Value part = value;
       // Bits that the shift drops need no mask, nor those above the value.
-      uint64_t kept = distance < 0 ? all & ~((uint64_t(1) << -distance) - 1) : all;
+      uint64_t kept =
+          distance < 0 ? all & ~((uint64_t(1) << -distance) - 1) : all;
       if ((mask & kept) != kept)
         part = binary("arith.andi", part, constant(mask));
       if (distance > 0)

@@ -1,9 +1,10 @@
 // Arithmetic on indices, simplified and shared as it is built.
 //
-// Most of a kernel's integer code computes coordinates and addresses, the same again
-// and again for the registers of a tile with other constants. So values are kept as
-// `value + constant`, constants move outward, and every operation is built once in the
-// blocks that it dominates. What is left is what a thread has to compute.
+// Most of a kernel's integer code computes coordinates and addresses, the same
+// again and again for the registers of a tile with other constants. So values
+// are kept as `value + constant`, constants move outward, and every operation
+// is built once in the blocks that it dominates. What is left is what a thread
+// has to compute.
 #ifndef CHARONIA_CODEGEN_GPU_LOWER_INDEXBUILDER_H
 #define CHARONIA_CODEGEN_GPU_LOWER_INDEXBUILDER_H
 
@@ -63,12 +64,16 @@ public:
   void setNotNegative(mlir::Value value) { notNegative.insert(value); }
   bool isNotNegative(IndexSum sum) const;
 
-  /// A linear function of the bits of hardware coordinates: `images` of the bits of
-  /// each value, as numbers. Images of one value's bits may share bits (xor).
-  mlir::Value linear(llvm::ArrayRef<std::pair<mlir::Value, llvm::SmallVector<uint64_t>>> inputs);
+  /// A linear function of the bits of hardware coordinates: `images` of the
+  /// bits of each value, as numbers. Images of one value's bits may share bits
+  /// (xor).
+  mlir::Value
+  linear(llvm::ArrayRef<std::pair<mlir::Value, llvm::SmallVector<uint64_t>>>
+             inputs);
 
   /// A cached value for a key of the caller, in the scope where it was built.
-  mlir::Value cached(const std::string &key, llvm::function_ref<mlir::Value()> build);
+  mlir::Value cached(const std::string &key,
+                     llvm::function_ref<mlir::Value()> build);
 
 private:
   struct Key {

@@ -7,7 +7,9 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::gpu;
 
-static bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
+static bool isTile(Value value) {
+  return isa<RankedTensorType>(value.getType());
+}
 
 KernelLowering::KernelLowering(func::FuncOp kernel, OpBuilder &builder,
                                const LoweringOptions &options)
@@ -15,39 +17,47 @@ KernelLowering::KernelLowering(func::FuncOp kernel, OpBuilder &builder,
 
 FailureOr<LLVM::LLVMFuncOp> KernelLowering::run() {
   MLIRContext *context = b.getContext();
-  Type pointer = LLVM::LLVMPointerType::get(context, 1), shared = LLVM::LLVMPointerType::get(context, 3);
+  Type pointer = LLVM::LLVMPointerType::get(context, 1),
+       shared = LLVM::LLVMPointerType::get(context, 3);
   SmallVector<Type> types;
   for (Type type : kernel.getArgumentTypes())
     types.push_back(isa<tile::BufferType>(type) ? pointer : b.getI64Type());
 
   OpBuilder::InsertionGuard guard(b);
   // All of a program instance's shared memory, sized at launch.
-  auto memory = LLVM::GlobalOp::create(b, loc, LLVM::LLVMArrayType::get(b.getI8Type(), 0), false,
-                                       LLVM::Linkage::External, "shared", Attribute(),
-                                       /*alignment=*/1024, /*addrSpace=*/3);
+  auto memory = LLVM::GlobalOp::create(
+      b, loc, LLVM::LLVMArrayType::get(b.getI8Type(), 0), false,
+      LLVM::Linkage::External, "shared", Attribute(),
+      /*alignment=*/1024, /*addrSpace=*/3);
   function = LLVM::LLVMFuncOp::create(
       b, loc, kernel.getName(),
       LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types));
-  function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
+                    b.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     b.getDenseI32ArrayAttr({int32_t(options.warps * kLanes)}));
   // Without it ptxas gives up registers for occupancy that nobody asked for.
-  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(1));
+  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                    b.getI32IntegerAttr(1));
   Block *entry = function.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
   for (auto [i, type] : llvm::enumerate(types))
     if (type == pointer)
-      function.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(16));
+      function.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
+                          b.getI64IntegerAttr(16));
 
-  // What does not depend on the kernel's body goes to a block of its own, so that
-  // constants built later still come first.
+  // What does not depend on the kernel's body goes to a block of its own, so
+  // that constants built later still come first.
   index = std::make_unique<IndexBuilder>(b, loc, entry);
   threadId = NVVM::ThreadIdXOp::create(
       b, loc, b.getI32Type(),
-      LLVM::ConstantRangeAttr::get(context, APInt(32, 0), APInt(32, options.warps * kLanes)));
+      LLVM::ConstantRangeAttr::get(context, APInt(32, 0),
+                                   APInt(32, options.warps * kLanes)));
   Value thread = toIndex(threadId);
   index->setNotNegative(thread);
-  laneId = options.warps == 1 ? thread : index->binary("arith.andi", thread, index->constant(kLanes - 1));
+  laneId = options.warps == 1 ? thread
+                              : index->binary("arith.andi", thread,
+                                              index->constant(kLanes - 1));
   warpId = index->binary("arith.shrui", thread, index->constant(kLaneBits));
   index->setNotNegative(laneId);
   index->setNotNegative(warpId);
@@ -123,7 +133,8 @@ IndexSum KernelLowering::threadPart(const LinearLayout &layout, Dim out) {
   std::string key = "part " + std::to_string(unsigned(out));
   SmallVector<std::pair<Value, SmallVector<uint64_t>>> inputs;
   bool any = false;
-  for (auto [dim, value] : {std::pair(Dim::Lane, laneId), {Dim::Warp, warpId}}) {
+  for (auto [dim, value] :
+       {std::pair(Dim::Lane, laneId), {Dim::Warp, warpId}}) {
     SmallVector<uint64_t> images;
     for (unsigned bit = 0; bit < layout.inBits(dim); ++bit) {
       images.push_back(layout.basis(dim, bit, out));
@@ -141,7 +152,8 @@ IndexSum KernelLowering::threadPart(const LinearLayout &layout, Dim out) {
   return {part, 0};
 }
 
-IndexSum KernelLowering::coordinate(const LinearLayout &layout, unsigned reg, Dim out) {
+IndexSum KernelLowering::coordinate(const LinearLayout &layout, unsigned reg,
+                                    Dim out) {
   unsigned own = layout.coordinate(layout.apply(Dim::Register, reg), out);
   IndexSum part = threadPart(layout, out);
   uint64_t moved = 0;
@@ -156,7 +168,8 @@ IndexSum KernelLowering::coordinate(const LinearLayout &layout, unsigned reg, Di
   return {flipped, int64_t(own & ~moved)};
 }
 
-SmallVector<IndexSum> KernelLowering::coordinates(const LinearLayout &layout, unsigned reg) {
+SmallVector<IndexSum> KernelLowering::coordinates(const LinearLayout &layout,
+                                                  unsigned reg) {
   SmallVector<IndexSum> result;
   for (const LinearLayout::Space &out : layout.outs())
     result.push_back(coordinate(layout, reg, out.dim));
@@ -165,7 +178,8 @@ SmallVector<IndexSum> KernelLowering::coordinates(const LinearLayout &layout, un
 
 Value KernelLowering::firstHolder(const LinearLayout &layout) {
   Value result;
-  for (auto [dim, value] : {std::pair(Dim::Lane, laneId), {Dim::Warp, warpId}}) {
+  for (auto [dim, value] :
+       {std::pair(Dim::Lane, laneId), {Dim::Warp, warpId}}) {
     uint64_t free = layout.freeBits(dim);
     if (!free)
       continue;
@@ -198,8 +212,9 @@ LogicalResult KernelLowering::lowerLoop(scf::ForOp op) {
   }
   auto lookup = [&](Value v) { return scalars.lookupOrDefault(v); };
   Value low = lookup(op.getLowerBound());
-  auto loop = scf::ForOp::create(b, op.getLoc(), low, lookup(op.getUpperBound()),
-                                 lookup(op.getStep()), inits);
+  auto loop =
+      scf::ForOp::create(b, op.getLoc(), low, lookup(op.getUpperBound()),
+                         lookup(op.getStep()), inits);
   OpBuilder::InsertionGuard guard(b);
   Block *body = loop.getBody();
   if (!body->empty())
@@ -222,10 +237,11 @@ LogicalResult KernelLowering::lowerLoop(scf::ForOp op) {
   if (failed(lowerBlock(*op.getBody())))
     return failure();
   SmallVector<Value> yields;
-  for (auto [i, value] : llvm::enumerate(op.getBody()->getTerminator()->getOperands()))
-    llvm::append_range(yields, !isTile(value)   ? flatten(value)
-                               : isPacked[i] ? packed(value)
-                                             : elements(value));
+  for (auto [i, value] :
+       llvm::enumerate(op.getBody()->getTerminator()->getOperands()))
+    llvm::append_range(yields, !isTile(value) ? flatten(value)
+                               : isPacked[i]  ? packed(value)
+                                              : elements(value));
   scf::YieldOp::create(b, op.getLoc(), yields);
   index->leaveScope();
   bindAll(op.getResults(), loop.getResults());
@@ -236,11 +252,13 @@ LogicalResult KernelLowering::lowerBranch(scf::IfOp op) {
   SmallVector<Type> types;
   SmallVector<unsigned> counts;
   for (Value result : op.getResults()) {
-    unsigned count = isTile(result) ? simt::layoutOf(result).inSize(Dim::Register) : 1;
+    unsigned count =
+        isTile(result) ? simt::layoutOf(result).inSize(Dim::Register) : 1;
     counts.push_back(count);
     types.append(count, isTile(result) ? scalarType(result) : result.getType());
   }
-  auto branch = scf::IfOp::create(b, op.getLoc(), types, scalars.lookupOrDefault(op.getCondition()),
+  auto branch = scf::IfOp::create(b, op.getLoc(), types,
+                                  scalars.lookupOrDefault(op.getCondition()),
                                   !op.getElseRegion().empty());
   OpBuilder::InsertionGuard guard(b);
   for (auto [from, to] : llvm::zip(op->getRegions(), branch->getRegions())) {
@@ -254,7 +272,8 @@ LogicalResult KernelLowering::lowerBranch(scf::IfOp op) {
       return failure();
     SmallVector<Value> yields;
     for (Value value : from.front().getTerminator()->getOperands())
-      llvm::append_range(yields, isTile(value) ? elements(value) : flatten(value));
+      llvm::append_range(yields,
+                         isTile(value) ? elements(value) : flatten(value));
     scf::YieldOp::create(b, op.getLoc(), yields);
     index->leaveScope();
   }
@@ -297,13 +316,16 @@ LogicalResult KernelLowering::lower(Operation *op) {
         }
         Value value = arith::ConstantOp::create(
             b, loc, cast<TypedAttr>(dense.getSplatValue<Attribute>()));
-        unsigned count = simt::layoutOf(constant.getResult()).inSize(Dim::Register);
+        unsigned count =
+            simt::layoutOf(constant.getResult()).inSize(Dim::Register);
         tiles[constant.getResult()].values.assign(count, value);
         return success();
       })
       .Case([&](tile::SplatOp splat) {
-        unsigned count = simt::layoutOf(splat.getResult()).inSize(Dim::Register);
-        tiles[splat.getResult()].values.assign(count, scalars.lookupOrDefault(splat.getValue()));
+        unsigned count =
+            simt::layoutOf(splat.getResult()).inSize(Dim::Register);
+        tiles[splat.getResult()].values.assign(
+            count, scalars.lookupOrDefault(splat.getValue()));
         return success();
       })
       .Case([&](tile::LoadOp load) { return lowerLoad(load); })
@@ -312,23 +334,35 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](tile::SplitSumOp sum) { return lowerSplitSum(sum); })
       .Case([&](tile::IndexOp indexOp) {
         const LinearLayout &layout = simt::layoutOf(indexOp.getResult());
-        tile::AccessOp like{op, cast<RankedTensorType>(indexOp.getType()), {}, indexOp.getSymbols(),
-                            indexOp.getMap(), {}, 0, {}};
+        tile::AccessOp like{op,
+                            cast<RankedTensorType>(indexOp.getType()),
+                            {},
+                            indexOp.getSymbols(),
+                            indexOp.getMap(),
+                            {},
+                            0,
+                            {}};
         Values values;
         for (unsigned r = 0; r < layout.inSize(Dim::Register); ++r)
-          values.push_back(index->materialize(
-              index->evaluate(indexOp.getMap().getResult(0), coordinates(layout, r),
-                              symbolsOf(like, layout, r))));
+          values.push_back(index->materialize(index->evaluate(
+              indexOp.getMap().getResult(0), coordinates(layout, r),
+              symbolsOf(like, layout, r))));
         bind(indexOp.getResult(), values);
         return success();
       })
       .Case([&](tile::InBoundsOp inside) {
         const LinearLayout &layout = simt::layoutOf(inside.getResult());
-        SmallVector<int64_t> checks =
-            llvm::to_vector(llvm::seq<int64_t>(0, inside.getMap().getNumResults()));
+        SmallVector<int64_t> checks = llvm::to_vector(
+            llvm::seq<int64_t>(0, inside.getMap().getNumResults()));
         auto type = cast<RankedTensorType>(inside.getType());
-        AccessPlan plan = planAccess({op, type, {}, inside.getSymbols(), inside.getMap(),
-                                      inside.getShape(), 0, checks});
+        AccessPlan plan = planAccess({op,
+                                      type,
+                                      {},
+                                      inside.getSymbols(),
+                                      inside.getMap(),
+                                      inside.getShape(),
+                                      0,
+                                      checks});
         Values values;
         for (unsigned r = 0; r < layout.inSize(Dim::Register); ++r) {
           Value value = predicateOf(plan, coordinates(layout, r),
@@ -342,20 +376,26 @@ LogicalResult KernelLowering::lower(Operation *op) {
         bind(inside.getResult(), values);
         return success();
       })
-      .Case([&](tile::BroadcastOp broadcast) { return lowerBroadcast(broadcast), success(); })
+      .Case([&](tile::BroadcastOp broadcast) {
+        return lowerBroadcast(broadcast), success();
+      })
       .Case([&](tile::TransposeOp transpose) {
         tiles[transpose.getResult()].values = elements(transpose.getInput());
         return success();
       })
       .Case([&](tile::ReduceOp reduce) {
-        lowerReduce(op, reduce.getAxis(), reduce.getCombiner(), simt::layoutOf(op->getResult(0)));
+        lowerReduce(op, reduce.getAxis(), reduce.getCombiner(),
+                    simt::layoutOf(op->getResult(0)));
         return success();
       })
       .Case([&](simt::WarpReduceOp reduce) {
-        lowerReduce(op, reduce.getAxis(), reduce.getCombiner(), simt::layoutOf(op->getResult(0)));
+        lowerReduce(op, reduce.getAxis(), reduce.getCombiner(),
+                    simt::layoutOf(op->getResult(0)));
         return success();
       })
-      .Case([&](simt::ConvertOp convert) { return lowerConvert(convert), success(); })
+      .Case([&](simt::ConvertOp convert) {
+        return lowerConvert(convert), success();
+      })
       .Case([&](simt::SliceOp slice) { return lowerSlice(slice), success(); })
       .Case([&](simt::DotOp dot) { return lowerDot(dot), success(); })
       .Case([&](simt::AllocOp alloc) {
@@ -365,15 +405,22 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](simt::SlotOp slot) {
         int64_t bytes = slot.getRing().getType().getBytes();
         IndexSum number{scalars.lookupOrDefault(slot.getIndex()), 0};
-        if (auto constant = number.value.getDefiningOp<arith::ConstantIndexOp>())
+        if (auto constant =
+                number.value.getDefiningOp<arith::ConstantIndexOp>())
           number = {{}, constant.value()};
-        memories[slot.getMemory()] =
-            index->add(sharedStart(slot.getRing()), index->multiply(number, {{}, bytes}));
+        memories[slot.getMemory()] = index->add(
+            sharedStart(slot.getRing()), index->multiply(number, {{}, bytes}));
         return success();
       })
-      .Case([&](simt::StoreSharedOp store) { return lowerStoreShared(store), success(); })
-      .Case([&](simt::LoadSharedOp load) { return lowerLoadShared(load), success(); })
-      .Case([&](simt::CopyAsyncOp copy) { return lowerCopyAsync(copy), success(); })
+      .Case([&](simt::StoreSharedOp store) {
+        return lowerStoreShared(store), success();
+      })
+      .Case([&](simt::LoadSharedOp load) {
+        return lowerLoadShared(load), success();
+      })
+      .Case([&](simt::CopyAsyncOp copy) {
+        return lowerCopyAsync(copy), success();
+      })
       .Case([&](simt::CommitAsyncOp) {
         NVVM::CpAsyncCommitGroupOp::create(b, loc);
         return success();
@@ -387,14 +434,16 @@ LogicalResult KernelLowering::lower(Operation *op) {
         return success();
       })
       .Default([&](Operation *) -> LogicalResult {
-        if (llvm::any_of(op->getOperands(), isTile) || llvm::any_of(op->getResults(), isTile) ||
-            op->getNumRegions())
+        if (llvm::any_of(op->getOperands(), isTile) ||
+            llvm::any_of(op->getResults(), isTile) || op->getNumRegions())
           return op->emitOpError("has no lowering to a GPU");
         // Scalar code of the kernel: what is known of its operands goes on.
-        bool positive = op->getNumOperands() && llvm::all_of(op->getOperands(), [&](Value v) {
-          return v.getType().isIndex() &&
-                 index->isNotNegative({scalars.lookupOrDefault(v), 0});
-        });
+        bool positive =
+            op->getNumOperands() &&
+            llvm::all_of(op->getOperands(), [&](Value v) {
+              return v.getType().isIndex() &&
+                     index->isNotNegative({scalars.lookupOrDefault(v), 0});
+            });
         auto operand = [&](unsigned i) {
           Value value = scalars.lookupOrDefault(op->getOperand(i));
           if (auto constant = value.getDefiningOp<arith::ConstantIndexOp>())
@@ -408,12 +457,14 @@ LogicalResult KernelLowering::lower(Operation *op) {
           scalars.map(op->getResult(0), value);
           return success();
         };
-        bool onIndex = op->getNumResults() == 1 && op->getResult(0).getType().isIndex();
+        bool onIndex =
+            op->getNumResults() == 1 && op->getResult(0).getType().isIndex();
         if (onIndex && isa<arith::FloorDivSIOp>(op))
           return set(index->floorDivide(operand(0), operand(1), positive));
         if (onIndex && isa<arith::CeilDivSIOp>(op))
           return set(index->floorDivide(
-              index->add(operand(0), index->add(operand(1), {{}, -1})), operand(1), positive));
+              index->add(operand(0), index->add(operand(1), {{}, -1})),
+              operand(1), positive));
         if (onIndex && positive && isa<arith::DivSIOp, arith::DivUIOp>(op))
           return set(index->floorDivide(operand(0), operand(1), true));
         if (onIndex && positive && isa<arith::RemSIOp, arith::RemUIOp>(op))
@@ -424,7 +475,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
           return set(index->multiply(operand(0), operand(1)));
         Operation *clone = b.clone(*op, scalars);
         if (onIndex && positive &&
-            isa<arith::MinSIOp, arith::MaxSIOp, arith::MinUIOp, arith::MaxUIOp>(op))
+            isa<arith::MinSIOp, arith::MaxSIOp, arith::MinUIOp, arith::MaxUIOp>(
+                op))
           index->setNotNegative(clone->getResult(0));
         return success();
       });

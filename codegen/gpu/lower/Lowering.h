@@ -1,8 +1,9 @@
 // From the simt dialect to code for one thread.
 //
-// Every tile becomes the values of its registers; loops carry them. Integer code is
-// built as arith on index (IndexBuilder), memory and tensor core instructions in the
-// llvm and nvvm dialects. What is left is scalar: the usual conversions finish it.
+// Every tile becomes the values of its registers; loops carry them. Integer
+// code is built as arith on index (IndexBuilder), memory and tensor core
+// instructions in the llvm and nvvm dialects. What is left is scalar: the usual
+// conversions finish it.
 #ifndef CHARONIA_CODEGEN_GPU_LOWER_LOWERING_H
 #define CHARONIA_CODEGEN_GPU_LOWER_LOWERING_H
 
@@ -17,13 +18,14 @@ namespace charonia::gpu {
 
 struct LoweringOptions {
   unsigned warps = 4;
-  /// Width of indices in the kernel: 32, or 64 where a buffer may have 2^31 elements.
+  /// Width of indices in the kernel: 32, or 64 where a buffer may have 2^31
+  /// elements.
   unsigned indexBits = 32;
   int64_t sharedBytes = 0;
 };
 
-/// What one thread holds of a tile: element r in register r of the layout, or, for
-/// operands of tensor core instructions, i32 with all elements of 32 bits.
+/// What one thread holds of a tile: element r in register r of the layout, or,
+/// for operands of tensor core instructions, i32 with all elements of 32 bits.
 struct ThreadTile {
   llvm::SmallVector<mlir::Value> values;
   bool packed = false;
@@ -55,11 +57,13 @@ private:
   // --- Thread coordinates ---
   Value lane();
   Value warp();
-  /// What the lane and warp contribute to the coordinate of an axis (or an offset).
+  /// What the lane and warp contribute to the coordinate of an axis (or an
+  /// offset).
   IndexSum threadPart(const LinearLayout &layout, Dim out);
   /// Coordinate of a register.
   IndexSum coordinate(const LinearLayout &layout, unsigned reg, Dim out);
-  llvm::SmallVector<IndexSum> coordinates(const LinearLayout &layout, unsigned reg);
+  llvm::SmallVector<IndexSum> coordinates(const LinearLayout &layout,
+                                          unsigned reg);
   /// True (null) or whether this thread is the first of those that hold copies.
   Value firstHolder(const LinearLayout &layout);
 
@@ -75,13 +79,14 @@ private:
   /// One access: what is the same for all its registers.
   struct AccessPlan {
     tile::AccessOp access;
-    mlir::AffineExpr offset;                      // in elements
-    llvm::SmallVector<mlir::AffineExpr> terms;    // its summands
+    mlir::AffineExpr offset;                   // in elements
+    llvm::SmallVector<mlir::AffineExpr> terms; // its summands
     llvm::SmallVector<mlir::AffineExpr> checks, extents;
     unsigned elementBytes;
   };
   AccessPlan planAccess(const tile::AccessOp &access);
-  llvm::SmallVector<IndexSum> symbolsOf(const tile::AccessOp &access, const LinearLayout &layout,
+  llvm::SmallVector<IndexSum> symbolsOf(const tile::AccessOp &access,
+                                        const LinearLayout &layout,
                                         unsigned reg);
   Address addressOf(const AccessPlan &plan, llvm::ArrayRef<IndexSum> dims,
                     llvm::ArrayRef<IndexSum> symbols);
@@ -92,9 +97,10 @@ private:
   mlir::LogicalResult lowerStore(tile::StoreOp op);
   mlir::LogicalResult lowerAtomic(tile::AtomicOp op);
   mlir::LogicalResult lowerSplitSum(tile::SplitSumOp op);
-  Values loadVector(const Address &address, Value predicate, mlir::Type element, unsigned count,
-                    bool independent);
-  void storeVector(const Address &address, Value predicate, llvm::ArrayRef<Value> values);
+  Values loadVector(const Address &address, Value predicate, mlir::Type element,
+                    unsigned count, bool independent);
+  void storeVector(const Address &address, Value predicate,
+                   llvm::ArrayRef<Value> values);
   unsigned depthOf(mlir::AffineExpr expr, mlir::ValueRange symbols) const;
 
   // --- Shared.cpp: shared memory ---
@@ -110,11 +116,13 @@ private:
 
   // --- Compute.cpp ---
   mlir::LogicalResult lowerElementwise(mlir::Operation *op);
-  Value scalarOp(mlir::Operation *op, mlir::ValueRange operands, mlir::Type type);
+  Value scalarOp(mlir::Operation *op, mlir::ValueRange operands,
+                 mlir::Type type);
   void lowerRounding(mlir::Operation *op);
   void lowerReduce(mlir::Operation *op, unsigned axis, mlir::Region &combiner,
                    const LinearLayout &result);
-  Values combine(mlir::Region &combiner, mlir::ValueRange left, mlir::ValueRange right);
+  Values combine(mlir::Region &combiner, mlir::ValueRange left,
+                 mlir::ValueRange right);
   void lowerConvert(simt::ConvertOp op);
   void lowerBroadcast(tile::BroadcastOp op);
   void lowerSlice(simt::SliceOp op);
@@ -129,7 +137,8 @@ private:
   Values unpackBits(Value bits, mlir::Type element, unsigned count);
 
   // --- Math.cpp ---
-  /// Approximations of elementary functions; null where the operator is no such one.
+  /// Approximations of elementary functions; null where the operator is no such
+  /// one.
   Value mathOp(mlir::Operation *op, mlir::ValueRange operands);
 
   Value i32(int64_t value);

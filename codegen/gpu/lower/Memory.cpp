@@ -8,12 +8,16 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::gpu;
 
-KernelLowering::AccessPlan KernelLowering::planAccess(const tile::AccessOp &access) {
+KernelLowering::AccessPlan
+KernelLowering::planAccess(const tile::AccessOp &access) {
   tile::AffineFacts facts;
-  facts.extents.assign(access.tile.getShape().begin(), access.tile.getShape().end());
+  facts.extents.assign(access.tile.getShape().begin(),
+                       access.tile.getShape().end());
   for (Value symbol : access.symbols)
     facts.divisors.push_back(tile::knownDivisor(symbol));
-  AccessPlan plan{access, {}, {}, {}, {}, simt::elementBits(access.tile.getElementType()) / 8};
+  AccessPlan plan{access, {},
+                  {},     {},
+                  {},     simt::elementBits(access.tile.getElementType()) / 8};
   MLIRContext *context = b.getContext();
   auto simplify = [&](AffineExpr expr) {
     return tile::AffineForm::get(expr, facts).toExpr(context);
@@ -40,7 +44,8 @@ KernelLowering::AccessPlan KernelLowering::planAccess(const tile::AccessOp &acce
 }
 
 SmallVector<IndexSum> KernelLowering::symbolsOf(const tile::AccessOp &access,
-                                                const LinearLayout &layout, unsigned reg) {
+                                                const LinearLayout &layout,
+                                                unsigned reg) {
   SmallVector<IndexSum> result;
   for (Value symbol : access.symbols) {
     auto type = dyn_cast<RankedTensorType>(symbol.getType());
@@ -52,13 +57,15 @@ SmallVector<IndexSum> KernelLowering::symbolsOf(const tile::AccessOp &access,
         result.push_back({value, 0});
       continue;
     }
-    // The symbol's own layout is this one with its unit axes dropped: the register
-    // that has the same coordinates there.
+    // The symbol's own layout is this one with its unit axes dropped: the
+    // register that has the same coordinates there.
     const LinearLayout &own = simt::layoutOf(symbol);
     f2::Vector image = layout.apply(Dim::Register, reg), wanted = 0;
     unsigned shift = 0;
     for (const LinearLayout::Space &out : own.outs()) {
-      wanted |= f2::Vector(layout.coordinate(image, out.dim) & ((1u << out.bits) - 1)) << shift;
+      wanted |=
+          f2::Vector(layout.coordinate(image, out.dim) & ((1u << out.bits) - 1))
+          << shift;
       shift += out.bits;
     }
     std::optional<f2::Vector> source =
@@ -78,15 +85,16 @@ unsigned KernelLowering::depthOf(AffineExpr expr, ValueRange symbols) const {
       return;
     Value value = symbols[symbol.getPosition()];
     unsigned own = 0;
-    for (Operation *op = value.getParentRegion()->getParentOp(); op && !isa<func::FuncOp>(op);
-         op = op->getParentOp())
+    for (Operation *op = value.getParentRegion()->getParentOp();
+         op && !isa<func::FuncOp>(op); op = op->getParentOp())
       ++own;
     depth = std::max(depth, own);
   });
   return depth;
 }
 
-KernelLowering::Address KernelLowering::addressOf(const AccessPlan &plan, ArrayRef<IndexSum> dims,
+KernelLowering::Address KernelLowering::addressOf(const AccessPlan &plan,
+                                                  ArrayRef<IndexSum> dims,
                                                   ArrayRef<IndexSum> symbols) {
   std::map<unsigned, IndexSum> byDepth;
   int64_t constant = 0;
@@ -105,9 +113,10 @@ KernelLowering::Address KernelLowering::addressOf(const AccessPlan &plan, ArrayR
   for (auto &[depth, sum] : byDepth) {
     if (!sum.value)
       continue;
-    std::string key = "at " + std::to_string(uintptr_t(pointer.getAsOpaquePointer())) + " " +
-                      std::to_string(uintptr_t(sum.value.getAsOpaquePointer())) + " " +
-                      std::to_string(plan.elementBytes);
+    std::string key =
+        "at " + std::to_string(uintptr_t(pointer.getAsOpaquePointer())) + " " +
+        std::to_string(uintptr_t(sum.value.getAsOpaquePointer())) + " " +
+        std::to_string(plan.elementBytes);
     pointer = index->cached(key, [&]() -> Value {
       Value offset = toInteger(sum.value, indexInteger());
       Type element = plan.elementBytes == 1
@@ -120,14 +129,15 @@ KernelLowering::Address KernelLowering::addressOf(const AccessPlan &plan, ArrayR
   return {pointer, constant * int64_t(plan.elementBytes)};
 }
 
-Value KernelLowering::predicateOf(const AccessPlan &plan, ArrayRef<IndexSum> dims,
+Value KernelLowering::predicateOf(const AccessPlan &plan,
+                                  ArrayRef<IndexSum> dims,
                                   ArrayRef<IndexSum> symbols) {
   Value result;
   for (auto [check, extent] : llvm::zip(plan.checks, plan.extents)) {
     IndexSum coordinate = index->evaluate(check, dims, symbols);
     IndexSum end = index->evaluate(extent, {}, symbols);
-    if (coordinate.isConstant() && end.isConstant() && coordinate.constant >= 0 &&
-        coordinate.constant < end.constant)
+    if (coordinate.isConstant() && end.isConstant() &&
+        coordinate.constant >= 0 && coordinate.constant < end.constant)
       continue;
     result = index->both(result, index->lessUnsigned(coordinate, end));
   }
@@ -137,7 +147,8 @@ Value KernelLowering::predicateOf(const AccessPlan &plan, ArrayRef<IndexSum> dim
 Value KernelLowering::pointerOf(const Address &address) {
   if (!address.bytes)
     return address.pointer;
-  return LLVM::GEPOp::create(b, loc, address.pointer.getType(), b.getI8Type(), address.pointer,
+  return LLVM::GEPOp::create(b, loc, address.pointer.getType(), b.getI8Type(),
+                             address.pointer,
                              ArrayRef<LLVM::GEPArg>{int32_t(address.bytes)});
 }
 
@@ -155,14 +166,17 @@ Value KernelLowering::packBits(ArrayRef<Value> values) {
     auto type = VectorType::get({int64_t(values.size())}, element);
     result = LLVM::PoisonOp::create(b, loc, type);
     for (auto [i, value] : llvm::enumerate(values))
-      result = LLVM::InsertElementOp::create(b, loc, type, result, value, i32(i));
+      result =
+          LLVM::InsertElementOp::create(b, loc, type, result, value, i32(i));
   }
   Type integer = b.getIntegerType(bits);
-  return result.getType() == integer ? result
-                                     : Value(LLVM::BitcastOp::create(b, loc, integer, result));
+  return result.getType() == integer
+             ? result
+             : Value(LLVM::BitcastOp::create(b, loc, integer, result));
 }
 
-KernelLowering::Values KernelLowering::unpackBits(Value bits, Type element, unsigned count) {
+KernelLowering::Values KernelLowering::unpackBits(Value bits, Type element,
+                                                  unsigned count) {
   if (count == 1) {
     if (bits.getType() == element)
       return {bits};
@@ -177,30 +191,35 @@ KernelLowering::Values KernelLowering::unpackBits(Value bits, Type element, unsi
   return result;
 }
 
-/// The registers that an access of `bytes` moves: their width in bits and number.
+/// The registers that an access of `bytes` moves: their width in bits and
+/// number.
 static std::pair<unsigned, unsigned> wordsOf(unsigned bytes) {
   if (bytes >= 4)
     return {32, bytes / 4};
   return {bytes * 8, 1};
 }
 
-KernelLowering::Values KernelLowering::loadVector(const Address &address, Value predicate,
-                                                  Type element, unsigned count,
+KernelLowering::Values KernelLowering::loadVector(const Address &address,
+                                                  Value predicate, Type element,
+                                                  unsigned count,
                                                   bool independent) {
   unsigned bytes = simt::elementBits(element) / 8 * count;
   if (!predicate) {
-    Type type = count == 1 ? element : VectorType::get({int64_t(count)}, element);
+    Type type =
+        count == 1 ? element : VectorType::get({int64_t(count)}, element);
     auto load = LLVM::LoadOp::create(b, loc, type, pointerOf(address), bytes);
     load.setInvariant(independent);
     return unpackBits(load, element, count);
   }
-  // Nothing is read where the predicate is false, so no address has to be valid there.
+  // Nothing is read where the predicate is false, so no address has to be valid
+  // there.
   auto [width, words] = wordsOf(bytes);
   unsigned registerBits = std::max(16u, width);
   const char *constraint = registerBits == 32 ? "r" : "h";
   std::string text = "{\n", outputs, constraints;
   for (unsigned i = 0; i < words; ++i) {
-    text += "mov.b" + std::to_string(registerBits) + " $" + std::to_string(i) + ", 0;\n";
+    text += "mov.b" + std::to_string(registerBits) + " $" + std::to_string(i) +
+            ", 0;\n";
     outputs += (i ? ", $" : "$") + std::to_string(i);
     constraints += std::string("=") + constraint + ",";
   }
@@ -217,11 +236,14 @@ KernelLowering::Values KernelLowering::loadVector(const Address &address, Value 
   constraints += "l,b";
   Type word = b.getIntegerType(registerBits);
   Type type = words == 1 ? word
-                         : LLVM::LLVMStructType::getLiteral(b.getContext(),
-                                                            SmallVector<Type>(words, word));
+                         : LLVM::LLVMStructType::getLiteral(
+                               b.getContext(), SmallVector<Type>(words, word));
   Value result = LLVM::InlineAsmOp::create(
-      b, loc, type, ValueRange{address.pointer, predicate}, text, constraints,
-      /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None, {}, {}).getRes();
+                     b, loc, type, ValueRange{address.pointer, predicate}, text,
+                     constraints,
+                     /*has_side_effects=*/true, /*is_align_stack=*/false,
+                     LLVM::TailCallKind::None, {}, {})
+                     .getRes();
   Values registers;
   if (words == 1) {
     if (width < registerBits)
@@ -235,25 +257,30 @@ KernelLowering::Values KernelLowering::loadVector(const Address &address, Value 
   Values values;
   if (elementBits <= width) {
     for (Value word : registers)
-      llvm::append_range(values, unpackBits(word, element, width / elementBits));
+      llvm::append_range(values,
+                         unpackBits(word, element, width / elementBits));
   } else {
     for (unsigned i = 0; i < words; i += elementBits / 32)
       values.push_back(LLVM::BitcastOp::create(
-          b, loc, element, packBits(ArrayRef<Value>(registers).slice(i, elementBits / 32))));
+          b, loc, element,
+          packBits(ArrayRef<Value>(registers).slice(i, elementBits / 32))));
   }
   return values;
 }
 
-void KernelLowering::storeVector(const Address &address, Value predicate, ArrayRef<Value> values) {
+void KernelLowering::storeVector(const Address &address, Value predicate,
+                                 ArrayRef<Value> values) {
   Type element = values[0].getType();
-  unsigned elementBits = simt::elementBits(element), bytes = elementBits / 8 * values.size();
+  unsigned elementBits = simt::elementBits(element),
+           bytes = elementBits / 8 * values.size();
   if (!predicate) {
     Value value = values[0];
     if (values.size() > 1) {
       auto type = VectorType::get({int64_t(values.size())}, element);
       value = LLVM::PoisonOp::create(b, loc, type);
       for (auto [i, part] : llvm::enumerate(values))
-        value = LLVM::InsertElementOp::create(b, loc, type, value, part, i32(i));
+        value =
+            LLVM::InsertElementOp::create(b, loc, type, value, part, i32(i));
     }
     LLVM::StoreOp::create(b, loc, value, pointerOf(address), bytes);
     return;
@@ -262,16 +289,19 @@ void KernelLowering::storeVector(const Address &address, Value predicate, ArrayR
   SmallVector<Value> registers;
   if (elementBits <= width) {
     for (unsigned i = 0; i < words; ++i)
-      registers.push_back(packBits(values.slice(i * (width / elementBits), width / elementBits)));
+      registers.push_back(packBits(
+          values.slice(i * (width / elementBits), width / elementBits)));
   } else {
     for (Value value : values)
-      llvm::append_range(registers, unpackBits(packBits(value), b.getI32Type(), elementBits / 32));
+      llvm::append_range(registers, unpackBits(packBits(value), b.getI32Type(),
+                                               elementBits / 32));
   }
   unsigned registerBits = std::max(16u, width);
   std::string text = "@$0 st.global", inputs, constraints = "b,l";
   for (unsigned i = 0; i < words; ++i) {
     if (width < registerBits)
-      registers[i] = LLVM::ZExtOp::create(b, loc, b.getIntegerType(registerBits), registers[i]);
+      registers[i] = LLVM::ZExtOp::create(
+          b, loc, b.getIntegerType(registerBits), registers[i]);
     inputs += (i ? ", $" : "$") + std::to_string(i + 2);
     constraints += registerBits == 32 ? ",r" : ",h";
   }
@@ -329,7 +359,8 @@ LogicalResult KernelLowering::lowerLoad(tile::LoadOp op) {
     Value predicate = predicateOf(plan, dims, symbols);
     Values &vector = loaded[{address, predicate.getAsOpaquePointer()}];
     if (vector.empty())
-      vector = loadVector(address, predicate, element, groups.size(), op.getIndependent());
+      vector = loadVector(address, predicate, element, groups.size(),
+                          op.getIndependent());
     for (unsigned i = 0; i < groups.size(); ++i)
       values[groups.member(reg, i)] = vector[i];
   }
@@ -368,7 +399,8 @@ LogicalResult KernelLowering::lowerAtomic(tile::AtomicOp op) {
                   .Case("min", isFloat ? Kind::fmin : Kind::min)
                   .Default(std::nullopt);
   if (!kind)
-    return op.emitOpError("of kind '") << op.getKind() << "' has no lowering to a GPU";
+    return op.emitOpError("of kind '")
+           << op.getKind() << "' has no lowering to a GPU";
   AccessPlan plan = planAccess(tile::AccessOp::get(op));
   Values values = elements(op.getValue());
   Value first = firstHolder(layout);
@@ -385,7 +417,8 @@ LogicalResult KernelLowering::lowerAtomic(tile::AtomicOp op) {
       combine(b);
       continue;
     }
-    auto branch = scf::IfOp::create(b, loc, predicate, /*withElseRegion=*/false);
+    auto branch =
+        scf::IfOp::create(b, loc, predicate, /*withElseRegion=*/false);
     OpBuilder inner = branch.getThenBodyBuilder();
     combine(inner);
   }

@@ -8,13 +8,16 @@ using namespace charonia;
 using namespace charonia::gpu;
 using f2::Vector;
 
-IndexSum KernelLowering::sharedStart(Value memory) { return memories.find(memory)->second; }
+IndexSum KernelLowering::sharedStart(Value memory) {
+  return memories.find(memory)->second;
+}
 
-Value KernelLowering::sharedPointer(Value memory, const LinearLayout &offsets, unsigned reg,
-                                    uint64_t startOffset) {
+Value KernelLowering::sharedPointer(Value memory, const LinearLayout &offsets,
+                                    unsigned reg, uint64_t startOffset) {
   auto type = cast<simt::MemoryType>(memory.getType());
   int64_t bytes = simt::elementBits(type.getElementType()) / 8;
-  // Bits that threads move are flipped (they hold the swizzle), others are added.
+  // Bits that threads move are flipped (they hold the swizzle), others are
+  // added.
   uint64_t own = offsets.apply(Dim::Register, reg) ^ startOffset, moved = 0;
   for (Dim dim : {Dim::Lane, Dim::Warp})
     for (Vector v : offsets.columnsOf(dim))
@@ -22,17 +25,20 @@ Value KernelLowering::sharedPointer(Value memory, const LinearLayout &offsets, u
   IndexSum part = threadPart(offsets, Dim::Offset);
   if (own & moved)
     part.value = index->exclusiveOr(part.value, index->constant(own & moved));
-  IndexSum at = index->multiply({part.value, int64_t(own & ~moved)}, {{}, bytes});
+  IndexSum at =
+      index->multiply({part.value, int64_t(own & ~moved)}, {{}, bytes});
   IndexSum start = sharedStart(memory);
   IndexSum dynamic = index->add({start.value, 0}, {at.value, 0});
   int64_t constant = start.constant + at.constant;
   Value pointer = sharedBase;
   auto offset = [&](LLVM::GEPArg by) {
-    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(), pointer,
-                               ArrayRef<LLVM::GEPArg>{by});
+    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
+                               pointer, ArrayRef<LLVM::GEPArg>{by});
   };
   if (dynamic.value) {
-    std::string key = "shared " + std::to_string(uintptr_t(dynamic.value.getAsOpaquePointer()));
+    std::string key =
+        "shared " +
+        std::to_string(uintptr_t(dynamic.value.getAsOpaquePointer()));
     pointer = index->cached(key, [&]() -> Value {
       return offset(toInteger(dynamic.value, indexInteger()));
     });
@@ -60,8 +66,8 @@ struct SharedVector {
 
 void KernelLowering::lowerStoreShared(simt::StoreSharedOp op) {
   auto memory = cast<simt::MemoryType>(op.getMemory().getType());
-  LinearLayout offsets =
-      sharedOffsets(simt::layoutOf(op.getValue()), memory.getLayout().getLayout());
+  LinearLayout offsets = sharedOffsets(simt::layoutOf(op.getValue()),
+                                       memory.getLayout().getLayout());
   unsigned bytes = simt::elementBits(memory.getElementType()) / 8;
   SharedVector vector(offsets, bytes);
   Values values = elements(op.getValue());
@@ -74,15 +80,17 @@ void KernelLowering::lowerStoreShared(simt::StoreSharedOp op) {
     Type element = group[0].getType();
     if (element.isIndex() || element.isInteger(1))
       for (Value &value : group)
-        value = element.isIndex() ? toInteger(value, b.getI64Type())
-                                  : Value(LLVM::ZExtOp::create(b, loc, b.getI8Type(), value));
+        value = element.isIndex()
+                    ? toInteger(value, b.getI64Type())
+                    : Value(LLVM::ZExtOp::create(b, loc, b.getI8Type(), value));
     Value pointer = sharedPointer(op.getMemory(), offsets, reg);
     Value whole = group[0];
     if (group.size() > 1) {
       auto type = VectorType::get({int64_t(group.size())}, whole.getType());
       whole = LLVM::PoisonOp::create(b, loc, type);
       for (auto [i, part] : llvm::enumerate(group))
-        whole = LLVM::InsertElementOp::create(b, loc, type, whole, part, i32(i));
+        whole =
+            LLVM::InsertElementOp::create(b, loc, type, whole, part, i32(i));
     }
     LLVM::StoreOp::create(b, loc, whole, pointer, bytes * group.size());
   }
@@ -96,8 +104,8 @@ static SmallVector<unsigned> bitsOf(simt::MemoryType memory) {
   return bits;
 }
 
-/// Where the part of a shared tile that starts at `start` begins: xor is addition
-/// there, since start is a multiple of the part's extents.
+/// Where the part of a shared tile that starts at `start` begins: xor is
+/// addition there, since start is a multiple of the part's extents.
 static uint64_t startOffset(simt::MemoryType memory, ArrayRef<int64_t> start) {
   LinearLayout offset = memory.getLayout().getLayout().inverse();
   uint64_t result = 0;
@@ -110,11 +118,13 @@ void KernelLowering::lowerLoadShared(simt::LoadSharedOp op) {
   if (lowerMatrixLoad(op))
     return;
   simt::MemoryType memory = op.getMemory().getType();
-  LinearLayout registers = simt::layoutOf(op.getResult()).withOutBits(bitsOf(memory));
-  LinearLayout offsets = sharedOffsets(registers, memory.getLayout().getLayout());
+  LinearLayout registers =
+      simt::layoutOf(op.getResult()).withOutBits(bitsOf(memory));
+  LinearLayout offsets =
+      sharedOffsets(registers, memory.getLayout().getLayout());
   uint64_t start = startOffset(memory, op.getStart());
   Type element = memory.getElementType();
-  Type stored = element.isIndex() ? b.getI64Type()
+  Type stored = element.isIndex()      ? b.getI64Type()
                 : element.isInteger(1) ? Type(b.getI8Type())
                                        : element;
   unsigned bytes = simt::elementBits(element) / 8;
@@ -140,16 +150,19 @@ void KernelLowering::lowerLoadShared(simt::LoadSharedOp op) {
   bind(op.getResult(), values);
 }
 
-/// ldmatrix: matrices of 8 rows of 16 bytes. A thread gets 4 bytes of row lane / 4 at
-/// position lane % 4, or, transposed, two neighbours of a column.
+/// ldmatrix: matrices of 8 rows of 16 bytes. A thread gets 4 bytes of row lane
+/// / 4 at position lane % 4, or, transposed, two neighbours of a column.
 bool KernelLowering::lowerMatrixLoad(simt::LoadSharedOp op) {
   simt::MemoryType memory = op.getMemory().getType();
   unsigned bits = simt::elementBits(memory.getElementType());
   if ((bits != 16 && bits != 32) || memory.getShape().size() != 2)
     return false;
-  LinearLayout registers = simt::layoutOf(op.getResult()).withOutBits(bitsOf(memory));
-  LinearLayout offsets = sharedOffsets(registers, memory.getLayout().getLayout());
-  SmallVector<Vector> regs(offsets.columnsOf(Dim::Register)), lanes(offsets.columnsOf(Dim::Lane));
+  LinearLayout registers =
+      simt::layoutOf(op.getResult()).withOutBits(bitsOf(memory));
+  LinearLayout offsets =
+      sharedOffsets(registers, memory.getLayout().getLayout());
+  SmallVector<Vector> regs(offsets.columnsOf(Dim::Register)),
+      lanes(offsets.columnsOf(Dim::Lane));
   unsigned pair = bits == 16 ? 1 : 0; // register bits within 4 bytes
   if (regs.size() < pair || lanes.size() != kLaneBits)
     return false;
@@ -193,8 +206,8 @@ bool KernelLowering::lowerMatrixLoad(simt::LoadSharedOp op) {
   unsigned count = 1u << select;
   Type type = b.getI32Type();
   if (count > 1)
-    type = LLVM::LLVMStructType::getLiteral(b.getContext(),
-                                            SmallVector<Type>(count, b.getI32Type()));
+    type = LLVM::LLVMStructType::getLiteral(
+        b.getContext(), SmallVector<Type>(count, b.getI32Type()));
   MLIRContext *context = b.getContext();
   ThreadTile tile;
   tile.packed = true;
@@ -203,10 +216,12 @@ bool KernelLowering::lowerMatrixLoad(simt::LoadSharedOp op) {
     Value matrices = NVVM::LdMatrixOp::create(
         b, loc, type, pointer, count,
         transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
-        NVVM::LdStMatrixShapeAttr::get(context, 8, 8), NVVM::LdStMatrixEltType::B16);
+        NVVM::LdStMatrixShapeAttr::get(context, 8, 8),
+        NVVM::LdStMatrixEltType::B16);
     for (unsigned i = 0; i < count; ++i)
-      tile.values.push_back(
-          count == 1 ? matrices : Value(LLVM::ExtractValueOp::create(b, loc, matrices, i)));
+      tile.values.push_back(count == 1 ? matrices
+                                       : Value(LLVM::ExtractValueOp::create(
+                                             b, loc, matrices, i)));
   }
   tiles[op.getResult()] = tile;
   return true;
@@ -218,9 +233,10 @@ void KernelLowering::lowerCopyAsync(simt::CopyAsyncOp op) {
   LinearLayout offsets = sharedOffsets(layout, memory.getLayout().getLayout());
   auto tile = RankedTensorType::get(memory.getShape(), memory.getElementType());
   AccessPlan plan =
-      planAccess({op, tile, op.getBuffer(), op.getSymbols(), op.getMap(), op.getShape(),
-                  int64_t(op.getRank()), op.getChecks()});
-  unsigned bytes = simt::elementBits(memory.getElementType()) / 8 * op.getVector();
+      planAccess({op, tile, op.getBuffer(), op.getSymbols(), op.getMap(),
+                  op.getShape(), int64_t(op.getRank()), op.getChecks()});
+  unsigned bytes =
+      simt::elementBits(memory.getElementType()) / 8 * op.getVector();
   unsigned mask = 0;
   for (unsigned bit : axisVector(layout, op.getAxis(), op.getVector()))
     mask |= 1u << bit;
@@ -234,8 +250,9 @@ void KernelLowering::lowerCopyAsync(simt::CopyAsyncOp op) {
     // Where a check fails nothing is read and zeros are written.
     Value size;
     if (Value predicate = predicateOf(plan, dims, symbols)) {
-      std::string key = "bytes " + std::to_string(uintptr_t(predicate.getAsOpaquePointer())) +
-                        " " + std::to_string(bytes);
+      std::string key =
+          "bytes " + std::to_string(uintptr_t(predicate.getAsOpaquePointer())) +
+          " " + std::to_string(bytes);
       size = index->cached(key, [&]() -> Value {
         return LLVM::SelectOp::create(b, loc, predicate, i32(bytes), i32(0));
       });

@@ -65,7 +65,8 @@ static LogicalResult convert(ModuleOp module, unsigned indexBits) {
   populateMathToLLVMConversionPatterns(types, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
   ConversionTarget target(*context);
-  target.addIllegalDialect<arith::ArithDialect, math::MathDialect, cf::ControlFlowDialect>();
+  target.addIllegalDialect<arith::ArithDialect, math::MathDialect,
+                           cf::ControlFlowDialect>();
   target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
   if (failed(applyPartialConversion(module, target, std::move(patterns))))
     return failure();
@@ -75,11 +76,13 @@ static LogicalResult convert(ModuleOp module, unsigned indexBits) {
   return success();
 }
 
-/// The PTX version to write: high enough for what we use, low enough for old drivers,
-/// which have to translate it.
+/// The PTX version to write: high enough for what we use, low enough for old
+/// drivers, which have to translate it.
 static std::string ptxFeature(StringRef chip) {
   unsigned number = 0;
-  chip.drop_front(chip.starts_with("sm_") ? 3 : 0).take_while(llvm::isDigit).getAsInteger(10, number);
+  chip.drop_front(chip.starts_with("sm_") ? 3 : 0)
+      .take_while(llvm::isDigit)
+      .getAsInteger(10, number);
   if (number >= 103)
     return "+ptx88";
   if (number >= 100)
@@ -87,29 +90,32 @@ static std::string ptxFeature(StringRef chip) {
   return number >= 90 ? "+ptx80" : "+ptx74";
 }
 
-static std::unique_ptr<llvm::TargetMachine> createTarget(StringRef chip, std::string &error) {
+static std::unique_ptr<llvm::TargetMachine> createTarget(StringRef chip,
+                                                         std::string &error) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
-    // 32-bit addresses of shared memory; LLVM has this as a command line option only.
+    // 32-bit addresses of shared memory; LLVM has this as a command line option
+    // only.
     auto &known = llvm::cl::getRegisteredOptions();
     if (auto it = known.find("nvptx-short-ptr"); it != known.end())
       static_cast<llvm::cl::opt<bool> *>(it->second)->setValue(true);
   });
   llvm::Triple triple("nvptx64-nvidia-cuda");
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return nullptr;
   llvm::TargetOptions options;
-  // Only what carries `contract`: elementary functions count on their roundings. PTX
-  // says so with .rn, else ptxas would fuse what LLVM did not.
+  // Only what carries `contract`: elementary functions count on their
+  // roundings. PTX says so with .rn, else ptxas would fuse what LLVM did not.
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
-  return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, chip, ptxFeature(chip), options, llvm::Reloc::PIC_,
-                                  std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, chip, ptxFeature(chip), options, llvm::Reloc::PIC_, std::nullopt,
+      llvm::CodeGenOptLevel::Aggressive));
 }
 
 namespace {
@@ -128,14 +134,17 @@ struct KeepErrors : llvm::DiagnosticHandler {
 };
 } // namespace
 
-FailureOr<PtxCode> charonia::gpu::translateToPtx(ModuleOp module, StringRef chip,
+FailureOr<PtxCode> charonia::gpu::translateToPtx(ModuleOp module,
+                                                 StringRef chip,
                                                  unsigned indexBits) {
   if (failed(convert(module, indexBits)))
     return failure();
   std::string error;
   std::unique_ptr<llvm::TargetMachine> machine = createTarget(chip, error);
   if (!machine)
-    return emitError(module.getLoc()) << "this LLVM has no NVPTX target: " << error, failure();
+    return emitError(module.getLoc())
+               << "this LLVM has no NVPTX target: " << error,
+           failure();
   llvm::LLVMContext context;
   std::string complaint;
   context.setDiagnosticHandler(std::make_unique<KeepErrors>(complaint));
@@ -145,13 +154,14 @@ FailureOr<PtxCode> charonia::gpu::translateToPtx(ModuleOp module, StringRef chip
   code->setTargetTriple(machine->getTargetTriple());
   code->setDataLayout(machine->createDataLayout());
 
-  // Common expressions and invariants; whatever would move casts and packed values
-  // around is left out, it lengthens live ranges.
+  // Common expressions and invariants; whatever would move casts and packed
+  // values around is left out, it lengthens live ranges.
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
   passes.addPass(llvm::SimplifyCFGPass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
-                                                       /*UseMemorySSA=*/true));
+  passes.addPass(
+      llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                            /*UseMemorySSA=*/true));
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
   runFunctionPasses(*code, *machine, std::move(passes));
 
@@ -162,7 +172,8 @@ FailureOr<PtxCode> charonia::gpu::translateToPtx(ModuleOp module, StringRef chip
   std::optional<std::string> problem = runGuarded([&] {
     llvm::raw_svector_ostream os(text);
     llvm::legacy::PassManager codegen;
-    if (machine->addPassesToEmitFile(codegen, os, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    if (machine->addPassesToEmitFile(codegen, os, nullptr,
+                                     llvm::CodeGenFileType::AssemblyFile))
       return;
     codegen.run(*code);
     supported = true;
@@ -171,8 +182,11 @@ FailureOr<PtxCode> charonia::gpu::translateToPtx(ModuleOp module, StringRef chip
     problem = complaint;
   if (problem || !supported)
     return emitError(module.getLoc())
-               << "LLVM cannot generate code for " << chip << " from this kernel: "
-               << StringRef(problem.value_or("it has no assembly printer")).split('\n').first,
+               << "LLVM cannot generate code for " << chip
+               << " from this kernel: "
+               << StringRef(problem.value_or("it has no assembly printer"))
+                      .split('\n')
+                      .first,
            failure();
   result.ptx = text.str().str();
   return result;

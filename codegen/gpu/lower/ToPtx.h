@@ -14,10 +14,10 @@ struct PtxCode {
 /// Translations that translateToPtx needs in the context.
 void registerPtxTranslation(mlir::DialectRegistry &registry);
 
-/// Converts what is left of arith, math and scf and runs LLVM's code generator. The
-/// module is changed. `chip` is a name of LLVM's NVPTX target.
-mlir::FailureOr<PtxCode> translateToPtx(mlir::ModuleOp module, llvm::StringRef chip,
-                                        unsigned indexBits);
+/// Converts what is left of arith, math and scf and runs LLVM's code generator.
+/// The module is changed. `chip` is a name of LLVM's NVPTX target.
+mlir::FailureOr<PtxCode>
+translateToPtx(mlir::ModuleOp module, llvm::StringRef chip, unsigned indexBits);
 
 } // namespace charonia::gpu
 

@@ -28,8 +28,8 @@ inline constexpr llvm::StringLiteral kDivisorAttr = "tile.divisor";
 inline constexpr llvm::StringLiteral kWarpsAttr = "tile.warps";
 /// Integer attribute of a GPU kernel: stages of the K loop's pipeline.
 inline constexpr llvm::StringLiteral kStagesAttr = "tile.stages";
-/// AffineMaps ()[shape symbols] -> (bytes) and -> (integers): what a kernel with a
-/// tile.split_sum needs beside its operands and results.
+/// AffineMaps ()[shape symbols] -> (bytes) and -> (integers): what a kernel
+/// with a tile.split_sum needs beside its operands and results.
 inline constexpr llvm::StringLiteral kScratchAttr = "tile.scratch";
 inline constexpr llvm::StringLiteral kCountersAttr = "tile.counters";
 

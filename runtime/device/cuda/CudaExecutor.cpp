@@ -99,7 +99,8 @@ Status CudaExecutor::synchronize() {
 }
 
 bool CudaExecutor::isPinned(const void *data) const {
-  // The call for several attributes has no error for memory that CUDA does not know.
+  // The call for several attributes has no error for memory that CUDA does not
+  // know.
   unsigned type = 0;
   int attribute = pointerMemoryType;
   void *value = &type;

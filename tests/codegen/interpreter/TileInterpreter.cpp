@@ -621,9 +621,11 @@ private:
 
   void splitSum(tile::SplitSumOp op) {
     Tile &value = get(op.getValue());
-    int64_t size = value.data.size(), tile = integer(op.getTile()), parts = op.getParts();
+    int64_t size = value.data.size(), tile = integer(op.getTile()),
+            parts = op.getParts();
     for (int64_t p = 0; p < size; ++p)
-      write(op.getScratch(), (tile * parts + integer(op.getPart())) * size + p, value.data[p]);
+      write(op.getScratch(), (tile * parts + integer(op.getPart())) * size + p,
+            value.data[p]);
     Element arrived = read(op.getCounters(), tile);
     arrived.i = (arrived.i + 1) % parts;
     write(op.getCounters(), tile, arrived);
@@ -631,7 +633,9 @@ private:
     Tile sum{value.shape, std::vector<Element>(size)};
     for (int64_t part = 0; part < parts && !ended; ++part)
       for (int64_t p = 0; p < size; ++p)
-        sum.data[p].f = float(sum.data[p].f + read(op.getScratch(), (tile * parts + part) * size + p).f);
+        sum.data[p].f =
+            float(sum.data[p].f +
+                  read(op.getScratch(), (tile * parts + part) * size + p).f);
     set(op.getResult(), sum);
   }
 

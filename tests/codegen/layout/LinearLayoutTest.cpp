@@ -12,13 +12,15 @@ using llvm::SmallVector;
 namespace {
 
 /// Element (flattened image) of a hardware point, by brute force.
-Vector elementAt(const LinearLayout &layout, unsigned reg, unsigned lane, unsigned warp) {
+Vector elementAt(const LinearLayout &layout, unsigned reg, unsigned lane,
+                 unsigned warp) {
   return layout.apply(Dim::Register, reg) ^ layout.apply(Dim::Lane, lane) ^
          layout.apply(Dim::Warp, warp);
 }
 
 /// Holders of each element; fails unless the whole tile is held.
-std::map<Vector, std::set<std::array<unsigned, 3>>> holders(const LinearLayout &layout) {
+std::map<Vector, std::set<std::array<unsigned, 3>>>
+holders(const LinearLayout &layout) {
   std::map<Vector, std::set<std::array<unsigned, 3>>> result;
   for (unsigned w = 0; w < layout.inSize(Dim::Warp); ++w)
     for (unsigned l = 0; l < layout.inSize(Dim::Lane); ++l)
@@ -48,8 +50,9 @@ LinearLayout randomLayout(std::mt19937 &random, ArrayRef<int64_t> shape) {
   unsigned lanes = std::min<unsigned>(5, columns.size()), warps = random() % 3;
   warps = std::min<unsigned>(warps, columns.size() - lanes);
   unsigned registers = columns.size() - lanes - warps;
-  return LinearLayout({{Dim::Register, registers}, {Dim::Lane, lanes}, {Dim::Warp, warps}}, outs,
-                      columns);
+  return LinearLayout(
+      {{Dim::Register, registers}, {Dim::Lane, lanes}, {Dim::Warp, warps}},
+      outs, columns);
 }
 
 TEST(F2, SolvesAndIntersects) {
@@ -58,15 +61,18 @@ TEST(F2, SolvesAndIntersects) {
   EXPECT_FALSE(span.add(0b0101));
   EXPECT_EQ(*span.solve(0b0101), Vector(0b11));
   EXPECT_FALSE(span.solve(0b1000));
-  SmallVector<Vector> common = f2::intersect({0b0001, 0b0010, 0b0100}, {0b0110, 0b1000});
+  SmallVector<Vector> common =
+      f2::intersect({0b0001, 0b0010, 0b0100}, {0b0110, 0b1000});
   ASSERT_EQ(common.size(), 1u);
   EXPECT_EQ(common[0], Vector(0b0110));
 }
 
 TEST(LinearLayout, ExampleOfTheHeader) {
   LinearLayout acc = mmaResultLayout({16, 8}, {});
-  EXPECT_EQ(acc.str(), "register=[[0,1],[8,0]] lane=[[0,2],[0,4],[1,0],[2,0],[4,0]] warp=[] "
-                       "-> [16,8]");
+  EXPECT_EQ(
+      acc.str(),
+      "register=[[0,1],[8,0]] lane=[[0,2],[0,4],[1,0],[2,0],[4,0]] warp=[] "
+      "-> [16,8]");
   Vector element = elementAt(acc, 3, 6, 0);
   EXPECT_EQ(acc.coordinate(element, axisDim(0)), 9u);
   EXPECT_EQ(acc.coordinate(element, axisDim(1)), 5u);
@@ -103,7 +109,8 @@ TEST(LinearLayout, InverseOfRandomLayouts) {
 TEST(LinearLayout, ConversionsMoveTheRightElements) {
   std::mt19937 random(11);
   for (int i = 0; i < 100; ++i) {
-    LinearLayout from = randomLayout(random, {32, 16}), to = randomLayout(random, {32, 16});
+    LinearLayout from = randomLayout(random, {32, 16}),
+                 to = randomLayout(random, {32, 16});
     LinearLayout move = from.conversionTo(to);
     for (unsigned w = 0; w < to.inSize(Dim::Warp); ++w)
       for (unsigned l = 0; l < to.inSize(Dim::Lane); ++l)
@@ -118,7 +125,8 @@ TEST(LinearLayout, ConversionsMoveTheRightElements) {
 }
 
 TEST(LinearLayout, AccumulatorsBecomeLeftOperandsInRegisters) {
-  // Attention: probabilities, the result of one dot, feed the next; all warps on rows.
+  // Attention: probabilities, the result of one dot, feed the next; all warps
+  // on rows.
   LinearLayout result = mmaResultLayout({64, 32}, {4, 1});
   LinearLayout operand = mmaLhsLayout({64, 32}, 16, {4, 1});
   LinearLayout move = result.conversionTo(operand);
@@ -134,19 +142,23 @@ TEST(LinearLayout, AccumulatorsBecomeLeftOperandsInRegisters) {
 }
 
 TEST(LinearLayout, CopiesStayInTheirLane) {
-  // Row sums are held by all lanes of a quad: giving them back to the accumulators'
-  // rows moves nothing.
+  // Row sums are held by all lanes of a quad: giving them back to the
+  // accumulators' rows moves nothing.
   LinearLayout rows = mmaResultLayout({16, 8}, {}).withoutAxis(1);
   EXPECT_EQ(rows.inBits(Dim::Register), 1u);
   EXPECT_EQ(holders(rows).begin()->second.size(), 4u);
   LinearLayout move = rows.conversionTo(rows);
-  EXPECT_EQ(move.allColumns(), ArrayRef<Vector>(f2::unitVectors(move.totalInBits())));
+  EXPECT_EQ(move.allColumns(),
+            ArrayRef<Vector>(f2::unitVectors(move.totalInBits())));
 }
 
 TEST(Layouts, BlockedHoldsTheTileOnce) {
-  for (auto shape : {SmallVector<int64_t>{128, 64}, {1, 4096}, {256, 8}, {16, 16, 32}}) {
+  for (auto shape :
+       {SmallVector<int64_t>{128, 64}, {1, 4096}, {256, 8}, {16, 16, 32}}) {
     LinearLayout layout =
-        blockedLayout(shape, shape.size() == 2 ? ArrayRef<unsigned>{1, 0} : ArrayRef<unsigned>{2, 1, 0},
+        blockedLayout(shape,
+                      shape.size() == 2 ? ArrayRef<unsigned>{1, 0}
+                                        : ArrayRef<unsigned>{2, 1, 0},
                       8, 4);
     for (auto &[element, at] : holders(layout))
       EXPECT_EQ(at.size(), 1u);
@@ -159,23 +171,28 @@ TEST(Layouts, BlockedHoldsTheTileOnce) {
 }
 
 TEST(Layouts, FragmentsOfMma) {
-  // PTX ISA, m16n8k16, 16-bit elements: row and column of a register of a thread.
-  LinearLayout a = mmaLhsLayout({16, 16}, 16, {}), b = mmaRhsLayout({16, 8}, 16, {});
+  // PTX ISA, m16n8k16, 16-bit elements: row and column of a register of a
+  // thread.
+  LinearLayout a = mmaLhsLayout({16, 16}, 16, {}),
+               b = mmaRhsLayout({16, 8}, 16, {});
   for (unsigned lane = 0; lane < 32; ++lane) {
     unsigned group = lane / 4, quad = lane % 4;
     for (unsigned i = 0; i < 8; ++i) {
       Vector v = elementAt(a, i, lane, 0);
       EXPECT_EQ(a.coordinate(v, axisDim(0)), group + ((i & 2) ? 8 : 0));
-      EXPECT_EQ(a.coordinate(v, axisDim(1)), quad * 2 + (i & 1) + (i >= 4 ? 8 : 0));
+      EXPECT_EQ(a.coordinate(v, axisDim(1)),
+                quad * 2 + (i & 1) + (i >= 4 ? 8 : 0));
     }
     for (unsigned i = 0; i < 4; ++i) {
       Vector v = elementAt(b, i, lane, 0);
-      EXPECT_EQ(b.coordinate(v, axisDim(0)), quad * 2 + (i & 1) + (i >= 2 ? 8 : 0));
+      EXPECT_EQ(b.coordinate(v, axisDim(0)),
+                quad * 2 + (i & 1) + (i >= 2 ? 8 : 0));
       EXPECT_EQ(b.coordinate(v, axisDim(1)), group);
     }
   }
   // m16n8k8, tf32.
-  LinearLayout a32 = mmaLhsLayout({16, 8}, 32, {}), b32 = mmaRhsLayout({8, 8}, 32, {});
+  LinearLayout a32 = mmaLhsLayout({16, 8}, 32, {}),
+               b32 = mmaRhsLayout({8, 8}, 32, {});
   for (unsigned lane = 0; lane < 32; ++lane) {
     unsigned group = lane / 4, quad = lane % 4;
     for (unsigned i = 0; i < 4; ++i) {
@@ -195,14 +212,17 @@ TEST(Layouts, OperandsGoWithTheResult) {
   // Every thread's operand rows (columns) are those of its results, all of K.
   for (WarpGrid warps : {WarpGrid{1, 1}, {2, 4}, {8, 1}}) {
     LinearLayout result = mmaResultLayout({128, 64}, warps);
-    LinearLayout lhs = mmaLhsLayout({128, 32}, 16, warps), rhs = mmaRhsLayout({32, 64}, 16, warps);
+    LinearLayout lhs = mmaLhsLayout({128, 32}, 16, warps),
+                 rhs = mmaRhsLayout({32, 64}, 16, warps);
     holders(lhs), holders(rhs);
     for (unsigned warp = 0; warp < warps.rows * warps.columns; ++warp) {
       std::set<unsigned> rows, operandRows, columns, operandColumns;
-      auto collect = [&](const LinearLayout &layout, unsigned axis, std::set<unsigned> &into) {
+      auto collect = [&](const LinearLayout &layout, unsigned axis,
+                         std::set<unsigned> &into) {
         for (unsigned l = 0; l < 32; ++l)
           for (unsigned r = 0; r < layout.inSize(Dim::Register); ++r)
-            into.insert(layout.coordinate(elementAt(layout, r, l, warp), axisDim(axis)));
+            into.insert(layout.coordinate(elementAt(layout, r, l, warp),
+                                          axisDim(axis)));
       };
       collect(result, 0, rows), collect(lhs, 0, operandRows);
       collect(result, 1, columns), collect(rhs, 1, operandColumns);
@@ -211,14 +231,16 @@ TEST(Layouts, OperandsGoWithTheResult) {
     }
     LinearLayout fma = fmaResultLayout({128, 64}, warps);
     holders(fma);
-    LinearLayout left = fmaOperandLayout(fma, true, 4), right = fmaOperandLayout(fma, false, 4);
+    LinearLayout left = fmaOperandLayout(fma, true, 4),
+                 right = fmaOperandLayout(fma, false, 4);
     holders(left), holders(right);
     for (unsigned lane = 0; lane < 32; ++lane) {
       std::set<unsigned> rows, operandRows;
       for (unsigned r = 0; r < fma.inSize(Dim::Register); ++r)
         rows.insert(fma.coordinate(elementAt(fma, r, lane, 0), axisDim(0)));
       for (unsigned r = 0; r < left.inSize(Dim::Register); ++r)
-        operandRows.insert(left.coordinate(elementAt(left, r, lane, 0), axisDim(0)));
+        operandRows.insert(
+            left.coordinate(elementAt(left, r, lane, 0), axisDim(0)));
       EXPECT_EQ(rows, operandRows);
     }
   }

@@ -11,8 +11,9 @@ using llvm::SmallVector;
 
 namespace {
 
-/// Most 4-byte rows that one bank serves while one group of lanes moves its vectors
-/// (1: no conflict). `offsets`: (register, lane, warp) -> element offset.
+/// Most 4-byte rows that one bank serves while one group of lanes moves its
+/// vectors (1: no conflict). `offsets`: (register, lane, warp) -> element
+/// offset.
 unsigned conflicts(const LinearLayout &offsets, ArrayRef<unsigned> vectorBits,
                    unsigned elementBytes) {
   unsigned vectorBytes = elementBytes << vectorBits.size();
@@ -27,8 +28,10 @@ unsigned conflicts(const LinearLayout &offsets, ArrayRef<unsigned> vectorBits,
       for (unsigned first = 0; first < 32; first += together) {
         std::map<unsigned, std::set<Vector>> banks;
         for (unsigned lane = first; lane < first + together; ++lane) {
-          Vector start = (offsets.apply(Dim::Register, reg) ^ offsets.apply(Dim::Lane, lane) ^
-                          offsets.apply(Dim::Warp, warp)) * elementBytes;
+          Vector start = (offsets.apply(Dim::Register, reg) ^
+                          offsets.apply(Dim::Lane, lane) ^
+                          offsets.apply(Dim::Warp, warp)) *
+                         elementBytes;
           EXPECT_EQ(start % vectorBytes, 0u);
           for (unsigned byte = 0; byte < vectorBytes; ++byte)
             banks[(start + byte) / 4 % 32].insert((start + byte) / 4);
@@ -50,16 +53,22 @@ unsigned conflictsOf(const LinearLayout &registers, const LinearLayout &shared,
 }
 
 TEST(SharedLayout, ConversionsOfAccumulators) {
-  for (auto [m, n, rows, columns] : {std::array<unsigned, 4>{128, 128, 2, 4}, {64, 64, 2, 2},
-                                     {128, 256, 2, 4}, {16, 64, 1, 4}, {32, 8, 2, 1}})
+  for (auto [m, n, rows, columns] : {std::array<unsigned, 4>{128, 128, 2, 4},
+                                     {64, 64, 2, 2},
+                                     {128, 256, 2, 4},
+                                     {16, 64, 1, 4},
+                                     {32, 8, 2, 1}})
     for (unsigned bytes : {2u, 4u}) {
       SmallVector<int64_t> shape{m, n};
       LinearLayout acc = mmaResultLayout(shape, {rows, columns});
-      LinearLayout blocked = blockedLayout(shape, {1, 0}, 16 / bytes, rows * columns);
+      LinearLayout blocked =
+          blockedLayout(shape, {1, 0}, 16 / bytes, rows * columns);
       LinearLayout shared = conversionLayout(acc, blocked, bytes * 8);
       EXPECT_TRUE(shared.isInjective() && shared.isSurjective());
-      EXPECT_EQ(conflictsOf(acc, shared, bytes), 1u) << shape[0] << "x" << shape[1];
-      EXPECT_EQ(conflictsOf(blocked, shared, bytes), 1u) << shape[0] << "x" << shape[1];
+      EXPECT_EQ(conflictsOf(acc, shared, bytes), 1u)
+          << shape[0] << "x" << shape[1];
+      EXPECT_EQ(conflictsOf(blocked, shared, bytes), 1u)
+          << shape[0] << "x" << shape[1];
     }
 }
 
@@ -84,13 +93,18 @@ TEST(SharedLayout, Transposition) {
 
 TEST(SharedLayout, OperandsOfDots) {
   // Rows of 32 to 256 bytes, either axis contiguous, copied in 16 or 4 bytes.
-  for (auto shape : {SmallVector<int64_t>{128, 16}, {128, 32}, {128, 64}, {64, 128}, {16, 64}})
+  for (auto shape : {SmallVector<int64_t>{128, 16},
+                     {128, 32},
+                     {128, 64},
+                     {64, 128},
+                     {16, 64}})
     for (unsigned contiguous : {0u, 1u})
       for (unsigned vector : {8u, 2u}) {
         SmallVector<int64_t> extents(shape);
         if (!contiguous)
           std::swap(extents[0], extents[1]);
-        LinearLayout copy = blockedLayout(extents, {contiguous, 1 - contiguous}, vector, 4);
+        LinearLayout copy =
+            blockedLayout(extents, {contiguous, 1 - contiguous}, vector, 4);
         LinearLayout shared = matrixLayout(copy, contiguous, vector, 16);
         EXPECT_TRUE(shared.isInjective());
         unsigned written;
