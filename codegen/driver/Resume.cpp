@@ -52,8 +52,6 @@ void setPrepareAside(ModuleOp module) {
 }
 
 func::FuncOp findPrepare(ModuleOp module) {
-  if (auto prepare = module.lookupSymbol<func::FuncOp>("prepare"))
-    return prepare;
   auto aside = module.lookupSymbol<ModuleOp>("preparation");
   return aside ? aside.lookupSymbol<func::FuncOp>("prepare") : func::FuncOp();
 }

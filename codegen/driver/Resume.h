@@ -30,7 +30,7 @@ mlir::LogicalResult checkProgram(mlir::ModuleOp module,
 
 /// Moves @prepare, if the module has it, to a nested module.
 void setPrepareAside(mlir::ModuleOp module);
-/// @prepare, wherever it is; null if there is none.
+/// The @prepare that was set aside; null if there is none.
 mlir::func::FuncOp findPrepare(mlir::ModuleOp module);
 
 } // namespace charonia::driver

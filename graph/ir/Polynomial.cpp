@@ -54,10 +54,6 @@ std::optional<Monomial> charonia::graph::divide(const Monomial &a,
   return rest;
 }
 
-int64_t charonia::graph::floorDiv(int64_t a, int64_t b) {
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-
 static bool dependsOnDims(AffineExpr e) {
   bool found = false;
   e.walk(
@@ -151,7 +147,8 @@ void PolyArithmetic::extract(Poly &rest, const Poly &b, Poly &quotient) {
       // rounded down, which leaves a remainder below the divisor.
       if (!round && c % leadCoefficient)
         continue;
-      int64_t q = round ? floorDiv(c, leadCoefficient) : c / leadCoefficient;
+      int64_t q = round ? llvm::divideFloorSigned(c, leadCoefficient)
+                        : c / leadCoefficient;
       if (!q)
         continue;
       Poly less = sum(rest, scaled(b, *cofactor, q), -1);

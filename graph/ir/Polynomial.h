@@ -27,8 +27,6 @@ using Poly = std::map<Monomial, int64_t, MonomialLess>;
 /// `a` without the atoms of `b`, if it has them all.
 std::optional<Monomial> divide(const Monomial &a, const Monomial &b);
 
-int64_t floorDiv(int64_t a, int64_t b);
-
 /// Arithmetic that gives up on overflow and on more terms than are worth
 /// handling: `failed` is set, and results mean nothing until it is cleared.
 class PolyArithmetic {

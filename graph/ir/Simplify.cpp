@@ -176,7 +176,8 @@ private:
     if (auto c = asConstant(b)) {
       Interval i = bounds(p);
       if (i.low != noLow && i.high != noHigh)
-        if (int64_t k = floorDiv(i.low, *c); k == floorDiv(i.high, *c))
+        if (int64_t k = llvm::divideFloorSigned(i.low, *c);
+            k == llvm::divideFloorSigned(i.high, *c))
           return k;
     }
     for (int64_t k : {0, -1}) {
@@ -374,12 +375,12 @@ private:
     }
     Interval r;
     r.low = x.low == noLow ? noLow
-            : x.low < 0    ? floorDiv(x.low, by.low)
+            : x.low < 0    ? llvm::divideFloorSigned(x.low, by.low)
             : by.high == noHigh
                 ? 0
-                : floorDiv(x.low, std::max<int64_t>(by.high, 1));
+                : llvm::divideFloorSigned(x.low, std::max<int64_t>(by.high, 1));
     r.high = x.high == noHigh ? noHigh
-             : x.high >= 0    ? floorDiv(x.high, by.low)
+             : x.high >= 0    ? llvm::divideFloorSigned(x.high, by.low)
                               : -1;
     return r;
   }

@@ -3,7 +3,6 @@
 #include "tools/charonia/Measure.h"
 #include "tools/charonia/Roofline.h"
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -81,15 +80,7 @@ public:
     return Status::ok();
   }
 
-  Status write() const {
-    if (command.json.empty())
-      return Status::ok();
-    std::ofstream file(command.json);
-    file << report.dump(1) << "\n";
-    file.flush();
-    return file ? Status::ok()
-                : Status(StatusCode::Io, command.json + ": cannot be written");
-  }
+  Status write() const { return writeReport(report, command.json); }
 
 private:
   Status profile(Context &context, const std::string &precision) {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 namespace charonia::tool {
 namespace {
@@ -127,13 +126,7 @@ public:
     CHARONIA_RETURN_IF_ERROR(command.with == "cublas"
                                  ? compareProducts(execution)
                                  : compareModel(execution));
-    if (command.json.empty())
-      return Status::ok();
-    std::ofstream file(command.json);
-    file << report.dump(1) << "\n";
-    file.flush();
-    return file ? Status::ok()
-                : Status(StatusCode::Io, command.json + ": cannot be written");
+    return writeReport(report, command.json);
   }
 
 private:
