@@ -3,9 +3,12 @@
 #include "runtime/engine/Reader.h"
 #include "runtime/engine/Encoding.h"
 #include "runtime/engine/Format.h"
+#include "runtime/engine/Guard.h"
+#include "runtime/engine/Sha256.h"
 
 #include <algorithm>
 #include <cassert>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -74,6 +77,15 @@ Result<SectionInfo> checkEntry(const SectionEntry &entry, size_t index,
   return info;
 }
 
+/// Space for a whole file, aligned as a mapping is.
+std::byte *allocatePages(uint64_t size) {
+  uint64_t rounded = (size + pageSize - 1) / pageSize * pageSize;
+  void *memory = std::aligned_alloc(pageSize, rounded);
+  if (!memory)
+    throw std::bad_alloc();
+  return static_cast<std::byte *>(memory);
+}
+
 } // namespace
 
 Reader::~Reader() {
@@ -82,8 +94,45 @@ Reader::~Reader() {
   std::free(owned);
 }
 
-Result<std::shared_ptr<const Reader>> Reader::open(const std::string &path) {
-  try {
+/// Reads `size` bytes of the file into memory of the Reader.
+Status Reader::readAll(int fd) {
+  base = owned = allocatePages(size);
+  for (uint64_t at = 0; at < size;) {
+    ssize_t n = ::read(fd, owned + at, size - at);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      return Status(StatusCode::Io,
+                    "cannot read the engine '" + path + "': " +
+                        (n < 0 ? std::generic_category().message(errno)
+                               : "it became shorter"));
+    at += n;
+  }
+  return Status::ok();
+}
+
+Status Reader::checkDigest(const std::string &expected) const {
+  if (expected.empty())
+    return Status::ok();
+  std::string wanted = expected;
+  for (char &c : wanted)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (wanted.size() != 64 ||
+      wanted.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return Status(StatusCode::InvalidArgument,
+                  "the expected digest '" + expected +
+                      "' is not a SHA-256 of 64 hexadecimal digits");
+  if (std::string is = digest(); is != wanted)
+    return corrupt("it is not the pinned file: its SHA-256 is " + is +
+                   ", expected was " + wanted);
+  return Status::ok();
+}
+
+std::string Reader::digest() const { return sha256({base, size}); }
+
+Result<std::shared_ptr<const Reader>> Reader::open(const std::string &path,
+                                                   const std::string &digest) {
+  return guarded([&]() -> Result<std::shared_ptr<const Reader>> {
     std::shared_ptr<Reader> reader(new Reader());
     reader->path = path;
     auto failure = [&](int error) {
@@ -91,39 +140,44 @@ Result<std::shared_ptr<const Reader>> Reader::open(const std::string &path) {
                     "cannot open the engine '" + path +
                         "': " + std::generic_category().message(error));
     };
-    int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
+    struct File {
+      int fd;
+      ~File() {
+        if (fd >= 0)
+          close(fd);
+      }
+    } file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    if (file.fd < 0)
       return failure(errno);
     struct stat info;
-    int error = fstat(fd, &info) != 0   ? errno
-                : S_ISDIR(info.st_mode) ? EISDIR
-                : S_ISREG(info.st_mode) ? 0
-                                        : EINVAL;
-    if (!error && info.st_size > 0) {
-      reader->size = static_cast<uint64_t>(info.st_size);
-      void *map = mmap(nullptr, reader->size, PROT_READ, MAP_PRIVATE, fd, 0);
-      if (map == MAP_FAILED) {
-        error = errno;
-      } else {
-        reader->mapping = map;
-        reader->base = static_cast<const std::byte *>(map);
-      }
+    if (fstat(file.fd, &info) != 0)
+      return failure(errno);
+    if (!S_ISREG(info.st_mode))
+      return failure(S_ISDIR(info.st_mode) ? EISDIR : EINVAL);
+    reader->size = static_cast<uint64_t>(info.st_size);
+    if (!digest.empty()) {
+      CHARONIA_RETURN_IF_ERROR(reader->readAll(file.fd));
+    } else if (reader->size != 0) {
+      void *map =
+          mmap(nullptr, reader->size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+      if (map == MAP_FAILED)
+        return failure(errno);
+      reader->mapping = map;
+      reader->base = static_cast<const std::byte *>(map);
     }
-    close(fd);
-    if (error)
-      return failure(error);
-    if (Status status = reader->parse(); !status)
+    Status status = reader->checkDigest(digest);
+    if (status)
+      status = reader->parse();
+    if (!status)
       return status.withContext("the engine '" + path + "' cannot be used");
     return std::shared_ptr<const Reader>(std::move(reader));
-  } catch (const std::bad_alloc &) {
-    return Status(StatusCode::OutOfMemory,
-                  "out of memory while opening the engine '" + path + "'");
-  }
+  });
 }
 
 Result<std::shared_ptr<const Reader>>
-Reader::fromMemory(std::span<const std::byte> bytes, bool borrow) {
-  try {
+Reader::fromMemory(std::span<const std::byte> bytes, bool borrow,
+                   const std::string &digest) {
+  return guarded([&]() -> Result<std::shared_ptr<const Reader>> {
     std::shared_ptr<Reader> reader(new Reader());
     reader->path = "<memory>";
     reader->size = bytes.size();
@@ -135,21 +189,16 @@ Reader::fromMemory(std::span<const std::byte> bytes, bool borrow) {
                 std::to_string(pageSize) + " bytes");
       reader->base = bytes.data();
     } else if (!bytes.empty()) {
-      size_t rounded = (bytes.size() + pageSize - 1) / pageSize * pageSize;
-      reader->owned =
-          static_cast<std::byte *>(std::aligned_alloc(pageSize, rounded));
-      if (!reader->owned)
-        throw std::bad_alloc();
+      reader->base = reader->owned = allocatePages(bytes.size());
       std::memcpy(reader->owned, bytes.data(), bytes.size());
-      reader->base = reader->owned;
     }
-    if (Status status = reader->parse(); !status)
+    Status status = reader->checkDigest(digest);
+    if (status)
+      status = reader->parse();
+    if (!status)
       return status.withContext("the engine in memory cannot be used");
     return std::shared_ptr<const Reader>(std::move(reader));
-  } catch (const std::bad_alloc &) {
-    return Status(StatusCode::OutOfMemory,
-                  "out of memory while opening an engine");
-  }
+  });
 }
 
 Status Reader::parse() {
@@ -204,17 +253,27 @@ std::span<const std::byte> Reader::range(const Range &range) const {
   return section(range.section).subspan(range.offset, range.size);
 }
 
-Status Reader::verifySection(const SectionInfo &info) const {
-  if (checksum(base + info.offset, info.size) == info.checksum)
+Status Reader::checkSection(const SectionInfo &info, uint64_t sum) const {
+  if (sum == info.checksum)
     return Status::ok();
   return corrupt("it is damaged: the checksum of the section '" + info.name +
                  "' does not match");
 }
 
+Status Reader::verifySection(const SectionInfo &info) const {
+  return checkSection(info, checksum(base + info.offset, info.size));
+}
+
+Status Reader::checkSection(uint32_t index, uint64_t sum) const {
+  assert(index < table.size());
+  return checkSection(table[index], sum)
+      .withContext("the engine '" + path + "' cannot be used");
+}
+
 Status Reader::verifySection(uint32_t index) const {
   assert(index < table.size());
-  return verifySection(table[index])
-      .withContext("the engine '" + path + "' cannot be used");
+  return checkSection(index,
+                      checksum(base + table[index].offset, table[index].size));
 }
 
 Status Reader::verifyAll() const {

@@ -20,12 +20,16 @@ public:
 
   /// Checks header, section table, manifest and their checksums, and everything
   /// the manifest refers to. Sections' bytes are checked by verifySection().
-  static Result<std::shared_ptr<const Reader>> open(const std::string &path);
+  /// With a digest (SHA-256 in hexadecimal) the file is read to memory instead
+  /// of being mapped, and its bytes must have that digest.
+  static Result<std::shared_ptr<const Reader>>
+  open(const std::string &path, const std::string &digest = {});
 
   /// The same over memory. The bytes are copied unless `borrow`, in which case
   /// they must outlive the Reader and start at a multiple of 4096.
   static Result<std::shared_ptr<const Reader>>
-  fromMemory(std::span<const std::byte> bytes, bool borrow);
+  fromMemory(std::span<const std::byte> bytes, bool borrow,
+             const std::string &digest = {});
 
   const Manifest &manifest() const { return content; }
   /// The raw sections, numbered as the Writer numbered them.
@@ -39,8 +43,13 @@ public:
 
   /// Compares a section's checksum; reads all its bytes.
   Status verifySection(uint32_t index) const;
+  /// The same for a checksum that was taken of a copy of the section.
+  Status checkSection(uint32_t index, uint64_t checksum) const;
   /// All sections, and that the gaps between them are zero.
   Status verifyAll() const;
+
+  /// SHA-256 of the whole file in hexadecimal; reads it all.
+  std::string digest() const;
 
   /// Path for messages; "<memory>" if there is none.
   const std::string &name() const { return path; }
@@ -49,6 +58,9 @@ public:
 private:
   Reader() = default;
   Status parse();
+  Status checkDigest(const std::string &expected) const;
+  Status readAll(int fd);
+  Status checkSection(const SectionInfo &info, uint64_t sum) const;
   Status verifySection(const SectionInfo &info) const;
 
   std::string path;

@@ -4,8 +4,21 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
+#include <cstdlib>
 
 namespace charonia {
+
+void detail::resultMisused(const Status &status) noexcept {
+  std::fprintf(
+      stderr,
+      status.isOk()
+          ? "charonia: a Result was made of a Status without an error\n"
+          : "charonia: the value of a Result was taken that is an "
+            "error: %s\n",
+      status.message().c_str());
+  std::abort();
+}
 
 std::string_view statusCodeName(StatusCode code) {
   switch (code) {
@@ -86,8 +99,10 @@ unsigned dtypeBits(DType type) {
   return row ? row->bits : 0;
 }
 
-bool isValidDType(unsigned value) {
-  return value <= 0xff && findRow(static_cast<DType>(value)) != nullptr;
+bool isValidDType(int64_t value) {
+  return std::ranges::any_of(dtypeRows, [&](const DTypeRow &row) {
+    return static_cast<int64_t>(row.type) == value;
+  });
 }
 
 Result<uint64_t> tensorBytes(DType type, std::span<const int64_t> shape) {

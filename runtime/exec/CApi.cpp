@@ -2,24 +2,84 @@
 
 #include "charonia/charonia.h"
 #include "charonia/runtime.h"
-#include "runtime/exec/Guard.h"
+#include "runtime/engine/Guard.h"
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 
 using namespace charonia;
 
 namespace {
 
+/// The message of this thread's last failure; without one if even for that
+/// there is no memory.
 thread_local std::string lastError;
 
-charonia_status report(const Status &status) {
-  if (!status.isOk())
-    lastError = status.message();
+charonia_status report(const Status &status) noexcept {
+  if (!status.isOk()) {
+    try {
+      lastError = status.message();
+    } catch (const std::bad_alloc &) {
+      lastError = "out of memory"; // Without memory of its own.
+    }
+  }
   return static_cast<charonia_status>(status.code());
+}
+
+/// A struct of the caller's as this library knows it, whatever version of the
+/// header it was built with; defaults if there is none.
+template <typename T> Result<T> readSized(const T *given, const char *name) {
+  T known = {};
+  if (!given)
+    return known;
+  size_t size = given->size;
+  if (size < sizeof(size))
+    return Status(StatusCode::InvalidArgument,
+                  std::string(name) + "::size must be its sizeof");
+  auto *bytes = reinterpret_cast<const char *>(given);
+  for (size_t i = sizeof(T); i < size; ++i)
+    if (bytes[i] != 0)
+      return Status(
+          StatusCode::Unsupported,
+          std::string(name) + " has fields that this library, version " +
+              std::string(version()) + ", does not know; they must be zero");
+  std::memcpy(&known, given, std::min(size, sizeof(T)));
+  return known;
+}
+
+/// Fills the fields that the caller's header knows; the others become zero.
+template <typename T> Status writeSized(T value, T *out, const char *name) {
+  size_t size = out->size;
+  if (size < sizeof(size))
+    return Status(StatusCode::InvalidArgument,
+                  std::string(name) + "::size must be its sizeof");
+  value.size = size;
+  std::memcpy(out, &value, std::min(size, sizeof(T)));
+  if (size > sizeof(T))
+    std::memset(reinterpret_cast<char *>(out) + sizeof(T), 0, size - sizeof(T));
+  return Status::ok();
+}
+
+/// Strings as C has them; they stay where they are.
+std::vector<const char *> pointers(const std::vector<std::string> &strings) {
+  std::vector<const char *> result;
+  for (const std::string &string : strings)
+    result.push_back(string.c_str());
+  return result;
 }
 
 Status isNull(const char *what) {
   return Status(StatusCode::InvalidArgument, std::string(what) + " is null");
+}
+
+Status noSuch(const char *what, size_t index) {
+  return Status(StatusCode::NotFound, std::string("there is no ") + what + " " +
+                                          std::to_string(index));
+}
+
+charonia_status reportNull(const char *what) {
+  return report(guarded([&]() -> Status { return isNull(what); }));
 }
 
 /// Type and shape of an input or output as C sees them.
@@ -41,20 +101,67 @@ Result<std::vector<TensorText>> describe(const Signature &signature,
   return texts;
 }
 
+/// A program as C sees it.
+struct ProgramText {
+  ProgramInfo info;
+  std::string device;
+  std::vector<const char *> archs;
+
+  explicit ProgramText(ProgramInfo given)
+      : info(std::move(given)), device(deviceKindName(info.device)),
+        archs(pointers(info.archs)) {}
+  ProgramText(ProgramText &&) = default; // The strings stay where they are.
+};
+
 } // namespace
 
 struct charonia_engine {
   Engine engine;
   std::vector<TensorText> inputs;
   std::vector<TensorText> outputs;
+  std::vector<ProgramText> programs;
 };
 
 struct charonia_context {
   Context context;
+  std::string description;
   std::map<std::string, std::vector<int64_t>> outputShapes;
+  std::map<std::string, std::vector<int64_t>> futureShapes;
+};
+
+struct charonia_profile {
+  std::vector<StepProfile> steps;
+  struct Lists {
+    std::vector<const char *> ops;
+    std::vector<const char *> nodes;
+  };
+  std::vector<Lists> lists;
 };
 
 namespace {
+
+Result<LoadOptions> convert(const charonia_load_options *given) {
+  CHARONIA_ASSIGN_OR_RETURN(charonia_load_options options,
+                            readSized(given, "charonia_load_options"));
+  LoadOptions converted;
+  converted.verifyWeights = !options.no_verify_weights;
+  converted.allowHostCode = !options.no_host_code;
+  converted.borrowMemory = options.borrow_memory;
+  converted.digest = options.digest ? options.digest : "";
+  return converted;
+}
+
+Result<ContextOptions> convert(const charonia_context_options *given) {
+  CHARONIA_ASSIGN_OR_RETURN(charonia_context_options options,
+                            readSized(given, "charonia_context_options"));
+  ContextOptions converted;
+  converted.threads = options.threads;
+  converted.isa = options.isa ? options.isa : "";
+  converted.precision = options.precision ? options.precision : "";
+  converted.stream = options.stream;
+  converted.cudaGraph = !options.no_cuda_graph;
+  return converted;
+}
 
 Status wrap(Result<Engine> engine, charonia_engine **out) {
   if (!engine)
@@ -63,22 +170,27 @@ Status wrap(Result<Engine> engine, charonia_engine **out) {
   CHARONIA_ASSIGN_OR_RETURN(auto inputs, describe(signature, signature.inputs));
   CHARONIA_ASSIGN_OR_RETURN(auto outputs,
                             describe(signature, signature.outputs));
-  *out = new charonia_engine{*engine, std::move(inputs), std::move(outputs)};
+  std::vector<ProgramText> programs;
+  for (ProgramInfo &program : engine->programs())
+    programs.emplace_back(std::move(program));
+  *out = new charonia_engine{*engine, std::move(inputs), std::move(outputs),
+                             std::move(programs)};
   return Status::ok();
 }
 
 charonia_status tensorInfo(const std::vector<TensorSpec> &specs,
                            const std::vector<TensorText> &texts, size_t index,
                            charonia_tensor *info, const char **text) {
-  if (index >= specs.size())
-    return report(Status(StatusCode::NotFound, "there is no input or output " +
-                                                   std::to_string(index)));
-  if (info)
-    *info = {static_cast<charonia_dtype>(specs[index].dtype), CHARONIA_HOST,
-             texts[index].shape.size(), texts[index].shape.data(), nullptr};
-  if (text)
-    *text = texts[index].text.c_str();
-  return CHARONIA_OK;
+  return report(guarded([&]() -> Status {
+    if (index >= specs.size())
+      return noSuch("input or output", index);
+    if (info)
+      *info = {static_cast<charonia_dtype>(specs[index].dtype), CHARONIA_HOST,
+               texts[index].shape.size(), texts[index].shape.data(), nullptr};
+    if (text)
+      *text = texts[index].text.c_str();
+    return Status::ok();
+  }));
 }
 
 } // namespace
@@ -96,21 +208,48 @@ unsigned charonia_dtype_bits(charonia_dtype type) {
 
 charonia_status charonia_engine_load(const char *path,
                                      charonia_engine **engine) {
-  return report(guarded([&]() -> Status {
-    if (!path || !engine)
-      return isNull("the path or the result");
-    return wrap(Engine::load(std::string(path)), engine);
-  }));
+  return charonia_engine_load_with(path, nullptr, engine);
 }
 
 charonia_status charonia_engine_load_memory(const void *bytes, size_t size,
                                             charonia_engine **engine) {
+  return charonia_engine_load_memory_with(bytes, size, nullptr, engine);
+}
+
+charonia_status charonia_engine_load_with(const char *path,
+                                          const charonia_load_options *options,
+                                          charonia_engine **engine) {
+  return report(guarded([&]() -> Status {
+    if (!path || !engine)
+      return isNull("the path or the result");
+    CHARONIA_ASSIGN_OR_RETURN(LoadOptions converted, convert(options));
+    return wrap(Engine::load(std::string(path), converted), engine);
+  }));
+}
+
+charonia_status
+charonia_engine_load_memory_with(const void *bytes, size_t size,
+                                 const charonia_load_options *options,
+                                 charonia_engine **engine) {
   return report(guarded([&]() -> Status {
     if (!bytes || !engine)
       return isNull("the memory or the result");
+    CHARONIA_ASSIGN_OR_RETURN(LoadOptions converted, convert(options));
     return wrap(
-        Engine::load(std::span(static_cast<const std::byte *>(bytes), size)),
+        Engine::load(std::span(static_cast<const std::byte *>(bytes), size),
+                     converted),
         engine);
+  }));
+}
+
+charonia_status charonia_engine_digest(const charonia_engine *engine,
+                                       char digest[65]) {
+  return report(guarded([&]() -> Status {
+    if (!engine || !digest)
+      return isNull("the engine or the result");
+    CHARONIA_ASSIGN_OR_RETURN(std::string text, engine->engine.digest());
+    std::memcpy(digest, text.c_str(), text.size() + 1);
+    return Status::ok();
   }));
 }
 
@@ -139,7 +278,7 @@ const char *charonia_output_name(const charonia_engine *engine, size_t index) {
 charonia_status charonia_input_info(const charonia_engine *engine, size_t index,
                                     charonia_tensor *info, const char **text) {
   if (!engine)
-    return report(isNull("the engine"));
+    return reportNull("the engine");
   return tensorInfo(engine->engine.signature().inputs, engine->inputs, index,
                     info, text);
 }
@@ -148,9 +287,47 @@ charonia_status charonia_output_info(const charonia_engine *engine,
                                      size_t index, charonia_tensor *info,
                                      const char **text) {
   if (!engine)
-    return report(isNull("the engine"));
+    return reportNull("the engine");
   return tensorInfo(engine->engine.signature().outputs, engine->outputs, index,
                     info, text);
+}
+
+size_t charonia_num_symbols(const charonia_engine *engine) {
+  return engine ? engine->engine.signature().symbols.size() : 0;
+}
+
+charonia_status charonia_symbol_info(const charonia_engine *engine,
+                                     size_t index, charonia_symbol *symbol) {
+  return report(guarded([&]() -> Status {
+    if (!engine || !symbol)
+      return isNull("the engine or the result");
+    if (index >= charonia_num_symbols(engine))
+      return noSuch("shape symbol", index);
+    const Symbol &from = engine->engine.signature().symbols[index];
+    return writeSized(charonia_symbol{0, from.name.c_str(), from.min, from.opt,
+                                      from.max, from.divisor},
+                      symbol, "charonia_symbol");
+  }));
+}
+
+size_t charonia_num_programs(const charonia_engine *engine) {
+  return engine ? engine->programs.size() : 0;
+}
+
+charonia_status charonia_program_info(const charonia_engine *engine,
+                                      size_t index, charonia_program *program) {
+  return report(guarded([&]() -> Status {
+    if (!engine || !program)
+      return isNull("the engine or the result");
+    if (index >= engine->programs.size())
+      return noSuch("program", index);
+    const ProgramText &from = engine->programs[index];
+    return writeSized(charonia_program{0, from.device.c_str(),
+                                       from.info.precision.c_str(),
+                                       from.archs.data(), from.archs.size(),
+                                       from.info.kernels},
+                      program, "charonia_program");
+  }));
 }
 
 charonia_status charonia_context_create(const charonia_engine *engine,
@@ -161,20 +338,12 @@ charonia_status charonia_context_create(const charonia_engine *engine,
     if (!engine || !device || !context)
       return isNull("the engine, the device or the result");
     CHARONIA_ASSIGN_OR_RETURN(Device parsed, parseDevice(device));
-    ContextOptions converted;
-    if (options) {
-      if (options->size != sizeof(charonia_context_options))
-        return Status(StatusCode::InvalidArgument,
-                      "charonia_context_options::size must be its sizeof");
-      converted.threads = options->threads;
-      converted.isa = options->isa ? options->isa : "";
-      converted.precision = options->precision ? options->precision : "";
-      converted.stream = options->stream;
-      converted.cudaGraph = !options->no_cuda_graph;
-    }
+    CHARONIA_ASSIGN_OR_RETURN(ContextOptions converted, convert(options));
     CHARONIA_ASSIGN_OR_RETURN(Context made,
                               engine->engine.createContext(parsed, converted));
-    *context = new charonia_context{std::move(made), {}};
+    std::string description = made.description();
+    *context =
+        new charonia_context{std::move(made), std::move(description), {}, {}};
     return Status::ok();
   }));
 }
@@ -198,7 +367,7 @@ charonia_status charonia_set_output(charonia_context *context, const char *name,
                                     void *data, size_t capacity,
                                     charonia_memory memory) {
   if (!context || !name)
-    return report(isNull("the context or the name"));
+    return reportNull("the context or the name");
   return report(context->context.setOutput(name, data, capacity,
                                            static_cast<Memory>(memory)));
 }
@@ -207,26 +376,26 @@ charonia_status charonia_allocate_output(charonia_context *context,
                                          const char *name,
                                          charonia_memory memory) {
   if (!context || !name)
-    return report(isNull("the context or the name"));
+    return reportNull("the context or the name");
   return report(
       context->context.allocateOutput(name, static_cast<Memory>(memory)));
 }
 
 charonia_status charonia_run(charonia_context *context) {
   if (!context)
-    return report(isNull("the context"));
+    return reportNull("the context");
   return report(context->context.run());
 }
 
 charonia_status charonia_run_async(charonia_context *context, void *stream) {
   if (!context)
-    return report(isNull("the context"));
+    return reportNull("the context");
   return report(context->context.runAsync(stream));
 }
 
 charonia_status charonia_synchronize(charonia_context *context) {
   if (!context)
-    return report(isNull("the context"));
+    return reportNull("the context");
   return report(context->context.synchronize());
 }
 
@@ -242,5 +411,91 @@ charonia_status charonia_output(charonia_context *context, const char *name,
                static_cast<charonia_memory>(output.memory), shape.size(),
                shape.data(), output.data};
     return Status::ok();
+  }));
+}
+
+charonia_status charonia_output_shape(charonia_context *context,
+                                      const char *name, const int64_t **shape,
+                                      size_t *rank) {
+  return report(guarded([&]() -> Status {
+    if (!context || !name || !shape || !rank)
+      return isNull("the context, the name or the result");
+    CHARONIA_ASSIGN_OR_RETURN(std::vector<int64_t> found,
+                              context->context.outputShape(name));
+    std::vector<int64_t> &kept = context->futureShapes[name];
+    kept = std::move(found);
+    *shape = kept.data();
+    *rank = kept.size();
+    return Status::ok();
+  }));
+}
+
+const char *charonia_context_description(const charonia_context *context) {
+  return context ? context->description.c_str() : nullptr;
+}
+
+charonia_status charonia_context_memory(const charonia_context *context,
+                                        charonia_memory_info *memory) {
+  return report(guarded([&]() -> Status {
+    if (!context || !memory)
+      return isNull("the context or the result");
+    CHARONIA_ASSIGN_OR_RETURN(MemoryInfo info, context->context.memory());
+    return writeSized(charonia_memory_info{0, info.arenaBytes,
+                                           info.arenaLowerBound,
+                                           info.weightBytes},
+                      memory, "charonia_memory_info");
+  }));
+}
+
+charonia_status charonia_run_timed(charonia_context *context, double *seconds) {
+  return report(guarded([&]() -> Status {
+    if (!context || !seconds)
+      return isNull("the context or the result");
+    CHARONIA_ASSIGN_OR_RETURN(*seconds, context->context.runTimed());
+    return Status::ok();
+  }));
+}
+
+charonia_status charonia_profile_create(charonia_context *context,
+                                        int repetitions,
+                                        charonia_profile **profile) {
+  return report(guarded([&]() -> Status {
+    if (!context || !profile)
+      return isNull("the context or the result");
+    auto made = std::make_unique<charonia_profile>();
+    CHARONIA_ASSIGN_OR_RETURN(made->steps,
+                              context->context.profile(repetitions));
+    for (const StepProfile &step : made->steps)
+      made->lists.push_back({pointers(step.ops), pointers(step.nodes)});
+    *profile = made.release();
+    return Status::ok();
+  }));
+}
+
+void charonia_profile_free(charonia_profile *profile) { delete profile; }
+
+size_t charonia_profile_num_steps(const charonia_profile *profile) {
+  return profile ? profile->steps.size() : 0;
+}
+
+charonia_status charonia_profile_step(const charonia_profile *profile,
+                                      size_t index,
+                                      charonia_step_profile *step) {
+  return report(guarded([&]() -> Status {
+    if (!profile || !step)
+      return isNull("the profile or the result");
+    if (index >= profile->steps.size())
+      return noSuch("step", index);
+    const StepProfile &from = profile->steps[index];
+    const charonia_profile::Lists &lists = profile->lists[index];
+    charonia_step_profile row = {};
+    row.name = from.name.c_str();
+    row.ops = lists.ops.data(), row.num_ops = lists.ops.size();
+    row.nodes = lists.nodes.data(), row.num_nodes = lists.nodes.size();
+    row.seconds = from.seconds, row.mean_seconds = from.meanSeconds;
+    row.flops = from.flops, row.bytes = from.bytes, row.grid = from.grid;
+    row.block_threads = from.blockThreads, row.registers = from.registers;
+    row.shared_bytes = from.sharedBytes;
+    return writeSized(row, step, "charonia_step_profile");
   }));
 }

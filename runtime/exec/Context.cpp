@@ -1,7 +1,7 @@
 //===- Context.cpp - Binding tensors and running --------------------------===//
 
+#include "runtime/engine/Guard.h"
 #include "runtime/exec/ContextImpl.h"
-#include "runtime/exec/Guard.h"
 
 #include <algorithm>
 
@@ -31,28 +31,47 @@ Context::Impl::Impl(std::shared_ptr<const engine::Reader> reader, Device device,
 // Work that is still running uses the plans and the outputs' memory.
 Context::Impl::~Impl() { (void)executor->synchronize(); }
 
+Status Context::Impl::checkMemory(Memory memory, const char *what,
+                                  const std::string &name) const {
+  if (memory == Memory::Host ||
+      (memory == Memory::Device && device.kind != DeviceKind::Cpu))
+    return Status::ok();
+  std::string subject = std::string("the ") + what + " '" + name + "' is in ";
+  if (memory == Memory::Device)
+    return Status(StatusCode::InvalidArgument,
+                  subject + "device memory, but the context runs on the CPU");
+  return Status(StatusCode::InvalidArgument,
+                subject + "memory of the kind " +
+                    std::to_string(static_cast<int>(memory)) +
+                    "; there are 0, the host's, and 1, the device's");
+}
+
 Status Context::Impl::setInput(size_t index, const Tensor &tensor) {
   if (index >= inputs.size())
     return noSuchIndex("input", index, inputs.size());
   const TensorSpec &spec = signature().inputs[index];
-  std::string expected =
-      "the input '" + spec.name + "' takes " + signature().typeString(spec);
-  if (tensor.dtype != spec.dtype)
+  auto expected = [&] {
+    return "the input '" + spec.name + "' takes " +
+           signature().typeString(spec);
+  };
+  if (tensor.dtype != spec.dtype) {
+    auto number = static_cast<int>(tensor.dtype);
     return Status(StatusCode::InvalidArgument,
-                  expected + ", not " + std::string(dtypeName(tensor.dtype)));
+                  expected() + ", not " +
+                      (isValidDType(number)
+                           ? std::string(dtypeName(tensor.dtype))
+                           : "a type of the number " + std::to_string(number)));
+  }
   if (tensor.shape.size() != spec.dims.size())
     return Status(StatusCode::InvalidArgument,
-                  expected + ", not the shape " + shapeString(tensor.shape));
+                  expected() + ", not the shape " + shapeString(tensor.shape));
   auto bytes = tensorBytes(tensor.dtype, tensor.shape);
   if (!bytes)
-    return bytes.status().withContext(expected);
+    return bytes.status().withContext(expected());
   if (!tensor.data && *bytes != 0)
     return Status(StatusCode::InvalidArgument,
                   "the data of the input '" + spec.name + "' is null");
-  if (tensor.memory == Memory::Device && device.kind == DeviceKind::Cpu)
-    return Status(StatusCode::InvalidArgument,
-                  "the input '" + spec.name +
-                      "' is in device memory, but the context runs on the CPU");
+  CHARONIA_RETURN_IF_ERROR(checkMemory(tensor.memory, "input", spec.name));
   Input &input = inputs[index];
   if (!input.bound || input.shape != tensor.shape) {
     planOfShapes = nullptr;
@@ -64,6 +83,8 @@ Status Context::Impl::setInput(size_t index, const Tensor &tensor) {
   return Status::ok();
 }
 
+/// Work that is under way still writes to what was bound before: a caller whose
+/// memory it is waits for it, the context's own memory goes when it is over.
 Status Context::Impl::setOutput(size_t index, void *data, size_t capacity,
                                 Memory memory) {
   if (index >= outputs.size())
@@ -72,15 +93,12 @@ Status Context::Impl::setOutput(size_t index, void *data, size_t capacity,
   if (!data && capacity != 0)
     return Status(StatusCode::InvalidArgument,
                   "the memory for the output '" + spec.name + "' is null");
-  if (memory == Memory::Device && device.kind == DeviceKind::Cpu)
-    return Status(StatusCode::InvalidArgument,
-                  "the output '" + spec.name +
-                      "' is in device memory, but the context runs on the CPU");
+  CHARONIA_RETURN_IF_ERROR(checkMemory(memory, "output", spec.name));
   Output &output = outputs[index];
-  if (output.owned) {
-    CHARONIA_RETURN_IF_ERROR(executor->synchronize());
-    output.owned.reset();
-  }
+  if (output.owned)
+    CHARONIA_RETURN_IF_ERROR(synchronize());
+  invalidate(output, Output::State::BoundAnew);
+  output.owned.reset();
   output.callers = true;
   output.binding = {data, memory};
   output.capacity = capacity;
@@ -90,14 +108,28 @@ Status Context::Impl::setOutput(size_t index, void *data, size_t capacity,
 Status Context::Impl::allocateOutput(size_t index, Memory memory) {
   if (index >= outputs.size())
     return noSuchIndex("output", index, outputs.size());
-  if (memory == Memory::Device && device.kind == DeviceKind::Cpu)
-    return Status(StatusCode::InvalidArgument,
-                  "the context runs on the CPU and has no device memory");
-  if (outputs[index].owned)
-    CHARONIA_RETURN_IF_ERROR(executor->synchronize());
-  outputs[index] = Output();
-  outputs[index].binding.memory = memory;
+  CHARONIA_RETURN_IF_ERROR(
+      checkMemory(memory, "output", signature().outputs[index].name));
+  Output &output = outputs[index];
+  if (output.owned)
+    CHARONIA_RETURN_IF_ERROR(synchronize());
+  invalidate(output, Output::State::BoundAnew);
+  output.owned.reset();
+  output.callers = false;
+  output.binding = {nullptr, memory};
+  output.capacity = 0;
   return Status::ok();
+}
+
+void Context::Impl::invalidate(Output &output, Output::State why) {
+  // What was never there cannot have gone away.
+  if (output.state != Output::State::NotRun || why != Output::State::BoundAnew)
+    output.state = why;
+}
+
+void Context::Impl::invalidateOutputs() {
+  for (Output &output : outputs)
+    invalidate(output, Output::State::RunFailed);
 }
 
 Result<const exec::ExecutionPlan *> Context::Impl::currentPlan() {
@@ -126,8 +158,6 @@ Result<const exec::ExecutionPlan *> Context::Impl::currentPlan() {
     if (plans.size() == maxPlans) {
       CHARONIA_RETURN_IF_ERROR(executor->synchronize());
       executor->forget(*plans.back());
-      if (planOfLastRun == plans.back().get())
-        planOfLastRun = nullptr;
       plans.pop_back();
     }
     plans.insert(plans.begin(), std::move(plan));
@@ -155,15 +185,35 @@ Status Context::Impl::prepareOutputs(const exec::ExecutionPlan &plan) {
     if (!output.owned || output.owned->size < bytes) {
       CHARONIA_RETURN_IF_ERROR(executor->synchronize());
       output.owned.reset();
+      output.binding.data = nullptr;
       CHARONIA_ASSIGN_OR_RETURN(
           output.owned, executor->allocate(bytes, output.binding.memory));
     }
     output.binding.data = output.owned->data;
   }
+  return checkOutputsApart(plan);
+}
+
+/// The context's own memory never overlaps; two outputs of the caller may.
+Status Context::Impl::checkOutputsApart(const exec::ExecutionPlan &plan) const {
+  for (size_t i = 0; i < outputs.size(); ++i)
+    for (size_t j = 0; j < i && outputs[i].callers; ++j) {
+      const Output &a = outputs[i], &b = outputs[j];
+      auto x = reinterpret_cast<uintptr_t>(a.binding.data);
+      auto y = reinterpret_cast<uintptr_t>(b.binding.data);
+      if (b.callers && a.binding.memory == b.binding.memory &&
+          x < y + plan.outputs[j].bytes && y < x + plan.outputs[i].bytes)
+        return Status(StatusCode::InvalidArgument,
+                      "the memory that was given for the outputs '" +
+                          signature().outputs[j].name + "' and '" +
+                          signature().outputs[i].name + "' overlaps");
+    }
   return Status::ok();
 }
 
 Status Context::Impl::run(const exec::RunRequest &request) {
+  // Until it has succeeded; whatever returns or throws below leaves it so.
+  invalidateOutputs();
   CHARONIA_ASSIGN_OR_RETURN(const exec::ExecutionPlan *plan, currentPlan());
   CHARONIA_RETURN_IF_ERROR(prepareOutputs(*plan));
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -172,19 +222,43 @@ Status Context::Impl::run(const exec::RunRequest &request) {
     outputBindings[i] = outputs[i].binding;
   CHARONIA_RETURN_IF_ERROR(
       executor->run(*plan, inputBindings, outputBindings, request));
-  planOfLastRun = plan;
+  if (lastPlan.get() != plan)
+    lastPlan = plans.front(); // The current one is the most recently used.
+  for (Output &output : outputs)
+    output.state = Output::State::Valid;
   return Status::ok();
+}
+
+Status Context::Impl::synchronize() {
+  Status status = executor->synchronize();
+  if (!status)
+    invalidateOutputs();
+  return status;
 }
 
 Result<Tensor> Context::Impl::output(size_t index) const {
   if (index >= outputs.size())
     return noSuchIndex("output", index, outputs.size());
-  if (!planOfLastRun)
+  const TensorSpec &spec = signature().outputs[index];
+  const Output &output = outputs[index];
+  switch (output.state) {
+  case Output::State::Valid:
+    return Tensor{spec.dtype, lastPlan->outputs[index].shape,
+                  output.binding.data, output.binding.memory};
+  case Output::State::NotRun:
     return Status(StatusCode::FailedPrecondition,
                   "there is no output before a run");
-  const TensorSpec &spec = signature().outputs[index];
-  return Tensor{spec.dtype, planOfLastRun->outputs[index].shape,
-                outputs[index].binding.data, outputs[index].binding.memory};
+  case Output::State::BoundAnew:
+    return Status(StatusCode::FailedPrecondition,
+                  "the output '" + spec.name +
+                      "' was bound anew after the last run; run the context to "
+                      "have it");
+  case Output::State::RunFailed:
+    break;
+  }
+  return Status(StatusCode::FailedPrecondition,
+                "there is no output '" + spec.name +
+                    "', since the last run failed; run the context again");
 }
 
 //===----------------------------------------------------------------------===//
@@ -197,11 +271,11 @@ Context::Context(Context &&) noexcept = default;
 Context &Context::operator=(Context &&) noexcept = default;
 Context::~Context() = default;
 
-Status Context::setInput(size_t index, const Tensor &tensor) {
+Status Context::setInput(size_t index, const Tensor &tensor) noexcept {
   return guarded([&] { return impl->setInput(index, tensor); });
 }
 
-Status Context::setInput(std::string_view name, const Tensor &tensor) {
+Status Context::setInput(std::string_view name, const Tensor &tensor) noexcept {
   return guarded([&]() -> Status {
     CHARONIA_ASSIGN_OR_RETURN(size_t index, signature().findInput(name));
     return impl->setInput(index, tensor);
@@ -209,31 +283,32 @@ Status Context::setInput(std::string_view name, const Tensor &tensor) {
 }
 
 Status Context::setOutput(size_t index, void *data, size_t capacity,
-                          Memory memory) {
+                          Memory memory) noexcept {
   return guarded(
       [&] { return impl->setOutput(index, data, capacity, memory); });
 }
 
 Status Context::setOutput(std::string_view name, void *data, size_t capacity,
-                          Memory memory) {
+                          Memory memory) noexcept {
   return guarded([&]() -> Status {
     CHARONIA_ASSIGN_OR_RETURN(size_t index, signature().findOutput(name));
     return impl->setOutput(index, data, capacity, memory);
   });
 }
 
-Status Context::allocateOutput(size_t index, Memory memory) {
+Status Context::allocateOutput(size_t index, Memory memory) noexcept {
   return guarded([&] { return impl->allocateOutput(index, memory); });
 }
 
-Status Context::allocateOutput(std::string_view name, Memory memory) {
+Status Context::allocateOutput(std::string_view name, Memory memory) noexcept {
   return guarded([&]() -> Status {
     CHARONIA_ASSIGN_OR_RETURN(size_t index, signature().findOutput(name));
     return impl->allocateOutput(index, memory);
   });
 }
 
-Result<std::vector<int64_t>> Context::outputShape(std::string_view name) const {
+Result<std::vector<int64_t>>
+Context::outputShape(std::string_view name) const noexcept {
   return guarded([&]() -> Result<std::vector<int64_t>> {
     CHARONIA_ASSIGN_OR_RETURN(size_t index, signature().findOutput(name));
     CHARONIA_ASSIGN_OR_RETURN(const exec::ExecutionPlan *plan,
@@ -242,22 +317,22 @@ Result<std::vector<int64_t>> Context::outputShape(std::string_view name) const {
   });
 }
 
-Result<Tensor> Context::output(size_t index) const {
+Result<Tensor> Context::output(size_t index) const noexcept {
   return guarded([&] { return impl->output(index); });
 }
 
-Result<Tensor> Context::output(std::string_view name) const {
+Result<Tensor> Context::output(std::string_view name) const noexcept {
   return guarded([&]() -> Result<Tensor> {
     CHARONIA_ASSIGN_OR_RETURN(size_t index, signature().findOutput(name));
     return impl->output(index);
   });
 }
 
-Status Context::run() {
+Status Context::run() noexcept {
   return guarded([&] { return impl->run({}); });
 }
 
-Status Context::runAsync(void *stream) {
+Status Context::runAsync(void *stream) noexcept {
   return guarded([&] {
     exec::RunRequest request;
     request.wait = false;
@@ -266,11 +341,11 @@ Status Context::runAsync(void *stream) {
   });
 }
 
-Status Context::synchronize() {
-  return guarded([&] { return impl->executor->synchronize(); });
+Status Context::synchronize() noexcept {
+  return guarded([&] { return impl->synchronize(); });
 }
 
-Result<double> Context::runTimed() {
+Result<double> Context::runTimed() noexcept {
   return guarded([&]() -> Result<double> {
     double seconds = 0;
     exec::RunRequest request;
@@ -280,7 +355,7 @@ Result<double> Context::runTimed() {
   });
 }
 
-Result<std::vector<StepProfile>> Context::profile(int repetitions) {
+Result<std::vector<StepProfile>> Context::profile(int repetitions) noexcept {
   return guarded([&]() -> Result<std::vector<StepProfile>> {
     if (repetitions < 1)
       return Status(StatusCode::InvalidArgument,
@@ -326,7 +401,7 @@ Result<std::vector<StepProfile>> Context::profile(int repetitions) {
   });
 }
 
-Result<MemoryInfo> Context::memory() const {
+Result<MemoryInfo> Context::memory() const noexcept {
   return guarded([&]() -> Result<MemoryInfo> {
     CHARONIA_ASSIGN_OR_RETURN(const exec::ExecutionPlan *plan,
                               impl->currentPlan());
@@ -335,12 +410,14 @@ Result<MemoryInfo> Context::memory() const {
   });
 }
 
-Device Context::device() const { return impl->device; }
+Device Context::device() const noexcept { return impl->device; }
 
 std::string Context::description() const {
   return impl->executor->description();
 }
 
-const Signature &Context::signature() const { return impl->signature(); }
+const Signature &Context::signature() const noexcept {
+  return impl->signature();
+}
 
 } // namespace charonia

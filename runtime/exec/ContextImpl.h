@@ -17,6 +17,9 @@ struct Context::Impl {
     exec::Binding binding;
     uint64_t capacity = 0;
     std::unique_ptr<exec::Allocation> owned;
+    /// Whether `binding` holds a result of lastPlan; if not, why.
+    enum class State { NotRun, Valid, BoundAnew, RunFailed };
+    State state = State::NotRun;
   };
 
   Impl(std::shared_ptr<const engine::Reader> reader, Device device,
@@ -34,6 +37,7 @@ struct Context::Impl {
   /// The plan for the shapes that are bound now; made once per shape.
   Result<const exec::ExecutionPlan *> currentPlan();
   Status run(const exec::RunRequest &request);
+  Status synchronize();
 
   std::shared_ptr<const engine::Reader> reader;
   Device device;
@@ -43,14 +47,20 @@ struct Context::Impl {
   std::vector<Output> outputs;
 
   /// Most recently used first.
-  std::vector<std::unique_ptr<exec::ExecutionPlan>> plans;
+  std::vector<std::shared_ptr<const exec::ExecutionPlan>> plans;
   const exec::ExecutionPlan *planOfShapes = nullptr; ///< Null: shapes changed.
-  const exec::ExecutionPlan *planOfLastRun = nullptr;
+  /// Of the last run; tells the outputs' shapes even when no longer in `plans`.
+  std::shared_ptr<const exec::ExecutionPlan> lastPlan;
   std::vector<exec::Binding> inputBindings;
   std::vector<exec::Binding> outputBindings;
 
 private:
+  Status checkMemory(Memory memory, const char *what,
+                     const std::string &name) const;
+  void invalidate(Output &output, Output::State why);
+  void invalidateOutputs();
   Status prepareOutputs(const exec::ExecutionPlan &plan);
+  Status checkOutputsApart(const exec::ExecutionPlan &plan) const;
 };
 
 } // namespace charonia

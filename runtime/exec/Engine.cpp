@@ -1,7 +1,7 @@
 //===- Engine.cpp - Loading engines and making contexts -------------------===//
 
+#include "runtime/engine/Guard.h"
 #include "runtime/exec/ContextImpl.h"
-#include "runtime/exec/Guard.h"
 
 #include <map>
 #include <mutex>
@@ -16,6 +16,7 @@ std::string_view version() { return CHARONIA_VERSION; }
 
 struct Engine::Impl {
   std::shared_ptr<const engine::Reader> reader;
+  LoadOptions options;
 
   /// Programs that are loaded to devices. They live as long as a context uses
   /// them.
@@ -30,19 +31,29 @@ struct Engine::Impl {
   std::map<Key, std::weak_ptr<exec::LoadedProgram>> loaded;
 
   Result<std::shared_ptr<exec::LoadedProgram>>
-  load(Device device, const ContextOptions &options) {
+  load(Device device, const ContextOptions &contextOptions) {
+    if (device.kind != DeviceKind::Cpu && device.kind != DeviceKind::Cuda)
+      return Status(StatusCode::InvalidArgument,
+                    "there is no kind of device with the number " +
+                        std::to_string(static_cast<int>(device.kind)));
+    if (device.kind == DeviceKind::Cpu && !options.allowHostCode)
+      return Status(
+          StatusCode::FailedPrecondition,
+          "the engine was loaded with LoadOptions::allowHostCode = "
+          "false, so its code is not run on the CPU; load it without, "
+          "or make the context on a GPU");
     // Before the device is opened: what the file lacks is the better message.
-    CHARONIA_RETURN_IF_ERROR(
-        exec::checkHolds(reader->manifest(), device.kind, options.precision));
+    CHARONIA_RETURN_IF_ERROR(exec::checkHolds(reader->manifest(), device.kind,
+                                              contextOptions.precision));
     auto backend = device.kind == DeviceKind::Cpu
-                       ? exec::openCpu(options)
+                       ? exec::openCpu(contextOptions)
                        : exec::openCuda(device.index);
     if (!backend)
       return backend.status();
     CHARONIA_ASSIGN_OR_RETURN(exec::Choice choice,
                               exec::chooseProgram(reader->manifest(),
                                                   device.kind, **backend,
-                                                  options.precision));
+                                                  contextOptions.precision));
     // The lock is held while loading, so that contexts that are made at the
     // same time upload the weights once.
     std::lock_guard lock(mutex);
@@ -52,7 +63,7 @@ struct Engine::Impl {
       return known;
     CHARONIA_ASSIGN_OR_RETURN(
         std::shared_ptr<exec::LoadedProgram> program,
-        (*backend)->load(reader, choice.program, choice.variant));
+        (*backend)->load({reader, choice, options.verifyWeights}));
     slot = program;
     return program;
   }
@@ -61,30 +72,35 @@ struct Engine::Impl {
 Engine::Engine(std::shared_ptr<Impl> impl) : impl(std::move(impl)) {}
 
 Result<Engine> Engine::load(const std::string &path,
-                            const LoadOptions &options) {
+                            const LoadOptions &options) noexcept {
   return guarded([&]() -> Result<Engine> {
     auto impl = std::make_shared<Impl>();
-    CHARONIA_ASSIGN_OR_RETURN(impl->reader, engine::Reader::open(path));
-    if (options.verifyWeights)
-      CHARONIA_RETURN_IF_ERROR(impl->reader->verifyAll());
+    impl->options = options;
+    CHARONIA_ASSIGN_OR_RETURN(impl->reader,
+                              engine::Reader::open(path, options.digest));
     return Engine(std::move(impl));
   });
 }
 
 Result<Engine> Engine::load(std::span<const std::byte> bytes,
-                            const LoadOptions &options) {
+                            const LoadOptions &options) noexcept {
   return guarded([&]() -> Result<Engine> {
     auto impl = std::make_shared<Impl>();
+    impl->options = options;
     CHARONIA_ASSIGN_OR_RETURN(
-        impl->reader, engine::Reader::fromMemory(bytes, options.borrowMemory));
-    if (options.verifyWeights)
-      CHARONIA_RETURN_IF_ERROR(impl->reader->verifyAll());
+        impl->reader, engine::Reader::fromMemory(bytes, options.borrowMemory,
+                                                 options.digest));
     return Engine(std::move(impl));
   });
 }
 
-const Signature &Engine::signature() const {
+const Signature &Engine::signature() const noexcept {
   return impl->reader->manifest().signature;
+}
+
+Result<std::string> Engine::digest() const noexcept {
+  return guarded(
+      [&]() -> Result<std::string> { return impl->reader->digest(); });
 }
 
 std::vector<ProgramInfo> Engine::programs() const {
@@ -100,8 +116,9 @@ std::vector<ProgramInfo> Engine::programs() const {
   return infos;
 }
 
-Result<Context> Engine::createContext(Device device,
-                                      const ContextOptions &options) const {
+Result<Context>
+Engine::createContext(Device device,
+                      const ContextOptions &options) const noexcept {
   return guarded([&]() -> Result<Context> {
     CHARONIA_ASSIGN_OR_RETURN(auto program, impl->load(device, options));
     CHARONIA_ASSIGN_OR_RETURN(auto executor,

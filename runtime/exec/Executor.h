@@ -45,13 +45,26 @@ public:
   virtual std::string description() const = 0;
 };
 
+/// Which variant of which program to load.
+struct Choice {
+  size_t program = 0;
+  size_t variant = 0;
+};
+
+struct LoadRequest {
+  std::shared_ptr<const engine::Reader> reader;
+  Choice choice;
+  /// Compare the checksum of the weights; that of the code always is.
+  bool verifyWeights = true;
+};
+
 /// A program's code and weights on one device: immutable, shared by contexts.
 class LoadedProgram {
 public:
-  LoadedProgram(std::shared_ptr<const engine::Reader> reader, size_t program,
-                size_t variant)
-      : reader(std::move(reader)), programIndex(program),
-        variantIndex(variant) {}
+  explicit LoadedProgram(LoadRequest request)
+      : reader(std::move(request.reader)), programIndex(request.choice.program),
+        variantIndex(request.choice.variant),
+        verifyWeights(request.verifyWeights) {}
   virtual ~LoadedProgram();
 
   const engine::Program &program() const {
@@ -74,6 +87,7 @@ protected:
   const std::shared_ptr<const engine::Reader> reader;
   const size_t programIndex;
   const size_t variantIndex;
+  const bool verifyWeights;
 };
 
 /// One device of this machine, for choosing and loading programs.
@@ -84,19 +98,12 @@ public:
   virtual int rank(const engine::Variant &variant) const = 0;
   /// "NVIDIA H200 (sm_90)", "this CPU (x86-64-v4)".
   virtual std::string description() const = 0;
-  virtual Result<std::shared_ptr<LoadedProgram>>
-  load(std::shared_ptr<const engine::Reader> reader, size_t program,
-       size_t variant) = 0;
+  virtual Result<std::shared_ptr<LoadedProgram>> load(LoadRequest request) = 0;
 };
 
 /// The device, or why there is none.
 Result<std::shared_ptr<DeviceBackend>> openCpu(const ContextOptions &options);
 Result<std::shared_ptr<DeviceBackend>> openCuda(int index);
-
-struct Choice {
-  size_t program = 0;
-  size_t variant = 0;
-};
 
 /// Whether the engine has a program of that kind and precision (empty: any) at
 /// all; the error lists what there is.

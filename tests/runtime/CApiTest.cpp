@@ -1,11 +1,12 @@
 // The C interface's own part: statuses, messages, null pointers. What it does
 // with an engine is tested by examples/run_engine.
 
-#include "TestEngine.h"
+#include "CpuEngine.h"
 
 #include "charonia/charonia.h"
-#include "charonia/runtime.h"
-#include "runtime/engine/Writer.h"
+#include "runtime/engine/Sha256.h"
+
+#include <cstring>
 
 using namespace charonia;
 using namespace charonia::engine;
@@ -89,6 +90,200 @@ TEST(CApi, Engine) {
   EXPECT_EQ(charonia_run(context), CHARONIA_FAILED_PRECONDITION);
   EXPECT_EQ(charonia_output(context, "y", &info), CHARONIA_FAILED_PRECONDITION);
   charonia_context_free(context);
+}
+
+/// What C++ gives, C gives too.
+class CApiRun : public CpuEngine {
+protected:
+  void SetUp() override {
+    CpuEngine::SetUp();
+    if (IsSkipped())
+      return;
+    path = write();
+    ASSERT_EQ(charonia_engine_load(path.c_str(), &engine), CHARONIA_OK);
+    charonia_context_options options = {};
+    options.size = sizeof(options);
+    options.threads = 1;
+    ASSERT_EQ(charonia_context_create(engine, "cpu", &options, &context),
+              CHARONIA_OK);
+    charonia_tensor tensor = {CHARONIA_FLOAT32, CHARONIA_HOST, 2, shape,
+                              x.data()};
+    ASSERT_EQ(charonia_set_input(context, "x", &tensor), CHARONIA_OK);
+  }
+  void TearDown() override {
+    charonia_context_free(context);
+    charonia_engine_free(engine);
+  }
+
+  template <typename T> static T sized() {
+    T value;
+    std::memset(&value, 0xee, sizeof(value));
+    value.size = sizeof(value);
+    return value;
+  }
+
+  std::string path;
+  const int64_t shape[2] = {4, 16};
+  std::vector<float> x = input(4, 1);
+  charonia_engine *engine = nullptr;
+  charonia_context *context = nullptr;
+};
+
+TEST_F(CApiRun, ShapesMemoryAndProfile) {
+  EXPECT_STREQ(charonia_context_description(context), "x86-64-v3 on 1 thread");
+  const int64_t *future;
+  size_t rank;
+  ASSERT_EQ(charonia_output_shape(context, "z", &future, &rank), CHARONIA_OK);
+  EXPECT_EQ(rank, 1u);
+  EXPECT_EQ(future[0], 64);
+  auto memory = sized<charonia_memory_info>();
+  ASSERT_EQ(charonia_context_memory(context, &memory), CHARONIA_OK);
+  EXPECT_EQ(memory.arena_bytes, 4u * 64);
+  EXPECT_EQ(memory.arena_lower_bound, 4u * 64);
+  EXPECT_EQ(memory.weight_bytes, 128u);
+  double seconds = 0;
+  ASSERT_EQ(charonia_run_timed(context, &seconds), CHARONIA_OK);
+  EXPECT_GT(seconds, 0);
+  charonia_tensor y;
+  ASSERT_EQ(charonia_output(context, "y", &y), CHARONIA_OK);
+  EXPECT_EQ(y.shape[0], 4);
+
+  charonia_profile *profile = nullptr;
+  EXPECT_EQ(charonia_profile_create(context, 0, &profile),
+            CHARONIA_INVALID_ARGUMENT);
+  ASSERT_EQ(charonia_profile_create(context, 2, &profile), CHARONIA_OK);
+  EXPECT_EQ(charonia_profile_num_steps(profile), 4u);
+  auto step = sized<charonia_step_profile>();
+  ASSERT_EQ(charonia_profile_step(profile, 0, &step), CHARONIA_OK);
+  EXPECT_STREQ(step.name, "scale_add");
+  ASSERT_EQ(step.num_ops, 2u);
+  EXPECT_STREQ(step.ops[1], "add");
+  ASSERT_EQ(step.num_nodes, 2u);
+  EXPECT_STREQ(step.nodes[0], "/mul");
+  EXPECT_EQ(step.flops, 4 * 32);
+  EXPECT_EQ(step.grid, 4);
+  EXPECT_EQ(charonia_profile_step(profile, 4, &step), CHARONIA_NOT_FOUND);
+  charonia_profile_free(profile);
+}
+
+TEST_F(CApiRun, SymbolsProgramsAndDigest) {
+  ASSERT_EQ(charonia_num_symbols(engine), 1u);
+  auto symbol = sized<charonia_symbol>();
+  ASSERT_EQ(charonia_symbol_info(engine, 0, &symbol), CHARONIA_OK);
+  EXPECT_STREQ(symbol.name, "batch");
+  EXPECT_EQ(symbol.max, 64);
+  EXPECT_EQ(symbol.divisor, 1);
+  EXPECT_EQ(charonia_symbol_info(engine, 1, &symbol), CHARONIA_NOT_FOUND);
+  EXPECT_STREQ(charonia_last_error(), "there is no shape symbol 1");
+  ASSERT_EQ(charonia_num_programs(engine), 1u);
+  auto program = sized<charonia_program>();
+  ASSERT_EQ(charonia_program_info(engine, 0, &program), CHARONIA_OK);
+  EXPECT_STREQ(program.device, "cpu");
+  EXPECT_STREQ(program.precision, "fp32");
+  ASSERT_EQ(program.num_archs, 1u);
+  EXPECT_STREQ(program.archs[0], "x86-64-v3");
+  EXPECT_EQ(program.kernels, 2u);
+  EXPECT_EQ(charonia_program_info(engine, 1, &program), CHARONIA_NOT_FOUND);
+  char digest[65];
+  ASSERT_EQ(charonia_engine_digest(engine, digest), CHARONIA_OK);
+  EXPECT_EQ(digest, sha256(readBytes(path)));
+}
+
+TEST_F(CApiRun, LoadOptions) {
+  charonia_load_options options = {};
+  options.size = sizeof(options);
+  options.no_host_code = 1;
+  charonia_engine *other = nullptr;
+  ASSERT_EQ(charonia_engine_load_with(path.c_str(), &options, &other),
+            CHARONIA_OK);
+  charonia_context *refused = nullptr;
+  EXPECT_EQ(charonia_context_create(other, "cpu", nullptr, &refused),
+            CHARONIA_FAILED_PRECONDITION);
+  charonia_engine_free(other);
+  options.no_host_code = 0;
+  options.digest = "00";
+  EXPECT_EQ(charonia_engine_load_with(path.c_str(), &options, &other),
+            CHARONIA_INVALID_ARGUMENT);
+  options.digest = nullptr;
+  // The last byte of a file is one of the weights.
+  auto bytes = readBytes(path);
+  bytes.back() ^= std::byte(1);
+  for (int trusted : {0, 1}) {
+    options.no_verify_weights = trusted;
+    ASSERT_EQ(charonia_engine_load_memory_with(bytes.data(), bytes.size(),
+                                               &options, &other),
+              CHARONIA_OK);
+    EXPECT_EQ(charonia_context_create(other, "cpu", nullptr, &refused),
+              trusted ? CHARONIA_OK : CHARONIA_CORRUPT);
+    charonia_engine_free(other);
+  }
+  charonia_context_free(refused);
+}
+
+TEST_F(CApiRun, OlderAndNewerHeaders) {
+  // An older header ended after `threads`; what lies behind is not read.
+  struct {
+    charonia_context_options known;
+    char behind[8];
+  } options;
+  std::memset(&options, 0xff, sizeof(options));
+  options.known.threads = 1;
+  options.known.size = offsetof(charonia_context_options, isa);
+  charonia_context *made = nullptr;
+  EXPECT_EQ(charonia_context_create(engine, "cpu", &options.known, &made),
+            CHARONIA_OK);
+  charonia_context_free(made);
+  // A newer one goes on; what is set there cannot be honoured.
+  options.known = {};
+  options.known.size = sizeof(options);
+  EXPECT_EQ(charonia_context_create(engine, "cpu", &options.known, &made),
+            CHARONIA_UNSUPPORTED);
+  EXPECT_STREQ(
+      charonia_last_error(),
+      ("charonia_context_options has fields that this library, version " +
+       std::string(version()) + ", does not know; they must be zero")
+          .c_str());
+  std::memset(options.behind, 0, sizeof(options.behind));
+  EXPECT_EQ(charonia_context_create(engine, "cpu", &options.known, &made),
+            CHARONIA_OK);
+  charonia_context_free(made);
+
+  struct {
+    charonia_memory_info known;
+    uint64_t behind;
+  } memory;
+  std::memset(&memory, 0xff, sizeof(memory));
+  memory.known.size = offsetof(charonia_memory_info, weight_bytes);
+  ASSERT_EQ(charonia_context_memory(context, &memory.known), CHARONIA_OK);
+  EXPECT_EQ(memory.known.arena_bytes, 4u * 64);
+  EXPECT_EQ(memory.known.weight_bytes, UINT64_MAX); // Not the caller's to lose.
+  memory.known.size = sizeof(memory);
+  ASSERT_EQ(charonia_context_memory(context, &memory.known), CHARONIA_OK);
+  EXPECT_EQ(memory.known.weight_bytes, 128u);
+  EXPECT_EQ(memory.known.size, sizeof(memory));
+  EXPECT_EQ(memory.behind, 0u);
+  memory.known.size = 0;
+  EXPECT_EQ(charonia_context_memory(context, &memory.known),
+            CHARONIA_INVALID_ARGUMENT);
+}
+
+TEST_F(CApiRun, NumbersThatAreNoEnumerators) {
+  // 257 is float32 in its lowest eight bits, 256 the host.
+  charonia_tensor tensor = {static_cast<charonia_dtype>(257), CHARONIA_HOST, 2,
+                            shape, x.data()};
+  EXPECT_EQ(charonia_set_input(context, "x", &tensor),
+            CHARONIA_INVALID_ARGUMENT);
+  tensor.dtype = CHARONIA_FLOAT32;
+  tensor.memory = static_cast<charonia_memory>(256);
+  EXPECT_EQ(charonia_set_input(context, "x", &tensor),
+            CHARONIA_INVALID_ARGUMENT);
+  EXPECT_EQ(charonia_set_output(context, "y", x.data(), 256,
+                                static_cast<charonia_memory>(256)),
+            CHARONIA_INVALID_ARGUMENT);
+  EXPECT_EQ(
+      charonia_allocate_output(context, "y", static_cast<charonia_memory>(257)),
+      CHARONIA_INVALID_ARGUMENT);
+  EXPECT_EQ(charonia_dtype_bits(static_cast<charonia_dtype>(257)), 0u);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "runtime/device/cpu/CpuInfo.h"
 #include "runtime/device/cpu/Memory.h"
 #include "runtime/device/cpu/ThreadPool.h"
+#include "runtime/engine/Format.h"
 #include "runtime/exec/Executor.h"
 
 #include <algorithm>
@@ -30,32 +31,32 @@ public:
   using LoadedProgram::LoadedProgram;
 
   Status load() {
-    // A section that several modules share is mapped once.
-    std::vector<std::pair<uint32_t, const std::byte *>> bases;
+    // A section that several modules share is loaded once.
+    images.resize(reader->sections().size());
     for (const engine::CodeModule &module : variant().modules) {
       uint32_t section = module.image.section;
-      auto known = std::ranges::find(
-          bases, section, &std::pair<uint32_t, const std::byte *>::first);
-      if (known != bases.end())
+      if (images[section].data())
         continue;
-      // Damaged weights give wrong numbers, damaged code a crash.
-      CHARONIA_RETURN_IF_ERROR(reader->verifySection(section));
-      CHARONIA_ASSIGN_OR_RETURN(Pages pages,
-                                Pages::executable(reader->section(section)));
-      bases.emplace_back(section, pages.data());
-      images.push_back(std::move(pages));
+      // Damaged weights give wrong numbers, damaged code a crash. What is
+      // compared is the copy that will run.
+      auto check = [&](std::span<const std::byte> copy) {
+        return reader->checkSection(section,
+                                    engine::checksum(copy.data(), copy.size()));
+      };
+      CHARONIA_ASSIGN_OR_RETURN(
+          images[section], Pages::executable(reader->section(section), check));
     }
     for (const engine::KernelCode &code : variant().kernels) {
       const engine::Range &image = variant().modules[code.module].image;
-      auto base = std::ranges::find(
-          bases, image.section, &std::pair<uint32_t, const std::byte *>::first);
-      entries.push_back(reinterpret_cast<KernelFn>(const_cast<std::byte *>(
-          base->second + image.offset + code.entryOffset)));
+      entries.push_back(reinterpret_cast<KernelFn>(
+          images[image.section].data() + image.offset + code.entryOffset));
       scratchBytes = std::max(scratchBytes, code.scratchBytes);
     }
-    if (program().weightsSection != engine::noIndex)
-      weights = reader->section(program().weightsSection).data();
-    return Status::ok();
+    uint32_t section = program().weightsSection;
+    if (section == engine::noIndex)
+      return Status::ok();
+    weights = reader->section(section).data();
+    return verifyWeights ? reader->verifySection(section) : Status::ok();
   }
 
   Result<std::unique_ptr<exec::Executor>>
@@ -67,7 +68,7 @@ public:
   uint64_t scratchBytes = 0; ///< Per thread.
 
 private:
-  std::vector<Pages> images;
+  std::vector<Pages> images; ///< By section; most are empty.
 };
 
 class CpuAllocation final : public exec::Allocation {
@@ -346,10 +347,8 @@ public:
   }
 
   Result<std::shared_ptr<exec::LoadedProgram>>
-  load(std::shared_ptr<const engine::Reader> reader, size_t program,
-       size_t variant) override {
-    auto loaded =
-        std::make_shared<CpuProgram>(std::move(reader), program, variant);
+  load(exec::LoadRequest request) override {
+    auto loaded = std::make_shared<CpuProgram>(std::move(request));
     CHARONIA_RETURN_IF_ERROR(loaded->load());
     return std::shared_ptr<exec::LoadedProgram>(std::move(loaded));
   }

@@ -46,11 +46,13 @@ Result<Pages> Pages::allocate(uint64_t size, const char *what) {
   return pages;
 }
 
-Result<Pages> Pages::executable(std::span<const std::byte> code) {
+Result<Pages> Pages::executable(std::span<const std::byte> code,
+                                const Check &check) {
   CHARONIA_ASSIGN_OR_RETURN(Pages pages, allocate(code.size(), "machine code"));
   if (code.empty())
     return pages;
   std::memcpy(pages.start, code.data(), code.size());
+  CHARONIA_RETURN_IF_ERROR(check({pages.start, code.size()}));
   if (mprotect(pages.mapping, pages.mapped, PROT_READ | PROT_EXEC) != 0)
     return Status(StatusCode::Unsupported,
                   "this system does not let the engine's machine code run: " +

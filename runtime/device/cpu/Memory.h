@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <utility>
 
@@ -24,8 +25,11 @@ public:
   ~Pages();
 
   static Result<Pages> allocate(uint64_t size, const char *what);
-  /// Pages that hold `code` and can be executed, but no longer written.
-  static Result<Pages> executable(std::span<const std::byte> code);
+  using Check = std::function<Status(std::span<const std::byte>)>;
+  /// Pages that hold `code` and can be executed, but no longer written. `check`
+  /// sees the copy before that.
+  static Result<Pages> executable(std::span<const std::byte> code,
+                                  const Check &check);
 
   std::byte *data() const { return start; }
   uint64_t size() const { return bytes; }

@@ -3,13 +3,14 @@
 #include "runtime/device/cuda/CudaProgram.h"
 #include "runtime/device/cpu/CpuInfo.h"
 #include "runtime/device/cuda/CudaExecutor.h"
+#include "runtime/engine/Checksum.h"
+#include "runtime/engine/Format.h"
 
 #include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cstring>
 #include <mutex>
-#include <set>
 #include <system_error>
 #include <thread>
 
@@ -58,13 +59,30 @@ Status CudaProgram::load() {
   return uploadWeights();
 }
 
-Result<CuModule> CudaProgram::loadModule(const engine::CodeModule &module,
+Result<CudaProgram::Code> CudaProgram::readCode() const {
+  Code copies(reader->sections().size());
+  for (const engine::CodeModule &module : variant().modules)
+    for (const engine::Range &range : {module.ptx, module.cubin}) {
+      if (range.empty() || !copies[range.section].empty())
+        continue;
+      std::span<const std::byte> bytes = reader->section(range.section);
+      std::vector<std::byte> &copy = copies[range.section];
+      copy.assign(bytes.begin(), bytes.end());
+      // What a damaged cubin does is anybody's guess.
+      CHARONIA_RETURN_IF_ERROR(reader->checkSection(
+          range.section, engine::checksum(copy.data(), copy.size())));
+    }
+  return copies;
+}
+
+Result<CuModule> CudaProgram::loadModule(const Code &sections,
+                                         const engine::Range &range,
                                          bool cubin) {
   const Driver &api = device->driver();
   // The driver wants PTX terminated; a copy makes sure, whatever the file
   // holds.
   std::span<const std::byte> bytes =
-      reader->range(cubin ? module.cubin : module.ptx);
+      std::span(sections[range.section]).subspan(range.offset, range.size);
   std::string text;
   const void *image = bytes.data();
   if (!cubin) {
@@ -88,15 +106,7 @@ Result<CuModule> CudaProgram::loadModule(const engine::CodeModule &module,
 
 Status CudaProgram::loadModules() {
   const engine::Variant &chosen = variant();
-  // What a damaged cubin does is anybody's guess.
-  std::set<uint32_t> sections;
-  for (const engine::CodeModule &module : chosen.modules)
-    for (const engine::Range &range : {module.ptx, module.cubin})
-      if (!range.empty())
-        sections.insert(range.section);
-  for (uint32_t section : sections)
-    CHARONIA_RETURN_IF_ERROR(reader->verifySection(section));
-
+  CHARONIA_ASSIGN_OR_RETURN(const Code sections, readCode());
   Arch arch = Arch::parse(chosen.arch).value_or(Arch());
   bool cubinFits = arch.cubinRunsOn(device->capability());
   modules.assign(chosen.modules.size(), nullptr);
@@ -112,11 +122,11 @@ Status CudaProgram::loadModules() {
           Status(StatusCode::NotFound,
                  "the engine has neither PTX nor fitting machine code");
       if (cubinFits && !module.cubin.empty())
-        loaded = loadModule(module, /*cubin=*/true);
+        loaded = loadModule(sections, module.cubin, /*cubin=*/true);
       // A driver may refuse machine code that it should take; PTX is the way
       // out.
       if (!loaded && !module.ptx.empty())
-        loaded = loadModule(module, /*cubin=*/false);
+        loaded = loadModule(sections, module.ptx, /*cubin=*/false);
       if (loaded) {
         modules[i] = *loaded;
         continue;
@@ -205,8 +215,10 @@ Status CudaProgram::uploadWeights() {
         half.memory, PinnedMemory::allocate(device, piece, "the upload"));
     CHARONIA_ASSIGN_OR_RETURN(half.done, Event::create(device, false));
   }
-  // Whatever happens, no copy may still run when the pieces go away.
+  // Whatever happens, no copy may still run when the pieces go away. The
+  // checksum is of the pieces that are copied, taken while the others travel.
   Status status;
+  engine::ChecksumStream sum;
   auto copied = [&](CuResult result) {
     status = api.check(result, "copying weights");
     return status.isOk();
@@ -222,9 +234,15 @@ Status CudaProgram::uploadWeights() {
                                     size, stream.get())) ||
         !copied(api.eventRecord(half.done.get(), stream.get())))
       break;
+    if (verifyWeights)
+      sum.update(half.memory.data(), size);
   }
   CuResult last = api.streamSynchronize(stream.get());
-  return status ? api.check(last, "copying weights") : status;
+  CHARONIA_RETURN_IF_ERROR(status);
+  CHARONIA_RETURN_IF_ERROR(api.check(last, "copying weights"));
+  return verifyWeights
+             ? reader->checkSection(program().weightsSection, sum.digest())
+             : Status::ok();
 }
 
 namespace {
@@ -249,10 +267,8 @@ public:
   std::string description() const override { return device->description(); }
 
   Result<std::shared_ptr<exec::LoadedProgram>>
-  load(std::shared_ptr<const engine::Reader> reader, size_t program,
-       size_t variant) override {
-    auto loaded = std::make_shared<CudaProgram>(device, std::move(reader),
-                                                program, variant);
+  load(exec::LoadRequest request) override {
+    auto loaded = std::make_shared<CudaProgram>(device, std::move(request));
     CHARONIA_RETURN_IF_ERROR(loaded->load());
     return std::shared_ptr<exec::LoadedProgram>(std::move(loaded));
   }

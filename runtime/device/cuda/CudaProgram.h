@@ -24,10 +24,8 @@ struct Arch {
 
 class CudaProgram final : public exec::LoadedProgram {
 public:
-  CudaProgram(DeviceRef device, std::shared_ptr<const engine::Reader> reader,
-              size_t program, size_t variant)
-      : LoadedProgram(std::move(reader), program, variant),
-        device(std::move(device)) {}
+  CudaProgram(DeviceRef device, exec::LoadRequest request)
+      : LoadedProgram(std::move(request)), device(std::move(device)) {}
   ~CudaProgram() override;
 
   /// Loads modules (machine code where it fits the device, else PTX through the
@@ -43,7 +41,12 @@ public:
   DeviceMemory weights;
 
 private:
-  Result<CuModule> loadModule(const engine::CodeModule &module, bool cubin);
+  /// Copies of the code sections that the variant uses, by section: what is
+  /// compared with the checksums is what the driver gets.
+  using Code = std::vector<std::vector<std::byte>>;
+  Result<Code> readCode() const;
+  Result<CuModule> loadModule(const Code &sections, const engine::Range &range,
+                              bool cubin);
   Status loadModules();
   Status findFunctions();
   Status uploadWeights();

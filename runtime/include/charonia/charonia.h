@@ -9,8 +9,14 @@
  *  Functions that can fail return a status; the message of this thread's last
  *  failure is charonia_last_error(). An engine may be used from many threads, a
  *  context from one at a time. Contexts may outlive their engine. Pointers to
- *  strings and shapes stay valid until the object they come from is freed,
- * those of charonia_output until the context's next run.
+ *  strings and shapes stay valid until the object they come from is freed;
+ *  those of charonia_output and charonia_output_shape until the next call of
+ * the same function for the same output, the data until the context's next run.
+ *
+ *  Structs with a field `size` grow in later versions: set it to the struct's
+ *  sizeof and the rest to zero. A program that was built with an older header
+ *  goes on working, and one with a newer header too, as long as it leaves the
+ *  fields that the library does not know at zero.
  *
  *===----------------------------------------------------------------------===*/
 #ifndef CHARONIA_CHARONIA_H
@@ -40,7 +46,14 @@ typedef enum charonia_status {
   CHARONIA_INTERNAL = 11
 } charonia_status;
 
-typedef enum charonia_dtype {
+/* Callers may pass any number; C++ needs a type that says so. */
+#ifdef __cplusplus
+#define CHARONIA_ANY_NUMBER : unsigned
+#else
+#define CHARONIA_ANY_NUMBER
+#endif
+
+typedef enum charonia_dtype CHARONIA_ANY_NUMBER {
   CHARONIA_FLOAT32 = 1,
   CHARONIA_FLOAT64 = 2,
   CHARONIA_FLOAT16 = 3,
@@ -60,7 +73,7 @@ typedef enum charonia_dtype {
   CHARONIA_UINT4 = 17
 } charonia_dtype;
 
-typedef enum charonia_memory {
+typedef enum charonia_memory CHARONIA_ANY_NUMBER {
   CHARONIA_HOST = 0,
   CHARONIA_DEVICE = 1
 } charonia_memory;
@@ -69,6 +82,14 @@ typedef struct charonia_engine charonia_engine;
 typedef struct charonia_context charonia_context;
 
 /* Zero means the default everywhere. */
+typedef struct charonia_load_options {
+  size_t size;           /* sizeof(charonia_load_options) */
+  int no_verify_weights; /* do not compare the checksum of the weights */
+  int no_host_code;      /* refuse contexts on the CPU */
+  int borrow_memory;     /* engine in memory: do not copy */
+  const char *digest;    /* SHA-256 that the file must have, hexadecimal */
+} charonia_load_options;
+
 typedef struct charonia_context_options {
   size_t size;           /* sizeof(charonia_context_options) */
   int threads;           /* CPU */
@@ -77,6 +98,51 @@ typedef struct charonia_context_options {
   void *stream;          /* CUDA: a CUstream */
   int no_cuda_graph;
 } charonia_context_options;
+
+/* A shape symbol: a size known when inputs are bound. */
+typedef struct charonia_symbol {
+  size_t size;
+  const char *name;
+  int64_t min, opt, max;
+  int64_t divisor; /* the value is a multiple of it */
+} charonia_symbol;
+
+/* What a context of this engine would run. */
+typedef struct charonia_program {
+  size_t size;
+  const char *device;    /* "cpu", "cuda" */
+  const char *precision; /* "fp16" */
+  const char *const *archs;
+  size_t num_archs;
+  size_t kernels; /* launches per run */
+} charonia_program;
+
+typedef struct charonia_memory_info {
+  size_t size;
+  uint64_t arena_bytes;
+  uint64_t arena_lower_bound;
+  uint64_t weight_bytes;
+} charonia_memory_info;
+
+/* How long one step took, and what it had to do. */
+typedef struct charonia_step_profile {
+  size_t size;
+  const char *name;       /* the kernel's name; "copy", "fill" */
+  const char *const *ops; /* operators fused into it */
+  size_t num_ops;
+  const char *const *nodes; /* the model's nodes that it computes */
+  size_t num_nodes;
+  double seconds; /* fastest of the repetitions */
+  double mean_seconds;
+  int64_t flops;
+  int64_t bytes; /* that had to move between memory and chip */
+  int64_t grid;  /* program instances */
+  unsigned block_threads;
+  unsigned registers; /* per thread; 0: not known */
+  uint64_t shared_bytes;
+} charonia_step_profile;
+
+typedef struct charonia_profile charonia_profile;
 
 /* A dense row-major tensor that somebody else owns. */
 typedef struct charonia_tensor {
@@ -99,6 +165,16 @@ CHARONIA_API charonia_status charonia_engine_load(const char *path,
 /* Copies the bytes. */
 CHARONIA_API charonia_status charonia_engine_load_memory(
     const void *bytes, size_t size, charonia_engine **engine);
+/* The same with options, which may be null. */
+CHARONIA_API charonia_status charonia_engine_load_with(
+    const char *path, const charonia_load_options *options,
+    charonia_engine **engine);
+CHARONIA_API charonia_status charonia_engine_load_memory_with(
+    const void *bytes, size_t size, const charonia_load_options *options,
+    charonia_engine **engine);
+/* SHA-256 of the whole file: 64 hexadecimal digits and a zero. */
+CHARONIA_API charonia_status
+charonia_engine_digest(const charonia_engine *engine, char digest[65]);
 CHARONIA_API void charonia_engine_free(charonia_engine *engine);
 
 CHARONIA_API size_t charonia_num_inputs(const charonia_engine *engine);
@@ -118,6 +194,14 @@ CHARONIA_API charonia_status charonia_output_info(const charonia_engine *engine,
                                                   size_t index,
                                                   charonia_tensor *info,
                                                   const char **text);
+
+CHARONIA_API size_t charonia_num_symbols(const charonia_engine *engine);
+CHARONIA_API charonia_status charonia_symbol_info(const charonia_engine *engine,
+                                                  size_t index,
+                                                  charonia_symbol *symbol);
+CHARONIA_API size_t charonia_num_programs(const charonia_engine *engine);
+CHARONIA_API charonia_status charonia_program_info(
+    const charonia_engine *engine, size_t index, charonia_program *program);
 
 /* device: "cpu", "cuda", "cuda:1". options may be null. */
 CHARONIA_API charonia_status charonia_context_create(
@@ -142,6 +226,28 @@ CHARONIA_API charonia_status charonia_synchronize(charonia_context *context);
 CHARONIA_API charonia_status charonia_output(charonia_context *context,
                                              const char *name,
                                              charonia_tensor *tensor);
+/* The shape that an output will have, given the inputs that are bound now. */
+CHARONIA_API charonia_status charonia_output_shape(charonia_context *context,
+                                                   const char *name,
+                                                   const int64_t **shape,
+                                                   size_t *rank);
+
+/* "x86-64-v4 on 8 threads"; null without a context. */
+CHARONIA_API const char *
+charonia_context_description(const charonia_context *context);
+/* For the inputs that are bound now. */
+CHARONIA_API charonia_status charonia_context_memory(
+    const charonia_context *context, charonia_memory_info *memory);
+/* Runs once; seconds that the steps took on the device. */
+CHARONIA_API charonia_status charonia_run_timed(charonia_context *context,
+                                                double *seconds);
+/* Runs `repetitions` times, each step timed on its own. */
+CHARONIA_API charonia_status charonia_profile_create(
+    charonia_context *context, int repetitions, charonia_profile **profile);
+CHARONIA_API void charonia_profile_free(charonia_profile *profile);
+CHARONIA_API size_t charonia_profile_num_steps(const charonia_profile *profile);
+CHARONIA_API charonia_status charonia_profile_step(
+    const charonia_profile *profile, size_t index, charonia_step_profile *step);
 
 #ifdef __cplusplus
 }

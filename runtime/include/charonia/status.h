@@ -1,9 +1,11 @@
 //===- status.h - Errors as values ------------------------------*- C++ -*-===//
 //
 // Every function of the runtime that can fail returns a Status or a Result<T>.
-// Nothing is thrown across the library's boundary. A message is one or more
-// sentences for the person who uses the engine: it says what is wrong and what
-// would be right.
+// Those of Engine and Context that do are noexcept: exhausted memory is a
+// Status too. What returns a plain value (a string, a vector) throws
+// std::bad_alloc when memory is exhausted, and nothing else. A message is one
+// or more sentences for the person who uses the engine: it says what is wrong
+// and what would be right.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CHARONIA_STATUS_H
@@ -11,7 +13,6 @@
 
 #include "charonia/export.h"
 
-#include <cassert>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,12 +65,21 @@ private:
   std::string text;
 };
 
-/// A value or the Status that explains its absence.
+namespace detail {
+/// Ends the process with a message on stderr: what follows a Result that is not
+/// what its user took it for would be memory that nobody wrote.
+[[noreturn]] CHARONIA_API void resultMisused(const Status &status) noexcept;
+} // namespace detail
+
+/// A value or the Status that explains its absence. Taking the value of an
+/// error ends the process, in every build: test with isOk() or `if (result)`
+/// first.
 template <typename T> class [[nodiscard]] Result {
 public:
   Result(T v) : val(std::move(v)) {}
   Result(Status s) : stat(std::move(s)) {
-    assert(!stat.isOk() && "a Result without a value needs an error");
+    if (stat.isOk())
+      detail::resultMisused(stat);
   }
 
   bool isOk() const { return val.has_value(); }
@@ -77,15 +87,15 @@ public:
   const Status &status() const { return stat; }
 
   T &value() & {
-    assert(val);
+    need();
     return *val;
   }
   const T &value() const & {
-    assert(val);
+    need();
     return *val;
   }
   T &&value() && {
-    assert(val);
+    need();
     return *std::move(val);
   }
   T &operator*() & { return value(); }
@@ -95,6 +105,11 @@ public:
   const T *operator->() const { return &value(); }
 
 private:
+  void need() const {
+    if (!val) [[unlikely]]
+      detail::resultMisused(stat);
+  }
+
   std::optional<T> val;
   Status stat;
 };

@@ -13,8 +13,10 @@
 
 namespace charonia {
 
-/// Element types. The values are part of the file format and of the C ABI.
-enum class DType : uint8_t {
+/// Element types. The values are part of the file format and of the C ABI. As
+/// wide as C's enumerations, here and below: a number that is none of them is
+/// found to be wrong, not cut to eight bits first.
+enum class DType : int {
   Float32 = 1,
   Float64 = 2,
   Float16 = 3,
@@ -39,7 +41,7 @@ CHARONIA_API std::string_view dtypeName(DType type);
 CHARONIA_API std::optional<DType> parseDType(std::string_view name);
 CHARONIA_API unsigned dtypeBits(DType type);
 /// Whether the number is one of the enumerators above.
-CHARONIA_API bool isValidDType(unsigned value);
+CHARONIA_API bool isValidDType(int64_t value);
 
 /// Bytes of a dense tensor; an error if a dimension is negative or the product
 /// does not fit 63 bits.
@@ -49,7 +51,7 @@ CHARONIA_API Result<uint64_t> tensorBytes(DType type,
 /// "1x3x224x224"; "scalar" for rank 0.
 CHARONIA_API std::string shapeString(std::span<const int64_t> shape);
 
-enum class DeviceKind : uint8_t { Cpu = 1, Cuda = 2 };
+enum class DeviceKind : int { Cpu = 1, Cuda = 2 };
 
 /// "cpu", "cuda".
 CHARONIA_API std::string_view deviceKindName(DeviceKind kind);

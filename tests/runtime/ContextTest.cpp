@@ -1,0 +1,273 @@
+// What is left of a context after a failure or a new binding; how engines are
+// trusted.
+
+#include "CpuEngine.h"
+
+#include "runtime/engine/Sha256.h"
+
+#include <cctype>
+#include <cstring>
+
+using namespace charonia;
+using namespace charonia::engine;
+using namespace charonia::test;
+
+namespace {
+
+constexpr const char *failed =
+    "there is no output 'y', since the last run failed; run the context again";
+constexpr const char *boundAnew =
+    "the output 'y' was bound anew after the last "
+    "run; run the context to have it";
+
+class ContextState : public CpuEngine {
+protected:
+  Status bind(Context &c, int64_t batch) {
+    x = input(batch, 1);
+    return c.setInput("x", {DType::Float32, {batch, 16}, x.data()});
+  }
+  static std::string outputError(const Context &c) {
+    auto y = c.output("y");
+    return y ? "ok" : y.status().message();
+  }
+  std::vector<float> x;
+};
+
+TEST_F(ContextState, AfterAFailedRunThereAreNoOutputs) {
+  Context c = context();
+  ASSERT_TRUE(bind(c, 4).isOk() && c.run().isOk());
+  EXPECT_EQ(outputError(c), "ok");
+  ASSERT_TRUE(bind(c, 65).isOk()); // Out of range: found when it runs.
+  EXPECT_EQ(outputError(c), "ok");
+  EXPECT_FALSE(c.run().isOk());
+  EXPECT_EQ(outputError(c), failed);
+  ASSERT_TRUE(bind(c, 3).isOk() && c.run().isOk());
+  EXPECT_EQ(c.output("y")->shape, (std::vector<int64_t>{3, 16}));
+}
+
+TEST_F(ContextState, MemoryThatIsTooSmallIsNeverAnOutput) {
+  Context c = context();
+  ASSERT_TRUE(bind(c, 4).isOk() && c.run().isOk());
+  float small[1];
+  ASSERT_TRUE(c.setOutput("y", small, sizeof(small)).isOk());
+  EXPECT_EQ(outputError(c), boundAnew);
+  EXPECT_EQ(c.run().message(),
+            "the output 'y' has the shape 4x16 and needs 256 "
+            "bytes, but 4 were given");
+  EXPECT_EQ(outputError(c), failed);
+  // Other outputs are those of the run that failed, too.
+  EXPECT_FALSE(c.output("z").isOk());
+}
+
+TEST_F(ContextState, BindingAnewInvalidatesThatOutput) {
+  Context c = context();
+  EXPECT_EQ(outputError(c), "there is no output before a run");
+  ASSERT_TRUE(c.allocateOutput("y").isOk());
+  EXPECT_EQ(outputError(c), "there is no output before a run");
+  ASSERT_TRUE(bind(c, 4).isOk() && c.run().isOk());
+  ASSERT_TRUE(c.allocateOutput("y").isOk());
+  EXPECT_EQ(outputError(c), boundAnew);
+  EXPECT_TRUE(c.output("z").isOk());
+  ASSERT_TRUE(c.run().isOk());
+  expectOutputs(floats(*c.output("y")), floats(*c.output("z")), x);
+}
+
+TEST_F(ContextState, OutputsOutliveTheirPlan) {
+  Context c = context();
+  ASSERT_TRUE(bind(c, 4).isOk() && c.run().isOk());
+  // More shapes than plans are kept, none of them run.
+  std::vector<float> data(64 * 16);
+  for (int64_t round : {0, 1})
+    for (int64_t batch = round ? 0 : 5; batch <= 64; ++batch) {
+      ASSERT_TRUE(
+          c.setInput("x", {DType::Float32, {batch, 16}, data.data()}).isOk());
+      ASSERT_TRUE(c.outputShape("y").isOk());
+    }
+  EXPECT_EQ(c.output("y")->shape, (std::vector<int64_t>{4, 16}));
+  expectOutputs(floats(*c.output("y")), floats(*c.output("z")), x);
+}
+
+/// y has 4 bytes for n = 1 and more than there are addresses for n = 2.
+class HugeEngine : public CpuEngine {
+protected:
+  enum What { AnOutput, TheArena };
+  Context make(What what) {
+    ShapeExpr n = ShapeExpr::symbol(0);
+    ShapeExpr bytes = max(4, (n - 1) * (int64_t(1) << 56));
+    manifest = Manifest();
+    manifest.signature.symbols = {{"n", 1, 1, 2, 1}};
+    manifest.signature.inputs = {{"x", DType::UInt8, {n}}};
+    manifest.signature.outputs = {
+        {"y", DType::UInt8, {what == AnOutput ? bytes : ShapeExpr(4)}}};
+    Program p;
+    Buffer y, t;
+    y.kind = Buffer::Kind::Output;
+    y.size = what == AnOutput ? bytes : ShapeExpr(4);
+    t.size = bytes;
+    p.buffers = {y};
+    if (what == TheArena)
+      p.buffers.push_back(t);
+    Step fill;
+    fill.kind = Step::Kind::Fill, fill.args = {{0, 0}}, fill.bytes = 4;
+    fill.pattern = 7;
+    p.steps = {fill};
+    p.variants = {variant("x86-64-v3", {}, 1)};
+    manifest.programs = {p};
+    return context();
+  }
+  static Status runWith(Context &c, int64_t n) {
+    static const uint8_t data[2] = {};
+    Status set = c.setInput("x", {DType::UInt8, {n}, data});
+    return set ? c.run() : set;
+  }
+};
+
+TEST_F(HugeEngine, AllocationsThatFail) {
+  for (What what : {AnOutput, TheArena}) {
+    Context c = make(what);
+    ASSERT_TRUE(runWith(c, 1).isOk());
+    EXPECT_EQ(static_cast<const uint8_t *>(c.output("y")->data)[3], 7);
+    Status status = runWith(c, 2);
+    EXPECT_EQ(status.code(), StatusCode::OutOfMemory);
+    EXPECT_EQ(status.message(),
+              std::string("out of memory: cannot get 72057594037927936 bytes "
+                          "for ") +
+                  (what == AnOutput ? "an output" : "intermediate results"));
+    EXPECT_EQ(c.output("y").status().message(), failed);
+    // The context is as good as before.
+    ASSERT_TRUE(runWith(c, 1).isOk());
+    EXPECT_EQ(static_cast<const uint8_t *>(c.output("y")->data)[3], 7);
+  }
+}
+
+TEST_F(ContextState, OutputsMustNotOverlap) {
+  Context c = context();
+  ASSERT_TRUE(bind(c, 4).isOk());
+  std::vector<float> memory(4 * 16 * 2);
+  ASSERT_TRUE(c.setOutput("y", memory.data(), 4 * 64).isOk());
+  ASSERT_TRUE(c.setOutput("z", memory.data() + 60, 4 * 64).isOk());
+  EXPECT_EQ(c.run().message(),
+            "the memory that was given for the outputs 'y' and 'z' overlaps");
+  ASSERT_TRUE(c.setOutput("z", memory.data() + 64, 4 * 64).isOk());
+  ASSERT_TRUE(c.run().isOk());
+  expectOutputs(memory.data(), memory.data() + 64, x);
+}
+
+TEST_F(ContextState, NumbersThatAreNoEnumerators) {
+  Context c = context();
+  float data[16] = {};
+  // 257 is float32 in its lowest eight bits.
+  EXPECT_EQ(c.setInput("x", {static_cast<DType>(257), {1, 16}, data}).message(),
+            "the input 'x' takes float32 [batch, 16], not a type of the number "
+            "257");
+  EXPECT_EQ(
+      c.setInput("x", {DType::Float32, {1, 16}, data, static_cast<Memory>(256)})
+          .message(),
+      "the input 'x' is in memory of the kind 256; there are 0, the "
+      "host's, and 1, the device's");
+  EXPECT_FALSE(c.setOutput("y", data, 64, static_cast<Memory>(7)).isOk());
+  EXPECT_FALSE(c.allocateOutput("y", static_cast<Memory>(-1)).isOk());
+  auto engine = charonia::Engine::load(write());
+  EXPECT_EQ(
+      engine->createContext({static_cast<DeviceKind>(257)}).status().message(),
+      "there is no kind of device with the number 257");
+  EXPECT_FALSE(isValidDType(257));
+  EXPECT_EQ(dtypeBits(static_cast<DType>(257)), 0u);
+}
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+TEST_F(ContextState, DamagedWeightsAreNotUsed) {
+  auto bytes = readBytes(write());
+  bytes.back() ^= std::byte(1);
+  auto engine = charonia::Engine::load(bytes);
+  ASSERT_TRUE(engine.isOk());
+  EXPECT_EQ(engine->createContext().status().message(),
+            "the engine '<memory>' cannot be used: it is damaged: the checksum "
+            "of the section 'weights' does not match");
+  LoadOptions options;
+  options.verifyWeights = false;
+  engine = charonia::Engine::load(bytes, options);
+  ASSERT_TRUE(engine.isOk());
+  EXPECT_TRUE(engine->createContext().isOk());
+}
+
+TEST_F(ContextState, HostCodeCanBeRefused) {
+  LoadOptions options;
+  options.allowHostCode = false;
+  auto engine = charonia::Engine::load(write(), options);
+  ASSERT_TRUE(engine.isOk());
+  Status status = engine->createContext().status();
+  EXPECT_EQ(status.code(), StatusCode::FailedPrecondition);
+  EXPECT_EQ(status.message(),
+            "the engine was loaded with LoadOptions::allowHostCode = false, so "
+            "its code is not run on the CPU; load it without, or make the "
+            "context on a GPU");
+}
+
+TEST_F(ContextState, PinnedByDigest) {
+  std::string path = write();
+  auto engine = charonia::Engine::load(path);
+  ASSERT_TRUE(engine.isOk());
+  std::string digest = *engine->digest();
+  // The tool that everyone has.
+  FILE *pipe = popen(("sha256sum < " + path).c_str(), "r");
+  char printed[65] = {};
+  ASSERT_EQ(fread(printed, 1, 64, pipe), 64u);
+  pclose(pipe);
+  EXPECT_EQ(digest, printed);
+
+  LoadOptions options;
+  options.digest = digest;
+  for (char &c : options.digest)
+    c = static_cast<char>(std::toupper(c));
+  auto pinned = charonia::Engine::load(path, options);
+  ASSERT_TRUE(pinned.isOk()) << pinned.status().message();
+  Context c = *pinned->createContext();
+  // What happens to the file no longer matters.
+  auto bytes = readBytes(path);
+  {
+    std::ofstream(path, std::ios::binary) << "gone";
+  }
+  ASSERT_TRUE(bind(c, 4).isOk() && c.run().isOk());
+  expectOutputs(floats(*c.output("y")), floats(*c.output("z")), x);
+
+  EXPECT_TRUE(charonia::Engine::load(bytes, options).isOk());
+  // Damage that the engine's own checksums would never show: its author's.
+  bytes.back() ^= std::byte(1);
+  std::string other = sha256(bytes);
+  EXPECT_EQ(
+      charonia::Engine::load(bytes, options).status().message(),
+      "the engine in memory cannot be used: it is not the pinned file: its "
+      "SHA-256 is " +
+          other + ", expected was " + digest);
+  for (std::string bad : {std::string("abc"), std::string(64, 'g')}) {
+    options.digest = bad;
+    EXPECT_EQ(charonia::Engine::load(bytes, options).status().message(),
+              "the engine in memory cannot be used: the expected digest '" +
+                  bad + "' is not a SHA-256 of 64 hexadecimal digits");
+  }
+}
+
+TEST(Sha256, KnownDigests) {
+  auto of = [](const std::string &text) {
+    return sha256(std::as_bytes(std::span(text)));
+  };
+  // FIPS 180-4's examples, and lengths around the padding's two forms.
+  EXPECT_EQ(of("abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(of(""),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(of(std::string(55, 'a')),
+            "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318");
+  EXPECT_EQ(of(std::string(64, 'a')),
+            "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
+  EXPECT_EQ(of(std::string(1000000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+} // namespace
