@@ -5,12 +5,14 @@
             [--output-dir DIR] [--device cpu|cuda] [--precision fp32|tf32|fp16|bf16]
             [--threads N] [--name MODEL] [--serve]
 
-Runs the model once, writes DIR/<output>.npy, and prints one JSON line:
-    {"peer": "onnxruntime 1.31.0", "outputs": ["logits"], "latency_ms": {...}}
+Runs the model once, writes DIR/<number>.npy for each output, and prints one JSON line:
+    {"peer": "onnxruntime 1.31.0 on the CPU, 2 threads, IO binding",
+     "outputs": ["logits"], "latency_ms": {...}}
 With --serve the line has no latency; then each line "time SECONDS" on standard
 input is answered by a line {"latency_ms": {"min", "mean", "p50", "p90", "p99"}},
 so that both sides can be measured in alternating rounds. "quit" or the end of
-input ends it. Errors: exit status 1 and a message on standard error.
+input ends it. Errors: exit status 1 and a message on standard error, or with --serve
+a line {"error": "..."}.
 
 --with torch builds the module of models/zoo.py that MODEL was exported from (named
 by its folder or file, or by --name). --with cublas times torch.matmul on every
@@ -29,7 +31,10 @@ from pathlib import Path
 
 
 def fail(message: str):
-    sys.exit(f"error: {message}")
+    if "--serve" not in sys.argv:
+        sys.exit(f"error: {message}")
+    print(json.dumps(dict(error=message)), flush=True)
+    sys.exit(1)
 
 
 def fail_missing(missing: ModuleNotFoundError):
@@ -37,6 +42,10 @@ def fail_missing(missing: ModuleNotFoundError):
         f"{sys.executable} has no module {missing.name}; name an interpreter that has it "
         "with --python or the environment variable CHARONIA_PYTHON"
     )
+
+
+def counted(threads: int) -> str:
+    return f"{threads} thread" + "s" * (threads != 1)
 
 
 try:
@@ -58,35 +67,51 @@ def summary(times: list[float]) -> dict[str, float]:
 
 
 class OnnxRuntimePeer:
-    """Inputs and outputs stay where the device has them."""
+    """A session whose inputs and outputs stay bound to where the device has them."""
 
     def __init__(self, options, inputs):
         import onnxruntime
+        from latency import BoundSession
 
-        self.title = f"onnxruntime {onnxruntime.__version__}"
-        settings = onnxruntime.SessionOptions()
-        settings.log_severity_level = 3
-        settings.intra_op_num_threads = options.threads
-        wanted = "CUDAExecutionProvider" if options.device == "cuda" else "CPUExecutionProvider"
-        if wanted not in onnxruntime.get_available_providers():
-            fail(f"{self.title} here has no {wanted}; use --with torch for the GPU")
-        self.session = onnxruntime.InferenceSession(
-            str(options.model), settings, providers=[wanted]
+        name = f"onnxruntime {onnxruntime.__version__}"
+        gpu = options.device == "cuda"
+        provider = "CUDAExecutionProvider" if gpu else "CPUExecutionProvider"
+        if provider not in onnxruntime.get_available_providers():
+            fail(f"{name} here has no {provider}; use --with torch for the GPU")
+        threads = counted(options.threads) if options.threads else "its own choice of threads"
+        self.title = f"{name} on the {'GPU' if gpu else 'CPU'}, {threads}, IO binding"
+        try:
+            self.session = BoundSession(options.model, provider, options.threads)
+        except Exception as error:  # the library's classes have no common base
+            fail(f"{name} cannot load {options.model}: {brief(error)}")
+        self.check(options.model, inputs)
+        try:
+            self.session.bind(inputs)
+        except Exception as error:
+            fail(f"{name} cannot run {options.model} on the engine's inputs: {brief(error)}")
+        self.once = self.session.once
+
+    def check(self, model, inputs):
+        takes = {i.name: i for i in self.session.session.get_inputs()}
+        if set(takes) == set(inputs):
+            return
+        names = lambda mapping: ", ".join(map(repr, mapping)) or "nothing"
+        fail(
+            f"the engine was not compiled from {model}: the model takes {names(takes)}, "
+            f"the engine {names(inputs)}"
         )
-        self.inputs = inputs
-        self.names = [o.name for o in self.session.get_outputs()]
 
     def outputs(self):
-        return dict(zip(self.names, self.session.run(None, self.inputs)))
+        return self.session.outputs()
 
-    def once(self) -> float:
-        start = time.perf_counter()
-        self.session.run(None, self.inputs)
-        return time.perf_counter() - start
+
+def brief(error: Exception) -> str:
+    """On one line."""
+    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 class TorchPeer:
-    """Eager PyTorch; on the GPU replayed as a CUDA graph."""
+    """Eager PyTorch, not torch.compile; on the GPU captured as a CUDA graph."""
 
     def __init__(self, options, inputs):
         try:
@@ -95,7 +120,6 @@ class TorchPeer:
         except ImportError as error:
             fail(f"--with torch needs PyTorch, torchvision and transformers: {error}")
         self.torch = torch
-        self.title = f"torch {torch.__version__}"
         spec = find_spec(zoo, options)
         self.names = list(spec.outputs)
         if options.threads:
@@ -111,11 +135,15 @@ class TorchPeer:
         tensors = [torch.from_numpy(inputs[name]).to(options.device) for name in order]
         self.tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
         self.graph = None
+        name = f"torch {torch.__version__}, eager"
         if options.device == "cuda":
             from latency import TorchGraph
 
-            self.title += ", CUDA graph"
+            device = torch.cuda.get_device_name()
+            self.title = f"{name}, captured as a CUDA graph, {options.precision} on {device}"
             self.graph = TorchGraph(self.module, self.tensors)
+        else:
+            self.title = f"{name} on the CPU, {counted(torch.get_num_threads())}"
 
     def outputs(self):
         with self.torch.no_grad():
@@ -269,14 +297,14 @@ def main() -> int:
         import torch
 
         products = time_products(options, inputs)
-        print(json.dumps(dict(peer=f"cuBLAS by torch {torch.__version__}", gemms=products)))
+        print(json.dumps(dict(peer=f"cuBLAS by torch {torch.__version__}", gemms=products)), flush=True)
         return 0
     peer = (OnnxRuntimePeer if options.peer == "onnxruntime" else TorchPeer)(options, inputs)
     values = peer.outputs()
     if options.output_dir:
         options.output_dir.mkdir(parents=True, exist_ok=True)
-        for name, value in values.items():
-            np.save(options.output_dir / f"{name.replace('/', '_')}.npy", value)
+        for number, value in enumerate(values.values()):
+            np.save(options.output_dir / f"{number}.npy", value)
     first = dict(peer=peer.title, outputs=list(values))
     if not options.serve:
         first["latency_ms"] = measure(peer, options.duration)
@@ -297,3 +325,5 @@ if __name__ == "__main__":
         sys.exit(main())
     except ModuleNotFoundError as missing:
         fail_missing(missing)
+    except (KeyError, ValueError, RuntimeError, OSError) as error:
+        fail(f"{type(error).__name__}: {brief(error)}")

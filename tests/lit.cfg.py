@@ -20,3 +20,6 @@ config.environment["PYTHONPATH"] = os.path.join(config.charonia_source_dir, "scr
 
 config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%models", os.path.join(config.charonia_source_dir, "models")))
+config.substitutions.append(("%build", config.charonia_binary_dir))
+# Runs a command and says how it ended: "exit 2" on standard output.
+config.substitutions.append(("%status", "sh -c '\"$@\"; echo exit $?' sh"))

@@ -4,29 +4,20 @@
 #include "tools/charonia/Roofline.h"
 
 #include <nlohmann/json.hpp>
-#include <thread>
 
 namespace charonia::tool {
 namespace {
 
 using nlohmann::json;
 
-/// The threads that a CPU context says it has: "... on 8 threads".
-unsigned threadsOf(const Context &context) {
-  std::string text = context.description();
-  size_t at = text.rfind(" on ");
-  unsigned threads =
-      at == std::string::npos ? 0 : std::atoi(text.c_str() + at + 4);
-  return threads ? threads : std::thread::hardware_concurrency();
-}
-
-std::string precisionOf(const Engine &engine, const Context &context,
-                        const std::string &wanted) {
-  for (const ProgramInfo &program : engine.programs())
-    if (program.device == context.device().kind &&
-        (wanted.empty() || program.precision == wanted))
-      return program.precision;
-  return wanted;
+/// As much as fits into `width` characters.
+std::string shortened(const std::string &text, size_t width) {
+  if (text.size() <= width)
+    return text;
+  size_t end = width - 3;
+  while (end && (text[end] & 0xc0) == 0x80)
+    --end;
+  return text.substr(0, end) + "...";
 }
 
 class Bench {
@@ -36,11 +27,11 @@ public:
   Status run() {
     CHARONIA_ASSIGN_OR_RETURN(Execution execution, Execution::open(command));
     CHARONIA_RETURN_IF_ERROR(execution.bindFiles(command.inputs));
-    CHARONIA_RETURN_IF_ERROR(execution.bindRandom(command.shapes, /*seed=*/1));
+    CHARONIA_RETURN_IF_ERROR(
+        execution.bindRandom(command.shapes, command.seed));
     Context &context = execution.getContext();
     const Signature &signature = context.signature();
-    std::string precision =
-        precisionOf(execution.getEngine(), context, command.precision);
+    std::string precision = execution.precision(command);
     report["engine"] = command.engine;
     report["device"] = deviceString(context.device());
     report["description"] = context.description();
@@ -50,7 +41,7 @@ public:
     for (size_t i = 0; i < signature.inputs.size(); ++i) {
       const auto &shape = execution.getInputs()[i].shape;
       report["inputs"][signature.inputs[i].name] = shape;
-      std::printf("  %s: %s %s\n", signature.inputs[i].name.c_str(),
+      std::printf("  %s: %s %s\n", printable(signature.inputs[i].name).c_str(),
                   std::string(dtypeName(signature.inputs[i].dtype)).c_str(),
                   shapeString(shape).c_str());
     }
@@ -76,38 +67,38 @@ public:
                 formatBytes(memory.arenaLowerBound).c_str(),
                 formatBytes(memory.weightBytes).c_str());
     if (!command.noProfile)
-      CHARONIA_RETURN_IF_ERROR(profile(context, precision));
+      CHARONIA_RETURN_IF_ERROR(
+          profile(context, precision, execution.threads()));
     return Status::ok();
   }
 
   Status write() const { return writeReport(report, command.json); }
 
 private:
-  Status profile(Context &context, const std::string &precision) {
+  Status profile(Context &context, const std::string &precision,
+                 unsigned threads) {
     CHARONIA_ASSIGN_OR_RETURN(std::vector<StepProfile> steps,
                               context.profile(10));
-    unsigned threads = command.threads ? command.threads : threadsOf(context);
     Ceilings ceilings = findCeilings(context, precision, threads);
     double total = 0;
     for (const StepProfile &step : steps)
       total += step.seconds;
-    Table table({"step", "us", "share", "GB/s", "GFLOP/s", "roofline", "grid",
-                 "kernel", "operators"});
+    Table table({"step", "us", "share", "GB/s", "GFLOP/s", "bound", "reached",
+                 "grid", "kernel", "operators"});
     for (size_t i = 0; i < steps.size(); ++i) {
       const StepProfile &step = steps[i];
       double seconds = std::max(step.seconds, 1e-9);
-      double roofline =
-          rooflineShare(ceilings, step.flops, step.bytes, seconds);
+      Bound bound = findBound(ceilings, step.flops, step.bytes, seconds);
       std::string ops;
       for (const std::string &op : step.ops)
         ops += (ops.empty() ? "" : "; ") + op;
       table.add({std::to_string(i), formatNumber(seconds * 1e6, 2),
                  formatNumber(100 * seconds / total, 1) + "%",
                  formatNumber(step.bytes / seconds * 1e-9, 1),
-                 formatNumber(step.flops / seconds * 1e-9, 1),
-                 roofline ? formatNumber(100 * roofline, 0) + "%" : "",
-                 std::to_string(step.grid), step.name,
-                 ops.size() > 90 ? ops.substr(0, 87) + "..." : ops});
+                 formatNumber(step.flops / seconds * 1e-9, 1), bound.name,
+                 bound.share ? formatNumber(100 * bound.share, 0) + "%" : "",
+                 std::to_string(step.grid), printable(step.name),
+                 shortened(printable(ops), 90)});
       report["kernels"].push_back(
           {{"step", i},
            {"name", step.name},
@@ -120,7 +111,8 @@ private:
            {"bytes", step.bytes},
            {"gb_per_s", step.bytes / seconds * 1e-9},
            {"tflop_per_s", step.flops / seconds * 1e-12},
-           {"roofline", roofline},
+           {"bound", bound.name},
+           {"roofline", bound.share ? json(bound.share) : json()},
            {"grid", step.grid},
            {"block_threads", step.blockThreads},
            {"registers", step.registers},
@@ -149,7 +141,7 @@ int run(const BenchCommand &command) {
   if (Status status = bench.run(); !status)
     return fail(status);
   Status written = bench.write();
-  return written ? 0 : fail(written);
+  return written ? Done : fail(written);
 }
 
 } // namespace charonia::tool

@@ -1,15 +1,19 @@
 // The commands of `charonia`: their options, and what carries them out. Each
-// returns the program's exit status: 0, or 1 after a message on standard error.
+// returns the program's exit status, after a message if it is not Done.
 #ifndef CHARONIA_TOOLS_CHARONIA_COMMANDS_H
 #define CHARONIA_TOOLS_CHARONIA_COMMANDS_H
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace charonia::tool {
 
 struct CompileCommand {
-  std::string model, engine;
+  std::string model;
+  /// Empty: the model's name with .engine, beside it.
+  std::string engine;
+  /// Names of the compiler's targets, "native" and "cuda".
   std::vector<std::string> targets{"cpu"};
   std::string precision = "fp32";
   std::vector<std::string> shapes;
@@ -20,17 +24,28 @@ struct CompileCommand {
   bool quiet = false;
 };
 int run(const CompileCommand &command);
+/// What --target and --stop-after may name.
+std::vector<std::string> compileTargetNames();
+std::vector<std::string> compileStageNames();
+/// What is wrong with the text of a compile's --shape; empty: nothing.
+std::string checkShapeRange(const std::string &text);
 
 /// What run, bench and compare have in common: an engine on a device with
 /// inputs.
 struct ExecutionOptions {
   std::string engine;
-  std::string device;
+  /// "auto", "cpu", "cuda", "cuda:1".
+  std::string device = "auto";
   std::string precision;
   std::string isa;
   int threads = 0;
-  /// NAME=FILE.npy each.
+  /// NAME=FILE.npy each, or FILE.npy for the one input that there is.
   std::vector<std::string> inputs;
+  /// Shapes of inputs with random values: NAME=1x3x224x224, or the shape alone
+  /// for the one input that there is.
+  std::vector<std::string> shapes;
+  /// Of random values.
+  uint64_t seed = 0;
 };
 
 struct RunCommand : ExecutionOptions {
@@ -41,8 +56,6 @@ struct RunCommand : ExecutionOptions {
 int run(const RunCommand &command);
 
 struct BenchCommand : ExecutionOptions {
-  /// Shapes of inputs that no file gives: NAME=1x3x224x224.
-  std::vector<std::string> shapes;
   double duration = 3, warmUp = 0.5;
   unsigned iterations = 0;
   bool noProfile = false;
@@ -61,11 +74,9 @@ int run(const InspectCommand &command);
 struct CompareCommand : ExecutionOptions {
   std::string model;
   std::string with = "onnxruntime";
-  std::vector<std::string> shapes;
   std::string name, python, json;
   double duration = 1;
   unsigned rounds = 5;
-  uint64_t seed = 0;
 };
 int run(const CompareCommand &command);
 

@@ -1,11 +1,11 @@
 #include "tools/charonia/Console.h"
+#include "tools/charonia/Elements.h"
 #include "tools/charonia/Execution.h"
 #include "tools/charonia/Measure.h"
 #include "tools/charonia/Peer.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 
 namespace charonia::tool {
@@ -31,54 +31,6 @@ public:
   fs::path path;
 };
 
-double asDouble(DType dtype, const std::byte *at) {
-  auto get = [&](auto zero) {
-    std::memcpy(&zero, at, sizeof(zero));
-    return double(zero);
-  };
-  auto half = [&](unsigned exponentBits, unsigned mantissaBits, int bias) {
-    uint16_t bits;
-    std::memcpy(&bits, at, 2);
-    int exponent = bits >> mantissaBits & ((1 << exponentBits) - 1);
-    double fraction = bits & ((1 << mantissaBits) - 1);
-    double value;
-    if (exponent == (1 << exponentBits) - 1)
-      value = fraction ? NAN : INFINITY;
-    else if (exponent == 0)
-      value = std::ldexp(fraction, 1 - bias - int(mantissaBits));
-    else
-      value = std::ldexp(fraction + (1 << mantissaBits),
-                         exponent - bias - int(mantissaBits));
-    return bits >> 15 ? -value : value;
-  };
-  switch (dtype) {
-  case DType::Float32:
-    return get(float());
-  case DType::Float64:
-    return get(double());
-  case DType::Float16:
-    return half(5, 10, 15);
-  case DType::BFloat16:
-    return half(8, 7, 127);
-  case DType::Int8:
-    return get(int8_t());
-  case DType::Int16:
-    return get(int16_t());
-  case DType::Int32:
-    return get(int32_t());
-  case DType::Int64:
-    return get(int64_t());
-  case DType::UInt16:
-    return get(uint16_t());
-  case DType::UInt32:
-    return get(uint32_t());
-  case DType::UInt64:
-    return get(uint64_t());
-  default:
-    return get(uint8_t());
-  }
-}
-
 struct Difference {
   double largest = 0; ///< Absolute.
   double mean = 0;    ///< Absolute.
@@ -88,13 +40,14 @@ struct Difference {
 
 Difference compareTensors(const Tensor &ours, const Array &theirs) {
   Difference difference;
-  size_t ourBytes = dtypeBits(ours.dtype) / 8,
-         theirBytes = dtypeBits(theirs.dtype) / 8;
-  size_t count = theirs.size / theirBytes;
-  auto *data = static_cast<const std::byte *>(ours.data);
-  for (size_t i = 0; i < count; ++i) {
-    double a = asDouble(ours.dtype, data + i * ourBytes);
-    double b = asDouble(theirs.dtype, theirs.data.get() + i * theirBytes);
+  uint64_t count = 1;
+  for (int64_t extent : theirs.shape)
+    count *= extent;
+  for (uint64_t i = 0; i < count; ++i) {
+    double a = elementAsDouble(ours.dtype, ours.data, i);
+    double b = elementAsDouble(theirs.dtype, theirs.data.get(), i);
+    if (std::isfinite(b))
+      difference.scale = std::max(difference.scale, std::abs(b));
     if (a == b || (std::isnan(a) && std::isnan(b)))
       continue;
     double error = std::abs(a - b);
@@ -102,10 +55,6 @@ Difference compareTensors(const Tensor &ours, const Array &theirs) {
     difference.largest = std::max(difference.largest, error);
     difference.mean += error / count;
   }
-  for (size_t i = 0; i < count; ++i)
-    if (double b = asDouble(theirs.dtype, theirs.data.get() + i * theirBytes);
-        std::isfinite(b))
-      difference.scale = std::max(difference.scale, std::abs(b));
   return difference;
 }
 
@@ -133,10 +82,7 @@ private:
   Status startPeer(Execution &execution) {
     const Signature &signature = execution.getEngine().signature();
     Context &context = execution.getContext();
-    std::string precision = command.precision;
-    for (const ProgramInfo &program : execution.getEngine().programs())
-      if (program.device == context.device().kind && precision.empty())
-        precision = program.precision;
+    std::string precision = execution.precision(command);
     bool gpu = context.device().kind == DeviceKind::Cuda;
     // ONNX Runtime is the reference on the CPU wherever the engine runs.
     bool peerOnGpu = gpu && command.with != "onnxruntime";
@@ -149,13 +95,12 @@ private:
                                        peerOnGpu ? "cuda" : "cpu"};
     if (peerOnGpu)
       arguments.insert(arguments.end(), {"--precision", precision});
-    if (command.threads)
-      arguments.insert(arguments.end(),
-                       {"--threads", std::to_string(command.threads)});
+    // As many as the engine has, where both are on the CPU.
+    if (unsigned threads = gpu ? command.threads : execution.threads())
+      arguments.insert(arguments.end(), {"--threads", std::to_string(threads)});
     if (!command.name.empty())
       arguments.insert(arguments.end(), {"--name", command.name});
-    if (command.with != "cublas")
-      arguments.push_back("--serve");
+    arguments.push_back("--serve");
     for (size_t i = 0; i < signature.inputs.size(); ++i) {
       const Array &array = execution.getInputs()[i];
       std::string path =
@@ -170,28 +115,31 @@ private:
     report["model"] = command.model;
     report["device"] = context.description();
     report["precision"] = precision;
+    devicesDiffer = gpu != peerOnGpu;
     return peer.start(command.python, arguments);
   }
 
   Status compareModel(Execution &execution) {
     CHARONIA_ASSIGN_OR_RETURN(json first, peer.read());
     std::string title = first.value("peer", command.with);
+    std::vector<std::string> theirNames = first["outputs"];
     Context &context = execution.getContext();
     CHARONIA_RETURN_IF_ERROR(context.run());
     Table accuracy({"output", "shape", "scale", "largest error", "of scale",
                     "mean error"});
     for (const TensorSpec &spec : context.signature().outputs) {
-      std::string file = spec.name;
-      std::replace(file.begin(), file.end(), '/', '_');
+      auto found = std::find(theirNames.begin(), theirNames.end(), spec.name);
+      if (found == theirNames.end())
+        return mismatch("the engine gives '" + printable(spec.name) +
+                        "', but the model has no such output");
+      std::string file = std::to_string(found - theirNames.begin()) + ".npy";
       CHARONIA_ASSIGN_OR_RETURN(Tensor ours, context.output(spec.name));
       CHARONIA_ASSIGN_OR_RETURN(
-          Array theirs,
-          readNpy((folder.path / (file + ".npy")).string(), spec.dtype));
+          Array theirs, readNpy((folder.path / file).string(), spec.dtype));
       if (ours.shape != theirs.shape)
-        return Status(StatusCode::Internal, "output '" + spec.name + "' is " +
-                                                shapeString(ours.shape) +
-                                                ", the peer's is " +
-                                                shapeString(theirs.shape));
+        return mismatch("output '" + printable(spec.name) + "' is " +
+                        shapeString(ours.shape) + " from the engine and " +
+                        shapeString(theirs.shape) + " from the model");
       Difference d = compareTensors(ours, theirs);
       double relative = d.scale ? d.largest / d.scale : d.largest;
       char numbers[3][32];
@@ -200,7 +148,7 @@ private:
       std::snprintf(numbers[2], 32, "%.3e", d.mean);
       char share[32];
       std::snprintf(share, 32, "%.2e", relative);
-      accuracy.add({spec.name, shapeString(ours.shape), numbers[0],
+      accuracy.add({printable(spec.name), shapeString(ours.shape), numbers[0],
                     d.finite ? numbers[1] : "not finite", share, numbers[2]});
       report["outputs"].push_back({{"name", spec.name},
                                    {"shape", ours.shape},
@@ -216,7 +164,7 @@ private:
     std::vector<double> ours, theirs;
     Latency last;
     json lastPeer;
-    for (unsigned round = 0; round < std::max(1u, command.rounds); ++round) {
+    for (unsigned round = 0; round < command.rounds; ++round) {
       CHARONIA_RETURN_IF_ERROR(measure(context, command.duration / 5).status());
       CHARONIA_ASSIGN_OR_RETURN(last, measure(context, command.duration));
       ours.push_back(last.p50 * 1e3);
@@ -226,7 +174,7 @@ private:
       lastPeer = answer["latency_ms"];
       if (!lastPeer.is_object() || !lastPeer["p50"].is_number())
         return Status(StatusCode::Internal,
-                      "the peer answered: " + answer.dump());
+                      "the peer answered: " + jsonText(answer));
       theirs.push_back(lastPeer["p50"]);
       report["rounds"].push_back(
           {{"charonia_ms", ours.back()}, {"peer_ms", theirs.back()}});
@@ -238,12 +186,22 @@ private:
     latency.add({"charonia on " + context.description(), formatNumber(a, 4),
                  formatNumber(ours.front(), 4)});
     latency.add({title, formatNumber(b, 4), formatNumber(theirs.front(), 4)});
-    std::printf("%scharonia is %.2fx as fast\n", latency.str().c_str(), b / a);
+    std::printf("%scharonia is %.2fx as fast as %s%s\n", latency.str().c_str(),
+                b / a, title.c_str(),
+                devicesDiffer ? "; charonia ran on a GPU, the peer on a CPU"
+                              : "");
     report["peer"] = title;
     report["charonia_ms"] = a;
     report["peer_ms"] = b;
     report["speed"] = b / a;
+    report["devices_differ"] = devicesDiffer;
     return Status::ok();
+  }
+
+  Status mismatch(const std::string &what) const {
+    return Status(StatusCode::InvalidArgument, command.engine +
+                                                   " was not compiled from " +
+                                                   command.model + ": " + what);
   }
 
   /// Each matrix product of the model beside the kernel that computes its node.
@@ -284,6 +242,7 @@ private:
   const CompareCommand &command;
   TemporaryFolder folder;
   Peer peer;
+  bool devicesDiffer = false;
   json report;
 };
 
@@ -291,7 +250,7 @@ private:
 
 int run(const CompareCommand &command) {
   Status status = Comparison(command).run();
-  return status ? 0 : fail(status);
+  return status ? Done : fail(status);
 }
 
 } // namespace charonia::tool

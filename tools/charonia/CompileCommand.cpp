@@ -1,3 +1,4 @@
+#include "codegen/driver/Backend.h"
 #include "codegen/driver/Compiler.h"
 #include "codegen/driver/KernelCache.h"
 #include "codegen/driver/WeightFile.h"
@@ -7,7 +8,9 @@
 #include "mlir/Parser/Parser.h"
 #include "tools/charonia/Commands.h"
 #include "tools/charonia/Console.h"
+#include "tools/charonia/Targets.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ThreadPool.h"
 #include "llvm/Support/xxhash.h"
@@ -44,6 +47,8 @@ public:
       : command(command), line(!command.quiet) {}
 
   int run() {
+    if (int status = prepare())
+      return status;
     driver::registerCompiler(registry);
     context.emplace(registry, MLIRContext::Threading::DISABLED);
     // Messages name the model's node; the IR is in the dumps.
@@ -57,16 +62,48 @@ public:
       report(diagnostic);
       return success();
     });
-    if (command.engine.empty() && command.stopAfter.empty() &&
-        command.printKernel.empty())
-      return fail("no engine to write: name it with -o FILE");
     OwningOpRef<ModuleOp> module = import();
     if (!module)
-      return 1;
+      return Failed;
     return compile(*module);
   }
 
 private:
+  /// What can be said before the model is read. Returns the exit status.
+  int prepare() {
+    for (const std::string &shape : command.shapes) {
+      if (std::string error = frontend::parseShapeOption(shape, shapes);
+          !error.empty())
+        return fail(error), Usage;
+    }
+    for (const auto &[input, dims] : shapes)
+      for (auto [i, dim] : llvm::enumerate(dims))
+        if (dim.range && dim.range->max == 0)
+          llvm::errs() << "warning: --shape: dimension " << i << " of '"
+                       << printable(input)
+                       << "' is fixed to 0, so the input holds no values\n";
+    engine = command.engine;
+    if (engine.empty() && command.stopAfter.empty() &&
+        command.printKernel.empty()) {
+      llvm::SmallString<128> path(command.model);
+      llvm::sys::path::replace_extension(path, "engine");
+      engine = path.str().str();
+    }
+    bool same = false;
+    if (!engine.empty() &&
+        !llvm::sys::fs::equivalent(engine, command.model, same) && same)
+      return fail(engine + ": the engine would replace the model; name "
+                           "another file with -o"),
+             Usage;
+    Result<std::vector<std::string>> expanded =
+        expandTargets(command.targets, driver::createHostBackend()->arch(),
+                      compileTargetNames());
+    if (!expanded)
+      return fail(expanded.status());
+    targets = *std::move(expanded);
+    return Done;
+  }
+
   void report(Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() != DiagnosticSeverity::Error &&
         diagnostic.getSeverity() != DiagnosticSeverity::Warning)
@@ -84,12 +121,7 @@ private:
   OwningOpRef<ModuleOp> import() {
     line.show("reading the model", 0, 0);
     frontend::ImportOptions options;
-    for (const std::string &shape : command.shapes)
-      if (std::string error = frontend::parseShapeOption(shape, options.shapes);
-          !error.empty()) {
-        line.clear();
-        return fail(error), nullptr;
-      }
+    options.shapes = shapes;
     if (StringRef(command.model).ends_with(".mlir"))
       return parse();
     frontend::ImportResult result =
@@ -137,7 +169,7 @@ private:
 
   int compile(ModuleOp module) {
     driver::CompileOptions options;
-    options.targets = command.targets;
+    options.targets = targets;
     options.precision = command.precision;
     options.dumpDir = command.dumpDir;
     options.stopAfter = command.stopAfter;
@@ -152,19 +184,19 @@ private:
     };
     options.record.modelName = llvm::sys::path::filename(command.model).str();
     options.record.sourceHash = hashOf(module);
-    options.record.options = {{"target", llvm::join(command.targets, ",")},
+    options.record.options = {{"target", llvm::join(targets, ",")},
                               {"precision", command.precision}};
     for (const std::string &shape : command.shapes)
       options.record.options.emplace_back("shape", shape);
 
     FailureOr<driver::CompileReport> report =
-        driver::compile(module, options, command.engine);
+        driver::compile(module, options, engine);
     line.clear();
     if (failed(report))
-      return 1;
+      return Failed;
     if (report->written && !command.quiet)
       print(*report);
-    return 0;
+    return Done;
   }
 
   void print(const driver::CompileReport &report) {
@@ -178,9 +210,15 @@ private:
                    << formatBytes(program.arenaPeak) << " (at least "
                    << formatBytes(program.arenaLowerBound) << ")\n";
     }
+    uint64_t size = 0;
+    if (!llvm::sys::fs::file_size(engine, size))
+      llvm::outs() << "wrote " << engine << ", " << formatBytes(size) << "\n";
   }
 
   const CompileCommand &command;
+  std::string engine; ///< Empty: none is written.
+  std::vector<std::string> targets;
+  frontend::ShapeOptions shapes;
   ProgressLine line;
   DialectRegistry registry;
   std::optional<llvm::DefaultThreadPool> pool;
@@ -189,6 +227,32 @@ private:
 
 } // namespace
 
-int run(const CompileCommand &command) { return Session(command).run(); }
+int run(const CompileCommand &command) {
+  int status = Session(command).run();
+  llvm::outs().flush();
+  if (std::error_code error = llvm::outs().error()) {
+    llvm::outs().clear_error();
+    return fail("standard output cannot be written: " + error.message());
+  }
+  return status;
+}
+
+std::vector<std::string> compileTargetNames() {
+  llvm::SmallVector<StringRef> names;
+  std::string list = driver::listTargets();
+  StringRef(list).split(names, ", ");
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::string> compileStageNames() { return driver::stageNames(); }
+
+std::string checkShapeRange(const std::string &text) {
+  frontend::ShapeOptions shapes;
+  std::string error = frontend::parseShapeOption(text, shapes);
+  // The parser of the command line names the option.
+  StringRef rest = error;
+  rest.consume_front("--shape ");
+  return rest.str();
+}
 
 } // namespace charonia::tool

@@ -1,14 +1,104 @@
 #include "tools/charonia/Console.h"
 
+#include "charonia/runtime.h"
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <new>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 namespace charonia::tool {
 
 int fail(const std::string &message) {
+  std::fflush(stdout); // so that both keep their order in one file
   std::fprintf(stderr, "error: %s\n", message.c_str());
-  return 1;
+  return Failed;
+}
+
+void note(const std::string &message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "note: %s\n", message.c_str());
+}
+
+static int failInternally(const std::string &what) {
+  return fail("internal error in charonia " + std::string(version()) + ": " +
+              what + "; please report it with the command line");
+}
+
+int guarded(const std::function<int()> &work) {
+  int status;
+  try {
+    status = work();
+  } catch (const std::bad_alloc &) {
+    status = fail("out of memory");
+  } catch (const std::exception &error) {
+    status = failInternally(error.what());
+  } catch (...) {
+    status = failInternally("an exception of unknown type");
+  }
+  errno = 0;
+  if ((std::fflush(stdout) || std::ferror(stdout)) && status == Done)
+    return fail(std::string("standard output cannot be written") +
+                (errno ? ": " + std::string(std::strerror(errno)) : ""));
+  return status;
+}
+
+/// The bytes of the UTF-8 character at the start of `text`; 0: it is none.
+static size_t characterLength(std::string_view text) {
+  auto at = [&](size_t i) -> unsigned char { return text[i]; };
+  size_t length = at(0) < 0x80              ? 1
+                  : (at(0) >> 5) == 0b110   ? 2
+                  : (at(0) >> 4) == 0b1110  ? 3
+                  : (at(0) >> 3) == 0b11110 ? 4
+                                            : 0;
+  if (length == 0 || length > text.size())
+    return 0;
+  uint32_t code = length == 1 ? at(0) : at(0) & (0x7f >> length);
+  for (size_t i = 1; i < length; ++i) {
+    if ((at(i) & 0xc0) != 0x80)
+      return 0;
+    code = code << 6 | (at(i) & 0x3f);
+  }
+  constexpr uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+  bool surrogate = code >= 0xd800 && code < 0xe000;
+  return code < least[length] || code > 0x10ffff || surrogate ? 0 : length;
+}
+
+std::string printable(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    unsigned char first = text.front();
+    size_t length = first < 0x20 || first == 0x7f ? 0 : characterLength(text);
+    if (length) {
+      result += text.substr(0, length);
+    } else {
+      char escape[8];
+      std::snprintf(escape, sizeof(escape), "\\x%02x", first);
+      result += escape;
+      length = 1;
+    }
+    text.remove_prefix(length);
+  }
+  return result;
+}
+
+std::string jsonText(const nlohmann::json &value, int indent) {
+  return value.dump(indent, ' ', /*ensure_ascii=*/false,
+                    nlohmann::json::error_handler_t::replace);
+}
+
+Status writeReport(const nlohmann::json &report, const std::string &path) {
+  if (path.empty())
+    return Status::ok();
+  std::ofstream file(path);
+  file << jsonText(report, 1) << "\n";
+  file.close();
+  return file ? Status::ok()
+              : Status(StatusCode::Io, path + ": cannot be written");
 }
 
 ProgressLine::ProgressLine(bool enabled)
@@ -31,6 +121,12 @@ void ProgressLine::clear() {
   shown = false;
 }
 
+/// Characters, not bytes.
+static size_t widthOf(const std::string &text) {
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (c & 0xc0) != 0x80; });
+}
+
 static bool isNumber(const std::string &text) {
   return !text.empty() &&
          text.find_first_not_of("0123456789.-+e%x") == std::string::npos;
@@ -42,7 +138,7 @@ std::string Table::str() const {
   std::vector<bool> right(columns, rows.size() > 1);
   for (size_t r = 0; r < rows.size(); ++r)
     for (size_t i = 0; i < columns; ++i) {
-      widths[i] = std::max(widths[i], rows[r][i].size());
+      widths[i] = std::max(widths[i], widthOf(rows[r][i]));
       if (r && !rows[r][i].empty() && !isNumber(rows[r][i]))
         right[i] = false;
     }
@@ -50,7 +146,7 @@ std::string Table::str() const {
   for (const auto &row : rows) {
     std::string line;
     for (size_t i = 0; i < columns; ++i) {
-      std::string gap(widths[i] - row[i].size(), ' ');
+      std::string gap(widths[i] - widthOf(row[i]), ' ');
       line += (i ? "  " : "") + (right[i] ? gap + row[i] : row[i] + gap);
     }
     line.erase(line.find_last_not_of(' ') + 1);

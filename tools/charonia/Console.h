@@ -4,15 +4,39 @@
 
 #include "charonia/status.h"
 
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace charonia::tool {
 
-/// "error: <message>" on standard error; returns 1, the exit status.
+/// What the program ends with.
+enum ExitStatus {
+  Done = 0,
+  Failed = 1,
+  Usage = 2, ///< The command line is wrong, whatever the files hold.
+};
+
+/// "error: <message>" on standard error; returns Failed.
 int fail(const std::string &message);
 inline int fail(const Status &status) { return fail(status.message()); }
+/// "note: <message>" on standard error.
+void note(const std::string &message);
+
+/// The exit status of `work`. What it throws is a mistake of this program and
+/// is reported as one; standard output that could not be written is an error.
+int guarded(const std::function<int()> &work);
+
+/// A name of a model or a file on one line of UTF-8: other bytes and control
+/// characters become \xNN.
+std::string printable(std::string_view text);
+
+/// JSON on one line, or indented. Bytes that are not UTF-8 become U+FFFD.
+std::string jsonText(const nlohmann::json &value, int indent = -1);
+/// What --json asks for; nothing where `path` is empty.
+Status writeReport(const nlohmann::json &report, const std::string &path);
 
 /// One line on a terminal that is written over; nothing elsewhere.
 class ProgressLine {

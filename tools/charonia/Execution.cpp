@@ -1,19 +1,64 @@
 #include "tools/charonia/Execution.h"
+#include "tools/charonia/Console.h"
+#include "tools/charonia/Elements.h"
 
-#include <cmath>
-#include <cstring>
-#include <random>
+#include <algorithm>
+#include <cstdlib>
+#include <sys/stat.h>
 
 namespace charonia::tool {
+namespace {
 
-Result<std::pair<std::string, std::string>> splitNamed(const std::string &text,
-                                                       const char *option) {
-  size_t at = text.find('=');
-  if (at == std::string::npos || at == 0 || at + 1 == text.size())
-    return Status(StatusCode::InvalidArgument, std::string(option) +
-                                                   " wants NAME=VALUE, not '" +
-                                                   text + "'");
-  return std::pair(text.substr(0, at), text.substr(at + 1));
+Status badUsage(const char *option, const std::string &text,
+                const std::string &what) {
+  return Status(StatusCode::InvalidArgument,
+                std::string(option) + " " + text + ": " + what);
+}
+
+std::string listInputs(const Signature &signature) {
+  std::string text;
+  for (const TensorSpec &spec : signature.inputs)
+    text += (text.empty() ? "'" : ", '") + printable(spec.name) + "'";
+  return text;
+}
+
+bool isFile(const std::string &path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0;
+}
+
+} // namespace
+
+Result<NamedInput> splitNamed(const std::string &text, const char *option,
+                              const Signature &signature) {
+  // Names may hold '=': the longest that fits is meant.
+  const TensorSpec *found = nullptr;
+  for (const TensorSpec &spec : signature.inputs)
+    if (text.starts_with(spec.name + "=") &&
+        (!found || spec.name.size() > found->name.size()))
+      found = &spec;
+  if (found) {
+    std::string value = text.substr(found->name.size() + 1);
+    if (value.empty())
+      return badUsage(option, text, "nothing follows the '='");
+    return NamedInput{size_t(found - signature.inputs.data()), value};
+  }
+  for (const TensorSpec &spec : signature.inputs)
+    if (text == spec.name && !isFile(text))
+      return badUsage(option, text,
+                      "names an input without a value; write " + text +
+                          "=VALUE");
+  size_t equals = text.find('=');
+  if (signature.inputs.size() == 1 &&
+      (equals == std::string::npos || isFile(text)))
+    return NamedInput{0, text};
+  if (equals == std::string::npos)
+    return badUsage(option, text,
+                    signature.inputs.empty()
+                        ? "the engine has no inputs"
+                        : "write NAME=VALUE; the engine's inputs are " +
+                              listInputs(signature));
+  return signature.findInput(text.substr(0, equals)).status();
 }
 
 Result<std::vector<int64_t>> parseShape(const std::string &text) {
@@ -24,130 +69,173 @@ Result<std::vector<int64_t>> parseShape(const std::string &text) {
   for (size_t at = 0; at < digits.size();) {
     size_t end = std::min(digits.find_first_of("x,", at), digits.size());
     std::string part = digits.substr(at, end - at);
-    if (part.empty() || part.size() > 18 ||
+    if (part.find_first_of("0123456789") == std::string::npos ||
+        part.size() > 18 ||
         part.find_first_not_of("0123456789 ") != std::string::npos)
       return Status(StatusCode::InvalidArgument,
                     "'" + text + "' is no shape; one is written 1x3x224x224");
-    shape.push_back(std::stoll(part));
+    shape.push_back(std::atoll(part.c_str()));
     at = end + 1;
   }
   return shape;
 }
 
-Result<Execution> Execution::open(const ExecutionOptions &options) {
-  CHARONIA_ASSIGN_OR_RETURN(Engine engine, Engine::load(options.engine));
-  ContextOptions context;
-  context.threads = options.threads;
-  context.isa = options.isa;
-  context.precision = options.precision;
-  if (!options.device.empty()) {
-    CHARONIA_ASSIGN_OR_RETURN(Device device, parseDevice(options.device));
-    CHARONIA_ASSIGN_OR_RETURN(Context made,
-                              engine.createContext(device, context));
-    return Execution(std::move(engine), std::move(made));
+Result<std::vector<std::vector<int64_t>>>
+chooseShapes(const Signature &signature,
+             const std::vector<std::string> &options,
+             std::vector<std::optional<std::vector<int64_t>>> known) {
+  for (const std::string &text : options) {
+    CHARONIA_ASSIGN_OR_RETURN(NamedInput named,
+                              splitNamed(text, "--shape", signature));
+    if (known[named.index])
+      return badUsage("--shape", text,
+                      "the shape of '" +
+                          printable(signature.inputs[named.index].name) +
+                          "' is given already");
+    CHARONIA_ASSIGN_OR_RETURN(known[named.index], parseShape(named.value));
   }
-  // The GPU first, if the engine has code for one that is here.
-  Status problem(StatusCode::NotFound, options.engine + " holds no program");
-  for (DeviceKind kind : {DeviceKind::Cuda, DeviceKind::Cpu})
-    for (const ProgramInfo &program : engine.programs()) {
-      if (program.device != kind)
-        continue;
-      Result<Context> made = engine.createContext({kind, 0}, context);
-      if (made)
-        return Execution(std::move(engine), *std::move(made));
-      problem = made.status();
-      break;
+  // A dimension that is a symbol tells its value; others follow from these.
+  std::vector<int64_t> values;
+  for (const Symbol &symbol : signature.symbols)
+    values.push_back(symbol.opt);
+  for (size_t i = 0; i < known.size(); ++i) {
+    const std::vector<ShapeExpr> &dims = signature.inputs[i].dims;
+    for (size_t d = 0; known[i] && d < std::min(dims.size(), known[i]->size());
+         ++d)
+      if (const auto &terms = dims[d].terms();
+          terms.size() == 1 && terms[0].op == ShapeExpr::Op::Symbol)
+        values[terms[0].value] = (*known[i])[d];
+  }
+  std::vector<std::vector<int64_t>> shapes;
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (!known[i]) {
+      CHARONIA_ASSIGN_OR_RETURN(
+          known[i], signature.evaluateShape(signature.inputs[i], values));
     }
-  return problem;
+    shapes.push_back(*known[i]);
+  }
+  CHARONIA_RETURN_IF_ERROR(signature.solveSymbols(shapes).status());
+  return shapes;
 }
 
-Status Execution::bind(size_t index, Array array) {
+Result<Execution> Execution::open(const ExecutionOptions &options) {
+  CHARONIA_ASSIGN_OR_RETURN(Engine engine, Engine::load(options.engine));
+  ContextOptions wanted;
+  wanted.threads = options.threads;
+  wanted.isa = options.isa;
+  wanted.precision = options.precision;
+  if (options.device == "auto")
+    return choose(std::move(engine), options, wanted);
+  CHARONIA_ASSIGN_OR_RETURN(Device device, parseDevice(options.device));
+  CHARONIA_ASSIGN_OR_RETURN(Context made, engine.createContext(device, wanted));
+  return Execution(std::move(engine), std::move(made));
+}
+
+/// The GPU if the engine has a program for one that is here, else the CPU; says
+/// which and why.
+Result<Execution> Execution::choose(Engine engine,
+                                    const ExecutionOptions &options,
+                                    const ContextOptions &wanted) {
+  bool holds[2] = {};
+  for (const ProgramInfo &program : engine.programs())
+    holds[program.device == DeviceKind::Cuda] = true;
+  std::string why = "the engine has no program for a GPU";
+  if (holds[1]) {
+    Result<Context> made = engine.createContext({DeviceKind::Cuda, 0}, wanted);
+    if (made) {
+      note("running on " + made->description() +
+           (holds[0] ? ", not on the CPU: the engine has programs for both"
+                     : ": the engine has no program for a CPU"));
+      return Execution(std::move(engine), *std::move(made));
+    }
+    // Anything but the lack of a fitting device is a failure of this one.
+    StatusCode code = made.status().code();
+    if (!holds[0])
+      return made.status();
+    if (code != StatusCode::Unavailable && code != StatusCode::NotFound)
+      return Status(code, made.status().message() +
+                              "; --device cpu runs the program for CPUs");
+    why = "the engine's program for GPUs cannot run here: " +
+          made.status().message();
+  }
+  Result<Context> made = engine.createContext({DeviceKind::Cpu, 0}, wanted);
+  if (!made)
+    return made.status();
+  note("running on the CPU, " + made->description() + ": " + why);
+  return Execution(std::move(engine), *std::move(made));
+}
+
+std::string Execution::precision(const ExecutionOptions &options) const {
+  for (const ProgramInfo &program : engine.programs())
+    if (program.device == context.device().kind &&
+        (options.precision.empty() || program.precision == options.precision))
+      return program.precision;
+  return options.precision;
+}
+
+unsigned Execution::threads() const {
+  if (context.device().kind != DeviceKind::Cpu)
+    return 0;
+  // "x86-64-v4 on 8 threads"
+  std::string text = context.description();
+  size_t at = text.rfind(" on ");
+  return at == std::string::npos ? 1 : std::atoi(text.c_str() + at + 4);
+}
+
+Status Execution::bind(size_t index, Array array, Source source) {
   Tensor tensor{array.dtype, array.shape, array.data.get()};
   CHARONIA_RETURN_IF_ERROR(context.setInput(index, tensor));
   inputs[index] = std::move(array);
-  bound[index] = true;
+  bound[index] = source;
   return Status::ok();
 }
 
 Status Execution::bindFiles(const std::vector<std::string> &named) {
+  const Signature &signature = engine.signature();
   for (const std::string &text : named) {
-    CHARONIA_ASSIGN_OR_RETURN(auto parts, splitNamed(text, "--input"));
-    CHARONIA_ASSIGN_OR_RETURN(size_t index,
-                              engine.signature().findInput(parts.first));
-    if (bound[index])
+    CHARONIA_ASSIGN_OR_RETURN(NamedInput input,
+                              splitNamed(text, "--input", signature));
+    const TensorSpec &spec = signature.inputs[input.index];
+    if (bound[input.index] != Source::None)
       return Status(StatusCode::InvalidArgument,
-                    "input '" + parts.first + "' is given twice");
-    CHARONIA_ASSIGN_OR_RETURN(
-        Array array,
-        readNpy(parts.second, engine.signature().inputs[index].dtype));
-    CHARONIA_RETURN_IF_ERROR(bind(index, std::move(array)));
+                    "input '" + printable(spec.name) + "' is given twice");
+    CHARONIA_ASSIGN_OR_RETURN(Array array, readNpy(input.value, spec.dtype));
+    CHARONIA_RETURN_IF_ERROR(bind(input.index, std::move(array), Source::File));
   }
   return Status::ok();
-}
-
-static uint16_t toHalf(float value, bool bfloat) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, 4);
-  if (bfloat)
-    return bits >> 16;
-  // Values here are small multiples of 2^-8, which a half holds exactly.
-  if (value == 0)
-    return bits >> 16 & 0x8000;
-  uint32_t exponent = (bits >> 23 & 255) - 127 + 15;
-  return (bits >> 16 & 0x8000) | exponent << 10 | (bits >> 13 & 0x3ff);
-}
-
-static void fillRandom(Array &array, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  unsigned bytes = dtypeBits(array.dtype) / 8;
-  for (uint64_t i = 0; i < array.size / bytes; ++i) {
-    std::byte *at = array.data.get() + i * bytes;
-    float value = (int(random() >> 48 & 1023) - 511) / 256.0f;
-    double wide = value;
-    uint16_t half = toHalf(value, array.dtype == DType::BFloat16);
-    uint64_t integer = random() >> 63;
-    switch (array.dtype) {
-    case DType::Float32:
-      std::memcpy(at, &value, 4);
-      break;
-    case DType::Float64:
-      std::memcpy(at, &wide, 8);
-      break;
-    case DType::Float16:
-    case DType::BFloat16:
-      std::memcpy(at, &half, 2);
-      break;
-    default:
-      std::memcpy(at, &integer, bytes);
-    }
-  }
 }
 
 Status Execution::bindRandom(const std::vector<std::string> &shapes,
                              uint64_t seed) {
   const Signature &signature = engine.signature();
-  std::map<size_t, std::vector<int64_t>> given;
-  for (const std::string &text : shapes) {
-    CHARONIA_ASSIGN_OR_RETURN(auto parts, splitNamed(text, "--shape"));
-    CHARONIA_ASSIGN_OR_RETURN(size_t index, signature.findInput(parts.first));
-    CHARONIA_ASSIGN_OR_RETURN(given[index], parseShape(parts.second));
-  }
-  std::vector<int64_t> optimum;
-  for (const Symbol &symbol : signature.symbols)
-    optimum.push_back(symbol.opt);
+  std::vector<std::optional<std::vector<int64_t>>> known(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (bound[i] != Source::None)
+      known[i] = inputs[i].shape;
+  // Before anything is allocated: shapes may be out of range.
+  CHARONIA_ASSIGN_OR_RETURN(auto chosen,
+                            chooseShapes(signature, shapes, std::move(known)));
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (bound[i])
+    if (bound[i] != Source::None)
       continue;
-    const TensorSpec &spec = signature.inputs[i];
-    CHARONIA_ASSIGN_OR_RETURN(std::vector<int64_t> shape,
-                              signature.evaluateShape(spec, optimum));
-    if (auto it = given.find(i); it != given.end())
-      shape = it->second;
-    CHARONIA_ASSIGN_OR_RETURN(Array array, Array::allocate(spec.dtype, shape));
+    CHARONIA_ASSIGN_OR_RETURN(
+        Array array,
+        Array::allocate(signature.inputs[i].dtype, std::move(chosen[i])));
     fillRandom(array, seed * 1000 + i);
-    CHARONIA_RETURN_IF_ERROR(bind(i, std::move(array)));
+    CHARONIA_RETURN_IF_ERROR(bind(i, std::move(array), Source::Random));
   }
   return Status::ok();
+}
+
+std::string Execution::describeRandom() const {
+  std::string text;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (bound[i] == Source::Random)
+      text += (text.empty() ? "" : ", ") +
+              printable(engine.signature().inputs[i].name) + " " +
+              std::string(dtypeName(inputs[i].dtype)) + " " +
+              shapeString(inputs[i].shape);
+  return text;
 }
 
 } // namespace charonia::tool

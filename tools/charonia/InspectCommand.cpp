@@ -33,6 +33,29 @@ std::string joined(const std::vector<std::string> &parts,
   return text;
 }
 
+/// "matmul float32[batch, 192]": the operator, and what it gives.
+std::string operatorOf(const std::string &op) {
+  return op.substr(0, op.find(' '));
+}
+std::string resultOf(const std::string &op) {
+  size_t space = op.find(' ');
+  return space == std::string::npos ? "" : op.substr(space + 1);
+}
+
+/// "matmul, add x2, gelu": repetitions are counted.
+std::string operatorNames(const std::vector<std::string> &ops) {
+  std::string text;
+  for (size_t i = 0, end; i < ops.size(); i = end) {
+    std::string name = operatorOf(ops[i]);
+    for (end = i + 1; end < ops.size() && operatorOf(ops[end]) == name; ++end)
+      ;
+    text += (i ? ", " : "") + name;
+    if (end - i > 1)
+      text += " x" + std::to_string(end - i);
+  }
+  return text;
+}
+
 class Inspector {
 public:
   Inspector(const InspectCommand &command,
@@ -47,7 +70,7 @@ public:
     CHARONIA_RETURN_IF_ERROR(chooseShapes());
     if (command.json) {
       CHARONIA_ASSIGN_OR_RETURN(json everything, describe());
-      std::printf("%s\n", everything.dump(1).c_str());
+      std::printf("%s\n", jsonText(everything, 1).c_str());
       return Status::ok();
     }
     printSignature();
@@ -69,18 +92,11 @@ private:
       values.push_back(symbol.opt);
     if (command.shapes.empty())
       return Status::ok();
-    std::vector<std::vector<int64_t>> shapes;
-    for (const TensorSpec &spec : manifest.signature.inputs) {
-      CHARONIA_ASSIGN_OR_RETURN(std::vector<int64_t> shape,
-                                manifest.signature.evaluateShape(spec, values));
-      shapes.push_back(shape);
-    }
-    for (const std::string &text : command.shapes) {
-      CHARONIA_ASSIGN_OR_RETURN(auto parts, splitNamed(text, "--shape"));
-      CHARONIA_ASSIGN_OR_RETURN(size_t index,
-                                manifest.signature.findInput(parts.first));
-      CHARONIA_ASSIGN_OR_RETURN(shapes[index], parseShape(parts.second));
-    }
+    CHARONIA_ASSIGN_OR_RETURN(
+        auto shapes,
+        tool::chooseShapes(manifest.signature, command.shapes,
+                           std::vector<std::optional<std::vector<int64_t>>>(
+                               manifest.signature.inputs.size())));
     CHARONIA_ASSIGN_OR_RETURN(values, manifest.signature.solveSymbols(shapes));
     return Status::ok();
   }
@@ -123,7 +139,7 @@ private:
     std::vector<std::string> names;
     for (const engine::Variant &variant : program.variants)
       names.push_back(variant.arch);
-    return joined(names, ", ");
+    return printable(joined(names, ", "));
   }
 
   size_t launches(const engine::Program &program) const {
@@ -142,9 +158,9 @@ private:
         std::string range = manifest.signature.rangeString(spec);
         std::printf("  %s %s: %s%s\n",
                     specs == &manifest.signature.inputs ? "input" : "output",
-                    spec.name.c_str(),
-                    manifest.signature.typeString(spec).c_str(),
-                    range.empty() ? "" : (", " + range).c_str());
+                    printable(spec.name).c_str(),
+                    printable(manifest.signature.typeString(spec)).c_str(),
+                    range.empty() ? "" : printable(", " + range).c_str());
       }
   }
 
@@ -157,8 +173,9 @@ private:
         "%s "
         "(at least %s, ratio %.3f)%s\n",
         std::string(deviceKindName(program.device)).c_str(),
-        program.precision.c_str(), archs(program).c_str(), launches(program),
-        program.kernels.size(), formatBytes(weightBytes(program)).c_str(),
+        printable(program.precision).c_str(), archs(program).c_str(),
+        launches(program), program.kernels.size(),
+        formatBytes(weightBytes(program)).c_str(),
         formatBytes(arena.peak).c_str(), formatBytes(arena.lowerBound).c_str(),
         arena.lowerBound ? double(arena.peak) / arena.lowerBound : 1.0,
         symbolText().c_str());
@@ -168,7 +185,7 @@ private:
   std::string symbolText() const {
     std::string text;
     for (size_t i = 0; i < symbols.size(); ++i)
-      text += (i ? ", " : " at ") + symbols[i].name + " = " +
+      text += (i ? ", " : " at ") + printable(symbols[i].name) + " = " +
               std::to_string(values[i]);
     return text;
   }
@@ -192,7 +209,7 @@ private:
         header.push_back(column);
     if (!gpu)
       header.push_back("scratch");
-    header.insert(header.end(), {"kernel", "operators"});
+    header.insert(header.end(), {"kernel", "result", "operators"});
     Table table(header);
     for (size_t i = 0; i < program.kernels.size(); ++i) {
       const engine::KernelCode &code = variant.kernels[i];
@@ -206,11 +223,14 @@ private:
           row.push_back(std::to_string(number));
       else
         row.push_back(std::to_string(code.scratchBytes));
-      row.insert(row.end(), {program.kernels[i].name,
-                             joined(program.kernels[i].ops, "; ")});
+      const std::vector<std::string> &ops = program.kernels[i].ops;
+      row.insert(row.end(), {printable(program.kernels[i].name),
+                             ops.empty() ? "" : printable(resultOf(ops.back())),
+                             printable(operatorNames(ops))});
       table.add(row);
     }
-    std::printf("in the code for %s (bytes):\n", variant.arch.c_str());
+    std::printf("in the code for %s (scratch and shared memory in bytes):\n",
+                printable(variant.arch).c_str());
     std::printf("%s", table.str().c_str());
     return Status::ok();
   }
@@ -227,25 +247,27 @@ private:
       bool inArena = buffer.kind == engine::Buffer::Kind::Arena;
       table.add(
           {std::to_string(i), kindName(buffer.kind), std::to_string(size),
-           buffer.size.str(symbols), std::to_string(buffer.firstStep),
-           std::to_string(buffer.lastStep),
+           printable(buffer.size.str(symbols)),
+           std::to_string(buffer.firstStep), std::to_string(buffer.lastStep),
            inArena ? std::to_string(arena.offsets[indices[i]])
            : buffer.kind == engine::Buffer::Kind::Weight
                ? std::to_string(buffer.weightOffset)
                : "",
            buffer.alias == engine::noIndex ? "" : std::to_string(buffer.alias),
-           buffer.name});
+           printable(buffer.name)});
     }
     std::printf("%s", table.str().c_str());
     return Status::ok();
   }
 
   void printBuild() const {
-    std::printf("\nbuilt by %s from %s (%s)\n", manifest.build.compiler.c_str(),
-                manifest.build.modelName.c_str(),
-                manifest.build.sourceHash.c_str());
+    std::printf("\nbuilt by %s from %s (%s)\n",
+                printable(manifest.build.compiler).c_str(),
+                printable(manifest.build.modelName).c_str(),
+                printable(manifest.build.sourceHash).c_str());
     for (const auto &[key, value] : manifest.build.options)
-      std::printf("  %s = %s\n", key.c_str(), value.c_str());
+      std::printf("  %s = %s\n", printable(key).c_str(),
+                  printable(value).c_str());
   }
 
   json describeTensor(const TensorSpec &spec) const {
@@ -368,7 +390,7 @@ int run(const InspectCommand &command) {
   if (!reader)
     return fail(reader.status());
   Status status = Inspector(command, *reader).run();
-  return status ? 0 : fail(status);
+  return status ? Done : fail(status);
 }
 
 } // namespace charonia::tool

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -42,16 +41,6 @@ Result<Latency> measure(Context &context, double seconds, unsigned iterations) {
                    : passed >= seconds && times.size() >= 3)
       return Latency::of(std::move(times));
   }
-}
-
-Status writeReport(const nlohmann::json &report, const std::string &path) {
-  if (path.empty())
-    return Status::ok();
-  std::ofstream file(path);
-  file << report.dump(1) << "\n";
-  file.flush();
-  return file ? Status::ok()
-              : Status(StatusCode::Io, path + ": cannot be written");
 }
 
 } // namespace charonia::tool

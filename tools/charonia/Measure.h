@@ -24,9 +24,6 @@ struct Latency {
 Result<Latency> measure(Context &context, double seconds,
                         unsigned iterations = 0);
 
-/// What --json asks for; nothing where `path` is empty.
-Status writeReport(const nlohmann::json &report, const std::string &path);
-
 } // namespace charonia::tool
 
 #endif

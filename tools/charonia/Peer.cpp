@@ -101,11 +101,12 @@ Result<nlohmann::json> Peer::read() {
   std::string text(line ? line : "", length > 0 ? length : 0);
   std::free(line);
   if (length <= 0)
-    return Status(StatusCode::Unavailable,
-                  "the peer ended without an answer; its own message is above");
+    return Status(StatusCode::Unavailable, "the peer ended without an answer");
   auto value = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!value.is_object())
     return Status(StatusCode::Internal, "the peer answered: " + text);
+  if (value.contains("error") && value["error"].is_string())
+    return Status(StatusCode::Unavailable, value["error"]);
   return value;
 }
 

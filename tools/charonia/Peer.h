@@ -24,7 +24,7 @@ public:
   /// goes to ours.
   Status start(const std::string &python,
                const std::vector<std::string> &arguments);
-  /// The next line of JSON.
+  /// The next line of JSON; the error that it tells of is the result's.
   Result<nlohmann::json> read();
   Status write(const std::string &line);
 

@@ -128,11 +128,15 @@ Ceilings findCeilings(const Context &context, const std::string &precision,
   return {};
 }
 
-double rooflineShare(const Ceilings &ceilings, double flops, double bytes,
-                     double seconds) {
+Bound findBound(const Ceilings &ceilings, double flops, double bytes,
+                double seconds) {
   if (seconds <= 0 || !ceilings.flops || !ceilings.bandwidth)
-    return 0;
-  return std::max(flops / ceilings.flops, bytes / ceilings.bandwidth) / seconds;
+    return {};
+  double compute = flops / ceilings.flops / seconds;
+  double memory = bytes / ceilings.bandwidth / seconds;
+  if (compute >= memory)
+    return {"compute", compute};
+  return memory > 1 ? Bound{"cache", 0} : Bound{"memory", memory};
 }
 
 } // namespace charonia::tool

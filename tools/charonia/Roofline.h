@@ -17,10 +17,15 @@ struct Ceilings {
 Ceilings findCeilings(const Context &context, const std::string &precision,
                       unsigned threads);
 
-/// The part of the ceiling that binds which `seconds` for this work achieve, 0
-/// to 1; 0 where it is not known.
-double rooflineShare(const Ceilings &ceilings, double flops, double bytes,
-                     double seconds);
+/// What binds a piece of work, and how near to that ceiling it came.
+struct Bound {
+  /// "compute", "memory"; "cache" where the bytes moved faster than memory
+  /// moves them, so that no ceiling is known; empty: not known.
+  std::string name;
+  double share = 0; ///< Of the ceiling; 0: not known.
+};
+Bound findBound(const Ceilings &ceilings, double flops, double bytes,
+                double seconds);
 
 } // namespace charonia::tool
 
