@@ -1,0 +1,123 @@
+// A GPU without a GPU: runs a lowered kernel thread by thread on the CPU and
+// tells what a GPU would not: races, reads of what nobody wrote, accesses out
+// of bounds, divergent barriers, copies that nobody waited for, bank conflicts.
+//
+// What is run is the last IR before its translation to PTX (the stage "thread"
+// of a dump), so everything that decides addresses, layouts, barriers and the
+// pipeline takes part. Warps go in lockstep under a mask, one instruction for
+// 32 lanes; between barriers they run in any seeded order, and so do the
+// blocks.
+//
+// Where hardware is free or keeps its ways to itself, the rules here are: mma
+// adds products to the accumulator in fp32 by ascending k, each sum rounded to
+// nearest; ex2, rsqrt and full division are rounded correctly; what carries
+// `contract` is not contracted.
+#ifndef CHARONIA_CODEGEN_GPU_INTERPRETER_INTERPRETER_H
+#define CHARONIA_CODEGEN_GPU_INTERPRETER_INTERPRETER_H
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace charonia::interpreter {
+
+enum class FindingKind {
+  Race,             ///< Two threads, one location, no order, not both reads.
+  UnwrittenRead,    ///< Shared memory that nothing was written to.
+  OutOfBounds,      ///< Outside a buffer or the kernel's shared memory.
+  Misaligned,       ///< An address that is no multiple of the access.
+  DivergentBarrier, ///< A barrier that not all threads of the block reach.
+  UnfinishedCopy,   ///< Touches what an asynchronous copy is still to write.
+  ChangedSource,    ///< The source of an asynchronous copy changed under way.
+  NonCoherentRead,  ///< Read as constant, but written in the same launch.
+  InactiveLane,     ///< Takes part in a shuffle or matrix operation alone.
+  NotModelled,      ///< Legal, perhaps, but not known here; ends the launch.
+  StepLimit,        ///< More instructions than allowed; ends the launch.
+};
+llvm::StringRef findingName(FindingKind kind);
+
+/// What went wrong at one operation (and the other one of a race); later ones
+/// of the same kind there are counted.
+struct Finding {
+  FindingKind kind;
+  std::string kernel;
+  std::string operation; ///< "llvm.load at kernel.mlir:12:5"
+  std::string other;     ///< The same; empty where only one takes part.
+  std::string details;   ///< Block, thread, address of the first.
+  uint64_t count = 1;
+};
+
+/// How often the lanes of one access to shared memory want different words of
+/// the same bank: 1 is without conflict. A request is what hardware serves at
+/// once: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16, one matrix of ldmatrix.
+struct BankStatistic {
+  std::string kernel, operation;
+  uint64_t requests = 0, wavefronts = 0;
+  unsigned maximum = 0;
+  double mean() const { return requests ? double(wavefronts) / requests : 0; }
+};
+
+struct Report {
+  std::vector<Finding> findings;
+  std::vector<BankStatistic> banks;
+  uint64_t instructions = 0; ///< Of warps: 32 lanes each.
+};
+
+/// Memory of a pointer argument. Arguments may overlap.
+struct Buffer {
+  void *data = nullptr;
+  uint64_t bytes = 0;
+  /// Where the first byte is taken to lie, modulo 4096: what accesses may
+  /// assume of its alignment.
+  uint64_t phase = 0;
+};
+
+enum class CopyTiming {
+  Late,   ///< Asynchronous copies land when they are waited for.
+  Early,  ///< They land at once.
+  Seeded, ///< At any time between.
+};
+
+struct Launch {
+  int64_t grid = 1;
+  uint64_t sharedBytes = 0;
+  std::vector<Buffer> buffers;
+  std::vector<int64_t> symbols;
+  /// 0: warps and blocks in their order, a warp up to its next barrier;
+  /// otherwise in an order of this seed, warps interrupted anywhere.
+  uint64_t seed = 0;
+  CopyTiming copies = CopyTiming::Late;
+  uint64_t instructionLimit = uint64_t(1) << 36;
+};
+
+struct Program;
+
+/// A decoded kernel. Immutable; may be launched from several threads.
+class Kernel {
+public:
+  /// Decodes a function of the stage "thread": pointers, then 64-bit symbols.
+  /// An operation that is not known here is an error at its location.
+  static mlir::FailureOr<Kernel> decode(mlir::LLVM::LLVMFuncOp function,
+                                        unsigned indexBits = 32);
+  Kernel(Kernel &&);
+  Kernel &operator=(Kernel &&);
+  ~Kernel();
+
+  const std::string &name() const;
+  size_t numBuffers() const;
+  size_t numSymbols() const;
+
+  /// Runs the grid and adds to `report`. The numbers of buffers and symbols
+  /// must be the kernel's.
+  void launch(const Launch &launch, Report &report) const;
+
+private:
+  explicit Kernel(std::unique_ptr<Program> program);
+  std::unique_ptr<Program> program;
+};
+
+} // namespace charonia::interpreter
+
+#endif

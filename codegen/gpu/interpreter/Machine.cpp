@@ -1,0 +1,261 @@
+#include "codegen/gpu/interpreter/Machine.h"
+#include "llvm/ADT/StringExtras.h"
+#include <algorithm>
+#include <numeric>
+
+using namespace charonia;
+using namespace charonia::interpreter;
+
+llvm::StringRef charonia::interpreter::findingName(FindingKind kind) {
+  switch (kind) {
+  case FindingKind::Race:
+    return "race";
+  case FindingKind::UnwrittenRead:
+    return "unwritten read";
+  case FindingKind::OutOfBounds:
+    return "out of bounds";
+  case FindingKind::Misaligned:
+    return "misaligned";
+  case FindingKind::DivergentBarrier:
+    return "divergent barrier";
+  case FindingKind::UnfinishedCopy:
+    return "unfinished copy";
+  case FindingKind::ChangedSource:
+    return "changed source";
+  case FindingKind::NonCoherentRead:
+    return "non-coherent read";
+  case FindingKind::InactiveLane:
+    return "inactive lane";
+  case FindingKind::NotModelled:
+    return "not modelled";
+  case FindingKind::StepLimit:
+    return "step limit";
+  }
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Kernel
+//===----------------------------------------------------------------------===//
+
+Kernel::Kernel(std::unique_ptr<Program> program)
+    : program(std::move(program)) {}
+Kernel::Kernel(Kernel &&) = default;
+Kernel &Kernel::operator=(Kernel &&) = default;
+Kernel::~Kernel() = default;
+
+const std::string &Kernel::name() const { return program->name; }
+size_t Kernel::numBuffers() const {
+  return llvm::count_if(program->arguments,
+                        [](auto &argument) { return argument.isBuffer; });
+}
+size_t Kernel::numSymbols() const {
+  return program->arguments.size() - numBuffers();
+}
+void Kernel::launch(const Launch &launch, Report &report) const {
+  assert(launch.buffers.size() == numBuffers() &&
+         launch.symbols.size() == numSymbols() && "wrong arguments");
+  Machine(*program, launch, report).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Launch
+//===----------------------------------------------------------------------===//
+
+Machine::Machine(const Program &program, const Launch &launch, Report &report)
+    : program(program), launch(launch), random(launch.seed), result(report) {
+  // Arguments that overlap are one region.
+  struct Range {
+    uint8_t *begin, *end;
+    bool isWritten;
+  };
+  std::vector<Range> ranges;
+  unsigned next = 0;
+  for (const Program::Argument &argument : program.arguments) {
+    if (!argument.isBuffer)
+      continue;
+    const Buffer &buffer = launch.buffers[next++];
+    auto *begin = static_cast<uint8_t *>(buffer.data);
+    ranges.push_back({begin, begin + buffer.bytes, argument.isWritten});
+  }
+  std::vector<Range> sorted = ranges;
+  llvm::sort(sorted, [](const Range &a, const Range &b) {
+    return std::tuple(a.begin, a.end) < std::tuple(b.begin, b.end);
+  });
+  for (const Range &range : sorted) {
+    if (regions.empty() || range.begin >= regions.back().end)
+      regions.push_back(
+          {range.begin, range.end, false, program.globalGranule, {}});
+    Region &region = regions.back();
+    region.end = std::max(region.end, range.end);
+    region.isWritten |= range.isWritten;
+    region.granule =
+        std::gcd(region.granule, unsigned(range.begin - region.begin) % 16);
+  }
+  for (Region &region : regions)
+    if (region.isWritten)
+      region.shadow.resize((region.end - region.begin) / region.granule + 1);
+  for (auto [i, range] : llvm::enumerate(ranges)) {
+    auto region = llvm::find_if(regions, [&](const Region &r) {
+      return r.begin <= range.begin && range.end <= r.end;
+    });
+    arguments.push_back({launch.buffers[i], &*region});
+  }
+}
+
+void Machine::run() {
+  std::vector<int64_t> order(std::max<int64_t>(launch.grid, 0));
+  for (int64_t i = 0; i < launch.grid; ++i)
+    order[i] = i;
+  if (launch.seed)
+    std::shuffle(order.begin(), order.end(), random);
+  for (int64_t number : order)
+    if (!Block(*this, number).run())
+      break;
+  result.instructions += instructions;
+  for (auto &[operation, count] : banks) {
+    const std::string &text = program.operations[operation];
+    auto known = llvm::find_if(result.banks, [&](const BankStatistic &b) {
+      return b.kernel == program.name && b.operation == text;
+    });
+    if (known == result.banks.end()) {
+      result.banks.push_back({program.name, text});
+      known = std::prev(result.banks.end());
+    }
+    known->requests += count.requests;
+    known->wavefronts += count.wavefronts;
+    known->maximum = std::max(known->maximum, count.maximum);
+  }
+}
+
+void Machine::report(FindingKind kind, const Warp &warp, const Instruction &i,
+                     unsigned lane, const llvm::Twine &details,
+                     uint32_t other) {
+  auto [it, isNew] =
+      known.try_emplace({kind, i.operation, other}, result.findings.size());
+  if (!isNew) {
+    ++result.findings[it->second].count;
+    return;
+  }
+  Finding finding;
+  finding.kind = kind;
+  finding.kernel = program.name;
+  finding.operation = program.operations[i.operation];
+  if (other != kNoOperation)
+    finding.other = program.operations[other];
+  finding.details = ("block " + llvm::Twine(warp.block.number) + ", thread " +
+                     llvm::Twine(warp.thread(lane)) + ": " + details)
+                        .str();
+  result.findings.push_back(std::move(finding));
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+Block::Block(Machine &machine, int64_t number)
+    : machine(machine), number(number), firstTime(machine.newTime(number)),
+      time(firstTime), shared(machine.launch.sharedBytes),
+      shadow(machine.launch.sharedBytes / machine.program.sharedGranule + 1) {
+  const Program &program = machine.program;
+  unsigned threads = program.blockThreads;
+  warps.reserve((threads + kWarpLanes - 1) / kWarpLanes);
+  for (unsigned first = 0; first < threads; first += kWarpLanes) {
+    unsigned count = std::min(threads - first, kWarpLanes);
+    Mask lanes = count == kWarpLanes ? ~Mask(0) : (Mask(1) << count) - 1;
+    warps.emplace_back(*this, first / kWarpLanes, lanes, program.slots);
+    Warp &warp = warps.back();
+    unsigned buffer = 0, symbol = 0;
+    for (const Program::Argument &argument : program.arguments) {
+      uint64_t value =
+          argument.isBuffer
+              ? bufferAddress(buffer, machine.launch.buffers[buffer].phase)
+              : uint64_t(machine.launch.symbols[symbol]);
+      ++(argument.isBuffer ? buffer : symbol);
+      std::fill_n(warp.lanes<uint64_t>(argument.slot), kWarpLanes, value);
+    }
+  }
+}
+
+bool Block::run() {
+  const std::vector<Instruction> &code = machine.program.code;
+  bool isRandom = machine.launch.seed != 0;
+  size_t turn = 0;
+  for (;;) {
+    llvm::SmallVector<Warp *, 32> ready;
+    for (Warp &warp : warps)
+      if (warp.state == Warp::State::Ready)
+        ready.push_back(&warp);
+    if (ready.empty()) {
+      if (llvm::all_of(warps, [](const Warp &warp) {
+            return warp.state == Warp::State::Ended;
+          }))
+        return true;
+      if (!releaseBarrier())
+        return false;
+      continue;
+    }
+    Warp &warp = *ready[isRandom ? machine.random() % ready.size()
+                                 : turn++ % ready.size()];
+    uint64_t quantum = isRandom ? 1 + machine.random() % 512 : UINT64_MAX;
+    uint64_t steps = 0;
+    while (warp.state == Warp::State::Ready && steps < quantum &&
+           !machine.aborted) {
+      const Instruction &i = code[warp.pc++];
+      i.run(warp, i);
+      ++steps;
+      // Without a barrier in a loop this is the only way out of it.
+      if ((steps & 0xffff) == 0 &&
+          machine.instructions + steps > machine.launch.instructionLimit)
+        machine.abort(FindingKind::StepLimit, warp, i, 0,
+                      "more instructions than the launch may take");
+    }
+    machine.instructions += steps;
+    if (machine.aborted)
+      return false;
+    if (machine.instructions > machine.launch.instructionLimit) {
+      machine.abort(FindingKind::StepLimit, warp, code[warp.pc - 1], 0,
+                    "more instructions than the launch may take");
+      return false;
+    }
+    landSome(1, 4);
+  }
+}
+
+/// Lets the warps go on; false if not all of them came to the same barrier.
+bool Block::releaseBarrier() {
+  Warp *first = nullptr;
+  bool vote = false;
+  for (Warp &warp : warps) {
+    if (warp.state == Warp::State::Ended)
+      continue;
+    if (!first)
+      first = &warp;
+    vote |= warp.vote;
+    if (warp.barrier->operation != first->barrier->operation ||
+        warp.barrier != first->barrier) {
+      machine.abort(FindingKind::DivergentBarrier, warp, *warp.barrier, 0,
+                    "warps wait at different barriers",
+                    first->barrier->operation);
+      return false;
+    }
+  }
+  for (Warp &warp : warps)
+    if (warp.state == Warp::State::Ended) {
+      machine.abort(FindingKind::DivergentBarrier, *first, *first->barrier, 0,
+                    "waits for warp " + llvm::Twine(warp.number) +
+                        ", which has ended");
+      return false;
+    }
+  previousTime = time;
+  time = machine.newTime(number);
+  for (Warp &warp : warps) {
+    if (warp.barrier->result != kNoSlot)
+      std::fill_n(warp.lanes<uint32_t>(warp.barrier->result), kWarpLanes,
+                  uint32_t(vote));
+    warp.vote = false;
+    warp.barrier = nullptr;
+    warp.state = Warp::State::Ready;
+  }
+  return true;
+}

@@ -1,0 +1,257 @@
+// The state of a launch: blocks, their warps and memories.
+//
+// A block's warps stop at barriers; the scheduler lets them go on when all have
+// come. What else a warp may wait for (an mbarrier, a cluster) would be another
+// state of it with a condition that the scheduler asks.
+#ifndef CHARONIA_CODEGEN_GPU_INTERPRETER_MACHINE_H
+#define CHARONIA_CODEGEN_GPU_INTERPRETER_MACHINE_H
+
+#include "codegen/gpu/interpreter/Interpreter.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/Twine.h"
+#include <array>
+#include <map>
+#include <random>
+
+namespace charonia::interpreter {
+
+constexpr unsigned kWarpLanes = 32;
+using Mask = uint32_t;
+/// A register of all lanes: 32 words of 32 bits; 64-bit values take two.
+using Slot = uint32_t;
+/// Never written; stands for operands that are absent.
+constexpr Slot kNoSlot = 0;
+constexpr uint32_t kNoOperation = UINT32_MAX;
+
+class Warp;
+struct Instruction;
+using Handler = void (*)(Warp &, const Instruction &);
+
+struct Instruction {
+  Handler run = nullptr;
+  Slot result = kNoSlot, a = kNoSlot, b = kNoSlot, c = kNoSlot;
+  uint32_t list = 0;      ///< In Program::lists.
+  uint32_t operation = 0; ///< In Program::operations.
+  uint32_t bits = 0;      ///< Width of integers; bytes of an element in memory.
+  uint32_t flags = 0;     ///< Of the handler.
+  int64_t constant = 0;
+};
+
+/// A kernel as a flat list of instructions.
+struct Program {
+  struct Argument {
+    Slot slot = kNoSlot;
+    bool isBuffer = false, isWritten = false;
+  };
+  std::string name;
+  unsigned blockThreads = 0, indexBits = 32;
+  std::vector<Instruction> code;
+  std::vector<std::vector<uint32_t>> lists;
+  std::vector<std::string> operations;
+  std::vector<Argument> arguments;
+  Slot slots = 2;
+  /// The smallest access: what shadow memory distinguishes, in bytes.
+  unsigned sharedGranule = 16, globalGranule = 16;
+};
+
+enum class AccessKind { Read, Constant, Write, Atomic };
+
+/// Who touched a granule of memory last. A time is a block's interval between
+/// two barriers, unique in the launch; 0 is before it.
+struct Cell {
+  static constexpr uint16_t kMany = UINT16_MAX;
+  uint32_t writeTime = 0, readTime = 0;
+  uint32_t writeOperation = 0, readOperation = 0;
+  /// The asynchronous copy that is to write it, plus one.
+  uint32_t pending = 0;
+  uint16_t writer = 0, reader = 0; ///< Threads of the block; kMany: several.
+  bool isAtomic = false, readConstant = false, manyBlocks = false;
+};
+
+/// An asynchronous copy of one lane.
+struct Copy {
+  const Instruction *instruction;
+  uint64_t from;
+  uint32_t to;
+  uint32_t group;
+  uint8_t lane, bytes, sourceBytes;
+  bool landed;
+  std::array<uint8_t, 16> atIssue;
+};
+
+class Block;
+class Machine;
+
+class Warp {
+public:
+  enum class State { Ready, AtBarrier, Ended };
+  struct Frame {
+    Mask saved, other;
+  };
+
+  Warp(Block &block, unsigned number, Mask lanes, Slot slots)
+      : block(block), number(number), mask(lanes), alive(lanes),
+        registers(size_t(slots) * kWarpLanes) {}
+
+  template <typename T> T *lanes(Slot slot) {
+    return reinterpret_cast<T *>(registers.data() + size_t(slot) * kWarpLanes);
+  }
+  /// The lanes that take part; `predicate` may be absent.
+  Mask active(Slot predicate) {
+    if (predicate == kNoSlot)
+      return mask;
+    Mask set = 0;
+    const uint32_t *bits = lanes<uint32_t>(predicate);
+    for (unsigned lane = 0; lane < kWarpLanes; ++lane)
+      set |= (bits[lane] & 1) << lane;
+    return mask & set;
+  }
+  unsigned thread(unsigned lane) const { return number * kWarpLanes + lane; }
+  void exit(Mask lanes) {
+    alive &= ~lanes;
+    mask &= alive;
+    if (!alive)
+      state = State::Ended;
+  }
+  /// Calls `what` with each lane of a mask.
+  template <typename F> static void each(Mask lanes, F what) {
+    for (; lanes; lanes &= lanes - 1)
+      what(unsigned(__builtin_ctz(lanes)));
+  }
+
+  Block &block;
+  const unsigned number;
+  State state = State::Ready;
+  uint32_t pc = 0;
+  Mask mask, alive;
+  llvm::SmallVector<Frame, 8> frames;
+  std::vector<uint32_t> scratch; ///< Of copies between registers.
+
+  // At a barrier.
+  const Instruction *barrier = nullptr;
+  bool vote = false;
+
+  std::vector<Copy> copies;
+  uint32_t openGroup = 0;
+
+private:
+  std::vector<uint32_t> registers;
+};
+
+/// One program instance: warps and shared memory.
+class Block {
+public:
+  Block(Machine &machine, int64_t number);
+  /// False if the launch must end.
+  bool run();
+
+  /// Where a lane's access to shared memory goes; null after a finding that
+  /// leaves no place.
+  uint8_t *access(Warp &warp, const Instruction &i, unsigned lane,
+                  uint32_t address, unsigned bytes, AccessKind kind,
+                  unsigned alignment);
+  /// Counts conflicts of one access of all `lanes`.
+  void countBanks(const Instruction &i, Mask lanes, const uint32_t *addresses,
+                  unsigned bytes);
+  /// Copies of `warp` of the groups before `group` are there.
+  void finishCopies(Warp &warp, uint32_t group);
+  /// At the start of an asynchronous copy: what it may not meet.
+  void startCopy(Warp &warp, Copy copy);
+
+  Machine &machine;
+  const int64_t number;
+  uint32_t firstTime, time;
+  /// The interval before the last barrier.
+  uint32_t previousTime = 0;
+  std::vector<Warp> warps;
+  /// What an acquire made visible: up to which time of which block.
+  std::map<int64_t, uint32_t> acquired;
+
+private:
+  bool releaseBarrier();
+  void land(Warp &warp, Copy &copy);
+  void landSome(unsigned one, unsigned in);
+  llvm::MutableArrayRef<Cell> cells(uint32_t address, unsigned bytes);
+  void check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
+             AccessKind kind, uint32_t address);
+
+  std::vector<uint8_t> shared;
+  std::vector<Cell> shadow;
+};
+
+/// One launch.
+class Machine {
+public:
+  Machine(const Program &program, const Launch &launch, Report &report);
+  void run();
+
+  /// Where a lane's access to a buffer goes; null after a finding.
+  uint8_t *access(Warp &warp, const Instruction &i, unsigned lane,
+                  uint64_t address, unsigned bytes, AccessKind kind,
+                  unsigned alignment);
+  /// An atomic operation with acquire and release at `address`.
+  void synchronize(Block &block, uint64_t address);
+
+  void report(FindingKind kind, const Warp &warp, const Instruction &i,
+              unsigned lane, const llvm::Twine &details,
+              uint32_t other = kNoOperation);
+  /// The same, and the launch ends.
+  void abort(FindingKind kind, const Warp &warp, const Instruction &i,
+             unsigned lane, const llvm::Twine &details,
+             uint32_t other = kNoOperation) {
+    report(kind, warp, i, lane, details, other);
+    aborted = true;
+  }
+
+  const Program &program;
+  const Launch &launch;
+  std::mt19937_64 random;
+  bool aborted = false;
+  uint64_t instructions = 0;
+  uint32_t clock = 0;
+  struct BankCount {
+    uint64_t requests = 0, wavefronts = 0;
+    unsigned maximum = 0;
+  };
+  std::map<uint32_t, BankCount> banks; ///< By operation.
+  /// The block of each time.
+  std::vector<int64_t> blockOfTime{-1};
+  uint32_t newTime(int64_t block) {
+    blockOfTime.push_back(block);
+    return ++clock;
+  }
+
+private:
+  /// Bytes that arguments share, with their shadow if a kernel writes them.
+  struct Region {
+    uint8_t *begin, *end;
+    bool isWritten = false;
+    unsigned granule = 0; ///< Divides every access and every argument's start.
+    std::vector<Cell> shadow;
+  };
+  struct Argument {
+    Buffer buffer;
+    Region *region;
+  };
+  void check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
+             AccessKind kind, uint64_t address);
+  /// Whether what happened at `time` comes before this block's present.
+  bool isBefore(uint32_t time, const Block &block) const;
+
+  Report &result;
+  std::vector<Region> regions;
+  std::vector<Argument> arguments;
+  std::map<std::tuple<FindingKind, uint32_t, uint32_t>, size_t> known;
+  /// What atomic operations with release published, by address.
+  std::map<uint64_t, std::map<int64_t, uint32_t>> released;
+};
+
+/// Pointers to buffers: the argument's number in the high bits.
+constexpr unsigned kOffsetBits = 40;
+inline uint64_t bufferAddress(unsigned argument, uint64_t phase) {
+  return (uint64_t(argument + 1) << kOffsetBits) + phase;
+}
+
+} // namespace charonia::interpreter
+
+#endif

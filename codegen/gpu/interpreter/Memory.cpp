@@ -1,0 +1,321 @@
+// Shared memory and buffers: bounds, alignment, who touched what and when.
+#include "codegen/gpu/interpreter/Machine.h"
+#include "llvm/ADT/StringExtras.h"
+#include <cstring>
+
+using namespace charonia;
+using namespace charonia::interpreter;
+
+namespace {
+
+/// Notes an access in its granule.
+void note(Cell &cell, const Instruction &i, unsigned thread, AccessKind kind,
+          uint32_t time) {
+  if (kind == AccessKind::Read || kind == AccessKind::Constant) {
+    cell.reader = cell.readTime == time && cell.reader != thread
+                      ? Cell::kMany
+                      : uint16_t(thread);
+    cell.readTime = time;
+    cell.readOperation = i.operation;
+    cell.readConstant |= kind == AccessKind::Constant;
+    return;
+  }
+  cell.writer = thread;
+  cell.writeTime = time;
+  cell.writeOperation = i.operation;
+  cell.isAtomic = kind == AccessKind::Atomic;
+}
+
+std::string at(llvm::StringRef space, uint64_t address) {
+  return (space + " at byte " + llvm::Twine(address)).str();
+}
+
+const char *verb(AccessKind kind) {
+  switch (kind) {
+  case AccessKind::Read:
+  case AccessKind::Constant:
+    return "reads ";
+  case AccessKind::Write:
+    return "writes ";
+  case AccessKind::Atomic:
+    return "changes ";
+  }
+  return "";
+}
+
+bool isRead(AccessKind kind) {
+  return kind == AccessKind::Read || kind == AccessKind::Constant;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+llvm::MutableArrayRef<Cell> Block::cells(uint32_t address, unsigned bytes) {
+  unsigned granule = machine.program.sharedGranule;
+  unsigned first = address / granule,
+           last = (address + std::max(bytes, 1u) - 1) / granule;
+  return llvm::MutableArrayRef<Cell>(shadow).slice(first, last - first + 1);
+}
+
+void Block::check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
+                  AccessKind kind, uint32_t address) {
+  unsigned thread = warp.thread(lane);
+  std::string where;
+  auto text = [&](llvm::StringRef what) {
+    return verb(kind) + at("shared memory", address) + what.str();
+  };
+  if (cell.pending)
+    machine.report(FindingKind::UnfinishedCopy, warp, i, lane,
+                   text(", which an asynchronous copy is still to write"),
+                   cell.pending - 1);
+  bool written = cell.writeTime >= firstTime;
+  if (isRead(kind) && !written && !cell.pending)
+    machine.report(FindingKind::UnwrittenRead, warp, i, lane,
+                   text(", which nothing was written to"));
+  if (written && cell.writeTime == time && cell.writer != thread &&
+      !(kind == AccessKind::Atomic && cell.isAtomic))
+    machine.report(FindingKind::Race, warp, i, lane,
+                   text(", which thread " + std::to_string(cell.writer) +
+                        " wrote since the last barrier"),
+                   cell.writeOperation);
+  if (!isRead(kind) && cell.readTime == time && cell.reader != thread)
+    machine.report(FindingKind::Race, warp, i, lane,
+                   text(", which another thread read since the last barrier"),
+                   cell.readOperation);
+}
+
+uint8_t *Block::access(Warp &warp, const Instruction &i, unsigned lane,
+                       uint32_t address, unsigned bytes, AccessKind kind,
+                       unsigned alignment) {
+  if (address > shared.size() || bytes > shared.size() - address) {
+    machine.report(FindingKind::OutOfBounds, warp, i, lane,
+                   verb(kind) + std::to_string(bytes) + " bytes of " +
+                       at("shared memory", address) + " of " +
+                       std::to_string(shared.size()));
+    return nullptr;
+  }
+  if (address % alignment != 0) {
+    machine.report(FindingKind::Misaligned, warp, i, lane,
+                   verb(kind) + at("shared memory", address) +
+                       ", which is no multiple of " +
+                       std::to_string(alignment));
+    return nullptr;
+  }
+  for (Cell &cell : cells(address, bytes)) {
+    check(warp, i, lane, cell, kind, address);
+    note(cell, i, warp.thread(lane), kind, time);
+  }
+  return shared.data() + address;
+}
+
+void Block::countBanks(const Instruction &i, Mask lanes,
+                       const uint32_t *addresses, unsigned bytes) {
+  // 32 banks of 4 bytes; wide accesses are served in parts of 128 bytes.
+  unsigned together = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
+  unsigned words = std::max(1u, std::min(bytes, 16u) / 4);
+  Machine::BankCount &count = machine.banks[i.operation];
+  for (unsigned first = 0; first < kWarpLanes; first += together) {
+    Mask part = lanes >> first &
+                (together == 32 ? ~Mask(0) : (Mask(1) << together) - 1);
+    if (!part)
+      continue;
+    llvm::SmallVector<uint32_t, 32> seen[32];
+    unsigned degree = 0;
+    Warp::each(part, [&](unsigned lane) {
+      for (unsigned w = 0; w < words; ++w) {
+        uint32_t word = addresses[first + lane] / 4 + w;
+        auto &bank = seen[word % 32];
+        if (!llvm::is_contained(bank, word))
+          bank.push_back(word);
+        degree = std::max<unsigned>(degree, bank.size());
+      }
+    });
+    ++count.requests;
+    count.wavefronts += degree;
+    count.maximum = std::max(count.maximum, degree);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Asynchronous copies
+//===----------------------------------------------------------------------===//
+
+/// From its issue to its end a copy may write at any moment: it is checked as a
+/// write at both, and whoever touches the place between is told.
+void Block::startCopy(Warp &warp, Copy copy) {
+  const Instruction &i = *copy.instruction;
+  if (copy.sourceBytes) {
+    uint8_t *from =
+        machine.access(warp, i, copy.lane, copy.from, copy.sourceBytes,
+                       AccessKind::Read, copy.bytes);
+    if (!from)
+      return;
+    std::memcpy(copy.atIssue.data(), from, copy.sourceBytes);
+  }
+  if (!access(warp, i, copy.lane, copy.to, copy.bytes, AccessKind::Write,
+              copy.bytes))
+    return;
+  for (Cell &cell : cells(copy.to, copy.bytes))
+    cell.pending = i.operation + 1;
+  CopyTiming timing = machine.launch.copies;
+  warp.copies.push_back(copy);
+  if (timing == CopyTiming::Early ||
+      (timing == CopyTiming::Seeded && machine.random() % 4 == 0))
+    land(warp, warp.copies.back());
+}
+
+void Block::land(Warp &warp, Copy &copy) {
+  if (copy.landed)
+    return;
+  copy.landed = true;
+  uint8_t *to = shared.data() + copy.to;
+  std::memset(to, 0, copy.bytes);
+  if (!copy.sourceBytes)
+    return;
+  if (uint8_t *from =
+          machine.access(warp, *copy.instruction, copy.lane, copy.from,
+                         copy.sourceBytes, AccessKind::Read, copy.bytes))
+    std::memcpy(to, from, copy.sourceBytes);
+}
+
+void Block::landSome(unsigned one, unsigned in) {
+  if (machine.launch.copies != CopyTiming::Seeded)
+    return;
+  for (Warp &warp : warps)
+    for (Copy &copy : warp.copies)
+      if (!copy.landed && machine.random() % in < one)
+        land(warp, copy);
+}
+
+void Block::finishCopies(Warp &warp, uint32_t group) {
+  llvm::erase_if(warp.copies, [&](Copy &copy) {
+    if (copy.group >= group)
+      return false;
+    land(warp, copy);
+    const Instruction &i = *copy.instruction;
+    if (copy.sourceBytes) {
+      uint8_t *from =
+          machine.access(warp, i, copy.lane, copy.from, copy.sourceBytes,
+                         AccessKind::Read, copy.bytes);
+      if (from && std::memcmp(from, copy.atIssue.data(), copy.sourceBytes) != 0)
+        machine.report(FindingKind::ChangedSource, warp, i, copy.lane,
+                       "what it copies from changed before it was done");
+    }
+    for (Cell &cell : cells(copy.to, copy.bytes)) {
+      cell.pending = 0;
+      note(cell, i, warp.thread(copy.lane), AccessKind::Write, time);
+    }
+    return true;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+bool Machine::isBefore(uint32_t time, const Block &block) const {
+  int64_t other = blockOfTime[time];
+  if (other == block.number)
+    return time < block.time;
+  auto known = block.acquired.find(other);
+  return known != block.acquired.end() && time <= known->second;
+}
+
+void Machine::check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
+                    AccessKind kind, uint64_t address) {
+  Block &block = warp.block;
+  unsigned thread = warp.thread(lane);
+  auto isOther = [&](uint32_t time, unsigned by) {
+    return (blockOfTime[time] != block.number || by != thread) &&
+           !isBefore(time, block);
+  };
+  auto text = [&](llvm::StringRef what) {
+    return verb(kind) +
+           at("buffer " + std::to_string((address >> kOffsetBits) - 1),
+              address & ((uint64_t(1) << kOffsetBits) - 1)) +
+           what.str();
+  };
+  bool bothAtomic = kind == AccessKind::Atomic && cell.isAtomic;
+  if (cell.writeTime && !bothAtomic && isOther(cell.writeTime, cell.writer))
+    report(FindingKind::Race, warp, i, lane,
+           text(", which thread " + std::to_string(cell.writer) + " of block " +
+                std::to_string(blockOfTime[cell.writeTime]) +
+                " wrote, and nothing orders the two"),
+           cell.writeOperation);
+  if (!isRead(kind) && cell.readTime &&
+      (cell.manyBlocks || isOther(cell.readTime, cell.reader)))
+    report(FindingKind::Race, warp, i, lane,
+           text(", which another thread read, and nothing orders the two"),
+           cell.readOperation);
+  if (kind == AccessKind::Constant ? cell.writeTime != 0
+                                   : !isRead(kind) && cell.readConstant)
+    report(FindingKind::NonCoherentRead, warp, i, lane,
+           text(", which is also written and read as constant"),
+           isRead(kind) ? cell.writeOperation : cell.readOperation);
+}
+
+uint8_t *Machine::access(Warp &warp, const Instruction &i, unsigned lane,
+                         uint64_t address, unsigned bytes, AccessKind kind,
+                         unsigned alignment) {
+  uint64_t number = (address >> kOffsetBits) - 1;
+  uint64_t within = address & ((uint64_t(1) << kOffsetBits) - 1);
+  if (number >= arguments.size()) {
+    report(FindingKind::OutOfBounds, warp, i, lane,
+           verb(kind) + ("the address 0x" + llvm::utohexstr(address)) +
+               ", which is in no buffer");
+    return nullptr;
+  }
+  const Argument &argument = arguments[number];
+  const Buffer &buffer = argument.buffer;
+  uint64_t offset = within - buffer.phase;
+  if (within < buffer.phase || offset > buffer.bytes ||
+      bytes > buffer.bytes - offset) {
+    report(FindingKind::OutOfBounds, warp, i, lane,
+           verb(kind) + std::to_string(bytes) + " bytes of buffer " +
+               std::to_string(number) + " at byte " +
+               std::to_string(int64_t(offset)) + " of " +
+               std::to_string(buffer.bytes));
+    return nullptr;
+  }
+  if (address % alignment != 0) {
+    report(FindingKind::Misaligned, warp, i, lane,
+           verb(kind) + at("buffer " + std::to_string(number), offset) +
+               ", whose address is no multiple of " +
+               std::to_string(alignment));
+    return nullptr;
+  }
+  uint8_t *place = static_cast<uint8_t *>(buffer.data) + offset;
+  Region &region = *argument.region;
+  if (!region.shadow.empty()) {
+    unsigned granule = region.granule;
+    uint64_t from = place - region.begin;
+    for (uint64_t g = from / granule; g <= (from + bytes - 1) / granule; ++g) {
+      Cell &cell = region.shadow[g];
+      check(warp, i, lane, cell, kind, address);
+      // Of readers the last is kept; that there were others, too.
+      if (isRead(kind) && cell.readTime &&
+          blockOfTime[cell.readTime] != warp.block.number &&
+          !isBefore(cell.readTime, warp.block))
+        cell.manyBlocks = true;
+      note(cell, i, warp.thread(lane), kind, warp.block.time);
+    }
+  }
+  return place;
+}
+
+void Machine::synchronize(Block &block, uint64_t address) {
+  std::map<int64_t, uint32_t> &clocks = released[address];
+  for (auto [other, time] : clocks) {
+    uint32_t &known = block.acquired[other];
+    known = std::max(known, time);
+  }
+  // What came before the last barrier is published for the whole block.
+  for (auto [other, time] : block.acquired) {
+    uint32_t &known = clocks[other];
+    known = std::max(known, time);
+  }
+  clocks[block.number] = block.previousTime;
+}

@@ -1,0 +1,482 @@
+// Each fault of a kernel is found, in every order of its warps, and the same
+// kernel without it is clean.
+#include "Simt.h"
+
+using namespace charonia::interpreter;
+using testing::Contains;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+namespace {
+
+/// The kinds that every order of the kernel is found to have.
+void expectAlways(unsigned threads, llvm::StringRef body, FindingKind kind,
+                  Launch like = {}, size_t size = 0) {
+  for (Launch launch : manyLaunches()) {
+    launch.grid = like.grid;
+    launch.sharedBytes = like.sharedBytes;
+    SimtRun run = simt(threads, body, launch, size);
+    EXPECT_THAT(run.kinds(), Contains(kind)) << run.text();
+    EXPECT_THAT(run.kinds(), Each(kind)) << run.text();
+  }
+}
+
+void expectClean(unsigned threads, llvm::StringRef body, Launch like = {},
+                 size_t size = 0) {
+  for (Launch launch : manyLaunches()) {
+    launch.grid = like.grid;
+    launch.sharedBytes = like.sharedBytes;
+    SimtRun run = simt(threads, body, launch, size);
+    EXPECT_EQ(run.text(), "");
+  }
+}
+
+std::string reversal(llvm::StringRef between) {
+  return R"(
+%x = llvm.load %from {alignment = 4 : i64} : !llvm.ptr<1> -> f32
+llvm.store %x, %own {alignment = 4 : i64} : f32, !llvm.ptr<3>
+)" + between.str() +
+         R"(
+%c63 = llvm.mlir.constant(63 : i32) : i32
+%other = llvm.sub %c63, %tid : i32
+%place = llvm.getelementptr %shared[%other] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+%y = llvm.load %place {alignment = 4 : i64} : !llvm.ptr<3> -> f32
+llvm.store %y, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
+)";
+}
+
+TEST(SimtFaults, MissingBarrier) {
+  expectClean(64, reversal("nvvm.barrier0"));
+  SimtRun run = simt(64, reversal("nvvm.barrier0"));
+  for (int i = 0; i < 64; ++i)
+    EXPECT_EQ(run.out[i], 63 - i);
+  // Depending on the order the second half is unwritten or a race.
+  for (Launch launch : manyLaunches()) {
+    SimtRun bad = simt(64, reversal(""), launch);
+    ASSERT_THAT(bad.kinds(), Contains(FindingKind::Race)) << bad.text();
+    for (const Finding &finding : bad.report.findings) {
+      if (finding.kind != FindingKind::Race)
+        continue;
+      EXPECT_THAT(finding.operation, HasSubstr("at kernel.mlir:"));
+      EXPECT_THAT(finding.other, HasSubstr("at kernel.mlir:"));
+      EXPECT_EQ(finding.kernel, "kernel");
+      EXPECT_THAT(finding.details, HasSubstr("block 0, thread "));
+    }
+  }
+}
+
+TEST(SimtFaults, WriteAfterRead) {
+  auto kernel = [](llvm::StringRef between) {
+    return reversal("nvvm.barrier0") + between.str() +
+           "\nllvm.store %y, %own {alignment = 4 : i64} : f32, !llvm.ptr<3>";
+  };
+  expectClean(64, kernel("nvvm.barrier0"));
+  expectAlways(64, kernel(""), FindingKind::Race);
+}
+
+TEST(SimtFaults, TwoWriters) {
+  expectAlways(64,
+               "llvm.store %zero, %shared {alignment = 4 : i64} : f32, "
+               "!llvm.ptr<3>",
+               FindingKind::Race);
+}
+
+TEST(SimtFaults, UnwrittenShared) {
+  expectAlways(32, R"(
+%y = llvm.load %own {alignment = 4 : i64} : !llvm.ptr<3> -> f32
+llvm.store %y, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
+)",
+               FindingKind::UnwrittenRead);
+}
+
+TEST(SimtFaults, SharedOfAnotherBlockIsUnwritten) {
+  Launch two;
+  two.grid = 2;
+  // The first block writes, both read.
+  expectAlways(32, R"(
+%first = llvm.icmp "eq" %block, %c0 : i32
+scf.if %first {
+  llvm.store %zero, %own {alignment = 4 : i64} : f32, !llvm.ptr<3>
+}
+%y = llvm.load %own {alignment = 4 : i64} : !llvm.ptr<3> -> f32
+)",
+               FindingKind::UnwrittenRead, two);
+}
+
+TEST(SimtFaults, OutOfBounds) {
+  auto load = [](llvm::StringRef pointer, llvm::StringRef type) {
+    return ("%x = llvm.load " + pointer + " {alignment = 4 : i64} : " + type +
+            " -> f32")
+        .str();
+  };
+  std::string next = "%p = llvm.getelementptr %from[1] : (!llvm.ptr<1>) -> "
+                     "!llvm.ptr<1>, f32\n",
+              before = "%p = llvm.getelementptr %from[-1] : (!llvm.ptr<1>) -> "
+                       "!llvm.ptr<1>, f32\n";
+  expectClean(32, load("%from", "!llvm.ptr<1>"));
+  expectAlways(32, next + load("%p", "!llvm.ptr<1>"), FindingKind::OutOfBounds);
+  expectAlways(32, before + load("%p", "!llvm.ptr<1>"),
+               FindingKind::OutOfBounds);
+  Launch small;
+  small.sharedBytes = 31 * 4;
+  expectAlways(32,
+               "llvm.store %zero, %own {alignment = 4 : i64} : f32, "
+               "!llvm.ptr<3>",
+               FindingKind::OutOfBounds, small);
+  SimtRun run = simt(32, next + load("%p", "!llvm.ptr<1>"));
+  ASSERT_EQ(run.report.findings.size(), 1u);
+  EXPECT_EQ(run.report.findings[0].count, 1u);
+  EXPECT_EQ(run.report.findings[0].details,
+            "block 0, thread 31: reads 4 bytes of buffer 0 at byte 128 of 128");
+}
+
+TEST(SimtFaults, PredicatedLoadReadsNothing) {
+  auto kernel = [](int limit) {
+    return "%limit = llvm.mlir.constant(" + std::to_string(limit) +
+           R"( : i32) : i32
+%inside = llvm.icmp "ult" %tid, %limit : i32
+%x = llvm.inline_asm has_side_effects "{\0Amov.b32 $0, 0;\0A@$2 ld.global.b32 $0, [$1+4];\0A}", "=r,l,b" %from, %inside : (!llvm.ptr<1>, i1) -> i32
+llvm.inline_asm has_side_effects "@$0 st.global.b32 [$1], $2;", "b,l,r" %inside, %to, %x : (i1, !llvm.ptr<1>, i32) -> ()
+)";
+  };
+  expectClean(32, kernel(31));
+  expectAlways(32, kernel(32), FindingKind::OutOfBounds);
+  SimtRun run = simt(32, kernel(31));
+  EXPECT_EQ(run.out[30], 31);
+  EXPECT_EQ(run.out[31], -1);
+}
+
+TEST(SimtFaults, Misaligned) {
+  std::string load = "%x = llvm.load %p {alignment = 16 : i64} : !llvm.ptr<1> "
+                     "-> vector<4xf32>";
+  auto at = [](int index) {
+    return "%p = llvm.getelementptr %in[" + std::to_string(index) +
+           "] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32\n";
+  };
+  expectClean(32, at(4) + load);
+  expectAlways(32, at(5) + load, FindingKind::Misaligned);
+}
+
+TEST(SimtFaults, DivergentBarrier) {
+  auto kernel = [](int limit) {
+    return "%limit = llvm.mlir.constant(" + std::to_string(limit) +
+           R"( : i32) : i32
+%inside = llvm.icmp "ult" %tid, %limit : i32
+scf.if %inside {
+  nvvm.barrier0
+}
+)";
+  };
+  expectClean(64, kernel(64));
+  expectClean(64, kernel(0));
+  expectAlways(64, kernel(16), FindingKind::DivergentBarrier);
+  expectAlways(64, kernel(32), FindingKind::DivergentBarrier);
+  // As many barriers, but different ones.
+  expectAlways(64, R"(
+%first = llvm.icmp "ult" %tid, %c32 : i32
+scf.if %first {
+  nvvm.barrier0
+} else {
+  nvvm.barrier0
+}
+)",
+               FindingKind::DivergentBarrier);
+}
+
+TEST(SimtFaults, ShuffleWithoutAll) {
+  auto shuffle = [](llvm::StringRef condition) {
+    return R"(
+%inside = llvm.icmp "ult" %tid, )" +
+           condition.str() + R"( : i32
+scf.if %inside {
+  %x = nvvm.shfl.sync bfly %all, %zero, %c1, %c31 : f32 -> f32
+}
+)";
+  };
+  expectClean(32, shuffle("%c32"));
+  expectAlways(32, shuffle("%c16"), FindingKind::InactiveLane);
+}
+
+TEST(SimtFaults, BlocksRace) {
+  Launch two;
+  two.grid = 2;
+  expectAlways(32,
+               "llvm.store %zero, %to {alignment = 4 : i64} : f32, "
+               "!llvm.ptr<1>",
+               FindingKind::Race, two);
+  expectClean(32,
+              "%x = llvm.atomicrmw fadd %to, %zero monotonic : !llvm.ptr<1>, "
+              "f32",
+              two);
+  // What one reads another writes, whoever comes first.
+  expectAlways(32, R"(
+%first = llvm.icmp "eq" %block, %c0 : i32
+scf.if %first {
+  %x = llvm.load %to {alignment = 4 : i64} : !llvm.ptr<1> -> f32
+} else {
+  llvm.store %zero, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
+}
+)",
+               FindingKind::Race, two);
+}
+
+TEST(SimtFaults, ReadAsConstantAndWritten) {
+  expectAlways(32, R"(
+%x = llvm.load %to invariant {alignment = 4 : i64} : !llvm.ptr<1> -> f32
+llvm.store %x, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
+)",
+               FindingKind::NonCoherentRead);
+  expectClean(32, R"(
+%x = llvm.load %to {alignment = 4 : i64} : !llvm.ptr<1> -> f32
+llvm.store %x, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
+)");
+}
+
+//===----------------------------------------------------------------------===//
+// Asynchronous copies
+//===----------------------------------------------------------------------===//
+
+/// Each thread copies a number; all read each other's.
+std::string copyKernel(llvm::StringRef between, llvm::StringRef before = "") {
+  return before.str() + R"(
+nvvm.cp.async.shared.global %own, %from, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
+nvvm.cp.async.commit.group
+)" + between.str() +
+         R"(
+%c63 = llvm.mlir.constant(63 : i32) : i32
+%other = llvm.sub %c63, %tid : i32
+%place = llvm.getelementptr %shared[%other] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+%y = llvm.load %place {alignment = 4 : i64} : !llvm.ptr<3> -> f32
+llvm.store %y, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
+)";
+}
+
+TEST(SimtFaults, CopyIsWaitedFor) {
+  std::string good = "nvvm.cp.async.wait.group 0\nnvvm.barrier0";
+  expectClean(64, copyKernel(good));
+  for (const Launch &launch : manyLaunches()) {
+    SimtRun run = simt(64, copyKernel(good), launch);
+    EXPECT_EQ(run.out[0], 63);
+    EXPECT_EQ(run.out[63], 0);
+  }
+}
+
+TEST(SimtFaults, CopyIsNotWaitedFor) {
+  for (llvm::StringRef wait : {"", "nvvm.cp.async.wait.group 1\n"})
+    expectAlways(64, copyKernel(wait.str() + "nvvm.barrier0"),
+                 FindingKind::UnfinishedCopy);
+  // Without its commit the group is still open.
+  std::string open = copyKernel("nvvm.cp.async.wait.group 0\nnvvm.barrier0");
+  open.replace(open.find("nvvm.cp.async.commit.group"), 26, "");
+  expectAlways(64, open, FindingKind::UnfinishedCopy);
+}
+
+TEST(SimtFaults, CopyWithoutBarrier) {
+  // A thread waits for its own copies only.
+  for (const Launch &launch : manyLaunches()) {
+    SimtRun run = simt(64, copyKernel("nvvm.cp.async.wait.group 0"), launch);
+    EXPECT_THAT(run.kinds(),
+                testing::AnyOf(Contains(FindingKind::Race),
+                               Contains(FindingKind::UnfinishedCopy)))
+        << run.text();
+  }
+}
+
+TEST(SimtFaults, CopyOverWhatIsRead) {
+  // The second round fills what the first may still be reading.
+  auto kernel = [](llvm::StringRef between) {
+    return copyKernel("nvvm.cp.async.wait.group 0\nnvvm.barrier0") +
+           between.str() + R"(
+nvvm.cp.async.shared.global %own, %from, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
+nvvm.cp.async.commit.group
+nvvm.cp.async.wait.group 0
+)";
+  };
+  expectClean(64, kernel("nvvm.barrier0"));
+  for (const Launch &launch : manyLaunches()) {
+    SimtRun run = simt(64, kernel(""), launch);
+    EXPECT_THAT(run.kinds(), Contains(FindingKind::Race)) << run.text();
+  }
+}
+
+TEST(SimtFaults, CopyFromWhatChanges) {
+  for (const Launch &launch : manyLaunches()) {
+    SimtRun run = simt(32, R"(
+nvvm.cp.async.shared.global %own, %to, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
+nvvm.cp.async.commit.group
+llvm.store %zero, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
+nvvm.cp.async.wait.group 0
+)",
+                       launch);
+    EXPECT_THAT(run.kinds(), ElementsAre(FindingKind::ChangedSource))
+        << run.text();
+  }
+}
+
+TEST(SimtFaults, CopyOfNothingIsZeros) {
+  SimtRun run = simt(64, R"(
+%odd = llvm.and %tid, %c1 : i32
+%far = llvm.getelementptr %in[1000000] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32
+%isOdd = llvm.icmp "ne" %odd, %c0 : i32
+%bytes = llvm.select %isOdd, %c4, %c0 : i1, i32
+%source = llvm.select %isOdd, %from, %far : i1, !llvm.ptr<1>
+nvvm.cp.async.shared.global %own, %source, 4, cache = ca, %bytes : !llvm.ptr<3>, !llvm.ptr<1>, i32
+nvvm.cp.async.commit.group
+nvvm.cp.async.wait.group 0
+%y = llvm.load %own {alignment = 4 : i64} : !llvm.ptr<3> -> f32
+llvm.store %y, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
+)");
+  EXPECT_EQ(run.text(), "");
+  EXPECT_EQ(run.out[8], 0);
+  EXPECT_EQ(run.out[9], 9);
+}
+
+//===----------------------------------------------------------------------===//
+// Bank conflicts
+//===----------------------------------------------------------------------===//
+
+TEST(SimtFaults, BankConflicts) {
+  auto store = [](llvm::StringRef stride) {
+    return R"(
+%i = llvm.mul %tid, )" +
+           stride.str() + R"( : i32
+%p = llvm.getelementptr %shared[%i] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, f32
+llvm.store %zero, %p {alignment = 4 : i64} : f32, !llvm.ptr<3>
+)";
+  };
+  for (auto [stride, degree] : {std::pair("%c1", 1u),
+                                {"%c2", 2u},
+                                {"%c16", 16u},
+                                {"%c32", 32u},
+                                {"%c31", 1u}}) {
+    SimtRun run = simt(32, store(stride));
+    const BankStatistic *banks = run.banks("llvm.store");
+    ASSERT_TRUE(banks);
+    EXPECT_EQ(banks->maximum, degree) << stride;
+    EXPECT_EQ(banks->mean(), degree);
+    EXPECT_EQ(banks->requests, 1u);
+  }
+}
+
+/// Rows of 128 bytes, their 16-byte pieces flipped by the row or not.
+TEST(SimtFaults, BankConflictsOfMatrices) {
+  for (bool swizzled : {false, true}) {
+    Launch launch;
+    launch.sharedBytes = 4096;
+    std::string piece = swizzled ? "%row" : "%c0";
+    SimtRun run = simt(256, R"(
+%offset = llvm.mul %tid, %c16 : i32
+%own16 = llvm.getelementptr %shared[%offset] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
+%v = llvm.mlir.poison : vector<4xf32>
+llvm.store %v, %own16 {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<3>
+nvvm.barrier0
+%c7 = llvm.mlir.constant(7 : i32) : i32
+%row = llvm.and %tid, %c7 : i32
+%start = llvm.mul %row, %c128 : i32
+%shift = llvm.mul )" + piece + R"(, %c16 : i32
+%at = llvm.add %start, %shift : i32
+%p = llvm.getelementptr %shared[%at] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
+%x = nvvm.ldmatrix %p {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<row>, num = 4 : i32, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
+)",
+                       launch);
+    EXPECT_EQ(run.text(), "");
+    const BankStatistic *banks = run.banks("nvvm.ldmatrix");
+    ASSERT_TRUE(banks);
+    EXPECT_EQ(banks->maximum, swizzled ? 1u : 8u);
+    EXPECT_EQ(run.banks("llvm.store")->maximum, 1u);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The meeting of split sums
+//===----------------------------------------------------------------------===//
+
+std::string meeting(llvm::StringRef order, llvm::StringRef barrier) {
+  return R"(
+%part = llvm.mul %block, %c64 : i32
+%mine = llvm.add %part, %tid : i32
+%p = llvm.getelementptr %in[%mine] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
+%c1f = llvm.mlir.constant(1.0 : f32) : f32
+llvm.store %c1f, %p {alignment = 4 : i64} : f32, !llvm.ptr<1>
+%counter = llvm.getelementptr %out[64] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32
+llvm.inline_asm has_side_effects "{\0A.reg .pred first, last;\0A.reg .u32 arrived;\0Afence.acq_rel.gpu;\0A)" +
+         barrier.str() +
+         R"(setp.eq.u32 first, $1, 0;\0Amov.u32 arrived, 0;\0A@first )" +
+         order.str() +
+         R"( arrived, [$0], 2;\0Asetp.eq.and.u32 last, arrived, 2, first;\0Abarrier.red.or.pred last, 0, last;\0A@!last exit;\0Afence.acq_rel.gpu;\0A}", "l,r,~{memory}" %counter, %tid : (!llvm.ptr<1>, i32) -> ()
+%a = llvm.getelementptr %in[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
+%b = llvm.getelementptr %a[64] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32
+%c = llvm.getelementptr %a[128] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32
+%x = llvm.load %a {alignment = 4 : i64} : !llvm.ptr<1> -> f32
+%y = llvm.load %b {alignment = 4 : i64} : !llvm.ptr<1> -> f32
+%z = llvm.load %c {alignment = 4 : i64} : !llvm.ptr<1> -> f32
+%s = llvm.fadd %x, %y : f32
+%t = llvm.fadd %s, %z : f32
+llvm.store %t, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
+)";
+}
+
+TEST(SimtFaults, PartsMeet) {
+  std::string atom = "atom.acq_rel.gpu.global.inc.u32",
+              barrier = "barrier.sync 0;\\0A";
+  for (Launch launch : manyLaunches()) {
+    launch.grid = 3;
+    SimtRun run;
+    run.in.resize(192);
+    run.out.resize(65);
+    run.launch = launch;
+    runSimt(simtKernel(64, meeting(atom, barrier)), run);
+    EXPECT_EQ(run.error, "");
+    EXPECT_EQ(run.text(), "");
+    for (int i = 0; i < 64; ++i)
+      EXPECT_EQ(run.out[i], 3);
+    // The counter is ready for the next run.
+    EXPECT_EQ(run.out[64], 0);
+
+    // Without the barrier the other threads' parts may still be missing.
+    SimtRun bad;
+    bad.in.resize(192);
+    bad.out.resize(65);
+    bad.launch = launch;
+    runSimt(simtKernel(64, meeting(atom, "")), bad);
+    EXPECT_THAT(bad.kinds(), Contains(FindingKind::Race)) << bad.text();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Decoding
+//===----------------------------------------------------------------------===//
+
+TEST(SimtFaults, UnknownOperationsAreNamed) {
+  auto error = [](llvm::StringRef body) {
+    SimtRun run;
+    runSimt(simtKernel(32, body), run);
+    return run.error;
+  };
+  EXPECT_THAT(error("%x = llvm.bitcast %tid : i32 to f32\n"
+                    "%y = llvm.intr.ctpop(%tid) : (i32) -> i32"),
+              HasSubstr("the interpreter does not know 'llvm.intr.ctpop'"));
+  EXPECT_THAT(error("%x = llvm.call_intrinsic \"llvm.nvvm.sin.approx.ftz.f\"("
+                    "%zero) : (f32) -> f32"),
+              HasSubstr("does not know the intrinsic "
+                        "'llvm.nvvm.sin.approx.ftz.f'"));
+  EXPECT_THAT(
+      error("%x = llvm.inline_asm \"mov.b32 $0, 0;\\0Abrev.b32 $0, $1;\", "
+            "\"=r,r\" %tid : (i32) -> i32"),
+      HasSubstr("does not know the inline PTX 'brev.b32 $0, $1;'"));
+}
+
+TEST(SimtFaults, EndlessLoopsEnd) {
+  Launch launch;
+  launch.instructionLimit = 1 << 20;
+  SimtRun run = simt(32, R"(
+scf.for %i = %c0 to %c1 step %c0 : i32 {
+}
+)",
+                     launch);
+  EXPECT_THAT(run.kinds(), ElementsAre(FindingKind::StepLimit));
+}
+
+} // namespace
