@@ -152,8 +152,12 @@ Result<std::shared_ptr<const Reader>> Reader::open(const std::string &path,
     struct stat info;
     if (fstat(file.fd, &info) != 0)
       return failure(errno);
+    if (S_ISDIR(info.st_mode))
+      return failure(EISDIR);
     if (!S_ISREG(info.st_mode))
-      return failure(S_ISDIR(info.st_mode) ? EISDIR : EINVAL);
+      return Status(StatusCode::InvalidArgument,
+                    "cannot open the engine '" + path +
+                        "': it is not a regular file");
     reader->size = static_cast<uint64_t>(info.st_size);
     if (!digest.empty()) {
       CHARONIA_RETURN_IF_ERROR(reader->readAll(file.fd));

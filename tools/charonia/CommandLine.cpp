@@ -90,6 +90,30 @@ CLI::Option *addShapes(CLI::App &app, std::vector<std::string> &shapes,
       ->check(shape());
 }
 
+CLI::Validator sha256() {
+  return check([](const std::string &text) {
+    return text.size() == 64 &&
+                   text.find_first_not_of("0123456789abcdefABCDEF") ==
+                       std::string::npos
+               ? ""
+               : "'" + text + "' is not a SHA-256 of 64 hexadecimal digits";
+  });
+}
+
+void addLoadFlags(CLI::App &app, LoadFlags &flags) {
+  app.add_flag("--no-verify", flags.noVerify,
+               "Do not compare the weights' checksum, which reads them all: "
+               "damaged ones would give wrong results");
+  app.add_flag("--no-host-code", flags.noHostCode,
+               "Run none of the engine's code on the CPU");
+  app.add_option("--digest", flags.digest,
+                 "SHA-256 that the engine's file must have, as inspect "
+                 "--digest prints it")
+      ->type_name("HEX")
+      ->default_str("any")
+      ->check(sha256());
+}
+
 void addExecutionOptions(CLI::App &app, ExecutionOptions &options) {
   app.add_option("--input", options.inputs,
                  "An input's values; the name may be left out where the engine "
@@ -124,6 +148,7 @@ void addExecutionOptions(CLI::App &app, ExecutionOptions &options) {
       ->type_name("ISA")
       ->default_str("what this CPU has")
       ->check(oneOf("instruction set", {"x86-64-v3", "x86-64-v4"}));
+  addLoadFlags(app, options.load);
 }
 
 void addJson(CLI::App &app, std::string &path) {
@@ -260,6 +285,12 @@ CLI::App *addInspect(CLI::App &app, InspectCommand &options) {
               "The kernels and the operators fused into each");
   i->add_flag("--memory", options.memory, "The buffers and the arena's plan");
   i->add_flag("--verify", options.verify, "Compare the checksums of all bytes");
+  i->add_flag("--digest{print}", options.digest,
+              "Print the file's SHA-256; --digest=HEX: it must be this one")
+      ->check(check([](const std::string &text) {
+        std::string copy = text;
+        return text == "print" ? "" : sha256()(copy);
+      }));
   addShapes(*i, options.shapes,
             "Shape of an input to plan for; otherwise what the engine was "
             "tuned for");

@@ -30,6 +30,13 @@ std::vector<std::string> compileStageNames();
 /// What is wrong with the text of a compile's --shape; empty: nothing.
 std::string checkShapeRange(const std::string &text);
 
+/// How far an engine file is trusted.
+struct LoadFlags {
+  bool noVerify = false;   ///< Do not compare the weights' checksum.
+  bool noHostCode = false; ///< Run none of the engine's code on the CPU.
+  std::string digest;      ///< SHA-256 that the file must have; empty: any.
+};
+
 /// What run, bench and compare have in common: an engine on a device with
 /// inputs.
 struct ExecutionOptions {
@@ -46,6 +53,7 @@ struct ExecutionOptions {
   std::vector<std::string> shapes;
   /// Of random values.
   uint64_t seed = 0;
+  LoadFlags load;
 };
 
 struct RunCommand : ExecutionOptions {
@@ -66,6 +74,8 @@ int run(const BenchCommand &command);
 struct InspectCommand {
   std::string engine;
   bool json = false, kernels = false, memory = false, verify = false;
+  /// Print the file's SHA-256 ("print"), which must be this one otherwise.
+  std::string digest;
   /// Shapes to plan the memory for: NAME=1x3x224x224.
   std::vector<std::string> shapes;
 };

@@ -130,7 +130,7 @@ private:
     for (const TensorSpec &spec : context.signature().outputs) {
       auto found = std::find(theirNames.begin(), theirNames.end(), spec.name);
       if (found == theirNames.end())
-        return mismatch("the engine gives '" + printable(spec.name) +
+        return mismatch("the engine gives '" + spec.name +
                         "', but the model has no such output");
       std::string file = std::to_string(found - theirNames.begin()) + ".npy";
       CHARONIA_ASSIGN_OR_RETURN(Tensor ours, context.output(spec.name));

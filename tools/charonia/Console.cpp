@@ -13,16 +13,17 @@
 
 namespace charonia::tool {
 
-int fail(const std::string &message) {
+static void say(const char *kind, const std::string &message) {
   std::fflush(stdout); // so that both keep their order in one file
-  std::fprintf(stderr, "error: %s\n", message.c_str());
+  std::fprintf(stderr, "%s: %s\n", kind, printable(message).c_str());
+}
+
+int fail(const std::string &message) {
+  say("error", message);
   return Failed;
 }
 
-void note(const std::string &message) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "note: %s\n", message.c_str());
-}
+void note(const std::string &message) { say("note", message); }
 
 static int failInternally(const std::string &what) {
   return fail("internal error in charonia " + std::string(version()) + ": " +

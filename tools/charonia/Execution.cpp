@@ -18,8 +18,13 @@ Status badUsage(const char *option, const std::string &text,
 std::string listInputs(const Signature &signature) {
   std::string text;
   for (const TensorSpec &spec : signature.inputs)
-    text += (text.empty() ? "'" : ", '") + printable(spec.name) + "'";
+    text += (text.empty() ? "'" : ", '") + spec.name + "'";
   return text;
+}
+
+Status hostCodeRefused(const std::string &why) {
+  return Status(StatusCode::FailedPrecondition,
+                "--no-host-code lets nothing run on the CPU, but " + why);
 }
 
 bool isFile(const std::string &path) {
@@ -89,8 +94,7 @@ chooseShapes(const Signature &signature,
                               splitNamed(text, "--shape", signature));
     if (known[named.index])
       return badUsage("--shape", text,
-                      "the shape of '" +
-                          printable(signature.inputs[named.index].name) +
+                      "the shape of '" + signature.inputs[named.index].name +
                           "' is given already");
     CHARONIA_ASSIGN_OR_RETURN(known[named.index], parseShape(named.value));
   }
@@ -119,7 +123,11 @@ chooseShapes(const Signature &signature,
 }
 
 Result<Execution> Execution::open(const ExecutionOptions &options) {
-  CHARONIA_ASSIGN_OR_RETURN(Engine engine, Engine::load(options.engine));
+  LoadOptions load;
+  load.verifyWeights = !options.load.noVerify;
+  load.allowHostCode = !options.load.noHostCode;
+  load.digest = options.load.digest;
+  CHARONIA_ASSIGN_OR_RETURN(Engine engine, Engine::load(options.engine, load));
   ContextOptions wanted;
   wanted.threads = options.threads;
   wanted.isa = options.isa;
@@ -127,6 +135,8 @@ Result<Execution> Execution::open(const ExecutionOptions &options) {
   if (options.device == "auto")
     return choose(std::move(engine), options, wanted);
   CHARONIA_ASSIGN_OR_RETURN(Device device, parseDevice(options.device));
+  if (device.kind == DeviceKind::Cpu && options.load.noHostCode)
+    return hostCodeRefused("--device names it");
   CHARONIA_ASSIGN_OR_RETURN(Context made, engine.createContext(device, wanted));
   return Execution(std::move(engine), std::move(made));
 }
@@ -158,6 +168,8 @@ Result<Execution> Execution::choose(Engine engine,
     why = "the engine's program for GPUs cannot run here: " +
           made.status().message();
   }
+  if (options.load.noHostCode)
+    return hostCodeRefused(why);
   Result<Context> made = engine.createContext({DeviceKind::Cpu, 0}, wanted);
   if (!made)
     return made.status();
@@ -198,7 +210,7 @@ Status Execution::bindFiles(const std::vector<std::string> &named) {
     const TensorSpec &spec = signature.inputs[input.index];
     if (bound[input.index] != Source::None)
       return Status(StatusCode::InvalidArgument,
-                    "input '" + printable(spec.name) + "' is given twice");
+                    "input '" + spec.name + "' is given twice");
     CHARONIA_ASSIGN_OR_RETURN(Array array, readNpy(input.value, spec.dtype));
     CHARONIA_RETURN_IF_ERROR(bind(input.index, std::move(array), Source::File));
   }

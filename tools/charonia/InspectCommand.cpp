@@ -152,6 +152,8 @@ private:
   void printSignature() const {
     std::printf("%s: %s\n", reader->name().c_str(),
                 formatBytes(reader->fileSize()).c_str());
+    if (!command.digest.empty())
+      std::printf("  sha256 %s\n", reader->digest().c_str());
     for (const auto *specs :
          {&manifest.signature.inputs, &manifest.signature.outputs})
       for (const TensorSpec &spec : *specs) {
@@ -285,6 +287,8 @@ private:
   Result<json> describe() const {
     json result;
     result["file"] = {{"path", reader->name()}, {"bytes", reader->fileSize()}};
+    if (!command.digest.empty())
+      result["file"]["sha256"] = reader->digest();
     for (const TensorSpec &spec : manifest.signature.inputs)
       result["inputs"].push_back(describeTensor(spec));
     for (const TensorSpec &spec : manifest.signature.outputs)
@@ -386,7 +390,8 @@ private:
 } // namespace
 
 int run(const InspectCommand &command) {
-  auto reader = engine::Reader::open(command.engine);
+  auto reader = engine::Reader::open(
+      command.engine, command.digest == "print" ? "" : command.digest);
   if (!reader)
     return fail(reader.status());
   Status status = Inspector(command, *reader).run();
