@@ -1,4 +1,5 @@
 #include "codegen/emit/Emitter.h"
+#include "graph/ir/Materialize.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -15,17 +16,11 @@ Emitter::Emitter(graph::KernelOp kernel, const EmitTarget &target,
       location(kernel.getLoc()) {
   scopes.emplace_back();
   auto module = kernel->getParentOfType<ModuleOp>();
-  auto all = graph::getSymbols(module);
-  unsigned first = function.getNumArguments() - all.size();
-  for (auto [i, symbol] : llvm::enumerate(all)) {
-    SymbolInfo info{function.getArgument(first + i),
-                    {symbol.min, symbol.max},
-                    {},
-                    0,
-                    false,
-                    {}};
-    symbols.push_back(std::move(info));
-  }
+  graph::Facts sizes = graph::getFacts(module);
+  unsigned first = function.getNumArguments() - sizes.symbols.size();
+  for (auto [i, range] : llvm::enumerate(sizes.symbols))
+    symbols.push_back({function.getArgument(first + i), range,
+                       sizes.symbolDivisors[i], AffineExpr(), 0});
 }
 
 //===----------------------------------------------------------------------===//
@@ -63,16 +58,23 @@ graph::Facts Emitter::facts(ArrayRef<int64_t> tile) const {
   for (const SymbolInfo &s : symbols) {
     r.symbols.push_back(s.range);
     r.symbolLimits.push_back(s.limit);
+    r.symbolDivisors.push_back(s.divisor);
   }
   return r;
 }
 
-AffineExpr Emitter::addSymbol(Value value, AffineExpr limit) {
-  graph::Interval range{0, std::numeric_limits<int64_t>::max()};
+graph::Interval Emitter::below(AffineExpr limit) const {
+  graph::Interval range{0, graph::Interval::noHigh};
   if (limit)
-    range.high = graph::boundsOf(limit, {}, facts({}).symbols).high - 1;
+    if (int64_t high = graph::boundsOf(limit, facts({})).high;
+        high != graph::Interval::noHigh)
+      range.high = std::max<int64_t>(high - 1, 0);
+  return range;
+}
+
+AffineExpr Emitter::addSymbol(Value value, AffineExpr limit) {
   symbols.push_back(
-      {value, range, limit, (unsigned)scopes.size() - 1, false, {}});
+      {value, below(limit), 1, limit, (unsigned)scopes.size() - 1});
   return getAffineSymbolExpr(symbols.size() - 1, context());
 }
 
@@ -90,11 +92,8 @@ AffineExpr Emitter::addTileSymbol(Value tile, ArrayRef<int64_t> axes,
     tile = arith::IndexCastOp::create(
         builder, location,
         RankedTensorType::get(type.getShape(), builder.getIndexType()), tile);
-  graph::Interval range{std::numeric_limits<int64_t>::min(),
-                        std::numeric_limits<int64_t>::max()};
-  if (limit)
-    range = {0, graph::boundsOf(limit, {}, facts({}).symbols).high - 1};
-  symbols.push_back({tile, range, limit, (unsigned)scopes.size() - 1, true,
+  graph::Interval range = limit ? below(limit) : graph::Interval{};
+  symbols.push_back({tile, range, 1, limit, (unsigned)scopes.size() - 1, true,
                      SmallVector<int64_t>(axes)});
   return getAffineSymbolExpr(symbols.size() - 1, context());
 }
@@ -521,10 +520,9 @@ void Emitter::prefetch(Value value, ArrayRef<AffineExpr> coordinates) {
     auto view = value.getDefiningOp<graph::GraphOpInterface>();
     if (!view || view.getRole() != graph::OpRole::View)
       return;
-    Exprs inside;
-    for (AffineExpr e : view.getOperandMap(0).getResults())
-      inside.push_back(simplify(e.replaceDims(at), {}));
-    at = std::move(inside);
+    at = graph::applyMap(view.getOperandMap(0), at);
+    for (AffineExpr &e : at)
+      e = simplify(e, {});
     value = view->getOperand(0);
   }
   bool scalar = true;
@@ -566,30 +564,45 @@ bool emit::isZeroOutside(Value tile) {
 // Indices, masks, constants
 //===----------------------------------------------------------------------===//
 
+/// Index arithmetic of tile programs, each value in the outermost scope that
+/// has its symbols.
+struct Emitter::IndexCode {
+  using Value = mlir::Value;
+  Emitter &e;
+
+  template <typename F> Value place(AffineExpr expr, F write) {
+    return e.atScope(e.scopeOf(expr), write);
+  }
+  template <typename Op> Value make(Value x, Value y) {
+    return Op::create(e.builder, e.location, x, y);
+  }
+  Value constant(int64_t c) {
+    return arith::ConstantIndexOp::create(e.builder, e.location, c);
+  }
+  Value variable(AffineExpr symbol) {
+    return e.symbols[cast<AffineSymbolExpr>(symbol).getPosition()].value;
+  }
+  Value add(Value x, Value y) { return make<arith::AddIOp>(x, y); }
+  Value multiply(Value x, Value y) { return make<arith::MulIOp>(x, y); }
+  Value floorDivide(Value x, Value y, bool nonNegative) {
+    return nonNegative ? make<arith::DivUIOp>(x, y)
+                       : make<arith::FloorDivSIOp>(x, y);
+  }
+  Value modulo(Value x, Value y, bool nonNegative) {
+    if (nonNegative)
+      return make<arith::RemUIOp>(x, y);
+    Value rest = make<arith::RemSIOp>(x, y);
+    Value below = arith::CmpIOp::create(
+        e.builder, e.location, arith::CmpIPredicate::slt, rest, constant(0));
+    return arith::SelectOp::create(e.builder, e.location, below, add(rest, y),
+                                   rest);
+  }
+};
+
 Value Emitter::materialize(AffineExpr expr) {
-  unsigned scope = scopeOf(expr);
-  return atScope(scope, [&]() -> Value {
-    if (auto c = dyn_cast<AffineConstantExpr>(expr))
-      return arith::ConstantIndexOp::create(builder, location, c.getValue());
-    if (auto s = dyn_cast<AffineSymbolExpr>(expr))
-      return symbols[s.getPosition()].value;
-    auto op = cast<AffineBinaryOpExpr>(expr);
-    Value l = materialize(op.getLHS()), r = materialize(op.getRHS());
-    switch (expr.getKind()) {
-    case AffineExprKind::Add:
-      return arith::AddIOp::create(builder, location, l, r);
-    case AffineExprKind::Mul:
-      return arith::MulIOp::create(builder, location, l, r);
-    case AffineExprKind::FloorDiv:
-      return arith::FloorDivSIOp::create(builder, location, l, r);
-    case AffineExprKind::CeilDiv:
-      return arith::CeilDivSIOp::create(builder, location, l, r);
-    default: {
-      Value rest = arith::RemSIOp::create(builder, location, l, r);
-      return rest; // operands are not negative: counts and sizes
-    }
-    }
-  });
+  graph::Facts known = facts({});
+  IndexCode code{*this};
+  return graph::Materializer(code, known)(expr);
 }
 
 Value Emitter::emitIndex(AffineExpr expr, ArrayRef<int64_t> tile) {

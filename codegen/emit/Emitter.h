@@ -113,7 +113,8 @@ public:
   /// Whether an expression depends on an axis, be it through a tile symbol.
   bool dependsOnAxis(AffineExpr expr, unsigned axis) const;
 
-  /// The value of an expression over symbols, as an index in the current scope.
+  /// The value of an expression over symbols, as an index; each part in the
+  /// outermost scope that has its symbols. Right for negative operands.
   Value materialize(AffineExpr expr);
   /// A tile of the values of an expression over axes and symbols.
   Value emitIndex(AffineExpr expr, llvm::ArrayRef<int64_t> tile);
@@ -194,6 +195,7 @@ private:
   struct SymbolInfo {
     Value value;
     graph::Interval range;
+    int64_t divisor;
     AffineExpr limit;
     unsigned scope;
     /// A tile of indices: base axis i is tile axis `axes[i]` of the demands.
@@ -214,6 +216,10 @@ private:
     mlir::Operation *loop = nullptr;
     std::map<Key, llvm::SmallVector<Value>> memo;
   };
+
+  /// [0, limit); a null limit is none.
+  graph::Interval below(AffineExpr limit) const;
+  struct IndexCode;
 
   Key makeKey(const Demand &demand, unsigned part) const;
   unsigned scopeOf(const Demand &demand) const;

@@ -152,12 +152,7 @@ bool hasColumnsInMemory(graph::GraphOpInterface op,
         view.getRole() == OpRole::View ? view.getOperandMap(0) : AffineMap();
     if (!step)
       break;
-    SmallVector<AffineExpr> results;
-    for (AffineExpr e : step.getResults())
-      results.push_back(e.replaceDims(map.getResults()));
-    map = AffineMap::get(map.getNumDims(),
-                         std::max(map.getNumSymbols(), step.getNumSymbols()),
-                         results, op->getContext());
+    map = graph::composeMaps(step, map);
     value = view->getOperand(0);
   }
   Exprs memory = graph::getShape(value);
@@ -251,12 +246,7 @@ KernelShape inspect(graph::KernelOp kernel) {
         step = AffineMap::getMultiDimIdentityMap(map.getNumResults(), context);
       if (!step || reached.contains(operand))
         continue;
-      SmallVector<AffineExpr> results;
-      for (AffineExpr r : step.getResults())
-        results.push_back(graph::simplify(r.replaceDims(map.getResults())));
-      reached[operand] = AffineMap::get(
-          rank, std::max(map.getNumSymbols(), step.getNumSymbols()), results,
-          context);
+      reached[operand] = graph::composeMaps(step, map);
       work.push_back(operand);
     }
   }

@@ -48,17 +48,12 @@ AffineExpr Symbols::get(llvm::StringRef name, std::optional<DimRange> range,
 
 void Symbols::publish() { graph::setSymbols(module, symbols); }
 
-llvm::SmallVector<graph::Interval> Symbols::intervals() const {
-  llvm::SmallVector<graph::Interval> result;
-  for (const graph::Symbol &symbol : symbols)
-    result.push_back({symbol.min, symbol.max});
-  return result;
-}
 graph::Interval Symbols::bounds(AffineExpr expr) const {
-  return graph::boundsOf(expr, {}, intervals());
+  return graph::boundsOf(expr, graph::getFacts(symbols));
 }
 bool Symbols::isNonNegative(AffineExpr expr) const {
-  return bounds(expr).low >= 0 || graph::isNonNegative(expr, {}, intervals());
+  return bounds(expr).low >= 0 ||
+         graph::isNonNegative(expr, graph::getFacts(symbols));
 }
 
 /// The difference, or null where it leaves 64 bits.

@@ -46,7 +46,6 @@ public:
 
 private:
   void publish();
-  llvm::SmallVector<graph::Interval> intervals() const;
 
   mlir::ModuleOp module;
   llvm::SmallVector<graph::Symbol> symbols;

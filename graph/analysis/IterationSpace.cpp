@@ -4,26 +4,6 @@ using namespace mlir;
 
 namespace charonia::graph {
 
-static AffineMap getMap(unsigned numDims, ArrayRef<AffineExpr> results,
-                        MLIRContext *context) {
-  unsigned symbols = 0;
-  for (AffineExpr e : results)
-    e.walk([&](AffineExpr part) {
-      if (auto s = dyn_cast<AffineSymbolExpr>(part))
-        symbols = std::max(symbols, s.getPosition() + 1);
-    });
-  return AffineMap::get(numDims, symbols, results, context);
-}
-
-AffineMap composeMaps(AffineMap outer, AffineMap inner,
-                      ArrayRef<AffineExpr> extents) {
-  SmallVector<AffineExpr> results;
-  for (AffineExpr e : outer.getResults())
-    results.push_back(e.replaceDims(inner.getResults()));
-  return simplify(getMap(inner.getNumDims(), results, outer.getContext()),
-                  extents);
-}
-
 /// The inverse of a map from coordinates of shape `to` to coordinates of shape
 /// `from`, where each coordinate is passed on as it is and nothing is repeated.
 static AffineMap invert(AffineMap map, ArrayRef<AffineExpr> from,
@@ -312,10 +292,9 @@ AffineMap IterationSpace::mapBetween(Value from, Value to) const {
       if (!e)
         e = getAffineConstantExpr(0, context);
     }
-    SmallVector<AffineExpr> results;
-    for (AffineExpr e : target->map.getResults())
-      results.push_back(e.replaceDims(dims));
-    return simplify(getMap(fromShape.size(), results, context), fromShape);
+    return simplify(
+        mapOf(fromShape.size(), applyMap(target->map, dims), context),
+        fromShape);
   }
   // Else they must be reshapes of each other.
   if (numElements(fromShape, context) != numElements(toShape, context))

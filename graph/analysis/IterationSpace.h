@@ -17,10 +17,6 @@
 
 namespace charonia::graph {
 
-/// `outer` of the results of `inner`; both read the same shape symbols.
-mlir::AffineMap composeMaps(mlir::AffineMap outer, mlir::AffineMap inner,
-                            llvm::ArrayRef<mlir::AffineExpr> extents = {});
-
 /// The map from coordinates of operand `operand` to coordinates of result 0,
 /// where the two are one-to-one; null otherwise.
 mlir::AffineMap getForwardMap(GraphOpInterface op, unsigned operand);

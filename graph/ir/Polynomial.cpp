@@ -113,20 +113,15 @@ Poly PolyArithmetic::product(const Poly &a, const Poly &b) {
     }
   return result;
 }
-AffineExpr PolyArithmetic::build(const Poly &p) {
-  AffineExpr result;
-  for (const auto &[m, c] : p) {
-    AffineExpr varying, stride;
-    for (AffineExpr a : m) {
-      AffineExpr &part = dependsOnDims(a) ? varying : stride;
-      part = part ? part * a : a;
-    }
-    AffineExpr factor = getAffineConstantExpr(c, context);
-    stride = !stride ? factor : c == 1 ? stride : stride * factor;
-    AffineExpr term = varying ? varying * stride : stride;
-    result = result ? result + term : term;
+AffineExpr PolyArithmetic::buildTerm(const Monomial &m, int64_t c) {
+  AffineExpr varying, stride;
+  for (AffineExpr a : m) {
+    AffineExpr &part = dependsOnDims(a) ? varying : stride;
+    part = part ? part * a : a;
   }
-  return result ? result : getAffineConstantExpr(0, context);
+  AffineExpr factor = getAffineConstantExpr(c, context);
+  stride = !stride ? factor : c == 1 ? stride : stride * factor;
+  return varying ? varying * stride : stride;
 }
 
 void PolyArithmetic::extract(Poly &rest, const Poly &b, Poly &quotient) {

@@ -4,10 +4,8 @@
 #ifndef CHARONIA_GRAPH_IR_POLYNOMIAL_H
 #define CHARONIA_GRAPH_IR_POLYNOMIAL_H
 
-#include "mlir/IR/AffineExpr.h"
-#include "llvm/ADT/SmallVector.h"
+#include "graph/ir/Algebra.h"
 #include <map>
-#include <optional>
 
 namespace charonia::graph {
 
@@ -48,9 +46,9 @@ protected:
   /// stays.
   void extract(Poly &rest, const Poly &b, Poly &quotient);
 
-  /// The expression; its terms read `what depends on dims * (what does not)`,
-  /// as strides do.
-  mlir::AffineExpr build(const Poly &p);
+  /// The product as an expression; it reads `what depends on dims * (what does
+  /// not)`, as strides do.
+  mlir::AffineExpr buildTerm(const Monomial &m, int64_t c);
 
   mlir::MLIRContext *context;
   bool failed = false;

@@ -8,9 +8,6 @@
 using namespace mlir;
 using namespace charonia::graph;
 
-static constexpr int64_t noLow = std::numeric_limits<int64_t>::min();
-static constexpr int64_t noHigh = std::numeric_limits<int64_t>::max();
-
 SmallVector<Symbol> charonia::graph::getSymbols(ModuleOp module) {
   SmallVector<Symbol> symbols;
   auto array = module->getAttrOfType<ArrayAttr>("graph.symbols");
@@ -50,6 +47,19 @@ void charonia::graph::setSymbols(ModuleOp module, ArrayRef<Symbol> symbols) {
     module->removeAttr("graph.symbols");
   else
     module->setAttr("graph.symbols", b.getArrayAttr(entries));
+}
+
+Facts charonia::graph::getFacts(ModuleOp module) {
+  return getFacts(getSymbols(module));
+}
+
+Facts charonia::graph::getFacts(ArrayRef<Symbol> symbols) {
+  Facts facts;
+  for (const Symbol &s : symbols) {
+    facts.symbols.push_back({s.min, s.max});
+    facts.symbolDivisors.push_back(s.divisor);
+  }
+  return facts;
 }
 
 bool charonia::graph::hasSymbolicShape(Type type) {
@@ -122,118 +132,6 @@ AffineExpr charonia::graph::numElements(ArrayRef<AffineExpr> dims,
   for (AffineExpr dim : dims)
     product = product * dim;
   return simplify(product);
-}
-
-std::optional<int64_t> charonia::graph::constantOf(AffineExpr expr) {
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-    return constant.getValue();
-  return std::nullopt;
-}
-
-std::optional<int64_t> charonia::graph::evaluate(AffineExpr expr,
-                                                 ArrayRef<int64_t> symbols) {
-  return evaluate(expr, {}, symbols);
-}
-
-std::optional<int64_t> charonia::graph::evaluate(AffineExpr expr,
-                                                 ArrayRef<int64_t> dims,
-                                                 ArrayRef<int64_t> symbols) {
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-    return constant.getValue();
-  auto entry = [](ArrayRef<int64_t> values, unsigned i) {
-    return i < values.size() ? std::optional(values[i]) : std::nullopt;
-  };
-  if (auto dim = dyn_cast<AffineDimExpr>(expr))
-    return entry(dims, dim.getPosition());
-  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
-    return entry(symbols, symbol.getPosition());
-  auto binary = cast<AffineBinaryOpExpr>(expr);
-  auto a = evaluate(binary.getLHS(), dims, symbols),
-       b = evaluate(binary.getRHS(), dims, symbols);
-  if (!a || !b)
-    return std::nullopt;
-  int64_t r;
-  switch (expr.getKind()) {
-  case AffineExprKind::Add:
-    return llvm::AddOverflow(*a, *b, r) ? std::nullopt : std::optional(r);
-  case AffineExprKind::Mul:
-    return llvm::MulOverflow(*a, *b, r) ? std::nullopt : std::optional(r);
-  default:
-    break;
-  }
-  if (*b <= 0)
-    return std::nullopt;
-  int64_t floored = *a / *b - (*a % *b < 0);
-  switch (expr.getKind()) {
-  case AffineExprKind::FloorDiv:
-    return floored;
-  case AffineExprKind::CeilDiv:
-    return *a / *b + (*a % *b > 0);
-  default:
-    return *a - floored * *b;
-  }
-}
-
-namespace {
-int64_t saturatingAdd(int64_t a, int64_t b, int64_t none) {
-  int64_t r;
-  return a == none || b == none || llvm::AddOverflow(a, b, r) ? none : r;
-}
-int64_t saturatingMul(int64_t a, int64_t b) {
-  if (!a || !b)
-    return 0;
-  bool infinite = a == noLow || a == noHigh || b == noLow || b == noHigh;
-  int64_t r;
-  if (infinite || llvm::MulOverflow(a, b, r))
-    return (a < 0) == (b < 0) ? noHigh : noLow;
-  return r;
-}
-int64_t saturatingDiv(int64_t a, int64_t b, bool up) {
-  if (a == noLow || a == noHigh)
-    return a;
-  if (b == noHigh)
-    return up ? a > 0 : -(a < 0);
-  return up ? a / b + (a % b > 0) : a / b - (a % b < 0);
-}
-} // namespace
-
-Interval charonia::graph::boundsOf(AffineExpr expr, ArrayRef<Interval> dims,
-                                   ArrayRef<Interval> symbols) {
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-    return {constant.getValue(), constant.getValue()};
-  if (auto dim = dyn_cast<AffineDimExpr>(expr))
-    return dim.getPosition() < dims.size() ? dims[dim.getPosition()]
-                                           : Interval{noLow, noHigh};
-  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
-    return symbol.getPosition() < symbols.size() ? symbols[symbol.getPosition()]
-                                                 : Interval{1, noHigh};
-  auto binary = cast<AffineBinaryOpExpr>(expr);
-  Interval a = boundsOf(binary.getLHS(), dims, symbols),
-           b = boundsOf(binary.getRHS(), dims, symbols);
-  switch (expr.getKind()) {
-  case AffineExprKind::Add:
-    return {saturatingAdd(a.low, b.low, noLow),
-            saturatingAdd(a.high, b.high, noHigh)};
-  case AffineExprKind::Mul: {
-    int64_t v[] = {saturatingMul(a.low, b.low), saturatingMul(a.low, b.high),
-                   saturatingMul(a.high, b.low), saturatingMul(a.high, b.high)};
-    return {*std::min_element(v, v + 4), *std::max_element(v, v + 4)};
-  }
-  default:
-    break;
-  }
-  // Divisors are positive.
-  b.low = std::max<int64_t>(b.low, 1);
-  b.high = std::max(b.high, b.low);
-  if (expr.getKind() == AffineExprKind::Mod) {
-    int64_t high = b.high == noHigh ? noHigh : b.high - 1;
-    if (a.low >= 0 && a.high < b.low)
-      return a;
-    return {0, a.low >= 0 ? std::min(a.high, high) : high};
-  }
-  bool up = expr.getKind() == AffineExprKind::CeilDiv;
-  return {saturatingDiv(a.low, a.low < 0 ? b.low : b.high, up),
-          saturatingDiv(a.high, a.high < 0 ? b.high : b.low, up)};
 }
 
 std::optional<Exprs> charonia::graph::broadcastShapes(ArrayRef<AffineExpr> a,

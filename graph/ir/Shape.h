@@ -8,15 +8,12 @@
 #ifndef CHARONIA_GRAPH_IR_SHAPE_H
 #define CHARONIA_GRAPH_IR_SHAPE_H
 
-#include "mlir/IR/AffineExpr.h"
-#include "mlir/IR/AffineMap.h"
+#include "graph/ir/Algebra.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include <optional>
 
 namespace charonia::graph {
-
-using Exprs = llvm::SmallVector<mlir::AffineExpr>;
 
 /// A shape symbol: a size known when an input is bound. Bounds are inclusive;
 /// every value is a multiple of `divisor`; `opt` is the size to optimize for.
@@ -28,6 +25,9 @@ struct Symbol {
 /// The module's symbols, in order (attribute `graph.symbols`).
 llvm::SmallVector<Symbol> getSymbols(mlir::ModuleOp module);
 void setSymbols(mlir::ModuleOp module, llvm::ArrayRef<Symbol> symbols);
+/// What the ranges and divisors of the module's symbols say.
+Facts getFacts(mlir::ModuleOp module);
+Facts getFacts(llvm::ArrayRef<Symbol> symbols);
 
 /// Whether `type` is a ranked tensor whose dynamic dimensions are all described
 /// by its encoding. Every tensor of the dialect is.
@@ -42,60 +42,9 @@ mlir::RankedTensorType makeType(llvm::ArrayRef<mlir::AffineExpr> dims,
 /// `type` with another element type.
 mlir::RankedTensorType withElement(mlir::Type type, mlir::Type element);
 
-/// Inclusive bounds; saturated at the limits of int64_t, which mean "none".
-struct Interval {
-  int64_t low, high;
-};
-
-/// What is known of the variables of an expression. A variable beyond the end
-/// of a list, or with a null entry, is only known to be an integer.
-struct Facts {
-  llvm::SmallVector<Interval> dims, symbols;
-  /// A dim or symbol is less than this expression over symbols.
-  llvm::SmallVector<mlir::AffineExpr> dimLimits, symbolLimits;
-};
-
-/// `expr` in canonical form: sums of products sorted, divisions folded. Symbols
-/// are sizes, so at least 1; of dims nothing is known.
-mlir::AffineExpr simplify(mlir::AffineExpr expr);
-/// The same for every result of a map, knowing that dim i lies in
-/// [0, extents[i]) (an entry may be null: nothing known): divisions and
-/// remainders by what a term cannot reach vanish, x floordiv c * c + x mod c
-/// becomes x. `symbols` bounds the symbols; one without an entry is at least 1.
-/// Divisors are taken to be positive.
-mlir::AffineMap simplify(mlir::AffineMap map,
-                         llvm::ArrayRef<mlir::AffineExpr> extents = {},
-                         llvm::ArrayRef<Interval> symbols = {});
-/// The same knowing `facts` and nothing else.
-mlir::AffineExpr simplify(mlir::AffineExpr expr, const Facts &facts);
-/// Whether `expr` >= 0 can be proved under the assumptions of simplify.
-bool isNonNegative(mlir::AffineExpr expr,
-                   llvm::ArrayRef<mlir::AffineExpr> extents = {},
-                   llvm::ArrayRef<Interval> symbols = {});
-/// Whether 0 <= expr < limit can be proved.
-bool isWithin(mlir::AffineExpr expr, mlir::AffineExpr limit,
-              const Facts &facts);
-
 /// Product of the dimensions.
 mlir::AffineExpr numElements(llvm::ArrayRef<mlir::AffineExpr> dims,
                              mlir::MLIRContext *context);
-/// The constant that `expr` is, if it is one.
-std::optional<int64_t> constantOf(mlir::AffineExpr expr);
-
-/// Value of `expr` for these symbol values; nothing on division by zero or
-/// overflow.
-std::optional<int64_t> evaluate(mlir::AffineExpr expr,
-                                llvm::ArrayRef<int64_t> symbols);
-/// Value of `expr` for these values of dims and symbols.
-std::optional<int64_t> evaluate(mlir::AffineExpr expr,
-                                llvm::ArrayRef<int64_t> dims,
-                                llvm::ArrayRef<int64_t> symbols);
-
-/// Bounds of `expr` where dims and symbols lie in these intervals; a dim
-/// without an entry is any integer, a symbol at least 1.
-Interval boundsOf(mlir::AffineExpr expr, llvm::ArrayRef<Interval> dims,
-                  llvm::ArrayRef<Interval> symbols);
-
 /// NumPy broadcast of two dimension lists; nothing where they do not fit.
 /// A symbolic dimension against another expression that is not 1 is taken to be
 /// equal to it only if the expressions are equal.

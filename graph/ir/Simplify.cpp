@@ -5,8 +5,11 @@
 // division is resolved by taking out the part that the divisor divides and
 // showing by bounds that the rest does not reach the divisor; the bounds are
 // polynomials themselves, because divisors and extents may be symbolic.
+//
+// A variable that is a multiple of D > 1 is D times an atom of its own, its
+// *unit* `variable floordiv D`; so the coefficients show what divides it, and
+// the rules need not know of divisors. `build` puts the variable back.
 #include "graph/ir/Polynomial.h"
-#include "graph/ir/Shape.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 
@@ -25,8 +28,8 @@ AffineExpr rhs(AffineExpr e) { return cast<AffineBinaryOpExpr>(e).getRHS(); }
 
 class Simplifier : PolyArithmetic {
 public:
-  Simplifier(MLIRContext *context, Facts known)
-      : PolyArithmetic(context), facts(std::move(known)) {
+  Simplifier(MLIRContext *context, const Facts &facts)
+      : PolyArithmetic(context), facts(facts), boundsOfAtom(facts) {
     auto read = [&](ArrayRef<AffineExpr> limits, Limits &polys) {
       for (AffineExpr limit : limits)
         polys.push_back(limit ? std::optional(visit(limit)) : std::nullopt);
@@ -35,6 +38,9 @@ public:
         polys.clear();
       failed = false;
     };
+    auto divides = [](int64_t divisor) { return divisor > 1; };
+    hasUnits = llvm::any_of(facts.dimDivisors, divides) ||
+               llvm::any_of(facts.symbolDivisors, divides);
     read(facts.dimLimits, dimLimits);
     read(facts.symbolLimits, symbolLimits);
     ready = true;
@@ -58,6 +64,12 @@ public:
     Poly p = visit(expr);
     return !failed && nonNegative(p) && !failed;
   }
+  bool proveWithin(AffineExpr expr, AffineExpr limit) {
+    if (!prove(expr))
+      return false;
+    Poly below = sum(sum(visit(limit), constant(1), -1), visit(expr), -1);
+    return !failed && nonNegative(below) && !failed;
+  }
 
 private:
   using Limits = SmallVector<std::optional<Poly>>;
@@ -70,7 +82,7 @@ private:
       return constant(c.getValue());
     auto binary = dyn_cast<AffineBinaryOpExpr>(e);
     if (!binary)
-      return atom(e);
+      return visitVariable(e);
     if (auto it = memo.find(e); it != memo.end())
       return it->second;
     Poly a = visit(binary.getLHS()), b = visit(binary.getRHS()), result;
@@ -97,11 +109,105 @@ private:
     return result;
   }
 
+  // --- Divisors of variables.
+  Poly visitVariable(AffineExpr variable) {
+    Interval range = facts.rangeOf(variable);
+    if (range.low == range.high && range.isBounded())
+      return constant(range.low);
+    int64_t divisor = facts.divisorOf(variable);
+    if (divisor < 2)
+      return atom(variable);
+    return Poly{{{variable.floorDiv(divisor)}, divisor}};
+  }
+  /// The variable whose unit `a` is; null if it is none.
+  AffineExpr variableOf(AffineExpr a) {
+    if (!isA(a, AffineExprKind::FloorDiv) || !isVariable(lhs(a)))
+      return {};
+    auto by = constantOf(rhs(a));
+    return by && *by > 1 && facts.divisorOf(lhs(a)) == *by ? lhs(a)
+                                                           : AffineExpr();
+  }
+  /// Whether `a` is a division that is not resolved.
+  bool isOpen(AffineExpr a) { return isDivision(a) && !variableOf(a); }
+
+  /// The least number by which p must be multiplied so that each unit becomes
+  /// its variable; 1 where that is too large.
+  int64_t scaleOf(const Poly &p) {
+    int64_t scale = 1;
+    for (const auto &[m, c] : p) {
+      int64_t units = 1;
+      for (AffineExpr a : m)
+        if (AffineExpr variable = variableOf(a))
+          if (llvm::MulOverflow(units, facts.divisorOf(variable), units))
+            return 1;
+      if (units == 1 || c == Interval::noLow)
+        continue;
+      int64_t missing = units / std::gcd(c, units);
+      if (llvm::MulOverflow(scale, missing / std::gcd(scale, missing), scale) ||
+          scale > maxScale)
+        return 1;
+    }
+    return scale;
+  }
+  static constexpr int64_t maxScale = int64_t(1) << 40;
+
+  /// The expression of a polynomial, with variables in place of units.
+  AffineExpr build(const Poly &p) {
+    AffineExpr result;
+    for (const auto &[m, c] : p) {
+      Monomial atoms;
+      int64_t coefficient = c;
+      for (AffineExpr a : m)
+        atoms.push_back(buildAtom(a, coefficient));
+      AffineExpr term = buildTerm(atoms, coefficient);
+      result = result ? result + term : term;
+    }
+    return result ? result : getAffineConstantExpr(0, context);
+  }
+  /// An atom as it reads with a part of the coefficient, which it takes.
+  AffineExpr buildAtom(AffineExpr a, int64_t &coefficient) {
+    if (coefficient == Interval::noLow)
+      return a;
+    if (AffineExpr variable = variableOf(a)) {
+      int64_t divisor = facts.divisorOf(variable),
+              taken = std::gcd(coefficient, divisor);
+      coefficient /= taken;
+      return variable.floorDiv(divisor / taken);
+    }
+    if (!isA(a, AffineExprKind::Mod) || !hasUnits)
+      return a;
+    // (x floordiv D) mod b * D = x mod (D * b)
+    auto by = constantOf(rhs(a));
+    if (!by || *by < 1)
+      return a;
+    Poly inside = visit(lhs(a));
+    int64_t scale = scaleOf(inside), modulus = 0;
+    Poly whole = sum({}, inside, scale);
+    bool fits = !failed && !llvm::MulOverflow(*by, scale, modulus);
+    failed = false;
+    if (!fits || scale == 1 || coefficient % scale)
+      return a;
+    coefficient /= scale;
+    return build(whole) % modulus;
+  }
+
   /// An unresolved division or remainder.
   Poly opaque(AffineExprKind kind, const Poly &a, const Poly &b) {
     if (failed)
       return {};
-    AffineExpr e = getAffineBinaryOpExpr(kind, build(a), build(b));
+    Poly dividend = a, divisor = b;
+    // (x floordiv D) floordiv b = x floordiv (D * b)
+    if (hasUnits && kind == AffineExprKind::FloorDiv && asConstant(b))
+      if (int64_t scale = scaleOf(a); scale != 1) {
+        dividend = sum({}, a, scale);
+        divisor = sum({}, b, scale);
+        if (failed) {
+          dividend = a;
+          divisor = b;
+        }
+        failed = false;
+      }
+    AffineExpr e = getAffineBinaryOpExpr(kind, build(dividend), build(divisor));
     // MLIR's own folding may have found something simpler.
     Depth guard(depth);
     return isDivision(e) || depth > 24 ? atom(e) : visit(e);
@@ -153,7 +259,7 @@ private:
         rest.begin()->first.size() == 1) {
       AffineExpr at = rest.begin()->first[0];
       // (x floordiv c) floordiv b = x floordiv (c * b)
-      if (isA(at, AffineExprKind::FloorDiv)) {
+      if (isA(at, AffineExprKind::FloorDiv) && isOpen(at)) {
         Poly inner = divmod(visit(lhs(at)), product(visit(rhs(at)), b)).first;
         return {sum(quotient, inner), remainder};
       }
@@ -175,7 +281,7 @@ private:
   std::optional<int64_t> constantQuotient(const Poly &p, const Poly &b) {
     if (auto c = asConstant(b)) {
       Interval i = bounds(p);
-      if (i.low != noLow && i.high != noHigh)
+      if (i.isBounded())
         if (int64_t k = llvm::divideFloorSigned(i.low, *c);
             k == llvm::divideFloorSigned(i.high, *c))
           return k;
@@ -200,6 +306,8 @@ private:
       std::set_intersection(
           m.begin(), m.end(), bm.begin(), bm.end(), std::back_inserter(common),
           [](AffineExpr x, AffineExpr y) { return compareExprs(x, y) < 0; });
+      if (c == Interval::noLow || bc == Interval::noLow)
+        continue;
       int64_t g = std::gcd(c, bc);
       if (g <= 0 || (g == 1 && common.empty()) ||
           (g == bc && common.size() == bm.size()))
@@ -221,12 +329,12 @@ private:
   }
 
   // --- Putting divisions back together.
-  static int weight(const Poly &p) {
+  int weight(const Poly &p) {
     int w = 0;
     for (const auto &[m, c] : p) {
       w += 1;
       for (AffineExpr a : m)
-        w += isDivision(a) ? 4 : 0;
+        w += isOpen(a) ? 4 : 0;
     }
     return w;
   }
@@ -238,7 +346,7 @@ private:
       changed = false;
       for (const auto &[m, c] : p) {
         for (AffineExpr at : m) {
-          if (!isDivision(at) || llvm::count(m, at) != 1)
+          if (!isOpen(at) || llvm::count(m, at) != 1)
             continue;
           if (auto better = recombineAt(p, m, c, at)) {
             p = std::move(*better);
@@ -301,88 +409,27 @@ private:
   }
 
   // --- Bounds.
-  static constexpr int64_t noLow = std::numeric_limits<int64_t>::min();
-  static constexpr int64_t noHigh = std::numeric_limits<int64_t>::max();
-
   static bool isVariable(AffineExpr e) {
     return isA(e, AffineExprKind::DimId) || isA(e, AffineExprKind::SymbolId);
-  }
-  static unsigned positionOf(AffineExpr variable) {
-    if (auto dim = dyn_cast<AffineDimExpr>(variable))
-      return dim.getPosition();
-    return cast<AffineSymbolExpr>(variable).getPosition();
   }
   /// What a variable is less than.
   std::optional<Poly> limitOf(AffineExpr variable) {
     const Limits &limits =
         isA(variable, AffineExprKind::DimId) ? dimLimits : symbolLimits;
-    unsigned i = positionOf(variable);
+    unsigned i = isA(variable, AffineExprKind::DimId)
+                     ? cast<AffineDimExpr>(variable).getPosition()
+                     : cast<AffineSymbolExpr>(variable).getPosition();
     return ready && i < limits.size() ? limits[i] : std::nullopt;
   }
-  Interval intervalOf(AffineExpr variable) {
-    ArrayRef<Interval> intervals =
-        isA(variable, AffineExprKind::DimId) ? facts.dims : facts.symbols;
-    unsigned i = positionOf(variable);
-    return i < intervals.size() ? intervals[i] : Interval{noLow, noHigh};
-  }
-
   Interval bounds(const Poly &p) {
     Interval total{0, 0};
     for (const auto &[m, c] : p) {
       Interval i{c, c};
       for (AffineExpr a : m)
-        i = multiply(i, atomBounds(a));
-      total.low = add(total.low, i.low, noLow);
-      total.high = add(total.high, i.high, noHigh);
+        i = i * boundsOfAtom(a);
+      total = total + i;
     }
     return total;
-  }
-  static int64_t add(int64_t a, int64_t b, int64_t none) {
-    int64_t r;
-    return a == none || b == none || llvm::AddOverflow(a, b, r) ? none : r;
-  }
-  static Interval multiply(Interval a, Interval b) {
-    auto times = [](int64_t x, int64_t y) -> int64_t {
-      bool infinite = x == noLow || x == noHigh || y == noLow || y == noHigh;
-      if (!x || !y)
-        return 0;
-      int64_t r;
-      if (infinite || llvm::MulOverflow(x, y, r))
-        return (x < 0) == (y < 0) ? noHigh : noLow;
-      return r;
-    };
-    int64_t v[] = {times(a.low, b.low), times(a.low, b.high),
-                   times(a.high, b.low), times(a.high, b.high)};
-    return {*std::min_element(v, v + 4), *std::max_element(v, v + 4)};
-  }
-  Interval atomBounds(AffineExpr a) {
-    if (isVariable(a)) {
-      Interval i = intervalOf(a);
-      if (auto limit = limitOf(a))
-        if (int64_t high = bounds(*limit).high; high != noHigh)
-          i.high = std::min(i.high, std::max(high - 1, i.low));
-      return i;
-    }
-    if (!isDivision(a))
-      return {noLow, noHigh};
-    Interval x = bounds(visit(lhs(a))), by = bounds(visit(rhs(a)));
-    if (by.low <= 0)
-      by.low = 1;
-    if (isA(a, AffineExprKind::Mod)) {
-      int64_t high =
-          by.high == noHigh ? noHigh : std::max<int64_t>(by.high, 1) - 1;
-      return {0, x.low >= 0 ? std::min(x.high, high) : high};
-    }
-    Interval r;
-    r.low = x.low == noLow ? noLow
-            : x.low < 0    ? llvm::divideFloorSigned(x.low, by.low)
-            : by.high == noHigh
-                ? 0
-                : llvm::divideFloorSigned(x.low, std::max<int64_t>(by.high, 1));
-    r.high = x.high == noHigh ? noHigh
-             : x.high >= 0    ? llvm::divideFloorSigned(x.high, by.low)
-                              : -1;
-    return r;
   }
 
   /// Whether p >= 0 for all values.
@@ -424,8 +471,8 @@ private:
       if (candidates.empty())
         return p;
       // Divisions first: their bounds hold whatever the dims are.
-      llvm::sort(candidates, [](AffineExpr x, AffineExpr y) {
-        return compareExprs(x, y) > 0;
+      llvm::sort(candidates, [&](AffineExpr x, AffineExpr y) {
+        return isOpen(x) != isOpen(y) ? isOpen(x) : compareExprs(x, y) > 0;
       });
       std::optional<Poly> next;
       for (AffineExpr a : candidates)
@@ -451,27 +498,46 @@ private:
     }
     Poly negated = sum({}, cofactor, -1);
     if (nonNegative(cofactor)) {
-      auto low = lowOf(a);
-      return low ? std::optional(sum(rest, product(cofactor, *low)))
+      int64_t low = boundsOfAtom(a).low;
+      return low != Interval::noLow
+                 ? std::optional(sum(rest, product(cofactor, constant(low))))
                  : std::nullopt;
     }
     if (nonNegative(negated)) {
+      if (AffineExpr variable = variableOf(a))
+        return substituteLargest(rest, cofactor, variable);
       auto high = highOf(a);
       return high ? std::optional(sum(rest, product(cofactor, *high)))
                   : std::nullopt;
     }
     return std::nullopt;
   }
-  std::optional<Poly> lowOf(AffineExpr a) {
-    int64_t low = atomBounds(a).low;
-    return low == noLow ? std::nullopt : std::optional(constant(low));
+  /// rest + cofactor * unit, cofactor <= 0, with the unit at its largest.
+  std::optional<Poly> substituteLargest(const Poly &rest, const Poly &cofactor,
+                                        AffineExpr variable) {
+    auto high = highOf(variable);
+    if (!high)
+      return std::nullopt;
+    Poly by = constant(facts.divisorOf(variable));
+    Poly units = divmod(*high, by).first;
+    bool exact = llvm::none_of(units, [&](const auto &term) {
+      return llvm::any_of(term.first, [&](AffineExpr a) { return isOpen(a); });
+    });
+    // In place of a division: the variable itself at its largest.
+    Poly left = cofactor, whole;
+    if (!exact)
+      extract(left, by, whole);
+    if (!exact && left.empty())
+      return sum(rest, product(whole, *high));
+    return sum(rest, product(cofactor, units));
   }
   std::optional<Poly> highOf(AffineExpr a) {
     if (isVariable(a)) {
       if (auto limit = limitOf(a))
         return sum(*limit, constant(1), -1);
-      int64_t high = intervalOf(a).high;
-      return high == noHigh ? std::nullopt : std::optional(constant(high));
+      int64_t high = facts.rangeOf(a).high;
+      return high == Interval::noHigh ? std::nullopt
+                                      : std::optional(constant(high));
     }
     if (isA(a, AffineExprKind::Mod))
       return sum(visit(rhs(a)), constant(1), -1);
@@ -497,8 +563,8 @@ private:
     for (const auto &[m, c] : p) {
       Poly term = constant(c);
       for (AffineExpr a : m) {
-        int64_t low = atomBounds(a).low;
-        if (low == noLow)
+        int64_t low = boundsOfAtom(a).low;
+        if (low == Interval::noLow)
           return false;
         term = product(term, sum(atom(a), constant(low)));
       }
@@ -514,7 +580,10 @@ private:
     int &d;
   };
 
-  Facts facts;
+  const Facts &facts;
+  BoundsFinder boundsOfAtom;
+  /// Whether any variable has a divisor.
+  bool hasUnits = false;
   Limits dimLimits, symbolLimits;
   DenseMap<AffineExpr, Poly> memo;
   int depth = 0;
@@ -523,43 +592,20 @@ private:
 
 } // namespace
 
-/// Dims below their extents; symbols are sizes, at least 1 where `symbols` says
-/// nothing.
-static Facts factsOf(ArrayRef<AffineExpr> exprs, ArrayRef<AffineExpr> extents,
-                     ArrayRef<Interval> symbols) {
-  constexpr int64_t least = std::numeric_limits<int64_t>::min(),
-                    most = std::numeric_limits<int64_t>::max();
-  Facts facts;
-  for (AffineExpr extent : extents) {
-    facts.dims.push_back(extent ? Interval{0, most} : Interval{least, most});
-    facts.dimLimits.push_back(extent);
-  }
-  facts.symbols.assign(symbols.begin(), symbols.end());
-  for (ArrayRef<AffineExpr> list : {exprs, extents})
-    for (AffineExpr expr : list)
-      if (expr)
-        expr.walk([&](AffineExpr e) {
-          if (auto symbol = dyn_cast<AffineSymbolExpr>(e))
-            while (facts.symbols.size() <= symbol.getPosition())
-              facts.symbols.push_back({1, most});
-        });
-  return facts;
-}
-
 AffineExpr charonia::graph::simplify(AffineExpr expr) {
   if (isa<AffineConstantExpr, AffineDimExpr, AffineSymbolExpr>(expr))
     return expr;
-  return simplify(expr, factsOf(expr, {}, {}));
+  return simplify(expr, Facts::ofCoordinates());
 }
 
 AffineExpr charonia::graph::simplify(AffineExpr expr, const Facts &facts) {
   return Simplifier(expr.getContext(), facts).run(expr);
 }
 
-AffineMap charonia::graph::simplify(AffineMap map, ArrayRef<AffineExpr> extents,
-                                    ArrayRef<Interval> symbols) {
-  Simplifier simplifier(map.getContext(),
-                        factsOf(map.getResults(), extents, symbols));
+AffineMap charonia::graph::simplify(AffineMap map,
+                                    ArrayRef<AffineExpr> extents) {
+  Facts facts = Facts::ofCoordinates(extents);
+  Simplifier simplifier(map.getContext(), facts);
   Exprs results;
   for (AffineExpr result : map.getResults())
     results.push_back(simplifier.run(result));
@@ -567,15 +613,16 @@ AffineMap charonia::graph::simplify(AffineMap map, ArrayRef<AffineExpr> extents,
                         map.getContext());
 }
 
+bool charonia::graph::isNonNegative(AffineExpr expr, const Facts &facts) {
+  return Simplifier(expr.getContext(), facts).prove(expr);
+}
+
 bool charonia::graph::isNonNegative(AffineExpr expr,
-                                    ArrayRef<AffineExpr> extents,
-                                    ArrayRef<Interval> symbols) {
-  return Simplifier(expr.getContext(), factsOf(expr, extents, symbols))
-      .prove(expr);
+                                    ArrayRef<AffineExpr> extents) {
+  return isNonNegative(expr, Facts::ofCoordinates(extents));
 }
 
 bool charonia::graph::isWithin(AffineExpr expr, AffineExpr limit,
                                const Facts &facts) {
-  Simplifier simplifier(expr.getContext(), facts);
-  return simplifier.prove(expr) && simplifier.prove(limit - 1 - expr);
+  return Simplifier(expr.getContext(), facts).proveWithin(expr, limit);
 }

@@ -19,8 +19,7 @@ class ResolveIndices
   void runOnOperation() override {
     OpBuilder builder(&getContext());
     if (auto module = getOperation()->getParentOfType<ModuleOp>())
-      for (const Symbol &symbol : getSymbols(module))
-        ranges.push_back({symbol.min, symbol.max});
+      known = getFacts(module);
     SmallVector<GraphOpInterface> ops;
     getOperation().walk([&](GraphOpInterface op) { ops.push_back(op); });
     for (GraphOpInterface op : ops) {
@@ -69,16 +68,16 @@ class ResolveIndices
       return {};
     map = simplify(map, extents);
     Value input = op->getOperand(0);
+    known.setExtents(extents);
     // An index may count from the end or leave the input: then it is no view.
     for (auto [e, size] : llvm::zip_equal(map.getResults(), getShape(input)))
-      if (!isNonNegative(e, extents, ranges) ||
-          !isNonNegative(size - 1 - e, extents, ranges))
+      if (!isWithin(e, size, known))
         return {};
     auto plan = planViews(map, getShape(input), extents);
     return plan ? buildViews(builder, op->getLoc(), input, *plan) : Value();
   }
 
-  SmallVector<Interval> ranges;
+  Facts known;
 };
 
 } // namespace

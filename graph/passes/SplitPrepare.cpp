@@ -2,7 +2,6 @@
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Passes.h"
 #include "graph/passes/PrepareFunction.h"
-#include "graph/passes/Views.h"
 
 using namespace mlir;
 
@@ -105,7 +104,7 @@ private:
     for (;;) {
       if (auto view = cast<GraphOpInterface>(op);
           view.getRole() == OpRole::View)
-        map = throughView(view, map, extents);
+        map = composeMaps(view.getOperandMap(0), map, extents);
       if (!isComposed(op, use, map))
         break;
       cut = &op->getOpOperand(0);

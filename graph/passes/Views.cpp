@@ -4,19 +4,6 @@
 using namespace mlir;
 using namespace charonia::graph;
 
-AffineMap charonia::graph::throughView(GraphOpInterface view, AffineMap map,
-                                       ArrayRef<AffineExpr> extents) {
-  AffineMap own = view.getOperandMap(0);
-  Exprs results;
-  for (AffineExpr e : own.getResults())
-    results.push_back(e.replaceDims(map.getResults()));
-  return simplify(
-      AffineMap::get(map.getNumDims(),
-                     std::max(own.getNumSymbols(), map.getNumSymbols()),
-                     results, map.getContext()),
-      extents);
-}
-
 namespace {
 
 /// One summand of a coordinate: a result's dim times a stride.
@@ -215,7 +202,7 @@ bool charonia::graph::shortenViews(GraphOpInterface last, OpBuilder &builder) {
   int bestGain = 0;
   // Beyond this length the maps are no longer simple ones.
   while (GraphOpInterface view = length < 16 ? viewOf(source) : nullptr) {
-    map = throughView(view, map, extents);
+    map = composeMaps(view.getOperandMap(0), map, extents);
     source = view->getOperand(0);
     ++length;
     auto plan = planViews(map, getShape(source), extents);

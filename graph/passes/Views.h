@@ -7,12 +7,6 @@
 
 namespace charonia::graph {
 
-/// The map from coordinates of a view's result to those of operand 0, composed
-/// with the map from some other coordinates to the view's, simplified for dims
-/// within `extents`.
-mlir::AffineMap throughView(GraphOpInterface view, mlir::AffineMap map,
-                            llvm::ArrayRef<mlir::AffineExpr> extents);
-
 /// How a map is made of views: slice, reshape (splits dimensions, drops those
 /// of one element), transpose, reshape, broadcast; those that change nothing
 /// left out.

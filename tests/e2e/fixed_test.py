@@ -62,6 +62,10 @@ MODELS = {
     "softplus_small": """float[40] x) => (float[40] y)
         <float eight = {8}, float big = {30000}>
         { a = Sub (x, eight)  b = Softplus (a)  y = Mul (b, big) }""",
+    # A remainder of something negative, known from the size of an input alone.
+    "negative_remainder": """float[n,4] x) => (float[n,4] y) <int64[1] m = {32}>
+        { s = Shape <end = 1> (x)  g = Neg (s)  r = Mod (g, m)  f = Cast <to = 1> (r)
+          y = Add (x, f) }""",
     # A row value and its rows from one kernel; a result that is a permutation.
     "row_result": """float[n,7,33] x) => (float[n,7,1] m, float[n,7,33] y)
         <int64[1] a = {2}> { m = ReduceMax (x, a)  y = Sub (x, m) }""",

@@ -134,11 +134,12 @@ TEST_F(Simplify, NonNegative) {
   EXPECT_TRUE(prove("(d0, d1)[s0, s1] -> (s0 * s1 - 1 - d0 * s1 - d1)",
                     "()[s0, s1] -> (s0, s1)"));
   EXPECT_FALSE(prove("(d0)[s0] -> (s0 - 2 - d0)", "()[s0] -> (s0)"));
-  EXPECT_TRUE(isNonNegative(parse("()[s0] -> (s0 - 5)").getResult(0), {},
-                            {Interval{5, 10}}));
+  Facts facts;
+  facts.symbols = {{5, 10}};
+  EXPECT_TRUE(isNonNegative(parse("()[s0] -> (s0 - 5)").getResult(0), facts));
   // A symbol that may be 0 or negative proves less.
-  EXPECT_FALSE(isNonNegative(parse("()[s0] -> (s0)").getResult(0), {},
-                             {Interval{-1, 10}}));
+  facts.symbols = {{-1, 10}};
+  EXPECT_FALSE(isNonNegative(parse("()[s0] -> (s0)").getResult(0), facts));
 }
 
 /// Random expressions over two dims and two symbols; divisors are positive for
@@ -230,7 +231,10 @@ TEST_F(RandomMaps, KeepTheirValues) {
           ASSERT_GE(*before, 0) << toString(map);
     }
     // Interval bounds must hold as well.
-    Interval bounds = boundsOf(e, {{-20, 36}, {-20, 36}}, {{1, 9}, {1, 9}});
+    Facts facts;
+    facts.dims = {{-20, 36}, {-20, 36}};
+    facts.symbols = {{1, 9}, {1, 9}};
+    Interval bounds = boundsOf(e, facts);
     for (int trial = 0; trial < 8; ++trial)
       if (auto value = evaluate(e, {pick(-20, 36), pick(-20, 36)},
                                 {pick(1, 9), pick(1, 9)})) {

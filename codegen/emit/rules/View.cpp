@@ -6,10 +6,8 @@ using namespace charonia;
 using namespace charonia::emit;
 
 Demand emit::throughMap(const Demand &demand, AffineMap map, Value operand) {
-  Demand d{operand, demand.tile, {}, demand.guards};
-  for (AffineExpr result : map.getResults())
-    d.coordinates.push_back(result.replaceDims(demand.coordinates));
-  return d;
+  return {operand, demand.tile, graph::applyMap(map, demand.coordinates),
+          demand.guards};
 }
 
 Exprs emit::delinearize(AffineExpr index, ArrayRef<AffineExpr> extents) {
@@ -59,8 +57,13 @@ FailureOr<Value> dims(graph::DimsOp op, Emitter &e, const Demand &demand) {
       e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
   auto type = e.tileType(demand.tile, element);
   auto tileOf = [&](AffineExpr value) -> Value {
+    // Not as a double, which wide integers do not survive.
     if (auto c = dyn_cast<AffineConstantExpr>(value))
-      return e.splat(c.getValue(), element, demand.tile);
+      return e.splat(
+          IntegerAttr::get(
+              element,
+              APInt(64, c.getValue()).trunc(element.getIntOrFloatBitWidth())),
+          demand.tile);
     Value scalar = arith::IndexCastOp::create(e.b(), e.loc(), element,
                                               e.materialize(value));
     return tile::SplatOp::create(e.b(), e.loc(), type, scalar);
