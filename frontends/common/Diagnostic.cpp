@@ -16,10 +16,11 @@ std::string charonia::frontend::printable(const std::string &text,
 }
 
 std::string Diagnostic::toString() const {
-  std::string out = file.empty() ? "" : printable(file, 4096) + ": ";
-  out += severity == Severity::Error     ? "error: "
-         : severity == Severity::Warning ? "warning: "
-                                         : "note: ";
+  std::string out = severity == Severity::Error     ? "error: "
+                    : severity == Severity::Warning ? "warning: "
+                                                    : "note: ";
+  if (!file.empty())
+    out += printable(file, 4096) + ": ";
   if (!op.empty()) {
     out += "node '" + printable(node) + "' (";
     out += (domain.empty() ? "" : printable(domain) + ".") + printable(op);

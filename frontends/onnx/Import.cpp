@@ -21,7 +21,7 @@ public:
                 llvm::StringRef folder, const ImportOptions &options,
                 mlir::MLIRContext &context)
       : model(model), file(file.str()), options(options), context(context),
-        files(folder),
+        files(folder, file),
         module(mlir::ModuleOp::create(mlir::UnknownLoc::get(&context))),
         symbols(*module), emitter(mlir::OpBuilder(&context), symbols),
         importer(emitter, files, this->file, result.diagnostics) {}

@@ -88,6 +88,10 @@ struct frontend::onnx::ExternalFiles::File {
   uint64_t size = 0;
 };
 
+static bool isInside(StringRef file, StringRef folder) {
+  return file.consume_front(folder) && (folder == "/" || file.starts_with("/"));
+}
+
 std::shared_ptr<frontend::onnx::ExternalFiles::File>
 frontend::onnx::ExternalFiles::open(StringRef location, Problem &problem) {
   std::string shown = "external data file '" + printable(location.str()) + "'";
@@ -100,20 +104,31 @@ frontend::onnx::ExternalFiles::open(StringRef location, Problem &problem) {
                 "give the model as a file");
   if (location.empty())
     return fail("has no name", "export the model again");
-  llvm::SmallString<256> base, wanted, resolved;
+  llvm::SmallString<256> base, behind, resolved;
   if (std::error_code error = fs::real_path(folder, base))
     return fail("cannot be found: the model's folder: " + error.message(), "");
   std::string rule =
       "external data has to lie in the model's folder, " + base.str().str();
   if (path::is_absolute(location))
     return fail("is an absolute path", rule);
-  wanted = base;
-  path::append(wanted, location);
-  if (std::error_code error = fs::real_path(wanted, resolved))
+  if (!fs::real_path(model, behind))
+    path::remove_filename(behind);
+  else
+    behind = base;
+  std::error_code error;
+  for (StringRef start : {base.str(), behind.str()}) {
+    llvm::SmallString<256> wanted(start);
+    path::append(wanted, location);
+    std::error_code missing = fs::real_path(wanted, resolved);
+    if (start == base.str() || !missing)
+      error = missing;
+    if (!missing)
+      break;
+  }
+  if (error)
     return fail("cannot be opened: " + error.message(),
                 "put it beside the model, into " + base.str().str());
-  StringRef inside = resolved.str();
-  if (!inside.consume_front(base) || (base != "/" && !inside.starts_with("/")))
+  if (!isInside(resolved, base) && !isInside(resolved, behind))
     return fail("lies outside the model's folder", rule);
   if (auto it = files.find(resolved); it != files.end())
     return it->second;
@@ -125,7 +140,7 @@ frontend::onnx::ExternalFiles::open(StringRef location, Problem &problem) {
                 "");
   auto file = std::make_shared<File>();
   fs::file_status status;
-  std::error_code error = fs::status(*descriptor, status);
+  error = fs::status(*descriptor, status);
   file->size = status.getSize();
   if (!error && file->size)
     file->region = fs::mapped_file_region(

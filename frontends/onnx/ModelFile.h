@@ -17,13 +17,16 @@ std::optional<Problem> readModel(llvm::StringRef path,
 std::optional<Problem> parseModel(llvm::StringRef bytes,
                                   ::onnx::ModelProto &model);
 
-/// Files that tensors of a model refer to, mapped read-only. They have to lie
-/// in the model's folder, after symbolic links and `..` are followed.
+/// Files that tensors of a model refer to, mapped read-only. After symbolic
+/// links and `..` are followed they have to lie in the model's folder, or in
+/// that of the file that the model is a link to: caches of models are trees of
+/// such links.
 class ExternalFiles {
 public:
   /// `folder` is empty where the model came from memory: then no file may be
-  /// used.
-  explicit ExternalFiles(llvm::StringRef folder) : folder(folder.str()) {}
+  /// used. `model` is its file.
+  ExternalFiles(llvm::StringRef folder, llvm::StringRef model)
+      : folder(folder.str()), model(model.str()) {}
 
   struct Bytes {
     llvm::ArrayRef<char> bytes;
@@ -38,7 +41,7 @@ private:
   struct File;
   std::shared_ptr<File> open(llvm::StringRef location, Problem &problem);
 
-  std::string folder;
+  std::string folder, model;
   llvm::StringMap<std::shared_ptr<File>> files;
 };
 

@@ -2,6 +2,10 @@
 #include "onnx/checker.h"
 #include "onnx/defs/parser.h"
 #include "onnx/defs/schema.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include <cerrno>
+#include <cstdlib>
 #include <set>
 
 using namespace charonia;
@@ -36,6 +40,29 @@ static bool nestsDeeply(std::string_view text) {
   return false;
 }
 
+/// The first number that no 64 bits hold; the parser does not say which.
+static std::string tooLargeNumber(std::string_view text) {
+  auto isPart = [](char c) {
+    return llvm::isAlnum(c) || llvm::is_contained("_.+-", c);
+  };
+  for (size_t at = 0, end; at < text.size(); at = std::max(end, at + 1)) {
+    for (end = at; end < text.size() && isPart(text[end]);)
+      ++end;
+    std::string word(text.substr(at, end - at));
+    size_t digit = word.find_first_not_of("+-");
+    if (digit == std::string::npos || !llvm::isDigit(word[digit]))
+      continue;
+    errno = 0;
+    if (word.find_first_of(".eE") == std::string::npos)
+      (void)std::strtoll(word.c_str(), nullptr, 10);
+    else
+      (void)std::strtod(word.c_str(), nullptr);
+    if (errno == ERANGE)
+      return word;
+  }
+  return "";
+}
+
 std::string frontend::onnx::parseText(std::string_view text,
                                       ::onnx::ModelProto &model) {
   if (nestsDeeply(text))
@@ -43,6 +70,10 @@ std::string frontend::onnx::parseText(std::string_view text,
   ::onnx::Common::Status status;
   std::string error =
       guarded([&] { status = ::onnx::OnnxParser::Parse(model, text); });
+  // Of the standard library's conversions, which tell their own name.
+  if (error == "stoll" || error == "stod" || error == "stof")
+    if (std::string number = tooLargeNumber(text); !number.empty())
+      return "the number " + number + " does not fit into 64 bits";
   if (error.empty() && !status.IsOK())
     error = status.ErrorMessage();
   return error;

@@ -156,11 +156,13 @@ llvm::LogicalResult Recurrent::readShapes() {
         r = graph::getShape(n.input(2));
   batch = shape[1];
   auto length = graph::constantOf(shape[0]), size = graph::constantOf(r[2]);
-  if (!length || *length < 1 || *length > maxSteps)
+  if (!length)
     return e.fail("sequences of length " + e.getSymbols().toString(shape[0]) +
-                      " are not supported unless it is known, and 1 to " +
-                      Twine(maxSteps),
+                      " are not supported: the length has to be known",
                   "fix that size with --shape");
+  if (*length < 1 || *length > maxSteps)
+    return e.fail("sequences of " + Twine(*length) +
+                  " steps are not supported: 1 to " + Twine(maxSteps) + " are");
   steps = *length;
   hidden = size.value_or(0);
   AffineExpr all = e.number(gates * hidden);

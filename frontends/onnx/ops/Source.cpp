@@ -38,7 +38,7 @@ static llvm::FailureOr<Value> fillOf(Node &n, Emitter &e) {
   if (!attribute)
     return e.scalar(0.0, e.getBuilder().getF32Type());
   Problem problem;
-  ExternalFiles none("");
+  ExternalFiles none("", "");
   ::onnx::TensorProto copy = attribute->t();
   auto data = readTensor(copy, true, none, e.getContext(), problem);
   if (!data)

@@ -1,6 +1,7 @@
 // Data files beside a model: mapped in place, and only from the model's folder.
 #include "graph/ir/Dialect.h"
 #include "tests/frontends/onnx/Models.h"
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace charonia;
@@ -61,7 +62,7 @@ TEST(ExternalData, IsMapped) {
 TEST(ExternalData, Missing) {
   Folder folder;
   EXPECT_THAT(importFrom(folder, {{"location", "lost.data"}}),
-              HasSubstr("error: tensor 'w' external data file 'lost.data' "
+              HasSubstr("model.onnx: tensor 'w' external data file 'lost.data' "
                         "cannot be opened: No such file or directory\n"
                         "  remedy: put it beside the model, into "));
   EXPECT_THAT(importFrom(folder, {}), HasSubstr("external data file '' has no "
@@ -89,6 +90,41 @@ TEST(ExternalData, OutsideOfTheFolder) {
       (folder / "")
           .substr((folder / "").rfind('/', (folder / "").size() - 2) + 1);
   EXPECT_EQ(importFrom(folder, {{"location", "../" + name + "data"}}), "");
+}
+
+TEST(ExternalData, LinksOfACache) {
+  // As Hugging Face's: snapshots/<revision>/NAME is a link to blobs/<hash>.
+  Folder cache, elsewhere;
+  ASSERT_EQ(mkdir((cache / "snapshots").c_str(), 0700), 0);
+  ASSERT_EQ(mkdir((cache / "blobs").c_str(), 0700), 0);
+  auto link = [&](const char *target, const char *name) {
+    ASSERT_EQ(symlink(target, (cache / name).c_str()), 0);
+  };
+  link("../blobs/1f", "snapshots/model.onnx");
+  link("../blobs/2e", "snapshots/model.onnx_data");
+  cache.write("blobs/2e", data);
+  auto importLinked = [&](const char *location) {
+    cache.write("blobs/1f",
+                external({{"location", location}}).SerializeAsString());
+    mlir::MLIRContext context;
+    return frontend::importModel(cache / "snapshots/model.onnx", {}, context)
+        .toString();
+  };
+  EXPECT_EQ(importLinked("model.onnx_data"), "");
+  // A link to the model alone, with the data beside the file.
+  EXPECT_EQ(importLinked("2e"), "");
+  // Neither folder's.
+  elsewhere.write("data", data);
+  link((elsewhere / "data").c_str(), "snapshots/secret");
+  EXPECT_THAT(importLinked("secret"),
+              HasSubstr("external data file 'secret' lies outside the model's "
+                        "folder"));
+  cache.write("data", data);
+  EXPECT_THAT(importLinked("../data"),
+              HasSubstr("external data file '../data' lies outside"));
+  EXPECT_THAT(importLinked("none"),
+              HasSubstr("'none' cannot be opened: No such file or directory\n"
+                        "  remedy: put it beside the model, into "));
 }
 
 TEST(ExternalData, NoRegularFile) {

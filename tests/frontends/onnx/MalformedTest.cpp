@@ -39,10 +39,10 @@ TensorProto &addTensor(ModelProto &model, const std::string &name,
 
 TEST(Malformed, Garbage) {
   EXPECT_THAT(importBytes("this is no model"),
-              StartsWith("test.onnx: error: not an ONNX model: the file is "
+              StartsWith("error: test.onnx: not an ONNX model: the file is "
                          "damaged, cut short or of another format"));
   EXPECT_THAT(importBytes(""),
-              StartsWith("test.onnx: error: not an ONNX model: it holds no "
+              StartsWith("error: test.onnx: not an ONNX model: it holds no "
                          "graph"));
   EXPECT_THAT(importBytes(std::string(1000, '\0')), HasSubstr("error"));
 }
@@ -90,7 +90,7 @@ TEST(Malformed, Cycle) {
                            " a = Add (x, c) b = Relu (a) c = Exp (b)"
                            " y = Neg (c) }");
   EXPECT_EQ(import(model),
-            "test.onnx: error: the graph has a cycle: 'a' -> 'b' -> 'c' -> "
+            "error: test.onnx: the graph has a cycle: 'a' -> 'b' -> 'c' -> "
             "'a'\n  remedy: export the model again\n");
 }
 
@@ -103,7 +103,7 @@ TEST(Malformed, UnsortedNodesAreSorted) {
 TEST(Malformed, DuplicateNames) {
   EXPECT_EQ(import(parse("graph (float[4] x) => (float[4] y) {"
                          " y = Neg (x) y = Exp (x) }")),
-            "test.onnx: error: value 'y' is defined twice: by node 'y' (Neg) "
+            "error: test.onnx: value 'y' is defined twice: by node 'y' (Neg) "
             "and by node 'y' (Exp)\n  remedy: export the model again\n");
   EXPECT_THAT(import(parse("graph (float[4] x) => (float[4] y) {"
                            " x = Neg (x) y = Exp (x) }")),
@@ -122,11 +122,13 @@ TEST(Malformed, DuplicateNames) {
 }
 
 TEST(Malformed, Undefined) {
-  EXPECT_THAT(import(parse("graph (float[4] x) => (float[4] y) {"
-                           " y = Add (x, lost) }")),
-              HasSubstr("error: node 'y' (Add, opset 18): input 'lost' is not "
-                        "defined anywhere\n  inputs: x: float32[4]\n  "
-                        "remedy: export the model again"));
+  EXPECT_THAT(
+      import(parse("graph (float[4] x) => (float[4] y) {"
+                   " y = Add (x, lost) }")),
+      HasSubstr(
+          "error: test.onnx: node 'y' (Add, opset 18): input 'lost' is not "
+          "defined anywhere\n  inputs: x: float32[4]\n  "
+          "remedy: export the model again"));
   EXPECT_THAT(import(parse("graph (float[4] x) => (float[4] z) {"
                            " y = Neg (x) }")),
               HasSubstr("output 'z' is not computed by any node"));
@@ -174,12 +176,12 @@ TEST(Malformed, ContradictoryShapes) {
   EXPECT_EQ(
       import(parse("graph (float[2, 3] x, float[4, 5] z) => (float[2, 3] y) {"
                    " y = Add (x, z) }")),
-      "test.onnx: error: node 'y' (Add, opset 18): shapes [2, 3] and [4, 5] do "
+      "error: test.onnx: node 'y' (Add, opset 18): shapes [2, 3] and [4, 5] do "
       "not broadcast\n  inputs: x: float32[2, 3]; z: float32[4, 5]\n");
   EXPECT_THAT(
       import(parse("graph (float[2, 3] x, float[4, 5] z) => (float[?, ?] y) {"
                    " y = MatMul (x, z) }")),
-      HasSubstr("error: node 'y' (MatMul, opset 18):"));
+      HasSubstr("error: test.onnx: node 'y' (MatMul, opset 18):"));
   EXPECT_THAT(import(parse("graph (float[1, 3, 8, 8] x, float[4, 2, 3, 3] w) "
                            "=> (float[?, ?, ?, ?] y) { y = Conv (x, w) }")),
               HasSubstr("a filter of float32[4, 2, 3, 3] in 1 groups does not "
