@@ -293,6 +293,8 @@ private:
     for (size_t i = 0; i < program.steps.size(); ++i)
       CHARONIA_RETURN_IF_ERROR(
           checkStep(program, i).withContext(at("step", i)));
+    if (program.variants.empty())
+      return bad("there is no code for it");
     for (size_t i = 0; i < program.variants.size(); ++i)
       CHARONIA_RETURN_IF_ERROR(checkVariant(program, program.variants[i])
                                    .withContext(at("variant", i)));

@@ -324,6 +324,8 @@ TEST_F(ManifestRules, Messages) {
             }),
             "input 0: a shape expression names a symbol that does not exist");
   auto p = [](M m) -> Program & { return m.programs[0]; };
+  EXPECT_EQ(rejected([&](M m) { p(m).variants.clear(); }),
+            "program 0: there is no code for it");
   EXPECT_EQ(rejected([&](M m) { p(m).buffers[1].weightOffset = 5056; }),
             "program 0: buffer 1: a range leaves section 1");
   EXPECT_EQ(rejected([&](M m) { p(m).buffers[1].weightOffset = 8; }),

@@ -53,7 +53,7 @@ int main(int argc, char **argv) {
   std::error_code error;
   llvm::ToolOutputFile file(output, error, llvm::sys::fs::OF_Text);
   if (error) {
-    llvm::errs() << output << ": error: " << error.message() << "\n";
+    llvm::errs() << "error: " << output << ": " << error.message() << "\n";
     return 1;
   }
   mlir::OpPrintingFlags flags;

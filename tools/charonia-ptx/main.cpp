@@ -17,7 +17,7 @@ static bool writeFile(const std::string &path, llvm::StringRef text) {
   file.close();
   if (!file.has_error())
     return true;
-  llvm::errs() << "cannot write " << path << ": " << file.error().message()
+  llvm::errs() << "error: cannot write " << path << ": " << file.error().message()
                << '\n';
   file.clear_error();
   return false;
@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
   std::string error;
   std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(input, &error);
   if (!file) {
-    llvm::errs() << error << '\n';
+    llvm::errs() << "error: " << error << '\n';
     return 1;
   }
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
