@@ -66,7 +66,8 @@ ShapeExpr ShapeExpr::symbol(unsigned index) {
 
 ShapeExpr ShapeExpr::fromTerms(std::vector<Term> terms) {
   ShapeExpr expr;
-  expr.code = std::move(terms);
+  if (terms.size() != 1 || terms[0] != Term())
+    expr.code = std::move(terms);
   return expr;
 }
 
@@ -93,15 +94,16 @@ ShapeExpr ShapeExpr::binary(Op op, const ShapeExpr &lhs, const ShapeExpr &rhs) {
   if ((op == Op::Max || op == Op::Min) && lhs == rhs)
     return lhs;
   ShapeExpr result;
-  result.code = lhs.code;
-  result.code.insert(result.code.end(), rhs.code.begin(), rhs.code.end());
+  for (std::span<const Term> side : {lhs.terms(), rhs.terms()})
+    result.code.insert(result.code.end(), side.begin(), side.end());
   result.code.push_back({op, 0});
   return result;
 }
 
 std::optional<int64_t> ShapeExpr::constantValue() const {
-  if (code.size() == 1 && code[0].op == Op::Const)
-    return code[0].value;
+  std::span<const Term> all = terms();
+  if (all.size() == 1 && all[0].op == Op::Const)
+    return all[0].value;
   return std::nullopt;
 }
 
@@ -151,7 +153,7 @@ Status ShapeExpr::check(size_t numSymbols) const {
   if (code.size() > maxTerms)
     return malformed("is too long");
   size_t depth = 0;
-  for (const Term &term : code) {
+  for (const Term &term : terms()) {
     if (isBinary(term.op)) {
       if (depth < 2)
         return malformed("lacks an operand");
@@ -172,7 +174,7 @@ Status ShapeExpr::check(size_t numSymbols) const {
 
 std::string ShapeExpr::str(std::span<const Symbol> symbols) const {
   std::vector<std::string> stack;
-  for (const Term &term : code) {
+  for (const Term &term : terms()) {
     if (term.op == Op::Const) {
       stack.push_back(std::to_string(term.value));
     } else if (term.op == Op::Symbol) {

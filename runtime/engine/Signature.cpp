@@ -187,19 +187,39 @@ Result<std::vector<int64_t>> Signature::solveSymbols(
       values[s] = symbols[s].min;
       known[s] = true;
     }
-  // Each round determines at least one symbol or is the last one.
-  for (bool progress = true; progress;) {
-    progress = false;
-    for (size_t i = 0; i < inputs.size(); ++i)
-      for (size_t d = 0; d < inputs[i].dims.size(); ++d) {
-        size_t symbol = 0;
-        if (auto value = invert(inputs[i].dims[d], inputShapes[i][d], values,
-                                known, symbol)) {
-          values[symbol] = *value;
-          known[symbol] = true;
-          progress = true;
+  // A dimension is solved as soon as all but one of its symbols are known: each
+  // of them once, however long the chain of symbols that leads to it.
+  struct Dim {
+    size_t input, index, unknowns;
+  };
+  std::vector<Dim> dims;
+  std::vector<std::vector<size_t>> uses(symbols.size());
+  std::vector<size_t> ready;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (size_t d = 0; d < inputs[i].dims.size(); ++d) {
+      size_t unknowns = 0;
+      for (const ShapeExpr::Term &term : inputs[i].dims[d].terms())
+        if (term.op == Op::Symbol && !known[term.value]) {
+          uses[term.value].push_back(dims.size());
+          ++unknowns;
         }
-      }
+      if (unknowns == 1)
+        ready.push_back(dims.size());
+      dims.push_back({i, d, unknowns});
+    }
+  for (size_t next = 0; next < ready.size(); ++next) {
+    const Dim &dim = dims[ready[next]];
+    size_t symbol = 0;
+    auto value =
+        invert(inputs[dim.input].dims[dim.index],
+               inputShapes[dim.input][dim.index], values, known, symbol);
+    if (!value)
+      continue;
+    values[symbol] = *value;
+    known[symbol] = true;
+    for (size_t user : uses[symbol])
+      if (--dims[user].unknowns == 1)
+        ready.push_back(user);
   }
   for (size_t s = 0; s < symbols.size(); ++s)
     if (!known[s])

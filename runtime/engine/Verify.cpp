@@ -1,10 +1,14 @@
 //===- Verify.cpp - What a manifest must satisfy --------------------------===//
 //
 // After verify() a runtime may index, evaluate and add without further checks,
-// except for values that depend on concrete shapes.
+// except for values that depend on concrete shapes. What a launch writes is not
+// in the manifest: kernels are trusted to leave inputs and weights alone, as
+// they are trusted in all else (docs/engine-format.md). The time is linear in
+// the manifest's size, but for sorting names.
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/engine/Aliases.h"
 #include "runtime/engine/Engine.h"
 
 #include <algorithm>
@@ -16,6 +20,8 @@ namespace {
 
 constexpr int64_t maxExtent = int64_t(1) << 40;
 constexpr size_t maxRank = 64;
+// A run looks at every pair of an input and an output.
+constexpr size_t maxTensors = 4096;
 constexpr uint64_t maxScratch = uint64_t(1) << 28;
 constexpr uint64_t maxShared = uint64_t(1) << 24;
 
@@ -49,6 +55,9 @@ private:
   }
 
   Status checkTensors(const std::vector<TensorSpec> &specs, const char *what) {
+    if (specs.size() > maxTensors)
+      return bad("there are more than " + std::to_string(maxTensors) + " " +
+                 what + "s");
     std::set<std::string_view> names;
     for (size_t i = 0; i < specs.size(); ++i) {
       const TensorSpec &spec = specs[i];
@@ -147,29 +156,21 @@ private:
     return bad("the kind is unknown");
   }
 
-  /// No cycles: every chain of aliases ends.
-  Status checkAliases(const Program &program) const {
+  /// No cycles: every chain of aliases ends. Notes whose memory each buffer
+  /// lies in at last.
+  Status resolveAliases(const Program &program) {
     size_t n = program.buffers.size();
-    enum : char { New, Open, Done };
-    std::vector<char> state(n, New);
-    std::vector<uint32_t> chain;
-    for (size_t i = 0; i < n; ++i) {
-      chain.clear();
-      uint32_t b = static_cast<uint32_t>(i);
-      while (b != noIndex && state[b] == New) {
-        state[b] = Open;
-        chain.push_back(b);
-        b = program.buffers[b].alias;
-      }
-      if (b != noIndex && state[b] == Open)
-        return bad(at("buffer", b) + " is an alias of itself");
-      for (uint32_t c : chain)
-        state[c] = Done;
-    }
+    auto aliasOf = [&](uint32_t b) { return program.buffers[b].alias; };
+    AliasOrder aliases = orderAliases(n, aliasOf);
+    if (aliases.cycle != noIndex)
+      return bad(at("buffer", aliases.cycle) + " is an alias of itself");
+    roots.assign(n, 0);
+    for (uint32_t b : aliases.order)
+      roots[b] = aliasOf(b) == noIndex ? b : roots[aliasOf(b)];
     return Status::ok();
   }
 
-  Status checkBuffers(const Program &program) const {
+  Status checkBuffers(const Program &program) {
     std::vector<bool> inputs(manifest.signature.inputs.size());
     std::vector<bool> outputs(manifest.signature.outputs.size());
     for (size_t i = 0; i < program.buffers.size(); ++i) {
@@ -190,7 +191,7 @@ private:
       if (!outputs[i])
         return bad("no buffer stands for the output '" +
                    manifest.signature.outputs[i].name + "'");
-    return checkAliases(program);
+    return resolveAliases(program);
   }
 
   Status checkStep(const Program &program, size_t index) const {
@@ -206,7 +207,7 @@ private:
       CHARONIA_RETURN_IF_ERROR(checkExpr(arg.offset));
     }
     auto writes = [&](size_t arg) {
-      Buffer::Kind kind = program.buffers[step.args[arg].buffer].kind;
+      Buffer::Kind kind = program.buffers[roots[step.args[arg].buffer]].kind;
       return kind == Buffer::Kind::Output || kind == Buffer::Kind::Arena
                  ? Status::ok()
                  : bad("it writes an input or a weight");
@@ -277,7 +278,7 @@ private:
     return Status::ok();
   }
 
-  Status checkProgram(const Program &program) const {
+  Status checkProgram(const Program &program) {
     if (program.device != DeviceKind::Cpu && program.device != DeviceKind::Cuda)
       return bad("the device kind is unknown");
     if (program.weightsSection != noIndex)
@@ -304,6 +305,7 @@ private:
   const Manifest &manifest;
   std::span<const SectionInfo> sections;
   size_t numSymbols;
+  std::vector<uint32_t> roots; ///< Of the current program's buffers.
 };
 
 } // namespace

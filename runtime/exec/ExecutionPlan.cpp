@@ -1,6 +1,7 @@
 //===- ExecutionPlan.cpp - A program at one concrete shape ----------------===//
 
 #include "runtime/exec/ExecutionPlan.h"
+#include "runtime/engine/Aliases.h"
 #include "runtime/plan/Planner.h"
 
 #include <algorithm>
@@ -70,7 +71,7 @@ private:
       CHARONIA_ASSIGN_OR_RETURN(uint64_t size, evaluate(buffer.size));
       auto check = [&](std::vector<PlannedTensor> &tensors) {
         PlannedTensor &tensor = tensors[buffer.index];
-        tensor.alignment = std::max(tensor.alignment, buffer.alignment);
+        raiseAlignment(tensor, buffer.alignment);
         return size == tensor.bytes
                    ? Status::ok()
                    : wrong("a buffer of " + std::to_string(size) +
@@ -86,38 +87,40 @@ private:
     return Status::ok();
   }
 
-  /// Where buffer `b` lies, without the arena's packing: the outermost buffer
-  /// of its aliases and the offset in it.
-  Result<std::pair<uint32_t, uint64_t>> outermost(uint32_t b) const {
-    uint64_t offset = 0;
-    while (program.buffers[b].alias != noIndex) {
-      const Buffer &inner = program.buffers[b];
-      CHARONIA_ASSIGN_OR_RETURN(uint64_t step, evaluate(inner.aliasOffset));
-      if (step > sizes[inner.alias] || sizes[b] > sizes[inner.alias] - step)
+  /// Where every buffer lies, without the arena's packing: the outermost
+  /// buffer of its aliases and the offset in it.
+  Status findRoots() {
+    const std::vector<Buffer> &buffers = program.buffers;
+    roots.resize(buffers.size());
+    for (uint32_t b : engine::orderAliases(buffers.size(), [&](uint32_t i) {
+                        return buffers[i].alias;
+                      }).order) {
+      uint32_t outer = buffers[b].alias;
+      if (outer == noIndex) {
+        roots[b] = {b, 0};
+        continue;
+      }
+      CHARONIA_ASSIGN_OR_RETURN(uint64_t offset,
+                                evaluate(buffers[b].aliasOffset));
+      if (offset > sizes[outer] || sizes[b] > sizes[outer] - offset)
         return wrong("buffer " + std::to_string(b) +
                      " leaves the buffer that it is an alias of");
-      offset += step;
-      b = inner.alias;
+      roots[b] = {roots[outer].buffer, roots[outer].offset + offset};
     }
-    return std::pair(b, offset);
+    return Status::ok();
   }
 
-  Status planArena() {
-    // Only what lies in the arena takes part; aliases of other memory do not.
+  /// Only what lies in the arena takes part; aliases of other memory do not.
+  Result<plan::ArenaPlan> packArena(std::vector<uint32_t> &requestOf) {
     std::vector<plan::BufferRequest> requests;
-    std::vector<uint32_t> requestOf(program.buffers.size(), noIndex);
-    std::vector<std::pair<uint32_t, uint64_t>> roots;
-    for (uint32_t b = 0; b < program.buffers.size(); ++b) {
-      CHARONIA_ASSIGN_OR_RETURN(auto root, outermost(b));
-      roots.push_back(root);
-    }
+    requestOf.assign(program.buffers.size(), noIndex);
     // Outermost buffers first, so that aliases can refer to them.
     for (bool aliases : {false, true})
       for (uint32_t b = 0; b < program.buffers.size(); ++b) {
         const Buffer &buffer = program.buffers[b];
-        auto [root, offset] = roots[b];
-        if (program.buffers[root].kind != Buffer::Kind::Arena ||
-            aliases != (root != b))
+        Root root = roots[b];
+        if (program.buffers[root.buffer].kind != Buffer::Kind::Arena ||
+            aliases != (root.buffer != b))
           continue;
         plan::BufferRequest request;
         request.size = sizes[b];
@@ -125,13 +128,38 @@ private:
         request.lastStep = buffer.lastStep;
         request.alignment = buffer.alignment;
         if (aliases) {
-          request.alias = requestOf[root];
-          request.aliasOffset = offset;
+          request.alias = requestOf[root.buffer];
+          request.aliasOffset = root.offset;
         }
         requestOf[b] = static_cast<uint32_t>(requests.size());
         requests.push_back(request);
       }
-    auto packed = plan::planArena(requests);
+    return plan::planArena(requests);
+  }
+
+  /// An alias must be aligned as it says: in a weight by its place, in the
+  /// caller's memory by what is asked of the caller (the planner looks after
+  /// the arena).
+  Status placeAlias(const Buffer &alias, const Buffer &root, size_t number,
+                    uint64_t offset) {
+    if (offset % alias.alignment != 0)
+      return wrong("buffer " + std::to_string(number) +
+                   " is not aligned inside the buffer that it is an alias of");
+    if (root.kind == Buffer::Kind::Input)
+      raiseAlignment(plan->inputs[root.index], alias.alignment);
+    if (root.kind == Buffer::Kind::Output)
+      raiseAlignment(plan->outputs[root.index], alias.alignment);
+    return Status::ok();
+  }
+
+  static void raiseAlignment(PlannedTensor &tensor, uint32_t alignment) {
+    tensor.alignment = std::max(tensor.alignment, alignment);
+  }
+
+  Status planArena() {
+    CHARONIA_RETURN_IF_ERROR(findRoots());
+    std::vector<uint32_t> requestOf;
+    auto packed = packArena(requestOf);
     if (!packed)
       return packed.status();
     plan->arenaBytes = packed->peak;
@@ -139,17 +167,42 @@ private:
     plan->arenaAlignment = std::max<uint64_t>(64, packed->alignment);
 
     for (uint32_t b = 0; b < program.buffers.size(); ++b) {
-      auto [root, offset] = roots[b];
-      const Buffer &buffer = program.buffers[root];
-      Location location{buffer.kind, 0, offset};
-      if (buffer.kind == Buffer::Kind::Arena)
+      const Buffer &root = program.buffers[roots[b].buffer];
+      Location location{root.kind, 0, roots[b].offset};
+      if (root.kind == Buffer::Kind::Weight)
+        location.offset += root.weightOffset;
+      else if (root.kind != Buffer::Kind::Arena)
+        location.index = root.index;
+      if (root.kind == Buffer::Kind::Arena)
         location.offset = packed->offsets[requestOf[b]];
-      else if (buffer.kind == Buffer::Kind::Weight)
-        location.offset += buffer.weightOffset;
       else
-        location.index = buffer.index;
+        CHARONIA_RETURN_IF_ERROR(
+            placeAlias(program.buffers[b], root, b, location.offset));
       locations.push_back(location);
     }
+    return Status::ok();
+  }
+
+  Status checkCopy(const PlannedStep &step) const {
+    const Location &to = step.args[0], &from = step.args[1];
+    uint64_t apart = to.offset > from.offset ? to.offset - from.offset
+                                             : from.offset - to.offset;
+    // What lies in one place already need not be copied.
+    if (to.base == from.base && to.index == from.index && apart != 0 &&
+        apart < step.bytes)
+      return wrong("a copy's source and destination overlap");
+    return Status::ok();
+  }
+
+  Status checkFill(const PlannedStep &step) {
+    uint32_t pattern = step.step->patternSize;
+    const Location &to = step.args[0];
+    if (step.bytes % pattern != 0)
+      return wrong("a fill ends inside its pattern");
+    if (to.offset % pattern != 0)
+      return wrong("a fill is not aligned to its pattern");
+    if (to.base == Buffer::Kind::Output)
+      raiseAlignment(plan->outputs[to.index], pattern);
     return Status::ok();
   }
 
@@ -158,6 +211,7 @@ private:
     for (const Step &step : program.steps)
       count += step.args.size();
     plan->args.reserve(count); // Steps keep spans into it.
+    plan->steps.reserve(program.steps.size());
     for (const Step &step : program.steps) {
       PlannedStep planned;
       planned.step = &step;
@@ -180,9 +234,10 @@ private:
         planned.code = &variant.kernels[step.kernel];
         CHARONIA_ASSIGN_OR_RETURN(uint64_t grid, evaluate(planned.code->grid));
         planned.grid = static_cast<int64_t>(grid);
-      } else if (step.kind == Step::Kind::Fill &&
-                 planned.bytes % step.patternSize != 0) {
-        return wrong("a fill ends inside its pattern");
+      } else {
+        CHARONIA_RETURN_IF_ERROR(step.kind == Step::Kind::Copy
+                                     ? checkCopy(planned)
+                                     : checkFill(planned));
       }
       plan->steps.push_back(planned);
     }
@@ -193,7 +248,12 @@ private:
   const engine::Program &program;
   const engine::Variant &variant;
   std::unique_ptr<ExecutionPlan> plan;
+  struct Root {
+    uint32_t buffer = 0;
+    uint64_t offset = 0;
+  };
   std::vector<uint64_t> sizes;
+  std::vector<Root> roots;
   std::vector<Location> locations;
 };
 

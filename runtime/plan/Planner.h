@@ -18,6 +18,7 @@
 namespace charonia::plan {
 
 constexpr uint32_t noAlias = UINT32_MAX;
+constexpr uint64_t maxLooks = 4'000'000;
 
 struct BufferRequest {
   uint64_t size = 0;       ///< Bytes.
@@ -36,6 +37,9 @@ struct ArenaPlan {
   uint64_t peak = 0;             ///< Bytes that the arena needs.
   uint64_t lowerBound = 0;       ///< Largest sum of live bytes at one step.
   uint64_t alignment = 1;        ///< Of the arena's start.
+  /// Looks at pairs of buffers that live together: what planning takes beyond
+  /// n log n. Never more than maxLooks.
+  uint64_t looks = 0;
 };
 
 /// Deterministic. Fails on an alias cycle, an alias that leaves its target, an

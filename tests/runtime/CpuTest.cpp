@@ -289,6 +289,62 @@ TEST_F(CpuEngine, SizesThatContradictTheSignature) {
             "bytes stands for a tensor of 64");
 }
 
+/// What is found when a shape is bound: the manifest's rules cannot see it.
+TEST_F(CpuEngine, StepsThatAreMisalignedOrOverlap) {
+  auto message = [&](auto change) {
+    Manifest original = manifest;
+    change(manifest.programs[0]);
+    Context c = context();
+    manifest = original;
+    auto x = input(2, 1);
+    Status set = c.setInput("x", {DType::Float32, {2, 16}, x.data()});
+    return set ? c.run().message() : set.message();
+  };
+  std::string prefix = "the engine's program does not fit this shape: ";
+  // An alias inside of the input, an output and a weight.
+  for (uint32_t root : {0u, 3u, 1u})
+    EXPECT_EQ(message([&](Program &p) {
+                Buffer alias;
+                alias.alias = root, alias.aliasOffset = 32, alias.size = 32;
+                alias.lastStep = 3;
+                p.buffers.push_back(alias);
+              }),
+              prefix +
+                  "buffer 5 is not aligned inside the buffer that it is an "
+                  "alias of");
+  EXPECT_EQ(message([](Program &p) {
+              p.steps[2].args = {{4, 4}, {4, 0}};
+              p.steps[2].bytes = 64;
+            }),
+            prefix + "a copy's source and destination overlap");
+  EXPECT_EQ(message([](Program &p) {
+              p.steps[2].args = {{4, 64}, {4, 0}};
+              p.steps[2].bytes = 64;
+            }),
+            "");
+  EXPECT_EQ(message([](Program &p) { p.steps[3].args[0].offset = 2; }),
+            prefix + "a fill is not aligned to its pattern");
+}
+
+TEST_F(CpuEngine, AnAliasOfTheCallersMemoryIsAsAlignedAsItSays) {
+  // The kernel reads x through an alias of 64 bytes' alignment.
+  Buffer alias;
+  alias.alias = 0, alias.size = ShapeExpr::symbol(0) * 64, alias.lastStep = 1;
+  Program &p = manifest.programs[0];
+  p.buffers.push_back(alias);
+  p.steps[0].args[0].buffer = 5;
+  Context c = context();
+  std::vector<float> memory(64 * 17);
+  auto *x = memory.data();
+  while (reinterpret_cast<uintptr_t>(x) % 64 != 16)
+    ++x;
+  auto values = input(8, 1);
+  std::ranges::copy(values, x);
+  ASSERT_TRUE(c.setInput("x", {DType::Float32, {8, 16}, x}).isOk());
+  ASSERT_TRUE(c.run().isOk());
+  expectOutputs(floats(*c.output("y")), floats(*c.output("z")), values);
+}
+
 TEST_F(CpuEngine, StepsThatLeaveTheirBuffers) {
   manifest.programs[0].steps[2].bytes = 128;
   Context c = context();

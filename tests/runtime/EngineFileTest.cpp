@@ -359,6 +359,24 @@ TEST_F(ManifestRules, Messages) {
               p(m).steps[2].args[0].buffer = 1;
             }),
             "program 0: step 2: it writes an input or a weight");
+  // The same through an alias, and through an alias of an alias.
+  for (uint32_t target : {0u, 1u})
+    for (bool fill : {false, true})
+      EXPECT_EQ(rejected([&](M m) {
+                  Buffer inner, outer;
+                  inner.size = outer.size = 64;
+                  inner.lastStep = outer.lastStep = 3;
+                  inner.alias = 6, outer.alias = target;
+                  p(m).buffers.push_back(inner); // 5
+                  p(m).buffers.push_back(outer); // 6
+                  p(m).steps[fill ? 3 : 2].args[0] = {5, 0};
+                }),
+                std::string("program 0: step ") + (fill ? "3" : "2") +
+                    ": it writes an input or a weight");
+  EXPECT_EQ(rejected([&](M m) {
+              m.signature.inputs.resize(4097, m.signature.inputs[0]);
+            }),
+            "there are more than 4096 inputs");
   EXPECT_EQ(rejected([&](M m) { p(m).steps[3].patternSize = 3; }),
             "program 0: step 3: a fill's pattern has 1, 2 or 4 bytes");
   EXPECT_EQ(rejected([&](M m) { p(m).variants[0].kernels.pop_back(); }),

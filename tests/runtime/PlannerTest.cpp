@@ -1,11 +1,10 @@
-#include "runtime/plan/Planner.h"
+#include "PlannerGraphs.h"
 
 #include <gtest/gtest.h>
 
-#include <random>
-
 using namespace charonia;
 using namespace charonia::plan;
+using namespace charonia::test;
 
 namespace {
 
@@ -92,44 +91,6 @@ TEST(Planner, Errors) {
   fails(std::vector<BufferRequest>(4, {INT64_MAX / 4, 0, 1}), "overflow");
 }
 
-/// A ResNet-like stage: blocks whose input lives until the residual addition.
-std::vector<BufferRequest> residualGraph(std::mt19937 &random, int blocks) {
-  std::vector<BufferRequest> requests;
-  uint32_t step = 0;
-  uint64_t size = 802816;
-  for (int b = 0; b < blocks; ++b) {
-    if (random() % 4 == 0)
-      size = std::max<uint64_t>(size / 2, 4096);
-    uint32_t convs = 2 + random() % 2;
-    bool downsample = random() % 3 == 0;
-    requests.push_back({size, step, step + convs + downsample});
-    for (uint32_t c = 0; c + 1 < convs; ++c)
-      requests.push_back(
-          {size / (1 + random() % 4), step + 1 + c, step + 2 + c});
-    if (downsample)
-      requests.push_back({size / 2, step + convs, step + convs + 1});
-    step += convs + downsample;
-  }
-  return requests;
-}
-
-/// A transformer: q, k, v and scores per layer around a long-lived residual.
-std::vector<BufferRequest> transformerGraph(int layers, uint64_t seq) {
-  std::vector<BufferRequest> requests;
-  uint32_t s = 0;
-  uint64_t row = seq * 768 * 2;
-  for (int l = 0; l < layers; ++l, s += 7) {
-    requests.push_back({row, s, s + 4});          // residual
-    requests.push_back({row, s + 1, s + 2});      // norm
-    requests.push_back({3 * row, s + 2, s + 3});  // qkv
-    requests.push_back({row, s + 3, s + 4});      // attention
-    requests.push_back({row, s + 4, s + 7});      // residual 2
-    requests.push_back({4 * row, s + 5, s + 6});  // mlp
-    requests.push_back({row / 64, s + 4, s + 5}); // statistics
-  }
-  return requests;
-}
-
 TEST(Planner, ModelsStayNearTheLowerBound) {
   std::mt19937 random(7);
   for (int i = 0; i < 30; ++i) {
@@ -186,12 +147,48 @@ TEST(Planner, Deterministic) {
 
 TEST(Planner, AThousandBuffers) {
   std::mt19937 random(11);
-  std::vector<BufferRequest> requests;
-  for (uint32_t i = 0; i < 1000; ++i)
-    requests.push_back({64 + random() % (1 << 20), i,
-                        i + static_cast<uint32_t>(random() % 20)});
+  std::vector<BufferRequest> requests = randomGraph(random, 1000, 20);
   ArenaPlan plan = planned(requests);
   EXPECT_LE(plan.peak, plan.lowerBound * 1.2);
+}
+
+/// Only what is cheap to check: checkPlan() looks at all pairs.
+ArenaPlan plannedQuickly(const std::vector<BufferRequest> &requests) {
+  auto plan = planArena(requests);
+  EXPECT_TRUE(plan.isOk()) << plan.status().message();
+  return plan ? *plan : ArenaPlan();
+}
+
+TEST(Planner, WorkIsBounded) {
+  // All live at once: 5e9 pairs. A list of them would not fit into memory.
+  std::vector<BufferRequest> requests(100'000, {100, 0, 7, 4});
+  ArenaPlan plan = plannedQuickly(requests);
+  EXPECT_EQ(plan.peak, 100'000u * 100);
+  EXPECT_EQ(plan.looks, 0u);
+  // Chains of aliases as long as the list, in both directions.
+  for (uint32_t i = 0; i < requests.size(); ++i)
+    requests[i].alias = i == 0 ? noAlias : i - 1;
+  EXPECT_EQ(plannedQuickly(requests).peak, 100u);
+  for (uint32_t i = 0; i < requests.size(); ++i)
+    requests[i].alias = i + 1 == requests.size() ? noAlias : i + 1;
+  EXPECT_EQ(plannedQuickly(requests).peak, 100u);
+  // No shape of lifetimes spends more than the budget.
+  std::mt19937 random(5);
+  for (uint32_t span : {2, 10, 100, 1000, 20000}) {
+    plan = plannedQuickly(randomGraph(random, 20'000, span));
+    EXPECT_LE(plan.looks, maxLooks) << span;
+    EXPECT_LE(plan.peak, plan.lowerBound * 1.3) << span;
+  }
+}
+
+TEST(Planner, ASweepThatReachesTheBoundIsEnough) {
+  // Long lifetimes over a chain, thousands of pairs each.
+  std::vector<BufferRequest> requests;
+  for (uint32_t i = 0; i < 3000; ++i)
+    requests.push_back({4096, i, i + 1000});
+  ArenaPlan plan = planned(requests);
+  EXPECT_EQ(plan.peak, plan.lowerBound);
+  EXPECT_EQ(plan.looks, 0u);
 }
 
 } // namespace

@@ -59,10 +59,25 @@ TEST(ShapeExpr, DivisionByLessThanOneIsAnError) {
   EXPECT_EQ(eval(floorDiv(INT64_MIN, 1)), INT64_MIN);
 }
 
+TEST(ShapeExpr, ZeroHasOneForm) {
+  ShapeExpr zero;
+  for (ShapeExpr same :
+       {ShapeExpr(0), ShapeExpr::fromTerms({}),
+        ShapeExpr::fromTerms({{Op::Const, 0}}), ShapeExpr::symbol(0) * 0}) {
+    EXPECT_EQ(same, zero);
+    ASSERT_EQ(same.terms().size(), 1u);
+    EXPECT_EQ(same.terms()[0], ShapeExpr::Term());
+    EXPECT_EQ(same.constantValue(), 0);
+    EXPECT_TRUE(same.check(0).isOk());
+    EXPECT_EQ(*same.evaluate({}), 0);
+    EXPECT_EQ(same.str(), "0");
+  }
+  EXPECT_EQ(*(zero - ShapeExpr::symbol(0)).evaluate({{5}}), -5);
+}
+
 TEST(ShapeExpr, MalformedProgramsAreErrors) {
   using Terms = std::vector<ShapeExpr::Term>;
   const Terms cases[] = {
-      {},
       {{Op::Add, 0}},
       {{Op::Const, 1}, {Op::Add, 0}},
       {{Op::Const, 1}, {Op::Const, 2}},

@@ -116,4 +116,23 @@ TEST(Types, Devices) {
         << text;
 }
 
+TEST(Signature, LongChainsOfSymbols) {
+  // Each input's size is the sum of two neighbours; the last is known first. As
+  // many rounds as there are symbols would take a minute.
+  constexpr unsigned n = 20'000;
+  Signature signature;
+  std::vector<std::vector<int64_t>> shapes;
+  for (unsigned i = 0; i < n; ++i) {
+    signature.symbols.push_back({"s" + std::to_string(i), 0, 1, 100, 1});
+    ShapeExpr dim = ShapeExpr::symbol(i);
+    if (i + 1 < n)
+      dim = dim + ShapeExpr::symbol(i + 1);
+    signature.inputs.push_back({"x" + std::to_string(i), DType::Int8, {dim}});
+    shapes.push_back({i + 1 < n ? 6 : 3});
+  }
+  auto symbols = signature.solveSymbols(shapes);
+  ASSERT_TRUE(symbols.isOk()) << symbols.status().message();
+  EXPECT_EQ(*symbols, std::vector<int64_t>(n, 3));
+}
+
 } // namespace

@@ -53,16 +53,24 @@ public:
   };
 
   /// The constant 0.
-  ShapeExpr() : code{{Op::Const, 0}} {}
+  ShapeExpr() = default;
   /// Implicit, so that numbers and expressions mix.
-  ShapeExpr(int64_t constant) : code{{Op::Const, constant}} {}
+  ShapeExpr(int64_t constant) {
+    if (constant != 0)
+      code.push_back({Op::Const, constant});
+  }
 
   static ShapeExpr symbol(unsigned index);
-  /// Takes the program as it is; check() says whether it is well formed.
+  /// Takes the program as it is; check() says whether it is well formed. No
+  /// terms are the constant 0.
   static ShapeExpr fromTerms(std::vector<Term> terms);
   static ShapeExpr binary(Op op, const ShapeExpr &lhs, const ShapeExpr &rhs);
 
-  const std::vector<Term> &terms() const { return code; }
+  /// At least one.
+  std::span<const Term> terms() const {
+    static constexpr Term zero;
+    return code.empty() ? std::span(&zero, 1) : std::span(code);
+  }
   std::optional<int64_t> constantValue() const;
   bool isConstant() const { return constantValue().has_value(); }
 
@@ -80,6 +88,7 @@ public:
   friend bool operator==(const ShapeExpr &, const ShapeExpr &) = default;
 
 private:
+  /// Empty for 0, the one expression of which engines hold many.
   std::vector<Term> code;
 };
 

@@ -1,0 +1,42 @@
+//===- Packing.h - The planner's parts --------------------------*- C++ -*-===//
+#ifndef CHARONIA_RUNTIME_PLAN_PACKING_H
+#define CHARONIA_RUNTIME_PLAN_PACKING_H
+
+#include <cstdint>
+#include <vector>
+
+namespace charonia::plan {
+
+/// Buffers that share memory: one size, and the hull of their lifetimes.
+struct Group {
+  uint64_t size = 0;
+  uint64_t alignment = 1;
+  uint32_t first = 0;
+  uint32_t last = 0;
+};
+
+inline uint64_t alignUp(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) & ~(alignment - 1);
+}
+
+/// Offsets, and how far they are from the goal: the bytes by which groups pass
+/// it, summed, so that a search sees progress before the peak itself sinks.
+struct Packing {
+  uint64_t peak = UINT64_MAX;
+  uint64_t excess = UINT64_MAX;
+  std::vector<uint64_t> offsets;
+};
+
+/// A sweep over time, or back, that gives each group the tightest gap that is
+/// free when it is born: n log n, whatever the lifetimes. Leaves `excess` at 0.
+Packing sweep(const std::vector<Group> &groups, bool backward);
+
+/// Sets `best` to a packing that reaches `goal` or is the best that a budget
+/// allows, and gives the number of looks at pairs of groups that it took. Does
+/// nothing and gives 0 where too many groups live together.
+uint64_t packGreedily(const std::vector<Group> &groups, uint64_t goal,
+                      Packing &best);
+
+} // namespace charonia::plan
+
+#endif // CHARONIA_RUNTIME_PLAN_PACKING_H
