@@ -17,8 +17,8 @@ static bool writeFile(const std::string &path, llvm::StringRef text) {
   file.close();
   if (!file.has_error())
     return true;
-  llvm::errs() << "error: cannot write " << path << ": " << file.error().message()
-               << '\n';
+  llvm::errs() << "error: cannot write " << path << ": "
+               << file.error().message() << '\n';
   file.clear_error();
   return false;
 }

@@ -1,78 +1,15 @@
 #include "tools/charonia/CommandLine.h"
+#include "tools/charonia/Checks.h"
 #include "tools/charonia/Commands.h"
 #include "tools/charonia/Console.h"
-#include "tools/charonia/Execution.h"
 #include "tools/charonia/HelpFormatter.h"
 
 #include "charonia/runtime.h"
-
-#include <algorithm>
-#include <cmath>
 
 namespace charonia::tool {
 namespace {
 
 constexpr int mostThreads = 1024; // the runtime's limit
-constexpr double longestSeconds = 86400;
-
-std::string joined(const std::vector<std::string> &parts) {
-  std::string text;
-  for (const std::string &part : parts)
-    text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
-
-/// A check without a text in the help.
-CLI::Validator check(std::function<std::string(const std::string &)> test) {
-  return CLI::Validator([test](std::string &text) { return test(text); }, "");
-}
-
-CLI::Validator oneOf(const char *what, std::vector<std::string> names) {
-  return check([=](const std::string &text) {
-    return std::find(names.begin(), names.end(), text) != names.end()
-               ? ""
-               : "unknown " + std::string(what) + " '" + text + "'; the " +
-                     what + "s are " + joined(names);
-  });
-}
-
-CLI::Validator count(unsigned least, unsigned most) {
-  return check([=](const std::string &text) {
-    unsigned value;
-    return CLI::detail::lexical_cast(text, value) && value >= least &&
-                   value <= most
-               ? ""
-               : "'" + text + "' is not a number from " +
-                     std::to_string(least) + " to " + std::to_string(most);
-  });
-}
-
-CLI::Validator seconds() {
-  return check([](const std::string &text) {
-    double value;
-    return CLI::detail::lexical_cast(text, value) && std::isfinite(value) &&
-                   value >= 0 && value <= longestSeconds
-               ? ""
-               : "'" + text + "' is not a number of seconds from 0 to 86400";
-  });
-}
-
-CLI::Validator device() {
-  return check([](const std::string &text) -> std::string {
-    if (text == "auto")
-      return "";
-    auto parsed = parseDevice(text);
-    return parsed ? "" : parsed.status().message();
-  });
-}
-
-/// Names may hold '=', shapes may not.
-CLI::Validator shape() {
-  return check([](const std::string &text) -> std::string {
-    auto parsed = parseShape(text.substr(text.rfind('=') + 1));
-    return parsed ? "" : parsed.status().message();
-  });
-}
 
 CLI::Option *addThreads(CLI::App &app, auto &threads, const char *what,
                         const char *none) {
@@ -88,16 +25,6 @@ CLI::Option *addShapes(CLI::App &app, std::vector<std::string> &shapes,
       ->type_name("[NAME=]1x3x224x224")
       ->allow_extra_args(false)
       ->check(shape());
-}
-
-CLI::Validator sha256() {
-  return check([](const std::string &text) {
-    return text.size() == 64 &&
-                   text.find_first_not_of("0123456789abcdefABCDEF") ==
-                       std::string::npos
-               ? ""
-               : "'" + text + "' is not a SHA-256 of 64 hexadecimal digits";
-  });
 }
 
 void addLoadFlags(CLI::App &app, LoadFlags &flags) {
@@ -161,6 +88,22 @@ void addEngine(CLI::App &app, std::string &engine, bool required = true) {
       ->required(required);
 }
 
+/// For looking inside the compiler.
+void addStages(CLI::App &app, CompileCommand &options) {
+  app.add_option(
+         "--dump-dir", options.dumpDir,
+         "Write the model after each stage there, and the code of kernels")
+      ->type_name("DIR");
+  app.add_option("--stop-after", options.stopAfter,
+                 "Print the model after this stage and stop: " +
+                     joined(compileStageNames()))
+      ->type_name("STAGE")
+      ->check(oneOf("stage", compileStageNames()));
+  app.add_option("--print-kernel", options.printKernel,
+                 "Print this kernel from graph to code, and write no engine")
+      ->type_name("NAME");
+}
+
 CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
   CLI::App *c = app.add_subcommand("compile", "Compiles a model to an engine");
   c->add_option("model", options.model,
@@ -199,18 +142,7 @@ CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
   c->add_flag("--no-cache", options.noCache, "Compile every kernel anew");
   addThreads(*c, options.threads, "Threads that compile, 1 to 1024; 0: all",
              "0");
-  c->add_option(
-       "--dump-dir", options.dumpDir,
-       "Write the model after each stage there, and the code of kernels")
-      ->type_name("DIR");
-  c->add_option("--stop-after", options.stopAfter,
-                "Print the model after this stage and stop: " +
-                    joined(compileStageNames()))
-      ->type_name("STAGE")
-      ->check(oneOf("stage", compileStageNames()));
-  c->add_option("--print-kernel", options.printKernel,
-                "Print this kernel from graph to code, and write no engine")
-      ->type_name("NAME");
+  addStages(*c, options);
   c->add_flag("-q,--quiet", options.quiet, "Print only errors");
   c->footer("Examples:\n"
             "  charonia compile model.onnx\n"

@@ -121,46 +121,55 @@ private:
 
   Status compareModel(Execution &execution) {
     CHARONIA_ASSIGN_OR_RETURN(json first, peer.read());
-    std::string title = first.value("peer", command.with);
-    std::vector<std::string> theirNames = first["outputs"];
     Context &context = execution.getContext();
     CHARONIA_RETURN_IF_ERROR(context.run());
     Table accuracy({"output", "shape", "scale", "largest error", "of scale",
                     "mean error"});
-    for (const TensorSpec &spec : context.signature().outputs) {
-      auto found = std::find(theirNames.begin(), theirNames.end(), spec.name);
-      if (found == theirNames.end())
-        return mismatch("the engine gives '" + spec.name +
-                        "', but the model has no such output");
-      std::string file = std::to_string(found - theirNames.begin()) + ".npy";
-      CHARONIA_ASSIGN_OR_RETURN(Tensor ours, context.output(spec.name));
-      CHARONIA_ASSIGN_OR_RETURN(
-          Array theirs, readNpy((folder.path / file).string(), spec.dtype));
-      if (ours.shape != theirs.shape)
-        return mismatch("output '" + printable(spec.name) + "' is " +
-                        shapeString(ours.shape) + " from the engine and " +
-                        shapeString(theirs.shape) + " from the model");
-      Difference d = compareTensors(ours, theirs);
-      double relative = d.scale ? d.largest / d.scale : d.largest;
-      char numbers[3][32];
-      std::snprintf(numbers[0], 32, "%.4g", d.scale);
-      std::snprintf(numbers[1], 32, "%.3e", d.largest);
-      std::snprintf(numbers[2], 32, "%.3e", d.mean);
-      char share[32];
-      std::snprintf(share, 32, "%.2e", relative);
-      accuracy.add({printable(spec.name), shapeString(ours.shape), numbers[0],
-                    d.finite ? numbers[1] : "not finite", share, numbers[2]});
-      report["outputs"].push_back({{"name", spec.name},
-                                   {"shape", ours.shape},
-                                   {"scale", d.scale},
-                                   {"max_error", d.largest},
-                                   {"relative_error", relative},
-                                   {"mean_error", d.mean},
-                                   {"finite", d.finite}});
-    }
+    for (const TensorSpec &spec : context.signature().outputs)
+      CHARONIA_RETURN_IF_ERROR(
+          compareOutput(context, spec, first["outputs"], accuracy));
     std::printf("%s\n", accuracy.str().c_str());
+    return compareLatency(context, first.value("peer", command.with));
+  }
 
-    // Rounds alternate, so that a machine that slows down slows both.
+  /// Adds a row to the table; `theirNames` are the peer's outputs.
+  Status compareOutput(const Context &context, const TensorSpec &spec,
+                       const std::vector<std::string> &theirNames,
+                       Table &accuracy) {
+    auto found = std::find(theirNames.begin(), theirNames.end(), spec.name);
+    if (found == theirNames.end())
+      return mismatch("the engine gives '" + spec.name +
+                      "', but the model has no such output");
+    std::string file = std::to_string(found - theirNames.begin()) + ".npy";
+    CHARONIA_ASSIGN_OR_RETURN(Tensor ours, context.output(spec.name));
+    CHARONIA_ASSIGN_OR_RETURN(
+        Array theirs, readNpy((folder.path / file).string(), spec.dtype));
+    if (ours.shape != theirs.shape)
+      return mismatch("output '" + spec.name + "' is " +
+                      shapeString(ours.shape) + " from the engine and " +
+                      shapeString(theirs.shape) + " from the model");
+    Difference d = compareTensors(ours, theirs);
+    double relative = d.scale ? d.largest / d.scale : d.largest;
+    char numbers[3][32];
+    std::snprintf(numbers[0], 32, "%.4g", d.scale);
+    std::snprintf(numbers[1], 32, "%.3e", d.largest);
+    std::snprintf(numbers[2], 32, "%.3e", d.mean);
+    char share[32];
+    std::snprintf(share, 32, "%.2e", relative);
+    accuracy.add({printable(spec.name), shapeString(ours.shape), numbers[0],
+                  d.finite ? numbers[1] : "not finite", share, numbers[2]});
+    report["outputs"].push_back({{"name", spec.name},
+                                 {"shape", ours.shape},
+                                 {"scale", d.scale},
+                                 {"max_error", d.largest},
+                                 {"relative_error", relative},
+                                 {"mean_error", d.mean},
+                                 {"finite", d.finite}});
+    return Status::ok();
+  }
+
+  /// Rounds alternate, so that a machine that slows down slows both.
+  Status compareLatency(Context &context, const std::string &title) {
     std::vector<double> ours, theirs;
     Latency last;
     json lastPeer;

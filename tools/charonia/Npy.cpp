@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sys/stat.h>
 
 namespace charonia::tool {
 namespace {
@@ -182,13 +183,22 @@ Result<Array> readNpy(const std::string &path, DType wanted) {
     return bad(path, "has the element type '" + *code +
                          "', which is not supported; wanted is " +
                          std::string(dtypeName(wanted)));
+  Result<uint64_t> size = tensorBytes(*dtype, *shape);
+  if (!size)
+    return size.status().withContext(path);
+  Status truncated =
+      bad(path, "is truncated: " + shapeString(*shape) + " elements of " +
+                    *code + " take " + std::to_string(*size) + " bytes");
+  // Before memory is taken for what is not there; pipes have no size.
+  struct stat info;
+  if (fstat(fileno(file.get()), &info) == 0 && S_ISREG(info.st_mode) &&
+      uint64_t(info.st_size) < *size)
+    return truncated;
   Result<Array> array = Array::allocate(*dtype, *shape);
   if (!array)
     return array.status().withContext(path);
   if (std::fread(array->data.get(), 1, array->size, file.get()) != array->size)
-    return bad(path, "is truncated: " + shapeString(*shape) + " elements of " +
-                         *code + " take " + std::to_string(array->size) +
-                         " bytes");
+    return truncated;
   if (*fortran && shape->size() > 1)
     return toCOrder(*array, dtypeBits(*dtype) / 8);
   return array;

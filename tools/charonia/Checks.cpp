@@ -1,0 +1,78 @@
+#include "tools/charonia/Checks.h"
+#include "tools/charonia/Execution.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace charonia::tool {
+
+constexpr double longestSeconds = 86400;
+
+std::string joined(const std::vector<std::string> &parts) {
+  std::string text;
+  for (const std::string &part : parts)
+    text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+CLI::Validator check(std::function<std::string(const std::string &)> test) {
+  return CLI::Validator([test](std::string &text) { return test(text); }, "");
+}
+
+CLI::Validator oneOf(const char *what, std::vector<std::string> names) {
+  return check([=](const std::string &text) {
+    return std::find(names.begin(), names.end(), text) != names.end()
+               ? ""
+               : "unknown " + std::string(what) + " '" + text + "'; the " +
+                     what + "s are " + joined(names);
+  });
+}
+
+CLI::Validator count(unsigned least, unsigned most) {
+  return check([=](const std::string &text) {
+    unsigned value;
+    return CLI::detail::lexical_cast(text, value) && value >= least &&
+                   value <= most
+               ? ""
+               : "'" + text + "' is not a number from " +
+                     std::to_string(least) + " to " + std::to_string(most);
+  });
+}
+
+CLI::Validator seconds() {
+  return check([](const std::string &text) {
+    double value;
+    return CLI::detail::lexical_cast(text, value) && std::isfinite(value) &&
+                   value >= 0 && value <= longestSeconds
+               ? ""
+               : "'" + text + "' is not a number of seconds from 0 to 86400";
+  });
+}
+
+CLI::Validator device() {
+  return check([](const std::string &text) -> std::string {
+    if (text == "auto")
+      return "";
+    auto parsed = parseDevice(text);
+    return parsed ? "" : parsed.status().message();
+  });
+}
+
+CLI::Validator shape() {
+  return check([](const std::string &text) -> std::string {
+    auto parsed = parseShape(text.substr(text.rfind('=') + 1));
+    return parsed ? "" : parsed.status().message();
+  });
+}
+
+CLI::Validator sha256() {
+  return check([](const std::string &text) {
+    return text.size() == 64 &&
+                   text.find_first_not_of("0123456789abcdefABCDEF") ==
+                       std::string::npos
+               ? ""
+               : "'" + text + "' is not a SHA-256 of 64 hexadecimal digits";
+  });
+}
+
+} // namespace charonia::tool

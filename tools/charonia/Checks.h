@@ -1,0 +1,28 @@
+// What values of options may be. Each check gives the message of a usage error;
+// none shows in the help.
+#ifndef CHARONIA_TOOLS_CHARONIA_CHECKS_H
+#define CHARONIA_TOOLS_CHARONIA_CHECKS_H
+
+#include <CLI/CLI.hpp>
+
+namespace charonia::tool {
+
+/// "a, b, c".
+std::string joined(const std::vector<std::string> &parts);
+
+/// `test` gives what is wrong with a text, or an empty string.
+CLI::Validator check(std::function<std::string(const std::string &)> test);
+/// One of `names`, each of them a `what`.
+CLI::Validator oneOf(const char *what, std::vector<std::string> names);
+CLI::Validator count(unsigned least, unsigned most);
+/// From 0 to a day.
+CLI::Validator seconds();
+/// "auto", or the name of a device.
+CLI::Validator device();
+/// 1x3x224x224, perhaps behind NAME=; names may hold '=', shapes may not.
+CLI::Validator shape();
+CLI::Validator sha256();
+
+} // namespace charonia::tool
+
+#endif
