@@ -40,14 +40,16 @@ include_directories(${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 
 find_package(Threads REQUIRED)
 
-# protobuf-lite for what becomes a program. A shared library must link the shared
-# protobuf::libprotobuf-lite instead: Debian's archive is not position independent.
-find_library(PROTOBUF_LITE_ARCHIVE libprotobuf-lite.a REQUIRED)
-find_path(PROTOBUF_INCLUDE_DIR google/protobuf/message_lite.h REQUIRED)
-add_library(charonia_protobuf INTERFACE)
-add_library(charonia::protobuf ALIAS charonia_protobuf)
-target_include_directories(charonia_protobuf SYSTEM INTERFACE ${PROTOBUF_INCLUDE_DIR})
-target_link_libraries(charonia_protobuf INTERFACE ${PROTOBUF_LITE_ARCHIVE} Threads::Threads)
+# protobuf-lite for ONNX's library and for tests; the runtime has none of it. Debian's
+# archive is not position independent, so only programs can link it.
+if(CHARONIA_BUILD_COMPILER OR CHARONIA_BUILD_TESTS)
+  find_library(PROTOBUF_LITE_ARCHIVE libprotobuf-lite.a REQUIRED)
+  find_path(PROTOBUF_INCLUDE_DIR google/protobuf/message_lite.h REQUIRED)
+  add_library(charonia_protobuf INTERFACE)
+  add_library(charonia::protobuf ALIAS charonia_protobuf)
+  target_include_directories(charonia_protobuf SYSTEM INTERFACE ${PROTOBUF_INCLUDE_DIR})
+  target_link_libraries(charonia_protobuf INTERFACE ${PROTOBUF_LITE_ARCHIVE} Threads::Threads)
+endif()
 
 # charonia_program(<name> SOURCES ... [LINK ...])
 #   With static LLVM the program depends on nothing but libc and libm, so that it

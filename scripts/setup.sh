@@ -10,7 +10,8 @@ say() { echo "setup: $*" >&2; }
 packages=(
   clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools libclang-rt-22-dev
   cmake ninja-build ccache git
-  libprotobuf-dev protobuf-compiler libspdlog-dev libcli11-dev nlohmann-json3-dev libxxhash-dev
+  libprotobuf-dev protobuf-compiler libspdlog-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libprotozero-dev
+  pkg-config
   libgtest-dev libgmock-dev libzstd-dev zlib1g-dev
   python3 python3-venv ca-certificates
 )

@@ -21,6 +21,9 @@ constexpr uint32_t formatVersion = 1;
 constexpr uint64_t pageSize = 4096;
 constexpr uint32_t maxSections = 4096;
 constexpr uint64_t maxManifestBytes = uint64_t(1) << 26;
+/// The structs of Engine.h that a manifest unpacks to take at most so many
+/// bytes for each of its own. Compiled engines stay below 8.
+constexpr uint64_t maxUnpacking = 24;
 
 /// At offset 0; the section table follows at once. The first section is the
 /// manifest, the others are numbered from 0 in the order of the table.

@@ -35,6 +35,28 @@ out=$("$work/example/run_engine_c" "$work/test.engine")
 echo "$out"
 grep -qF 'output y: 3 16' <<<"$out"
 
+# Without CMake, by pkg-config, from a place it was not configured for.
+cp -r "$work/prefix" "$work/moved"
+export PKG_CONFIG_PATH
+PKG_CONFIG_PATH=$(dirname "$(find "$work/moved" -name charonia.pc)")
+compiler=cc
+for argument in "$@"; do
+  case $argument in -DCMAKE_C_COMPILER=*) compiler=${argument#*=} ;; esac
+done
+if [ -z "$(sed -n 's/^-DCHARONIA_SANITIZE=//p' <(printf '%s\n' "$@"))" ]; then
+  read -ra flags <<<"$(pkg-config --cflags --libs charonia)"
+  quiet "$compiler" "$source/examples/run_engine/main.c" -o "$work/by_pkg_config" "${flags[@]}"
+  out=$(LD_LIBRARY_PATH=$(pkg-config --variable=libdir charonia) "$work/by_pkg_config" "$work/test.engine")
+  grep -qF 'output y: 3 16' <<<"$out"
+  # With the static library as well, which needs no other either.
+  quiet "$compiler" "$source/examples/run_engine/main.c" -o "$work/by_archive" \
+    "-I$(pkg-config --variable=includedir charonia)" \
+    "$(pkg-config --variable=libdir charonia)/libcharonia_runtime_static.a" -lstdc++ -lm -lpthread -ldl
+  grep -qF 'output y: 3 16' <<<"$("$work/by_archive" "$work/test.engine")"
+fi
+grep -q 'LLVM Exceptions' "$(find "$work/prefix" -name LICENSE)"
+grep -q 'protozero' "$(find "$work/prefix" -name THIRD_PARTY)"
+
 # Errors end with a message and a status, here as everywhere.
 if message=$("$work/example/run_engine" "$image" 2>&1); then
   echo "an image was taken for an engine" >&2

@@ -1,0 +1,105 @@
+//===- Fields.h - Numbers of the manifest's fields --------------*- C++ -*-===//
+//
+// As in engine.proto, which says what they are; tests/runtime/EncodingTest.cpp
+// compares the two.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CHARONIA_RUNTIME_ENGINE_FIELDS_H
+#define CHARONIA_RUNTIME_ENGINE_FIELDS_H
+
+#include <cstdint>
+
+namespace charonia::engine::field {
+
+namespace expr {
+enum : uint32_t { Code = 1 };
+}
+namespace symbol {
+enum : uint32_t { Name = 1, Min, Opt, Max, Divisor };
+}
+namespace tensor {
+enum : uint32_t { Name = 1, Dtype, Dims };
+}
+namespace signature {
+enum : uint32_t { Inputs = 1, Outputs, Symbols };
+}
+namespace range {
+enum : uint32_t { Section = 1, Offset, Size };
+}
+namespace buffer {
+enum : uint32_t {
+  Name = 1,
+  Kind,
+  Index,
+  WeightOffset,
+  Size,
+  FirstStep,
+  LastStep,
+  Alignment,
+  AliasPlusOne,
+  AliasOffset
+};
+}
+namespace argument {
+enum : uint32_t { Buffer = 1, Offset };
+}
+namespace step {
+enum : uint32_t {
+  Kind = 1,
+  Kernel,
+  Args,
+  Bytes,
+  Pattern,
+  PatternSize,
+  OverlapPrevious,
+  Nodes
+};
+}
+namespace kernel {
+enum : uint32_t { Name = 1, Ops, Flops, Bytes };
+}
+namespace module {
+enum : uint32_t { Image = 1, Ptx, Cubin };
+}
+namespace code {
+enum : uint32_t {
+  Module = 1,
+  Entry,
+  EntryOffset,
+  Grid,
+  BlockThreads,
+  ClusterSize,
+  SharedBytes,
+  ScratchBytes,
+  Grain,
+  Registers,
+  SpillBytes
+};
+}
+namespace variant {
+enum : uint32_t { Arch = 1, Modules, Kernels };
+}
+namespace program {
+enum : uint32_t {
+  Device = 1,
+  Precision,
+  WeightsSectionPlusOne,
+  Kernels,
+  Buffers,
+  Steps,
+  Variants
+};
+}
+namespace entry {
+enum : uint32_t { Key = 1, Value };
+}
+namespace build {
+enum : uint32_t { Compiler = 1, ModelName, SourceHash, Options, Notes };
+}
+namespace manifest {
+enum : uint32_t { Signature = 1, Programs, Build };
+}
+
+} // namespace charonia::engine::field
+
+#endif // CHARONIA_RUNTIME_ENGINE_FIELDS_H
