@@ -91,10 +91,11 @@ class CharoniaError(Exception):
 
 
 def invoke(
-    *arguments: str | Path, timeout: float = 600, env: Mapping[str, str] | None = None
-) -> Result:
-    """Runs `charonia` with `arguments`; the child's peak memory is measured."""
-    command = [str(binary()), *map(str, arguments)]
+    *arguments: str | Path, timeout: float = 600,
+    env: Mapping[str, str] | None = None, program: str = "charonia",
+) -> Result:  # fmt: skip
+    """Runs `charonia`, or a program beside it; the child's peak memory is measured."""
+    command = [str(binary().with_name(program)), *map(str, arguments)]
     start = time.perf_counter()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
@@ -136,13 +137,15 @@ def shape_text(dims: Sequence[int | tuple[int, int, int]]) -> str:
 
 def compile_model(
     model: Path, engine: Path, *, target: str = "cpu", precision: str | None = None,
-    shapes: Mapping[str, Sequence] | None = None, extra: Sequence[str] = (),
-    timeout: float = 600,
+    shapes: Mapping[str, Sequence] | None = None, dump: Path | None = None,
+    extra: Sequence[str] = (), timeout: float = 600,
 ) -> Result:  # fmt: skip
     """`charonia compile`; raises CharoniaError unless it succeeds."""
     arguments = ["compile", model, "-o", engine, "--target", target]
     if precision:
         arguments += ["--precision", precision]
+    if dump:
+        arguments += ["--dump-dir", dump]
     for name, dims in (shapes or {}).items():
         arguments += ["--shape", f"{name}={shape_text(dims)}"]
     result = invoke(*arguments, *extra, timeout=timeout)
@@ -153,21 +156,30 @@ def compile_model(
 
 def run_engine(
     engine: Path, inputs: Mapping[str, np.ndarray], outputs: Sequence[str],
-    folder: Path, *, device: str | None = None, extra: Sequence[str] = (),
-    timeout: float = 600,
+    folder: Path, *, device: str | None = None, dump: Path | None = None,
+    extra: Sequence[str] = (), timeout: float = 600,
 ) -> list[np.ndarray]:  # fmt: skip
-    """`charonia run`: the named outputs; `folder` holds the files meanwhile."""
+    """`charonia run`: the named outputs; `folder` holds the files meanwhile.
+
+    On the device "simt" it is charonia-simt that runs, with the `dump` of the compiler;
+    whatever it finds wrong is an error.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     out = folder / "out"
     shutil.rmtree(out, ignore_errors=True)
-    arguments: list[str | Path] = ["run", engine, "--output-dir", out]
+    simt = device == "simt"
+    arguments: list[str | Path] = [] if simt else ["run"]
+    arguments += [engine, "--output-dir", out]
+    if dump:
+        arguments += ["--dump-dir", dump]
     for index, (name, value) in enumerate(inputs.items()):
         path = folder / f"in{index}.npy"
         save_array(path, value)
         arguments += ["--input", f"{name}={path}"]
-    if device:
+    if device and not simt:
         arguments += ["--device", device]
-    result = invoke(*arguments, *extra, timeout=timeout)
+    program = "charonia-simt" if simt else "charonia"
+    result = invoke(*arguments, *extra, timeout=timeout, program=program)
     if result.kind != "ok":
         raise CharoniaError("run", result)
     values = []

@@ -2,6 +2,7 @@
 """Random tests of every operator against ONNX Runtime (or ONNX's reference).
 
     ops_test.py [--seconds 60] [--seed N] [--op Conv,Gemm] [--device cuda --target sm_90]
+    ops_test.py --device simt [--rounds 1]  GPU kernels without a GPU (charonia-simt)
     ops_test.py --reproduce Conv@13:5:2     one case, with its model kept
     ops_test.py --check-generators          only the oracles; needs no charonia
 
@@ -68,6 +69,7 @@ class Tester:
         cases = []
         for key in keys:
             drawn = op_model.draw(*key)
+            drawn.round_to(self.options.precision)
             try:
                 op_model.ask_oracle(drawn)
             except ValueError as error:
@@ -99,18 +101,20 @@ class Tester:
             folder = self.folder / str(self.serial)
         folder.mkdir()
         model, engine = folder / "model.onnx", folder / "model.engine"
+        dump = folder / "dump" if options.device == "simt" else None
         onnx.save(pack.model, model)
         try:
             harness.compile_model(
                 model, engine, target=options.target, precision=options.precision,
-                shapes=pack.shapes, timeout=options.timeout,
+                shapes=pack.shapes, dump=dump, timeout=options.timeout,
             )  # fmt: skip
             problems = [""] * len(cases)
             names = [n for i in range(len(cases)) for n in pack.output_names(i)]
             for run in range(pack.run_count()):
                 outputs = harness.run_engine(
                     engine, pack.run_inputs(run), names, folder / "run",
-                    device=options.device, timeout=options.timeout,
+                    device=options.device, dump=dump,
+                    extra=self.simt_options(run), timeout=options.timeout,
                 )  # fmt: skip
                 self.compare(cases, run, iter(outputs), problems)
         except harness.CharoniaError as error:
@@ -133,6 +137,14 @@ class Tester:
                 self.record(drawn, "wrong" if problem else "ok", problem, folder)
         shutil.rmtree(folder, ignore_errors=True)
         return True
+
+    def simt_options(self, run: int) -> list[str]:
+        """Runs differ in the order of warps and in when copies land."""
+        if self.options.device != "simt":
+            return []
+        number = self.options.seed + run
+        copies = ("late", "seeded", "early")[number % 3]
+        return ["--seed", str(number), "--copies", copies]
 
     def compare(self, cases, run, outputs, problems) -> None:
         loose = {"tf32": 2e-3, "fp16": 4e-3, "bf16": 3e-2}.get(self.options.precision)
@@ -203,8 +215,8 @@ def parse(arguments=None) -> argparse.Namespace:
     add("--seed", type=int, default=None)
     add("--op", type=lambda t: t.split(","), help="only these operators")
     add("--opset", type=int, help="only this opset")
-    add("--device", help="cpu (default) or cuda")
-    add("--target", help="default: cpu, or sm_90 with --device cuda")
+    add("--device", help="cpu (default), cuda or simt")
+    add("--target", help="default: cpu, or sm_90 with --device cuda or simt")
     add("--precision", help="as of charonia compile")
     add("--jobs", type=int, default=2)
     add("--pack", type=int, default=12, help="cases in one model")
@@ -222,7 +234,7 @@ def parse(arguments=None) -> argparse.Namespace:
     if options.seed is None:
         options.seed = int(time.time()) % 1000000
     if options.target is None:
-        options.target = "sm_90" if options.device == "cuda" else "cpu"
+        options.target = "sm_90" if options.device in ("cuda", "simt") else "cpu"
     return options
 
 

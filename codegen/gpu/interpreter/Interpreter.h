@@ -24,13 +24,17 @@
 namespace charonia::interpreter {
 
 enum class FindingKind {
-  Race,             ///< Two threads, one location, no order, not both reads.
+  /// Two threads, one location, no order, not both reads. Layouts may give an
+  /// element to several threads: all of them may write the same value, and all
+  /// may read (by one operation) what the first of them overwrites.
+  Race,
   UnwrittenRead,    ///< Shared memory that nothing was written to.
   OutOfBounds,      ///< Outside a buffer or the kernel's shared memory.
   Misaligned,       ///< An address that is no multiple of the access.
   DivergentBarrier, ///< A barrier that not all threads of the block reach.
   UnfinishedCopy,   ///< Touches what an asynchronous copy is still to write.
   ChangedSource,    ///< The source of an asynchronous copy changed under way.
+  ConstantWrite,    ///< Writes a buffer that may only be read.
   NonCoherentRead,  ///< Read as constant, but written in the same launch.
   InactiveLane,     ///< Takes part in a shuffle or matrix operation alone.
   NotModelled,      ///< Legal, perhaps, but not known here; ends the launch.
@@ -72,6 +76,7 @@ struct Buffer {
   /// Where the first byte is taken to lie, modulo 4096: what accesses may
   /// assume of its alignment.
   uint64_t phase = 0;
+  bool isConstant = false; ///< An input or a weight: may only be read.
 };
 
 enum class CopyTiming {

@@ -22,6 +22,8 @@ llvm::StringRef charonia::interpreter::findingName(FindingKind kind) {
     return "unfinished copy";
   case FindingKind::ChangedSource:
     return "changed source";
+  case FindingKind::ConstantWrite:
+    return "constant write";
   case FindingKind::NonCoherentRead:
     return "non-coherent read";
   case FindingKind::InactiveLane:
@@ -67,6 +69,7 @@ Machine::Machine(const Program &program, const Launch &launch, Report &report)
   // Arguments that overlap are one region.
   struct Range {
     uint8_t *begin, *end;
+    uint64_t phase;
     bool isWritten;
   };
   std::vector<Range> ranges;
@@ -76,7 +79,8 @@ Machine::Machine(const Program &program, const Launch &launch, Report &report)
       continue;
     const Buffer &buffer = launch.buffers[next++];
     auto *begin = static_cast<uint8_t *>(buffer.data);
-    ranges.push_back({begin, begin + buffer.bytes, argument.isWritten});
+    ranges.push_back(
+        {begin, begin + buffer.bytes, buffer.phase, argument.isWritten});
   }
   std::vector<Range> sorted = ranges;
   llvm::sort(sorted, [](const Range &a, const Range &b) {
@@ -85,12 +89,14 @@ Machine::Machine(const Program &program, const Launch &launch, Report &report)
   for (const Range &range : sorted) {
     if (regions.empty() || range.begin >= regions.back().end)
       regions.push_back(
-          {range.begin, range.end, false, program.globalGranule, {}});
+          {range.begin, range.end, false, program.globalGranule, {}, {}});
     Region &region = regions.back();
     region.end = std::max(region.end, range.end);
     region.isWritten |= range.isWritten;
+    // Addresses are multiples of an access, places are them less the phase.
     region.granule =
-        std::gcd(region.granule, unsigned(range.begin - region.begin) % 16);
+        std::gcd(region.granule,
+                 unsigned(range.begin - region.begin - range.phase) % 16);
   }
   for (Region &region : regions)
     if (region.isWritten)

@@ -56,8 +56,8 @@ struct Program {
 
 enum class AccessKind { Read, Constant, Write, Atomic };
 
-/// Who touched a granule of memory last. A time is a block's interval between
-/// two barriers, unique in the launch; 0 is before it.
+/// Who touched a granule of shared memory last. A time is a block's interval
+/// between two barriers, unique in the launch; 0 is before it.
 struct Cell {
   static constexpr uint16_t kMany = UINT16_MAX;
   uint32_t writeTime = 0, readTime = 0;
@@ -65,7 +65,22 @@ struct Cell {
   /// The asynchronous copy that is to write it, plus one.
   uint32_t pending = 0;
   uint16_t writer = 0, reader = 0; ///< Threads of the block; kMany: several.
-  bool isAtomic = false, readConstant = false, manyBlocks = false;
+  bool isAtomic = false;
+};
+
+/// The last time that an operation of a block read a granule of a buffer.
+struct Read {
+  uint32_t time = 0, operation = 0;
+  uint16_t thread = 0; ///< The first of those that did.
+};
+
+/// The same of buffers, where blocks meet.
+struct BufferCell {
+  uint32_t writeTime = 0, writeOperation = 0;
+  uint16_t writer = 0;
+  bool isAtomic = false, readConstant = false;
+  bool hasMore = false; ///< Further reads are in Region::reads.
+  Read read;
 };
 
 /// An asynchronous copy of one lane.
@@ -146,10 +161,10 @@ public:
   bool run();
 
   /// Where a lane's access to shared memory goes; null after a finding that
-  /// leaves no place.
+  /// leaves no place. `value`: what is to be written, if that is known.
   uint8_t *access(Warp &warp, const Instruction &i, unsigned lane,
                   uint32_t address, unsigned bytes, AccessKind kind,
-                  unsigned alignment);
+                  unsigned alignment, const uint8_t *value = nullptr);
   /// Counts conflicts of one access of all `lanes`.
   void countBanks(const Instruction &i, Mask lanes, const uint32_t *addresses,
                   unsigned bytes);
@@ -173,7 +188,7 @@ private:
   void landSome(unsigned one, unsigned in);
   llvm::MutableArrayRef<Cell> cells(uint32_t address, unsigned bytes);
   void check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
-             AccessKind kind, uint32_t address);
+             AccessKind kind, uint32_t address, bool changesNothing);
 
   std::vector<uint8_t> shared;
   std::vector<Cell> shadow;
@@ -185,10 +200,11 @@ public:
   Machine(const Program &program, const Launch &launch, Report &report);
   void run();
 
-  /// Where a lane's access to a buffer goes; null after a finding.
+  /// Where a lane's access to a buffer goes; null after a finding. `value`:
+  /// what is to be written, if that is known.
   uint8_t *access(Warp &warp, const Instruction &i, unsigned lane,
                   uint64_t address, unsigned bytes, AccessKind kind,
-                  unsigned alignment);
+                  unsigned alignment, const uint8_t *value = nullptr);
   /// An atomic operation with acquire and release at `address`.
   void synchronize(Block &block, uint64_t address);
 
@@ -227,14 +243,23 @@ private:
     uint8_t *begin, *end;
     bool isWritten = false;
     unsigned granule = 0; ///< Divides every access and every argument's start.
-    std::vector<Cell> shadow;
+    std::vector<BufferCell> shadow;
+    std::map<uint64_t, llvm::SmallVector<Read, 2>> reads; ///< By granule.
   };
   struct Argument {
     Buffer buffer;
     Region *region;
   };
-  void check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
-             AccessKind kind, uint64_t address);
+  void check(Warp &warp, const Instruction &i, unsigned lane, Region &region,
+             uint64_t granule, AccessKind kind, uint64_t address,
+             bool changesNothing);
+  void checkWrite(Warp &warp, const Instruction &i, unsigned lane,
+                  Region &region, uint64_t granule, uint64_t address);
+  void note(const Warp &warp, const Instruction &i, unsigned lane,
+            Region &region, uint64_t granule, AccessKind kind);
+  /// What an operation of a block has read there; null if nothing.
+  Read *findRead(Region &region, uint64_t granule, const Block &block,
+                 uint32_t operation);
   /// Whether what happened at `time` comes before this block's present.
   bool isBefore(uint32_t time, const Block &block) const;
 

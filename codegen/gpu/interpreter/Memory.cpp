@@ -17,7 +17,6 @@ void note(Cell &cell, const Instruction &i, unsigned thread, AccessKind kind,
                       : uint16_t(thread);
     cell.readTime = time;
     cell.readOperation = i.operation;
-    cell.readConstant |= kind == AccessKind::Constant;
     return;
   }
   cell.writer = thread;
@@ -43,6 +42,11 @@ const char *verb(AccessKind kind) {
   return "";
 }
 
+std::string writerText(const Cell &cell) {
+  return cell.writer == Cell::kMany ? "several threads"
+                                    : "thread " + std::to_string(cell.writer);
+}
+
 bool isRead(AccessKind kind) {
   return kind == AccessKind::Read || kind == AccessKind::Constant;
 }
@@ -61,9 +65,8 @@ llvm::MutableArrayRef<Cell> Block::cells(uint32_t address, unsigned bytes) {
 }
 
 void Block::check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
-                  AccessKind kind, uint32_t address) {
+                  AccessKind kind, uint32_t address, bool changesNothing) {
   unsigned thread = warp.thread(lane);
-  std::string where;
   auto text = [&](llvm::StringRef what) {
     return verb(kind) + at("shared memory", address) + what.str();
   };
@@ -76,11 +79,11 @@ void Block::check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
     machine.report(FindingKind::UnwrittenRead, warp, i, lane,
                    text(", which nothing was written to"));
   if (written && cell.writeTime == time && cell.writer != thread &&
-      !(kind == AccessKind::Atomic && cell.isAtomic))
-    machine.report(FindingKind::Race, warp, i, lane,
-                   text(", which thread " + std::to_string(cell.writer) +
-                        " wrote since the last barrier"),
-                   cell.writeOperation);
+      !changesNothing && !(kind == AccessKind::Atomic && cell.isAtomic))
+    machine.report(
+        FindingKind::Race, warp, i, lane,
+        text(", which " + writerText(cell) + " wrote since the last barrier"),
+        cell.writeOperation);
   if (!isRead(kind) && cell.readTime == time && cell.reader != thread)
     machine.report(FindingKind::Race, warp, i, lane,
                    text(", which another thread read since the last barrier"),
@@ -89,7 +92,7 @@ void Block::check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
 
 uint8_t *Block::access(Warp &warp, const Instruction &i, unsigned lane,
                        uint32_t address, unsigned bytes, AccessKind kind,
-                       unsigned alignment) {
+                       unsigned alignment, const uint8_t *value) {
   if (address > shared.size() || bytes > shared.size() - address) {
     machine.report(FindingKind::OutOfBounds, warp, i, lane,
                    verb(kind) + std::to_string(bytes) + " bytes of " +
@@ -104,11 +107,17 @@ uint8_t *Block::access(Warp &warp, const Instruction &i, unsigned lane,
                        std::to_string(alignment));
     return nullptr;
   }
+  uint8_t *place = shared.data() + address;
+  bool changesNothing = value && std::memcmp(place, value, bytes) == 0;
   for (Cell &cell : cells(address, bytes)) {
-    check(warp, i, lane, cell, kind, address);
+    check(warp, i, lane, cell, kind, address, changesNothing);
+    bool isShared = changesNothing && cell.writeTime == time &&
+                    cell.writer != warp.thread(lane);
     note(cell, i, warp.thread(lane), kind, time);
+    if (isShared)
+      cell.writer = Cell::kMany;
   }
-  return shared.data() + address;
+  return place;
 }
 
 void Block::countBanks(const Instruction &i, Mask lanes,
@@ -224,42 +233,114 @@ bool Machine::isBefore(uint32_t time, const Block &block) const {
   return known != block.acquired.end() && time <= known->second;
 }
 
-void Machine::check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
-                    AccessKind kind, uint64_t address) {
+static std::string describe(AccessKind kind, uint64_t address) {
+  return verb(kind) +
+         at("buffer " + std::to_string((address >> kOffsetBits) - 1),
+            address & ((uint64_t(1) << kOffsetBits) - 1));
+}
+
+Read *Machine::findRead(Region &region, uint64_t granule, const Block &block,
+                        uint32_t operation) {
+  auto matches = [&](const Read &read) {
+    return read.time && read.operation == operation &&
+           blockOfTime[read.time] == block.number;
+  };
+  BufferCell &cell = region.shadow[granule];
+  if (matches(cell.read))
+    return &cell.read;
+  if (cell.hasMore)
+    for (Read &read : region.reads[granule])
+      if (matches(read))
+        return &read;
+  return nullptr;
+}
+
+/// A write: against every read that is not before it.
+void Machine::checkWrite(Warp &warp, const Instruction &i, unsigned lane,
+                         Region &region, uint64_t granule, uint64_t address) {
   Block &block = warp.block;
-  unsigned thread = warp.thread(lane);
-  auto isOther = [&](uint32_t time, unsigned by) {
-    return (blockOfTime[time] != block.number || by != thread) &&
-           !isBefore(time, block);
+  BufferCell &cell = region.shadow[granule];
+  auto one = [&](const Read &read) {
+    // Others that read what this thread read as well hold a copy of its
+    // element.
+    bool isOwn = blockOfTime[read.time] == block.number &&
+                 read.thread == warp.thread(lane);
+    if (read.time && !isOwn && !isBefore(read.time, block))
+      report(FindingKind::Race, warp, i, lane,
+             describe(AccessKind::Write, address) + ", which thread " +
+                 std::to_string(read.thread) + " of block " +
+                 std::to_string(blockOfTime[read.time]) +
+                 " read, and nothing orders the two",
+             read.operation);
   };
-  auto text = [&](llvm::StringRef what) {
-    return verb(kind) +
-           at("buffer " + std::to_string((address >> kOffsetBits) - 1),
-              address & ((uint64_t(1) << kOffsetBits) - 1)) +
-           what.str();
-  };
-  bool bothAtomic = kind == AccessKind::Atomic && cell.isAtomic;
-  if (cell.writeTime && !bothAtomic && isOther(cell.writeTime, cell.writer))
-    report(FindingKind::Race, warp, i, lane,
-           text(", which thread " + std::to_string(cell.writer) + " of block " +
-                std::to_string(blockOfTime[cell.writeTime]) +
-                " wrote, and nothing orders the two"),
-           cell.writeOperation);
-  if (!isRead(kind) && cell.readTime &&
-      (cell.manyBlocks || isOther(cell.readTime, cell.reader)))
-    report(FindingKind::Race, warp, i, lane,
-           text(", which another thread read, and nothing orders the two"),
-           cell.readOperation);
-  if (kind == AccessKind::Constant ? cell.writeTime != 0
-                                   : !isRead(kind) && cell.readConstant)
+  one(cell.read);
+  if (cell.hasMore)
+    for (const Read &read : region.reads[granule])
+      one(read);
+  if (cell.readConstant)
     report(FindingKind::NonCoherentRead, warp, i, lane,
-           text(", which is also written and read as constant"),
-           isRead(kind) ? cell.writeOperation : cell.readOperation);
+           describe(AccessKind::Write, address) + ", which is read as constant",
+           cell.read.operation);
+}
+
+void Machine::check(Warp &warp, const Instruction &i, unsigned lane,
+                    Region &region, uint64_t granule, AccessKind kind,
+                    uint64_t address, bool changesNothing) {
+  BufferCell &cell = region.shadow[granule];
+  Block &block = warp.block;
+  bool inBlock = cell.writeTime && blockOfTime[cell.writeTime] == block.number;
+  bool unordered = cell.writeTime && !isBefore(cell.writeTime, block) &&
+                   !(inBlock && cell.writer == warp.thread(lane));
+  if (unordered && isRead(kind) && inBlock) {
+    // The writer has read it by the same operation: this is a copy's read.
+    Read *own = findRead(region, granule, block, i.operation);
+    unordered = !(own && own->time == block.time && own->thread == cell.writer);
+  }
+  if (unordered && !(kind == AccessKind::Atomic && cell.isAtomic) &&
+      !(changesNothing && inBlock))
+    report(FindingKind::Race, warp, i, lane,
+           describe(kind, address) + ", which thread " +
+               std::to_string(cell.writer) + " of block " +
+               std::to_string(blockOfTime[cell.writeTime]) +
+               " wrote, and nothing orders the two",
+           cell.writeOperation);
+  if (kind == AccessKind::Constant && cell.writeTime)
+    report(FindingKind::NonCoherentRead, warp, i, lane,
+           describe(kind, address) + " as constant, which is also written",
+           cell.writeOperation);
+  if (!isRead(kind))
+    checkWrite(warp, i, lane, region, granule, address);
+}
+
+void Machine::note(const Warp &warp, const Instruction &i, unsigned lane,
+                   Region &region, uint64_t granule, AccessKind kind) {
+  const Block &block = warp.block;
+  BufferCell &cell = region.shadow[granule];
+  uint16_t thread = warp.thread(lane);
+  if (!isRead(kind)) {
+    cell.writer = thread;
+    cell.writeTime = block.time;
+    cell.writeOperation = i.operation;
+    cell.isAtomic = kind == AccessKind::Atomic;
+    return;
+  }
+  cell.readConstant |= kind == AccessKind::Constant;
+  Read now{block.time, i.operation, thread};
+  if (Read *read = findRead(region, granule, block, i.operation)) {
+    if (read->time == block.time)
+      now.thread = std::min(read->thread, thread);
+    *read = now;
+  } else if (!cell.read.time) {
+    cell.read = now;
+  } else {
+    cell.hasMore = true;
+    region.reads[granule].push_back(now);
+  }
 }
 
 uint8_t *Machine::access(Warp &warp, const Instruction &i, unsigned lane,
                          uint64_t address, unsigned bytes, AccessKind kind,
-                         unsigned alignment) {
+                         unsigned alignment, const uint8_t *value) {
   uint64_t number = (address >> kOffsetBits) - 1;
   uint64_t within = address & ((uint64_t(1) << kOffsetBits) - 1);
   if (number >= arguments.size()) {
@@ -287,20 +368,21 @@ uint8_t *Machine::access(Warp &warp, const Instruction &i, unsigned lane,
                std::to_string(alignment));
     return nullptr;
   }
+  if (buffer.isConstant && !isRead(kind)) {
+    report(FindingKind::ConstantWrite, warp, i, lane,
+           verb(kind) + at("buffer " + std::to_string(number), offset) +
+               ", which may only be read");
+    return nullptr;
+  }
   uint8_t *place = static_cast<uint8_t *>(buffer.data) + offset;
   Region &region = *argument.region;
   if (!region.shadow.empty()) {
     unsigned granule = region.granule;
     uint64_t from = place - region.begin;
+    bool changesNothing = value && std::memcmp(place, value, bytes) == 0;
     for (uint64_t g = from / granule; g <= (from + bytes - 1) / granule; ++g) {
-      Cell &cell = region.shadow[g];
-      check(warp, i, lane, cell, kind, address);
-      // Of readers the last is kept; that there were others, too.
-      if (isRead(kind) && cell.readTime &&
-          blockOfTime[cell.readTime] != warp.block.number &&
-          !isBefore(cell.readTime, warp.block))
-        cell.manyBlocks = true;
-      note(cell, i, warp.thread(lane), kind, warp.block.time);
+      check(warp, i, lane, region, g, kind, address, changesNothing);
+      note(warp, i, lane, region, g, kind);
     }
   }
   return place;

@@ -15,14 +15,15 @@ namespace {
 
 /// The place of a lane's access, in either memory.
 uint8_t *placeOf(Warp &warp, const Instruction &i, unsigned lane,
-                 unsigned bytes, AccessKind kind, unsigned alignment) {
+                 unsigned bytes, AccessKind kind, unsigned alignment,
+                 const uint8_t *value = nullptr) {
   if (i.flags & handlers::kShared)
     return warp.block.access(warp, i, lane,
                              warp.lanes<uint32_t>(i.a)[lane] + i.constant,
-                             bytes, kind, alignment);
+                             bytes, kind, alignment, value);
   return warp.block.machine.access(warp, i, lane,
                                    warp.lanes<uint64_t>(i.a)[lane] + i.constant,
-                                   bytes, kind, alignment);
+                                   bytes, kind, alignment, value);
 }
 
 void countBanks(Warp &warp, const Instruction &i, Mask lanes, unsigned bytes) {
@@ -62,15 +63,16 @@ void handlers::store(Warp &warp, const Instruction &i) {
   unsigned count = list.size() - 1, bytes = count * i.bits;
   Mask lanes = warp.active(i.b);
   countBanks(warp, i, lanes, bytes);
+  uint8_t data[64];
   Warp::each(lanes, [&](unsigned lane) {
-    uint8_t *place = placeOf(warp, i, lane, bytes, AccessKind::Write, list[0]);
-    if (!place)
-      return;
     for (unsigned e = 0; e < count; ++e) {
       uint64_t value = i.bits > 4 ? warp.lanes<uint64_t>(list[e + 1])[lane]
                                   : warp.lanes<uint32_t>(list[e + 1])[lane];
-      std::memcpy(place + e * i.bits, &value, i.bits);
+      std::memcpy(data + e * i.bits, &value, i.bits);
     }
+    if (uint8_t *place =
+            placeOf(warp, i, lane, bytes, AccessKind::Write, list[0], data))
+      std::memcpy(place, data, bytes);
   });
 }
 
@@ -96,6 +98,8 @@ LogicalResult emitAccess(Decoder &d, Operation *op, Handler handler,
   if (!bytes)
     return op->emitError("the interpreter keeps whole bytes in memory");
   unsigned total = bytes * slots.size();
+  if (total > 64)
+    return op->emitError("the interpreter moves up to 64 bytes at once");
   std::vector<uint32_t> list{uint32_t(alignment.value_or(bytes))};
   list.insert(list.end(), slots.begin(), slots.end());
   d.noteAccess(pointer, std::min<unsigned>(total, list[0]), writes);

@@ -77,9 +77,17 @@ TEST(SimtFaults, WriteAfterRead) {
 }
 
 TEST(SimtFaults, TwoWriters) {
+  auto store = [](llvm::StringRef value) {
+    return "llvm.store " + value.str() +
+           ", %shared {alignment = 4 : i64} : i32, !llvm.ptr<3>\n";
+  };
+  expectAlways(64, store("%tid"), FindingKind::Race);
+  // The same value of all threads may be written by each.
+  expectClean(64, store("%c1"));
+  expectAlways(64, store("%c1") + store("%tid"), FindingKind::Race);
   expectAlways(64,
-               "llvm.store %zero, %shared {alignment = 4 : i64} : f32, "
-               "!llvm.ptr<3>",
+               store("%c1") + "%x = llvm.load %shared {alignment = 4 : i64} : "
+                              "!llvm.ptr<3> -> i32",
                FindingKind::Race);
 }
 
@@ -220,6 +228,56 @@ scf.if %first {
 }
 )",
                FindingKind::Race, two);
+}
+
+/// Results over an operand: of its own element, of which other threads hold
+/// copies, and of a neighbour's.
+TEST(SimtFaults, InPlace) {
+  auto kernel = [](int mask, int shift) {
+    return "%mask = llvm.mlir.constant(" + std::to_string(mask) +
+           " : i32) : i32\n%shift = llvm.mlir.constant(" +
+           std::to_string(shift) + R"( : i32) : i32
+%element = llvm.and %tid, %mask : i32
+%other = llvm.add %tid, %shift : i32
+%read = llvm.and %other, %mask : i32
+%p = llvm.getelementptr %out[%read] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
+%x = llvm.load %p {alignment = 4 : i64} : !llvm.ptr<1> -> f32
+%first = llvm.icmp "eq" %element, %tid : i32
+scf.if %first {
+  llvm.store %x, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
+}
+)";
+  };
+  expectClean(64, kernel(15, 0));
+  expectClean(64, kernel(63, 0));
+  expectAlways(64, kernel(15, 1), FindingKind::Race);
+  expectAlways(64, kernel(63, 32), FindingKind::Race);
+}
+
+TEST(SimtFaults, WritesAnInput) {
+  SimtRun run;
+  run.in.resize(32);
+  run.out.resize(32);
+  run.inIsConstant = true;
+  runSimt(simtKernel(32, "llvm.store %zero, %from {alignment = 4 : i64} : f32, "
+                         "!llvm.ptr<1>"),
+          run);
+  EXPECT_THAT(run.kinds(), ElementsAre(FindingKind::ConstantWrite));
+}
+
+/// What a buffer's own address promises: 16 bytes, but no more.
+TEST(SimtFaults, MisalignedBuffer) {
+  for (uint64_t phase : {16, 8}) {
+    SimtRun run;
+    run.in.resize(32);
+    run.out.resize(32);
+    run.inPhase = phase;
+    runSimt(simtKernel(32, "%x = llvm.load %in {alignment = 16 : i64} : "
+                           "!llvm.ptr<1> -> vector<4xf32>"),
+            run);
+    EXPECT_EQ(run.kinds().size(), phase == 16 ? 0u : 1u) << run.text();
+    EXPECT_THAT(run.kinds(), Each(FindingKind::Misaligned));
+  }
 }
 
 TEST(SimtFaults, ReadAsConstantAndWritten) {
@@ -442,6 +500,16 @@ TEST(SimtFaults, PartsMeet) {
     bad.launch = launch;
     runSimt(simtKernel(64, meeting(atom, "")), bad);
     EXPECT_THAT(bad.kinds(), Contains(FindingKind::Race)) << bad.text();
+
+    // What every part read before it came may be written by the last.
+    std::string read = "%early = llvm.load %to {alignment = 4 : i64} : "
+                       "!llvm.ptr<1> -> f32\n";
+    SimtRun early;
+    early.in.resize(192);
+    early.out.resize(65);
+    early.launch = launch;
+    runSimt(simtKernel(64, read + meeting(atom, barrier)), early);
+    EXPECT_EQ(early.text(), "");
   }
 }
 

@@ -1,0 +1,180 @@
+// charonia-simt: runs an engine's GPU kernels thread by thread on the CPU and
+// prints what is wrong with them. Exit status 1 if anything is.
+#include "codegen/gpu/GpuCodegen.h"
+#include "codegen/gpu/interpreter/Formats.h"
+#include "tools/charonia-simt/SimtEngine.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include <cstring>
+#include <random>
+
+using namespace charonia;
+using namespace charonia::tool;
+namespace cl = llvm::cl;
+
+namespace {
+
+cl::OptionCategory category("Options");
+cl::opt<std::string> enginePath(cl::Positional, cl::Required,
+                                cl::desc("<m.engine>"), cl::cat(category));
+cl::opt<std::string>
+    dump("dump-dir", cl::Required,
+         cl::desc("Folder that charonia compile --target sm_90 --dump-dir "
+                  "wrote with the engine"),
+         cl::cat(category));
+cl::list<std::string>
+    inputFiles("input",
+               cl::desc("NAME=FILE.npy; inputs that are not given are "
+                        "random, of the optimum shape"),
+               cl::cat(category));
+cl::opt<std::string> outputDir("output-dir", cl::desc("Folder for the outputs"),
+                               cl::cat(category));
+cl::opt<std::string> reportPath("report",
+                                cl::desc("JSON file of findings and of bank "
+                                         "conflicts of each access"),
+                                cl::cat(category));
+cl::opt<uint64_t> seed("seed",
+                       cl::desc("Order of blocks and warps; 0: ascending"),
+                       cl::init(0), cl::cat(category));
+cl::opt<interpreter::CopyTiming> copies(
+    "copies", cl::desc("When asynchronous copies land"),
+    cl::values(clEnumValN(interpreter::CopyTiming::Late, "late",
+                          "when they are waited for"),
+               clEnumValN(interpreter::CopyTiming::Early, "early", "at once"),
+               clEnumValN(interpreter::CopyTiming::Seeded, "seeded",
+                          "at any time between")),
+    cl::init(interpreter::CopyTiming::Late), cl::cat(category));
+
+/// Small multiples of 2^-8; integers are 0 or 1.
+void fillRandom(Array &array, std::mt19937_64 &random) {
+  unsigned bytes = dtypeBits(array.dtype) / 8;
+  for (uint64_t at = 0; at < array.size; at += bytes) {
+    double wide = (int(random() >> 48 & 1023) - 511) / 256.0;
+    uint64_t bits = random() & 1;
+    if (array.dtype == DType::Float64)
+      bits = std::bit_cast<uint64_t>(wide);
+    else if (array.dtype == DType::Float32)
+      bits = std::bit_cast<uint32_t>(float(wide));
+    else if (array.dtype == DType::Float16)
+      bits = interpreter::floatToHalf(float(wide));
+    else if (array.dtype == DType::BFloat16)
+      bits = interpreter::floatToBfloat(float(wide));
+    std::memcpy(array.data.get() + at, &bits, bytes);
+  }
+}
+
+Result<std::vector<Array>> readInputs(const Signature &signature) {
+  std::vector<Array> arrays(signature.inputs.size());
+  for (const std::string &text : inputFiles) {
+    auto [name, path] = llvm::StringRef(text).split('=');
+    CHARONIA_ASSIGN_OR_RETURN(size_t index, signature.findInput(name.str()));
+    CHARONIA_ASSIGN_OR_RETURN(
+        arrays[index], readNpy(path.str(), signature.inputs[index].dtype));
+    if (arrays[index].dtype != signature.inputs[index].dtype)
+      return Status(StatusCode::InvalidArgument,
+                    path.str() + ": has another type than the input '" +
+                        name.str() + "'");
+  }
+  std::vector<int64_t> optimum;
+  for (const Symbol &symbol : signature.symbols)
+    optimum.push_back(symbol.opt);
+  std::mt19937_64 random(seed + 1);
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (arrays[i].data)
+      continue;
+    CHARONIA_ASSIGN_OR_RETURN(
+        std::vector<int64_t> shape,
+        signature.evaluateShape(signature.inputs[i], optimum));
+    CHARONIA_ASSIGN_OR_RETURN(
+        arrays[i], Array::allocate(signature.inputs[i].dtype, shape));
+    fillRandom(arrays[i], random);
+  }
+  return arrays;
+}
+
+Status writeOutputs(const Signature &signature,
+                    const std::vector<Array> &outputs) {
+  if (outputDir.empty())
+    return Status::ok();
+  if (std::error_code error = llvm::sys::fs::create_directories(outputDir))
+    return Status(StatusCode::Io, outputDir + ": " + error.message());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    std::string name = signature.outputs[i].name;
+    std::replace(name.begin(), name.end(), '/', '_');
+    CHARONIA_RETURN_IF_ERROR(writeNpy(outputDir + "/" + name + ".npy",
+                                      outputs[i].dtype, outputs[i].shape,
+                                      outputs[i].data.get()));
+  }
+  return Status::ok();
+}
+
+Status writeReport(const interpreter::Report &report) {
+  if (reportPath.empty())
+    return Status::ok();
+  llvm::json::Array findings, banks;
+  for (const interpreter::Finding &f : report.findings)
+    findings.push_back(llvm::json::Object{{"kind", findingName(f.kind)},
+                                          {"kernel", f.kernel},
+                                          {"operation", f.operation},
+                                          {"other", f.other},
+                                          {"details", f.details},
+                                          {"count", int64_t(f.count)}});
+  for (const interpreter::BankStatistic &b : report.banks)
+    banks.push_back(llvm::json::Object{{"kernel", b.kernel},
+                                       {"operation", b.operation},
+                                       {"requests", int64_t(b.requests)},
+                                       {"maximum", b.maximum},
+                                       {"mean", b.mean()}});
+  std::error_code error;
+  llvm::raw_fd_ostream file(reportPath, error);
+  if (!error) {
+    file << llvm::formatv("{0:2}\n",
+                          llvm::json::Value(llvm::json::Object{
+                              {"findings", std::move(findings)},
+                              {"banks", std::move(banks)},
+                              {"instructions", int64_t(report.instructions)}}));
+    file.close();
+    error = file.error();
+    file.clear_error();
+  }
+  return error ? Status(StatusCode::Io, reportPath + ": " + error.message())
+               : Status::ok();
+}
+
+Status execute(mlir::MLIRContext &context, interpreter::Report &report) {
+  CHARONIA_ASSIGN_OR_RETURN(SimtEngine engine,
+                            SimtEngine::open(enginePath, dump, context));
+  CHARONIA_ASSIGN_OR_RETURN(std::vector<Array> inputs,
+                            readInputs(engine.signature()));
+  SimtOptions options{seed, copies};
+  CHARONIA_ASSIGN_OR_RETURN(std::vector<Array> outputs,
+                            engine.run(inputs, options, report));
+  CHARONIA_RETURN_IF_ERROR(writeOutputs(engine.signature(), outputs));
+  return writeReport(report);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(argc, argv,
+                              "Runs an engine's GPU kernels without a GPU\n");
+  mlir::DialectRegistry registry;
+  gpu::registerGpuCodegen(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  interpreter::Report report;
+  Status status = execute(context, report);
+  for (const interpreter::Finding &f : report.findings) {
+    llvm::errs() << "error: " << f.kernel << ": " << findingName(f.kind) << ": "
+                 << f.operation << ", " << f.details;
+    if (!f.other.empty())
+      llvm::errs() << "; the other is " << f.other;
+    if (f.count > 1)
+      llvm::errs() << " (" << f.count << " times)";
+    llvm::errs() << '\n';
+  }
+  if (!status)
+    llvm::errs() << "error: " << status.message() << '\n';
+  return status && report.findings.empty() ? 0 : 1;
+}
