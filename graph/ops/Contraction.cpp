@@ -216,17 +216,14 @@ CHARONIA_INFER(AttentionOp) {
                 "value's differ");
   if (!mayBeEqual(q[3], k[3]) || !mayBeEqual(k[2], v[2]))
     return fail("widths or lengths differ");
-  if (operands.size() > 3) {
-    Exprs scores{q[0], q[1], q[2], k[2]};
-    Exprs mask = getShape(operands[3]);
-    auto joined = broadcastShapes(scores, mask);
-    if (mask.size() > 4 || !joined || ArrayRef(*joined) != ArrayRef(scores))
+  Exprs scores{q[0], q[1], q[2], k[2]};
+  for (Value added : operands.drop_front(3)) {
+    Exprs shape = getShape(added);
+    auto joined = broadcastShapes(scores, shape);
+    if (shape.size() > 4 || !joined || ArrayRef(*joined) != ArrayRef(scores))
       return fail(
-          "the mask " + shapeToString(operands[3].getType()) +
+          "the mask or bias " + shapeToString(added.getType()) +
           " does not broadcast to [batch, heads, query length, key length]");
-    Type maskElement = getElementTypeOrSelf(operands[3]);
-    if (!maskElement.isInteger(1) && !isa<FloatType>(maskElement))
-      return fail("the mask must be of i1 or floats");
   }
   types.push_back(makeType({q[0], q[1], q[2], v[3]}, element));
   return success();

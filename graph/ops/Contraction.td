@@ -61,21 +61,33 @@ def Graph_ConvOp : Graph_Contraction<"conv"> {
   }];
 }
 
-def Graph_AttentionOp : Graph_Contraction<"attention"> {
-  let summary = "softmax(scale * Q K^T + mask) V";
+def Graph_RowGuard : I32EnumAttr<"RowGuard", "rows of attention that give 0", [
+    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"empty", 1>, I32EnumAttrCase<"nan", 2>]> {
+  let cppNamespace = "::charonia::graph";
+}
+
+def Graph_AttentionOp : Graph_Contraction<"attention", [AttrSizedOperandSegments]> {
+  let summary = "softmax(scores) V of masked scores scale * Q K^T";
   let description = [{
     query [B, H, S, D], key [B, Hkv, T, D], value [B, Hkv, T, Dv], H a multiple
-    of Hkv; mask, if any, broadcasts to [B, H, S, T]: i1 keeps where true, floats
-    are added. `causal` keeps t <= s + (T - S). A row that keeps nothing gives 0.
+    of Hkv. The score of query s and key t is scale * Q K^T where `mask` is true
+    and, with `causal`, t <= s + (T - S); elsewhere it is `fill`. Then `bias` is
+    added. Mask and bias broadcast to [B, H, S, T].
+
+    `guard` says what a row gives whose softmax is NaN. `none`: NaN. `empty`: 0 if
+    all of its scores are -inf; a bias of -inf makes a score of NaN -inf. `nan`: 0.
   }];
   let arguments = (ins Graph_FloatTensor:$query, Graph_FloatTensor:$key,
-    Graph_FloatTensor:$value, Optional<Graph_Tensor>:$mask,
-    F64Attr:$scale, UnitAttr:$causal);
+    Graph_FloatTensor:$value, Optional<Graph_BoolTensor>:$mask,
+    Optional<Graph_FloatTensor>:$bias, F64Attr:$scale, UnitAttr:$causal,
+    DefaultValuedAttr<F64Attr, "-std::numeric_limits<double>::infinity()">:$fill,
+    DefaultValuedAttr<Graph_RowGuard, "RowGuard::none">:$guard);
   let assemblyFormat = [{
-    $query `,` $key `,` $value (`mask` $mask^)? attr-dict `:` functional-type(operands, results)
+    $query `,` $key `,` $value (`mask` $mask^)? (`bias` $bias^)? attr-dict `:`
+    functional-type(operands, results)
   }];
   let extraClassDeclaration = commonDecl # [{
-    bool isOperandTypeFree(unsigned operand) { return operand == 3; }
+    bool isOperandTypeFree(unsigned operand) { return operand >= 3; }
   }];
 }
 

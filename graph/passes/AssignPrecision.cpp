@@ -16,7 +16,8 @@ namespace {
 enum class Kind {
   /// Weights, constants, views of them.
   Fixed,
-  /// Computed from integers (and constants): positions, masks.
+  /// Computed from integers (and constants): positions, masks. Inputs that are
+  /// read as masks only.
   Index,
   /// A reduction, and what is made of reductions.
   Wide,
@@ -48,7 +49,8 @@ private:
     Block &block = function.getBody().front();
     for (Value argument : block.getArguments())
       if (isWide(argument))
-        kinds[argument] = Kind::Narrow;
+        kinds[argument] =
+            isReadInAnyType(argument) ? Kind::Index : Kind::Narrow;
     SmallVector<Operation *> ops;
     for (Operation &op : block)
       ops.push_back(&op);
@@ -63,6 +65,18 @@ private:
 
   static bool isWide(Value value) {
     return getElementTypeOrSelf(value).isF32();
+  }
+
+  /// Whether all that read this value, or views of it, take it in any type: a
+  /// mask, whose lowest numbers a small type lacks.
+  static bool isReadInAnyType(Value value) {
+    return llvm::all_of(value.getUses(), [](OpOperand &use) {
+      auto op = dyn_cast<GraphOpInterface>(use.getOwner());
+      return op && (op.getRole() == OpRole::View
+                        ? isReadInAnyType(op->getResult(0))
+                        : op.isOperandTypeFree(use.getOperandNumber()) &&
+                              op.getRole() == OpRole::Contraction);
+    });
   }
 
   Kind kindOf(GraphOpInterface op) {

@@ -45,8 +45,9 @@ public:
     return other ? Term(other, *builder, *location) : Term();
   }
   /// A scalar of this term's element type.
-  Term scalar(double constant) const {
-    return with(scalarConstant(*builder, *location, element(), constant));
+  Term scalar(double constant) const { return scalar(element(), constant); }
+  Term scalar(mlir::Type element, double constant) const {
+    return with(scalarConstant(*builder, *location, element, constant));
   }
   template <typename Op, typename... Args> Term make(Args &&...args) const {
     return with(Op::create(*builder, *location, std::forward<Args>(args)...)

@@ -55,9 +55,10 @@ def RecognizePatterns : Pass<"recognize-patterns", "mlir::func::FuncOp"> {
     Before: matmul, scales, masks, softmax, matmul; means, squares and rsqrt; exp
     over its sum; products with erf or tanh. After: `attention`, `normalize`,
     `softmax`, `gelu`. A mask that provably is causal becomes the attribute, any
-    other stays an operand; a row of which nothing is kept gives zeros. Runs after
-    algebra and views are simple, and before layouts and precision put casts and
-    transposes between the pieces.
+    other stays an operand. A row of which nothing is kept gives what it did before:
+    NaN, zeros behind a guard, a mean under finite fills. Runs after algebra and
+    views are simple, and before layouts and precision put casts and transposes
+    between the pieces.
   }];
 }
 

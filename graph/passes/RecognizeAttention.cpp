@@ -1,5 +1,6 @@
-#include "graph/analysis/IndexContent.h"
+#include "graph/passes/AttentionMasks.h"
 #include "graph/passes/Patterns.h"
+#include <cmath>
 #include <numeric>
 
 using namespace mlir;
@@ -7,50 +8,33 @@ using namespace charonia::graph;
 
 namespace {
 
-/// A term added to the scores: a float tensor, or a fill where `keep` is false.
-struct Mask {
-  Term added, keep;
-  double fill = 0;
-  bool inverted = false; // keep is true where the fill goes
-};
-
 /// softmax(scale * Q K^T + masks) V as it is found; `scores` is the product of
 /// Q and K^T.
 struct Attention {
   MatmulOp output, scores;
   SoftmaxOp softmax;
+  RowGuard guard = RowGuard::none;
   double scale = 1;
-  SmallVector<Mask> masks;
+  SmallVector<MaskStep> masks;
 };
 
-/// Fills below this take part in no row that has anything else.
-constexpr double lowFill = -1e4;
-
-/// The operand of a conversion between floats.
-Term throughCasts(Term x) {
-  while (auto cast = x.as<CastOp>()) {
-    if (!isa<FloatType>(getElementTypeOrSelf(cast.getInput())) || !x.isReal())
-      break;
-    x = x.with(cast.getInput());
-  }
-  return x;
-}
-
-/// softmax, perhaps with rows of NaN (nothing kept) replaced by zeros.
-Term probabilities(Term p) {
-  p = throughCasts(p);
+/// softmax, perhaps with rows of NaN replaced by zeros.
+Term probabilities(Term p, RowGuard &guard) {
+  p = throughFloatCasts(p);
   auto select = p.as<SelectOp>();
   if (!select)
     return p;
   Term kept = p.with(select.getRhs());
   Term tested = p.with(select.getCondition()).operand<IsNanOp>();
-  bool matches = tested == kept && p.with(select.getLhs()).is(0);
-  return matches ? throughCasts(kept) : Term();
+  if (tested != kept || !p.with(select.getLhs()).is(0))
+    return {};
+  guard = RowGuard::nan;
+  return throughFloatCasts(kept);
 }
 
 /// Whether the chain of scales and masks from here ends in a matmul.
 bool leadsToScores(Term x, int depth = 0) {
-  x = throughCasts(x);
+  x = throughFloatCasts(x);
   if (x.as<MatmulOp>())
     return true;
   if (depth > 8)
@@ -76,8 +60,8 @@ bool peel(Term &x, Attention &found) {
     Term a = x.with(mul.getLhs()), b = x.with(mul.getRhs());
     if (a.constant())
       std::swap(a, b);
-    // Only positive scales keep the order of fills.
-    if (!b.constant() || !(*b.constant() > 0))
+    // Only positive finite scales keep the order of fills.
+    if (!b.constant() || !(*b.constant() > 0) || std::isinf(*b.constant()))
       return false;
     found.scale *= *b.constant();
     x = a;
@@ -87,14 +71,14 @@ bool peel(Term &x, Attention &found) {
     Term a = x.with(add.getLhs()), b = x.with(add.getRhs());
     if (!leadsToScores(a))
       std::swap(a, b);
-    Mask mask;
+    MaskStep mask;
     mask.added = found.scale == 1 ? b : b * found.scale;
     found.masks.push_back(mask);
     x = a;
     return true;
   }
   if (auto select = x.as<SelectOp>()) {
-    Mask mask;
+    MaskStep mask;
     mask.keep = x.with(select.getCondition());
     Term a = x.with(select.getLhs()), fill = x.with(select.getRhs());
     if (!leadsToScores(a)) {
@@ -102,9 +86,9 @@ bool peel(Term &x, Attention &found) {
       mask.inverted = true;
     }
     auto constant = fill.constant();
-    if (!constant || !(*constant <= lowFill))
+    if (!constant || std::isnan(*constant))
       return false;
-    mask.fill = *constant;
+    mask.fill = *constant * found.scale;
     found.masks.push_back(mask);
     x = a;
     return true;
@@ -115,24 +99,25 @@ bool peel(Term &x, Attention &found) {
 std::optional<Attention> match(MatmulOp output, Term lhs) {
   Attention found;
   found.output = output;
-  Term p = probabilities(lhs);
+  Term p = probabilities(lhs, found.guard);
   found.softmax = p ? p.as<SoftmaxOp>() : SoftmaxOp();
   if (!found.softmax || found.softmax.getLog() ||
       (int64_t)found.softmax.getAxis() + 1 !=
           (int64_t)getShape(found.softmax.getInput()).size())
     return std::nullopt;
-  Term x = throughCasts(p.with(found.softmax.getInput()));
+  Term x = throughFloatCasts(p.with(found.softmax.getInput()));
   Exprs shape = getShape(x.get());
   if (!leadsToScores(x))
     return std::nullopt;
   while (!(found.scores = x.as<MatmulOp>())) {
     if (found.masks.size() > 4 || !peel(x, found))
       return std::nullopt;
-    x = throughCasts(x);
+    x = throughFloatCasts(x);
     // A mask that enlarges the scores is none.
     if (getShape(x.get()) != shape)
       return std::nullopt;
   }
+  std::reverse(found.masks.begin(), found.masks.end());
   Type element = getElementTypeOrSelf(output);
   if (!isa<FloatType>(element) ||
       getElementTypeOrSelf(found.scores) != element || shape.size() > 4)
@@ -201,136 +186,6 @@ Term withLeading(Term x, AffineExpr batch, AffineExpr heads) {
              : x.make<BroadcastOp>(makeType(wanted, x.element()), x.get());
 }
 
-/// How a condition relates to the rows s and columns t of the scores.
-enum class Relation { Always, Causal, Other };
-
-Relation relationOf(Term keep, ArrayRef<AffineExpr> scores) {
-  // Coordinates of the condition within those of the scores.
-  Exprs shape = getShape(keep.get()), at;
-  MLIRContext *context = keep.get().getContext();
-  size_t offset = scores.size() - shape.size();
-  for (auto [i, size] : llvm::enumerate(shape))
-    at.push_back(constantOf(size) == 1 ? getAffineConstantExpr(0, context)
-                                       : getAffineDimExpr(offset + i, context));
-  auto conditions = conditionsAt(keep.get(), at, scores);
-  if (!conditions)
-    return Relation::Other;
-  size_t rank = scores.size();
-  AffineExpr s = getAffineDimExpr(rank - 2, context),
-             t = getAffineDimExpr(rank - 1, context);
-  AffineExpr causal = s + (scores[rank - 1] - scores[rank - 2]) - t;
-  bool isCausal = false;
-  for (AffineExpr e : *conditions) {
-    if (isNonNegative(e, scores))
-      continue;
-    if (simplify(e - causal) != 0)
-      return Relation::Other;
-    isCausal = true;
-  }
-  return isCausal ? Relation::Causal : Relation::Always;
-}
-
-/// A float mask that is 0 or a fill by a condition.
-void splitFloatMask(Mask &mask) {
-  Term m = throughCasts(mask.added);
-  // Views between condition and use stay with the condition.
-  SmallVector<GraphOpInterface> views;
-  while (auto view = m.get().getDefiningOp<GraphOpInterface>()) {
-    if (view.getRole() != OpRole::View)
-      break;
-    views.push_back(view);
-    m = throughCasts(m.with(view->getOperand(0)));
-  }
-  auto select = m.as<SelectOp>();
-  if (!select)
-    return;
-  Term a = m.with(select.getLhs()), b = m.with(select.getRhs());
-  bool inverted = !a.is(0);
-  if (inverted)
-    std::swap(a, b);
-  auto fill = b.constant();
-  if (!a.is(0) || !fill || !(*fill <= lowFill))
-    return;
-  Term keep = m.with(select.getCondition());
-  if (keep.get().getType() != withElement(select.getType(), keep.element()))
-    return;
-  for (GraphOpInterface view : llvm::reverse(views)) {
-    OpBuilder builder(mask.added.get().getContext());
-    builder.setInsertionPointAfterValue(mask.added.get());
-    Operation *copy = builder.clone(*view);
-    copy->setOperand(0, keep.get());
-    copy->getResult(0).setType(
-        withElement(copy->getResult(0).getType(), keep.element()));
-    keep = keep.with(copy->getResult(0));
-  }
-  mask.keep = keep;
-  mask.fill = *fill;
-  mask.inverted = inverted;
-}
-
-/// The masks as operand and attribute of graph.attention.
-struct Masking {
-  Term operand;
-  bool causal = false;
-};
-
-Masking combine(ArrayRef<Mask> masks, ArrayRef<AffineExpr> scores) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  Masking result;
-  SmallVector<Mask> rest;
-  // A row keeps at least its own column where there are no more rows than
-  // columns; only then a finite fill is as good as an infinite one.
-  bool rowsKeep =
-      isNonNegative(scores[scores.size() - 1] - scores[scores.size() - 2]);
-  for (Mask mask : masks) {
-    if (mask.added)
-      splitFloatMask(mask);
-    if (mask.keep) {
-      Term keep =
-          mask.inverted ? mask.keep.make<NotOp>(mask.keep.get()) : mask.keep;
-      Relation relation = relationOf(keep, scores);
-      if (relation == Relation::Always)
-        continue;
-      if (relation == Relation::Causal &&
-          (rowsKeep || mask.fill == -infinity)) {
-        result.causal = true;
-        continue;
-      }
-      mask.keep = keep;
-    }
-    rest.push_back(mask);
-  }
-  bool infinite = llvm::all_of(
-      rest, [](const Mask &m) { return m.keep && m.fill == -infinity; });
-  for (const Mask &mask : rest) {
-    Term term = mask.added;
-    if (infinite) {
-      term = mask.keep;
-    } else if (!term) {
-      Term fill = result.operand ? result.operand.scalar(mask.fill) : Term();
-      Type element = fill ? fill.element()
-                          : Float32Type::get(mask.keep.get().getContext());
-      Term keep = mask.keep;
-      auto constant = [&](double value) {
-        OpBuilder builder(keep.get().getContext());
-        builder.setInsertionPointAfterValue(keep.get());
-        return scalarConstant(builder, keep.get().getLoc(), element, value);
-      };
-      term = keep.make<SelectOp>(keep.get(), constant(0), constant(mask.fill));
-    }
-    if (!result.operand)
-      result.operand = term;
-    else if (infinite)
-      result.operand = term.make<AndOp>(result.operand.get(), term.get());
-    else if (result.operand.element() == term.element())
-      result.operand = result.operand + term;
-    else
-      result.operand = result.operand +
-                       term.make<CastOp>(term.get(), result.operand.element());
-  }
-  return result;
-}
-
 LogicalResult recognizeAttention(MatmulOp op, PatternRewriter &rewriter) {
   Term root(op.getResult(), rewriter, op.getLoc());
   std::optional<Attention> found = match(op, root.with(op.getLhs()));
@@ -364,15 +219,18 @@ LogicalResult recognizeAttention(MatmulOp op, PatternRewriter &rewriter) {
   if (!q || !k || !v)
     return failure();
 
-  Masking masking = combine(found->masks, scores);
-  Term mask = masking.operand;
-  if (mask && getShape(mask.get()).size() == 3)
-    mask = asFourDims(mask, rank);
+  Masking masking = combineMasks(found->masks, scores, root.element());
+  for (Term *term : {&masking.mask, &masking.bias})
+    if (*term && getShape(term->get()).size() == 3)
+      *term = asFourDims(*term, rank);
 
-  Value attention = AttentionOp::create(
-      rewriter, op.getLoc(), makeType(four, root.element()), q.get(), k.get(),
-      v.get(), mask.get(), rewriter.getF64FloatAttr(scale),
-      masking.causal ? rewriter.getUnitAttr() : UnitAttr());
+  Value attention =
+      AttentionOp::create(rewriter, op.getLoc(), makeType(four, root.element()),
+                          q.get(), k.get(), v.get(), masking.mask.get(),
+                          masking.bias.get(), rewriter.getF64FloatAttr(scale),
+                          masking.causal ? rewriter.getUnitAttr() : UnitAttr(),
+                          rewriter.getF64FloatAttr(masking.fill),
+                          RowGuardAttr::get(op.getContext(), found->guard));
   if (four != result)
     attention =
         ReshapeOp::create(rewriter, op.getLoc(), op.getType(), attention);

@@ -317,7 +317,18 @@ def attention(b, x):
         name = b.name("mask")
         b.weights[name] = mask.reshape(1, 1, s, s)
         scores = b.node("Add", [scores, name], scores.shape)
+    # Keys that a query may not attend to; the first query has none.
+    fill = choose(b.rng, (None, None, -np.inf, -1e9, -65504.0))
+    if fill is not None:
+        keep = b.rng.random((s, s)) < 0.6
+        keep[0] = False
+        name = b.name("keep")
+        b.weights[name] = keep
+        scores = b.node("Where", [name, scores, b.constant(fill, np.float32)], scores.shape)
     weights = b.node("Softmax", [scores], scores.shape, axis=-1)
+    if fill is not None and np.isinf(fill):
+        empty = b.node("IsNaN", [weights], weights.shape)
+        weights = b.node("Where", [empty, b.constant(0, np.float32), weights], weights.shape)
     mixed = b.node("MatMul", [weights, v], (n, heads, s, depth))
     mixed = b.node("Transpose", [mixed], (n, s, heads, depth), perm=[0, 2, 1, 3])
     mixed = b.reshape(mixed, (n, s, width))

@@ -85,6 +85,16 @@ func.func @attention(%q: tensor<1x8x5x64xf32>, %k: tensor<1x3x5x64xf32>) {
 
 // -----
 
+func.func @attention_bias(%q: tensor<1x8x5x64xf32>, %b: tensor<4x5xf32>) {
+  // expected-error @below {{the mask or bias [4, 5] does not broadcast to [batch, heads, query length, key length]}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = graph.attention %q, %q, %q bias %b {scale = 1.0 : f64}
+    : (tensor<1x8x5x64xf32>, tensor<1x8x5x64xf32>, tensor<1x8x5x64xf32>, tensor<4x5xf32>) -> tensor<1x8x5x64xf32>
+  return
+}
+
+// -----
+
 func.func @dims() {
   // expected-error @below {{needs a static result with one expression without dims for each element}}
   %0 = graph.dims affine_map<()[s0] -> (s0)> : tensor<2xi64>

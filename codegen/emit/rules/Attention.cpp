@@ -43,7 +43,7 @@ public:
                });
     if (failed(total))
       return failure();
-    Value result = e.quotient((*total)[2], repeat((*total)[1], columns));
+    Value result = quotient((*total)[2], (*total)[1]);
     // An axis of our own holds the same value everywhere; any of them will do.
     if (ownColumns)
       result = reduceAxis(result, otherPosition(), graph::ReduceKind::max);
@@ -189,31 +189,30 @@ private:
     Exprs at = place({0, 1, 2}, rowPosition(), -1, tile);
     AffineExpr keyIndex = counter * steps + e.axis(otherPosition());
     double inf = std::numeric_limits<double>::infinity();
-    if (op.getMask()) {
-      Exprs extents = graph::getShape(op.getMask());
-      Exprs full{at[0], at[1], at[2], keyIndex};
-      Demand m{op.getMask(), tile, {}, {}};
-      for (auto [i, extent] : llvm::enumerate(extents))
-        m.coordinates.push_back(graph::constantOf(extent) == 1
-                                    ? e.constant(0)
-                                    : full[4 - extents.size() + i]);
-      FailureOr<Value> mask = e.emit(std::move(m));
-      if (failed(mask))
-        return failure();
-      s = getElementTypeOrSelf(mask->getType()).isInteger(1)
-              ? e.maskWith(*mask, s, -inf)
-              : make<arith::AddFOp>(s, *mask);
-    }
-    SmallVector<Guard> guards{{keyIndex, key[2]}};
+    // A fill of -inf that the bias can't change goes in with the last guards.
+    double fill = op.getFill().convertToDouble();
+    SmallVector<Guard> guards{{keyIndex, key[2]}}, causal;
     if (op.getCausal()) // keyIndex <= row + (T - S)
-      guards.push_back({at[2] + (key[2] - query[2]) - keyIndex, key[2]});
+      (fill == -inf ? guards : causal)
+          .push_back({at[2] + (key[2] - query[2]) - keyIndex, key[2]});
+    Exprs scoreAt{at[0], at[1], at[2], keyIndex};
+    FailureOr<Value> mask = added(op.getMask(), scoreAt, tile);
+    FailureOr<Value> bias = added(op.getBias(), scoreAt, tile);
+    if (failed(mask) || failed(bias))
+      return failure();
+    if (fill != -inf)
+      s = e.maskWith(e.emitInBounds(causal, tile), e.maskWith(*mask, s, fill),
+                     fill);
+    if (*bias)
+      s = biased(s, *bias);
+    if (fill == -inf)
+      s = e.maskWith(*mask, s, -inf);
     s = e.maskWith(e.emitInBounds(guards, tile), s, -inf);
 
     // A row with no key so far has maximum -inf; 0 in its place keeps NaN away.
     Value top = make<arith::MaximumFOp>(carried[0],
                                         reduceKeys(s, graph::ReduceKind::max));
-    Value none = arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::OEQ,
-                                       top, e.splatLike(-inf, top));
+    Value none = compare(arith::CmpFPredicate::OEQ, top, -inf);
     Value safe =
         arith::SelectOp::create(b, e.loc(), none, e.splatLike(0, top), top);
     Value p = math::ExpOp::create(b, e.loc(),
@@ -244,6 +243,48 @@ private:
     if (failed(next))
       return failure();
     return SmallVector<Value>{top, sum, *next};
+  }
+
+  /// A mask or bias at the coordinates of scores; null where there is none.
+  FailureOr<Value> added(Value tensor, ArrayRef<AffineExpr> scoreAt,
+                         ArrayRef<int64_t> tile) {
+    if (!tensor)
+      return Value();
+    Demand demand{tensor, SmallVector<int64_t>(tile), {}, {}};
+    Exprs extents = graph::getShape(tensor);
+    for (auto [i, extent] : llvm::enumerate(extents))
+      demand.coordinates.push_back(graph::constantOf(extent) == 1
+                                       ? e.constant(0)
+                                       : scoreAt[4 - extents.size() + i]);
+    return e.emit(std::move(demand));
+  }
+
+  Value biased(Value s, Value bias) {
+    Value sum = make<arith::AddFOp>(s, bias);
+    if (op.getGuard() != graph::RowGuard::empty)
+      return sum;
+    // What the bias leaves out is out, even if the score is NaN.
+    double inf = std::numeric_limits<double>::infinity();
+    return e.maskWith(compare(arith::CmpFPredicate::UNE, bias, -inf), sum,
+                      -inf);
+  }
+
+  /// The result of accumulated values [rows, columns] and sums [rows]. A sum is
+  /// at least 1; it is 0 where all scores are -inf, and NaN where one is.
+  Value quotient(Value values, Value sum) {
+    if (op.getGuard() == graph::RowGuard::empty)
+      sum = e.maskWith(compare(arith::CmpFPredicate::UNE, sum, 0), sum, 1);
+    Value result = e.quotient(values, repeat(sum, columns));
+    if (op.getGuard() == graph::RowGuard::nan)
+      result = e.maskWith(
+          repeat(compare(arith::CmpFPredicate::OGT, sum, 0), columns), result,
+          0);
+    return result;
+  }
+
+  Value compare(arith::CmpFPredicate predicate, Value x, double constant) {
+    return arith::CmpFOp::create(b, e.loc(), predicate, x,
+                                 e.splatLike(constant, x));
   }
 
   Value reduceKeys(Value x, graph::ReduceKind kind) {

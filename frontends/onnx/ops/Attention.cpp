@@ -1,7 +1,6 @@
 // ONNX's attention, where it is what graph.attention computes.
 #include "frontends/onnx/Registry.h"
 #include <cmath>
-#include <limits>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -20,29 +19,6 @@ static Value splitHeads(Value value, int64_t heads, Emitter &e) {
   Value split = e.reshape(
       value, {shape[0], shape[1], e.number(heads), e.number(*width / heads)});
   return e.transpose(split, {0, 2, 1, 3});
-}
-
-/// Whether a query may attend to any key, [..., S, 1]: ONNX gives zeros where
-/// it may not, graph.attention leaves that row open.
-static Value attendsAny(Value mask, Value query, Value key, bool causal,
-                        Emitter &e) {
-  mlir::Type element = elementOf(mask);
-  Value keeps = mask;
-  if (llvm::isa<mlir::FloatType>(element))
-    keeps =
-        e.compare(graph::Predicate::gt, mask,
-                  e.scalar(-std::numeric_limits<double>::infinity(), element));
-  if (causal) {
-    mlir::Type i64 = e.getBuilder().getI64Type();
-    mlir::AffineExpr queries = graph::getShape(query)[2],
-                     keys = graph::getShape(key)[2], one = e.number(1);
-    Value past = e.compare(graph::Predicate::le, e.iota({one, keys}, 1, i64),
-                           e.iota({queries, one}, 0, i64));
-    keeps = e.op<graph::AndOp>({keeps, past});
-  }
-  return keeps ? e.reduce(graph::ReduceKind::max, keeps, rankOf(keeps) - 1,
-                          /*keepdims=*/true)
-               : keeps;
 }
 
 static llvm::LogicalResult attention(Node &n, Emitter &e) {
@@ -83,15 +59,20 @@ static llvm::LogicalResult attention(Node &n, Emitter &e) {
   double scale = n.hasAttribute("scale") ? n.number("scale")
                                          : 1 / std::sqrt(double(*depth));
   Values operands = {q, k, v};
+  bool isBias = mask && llvm::isa<mlir::FloatType>(elementOf(mask));
   if (mask)
     operands.push_back(mask);
-  llvm::SmallVector<mlir::NamedAttribute> attributes = {e.attr("scale", scale)};
+  // A query that may attend to no key gives zeros.
+  mlir::Builder &builder = e.getBuilder();
+  llvm::SmallVector<mlir::NamedAttribute> attributes = {
+      e.attr("scale", scale),
+      e.attr("operandSegmentSizes",
+             builder.getDenseI32ArrayAttr({1, 1, 1, mask && !isBias, isBias})),
+      e.attr("guard", graph::RowGuardAttr::get(builder.getContext(),
+                                               graph::RowGuard::empty))};
   if (causal)
     attributes.push_back(e.unit("causal"));
   Value result = e.op<graph::AttentionOp>(operands, attributes);
-  if (mask)
-    result = e.select(attendsAny(mask, q, k, causal, e), result,
-                      e.scalar(0.0, elementOf(q)));
   if (result && rank == 3) {
     Exprs out = graph::getShape(result);
     result = e.reshape(e.transpose(result, {0, 2, 1, 3}),

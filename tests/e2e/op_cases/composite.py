@@ -222,9 +222,40 @@ def grid_sample(rng, opset, op):
     return Case(op, [x, grid], attributes, rtol=1e-3, scale_tol=1e-4)
 
 
+def attends(rng, dims):
+    """Which keys a query may attend to: some rows none, some only first or last ones."""
+    keep = rng.random(dims) < 0.7
+    rows = keep.reshape(-1, dims[-1])
+    kinds = rng.integers(5, size=len(rows))
+    rows[kinds == 0] = False
+    rows[kinds == 1, : 2 * dims[-1] // 3] = False
+    rows[kinds == 2, dims[-1] // 3 :] = False
+    return keep
+
+
+def attention_result(q, k, v, mask=None, *, is_causal=0, scale=None, softcap=0.0):
+    """What ONNX says: zeros for a query that may attend to nothing."""
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    k, v = (np.repeat(x, q.shape[1] // x.shape[1], axis=1) for x in (k, v))
+    scores = q @ np.swapaxes(k, 2, 3) * (scale or q.shape[-1] ** -0.5)
+    if softcap:
+        scores = softcap * np.tanh(scores / softcap)
+    if mask is not None:
+        if mask.dtype == bool:
+            scores = np.where(mask, scores, -np.inf)
+        else:  # the digits that float32 keeps of a score beside -1e9
+            scores = (scores.astype(np.float32) + mask).astype(np.float64)
+    if is_causal:
+        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+    top = scores.max(-1, keepdims=True)
+    e = np.exp(scores - np.where(np.isneginf(top), 0, top))
+    total = e.sum(-1, keepdims=True)
+    return (e / np.where(total == 0, 1, total) @ v).astype(np.float32)
+
+
 @case("Attention")
 def attention(rng, opset, op):
-    n, q, k = size(rng, 3), size(rng, 17), size(rng, 33)
+    n, q, k = size(rng, 3), size(rng, 17), size(rng, 140)
     heads = choose(rng, (1, 2, 4))
     shared = choose(rng, [h for h in (1, 2, 4) if heads % h == 0])
     depth, width = size(rng, 33), size(rng, 33)
@@ -233,14 +264,22 @@ def attention(rng, opset, op):
         Tensor((n, shared, k, depth), F32, normal(F32)),
         Tensor((n, shared, k, width), F32, normal(F32)),
     ]
-    if chance(rng, 0.4):
-        tensors.append(Tensor((q, k), F32, normal(F32)))
+    if chance(rng, 0.7):
+        kind = choose(rng, ("bias", "float", "bool"))
+        dims = choose(rng, ((q, k), (n, 1, q, k), (1, 1, 1, k), (heads, q, k)))
+        low = choose(rng, (-np.inf, -np.inf, -1e9))
+        added = lambda rng, dims: np.where(attends(rng, dims), rng.standard_normal(dims), low)
+        fill = {"bias": normal(F32), "float": added, "bool": attends}[kind]
+        tensors.append(Tensor(dims, np.dtype(bool) if kind == "bool" else F32, fill))
     attributes = make_attribute_dict(
         is_causal=1 if chance(rng, 0.4) else None,
         scale=0.3 if chance(rng, 0.3) else None,
         softcap=2.0 if chance(rng, 0.2) else None,
     )
-    return Case(op, tensors, attributes, scale_tol=2e-5)
+    return Case(
+        op, tensors, attributes, scale_tol=2e-5,
+        oracle=lambda *operands: attention_result(*operands, **attributes),
+    )  # fmt: skip
 
 
 @case("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")

@@ -54,7 +54,7 @@ func.func @weights(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 // CHECK-DAG: %[[M:.*]] = graph.select %{{.*}}, %{{.*}}, %[[LOW]] : {{.*}} -> tensor<1x1x1x8xf32>
 // CHECK-DAG: %[[T:.*]] = graph.cast %{{.*}} {to = f16} : (tensor<100x16xf32>) -> tensor<100x16xf16>
 // CHECK-DAG: %[[E:.*]] = graph.gather %[[T]]
-// CHECK-DAG: %[[A:.*]] = graph.attention {{.*}} mask %[[M]] {{.*}} -> tensor<1x1x8x16xf16>
+// CHECK-DAG: %[[A:.*]] = graph.attention {{.*}} bias %[[M]] {{.*}} -> tensor<1x1x8x16xf16>
 // CHECK-DAG: %[[C:.*]] = graph.max %[[M]], %[[LEAST]]
 // CHECK-DAG: graph.cast %{{.*}} {to = f16} : (tensor<1x1x1x8xf32>) -> tensor<1x1x1x8xf16>
 func.func @masks(%i: tensor<8xi64>, %k: tensor<1x1x1x8xi1>) -> (tensor<1x1x8x16xf32>, tensor<1x1x8x8xf32>) {
@@ -64,11 +64,24 @@ func.func @masks(%i: tensor<8xi64>, %k: tensor<1x1x1x8xi1>) -> (tensor<1x1x8x16x
   %0 = graph.gather %w, %i {axis = 0 : i64} : (tensor<100x16xf32>, tensor<8xi64>) -> tensor<8x16xf32>
   %q = graph.reshape %0 : (tensor<8x16xf32>) -> tensor<1x1x8x16xf32>
   %m = graph.select %k, %zero, %low : (tensor<1x1x1x8xi1>, tensor<f32>, tensor<f32>) -> tensor<1x1x1x8xf32>
-  %a = graph.attention %q, %q, %q mask %m {scale = 1.0 : f64} : (tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x1x8xf32>) -> tensor<1x1x8x16xf32>
+  %a = graph.attention %q, %q, %q bias %m {scale = 1.0 : f64} : (tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x1x8xf32>) -> tensor<1x1x8x16xf32>
   %t = graph.transpose %q {permutation = array<i64: 0, 1, 3, 2>} : (tensor<1x1x8x16xf32>) -> tensor<1x1x16x8xf32>
   %s = graph.matmul %q, %t : (tensor<1x1x8x16xf32>, tensor<1x1x16x8xf32>) -> tensor<1x1x8x8xf32>
   %b = graph.add %s, %m : (tensor<1x1x8x8xf32>, tensor<1x1x1x8xf32>) -> tensor<1x1x8x8xf32>
   return %a, %b : tensor<1x1x8x16xf32>, tensor<1x1x8x8xf32>
+}
+
+// -----
+
+// So does a mask that is an input, and what is a view of it.
+// CHECK-LABEL: @input_mask
+// CHECK-SAME: %[[M:[^ ]*]]: tensor<8x8xf32>
+// CHECK: %[[R:.*]] = graph.reshape %[[M]] : (tensor<8x8xf32>) -> tensor<1x1x8x8xf32>
+// CHECK: graph.attention {{.*}} bias %[[R]] {{.*}} -> tensor<1x1x8x16xf16>
+func.func @input_mask(%q: tensor<1x1x8x16xf32>, %m: tensor<8x8xf32>) -> tensor<1x1x8x16xf32> {
+  %0 = graph.reshape %m : (tensor<8x8xf32>) -> tensor<1x1x8x8xf32>
+  %1 = graph.attention %q, %q, %q bias %0 {scale = 1.0 : f64} : (tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x8xf32>) -> tensor<1x1x8x16xf32>
+  return %1 : tensor<1x1x8x16xf32>
 }
 
 // -----

@@ -9,7 +9,7 @@
 // Scales on both operands, an additive mask, rows of NaN replaced.
 // CHECK-LABEL: @additive
 // CHECK-SAME: (%[[Q:.*]]: tensor{{.*}}, %[[K:.*]]: tensor{{.*}}, %[[V:.*]]: tensor{{.*}}, %[[M:.*]]: tensor
-// CHECK-NEXT: %[[A:.*]] = graph.attention %[[Q]], %[[K]], %[[V]] mask %[[M]] {scale = 2.500000e-01 : f64}
+// CHECK-NEXT: %[[A:.*]] = graph.attention %[[Q]], %[[K]], %[[V]] bias %[[M]] {guard = 2 : i32, scale = 2.500000e-01 : f64}
 // CHECK-NEXT: return %[[A]]
 func.func @additive(%q: !q, %k: !q, %v: !q, %m: !m) -> !q {
   %half = graph.constant dense<0.5> : tensor<f32>
@@ -140,4 +140,66 @@ func.func @others(%q: tensor<8x5x16xf32>, %kt: tensor<8x16x5xf32>, %v: tensor<8x
   %3 = graph.softmax %x {axis = 2 : i64} : (tensor<8x5x5xf32>) -> tensor<8x5x5xf32>
   %4 = graph.matmul %3, %v : (tensor<8x5x5xf32>, tensor<8x5x4xf32>) -> tensor<8x5x4xf32>
   return %2, %4 : tensor<8x5x4xf32>, tensor<8x5x4xf32>
+}
+
+// -----
+
+// A finite fill is a score like others in a row that keeps nothing; only where
+// every row keeps its own column is it as good as -inf.
+// CHECK-LABEL: @finite_fill
+// CHECK: graph.attention %arg0, %arg1, %arg2 mask %arg3 {fill = -1.250000e+08 : f64, scale = 1.250000e-01 : f64}
+func.func @finite_fill(%q: tensor<2x4x8x16xf32>, %k: tensor<2x4x8x16xf32>, %v: tensor<2x4x8x16xf32>, %m: tensor<2x1x8x8xi1>) -> tensor<2x4x8x16xf32> {
+  %low = graph.constant dense<-1.0e9> : tensor<f32>
+  %c = graph.constant dense<0.125> : tensor<f32>
+  %kt = graph.transpose %k {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x4x8x16xf32>) -> tensor<2x4x16x8xf32>
+  %0 = graph.matmul %q, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %1 = graph.select %m, %0, %low : (tensor<2x1x8x8xi1>, tensor<2x4x8x8xf32>, tensor<f32>) -> tensor<2x4x8x8xf32>
+  %2 = graph.mul %1, %c : (tensor<2x4x8x8xf32>, tensor<f32>) -> tensor<2x4x8x8xf32>
+  %3 = graph.softmax %2 {axis = 3 : i64} : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %4 = graph.matmul %3, %v : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  return %4 : tensor<2x4x8x16xf32>
+}
+
+// -----
+
+// A triangle of finite fills below another mask: what both leave out is less than
+// what one does, as the model says.
+// CHECK-LABEL: @finite_triangle_and_padding
+// CHECK: graph.attention %arg0, %arg1, %arg2 bias %arg3 {causal, fill = -3.4028234663852886E+38 : f64, scale = 1.000000e+00 : f64}
+func.func @finite_triangle_and_padding(%q: tensor<2x4x8x16xf32>, %k: tensor<2x4x8x16xf32>, %v: tensor<2x4x8x16xf32>, %m: tensor<2x1x1x8xf32>) -> tensor<2x4x8x16xf32> {
+  %low = graph.constant dense<-3.40282347E+38> : tensor<f32>
+  %r = graph.iota {axis = 0 : i64} : () -> tensor<8x1xi64>
+  %d = graph.iota {axis = 1 : i64} : () -> tensor<1x8xi64>
+  %t = graph.compare ge %r, %d : (tensor<8x1xi64>, tensor<1x8xi64>) -> tensor<8x8xi1>
+  %kt = graph.transpose %k {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x4x8x16xf32>) -> tensor<2x4x16x8xf32>
+  %0 = graph.matmul %q, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %1 = graph.select %t, %0, %low : (tensor<8x8xi1>, tensor<2x4x8x8xf32>, tensor<f32>) -> tensor<2x4x8x8xf32>
+  %2 = graph.add %1, %m : (tensor<2x4x8x8xf32>, tensor<2x1x1x8xf32>) -> tensor<2x4x8x8xf32>
+  %3 = graph.softmax %2 {axis = 3 : i64} : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %4 = graph.matmul %3, %v : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  return %4 : tensor<2x4x8x16xf32>
+}
+
+// -----
+
+// Fills of -inf compose in any order; a finite one behind a bias goes into it.
+// CHECK-LABEL: @orders
+// CHECK-SAME: %[[M:[^ ]*]]: tensor<2x1x8x8xi1>, %[[B:[^ ]*]]: tensor<2x1x1x8xf32>
+// CHECK-DAG: %[[LOW:.*]] = graph.constant dense<-1.000000e+09> : tensor<f32>
+// CHECK-DAG: %[[SUM:.*]] = graph.select %[[M]], %[[B]], %[[LOW]]
+// CHECK-DAG: graph.attention %arg0, %arg0, %arg0 mask %[[M]] bias %[[SUM]] {fill = 0.000000e+00 : f64, scale = 1.000000e+00 : f64}
+// CHECK-DAG: graph.attention %arg0, %arg0, %arg0 mask %[[M]] bias %[[B]] {scale = 1.000000e+00 : f64}
+func.func @orders(%q: tensor<2x4x8x16xf32>, %m: tensor<2x1x8x8xi1>, %b: tensor<2x1x1x8xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>) {
+  %low = graph.constant dense<-1.0e9> : tensor<f32>
+  %inf = graph.constant dense<0xFF800000> : tensor<f32>
+  %kt = graph.transpose %q {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x4x8x16xf32>) -> tensor<2x4x16x8xf32>
+  %0 = graph.matmul %q, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %1 = graph.add %0, %b : (tensor<2x4x8x8xf32>, tensor<2x1x1x8xf32>) -> tensor<2x4x8x8xf32>
+  %2 = graph.select %m, %1, %low : (tensor<2x1x8x8xi1>, tensor<2x4x8x8xf32>, tensor<f32>) -> tensor<2x4x8x8xf32>
+  %3 = graph.softmax %2 {axis = 3 : i64} : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %4 = graph.matmul %3, %q : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %5 = graph.select %m, %1, %inf : (tensor<2x1x8x8xi1>, tensor<2x4x8x8xf32>, tensor<f32>) -> tensor<2x4x8x8xf32>
+  %6 = graph.softmax %5 {axis = 3 : i64} : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %7 = graph.matmul %6, %q : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  return %4, %7 : tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>
 }

@@ -1,0 +1,276 @@
+"""Attention whose rows may attend to nothing, against ONNX Runtime and NumPy.
+
+A model is a list of steps between the product of queries and keys and the softmax.
+Rows that keep nothing give what the model says: NaN of a plain softmax, zeros where
+the model or ONNX's operator replaces them, the mean of values under a finite fill.
+"""
+
+from __future__ import annotations
+
+import harness
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+B, H, D, DV = 2, 2, 16, 8
+INF = float("inf")
+LOWEST = float(np.finfo(np.float32).min)
+NAN_ROWS, EMPTY_ROWS = "nan", "empty"
+
+
+class Model:
+    """Nodes of an attention model, its inputs, and the same in NumPy."""
+
+    def __init__(self, s: int, t: int, seed: int = 0):
+        self.rng = np.random.default_rng(seed)
+        self.s, self.t = s, t
+        self.nodes, self.weights, self.feeds, self.infos = [], [], {}, []
+        draw = lambda *dims: self.rng.standard_normal(dims).astype(np.float32)
+        self.qkv = draw(B, H, s, D), draw(B, H, t, D), draw(B, H, t, DV)
+        for name, array in zip("qkv", self.qkv):
+            self.input(name, array)
+
+    def input(self, name, array, dims=None):
+        dtype = TensorProto.BOOL if array.dtype == bool else TensorProto.FLOAT
+        self.feeds[name] = array
+        self.infos.append(helper.make_tensor_value_info(name, dtype, dims or array.shape))
+        return name
+
+    def constant(self, value, dtype=np.float32):
+        name = f"c{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(value, dtype), name))
+        return name
+
+    def node(self, op, inputs, **attributes):
+        name = f"n{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
+        return name
+
+    def causal_mask(self):
+        """[S, T] from ranges: true where t <= s + (T - S)."""
+        i64 = np.int64
+        rows = self.node("Range", [self.constant(self.t - self.s, i64), self.constant(self.t, i64), self.constant(1, i64)])
+        columns = self.node("Range", [self.constant(0, i64), self.constant(self.t, i64), self.constant(1, i64)])
+        rows = self.node("Unsqueeze", [rows, self.constant([1], i64)])
+        return self.node("LessOrEqual", [columns, rows])
+
+    def decomposed(self, steps, guard=None):
+        """softmax(steps(Q K^T)) V as a model, and its result in float64."""
+        q, k, v = self.qkv
+        turned = self.node("Transpose", ["k"], perm=[0, 1, 3, 2])
+        x, scores = self.node("MatMul", ["q", turned]), q @ np.swapaxes(k, 2, 3)
+        triangle = np.arange(self.t)[None] <= np.arange(self.s)[:, None] + self.t - self.s
+        for number, (kind, *arguments) in enumerate(steps):
+            if kind == "scale":
+                x = self.node("Mul", [x, self.constant(arguments[0])])
+                scores = scores * np.float32(arguments[0])
+            elif kind == "add":
+                x = self.node("Add", [x, self.input(f"m{number}", arguments[0])])
+                with np.errstate(over="ignore"):
+                    scores = scores + arguments[0]
+            else:
+                keep, fill = arguments
+                if isinstance(keep, str):
+                    name, keep = self.causal_mask(), triangle
+                else:
+                    name = self.input(f"m{number}", keep)
+                low = self.constant(fill)
+                with np.errstate(over="ignore"):
+                    if kind == "where":
+                        x = self.node("Where", [name, x, low])
+                        scores = np.where(keep, scores, np.float32(fill))
+                    else:  # a float mask made of the condition
+                        zero = self.constant(0)
+                        x = self.node("Add", [x, self.node("Where", [name, zero, low])])
+                        scores = scores + np.where(keep, 0, np.float32(fill)).astype(np.float32)
+        p = self.node("Softmax", [x], axis=-1)
+        if guard == NAN_ROWS:
+            p = self.node("Where", [self.node("IsNaN", [p]), self.constant(0), p])
+        self.nodes.append(helper.make_node("MatMul", [p, "v"], ["y"]))
+        scores = scores.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            e = np.exp(scores - scores.max(-1, keepdims=True))
+            weights = e / e.sum(-1, keepdims=True)
+        if guard == NAN_ROWS:
+            weights = np.where(np.isnan(weights), 0, weights)
+        return weights @ v.astype(np.float64)
+
+    def proto(self, opset=18):
+        shape = [B, H, self.s, DV]
+        graph = helper.make_graph(
+            self.nodes, "attention", self.infos,
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)], self.weights,
+        )  # fmt: skip
+        return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def random_mask(rng, s, t):
+    """[B, 1, S, T] with whole rows false, and rows that begin or end so."""
+    keep = rng.random((B, 1, s, t)) < 0.6
+    for batch in range(B):
+        for row in range(s):
+            match (row + batch) % 5:
+                case 0:
+                    keep[batch, :, row] = False
+                case 1:
+                    keep[batch, :, row, : 2 * t // 3] = False
+                case 2:
+                    keep[batch, :, row, t // 3 :] = False
+    return keep
+
+
+def floats(keep, fill):
+    return np.where(keep, 0, np.float32(fill)).astype(np.float32)
+
+
+def padding(t, left):
+    """[B, 1, 1, T]: the first keys of the first batch are none."""
+    keep = np.ones((B, 1, 1, t), bool)
+    keep[0, ..., :left] = False
+    return keep
+
+
+# Queries, keys: one row; keys that no tile divides; whole tiles.
+SIZES = ((1, 1), (1, 37), (9, 37), (8, 64), (21, 70), (70, 21))
+FORMS = {
+    "plain": lambda m, p: [("scale", 0.25)],
+    "bool": lambda m, p: [("scale", 0.25), ("where", m, -INF)],
+    "float": lambda m, p: [("scale", 0.25), ("add", floats(m, -INF))],
+    "added": lambda m, p: [("added", m, -INF)],
+    "causal_left": lambda m, p: [("where", "causal", -INF), ("added", p, -INF)],
+    "left_causal": lambda m, p: [("scale", 0.5), ("add", floats(p, -INF)), ("where", "causal", -INF)],
+    "uniform": lambda m, p: [("where", m, -1e9)],
+    "uniform_small": lambda m, p: [("where", m, -1e4), ("scale", 0.125)],
+    "uniform_lowest": lambda m, p: [("scale", 0.25), ("add", floats(m, LOWEST))],
+    "uniform_half": lambda m, p: [("where", m, -65504.0)],
+    "added_lowest": lambda m, p: [("added", m, LOWEST)],
+    "bias_1e9": lambda m, p: [("add", floats(m, -1e9))],
+    "causal_finite_left": lambda m, p: [("where", "causal", LOWEST), ("add", floats(p, LOWEST))],
+    "causal_1e4_left": lambda m, p: [("where", "causal", -1e4), ("add", floats(p, -1e4))],
+    "causal_added_left": lambda m, p: [("added", "causal", LOWEST), ("add", floats(p, LOWEST))],
+    "left_causal_finite": lambda m, p: [("where", p, -1e9), ("where", "causal", -1e9)],
+    "infinite_then_finite": lambda m, p: [("where", "causal", -INF), ("where", m, -1e9)],
+    "finite_then_infinite": lambda m, p: [("where", m, -1e9), ("where", "causal", -INF)],
+    "two_fills": lambda m, p: [("where", m, -1e9), ("where", p, -1e4), ("scale", 0.5)],
+    "bias_between": lambda m, p: [("where", m, -3.0), ("add", floats(p, -2.5)), ("where", "causal", 1.5)],
+}  # fmt: skip
+
+
+def compare(got, want, what, atol=2e-5):
+    assert np.array_equal(np.isnan(got), np.isnan(want)), (
+        f"{what}: {np.isnan(got).sum()} NaN, not {np.isnan(want).sum()}"
+    )
+    np.testing.assert_allclose(got, want, rtol=2e-4, atol=atol, err_msg=what)
+
+
+def check(model, proto, tmp_path, want, against=True):
+    path = tmp_path / "model.onnx"
+    onnx.save(proto, path)
+    if against:
+        peer = onnxruntime.InferenceSession(path).run(None, model.feeds)[0]
+        compare(peer, want, "ONNX Runtime against NumPy")
+    harness.compile_model(path, tmp_path / "model.engine")
+    got = harness.run_engine(tmp_path / "model.engine", model.feeds, ["y"], tmp_path)[0]
+    compare(got, want, "Charonia against NumPy")
+
+
+@pytest.mark.parametrize("guard", (None, NAN_ROWS))
+@pytest.mark.parametrize("form", FORMS)
+def test_decomposed(form, guard, tmp_path):
+    # The sizes take turns, so that every form meets several over the two guards.
+    index = list(FORMS).index(form) * 2 + (guard is not None)
+    for s, t in (SIZES[index % len(SIZES)], (37, 37)):
+        model = Model(s, t, index)
+        steps = FORMS[form](random_mask(model.rng, s, t), padding(t, min(5, t - 1)))
+        want = model.decomposed(steps, guard)
+        check(model, model.proto(), tmp_path, want)
+
+
+def test_wild(tmp_path):
+    """A guard of NaN behind a mask of which a row is all -inf."""
+    model = Model(8, 8)
+    mask = np.zeros((1, 1, 8, 8), np.float32)
+    mask[..., 3, :] = -INF
+    want = model.decomposed([("add", mask)], NAN_ROWS)
+    assert not want[:, :, 3].any()
+    check(model, model.proto(), tmp_path, want)
+
+
+def test_nan_scores(tmp_path):
+    """NaN in a query: its own row is NaN, or what the guard makes of it."""
+    for guard in (None, NAN_ROWS):
+        model = Model(9, 37)
+        model.qkv[0][0, 0, 4, 3] = np.nan
+        model.qkv[1][1, 1, 20, 2] = INF
+        want = model.decomposed([("scale", 0.25)], guard)
+        assert np.isnan(want).any() == (guard is None)
+        check(model, model.proto(), tmp_path, want)
+
+
+@pytest.mark.parametrize("precision", ("fp16", "bf16"))
+def test_small_types(precision, tmp_path):
+    """The lowest float32 of a mask is none in a small type."""
+    model = Model(21, 21, 4)
+    mask = floats(random_mask(model.rng, 21, 21), LOWEST)
+    want = model.decomposed([("scale", 0.25), ("add", mask)])
+    path = tmp_path / "model.onnx"
+    onnx.save(model.proto(), path)
+    harness.compile_model(path, tmp_path / "model.engine", precision=precision)
+    got = harness.run_engine(tmp_path / "model.engine", model.feeds, ["y"], tmp_path)[0]
+    compare(got, want, precision, atol=2e-2 if precision == "fp16" else 1e-1)
+
+
+@pytest.mark.parametrize("kind", ("bool", "float"))
+@pytest.mark.parametrize("causal", (0, 1))
+@pytest.mark.parametrize("extra", ({}, {"softcap": 2.0}))
+def test_operator(kind, causal, extra, tmp_path):
+    """ONNX's operator: zeros for a query that may attend to no key."""
+    model = Model(37, 37, 5)
+    keep = random_mask(model.rng, 37, 37) & padding(37, 7)
+    model.qkv[0][0, 0, 0, 3] = np.nan  # a row that the mask leaves nothing of
+    mask = keep if kind == "bool" else floats(keep, -INF)
+    model.input("m", mask)
+    model.nodes.append(helper.make_node("Attention", ["q", "k", "v", "m"], ["y"], is_causal=causal, **extra))
+    q, k, v = (x.astype(np.float64) for x in model.qkv)
+    scores = q @ np.swapaxes(k, 2, 3) / 4
+    if "softcap" in extra:
+        scores = 2 * np.tanh(scores / 2)
+    if causal:
+        keep = keep & np.tril(np.ones((37, 37), bool))
+    scores = np.where(keep, scores, -INF)
+    top = scores.max(-1, keepdims=True)
+    e = np.exp(scores - np.where(np.isneginf(top), 0, top))
+    total = e.sum(-1, keepdims=True)
+    want = e / np.where(total == 0, 1, total) @ v
+    assert (want == 0).all(-1).any() and not np.isnan(want).any()
+    # ONNX Runtime knows neither softcap with masks nor zeros for all of these.
+    check(model, model.proto(opset=23), tmp_path, want, against=False)
+
+
+def test_dynamic_left_padding(tmp_path):
+    """A symbolic length, causal by ranges, padding on the left, guarded."""
+    model = Model(21, 21, 3)
+    steps = [("where", "causal", -INF), ("added", padding(21, 5), -INF)]
+    want = model.decomposed(steps, NAN_ROWS)
+    assert not want[0, :, :5].any() and want[0, :, 5:].all()
+    proto = model.proto()
+    # The ranges' limits come from the input's shape.
+    del proto.graph.initializer[:]
+    limits = {"c0": 0, "c1": None, "c2": 1, "c3": 0, "c4": None, "c5": 1}
+    for weight in model.weights:
+        if limits.get(weight.name, 0) is not None:
+            proto.graph.initializer.append(weight)
+    size = numpy_helper.from_array(np.array(2, np.int64), "axis")
+    proto.graph.initializer.append(size)
+    shape = [helper.make_node("Shape", ["q"], ["shape"])]
+    shape += [helper.make_node("Gather", ["shape", "axis"], [name]) for name in ("c1", "c4")]
+    nodes = shape + list(proto.graph.node)
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    for info in [*proto.graph.input, *proto.graph.output]:
+        for dim in info.type.tensor_type.shape.dim:
+            if dim.dim_value == 21:
+                dim.dim_param = "s"
+    check(model, proto, tmp_path, want)
