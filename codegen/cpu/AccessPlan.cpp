@@ -10,9 +10,9 @@
 
 using namespace charonia;
 using namespace charonia::cpu;
+using graph::Sum;
 using mlir::AffineExpr;
 using tile::AccessOp;
-using tile::AffineForm;
 
 /// The access with its axes `axis` and innermost exchanged.
 static AccessOp exchanged(const AccessOp &access, unsigned axis) {
@@ -44,10 +44,7 @@ const AccessPlan &KernelEmitter::plan(const AccessOp &given,
     return *slot;
   slot = std::make_unique<AccessPlan>(AccessPlan{access, {}, {}, {}, {}, {}});
   AccessPlan &plan = *slot;
-  plan.facts.extents.assign(access.tile.getShape().begin(),
-                            access.tile.getShape().end());
-  for (mlir::Value symbol : access.symbols)
-    plan.facts.divisors.push_back(tile::knownDivisor(symbol));
+  plan.facts = tile::factsOf(access);
   int64_t rank = access.tile.getRank();
   for (auto [i, symbol] : llvm::enumerate(access.symbols)) {
     auto type = llvm::dyn_cast<mlir::RankedTensorType>(symbol.getType());
@@ -59,43 +56,35 @@ const AccessPlan &KernelEmitter::plan(const AccessOp &given,
 }
 
 /// `inner` takes the place of the innermost dim, if given.
-void AccessPlan::setForms(const tile::AffineFacts &with, AffineExpr inner) {
-  mlir::MLIRContext *context = access.map.getContext();
-  llvm::SmallVector<AffineExpr> dims;
-  for (int64_t i = 0; i < access.tile.getRank(); ++i)
-    dims.push_back(mlir::getAffineDimExpr(i, context));
-  if (inner)
-    dims.back() = inner;
-  auto form = [&](AffineExpr expr) {
-    return AffineForm::get(expr.replaceDims(dims), with);
-  };
-  offset = {};
-  for (int64_t i = 0; i < access.rank; ++i) {
-    offset = offset * form(access.shape.getResult(i));
-    offset += form(access.map.getResult(i));
-  }
+void AccessPlan::setForms(const graph::Facts &with, AffineExpr inner) {
+  offset = Sum(tile::linearOffset(access, with, inner));
+  unsigned last = access.tile.getRank() - 1;
   stride = coefficientOfInner(offset);
   checks.clear();
   for (int64_t i : access.checks) {
     Check check;
-    check.coordinate = form(access.map.getResult(i));
-    check.extent = form(access.shape.getResult(i));
-    check.coefficient = coefficientOfInner(check.coordinate);
-    if (llvm::any_of(varyingSymbols,
-                     [&](unsigned s) { return check.extent.usesSymbol(s); }))
+    AffineExpr coordinate = access.map.getResult(i);
+    if (inner)
+      coordinate = coordinate.replace(
+          mlir::getAffineDimExpr(last, inner.getContext()), inner);
+    check.coordinate = graph::simplify(coordinate, with);
+    check.extent = graph::simplify(access.shape.getResult(i), with);
+    check.coefficient = coefficientOfInner(Sum(check.coordinate));
+    if (llvm::any_of(varyingSymbols, [&](unsigned s) {
+          return check.extent.isFunctionOfSymbol(s);
+        }))
       check.coefficient.reset();
     checks.push_back(std::move(check));
   }
 }
 
-std::optional<int64_t>
-AccessPlan::coefficientOfInner(const AffineForm &form) const {
+std::optional<int64_t> AccessPlan::coefficientOfInner(const Sum &sum) const {
   if (llvm::any_of(varyingSymbols,
-                   [&](unsigned s) { return form.usesSymbol(s); }))
+                   [&](unsigned s) { return sum.usesSymbol(s); }))
     return std::nullopt;
   if (access.tile.getRank() == 0)
     return 0;
-  return form.coefficientOf(access.tile.getRank() - 1);
+  return sum.coefficientOf(access.tile.getRank() - 1);
 }
 
 bool AccessPlan::isRegular() const {
@@ -111,8 +100,8 @@ static AccessPlan chunkPlan(const AccessPlan &row, int64_t start,
   AccessPlan plan = row;
   int64_t inner = row.access.tile.getRank() - 1;
   mlir::MLIRContext *context = row.access.map.getContext();
-  tile::AffineFacts facts = row.facts;
-  facts.extents[inner] = width;
+  graph::Facts facts = row.facts;
+  facts.dims[inner] = {0, width - 1};
   plan.setForms(facts, mlir::getAffineDimExpr(inner, context) + start);
   return plan;
 }
@@ -124,22 +113,6 @@ static AccessPlan chunkPlan(const AccessPlan &row, int64_t start,
 /// Most zeros that failing loads may read instead: past it the choice between
 /// memory and zeros is made anew for each step of an inner loop.
 static constexpr int64_t kMostZeros = 1 << 16;
-
-/// Range of a term whose atoms are symbols of known range, in elements.
-static std::optional<int64_t>
-largestValue(const AffineForm::Term &term,
-             llvm::ArrayRef<std::optional<int64_t>> largest) {
-  if (term.coefficient < 0)
-    return std::nullopt;
-  int64_t value = term.coefficient;
-  for (AffineExpr atom : term.atoms) {
-    auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(atom);
-    if (!symbol || !largest[symbol.getPosition()] ||
-        __builtin_mul_overflow(value, *largest[symbol.getPosition()], &value))
-      return std::nullopt;
-  }
-  return value;
-}
 
 Value *KernelEmitter::pointer(const AccessPlan &plan,
                               llvm::ArrayRef<LaneInt> dims,
@@ -164,17 +137,17 @@ Value *KernelEmitter::pointer(const AccessPlan &plan,
   std::map<unsigned, LaneInt> byDepth;
   std::optional<int64_t> steps = 0; // what deeper terms add at most
   LaneInt varying = constantInt(0);
-  for (const AffineForm::Term &term : plan.offset.getTerms()) {
-    unsigned depth = 0;
-    LaneInt product = constantInt(term.coefficient);
-    for (AffineExpr atom : term.atoms) {
-      product = multiply(product, evaluate(atom, dims, symbols));
-      depth = std::max(depth, depthOf(atom));
-    }
+  graph::Facts facts = laneFacts(dims, symbols);
+  graph::BoundsFinder bounds(facts);
+  for (const Sum::Term &term : plan.offset.terms) {
+    AffineExpr expr = term.toExpr();
+    unsigned depth = depthOf(expr);
+    LaneInt product = evaluate(expr, dims, symbols, facts);
     if (depth > checkDepth && steps) {
-      std::optional<int64_t> most = largestValue(term, symbols.largest);
-      steps = most && *most <= kMostZeros ? std::optional(*steps + *most)
-                                          : std::nullopt;
+      graph::Interval range = bounds(expr);
+      steps = range.low >= 0 && range.high <= kMostZeros
+                  ? std::optional(*steps + range.high)
+                  : std::nullopt;
     }
     LaneInt &sum = byDepth.try_emplace(depth, constantInt(0)).first->second;
     sum = add(sum, {product.scalar});
@@ -185,7 +158,7 @@ Value *KernelEmitter::pointer(const AccessPlan &plan,
     *lanesOffset = varying;
 
   Value *address = scalar(plan.access.buffer);
-  int64_t constant = plan.offset.getConstant();
+  int64_t constant = plan.offset.constant;
   for (auto &[depth, sum] : byDepth)
     if (auto value = llvm::dyn_cast<llvm::ConstantInt>(sum.scalar))
       constant += value->getSExtValue();
@@ -229,18 +202,21 @@ LaneGuard KernelEmitter::guard(const AccessPlan &plan,
   auto meet = [&](Value *&bound, Value *value, llvm::Intrinsic::ID kind) {
     bound = bound ? b.CreateBinaryIntrinsic(kind, bound, value) : value;
   };
+  graph::Facts facts = laneFacts(dims, symbols);
+  graph::BoundsFinder bounds(facts);
   for (const AccessPlan::Check &check : plan.checks) {
     // The tile as a whole may reach outside where this piece never does.
-    if (Bounds inside = boundsOf(check.coordinate, dims, symbols);
-        inside && check.extent.getTerms().empty() && check.coefficient) {
-      int64_t lanesAdd = *check.coefficient * (width - 1);
-      if (inside->first + std::min<int64_t>(lanesAdd, 0) >= 0 &&
-          inside->second + std::max<int64_t>(lanesAdd, 0) <
-              check.extent.getConstant())
+    graph::Interval start = bounds(check.coordinate);
+    if (std::optional<int64_t> end = graph::constantOf(check.extent);
+        end && check.coefficient) {
+      graph::Interval all =
+          start + graph::Interval{*check.coefficient, *check.coefficient} *
+                      graph::Interval{0, width - 1};
+      if (all.low >= 0 && all.high < *end)
         continue;
     }
-    LaneInt coordinate = evaluate(check.coordinate, dims, symbols);
-    LaneInt extent = evaluate(check.extent, dims, symbols);
+    LaneInt coordinate = evaluate(check.coordinate, dims, symbols, facts);
+    LaneInt extent = evaluate(check.extent, dims, symbols, facts);
     if (coordinate.isScalar() && extent.isScalar() &&
         (width == 1 || (check.coefficient && *check.coefficient == 0))) {
       result.scalar = conjunction(
@@ -257,18 +233,9 @@ LaneGuard KernelEmitter::guard(const AccessPlan &plan,
                            false)
             .scalar;
       };
-      bool startsInside =
-          llvm::all_of(check.coordinate.getTerms(),
-                       [&](auto &term) {
-                         return term.coefficient >= 0 &&
-                                llvm::all_of(term.atoms, [&](AffineExpr atom) {
-                                  return isNonNegative(atom, symbols);
-                                });
-                       }) &&
-          check.coordinate.getConstant() >= 0;
       if (k > 0) {
         meet(limit, ceilDiv(b.CreateSub(e, c0)), llvm::Intrinsic::smin);
-        if (!startsInside)
+        if (start.low < 0)
           meet(lower, ceilDiv(b.CreateNeg(c0)), llvm::Intrinsic::smax);
       } else {
         Value *last = divideFloor({c0}, by, false, false).scalar;
@@ -340,10 +307,15 @@ KernelEmitter::PiecePlace KernelEmitter::place(const AccessOp &given,
     at.push_back(0); // symbols look at the leading coordinates alone
   SymbolValues symbols = symbolValues(access.symbols, at, chunk, shape);
 
-  std::optional<AccessPlan> own;
+  const AccessPlan *own = nullptr;
   int64_t start = chunk * lanes;
   if (!rowPlan.isRegular() && place.width > 1) {
-    own = chunkPlan(rowPlan, start, place.width);
+    std::unique_ptr<AccessPlan> &slot =
+        chunkPlans[{given.op, innermost, chunk}];
+    if (!slot)
+      slot =
+          std::make_unique<AccessPlan>(chunkPlan(rowPlan, start, place.width));
+    own = slot.get();
     start = 0;
   }
   const AccessPlan &plan = own ? *own : rowPlan;

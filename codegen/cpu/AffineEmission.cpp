@@ -3,8 +3,8 @@
 // ranges of the tile's axes show it; only tile-valued symbols bring vectors of
 // 64-bit integers.
 #include "codegen/cpu/KernelEmitter.h"
+#include "graph/ir/Materialize.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace charonia;
@@ -22,86 +22,6 @@ static int64_t widthOf(llvm::Value *vector) {
   return type ? type->getNumElements() : 1;
 }
 
-/// Whether a scalar integer is never negative.
-static bool knownNonNegative(mlir::Value value, unsigned depth = 0) {
-  if (!value.getType().isIntOrIndex() || depth > 8)
-    return false;
-  llvm::APInt constant;
-  if (mlir::matchPattern(value, mlir::m_ConstantInt(&constant)))
-    return !constant.isNegative();
-  if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value)) {
-    mlir::Operation *parent = argument.getOwner()->getParentOp();
-    if (auto loop = llvm::dyn_cast<mlir::scf::ForOp>(parent))
-      return argument == loop.getInductionVar() &&
-             knownNonNegative(loop.getLowerBound(), depth + 1);
-    return llvm::isa<mlir::func::FuncOp>(parent); // shape symbols
-  }
-  mlir::Operation *op = value.getDefiningOp();
-  auto operand = [&](unsigned i) {
-    return knownNonNegative(op->getOperand(i), depth + 1);
-  };
-  using namespace mlir::arith;
-  return llvm::TypeSwitch<mlir::Operation *, bool>(op)
-      .Case<tile::ProgramIdOp>([](auto) { return true; })
-      .Case<AddIOp, MulIOp, DivSIOp, DivUIOp, RemUIOp, MinSIOp, MinUIOp,
-            CeilDivUIOp, CeilDivSIOp, FloorDivSIOp, MaxUIOp>(
-          [&](auto) { return operand(0) && operand(1); })
-      .Case<RemSIOp>([&](auto) { return operand(0); })
-      .Case<MaxSIOp>([&](auto) { return operand(0) || operand(1); })
-      .Case<SelectOp>([&](auto) { return operand(1) && operand(2); })
-      .Default([](auto) { return false; });
-}
-
-/// Largest value of a scalar integer that is never negative, where constants
-/// bound it: counters of loops, and the parts of the program's index.
-static std::optional<int64_t> largestOf(mlir::Value value, unsigned depth = 0) {
-  llvm::APInt lower, upper, step;
-  if (depth > 8)
-    return std::nullopt;
-  if (mlir::matchPattern(value, mlir::m_ConstantInt(&lower)))
-    return lower.isNegative() ? std::nullopt
-                              : std::optional(lower.getSExtValue());
-  auto constantOperand = [&](mlir::Operation *op) -> std::optional<int64_t> {
-    if (!mlir::matchPattern(op->getOperand(1), mlir::m_ConstantInt(&upper)) ||
-        !upper.isStrictlyPositive())
-      return std::nullopt;
-    return upper.getSExtValue();
-  };
-  if (mlir::Operation *op = value.getDefiningOp()) {
-    if (llvm::isa<tile::ProgramIdOp>(op)) {
-      auto grid = op->getParentOfType<mlir::func::FuncOp>()
-                      ->getAttrOfType<mlir::AffineMapAttr>(tile::kGridAttr);
-      if (!grid || !grid.getValue().isSingleConstant() ||
-          grid.getValue().getSingleConstantResult() < 1)
-        return std::nullopt;
-      return grid.getValue().getSingleConstantResult() - 1;
-    }
-    if (llvm::isa<mlir::arith::RemUIOp>(op)) {
-      std::optional<int64_t> by = constantOperand(op);
-      return by ? std::optional(*by - 1) : std::nullopt;
-    }
-    if (llvm::isa<mlir::arith::DivUIOp>(op)) {
-      std::optional<int64_t> by = constantOperand(op),
-                             most = largestOf(op->getOperand(0), depth + 1);
-      return by && most ? std::optional(*most / *by) : std::nullopt;
-    }
-    return std::nullopt;
-  }
-  auto argument = llvm::cast<mlir::BlockArgument>(value);
-  auto loop =
-      llvm::dyn_cast<mlir::scf::ForOp>(argument.getOwner()->getParentOp());
-  if (!loop || argument != loop.getInductionVar() ||
-      !mlir::matchPattern(loop.getLowerBound(), mlir::m_ConstantInt(&lower)) ||
-      !mlir::matchPattern(loop.getUpperBound(), mlir::m_ConstantInt(&upper)) ||
-      !mlir::matchPattern(loop.getStep(), mlir::m_ConstantInt(&step)))
-    return std::nullopt;
-  int64_t from = lower.getSExtValue(), to = upper.getSExtValue(),
-          by = step.getSExtValue();
-  if (from < 0 || to <= from || by <= 0)
-    return std::nullopt;
-  return from + (to - 1 - from) / by * by;
-}
-
 /// Loops around the definition of a value, below the function.
 static unsigned loopDepth(mlir::Value value) {
   unsigned depth = 0;
@@ -116,24 +36,6 @@ static unsigned loopDepth(mlir::Value value) {
   for (; op && !llvm::isa<mlir::func::FuncOp>(op); op = op->getParentOp())
     ++depth;
   return depth;
-}
-
-using Bounds = std::optional<std::pair<int64_t, int64_t>>;
-
-static Bounds sumOf(Bounds a, Bounds c) {
-  int64_t low, high;
-  if (!a || !c || __builtin_add_overflow(a->first, c->first, &low) ||
-      __builtin_add_overflow(a->second, c->second, &high))
-    return std::nullopt;
-  return std::pair(low, high);
-}
-
-static Bounds timesOf(Bounds a, int64_t factor) {
-  int64_t low, high;
-  if (!a || __builtin_mul_overflow(a->first, factor, &low) ||
-      __builtin_mul_overflow(a->second, factor, &high))
-    return std::nullopt;
-  return std::pair(std::min(low, high), std::max(low, high));
 }
 
 LaneInt KernelEmitter::constantInt(int64_t value) { return {i64(value)}; }
@@ -274,114 +176,59 @@ LaneInt KernelEmitter::divideFloor(LaneInt a, LaneInt c, bool nonNegative,
   return result;
 }
 
-bool KernelEmitter::isNonNegative(AffineExpr expr,
-                                  const SymbolValues &symbols) {
-  if (auto constant = llvm::dyn_cast<mlir::AffineConstantExpr>(expr))
-    return constant.getValue() >= 0;
-  if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(expr))
-    return symbols.nonNegative[symbol.getPosition()];
-  if (llvm::isa<mlir::AffineDimExpr>(expr))
-    return true;
-  auto binary = llvm::cast<mlir::AffineBinaryOpExpr>(expr);
-  return isNonNegative(binary.getLHS(), symbols) &&
-         isNonNegative(binary.getRHS(), symbols);
+graph::Facts KernelEmitter::laneFacts(llvm::ArrayRef<LaneInt> dims,
+                                      const SymbolValues &symbols) {
+  graph::Facts facts;
+  for (const LaneInt &value : dims) {
+    auto start = llvm::dyn_cast<ConstantInt>(value.scalar);
+    graph::Interval range{0, graph::Interval::noHigh};
+    if (start && !value.wide)
+      range = graph::Interval{start->getSExtValue(), start->getSExtValue()} +
+              graph::Interval{value.low, value.high};
+    facts.dims.push_back(range);
+  }
+  facts.symbols = symbols.ranges;
+  return facts;
 }
 
-KernelEmitter::Bounds KernelEmitter::boundsOf(AffineExpr expr,
-                                              llvm::ArrayRef<LaneInt> dims,
-                                              const SymbolValues &symbols) {
-  if (auto constant = llvm::dyn_cast<mlir::AffineConstantExpr>(expr))
-    return std::pair(constant.getValue(), constant.getValue());
-  if (auto dim = llvm::dyn_cast<mlir::AffineDimExpr>(expr)) {
-    const LaneInt &value = dims[dim.getPosition()];
-    auto scalar = llvm::dyn_cast<ConstantInt>(value.scalar);
-    if (!scalar || value.wide)
-      return std::nullopt;
-    return std::pair(scalar->getSExtValue() + value.low,
-                     scalar->getSExtValue() + value.high);
-  }
-  if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(expr)) {
-    std::optional<int64_t> largest = symbols.largest[symbol.getPosition()];
-    return largest ? Bounds(std::pair<int64_t, int64_t>(0, *largest))
-                   : std::nullopt;
-  }
-  auto binary = llvm::cast<mlir::AffineBinaryOpExpr>(expr);
-  auto by = llvm::dyn_cast<mlir::AffineConstantExpr>(binary.getRHS());
-  Bounds left = boundsOf(binary.getLHS(), dims, symbols);
-  switch (expr.getKind()) {
-  case mlir::AffineExprKind::Add: {
-    Bounds right = boundsOf(binary.getRHS(), dims, symbols);
-    return sumOf(left, right);
-  }
-  case mlir::AffineExprKind::Mul:
-    return by ? timesOf(left, by.getValue()) : std::nullopt;
-  case mlir::AffineExprKind::FloorDiv:
-    if (!by || by.getValue() < 1 || !left)
-      return std::nullopt;
-    return std::pair(llvm::divideFloorSigned(left->first, by.getValue()),
-                     llvm::divideFloorSigned(left->second, by.getValue()));
-  case mlir::AffineExprKind::Mod:
-    if (!by || by.getValue() < 1)
-      return std::nullopt;
-    if (left && left->first >= 0 && left->second < by.getValue())
-      return left;
-    return std::pair<int64_t, int64_t>(0, by.getValue() - 1);
-  default:
-    return std::nullopt;
-  }
-}
+/// Integers for each lane, for graph::Materializer.
+struct KernelEmitter::LaneCode {
+  using Value = LaneInt;
+  KernelEmitter &e;
+  llvm::ArrayRef<LaneInt> dims;
+  const SymbolValues &symbols;
 
-KernelEmitter::Bounds KernelEmitter::boundsOf(const tile::AffineForm &form,
-                                              llvm::ArrayRef<LaneInt> dims,
-                                              const SymbolValues &symbols) {
-  Bounds sum = std::pair(form.getConstant(), form.getConstant());
-  for (const tile::AffineForm::Term &term : form.getTerms()) {
-    if (term.atoms.size() != 1)
-      return std::nullopt;
-    sum = sumOf(
-        sum, timesOf(boundsOf(term.atoms[0], dims, symbols), term.coefficient));
+  LaneInt constant(int64_t value) { return e.constantInt(value); }
+  LaneInt variable(AffineExpr expr) {
+    if (auto dim = llvm::dyn_cast<mlir::AffineDimExpr>(expr))
+      return dims[dim.getPosition()];
+    return symbols
+        .values[llvm::cast<mlir::AffineSymbolExpr>(expr).getPosition()];
   }
-  return sum;
+  LaneInt add(LaneInt a, LaneInt c) { return e.add(a, c); }
+  LaneInt multiply(LaneInt a, LaneInt c) { return e.multiply(a, c); }
+  LaneInt floorDivide(LaneInt a, LaneInt c, bool nonNegative) {
+    return e.divideFloor(a, c, nonNegative, false);
+  }
+  LaneInt modulo(LaneInt a, LaneInt c, bool nonNegative) {
+    return e.divideFloor(a, c, nonNegative, true);
+  }
+};
+
+AffineExpr KernelEmitter::simplified(mlir::Operation *op, AffineExpr expr,
+                                     llvm::ArrayRef<int64_t> tile,
+                                     mlir::ValueRange symbols) {
+  AffineExpr &form = simpleForms[{op, expr}];
+  if (!form)
+    form = graph::simplify(expr, tile::factsOf(tile, symbols));
+  return form;
 }
 
 LaneInt KernelEmitter::evaluate(AffineExpr expr, llvm::ArrayRef<LaneInt> dims,
-                                const SymbolValues &symbols) {
-  if (auto constant = llvm::dyn_cast<mlir::AffineConstantExpr>(expr))
-    return constantInt(constant.getValue());
-  if (auto dim = llvm::dyn_cast<mlir::AffineDimExpr>(expr))
-    return dims[dim.getPosition()];
-  if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(expr))
-    return symbols.values[symbol.getPosition()];
-  auto binary = llvm::cast<mlir::AffineBinaryOpExpr>(expr);
-  LaneInt lhs = evaluate(binary.getLHS(), dims, symbols);
-  LaneInt rhs = evaluate(binary.getRHS(), dims, symbols);
-  bool nonNegative = isNonNegative(binary.getLHS(), symbols);
-  switch (expr.getKind()) {
-  case mlir::AffineExprKind::Add:
-    return add(lhs, rhs);
-  case mlir::AffineExprKind::Mul:
-    return multiply(lhs, rhs);
-  case mlir::AffineExprKind::FloorDiv:
-    return divideFloor(lhs, rhs, nonNegative, false);
-  case mlir::AffineExprKind::Mod:
-    return divideFloor(lhs, rhs, nonNegative, true);
-  default: // ceil(a / c) = -floor(-a / c)
-    lhs = divideFloor(multiply(lhs, constantInt(-1)), rhs, false, false);
-    return multiply(lhs, constantInt(-1));
-  }
-}
-
-LaneInt KernelEmitter::evaluate(const tile::AffineForm &form,
-                                llvm::ArrayRef<LaneInt> dims,
-                                const SymbolValues &symbols) {
-  LaneInt sum = constantInt(0);
-  for (const tile::AffineForm::Term &term : form.getTerms()) {
-    LaneInt product = constantInt(term.coefficient);
-    for (AffineExpr atom : term.atoms)
-      product = multiply(product, evaluate(atom, dims, symbols));
-    sum = add(sum, product);
-  }
-  return add(sum, constantInt(form.getConstant()));
+                                const SymbolValues &symbols,
+                                const graph::Facts &facts) {
+  LaneCode code{*this, dims, symbols};
+  return graph::Materializer(code, facts)(expr);
 }
 
 KernelEmitter::SymbolValues
@@ -392,9 +239,8 @@ KernelEmitter::symbolValues(mlir::ValueRange symbols,
   for (mlir::Value symbol : symbols) {
     if (!llvm::isa<mlir::RankedTensorType>(symbol.getType())) {
       result.values.push_back({scalar(symbol)});
-      result.nonNegative.push_back(knownNonNegative(symbol));
       result.depth.push_back(loopDepth(symbol));
-      result.largest.push_back(largestOf(symbol));
+      result.ranges.push_back(tile::rangeOf(symbol));
       continue;
     }
     Geometry own = this->geometry(symbol);
@@ -411,9 +257,8 @@ KernelEmitter::symbolValues(mlir::ValueRange symbols,
         !value.wide->getType()->isVectorTy()) // a chunk of one element
       value = {value.wide};
     result.values.push_back(value);
-    result.nonNegative.push_back(false);
     result.depth.push_back(~0u);
-    result.largest.push_back(std::nullopt);
+    result.ranges.push_back(tile::rangeOf(symbol));
   }
   return result;
 }

@@ -11,26 +11,27 @@ using namespace charonia::cpu;
 /// What the elements 0, 1, .. of an axis add to the offset, where that depends
 /// on nothing else.
 static std::optional<llvm::SmallVector<int64_t>>
-offsetsAlong(const tile::AffineForm &offset, unsigned axis, int64_t extent,
+offsetsAlong(const graph::Sum &offset, unsigned axis, int64_t extent,
              mlir::MLIRContext *context) {
-  llvm::SmallVector<int64_t> result(extent, 0);
-  for (const tile::AffineForm::Term &term : offset.getTerms()) {
-    if (llvm::none_of(term.atoms, [&](mlir::AffineExpr atom) {
-          return atom.isFunctionOfDim(axis);
-        }))
-      continue;
-    for (int64_t i = 0; i < extent; ++i) {
-      int64_t value = term.coefficient;
-      for (mlir::AffineExpr atom : term.atoms) {
-        auto known = llvm::dyn_cast<mlir::AffineConstantExpr>(
-            atom.replace(mlir::getAffineDimExpr(axis, context),
-                         mlir::getAffineConstantExpr(i, context)));
-        if (!known)
-          return std::nullopt;
-        value *= known.getValue();
-      }
-      result[i] += value;
-    }
+  graph::Sum along;
+  for (const graph::Sum::Term &term : offset.terms)
+    if (term.usesDim(axis))
+      along.terms.push_back(term);
+  mlir::AffineExpr expr = along.toExpr(context);
+  bool alone = true;
+  expr.walk([&](mlir::AffineExpr e) {
+    alone &= !llvm::isa<mlir::AffineSymbolExpr>(e) &&
+             (!llvm::isa<mlir::AffineDimExpr>(e) ||
+              e == mlir::getAffineDimExpr(axis, context));
+  });
+  if (!alone)
+    return std::nullopt;
+  llvm::SmallVector<int64_t> result, dims(axis + 1);
+  for (dims[axis] = 0; dims[axis] < extent; ++dims[axis]) {
+    std::optional<int64_t> value = graph::evaluate(expr, dims, {});
+    if (!value)
+      return std::nullopt;
+    result.push_back(*value);
   }
   for (int64_t &value : llvm::drop_begin(result))
     value -= result[0];
@@ -54,7 +55,7 @@ std::optional<unsigned> KernelEmitter::axisInPlace(tile::LoadOp load) {
     if (offsetsAlong(whole.offset, axis, load.getType().getDimSize(axis),
                      load.getContext()) &&
         llvm::none_of(whole.checks, [&](const AccessPlan::Check &check) {
-          return check.coordinate.usesDim(axis);
+          return check.coordinate.isFunctionOfDim(axis);
         }))
       return axis;
   return std::nullopt;

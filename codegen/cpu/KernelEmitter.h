@@ -12,7 +12,7 @@
 
 #include "codegen/cpu/CpuCodegen.h"
 #include "codegen/tile/analysis/Access.h"
-#include "codegen/tile/analysis/AffineForm.h"
+#include "codegen/tile/analysis/Values.h"
 #include "codegen/tile/ir/TileDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseSet.h"
@@ -69,20 +69,20 @@ struct LaneGuard {
 /// What the pieces of one load, store or atomic have in common.
 struct AccessPlan {
   struct Check {
-    tile::AffineForm coordinate, extent;
+    mlir::AffineExpr coordinate, extent;
     /// Of the innermost dim in the coordinate, where it is a plain term.
     std::optional<int64_t> coefficient;
   };
   tile::AccessOp access;
-  tile::AffineFacts facts;
+  graph::Facts facts;
   llvm::SmallVector<unsigned>
       varyingSymbols;            ///< Those that vary along the innermost axis.
-  tile::AffineForm offset;       ///< In elements.
+  graph::Sum offset;             ///< In elements.
   std::optional<int64_t> stride; ///< Along the innermost axis.
   std::vector<Check> checks;
 
-  void setForms(const tile::AffineFacts &with, mlir::AffineExpr inner);
-  std::optional<int64_t> coefficientOfInner(const tile::AffineForm &form) const;
+  void setForms(const graph::Facts &with, mlir::AffineExpr inner);
+  std::optional<int64_t> coefficientOfInner(const graph::Sum &sum) const;
   /// Whether offset and checks are linear along the innermost axis.
   bool isRegular() const;
 };
@@ -156,31 +156,28 @@ private:
   // Affine expressions over lanes (AffineEmission.cpp).
   struct SymbolValues {
     llvm::SmallVector<LaneInt> values;
-    llvm::SmallVector<bool> nonNegative;
     llvm::SmallVector<unsigned> depth; ///< Loops around the definition.
-    /// Largest value of those that are known to lie in [0, largest].
-    llvm::SmallVector<std::optional<int64_t>> largest;
+    llvm::SmallVector<graph::Interval> ranges;
   };
   SymbolValues symbolValues(mlir::ValueRange symbols,
                             llvm::ArrayRef<int64_t> row, int64_t chunk,
                             const Geometry &geometry);
   LaneInt constantInt(int64_t value);
+  /// `facts` are laneFacts of the same dims and symbols.
   LaneInt evaluate(mlir::AffineExpr expr, llvm::ArrayRef<LaneInt> dims,
-                   const SymbolValues &symbols);
-  LaneInt evaluate(const tile::AffineForm &form, llvm::ArrayRef<LaneInt> dims,
-                   const SymbolValues &symbols);
+                   const SymbolValues &symbols, const graph::Facts &facts);
+  struct LaneCode;
+  /// An expression over a tile's axes and the symbols of `op`, simplified.
+  mlir::AffineExpr simplified(mlir::Operation *op, mlir::AffineExpr expr,
+                              llvm::ArrayRef<int64_t> tile,
+                              mlir::ValueRange symbols);
+  /// What is known of all lanes of all instances.
+  static graph::Facts laneFacts(llvm::ArrayRef<LaneInt> dims,
+                                const SymbolValues &symbols);
   LaneInt add(LaneInt a, LaneInt c);
   LaneInt multiply(LaneInt a, LaneInt c);
   LaneInt divideFloor(LaneInt a, LaneInt c, bool nonNegative, bool remainder);
-  /// Smallest and largest value over all lanes and instances, where constants
-  /// bound it.
-  using Bounds = std::optional<std::pair<int64_t, int64_t>>;
-  Bounds boundsOf(mlir::AffineExpr expr, llvm::ArrayRef<LaneInt> dims,
-                  const SymbolValues &symbols);
-  Bounds boundsOf(const tile::AffineForm &form, llvm::ArrayRef<LaneInt> dims,
-                  const SymbolValues &symbols);
   Value *widen(LaneInt value, int64_t width);
-  bool isNonNegative(mlir::AffineExpr expr, const SymbolValues &symbols);
   LaneInt stepInt(int64_t start, int64_t width);
 
   // Memory (AccessPlan.cpp, Access.cpp, Transposed.cpp).
@@ -276,6 +273,15 @@ private:
   llvm::DenseMap<std::pair<mlir::Operation *, int64_t>,
                  std::unique_ptr<AccessPlan>>
       plans;
+  /// Of accesses that are not regular: by operator, axis in the innermost one's
+  /// place, chunk.
+  std::map<std::tuple<mlir::Operation *, int64_t, int64_t>,
+           std::unique_ptr<AccessPlan>>
+      chunkPlans;
+  /// Expressions of operators by what they were.
+  llvm::DenseMap<std::pair<mlir::Operation *, mlir::AffineExpr>,
+                 mlir::AffineExpr>
+      simpleForms;
   llvm::DenseSet<mlir::Operation *>
       assumedInside; ///< Accesses whose checks are known to hold.
   llvm::DenseMap<mlir::Operation *, llvm::MDNode *> storeScopes, noalias;

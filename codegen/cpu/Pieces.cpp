@@ -98,12 +98,10 @@ Value *KernelEmitter::computePiece(mlir::Value tile, int64_t row,
           dims.push_back(stepInt(chunk * lanes, width));
         }
         SymbolValues symbols = symbolValues(op.getSymbols(), at, chunk, shape);
-        tile::AffineFacts facts;
-        facts.extents.assign(shape.shape.begin(), shape.shape.end());
+        graph::Facts facts = laneFacts(dims, symbols);
         auto value = [&](AffineExpr expr) {
-          return widen(
-              evaluate(tile::AffineForm::get(expr, facts), dims, symbols),
-              width);
+          expr = simplified(op, expr, shape.shape, op.getSymbols());
+          return widen(evaluate(expr, dims, symbols, facts), width);
         };
         if constexpr (std::is_same_v<decltype(op), tile::IndexOp>) {
           return value(op.getMap().getResult(0));

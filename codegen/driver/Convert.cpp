@@ -1,4 +1,5 @@
 #include "codegen/driver/Convert.h"
+#include "graph/ir/Materialize.h"
 #include "graph/ir/WeightStore.h"
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/SetVector.h"
@@ -7,28 +8,33 @@ using namespace mlir;
 
 namespace charonia::driver {
 
-ShapeExpr toShapeExpr(AffineExpr expr) {
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-    return constant.getValue();
-  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
-    return ShapeExpr::symbol(symbol.getPosition());
-  auto binary = cast<AffineBinaryOpExpr>(expr);
-  ShapeExpr lhs = toShapeExpr(binary.getLHS()),
-            rhs = toShapeExpr(binary.getRHS());
-  switch (expr.getKind()) {
-  case AffineExprKind::Add:
-    return lhs + rhs;
-  case AffineExprKind::Mul:
-    return lhs * rhs;
-  case AffineExprKind::FloorDiv:
-    return floorDiv(lhs, rhs);
-  case AffineExprKind::CeilDiv:
-    return ceilDiv(lhs, rhs);
-  case AffineExprKind::Mod:
-    return mod(lhs, rhs);
-  default:
-    llvm_unreachable("no such binary expression");
+namespace {
+/// Shape expressions of the engine, for graph::Materializer.
+struct ShapeCode {
+  using Value = ShapeExpr;
+
+  ShapeExpr constant(int64_t value) { return value; }
+  ShapeExpr variable(AffineExpr symbol) {
+    return ShapeExpr::symbol(cast<AffineSymbolExpr>(symbol).getPosition());
   }
+  ShapeExpr add(const ShapeExpr &a, const ShapeExpr &b) { return a + b; }
+  ShapeExpr multiply(const ShapeExpr &a, const ShapeExpr &b) { return a * b; }
+  ShapeExpr floorDivide(const ShapeExpr &a, const ShapeExpr &b, bool) {
+    return floorDiv(a, b);
+  }
+  ShapeExpr ceilDivide(const ShapeExpr &a, const ShapeExpr &b) {
+    return ceilDiv(a, b);
+  }
+  ShapeExpr modulo(const ShapeExpr &a, const ShapeExpr &b, bool) {
+    return mod(a, b);
+  }
+};
+} // namespace
+
+ShapeExpr toShapeExpr(AffineExpr expr) {
+  ShapeCode code;
+  graph::Facts nothing;
+  return graph::Materializer(code, nothing)(expr);
 }
 
 std::optional<DType> toDType(Type element) {

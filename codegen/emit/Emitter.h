@@ -200,7 +200,7 @@ private:
     unsigned scope;
     /// A tile of indices: base axis i is tile axis `axes[i]` of the demands.
     bool isTile = false;
-    llvm::SmallVector<int64_t> axes;
+    llvm::SmallVector<int64_t> axes{};
   };
   struct Key {
     const void *value;

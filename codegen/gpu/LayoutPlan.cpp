@@ -70,6 +70,13 @@ Move charonia::gpu::classifyMove(const LinearLayout &from,
 // Memory accesses
 //===----------------------------------------------------------------------===//
 
+ArrayRef<tile::AxisAccess> LayoutPlan::axesOf(const AccessOp &access) const {
+  auto [it, isNew] = analyzed.try_emplace(access.op);
+  if (isNew)
+    it->second = tile::analyzeAxes(access);
+  return it->second;
+}
+
 LinearLayout LayoutPlan::coalesced(const AccessOp &access) const {
   ArrayRef<int64_t> shape = access.tile.getShape();
   int64_t rank = shape.size(), elements = access.tile.getNumElements();
@@ -78,8 +85,9 @@ LinearLayout LayoutPlan::coalesced(const AccessOp &access) const {
   // neighbours in memory, then the last.
   int64_t best = rank - 1, bestVector = 0;
   bool bestNeighbours = false;
+  ArrayRef<tile::AxisAccess> axes = axesOf(access);
   for (int64_t axis = rank - 1; axis >= 0; --axis) {
-    tile::AxisAccess along = tile::analyzeAxis(access, axis);
+    const tile::AxisAccess &along = axes[axis];
     int64_t vector =
         std::min({along.contiguous, along.alignment, along.uniformChecks,
                   int64_t(std::max(1u, kVectorBytes / bytes))});
@@ -105,11 +113,12 @@ LinearLayout LayoutPlan::coalesced(const AccessOp &access) const {
 }
 
 Coalescing LayoutPlan::judge(const AccessOp &access,
+                             ArrayRef<tile::AxisAccess> axes,
                              const LinearLayout &layout) {
   Coalescing result;
   unsigned bytes = simt::elementBits(access.tile.getElementType()) / 8;
   for (unsigned axis = 0; axis < access.tile.getRank(); ++axis) {
-    tile::AxisAccess along = tile::analyzeAxis(access, axis);
+    const tile::AxisAccess &along = axes[axis];
     int64_t limit =
         std::min({along.contiguous, along.alignment, along.uniformChecks,
                   int64_t(std::max(1u, kVectorBytes / bytes))});

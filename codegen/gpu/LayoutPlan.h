@@ -14,6 +14,7 @@
 #include "codegen/tile/analysis/Access.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
+#include <map>
 #include <optional>
 
 namespace charonia::gpu {
@@ -65,10 +66,18 @@ public:
 
   /// The best layout of an access on its own, and what it achieves.
   LinearLayout coalesced(const tile::AccessOp &access) const;
+  Coalescing judge(const tile::AccessOp &access,
+                   const LinearLayout &layout) const {
+    return judge(access, axesOf(access), layout);
+  }
+  /// `axes`: the access along each axis of its tile.
   static Coalescing judge(const tile::AccessOp &access,
+                          llvm::ArrayRef<tile::AxisAccess> axes,
                           const LinearLayout &layout);
 
 private:
+  /// The analysis of each axis, made once for each operation.
+  llvm::ArrayRef<tile::AxisAccess> axesOf(const tile::AccessOp &access) const;
   mlir::LogicalResult verify();
   void anchorBlock(mlir::Block &block);
   void anchorLoop(mlir::Operation *loop);
@@ -93,6 +102,8 @@ private:
   llvm::DenseMap<mlir::Value, LinearLayout> natural, staged;
   llvm::DenseMap<mlir::Operation *, DotPlan> dots;
   llvm::DenseMap<mlir::Operation *, LinearLayout> operands;
+  mutable std::map<mlir::Operation *, llvm::SmallVector<tile::AxisAccess>>
+      analyzed;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<LinearLayout, 1>> demands;
 };
 

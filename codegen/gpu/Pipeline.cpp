@@ -28,7 +28,9 @@ std::optional<AsyncCopy> asAsyncCopy(simt::ToSharedOp op) {
       return std::nullopt;
   const LinearLayout &layout = simt::layoutOf(load);
   unsigned bytes = simt::elementBits(load.getType().getElementType()) / 8;
-  Coalescing best = LayoutPlan::judge(tile::AccessOp::get(load), layout);
+  tile::AccessOp access = tile::AccessOp::get(load);
+  Coalescing best =
+      LayoutPlan::judge(access, tile::analyzeAxes(access), layout);
   // The vector has to be one in shared memory as well.
   LinearLayout offsets =
       sharedOffsets(layout, op.getMemory().getType().getLayout().getLayout());

@@ -53,8 +53,8 @@ public:
       failed = false;
       Poly p = visit(expr);
       AffineExpr next = failed ? expr : build(p);
-      if (next == expr)
-        break;
+      if (next == expr || !hasOpen(p))
+        return next;
       expr = next;
     }
     return expr;
@@ -129,6 +129,11 @@ private:
   }
   /// Whether `a` is a division that is not resolved.
   bool isOpen(AffineExpr a) { return isDivision(a) && !variableOf(a); }
+  bool hasOpen(const Poly &p) {
+    return llvm::any_of(p, [&](const auto &term) {
+      return llvm::any_of(term.first, [&](AffineExpr a) { return isOpen(a); });
+    });
+  }
 
   /// The least number by which p must be multiplied so that each unit becomes
   /// its variable; 1 where that is too large.
@@ -520,9 +525,7 @@ private:
       return std::nullopt;
     Poly by = constant(facts.divisorOf(variable));
     Poly units = divmod(*high, by).first;
-    bool exact = llvm::none_of(units, [&](const auto &term) {
-      return llvm::any_of(term.first, [&](AffineExpr a) { return isOpen(a); });
-    });
+    bool exact = !hasOpen(units);
     // In place of a division: the variable itself at its largest.
     Poly left = cofactor, whole;
     if (!exact)

@@ -1,4 +1,5 @@
 #include "codegen/gpu/lower/IndexBuilder.h"
+#include "graph/ir/Materialize.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -41,15 +42,8 @@ Value IndexBuilder::binary(StringRef op, Value a, Value c) {
   state.addOperands({a, c});
   state.addTypes(a.getType());
   Value value = b.create(state)->getResult(0);
-  bool preserves = op != "arith.subi" && op != "arith.xori";
-  if (preserves && notNegative.contains(a) && notNegative.contains(c))
-    notNegative.insert(value);
   scopes.back()[key] = value;
   return value;
-}
-
-bool IndexBuilder::isNotNegative(IndexSum sum) const {
-  return sum.constant >= 0 && (!sum.value || notNegative.contains(sum.value));
 }
 
 Value IndexBuilder::materialize(IndexSum sum) {
@@ -57,18 +51,25 @@ Value IndexBuilder::materialize(IndexSum sum) {
     return constant(sum.constant);
   if (sum.constant == 0)
     return sum.value;
-  Value value = binary("arith.addi", sum.value, constant(sum.constant));
-  if (isNotNegative(sum))
-    notNegative.insert(value);
-  return value;
+  return binary("arith.addi", sum.value, constant(sum.constant));
+}
+
+/// As the machine adds and multiplies: what moves out of a sum may leave 64
+/// bits where the sum itself does not.
+static int64_t wrappingAdd(int64_t a, int64_t c) {
+  return int64_t(uint64_t(a) + uint64_t(c));
+}
+static int64_t wrappingMultiply(int64_t a, int64_t c) {
+  return int64_t(uint64_t(a) * uint64_t(c));
 }
 
 IndexSum IndexBuilder::add(IndexSum a, IndexSum c) {
+  int64_t constant = wrappingAdd(a.constant, c.constant);
   if (!a.value)
-    return {c.value, a.constant + c.constant};
+    return {c.value, constant};
   if (!c.value)
-    return {a.value, a.constant + c.constant};
-  return {binary("arith.addi", a.value, c.value), a.constant + c.constant};
+    return {a.value, constant};
+  return {binary("arith.addi", a.value, c.value), constant};
 }
 
 IndexSum IndexBuilder::multiply(IndexSum a, IndexSum c) {
@@ -76,7 +77,7 @@ IndexSum IndexBuilder::multiply(IndexSum a, IndexSum c) {
     std::swap(a, c);
   if (!c.value) { // by a constant
     if (c.constant == 0 || !a.value)
-      return {{}, a.constant * c.constant};
+      return {{}, wrappingMultiply(a.constant, c.constant)};
     if (c.constant == 1)
       return a;
     Value product;
@@ -85,9 +86,7 @@ IndexSum IndexBuilder::multiply(IndexSum a, IndexSum c) {
           binary("arith.shli", a.value, constant(llvm::Log2_64(c.constant)));
     else
       product = binary("arith.muli", a.value, constant(c.constant));
-    if (c.constant > 0 && notNegative.contains(a.value))
-      notNegative.insert(product);
-    return {product, a.constant * c.constant};
+    return {product, wrappingMultiply(a.constant, c.constant)};
   }
   // (a + k)(c + l): the constants stay with the values, rows of a symbolic
   // length differ by its multiples.
@@ -96,33 +95,28 @@ IndexSum IndexBuilder::multiply(IndexSum a, IndexSum c) {
     product = add(product, multiply({c.value, 0}, {{}, a.constant}));
   if (c.constant)
     product = add(product, multiply({a.value, 0}, {{}, c.constant}));
-  product.constant += a.constant * c.constant;
+  product.constant =
+      wrappingAdd(product.constant, wrappingMultiply(a.constant, c.constant));
   return product;
 }
 
 IndexSum IndexBuilder::floorDivide(IndexSum a, IndexSum c, bool positive) {
-  positive |= isNotNegative(a);
   if (c.isConstant()) {
     int64_t by = c.constant;
     if (by == 1)
       return a;
-    if (!a.value)
+    if (!a.value && by > 0)
       return {{}, llvm::divideFloorSigned(a.constant, by)};
     if (by > 0 && llvm::isPowerOf2_64(by)) {
       Value value = materialize(a);
-      Value result = binary(positive ? "arith.shrui" : "arith.shrsi", value,
-                            constant(llvm::Log2_64(by)));
-      if (positive)
-        notNegative.insert(result);
-      return {result, 0};
+      return {binary(positive ? "arith.shrui" : "arith.shrsi", value,
+                     constant(llvm::Log2_64(by))),
+              0};
     }
   }
   Value numerator = materialize(a), divisor = materialize(c);
-  if (positive) {
-    Value result = binary("arith.divui", numerator, divisor);
-    notNegative.insert(result);
-    return {result, 0};
-  }
+  if (positive)
+    return {binary("arith.divui", numerator, divisor), 0};
   // Divisors are positive: rounding towards zero is one too many below zero.
   Value quotient = binary("arith.divsi", numerator, divisor);
   Value rest = binary("arith.remsi", numerator, divisor);
@@ -133,29 +127,22 @@ IndexSum IndexBuilder::floorDivide(IndexSum a, IndexSum c, bool positive) {
 }
 
 IndexSum IndexBuilder::modulo(IndexSum a, IndexSum c, bool positive) {
-  positive |= isNotNegative(a);
   if (c.isConstant()) {
     int64_t by = c.constant;
     if (by == 1)
       return {};
-    if (!a.value)
-      return {{}, a.constant - by * llvm::divideFloorSigned(a.constant, by)};
-    if (by > 0 && llvm::isPowerOf2_64(by)) {
-      Value result = binary("arith.andi", materialize(a), constant(by - 1));
-      notNegative.insert(result);
-      return {result, 0};
+    if (!a.value && by > 0) {
+      int64_t rest = a.constant % by;
+      return {{}, rest < 0 ? rest + by : rest};
     }
+    if (by > 0 && llvm::isPowerOf2_64(by))
+      return {binary("arith.andi", materialize(a), constant(by - 1)), 0};
   }
-  if (positive) {
-    Value result = binary("arith.remui", materialize(a), materialize(c));
-    notNegative.insert(result);
-    return {result, 0};
-  }
+  if (positive)
+    return {binary("arith.remui", materialize(a), materialize(c)), 0};
   IndexSum quotient = floorDivide(a, c, false);
   Value product = materialize(multiply(quotient, c));
-  Value result = binary("arith.subi", materialize(a), product);
-  notNegative.insert(result);
-  return {result, 0};
+  return {binary("arith.subi", materialize(a), product), 0};
 }
 
 Value IndexBuilder::exclusiveOr(Value a, Value c) {
@@ -183,29 +170,35 @@ Value IndexBuilder::both(Value a, Value c) {
   return binary("arith.andi", a, c);
 }
 
-IndexSum IndexBuilder::evaluate(AffineExpr expr, ArrayRef<IndexSum> dims,
-                                ArrayRef<IndexSum> symbols) {
-  if (auto value = dyn_cast<AffineConstantExpr>(expr))
-    return {{}, value.getValue()};
-  if (auto dim = dyn_cast<AffineDimExpr>(expr))
-    return dims[dim.getPosition()];
-  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
-    return symbols[symbol.getPosition()];
-  auto binary = cast<AffineBinaryOpExpr>(expr);
-  IndexSum lhs = evaluate(binary.getLHS(), dims, symbols);
-  IndexSum rhs = evaluate(binary.getRHS(), dims, symbols);
-  switch (expr.getKind()) {
-  case AffineExprKind::Add:
-    return add(lhs, rhs);
-  case AffineExprKind::Mul:
-    return multiply(lhs, rhs);
-  case AffineExprKind::FloorDiv:
-    return floorDivide(lhs, rhs, false);
-  case AffineExprKind::CeilDiv: // floor((a + c - 1) / c)
-    return floorDivide(add(lhs, add(rhs, {{}, -1})), rhs, false);
-  default:
-    return modulo(lhs, rhs, false);
+namespace {
+/// Sums of an IndexBuilder, for graph::Materializer.
+struct IndexCode {
+  using Value = IndexSum;
+  IndexBuilder &builder;
+  ArrayRef<IndexSum> dims, symbols;
+
+  IndexSum constant(int64_t value) { return {{}, value}; }
+  IndexSum variable(AffineExpr e) {
+    if (auto dim = dyn_cast<AffineDimExpr>(e))
+      return dims[dim.getPosition()];
+    return symbols[cast<AffineSymbolExpr>(e).getPosition()];
   }
+  IndexSum add(IndexSum a, IndexSum c) { return builder.add(a, c); }
+  IndexSum multiply(IndexSum a, IndexSum c) { return builder.multiply(a, c); }
+  IndexSum floorDivide(IndexSum a, IndexSum c, bool notNegative) {
+    return builder.floorDivide(a, c, notNegative);
+  }
+  IndexSum modulo(IndexSum a, IndexSum c, bool notNegative) {
+    return builder.modulo(a, c, notNegative);
+  }
+};
+} // namespace
+
+IndexSum IndexBuilder::evaluate(AffineExpr expr, ArrayRef<IndexSum> dims,
+                                ArrayRef<IndexSum> symbols,
+                                const graph::Facts &facts) {
+  IndexCode code{*this, dims, symbols};
+  return graph::Materializer(code, facts)(expr);
 }
 
 Value IndexBuilder::linear(
@@ -237,7 +230,6 @@ Value IndexBuilder::linear(
       else
         sum = binary(taken & moved ? "arith.xori" : "arith.addi", sum, part);
       taken |= moved;
-      notNegative.insert(sum);
     }
   }
   return sum ? sum : constant(0);

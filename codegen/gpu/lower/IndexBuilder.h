@@ -9,7 +9,7 @@
 #define CHARONIA_CODEGEN_GPU_LOWER_INDEXBUILDER_H
 
 #include "codegen/layout/LinearLayout.h"
-#include "mlir/IR/AffineExpr.h"
+#include "graph/ir/Algebra.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
 #include <map>
@@ -45,6 +45,7 @@ public:
 
   IndexSum add(IndexSum a, IndexSum b);
   IndexSum multiply(IndexSum a, IndexSum b);
+  /// b > 0; a >= 0 if `notNegative`, else of any sign.
   IndexSum floorDivide(IndexSum a, IndexSum b, bool notNegative);
   IndexSum modulo(IndexSum a, IndexSum b, bool notNegative);
   mlir::Value exclusiveOr(mlir::Value a, mlir::Value b);
@@ -58,11 +59,8 @@ public:
 
   /// An expression over sums for dims and symbols.
   IndexSum evaluate(mlir::AffineExpr expr, llvm::ArrayRef<IndexSum> dims,
-                    llvm::ArrayRef<IndexSum> symbols);
-
-  /// Marks what cannot be negative (program ids, extents, loop counters).
-  void setNotNegative(mlir::Value value) { notNegative.insert(value); }
-  bool isNotNegative(IndexSum sum) const;
+                    llvm::ArrayRef<IndexSum> symbols,
+                    const graph::Facts &facts);
 
   /// A linear function of the bits of hardware coordinates: `images` of the
   /// bits of each value, as numbers. Images of one value's bits may share bits
@@ -88,7 +86,6 @@ private:
   mlir::Block *entry;
   std::vector<std::map<Key, mlir::Value>> scopes;
   llvm::DenseMap<int64_t, mlir::Value> constants;
-  llvm::DenseSet<mlir::Value> notNegative;
 };
 
 } // namespace charonia::gpu

@@ -1,4 +1,5 @@
 #include "codegen/gpu/lower/Lowering.h"
+#include "codegen/tile/analysis/Values.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -54,21 +55,16 @@ FailureOr<LLVM::LLVMFuncOp> KernelLowering::run() {
       LLVM::ConstantRangeAttr::get(context, APInt(32, 0),
                                    APInt(32, options.warps * kLanes)));
   Value thread = toIndex(threadId);
-  index->setNotNegative(thread);
   laneId = options.warps == 1 ? thread
                               : index->binary("arith.andi", thread,
                                               index->constant(kLanes - 1));
   warpId = index->binary("arith.shrui", thread, index->constant(kLaneBits));
-  index->setNotNegative(laneId);
-  index->setNotNegative(warpId);
   sharedBase = LLVM::AddressOfOp::create(b, loc, shared, memory.getSymName());
 
   for (auto [i, argument] : llvm::enumerate(kernel.getArguments())) {
     Value value = function.getArgument(i);
-    if (!isa<tile::BufferType>(argument.getType())) {
+    if (!isa<tile::BufferType>(argument.getType()))
       value = toIndex(value);
-      index->setNotNegative(value);
-    }
     scalars.map(argument, value);
   }
   if (failed(lowerBlock(kernel.getBody().front())))
@@ -147,9 +143,7 @@ IndexSum KernelLowering::threadPart(const LinearLayout &layout, Dim out) {
   if (!any)
     return {};
   // Thread coordinates are the same everywhere: they are built at the top.
-  Value part = index->cached(key, [&] { return index->linear(inputs); });
-  index->setNotNegative(part);
-  return {part, 0};
+  return {index->cached(key, [&] { return index->linear(inputs); }), 0};
 }
 
 IndexSum KernelLowering::coordinate(const LinearLayout &layout, unsigned reg,
@@ -164,7 +158,6 @@ IndexSum KernelLowering::coordinate(const LinearLayout &layout, unsigned reg,
     return {part.value, int64_t(own)};
   // Bits that threads move too are flipped; the others are added.
   Value flipped = index->exclusiveOr(part.value, index->constant(own & moved));
-  index->setNotNegative(flipped);
   return {flipped, int64_t(own & ~moved)};
 }
 
@@ -222,8 +215,6 @@ LogicalResult KernelLowering::lowerLoop(scf::ForOp op) {
   b.setInsertionPointToEnd(body);
   index->enterScope();
   scalars.map(op.getInductionVar(), loop.getInductionVar());
-  if (index->isNotNegative({low, 0}))
-    index->setNotNegative(loop.getInductionVar());
   auto bindAll = [&](ValueRange old, ValueRange with) {
     unsigned at = 0;
     for (auto [i, value] : llvm::enumerate(old)) {
@@ -295,9 +286,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
     return lowerElementwise(op);
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](tile::ProgramIdOp id) {
-        Value value = toIndex(NVVM::BlockIdXOp::create(b, loc, b.getI32Type()));
-        index->setNotNegative(value);
-        scalars.map(id.getResult(), value);
+        scalars.map(id.getResult(),
+                    toIndex(NVVM::BlockIdXOp::create(b, loc, b.getI32Type())));
         return success();
       })
       .Case([&](arith::ConstantOp constant) {
@@ -305,10 +295,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
         if (!dense) {
           if (auto integer = dyn_cast<IntegerAttr>(constant.getValue());
               integer && integer.getType().isIndex()) {
-            Value value = index->constant(integer.getInt());
-            if (integer.getInt() >= 0)
-              index->setNotNegative(value);
-            scalars.map(constant.getResult(), value);
+            scalars.map(constant.getResult(),
+                        index->constant(integer.getInt()));
           } else {
             b.clone(*op, scalars);
           }
@@ -342,11 +330,12 @@ LogicalResult KernelLowering::lower(Operation *op) {
                             {},
                             0,
                             {}};
+        graph::Facts facts = tile::factsOf(like);
         Values values;
         for (unsigned r = 0; r < layout.inSize(Dim::Register); ++r)
           values.push_back(index->materialize(index->evaluate(
               indexOp.getMap().getResult(0), coordinates(layout, r),
-              symbolsOf(like, layout, r))));
+              symbolsOf(like, layout, r), facts)));
         bind(indexOp.getResult(), values);
         return success();
       })
@@ -441,8 +430,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
         bool positive =
             op->getNumOperands() &&
             llvm::all_of(op->getOperands(), [&](Value v) {
-              return v.getType().isIndex() &&
-                     index->isNotNegative({scalars.lookupOrDefault(v), 0});
+              return v.getType().isIndex() && tile::rangeOf(v).low >= 0;
             });
         auto operand = [&](unsigned i) {
           Value value = scalars.lookupOrDefault(op->getOperand(i));
@@ -451,10 +439,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
           return IndexSum{value, 0};
         };
         auto set = [&](IndexSum sum) {
-          Value value = index->materialize(sum);
-          if (positive)
-            index->setNotNegative(value);
-          scalars.map(op->getResult(0), value);
+          scalars.map(op->getResult(0), index->materialize(sum));
           return success();
         };
         bool onIndex =
@@ -473,11 +458,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
           return set(index->add(operand(0), operand(1)));
         if (onIndex && isa<arith::MulIOp>(op))
           return set(index->multiply(operand(0), operand(1)));
-        Operation *clone = b.clone(*op, scalars);
-        if (onIndex && positive &&
-            isa<arith::MinSIOp, arith::MaxSIOp, arith::MinUIOp, arith::MaxUIOp>(
-                op))
-          index->setNotNegative(clone->getResult(0));
+        b.clone(*op, scalars);
         return success();
       });
 }

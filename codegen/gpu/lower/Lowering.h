@@ -79,6 +79,7 @@ private:
   /// One access: what is the same for all its registers.
   struct AccessPlan {
     tile::AccessOp access;
+    graph::Facts facts;                        // of dims and symbols
     mlir::AffineExpr offset;                   // in elements
     llvm::SmallVector<mlir::AffineExpr> terms; // its summands
     llvm::SmallVector<mlir::AffineExpr> checks, extents;

@@ -1,6 +1,5 @@
 // Accesses to buffers.
 #include "codegen/gpu/lower/Lowering.h"
-#include "codegen/tile/analysis/AffineForm.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -10,35 +9,26 @@ using namespace charonia::gpu;
 
 KernelLowering::AccessPlan
 KernelLowering::planAccess(const tile::AccessOp &access) {
-  tile::AffineFacts facts;
-  facts.extents.assign(access.tile.getShape().begin(),
-                       access.tile.getShape().end());
-  for (Value symbol : access.symbols)
-    facts.divisors.push_back(tile::knownDivisor(symbol));
-  AccessPlan plan{access, {},
-                  {},     {},
-                  {},     simt::elementBits(access.tile.getElementType()) / 8};
-  MLIRContext *context = b.getContext();
-  auto simplify = [&](AffineExpr expr) {
-    return tile::AffineForm::get(expr, facts).toExpr(context);
-  };
+  AccessPlan plan{access,
+                  tile::factsOf(access),
+                  {},
+                  {},
+                  {},
+                  {},
+                  simt::elementBits(access.tile.getElementType()) / 8};
   if (access.buffer) {
-    plan.offset = tile::linearOffset(access);
+    plan.offset = tile::linearOffset(access, plan.facts);
     // Its summands, so that what loops do not change is added first.
-    SmallVector<AffineExpr> work{plan.offset};
-    while (!work.empty()) {
-      AffineExpr expr = work.pop_back_val();
-      if (expr.getKind() == AffineExprKind::Add) {
-        work.push_back(cast<AffineBinaryOpExpr>(expr).getRHS());
-        work.push_back(cast<AffineBinaryOpExpr>(expr).getLHS());
-      } else {
-        plan.terms.push_back(expr);
-      }
-    }
+    graph::Sum sum(plan.offset);
+    for (const graph::Sum::Term &term : sum.terms)
+      plan.terms.push_back(term.toExpr());
+    plan.terms.push_back(getAffineConstantExpr(sum.constant, b.getContext()));
   }
   for (int64_t check : access.checks) {
-    plan.checks.push_back(simplify(access.map.getResult(check)));
-    plan.extents.push_back(simplify(access.shape.getResult(check)));
+    plan.checks.push_back(
+        graph::simplify(access.map.getResult(check), plan.facts));
+    plan.extents.push_back(
+        graph::simplify(access.shape.getResult(check), plan.facts));
   }
   return plan;
 }
@@ -99,7 +89,7 @@ KernelLowering::Address KernelLowering::addressOf(const AccessPlan &plan,
   std::map<unsigned, IndexSum> byDepth;
   int64_t constant = 0;
   for (AffineExpr term : plan.terms) {
-    IndexSum value = index->evaluate(term, dims, symbols);
+    IndexSum value = index->evaluate(term, dims, symbols, plan.facts);
     constant += value.constant;
     value.constant = 0;
     if (value.value) {
@@ -134,8 +124,8 @@ Value KernelLowering::predicateOf(const AccessPlan &plan,
                                   ArrayRef<IndexSum> symbols) {
   Value result;
   for (auto [check, extent] : llvm::zip(plan.checks, plan.extents)) {
-    IndexSum coordinate = index->evaluate(check, dims, symbols);
-    IndexSum end = index->evaluate(extent, {}, symbols);
+    IndexSum coordinate = index->evaluate(check, dims, symbols, plan.facts);
+    IndexSum end = index->evaluate(extent, {}, symbols, plan.facts);
     if (coordinate.isConstant() && end.isConstant() &&
         coordinate.constant >= 0 && coordinate.constant < end.constant)
       continue;
@@ -345,7 +335,9 @@ struct Groups {
 LogicalResult KernelLowering::lowerLoad(tile::LoadOp op) {
   const LinearLayout &layout = simt::layoutOf(op.getResult());
   AccessPlan plan = planAccess(tile::AccessOp::get(op));
-  Groups groups(layout, LayoutPlan::judge(plan.access, layout));
+  Groups groups(
+      layout,
+      LayoutPlan::judge(plan.access, tile::analyzeAxes(plan.access), layout));
   Type element = scalarType(op.getResult());
   Values values(layout.inSize(Dim::Register));
   // Registers of one address, which broadcasting axes give, are loaded once.
@@ -371,7 +363,9 @@ LogicalResult KernelLowering::lowerLoad(tile::LoadOp op) {
 LogicalResult KernelLowering::lowerStore(tile::StoreOp op) {
   const LinearLayout &layout = simt::layoutOf(op.getValue());
   AccessPlan plan = planAccess(tile::AccessOp::get(op));
-  Groups groups(layout, LayoutPlan::judge(plan.access, layout));
+  Groups groups(
+      layout,
+      LayoutPlan::judge(plan.access, tile::analyzeAxes(plan.access), layout));
   Values values = elements(op.getValue());
   Value first = firstHolder(layout);
   for (unsigned reg = 0; reg < values.size(); ++reg) {

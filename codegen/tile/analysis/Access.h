@@ -5,7 +5,7 @@
 #define CHARONIA_CODEGEN_TILE_ANALYSIS_ACCESS_H
 
 #include "codegen/tile/ir/TileDialect.h"
-#include "mlir/IR/AffineExpr.h"
+#include "graph/ir/Algebra.h"
 #include <optional>
 
 namespace charonia::tile {
@@ -43,22 +43,20 @@ struct AxisAccess {
   int64_t uniformChecks = 1;
 };
 
-/// Element offset from the start of the buffer, over the map's dims and
-/// symbols, simplified with the tile's extents.
-mlir::AffineExpr linearOffset(const AccessOp &access);
+/// What is known of the dims and symbols of the access's maps.
+graph::Facts factsOf(const AccessOp &access);
 
-/// What divides a symbol's value: of a kernel's argument by its `tile.divisor`,
-/// of a constant itself, of others 1.
-int64_t knownDivisor(mlir::Value symbol);
+/// Element offset from the start of the buffer, over the map's dims and
+/// symbols, simplified. `inner`, if given, takes the place of the innermost
+/// dim.
+mlir::AffineExpr linearOffset(const AccessOp &access, const graph::Facts &facts,
+                              mlir::AffineExpr inner = {});
 
 /// What happens along `axis`. A symbol that is a tile counts as varying along
 /// the axes where its extent is not 1.
 AxisAccess analyzeAxis(const AccessOp &access, unsigned axis);
-
-/// Largest known power of two that divides `expr`, given what divides the
-/// symbols (dims count as 1).
-int64_t knownPowerOfTwo(mlir::AffineExpr expr,
-                        llvm::ArrayRef<int64_t> symbolDivisors);
+/// The same along every axis.
+llvm::SmallVector<AxisAccess> analyzeAxes(const AccessOp &access);
 
 } // namespace charonia::tile
 
