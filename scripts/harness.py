@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -126,6 +127,13 @@ def invoke(
             peak_bytes=usage.ru_maxrss * 1024,
             timed_out=timed_out,
         )
+
+
+def cpu_targets() -> list[str]:
+    """The instruction sets that this machine runs, the best one last."""
+    flags = set(re.findall(r"\w+", Path("/proc/cpuinfo").read_text()))
+    wide = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags
+    return ["x86-64-v3", "x86-64-v4"] if wide else ["x86-64-v3"]
 
 
 def shape_text(dims: Sequence[int | tuple[int, int, int]]) -> str:

@@ -223,11 +223,27 @@ bool FusionPlan::hasEnoughRows(const IterationSpace &space) const {
          elementsOf(row) <= limits.longRow;
 }
 
+/// Columns that a contraction computes together (attention's) are one side of
+/// its tile: they may not become one dimension with heads or rows.
+static bool mixesWholeDims(const FusionPlan::Group &group, AffineMap map) {
+  if (!group.hasAnchor(OpRole::Contraction))
+    return false;
+  GraphOpInterface anchor = group.anchor;
+  for (auto [d, kind] : llvm::enumerate(anchor.getResultDimKinds()))
+    for (AffineExpr coordinate : map.getResults())
+      if (kind == DimKind::Whole && coordinate.isFunctionOfDim(d))
+        for (unsigned other = 0; other < map.getNumDims(); ++other)
+          if (other != d && coordinate.isFunctionOfDim(other))
+            return true;
+  return false;
+}
+
 bool FusionPlan::tryAbsorb(Group &group, GraphOpInterface op) {
   auto isTransparent = [&](Operation *view) { return inlined.contains(view); };
   std::optional<IterationSpace::Place> place =
       group.space.fit(op, isTransparent);
-  if (!place || !withinLimits(group, {op.getOperation()}))
+  if (!place || mixesWholeDims(group, place->map) ||
+      !withinLimits(group, {op.getOperation()}))
     return false;
   if (group.space.getReduced().any() &&
       place->extent == IterationSpace::Extent::Full &&

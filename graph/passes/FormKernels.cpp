@@ -1,6 +1,7 @@
 #include "graph/analysis/FusionPlan.h"
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Passes.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -36,6 +37,15 @@ public:
   }
 
 private:
+  static bool dependsOn(Value value, Operation *op) {
+    llvm::SetVector<Operation *> slice;
+    BackwardSliceOptions options;
+    options.inclusive = true;
+    options.omitBlockArguments = true;
+    (void)getBackwardSlice(value, &slice, options);
+    return slice.contains(op);
+  }
+
   /// The tensor in memory that holds `value`: a result of a kernel, an
   /// argument, a weight or an alias of one. Null where no memory holds it.
   Value stored(Value value) {
@@ -113,6 +123,14 @@ private:
       if (isRow(output, group))
         rows.push_back(output);
     llvm::erase_if(outputs, [&](Value output) { return isRow(output, group); });
+    // Of these, what a product goes into: its tile is chosen from there.
+    if (group.hasAnchor(OpRole::Contraction)) {
+      GraphOpInterface anchor = group.anchor;
+      Operation *product = inside.lookup(anchor->getResult(0)).getDefiningOp();
+      std::stable_partition(outputs.begin(), outputs.end(), [&](Value output) {
+        return dependsOn(inside.lookup(output), product);
+      });
+    }
     outputs.append(rows);
     for (Value output : outputs)
       yielded.push_back(inside.lookup(output));

@@ -44,6 +44,13 @@ MODELS = {
     # One column of values.
     "attention_column": """opset 23: float[1,2,7,13] q, float[1,2,33,13] k, float[1,2,33,1] v,
         float[7,33] m) => (float[1,2,7,1] y) { y = Attention (q, k, v, m) }""",
+    # The heads joined, and the residual added to them without a product between.
+    "attention_joined_heads": """float[n,4,s,8] q, float[n,s,32] x) => (float[n,s,32] y)
+        <int64[3] joined = {0, 0, 32}, float[1] half = {0.5}>
+        { k = Transpose <perm = [0, 1, 3, 2]> (q)  l = MatMul (q, k)  m = Mul (l, half)
+          p = Softmax <axis = -1> (m)  o = MatMul (p, q)
+          t = Transpose <perm = [0, 2, 1, 3]> (o)  j = Reshape (t, joined)
+          y = Add (x, j) }""",
     # Loops of known length, and a branch that only the data decides.
     "scan": """float[2] s, float[5,2] x) => (float[2] last, float[5,2] all)
         { last, all = Scan <num_scan_inputs = 1, scan_input_directions = [1],

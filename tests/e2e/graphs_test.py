@@ -2,10 +2,12 @@
 """Random graphs against ONNX Runtime: tests of fusion and of everything after it.
 
     graphs_test.py [--seconds 60] [--seed N] [--device cuda] [--precision fp16]
+    graphs_test.py --count 60 --seed 1      always the same graphs: what ctest runs
     graphs_test.py --reproduce SEED:INDEX [--shrink]
 
-A failing graph is saved; --shrink cuts it down to a small one that still fails.
-Prints the seed. Exit status 0 only if every graph is right.
+A failing graph is saved; --shrink cuts it down to a small one that still fails. Prints
+the seed, and for each failure the command that shows it again. Exit status 0 only if
+every graph is right at each of its sizes.
 """
 
 from __future__ import annotations
@@ -42,11 +44,11 @@ class GraphTester:
         self.failures: list[str] = []
         self.next = 0
 
-    def feeds(self, model, batch: int, seed: int) -> dict[str, np.ndarray]:
+    def feeds(self, model, sizes: dict[str, int], seed: int) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(seed)
         values = {}
         for info in model.graph.input:
-            dims = [d.dim_value or batch for d in info.type.tensor_type.shape.dim]
+            dims = [sizes.get(d.dim_param, d.dim_value) for d in info.type.tensor_type.shape.dim]
             values[info.name] = rng.standard_normal(dims).astype(np.float32)
         return values
 
@@ -63,27 +65,37 @@ class GraphTester:
         )
         return session.run(None, feeds)
 
-    def check(self, model, batches, seed: int, tag: str) -> tuple[str, str]:
+    def ranges(self, model, runs) -> dict[str, list]:
+        """The --shape of each input with open dimensions that covers all runs."""
+        shapes = {}
+        for info in model.graph.input:
+            dims = info.type.tensor_type.shape.dim
+            if any(d.dim_param for d in dims):
+                shapes[info.name] = [
+                    self.range([r[d.dim_param] for r in runs]) if d.dim_param else d.dim_value
+                    for d in dims
+                ]
+        return shapes
+
+    def range(self, values) -> tuple[int, int, int]:
+        return min(values), values[0], max(values)
+
+    def check(self, model, runs, seed: int, target: str, tag: str) -> tuple[str, str]:
         """('ok', '') or (kind of failure, message)."""
         folder = self.folder / tag
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         path, engine = folder / "model.onnx", folder / "model.engine"
         onnx.save(model, path)
-        shapes = {}
-        for info in model.graph.input:
-            dims = info.type.tensor_type.shape.dim
-            if dims and dims[0].dim_param:
-                low, top = min(batches), max(batches)
-                shapes[info.name] = [(low, batches[0], top), *(d.dim_value for d in dims[1:])]
         names = [o.name for o in model.graph.output]
         try:
             harness.compile_model(
-                path, engine, target=self.options.target, shapes=shapes,
-                precision=self.options.precision, timeout=self.options.timeout,
+                path, engine, target=target, shapes=self.ranges(model, runs),
+                precision=self.options.precision, extra=["--no-cache"],
+                timeout=self.options.timeout,
             )  # fmt: skip
-            for batch in batches:
-                feeds = self.feeds(model, batch, seed)
+            for sizes in runs:
+                feeds = self.feeds(model, sizes, seed)
                 want = self.oracle(model, feeds)
                 got = harness.run_engine(
                     engine, feeds, names, folder / "run", device=self.options.device,
@@ -91,9 +103,8 @@ class GraphTester:
                 )  # fmt: skip
                 for name, w, g in zip(names, want, got):
                     if problem := self.difference(w, g):
-                        return "wrong", f"batch {batch}, {name}: {problem}"
-                if not shapes:
-                    break
+                        at = ", ".join(f"{k} = {v}" for k, v in sizes.items())
+                        return "wrong", f"{at}; {name}: {problem}"
         except harness.CharoniaError as error:
             return error.kind, str(error)
         finally:
@@ -107,7 +118,7 @@ class GraphTester:
             return ""
         scale = float(np.abs(want).max())
         if not np.isfinite(scale):
-            return ""
+            return f"ONNX Runtime's result is not finite: {want[~np.isfinite(want)][0]}"
         gap = np.abs(want - got)
         at = np.unravel_index(int(np.nanargmax(np.where(np.isnan(gap), np.inf, gap))), gap.shape)
         if gap[at] <= LIMITS[self.options.precision] * max(scale, 1e-3):
@@ -117,34 +128,44 @@ class GraphTester:
             f"{got[at]} instead of {want[at]}"
         )
 
-    def test(self, seed: int, index: int) -> None:
+    def test(self, seed: int, index: int, target: str) -> None:
         builder = graph_cases.build(seed, index)
-        model = builder.model()
-        batches = [builder.batch, 1, builder.batch + 3] if builder.dynamic else [builder.batch]
+        model, runs = builder.model(), builder.sizes
         if self.options.check_generators:
-            for batch in batches:
-                for value in self.oracle(model, self.feeds(model, batch, index)):
+            for sizes in runs:
+                for value in self.oracle(model, self.feeds(model, sizes, index)):
                     if not np.isfinite(value).all():
                         raise SystemExit(f"{seed}:{index} gives infinities")
             state, message = "ok", ""
         else:
-            state, message = self.check(model, batches, index, f"{index}")
+            state, message = self.check(model, runs, index, target, f"{index}")
         with self.lock:
             self.counts[state] += 1
             if state == "ok":
                 return
             ops = collections.Counter(n.op_type for n in model.graph.node)
             text = " ".join(f"{k}*{v}" if v > 1 else k for k, v in sorted(ops.items()))
-            self.failures.append(f"{state.upper()} {seed}:{index} ({text})\n  {message}")
+            self.failures.append(
+                f"{state.upper()} {seed}:{index} ({text})\n  {message}\n"
+                f"  {self.command(seed, index, target)}"
+            )
             print(self.failures[-1], flush=True)
             self.save(model, f"{seed}_{index}")
         if self.options.shrink:
-            small, why = self.shrink(model, batches, index, state)
+            small, why = self.shrink(model, runs, index, target, state)
             with self.lock:
                 path = self.save(small, f"{seed}_{index}_small")
                 print(f"  shrunk to {len(small.graph.node)} nodes: {path}: {why}", flush=True)
                 for node in small.graph.node:
                     print(f"    {list(node.output)} = {node.op_type}({list(node.input)})")
+
+    def command(self, seed: int, index: int, target: str) -> str:
+        """What shows a failure again."""
+        settings = dict(vars(self.options), target=target)
+        words = [
+            f"--{k} {settings[k]}" for k in ("target", "device", "precision") if settings[k]
+        ]
+        return f"tests/e2e/graphs_test.py --reproduce {seed}:{index} {' '.join(words)}"
 
     def save(self, model, name: str) -> Path:
         self.options.keep.mkdir(parents=True, exist_ok=True)
@@ -152,22 +173,23 @@ class GraphTester:
         onnx.save(model, path)
         return path
 
-    def shrink(self, model, batches, seed: int, state: str):
+    def shrink(self, model, runs, seed: int, target: str, state: str):
         """Greedy: keep one output, cut values off into inputs, while it fails alike."""
         message = ""
         improved = True
         while improved:
             improved = False
-            for candidate in candidates(model):
-                kind, text = self.check(candidate, batches, seed, f"shrink{seed}")
+            for candidate in candidates(model, set(runs[0])):
+                kind, text = self.check(candidate, runs, seed, target, f"shrink{seed}")
                 if kind == state:
                     model, message, improved = candidate, text, True
                     break
         return model, message
 
 
-def candidates(model):
-    """Models with one output less, or with one value turned into an input."""
+def candidates(model, symbols: set[str]):
+    """Models with one output less, or with one value turned into an input; of its
+    open dimensions only these `symbols` are known."""
     inferred = onnx.shape_inference.infer_shapes(model)
     infos = {i.name: i for i in (*inferred.graph.value_info, *model.graph.output)}
     if len(model.graph.output) > 1:
@@ -184,6 +206,9 @@ def candidates(model):
             if info is None or info.type.tensor_type.elem_type not in kinds:
                 continue
             if name in {o.name for o in model.graph.output}:
+                continue
+            dims = info.type.tensor_type.shape.dim
+            if any(not d.HasField("dim_value") and d.dim_param not in symbols for d in dims):
                 continue
             yield without_dead(model, model.graph.output, [*model.graph.input, info])
 
@@ -208,11 +233,12 @@ def without_dead(model, outputs, inputs):
 def parse(arguments=None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
-    add("--seconds", type=float, default=60)
-    add("--count", type=int, default=0, help="stop after this many graphs")
+    add("--seconds", type=float, help="start no graph after this time; default: 60")
+    add("--count", type=int, default=0, help="this many graphs, however long they take")
     add("--seed", type=int, default=None)
     add("--device")
-    add("--target")
+    add("--target", type=lambda t: t.split(","),
+        help="several take turns; default: this CPU's, or sm_90 with --device cuda")
     add("--precision", choices=[k for k in LIMITS if k])
     add("--jobs", type=int, default=2)
     add("--timeout", type=float, default=300)
@@ -224,7 +250,9 @@ def parse(arguments=None) -> argparse.Namespace:
     if options.seed is None:
         options.seed = int(time.time()) % 1000000
     if options.target is None:
-        options.target = "sm_90" if options.device == "cuda" else "cpu"
+        options.target = ["sm_90"] if options.device == "cuda" else harness.cpu_targets()
+    if options.seconds is None:
+        options.seconds = float("inf") if options.count else 60
     return options
 
 
@@ -235,7 +263,9 @@ def main(arguments=None) -> int:
     deadline = time.time() + options.seconds
     try:
         if options.reproduce:
-            tester.test(*map(int, options.reproduce.split(":")))
+            seed, index = map(int, options.reproduce.split(":"))
+            for target in options.target:
+                tester.test(seed, index, target)
             return int(bool(tester.failures))
 
         def work():
@@ -244,7 +274,8 @@ def main(arguments=None) -> int:
                     index, tester.next = tester.next, tester.next + 1
                 if options.count and index >= options.count:
                     return
-                tester.test(options.seed, index)
+                targets = options.target
+                tester.test(options.seed, index, targets[index // 3 % len(targets)])
 
         with ThreadPoolExecutor(options.jobs) as pool:
             for future in [pool.submit(work) for _ in range(options.jobs)]:
@@ -253,10 +284,6 @@ def main(arguments=None) -> int:
         shutil.rmtree(tester.folder, ignore_errors=True)
     print(f"seed {options.seed}: {dict(tester.counts)}")
     return int(bool(tester.failures))
-
-
-def test_random_graphs():
-    assert main(["--seconds", "60"]) == 0
 
 
 if __name__ == "__main__":

@@ -2,11 +2,14 @@
 """Random tests of every operator against ONNX Runtime (or ONNX's reference).
 
     ops_test.py [--seconds 60] [--seed N] [--op Conv,Gemm] [--device cuda --target sm_90]
+    ops_test.py --rounds 8 --seed 1         always the same cases: what ctest runs
     ops_test.py --device simt [--rounds 1]  GPU kernels without a GPU (charonia-simt)
     ops_test.py --reproduce Conv@13:5:2     one case, with its model kept
     ops_test.py --check-generators          only the oracles; needs no charonia
 
-Prints the seed. Exit status 0 only if no case is wrong, refused, failed or crashed.
+Prints the seed, and for each failure the command that shows it again. Exit status 0
+only if no case is wrong, refused, failed, crashed or invalid (understood by no oracle),
+and, with --rounds, if every operator was drawn.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ from op_cases import REGISTRY
 
 OPSETS = (7, 9, 10, 11, 12, 13, 15, 17, 18, 20, 21, 23, 24, 26, 28)
 STATES = ("ok", "wrong", "refused", "failed", "crashed", "timeout")
+# What decides how a case is compiled and run, to be named with a failure.
+SETTINGS = ("device", "precision")
 
 
 class Tester:
@@ -46,6 +51,12 @@ class Tester:
         self.oracles = collections.Counter()
         self.invalid: list[str] = []
         self.serial = 0
+
+    def target(self, keys) -> str:
+        """Instruction sets take turns; a case's own number decides, so that it can be
+        run again."""
+        targets = self.options.target
+        return targets[keys[0][3] % len(targets)]
 
     def packs(self):
         """Endless packs; every operator comes up once a round."""
@@ -85,13 +96,15 @@ class Tester:
         cases = self.valid_cases(keys)
         if self.options.check_generators:
             for drawn in cases:
-                self.record(drawn, "ok", "")
+                self.record(drawn, "", "ok", "")
             return
-        if cases and not self.test_pack(cases):
-            for drawn in cases:
-                self.test_pack([drawn])
+        targets = [self.target(keys)] if len(keys) > 1 else self.options.target
+        for target in targets if cases else ():
+            if not self.test_pack(cases, target):
+                for drawn in cases:
+                    self.test_pack([drawn], target)
 
-    def test_pack(self, cases: list[op_model.Drawn]) -> bool:
+    def test_pack(self, cases: list[op_model.Drawn], target: str) -> bool:
         """Runs a pack; False if it must be taken apart to know what failed."""
         options = self.options
         alone = len(cases) == 1
@@ -105,8 +118,9 @@ class Tester:
         onnx.save(pack.model, model)
         try:
             harness.compile_model(
-                model, engine, target=options.target, precision=options.precision,
-                shapes=pack.shapes, dump=dump, timeout=options.timeout,
+                model, engine, target=target, precision=options.precision,
+                shapes=pack.shapes, extra=["--no-cache"], dump=dump,
+                timeout=options.timeout,
             )  # fmt: skip
             problems = [""] * len(cases)
             names = [n for i in range(len(cases)) for n in pack.output_names(i)]
@@ -119,22 +133,24 @@ class Tester:
                 self.compare(cases, run, iter(outputs), problems)
         except harness.CharoniaError as error:
             if alone:
-                self.record(cases[0], error.kind, str(error), folder)
+                self.record(cases[0], target, error.kind, str(error), folder)
             shutil.rmtree(folder, ignore_errors=True)
             return alone
         if not alone and any(problems):
             # A case that is wrong only in company is a finding of its own kind.
             for drawn, problem in zip(cases, problems):
                 if not problem:
-                    self.record(drawn, "ok", "")
+                    self.record(drawn, target, "ok", "")
                     continue
                 before = len(self.failures)
-                self.test_pack([drawn])
+                self.test_pack([drawn], target)
                 if len(self.failures) == before:
-                    self.record(drawn, "wrong", f"only in a pack: {problem}", folder)
+                    problem = f"only in a pack: {problem}"
+                    self.record(drawn, target, "wrong", problem, folder)
         else:
             for drawn, problem in zip(cases, problems):
-                self.record(drawn, "wrong" if problem else "ok", problem, folder)
+                state = "wrong" if problem else "ok"
+                self.record(drawn, target, state, problem, folder)
         shutil.rmtree(folder, ignore_errors=True)
         return True
 
@@ -159,15 +175,17 @@ class Tester:
                 if text and not problems[number]:
                     problems[number] = f"run {run}, output {k}: {text}"
 
-    def record(self, drawn, state: str, message: str, folder: Path | None = None):
+    def record(
+        self, drawn, target: str, state: str, message: str, folder: Path | None = None
+    ) -> None:
         with self.lock:
             self.counts[drawn.op][state] += 1
             if state == "ok":
                 return
             if message and len(self.failures) < 2000:
                 self.failures.append(
-                    dict(case=drawn.identity, state=state, what=drawn.describe(),
-                         message=message, oracle=drawn.oracle)
+                    dict(case=drawn.identity, target=target, state=state,
+                         what=drawn.describe(), message=message, oracle=drawn.oracle)
                 )  # fmt: skip
             if self.options.keep and folder and (folder / "model.onnx").exists():
                 self.options.keep.mkdir(parents=True, exist_ok=True)
@@ -187,9 +205,10 @@ class Tester:
         for failure in self.failures[: self.options.show]:
             print(f"\n{failure['state'].upper()} {failure['case']} {failure['what']}")
             print(f"  {failure['message']}")
+            print(f"  {self.command(failure['case'], failure['target'])}")
         if len(self.failures) > self.options.show:
             print(f"\n... and {len(self.failures) - self.options.show} more failures")
-        for line in self.invalid[:20]:
+        for line in self.invalid[: self.options.show]:
             print(f"INVALID CASE {line}"[:700])
         untested = [op for op in (self.options.op or REGISTRY) if op not in self.counts]
         print(
@@ -202,21 +221,29 @@ class Tester:
             dict(seed=self.options.seed, counts={k: dict(v) for k, v in self.counts.items()},
                  failures=self.failures, invalid=self.invalid),
         )  # fmt: skip
-        valid = not (self.invalid and self.options.check_generators)
-        return 0 if total["ok"] == total.total() and valid else 1
+        missed = untested and self.options.rounds
+        done = total["ok"] == total.total() > 0
+        return 0 if done and not self.invalid and not missed else 1
+
+    def command(self, identity: str, target: str) -> str:
+        """What shows a failure again."""
+        settings = dict(vars(self.options), target=target)
+        words = [f"--{k} {settings[k]}" for k in ("target", *SETTINGS) if settings[k]]
+        return " ".join(["tests/e2e/ops_test.py --reproduce", identity, *words])
 
 
 def parse(arguments=None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
-    add("--seconds", type=float, default=60, help="start no new pack after this time")
-    add("--rounds", type=int, default=0, help="stop after this many rounds")
+    add("--seconds", type=float, help="start no new pack after this time; default: 60")
+    add("--rounds", type=int, default=0, help="as many rounds, however long they take")
     add("--repeat", type=int, default=1, help="cases of each operator in a round")
     add("--seed", type=int, default=None)
     add("--op", type=lambda t: t.split(","), help="only these operators")
     add("--opset", type=int, help="only this opset")
     add("--device", help="cpu (default), cuda or simt")
-    add("--target", help="default: cpu, or sm_90 with --device cuda or simt")
+    add("--target", type=lambda t: t.split(","),
+        help="several take turns; default: this CPU's, or sm_90 with --device cuda or simt")
     add("--precision", help="as of charonia compile")
     add("--jobs", type=int, default=2)
     add("--pack", type=int, default=12, help="cases in one model")
@@ -234,7 +261,10 @@ def parse(arguments=None) -> argparse.Namespace:
     if options.seed is None:
         options.seed = int(time.time()) % 1000000
     if options.target is None:
-        options.target = "sm_90" if options.device in ("cuda", "simt") else "cpu"
+        gpu = options.device in ("cuda", "simt")
+        options.target = ["sm_90"] if gpu else harness.cpu_targets()
+    if options.seconds is None:
+        options.seconds = float("inf") if options.rounds else 60
     return options
 
 
@@ -245,9 +275,9 @@ def main(arguments=None) -> int:
     tester = Tester(options)
     if options.reproduce:
         op, _, rest = options.reproduce.partition("@")
-        opset, seed, index = map(int, rest.split(":"))
+        opset, options.seed, index = map(int, rest.split(":"))
         options.keep = options.keep or harness.ROOT / "build/failing-ops"
-        tester.test([(op, opset, seed, index)])
+        tester.test([(op, opset, options.seed, index)])
         return tester.report()
     deadline = time.time() + options.seconds
     packs = tester.packs()
@@ -267,10 +297,6 @@ def main(arguments=None) -> int:
     finally:
         shutil.rmtree(tester.folder, ignore_errors=True)
     return tester.report()
-
-
-def test_random_operators():
-    assert main(["--seconds", "60"]) == 0
 
 
 if __name__ == "__main__":

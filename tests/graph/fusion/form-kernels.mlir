@@ -94,6 +94,37 @@ func.func @embedding(%ids: tensor<1x128xi64>, %types: tensor<1x128xi64>) -> tens
 
 // -----
 
+// Columns of attention are one side of its tile: a residual add that sees them
+// joined with the heads is a kernel of its own.
+// CHECK-LABEL: func.func @joined_heads
+// CHECK:         %[[A:.*]] = graph.kernel "attention"
+// CHECK:         graph.kernel "add"
+func.func @joined_heads(%q: tensor<1x4x16x8xf32>, %r: tensor<1x16x32xf32>) -> tensor<1x16x32xf32> {
+  %a = graph.attention %q, %q, %q {scale = 0.125 : f64} : (tensor<1x4x16x8xf32>, tensor<1x4x16x8xf32>, tensor<1x4x16x8xf32>) -> tensor<1x4x16x8xf32>
+  %t = graph.transpose %a {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x4x16x8xf32>) -> tensor<1x16x4x8xf32>
+  %j = graph.reshape %t : (tensor<1x16x4x8xf32>) -> tensor<1x16x32xf32>
+  %0 = graph.add %j, %r : (tensor<1x16x32xf32>, tensor<1x16x32xf32>) -> tensor<1x16x32xf32>
+  return %0 : tensor<1x16x32xf32>
+}
+
+// -----
+
+// What the product goes into is the first result: tiles are chosen from there.
+// CHECK-LABEL: func.func @product_first
+// CHECK:         graph.kernel
+// CHECK:           %[[G:.*]] = graph.gelu
+// CHECK:           %[[A:.*]] = graph.attention
+// CHECK:           %[[M:.*]] = graph.mul %[[G]], %[[A]]
+// CHECK:           graph.yield %[[M]], %[[G]]
+func.func @product_first(%q: tensor<1x1x16x8xf32>, %x: tensor<1x1x16x8xf32>) -> (tensor<1x1x16x8xf32>, tensor<1x1x16x8xf32>) {
+  %g = graph.gelu %x : (tensor<1x1x16x8xf32>) -> tensor<1x1x16x8xf32>
+  %a = graph.attention %q, %q, %q {scale = 0.125 : f64} : (tensor<1x1x16x8xf32>, tensor<1x1x16x8xf32>, tensor<1x1x16x8xf32>) -> tensor<1x1x16x8xf32>
+  %m = graph.mul %g, %a : (tensor<1x1x16x8xf32>, tensor<1x1x16x8xf32>) -> tensor<1x1x16x8xf32>
+  return %g, %m : tensor<1x1x16x8xf32>, tensor<1x1x16x8xf32>
+}
+
+// -----
+
 // Heads: slices and splits are read by the attention itself, the permutation back
 // is stored by it, and the reshapes are aliases.
 // CHECK-LABEL: func.func @heads
