@@ -1,4 +1,4 @@
-// Where the pieces of loads, stores and atomics lie in memory, and which of
+// Where the pieces of loads and stores lie in memory, and which of
 // their elements exist.
 //
 // Checks that all lanes of a piece share choose the address: zeros for a load,

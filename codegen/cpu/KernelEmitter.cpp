@@ -7,10 +7,7 @@
 
 using namespace charonia;
 using namespace charonia::cpu;
-
-static bool isTile(mlir::Value value) {
-  return llvm::isa<mlir::RankedTensorType>(value.getType());
-}
+using tile::isTile;
 
 KernelEmitter::KernelEmitter(mlir::func::FuncOp function, CpuIsa isa,
                              llvm::Module &module, llvm::TargetMachine &machine)
@@ -98,7 +95,7 @@ Value *KernelEmitter::fail(mlir::Operation *op, const llvm::Twine &message,
 //===----------------------------------------------------------------------===//
 
 static bool isRoot(mlir::Operation *op) {
-  return llvm::isa<tile::StoreOp, tile::AtomicOp>(op) ||
+  return llvm::isa<tile::StoreOp>(op) ||
          (op->getNumRegions() > 0 && !llvm::isa<tile::ReduceOp>(op));
 }
 
@@ -148,7 +145,7 @@ nameAliases(mlir::func::FuncOp function, llvm::LLVMContext &context,
   llvm::MapVector<mlir::Operation *, llvm::SmallVector<llvm::Metadata *>> apart;
   function.walk([&](tile::LoadOp load) { apart[load]; });
   function.walk([&](mlir::Operation *store) {
-    if (!llvm::isa<tile::StoreOp, tile::AtomicOp>(store))
+    if (!llvm::isa<tile::StoreOp>(store))
       return;
     llvm::MDNode *scope = builder.createAnonymousAliasScope(domain, "store");
     scopes[store] = llvm::MDNode::get(context, {scope});
@@ -266,11 +263,6 @@ void KernelEmitter::emitBlock(mlir::Block &block) {
       it = group.back()->getIterator();
       continue;
     }
-    if (auto atomic = llvm::dyn_cast<tile::AtomicOp>(op)) {
-      emitEarlierLoads({op});
-      emitAtomic(atomic);
-      continue;
-    }
     if (auto prefetch = llvm::dyn_cast<tile::PrefetchOp>(op)) {
       emitPrefetch(prefetch);
       continue;
@@ -339,9 +331,8 @@ void KernelEmitter::emitStores(llvm::ArrayRef<tile::StoreOp> group) {
 void KernelEmitter::emitEarlierLoads(llvm::ArrayRef<mlir::Operation *> roots) {
   bool writes = false;
   for (mlir::Operation *root : roots)
-    root->walk([&](mlir::Operation *op) {
-      writes |= llvm::isa<tile::StoreOp, tile::AtomicOp>(op);
-    });
+    root->walk(
+        [&](mlir::Operation *op) { writes |= llvm::isa<tile::StoreOp>(op); });
   if (!writes)
     return;
   llvm::SetVector<mlir::Operation *> before, after;
@@ -409,7 +400,7 @@ void KernelEmitter::emitCaptured(mlir::Operation *regionOp) {
   llvm::SetVector<mlir::Value> multiplied; // as the left side of a product
   bool writes = false;
   regionOp->walk([&](mlir::Operation *inner) {
-    writes |= llvm::isa<tile::StoreOp, tile::AtomicOp>(inner);
+    writes |= llvm::isa<tile::StoreOp>(inner);
     if (inner == regionOp)
       return;
     for (mlir::OpOperand &operand : inner->getOpOperands()) {

@@ -66,7 +66,7 @@ struct LaneGuard {
   int64_t leading = 0; ///< First lanes that are known to fail.
 };
 
-/// What the pieces of one load, store or atomic have in common.
+/// What the pieces of one load or store have in common.
 struct AccessPlan {
   struct Check {
     mlir::AffineExpr coordinate, extent;
@@ -226,10 +226,7 @@ private:
   Value *loadScalar(tile::LoadOp op, Value *address);
   void storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value,
                   int64_t innermost = -1);
-  void emitAtomic(tile::AtomicOp op);
   void emitPrefetch(tile::PrefetchOp op);
-  Value *combineAtomic(tile::AtomicOp op, Value *left, Value *right,
-                       mlir::Type element);
 
   // Reductions and products (Reduce.cpp, Dot.cpp).
   Value *reducePiece(tile::ReduceOp op, unsigned result, int64_t row,

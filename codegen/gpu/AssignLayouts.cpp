@@ -10,14 +10,15 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::gpu;
 using f2::Vector;
+using tile::isTile;
+using tile::shapeOf;
 
 namespace {
 
-bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
-
-class Rewriter {
+/// Writes a kernel again with the layouts of a plan.
+class LayoutRewriter {
 public:
-  Rewriter(func::FuncOp function, const LayoutPlan &plan)
+  LayoutRewriter(func::FuncOp function, const LayoutPlan &plan)
       : function(function), plan(plan), b(function.getContext()) {}
 
   LogicalResult run() {
@@ -46,6 +47,7 @@ private:
   LogicalResult rewriteTile(Operation *op, const LinearLayout &layout);
   LogicalResult rewriteLoop(scf::ForOp op);
   LogicalResult rewriteBranch(scf::IfOp op);
+  void rewriteStore(tile::StoreOp op);
   void rewriteDot(tile::DotOp op);
   void rewriteReduce(tile::ReduceOp op);
 
@@ -76,9 +78,6 @@ private:
   Value toShared(Value operand, const LinearLayout &fragment, bool lhs,
                  bool mma);
 
-  static ArrayRef<int64_t> shapeOf(Value value) {
-    return cast<RankedTensorType>(value.getType()).getShape();
-  }
   static RankedTensorType typeOf(Value value, const LinearLayout &layout) {
     return simt::withLayout(cast<RankedTensorType>(value.getType()), layout);
   }
@@ -95,7 +94,7 @@ private:
   DenseMap<std::pair<Value, Type>, Value> shared;
 };
 
-Value Rewriter::get(Value value, const LinearLayout &layout) {
+Value LayoutRewriter::get(Value value, const LinearLayout &layout) {
   auto &versions = tiles[value];
   assert(!versions.empty() && "nothing demanded this tile");
   for (const Version &version : versions)
@@ -109,7 +108,7 @@ Value Rewriter::get(Value value, const LinearLayout &layout) {
   return converted;
 }
 
-Value Rewriter::convert(Value value, const LinearLayout &layout) {
+Value LayoutRewriter::convert(Value value, const LinearLayout &layout) {
   const LinearLayout &from = simt::layoutOf(value);
   if (from == layout)
     return value;
@@ -119,7 +118,7 @@ Value Rewriter::convert(Value value, const LinearLayout &layout) {
                                  value);
 }
 
-Value Rewriter::throughShared(Value value, const LinearLayout &layout) {
+Value LayoutRewriter::throughShared(Value value, const LinearLayout &layout) {
   auto type = cast<RankedTensorType>(value.getType());
   Type element = type.getElementType();
   LinearLayout memory = conversionLayout(simt::layoutOf(value), layout,
@@ -151,8 +150,8 @@ static std::pair<unsigned, unsigned> longestRun(const LinearLayout &layout,
   return {axis, vector};
 }
 
-Value Rewriter::toShared(Value operand, const LinearLayout &fragment, bool lhs,
-                         bool mma) {
+Value LayoutRewriter::toShared(Value operand, const LinearLayout &fragment,
+                               bool lhs, bool mma) {
   const LinearLayout &writer = plan.stagedLayout(operand);
   Value value = get(operand, writer);
   auto type = cast<RankedTensorType>(value.getType());
@@ -177,7 +176,7 @@ Value Rewriter::toShared(Value operand, const LinearLayout &fragment, bool lhs,
   return known;
 }
 
-void Rewriter::rewriteDot(tile::DotOp op) {
+void LayoutRewriter::rewriteDot(tile::DotOp op) {
   const DotPlan &dot = plan.dotPlan(op);
   Location loc = op.getLoc();
   Value accumulator = get(op.getAccumulator(), dot.result);
@@ -254,7 +253,7 @@ partialLayout(const LinearLayout &layout, unsigned axis) {
           int64_t(1) << bits};
 }
 
-void Rewriter::rewriteReduce(tile::ReduceOp op) {
+void LayoutRewriter::rewriteReduce(tile::ReduceOp op) {
   const LinearLayout &layout = plan.operandLayout(op);
   unsigned axis = op.getAxis();
   Location loc = op.getLoc();
@@ -299,7 +298,7 @@ void Rewriter::rewriteReduce(tile::ReduceOp op) {
     set(old, reduced, result);
 }
 
-LogicalResult Rewriter::rewriteLoop(scf::ForOp op) {
+LogicalResult LayoutRewriter::rewriteLoop(scf::ForOp op) {
   SmallVector<Value> inits;
   SmallVector<LinearLayout> layouts(op.getInitArgs().size());
   for (auto [i, init, argument] :
@@ -343,7 +342,7 @@ LogicalResult Rewriter::rewriteLoop(scf::ForOp op) {
   return success();
 }
 
-LogicalResult Rewriter::rewriteBranch(scf::IfOp op) {
+LogicalResult LayoutRewriter::rewriteBranch(scf::IfOp op) {
   SmallVector<Type> types;
   SmallVector<LinearLayout> layouts(op.getNumResults());
   for (auto [i, result] : llvm::enumerate(op.getResults())) {
@@ -385,7 +384,8 @@ LogicalResult Rewriter::rewriteBranch(scf::IfOp op) {
 }
 
 /// One operator with a tile as its result, in one layout.
-LogicalResult Rewriter::rewriteTile(Operation *op, const LinearLayout &layout) {
+LogicalResult LayoutRewriter::rewriteTile(Operation *op,
+                                          const LinearLayout &layout) {
   Value result = op->getResult(0);
   OperationState state(op->getLoc(), op->getName());
   state.addAttributes(op->getDiscardableAttrDictionary().getValue());
@@ -430,33 +430,26 @@ LogicalResult Rewriter::rewriteTile(Operation *op, const LinearLayout &layout) {
   return success();
 }
 
-LogicalResult Rewriter::rewrite(Operation *op) {
+void LayoutRewriter::rewriteStore(tile::StoreOp op) {
+  const LinearLayout &layout = plan.operandLayout(op);
+  OperationState state(op->getLoc(), op->getName());
+  state.addAttributes(op->getDiscardableAttrDictionary().getValue());
+  state.propertiesAttr = op->getPropertiesAsAttribute();
+  state.addOperands(
+      {get(op.getValue(), layout), scalars.lookup(op.getBuffer())});
+  state.addOperands(getSymbols(op.getSymbols(), layout));
+  b.create(state);
+}
+
+LogicalResult LayoutRewriter::rewrite(Operation *op) {
   if (isa<scf::YieldOp>(op))
     return success();
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return rewriteLoop(loop);
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return rewriteBranch(branch);
-  if (isa<tile::StoreOp, tile::AtomicOp>(op)) {
-    const LinearLayout &layout = plan.operandLayout(op);
-    OperationState state(op->getLoc(), op->getName());
-    state.addAttributes(op->getDiscardableAttrDictionary().getValue());
-    state.propertiesAttr = op->getPropertiesAsAttribute();
-    Value value, buffer;
-    ValueRange symbols;
-    if (auto store = dyn_cast<tile::StoreOp>(op))
-      value = store.getValue(), buffer = store.getBuffer(),
-      symbols = store.getSymbols();
-    else {
-      auto atomic = cast<tile::AtomicOp>(op);
-      value = atomic.getValue(), buffer = atomic.getBuffer(),
-      symbols = atomic.getSymbols();
-    }
-    state.addOperands({get(value, layout), scalars.lookup(buffer)});
-    state.addOperands(getSymbols(symbols, layout));
-    b.create(state);
-    return success();
-  }
+  if (auto store = dyn_cast<tile::StoreOp>(op))
+    return rewriteStore(store), success();
   bool hasTile = llvm::any_of(op->getResults(), isTile);
   if (!hasTile) {
     if (llvm::any_of(op->getOperands(), isTile))
@@ -488,5 +481,5 @@ LogicalResult charonia::gpu::assignLayouts(func::FuncOp function,
   LayoutPlan plan(function, warps);
   if (failed(plan.run()))
     return failure();
-  return Rewriter(function, plan).run();
+  return LayoutRewriter(function, plan).run();
 }

@@ -10,6 +10,8 @@ using namespace charonia;
 using namespace charonia::gpu;
 using f2::Vector;
 using tile::AccessOp;
+using tile::isTile;
+using tile::shapeOf;
 
 static constexpr unsigned kVectorBytes = 16;
 static constexpr unsigned kSectorBytes = 32;
@@ -150,8 +152,6 @@ static std::optional<AccessOp> accessOf(Operation *op) {
     return AccessOp::get(load);
   if (auto store = dyn_cast_or_null<tile::StoreOp>(op))
     return AccessOp::get(store);
-  if (auto atomic = dyn_cast_or_null<tile::AtomicOp>(op))
-    return AccessOp::get(atomic);
   return std::nullopt;
 }
 
@@ -193,14 +193,6 @@ LogicalResult LayoutPlan::verify() {
 const LinearLayout *LayoutPlan::anchored(Value value) const {
   auto it = natural.find(value);
   return it == natural.end() ? nullptr : &it->second;
-}
-
-static bool isTile(Value value) {
-  return isa<RankedTensorType>(value.getType());
-}
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
 }
 
 void LayoutPlan::anchorBlock(Block &block) {
@@ -557,11 +549,9 @@ void LayoutPlan::demandOperands(Operation *op) {
       if (isTile(symbol))
         demand(symbol, broadcastSource(layout, shapeOf(symbol)));
   };
-  if (isa<tile::StoreOp, tile::AtomicOp>(op)) {
-    AccessOp access = *accessOf(op);
-    Value value = op->getOperand(0);
-    if (isa<tile::AtomicOp>(op))
-      value = cast<tile::AtomicOp>(op).getValue();
+  if (auto store = dyn_cast<tile::StoreOp>(op)) {
+    AccessOp access = AccessOp::get(store);
+    Value value = store.getValue();
     LinearLayout layout = coalesced(access);
     if (const LinearLayout *own = anchored(value)) {
       unsigned possible = judge(access, layout).runBytes;

@@ -55,7 +55,7 @@ public:
   /// else those demanded. Empty where nothing needs it.
   llvm::ArrayRef<LinearLayout> layoutsOf(mlir::Value value) const;
   const DotPlan &dotPlan(tile::DotOp op) const { return dots.find(op)->second; }
-  /// The layout in which a store, an atomic or a reduction takes its operands.
+  /// The layout in which a store or a reduction takes its operands.
   const LinearLayout &operandLayout(mlir::Operation *op) const {
     return operands.find(op)->second;
   }

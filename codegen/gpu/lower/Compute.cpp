@@ -142,7 +142,7 @@ Value KernelLowering::shuffle(Value value, StringRef kind, Value laneOrMask) {
              : Value(LLVM::BitcastOp::create(b, loc, type, integer));
 }
 
-void KernelLowering::lowerConvert(simt::ConvertOp op) {
+void KernelLowering::lowerOp(simt::ConvertOp op) {
   const LinearLayout &from = simt::layoutOf(op.getInput()),
                      &to = simt::layoutOf(op.getResult());
   LinearLayout move = from.conversionTo(to);
@@ -170,7 +170,7 @@ void KernelLowering::lowerConvert(simt::ConvertOp op) {
   bind(op.getResult(), values);
 }
 
-void KernelLowering::lowerBroadcast(tile::BroadcastOp op) {
+void KernelLowering::lowerOp(tile::BroadcastOp op) {
   const LinearLayout &from = simt::layoutOf(op.getInput()),
                      &to = simt::layoutOf(op.getResult());
   Values source = elements(op.getInput()), values;
@@ -188,7 +188,11 @@ void KernelLowering::lowerBroadcast(tile::BroadcastOp op) {
   bind(op.getResult(), values);
 }
 
-void KernelLowering::lowerSlice(simt::SliceOp op) {
+void KernelLowering::lowerOp(tile::TransposeOp op) {
+  bind(op.getResult(), elements(op.getInput()));
+}
+
+void KernelLowering::lowerOp(simt::SliceOp op) {
   const LinearLayout &from = simt::layoutOf(op.getInput()),
                      &to = simt::layoutOf(op.getResult());
   Values source = elements(op.getInput()), values;
@@ -280,11 +284,21 @@ void KernelLowering::lowerReduce(Operation *op, unsigned axis, Region &combiner,
   }
 }
 
+void KernelLowering::lowerOp(tile::ReduceOp op) {
+  lowerReduce(op, op.getAxis(), op.getCombiner(),
+              simt::layoutOf(op->getResult(0)));
+}
+
+void KernelLowering::lowerOp(simt::WarpReduceOp op) {
+  lowerReduce(op, op.getAxis(), op.getCombiner(),
+              simt::layoutOf(op->getResult(0)));
+}
+
 //===----------------------------------------------------------------------===//
 // Dots
 //===----------------------------------------------------------------------===//
 
-void KernelLowering::lowerDot(simt::DotOp op) {
+void KernelLowering::lowerOp(simt::DotOp op) {
   if (op.getMma())
     lowerMma(op);
   else

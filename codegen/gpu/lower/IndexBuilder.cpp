@@ -2,6 +2,7 @@
 #include "graph/ir/Materialize.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
+#include <map>
 
 using namespace mlir;
 using namespace charonia;
@@ -17,33 +18,22 @@ Value IndexBuilder::constant(int64_t value) {
   return known;
 }
 
-Value IndexBuilder::find(const Key &key) const {
+Value IndexBuilder::cached(const Key &key, llvm::function_ref<Value()> build) {
   for (const auto &scope : llvm::reverse(scopes))
-    if (auto it = scope.find(key); it != scope.end())
-      return it->second;
-  return {};
-}
-
-Value IndexBuilder::cached(const std::string &key,
-                           llvm::function_ref<Value()> build) {
-  Key k{key, nullptr, nullptr};
-  if (Value known = find(k))
-    return known;
+    if (Value known = scope.lookup(key))
+      return known;
   Value value = build();
-  scopes.back()[k] = value;
-  return value;
-}
-
-Value IndexBuilder::binary(StringRef op, Value a, Value c) {
-  Key key{op.str(), a.getAsOpaquePointer(), c.getAsOpaquePointer()};
-  if (Value known = find(key))
-    return known;
-  OperationState state(loc, op);
-  state.addOperands({a, c});
-  state.addTypes(a.getType());
-  Value value = b.create(state)->getResult(0);
   scopes.back()[key] = value;
   return value;
+}
+
+Value IndexBuilder::binary(llvm::StringLiteral op, Value a, Value c) {
+  return cached({op, {a, c}, {}}, [&] {
+    OperationState state(loc, op);
+    state.addOperands({a, c});
+    state.addTypes(a.getType());
+    return b.create(state)->getResult(0);
+  });
 }
 
 Value IndexBuilder::materialize(IndexSum sum) {
@@ -109,8 +99,9 @@ IndexSum IndexBuilder::floorDivide(IndexSum a, IndexSum c, bool positive) {
       return {{}, llvm::divideFloorSigned(a.constant, by)};
     if (by > 0 && llvm::isPowerOf2_64(by)) {
       Value value = materialize(a);
-      return {binary(positive ? "arith.shrui" : "arith.shrsi", value,
-                     constant(llvm::Log2_64(by))),
+      return {binary(positive ? llvm::StringLiteral("arith.shrui")
+                              : llvm::StringLiteral("arith.shrsi"),
+                     value, constant(llvm::Log2_64(by))),
               0};
     }
   }
@@ -153,13 +144,10 @@ Value IndexBuilder::lessUnsigned(IndexSum a, IndexSum c) {
   if (a.isConstant() && c.isConstant() && a.constant >= 0)
     return arith::ConstantIntOp::create(b, loc, a.constant < c.constant, 1);
   Value left = materialize(a), right = materialize(c);
-  Key key{"<u", left.getAsOpaquePointer(), right.getAsOpaquePointer()};
-  if (Value known = find(key))
-    return known;
-  Value value =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, left, right);
-  scopes.back()[key] = value;
-  return value;
+  return cached({"<u", {left, right}, {}}, [&]() -> Value {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, left,
+                                 right);
+  });
 }
 
 Value IndexBuilder::both(Value a, Value c) {
@@ -228,7 +216,8 @@ Value IndexBuilder::linear(
       if (!sum)
         sum = part;
       else
-        sum = binary(taken & moved ? "arith.xori" : "arith.addi", sum, part);
+        sum = taken & moved ? exclusiveOr(sum, part)
+                            : binary("arith.addi", sum, part);
       taken |= moved;
     }
   }

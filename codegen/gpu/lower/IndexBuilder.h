@@ -12,7 +12,6 @@
 #include "graph/ir/Algebra.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
-#include <map>
 
 namespace charonia::gpu {
 
@@ -51,7 +50,7 @@ public:
   mlir::Value exclusiveOr(mlir::Value a, mlir::Value b);
 
   /// a op b as one operation on index, or its known result.
-  mlir::Value binary(mlir::StringRef op, mlir::Value a, mlir::Value b);
+  mlir::Value binary(llvm::StringLiteral op, mlir::Value a, mlir::Value b);
   /// (a <u b) as i1.
   mlir::Value lessUnsigned(IndexSum a, IndexSum b);
   /// a & b of i1, null being true.
@@ -69,22 +68,40 @@ public:
   linear(llvm::ArrayRef<std::pair<mlir::Value, llvm::SmallVector<uint64_t>>>
              inputs);
 
-  /// A cached value for a key of the caller, in the scope where it was built.
-  mlir::Value cached(const std::string &key,
-                     llvm::function_ref<mlir::Value()> build);
+  /// What a value is computed from. `what` is a literal: an operation's name or
+  /// a word of the caller.
+  struct Key {
+    llvm::StringRef what;
+    llvm::SmallVector<mlir::Value, 2> operands;
+    llvm::SmallVector<uint64_t, 2> numbers;
+  };
+  /// The value of a key, built once in the blocks that it dominates.
+  mlir::Value cached(const Key &key, llvm::function_ref<mlir::Value()> build);
 
 private:
-  struct Key {
-    std::string op;
-    const void *a, *b;
-    auto operator<=>(const Key &) const = default;
+  struct KeyInfo {
+    static Key getEmptyKey() {
+      return {llvm::DenseMapInfo<llvm::StringRef>::getEmptyKey(), {}, {}};
+    }
+    static Key getTombstoneKey() {
+      return {llvm::DenseMapInfo<llvm::StringRef>::getTombstoneKey(), {}, {}};
+    }
+    static unsigned getHashValue(const Key &key) {
+      return llvm::hash_combine(
+          key.what,
+          llvm::hash_combine_range(key.operands.begin(), key.operands.end()),
+          llvm::hash_combine_range(key.numbers.begin(), key.numbers.end()));
+    }
+    static bool isEqual(const Key &a, const Key &b) {
+      return llvm::DenseMapInfo<llvm::StringRef>::isEqual(a.what, b.what) &&
+             a.operands == b.operands && a.numbers == b.numbers;
+    }
   };
-  mlir::Value find(const Key &key) const;
 
   mlir::OpBuilder &b;
   mlir::Location loc;
   mlir::Block *entry;
-  std::vector<std::map<Key, mlir::Value>> scopes;
+  std::vector<llvm::DenseMap<Key, mlir::Value, KeyInfo>> scopes;
   llvm::DenseMap<int64_t, mlir::Value> constants;
 };
 

@@ -10,6 +10,7 @@
 #include "codegen/gpu/LayoutPlan.h"
 #include "codegen/gpu/ir/SimtDialect.h"
 #include "codegen/gpu/lower/IndexBuilder.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -43,20 +44,20 @@ private:
   using Value = mlir::Value;
   using Values = llvm::SmallVector<Value>;
 
-  // --- Lowering.cpp: structure ---
-  mlir::LogicalResult lowerBlock(mlir::Block &block);
+  // --- Lowering.cpp: the function, what operators become ---
+  void createFunction();
+  /// Thread, lane and warp, at the start of the function.
+  void findThread();
+  /// Any operator: one of the families below, else scalar code.
   mlir::LogicalResult lower(mlir::Operation *op);
-  mlir::LogicalResult lowerLoop(mlir::scf::ForOp op);
-  mlir::LogicalResult lowerBranch(mlir::scf::IfOp op);
   /// The values that stand for `value`, and back.
   Values flatten(Value value);
   void bind(Value value, mlir::ValueRange values);
   mlir::Type scalarType(Value tile) const;
-  mlir::Type flatType(Value value) const;
+  /// A scalar of the kernel; constants have no value.
+  IndexSum sumOf(Value scalar);
 
-  // --- Thread coordinates ---
-  Value lane();
-  Value warp();
+  // --- Lowering.cpp: thread coordinates ---
   /// What the lane and warp contribute to the coordinate of an axis (or an
   /// offset).
   IndexSum threadPart(const LinearLayout &layout, Dim out);
@@ -66,6 +67,22 @@ private:
                                           unsigned reg);
   /// True (null) or whether this thread is the first of those that hold copies.
   Value firstHolder(const LinearLayout &layout);
+
+  // --- Structure.cpp ---
+  mlir::LogicalResult lowerBlock(mlir::Block &block);
+  mlir::LogicalResult lowerOp(mlir::scf::ForOp op);
+  mlir::LogicalResult lowerOp(mlir::scf::IfOp op);
+
+  // --- Leaves.cpp: where values begin, scalar code ---
+  void lowerOp(tile::ProgramIdOp op);
+  void lowerOp(mlir::arith::ConstantOp op);
+  void lowerOp(tile::SplatOp op);
+  void lowerOp(tile::IndexOp op);
+  void lowerOp(tile::InBoundsOp op);
+  void bindSplat(Value tile, Value scalar);
+  mlir::LogicalResult lowerScalar(mlir::Operation *op);
+  /// What an operator on indices gives; nothing for one that is only copied.
+  std::optional<IndexSum> indexArithmetic(mlir::Operation *op);
 
   // --- Memory.cpp: buffers ---
   struct Address {
@@ -77,7 +94,7 @@ private:
     }
   };
   /// One access: what is the same for all its registers.
-  struct AccessPlan {
+  struct AddressPlan {
     tile::AccessOp access;
     graph::Facts facts;                        // of dims and symbols
     mlir::AffineExpr offset;                   // in elements
@@ -85,19 +102,18 @@ private:
     llvm::SmallVector<mlir::AffineExpr> checks, extents;
     unsigned elementBytes;
   };
-  AccessPlan planAccess(const tile::AccessOp &access);
+  AddressPlan planAddresses(const tile::AccessOp &access);
   llvm::SmallVector<IndexSum> symbolsOf(const tile::AccessOp &access,
                                         const LinearLayout &layout,
                                         unsigned reg);
-  Address addressOf(const AccessPlan &plan, llvm::ArrayRef<IndexSum> dims,
+  Address addressOf(const AddressPlan &plan, llvm::ArrayRef<IndexSum> dims,
                     llvm::ArrayRef<IndexSum> symbols);
-  Value predicateOf(const AccessPlan &plan, llvm::ArrayRef<IndexSum> dims,
+  Value predicateOf(const AddressPlan &plan, llvm::ArrayRef<IndexSum> dims,
                     llvm::ArrayRef<IndexSum> symbols);
   Value pointerOf(const Address &address);
-  mlir::LogicalResult lowerLoad(tile::LoadOp op);
-  mlir::LogicalResult lowerStore(tile::StoreOp op);
-  mlir::LogicalResult lowerAtomic(tile::AtomicOp op);
-  mlir::LogicalResult lowerSplitSum(tile::SplitSumOp op);
+  void lowerOp(tile::LoadOp op);
+  void lowerOp(tile::StoreOp op);
+  mlir::LogicalResult lowerOp(tile::SplitSumOp op);
   Values loadVector(const Address &address, Value predicate, mlir::Type element,
                     unsigned count, bool independent);
   void storeVector(const Address &address, Value predicate,
@@ -110,10 +126,15 @@ private:
   /// Pointers into a memory value by a linear map to its element offsets.
   Value sharedPointer(Value memory, const LinearLayout &offsets, unsigned reg,
                       uint64_t startOffset = 0);
-  void lowerStoreShared(simt::StoreSharedOp op);
-  void lowerLoadShared(simt::LoadSharedOp op);
+  void lowerOp(simt::AllocOp op);
+  void lowerOp(simt::SlotOp op);
+  void lowerOp(simt::StoreSharedOp op);
+  void lowerOp(simt::LoadSharedOp op);
   bool lowerMatrixLoad(simt::LoadSharedOp op);
-  void lowerCopyAsync(simt::CopyAsyncOp op);
+  void lowerOp(simt::CopyAsyncOp op);
+  void lowerOp(simt::CommitAsyncOp op);
+  void lowerOp(simt::WaitAsyncOp op);
+  void lowerOp(simt::BarrierOp op);
 
   // --- Compute.cpp ---
   mlir::LogicalResult lowerElementwise(mlir::Operation *op);
@@ -124,11 +145,14 @@ private:
                    const LinearLayout &result);
   Values combine(mlir::Region &combiner, mlir::ValueRange left,
                  mlir::ValueRange right);
-  void lowerConvert(simt::ConvertOp op);
-  void lowerBroadcast(tile::BroadcastOp op);
-  void lowerSlice(simt::SliceOp op);
+  void lowerOp(tile::ReduceOp op);
+  void lowerOp(simt::WarpReduceOp op);
+  void lowerOp(simt::ConvertOp op);
+  void lowerOp(tile::BroadcastOp op);
+  void lowerOp(tile::TransposeOp op);
+  void lowerOp(simt::SliceOp op);
   Value shuffle(Value value, mlir::StringRef kind, Value laneOrMask);
-  void lowerDot(simt::DotOp op);
+  void lowerOp(simt::DotOp op);
   void lowerMma(simt::DotOp op);
   void lowerMultiplyAdd(simt::DotOp op);
   /// Elements one by one, or packed in i32.

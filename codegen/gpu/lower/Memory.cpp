@@ -1,21 +1,20 @@
 // Accesses to buffers.
 #include "codegen/gpu/lower/Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace charonia;
 using namespace charonia::gpu;
 
-KernelLowering::AccessPlan
-KernelLowering::planAccess(const tile::AccessOp &access) {
-  AccessPlan plan{access,
-                  tile::factsOf(access),
-                  {},
-                  {},
-                  {},
-                  {},
-                  simt::elementBits(access.tile.getElementType()) / 8};
+KernelLowering::AddressPlan
+KernelLowering::planAddresses(const tile::AccessOp &access) {
+  AddressPlan plan{access,
+                   tile::factsOf(access),
+                   {},
+                   {},
+                   {},
+                   {},
+                   simt::elementBits(access.tile.getElementType()) / 8};
   if (access.buffer) {
     plan.offset = tile::linearOffset(access, plan.facts);
     // Its summands, so that what loops do not change is added first.
@@ -40,11 +39,7 @@ SmallVector<IndexSum> KernelLowering::symbolsOf(const tile::AccessOp &access,
   for (Value symbol : access.symbols) {
     auto type = dyn_cast<RankedTensorType>(symbol.getType());
     if (!type) {
-      Value value = scalars.lookupOrDefault(symbol);
-      if (auto constant = value.getDefiningOp<arith::ConstantIndexOp>())
-        result.push_back({{}, constant.value()});
-      else
-        result.push_back({value, 0});
+      result.push_back(sumOf(symbol));
       continue;
     }
     // The symbol's own layout is this one with its unit axes dropped: the
@@ -83,7 +78,7 @@ unsigned KernelLowering::depthOf(AffineExpr expr, ValueRange symbols) const {
   return depth;
 }
 
-KernelLowering::Address KernelLowering::addressOf(const AccessPlan &plan,
+KernelLowering::Address KernelLowering::addressOf(const AddressPlan &plan,
                                                   ArrayRef<IndexSum> dims,
                                                   ArrayRef<IndexSum> symbols) {
   std::map<unsigned, IndexSum> byDepth;
@@ -103,10 +98,7 @@ KernelLowering::Address KernelLowering::addressOf(const AccessPlan &plan,
   for (auto &[depth, sum] : byDepth) {
     if (!sum.value)
       continue;
-    std::string key =
-        "at " + std::to_string(uintptr_t(pointer.getAsOpaquePointer())) + " " +
-        std::to_string(uintptr_t(sum.value.getAsOpaquePointer())) + " " +
-        std::to_string(plan.elementBytes);
+    IndexBuilder::Key key{"address", {pointer, sum.value}, {plan.elementBytes}};
     pointer = index->cached(key, [&]() -> Value {
       Value offset = toInteger(sum.value, indexInteger());
       Type element = plan.elementBytes == 1
@@ -119,7 +111,7 @@ KernelLowering::Address KernelLowering::addressOf(const AccessPlan &plan,
   return {pointer, constant * int64_t(plan.elementBytes)};
 }
 
-Value KernelLowering::predicateOf(const AccessPlan &plan,
+Value KernelLowering::predicateOf(const AddressPlan &plan,
                                   ArrayRef<IndexSum> dims,
                                   ArrayRef<IndexSum> symbols) {
   Value result;
@@ -308,7 +300,7 @@ void KernelLowering::storeVector(const Address &address, Value predicate,
 }
 
 //===----------------------------------------------------------------------===//
-// Loads, stores, atomics
+// Loads, stores
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -332,9 +324,9 @@ struct Groups {
 };
 } // namespace
 
-LogicalResult KernelLowering::lowerLoad(tile::LoadOp op) {
+void KernelLowering::lowerOp(tile::LoadOp op) {
   const LinearLayout &layout = simt::layoutOf(op.getResult());
-  AccessPlan plan = planAccess(tile::AccessOp::get(op));
+  AddressPlan plan = planAddresses(tile::AccessOp::get(op));
   Groups groups(
       layout,
       LayoutPlan::judge(plan.access, tile::analyzeAxes(plan.access), layout));
@@ -357,12 +349,11 @@ LogicalResult KernelLowering::lowerLoad(tile::LoadOp op) {
       values[groups.member(reg, i)] = vector[i];
   }
   bind(op.getResult(), values);
-  return success();
 }
 
-LogicalResult KernelLowering::lowerStore(tile::StoreOp op) {
+void KernelLowering::lowerOp(tile::StoreOp op) {
   const LinearLayout &layout = simt::layoutOf(op.getValue());
-  AccessPlan plan = planAccess(tile::AccessOp::get(op));
+  AddressPlan plan = planAddresses(tile::AccessOp::get(op));
   Groups groups(
       layout,
       LayoutPlan::judge(plan.access, tile::analyzeAxes(plan.access), layout));
@@ -379,42 +370,4 @@ LogicalResult KernelLowering::lowerStore(tile::StoreOp op) {
     storeVector(addressOf(plan, dims, symbols),
                 index->both(first, predicateOf(plan, dims, symbols)), vector);
   }
-  return success();
-}
-
-LogicalResult KernelLowering::lowerAtomic(tile::AtomicOp op) {
-  const LinearLayout &layout = simt::layoutOf(op.getValue());
-  Type element = scalarType(op.getValue());
-  bool isFloat = isa<FloatType>(element);
-  using Kind = LLVM::AtomicBinOp;
-  auto kind = llvm::StringSwitch<std::optional<Kind>>(op.getKind())
-                  .Case("add", isFloat ? Kind::fadd : Kind::add)
-                  .Case("max", isFloat ? Kind::fmax : Kind::max)
-                  .Case("min", isFloat ? Kind::fmin : Kind::min)
-                  .Default(std::nullopt);
-  if (!kind)
-    return op.emitOpError("of kind '")
-           << op.getKind() << "' has no lowering to a GPU";
-  AccessPlan plan = planAccess(tile::AccessOp::get(op));
-  Values values = elements(op.getValue());
-  Value first = firstHolder(layout);
-  for (unsigned reg = 0; reg < values.size(); ++reg) {
-    SmallVector<IndexSum> dims = coordinates(layout, reg);
-    SmallVector<IndexSum> symbols = symbolsOf(plan.access, layout, reg);
-    Value pointer = pointerOf(addressOf(plan, dims, symbols));
-    Value predicate = index->both(first, predicateOf(plan, dims, symbols));
-    auto combine = [&](OpBuilder &at) {
-      LLVM::AtomicRMWOp::create(at, loc, *kind, pointer, values[reg],
-                                LLVM::AtomicOrdering::monotonic);
-    };
-    if (!predicate) {
-      combine(b);
-      continue;
-    }
-    auto branch =
-        scf::IfOp::create(b, loc, predicate, /*withElseRegion=*/false);
-    OpBuilder inner = branch.getThenBodyBuilder();
-    combine(inner);
-  }
-  return success();
 }

@@ -8,6 +8,17 @@ using namespace charonia;
 using namespace charonia::gpu;
 using f2::Vector;
 
+void KernelLowering::lowerOp(simt::AllocOp op) {
+  memories[op.getMemory()] = {{}, int64_t(*op.getOffset())};
+}
+
+void KernelLowering::lowerOp(simt::SlotOp op) {
+  int64_t bytes = op.getRing().getType().getBytes();
+  memories[op.getMemory()] =
+      index->add(sharedStart(op.getRing()),
+                 index->multiply(sumOf(op.getIndex()), {{}, bytes}));
+}
+
 IndexSum KernelLowering::sharedStart(Value memory) {
   return memories.find(memory)->second;
 }
@@ -36,9 +47,7 @@ Value KernelLowering::sharedPointer(Value memory, const LinearLayout &offsets,
                                pointer, ArrayRef<LLVM::GEPArg>{by});
   };
   if (dynamic.value) {
-    std::string key =
-        "shared " +
-        std::to_string(uintptr_t(dynamic.value.getAsOpaquePointer()));
+    IndexBuilder::Key key{"shared address", {dynamic.value}, {}};
     pointer = index->cached(key, [&]() -> Value {
       return offset(toInteger(dynamic.value, indexInteger()));
     });
@@ -64,7 +73,7 @@ struct SharedVector {
 };
 } // namespace
 
-void KernelLowering::lowerStoreShared(simt::StoreSharedOp op) {
+void KernelLowering::lowerOp(simt::StoreSharedOp op) {
   auto memory = cast<simt::MemoryType>(op.getMemory().getType());
   LinearLayout offsets = sharedOffsets(simt::layoutOf(op.getValue()),
                                        memory.getLayout().getLayout());
@@ -114,7 +123,7 @@ static uint64_t startOffset(simt::MemoryType memory, ArrayRef<int64_t> start) {
   return result;
 }
 
-void KernelLowering::lowerLoadShared(simt::LoadSharedOp op) {
+void KernelLowering::lowerOp(simt::LoadSharedOp op) {
   if (lowerMatrixLoad(op))
     return;
   simt::MemoryType memory = op.getMemory().getType();
@@ -227,14 +236,14 @@ bool KernelLowering::lowerMatrixLoad(simt::LoadSharedOp op) {
   return true;
 }
 
-void KernelLowering::lowerCopyAsync(simt::CopyAsyncOp op) {
+void KernelLowering::lowerOp(simt::CopyAsyncOp op) {
   simt::MemoryType memory = op.getMemory().getType();
   const LinearLayout &layout = op.getCopies().getLayout();
   LinearLayout offsets = sharedOffsets(layout, memory.getLayout().getLayout());
   auto tile = RankedTensorType::get(memory.getShape(), memory.getElementType());
-  AccessPlan plan =
-      planAccess({op, tile, op.getBuffer(), op.getSymbols(), op.getMap(),
-                  op.getShape(), int64_t(op.getRank()), op.getChecks()});
+  AddressPlan plan =
+      planAddresses({op, tile, op.getBuffer(), op.getSymbols(), op.getMap(),
+                     op.getShape(), int64_t(op.getRank()), op.getChecks()});
   unsigned bytes =
       simt::elementBits(memory.getElementType()) / 8 * op.getVector();
   unsigned mask = 0;
@@ -250,9 +259,7 @@ void KernelLowering::lowerCopyAsync(simt::CopyAsyncOp op) {
     // Where a check fails nothing is read and zeros are written.
     Value size;
     if (Value predicate = predicateOf(plan, dims, symbols)) {
-      std::string key =
-          "bytes " + std::to_string(uintptr_t(predicate.getAsOpaquePointer())) +
-          " " + std::to_string(bytes);
+      IndexBuilder::Key key{"copied bytes", {predicate}, {bytes}};
       size = index->cached(key, [&]() -> Value {
         return LLVM::SelectOp::create(b, loc, predicate, i32(bytes), i32(0));
       });
@@ -262,4 +269,16 @@ void KernelLowering::lowerCopyAsync(simt::CopyAsyncOp op) {
                                         : NVVM::LoadCacheModifierKind::CA,
                             size);
   }
+}
+
+void KernelLowering::lowerOp(simt::CommitAsyncOp) {
+  NVVM::CpAsyncCommitGroupOp::create(b, loc);
+}
+
+void KernelLowering::lowerOp(simt::WaitAsyncOp op) {
+  NVVM::CpAsyncWaitGroupOp::create(b, loc, op.getPending());
+}
+
+void KernelLowering::lowerOp(simt::BarrierOp) {
+  NVVM::Barrier0Op::create(b, loc);
 }

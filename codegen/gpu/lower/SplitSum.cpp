@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::gpu;
 
-LogicalResult KernelLowering::lowerSplitSum(tile::SplitSumOp op) {
+LogicalResult KernelLowering::lowerOp(tile::SplitSumOp op) {
   Values values = elements(op.getValue());
   int64_t parts = op.getParts(), threads = int64_t(options.warps) * kLanes;
   int64_t count = values.size(), vector = std::min<int64_t>(count, 4);

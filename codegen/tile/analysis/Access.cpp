@@ -24,9 +24,6 @@ AccessOp AccessOp::get(LoadOp op) { return getAccess(op, op.getType()); }
 AccessOp AccessOp::get(StoreOp op) {
   return getAccess(op, op.getValue().getType());
 }
-AccessOp AccessOp::get(AtomicOp op) {
-  return getAccess(op, op.getValue().getType());
-}
 
 AccessOp AccessOp::get(PrefetchOp op) {
   Type element = cast<BufferType>(op.getBuffer().getType()).getElementType();

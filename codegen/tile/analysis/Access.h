@@ -10,7 +10,7 @@
 
 namespace charonia::tile {
 
-/// A load, store, atomic or prefetch, seen alike.
+/// A load, store or prefetch, seen alike.
 struct AccessOp {
   mlir::Operation *op;
   mlir::RankedTensorType tile;
@@ -22,7 +22,6 @@ struct AccessOp {
 
   static AccessOp get(LoadOp op);
   static AccessOp get(StoreOp op);
-  static AccessOp get(AtomicOp op);
   static AccessOp get(PrefetchOp op);
 };
 

@@ -33,6 +33,15 @@ inline constexpr llvm::StringLiteral kStagesAttr = "tile.stages";
 inline constexpr llvm::StringLiteral kScratchAttr = "tile.scratch";
 inline constexpr llvm::StringLiteral kCountersAttr = "tile.counters";
 
+/// Tiles are the tensors of a kernel; everything else is a scalar or a buffer.
+inline bool isTile(mlir::Value value) {
+  return llvm::isa<mlir::RankedTensorType>(value.getType());
+}
+/// The extents of a tile.
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value tile) {
+  return llvm::cast<mlir::RankedTensorType>(tile.getType()).getShape();
+}
+
 } // namespace charonia::tile
 
 #endif

@@ -87,16 +87,6 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   let hasVerifier = 1;
 }
 
-def Tile_AtomicOp : Tile_Op<"atomic", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Combines a tile into a buffer atomically (kind: add, max, min, mul)";
-  let arguments = (ins StrAttr:$kind, Tile_Tensor:$value, Tile_BufferType:$buffer,
-    Variadic<Tile_Symbol>:$symbols, AffineMapAttr:$map, AffineMapAttr:$shape, I64Attr:$rank,
-    DenseI64ArrayAttr:$checks);
-  let assemblyFormat = [{
-    $kind $value `,` $buffer `[` $symbols `]` attr-dict `:` type(operands)
-  }];
-}
-
 def Tile_PrefetchOp : Tile_Op<"prefetch", [MemoryEffects<[MemWrite]>]> {
   let summary = "A hint that the cache line of an element will be read soon";
   let description = [{

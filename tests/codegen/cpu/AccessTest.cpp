@@ -1,7 +1,6 @@
 // Loads and stores through every kind of map: strides, gathers, checks that
 // vary.
 #include "CpuRunner.h"
-#include <thread>
 
 using namespace charonia::cpu;
 
@@ -201,39 +200,6 @@ func.func @kernel(%y: !tile.buffer<index>, %z: !tile.buffer<i1>, %n: index) attr
   return
 })",
              {{315}, {315}}, {17}, 5, 0);
-}
-
-TEST_P(CpuAccess, Atomics) {
-  for (llvm::StringRef type : {"f32", "i32", "f16", "i64", "i8"})
-    for (llvm::StringRef kind : {"add", "max", "min", "mul"})
-      expectSame(llvm::formatv(R"(
-func.func @kernel(%x: !tile.buffer<{0}>, %y: !tile.buffer<{0}>, %n: index) attributes {{tile.kernel} {{
-  %pid = tile.program_id : index
-  %a = tile.load %x[%pid] {{map = affine_map<(d0)[s0] -> (s0 * 19 + d0)>, shape = affine_map<()[s0] -> (57)>, rank = 1 : i64, checks = array<i64>} : (!tile.buffer<{0}>, index) -> tensor<19x{0}>
-  tile.atomic "{1}" %a, %y[%n] {{map = affine_map<(d0)[s0] -> (d0 mod 7)>, shape = affine_map<()[s0] -> (s0)>, rank = 1 : i64, checks = array<i64: 0>} : tensor<19x{0}>, !tile.buffer<{0}>, index
-  return
-})",
-                               type, kind)
-                     .str(),
-                 {{57, -1, 1}, {6, -1, 1}}, {6}, 3, 1e-2);
-}
-
-TEST_P(CpuAccess, AtomicsOfThreads) {
-  auto image = compile(R"(
-func.func @kernel(%y: !tile.buffer<f32>) attributes {tile.kernel} {
-  %a = arith.constant dense<1.0> : tensor<8xf32>
-  tile.atomic "add" %a, %y[] {map = affine_map<(d0) -> (d0 mod 2)>, shape = affine_map<() -> (2)>, rank = 1 : i64, checks = array<i64>} : tensor<8xf32>, !tile.buffer<f32>
-  return
-})");
-  ASSERT_TRUE(image);
-  Buffer<float> y(2);
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i)
-    threads.emplace_back([&] { image->run({y.data()}, {}, 0, 20000); });
-  for (std::thread &thread : threads)
-    thread.join();
-  EXPECT_EQ(y[0], 4 * 4 * 20000);
-  EXPECT_EQ(y[1], 4 * 4 * 20000);
 }
 
 TEST_P(CpuAccess, RandomMaps) {

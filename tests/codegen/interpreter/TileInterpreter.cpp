@@ -478,28 +478,6 @@ private:
           }
         })
         .Case<tile::PrefetchOp>([](auto) {})
-        .Case<tile::AtomicOp>([&](auto op) {
-          Tile &value = get(op.getValue());
-          Type type =
-              cast<RankedTensorType>(op.getValue().getType()).getElementType();
-          for (int64_t p = 0; p < (int64_t)value.data.size(); ++p) {
-            SmallVector<int64_t> at = coordinates(p, value.shape);
-            int64_t offset;
-            if (!inside(op, at, symbolsAt(op.getSymbols(), at), offset))
-              continue;
-            Element old = read(op.getBuffer(), offset), x = value.data[p], r;
-            StringRef kind = op.getKind();
-            r.f = kind == "add"   ? old.f + x.f
-                  : kind == "mul" ? old.f * x.f
-                  : kind == "max" ? std::max(old.f, x.f)
-                                  : std::min(old.f, x.f);
-            r.i = kind == "add"   ? old.i + x.i
-                  : kind == "mul" ? old.i * x.i
-                  : kind == "max" ? std::max(old.i, x.i)
-                                  : std::min(old.i, x.i);
-            write(op.getBuffer(), offset, rounded(r, type));
-          }
-        })
         .Case<tile::SplitSumOp>([&](auto op) { splitSum(op); })
         .Case<tile::IndexOp>([&](auto op) {
           each([&](int64_t, ArrayRef<int64_t> at) {
