@@ -6,7 +6,9 @@
 #include "runtime/engine/Sha256.h"
 
 #include <cctype>
+
 #include <cstring>
+#include <malloc.h>
 
 using namespace charonia;
 using namespace charonia::engine;
@@ -138,6 +140,21 @@ TEST_F(HugeEngine, AllocationsThatFail) {
     ASSERT_TRUE(runWith(c, 1).isOk());
     EXPECT_EQ(static_cast<const uint8_t *>(c.output("y")->data)[3], 7);
   }
+}
+
+TEST_F(ContextState, MemoryDoesNotGrow) {
+  Context c = context();
+  auto all = [&] {
+    for (int64_t batch = 0; batch <= 64; ++batch)
+      ASSERT_TRUE(bind(c, batch).isOk() && c.run().isOk());
+  };
+  all(), all();
+  struct mallinfo2 before = mallinfo2();
+  for (int round = 0; round < 30; ++round)
+    all();
+  struct mallinfo2 after = mallinfo2();
+  EXPECT_LE(after.uordblks, before.uordblks + 4096);
+  EXPECT_LE(after.hblkhd, before.hblkhd);
 }
 
 TEST_F(ContextState, OutputsMustNotOverlap) {

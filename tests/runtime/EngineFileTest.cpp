@@ -5,14 +5,12 @@
 #include "runtime/engine/Writer.h"
 
 #include <csignal>
-#include <functional>
 
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace charonia;
@@ -158,16 +156,6 @@ TEST(EngineFile, NoSpaceLeavesNothing) {
   EXPECT_EQ(status.message(),
             "cannot write '" + (dir / "a.engine") + "': File too large");
   EXPECT_EQ(dir.count(), 0u);
-}
-
-/// Runs `body` in a process of its own and returns its exit code; -1: a signal.
-int inChild(const std::function<int()> &body) {
-  pid_t child = fork();
-  if (child == 0)
-    _exit(body());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 TEST(EngineFile, FullDiskLeavesNothing) {

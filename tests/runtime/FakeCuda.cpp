@@ -20,6 +20,7 @@ namespace {
 using Work = std::function<void()>;
 
 struct FakeStream {
+  int device = 0;
   std::list<Work> queue;
   std::vector<Work> *capture = nullptr;
 };
@@ -70,9 +71,10 @@ struct FakeModule {
 FakeCuda fake;
 std::recursive_mutex mutex;
 std::map<uint64_t, uint64_t> deviceBlocks; // address -> size
+std::map<uint64_t, int> blockDevices;      // address -> device
 std::map<uint64_t, uint64_t> pinnedBlocks;
 double ticks = 0;
-thread_local int contextDepth = 0;
+thread_local std::vector<int> contexts; // Devices; the last is current.
 
 bool inside(const std::map<uint64_t, uint64_t> &blocks, uint64_t address,
             uint64_t size) {
@@ -92,7 +94,7 @@ void misuse(const std::string &what) {
 #define CALL(name, needsContext)                                               \
   std::lock_guard lock(mutex);                                                 \
   ++fake.calls[#name];                                                         \
-  if (needsContext && contextDepth == 0) {                                     \
+  if (needsContext && contexts.empty()) {                                      \
     misuse(#name " without a context");                                        \
     return 201;                                                                \
   }
@@ -100,7 +102,10 @@ void misuse(const std::string &what) {
 FakeStream *fakeStream(CuStream stream) {
   if (!stream)
     misuse("the default stream");
-  return reinterpret_cast<FakeStream *>(stream);
+  auto *result = reinterpret_cast<FakeStream *>(stream);
+  if (result && result->device != contexts.back())
+    misuse("a stream of another device");
+  return result;
 }
 
 void drain(FakeStream *stream) {
@@ -121,6 +126,9 @@ void push(FakeStream *stream, Work work) {
 void checkDevice(uint64_t address, uint64_t size, const char *who) {
   if (!inside(deviceBlocks, address, size))
     misuse(std::string(who) + " outside device memory");
+  else if (std::prev(blockDevices.upper_bound(address))->second !=
+           contexts.back())
+    misuse(std::string(who) + " of another device's memory");
 }
 
 } // namespace
@@ -156,10 +164,10 @@ EXPORT int cuDeviceGetAttribute(int *value, int which, int) {
                                            : -1;
   return 0;
 }
-EXPORT int cuDevicePrimaryCtxRetain(CuContext *context, int) {
+EXPORT int cuDevicePrimaryCtxRetain(CuContext *context, int device) {
   CALL(cuDevicePrimaryCtxRetain, false)
   ++fake.alive["context"];
-  *context = reinterpret_cast<CuContext>(&fake);
+  *context = reinterpret_cast<CuContext>(uintptr_t(device) + 1);
   return 0;
 }
 EXPORT int cuDevicePrimaryCtxRelease_v2(int) {
@@ -167,12 +175,13 @@ EXPORT int cuDevicePrimaryCtxRelease_v2(int) {
   --fake.alive["context"];
   return 0;
 }
-EXPORT int cuCtxPushCurrent_v2(CuContext) {
-  ++contextDepth;
+EXPORT int cuCtxPushCurrent_v2(CuContext context) {
+  contexts.push_back(static_cast<int>(reinterpret_cast<uintptr_t>(context)) -
+                     1);
   return 0;
 }
 EXPORT int cuCtxPopCurrent_v2(CuContext *) {
-  --contextDepth;
+  contexts.pop_back();
   return 0;
 }
 EXPORT int cuMemGetInfo_v2(size_t *free, size_t *total) {
@@ -189,6 +198,7 @@ EXPORT int cuMemAlloc_v2(DevicePtr *address, size_t size) {
   std::memset(data, 0xcd, size);
   *address = reinterpret_cast<uint64_t>(data);
   deviceBlocks[*address] = size;
+  blockDevices[*address] = contexts.back();
   fake.allocated += size;
   ++fake.alive["memory"];
   return 0;
@@ -203,6 +213,7 @@ EXPORT int cuMemFree_v2(DevicePtr address) {
   std::memset(pointer<void>(address), 0xdd, block->second);
   fake.allocated -= block->second;
   deviceBlocks.erase(block);
+  blockDevices.erase(address);
   std::free(pointer<void>(address));
   --fake.alive["memory"];
   return 0;
@@ -298,7 +309,8 @@ EXPORT int cuMemsetD32Async(DevicePtr to, unsigned value, size_t count,
 EXPORT int cuStreamCreate(CuStream *stream, unsigned) {
   CALL(cuStreamCreate, true)
   ++fake.alive["stream"];
-  *stream = reinterpret_cast<CuStream>(new FakeStream());
+  *stream =
+      reinterpret_cast<CuStream>(new FakeStream{contexts.back(), {}, nullptr});
   return 0;
 }
 EXPORT int cuStreamDestroy_v2(CuStream stream) {

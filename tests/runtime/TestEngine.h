@@ -9,8 +9,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <random>
 #include <string>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace charonia::test {
 
@@ -33,6 +37,19 @@ public:
 private:
   std::filesystem::path dir;
 };
+
+/// Runs `body` in a process of its own and returns its exit code; -1: a signal,
+/// which a hang gets too.
+inline int inChild(const std::function<int()> &body) {
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(body());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
 
 inline std::vector<std::byte> readBytes(const std::string &path) {
   std::ifstream in(path, std::ios::binary);

@@ -89,8 +89,8 @@ private:
 
 class CpuExecutor final : public exec::Executor {
 public:
-  CpuExecutor(std::shared_ptr<CpuProgram> program,
-              std::unique_ptr<ThreadPool> pool, Pages scratch, uint64_t stride)
+  CpuExecutor(std::shared_ptr<CpuProgram> program, ThreadPool::Ptr pool,
+              Pages scratch, uint64_t stride)
       : program(std::move(program)), pool(std::move(pool)),
         scratch(std::move(scratch)), scratchStride(stride) {}
 
@@ -126,7 +126,7 @@ private:
   };
 
   std::shared_ptr<CpuProgram> program;
-  std::unique_ptr<ThreadPool> pool;
+  ThreadPool::Ptr pool;
   Pages scratch;
   uint64_t scratchStride;
   Pages arena;
@@ -295,6 +295,9 @@ Status CpuExecutor::run(const ExecutionPlan &plan,
   auto since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
+  if (pool->inherited()) {
+    CHARONIA_ASSIGN_OR_RETURN(pool, ThreadPool::create(pool->threads()));
+  }
   CHARONIA_RETURN_IF_ERROR(bind(plan, inputs, outputs));
   pool->wake();
   for (const Staged &staged : copyIn)

@@ -46,8 +46,13 @@ template <typename Ready> bool spinUntil(Ready ready, bool forever) {
 
 } // namespace
 
-Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads) {
-  std::unique_ptr<ThreadPool> pool(new ThreadPool());
+void ThreadPool::End::operator()(ThreadPool *pool) const {
+  if (!pool->inherited())
+    delete pool;
+}
+
+Result<ThreadPool::Ptr> ThreadPool::create(int threads) {
+  Ptr pool(new ThreadPool());
   pool->shares = std::vector<Share>(threads);
   try {
     for (int i = 1; i < threads; ++i)

@@ -10,6 +10,7 @@
 #define CHARONIA_RUNTIME_DEVICE_CPU_THREADPOOL_H
 
 #include "charonia/status.h"
+#include "runtime/device/Fork.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -28,10 +29,20 @@ public:
   /// Runs program instances [begin, end) on thread number `thread`.
   using Body = void (*)(void *argument, int thread, int64_t begin, int64_t end);
 
-  static Result<std::unique_ptr<ThreadPool>> create(int threads);
+  /// Ends the threads; in a child process, which has none of them, leaves the
+  /// pool as it is: their locks may be held for ever.
+  struct End {
+    void operator()(ThreadPool *pool) const;
+  };
+  using Ptr = std::unique_ptr<ThreadPool, End>;
+
+  static Result<Ptr> create(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
   ThreadPool &operator=(const ThreadPool &) = delete;
+
+  /// Whether the threads belong to a parent process; run() must not be called.
+  bool inherited() const { return mark.inherited(); }
 
   int threads() const { return static_cast<int>(shares.size()); }
 
@@ -76,6 +87,7 @@ private:
   std::mutex mutex;
   std::condition_variable condition;
   uint64_t wakeCount = 0; ///< Under the mutex.
+  ProcessMark mark;
   std::vector<std::thread> workers;
 };
 

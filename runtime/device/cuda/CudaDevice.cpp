@@ -56,8 +56,18 @@ Result<std::shared_ptr<CudaDevice>> CudaDevice::open(int index) {
 }
 
 CudaDevice::~CudaDevice() {
-  if (context)
+  if (context && !inherited())
     api.primaryCtxRelease(device);
+}
+
+Status CudaDevice::checkNotInherited() const {
+  if (!inherited())
+    return Status::ok();
+  return Status(
+      StatusCode::FailedPrecondition,
+      "this context on " + description() +
+          " was made before fork(), which CUDA does not survive; make "
+          "contexts on a GPU in the process that uses them");
 }
 
 std::string CudaDevice::description() const {
@@ -93,7 +103,7 @@ Result<DeviceMemory> DeviceMemory::allocate(DeviceRef device, uint64_t size,
 }
 
 DeviceMemory::~DeviceMemory() {
-  if (!pointer)
+  if (!pointer || device->inherited())
     return;
   CudaDevice::Scope scope(*device);
   device->driver().memFree(pointer);
@@ -118,7 +128,7 @@ Result<PinnedMemory> PinnedMemory::allocate(DeviceRef device, uint64_t size,
 }
 
 PinnedMemory::~PinnedMemory() {
-  if (!pointer)
+  if (!pointer || device->inherited())
     return;
   CudaDevice::Scope scope(*device);
   device->driver().memFreeHost(pointer);
@@ -140,7 +150,7 @@ Result<Stream> Stream::create(DeviceRef device) {
 }
 
 Stream::~Stream() {
-  if (!device)
+  if (!device || device->inherited())
     return;
   CudaDevice::Scope scope(*device);
   device->driver().streamDestroy(handle);
@@ -158,7 +168,7 @@ Result<Event> Event::create(DeviceRef device, bool timing) {
 }
 
 Event::~Event() {
-  if (!device)
+  if (!device || device->inherited())
     return;
   CudaDevice::Scope scope(*device);
   device->driver().eventDestroy(handle);

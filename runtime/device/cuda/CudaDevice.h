@@ -2,6 +2,7 @@
 #ifndef CHARONIA_RUNTIME_DEVICE_CUDA_CUDADEVICE_H
 #define CHARONIA_RUNTIME_DEVICE_CUDA_CUDADEVICE_H
 
+#include "runtime/device/Fork.h"
 #include "runtime/device/cuda/Driver.h"
 
 #include <memory>
@@ -26,11 +27,18 @@ public:
   /// "NVIDIA H200 (cuda:0, sm_90)".
   std::string description() const;
 
+  /// Whether a parent process opened it. Then nothing here may call the driver,
+  /// not even to release what belongs to the parent.
+  bool inherited() const { return mark.inherited(); }
+  /// Ok, or what to do instead.
+  Status checkNotInherited() const;
+
   /// Makes the context current on this thread for a scope.
   class Scope {
   public:
     explicit Scope(const CudaDevice &device) : api(device.api) {
-      pushed = api.ctxPush(device.context) == cudaSuccess;
+      pushed =
+          !device.inherited() && api.ctxPush(device.context) == cudaSuccess;
     }
     ~Scope() {
       CuContext ignored;
@@ -53,6 +61,7 @@ private:
   CuContext context = nullptr;
   int major = 0, minor = 0, sharedOptin = 0;
   std::string deviceName;
+  ProcessMark mark;
 };
 
 using DeviceRef = std::shared_ptr<CudaDevice>;

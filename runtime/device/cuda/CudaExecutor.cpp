@@ -71,6 +71,7 @@ std::string CudaExecutor::description() const {
 
 Result<std::unique_ptr<exec::Allocation>>
 CudaExecutor::allocate(uint64_t size, Memory memory) {
+  CHARONIA_RETURN_IF_ERROR(program->device->checkNotInherited());
   if (memory == Memory::Device) {
     CHARONIA_ASSIGN_OR_RETURN(
         DeviceMemory owned,
@@ -93,6 +94,7 @@ void CudaExecutor::forget(const ExecutionPlan &plan) {
 Status CudaExecutor::synchronize() {
   if (!pending)
     return Status::ok();
+  CHARONIA_RETURN_IF_ERROR(program->device->checkNotInherited());
   pending = false;
   CudaDevice::Scope scope(*program->device);
   return check(api().eventSynchronize(done.get()), "waiting for a run");
@@ -423,6 +425,7 @@ Status CudaExecutor::run(const ExecutionPlan &plan,
                          std::span<const Binding> inputs,
                          std::span<const Binding> outputs,
                          const exec::RunRequest &request) {
+  CHARONIA_RETURN_IF_ERROR(program->device->checkNotInherited());
   CudaDevice::Scope scope(*program->device);
   CuStream target =
       request.stream ? static_cast<CuStream>(request.stream) : stream;

@@ -46,6 +46,8 @@ bool Arch::ptxRunsOn(int device) const {
 }
 
 CudaProgram::~CudaProgram() {
+  if (device->inherited())
+    return;
   CudaDevice::Scope scope(*device);
   for (CuModule module : modules)
     if (module)

@@ -31,7 +31,7 @@ again:
 } // namespace
 
 DelayKernel::~DelayKernel() {
-  if (!module)
+  if (!module || device->inherited())
     return;
   CudaDevice::Scope scope(*device);
   device->driver().moduleUnload(module);

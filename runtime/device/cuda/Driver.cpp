@@ -1,9 +1,11 @@
 //===- Driver.cpp - The CUDA driver, opened at run time -------------------===//
 
 #include "runtime/device/cuda/Driver.h"
+#include "runtime/device/Fork.h"
 
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <type_traits>
 
 #include <dlfcn.h>
@@ -50,12 +52,18 @@ Status openDriver(Driver &driver) {
 Result<const Driver *> Driver::get() {
   static std::mutex mutex;
   static Driver driver;
-  static bool opened = false;
+  static std::optional<ProcessMark> opened;
   std::lock_guard lock(mutex);
   if (!opened) {
     CHARONIA_RETURN_IF_ERROR(openDriver(driver));
-    opened = true;
+    opened.emplace();
   }
+  if (opened->inherited())
+    return Status(
+        StatusCode::FailedPrecondition,
+        "CUDA was opened before fork(), which it does not survive; "
+        "fork before the first context on a GPU is made, or start the "
+        "child with exec()");
   CuResult result = driver.init(0);
   if (result == cudaNoDevice)
     return Status(StatusCode::Unavailable,

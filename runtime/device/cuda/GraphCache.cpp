@@ -29,7 +29,8 @@ void GraphCache::forget(const void *plan) {
     return;
   CudaDevice::Scope scope(*device);
   for (Entry &entry : found->second.entries)
-    device->driver().graphExecDestroy(entry.graph);
+    if (!device->inherited())
+      device->driver().graphExecDestroy(entry.graph);
   plans.erase(found);
 }
 
