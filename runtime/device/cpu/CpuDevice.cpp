@@ -254,6 +254,25 @@ void CpuExecutor::copy(void *to, const void *from, uint64_t bytes) {
             &job);
 }
 
+struct Launch {
+  KernelFn kernel;
+  void *const *buffers;
+  const int64_t *symbols;
+  std::byte *scratch;
+  uint64_t scratchStride;
+};
+
+// UBSan would look for the function's type in the bytes before it, which need
+// not exist.
+#if defined(__clang__)
+__attribute__((no_sanitize("function")))
+#endif
+void runInstances(void *argument, int thread, int64_t begin, int64_t end) {
+  auto *l = static_cast<Launch *>(argument);
+  l->kernel(l->buffers, l->symbols, begin, end,
+            l->scratch + thread * l->scratchStride);
+}
+
 void CpuExecutor::runStep(const ExecutionPlan &plan, const PlannedStep &step) {
   switch (step.step->kind) {
   case Step::Kind::Copy:
@@ -269,22 +288,9 @@ void CpuExecutor::runStep(const ExecutionPlan &plan, const PlannedStep &step) {
   buffers.resize(step.args.size());
   for (size_t i = 0; i < step.args.size(); ++i)
     buffers[i] = resolve(step.args[i]);
-  struct Launch {
-    KernelFn kernel;
-    void *const *buffers;
-    const int64_t *symbols;
-    std::byte *scratch;
-    uint64_t scratchStride;
-  } launch{program->entries[step.kernelIndex], buffers.data(),
-           plan.symbols.data(), scratch.data(), scratchStride};
-  pool->run(
-      step.grid, step.code->grain,
-      [](void *argument, int thread, int64_t begin, int64_t end) {
-        auto *l = static_cast<Launch *>(argument);
-        l->kernel(l->buffers, l->symbols, begin, end,
-                  l->scratch + thread * l->scratchStride);
-      },
-      &launch);
+  Launch launch{program->entries[step.kernelIndex], buffers.data(),
+                plan.symbols.data(), scratch.data(), scratchStride};
+  pool->run(step.grid, step.code->grain, runInstances, &launch);
 }
 
 Status CpuExecutor::run(const ExecutionPlan &plan,
