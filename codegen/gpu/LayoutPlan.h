@@ -1,11 +1,18 @@
 // Which layout every tile of a kernel gets: decided once, outward from the
 // anchors.
 //
-// Anchors are the results of dots (the fragments of their instruction), the
-// operands of reductions, and what loops carry. From them layouts go forward
-// through elementwise operators. Whatever no anchor reaches is free: it takes
-// the layout in which it is demanded, in the end by a store, whose own layout
-// makes its memory accesses long and coalesced.
+//  1. Anchors (LayoutAnchors.cpp), from the first operator to the last. The
+//     result of a dot has the fragments of its instruction, what a reduction
+//     reads and what a loop carries have one layout. Elementwise operators hand
+//     on the layout of their operands; a reduction also fixes the free values
+//     that it is computed from.
+//  2. Hints (LayoutHints.cpp). An anchor without a layout of its own takes that
+//     of a memory access before or behind it, whose layout makes accesses long
+//     and coalesced.
+//  3. Demands (LayoutDemands.cpp), from the last operator to the first. Every
+//     operator asks for its operands in the layouts it needs. An anchored value
+//     is computed as it is anchored and converted; a free one is computed in
+//     each layout asked for if that is cheap, else in the first.
 #ifndef CHARONIA_CODEGEN_GPU_LAYOUTPLAN_H
 #define CHARONIA_CODEGEN_GPU_LAYOUTPLAN_H
 
@@ -13,6 +20,7 @@
 #include "codegen/layout/Layouts.h"
 #include "codegen/tile/analysis/Access.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseMap.h"
 #include <map>
 #include <optional>
@@ -80,12 +88,29 @@ private:
   llvm::ArrayRef<tile::AxisAccess> axesOf(const tile::AccessOp &access) const;
   mlir::LogicalResult verify();
   void anchorBlock(mlir::Block &block);
-  void anchorLoop(mlir::Operation *loop);
+  void anchorLoop(mlir::scf::ForOp loop);
+  void anchorBranch(mlir::scf::IfOp op);
   void anchorDot(tile::DotOp op);
   void anchorReduce(tile::ReduceOp op);
+  /// Gives a value the layout of another, if that has one.
+  void anchorLike(mlir::Value value, const LinearLayout *layout);
+  struct DotShape {
+    int64_t m, n, k;
+    unsigned bits; // of an operand's element
+  };
+  DotPlan planMma(tile::DotOp op, const DotShape &dot) const;
+  DotPlan planMultiplyAdds(const DotShape &dot) const;
   void fix(mlir::Value value, const LinearLayout &layout);
   void demandBlock(mlir::Block &block);
   void demandOperands(mlir::Operation *op);
+  void demandStore(tile::StoreOp op);
+  void demandLoop(mlir::scf::ForOp loop);
+  void demandBranch(mlir::scf::IfOp branch);
+  void demandDot(tile::DotOp op);
+  void demandReduce(tile::ReduceOp op);
+  void demandFor(mlir::Operation *op, const LinearLayout &layout);
+  /// Tile symbols of an access, where its tile has `layout`.
+  void demandSymbols(mlir::ValueRange symbols, const LinearLayout &layout);
   void demand(mlir::Value value, const LinearLayout &layout);
   bool keepsRowsTogether(mlir::Value value,
                          llvm::SmallPtrSetImpl<mlir::Value> &seen) const;

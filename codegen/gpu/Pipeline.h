@@ -18,11 +18,8 @@ struct PipelineOptions {
 /// computed).
 ///
 /// In a loop, operands that depend on nothing the loop carries are brought in
-/// ahead: loads by copies in a ring of `stages` slots, others one iteration
-/// ahead in a ring of two, whose global loads are issued before the dots of the
-/// iteration and stored after them. One barrier an iteration orders all rings
-/// of a loop. This is the pipeline of sm_80; a chip with its own means replaces
-/// `pipelineLoop`.
+/// ahead (LoopPipeline.h). Fails if two iterations' operands do not fit into
+/// shared memory.
 mlir::LogicalResult pipelineSharedOperands(mlir::func::FuncOp function,
                                            const PipelineOptions &options);
 

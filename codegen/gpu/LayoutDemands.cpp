@@ -1,0 +1,184 @@
+// Layouts in which values are asked for, from the last operator to the first.
+#include "codegen/gpu/LayoutPlan.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::gpu;
+using tile::AccessOp;
+using tile::isTile;
+using tile::shapeOf;
+
+/// What memory moves at least.
+static constexpr unsigned kSectorBytes = 32;
+
+/// What costs little to compute again in another layout.
+bool LayoutPlan::isCheap(Value value, unsigned depth) const {
+  Operation *op = value.getDefiningOp();
+  if (!op || depth > 4)
+    return false;
+  if (isa<arith::ConstantOp, tile::SplatOp, tile::IndexOp, tile::InBoundsOp>(
+          op))
+    return true;
+  if (auto load = dyn_cast<tile::LoadOp>(op))
+    return load.getType().getNumElements() <= int64_t(warps) * kLanes * 2;
+  if (auto broadcast = dyn_cast<tile::BroadcastOp>(op))
+    return isCheap(broadcast.getInput(), depth + 1);
+  if (isElementwise(op) && op->getName().getDialectNamespace() == "arith")
+    return llvm::all_of(op->getOperands(), [&](Value v) {
+      return !isTile(v) || isCheap(v, depth + 1);
+    });
+  return false;
+}
+
+void LayoutPlan::demand(Value value, const LinearLayout &layout) {
+  auto &list = demands[value];
+  if (llvm::is_contained(list, layout))
+    return;
+  // Free values are computed in every layout that is asked for if that is
+  // cheap, else in one and then converted.
+  if (!list.empty() && !anchored(value) && !isCheap(value))
+    return;
+  LinearLayout wanted = layout;
+  if (auto load = value.getDefiningOp<tile::LoadOp>();
+      load && !anchored(value)) {
+    AccessOp access = AccessOp::get(load);
+    int64_t threads = int64_t(warps) * kLanes;
+    if (load.getType().getNumElements() > threads) {
+      LinearLayout best = coalesced(access);
+      unsigned asked = judge(access, layout).runBytes,
+               possible = judge(access, best).runBytes;
+      if (asked < std::min(kSectorBytes / 2, possible))
+        wanted = best;
+    }
+  }
+  list.push_back(wanted);
+}
+
+void LayoutPlan::demandBlock(Block &block) {
+  for (Operation &op : llvm::reverse(block))
+    demandOperands(&op);
+}
+
+void LayoutPlan::demandSymbols(ValueRange symbols, const LinearLayout &layout) {
+  for (Value symbol : symbols)
+    if (isTile(symbol))
+      demand(symbol, broadcastSource(layout, shapeOf(symbol)));
+}
+
+/// A store takes its value as it is anchored if memory is then written in whole
+/// sectors.
+void LayoutPlan::demandStore(tile::StoreOp op) {
+  AccessOp access = AccessOp::get(op);
+  LinearLayout layout = coalesced(access);
+  if (const LinearLayout *own = anchored(op.getValue())) {
+    unsigned possible = judge(access, layout).runBytes;
+    if (judge(access, *own).runBytes >= std::min(kSectorBytes, possible))
+      layout = *own;
+  }
+  operands[op] = layout;
+  demand(op.getValue(), layout);
+  demandSymbols(access.symbols, layout);
+}
+
+void LayoutPlan::demandLoop(scf::ForOp loop) {
+  for (auto [i, argument] : llvm::enumerate(loop.getRegionIterArgs()))
+    if (isTile(argument)) {
+      LinearLayout layout = *anchored(argument);
+      demand(loop.getResult(i), layout);
+      demand(argument, layout);
+      demand(loop.getBody()->getTerminator()->getOperand(i), layout);
+      demand(loop.getInitArgs()[i], layout);
+    }
+  demandBlock(*loop.getBody());
+}
+
+void LayoutPlan::demandBranch(scf::IfOp branch) {
+  for (auto [i, result] : llvm::enumerate(branch.getResults()))
+    if (isTile(result)) {
+      LinearLayout layout = *anchored(result);
+      demand(result, layout);
+      for (Region &region : branch->getRegions())
+        demand(region.front().getTerminator()->getOperand(i), layout);
+    }
+  for (Region &region : branch->getRegions())
+    if (!region.empty())
+      demandBlock(region.front());
+}
+
+/// Operands go to shared memory in the layout in which they are loaded best.
+void LayoutPlan::demandDot(tile::DotOp op) {
+  const DotPlan &plan = dotPlan(op);
+  demand(op.getAccumulator(), plan.result);
+  for (Value operand : {op.getLhs(), op.getRhs()}) {
+    if (operand == op.getLhs() && plan.lhsRegisters) {
+      demand(operand, *plan.lhsRegisters);
+      continue;
+    }
+    if (!staged.count(operand)) {
+      auto hint = hintFromProducers(operand);
+      LinearLayout layout = hint ? *hint : defaultLayout(operand);
+      staged.insert({operand, layout});
+    }
+    demand(operand, staged.find(operand)->second);
+  }
+}
+
+void LayoutPlan::demandReduce(tile::ReduceOp op) {
+  LinearLayout layout = operandLayout(op);
+  for (Value input : op.getInputs())
+    demand(input, layout);
+  for (Value result : op.getResults())
+    demand(result, layout.withoutAxis(op.getAxis()));
+}
+
+/// Operators whose operands lie as one layout of their result says.
+void LayoutPlan::demandFor(Operation *op, const LinearLayout &layout) {
+  if (auto broadcast = dyn_cast<tile::BroadcastOp>(op)) {
+    demand(broadcast.getInput(),
+           broadcastSource(layout, broadcast.getAxes(),
+                           shapeOf(broadcast.getInput())));
+  } else if (auto transpose = dyn_cast<tile::TransposeOp>(op)) {
+    SmallVector<int64_t> inverse(transpose.getPermutation().size());
+    for (auto [i, p] : llvm::enumerate(transpose.getPermutation()))
+      inverse[p] = i;
+    demand(transpose.getInput(), layout.selectAxes(inverse));
+  } else if (isElementwise(op)) {
+    for (Value operand : op->getOperands())
+      if (isTile(operand))
+        demand(operand, layout);
+  } else if (auto load = dyn_cast<tile::LoadOp>(op)) {
+    demandSymbols(load.getSymbols(), layout);
+  } else if (isa<tile::IndexOp, tile::InBoundsOp>(op)) {
+    demandSymbols(op->getOperands(), layout);
+  }
+}
+
+void LayoutPlan::demandOperands(Operation *op) {
+  // What has effects or carries tiles is always there.
+  if (auto store = dyn_cast<tile::StoreOp>(op))
+    return demandStore(store);
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return demandLoop(loop);
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return demandBranch(branch);
+  if (auto sum = dyn_cast<tile::SplitSumOp>(op)) {
+    LinearLayout layout = *anchored(sum);
+    demand(sum, layout);
+    demand(sum.getValue(), layout);
+    return;
+  }
+  if (llvm::none_of(op->getResults(),
+                    [&](Value v) { return demands.count(v) != 0; }))
+    return;
+  if (auto dot = dyn_cast<tile::DotOp>(op))
+    return demandDot(dot);
+  if (auto reduce = dyn_cast<tile::ReduceOp>(op))
+    return demandReduce(reduce);
+  Value result = op->getResult(0);
+  if (!isTile(result))
+    return;
+  for (const LinearLayout &layout :
+       SmallVector<LinearLayout>(layoutsOf(result)))
+    demandFor(op, layout);
+}

@@ -1,0 +1,178 @@
+// Layouts for what no anchor reaches: those of the memory accesses near it.
+#include "codegen/gpu/LayoutPlan.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::gpu;
+using f2::Vector;
+using tile::AccessOp;
+using tile::isTile;
+
+/// What one instruction moves for a thread, at most.
+static constexpr unsigned kVectorBytes = 16;
+
+ArrayRef<tile::AxisAccess> LayoutPlan::axesOf(const AccessOp &access) const {
+  auto [it, isNew] = analyzed.try_emplace(access.op);
+  if (isNew)
+    it->second = tile::analyzeAxes(access);
+  return it->second;
+}
+
+LinearLayout LayoutPlan::coalesced(const AccessOp &access) const {
+  ArrayRef<int64_t> shape = access.tile.getShape();
+  int64_t rank = shape.size(), elements = access.tile.getNumElements();
+  unsigned bytes = simt::elementBits(access.tile.getElementType()) / 8;
+  // The axis of longest vectors leads; among equals one whose neighbours are
+  // neighbours in memory, then the last.
+  int64_t best = rank - 1, bestVector = 0;
+  bool bestNeighbours = false;
+  ArrayRef<tile::AxisAccess> axes = axesOf(access);
+  for (int64_t axis = rank - 1; axis >= 0; --axis) {
+    const tile::AxisAccess &along = axes[axis];
+    int64_t vector =
+        std::min({along.contiguous, along.alignment, along.uniformChecks,
+                  int64_t(std::max(1u, kVectorBytes / bytes))});
+    bool neighbours = along.stride == 1 && shape[axis] > 1;
+    if (std::tuple(vector, neighbours) >
+        std::tuple(bestVector, bestNeighbours)) {
+      best = axis;
+      bestVector = vector;
+      bestNeighbours = neighbours;
+    }
+  }
+  int64_t threads = int64_t(warps) * kLanes;
+  int64_t share =
+      llvm::bit_floor(uint64_t(std::max<int64_t>(1, elements / threads)));
+  int64_t vector = rank ? std::max<int64_t>(1, std::min(bestVector, share)) : 1;
+  SmallVector<unsigned> order;
+  if (rank)
+    order.push_back(best);
+  for (int64_t axis = rank - 1; axis >= 0; --axis)
+    if (axis != best)
+      order.push_back(axis);
+  return blockedLayout(shape, order, vector, warps);
+}
+
+Coalescing LayoutPlan::judge(const AccessOp &access,
+                             ArrayRef<tile::AxisAccess> axes,
+                             const LinearLayout &layout) {
+  Coalescing result;
+  unsigned bytes = simt::elementBits(access.tile.getElementType()) / 8;
+  for (unsigned axis = 0; axis < access.tile.getRank(); ++axis) {
+    const tile::AxisAccess &along = axes[axis];
+    int64_t limit =
+        std::min({along.contiguous, along.alignment, along.uniformChecks,
+                  int64_t(std::max(1u, kVectorBytes / bytes))});
+    unsigned vector = 1u << axisVector(layout, axis, limit).size();
+    // Lanes that go on where the vector ends.
+    unsigned run = vector;
+    while (run < along.contiguous &&
+           llvm::any_of(
+               layout.columnsOf(Dim::Lane),
+               [&](Vector v) {
+                 for (const LinearLayout::Space &out : layout.outs())
+                   if (layout.coordinate(v, out.dim) !=
+                       (out.dim == axisDim(axis) ? run : 0))
+                     return false;
+                 return true;
+               }))
+      run *= 2;
+    if (std::tuple(run * bytes, vector) >
+        std::tuple(result.runBytes, result.vector))
+      result = {axis, vector, run * bytes};
+  }
+  if (access.tile.getRank() == 0)
+    result.runBytes = bytes;
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Hints
+//===----------------------------------------------------------------------===//
+
+static std::optional<AccessOp> accessOf(Operation *op) {
+  if (auto load = dyn_cast_or_null<tile::LoadOp>(op))
+    return AccessOp::get(load);
+  if (auto store = dyn_cast_or_null<tile::StoreOp>(op))
+    return AccessOp::get(store);
+  return std::nullopt;
+}
+
+static constexpr unsigned kHintDepth = 16;
+
+std::optional<LinearLayout>
+LayoutPlan::hintFromProducers(Value value, unsigned depth) const {
+  if (const LinearLayout *layout = anchored(value))
+    return *layout;
+  Operation *op = value.getDefiningOp();
+  if (!op || depth > kHintDepth)
+    return std::nullopt;
+  if (auto access = accessOf(op))
+    return coalesced(*access);
+  if (auto transpose = dyn_cast<tile::TransposeOp>(op)) {
+    if (auto hint = hintFromProducers(transpose.getInput(), depth + 1))
+      return hint->selectAxes(transpose.getPermutation());
+    return std::nullopt;
+  }
+  if (isElementwise(op))
+    for (Value operand : op->getOperands())
+      if (isTile(operand))
+        if (auto hint = hintFromProducers(operand, depth + 1))
+          return hint;
+  return std::nullopt;
+}
+
+std::optional<LinearLayout> LayoutPlan::hintFromUsers(Value value,
+                                                      unsigned depth) const {
+  if (depth > kHintDepth)
+    return std::nullopt;
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    std::optional<LinearLayout> hint;
+    if (auto access = accessOf(user);
+        access && access->tile == value.getType()) {
+      hint = coalesced(*access);
+    } else if (isElementwise(user)) {
+      if (const LinearLayout *layout = anchored(user->getResult(0)))
+        hint = *layout;
+      else
+        hint = hintFromUsers(user->getResult(0), depth + 1);
+    } else if (isa<scf::YieldOp>(user) &&
+               isa<scf::ForOp, scf::IfOp>(user->getParentOp())) {
+      Value result = user->getParentOp()->getResult(use.getOperandNumber());
+      if (const LinearLayout *layout = anchored(result))
+        hint = *layout;
+      else
+        hint = hintFromUsers(result, depth + 1);
+    }
+    if (hint)
+      return hint;
+  }
+  return std::nullopt;
+}
+
+LinearLayout LayoutPlan::defaultLayout(Value value) const {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    unsigned i = argument.getArgNumber() - 1;
+    if (auto hint = hintFromUsers(loop.getResult(i)))
+      return *hint;
+    if (auto hint =
+            hintFromProducers(loop.getBody()->getTerminator()->getOperand(i)))
+      return *hint;
+  }
+  if (auto hint = hintFromProducers(value))
+    return *hint;
+  if (auto hint = hintFromUsers(value))
+    return *hint;
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<unsigned> order;
+  for (int64_t axis = type.getRank() - 1; axis >= 0; --axis)
+    order.push_back(axis);
+  int64_t share = type.getNumElements() / (int64_t(warps) * kLanes);
+  unsigned vector = std::max<int64_t>(
+      1, std::min<int64_t>(llvm::bit_floor(uint64_t(share)),
+                           kVectorBytes * 8 /
+                               simt::elementBits(type.getElementType())));
+  return blockedLayout(type.getShape(), order, vector, warps);
+}

@@ -1,0 +1,341 @@
+#include "codegen/gpu/LoopPipeline.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::gpu;
+
+namespace {
+
+/// What a loop does when.
+struct LoopSchedule {
+  /// Slots of the rings that copies fill; 0: nothing is copied.
+  unsigned copySlots = 0;
+  /// Some streams pass through registers.
+  bool throughRegisters = false;
+  /// Before which operator of the body what comes next is issued; null: at its
+  /// start, behind the barrier.
+  Operation *issueAt = nullptr;
+  /// Before which operator the rings advance and the barrier is; null: they
+  /// advance at the end, and the barrier is at the start.
+  Operation *advanceAt = nullptr;
+  /// Loads of the body that are then done an iteration ahead.
+  SmallVector<simt::LoadSharedOp> early;
+};
+
+/// Looks for a chain of dots on streams alone: under its last dot the first
+/// fragments of the next iteration can be loaded.
+void findEarlyFragments(scf::ForOp loop, ArrayRef<Stream> streams,
+                        LoopSchedule &schedule) {
+  SmallVector<simt::DotOp> dots;
+  for (Operation &op : *loop.getBody()) {
+    if (op.getNumRegions() && !isa<tile::ReduceOp, simt::WarpReduceOp>(op))
+      return;
+    if (auto dot = dyn_cast<simt::DotOp>(op))
+      dots.push_back(dot);
+  }
+  if (dots.empty())
+    return;
+  for (size_t i = 1; i < dots.size(); ++i)
+    if (dots[i].getAccumulator() != dots[i - 1].getResult())
+      return;
+  auto isStream = [&](simt::LoadSharedOp load) {
+    return llvm::any_of(streams, [&](const Stream &s) {
+      return simt::ToSharedOp(s.op).getMemory() == load.getMemory();
+    });
+  };
+  for (auto load : loop.getBody()->getOps<simt::LoadSharedOp>())
+    if (!isStream(load) || !load->isBeforeInBlock(dots.back()))
+      return;
+  for (Value operand : {dots[0].getLhs(), dots[0].getRhs()})
+    if (auto load = operand.getDefiningOp<simt::LoadSharedOp>())
+      if (load->getBlock() == loop.getBody())
+        schedule.early.push_back(load);
+  if (schedule.early.empty())
+    return;
+  // Behind the fragments of the second step: ptxas keeps shared memory accesses
+  // in order, and these are what the next dot waits for.
+  schedule.issueAt = dots.front();
+  schedule.advanceAt = dots.back();
+}
+
+LoopSchedule planLoop(scf::ForOp loop, ArrayRef<Stream> streams,
+                      unsigned stages) {
+  LoopSchedule schedule;
+  for (const Stream &stream : streams) {
+    if (stream.copy)
+      schedule.copySlots = stages;
+    else
+      schedule.throughRegisters = true;
+  }
+  findEarlyFragments(loop, streams, schedule);
+  return schedule;
+}
+
+class LoopPipeline {
+public:
+  LoopPipeline(scf::ForOp loop, SmallVector<Stream> streams, unsigned stages)
+      : loop(loop), streams(std::move(streams)), stages(stages),
+        schedule(planLoop(loop, this->streams, stages)), b(loop) {}
+
+  void run() {
+    createRings();
+    startStreams();
+    SmallVector<Value> fragments;
+    if (!schedule.early.empty()) {
+      synchronize();
+      fragments = loadEarly([&](const Stream &) { return constant(0); });
+    }
+    createLoop(fragments);
+  }
+
+private:
+  Location loc() { return loop.getLoc(); }
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc(), value);
+  }
+
+  //===--- Rings ----------------------------------------------------------===//
+
+  void createRings() {
+    for (Stream &stream : streams)
+      rings.push_back(
+          simt::AllocOp::create(b, loc(), stream.op.getMemory().getType(),
+                                stream.copy ? stages : 2, IntegerAttr(), true));
+  }
+  Value slotOf(Value ring, Value index) {
+    return simt::SlotOp::create(b, loc(), ring.getType(), ring, index);
+  }
+  /// The slot after `slot` in a ring of `count`.
+  Value wrap(Value slot, int64_t count) {
+    Value next = arith::AddIOp::create(b, loc(), slot, constant(1));
+    Value end = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::eq, next,
+                                      constant(count));
+    return arith::SelectOp::create(b, loc(), end, constant(0), next);
+  }
+  /// Iteration `first + ahead`, counted in steps.
+  Value iteration(Value first, int64_t ahead) {
+    if (ahead == 0)
+      return first;
+    Value steps =
+        b.createOrFold<arith::MulIOp>(loc(), loop.getStep(), constant(ahead));
+    return b.createOrFold<arith::AddIOp>(loc(), first, steps);
+  }
+  /// What an iteration reads is there: at most the copies of later ones are
+  /// still under way.
+  void synchronize() {
+    if (schedule.copySlots)
+      simt::WaitAsyncOp::create(b, loc(), stages - 2);
+    simt::BarrierOp::create(b, loc());
+  }
+
+  //===--- Streams --------------------------------------------------------===//
+
+  /// Copies for the iteration at `index`, if there is one.
+  void issueCopies(Value index, Value slot) {
+    for (auto [stream, ring] : llvm::zip(streams, rings)) {
+      if (!stream.copy)
+        continue;
+      IRMapping mapping;
+      mapping.map(loop.getInductionVar(), index);
+      tile::LoadOp load;
+      for (Operation *op : stream.slice) {
+        Operation *clone = b.clone(*op, mapping);
+        if (op == stream.copy->load)
+          load = cast<tile::LoadOp>(clone);
+      }
+      addGuard(load, index, loop.getUpperBound());
+      createCopy(b, load, *stream.copy, slotOf(ring, slot));
+      load.erase();
+    }
+    simt::CommitAsyncOp::create(b, loc());
+  }
+
+  /// What passes through registers: its loads and what they need.
+  SmallVector<IRMapping> issueLoads(Value index) {
+    SmallVector<IRMapping> mappings(streams.size());
+    for (auto [stream, mapping] : llvm::zip(streams, mappings)) {
+      if (stream.copy)
+        continue;
+      mapping.map(loop.getInductionVar(), index);
+      llvm::SetVector<Operation *> early;
+      for (Operation *op : llvm::reverse(stream.slice))
+        if (isa<tile::LoadOp>(op) ||
+            llvm::any_of(op->getUsers(),
+                         [&](Operation *user) { return early.contains(user); }))
+          early.insert(op);
+      for (Operation *op : stream.slice)
+        if (early.contains(op)) {
+          Operation *clone = b.clone(*op, mapping);
+          if (auto load = dyn_cast<tile::LoadOp>(clone))
+            addGuard(load, index, loop.getUpperBound());
+        }
+    }
+    return mappings;
+  }
+  /// The rest of its computation, to shared memory.
+  void storeLoads(SmallVector<IRMapping> &mappings, Value slot) {
+    for (auto [stream, ring, mapping] : llvm::zip(streams, rings, mappings)) {
+      if (stream.copy)
+        continue;
+      for (Operation *op : stream.slice)
+        if (!mapping.contains(op->getResult(0)))
+          b.clone(*op, mapping);
+      Value memory = slotOf(ring, slot);
+      simt::StoreSharedOp::create(b, loc(),
+                                  mapping.lookup(stream.op.getInput()), memory);
+    }
+  }
+
+  void startStreams() {
+    if (schedule.copySlots)
+      for (unsigned s = 0; s + 1 < stages; ++s)
+        issueCopies(iteration(loop.getLowerBound(), s), constant(s));
+    if (schedule.throughRegisters) {
+      SmallVector<IRMapping> loads = issueLoads(loop.getLowerBound());
+      storeLoads(loads, constant(0));
+    }
+  }
+
+  SmallVector<Value> loadEarly(function_ref<Value(const Stream &)> slot) {
+    SmallVector<Value> result;
+    for (simt::LoadSharedOp fragment : schedule.early)
+      for (auto [stream, ring] : llvm::zip(streams, rings))
+        if (stream.op.getMemory() == fragment.getMemory()) {
+          Value memory = slotOf(ring, slot(stream));
+          result.push_back(simt::LoadSharedOp::create(
+              b, loc(), fragment.getType(), memory, fragment.getStart()));
+        }
+    return result;
+  }
+
+  //===--- The loop -------------------------------------------------------===//
+
+  /// Where an iteration stands, and what it hands to the next.
+  struct Iteration {
+    Value index;
+    /// Slots of copies that are read and written; the slot through registers
+    /// that is read.
+    Value read, write, parity;
+    /// The slot through registers that is written.
+    Value other;
+    Value nextRead, nextWrite;
+    /// Of what passes through registers, loaded and not yet stored.
+    SmallVector<IRMapping> loads;
+    SmallVector<Value> nextFragments;
+    /// From the old body to the new one.
+    IRMapping mapping;
+  };
+
+  void issue(Iteration &at) {
+    if (schedule.copySlots)
+      issueCopies(iteration(at.index, stages - 1), at.write);
+    if (schedule.throughRegisters) {
+      at.loads = issueLoads(iteration(at.index, 1));
+      at.other = arith::SubIOp::create(b, loc(), constant(1), at.parity);
+    }
+  }
+
+  void advance(Iteration &at) {
+    at.nextRead = schedule.copySlots ? wrap(at.read, stages) : at.read;
+    at.nextWrite = schedule.copySlots ? wrap(at.write, stages) : at.write;
+    if (schedule.throughRegisters)
+      storeLoads(at.loads, at.other);
+  }
+
+  /// The old body, with what comes next where the schedule says.
+  void writeBody(Iteration &at, ValueRange fragments) {
+    if (!schedule.issueAt) {
+      synchronize();
+      issue(at);
+    }
+    for (auto [stream, ring] : llvm::zip(streams, rings))
+      at.mapping.map(stream.op.getMemory(),
+                     slotOf(ring, stream.copy ? at.read : at.parity));
+    for (auto [fragment, value] : llvm::zip(schedule.early, fragments))
+      at.mapping.map(fragment.getResult(), value);
+    for (Operation &op : loop.getBody()->without_terminator()) {
+      bool isDone =
+          llvm::any_of(streams, [&](Stream &s) { return s.op == &op; }) ||
+          llvm::any_of(schedule.early, [&](auto load) { return load == &op; });
+      if (isDone)
+        continue;
+      if (&op == schedule.issueAt)
+        issue(at);
+      if (&op == schedule.advanceAt) {
+        advance(at);
+        synchronize();
+        at.nextFragments = loadEarly([&](const Stream &stream) {
+          return stream.copy ? at.nextRead : at.other;
+        });
+      }
+      b.clone(op, at.mapping);
+    }
+    if (!schedule.advanceAt)
+      advance(at);
+  }
+
+  /// The new loop carries what the old one does, then the three slots, then the
+  /// first fragments.
+  void createLoop(ValueRange fragments) {
+    unsigned carried = loop.getInitArgs().size();
+    SmallVector<Value> inits(loop.getInitArgs());
+    inits.append({constant(0), constant(stages - 1), constant(0)});
+    llvm::append_range(inits, fragments);
+    auto fresh =
+        scf::ForOp::create(b, loc(), loop.getLowerBound(), loop.getUpperBound(),
+                           loop.getStep(), inits);
+    Block *body = fresh.getBody();
+    if (!body->empty())
+      body->getTerminator()->erase();
+    b.setInsertionPointToEnd(body);
+    Iteration at;
+    at.index = fresh.getInductionVar();
+    at.read = fresh.getRegionIterArg(carried);
+    at.write = fresh.getRegionIterArg(carried + 1);
+    at.parity = fresh.getRegionIterArg(carried + 2);
+    at.mapping.map(loop.getInductionVar(), at.index);
+    for (auto [old, with] :
+         llvm::zip(loop.getRegionIterArgs(), fresh.getRegionIterArgs()))
+      at.mapping.map(old, with);
+    writeBody(at, fresh.getRegionIterArgs().drop_front(carried + 3));
+    SmallVector<Value> yields;
+    for (Value value : loop.getBody()->getTerminator()->getOperands())
+      yields.push_back(at.mapping.lookupOrDefault(value));
+    yields.append({at.nextRead, at.nextWrite,
+                   schedule.throughRegisters ? at.other : at.parity});
+    llvm::append_range(yields, at.nextFragments);
+    scf::YieldOp::create(b, loc(), yields);
+    replaceBy(fresh);
+  }
+
+  void replaceBy(scf::ForOp fresh) {
+    b.setInsertionPointAfter(fresh);
+    if (schedule.copySlots)
+      simt::WaitAsyncOp::create(b, loc(), 0);
+    for (auto [old, with] : llvm::zip(loop.getResults(), fresh.getResults()))
+      old.replaceAllUsesWith(with);
+    loop.erase();
+    for (Operation &op :
+         llvm::make_early_inc_range(llvm::reverse(*fresh.getBody())))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+
+  scf::ForOp loop;
+  SmallVector<Stream> streams;
+  unsigned stages;
+  LoopSchedule schedule;
+  OpBuilder b;
+  /// The shared memory of each stream.
+  SmallVector<Value> rings;
+};
+
+} // namespace
+
+void charonia::gpu::pipelineLoop(scf::ForOp loop, SmallVector<Stream> streams,
+                                 unsigned stages) {
+  LoopPipeline(loop, std::move(streams), stages).run();
+}

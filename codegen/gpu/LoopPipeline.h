@@ -1,0 +1,28 @@
+// The software pipeline of a loop over streams, with the means of sm_80.
+//
+//  1. Every stream gets a ring of slots in shared memory: `stages` for what is
+//     copied asynchronously, 2 for what passes through registers.
+//  2. Before the loop the copies of the first stages - 1 iterations are issued,
+//     and what passes through registers is stored for the first iteration.
+//  3. An iteration waits for its own copies and for all threads (one barrier
+//     orders all rings): the slots it reads are full, those it overwrites have
+//     been read.
+//  4. It issues the copies of the iteration stages - 1 ahead and the loads of
+//     the next one, computes, and stores what it has loaded.
+//  5. Where a body is one chain of dots on streams, 3 moves under its last dot:
+//     the loop carries the fragments that the first dot of the next iteration
+//     takes, and 4 begins with the first dot.
+#ifndef CHARONIA_CODEGEN_GPU_LOOPPIPELINE_H
+#define CHARONIA_CODEGEN_GPU_LOOPPIPELINE_H
+
+#include "codegen/gpu/Streams.h"
+
+namespace charonia::gpu {
+
+/// Replaces `loop`, which has at least one stream; `stages` >= 2.
+void pipelineLoop(mlir::scf::ForOp loop, llvm::SmallVector<Stream> streams,
+                  unsigned stages);
+
+} // namespace charonia::gpu
+
+#endif

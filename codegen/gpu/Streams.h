@@ -1,0 +1,38 @@
+// Operands of dots that a loop brings into shared memory ahead of time.
+#ifndef CHARONIA_CODEGEN_GPU_STREAMS_H
+#define CHARONIA_CODEGEN_GPU_STREAMS_H
+
+#include "codegen/gpu/ir/SimtDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
+#include <optional>
+
+namespace charonia::gpu {
+
+/// A load that cp.async can do: `vector` elements along `axis` at once.
+struct AsyncCopy {
+  tile::LoadOp load;
+  unsigned axis, vector;
+};
+std::optional<AsyncCopy> asAsyncCopy(simt::ToSharedOp op);
+void createCopy(mlir::OpBuilder &b, tile::LoadOp load, const AsyncCopy &copy,
+                mlir::Value memory);
+
+/// Appends the guard `index < end` to the bounds checks of a load.
+void addGuard(tile::LoadOp load, mlir::Value index, mlir::Value end);
+
+/// An operand whose value depends on the number of the iteration alone.
+struct Stream {
+  simt::ToSharedOp op;
+  /// What computes it, within the body, in order.
+  llvm::SetVector<mlir::Operation *> slice;
+  /// Copied if it is a load that cp.async can do, else through registers.
+  std::optional<AsyncCopy> copy;
+};
+
+/// The streams of a loop.
+llvm::SmallVector<Stream> findStreams(mlir::scf::ForOp loop);
+
+} // namespace charonia::gpu
+
+#endif
