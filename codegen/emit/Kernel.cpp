@@ -50,7 +50,6 @@ public:
     b.setInsertionPointToStart(&function.getBody().front());
     Block &body = kernel.getBody().front();
     yield = body.getTerminator();
-    unsigned inputs = kernel.getInputs().size();
     for (auto [i, argument] : llvm::enumerate(body.getArguments()))
       e.setBuffer(argument, function.getArgument(i));
     root = graph::getShape(yield->getOperand(0));
@@ -68,7 +67,6 @@ public:
     LogicalResult walked = walk(0);
     if (succeeded(walked))
       func::ReturnOp::create(b, kernel.getLoc());
-    (void)inputs;
     if (failed(walked)) {
       function.erase();
       return failure();

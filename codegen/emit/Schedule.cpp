@@ -26,76 +26,6 @@ EmitTarget EmitTarget::gpu() {
   return t;
 }
 
-DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
-  Builder b(context);
-  SmallVector<Attribute> list;
-  for (const Group &g : groups)
-    list.push_back(b.getDictionaryAttr(
-        {b.getNamedAttr("dims", b.getDenseI64ArrayAttr(SmallVector<int64_t>(
-                                    g.dims.begin(), g.dims.end()))),
-         b.getNamedAttr("tile", b.getI64IntegerAttr(g.tile)),
-         b.getNamedAttr("sequential", b.getBoolAttr(g.sequential))}));
-  return b.getDictionaryAttr(
-      {b.getNamedAttr("groups", b.getArrayAttr(list)),
-       b.getNamedAttr("axes", b.getDenseI64ArrayAttr(SmallVector<int64_t>(
-                                  axes.begin(), axes.end()))),
-       b.getNamedAttr("run", b.getI64IntegerAttr(run)),
-       b.getNamedAttr("k_tile", b.getI64IntegerAttr(kTile)),
-       b.getNamedAttr("key_tile", b.getI64IntegerAttr(keyTile)),
-       b.getNamedAttr("warps", b.getI64IntegerAttr(warps)),
-       b.getNamedAttr("stages", b.getI64IntegerAttr(stages)),
-       b.getNamedAttr("splits", b.getI64IntegerAttr(splits))});
-}
-
-FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute,
-                                            Location location) {
-  Schedule s;
-  auto list = attribute.getAs<ArrayAttr>("groups");
-  auto order = attribute.getAs<DenseI64ArrayAttr>("axes");
-  if (!list || !order)
-    return mlir::emitError(location, "a schedule needs 'groups' and 'axes'"),
-           failure();
-  for (Attribute a : list) {
-    auto d = dyn_cast<DictionaryAttr>(a);
-    auto dims = d ? d.getAs<DenseI64ArrayAttr>("dims") : nullptr;
-    auto tile = d ? d.getAs<IntegerAttr>("tile") : nullptr;
-    auto sequential = d ? d.getAs<BoolAttr>("sequential") : nullptr;
-    if (!dims || !tile || tile.getInt() < 1)
-      return mlir::emitError(
-                 location,
-                 "a group of a schedule needs 'dims' and a positive 'tile'"),
-             failure();
-    Group g;
-    g.dims.assign(dims.asArrayRef().begin(), dims.asArrayRef().end());
-    g.tile = tile.getInt();
-    g.sequential = sequential && sequential.getValue();
-    s.groups.push_back(std::move(g));
-  }
-  for (int64_t axis : order.asArrayRef()) {
-    if (axis < 0 || axis >= (int64_t)s.groups.size())
-      return mlir::emitError(location, "an axis of a schedule names no group"),
-             failure();
-    s.axes.push_back(axis);
-  }
-  auto read = [&](StringRef name, int64_t &value) {
-    if (auto i = attribute.getAs<IntegerAttr>(name))
-      value = i.getInt();
-  };
-  read("run", s.run);
-  if (s.run < 0)
-    return mlir::emitError(location, "'run' of a schedule is not negative"),
-           failure();
-  read("k_tile", s.kTile);
-  read("key_tile", s.keyTile);
-  read("warps", s.warps);
-  read("stages", s.stages);
-  read("splits", s.splits);
-  if (s.splits < 1)
-    return mlir::emitError(location, "'splits' of a schedule is positive"),
-           failure();
-  return s;
-}
-
 namespace {
 
 /// What the cost model looks at.
@@ -162,6 +92,70 @@ bool hasColumnsInMemory(graph::GraphOpInterface op,
   return last >= 0 && map.getResult(last).isFunctionOfDim(columns.operandDim);
 }
 
+/// A reduction that leaves the last dimension alone runs across rows.
+bool runsAlongRow(graph::GraphOpInterface op) {
+  Exprs in = graph::getShape(op->getOperand(0)),
+        out = graph::getShape(op->getResult(0));
+  return op.getRole() == OpRole::Reduction &&
+         (out.empty() || in.back() != out.back());
+}
+
+/// What a contraction multiplies.
+void readColumns(KernelShape &shape, graph::GraphOpInterface op,
+                 const graph::Columns &columns, ArrayRef<int64_t> symbols) {
+  auto bytesOf = [&](unsigned operand) {
+    AffineExpr elements = graph::numElements(
+        graph::getShape(op->getOperand(operand)), op->getContext());
+    return sizeAt(elements, symbols) * shape.elementBits / 8;
+  };
+  shape.columnsInMemory = hasColumnsInMemory(op, columns);
+  shape.columnBytes = bytesOf(columns.operand);
+  shape.rowBytes = bytesOf(columns.operand == 0 ? 1 : 0);
+}
+
+/// An operator that the kernel may be built around. `map` leads from the
+/// kernel's result to its own.
+void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
+                ArrayRef<int64_t> symbols) {
+  OpRole role = op.getRole();
+  unsigned rank = shape.root.size();
+  if (rankOf(role) > rankOf(shape.role)) {
+    shape.role = role;
+    shape.kinds.assign(rank, DimKind::Parallel);
+  }
+  if (role != shape.role)
+    return;
+  if (AffineExpr extent = op.getReductionExtent())
+    shape.terms = sizeAt(extent, symbols);
+  Type element = getElementTypeOrSelf(op->getOperand(0).getType());
+  if (element.isIntOrFloat())
+    shape.elementBits = std::max<int64_t>(8, element.getIntOrFloatBitWidth());
+  if (std::optional<graph::Columns> columns = op.getColumns())
+    readColumns(shape, op, *columns, symbols);
+  SmallVector<DimKind> kinds = op.getResultDimKinds();
+  shape.wholeRows =
+      role == OpRole::Contraction && llvm::is_contained(kinds, DimKind::Whole);
+  for (auto [kind, coordinate] : llvm::zip(kinds, map.getResults()))
+    for (unsigned d = 0; d < rank; ++d)
+      if (coordinate.isFunctionOfDim(d))
+        shape.kinds[d] = std::max(shape.kinds[d], kind);
+  shape.alongRow |= runsAlongRow(op);
+}
+
+/// Whatever reduces rows beside values of their full length needs them whole.
+void findWholeRows(KernelShape &shape, graph::KernelOp kernel, Value root) {
+  std::optional<graph::IterationSpace> space = graph::getIterationSpace(kernel);
+  auto place = space ? space->lookup(root) : std::nullopt;
+  if (!place || place->extent != graph::IterationSpace::Extent::Full)
+    return;
+  for (unsigned d = 0; d < shape.root.size(); ++d)
+    for (unsigned reduced : space->getReduced().set_bits())
+      if (place->map.getResult(d).isFunctionOfDim(reduced)) {
+        shape.kinds[d] = DimKind::Whole;
+        shape.role = OpRole::RowNormalization;
+      }
+}
+
 KernelShape inspect(graph::KernelOp kernel) {
   KernelShape shape;
   SmallVector<int64_t> symbols;
@@ -197,48 +191,8 @@ KernelShape inspect(graph::KernelOp kernel) {
     OpRole role = op.getRole();
     if (role == OpRole::Indexing)
       shape.linear = false;
-    if (rankOf(role)) {
-      if (rankOf(role) > rankOf(shape.role)) {
-        shape.role = role;
-        shape.kinds.assign(rank, DimKind::Parallel);
-      }
-      if (role == shape.role) {
-        AffineExpr extent = op.getReductionExtent();
-        if (extent)
-          shape.terms = sizeAt(extent, symbols);
-        if (std::optional<graph::Columns> columns = op.getColumns())
-          shape.columnsInMemory = hasColumnsInMemory(op, *columns);
-        Type element = getElementTypeOrSelf(op->getOperand(0).getType());
-        if (element.isIntOrFloat())
-          shape.elementBits =
-              std::max<int64_t>(8, element.getIntOrFloatBitWidth());
-        if (std::optional<graph::Columns> columns = op.getColumns()) {
-          auto bytesOf = [&](unsigned operand) {
-            return sizeAt(
-                       graph::numElements(
-                           graph::getShape(op->getOperand(operand)), context),
-                       symbols) *
-                   shape.elementBits / 8;
-          };
-          shape.columnBytes = bytesOf(columns->operand);
-          shape.rowBytes = bytesOf(columns->operand == 0 ? 1 : 0);
-        }
-        SmallVector<DimKind> kinds = op.getResultDimKinds();
-        shape.wholeRows = role == OpRole::Contraction &&
-                          llvm::is_contained(kinds, DimKind::Whole);
-        for (auto [kind, coordinate] : llvm::zip(kinds, map.getResults()))
-          for (unsigned d = 0; d < rank; ++d)
-            if (coordinate.isFunctionOfDim(d))
-              shape.kinds[d] = std::max(shape.kinds[d], kind);
-        Exprs in = graph::getShape(op->getOperand(0)),
-              out = graph::getShape(value);
-        // A reduction that leaves the last dimension alone runs across rows.
-        shape.alongRow |= role == OpRole::Reduction &&
-                          (out.empty() || in.size() != out.size() ||
-                           in.back() != out.back()) &&
-                          !(!out.empty() && in.back() == out.back());
-      }
-    }
+    if (rankOf(role))
+      readAnchor(shape, op, map, symbols);
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
       Value operand = op->getOperand(i);
       AffineMap step = op.getOperandMap(i);
@@ -250,17 +204,7 @@ KernelShape inspect(graph::KernelOp kernel) {
       work.push_back(operand);
     }
   }
-  // Whatever reduces rows beside values of their full length needs them whole.
-  if (std::optional<graph::IterationSpace> space =
-          graph::getIterationSpace(kernel))
-    if (auto place = space->lookup(root);
-        place && place->extent == graph::IterationSpace::Extent::Full)
-      for (unsigned d = 0; d < rank; ++d)
-        for (unsigned reduced : space->getReduced().set_bits())
-          if (place->map.getResult(d).isFunctionOfDim(reduced)) {
-            shape.kinds[d] = DimKind::Whole;
-            shape.role = OpRole::RowNormalization;
-          }
+  findWholeRows(shape, kernel, root);
   return shape;
 }
 
@@ -278,6 +222,7 @@ int64_t evenTile(int64_t extent, int64_t most) {
   return llvm::divideCeil(extent, llvm::divideCeil(extent, most));
 }
 
+/// Tiles for each form of kernel.
 class Chooser {
 public:
   Chooser(const KernelShape &k, const EmitTarget &t)
@@ -345,84 +290,94 @@ private:
   }
 
   void contraction() {
-    SmallVector<unsigned> row = ofKind(DimKind::Row),
-                          column = ofKind(DimKind::Column), others;
-    // Columns that belong together (attention computes a row's scores once).
-    bool whole = k.wholeRows;
-    if (whole)
-      column = ofKind(DimKind::Whole);
+    // Attention's columns belong together: it computes a row's scores once.
+    SmallVector<unsigned> row = ofKind(DimKind::Row), others,
+                          column = ofKind(k.wholeRows ? DimKind::Whole
+                                                      : DimKind::Column);
     for (unsigned d : all)
       if (!llvm::is_contained(row, d) && !llvm::is_contained(column, d))
         others.push_back(d);
-    int64_t m = product(k, row), n = product(k, column);
     if (!others.empty())
       add(others, 1);
-    if (whole) {
-      int64_t bm = cpu ? t.vectorElements : 64;
-      if (!cpu && k.elementBits == 16) {
-        // Measured on an H200 (scripts/gpu_kernels.py --problems): few
-        // instances are better short, and long steps over the keys pay while
-        // the scores fit into registers.
-        int64_t instances = llvm::divideCeil(m, bm) * product(k, others);
-        if (instances < t.multiprocessors / 2)
-          bm = 32;
-        else if (instances > 8 * t.multiprocessors)
-          bm = 128;
-        s.warps = bm / 16;
-        s.stages = 2;
-        s.keyTile = n <= 128 ? 128 : 64;
-      } else {
-        // A vector of scores for each key stays in registers.
-        s.keyTile = !cpu ? 64 : t.vectorRegisters >= 32 ? 16 : 12;
-      }
-      unsigned c = add(column, n), r = add(row, row.empty() ? 1 : bm);
-      s.axes = tiled({r, c});
-      return;
+    if (k.wholeRows)
+      attention(row, column, product(k, others));
+    else if (cpu)
+      cpuProduct(row, column);
+    else if (row.empty())
+      gpuRow(column, product(k, others));
+    else
+      gpuProduct(row, column, product(k, others));
+  }
+
+  void attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
+                 int64_t batch) {
+    int64_t n = product(k, column), bm = cpu ? t.vectorElements : 64;
+    if (!cpu && k.elementBits == 16) {
+      // Measured on an H200 (scripts/gpu_kernels.py --problems): few instances
+      // are better short, and long steps over the keys pay while the scores fit
+      // into registers.
+      int64_t instances = llvm::divideCeil(product(k, row), bm) * batch;
+      if (instances < t.multiprocessors / 2)
+        bm = 32;
+      else if (instances > 8 * t.multiprocessors)
+        bm = 128;
+      s.warps = bm / 16;
+      s.stages = 2;
+      s.keyTile = n <= 128 ? 128 : 64;
+    } else {
+      // A vector of scores for each key stays in registers.
+      s.keyTile = !cpu ? 64 : t.vectorRegisters >= 32 ? 16 : 12;
     }
-    if (cpu) {
-      // As many accumulators as registers allow beside a row of the right
-      // operand and the broadcast element.
-      int64_t v = t.vectorElements;
-      int64_t bn = std::min(n, 2 * v);
-      int64_t used = llvm::divideCeil(bn, v);
-      int64_t most = (t.vectorRegisters - used - 1) / used;
-      most = std::min<int64_t>(most, t.vectorRegisters >= 32 ? 14 : 6);
-      int64_t bm = isStatic(row) || m > most ? rowTile(m, most, used)
-                                             : std::min<int64_t>(most, 12);
-      // What is reused should stay in the second-level cache: all columns for
-      // each tile of rows where they fit, else all rows for each tile of
-      // columns, or as many of them as fit.
-      unsigned c, r;
-      if (k.columnBytes <= t.cacheBytes) {
-        r = add(row, bm);
-        c = add(column, bn);
-      } else {
-        c = add(column, bn);
-        r = add(row, bm);
-        // Rows come from the third level fast enough to take twice the cache;
-        // columns are read once more for every part of them.
-        int64_t parts = llvm::divideCeil(k.rowBytes, 2 * t.cacheBytes),
-                tiles = llvm::divideCeil(m, bm);
-        if (parts > 1 &&
-            k.rowBytes * llvm::divideCeil(n, bn) > k.columnBytes * parts)
-          s.run = llvm::divideCeil(tiles, std::min(parts, tiles));
-      }
-      s.axes = tiled({r, c});
-      s.kTile = 8;
-      return;
+    unsigned c = add(column, n), r = add(row, row.empty() ? 1 : bm);
+    s.axes = tiled({r, c});
+  }
+
+  /// As many accumulators as registers allow beside a row of the right operand
+  /// and the broadcast element.
+  void cpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
+    int64_t m = product(k, row), n = product(k, column), v = t.vectorElements;
+    int64_t bn = std::min(n, 2 * v);
+    int64_t used = llvm::divideCeil(bn, v);
+    int64_t most = (t.vectorRegisters - used - 1) / used;
+    most = std::min<int64_t>(most, t.vectorRegisters >= 32 ? 14 : 6);
+    int64_t bm = isStatic(row) || m > most ? rowTile(m, most, used)
+                                           : std::min<int64_t>(most, 12);
+    // What is reused should stay in the second-level cache: all columns for
+    // each tile of rows where they fit, else all rows for each tile of columns,
+    // or as many of them as fit.
+    unsigned c, r;
+    if (k.columnBytes <= t.cacheBytes) {
+      r = add(row, bm);
+      c = add(column, bn);
+    } else {
+      c = add(column, bn);
+      r = add(row, bm);
+      // Rows come from the third level fast enough to take twice the cache;
+      // columns are read once more for every part of them.
+      int64_t parts = llvm::divideCeil(k.rowBytes, 2 * t.cacheBytes),
+              tiles = llvm::divideCeil(m, bm);
+      if (parts > 1 &&
+          k.rowBytes * int64_t(llvm::divideCeil(n, bn)) > k.columnBytes * parts)
+        s.run = llvm::divideCeil(tiles, std::min(parts, tiles));
     }
-    int64_t batch = product(k, others);
-    if (row.empty()) {
-      // One row is no product of tiles: each instance adds up a few columns.
-      // More where they lie side by side, as memory is read in runs of 32 bytes
-      // and more.
-      int64_t share = llvm::bit_floor<uint64_t>(
-          std::max<int64_t>(1, n * batch / (2 * t.multiprocessors)));
-      add(column, k.columnsInMemory ? std::clamp<int64_t>(share, 32, 128)
-                                    : std::clamp<int64_t>(share, 1, 8));
-      return;
-    }
-    GpuDot dot{m, n, k.terms, batch, k.elementBits / 8};
+    s.axes = tiled({r, c});
+    s.kTile = 8;
+  }
+
+  /// One row is no product of tiles: each instance adds up a few columns. More
+  /// where they lie side by side, as memory is read in runs of 32 bytes and
+  /// more.
+  void gpuRow(ArrayRef<unsigned> column, int64_t batch) {
+    int64_t share = llvm::bit_floor<uint64_t>(std::max<int64_t>(
+        1, product(k, column) * batch / (2 * t.multiprocessors)));
+    add(column, k.columnsInMemory ? std::clamp<int64_t>(share, 32, 128)
+                                  : std::clamp<int64_t>(share, 1, 8));
+  }
+
+  void gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
+                  int64_t batch) {
+    GpuDot dot{product(k, row), product(k, column), k.terms, batch,
+               k.elementBits / 8};
     dot.tensorCores = k.elementBits == 16 || (k.elementBits == 32 && t.tf32);
     dot.multiprocessors = t.multiprocessors;
     GpuTile chosen = chooseGpuTile(dot);

@@ -1,0 +1,77 @@
+// Schedules as attributes.
+#include "codegen/emit/Schedule.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::emit;
+
+DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
+  Builder b(context);
+  SmallVector<Attribute> list;
+  for (const Group &g : groups)
+    list.push_back(b.getDictionaryAttr(
+        {b.getNamedAttr("dims", b.getDenseI64ArrayAttr(SmallVector<int64_t>(
+                                    g.dims.begin(), g.dims.end()))),
+         b.getNamedAttr("tile", b.getI64IntegerAttr(g.tile)),
+         b.getNamedAttr("sequential", b.getBoolAttr(g.sequential))}));
+  return b.getDictionaryAttr(
+      {b.getNamedAttr("groups", b.getArrayAttr(list)),
+       b.getNamedAttr("axes", b.getDenseI64ArrayAttr(SmallVector<int64_t>(
+                                  axes.begin(), axes.end()))),
+       b.getNamedAttr("run", b.getI64IntegerAttr(run)),
+       b.getNamedAttr("k_tile", b.getI64IntegerAttr(kTile)),
+       b.getNamedAttr("key_tile", b.getI64IntegerAttr(keyTile)),
+       b.getNamedAttr("warps", b.getI64IntegerAttr(warps)),
+       b.getNamedAttr("stages", b.getI64IntegerAttr(stages)),
+       b.getNamedAttr("splits", b.getI64IntegerAttr(splits))});
+}
+
+static FailureOr<Schedule::Group> readGroup(Attribute attribute,
+                                            Location location) {
+  auto d = dyn_cast<DictionaryAttr>(attribute);
+  auto dims = d ? d.getAs<DenseI64ArrayAttr>("dims") : nullptr;
+  auto tile = d ? d.getAs<IntegerAttr>("tile") : nullptr;
+  auto sequential = d ? d.getAs<BoolAttr>("sequential") : nullptr;
+  if (!dims || !tile || tile.getInt() < 1)
+    return mlir::emitError(
+        location, "a group of a schedule needs 'dims' and a positive 'tile'");
+  Schedule::Group g;
+  g.dims.assign(dims.asArrayRef().begin(), dims.asArrayRef().end());
+  g.tile = tile.getInt();
+  g.sequential = sequential && sequential.getValue();
+  return g;
+}
+
+FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute,
+                                            Location location) {
+  Schedule s;
+  auto list = attribute.getAs<ArrayAttr>("groups");
+  auto order = attribute.getAs<DenseI64ArrayAttr>("axes");
+  if (!list || !order)
+    return mlir::emitError(location, "a schedule needs 'groups' and 'axes'");
+  for (Attribute a : list) {
+    FailureOr<Group> group = readGroup(a, location);
+    if (failed(group))
+      return failure();
+    s.groups.push_back(std::move(*group));
+  }
+  for (int64_t axis : order.asArrayRef()) {
+    if (axis < 0 || axis >= (int64_t)s.groups.size())
+      return mlir::emitError(location, "an axis of a schedule names no group");
+    s.axes.push_back(axis);
+  }
+  for (auto [name, value] : {std::pair("run", &s.run),
+                             {"k_tile", &s.kTile},
+                             {"key_tile", &s.keyTile},
+                             {"warps", &s.warps},
+                             {"stages", &s.stages},
+                             {"splits", &s.splits}})
+    if (auto i = attribute.getAs<IntegerAttr>(name))
+      *value = i.getInt();
+  if (s.run < 0)
+    return mlir::emitError(location, "'run' of a schedule is not negative");
+  if (s.splits < 1)
+    return mlir::emitError(location, "'splits' of a schedule is positive");
+  return s;
+}
