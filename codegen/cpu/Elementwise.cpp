@@ -165,34 +165,92 @@ static llvm::FastMathFlags fastMathFlags(mlir::Operation *op) {
   return flags;
 }
 
-Value *KernelEmitter::emitElementwise(mlir::Operation *op,
-                                      llvm::ArrayRef<Value *> operands,
-                                      int64_t width) {
-  using namespace mlir::arith;
-  using namespace mlir::math;
-  mlir::Type from =
-      op->getNumOperands()
-          ? mlir::getElementTypeOrSelf(op->getOperand(0).getType())
-          : mlir::Type();
-  mlir::Type to = mlir::getElementTypeOrSelf(op->getResult(0).getType());
-  llvm::Type *type = pieceType(elementType(to), width);
-  Value *x = operands.size() > 0 ? operands[0] : nullptr;
-  Value *y = operands.size() > 1 ? operands[1] : nullptr;
-  Value *z = operands.size() > 2 ? operands[2] : nullptr;
+namespace {
+/// Writes the operators of integers, and those that are one of LLVM's
+/// intrinsics.
+class PlainOperators {
+public:
+  PlainOperators(llvm::IRBuilder<> &b, llvm::ArrayRef<Value *> operands,
+                 llvm::Type *type)
+      : b(b), x(operands.size() > 0 ? operands[0] : nullptr),
+        y(operands.size() > 1 ? operands[1] : nullptr),
+        z(operands.size() > 2 ? operands[2] : nullptr), type(type) {}
 
-  llvm::IRBuilderBase::FastMathFlagGuard restored(b);
-  b.setFastMathFlags(fastMathFlags(op));
+  /// Null for any other operator.
+  Value *emit(mlir::Operation *op) {
+    if (Value *value = integer(op))
+      return value;
+    return intrinsic(op);
+  }
 
-  bool conversion = llvm::isa<ExtFOp, TruncFOp, BitcastOp, SelectOp, ConstantOp,
-                              FPToSIOp, FPToUIOp, SIToFPOp, UIToFPOp>(op);
-  if (!conversion && from && isHalf(from))
-    return fail(op, "arithmetic on 16-bit floating point: extend to f32 first",
-                type);
+private:
+  Value *integer(mlir::Operation *op) {
+    using namespace mlir::arith;
+    return llvm::TypeSwitch<mlir::Operation *, Value *>(op)
+        .Case<ExtSIOp, IndexCastOp>(
+            [&](auto) { return b.CreateIntCast(x, type, true); })
+        .Case<ExtUIOp, IndexCastUIOp>(
+            [&](auto) { return b.CreateIntCast(x, type, false); })
+        .Case<TruncIOp>([&](auto) { return b.CreateTrunc(x, type); })
+        .Case<AddIOp>([&](auto) { return b.CreateAdd(x, y); })
+        .Case<SubIOp>([&](auto) { return b.CreateSub(x, y); })
+        .Case<MulIOp>([&](auto) { return b.CreateMul(x, y); })
+        .Case<DivSIOp>([&](auto) { return b.CreateSDiv(x, divisor(true)); })
+        .Case<DivUIOp>([&](auto) { return b.CreateUDiv(x, divisor(false)); })
+        .Case<RemSIOp>([&](auto) { return b.CreateSRem(x, divisor(true)); })
+        .Case<RemUIOp>([&](auto) { return b.CreateURem(x, divisor(false)); })
+        .Case<CeilDivSIOp>([&](auto) { return roundedDivision(true, true); })
+        .Case<CeilDivUIOp>([&](auto) { return roundedDivision(true, false); })
+        .Case<FloorDivSIOp>([&](auto) { return roundedDivision(false, true); })
+        .Case<AndIOp>([&](auto) { return b.CreateAnd(x, y); })
+        .Case<OrIOp>([&](auto) { return b.CreateOr(x, y); })
+        .Case<XOrIOp>([&](auto) { return b.CreateXor(x, y); })
+        .Case<ShLIOp>([&](auto) { return b.CreateShl(x, y); })
+        .Case<ShRSIOp>([&](auto) { return b.CreateAShr(x, y); })
+        .Case<ShRUIOp>([&](auto) { return b.CreateLShr(x, y); })
+        .Case<MaxSIOp>([&](auto) { return call(llvm::Intrinsic::smax); })
+        .Case<MinSIOp>([&](auto) { return call(llvm::Intrinsic::smin); })
+        .Case<MaxUIOp>([&](auto) { return call(llvm::Intrinsic::umax); })
+        .Case<MinUIOp>([&](auto) { return call(llvm::Intrinsic::umin); })
+        .Default([](mlir::Operation *) { return nullptr; });
+  }
+
+  Value *intrinsic(mlir::Operation *op) {
+    using namespace mlir::math;
+    // Zero and the least integer are no exceptions.
+    auto total = [&](llvm::Intrinsic::ID id) -> Value * {
+      return b.CreateBinaryIntrinsic(id, x, b.getFalse());
+    };
+    return llvm::TypeSwitch<mlir::Operation *, Value *>(op)
+        .Case<AbsFOp>([&](auto) { return call(llvm::Intrinsic::fabs); })
+        .Case<SqrtOp>([&](auto) { return call(llvm::Intrinsic::sqrt); })
+        .Case<FloorOp>([&](auto) { return call(llvm::Intrinsic::floor); })
+        .Case<CeilOp>([&](auto) { return call(llvm::Intrinsic::ceil); })
+        .Case<TruncOp>([&](auto) { return call(llvm::Intrinsic::trunc); })
+        .Case<RoundEvenOp>(
+            [&](auto) { return call(llvm::Intrinsic::roundeven); })
+        .Case<CopySignOp>([&](auto) { return call(llvm::Intrinsic::copysign); })
+        .Case<CtPopOp>([&](auto) { return call(llvm::Intrinsic::ctpop); })
+        .Case<AbsIOp>([&](auto) { return total(llvm::Intrinsic::abs); })
+        .Case<CountLeadingZerosOp>(
+            [&](auto) { return total(llvm::Intrinsic::ctlz); })
+        .Case<CountTrailingZerosOp>(
+            [&](auto) { return total(llvm::Intrinsic::cttz); })
+        .Case<FmaOp>([&](auto) {
+          return b.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {x, y, z});
+        })
+        .Default([](mlir::Operation *) { return nullptr; });
+  }
+
+  Value *call(llvm::Intrinsic::ID id) {
+    return y ? (Value *)b.CreateBinaryIntrinsic(id, x, y)
+             : (Value *)b.CreateUnaryIntrinsic(id, x);
+  }
 
   /// The machine traps on a division by zero, which lanes past the end of a
   /// tile may hold, and on the one quotient that overflows: both become
   /// divisions by one.
-  auto divisor = [&](bool isSigned) -> Value * {
+  Value *divisor(bool isSigned) {
     Value *bad = b.CreateICmpEQ(y, constantLike(y, 0));
     if (isSigned) {
       llvm::APInt least =
@@ -203,14 +261,59 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op,
       bad = b.CreateOr(bad, overflows);
     }
     return b.CreateSelect(bad, constantLike(y, 1), y);
-  };
-  auto intrinsic = [&](llvm::Intrinsic::ID id) -> Value * {
-    return operands.size() == 1 ? (Value *)b.CreateUnaryIntrinsic(id, x)
-                                : (Value *)b.CreateBinaryIntrinsic(id, x, y);
-  };
-  auto convertInt = [&](bool isSigned) {
-    return b.CreateIntCast(x, type, isSigned);
-  };
+  }
+
+  Value *roundedDivision(bool up, bool isSigned) {
+    Value *by = divisor(isSigned);
+    Value *q = isSigned ? b.CreateSDiv(x, by) : b.CreateUDiv(x, by);
+    Value *r = isSigned ? b.CreateSRem(x, by) : b.CreateURem(x, by);
+    Value *inexact = b.CreateICmpNE(r, constantLike(r, 0));
+    if (isSigned) {
+      Value *negative = b.CreateICmpSLT(b.CreateXor(r, by), constantLike(r, 0));
+      inexact = b.CreateAnd(inexact, up ? b.CreateNot(negative) : negative);
+    }
+    Value *step = b.CreateZExt(inexact, type);
+    return up ? b.CreateAdd(q, step) : b.CreateSub(q, step);
+  }
+
+  llvm::IRBuilder<> &b;
+  Value *x, *y, *z;
+  llvm::Type *type;
+};
+
+llvm::Constant *scalarConstant(mlir::arith::ConstantOp op, llvm::Type *type) {
+  if (auto value = llvm::dyn_cast<mlir::IntegerAttr>(op.getValue()))
+    return llvm::ConstantInt::get(type, value.getValue());
+  llvm::APFloat value = llvm::cast<mlir::FloatAttr>(op.getValue()).getValue();
+  return type->isIntegerTy() // f16 and bf16 travel as their bits
+             ? (llvm::Constant *)llvm::ConstantInt::get(type,
+                                                        value.bitcastToAPInt())
+             : llvm::ConstantFP::get(type->getContext(), value);
+}
+} // namespace
+
+Value *KernelEmitter::emitElementwise(mlir::Operation *op,
+                                      llvm::ArrayRef<Value *> operands,
+                                      int64_t width) {
+  using namespace mlir::arith;
+  mlir::Type from =
+      op->getNumOperands()
+          ? mlir::getElementTypeOrSelf(op->getOperand(0).getType())
+          : mlir::Type();
+  mlir::Type to = mlir::getElementTypeOrSelf(op->getResult(0).getType());
+  llvm::Type *type = pieceType(elementType(to), width);
+  Value *x = operands.size() > 0 ? operands[0] : nullptr;
+  Value *y = operands.size() > 1 ? operands[1] : nullptr;
+
+  llvm::IRBuilderBase::FastMathFlagGuard restored(b);
+  b.setFastMathFlags(fastMathFlags(op));
+
+  bool conversion = llvm::isa<ExtFOp, TruncFOp, BitcastOp, SelectOp, ConstantOp,
+                              FPToSIOp, FPToUIOp, SIToFPOp, UIToFPOp>(op);
+  if (!conversion && from && isHalf(from))
+    return fail(op, "arithmetic on 16-bit floating point: extend to f32 first",
+                type);
+
   /// Floats to narrow integers by way of wider ones: out of range, they wrap.
   auto toInteger = [&](bool isSigned) -> Value * {
     Value *value = isHalf(from) ? toF32(x, from) : x;
@@ -227,31 +330,10 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op,
     Value *value = isSigned ? b.CreateSIToFP(x, wide) : b.CreateUIToFP(x, wide);
     return isHalf(to) ? fromF32(value, to) : value;
   };
-  auto roundedDivision = [&](bool up, bool isSigned) -> Value * {
-    Value *by = divisor(isSigned);
-    Value *q = isSigned ? b.CreateSDiv(x, by) : b.CreateUDiv(x, by);
-    Value *r = isSigned ? b.CreateSRem(x, by) : b.CreateURem(x, by);
-    Value *inexact = b.CreateICmpNE(r, constantLike(r, 0));
-    if (isSigned) {
-      Value *negative = b.CreateICmpSLT(b.CreateXor(r, by), constantLike(r, 0));
-      inexact = b.CreateAnd(inexact, up ? b.CreateNot(negative) : negative);
-    }
-    Value *step = b.CreateZExt(inexact, type);
-    return up ? b.CreateAdd(q, step) : b.CreateSub(q, step);
-  };
 
   return llvm::TypeSwitch<mlir::Operation *, Value *>(op)
-      .Case<ConstantOp>([&](auto op) -> Value * {
-        if (auto value = llvm::dyn_cast<mlir::IntegerAttr>(op.getValue()))
-          return splat(
-              llvm::ConstantInt::get(elementType(to), value.getValue()), width);
-        llvm::APFloat value =
-            llvm::cast<mlir::FloatAttr>(op.getValue()).getValue();
-        if (isHalf(to))
-          return splat(
-              llvm::ConstantInt::get(b.getInt16Ty(), value.bitcastToAPInt()),
-              width);
-        return splat(llvm::ConstantFP::get(context, value), width);
+      .Case<ConstantOp>([&](ConstantOp op) {
+        return splat(scalarConstant(op, elementType(to)), width);
       })
       .Case<AddFOp>([&](auto) { return b.CreateFAdd(x, y); })
       .Case<SubFOp>([&](auto) { return b.CreateFSub(x, y); })
@@ -263,7 +345,7 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op,
       .Case<MaxNumFOp>([&](auto) { return emitMinMax(x, y, true, false); })
       .Case<MinNumFOp>([&](auto) { return emitMinMax(x, y, false, false); })
       .Case<CmpFOp, CmpIOp>([&](auto op) { return emitCompare(op, x, y); })
-      .Case<SelectOp>([&](auto) { return b.CreateSelect(x, y, z); })
+      .Case<SelectOp>([&](auto) { return b.CreateSelect(x, y, operands[2]); })
       .Case<ExtFOp>([&](auto) { return fpExtend(x, from, to); })
       .Case<TruncFOp>([&](auto) { return fpTruncate(x, from, to); })
       .Case<SIToFPOp>([&](auto) { return toFloat(true); })
@@ -271,52 +353,10 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op,
       .Case<FPToSIOp>([&](auto) { return toInteger(true); })
       .Case<FPToUIOp>([&](auto) { return toInteger(false); })
       .Case<BitcastOp>([&](auto) { return b.CreateBitCast(x, type); })
-      .Case<ExtSIOp, IndexCastOp>([&](auto) { return convertInt(true); })
-      .Case<ExtUIOp, IndexCastUIOp>([&](auto) { return convertInt(false); })
-      .Case<TruncIOp>([&](auto) { return b.CreateTrunc(x, type); })
-      .Case<AddIOp>([&](auto) { return b.CreateAdd(x, y); })
-      .Case<SubIOp>([&](auto) { return b.CreateSub(x, y); })
-      .Case<MulIOp>([&](auto) { return b.CreateMul(x, y); })
-      .Case<DivSIOp>([&](auto) { return b.CreateSDiv(x, divisor(true)); })
-      .Case<DivUIOp>([&](auto) { return b.CreateUDiv(x, divisor(false)); })
-      .Case<RemSIOp>([&](auto) { return b.CreateSRem(x, divisor(true)); })
-      .Case<RemUIOp>([&](auto) { return b.CreateURem(x, divisor(false)); })
-      .Case<CeilDivSIOp>([&](auto) { return roundedDivision(true, true); })
-      .Case<CeilDivUIOp>([&](auto) { return roundedDivision(true, false); })
-      .Case<FloorDivSIOp>([&](auto) { return roundedDivision(false, true); })
-      .Case<AndIOp>([&](auto) { return b.CreateAnd(x, y); })
-      .Case<OrIOp>([&](auto) { return b.CreateOr(x, y); })
-      .Case<XOrIOp>([&](auto) { return b.CreateXor(x, y); })
-      .Case<ShLIOp>([&](auto) { return b.CreateShl(x, y); })
-      .Case<ShRSIOp>([&](auto) { return b.CreateAShr(x, y); })
-      .Case<ShRUIOp>([&](auto) { return b.CreateLShr(x, y); })
-      .Case<MaxSIOp>([&](auto) { return intrinsic(llvm::Intrinsic::smax); })
-      .Case<MinSIOp>([&](auto) { return intrinsic(llvm::Intrinsic::smin); })
-      .Case<MaxUIOp>([&](auto) { return intrinsic(llvm::Intrinsic::umax); })
-      .Case<MinUIOp>([&](auto) { return intrinsic(llvm::Intrinsic::umin); })
-      .Case<AbsFOp>([&](auto) { return intrinsic(llvm::Intrinsic::fabs); })
-      .Case<SqrtOp>([&](auto) { return intrinsic(llvm::Intrinsic::sqrt); })
-      .Case<FloorOp>([&](auto) { return intrinsic(llvm::Intrinsic::floor); })
-      .Case<CeilOp>([&](auto) { return intrinsic(llvm::Intrinsic::ceil); })
-      .Case<TruncOp>([&](auto) { return intrinsic(llvm::Intrinsic::trunc); })
-      .Case<RoundEvenOp>(
-          [&](auto) { return intrinsic(llvm::Intrinsic::roundeven); })
-      .Case<CopySignOp>(
-          [&](auto) { return intrinsic(llvm::Intrinsic::copysign); })
-      .Case<CtPopOp>([&](auto) { return intrinsic(llvm::Intrinsic::ctpop); })
-      .Case<AbsIOp>([&](auto) {
-        return b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b.getFalse());
-      })
-      .Case<CountLeadingZerosOp>([&](auto) {
-        return b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, x, b.getFalse());
-      })
-      .Case<CountTrailingZerosOp>([&](auto) {
-        return b.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, x, b.getFalse());
-      })
-      .Case<FmaOp>([&](auto) {
-        return b.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {x, y, z});
-      })
       .Default([&](mlir::Operation *op) {
-        return fail(op, "no machine code for this operator on the CPU", type);
+        Value *value = PlainOperators(b, operands, type).emit(op);
+        return value ? value
+                     : fail(op, "no machine code for this operator on the CPU",
+                            type);
       });
 }
