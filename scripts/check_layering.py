@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks that includes follow the layers: frontends -> graph <- codegen -> runtime/engine,
-runtime -> nothing. tools/ alone may use everything.
+runtime -> nothing. tools/ alone may use everything. Inside graph/ and codegen/ the folders have
+an order too: see ORDER.
 
     check_layering.py [root]      exit status 1 and one line for each include that may not be
 """
@@ -25,6 +26,29 @@ LAYERS = {
     ),
     "tools": (("tools/", "frontends/", "graph/", "codegen/", "runtime/", "charonia/"), ()),
 }
+# Inside of a layer: folder -> the folders beside it that it may include, itself apart.
+ORDER = {
+    "graph/ir": (),
+    "graph/ops": ("graph/ir",),
+    "graph/eval": ("graph/ir", "graph/ops"),
+    "graph/analysis": ("graph/ir", "graph/ops"),
+    "graph/passes": ("graph/ir", "graph/ops", "graph/analysis"),
+    "codegen/layout": (),
+    "codegen/llvm": (),
+    "codegen/math": (),
+    "codegen/tile": (),
+    "codegen/emit": ("codegen/tile",),
+    "codegen/cpu": ("codegen/llvm", "codegen/math", "codegen/tile"),
+    "codegen/gpu": ("codegen/layout", "codegen/llvm", "codegen/math", "codegen/tile"),
+    "codegen/driver": ("codegen/tile", "codegen/emit", "codegen/cpu", "codegen/gpu"),
+}
+# File -> what it may include against the order.
+EXCEPTIONS = {
+    # The dialect is one, its operators are defined in families: this file lists them.
+    "graph/ir/GraphOps.td": "graph/ops/",
+    # The dialect's folding hook.
+    "graph/ir/Dialect.cpp": "graph/eval/Fold.h",
+}
 OWN = ("frontends/", "graph/", "codegen/", "runtime/", "tools/", "charonia/", "tests/")
 SUFFIXES = {".h", ".hpp", ".c", ".cpp", ".td"}
 INCLUDE = re.compile(r'^\s*(?:#\s*)?include\s+[<"]([^>"]+)[>"]', re.M)
@@ -33,6 +57,16 @@ INCLUDE = re.compile(r'^\s*(?:#\s*)?include\s+[<"]([^>"]+)[>"]', re.M)
 def layer_of(path: str):
     folders = [f for f in LAYERS if path.startswith(f + "/")]
     return max(folders, key=len) if folders else None
+
+
+def against_order(path: str, header: str):
+    """Whether a file includes a folder of its own layer that is not below its own."""
+    folder = next((f for f in ORDER if path.startswith(f + "/")), None)
+    if folder is None or not header.startswith(folder.split("/")[0] + "/"):
+        return False
+    if path in EXCEPTIONS and header.startswith(EXCEPTIONS[path]):
+        return False
+    return not header.startswith(tuple(f + "/" for f in (folder, *ORDER[folder])))
 
 
 def check(root: Path):
@@ -50,12 +84,18 @@ def check(root: Path):
             for match in INCLUDE.finditer(text):
                 header = match.group(1)
                 if header.startswith(OWN):
-                    wrong = not header.startswith(allowed)
+                    wrong = not header.startswith(allowed) or against_order(path, header)
                 else:
                     wrong = header.startswith(forbidden)
                 if wrong:
                     line = text.count("\n", 0, match.start(1)) + 1
-                    yield f"{path}:{line}: {layer}/ may not include {header}"
+                    own = next((f for f in ORDER if path.startswith(f + "/")), layer)
+                    yield f"{path}:{line}: {own}/ may not include {header}"
+    for top in sorted({folder.split("/")[0] for folder in ORDER}):
+        for folder in sorted(f for f in (root / top).glob("*") if f.is_dir()):
+            path = folder.relative_to(root).as_posix()
+            if path not in ORDER:
+                yield f"{path}: has no place in ORDER of scripts/check_layering.py"
     if not count:
         yield f"{root}: no source file found"
 

@@ -19,6 +19,23 @@ CASES = {
     "codegen/emit/A.cpp": ('#include "runtime/exec/Guard.h"', False),
     "codegen/emit/B.cpp": ('#include "frontends/onnx/Importer.h"', False),
     "codegen/emit/C.cpp": ('#include "runtime/engine/Engine.h"', True),
+    "graph/ir/C.cpp": ('#include "graph/ops/Common.h"', False),
+    "graph/ir/C.td": ('include "graph/ops/Index.td"', False),
+    "graph/ir/GraphOps.td": ('include "graph/ops/Index.td"', True),
+    "graph/ops/A.cpp": ('#include "graph/analysis/Weights.h"', False),
+    "graph/ops/B.cpp": ('#include "graph/ir/Dialect.h"', True),
+    "graph/analysis/A.h": ('#include "graph/passes/Views.h"', False),
+    "graph/passes/B.cpp": ('#include "graph/analysis/Weights.h"', True),
+    "codegen/tile/ir/A.h": ('#include "codegen/emit/Schedule.h"', False),
+    "codegen/layout/A.cpp": ('#include "codegen/tile/ir/TileDialect.h"', False),
+    "codegen/emit/D.cpp": ('#include "codegen/gpu/LayoutPlan.h"', False),
+    "codegen/emit/rules/A.cpp": ('#include "codegen/emit/Emitter.h"', True),
+    "codegen/cpu/A.cpp": ('#include "codegen/gpu/Ptxas.h"', False),
+    "codegen/gpu/lower/A.cpp": ('#include "codegen/tile/analysis/Access.h"', True),
+    "codegen/gpu/B.cpp": ('#include "codegen/driver/Backend.h"', False),
+    "codegen/driver/A.cpp": ('#include "codegen/cpu/CpuCodegen.h"', True),
+    # A folder that the order does not know.
+    "codegen/other/A.cpp": ('#include "codegen/tile/ir/TileDialect.h"', None),
     "frontends/onnx/B.cpp": ('#include "onnx/checker.h"', True),
     "tools/charonia/main.cpp": ('#include "runtime/exec/Guard.h"', True),
     "runtime/exec/B.cpp": ("// #include \"llvm/ADT/STLExtras.h\" only in a comment", True),
@@ -31,5 +48,6 @@ with tempfile.TemporaryDirectory() as folder:
         file.write_text(f"// header\n{line}\n")
     found = {error.split(":")[0] for error in check_layering.check(Path(folder))}
 
-expected = {path for path, (_, fine) in CASES.items() if not fine}
+expected = {path for path, (_, fine) in CASES.items() if fine is False}
+expected |= {path.rsplit("/", 1)[0] for path, (_, fine) in CASES.items() if fine is None}
 assert found == expected, f"missed {expected - found}, wrongly found {found - expected}"
