@@ -1,5 +1,5 @@
 #include "frontends/common/Emitter.h"
-#include "graph/eval/Fold.h"
+#include "graph/ir/Fold.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 

@@ -1,5 +1,5 @@
 #include "graph/ir/Dialect.h"
-#include "graph/eval/Fold.h"
+#include "graph/ir/Fold.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FoldInterfaces.h"

@@ -105,6 +105,14 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       return {};
     }]>,
     InterfaceMethod<[{
+      For a pointwise operator: the element that these elements of the operands
+      give, not yet rounded or wrapped to the result's type; nothing where it has no
+      rule or no value (division by zero, out of range). Constants are folded by it.
+    }], "::std::optional<::charonia::graph::Scalar>", "evaluateScalar",
+      (ins "::llvm::ArrayRef<::charonia::graph::Scalar>":$operands), "", [{
+      return std::nullopt;
+    }]>,
+    InterfaceMethod<[{
       The integer that result 0 holds at `coordinates`, given the contents of
       operands on demand; null where it can't be told. Coordinates and contents are
       expressions over dims, which `extents` bound, and the module's shape symbols.

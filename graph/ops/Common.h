@@ -3,6 +3,7 @@
 #define CHARONIA_GRAPH_OPS_COMMON_H
 
 #include "graph/ir/Dialect.h"
+#include "graph/ir/Elements.h"
 
 /// The parameters of an inferReturnTypes.
 #define CHARONIA_INFER(OpName)                                                 \
@@ -19,12 +20,6 @@ namespace charonia::graph {
 /// is not constant or lies outside.
 SymbolicTensor pick(const SymbolicTensor &operand, mlir::Type from,
                     mlir::Type to, mlir::AffineMap map);
-/// Calls `visit(coordinates)` for every element of a static tensor, in order.
-void forEachElement(mlir::Type type,
-                    llvm::function_ref<void(llvm::ArrayRef<int64_t>)> visit);
-/// Row-major position of coordinates in a static shape, if inside.
-std::optional<int64_t> linearize(llvm::ArrayRef<int64_t> coordinates,
-                                 llvm::ArrayRef<int64_t> shape);
 /// The operands of an elementwise operator at the elements of its result.
 llvm::SmallVector<SymbolicTensor>
 broadcastOperands(GraphOpInterface op, llvm::ArrayRef<SymbolicTensor> operands);

@@ -93,6 +93,67 @@ OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
+// Scalar rules that are more than an expression.
+
+using MaybeScalar = std::optional<Scalar>;
+
+MaybeScalar GeluOp::evaluateScalar(ArrayRef<Scalar> operands) {
+  double x = operands[0].real;
+  double inner =
+      getTanh() ? std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))
+                : std::erf(x / M_SQRT2);
+  return scalar::result(0.5 * x * (1 + inner));
+}
+
+MaybeScalar CastOp::evaluateScalar(ArrayRef<Scalar> operands) {
+  Scalar x = operands[0];
+  Type to = getTo();
+  bool fromFloat = isa<FloatType>(getElementTypeOrSelf(getInput()));
+  if (isa<FloatType>(to))
+    return fromFloat ? x : scalar::result(double(x.integer));
+  if (to.isInteger(1))
+    return scalar::result(fromFloat ? x.real != 0 : x.integer != 0);
+  if (!fromFloat)
+    return x;
+  // What does not fit has no portable value.
+  unsigned bits = to.isIndex() ? 64 : to.getIntOrFloatBitWidth();
+  double limit = std::ldexp(1.0, bits - !to.isUnsignedInteger());
+  double low = to.isUnsignedInteger() ? 0 : -limit;
+  double truncated = std::trunc(x.real);
+  if (!(truncated >= low && truncated < limit && truncated < 0x1p63))
+    return std::nullopt;
+  return scalar::result(static_cast<int64_t>(truncated));
+}
+
+template <typename T> static bool holds(Predicate predicate, T a, T b) {
+  switch (predicate) {
+  case Predicate::eq:
+    return a == b;
+  case Predicate::ne:
+    return a != b;
+  case Predicate::lt:
+    return a < b;
+  case Predicate::le:
+    return a <= b;
+  case Predicate::gt:
+    return a > b;
+  case Predicate::ge:
+    return a >= b;
+  }
+  llvm_unreachable("all predicates are above");
+}
+
+MaybeScalar CompareOp::evaluateScalar(ArrayRef<Scalar> x) {
+  bool isReal = isa<FloatType>(getElementTypeOrSelf(getLhs()));
+  return scalar::result(
+      isReal ? holds(getPredicate(), x[0].real, x[1].real)
+             : holds(getPredicate(), x[0].integer, x[1].integer));
+}
+
+MaybeScalar SelectOp::evaluateScalar(ArrayRef<Scalar> x) {
+  return x[x[0].integer ? 1 : 2];
+}
+
 // Symbolic contents. Each rule takes known elements and may give null.
 
 static SymbolicTensor evaluateElements(GraphOpInterface op,

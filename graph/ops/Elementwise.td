@@ -7,8 +7,27 @@ include "graph/ir/GraphBase.td"
 class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
     : Graph_InferredOp<mnemonic, traits> {
   let results = (outs Graph_Tensor:$result);
+  // The element that elements x and y of floats and of integers give, in terms of
+  // graph/ir/Scalar.h; where empty, constants are not folded.
+  string floats = "";
+  string integers = "";
+  code scalarDefinition = [{
+    std::optional<::charonia::graph::Scalar> $cppClass::evaluateScalar(
+        ::llvm::ArrayRef<::charonia::graph::Scalar> operands) {
+      using namespace ::charonia::graph::scalar;
+      if (::llvm::isa<::mlir::FloatType>(::mlir::getElementTypeOrSelf((*this)->getOperand(0)))) {
+        [[maybe_unused]] double x = operands.front().real, y = operands.back().real;
+        return }] # !if(!empty(floats), "std::nullopt", "result(" # floats # ")") # [{;
+      }
+      [[maybe_unused]] int64_t x = operands.front().integer, y = operands.back().integer;
+      return }] # !if(!empty(integers), "std::nullopt", "result(" # integers # ")") # [{;
+    }
+  }];
+  let extraClassDefinition = scalarDefinition;
   // What the class shares is implemented once, in Elementwise.cpp.
   code commonDecl = [{
+    std::optional<::charonia::graph::Scalar> evaluateScalar(
+        ::llvm::ArrayRef<::charonia::graph::Scalar> operands);
     ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Pointwise; }
     ::mlir::AffineMap getOperandMap(unsigned operand) {
       return ::charonia::graph::broadcastMap((*this)->getOperand(operand), getResult());
@@ -33,7 +52,7 @@ class Graph_Unary<string mnemonic, string what, bit expensive = 0, bit symbolic 
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
   }]);
-  let extraClassDefinition = [{
+  let extraClassDefinition = scalarDefinition # [{
     ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *,
         std::optional<::mlir::Location>, ::mlir::ValueRange operands, ::mlir::DictionaryAttr,
         ::mlir::OpaqueProperties, ::mlir::RegionRange,
@@ -44,36 +63,39 @@ class Graph_Unary<string mnemonic, string what, bit expensive = 0, bit symbolic 
   }];
 }
 
-def Graph_NegOp : Graph_Unary<"neg", "-x", 0, 1, Graph_Tensor>;
-def Graph_AbsOp : Graph_Unary<"abs", "|x|", 0, 0, Graph_Tensor>;
-def Graph_SignOp : Graph_Unary<"sign", "-1, 0 or 1; NaN stays", 0, 0, Graph_Tensor>;
-def Graph_NotOp : Graph_Unary<"not", "logical not of i1, bitwise not of integers", 0, 1, Graph_IntTensor>;
-def Graph_ExpOp : Graph_Unary<"exp", "e to the x", 1>;
-def Graph_LogOp : Graph_Unary<"log", "natural logarithm", 1>;
-def Graph_Expm1Op : Graph_Unary<"expm1", "exp(x) - 1", 1>;
-def Graph_Log1pOp : Graph_Unary<"log1p", "log(1 + x)", 1>;
-def Graph_SqrtOp : Graph_Unary<"sqrt", "square root">;
-def Graph_RsqrtOp : Graph_Unary<"rsqrt", "1 / sqrt(x)">;
-def Graph_ReciprocalOp : Graph_Unary<"reciprocal", "1 / x">;
-def Graph_ErfOp : Graph_Unary<"erf", "Gauss error function", 1>;
-def Graph_TanhOp : Graph_Unary<"tanh", "hyperbolic tangent", 1>;
-def Graph_SigmoidOp : Graph_Unary<"sigmoid", "1 / (1 + exp(-x))", 1>;
-def Graph_SinOp : Graph_Unary<"sin", "sine", 1>;
-def Graph_CosOp : Graph_Unary<"cos", "cosine", 1>;
-def Graph_TanOp : Graph_Unary<"tan", "tangent", 1>;
-def Graph_AsinOp : Graph_Unary<"asin", "arc sine", 1>;
-def Graph_AcosOp : Graph_Unary<"acos", "arc cosine", 1>;
-def Graph_AtanOp : Graph_Unary<"atan", "arc tangent", 1>;
-def Graph_SinhOp : Graph_Unary<"sinh", "hyperbolic sine", 1>;
-def Graph_CoshOp : Graph_Unary<"cosh", "hyperbolic cosine", 1>;
-def Graph_AsinhOp : Graph_Unary<"asinh", "inverse hyperbolic sine", 1>;
-def Graph_AcoshOp : Graph_Unary<"acosh", "inverse hyperbolic cosine", 1>;
-def Graph_AtanhOp : Graph_Unary<"atanh", "inverse hyperbolic tangent", 1>;
-def Graph_FloorOp : Graph_Unary<"floor", "largest integer not above x", 0, 0, Graph_FloatTensor, 1>;
-def Graph_CeilOp : Graph_Unary<"ceil", "smallest integer not below x", 0, 0, Graph_FloatTensor, 1>;
-def Graph_RoundOp : Graph_Unary<"round", "nearest integer, halves to even", 0, 0, Graph_FloatTensor, 1>;
+def Graph_NegOp : Graph_Unary<"neg", "-x", 0, 1, Graph_Tensor> { let floats = "-x"; let integers = "wrap(-uint64_t(x))"; }
+def Graph_AbsOp : Graph_Unary<"abs", "|x|", 0, 0, Graph_Tensor> { let floats = "std::fabs(x)"; let integers = "x < 0 ? wrap(-uint64_t(x)) : x"; }
+def Graph_SignOp : Graph_Unary<"sign", "-1, 0 or 1; NaN stays", 0, 0, Graph_Tensor> { let floats = "sign(x)"; let integers = "sign(x)"; }
+def Graph_NotOp : Graph_Unary<"not", "logical not of i1, bitwise not of integers", 0, 1, Graph_IntTensor> {
+  let integers = "::mlir::getElementTypeOrSelf(getInput()).isInteger(1) ? int64_t(!x) : ~x";
+}
+def Graph_ExpOp : Graph_Unary<"exp", "e to the x", 1> { let floats = "std::exp(x)"; }
+def Graph_LogOp : Graph_Unary<"log", "natural logarithm", 1> { let floats = "std::log(x)"; }
+def Graph_Expm1Op : Graph_Unary<"expm1", "exp(x) - 1", 1> { let floats = "std::expm1(x)"; }
+def Graph_Log1pOp : Graph_Unary<"log1p", "log(1 + x)", 1> { let floats = "std::log1p(x)"; }
+def Graph_SqrtOp : Graph_Unary<"sqrt", "square root"> { let floats = "std::sqrt(x)"; }
+def Graph_RsqrtOp : Graph_Unary<"rsqrt", "1 / sqrt(x)"> { let floats = "1 / std::sqrt(x)"; }
+def Graph_ReciprocalOp : Graph_Unary<"reciprocal", "1 / x"> { let floats = "1 / x"; }
+def Graph_ErfOp : Graph_Unary<"erf", "Gauss error function", 1> { let floats = "std::erf(x)"; }
+def Graph_TanhOp : Graph_Unary<"tanh", "hyperbolic tangent", 1> { let floats = "std::tanh(x)"; }
+def Graph_SigmoidOp : Graph_Unary<"sigmoid", "1 / (1 + exp(-x))", 1> { let floats = "1 / (1 + std::exp(-x))"; }
+def Graph_SinOp : Graph_Unary<"sin", "sine", 1> { let floats = "std::sin(x)"; }
+def Graph_CosOp : Graph_Unary<"cos", "cosine", 1> { let floats = "std::cos(x)"; }
+def Graph_TanOp : Graph_Unary<"tan", "tangent", 1> { let floats = "std::tan(x)"; }
+def Graph_AsinOp : Graph_Unary<"asin", "arc sine", 1> { let floats = "std::asin(x)"; }
+def Graph_AcosOp : Graph_Unary<"acos", "arc cosine", 1> { let floats = "std::acos(x)"; }
+def Graph_AtanOp : Graph_Unary<"atan", "arc tangent", 1> { let floats = "std::atan(x)"; }
+def Graph_SinhOp : Graph_Unary<"sinh", "hyperbolic sine", 1> { let floats = "std::sinh(x)"; }
+def Graph_CoshOp : Graph_Unary<"cosh", "hyperbolic cosine", 1> { let floats = "std::cosh(x)"; }
+def Graph_AsinhOp : Graph_Unary<"asinh", "inverse hyperbolic sine", 1> { let floats = "std::asinh(x)"; }
+def Graph_AcoshOp : Graph_Unary<"acosh", "inverse hyperbolic cosine", 1> { let floats = "std::acosh(x)"; }
+def Graph_AtanhOp : Graph_Unary<"atanh", "inverse hyperbolic tangent", 1> { let floats = "std::atanh(x)"; }
+def Graph_FloorOp : Graph_Unary<"floor", "largest integer not above x", 0, 0, Graph_FloatTensor, 1> { let floats = "std::floor(x)"; }
+def Graph_CeilOp : Graph_Unary<"ceil", "smallest integer not below x", 0, 0, Graph_FloatTensor, 1> { let floats = "std::ceil(x)"; }
+def Graph_RoundOp : Graph_Unary<"round", "nearest integer, halves to even", 0, 0, Graph_FloatTensor, 1> { let floats = "std::nearbyint(x)"; }
 
 def Graph_GeluOp : Graph_Elementwise<"gelu"> {
+  let scalarDefinition = "";
   let summary = "x * Phi(x), exactly or by the tanh approximation";
   let arguments = (ins Graph_FloatTensor:$input, UnitAttr:$tanh);
   let extraClassDeclaration = commonDecl # [{
@@ -93,13 +115,16 @@ class Graph_Test<string mnemonic, string what> : Graph_Elementwise<mnemonic> {
   }];
 }
 def Graph_IsNanOp : Graph_Test<"is_nan", "whether x is NaN"> {
+  let floats = "std::isnan(x)";
   let arguments = (ins Graph_FloatTensor:$input);
 }
 def Graph_IsInfOp : Graph_Test<"is_inf", "whether x is infinite, of the chosen signs"> {
+  let floats = "std::isinf(x) && (x > 0 ? getPositive() : getNegative())";
   let arguments = (ins Graph_FloatTensor:$input, BoolAttr:$positive, BoolAttr:$negative);
 }
 
 def Graph_CastOp : Graph_Elementwise<"cast"> {
+  let scalarDefinition = "";
   let summary = "Conversion to another element type, as ONNX Cast";
   let description = [{
     Float to integer truncates toward zero; to i1 means x != 0. `saturate`
@@ -130,7 +155,7 @@ class Graph_BinaryBase<string mnemonic, string what, list<Trait> traits = [], bi
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
   }]);
-  let extraClassDefinition = [{
+  let extraClassDefinition = scalarDefinition # [{
     ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *,
         std::optional<::mlir::Location> loc, ::mlir::ValueRange operands, ::mlir::DictionaryAttr,
         ::mlir::OpaqueProperties, ::mlir::RegionRange,
@@ -145,24 +170,26 @@ class Graph_Binary<string mnemonic, string what, list<Trait> traits = [], bit sy
     : Graph_BinaryBase<mnemonic, what, !listconcat([SameOperandsElementType], traits), symbolic,
                        operand>;
 
-def Graph_AddOp : Graph_Binary<"add", "x + y", [Commutative], 1>;
-def Graph_SubOp : Graph_Binary<"sub", "x - y", [], 1>;
-def Graph_MulOp : Graph_Binary<"mul", "x * y", [Commutative], 1>;
-def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate toward zero", [], 1>;
-def Graph_ModOp : Graph_Binary<"mod", "remainder with the sign of y (integers and floats)", [], 1>;
-def Graph_FmodOp : Graph_Binary<"fmod", "remainder with the sign of x, as C fmod">;
+def Graph_AddOp : Graph_Binary<"add", "x + y", [Commutative], 1> { let floats = "x + y"; let integers = "wrap(uint64_t(x) + uint64_t(y))"; }
+def Graph_SubOp : Graph_Binary<"sub", "x - y", [], 1> { let floats = "x - y"; let integers = "wrap(uint64_t(x) - uint64_t(y))"; }
+def Graph_MulOp : Graph_Binary<"mul", "x * y", [Commutative], 1> { let floats = "x * y"; let integers = "wrap(uint64_t(x) * uint64_t(y))"; }
+def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate toward zero", [], 1> { let floats = "x / y"; let integers = "quotient(x, y)"; }
+def Graph_ModOp : Graph_Binary<"mod", "remainder with the sign of y (integers and floats)", [], 1> { let floats = "modulo(x, y)"; let integers = "modulo(x, y)"; }
+def Graph_FmodOp : Graph_Binary<"fmod", "remainder with the sign of x, as C fmod"> { let floats = "std::fmod(x, y)"; let integers = "remainder(x, y)"; }
 def Graph_PowOp : Graph_BinaryBase<"pow", "x to the y; the result has x's type; y may have another"> {
+  let floats = [{std::pow(x, ::llvm::isa<::mlir::FloatType>(::mlir::getElementTypeOrSelf(getRhs()))
+                               ? y : double(operands[1].integer))}];
   let extraClassDeclaration = commonDecl # [{
     bool isOperandTypeFree(unsigned operand) { return operand == 1; }
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
   }];
 }
-def Graph_MaxOp : Graph_Binary<"max", "maximum; NaN wins", [Commutative], 1>;
-def Graph_MinOp : Graph_Binary<"min", "minimum; NaN wins", [Commutative], 1>;
-def Graph_AndOp : Graph_Binary<"and", "logical or bitwise and", [Commutative], 1, Graph_IntTensor>;
-def Graph_OrOp : Graph_Binary<"or", "logical or bitwise or", [Commutative], 1, Graph_IntTensor>;
-def Graph_XorOp : Graph_Binary<"xor", "logical or bitwise exclusive or", [Commutative], 1, Graph_IntTensor>;
+def Graph_MaxOp : Graph_Binary<"max", "maximum; NaN wins", [Commutative], 1> { let floats = "larger(x, y)"; let integers = "std::max(x, y)"; }
+def Graph_MinOp : Graph_Binary<"min", "minimum; NaN wins", [Commutative], 1> { let floats = "smaller(x, y)"; let integers = "std::min(x, y)"; }
+def Graph_AndOp : Graph_Binary<"and", "logical or bitwise and", [Commutative], 1, Graph_IntTensor> { let integers = "x & y"; }
+def Graph_OrOp : Graph_Binary<"or", "logical or bitwise or", [Commutative], 1, Graph_IntTensor> { let integers = "x | y"; }
+def Graph_XorOp : Graph_Binary<"xor", "logical or bitwise exclusive or", [Commutative], 1, Graph_IntTensor> { let integers = "x ^ y"; }
 def Graph_ShlOp : Graph_Binary<"shl", "x << y", [], 0, Graph_IntTensor>;
 def Graph_ShrOp : Graph_Binary<"shr", "x >> y, arithmetic for signed", [], 0, Graph_IntTensor>;
 
@@ -173,6 +200,7 @@ def Graph_Predicate : I32EnumAttr<"Predicate", "comparison", [
 }
 
 def Graph_CompareOp : Graph_Elementwise<"compare"> {
+  let scalarDefinition = "";
   let summary = "Comparison; the result is i1; NaN is unequal to all";
   let arguments = (ins Graph_Predicate:$predicate, Graph_Tensor:$lhs, Graph_Tensor:$rhs);
   let assemblyFormat = "$predicate $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
@@ -182,6 +210,7 @@ def Graph_CompareOp : Graph_Elementwise<"compare"> {
 }
 
 def Graph_SelectOp : Graph_Elementwise<"select"> {
+  let scalarDefinition = "";
   let summary = "condition ? x : y";
   let arguments = (ins Graph_BoolTensor:$condition, Graph_Tensor:$lhs, Graph_Tensor:$rhs);
   let extraClassDeclaration = commonDecl # symbolicDecl;

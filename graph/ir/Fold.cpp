@@ -1,7 +1,6 @@
-#include "graph/eval/Fold.h"
-#include "graph/eval/Scalar.h"
+#include "graph/ir/Fold.h"
 #include "graph/ir/Dialect.h"
-#include "graph/ops/Common.h"
+#include "graph/ir/Elements.h"
 
 using namespace mlir;
 using namespace charonia::graph;
@@ -87,7 +86,7 @@ static Attribute foldPointwise(GraphOpInterface op, RankedTensorType type,
       auto position = linearize(coordinates, operand.getType().getShape());
       elements.push_back(values[values.size() == 1 ? 0 : position.value_or(0)]);
     }
-    auto result = evaluateScalar(op, elements);
+    auto result = op.evaluateScalar(elements);
     known &= result.has_value();
     results.push_back(result.value_or(Scalar()));
   };

@@ -1,11 +1,11 @@
-// Folding of operators on constants, by a slow evaluator on the host.
+// Folding of operators on constants, element by element.
 //
-// Pointwise operators have a scalar rule each; operators that only move
-// elements (views and indexing) need none: their symbolic evaluation tells
-// where each element comes from. Sums and products over many elements are not
-// folded here: what depends on weights alone is computed by `prepare`.
-#ifndef CHARONIA_GRAPH_EVAL_FOLD_H
-#define CHARONIA_GRAPH_EVAL_FOLD_H
+// Pointwise operators have a scalar rule in their definition; operators that
+// only move elements (views and indexing) need none: their symbolic evaluation
+// tells where each element comes from. Sums and products over many elements are
+// not folded here: what depends on weights alone is computed by `prepare`.
+#ifndef CHARONIA_GRAPH_IR_FOLD_H
+#define CHARONIA_GRAPH_IR_FOLD_H
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
