@@ -35,71 +35,38 @@ AffineExpr charonia::graph::contentAt(Value value,
   return Contents{extents}.at(value, coordinates, 0);
 }
 
-/// The coordinates of an operand that a view or a pointwise operator reads.
-static Exprs readAt(GraphOpInterface op, unsigned operand,
-                    ArrayRef<AffineExpr> coordinates) {
-  Exprs inner;
-  for (AffineExpr e : op.getOperandMap(operand).getResults())
-    inner.push_back(e.replaceDims(coordinates));
-  return inner;
-}
+namespace {
 
-static std::optional<Exprs> conditions(Value value, Exprs coordinates,
-                                       ArrayRef<AffineExpr> extents,
-                                       int depth) {
-  auto op = value.getDefiningOp<GraphOpInterface>();
-  if (!op || depth > 16)
-    return std::nullopt;
-  if (op.getRole() == OpRole::View)
-    return conditions(op->getOperand(0), readAt(op, 0, coordinates), extents,
-                      depth + 1);
-  if (isa<AndOp>(op)) {
-    auto a = conditions(op->getOperand(0), readAt(op, 0, coordinates), extents,
-                        depth + 1);
-    auto b = conditions(op->getOperand(1), readAt(op, 1, coordinates), extents,
-                        depth + 1);
-    if (!a || !b)
+/// The same for conditions.
+struct Conditions {
+  ArrayRef<AffineExpr> extents;
+  int budget = 256;
+
+  std::optional<Exprs> at(Value value, ArrayRef<AffineExpr> coordinates,
+                          int depth) {
+    auto op = value.getDefiningOp<GraphOpInterface>();
+    if (!op || depth > 16 || --budget < 0)
       return std::nullopt;
-    a->append(*b);
-    return a;
+    auto contents = [&](unsigned operand, ArrayRef<AffineExpr> inner) {
+      return contentAt(op->getOperand(operand), inner, extents);
+    };
+    auto conditions = [&](unsigned operand, ArrayRef<AffineExpr> inner) {
+      return at(op->getOperand(operand), inner, depth + 1);
+    };
+    if (auto known = op.getConditionsAt(coordinates, contents, conditions))
+      return known;
+    AffineExpr content = contentAt(value, coordinates, extents);
+    return content && constantOf(content) ? std::optional(Exprs{content - 1})
+                                          : std::nullopt;
   }
-  if (auto negation = dyn_cast<NotOp>(*op)) {
-    // not (e >= 0) is -e - 1 >= 0.
-    auto inner = conditions(op->getOperand(0), readAt(op, 0, coordinates),
-                            extents, depth + 1);
-    if (!inner || inner->size() != 1)
-      return std::nullopt;
-    return Exprs{-(*inner)[0] - 1};
-  }
-  if (auto compare = dyn_cast<CompareOp>(*op)) {
-    AffineExpr a = contentAt(op->getOperand(0), readAt(op, 0, coordinates),
-                             extents),
-               b = contentAt(op->getOperand(1), readAt(op, 1, coordinates),
-                             extents);
-    if (!a || !b)
-      return std::nullopt;
-    switch (compare.getPredicate()) {
-    case Predicate::lt:
-      return Exprs{b - a - 1};
-    case Predicate::le:
-      return Exprs{b - a};
-    case Predicate::gt:
-      return Exprs{a - b - 1};
-    case Predicate::ge:
-      return Exprs{a - b};
-    default:
-      return std::nullopt;
-    }
-  }
-  AffineExpr content = contentAt(value, coordinates, extents);
-  return content && constantOf(content) ? std::optional(Exprs{content - 1})
-                                        : std::nullopt;
-}
+};
+
+} // namespace
 
 std::optional<Exprs>
 charonia::graph::conditionsAt(Value value, ArrayRef<AffineExpr> coordinates,
                               ArrayRef<AffineExpr> extents) {
-  return conditions(value, Exprs(coordinates), extents, 0);
+  return Conditions{extents}.at(value, coordinates, 0);
 }
 
 Exprs charonia::graph::coordinatesOf(Value value) {

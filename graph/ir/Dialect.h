@@ -83,6 +83,15 @@ struct Permuted {
   llvm::SmallVector<mlir::NamedAttribute> attributes;
 };
 
+/// What an operator makes of one operand x, up to rounding: factor * x, times
+/// operand `scale` or over operand `divisor`, plus shiftFactor * operand
+/// `shift`.
+struct Linear {
+  double factor = 1;
+  std::optional<unsigned> scale, divisor, shift;
+  double shiftFactor = 1;
+};
+
 class GraphOpInterface;
 /// getPermuted of pointwise operators; nothing for others.
 std::optional<Permuted> permutePointwise(GraphOpInterface op, unsigned operand,
@@ -90,6 +99,12 @@ std::optional<Permuted> permutePointwise(GraphOpInterface op, unsigned operand,
 /// Gives the content of an operand at coordinates, or null.
 using ContentDemand = llvm::function_ref<mlir::AffineExpr(
     unsigned operand, llvm::ArrayRef<mlir::AffineExpr>)>;
+/// Gives the conditions of an operand of i1 at coordinates, if known.
+using ConditionDemand = llvm::function_ref<std::optional<Exprs>(
+    unsigned operand, llvm::ArrayRef<mlir::AffineExpr>)>;
+/// The coordinates of an operand that a view or a pointwise operator reads.
+Exprs readAt(GraphOpInterface op, unsigned operand,
+             llvm::ArrayRef<mlir::AffineExpr> coordinates);
 /// The content of a pointwise operator or a view; null for others.
 mlir::AffineExpr composeContent(GraphOpInterface op,
                                 llvm::ArrayRef<mlir::AffineExpr> coordinates,

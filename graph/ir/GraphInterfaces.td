@@ -123,6 +123,23 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       return ::charonia::graph::composeContent($_op, coordinates, extents, demand);
     }]>,
     InterfaceMethod<[{
+      For a result of i1: expressions of which all are non-negative just where it is
+      true at `coordinates`; nothing where it is no such conjunction. Contents and
+      conditions of operands are given on demand.
+    }], "::std::optional<::charonia::graph::Exprs>", "getConditionsAt",
+      (ins "::llvm::ArrayRef<::mlir::AffineExpr>":$coordinates,
+           "::charonia::graph::ContentDemand":$contents,
+           "::charonia::graph::ConditionDemand":$conditions), "", [{
+      using namespace ::charonia::graph;
+      return $_op.getRole() == OpRole::View ? conditions(0, readAt($_op, 0, coordinates))
+                                            : ::std::nullopt;
+    }]>,
+    InterfaceMethod<[{
+      How a pointwise operator depends on `operand`, if linearly. Without a shift,
+      scaling the operand scales the result; with one, scaling both does.
+    }], "::std::optional<::charonia::graph::Linear>", "getLinear",
+      (ins "unsigned":$operand), "", [{ return ::std::nullopt; }]>,
+    InterfaceMethod<[{
       For an operator that chooses elements of operand 0 by index tensors: the map
       from the coordinates of its result to those of operand 0, given the contents
       of the index tensors on demand; null where it can't be told. May leave the

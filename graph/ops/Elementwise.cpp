@@ -174,6 +174,14 @@ static SymbolicTensor evaluateElements(GraphOpInterface op,
   return result;
 }
 
+Exprs charonia::graph::readAt(GraphOpInterface op, unsigned operand,
+                              ArrayRef<AffineExpr> coordinates) {
+  Exprs inner;
+  for (AffineExpr e : op.getOperandMap(operand).getResults())
+    inner.push_back(e.replaceDims(coordinates));
+  return inner;
+}
+
 AffineExpr charonia::graph::composeContent(GraphOpInterface op,
                                            ArrayRef<AffineExpr> coordinates,
                                            ArrayRef<AffineExpr> extents,
@@ -183,13 +191,9 @@ AffineExpr charonia::graph::composeContent(GraphOpInterface op,
     return {};
   Exprs elements;
   for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-    AffineMap map = op.getOperandMap(i);
-    if (!map)
+    if (!op.getOperandMap(i))
       return {};
-    Exprs inner;
-    for (AffineExpr e : map.getResults())
-      inner.push_back(e.replaceDims(coordinates));
-    AffineExpr element = demand(i, inner);
+    AffineExpr element = demand(i, readAt(op, i, coordinates));
     if (!element)
       return {};
     elements.push_back(element);
@@ -342,4 +346,88 @@ AffineExpr SelectOp::evaluateElement(ArrayRef<AffineExpr> x,
                                      ArrayRef<AffineExpr>) {
   auto condition = constantOf(x[0]);
   return condition ? x[*condition ? 1 : 2] : AffineExpr();
+}
+
+// Conditions of masks.
+
+std::optional<Exprs> AndOp::getConditionsAt(ArrayRef<AffineExpr> coordinates,
+                                            ContentDemand,
+                                            ConditionDemand conditions) {
+  auto a = conditions(0, readAt(*this, 0, coordinates));
+  auto b = a ? conditions(1, readAt(*this, 1, coordinates)) : std::nullopt;
+  if (!b)
+    return std::nullopt;
+  a->append(*b);
+  return a;
+}
+
+std::optional<Exprs> NotOp::getConditionsAt(ArrayRef<AffineExpr> coordinates,
+                                            ContentDemand,
+                                            ConditionDemand conditions) {
+  // not (e >= 0) is -e - 1 >= 0.
+  auto inner = conditions(0, readAt(*this, 0, coordinates));
+  if (!inner || inner->size() != 1)
+    return std::nullopt;
+  return Exprs{-(*inner)[0] - 1};
+}
+
+std::optional<Exprs>
+CompareOp::getConditionsAt(ArrayRef<AffineExpr> coordinates,
+                           ContentDemand contents, ConditionDemand) {
+  AffineExpr a = contents(0, readAt(*this, 0, coordinates)),
+             b = contents(1, readAt(*this, 1, coordinates));
+  if (!a || !b)
+    return std::nullopt;
+  switch (getPredicate()) {
+  case Predicate::lt:
+    return Exprs{b - a - 1};
+  case Predicate::le:
+    return Exprs{b - a};
+  case Predicate::gt:
+    return Exprs{a - b - 1};
+  case Predicate::ge:
+    return Exprs{a - b};
+  default:
+    return std::nullopt;
+  }
+}
+
+// Linear dependence.
+
+static Linear shiftedBy(unsigned operand, double factor, double shiftFactor) {
+  Linear linear;
+  linear.factor = factor;
+  linear.shift = operand;
+  linear.shiftFactor = shiftFactor;
+  return linear;
+}
+
+std::optional<Linear> AddOp::getLinear(unsigned operand) {
+  return shiftedBy(1 - operand, 1, 1);
+}
+std::optional<Linear> SubOp::getLinear(unsigned operand) {
+  return operand == 0 ? shiftedBy(1, 1, -1) : shiftedBy(0, -1, 1);
+}
+std::optional<Linear> MulOp::getLinear(unsigned operand) {
+  Linear linear;
+  linear.scale = 1 - operand;
+  return linear;
+}
+std::optional<Linear> DivOp::getLinear(unsigned operand) {
+  if (operand != 0 || !isa<FloatType>(getElementTypeOrSelf(getLhs())))
+    return std::nullopt;
+  Linear linear;
+  linear.divisor = 1;
+  return linear;
+}
+std::optional<Linear> NegOp::getLinear(unsigned) {
+  Linear linear;
+  linear.factor = -1;
+  return linear;
+}
+std::optional<Linear> CastOp::getLinear(unsigned) {
+  if (!isa<FloatType>(getElementTypeOrSelf(getInput())) ||
+      !isa<FloatType>(getTo()))
+    return std::nullopt;
+  return Linear();
 }

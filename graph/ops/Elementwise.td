@@ -24,6 +24,8 @@ class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
     }
   }];
   let extraClassDefinition = scalarDefinition;
+  // Further questions that an operator answers in Elementwise.cpp.
+  code moreDecl = "";
   // What the class shares is implemented once, in Elementwise.cpp.
   code commonDecl = [{
     std::optional<::charonia::graph::Scalar> evaluateScalar(
@@ -32,6 +34,15 @@ class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
     ::mlir::AffineMap getOperandMap(unsigned operand) {
       return ::charonia::graph::broadcastMap((*this)->getOperand(operand), getResult());
     }
+  }] # moreDecl;
+  code linearDecl = [{
+    std::optional<::charonia::graph::Linear> getLinear(unsigned operand);
+  }];
+  code conditionsDecl = [{
+    std::optional<::charonia::graph::Exprs> getConditionsAt(
+        ::llvm::ArrayRef<::mlir::AffineExpr> coordinates,
+        ::charonia::graph::ContentDemand contents,
+        ::charonia::graph::ConditionDemand conditions);
   }];
   code symbolicDecl = [{
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
@@ -63,10 +74,21 @@ class Graph_Unary<string mnemonic, string what, bit expensive = 0, bit symbolic 
   }];
 }
 
-def Graph_NegOp : Graph_Unary<"neg", "-x", 0, 1, Graph_Tensor> { let floats = "-x"; let integers = "wrap(-uint64_t(x))"; }
-def Graph_AbsOp : Graph_Unary<"abs", "|x|", 0, 0, Graph_Tensor> { let floats = "std::fabs(x)"; let integers = "x < 0 ? wrap(-uint64_t(x)) : x"; }
-def Graph_SignOp : Graph_Unary<"sign", "-1, 0 or 1; NaN stays", 0, 0, Graph_Tensor> { let floats = "sign(x)"; let integers = "sign(x)"; }
+def Graph_NegOp : Graph_Unary<"neg", "-x", 0, 1, Graph_Tensor> {
+  let moreDecl = linearDecl;
+  let floats = "-x";
+  let integers = "wrap(-uint64_t(x))";
+}
+def Graph_AbsOp : Graph_Unary<"abs", "|x|", 0, 0, Graph_Tensor> {
+  let floats = "std::fabs(x)";
+  let integers = "x < 0 ? wrap(-uint64_t(x)) : x";
+}
+def Graph_SignOp : Graph_Unary<"sign", "-1, 0 or 1; NaN stays", 0, 0, Graph_Tensor> {
+  let floats = "sign(x)";
+  let integers = "sign(x)";
+}
 def Graph_NotOp : Graph_Unary<"not", "logical not of i1, bitwise not of integers", 0, 1, Graph_IntTensor> {
+  let moreDecl = conditionsDecl;
   let integers = "::mlir::getElementTypeOrSelf(getInput()).isInteger(1) ? int64_t(!x) : ~x";
 }
 def Graph_ExpOp : Graph_Unary<"exp", "e to the x", 1> { let floats = "std::exp(x)"; }
@@ -90,9 +112,15 @@ def Graph_CoshOp : Graph_Unary<"cosh", "hyperbolic cosine", 1> { let floats = "s
 def Graph_AsinhOp : Graph_Unary<"asinh", "inverse hyperbolic sine", 1> { let floats = "std::asinh(x)"; }
 def Graph_AcoshOp : Graph_Unary<"acosh", "inverse hyperbolic cosine", 1> { let floats = "std::acosh(x)"; }
 def Graph_AtanhOp : Graph_Unary<"atanh", "inverse hyperbolic tangent", 1> { let floats = "std::atanh(x)"; }
-def Graph_FloorOp : Graph_Unary<"floor", "largest integer not above x", 0, 0, Graph_FloatTensor, 1> { let floats = "std::floor(x)"; }
-def Graph_CeilOp : Graph_Unary<"ceil", "smallest integer not below x", 0, 0, Graph_FloatTensor, 1> { let floats = "std::ceil(x)"; }
-def Graph_RoundOp : Graph_Unary<"round", "nearest integer, halves to even", 0, 0, Graph_FloatTensor, 1> { let floats = "std::nearbyint(x)"; }
+def Graph_FloorOp : Graph_Unary<"floor", "largest integer not above x", 0, 0, Graph_FloatTensor, 1> {
+  let floats = "std::floor(x)";
+}
+def Graph_CeilOp : Graph_Unary<"ceil", "smallest integer not below x", 0, 0, Graph_FloatTensor, 1> {
+  let floats = "std::ceil(x)";
+}
+def Graph_RoundOp : Graph_Unary<"round", "nearest integer, halves to even", 0, 0, Graph_FloatTensor, 1> {
+  let floats = "std::nearbyint(x)";
+}
 
 def Graph_GeluOp : Graph_Elementwise<"gelu"> {
   let scalarDefinition = "";
@@ -124,6 +152,7 @@ def Graph_IsInfOp : Graph_Test<"is_inf", "whether x is infinite, of the chosen s
 }
 
 def Graph_CastOp : Graph_Elementwise<"cast"> {
+  let moreDecl = linearDecl;
   let scalarDefinition = "";
   let summary = "Conversion to another element type, as ONNX Cast";
   let description = [{
@@ -170,12 +199,34 @@ class Graph_Binary<string mnemonic, string what, list<Trait> traits = [], bit sy
     : Graph_BinaryBase<mnemonic, what, !listconcat([SameOperandsElementType], traits), symbolic,
                        operand>;
 
-def Graph_AddOp : Graph_Binary<"add", "x + y", [Commutative], 1> { let floats = "x + y"; let integers = "wrap(uint64_t(x) + uint64_t(y))"; }
-def Graph_SubOp : Graph_Binary<"sub", "x - y", [], 1> { let floats = "x - y"; let integers = "wrap(uint64_t(x) - uint64_t(y))"; }
-def Graph_MulOp : Graph_Binary<"mul", "x * y", [Commutative], 1> { let floats = "x * y"; let integers = "wrap(uint64_t(x) * uint64_t(y))"; }
-def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate toward zero", [], 1> { let floats = "x / y"; let integers = "quotient(x, y)"; }
-def Graph_ModOp : Graph_Binary<"mod", "remainder with the sign of y (integers and floats)", [], 1> { let floats = "modulo(x, y)"; let integers = "modulo(x, y)"; }
-def Graph_FmodOp : Graph_Binary<"fmod", "remainder with the sign of x, as C fmod"> { let floats = "std::fmod(x, y)"; let integers = "remainder(x, y)"; }
+def Graph_AddOp : Graph_Binary<"add", "x + y", [Commutative], 1> {
+  let moreDecl = linearDecl;
+  let floats = "x + y";
+  let integers = "wrap(uint64_t(x) + uint64_t(y))";
+}
+def Graph_SubOp : Graph_Binary<"sub", "x - y", [], 1> {
+  let moreDecl = linearDecl;
+  let floats = "x - y";
+  let integers = "wrap(uint64_t(x) - uint64_t(y))";
+}
+def Graph_MulOp : Graph_Binary<"mul", "x * y", [Commutative], 1> {
+  let moreDecl = linearDecl;
+  let floats = "x * y";
+  let integers = "wrap(uint64_t(x) * uint64_t(y))";
+}
+def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate toward zero", [], 1> {
+  let moreDecl = linearDecl;
+  let floats = "x / y";
+  let integers = "quotient(x, y)";
+}
+def Graph_ModOp : Graph_Binary<"mod", "remainder with the sign of y (integers and floats)", [], 1> {
+  let floats = "modulo(x, y)";
+  let integers = "modulo(x, y)";
+}
+def Graph_FmodOp : Graph_Binary<"fmod", "remainder with the sign of x, as C fmod"> {
+  let floats = "std::fmod(x, y)";
+  let integers = "remainder(x, y)";
+}
 def Graph_PowOp : Graph_BinaryBase<"pow", "x to the y; the result has x's type; y may have another"> {
   let floats = [{std::pow(x, ::llvm::isa<::mlir::FloatType>(::mlir::getElementTypeOrSelf(getRhs()))
                                ? y : double(operands[1].integer))}];
@@ -185,11 +236,24 @@ def Graph_PowOp : Graph_BinaryBase<"pow", "x to the y; the result has x's type; 
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
   }];
 }
-def Graph_MaxOp : Graph_Binary<"max", "maximum; NaN wins", [Commutative], 1> { let floats = "larger(x, y)"; let integers = "std::max(x, y)"; }
-def Graph_MinOp : Graph_Binary<"min", "minimum; NaN wins", [Commutative], 1> { let floats = "smaller(x, y)"; let integers = "std::min(x, y)"; }
-def Graph_AndOp : Graph_Binary<"and", "logical or bitwise and", [Commutative], 1, Graph_IntTensor> { let integers = "x & y"; }
-def Graph_OrOp : Graph_Binary<"or", "logical or bitwise or", [Commutative], 1, Graph_IntTensor> { let integers = "x | y"; }
-def Graph_XorOp : Graph_Binary<"xor", "logical or bitwise exclusive or", [Commutative], 1, Graph_IntTensor> { let integers = "x ^ y"; }
+def Graph_MaxOp : Graph_Binary<"max", "maximum; NaN wins", [Commutative], 1> {
+  let floats = "larger(x, y)";
+  let integers = "std::max(x, y)";
+}
+def Graph_MinOp : Graph_Binary<"min", "minimum; NaN wins", [Commutative], 1> {
+  let floats = "smaller(x, y)";
+  let integers = "std::min(x, y)";
+}
+def Graph_AndOp : Graph_Binary<"and", "logical or bitwise and", [Commutative], 1, Graph_IntTensor> {
+  let moreDecl = conditionsDecl;
+  let integers = "x & y";
+}
+def Graph_OrOp : Graph_Binary<"or", "logical or bitwise or", [Commutative], 1, Graph_IntTensor> {
+  let integers = "x | y";
+}
+def Graph_XorOp : Graph_Binary<"xor", "logical or bitwise exclusive or", [Commutative], 1, Graph_IntTensor> {
+  let integers = "x ^ y";
+}
 def Graph_ShlOp : Graph_Binary<"shl", "x << y", [], 0, Graph_IntTensor>;
 def Graph_ShrOp : Graph_Binary<"shr", "x >> y, arithmetic for signed", [], 0, Graph_IntTensor>;
 
@@ -200,6 +264,7 @@ def Graph_Predicate : I32EnumAttr<"Predicate", "comparison", [
 }
 
 def Graph_CompareOp : Graph_Elementwise<"compare"> {
+  let moreDecl = conditionsDecl;
   let scalarDefinition = "";
   let summary = "Comparison; the result is i1; NaN is unequal to all";
   let arguments = (ins Graph_Predicate:$predicate, Graph_Tensor:$lhs, Graph_Tensor:$rhs);

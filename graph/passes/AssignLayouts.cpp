@@ -3,7 +3,6 @@
 #include "graph/passes/Passes.h"
 #include "graph/passes/Views.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
-#include "mlir/IR/Iterators.h"
 
 namespace charonia::graph {
 #define GEN_PASS_DEF_ASSIGNLAYOUTS
@@ -31,9 +30,9 @@ Value transposed(OpBuilder &builder, Value value,
                  ArrayRef<int64_t> permutation) {
   value = withRank(builder, value, permutation.size());
   SmallVector<int64_t> joined(permutation);
-  if (auto inner = value.getDefiningOp<TransposeOp>()) {
-    joined = applyPermutation(inner.getPermutation(), permutation);
-    value = inner.getInput();
+  if (auto inner = permutationOf(value)) {
+    joined = applyPermutation(*inner, permutation);
+    value = value.getDefiningOp()->getOperand(0);
   }
   if (isIdentityPermutation(joined))
     return value;
@@ -81,32 +80,27 @@ class AssignLayouts
     for (GraphOpInterface op : ops)
       if (!op->use_empty())
         sink(op, builder);
-    getOperation().walk<WalkOrder::PostOrder, ReverseIterator>(
-        [](Operation *op) {
-          if (isOpTriviallyDead(op))
-            op->erase();
-        });
+    eraseDead(getOperation());
   }
 
   /// Moves the transposes of the operands behind the operator, where that
   /// leaves none on them.
   void sink(GraphOpInterface op, OpBuilder &builder) {
     // What has sunk so far may cancel with a transpose behind a reshape.
-    if (isa<TransposeOp>(*op) && shortenViews(op, builder))
+    auto outer = permutationOf(op->getResult(0));
+    if (outer && shortenViews(op, builder))
       return;
-    if (auto outer = dyn_cast<TransposeOp>(*op);
-        outer && outer.getInput().getDefiningOp<TransposeOp>()) {
+    if (outer && permutationOf(op->getOperand(0))) {
       builder.setInsertionPoint(op);
       op->getResult(0).replaceAllUsesWith(
-          transposed(builder, outer.getInput(), outer.getPermutation()));
+          transposed(builder, op->getOperand(0), *outer));
       return;
     }
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-      auto transpose = operand.getDefiningOp<TransposeOp>();
-      if (!transpose || weightsOnly(operand))
+      auto permutation = permutationOf(operand);
+      if (!permutation || weightsOnly(operand))
         continue;
-      auto permuted = op.getPermuted(
-          i, invertPermutationVector(transpose.getPermutation()));
+      auto permuted = op.getPermuted(i, invertPermutationVector(*permutation));
       if (!permuted || !vanishes(op, *permuted))
         continue;
       permute(builder, op, *permuted);
@@ -120,9 +114,9 @@ class AssignLayouts
          llvm::zip_equal(op->getOperands(), permuted.operands)) {
       if (permutation.empty() || weightsOnly(operand) || splatOf(operand))
         continue;
-      auto transpose = operand.getDefiningOp<TransposeOp>();
-      if (!transpose || !isIdentityPermutation(applyPermutation(
-                            transpose.getPermutation(), permutation)))
+      auto inner = permutationOf(operand);
+      if (!inner ||
+          !isIdentityPermutation(applyPermutation(*inner, permutation)))
         return false;
     }
     return true;

@@ -1,6 +1,7 @@
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
+#include "mlir/IR/Matchers.h"
 
 namespace charonia::graph {
 #define GEN_PASS_DEF_ASSIGNPRECISION
@@ -154,8 +155,9 @@ private:
     Location location = value.getLoc();
     Value result;
     auto view = value.getDefiningOp<GraphOpInterface>();
-    if (auto constant = value.getDefiningOp<ConstantOp>()) {
-      if (ElementsAttr converted = convertConstant(constant.getValue()))
+    DenseElementsAttr constant;
+    if (matchPattern(value, m_Constant(&constant))) {
+      if (ElementsAttr converted = convertConstant(constant))
         result = ConstantOp::create(builder, location, converted);
     } else if (view && view.getRole() == OpRole::View &&
                kinds.lookup(value) == Kind::Fixed) {

@@ -1,7 +1,7 @@
 #include "graph/ir/Dialect.h"
+#include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/Iterators.h"
 
 namespace charonia::graph {
 #define GEN_PASS_DEF_EVALUATESHAPES
@@ -67,11 +67,7 @@ class EvaluateShapes
         ++numEvaluated;
       }
     }
-    // Users come after what they use, so one sweep from the end is enough.
-    function.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
-      if (isOpTriviallyDead(op))
-        op->erase();
-    });
+    eraseDead(function);
   }
 };
 

@@ -1,5 +1,7 @@
 #include "graph/passes/Expression.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace charonia::graph;
@@ -51,6 +53,27 @@ Value charonia::graph::scalarConstant(OpBuilder &builder, Location location,
   }
   return ConstantOp::create(builder, location,
                             DenseElementsAttr::get(type, attribute));
+}
+
+Value charonia::graph::zeroPadded(OpBuilder &builder, Location location,
+                                  Value value, ArrayRef<AffineExpr> shape,
+                                  ArrayRef<int64_t> lows) {
+  Type element = getElementTypeOrSelf(value);
+  SmallVector<AffineExpr> starts;
+  for (int64_t low : lows)
+    starts.push_back(builder.getAffineConstantExpr(low));
+  Value zero = scalarConstant(builder, location, element, 0);
+  return PadOp::create(builder, location, makeType(shape, element),
+                       PadMode::constant, value, zero,
+                       AffineMap::get(0, 0, starts, builder.getContext()));
+}
+
+void charonia::graph::eraseDead(Operation *root) {
+  // Users come after what they use, so one sweep from the end is enough.
+  root->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+    if (op != root && isOpTriviallyDead(op))
+      op->erase();
+  });
 }
 
 Value charonia::graph::broadcastTo(OpBuilder &builder, Location location,

@@ -83,6 +83,15 @@ inline Term min(Term x, double c) {
   return x.make<MinOp>(x.get(), x.scalar(c).get());
 }
 
+/// `value` among zeros: `lows` of them in front of each dimension, and behind
+/// as many as `shape` has room for.
+mlir::Value zeroPadded(mlir::OpBuilder &builder, mlir::Location location,
+                       mlir::Value value,
+                       llvm::ArrayRef<mlir::AffineExpr> shape,
+                       llvm::ArrayRef<int64_t> lows);
+/// Erases operators below `root` that nothing reads, and what only they read.
+void eraseDead(mlir::Operation *root);
+
 /// `value` broadcast to `type`, or itself; null where it does not broadcast.
 mlir::Value broadcastTo(mlir::OpBuilder &builder, mlir::Location location,
                         mlir::Value value, mlir::Type type);

@@ -1,7 +1,7 @@
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
-#include "mlir/IR/Iterators.h"
+#include "mlir/IR/IRMapping.h"
 
 namespace charonia::graph {
 #define GEN_PASS_DEF_FOLDSCALES
@@ -17,31 +17,14 @@ namespace {
 /// what is known about values stays true.
 class FoldScales : public charonia::graph::impl::FoldScalesBase<FoldScales> {
   void runOnOperation() override {
-    OpBuilder builder(&getContext());
-    SmallVector<Operation *> ops;
-    getOperation().walk([&](Operation *op) { ops.push_back(op); });
-    for (Operation *op : ops) {
-      if (op->use_empty() || op->getNumOperands() != 2 ||
-          op->getNumResults() != 1 || weightsOnly(op->getResult(0)))
+    SmallVector<GraphOpInterface> ops;
+    getOperation().walk([&](GraphOpInterface op) { ops.push_back(op); });
+    for (GraphOpInterface op : ops) {
+      if (op->use_empty() || op->getNumResults() != 1)
         continue;
-      builder.setInsertionPoint(op);
-      auto term = [&](unsigned i) {
-        return Term(op->getOperand(i), builder, op->getLoc());
-      };
-      Term x = term(0), y = term(1), result;
-      // The weights are the right operand of what commutes.
-      if (op->hasTrait<OpTrait::IsCommutative>() && weightsOnly(x.get()))
-        std::swap(x, y);
-      if (!weightsOnly(y.get()) || !x.isReal())
-        continue;
-      if (isa<MulOp>(op))
-        result = scale(x, y, op->getResult(0));
-      else if (isa<DivOp>(op))
-        result = scale(x, y.make<ReciprocalOp>(y.get()), op->getResult(0));
-      else if (isa<AddOp>(op))
-        result = shift(x, y);
-      else if (isa<SubOp>(op))
-        result = shift(x, -y);
+      OpBuilder builder(op);
+      at = &builder;
+      Term result = fold(op);
       Value value = result ? broadcastTo(builder, op->getLoc(), result.get(),
                                          op->getResult(0).getType())
                            : Value();
@@ -50,27 +33,54 @@ class FoldScales : public charonia::graph::impl::FoldScalesBase<FoldScales> {
       op->getResult(0).replaceAllUsesWith(value);
       ++numFolded;
     }
-    getOperation().walk<WalkOrder::PostOrder, ReverseIterator>(
-        [](Operation *op) {
-          if (isOpTriviallyDead(op))
-            op->erase();
-        });
+    eraseDead(getOperation());
+  }
+
+  /// The same with what `op` scales by or adds inside of weights further up.
+  Term fold(GraphOpInterface op) {
+    std::optional<unsigned> operand = variableOperand(op);
+    auto linear = operand ? op.getLinear(*operand) : std::nullopt;
+    if (!linear)
+      return {};
+    Term x(op->getOperand(*operand), *at, op->getLoc());
+    if (!x.isReal())
+      return {};
+    auto term = [&](std::optional<unsigned> i) {
+      return i ? x.with(op->getOperand(*i)) : Term();
+    };
+    Term s = term(linear->scale);
+    if (linear->divisor)
+      s = reciprocal(term(linear->divisor));
+    if (linear->factor != 1)
+      s = s ? s * linear->factor : x.scalar(linear->factor);
+    Term c = term(linear->shift);
+    if (c && linear->shiftFactor != 1)
+      c = linear->shiftFactor == -1 ? -c : c * linear->shiftFactor;
+    if (!s)
+      return c ? shift(x, c) : Term();
+    Term scaled = scale(x, s);
+    return scaled && c ? scaled + c : scaled;
+  }
+
+  /// The one operand that does not depend on weights alone.
+  std::optional<unsigned> variableOperand(Operation *op) {
+    std::optional<unsigned> found;
+    for (OpOperand &operand : op->getOpOperands()) {
+      if (weightsOnly(operand.get()))
+        continue;
+      if (found)
+        return std::nullopt;
+      found = operand.getOperandNumber();
+    }
+    return found;
   }
 
   /// x * s with s inside of x's weights; the empty term where it does not fit.
-  Term scale(Term x, Term s, Value result) {
-    if (!x.get().hasOneUse())
+  Term scale(Term x, Term s, int depth = 0) {
+    if (!x.get().hasOneUse() || depth > 8)
       return {};
-    // (x + b) * s = x * s + b * s
-    if (auto add = x.as<AddOp>()) {
-      Term y = x.with(add.getLhs()), b = x.with(add.getRhs());
-      if (weightsOnly(y.get()))
-        std::swap(y, b);
-      if (!weightsOnly(b.get()) || y.get().getType() != x.get().getType())
-        return {};
-      Term scaled = scale(y, s, result);
-      return scaled ? scaled + b * s : Term();
-    }
+    if (Term scaled = scaleLinear(x, s, depth))
+      return scaled;
     auto op = x.get().getDefiningOp<GraphOpInterface>();
     std::optional<Columns> columns = op ? op.getScaledColumns() : std::nullopt;
     if (!columns || !weightsOnly(op->getOperand(columns->operand)))
@@ -88,6 +98,43 @@ class FoldScales : public charonia::graph::impl::FoldScalesBase<FoldScales> {
     Operation *copy = builder.clone(*op);
     copy->setOperand(columns->operand, scaled.get());
     return x.with(copy->getResult(0));
+  }
+
+  /// The same where x is linear in one operand: scaling that and what is added
+  /// to it scales x.
+  Term scaleLinear(Term x, Term s, int depth) {
+    auto op = x.get().getDefiningOp<GraphOpInterface>();
+    std::optional<unsigned> operand = op ? variableOperand(op) : std::nullopt;
+    auto linear = operand ? op.getLinear(*operand) : std::nullopt;
+    if (!linear)
+      return {};
+    Term y = x.with(op->getOperand(*operand)), inner = s;
+    if (getShape(y.get()) != getShape(x.get()))
+      return {};
+    if (y.element() != s.element()) {
+      if (!holds(y.element(), s.element()))
+        return {};
+      inner = s.make<CastOp>(s.get(), y.element());
+    }
+    Term scaled = scale(y, inner, depth + 1);
+    if (!scaled)
+      return {};
+    IRMapping mapping;
+    mapping.map(y.get(), scaled.get());
+    Operation *copy = at->clone(*op, mapping);
+    if (linear->shift)
+      copy->setOperand(*linear->shift,
+                       (x.with(op->getOperand(*linear->shift)) * s).get());
+    copy->moveBefore(at->getBlock(), at->getInsertionPoint());
+    return x.with(copy->getResult(0));
+  }
+
+  /// Whether a float type has all values of another.
+  static bool holds(Type wide, Type narrow) {
+    auto to = dyn_cast<FloatType>(wide), from = dyn_cast<FloatType>(narrow);
+    return to && from &&
+           llvm::APFloat::isRepresentableBy(from.getFloatSemantics(),
+                                            to.getFloatSemantics());
   }
 
   /// The shape under which s, which broadcasts to the result and varies along
@@ -112,25 +159,31 @@ class FoldScales : public charonia::graph::impl::FoldScalesBase<FoldScales> {
   /// (x + b) + c = x + (b + c), where the sum of weights is no larger than they
   /// are.
   Term shift(Term x, Term c) {
-    auto add = x.as<AddOp>();
-    if (!add || !x.get().hasOneUse())
+    auto op = x.get().getDefiningOp<GraphOpInterface>();
+    std::optional<unsigned> operand = op ? variableOperand(op) : std::nullopt;
+    auto linear = operand ? op.getLinear(*operand) : std::nullopt;
+    if (!linear || !linear->shift || !x.get().hasOneUse())
       return {};
-    Term y = x.with(add.getLhs()), b = x.with(add.getRhs());
-    if (weightsOnly(y.get()))
-      std::swap(y, b);
-    if (!weightsOnly(b.get()))
-      return {};
+    Term b = x.with(op->getOperand(*linear->shift));
     auto elements = [](Term t) {
       return cast<RankedTensorType>(t.get().getType()).getNumElements();
     };
     auto joined = broadcastShapes(getShape(b.get()), getShape(c.get()));
     auto count = joined ? constantOf(numElements(*joined, x.get().getContext()))
                         : std::nullopt;
-    if (!count || *count > std::max(elements(b), elements(c)))
+    auto result = broadcastShapes(getShape(x.get()), getShape(c.get()));
+    if (!count || !result || *count > std::max(elements(b), elements(c)))
       return {};
-    return y + (b + c);
+    // b goes in by a factor of 1 or -1.
+    Term sum = linear->shiftFactor == 1 ? b + c : b - c;
+    Operation *copy = at->clone(*op);
+    copy->setOperand(*linear->shift, sum.get());
+    copy->getResult(0).setType(makeType(*result, x.element()));
+    return x.with(copy->getResult(0));
   }
 
+  /// Where terms are made: in front of the operator that is folded.
+  OpBuilder *at = nullptr;
   WeightsOnly weightsOnly;
 };
 

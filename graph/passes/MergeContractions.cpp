@@ -1,4 +1,5 @@
 #include "graph/analysis/Weights.h"
+#include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 
 using namespace mlir;
@@ -47,9 +48,7 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
     for (Value value : values)
       for (Siblings &siblings : findSiblings(value))
         mergeAll(std::move(siblings));
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+    eraseDead(getOperation());
   }
 
   /// Contractions that read `value` and differ in stationary weights alone.

@@ -1,4 +1,5 @@
 #include "graph/analysis/Weights.h"
+#include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "graph/passes/PrepareFunction.h"
 
@@ -31,12 +32,8 @@ public:
       return;
     SmallVector<int64_t> shape(sizes());
     shape[d] = size;
-    auto scalar = RankedTensorType::get({}, element());
-    Value zero =
-        ConstantOp::create(builder, value.getLoc(), scalar,
-                           cast<ElementsAttr>(builder.getZeroAttr(scalar)));
-    value = PadOp::create(builder, value.getLoc(), typeOf(shape),
-                          PadMode::constant, value, zero, zeros(shape.size()));
+    value = zeroPadded(builder, value.getLoc(), value, getShape(typeOf(shape)),
+                       SmallVector<int64_t>(shape.size(), 0));
   }
   /// The first `size` elements of dimension `d`.
   void cut(unsigned d, int64_t size) {
@@ -107,10 +104,7 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
       operand.set(view);
     }
     prepare.finish();
-    for (Operation &op :
-         llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+    eraseDead(function);
   }
 
   /// [.., N, ..] -> [N / panel, .., .., panel], N padded to a multiple of the

@@ -1,4 +1,5 @@
 #include "graph/analysis/Weights.h"
+#include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -45,16 +46,8 @@ struct PadTerms : impl::PadTermsBase<PadTerms> {
   static Value pad(OpBuilder &builder, Value value, int64_t dim, int64_t size) {
     Exprs shape = getShape(value);
     shape[dim] = builder.getAffineConstantExpr(size);
-    Type element = getElementTypeOrSelf(value);
-    auto scalar = RankedTensorType::get({}, element);
-    Value zero =
-        ConstantOp::create(builder, value.getLoc(), scalar,
-                           cast<ElementsAttr>(builder.getZeroAttr(scalar)));
-    SmallVector<AffineExpr> lows(shape.size(),
-                                 builder.getAffineConstantExpr(0));
-    return PadOp::create(builder, value.getLoc(), makeType(shape, element),
-                         PadMode::constant, value, zero,
-                         AffineMap::get(0, 0, lows, builder.getContext()));
+    return zeroPadded(builder, value.getLoc(), value, shape,
+                      SmallVector<int64_t>(shape.size(), 0));
   }
 };
 

@@ -2,7 +2,6 @@
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "graph/passes/Views.h"
-#include "mlir/IR/Iterators.h"
 
 namespace charonia::graph {
 #define GEN_PASS_DEF_RESOLVEINDICES
@@ -34,11 +33,7 @@ class ResolveIndices
         ++numResolved;
       }
     }
-    getOperation().walk<WalkOrder::PostOrder, ReverseIterator>(
-        [](Operation *op) {
-          if (isOpTriviallyDead(op))
-            op->erase();
-        });
+    eraseDead(getOperation());
   }
 
   /// A tensor that holds one known value everywhere.

@@ -1,6 +1,6 @@
+#include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "graph/passes/Views.h"
-#include "mlir/IR/Iterators.h"
 
 namespace charonia::graph {
 #define GEN_PASS_DEF_SIMPLIFYVIEWS
@@ -22,11 +22,7 @@ class SimplifyViews
       if (op.getRole() == OpRole::View && !op->use_empty())
         shortenViews(op, builder);
     });
-    getOperation().walk<WalkOrder::PostOrder, ReverseIterator>(
-        [](Operation *op) {
-          if (isOpTriviallyDead(op))
-            op->erase();
-        });
+    eraseDead(getOperation());
   }
 };
 

@@ -1,5 +1,6 @@
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Weights.h"
+#include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "graph/passes/PrepareFunction.h"
 
@@ -141,10 +142,7 @@ struct SplitPrepare : impl::SplitPrepareBase<SplitPrepare> {
       return;
     Splitter(getOperation()).run(function);
     // What moved has no readers left.
-    for (Operation &op :
-         llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+    eraseDead(function);
   }
 };
 

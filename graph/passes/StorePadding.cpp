@@ -1,4 +1,5 @@
 #include "graph/ir/Dialect.h"
+#include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 
 using namespace mlir;
@@ -24,7 +25,6 @@ struct StorePadding : impl::StorePaddingBase<StorePadding> {
 
   void store(GraphOpInterface op, const ZeroPadding &padding) {
     Value value = op->getOperand(padding.operand);
-    auto type = cast<RankedTensorType>(value.getType());
     Exprs shape = getShape(value);
     std::optional<int64_t> channels = constantOf(shape.back());
     // Channels that are not innermost make no run of memory either way.
@@ -32,22 +32,11 @@ struct StorePadding : impl::StorePaddingBase<StorePadding> {
         padding.highs.back() != 0)
       return;
     OpBuilder builder(op);
-    SmallVector<AffineExpr> lows;
     for (auto [extent, low, high] :
-         llvm::zip_equal(shape, padding.lows, padding.highs)) {
+         llvm::zip_equal(shape, padding.lows, padding.highs))
       extent = simplify(extent + (low + high));
-      lows.push_back(builder.getAffineConstantExpr(low));
-    }
-    Type element = type.getElementType();
-    auto scalar = RankedTensorType::get({}, element);
-    Value zero =
-        ConstantOp::create(builder, op->getLoc(), scalar,
-                           cast<ElementsAttr>(builder.getZeroAttr(scalar)));
-    op->setOperand(
-        padding.operand,
-        PadOp::create(builder, op->getLoc(), makeType(shape, element),
-                      PadMode::constant, value, zero,
-                      AffineMap::get(0, 0, lows, builder.getContext())));
+    op->setOperand(padding.operand, zeroPadded(builder, op->getLoc(), value,
+                                               shape, padding.lows));
     for (NamedAttribute attribute : padding.attributes)
       op->setAttr(attribute.getName(), attribute.getValue());
   }

@@ -191,6 +191,28 @@ static GraphOpInterface viewOf(Value value) {
   return op && op.getRole() == OpRole::View ? op : GraphOpInterface();
 }
 
+std::optional<SmallVector<int64_t>>
+charonia::graph::permutationOf(Value value) {
+  auto view = value.getDefiningOp<GraphOpInterface>();
+  if (!view || view.getRole() != OpRole::View)
+    return std::nullopt;
+  Exprs result = getShape(value), input = getShape(view->getOperand(0));
+  AffineMap map = view.getOperandMap(0);
+  if (result.size() != input.size() || !map ||
+      map.getNumResults() != input.size())
+    return std::nullopt;
+  SmallVector<int64_t> permutation(result.size(), -1);
+  for (auto [i, coordinate] : llvm::enumerate(map.getResults())) {
+    auto dim = dyn_cast<AffineDimExpr>(coordinate);
+    if (!dim || permutation[dim.getPosition()] >= 0 ||
+        result[dim.getPosition()] != input[i])
+      return std::nullopt;
+    permutation[dim.getPosition()] = i;
+  }
+  return isIdentityPermutation(permutation) ? std::nullopt
+                                            : std::optional(permutation);
+}
+
 bool charonia::graph::shortenViews(GraphOpInterface last, OpBuilder &builder) {
   Value result = last->getResult(0);
   Exprs extents = getShape(result);

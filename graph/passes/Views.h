@@ -30,6 +30,11 @@ std::optional<ViewPlan> planViews(mlir::AffineMap map,
 mlir::Value buildViews(mlir::OpBuilder &builder, mlir::Location location,
                        mlir::Value input, const ViewPlan &plan);
 
+/// The permutation of a view that does nothing but permute dimensions:
+/// dimension i of the value is dimension permutation[i] of the view's operand.
+/// Nothing for other values.
+std::optional<llvm::SmallVector<int64_t>> permutationOf(mlir::Value value);
+
 /// Replaces the longest chain of views that ends in `last` and that fewer views
 /// make; false: there is none. The old views are left for dead-code removal.
 bool shortenViews(GraphOpInterface last, mlir::OpBuilder &builder);

@@ -84,3 +84,59 @@ func.func @kept(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) -> (tensor<4x4xf32>, t
   %5 = graph.mul %4, %s : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
   return %0, %1, %3, %5 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// A sign is a scale; so is that of what is subtracted from a constant, which is
+// then added. A scale goes below a sign.
+// CHECK-LABEL: @signs
+// CHECK-DAG: %[[W:.*]] = graph.weight "w"
+// CHECK-DAG: %[[C:.*]] = graph.weight "c"
+// CHECK: %[[ONE:.*]] = graph.constant dense<-1.000000e+00> : tensor<f32>
+// CHECK: %[[R:.*]] = graph.reshape %[[ONE]]
+// CHECK: %[[WA:.*]] = graph.mul %[[W]], %[[R]]
+// CHECK: %[[A:.*]] = graph.matmul %arg0, %[[WA]]
+// CHECK: %[[WB:.*]] = graph.mul %[[W]], %{{.*}} : (tensor<4x4xf32>, tensor<1x1xf32>)
+// CHECK: %[[B:.*]] = graph.matmul %arg1, %[[WB]]
+// CHECK: %[[D:.*]] = graph.add %[[B]], %[[C]]
+// CHECK: return %[[A]], %[[D]]
+func.func @signs(%x: tensor<2x4xf32>, %y: tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  %w = graph.weight "w" : tensor<4x4xf32>
+  %c = graph.weight "c" : tensor<4xf32>
+  %0 = graph.matmul %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = graph.neg %0 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = graph.matmul %y, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %3 = graph.sub %c, %2 : (tensor<4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %1, %3 : tensor<2x4xf32>, tensor<2x4xf32>
+}
+
+// -----
+
+// A scale passes a conversion to a smaller type, and scales what is added on its
+// way; a conversion to a larger type stops it.
+// CHECK-LABEL: @conversions
+// CHECK-DAG: %[[B:.*]] = graph.weight "b"
+// CHECK-DAG: %[[S:.*]] = graph.weight "s"
+// CHECK-DAG: %[[WIDE:.*]] = graph.cast %[[S]] {to = f32}
+// CHECK-DAG: %[[BS:.*]] = graph.mul %[[B]], %[[WIDE]]
+// CHECK-DAG: %[[M:.*]] = graph.matmul %arg0
+// CHECK: %[[SUM:.*]] = graph.add %[[M]], %[[BS]]
+// CHECK-NEXT: graph.cast %[[SUM]] {to = f16}
+// CHECK: graph.matmul %arg1
+// CHECK: graph.cast %{{.*}} {to = f32}
+// CHECK: graph.mul
+func.func @conversions(%x: tensor<2x4xf32>, %y: tensor<2x4xf16>) -> (tensor<2x4xf16>, tensor<2x4xf32>) {
+  %w = graph.weight "w" : tensor<4x4xf32>
+  %b = graph.weight "b" : tensor<4xf32>
+  %s = graph.weight "s" : tensor<4xf16>
+  %v = graph.weight "v" : tensor<4x4xf16>
+  %t = graph.weight "t" : tensor<4xf32>
+  %0 = graph.matmul %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = graph.sub %b, %0 : (tensor<4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = graph.cast %1 {to = f16} : (tensor<2x4xf32>) -> tensor<2x4xf16>
+  %3 = graph.mul %2, %s : (tensor<2x4xf16>, tensor<4xf16>) -> tensor<2x4xf16>
+  %4 = graph.matmul %y, %v : (tensor<2x4xf16>, tensor<4x4xf16>) -> tensor<2x4xf16>
+  %5 = graph.cast %4 {to = f32} : (tensor<2x4xf16>) -> tensor<2x4xf32>
+  %6 = graph.mul %5, %t : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  return %3, %6 : tensor<2x4xf16>, tensor<2x4xf32>
+}
