@@ -30,7 +30,6 @@ LAYERS = {
 ORDER = {
     "graph/ir": (),
     "graph/ops": ("graph/ir",),
-    "graph/eval": ("graph/ir", "graph/ops"),
     "graph/analysis": ("graph/ir", "graph/ops"),
     "graph/passes": ("graph/ir", "graph/ops", "graph/analysis"),
     "codegen/layout": (),
@@ -46,8 +45,6 @@ ORDER = {
 EXCEPTIONS = {
     # The dialect is one, its operators are defined in families: this file lists them.
     "graph/ir/GraphOps.td": "graph/ops/",
-    # The dialect's folding hook.
-    "graph/ir/Dialect.cpp": "graph/eval/Fold.h",
 }
 OWN = ("frontends/", "graph/", "codegen/", "runtime/", "tools/", "charonia/", "tests/")
 SUFFIXES = {".h", ".hpp", ".c", ".cpp", ".td"}

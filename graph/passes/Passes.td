@@ -67,7 +67,8 @@ def FoldScales : Pass<"fold-scales", "mlir::func::FuncOp"> {
   let description = [{
     Before: `conv(x, w) + b`, then the `mul` by a scale and the `add` of a shift for
     each channel, which a batch normalization is. After: `conv(x, w * scale) + (b *
-    scale + shift)`. The new weights are expressions, which split-prepare computes
+    scale + shift)`. Scales pass what is linear in one operand: signs, sums,
+    conversions to a smaller type. The new weights are expressions, which split-prepare computes
     when the model is built. Runs before contractions are merged and layouts are
     assigned: later, views stand between.
   }];
