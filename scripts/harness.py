@@ -190,17 +190,16 @@ def run_engine(
     result = invoke(*arguments, *extra, timeout=timeout, program=program)
     if result.kind != "ok":
         raise CharoniaError("run", result)
+    # A line for each output: its name and its file.
+    lines = [line.rpartition(f": {out}/") for line in result.stdout.splitlines()]
+    files = {name: file for name, separator, file in lines if separator}
     values = []
     for name in outputs:
-        path = out / f"{name}.npy"
-        if not path.exists():  # a name that is no file name
-            path = out / f"{name.replace('/', '_')}.npy"
-        if not path.exists():
-            have = sorted(p.name for p in out.iterdir()) if out.exists() else []
-            result.stderr += f"\nerror: run wrote no {path.name}; it wrote {have}"
+        if name not in files:
+            result.stderr += f"\nerror: run wrote no {name!r}; it wrote {sorted(files)}"
             result.code = 1
             raise CharoniaError("run", result)
-        values.append(np.load(path))
+        values.append(np.load(out / files[name]))
     return values
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import compact_test
 import harness
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 # Of the largest value of the reference output, which is of fp32.
 LIMITS = {"fp32": 1e-4, "fp16": 1e-2}
@@ -26,13 +28,14 @@ def compile_for_gpu(folder, name, precision, found):
 @pytest.mark.parametrize("precision", LIMITS)
 @pytest.mark.parametrize("name", compact_test.NAMES)
 def test_compact_model(tmp_path, name, precision):
-    """Right results and no finding, in orders that are not the same."""
+    """Right results and no finding, and the same results in every order."""
     found = compact_test.cases(name)
     engine, dump = compile_for_gpu(tmp_path, name, precision, found)
     smallest = sorted(found, key=lambda c: sum(v.size for v in found[c][0].values()))
+    runs = [(smallest[0], order) for order in ORDERS]
+    runs += [(case, ORDERS[1]) for case in smallest[1:2]]
     results = {}
-    for number, (seed, copies) in enumerate(ORDERS):
-        case = smallest[number % 2]
+    for case, (seed, copies) in runs:
         inputs, outputs = found[case]
         report = tmp_path / "report.json"
         got = harness.run_engine(
@@ -75,3 +78,78 @@ def test_findings_are_told(tmp_path):
     stderr = caught.value.result.stderr
     assert "error: attention: race: nvvm.ldmatrix at sm_90.attention" in stderr
     assert caught.value.result.code == 1
+
+
+def compile_nodes(folder, nodes, inputs, outputs, *, targets=("sm_90",)):
+    """A model of [8] of the given types: its engine and its dump."""
+
+    def infos(values):
+        return [helper.make_tensor_value_info(n, t, [8]) for n, t in values.items()]
+
+    graph = helper.make_graph(nodes, "small", infos(inputs), infos(outputs))
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10
+    )
+    path = folder / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    engine, dump = folder / "model.engine", folder / "dump"
+    harness.compile_model(path, engine, target=",".join(targets), dump=dump)
+    return engine, dump
+
+
+def one_node(folder, **options):
+    node = helper.make_node("Exp", ["x"], ["y"])
+    kind = TensorProto.FLOAT
+    return compile_nodes(folder, [node], {"x": kind}, {"y": kind}, **options)
+
+
+def invoke_simt(engine, dump, *extra) -> harness.Result:
+    return harness.invoke(
+        engine, "--dump-dir", dump, *extra, program="charonia-simt", timeout=120
+    )
+
+
+def test_outputs_that_would_share_a_file(tmp_path):
+    nodes = [helper.make_node(o, ["x"], [n]) for o, n in (("Neg", "a/b"), ("Abs", "a_b"))]
+    kinds = dict.fromkeys(("a/b", "a_b"), TensorProto.FLOAT)
+    engine, dump = compile_nodes(tmp_path, nodes, {"x": TensorProto.FLOAT}, kinds)
+    x = np.arange(8, dtype=np.float32)
+    first, second = harness.run_engine(
+        engine, {"x": x}, list(kinds), tmp_path / "run", device="simt", dump=dump
+    )
+    np.testing.assert_array_equal(first, -x)
+    np.testing.assert_array_equal(second, x)
+
+
+def test_one_program_is_run_and_named(tmp_path):
+    engine, dump = one_node(tmp_path, targets=("sm_80", "sm_90"))
+    result = invoke_simt(engine, dump)
+    assert result.code == 1
+    assert "several of its programs for GPUs (" in result.stderr
+    assert "sm_80, fp32" in result.stderr and "sm_90, fp32" in result.stderr
+    result = invoke_simt(engine, dump, "--arch", "sm_80")
+    assert result.kind == "ok", result.stderr
+    assert "note: running sm_80, fp32\n" in result.stderr
+    result = invoke_simt(engine, dump, "--arch", "sm_80", "--precision", "fp16")
+    assert result.code == 1 and "none of its programs for GPUs (" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "pattern, text, message",
+    [
+        (r"nvvm\.reqntid = array<i32: \d+>", "nvvm.reqntid = array<i32: 96>",
+         r"has blocks of 96 threads, the engine's of \d+"),
+        (r"(llvm\.func .*?)@\w+\(", r"\1@another(", r"another stands in the place of another, the engine's is \w+"),
+        (r"nvvm\.reqntid", "nvvm.cluster_dim = array<i32: 2, 1, 1>, nvvm.reqntid",
+         "runs in clusters of blocks"),
+    ],
+)  # fmt: skip
+def test_dump_of_another_engine(tmp_path, pattern, text, message):
+    engine, dump = one_node(tmp_path)
+    (kernel,) = dump.glob("*-cuda-code/*/*-thread.mlir")
+    changed, count = re.subn(pattern, text, kernel.read_text(), count=1)
+    assert count == 1
+    kernel.write_text(changed)
+    result = invoke_simt(engine, dump)
+    assert result.code == 1
+    assert re.search(message, result.stderr), result.stderr

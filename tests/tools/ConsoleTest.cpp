@@ -31,6 +31,10 @@ TEST(Guarded, ThrownIsAnInternalError) {
 
 TEST(Printable, EscapesWhatIsNotText) {
   EXPECT_EQ(printable("größe/x 漢"), "größe/x 漢");
+  EXPECT_EQ(jsonName("größe\n"), "größe\n");
+  EXPECT_EQ(jsonName("o\xff"), "o\\xff");
+  EXPECT_EQ(jsonName("o\xfe"), "o\\xfe");
+  EXPECT_EQ(jsonName("o\\xff"), "o\\\\xff");
   EXPECT_EQ(printable("a\xff\x80z\n\x7f"), "a\\xff\\x80z\\x0a\\x7f");
   // Cut off, overlong, a surrogate, past the last character.
   EXPECT_EQ(printable("\xe6\xbc"), "\\xe6\\xbc");

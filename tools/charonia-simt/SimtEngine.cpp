@@ -29,8 +29,15 @@ findEntry(const std::string &folder,
   return "";
 }
 
+static std::string describe(const engine::Program &program,
+                            const engine::Variant &variant) {
+  return variant.arch + ", " + program.precision;
+}
+
 Result<SimtEngine> SimtEngine::open(const std::string &engine,
                                     const std::string &dump,
+                                    const std::string &arch,
+                                    const std::string &precision,
                                     MLIRContext &context) {
   CHARONIA_ASSIGN_OR_RETURN(auto reader, engine::Reader::open(engine));
   std::string code = findEntry(
@@ -41,16 +48,34 @@ Result<SimtEngine> SimtEngine::open(const std::string &engine,
                     "sm_90 --dump-dir " +
                     dump);
   SimtEngine result(std::move(reader), std::move(code), context);
+  std::vector<std::string> all, fitting;
   for (const engine::Program &program : result.reader->manifest().programs)
-    if (program.device == DeviceKind::Cuda && !program.variants.empty()) {
+    for (const engine::Variant &variant : program.variants) {
+      if (program.device != DeviceKind::Cuda)
+        continue;
+      all.push_back(describe(program, variant));
+      if ((!arch.empty() && variant.arch != arch) ||
+          (!precision.empty() && program.precision != precision))
+        continue;
+      fitting.push_back(all.back());
       result.program = &program;
-      result.variant = &program.variants.front();
-      if (program.weightsSection != engine::noIndex)
-        CHARONIA_RETURN_IF_ERROR(
-            result.reader->verifySection(program.weightsSection));
-      return result;
+      result.variant = &variant;
     }
-  return notFound(engine + ": holds no program for a GPU");
+  if (all.empty())
+    return notFound(engine + ": holds no program for a GPU");
+  if (fitting.size() != 1)
+    return notFound(engine + ": " + (fitting.empty() ? "none" : "several") +
+                    " of its programs for GPUs (" + llvm::join(all, "; ") +
+                    ") " + (fitting.empty() ? "fits" : "fit") +
+                    " --arch and --precision; name one");
+  if (result.program->weightsSection != engine::noIndex)
+    CHARONIA_RETURN_IF_ERROR(
+        result.reader->verifySection(result.program->weightsSection));
+  return result;
+}
+
+std::string SimtEngine::description() const {
+  return describe(*program, *variant);
 }
 
 /// Where a plan's locations are on this machine.
@@ -116,11 +141,41 @@ SimtEngine::kernelOf(const exec::PlannedStep &step) {
   return &kernels.emplace(step.kernelIndex, std::move(*kernel)).first->second;
 }
 
+/// The dump and the engine may come from different compilations.
+Status SimtEngine::checkKernel(const interpreter::Kernel &kernel,
+                               const engine::KernelCode &code, size_t buffers,
+                               size_t symbols) const {
+  auto differs = [&](const std::string &dumped, const std::string &engine) {
+    return Status(StatusCode::InvalidArgument,
+                  "the dump is not of this engine: its kernel " +
+                      kernel.name() + " " + dumped + ", the engine's " +
+                      engine);
+  };
+  if (kernel.name() != code.entry)
+    return differs("stands in the place of another", "is " + code.entry);
+  if (kernel.blockThreads() != code.blockThreads)
+    return differs("has blocks of " + std::to_string(kernel.blockThreads()) +
+                       " threads",
+                   "of " + std::to_string(code.blockThreads));
+  // The interpreter decodes no kernel of clusters.
+  if (code.clusterSize != 1)
+    return differs("has no clusters",
+                   "clusters of " + std::to_string(code.clusterSize));
+  if (kernel.numBuffers() != buffers || kernel.numSymbols() != symbols)
+    return differs("takes " + std::to_string(kernel.numBuffers()) +
+                       " buffers and " + std::to_string(kernel.numSymbols()) +
+                       " symbols",
+                   std::to_string(buffers) + " and " + std::to_string(symbols));
+  return Status::ok();
+}
+
 Status SimtEngine::launch(const exec::PlannedStep &step,
                           const exec::ExecutionPlan &plan, uint32_t number,
                           Memory &memory, const SimtOptions &options,
                           interpreter::Report &report) {
   CHARONIA_ASSIGN_OR_RETURN(const interpreter::Kernel *kernel, kernelOf(step));
+  CHARONIA_RETURN_IF_ERROR(
+      checkKernel(*kernel, *step.code, step.args.size(), plan.symbols.size()));
   interpreter::Launch launch;
   launch.grid = step.grid;
   launch.sharedBytes = step.code->sharedBytes;
@@ -141,11 +196,6 @@ Status SimtEngine::launch(const exec::PlannedStep &step,
       std::memset(place.data, 0xff, place.bytes);
     launch.buffers.push_back(place);
   }
-  if (kernel->numBuffers() != launch.buffers.size() ||
-      kernel->numSymbols() != launch.symbols.size())
-    return Status(StatusCode::InvalidArgument,
-                  "the kernel " + kernel->name() +
-                      " of the dump takes other arguments than the engine's");
   kernel->launch(launch, report);
   return Status::ok();
 }

@@ -20,9 +20,16 @@ struct SimtOptions {
 class SimtEngine {
 public:
   /// `dump`: the folder that --dump-dir named when the engine was compiled.
+  /// `arch` ("sm_90") and `precision` ("fp16") choose the program and its
+  /// variant; empty: the only one. An error if none or several fit.
   static Result<SimtEngine> open(const std::string &engine,
                                  const std::string &dump,
+                                 const std::string &arch,
+                                 const std::string &precision,
                                  mlir::MLIRContext &context);
+
+  /// What is run: "sm_90, fp16".
+  std::string description() const;
 
   const Signature &signature() const { return reader->manifest().signature; }
 
@@ -38,6 +45,9 @@ private:
              mlir::MLIRContext &context)
       : reader(std::move(reader)), code(std::move(code)), context(&context) {}
   Result<const interpreter::Kernel *> kernelOf(const exec::PlannedStep &step);
+  Status checkKernel(const interpreter::Kernel &kernel,
+                     const engine::KernelCode &code, size_t buffers,
+                     size_t symbols) const;
   Status launch(const exec::PlannedStep &step, const exec::ExecutionPlan &plan,
                 uint32_t number, Memory &memory, const SimtOptions &options,
                 interpreter::Report &report);

@@ -1,13 +1,13 @@
 // charonia-simt: runs an engine's GPU kernels thread by thread on the CPU and
 // prints what is wrong with them. Exit status 1 if anything is.
 #include "codegen/gpu/GpuCodegen.h"
-#include "codegen/gpu/interpreter/Formats.h"
 #include "tools/charonia-simt/SimtEngine.h"
+#include "tools/charonia/Console.h"
+#include "tools/charonia/Elements.h"
+#include "tools/charonia/OutputFiles.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
-#include <cstring>
-#include <random>
 
 using namespace charonia;
 using namespace charonia::tool;
@@ -23,6 +23,14 @@ cl::opt<std::string>
          cl::desc("Folder that charonia compile --target sm_90 --dump-dir "
                   "wrote with the engine"),
          cl::cat(category));
+cl::opt<std::string> arch("arch",
+                          cl::desc("Of the engine's programs the one for this "
+                                   "GPU, as sm_90"),
+                          cl::cat(category));
+cl::opt<std::string> precision("precision",
+                               cl::desc("Of the engine's programs the one of "
+                                        "this precision, as fp16"),
+                               cl::cat(category));
 cl::list<std::string>
     inputFiles("input",
                cl::desc("NAME=FILE.npy; inputs that are not given are "
@@ -46,24 +54,6 @@ cl::opt<interpreter::CopyTiming> copies(
                           "at any time between")),
     cl::init(interpreter::CopyTiming::Late), cl::cat(category));
 
-/// Small multiples of 2^-8; integers are 0 or 1.
-void fillRandom(Array &array, std::mt19937_64 &random) {
-  unsigned bytes = dtypeBits(array.dtype) / 8;
-  for (uint64_t at = 0; at < array.size; at += bytes) {
-    double wide = (int(random() >> 48 & 1023) - 511) / 256.0;
-    uint64_t bits = random() & 1;
-    if (array.dtype == DType::Float64)
-      bits = std::bit_cast<uint64_t>(wide);
-    else if (array.dtype == DType::Float32)
-      bits = std::bit_cast<uint32_t>(float(wide));
-    else if (array.dtype == DType::Float16)
-      bits = interpreter::floatToHalf(float(wide));
-    else if (array.dtype == DType::BFloat16)
-      bits = interpreter::floatToBfloat(float(wide));
-    std::memcpy(array.data.get() + at, &bits, bytes);
-  }
-}
-
 Result<std::vector<Array>> readInputs(const Signature &signature) {
   std::vector<Array> arrays(signature.inputs.size());
   for (const std::string &text : inputFiles) {
@@ -79,7 +69,6 @@ Result<std::vector<Array>> readInputs(const Signature &signature) {
   std::vector<int64_t> optimum;
   for (const Symbol &symbol : signature.symbols)
     optimum.push_back(symbol.opt);
-  std::mt19937_64 random(seed + 1);
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (arrays[i].data)
       continue;
@@ -88,7 +77,7 @@ Result<std::vector<Array>> readInputs(const Signature &signature) {
         signature.evaluateShape(signature.inputs[i], optimum));
     CHARONIA_ASSIGN_OR_RETURN(
         arrays[i], Array::allocate(signature.inputs[i].dtype, shape));
-    fillRandom(arrays[i], random);
+    fillRandom(arrays[i], seed * 1000 + i);
   }
   return arrays;
 }
@@ -99,12 +88,15 @@ Status writeOutputs(const Signature &signature,
     return Status::ok();
   if (std::error_code error = llvm::sys::fs::create_directories(outputDir))
     return Status(StatusCode::Io, outputDir + ": " + error.message());
+  std::vector<std::string> names;
+  for (const TensorSpec &spec : signature.outputs)
+    names.push_back(spec.name);
+  std::vector<std::string> files = outputFileNames(names);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    std::string name = signature.outputs[i].name;
-    std::replace(name.begin(), name.end(), '/', '_');
-    CHARONIA_RETURN_IF_ERROR(writeNpy(outputDir + "/" + name + ".npy",
-                                      outputs[i].dtype, outputs[i].shape,
+    std::string path = outputDir + "/" + files[i];
+    CHARONIA_RETURN_IF_ERROR(writeNpy(path, outputs[i].dtype, outputs[i].shape,
                                       outputs[i].data.get()));
+    llvm::outs() << printable(names[i]) << ": " << path << '\n';
   }
   return Status::ok();
 }
@@ -143,8 +135,10 @@ Status writeReport(const interpreter::Report &report) {
 }
 
 Status execute(mlir::MLIRContext &context, interpreter::Report &report) {
-  CHARONIA_ASSIGN_OR_RETURN(SimtEngine engine,
-                            SimtEngine::open(enginePath, dump, context));
+  CHARONIA_ASSIGN_OR_RETURN(
+      SimtEngine engine,
+      SimtEngine::open(enginePath, dump, arch, precision, context));
+  llvm::errs() << "note: running " << engine.description() << '\n';
   CHARONIA_ASSIGN_OR_RETURN(std::vector<Array> inputs,
                             readInputs(engine.signature()));
   SimtOptions options{seed, copies};

@@ -40,7 +40,7 @@ public:
                 context.description().c_str(), precision.c_str());
     for (size_t i = 0; i < signature.inputs.size(); ++i) {
       const auto &shape = execution.getInputs()[i].shape;
-      report["inputs"][signature.inputs[i].name] = shape;
+      report["inputs"][jsonName(signature.inputs[i].name)] = shape;
       std::printf("  %s: %s %s\n", printable(signature.inputs[i].name).c_str(),
                   std::string(dtypeName(signature.inputs[i].dtype)).c_str(),
                   shapeString(shape).c_str());

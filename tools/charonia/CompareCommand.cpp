@@ -109,7 +109,7 @@ private:
           writeNpy(path, array.dtype, array.shape, array.data.get()));
       arguments.insert(arguments.end(),
                        {"--input", signature.inputs[i].name + "=" + path});
-      report["inputs"][signature.inputs[i].name] = array.shape;
+      report["inputs"][jsonName(signature.inputs[i].name)] = array.shape;
     }
     report["engine"] = command.engine;
     report["model"] = command.model;
@@ -158,7 +158,7 @@ private:
     std::snprintf(share, 32, "%.2e", relative);
     accuracy.add({printable(spec.name), shapeString(ours.shape), numbers[0],
                   d.finite ? numbers[1] : "not finite", share, numbers[2]});
-    report["outputs"].push_back({{"name", spec.name},
+    report["outputs"].push_back({{"name", jsonName(spec.name)},
                                  {"shape", ours.shape},
                                  {"scale", d.scale},
                                  {"max_error", d.largest},

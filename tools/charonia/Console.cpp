@@ -87,6 +87,20 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+std::string jsonName(std::string_view name) {
+  std::string result;
+  while (!name.empty()) {
+    size_t length = characterLength(name);
+    if (name.front() == '\\')
+      result += "\\\\";
+    else
+      result += length ? std::string(name.substr(0, length))
+                       : printable(name.substr(0, 1));
+    name.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return result;
+}
+
 std::string jsonText(const nlohmann::json &value, int indent) {
   return value.dump(indent, ' ', /*ensure_ascii=*/false,
                     nlohmann::json::error_handler_t::replace);

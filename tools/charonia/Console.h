@@ -33,6 +33,10 @@ int guarded(const std::function<int()> &work);
 /// characters become \xNN.
 std::string printable(std::string_view text);
 
+/// A name as JSON tells and takes it: bytes that are not UTF-8 become \xNN and
+/// a backslash becomes two, so that different names stay different.
+std::string jsonName(std::string_view name);
+
 /// JSON on one line, or indented. Bytes that are not UTF-8 become U+FFFD.
 std::string jsonText(const nlohmann::json &value, int indent = -1);
 /// What --json asks for; nothing where `path` is empty.

@@ -3,6 +3,7 @@
 #include "tools/charonia/Elements.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <sys/stat.h>
 
@@ -66,21 +67,35 @@ Result<NamedInput> splitNamed(const std::string &text, const char *option,
   return signature.findInput(text.substr(0, equals)).status();
 }
 
+/// The number that `text` is, blanks around it aside.
+static std::optional<int64_t> parseExtent(std::string_view text) {
+  size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos)
+    return std::nullopt;
+  text = text.substr(first, text.find_last_not_of(' ') + 1 - first);
+  int64_t value = 0;
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  // Not as large that sums of a few of them overflow.
+  bool isNumber = error == std::errc() && end == text.data() + text.size() &&
+                  text.front() != '-' && value < int64_t(1) << 60;
+  return isNumber ? std::optional(value) : std::nullopt;
+}
+
 Result<std::vector<int64_t>> parseShape(const std::string &text) {
   std::vector<int64_t> shape;
-  std::string digits = text;
-  if (digits.size() >= 2 && digits.front() == '[' && digits.back() == ']')
-    digits = digits.substr(1, digits.size() - 2);
-  for (size_t at = 0; at < digits.size();) {
-    size_t end = std::min(digits.find_first_of("x,", at), digits.size());
-    std::string part = digits.substr(at, end - at);
-    if (part.find_first_of("0123456789") == std::string::npos ||
-        part.size() > 18 ||
-        part.find_first_not_of("0123456789 ") != std::string::npos)
+  std::string_view rest = text;
+  if (rest.size() >= 2 && rest.front() == '[' && rest.back() == ']')
+    rest = rest.substr(1, rest.size() - 2);
+  for (bool more = !rest.empty(); more;) {
+    size_t end = std::min(rest.find_first_of("x,"), rest.size());
+    std::optional<int64_t> extent = parseExtent(rest.substr(0, end));
+    if (!extent)
       return Status(StatusCode::InvalidArgument,
                     "'" + text + "' is no shape; one is written 1x3x224x224");
-    shape.push_back(std::atoll(part.c_str()));
-    at = end + 1;
+    shape.push_back(*extent);
+    more = end < rest.size();
+    rest.remove_prefix(end + more);
   }
   return shape;
 }
@@ -207,14 +222,18 @@ Status Execution::bindFiles(const std::vector<std::string> &named) {
   for (const std::string &text : named) {
     CHARONIA_ASSIGN_OR_RETURN(NamedInput input,
                               splitNamed(text, "--input", signature));
-    const TensorSpec &spec = signature.inputs[input.index];
-    if (bound[input.index] != Source::None)
-      return Status(StatusCode::InvalidArgument,
-                    "input '" + spec.name + "' is given twice");
-    CHARONIA_ASSIGN_OR_RETURN(Array array, readNpy(input.value, spec.dtype));
-    CHARONIA_RETURN_IF_ERROR(bind(input.index, std::move(array), Source::File));
+    CHARONIA_RETURN_IF_ERROR(bindFile(input.index, input.value));
   }
   return Status::ok();
+}
+
+Status Execution::bindFile(size_t index, const std::string &path) {
+  const TensorSpec &spec = engine.signature().inputs[index];
+  if (bound[index] != Source::None)
+    return Status(StatusCode::InvalidArgument,
+                  "input '" + spec.name + "' is given twice");
+  CHARONIA_ASSIGN_OR_RETURN(Array array, readNpy(path, spec.dtype));
+  return bind(index, std::move(array), Source::File);
 }
 
 Status Execution::bindRandom(const std::vector<std::string> &shapes,

@@ -42,8 +42,10 @@ public:
   /// CPU threads that run kernels; 0 on a GPU.
   unsigned threads() const;
 
-  /// Binds the inputs that files give.
+  /// Binds the inputs that files give: values of --input.
   Status bindFiles(const std::vector<std::string> &named);
+  /// Binds the input `index` to what the file `path` holds.
+  Status bindFile(size_t index, const std::string &path);
   /// Binds seeded random values to the inputs that nothing is bound to.
   Status bindRandom(const std::vector<std::string> &shapes, uint64_t seed);
   /// "image float32 16x1x8x8, mask bool 16": the inputs with random values.

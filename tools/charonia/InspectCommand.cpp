@@ -279,7 +279,7 @@ private:
         dims.push_back(*constant);
       else
         dims.push_back(dim.str(symbols));
-    return {{"name", spec.name},
+    return {{"name", jsonName(spec.name)},
             {"dtype", std::string(dtypeName(spec.dtype))},
             {"shape", dims}};
   }

@@ -3,6 +3,7 @@
 #include "tools/charonia/Execution.h"
 #include "tools/charonia/OutputFiles.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -83,6 +84,31 @@ Status execute(const RunCommand &command) {
   return Status::ok();
 }
 
+/// Binds what an entry of --batch says of its inputs.
+Status bindEntry(Execution &execution, const nlohmann::json &entry) {
+  if (!entry.contains("inputs"))
+    return Status::ok();
+  if (!entry["inputs"].is_object())
+    return Status(StatusCode::InvalidArgument,
+                  "\"inputs\" is to be an object of names and files");
+  const Signature &signature = execution.getEngine().signature();
+  for (const auto &[name, path] : entry["inputs"].items()) {
+    if (!path.is_string())
+      return Status(StatusCode::InvalidArgument,
+                    "input '" + name + "': the name of a file is wanted");
+    auto found = std::find_if(
+        signature.inputs.begin(), signature.inputs.end(),
+        [&](const TensorSpec &spec) { return jsonName(spec.name) == name; });
+    size_t index = found - signature.inputs.begin();
+    if (found == signature.inputs.end()) {
+      CHARONIA_ASSIGN_OR_RETURN(index, signature.findInput(name));
+    }
+    CHARONIA_RETURN_IF_ERROR(
+        execution.bindFile(index, path.get<std::string>()));
+  }
+  return Status::ok();
+}
+
 /// An entry of --batch; `line` is what it says.
 Status executeEntry(const RunCommand &options, const nlohmann::json &entry,
                     nlohmann::json &line) {
@@ -99,11 +125,7 @@ Status executeEntry(const RunCommand &options, const nlohmann::json &entry,
     return Status(StatusCode::InvalidArgument,
                   "an entry wants \"engine\", \"inputs\" and \"output_dir\"");
   CHARONIA_ASSIGN_OR_RETURN(Execution execution, Execution::open(one));
-  if (entry.contains("inputs") && entry["inputs"].is_object())
-    for (const auto &[name, path] : entry["inputs"].items())
-      if (path.is_string())
-        one.inputs.push_back(name + "=" + path.get<std::string>());
-  CHARONIA_RETURN_IF_ERROR(execution.bindFiles(one.inputs));
+  CHARONIA_RETURN_IF_ERROR(bindEntry(execution, entry));
   Context &context = execution.getContext();
   CHARONIA_RETURN_IF_ERROR(context.run());
   line["device"] = deviceString(context.device());
@@ -112,7 +134,7 @@ Status executeEntry(const RunCommand &options, const nlohmann::json &entry,
   std::vector<std::string> files;
   CHARONIA_RETURN_IF_ERROR(writeOutputs(context, one.outputDir, files));
   for (size_t i = 0; i < files.size(); ++i)
-    line["outputs"][context.signature().outputs[i].name] = files[i];
+    line["outputs"][jsonName(context.signature().outputs[i].name)] = files[i];
   return Status::ok();
 }
 

@@ -35,6 +35,9 @@ LogicalResult Decoder::run() {
     return function.emitError(
         "is no kernel of a known number of threads (nvvm.reqntid)");
   program.blockThreads = threads[0];
+  if (function->hasAttr(NVVM::NVVMDialect::getClusterDimAttrName()))
+    return function.emitError("runs in clusters of blocks, which the "
+                              "interpreter does not know");
   if (!llvm::hasSingleElement(function.getBody()))
     return function.emitError("has branches between blocks; the interpreter "
                               "takes structured control flow");

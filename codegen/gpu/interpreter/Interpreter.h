@@ -111,6 +111,7 @@ public:
   ~Kernel();
 
   const std::string &name() const;
+  unsigned blockThreads() const;
   size_t numBuffers() const;
   size_t numSymbols() const;
 

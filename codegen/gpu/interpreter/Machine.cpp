@@ -47,6 +47,7 @@ Kernel &Kernel::operator=(Kernel &&) = default;
 Kernel::~Kernel() = default;
 
 const std::string &Kernel::name() const { return program->name; }
+unsigned Kernel::blockThreads() const { return program->blockThreads; }
 size_t Kernel::numBuffers() const {
   return llvm::count_if(program->arguments,
                         [](auto &argument) { return argument.isBuffer; });

@@ -75,7 +75,8 @@ def test_external_data_outside_the_folder(tmp_path, location):
         location = "link.bin"
         (folder / location).symlink_to(outside)
     result = compile_bad(folder, external_model(location))
-    says(result, re.escape(location), "outside|folder|director|absolute")
+    says(result, "outside|folder|director|absolute")
+    assert location in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import harness
 import numpy as np
 import pytest
@@ -64,12 +66,17 @@ def test_text_file(tmp_path):
 # --- Operators ---------------------------------------------------------------
 
 
+UNKNOWN = (
+    r"node 'frob_1' \(Frobnicate, opset 17\): there is no operator Frobnicate in opset 17"
+)
+
+
 def test_unknown_operator(tmp_path):
     model = make(
         [helper.make_node("Frobnicate", ["x"], ["y"], name="frob_1")],
         [info("x", [2, 3])], [info("y", [2, 3])],
     )  # fmt: skip
-    says(compile_bad(tmp_path, model), "Frobnicate", "frob_1", "17")
+    says(compile_bad(tmp_path, model), UNKNOWN)
 
 
 def test_unknown_domain(tmp_path):
@@ -93,9 +100,13 @@ def test_all_unsupported_nodes_are_listed(tmp_path):
     )  # fmt: skip
     result = compile_bad(tmp_path, model)
     assert result.kind == "refused", result.stderr
-    says(result, "first_bad", "second_bad", "third_bad")
-    says(result, "Det", "NonZero", "Unique")
-    says(result, "17", "4x4|4, ?4", "6x5|6, ?5", "f32|float")
+    for node, op, operand in (
+        ("first_bad", "Det", "m: float32[4, 4]"),
+        ("second_bad", "NonZero", "a: float32[6, 5]"),
+        ("third_bad", "Unique", "a: float32[6, 5]"),
+    ):
+        head = f"node '{node}' ({op}, opset 17): operator {op} is not supported"
+        says(result, re.escape(f"{head}\n  inputs: {operand}\n"))
     assert "fine" not in result.stderr
 
 
@@ -120,7 +131,7 @@ def test_string_tensor_is_refused(tmp_path):
 def test_opset_out_of_range(tmp_path, opset):
     model = relu_model()
     model.opset_import[0].version = opset
-    says(compile_bad(tmp_path, model), "opset", str(opset), r"\b7\b", r"\b28\b")
+    says(compile_bad(tmp_path, model), f"opset {opset} of domain '' is not supported: 7 to 28 are")
 
 
 def test_missing_opset(tmp_path):

@@ -114,11 +114,14 @@ def test_contradictory_operand_shapes(tmp_path, op, left, right):
     says(result, "clash", op, *sizes)
 
 
+DECLARED = r"output 'y' is declared with size 9 in dimension 1, but is float32\[5, 4\]"
+
+
 def test_declared_output_contradicts(tmp_path):
     model = relu_model()
     model.graph.input[0].CopyFrom(info("x", [5, 4]))
     model.graph.output[0].CopyFrom(info("y", [5, 9]))
-    says(compile_bad(tmp_path, model), r"\by\b", "9", "4")
+    says(compile_bad(tmp_path, model), DECLARED)
 
 
 def test_declared_output_type_contradicts(tmp_path):
@@ -133,11 +136,14 @@ def test_operand_types_contradict(tmp_path):
     says(compile_bad(tmp_path, model), "mixed", "Add", "int64|i64")
 
 
+RESHAPED = r"float32\[4, 6\] does not have as many elements as \[5, 7\]"
+
+
 def test_reshape_to_other_size(tmp_path):
     shape = onnx.numpy_helper.from_array(np.array([5, 7], np.int64), "shape")
     node = helper.make_node("Reshape", ["x", "shape"], ["y"], name="view")
     model = make([node], [info("x", [4, 6])], [info("y", [5, 7])], [shape])
-    says(compile_bad(tmp_path, model), "view", "24|4.{1,3}6", "35|5.{1,3}7")
+    says(compile_bad(tmp_path, model), "view", RESHAPED)
 
 
 def test_constant_index_out_of_range(tmp_path):
@@ -182,8 +188,9 @@ def test_dimension_without_range(tmp_path):
 @pytest.mark.parametrize(
     "text, pattern",
     [
-        ("x=3x5", "4|5"), ("nosuch=1x4", "nosuch"), ("x=1x4x4", "rank|dimension"),
-        ("x=8..4..2x4", "min|order|range|8"), ("x", "x"),
+        ("x=3x5", "the model fixes dimension 1 to 4"), ("nosuch=1x4", "nosuch"), ("x=1x4x4", "rank|dimension"),
+        ("x=8..4..2x4", r"'8\.\.4\.\.2' is not ascending"),
+        ("x", "an input name and '=' are missing"),
         ("x=-1x4", "-1"), ("x=99999999999999999999x4", "9999"),
     ],
 )  # fmt: skip
