@@ -33,6 +33,7 @@ constexpr uint32_t bytes(uint32_t tag) {
 }
 
 struct TooLarge {};
+struct ExprTooLong {};
 
 /// Enumerations are stored as numbers; those that do not fit become 0, which is
 /// no enumerator.
@@ -63,9 +64,10 @@ private:
       throw TooLarge();
     budget -= size;
   }
-  template <typename T> void reserve(std::vector<T> &out, size_t more) {
-    charge(more * sizeof(T));
-    out.reserve(out.size() + more);
+  /// Once for a vector: a second time it would be copied whole.
+  template <typename T> void reserve(std::vector<T> &out, size_t size) {
+    charge(size * sizeof(T));
+    out.reserve(size);
   }
 
   ShapeExpr expr(pbf_reader in);
@@ -95,6 +97,8 @@ ShapeExpr Decoder::expr(pbf_reader in) {
   auto add = [&](int64_t value) {
     if (half)
       terms.back().value = value;
+    else if (terms.size() == maxExprTerms)
+      throw ExprTooLong();
     else
       terms.push_back({value < 0 || value > 255
                            ? noOperator
@@ -105,8 +109,14 @@ ShapeExpr Decoder::expr(pbf_reader in) {
   while (in.next())
     switch (in.tag_and_type()) {
     case bytes(field::expr::Code): {
+      // In one piece as a rule, but it may come in any number of them.
       auto values = in.get_packed_sint64();
-      reserve(terms, (values.size() + 1) / 2);
+      size_t more = (values.size() + 1) / 2;
+      if (more > maxExprTerms)
+        throw ExprTooLong();
+      charge(more * sizeof(ShapeExpr::Term));
+      if (terms.empty())
+        terms.reserve(more);
       for (int64_t value : values)
         add(value);
       break;
@@ -532,6 +542,10 @@ Result<Manifest> decodeManifest(std::span<const std::byte> bytes) {
     return Status(StatusCode::Corrupt,
                   "the engine's manifest unpacks to more than " +
                       std::to_string(maxUnpacking) + " times its size");
+  } catch (const ExprTooLong &) {
+    return Status(StatusCode::Corrupt,
+                  "a shape expression of the engine's manifest has more than " +
+                      std::to_string(maxExprTerms) + " terms");
   } catch (const protozero::exception &) {
     return Status(StatusCode::Corrupt,
                   "the engine's manifest cannot be parsed");

@@ -24,6 +24,10 @@ constexpr uint64_t maxManifestBytes = uint64_t(1) << 26;
 /// The structs of Engine.h that a manifest unpacks to take at most so many
 /// bytes for each of its own. Compiled engines stay below 8.
 constexpr uint64_t maxUnpacking = 24;
+/// Of one shape expression.
+constexpr size_t maxExprTerms = 4096;
+/// Of a shape symbol, an input and an output, in bytes.
+constexpr size_t maxNameBytes = 4096;
 
 /// At offset 0; the section table follows at once. The first section is the
 /// manifest, the others are numbered from 0 in the order of the table.

@@ -94,8 +94,18 @@ Reader::~Reader() {
   std::free(owned);
 }
 
-/// Reads `size` bytes of the file into memory of the Reader.
+/// Reads `size` bytes of the file into memory of the Reader, if its header is
+/// one of an engine of this size.
 Status Reader::readAll(int fd) {
+  FileHeader header;
+  if (size >= sizeof(header)) {
+    ssize_t n;
+    do
+      n = ::pread(fd, &header, sizeof(header), 0);
+    while (n < 0 && errno == EINTR);
+    if (n == ssize_t(sizeof(header)))
+      CHARONIA_RETURN_IF_ERROR(checkHeader(header, size));
+  }
   base = owned = allocatePages(size);
   for (uint64_t at = 0; at < size;) {
     ssize_t n = ::read(fd, owned + at, size - at);
@@ -103,7 +113,7 @@ Status Reader::readAll(int fd) {
       continue;
     if (n <= 0)
       return Status(StatusCode::Io,
-                    "cannot read the engine '" + path + "': " +
+                    std::string("it cannot be read: ") +
                         (n < 0 ? std::generic_category().message(errno)
                                : "it became shorter"));
     at += n;
@@ -111,17 +121,23 @@ Status Reader::readAll(int fd) {
   return Status::ok();
 }
 
+/// A digest as sha256() writes it.
+static Result<std::string> parseDigest(const std::string &given) {
+  std::string digest = given;
+  for (char &c : digest)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (digest.size() != 64 ||
+      digest.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return Status(StatusCode::InvalidArgument,
+                  "the expected digest '" + given +
+                      "' is not a SHA-256 of 64 hexadecimal digits");
+  return digest;
+}
+
 Status Reader::checkDigest(const std::string &expected) const {
   if (expected.empty())
     return Status::ok();
-  std::string wanted = expected;
-  for (char &c : wanted)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (wanted.size() != 64 ||
-      wanted.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return Status(StatusCode::InvalidArgument,
-                  "the expected digest '" + expected +
-                      "' is not a SHA-256 of 64 hexadecimal digits");
+  CHARONIA_ASSIGN_OR_RETURN(std::string wanted, parseDigest(expected));
   if (std::string is = digest(); is != wanted)
     return corrupt("it is not the pinned file: its SHA-256 is " + is +
                    ", expected was " + wanted);
@@ -159,8 +175,13 @@ Result<std::shared_ptr<const Reader>> Reader::open(const std::string &path,
                     "cannot open the engine '" + path +
                         "': it is not a regular file");
     reader->size = static_cast<uint64_t>(info.st_size);
+    std::string context = "the engine '" + path + "' cannot be used";
     if (!digest.empty()) {
-      CHARONIA_RETURN_IF_ERROR(reader->readAll(file.fd));
+      // Nothing is read for a digest that no file has.
+      if (auto parsed = parseDigest(digest); !parsed)
+        return parsed.status().withContext(context);
+      if (Status status = reader->readAll(file.fd); !status)
+        return status.withContext(context);
     } else if (reader->size != 0) {
       void *map =
           mmap(nullptr, reader->size, PROT_READ, MAP_PRIVATE, file.fd, 0);
@@ -173,7 +194,7 @@ Result<std::shared_ptr<const Reader>> Reader::open(const std::string &path,
     if (status)
       status = reader->parse();
     if (!status)
-      return status.withContext("the engine '" + path + "' cannot be used");
+      return status.withContext(context);
     return std::shared_ptr<const Reader>(std::move(reader));
   });
 }
@@ -191,6 +212,9 @@ Reader::fromMemory(std::span<const std::byte> bytes, bool borrow,
             StatusCode::InvalidArgument,
             "an engine in borrowed memory must start at a multiple of " +
                 std::to_string(pageSize) + " bytes");
+    }
+    // With a digest the bytes that were compared must be those that are used.
+    if (borrow && digest.empty()) {
       reader->base = bytes.data();
     } else if (!bytes.empty()) {
       reader->base = reader->owned = allocatePages(bytes.size());

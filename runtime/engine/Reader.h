@@ -21,12 +21,14 @@ public:
   /// Checks header, section table, manifest and their checksums, and everything
   /// the manifest refers to. Sections' bytes are checked by verifySection().
   /// With a digest (SHA-256 in hexadecimal) the file is read to memory instead
-  /// of being mapped, and its bytes must have that digest.
+  /// of being mapped, once its header is right, and its bytes must have that
+  /// digest.
   static Result<std::shared_ptr<const Reader>>
   open(const std::string &path, const std::string &digest = {});
 
-  /// The same over memory. The bytes are copied unless `borrow`, in which case
-  /// they must outlive the Reader and start at a multiple of 4096.
+  /// The same over memory. The bytes are copied unless `borrow` and no digest
+  /// is given; with `borrow` they must outlive the Reader and start at a
+  /// multiple of 4096.
   static Result<std::shared_ptr<const Reader>>
   fromMemory(std::span<const std::byte> bytes, bool borrow,
              const std::string &digest = {});

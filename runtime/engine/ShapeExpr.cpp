@@ -1,6 +1,7 @@
 //===- ShapeExpr.cpp - Integer functions of the shape symbols -------------===//
 
 #include "charonia/signature.h"
+#include "runtime/engine/Format.h"
 
 #include <array>
 
@@ -12,8 +13,9 @@ using Op = ShapeExpr::Op;
 
 // Deeper programs than this come from nowhere but a hostile file; the bounds
 // let evaluation use a fixed stack.
-constexpr size_t maxTerms = 4096;
 constexpr size_t maxDepth = 256;
+/// Of an expression's text in bytes; longer ones end with "...".
+constexpr size_t maxText = 4096;
 
 bool isBinary(Op op) { return op >= Op::Add && op <= Op::Min; }
 
@@ -150,7 +152,7 @@ Status ShapeExpr::check(size_t numSymbols) const {
     return Status(StatusCode::Corrupt,
                   std::string("a shape expression ") + what);
   };
-  if (code.size() > maxTerms)
+  if (code.size() > engine::maxExprTerms)
     return malformed("is too long");
   size_t depth = 0;
   for (const Term &term : terms()) {
@@ -172,54 +174,79 @@ Status ShapeExpr::check(size_t numSymbols) const {
                     : malformed("does not leave exactly one value");
 }
 
+/// What stands before, between and after the operands.
+static std::array<const char *, 3> spelling(Op op) {
+  switch (op) {
+  case Op::Add:
+    return {"(", " + ", ")"};
+  case Op::Sub:
+    return {"(", " - ", ")"};
+  case Op::Mul:
+    return {"(", " * ", ")"};
+  case Op::FloorDiv:
+    return {"(", " / ", ")"};
+  case Op::CeilDiv:
+    return {"ceildiv(", ", ", ")"};
+  case Op::Mod:
+    return {"(", " % ", ")"};
+  case Op::Max:
+    return {"max(", ", ", ")"};
+  case Op::Min:
+    return {"min(", ", ", ")"};
+  default:
+    return {};
+  }
+}
+
 std::string ShapeExpr::str(std::span<const Symbol> symbols) const {
-  std::vector<std::string> stack;
-  for (const Term &term : terms()) {
-    if (term.op == Op::Const) {
-      stack.push_back(std::to_string(term.value));
-    } else if (term.op == Op::Symbol) {
-      bool named = term.value >= 0 &&
-                   static_cast<uint64_t>(term.value) < symbols.size() &&
-                   !symbols[term.value].name.empty();
-      stack.push_back(named ? symbols[term.value].name
-                            : "s" + std::to_string(term.value));
+  std::span<const Term> all = terms();
+  // Where the left operand of each operator ends; the right one ends before it.
+  std::vector<size_t> left(all.size()), roots;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (isBinary(all[i].op)) {
+      if (roots.size() < 2)
+        return "<malformed>";
+      roots.pop_back();
+      left[i] = roots.back();
+      roots.back() = i;
+    } else if (all[i].op == Op::Const || all[i].op == Op::Symbol) {
+      roots.push_back(i);
     } else {
-      if (stack.size() < 2)
-        return "<malformed>";
-      std::string rhs = std::move(stack.back());
-      stack.pop_back();
-      std::string &lhs = stack.back();
-      switch (term.op) {
-      case Op::Add:
-        lhs = "(" + lhs + " + " + rhs + ")";
-        break;
-      case Op::Sub:
-        lhs = "(" + lhs + " - " + rhs + ")";
-        break;
-      case Op::Mul:
-        lhs = "(" + lhs + " * " + rhs + ")";
-        break;
-      case Op::FloorDiv:
-        lhs = "(" + lhs + " / " + rhs + ")";
-        break;
-      case Op::CeilDiv:
-        lhs = "ceildiv(" + lhs + ", " + rhs + ")";
-        break;
-      case Op::Mod:
-        lhs = "(" + lhs + " % " + rhs + ")";
-        break;
-      case Op::Max:
-        lhs = "max(" + lhs + ", " + rhs + ")";
-        break;
-      case Op::Min:
-        lhs = "min(" + lhs + ", " + rhs + ")";
-        break;
-      default:
-        return "<malformed>";
-      }
+      return "<malformed>";
     }
   }
-  return stack.size() == 1 ? stack[0] : "<malformed>";
+  if (roots.size() != 1)
+    return "<malformed>";
+
+  auto leaf = [&](const Term &term) -> std::string {
+    if (term.op == Op::Const)
+      return std::to_string(term.value);
+    bool named = term.value >= 0 &&
+                 static_cast<uint64_t>(term.value) < symbols.size() &&
+                 !symbols[term.value].name.empty();
+    return named ? symbols[term.value].name : "s" + std::to_string(term.value);
+  };
+  // The parts of a term that are still to be written, the next one on top.
+  struct Rest {
+    size_t term;
+    unsigned part;
+  };
+  std::vector<Rest> todo = {{roots[0], 0}};
+  std::string text;
+  while (!todo.empty()) {
+    auto [i, part] = todo.back();
+    todo.pop_back();
+    bool binary = isBinary(all[i].op);
+    std::string piece = binary ? spelling(all[i].op)[part] : leaf(all[i]);
+    if (text.size() + piece.size() > maxText)
+      return text + "...";
+    text += piece;
+    if (binary && part < 2) {
+      todo.push_back({i, part + 1});
+      todo.push_back({part == 0 ? left[i] : i - 1, 0});
+    }
+  }
+  return text;
 }
 
 } // namespace charonia

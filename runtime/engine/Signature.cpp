@@ -10,6 +10,9 @@ namespace {
 
 using Op = ShapeExpr::Op;
 
+/// Of a tensor's type in bytes, but for the last dimension that is told.
+constexpr size_t maxText = 4096;
+
 Result<size_t> findTensor(const std::vector<TensorSpec> &specs,
                           std::string_view name, const char *what) {
   for (size_t i = 0; i < specs.size(); ++i)
@@ -131,8 +134,12 @@ Result<size_t> Signature::findOutput(std::string_view name) const {
 std::string Signature::typeString(const TensorSpec &spec) const {
   std::string text(dtypeName(spec.dtype));
   text += " [";
-  for (size_t i = 0; i < spec.dims.size(); ++i)
+  for (size_t i = 0; i < spec.dims.size(); ++i) {
+    // A message has to be read by somebody.
+    if (text.size() > maxText)
+      return text + ", ...]";
     text += (i ? ", " : "") + spec.dims[i].str(symbols);
+  }
   return text + "]";
 }
 

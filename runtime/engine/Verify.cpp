@@ -10,6 +10,7 @@
 
 #include "runtime/engine/Aliases.h"
 #include "runtime/engine/Engine.h"
+#include "runtime/engine/Format.h"
 
 #include <algorithm>
 #include <set>
@@ -34,6 +35,13 @@ std::string at(const char *what, size_t index) {
 }
 
 bool isPowerOfTwo(uint64_t value) { return value && !(value & (value - 1)); }
+
+Status checkName(const std::string &name) {
+  return name.size() <= maxNameBytes
+             ? Status::ok()
+             : bad("its name has more than " + std::to_string(maxNameBytes) +
+                   " bytes");
+}
 
 class Verifier {
 public:
@@ -63,6 +71,7 @@ private:
       const TensorSpec &spec = specs[i];
       if (spec.name.empty())
         return bad(at(what, i) + " has no name");
+      CHARONIA_RETURN_IF_ERROR(checkName(spec.name).withContext(at(what, i)));
       if (!names.insert(spec.name).second)
         return bad(std::string("two ") + what + "s are named '" + spec.name +
                    "'");
@@ -80,6 +89,8 @@ private:
     const Signature &signature = manifest.signature;
     for (size_t i = 0; i < signature.symbols.size(); ++i) {
       const Symbol &symbol = signature.symbols[i];
+      CHARONIA_RETURN_IF_ERROR(
+          checkName(symbol.name).withContext(at("shape symbol", i)));
       if (symbol.min < 0 || symbol.min > symbol.opt ||
           symbol.opt > symbol.max || symbol.max > maxExtent)
         return bad(at("shape symbol", i) + " has the range " +

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <mutex>
+#include <optional>
 
 using namespace charonia;
 
@@ -82,24 +84,12 @@ charonia_status reportNull(const char *what) {
   return report(guarded([&]() -> Status { return isNull(what); }));
 }
 
-/// Type and shape of an input or output as C sees them.
+/// Shape and type of an input or output as C sees them, made when they are
+/// asked for: nothing limits what a damaged engine's shapes come to.
 struct TensorText {
-  std::vector<int64_t> shape;
-  std::string text;
+  std::optional<std::vector<int64_t>> shape;
+  std::optional<std::string> text;
 };
-
-Result<std::vector<TensorText>> describe(const Signature &signature,
-                                         const std::vector<TensorSpec> &specs) {
-  std::vector<int64_t> opts;
-  for (const Symbol &symbol : signature.symbols)
-    opts.push_back(symbol.opt);
-  std::vector<TensorText> texts;
-  for (const TensorSpec &spec : specs) {
-    CHARONIA_ASSIGN_OR_RETURN(auto shape, signature.evaluateShape(spec, opts));
-    texts.push_back({std::move(shape), signature.typeString(spec)});
-  }
-  return texts;
-}
 
 /// A program as C sees it.
 struct ProgramText {
@@ -116,9 +106,15 @@ struct ProgramText {
 } // namespace
 
 struct charonia_engine {
+  charonia_engine(Engine given, std::vector<ProgramText> programs)
+      : engine(std::move(given)), inputs(engine.signature().inputs.size()),
+        outputs(engine.signature().outputs.size()),
+        programs(std::move(programs)) {}
+
   Engine engine;
-  std::vector<TensorText> inputs;
-  std::vector<TensorText> outputs;
+  mutable std::mutex mutex; ///< Of the next two.
+  mutable std::vector<TensorText> inputs;
+  mutable std::vector<TensorText> outputs;
   std::vector<ProgramText> programs;
 };
 
@@ -166,29 +162,38 @@ Result<ContextOptions> convert(const charonia_context_options *given) {
 Status wrap(Result<Engine> engine, charonia_engine **out) {
   if (!engine)
     return engine.status();
-  const Signature &signature = engine->signature();
-  CHARONIA_ASSIGN_OR_RETURN(auto inputs, describe(signature, signature.inputs));
-  CHARONIA_ASSIGN_OR_RETURN(auto outputs,
-                            describe(signature, signature.outputs));
   std::vector<ProgramText> programs;
   for (ProgramInfo &program : engine->programs())
     programs.emplace_back(std::move(program));
-  *out = new charonia_engine{*engine, std::move(inputs), std::move(outputs),
-                             std::move(programs)};
+  *out = new charonia_engine(*engine, std::move(programs));
   return Status::ok();
 }
 
-charonia_status tensorInfo(const std::vector<TensorSpec> &specs,
-                           const std::vector<TensorText> &texts, size_t index,
+charonia_status tensorInfo(const charonia_engine &engine,
+                           const std::vector<TensorSpec> &specs,
+                           std::vector<TensorText> &texts, size_t index,
                            charonia_tensor *info, const char **text) {
   return report(guarded([&]() -> Status {
     if (index >= specs.size())
       return noSuch("input or output", index);
+    const Signature &signature = engine.engine.signature();
+    const TensorSpec &spec = specs[index];
+    std::lock_guard lock(engine.mutex);
+    TensorText &made = texts[index];
+    if (info && !made.shape) {
+      std::vector<int64_t> opts;
+      for (const Symbol &symbol : signature.symbols)
+        opts.push_back(symbol.opt);
+      CHARONIA_ASSIGN_OR_RETURN(made.shape,
+                                signature.evaluateShape(spec, opts));
+    }
+    if (text && !made.text)
+      made.text = signature.typeString(spec);
     if (info)
-      *info = {static_cast<charonia_dtype>(specs[index].dtype), CHARONIA_HOST,
-               texts[index].shape.size(), texts[index].shape.data(), nullptr};
+      *info = {static_cast<charonia_dtype>(spec.dtype), CHARONIA_HOST,
+               made.shape->size(), made.shape->data(), nullptr};
     if (text)
-      *text = texts[index].text.c_str();
+      *text = made.text->c_str();
     return Status::ok();
   }));
 }
@@ -279,8 +284,8 @@ charonia_status charonia_input_info(const charonia_engine *engine, size_t index,
                                     charonia_tensor *info, const char **text) {
   if (!engine)
     return reportNull("the engine");
-  return tensorInfo(engine->engine.signature().inputs, engine->inputs, index,
-                    info, text);
+  return tensorInfo(*engine, engine->engine.signature().inputs, engine->inputs,
+                    index, info, text);
 }
 
 charonia_status charonia_output_info(const charonia_engine *engine,
@@ -288,8 +293,8 @@ charonia_status charonia_output_info(const charonia_engine *engine,
                                      const char **text) {
   if (!engine)
     return reportNull("the engine");
-  return tensorInfo(engine->engine.signature().outputs, engine->outputs, index,
-                    info, text);
+  return tensorInfo(*engine, engine->engine.signature().outputs,
+                    engine->outputs, index, info, text);
 }
 
 size_t charonia_num_symbols(const charonia_engine *engine) {

@@ -47,6 +47,23 @@ TEST(BadInput, TheSampleIsGood) {
   EXPECT_TRUE(tryFile(seal(std::as_bytes(std::span(manifest)))));
 }
 
+TEST(BadInput, LongNames) {
+  auto reader = Reader::fromMemory(sampleFile(), /*borrow=*/false);
+  ASSERT_TRUE(reader.isOk());
+  auto check = [&](const char *where, auto name) {
+    Manifest manifest = sampleManifest();
+    name(manifest.signature) = std::string(4096, 'n');
+    EXPECT_TRUE(verify(manifest, (*reader)->sections()).isOk());
+    name(manifest.signature) += 'n';
+    EXPECT_EQ(verify(manifest, (*reader)->sections()).message(),
+              std::string(where) + " 0: its name has more than 4096 bytes");
+  };
+  check("shape symbol",
+        [](Signature &s) -> auto & { return s.symbols[0].name; });
+  check("input", [](Signature &s) -> auto & { return s.inputs[0].name; });
+  check("output", [](Signature &s) -> auto & { return s.outputs[0].name; });
+}
+
 TEST(BadInput, TruncatedAnywhere) {
   Bytes file = sampleFile();
   std::set<size_t> cuts;

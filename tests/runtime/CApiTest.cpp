@@ -92,6 +92,38 @@ TEST(CApi, Engine) {
   charonia_context_free(context);
 }
 
+TEST(CApi, LoadsWhatCppLoads) {
+  TempDir dir;
+  auto code = randomBytes(600, 1), weights = randomBytes(5000, 2);
+  Writer w;
+  w.addSection(SectionKind::Code, "code", code);
+  w.addSection(SectionKind::Weights, "weights", weights);
+  Manifest manifest = sampleManifest();
+  manifest.signature.outputs[0].dims[0] =
+      ShapeExpr::symbol(0) * (int64_t(1) << 62);
+  ASSERT_TRUE(w.write(manifest, dir / "a.engine").isOk());
+  ASSERT_TRUE(charonia::Engine::load(dir / "a.engine").isOk());
+  charonia_engine *engine = nullptr;
+  ASSERT_EQ(charonia_engine_load((dir / "a.engine").c_str(), &engine),
+            CHARONIA_OK)
+      << charonia_last_error();
+  // Who asks for the shape is told.
+  charonia_tensor info;
+  const char *text = nullptr, *again = nullptr;
+  EXPECT_EQ(charonia_output_info(engine, 0, &info, &text),
+            CHARONIA_OUT_OF_RANGE);
+  EXPECT_STREQ(charonia_last_error(),
+               "the shape expression (s0 * 4611686018427387904) overflows 64 "
+               "bits");
+  EXPECT_EQ(charonia_output_info(engine, 0, nullptr, &text), CHARONIA_OK);
+  EXPECT_STREQ(text, "float32 [(batch * 4611686018427387904), 16]");
+  EXPECT_EQ(charonia_output_info(engine, 0, nullptr, &again), CHARONIA_OK);
+  EXPECT_EQ(text, again);
+  EXPECT_EQ(charonia_input_info(engine, 0, &info, nullptr), CHARONIA_OK);
+  EXPECT_EQ(info.shape[0], 4);
+  charonia_engine_free(engine);
+}
+
 /// What C++ gives, C gives too.
 class CApiRun : public CpuEngine {
 protected:

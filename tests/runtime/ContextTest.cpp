@@ -268,6 +268,47 @@ TEST_F(ContextState, PinnedByDigest) {
   }
 }
 
+TEST_F(ContextState, PinnedBorrowedMemoryIsCopied) {
+  auto bytes = readBytes(write());
+  std::byte *page = static_cast<std::byte *>(
+      std::aligned_alloc(4096, (bytes.size() + 4095) / 4096 * 4096));
+  std::memcpy(page, bytes.data(), bytes.size());
+  LoadOptions options;
+  options.borrowMemory = true;
+  options.digest = sha256(bytes);
+  auto engine = charonia::Engine::load({page, bytes.size()}, options);
+  // What happens to the caller's bytes no longer matters, nor that they go.
+  std::memset(page, 0xee, bytes.size());
+  std::free(page);
+  ASSERT_TRUE(engine.isOk()) << engine.status().message();
+  EXPECT_EQ(*engine->digest(), options.digest);
+  Context c = *engine->createContext();
+  ASSERT_TRUE(bind(c, 4).isOk() && c.run().isOk());
+  expectOutputs(floats(*c.output("y")), floats(*c.output("z")), x);
+}
+
+TEST_F(ContextState, OnlyAnEngineIsReadForItsDigest) {
+  std::string path = write();
+  LoadOptions options;
+  options.digest = std::string(64, '0');
+  auto error = [&] {
+    return charonia::Engine::load(path, options).status().message();
+  };
+  std::string refused = "the engine '" + path + "' cannot be used: ";
+  auto size = std::filesystem::file_size(path);
+  // More than there is memory, and nothing of it on the disk.
+  std::filesystem::resize_file(path, uint64_t(1) << 40);
+  EXPECT_EQ(error(), refused + "it is damaged: the header tells of " +
+                         std::to_string(size) +
+                         " bytes, but there are 1099511627776");
+  std::filesystem::resize_file(path, 0);
+  std::filesystem::resize_file(path, uint64_t(1) << 40);
+  EXPECT_EQ(error(), refused + "it is not a Charonia engine");
+  options.digest = "abc";
+  EXPECT_EQ(error(), refused + "the expected digest 'abc' is not a SHA-256 of "
+                               "64 hexadecimal digits");
+}
+
 TEST(Sha256, KnownDigests) {
   auto of = [](const std::string &text) {
     return sha256(std::as_bytes(std::span(text)));

@@ -146,4 +146,28 @@ TEST(Encoding, NothingUnpacksToManyTimesItsSize) {
     EXPECT_TRUE(decodeManifest(bytesOf(bomb(path, 100'000))).isOk());
 }
 
+TEST(Encoding, AnExpressionInManyPieces) {
+  // A dimension of an input whose terms are all constants 0, `chunks` fields
+  // of one term each.
+  auto manifest = [](size_t chunks) {
+    std::string data;
+    for (size_t i = 0; i < chunks; ++i)
+      data += std::string("\x0a\x02\0\0", 4);
+    for (int tag : {3, 1, 1}) {
+      std::string size;
+      for (uint64_t n = data.size(); size.empty() || n; n >>= 7)
+        size += static_cast<char>((n & 127) | (n > 127 ? 128 : 0));
+      data = static_cast<char>(tag << 3 | 2) + size + data;
+    }
+    return data;
+  };
+  auto decoded = decodeManifest(bytesOf(manifest(maxExprTerms)));
+  ASSERT_TRUE(decoded.isOk()) << decoded.status().message();
+  EXPECT_EQ(decoded->signature.inputs[0].dims[0].terms().size(), maxExprTerms);
+  for (size_t chunks : {maxExprTerms + 1, size_t(200'000)})
+    EXPECT_EQ(decodeManifest(bytesOf(manifest(chunks))).status().message(),
+              "a shape expression of the engine's manifest has more than 4096 "
+              "terms");
+}
+
 } // namespace

@@ -95,4 +95,56 @@ TEST(ShapeExpr, MalformedProgramsAreErrors) {
   }
 }
 
+TEST(ShapeExpr, TextIsBounded) {
+  // s0 + s0 + ..., to the left and to the right: doubling a name of 4 KiB.
+  const std::vector<Symbol> symbols = {{std::string(4096, 'n'), 1, 4, 64, 1}};
+  std::vector<ShapeExpr::Term> left = {{Op::Symbol, 0}}, right;
+  for (int i = 0; i < 255; ++i)
+    right.push_back({Op::Symbol, 0});
+  for (int i = 0; i < 2000; ++i)
+    left.insert(left.end(), {{Op::Symbol, 0}, {Op::Add, 0}});
+  right.resize(2 * right.size() - 1, {Op::Add, 0});
+  for (const auto &terms : {left, right}) {
+    ShapeExpr expr = ShapeExpr::fromTerms(terms);
+    ASSERT_TRUE(expr.check(1).isOk());
+    std::string text = expr.str(symbols);
+    EXPECT_LT(text.size(), 4200u);
+    EXPECT_TRUE(text.starts_with("(")) << text.substr(0, 20);
+    EXPECT_TRUE(text.ends_with("...")) << text.substr(text.size() - 20);
+    // Short names go further.
+    text = expr.str();
+    EXPECT_TRUE(text.find("s0 + ") != std::string::npos);
+    EXPECT_LT(text.size(), 4200u);
+  }
+  EXPECT_EQ(ShapeExpr::symbol(0).str(symbols), symbols[0].name);
+  Signature signature;
+  signature.symbols = symbols;
+  TensorSpec spec = {"x", DType::Float32, {64, ShapeExpr::symbol(0)}};
+  EXPECT_EQ(signature.typeString(spec),
+            "float32 [64, " + symbols[0].name + "]");
+  spec.dims.assign(64, ShapeExpr::symbol(0));
+  EXPECT_EQ(signature.typeString(spec),
+            "float32 [" + symbols[0].name + ", ...]");
+}
+
+TEST(ShapeExpr, TextOfOtherOperators) {
+  ShapeExpr a = ShapeExpr::symbol(0), b = ShapeExpr::symbol(1);
+  auto text = [&](Op op) {
+    return ShapeExpr::binary(Op::Sub, ShapeExpr::binary(op, a, b), b).str();
+  };
+  EXPECT_EQ(text(Op::Sub), "((s0 - s1) - s1)");
+  EXPECT_EQ(text(Op::FloorDiv), "((s0 / s1) - s1)");
+  EXPECT_EQ(text(Op::CeilDiv), "(ceildiv(s0, s1) - s1)");
+  EXPECT_EQ(text(Op::Mod), "((s0 % s1) - s1)");
+  EXPECT_EQ(text(Op::Max), "(max(s0, s1) - s1)");
+  EXPECT_EQ(text(Op::Min), "(min(s0, s1) - s1)");
+  for (std::vector<ShapeExpr::Term> bad :
+       {std::vector<ShapeExpr::Term>{{Op::Add, 0}},
+        {{Op::Const, 1}, {Op::Add, 0}},
+        {{Op::Const, 1}, {Op::Const, 1}},
+        {{Op(255), 0}},
+        {{Op::Const, 1}, {Op::Const, 1}, {Op(255), 0}}})
+    EXPECT_EQ(ShapeExpr::fromTerms(bad).str(), "<malformed>");
+}
+
 } // namespace

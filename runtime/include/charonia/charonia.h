@@ -86,8 +86,8 @@ typedef struct charonia_load_options {
   size_t size;           /* sizeof(charonia_load_options) */
   int no_verify_weights; /* do not compare the checksum of the weights */
   int no_host_code;      /* refuse contexts on the CPU */
-  int borrow_memory;     /* engine in memory: do not copy */
-  const char *digest;    /* SHA-256 that the file must have, hexadecimal */
+  int borrow_memory;  /* engine in memory: do not copy, unless with a digest */
+  const char *digest; /* SHA-256 that the file must have, hexadecimal */
 } charonia_load_options;
 
 typedef struct charonia_context_options {
@@ -185,7 +185,9 @@ CHARONIA_API const char *charonia_input_name(const charonia_engine *engine,
 CHARONIA_API const char *charonia_output_name(const charonia_engine *engine,
                                               size_t index);
 /* Type and shape with every shape symbol at its opt value, and, where not null,
- * the text "float32 [batch, 3, 224, 224]". */
+ * the text "float32 [batch, 3, 224, 224]". Where info is null no shape is
+ * computed: CHARONIA_OUT_OF_RANGE says that it overflows 64 bits. Both belong
+ * to the engine. */
 CHARONIA_API charonia_status charonia_input_info(const charonia_engine *engine,
                                                  size_t index,
                                                  charonia_tensor *info,

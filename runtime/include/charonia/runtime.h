@@ -79,7 +79,8 @@ struct LoadOptions {
   /// not.
   std::string digest;
   /// Engine in memory: do not copy; the bytes start at a multiple of 4096 and
-  /// outlive the engine and its contexts.
+  /// outlive the engine and its contexts. With a digest they are copied all the
+  /// same: nobody can change the copy after it was compared.
   bool borrowMemory = false;
 };
 

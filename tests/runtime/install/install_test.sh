@@ -49,11 +49,20 @@ if [ -z "$(sed -n 's/^-DCHARONIA_SANITIZE=//p' <(printf '%s\n' "$@"))" ]; then
   out=$(LD_LIBRARY_PATH=$(pkg-config --variable=libdir charonia) "$work/by_pkg_config" "$work/test.engine")
   grep -qF 'output y: 3 16' <<<"$out"
   # With the static library as well, which needs no other either.
+  read -ra flags <<<"$(pkg-config --cflags --libs charonia-static)"
   quiet "$compiler" "$source/examples/run_engine/main.c" -o "$work/by_archive" \
-    "-I$(pkg-config --variable=includedir charonia)" \
-    "$(pkg-config --variable=libdir charonia)/libcharonia_runtime_static.a" -lstdc++ -lm -lpthread -ldl
+    "${flags[@]}"
   grep -qF 'output y: 3 16' <<<"$("$work/by_archive" "$work/test.engine")"
 fi
+
+# Folders that packagers give as absolute paths.
+quiet cmake -G Ninja -S "$source" -B "$work/absolute" "$@" \
+  -DCHARONIA_BUILD_COMPILER=OFF -DCHARONIA_BUILD_TESTS=OFF -DCMAKE_INSTALL_PREFIX="$work/p" \
+  -DCMAKE_INSTALL_LIBDIR="$work/elsewhere/lib" -DCMAKE_INSTALL_INCLUDEDIR="$work/elsewhere/include"
+for name in charonia charonia-static; do
+  flags=$(PKG_CONFIG_PATH=$work/absolute/runtime pkg-config --cflags --libs "$name")
+  grep -qF -- "-I$work/elsewhere/include -L$work/elsewhere/lib " <<<"$flags" || { echo "$flags" >&2; exit 1; }
+done
 grep -q 'LLVM Exceptions' "$(find "$work/prefix" -name LICENSE)"
 grep -q 'protozero' "$(find "$work/prefix" -name THIRD_PARTY)"
 
