@@ -15,15 +15,20 @@ elseif(EXISTS ${CMAKE_SOURCE_DIR}/build/venv/bin/python)
 endif()
 set(CHARONIA_PYTHON ${python_default} CACHE STRING "Python with the packages of scripts/requirements.txt")
 
+# The libraries of Debian are not instrumented, and containers and allocators cross
+# them; LLVM has a signal stack of its own.
+set(charonia_asan_options
+  detect_container_overflow=0:allow_user_poisoning=0:use_sigaltstack=0:detect_leaks=0)
+
 # What every test may ask for in its environment.
 set(charonia_test_environment
   "CHARONIA_SOURCE_DIR=${CMAKE_SOURCE_DIR}"
   "CHARONIA_BINARY_DIR=${CMAKE_BINARY_DIR}"
   "CHARONIA=${CMAKE_BINARY_DIR}/bin/charonia"
   "PYTHONPATH=${CMAKE_SOURCE_DIR}/scripts"
-  # The libraries of Debian are not instrumented, and containers cross them.
-  "ASAN_OPTIONS=detect_container_overflow=0:detect_leaks=0"
-  "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1")
+  "ASAN_OPTIONS=${charonia_asan_options}"
+  "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
+  "TSAN_OPTIONS=halt_on_error=1")
 
 function(charonia_test_properties name labels timeout)
   if(NOT timeout)

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Counts which cases of ONNX's node test suite pass.
+"""ONNX's node test suite against the list of what passes.
 
-    node_suite.py [--device cuda --target sm_90] [--state results.jsonl] [--json out.json]
+    node_suite.py                      every case, both ways; fails where the list differs
+    node_suite.py --record             writes what passes to the list
+    node_suite.py --filter conv --mode baked [--device cuda] [--precision fp16]
 
-The cases are made by onnx.backend.test.case.node.collect_testcases(): no download.
-Each is compiled as it stands, shape-giving inputs included; what only works when
-such inputs are constants is counted as refused. With --bake those inputs become
-initializers, as they are in real models, and the count is reported as baked.
-
-The state file makes a run resumable; it is ignored when the command has changed.
+A case is compiled "as-is", with the inputs that give shapes and axes as data, and
+"baked", with those inputs as initializers, as they are in real models. The list,
+tests/e2e/node_suite_passing.txt, holds one line for each case that passes in either
+way. A case that is lost fails the run; one that is gained does too, until --record has
+put it down. Crashes and answers that never come fail always.
 """
 
 from __future__ import annotations
@@ -17,116 +18,37 @@ import argparse
 import collections
 import hashlib
 import json
-import re
 import shutil
 import sys
 import tempfile
 import threading
 import time
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import harness
-import ml_dtypes
+import node_cases
 import numpy as np
 import onnx
 
 STATES = ("ok", "refused", "wrong", "failed", "crashed", "timeout")
-# Inputs, by position, that give shapes, axes and the like in nearly every model.
-PARAMETERS = {
-    "Reshape": (1,), "Expand": (1,), "Tile": (1,), "Slice": (1, 2, 3, 4), "Pad": (1, 2, 3),
-    "Squeeze": (1,), "Unsqueeze": (1,), "Split": (1,), "ConstantOfShape": (0,),
-    "Resize": (1, 2, 3), "Upsample": (1,), "Range": (0, 1, 2), "Trilu": (1,), "OneHot": (1,),
-    "TopK": (1,), "Loop": (0, 1), "CumSum": (1,), "CumProd": (1,), "AffineGrid": (1,), "Clip": (1, 2), "Dropout": (1, 2), "CenterCropPad": (1,),
-    "BlackmanWindow": (0,), "HannWindow": (0,), "HammingWindow": (0,), "DFT": (1, 2),
-    "ReduceSum": (1,), "ReduceMean": (1,), "ReduceMax": (1,), "ReduceMin": (1,),
-    "ReduceProd": (1,), "ReduceL1": (1,), "ReduceL2": (1,), "ReduceLogSum": (1,),
-    "ReduceLogSumExp": (1,), "ReduceSumSquare": (1,),
-}  # fmt: skip
-
-
-def collect() -> list:
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        cases = collect_testcases()
-    return sorted(cases, key=lambda c: c.name)
-
-
-def operator_of(test) -> str:
-    """The operator that a case is about; expanded ones count under its name."""
-    nodes = test.model.graph.node
-    if "_expanded" in test.name and len(nodes) > 1:
-        return "(function bodies)"
-    return nodes[0].op_type
-
-
-def arrays(values) -> list:
-    """Tensors in ONNX's own form become arrays; sequences stay what they are."""
-    return [
-        onnx.numpy_helper.to_array(v) if isinstance(v, onnx.TensorProto) else v
-        for v in values
-    ]
-
-
-def plain_tensors(values) -> bool:
-    return all(isinstance(v, (np.ndarray, np.generic)) for v in values)
-
-
-def parameters(model: onnx.ModelProto) -> set[str]:
-    """The names of the inputs that give shapes and the like."""
-    return {
-        node.input[position]
-        for node in model.graph.node
-        for position in PARAMETERS.get(node.op_type, ())
-        if position < len(node.input)
-    }
-
-
-def bake(
-    model: onnx.ModelProto, values: list, fixed: set[str]
-) -> tuple[onnx.ModelProto, list]:
-    """Turns these inputs into initializers."""
-    baked = onnx.ModelProto()
-    baked.CopyFrom(model)
-    del baked.graph.input[:]
-    rest = []
-    for info, value in zip(model.graph.input, values):
-        if info.name in fixed:
-            baked.graph.initializer.append(
-                onnx.numpy_helper.from_array(np.asarray(value), info.name)
-            )
-        else:
-            baked.graph.input.append(info)
-            rest.append(value)
-    return baked, rest
-
-
-def same(want: np.ndarray, got: np.ndarray, rtol: float, atol: float) -> str:
-    want = np.asarray(want)
-    got = harness.as_dtype(got, want.dtype)
-    if want.shape != got.shape:
-        return f"shape {list(got.shape)} instead of {list(want.shape)}"
-    if want.dtype != got.dtype:
-        return f"type {got.dtype} instead of {want.dtype}"
-    if want.dtype.kind in "fV" or want.dtype == ml_dtypes.bfloat16:
-        want, got = want.astype(np.float64), got.astype(np.float64)
-    with np.errstate(all="ignore"):
-        close = np.isclose(got, want, rtol, atol, equal_nan=True)
-    if close.all():
-        return ""
-    at = tuple(np.argwhere(~close)[0])
-    return f"{(~close).sum()} of {close.size} wrong, at {list(map(int, at))}: {got[at]} instead of {want[at]}"
+MODES = ("as-is", "baked")
+LIST = harness.ROOT / "tests/e2e/node_suite_passing.txt"
+HEADER = """\
+# What passes of the node tests of onnx {version}, and in which way: as it stands
+# ("as-is"), with the inputs that give shapes as initializers ("baked"). With ":differs"
+# the case runs, but not to the expected result; docs/importing.md says why.
+# Written by: scripts/node_suite.py --record
+"""
 
 
 class Suite:
-    def __init__(self, options):
+    def __init__(self, options, cases):
         self.options = options
+        self.cases = {c.name: c for c in cases}
         self.folder = Path(tempfile.mkdtemp(prefix="charonia-nodes-"))
         self.lock = threading.Lock()
-        self.results: dict[str, dict] = {}
+        self.results: dict[tuple[str, str], dict] = {}
         self.state = None
 
     def open_state(self) -> None:
@@ -136,82 +58,102 @@ class Suite:
         key = dict(
             binary=hashlib.sha256(harness.binary().read_bytes()).hexdigest(),
             device=self.options.device, precision=self.options.precision,
-            bake=self.options.bake,
         )  # fmt: skip
         lines = path.read_text().splitlines() if path.exists() else []
         if lines and json.loads(lines[0]) == key:
             for line in lines[1:]:
                 record = json.loads(line)
-                self.results[record["name"]] = record
-            print(f"resuming after {len(self.results)} cases")
+                self.results[record["name"], record["mode"]] = record
+            print(f"resuming after {len(self.results)} results")
             self.state = path.open("a")
         else:
             self.state = path.open("w")
             self.state.write(json.dumps(key) + "\n")
 
-    def run_case(self, test) -> dict:
-        record = dict(name=test.name, op=operator_of(test), state="ok", message="")
+    # --- one case ---------------------------------------------------------------
+
+    def variants(self, test, inputs):
+        """mode -> (model, inputs); modes that are the same model share an entry."""
+        whole = self.cases.get(node_cases.whole_name(test.name))
+        fixed = node_cases.parameters(test.model)
+        if whole:
+            # The expansion of an operator into its body has the operator's inputs.
+            fixed |= node_cases.parameters(whole.model)
+        given = {i.name for i in test.model.graph.input}
+        baked = node_cases.bake(test.model, inputs, fixed) if fixed & given else None
+        for modes, variant in (
+            (MODES[:1] if baked else MODES, (test.model, inputs)), (MODES[1:], baked),
+        ):  # fmt: skip
+            wanted = [m for m in modes if m in self.options.mode]
+            if variant and wanted:
+                yield wanted, *variant
+
+    def run_case(self, test) -> list[dict]:
+        found: dict[str, dict] = {}
+        for inputs, outputs in test.data_sets:
+            inputs, outputs = node_cases.arrays(inputs), node_cases.arrays(outputs)
+            for modes, model, values in self.variants(test, inputs):
+                if found.get(modes[0], {}).get("state", "ok") != "ok":
+                    continue
+                state, message = self.run_set(test, model, values, outputs)
+                for mode in modes:
+                    found[mode] = dict(
+                        name=test.name, mode=mode, op=node_cases.operator_of(test),
+                        state=state, message=message,
+                    )  # fmt: skip
+        return list(found.values())
+
+    def run_set(self, test, model, inputs, outputs) -> tuple[str, str]:
+        options = self.options
         folder = self.folder / test.name
         folder.mkdir()
-        try:
-            for inputs, outputs in test.data_sets:
-                inputs, outputs = arrays(inputs), arrays(outputs)
-                if not plain_tensors(inputs) or not plain_tensors(outputs):
-                    # Sequences, optionals: the compiler must refuse the model.
-                    self.compile(test.model, folder)
-                    record.update(state="failed", message="accepted a non-tensor model")
-                    break
-                problem = self.run_set(test, inputs, outputs, folder)
-                if problem:
-                    record.update(state="wrong", message=problem)
-                    break
-        except harness.CharoniaError as error:
-            record.update(state=error.kind, message=str(error))
-        shutil.rmtree(folder, ignore_errors=True)
-        return record
-
-    def compile(self, model, folder: Path) -> None:
-        path = folder / "model.onnx"
+        path, engine = folder / "model.onnx", folder / "model.engine"
         path.write_bytes(model.SerializeToString())
-        harness.compile_model(
-            path, folder / "model.engine", target=self.options.target,
-            precision=self.options.precision, timeout=self.options.timeout,
-        )  # fmt: skip
-
-    def run_set(self, test, inputs, outputs, folder: Path) -> str:
-        model = test.model
-        if self.options.bake:
-            # The expansion of an operator into its body has the operator's inputs.
-            whole = self.models.get(re.sub(r"_expanded(_ver\d+)?$", "", test.name))
-            fixed = parameters(model) | (parameters(whole) if whole else set())
-            model, inputs = bake(model, inputs, fixed)
-        self.compile(model, folder)
-        names = [o.name for o in model.graph.output]
-        feeds = {i.name: np.asarray(v) for i, v in zip(model.graph.input, inputs)}
-        got = harness.run_engine(
-            folder / "model.engine", feeds, names, folder / "run",
-            device=self.options.device, timeout=self.options.timeout,
-        )  # fmt: skip
+        try:
+            harness.compile_model(
+                path, engine, target=options.target, precision=options.precision,
+                extra=["--threads", "1", "--cache-dir", self.folder / "cache"],
+                timeout=options.timeout,
+            )  # fmt: skip
+            if not node_cases.plain_tensors((*inputs, *outputs)):
+                # Sequences, optionals: the compiler must refuse the model.
+                return "failed", "accepted a non-tensor model"
+            names = [o.name for o in model.graph.output]
+            feeds = {i.name: np.asarray(v) for i, v in zip(model.graph.input, inputs)}
+            got = harness.run_engine(
+                engine, feeds, names, folder / "run", device=options.device,
+                timeout=options.timeout,
+            )  # fmt: skip
+        except harness.CharoniaError as error:
+            return error.kind, str(error)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
         for name, want, value in zip(names, outputs, got):
-            if problem := same(want, value, test.rtol, test.atol):
-                return f"{name}: {problem}"
-        return ""
+            if problem := node_cases.difference(want, value, test.rtol, test.atol):
+                return "wrong", f"{name}: {problem}"
+        return "ok", ""
 
-    def run(self, cases) -> None:
-        self.models = {c.name: c.model for c in cases}
-        todo = [c for c in cases if c.name not in self.results]
+    # --- all of them --------------------------------------------------------------
+
+    def run(self) -> None:
+        done = {name for name, _ in self.results}
+        todo = [c for c in self.cases.values() if c.name not in done]
+        todo = [c for c in todo if self.options.filter in c.name]
         start = time.time()
+        finished = 0
 
         def work(test):
-            record = self.run_case(test)
+            nonlocal finished
+            records = self.run_case(test)
             with self.lock:
-                self.results[test.name] = record
-                if self.state:
-                    self.state.write(json.dumps(record) + "\n")
-                    self.state.flush()
-                done = len(self.results)
-                if done % 100 == 0:
-                    print(f"{done}/{len(cases)}, {time.time() - start:.0f} s", flush=True)
+                for record in records:
+                    self.results[record["name"], record["mode"]] = record
+                    if self.state:
+                        self.state.write(json.dumps(record) + "\n")
+                        self.state.flush()
+                finished += 1
+                if finished % 200 == 0:
+                    print(f"{finished}/{len(todo)}, {time.time() - start:.0f} s", flush=True)
 
         try:
             with ThreadPoolExecutor(self.options.jobs) as pool:
@@ -219,65 +161,130 @@ class Suite:
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def report(self) -> int:
+    def report(self) -> bool:
+        """Prints what happened; True if nothing crashed or hung."""
         counts = collections.defaultdict(collections.Counter)
-        total = collections.Counter()
+        totals = {mode: collections.Counter() for mode in MODES}
         for record in self.results.values():
             counts[record["op"]][record["state"]] += 1
-            total[record["state"]] += 1
-        rows = [
-            [op, *(counts[op][s] or "" for s in STATES)]
-            for op in sorted(counts)
-            if self.options.table or counts[op]["ok"] or counts[op]["wrong"]
-            or counts[op]["failed"] or counts[op]["crashed"] or counts[op]["timeout"]
-        ]  # fmt: skip
-        rows.append(["all", *(total[s] or "" for s in STATES)])
-        print(harness.table(["operator", *STATES], rows))
-        refused = sorted(op for op in counts if set(counts[op]) == {"refused"})
-        if not self.options.table:
-            print(f"\nrefused in every case: {', '.join(refused)}")
-        shown = 0
-        for record in sorted(self.results.values(), key=lambda r: (r["state"], r["op"])):
-            if record["state"] in ("ok", "refused") or shown >= self.options.show:
-                continue
-            print(f"{record['state'].upper()} {record['name']}: {record['message']}")
-            shown += 1
-        print(
-            f"\n{total['ok']} of {total.total()} cases of onnx {onnx.__version__} pass"
-            f"{' (baked parameters)' if self.options.bake else ''}; "
-            f"{total['refused']} refused, {total['wrong']} wrong, {total['failed']} "
-            f"failed otherwise, {total['crashed'] + total['timeout']} crashed or hung"
-        )
+            totals[record["mode"]][record["state"]] += 1
+        if self.options.table:
+            rows = [[op, *(counts[op][s] or "" for s in STATES)] for op in sorted(counts)]
+            print(harness.table(["operator", *STATES], rows))
+        for mode in self.options.mode:
+            total = totals[mode]
+            print(
+                f"{mode}: {total['ok']} of {total.total()} cases of onnx "
+                f"{onnx.__version__} pass; {total['refused']} refused, "
+                f"{total['wrong']} differ, {total['failed']} failed otherwise, "
+                f"{total['crashed'] + total['timeout']} crashed or hung"
+            )
         harness.write_json(
             self.options.json,
-            dict(onnx=onnx.__version__, total=dict(total),
-                 cases=sorted(self.results.values(), key=lambda r: r["name"])),
+            dict(onnx=onnx.__version__, cases=sorted(
+                self.results.values(), key=lambda r: (r["name"], r["mode"]))),
         )  # fmt: skip
-        return 1 if total["crashed"] or total["timeout"] or total["wrong"] else 0
+        bad = [r for r in self.results.values() if r["state"] in ("crashed", "timeout")]
+        for record in bad:
+            print(f"{record['state'].upper()} {record['name']} ({record['mode']}): {record['message']}")
+        return not bad
 
 
-def main() -> int:
+# --- The list -------------------------------------------------------------------
+
+
+def mark(record: dict) -> str:
+    """What the list says of a result: nothing, "as-is", "baked:differs"."""
+    ending = {"ok": "", "wrong": ":differs"}.get(record["state"])
+    return "" if ending is None else record["mode"] + ending
+
+
+def write_list(path: Path, results) -> None:
+    marks = collections.defaultdict(list)
+    for _, record in sorted(results.items()):
+        if text := mark(record):
+            marks[record["name"]].append(text)
+    lines = [" ".join([name, *texts]) for name, texts in sorted(marks.items())]
+    path.write_text(HEADER.format(version=onnx.__version__) + "\n".join(lines) + "\n")
+    print(f"{path}: {len(lines)} cases")
+
+
+def read_list(path: Path) -> dict[tuple[str, str], str]:
+    """(case, mode) -> its mark."""
+    listed = {}
+    for line in path.read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, *marks = line.split()
+            for text in marks:
+                listed[name, text.partition(":")[0]] = text
+    return listed
+
+
+def compare(listed, results, chosen) -> list[str]:
+    """One line for each case whose result is not what the list says; `chosen` says
+    which (case, mode) should have been run."""
+    lines = []
+    for key in sorted({*listed, *results}):
+        if not chosen(*key):
+            continue
+        want, record = listed.get(key, ""), results.get(key)
+        if record is None:
+            lines.append(f"LOST {key[0]} ({key[1]}): there is no such case")
+            continue
+        got = mark(record)
+        if got == want:
+            continue
+        better = got == record["mode"]
+        what = "GAINED" if better else "LOST" if want else record["state"].upper()
+        lines.append(f"{what} {key[0]} ({key[1]}): {record['message'] or 'passes now'}")
+    return lines
+
+
+def parse(arguments=None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
     add("--filter", default="", help="only cases whose name contains this")
-    add("--device")
-    add("--target")
+    add("--mode", choices=MODES, action="append", help="default: both")
+    add("--device", help="cpu (default) or cuda")
+    add("--target", help="default: x86-64-v3, or sm_90 with --device cuda")
     add("--precision")
-    add("--bake", action="store_true", help="make shape-giving inputs constants")
+    add("--list", type=Path, default=LIST)
+    add("--record", action="store_true", help="write the list instead of comparing")
     add("--jobs", type=int, default=2)
-    add("--timeout", type=float, default=60)
+    add("--timeout", type=float, default=60, help="seconds for one command")
     add("--state", type=Path, help="file of finished cases, to resume from")
     add("--json", type=Path)
-    add("--show", type=int, default=200, help="failures printed")
-    add("--table", action="store_true", help="print every operator")
-    options = parser.parse_args()
+    add("--table", action="store_true", help="print a row for every operator")
+    options = parser.parse_args(arguments)
+    options.mode = options.mode or list(MODES)
     if options.target is None:
-        options.target = "sm_90" if options.device == "cuda" else "cpu"
-    cases = [c for c in collect() if options.filter in c.name]
-    suite = Suite(options)
+        options.target = "sm_90" if options.device == "cuda" else "x86-64-v3"
+    if options.record and (options.filter or len(options.mode) < len(MODES)):
+        parser.error("--record needs every case in both modes")
+    return options
+
+
+def main(arguments=None) -> int:
+    options = parse(arguments)
+    suite = Suite(options, node_cases.collect())
     suite.open_state()
-    suite.run(cases)
-    return suite.report()
+    suite.run()
+    healthy = suite.report()
+    if options.record:
+        write_list(options.list, suite.results)
+        return 0 if healthy else 1
+    lines = compare(
+        read_list(options.list), suite.results,
+        lambda name, mode: options.filter in name and mode in options.mode,
+    )  # fmt: skip
+    for line in lines:
+        print(line)
+    if lines:
+        print(
+            f"{len(lines)} results differ from {options.list}; one case: --filter NAME; if "
+            "they are meant: scripts/node_suite.py --record, and commit the list"
+        )
+    return 0 if healthy and not lines else 1
 
 
 if __name__ == "__main__":

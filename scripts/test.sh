@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the release preset and runs all default tests.
-#   scripts/test.sh [--preset dev|asan|release] [arguments of ctest]
-# Tests that need a GPU have the label gpu and are left out unless asked for with -L.
+#   scripts/test.sh [--preset release|dev|asan|tsan] [--quick] [arguments of ctest]
+# Tests that need a GPU have the label gpu and are left out; with --quick those with the
+# label long are too.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-preset=release
-if [ "${1:-}" = --preset ]; then
-  preset=$2
-  shift 2
-fi
+preset=release leave_out=gpu
+while true; do
+  case ${1:-} in
+    --preset) preset=$2; shift 2 ;;
+    --quick) leave_out="gpu|long"; shift ;;
+    *) break ;;
+  esac
+done
 jobs=$(nproc)
 phase() { echo "== $1 ($(date -u +%T))"; }
 
@@ -22,7 +26,7 @@ ninja -C "build/$preset" -j "$jobs"
 phase "test"
 log=build/$preset/test.log
 status=0
-ctest --test-dir "build/$preset" -j "$jobs" -LE gpu --no-tests=error --output-on-failure "$@" |
+ctest --test-dir "build/$preset" -j "$jobs" -LE "$leave_out" --no-tests=error --output-on-failure "$@" |
   tee "$log" || status=$?
 
 # What the entries of ctest hold, from their own closing lines.

@@ -30,9 +30,11 @@ static std::optional<Problem> parseStream(io::ZeroCopyInputStream &stream,
     return Problem{"not an ONNX model: the file is damaged, cut short or of "
                    "another format",
                    "export the model again, or fetch the file again"};
-  if (!model.has_graph() || !model.has_ir_version())
-    return Problem{"not an ONNX model: it holds no graph",
-                   "give a file written by an ONNX exporter"};
+  for (auto [given, what] : {std::pair(model.has_graph(), "graph"),
+                             std::pair(model.has_ir_version(), "ir_version")})
+    if (!given)
+      return Problem{std::string("not an ONNX model: it holds no ") + what,
+                     "give a file written by an ONNX exporter"};
   return std::nullopt;
 }
 

@@ -69,10 +69,8 @@ class AssignLayouts
     SmallVector<GraphOpInterface> ops;
     getOperation().walk([&](GraphOpInterface op) { ops.push_back(op); });
     for (GraphOpInterface op : ops)
-      if (auto permuted = op.getChannelsLastForm()) {
+      if (auto permuted = op.getChannelsLastForm())
         permute(builder, op, *permuted);
-        ++numAssigned;
-      }
     // In order, so that a transpose meets the operators on its way one after
     // the other, each of them once.
     ops.clear();

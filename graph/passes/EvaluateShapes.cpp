@@ -62,10 +62,8 @@ class EvaluateShapes
     for (auto &[op, contents] : found) {
       builder.setInsertionPoint(op);
       auto type = cast<RankedTensorType>(op->getResult(0).getType());
-      if (Value value = materialize(builder, op->getLoc(), type, contents)) {
+      if (Value value = materialize(builder, op->getLoc(), type, contents))
         op->getResult(0).replaceAllUsesWith(value);
-        ++numEvaluated;
-      }
     }
     eraseDead(function);
   }

@@ -31,7 +31,6 @@ class FoldScales : public charonia::graph::impl::FoldScalesBase<FoldScales> {
       if (!value)
         continue;
       op->getResult(0).replaceAllUsesWith(value);
-      ++numFolded;
     }
     eraseDead(getOperation());
   }

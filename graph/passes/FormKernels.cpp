@@ -20,20 +20,18 @@ public:
       : plan(plan), builder(block.getTerminator()),
         terminator(block.getTerminator()) {}
 
-  unsigned run() {
+  void run() {
     Block &block = *terminator->getBlock();
     SmallVector<Operation *> old;
     for (Operation &op : block.without_terminator())
       if (!isWeight(&op) && isa<GraphOpInterface>(op))
         old.push_back(&op);
-    SmallVector<FusionPlan::Group *> order = plan.order();
-    for (FusionPlan::Group *group : order)
+    for (FusionPlan::Group *group : plan.order())
       build(*group);
     for (OpOperand &operand : terminator->getOpOperands())
       operand.set(stored(operand.get()));
     for (Operation *op : llvm::reverse(old))
       op->erase();
-    return order.size();
   }
 
 private:
@@ -173,7 +171,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
     auto module = getOperation()->getParentOfType<ModuleOp>();
     Block &block = getOperation().getBody().front();
     FusionPlan plan(block, getSymbols(module));
-    numKernels += Rewriter(block, plan).run();
+    Rewriter(block, plan).run();
   }
 };
 

@@ -16,7 +16,6 @@ def EvaluateShapes : Pass<"evaluate-shapes", "mlir::func::FuncOp"> {
     involved, for each of these tensors that something else reads; the chains are
     gone. Runs first, because constants and static views come out of it.
   }];
-  let statistics = [Statistic<"numEvaluated", "evaluated", "Tensors evaluated">];
 }
 
 def ResolveIndices : Pass<"resolve-indices", "mlir::func::FuncOp"> {
@@ -27,7 +26,6 @@ def ResolveIndices : Pass<"resolve-indices", "mlir::func::FuncOp"> {
     hold everywhere. After: slices, reshapes and broadcasts of the input, and
     constants. Runs before patterns are recognized, because masks get simpler.
   }];
-  let statistics = [Statistic<"numResolved", "resolved", "Operators resolved">];
 }
 
 def SimplifyViews : Pass<"simplify-views", "mlir::func::FuncOp"> {
@@ -72,7 +70,6 @@ def FoldScales : Pass<"fold-scales", "mlir::func::FuncOp"> {
     when the model is built. Runs before contractions are merged and layouts are
     assigned: later, views stand between.
   }];
-  let statistics = [Statistic<"numFolded", "folded", "Scales and shifts folded">];
 }
 
 def AssignLayouts : Pass<"assign-layouts", "mlir::func::FuncOp"> {
@@ -84,7 +81,6 @@ def AssignLayouts : Pass<"assign-layouts", "mlir::func::FuncOp"> {
     do their work under permuted dimensions, and cancel where they meet. Other
     transposes of activations sink as well. Decided once, for all targets.
   }];
-  let statistics = [Statistic<"numAssigned", "assigned", "Operators with channels last">];
 }
 
 def AssignPrecision : Pass<"assign-precision", "mlir::func::FuncOp"> {
@@ -182,7 +178,6 @@ def FormKernels : Pass<"form-kernels", "mlir::func::FuncOp"> {
     and the return are all that is left at the top level. See
     graph/analysis/FusionPlan.h for what one kernel holds.
   }];
-  let statistics = [Statistic<"numKernels", "kernels", "Kernels formed">];
 }
 
 def VerifyKernels : Pass<"verify-kernels", "mlir::ModuleOp"> {

@@ -28,10 +28,8 @@ class ResolveIndices
       Value value = constantContent(op, builder);
       if (!value)
         value = viewOfChosen(op, builder);
-      if (value) {
+      if (value)
         op->getResult(0).replaceAllUsesWith(value);
-        ++numResolved;
-      }
     }
     eraseDead(getOperation());
   }

@@ -13,7 +13,9 @@
 #include "runtime/exec/ExecutionPlan.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 
 namespace charonia::engine::fuzz {
 
@@ -33,16 +35,39 @@ inline void reseal(std::vector<std::byte> &file) {
   std::memcpy(file.data(), &header, sizeof(header));
 }
 
-/// A file of the manifest and of a code and a weights section of 4096 bytes
-/// each.
-inline std::vector<std::byte> seal(std::span<const std::byte> manifest) {
+/// x86-64's `ret`: of a kernel, a call that does nothing.
+inline constexpr std::byte returnInstruction{0xc3};
+
+/// Bytes that start at a multiple of 4096, as a mapped file does.
+class PageBuffer {
+public:
+  explicit PageBuffer(size_t size)
+      : bytes(static_cast<std::byte *>(std::aligned_alloc(pageSize, size))),
+        size(size) {
+    std::memset(bytes, 0, size);
+  }
+  ~PageBuffer() { std::free(bytes); }
+  PageBuffer(const PageBuffer &) = delete;
+  PageBuffer &operator=(const PageBuffer &) = delete;
+  operator std::span<const std::byte>() const { return {bytes, size}; }
+  std::byte *data() const { return bytes; }
+
+private:
+  std::byte *bytes;
+  size_t size;
+};
+
+/// A file of the manifest, of a section of code that is nothing but returns,
+/// and of weights: as much of both as small models have.
+inline std::unique_ptr<PageBuffer> seal(std::span<const std::byte> manifest) {
+  constexpr uint64_t codeBytes = 16 * pageSize, weightBytes = 64 * pageSize;
   FileHeader header = {};
   std::memcpy(header.magic, formatMagic, sizeof(formatMagic));
   header.version = formatVersion;
   header.sectionCount = 3;
   SectionEntry table[3] = {};
   uint64_t position = pageSize;
-  const uint64_t sizes[3] = {manifest.size(), pageSize, pageSize};
+  const uint64_t sizes[3] = {manifest.size(), codeBytes, weightBytes};
   for (int i = 0; i < 3; ++i) {
     table[i].kind = i + 1;
     table[i].alignment = pageSize;
@@ -51,13 +76,23 @@ inline std::vector<std::byte> seal(std::span<const std::byte> manifest) {
     position += (sizes[i] + pageSize - 1) / pageSize * pageSize;
   }
   header.fileSize = position;
-  std::vector<std::byte> file(position);
-  std::ranges::copy(manifest, file.begin() + pageSize);
-  for (SectionEntry &entry : table)
-    entry.checksum = checksum(file.data() + entry.offset, entry.size);
-  std::memcpy(file.data(), &header, sizeof(header));
-  std::memcpy(file.data() + sizeof(header), table, sizeof(table));
-  reseal(file);
+  auto file = std::make_unique<PageBuffer>(position);
+  std::ranges::copy(manifest, file->data() + pageSize);
+  std::memset(file->data() + table[1].offset,
+              static_cast<int>(returnInstruction), codeBytes);
+  // The same in every file.
+  static const uint64_t codeSum =
+      checksum(file->data() + table[1].offset, codeBytes);
+  static const uint64_t weightSum =
+      checksum(file->data() + table[2].offset, weightBytes);
+  table[0].checksum = checksum(file->data() + pageSize, manifest.size());
+  table[1].checksum = codeSum;
+  table[2].checksum = weightSum;
+  header.checksum = 0;
+  std::memcpy(file->data(), &header, sizeof(header));
+  std::memcpy(file->data() + sizeof(header), table, sizeof(table));
+  header.checksum = checksum(file->data(), sizeof(header) + sizeof(table));
+  std::memcpy(file->data(), &header, sizeof(header));
   return file;
 }
 

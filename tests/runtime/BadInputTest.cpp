@@ -7,7 +7,8 @@
 #include "charonia/runtime.h"
 #include "runtime/engine/Encoding.h"
 #include "runtime/engine/Writer.h"
-#include "runtime/fuzz/Exercise.h"
+#include "runtime/fuzz/ExerciseRun.h"
+#include "runtime/fuzz/Mutate.h"
 
 #include <chrono>
 #include <set>
@@ -44,7 +45,9 @@ TEST(BadInput, TheSampleIsGood) {
   EXPECT_TRUE(tryFile(file));
   EXPECT_TRUE(charonia::Engine::load(file).isOk());
   std::string manifest = *encodeManifest(sampleManifest());
-  EXPECT_TRUE(tryFile(seal(std::as_bytes(std::span(manifest)))));
+  auto sealed = seal(std::as_bytes(std::span(manifest)));
+  EXPECT_TRUE(tryFile(*sealed));
+  EXPECT_TRUE(exerciseContext(*sealed));
 }
 
 TEST(BadInput, LongNames) {
@@ -175,8 +178,8 @@ class RandomInput : public ::testing::Test {
 protected:
   void SetUp() override {
     const char *given = std::getenv("CHARONIA_FUZZ_SEED");
-    seed = given ? std::strtoull(given, nullptr, 10) : std::random_device()();
-    random.seed(seed);
+    seed = given ? std::strtoull(given, nullptr, 10) : 1;
+    random = Random(seed);
     const char *limit = std::getenv("CHARONIA_FUZZ_SECONDS");
     end = std::chrono::steady_clock::now() +
           std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -185,43 +188,9 @@ protected:
     fflush(stdout); // Before a crash, if there is one.
   }
   bool more() { return std::chrono::steady_clock::now() < end; }
-  uint64_t below(uint64_t bound) { return random() % bound; }
-
-  /// Numbers that have broken programs before.
-  int64_t number() {
-    static const int64_t edges[] = {0,
-                                    1,
-                                    -1,
-                                    2,
-                                    63,
-                                    64,
-                                    255,
-                                    256,
-                                    4095,
-                                    4096,
-                                    INT32_MAX,
-                                    INT32_MIN,
-                                    INT64_MAX,
-                                    INT64_MIN,
-                                    INT64_MAX - 1,
-                                    int64_t(1) << 40,
-                                    UINT32_MAX};
-    return below(4) ? edges[below(std::size(edges))]
-                    : static_cast<int64_t>(random());
-  }
-
-  ShapeExpr expression() {
-    std::vector<ShapeExpr::Term> terms;
-    for (uint64_t n = below(9); n-- > 0;) {
-      auto op = static_cast<ShapeExpr::Op>(below(11));
-      terms.push_back(
-          {op, below(2) ? static_cast<int64_t>(below(3)) : number()});
-    }
-    return ShapeExpr::fromTerms(std::move(terms));
-  }
 
   uint64_t seed;
-  std::mt19937_64 random;
+  Random random{0};
   std::chrono::steady_clock::time_point end;
 };
 
@@ -230,26 +199,27 @@ TEST_F(RandomInput, BytesOfTheManifest) {
   size_t accepted = 0, tried = 0;
   while (more()) {
     std::string bytes = original;
-    for (uint64_t n = 1 + below(6); n-- > 0;) {
-      size_t at = below(bytes.size());
-      switch (below(4)) {
+    for (uint64_t n = 1 + random.below(6); n-- > 0;) {
+      size_t at = random.below(bytes.size());
+      switch (random.below(4)) {
       case 0:
-        bytes[at] = static_cast<char>(random());
+        bytes[at] = static_cast<char>(random.bits());
         break;
       case 1:
-        bytes.insert(at, 1 + below(4), static_cast<char>(random()));
+        bytes.insert(at, 1 + random.below(4), static_cast<char>(random.bits()));
         break;
       case 2:
-        bytes.erase(at, 1 + below(8));
+        bytes.erase(at, 1 + random.below(8));
         break;
       case 3:
-        bytes.insert(at, bytes.substr(below(bytes.size()), below(64)));
+        bytes.insert(
+            at, bytes.substr(random.below(bytes.size()), random.below(64)));
         break;
       }
       if (bytes.empty())
         bytes = "x";
     }
-    accepted += tryFile(seal(std::as_bytes(std::span(bytes))));
+    accepted += tryFile(*seal(std::as_bytes(std::span(bytes))));
     ++tried;
   }
   EXPECT_GT(tried, 10u);
@@ -257,97 +227,22 @@ TEST_F(RandomInput, BytesOfTheManifest) {
 }
 
 TEST_F(RandomInput, FieldsOfTheManifest) {
-  size_t accepted = 0, tried = 0;
+  size_t accepted = 0, tried = 0, made = 0;
   while (more()) {
     Manifest m = sampleManifest();
-    for (uint64_t n = 1 + below(3); n-- > 0;) {
-      Program &p = m.programs[below(m.programs.size())];
-      Buffer &b = p.buffers[below(p.buffers.size())];
-      Step &s = p.steps[below(p.steps.size())];
-      KernelCode &k = p.variants[0].kernels[below(2)];
-      CodeModule &c = p.variants[0].modules[0];
-      Symbol &symbol = m.signature.symbols[0];
-      switch (below(24)) {
-      case 0:
-        symbol.min = number();
-        break;
-      case 1:
-        symbol.opt = number();
-        break;
-      case 2:
-        symbol.max = number();
-        break;
-      case 3:
-        symbol.divisor = number();
-        break;
-      case 4:
-        m.signature.inputs[0].dims[below(2)] = expression();
-        break;
-      case 5:
-        m.signature.outputs[0].dims[below(2)] = expression();
-        break;
-      case 6:
-        b.kind = static_cast<Buffer::Kind>(below(7));
-        break;
-      case 7:
-        b.index = static_cast<uint32_t>(number());
-        break;
-      case 8:
-        b.weightOffset = number();
-        break;
-      case 9:
-        b.size = below(2) ? ShapeExpr(number()) : expression();
-        break;
-      case 10:
-        b.firstStep = static_cast<uint32_t>(number());
-        break;
-      case 11:
-        b.lastStep = static_cast<uint32_t>(number());
-        break;
-      case 12:
-        b.alignment = static_cast<uint32_t>(number());
-        break;
-      case 13:
-        b.alias = static_cast<uint32_t>(below(2) ? below(6) : number());
-        break;
-      case 14:
-        b.aliasOffset = expression();
-        break;
-      case 15:
-        s.kind = static_cast<Step::Kind>(below(6));
-        break;
-      case 16:
-        s.kernel = static_cast<uint32_t>(number());
-        break;
-      case 17:
-        s.args[0] = {static_cast<uint32_t>(below(6)), expression()};
-        break;
-      case 18:
-        s.bytes = expression();
-        break;
-      case 19:
-        k.grid = expression();
-        break;
-      case 20:
-        k.module = static_cast<uint32_t>(number());
-        break;
-      case 21:
-        k.entryOffset = number();
-        break;
-      case 22:
-        (below(2) ? c.image : c.ptx).offset = number();
-        break;
-      case 23:
-        (below(2) ? c.cubin : c.image).size = number();
-        break;
-      }
-    }
+    for (uint64_t n = 1 + random.below(3); n-- > 0;)
+      mutateField(m, random);
     auto bytes = encodeManifest(m);
     ASSERT_TRUE(bytes.isOk());
-    accepted += tryFile(seal(std::as_bytes(std::span(*bytes))));
+    auto file = seal(std::as_bytes(std::span(*bytes)));
+    if (tryFile(*file)) {
+      ++accepted;
+      made += exerciseContext(*file);
+    }
     ++tried;
   }
-  // Some changes are harmless and reach the planner; most are refused.
+  // Some changes are harmless and reach a run; most are refused.
+  EXPECT_GT(made, 0u);
   EXPECT_GT(accepted, 0u);
   EXPECT_LT(accepted, tried);
 }

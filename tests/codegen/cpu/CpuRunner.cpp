@@ -21,9 +21,11 @@ LoadedImage::LoadedImage(CpuImage given) : image(std::move(given)) {
 
 LoadedImage::~LoadedImage() { munmap(memory, image.bytes.size()); }
 
-void LoadedImage::run(llvm::ArrayRef<void *> buffers,
-                      llvm::ArrayRef<int64_t> symbols, int64_t begin,
-                      int64_t end, size_t kernel) const {
+// Generated code has no type in front of it, which the sanitizer would read.
+__attribute__((no_sanitize("function"))) void
+LoadedImage::run(llvm::ArrayRef<void *> buffers,
+                 llvm::ArrayRef<int64_t> symbols, int64_t begin, int64_t end,
+                 size_t kernel) const {
   using Function =
       void(void *const *, const int64_t *, int64_t, int64_t, void *);
   auto *function = reinterpret_cast<Function *>(static_cast<char *>(memory) +

@@ -144,30 +144,28 @@ def test_engine_with_flipped_header_bytes(tmp_path, engine):
 
 
 def test_engine_with_random_damage(tmp_path, engine):
-    """Anywhere in the file: a message, or a run with the right results."""
+    """Anywhere in the file: a message that says so, or the right result (between
+    sections there are bytes that nobody reads); never a crash or a wrong result."""
     whole = engine.read_bytes()
     path = tmp_path / "damaged.engine"
     rng = np.random.RandomState(3)
-    value = rng.standard_normal((1, 1, 8, 8)).astype(np.float32)
-    np.save(tmp_path / "x.npy", value)
-    (want,) = harness.run_engine(engine, {"image": value}, ["logits"], tmp_path / "good")
-    out = tmp_path / "out"
+    inputs = {"image": rng.standard_normal((1, 1, 8, 8)).astype(np.float32)}
+    (want,) = harness.run_engine(engine, inputs, ["logits"], tmp_path / "right")
+    refused = 0
     for _ in range(60):
         damaged = bytearray(whole)
         for _ in range(rng.randint(1, 5)):
-            damaged[rng.randint(len(damaged))] = rng.randint(256)
+            damaged[rng.randint(len(damaged))] ^= rng.randint(1, 256)
         path.write_bytes(bytes(damaged))
-        result = harness.invoke(
-            "run", path, "--input", f"image={tmp_path / 'x.npy'}",
-            "--output-dir", out, timeout=60,
-        )  # fmt: skip
-        if result.kind == "ok":
-            np.testing.assert_array_equal(np.load(out / "logits.npy"), want)
-            shutil.rmtree(out)
-            continue
-        check_manner(result)
-        says(result, r"damaged\.engine")
-        assert not out.exists(), "outputs of a failed run were left behind"
+        try:
+            (got,) = harness.run_engine(path, inputs, ["logits"], tmp_path / "run")
+        except harness.CharoniaError as error:
+            check_manner(error.result)
+            says(error.result, r"damaged\.engine' cannot be used: ")
+            refused += 1
+        else:
+            np.testing.assert_array_equal(got, want)
+    assert refused > 50
 
 
 def test_help_names_every_command():

@@ -9,6 +9,8 @@ using ::onnx::AttributeProto;
 using ::onnx::ModelProto;
 using ::onnx::NodeProto;
 using ::onnx::TensorProto;
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -44,14 +46,18 @@ TEST(Malformed, Garbage) {
   EXPECT_THAT(importBytes(""),
               StartsWith("error: test.onnx: not an ONNX model: it holds no "
                          "graph"));
-  EXPECT_THAT(importBytes(std::string(1000, '\0')), HasSubstr("error"));
+  EXPECT_THAT(importBytes(std::string(1000, '\0')),
+              StartsWith("error: test.onnx: not an ONNX model: "));
 }
 
 TEST(Malformed, EveryTruncation) {
   std::string bytes = parse(simple).SerializeAsString();
   EXPECT_EQ(importBytes(bytes), "");
+  // The versions of operators come last: without them no prefix is a model.
   for (size_t size = 0; size < bytes.size(); ++size)
-    importBytes(bytes.substr(0, size));
+    EXPECT_THAT(importBytes(bytes.substr(0, size)),
+                StartsWith("error: test.onnx: "))
+        << size << " bytes";
 }
 
 TEST(Malformed, FlippedBytes) {
@@ -73,16 +79,29 @@ TEST(Malformed, FlippedBytes) {
   model.mutable_graph()->mutable_output(0)->clear_type();
   std::string bytes = model.SerializeAsString();
   EXPECT_EQ(importBytes(bytes), "");
-  // Where the weight's bytes are, a flip changes nothing.
+  size_t weightBytes = weight.raw_data().size();
+  size_t weightBegin = bytes.find(std::string(weightBytes, '\1'));
+  ASSERT_NE(weightBegin, std::string::npos);
+  unsigned accepted = 0, refused = 0;
   std::mt19937 random(7);
   for (size_t i = 0; i < bytes.size(); ++i) {
-    if (bytes[i] == '\1' && random() % 16)
+    if (i - weightBegin < weightBytes && random() % 16)
       continue;
     std::string damaged = bytes;
     damaged[i] ^= char(1 << random() % 8);
     SCOPED_TRACE("byte " + std::to_string(i));
-    importBytes(damaged);
+    std::string text = importBytes(damaged);
+    ++(text.empty() ? accepted : refused);
+    if (!text.empty())
+      EXPECT_THAT(text,
+                  AllOf(StartsWith("error: test.onnx: "), EndsWith("\n")));
+    // A flip in the weight's own bytes is no business of the importer.
+    size_t inWeight = i - weightBegin;
+    if (inWeight < weightBytes)
+      EXPECT_EQ(text, "");
   }
+  // Names that nobody refers to may change; most of the rest may not.
+  EXPECT_GT(refused, accepted);
 }
 
 TEST(Malformed, Cycle) {
@@ -255,8 +274,9 @@ TEST(Malformed, Slices) {
     std::string text =
         import(parse("graph (float[8] x) => (float[?] y) <" +
                      std::string(lists) + "> { y = Slice (x, s, e, a, k) }"));
-    EXPECT_THAT(text, message[0] ? HasSubstr(message) : HasSubstr(""));
-    if (!message[0])
+    if (message[0])
+      EXPECT_THAT(text, HasSubstr(message));
+    else
       EXPECT_EQ(text, "");
   };
   check("int64[1] s = {0}, int64[1] e = {4}, int64[1] a = {0}, "
@@ -341,5 +361,8 @@ TEST(Malformed, LongChains) {
     node->add_input("s" + std::to_string(i));
     node->add_output("s" + std::to_string(i + 1));
   }
-  EXPECT_THAT(import(model), HasSubstr(""));
+  EXPECT_THAT(
+      import(model),
+      HasSubstr("node 'y' (ConstantOfShape, opset 18): shapes that depend on "
+                "data are not supported: input 0 ('s100000')"));
 }

@@ -1,5 +1,6 @@
 #include "tests/frontends/onnx/Models.h"
 #include "frontends/onnx/Schema.h"
+#include "mlir/IR/Verifier.h"
 #include "llvm/Support/FileSystem.h"
 #include <fstream>
 
@@ -22,6 +23,7 @@ static std::string run(const std::string &bytes,
     return diagnostic.severity == frontend::Diagnostic::Severity::Error;
   });
   EXPECT_EQ(hasError, !result.module);
+  EXPECT_TRUE(!result.module || succeeded(mlir::verify(*result.module)));
   return result.toString();
 }
 

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Writes what the fuzzers start from.
+
+    fuzz_corpus.py import DIR     one small ONNX model for each operator and two opsets
+    fuzz_corpus.py engine DIR     manifests of small engines, for CPU and GPU
+
+Always the same files for the same compiler. Inputs that once failed are kept in
+tests/fuzz/<fuzzer> and are used besides.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import tempfile
+from pathlib import Path
+
+import harness
+
+sys.path[:0] = [str(harness.ROOT / "tests/e2e")]
+
+import fixed_test
+import onnx
+import op_model
+from op_cases import REGISTRY
+
+OPSETS = (13, 24)
+LARGEST = 4096  # bytes of a model: longer ones are slow to change in every place
+MANIFEST = 1  # the kind of section, runtime/engine/Engine.h
+
+
+def write_models(folder: Path) -> int:
+    count = 0
+    for opset in OPSETS:
+        for op in sorted(o for o in REGISTRY if REGISTRY[o].since <= opset):
+            for index in range(20):
+                drawn = op_model.draw(op, opset, 1, index)
+                data = op_model.Pack([drawn]).model.SerializeToString()
+                if len(data) <= LARGEST:
+                    (folder / f"{op}-{opset}.onnx").write_bytes(data)
+                    count += 1
+                    break
+    for name, text in fixed_test.MODELS.items():
+        onnx.save(fixed_test.parse(text), folder / f"{name}.onnx")
+    return count + len(fixed_test.MODELS)
+
+
+def manifest_of(engine: bytes) -> bytes:
+    """docs/engine-format.md: 64 bytes of header, 64 for each section."""
+    (sections,) = struct.unpack_from("<I", engine, 12)
+    for number in range(sections):
+        kind, _, offset, size = struct.unpack_from("<IIQQ", engine, 64 + 64 * number)
+        if kind == MANIFEST:
+            return engine[offset : offset + size]
+    raise ValueError("an engine without a manifest")
+
+
+def write_manifests(folder: Path) -> int:
+    models = {k: fixed_test.parse(v) for k, v in fixed_test.MODELS.items()}
+    count = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        path, engine = Path(scratch, "m.onnx"), Path(scratch, "m.engine")
+        for name, model in models.items():
+            onnx.save(model, path)
+            for target in ("cpu", "sm_80"):
+                harness.compile_model(path, engine, target=target)
+                (folder / f"{name}-{target}").write_bytes(manifest_of(engine.read_bytes()))
+                count += 1
+    return count
+
+
+def main() -> int:
+    if len(sys.argv) != 3 or sys.argv[1] not in ("import", "engine"):
+        sys.exit(__doc__)
+    folder = Path(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    write = write_models if sys.argv[1] == "import" else write_manifests
+    print(f"{folder}: {write(folder)} files")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
