@@ -1,5 +1,6 @@
 #include "codegen/driver/InPlace.h"
 #include "graph/analysis/IterationSpace.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -26,22 +27,28 @@ bool sameMap(AffineMap a, AffineMap b, ArrayRef<AffineExpr> extents) {
 }
 
 /// Whether every element of `value` is read at its place in the space only,
-/// also through what is computed from it.
+/// also through what is computed from it. Each value is looked at once, however
+/// many others read it.
 bool isReadInPlace(Value value, const IterationSpace &space) {
-  std::optional<IterationSpace::Place> place = space.lookup(value);
-  if (!place || place->extent != IterationSpace::Extent::Full)
-    return false;
-  for (OpOperand &use : value.getUses()) {
-    auto user = dyn_cast<graph::GraphOpInterface>(use.getOwner());
-    if (!user) // the terminator
-      continue;
-    graph::OpRole role = user.getRole();
-    if (role != graph::OpRole::Pointwise && role != graph::OpRole::View)
+  llvm::SmallSetVector<Value, 16> reached;
+  reached.insert(value);
+  for (size_t i = 0; i < reached.size(); ++i) {
+    value = reached[i];
+    std::optional<IterationSpace::Place> place = space.lookup(value);
+    if (!place || place->extent != IterationSpace::Extent::Full)
       return false;
-    std::optional<IterationSpace::Place> read = space.placeOfOperand(use);
-    if (!read || !sameMap(read->map, place->map, space.getShape()) ||
-        !isReadInPlace(user->getResult(0), space))
-      return false;
+    for (OpOperand &use : value.getUses()) {
+      auto user = dyn_cast<graph::GraphOpInterface>(use.getOwner());
+      if (!user) // the terminator
+        continue;
+      graph::OpRole role = user.getRole();
+      if (role != graph::OpRole::Pointwise && role != graph::OpRole::View)
+        return false;
+      std::optional<IterationSpace::Place> read = space.placeOfOperand(use);
+      if (!read || !sameMap(read->map, place->map, space.getShape()))
+        return false;
+      reached.insert(user->getResult(0));
+    }
   }
   return true;
 }

@@ -85,6 +85,7 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
       // @prepare has left the module by now: it is compiled result by result.
       {"kernels",
        [](OpPassManager &passes) {
+         passes.addNestedPass<func::FuncOp>(createSplitConcats());
          passes.addNestedPass<func::FuncOp>(createFormKernels());
          passes.addPass(createVerifyKernels());
        }},

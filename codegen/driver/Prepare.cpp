@@ -103,6 +103,7 @@ Preparation::addUnit(func::FuncOp prepare, unsigned result,
   if (!code) {
     PassManager passes(context, ModuleOp::getOperationName());
     passes.addPass(createCSEPass());
+    passes.addNestedPass<func::FuncOp>(graph::createSplitConcats());
     passes.addNestedPass<func::FuncOp>(graph::createFormKernels());
     passes.addPass(graph::createVerifyKernels());
     if (failed(passes.run(*module)))

@@ -1,6 +1,7 @@
 #include "codegen/driver/Program.h"
 #include "codegen/driver/Convert.h"
 #include "codegen/driver/InPlace.h"
+#include "codegen/driver/Work.h"
 #include "graph/analysis/Weights.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -189,38 +190,16 @@ private:
   engine::Kernel describe(graph::KernelOp kernel) {
     engine::Kernel entry;
     entry.name = kernels.get(program().kernels.size()).getSymName().str();
-    AffineExpr flops = getAffineConstantExpr(0, kernel.getContext());
-    for (Operation &op : kernel.getBody().front()) {
-      auto graphOp = dyn_cast<graph::GraphOpInterface>(&op);
-      if (!graphOp || graphOp.getRole() == graph::OpRole::Source)
-        continue;
-      flops = flops + graphOp.getFlops();
-      entry.ops.push_back(
-          op.getName().stripDialect().str() + " " +
-          graph::typeToString(op.getResult(0).getType(), symbols));
-    }
-    entry.flops = toShapeExpr(graph::simplify(flops));
-    entry.bytes = 0;
-    for (auto [input, argument] :
-         llvm::zip(kernel.getInputs(), kernel.getBody().getArguments()))
-      entry.bytes = entry.bytes + bytesRead(argument);
-    for (Value result : kernel.getResults())
-      entry.bytes = entry.bytes + sizeInBytes(result.getType());
+    for (Operation &op : kernel.getBody().front())
+      if (auto graphOp = dyn_cast<graph::GraphOpInterface>(&op);
+          graphOp && graphOp.getRole() != graph::OpRole::Source)
+        entry.ops.push_back(
+            op.getName().stripDialect().str() + " " +
+            graph::typeToString(op.getResult(0).getType(), symbols));
+    KernelWork work = measureWork(kernel, symbols);
+    entry.flops = std::move(work.flops);
+    entry.bytes = std::move(work.bytes);
     return entry;
-  }
-
-  /// Of an operand that indexing reads, not more than it takes out of it.
-  static ShapeExpr bytesRead(BlockArgument argument) {
-    ShapeExpr all = sizeInBytes(argument.getType()), read = 0;
-    auto element = cast<RankedTensorType>(argument.getType()).getElementType();
-    for (Operation *user : argument.getUsers()) {
-      auto graphOp = dyn_cast<graph::GraphOpInterface>(user);
-      if (!graphOp || graphOp.getRole() != graph::OpRole::Indexing)
-        return all;
-      read = read + sizeInBytes(graph::withElement(user->getResult(0).getType(),
-                                                   element));
-    }
-    return charonia::min(all, read);
   }
 
   /// Results that no kernel writes to the output itself: arguments, weights,

@@ -2,6 +2,7 @@
 // themselves.
 #include "codegen/emit/Schedule.h"
 #include "codegen/emit/GpuTiles.h"
+#include "graph/analysis/CodeSize.h"
 #include "graph/analysis/IterationSpace.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
@@ -28,6 +29,10 @@ EmitTarget EmitTarget::gpu() {
 
 namespace {
 
+/// Instructions that an elementwise tile may take: longer code helps no
+/// machine, and register allocation takes time that is quadratic in it.
+constexpr int64_t tileCode = 4096;
+
 /// What the cost model looks at.
 struct KernelShape {
   Exprs root;
@@ -49,6 +54,8 @@ struct KernelShape {
   /// Columns of the stationary operand of a contraction are neighbours in
   /// memory.
   bool columnsInMemory = true;
+  /// Instructions for a register of results.
+  int64_t code = 0;
 };
 
 unsigned rankOf(OpRole role) {
@@ -170,6 +177,7 @@ KernelShape inspect(graph::KernelOp kernel) {
   for (AffineExpr e : shape.root)
     shape.sizes.push_back(sizeAt(e, symbols));
   shape.kinds.assign(rank, DimKind::Parallel);
+  shape.code = graph::estimateCode(kernel, tileCode);
 
   // Coordinates of every value reached from the root by maps.
   DenseMap<Value, AffineMap> reached;
@@ -468,6 +476,11 @@ private:
     int64_t most = cpu ? 8 * t.vectorElements : 1024;
     if (k.role != OpRole::Pointwise)
       most = cpu ? 4 * t.vectorElements : 256;
+    // Where a register takes much code a tile has fewer, but one at least.
+    int64_t registers = cpu ? most / t.vectorElements : most / 128;
+    most /= llvm::divideCeil(registers,
+                             llvm::bit_floor<uint64_t>(std::max<int64_t>(
+                                 tileCode / std::max<int64_t>(k.code, 1), 1)));
     // Few long sums: the fewer of them an instance has, the more instances
     // there are.
     if (!cpu && k.role == OpRole::Reduction)

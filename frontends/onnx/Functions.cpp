@@ -13,7 +13,7 @@ using ::onnx::NodeProto;
 
 /// Functions that may be inside of one another.
 constexpr unsigned maxDepth = 64;
-/// Bytes that copies of function bodies may take in all.
+/// Bytes that bodies written out may take in all.
 constexpr int64_t maxExpandedBytes = int64_t(1) << 31;
 
 using Attributes = std::map<std::string, const AttributeProto *>;
@@ -40,6 +40,15 @@ static void substitute(NodeProto &node, const Attributes &given) {
   }
 }
 
+LogicalResult GraphImporter::countExpandedBytes(int64_t bytes) {
+  expandedBytes += bytes;
+  return expandedBytes <= maxExpandedBytes
+             ? llvm::success()
+             : emitter.fail("functions and loops written out are over 2 GiB",
+                            "export the model without nested functions and "
+                            "with loops of fewer steps");
+}
+
 LogicalResult GraphImporter::importFunction(
     const ::onnx::FunctionProto &function, const NodeProto &call,
     const std::vector<Binding> &inputs, const SmallVector<bool> &wanted,
@@ -49,10 +58,8 @@ LogicalResult GraphImporter::importFunction(
     return emitter.fail(shown + " is nested in over " + Twine(maxDepth) +
                             " functions",
                         "a function may not call itself");
-  expandedBytes += function.ByteSizeLong();
-  if (expandedBytes > maxExpandedBytes)
-    return emitter.fail("functions expand to over 2 GiB",
-                        "export the model without nested functions");
+  if (failed(countExpandedBytes(function.ByteSizeLong())))
+    return llvm::failure();
   if (static_cast<int>(inputs.size()) > function.input_size() ||
       call.output_size() > function.output_size())
     return emitter.fail(shown + " has " + Twine(function.input_size()) +

@@ -10,8 +10,16 @@ using llvm::Twine;
 using ::onnx::NodeProto;
 using ::onnx::TypeProto;
 
-/// Nodes that function bodies may expand to, and bytes of such bodies.
+/// Nodes of bodies that are written out: functions, branches and the steps of
+/// loops, each of which counts as one node more.
 constexpr int64_t maxExpandedNodes = int64_t(1) << 17;
+
+/// Words by which a message goes into the body of a node.
+static std::string insideOf(const NodeProto &node) {
+  bool isGraph = node.op_type() == "Loop" || node.op_type() == "Scan" ||
+                 node.op_type() == "If";
+  return isGraph ? "in its body, " : "in its function body, ";
+}
 
 // Reports.
 
@@ -27,8 +35,8 @@ void GraphImporter::report(const Frame &frame, const Problem &problem) {
   const Frame *outer = &frame;
   std::string path;
   while (outer->parent) {
-    path = "in its function body, " + printable(outer->node->op_type()) + " '" +
-           printable(displayName(*outer->node)) + "': " + path;
+    path = insideOf(*outer->parent->node) + printable(outer->node->op_type()) +
+           " '" + printable(displayName(*outer->node)) + "': " + path;
     outer = outer->parent;
   }
   if (lastReported == outer->node)
@@ -135,6 +143,29 @@ void GraphImporter::addFunctions(
 
 // Nodes.
 
+bool GraphImporter::countExpanded(const Frame &frame) {
+  if (++expandedNodes <= maxExpandedNodes)
+    return true;
+  report(frame, {"functions and loops written out are over " +
+                     std::to_string(maxExpandedNodes) + " nodes",
+                 "export the model without nested functions and with loops of "
+                 "fewer steps"});
+  return false;
+}
+
+/// Leaves only `needed` of the nodes, so that a body that is imported many
+/// times is searched for them once. Indices follow.
+static void dropOthers(Nodes &nodes, std::vector<int> &needed) {
+  if (!std::is_sorted(needed.begin(), needed.end()))
+    return;
+  int kept = 0;
+  for (int &i : needed) {
+    nodes.SwapElements(kept, i);
+    i = kept++;
+  }
+  nodes.DeleteSubrange(kept, nodes.size() - kept);
+}
+
 bool GraphImporter::importNodes(Nodes &nodes,
                                 const std::vector<std::string> &roots,
                                 Scope &scope, const Frame *frame) {
@@ -151,13 +182,11 @@ bool GraphImporter::importNodes(Nodes &nodes,
     frame ? report(*frame, problem) : report(problem);
     return false;
   }
+  if (frame)
+    dropOthers(nodes, order.nodes);
   for (int i : order.nodes) {
-    if (frame && ++expandedNodes > maxExpandedNodes) {
-      report(*frame, {"functions expand to over " +
-                          std::to_string(maxExpandedNodes) + " nodes",
-                      "export the model without nested functions"});
+    if (frame && !countExpanded(*frame))
       return false;
-    }
     importNode(nodes[i], order.used, scope, frame);
   }
   return true;

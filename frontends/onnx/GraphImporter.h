@@ -58,8 +58,9 @@ public:
                    &functions);
   /// Makes the initializers of `graph` names of `scope`.
   void addInitializers(::onnx::GraphProto &graph, Scope &scope);
-  /// Imports what `roots` need and binds it in `scope`. False where the nodes
-  /// cannot be ordered or a budget is exhausted.
+  /// Imports what `roots` need and binds it in `scope`. Nodes of a body
+  /// (`frame` is not null) that they do not need are removed. False where the
+  /// nodes cannot be ordered or a budget is exhausted.
   bool importNodes(Nodes &nodes, const std::vector<std::string> &roots,
                    Scope &scope, const Frame *frame);
   /// The binding of `name`, from `scope` or around it; null if there is none.
@@ -77,6 +78,11 @@ private:
   struct Function;
 
   void report(const Frame &frame, const Problem &problem);
+  /// Counts a node or a step of the bodies written out. False, and reported,
+  /// beyond what a model may have.
+  bool countExpanded(const Frame &frame);
+  /// The same for bytes of bodies.
+  llvm::LogicalResult countExpandedBytes(int64_t bytes);
   void importNode(::onnx::NodeProto &node, const std::set<std::string> &used,
                   Scope &scope, const Frame *parent);
   /// Results of a node, or failure with the emitter's problem set.

@@ -26,6 +26,12 @@ LogicalResult GraphImporter::importStep(::onnx::GraphProto &body,
                                         const std::vector<Value> &inputs,
                                         Scope &around, const Frame &frame,
                                         std::vector<Value> &outputs) {
+  // Initializers are there once, constants among the nodes in every step.
+  int64_t bytes = 0;
+  for (const NodeProto &node : body.node())
+    bytes += node.ByteSizeLong();
+  if (failed(countExpandedBytes(bytes)) || !countExpanded(frame))
+    return llvm::failure();
   Scope scope;
   scope.parent = &around;
   scope.opsets = around.opsets;

@@ -1,4 +1,5 @@
 #include "graph/analysis/FusionPlan.h"
+#include "graph/analysis/CodeSize.h"
 #include "graph/analysis/Weights.h"
 #include "llvm/Support/MathExtras.h"
 #include <set>
@@ -81,6 +82,7 @@ void FusionPlan::classify() {
       makeGroup(&op);
   }
   position[block.getTerminator()] = position.size();
+  spans.assign(position.size(), 0);
 }
 
 /// A returned value must be stored: what the last views down to an alias give.
@@ -157,16 +159,47 @@ void FusionPlan::collectSources(Operation *op, Sources &sources) const {
 }
 
 bool FusionPlan::reaches(const Group &target, Sources work) const {
+  // Operators behind a place that no group spans depend on none at or after it.
+  unsigned first = position.size();
+  for (Operation *op : target.ops)
+    first = std::min(first, position.lookup(op));
+  while (first > 0 && spans[first] > 0)
+    --first;
   llvm::DenseSet<Group *> seen;
   while (!work.empty()) {
-    Group *group = groupOf(work.pop_back_val());
-    if (group == &target)
+    Operation *op = work.pop_back_val();
+    if (position.lookup(op) < first)
+      continue;
+    Group *group = groupOf(op);
+    // Where the search is long, the answer that forbids less than is possible
+    // bounds it.
+    if (group == &target || seen.size() >= limits.maxSearched)
       return true;
     if (seen.insert(group).second)
       for (Operation *op : group->ops)
         collectSources(op, work);
   }
   return false;
+}
+
+void FusionPlan::merge(Group &from, Group &into) {
+  auto count = [&](const Group &group, int change) {
+    unsigned low = position.size(), high = 0;
+    for (Operation *op : group.ops) {
+      low = std::min(low, position.lookup(op));
+      high = std::max(high, position.lookup(op));
+    }
+    for (unsigned p = low + 1; p <= high; ++p)
+      spans[p] += change;
+  };
+  count(from, -1);
+  count(into, -1);
+  for (Operation *op : from.ops) {
+    groups[op] = &into;
+    into.ops.push_back(op);
+  }
+  from.ops.clear();
+  count(into, 1);
 }
 
 int64_t FusionPlan::elementsOf(ArrayRef<AffineExpr> shape) const {
@@ -205,8 +238,16 @@ bool FusionPlan::withinLimits(const Group &group,
                               ArrayRef<Operation *> more) const {
   SmallVector<Operation *> ops(group.ops);
   ops.append(more.begin(), more.end());
-  return ops.size() <= limits.maxOperators &&
-         countInputs(ops) <= limits.maxInputs;
+  if (ops.size() > limits.maxOperators || countInputs(ops) > limits.maxInputs)
+    return false;
+  int64_t most = limits.maxCode;
+  if (group.hasAnchor(OpRole::Contraction) || group.hasAnchor(OpRole::Window))
+    most = limits.maxEpilogueCode;
+  else if (group.anchor)
+    most = limits.maxRowCode;
+  return estimateCode(
+             ops, [&](Operation *op) { return inlined.contains(op); },
+             most + 1) <= most;
 }
 
 //===----------------------------------------------------------------------===//
@@ -255,9 +296,7 @@ bool FusionPlan::tryAbsorb(Group &group, GraphOpInterface op) {
       [&](Operation *source) { return groupOf(source) == &group; });
   if (reaches(group, others))
     return false;
-  groups[op]->ops.clear();
-  groups[op] = &group;
-  group.ops.push_back(op);
+  merge(*groups[op], group);
   group.space.add(op->getResult(0), *place);
   return true;
 }
@@ -401,12 +440,8 @@ bool FusionPlan::tryJoin(Group &producer, Group &reader,
           if (!space.contains(op->getResult(0)))
             return false;
   }
-  for (Operation *op : producer.ops) {
-    groups[op] = &reader;
-    reader.ops.push_back(op);
-  }
+  merge(producer, reader);
   reader.space = std::move(space);
-  producer.ops.clear();
   return true;
 }
 

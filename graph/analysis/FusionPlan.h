@@ -33,6 +33,13 @@ struct FusionLimits {
   /// Cheap operators that may be computed once more for each reader or along a
   /// broadcast, instead of being stored.
   unsigned maxRecomputed = 4;
+  /// Instructions for a register of results (see estimateCode): of a kernel
+  /// whose tile may be one register, of one that holds a row in some registers,
+  /// and behind a contraction or a window, whose tile has some dozens. The time
+  /// that code generation takes grows with the square of the product.
+  int64_t maxCode = 8192, maxRowCode = 2048, maxEpilogueCode = 512;
+  /// Groups that are searched for a cycle before an operator stays by itself.
+  unsigned maxSearched = 4096;
 };
 
 class FusionPlan {
@@ -93,6 +100,7 @@ private:
   void collectSources(mlir::Operation *op, Sources &sources) const;
   /// Whether one of `sources` is, or depends on, an operator of `target`.
   bool reaches(const Group &target, Sources sources) const;
+  void merge(Group &from, Group &into);
   bool withinLimits(const Group &group,
                     llvm::ArrayRef<mlir::Operation *> more) const;
   unsigned countInputs(llvm::ArrayRef<mlir::Operation *> ops) const;
@@ -104,6 +112,8 @@ private:
   llvm::SmallVector<int64_t> optimum;
   FusionLimits limits;
   llvm::DenseMap<mlir::Operation *, unsigned> position;
+  /// Groups with operators in front of a position and at or behind it.
+  llvm::SmallVector<unsigned> spans;
   llvm::DenseSet<mlir::Operation *> inlined;
   llvm::DenseMap<mlir::Operation *, Group *> groups;
   std::vector<std::unique_ptr<Group>> storage;

@@ -55,6 +55,10 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       (exp, erf, division chains): fusion then avoids recomputation.
     }], "bool", "isExpensive", (ins), "", [{ return false; }]>,
     InterfaceMethod<[{
+      Vector instructions, roughly, that a register of elements of the result takes
+      beside its operands: by so much each of them makes a kernel's code longer.
+    }], "int64_t", "getCodeSize", (ins), "", [{ return $_op.isExpensive() ? 16 : 1; }]>,
+    InterfaceMethod<[{
       For a reduction or a row normalization: the dimensions of operand 0 that are
       combined, or needed all at once.
     }], "::llvm::SmallVector<int64_t>", "getReductionAxes", (ins), "", [{ return {}; }]>,

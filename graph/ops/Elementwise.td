@@ -52,12 +52,14 @@ class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
   }];
 }
 
-class Graph_Unary<string mnemonic, string what, bit expensive = 0, bit symbolic = 0,
+// `codeSize` is what getCodeSize answers; from 16 on an operator is expensive.
+class Graph_Unary<string mnemonic, string what, int codeSize = 1, bit symbolic = 0,
                   Type operand = Graph_FloatTensor, bit discontinuous = 0> : Graph_Elementwise<mnemonic> {
   let summary = what;
   let arguments = (ins operand:$input);
   let extraClassDeclaration = commonDecl # [{
-    bool isExpensive() { return }] # !if(expensive, "true", "false") # [{; }
+    bool isExpensive() { return }] # !if(!ge(codeSize, 16), "true", "false") # [{; }
+    int64_t getCodeSize() { return }] # codeSize # [{; }
     bool isDiscontinuous() { return }] # !if(discontinuous, "true", "false") # [{; }
   }] # !if(symbolic, symbolicDecl, [{
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
@@ -74,51 +76,51 @@ class Graph_Unary<string mnemonic, string what, bit expensive = 0, bit symbolic 
   }];
 }
 
-def Graph_NegOp : Graph_Unary<"neg", "-x", 0, 1, Graph_Tensor> {
+def Graph_NegOp : Graph_Unary<"neg", "-x", 1, 1, Graph_Tensor> {
   let moreDecl = linearDecl;
   let floats = "-x";
   let integers = "wrap(-uint64_t(x))";
 }
-def Graph_AbsOp : Graph_Unary<"abs", "|x|", 0, 0, Graph_Tensor> {
+def Graph_AbsOp : Graph_Unary<"abs", "|x|", 1, 0, Graph_Tensor> {
   let floats = "std::fabs(x)";
   let integers = "x < 0 ? wrap(-uint64_t(x)) : x";
 }
-def Graph_SignOp : Graph_Unary<"sign", "-1, 0 or 1; NaN stays", 0, 0, Graph_Tensor> {
+def Graph_SignOp : Graph_Unary<"sign", "-1, 0 or 1; NaN stays", 1, 0, Graph_Tensor> {
   let floats = "sign(x)";
   let integers = "sign(x)";
 }
-def Graph_NotOp : Graph_Unary<"not", "logical not of i1, bitwise not of integers", 0, 1, Graph_IntTensor> {
+def Graph_NotOp : Graph_Unary<"not", "logical not of i1, bitwise not of integers", 1, 1, Graph_IntTensor> {
   let moreDecl = conditionsDecl;
   let integers = "::mlir::getElementTypeOrSelf(getInput()).isInteger(1) ? int64_t(!x) : ~x";
 }
-def Graph_ExpOp : Graph_Unary<"exp", "e to the x", 1> { let floats = "std::exp(x)"; }
-def Graph_LogOp : Graph_Unary<"log", "natural logarithm", 1> { let floats = "std::log(x)"; }
-def Graph_Expm1Op : Graph_Unary<"expm1", "exp(x) - 1", 1> { let floats = "std::expm1(x)"; }
-def Graph_Log1pOp : Graph_Unary<"log1p", "log(1 + x)", 1> { let floats = "std::log1p(x)"; }
-def Graph_SqrtOp : Graph_Unary<"sqrt", "square root"> { let floats = "std::sqrt(x)"; }
-def Graph_RsqrtOp : Graph_Unary<"rsqrt", "1 / sqrt(x)"> { let floats = "1 / std::sqrt(x)"; }
-def Graph_ReciprocalOp : Graph_Unary<"reciprocal", "1 / x"> { let floats = "1 / x"; }
-def Graph_ErfOp : Graph_Unary<"erf", "Gauss error function", 1> { let floats = "std::erf(x)"; }
-def Graph_TanhOp : Graph_Unary<"tanh", "hyperbolic tangent", 1> { let floats = "std::tanh(x)"; }
-def Graph_SigmoidOp : Graph_Unary<"sigmoid", "1 / (1 + exp(-x))", 1> { let floats = "1 / (1 + std::exp(-x))"; }
-def Graph_SinOp : Graph_Unary<"sin", "sine", 1> { let floats = "std::sin(x)"; }
-def Graph_CosOp : Graph_Unary<"cos", "cosine", 1> { let floats = "std::cos(x)"; }
-def Graph_TanOp : Graph_Unary<"tan", "tangent", 1> { let floats = "std::tan(x)"; }
-def Graph_AsinOp : Graph_Unary<"asin", "arc sine", 1> { let floats = "std::asin(x)"; }
-def Graph_AcosOp : Graph_Unary<"acos", "arc cosine", 1> { let floats = "std::acos(x)"; }
-def Graph_AtanOp : Graph_Unary<"atan", "arc tangent", 1> { let floats = "std::atan(x)"; }
-def Graph_SinhOp : Graph_Unary<"sinh", "hyperbolic sine", 1> { let floats = "std::sinh(x)"; }
-def Graph_CoshOp : Graph_Unary<"cosh", "hyperbolic cosine", 1> { let floats = "std::cosh(x)"; }
-def Graph_AsinhOp : Graph_Unary<"asinh", "inverse hyperbolic sine", 1> { let floats = "std::asinh(x)"; }
-def Graph_AcoshOp : Graph_Unary<"acosh", "inverse hyperbolic cosine", 1> { let floats = "std::acosh(x)"; }
-def Graph_AtanhOp : Graph_Unary<"atanh", "inverse hyperbolic tangent", 1> { let floats = "std::atanh(x)"; }
-def Graph_FloorOp : Graph_Unary<"floor", "largest integer not above x", 0, 0, Graph_FloatTensor, 1> {
+def Graph_ExpOp : Graph_Unary<"exp", "e to the x", 22> { let floats = "std::exp(x)"; }
+def Graph_LogOp : Graph_Unary<"log", "natural logarithm", 37> { let floats = "std::log(x)"; }
+def Graph_Expm1Op : Graph_Unary<"expm1", "exp(x) - 1", 25> { let floats = "std::expm1(x)"; }
+def Graph_Log1pOp : Graph_Unary<"log1p", "log(1 + x)", 49> { let floats = "std::log1p(x)"; }
+def Graph_SqrtOp : Graph_Unary<"sqrt", "square root", 2> { let floats = "std::sqrt(x)"; }
+def Graph_RsqrtOp : Graph_Unary<"rsqrt", "1 / sqrt(x)", 3> { let floats = "1 / std::sqrt(x)"; }
+def Graph_ReciprocalOp : Graph_Unary<"reciprocal", "1 / x", 2> { let floats = "1 / x"; }
+def Graph_ErfOp : Graph_Unary<"erf", "Gauss error function", 40> { let floats = "std::erf(x)"; }
+def Graph_TanhOp : Graph_Unary<"tanh", "hyperbolic tangent", 35> { let floats = "std::tanh(x)"; }
+def Graph_SigmoidOp : Graph_Unary<"sigmoid", "1 / (1 + exp(-x))", 26> { let floats = "1 / (1 + std::exp(-x))"; }
+def Graph_SinOp : Graph_Unary<"sin", "sine", 190> { let floats = "std::sin(x)"; }
+def Graph_CosOp : Graph_Unary<"cos", "cosine", 190> { let floats = "std::cos(x)"; }
+def Graph_TanOp : Graph_Unary<"tan", "tangent", 190> { let floats = "std::tan(x)"; }
+def Graph_AsinOp : Graph_Unary<"asin", "arc sine", 20> { let floats = "std::asin(x)"; }
+def Graph_AcosOp : Graph_Unary<"acos", "arc cosine", 23> { let floats = "std::acos(x)"; }
+def Graph_AtanOp : Graph_Unary<"atan", "arc tangent", 20> { let floats = "std::atan(x)"; }
+def Graph_SinhOp : Graph_Unary<"sinh", "hyperbolic sine", 58> { let floats = "std::sinh(x)"; }
+def Graph_CoshOp : Graph_Unary<"cosh", "hyperbolic cosine", 52> { let floats = "std::cosh(x)"; }
+def Graph_AsinhOp : Graph_Unary<"asinh", "inverse hyperbolic sine", 97> { let floats = "std::asinh(x)"; }
+def Graph_AcoshOp : Graph_Unary<"acosh", "inverse hyperbolic cosine", 96> { let floats = "std::acosh(x)"; }
+def Graph_AtanhOp : Graph_Unary<"atanh", "inverse hyperbolic tangent", 55> { let floats = "std::atanh(x)"; }
+def Graph_FloorOp : Graph_Unary<"floor", "largest integer not above x", 1, 0, Graph_FloatTensor, 1> {
   let floats = "std::floor(x)";
 }
-def Graph_CeilOp : Graph_Unary<"ceil", "smallest integer not below x", 0, 0, Graph_FloatTensor, 1> {
+def Graph_CeilOp : Graph_Unary<"ceil", "smallest integer not below x", 1, 0, Graph_FloatTensor, 1> {
   let floats = "std::ceil(x)";
 }
-def Graph_RoundOp : Graph_Unary<"round", "nearest integer, halves to even", 0, 0, Graph_FloatTensor, 1> {
+def Graph_RoundOp : Graph_Unary<"round", "nearest integer, halves to even", 1, 0, Graph_FloatTensor, 1> {
   let floats = "std::nearbyint(x)";
 }
 
@@ -128,6 +130,7 @@ def Graph_GeluOp : Graph_Elementwise<"gelu"> {
   let arguments = (ins Graph_FloatTensor:$input, UnitAttr:$tanh);
   let extraClassDeclaration = commonDecl # [{
     bool isExpensive() { return true; }
+    int64_t getCodeSize() { return 45; }
     int64_t getFlopsPerTerm() { return 16; }
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
@@ -176,11 +179,19 @@ def Graph_BitcastOp : Graph_Elementwise<"bitcast"> {
   }];
 }
 
+// `codeSize` as of Graph_Unary; division of integers goes lane by lane.
 class Graph_BinaryBase<string mnemonic, string what, list<Trait> traits = [], bit symbolic = 0,
-                       Type operand = Graph_Tensor> : Graph_Elementwise<mnemonic, traits> {
+                       Type operand = Graph_Tensor, int codeSize = 1, int integerCodeSize = codeSize>
+    : Graph_Elementwise<mnemonic, traits> {
   let summary = what;
   let arguments = (ins operand:$lhs, operand:$rhs);
-  let extraClassDeclaration = commonDecl # !if(symbolic, symbolicDecl, [{
+  code codeSizeDecl = [{
+    int64_t getCodeSize() {
+      return ::mlir::getElementTypeOrSelf(getLhs().getType()).isIntOrIndex()
+                 ? }] # integerCodeSize # " : " # codeSize # [{;
+    }
+  }];
+  let extraClassDeclaration = commonDecl # codeSizeDecl # !if(symbolic, symbolicDecl, [{
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
   }]);
@@ -195,9 +206,9 @@ class Graph_BinaryBase<string mnemonic, string what, list<Trait> traits = [], bi
 }
 
 class Graph_Binary<string mnemonic, string what, list<Trait> traits = [], bit symbolic = 0,
-                   Type operand = Graph_Tensor>
+                   Type operand = Graph_Tensor, int codeSize = 1, int integerCodeSize = codeSize>
     : Graph_BinaryBase<mnemonic, what, !listconcat([SameOperandsElementType], traits), symbolic,
-                       operand>;
+                       operand, codeSize, integerCodeSize>;
 
 def Graph_AddOp : Graph_Binary<"add", "x + y", [Commutative], 1> {
   let moreDecl = linearDecl;
@@ -214,23 +225,26 @@ def Graph_MulOp : Graph_Binary<"mul", "x * y", [Commutative], 1> {
   let floats = "x * y";
   let integers = "wrap(uint64_t(x) * uint64_t(y))";
 }
-def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate toward zero", [], 1> {
+def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate toward zero", [], 1, Graph_Tensor, 2, 100> {
   let moreDecl = linearDecl;
   let floats = "x / y";
   let integers = "quotient(x, y)";
 }
-def Graph_ModOp : Graph_Binary<"mod", "remainder with the sign of y (integers and floats)", [], 1> {
+def Graph_ModOp : Graph_Binary<"mod", "remainder with the sign of y (integers and floats)", [], 1,
+                              Graph_Tensor, 145, 110> {
   let floats = "modulo(x, y)";
   let integers = "modulo(x, y)";
 }
-def Graph_FmodOp : Graph_Binary<"fmod", "remainder with the sign of x, as C fmod"> {
+def Graph_FmodOp : Graph_Binary<"fmod", "remainder with the sign of x, as C fmod", [], 0, Graph_Tensor,
+                               140, 100> {
   let floats = "std::fmod(x, y)";
   let integers = "remainder(x, y)";
 }
-def Graph_PowOp : Graph_BinaryBase<"pow", "x to the y; the result has x's type; y may have another"> {
+def Graph_PowOp : Graph_BinaryBase<"pow", "x to the y; the result has x's type; y may have another",
+                                   [], 0, Graph_Tensor, 110> {
   let floats = [{std::pow(x, ::llvm::isa<::mlir::FloatType>(::mlir::getElementTypeOrSelf(getRhs()))
                                ? y : double(operands[1].integer))}];
-  let extraClassDeclaration = commonDecl # [{
+  let extraClassDeclaration = commonDecl # codeSizeDecl # [{
     bool isOperandTypeFree(unsigned operand) { return operand == 1; }
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }

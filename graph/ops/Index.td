@@ -10,6 +10,7 @@ class Graph_IndexBase<string mnemonic, list<Trait> traits = []>
   code indexDecl = [{
     ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Indexing; }
     ::mlir::AffineMap getOperandMap(unsigned) { return {}; }
+    int64_t getCodeSize() { return 16 * std::max(1u, (*this)->getNumOperands()); }
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
   }];

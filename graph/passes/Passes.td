@@ -171,6 +171,18 @@ def OutlineConstants : Pass<"outline-constants", "mlir::ModuleOp"> {
   }];
 }
 
+def SplitConcats : Pass<"split-concats", "mlir::func::FuncOp"> {
+  let summary = "A concatenation of many operands becomes a tree";
+  let description = [{
+    A kernel that concatenates asks of each element which operand it is from, so its
+    code and its work grow with the number of operands. After: no `graph.concat`
+    has more than `most`. Runs right before kernels are formed: nothing else profits
+    from the tree.
+  }];
+  let options = [Option<"most", "most", "uint64_t", "32", "Operands of a concatenation">];
+  let statistics = [Statistic<"numSplit", "split", "Concatenations split">];
+}
+
 def FormKernels : Pass<"form-kernels", "mlir::func::FuncOp"> {
   let summary = "Partitions a function into graph.kernel regions";
   let description = [{

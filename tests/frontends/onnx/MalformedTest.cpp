@@ -347,7 +347,8 @@ TEST(Malformed, ManyFunctions) {
       node.add_output(std::string(1, names[1]));
     }
   }
-  EXPECT_THAT(import(model), HasSubstr("functions expand to over"));
+  EXPECT_THAT(import(model),
+              HasSubstr("functions and loops written out are over"));
 }
 
 TEST(Malformed, LongChains) {

@@ -1,0 +1,110 @@
+#include "codegen/driver/Work.h"
+#include "codegen/driver/Convert.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace charonia::driver {
+namespace {
+
+/// Nodes of an expression, written out; not more than `most` are counted.
+unsigned countNodes(AffineExpr expr, unsigned most) {
+  unsigned count = 0;
+  SmallVector<AffineExpr> work{expr};
+  while (!work.empty() && count < most) {
+    ++count;
+    if (auto binary = dyn_cast<AffineBinaryOpExpr>(work.pop_back_val()))
+      work.append({binary.getLHS(), binary.getRHS()});
+  }
+  return count;
+}
+
+/// A sum in which equal terms are counted and not repeated: a kernel may have
+/// hundreds of operands of one size.
+class Sum {
+public:
+  explicit Sum(ArrayRef<graph::Symbol> symbols) : numSymbols(symbols.size()) {
+    for (const graph::Symbol &s : symbols)
+      optimum.push_back(s.opt);
+  }
+
+  void add(AffineExpr term) { ++terms[{term, term}]; }
+  /// The smaller one of two.
+  void addSmaller(AffineExpr a, AffineExpr b) { ++terms[{a, b}]; }
+
+  ShapeExpr total() const {
+    ShapeExpr sum = 0;
+    for (const auto &[term, count] : terms) {
+      auto [a, b] = term;
+      if (countNodes(a, longest) + countNodes(b, longest) > longest)
+        return atOptimum();
+      sum = sum + charonia::min(toShapeExpr(a), toShapeExpr(b)) * count;
+      if (sum.terms().size() > longest)
+        return atOptimum();
+    }
+    return sum.check(numSymbols) ? sum : atOptimum();
+  }
+
+private:
+  /// Of expressions that are worth their room in an engine.
+  static constexpr unsigned longest = 1024;
+
+  ShapeExpr atOptimum() const {
+    int64_t sum = 0;
+    for (const auto &[term, count] : terms) {
+      auto a = graph::evaluate(term.first, optimum),
+           b = graph::evaluate(term.second, optimum);
+      int64_t product;
+      if (!a || !b || llvm::MulOverflow(std::min(*a, *b), count, product) ||
+          llvm::AddOverflow(sum, product, sum))
+        return std::numeric_limits<int64_t>::max();
+    }
+    return sum;
+  }
+
+  llvm::MapVector<std::pair<AffineExpr, AffineExpr>, int64_t> terms;
+  SmallVector<int64_t> optimum;
+  size_t numSymbols;
+};
+
+AffineExpr bytesOf(Value value, Type element) {
+  return graph::numElements(graph::getShape(value), value.getContext()) *
+         graph::elementBytes(element);
+}
+
+/// Of an operand that indexing reads, not more than it takes out of it.
+void addRead(BlockArgument argument, Sum &sum,
+             llvm::DenseMap<std::pair<Value, Type>, AffineExpr> &results) {
+  Type element = getElementTypeOrSelf(argument.getType());
+  AffineExpr all = bytesOf(argument, element), read;
+  for (Operation *user : argument.getUsers()) {
+    auto graphOp = dyn_cast<graph::GraphOpInterface>(user);
+    if (!graphOp || graphOp.getRole() != graph::OpRole::Indexing)
+      return sum.add(all);
+    AffineExpr &bytes = results[{user->getResult(0), element}];
+    if (!bytes)
+      bytes = bytesOf(user->getResult(0), element);
+    read = read ? read + bytes : bytes;
+  }
+  read ? sum.addSmaller(all, read) : sum.add(all);
+}
+
+} // namespace
+
+KernelWork measureWork(graph::KernelOp kernel,
+                       ArrayRef<graph::Symbol> symbols) {
+  Sum flops(symbols), bytes(symbols);
+  Block &body = kernel.getBody().front();
+  for (Operation &op : body)
+    if (auto graphOp = dyn_cast<graph::GraphOpInterface>(&op))
+      if (graphOp.getRole() != graph::OpRole::Source)
+        flops.add(graphOp.getFlops());
+  llvm::DenseMap<std::pair<Value, Type>, AffineExpr> results;
+  for (BlockArgument argument : body.getArguments())
+    addRead(argument, bytes, results);
+  for (Value result : kernel.getResults())
+    bytes.add(bytesOf(result, getElementTypeOrSelf(result.getType())));
+  return {flops.total(), bytes.total()};
+}
+
+} // namespace charonia::driver

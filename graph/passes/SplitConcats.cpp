@@ -1,0 +1,60 @@
+#include "graph/ir/Dialect.h"
+#include "graph/passes/Passes.h"
+
+using namespace mlir;
+
+namespace charonia::graph {
+#define GEN_PASS_DEF_SPLITCONCATS
+#include "graph/passes/Passes.h.inc"
+
+namespace {
+
+struct SplitConcats : impl::SplitConcatsBase<SplitConcats> {
+  using SplitConcatsBase::SplitConcatsBase;
+
+  void runOnOperation() override {
+    if (most < 2) {
+      getOperation().emitError("most is at least 2");
+      return signalPassFailure();
+    }
+    SmallVector<ConcatOp> wide;
+    getOperation().walk([&](ConcatOp op) {
+      if (op.getInputs().size() > most)
+        wide.push_back(op);
+    });
+    for (ConcatOp op : wide) {
+      OpBuilder builder(op);
+      SmallVector<Value> parts(op.getInputs());
+      while (parts.size() > most) {
+        SmallVector<Value> joined;
+        for (ArrayRef<Value> rest = parts; !rest.empty();) {
+          ArrayRef<Value> group = rest.take_front(most);
+          rest = rest.drop_front(group.size());
+          joined.push_back(join(builder, op, group));
+        }
+        parts = std::move(joined);
+      }
+      op.getInputsMutable().assign(parts);
+      ++numSplit;
+    }
+  }
+
+  /// Joins the parts where the last of them is there, so that they need not
+  /// be kept longer.
+  static Value join(OpBuilder &builder, ConcatOp op, ArrayRef<Value> parts) {
+    if (parts.size() == 1)
+      return parts[0];
+    OpBuilder::InsertionGuard guard(builder);
+    Operation *last = nullptr;
+    for (Value part : parts)
+      if (Operation *def = part.getDefiningOp();
+          def && (!last || last->isBeforeInBlock(def)))
+        last = def;
+    if (last)
+      builder.setInsertionPointAfter(last);
+    return ConcatOp::create(builder, op.getLoc(), parts, op.getAxis());
+  }
+};
+
+} // namespace
+} // namespace charonia::graph

@@ -1,0 +1,421 @@
+#!/usr/bin/env python3
+"""Models that are small to write down and were slow to compile.
+
+    compile_bombs.py [NAME...] [--target cpu] [--output-dir DIR] [--json out.json]
+
+For each: size of the file, processor seconds of one compilation without the
+kernel cache, peak memory, and whether the results agree with onnxruntime.
+`--output-dir` keeps the models. docs/performance.md has the table and the bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import harness
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+def info(name: str, dims, dtype: int = FLOAT):
+    return helper.make_tensor_value_info(name, dtype, dims)
+
+
+@dataclass
+class Graph:
+    """Nodes and weights as they are written down; `op` gives the result's name."""
+
+    seed: int = 0
+    nodes: list = field(default_factory=list)
+    weights: list = field(default_factory=list)
+
+    def __post_init__(self):
+        self.rng = np.random.RandomState(self.seed)
+
+    def op(self, kind: str, *inputs: str, outputs: int = 1, **attributes):
+        names = [f"v{len(self.nodes)}_{i}" for i in range(outputs)]
+        self.nodes.append(
+            helper.make_node(kind, inputs, names, name=f"n{len(self.nodes)}", **attributes)
+        )
+        return names[0] if outputs == 1 else names
+
+    def constant(self, values, dtype=np.int64) -> str:
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(values, dtype), name))
+        return name
+
+    def weight(self, *dims: int) -> str:
+        scale = 1 / np.sqrt(max(1, dims[0]))
+        return self.constant(self.rng.uniform(-scale, scale, dims), np.float32)
+
+    def linear(self, x: str, k: int, n: int) -> str:
+        return self.op("Add", self.op("MatMul", x, self.weight(k, n)), self.weight(n))
+
+    def norm(self, x: str, n: int) -> str:
+        return self.op("LayerNormalization", x, self.weight(n), self.weight(n), axis=-1)
+
+    def gelu(self, x: str) -> str:
+        half, root = self.constant(0.5, np.float32), self.constant(2**0.5, np.float32)
+        one = self.constant(1, np.float32)
+        inner = self.op("Add", self.op("Erf", self.op("Div", x, root)), one)
+        return self.op("Mul", self.op("Mul", x, inner), half)
+
+    def heads(self, x: str, shape: list[int], order: list[int]) -> str:
+        return self.op("Transpose", self.op("Reshape", x, self.constant(shape)), perm=order)
+
+    def model(self, inputs, outputs, opset: int = 17):
+        graph = helper.make_graph(self.nodes, "bomb", inputs, outputs, self.weights)
+        return helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8
+        )
+
+
+# --- The compiler's own bombs ---------------------------------------------------
+
+
+def lstm(steps: int):
+    g = Graph()
+    hidden, width = 32, 16
+    y, h, c = g.op(
+        "LSTM", "x", g.weight(1, 4 * hidden, width), g.weight(1, 4 * hidden, hidden),
+        g.weight(1, 8 * hidden), outputs=3, hidden_size=hidden,
+    )  # fmt: skip
+    return g.model(
+        [info("x", [steps, "batch", width])],
+        [info(y, [steps, 1, "batch", hidden]), info(h, [1, "batch", hidden])],
+    )
+
+
+def symbolic_concat(count: int):
+    g = Graph()
+    names = [f"x{i}" for i in range(count)]
+    y = g.op("Concat", *names, axis=0)
+    return g.model([info(n, [f"n{i}", 4]) for i, n in enumerate(names)], [info(y, [None, 4])])
+
+
+def dead_loop(dead: int, outer: int, inner: int):
+    """A loop in a loop, whose body holds nodes that nothing needs."""
+
+    def body(name: str, nodes, state: str):
+        return helper.make_graph(
+            nodes, name,
+            [info(f"{name}_i", [], INT64), info(f"{name}_c", [], BOOL), info(f"{name}_x", [4])],
+            [info(f"{name}_c", [], BOOL), info(state, [4])],
+        )  # fmt: skip
+
+    chain = [helper.make_node("Relu", ["b_x"], ["d0"])]
+    chain += [helper.make_node("Relu", [f"d{i}"], [f"d{i + 1}"]) for i in range(dead)]
+    inside = body("b", [helper.make_node("Add", ["b_x", "one"], ["b_y"], name="step"), *chain], "b_y")
+    loop = helper.make_node("Loop", ["count", "", "a_x"], ["a_y"], name="inner", body=inside)
+    around = body("a", [loop], "a_y")
+    g = Graph()
+    g.weights += [
+        numpy_helper.from_array(np.array(inner, np.int64), "count"),
+        numpy_helper.from_array(np.ones(4, np.float32), "one"),
+    ]
+    g.nodes.append(helper.make_node("Loop", [g.constant(outer), "", "x"], ["y"], name="outer", body=around))
+    return g.model([info("x", [4])], [info("y", [4])])
+
+
+def chain(kind: str, count: int, dims=(16, 16)):
+    g = Graph()
+    x = "x"
+    for _ in range(count):
+        x = g.op(kind, x)
+    return g.model([info("x", dims)], [info(x, dims)])
+
+
+def matmul_chain(kind: str, count: int):
+    """Behind a product, whose tile is many registers."""
+    g = Graph()
+    x = g.op("MatMul", "x", g.weight(64, 64))
+    for _ in range(count):
+        x = g.op(kind, x)
+    return g.model([info("x", [56, 64])], [info(x, [56, 64])])
+
+
+def shifts(count: int, length: int = 64):
+    """x[:-k] + x[k:] with the k doubled: in one kernel, 2^count places of the input."""
+    g = Graph()
+    steps = [1 << min(i, 10) for i in range(count)]
+    x, size = "x", length + sum(steps)
+    dims = [size]
+    for k in steps:
+        end, zero, one = g.constant([size]), g.constant([0]), g.constant([0])
+        left = g.op("Slice", x, zero, g.constant([size - k]), one)
+        right = g.op("Slice", x, g.constant([k]), end, one)
+        x = g.op("Mul", g.op("Add", left, right), g.constant(0.5, np.float32))
+        size -= k
+    return g.model([info("x", dims)], [info(x, [size])])
+
+
+def doubling(count: int, dims=(64, 64)):
+    """Each value is used twice by the next: a tree of 2^count leaves, if it were one."""
+    g = Graph()
+    x = "x"
+    for _ in range(count):
+        x = g.op("Mul", g.op("Tanh", x), g.op("Sigmoid", x))
+    return g.model([info("x", dims)], [info(x, dims)])
+
+
+def dag(count: int, seed: int, near: int = 1 << 30, dims=(32, 48)):
+    """Random elementwise operators on random earlier values; half of them broadcast."""
+    g = Graph(seed)
+    unary = ("Sin", "Tanh", "Sigmoid", "Erf", "Neg", "Abs", "Softplus", "Cos")
+    binary = ("Add", "Sub", "Mul", "Max", "Min")
+    full, row = ["x"], ["r"]
+    for _ in range(count):
+        pick = lambda values: values[-1 - g.rng.randint(min(len(values), near))]
+        if g.rng.rand() < 0.2:
+            row.append(g.op(unary[g.rng.randint(len(unary))], pick(row)))
+        elif g.rng.rand() < 0.4:
+            full.append(g.op(unary[g.rng.randint(len(unary))], pick(full)))
+        else:
+            other = row if g.rng.rand() < 0.3 else full
+            kind = binary[g.rng.randint(len(binary))]
+            full.append(g.op("Tanh", g.op(kind, pick(full), pick(other))))
+    used = {name for node in g.nodes for name in node.input}
+    ends = [v for v in full if v not in used]
+    return g.model(
+        [info("x", dims), info("r", [1, dims[1]])], [info(v, dims) for v in ends]
+    )
+
+
+def transposes(count: int, dims=(24, 40)):
+    """Views between the operators, so that every operand has its own coordinates."""
+    g = Graph()
+    x, shape = "x", list(dims)
+    for i in range(count):
+        y = g.op("Tanh", g.op("Transpose", x, perm=[1, 0]))
+        x = g.op("Add", x, g.op("Transpose", y, perm=[1, 0])) if i % 2 else g.op("Sin", x)
+    return g.model([info("x", shape)], [info(x, shape)])
+
+
+def mirrored(count: int, dims=(32, 32)):
+    """x + transpose(x) over and over: each demand asks for two of different coordinates."""
+    g = Graph()
+    x = "x"
+    for _ in range(count):
+        x = g.op("Tanh", g.op("Add", x, g.op("Transpose", x, perm=[1, 0])))
+    return g.model([info("x", dims)], [info(x, dims)])
+
+
+def concats(count: int):
+    """Halves exchanged and joined again: indexing that reads indexing."""
+    g = Graph()
+    x = "x"
+    for _ in range(count):
+        a, b = g.op("Split", x, outputs=2, axis=1)
+        x = g.op("Concat", g.op("Tanh", b), a, axis=1)
+    return g.model([info("x", ["n", 64])], [info(x, ["n", 64])])
+
+
+def pads(count: int):
+    g = Graph()
+    x, size = "x", 16
+    for _ in range(count):
+        x = g.op("Tanh", g.op("Pad", x, g.constant([0, 1, 0, 1]), mode="reflect"))
+        size += 2
+    return g.model([info("x", [8, 16])], [info(x, [8, size])])
+
+
+# --- What models looked like that took long ------------------------------------
+
+
+def channel_attention(depth: int, tokens: int = 3136, width: int = 64, heads: int = 4):
+    """Attention between channels (XCiT): its products run over the tokens."""
+    g = Graph()
+    x, part = "x", width // heads
+    for _ in range(depth):
+        n = g.norm(x, width)
+        q, k, v = (
+            g.heads(g.linear(n, width, width), [1, tokens, heads, part], [0, 2, 3, 1])
+            for _ in range(3)
+        )
+        unit = lambda t: g.op("LpNormalization", t, axis=-1, p=2)
+        scores = g.op("MatMul", unit(q), g.op("Transpose", unit(k), perm=[0, 1, 3, 2]))
+        weights = g.op("Softmax", g.op("Mul", scores, g.weight(heads, 1, 1)), axis=-1)
+        out = g.op("Transpose", g.op("MatMul", weights, v), perm=[0, 3, 1, 2])
+        out = g.op("Reshape", out, g.constant([1, tokens, width]))
+        x = g.op("Add", x, g.op("Mul", g.linear(out, width, width), g.weight(width)))
+        # Between neighbours: two depthwise convolutions.
+        side = int(tokens**0.5)
+        image = g.op("Transpose", g.norm(x, width), perm=[0, 2, 1])
+        image = g.op("Reshape", image, g.constant([1, width, side, side]))
+        for _ in range(2):
+            conv = g.op("Conv", image, g.weight(width, 1, 3, 3), g.weight(width),
+                        group=width, pads=[1, 1, 1, 1])  # fmt: skip
+            image = g.gelu(conv)
+        image = g.op("Reshape", image, g.constant([1, width, tokens]))
+        x = g.op("Add", x, g.op("Transpose", image, perm=[0, 2, 1]))
+        mlp = g.linear(g.gelu(g.linear(g.norm(x, width), width, 4 * width)), 4 * width, width)
+        x = g.op("Add", x, g.op("Mul", mlp, g.weight(width)))
+    return g.model([info("x", [1, tokens, width])], [info(x, [1, tokens, width])])
+
+
+def lstm_mixer(depth: int, side: int = 14, width: int = 32):
+    """Two-directional LSTMs along rows and columns in place of attention (Sequencer)."""
+    g = Graph()
+    x = "x"
+    hidden = width // 4
+
+    def run(t: str) -> str:
+        """LSTM over axis 0 of [side, side, width]."""
+        y, _, _ = g.op(
+            "LSTM", t, g.weight(2, 4 * hidden, width), g.weight(2, 4 * hidden, hidden),
+            g.weight(2, 8 * hidden), outputs=3, hidden_size=hidden, direction="bidirectional",
+        )  # fmt: skip
+        y = g.op("Transpose", y, perm=[0, 2, 1, 3])
+        return g.op("Reshape", y, g.constant([side, side, 2 * hidden]))
+
+    for _ in range(depth):
+        n = g.norm(x, width)
+        rows = run(n)
+        columns = g.op("Transpose", run(g.op("Transpose", n, perm=[1, 0, 2])), perm=[1, 0, 2])
+        both = g.op("Concat", rows, columns, axis=2)
+        x = g.op("Add", x, g.linear(both, width, width))
+        mlp = g.linear(g.gelu(g.linear(g.norm(x, width), width, 3 * width)), 3 * width, width)
+        x = g.op("Add", x, mlp)
+    return g.model([info("x", [side, side, width])], [info(x, [side, side, width])])
+
+
+def gated_attention(depth: int, tokens: int = 196, width: int = 64, heads: int = 4):
+    """Content and position attention, mixed by a gate for each head (ConViT)."""
+    g = Graph()
+    x, part = "x", width // heads
+    for _ in range(depth):
+        n = g.norm(x, width)
+        split = lambda: g.heads(
+            g.op("MatMul", n, g.weight(width, width)), [1, tokens, heads, part], [0, 2, 1, 3]
+        )
+        q, k, v = split(), split(), split()
+        scale = g.constant(part**-0.5, np.float32)
+        scores = g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2]))
+        content = g.op("Softmax", g.op("Mul", scores, scale), axis=-1)
+        place = g.op("MatMul", g.weight(1, tokens, tokens, 3), g.weight(3, heads))
+        place = g.op("Softmax", g.op("Transpose", place, perm=[0, 3, 1, 2]), axis=-1)
+        gate = g.op("Sigmoid", g.op("Reshape", g.weight(heads), g.constant([1, heads, 1, 1])))
+        rest = g.op("Sub", g.constant(1, np.float32), gate)
+        mixed = g.op("Add", g.op("Mul", rest, content), g.op("Mul", gate, place))
+        total = g.op("ReduceSum", mixed, g.constant([-1]), keepdims=1)
+        mixed = g.op("Div", mixed, total)
+        out = g.op("Transpose", g.op("MatMul", mixed, v), perm=[0, 2, 1, 3])
+        out = g.op("Reshape", out, g.constant([1, tokens, width]))
+        x = g.op("Add", x, g.linear(out, width, width))
+        mlp = g.linear(g.gelu(g.linear(g.norm(x, width), width, 4 * width)), 4 * width, width)
+        x = g.op("Add", x, mlp)
+    return g.model([info("x", [1, tokens, width])], [info(x, [1, tokens, width])])
+
+
+BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
+    "lstm-512-steps": lambda: lstm(512),
+    "concat-500-sizes": lambda: symbolic_concat(500),
+    "loop-2000-dead": lambda: dead_loop(2000, 512, 200),
+    "sin-24": lambda: chain("Sin", 24),
+    "sin-90": lambda: chain("Sin", 90),
+    "tanh-400": lambda: chain("Tanh", 400),
+    "erf-wide-90": lambda: chain("Erf", 90, (256, 1024)),
+    "matmul-sin-24": lambda: matmul_chain("Sin", 24),
+    "shifts-24": lambda: shifts(24),
+    "doubling-48": lambda: doubling(48),
+    "dag-200": lambda: dag(200, 1),
+    "dag-200-near": lambda: dag(200, 2, near=6),
+    "dag-1000-near": lambda: dag(1000, 3, near=12),
+    "transposes-60": lambda: transposes(60),
+    "mirrored-40": lambda: mirrored(40),
+    "concats-40": lambda: concats(40),
+    "pads-40": lambda: pads(40),
+    "channel-attention": lambda: channel_attention(4),
+    "lstm-mixer": lambda: lstm_mixer(4),
+    "gated-attention": lambda: gated_attention(6),
+}
+
+
+def sample(model: onnx.ModelProto) -> Mapping[str, np.ndarray]:
+    """Inputs with 3 for each size that is not given."""
+    rng = np.random.RandomState(7)
+    inputs = {}
+    for value in model.graph.input:
+        dims = [d.dim_value or 3 for d in value.type.tensor_type.shape.dim]
+        inputs[value.name] = rng.uniform(-1, 1, dims).astype(np.float32)
+    return inputs
+
+
+def check(model: Path, engine: Path, folder: Path) -> str:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    outputs = [o.name for o in session.get_outputs()]
+    inputs = sample(onnx.load(model))
+    got = harness.run_engine(engine, inputs, outputs, folder / "run")
+    worst = 0.0
+    for a, b in zip(got, session.run(outputs, inputs)):
+        worst = max(worst, float(np.max(np.abs(a - b) / (1 + np.abs(b)), initial=0)))
+    return f"{worst:.1e}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="of " + ", ".join(BOMBS))
+    add("--target", default="cpu")
+    add("--timeout", type=float, default=120)
+    add("--output-dir", type=Path, help="folder that keeps the models")
+    add("--only-write", action="store_true", help="write the models, compile nothing")
+    add("--json", type=Path)
+    options = parser.parse_args()
+    unknown = set(options.names) - set(BOMBS)
+    if unknown:
+        sys.exit(f"no model is named {', '.join(sorted(unknown))}")
+    rows, records, good = [], [], True
+    with tempfile.TemporaryDirectory(prefix="charonia-bombs-") as temporary:
+        folder = options.output_dir or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, make in BOMBS.items():
+            if options.names and name not in options.names:
+                continue
+            path = folder / f"{name}.onnx"
+            path.write_bytes(make().SerializeToString())
+            if options.only_write:
+                continue
+            engine = Path(temporary) / "model.engine"
+            before = os.times()
+            result = harness.invoke(
+                "compile", path, "-o", engine, "--target", options.target, "--no-cache",
+                timeout=options.timeout,
+            )  # fmt: skip
+            after = os.times()
+            used = after.children_user + after.children_system
+            used -= before.children_user + before.children_system
+            error = result.message
+            if result.kind == "ok":
+                error = "-"
+                if options.target in ("cpu", "x86-64-v3", "x86-64-v4"):
+                    error = check(path, engine, Path(temporary))
+                engine.unlink()
+            else:
+                good = False
+            size = path.stat().st_size
+            rows.append([name, f"{size / 1e3:.1f}", f"{used:.1f}", f"{result.seconds:.1f}",
+                         f"{result.peak_bytes / 1e6:.0f}", error])  # fmt: skip
+            records.append(dict(model=name, bytes=size, cpu_seconds=used, peak=result.peak_bytes,
+                                seconds=result.seconds, kind=result.kind, error=error))  # fmt: skip
+            print(" ".join(rows[-1]), flush=True)
+    header = ["model", "kB", "processor s", "elapsed s", "peak MB", "difference from onnxruntime"]
+    print(f"\ntarget {options.target}, {os.cpu_count()} cores")
+    print(harness.table(header, rows))
+    harness.write_json(options.json, records)
+    return int(not good)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

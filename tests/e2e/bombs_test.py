@@ -1,0 +1,56 @@
+"""Models that are small to write down and once took minutes, or failed, to compile.
+
+scripts/compile_bombs.py has the same in full size. Each of these took work that
+grew exponentially, or was refused, so that a relapse shows without a clock.
+"""
+
+from __future__ import annotations
+
+import compile_bombs as bombs
+import harness
+import numpy as np
+import onnx
+import pytest
+
+CASES = {
+    # The sum of all sizes, a statistic, was longer than an engine's expressions.
+    "symbolic_concat": lambda: bombs.symbolic_concat(60),
+    "lstm_dynamic_batch": lambda: bombs.lstm(40),
+    # Each value is read twice by the next one.
+    "doubling": lambda: bombs.doubling(40),
+    "mirrored": lambda: bombs.mirrored(24),
+    "shifts": lambda: bombs.shifts(24),
+    "matmul_sines": lambda: bombs.matmul_chain("Sin", 12),
+    "pads": lambda: bombs.pads(24),
+    "dag": lambda: bombs.dag(60, 5, near=6),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compiles_and_is_right(tmp_path, name):
+    import onnxruntime
+
+    model = tmp_path / "model.onnx"
+    model.write_bytes(CASES[name]().SerializeToString())
+    engine = tmp_path / "model.engine"
+    harness.compile_model(model, engine, extra=["--no-cache"], timeout=300)
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    outputs = [o.name for o in session.get_outputs()]
+    inputs = bombs.sample(onnx.load(model))
+    got = harness.run_engine(engine, inputs, outputs, tmp_path / "run")
+    for name, a, b in zip(outputs, got, session.run(outputs, inputs)):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5, err_msg=name)
+
+
+def test_loops_are_counted(tmp_path):
+    """Steps of a loop in a loop, with nodes that nothing needs."""
+    model = tmp_path / "model.onnx"
+    model.write_bytes(bombs.dead_loop(2000, 512, 200).SerializeToString())
+    result = harness.invoke("compile", model, "-o", tmp_path / "model.engine", timeout=300)
+    assert result.kind == "failed", result.stderr
+    for text in (
+        "node 'outer' (Loop", "in its body, Loop 'inner'",
+        "functions and loops written out are over 131072 nodes", "fewer steps",
+    ):  # fmt: skip
+        assert text in result.stderr, result.stderr
+    assert not (tmp_path / "model.engine").exists()
