@@ -12,6 +12,7 @@
 #include "frontends/common/ShapeOption.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include <functional>
 
 namespace charonia::frontend {
 
@@ -20,6 +21,9 @@ struct ImportOptions {
   /// dimension i of input x becomes the symbol x_dim<i>; a symbol without a
   /// declared range gets defaultRange().
   ShapeOptions shapes;
+  /// Called with the name of each of the model's own nodes before it is
+  /// imported; may be empty.
+  std::function<void(const std::string &node)> progress;
 };
 
 struct ImportResult {

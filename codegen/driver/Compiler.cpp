@@ -113,6 +113,8 @@ private:
   }
 
   void progress(StringRef what, unsigned done = 0, unsigned total = 0) {
+    if (options.activity)
+      options.activity->enter(what);
     if (options.progress)
       options.progress(what, done, total);
   }
@@ -196,6 +198,9 @@ private:
     progress(stage.name);
     PassManager passes(on.getContext(), ModuleOp::getOperationName());
     stage.build(passes);
+    if (options.activity)
+      passes.addInstrumentation(
+          std::make_unique<PassActivity>(*options.activity));
     if (failed(passes.run(on)))
       return failure();
     setPrepareAside(on);
@@ -237,6 +242,7 @@ private:
     entry.device = group.device;
     KernelOptions kernelOptions;
     kernelOptions.cache = &cache;
+    kernelOptions.activity = options.activity;
     if (!options.dumpDir.empty())
       kernelOptions.dumpDir = dumpPath(device + "-code");
     ++dumped;
@@ -251,6 +257,7 @@ private:
       return code.addText({text.data(), text.size()});
     };
     for (auto &backend : group.backends) {
+      progress("kernels for " + backend->arch());
       kernelOptions.progress = [&](unsigned done, unsigned total) {
         progress("kernels for " + backend->arch(), done, total);
       };
@@ -273,6 +280,8 @@ private:
     std::unique_ptr<Backend> host = createHostBackend();
     KernelOptions prepareOptions;
     prepareOptions.cache = &cache;
+    prepareOptions.activity = options.activity;
+    progress("preparation of weights");
     prepareOptions.progress = [&](unsigned done, unsigned total) {
       progress("preparation of weights", done, total);
     };

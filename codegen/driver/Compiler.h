@@ -3,6 +3,7 @@
 #define CHARONIA_CODEGEN_DRIVER_COMPILER_H
 
 #include "charonia/types.h"
+#include "codegen/driver/Activity.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "runtime/engine/Engine.h"
 #include "llvm/Support/raw_ostream.h"
@@ -32,6 +33,8 @@ struct CompileOptions {
   /// What is being done; `total` is 0 where it cannot be counted.
   std::function<void(llvm::StringRef what, unsigned done, unsigned total)>
       progress;
+  /// Told what is being done; null: nobody asks.
+  Activity *activity = nullptr;
   /// Model name, source hash and options; the compiler fills in the rest.
   engine::BuildRecord record;
 };

@@ -1,4 +1,5 @@
 #include "codegen/driver/Kernels.h"
+#include "codegen/driver/Convert.h"
 #include "codegen/tile/ir/TileDialect.h"
 #include "graph/analysis/Weights.h"
 #include "mlir/IR/Threading.h"
@@ -96,6 +97,9 @@ static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel,
                                                unsigned number,
                                                Backend &backend,
                                                const KernelOptions &options) {
+  Activity::Kernel working(options.activity,
+                           kernel.getSymName().str() + " for " + backend.arch(),
+                           nodeNames(kernel.getLoc()));
   FailureOr<OwningOpRef<ModuleOp>> module = emitTileProgram(kernel, backend);
   if (failed(module))
     return failure();

@@ -2,6 +2,7 @@
 #ifndef CHARONIA_CODEGEN_DRIVER_KERNELS_H
 #define CHARONIA_CODEGEN_DRIVER_KERNELS_H
 
+#include "codegen/driver/Activity.h"
 #include "codegen/driver/Backend.h"
 #include "codegen/driver/KernelCache.h"
 #include "graph/ir/Dialect.h"
@@ -46,6 +47,8 @@ struct KernelOptions {
   std::string dumpDir;
   /// Called after each kernel, from any thread, one at a time.
   std::function<void(unsigned done, unsigned total)> progress;
+  /// Told of each kernel while it is compiled; null: nobody asks.
+  Activity *activity = nullptr;
 };
 
 /// Writes tile programs and compiles them, on all threads of the context.

@@ -1,11 +1,11 @@
 #include "codegen/gpu/Ptxas.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/Regex.h"
+#include "llvm/Support/Signals.h"
 
 using namespace charonia::gpu;
 using llvm::StringRef;
@@ -32,6 +32,24 @@ static int numberBefore(StringRef report, StringRef what) {
   return value;
 }
 
+namespace {
+/// Removes a file at the end of a scope, or of the process if that is earlier.
+class Removal {
+public:
+  explicit Removal(StringRef path) : path(path) {
+    llvm::sys::RemoveFileOnSignal(path);
+  }
+  ~Removal() {
+    llvm::sys::fs::remove(path);
+    llvm::sys::DontRemoveFileOnSignal(path);
+  }
+  Removal(const Removal &) = delete;
+
+private:
+  StringRef path;
+};
+} // namespace
+
 llvm::Error charonia::gpu::assemble(GpuKernel &kernel, StringRef chip,
                                     StringRef ptxas) {
   llvm::SmallString<128> input, output, report;
@@ -41,13 +59,13 @@ llvm::Error charonia::gpu::assemble(GpuKernel &kernel, StringRef chip,
   };
   if (auto error = temporary("ptx", input))
     return error;
-  llvm::FileRemover removeInput(input);
+  Removal removeInput(input);
   if (auto error = temporary("cubin", output))
     return error;
-  llvm::FileRemover removeOutput(output);
+  Removal removeOutput(output);
   if (auto error = temporary("txt", report))
     return error;
-  llvm::FileRemover removeReport(report);
+  Removal removeReport(report);
   {
     std::error_code code;
     llvm::raw_fd_ostream file(input, code);

@@ -187,6 +187,8 @@ bool GraphImporter::importNodes(Nodes &nodes,
   for (int i : order.nodes) {
     if (frame && !countExpanded(*frame))
       return false;
+    if (!frame && progress)
+      progress(displayName(nodes[i]));
     importNode(nodes[i], order.used, scope, frame);
   }
   return true;

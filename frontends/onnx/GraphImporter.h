@@ -71,6 +71,8 @@ public:
   void report(Problem problem);
   bool hasErrors() const;
 
+  /// As of ImportOptions.
+  std::function<void(const std::string &node)> progress;
   /// Declared types by value, to be checked against what is found.
   std::unordered_map<std::string, const ::onnx::TypeProto *> declared;
 

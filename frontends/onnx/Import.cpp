@@ -136,6 +136,7 @@ void ModelImporter::importGraph() {
   for (const auto &info : graph.value_info())
     if (info.has_type())
       importer.declared[info.name()] = &info.type();
+  importer.progress = options.progress;
   if (importer.importNodes(*graph.mutable_node(), roots, scope, nullptr))
     finish(main, scope);
 }

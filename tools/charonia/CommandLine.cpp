@@ -104,6 +104,20 @@ void addStages(CLI::App &app, CompileCommand &options) {
       ->type_name("NAME");
 }
 
+void addLimits(CLI::App &c, CompileCommand &options) {
+  auto limit = [&](const char *name, double &value, const char *what) {
+    return c.add_option(name, value, what)
+        ->check(CLI::Range(1e-3, 1e9))
+        ->default_str("none");
+  };
+  limit("--time-limit", options.timeLimit,
+        "Give up after so long, and say what took the time")
+      ->type_name("SECONDS");
+  limit("--memory-limit", options.memoryLimit,
+        "Give up where more memory is in use, mapped files aside")
+      ->type_name("MB");
+}
+
 CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
   CLI::App *c = app.add_subcommand("compile", "Compiles a model to an engine");
   c->add_option("model", options.model,
@@ -143,6 +157,9 @@ CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
   addThreads(*c, options.threads, "Threads that compile, 1 to 1024; 0: all",
              "0");
   addStages(*c, options);
+  addLimits(*c, options);
+  c->add_flag("-v,--verbose", options.verbose,
+              "Print how long each stage and the slowest kernels took");
   c->add_flag("-q,--quiet", options.quiet, "Print only errors");
   c->footer("Examples:\n"
             "  charonia compile model.onnx\n"

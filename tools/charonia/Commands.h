@@ -21,7 +21,9 @@ struct CompileCommand {
   bool noCache = false;
   std::string dumpDir, stopAfter, printKernel;
   unsigned threads = 0;
-  bool quiet = false;
+  bool quiet = false, verbose = false;
+  /// Seconds and megabytes (10^6 bytes) that compiling may take; 0: any.
+  double timeLimit = 0, memoryLimit = 0;
 };
 int run(const CompileCommand &command);
 /// What --target and --stop-after may name.

@@ -1,6 +1,7 @@
 #include "codegen/driver/Backend.h"
 #include "codegen/driver/Compiler.h"
 #include "codegen/driver/KernelCache.h"
+#include "codegen/driver/Watchdog.h"
 #include "codegen/driver/WeightFile.h"
 #include "frontends/Importer.h"
 #include "graph/ir/Dialect.h"
@@ -12,8 +13,12 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/ThreadPool.h"
 #include "llvm/Support/xxhash.h"
+
+#include <cstdlib>
+#include <unistd.h>
 
 using namespace mlir;
 
@@ -49,6 +54,9 @@ public:
   int run() {
     if (int status = prepare())
       return status;
+    driver::Watchdog watchdog(
+        {command.timeLimit, static_cast<uint64_t>(command.memoryLimit * 1e6)},
+        [&](const std::string &limit) { giveUp(limit); });
     driver::registerCompiler(registry);
     context.emplace(registry, MLIRContext::Threading::DISABLED);
     // Messages name the model's node; the IR is in the dumps.
@@ -69,6 +77,21 @@ public:
   }
 
 private:
+  /// Ends the process from the watchdog's thread: the engine, still without a
+  /// name, and the compiler's temporary files go with it.
+  [[noreturn]] void giveUp(const std::string &limit) {
+    std::string text = "error: " + command.model + ": compiling is over " +
+                       limit + "\n  at: " + activity.describe() +
+                       "\n  remedy: raise the limit, or see with --verbose "
+                       "what a compile without it spends its time on\n";
+    if (!command.quiet && isatty(STDERR_FILENO))
+      text = "\r\033[K" + text;
+    if (write(STDERR_FILENO, text.data(), text.size()) < 0)
+      _exit(Failed);
+    llvm::sys::RunInterruptHandlers();
+    _exit(Failed);
+  }
+
   /// What can be said before the model is read. Returns the exit status.
   int prepare() {
     for (const std::string &shape : command.shapes) {
@@ -120,8 +143,12 @@ private:
 
   OwningOpRef<ModuleOp> import() {
     line.show("reading the model", 0, 0);
+    activity.enter("reading the model");
     frontend::ImportOptions options;
     options.shapes = shapes;
+    options.progress = [&](const std::string &node) {
+      activity.note("node '" + printable(node) + "'");
+    };
     if (StringRef(command.model).ends_with(".mlir"))
       return parse();
     frontend::ImportResult result =
@@ -182,6 +209,8 @@ private:
     options.progress = [&](StringRef what, unsigned done, unsigned total) {
       line.show({what.data(), what.size()}, done, total);
     };
+    options.activity = &activity;
+    activity.enter("hashing the model");
     options.record.modelName = llvm::sys::path::filename(command.model).str();
     options.record.sourceHash = hashOf(module);
     options.record.options = {{"target", llvm::join(targets, ",")},
@@ -192,11 +221,25 @@ private:
     FailureOr<driver::CompileReport> report =
         driver::compile(module, options, engine);
     line.clear();
+    if (command.verbose)
+      printCost();
     if (failed(report))
       return Failed;
     if (report->written && !command.quiet)
       print(*report);
     return Done;
+  }
+
+  void printCost() {
+    auto list = [](const char *what,
+                   const std::vector<driver::Activity::Cost> &costs) {
+      Table table({what, "seconds"});
+      for (const driver::Activity::Cost &cost : costs)
+        table.add({cost.name, formatNumber(cost.seconds)});
+      llvm::errs() << table.str();
+    };
+    list("stage", activity.stages());
+    list("slowest kernels", activity.slowestKernels());
   }
 
   void print(const driver::CompileReport &report) {
@@ -220,6 +263,7 @@ private:
   std::vector<std::string> targets;
   frontend::ShapeOptions shapes;
   ProgressLine line;
+  driver::Activity activity;
   DialectRegistry registry;
   std::optional<llvm::DefaultThreadPool> pool;
   std::optional<MLIRContext> context;

@@ -1,0 +1,73 @@
+"""Limits of a compilation end it with a message that says where it was."""
+
+from __future__ import annotations
+
+import re
+
+import compile_bombs as bombs
+import harness
+import pytest
+
+SLOW = ("--no-cache", "--threads", "1")
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(bombs.dag(400, 3, near=12).SerializeToString())
+    return path
+
+
+def check_given_up(folder, result, limit):
+    assert result.code == 1, result.stderr
+    assert re.match(
+        r"error: \S*model\.onnx: compiling is over the " + limit, result.stderr
+    ), result.stderr
+    for text in ("at: stage '", "time so far: ", "reading the model", "remedy: raise the limit"):
+        assert text in result.stderr, result.stderr
+    assert [p.name for p in folder.iterdir()] == ["model.onnx"], "something was left behind"
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.2])
+def test_time_limit(tmp_path, model, seconds):
+    result = harness.invoke("compile", model, *SLOW, "--time-limit", str(seconds))
+    check_given_up(tmp_path, result, rf"time limit of {seconds}0* s\n")
+
+
+def test_time_limit_names_the_kernel(tmp_path):
+    """Where a kernel is being compiled, it and the model's nodes are named."""
+    path = tmp_path / "model.onnx"
+    path.write_bytes(bombs.chain("Sin", 90).SerializeToString())
+    limit = 0.05
+    while True:  # until the model is read, which takes an unknown time
+        result = harness.invoke("compile", path, *SLOW, "--time-limit", str(limit))
+        if result.code == 0 or "kernel sin_" in result.stderr:
+            break
+        limit *= 1.3
+    check_given_up(tmp_path, result, "time limit")
+    assert re.search(
+        r"kernel sin_\S* for x86-64-v\d \(of nodes 'n0', 'n1', .* and \d+ more\) for", result.stderr
+    ), result.stderr
+
+
+def test_memory_limit(tmp_path, model):
+    result = harness.invoke("compile", model, *SLOW, "--memory-limit", "1")
+    check_given_up(tmp_path, result, r"memory limit of 1 MB \(\d+ MB are in use\)")
+
+
+def test_limits_that_suffice(tmp_path, model):
+    result = harness.invoke(
+        "compile", model, "--time-limit", "3600", "--memory-limit", "100000", "--verbose"
+    )
+    assert result.code == 0, result.stderr
+    for row in ("reading the model", "layout", "kernels for x86-64-v4", "slowest kernels"):
+        assert re.search(rf"^\W*{row}", result.stderr, re.MULTILINE), result.stderr
+    assert (tmp_path / "model.engine").exists()
+
+
+@pytest.mark.parametrize("flag", ["--time-limit", "--memory-limit"])
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "x"])
+def test_limits_are_checked(model, flag, value):
+    result = harness.invoke("compile", model, flag, value)
+    assert result.code == 2, result.stderr
+    assert flag in result.stderr
