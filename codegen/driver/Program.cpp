@@ -1,6 +1,7 @@
 #include "codegen/driver/Program.h"
 #include "codegen/driver/Convert.h"
 #include "codegen/driver/InPlace.h"
+#include "codegen/driver/Runs.h"
 #include "codegen/driver/Work.h"
 #include "graph/analysis/Weights.h"
 #include "llvm/ADT/MapVector.h"
@@ -39,7 +40,7 @@ public:
       else if (graph::isWeight(&op))
         weightValues.push_back(op.getResult(0));
       else
-        buffers[op.getResult(0)] = op.getOperand(0); // the same bytes
+        buffers[op.getResult(0)] = op.getOperand(0); // the same bytes, or a run
     }
     addCopies(body.getTerminator());
     finishLifetimes();
@@ -59,6 +60,23 @@ private:
     while (Value source = buffers.lookup(value))
       value = source;
     return value;
+  }
+
+  /// Whether the value is a part of its root, and where in it: in bytes.
+  bool isPart(Value value) {
+    for (; buffers.lookup(value); value = buffers.lookup(value))
+      if (value.getDefiningOp<graph::SliceOp>())
+        return true;
+    return false;
+  }
+  ShapeExpr offsetOf(Value value) {
+    ShapeExpr offset = 0;
+    for (; buffers.lookup(value); value = buffers.lookup(value))
+      if (auto slice = value.getDefiningOp<graph::SliceOp>())
+        offset =
+            offset + toShapeExpr(runOffset(slice)) *
+                         graph::elementBytes(slice.getType().getElementType());
+    return offset;
   }
 
   uint32_t addBuffer(engine::Buffer::Kind kind, Value value, std::string name) {
@@ -131,7 +149,7 @@ private:
     for (Value input : kernel.getInputs()) {
       uint32_t buffer = bufferOf(input);
       touch(buffer, step);
-      launch.args.push_back({buffer, 0});
+      launch.args.push_back({buffer, offsetOf(input)});
     }
     llvm::SmallDenseSet<uint32_t, 4> taken;
     for (OpResult result : kernel.getResults()) {
@@ -164,8 +182,8 @@ private:
     for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
       Value source = root(input);
       auto it = numbers.find(source);
-      if (it == numbers.end() || lastUse.lookup(source) != step ||
-          taken.contains(it->second))
+      if (it == numbers.end() || isPart(input) ||
+          lastUse.lookup(source) != step || taken.contains(it->second))
         continue;
       const engine::Buffer &operand = program().buffers[it->second];
       if (operand.kind != engine::Buffer::Kind::Arena ||
@@ -262,6 +280,7 @@ private:
 
 ProgramLayout layOutProgram(func::FuncOp function, DeviceKind device,
                             KernelSet &kernels) {
+  passRuns(function, bufferAlignment(device));
   return Builder(function, device, kernels).run();
 }
 

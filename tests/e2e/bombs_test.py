@@ -6,6 +6,8 @@ grew exponentially, or was refused, so that a relapse shows without a clock.
 
 from __future__ import annotations
 
+import re
+
 import compile_bombs as bombs
 import harness
 import numpy as np
@@ -54,3 +56,16 @@ def test_loops_are_counted(tmp_path):
     ):  # fmt: skip
         assert text in result.stderr, result.stderr
     assert not (tmp_path / "model.engine").exists()
+
+
+def test_steps_share_kernels(tmp_path):
+    """Steps of a recurrence differ in where they read: that is no other code."""
+    model = tmp_path / "model.onnx"
+    model.write_bytes(bombs.lstm(40).SerializeToString())
+    result = harness.invoke(
+        "compile", model, "-o", tmp_path / "model.engine", "--target", "cpu"
+    )
+    counts = re.search(r"(\d+) launches of (\d+) kernels", result.stdout)
+    assert counts, result.stdout + result.stderr
+    launches, kernels = map(int, counts.groups())
+    assert launches >= 80 and kernels <= 10, result.stdout

@@ -1,0 +1,22 @@
+// Operands that are one run of a larger tensor's memory.
+#ifndef CHARONIA_CODEGEN_DRIVER_RUNS_H
+#define CHARONIA_CODEGEN_DRIVER_RUNS_H
+
+#include "graph/ir/Dialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace charonia::driver {
+
+/// Elements between the start of a slice's operand and the slice, where the
+/// slice is one run of its memory; null where it is not. Over shape symbols.
+mlir::AffineExpr runOffset(graph::SliceOp slice);
+
+/// Kernels that read an operand only through one slice of it, which is a run
+/// and starts at a multiple of `alignment` bytes, get the slice as their
+/// operand: it moves in front of the kernel. Kernels that differ in nothing but
+/// the place where they read, as the steps of a recurrence do, become one.
+void passRuns(mlir::func::FuncOp function, int64_t alignment);
+
+} // namespace charonia::driver
+
+#endif
