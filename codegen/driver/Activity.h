@@ -59,7 +59,7 @@ private:
   mutable std::mutex mutex;
   std::vector<Cost> finished;
   std::vector<Cost> slowest; ///< Falling; not more than a few.
-  std::string stage = "start", busyWith;
+  std::string stage = "starting", busyWith;
   Clock::time_point start = Clock::now(), stageStart = start;
   std::list<Kernel *> kernels;
 };

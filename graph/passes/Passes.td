@@ -175,8 +175,10 @@ def SplitConcats : Pass<"split-concats", "mlir::func::FuncOp"> {
   let summary = "A concatenation of many operands becomes a tree";
   let description = [{
     A kernel that concatenates asks of each element which operand it is from, so its
-    code and its work grow with the number of operands. After: no `graph.concat`
-    has more than `most`. Runs right before kernels are formed: nothing else profits
+    code and its work grow with the number of operands; with its square where their
+    sizes are symbolic, as each place is then computed from all sizes in front of it.
+    After: no `graph.concat` has more than `most` operands, or a quarter of it where
+    sizes along the axis are symbolic. Runs right before kernels are formed: nothing else profits
     from the tree.
   }];
   let options = [Option<"most", "most", "uint64_t", "32", "Operands of a concatenation">];

@@ -19,16 +19,17 @@ struct SplitConcats : impl::SplitConcatsBase<SplitConcats> {
     }
     SmallVector<ConcatOp> wide;
     getOperation().walk([&](ConcatOp op) {
-      if (op.getInputs().size() > most)
+      if (op.getInputs().size() > widthOf(op))
         wide.push_back(op);
     });
     for (ConcatOp op : wide) {
       OpBuilder builder(op);
       SmallVector<Value> parts(op.getInputs());
-      while (parts.size() > most) {
+      uint64_t width = widthOf(op);
+      while (parts.size() > width) {
         SmallVector<Value> joined;
         for (ArrayRef<Value> rest = parts; !rest.empty();) {
-          ArrayRef<Value> group = rest.take_front(most);
+          ArrayRef<Value> group = rest.take_front(width);
           rest = rest.drop_front(group.size());
           joined.push_back(join(builder, op, group));
         }
@@ -37,6 +38,13 @@ struct SplitConcats : impl::SplitConcatsBase<SplitConcats> {
       op.getInputsMutable().assign(parts);
       ++numSplit;
     }
+  }
+
+  uint64_t widthOf(ConcatOp op) {
+    bool isStatic = llvm::all_of(op.getInputs(), [&](Value input) {
+      return constantOf(getShape(input)[op.getAxis()]).has_value();
+    });
+    return isStatic ? most : std::max<uint64_t>(most / 4, 2);
   }
 
   /// Joins the parts where the last of them is there, so that they need not

@@ -23,7 +23,7 @@ def check_given_up(folder, result, limit):
     assert re.match(
         r"error: \S*model\.onnx: compiling is over the " + limit, result.stderr
     ), result.stderr
-    for text in ("at: stage '", "time so far: ", "reading the model", "remedy: raise the limit"):
+    for text in ("at: stage '", "time so far: ", "remedy: raise the limit"):
         assert text in result.stderr, result.stderr
     assert [p.name for p in folder.iterdir()] == ["model.onnx"], "something was left behind"
 
@@ -45,6 +45,7 @@ def test_time_limit_names_the_kernel(tmp_path):
             break
         limit *= 1.3
     check_given_up(tmp_path, result, "time limit")
+    assert "reading the model" in result.stderr, result.stderr
     assert re.search(
         r"kernel sin_\S* for x86-64-v\d \(of nodes 'n0', 'n1', .* and \d+ more\) for", result.stderr
     ), result.stderr

@@ -49,6 +49,16 @@ CLI::Validator seconds() {
   });
 }
 
+CLI::Validator positive() {
+  return check([](const std::string &text) {
+    double value;
+    return CLI::detail::lexical_cast(text, value) && std::isfinite(value) &&
+                   value > 0
+               ? ""
+               : "'" + text + "' is not a number above 0";
+  });
+}
+
 CLI::Validator device() {
   return check([](const std::string &text) -> std::string {
     if (text == "auto")

@@ -17,6 +17,8 @@ CLI::Validator oneOf(const char *what, std::vector<std::string> names);
 CLI::Validator count(unsigned least, unsigned most);
 /// From 0 to a day.
 CLI::Validator seconds();
+/// A finite number above 0.
+CLI::Validator positive();
 /// "auto", or the name of a device.
 CLI::Validator device();
 /// 1x3x224x224, perhaps behind NAME=; names may hold '=', shapes may not.

@@ -107,7 +107,7 @@ void addStages(CLI::App &app, CompileCommand &options) {
 void addLimits(CLI::App &c, CompileCommand &options) {
   auto limit = [&](const char *name, double &value, const char *what) {
     return c.add_option(name, value, what)
-        ->check(CLI::Range(1e-3, 1e9))
+        ->check(positive())
         ->default_str("none");
   };
   limit("--time-limit", options.timeLimit,

@@ -55,7 +55,8 @@ public:
     if (int status = prepare())
       return status;
     driver::Watchdog watchdog(
-        {command.timeLimit, static_cast<uint64_t>(command.memoryLimit * 1e6)},
+        {command.timeLimit,
+         static_cast<uint64_t>(std::min(command.memoryLimit * 1e6, 1e18))},
         [&](const std::string &limit) { giveUp(limit); });
     driver::registerCompiler(registry);
     context.emplace(registry, MLIRContext::Threading::DISABLED);
