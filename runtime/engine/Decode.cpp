@@ -74,6 +74,7 @@ private:
   static Range range(pbf_reader in);
   TensorSpec tensor(pbf_reader in);
   static Symbol symbol(pbf_reader in);
+  Constraint constraint(pbf_reader in);
   Signature signature(pbf_reader in);
   Buffer buffer(pbf_reader in);
   Argument argument(pbf_reader in);
@@ -198,12 +199,36 @@ Symbol Decoder::symbol(pbf_reader in) {
   return out;
 }
 
+Constraint Decoder::constraint(pbf_reader in) {
+  Constraint out;
+  out.relation = Constraint::Relation(0);
+  while (in.next())
+    switch (in.tag_and_type()) {
+    case number(field::constraint::Relation):
+      out.relation = decodeEnum<Constraint::Relation>(in.get_uint32());
+      break;
+    case bytes(field::constraint::Left):
+      out.left = expr(in.get_message());
+      break;
+    case bytes(field::constraint::Right):
+      out.right = expr(in.get_message());
+      break;
+    case bytes(field::constraint::Reason):
+      out.reason = in.get_bytes();
+      break;
+    default:
+      in.skip();
+    }
+  return out;
+}
+
 Signature Decoder::signature(pbf_reader in) {
   Signature out;
   Counts counts = count(in);
   reserve(out.inputs, counts[field::signature::Inputs]);
   reserve(out.outputs, counts[field::signature::Outputs]);
   reserve(out.symbols, counts[field::signature::Symbols]);
+  reserve(out.constraints, counts[field::signature::Constraints]);
   while (in.next())
     switch (in.tag_and_type()) {
     case bytes(field::signature::Inputs):
@@ -214,6 +239,9 @@ Signature Decoder::signature(pbf_reader in) {
       break;
     case bytes(field::signature::Symbols):
       out.symbols.push_back(symbol(in.get_message()));
+      break;
+    case bytes(field::signature::Constraints):
+      out.constraints.push_back(constraint(in.get_message()));
       break;
     default:
       in.skip();

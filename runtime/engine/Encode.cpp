@@ -54,6 +54,7 @@ public:
   static std::string encode(const Range &range);
   static std::string encode(const TensorSpec &spec);
   static std::string encode(const Symbol &symbol);
+  static std::string encode(const Constraint &constraint);
   static std::string encode(const Signature &signature);
   static std::string encode(const Buffer &buffer);
   static std::string encode(const Argument &arg);
@@ -117,11 +118,21 @@ std::string Message::encode(const Symbol &symbol) {
   return out.take();
 }
 
+std::string Message::encode(const Constraint &constraint) {
+  Message out;
+  out.number(field::constraint::Relation, value(constraint.relation));
+  out.message(field::constraint::Left, encode(constraint.left));
+  out.message(field::constraint::Right, encode(constraint.right));
+  out.bytes(field::constraint::Reason, constraint.reason);
+  return out.take();
+}
+
 std::string Message::encode(const Signature &signature) {
   Message out;
   out.messages(field::signature::Inputs, signature.inputs);
   out.messages(field::signature::Outputs, signature.outputs);
   out.messages(field::signature::Symbols, signature.symbols);
+  out.messages(field::signature::Constraints, signature.constraints);
   return out.take();
 }
 

@@ -20,8 +20,11 @@ enum : uint32_t { Name = 1, Min, Opt, Max, Divisor };
 namespace tensor {
 enum : uint32_t { Name = 1, Dtype, Dims };
 }
+namespace constraint {
+enum : uint32_t { Relation = 1, Left, Right, Reason };
+}
 namespace signature {
-enum : uint32_t { Inputs = 1, Outputs, Symbols };
+enum : uint32_t { Inputs = 1, Outputs, Symbols, Constraints };
 }
 namespace range {
 enum : uint32_t { Section = 1, Offset, Size };

@@ -1,6 +1,6 @@
 //===- Signature.cpp - From the inputs' shapes to the symbols -------------===//
 
-#include "charonia/signature.h"
+#include "runtime/engine/Constraint.h"
 
 #include <algorithm>
 
@@ -189,8 +189,20 @@ Result<std::vector<int64_t>> Signature::solveSymbols(
 
   std::vector<int64_t> values(symbols.size());
   std::vector<bool> known(symbols.size());
+  // What is a dimension by itself is read from it, also where only one value is
+  // right.
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (size_t d = 0; d < inputs[i].dims.size(); ++d) {
+      auto terms = inputs[i].dims[d].terms();
+      if (terms.size() != 1 || terms[0].op != Op::Symbol ||
+          known[terms[0].value])
+        continue;
+      values[terms[0].value] = inputShapes[i][d];
+      known[terms[0].value] = true;
+    }
+  // A range of one value tells others.
   for (size_t s = 0; s < symbols.size(); ++s)
-    if (symbols[s].min == symbols[s].max) {
+    if (!known[s] && symbols[s].min == symbols[s].max) {
       values[s] = symbols[s].min;
       known[s] = true;
     }
@@ -240,6 +252,9 @@ Result<std::vector<int64_t>> Signature::solveSymbols(
     if (values[s] >= symbol.min && values[s] <= symbol.max &&
         values[s] % symbol.divisor == 0)
       continue;
+    // A range may be what a constraint leaves; that says more.
+    CHARONIA_RETURN_IF_ERROR(
+        engine::checkConstraints(*this, inputShapes, values, s));
     for (size_t i = 0; i < inputs.size(); ++i)
       for (const ShapeExpr &dim : inputs[i].dims)
         for (const ShapeExpr::Term &term : dim.terms())
@@ -268,6 +283,8 @@ Result<std::vector<int64_t>> Signature::solveSymbols(
                                ? ""
                                : " = " + inputs[i].dims[d].str(symbols)));
     }
+  CHARONIA_RETURN_IF_ERROR(
+      engine::checkConstraints(*this, inputShapes, values));
   return values;
 }
 

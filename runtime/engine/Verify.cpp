@@ -23,6 +23,8 @@ constexpr int64_t maxExtent = int64_t(1) << 40;
 constexpr size_t maxRank = 64;
 // A run looks at every pair of an input and an output.
 constexpr size_t maxTensors = 4096;
+// All are evaluated whenever a shape is bound.
+constexpr size_t maxConstraints = 4096;
 constexpr uint64_t maxScratch = uint64_t(1) << 28;
 constexpr uint64_t maxShared = uint64_t(1) << 24;
 
@@ -102,7 +104,29 @@ private:
                    std::to_string(symbol.divisor));
     }
     CHARONIA_RETURN_IF_ERROR(checkTensors(signature.inputs, "input"));
-    return checkTensors(signature.outputs, "output");
+    CHARONIA_RETURN_IF_ERROR(checkTensors(signature.outputs, "output"));
+    return checkConstraints(signature.constraints);
+  }
+
+  Status checkConstraints(const std::vector<Constraint> &constraints) const {
+    using Relation = Constraint::Relation;
+    if (constraints.size() > maxConstraints)
+      return bad("there are " + std::to_string(constraints.size()) +
+                 " constraints");
+    for (size_t i = 0; i < constraints.size(); ++i) {
+      const Constraint &c = constraints[i];
+      if (c.relation != Relation::Equal && c.relation != Relation::Divides &&
+          c.relation != Relation::AtLeast)
+        return bad(at("constraint", i) + " has an unknown relation");
+      for (const ShapeExpr *side : {&c.left, &c.right})
+        CHARONIA_RETURN_IF_ERROR(
+            checkExpr(*side).withContext(at("constraint", i)));
+      if (auto divisor = c.left.constantValue();
+          c.relation == Relation::Divides && divisor && *divisor < 1)
+        return bad(at("constraint", i) + " has the divisor " +
+                   std::to_string(*divisor));
+    }
+    return Status::ok();
   }
 
   Status checkRange(const Range &range, SectionKind kind) const {

@@ -140,10 +140,15 @@ inline void mutateVariant(Variant &variant, Random &random) {
 /// Changes one field somewhere.
 inline void mutateField(Manifest &m, Random &random) {
   Program *program = random.pick(m.programs);
-  switch (program ? random.below(6) : 0) {
+  switch (program ? random.below(7) : 0) {
   case 0:
     if (Symbol *symbol = random.pick(m.signature.symbols))
       mutateSymbol(*symbol, random);
+    break;
+  case 6:
+    if (Constraint *constraint = random.pick(m.signature.constraints))
+      *constraint = {static_cast<Constraint::Relation>(random.below(5)),
+                     random.expression(), random.expression(), "as it is"};
     break;
   case 1: {
     auto &specs = random.below(2) ? m.signature.inputs : m.signature.outputs;

@@ -265,13 +265,13 @@ TEST(EngineFile, NewerVersionIsToldApart) {
   Sample sample;
   ASSERT_TRUE(sample.writer().write(sample.manifest, dir / "a.engine").isOk());
   auto bytes = readBytes(dir / "a.engine");
-  bytes[8] = std::byte(2);
+  bytes[8] = std::byte(3);
   auto reader = Reader::fromMemory(bytes, false);
   ASSERT_FALSE(reader.isOk());
   EXPECT_EQ(reader.status().code(), StatusCode::Unsupported);
   EXPECT_EQ(reader.status().message(),
-            "the engine in memory cannot be used: it has format version 2, but "
-            "this runtime reads version 1; compile the model again with the "
+            "the engine in memory cannot be used: it has format version 3, but "
+            "this runtime reads version 2; compile the model again with the "
             "matching compiler");
 }
 
@@ -307,6 +307,27 @@ TEST_F(ManifestRules, Messages) {
             "shape symbol 0 has the range 5..4..64");
   EXPECT_EQ(rejected([](M m) { m.signature.symbols[0].divisor = 0; }),
             "shape symbol 0 has the divisor 0");
+  using Relation = Constraint::Relation;
+  EXPECT_EQ(rejected([](M m) {
+              m.signature.constraints[0].relation = static_cast<Relation>(4);
+            }),
+            "constraint 0 has an unknown relation");
+  EXPECT_EQ(rejected([](M m) { m.signature.constraints[0].left = 0; }),
+            "constraint 0 has the divisor 0");
+  EXPECT_EQ(rejected([](M m) {
+              m.signature.constraints[0].right = ShapeExpr::symbol(1);
+            }),
+            "constraint 0: a shape expression names a symbol that does not "
+            "exist");
+  EXPECT_EQ(rejected([](M m) {
+              m.signature.constraints[0].left = ShapeExpr::fromTerms({});
+            }),
+            "constraint 0: a shape expression does not leave exactly one "
+            "value");
+  EXPECT_EQ(rejected([](M m) {
+              m.signature.constraints.assign(4097, m.signature.constraints[0]);
+            }),
+            "there are 4097 constraints");
   EXPECT_EQ(rejected([](M m) {
               m.signature.inputs[0].dims[0] = ShapeExpr::symbol(9);
             }),

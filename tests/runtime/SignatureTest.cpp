@@ -93,6 +93,82 @@ TEST(Signature, UndeterminedSymbolIsAnError) {
             "no input's shape determines the shape symbol 'a'");
 }
 
+/// y = MatMul(a[4, m], b[n, 5]) and z = Reshape(c[k], [-1, 4]); positions of b
+/// lie in a table of 512.
+Signature related() {
+  ShapeExpr m = ShapeExpr::symbol(0), n = ShapeExpr::symbol(1),
+            k = ShapeExpr::symbol(2);
+  using R = Constraint::Relation;
+  Signature s;
+  s.symbols = {{"m", 1, 1, 512, 1}, {"n", 1, 1, 512, 1}, {"k", 1, 1, 4096, 1}};
+  s.inputs = {{"a", DType::Float32, {4, m}},
+              {"b", DType::Float32, {n, 5}},
+              {"c", DType::Float32, {k}}};
+  s.constraints = {
+      {R::Equal, m, n, "as MatMul 'fc1' multiplies over them"},
+      {R::Divides, 4, k, "as Reshape 'r' keeps all elements"},
+      {R::AtLeast, 512, n, "so that positions lie inside their table"},
+      {R::AtLeast, k, m + n, ""}};
+  return s;
+}
+
+TEST(Signature, Constraints) {
+  Signature s = related();
+  EXPECT_TRUE(s.solveSymbols(Shapes{{4, 3}, {3, 5}, {8}}).isOk());
+  EXPECT_EQ(messageOf(s, {{4, 3}, {6, 5}, {8}}),
+            "a is float32 [4, 3] and b is float32 [6, 5]: dimension 1 of a (m "
+            "= 3) must equal dimension 0 of b (n = 6), as MatMul 'fc1' "
+            "multiplies over them");
+  EXPECT_EQ(messageOf(s, {{4, 3}, {3, 5}, {10}}),
+            "c is float32 [10]: dimension 0 of c (k = 10) must be a multiple "
+            "of 4, as Reshape 'r' keeps all elements");
+  EXPECT_EQ(messageOf(s, {{4, 3}, {3, 5}, {4}}),
+            "c is float32 [4], a is float32 [4, 3] and b is float32 [3, 5]: "
+            "dimension 0 of c (k = 4) must be at least m + n = 6");
+  // What a constraint says of a range comes before the range.
+  EXPECT_EQ(messageOf(s, {{4, 600}, {600, 5}, {2000}}),
+            "the shape 4x600 of the input 'a' makes m 600; the engine was "
+            "built for m in 1..512");
+  s.symbols[0].max = 4096;
+  EXPECT_EQ(messageOf(s, {{4, 600}, {600, 5}, {2000}}),
+            "b is float32 [600, 5]: dimension 0 of b (n = 600) must be at most "
+            "512, so that positions lie inside their table");
+  // Arithmetic that leaves 64 bits is an error, not a wrong answer.
+  s.symbols[0].max = s.symbols[1].max = s.symbols[2].max = INT64_MAX;
+  s.constraints.erase(s.constraints.begin() + 1, s.constraints.begin() + 3);
+  EXPECT_EQ(messageOf(s, {{4, INT64_MAX}, {INT64_MAX, 5}, {4}}),
+            "the shape expression (s0 + s1) overflows 64 bits");
+}
+
+TEST(Signature, ConstraintOnAFixedSize) {
+  // A size that only one value is left of is still read from the shape.
+  Signature s;
+  s.symbols = {{"m", 768, 768, 768, 1}};
+  s.inputs = {{"a", DType::Float16, {4, ShapeExpr::symbol(0)}}};
+  s.constraints = {{Constraint::Relation::Equal, ShapeExpr::symbol(0), 768,
+                    "as MatMul 'fc1' multiplies over them"}};
+  EXPECT_TRUE(s.solveSymbols(Shapes{{4, 768}}).isOk());
+  EXPECT_EQ(messageOf(s, {{4, 100}}),
+            "a is float16 [4, 100]: dimension 1 of a (m = 100) must equal 768, "
+            "as MatMul 'fc1' multiplies over them");
+}
+
+TEST(Signature, ConstraintText) {
+  Signature s = related();
+  std::vector<std::string> texts;
+  for (const Constraint &c : s.constraints)
+    texts.push_back(s.constraintString(c));
+  EXPECT_EQ(texts,
+            (std::vector<std::string>{
+                "dimension 1 of a (m) = dimension 0 of b (n), as MatMul 'fc1' "
+                "multiplies over them",
+                "dimension 0 of c (k) is a multiple of 4, as Reshape 'r' keeps "
+                "all elements",
+                "dimension 0 of b (n) <= 512, so that positions lie inside "
+                "their table",
+                "dimension 0 of c (k) >= m + n"}));
+}
+
 TEST(Types, NamesAndSizes) {
   EXPECT_EQ(parseDType("float16"), DType::Float16);
   EXPECT_EQ(parseDType("half"), std::nullopt);

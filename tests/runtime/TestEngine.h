@@ -76,6 +76,8 @@ inline engine::Manifest sampleManifest() {
   m.signature.symbols = {{"batch", 1, 4, 64, 1}};
   m.signature.inputs = {{"x", DType::Float32, {batch, 16}}};
   m.signature.outputs = {{"y", DType::Float32, {batch, 16}}};
+  m.signature.constraints = {{Constraint::Relation::Divides, 2, batch * 6,
+                              "as Reshape 'r' halves it"}};
   for (DeviceKind device : {DeviceKind::Cpu, DeviceKind::Cuda}) {
     Program p;
     p.device = device;

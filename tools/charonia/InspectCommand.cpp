@@ -164,6 +164,9 @@ private:
                     printable(manifest.signature.typeString(spec)).c_str(),
                     range.empty() ? "" : printable(", " + range).c_str());
       }
+    for (const Constraint &constraint : manifest.signature.constraints)
+      std::printf("  needs %s\n",
+                  manifest.signature.constraintString(constraint).c_str());
   }
 
   Status printProgram(const engine::Program &program) const {
@@ -300,6 +303,10 @@ private:
                                    {"opt", s.opt},
                                    {"max", s.max},
                                    {"divisor", s.divisor}});
+    result["constraints"] = json::array();
+    for (const Constraint &constraint : manifest.signature.constraints)
+      result["constraints"].push_back(
+          manifest.signature.constraintString(constraint));
     result["programs"] = json::array();
     for (const engine::Program &program : manifest.programs) {
       CHARONIA_ASSIGN_OR_RETURN(json entry, describeProgram(program));

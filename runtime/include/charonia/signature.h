@@ -126,10 +126,29 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec &, const TensorSpec &) = default;
 };
 
+/// What must hold between sizes beyond the range of each symbol: the kernels
+/// were made on the assumption.
+struct Constraint {
+  /// The values are part of the file format.
+  enum class Relation : uint8_t {
+    Equal = 1,   ///< left == right.
+    Divides = 2, ///< right is a multiple of left, which is at least 1.
+    AtLeast = 3, ///< left >= right.
+  };
+  Relation relation = Relation::Equal;
+  ShapeExpr left, right;
+  /// Who needs it, to end a sentence: "as MatMul 'fc1' multiplies over them".
+  /// May be empty.
+  std::string reason;
+
+  friend bool operator==(const Constraint &, const Constraint &) = default;
+};
+
 struct CHARONIA_API Signature {
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
   std::vector<Symbol> symbols;
+  std::vector<Constraint> constraints;
 
   friend bool operator==(const Signature &, const Signature &) = default;
 
@@ -139,8 +158,8 @@ struct CHARONIA_API Signature {
 
   /// The symbols' values from one concrete shape per input (in the order of
   /// `inputs`). Checks ranks, fixed dimensions, agreement between inputs,
-  /// ranges and divisors; messages name the input and the shape that would be
-  /// right.
+  /// ranges, divisors and constraints; messages name the inputs and the shape
+  /// that would be right.
   Result<std::vector<int64_t>>
   solveSymbols(std::span<const std::vector<int64_t>> inputShapes) const;
 
@@ -154,6 +173,9 @@ struct CHARONIA_API Signature {
   /// "batch in 1..64": the ranges of the symbols that `spec` uses; may be
   /// empty.
   std::string rangeString(const TensorSpec &spec) const;
+  /// "dimension 1 of a (m) = dimension 0 of b (n), as MatMul 'fc1' multiplies
+  /// over them".
+  std::string constraintString(const Constraint &constraint) const;
 };
 
 } // namespace charonia
