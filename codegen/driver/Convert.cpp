@@ -1,4 +1,5 @@
 #include "codegen/driver/Convert.h"
+#include "graph/ir/Constraints.h"
 #include "graph/ir/Materialize.h"
 #include "graph/ir/WeightStore.h"
 #include "mlir/IR/Location.h"
@@ -80,7 +81,8 @@ ShapeExpr sizeInBytes(Type tensor) {
 }
 
 static FailureOr<TensorSpec> makeSpec(func::FuncOp function, Type type,
-                                      StringAttr name, const Twine &fallback) {
+                                      StringAttr name, const Twine &fallback,
+                                      AffineMapAttr bound = {}) {
   auto tensor = cast<RankedTensorType>(type);
   TensorSpec spec;
   spec.name = name ? name.str() : fallback.str();
@@ -90,20 +92,49 @@ static FailureOr<TensorSpec> makeSpec(func::FuncOp function, Type type,
            << "'" << spec.name << "' has the element type "
            << tensor.getElementType() << ", which an engine does not support";
   spec.dtype = *dtype;
-  for (AffineExpr extent : graph::getShape(tensor))
+  graph::Exprs dims = graph::getShape(tensor);
+  // An argument's type may say more than its caller knows.
+  size_t symbols =
+      graph::getSymbols(function->getParentOfType<ModuleOp>()).size();
+  if (bound && (bound.getValue().getNumDims() != 0 ||
+                bound.getValue().getNumResults() != dims.size() ||
+                bound.getValue().getNumSymbols() > symbols))
+    return function.emitError()
+           << "'" << spec.name << "' has a graph.shape that does not fit";
+  if (bound)
+    dims.assign(bound.getValue().getResults().begin(),
+                bound.getValue().getResults().end());
+  for (AffineExpr extent : dims)
     spec.dims.push_back(toShapeExpr(extent));
   return spec;
 }
 
+static Constraint::Relation toRelation(graph::Constraint::Relation relation) {
+  switch (relation) {
+  case graph::Constraint::Relation::Equal:
+    return Constraint::Relation::Equal;
+  case graph::Constraint::Relation::Divides:
+    return Constraint::Relation::Divides;
+  case graph::Constraint::Relation::AtLeast:
+    return Constraint::Relation::AtLeast;
+  }
+  llvm_unreachable("no such relation");
+}
+
 FailureOr<Signature> makeSignature(func::FuncOp function) {
   Signature signature;
-  for (const graph::Symbol &s :
-       graph::getSymbols(function->getParentOfType<ModuleOp>()))
+  auto module = function->getParentOfType<ModuleOp>();
+  for (const graph::Symbol &s : graph::getSymbols(module))
     signature.symbols.push_back({s.name, s.min, s.opt, s.max, s.divisor});
+  for (const graph::Constraint &c : graph::getConstraints(module))
+    signature.constraints.push_back({toRelation(c.relation),
+                                     toShapeExpr(c.left), toShapeExpr(c.right),
+                                     c.reason});
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
-    auto spec = makeSpec(function, type,
-                         function.getArgAttrOfType<StringAttr>(i, "graph.name"),
-                         "input" + Twine(i));
+    auto spec = makeSpec(
+        function, type, function.getArgAttrOfType<StringAttr>(i, "graph.name"),
+        "input" + Twine(i),
+        function.getArgAttrOfType<AffineMapAttr>(i, "graph.shape"));
     if (failed(spec))
       return failure();
     signature.inputs.push_back(std::move(*spec));

@@ -1,4 +1,5 @@
 #include "frontends/common/Emitter.h"
+#include "frontends/common/Diagnostic.h"
 #include "graph/ir/Fold.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -22,6 +23,13 @@ Emitter::Emitter(mlir::OpBuilder builder, Symbols &symbols)
 void Emitter::begin(mlir::Location loc) {
   location = loc;
   problem.reset();
+  std::string asker;
+  if (auto node = llvm::dyn_cast<mlir::NameLoc>(mlir::LocationAttr(loc)))
+    if (auto op = llvm::dyn_cast<mlir::NameLoc>(
+            mlir::LocationAttr(node.getChildLoc())))
+      asker = printable(op.getName().str()) + " '" +
+              printable(node.getName().str()) + "'";
+  symbols.setAsker(asker);
 }
 
 Failed Emitter::fail(const llvm::Twine &what, const llvm::Twine &remedy) {
@@ -54,21 +62,63 @@ private:
 };
 } // namespace
 
+/// Sizes that operators take for equal become assumptions.
+class Emitter::Rules : public graph::SizeRules {
+public:
+  explicit Rules(Symbols &symbols) : symbols(symbols) {}
+  bool agree(AffineExpr a, AffineExpr b, llvm::StringRef why) override {
+    bool agrees = symbols.assumeEqual(a, b, why.str());
+    if (!agrees && refusal.empty())
+      refusal = symbols.refusal();
+    return agrees;
+  }
+  std::string refusal;
+
+private:
+  Symbols &symbols;
+};
+
 Value Emitter::create(llvm::StringRef op, mlir::ValueRange operands,
                       llvm::ArrayRef<mlir::NamedAttribute> attributes,
                       mlir::RankedTensorType type) {
   if (problem || !llvm::all_of(operands, [](Value v) { return bool(v); }))
     return {};
+  mlir::OperationName name(op, getContext());
+  mlir::Attribute dictionary = builder.getDictionaryAttr(attributes);
+  Rules rules(symbols);
+  graph::ScopedSizeRules scope(getContext(), &rules);
+  while (true) {
+    Value result = tryCreate(
+        name, operands, llvm::cast<mlir::DictionaryAttr>(dictionary), type);
+    if (!rules.refusal.empty() && !result)
+      problem->what += ": " + rules.refusal;
+    // Where sizes turned out to be others, so does the operator.
+    if (!symbols.applyReplacements())
+      return result;
+    if (result)
+      result.getDefiningOp()->erase();
+    else if (!rules.refusal.empty())
+      return {};
+    problem.reset();
+    dictionary = symbols.resolve(dictionary);
+    type = llvm::cast_or_null<mlir::RankedTensorType>(symbols.resolve(type));
+  }
+}
+
+Value Emitter::tryCreate(mlir::OperationName name, mlir::ValueRange operands,
+                         mlir::DictionaryAttr attributes,
+                         mlir::RankedTensorType type) {
+  std::string op = name.getStringRef().str();
   // What verifiers and type inference find wrong becomes the node's problem.
   mlir::ScopedDiagnosticHandler handler(
       getContext(), [&](mlir::Diagnostic &diagnostic) {
         std::string text = diagnostic.str();
         llvm::StringRef message = text;
-        message.consume_front("'" + op.str() + "' op ");
+        message.consume_front("'" + op + "' op ");
         auto [named, isSymbolic] = symbols.nameSymbols(message);
         fail(named, isSymbolic
-                        ? "if these sizes are always equal, name them alike "
-                          "with --shape, as in --shape a=[n,4] --shape b=[n]"
+                        ? "check the model, or the names and ranges that "
+                          "--shape gives these sizes"
                         : "");
         return mlir::success();
       });
@@ -76,19 +126,17 @@ Value Emitter::create(llvm::StringRef op, mlir::ValueRange operands,
     fail("operands do not fit '" + op + "'");
     return {};
   };
-  mlir::OperationName name(op, getContext());
-  auto dictionary = builder.getDictionaryAttr(attributes);
   PropertyStorage properties(name);
   auto emitError = [&] { return mlir::emitError(location); };
   if (properties.get() && mlir::failed(name.setOpPropertiesFromAttribute(
-                              name, properties.get(), dictionary, emitError)))
+                              name, properties.get(), attributes, emitError)))
     return rejected();
   if (!type) {
     auto *inference = name.getInterface<mlir::InferTypeOpInterface>();
     llvm::SmallVector<mlir::Type> types;
     if (!inference ||
         mlir::failed(inference->inferReturnTypes(
-            getContext(), location, operands, dictionary, properties.get(), {},
+            getContext(), location, operands, attributes, properties.get(), {},
             types)) ||
         types.size() != 1)
       return rejected();
@@ -157,21 +205,9 @@ mlir::NamedAttribute Emitter::attr(llvm::StringRef name,
   return attr(name, builder.getDenseI64ArrayAttr(value));
 }
 
-/// The map over just the symbols that its results use, as encodings are.
-static mlir::AffineMap symbolMap(llvm::ArrayRef<AffineExpr> values,
-                                 mlir::MLIRContext *context) {
-  unsigned symbols = 0;
-  for (AffineExpr value : values)
-    value.walk([&](AffineExpr e) {
-      if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(e))
-        symbols = std::max(symbols, symbol.getPosition() + 1);
-    });
-  return mlir::AffineMap::get(0, symbols, values, context);
-}
-
 mlir::NamedAttribute Emitter::map(llvm::StringRef name,
                                   llvm::ArrayRef<AffineExpr> values) {
-  return attr(name, mlir::AffineMapAttr::get(symbolMap(values, getContext())));
+  return attr(name, mlir::AffineMapAttr::get(symbols.mapTo(values)));
 }
 
 mlir::RankedTensorType Emitter::type(llvm::ArrayRef<AffineExpr> dims,
@@ -179,7 +215,10 @@ mlir::RankedTensorType Emitter::type(llvm::ArrayRef<AffineExpr> dims,
   if (problem || !element ||
       !llvm::all_of(dims, [](AffineExpr e) { return bool(e); }))
     return {};
-  auto type = graph::makeType(dims, element);
+  Exprs resolved;
+  for (AffineExpr dim : dims)
+    resolved.push_back(symbols.resolve(dim));
+  auto type = graph::makeType(resolved, element);
   return isSane(type) ? type : mlir::RankedTensorType();
 }
 
@@ -193,6 +232,26 @@ Exprs Emitter::numbers(llvm::ArrayRef<int64_t> values) {
 std::string Emitter::describe(llvm::ArrayRef<AffineExpr> dims) {
   return graph::shapeToString(graph::makeType(dims, builder.getI64Type()),
                               symbols.list());
+}
+
+bool Emitter::agree(AffineExpr a, AffineExpr b, llvm::StringRef why) {
+  if (problem || !a || !b)
+    return false;
+  bool agrees = symbols.assumeEqual(a, b, why.str());
+  symbols.applyReplacements();
+  return agrees;
+}
+
+std::optional<Exprs> Emitter::join(llvm::ArrayRef<AffineExpr> a,
+                                   llvm::ArrayRef<AffineExpr> b) {
+  Rules rules(symbols);
+  graph::ScopedSizeRules scope(getContext(), &rules);
+  auto joined = graph::broadcastShapes(a, b);
+  symbols.applyReplacements();
+  if (joined)
+    for (AffineExpr &dim : *joined)
+      dim = symbols.resolve(dim);
+  return joined;
 }
 
 // Constants.
@@ -310,6 +369,9 @@ static AffineExpr wholeNumber(mlir::Attribute attribute) {
 
 graph::SymbolicTensor Emitter::evaluate(Value value) {
   graph::SymbolicTensor known = evaluator.evaluate(value);
+  if (known)
+    for (AffineExpr &element : *known.elements)
+      element = symbols.resolve(element);
   if (known.isComplete())
     return known;
   mlir::DenseElementsAttr constant = constantOf(value);

@@ -37,7 +37,8 @@ class Emitter {
 public:
   Emitter(mlir::OpBuilder builder, Symbols &symbols);
 
-  /// Starts a node: forgets the problem and puts operators at `location`.
+  /// Starts a node: forgets the problem and puts operators at `location`, the
+  /// node's name around its operator's.
   void begin(mlir::Location location);
   /// Records a problem, unless there is one already.
   Failed fail(const llvm::Twine &what, const llvm::Twine &remedy = "");
@@ -87,6 +88,13 @@ public:
     return graph::typeToString(type, symbols.list());
   }
   std::string describe(llvm::ArrayRef<mlir::AffineExpr> dims);
+
+  // Sizes that have to fit, as is proved or assumed (see Symbols).
+  /// Whether `a` = `b`; `why` as in "multiplies over them", of the node.
+  bool agree(mlir::AffineExpr a, mlir::AffineExpr b, llvm::StringRef why);
+  /// graph::broadcastShapes.
+  std::optional<Exprs> join(llvm::ArrayRef<mlir::AffineExpr> a,
+                            llvm::ArrayRef<mlir::AffineExpr> b);
 
   // Constants. A null element type gives a null value.
   /// Rank 0, converted to `element` as a cast would.
@@ -156,6 +164,10 @@ public:
   graph::SymbolicTensor evaluate(mlir::Value value);
 
 private:
+  class Rules;
+  mlir::Value tryCreate(mlir::OperationName name, mlir::ValueRange operands,
+                        mlir::DictionaryAttr attributes,
+                        mlir::RankedTensorType type);
   bool isSane(mlir::RankedTensorType type);
   mlir::Attribute fold(mlir::Value value, int depth);
 

@@ -1,6 +1,4 @@
 #include "frontends/common/Symbols.h"
-#include "llvm/Support/MathExtras.h"
-#include <algorithm>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -40,6 +38,7 @@ AffineExpr Symbols::get(llvm::StringRef name, std::optional<DimRange> range,
     symbols.push_back(
         {name.str(), chosen.min, chosen.opt, chosen.max, chosen.divisor});
     declared.push_back(isDeclared);
+    values.push_back(expr);
     publish();
   }
   byName[name] = expr;
@@ -50,78 +49,6 @@ void Symbols::publish() { graph::setSymbols(module, symbols); }
 
 graph::Interval Symbols::bounds(AffineExpr expr) const {
   return graph::boundsOf(expr, graph::getFacts(symbols));
-}
-bool Symbols::isNonNegative(AffineExpr expr) const {
-  return bounds(expr).low >= 0 ||
-         graph::isNonNegative(expr, graph::getFacts(symbols));
-}
-
-/// The difference, or null where it leaves 64 bits.
-static AffineExpr difference(AffineExpr a, AffineExpr b) {
-  auto ca = graph::constantOf(a), cb = graph::constantOf(b);
-  int64_t value;
-  if (ca && cb)
-    return llvm::SubOverflow(*ca, *cb, value)
-               ? AffineExpr()
-               : mlir::getAffineConstantExpr(value, a.getContext());
-  auto large = [](std::optional<int64_t> c) {
-    return c && (*c > 4 * maxDimension || *c < -4 * maxDimension);
-  };
-  return large(ca) || large(cb) ? AffineExpr() : graph::simplify(a - b);
-}
-
-bool Symbols::isAtLeast(AffineExpr a, AffineExpr b) const {
-  if (bounds(a).low >= bounds(b).high)
-    return true;
-  AffineExpr diff = difference(a, b);
-  return diff && isNonNegative(diff);
-}
-
-bool Symbols::assumeAtLeast(AffineExpr a, AffineExpr b,
-                            const std::string &why) {
-  if (isAtLeast(a, b))
-    return true;
-  AffineExpr diff = difference(a, b);
-  if (!diff)
-    return false;
-  // Linear in one symbol: diff = slope * s + offset.
-  std::optional<unsigned> only;
-  bool linear = true;
-  diff.walk([&](AffineExpr e) {
-    if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(e)) {
-      linear &= !only || *only == symbol.getPosition();
-      only = symbol.getPosition();
-    }
-    linear &= e.getKind() != mlir::AffineExprKind::Mod &&
-              e.getKind() != mlir::AffineExprKind::FloorDiv &&
-              e.getKind() != mlir::AffineExprKind::CeilDiv && e.isPureAffine();
-  });
-  if (!linear || !only || declared[*only])
-    return false;
-  llvm::SmallVector<int64_t> values(symbols.size(), 0);
-  auto at0 = graph::evaluate(diff, values);
-  values[*only] = 1;
-  auto at1 = graph::evaluate(diff, values);
-  if (!at0 || !at1 || *at0 == *at1)
-    return false;
-  int64_t slope = *at1 - *at0, offset = *at0;
-  graph::Symbol &symbol = symbols[*only];
-  int64_t low = symbol.min, high = symbol.max;
-  if (slope > 0)
-    low = std::max(low, llvm::divideCeilSigned(-offset, slope));
-  else
-    high = std::min(high, llvm::divideFloorSigned(offset, -slope));
-  if (low > high)
-    return false;
-  symbol.min = low;
-  symbol.max = high;
-  symbol.opt = std::clamp(symbol.opt, low, high);
-  publish();
-  notes.push_back("size '" + symbol.name + "' is " +
-                  (slope > 0 ? "at least " + std::to_string(low)
-                             : "at most " + std::to_string(high)) +
-                  " " + why);
-  return true;
 }
 
 std::string Symbols::describeRanges(AffineExpr expr) const {

@@ -1,16 +1,22 @@
-// The shape symbols of a module while it is imported.
+// The shape symbols of a module while it is imported, and what is assumed of
+// them.
 #ifndef CHARONIA_FRONTENDS_COMMON_SYMBOLS_H
 #define CHARONIA_FRONTENDS_COMMON_SYMBOLS_H
 
 #include "frontends/common/ShapeOption.h"
-#include "graph/ir/Shape.h"
+#include "graph/ir/Constraints.h"
+#include "mlir/IR/AttrTypeSubElements.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace charonia::frontend {
 
-/// Symbols by name, with ranges that the user declared or that are assumed. An
-/// assumed range may shrink while the model is read: a table of 512 positions
-/// that is cut to the sequence's length limits that length to 512.
+/// Symbols by name, with ranges that the user declared or that are assumed.
+///
+/// What a node needs of sizes and does not follow from them is assumed, and
+/// becomes a constraint of the module: that a table of 512 positions is not
+/// left, that two sizes are equal, that one divides another. An assumption
+/// narrows ranges that are assumed themselves, never those that were declared,
+/// and where it says what a symbol is, the symbol is replaced in the module.
 class Symbols {
 public:
   explicit Symbols(mlir::ModuleOp module) : module(module) {}
@@ -30,29 +36,77 @@ public:
   bool isNonNegative(mlir::AffineExpr expr) const;
   /// Whether `a` - `b` >= 0 for all sizes in their ranges.
   bool isAtLeast(mlir::AffineExpr a, mlir::AffineExpr b) const;
-  /// Makes `a` - `b` >= 0 hold by shrinking the assumed range of the one symbol
-  /// in it, where that can be done. `why` completes "... is limited to 512 ".
+
+  // Assumptions. Each holds already, or is recorded, or gives false: it cannot
+  // hold, or not for all of a range that the user declared.
+  /// The node that later assumptions are made for: "MatMul 'fc1'".
+  void setAsker(std::string name) { asker = std::move(name); }
+  /// `a` - `b` >= 0. `why` as in "so that a slice ends inside its tensor".
   bool assumeAtLeast(mlir::AffineExpr a, mlir::AffineExpr b,
                      const std::string &why);
+  /// `a` = `b`. `why` as in "multiplies over them", of the asker.
+  bool assumeEqual(mlir::AffineExpr a, mlir::AffineExpr b,
+                   const std::string &why);
+  /// Why the last assumption cannot be made; may be empty.
+  const std::string &refusal() const { return refused; }
+
+  // Symbols that turn out to be other sizes.
+  /// What replaces symbols put into an expression, a type or an attribute.
+  mlir::AffineExpr resolve(mlir::AffineExpr expr) const;
+  mlir::Type resolve(mlir::Type type);
+  mlir::Attribute resolve(mlir::Attribute attribute);
+  /// The map without dims to these values, resolved, over just the symbols that
+  /// they name, as encodings are.
+  mlir::AffineMap mapTo(llvm::ArrayRef<mlir::AffineExpr> results) const;
+  /// Replaces symbols in the whole module, if there are new ones to be.
+  bool applyReplacements();
+
+  /// Makes the sizes to optimize for satisfy the assumptions, and puts symbols
+  /// and constraints on the module. Returns what is wrong.
+  std::string finish();
 
   /// "batch in 1..64, seq in 1..512": the ranges of the symbols in `expr`.
   std::string describeRanges(mlir::AffineExpr expr) const;
-  /// What was assumed beyond the declared ranges, in sentences.
-  llvm::ArrayRef<std::string> assumptions() const { return notes; }
+  /// What was assumed: for each a line break and "  m = n, as MatMul ...".
+  std::string listAssumptions() const;
   std::string toString(mlir::AffineExpr expr) const;
   /// A message of the compiler with the names of symbols instead of s0, s1,
   /// ..., and whether there were any.
   std::pair<std::string, bool> nameSymbols(llvm::StringRef message) const;
 
 private:
+  using Relation = graph::Constraint::Relation;
+
   void publish();
+  void makeReplacer();
+  graph::SizeFacts facts() const { return {symbols, known}; }
+  bool refuse(std::string why);
+  bool record(Relation relation, mlir::AffineExpr left, mlir::AffineExpr right,
+              std::string reason);
+  bool assumeMultiple(mlir::AffineExpr expr, int64_t divisor,
+                      const std::string &why);
+  bool limit(unsigned symbol, int64_t low, int64_t high);
+  bool unify(mlir::AffineExpr equation);
+  bool setValue(unsigned symbol, int64_t value);
+  bool joinRanges(unsigned kept, unsigned replaced);
+  void replace(unsigned symbol, mlir::AffineExpr value);
+  bool satisfyAtOptimum(const graph::Constraint &constraint);
 
   mlir::ModuleOp module;
   llvm::SmallVector<graph::Symbol> symbols;
   llvm::SmallVector<bool> declared;
   llvm::StringMap<mlir::AffineExpr> byName;
   llvm::StringMap<DimRange> declarations;
-  std::vector<std::string> notes;
+  std::string asker, refused;
+  /// As they were assumed, and with replaced symbols resolved.
+  llvm::SmallVector<graph::Constraint> constraints, known;
+  /// By symbol: what it is replaced by, or itself.
+  llvm::SmallVector<mlir::AffineExpr> values;
+  /// Whether any is replaced, and whether the module still names such.
+  bool anyReplaced = false, isStale = false;
+  /// Operators visited by replacements.
+  int64_t replacedIn = 0;
+  std::unique_ptr<mlir::AttrTypeReplacer> replacer;
 };
 
 } // namespace charonia::frontend

@@ -46,6 +46,8 @@ private:
   ExternalFiles files;
   ImportResult result;
   std::map<std::string, int> opsets;
+  /// The inputs' types as the model and the user have them.
+  llvm::SmallVector<mlir::Type> inputTypes;
   // The module goes before the importer, whose placeholders it may use.
   mlir::OwningOpRef<mlir::ModuleOp> module;
   Symbols symbols;
@@ -120,13 +122,12 @@ void ModelImporter::importGraph() {
   if (importer.hasErrors())
     return;
   auto &builder = emitter.getBuilder();
-  llvm::SmallVector<mlir::Type> types;
   for (const Input &input : inputs)
-    types.push_back(input.type);
+    inputTypes.push_back(input.type);
   builder.setInsertionPointToEnd(module->getBody());
   auto main = mlir::func::FuncOp::create(
       builder, mlir::NameLoc::get(builder.getStringAttr(file)), "main",
-      builder.getFunctionType(types, {}));
+      builder.getFunctionType(inputTypes, {}));
   mlir::Block *body = main.addEntryBlock();
   builder.setInsertionPointToEnd(body);
   for (auto [i, input] : llvm::enumerate(inputs)) {
@@ -164,6 +165,12 @@ void ModelImporter::finish(mlir::func::FuncOp main, Scope &scope) {
   mlir::func::ReturnOp::create(builder, main.getLoc(), results);
   auto types = llvm::to_vector(mlir::ValueRange(results).getTypes());
   main.setFunctionType(builder.getFunctionType(main.getArgumentTypes(), types));
+  // Callers bind the sizes that the model names, whatever they turned out to
+  // be.
+  for (auto [i, type] : llvm::enumerate(inputTypes))
+    if (type != main.getArgument(i).getType())
+      main.setArgAttr(i, "graph.shape",
+                      llvm::cast<mlir::RankedTensorType>(type).getEncoding());
   for (auto [i, output] : llvm::enumerate(model.graph().output()))
     main.setResultAttr(i, "graph.name", builder.getStringAttr(output.name()));
 }
@@ -189,6 +196,9 @@ ImportResult ModelImporter::run() {
   if (checkVersions())
     importGraph();
   removeUnused();
+  if (!importer.hasErrors())
+    if (std::string text = symbols.finish(); !text.empty())
+      fail(text, "declare the ranges of these sizes with --shape");
   if (!importer.hasErrors()) {
     // What the model can get wrong has been checked; this is about the
     // importer.
@@ -198,7 +208,7 @@ ImportResult ModelImporter::run() {
                "this is a fault of charonia: please report it with the model");
           return mlir::success();
         });
-    if (failed(mlir::verify(*module)) && !importer.hasErrors())
+    if (failed(graph::verifySizes(*module)) && !importer.hasErrors())
       fail("the imported module is not sound");
   }
   if (importer.hasErrors()) {
@@ -208,8 +218,13 @@ ImportResult ModelImporter::run() {
     });
     return std::move(result);
   }
-  for (const std::string &note : symbols.assumptions())
-    add(Diagnostic::Severity::Note, note, "declare the range with --shape");
+  if (std::string list = symbols.listAssumptions(); !list.empty())
+    add(Diagnostic::Severity::Note,
+        "the model needs this of its sizes, which is checked when shapes are "
+        "bound:" +
+            list,
+        "to say it yourself, name equal sizes alike and declare ranges with "
+        "--shape");
   result.module = std::move(module);
   return std::move(result);
 }

@@ -48,6 +48,8 @@ Operation *GraphDialect::materializeConstant(OpBuilder &builder,
 
 LogicalResult GraphDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attribute) {
+  if (attribute.getName() == "graph.constraints")
+    return verifyConstraints(op, attribute.getValue());
   if (attribute.getName() != "graph.symbols")
     return success();
   auto array = dyn_cast<ArrayAttr>(attribute.getValue());

@@ -2,6 +2,7 @@
 #ifndef CHARONIA_GRAPH_IR_DIALECT_H
 #define CHARONIA_GRAPH_IR_DIALECT_H
 
+#include "graph/ir/Constraints.h"
 #include "graph/ir/Scalar.h"
 #include "graph/ir/Shape.h"
 #include "graph/ir/Symbolic.h"

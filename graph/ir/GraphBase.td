@@ -23,6 +23,8 @@ def Graph_Dialect : Dialect {
   let extraClassDeclaration = [{
     /// The weights that `graph.weight` operators of this context refer to.
     WeightStore &getWeights() { return *weights; }
+    /// Decides whether sizes agree (see Constraints.h); may be null.
+    SizeRules *sizeRules = nullptr;
   private:
     std::shared_ptr<WeightStore> weights;
     void registerOps();

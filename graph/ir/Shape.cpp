@@ -1,4 +1,5 @@
 #include "graph/ir/Shape.h"
+#include "graph/ir/Constraints.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
@@ -144,10 +145,17 @@ std::optional<Exprs> charonia::graph::broadcastShapes(ArrayRef<AffineExpr> a,
     AffineExpr &mine = result[offset + i];
     if (mine == other || constantOf(other) == 1)
       continue;
-    if (constantOf(mine) == 1)
+    if (constantOf(mine) == 1) {
       mine = other;
-    else if (simplify(mine) != simplify(other))
+      continue;
+    }
+    if (simplify(mine) == simplify(other))
+      continue;
+    SizeRules *rules = sizeRulesOf(mine.getContext());
+    if (!rules || !rules->agree(mine, other, "combines their elements"))
       return std::nullopt;
+    if (constantOf(other))
+      mine = other;
   }
   return result;
 }
@@ -284,7 +292,7 @@ bool charonia::graph::areCompatible(Type a, Type b) {
   if (x.getElementType() != y.getElementType() || x.getRank() != y.getRank())
     return false;
   for (auto [p, q] : llvm::zip_equal(getShape(x), getShape(y)))
-    if (!mayBeEqual(p, q))
+    if (!sizesAgree(p, q, "has a result of this size"))
       return false;
   return true;
 }

@@ -47,7 +47,8 @@ mlir::AffineExpr numElements(llvm::ArrayRef<mlir::AffineExpr> dims,
                              mlir::MLIRContext *context);
 /// NumPy broadcast of two dimension lists; nothing where they do not fit.
 /// A symbolic dimension against another expression that is not 1 is taken to be
-/// equal to it only if the expressions are equal.
+/// equal to it only if the expressions are equal, or the size rules in force
+/// say so (Constraints.h).
 std::optional<Exprs> broadcastShapes(llvm::ArrayRef<mlir::AffineExpr> a,
                                      llvm::ArrayRef<mlir::AffineExpr> b);
 /// Result type of an elementwise operator over `operands`, with the element
@@ -71,8 +72,8 @@ mlir::AffineMap reshapeMap(llvm::ArrayRef<mlir::AffineExpr> from,
 /// Whether two types agree in element type, rank and every dimension that can
 /// be told: what verifiers accept.
 bool areCompatible(mlir::Type a, mlir::Type b);
-/// Whether two dimensions may have the same value: not if their difference is a
-/// constant other than 0.
+/// Whether two dimensions may have the same value: not if their difference is
+/// seen not to be 0. No proof: operators ask sizesAgree (Constraints.h).
 bool mayBeEqual(mlir::AffineExpr a, mlir::AffineExpr b);
 
 /// "[batch, 3, 224, 224]" with the module's symbol names, for messages.

@@ -28,7 +28,7 @@ CHARONIA_INFER(MatmulOp) {
     return fail("needs matrices");
   if (getElementTypeOrSelf(operands[0]) != getElementTypeOrSelf(operands[1]))
     return fail("element types differ");
-  if (!mayBeEqual(a.back(), b[b.size() - 2]))
+  if (!sizesAgree(a.back(), b[b.size() - 2], "multiplies over them"))
     return fail("inner dimensions differ");
   auto batch =
       broadcastShapes(ArrayRef(a).drop_back(2), ArrayRef(b).drop_back(2));
@@ -88,9 +88,11 @@ CHARONIA_INFER(ConvOp) {
     return fail("groups must be positive");
   bool last = op.getChannelsLast();
   size_t channel = last ? spatial + 1 : 1, first = last ? 1 : 2;
-  if (!mayBeEqual(input[channel], filter[channel] * groups))
+  if (!sizesAgree(input[channel], filter[channel] * groups,
+                  "multiplies over the channels"))
     return fail("the input's channels are not groups x the filter's");
-  if (!mayBeEqual(filter[0] % groups, getAffineConstantExpr(0, context)))
+  if (!sizesAgree(filter[0] % groups, getAffineConstantExpr(0, context),
+                  "splits the channels into groups"))
     return fail("the filter's output channels are no multiple of groups");
   Exprs result(input);
   result[channel] = filter[0];
@@ -208,13 +210,16 @@ CHARONIA_INFER(AttentionOp) {
   if (element != getElementTypeOrSelf(operands[1]) ||
       element != getElementTypeOrSelf(operands[2]))
     return fail("element types differ");
-  if (!mayBeEqual(q[0], k[0]) || !mayBeEqual(q[0], v[0]))
+  if (!sizesAgree(q[0], k[0], "attends within a batch") ||
+      !sizesAgree(q[0], v[0], "attends within a batch"))
     return fail("batches differ");
-  if (!mayBeEqual(k[1], v[1]) ||
-      !mayBeEqual(q[1] % k[1], getAffineConstantExpr(0, context)))
+  if (!sizesAgree(k[1], v[1], "pairs keys with values") ||
+      !sizesAgree(q[1] % k[1], getAffineConstantExpr(0, context),
+                  "shares keys among heads"))
     return fail("the query's heads are no multiple of the key's, or the "
                 "value's differ");
-  if (!mayBeEqual(q[3], k[3]) || !mayBeEqual(k[2], v[2]))
+  if (!sizesAgree(q[3], k[3], "multiplies queries with keys") ||
+      !sizesAgree(k[2], v[2], "pairs keys with values"))
     return fail("widths or lengths differ");
   Exprs scores{q[0], q[1], q[2], k[2]};
   for (Value added : operands.drop_front(3)) {

@@ -62,7 +62,8 @@ CHARONIA_INFER(ConcatOp) {
     for (size_t i = 0; fits && i < shape.size(); ++i) {
       if ((int64_t)i == axis)
         shape[i] = shape[i] + other[i];
-      else if (!(fits = mayBeEqual(shape[i], other[i])))
+      else if (!(fits =
+                     sizesAgree(shape[i], other[i], "joins them side by side")))
         break;
       else if (constantOf(other[i]))
         shape[i] = other[i];
@@ -317,6 +318,12 @@ CHARONIA_INFER(GatherNDOp) {
         location, "gather_nd of ", shapeToString(operands[0].getType()), " by ",
         shapeToString(operands[1].getType()), " with ", batch,
         " batch dimensions: the index tuples do not fit");
+  for (int64_t i = 0; i < batch; ++i)
+    if (!sizesAgree(input[i], indices[i], "chooses within a batch"))
+      return emitOptionalError(location, "gather_nd of ",
+                               shapeToString(operands[0].getType()), " by ",
+                               shapeToString(operands[1].getType()),
+                               ": batch dimension ", i, " differs");
   Exprs result(ArrayRef(indices).drop_back());
   result.append(input.begin() + batch + *width, input.end());
   types.push_back(makeType(result, getElementTypeOrSelf(operands[0])));
@@ -362,9 +369,11 @@ CHARONIA_INFER(ScatterNDOp) {
       getElementTypeOrSelf(operands[0]) == getElementTypeOrSelf(operands[2]) &&
       updates.size() == indices.size() - 1 + input.size() - *width;
   for (size_t i = 0; fits && i < updates.size(); ++i)
-    fits = mayBeEqual(updates[i], i + 1 < indices.size()
-                                      ? indices[i]
-                                      : input[i + 1 - indices.size() + *width]);
+    fits = sizesAgree(updates[i],
+                      i + 1 < indices.size()
+                          ? indices[i]
+                          : input[i + 1 - indices.size() + *width],
+                      "pairs updates with elements");
   if (!fits)
     return emitOptionalError(location, "scatter_nd into ",
                              operands[0].getType(), " by ",
@@ -417,7 +426,7 @@ LogicalResult ResizeOp::verify() {
         "needs increasing axes inside the rank, and a scale for each");
   for (size_t i = 0; i < from.size(); ++i)
     if (!llvm::is_contained(getAxes(), (int64_t)i) &&
-        !mayBeEqual(from[i], to[i]))
+        !sizesAgree(from[i], to[i], "keeps what it does not resize"))
       return emitOpError("must keep dimension ")
              << i << ", which is no axis of it";
   for (double scale : getScales())

@@ -14,8 +14,9 @@ static bool sameElements(Value a, Value b) {
 LogicalResult ReshapeOp::verify() {
   if (!sameElements(getInput(), getResult()))
     return emitOpError("must keep the element type");
-  if (!mayBeEqual(numElements(getShape(getInput()), getContext()),
-                  numElements(getShape(getResult()), getContext())))
+  if (!sizesAgree(numElements(getShape(getInput()), getContext()),
+                  numElements(getShape(getResult()), getContext()),
+                  "keeps the number of elements"))
     return emitOpError("cannot view ") << shapeToString(getInput().getType())
                                        << " as " << shapeToString(getType());
   return success();
@@ -170,7 +171,8 @@ LogicalResult BroadcastOp::verify() {
   bool fits = from.size() <= to.size();
   for (size_t i = 0; fits && i < from.size(); ++i) {
     AffineExpr target = to[to.size() - from.size() + i];
-    fits = constantOf(from[i]) == 1 || mayBeEqual(from[i], target);
+    fits = constantOf(from[i]) == 1 ||
+           sizesAgree(from[i], target, "broadcasts one to the other");
   }
   if (!fits)
     return emitOpError("cannot broadcast ")

@@ -320,10 +320,10 @@ TEST_F(ManifestRules, Messages) {
             "constraint 0: a shape expression names a symbol that does not "
             "exist");
   EXPECT_EQ(rejected([](M m) {
-              m.signature.constraints[0].left = ShapeExpr::fromTerms({});
+              m.signature.constraints[0].left =
+                  ShapeExpr::fromTerms({{ShapeExpr::Op::Add, 0}});
             }),
-            "constraint 0: a shape expression does not leave exactly one "
-            "value");
+            "constraint 0: a shape expression lacks an operand");
   EXPECT_EQ(rejected([](M m) {
               m.signature.constraints.assign(4097, m.signature.constraints[0]);
             }),

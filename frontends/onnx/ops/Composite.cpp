@@ -161,13 +161,18 @@ llvm::LogicalResult Einsum::parse() {
       auto [it, isNew] = sizes.try_emplace(letter, size);
       if (isNew || it->second == size || size == e.number(1))
         continue;
-      if (it->second != e.number(1))
+      if (it->second == e.number(1)) {
+        it->second = size;
+        continue;
+      }
+      if (!e.agree(it->second, size, "names them alike"))
         return e.fail(
             "'" + std::string(1, letter) + "' is both " +
                 e.getSymbols().toString(it->second) + " and " +
                 e.getSymbols().toString(size),
-            "if these sizes are always equal, name them alike with --shape");
-      it->second = size;
+            "check the model, or the names and ranges that --shape gives "
+            "these sizes");
+      it->second = e.getSymbols().resolve(size);
     }
     terms.push_back(std::move(term));
   }

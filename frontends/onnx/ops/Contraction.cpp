@@ -85,6 +85,11 @@ static Value convolve(Node &n, Emitter &e, const Window &w, Value input,
   Exprs shape = graph::getShape(filter);
   auto outputs = graph::constantOf(shape[0]),
        perGroup = graph::constantOf(shape[1]);
+  if (!channels && perGroup && groups > 0 &&
+      *perGroup <= maxDimension / groups &&
+      e.agree(graph::getShape(input)[1], e.number(*perGroup * groups),
+              "multiplies over the channels"))
+    channels = *perGroup * groups;
   if (!channels)
     return e.fail("the number of channels has to be known",
                   "fix that size with --shape");

@@ -90,8 +90,8 @@ static llvm::FailureOr<Transposed> read(Node &n, Emitter &e) {
   t.groups = n.integer("group", 1);
   auto channels = graph::constantOf(filter[0]),
        perGroup = graph::constantOf(filter[1]);
-  if (shape[1] != filter[0] || !channels || !perGroup || t.groups < 1 ||
-      *channels % t.groups)
+  if (!e.agree(shape[1], filter[0], "multiplies over the channels") ||
+      !channels || !perGroup || t.groups < 1 || *channels % t.groups)
     return e.fail("a filter of " + e.describe(n.input(1).getType()) + " in " +
                   Twine(t.groups) + " groups does not fit " +
                   e.describe(n.input(0).getType()));

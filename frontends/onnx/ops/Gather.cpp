@@ -38,9 +38,19 @@ static AffineExpr largestPosition(Value value, Emitter &e, int depth = 0) {
 static llvm::LogicalResult checkPositions(Node &n, Emitter &e, int64_t axis) {
   AffineExpr largest = largestPosition(n.input(1), e);
   AffineExpr size = graph::getShape(n.input(0))[axis];
-  if (!largest || !graph::constantOf(size) || graph::constantOf(largest))
+  if (!largest || (graph::constantOf(size) && graph::constantOf(largest)))
     return llvm::success();
   Symbols &symbols = e.getSymbols();
+  // Constants may count from the end.
+  auto contents = e.evaluate(n.input(1)).constants();
+  int64_t first =
+      contents && !contents->empty() ? *llvm::min_element(*contents) : 0;
+  if (first < -maxDimension ||
+      !symbols.assumeAtLeast(size, e.number(-first),
+                             "so that positions lie inside their table"))
+    return e.fail("index " + Twine(first) + " is out of range for size " +
+                      symbols.toString(size),
+                  "narrow the range with --shape");
   if (symbols.assumeAtLeast(graph::simplify(size - 1), largest,
                             "so that positions lie inside their table"))
     return llvm::success();
@@ -59,9 +69,24 @@ static llvm::LogicalResult gather(Node &n, Emitter &e) {
       e.op<graph::GatherOp>({n.input(0), n.input(1)}, e.attr("axis", *axis)));
 }
 
+/// Indices stand for elements of the same place, but along the axis.
+static llvm::LogicalResult checkPlaces(Node &n, Emitter &e, int64_t axis) {
+  Exprs shape = graph::getShape(n.input(0)),
+        indices = graph::getShape(n.input(1));
+  for (int64_t d = 0, rank = std::min(shape.size(), indices.size()); d < rank;
+       ++d)
+    if (d != axis &&
+        !e.getSymbols().assumeAtLeast(shape[d], indices[d],
+                                      "so that indices lie inside the tensor"))
+      return e.fail("indices of " + e.describe(n.input(1).getType()) +
+                    " leave dimension " + Twine(d) + " of " +
+                    e.describe(n.input(0).getType()));
+  return llvm::success();
+}
+
 static llvm::LogicalResult gatherElements(Node &n, Emitter &e) {
   auto axis = n.axis("axis", rankOf(n.input(0)));
-  if (failed(axis))
+  if (failed(axis) || failed(checkPlaces(n, e, *axis)))
     return llvm::failure();
   return n.yield(e.op<graph::GatherElementsOp>({n.input(0), n.input(1)},
                                                e.attr("axis", *axis)));
@@ -96,7 +121,8 @@ static llvm::LogicalResult scatterElements(Node &n, Emitter &e) {
   auto reduction = readReduction(n, e);
   int64_t rank = rankOf(n.input(0));
   auto axis = n.axis("axis", rank);
-  if (failed(reduction) || failed(axis) || failed(n.needsRank(1, rank, rank)))
+  if (failed(reduction) || failed(axis) || failed(n.needsRank(1, rank, rank)) ||
+      failed(checkPlaces(n, e, *axis)))
     return llvm::failure();
   Value indices = n.input(1);
   Exprs shape = graph::getShape(indices), tuple = shape;

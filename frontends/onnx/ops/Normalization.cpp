@@ -24,7 +24,8 @@ static Value channels(Node &n, unsigned i, Value x, Emitter &e) {
   if (failed(n.needsRank(i, 1, 1)) || !x)
     return {};
   Value vector = e.cast(n.input(i), elementOf(x));
-  if (vector && graph::getShape(vector)[0] != graph::getShape(x)[1])
+  if (vector && !e.agree(graph::getShape(vector)[0], graph::getShape(x)[1],
+                         "scales the channels"))
     return e.fail(
         "input " + Twine(i) + ", " + e.describe(n.input(i).getType()) +
         ", does not have one element a channel of " + e.describe(x.getType()));
@@ -45,7 +46,8 @@ static llvm::LogicalResult batchNormalization(Node &n, Emitter &e) {
   for (unsigned i = 1; i <= 4; ++i) {
     if (failed(n.needsRank(i, 1, 1)))
       return llvm::failure();
-    if (graph::getShape(n.input(i))[0] != graph::getShape(x)[1])
+    if (!e.agree(graph::getShape(n.input(i))[0], graph::getShape(x)[1],
+                 "scales the channels"))
       return e.fail("input " + Twine(i) + ", " +
                     e.describe(n.input(i).getType()) +
                     ", does not have one element a channel of " +

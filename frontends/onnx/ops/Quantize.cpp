@@ -23,7 +23,7 @@ static Value spread(Node &n, Emitter &e, Value parameter, Value x) {
   if (failed(axis))
     return {};
   if (shape.size() == 1 && !block) {
-    if (shape[0] != dims[*axis])
+    if (!e.agree(shape[0], dims[*axis], "scales along the axis"))
       return e.fail("scale and zero point, " + e.describe(parameter.getType()) +
                     ", do not have one element for each along axis " +
                     Twine(*axis) + " of " + e.describe(x.getType()));

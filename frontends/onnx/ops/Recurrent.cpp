@@ -167,7 +167,8 @@ llvm::LogicalResult Recurrent::readShapes() {
   hidden = size.value_or(0);
   AffineExpr all = e.number(gates * hidden);
   if (hidden < 1 || w[0] != e.number(directions) || r[0] != w[0] ||
-      w[1] != all || r[1] != all || w[2] != shape[2])
+      w[1] != all || r[1] != all ||
+      !e.agree(w[2], shape[2], "multiplies over them"))
     return e.fail("weights of " + e.describe(n.input(1).getType()) + " and " +
                   e.describe(n.input(2).getType()) + " do not fit inputs of " +
                   e.describe(x.getType()) + " in " + Twine(directions) +
@@ -178,7 +179,8 @@ llvm::LogicalResult Recurrent::readShapes() {
     return e.fail("a bias of " + e.describe(n.input(3).getType()) +
                   " does not fit");
   if (n.has(4) &&
-      (failed(n.needsRank(4, 1, 1)) || graph::getShape(n.input(4))[0] != batch))
+      (failed(n.needsRank(4, 1, 1)) ||
+       !e.agree(graph::getShape(n.input(4))[0], batch, "takes a length each")))
     return e.fail("there has to be a length for each sequence of the batch");
   return llvm::success();
 }
@@ -192,7 +194,9 @@ Value Recurrent::initial(unsigned operand, int64_t direction) {
   if (n.flag("layout"))
     state = e.transpose(state, {1, 0, 2});
   state = entry(state, direction);
-  if (state && graph::getShape(state) != Exprs{batch, e.number(hidden)})
+  Exprs dims = state ? graph::getShape(state) : Exprs();
+  if (state && (!e.agree(dims[0], batch, "starts from a state each") ||
+                !e.agree(dims[1], e.number(hidden), "goes on from it")))
     return e.fail("an initial state of " +
                   e.describe(n.input(operand).getType()) + " does not fit");
   return state;

@@ -120,7 +120,8 @@ static llvm::LogicalResult gridSample(Node &n, Emitter &e) {
   int64_t rank = shape.size(), spatial = rank - 2;
   if (*mode == graph::ResizeMode::cubic && spatial > 2)
     return e.fail("cubic sampling in 3 dimensions is not supported");
-  if (out.back() != e.number(spatial) || out.front() != shape.front())
+  if (out.back() != e.number(spatial) ||
+      !e.agree(out.front(), shape.front(), "samples within a batch"))
     return e.fail("a grid of " + e.describe(grid.getType()) +
                   " does not fit the input, " + e.describe(x.getType()));
   Value wide = e.widen(grid);

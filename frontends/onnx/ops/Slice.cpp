@@ -186,7 +186,7 @@ static llvm::LogicalResult split(Node &n, Emitter &e) {
   for (AffineExpr part : *sizes)
     total = total + part;
   if (sizes->size() != n.numOutputs() ||
-      graph::simplify(total - size) != e.number(0))
+      !e.agree(total, size, "splits all of it"))
     return e.fail("parts of " + e.describe(*sizes) + " for " +
                   Twine(n.numOutputs()) + " outputs do not make up size " +
                   e.getSymbols().toString(size));

@@ -52,7 +52,8 @@ static llvm::LogicalResult reshape(Node &n, Emitter &e) {
                         " does not split by the other sizes, " +
                         e.describe(others),
                     "check the shapes, or fix sizes with --shape");
-  } else if (product(shape, e) != product(dims, e)) {
+  } else if (!e.agree(product(shape, e), product(dims, e),
+                      "keeps the number of elements")) {
     return e.fail(e.describe(n.input(0).getType()) +
                       " does not have as many elements as " + e.describe(dims),
                   "check the shapes, or fix sizes with --shape");
@@ -148,12 +149,13 @@ static llvm::LogicalResult expand(Node &n, Emitter &e) {
   if (failed(wanted) || failed(n.needsRank(1, 1, 1)))
     return llvm::failure();
   Exprs shape = graph::getShape(n.input(0));
-  auto dims = graph::broadcastShapes(shape, *wanted);
+  auto dims = e.join(shape, *wanted);
   if (!dims)
     return e.fail(
         e.describe(n.input(0).getType()) + " does not broadcast to " +
             e.describe(*wanted),
-        "if these sizes are always equal, name them alike with --shape");
+        "check the model, or the names and ranges that --shape gives these "
+        "sizes");
   return n.yield(e.broadcast(n.input(0), *dims));
 }
 

@@ -1,0 +1,461 @@
+// What Symbols assumes of sizes, and how the module follows.
+#include "frontends/common/Symbols.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+#include <numeric>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using graph::Constraint;
+using mlir::AffineExpr;
+
+/// Assumptions that a module may make; all are checked whenever a shape is
+/// bound.
+constexpr size_t maxConstraints = 1024;
+/// Operators that replacing symbols may visit, all replacements together.
+constexpr int64_t maxReplaced = int64_t(1) << 22;
+
+/// Replaces symbols in types and attributes; it remembers what it has replaced,
+/// and so serves one state of `values`.
+void Symbols::makeReplacer() {
+  replacer = std::make_unique<mlir::AttrTypeReplacer>();
+  replacer->addReplacement(
+      [this](mlir::AffineMapAttr attribute) -> std::optional<mlir::Attribute> {
+        mlir::AffineMap map = attribute.getValue();
+        if (map.getNumDims() != 0)
+          return std::nullopt;
+        return mlir::AffineMapAttr::get(mapTo(map.getResults()));
+      });
+  replacer->addReplacement(
+      [this](mlir::RankedTensorType type)
+          -> std::optional<std::pair<mlir::Type, mlir::WalkResult>> {
+        if (!type.getEncoding() || !graph::hasSymbolicShape(type))
+          return std::nullopt;
+        graph::Exprs dims;
+        for (AffineExpr dim : graph::getShape(type))
+          dims.push_back(resolve(dim));
+        return std::pair<mlir::Type, mlir::WalkResult>(
+            graph::makeType(dims, type.getElementType()),
+            mlir::WalkResult::skip());
+      });
+}
+
+// Arithmetic.
+
+/// The difference, or null where it holds numbers beyond all sizes, that
+/// further arithmetic might lead out of 64 bits.
+static AffineExpr difference(AffineExpr a, AffineExpr b) {
+  auto isSmall = [](AffineExpr expr) {
+    bool small = true;
+    expr.walk([&](AffineExpr e) {
+      int64_t c = graph::constantOf(e).value_or(0);
+      small &= c >= -4 * maxDimension && c <= 4 * maxDimension;
+    });
+    return small;
+  };
+  if (!isSmall(a) || !isSmall(b))
+    return {};
+  AffineExpr result = graph::simplify(a - b);
+  return isSmall(result) ? result : AffineExpr();
+}
+
+static llvm::SmallVector<unsigned> symbolsIn(AffineExpr expr) {
+  llvm::SmallVector<unsigned> positions;
+  expr.walk([&](AffineExpr e) {
+    if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(e))
+      positions.push_back(symbol.getPosition());
+  });
+  llvm::sort(positions);
+  positions.erase(llvm::unique(positions), positions.end());
+  return positions;
+}
+
+namespace {
+/// slope * symbol + rest, where rest does not name the symbol.
+struct Linear {
+  int64_t slope;
+  AffineExpr rest;
+};
+} // namespace
+
+static std::optional<Linear> linearIn(AffineExpr expr, unsigned position) {
+  mlir::MLIRContext *context = expr.getContext();
+  AffineExpr symbol = mlir::getAffineSymbolExpr(position, context);
+  auto at = [&](int64_t value) {
+    return graph::simplify(
+        expr.replace(symbol, mlir::getAffineConstantExpr(value, context)));
+  };
+  AffineExpr rest = at(0);
+  auto slope = graph::constantOf(graph::simplify(at(1) - rest));
+  if (!slope || *slope == 0 || std::abs(*slope) > maxDimension ||
+      graph::simplify(expr - symbol * *slope - rest) != 0)
+    return std::nullopt;
+  return Linear{*slope, rest};
+}
+
+// Proofs.
+
+bool Symbols::isNonNegative(AffineExpr expr) const {
+  return facts().isNonNegative(resolve(expr));
+}
+
+bool Symbols::isAtLeast(AffineExpr a, AffineExpr b) const {
+  if (bounds(a).low >= bounds(b).high)
+    return true;
+  AffineExpr diff = difference(resolve(a), resolve(b));
+  return diff && isNonNegative(diff);
+}
+
+// Assumptions.
+
+bool Symbols::refuse(std::string why) {
+  refused = std::move(why);
+  return false;
+}
+
+bool Symbols::record(Relation relation, AffineExpr left, AffineExpr right,
+                     std::string reason) {
+  for (const Constraint &c : known)
+    if (c.relation == relation && c.left == left && c.right == right)
+      return true;
+  // An upper limit makes wider ones superfluous.
+  if (relation == Relation::AtLeast && graph::constantOf(left))
+    for (size_t i = known.size(); i-- > 0;)
+      if (known[i].relation == relation && known[i].right == right &&
+          graph::constantOf(known[i].left)) {
+        known.erase(known.begin() + i);
+        constraints.erase(constraints.begin() + i);
+      }
+  if (known.size() == maxConstraints)
+    return refuse("the model relates its sizes in over " +
+                  std::to_string(maxConstraints) + " ways");
+  constraints.push_back({relation, left, right, std::move(reason)});
+  known.push_back(constraints.back());
+  return true;
+}
+
+/// Narrows a range that nobody declared.
+bool Symbols::limit(unsigned position, int64_t low, int64_t high) {
+  graph::Symbol &symbol = symbols[position];
+  low = std::max(low, symbol.min);
+  high = std::min(high, symbol.max);
+  low = llvm::divideCeilSigned(low, symbol.divisor) * symbol.divisor;
+  high = llvm::divideFloorSigned(high, symbol.divisor) * symbol.divisor;
+  if (low > high)
+    return refuse("");
+  symbol.min = low;
+  symbol.max = high;
+  symbol.opt = std::clamp(llvm::divideCeilSigned(symbol.opt, symbol.divisor) *
+                              symbol.divisor,
+                          low, high);
+  publish();
+  return true;
+}
+
+bool Symbols::assumeAtLeast(AffineExpr a, AffineExpr b,
+                            const std::string &why) {
+  refused.clear();
+  a = resolve(a);
+  b = resolve(b);
+  if (isAtLeast(a, b))
+    return true;
+  AffineExpr diff = difference(a, b);
+  if (!diff || bounds(diff).high < 0 || facts().isNonNegative(-diff - 1))
+    return false;
+  std::string reason = asker.empty() ? why : why + " (" + asker + ")";
+  auto named = symbolsIn(diff);
+  auto linear =
+      named.size() == 1 ? linearIn(diff, named.front()) : std::nullopt;
+  if (!linear)
+    return record(Relation::AtLeast, a, b, reason);
+  // The limit of one size is its range.
+  unsigned position = named.front();
+  if (declared[position])
+    return false;
+  mlir::MLIRContext *context = diff.getContext();
+  AffineExpr symbol = mlir::getAffineSymbolExpr(position, context);
+  int64_t slope = linear->slope, offset = *graph::constantOf(linear->rest);
+  const graph::Symbol &range = symbols[position];
+  if (slope > 0) {
+    int64_t low = llvm::divideCeilSigned(-offset, slope);
+    return limit(position, low, range.max) &&
+           record(Relation::AtLeast, symbol,
+                  mlir::getAffineConstantExpr(low, context), reason);
+  }
+  int64_t high = llvm::divideFloorSigned(offset, -slope);
+  return limit(position, range.min, high) &&
+         record(Relation::AtLeast, mlir::getAffineConstantExpr(high, context),
+                symbol, reason);
+}
+
+bool Symbols::assumeMultiple(AffineExpr expr, int64_t divisor,
+                             const std::string &why) {
+  if (auto known = facts().isMultiple(expr, divisor))
+    return *known || refuse(toString(expr) + " is no multiple of " +
+                            std::to_string(divisor));
+  auto named = symbolsIn(expr);
+  mlir::MLIRContext *context = expr.getContext();
+  // k * s is a multiple of d if s is one of d / gcd(k, d).
+  auto linear =
+      named.size() == 1 ? linearIn(expr, named.front()) : std::nullopt;
+  if (linear && linear->rest == 0) {
+    unsigned position = named.front();
+    divisor /= std::gcd(divisor, linear->slope);
+    expr = mlir::getAffineSymbolExpr(position, context);
+    graph::Symbol &symbol = symbols[position];
+    if (!declared[position]) {
+      int64_t factor = divisor / std::gcd(divisor, symbol.divisor), both;
+      if (llvm::MulOverflow(symbol.divisor, factor, both) || both > symbol.max)
+        return refuse("no multiple of " + std::to_string(divisor) + " is in " +
+                      describeRanges(expr));
+      symbol.divisor = both;
+      if (!limit(position, symbol.min, symbol.max))
+        return false;
+    }
+  }
+  return record(Relation::Divides,
+                mlir::getAffineConstantExpr(divisor, context), expr, why);
+}
+
+bool Symbols::assumeEqual(AffineExpr a, AffineExpr b, const std::string &why) {
+  refused.clear();
+  a = resolve(a);
+  b = resolve(b);
+  AffineExpr diff = difference(a, b);
+  if (!diff)
+    return false;
+  if (auto known = facts().areEqual(a, b))
+    return *known || refuse("");
+  std::string reason = asker.empty() ? "" : "as " + asker + " " + why;
+  if (auto exact = graph::findExactDivision(diff))
+    return assumeMultiple(exact->dividend, exact->divisor, reason);
+  graph::Equation equation = graph::toEquation(diff);
+  return record(Relation::Equal, equation.left, equation.right, reason) &&
+         unify(graph::simplify(equation.left - equation.right));
+}
+
+// Equations: one symbol in them becomes an expression of the others.
+
+bool Symbols::unify(AffineExpr equation) {
+  if (replacedIn > maxReplaced)
+    return refuse("more sizes turn out to be equal than can be followed");
+  std::optional<std::pair<unsigned, AffineExpr>> best;
+  for (unsigned position : symbolsIn(equation)) {
+    auto linear = linearIn(equation, position);
+    if (!linear || std::abs(linear->slope) != 1)
+      continue;
+    AffineExpr value = graph::simplify(linear->rest * -linear->slope);
+    if (auto size = graph::constantOf(value))
+      return setValue(position, *size);
+    if (auto other = llvm::dyn_cast<mlir::AffineSymbolExpr>(value)) {
+      unsigned kept = std::min(position, other.getPosition()),
+               gone = std::max(position, other.getPosition());
+      if (!joinRanges(kept, gone))
+        return false;
+      replace(gone, mlir::getAffineSymbolExpr(kept, value.getContext()));
+      return true;
+    }
+    // Of several, the last one whose range nobody declared; a size must not
+    // become an expression that may be no size.
+    bool isSize = facts().isNonNegative(value - symbols[position].min);
+    if (isSize && (!best || !declared[position] || declared[best->first]))
+      best.emplace(position, value);
+  }
+  if (!best)
+    return true;
+  auto [position, value] = *best;
+  graph::Symbol &symbol = symbols[position];
+  if (!declared[position] && symbol.max == defaultRange(false).max)
+    symbol.max =
+        std::min(std::max(bounds(value).high, symbol.max), maxDimension);
+  replace(position, value);
+  return true;
+}
+
+bool Symbols::setValue(unsigned position, int64_t value) {
+  graph::Symbol &symbol = symbols[position];
+  if (declared[position])
+    return refuse("size '" + symbol.name + "' has to be " +
+                  std::to_string(value) + ", but is declared as " +
+                  std::to_string(symbol.min) + ".." +
+                  std::to_string(symbol.max));
+  if (!limit(position, value, value))
+    return refuse("size '" + symbol.name + "' has to be " +
+                  std::to_string(value));
+  replace(position, mlir::getAffineConstantExpr(value, module.getContext()));
+  return true;
+}
+
+/// Ranges that both symbols have from now on.
+bool Symbols::joinRanges(unsigned kept, unsigned gone) {
+  graph::Symbol &a = symbols[kept], &b = symbols[gone];
+  auto text = [&](unsigned position) {
+    const graph::Symbol &s = symbols[position];
+    std::string range = std::to_string(s.min) + ".." + std::to_string(s.max);
+    if (s.divisor > 1)
+      range += "%" + std::to_string(s.divisor);
+    return "size '" + s.name + "' " +
+           (declared[position] ? "is declared as " : "can only be ") + range;
+  };
+  auto disagree = [&] {
+    return refuse(text(kept) + " and " + text(gone) +
+                  ", but they have to be equal");
+  };
+  auto holds = [](const graph::Symbol &outer, const graph::Symbol &inner) {
+    return outer.min <= inner.min && inner.max <= outer.max &&
+           inner.divisor % outer.divisor == 0;
+  };
+  bool fits = declared[kept] && declared[gone] ? holds(a, b) && holds(b, a)
+              : declared[kept]                 ? holds(b, a)
+              : declared[gone]                 ? holds(a, b)
+                                               : true;
+  if (!fits)
+    return disagree();
+  if (declared[gone]) {
+    a.min = b.min, a.opt = b.opt, a.max = b.max, a.divisor = b.divisor;
+    declared[kept] = true;
+  } else if (!declared[kept]) {
+    int64_t factor = b.divisor / std::gcd(a.divisor, b.divisor);
+    if (llvm::MulOverflow(a.divisor, factor, a.divisor) ||
+        !limit(kept, b.min, b.max))
+      return disagree();
+  }
+  return true;
+}
+
+void Symbols::replace(unsigned position, AffineExpr value) {
+  AffineExpr symbol = mlir::getAffineSymbolExpr(position, value.getContext());
+  for (AffineExpr &v : values)
+    v = graph::simplify(v.replace(symbol, value));
+  isStale = anyReplaced = true;
+  makeReplacer();
+  for (Constraint &c : known) {
+    c.left = resolve(c.left);
+    c.right = resolve(c.right);
+  }
+  publish();
+}
+
+// The module.
+
+AffineExpr Symbols::resolve(AffineExpr expr) const {
+  if (!expr || !anyReplaced)
+    return expr;
+  AffineExpr resolved = expr.replaceSymbols(values);
+  return resolved == expr ? expr : graph::simplify(resolved);
+}
+mlir::Type Symbols::resolve(mlir::Type type) {
+  return type && anyReplaced ? replacer->replace(type) : type;
+}
+mlir::Attribute Symbols::resolve(mlir::Attribute attribute) {
+  return anyReplaced ? replacer->replace(attribute) : attribute;
+}
+
+mlir::AffineMap Symbols::mapTo(llvm::ArrayRef<AffineExpr> results) const {
+  graph::Exprs resolved;
+  for (AffineExpr result : results)
+    resolved.push_back(resolve(result));
+  return graph::mapOf(0, resolved, mlir::ModuleOp(module).getContext());
+}
+
+bool Symbols::applyReplacements() {
+  if (!isStale)
+    return false;
+  isStale = false;
+  for (mlir::Operation &op : *module.getBody())
+    op.walk([&](mlir::Operation *inner) {
+      ++replacedIn;
+      replacer->replaceElementsIn(inner, /*replaceAttrs=*/true,
+                                  /*replaceLocs=*/false,
+                                  /*replaceTypes=*/true);
+    });
+  return true;
+}
+
+/// Moves one size to optimize for, of those that nobody declared, so that the
+/// constraint holds. Whether it holds now.
+bool Symbols::satisfyAtOptimum(const Constraint &c) {
+  auto valueOf = [&](AffineExpr expr) {
+    llvm::SmallVector<int64_t> optima;
+    for (const graph::Symbol &symbol : symbols)
+      optima.push_back(symbol.opt);
+    return graph::evaluate(expr, optima);
+  };
+  auto holds = [&] {
+    auto left = valueOf(c.left), right = valueOf(c.right);
+    return left && right &&
+           (c.relation == Relation::Equal ? *left == *right
+            : c.relation == Relation::AtLeast
+                ? *left >= *right
+                : *left > 0 && *right % *left == 0);
+  };
+  if (holds())
+    return true;
+  AffineExpr diff = graph::simplify(c.left - c.right);
+  for (unsigned position : symbolsIn(diff)) {
+    auto linear = linearIn(diff, position);
+    auto missing = valueOf(-diff);
+    if (declared[position] || !linear || !missing)
+      continue;
+    graph::Symbol &symbol = symbols[position];
+    int64_t before = symbol.opt, sign = linear->slope > 0 ? 1 : -1;
+    int64_t by = sign * llvm::divideCeilSigned(*missing, sign * linear->slope);
+    int64_t to = before + by, d = symbol.divisor;
+    symbol.opt = std::clamp(sign > 0 ? llvm::divideCeilSigned(to, d) * d
+                                     : llvm::divideFloorSigned(to, d) * d,
+                            symbol.min, symbol.max);
+    if (holds())
+      return true;
+    symbol.opt = before;
+  }
+  return false;
+}
+
+std::string Symbols::finish() {
+  applyReplacements();
+  // What one constraint moves another may move again.
+  bool settled = false;
+  for (int round = 0; round < 8 && !settled; ++round) {
+    settled = true;
+    for (const Constraint &c : known)
+      settled &= satisfyAtOptimum(c);
+  }
+  llvm::SmallVector<int64_t> optima;
+  for (const graph::Symbol &symbol : symbols)
+    optima.push_back(symbol.opt);
+  for (auto [position, value] : llvm::enumerate(values)) {
+    if (auto other = llvm::dyn_cast<mlir::AffineSymbolExpr>(value)) {
+      std::string name = symbols[position].name;
+      symbols[position] = symbols[other.getPosition()];
+      symbols[position].name = name;
+      continue;
+    }
+    graph::Symbol &symbol = symbols[position];
+    auto optimum = graph::evaluate(value, optima);
+    settled &= optimum && *optimum >= symbol.min && *optimum <= symbol.max &&
+               *optimum % symbol.divisor == 0;
+    symbol.opt = std::clamp(optimum.value_or(0), symbol.min, symbol.max);
+  }
+  publish();
+  // An equation that replaced a symbol says nothing once that is done.
+  for (auto [asAssumed, resolved] : llvm::zip_equal(constraints, known))
+    if (resolved.left != resolved.right)
+      asAssumed = resolved;
+  graph::setConstraints(module, constraints);
+  if (settled)
+    return "";
+  std::string text = "the sizes to optimize for";
+  for (const graph::Symbol &symbol : symbols)
+    text += ", " + symbol.name + " = " + std::to_string(symbol.opt);
+  return text + ", contradict what the model needs:" + listAssumptions();
+}
+
+std::string Symbols::listAssumptions() const {
+  std::string text;
+  for (const Constraint &c : constraints)
+    text += "\n  " + graph::toString(c, symbols) +
+            (c.reason.empty() ? "" : ", " + c.reason);
+  return text;
+}

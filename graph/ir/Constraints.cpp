@@ -1,0 +1,262 @@
+#include "graph/ir/Constraints.h"
+#include "graph/ir/Dialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace charonia::graph;
+
+using Relation = Constraint::Relation;
+
+// The attribute: [{reason, relation, sizes = affine_map<()[s..] -> (l, r)>}].
+
+static constexpr StringLiteral attributeName = "graph.constraints";
+static constexpr StringLiteral relationNames[] = {"equal", "divides",
+                                                  "at_least"};
+
+static std::optional<Relation> relationOf(StringRef name) {
+  auto *it = llvm::find(relationNames, name);
+  return it == std::end(relationNames)
+             ? std::nullopt
+             : std::optional(static_cast<Relation>(it - relationNames));
+}
+
+SmallVector<Constraint> charonia::graph::getConstraints(ModuleOp module) {
+  SmallVector<Constraint> list;
+  auto array = module->getAttrOfType<ArrayAttr>(attributeName);
+  if (!array)
+    return list;
+  for (auto fields : array.getAsRange<DictionaryAttr>()) {
+    AffineMap sizes = fields.getAs<AffineMapAttr>("sizes").getValue();
+    Constraint c;
+    c.relation = *relationOf(fields.getAs<StringAttr>("relation"));
+    c.left = sizes.getResult(0);
+    c.right = sizes.getResult(1);
+    c.reason = fields.getAs<StringAttr>("reason").str();
+    list.push_back(std::move(c));
+  }
+  return list;
+}
+
+void charonia::graph::setConstraints(ModuleOp module,
+                                     ArrayRef<Constraint> list) {
+  if (list.empty()) {
+    module->removeAttr(attributeName);
+    return;
+  }
+  Builder b(module.getContext());
+  unsigned symbols = getSymbols(module).size();
+  SmallVector<Attribute> entries;
+  for (const Constraint &c : list) {
+    AffineMap sizes =
+        AffineMap::get(0, symbols, {c.left, c.right}, b.getContext());
+    entries.push_back(b.getDictionaryAttr(
+        {b.getNamedAttr("reason", b.getStringAttr(c.reason)),
+         b.getNamedAttr("relation",
+                        b.getStringAttr(relationNames[int(c.relation)])),
+         b.getNamedAttr("sizes", AffineMapAttr::get(sizes))}));
+  }
+  module->setAttr(attributeName, b.getArrayAttr(entries));
+}
+
+LogicalResult charonia::graph::verifyConstraints(Operation *op,
+                                                 Attribute attribute) {
+  auto array = dyn_cast<ArrayAttr>(attribute);
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!array || !module)
+    return op->emitError(attributeName)
+           << " must be an array attribute of a module";
+  size_t symbols = getSymbols(module).size();
+  for (auto [i, entry] : llvm::enumerate(array)) {
+    auto fields = dyn_cast<DictionaryAttr>(entry);
+    auto error = [&, i = i] {
+      return op->emitError(attributeName) << "[" << i << "] ";
+    };
+    if (!fields || !fields.getAs<StringAttr>("reason"))
+      return error() << "must be a dictionary with a reason";
+    auto relation = fields.getAs<StringAttr>("relation");
+    if (!relation || !relationOf(relation))
+      return error() << "needs a relation: equal, divides or at_least";
+    auto sizes = fields.getAs<AffineMapAttr>("sizes");
+    if (!sizes || sizes.getValue().getNumDims() != 0 ||
+        sizes.getValue().getNumResults() != 2)
+      return error() << "needs two sizes, a map without dims";
+    if (sizes.getValue().getNumSymbols() > symbols)
+      return error() << "names a symbol that the module does not have";
+    auto divisor = constantOf(sizes.getValue().getResult(0));
+    if (relationOf(relation) == Relation::Divides && divisor && *divisor < 1)
+      return error() << "has the divisor " << *divisor;
+  }
+  return success();
+}
+
+static std::string toString(AffineExpr expr, ArrayRef<Symbol> symbols) {
+  Type element = IntegerType::get(expr.getContext(), 64);
+  std::string text = shapeToString(makeType({expr}, element), symbols);
+  return text.substr(1, text.size() - 2);
+}
+
+std::string charonia::graph::toString(const Constraint &c,
+                                      ArrayRef<Symbol> symbols) {
+  std::string left = ::toString(c.left, symbols),
+              right = ::toString(c.right, symbols);
+  switch (c.relation) {
+  case Relation::Equal:
+    return left + " = " + right;
+  case Relation::Divides:
+    return right + " is a multiple of " + left;
+  case Relation::AtLeast:
+    return constantOf(c.left) ? right + " <= " + left : left + " >= " + right;
+  }
+  llvm_unreachable("no such relation");
+}
+
+// Equations.
+
+Equation charonia::graph::toEquation(AffineExpr difference) {
+  constexpr int64_t lowest = std::numeric_limits<int64_t>::min();
+  MLIRContext *context = difference.getContext();
+  Sum sum(simplify(difference));
+  int64_t common = sum.constant == lowest ? 1 : std::abs(sum.constant);
+  for (const Sum::Term &term : sum.terms)
+    common =
+        term.coefficient == lowest ? 1 : std::gcd(common, term.coefficient);
+  // The first term is on the left.
+  bool swap = !sum.isConstant() && sum.terms.front().coefficient < 0;
+  Sum left, right;
+  for (Sum::Term term : sum.terms) {
+    Sum &side = (term.coefficient < 0) == swap ? left : right;
+    term.coefficient /= common;
+    if (term.coefficient < 0)
+      term.coefficient = -term.coefficient;
+    side.terms.push_back(term);
+  }
+  if (sum.constant)
+    ((sum.constant < 0) == swap ? left : right).constant =
+        sum.constant < 0 ? -(sum.constant / common) : sum.constant / common;
+  return {left.toExpr(context), right.toExpr(context)};
+}
+
+std::optional<ExactDivision>
+charonia::graph::findExactDivision(AffineExpr difference) {
+  difference = simplify(difference);
+  SmallVector<AffineExpr> divisions;
+  difference.walk([&](AffineExpr e) {
+    if (e.getKind() != AffineExprKind::FloorDiv &&
+        e.getKind() != AffineExprKind::Mod)
+      return;
+    if (constantOf(cast<AffineBinaryOpExpr>(e).getRHS()).value_or(0) > 1)
+      divisions.push_back(e);
+  });
+  MLIRContext *context = difference.getContext();
+  for (AffineExpr division : divisions) {
+    auto binary = cast<AffineBinaryOpExpr>(division);
+    int64_t divisor = *constantOf(binary.getRHS());
+    auto with = [&](int64_t value) {
+      return simplify(
+          difference.replace(division, getAffineConstantExpr(value, context)));
+    };
+    // difference = slope * division + rest; with an exact quotient it is zero.
+    AffineExpr rest = with(0), slope = simplify(with(1) - rest);
+    AffineExpr exact = division.getKind() == AffineExprKind::Mod
+                           ? rest
+                           : slope * binary.getLHS() + rest * divisor;
+    if (simplify(with(2) - rest - slope * 2) == 0 && simplify(exact) == 0)
+      return ExactDivision{binary.getLHS(), divisor};
+  }
+  return std::nullopt;
+}
+
+// What is known.
+
+bool SizeFacts::isNonNegative(AffineExpr expr) const {
+  auto proved = [&](AffineExpr e) {
+    return boundsOf(e, facts).low >= 0 ||
+           charonia::graph::isNonNegative(e, facts);
+  };
+  return proved(expr) || llvm::any_of(constraints, [&](const Constraint &c) {
+           return c.relation == Relation::AtLeast &&
+                  proved(simplify(expr - (c.left - c.right), facts));
+         });
+}
+
+std::optional<bool> SizeFacts::isMultiple(AffineExpr expr,
+                                          int64_t divisor) const {
+  auto remainder = constantOf(simplify(expr % divisor, facts));
+  if (remainder)
+    return *remainder == 0;
+  if (divisorOf(expr, facts) % divisor == 0)
+    return true;
+  bool known = llvm::any_of(constraints, [&](const Constraint &c) {
+    auto of = constantOf(c.left);
+    return c.relation == Relation::Divides && of && *of % divisor == 0 &&
+           constantOf(simplify((expr - c.right) % divisor, facts)) == 0;
+  });
+  return known ? std::optional(true) : std::nullopt;
+}
+
+std::optional<bool> SizeFacts::areEqual(AffineExpr a, AffineExpr b) const {
+  AffineExpr difference = a == b ? getAffineConstantExpr(0, a.getContext())
+                                 : simplify(a - b, facts);
+  if (difference == 0)
+    return true;
+  Interval range = boundsOf(difference, facts);
+  if (range.low > 0 || range.high < 0 ||
+      charonia::graph::isNonNegative(difference - 1, facts) ||
+      charonia::graph::isNonNegative(-difference - 1, facts))
+    return false;
+  if (auto exact = findExactDivision(difference))
+    return isMultiple(exact->dividend, exact->divisor);
+  Equation equation = toEquation(difference);
+  bool known = llvm::any_of(constraints, [&](const Constraint &c) {
+    return c.relation == Relation::Equal &&
+           toEquation(c.left - c.right) == equation;
+  });
+  return known ? std::optional(true) : std::nullopt;
+}
+
+// Rules.
+
+static GraphDialect *dialectOf(MLIRContext *context) {
+  return context->getLoadedDialect<GraphDialect>();
+}
+
+ScopedSizeRules::ScopedSizeRules(MLIRContext *context, SizeRules *rules)
+    : context(context), outer(dialectOf(context)->sizeRules) {
+  dialectOf(context)->sizeRules = rules;
+}
+ScopedSizeRules::~ScopedSizeRules() { dialectOf(context)->sizeRules = outer; }
+
+SizeRules *charonia::graph::sizeRulesOf(MLIRContext *context) {
+  GraphDialect *dialect = dialectOf(context);
+  return dialect ? dialect->sizeRules : nullptr;
+}
+
+bool charonia::graph::sizesAgree(AffineExpr a, AffineExpr b, StringRef why) {
+  SizeRules *rules = sizeRulesOf(a.getContext());
+  return rules ? rules->agree(a, b, why) : mayBeEqual(a, b);
+}
+
+namespace {
+class ProvedSizes : public SizeRules {
+public:
+  explicit ProvedSizes(const SizeFacts &facts) : facts(facts) {}
+  bool agree(AffineExpr a, AffineExpr b, StringRef) override {
+    return a == b || facts.areEqual(a, b) == true;
+  }
+
+private:
+  const SizeFacts &facts;
+};
+} // namespace
+
+LogicalResult charonia::graph::verifySizes(ModuleOp module) {
+  SmallVector<Symbol> symbols = getSymbols(module);
+  SmallVector<Constraint> constraints = getConstraints(module);
+  SizeFacts facts(symbols, constraints);
+  ProvedSizes rules(facts);
+  ScopedSizeRules scope(module.getContext(), &rules);
+  return verify(module);
+}

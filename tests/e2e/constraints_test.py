@@ -1,0 +1,440 @@
+"""What a model needs of its sizes is proved, or checked when shapes are bound.
+
+Each case compiles a model whose inputs name their sizes differently, runs it on
+shapes that fit beside numpy, and on shapes that do not: the message has to name the
+inputs, the dimensions and the node. `charonia compile` says what it assumed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import harness
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+DTYPES = {FLOAT: np.float32, INT64: np.int64, BOOL: np.bool_}
+RNG = np.random.RandomState(5)
+
+
+@dataclass
+class Case:
+    """A model, shapes of its inputs that fit and do not, and the words of both."""
+
+    nodes: list
+    inputs: dict  # name -> dims, or (dims, type)
+    reference: object  # the inputs' arrays -> the output's
+    good: list  # of shapes, one an input
+    bad: list  # of (shapes, what the message says)
+    note: str
+    weights: dict = field(default_factory=dict)
+    extra: tuple = ()
+
+
+def node(op, inputs, name, **attributes):
+    return helper.make_node(op, inputs, ["y"], name=name, **attributes)
+
+
+def table(rows):
+    return np.arange(rows * 4, dtype=np.float32).reshape(rows, 4)
+
+
+def dims_of(x, name="s"):
+    return helper.make_node("Shape", [x], [name])
+
+
+CASES = {
+    "matmul": Case(
+        [node("MatMul", ["a", "b"], "fc1")],
+        {"a": [4, "m"], "b": ["n", 5]},
+        lambda a, b: a @ b,
+        [[(4, 3), (3, 5)], [(4, 200), (200, 5)]],
+        [
+            (
+                [(4, 3), (6, 5)],
+                "a is float32 [4, 3] and b is float32 [6, 5]: dimension 1 of a "
+                "(m = 3) must equal dimension 0 of b (n = 6), as MatMul 'fc1' "
+                "multiplies over them",
+            )
+        ],
+        "m = n, as MatMul 'fc1' multiplies over them",
+    ),
+    "matmul_with_weights": Case(
+        [node("MatMul", ["a", "w"], "fc")],
+        {"a": ["n", "m"]},
+        lambda a: a @ table(6),
+        [[(3, 6)], [(1, 6)]],
+        [([(3, 5)], "dimension 1 of a (m = 5) must equal 6, as MatMul 'fc'")],
+        "m = 6, as MatMul 'fc' multiplies over them",
+        {"w": table(6)},
+    ),
+    "batches": Case(
+        [node("MatMul", ["a", "b"], "each")],
+        {"a": ["p", 2, 3], "b": ["q", 3, 2]},
+        lambda a, b: a @ b,
+        [[(4, 2, 3), (4, 3, 2)]],
+        [
+            (
+                [(4, 2, 3), (5, 3, 2)],
+                "dimension 0 of a (p = 4) must equal dimension 0 of b (q = 5)",
+            )
+        ],
+        "p = q, as MatMul 'each' combines their elements",
+    ),
+    "add": Case(
+        [node("Add", ["a", "b"], "sum")],
+        {"a": ["n", 4], "b": ["m", 4]},
+        lambda a, b: a + b,
+        [[(3, 4), (3, 4)], [(1, 4), (1, 4)]],
+        [
+            (
+                [(3, 4), (2, 4)],
+                "dimension 0 of a (n = 3) must equal dimension 0 of b (m = 2), as "
+                "Add 'sum' combines their elements",
+            ),
+            ([(3, 4), (1, 4)], "must equal dimension 0 of b (m = 1)"),
+        ],
+        "n = m, as Add 'sum' combines their elements",
+    ),
+    "where": Case(
+        [node("Where", ["c", "a", "b"], "pick")],
+        {"c": (["k"], BOOL), "a": [2, "n"], "b": [2, "m"]},
+        np.where,
+        [[(5,), (2, 5), (2, 5)]],
+        [
+            ([(5,), (2, 5), (2, 6)], "(m = 6), as Where 'pick'"),
+            ([(4,), (2, 5), (2, 5)], "dimension 0 of c (k = 4) must equal dimension 1 of a (n = 5), as Where 'pick'"),
+        ],
+        "k = n, as Where 'pick' combines their elements",
+    ),
+    "concat": Case(
+        [node("Concat", ["a", "b"], "join", axis=1)],
+        {"a": ["n", 4], "b": ["m", 2]},
+        lambda a, b: np.concatenate([a, b], 1),
+        [[(3, 4), (3, 2)]],
+        [
+            (
+                [(3, 4), (2, 2)],
+                "a is float32 [3, 4] and b is float32 [2, 2]: dimension 0 of a (n = "
+                "3) must equal dimension 0 of b (m = 2), as Concat 'join' joins them "
+                "side by side",
+            )
+        ],
+        "n = m, as Concat 'join' joins them side by side",
+    ),
+    "reshape_to_the_shape_of_another": Case(
+        [dims_of("b"), node("Reshape", ["a", "s"], "like")],
+        {"a": ["n", 6], "b": ["m", 2, 3]},
+        lambda a, b: a.reshape(b.shape),
+        [[(4, 6), (4, 2, 3)]],
+        [
+            (
+                [(4, 6), (5, 2, 3)],
+                "dimension 0 of a (n = 4) must equal dimension 0 of b (m = 5), as "
+                "Reshape 'like' keeps the number of elements",
+            )
+        ],
+        "n = m, as Reshape 'like' keeps the number of elements",
+    ),
+    "reshape_divides": Case(
+        [node("Reshape", ["a", "s"], "split")],
+        {"a": ["n", 6]},
+        lambda a: a.reshape(-1, 4),
+        [[(4, 6)], [(2, 6)]],
+        [
+            (
+                [(3, 6)],
+                "a is float32 [3, 6]: dimension 0 of a (n = 3) must be a multiple of "
+                "2, as Reshape 'split' keeps the number of elements",
+            )
+        ],
+        "n is a multiple of 2, as Reshape 'split' keeps the number of elements",
+        {"s": np.array([-1, 4], np.int64)},
+    ),
+    "reshape_divides_declared": Case(
+        [node("Reshape", ["a", "s"], "split")],
+        {"a": ["n", 6]},
+        lambda a: a.reshape(-1, 4),
+        [[(4, 6)], [(2, 6)]],
+        [([(3, 6)], "dimension 0 of a (n = 3) must be a multiple of 2")],
+        "n is a multiple of 2, as Reshape 'split' keeps the number of elements",
+        {"s": np.array([-1, 4], np.int64)},
+        ("--shape", "a=1..4..8x6"),
+    ),
+    "split": Case(
+        [
+            helper.make_node("Split", ["a"], ["p", "q"], name="halve", axis=0),
+            node("Add", ["p", "q"], "sum"),
+        ],
+        {"a": ["n", 3]},
+        lambda a: a[: len(a) // 2] + a[len(a) // 2 :],
+        [[(6, 3)], [(2, 3)]],
+        [
+            (
+                [(5, 3)],
+                "dimension 0 of a (n = 5) must be a multiple of 2, as Split 'halve' "
+                "splits all of it",
+            )
+        ],
+        "n is a multiple of 2, as Split 'halve' splits all of it",
+    ),
+    "slice_by_another_size": Case(
+        [dims_of("b"), node("Slice", ["a", "zero", "s"], "cut")],
+        {"a": ["n"], "b": ["m"]},
+        lambda a, b: a[: len(b)],
+        [[(6,), (4,)], [(6,), (6,)]],
+        [
+            (
+                [(3,), (4,)],
+                "dimension 0 of a (n = 3) must be at least dimension 0 of b (m = 4), "
+                "so that a slice ends inside its tensor (Slice 'cut')",
+            )
+        ],
+        "n >= m, so that a slice ends inside its tensor (Slice 'cut')",
+        {"zero": np.array([0], np.int64)},
+    ),
+    "table": Case(
+        [dims_of("b"), node("Slice", ["t", "zero", "s"], "positions")],
+        {"b": ["n"]},
+        lambda b: table(40)[: len(b)],
+        [[(40,)], [(1,)]],
+        [
+            (
+                [(41,)],
+                "b is float32 [41]: dimension 0 of b (n = 41) must be at most 40, so "
+                "that a slice ends inside its tensor (Slice 'positions')",
+            )
+        ],
+        "n <= 40, so that a slice ends inside its tensor (Slice 'positions')",
+        {"t": table(40), "zero": np.array([0], np.int64)},
+    ),
+    "index_into_a_size": Case(
+        [node("Gather", ["a", "i"], "pick", axis=0)],
+        {"a": ["n", 2]},
+        lambda a: a[[4, -2]],
+        [[(5, 2)], [(9, 2)]],
+        [
+            (
+                [(4, 2)],
+                "dimension 0 of a (n = 4) must be at least 5, so that positions lie "
+                "inside their table (Gather 'pick')",
+            )
+        ],
+        "n >= 5, so that positions lie inside their table (Gather 'pick')",
+        {"i": np.array([4, -2], np.int64)},
+    ),
+    "window": Case(
+        [node("MaxPool", ["a"], "pool", kernel_shape=[7])],
+        {"a": [1, 1, "n"]},
+        lambda a: np.stack([a[..., i : i + 7].max(-1) for i in range(a.shape[2] - 6)], 2),
+        [[(1, 1, 7)], [(1, 1, 12)]],
+        [
+            (
+                [(1, 1, 6)],
+                "dimension 2 of a (n = 6) must be at least 7, so that a window fits "
+                "into the input (MaxPool 'pool')",
+            )
+        ],
+        "n >= 7, so that a window fits into the input (MaxPool 'pool')",
+    ),
+    "gather_elements": Case(
+        [node("GatherElements", ["a", "i"], "pick", axis=1)],
+        {"a": ["n", 4], "i": (["m", 4], INT64)},
+        lambda a, i: np.take_along_axis(a[: len(i)], i, 1),
+        [[(3, 4), (3, 4)], [(3, 4), (2, 4)]],
+        [
+            (
+                [(3, 4), (5, 4)],
+                "dimension 0 of a (n = 3) must be at least dimension 0 of i (m = 5), "
+                "so that indices lie inside the tensor (GatherElements 'pick')",
+            )
+        ],
+        "n >= m, so that indices lie inside the tensor (GatherElements 'pick')",
+    ),
+    "expand": Case(
+        [dims_of("b"), node("Expand", ["a", "s"], "spread")],
+        {"a": ["n"], "b": [2, "m"]},
+        lambda a, b: np.broadcast_to(a, b.shape),
+        [[(3,), (2, 3)]],
+        [([(3,), (2, 4)], "(m = 4), as Expand 'spread' combines their elements")],
+        "n = m, as Expand 'spread' combines their elements",
+    ),
+    "einsum": Case(
+        [node("Einsum", ["a", "b"], "mix", equation="ij,jk->ik")],
+        {"a": [2, "m"], "b": ["n", 3]},
+        lambda a, b: a @ b,
+        [[(2, 5), (5, 3)]],
+        [([(2, 5), (4, 3)], "(n = 4), as Einsum 'mix' names them alike")],
+        "m = n, as Einsum 'mix' names them alike",
+    ),
+    "channels": Case(
+        [node("Conv", ["a", "w"], "conv")],
+        {"a": [1, "c", 8]},
+        lambda a: a.sum(1, keepdims=True),
+        [[(1, 3, 8)]],
+        [([(1, 4, 8)], "dimension 1 of a (c = 4) must equal 3, as Conv 'conv'")],
+        "c = 3, as Conv 'conv' multiplies over the channels",
+        {"w": np.ones((1, 3, 1), np.float32)},
+    ),
+    # The mask of a decoder with a cache: its length is the sum of two others.
+    "sum_of_sizes": Case(
+        [
+            helper.make_node("Concat", ["past", "x"], ["keys"], axis=0, name="cache"),
+            node("Mul", ["keys", "mask"], "masked"),
+        ],
+        {"past": ["p", 4], "x": ["s", 4], "mask": ["total", 1]},
+        lambda past, x, mask: np.concatenate([past, x]) * mask,
+        [[(5, 4), (1, 4), (6, 1)], [(1, 4), (3, 4), (4, 1)]],
+        [
+            (
+                [(5, 4), (2, 4), (6, 1)],
+                "past is float32 [5, 4], x is float32 [2, 4] and mask is float32 [6, "
+                "1]: p + s = 7 must equal dimension 0 of mask (total = 6), as Mul "
+                "'masked' combines their elements",
+            )
+        ],
+        "p + s = total, as Mul 'masked' combines their elements",
+    ),
+}
+
+
+def build(case: Case, path: Path) -> dict:
+    kinds = {
+        name: dims if isinstance(dims, tuple) else (dims, FLOAT)
+        for name, dims in case.inputs.items()
+    }
+    graph = helper.make_graph(
+        case.nodes,
+        "sizes",
+        [helper.make_tensor_value_info(n, t, d) for n, (d, t) in kinds.items()],
+        [helper.make_tensor_value_info("y", FLOAT, None)],
+        [numpy_helper.from_array(value, name) for name, value in case.weights.items()],
+    )
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    path.write_bytes(model.SerializeToString())
+    return {name: kind for name, (_, kind) in kinds.items()}
+
+
+def random_inputs(kinds: dict, shapes) -> dict:
+    return {
+        name: RNG.randint(0, 2 if kind == BOOL else 4, shape).astype(DTYPES[kind])
+        for (name, kind), shape in zip(kinds.items(), shapes)
+    }
+
+
+def run(engine: Path, folder: Path, inputs: dict) -> harness.Result:
+    folder.mkdir()
+    arguments = []
+    for name, value in inputs.items():
+        np.save(folder / f"{name}.npy", value)
+        arguments += ["--input", f"{name}={folder / name}.npy"]
+    return harness.invoke("run", engine, *arguments, "--output-dir", folder / "out")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sizes(tmp_path, name):
+    case = CASES[name]
+    kinds = build(case, tmp_path / "m.onnx")
+    engine = tmp_path / "m.engine"
+    done = harness.invoke(
+        "compile", tmp_path / "m.onnx", "-o", engine, "--target", "cpu", *case.extra
+    )
+    assert done.kind == "ok", done.stderr
+    # One note, that names what was assumed.
+    assert done.stderr.count("note:") == 1, done.stderr
+    assert f"  {case.note}\n" in done.stderr
+    needs = harness.invoke("inspect", engine).stdout
+    assert "  needs " in needs
+    for number, shapes in enumerate(case.good):
+        inputs = random_inputs(kinds, shapes)
+        result = run(engine, tmp_path / f"good{number}", inputs)
+        assert result.kind == "ok", result.stderr
+        got = np.load(tmp_path / f"good{number}" / "out" / "y.npy")
+        want = case.reference(*inputs.values())
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+    for number, (shapes, message) in enumerate(case.bad):
+        result = run(engine, tmp_path / f"bad{number}", random_inputs(kinds, shapes))
+        assert result.kind == "failed", f"{result.kind}: {result.stderr}"
+        assert message in result.stderr
+
+
+def refused(tmp_path, case: Case) -> str:
+    build(case, tmp_path / "m.onnx")
+    result = harness.invoke(
+        "compile", tmp_path / "m.onnx", "-o", tmp_path / "m.engine", "--target", "cpu",
+        *case.extra,
+    )  # fmt: skip
+    assert result.kind in ("failed", "refused"), result.stderr
+    assert not (tmp_path / "m.engine").exists()
+    return result.stderr
+
+
+def bad_matmul(a, b, *shapes) -> Case:
+    extra = tuple(part for shape in shapes for part in ("--shape", shape))
+    return Case(
+        [node("MatMul", ["a", "b"], "fc1")], {"a": a, "b": b}, None, [], [], "", {}, extra
+    )
+
+
+def test_declared_ranges_that_disagree(tmp_path):
+    text = refused(
+        tmp_path, bad_matmul([4, "m"], ["n", 5], "a=4x1..2..8", "b=1..2..16x5")
+    )
+    assert "node 'fc1' (MatMul" in text
+    assert (
+        "size 'm' is declared as 1..8 and size 'n' is declared as 1..16, but they have "
+        "to be equal" in text
+    )
+    assert "matmul of [4, m] and [n, 5]" in text
+
+
+def test_declared_range_of_a_size_that_is_one_number(tmp_path):
+    text = refused(tmp_path, bad_matmul([4, "m"], [6, 5], "a=4x1..2..8"))
+    assert "size 'm' has to be 6, but is declared as 1..8" in text
+
+
+def test_sizes_that_can_never_be_equal(tmp_path):
+    text = refused(
+        tmp_path, bad_matmul([4, "m"], ["n", 5], "a=4x1..2..8", "b=9..10..16x5")
+    )
+    assert "matmul of [4, m] and [n, 5]: inner dimensions differ" in text
+
+
+def test_equal_declared_ranges_are_accepted(tmp_path):
+    case = bad_matmul([4, "m"], ["n", 5], "a=4x1..2..8", "b=1..2..8x5")
+    build(case, tmp_path / "m.onnx")
+    engine = tmp_path / "m.engine"
+    harness_args = ("compile", tmp_path / "m.onnx", "-o", engine, "--target", "cpu")
+    assert harness.invoke(*harness_args, *case.extra).kind == "ok"
+    inputs = {"a": np.ones((4, 3), np.float32), "b": np.ones((4, 5), np.float32)}
+    assert "must equal dimension 0 of b (n = 4)" in run(
+        engine, tmp_path / "bad", inputs
+    ).stderr
+
+
+def test_dumped_stages_keep_constraints(tmp_path):
+    build(CASES["matmul"], tmp_path / "m.onnx")
+    dump = tmp_path / "dump"
+    first = harness.invoke(
+        "compile", tmp_path / "m.onnx", "-o", tmp_path / "a.engine", "--target", "cpu",
+        "--dump-dir", dump,
+    )  # fmt: skip
+    assert first.kind == "ok", first.stderr
+    stages = sorted(dump.glob("*.mlir"))
+    assert len(stages) > 3
+    for stage in stages:
+        assert "graph.constraints" in stage.read_text(), stage.name
+    again = harness.invoke(
+        "compile", stages[-1], "-o", tmp_path / "b.engine", "--target", "cpu"
+    )
+    assert again.kind == "ok", again.stderr
+    inputs = {"a": np.ones((4, 3), np.float32), "b": np.ones((6, 5), np.float32)}
+    result = run(tmp_path / "b.engine", tmp_path / "bad", inputs)
+    assert CASES["matmul"].bad[0][1] in result.stderr
