@@ -86,12 +86,12 @@ class Program:
         types = ", ".join([f"!tile.buffer<{dtype}>"] + [self.types[s] for s in symbols])
         return self.emit(f"tile.load {buffer}[{', '.join(symbols)}] {attrs} : ({types}) -> {type}", type)
 
-    def store(self, value, buffer, symbols, exprs, shape, checks=(), rank=None, op="tile.store"):
+    def store(self, value, buffer, symbols, exprs, shape, checks=(), rank=None):
         dtype = dict(self.buffers)[buffer]
         dims = self.types[value].count("x") if "x" in self.types[value] else 0
         attrs = self._access(symbols, dims, exprs, shape, checks, rank)
         types = ", ".join([self.types[value], f"!tile.buffer<{dtype}>"] + [self.types[s] for s in symbols])
-        self.emit(f"{op} {value}, {buffer}[{', '.join(symbols)}] {attrs} : {types}")
+        self.emit(f"tile.store {value}, {buffer}[{', '.join(symbols)}] {attrs} : {types}")
 
     def reduce(self, value, axis, op):
         shape = self.types[value][7:-1].split("x")
@@ -314,17 +314,6 @@ def gather(name, rows, n, picks):
          [("f16", [picks, n])], lambda torch, x, i: [x[i]], 0.0)
 
 
-def atomic_sum(name, n):
-    p = Program(name, -(-n // 512))
-    a, o, pid = p.buffer("f32"), p.buffer("f32"), p.pid()
-    x = p.load(a, [pid], [512], ["s0 * 512 + d0"], [n], [0])
-    s = p.reduce(x, 0, "arith.addf")
-    p.types[s] = "tensor<f32>"
-    p.lines[-1] = p.lines[-1]
-    p.store(s, o, [], [], [], [], op='tile.atomic "add"')
-    Case(p, -(-n // 512), [("f32", [n], None)], [("f32", [])], lambda torch, x: [x.double().sum()], 1e-4)
-
-
 def tiles_in_groups(p, pid, mt, nt, group=8):
     """Instances in super-rows of `group` tile rows, so that operands stay in L2."""
     size = p.index(group * nt)
@@ -504,7 +493,6 @@ def add_cases():
     argmax("argmax", 21, 700)
     column_sum("column_sum", "f16", 333, 150)
     gather("gather", 100, 96, 37)
-    atomic_sum("atomic_sum", 10000)
     # Dots: shapes that no tile divides, both orientations, every type.
     gemm("gemm_f16", 200, 136, 96, 64, 64, 32, warps=4, stages=3)
     gemm("gemm_f16_odd", 77, 53, 61, 64, 64, 32, warps=4, stages=3)
@@ -757,7 +745,7 @@ def run(args):
         outputs = []
         for dtype, shape in case.outputs:
             x = torch.full(shape, 77, device="cuda").to(getattr(torch, TORCH[dtype]))
-            outputs.append(x.zero_() if "atomic" in p.name else x)
+            outputs.append(x)
         k = kernels[p.name]
         row = {"name": p.name, "registers": k["registers"], "shared": k["shared"]}
         try:

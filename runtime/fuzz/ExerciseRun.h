@@ -41,6 +41,13 @@ inline bool isHarmless(const Reader &reader) {
 inline bool isSmall(const Manifest &manifest,
                     const std::vector<int64_t> &symbols) {
   constexpr uint64_t mostBytes = 1 << 22, mostInstances = 1 << 14;
+  // Where there is no plan, inputs are bound all the same.
+  for (const TensorSpec &spec : manifest.signature.inputs) {
+    auto shape = manifest.signature.evaluateShape(spec, symbols);
+    auto bytes = shape ? tensorBytes(spec.dtype, *shape) : shape.status();
+    if (!bytes || *bytes > mostBytes)
+      return false;
+  }
   for (const Program &program : manifest.programs)
     for (const Variant &variant : program.variants) {
       auto plan = exec::makeExecutionPlan(manifest.signature, program, variant,

@@ -33,16 +33,14 @@ func.func @narrow(%a: tensor<2x4xf32>, %b: tensor<2x4xf32>, %c: tensor<2x4xf32>)
 // Symbolic sizes: two at a time, as a quarter of three would be none.
 #n = affine_map<()[s0] -> (s0, 4)>
 #n3 = affine_map<()[s0] -> (s0 * 3, 4)>
-module attributes {graph.symbols = [{name = "n", min = 1, opt = 64, max = 128, divisor = 1}]} {
-  // CHECK-LABEL: func.func @symbolic
-  // CHECK-NEXT: %[[A:.+]] = graph.concat %arg0, %arg1 {axis = 0 : i64}
-  // CHECK-NEXT: graph.concat %[[A]], %arg2 {axis = 0 : i64}
-  func.func @symbolic(%a: tensor<?x4xf32, #n>, %b: tensor<?x4xf32, #n>, %c: tensor<?x4xf32, #n>)
-      -> tensor<?x4xf32, #n3> {
-    %y = graph.concat %a, %b, %c {axis = 0 : i64}
-        : (tensor<?x4xf32, #n>, tensor<?x4xf32, #n>, tensor<?x4xf32, #n>) -> tensor<?x4xf32, #n3>
-    return %y : tensor<?x4xf32, #n3>
-  }
+// CHECK-LABEL: func.func @symbolic
+// CHECK-NEXT: %[[A:.+]] = graph.concat %arg0, %arg1 {axis = 0 : i64}
+// CHECK-NEXT: graph.concat %[[A]], %arg2 {axis = 0 : i64}
+func.func @symbolic(%a: tensor<?x4xf32, #n>, %b: tensor<?x4xf32, #n>, %c: tensor<?x4xf32, #n>)
+    -> tensor<?x4xf32, #n3> {
+  %y = graph.concat %a, %b, %c {axis = 0 : i64}
+      : (tensor<?x4xf32, #n>, tensor<?x4xf32, #n>, tensor<?x4xf32, #n>) -> tensor<?x4xf32, #n3>
+  return %y : tensor<?x4xf32, #n3>
 }
 
 // MOST: error: most is at least 2

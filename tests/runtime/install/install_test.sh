@@ -55,13 +55,13 @@ if [ -z "$(sed -n 's/^-DCHARONIA_SANITIZE=//p' <(printf '%s\n' "$@"))" ]; then
   grep -qF 'output y: 3 16' <<<"$("$work/by_archive" "$work/test.engine")"
 fi
 
-# Folders that packagers give as absolute paths.
+# Folders that packagers give as absolute paths; nothing is installed there.
 quiet cmake -G Ninja -S "$source" -B "$work/absolute" "$@" \
   -DCHARONIA_BUILD_COMPILER=OFF -DCHARONIA_BUILD_TESTS=OFF -DCMAKE_INSTALL_PREFIX="$work/p" \
-  -DCMAKE_INSTALL_LIBDIR="$work/elsewhere/lib" -DCMAKE_INSTALL_INCLUDEDIR="$work/elsewhere/include"
+  -DCMAKE_INSTALL_LIBDIR=/elsewhere/lib -DCMAKE_INSTALL_INCLUDEDIR=/elsewhere/include
 for name in charonia charonia-static; do
   flags=$(PKG_CONFIG_PATH=$work/absolute/runtime pkg-config --cflags --libs "$name")
-  grep -qF -- "-I$work/elsewhere/include -L$work/elsewhere/lib " <<<"$flags" || { echo "$flags" >&2; exit 1; }
+  grep -qF -- "-I/elsewhere/include -L/elsewhere/lib " <<<"$flags" || { echo "$flags" >&2; exit 1; }
 done
 grep -q 'LLVM Exceptions' "$(find "$work/prefix" -name LICENSE)"
 grep -q 'protozero' "$(find "$work/prefix" -name THIRD_PARTY)"
