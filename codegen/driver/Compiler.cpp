@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "runtime/engine/Writer.h"
+#include "runtime/plan/ProgramArena.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -294,11 +295,12 @@ private:
       addWeights(layout, **preparation, device);
     preparations.push_back(std::move(*preparation));
 
-    auto plan = planArena(layout.program, {optimum.data(), optimum.size()});
-    if (!plan)
-      return error() << plan.status().message(), failure();
-    entry.arenaPeak = plan->peak;
-    entry.arenaLowerBound = plan->lowerBound;
+    auto arena =
+        plan::planProgram(layout.program, {optimum.data(), optimum.size()});
+    if (!arena)
+      return error() << arena.status().message(), failure();
+    entry.arenaPeak = arena->packed.peak;
+    entry.arenaLowerBound = arena->packed.lowerBound;
     entry.launches =
         llvm::count_if(layout.program.steps, [](const engine::Step &step) {
           return step.kind == engine::Step::Kind::Launch;
@@ -306,9 +308,10 @@ private:
     entry.kernels = layout.program.kernels.size();
     entry.weightBytes = layout.weightBytes;
     auto &notes = manifest.build.notes;
-    notes.emplace_back(device + ".arena.peak", std::to_string(plan->peak));
+    notes.emplace_back(device + ".arena.peak",
+                       std::to_string(arena->packed.peak));
     notes.emplace_back(device + ".arena.lowerBound",
-                       std::to_string(plan->lowerBound));
+                       std::to_string(arena->packed.lowerBound));
     report.programs.push_back(std::move(entry));
     manifest.programs.push_back(std::move(layout.program));
     return false;

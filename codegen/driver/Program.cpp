@@ -329,27 +329,6 @@ void addScratch(engine::Program &program, ArrayRef<CompiledKernel> kernels) {
   clear.patternSize = counterBytes;
 }
 
-Result<plan::ArenaPlan> planArena(const engine::Program &program,
-                                  std::span<const int64_t> symbols) {
-  std::vector<plan::BufferRequest> requests;
-  std::vector<uint32_t> numbers(program.buffers.size(), plan::noAlias);
-  for (const auto &[i, buffer] : llvm::enumerate(program.buffers)) {
-    if (buffer.kind != engine::Buffer::Kind::Arena)
-      continue;
-    CHARONIA_ASSIGN_OR_RETURN(int64_t size, buffer.size.evaluate(symbols));
-    plan::BufferRequest request;
-    request.size = size;
-    request.firstStep = buffer.firstStep;
-    request.lastStep = buffer.lastStep;
-    request.alignment = buffer.alignment;
-    if (buffer.alias != engine::noIndex)
-      request.alias = numbers[buffer.alias];
-    numbers[i] = requests.size();
-    requests.push_back(request);
-  }
-  return plan::planArena(requests);
-}
-
 engine::Variant
 makeVariant(const Backend &backend, const engine::Program &program,
             ArrayRef<CompiledKernel> kernels, ArrayRef<int64_t> optimum,

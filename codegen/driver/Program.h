@@ -4,7 +4,6 @@
 
 #include "codegen/driver/Kernels.h"
 #include "runtime/engine/Engine.h"
-#include "runtime/plan/Planner.h"
 
 namespace charonia::driver {
 
@@ -30,10 +29,6 @@ ProgramLayout layOutProgram(mlir::func::FuncOp function, DeviceKind device,
 /// and counters in one buffer that the program's first step clears.
 void addScratch(engine::Program &program,
                 llvm::ArrayRef<CompiledKernel> kernels);
-
-/// The arena's plan for these values of the shape symbols.
-Result<plan::ArenaPlan> planArena(const engine::Program &program,
-                                  std::span<const int64_t> symbols);
 
 /// One variant of a program from the code of its kernels; pieces of code go to
 /// `code`.

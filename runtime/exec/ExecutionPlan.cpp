@@ -1,15 +1,13 @@
 //===- ExecutionPlan.cpp - A program at one concrete shape ----------------===//
 
 #include "runtime/exec/ExecutionPlan.h"
-#include "runtime/engine/Aliases.h"
-#include "runtime/plan/Planner.h"
+#include "runtime/plan/ProgramArena.h"
 
 #include <algorithm>
 
 namespace charonia::exec {
 
 using engine::Buffer;
-using engine::noIndex;
 using engine::Step;
 
 namespace {
@@ -29,24 +27,18 @@ public:
     CHARONIA_RETURN_IF_ERROR(
         planTensors(signature.outputs, plan->outputs, "output"));
     CHARONIA_RETURN_IF_ERROR(planBuffers());
-    CHARONIA_RETURN_IF_ERROR(planArena());
+    CHARONIA_RETURN_IF_ERROR(placeBuffers());
     CHARONIA_RETURN_IF_ERROR(planSteps());
     return std::move(plan);
   }
 
 private:
   static Status wrong(const std::string &what) {
-    return Status(StatusCode::Corrupt,
-                  "the engine's program does not fit this shape: " + what);
+    return plan::doesNotFit(what);
   }
 
   Result<uint64_t> evaluate(const ShapeExpr &expr) const {
-    auto value = expr.evaluate(plan->symbols);
-    if (!value)
-      return value.status();
-    if (*value < 0)
-      return wrong("the size " + expr.str(signature.symbols) + " is negative");
-    return static_cast<uint64_t>(*value);
+    return plan::evaluateSize(expr, plan->symbols, signature.symbols);
   }
 
   Status planTensors(const std::vector<TensorSpec> &specs,
@@ -66,9 +58,11 @@ private:
   }
 
   Status planBuffers() {
-    sizes.reserve(program.buffers.size());
-    for (const Buffer &buffer : program.buffers) {
-      CHARONIA_ASSIGN_OR_RETURN(uint64_t size, evaluate(buffer.size));
+    CHARONIA_ASSIGN_OR_RETURN(
+        arena, plan::planProgram(program, plan->symbols, signature.symbols));
+    for (uint32_t b = 0; b < program.buffers.size(); ++b) {
+      const Buffer &buffer = program.buffers[b];
+      uint64_t size = arena.sizes[b];
       auto check = [&](std::vector<PlannedTensor> &tensors) {
         PlannedTensor &tensor = tensors[buffer.index];
         raiseAlignment(tensor, buffer.alignment);
@@ -82,59 +76,8 @@ private:
         CHARONIA_RETURN_IF_ERROR(check(plan->inputs));
       if (buffer.kind == Buffer::Kind::Output)
         CHARONIA_RETURN_IF_ERROR(check(plan->outputs));
-      sizes.push_back(size);
     }
     return Status::ok();
-  }
-
-  /// Where every buffer lies, without the arena's packing: the outermost
-  /// buffer of its aliases and the offset in it.
-  Status findRoots() {
-    const std::vector<Buffer> &buffers = program.buffers;
-    roots.resize(buffers.size());
-    for (uint32_t b : engine::orderAliases(buffers.size(), [&](uint32_t i) {
-                        return buffers[i].alias;
-                      }).order) {
-      uint32_t outer = buffers[b].alias;
-      if (outer == noIndex) {
-        roots[b] = {b, 0};
-        continue;
-      }
-      CHARONIA_ASSIGN_OR_RETURN(uint64_t offset,
-                                evaluate(buffers[b].aliasOffset));
-      if (offset > sizes[outer] || sizes[b] > sizes[outer] - offset)
-        return wrong("buffer " + std::to_string(b) +
-                     " leaves the buffer that it is an alias of");
-      roots[b] = {roots[outer].buffer, roots[outer].offset + offset};
-    }
-    return Status::ok();
-  }
-
-  /// Only what lies in the arena takes part; aliases of other memory do not.
-  Result<plan::ArenaPlan> packArena(std::vector<uint32_t> &requestOf) {
-    std::vector<plan::BufferRequest> requests;
-    requestOf.assign(program.buffers.size(), noIndex);
-    // Outermost buffers first, so that aliases can refer to them.
-    for (bool aliases : {false, true})
-      for (uint32_t b = 0; b < program.buffers.size(); ++b) {
-        const Buffer &buffer = program.buffers[b];
-        Root root = roots[b];
-        if (program.buffers[root.buffer].kind != Buffer::Kind::Arena ||
-            aliases != (root.buffer != b))
-          continue;
-        plan::BufferRequest request;
-        request.size = sizes[b];
-        request.firstStep = buffer.firstStep;
-        request.lastStep = buffer.lastStep;
-        request.alignment = buffer.alignment;
-        if (aliases) {
-          request.alias = requestOf[root.buffer];
-          request.aliasOffset = root.offset;
-        }
-        requestOf[b] = static_cast<uint32_t>(requests.size());
-        requests.push_back(request);
-      }
-    return plan::planArena(requests);
   }
 
   /// An alias must be aligned as it says: in a weight by its place, in the
@@ -156,25 +99,20 @@ private:
     tensor.alignment = std::max(tensor.alignment, alignment);
   }
 
-  Status planArena() {
-    CHARONIA_RETURN_IF_ERROR(findRoots());
-    std::vector<uint32_t> requestOf;
-    auto packed = packArena(requestOf);
-    if (!packed)
-      return packed.status();
-    plan->arenaBytes = packed->peak;
-    plan->arenaLowerBound = packed->lowerBound;
-    plan->arenaAlignment = std::max<uint64_t>(64, packed->alignment);
+  Status placeBuffers() {
+    plan->arenaBytes = arena.packed.peak;
+    plan->arenaLowerBound = arena.packed.lowerBound;
+    plan->arenaAlignment = std::max<uint64_t>(64, arena.packed.alignment);
 
     for (uint32_t b = 0; b < program.buffers.size(); ++b) {
-      const Buffer &root = program.buffers[roots[b].buffer];
-      Location location{root.kind, 0, roots[b].offset};
+      const Buffer &root = program.buffers[arena.roots[b].buffer];
+      Location location{root.kind, 0, arena.roots[b].offset};
       if (root.kind == Buffer::Kind::Weight)
         location.offset += root.weightOffset;
       else if (root.kind != Buffer::Kind::Arena)
         location.index = root.index;
       if (root.kind == Buffer::Kind::Arena)
-        location.offset = packed->offsets[requestOf[b]];
+        location.offset = arena.offsetOf(b);
       else
         CHARONIA_RETURN_IF_ERROR(
             placeAlias(program.buffers[b], root, b, location.offset));
@@ -219,7 +157,7 @@ private:
       size_t first = plan->args.size();
       for (const engine::Argument &arg : step.args) {
         CHARONIA_ASSIGN_OR_RETURN(uint64_t offset, evaluate(arg.offset));
-        uint64_t size = sizes[arg.buffer];
+        uint64_t size = arena.sizes[arg.buffer];
         if (offset > size ||
             (step.kind != Step::Kind::Launch && planned.bytes > size - offset))
           return wrong("a step leaves buffer " + std::to_string(arg.buffer));
@@ -248,12 +186,7 @@ private:
   const engine::Program &program;
   const engine::Variant &variant;
   std::unique_ptr<ExecutionPlan> plan;
-  struct Root {
-    uint32_t buffer = 0;
-    uint64_t offset = 0;
-  };
-  std::vector<uint64_t> sizes;
-  std::vector<Root> roots;
+  plan::ProgramArena arena;
   std::vector<Location> locations;
 };
 

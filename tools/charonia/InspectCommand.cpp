@@ -1,5 +1,5 @@
 #include "runtime/engine/Reader.h"
-#include "runtime/plan/Planner.h"
+#include "runtime/plan/ProgramArena.h"
 #include "tools/charonia/Console.h"
 #include "tools/charonia/Execution.h"
 
@@ -101,32 +101,8 @@ private:
     return Status::ok();
   }
 
-  Result<plan::ArenaPlan> planProgram(const engine::Program &program,
-                                      std::vector<uint32_t> &indices) const {
-    std::vector<plan::BufferRequest> requests;
-    indices.assign(program.buffers.size(), plan::noAlias);
-    // Aliases may refer to buffers that come later.
-    for (size_t i = 0, next = 0; i < program.buffers.size(); ++i)
-      if (program.buffers[i].kind == engine::Buffer::Kind::Arena)
-        indices[i] = next++;
-    for (const engine::Buffer &buffer : program.buffers) {
-      if (buffer.kind != engine::Buffer::Kind::Arena)
-        continue;
-      plan::BufferRequest request;
-      CHARONIA_ASSIGN_OR_RETURN(int64_t size, buffer.size.evaluate(values));
-      CHARONIA_ASSIGN_OR_RETURN(int64_t offset,
-                                buffer.aliasOffset.evaluate(values));
-      request.size = size;
-      request.firstStep = buffer.firstStep;
-      request.lastStep = buffer.lastStep;
-      request.alignment = buffer.alignment;
-      if (buffer.alias != engine::noIndex) {
-        request.alias = indices[buffer.alias];
-        request.aliasOffset = offset;
-      }
-      requests.push_back(request);
-    }
-    return plan::planArena(requests);
+  Result<plan::ProgramArena> planProgram(const engine::Program &program) const {
+    return plan::planProgram(program, values, symbols);
   }
 
   uint64_t weightBytes(const engine::Program &program) const {
@@ -170,9 +146,7 @@ private:
   }
 
   Status printProgram(const engine::Program &program) const {
-    std::vector<uint32_t> indices;
-    CHARONIA_ASSIGN_OR_RETURN(plan::ArenaPlan arena,
-                              planProgram(program, indices));
+    CHARONIA_ASSIGN_OR_RETURN(plan::ProgramArena arena, planProgram(program));
     std::printf(
         "\n%s, %s (%s): %zu kernel launches of %zu kernels, weights %s, arena "
         "%s "
@@ -181,8 +155,11 @@ private:
         printable(program.precision).c_str(), archs(program).c_str(),
         launches(program), program.kernels.size(),
         formatBytes(weightBytes(program)).c_str(),
-        formatBytes(arena.peak).c_str(), formatBytes(arena.lowerBound).c_str(),
-        arena.lowerBound ? double(arena.peak) / arena.lowerBound : 1.0,
+        formatBytes(arena.packed.peak).c_str(),
+        formatBytes(arena.packed.lowerBound).c_str(),
+        arena.packed.lowerBound
+            ? double(arena.packed.peak) / arena.packed.lowerBound
+            : 1.0,
         symbolText().c_str());
     return Status::ok();
   }
@@ -241,20 +218,18 @@ private:
   }
 
   Status printMemory(const engine::Program &program) const {
-    std::vector<uint32_t> indices;
-    CHARONIA_ASSIGN_OR_RETURN(plan::ArenaPlan arena,
-                              planProgram(program, indices));
+    CHARONIA_ASSIGN_OR_RETURN(plan::ProgramArena arena, planProgram(program));
     Table table({"buffer", "kind", "bytes", "size", "from", "to", "offset",
                  "in", "value"});
     for (size_t i = 0; i < program.buffers.size(); ++i) {
       const engine::Buffer &buffer = program.buffers[i];
       CHARONIA_ASSIGN_OR_RETURN(int64_t size, buffer.size.evaluate(values));
-      bool inArena = buffer.kind == engine::Buffer::Kind::Arena;
+      bool inArena = arena.contains(i);
       table.add(
           {std::to_string(i), kindName(buffer.kind), std::to_string(size),
            printable(buffer.size.str(symbols)),
            std::to_string(buffer.firstStep), std::to_string(buffer.lastStep),
-           inArena ? std::to_string(arena.offsets[indices[i]])
+           inArena ? std::to_string(arena.offsetOf(i))
            : buffer.kind == engine::Buffer::Kind::Weight
                ? std::to_string(buffer.weightOffset)
                : "",
@@ -330,15 +305,14 @@ private:
   }
 
   Result<json> describeProgram(const engine::Program &program) const {
-    std::vector<uint32_t> indices;
-    CHARONIA_ASSIGN_OR_RETURN(plan::ArenaPlan arena,
-                              planProgram(program, indices));
-    json entry = {
-        {"device", std::string(deviceKindName(program.device))},
-        {"precision", program.precision},
-        {"launches", launches(program)},
-        {"weight_bytes", weightBytes(program)},
-        {"arena", {{"peak", arena.peak}, {"lower_bound", arena.lowerBound}}}};
+    CHARONIA_ASSIGN_OR_RETURN(plan::ProgramArena arena, planProgram(program));
+    json entry = {{"device", std::string(deviceKindName(program.device))},
+                  {"precision", program.precision},
+                  {"launches", launches(program)},
+                  {"weight_bytes", weightBytes(program)},
+                  {"arena",
+                   {{"peak", arena.packed.peak},
+                    {"lower_bound", arena.packed.lowerBound}}}};
     for (const engine::Variant &variant : program.variants) {
       json kernels = json::array();
       for (const engine::KernelCode &code : variant.kernels)
@@ -380,8 +354,8 @@ private:
                 {"last_step", buffer.lastStep}};
       if (buffer.alias != engine::noIndex)
         b["alias"] = buffer.alias;
-      if (buffer.kind == engine::Buffer::Kind::Arena)
-        b["offset"] = arena.offsets[indices[i]];
+      if (arena.contains(i))
+        b["offset"] = arena.offsetOf(i);
       entry["buffers"].push_back(std::move(b));
     }
     return entry;
