@@ -2,9 +2,11 @@
 // and divisors, and what is known of their variables.
 //
 // Expressions mean integers without bounds. What can't be computed in 64 bits
-// is "not known": arithmetic on constants and coefficients is checked, and an
-// expression in which it overflows is left as it is. Divisors are positive;
-// division rounds down, remainders are not negative, whatever the signs.
+// is "not known": simplification, bounds and evaluation check their arithmetic,
+// and leave an expression in which it overflows as it is. Composition
+// (applyMap, composeMaps) does not: MLIR's own operators fold constants there,
+// and wrap. Divisors are positive; division rounds down, remainders are not
+// negative, whatever the signs.
 #ifndef CHARONIA_GRAPH_IR_ALGEBRA_H
 #define CHARONIA_GRAPH_IR_ALGEBRA_H
 
