@@ -25,8 +25,8 @@ namespace charonia::interpreter {
 
 enum class FindingKind {
   /// Two threads, one location, no order, not both reads. Layouts may give an
-  /// element to several threads: all of them may write the same value, and all
-  /// may read (by one operation) what the first of them overwrites.
+  /// element to several threads: one operation may write the same value of all
+  /// of them, and all may read what one store overwrites that all take part in.
   Race,
   UnwrittenRead,    ///< Shared memory that nothing was written to.
   OutOfBounds,      ///< Outside a buffer or the kernel's shared memory.

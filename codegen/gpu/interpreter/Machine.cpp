@@ -196,8 +196,10 @@ bool Block::run() {
     if (ready.empty()) {
       if (llvm::all_of(warps, [](const Warp &warp) {
             return warp.state == Warp::State::Ended;
-          }))
+          })) {
+        machine.endInterval(*this);
         return true;
+      }
       if (!releaseBarrier())
         return false;
       continue;
@@ -254,6 +256,7 @@ bool Block::releaseBarrier() {
                         ", which has ended");
       return false;
     }
+  machine.endInterval(*this);
   previousTime = time;
   time = machine.newTime(number);
   for (Warp &warp : warps) {

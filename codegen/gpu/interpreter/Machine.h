@@ -7,6 +7,7 @@
 #define CHARONIA_CODEGEN_GPU_INTERPRETER_MACHINE_H
 
 #include "codegen/gpu/interpreter/Interpreter.h"
+#include "codegen/gpu/interpreter/Replicas.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/Twine.h"
 #include <array>
@@ -181,6 +182,8 @@ public:
   std::vector<Warp> warps;
   /// What an acquire made visible: up to which time of which block.
   std::map<int64_t, uint32_t> acquired;
+  /// Of the buffers, since the last barrier.
+  Replicas replicas;
 
 private:
   bool releaseBarrier();
@@ -205,6 +208,11 @@ public:
   uint8_t *access(Warp &warp, const Instruction &i, unsigned lane,
                   uint64_t address, unsigned bytes, AccessKind kind,
                   unsigned alignment, const uint8_t *value = nullptr);
+  /// A store that the lane's predicate holds back; it may point anywhere.
+  void noteHeldBack(Warp &warp, const Instruction &i, unsigned lane,
+                    uint64_t address, unsigned bytes);
+  /// At a barrier or the end of `block`: what replicas do not explain.
+  void endInterval(Block &block);
   /// An atomic operation with acquire and release at `address`.
   void synchronize(Block &block, uint64_t address);
 
@@ -254,7 +262,8 @@ private:
              uint64_t granule, AccessKind kind, uint64_t address,
              bool changesNothing);
   void checkWrite(Warp &warp, const Instruction &i, unsigned lane,
-                  Region &region, uint64_t granule, uint64_t address);
+                  Region &region, uint64_t granule, AccessKind kind,
+                  uint64_t address);
   void note(const Warp &warp, const Instruction &i, unsigned lane,
             Region &region, uint64_t granule, AccessKind kind);
   /// What an operation of a block has read there; null if nothing.

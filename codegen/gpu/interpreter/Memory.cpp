@@ -108,8 +108,10 @@ uint8_t *Block::access(Warp &warp, const Instruction &i, unsigned lane,
     return nullptr;
   }
   uint8_t *place = shared.data() + address;
-  bool changesNothing = value && std::memcmp(place, value, bytes) == 0;
+  bool isSame = value && std::memcmp(place, value, bytes) == 0;
   for (Cell &cell : cells(address, bytes)) {
+    // Several threads may hold the element that an operation writes.
+    bool changesNothing = isSame && cell.writeOperation == i.operation;
     check(warp, i, lane, cell, kind, address, changesNothing);
     bool isShared = changesNothing && cell.writeTime == time &&
                     cell.writer != warp.thread(lane);
@@ -239,6 +241,14 @@ static std::string describe(AccessKind kind, uint64_t address) {
             address & ((uint64_t(1) << kOffsetBits) - 1));
 }
 
+/// `did`: what a thread did there before.
+static std::string raceText(AccessKind kind, uint64_t address, unsigned thread,
+                            int64_t block, const char *did) {
+  return describe(kind, address) + ", which thread " + std::to_string(thread) +
+         " of block " + std::to_string(block) + " " + did +
+         ", and nothing orders the two";
+}
+
 Read *Machine::findRead(Region &region, uint64_t granule, const Block &block,
                         uint32_t operation) {
   auto matches = [&](const Read &read) {
@@ -257,26 +267,33 @@ Read *Machine::findRead(Region &region, uint64_t granule, const Block &block,
 
 /// A write: against every read that is not before it.
 void Machine::checkWrite(Warp &warp, const Instruction &i, unsigned lane,
-                         Region &region, uint64_t granule, uint64_t address) {
+                         Region &region, uint64_t granule, AccessKind kind,
+                         uint64_t address) {
   Block &block = warp.block;
   BufferCell &cell = region.shadow[granule];
-  auto one = [&](const Read &read) {
-    // Others that read what this thread read as well hold a copy of its
-    // element.
-    bool isOwn = blockOfTime[read.time] == block.number &&
-                 read.thread == warp.thread(lane);
-    if (read.time && !isOwn && !isBefore(read.time, block))
+  auto ofOthers = [&](const Read &read) {
+    int64_t other = blockOfTime[read.time];
+    if (read.time && other != block.number && !isBefore(read.time, block))
       report(FindingKind::Race, warp, i, lane,
-             describe(AccessKind::Write, address) + ", which thread " +
-                 std::to_string(read.thread) + " of block " +
-                 std::to_string(blockOfTime[read.time]) +
-                 " read, and nothing orders the two",
+             raceText(kind, address, read.thread, other, "read"),
              read.operation);
   };
-  one(cell.read);
+  ofOthers(cell.read);
   if (cell.hasMore)
     for (const Read &read : region.reads[granule])
-      one(read);
+      ofOthers(read);
+  unsigned writer = warp.thread(lane);
+  block.replicas.eachRead(&cell, [&](uint32_t operation, uint16_t thread) {
+    if (thread == writer)
+      return;
+    if (kind == AccessKind::Write &&
+        block.replicas.hasRead(&cell, operation, writer))
+      block.replicas.suspect({&cell, i.operation, thread, &warp, &i, lane, kind,
+                              address, operation, thread});
+    else
+      report(FindingKind::Race, warp, i, lane,
+             raceText(kind, address, thread, block.number, "read"), operation);
+  });
   if (cell.readConstant)
     report(FindingKind::NonCoherentRead, warp, i, lane,
            describe(AccessKind::Write, address) + ", which is read as constant",
@@ -291,32 +308,36 @@ void Machine::check(Warp &warp, const Instruction &i, unsigned lane,
   bool inBlock = cell.writeTime && blockOfTime[cell.writeTime] == block.number;
   bool unordered = cell.writeTime && !isBefore(cell.writeTime, block) &&
                    !(inBlock && cell.writer == warp.thread(lane));
-  if (unordered && isRead(kind) && inBlock) {
-    // The writer has read it by the same operation: this is a copy's read.
-    Read *own = findRead(region, granule, block, i.operation);
-    unordered = !(own && own->time == block.time && own->thread == cell.writer);
+  if (unordered && isRead(kind) && inBlock && !cell.isAtomic &&
+      block.replicas.hasRead(&cell, i.operation, cell.writer)) {
+    // The writer has read it by the same operation: this may be a copy's read.
+    block.replicas.suspect({&cell, cell.writeOperation,
+                            uint16_t(warp.thread(lane)), &warp, &i, lane, kind,
+                            address, cell.writeOperation, cell.writer});
+    unordered = false;
   }
-  if (unordered && !(kind == AccessKind::Atomic && cell.isAtomic) &&
-      !(changesNothing && inBlock))
+  // Several threads may hold the element that an operation writes.
+  bool isCopy = changesNothing && inBlock && cell.writeOperation == i.operation;
+  if (unordered && !(kind == AccessKind::Atomic && cell.isAtomic) && !isCopy)
     report(FindingKind::Race, warp, i, lane,
-           describe(kind, address) + ", which thread " +
-               std::to_string(cell.writer) + " of block " +
-               std::to_string(blockOfTime[cell.writeTime]) +
-               " wrote, and nothing orders the two",
+           raceText(kind, address, cell.writer, blockOfTime[cell.writeTime],
+                    "wrote"),
            cell.writeOperation);
   if (kind == AccessKind::Constant && cell.writeTime)
     report(FindingKind::NonCoherentRead, warp, i, lane,
            describe(kind, address) + " as constant, which is also written",
            cell.writeOperation);
   if (!isRead(kind))
-    checkWrite(warp, i, lane, region, granule, address);
+    checkWrite(warp, i, lane, region, granule, kind, address);
 }
 
 void Machine::note(const Warp &warp, const Instruction &i, unsigned lane,
                    Region &region, uint64_t granule, AccessKind kind) {
-  const Block &block = warp.block;
+  Block &block = warp.block;
   BufferCell &cell = region.shadow[granule];
   uint16_t thread = warp.thread(lane);
+  if (kind == AccessKind::Write && cell.read.time)
+    block.replicas.noteStore(&cell, i.operation, thread);
   if (!isRead(kind)) {
     cell.writer = thread;
     cell.writeTime = block.time;
@@ -324,6 +345,7 @@ void Machine::note(const Warp &warp, const Instruction &i, unsigned lane,
     cell.isAtomic = kind == AccessKind::Atomic;
     return;
   }
+  block.replicas.noteRead(&cell, i.operation, thread);
   cell.readConstant |= kind == AccessKind::Constant;
   Read now{block.time, i.operation, thread};
   if (Read *read = findRead(region, granule, block, i.operation)) {
@@ -386,6 +408,34 @@ uint8_t *Machine::access(Warp &warp, const Instruction &i, unsigned lane,
     }
   }
   return place;
+}
+
+void Machine::noteHeldBack(Warp &warp, const Instruction &i, unsigned lane,
+                           uint64_t address, unsigned bytes) {
+  uint64_t number = (address >> kOffsetBits) - 1;
+  if (number >= arguments.size())
+    return;
+  const Buffer &buffer = arguments[number].buffer;
+  Region &region = *arguments[number].region;
+  uint64_t offset =
+      (address & ((uint64_t(1) << kOffsetBits) - 1)) - buffer.phase;
+  if (region.shadow.empty() || offset > buffer.bytes ||
+      bytes > buffer.bytes - offset)
+    return;
+  uint64_t from = static_cast<uint8_t *>(buffer.data) + offset - region.begin;
+  for (uint64_t g = from / region.granule;
+       g <= (from + bytes - 1) / region.granule; ++g)
+    if (BufferCell &cell = region.shadow[g]; cell.read.time)
+      warp.block.replicas.noteStore(&cell, i.operation, warp.thread(lane));
+}
+
+void Machine::endInterval(Block &block) {
+  block.replicas.endInterval([&](const Replicas::Suspect &s) {
+    report(FindingKind::Race, *s.warp, *s.instruction, s.lane,
+           raceText(s.kind, s.address, s.otherThread, block.number,
+                    isRead(s.kind) ? "wrote" : "read"),
+           s.other);
+  });
 }
 
 void Machine::synchronize(Block &block, uint64_t address) {

@@ -74,6 +74,11 @@ void handlers::store(Warp &warp, const Instruction &i) {
             placeOf(warp, i, lane, bytes, AccessKind::Write, list[0], data))
       std::memcpy(place, data, bytes);
   });
+  if (!(i.flags & kShared))
+    Warp::each(warp.mask & ~lanes, [&](unsigned lane) {
+      warp.block.machine.noteHeldBack(
+          warp, i, lane, warp.lanes<uint64_t>(i.a)[lane] + i.constant, bytes);
+    });
 }
 
 namespace {

@@ -82,8 +82,9 @@ TEST(SimtFaults, TwoWriters) {
            ", %shared {alignment = 4 : i64} : i32, !llvm.ptr<3>\n";
   };
   expectAlways(64, store("%tid"), FindingKind::Race);
-  // The same value of all threads may be written by each.
+  // The same value of all threads may be written by each, by one operation.
   expectClean(64, store("%c1"));
+  expectAlways(64, store("%c1") + store("%c1"), FindingKind::Race);
   expectAlways(64, store("%c1") + store("%tid"), FindingKind::Race);
   expectAlways(64,
                store("%c1") + "%x = llvm.load %shared {alignment = 4 : i64} : "
@@ -230,6 +231,23 @@ scf.if %first {
                FindingKind::Race, two);
 }
 
+/// The same in buffers: equal bytes of two operations are no copies.
+TEST(SimtFaults, TwoWritersOfABuffer) {
+  auto store = [](llvm::StringRef value) {
+    return "llvm.store " + value.str() +
+           ", %out {alignment = 4 : i64} : i32, !llvm.ptr<1>\n";
+  };
+  expectAlways(64, store("%tid"), FindingKind::Race);
+  expectClean(64, store("%c1"));
+  expectAlways(64,
+               R"(
+%first = llvm.icmp "ult" %tid, %c32 : i32
+scf.if %first {
+)" + store("%c1") + "} else {\n" +
+                   store("%c1") + "}",
+               FindingKind::Race);
+}
+
 /// Results over an operand: of its own element, of which other threads hold
 /// copies, and of a neighbour's.
 TEST(SimtFaults, InPlace) {
@@ -243,15 +261,38 @@ TEST(SimtFaults, InPlace) {
 %p = llvm.getelementptr %out[%read] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
 %x = llvm.load %p {alignment = 4 : i64} : !llvm.ptr<1> -> f32
 %first = llvm.icmp "eq" %element, %tid : i32
-scf.if %first {
-  llvm.store %x, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
-}
+%q = llvm.getelementptr %out[%element] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
+llvm.inline_asm has_side_effects "@$0 st.global.b32 [$1], $2;", "b,l,r" %first, %q, %x : (i1, !llvm.ptr<1>, f32) -> ()
 )";
   };
   expectClean(64, kernel(15, 0));
   expectClean(64, kernel(63, 0));
   expectAlways(64, kernel(15, 1), FindingKind::Race);
   expectAlways(64, kernel(63, 32), FindingKind::Race);
+}
+
+/// All threads read one element, but only one of them stores over it: the
+/// others make something else of what they read.
+TEST(SimtFaults, InPlaceOfAnotherElement) {
+  auto kernel = [](llvm::StringRef between) {
+    return R"(
+%x = llvm.load %out {alignment = 4 : i64} : !llvm.ptr<1> -> f32
+%one = llvm.mlir.constant(1.0 : f32) : f32
+%y = llvm.fadd %x, %one : f32
+)" + between.str() +
+           "\nllvm.store %y, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>";
+  };
+  expectClean(64, kernel("nvvm.barrier0"));
+  expectAlways(64, kernel(""), FindingKind::Race);
+  // A thread that leaves the store to another by a branch takes no part in it.
+  expectAlways(64, R"(
+%x = llvm.load %out {alignment = 4 : i64} : !llvm.ptr<1> -> f32
+%first = llvm.icmp "eq" %tid, %c0 : i32
+scf.if %first {
+  llvm.store %x, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
+}
+)",
+               FindingKind::Race);
 }
 
 TEST(SimtFaults, WritesAnInput) {
