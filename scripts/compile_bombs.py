@@ -95,6 +95,26 @@ def lstm(steps: int):
     )
 
 
+def scan(steps: int):
+    """A recurrence whose steps start at multiples of 64 bytes times the batch."""
+    hidden, width = 32, 16
+    step = Graph(1)
+    x, h = step.linear("x_t", width, hidden), step.linear("h", hidden, hidden)
+    after = step.op("Tanh", step.op("Add", x, h))
+    y = step.op("Identity", after)
+    body = helper.make_graph(
+        step.nodes, "step",
+        [info("h", ["batch", hidden]), info("x_t", ["batch", width])],
+        [info(after, ["batch", hidden]), info(y, ["batch", hidden])], step.weights,
+    )  # fmt: skip
+    g = Graph()
+    h, y = g.op("Scan", "h0", "x", outputs=2, body=body, num_scan_inputs=1)
+    return g.model(
+        [info("h0", ["batch", hidden]), info("x", [steps, "batch", width])],
+        [info(h, ["batch", hidden]), info(y, [steps, "batch", hidden])],
+    )
+
+
 def symbolic_concat(count: int):
     g = Graph()
     names = [f"x{i}" for i in range(count)]
@@ -318,6 +338,7 @@ def gated_attention(depth: int, tokens: int = 196, width: int = 64, heads: int =
 
 BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "lstm-512-steps": lambda: lstm(512),
+    "scan-300-steps": lambda: scan(300),
     "concat-500-sizes": lambda: symbolic_concat(500),
     "loop-2000-dead": lambda: dead_loop(2000, 512, 200),
     "sin-24": lambda: chain("Sin", 24),

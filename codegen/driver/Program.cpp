@@ -17,6 +17,11 @@ uint32_t bufferAlignment(DeviceKind device) {
   return device == DeviceKind::Cpu ? 64 : 256;
 }
 
+/// What kernels assume of the addresses they get: their widest access.
+int64_t argumentAlignment(DeviceKind device) {
+  return device == DeviceKind::Cpu ? 64 : 16;
+}
+
 class Builder {
 public:
   Builder(func::FuncOp function, DeviceKind device, KernelSet &kernels)
@@ -280,7 +285,7 @@ private:
 
 ProgramLayout layOutProgram(func::FuncOp function, DeviceKind device,
                             KernelSet &kernels) {
-  passRuns(function, bufferAlignment(device));
+  passRuns(function, argumentAlignment(device));
   return Builder(function, device, kernels).run();
 }
 

@@ -38,6 +38,17 @@ Failed Emitter::fail(const llvm::Twine &what, const llvm::Twine &remedy) {
   return {};
 }
 
+llvm::LogicalResult Emitter::writeOut(int64_t nodes) {
+  constexpr int64_t most = int64_t(1) << 17;
+  writtenOut = std::min(writtenOut + nodes, most + 1);
+  if (writtenOut <= most)
+    return llvm::success();
+  return fail("functions and loops written out are over " + llvm::Twine(most) +
+                  " nodes",
+              "export the model without nested functions and with loops of "
+              "fewer steps");
+}
+
 namespace {
 /// Properties of an operator that does not exist yet, if it has any.
 class PropertyStorage {

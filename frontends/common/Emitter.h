@@ -26,6 +26,10 @@ struct Problem {
   std::string what, remedy;
 };
 
+/// Steps that a recurrence or a loop is written out for. Each becomes launches
+/// of its own; so many compile in half a minute.
+constexpr int64_t maxSteps = 8192;
+
 using Values = llvm::SmallVector<mlir::Value>;
 using graph::Exprs;
 
@@ -44,6 +48,9 @@ public:
   Failed fail(const llvm::Twine &what, const llvm::Twine &remedy = "");
   const std::optional<Problem> &getProblem() const { return problem; }
   bool failed() const { return problem.has_value(); }
+  /// Counts `nodes` more of what is written out: functions, branches, steps of
+  /// loops and recurrences. Fails where it is too much for a whole model.
+  llvm::LogicalResult writeOut(int64_t nodes);
 
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::MLIRContext *getContext() { return builder.getContext(); }
@@ -177,6 +184,7 @@ private:
   graph::SymbolicEvaluator evaluator;
   llvm::DenseMap<mlir::Value, mlir::Attribute> folded;
   std::optional<Problem> problem;
+  int64_t writtenOut = 0;
 };
 
 // These give null, false and 0 for a null value, as chains of calls may have.

@@ -10,10 +10,6 @@ using llvm::Twine;
 using ::onnx::NodeProto;
 using ::onnx::TypeProto;
 
-/// Nodes of bodies that are written out: functions, branches and the steps of
-/// loops, each of which counts as one node more.
-constexpr int64_t maxExpandedNodes = int64_t(1) << 17;
-
 /// Words by which a message goes into the body of a node.
 static std::string insideOf(const NodeProto &node) {
   bool isGraph = node.op_type() == "Loop" || node.op_type() == "Scan" ||
@@ -143,16 +139,6 @@ void GraphImporter::addFunctions(
 
 // Nodes.
 
-bool GraphImporter::countExpanded(const Frame &frame) {
-  if (++expandedNodes <= maxExpandedNodes)
-    return true;
-  report(frame, {"functions and loops written out are over " +
-                     std::to_string(maxExpandedNodes) + " nodes",
-                 "export the model without nested functions and with loops of "
-                 "fewer steps"});
-  return false;
-}
-
 /// Leaves only `needed` of the nodes, so that a body that is imported many
 /// times is searched for them once. Indices follow.
 static void dropOthers(Nodes &nodes, std::vector<int> &needed) {
@@ -185,7 +171,7 @@ bool GraphImporter::importNodes(Nodes &nodes,
   if (frame)
     dropOthers(nodes, order.nodes);
   for (int i : order.nodes) {
-    if (frame && !countExpanded(*frame))
+    if (frame && failed(emitter.writeOut(1)))
       return false;
     if (!frame && progress)
       progress(displayName(nodes[i]));

@@ -80,10 +80,7 @@ private:
   struct Function;
 
   void report(const Frame &frame, const Problem &problem);
-  /// Counts a node or a step of the bodies written out. False, and reported,
-  /// beyond what a model may have.
-  bool countExpanded(const Frame &frame);
-  /// The same for bytes of bodies.
+  /// Counts bytes of bodies, as Emitter::writeOut counts their nodes.
   llvm::LogicalResult countExpandedBytes(int64_t bytes);
   void importNode(::onnx::NodeProto &node, const std::set<std::string> &used,
                   Scope &scope, const Frame *parent);
@@ -146,7 +143,7 @@ private:
   mlir::Block scratch;
   /// The outermost node that was reported last: one report each is enough.
   const ::onnx::NodeProto *lastReported = nullptr;
-  int64_t expandedNodes = 0, expandedBytes = 0;
+  int64_t expandedBytes = 0;
 };
 
 /// What is wrong between a declared type and a value; empty if nothing is.

@@ -11,9 +11,6 @@ using mlir::Value;
 using ::onnx::AttributeProto;
 using ::onnx::NodeProto;
 
-/// Steps that a loop is written out for.
-constexpr int64_t maxSteps = 512;
-
 static ::onnx::GraphProto *bodyOf(NodeProto &node) {
   for (AttributeProto &attribute : *node.mutable_attribute())
     if (attribute.name() == "body" && attribute.has_g())
@@ -30,7 +27,7 @@ LogicalResult GraphImporter::importStep(::onnx::GraphProto &body,
   int64_t bytes = 0;
   for (const NodeProto &node : body.node())
     bytes += node.ByteSizeLong();
-  if (failed(countExpandedBytes(bytes)) || !countExpanded(frame))
+  if (failed(countExpandedBytes(bytes)) || failed(emitter.writeOut(1)))
     return llvm::failure();
   Scope scope;
   scope.parent = &around;

@@ -1,6 +1,7 @@
 #include "frontends/onnx/Order.h"
 #include "frontends/common/Diagnostic.h"
 #include <algorithm>
+#include <unordered_set>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -15,6 +16,33 @@ std::string frontend::onnx::displayName(const NodeProto &node) {
   return "unnamed";
 }
 
+static void collectInputs(const NodeProto &node,
+                          std::vector<std::string> &names);
+
+/// Names that a subgraph reads and does not define. What it defines may have
+/// the name of something outside: that is no use of it.
+static void collectOuterNames(const ::onnx::GraphProto &graph,
+                              std::vector<std::string> &names) {
+  std::vector<std::string> read;
+  std::unordered_set<std::string> own;
+  for (const auto &input : graph.input())
+    own.insert(input.name());
+  for (const auto &initializer : graph.initializer())
+    own.insert(initializer.name());
+  for (const auto &initializer : graph.sparse_initializer())
+    own.insert(initializer.values().name());
+  for (const NodeProto &inner : graph.node()) {
+    collectInputs(inner, read);
+    own.insert(inner.output().begin(), inner.output().end());
+  }
+  // A branch may pass an outer value on.
+  for (const auto &output : graph.output())
+    read.push_back(output.name());
+  for (std::string &name : read)
+    if (!own.count(name))
+      names.push_back(std::move(name));
+}
+
 /// Names that a node reads, also from inside of its subgraphs. The nesting is
 /// bounded where the model is parsed.
 static void collectInputs(const NodeProto &node,
@@ -23,13 +51,8 @@ static void collectInputs(const NodeProto &node,
     if (!input.empty())
       names.push_back(input);
   for (const auto &attribute : node.attribute())
-    if (attribute.has_g()) {
-      for (const NodeProto &inner : attribute.g().node())
-        collectInputs(inner, names);
-      // A branch may pass an outer value on.
-      for (const auto &output : attribute.g().output())
-        names.push_back(output.name());
-    }
+    if (attribute.has_g())
+      collectOuterNames(attribute.g(), names);
 }
 
 namespace {

@@ -18,6 +18,7 @@ CASES = {
     # The sum of all sizes, a statistic, was longer than an engine's expressions.
     "symbolic_concat": lambda: bombs.symbolic_concat(60),
     "lstm_dynamic_batch": lambda: bombs.lstm(40),
+    "scan_dynamic_batch": lambda: bombs.scan(300),
     # Each value is read twice by the next one.
     "doubling": lambda: bombs.doubling(40),
     "mirrored": lambda: bombs.mirrored(24),
@@ -58,12 +59,14 @@ def test_loops_are_counted(tmp_path):
     assert not (tmp_path / "model.engine").exists()
 
 
-def test_steps_share_kernels(tmp_path):
+@pytest.mark.parametrize("target", ["cpu", "sm_90"])
+@pytest.mark.parametrize("recurrence", [bombs.lstm, bombs.scan])
+def test_steps_share_kernels(tmp_path, recurrence, target):
     """Steps of a recurrence differ in where they read: that is no other code."""
     model = tmp_path / "model.onnx"
-    model.write_bytes(bombs.lstm(40).SerializeToString())
+    model.write_bytes(recurrence(40).SerializeToString())
     result = harness.invoke(
-        "compile", model, "-o", tmp_path / "model.engine", "--target", "cpu"
+        "compile", model, "-o", tmp_path / "model.engine", "--target", target
     )
     counts = re.search(r"(\d+) launches of (\d+) kernels", result.stdout)
     assert counts, result.stdout + result.stderr

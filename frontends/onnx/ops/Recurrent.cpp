@@ -11,9 +11,6 @@ using mlir::AffineExpr;
 using mlir::Value;
 
 namespace {
-/// Steps that a layer is written out for.
-constexpr int64_t maxSteps = 512;
-
 /// What LSTM, GRU and RNN share: operands by direction, the walk over the
 /// steps.
 class Recurrent {
@@ -163,6 +160,10 @@ llvm::LogicalResult Recurrent::readShapes() {
   if (*length < 1 || *length > maxSteps)
     return e.fail("sequences of " + Twine(*length) +
                   " steps are not supported: 1 to " + Twine(maxSteps) + " are");
+  // A step has about so many operators.
+  constexpr int64_t nodesOfStep = 8;
+  if (failed(e.writeOut(*length * directions * nodesOfStep)))
+    return llvm::failure();
   steps = *length;
   hidden = size.value_or(0);
   AffineExpr all = e.number(gates * hidden);
