@@ -3,9 +3,13 @@
 A model is a list of steps between the product of queries and keys and the softmax.
 Rows that keep nothing give what the model says: NaN of a plain softmax, zeros where
 the model or ONNX's operator replaces them, the mean of values under a finite fill.
+
+    pytest attention_test.py --device simt --precision fp16     GPU kernels without a GPU
 """
 
 from __future__ import annotations
+
+import shutil
 
 import harness
 import numpy as np
@@ -158,47 +162,67 @@ FORMS = {
 }  # fmt: skip
 
 
-def compare(got, want, what, atol=2e-5):
+# What a result may differ by, of values about 1.
+ALLOWED = {"fp32": 2e-5, "fp16": 2e-2, "bf16": 1e-1}
+
+
+def compare(got, want, what, precision="fp32"):
     assert np.array_equal(np.isnan(got), np.isnan(want)), (
         f"{what}: {np.isnan(got).sum()} NaN, not {np.isnan(want).sum()}"
     )
-    np.testing.assert_allclose(got, want, rtol=2e-4, atol=atol, err_msg=what)
+    np.testing.assert_allclose(got, want, rtol=2e-4, atol=ALLOWED[precision], err_msg=what)
 
 
-def check(model, proto, tmp_path, want, against=True):
-    path = tmp_path / "model.onnx"
-    onnx.save(proto, path)
-    if against:
-        peer = onnxruntime.InferenceSession(path).run(None, model.feeds)[0]
-        compare(peer, want, "ONNX Runtime against NumPy")
-    harness.compile_model(path, tmp_path / "model.engine")
-    got = harness.run_engine(tmp_path / "model.engine", model.feeds, ["y"], tmp_path)[0]
-    compare(got, want, "Charonia against NumPy")
+@pytest.fixture
+def check(request, tmp_path):
+    """Compiles and runs a model as --device and --precision say."""
+    device = request.config.getoption("--device")
+    chosen = request.config.getoption("--precision")
+
+    def check(model, proto, want, against=True, precision=chosen):
+        path, engine = tmp_path / "model.onnx", tmp_path / "model.engine"
+        onnx.save(proto, path)
+        if against:
+            peer = onnxruntime.InferenceSession(path).run(None, model.feeds)[0]
+            compare(peer, want, "ONNX Runtime against NumPy")
+        simt = device == "simt"
+        dump = tmp_path / "dump" if simt else None
+        shutil.rmtree(tmp_path / "dump", ignore_errors=True)
+        harness.compile_model(
+            path, engine, target="sm_90" if simt else "cpu", precision=precision, dump=dump
+        )
+        got = harness.run_engine(
+            engine, model.feeds, ["y"], tmp_path, device=device, dump=dump,
+            extra=["--seed", "3", "--copies", "seeded"] if simt else [],
+        )[0]  # fmt: skip
+        compare(got, want, "Charonia against NumPy", precision)
+
+    return check
 
 
 @pytest.mark.parametrize("guard", (None, NAN_ROWS))
 @pytest.mark.parametrize("form", FORMS)
-def test_decomposed(form, guard, tmp_path):
+def test_decomposed(form, guard, check):
     # The sizes take turns, so that every form meets several over the two guards.
     index = list(FORMS).index(form) * 2 + (guard is not None)
     for s, t in (SIZES[index % len(SIZES)], (37, 37)):
         model = Model(s, t, index)
         steps = FORMS[form](random_mask(model.rng, s, t), padding(t, min(5, t - 1)))
         want = model.decomposed(steps, guard)
-        check(model, model.proto(), tmp_path, want)
+        check(model, model.proto(), want)
 
 
-def test_wild(tmp_path):
+def test_wild(check):
     """A guard of NaN behind a mask of which a row is all -inf."""
     model = Model(8, 8)
     mask = np.zeros((1, 1, 8, 8), np.float32)
     mask[..., 3, :] = -INF
     want = model.decomposed([("add", mask)], NAN_ROWS)
     assert not want[:, :, 3].any()
-    check(model, model.proto(), tmp_path, want)
+    check(model, model.proto(), want)
 
 
-def test_nan_scores(tmp_path):
+def test_nan_scores(check):
     """NaN in a query: its own row is NaN, or what the guard makes of it."""
     for guard in (None, NAN_ROWS):
         model = Model(9, 37)
@@ -206,26 +230,22 @@ def test_nan_scores(tmp_path):
         model.qkv[1][1, 1, 20, 2] = INF
         want = model.decomposed([("scale", 0.25)], guard)
         assert np.isnan(want).any() == (guard is None)
-        check(model, model.proto(), tmp_path, want)
+        check(model, model.proto(), want)
 
 
 @pytest.mark.parametrize("precision", ("fp16", "bf16"))
-def test_small_types(precision, tmp_path):
+def test_small_types(precision, check):
     """The lowest float32 of a mask is none in a small type."""
     model = Model(21, 21, 4)
     mask = floats(random_mask(model.rng, 21, 21), LOWEST)
     want = model.decomposed([("scale", 0.25), ("add", mask)])
-    path = tmp_path / "model.onnx"
-    onnx.save(model.proto(), path)
-    harness.compile_model(path, tmp_path / "model.engine", precision=precision)
-    got = harness.run_engine(tmp_path / "model.engine", model.feeds, ["y"], tmp_path)[0]
-    compare(got, want, precision, atol=2e-2 if precision == "fp16" else 1e-1)
+    check(model, model.proto(), want, against=False, precision=precision)
 
 
 @pytest.mark.parametrize("kind", ("bool", "float"))
 @pytest.mark.parametrize("causal", (0, 1))
 @pytest.mark.parametrize("extra", ({}, {"softcap": 2.0}))
-def test_operator(kind, causal, extra, tmp_path):
+def test_operator(kind, causal, extra, check):
     """ONNX's operator: zeros for a query that may attend to no key."""
     model = Model(37, 37, 5)
     keep = random_mask(model.rng, 37, 37) & padding(37, 7)
@@ -246,10 +266,10 @@ def test_operator(kind, causal, extra, tmp_path):
     want = e / np.where(total == 0, 1, total) @ v
     assert (want == 0).all(-1).any() and not np.isnan(want).any()
     # ONNX Runtime knows neither softcap with masks nor zeros for all of these.
-    check(model, model.proto(opset=23), tmp_path, want, against=False)
+    check(model, model.proto(opset=23), want, against=False)
 
 
-def test_dynamic_left_padding(tmp_path):
+def test_dynamic_left_padding(check):
     """A symbolic length, causal by ranges, padding on the left, guarded."""
     model = Model(21, 21, 3)
     steps = [("where", "causal", -INF), ("added", padding(21, 5), -INF)]
@@ -273,4 +293,4 @@ def test_dynamic_left_padding(tmp_path):
         for dim in info.type.tensor_type.shape.dim:
             if dim.dim_value == 21:
                 dim.dim_param = "s"
-    check(model, proto, tmp_path, want)
+    check(model, proto, want)
