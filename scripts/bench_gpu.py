@@ -135,7 +135,7 @@ def main() -> int:
     add("--engines", type=Path, help="folder with NAME.engine files to use")
     add("--gemm", nargs="?", const=GEMMS, help="MxNxK,...")
     add("--precision", default="fp16")
-    add("--target", default="sm_90")
+    add("--target", default="sm_90a")
     add("--rounds", type=int, default=5)
     add("--seconds", type=float, default=1.0)
     add("--batch", type=int, default=0)

@@ -35,11 +35,12 @@ ORDER = {
     "codegen/layout": (),
     "codegen/llvm": (),
     "codegen/math": (),
+    "codegen/target": (),
     "codegen/tile": (),
-    "codegen/emit": ("codegen/tile",),
+    "codegen/emit": ("codegen/target", "codegen/tile"),
     "codegen/cpu": ("codegen/llvm", "codegen/math", "codegen/tile"),
-    "codegen/gpu": ("codegen/layout", "codegen/llvm", "codegen/math", "codegen/tile"),
-    "codegen/driver": ("codegen/tile", "codegen/emit", "codegen/cpu", "codegen/gpu"),
+    "codegen/gpu": ("codegen/layout", "codegen/llvm", "codegen/math", "codegen/target", "codegen/tile"),
+    "codegen/driver": ("codegen/target", "codegen/tile", "codegen/emit", "codegen/cpu", "codegen/gpu"),
 }
 # File -> what it may include against the order.
 EXCEPTIONS = {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tile kernels on a GPU: right on random data at awkward sizes, and how fast.
 
-    gpu_kernels.py build DIR [--ptx-tool build/dev/bin/charonia-ptx] [--arch sm_80,sm_90]
+    gpu_kernels.py build DIR [--ptx-tool build/dev/bin/charonia-ptx] [--arch sm_80,sm_90,sm_90a]
     gpu_kernels.py run DIR [--json FILE] [--only NAME] [--time]
 
 `build` needs no GPU: it writes the tile programs of the cases below and compiles them.
@@ -13,6 +13,7 @@ import ctypes
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 
@@ -514,6 +515,12 @@ def add_cases():
     gemm("gemm_f32_kn", 200, 136, 96, 64, 64, 16, warps=4, dtype="f32", b_kn=True)
     gemm("gemm_f64", 100, 72, 40, 32, 32, 16, warps=4, dtype="f64")
     gemm("gemm_i32", 100, 72, 40, 32, 32, 16, warps=4, dtype="i32")
+    # What warpgroups take, where a chip has them.
+    gemm("gemm_f16_128x256", 200, 333, 160, 128, 256, 64, 8, 4)
+    gemm("gemm_f16_256x128_kn", 300, 136, 200, 256, 128, 64, 8, 4, b_kn=True, epilogue=["bias", "relu"])
+    gemm("gemm_bf16_64x256", 100, 300, 700, 64, 256, 64, 4, 4, dtype="bf16", a_km=True, b_kn=True)
+    gemm("gemm_f16_128x128_prologue", 200, 136, 500, 128, 128, 64, 8, 4, prologue=True)
+    gemm("gemm_f16_64x64_short", 65, 63, 61, 64, 64, 64, 4, 6, symbolic=True)
     conv("conv_3x3", 3, 14, 14, 64, 96, 3, 1, 1, 64, 64, 32)
     conv("conv_3x3_s2", 2, 15, 13, 32, 40, 3, 2, 1, 64, 32, 32)
     conv("conv_stem", 1, 40, 40, 3, 64, 7, 2, 3, 64, 64, 32)
@@ -639,6 +646,27 @@ def add_problems():
             CASES[-1].problem = name
 
 
+# Products that are bound by arithmetic or nearly so: rows, columns, K.
+PRODUCTS = [
+    (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (4096, 768, 768),
+    (4096, 3072, 768), (4096, 768, 3072), (512, 4096, 4096), (2048, 11008, 4096), (8192, 1024, 8192), (64, 4096, 14336),
+    (128, 3072, 768), (784, 512, 4608), (3136, 64, 576)]
+PRODUCT_TILES = [
+    (128, 256, 64, 8, 4), (256, 128, 64, 8, 4), (128, 128, 64, 8, 3), (128, 128, 64, 8, 6), (128, 128, 64, 4, 3), (64, 256, 64, 4, 4),
+    (64, 128, 64, 4, 4), (64, 128, 64, 4, 6), (128, 64, 64, 4, 4), (64, 64, 64, 4, 4), (64, 64, 64, 4, 6), (64, 64, 128, 4, 3)]
+
+
+def add_products():
+    """Every product with every tile that fits it."""
+    for m, n, k in PRODUCTS:
+        for bm, bn, bk, warps, stages in PRODUCT_TILES:
+            tiles = -(-m // bm) * -(-n // bn)
+            if bm > m or bn > n or tiles > 5000 or (tiles < 32 and bm * bn > 64 * 64):
+                continue
+            gemm(f"p{m}x{n}x{k}_{bm}x{bn}x{bk}_w{warps}_s{stages}", m, n, k, bm, bn, bk, warps, stages, time=True)
+            CASES[-1].problem = f"p{m}x{n}x{k}"
+
+
 # --- Build -------------------------------------------------------------------------------
 
 
@@ -656,6 +684,10 @@ def build(args):
             sys.exit(r.stderr)
         if args.verbose:
             print(r.stderr)
+        remarks = sorted(set(re.findall(r"\(C75\d\d\)", r.stderr)))
+        if remarks:
+            # Products that wait for each other, or a register split that is ignored.
+            sys.exit(f"{arch}: ptxas says {', '.join(remarks)}\n{r.stderr}")
         kernels = json.load(open(os.path.join(out, "kernels.json")))
         spilled = [k["entry"] for k in kernels if k["spills"] > 0]
         if len(kernels) != len(CASES):
@@ -824,9 +856,10 @@ def main():
     b = commands.add_parser("build")
     b.add_argument("dir")
     b.add_argument("--ptx-tool", default="build/dev/bin/charonia-ptx")
-    b.add_argument("--arch", default="sm_80,sm_90")
+    b.add_argument("--arch", default="sm_80,sm_90,sm_90a")
     b.add_argument("--timed", action="store_true", help="also the kernels that are timed")
     b.add_argument("--problems", action="store_true", help="real problems, every tile shape")
+    b.add_argument("--products", action="store_true", help="large products, every tile shape")
     b.add_argument("--random", type=int, default=0, help="so many random cases as well")
     b.add_argument("--seed", type=int, default=1)
     b.add_argument("--verbose", action="store_true")
@@ -841,10 +874,13 @@ def main():
     r.add_argument("--time", action="store_true")
     r.add_argument("--timed", action="store_true", help="also the kernels that are timed")
     r.add_argument("--problems", action="store_true", help="real problems, every tile shape")
+    r.add_argument("--products", action="store_true", help="large products, every tile shape")
     r.add_argument("--random", type=int, default=0, help="so many random cases as well")
     r.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    if args.problems:
+    if args.products:
+        add_products()
+    elif args.problems:
         add_problems()
     else:
         add_cases()

@@ -56,7 +56,7 @@ def main() -> int:
     add("names", nargs="*", metavar="NAME")
     add("--tools", default="memcheck,racecheck")
     add("--precision", default="fp16")
-    add("--target", default="sm_90")
+    add("--target", default="sm_90a")
     add("--sanitizer", default=shutil.which("compute-sanitizer")
         or "/usr/local/cuda/bin/compute-sanitizer")
     add("--timeout", type=float, default=300)

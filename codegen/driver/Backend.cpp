@@ -41,14 +41,13 @@ private:
 
 class GpuBackend : public Backend {
 public:
-  GpuBackend(StringRef chip, bool tf32)
-      : gpuArch{chip.str()}, target(emit::EmitTarget::gpu()) {
+  GpuBackend(StringRef chip, bool tf32) : target(emit::EmitTarget::gpu(chip)) {
     target.tf32 = tf32;
     options.ptxas = gpu::findPtxas();
     options.assemble = !options.ptxas.empty();
   }
   DeviceKind device() const override { return DeviceKind::Cuda; }
-  std::string arch() const override { return gpuArch.chip; }
+  std::string arch() const override { return target.chip->chip.str(); }
   std::string fingerprint() const override {
     return arch() + (options.assemble ? " cubin" : " ptx");
   }
@@ -58,9 +57,9 @@ public:
                                   StringRef dumpDir) override {
     gpu::GpuOptions own = options;
     if (!dumpDir.empty())
-      own.dumpPrefix = (dumpDir + "/" + gpuArch.chip + ".").str();
+      own.dumpPrefix = (dumpDir + "/" + target.chip->chip + ".").str();
     FailureOr<gpu::GpuKernel> kernel =
-        gpu::compileGpuKernel(function, gpuArch, own);
+        gpu::compileGpuKernel(function, *target.chip, own);
     if (failed(kernel))
       return failure();
     KernelBinary binary;
@@ -76,7 +75,6 @@ public:
   }
 
 private:
-  gpu::GpuArch gpuArch;
   gpu::GpuOptions options;
   emit::EmitTarget target;
 };
@@ -90,7 +88,7 @@ std::vector<std::unique_ptr<Backend>> createBackends(StringRef target,
     backends.push_back(std::make_unique<CpuBackend>(cpu::CpuIsa::V4));
   if (target == "cpu" || target == "x86-64-v3")
     backends.push_back(std::make_unique<CpuBackend>(cpu::CpuIsa::V3));
-  if (llvm::is_contained(gpu::GpuArch::known(), target))
+  if (GpuTarget::get(target))
     backends.push_back(
         std::make_unique<GpuBackend>(target, precision == "tf32"));
   return backends;
@@ -98,7 +96,7 @@ std::vector<std::unique_ptr<Backend>> createBackends(StringRef target,
 
 std::string listTargets() {
   std::string list = "cpu, x86-64-v3, x86-64-v4";
-  for (StringRef chip : gpu::GpuArch::known())
+  for (StringRef chip : GpuTarget::known())
     list += ", " + chip.str();
   return list;
 }

@@ -2,6 +2,7 @@
 #ifndef CHARONIA_CODEGEN_EMIT_EMIT_H
 #define CHARONIA_CODEGEN_EMIT_EMIT_H
 
+#include "codegen/target/GpuTarget.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 
@@ -23,14 +24,15 @@ struct EmitTarget {
   int64_t panelColumns = 32;
   /// CPU: what may be expected to stay in a core's own cache.
   int64_t cacheBytes = 1 << 20;
-  /// GPU: multiprocessors, to size grids by.
-  int64_t multiprocessors = 132;
+  /// GPU: the chip.
+  const GpuTarget *chip = nullptr;
   /// Products of f32 may run in tf32.
   bool tf32 = false;
 
   static EmitTarget x86v3();
   static EmitTarget x86v4();
-  static EmitTarget gpu();
+  /// `chip`: one that GpuTarget knows.
+  static EmitTarget gpu(llvm::StringRef chip = "sm_90");
 };
 
 /// Attaches the emission rules to the operators of the graph dialect. Once a

@@ -37,9 +37,12 @@ struct EmitTiles : PassWrapper<EmitTiles, OperationPass<ModuleOp>> {
       to = emit::EmitTarget::x86v4();
     else if (target == "gpu")
       to = emit::EmitTarget::gpu();
+    else if (GpuTarget::get(target))
+      to = emit::EmitTarget::gpu(target);
     else {
       getOperation().emitError("unknown target '" + target +
-                               "'; there are x86-64-v3, x86-64-v4 and gpu");
+                               "'; there are x86-64-v3, x86-64-v4, gpu and "
+                               "the chips as sm_90");
       return signalPassFailure();
     }
     OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
@@ -51,9 +54,9 @@ struct EmitTiles : PassWrapper<EmitTiles, OperationPass<ModuleOp>> {
         signalPassFailure();
   }
 
-  Option<std::string> target{*this, "target",
-                             llvm::cl::desc("x86-64-v3, x86-64-v4 or gpu"),
-                             llvm::cl::init("x86-64-v4")};
+  Option<std::string> target{
+      *this, "target", llvm::cl::desc("x86-64-v3, x86-64-v4, gpu or sm_80 ..."),
+      llvm::cl::init("x86-64-v4")};
 };
 } // namespace
 

@@ -2,26 +2,39 @@
 #include <algorithm>
 #include <limits>
 
+using namespace charonia;
 using namespace charonia::emit;
 
 static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 namespace {
 // Fitted; microseconds, bytes and operations a microsecond.
-constexpr double kLaunch = 2.0; ///< of a kernel, its first loads and its stores
-constexpr double kLatency = 0.40;  ///< of memory, seen by a ring of one stage
-constexpr double kIntake = 93.6e3; ///< of one multiprocessor from the L2 cache
-constexpr double kTensorRate = 3.2e6;    ///< of one multiprocessor's mma.sync
-constexpr double kMultiplyRate = 0.25e6; ///< of its multiply-adds
-constexpr double kStep =
-    0.093; ///< of a step, for each instance on the processor
-constexpr double kCache = 9.2e6; ///< of the L2 cache to all
+struct Costs {
+  double launch;  ///< Of a kernel, its first loads and its stores.
+  double latency; ///< Of memory, seen by a ring of one stage.
+  double intake;  ///< Of one multiprocessor from the L2 cache.
+  double step;    ///< Of a step, for each instance on the processor.
+  double fill;    ///< Of a round: until the ring is full.
+  double result;  ///< Of an element of the result.
+  double cache;   ///< Of the L2 cache to all.
+  int64_t held;   ///< Stages of the ring that products still read.
+};
+constexpr Costs kInOrder = {2.0, 0.40, 93.6e3, 0.093, 0, 0, 9.2e6, 1};
+constexpr Costs kAsynchronous = {0.93, 0.80,   124e3,  0.045,
+                                 0.26, 3.1e-5, 10.1e6, 2};
 constexpr double kMeeting = 2.0; ///< of the parts of a split
 
-constexpr int64_t kSharedBytes = 227 * 1024, kRegisters = 65536, kWarps = 64;
+constexpr int64_t kRegisters = 65536, kWarps = 64;
+
+const DotInstruction &instructionOf(const GpuDot &dot, const GpuTile &tile) {
+  return dot.chip->dotFor(dot.tensorCores ? dot.elementBytes * 8 : 0, tile.m,
+                          tile.n, tile.k, tile.warps);
+}
 
 /// Registers of a thread, about.
-int64_t registersOf(const GpuTile &tile) {
+int64_t registersOf(const GpuTile &tile, bool isAsync) {
+  if (isAsync)
+    return std::min<int64_t>(255, tile.m * tile.n / (tile.warps * 32) + 40);
   int64_t best = std::numeric_limits<int64_t>::max(), registers = 255;
   for (int64_t rows = 1; rows <= tile.warps; rows *= 2) {
     int64_t r = std::min(rows, std::max<int64_t>(tile.m / 16, 1)),
@@ -44,26 +57,30 @@ double charonia::emit::estimate(const GpuDot &dot, const GpuTile &tile) {
   int64_t steps = ceilDiv(ceilDiv(dot.k, tile.k), tile.splits);
   double stepBytes = double(tile.m + tile.n) * tile.k * dot.elementBytes;
   double shared = std::min(tile.stages, steps + 1) * stepBytes;
+  const DotInstruction &instruction = instructionOf(dot, tile);
+  bool isAsync = instruction.form == DotInstruction::Form::WarpgroupMma;
+  const Costs &costs = isAsync ? kAsynchronous : kInOrder;
   int64_t resident =
-      std::min({int64_t(kSharedBytes / (shared + 1024)),
-                kRegisters / (registersOf(tile) * tile.warps * 32),
+      std::min({int64_t(dot.chip->sharedBytes / (shared + 1024)),
+                kRegisters / (registersOf(tile, isAsync) * tile.warps * 32),
                 kWarps / tile.warps, int64_t(32)});
   resident = std::max<int64_t>(resident, 1);
-  int64_t rounds = ceilDiv(instances, dot.multiprocessors * resident);
+  int64_t rounds = ceilDiv(instances, dot.chip->multiprocessors * resident);
   int64_t together =
-      std::min(ceilDiv(instances, dot.multiprocessors), resident);
+      std::min(ceilDiv(instances, dot.chip->multiprocessors), resident);
 
-  double rate = !dot.tensorCores        ? kMultiplyRate
-                : dot.elementBytes == 4 ? kTensorRate / 2
-                                        : kTensorRate;
   double step =
-      std::max({kLatency / (tile.stages - 1), together * stepBytes / kIntake,
-                together * 2.0 * tile.m * tile.n * tile.k / rate}) +
-      together * kStep;
-  double cache = instances * steps * stepBytes / kCache;
-  double time = kLaunch + std::max(rounds * steps * step, cache);
+      std::max({costs.latency / std::max<int64_t>(tile.stages - costs.held, 1),
+                together * stepBytes / costs.intake,
+                together * 2.0 * tile.m * tile.n * tile.k / instruction.rate}) +
+      together * costs.step;
+  double round =
+      steps * step + costs.fill + together * costs.result * tile.m * tile.n;
+  double cache = instances * steps * stepBytes / costs.cache;
+  double time = costs.launch + std::max(rounds * round, cache);
   if (tile.splits > 1)
-    time += kMeeting + tile.splits * tile.m * tile.n * sizeof(float) / kIntake;
+    time +=
+        kMeeting + tile.splits * tile.m * tile.n * sizeof(float) / costs.intake;
   return time;
 }
 
@@ -77,6 +94,11 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
       {64, 64, 32, 4, 4},   {64, 64, 64, 4, 4},  {64, 64, 64, 4, 6},
       {64, 64, 128, 4, 3},  {64, 128, 64, 4, 4}, {128, 64, 64, 4, 4},
       {128, 128, 64, 8, 3}, {128, 256, 32, 8, 4}};
+  // Of warpgroups alone.
+  static constexpr GpuTile warpgroup[] = {
+      {64, 64, 64, 4, 8},   {64, 128, 64, 4, 6},  {64, 256, 64, 4, 4},
+      {128, 128, 64, 8, 3}, {128, 128, 64, 8, 6}, {128, 128, 64, 4, 3},
+      {128, 256, 64, 8, 4}, {256, 128, 64, 8, 4}};
   static constexpr GpuTile multiply[] = {
       {16, 32, 32, 1, 3},  {32, 32, 32, 2, 3},  {32, 64, 32, 2, 3},
       {64, 32, 32, 2, 3},  {64, 64, 32, 4, 3},  {64, 128, 32, 4, 3},
@@ -98,8 +120,9 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
     int64_t tiles = ceilDiv(dot.m, tile.m) * ceilDiv(dot.n, tile.n) * dot.batch,
             steps = ceilDiv(dot.k, tile.k);
     for (int64_t splits : {1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 24, 32}) {
-      if (splits > 1 && (tiles > dot.multiprocessors || steps < 2 * splits ||
-                         tiles * splits > 4 * dot.multiprocessors))
+      if (splits > 1 &&
+          (tiles > dot.chip->multiprocessors || steps < 2 * splits ||
+           tiles * splits > 4 * dot.chip->multiprocessors))
         break;
       tile.splits = splits;
       double time = estimate(dot, tile);
@@ -109,11 +132,15 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
       }
     }
   };
-  if (dot.tensorCores)
-    for (const GpuTile &tile : tensor)
-      consider(tile);
-  else
+  if (!dot.tensorCores) {
     for (const GpuTile &tile : multiply)
+      consider(tile);
+    return best;
+  }
+  for (const GpuTile &tile : tensor)
+    consider(tile);
+  for (const GpuTile &tile : warpgroup)
+    if (instructionOf(dot, tile).form == DotInstruction::Form::WarpgroupMma)
       consider(tile);
   return best;
 }

@@ -6,6 +6,7 @@
 #include "graph/analysis/IterationSpace.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace charonia;
@@ -21,9 +22,11 @@ EmitTarget EmitTarget::x86v3() {
   return t;
 }
 EmitTarget EmitTarget::x86v4() { return EmitTarget(); }
-EmitTarget EmitTarget::gpu() {
+EmitTarget EmitTarget::gpu(StringRef chip) {
   EmitTarget t;
   t.kind = Kind::Gpu;
+  t.chip = GpuTarget::get(chip);
+  assert(t.chip && "a chip that is not known");
   return t;
 }
 
@@ -325,9 +328,9 @@ private:
       // are better short, and long steps over the keys pay while the scores fit
       // into registers.
       int64_t instances = llvm::divideCeil(product(k, row), bm) * batch;
-      if (instances < t.multiprocessors / 2)
+      if (instances < t.chip->multiprocessors / 2)
         bm = 32;
-      else if (instances > 8 * t.multiprocessors)
+      else if (instances > 8 * t.chip->multiprocessors)
         bm = 128;
       s.warps = bm / 16;
       s.stages = 2;
@@ -377,7 +380,7 @@ private:
   /// more.
   void gpuRow(ArrayRef<unsigned> column, int64_t batch) {
     int64_t share = llvm::bit_floor<uint64_t>(std::max<int64_t>(
-        1, product(k, column) * batch / (2 * t.multiprocessors)));
+        1, product(k, column) * batch / (2 * t.chip->multiprocessors)));
     add(column, k.columnsInMemory ? std::clamp<int64_t>(share, 32, 128)
                                   : std::clamp<int64_t>(share, 1, 8));
   }
@@ -387,7 +390,7 @@ private:
     GpuDot dot{product(k, row), product(k, column), k.terms, batch,
                k.elementBits / 8};
     dot.tensorCores = k.elementBits == 16 || (k.elementBits == 32 && t.tf32);
-    dot.multiprocessors = t.multiprocessors;
+    dot.chip = t.chip;
     GpuTile chosen = chooseGpuTile(dot);
     unsigned c = add(column, chosen.n), r = add(row, chosen.m);
     s.axes = tiled({r, c});
@@ -395,6 +398,21 @@ private:
     s.warps = chosen.warps;
     s.stages = chosen.stages;
     s.splits = chosen.splits;
+    if (chosen.splits == 1)
+      s.run = rowsTogether(dot, chosen);
+  }
+
+  /// Tiles of rows that are computed with all columns before others are, where
+  /// there are several rounds of instances: those of a round then lie in a
+  /// square, which takes the least from memory.
+  static int64_t rowsTogether(const GpuDot &dot, const GpuTile &tile) {
+    int64_t rows = llvm::divideCeil(dot.m, tile.m),
+            columns = llvm::divideCeil(dot.n, tile.n),
+            round = dot.chip->multiprocessors;
+    if (rows * columns <= round)
+      return 0;
+    auto side = int64_t(std::sqrt(double(round) * tile.n / tile.m));
+    return rows > side ? std::max<int64_t>(side, 1) : 0;
   }
 
   void rows() {
@@ -485,7 +503,8 @@ private:
     // there are.
     if (!cpu && k.role == OpRole::Reduction)
       most = std::clamp<int64_t>(
-          llvm::bit_floor<uint64_t>(product(k, all) / t.multiprocessors + 1),
+          llvm::bit_floor<uint64_t>(product(k, all) / t.chip->multiprocessors +
+                                    1),
           32, most);
     // Inner dimensions are one run as long as they are short; the rest are
     // rows.

@@ -75,8 +75,8 @@ private:
   Value convert(Value value, const LinearLayout &layout);
   Value throughShared(Value value, const LinearLayout &layout);
   /// An operand of a dot in shared memory.
-  Value toShared(Value operand, const LinearLayout &fragment, bool lhs,
-                 bool mma);
+  Value toShared(Value operand, const DotPlan &dot, bool lhs);
+  Value warpgroupDot(tile::DotOp op, const DotPlan &dot, Value lhs, Value rhs);
 
   static RankedTensorType typeOf(Value value, const LinearLayout &layout) {
     return simt::withLayout(cast<RankedTensorType>(value.getType()), layout);
@@ -150,8 +150,8 @@ static std::pair<unsigned, unsigned> longestRun(const LinearLayout &layout,
   return {axis, vector};
 }
 
-Value LayoutRewriter::toShared(Value operand, const LinearLayout &fragment,
-                               bool lhs, bool mma) {
+Value LayoutRewriter::toShared(Value operand, const DotPlan &dot, bool lhs) {
+  using Form = DotInstruction::Form;
   const LinearLayout &writer = plan.stagedLayout(operand);
   Value value = get(operand, writer);
   auto type = cast<RankedTensorType>(value.getType());
@@ -160,10 +160,13 @@ Value LayoutRewriter::toShared(Value operand, const LinearLayout &fragment,
   unsigned kAxis = lhs ? 1 : 0;
   LinearLayout memory;
   // ldmatrix moves pairs of bytes: wider elements only along K.
-  if (mma && (bits == 16 || contiguous == kAxis))
+  if (dot.form == Form::WarpgroupMma)
+    memory = warpgroupOperandLayout(type.getShape(), contiguous, bits);
+  else if (dot.form == Form::Mma && (bits == 16 || contiguous == kAxis))
     memory = matrixLayout(writer, contiguous, vector, bits);
   else
-    memory = operandLayout(writer, contiguous, vector, fragment, bits);
+    memory = operandLayout(writer, contiguous, vector, lhs ? dot.lhs : dot.rhs,
+                           bits);
   auto memoryType = simt::MemoryType::get(
       b.getContext(), type.getShape(), type.getElementType(),
       simt::LayoutAttr::get(b.getContext(), memory));
@@ -176,15 +179,30 @@ Value LayoutRewriter::toShared(Value operand, const LinearLayout &fragment,
   return known;
 }
 
+/// All of K at once, from shared memory; waited for behind, until the pipeline
+/// finds a better place.
+Value LayoutRewriter::warpgroupDot(tile::DotOp op, const DotPlan &dot,
+                                   Value lhs, Value rhs) {
+  Value accumulator = get(op.getAccumulator(), dot.result);
+  Value product = simt::WarpgroupDotOp::create(
+      b, op.getLoc(), accumulator.getType(), lhs, rhs, accumulator,
+      dot.warps.rows, dot.warps.columns);
+  return simt::WaitDotsOp::create(b, op.getLoc(), TypeRange{product.getType()},
+                                  ValueRange{product}, 0)
+      .getResult(0);
+}
+
 void LayoutRewriter::rewriteDot(tile::DotOp op) {
   const DotPlan &dot = plan.dotPlan(op);
   Location loc = op.getLoc();
   Value accumulator = get(op.getAccumulator(), dot.result);
-  Value lhs, rhs = toShared(op.getRhs(), dot.rhs, false, dot.mma);
+  Value lhs, rhs = toShared(op.getRhs(), dot, false);
   if (dot.lhsRegisters)
     lhs = get(op.getLhs(), *dot.lhsRegisters);
   else
-    lhs = toShared(op.getLhs(), dot.lhs, true, dot.mma);
+    lhs = toShared(op.getLhs(), dot, true);
+  if (dot.form == DotInstruction::Form::WarpgroupMma)
+    return set(op, dot.result, warpgroupDot(op, dot, lhs, rhs));
 
   int64_t m = shapeOf(op.getLhs())[0], k = shapeOf(op.getLhs())[1],
           n = shapeOf(op.getRhs())[1];
@@ -214,8 +232,9 @@ void LayoutRewriter::rewriteDot(tile::DotOp op) {
     auto [left, right] = next;
     if (step + dot.step < k)
       next = load(step + dot.step);
-    auto product = simt::DotOp::create(b, loc, accumulator.getType(), left,
-                                       right, accumulator, dot.mma);
+    auto product =
+        simt::DotOp::create(b, loc, accumulator.getType(), left, right,
+                            accumulator, dot.form == DotInstruction::Form::Mma);
     accumulator = product;
   }
   set(op, dot.result, accumulator);
@@ -474,11 +493,12 @@ LogicalResult LayoutRewriter::rewrite(Operation *op) {
 } // namespace
 
 LogicalResult charonia::gpu::assignLayouts(func::FuncOp function,
-                                           unsigned warps) {
+                                           unsigned warps,
+                                           const GpuTarget &target) {
   if (!llvm::isPowerOf2_32(warps) || warps > 32)
     return function.emitError()
            << "a GPU kernel has 1, 2, 4, 8, 16 or 32 warps, not " << warps;
-  LayoutPlan plan(function, warps);
+  LayoutPlan plan(function, warps, target);
   if (failed(plan.run()))
     return failure();
   return LayoutRewriter(function, plan).run();

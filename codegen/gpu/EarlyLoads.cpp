@@ -34,7 +34,7 @@ bool collectSlice(Operation *op, Operation *start,
         def->isBeforeInBlock(start))
       continue;
     if (def->getNumRegions() || !isMemoryEffectFree(def) ||
-        isa<simt::ToSharedOp, simt::DotOp>(def) ||
+        isa<simt::ToSharedOp, simt::DotOp, simt::WarpgroupDotOp>(def) ||
         !collectSlice(def, start, slice))
       return false;
   }
@@ -43,7 +43,8 @@ bool collectSlice(Operation *op, Operation *start,
 }
 
 bool hasDots(scf::ForOp loop) {
-  return !loop.getBody()->getOps<simt::DotOp>().empty();
+  return llvm::any_of(loop.getBody()->getOperations(),
+                      llvm::IsaPred<simt::DotOp, simt::WarpgroupDotOp>);
 }
 
 /// Where a kernel begins to bring operands of products in.
@@ -75,8 +76,8 @@ void charonia::gpu::issueLoadsEarly(func::FuncOp function) {
     } else if (auto load = dyn_cast<tile::LoadOp>(op)) {
       if (llvm::none_of(load->getUsers(), llvm::IsaPred<simt::ToSharedOp>))
         loads.push_back(load);
-    } else if (auto dot = dyn_cast<simt::DotOp>(op)) {
-      accumulators = std::max(accumulators, wordsOf(dot.getResult()));
+    } else if (isa<simt::DotOp, simt::WarpgroupDotOp>(op)) {
+      accumulators = std::max(accumulators, wordsOf(op->getResult(0)));
     }
   }
   for (tile::LoadOp load : loads) {

@@ -16,7 +16,6 @@
 #include "mlir/IR/Threading.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include <mutex>
@@ -25,27 +24,11 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::gpu;
 
-int64_t GpuArch::sharedBytes() const {
-  return llvm::StringSwitch<int64_t>(chip)
-      .StartsWith("sm_80", 163 * 1024)
-      .StartsWith("sm_87", 163 * 1024)
-      .StartsWith("sm_9", 227 * 1024)
-      .StartsWith("sm_10", 227 * 1024)
-      .Default(99 * 1024);
-}
-
 void charonia::gpu::registerGpuCodegen(DialectRegistry &registry) {
   registry.insert<tile::TileDialect, simt::SimtDialect, arith::ArithDialect,
                   math::MathDialect, scf::SCFDialect, cf::ControlFlowDialect,
                   func::FuncDialect, LLVM::LLVMDialect, NVVM::NVVMDialect>();
   registerPtxTranslation(registry);
-}
-
-ArrayRef<StringLiteral> GpuArch::known() {
-  static constexpr StringLiteral chips[] = {
-      "sm_80",   "sm_86",  "sm_87",   "sm_89",  "sm_90",   "sm_90a", "sm_100",
-      "sm_100a", "sm_103", "sm_103a", "sm_120", "sm_120a", "sm_121", "sm_121a"};
-  return chips;
 }
 
 void charonia::gpu::loadGpuDialects(MLIRContext &context) {
@@ -101,7 +84,7 @@ std::string entryName(StringRef name) {
   return entry;
 }
 
-FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuArch &arch,
+FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
                                    const GpuOptions &options, StringRef ptxas) {
   MLIRContext *context = kernel.getContext();
   std::string entry = entryName(kernel.getName());
@@ -117,23 +100,23 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuArch &arch,
   ExpandMathOptions math;
   math.exp2 = math.rsqrt = true;
   expandMath(function, math);
-  if (failed(assignLayouts(function, warps)))
+  if (failed(assignLayouts(function, warps, target)))
     return failure();
   issueLoadsEarly(function);
   dumper.dump(function, "layouts");
   PipelineOptions pipeline;
   pipeline.stages = integerAttr(kernel, tile::kStagesAttr, 3);
-  pipeline.sharedBytes = arch.sharedBytes();
+  pipeline.sharedBytes = target.sharedBytes;
   if (failed(pipelineSharedOperands(function, pipeline)))
     return failure();
   GpuKernel result;
   result.entry = entry;
   result.blockThreads = warps * kLanes;
   result.sharedBytes = allocateShared(function);
-  if (result.sharedBytes > arch.sharedBytes())
+  if (result.sharedBytes > target.sharedBytes)
     return kernel.emitError()
                << "needs " << result.sharedBytes << " bytes of shared memory, "
-               << arch.chip << " has " << arch.sharedBytes()
+               << target.chip << " has " << target.sharedBytes
                << "; use smaller tiles or fewer stages",
            failure();
   insertBarriers(function);
@@ -153,14 +136,14 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuArch &arch,
   dumper.dump(*module, "thread");
 
   FailureOr<PtxCode> code =
-      translateToPtx(*module, arch.chip, options.indexBits);
+      translateToPtx(*module, target.chip, options.indexBits);
   if (failed(code))
     return failure();
   dumper.dump(code->llvm, "llvm", "ll");
   dumper.dump(code->ptx, "code", "ptx");
   result.ptx = std::move(code->ptx);
   if (!ptxas.empty())
-    if (llvm::Error error = assemble(result, arch.chip, ptxas))
+    if (llvm::Error error = assemble(result, target.chip, ptxas))
       return kernel.emitError() << llvm::toString(std::move(error)), failure();
   return result;
 }
@@ -174,13 +157,13 @@ static std::string ptxasOf(const GpuOptions &options) {
 }
 
 FailureOr<GpuKernel>
-charonia::gpu::compileGpuKernel(func::FuncOp kernel, const GpuArch &arch,
+charonia::gpu::compileGpuKernel(func::FuncOp kernel, const GpuTarget &target,
                                 const GpuOptions &options) {
-  return compileKernel(kernel, arch, options, ptxasOf(options));
+  return compileKernel(kernel, target, options, ptxasOf(options));
 }
 
 FailureOr<std::vector<GpuKernel>>
-charonia::gpu::compileGpuKernels(ModuleOp kernels, const GpuArch &arch,
+charonia::gpu::compileGpuKernels(ModuleOp kernels, const GpuTarget &target,
                                  const GpuOptions &options) {
   MLIRContext *context = kernels.getContext();
   loadGpuDialects(*context);
@@ -192,7 +175,7 @@ charonia::gpu::compileGpuKernels(ModuleOp kernels, const GpuArch &arch,
   std::vector<GpuKernel> results(functions.size());
   auto compile = [&](size_t i) -> LogicalResult {
     FailureOr<GpuKernel> kernel =
-        compileKernel(functions[i], arch, options, ptxas);
+        compileKernel(functions[i], target, options, ptxas);
     if (failed(kernel))
       return failure();
     results[i] = std::move(*kernel);

@@ -2,6 +2,7 @@
 #ifndef CHARONIA_CODEGEN_GPU_GPUCODEGEN_H
 #define CHARONIA_CODEGEN_GPU_GPUCODEGEN_H
 
+#include "codegen/target/GpuTarget.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -9,18 +10,6 @@
 #include <vector>
 
 namespace charonia::gpu {
-
-/// A chip to compile for.
-struct GpuArch {
-  std::string chip; ///< "sm_80", "sm_86", "sm_90", "sm_90a", ...
-
-  /// The chips that have what kernels need (sm_80 and later) and that LLVM
-  /// knows.
-  static llvm::ArrayRef<llvm::StringLiteral> known();
-
-  /// Shared memory that a program instance may have, in bytes.
-  int64_t sharedBytes() const;
-};
 
 struct GpuOptions {
   /// Kernels compiled at the same time; 0: as many as the machine has
@@ -61,7 +50,7 @@ void loadGpuDialects(mlir::MLIRContext &context);
 
 /// Compiles one tile kernel, which stays as it is. Thread-safe.
 mlir::FailureOr<GpuKernel> compileGpuKernel(mlir::func::FuncOp kernel,
-                                            const GpuArch &arch,
+                                            const GpuTarget &target,
                                             const GpuOptions &options = {});
 
 /// Compiles every function with `tile.kernel` in `kernels`, in their order; the
@@ -69,7 +58,7 @@ mlir::FailureOr<GpuKernel> compileGpuKernel(mlir::func::FuncOp kernel,
 /// Fails with diagnostics at the kernels' locations. Thread-safe for modules of
 /// different contexts.
 mlir::FailureOr<std::vector<GpuKernel>>
-compileGpuKernels(mlir::ModuleOp kernels, const GpuArch &arch,
+compileGpuKernels(mlir::ModuleOp kernels, const GpuTarget &target,
                   const GpuOptions &options = {});
 
 /// Where ptxas is; empty if it is not installed.

@@ -148,6 +148,32 @@ static WarpGrid chooseWarps(unsigned warps, int64_t m, int64_t n, bool mma,
   return best;
 }
 
+/// By wgmma: four warps have 64 rows; of several such groups as many as there
+/// are such rows share them, the others the columns. Not where the left operand
+/// is in registers already.
+std::optional<DotPlan> LayoutPlan::planWarpgroup(tile::DotOp op,
+                                                 const DotShape &dot) const {
+  // A group's columns fill a row of the swizzle, whichever axis lies in memory.
+  constexpr int64_t groupRows = 64, leastColumns = 64, mostColumns = 256,
+                    mostAccumulators = 160;
+  unsigned groups = warps / 4;
+  auto rows = unsigned(std::min<int64_t>(dot.m / groupRows, groups));
+  unsigned columns = groups / rows;
+  if (dot.n / columns < leastColumns || dot.n / columns > mostColumns ||
+      dot.m * dot.n > mostAccumulators * warps * kLanes)
+    return std::nullopt;
+  DotPlan plan;
+  plan.form = DotInstruction::Form::WarpgroupMma;
+  plan.warps = {rows, columns};
+  plan.result = warpgroupResultLayout({dot.m, dot.n}, plan.warps);
+  if (const LinearLayout *layout = anchored(op.getLhs());
+      layout &&
+      classifyMove(*layout, mmaLhsLayout({dot.m, dot.k}, dot.bits,
+                                         {warps, 1})) == Move::Registers)
+    return std::nullopt;
+  return plan;
+}
+
 /// By mma.sync m16n8: the left operand stays in registers if it lies there as
 /// its fragments do.
 DotPlan LayoutPlan::planMma(tile::DotOp op, const DotShape &dot) const {
@@ -159,7 +185,7 @@ DotPlan LayoutPlan::planMma(tile::DotOp op, const DotShape &dot) const {
   bool together = keepsRowsTogether(op.getResult(), seen) ||
                   staysIn(mmaLhsLayout({dot.m, dot.k}, dot.bits, {warps, 1}));
   DotPlan plan;
-  plan.mma = true;
+  plan.form = DotInstruction::Form::Mma;
   plan.warps = chooseWarps(warps, dot.m, dot.n, true, together);
   plan.step = dot.bits == 16 ? 16 : 8;
   plan.result = mmaResultLayout({dot.m, dot.n}, plan.warps);
@@ -173,7 +199,7 @@ DotPlan LayoutPlan::planMma(tile::DotOp op, const DotShape &dot) const {
 
 DotPlan LayoutPlan::planMultiplyAdds(const DotShape &dot) const {
   DotPlan plan;
-  plan.mma = false;
+  plan.form = DotInstruction::Form::MultiplyAdd;
   plan.warps = chooseWarps(warps, dot.m, dot.n, false, false);
   plan.step = std::min<int64_t>(dot.k, 4);
   plan.result = fmaResultLayout({dot.m, dot.n}, plan.warps);
@@ -190,11 +216,18 @@ void LayoutPlan::anchorDot(tile::DotOp op) {
                simt::elementBits(element)};
   bool half = element.isF16() || element.isBF16();
   bool tf32 = element.isF32() && op.getTf32();
-  bool mma = accumulator.isF32() && dot.m >= 16 && dot.n >= 8 &&
-             ((half && dot.k >= 16) || (tf32 && dot.k >= 8));
-  DotPlan plan = mma ? planMma(op, dot) : planMultiplyAdds(dot);
-  natural[op] = plan.result;
-  dots[op] = plan;
+  bool tensorCores = accumulator.isF32() && (half || tf32);
+  const DotInstruction &best =
+      target.dotFor(tensorCores ? dot.bits : 0, dot.m, dot.n, dot.k, warps);
+  std::optional<DotPlan> plan;
+  if (best.form == DotInstruction::Form::WarpgroupMma)
+    plan = planWarpgroup(op, dot);
+  if (!plan)
+    plan = best.form == DotInstruction::Form::MultiplyAdd
+               ? planMultiplyAdds(dot)
+               : planMma(op, dot);
+  natural[op] = plan->result;
+  dots[op] = *plan;
 }
 
 void LayoutPlan::anchorReduce(tile::ReduceOp op) {

@@ -18,6 +18,7 @@
 
 #include "codegen/gpu/ir/SimtDialect.h"
 #include "codegen/layout/Layouts.h"
+#include "codegen/target/GpuTarget.h"
 #include "codegen/tile/analysis/Access.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -29,13 +30,12 @@ namespace charonia::gpu {
 
 /// How a dot is computed.
 struct DotPlan {
-  /// By mma.sync; else by multiply-adds of threads.
-  bool mma;
+  DotInstruction::Form form;
   WarpGrid warps;
   LinearLayout result;
-  /// Columns of the left operand in one step.
-  int64_t step;
-  /// Fragments of one step.
+  /// Columns of the left operand in one step, and the fragments of one; of what
+  /// takes fragments.
+  int64_t step = 0;
   LinearLayout lhs, rhs;
   /// The left operand of all steps where it goes from registers to registers.
   std::optional<LinearLayout> lhsRegisters;
@@ -53,8 +53,9 @@ struct Coalescing {
 
 class LayoutPlan {
 public:
-  LayoutPlan(mlir::func::FuncOp function, unsigned warps)
-      : function(function), warps(warps) {}
+  LayoutPlan(mlir::func::FuncOp function, unsigned warps,
+             const GpuTarget &target)
+      : function(function), warps(warps), target(target) {}
 
   /// Fails with a diagnostic for what a GPU program instance cannot hold.
   mlir::LogicalResult run();
@@ -98,6 +99,8 @@ private:
     int64_t m, n, k;
     unsigned bits; // of an operand's element
   };
+  std::optional<DotPlan> planWarpgroup(tile::DotOp op,
+                                       const DotShape &dot) const;
   DotPlan planMma(tile::DotOp op, const DotShape &dot) const;
   DotPlan planMultiplyAdds(const DotShape &dot) const;
   void fix(mlir::Value value, const LinearLayout &layout);
@@ -124,6 +127,7 @@ private:
 
   mlir::func::FuncOp function;
   unsigned warps;
+  const GpuTarget &target;
   llvm::DenseMap<mlir::Value, LinearLayout> natural, staged;
   llvm::DenseMap<mlir::Operation *, DotPlan> dots;
   llvm::DenseMap<mlir::Operation *, LinearLayout> operands;

@@ -23,6 +23,12 @@ struct LoopSchedule {
   Operation *advanceAt = nullptr;
   /// Loads of the body that are then done an iteration ahead.
   SmallVector<simt::LoadSharedOp> early;
+  /// Dots that are under way from one iteration to the next, and how many of
+  /// them; their waits move behind what is issued, and behind the loop.
+  SmallVector<simt::WarpgroupDotOp> dots;
+  unsigned dotsInFlight = 0;
+  /// The body has dots of warpgroups.
+  bool fences = false;
 };
 
 /// Looks for a chain of dots on streams alone: under its last dot the first
@@ -61,6 +67,42 @@ void findEarlyFragments(scf::ForOp loop, ArrayRef<Stream> streams,
   schedule.advanceAt = dots.back();
 }
 
+/// The wait of a dot, if the loop only hands its result on to the same dot.
+simt::WaitDotsOp waitOf(scf::ForOp loop, simt::WarpgroupDotOp dot) {
+  if (!dot.getResult().hasOneUse())
+    return nullptr;
+  auto wait = dyn_cast<simt::WaitDotsOp>(*dot.getResult().user_begin());
+  auto carried = dyn_cast<BlockArgument>(dot.getAccumulator());
+  if (!wait || !carried || carried.getOwner() != loop.getBody() ||
+      !carried.hasOneUse() || !wait.getResult(0).hasOneUse())
+    return nullptr;
+  Operation *yield = loop.getBody()->getTerminator();
+  return yield->getOperand(carried.getArgNumber() - 1) == wait.getResult(0)
+             ? wait
+             : nullptr;
+}
+
+/// Dots that are accumulated over the iterations and nothing else need not be
+/// done at the end of each.
+void findDots(scf::ForOp loop, unsigned stages, LoopSchedule &schedule) {
+  auto dots = loop.getBody()->getOps<simt::WarpgroupDotOp>();
+  schedule.fences = !dots.empty();
+  if (schedule.advanceAt)
+    return;
+  for (simt::WarpgroupDotOp dot : dots)
+    if (!waitOf(loop, dot))
+      return schedule.dots.clear();
+    else
+      schedule.dots.push_back(dot);
+  if (schedule.dots.empty())
+    return;
+  schedule.issueAt = waitOf(loop, schedule.dots.back());
+  // What is copied into a slot then has to wait for the dots of the iteration
+  // before; what passes through registers has no slot more for that.
+  if (stages >= 3 && schedule.copySlots && !schedule.throughRegisters)
+    schedule.dotsInFlight = schedule.dots.size();
+}
+
 LoopSchedule planLoop(scf::ForOp loop, ArrayRef<Stream> streams,
                       unsigned stages) {
   LoopSchedule schedule;
@@ -71,6 +113,7 @@ LoopSchedule planLoop(scf::ForOp loop, ArrayRef<Stream> streams,
       schedule.throughRegisters = true;
   }
   findEarlyFragments(loop, streams, schedule);
+  findDots(loop, stages, schedule);
   return schedule;
 }
 
@@ -127,9 +170,14 @@ private:
   /// still under way.
   void synchronize() {
     if (schedule.copySlots)
-      simt::WaitAsyncOp::create(b, loc(), stages - 2);
+      simt::WaitAsyncOp::create(b, loc(), ahead() - 1);
+    if (schedule.fences)
+      simt::FenceSharedOp::create(b, loc());
     simt::BarrierOp::create(b, loc());
   }
+  /// Iterations whose copies are under way before the loop: a slot is filled
+  /// when the dots that read it are done, in all warps.
+  unsigned ahead() const { return stages - (schedule.dotsInFlight ? 2 : 1); }
 
   //===--- Streams --------------------------------------------------------===//
 
@@ -191,7 +239,7 @@ private:
 
   void startStreams() {
     if (schedule.copySlots)
-      for (unsigned s = 0; s + 1 < stages; ++s)
+      for (unsigned s = 0; s < ahead(); ++s)
         issueCopies(iteration(loop.getLowerBound(), s), constant(s));
     if (schedule.throughRegisters) {
       SmallVector<IRMapping> loads = issueLoads(loop.getLowerBound());
@@ -231,7 +279,7 @@ private:
 
   void issue(Iteration &at) {
     if (schedule.copySlots)
-      issueCopies(iteration(at.index, stages - 1), at.write);
+      issueCopies(iteration(at.index, ahead()), at.write);
     if (schedule.throughRegisters) {
       at.loads = issueLoads(iteration(at.index, 1));
       at.other = arith::SubIOp::create(b, loc(), constant(1), at.parity);
@@ -239,6 +287,9 @@ private:
   }
 
   void advance(Iteration &at) {
+    if (!schedule.dots.empty())
+      simt::WaitDotsOp::create(b, loc(), TypeRange(), ValueRange(),
+                               schedule.dotsInFlight);
     at.nextRead = schedule.copySlots ? wrap(at.read, stages) : at.read;
     at.nextWrite = schedule.copySlots ? wrap(at.write, stages) : at.write;
     if (schedule.throughRegisters)
@@ -247,10 +298,10 @@ private:
 
   /// The old body, with what comes next where the schedule says.
   void writeBody(Iteration &at, ValueRange fragments) {
-    if (!schedule.issueAt) {
+    if (!schedule.advanceAt)
       synchronize();
+    if (!schedule.issueAt)
       issue(at);
-    }
     for (auto [stream, ring] : llvm::zip(streams, rings))
       at.mapping.map(stream.op.getMemory(),
                      slotOf(ring, stream.copy ? at.read : at.parity));
@@ -271,7 +322,12 @@ private:
           return stream.copy ? at.nextRead : at.other;
         });
       }
-      b.clone(op, at.mapping);
+      if (auto wait = dyn_cast<simt::WaitDotsOp>(op);
+          wait && !schedule.dots.empty())
+        at.mapping.map(wait.getResult(0),
+                       at.mapping.lookup(wait.getValues()[0]));
+      else
+        b.clone(op, at.mapping);
     }
     if (!schedule.advanceAt)
       advance(at);
@@ -282,7 +338,7 @@ private:
   void createLoop(ValueRange fragments) {
     unsigned carried = loop.getInitArgs().size();
     SmallVector<Value> inits(loop.getInitArgs());
-    inits.append({constant(0), constant(stages - 1), constant(0)});
+    inits.append({constant(0), constant(ahead()), constant(0)});
     llvm::append_range(inits, fragments);
     auto fresh =
         scf::ForOp::create(b, loc(), loop.getLowerBound(), loop.getUpperBound(),
@@ -317,11 +373,25 @@ private:
       simt::WaitAsyncOp::create(b, loc(), 0);
     for (auto [old, with] : llvm::zip(loop.getResults(), fresh.getResults()))
       old.replaceAllUsesWith(with);
+    if (!schedule.dots.empty())
+      waitBehind(fresh);
     loop.erase();
     for (Operation &op :
          llvm::make_early_inc_range(llvm::reverse(*fresh.getBody())))
       if (isOpTriviallyDead(&op))
         op.erase();
+  }
+
+  /// All dots are done, and nothing takes their results before.
+  void waitBehind(scf::ForOp fresh) {
+    SmallVector<Value> values;
+    for (simt::WarpgroupDotOp dot : schedule.dots)
+      values.push_back(fresh.getResult(
+          cast<BlockArgument>(dot.getAccumulator()).getArgNumber() - 1));
+    auto wait = simt::WaitDotsOp::create(
+        b, loc(), ValueRange(values).getTypes(), values, 0);
+    for (auto [value, result] : llvm::zip(values, wait.getResults()))
+      value.replaceAllUsesExcept(result, wait);
   }
 
   scf::ForOp loop;

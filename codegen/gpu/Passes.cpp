@@ -37,9 +37,17 @@ struct AssignLayoutsPass : KernelPass<AssignLayoutsPass> {
   StringRef getDescription() const final {
     return "Tiles get layouts over threads";
   }
+  AssignLayoutsPass() = default;
+  AssignLayoutsPass(const AssignLayoutsPass &other) : KernelPass(other) {}
   LogicalResult runOn(func::FuncOp kernel) {
-    return assignLayouts(kernel, attribute(kernel, tile::kWarpsAttr, 4));
+    const GpuTarget *target = GpuTarget::get(chip);
+    if (!target)
+      return kernel.emitError() << "unknown chip '" << chip << "'";
+    return assignLayouts(kernel, attribute(kernel, tile::kWarpsAttr, 4),
+                         *target);
   }
+  Option<std::string> chip{*this, "chip", llvm::cl::desc("Chip, as sm_80"),
+                           llvm::cl::init("sm_80")};
 };
 
 struct PipelinePass : KernelPass<PipelinePass> {

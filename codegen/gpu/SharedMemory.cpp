@@ -25,8 +25,13 @@ static int64_t bytesOf(simt::AllocOp op) {
 namespace {
 struct Interval {
   simt::AllocOp op;
-  int64_t first, last; // operator numbers, in program order
+  int64_t first, last;     // operator numbers, in program order
+  bool isSwizzled = false; // as wgmma wants it
 };
+
+int64_t alignmentOf(const Interval &interval) {
+  return interval.isSwizzled ? 1024 : 128;
+}
 } // namespace
 
 int64_t charonia::gpu::allocateShared(func::FuncOp function) {
@@ -52,6 +57,7 @@ int64_t charonia::gpu::allocateShared(func::FuncOp function) {
       for (Operation *user : view.getUsers()) {
         if (auto slot = dyn_cast<simt::SlotOp>(user))
           views.push_back(slot.getMemory());
+        interval.isSwizzled |= isa<simt::WarpgroupDotOp>(user);
         // A use inside of a loop happens until the loop ends.
         Operation *outermost = op->getBlock()->findAncestorOpInBlock(*user);
         interval.last = std::max(interval.last, end[outermost]);
@@ -65,7 +71,6 @@ int64_t charonia::gpu::allocateShared(func::FuncOp function) {
     return std::pair(-bytesOf(a.op), a.first) <
            std::pair(-bytesOf(b.op), b.first);
   });
-  constexpr int64_t alignment = 128;
   int64_t total = 0;
   SmallVector<Interval> placed;
   for (Interval &interval : intervals) {
@@ -80,7 +85,8 @@ int64_t charonia::gpu::allocateShared(func::FuncOp function) {
     for (auto [start, stop] : taken) {
       if (offset + bytes <= start)
         break;
-      offset = std::max(offset, int64_t(llvm::alignTo(stop, alignment)));
+      offset =
+          std::max(offset, int64_t(llvm::alignTo(stop, alignmentOf(interval))));
     }
     interval.op.setOffset(offset);
     placed.push_back(interval);
@@ -101,10 +107,12 @@ public:
 
 private:
   using Set = llvm::SmallSetVector<Operation *, 8>;
-  /// Accesses since the last barrier, by alloc; copies not yet waited for.
+  /// Accesses since the last barrier, by alloc; copies and what dots read, not
+  /// yet waited for.
   struct State {
-    Set reads, writes, underWay;
+    Set reads, writes, underWay, dotsUnderWay;
     void join(const State &other) {
+      dotsUnderWay.insert(other.dotsUnderWay.begin(), other.dotsUnderWay.end());
       reads.insert(other.reads.begin(), other.reads.end());
       writes.insert(other.writes.begin(), other.writes.end());
       underWay.insert(other.underWay.begin(), other.underWay.end());
@@ -145,6 +153,21 @@ private:
     (state.*kind).insert(alloc);
   }
 
+  /// A dot reads from its issue until it is waited for. What was written
+  /// without a loop that fences it is fenced here.
+  void startDot(simt::WarpgroupDotOp dot) {
+    bool fences = false;
+    for (Value memory : {dot.getLhs(), dot.getRhs()}) {
+      read(dot, memory);
+      simt::AllocOp alloc = allocOf(memory);
+      state.dotsUnderWay.insert(alloc);
+      fences |= !alloc.getManaged();
+    }
+    OpBuilder b(dot);
+    if (fences && !isa_and_nonnull<simt::FenceSharedOp>(dot->getPrevNode()))
+      simt::FenceSharedOp::create(b, dot.getLoc());
+  }
+
   void visit(Block &block) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (auto load = dyn_cast<simt::LoadSharedOp>(op)) {
@@ -153,6 +176,13 @@ private:
         write(&op, store.getMemory(), &State::writes);
       } else if (auto copy = dyn_cast<simt::CopyAsyncOp>(op)) {
         write(&op, copy.getMemory(), &State::underWay);
+      } else if (auto dot = dyn_cast<simt::WarpgroupDotOp>(op)) {
+        startDot(dot);
+      } else if (auto wait = dyn_cast<simt::WaitDotsOp>(op)) {
+        state.reads.insert(state.dotsUnderWay.begin(),
+                           state.dotsUnderWay.end());
+        if (wait.getPending() == 0)
+          state.dotsUnderWay.clear();
       } else if (isa<simt::WaitAsyncOp>(op)) {
         state.writes.insert(state.underWay.begin(), state.underWay.end());
         state.underWay.clear();

@@ -74,7 +74,7 @@ static bool collectSlice(Value value, scf::ForOp loop,
     return !loop->isAncestor(op);
   if (slice.contains(op))
     return true;
-  if (isa<simt::DotOp, simt::ToSharedOp>(op) ||
+  if (isa<simt::DotOp, simt::WarpgroupDotOp, simt::ToSharedOp>(op) ||
       (!isa<tile::LoadOp>(op) && !isMemoryEffectFree(op)))
     return false;
   for (Value operand : op->getOperands())

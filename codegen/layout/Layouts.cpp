@@ -119,6 +119,46 @@ LinearLayout charonia::mmaResultLayout(ArrayRef<int64_t> shape,
   return dealer.finish();
 }
 
+LinearLayout charonia::warpgroupResultLayout(ArrayRef<int64_t> shape,
+                                             WarpGrid groups) {
+  assert(shape[0] >= 64 && shape[1] >= 8);
+  Dealer dealer(shape);
+  dealer.deal(Dim::Register, 1, 1);
+  dealer.deal(Dim::Lane, 1, 2);
+  dealer.deal(Dim::Lane, 0, 3);
+  dealer.deal(Dim::Register, 0, 1);
+  dealer.deal(Dim::Warp, 0, 2);
+  repeat(dealer, 1, 0, 0, 1, groups);
+  return dealer.finish();
+}
+
+LinearLayout charonia::warpgroupOperandLayout(ArrayRef<int64_t> shape,
+                                              unsigned contiguous,
+                                              unsigned elementBits) {
+  unsigned rowBits = llvm::Log2_32(128 * 8 / elementBits),
+           chunkBits = llvm::Log2_32(128 / elementBits);
+  SmallVector<unsigned> bits;
+  SmallVector<Space> outs;
+  for (auto [i, extent] : llvm::enumerate(shape)) {
+    bits.push_back(llvm::Log2_64(extent));
+    outs.push_back({axisDim(i), bits[i]});
+  }
+  unsigned other = 1 - contiguous;
+  assert(bits[contiguous] >= rowBits && bits[other] >= 3);
+  auto unit = [&](unsigned axis, unsigned bit) {
+    return Vector(1) << ((axis ? bits[0] : 0) + bit);
+  };
+  SmallVector<Vector> columns;
+  for (unsigned bit = 0; bit < rowBits; ++bit)
+    columns.push_back(unit(contiguous, bit));
+  for (unsigned bit = 0; bit < bits[other]; ++bit)
+    columns.push_back(unit(other, bit) ^
+                      (bit < 3 ? unit(contiguous, chunkBits + bit) : 0));
+  for (unsigned bit = rowBits; bit < bits[contiguous]; ++bit)
+    columns.push_back(unit(contiguous, bit));
+  return LinearLayout({{Dim::Offset, unsigned(columns.size())}}, outs, columns);
+}
+
 LinearLayout charonia::mmaLhsLayout(ArrayRef<int64_t> shape,
                                     unsigned elementBits, WarpGrid warps) {
   unsigned packed = llvm::Log2_32(32 / elementBits); // elements of a register

@@ -35,6 +35,16 @@ LinearLayout mmaLhsLayout(llvm::ArrayRef<int64_t> shape, unsigned elementBits,
 LinearLayout mmaRhsLayout(llvm::ArrayRef<int64_t> shape, unsigned elementBits,
                           WarpGrid warps);
 
+/// Accumulators of wgmma (m64): [M, N] with M and N / columns multiples of 64.
+/// A grid of groups of four warps, each one behind another along 16 rows.
+LinearLayout warpgroupResultLayout(llvm::ArrayRef<int64_t> shape,
+                                   WarpGrid groups);
+/// An operand of wgmma in shared memory: rows of 128 bytes along axis
+/// `contiguous`, their 16-byte chunks swizzled by the row's number modulo 8;
+/// panels of such rows one behind another. Starts at a multiple of 1024 bytes.
+LinearLayout warpgroupOperandLayout(llvm::ArrayRef<int64_t> shape,
+                                    unsigned contiguous, unsigned elementBits);
+
 /// Accumulators of a dot by scalar multiply-adds: blocks of up to 4x4 a thread.
 LinearLayout fmaResultLayout(llvm::ArrayRef<int64_t> shape, WarpGrid warps);
 /// Left ([M, K]: axis 0 follows the result) or right ([K, N]: axis 1) operand:

@@ -9,7 +9,8 @@ import compact_test
 import harness
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 # Of the largest value of the reference output, which is of fp32.
 LIMITS = {"fp32": 1e-4, "fp16": 1e-2}
@@ -153,3 +154,62 @@ def test_dump_of_another_engine(tmp_path, pattern, text, message):
     result = invoke_simt(engine, dump)
     assert result.code == 1
     assert re.search(message, result.stderr), result.stderr
+
+
+def product(m, n, k, *, batch=(), bias=False, gelu=False, residual=False):
+    """act(a W + b) + r and its inputs, in float32."""
+    rng = np.random.default_rng(m + n + k)
+    weights = {"w": (rng.standard_normal((k, n)) * k**-0.5).astype(np.float32)}
+    inputs = {"a": rng.standard_normal((*batch, m, k)).astype(np.float32)}
+    nodes = [helper.make_node("MatMul", ["a", "w"], ["t0"])]
+
+    def step(op, *more):
+        nodes.append(helper.make_node(op, [f"t{len(nodes) - 1}", *more], [f"t{len(nodes)}"]))
+
+    if bias:
+        weights["b"] = rng.standard_normal(n).astype(np.float32)
+        step("Add", "b")
+    if gelu:
+        step("Gelu")
+    if residual:
+        inputs["r"] = rng.standard_normal((*batch, m, n)).astype(np.float32)
+        step("Add", "r")
+    graph = helper.make_graph(
+        nodes, "product",
+        [helper.make_tensor_value_info(i, TensorProto.FLOAT, x.shape) for i, x in inputs.items()],
+        [helper.make_tensor_value_info(f"t{len(nodes) - 1}", TensorProto.FLOAT, [*batch, m, n])],
+        [numpy_helper.from_array(x, i) for i, x in weights.items()],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 20)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9), inputs
+
+
+@pytest.mark.parametrize(
+    "precision, size, form",
+    [
+        ("fp16", (513, 130, 129), dict(bias=True, gelu=True)),
+        ("bf16", (257, 200, 320), dict(bias=True, gelu=True, residual=True)),
+        ("fp16", (100, 264, 65), dict(batch=(5,), residual=True)),
+        ("fp16", (127, 1030, 64), dict(bias=True)),
+    ],
+)
+def test_products_of_warpgroups(tmp_path, precision, size, form):
+    """Fused contractions of sm_90a: right and in order, whatever order that is."""
+    model, inputs = product(*size, **form)
+    path, engine, dump = tmp_path / "m.onnx", tmp_path / "m.engine", tmp_path / "dump"
+    path.write_bytes(model.SerializeToString())
+    output = model.graph.output[0].name
+    harness.compile_model(path, engine, target="sm_90a", precision=precision, dump=dump)
+    code = "".join(p.read_text() for p in dump.glob("*-cuda-code/*/*-thread.mlir"))
+    assert "nvvm.wgmma.mma_async" in code
+    (want,) = ReferenceEvaluator(model).run(None, inputs)
+    results = []
+    for seed, copies in ORDERS:
+        (got,) = harness.run_engine(
+            engine, inputs, [output], tmp_path / "run", device="simt", dump=dump,
+            extra=["--seed", str(seed), "--copies", copies],
+        )  # fmt: skip
+        error = np.abs(got - want).max() / np.abs(want).max()
+        assert error <= (1e-2 if precision == "fp16" else 3e-2)
+        results.append(got)
+    assert all(np.array_equal(results[0], r) for r in results)

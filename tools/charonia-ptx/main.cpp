@@ -2,6 +2,7 @@
 #include "codegen/gpu/GpuCodegen.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -71,7 +72,13 @@ int main(int argc, char **argv) {
     options.dumpPrefix = dumps + "/";
   options.assemble = assemble;
   options.indexBits = indexBits;
-  auto kernels = charonia::gpu::compileGpuKernels(*module, {chip}, options);
+  const GpuTarget *target = GpuTarget::get(chip);
+  if (!target) {
+    llvm::errs() << "error: --arch " << chip << " is not known; there are "
+                 << llvm::join(GpuTarget::known(), ", ") << '\n';
+    return 1;
+  }
+  auto kernels = charonia::gpu::compileGpuKernels(*module, *target, options);
   if (failed(kernels))
     return 1;
   llvm::json::Array list;

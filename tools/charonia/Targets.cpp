@@ -31,7 +31,8 @@ Result<std::vector<int>> gpuCapabilities() {
   return capabilities;
 }
 
-/// The newest target whose code runs on a GPU of this capability.
+/// The newest target whose code runs on a GPU of this capability; of a chip's
+/// own, with what later ones do not have.
 Result<std::string> targetFor(int capability,
                               const std::vector<std::string> &known) {
   int best = 0;
@@ -40,8 +41,12 @@ Result<std::string> targetFor(int capability,
         name.find_first_not_of("0123456789", 3) == std::string::npos)
       if (int number = std::stoi(name.substr(3)); number <= capability)
         best = std::max(best, number);
+  std::string target = "sm_" + std::to_string(best), own = target + "a";
+  if (best == capability &&
+      std::find(known.begin(), known.end(), own) != known.end())
+    return own;
   if (best)
-    return "sm_" + std::to_string(best);
+    return target;
   return Status(StatusCode::Unsupported,
                 "the GPU of this machine has the compute capability " +
                     std::to_string(capability / 10) + "." +

@@ -267,6 +267,17 @@ LogicalResult decodeExtractValue(Decoder &d, Operation *op) {
   return success();
 }
 
+/// The structure with another member; registers stay where they are.
+LogicalResult decodeInsertValue(Decoder &d, Operation *op) {
+  auto insert = cast<LLVM::InsertValueOp>(op);
+  if (insert.getPosition().size() != 1)
+    return op->emitError("the interpreter takes flat structures");
+  SmallVector<Slot> members(d.slots(insert.getContainer()));
+  members[insert.getPosition()[0]] = d.slot(insert.getValue());
+  d.alias(insert.getResult(), members);
+  return success();
+}
+
 } // namespace
 
 void charonia::interpreter::addCasts(OperationTable &table) {
@@ -284,4 +295,5 @@ void charonia::interpreter::addCasts(OperationTable &table) {
   table["llvm.extractelement"] = decodeExtractElement;
   table["llvm.insertelement"] = decodeInsertElement;
   table["llvm.extractvalue"] = decodeExtractValue;
+  table["llvm.insertvalue"] = decodeInsertValue;
 }

@@ -11,9 +11,23 @@ using namespace charonia::interpreter;
 // Copies
 //===----------------------------------------------------------------------===//
 
+/// What products are to write moves along with the registers.
+static void copyUnfinished(Warp &warp, const std::vector<uint32_t> &list) {
+  std::map<Slot, Warp::Unfinished> moved;
+  for (size_t at = 0; at < list.size(); at += 3)
+    if (auto from = warp.unfinished.find(list[at + 1]);
+        from != warp.unfinished.end())
+      moved.insert({list[at], from->second});
+  for (size_t at = 0; at < list.size(); at += 3)
+    warp.unfinished.erase(list[at]);
+  warp.unfinished.merge(moved);
+}
+
 /// The list: slot to, slot from, words (1 or 2); of each.
 static void copyRegisters(Warp &warp, const Instruction &i) {
   const std::vector<uint32_t> &list = warp.block.machine.program.lists[i.list];
+  if (!warp.unfinished.empty())
+    copyUnfinished(warp, list);
   // What one copy writes another may read.
   std::vector<uint32_t> &held = warp.scratch;
   held.clear();
@@ -215,7 +229,12 @@ static LogicalResult decodeYield(Decoder &d, Operation *op) {
   return success();
 }
 
-static void endThread(Warp &warp, const Instruction &) { warp.exit(warp.mask); }
+static void endThread(Warp &warp, const Instruction &i) {
+  if (!warp.unfinished.empty())
+    warp.block.machine.report(FindingKind::UnfinishedDot, warp, i, 0,
+                              "ends while a product is under way");
+  warp.exit(warp.mask);
+}
 
 static LogicalResult decodeReturn(Decoder &d, Operation *op) {
   d.emit(op, endThread);

@@ -9,9 +9,9 @@ using namespace charonia::interpreter;
 static const OperationTable &operationTable() {
   static const OperationTable table = [] {
     OperationTable all;
-    for (auto *add :
-         {addControl, addIntegers, addFloats, addCasts, addMemory,
-          addWarpOperations, addMatrices, addAsyncCopies, addInlinePtx})
+    for (auto *add : {addControl, addIntegers, addFloats, addCasts, addMemory,
+                      addWarpOperations, addMatrices, addDots, addAsyncCopies,
+                      addInlinePtx})
       add(all);
     return all;
   }();

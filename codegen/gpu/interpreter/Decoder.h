@@ -21,6 +21,7 @@ void addMemory(OperationTable &table);
 void addWarpOperations(OperationTable &table);
 void addMatrices(OperationTable &table);
 void addAsyncCopies(OperationTable &table);
+void addDots(OperationTable &table);
 void addInlinePtx(OperationTable &table);
 
 /// Handlers that several families use.
@@ -30,6 +31,7 @@ void barrier(Warp &, const Instruction &);
 void load(Warp &, const Instruction &);
 void store(Warp &, const Instruction &);
 void roundToTf32(Warp &, const Instruction &);
+void waitForDots(Warp &, const Instruction &);
 /// Flags of accesses to memory. `a` is the address, `b` a predicate or absent,
 /// `constant` is added, `bits` the bytes of an element; the list: alignment,
 /// then the elements' slots.

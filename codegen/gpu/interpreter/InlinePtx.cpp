@@ -83,6 +83,7 @@ private:
         {"barrier", &PtxDecoder::decodeBarrier},
         {"setp", &PtxDecoder::decodeSetPredicate},
         {"atom", &PtxDecoder::decodeAtomic},
+        {"wgmma", &PtxDecoder::decodeWaitForDots},
         {"exit", &PtxDecoder::decodeExit}};
     auto entry = known.find(parts[0]);
     return entry == known.end() ? unknown() : (this->*entry->second)();
@@ -297,6 +298,23 @@ private:
     i.b = predicate;
     i.c = last;
     i.constant = operands[1].value;
+    return success();
+  }
+
+  /// wgmma.wait_group.sync.aligned 0, through which the operands pass.
+  LogicalResult decodeWaitForDots() {
+    using K = Operand::Kind;
+    size_t results = numbered.size() - op->getNumOperands();
+    if (guard || !areKinds({K::Immediate}) || results != op->getNumOperands() ||
+        parts != ArrayRef<StringRef>{"wgmma", "wait_group", "sync", "aligned"})
+      return unknown();
+    d.emit(op, handlers::waitForDots).constant = operands[0].value;
+    SmallVector<Slot> to, from;
+    for (size_t i = 0; i < results; ++i) {
+      to.push_back(numbered[i].first);
+      from.push_back(numbered[results + i].first);
+    }
+    d.emitCopies(op, to, from, SmallVector<unsigned>(results, 32));
     return success();
   }
 

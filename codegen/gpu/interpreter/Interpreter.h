@@ -33,6 +33,9 @@ enum class FindingKind {
   Misaligned,       ///< An address that is no multiple of the access.
   DivergentBarrier, ///< A barrier that not all threads of the block reach.
   UnfinishedCopy,   ///< Touches what an asynchronous copy is still to write.
+  UnfinishedDot,    ///< Ends before a product that nobody waited for.
+  MissingFence,     ///< A product reads what threads wrote, or takes registers,
+                    ///< without the fence that orders the two.
   ChangedSource,    ///< The source of an asynchronous copy changed under way.
   ConstantWrite,    ///< Writes a buffer that may only be read.
   NonCoherentRead,  ///< Read as constant, but written in the same launch.

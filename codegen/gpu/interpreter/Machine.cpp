@@ -20,6 +20,10 @@ llvm::StringRef charonia::interpreter::findingName(FindingKind kind) {
     return "divergent barrier";
   case FindingKind::UnfinishedCopy:
     return "unfinished copy";
+  case FindingKind::UnfinishedDot:
+    return "unfinished product";
+  case FindingKind::MissingFence:
+    return "missing fence";
   case FindingKind::ChangedSource:
     return "changed source";
   case FindingKind::ConstantWrite:

@@ -65,6 +65,11 @@ struct Cell {
   uint32_t writeOperation = 0, readOperation = 0;
   /// The asynchronous copy that is to write it, plus one.
   uint32_t pending = 0;
+  /// Products that may still read it, and the last of them.
+  uint32_t dots = 0, dotOperation = 0;
+  /// Fences of the block before the last write of a thread, and which it was.
+  uint32_t writeFences = 0;
+  uint16_t lastWriter = 0;
   uint16_t writer = 0, reader = 0; ///< Threads of the block; kMany: several.
   bool isAtomic = false;
 };
@@ -150,6 +155,23 @@ public:
   std::vector<Copy> copies;
   uint32_t openGroup = 0;
 
+  /// What a product is to write to a register.
+  struct Unfinished {
+    uint32_t group;
+    std::array<uint32_t, kWarpLanes> values;
+  };
+  std::map<Slot, Unfinished> unfinished;
+  /// Chunks of 16 bytes that products read.
+  struct DotRead {
+    const Instruction *instruction;
+    uint32_t group, address;
+  };
+  std::vector<DotRead> dotReads;
+  uint32_t openDots = 0;
+  bool dotsFenced = false;
+  /// Its last fence of shared memory: the interval, and its number.
+  uint32_t fenceTime = 0, fenceNumber = 0;
+
 private:
   std::vector<uint32_t> registers;
 };
@@ -171,6 +193,11 @@ public:
                   unsigned bytes);
   /// Copies of `warp` of the groups before `group` are there.
   void finishCopies(Warp &warp, uint32_t group);
+  /// A chunk of 16 bytes that a product reads from now until it is waited for;
+  /// null after a finding that leaves no place.
+  const uint8_t *readByDot(Warp &warp, const Instruction &i, uint32_t address);
+  /// Products of `warp` of the groups before `group` are done.
+  void finishDots(Warp &warp, uint32_t group);
   /// At the start of an asynchronous copy: what it may not meet.
   void startCopy(Warp &warp, Copy copy);
 
@@ -179,6 +206,7 @@ public:
   uint32_t firstTime, time;
   /// The interval before the last barrier.
   uint32_t previousTime = 0;
+  uint32_t fences = 0; ///< Of shared memory, by all warps.
   std::vector<Warp> warps;
   /// What an acquire made visible: up to which time of which block.
   std::map<int64_t, uint32_t> acquired;

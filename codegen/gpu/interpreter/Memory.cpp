@@ -10,7 +10,7 @@ namespace {
 
 /// Notes an access in its granule.
 void note(Cell &cell, const Instruction &i, unsigned thread, AccessKind kind,
-          uint32_t time) {
+          uint32_t time, uint32_t fences) {
   if (kind == AccessKind::Read || kind == AccessKind::Constant) {
     cell.reader = cell.readTime == time && cell.reader != thread
                       ? Cell::kMany
@@ -19,8 +19,9 @@ void note(Cell &cell, const Instruction &i, unsigned thread, AccessKind kind,
     cell.readOperation = i.operation;
     return;
   }
-  cell.writer = thread;
+  cell.writer = cell.lastWriter = thread;
   cell.writeTime = time;
+  cell.writeFences = fences;
   cell.writeOperation = i.operation;
   cell.isAtomic = kind == AccessKind::Atomic;
 }
@@ -84,6 +85,10 @@ void Block::check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
         FindingKind::Race, warp, i, lane,
         text(", which " + writerText(cell) + " wrote since the last barrier"),
         cell.writeOperation);
+  if (!isRead(kind) && cell.dots)
+    machine.report(FindingKind::Race, warp, i, lane,
+                   text(", which a product under way may still read"),
+                   cell.dotOperation);
   if (!isRead(kind) && cell.readTime == time && cell.reader != thread)
     machine.report(FindingKind::Race, warp, i, lane,
                    text(", which another thread read since the last barrier"),
@@ -115,7 +120,7 @@ uint8_t *Block::access(Warp &warp, const Instruction &i, unsigned lane,
     check(warp, i, lane, cell, kind, address, changesNothing);
     bool isShared = changesNothing && cell.writeTime == time &&
                     cell.writer != warp.thread(lane);
-    note(cell, i, warp.thread(lane), kind, time);
+    note(cell, i, warp.thread(lane), kind, time, fences);
     if (isShared)
       cell.writer = Cell::kMany;
   }
@@ -217,7 +222,48 @@ void Block::finishCopies(Warp &warp, uint32_t group) {
     }
     for (Cell &cell : cells(copy.to, copy.bytes)) {
       cell.pending = 0;
-      note(cell, i, warp.thread(copy.lane), AccessKind::Write, time);
+      note(cell, i, warp.thread(copy.lane), AccessKind::Write, time, fences);
+    }
+    return true;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+const uint8_t *Block::readByDot(Warp &warp, const Instruction &i,
+                                uint32_t address) {
+  constexpr unsigned bytes = 16;
+  const uint8_t *place =
+      access(warp, i, 0, address, bytes, AccessKind::Read, bytes);
+  if (!place)
+    return nullptr;
+  for (Cell &cell : cells(address, bytes)) {
+    const Warp &writer = warps[cell.lastWriter / kWarpLanes];
+    bool isFenced = writer.fenceNumber > cell.writeFences ||
+                    warp.fenceTime > cell.writeTime;
+    if (cell.writeTime >= firstTime && !isFenced)
+      machine.report(FindingKind::MissingFence, warp, i, 0,
+                     "reads " + at("shared memory", address) +
+                         ", which thread " + std::to_string(cell.lastWriter) +
+                         " wrote, without a fence between",
+                     cell.writeOperation);
+    ++cell.dots;
+    cell.dotOperation = i.operation;
+  }
+  warp.dotReads.push_back({&i, warp.openDots, address});
+  return place;
+}
+
+void Block::finishDots(Warp &warp, uint32_t group) {
+  llvm::erase_if(warp.dotReads, [&](const Warp::DotRead &read) {
+    if (read.group >= group)
+      return false;
+    for (Cell &cell : cells(read.address, 16)) {
+      --cell.dots;
+      note(cell, *read.instruction, warp.thread(0), AccessKind::Read, time,
+           fences);
     }
     return true;
   });

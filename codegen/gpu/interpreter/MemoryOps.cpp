@@ -189,6 +189,15 @@ LogicalResult decodeAddressOf(Decoder &d, Operation *op) {
   return success();
 }
 
+/// Of shared memory, as a number of 32 bits.
+LogicalResult decodeAddress(Decoder &d, Operation *op) {
+  auto number = cast<LLVM::PtrToIntOp>(op);
+  if (!spaceFlags(number.getArg()) || !number.getType().isInteger(32))
+    return op->emitError("the interpreter takes addresses of shared memory");
+  d.alias(number.getRes(), Slot(d.slot(number.getArg())));
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Atomics
 //===----------------------------------------------------------------------===//
@@ -298,5 +307,6 @@ void charonia::interpreter::addMemory(OperationTable &table) {
   table["llvm.store"] = decodeStore;
   table["llvm.getelementptr"] = decodeOffset;
   table["llvm.mlir.addressof"] = decodeAddressOf;
+  table["llvm.ptrtoint"] = decodeAddress;
   table["llvm.atomicrmw"] = decodeAtomic;
 }

@@ -154,4 +154,34 @@ def Simt_DotOp : Simt_Op<"dot", [Pure, AllTypesMatch<["accumulator", "result"]>]
   }];
 }
 
+def Simt_WarpgroupDotOp : Simt_Op<"warpgroup_dot", [AllTypesMatch<["accumulator", "result"]>,
+                                                     MemoryEffects<[MemRead]>]> {
+  let summary = "accumulator + lhs x rhs on shared tiles, under way until it is waited for (wgmma)";
+  let description = [{
+    A grid of `rows` x `columns` groups of four warps shares the result. The operands lie
+    as warpgroupOperandLayout says and are read at any time until a simt.wait_dots that
+    covers the dot; the result is there after it, and before only for another dot. What
+    threads wrote to the operands needs a simt.fence_shared between.
+  }];
+  let arguments = (ins Simt_MemoryType:$lhs, Simt_MemoryType:$rhs, Simt_Tensor:$accumulator,
+    I64Attr:$rows, I64Attr:$columns);
+  let results = (outs Simt_Tensor:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `,` $accumulator attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)
+  }];
+}
+
+def Simt_WaitDotsOp : Simt_Op<"wait_dots", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until at most `pending` dots of these warps are under way";
+  let description = [{ The results are the values, which no earlier use may stand for. }];
+  let arguments = (ins Variadic<Simt_Tensor>:$values, I64Attr:$pending);
+  let results = (outs Variadic<Simt_Tensor>:$results);
+  let assemblyFormat = "$pending (`,` $values^)? attr-dict `:` functional-type($values, $results)";
+}
+
+def Simt_FenceSharedOp : Simt_Op<"fence_shared", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "What threads wrote to shared memory is seen by warpgroup_dot and copies of boxes";
+  let assemblyFormat = "attr-dict";
+}
+
 #endif

@@ -53,6 +53,12 @@ void KernelLowering::findThread() {
                               : index->binary("arith.andi", thread,
                                               index->constant(kLanes - 1));
   warpId = index->binary("arith.shrui", thread, index->constant(kLaneBits));
+  auto hasGroups = [](simt::WarpgroupDotOp dot) {
+    return dot.getRows() * dot.getColumns() > 1 ? WalkResult::interrupt()
+                                                : WalkResult::advance();
+  };
+  if (kernel.walk(hasGroups).wasInterrupted())
+    findGroup();
 }
 
 FailureOr<LLVM::LLVMFuncOp> KernelLowering::run() {
@@ -221,5 +227,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case<tile::BroadcastOp, tile::TransposeOp, tile::ReduceOp,
             simt::WarpReduceOp, simt::ConvertOp, simt::SliceOp, simt::DotOp>(
           each)
+      // Dots.cpp
+      .Case<simt::WarpgroupDotOp, simt::WaitDotsOp, simt::FenceSharedOp>(each)
       .Default([&](Operation *) { return lowerScalar(op); });
 }

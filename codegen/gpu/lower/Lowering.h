@@ -155,6 +155,13 @@ private:
   void lowerOp(simt::DotOp op);
   void lowerMma(simt::DotOp op);
   void lowerMultiplyAdd(simt::DotOp op);
+
+  // --- Dots.cpp: dots of warpgroups ---
+  void findGroup();
+  Value descriptorOf(IndexSum start, uint64_t bits);
+  void lowerOp(simt::WarpgroupDotOp op);
+  void lowerOp(simt::WaitDotsOp op);
+  void lowerOp(simt::FenceSharedOp op);
   /// Elements one by one, or packed in i32.
   Values elements(Value tile);
   Values packed(Value tile);
@@ -182,6 +189,8 @@ private:
   llvm::DenseMap<Value, IndexSum> memories;
   llvm::DenseMap<int64_t, Value> i32Constants;
   Value threadId, laneId, warpId, sharedBase;
+  /// Of four warps, known to be the same in all lanes; where dots ask for it.
+  Value groupId;
 };
 
 } // namespace charonia::gpu

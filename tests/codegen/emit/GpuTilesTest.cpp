@@ -12,6 +12,29 @@ TEST(GpuTiles, SmallProblemsGetSmallTiles) {
   EXPECT_GE(large.m * large.n, 128 * 128);
 }
 
+TEST(GpuTiles, WarpgroupsTakeWhatTheyCan) {
+  using charonia::DotInstruction;
+  using charonia::GpuTarget;
+  GpuDot dot{4096, 4096, 4096};
+  double ampere = estimate(dot, chooseGpuTile(dot));
+  dot.chip = GpuTarget::get("sm_90a");
+  GpuTile tile = chooseGpuTile(dot);
+  EXPECT_EQ(tile.m * tile.n, 128 * 256);
+  EXPECT_LT(estimate(dot, tile), 0.7 * ampere);
+  auto form = [&](int64_t m, int64_t n, int64_t k, unsigned warps) {
+    return dot.chip->dotFor(16, m, n, k, warps).form;
+  };
+  EXPECT_EQ(form(64, 64, 64, 4), DotInstruction::Form::WarpgroupMma);
+  EXPECT_EQ(form(32, 64, 64, 4), DotInstruction::Form::Mma);
+  EXPECT_EQ(form(64, 64, 32, 4), DotInstruction::Form::Mma);
+  EXPECT_EQ(form(64, 64, 64, 2), DotInstruction::Form::Mma);
+  EXPECT_EQ(dot.chip->dotFor(0, 64, 64, 64, 4).form,
+            DotInstruction::Form::MultiplyAdd);
+  EXPECT_EQ(GpuTarget::get("sm_7"), nullptr);
+  EXPECT_EQ(GpuTarget::get("sm_80")->dotFor(16, 64, 64, 64, 4).form,
+            DotInstruction::Form::Mma);
+}
+
 TEST(GpuTiles, TilesAreNotMostlyEmpty) {
   for (int64_t m : {1, 3, 17, 49, 197, 3136})
     for (int64_t n : {8, 10, 64, 1000, 50257})

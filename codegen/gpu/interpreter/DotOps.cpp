@@ -1,0 +1,199 @@
+// wgmma: products of a warpgroup that read shared memory on their own.
+//
+// A warp computes its 16 rows when the product is issued; until it is waited
+// for the results are kept apart (the registers hold NaN) and what is read may
+// not be written. Writes of threads need a fence before: by the writer behind
+// the write, or by the reader behind the barrier.
+#include "codegen/gpu/interpreter/Decoder.h"
+#include "codegen/gpu/interpreter/Formats.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include <cstring>
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::interpreter;
+
+namespace {
+
+constexpr unsigned kDepth = 16, kRows = 16, kChunkBytes = 16;
+/// What a register holds while a product is to write it.
+constexpr uint32_t kUnfinished = 0x7fffdead;
+
+/// A matrix in shared memory as its descriptor tells, of 16-bit elements.
+struct Matrix {
+  uint64_t start, panel, eightRows;
+  bool isKMajor;
+
+  Matrix(uint64_t bits, bool isKMajor)
+      : start((bits & 0x3fff) << 4), panel((bits >> 16 & 0x3fff) << 4),
+        eightRows((bits >> 32 & 0x3fff) << 4), isKMajor(isKMajor) {}
+  static bool isKnown(uint64_t bits) {
+    // A swizzle of 128 bytes that begins where its pattern does.
+    return bits >> 62 == 1 && (bits >> 49 & 7) == 0;
+  }
+  /// Of the chunk of 8 elements with (row or column, k).
+  uint32_t addressOf(unsigned at, unsigned k) const {
+    uint64_t row = isKMajor ? at : k, inner = isKMajor ? k : at;
+    uint64_t linear = start + row / 8 * eightRows + row % 8 * 128 +
+                      inner / 64 * panel + inner % 64 * 2;
+    return linear ^ ((linear >> 7 & 7) << 4);
+  }
+};
+
+/// Reads `count` rows (or columns) from `first` on and all of K.
+template <typename Format>
+void readMatrix(Warp &warp, const Instruction &i, const Matrix &matrix,
+                unsigned first, unsigned count,
+                std::vector<std::array<float, kDepth>> &values) {
+  values.resize(count);
+  unsigned rows = matrix.isKMajor ? count : kDepth,
+           inner = matrix.isKMajor ? kDepth : count;
+  for (unsigned row = 0; row < rows; ++row)
+    for (unsigned chunk = 0; chunk < inner; chunk += 8) {
+      unsigned at = first + (matrix.isKMajor ? row : chunk),
+               k = matrix.isKMajor ? chunk : row;
+      uint16_t elements[8] = {};
+      uint32_t address = matrix.addressOf(at, k);
+      if (const uint8_t *place = warp.block.readByDot(warp, i, address))
+        std::memcpy(elements, place, kChunkBytes);
+      for (unsigned e = 0; e < 8; ++e) {
+        float value = Format::read(elements[e]);
+        if (matrix.isKMajor)
+          values[row][chunk + e] = value;
+        else
+          values[chunk + e][row] = value;
+      }
+    }
+}
+
+enum : uint32_t { kLhsKMajor = 1, kRhsKMajor = 2 };
+
+/// `a`, `b`: descriptors; `bits`: columns; the list: slots of the accumulators,
+/// then of the results.
+template <typename Format> void startDot(Warp &warp, const Instruction &i) {
+  Machine &machine = warp.block.machine;
+  if (warp.mask != ~Mask(0))
+    return machine.abort(FindingKind::InactiveLane, warp, i,
+                         unsigned(__builtin_ctz(~warp.mask)),
+                         "does not take part in what a whole warp does");
+  if (!warp.dotsFenced)
+    machine.report(FindingKind::MissingFence, warp, i, 0,
+                   "begins a group of products without wgmma.fence");
+  uint64_t lhsBits = warp.lanes<uint64_t>(i.a)[0],
+           rhsBits = warp.lanes<uint64_t>(i.b)[0];
+  if (!Matrix::isKnown(lhsBits) || !Matrix::isKnown(rhsBits))
+    return machine.abort(FindingKind::NotModelled, warp, i, 0,
+                         "a descriptor of another kind of matrix");
+  std::vector<std::array<float, kDepth>> lhs, rhs;
+  readMatrix<Format>(warp, i, {lhsBits, (i.flags & kLhsKMajor) != 0},
+                     warp.number % 4 * kRows, kRows, lhs);
+  readMatrix<Format>(warp, i, {rhsBits, (i.flags & kRhsKMajor) != 0}, 0, i.bits,
+                     rhs);
+  const std::vector<uint32_t> &list = machine.program.lists[i.list];
+  unsigned count = list.size() / 2;
+  for (unsigned r = 0; r < count; ++r) {
+    auto known = warp.unfinished.find(list[r]);
+    const uint32_t *from = known == warp.unfinished.end()
+                               ? warp.lanes<uint32_t>(list[r])
+                               : known->second.values.data();
+    Warp::Unfinished result{warp.openDots, {}};
+    for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+      const auto &x = lhs[lane / 4 + r / 2 % 2 * 8],
+                 &y = rhs[r / 4 * 8 + lane % 4 * 2 + r % 2];
+      float sum = std::bit_cast<float>(from[lane]);
+      for (unsigned k = 0; k < kDepth; ++k)
+        sum += x[k] * y[k];
+      result.values[lane] = std::bit_cast<uint32_t>(sum);
+    }
+    if (known != warp.unfinished.end())
+      warp.unfinished.erase(known);
+    warp.unfinished[list[count + r]] = result;
+    std::fill_n(warp.lanes<uint32_t>(list[count + r]), kWarpLanes, kUnfinished);
+  }
+}
+
+void fenceRegisters(Warp &warp, const Instruction &) { warp.dotsFenced = true; }
+
+void commitDots(Warp &warp, const Instruction &) {
+  ++warp.openDots;
+  warp.dotsFenced = false;
+}
+
+LogicalResult decodeDot(Decoder &d, Operation *op) {
+  auto dot = cast<NVVM::WgmmaMmaAsyncOp>(op);
+  auto shape = dot.getShape();
+  bool isHalf = dot.getTypeA() == NVVM::WGMMATypes::f16,
+       isBfloat = dot.getTypeA() == NVVM::WGMMATypes::bf16;
+  if (shape.getM() != 64 || shape.getK() != kDepth || !(isHalf || isBfloat) ||
+      dot.getTypeB() != dot.getTypeA() ||
+      dot.getTypeD() != NVVM::WGMMATypes::f32 ||
+      dot.getScaleD() != NVVM::WGMMAScaleOut::one ||
+      dot.getScaleA() != NVVM::WGMMAScaleIn::one ||
+      dot.getScaleB() != NVVM::WGMMAScaleIn::one)
+    return op->emitError("the interpreter does not know this shape or type");
+  ArrayRef<Slot> sums = d.slots(dot.getInouts());
+  std::vector<uint32_t> list(sums.begin(), sums.end());
+  llvm::append_range(list, d.define(dot.getResults()));
+  if (list.size() != size_t(shape.getN()))
+    return op->emitError("has another number of accumulators than columns");
+  uint32_t number = d.addList(std::move(list));
+  Instruction &i = d.emit(op, isHalf ? startDot<Half> : startDot<Bfloat>);
+  i.a = d.slot(dot.getDescriptorA());
+  i.b = d.slot(dot.getDescriptorB());
+  i.bits = shape.getN();
+  i.list = number;
+  i.flags = (dot.getLayoutA() == NVVM::MMALayout::row ? kLhsKMajor : 0) |
+            (dot.getLayoutB() == NVVM::MMALayout::col ? kRhsKMajor : 0);
+  return success();
+}
+
+template <Handler handler>
+LogicalResult decodePlain(Decoder &d, Operation *op) {
+  d.emit(op, handler);
+  return success();
+}
+
+LogicalResult decodeWait(Decoder &d, Operation *op) {
+  d.emit(op, handlers::waitForDots).constant =
+      cast<NVVM::WgmmaWaitGroupSyncOp>(op).getGroup();
+  return success();
+}
+
+void fenceShared(Warp &warp, const Instruction &) {
+  warp.fenceTime = warp.block.time;
+  warp.fenceNumber = ++warp.block.fences;
+}
+
+LogicalResult decodeFence(Decoder &d, Operation *op) {
+  auto fence = cast<NVVM::FenceProxyOp>(op);
+  if (fence.getKind() != NVVM::ProxyKind::async_shared)
+    return op->emitError("the interpreter knows fences of shared memory alone");
+  d.emit(op, fenceShared);
+  return success();
+}
+
+} // namespace
+
+/// `constant`: how many of the last groups may still be under way.
+void handlers::waitForDots(Warp &warp, const Instruction &i) {
+  uint32_t done =
+      warp.openDots > uint64_t(i.constant) ? warp.openDots - i.constant : 0;
+  for (auto it = warp.unfinished.begin(); it != warp.unfinished.end();) {
+    if (it->second.group >= done) {
+      ++it;
+      continue;
+    }
+    std::copy_n(it->second.values.data(), kWarpLanes,
+                warp.lanes<uint32_t>(it->first));
+    it = warp.unfinished.erase(it);
+  }
+  warp.block.finishDots(warp, done);
+}
+
+void charonia::interpreter::addDots(OperationTable &table) {
+  table["nvvm.wgmma.mma_async"] = decodeDot;
+  table["nvvm.wgmma.fence.aligned"] = decodePlain<fenceRegisters>;
+  table["nvvm.wgmma.commit.group.sync.aligned"] = decodePlain<commitDots>;
+  table["nvvm.wgmma.wait.group.sync.aligned"] = decodeWait;
+  table["nvvm.fence.proxy"] = decodeFence;
+}

@@ -1,0 +1,330 @@
+// Matrix products from tile programs to thread code, run by the interpreter:
+// right at awkward sizes in every order, and wrong without any of the
+// operations that order them.
+#include "Simt.h"
+#include "codegen/gpu/GpuCodegen.h"
+#include "llvm/ADT/APFloat.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include <random>
+
+using namespace charonia;
+using namespace charonia::interpreter;
+using testing::Contains;
+
+namespace {
+
+/// C = A B of 16-bit numbers, B in memory as [N, K] or [K, N].
+struct Product {
+  int m = 1, n = 1, k = 1;
+  int tileM = 64, tileN = 64, tileK = 64, warps = 4, stages = 4;
+  bool bfloat = false, lhsTransposed = false, rhsRows = false;
+  bool computed = false; ///< A goes through registers.
+  bool noLoop = false;   ///< K is one step.
+  const char *chip = "sm_90a";
+
+  std::string type() const { return bfloat ? "bf16" : "f16"; }
+};
+
+std::string tile(int rows, int columns, llvm::StringRef type) {
+  return ("tensor<" + llvm::Twine(rows) + "x" + llvm::Twine(columns) + "x" +
+          type + ">")
+      .str();
+}
+
+/// A load of rows `row` and columns `column` of a matrix, or of its transpose.
+std::string load(llvm::StringRef buffer, const std::string &type, int rows,
+                 int columns, std::string row, std::string column, int height,
+                 int width, bool transposed, llvm::StringRef symbol) {
+  if (transposed) {
+    std::swap(row, column);
+    std::swap(height, width);
+  }
+  return "tile.load " + buffer.str() + "[" + symbol.str() +
+         ", %k] {map = affine_map<(d0, d1)[s0, s1] -> (" + row + ", " + column +
+         ")>, shape = affine_map<()[s0, s1] -> (" + std::to_string(height) +
+         ", " + std::to_string(width) +
+         ")>, rank = 2 : i64, checks = array<i64: 0, 1>} : (!tile.buffer<" +
+         type + ">, index, index) -> " + tile(rows, columns, type) + "\n";
+}
+
+std::string program(const Product &p) {
+  std::string t = p.type(), bm = std::to_string(p.tileM),
+              bn = std::to_string(p.tileN), bk = std::to_string(p.tileK);
+  int rows = (p.m + p.tileM - 1) / p.tileM,
+      columns = (p.n + p.tileN - 1) / p.tileN,
+      steps = (p.k + p.tileK - 1) / p.tileK;
+  std::string result = tile(p.tileM, p.tileN, "f32");
+  std::string buffers = "!tile.buffer<" + t + ">";
+  std::string body =
+      "%a0 = " +
+      load("%A", t, p.tileM, p.tileK, "s0 * " + bm + " + d0",
+           "s1 * " + bk + " + d1", p.m, p.k, p.lhsTransposed, "%m") +
+      "%b = " +
+      load("%B", t, p.tileK, p.tileN, "s1 * " + bk + " + d0",
+           "s0 * " + bn + " + d1", p.k, p.n, !p.rhsRows, "%n");
+  if (p.computed)
+    body += "%two = arith.constant dense<2.0> : " + tile(p.tileM, p.tileK, t) +
+            "\n%a = arith.mulf %a0, %two : " + tile(p.tileM, p.tileK, t) + "\n";
+  std::string a = p.computed ? "%a" : "%a0";
+  auto dot = [&](llvm::StringRef sum) {
+    return "%d = tile.dot " + a + ", %b, " + sum.str() + " : " +
+           tile(p.tileM, p.tileK, t) + ", " + tile(p.tileK, p.tileN, t) +
+           " -> " + result + "\n";
+  };
+  std::string sum =
+      p.noLoop ? "%k = arith.constant 0 : index\n" + body + dot("%zero")
+               : "%steps = arith.constant " + std::to_string(steps) +
+                     " : index\n%d0 = scf.for %k = %c0 to %steps step %c1 "
+                     "iter_args(%sum = %zero) -> (" +
+                     result + ") {\n" + body + dot("%sum") +
+                     "scf.yield %d : " + result + "\n}\n";
+  return "func.func @product(%A: " + buffers + ", %B: " + buffers +
+         ", %C: !tile.buffer<f32>) attributes {tile.kernel, tile.grid = "
+         "affine_map<() -> (" +
+         std::to_string(rows * columns) +
+         ")>, tile.warps = " + std::to_string(p.warps) +
+         " : i64, tile.stages = " + std::to_string(p.stages) +
+         " : i64} {\n%pid = tile.program_id : index\n"
+         "%columns = arith.constant " +
+         std::to_string(columns) +
+         " : index\n%m = arith.divui %pid, %columns : index\n"
+         "%n = arith.remui %pid, %columns : index\n"
+         "%zero = arith.constant dense<0.0> : " +
+         result +
+         "\n%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n" +
+         sum + "tile.store " + (p.noLoop ? "%d" : "%d0") +
+         ", %C[%m, %n] {map = affine_map<(d0, d1)[s0, s1] -> (s0 * " + bm +
+         " + d0, s1 * " + bn + " + d1)>, shape = affine_map<()[s0, s1] -> (" +
+         std::to_string(p.m) + ", " + std::to_string(p.n) +
+         ")>, rank = 2 : i64, checks = array<i64: 0, 1>} : " + result +
+         ", !tile.buffer<f32>, index, index\nreturn\n}\n";
+}
+
+/// The thread code of a product, as text, and what a launch of it needs.
+struct Compiled {
+  std::string code;
+  int64_t grid = 0, shared = 0;
+};
+
+Compiled compile(const Product &p) {
+  mlir::DialectRegistry registry;
+  gpu::registerGpuCodegen(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  gpu::loadGpuDialects(context);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(program(p), &context);
+  EXPECT_TRUE(module);
+  llvm::SmallString<128> folder;
+  EXPECT_FALSE(llvm::sys::fs::createUniqueDirectory("products", folder));
+  gpu::GpuOptions options;
+  options.assemble = false;
+  options.dumpPrefix = (folder + "/").str();
+  auto kernel = *module->getOps<mlir::func::FuncOp>().begin();
+  auto result = gpu::compileGpuKernel(kernel, *GpuTarget::get(p.chip), options);
+  Compiled compiled;
+  EXPECT_TRUE(succeeded(result));
+  if (failed(result))
+    return compiled;
+  auto file = llvm::MemoryBuffer::getFile(folder + "/product.3-thread.mlir");
+  EXPECT_TRUE(bool(file));
+  compiled.code = (*file)->getBuffer().str();
+  compiled.shared = result->sharedBytes;
+  compiled.grid =
+      int64_t((p.m + p.tileM - 1) / p.tileM) * ((p.n + p.tileN - 1) / p.tileN);
+  llvm::sys::fs::remove_directories(folder);
+  return compiled;
+}
+
+uint16_t bitsOf(float value, bool bfloat) {
+  llvm::APFloat x(value);
+  bool lost;
+  x.convert(bfloat ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf(),
+            llvm::APFloat::rmNearestTiesToEven, &lost);
+  return uint16_t(x.bitcastToAPInt().getZExtValue());
+}
+
+/// Small integers: every sum is exact. Returns the findings; compares results
+/// where `compares`.
+Report run(const Product &p, const Compiled &compiled, Launch launch,
+           bool compares = true) {
+  std::mt19937 random(7);
+  std::vector<uint16_t> a(p.m * p.k), b(p.n * p.k);
+  std::vector<int> x(a.size()), y(b.size());
+  auto fill = [&](std::vector<int> &numbers, std::vector<uint16_t> &bits) {
+    for (size_t i = 0; i < numbers.size(); ++i)
+      bits[i] = bitsOf(numbers[i] = int(random() % 7) - 3, p.bfloat);
+  };
+  fill(x, a);
+  fill(y, b);
+  std::vector<float> c(size_t(p.m) * p.n, -1);
+  Report report;
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<mlir::arith::ArithDialect, mlir::math::MathDialect,
+                      mlir::scf::SCFDialect, mlir::LLVM::LLVMDialect,
+                      mlir::NVVM::NVVMDialect>();
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(compiled.code, &context,
+                                                        "product.mlir");
+  EXPECT_TRUE(module);
+  if (!module)
+    return report;
+  auto kernel =
+      Kernel::decode(*module->getOps<mlir::LLVM::LLVMFuncOp>().begin());
+  EXPECT_TRUE(succeeded(kernel));
+  if (failed(kernel))
+    return report;
+  launch.grid = compiled.grid;
+  launch.sharedBytes = compiled.shared;
+  launch.buffers = {{a.data(), a.size() * 2, 0, true},
+                    {b.data(), b.size() * 2, 0, true},
+                    {c.data(), c.size() * 4}};
+  kernel->launch(launch, report);
+  int wrong = 0;
+  for (int row = 0; row < p.m && compares; ++row)
+    for (int column = 0; column < p.n; ++column) {
+      int sum = 0;
+      for (int k = 0; k < p.k; ++k)
+        sum += x[p.lhsTransposed ? k * p.m + row : row * p.k + k] *
+               y[p.rhsRows ? k * p.n + column : column * p.k + k];
+      wrong += c[row * p.n + column] != sum * (p.computed ? 2 : 1);
+    }
+  EXPECT_EQ(wrong, 0) << p.m << "x" << p.n << "x" << p.k << ", tiles "
+                      << p.tileM << "x" << p.tileN;
+  return report;
+}
+
+std::string textOf(const Report &report) {
+  std::string text;
+  for (const Finding &f : report.findings)
+    text += findingName(f.kind).str() + ": " + f.operation + " [" + f.other +
+            "] " + f.details + "\n";
+  return text;
+}
+
+void expectRight(const Product &p, llvm::StringRef contains) {
+  Compiled compiled = compile(p);
+  EXPECT_THAT(compiled.code, testing::HasSubstr(contains.str()));
+  for (auto [seed, copies] : {std::pair(0, CopyTiming::Late),
+                              {1, CopyTiming::Seeded},
+                              {2, CopyTiming::Early}}) {
+    Launch launch;
+    launch.seed = seed;
+    launch.copies = copies;
+    EXPECT_EQ(textOf(run(p, compiled, launch)), "");
+  }
+}
+
+constexpr const char *kWgmma = "nvvm.wgmma.mma_async";
+
+TEST(SimtProducts, WarpgroupsAtAwkwardSizes) {
+  int sizes[] = {1, 7, 63, 65, 127, 129};
+  unsigned next = 0;
+  for (int m : sizes)
+    for (int n : {7, 64, 129}) {
+      Product p{.m = m, .n = n, .k = sizes[next++ % 6] + 64};
+      p.bfloat = next % 2;
+      p.rhsRows = next % 3 == 0;
+      expectRight(p, kWgmma);
+    }
+}
+
+TEST(SimtProducts, EveryGridOfWarpgroups) {
+  struct Tile {
+    int m, n, warps;
+  };
+  for (Tile t : {Tile{64, 128, 4},
+                 {128, 64, 4},
+                 {64, 128, 8},
+                 {128, 128, 8},
+                 {256, 64, 8},
+                 {128, 256, 8},
+                 {64, 256, 4}})
+    for (bool rhsRows : {false, true})
+      for (bool lhsTransposed : {false, true}) {
+        Product p{.m = t.m + 40, .n = t.n, .k = 200};
+        p.tileM = t.m;
+        p.tileN = t.n;
+        p.warps = t.warps;
+        p.rhsRows = rhsRows;
+        p.lhsTransposed = lhsTransposed;
+        expectRight(p, kWgmma);
+      }
+}
+
+TEST(SimtProducts, EveryWayOfStaging) {
+  for (int stages : {2, 3, 4, 6})
+    for (int k : {64, 128, 192, 648}) {
+      Product p{.m = 64, .n = 64, .k = k};
+      p.stages = stages;
+      expectRight(p, kWgmma);
+      p.computed = true;
+      expectRight(p, kWgmma);
+    }
+  Product wide{.m = 64, .n = 64, .k = 256};
+  wide.tileK = 128;
+  expectRight(wide, kWgmma);
+  wide.lhsTransposed = wide.rhsRows = true;
+  expectRight(wide, kWgmma);
+  Product single{.m = 70, .n = 64, .k = 61};
+  single.noLoop = true;
+  expectRight(single, kWgmma);
+}
+
+TEST(SimtProducts, OtherChipsKeepTheirInstruction) {
+  Product p{.m = 65, .n = 65, .k = 129};
+  p.chip = "sm_90";
+  expectRight(p, "nvvm.mma.sync");
+  p.chip = "sm_80";
+  expectRight(p, "nvvm.mma.sync");
+  // Too few rows or columns for a warpgroup.
+  p.chip = "sm_90a";
+  p.tileN = 32;
+  expectRight(p, "nvvm.mma.sync");
+}
+
+/// Without `what` (all of them, or the one of that number) every order finds
+/// `kind`.
+void expectFound(const Product &p, llvm::StringRef what, FindingKind kind,
+                 int number = -1) {
+  Compiled compiled = compile(p);
+  size_t at = 0;
+  int count = 0;
+  while ((at = compiled.code.find(what, at)) != std::string::npos) {
+    size_t start = compiled.code.rfind('\n', at) + 1,
+           end = compiled.code.find('\n', at) + 1;
+    if (number < 0 || count == number)
+      compiled.code.erase(start, end - start), at = start;
+    else
+      at = end;
+    ++count;
+  }
+  ASSERT_GT(count, std::max(number, 0)) << what.str();
+  for (uint64_t seed : {0, 1, 2, 3}) {
+    Launch launch;
+    launch.seed = seed;
+    launch.copies = CopyTiming::Late;
+    Report report = run(p, compiled, launch, /*compares=*/false);
+    std::vector<FindingKind> kinds;
+    for (const Finding &finding : report.findings)
+      kinds.push_back(finding.kind);
+    EXPECT_THAT(kinds, Contains(kind)) << what.str() << "\n" << textOf(report);
+  }
+}
+
+TEST(SimtProducts, WhatOrdersWarpgroupsIsMissed) {
+  Product p{.m = 128, .n = 128, .k = 640};
+  p.tileM = p.tileN = 128;
+  p.warps = 8;
+  expectFound(p, "nvvm.wgmma.fence", FindingKind::MissingFence);
+  expectFound(p, "nvvm.fence.proxy", FindingKind::MissingFence);
+  expectFound(p, "nvvm.barrier0", FindingKind::Race, 0);
+  expectFound(p, "nvvm.wgmma.wait.group", FindingKind::Race);
+  expectFound(p, "nvvm.cp.async.wait.group", FindingKind::UnfinishedCopy, 0);
+  p.noLoop = true;
+  p.k = 64;
+  expectFound(p, "nvvm.fence.proxy", FindingKind::MissingFence);
+  p.computed = true;
+  expectFound(p, "nvvm.fence.proxy", FindingKind::MissingFence);
+}
+
+} // namespace
