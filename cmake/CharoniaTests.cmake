@@ -16,9 +16,10 @@ endif()
 set(CHARONIA_PYTHON ${python_default} CACHE STRING "Python with the packages of scripts/requirements.txt")
 
 # The libraries of Debian are not instrumented, and containers and allocators cross
-# them; LLVM has a signal stack of its own.
+# them; LLVM has a signal stack of its own. A finding aborts: a test that expects a
+# command to fail with status 1 must not take a sanitizer's for it.
 set(charonia_asan_options
-  detect_container_overflow=0:allow_user_poisoning=0:use_sigaltstack=0:detect_leaks=0)
+  detect_container_overflow=0:allow_user_poisoning=0:use_sigaltstack=0:detect_leaks=0:abort_on_error=1)
 
 # What every test may ask for in its environment.
 set(charonia_test_environment
@@ -27,8 +28,8 @@ set(charonia_test_environment
   "CHARONIA=${CMAKE_BINARY_DIR}/bin/charonia"
   "PYTHONPATH=${CMAKE_SOURCE_DIR}/scripts"
   "ASAN_OPTIONS=${charonia_asan_options}"
-  "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
-  "TSAN_OPTIONS=halt_on_error=1")
+  "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:abort_on_error=1"
+  "TSAN_OPTIONS=halt_on_error=1:abort_on_error=1")
 
 function(charonia_test_properties name labels timeout)
   if(NOT timeout)

@@ -26,8 +26,8 @@ done
 python=${CHARONIA_PYTHON:-build/venv/bin/python}
 export CHARONIA=${CHARONIA:-$PWD/$build/bin/charonia} PYTHONPATH=$PWD/scripts
 # As in cmake/CharoniaTests.cmake: Debian's libraries are not instrumented.
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_container_overflow=0:allow_user_poisoning=0:use_sigaltstack=0:detect_leaks=0}
-export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_container_overflow=0:allow_user_poisoning=0:use_sigaltstack=0:detect_leaks=0:abort_on_error=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1:abort_on_error=1}
 
 status=0
 for fuzzer in "${fuzzers[@]}"; do

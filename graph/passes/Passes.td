@@ -182,7 +182,6 @@ def SplitConcats : Pass<"split-concats", "mlir::func::FuncOp"> {
     from the tree.
   }];
   let options = [Option<"most", "most", "uint64_t", "32", "Operands of a concatenation">];
-  let statistics = [Statistic<"numSplit", "split", "Concatenations split">];
 }
 
 def FormKernels : Pass<"form-kernels", "mlir::func::FuncOp"> {

@@ -36,7 +36,6 @@ struct SplitConcats : impl::SplitConcatsBase<SplitConcats> {
         parts = std::move(joined);
       }
       op.getInputsMutable().assign(parts);
-      ++numSplit;
     }
   }
 
