@@ -68,6 +68,7 @@ public:
     binary.entry = kernel->entry;
     binary.sharedBytes = kernel->sharedBytes;
     binary.blockThreads = kernel->blockThreads;
+    binary.waitsForPrevious = kernel->waitsForPrevious;
     binary.registers = std::max(kernel->registers, 0);
     binary.spillBytes =
         std::max(kernel->spillStores, 0) + std::max(kernel->spillLoads, 0);

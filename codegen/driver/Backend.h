@@ -19,6 +19,7 @@ struct KernelBinary {
   std::string entry;       ///< CUDA: the function's name.
   uint64_t entryOffset = 0, scratchBytes = 0, sharedBytes = 0;
   uint32_t blockThreads = 1, clusterSize = 1, registers = 0, spillBytes = 0;
+  bool waitsForPrevious = false; ///< CUDA; see engine::KernelCode.
 };
 
 class Backend {

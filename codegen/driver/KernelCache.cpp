@@ -13,7 +13,7 @@ using namespace llvm;
 namespace charonia::driver {
 namespace {
 
-constexpr StringLiteral magic = "charonia kernel 1\n";
+constexpr StringLiteral magic = "charonia kernel 2\n";
 
 class ByteWriter {
 public:
@@ -64,7 +64,8 @@ std::string serialize(const KernelBinary &b) {
   w.string(b.entry);
   for (uint64_t value :
        {b.entryOffset, b.scratchBytes, b.sharedBytes, uint64_t(b.blockThreads),
-        uint64_t(b.clusterSize), uint64_t(b.registers), uint64_t(b.spillBytes)})
+        uint64_t(b.clusterSize), uint64_t(b.registers), uint64_t(b.spillBytes),
+        uint64_t(b.waitsForPrevious)})
     w.number(value);
   w.number(xxh3_64bits(w.bytes));
   return std::move(w.bytes);
@@ -93,6 +94,7 @@ std::optional<KernelBinary> deserialize(StringRef bytes) {
   b.clusterSize = r.number();
   b.registers = r.number();
   b.spillBytes = r.number();
+  b.waitsForPrevious = r.number();
   if (!r.atEnd())
     return std::nullopt;
   return b;

@@ -360,6 +360,7 @@ makeVariant(const Backend &backend, const engine::Program &program,
     code.grid = toShapeExpr(compiled.grid);
     code.blockThreads = binary.blockThreads;
     code.clusterSize = binary.clusterSize;
+    code.waitsForPrevious = binary.waitsForPrevious;
     code.sharedBytes = binary.sharedBytes;
     code.scratchBytes = binary.scratchBytes;
     code.registers = binary.registers;

@@ -3,17 +3,11 @@
 #include "codegen/tile/ir/TileDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace charonia;
 
-namespace {
-
-/// Words that a thread may hold for later, and in all with the accumulators.
-constexpr unsigned kMostWords = 40, kMostRegisters = 150;
-
-unsigned wordsOf(Value tile) {
+unsigned charonia::gpu::wordsOf(Value tile) {
   auto type = dyn_cast<RankedTensorType>(tile.getType());
   if (!type || !type.getEncoding())
     return 1;
@@ -22,10 +16,9 @@ unsigned wordsOf(Value tile) {
                           32);
 }
 
-/// What `op` needs of its block behind `start`, in order; false if that is more
-/// than arithmetic, or depends on products.
-bool collectSlice(Operation *op, Operation *start,
-                  llvm::SetVector<Operation *> &slice) {
+bool charonia::gpu::collectSlice(Operation *op, Operation *start,
+                                 llvm::function_ref<bool(Operation *)> canMove,
+                                 llvm::SetVector<Operation *> &slice) {
   if (slice.contains(op))
     return true;
   for (Value operand : op->getOperands()) {
@@ -33,13 +26,23 @@ bool collectSlice(Operation *op, Operation *start,
     if (!def || def->getBlock() != start->getBlock() ||
         def->isBeforeInBlock(start))
       continue;
-    if (def->getNumRegions() || !isMemoryEffectFree(def) ||
-        isa<simt::ToSharedOp, simt::DotOp, simt::WarpgroupDotOp>(def) ||
-        !collectSlice(def, start, slice))
+    if (def->getNumRegions() || !canMove(def) ||
+        !collectSlice(def, start, canMove, slice))
       return false;
   }
   slice.insert(op);
   return true;
+}
+
+namespace {
+
+/// Registers of a thread for early loads and accumulators together.
+constexpr unsigned kMostRegisters = 150;
+
+/// Arithmetic that does not depend on products.
+bool isArithmetic(Operation *op) {
+  return isMemoryEffectFree(op) &&
+         !isa<simt::ToSharedOp, simt::DotOp, simt::WarpgroupDotOp>(op);
 }
 
 bool hasDots(scf::ForOp loop) {
@@ -83,9 +86,9 @@ void charonia::gpu::issueLoadsEarly(func::FuncOp function) {
   for (tile::LoadOp load : loads) {
     llvm::SetVector<Operation *> slice;
     unsigned more = wordsOf(load);
-    if (words + more > kMostWords ||
+    if (words + more > kMostEarlyWords ||
         accumulators + words + more > kMostRegisters ||
-        !collectSlice(load, start, slice))
+        !collectSlice(load, start, isArithmetic, slice))
       continue;
     words += more;
     for (Operation *op : slice)

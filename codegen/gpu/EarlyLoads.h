@@ -5,8 +5,21 @@
 #define CHARONIA_CODEGEN_GPU_EARLYLOADS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace charonia::gpu {
+
+/// Words that a thread may hold for later.
+constexpr unsigned kMostEarlyWords = 40;
+
+/// Words of a tile that a thread holds.
+unsigned wordsOf(mlir::Value tile);
+
+/// Collects `op` and what it needs of its block behind `start`, in order; false
+/// if that has an operation with regions or one that `canMove` refuses.
+bool collectSlice(mlir::Operation *op, mlir::Operation *start,
+                  llvm::function_ref<bool(mlir::Operation *)> canMove,
+                  llvm::SetVector<mlir::Operation *> &slice);
 
 /// On a function with layouts, before pipelining. Moves loads that do not
 /// depend on the loop, as long as the registers of a thread hold them beside

@@ -1,5 +1,6 @@
 #include "codegen/gpu/GpuCodegen.h"
 #include "codegen/gpu/AssignLayouts.h"
+#include "codegen/gpu/DependentLaunch.h"
 #include "codegen/gpu/EarlyLoads.h"
 #include "codegen/gpu/Pipeline.h"
 #include "codegen/gpu/Ptxas.h"
@@ -112,6 +113,9 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   GpuKernel result;
   result.entry = entry;
   result.blockThreads = warps * kLanes;
+  result.waitsForPrevious = target.dependentLaunch;
+  if (result.waitsForPrevious)
+    overlapLaunches(function);
   result.sharedBytes = allocateShared(function);
   if (result.sharedBytes > target.sharedBytes)
     return kernel.emitError()

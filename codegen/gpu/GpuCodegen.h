@@ -36,6 +36,8 @@ struct GpuKernel {
   std::string cubin; ///< empty without ptxas
   unsigned blockThreads = 0;
   int64_t sharedBytes = 0; ///< dynamic shared memory to ask for
+  /// See engine::KernelCode; where the chip has dependent launch.
+  bool waitsForPrevious = false;
   // From ptxas; -1 without it.
   int registers = -1, spillStores = -1, spillLoads = -1;
   std::vector<std::string> remarks; ///< what ptxas warned of

@@ -18,20 +18,21 @@ static constexpr DotInstruction kHopper[] = {
 
 static constexpr int64_t kKilo = 1024;
 // The multiprocessors are those of the largest chip of a kind.
-static constexpr GpuTarget kTargets[] = {{"sm_80", 108, 163 * kKilo, kAmpere},
-                                         {"sm_86", 84, 99 * kKilo, kAmpere},
-                                         {"sm_87", 16, 163 * kKilo, kAmpere},
-                                         {"sm_89", 142, 99 * kKilo, kAmpere},
-                                         {"sm_90", 132, 227 * kKilo, kAmpere},
-                                         {"sm_90a", 132, 227 * kKilo, kHopper},
-                                         {"sm_100", 148, 227 * kKilo, kAmpere},
-                                         {"sm_100a", 148, 227 * kKilo, kAmpere},
-                                         {"sm_103", 148, 227 * kKilo, kAmpere},
-                                         {"sm_103a", 148, 227 * kKilo, kAmpere},
-                                         {"sm_120", 188, 99 * kKilo, kAmpere},
-                                         {"sm_120a", 188, 99 * kKilo, kAmpere},
-                                         {"sm_121", 48, 99 * kKilo, kAmpere},
-                                         {"sm_121a", 48, 99 * kKilo, kAmpere}};
+static constexpr GpuTarget kTargets[] = {
+    {"sm_80", 108, 163 * kKilo, false, kAmpere},
+    {"sm_86", 84, 99 * kKilo, false, kAmpere},
+    {"sm_87", 16, 163 * kKilo, false, kAmpere},
+    {"sm_89", 142, 99 * kKilo, false, kAmpere},
+    {"sm_90", 132, 227 * kKilo, true, kAmpere},
+    {"sm_90a", 132, 227 * kKilo, true, kHopper},
+    {"sm_100", 148, 227 * kKilo, true, kAmpere},
+    {"sm_100a", 148, 227 * kKilo, true, kAmpere},
+    {"sm_103", 148, 227 * kKilo, true, kAmpere},
+    {"sm_103a", 148, 227 * kKilo, true, kAmpere},
+    {"sm_120", 188, 99 * kKilo, true, kAmpere},
+    {"sm_120a", 188, 99 * kKilo, true, kAmpere},
+    {"sm_121", 48, 99 * kKilo, true, kAmpere},
+    {"sm_121a", 48, 99 * kKilo, true, kAmpere}};
 
 const DotInstruction &GpuTarget::dotFor(unsigned elementBits, int64_t m,
                                         int64_t n, int64_t k,

@@ -37,6 +37,8 @@ struct GpuTarget {
   int64_t multiprocessors;
   /// Shared memory that a program instance may have, in bytes.
   int64_t sharedBytes;
+  /// A kernel may begin while the one before it ends, and waits by itself.
+  bool dependentLaunch;
   /// The best first, multiply-adds last.
   llvm::ArrayRef<DotInstruction> dots;
 

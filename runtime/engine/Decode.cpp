@@ -334,9 +334,6 @@ Step Decoder::step(pbf_reader in) {
     case number(field::step::PatternSize):
       out.patternSize = in.get_uint32();
       break;
-    case number(field::step::OverlapPrevious):
-      out.overlapPrevious = in.get_uint64() != 0;
-      break;
     case bytes(field::step::Nodes):
       out.nodes.push_back(in.get_bytes());
       break;
@@ -426,6 +423,9 @@ KernelCode Decoder::code(pbf_reader in) {
       break;
     case number(field::code::SpillBytes):
       out.spillBytes = in.get_uint32();
+      break;
+    case number(field::code::WaitsForPrevious):
+      out.waitsForPrevious = in.get_uint64() != 0;
       break;
     default:
       in.skip();

@@ -167,7 +167,6 @@ std::string Message::encode(const Step &step) {
   out.present(field::step::Bytes, step.bytes);
   out.number(field::step::Pattern, step.pattern);
   out.number(field::step::PatternSize, step.patternSize);
-  out.number(field::step::OverlapPrevious, step.overlapPrevious);
   out.strings(field::step::Nodes, step.nodes);
   return out.take();
 }
@@ -202,6 +201,7 @@ std::string Message::encode(const KernelCode &code) {
   out.number(field::code::Grain, code.grain);
   out.number(field::code::Registers, code.registers);
   out.number(field::code::SpillBytes, code.spillBytes);
+  out.number(field::code::WaitsForPrevious, code.waitsForPrevious);
   return out.take();
 }
 

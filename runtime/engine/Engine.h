@@ -85,9 +85,6 @@ struct Step {
   ShapeExpr bytes;
   uint32_t pattern = 0;     ///< Fill: value, the low patternSize bytes.
   uint32_t patternSize = 1; ///< Fill: 1, 2 or 4; bytes is a multiple of it.
-  /// Launch on a GPU: may start before the step before it has finished
-  /// (programmatic dependent launch); its kernel waits by griddepcontrol.wait.
-  bool overlapPrevious = false;
   std::vector<std::string> nodes; ///< Names of the model's nodes, for reports.
 
   friend bool operator==(const Step &, const Step &) = default;
@@ -131,6 +128,10 @@ struct KernelCode {
   uint32_t grain = 1;        ///< CPU: instances worth handing out at a time.
   uint32_t registers = 0;    ///< CUDA: per thread, from ptxas; 0: not known.
   uint32_t spillBytes = 0;   ///< CUDA: per thread, from ptxas.
+  /// CUDA: may be launched before the kernel before it has ended (programmatic
+  /// dependent launch). Every thread waits by griddepcontrol.wait; before that
+  /// it reads weights alone and writes nothing.
+  bool waitsForPrevious = false;
 
   friend bool operator==(const KernelCode &, const KernelCode &) = default;
 };

@@ -54,8 +54,7 @@ enum : uint32_t {
   Bytes,
   Pattern,
   PatternSize,
-  OverlapPrevious,
-  Nodes
+  Nodes = 8
 };
 }
 namespace kernel {
@@ -76,7 +75,8 @@ enum : uint32_t {
   ScratchBytes,
   Grain,
   Registers,
-  SpillBytes
+  SpillBytes,
+  WaitsForPrevious
 };
 }
 namespace variant {

@@ -156,6 +156,7 @@ Result<ContextOptions> convert(const charonia_context_options *given) {
   converted.precision = options.precision ? options.precision : "";
   converted.stream = options.stream;
   converted.cudaGraph = !options.no_cuda_graph;
+  converted.overlapKernels = !options.no_kernel_overlap;
   return converted;
 }
 

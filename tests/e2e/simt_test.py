@@ -81,6 +81,41 @@ def test_findings_are_told(tmp_path):
     assert caught.value.result.code == 1
 
 
+WAIT = r"nvvm\.griddepcontrol +wait\n"
+
+
+def wait_later(text: str) -> str:
+    """Behind the access to a buffer that follows."""
+    access = r"llvm\.(?:load|store) .*ptr<1>|(?:ld|st)\.global|cp\.async\.shared"
+    return re.sub(rf"( *{WAIT})((?:.*\n)*?)(.*(?:{access}).*\n)", r"\2\3\1", text, count=1)
+
+
+@pytest.mark.parametrize(
+    "change, found_there",
+    [(lambda text: re.sub(WAIT, "", text), {"early access", "never waited"}),
+     (wait_later, {"early access"})],
+    ids=["never", "late"],
+)  # fmt: skip
+def test_kernels_that_overtake_are_told(tmp_path, change, found_there):
+    """Each kernel waits where it must, and not a load later."""
+    found = compact_test.cases("bert")
+    engine, dump = compile_for_gpu(tmp_path, "bert", "fp16", found)
+    kernels = list(dump.glob("*-cuda-code/*/*-thread.mlir"))
+    for kernel in kernels:
+        text = kernel.read_text()
+        assert len(re.findall(WAIT, text)) == 1
+        kernel.write_text(change(text))
+        assert kernel.read_text() != text
+    report = tmp_path / "report.json"
+    result = invoke_simt(engine, dump, "--report", report)
+    assert result.code == 1, result.stderr
+    findings = json.loads(report.read_text())["findings"]
+    assert {f["kind"] for f in findings} == found_there
+    names = {k.parent.name.split("-", 1)[1].replace(".", "_") for k in kernels}
+    early = {f["kernel"] for f in findings if f["kind"] == "early access"}
+    assert len(early) == len(names), names - early
+
+
 def compile_nodes(folder, nodes, inputs, outputs, *, targets=("sm_90",)):
     """A model of [8] of the given types: its engine and its dump."""
 

@@ -555,7 +555,7 @@ TEST_F(CudaEngine, LaunchAttributes) {
   Program &p = manifest.programs[0];
   p.variants[0].kernels[0].clusterSize = 4;
   p.variants[0].kernels[0].sharedBytes = 100 * 1024;
-  p.steps[1].overlapPrevious = true;
+  p.variants[0].kernels[1].waitsForPrevious = true;
   Context c = context();
   auto x = input(8, 1);
   ASSERT_TRUE(c.setInput("x", {DType::Float32, {8, 16}, x.data()}).isOk());
@@ -568,6 +568,44 @@ TEST_F(CudaEngine, LaunchAttributes) {
   EXPECT_EQ(fake().overlappedLaunches, 2);
   EXPECT_EQ(fake().lastClusterSize, 4u);
   EXPECT_EQ(fake().count("cuFuncSetAttribute"), 1);
+}
+
+TEST_F(CudaEngine, OnlyKernelsBehindKernelsOverlap) {
+  auto overlapped = [&](const ContextOptions &options = {}) {
+    fake().overlappedLaunches = 0;
+    Context c = context(options);
+    auto x = input(8, 1);
+    EXPECT_TRUE(c.setInput("x", {DType::Float32, {8, 16}, x.data()}).isOk());
+    for (int round = 0; round < 3; ++round)
+      EXPECT_TRUE(c.run().isOk());
+    expectOutputs(c.output("y")->data, c.output("z")->data, x);
+    return fake().overlappedLaunches;
+  };
+  Program &p = manifest.programs[0];
+  for (KernelCode &code : p.variants[0].kernels)
+    code.waitsForPrevious = true;
+  // Once launched and once recorded, the second of two kernels.
+  EXPECT_EQ(overlapped(), 2);
+  ContextOptions apart;
+  apart.overlapKernels = false;
+  EXPECT_EQ(overlapped(apart), 0);
+  fake().driverVersion = 12020; // Knows no such edges in graphs.
+  EXPECT_EQ(overlapped(), 0);
+  fake().driverVersion = 13000;
+  // A kernel whose code does not wait follows in full.
+  p.variants[0].kernels[1].waitsForPrevious = false;
+  EXPECT_EQ(overlapped(), 0);
+  p.variants[0].kernels[1].waitsForPrevious = true;
+  // So does one behind a copy or a fill.
+  Step nothing;
+  nothing.kind = Step::Kind::Fill;
+  nothing.args = {p.steps[1].args.back()};
+  nothing.bytes = 4;
+  nothing.patternSize = 4;
+  p.steps.insert(p.steps.begin() + 1, nothing);
+  for (Buffer &buffer : p.buffers)
+    buffer.firstStep = 0, buffer.lastStep = p.steps.size() - 1;
+  EXPECT_EQ(overlapped(), 0);
 }
 
 TEST_F(CudaEngine, ProfileAndTimes) {

@@ -509,6 +509,10 @@ EXPORT int cuLaunchKernel(CuFunction function, unsigned gridX, unsigned,
   return launch(function, gridX, blockX, shared, stream, parameters);
 }
 #ifndef FAKE_OLD_DRIVER
+EXPORT int cuDriverGetVersion(int *version) {
+  *version = fake.driverVersion;
+  return 0;
+}
 EXPORT int cuLaunchKernelEx(const LaunchConfig *config, CuFunction function,
                             void **parameters, void **) {
   CALL(cuLaunchKernelEx, true)

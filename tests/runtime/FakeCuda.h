@@ -19,6 +19,7 @@ struct FakeCuda {
   int initResult = 0;
   int deviceCount = 1;
   int capability = 90;
+  int driverVersion = 12030;
   uint64_t memory = uint64_t(1) << 30;
   bool rejectCubins = false;
   bool rejectCapture = false;

@@ -103,7 +103,6 @@ inline engine::Manifest sampleManifest() {
     launch.nodes = {"/fc/MatMul", "/fc/Add"};
     relu.kernel = 1;
     relu.args = {{2, 0}, {3, 0}};
-    relu.overlapPrevious = true;
     copy.kind = Step::Kind::Copy;
     copy.args = {{4, 0}, {3, 0}};
     copy.bytes = batch * 64;
@@ -124,6 +123,7 @@ inline engine::Manifest sampleManifest() {
       v.modules = {{{}, {0, 256, 100}, {0, 512, 64}}};
       gemm.blockThreads = 128, gemm.sharedBytes = 65536, gemm.registers = 90;
       act.blockThreads = 256, act.clusterSize = 2, act.spillBytes = 8;
+      act.waitsForPrevious = true;
     }
     v.kernels = {gemm, act};
     p.variants = {v};

@@ -99,7 +99,7 @@ struct SimtEngine::Memory {
               alignmentOf(plan.outputs[at.index]) + at.offset % 2048};
     case Buffer::Kind::Weight:
       return {const_cast<std::byte *>(weights) + at.offset, bytes,
-              at.offset % 4096, true};
+              at.offset % 4096, true, true};
     case Buffer::Kind::Arena:
       return {arena.data.get() + at.offset, bytes, at.offset % 4096};
     }
@@ -182,6 +182,8 @@ Status SimtEngine::launch(const exec::PlannedStep &step,
   launch.symbols = plan.symbols;
   launch.seed = options.seed ? options.seed + number : 0;
   launch.copies = options.copies;
+  // Behind a copy or a fill it could not happen; the kernel does not know.
+  launch.overlapsPrevious = step.code->waitsForPrevious;
   for (size_t i = 0; i < step.args.size(); ++i) {
     const engine::Argument &argument = step.step->args[i];
     const Buffer &buffer = program->buffers[argument.buffer];

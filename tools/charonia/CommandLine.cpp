@@ -75,6 +75,9 @@ void addExecutionOptions(CLI::App &app, ExecutionOptions &options) {
       ->type_name("ISA")
       ->default_str("what this CPU has")
       ->check(oneOf("instruction set", {"x86-64-v3", "x86-64-v4"}));
+  app.add_flag("--no-overlap", options.noOverlap,
+               "GPU: start each kernel when the one before it has ended, to "
+               "look for errors; the results are the same");
   addLoadFlags(app, options.load);
 }
 

@@ -55,6 +55,7 @@ struct ExecutionOptions {
   std::vector<std::string> shapes;
   /// Of random values.
   uint64_t seed = 0;
+  bool noOverlap = false; ///< GPU: kernels one after the other.
   LoadFlags load;
 };
 

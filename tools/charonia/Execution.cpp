@@ -147,6 +147,7 @@ Result<Execution> Execution::open(const ExecutionOptions &options) {
   wanted.threads = options.threads;
   wanted.isa = options.isa;
   wanted.precision = options.precision;
+  wanted.overlapKernels = !options.noOverlap;
   if (options.device == "auto")
     return choose(std::move(engine), options, wanted);
   CHARONIA_ASSIGN_OR_RETURN(Device device, parseDevice(options.device));

@@ -1,6 +1,7 @@
 // Structured control flow: masks instead of branches. A branch is skipped where
 // no lane takes it, a loop ends when its last lane has.
 #include "codegen/gpu/interpreter/Decoder.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -233,11 +234,27 @@ static void endThread(Warp &warp, const Instruction &i) {
   if (!warp.unfinished.empty())
     warp.block.machine.report(FindingKind::UnfinishedDot, warp, i, 0,
                               "ends while a product is under way");
-  warp.exit(warp.mask);
+  warp.exit(i, warp.mask);
 }
 
 static LogicalResult decodeReturn(Decoder &d, Operation *op) {
   d.emit(op, endThread);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels before and after
+//===----------------------------------------------------------------------===//
+
+static void waitForPrevious(Warp &warp, const Instruction &) {
+  warp.waited |= warp.mask;
+}
+
+/// When the next kernel starts is not this one's concern.
+static LogicalResult decodeDependency(Decoder &d, Operation *op) {
+  if (cast<NVVM::GriddepcontrolOp>(op).getKind() ==
+      NVVM::GridDepActionKind::wait)
+    d.emit(op, waitForPrevious);
   return success();
 }
 
@@ -248,4 +265,5 @@ void charonia::interpreter::addControl(OperationTable &table) {
   table["scf.condition"] = decodeCondition;
   table["scf.yield"] = decodeYield;
   table["llvm.return"] = decodeReturn;
+  table["nvvm.griddepcontrol"] = decodeDependency;
 }

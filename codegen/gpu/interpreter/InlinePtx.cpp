@@ -360,7 +360,7 @@ private:
   }
 
   static void exit(Warp &warp, const Instruction &i) {
-    warp.exit(warp.active(i.a));
+    warp.exit(i, warp.active(i.a));
   }
 
   Decoder &d;

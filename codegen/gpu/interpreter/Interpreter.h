@@ -39,6 +39,8 @@ enum class FindingKind {
   ChangedSource,    ///< The source of an asynchronous copy changed under way.
   ConstantWrite,    ///< Writes a buffer that may only be read.
   NonCoherentRead,  ///< Read as constant, but written in the same launch.
+  EarlyAccess,      ///< Of what a kernel before this one may still use.
+  NeverWaited,      ///< A thread ends before the kernels before this one.
   InactiveLane,     ///< Takes part in a shuffle or matrix operation alone.
   NotModelled,      ///< Legal, perhaps, but not known here; ends the launch.
   StepLimit,        ///< More instructions than allowed; ends the launch.
@@ -80,6 +82,7 @@ struct Buffer {
   /// assume of its alignment.
   uint64_t phase = 0;
   bool isConstant = false; ///< An input or a weight: may only be read.
+  bool isWeight = false;   ///< No kernel ever writes it.
 };
 
 enum class CopyTiming {
@@ -97,6 +100,9 @@ struct Launch {
   /// otherwise in an order of this seed, warps interrupted anywhere.
   uint64_t seed = 0;
   CopyTiming copies = CopyTiming::Late;
+  /// Begins while the kernels before it run: until a thread has waited for them
+  /// (griddepcontrol.wait) it may read weights and nothing else.
+  bool overlapsPrevious = false;
   uint64_t instructionLimit = uint64_t(1) << 36;
 };
 

@@ -30,6 +30,10 @@ llvm::StringRef charonia::interpreter::findingName(FindingKind kind) {
     return "constant write";
   case FindingKind::NonCoherentRead:
     return "non-coherent read";
+  case FindingKind::EarlyAccess:
+    return "early access";
+  case FindingKind::NeverWaited:
+    return "never waited";
   case FindingKind::InactiveLane:
     return "inactive lane";
   case FindingKind::NotModelled:
@@ -158,6 +162,21 @@ void Machine::report(FindingKind kind, const Warp &warp, const Instruction &i,
                      llvm::Twine(warp.thread(lane)) + ": " + details)
                         .str();
   result.findings.push_back(std::move(finding));
+}
+
+void Warp::exit(const Instruction &i, Mask lanes) {
+  Machine &machine = block.machine;
+  // A kernel that ends early would let the next one pass those before it.
+  if (Mask early = lanes & alive & ~waited;
+      early && machine.launch.overlapsPrevious)
+    machine.report(FindingKind::NeverWaited, *this, i,
+                   unsigned(__builtin_ctz(early)),
+                   "ends without having waited for the kernels before this "
+                   "one");
+  alive &= ~lanes;
+  mask &= alive;
+  if (!alive)
+    state = State::Ended;
 }
 
 //===----------------------------------------------------------------------===//

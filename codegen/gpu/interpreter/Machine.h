@@ -128,12 +128,7 @@ public:
     return mask & set;
   }
   unsigned thread(unsigned lane) const { return number * kWarpLanes + lane; }
-  void exit(Mask lanes) {
-    alive &= ~lanes;
-    mask &= alive;
-    if (!alive)
-      state = State::Ended;
-  }
+  void exit(const Instruction &i, Mask lanes);
   /// Calls `what` with each lane of a mask.
   template <typename F> static void each(Mask lanes, F what) {
     for (; lanes; lanes &= lanes - 1)
@@ -145,6 +140,7 @@ public:
   State state = State::Ready;
   uint32_t pc = 0;
   Mask mask, alive;
+  Mask waited = 0; ///< Lanes behind the end of the kernels before this one.
   llvm::SmallVector<Frame, 8> frames;
   std::vector<uint32_t> scratch; ///< Of copies between registers.
 

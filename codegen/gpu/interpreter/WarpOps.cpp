@@ -33,6 +33,10 @@ void blockNumber(Warp &warp, const Instruction &i) {
   std::fill_n(warp.lanes<uint32_t>(i.result), kWarpLanes,
               uint32_t(warp.block.number));
 }
+void blockCount(Warp &warp, const Instruction &i) {
+  std::fill_n(warp.lanes<uint32_t>(i.result), kWarpLanes,
+              uint32_t(warp.block.machine.launch.grid));
+}
 
 template <Handler handler>
 LogicalResult decodeSpecial(Decoder &d, Operation *op) {
@@ -129,6 +133,7 @@ LogicalResult decodeShuffle(Decoder &d, Operation *op) {
 void charonia::interpreter::addWarpOperations(OperationTable &table) {
   table["nvvm.read.ptx.sreg.tid.x"] = decodeSpecial<threadNumber>;
   table["nvvm.read.ptx.sreg.ctaid.x"] = decodeSpecial<blockNumber>;
+  table["nvvm.read.ptx.sreg.nctaid.x"] = decodeSpecial<blockCount>;
   table["nvvm.barrier0"] = decodeBarrier;
   table["nvvm.shfl.sync"] = decodeShuffle;
 }

@@ -123,6 +123,20 @@ def Simt_BarrierOp : Simt_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let assemblyFormat = "attr-dict";
 }
 
+def Simt_LaunchDependentsOp : Simt_Op<"launch_dependents", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The next kernel may start (griddepcontrol.launch_dependents); it waits by itself";
+  let assemblyFormat = "attr-dict";
+}
+
+def Simt_WaitDependenciesOp : Simt_Op<"wait_dependencies", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits for the end of all kernels before this one (griddepcontrol.wait)";
+  let description = [{
+    Every thread comes here, and before it no kernel reads a buffer that another kernel
+    writes, or writes one: their memory may still be in use.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def Simt_ConvertOp : Simt_Op<"convert", [Pure]> {
   let summary = "Another layout, by moves between registers and shuffles in a warp";
   let arguments = (ins Simt_Tensor:$input);

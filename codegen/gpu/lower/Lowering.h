@@ -135,6 +135,8 @@ private:
   void lowerOp(simt::CommitAsyncOp op);
   void lowerOp(simt::WaitAsyncOp op);
   void lowerOp(simt::BarrierOp op);
+  void lowerOp(simt::LaunchDependentsOp op);
+  void lowerOp(simt::WaitDependenciesOp op);
 
   // --- Compute.cpp ---
   mlir::LogicalResult lowerElementwise(mlir::Operation *op);

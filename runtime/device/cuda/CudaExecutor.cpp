@@ -60,6 +60,8 @@ CudaExecutor::create(std::shared_ptr<CudaProgram> program,
     CHARONIA_ASSIGN_OR_RETURN(GraphCache graphs, GraphCache::create(device));
     executor->graphs.emplace(std::move(graphs));
   }
+  executor->overlapKernels =
+      options.overlapKernels && executor->driverOverlaps();
   return executor;
 }
 
@@ -238,6 +240,14 @@ Status CudaExecutor::copyOutputs(CuStream stream) {
 // Steps
 //===----------------------------------------------------------------------===//
 
+bool CudaExecutor::driverOverlaps() const {
+  constexpr int withEdgesInGraphs = 12030;
+  int version = 0;
+  return api().launchKernelEx && api().driverGetVersion &&
+         api().driverGetVersion(&version) == cudaSuccess &&
+         version >= withEdgesInGraphs;
+}
+
 DevicePtr CudaExecutor::resolve(const Location &location) const {
   switch (location.base) {
   case Buffer::Kind::Input:
@@ -253,7 +263,7 @@ DevicePtr CudaExecutor::resolve(const Location &location) const {
 }
 
 Status CudaExecutor::launch(const ExecutionPlan &plan, const PlannedStep &step,
-                            bool mayOverlap, CuStream stream) {
+                            bool afterKernel, CuStream stream) {
   const engine::KernelCode &code = *step.code;
   if (step.grid > INT32_MAX)
     return Status(StatusCode::Unsupported,
@@ -279,7 +289,10 @@ Status CudaExecutor::launch(const ExecutionPlan &plan, const PlannedStep &step,
     attributes[count].id = launchClusterDimension;
     attributes[count++].value.clusterDim = {code.clusterSize, 1, 1};
   }
-  if (step.step->overlapPrevious && mayOverlap && api().launchKernelEx) {
+  // Captured, this is a programmatic edge of the graph. A kernel that waits has
+  // all before it behind itself, so the next may rely on it in turn; after a
+  // copy or a fill the dependency is a full one.
+  if (code.waitsForPrevious && afterKernel && overlapKernels) {
     attributes[count].id = launchProgrammaticStreamSerialization;
     attributes[count++].value.programmaticStreamSerialization = 1;
   }

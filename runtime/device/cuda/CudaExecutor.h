@@ -56,7 +56,9 @@ private:
   Status launchAll(const exec::ExecutionPlan &plan, CuStream stream,
                    std::span<const Event> events);
   Status launch(const exec::ExecutionPlan &plan, const exec::PlannedStep &step,
-                bool mayOverlap, CuStream stream);
+                bool afterKernel, CuStream stream);
+  /// Whether the driver takes programmatic dependent launches, in graphs too.
+  bool driverOverlaps() const;
   DevicePtr resolve(const exec::Location &location) const;
   bool isPinned(const void *data) const;
   Status makeEvents(size_t count);
@@ -73,6 +75,7 @@ private:
   DeviceMemory ioMemory; ///< For inputs and outputs that are not used in place.
   PinnedMemory ioStaging;
   std::optional<GraphCache> graphs;
+  bool overlapKernels = false;
 
   /// Set after asynchronous runs: the last one's end, and its stream.
   Event done;

@@ -135,6 +135,7 @@ struct GraphUpdateResult {
 
 /// Functions that older drivers lack; null there.
 #define CHARONIA_CUDA_OPTIONAL_FUNCTIONS(X)                                    \
+  X(driverGetVersion, cuDriverGetVersion, int *)                               \
   X(launchKernelEx, cuLaunchKernelEx, const LaunchConfig *, CuFunction,        \
     void **, void **)                                                          \
   X(graphExecUpdate, cuGraphExecUpdate_v2, CuGraphExec, CuGraph,               \

@@ -97,6 +97,7 @@ typedef struct charonia_context_options {
   const char *precision; /* "fp16" */
   void *stream;          /* CUDA: a CUstream */
   int no_cuda_graph;
+  int no_kernel_overlap; /* CUDA: each kernel starts when the last has ended */
 } charonia_context_options;
 
 /* A shape symbol: a size known when inputs are bound. */

@@ -555,6 +555,112 @@ TEST(SimtFaults, PartsMeet) {
 }
 
 //===----------------------------------------------------------------------===//
+// Kernels that overlap
+//===----------------------------------------------------------------------===//
+
+constexpr char waitForPrevious[] = "nvvm.griddepcontrol wait\n";
+constexpr char readIn[] = "%x = llvm.load %from {alignment = 4 : i64} : "
+                          "!llvm.ptr<1> -> f32\n";
+constexpr char writeOut[] =
+    "llvm.store %x, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>\n";
+
+/// A kernel that begins while others run.
+SimtRun overlapping(const std::string &body, bool inIsWeight) {
+  SimtRun run;
+  run.in.resize(64, 3);
+  run.out.resize(64, -1);
+  run.inIsConstant = run.inIsWeight = inIsWeight;
+  run.launch.overlapsPrevious = true;
+  run.launch.sharedBytes = 16384;
+  runSimt(simtKernel(64, body), run);
+  EXPECT_EQ(run.error, "");
+  return run;
+}
+
+TEST(SimtFaults, WeightsAloneAreReadEarly) {
+  std::string right = std::string(waitForPrevious) + readIn + writeOut,
+              early = std::string(readIn) + waitForPrevious + writeOut;
+  for (bool isWeight : {false, true}) {
+    EXPECT_EQ(overlapping(right, isWeight).text(), "");
+    SimtRun run = overlapping(early, isWeight);
+    EXPECT_EQ(run.out, run.in);
+    if (isWeight)
+      EXPECT_EQ(run.text(), "");
+    else
+      EXPECT_THAT(run.kinds(), ElementsAre(FindingKind::EarlyAccess));
+  }
+  // Where kernels do not overlap nothing has to wait.
+  EXPECT_EQ(simt(64, early).text(), "");
+}
+
+TEST(SimtFaults, EarlyCopiesStoresAndAtomics) {
+  auto copy = [](const std::string &before, const std::string &behind) {
+    return before +
+           "nvvm.cp.async.shared.global %own, %from, 4, cache = ca : "
+           "!llvm.ptr<3>, !llvm.ptr<1>\n" +
+           behind + "nvvm.cp.async.commit.group\nnvvm.cp.async.wait.group 0\n";
+  };
+  EXPECT_EQ(overlapping(copy(waitForPrevious, ""), false).text(), "");
+  EXPECT_EQ(overlapping(copy("", waitForPrevious), true).text(), "");
+  EXPECT_THAT(overlapping(copy("", waitForPrevious), false).kinds(),
+              ElementsAre(FindingKind::EarlyAccess));
+  // A store is early even though nothing that it needs is.
+  SimtRun store =
+      overlapping(std::string(readIn) + writeOut + waitForPrevious, true);
+  ASSERT_THAT(store.kinds(), ElementsAre(FindingKind::EarlyAccess));
+  EXPECT_EQ(store.report.findings[0].count, 64u);
+  EXPECT_THAT(store.report.findings[0].details,
+              HasSubstr("writes buffer 1 at byte 0 before it has waited for "
+                        "the kernels before this one"));
+  std::string atomic = "%y = llvm.atomicrmw add %to, %c1 monotonic : "
+                       "!llvm.ptr<1>, i32\n";
+  EXPECT_EQ(overlapping(waitForPrevious + atomic, true).text(), "");
+  EXPECT_THAT(overlapping(atomic + waitForPrevious, true).kinds(),
+              ElementsAre(FindingKind::EarlyAccess));
+}
+
+/// When the next kernel may start is no concern of the one that says so.
+TEST(SimtFaults, LaunchingDependents) {
+  SimtRun run = overlapping(std::string(waitForPrevious) + R"(
+%blocks = nvvm.read.ptx.sreg.nctaid.x : i32
+%next = llvm.add %block, %c1 : i32
+%last = llvm.icmp "uge" %next, %blocks : i32
+scf.if %last {
+  nvvm.griddepcontrol launch_dependents
+}
+%x = llvm.sitofp %blocks : i32 to f32
+)" + writeOut,
+                            true);
+  EXPECT_EQ(run.text(), "");
+  EXPECT_THAT(run.out, Each(1.0f));
+}
+
+TEST(SimtFaults, EveryThreadWaits) {
+  EXPECT_THAT(overlapping("", true).kinds(),
+              ElementsAre(FindingKind::NeverWaited));
+  // Half of a warp leaves before.
+  auto leave = [](const std::string &before, const std::string &behind) {
+    return "%first = llvm.icmp \"ult\" %tid, %c16 : i32\n" + before +
+           "llvm.inline_asm has_side_effects \"@$0 exit;\", \"b\" %first : "
+           "(i1) -> ()\n" +
+           behind;
+  };
+  EXPECT_EQ(overlapping(leave(waitForPrevious, ""), true).text(), "");
+  SimtRun run = overlapping(leave("", waitForPrevious), true);
+  ASSERT_THAT(run.kinds(), ElementsAre(FindingKind::NeverWaited));
+  EXPECT_THAT(run.report.findings[0].details,
+              HasSubstr("block 0, thread 0: ends without having waited"));
+  // Those that wait in a branch are not those that go on.
+  SimtRun branch =
+      overlapping("%first = llvm.icmp \"ult\" %tid, %c16 : i32\n"
+                  "scf.if %first {\n" +
+                      std::string(waitForPrevious) + "}\n" + readIn,
+                  false);
+  EXPECT_THAT(branch.kinds(),
+              ElementsAre(FindingKind::EarlyAccess, FindingKind::NeverWaited));
+}
+
+//===----------------------------------------------------------------------===//
 // Decoding
 //===----------------------------------------------------------------------===//
 

@@ -18,7 +18,7 @@ namespace charonia::interpreter {
 struct SimtRun {
   std::vector<float> in, out;
   uint64_t inPhase = 0;
-  bool inIsConstant = false;
+  bool inIsConstant = false, inIsWeight = false;
   Launch launch;
   Report report;
   std::string error; ///< Of decoding.
@@ -87,9 +87,9 @@ inline void runSimt(llvm::StringRef source, SimtRun &run) {
   mlir::FailureOr<Kernel> kernel = Kernel::decode(function);
   if (failed(kernel))
     return;
-  run.launch.buffers = {
-      {run.in.data(), run.in.size() * 4, run.inPhase, run.inIsConstant},
-      {run.out.data(), run.out.size() * 4}};
+  run.launch.buffers = {{run.in.data(), run.in.size() * 4, run.inPhase,
+                         run.inIsConstant, run.inIsWeight},
+                        {run.out.data(), run.out.size() * 4}};
   kernel->launch(run.launch, run.report);
 }
 

@@ -1,0 +1,80 @@
+#include "codegen/gpu/DependentLaunch.h"
+#include "codegen/gpu/EarlyLoads.h"
+#include "codegen/gpu/ir/SimtDialect.h"
+#include "codegen/tile/ir/TileDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::gpu;
+
+/// A read of what no kernel of the engine writes.
+static bool isIndependent(Operation *op) {
+  if (auto load = dyn_cast<tile::LoadOp>(op))
+    return load.getIndependent();
+  auto copy = dyn_cast<simt::CopyAsyncOp>(op);
+  return copy && copy.getIndependent();
+}
+
+/// Whether `op` or what is inside of it touches any other buffer: a write too,
+/// since the arena's memory is used again and again.
+static bool isDependent(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        bool touches = llvm::any_of(inner->getOperandTypes(),
+                                    llvm::IsaPred<tile::BufferType>);
+        return touches && !isIndependent(inner) ? WalkResult::interrupt()
+                                                : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Where what begins a kernel ends: slots of rings are read and filled again.
+static bool endsPrologue(Operation *op) {
+  return isa<scf::ForOp, scf::IfOp, simt::BarrierOp, simt::WaitAsyncOp,
+             simt::LoadSharedOp, simt::FenceSharedOp, simt::WarpgroupDotOp>(op);
+}
+
+/// Copies join an earlier group of copies thereby, so they are waited for no
+/// later than before.
+static void issueBefore(Operation *wait) {
+  unsigned words = 0;
+  auto canMove = [](Operation *op) {
+    return isIndependent(op) || isMemoryEffectFree(op) ||
+           isa<simt::AllocOp>(op);
+  };
+  SmallVector<Operation *> reads;
+  for (Operation *op = wait->getNextNode(); op && !endsPrologue(op);
+       op = op->getNextNode())
+    if (isIndependent(op))
+      reads.push_back(op);
+  for (Operation *op : reads) {
+    unsigned more = op->getNumResults() ? wordsOf(op->getResult(0)) : 0;
+    llvm::SetVector<Operation *> slice;
+    if (words + more > kMostEarlyWords ||
+        !collectSlice(op, wait, canMove, slice))
+      continue;
+    words += more;
+    for (Operation *one : slice)
+      one->moveBefore(wait);
+  }
+}
+
+void charonia::gpu::overlapLaunches(func::FuncOp function) {
+  Block &body = function.getBody().front();
+  Operation *first = body.getTerminator();
+  for (Operation &op : body)
+    if (isDependent(&op)) {
+      first = &op;
+      break;
+    }
+  OpBuilder b(first);
+  Location loc = function.getLoc();
+  Operation *wait = simt::WaitDependenciesOp::create(b, loc);
+  // Not before the wait: then a third and a fourth kernel would come to lie
+  // on the chip and take room and bandwidth from the one that runs, which
+  // measured slower than no overlap at all.
+  simt::LaunchDependentsOp::create(b, loc);
+  issueBefore(wait);
+}

@@ -1,0 +1,18 @@
+// Kernels that begin while the one before them ends.
+#ifndef CHARONIA_CODEGEN_GPU_DEPENDENTLAUNCH_H
+#define CHARONIA_CODEGEN_GPU_DEPENDENTLAUNCH_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace charonia::gpu {
+
+/// Makes the kernel wait for its predecessor before it touches memory that
+/// another kernel writes or may still use, and lets its successor start right
+/// behind that; loads and copies of weights that begin the kernel are issued
+/// before the wait. It is in the function's body, so no thread ends without it.
+/// After pipelining, before shared memory is allocated and barriers are placed.
+void overlapLaunches(mlir::func::FuncOp function);
+
+} // namespace charonia::gpu
+
+#endif
