@@ -122,8 +122,9 @@ def symbolic_concat(count: int):
     return g.model([info(n, [f"n{i}", 4]) for i, n in enumerate(names)], [info(y, [None, 4])])
 
 
-def dead_loop(dead: int, outer: int, inner: int):
-    """A loop in a loop, whose body holds nodes that nothing needs."""
+def dead_loop(dead: int, outer: int, inner: int, ordered: bool = True):
+    """A loop in a loop, whose body holds nodes that nothing needs; `ordered`: and lists
+    those that are needed in the order of execution."""
 
     def body(name: str, nodes, state: str):
         return helper.make_graph(
@@ -134,7 +135,11 @@ def dead_loop(dead: int, outer: int, inner: int):
 
     chain = [helper.make_node("Relu", ["b_x"], ["d0"])]
     chain += [helper.make_node("Relu", [f"d{i}"], [f"d{i + 1}"]) for i in range(dead)]
-    inside = body("b", [helper.make_node("Add", ["b_x", "one"], ["b_y"], name="step"), *chain], "b_y")
+    needed = [
+        helper.make_node("Relu", ["b_x"], ["b_h"]),
+        helper.make_node("Add", ["b_h", "one"], ["b_y"], name="step"),
+    ]
+    inside = body("b", [*(needed if ordered else reversed(needed)), *chain], "b_y")
     loop = helper.make_node("Loop", ["count", "", "a_x"], ["a_y"], name="inner", body=inside)
     around = body("a", [loop], "a_y")
     g = Graph()
@@ -341,6 +346,7 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "scan-300-steps": lambda: scan(300),
     "concat-500-sizes": lambda: symbolic_concat(500),
     "loop-2000-dead": lambda: dead_loop(2000, 512, 200),
+    "loop-2000-unordered": lambda: dead_loop(2000, 512, 200, ordered=False),
     "sin-24": lambda: chain("Sin", 24),
     "sin-90": lambda: chain("Sin", 90),
     "tanh-400": lambda: chain("Tanh", 400),

@@ -139,19 +139,6 @@ void GraphImporter::addFunctions(
 
 // Nodes.
 
-/// Leaves only `needed` of the nodes, so that a body that is imported many
-/// times is searched for them once. Indices follow.
-static void dropOthers(Nodes &nodes, std::vector<int> &needed) {
-  if (!std::is_sorted(needed.begin(), needed.end()))
-    return;
-  int kept = 0;
-  for (int &i : needed) {
-    nodes.SwapElements(kept, i);
-    i = kept++;
-  }
-  nodes.DeleteSubrange(kept, nodes.size() - kept);
-}
-
 bool GraphImporter::importNodes(Nodes &nodes,
                                 const std::vector<std::string> &roots,
                                 Scope &scope, const Frame *frame) {
@@ -169,7 +156,7 @@ bool GraphImporter::importNodes(Nodes &nodes,
     return false;
   }
   if (frame)
-    dropOthers(nodes, order.nodes);
+    keepOrdered(nodes, order);
   for (int i : order.nodes) {
     if (frame && failed(emitter.writeOut(1)))
       return false;

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Path.h"
 
 using namespace charonia;
@@ -113,8 +114,9 @@ void ModelImporter::importGraph() {
   if (graph.output().empty())
     fail("the model has no outputs", "export the model again");
   std::vector<std::string> roots;
+  llvm::StringSet<> names;
   for (const auto &output : graph.output()) {
-    if (llvm::is_contained(roots, output.name()))
+    if (!names.insert(output.name()).second)
       fail("output '" + printable(output.name()) + "' is defined twice",
            "export the model again");
     roots.push_back(output.name());

@@ -2,6 +2,7 @@
 #include "frontends/common/Diagnostic.h"
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -186,4 +187,16 @@ frontend::onnx::Order frontend::onnx::orderNodes(
     const Nodes &nodes, const std::vector<std::string> &roots,
     const std::function<bool(const std::string &)> &isOuter) {
   return Orderer(nodes).run(roots, isOuter);
+}
+
+void frontend::onnx::keepOrdered(Nodes &nodes, Order &order) {
+  int count = nodes.size();
+  std::vector<NodeProto *> all(count);
+  nodes.ExtractSubrange(0, count, all.data());
+  for (int &i : order.nodes) {
+    nodes.AddAllocated(std::exchange(all[i], nullptr));
+    i = nodes.size() - 1;
+  }
+  for (NodeProto *unneeded : all)
+    delete unneeded;
 }

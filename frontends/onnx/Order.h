@@ -30,6 +30,10 @@ struct Order {
 Order orderNodes(const Nodes &nodes, const std::vector<std::string> &roots,
                  const std::function<bool(const std::string &)> &isOuter);
 
+/// Leaves only the nodes of `order`, in that order, so that a body that is
+/// imported many times is searched for them once. The indices follow.
+void keepOrdered(Nodes &nodes, Order &order);
+
 /// A node's name, or the name of its first output where it has none.
 std::string displayName(const ::onnx::NodeProto &node);
 

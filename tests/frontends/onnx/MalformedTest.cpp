@@ -371,3 +371,16 @@ TEST(Malformed, LongChains) {
       HasSubstr("node 'y' (ConstantOfShape, opset 18): shapes that depend on "
                 "data are not supported: input 0 ('s100000')"));
 }
+
+// Compared with one another they would take some 10^11 steps.
+TEST(Malformed, ManyOutputs) {
+  ModelProto model = parse(simple);
+  auto add = [&](const std::string &name) {
+    model.mutable_graph()->add_output()->set_name(name);
+  };
+  for (int i = 0; i < 500'000; ++i)
+    add("output_" + std::to_string(1'000'000 + i));
+  add("output_1000000");
+  EXPECT_THAT(import(model), StartsWith("error: test.onnx: output "
+                                        "'output_1000000' is defined twice"));
+}
