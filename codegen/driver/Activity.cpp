@@ -1,5 +1,6 @@
 #include "codegen/driver/Activity.h"
 #include "mlir/Pass/Pass.h"
+#include "support/Text.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -10,6 +11,8 @@ namespace charonia::driver {
 static constexpr size_t mostKernels = 5;
 /// Nodes of a kernel that a message names.
 static constexpr size_t mostNodes = 4;
+/// Bytes of a node's name in a message.
+static constexpr size_t mostName = 200;
 
 static double since(Activity::Clock::time_point start) {
   return std::chrono::duration<double>(Activity::Clock::now() - start).count();
@@ -91,7 +94,7 @@ std::string Activity::describe() const {
         text += llvm::formatv(" and {0} more", kernel->nodes.size() - i);
         break;
       }
-      text += (i ? ", '" : " (of nodes '") + node + "'";
+      text += (i ? ", '" : " (of nodes '") + printable(node, mostName) + "'";
     }
     text += kernel->nodes.empty() ? "" : ")";
     text += llvm::formatv(" for {0:F1} s", since(kernel->start));

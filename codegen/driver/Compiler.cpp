@@ -448,7 +448,8 @@ private:
     manifest.build.sourceHash = options.record.sourceHash;
     manifest.build.options = options.record.options;
     progress("writing");
-    if (Status status = writer.write(manifest, path); !status)
+    if (Status status = writer.write(manifest, path, options.beforeCommit);
+        !status)
       return error() << status.message(), failure();
     report.written = true;
     return report;

@@ -35,6 +35,9 @@ struct CompileOptions {
       progress;
   /// Told what is being done; null: nobody asks.
   Activity *activity = nullptr;
+  /// Called once the engine is written, right before it gets its name: whoever
+  /// would give up must have done so.
+  std::function<void()> beforeCommit;
   /// Model name, source hash and options; the compiler fills in the rest.
   engine::BuildRecord record;
 };

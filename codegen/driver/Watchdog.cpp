@@ -27,14 +27,17 @@ Watchdog::Watchdog(Limits limits,
 }
 
 Watchdog::~Watchdog() {
-  if (!thread.joinable())
-    return;
+  disarm();
+  if (thread.joinable())
+    thread.join();
+}
+
+void Watchdog::disarm() {
   {
     std::lock_guard lock(mutex);
     done = true;
   }
   wake.notify_one();
-  thread.join();
 }
 
 void Watchdog::watch() {
@@ -53,6 +56,7 @@ void Watchdog::watch() {
              used > limits.bytes)
       which = llvm::formatv("the memory limit of {0} MB ({1} MB are in use)",
                             limits.bytes / 1000000, used / 1000000);
+    // With the lock, for which disarm() waits.
     if (!which.empty())
       return exceeded(which);
     auto next = Clock::now() + interval;

@@ -1,18 +1,11 @@
 #include "frontends/common/Diagnostic.h"
+#include "support/Text.h"
 
 using namespace charonia::frontend;
 
 std::string charonia::frontend::printable(const std::string &text,
                                           size_t limit) {
-  std::string out;
-  for (unsigned char c : text) {
-    if (out.size() >= limit) {
-      out += "...";
-      break;
-    }
-    out += c < 0x20 || c == 0x7f ? '?' : static_cast<char>(c);
-  }
-  return out;
+  return charonia::printable(text, limit);
 }
 
 std::string Diagnostic::toString() const {
@@ -28,7 +21,7 @@ std::string Diagnostic::toString() const {
       out += ", opset " + std::to_string(version);
     out += "): ";
   }
-  out += what;
+  out += printableLines(what);
   if (!inputs.empty()) {
     out += "\n  inputs: ";
     constexpr size_t shown = 16;
@@ -38,6 +31,6 @@ std::string Diagnostic::toString() const {
       out += "; and " + std::to_string(inputs.size() - shown) + " more";
   }
   if (!remedy.empty())
-    out += "\n  remedy: " + remedy;
+    out += "\n  remedy: " + printableLines(remedy);
   return out;
 }

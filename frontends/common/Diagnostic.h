@@ -27,8 +27,8 @@ struct Diagnostic {
   std::string toString() const;
 };
 
-/// `text` without control characters and cut at a sane length: names from
-/// model files go to terminals.
+/// charonia::printable(), cut at a sane length: names from model files go to
+/// terminals.
 std::string printable(const std::string &text, size_t limit = 200);
 
 } // namespace charonia::frontend

@@ -22,21 +22,34 @@ bool names(const ShapeExpr &expr, size_t symbol) {
   });
 }
 
-/// The first dimension that names `symbol`, best one that is nothing else.
-std::optional<Place> placeOf(const Signature &signature, size_t symbol) {
-  std::optional<Place> found;
-  for (size_t i = 0; i < signature.inputs.size(); ++i)
-    for (size_t d = 0; d < signature.inputs[i].dims.size(); ++d) {
-      const ShapeExpr &dim = signature.inputs[i].dims[d];
-      if (!names(dim, symbol))
-        continue;
-      if (dim.terms().size() == 1)
-        return Place{i, d};
-      if (!found)
-        found = Place{i, d};
-    }
-  return found;
-}
+/// By symbol: the first dimension that names it, best one that is nothing else.
+/// Found for all symbols in one look at the inputs.
+class Places {
+public:
+  explicit Places(const Signature &signature)
+      : bySymbol(signature.symbols.size()), isAlone(bySymbol.size()) {
+    for (size_t i = 0; i < signature.inputs.size(); ++i)
+      for (size_t d = 0; d < signature.inputs[i].dims.size(); ++d) {
+        auto terms = signature.inputs[i].dims[d].terms();
+        for (const ShapeExpr::Term &term : terms)
+          if (term.op == Op::Symbol)
+            add(term.value, {i, d}, terms.size() == 1);
+      }
+  }
+
+  std::optional<Place> of(size_t symbol) const { return bySymbol[symbol]; }
+
+private:
+  void add(size_t symbol, Place place, bool alone) {
+    if (bySymbol[symbol] && (isAlone[symbol] || !alone))
+      return;
+    bySymbol[symbol] = place;
+    isAlone[symbol] = alone;
+  }
+
+  std::vector<std::optional<Place>> bySymbol;
+  std::vector<bool> isAlone;
+};
 
 /// The text of an expression without parentheses around all of it.
 std::string bare(const ShapeExpr &expr, std::span<const Symbol> symbols) {
@@ -47,8 +60,8 @@ std::string bare(const ShapeExpr &expr, std::span<const Symbol> symbols) {
 
 /// "dimension 1 of a (m = 3)", "m + n = 5", "4"; without values, "dimension 1
 /// of a (m)".
-std::string describe(const Signature &signature, const ShapeExpr &expr,
-                     std::optional<int64_t> value) {
+std::string describe(const Signature &signature, const Places &places,
+                     const ShapeExpr &expr, std::optional<int64_t> value) {
   std::string text = bare(expr, signature.symbols);
   if (expr.isConstant())
     return text;
@@ -56,7 +69,7 @@ std::string describe(const Signature &signature, const ShapeExpr &expr,
     text += " = " + std::to_string(*value);
   const ShapeExpr::Term &first = expr.terms().front();
   if (expr.terms().size() == 1)
-    if (auto place = placeOf(signature, first.value))
+    if (auto place = places.of(first.value))
       return "dimension " + std::to_string(place->dim) + " of " +
              signature.inputs[place->input].name + " (" + text + ")";
   return text;
@@ -64,14 +77,15 @@ std::string describe(const Signature &signature, const ShapeExpr &expr,
 
 /// "a is float32 [4, 3] and b is float32 [6, 5]": the inputs that the
 /// constraint's symbols come from.
-std::string describeInputs(const Signature &signature, const Constraint &c,
+std::string describeInputs(const Signature &signature, const Places &places,
+                           const Constraint &c,
                            std::span<const std::vector<int64_t>> shapes) {
   std::vector<size_t> used;
   for (const ShapeExpr *side : {&c.left, &c.right})
     for (const ShapeExpr::Term &term : side->terms()) {
       if (term.op != Op::Symbol)
         continue;
-      auto place = placeOf(signature, term.value);
+      auto place = places.of(term.value);
       if (place && std::ranges::find(used, place->input) == used.end())
         used.push_back(place->input);
     }
@@ -122,8 +136,9 @@ Status checkConstraints(const Signature &signature,
       return right.status();
     if (holds(c.relation, *left, *right))
       continue;
-    std::string a = describe(signature, c.left, *left),
-                b = describe(signature, c.right, *right), text;
+    Places places(signature);
+    std::string a = describe(signature, places, c.left, *left),
+                b = describe(signature, places, c.right, *right), text;
     switch (c.relation) {
     case Relation::Equal:
       text = a + " must equal " + b;
@@ -136,7 +151,7 @@ Status checkConstraints(const Signature &signature,
                                  : a + " must be at least " + b;
       break;
     }
-    std::string inputs = describeInputs(signature, c, shapes);
+    std::string inputs = describeInputs(signature, places, c, shapes);
     return Status(StatusCode::InvalidArgument,
                   withReason((inputs.empty() ? "" : inputs + ": ") + text, c));
   }
@@ -147,17 +162,21 @@ Status checkConstraints(const Signature &signature,
 
 namespace charonia {
 
-std::string Signature::constraintString(const Constraint &constraint) const {
+std::vector<std::string> Signature::constraintStrings() const {
   using engine::Relation;
-  std::string left = engine::describe(*this, constraint.left, std::nullopt),
-              right = engine::describe(*this, constraint.right, std::nullopt);
-  std::string text = constraint.relation == Relation::Equal
-                         ? left + " = " + right
-                     : constraint.relation == Relation::Divides
-                         ? right + " is a multiple of " + left
-                     : constraint.left.isConstant() ? right + " <= " + left
-                                                    : left + " >= " + right;
-  return engine::withReason(std::move(text), constraint);
+  engine::Places places(*this);
+  std::vector<std::string> texts;
+  for (const Constraint &c : constraints) {
+    std::string left = engine::describe(*this, places, c.left, std::nullopt),
+                right = engine::describe(*this, places, c.right, std::nullopt);
+    std::string text = c.relation == Relation::Equal ? left + " = " + right
+                       : c.relation == Relation::Divides
+                           ? right + " is a multiple of " + left
+                       : c.left.isConstant() ? right + " <= " + left
+                                             : left + " >= " + right;
+    texts.push_back(engine::withReason(std::move(text), c));
+  }
+  return texts;
 }
 
 } // namespace charonia

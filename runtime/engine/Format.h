@@ -26,7 +26,8 @@ constexpr uint64_t maxManifestBytes = uint64_t(1) << 26;
 constexpr uint64_t maxUnpacking = 24;
 /// Of one shape expression.
 constexpr size_t maxExprTerms = 4096;
-/// Of a shape symbol, an input and an output, in bytes.
+/// Of a shape symbol, an input, an output and the reason of a constraint, in
+/// bytes.
 constexpr size_t maxNameBytes = 4096;
 
 /// At offset 0; the section table follows at once. The first section is the

@@ -10,7 +10,7 @@ namespace {
 
 using Op = ShapeExpr::Op;
 
-/// Of a tensor's type in bytes, but for the last dimension that is told.
+/// Of a tensor's type or ranges in bytes, but for the last part that is told.
 constexpr size_t maxText = 4096;
 
 Result<size_t> findTensor(const std::vector<TensorSpec> &specs,
@@ -105,6 +105,90 @@ std::optional<int64_t> invert(const ShapeExpr &expr, int64_t target,
   return target;
 }
 
+/// Finds symbols from equations: each is solved as soon as all but one of its
+/// symbols are known. Each is looked at once, however long the chain of symbols
+/// that leads to it.
+class Solver {
+public:
+  explicit Solver(size_t symbols)
+      : values(symbols), known(symbols), uses(symbols) {}
+
+  bool isKnown(size_t symbol) const { return known[symbol]; }
+
+  void set(size_t symbol, int64_t value) {
+    if (known[symbol])
+      return;
+    values[symbol] = value;
+    known[symbol] = true;
+    for (size_t user : uses[symbol])
+      if (--equations[user].unknowns == 1)
+        ready.push_back(user);
+  }
+
+  /// left = right.
+  void add(const ShapeExpr &left, const ShapeExpr &right) {
+    add({&left, &right});
+  }
+  /// expr = value.
+  void add(const ShapeExpr &expr, int64_t value) {
+    add({&expr, nullptr, value});
+  }
+
+  void solve() {
+    for (; next < ready.size(); ++next) {
+      const Equation &e = equations[ready[next]];
+      size_t symbol = 0;
+      std::optional<int64_t> value;
+      if (!e.right) {
+        value = invert(*e.left, e.value, values, known, symbol);
+      } else if (auto right = valueOf(*e.right)) {
+        value = invert(*e.left, *right, values, known, symbol);
+      } else if (auto left = valueOf(*e.left)) {
+        value = invert(*e.right, *left, values, known, symbol);
+      }
+      if (value)
+        set(symbol, *value);
+    }
+  }
+
+  std::vector<int64_t> take() { return std::move(values); }
+
+private:
+  struct Equation {
+    const ShapeExpr *left, *right; ///< No right side: it is `value`.
+    int64_t value = 0;
+    size_t unknowns = 0;
+  };
+
+  void add(Equation equation) {
+    for (const ShapeExpr *side : {equation.left, equation.right})
+      for (const ShapeExpr::Term &term :
+           side ? side->terms() : std::span<const ShapeExpr::Term>())
+        if (term.op == Op::Symbol && !known[term.value]) {
+          uses[term.value].push_back(equations.size());
+          ++equation.unknowns;
+        }
+    if (equation.unknowns == 1)
+      ready.push_back(equations.size());
+    equations.push_back(equation);
+  }
+
+  std::optional<int64_t> valueOf(const ShapeExpr &expr) const {
+    for (const ShapeExpr::Term &term : expr.terms())
+      if (term.op == Op::Symbol && !known[term.value])
+        return std::nullopt;
+    auto value = expr.evaluate(values);
+    return value ? std::optional(*value) : std::nullopt;
+  }
+
+  std::vector<int64_t> values;
+  std::vector<bool> known;
+  std::vector<Equation> equations;
+  std::vector<std::vector<size_t>> uses; ///< Equations by symbol.
+  std::vector<size_t> ready;             ///< With one unknown, in this order.
+  size_t next = 0;                       ///< Of `ready`.
+};
+
 std::string symbolRange(const Symbol &symbol) {
   std::string text = symbol.name + " in " + std::to_string(symbol.min) + ".." +
                      std::to_string(symbol.max);
@@ -144,16 +228,20 @@ std::string Signature::typeString(const TensorSpec &spec) const {
 }
 
 std::string Signature::rangeString(const TensorSpec &spec) const {
-  std::vector<bool> used(symbols.size());
+  std::vector<size_t> used;
   for (const ShapeExpr &dim : spec.dims)
     for (const ShapeExpr::Term &term : dim.terms())
       if (term.op == Op::Symbol &&
-          static_cast<uint64_t>(term.value) < used.size())
-        used[term.value] = true;
+          static_cast<uint64_t>(term.value) < symbols.size())
+        used.push_back(term.value);
+  std::ranges::sort(used);
+  used.erase(std::ranges::unique(used).begin(), used.end());
   std::string text;
-  for (size_t i = 0; i < used.size(); ++i)
-    if (used[i])
-      text += (text.empty() ? "" : "; ") + symbolRange(symbols[i]);
+  for (size_t symbol : used) {
+    if (text.size() > maxText)
+      return text + "; ...";
+    text += (text.empty() ? "" : "; ") + symbolRange(symbols[symbol]);
+  }
   return text;
 }
 
@@ -174,6 +262,85 @@ Signature::evaluateShape(const TensorSpec &spec,
   return shape;
 }
 
+/// What is a dimension by itself is read from it, also where only one value is
+/// right; what others tell is solved for. `shapes`: null where there is none.
+static Solver solveShapes(const Signature &signature,
+                          std::span<const std::vector<int64_t> *const> shapes) {
+  Solver solver(signature.symbols.size());
+  auto forEach = [&](auto visit) {
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      const std::vector<ShapeExpr> &dims = signature.inputs[i].dims;
+      for (size_t d = 0; shapes[i] && d < dims.size() && d < shapes[i]->size();
+           ++d)
+        visit(dims[d], (*shapes[i])[d]);
+    }
+  };
+  forEach([&](const ShapeExpr &dim, int64_t extent) {
+    if (auto terms = dim.terms();
+        terms.size() == 1 && terms[0].op == Op::Symbol)
+      solver.set(terms[0].value, extent);
+  });
+  // A range of one value tells others.
+  for (size_t s = 0; s < signature.symbols.size(); ++s)
+    if (signature.symbols[s].min == signature.symbols[s].max)
+      solver.set(s, signature.symbols[s].min);
+  forEach(
+      [&](const ShapeExpr &dim, int64_t extent) { solver.add(dim, extent); });
+  solver.solve();
+  return solver;
+}
+
+/// Of the symbols' values. Says what a constraint does rather than what its
+/// consequence for a range does.
+static Status checkRanges(const Signature &signature,
+                          std::span<const std::vector<int64_t>> inputShapes,
+                          std::span<const int64_t> values) {
+  for (size_t s = 0; s < values.size(); ++s) {
+    const Symbol &symbol = signature.symbols[s];
+    if (values[s] >= symbol.min && values[s] <= symbol.max &&
+        values[s] % symbol.divisor == 0)
+      continue;
+    CHARONIA_RETURN_IF_ERROR(
+        engine::checkConstraints(signature, inputShapes, values, s));
+    for (size_t i = 0; i < inputShapes.size(); ++i)
+      for (const ShapeExpr &dim : signature.inputs[i].dims)
+        for (const ShapeExpr::Term &term : dim.terms())
+          if (term.op == Op::Symbol && static_cast<size_t>(term.value) == s)
+            return Status(
+                StatusCode::OutOfRange,
+                "the shape " + shapeString(inputShapes[i]) + " of the input '" +
+                    signature.inputs[i].name + "' makes " + symbol.name + " " +
+                    std::to_string(values[s]) + "; the engine was built for " +
+                    symbolRange(symbol));
+    return Status(StatusCode::Corrupt, "the range of the shape symbol '" +
+                                           symbol.name + "' is wrong");
+  }
+  return Status::ok();
+}
+
+/// Whether the symbols' values make the shapes what they are.
+static Status checkDims(const Signature &signature,
+                        std::span<const std::vector<int64_t>> inputShapes,
+                        std::span<const int64_t> values) {
+  for (size_t i = 0; i < inputShapes.size(); ++i)
+    for (size_t d = 0; d < inputShapes[i].size(); ++d) {
+      const TensorSpec &spec = signature.inputs[i];
+      auto expected = spec.dims[d].evaluate(values);
+      if (!expected)
+        return expected.status();
+      if (*expected != inputShapes[i][d])
+        return Status(StatusCode::InvalidArgument,
+                      expectation(signature, spec) + "; dimension " +
+                          std::to_string(d) + " of the shape " +
+                          shapeString(inputShapes[i]) + " should be " +
+                          std::to_string(*expected) +
+                          (spec.dims[d].isConstant()
+                               ? ""
+                               : " = " + spec.dims[d].str(signature.symbols)));
+    }
+  return Status::ok();
+}
+
 Result<std::vector<int64_t>> Signature::solveSymbols(
     std::span<const std::vector<int64_t>> inputShapes) const {
   if (inputShapes.size() != inputs.size())
@@ -181,111 +348,45 @@ Result<std::vector<int64_t>> Signature::solveSymbols(
                   "the engine has " + std::to_string(inputs.size()) +
                       " inputs, but " + std::to_string(inputShapes.size()) +
                       " shapes were given");
-  for (size_t i = 0; i < inputs.size(); ++i)
+  std::vector<const std::vector<int64_t> *> shapes;
+  for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputShapes[i].size() != inputs[i].dims.size())
       return Status(StatusCode::InvalidArgument,
                     expectation(*this, inputs[i]) + ", not the shape " +
                         shapeString(inputShapes[i]));
-
-  std::vector<int64_t> values(symbols.size());
-  std::vector<bool> known(symbols.size());
-  // What is a dimension by itself is read from it, also where only one value is
-  // right.
-  for (size_t i = 0; i < inputs.size(); ++i)
-    for (size_t d = 0; d < inputs[i].dims.size(); ++d) {
-      auto terms = inputs[i].dims[d].terms();
-      if (terms.size() != 1 || terms[0].op != Op::Symbol ||
-          known[terms[0].value])
-        continue;
-      values[terms[0].value] = inputShapes[i][d];
-      known[terms[0].value] = true;
-    }
-  // A range of one value tells others.
-  for (size_t s = 0; s < symbols.size(); ++s)
-    if (!known[s] && symbols[s].min == symbols[s].max) {
-      values[s] = symbols[s].min;
-      known[s] = true;
-    }
-  // A dimension is solved as soon as all but one of its symbols are known: each
-  // of them once, however long the chain of symbols that leads to it.
-  struct Dim {
-    size_t input, index, unknowns;
-  };
-  std::vector<Dim> dims;
-  std::vector<std::vector<size_t>> uses(symbols.size());
-  std::vector<size_t> ready;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    for (size_t d = 0; d < inputs[i].dims.size(); ++d) {
-      size_t unknowns = 0;
-      for (const ShapeExpr::Term &term : inputs[i].dims[d].terms())
-        if (term.op == Op::Symbol && !known[term.value]) {
-          uses[term.value].push_back(dims.size());
-          ++unknowns;
-        }
-      if (unknowns == 1)
-        ready.push_back(dims.size());
-      dims.push_back({i, d, unknowns});
-    }
-  for (size_t next = 0; next < ready.size(); ++next) {
-    const Dim &dim = dims[ready[next]];
-    size_t symbol = 0;
-    auto value =
-        invert(inputs[dim.input].dims[dim.index],
-               inputShapes[dim.input][dim.index], values, known, symbol);
-    if (!value)
-      continue;
-    values[symbol] = *value;
-    known[symbol] = true;
-    for (size_t user : uses[symbol])
-      if (--dims[user].unknowns == 1)
-        ready.push_back(user);
+    shapes.push_back(&inputShapes[i]);
   }
+  Solver solver = solveShapes(*this, shapes);
   for (size_t s = 0; s < symbols.size(); ++s)
-    if (!known[s])
+    if (!solver.isKnown(s))
       return Status(StatusCode::Corrupt,
                     "no input's shape determines the shape symbol '" +
                         symbols[s].name + "'");
-
+  std::vector<int64_t> values = solver.take();
   // Ranges first: "batch is 100" says more than "100 is not batch".
-  for (size_t s = 0; s < symbols.size(); ++s) {
-    const Symbol &symbol = symbols[s];
-    if (values[s] >= symbol.min && values[s] <= symbol.max &&
-        values[s] % symbol.divisor == 0)
-      continue;
-    // A range may be what a constraint leaves; that says more.
-    CHARONIA_RETURN_IF_ERROR(
-        engine::checkConstraints(*this, inputShapes, values, s));
-    for (size_t i = 0; i < inputs.size(); ++i)
-      for (const ShapeExpr &dim : inputs[i].dims)
-        for (const ShapeExpr::Term &term : dim.terms())
-          if (term.op == Op::Symbol && static_cast<size_t>(term.value) == s)
-            return Status(StatusCode::OutOfRange,
-                          "the shape " + shapeString(inputShapes[i]) +
-                              " of the input '" + inputs[i].name + "' makes " +
-                              symbol.name + " " + std::to_string(values[s]) +
-                              "; the engine was built for " +
-                              symbolRange(symbol));
-    return Status(StatusCode::Corrupt, "the range of the shape symbol '" +
-                                           symbol.name + "' is wrong");
-  }
-  for (size_t i = 0; i < inputs.size(); ++i)
-    for (size_t d = 0; d < inputs[i].dims.size(); ++d) {
-      auto expected = inputs[i].dims[d].evaluate(values);
-      if (!expected)
-        return expected.status();
-      if (*expected != inputShapes[i][d])
-        return Status(StatusCode::InvalidArgument,
-                      expectation(*this, inputs[i]) + "; dimension " +
-                          std::to_string(d) + " of the shape " +
-                          shapeString(inputShapes[i]) + " should be " +
-                          std::to_string(*expected) +
-                          (inputs[i].dims[d].isConstant()
-                               ? ""
-                               : " = " + inputs[i].dims[d].str(symbols)));
-    }
+  CHARONIA_RETURN_IF_ERROR(checkRanges(*this, inputShapes, values));
+  CHARONIA_RETURN_IF_ERROR(checkDims(*this, inputShapes, values));
   CHARONIA_RETURN_IF_ERROR(
       engine::checkConstraints(*this, inputShapes, values));
   return values;
+}
+
+std::vector<int64_t> Signature::completeSymbols(
+    std::span<const std::optional<std::vector<int64_t>>> inputShapes) const {
+  std::vector<const std::vector<int64_t> *> shapes;
+  for (const auto &shape :
+       inputShapes.first(std::min(inputShapes.size(), inputs.size())))
+    shapes.push_back(shape ? &*shape : nullptr);
+  Solver solver = solveShapes(*this, shapes);
+  for (const Constraint &c : constraints)
+    if (c.relation == Constraint::Relation::Equal)
+      solver.add(c.left, c.right);
+  // One after another: each may tell others.
+  for (size_t s = 0; s < symbols.size(); ++s) {
+    solver.solve();
+    solver.set(s, symbols[s].opt);
+  }
+  return solver.take();
 }
 
 } // namespace charonia

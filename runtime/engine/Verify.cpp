@@ -118,6 +118,9 @@ private:
       if (c.relation != Relation::Equal && c.relation != Relation::Divides &&
           c.relation != Relation::AtLeast)
         return bad(at("constraint", i) + " has an unknown relation");
+      if (c.reason.size() > maxNameBytes)
+        return bad("the reason of " + at("constraint", i) + " has more than " +
+                   std::to_string(maxNameBytes) + " bytes");
       for (const ShapeExpr *side : {&c.left, &c.right})
         CHARONIA_RETURN_IF_ERROR(
             checkExpr(*side).withContext(at("constraint", i)));

@@ -121,11 +121,14 @@ SectionEntry makeEntry(SectionKind kind, const std::string &name,
 
 } // namespace
 
-Status Writer::write(const Manifest &manifest, const std::string &path) const {
+Status Writer::write(const Manifest &manifest, const std::string &path,
+                     const std::function<void()> &beforeCommit) const {
   AtomicFile file(path);
   CHARONIA_RETURN_IF_ERROR(file.open());
   FileOutput output(file);
   CHARONIA_RETURN_IF_ERROR(writeTo(manifest, output));
+  if (beforeCommit)
+    beforeCommit();
   return file.commit();
 }
 

@@ -68,7 +68,10 @@ public:
   /// Checks the manifest, then writes a temporary file in path's folder, syncs
   /// it and renames it to `path`. On any failure (disk full, producer's error)
   /// the old file, if any, is as it was and nothing new is left.
-  Status write(const Manifest &manifest, const std::string &path) const;
+  /// `beforeCommit` is called when all bytes are written, right before the file
+  /// is synced and gets its name.
+  Status write(const Manifest &manifest, const std::string &path,
+               const std::function<void()> &beforeCommit = {}) const;
   /// The same bytes in memory.
   Status write(const Manifest &manifest, std::vector<std::byte> &bytes) const;
 

@@ -113,8 +113,7 @@ inline void exercise(const Reader &reader) {
     shapes.push_back(shape ? *shape
                            : std::vector<int64_t>(spec.dims.size(), 3));
   }
-  for (const Constraint &constraint : signature.constraints)
-    (void)signature.constraintString(constraint);
+  (void)signature.constraintStrings();
   (void)signature.solveSymbols(shapes);
   for (auto &shape : shapes)
     for (int64_t &dim : shape)

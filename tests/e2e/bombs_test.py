@@ -6,6 +6,7 @@ grew exponentially, or was refused, so that a relapse shows without a clock.
 
 from __future__ import annotations
 
+import json
 import re
 
 import compile_bombs as bombs
@@ -74,3 +75,8 @@ def test_steps_share_kernels(tmp_path, recurrence, target):
     assert counts, result.stdout + result.stderr
     launches, kernels = map(int, counts.groups())
     assert launches >= 80 and kernels <= 10, result.stdout
+    # They are told apart by the places that they are given.
+    told = harness.invoke("inspect", tmp_path / "model.engine", "--json")
+    steps = json.loads(told.stdout)["programs"][0]["steps"]
+    places = [(s["kernel"], *s["buffers"], *s["offsets"]) for s in steps if s["kind"] == "launch"]
+    assert len(places) == launches and len(set(places)) == launches

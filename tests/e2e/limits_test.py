@@ -72,3 +72,11 @@ def test_limits_are_checked(model, flag, value):
     result = harness.invoke("compile", model, flag, value)
     assert result.code == 2, result.stderr
     assert flag in result.stderr
+
+
+@pytest.mark.parametrize("value", ["1e-7", "0.009", "100000001", "4e9", "inf"])
+def test_memory_limit_is_sensible(model, value):
+    """Less than a page would be no limit at all, and so would a number of bytes."""
+    result = harness.invoke("compile", model, "--memory-limit", value)
+    assert result.code == 2, result.stderr
+    assert f"--memory-limit: '{value}' is not a number of MB from 0.01 to" in result.stderr

@@ -5,6 +5,7 @@
 #include "runtime/engine/Writer.h"
 
 #include <csignal>
+#include <filesystem>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -295,6 +296,25 @@ protected:
   }
 };
 
+TEST(EngineFile, IsWholeBeforeItHasAName) {
+  Sample sample;
+  TempDir dir;
+  unsigned calls = 0;
+  Status status = sample.writer().write(sample.manifest, dir / "a.engine", [&] {
+    ++calls;
+    EXPECT_FALSE(std::filesystem::exists(dir / "a.engine"));
+  });
+  EXPECT_TRUE(status.isOk()) << status.message();
+  EXPECT_EQ(calls, 1u);
+  EXPECT_TRUE(Reader::open(dir / "a.engine").isOk());
+  // Nothing is about to be written where something is wrong.
+  sample.manifest.signature.inputs[0].name = "";
+  EXPECT_FALSE(sample.writer()
+                   .write(sample.manifest, dir / "b.engine", [&] { ++calls; })
+                   .isOk());
+  EXPECT_EQ(calls, 1u);
+}
+
 TEST_F(ManifestRules, Messages) {
   using M = Manifest &;
   EXPECT_EQ(rejected([](M m) { m.signature.inputs[0].name = ""; }),
@@ -328,6 +348,10 @@ TEST_F(ManifestRules, Messages) {
               m.signature.constraints.assign(4097, m.signature.constraints[0]);
             }),
             "there are 4097 constraints");
+  EXPECT_EQ(rejected([](M m) {
+              m.signature.constraints[0].reason = std::string(4097, 'r');
+            }),
+            "the reason of constraint 0 has more than 4096 bytes");
   EXPECT_EQ(rejected([](M m) {
               m.signature.inputs[0].dims[0] = ShapeExpr::symbol(9);
             }),

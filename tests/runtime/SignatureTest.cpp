@@ -155,10 +155,7 @@ TEST(Signature, ConstraintOnAFixedSize) {
 
 TEST(Signature, ConstraintText) {
   Signature s = related();
-  std::vector<std::string> texts;
-  for (const Constraint &c : s.constraints)
-    texts.push_back(s.constraintString(c));
-  EXPECT_EQ(texts,
+  EXPECT_EQ(s.constraintStrings(),
             (std::vector<std::string>{
                 "dimension 1 of a (m) = dimension 0 of b (n), as MatMul 'fc1' "
                 "multiplies over them",
@@ -167,6 +164,80 @@ TEST(Signature, ConstraintText) {
                 "dimension 0 of b (n) <= 512, so that positions lie inside "
                 "their table",
                 "dimension 0 of c (k) >= m + n"}));
+}
+
+using SomeShapes = std::vector<std::optional<std::vector<int64_t>>>;
+
+TEST(Signature, CompletedByConstraints) {
+  Signature s = related();
+  s.symbols[0].opt = s.symbols[1].opt = 128;
+  s.symbols[2].opt = 256;
+  using Values = std::vector<int64_t>;
+  EXPECT_EQ(s.completeSymbols(SomeShapes(3)), (Values{128, 128, 256}));
+  EXPECT_EQ(s.completeSymbols(SomeShapes{{{4, 3}}, {}, {}}),
+            (Values{3, 3, 256}));
+  EXPECT_EQ(s.completeSymbols(SomeShapes{{}, {{7, 5}}, {}}),
+            (Values{7, 7, 256}));
+  // What is given stands, right or not, and ranks that differ are no harm.
+  EXPECT_EQ(s.completeSymbols(SomeShapes{{{4, 3}}, {{7, 5}}, {{8, 8}}}),
+            (Values{3, 7, 8}));
+  EXPECT_EQ(s.completeSymbols({}), (Values{128, 128, 256}));
+  // One equation leads to the next, and so does a size that is chosen.
+  s.constraints.push_back({Constraint::Relation::Equal, ShapeExpr::symbol(2),
+                           ShapeExpr::symbol(1) * 2 + 4, ""});
+  EXPECT_EQ(s.completeSymbols(SomeShapes{{{4, 3}}, {}, {}}),
+            (Values{3, 3, 10}));
+  EXPECT_EQ(s.completeSymbols(SomeShapes{{}, {}, {{10}}}), (Values{3, 3, 10}));
+  EXPECT_EQ(s.completeSymbols(SomeShapes(3)), (Values{128, 128, 260}));
+}
+
+TEST(Signature, ConstraintsOfManyTerms) {
+  // 4096 constraints over symbols that a million terms are searched for. Once
+  // for each symbol of each would take some 10^12 steps.
+  Signature s;
+  ShapeExpr m = ShapeExpr::symbol(0), n = ShapeExpr::symbol(1),
+            sum = ShapeExpr::symbol(2);
+  s.symbols = {{"m", 0, 1, 9, 1}, {"n", 0, 1, 9, 1}, {"k", 0, 0, 9, 1}};
+  for (int i = 0; i < 11; ++i)
+    sum = sum + sum;
+  s.inputs = {{"w", DType::Int8, std::vector<ShapeExpr>(250, sum)},
+              {"a", DType::Int8, {m}},
+              {"b", DType::Int8, {n, ShapeExpr::symbol(2)}}};
+  s.constraints.assign(4096, {Constraint::Relation::Equal, m, n, ""});
+  Shapes shapes{std::vector<int64_t>(250, 0), {3}, {4, 0}};
+  for (int i = 0; i < 100; ++i) {
+    std::vector<std::string> texts = s.constraintStrings();
+    ASSERT_EQ(texts.size(), 4096u);
+    EXPECT_EQ(texts.back(), "dimension 0 of a (m) = dimension 0 of b (n)");
+  }
+  EXPECT_EQ(messageOf(s, shapes),
+            "a is int8 [3] and b is int8 [4, 0]: dimension 0 of a (m = 3) must "
+            "equal dimension 0 of b (n = 4)");
+}
+
+TEST(Signature, RangesOfManySymbols) {
+  // Each tensor's own: looking through all symbols would take 10^11 steps.
+  constexpr unsigned n = 2'000'000;
+  Signature s;
+  s.symbols.assign(n, {"", 1, 1, 9, 1});
+  s.symbols[n - 1].name = std::string(3000, 'a');
+  s.symbols[n - 2].name = std::string(3000, 'b');
+  s.symbols[n - 3].name = "c";
+  TensorSpec spec{"x", DType::Int8, {ShapeExpr::symbol(n - 3)}};
+  for (unsigned i = 0; i < 400'000; ++i)
+    ASSERT_EQ(s.rangeString(spec), "c in 1..9");
+  // Long lists are cut.
+  s.symbols[0].name = "d";
+  spec.dims = {ShapeExpr::symbol(0), ShapeExpr::symbol(n - 2),
+               ShapeExpr::symbol(n - 1), ShapeExpr::symbol(0)};
+  EXPECT_EQ(s.rangeString(spec), "d in 1..9; " + std::string(3000, 'b') +
+                                     " in 1..9; " + std::string(3000, 'a') +
+                                     " in 1..9");
+  s.symbols[n - 3].name = std::string(3000, 'c');
+  spec.dims.push_back(ShapeExpr::symbol(n - 3));
+  std::string text = s.rangeString(spec);
+  EXPECT_EQ(text.size(), 6034u);
+  EXPECT_EQ(text.substr(text.size() - 5), "; ...");
 }
 
 TEST(Types, NamesAndSizes) {

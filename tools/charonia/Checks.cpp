@@ -59,6 +59,15 @@ CLI::Validator positive() {
   });
 }
 
+CLI::Validator megabytes() {
+  return check([](const std::string &text) -> std::string {
+    double value;
+    if (CLI::detail::lexical_cast(text, value) && value >= 0.01 && value <= 1e8)
+      return "";
+    return "'" + text + "' is not a number of MB from 0.01 to 100000000";
+  });
+}
+
 CLI::Validator device() {
   return check([](const std::string &text) -> std::string {
     if (text == "auto")

@@ -19,6 +19,9 @@ CLI::Validator count(unsigned least, unsigned most);
 CLI::Validator seconds();
 /// A finite number above 0.
 CLI::Validator positive();
+/// From a page of memory to more than a machine has: a limit in bytes is a
+/// mistake.
+CLI::Validator megabytes();
 /// "auto", or the name of a device.
 CLI::Validator device();
 /// 1x3x224x224, perhaps behind NAME=; names may hold '=', shapes may not.

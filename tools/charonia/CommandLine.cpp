@@ -49,7 +49,8 @@ void addExecutionOptions(CLI::App &app, ExecutionOptions &options) {
       ->allow_extra_args(false);
   addShapes(app, options.shapes,
             "Shape of an input with random values; otherwise the sizes that "
-            "other inputs determine, and those the engine was tuned for");
+            "other inputs determine, also by what the engine needs of them, "
+            "and those the engine was tuned for");
   app.add_option("--seed", options.seed,
                  "Of random values: floating point from -2 to 2, integers of 8 "
                  "bits their whole range, wider ones and bool 0 or 1 (good as "
@@ -109,15 +110,15 @@ void addStages(CLI::App &app, CompileCommand &options) {
 
 void addLimits(CLI::App &c, CompileCommand &options) {
   auto limit = [&](const char *name, double &value, const char *what) {
-    return c.add_option(name, value, what)
-        ->check(positive())
-        ->default_str("none");
+    return c.add_option(name, value, what)->default_str("none");
   };
   limit("--time-limit", options.timeLimit,
         "Give up after so long, and say what took the time")
+      ->check(positive())
       ->type_name("SECONDS");
   limit("--memory-limit", options.memoryLimit,
         "Give up where more memory is in use, mapped files aside")
+      ->check(megabytes())
       ->type_name("MB");
 }
 

@@ -29,7 +29,7 @@ namespace {
 std::string describe(Location location) {
   std::string text;
   if (auto name = dyn_cast<NameLoc>(location))
-    return "node '" + name.getName().str() + "'";
+    return "node '" + printable(name.getName().str()) + "'";
   if (auto fused = dyn_cast<FusedLoc>(location)) {
     for (Location part : fused.getLocations())
       if (std::string words = describe(part);
@@ -40,9 +40,9 @@ std::string describe(Location location) {
   if (auto call = dyn_cast<CallSiteLoc>(location))
     return describe(call.getCaller());
   if (auto file = dyn_cast<FileLineColLoc>(location))
-    return (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
-            Twine(file.getColumn()))
-        .str();
+    return printable(file.getFilename().str()) + ":" +
+           std::to_string(file.getLine()) + ":" +
+           std::to_string(file.getColumn());
   return text;
 }
 
@@ -54,9 +54,9 @@ public:
   int run() {
     if (int status = prepare())
       return status;
-    driver::Watchdog watchdog(
-        {command.timeLimit,
-         static_cast<uint64_t>(std::min(command.memoryLimit * 1e6, 1e18))},
+    watchdog.emplace(
+        driver::Limits{command.timeLimit,
+                       static_cast<uint64_t>(command.memoryLimit * 1e6)},
         [&](const std::string &limit) { giveUp(limit); });
     driver::registerCompiler(registry);
     context.emplace(registry, MLIRContext::Threading::DISABLED);
@@ -81,8 +81,9 @@ private:
   /// Ends the process from the watchdog's thread: the engine, still without a
   /// name, and the compiler's temporary files go with it.
   [[noreturn]] void giveUp(const std::string &limit) {
-    std::string text = "error: " + command.model + ": compiling is over " +
-                       limit + "\n  at: " + activity.describe() +
+    std::string text = "error: " + printable(command.model) +
+                       ": compiling is over " + limit +
+                       "\n  at: " + activity.describe() +
                        "\n  remedy: raise the limit, or see with --verbose "
                        "what a compile without it spends its time on\n";
     if (!command.quiet && isatty(STDERR_FILENO))
@@ -135,11 +136,12 @@ private:
     line.clear();
     bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
     std::string place = describe(diagnostic.getLocation());
-    llvm::errs() << (isError ? "error: " : "warning: ") << command.model << ": "
-                 << (place.empty() ? "" : place + ": ") << diagnostic.str()
-                 << "\n";
+    llvm::errs() << (isError ? "error: " : "warning: ")
+                 << printable(command.model) << ": "
+                 << (place.empty() ? "" : place + ": ")
+                 << printableLines(diagnostic.str()) << "\n";
     for (Diagnostic &note : diagnostic.getNotes())
-      llvm::errs() << "  " << note.str() << "\n";
+      llvm::errs() << "  " << printableLines(note.str()) << "\n";
   }
 
   OwningOpRef<ModuleOp> import() {
@@ -211,6 +213,7 @@ private:
       line.show({what.data(), what.size()}, done, total);
     };
     options.activity = &activity;
+    options.beforeCommit = [&] { watchdog->disarm(); };
     activity.enter("hashing the model");
     options.record.modelName = llvm::sys::path::filename(command.model).str();
     options.record.sourceHash = hashOf(module);
@@ -268,6 +271,7 @@ private:
   DialectRegistry registry;
   std::optional<llvm::DefaultThreadPool> pool;
   std::optional<MLIRContext> context;
+  std::optional<driver::Watchdog> watchdog; ///< Ends before what it looks at.
 };
 
 } // namespace

@@ -48,45 +48,6 @@ int guarded(const std::function<int()> &work) {
   return status;
 }
 
-/// The bytes of the UTF-8 character at the start of `text`; 0: it is none.
-static size_t characterLength(std::string_view text) {
-  auto at = [&](size_t i) -> unsigned char { return text[i]; };
-  size_t length = at(0) < 0x80              ? 1
-                  : (at(0) >> 5) == 0b110   ? 2
-                  : (at(0) >> 4) == 0b1110  ? 3
-                  : (at(0) >> 3) == 0b11110 ? 4
-                                            : 0;
-  if (length == 0 || length > text.size())
-    return 0;
-  uint32_t code = length == 1 ? at(0) : at(0) & (0x7f >> length);
-  for (size_t i = 1; i < length; ++i) {
-    if ((at(i) & 0xc0) != 0x80)
-      return 0;
-    code = code << 6 | (at(i) & 0x3f);
-  }
-  constexpr uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-  bool surrogate = code >= 0xd800 && code < 0xe000;
-  return code < least[length] || code > 0x10ffff || surrogate ? 0 : length;
-}
-
-std::string printable(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    unsigned char first = text.front();
-    size_t length = first < 0x20 || first == 0x7f ? 0 : characterLength(text);
-    if (length) {
-      result += text.substr(0, length);
-    } else {
-      char escape[8];
-      std::snprintf(escape, sizeof(escape), "\\x%02x", first);
-      result += escape;
-      length = 1;
-    }
-    text.remove_prefix(length);
-  }
-  return result;
-}
-
 std::string jsonName(std::string_view name) {
   std::string result;
   while (!name.empty()) {

@@ -3,6 +3,7 @@
 #define CHARONIA_TOOLS_CHARONIA_CONSOLE_H
 
 #include "charonia/status.h"
+#include "support/Text.h"
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
@@ -28,10 +29,6 @@ void note(const std::string &message);
 /// The exit status of `work`. What it throws is a mistake of this program and
 /// is reported as one; standard output that could not be written is an error.
 int guarded(const std::function<int()> &work);
-
-/// A name of a model or a file on one line of UTF-8: other bytes and control
-/// characters become \xNN.
-std::string printable(std::string_view text);
 
 /// A name as JSON tells and takes it: bytes that are not UTF-8 become \xNN and
 /// a backslash becomes two, so that different names stay different.

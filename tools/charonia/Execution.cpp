@@ -113,18 +113,7 @@ chooseShapes(const Signature &signature,
                           "' is given already");
     CHARONIA_ASSIGN_OR_RETURN(known[named.index], parseShape(named.value));
   }
-  // A dimension that is a symbol tells its value; others follow from these.
-  std::vector<int64_t> values;
-  for (const Symbol &symbol : signature.symbols)
-    values.push_back(symbol.opt);
-  for (size_t i = 0; i < known.size(); ++i) {
-    const std::vector<ShapeExpr> &dims = signature.inputs[i].dims;
-    for (size_t d = 0; known[i] && d < std::min(dims.size(), known[i]->size());
-         ++d)
-      if (const auto &terms = dims[d].terms();
-          terms.size() == 1 && terms[0].op == ShapeExpr::Op::Symbol)
-        values[terms[0].value] = (*known[i])[d];
-  }
+  std::vector<int64_t> values = signature.completeSymbols(known);
   std::vector<std::vector<int64_t>> shapes;
   for (size_t i = 0; i < known.size(); ++i) {
     if (!known[i]) {

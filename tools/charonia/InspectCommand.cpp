@@ -140,9 +140,8 @@ private:
                     printable(manifest.signature.typeString(spec)).c_str(),
                     range.empty() ? "" : printable(", " + range).c_str());
       }
-    for (const Constraint &constraint : manifest.signature.constraints)
-      std::printf("  needs %s\n",
-                  manifest.signature.constraintString(constraint).c_str());
+    for (const std::string &text : manifest.signature.constraintStrings())
+      std::printf("  needs %s\n", printable(text).c_str());
   }
 
   Status printProgram(const engine::Program &program) const {
@@ -250,13 +249,24 @@ private:
                   printable(value).c_str());
   }
 
+  /// An expression, and names, as JSON has them.
+  std::string text(const ShapeExpr &expr) const {
+    return jsonName(expr.str(symbols));
+  }
+  static json names(const std::vector<std::string> &list) {
+    json result = json::array();
+    for (const std::string &name : list)
+      result.push_back(jsonName(name));
+    return result;
+  }
+
   json describeTensor(const TensorSpec &spec) const {
     json dims = json::array();
     for (const ShapeExpr &dim : spec.dims)
       if (auto constant = dim.constantValue())
         dims.push_back(*constant);
       else
-        dims.push_back(dim.str(symbols));
+        dims.push_back(text(dim));
     return {{"name", jsonName(spec.name)},
             {"dtype", std::string(dtypeName(spec.dtype))},
             {"shape", dims}};
@@ -273,15 +283,12 @@ private:
       result["outputs"].push_back(describeTensor(spec));
     result["symbols"] = json::array();
     for (const Symbol &s : symbols)
-      result["symbols"].push_back({{"name", s.name},
+      result["symbols"].push_back({{"name", jsonName(s.name)},
                                    {"min", s.min},
                                    {"opt", s.opt},
                                    {"max", s.max},
                                    {"divisor", s.divisor}});
-    result["constraints"] = json::array();
-    for (const Constraint &constraint : manifest.signature.constraints)
-      result["constraints"].push_back(
-          manifest.signature.constraintString(constraint));
+    result["constraints"] = names(manifest.signature.constraintStrings());
     result["programs"] = json::array();
     for (const engine::Program &program : manifest.programs) {
       CHARONIA_ASSIGN_OR_RETURN(json entry, describeProgram(program));
@@ -317,7 +324,7 @@ private:
       json kernels = json::array();
       for (const engine::KernelCode &code : variant.kernels)
         kernels.push_back({{"entry", code.entry},
-                           {"grid", code.grid.str(symbols)},
+                           {"grid", text(code.grid)},
                            {"block_threads", code.blockThreads},
                            {"registers", code.registers},
                            {"spill_bytes", code.spillBytes},
@@ -328,28 +335,31 @@ private:
           {{"arch", variant.arch}, {"kernels", kernels}});
     }
     for (const engine::Kernel &kernel : program.kernels)
-      entry["kernels"].push_back({{"name", kernel.name},
-                                  {"ops", kernel.ops},
-                                  {"flops", kernel.flops.str(symbols)},
-                                  {"bytes", kernel.bytes.str(symbols)}});
+      entry["kernels"].push_back({{"name", jsonName(kernel.name)},
+                                  {"ops", names(kernel.ops)},
+                                  {"flops", text(kernel.flops)},
+                                  {"bytes", text(kernel.bytes)}});
     for (const engine::Step &step : program.steps) {
-      json arguments = json::array();
-      for (const engine::Argument &argument : step.args)
-        arguments.push_back(argument.buffer);
+      json buffers = json::array(), offsets = json::array();
+      for (const engine::Argument &argument : step.args) {
+        buffers.push_back(argument.buffer);
+        offsets.push_back(text(argument.offset));
+      }
       bool launch = step.kind == engine::Step::Kind::Launch;
       entry["steps"].push_back(
           {{"kind", launch                                  ? "launch"
                     : step.kind == engine::Step::Kind::Copy ? "copy"
                                                             : "fill"},
            {"kernel", launch ? json(step.kernel) : json()},
-           {"buffers", arguments},
-           {"nodes", step.nodes}});
+           {"buffers", buffers},
+           {"offsets", offsets},
+           {"nodes", names(step.nodes)}});
     }
     for (size_t i = 0; i < program.buffers.size(); ++i) {
       const engine::Buffer &buffer = program.buffers[i];
       json b = {{"kind", kindName(buffer.kind)},
-                {"name", buffer.name},
-                {"bytes", buffer.size.str(symbols)},
+                {"name", jsonName(buffer.name)},
+                {"bytes", text(buffer.size)},
                 {"first_step", buffer.firstStep},
                 {"last_step", buffer.lastStep}};
       if (buffer.alias != engine::noIndex)

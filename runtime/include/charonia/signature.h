@@ -163,6 +163,12 @@ struct CHARONIA_API Signature {
   Result<std::vector<int64_t>>
   solveSymbols(std::span<const std::vector<int64_t>> inputShapes) const;
 
+  /// Values for all symbols where just some inputs have a shape: what these and
+  /// the constraints that are equations tell, and for the others the sizes that
+  /// the engine was tuned for. Whether they fit is for solveSymbols() to say.
+  std::vector<int64_t> completeSymbols(
+      std::span<const std::optional<std::vector<int64_t>>> inputShapes) const;
+
   /// The concrete shape of `spec` for these symbol values.
   Result<std::vector<int64_t>>
   evaluateShape(const TensorSpec &spec,
@@ -171,11 +177,11 @@ struct CHARONIA_API Signature {
   /// "float32 [batch, 3, 224, 224]".
   std::string typeString(const TensorSpec &spec) const;
   /// "batch in 1..64": the ranges of the symbols that `spec` uses; may be
-  /// empty.
+  /// empty. Very long lists are cut.
   std::string rangeString(const TensorSpec &spec) const;
-  /// "dimension 1 of a (m) = dimension 0 of b (n), as MatMul 'fc1' multiplies
-  /// over them".
-  std::string constraintString(const Constraint &constraint) const;
+  /// For each constraint "dimension 1 of a (m) = dimension 0 of b (n), as
+  /// MatMul 'fc1' multiplies over them".
+  std::vector<std::string> constraintStrings() const;
 };
 
 } // namespace charonia
