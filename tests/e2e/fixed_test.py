@@ -33,6 +33,24 @@ MODELS = {
     # Divisors in lanes beyond the last element are no divisors.
     "div_tail": """int32[5,3] x, int32[5,1] y) => (int32[5,3] z) { z = Div (x, y) }""",
     "mod_tail": """int64[2,3,1] x, int64[1,3,7] y) => (int64[2,3,7] z) { z = Mod (x, y) }""",
+    # Nothing to reduce along the last axis, whatever the operator.
+    "reduce_nothing": """opset 13: float[3,0] x, int64[2,0] i) => (float[3] a, float[3] b,
+        float[3] c, float[3] d, float[3] e, float[3] f, int64[2] g, int64[2] h)
+        <int64[1] one = {1}>
+        { a = ReduceMax <axes = [1], keepdims = 0> (x)  b = ReduceMin <axes = [1], keepdims = 0> (x)
+          c = ReduceSum <keepdims = 0> (x, one)  d = ReduceProd <axes = [1], keepdims = 0> (x)
+          e = ReduceL2 <axes = [1], keepdims = 0> (x)
+          f = ReduceLogSumExp <axes = [1], keepdims = 0> (x)
+          g = ReduceMax <axes = [1], keepdims = 0> (i)
+          h = ReduceSum <keepdims = 0> (i, one) }""",
+    "order_nothing": """float[3,0] x) => (float[3,0] a, int64[3,0] i, float[3,0] c)
+        <int64[1] none = {0}, int64 one = {1}>
+        { a, i = TopK (x, none)  c = CumSum (x, one) }""",
+    # Roots of integers that are whole, and powers above 2^53.
+    "integer_power": """int64[200] x, int64[200] y) => (int64[200] z, int64[200] s, int64[200] t)
+        <int64 ten = {10}, int64 top = {15}, float half = {0.5}, float third = {0.333333333}>
+        { w = Mod (y, top)  z = Pow (ten, w)  q = Mul (x, x)  r = Pow (q, half)
+          u = Mul (q, q)  s = Pow (u, half)  v = Sub (r, x)  t = Mod <fmod = 1> (v, ten) }""",
     # One column: stores of single elements.
     "matmul_vector": """float[4,31,2] x, float[2] y) => (float[4,31] z) { z = MatMul (x, y) }""",
     "matmul_column": """float[7,1,7,127] x) => (float[7,1,7] z) <float[127] w>
@@ -101,7 +119,7 @@ def feeds(model: onnx.ModelProto, seed: int) -> dict[str, np.ndarray]:
     values = {}
     for info in model.graph.input:
         tensor = info.type.tensor_type
-        dims = [d.dim_value or 5 for d in tensor.shape.dim]
+        dims = [5 if d.dim_param else d.dim_value for d in tensor.shape.dim]
         dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
         if dtype.kind == "f":
             value = rng.standard_normal(dims)

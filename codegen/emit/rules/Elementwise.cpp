@@ -274,19 +274,121 @@ Value bitcast(Emitter &e, graph::BitcastOp op, ArrayRef<Value> x) {
              : arith::ExtFOp::create(b, e.loc(), type, bits).getResult();
 }
 
-Value pow(Emitter &e, graph::PowOp op, ArrayRef<Value> x) {
+/// How many low bits of an integer exponent may be set.
+unsigned exponentBits(graph::PowOp op, Value exponent) {
+  unsigned width =
+      getElementTypeOrSelf(exponent.getType()).getIntOrFloatBitWidth();
+  DenseElementsAttr constant;
+  if (!matchPattern(op.getRhs(), m_Constant(&constant)) ||
+      !isa<IntegerType>(constant.getElementType()))
+    return width;
+  unsigned bits = 0;
+  for (const APInt &value : constant.getValues<APInt>())
+    bits = std::max(
+        bits,
+        (isUnsignedValue(op.getRhs()) ? value : value.abs()).getActiveBits());
+  return bits;
+}
+
+/// x^y of integers by squaring, wrapping as multiplication does; y has no sign.
+FailureOr<Value> powerBySquaring(Emitter &e, Value x, Value y, unsigned bits) {
   OpBuilder &b = e.b();
-  if (isFloat(x[0])) {
-    Value y =
-        convert(e, x[1], graphElement(op.getRhs()), graphElement(op.getLhs()));
-    return math::PowFOp::create(b, e.loc(), x[0], y);
-  }
-  // Integers go through f64, exact for what an f64 holds.
-  Type f64 = b.getF64Type(), lhs = graphElement(op.getLhs());
-  Value p =
-      math::PowFOp::create(b, e.loc(), convert(e, x[0], lhs, f64),
-                           convert(e, x[1], graphElement(op.getRhs()), f64));
-  return convert(e, p, f64, lhs);
+  Location loc = e.loc();
+  auto step = [&](AffineExpr, ArrayRef<Value> carried) {
+    Value result = carried[0], square = carried[1], rest = carried[2];
+    Value bit = arith::AndIOp::create(b, loc, rest, e.splatLike(1, rest));
+    Value set = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, bit,
+                                      e.splatLike(0, rest));
+    Value times = arith::MulIOp::create(b, loc, result, square);
+    return FailureOr<SmallVector<Value>>(SmallVector<Value>{
+        arith::SelectOp::create(b, loc, set, times, result),
+        arith::MulIOp::create(b, loc, square, square),
+        arith::ShRUIOp::create(b, loc, rest, e.splatLike(1, rest))});
+  };
+  FailureOr<SmallVector<Value>> done =
+      e.loop(e.constant(bits), {e.splatLike(1, x), x, y}, step);
+  return failed(done) ? FailureOr<Value>() : FailureOr<Value>(done->front());
+}
+
+/// x^y of integers: below zero, y gives the integer part of the fraction, and
+/// of 1/0 the least value, which a conversion of infinity gives too.
+FailureOr<Value> integerPower(Emitter &e, Value x, Value y, bool ySigned,
+                              bool xSigned, unsigned bits) {
+  if (!ySigned)
+    return powerBySquaring(e, x, y, bits);
+  OpBuilder &b = e.b();
+  Location loc = e.loc();
+  using P = arith::CmpIPredicate;
+  auto compare = [&](P predicate, Value left, double right) -> Value {
+    return arith::CmpIOp::create(b, loc, predicate, left,
+                                 e.splatLike(right, left));
+  };
+  Value minus = arith::SubIOp::create(b, loc, e.splatLike(0, y), y);
+  Value negative = compare(P::slt, y, 0);
+  Value magnitude = arith::SelectOp::create(b, loc, negative, minus, y);
+  FailureOr<Value> power = powerBySquaring(e, x, magnitude, bits);
+  if (failed(power))
+    return failure();
+  Value unit = compare(P::eq, x, 1);
+  if (xSigned)
+    unit = arith::OrIOp::create(b, loc, unit, compare(P::eq, x, -1));
+  unsigned width = getElementTypeOrSelf(x.getType()).getIntOrFloatBitWidth();
+  Value least = arith::ShLIOp::create(b, loc, e.splatLike(1, x),
+                                      e.splatLike(width - 1, x));
+  Value fraction = arith::SelectOp::create(b, loc, compare(P::eq, x, 0), least,
+                                           e.splatLike(0, x));
+  fraction = arith::SelectOp::create(b, loc, unit, *power, fraction);
+  return Value(arith::SelectOp::create(b, loc, negative, fraction, *power));
+}
+
+/// x^y of an integer x and a float y, toward zero: exact where y is whole.
+FailureOr<Value> powerOfInteger(Emitter &e, graph::PowOp op, Value x, Value y) {
+  OpBuilder &b = e.b();
+  Location loc = e.loc();
+  using P = arith::CmpFPredicate;
+  Type f64 = b.getF64Type(), i64 = b.getI64Type();
+  Type lhs = graphElement(op.getLhs());
+  y = convert(e, y, graphElement(op.getRhs()), f64);
+  auto below = [&](Value value, Value limit) -> Value {
+    return arith::CmpFOp::create(b, loc, P::OLT, value, limit);
+  };
+  Value whole = arith::AndIOp::create(
+      b, loc,
+      arith::CmpFOp::create(b, loc, P::OEQ, y,
+                            math::FloorOp::create(b, loc, y)),
+      below(math::AbsFOp::create(b, loc, y), e.splatLike(0x1p62, y)));
+  Value exponent =
+      convert(e, arith::SelectOp::create(b, loc, whole, y, e.splatLike(0, y)),
+              f64, i64);
+  FailureOr<Value> exact = integerPower(e, x, exponent, /*ySigned=*/true,
+                                        !isUnsignedValue(op.getLhs()), 63);
+  if (failed(exact))
+    return failure();
+  // A root that is whole may come out an ulp or two below.
+  Value p = math::PowFOp::create(b, loc, convert(e, x, lhs, f64), y);
+  Value nearest = math::RoundEvenOp::create(b, loc, p);
+  Value off =
+      math::AbsFOp::create(b, loc, arith::SubFOp::create(b, loc, p, nearest));
+  Value slack =
+      mul(e, math::AbsFOp::create(b, loc, p), e.splatLike(0x1p-51, p));
+  Value root = arith::SelectOp::create(b, loc, below(slack, off), p, nearest);
+  return Value(arith::SelectOp::create(b, loc, whole, *exact,
+                                       convert(e, root, f64, lhs)));
+}
+
+FailureOr<Value> powRule(graph::PowOp op, Emitter &e, const Demand &demand) {
+  FailureOr<SmallVector<Value>> tiles = operandTiles(op, e, demand);
+  if (failed(tiles))
+    return failure();
+  Value x = tiles->front(), y = tiles->back();
+  Type lhs = graphElement(op.getLhs()), rhs = graphElement(op.getRhs());
+  if (isFloat(x))
+    return Value(
+        math::PowFOp::create(e.b(), e.loc(), x, convert(e, y, rhs, lhs)));
+  if (isFloat(y))
+    return powerOfInteger(e, op, x, y);
+  return integerPower(e, x, y, !isUnsignedValue(op.getRhs()),
+                      !isUnsignedValue(op.getLhs()), exponentBits(op, y));
 }
 
 /// Remainder with the sign of the divisor.
@@ -430,7 +532,7 @@ void emit::registerElementwiseRules(MLIRContext *c) {
       c);
   attach<graph::ModOp, mod>(c);
   attach<graph::FmodOp, fmod>(c);
-  attach<graph::PowOp, pow>(c);
+  graph::PowOp::attachInterface<Rule<graph::PowOp, powRule>>(*c);
   attach<graph::AndOp, bitwise<graph::AndOp, arith::AndIOp>>(c);
   attach<graph::OrOp, bitwise<graph::OrOp, arith::OrIOp>>(c);
   attach<graph::XorOp, bitwise<graph::XorOp, arith::XOrIOp>>(c);

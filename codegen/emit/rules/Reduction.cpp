@@ -99,8 +99,15 @@ FailureOr<SmallVector<Value>> emit::reduceOver(
   extent = e.simplify(extent, {});
   std::optional<int64_t> known = graph::constantOf(extent);
 
+  if (known == 0) {
+    SmallVector<Value> nothing;
+    for (TypedAttr n : neutral)
+      nothing.push_back(e.splat(n, outer.tile));
+    return nothing;
+  }
+
   // Few terms that lie apart (a pooling window) are written out.
-  if (known && *known > 0 && *known <= 16 && !contiguous) {
+  if (known && *known <= 16 && !contiguous) {
     FailureOr<SmallVector<Value>> total = element(outer, e.constant(0));
     for (int64_t i = 1; i < *known && succeeded(total); ++i) {
       FailureOr<SmallVector<Value>> term = element(outer, e.constant(i));

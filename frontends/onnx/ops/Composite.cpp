@@ -65,6 +65,8 @@ private:
   Emitter &e;
   SmallVector<Term> terms;
   std::string output, ellipsis;
+  /// The letters of all terms as they are written.
+  std::string written;
   std::map<char, AffineExpr> sizes;
 };
 } // namespace
@@ -154,6 +156,7 @@ llvm::LogicalResult Einsum::parse() {
     if (term.letters.size() != shape.size())
       return e.fail("term '" + part + "' does not fit " +
                     e.describe(term.value.getType()));
+    written += term.letters;
     if (failed(takeDiagonals(term)))
       return llvm::failure();
     shape = graph::getShape(term.value);
@@ -180,12 +183,9 @@ llvm::LogicalResult Einsum::parse() {
   if (llvm::StringRef(equation).contains("->"))
     return expandEllipsis(output, std::nullopt);
   // Without an output: what appears once, in alphabetic order.
-  std::string all;
-  for (Term &term : terms)
-    all += term.letters;
   output = ellipsis;
   for (auto &[letter, size] : sizes)
-    if (llvm::isAlpha(letter) && llvm::count(all, letter) == 1)
+    if (llvm::isAlpha(letter) && llvm::count(written, letter) == 1)
       output += letter;
   return llvm::success();
 }

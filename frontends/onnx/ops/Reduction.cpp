@@ -114,6 +114,11 @@ template <bool min> static llvm::LogicalResult argReduce(Node &n, Emitter &e) {
   auto axis = n.axis("axis", rankOf(n.input(0)));
   if (failed(axis))
     return llvm::failure();
+  if (graph::getShape(n.input(0))[*axis] == e.number(0))
+    return e.fail("there is no " + llvm::Twine(min ? "least" : "largest") +
+                      " of the 0 elements along axis " + llvm::Twine(*axis) +
+                      " of " + e.describe(n.input(0).getType()),
+                  "compile for a size of at least 1 there with --shape");
   SmallVector<mlir::NamedAttribute> attributes = {e.attr("axis", *axis)};
   if (n.flag("keepdims"))
     attributes.push_back(e.unit("keepdims"));

@@ -91,6 +91,7 @@ EQUATIONS = (
     "ij,jk->ik", "bij,bjk->bik", "ij->ji", "ij->i", "ij->", "i,j->ij", "i,i->",
     "bhqd,bhkd->bhqk", "bqhd,bkhd->bhqk", "ij,ij->ij", "ii->i", "bii->bi", "iji->j",
     "ij,jk,kl->il", "abc,cd->abd", "ij,jk", "bi,ij,bj->b", "...ij,...jk->...ik",
+    "ii", "iij", "iijj", "ij,ji", "ba", "...ii",
 )  # fmt: skip
 
 

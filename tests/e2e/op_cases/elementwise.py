@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .base import (
-    BF16, BOOL, F32, FLOATS, INTS, Case, Tensor, allowed_types, booleans,
+    BF16, BOOL, F32, F64, FLOATS, INTS, Case, Tensor, allowed_types, booleans,
     broadcast_shapes, case, chance, choose, const, integers, maybe_constant, normal,
     numbers, open_broadcast, pick_type, shape, uniform, with_specials,
 )  # fmt: skip
@@ -142,9 +142,9 @@ def bitwise_not(rng, opset, op):
     return Case(op, [unary_operand(rng, dtype, numbers(dtype))])
 
 
-def binary_case(rng, op, dtype, left, right, **options) -> Case:
+def binary_case(rng, op, dtype, left, right, right_type=None, **options) -> Case:
     a, b = broadcast_shapes(rng, 2)
-    tensors = [Tensor(a, dtype, left), Tensor(b, dtype, right)]
+    tensors = [Tensor(a, dtype, left), Tensor(b, right_type or dtype, right)]
     maybe_constant(rng, choose(rng, tensors), 0.25)
     open_broadcast(rng, tensors)
     return Case(op, tensors, **options)
@@ -184,6 +184,8 @@ def modulo(rng, opset, op):
 
 @case("Pow")
 def power(rng, opset, op):
+    if opset >= 12 and chance(rng, 0.3):
+        return integer_power(rng, opset, op)
     dtype = pick_type(rng, op, opset)
     kind = choose(rng, ("square", "any", "root", "integer"))
     if kind == "any" and dtype in allowed_types(op, opset, 1):
@@ -203,6 +205,36 @@ def power(rng, opset, op):
     elif opset >= 12 and chance(rng, 0.3) and kind != "root":
         exponent_type = np.dtype(choose(rng, (np.int32, np.int64, np.float32)))
     return Case(op, [operand, const(exponent, exponent_type)])
+
+
+def integer_power(rng, opset, op) -> Case:
+    """Integer bases are exact, wrap, and below zero give the whole part."""
+    among = (np.dtype(np.int32), np.dtype(np.int64))
+    dtype = choose(rng, [t for t in among if t in allowed_types(op, opset)])
+    exponent = choose(rng, (*INTS, F32, F64))
+    low = 0 if exponent.kind == "u" else -3
+    fills = choose(rng, (
+        (integers(dtype, -40, 40), integers(exponent, low, 6)),
+        (integers(dtype, -3, 3), integers(exponent, low, 31 if dtype.itemsize == 4 else 63)),
+        (integers(dtype, -(2**20), 2**20), integers(exponent, 0, 120)),
+    ))  # fmt: skip
+    return binary_case(rng, op, dtype, *fills, right_type=exponent, oracle=exact_power)
+
+
+def exact_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    bits = x.dtype.itemsize * 8
+
+    def of(base: int, exponent: int) -> int:
+        if exponent < 0 and base == 0:
+            return -(2 ** (bits - 1))
+        if exponent < 0:
+            return base ** (-exponent) if abs(base) == 1 else 0
+        value = pow(base, exponent, 2**bits)
+        return value - 2**bits if value >= 2 ** (bits - 1) else value
+
+    # An array of objects, since unsigned and signed 64 bits have no common type.
+    values = np.frompyfunc(lambda a, b: of(int(a), int(b)), 2, 1)(x, y)
+    return np.asarray(values, object).astype(x.dtype)
 
 
 @case("Min", "Max", "Sum", "Mean")
