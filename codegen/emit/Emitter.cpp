@@ -72,6 +72,13 @@ graph::Interval Emitter::below(AffineExpr limit) const {
   return range;
 }
 
+bool Emitter::isScalar(AffineExpr expr) const {
+  bool scalar = true;
+  expr.walk([&](AffineExpr e) { scalar &= !isa<AffineDimExpr>(e); });
+  forEachSymbol(expr, [&](unsigned s) { scalar &= !symbols[s].isTile; });
+  return scalar;
+}
+
 AffineExpr Emitter::addSymbol(Value value, AffineExpr limit) {
   symbols.push_back(
       {value, below(limit), 1, limit, (unsigned)scopes.size() - 1});
@@ -268,8 +275,10 @@ FailureOr<SmallVector<Value>> Emitter::once(
   });
 }
 
-FailureOr<SmallVector<Value>>
-Emitter::loop(AffineExpr count, ArrayRef<Value> initial, LoopBody body) {
+FailureOr<SmallVector<Value>> Emitter::loop(AffineExpr count,
+                                            const Limits &limits,
+                                            ArrayRef<Value> initial,
+                                            LoopBody body) {
   count = simplify(count, {});
   std::optional<int64_t> known = graph::constantOf(count);
   if (known && *known == 0)
@@ -278,8 +287,18 @@ Emitter::loop(AffineExpr count, ArrayRef<Value> initial, LoopBody body) {
     return body(constant(0), initial);
   Value zero = arith::ConstantIndexOp::create(builder, location, 0);
   Value one = arith::ConstantIndexOp::create(builder, location, 1);
-  Value bound = materialize(count);
-  auto loop = scf::ForOp::create(builder, location, zero, bound, one, initial);
+  // 0 <= first <= bound <= count, whatever the limits are.
+  Value first = zero, bound = materialize(count);
+  for (AffineExpr end : limits.ends)
+    bound = arith::MinSIOp::create(builder, location, bound, materialize(end));
+  if (!limits.ends.empty())
+    bound = arith::MaxSIOp::create(builder, location, bound, zero);
+  for (AffineExpr limit : limits.firsts)
+    first =
+        arith::MaxSIOp::create(builder, location, first, materialize(limit));
+  if (!limits.firsts.empty())
+    first = arith::MinSIOp::create(builder, location, first, bound);
+  auto loop = scf::ForOp::create(builder, location, first, bound, one, initial);
   OpBuilder::InsertionGuard guard(builder);
   Block *block = loop.getBody();
   if (!block->empty()) // without carried values the builder adds the terminator

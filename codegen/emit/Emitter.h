@@ -136,7 +136,19 @@ public:
   using LoopBody = llvm::function_ref<FailureOr<llvm::SmallVector<Value>>(
       AffineExpr counter, llvm::ArrayRef<Value> carried)>;
   FailureOr<llvm::SmallVector<Value>>
-  loop(AffineExpr count, llvm::ArrayRef<Value> initial, LoopBody body);
+  loop(AffineExpr count, llvm::ArrayRef<Value> initial, LoopBody body) {
+    return loop(count, {}, initial, body);
+  }
+  /// Iterations outside of these may be left out, as long as all `isScalar`.
+  struct Limits {
+    llvm::SmallVector<AffineExpr, 2> firsts, ends;
+  };
+  FailureOr<llvm::SmallVector<Value>> loop(AffineExpr count,
+                                           const Limits &limits,
+                                           llvm::ArrayRef<Value> initial,
+                                           LoopBody body);
+  /// Whether an expression is the same for all elements of a tile.
+  bool isScalar(AffineExpr expr) const;
 
   /// Emits tiles of `demand.tile` once for each (demand, part), in the
   /// outermost scope that has the demand's symbols. `emitter` gets the demand

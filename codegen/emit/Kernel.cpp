@@ -163,6 +163,13 @@ private:
       setMap(tile::kScratchAttr, instances * (split.count * slotBytes()));
       setMap(tile::kCountersAttr, instances);
     }
+    if (runsLongestLast() && graph::constantOf(instances) != 1) {
+      Location loc = kernel.getLoc();
+      Value last =
+          arith::SubIOp::create(b, loc, e.materialize(instances),
+                                arith::ConstantIndexOp::create(b, loc, 1));
+      rest = arith::SubIOp::create(b, loc, last, rest);
+    }
     tileNumbers.assign(schedule.groups.size(), AffineExpr());
     if (schedule.run > 0)
       rest = startRuns(parallel, rest);
@@ -186,6 +193,15 @@ private:
       tileNumbers[i] = e.addSymbol(number, count);
     }
     findPosition(parallel);
+  }
+
+  /// Whether later query rows have more keys: a GPU takes instances in their
+  /// order, and what it takes last should be short.
+  bool runsLongestLast() {
+    if (!function->hasAttr(tile::kWarpsAttr))
+      return false;
+    return llvm::any_of(kernel.getBody().front().getOps<graph::AttentionOp>(),
+                        [](graph::AttentionOp op) { return op.getCausal(); });
   }
 
   /// Whether any of the groups has more than one tile.

@@ -52,20 +52,24 @@ class Model:
         self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
         return name
 
-    def causal_mask(self):
-        """[S, T] from ranges: true where t <= s + (T - S)."""
+    def causal_mask(self, back=None):
+        """[S, T] from ranges: true where t <= s + (T - S), and more than that less `back`."""
         i64 = np.int64
         rows = self.node("Range", [self.constant(self.t - self.s, i64), self.constant(self.t, i64), self.constant(1, i64)])
         columns = self.node("Range", [self.constant(0, i64), self.constant(self.t, i64), self.constant(1, i64)])
         rows = self.node("Unsqueeze", [rows, self.constant([1], i64)])
-        return self.node("LessOrEqual", [columns, rows])
+        keep = self.node("LessOrEqual", [columns, rows])
+        if back is None:
+            return keep
+        after = self.node("Sub", [rows, self.constant(back, i64)])
+        return self.node("And", [keep, self.node("Greater", [columns, after])])
 
     def decomposed(self, steps, guard=None):
         """softmax(steps(Q K^T)) V as a model, and its result in float64."""
         q, k, v = self.qkv
         turned = self.node("Transpose", ["k"], perm=[0, 1, 3, 2])
         x, scores = self.node("MatMul", ["q", turned]), q @ np.swapaxes(k, 2, 3)
-        triangle = np.arange(self.t)[None] <= np.arange(self.s)[:, None] + self.t - self.s
+        ahead = np.arange(self.t)[None] - np.arange(self.s)[:, None] - self.t + self.s
         for number, (kind, *arguments) in enumerate(steps):
             if kind == "scale":
                 x = self.node("Mul", [x, self.constant(arguments[0])])
@@ -77,7 +81,9 @@ class Model:
             else:
                 keep, fill = arguments
                 if isinstance(keep, str):
-                    name, keep = self.causal_mask(), triangle
+                    back = None if keep == "causal" else int(keep)
+                    name = self.causal_mask(back)
+                    keep = (ahead <= 0) & (ahead > -(back or np.inf))
                 else:
                     name = self.input(f"m{number}", keep)
                 low = self.constant(fill)
@@ -210,6 +216,16 @@ def test_decomposed(form, guard, check):
         steps = FORMS[form](random_mask(model.rng, s, t), padding(t, min(5, t - 1)))
         want = model.decomposed(steps, guard)
         check(model, model.proto(), want)
+
+
+@pytest.mark.parametrize("keep", ("causal", "20"))
+@pytest.mark.parametrize("s, t", ((1, 129), (7, 7), (63, 129), (65, 127), (129, 129), (129, 65)))
+def test_blocks_of_keys(s, t, keep, check):
+    """Rows that keep the keys up to their own, or the last 20 of them: whole blocks of
+    keys are left out, before and behind."""
+    model = Model(s, t, s + t)
+    want = model.decomposed([("scale", 0.25), ("where", keep, -INF)], NAN_ROWS)
+    check(model, model.proto(), want)
 
 
 def test_wild(check):

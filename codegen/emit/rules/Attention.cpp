@@ -1,5 +1,6 @@
 // Attention by online softmax: one pass over keys and values, no score matrix.
 #include "codegen/emit/rules/Dot.h"
+#include "graph/analysis/IndexContent.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 
@@ -37,7 +38,7 @@ public:
                              e.splat(0, type, {rows}),
                              e.splat(0, type, shape(columns))};
     FailureOr<SmallVector<Value>> total =
-        e.loop((keys + (steps - 1)).floorDiv(steps), start,
+        e.loop((keys + (steps - 1)).floorDiv(steps), keptBlocks(), start,
                [&](AffineExpr counter, ArrayRef<Value> carried) {
                  return step(counter, carried);
                });
@@ -176,6 +177,54 @@ private:
         });
     return failed(total) ? FailureOr<Value>()
                          : FailureOr<Value>(total->front());
+  }
+
+  /// Expressions of which one is negative where a score is left out for sure,
+  /// over the axes of `at`; `at[3]`, the key, is the dim `key`.
+  Exprs keepConditions(ArrayRef<AffineExpr> at) {
+    double inf = std::numeric_limits<double>::infinity();
+    Exprs conditions;
+    if (op.getFill().convertToDouble() != -inf)
+      return conditions;
+    if (op.getCausal())
+      conditions.push_back(at[2] + (key[2] - query[2]) - at[3]);
+    if (Value mask = op.getMask()) {
+      Exprs extents = graph::getShape(mask), where;
+      for (auto [i, extent] : llvm::enumerate(extents))
+        where.push_back(graph::constantOf(extent) == 1
+                            ? e.constant(0)
+                            : at[4 - extents.size() + i]);
+      if (auto known =
+              graph::conditionsAt(mask, graph::coordinatesOf(mask), extents))
+        for (AffineExpr condition : *known)
+          conditions.push_back(condition.replaceDims(where));
+    }
+    return conditions;
+  }
+
+  /// The blocks of keys of which any row of the tile keeps any.
+  Emitter::Limits keptBlocks() {
+    Emitter::Limits limits;
+    unsigned row = 0, last = 1; // the dims of rows and of the key
+    Exprs at = place({0, 1, 2}, row, -1, {rows});
+    at.push_back(e.axis(last));
+    for (AffineExpr condition : keepConditions(at)) {
+      graph::Sum sum(e.simplify(condition, {rows, int64_t(1) << 40}));
+      auto byKey = sum.coefficientOf(last), byRow = sum.coefficientOf(row);
+      if (!byKey || !byRow || *byKey == 0)
+        continue;
+      // Of the row that keeps most: byKey * key + most >= 0.
+      AffineExpr most = sum.toExpr(b.getContext())
+                            .replaceDims({e.constant(*byRow > 0 ? rows - 1 : 0),
+                                          e.constant(0)});
+      if (!e.isScalar(most))
+        continue;
+      if (*byKey < 0)
+        limits.ends.push_back(most.floorDiv(-*byKey * steps) + 1);
+      else
+        limits.firsts.push_back((-most.floorDiv(*byKey)).floorDiv(steps));
+    }
+    return limits;
   }
 
   FailureOr<SmallVector<Value>> step(AffineExpr counter,

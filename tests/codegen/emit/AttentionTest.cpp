@@ -24,6 +24,10 @@ struct Masks {
   bool mask = false, bias = false, causal = false;
   double fill = -infinity; // of mask and causal
   double low = -infinity;  // of the bias
+  /// A mask of coordinates: keeps `back` keys up to the row's own and `ahead`
+  /// behind that.
+  int64_t back = 0, ahead = 0;
+  bool hasRange() const { return back || ahead; }
 };
 
 constexpr Masks masks[] = {
@@ -36,6 +40,10 @@ constexpr Masks masks[] = {
     {"finite_bias", false, true, false, -infinity, -3.4028234663852886e38},
     {"finite_causal_bias", true, true, true, -1e4, -1e4},
     {"zero_fill", true, true, false, 0},
+    {"window", false, false, true, -infinity, -infinity, 4, 1000},
+    {"band", false, false, false, -infinity, -infinity, 20, 3},
+    {"only_ahead", false, true, false, -infinity, -infinity, 0, 40},
+    {"finite_band", false, false, false, -1e4, -infinity, 2, 1},
 };
 
 struct Param {
@@ -72,21 +80,41 @@ protected:
       names.push_back("%m");
       types.push_back(m);
     }
+    std::string range;
+    if (p.masks.hasRange()) {
+      operands += " mask %range";
+      range =
+          llvm::formatv(R"(
+          %row = graph.iota {{axis = 0 : i64} : () -> tensor<{0}x1xi64>
+          %col = graph.iota {{axis = 1 : i64} : () -> tensor<1x{1}xi64>
+          %low = graph.constant dense<{2}> : tensor<i64>
+          %high = graph.constant dense<{3}> : tensor<i64>
+          %after = graph.add %row, %low : (tensor<{0}x1xi64>, tensor<i64>) -> tensor<{0}x1xi64>
+          %upto = graph.add %row, %high : (tensor<{0}x1xi64>, tensor<i64>) -> tensor<{0}x1xi64>
+          %first = graph.compare gt %col, %after : (tensor<1x{1}xi64>, tensor<{0}x1xi64>) -> {4}
+          %last = graph.compare le %col, %upto : (tensor<1x{1}xi64>, tensor<{0}x1xi64>) -> {4}
+          %range = graph.and %first, %last : ({4}, {4}) -> {4})",
+                        p.queries, p.keys, p.keys - p.queries - p.masks.back,
+                        p.keys - p.queries + p.masks.ahead, m);
+    }
     if (p.masks.bias) {
       operands += " bias %b";
       names.push_back("%b");
       types.push_back(b);
     }
+    std::string inputs = llvm::join(types, ", ");
     std::string arguments;
     for (size_t i = 0; i < names.size(); ++i)
       arguments += (i ? ", " : "") + names[i] + ": " + types[i];
+    if (p.masks.hasRange())
+      types.insert(types.begin() + 3, m);
     uint64_t fill;
     std::memcpy(&fill, &p.masks.fill, sizeof fill);
     std::string text =
         llvm::formatv(R"(
       func.func @main({0}) -> {1} {
-        %0 = graph.kernel "k" ({2}) : ({3}) -> {1} {
-        ^bb0({0}):
+        %0 = graph.kernel "k" ({2}) : ({8}) -> {1} {
+        ^bb0({0}): {9}
           %1 = graph.attention {4} {scale = 0.5 : f64, fill = 0x{5} : f64, guard = {6} : i32 {7}} : ({3}) -> {1}
           graph.yield %1 : {1}
         }
@@ -94,7 +122,7 @@ protected:
       })",
                       arguments, y, llvm::join(names, ", "),
                       llvm::join(types, ", "), operands, llvm::utohexstr(fill),
-                      guard(), p.masks.causal ? ", causal" : "");
+                      guard(), p.masks.causal ? ", causal" : "", inputs, range);
     // Names of the region's arguments hide those of the function.
     size_t region = text.find("^bb0(");
     for (const std::string &name : names)
@@ -176,7 +204,10 @@ TEST_P(AttentionTest, Rows) {
           score += q[(h * p.queries + s) * depth + d] *
                    k[(h * p.keys + t) * depth + d];
         score *= 0.5f;
+        int64_t own = s + p.keys - p.queries;
         if ((p.masks.mask && !mask[s * p.keys + t]) ||
+            (p.masks.hasRange() &&
+             (t <= own - p.masks.back || t > own + p.masks.ahead)) ||
             (p.masks.causal && t > s + p.keys - p.queries))
           score = p.masks.fill;
         if (p.masks.bias) {
@@ -218,17 +249,72 @@ std::vector<Param> params() {
         for (auto [queries, keys] :
              {std::pair<int64_t, int64_t>{7, 7}, {9, 150}, {1, 3}, {13, 6}})
           all.push_back({m, guard, gpu, queries, keys});
+  // Around the sizes of tiles, with and without a past, and more queries than
+  // keys.
+  for (const Masks &m : masks)
+    if (m.causal || m.hasRange())
+      for (bool gpu : {true, false})
+        for (auto [queries, keys] : {std::pair<int64_t, int64_t>{1, 129},
+                                     {63, 63},
+                                     {65, 127},
+                                     {129, 65},
+                                     {64, 200}})
+          all.push_back({m, "empty", gpu, queries, keys});
   return all;
 }
 
+class LongAttentionTest : public AttentionTest {};
+
+/// Values that are no numbers spoil every block that is read; those that no row
+/// of a tile keeps are not.
+TEST_P(LongAttentionTest, BlocksThatNoRowKeepsAreLeftOut) {
+  const Param &p = GetParam();
+  mlir::func::FuncOp function = emit();
+  // Farther than any tile is large.
+  constexpr int64_t margin = 256;
+  auto run = [&](bool last) {
+    std::vector<float> q = random(heads * p.queries * depth),
+                       k = random(heads * p.keys * depth),
+                       v = random(heads * p.keys * width),
+                       y(heads * p.queries * width);
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t t = 0; t < p.keys; ++t)
+        if (last ? t < p.keys - margin : t > margin)
+          std::fill_n(&v[(h * p.keys + t) * width], width, NAN);
+    std::vector<tile::InterpreterBuffer> buffers{{q.data(), q.size()},
+                                                 {k.data(), k.size()},
+                                                 {v.data(), v.size()},
+                                                 {y.data(), y.size()}};
+    int64_t grid = function->getAttrOfType<mlir::AffineMapAttr>(tile::kGridAttr)
+                       .getValue()
+                       .getSingleConstantResult();
+    EXPECT_EQ(tile::interpret(function, buffers, {}, 0, grid), "");
+    return y[(last ? p.queries - 1 : 0) * width];
+  };
+  if (p.masks.causal || p.masks.ahead)
+    EXPECT_FALSE(std::isnan(run(/*last=*/false)));
+  if (p.masks.back)
+    EXPECT_FALSE(std::isnan(run(/*last=*/true)));
+}
+
+std::vector<Param> longParams() {
+  std::vector<Param> all;
+  for (const Masks &m : masks)
+    if (!m.mask && !m.bias && m.fill == -infinity)
+      for (bool gpu : {true, false})
+        all.push_back({m, "none", gpu, 600, 600});
+  return all;
+}
+std::string nameOf(const testing::TestParamInfo<Param> &info) {
+  const Param &p = info.param;
+  return llvm::formatv("{0}_{1}_{2}_{3}x{4}", p.masks.name, p.guard,
+                       p.gpu ? "gpu" : "cpu", p.queries, p.keys)
+      .str();
+}
+INSTANTIATE_TEST_SUITE_P(Masks, LongAttentionTest,
+                         testing::ValuesIn(longParams()), nameOf);
+
 INSTANTIATE_TEST_SUITE_P(Masks, AttentionTest, testing::ValuesIn(params()),
-                         [](const auto &info) {
-                           const Param &p = info.param;
-                           return llvm::formatv("{0}_{1}_{2}_{3}x{4}",
-                                                p.masks.name, p.guard,
-                                                p.gpu ? "gpu" : "cpu",
-                                                p.queries, p.keys)
-                               .str();
-                         });
+                         nameOf);
 
 } // namespace
