@@ -20,8 +20,8 @@ struct Costs {
   int64_t held;   ///< Stages of the ring that products still read.
 };
 constexpr Costs kInOrder = {2.0, 0.40, 93.6e3, 0.093, 0, 0, 9.2e6, 1};
-constexpr Costs kAsynchronous = {0.93, 0.80,   124e3,  0.045,
-                                 0.26, 3.1e-5, 10.1e6, 2};
+constexpr Costs kAsynchronous = {1.36, 0.69,   94.2e3, 0.0107,
+                                 0.40, 4.8e-5, 9.77e6, 2};
 constexpr double kMeeting = 2.0; ///< of the parts of a split
 
 constexpr int64_t kRegisters = 65536, kWarps = 64;

@@ -11,7 +11,7 @@ static constexpr DotInstruction kAmpere[] = {
     {Form::Mma, 32, 16, 8, 8, 1, 1.6e6},
     {Form::MultiplyAdd, 0, 1, 1, 1, 1, 0.25e6}};
 static constexpr DotInstruction kHopper[] = {
-    {Form::WarpgroupMma, 16, 64, 8, 64, 4, 6.2e6},
+    {Form::WarpgroupMma, 16, 64, 8, 64, 4, 5.77e6},
     {Form::Mma, 16, 16, 8, 16, 1, 3.2e6},
     {Form::Mma, 32, 16, 8, 8, 1, 1.6e6},
     {Form::MultiplyAdd, 0, 1, 1, 1, 1, 0.25e6}};
