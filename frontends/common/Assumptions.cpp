@@ -14,8 +14,6 @@ using mlir::AffineExpr;
 /// Assumptions that a module may make; all are checked whenever a shape is
 /// bound.
 constexpr size_t maxConstraints = 1024;
-/// Operators that replacing symbols may visit, all replacements together.
-constexpr int64_t maxReplaced = int64_t(1) << 22;
 
 /// Replaces symbols in types and attributes; it remembers what it has replaced,
 /// and so serves one state of `values`.
@@ -133,6 +131,8 @@ bool Symbols::record(Relation relation, AffineExpr left, AffineExpr right,
                   std::to_string(maxConstraints) + " ways");
   constraints.push_back({relation, left, right, std::move(reason)});
   known.push_back(constraints.back());
+  if (knownFacts)
+    knownFacts->add(known.back());
   return true;
 }
 
@@ -150,7 +150,7 @@ bool Symbols::limit(unsigned position, int64_t low, int64_t high) {
   symbol.opt = std::clamp(llvm::divideCeilSigned(symbol.opt, symbol.divisor) *
                               symbol.divisor,
                           low, high);
-  publish();
+  knownFacts.reset();
   return true;
 }
 
@@ -239,8 +239,6 @@ bool Symbols::assumeEqual(AffineExpr a, AffineExpr b, const std::string &why) {
 // Equations: one symbol in them becomes an expression of the others.
 
 bool Symbols::unify(AffineExpr equation) {
-  if (replacedIn > maxReplaced)
-    return refuse("more sizes turn out to be equal than can be followed");
   std::optional<std::pair<unsigned, AffineExpr>> best;
   for (unsigned position : symbolsIn(equation)) {
     auto linear = linearIn(equation, position);
@@ -265,12 +263,9 @@ bool Symbols::unify(AffineExpr equation) {
   }
   if (!best)
     return true;
-  auto [position, value] = *best;
-  graph::Symbol &symbol = symbols[position];
-  if (!declared[position] && symbol.max == defaultRange(false).max)
-    symbol.max =
-        std::min(std::max(bounds(value).high, symbol.max), maxDimension);
-  replace(position, value);
+  // The symbol keeps its range, by which proofs were made: where the sum leaves
+  // it, binding refuses.
+  replace(best->first, best->second);
   return true;
 }
 
@@ -327,30 +322,34 @@ bool Symbols::joinRanges(unsigned kept, unsigned gone) {
 
 void Symbols::replace(unsigned position, AffineExpr value) {
   AffineExpr symbol = mlir::getAffineSymbolExpr(position, value.getContext());
+  auto follow = [&](AffineExpr &expr) {
+    if (expr.isFunctionOfSymbol(position))
+      expr = graph::simplify(expr.replace(symbol, value));
+  };
   for (AffineExpr &v : values)
-    v = graph::simplify(v.replace(symbol, value));
-  isStale = anyReplaced = true;
-  makeReplacer();
+    follow(v);
   for (Constraint &c : known) {
-    c.left = resolve(c.left);
-    c.right = resolve(c.right);
+    follow(c.left);
+    follow(c.right);
   }
-  publish();
+  ++replaced;
+  makeReplacer();
+  knownFacts.reset();
 }
 
 // The module.
 
 AffineExpr Symbols::resolve(AffineExpr expr) const {
-  if (!expr || !anyReplaced)
+  if (!expr || !replaced)
     return expr;
   AffineExpr resolved = expr.replaceSymbols(values);
   return resolved == expr ? expr : graph::simplify(resolved);
 }
 mlir::Type Symbols::resolve(mlir::Type type) {
-  return type && anyReplaced ? replacer->replace(type) : type;
+  return type && replaced ? replacer->replace(type) : type;
 }
 mlir::Attribute Symbols::resolve(mlir::Attribute attribute) {
-  return anyReplaced ? replacer->replace(attribute) : attribute;
+  return replaced ? replacer->replace(attribute) : attribute;
 }
 
 mlir::AffineMap Symbols::mapTo(llvm::ArrayRef<AffineExpr> results) const {
@@ -360,102 +359,19 @@ mlir::AffineMap Symbols::mapTo(llvm::ArrayRef<AffineExpr> results) const {
   return graph::mapOf(0, resolved, mlir::ModuleOp(module).getContext());
 }
 
-bool Symbols::applyReplacements() {
-  if (!isStale)
-    return false;
-  isStale = false;
+mlir::Value Symbols::resolve(mlir::Value value) {
+  if (value && replaced)
+    value.setType(resolve(value.getType()));
+  return value;
+}
+
+void Symbols::resolveModule() {
+  if (!replaced)
+    return;
   for (mlir::Operation &op : *module.getBody())
     op.walk([&](mlir::Operation *inner) {
-      ++replacedIn;
       replacer->replaceElementsIn(inner, /*replaceAttrs=*/true,
                                   /*replaceLocs=*/false,
                                   /*replaceTypes=*/true);
     });
-  return true;
-}
-
-/// Moves one size to optimize for, of those that nobody declared, so that the
-/// constraint holds. Whether it holds now.
-bool Symbols::satisfyAtOptimum(const Constraint &c) {
-  auto valueOf = [&](AffineExpr expr) {
-    llvm::SmallVector<int64_t> optima;
-    for (const graph::Symbol &symbol : symbols)
-      optima.push_back(symbol.opt);
-    return graph::evaluate(expr, optima);
-  };
-  auto holds = [&] {
-    auto left = valueOf(c.left), right = valueOf(c.right);
-    return left && right &&
-           (c.relation == Relation::Equal ? *left == *right
-            : c.relation == Relation::AtLeast
-                ? *left >= *right
-                : *left > 0 && *right % *left == 0);
-  };
-  if (holds())
-    return true;
-  AffineExpr diff = graph::simplify(c.left - c.right);
-  for (unsigned position : symbolsIn(diff)) {
-    auto linear = linearIn(diff, position);
-    auto missing = valueOf(-diff);
-    if (declared[position] || !linear || !missing)
-      continue;
-    graph::Symbol &symbol = symbols[position];
-    int64_t before = symbol.opt, sign = linear->slope > 0 ? 1 : -1;
-    int64_t by = sign * llvm::divideCeilSigned(*missing, sign * linear->slope);
-    int64_t to = before + by, d = symbol.divisor;
-    symbol.opt = std::clamp(sign > 0 ? llvm::divideCeilSigned(to, d) * d
-                                     : llvm::divideFloorSigned(to, d) * d,
-                            symbol.min, symbol.max);
-    if (holds())
-      return true;
-    symbol.opt = before;
-  }
-  return false;
-}
-
-std::string Symbols::finish() {
-  applyReplacements();
-  // What one constraint moves another may move again.
-  bool settled = false;
-  for (int round = 0; round < 8 && !settled; ++round) {
-    settled = true;
-    for (const Constraint &c : known)
-      settled &= satisfyAtOptimum(c);
-  }
-  llvm::SmallVector<int64_t> optima;
-  for (const graph::Symbol &symbol : symbols)
-    optima.push_back(symbol.opt);
-  for (auto [position, value] : llvm::enumerate(values)) {
-    if (auto other = llvm::dyn_cast<mlir::AffineSymbolExpr>(value)) {
-      std::string name = symbols[position].name;
-      symbols[position] = symbols[other.getPosition()];
-      symbols[position].name = name;
-      continue;
-    }
-    graph::Symbol &symbol = symbols[position];
-    auto optimum = graph::evaluate(value, optima);
-    settled &= optimum && *optimum >= symbol.min && *optimum <= symbol.max &&
-               *optimum % symbol.divisor == 0;
-    symbol.opt = std::clamp(optimum.value_or(0), symbol.min, symbol.max);
-  }
-  publish();
-  // An equation that replaced a symbol says nothing once that is done.
-  for (auto [asAssumed, resolved] : llvm::zip_equal(constraints, known))
-    if (resolved.left != resolved.right)
-      asAssumed = resolved;
-  graph::setConstraints(module, constraints);
-  if (settled)
-    return "";
-  std::string text = "the sizes to optimize for";
-  for (const graph::Symbol &symbol : symbols)
-    text += ", " + symbol.name + " = " + std::to_string(symbol.opt);
-  return text + ", contradict what the model needs:" + listAssumptions();
-}
-
-std::string Symbols::listAssumptions() const {
-  std::string text;
-  for (const Constraint &c : constraints)
-    text += "\n  " + graph::toString(c, symbols) +
-            (c.reason.empty() ? "" : ", " + c.reason);
-  return text;
 }

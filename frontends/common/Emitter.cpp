@@ -23,13 +23,14 @@ Emitter::Emitter(mlir::OpBuilder builder, Symbols &symbols)
 void Emitter::begin(mlir::Location loc) {
   location = loc;
   problem.reset();
+  followed.clear();
   std::string asker;
   if (auto node = llvm::dyn_cast<mlir::NameLoc>(mlir::LocationAttr(loc)))
     if (auto op = llvm::dyn_cast<mlir::NameLoc>(
             mlir::LocationAttr(node.getChildLoc())))
       asker = printable(op.getName().str()) + " '" +
               printable(node.getName().str()) + "'";
-  symbols.setAsker(asker);
+  symbols.setAsker(inBranch ? asker + " in one of its branches" : asker);
 }
 
 Failed Emitter::fail(const llvm::Twine &what, const llvm::Twine &remedy) {
@@ -89,13 +90,32 @@ private:
   Symbols &symbols;
 };
 
+Value Emitter::follow(Value value) {
+  if (value)
+    followed.push_back(symbols.resolve(value));
+  return value;
+}
+
+bool Emitter::resolveFollowed() {
+  if (resolvedUntil == symbols.replacements())
+    return false;
+  resolvedUntil = symbols.replacements();
+  for (Value value : followed)
+    symbols.resolve(value);
+  return true;
+}
+
 Value Emitter::create(llvm::StringRef op, mlir::ValueRange operands,
                       llvm::ArrayRef<mlir::NamedAttribute> attributes,
                       mlir::RankedTensorType type) {
   if (problem || !llvm::all_of(operands, [](Value v) { return bool(v); }))
     return {};
+  for (Value operand : operands)
+    follow(operand);
   mlir::OperationName name(op, getContext());
-  mlir::Attribute dictionary = builder.getDictionaryAttr(attributes);
+  mlir::Attribute dictionary =
+      symbols.resolve(builder.getDictionaryAttr(attributes));
+  type = llvm::cast_or_null<mlir::RankedTensorType>(symbols.resolve(type));
   Rules rules(symbols);
   graph::ScopedSizeRules scope(getContext(), &rules);
   while (true) {
@@ -104,8 +124,8 @@ Value Emitter::create(llvm::StringRef op, mlir::ValueRange operands,
     if (!rules.refusal.empty() && !result)
       problem->what += ": " + rules.refusal;
     // Where sizes turned out to be others, so does the operator.
-    if (!symbols.applyReplacements())
-      return result;
+    if (!resolveFollowed())
+      return follow(result);
     if (result)
       result.getDefiningOp()->erase();
     else if (!rules.refusal.empty())
@@ -249,7 +269,7 @@ bool Emitter::agree(AffineExpr a, AffineExpr b, llvm::StringRef why) {
   if (problem || !a || !b)
     return false;
   bool agrees = symbols.assumeEqual(a, b, why.str());
-  symbols.applyReplacements();
+  resolveFollowed();
   return agrees;
 }
 
@@ -258,7 +278,7 @@ std::optional<Exprs> Emitter::join(llvm::ArrayRef<AffineExpr> a,
   Rules rules(symbols);
   graph::ScopedSizeRules scope(getContext(), &rules);
   auto joined = graph::broadcastShapes(a, b);
-  symbols.applyReplacements();
+  resolveFollowed();
   if (joined)
     for (AffineExpr &dim : *joined)
       dim = symbols.resolve(dim);

@@ -44,10 +44,17 @@ public:
   /// Starts a node: forgets the problem and puts operators at `location`, the
   /// node's name around its operator's.
   void begin(mlir::Location location);
+  /// Whether later assumptions are made for a branch that may not be taken: they
+  /// say so. Gives back what it was before.
+  bool setInBranch(bool value) { return std::exchange(inBranch, value); }
   /// Records a problem, unless there is one already.
   Failed fail(const llvm::Twine &what, const llvm::Twine &remedy = "");
   const std::optional<Problem> &getProblem() const { return problem; }
   bool failed() const { return problem.has_value(); }
+  /// Keeps the type of a value that the node uses up to date with what symbols
+  /// are replaced by, until the next node begins. Operands and results of
+  /// operators are followed.
+  mlir::Value follow(mlir::Value value);
   /// Counts `nodes` more of what is written out: functions, branches, steps of
   /// loops and recurrences. Fails where it is too much for a whole model.
   llvm::LogicalResult writeOut(int64_t nodes);
@@ -172,6 +179,9 @@ public:
 
 private:
   class Rules;
+  /// Resolves what is followed. Whether symbols were replaced since the last
+  /// time.
+  bool resolveFollowed();
   mlir::Value tryCreate(mlir::OperationName name, mlir::ValueRange operands,
                         mlir::DictionaryAttr attributes,
                         mlir::RankedTensorType type);
@@ -184,7 +194,9 @@ private:
   graph::SymbolicEvaluator evaluator;
   llvm::DenseMap<mlir::Value, mlir::Attribute> folded;
   std::optional<Problem> problem;
-  int64_t writtenOut = 0;
+  bool inBranch = false;
+  Values followed;
+  int64_t writtenOut = 0, resolvedUntil = 0;
 };
 
 // These give null, false and 0 for a null value, as chains of calls may have.

@@ -39,16 +39,20 @@ AffineExpr Symbols::get(llvm::StringRef name, std::optional<DimRange> range,
         {name.str(), chosen.min, chosen.opt, chosen.max, chosen.divisor});
     declared.push_back(isDeclared);
     values.push_back(expr);
-    publish();
+    knownFacts.reset();
   }
   byName[name] = expr;
   return expr;
 }
 
-void Symbols::publish() { graph::setSymbols(module, symbols); }
+const graph::SizeFacts &Symbols::facts() const {
+  if (!knownFacts)
+    knownFacts.emplace(symbols, known);
+  return *knownFacts;
+}
 
 graph::Interval Symbols::bounds(AffineExpr expr) const {
-  return graph::boundsOf(expr, graph::getFacts(symbols));
+  return graph::boundsOf(expr, facts().ranges());
 }
 
 std::string Symbols::describeRanges(AffineExpr expr) const {

@@ -58,8 +58,14 @@ public:
   /// The map without dims to these values, resolved, over just the symbols that
   /// they name, as encodings are.
   mlir::AffineMap mapTo(llvm::ArrayRef<mlir::AffineExpr> results) const;
-  /// Replaces symbols in the whole module, if there are new ones to be.
-  bool applyReplacements();
+  /// How often symbols were replaced so far. What was made before the last time
+  /// may name symbols that are gone, until it is resolved.
+  int64_t replacements() const { return replaced; }
+  /// The value with its type resolved.
+  mlir::Value resolve(mlir::Value value);
+  /// Resolves the types and attributes of all operators; once, behind the last
+  /// one.
+  void resolveModule();
 
   /// Makes the sizes to optimize for satisfy the assumptions, and puts symbols
   /// and constraints on the module. Returns what is wrong.
@@ -77,9 +83,8 @@ public:
 private:
   using Relation = graph::Constraint::Relation;
 
-  void publish();
   void makeReplacer();
-  graph::SizeFacts facts() const { return {symbols, known}; }
+  const graph::SizeFacts &facts() const;
   bool refuse(std::string why);
   bool record(Relation relation, mlir::AffineExpr left, mlir::AffineExpr right,
               std::string reason);
@@ -90,7 +95,6 @@ private:
   bool setValue(unsigned symbol, int64_t value);
   bool joinRanges(unsigned kept, unsigned replaced);
   void replace(unsigned symbol, mlir::AffineExpr value);
-  bool satisfyAtOptimum(const graph::Constraint &constraint);
 
   mlir::ModuleOp module;
   llvm::SmallVector<graph::Symbol> symbols;
@@ -100,12 +104,11 @@ private:
   std::string asker, refused;
   /// As they were assumed, and with replaced symbols resolved.
   llvm::SmallVector<graph::Constraint> constraints, known;
+  /// Of `symbols` and `known`; made again after a change of the former.
+  mutable std::optional<graph::SizeFacts> knownFacts;
   /// By symbol: what it is replaced by, or itself.
   llvm::SmallVector<mlir::AffineExpr> values;
-  /// Whether any is replaced, and whether the module still names such.
-  bool anyReplaced = false, isStale = false;
-  /// Operators visited by replacements.
-  int64_t replacedIn = 0;
+  int64_t replaced = 0;
   std::unique_ptr<mlir::AttrTypeReplacer> replacer;
 };
 

@@ -152,12 +152,18 @@ LogicalResult GraphImporter::importIf(NodeProto &node,
     return importBranch(node, known->front() ? "then_branch" : "else_branch",
                         scope, frame, results);
   std::vector<Binding> otherwise(results.size());
-  if (failed(importBranch(node, "then_branch", scope, frame, results)) ||
-      failed(importBranch(node, "else_branch", scope, frame, otherwise)))
+  bool around = emitter.setInBranch(true);
+  bool ok =
+      succeeded(importBranch(node, "then_branch", scope, frame, results)) &&
+      succeeded(importBranch(node, "else_branch", scope, frame, otherwise));
+  emitter.setInBranch(around);
+  if (!ok)
     return llvm::failure();
   emitter.begin(locate(frame));
   condition = emitter.reshape(condition, {});
   for (auto [result, other] : llvm::zip(results, otherwise)) {
+    emitter.follow(result.value);
+    emitter.follow(other.value);
     if (result.value.getType() != other.value.getType())
       return emitter.fail(
           "operator If is not supported unless its condition follows from "

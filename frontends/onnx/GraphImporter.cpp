@@ -217,6 +217,8 @@ void GraphImporter::importNode(NodeProto &node,
   for (const std::string &name : node.output())
     wanted.push_back(!name.empty() && used.count(name));
   emitter.begin(locate(frame));
+  for (const Binding &input : inputs)
+    emitter.follow(input.value);
   std::vector<Binding> results(node.output_size());
   // Behind a failed node only what its operands' absence cannot have caused is
   // reported: an operator that is not supported at all.

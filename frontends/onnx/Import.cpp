@@ -165,6 +165,7 @@ void ModelImporter::finish(mlir::func::FuncOp main, Scope &scope) {
   if (importer.hasErrors())
     return;
   mlir::func::ReturnOp::create(builder, main.getLoc(), results);
+  symbols.resolveModule();
   auto types = llvm::to_vector(mlir::ValueRange(results).getTypes());
   main.setFunctionType(builder.getFunctionType(main.getArgumentTypes(), types));
   // Callers bind the sizes that the model names, whatever they turned out to

@@ -154,16 +154,20 @@ charonia::graph::findExactDivision(AffineExpr difference) {
   for (AffineExpr division : divisions) {
     auto binary = cast<AffineBinaryOpExpr>(division);
     int64_t divisor = *constantOf(binary.getRHS());
+    // Sizes have no dims, so one may stand for the division.
+    AffineExpr quotient = getAffineDimExpr(0, context);
+    AffineExpr general = simplify(difference.replace(division, quotient));
     auto with = [&](int64_t value) {
       return simplify(
-          difference.replace(division, getAffineConstantExpr(value, context)));
+          general.replace(quotient, getAffineConstantExpr(value, context)));
     };
     // difference = slope * division + rest; with an exact quotient it is zero.
     AffineExpr rest = with(0), slope = simplify(with(1) - rest);
     AffineExpr exact = division.getKind() == AffineExprKind::Mod
                            ? rest
                            : slope * binary.getLHS() + rest * divisor;
-    if (simplify(with(2) - rest - slope * 2) == 0 && simplify(exact) == 0)
+    if (slope != 0 && simplify(general - slope * quotient - rest) == 0 &&
+        simplify(exact) == 0)
       return ExactDivision{binary.getLHS(), divisor};
   }
   return std::nullopt;
@@ -171,14 +175,35 @@ charonia::graph::findExactDivision(AffineExpr difference) {
 
 // What is known.
 
+SizeFacts::SizeFacts(ArrayRef<Symbol> symbols, ArrayRef<Constraint> constraints)
+    : facts(getFacts(symbols)) {
+  for (const Constraint &c : constraints)
+    add(c);
+}
+
+void SizeFacts::add(const Constraint &c) {
+  switch (c.relation) {
+  case Relation::Equal: {
+    Equation equation = toEquation(c.left - c.right);
+    equal.insert({equation.left, equation.right});
+    break;
+  }
+  case Relation::Divides:
+    divides.push_back(c);
+    break;
+  case Relation::AtLeast:
+    nonNegative.push_back(simplify(c.left - c.right));
+    break;
+  }
+}
+
 bool SizeFacts::isNonNegative(AffineExpr expr) const {
   auto proved = [&](AffineExpr e) {
     return boundsOf(e, facts).low >= 0 ||
            charonia::graph::isNonNegative(e, facts);
   };
-  return proved(expr) || llvm::any_of(constraints, [&](const Constraint &c) {
-           return c.relation == Relation::AtLeast &&
-                  proved(simplify(expr - (c.left - c.right), facts));
+  return proved(expr) || llvm::any_of(nonNegative, [&](AffineExpr known) {
+           return proved(simplify(expr - known, facts));
          });
 }
 
@@ -189,9 +214,9 @@ std::optional<bool> SizeFacts::isMultiple(AffineExpr expr,
     return *remainder == 0;
   if (divisorOf(expr, facts) % divisor == 0)
     return true;
-  bool known = llvm::any_of(constraints, [&](const Constraint &c) {
+  bool known = llvm::any_of(divides, [&](const Constraint &c) {
     auto of = constantOf(c.left);
-    return c.relation == Relation::Divides && of && *of % divisor == 0 &&
+    return of && *of % divisor == 0 &&
            constantOf(simplify((expr - c.right) % divisor, facts)) == 0;
   });
   return known ? std::optional(true) : std::nullopt;
@@ -210,11 +235,8 @@ std::optional<bool> SizeFacts::areEqual(AffineExpr a, AffineExpr b) const {
   if (auto exact = findExactDivision(difference))
     return isMultiple(exact->dividend, exact->divisor);
   Equation equation = toEquation(difference);
-  bool known = llvm::any_of(constraints, [&](const Constraint &c) {
-    return c.relation == Relation::Equal &&
-           toEquation(c.left - c.right) == equation;
-  });
-  return known ? std::optional(true) : std::nullopt;
+  return equal.contains({equation.left, equation.right}) ? std::optional(true)
+                                                         : std::nullopt;
 }
 
 // Rules.
@@ -229,13 +251,9 @@ ScopedSizeRules::ScopedSizeRules(MLIRContext *context, SizeRules *rules)
 }
 ScopedSizeRules::~ScopedSizeRules() { dialectOf(context)->sizeRules = outer; }
 
-SizeRules *charonia::graph::sizeRulesOf(MLIRContext *context) {
-  GraphDialect *dialect = dialectOf(context);
-  return dialect ? dialect->sizeRules : nullptr;
-}
-
 bool charonia::graph::sizesAgree(AffineExpr a, AffineExpr b, StringRef why) {
-  SizeRules *rules = sizeRulesOf(a.getContext());
+  GraphDialect *dialect = dialectOf(a.getContext());
+  SizeRules *rules = dialect ? dialect->sizeRules : nullptr;
   return rules ? rules->agree(a, b, why) : mayBeEqual(a, b);
 }
 

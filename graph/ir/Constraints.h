@@ -3,12 +3,14 @@
 // An importer assumes that sizes agree which the model leaves open: a product
 // of [4, m] and [n, 5] sums over one size, so m = n. Each assumption is a
 // constraint in the module's attribute `graph.constraints`; it becomes a part
-// of the engine's signature and is checked when shapes are bound. Passes rely
-// on constraints and never add any.
+// of the engine's signature and is checked when shapes are bound. So passes may
+// take sizes for equal that operators combine (sizesAgree), and never add a
+// constraint.
 #ifndef CHARONIA_GRAPH_IR_CONSTRAINTS_H
 #define CHARONIA_GRAPH_IR_CONSTRAINTS_H
 
 #include "graph/ir/Shape.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace charonia::graph {
@@ -41,10 +43,12 @@ std::string toString(const Constraint &constraint,
 /// What is known of sizes: the ranges and divisors of symbols, and constraints.
 class SizeFacts {
 public:
+  SizeFacts() = default;
   SizeFacts(llvm::ArrayRef<Symbol> symbols,
-            llvm::ArrayRef<Constraint> constraints)
-      : facts(getFacts(symbols)), constraints(constraints) {}
+            llvm::ArrayRef<Constraint> constraints);
+  void add(const Constraint &constraint);
 
+  const Facts &ranges() const { return facts; }
   /// Whether a = b always (true), never (false), or one cannot tell.
   std::optional<bool> areEqual(mlir::AffineExpr a, mlir::AffineExpr b) const;
   /// The same of whether `expr` is a multiple of `divisor` >= 1.
@@ -54,7 +58,11 @@ public:
 
 private:
   Facts facts;
-  llvm::ArrayRef<Constraint> constraints;
+  /// Equation::left and right.
+  llvm::DenseSet<std::pair<mlir::AffineExpr, mlir::AffineExpr>> equal;
+  llvm::SmallVector<Constraint> divides;
+  /// left - right.
+  llvm::SmallVector<mlir::AffineExpr> nonNegative;
 };
 
 /// A division in an equation that is exact if the equation holds.
@@ -87,7 +95,8 @@ public:
                      llvm::StringRef why) = 0;
 };
 
-/// Installs rules for a scope.
+/// Installs rules for a scope. They belong to the context: two imports into one
+/// context must not run at the same time.
 class ScopedSizeRules {
 public:
   ScopedSizeRules(mlir::MLIRContext *context, SizeRules *rules);
@@ -100,8 +109,6 @@ private:
   SizeRules *outer;
 };
 
-/// The rules in force; null without any.
-SizeRules *sizeRulesOf(mlir::MLIRContext *context);
 /// Whether the sizes agree by the rules in force. Every verifier and type
 /// inference that takes two sizes for equal asks here, so that none is accepted
 /// without a proof or a constraint.

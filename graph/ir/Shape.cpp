@@ -151,8 +151,7 @@ std::optional<Exprs> charonia::graph::broadcastShapes(ArrayRef<AffineExpr> a,
     }
     if (simplify(mine) == simplify(other))
       continue;
-    SizeRules *rules = sizeRulesOf(mine.getContext());
-    if (!rules || !rules->agree(mine, other, "combines their elements"))
+    if (!sizesAgree(mine, other, "combines their elements"))
       return std::nullopt;
     if (constantOf(other))
       mine = other;

@@ -47,8 +47,7 @@ mlir::AffineExpr numElements(llvm::ArrayRef<mlir::AffineExpr> dims,
                              mlir::MLIRContext *context);
 /// NumPy broadcast of two dimension lists; nothing where they do not fit.
 /// A symbolic dimension against another expression that is not 1 is taken to be
-/// equal to it only if the expressions are equal, or the size rules in force
-/// say so (Constraints.h).
+/// equal to it where sizesAgree (Constraints.h).
 std::optional<Exprs> broadcastShapes(llvm::ArrayRef<mlir::AffineExpr> a,
                                      llvm::ArrayRef<mlir::AffineExpr> b);
 /// Result type of an elementwise operator over `operands`, with the element

@@ -299,6 +299,102 @@ CASES = {
         ],
         "p + s = total, as Mul 'masked' combines their elements",
     ),
+    # Equal sizes of which none becomes the other: passes rely on the record.
+    "sums_on_both_sides": Case(
+        [
+            helper.make_node("Concat", ["a", "b"], ["k"], axis=0),
+            helper.make_node("Concat", ["c", "d"], ["l"], axis=0),
+            node("Add", ["k", "l"], "sum"),
+        ],
+        {"a": ["p", 4], "b": ["s", 4], "c": ["t", 4], "d": ["q", 4]},
+        lambda a, b, c, d: np.concatenate([a, b]) + np.concatenate([c, d]),
+        [[(3, 4), (2, 4), (4, 4), (1, 4)], [(1, 4), (1, 4), (1, 4), (1, 4)]],
+        [([(3, 4), (2, 4), (4, 4), (2, 4)], "as Add 'sum' combines their elements")],
+        "p + s = t + q, as Add 'sum' combines their elements",
+    ),
+    "batches_that_are_sums": Case(
+        [
+            helper.make_node("Concat", ["a", "b"], ["k"], axis=0),
+            helper.make_node("Concat", ["c", "d"], ["l"], axis=0),
+            node("MatMul", ["k", "l"], "each"),
+        ],
+        {"a": ["p", 2, 3], "b": ["s", 2, 3], "c": ["t", 3, 2], "d": ["q", 3, 2]},
+        lambda a, b, c, d: np.concatenate([a, b]) @ np.concatenate([c, d]),
+        [[(3, 2, 3), (2, 2, 3), (1, 3, 2), (4, 3, 2)]],
+        [([(3, 2, 3), (2, 2, 3), (1, 3, 2), (3, 3, 2)], "as MatMul 'each'")],
+        "p + s = t + q, as MatMul 'each' combines their elements",
+    ),
+    "halved_and_doubled": Case(
+        [
+            helper.make_node("MaxPool", ["x"], ["d"], kernel_shape=[3], strides=[2], pads=[1, 1]),
+            helper.make_node("Resize", ["d", "", "scales"], ["u"], mode="nearest"),
+            node("Add", ["u", "x"], "skip"),
+        ],
+        {"x": [1, 1, "n"]},
+        lambda x: x + np.repeat([max(x[0, 0, max(0, i - 1):i + 2]) for i in range(0, x.shape[2], 2)], 2),
+        [[(1, 1, 8)], [(1, 1, 2)], [(1, 1, 126)]],
+        [([(1, 1, 7)], "as Add 'skip' combines their elements")],
+        "n = ((n + 1) / 2)*2, as Add 'skip' combines their elements",
+        {"scales": np.array([1, 1, 2], np.float32)},
+    ),
+    "sum_with_a_declared_minimum": Case(
+        [
+            helper.make_node("Concat", ["k", "x"], ["c"], axis=1),
+            node("Mul", ["c", "mask"], "masked"),
+        ],
+        {"k": [2, "past"], "x": [2, "seq"], "mask": [1, "total"]},
+        lambda k, x, mask: np.concatenate([k, x], 1) * mask,
+        [[(2, 30), (2, 2), (1, 32)], [(2, 1), (2, 15), (1, 16)]],
+        [([(2, 3), (2, 2), (1, 6)], "total = 6"), ([(2, 30), (2, 3), (1, 32)], "as Mul 'masked'")],
+        "past + seq = total, as Mul 'masked' combines their elements",
+        {},
+        ("--shape", "k=2x1..32..512", "--shape", "x=2x1..32..512", "--shape", "mask=1x16..64..1024"),
+    ),
+    # No default size to optimize for fits: 128 and 128, and 128 halved five times.
+    "multiple_of_a_sum": Case(
+        [
+            helper.make_node("Concat", ["a", "b"], ["k"], axis=1),
+            node("Reshape", ["k", "rows"], "split"),
+        ],
+        {"a": [2, "m"], "b": [2, "n"]},
+        lambda a, b: np.concatenate([a, b], 1).reshape(-1, 5),
+        [[(2, 3), (2, 2)], [(2, 11), (2, 4)]],
+        [([(2, 3), (2, 3)], "must be a multiple of 5, as Reshape 'split'")],
+        "m*2 + n*2 is a multiple of 5, as Reshape 'split' keeps the number of elements",
+        {"rows": np.array([-1, 5])},
+    ),
+    "window_behind_halvings": Case(
+        [
+            *[
+                helper.make_node("MaxPool", [a], [b], kernel_shape=[2], strides=[2])
+                for a, b in zip("xabcd", "abcde")
+            ],
+            node("MaxPool", ["e"], "last", kernel_shape=[7]),
+        ],
+        {"x": [1, 1, "n"]},
+        lambda x: np.array([[[x[0, 0, 32 * i : 32 * (i + 7)].max() for i in range(x.shape[2] // 32 - 6)]]]),
+        [[(1, 1, 224)], [(1, 1, 300)]],
+        [([(1, 1, 223)], "so that a window fits into the input (MaxPool 'last')")],
+        "n / 32 >= 7, so that a window fits into the input (MaxPool 'last')",
+    ),
+    "branch": Case(
+        [
+            helper.make_node(
+                "If", ["c"], ["y"], name="pick",
+                then_branch=helper.make_graph(
+                    [helper.make_node("MatMul", ["a", "b"], ["p"])], "t", [],
+                    [helper.make_tensor_value_info("p", FLOAT, [4, 5])]),
+                else_branch=helper.make_graph(
+                    [helper.make_node("Identity", ["z"], ["r"])], "e", [],
+                    [helper.make_tensor_value_info("r", FLOAT, [4, 5])]),
+            )
+        ],
+        {"c": ([], BOOL), "a": [4, "m"], "b": ["n", 5], "z": [4, 5]},
+        lambda c, a, b, z: a @ b if c else z,
+        [[(), (4, 3), (3, 5), (4, 5)]],
+        [([(), (4, 3), (2, 5), (4, 5)], "as If 'pick' in one of its branches multiplies over them")],
+        "m = n, as If 'pick' in one of its branches multiplies over them",
+    ),
 }
 
 
@@ -417,6 +513,48 @@ def test_equal_declared_ranges_are_accepted(tmp_path):
     assert "must equal dimension 0 of b (n = 4)" in run(
         engine, tmp_path / "bad", inputs
     ).stderr
+
+
+def test_a_sum_keeps_the_range_that_proofs_used(tmp_path):
+    """A table cut to a length that, by its range, it holds; the length is a sum."""
+    rows = 1_500_000
+    case = Case(
+        [
+            dims_of("mask", "length"),
+            helper.make_node("Slice", ["table", "start", "length", "start"], ["cut"]),
+            helper.make_node("Concat", ["k", "x"], ["c"], axis=0),
+            helper.make_node("Mul", ["c", "mask"], ["m"], name="masked"),
+            node("Add", ["m", "cut"], "plus"),
+        ],
+        {"k": ["past"], "x": ["seq"], "mask": ["total"]}, None, [], [], "",
+        {"table": np.arange(rows, dtype=np.float32), "start": np.array([0])},
+    )  # fmt: skip
+    build(case, tmp_path / "m.onnx")
+    engine = tmp_path / "m.engine"
+    done = harness.invoke("compile", tmp_path / "m.onnx", "-o", engine, "--target", "cpu")
+    assert done.kind == "ok", done.stderr
+    inputs = {"k": np.ones(900_000, np.float32), "x": np.ones(900_000, np.float32)}
+    inputs["mask"] = np.ones(1_800_000, np.float32)
+    result = run(engine, tmp_path / "long", inputs)
+    assert result.kind == "failed", result.stderr
+    assert "makes total 1800000; the engine was built for total in 1..1048576" in result.stderr
+    inputs = {name: value[:4] for name, value in inputs.items()}
+    inputs["mask"] = np.ones(8, np.float32)
+    assert run(engine, tmp_path / "short", inputs).kind == "ok"
+    got = np.load(tmp_path / "short" / "out" / "y.npy")
+    np.testing.assert_array_equal(got, 1 + np.arange(8))
+
+
+def test_the_declared_optimum_of_a_sum_is_kept(tmp_path):
+    case = CASES["sum_with_a_declared_minimum"]
+    build(case, tmp_path / "m.onnx")
+    engine = tmp_path / "m.engine"
+    done = harness.invoke(
+        "compile", tmp_path / "m.onnx", "-o", engine, "--target", "cpu",
+        "--shape", "mask=1x1..64..128",
+    )  # fmt: skip
+    assert done.kind == "ok", done.stderr
+    assert "at past = 32, seq = 32, total = 64" in harness.invoke("inspect", engine).stdout
 
 
 def test_dumped_stages_keep_constraints(tmp_path):
