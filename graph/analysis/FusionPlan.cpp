@@ -264,15 +264,19 @@ bool FusionPlan::hasEnoughRows(const IterationSpace &space) const {
          elementsOf(row) <= limits.longRow;
 }
 
-/// Columns that a contraction computes together (attention's) are one side of
-/// its tile: they may not become one dimension with heads or rows.
-static bool mixesWholeDims(const FusionPlan::Group &group, AffineMap map) {
+/// A contraction that computes its columns together (attention) has a tile of
+/// rows by columns: neither may become one dimension with another.
+static bool joinsTileSides(const FusionPlan::Group &group, AffineMap map) {
   if (!group.hasAnchor(OpRole::Contraction))
     return false;
-  GraphOpInterface anchor = group.anchor;
-  for (auto [d, kind] : llvm::enumerate(anchor.getResultDimKinds()))
+  SmallVector<DimKind> kinds =
+      GraphOpInterface(group.anchor).getResultDimKinds();
+  if (!llvm::is_contained(kinds, DimKind::Whole))
+    return false;
+  for (auto [d, kind] : llvm::enumerate(kinds))
     for (AffineExpr coordinate : map.getResults())
-      if (kind == DimKind::Whole && coordinate.isFunctionOfDim(d))
+      if ((kind == DimKind::Whole || kind == DimKind::Row) &&
+          coordinate.isFunctionOfDim(d))
         for (unsigned other = 0; other < map.getNumDims(); ++other)
           if (other != d && coordinate.isFunctionOfDim(other))
             return true;
@@ -283,7 +287,7 @@ bool FusionPlan::tryAbsorb(Group &group, GraphOpInterface op) {
   auto isTransparent = [&](Operation *view) { return inlined.contains(view); };
   std::optional<IterationSpace::Place> place =
       group.space.fit(op, isTransparent);
-  if (!place || mixesWholeDims(group, place->map) ||
+  if (!place || joinsTileSides(group, place->map) ||
       !withinLimits(group, {op.getOperation()}))
     return false;
   if (group.space.getReduced().any() &&
@@ -527,27 +531,89 @@ void FusionPlan::sinkViews() {
   }
 }
 
-/// The results of a kernel are stored at coordinates that follow from those of
-/// one of them. Where permutations and reshapes mix so that they do not, the
-/// operators part.
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// Whether a kernel of the group finds `value` in memory: what another kernel
+/// stores, an argument, a weight, or an alias of one.
+bool FusionPlan::isInMemory(Value value, const Group &group) const {
+  Operation *op = value.getDefiningOp();
+  if (!op || isWeight(op))
+    return true;
+  if (Group *owner = groupOf(op))
+    return owner != &group;
+  return isSameBytes(op) && isInMemory(op->getOperand(0), group);
+}
+
+/// The operators of the group's kernel, with those that it has copies of.
+SmallVector<Operation *> FusionPlan::bodyOf(const Group &group) const {
+  llvm::SetVector<Operation *> body;
+  auto visit = [&](auto &&self, Operation *op) -> void {
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp();
+          def && !body.contains(def) && !isInMemory(operand, group))
+        self(self, def);
+    body.insert(op);
+  };
+  for (Operation *op : group.ops)
+    visit(visit, op);
+  return body.takeVector();
+}
+
+/// Finds an order of the results in which all follow from the first, as
+/// verify-kernels wants it. False where there is none.
+bool FusionPlan::orderResults(Group &group) const {
+  llvm::sort(group.ops, [&](Operation *a, Operation *b) {
+    return position.lookup(a) < position.lookup(b);
+  });
+  SmallVector<Operation *> body = bodyOf(group);
+  llvm::DenseSet<Value> fromProduct;
+  for (Operation *op : body)
+    if (group.hasAnchor(OpRole::Contraction) &&
+        (op == group.anchor || llvm::any_of(op->getOperands(), [&](Value v) {
+           return fromProduct.contains(v);
+         })))
+      fromProduct.insert(op->result_begin(), op->result_end());
+  SmallVector<Value> products, others, rows;
+  for (Operation *op : group.ops)
+    for (Value result : op->getResults()) {
+      Readers readers;
+      collectReaders(result, readers);
+      if (llvm::all_of(readers, [&](OpOperand *use) {
+            return groupOf(use->getOwner()) == &group;
+          }))
+        continue;
+      auto place = group.space.lookup(result);
+      (place && place->extent == IterationSpace::Extent::Row ? rows
+       : fromProduct.contains(result)                        ? products
+                                                             : others)
+          .push_back(result);
+    }
+  ArrayRef<Value> firsts = !products.empty() ? products
+                           : !others.empty() ? others
+                                             : rows;
+  for (unsigned i = 0, e = firsts.size(); i < e; ++i) {
+    SmallVector<Value> &results = group.results;
+    results.assign(products);
+    results.append(others);
+    results.append(rows);
+    std::rotate(results.begin(), results.begin() + i, results.begin() + i + 1);
+    if (body.size() == 1)
+      return true;
+    auto space = getIterationSpace(body, results);
+    if (space && getResultMaps(*space, results))
+      return true;
+  }
+  return firsts.empty();
+}
+
+/// Where permutations and reshapes mix so that results of a kernel do not
+/// follow from one another, its operators part.
 void FusionPlan::splitUnrelated() {
   for (size_t i = 0; i < storage.size(); ++i) {
     Group &group = *storage[i];
-    SmallVector<Value> results;
-    for (Operation *op : group.ops)
-      if (llvm::any_of(readersOf(op), [&](OpOperand *use) {
-            return groupOf(use->getOwner()) != &group;
-          }))
-        results.push_back(op->getResult(0));
-    auto isFull = [&](Value value) {
-      auto place = group.space.lookup(value);
-      return place && place->extent == IterationSpace::Extent::Full;
-    };
-    auto first = llvm::find_if(results, isFull);
-    if (results.size() < 2 || llvm::all_of(results, [&](Value value) {
-          return group.space.mapBetween(
-              first == results.end() ? results[0] : *first, value);
-        }))
+    if (group.ops.empty() || orderResults(group) || group.ops.size() == 1)
       continue;
     SmallVector<Operation *> ops(std::move(group.ops));
     group.ops.clear();
@@ -572,9 +638,6 @@ SmallVector<FusionPlan::Group *> FusionPlan::order() const {
   for (auto &group : storage) {
     if (group->ops.empty())
       continue;
-    llvm::sort(group->ops, [&](Operation *a, Operation *b) {
-      return position.lookup(a) < position.lookup(b);
-    });
     index[group.get()] = states.size();
     states.push_back({group.get(), position.lookup(group->ops.back()), 0, {}});
   }

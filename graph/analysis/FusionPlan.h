@@ -49,6 +49,11 @@ public:
     IterationSpace space;
     /// The contraction, window, opaque operator or first reduction, if any.
     GraphOpInterface anchor;
+    /// What readers outside need, in the order of the kernel's results. The
+    /// first is the one that is cut into tiles: coordinates of the others
+    /// follow from its. Values of the whole space come before row values, and
+    /// of them what a product goes into, from which its tile is chosen.
+    llvm::SmallVector<mlir::Value> results;
     bool hasAnchor(OpRole role) const {
       return anchor && GraphOpInterface(anchor).getRole() == role;
     }
@@ -91,6 +96,9 @@ private:
 
   void sinkViews();
   void splitUnrelated();
+  bool orderResults(Group &group) const;
+  llvm::SmallVector<mlir::Operation *> bodyOf(const Group &group) const;
+  bool isInMemory(mlir::Value value, const Group &group) const;
 
   /// Uses of a value by operators in groups or by the terminator, through
   /// inlined ones.

@@ -310,46 +310,50 @@ AffineMap IterationSpace::mapBetween(Value from, Value to) const {
 // The space of a kernel
 //===----------------------------------------------------------------------===//
 
-std::optional<IterationSpace> getIterationSpace(KernelOp kernel) {
-  Block &body = kernel.getBody().front();
-  Operation *yield = body.getTerminator();
-  GraphOpInterface root;
-  for (Operation &op : body)
-    if (auto candidate = dyn_cast<GraphOpInterface>(&op); candidate && !root)
+/// What the space is made from: the operator that the others are placed around.
+static GraphOpInterface rootOf(ArrayRef<Operation *> body, ValueRange results) {
+  for (Operation *op : body)
+    if (auto candidate = dyn_cast<GraphOpInterface>(op))
       switch (candidate.getRole()) {
       case OpRole::Contraction:
       case OpRole::Window:
       case OpRole::Opaque:
       case OpRole::Reduction:
       case OpRole::RowNormalization:
-        root = candidate;
-        break;
+        return candidate;
       default:
         break;
       }
-  if (!root && yield->getNumOperands())
-    root = yield->getOperand(0).getDefiningOp<GraphOpInterface>();
+  return results.empty() ? GraphOpInterface()
+                         : results[0].getDefiningOp<GraphOpInterface>();
+}
+
+std::optional<IterationSpace> getIterationSpace(ArrayRef<Operation *> body,
+                                                ValueRange results) {
+  GraphOpInterface root = rootOf(body, results);
   if (!root)
     return std::nullopt;
+  llvm::SmallPtrSet<Operation *, 16> inside(body.begin(), body.end());
+  auto isInside = [&](Operation *op) { return inside.contains(op); };
 
   IterationSpace space = IterationSpace::of(root);
   // Forward to what is computed from placed values, backward to what they are
   // computed from, until nothing new is placed.
   for (bool changed = true; changed;) {
     changed = false;
-    for (Operation &op : body) {
-      auto graphOp = dyn_cast<GraphOpInterface>(&op);
-      if (!graphOp || space.contains(op.getResult(0)))
+    for (Operation *op : body) {
+      auto graphOp = dyn_cast<GraphOpInterface>(op);
+      if (!graphOp || space.contains(op->getResult(0)))
         continue;
-      if (auto place = space.fit(graphOp, [](Operation *) { return true; })) {
-        space.add(op.getResult(0), *place);
+      if (auto place = space.fit(graphOp, isInside)) {
+        space.add(op->getResult(0), *place);
         changed = true;
       }
     }
-    for (Operation &op : llvm::reverse(body)) {
+    for (Operation *op : llvm::reverse(body)) {
       if (!isa<GraphOpInterface>(op))
         continue;
-      for (OpOperand &operand : op.getOpOperands())
+      for (OpOperand &operand : op->getOpOperands())
         if (!space.contains(operand.get()))
           if (auto place = space.placeOfOperand(operand)) {
             space.add(operand.get(), *place);
@@ -357,15 +361,22 @@ std::optional<IterationSpace> getIterationSpace(KernelOp kernel) {
           }
     }
   }
-  for (Value result : yield->getOperands())
+  for (Value result : results)
     if (!space.contains(result))
       return std::nullopt;
   return space;
 }
 
+std::optional<IterationSpace> getIterationSpace(KernelOp kernel) {
+  SmallVector<Operation *> body;
+  for (Operation &op : kernel.getBody().front().without_terminator())
+    body.push_back(&op);
+  return getIterationSpace(
+      body, kernel.getBody().front().getTerminator()->getOperands());
+}
+
 std::optional<SmallVector<AffineMap>> getResultMaps(const IterationSpace &space,
-                                                    KernelOp kernel) {
-  ValueRange results = kernel.getBody().front().getTerminator()->getOperands();
+                                                    ValueRange results) {
   SmallVector<AffineMap> maps;
   for (Value result : results) {
     maps.push_back(space.mapBetween(results.front(), result));
@@ -373,6 +384,12 @@ std::optional<SmallVector<AffineMap>> getResultMaps(const IterationSpace &space,
       return std::nullopt;
   }
   return maps;
+}
+
+std::optional<SmallVector<AffineMap>> getResultMaps(const IterationSpace &space,
+                                                    KernelOp kernel) {
+  return getResultMaps(space,
+                       kernel.getBody().front().getTerminator()->getOperands());
 }
 
 } // namespace charonia::graph

@@ -88,13 +88,18 @@ private:
   llvm::DenseMap<mlir::Value, Place> places;
 };
 
-/// The space of a formed kernel, with a place for each of its results; nothing
-/// where a result has none.
+/// The space of a kernel of these operators, those of its body in order, with a
+/// place for each of its results; nothing where a result has none.
+std::optional<IterationSpace>
+getIterationSpace(llvm::ArrayRef<mlir::Operation *> body,
+                  mlir::ValueRange results);
 std::optional<IterationSpace> getIterationSpace(KernelOp kernel);
 
-/// For each result of a formed kernel, the map from coordinates of its first
-/// result. The first result is full where any is, so that maps to row values
-/// leave dimensions out. Nothing for kernels that form-kernels does not make.
+/// For each result of a kernel, the map from coordinates of its first result.
+/// The first result is full where any is, so that maps to row values leave
+/// dimensions out. Nothing for kernels that form-kernels does not make.
+std::optional<llvm::SmallVector<mlir::AffineMap>>
+getResultMaps(const IterationSpace &space, mlir::ValueRange results);
 std::optional<llvm::SmallVector<mlir::AffineMap>>
 getResultMaps(const IterationSpace &space, KernelOp kernel);
 

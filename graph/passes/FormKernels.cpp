@@ -1,7 +1,6 @@
 #include "graph/analysis/FusionPlan.h"
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Passes.h"
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -35,15 +34,6 @@ public:
   }
 
 private:
-  static bool dependsOn(Value value, Operation *op) {
-    llvm::SetVector<Operation *> slice;
-    BackwardSliceOptions options;
-    options.inclusive = true;
-    options.omitBlockArguments = true;
-    (void)getBackwardSlice(value, &slice, options);
-    return slice.contains(op);
-  }
-
   /// The tensor in memory that holds `value`: a result of a kernel, an
   /// argument, a weight or an alias of one. Null where no memory holds it.
   Value stored(Value value) {
@@ -62,23 +52,9 @@ private:
     return memory[value] = builder.clone(*op, mapping)->getResult(0);
   }
 
-  /// Whether a reader outside of the group needs the value in memory.
-  bool isRead(Value value, const FusionPlan::Group &group) {
-    return llvm::any_of(value.getUsers(), [&](Operation *user) {
-      if (plan.isInlined(user))
-        return isRead(user->getResult(0), group);
-      return plan.groupOf(user) != &group;
-    });
-  }
-
-  static bool isRow(Value value, const FusionPlan::Group &group) {
-    auto place = group.space.lookup(value);
-    return place && place->extent == IterationSpace::Extent::Row;
-  }
-
   void build(const FusionPlan::Group &group) {
     Block *body = new Block();
-    SmallVector<Value> inputs, outputs;
+    SmallVector<Value> inputs;
     IRMapping inside;
     OpBuilder inner(builder.getContext());
     inner.setInsertionPointToEnd(body);
@@ -110,27 +86,9 @@ private:
       for (Value operand : op->getOperands())
         resolve(resolve, operand);
       inner.clone(*op, inside);
-      for (Value result : op->getResults())
-        if (isRead(result, group))
-          outputs.push_back(result);
     }
-    // Values of the whole space first: the first result is the one that is cut
-    // into tiles, and from its coordinates those of row values follow.
-    SmallVector<Value> rows, yielded;
-    for (Value output : outputs)
-      if (isRow(output, group))
-        rows.push_back(output);
-    llvm::erase_if(outputs, [&](Value output) { return isRow(output, group); });
-    // Of these, what a product goes into: its tile is chosen from there.
-    if (group.hasAnchor(OpRole::Contraction)) {
-      GraphOpInterface anchor = group.anchor;
-      Operation *product = inside.lookup(anchor->getResult(0)).getDefiningOp();
-      std::stable_partition(outputs.begin(), outputs.end(), [&](Value output) {
-        return dependsOn(inside.lookup(output), product);
-      });
-    }
-    outputs.append(rows);
-    for (Value output : outputs)
+    SmallVector<Value> yielded;
+    for (Value output : group.results)
       yielded.push_back(inside.lookup(output));
     SmallVector<Location> locations;
     for (Operation *op : group.ops)
@@ -138,10 +96,10 @@ private:
     Location location = builder.getFusedLoc(locations);
     YieldOp::create(inner, location, yielded);
     auto kernel = KernelOp::create(
-        builder, location, ValueRange(outputs).getTypes(), inputs,
+        builder, location, ValueRange(group.results).getTypes(), inputs,
         builder.getStringAttr(nameOf(group)), DictionaryAttr());
     kernel.getBody().push_back(body);
-    for (auto [value, result] : llvm::zip(outputs, kernel.getResults()))
+    for (auto [value, result] : llvm::zip(group.results, kernel.getResults()))
       memory[value] = result;
   }
 

@@ -69,6 +69,29 @@ MODELS = {
           p = Softmax <axis = -1> (m)  o = MatMul (p, q)
           t = Transpose <perm = [0, 2, 1, 3]> (o)  j = Reshape (t, joined)
           y = Add (x, j) }""",
+    # Rows of queries joined with the batch, or parted, before what is elementwise.
+    "attention_rows_joined": """float[b,s,16] x, float[16] c) => (float[?,16] y)
+        <int64[2] flat = {-1, 16}>
+        { k = Transpose <perm = [0, 2, 1]> (x)  l = MatMul (x, k)  p = Softmax <axis = -1> (l)
+          o = MatMul (p, x)  r = Reshape (o, flat)  t = Add (r, c)  y = Relu (t) }""",
+    "attention_rows_parted": """float[2,3,24,16] x, float[16] c) => (float[2,3,3,8,16] y)
+        <int64[5] parts = {2, 3, 3, 8, 16}>
+        { k = Transpose <perm = [0, 1, 3, 2]> (x)  l = MatMul (x, k)  p = Softmax <axis = -1> (l)
+          o = MatMul (p, x)  r = Reshape (o, parts)  y = Add (r, c) }""",
+    "attention_columns_parted": """float[2,3,24,16] x, float[8] c) => (float[2,3,24,2,8] y)
+        <int64[5] parts = {2, 3, 24, 2, 8}>
+        { k = Transpose <perm = [0, 1, 3, 2]> (x)  l = MatMul (x, k)  p = Softmax <axis = -1> (l)
+          o = MatMul (p, x)  r = Reshape (o, parts)  y = Add (r, c) }""",
+    # Shuffled channels for a sum and for a product, which wants them in memory.
+    "shuffle_residual": """float[n,8,6,6] x) => (float[n,8,6,6] y, float[n,8,6,6] z)
+        <int64[5] apart = {0, 2, 4, 6, 6}, int64[4] back = {0, 8, 6, 6}, 
+         int64[4] filter = {8, 8, 1, 1}> <float[64] w>
+        { r = Relu (x)  a = Reshape (r, apart)  t = Transpose <perm = [0, 2, 1, 3, 4]> (a)
+          s = Reshape (t, back)  y = Add (x, s)  f = Reshape (w, filter)  z = Conv (s, f) }""",
+    "shuffle_matmul": """float[b,s,8] x, float[8,8] w) => (float[b,s,8] y, float[b,s,8] z)
+        <int64[4] apart = {0, 0, 4, 2}, int64[3] back = {0, 0, 8}>
+        { r = Relu (x)  a = Reshape (r, apart)  t = Transpose <perm = [0, 1, 3, 2]> (a)
+          c = Reshape (t, back)  y = Sub (x, c)  z = MatMul (c, w) }""",
     # Loops of known length, and a branch that only the data decides.
     "scan": """float[2] s, float[5,2] x) => (float[2] last, float[5,2] all)
         { last, all = Scan <num_scan_inputs = 1, scan_input_directions = [1],

@@ -260,3 +260,38 @@ func.func @permuted_result(%x: tensor<4x6xf32>, %y: tensor<6x4xf32>) -> (tensor<
   %2 = graph.mul %1, %y : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>
   return %0, %2 : tensor<4x6xf32>, tensor<6x4xf32>
 }
+
+// -----
+
+// Rows of attention that a reshape joins with the batch are no side of its tile any
+// more; what follows is a kernel of its own.
+// CHECK-LABEL: func.func @joined_rows
+// CHECK:         graph.kernel "attention"
+// CHECK:         graph.kernel "exp"
+func.func @joined_rows(%x: tensor<2x1x16x8xf32>) -> tensor<32x8xf32> {
+  %0 = graph.attention %x, %x, %x {scale = 1.0 : f64} : (tensor<2x1x16x8xf32>, tensor<2x1x16x8xf32>, tensor<2x1x16x8xf32>) -> tensor<2x1x16x8xf32>
+  %1 = graph.reshape %0 : (tensor<2x1x16x8xf32>) -> tensor<32x8xf32>
+  %2 = graph.exp %1 : (tensor<32x8xf32>) -> tensor<32x8xf32>
+  return %2 : tensor<32x8xf32>
+}
+
+// -----
+
+// Of two results that permuted views relate, the one comes first from which the other
+// is found.
+// CHECK-LABEL: func.func @shuffled_result
+// CHECK:         graph.kernel "max_sub"
+// CHECK:           %[[M:.*]] = graph.max
+// CHECK:           %[[S:.*]] = graph.sub
+// CHECK:           graph.yield %[[S]], %[[M]]
+// CHECK:         graph.kernel "matmul"
+func.func @shuffled_result(%x: tensor<2x3x8xf32>, %y: tensor<2x3x8xf32>) -> (tensor<2x3x8xf32>, tensor<2x3x8xf32>) {
+  %w = graph.weight "w" : tensor<8x8xf32>
+  %0 = graph.max %x, %y : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %1 = graph.reshape %0 : (tensor<2x3x8xf32>) -> tensor<2x3x4x2xf32>
+  %2 = graph.transpose %1 {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x3x4x2xf32>) -> tensor<2x3x2x4xf32>
+  %3 = graph.reshape %2 : (tensor<2x3x2x4xf32>) -> tensor<2x3x8xf32>
+  %4 = graph.sub %x, %3 : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %5 = graph.matmul %3, %w : (tensor<2x3x8xf32>, tensor<8x8xf32>) -> tensor<2x3x8xf32>
+  return %4, %5 : tensor<2x3x8xf32>, tensor<2x3x8xf32>
+}
