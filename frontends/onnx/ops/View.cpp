@@ -86,6 +86,35 @@ static llvm::FailureOr<std::optional<SmallVector<int64_t>>> givenAxes(Node &n) {
   return std::optional(*operand);
 }
 
+/// The dimensions that are 1, which all others have to be known not to be.
+static llvm::FailureOr<SmallVector<int64_t>> unitAxes(Node &n, Emitter &e) {
+  SmallVector<int64_t> axes;
+  Symbols &symbols = e.getSymbols();
+  for (auto [i, size] : llvm::enumerate(graph::getShape(n.input(0)))) {
+    mlir::AffineExpr dim = symbols.resolve(size);
+    if (dim == e.number(1)) {
+      axes.push_back(i);
+      continue;
+    }
+    // A size to optimize for that is 1 is no reason to expect another.
+    SmallVector<int64_t> optimum;
+    for (const graph::Symbol &symbol : symbols.list())
+      optimum.push_back(symbol.opt);
+    if (!symbols.isAtLeast(dim, e.number(2)) &&
+        (graph::evaluate(dim, optimum).value_or(1) < 2 ||
+         !symbols.assumeAtLeast(dim, e.number(2),
+                                "so that dimension " + std::to_string(i) +
+                                    " stays")))
+      return e.fail(
+          "dimension " + Twine(i) + " of " + e.describe(n.input(0).getType()) +
+              " goes where it is 1 and else stays, as no axes are given (" +
+              symbols.describeRanges(dim) + ")",
+          "give the axes, or fix that size or let its range start at 2 with "
+          "--shape");
+  }
+  return axes;
+}
+
 static llvm::LogicalResult squeeze(Node &n, Emitter &e) {
   Exprs shape = graph::getShape(n.input(0)), dims;
   auto given = givenAxes(n);
@@ -103,9 +132,10 @@ static llvm::LogicalResult squeeze(Node &n, Emitter &e) {
                           e.describe(n.input(0).getType()) + " is not 1",
                       "fix that size with --shape");
   } else {
-    for (auto [i, dim] : llvm::enumerate(shape))
-      if (dim == e.number(1))
-        axes.push_back(i);
+    auto all = unitAxes(n, e);
+    if (failed(all))
+      return llvm::failure();
+    axes = *all;
   }
   for (auto [i, dim] : llvm::enumerate(shape))
     if (!llvm::is_contained(axes, static_cast<int64_t>(i)))
