@@ -4,7 +4,8 @@
     compile_bombs.py [NAME...] [--target cpu] [--output-dir DIR] [--json out.json]
 
 For each: size of the file, processor seconds of one compilation without the
-kernel cache, peak memory, and whether the results agree with onnxruntime.
+kernel cache, peak memory, and whether the results agree with onnxruntime. Fails where
+one is not compiled, or not refused, in time, or where results differ.
 `--output-dir` keeps the models. docs/performance.md has the table and the bound.
 """
 
@@ -367,6 +368,13 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
 }
 
 
+# What is refused, and the words of that.
+REFUSED = dict.fromkeys(
+    ("loop-2000-dead", "loop-2000-unordered"),
+    "functions and loops written out are over 131072 nodes",
+)
+
+
 def sample(model: onnx.ModelProto) -> Mapping[str, np.ndarray]:
     """Inputs with 3 for each size that is not given."""
     rng = np.random.RandomState(7)
@@ -424,13 +432,13 @@ def main() -> int:
             used = after.children_user + after.children_system
             used -= before.children_user + before.children_system
             error = result.message
+            good &= (REFUSED[name] in error) if name in REFUSED else result.kind == "ok"
             if result.kind == "ok":
                 error = "-"
                 if options.target in ("cpu", "x86-64-v3", "x86-64-v4"):
                     error = check(path, engine, Path(temporary))
+                    good &= float(error) < 1e-4
                 engine.unlink()
-            else:
-                good = False
             size = path.stat().st_size
             rows.append([name, f"{size / 1e3:.1f}", f"{used:.1f}", f"{result.seconds:.1f}",
                          f"{result.peak_bytes / 1e6:.0f}", error])  # fmt: skip

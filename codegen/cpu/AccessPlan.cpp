@@ -27,12 +27,9 @@ static AccessOp exchanged(const AccessOp &access, unsigned axis) {
                                           : i == last ? axis
                                                       : i,
                                           access.map.getContext()));
-  llvm::SmallVector<AffineExpr> results;
-  for (AffineExpr expr : access.map.getResults())
-    results.push_back(expr.replaceDims(dims));
-  result.map =
-      mlir::AffineMap::get(access.map.getNumDims(), access.map.getNumSymbols(),
-                           results, access.map.getContext());
+  result.map = mlir::AffineMap::get(
+      access.map.getNumDims(), access.map.getNumSymbols(),
+      graph::applyMap(access.map, dims), access.map.getContext());
   return result;
 }
 

@@ -213,9 +213,38 @@ private:
 
   /// Compiles one program; true where --stop-after or --print-kernel ended it.
   FailureOr<bool> addProgram(TargetGroup &group) {
-    std::string device(deviceKindName(group.device));
     ModuleOp copy = module.clone();
     programModules.push_back(copy);
+    FailureOr<bool> stopped = runProgramStages(copy, group);
+    if (failed(stopped) || *stopped)
+      return stopped;
+    KernelSet kernels;
+    ProgramLayout layout = layOutProgram(
+        copy.lookupSymbol<func::FuncOp>("main"), group.device, kernels);
+    layout.program.precision = options.precision;
+    if (options.stopAfter == "tiles")
+      return printTiles(kernels, *group.backends.front());
+    if (!options.printKernel.empty())
+      return printKernel(kernels, group);
+    ProgramReport entry;
+    entry.device = group.device;
+    if (failed(addCode(group, kernels, layout.program, entry)) ||
+        failed(addPreparation(copy, layout, entry)) ||
+        failed(addArena(layout.program, entry)))
+      return failure();
+    entry.launches =
+        llvm::count_if(layout.program.steps, [](const engine::Step &step) {
+          return step.kind == engine::Step::Kind::Launch;
+        });
+    entry.kernels = layout.program.kernels.size();
+    entry.weightBytes = layout.weightBytes;
+    report.programs.push_back(std::move(entry));
+    manifest.programs.push_back(std::move(layout.program));
+    return false;
+  }
+
+  /// True where --stop-after ended it.
+  FailureOr<bool> runProgramStages(ModuleOp copy, const TargetGroup &group) {
     PipelineOptions pipeline;
     pipeline.device = group.device;
     pipeline.precision = options.precision;
@@ -231,24 +260,19 @@ private:
       if (stopsAfter(stage.name, copy))
         return true;
     }
+    return false;
+  }
 
-    KernelSet kernels;
-    ProgramLayout layout = layOutProgram(
-        copy.lookupSymbol<func::FuncOp>("main"), group.device, kernels);
-    layout.program.precision = options.precision;
-    if (options.stopAfter == "tiles")
-      return printTiles(kernels, *group.backends.front());
-
-    ProgramReport entry;
-    entry.device = group.device;
+  /// Compiles the kernels for all variants into a section.
+  LogicalResult addCode(TargetGroup &group, KernelSet &kernels,
+                        engine::Program &program, ProgramReport &entry) {
+    std::string device(deviceKindName(group.device));
     KernelOptions kernelOptions;
     kernelOptions.cache = &cache;
     kernelOptions.activity = options.activity;
     if (!options.dumpDir.empty())
       kernelOptions.dumpDir = dumpPath(device + "-code");
     ++dumped;
-    if (!options.printKernel.empty())
-      return printKernel(kernels, group);
     codeSections.emplace_back(writer.nextSection());
     engine::CodeSection &code = codeSections.back();
     auto addImage = [&](ArrayRef<char> image) {
@@ -270,14 +294,19 @@ private:
         entry.cachedKernels += kernel.cached;
       // Backends of one device write the same tile programs.
       if (&backend == &group.backends.front())
-        addScratch(layout.program, *compiled);
-      layout.program.variants.push_back(makeVariant(
-          *backend, layout.program, *compiled, optimum, addImage, addText));
+        addScratch(program, *compiled);
+      program.variants.push_back(makeVariant(*backend, program, *compiled,
+                                             optimum, addImage, addText));
       entry.archs.push_back(backend->arch());
     }
     writer.addSection(engine::SectionKind::Code, device + ".code",
                       code.bytes());
+    return success();
+  }
 
+  /// What computes weights when the engine is written, and their section.
+  LogicalResult addPreparation(ModuleOp copy, ProgramLayout &layout,
+                               ProgramReport &entry) {
     std::unique_ptr<Backend> host = createHostBackend();
     KernelOptions prepareOptions;
     prepareOptions.cache = &cache;
@@ -292,29 +321,25 @@ private:
       return failure();
     entry.prepareKernels = (*preparation)->numKernels();
     if (!layout.weights.empty())
-      addWeights(layout, **preparation, device);
+      addWeights(layout, **preparation, deviceKindName(entry.device));
     preparations.push_back(std::move(*preparation));
+    return success();
+  }
 
-    auto arena =
-        plan::planProgram(layout.program, {optimum.data(), optimum.size()});
+  /// Plans the arena at the sizes to optimize for, for the reports.
+  LogicalResult addArena(const engine::Program &program, ProgramReport &entry) {
+    auto arena = plan::planProgram(program, {optimum.data(), optimum.size()});
     if (!arena)
       return error() << arena.status().message(), failure();
     entry.arenaPeak = arena->packed.peak;
     entry.arenaLowerBound = arena->packed.lowerBound;
-    entry.launches =
-        llvm::count_if(layout.program.steps, [](const engine::Step &step) {
-          return step.kind == engine::Step::Kind::Launch;
-        });
-    entry.kernels = layout.program.kernels.size();
-    entry.weightBytes = layout.weightBytes;
+    std::string device(deviceKindName(entry.device));
     auto &notes = manifest.build.notes;
     notes.emplace_back(device + ".arena.peak",
                        std::to_string(arena->packed.peak));
     notes.emplace_back(device + ".arena.lowerBound",
                        std::to_string(arena->packed.lowerBound));
-    report.programs.push_back(std::move(entry));
-    manifest.programs.push_back(std::move(layout.program));
-    return false;
+    return success();
   }
 
   /// The weights stream to the file: those of the model from where they are

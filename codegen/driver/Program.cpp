@@ -44,8 +44,6 @@ public:
         addLaunch(kernel);
       else if (graph::isWeight(&op))
         weightValues.push_back(op.getResult(0));
-      else
-        buffers[op.getResult(0)] = op.getOperand(0); // the same bytes, or a run
     }
     addCopies(body.getTerminator());
     finishLifetimes();
@@ -60,28 +58,29 @@ private:
     return name ? name.str() : std::string();
   }
 
-  /// The value whose buffer holds this one's bytes.
-  Value root(Value value) {
-    while (Value source = buffers.lookup(value))
-      value = source;
-    return value;
-  }
-
-  /// Whether the value is a part of its root, and where in it: in bytes.
-  bool isPart(Value value) {
-    for (; buffers.lookup(value); value = buffers.lookup(value))
-      if (value.getDefiningOp<graph::SliceOp>())
-        return true;
-    return false;
-  }
-  ShapeExpr offsetOf(Value value) {
+  /// Where a value's bytes are: the value that has a buffer, whether they are a
+  /// part of it, and at which byte they start.
+  struct Place {
+    Value root;
+    bool isPart = false;
     ShapeExpr offset = 0;
-    for (; buffers.lookup(value); value = buffers.lookup(value))
-      if (auto slice = value.getDefiningOp<graph::SliceOp>())
-        offset =
-            offset + toShapeExpr(runOffset(slice)) *
-                         graph::elementBytes(slice.getType().getElementType());
-    return offset;
+  };
+  Place placeOf(Value value) {
+    auto it = places.find(value);
+    return it == places.end() ? Place{value} : it->second;
+  }
+  Value root(Value value) { return placeOf(value).root; }
+
+  /// The operator gives the same bytes as its operand, or a run of them.
+  void place(Operation &op) {
+    Place at = placeOf(op.getOperand(0));
+    if (auto slice = dyn_cast<graph::SliceOp>(op)) {
+      at.isPart = true;
+      at.offset =
+          at.offset + toShapeExpr(runOffset(slice)) *
+                          graph::elementBytes(slice.getType().getElementType());
+    }
+    places[op.getResult(0)] = std::move(at);
   }
 
   uint32_t addBuffer(engine::Buffer::Kind kind, Value value, std::string name) {
@@ -125,7 +124,7 @@ private:
     b.lastStep = std::max(b.lastStep, step);
   }
 
-  /// The last step that reads the buffer of each value.
+  /// The place of each value, and the last step that reads its buffer.
   void countSteps(Block &body) {
     uint32_t step = 0;
     for (Operation &op : body.without_terminator()) {
@@ -134,7 +133,7 @@ private:
           lastUse[root(input)] = step;
         ++step;
       } else if (!graph::isWeight(&op)) {
-        buffers[op.getResult(0)] = op.getOperand(0);
+        place(op);
       }
     }
   }
@@ -154,7 +153,7 @@ private:
     for (Value input : kernel.getInputs()) {
       uint32_t buffer = bufferOf(input);
       touch(buffer, step);
-      launch.args.push_back({buffer, offsetOf(input)});
+      launch.args.push_back({buffer, placeOf(input).offset});
     }
     llvm::SmallDenseSet<uint32_t, 4> taken;
     for (OpResult result : kernel.getResults()) {
@@ -185,10 +184,10 @@ private:
   void aliasOperand(graph::KernelOp kernel, OpResult result, uint32_t buffer,
                     uint32_t step, llvm::SmallDenseSet<uint32_t, 4> &taken) {
     for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
-      Value source = root(input);
+      auto [source, isPart, offset] = placeOf(input);
       auto it = numbers.find(source);
-      if (it == numbers.end() || isPart(input) ||
-          lastUse.lookup(source) != step || taken.contains(it->second))
+      if (it == numbers.end() || isPart || lastUse.lookup(source) != step ||
+          taken.contains(it->second))
         continue;
       const engine::Buffer &operand = program().buffers[it->second];
       if (operand.kind != engine::Buffer::Kind::Arena ||
@@ -273,8 +272,8 @@ private:
   KernelSet &kernels;
   SmallVector<graph::Symbol> symbols;
   ProgramLayout layout;
-  /// Aliases to what they are the same bytes as.
-  llvm::DenseMap<Value, Value> buffers;
+  /// Of what is no kernel's result, argument or weight itself.
+  llvm::DenseMap<Value, Place> places;
   llvm::DenseMap<Value, uint32_t> numbers, lastUse;
   llvm::DenseMap<Value, size_t> outputs;
   llvm::StringMap<uint32_t> weightBuffers;

@@ -82,7 +82,7 @@ void FusionPlan::classify() {
       makeGroup(&op);
   }
   position[block.getTerminator()] = position.size();
-  spans.assign(position.size(), 0);
+  spans = Coverage(position.size());
 }
 
 /// A returned value must be stored: what the last views down to an alias give.
@@ -163,8 +163,7 @@ bool FusionPlan::reaches(const Group &target, Sources work) const {
   unsigned first = position.size();
   for (Operation *op : target.ops)
     first = std::min(first, position.lookup(op));
-  while (first > 0 && spans[first] > 0)
-    --first;
+  first = spans.lastFree(first);
   llvm::DenseSet<Group *> seen;
   while (!work.empty()) {
     Operation *op = work.pop_back_val();
@@ -189,8 +188,7 @@ void FusionPlan::merge(Group &from, Group &into) {
       low = std::min(low, position.lookup(op));
       high = std::max(high, position.lookup(op));
     }
-    for (unsigned p = low + 1; p <= high; ++p)
-      spans[p] += change;
+    spans.add(low + 1, high, change);
   };
   count(from, -1);
   count(into, -1);

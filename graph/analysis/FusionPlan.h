@@ -16,6 +16,7 @@
 #ifndef CHARONIA_GRAPH_ANALYSIS_FUSIONPLAN_H
 #define CHARONIA_GRAPH_ANALYSIS_FUSIONPLAN_H
 
+#include "graph/analysis/Coverage.h"
 #include "graph/analysis/IterationSpace.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -121,7 +122,7 @@ private:
   FusionLimits limits;
   llvm::DenseMap<mlir::Operation *, unsigned> position;
   /// Groups with operators in front of a position and at or behind it.
-  llvm::SmallVector<unsigned> spans;
+  Coverage spans;
   llvm::DenseSet<mlir::Operation *> inlined;
   llvm::DenseMap<mlir::Operation *, Group *> groups;
   std::vector<std::unique_ptr<Group>> storage;

@@ -176,10 +176,7 @@ static SymbolicTensor evaluateElements(GraphOpInterface op,
 
 Exprs charonia::graph::readAt(GraphOpInterface op, unsigned operand,
                               ArrayRef<AffineExpr> coordinates) {
-  Exprs inner;
-  for (AffineExpr e : op.getOperandMap(operand).getResults())
-    inner.push_back(e.replaceDims(coordinates));
-  return inner;
+  return applyMap(op.getOperandMap(operand), coordinates);
 }
 
 AffineExpr charonia::graph::composeContent(GraphOpInterface op,

@@ -7,7 +7,7 @@
 
 namespace charonia::plan {
 
-/// Buffers that share memory: one size, and the hull of their lifetimes.
+/// A request that is not empty.
 struct Group {
   uint64_t size = 0;
   uint64_t alignment = 1;

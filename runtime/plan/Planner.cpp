@@ -1,14 +1,13 @@
 //===- Planner.cpp - Packing buffers into one arena -----------------------===//
 //
-// Aliases are merged into groups. Packers that look at pairs of groups that
-// live together have a budget of such looks (Greedy.cpp); where so many live
+// Packers that look at pairs of groups that live together have a budget of such
+// looks (Greedy.cpp); where so many live
 // together that one packing would pass it, sweeps over time pack the groups in
 // n log n (Sweep.cpp). So time and memory are bounded by the number of buffers.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/plan/Planner.h"
-#include "runtime/engine/Aliases.h"
 #include "runtime/plan/Packing.h"
 
 #include <algorithm>
@@ -81,69 +80,23 @@ Status checkRequests(std::span<const BufferRequest> requests) {
         total > INT64_MAX / 2)
       return Status(StatusCode::OutOfRange,
                     "memory planner: the buffers' sizes overflow");
-    if (request.alias != noAlias && request.alias >= requests.size())
-      return wrong(i, "has an alias that is missing or its own");
   }
   return Status::ok();
-}
-
-/// The outermost buffer of a chain of aliases, and the place inside it.
-struct Root {
-  uint32_t index = 0;
-  uint64_t offset = 0;
-};
-
-Result<std::vector<Root>> findRoots(std::span<const BufferRequest> requests) {
-  auto [order, cycle] = engine::orderAliases(
-      requests.size(), [&](uint32_t i) { return requests[i].alias; });
-  if (cycle != noAlias)
-    return wrong(cycle, "has an alias that is missing or its own");
-  std::vector<Root> roots(requests.size());
-  for (uint32_t i : order) {
-    const BufferRequest &request = requests[i];
-    if (request.alias == noAlias) {
-      roots[i] = {i, 0};
-      continue;
-    }
-    const BufferRequest &outer = requests[request.alias];
-    if (request.aliasOffset > outer.size ||
-        request.size > outer.size - request.aliasOffset)
-      return wrong(i, "leaves the buffer that it is an alias of");
-    Root around = roots[request.alias];
-    roots[i] = {around.index, around.offset + request.aliasOffset};
-    if (roots[i].offset % request.alignment != 0)
-      return wrong(i,
-                   "is not aligned inside the buffer that it is an alias of");
-  }
-  return roots;
 }
 
 } // namespace
 
 Result<ArenaPlan> planArena(std::span<const BufferRequest> requests) {
   CHARONIA_RETURN_IF_ERROR(checkRequests(requests));
-  CHARONIA_ASSIGN_OR_RETURN(std::vector<Root> roots, findRoots(requests));
-
-  std::vector<uint32_t> groupOf(requests.size(), noAlias);
+  // Nothing is placed for empty buffers.
   std::vector<Group> groups;
   ArenaPlan plan;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    uint32_t root = roots[i].index;
-    // Nothing is placed for empty buffers.
-    if (requests[root].size == 0)
-      continue;
-    const BufferRequest &request = requests[i];
-    if (groupOf[root] == noAlias) {
-      groupOf[root] = static_cast<uint32_t>(groups.size());
-      groups.push_back({requests[root].size, request.alignment,
-                        request.firstStep, request.lastStep});
+  for (const BufferRequest &request : requests)
+    if (request.size != 0) {
+      groups.push_back({request.size, request.alignment, request.firstStep,
+                        request.lastStep});
+      plan.alignment = std::max<uint64_t>(plan.alignment, request.alignment);
     }
-    Group &group = groups[groupOf[root]];
-    group.alignment = std::max<uint64_t>(group.alignment, request.alignment);
-    group.first = std::min(group.first, request.firstStep);
-    group.last = std::max(group.last, request.lastStep);
-    plan.alignment = std::max(plan.alignment, group.alignment);
-  }
 
   plan.offsets.resize(requests.size());
   plan.lowerBound = largestLiveSum(groups, false);
@@ -152,9 +105,9 @@ Result<ArenaPlan> planArena(std::span<const BufferRequest> requests) {
   Packing packing =
       packGroups(groups, largestLiveSum(groups, true), plan.looks);
   plan.peak = packing.peak;
-  for (size_t i = 0; i < requests.size(); ++i)
-    if (uint32_t group = groupOf[roots[i].index]; group != noAlias)
-      plan.offsets[i] = packing.offsets[group] + roots[i].offset;
+  for (size_t i = 0, group = 0; i < requests.size(); ++i)
+    if (requests[i].size != 0)
+      plan.offsets[i] = packing.offsets[group++];
   return plan;
 }
 

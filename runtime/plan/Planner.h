@@ -17,19 +17,14 @@
 
 namespace charonia::plan {
 
-constexpr uint32_t noAlias = UINT32_MAX;
 constexpr uint64_t maxLooks = 4'000'000;
 
+/// Buffers that share memory make one request, live as long as any of them is.
 struct BufferRequest {
   uint64_t size = 0;       ///< Bytes.
   uint32_t firstStep = 0;  ///< Live from its start
   uint32_t lastStep = 0;   ///< to its end; both inclusive.
   uint32_t alignment = 64; ///< Power of two.
-  /// Index of the request inside which this one lies, aliasOffset bytes from
-  /// its start. Chains are allowed; the outermost one is what gets placed, for
-  /// as long as any of its aliases lives.
-  uint32_t alias = noAlias;
-  uint64_t aliasOffset = 0;
 };
 
 struct ArenaPlan {
@@ -42,9 +37,8 @@ struct ArenaPlan {
   uint64_t looks = 0;
 };
 
-/// Deterministic. Fails on an alias cycle, an alias that leaves its target, an
-/// alignment that is no power of two, a lifetime that ends before it starts, or
-/// sizes whose sum passes 63 bits.
+/// Deterministic. Fails on an alignment that is no power of two, a lifetime
+/// that ends before it starts, or sizes whose sum passes 63 bits.
 Result<ArenaPlan> planArena(std::span<const BufferRequest> requests);
 
 } // namespace charonia::plan

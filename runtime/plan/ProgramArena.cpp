@@ -3,6 +3,8 @@
 #include "runtime/plan/ProgramArena.h"
 #include "runtime/engine/Aliases.h"
 
+#include <algorithm>
+
 namespace charonia::plan {
 
 using engine::Buffer;
@@ -64,33 +66,40 @@ private:
                           " leaves the buffer that it is an alias of");
       BufferRoot around = arena.roots[outer];
       arena.roots[b] = {around.buffer, around.offset + offset};
+      if (isInArena(b) && arena.roots[b].offset % buffers[b].alignment != 0)
+        return doesNotFit(
+            "buffer " + std::to_string(b) +
+            " is not aligned inside the buffer that it is an alias of");
     }
     return Status::ok();
   }
 
-  /// Only what lies in the arena takes part; aliases of other memory do not.
+  bool isInArena(uint32_t buffer) const {
+    return buffers[arena.roots[buffer].buffer].kind == Buffer::Kind::Arena;
+  }
+
+  /// One for each root in the arena, for as long as any of its aliases lives
+  /// and aligned for all of them.
   std::vector<BufferRequest> makeRequests() {
     std::vector<BufferRequest> requests;
-    arena.requestOf.assign(buffers.size(), noAlias);
-    // Outermost buffers first, so that aliases can refer to them.
-    for (bool aliases : {false, true})
-      for (uint32_t b = 0; b < buffers.size(); ++b) {
-        BufferRoot root = arena.roots[b];
-        if (buffers[root.buffer].kind != Buffer::Kind::Arena ||
-            aliases != (root.buffer != b))
-          continue;
-        BufferRequest request;
-        request.size = arena.sizes[b];
-        request.firstStep = buffers[b].firstStep;
-        request.lastStep = buffers[b].lastStep;
-        request.alignment = buffers[b].alignment;
-        if (aliases) {
-          request.alias = arena.requestOf[root.buffer];
-          request.aliasOffset = root.offset;
-        }
-        arena.requestOf[b] = static_cast<uint32_t>(requests.size());
-        requests.push_back(request);
+    arena.requestOf.assign(buffers.size(), noIndex);
+    for (uint32_t b = 0; b < buffers.size(); ++b) {
+      if (!isInArena(b))
+        continue;
+      uint32_t root = arena.roots[b].buffer;
+      uint32_t &index = arena.requestOf[root];
+      const Buffer &buffer = buffers[b];
+      if (index == noIndex) {
+        index = static_cast<uint32_t>(requests.size());
+        requests.push_back({arena.sizes[root], buffer.firstStep,
+                            buffer.lastStep, buffer.alignment});
       }
+      BufferRequest &request = requests[index];
+      request.firstStep = std::min(request.firstStep, buffer.firstStep);
+      request.lastStep = std::max(request.lastStep, buffer.lastStep);
+      request.alignment = std::max(request.alignment, buffer.alignment);
+      arena.requestOf[b] = index;
+    }
     return requests;
   }
 

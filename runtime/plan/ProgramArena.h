@@ -18,21 +18,24 @@ struct ProgramArena {
   /// One a buffer: bytes, and where it lies.
   std::vector<uint64_t> sizes;
   std::vector<BufferRoot> roots;
-  /// One a buffer: its number in `packed`; noAlias for what lies in no arena,
-  /// aliases of inputs, outputs and weights among them.
+  /// One a buffer: the number of its root in `packed`; noIndex for what lies in
+  /// no arena, aliases of inputs, outputs and weights among them.
   std::vector<uint32_t> requestOf;
   ArenaPlan packed;
 
-  bool contains(size_t buffer) const { return requestOf[buffer] != noAlias; }
+  bool contains(size_t buffer) const {
+    return requestOf[buffer] != engine::noIndex;
+  }
   /// The offset in the arena of a buffer that lies there.
   uint64_t offsetOf(size_t buffer) const {
-    return packed.offsets[requestOf[buffer]];
+    return packed.offsets[requestOf[buffer]] + roots[buffer].offset;
   }
 };
 
 /// Packs the arena of a verified program for these values of the symbols, which
 /// `names` has for messages. Fails where a size can't be computed or is
-/// negative, where an alias leaves its buffer, and where planArena does.
+/// negative, where an alias leaves its buffer or is not aligned in the arena,
+/// and where planArena does.
 Result<ProgramArena> planProgram(const engine::Program &program,
                                  std::span<const int64_t> symbols,
                                  std::span<const Symbol> names = {});

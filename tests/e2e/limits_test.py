@@ -34,26 +34,45 @@ def test_time_limit(tmp_path, model, seconds):
     check_given_up(tmp_path, result, rf"time limit of {seconds}0* s\n")
 
 
+def give_up_in_a_kernel(path, flag, limit, factor):
+    """Raises the limit until the model is read, which takes an unknown part of it."""
+    while True:
+        result = harness.invoke("compile", path, *SLOW, flag, f"{limit:.3f}")
+        if result.code == 0 or "kernel sin_" in result.stderr:
+            return result
+        stage = re.search("at: stage '(.*?)'", result.stderr)
+        assert stage and stage[1] != "writing", result.stderr
+        limit *= factor
+
+
+def check_kernel_is_named(result):
+    assert "reading the model" in result.stderr, result.stderr
+    assert re.search(
+        r"at: stage 'kernels for (x86-64-v\d)', kernel sin_\S* for \1 "
+        r"\(of nodes 'n0', 'n1', .* and \d+ more\) for", result.stderr
+    ), result.stderr  # fmt: skip
+
+
 def test_time_limit_names_the_kernel(tmp_path):
     """Where a kernel is being compiled, it and the model's nodes are named."""
     path = tmp_path / "model.onnx"
     path.write_bytes(bombs.chain("Sin", 90).SerializeToString())
-    limit = 0.05
-    while True:  # until the model is read, which takes an unknown time
-        result = harness.invoke("compile", path, *SLOW, "--time-limit", str(limit))
-        if result.code == 0 or "kernel sin_" in result.stderr:
-            break
-        limit *= 1.3
+    result = give_up_in_a_kernel(path, "--time-limit", 0.05, 1.3)
     check_given_up(tmp_path, result, "time limit")
-    assert "reading the model" in result.stderr, result.stderr
-    assert re.search(
-        r"kernel sin_\S* for x86-64-v\d \(of nodes 'n0', 'n1', .* and \d+ more\) for", result.stderr
-    ), result.stderr
+    check_kernel_is_named(result)
 
 
 def test_memory_limit(tmp_path, model):
     result = harness.invoke("compile", model, *SLOW, "--memory-limit", "1")
     check_given_up(tmp_path, result, r"memory limit of 1 MB \(\d+ MB are in use\)")
+
+
+def test_memory_limit_names_the_kernel(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(bombs.chain("Sin", 90).SerializeToString())
+    result = give_up_in_a_kernel(path, "--memory-limit", 8, 1.1)
+    check_given_up(tmp_path, result, "memory limit")
+    check_kernel_is_named(result)
 
 
 def test_limits_that_suffice(tmp_path, model):

@@ -12,11 +12,6 @@ namespace {
 void checkPlan(const std::vector<BufferRequest> &requests,
                const ArenaPlan &plan) {
   ASSERT_EQ(plan.offsets.size(), requests.size());
-  auto root = [&](size_t i) {
-    while (requests[i].alias != noAlias)
-      i = requests[i].alias;
-    return i;
-  };
   uint64_t end = 0;
   for (size_t i = 0; i < requests.size(); ++i) {
     const BufferRequest &a = requests[i];
@@ -24,12 +19,9 @@ void checkPlan(const std::vector<BufferRequest> &requests,
       continue;
     EXPECT_EQ(plan.offsets[i] % a.alignment, 0u);
     end = std::max(end, plan.offsets[i] + a.size);
-    if (a.alias != noAlias) {
-      EXPECT_EQ(plan.offsets[i], plan.offsets[a.alias] + a.aliasOffset);
-    }
     for (size_t j = 0; j < i; ++j) {
       const BufferRequest &b = requests[j];
-      if (b.size == 0 || root(i) == root(j))
+      if (b.size == 0)
         continue;
       bool together = a.firstStep <= b.lastStep && b.firstStep <= a.lastStep;
       bool apart = plan.offsets[i] + a.size <= plan.offsets[j] ||
@@ -63,16 +55,6 @@ TEST(Planner, Empty) {
   EXPECT_EQ(planned({{0, 0, 3}}).peak, 0u);
 }
 
-TEST(Planner, AliasesShareAndExtendLifetimes) {
-  std::vector<BufferRequest> requests = {{1024, 0, 1},
-                                         {512, 2, 5, 64, 0, 512},
-                                         {256, 5, 6, 64, 1, 256},
-                                         {1024, 6, 7}};
-  ArenaPlan plan = planned(requests);
-  EXPECT_EQ(plan.peak, 2048u);
-  EXPECT_EQ(plan.offsets[2], plan.offsets[0] + 768);
-}
-
 TEST(Planner, Errors) {
   auto fails = [](std::vector<BufferRequest> requests, const char *text) {
     auto plan = planArena(requests);
@@ -83,10 +65,6 @@ TEST(Planner, Errors) {
   fails({{64, 3, 2}}, "dies before it is born");
   fails({{64, 0, 1, 48}}, "alignment that is no power of two");
   fails({{64, 0, 1, 0}}, "alignment that is no power of two");
-  fails({{64, 0, 1, 64, 1}, {64, 0, 1, 64, 0}}, "missing or its own");
-  fails({{64, 0, 1, 64, 7}}, "missing or its own");
-  fails({{64, 0, 1}, {64, 0, 1, 64, 0, 32}}, "leaves the buffer");
-  fails({{64, 0, 1}, {16, 0, 1, 64, 0, 32}}, "not aligned inside");
   fails({{UINT64_MAX, 0, 1}}, "overflow");
   fails(std::vector<BufferRequest>(4, {INT64_MAX / 4, 0, 1}), "overflow");
 }
@@ -115,14 +93,6 @@ TEST(Planner, RandomGraphsDoNotOverlap) {
       r.firstStep = random() % n;
       r.lastStep = r.firstStep + random() % 12;
       r.alignment = 1u << random() % 9;
-      if (i && random() % 4 == 0) {
-        uint32_t target = random() % i;
-        uint64_t room = requests[target].size;
-        r.alignment = 1;
-        r.alias = target;
-        r.aliasOffset = room ? random() % room : 0;
-        r.size = room ? random() % (room - r.aliasOffset + 1) : 0;
-      }
       requests.push_back(r);
     }
     ArenaPlan plan = planned(requests);
@@ -165,13 +135,6 @@ TEST(Planner, WorkIsBounded) {
   ArenaPlan plan = plannedQuickly(requests);
   EXPECT_EQ(plan.peak, 100'000u * 100);
   EXPECT_EQ(plan.looks, 0u);
-  // Chains of aliases as long as the list, in both directions.
-  for (uint32_t i = 0; i < requests.size(); ++i)
-    requests[i].alias = i == 0 ? noAlias : i - 1;
-  EXPECT_EQ(plannedQuickly(requests).peak, 100u);
-  for (uint32_t i = 0; i < requests.size(); ++i)
-    requests[i].alias = i + 1 == requests.size() ? noAlias : i + 1;
-  EXPECT_EQ(plannedQuickly(requests).peak, 100u);
   // No shape of lifetimes spends more than the budget.
   std::mt19937 random(5);
   for (uint32_t span : {2, 10, 100, 1000, 20000}) {
