@@ -461,8 +461,17 @@ private:
                   std::max<int64_t>(
                       1024 / (int64_t)llvm::bit_ceil<uint64_t>(k.terms), 1),
                   64);
+    rows = std::max<int64_t>(std::min(rows, n), 1);
     if (!all.empty())
-      add(all, std::min(rows, n));
+      add(all, rows);
+    // Few long sums: parts of some blocks each, as many as the chip takes.
+    constexpr int64_t partTerms = 16384, mostParts = 32;
+    int64_t instances = std::max<int64_t>(llvm::divideCeil(n, rows), 1);
+    if (!cpu && isStatic(all))
+      s.splits =
+          std::clamp<int64_t>(std::min(k.terms / partTerms,
+                                       2 * t.chip->multiprocessors / instances),
+                              1, mostParts);
   }
 
   /// Windows slide over a run of elements that all have the same channels:

@@ -94,7 +94,8 @@ FailureOr<SmallVector<Value>> emit::reduceOver(
     Emitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
     ArrayRef<TypedAttr> neutral, Combine combine,
     function_ref<FailureOr<SmallVector<Value>>(const Demand &, AffineExpr)>
-        element) {
+        element,
+    bool part) {
   OpBuilder &b = e.b();
   extent = e.simplify(extent, {});
   std::optional<int64_t> known = graph::constantOf(extent);
@@ -107,7 +108,7 @@ FailureOr<SmallVector<Value>> emit::reduceOver(
   }
 
   // Few terms that lie apart (a pooling window) are written out.
-  if (known && *known <= 16 && !contiguous) {
+  if (known && *known <= 16 && !contiguous && !part) {
     FailureOr<SmallVector<Value>> total = element(outer, e.constant(0));
     for (int64_t i = 1; i < *known && succeeded(total); ++i) {
       FailureOr<SmallVector<Value>> term = element(outer, e.constant(i));
@@ -134,10 +135,18 @@ FailureOr<SmallVector<Value>> emit::reduceOver(
     return terms;
   };
 
-  AffineExpr count = e.simplify((extent + (chunk - 1)).floorDiv(chunk), {});
+  AffineExpr count = (extent + (chunk - 1)).floorDiv(chunk),
+             first = e.constant(0);
+  if (part) {
+    // What is behind the last is neutral.
+    const Emitter::Split &split = e.getSplit();
+    count = e.simplify((count + (split.count - 1)).floorDiv(split.count), {});
+    first = split.part * count;
+  }
+  count = e.simplify(count, {});
   FailureOr<SmallVector<Value>> total;
   if (graph::constantOf(count) == 1) {
-    total = masked(e.constant(0));
+    total = masked(first);
   } else {
     SmallVector<Value> start;
     for (TypedAttr n : neutral)
@@ -146,7 +155,7 @@ FailureOr<SmallVector<Value>> emit::reduceOver(
         e.loop(count, start,
                [&](AffineExpr counter,
                    ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
-                 FailureOr<SmallVector<Value>> terms = masked(counter);
+                 FailureOr<SmallVector<Value>> terms = masked(first + counter);
                  if (failed(terms))
                    return failure();
                  return combine(b, e.loc(), carried, *terms);
@@ -219,6 +228,8 @@ FailureOr<Value> reduce(graph::ReduceOp op, Emitter &e, const Demand &demand) {
   ReductionOf reduction{op.getKind(), isUnsignedElement(op.getType())};
   Type type =
       e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
+  bool split = e.getSplit().count > 1 && type.isF32() &&
+               op.getKind() == graph::ReduceKind::sum;
   FailureOr<SmallVector<Value>> result = reduceOver(
       e, demand, extentOf(e, shape, axes), endsWithLast(axes, shape),
       {reduction.neutral(type)},
@@ -234,9 +245,11 @@ FailureOr<Value> reduce(graph::ReduceOp op, Emitter &e, const Demand &demand) {
                     {}});
         return failed(x) ? FailureOr<SmallVector<Value>>()
                          : SmallVector<Value>{*x};
-      });
-  return failed(result) ? FailureOr<Value>()
-                        : FailureOr<Value>(result->front());
+      },
+      split);
+  if (failed(result))
+    return failure();
+  return split ? e.sumParts(result->front()) : result->front();
 }
 
 FailureOr<Value> argReduce(graph::ArgReduceOp op, Emitter &e,

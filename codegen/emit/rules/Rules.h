@@ -43,13 +43,15 @@ using Combine = llvm::function_ref<llvm::SmallVector<Value>(
 /// `outer` with (where its rank is one more) a new last axis, and the linear
 /// index as an expression over that axis and a loop counter. `contiguous`: the
 /// index moves through memory in unit steps. `neutral` has a value a component,
-/// whose type is the component's.
+/// whose type is the component's. `part`: only what falls to this part of the
+/// emitter's split.
 FailureOr<llvm::SmallVector<Value>> reduceOver(
     Emitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
     llvm::ArrayRef<mlir::TypedAttr> neutral, Combine combine,
     llvm::function_ref<FailureOr<llvm::SmallVector<Value>>(const Demand &,
                                                            AffineExpr)>
-        element);
+        element,
+    bool part = false);
 
 /// The combination, and its neutral element, for a kind of reduction.
 struct ReductionOf {

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Parser/Parser.h"
 #include "tests/codegen/interpreter/TileInterpreter.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <gtest/gtest.h>
 #include <random>
 
@@ -28,14 +29,20 @@ protected:
   /// Emits the only kernel of `text` in tiles of 16 x 32 and steps of 32.
   mlir::func::FuncOp emit(llvm::StringRef text, llvm::ArrayRef<unsigned> rows,
                           unsigned column) {
-    module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-    EXPECT_TRUE(module);
-    graph::KernelOp kernel;
-    module->walk([&](graph::KernelOp op) { kernel = op; });
     emit::Schedule schedule;
     schedule.groups = {{{column}, 32}, {llvm::SmallVector<unsigned>(rows), 16}};
     schedule.axes = {1, 0};
     schedule.kTile = 32;
+    return emit(text, schedule, GetParam() > 1 ? 1 : 0);
+  }
+
+  /// Emits it so, in the test's parts, which meet `meetings` times.
+  mlir::func::FuncOp emit(llvm::StringRef text, emit::Schedule schedule,
+                          unsigned meetings) {
+    module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+    EXPECT_TRUE(module);
+    graph::KernelOp kernel;
+    module->walk([&](graph::KernelOp op) { kernel = op; });
     schedule.splits = GetParam();
     kernel.setScheduleAttr(schedule.toAttribute(&context));
     mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(module->getBody());
@@ -43,7 +50,7 @@ protected:
     EXPECT_TRUE(succeeded(function));
     unsigned sums = 0;
     function->walk([&](tile::SplitSumOp) { ++sums; });
-    EXPECT_EQ(sums, GetParam() > 1 ? 1u : 0u);
+    EXPECT_EQ(sums, meetings);
     return *function;
   }
 
@@ -83,6 +90,41 @@ protected:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::mt19937 engine{1};
 };
+
+/// Three rows of two blocks and a ragged third, and what comes behind the sum.
+TEST_P(SplitTest, LongRows) {
+  constexpr int64_t rows = 3, terms = 20011;
+  emit::Schedule schedule;
+  schedule.groups = {{{0}, 1}};
+  schedule.axes = {0};
+  auto text = [](const char *kind) {
+    return llvm::formatv(R"(
+    func.func @main(%x: tensor<3x20011xf32>, %b: tensor<3xf32>) -> tensor<3xf32> {
+      %0 = graph.kernel "k" (%x, %b) : (tensor<3x20011xf32>, tensor<3xf32>) -> tensor<3xf32> {
+      ^bb0(%a: tensor<3x20011xf32>, %c: tensor<3xf32>):
+        %1 = graph.reduce {0} %a {{axes = array<i64: 1>} : (tensor<3x20011xf32>) -> tensor<3xf32>
+        %2 = graph.add %1, %c : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+        graph.yield %2 : tensor<3xf32>
+      }
+      return %0 : tensor<3xf32>
+    })",
+                         kind)
+        .str();
+  };
+  std::vector<std::vector<float>> buffers{random(rows * terms), random(rows),
+                                          std::vector<float>(rows)};
+  run(emit(text("sum"), schedule, GetParam() > 1 ? 1 : 0), buffers);
+  for (int64_t i = 0; i < rows; ++i) {
+    double want = buffers[1][i];
+    for (int64_t t = 0; t < terms; ++t)
+      want += buffers[0][i * terms + t];
+    EXPECT_NEAR(buffers[2][i], want, 1e-2);
+  }
+  // Parts of a maximum have no place to meet: nothing is split.
+  mlir::func::FuncOp whole = emit(text("max"), schedule, 0);
+  EXPECT_EQ(value(whole, tile::kGridAttr), rows);
+  EXPECT_EQ(value(whole, tile::kScratchAttr), 0);
+}
 
 /// Six steps, the last of them ragged; in four parts the last has nothing to
 /// do.
