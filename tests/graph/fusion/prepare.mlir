@@ -93,3 +93,35 @@ func.func @main(%x: tensor<1x9x9x8xf32>) -> tensor<1x5x5x48xf32> {
   %3 = graph.conv %1, %2 {channels_last, dilations = array<i64: 1, 1>, groups = 48 : i64, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : (tensor<1x7x7x48xf32>, tensor<48x3x3x1xf32>) -> tensor<1x5x5x48xf32>
   return %3 : tensor<1x5x5x48xf32>
 }
+
+// -----
+
+// What takes more than is affordable stays where it runs with the model: a sum of 2^40
+// terms that constants alone give. The little that its operand is made from is prepared.
+// CHECK-LABEL: func.func @main() -> tensor<f32>
+// CHECK:         %[[W:.*]] = graph.weight "prepared.0" : tensor<1xf32>
+// CHECK:         graph.broadcast %[[W]]
+// CHECK:         graph.reduce sum
+func.func @main() -> tensor<f32> {
+  %w = graph.weight "w" : tensor<1xf32>
+  %0 = graph.exp %w : (tensor<1xf32>) -> tensor<1xf32>
+  %1 = graph.broadcast %0 : (tensor<1xf32>) -> tensor<1099511627776xf32>
+  %2 = graph.reduce sum %1 {axes = array<i64: 0>} : (tensor<1099511627776xf32>) -> tensor<f32>
+  return %2 : tensor<f32>
+}
+
+// -----
+
+// A product of weights is large, but not beside the weights.
+// CHECK-LABEL: func.func @main(%arg0: tensor<4x1024xf32>)
+// CHECK:         %[[W:.*]] = graph.weight "prepared.0" : tensor<1024x1024xf32>
+// CHECK:         graph.matmul %{{.*}}, %[[W]]
+// CHECK-NOT:     graph.matmul
+// CHECK:         return
+func.func @main(%x: tensor<4x1024xf32>) -> tensor<4x1024xf32> {
+  %v = graph.weight "v" : tensor<1024x1024xf32>
+  %w = graph.weight "w" : tensor<1024x1024xf32>
+  %0 = graph.matmul %v, %w : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %1 = graph.matmul %x, %0 : (tensor<4x1024xf32>, tensor<1024x1024xf32>) -> tensor<4x1024xf32>
+  return %1 : tensor<4x1024xf32>
+}
