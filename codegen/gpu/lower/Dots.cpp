@@ -79,6 +79,22 @@ Value KernelLowering::descriptorOf(IndexSum start, uint64_t bits) {
   return LLVM::OrOp::create(b, loc, wide, rest);
 }
 
+/// As wgmma takes accumulators: so many in each.
+KernelLowering::Values KernelLowering::structures(ArrayRef<Value> values,
+                                                  unsigned count) {
+  auto type = LLVM::LLVMStructType::getLiteral(
+      b.getContext(), SmallVector<Type>(count, values[0].getType()));
+  Values result;
+  for (; !values.empty(); values = values.drop_front(count)) {
+    Value structure = LLVM::PoisonOp::create(b, loc, type);
+    for (unsigned i = 0; i < count; ++i)
+      structure = LLVM::InsertValueOp::create(b, loc, structure, values[i],
+                                              ArrayRef<int64_t>{i});
+    result.push_back(structure);
+  }
+  return result;
+}
+
 void KernelLowering::lowerOp(simt::WarpgroupDotOp op) {
   Operand lhs(op.getLhs(), 0), rhs(op.getRhs(), 1);
   int64_t rows = op.getRows(), columns = op.getColumns();
@@ -114,17 +130,7 @@ void KernelLowering::lowerOp(simt::WarpgroupDotOp op) {
   };
 
   MLIRContext *context = b.getContext();
-  auto sums = LLVM::LLVMStructType::getLiteral(
-      context, SmallVector<Type>(count, b.getF32Type()));
-  Values values = elements(op.getAccumulator());
-  Values totals;
-  for (int64_t i = 0; i < blocks; ++i) {
-    Value total = LLVM::PoisonOp::create(b, loc, sums);
-    for (int64_t j = 0; j < count; ++j)
-      total = LLVM::InsertValueOp::create(b, loc, total, values[i * count + j],
-                                          ArrayRef<int64_t>{j});
-    totals.push_back(total);
-  }
+  Values totals = structures(elements(op.getAccumulator()), count);
   NVVM::WGMMATypes type = lhs.type.getElementType().isBF16()
                               ? NVVM::WGMMATypes::bf16
                               : NVVM::WGMMATypes::f16;
@@ -135,7 +141,7 @@ void KernelLowering::lowerOp(simt::WarpgroupDotOp op) {
   for (int64_t step = 0; step < k; step += depth)
     for (int64_t i = 0; i < blocks; ++i)
       totals[i] = NVVM::WgmmaMmaAsyncOp::create(
-          b, loc, sums, totals[i],
+          b, loc, totals[i].getType(), totals[i],
           advance(left, lhs.offsetOf(i * kGroupRows, step)),
           advance(right, rhs.offsetOf(0, step)),
           NVVM::MMAShapeAttr::get(context, kGroupRows, n, depth), type, type,

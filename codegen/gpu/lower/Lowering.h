@@ -161,6 +161,7 @@ private:
   // --- Dots.cpp: dots of warpgroups ---
   void findGroup();
   Value descriptorOf(IndexSum start, uint64_t bits);
+  Values structures(llvm::ArrayRef<Value> values, unsigned count);
   void lowerOp(simt::WarpgroupDotOp op);
   void lowerOp(simt::WaitDotsOp op);
   void lowerOp(simt::FenceSharedOp op);
