@@ -28,7 +28,7 @@ static std::optional<Problem> parseStream(io::ZeroCopyInputStream &stream,
   if (!model.ParsePartialFromCodedStream(&coded) ||
       !coded.ConsumedEntireMessage())
     return Problem{"not an ONNX model: the file is damaged, cut short or of "
-                   "another format",
+                   "another format, or its subgraphs nest over 30 deep",
                    "export the model again, or fetch the file again"};
   for (auto [given, what] : {std::pair(model.has_graph(), "graph"),
                              std::pair(model.has_ir_version(), "ir_version")})

@@ -2,6 +2,7 @@
 #include "tools/charonia/Execution.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 namespace charonia::tool {
@@ -81,6 +82,17 @@ CLI::Validator shape() {
   return check([](const std::string &text) -> std::string {
     auto parsed = parseShape(text.substr(text.rfind('=') + 1));
     return parsed ? "" : parsed.status().message();
+  });
+}
+
+CLI::Validator seed() {
+  return check([](const std::string &text) {
+    uint64_t value;
+    const char *end = text.data() + text.size();
+    auto [stop, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && stop == end
+               ? ""
+               : "'" + text + "' is not a number from 0 to 2^64 - 1";
   });
 }
 

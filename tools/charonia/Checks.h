@@ -26,6 +26,8 @@ CLI::Validator megabytes();
 CLI::Validator device();
 /// 1x3x224x224, perhaps behind NAME=; names may hold '=', shapes may not.
 CLI::Validator shape();
+/// A number of 64 bits without a sign.
+CLI::Validator seed();
 CLI::Validator sha256();
 
 } // namespace charonia::tool

@@ -56,7 +56,8 @@ void addExecutionOptions(CLI::App &app, ExecutionOptions &options) {
                  "bits their whole range, wider ones and bool 0 or 1 (good as "
                  "ids, masks and positions)")
       ->type_name("N")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(seed());
   app.add_option("--device", options.device,
                  "auto, cpu, cuda or cuda:N; auto takes the first GPU if the "
                  "engine has code for it, else the CPU, and says why")

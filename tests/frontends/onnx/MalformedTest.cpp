@@ -40,6 +40,19 @@ TensorProto &addTensor(ModelProto &model, const std::string &name,
 }
 } // namespace
 
+TEST(Malformed, DeepSubgraphs) {
+  ::onnx::ModelProto model;
+  model.set_ir_version(9);
+  ::onnx::GraphProto *graph = model.mutable_graph();
+  for (int depth = 0; depth < 40; ++depth) {
+    ::onnx::AttributeProto *branch = graph->add_node()->add_attribute();
+    branch->set_name("then_branch");
+    graph = branch->mutable_g();
+  }
+  EXPECT_THAT(importBytes(model.SerializeAsString()),
+              HasSubstr("or its subgraphs nest over 30 deep"));
+}
+
 TEST(Malformed, Garbage) {
   EXPECT_THAT(importBytes("this is no model"),
               StartsWith("error: test.onnx: not an ONNX model: the file is "
