@@ -47,8 +47,10 @@ nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 check runtime "$gpu_test"
 engines=""
 for model in bert gpt2 mobilenet_v2 resnet vit; do
-  "$CHARONIA" compile -q models/compact/$model.onnx -o "$logs/$model.engine" --target sm_90 --precision fp16 &&
-    engines+=$logs/$model.engine:
+  for target in sm_90 sm_90a; do
+    "$CHARONIA" compile -q models/compact/$model.onnx -o "$logs/$model-$target.engine" --target $target --precision fp16 &&
+      engines+=$logs/$model-$target.engine:
+  done
 done
 CHARONIA_GPU_ENGINES=$engines check overtaking "$gpu_test" --gtest_filter='Given/*'
 for precision in fp32 tf32 fp16 bf16; do
