@@ -196,7 +196,8 @@ bool Emitter::isSane(mlir::RankedTensorType type) {
   for (AffineExpr dim : graph::getShape(type)) {
     auto size = graph::constantOf(dim);
     if (size && *size < 0) {
-      fail("a size becomes negative: " + describe(type));
+      fail("a size becomes negative: " + llvm::Twine(*size),
+           "check the shapes that the model computes");
       return false;
     }
     if (!size && !symbols.isNonNegative(dim) &&
