@@ -8,9 +8,10 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Where a row has any other score, a fill up to this takes no part in it.
-constexpr double lowFill = -1e4;
-/// A score that is added to a fill up to this is lost in its rounding.
+/// Beside scores of magnitudes below 2^75 = 3.8e22, a fill up to this is as
+/// good as -inf: it absorbs a score that is added to it, and softmax gives 0
+/// for it in a row that keeps any score. Scores of half precision never come
+/// near, those of f32 would be products of operands beyond 1e10.
 constexpr double absorbingFill = -1e30;
 
 double rounded(double value, Type type) {
@@ -47,20 +48,13 @@ void splitFloatMask(MaskStep &step) {
   if (inverted)
     std::swap(zero, low);
   auto fill = low.constant();
-  if (!zero.is(0) || !fill || !(*fill <= lowFill))
+  if (!zero.is(0) || !fill)
     return;
   Term keep = m.with(select.getCondition());
   if (keep.get().getType() != withElement(select.getType(), keep.element()))
     return;
-  for (GraphOpInterface view : llvm::reverse(views)) {
-    OpBuilder builder(step.added.get().getContext());
-    builder.setInsertionPointAfterValue(step.added.get());
-    Operation *copy = builder.clone(*view);
-    copy->setOperand(0, keep.get());
-    copy->getResult(0).setType(
-        withElement(copy->getResult(0).getType(), keep.element()));
-    keep = keep.with(copy->getResult(0));
-  }
+  for (GraphOpInterface view : llvm::reverse(views))
+    keep = keep.under(view);
   step.keep = keep;
   step.fill = *fill;
   for (Type type : llvm::reverse(types))
@@ -221,7 +215,8 @@ Masking charonia::graph::combineMasks(ArrayRef<MaskStep> steps,
                                       Type element) {
   SmallVector<MaskStep> found;
   SmallVector<Relation> relations;
-  // Whether every row keeps a column of its own for sure.
+  // Whether every row keeps a column of its own for sure, and all fills are as
+  // good as -inf beside it.
   size_t rank = scores.size();
   bool rowsKeep = isNonNegative(scores[rank - 1] - scores[rank - 2]);
   for (MaskStep step : steps) {
@@ -233,7 +228,8 @@ Masking charonia::graph::combineMasks(ArrayRef<MaskStep> steps,
         step.keep = step.keep.make<NotOp>(step.keep.get());
       auto conditions = conditionsOf(step.keep, scores);
       relation = relationOf(conditions, scores);
-      rowsKeep &= holdOnDiagonal(conditions, scores) && step.fill <= lowFill;
+      rowsKeep &=
+          holdOnDiagonal(conditions, scores) && step.fill <= absorbingFill;
     } else {
       rowsKeep = false;
     }

@@ -55,6 +55,14 @@ Value charonia::graph::scalarConstant(OpBuilder &builder, Location location,
                             DenseElementsAttr::get(type, attribute));
 }
 
+Term Term::under(GraphOpInterface view) const {
+  IRMapping mapping;
+  mapping.map(view->getOperand(0), value);
+  Value copy = builder->clone(*view, mapping)->getResult(0);
+  copy.setType(withElement(copy.getType(), element()));
+  return with(copy);
+}
+
 Value charonia::graph::zeroPadded(OpBuilder &builder, Location location,
                                   Value value, ArrayRef<AffineExpr> shape,
                                   ArrayRef<int64_t> lows) {

@@ -49,6 +49,8 @@ public:
   Term scalar(mlir::Type element, double constant) const {
     return with(scalarConstant(*builder, *location, element, constant));
   }
+  /// This term under a copy of `view`, whatever that reads.
+  Term under(GraphOpInterface view) const;
   template <typename Op, typename... Args> Term make(Args &&...args) const {
     return with(Op::create(*builder, *location, std::forward<Args>(args)...)
                     ->getResult(0));

@@ -147,10 +147,7 @@ Term withoutScale(Term x, double &scale) {
   if (inner == 1)
     return x;
   scale *= inner;
-  OpBuilder builder(view);
-  Operation *copy = builder.clone(*view);
-  copy->setOperand(0, rest.get());
-  return x.with(copy->getResult(0));
+  return rest.under(view);
 }
 
 /// The shape [batch, heads, rows, columns] of what broadcasts to scores of a

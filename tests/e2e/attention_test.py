@@ -228,6 +228,30 @@ def test_blocks_of_keys(s, t, keep, check):
     check(model, model.proto(), want)
 
 
+class OpenModel(Model):
+    """As many queries as keys, how many is left open: the triangle stays one of ranges."""
+
+    def input(self, name, array, dims=None):
+        return super().input(name, array, (B, H, "s", array.shape[-1]))
+
+    def causal_mask(self, *_):
+        i64 = np.int64
+        length = self.node("Gather", [self.node("Shape", ["q"]), self.constant(2, i64)])
+        places = self.node("Range", [self.constant(0, i64), length, self.constant(1, i64)])
+        return self.node("LessOrEqual", [places, self.node("Unsqueeze", [places, self.constant([1], i64)])])
+
+
+@pytest.mark.parametrize("kind", ("where", "added"))
+@pytest.mark.parametrize("fill", (-1e4, -1e9, LOWEST))
+def test_scores_below_the_fill(kind, fill, check):
+    """Every row keeps a score, but those may be lower than the fill."""
+    model = OpenModel(9, 9)
+    model.qkv[0][:] = np.abs(model.qkv[0]) * 100
+    model.qkv[1][:] = -np.abs(model.qkv[1]) * 100
+    want = model.decomposed([(kind, "causal", fill)])
+    check(model, model.proto(), want, against=False)
+
+
 def test_wild(check):
     """A guard of NaN behind a mask of which a row is all -inf."""
     model = Model(8, 8)

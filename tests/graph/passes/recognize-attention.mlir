@@ -82,7 +82,7 @@ func.func @not_causal(%q: tensor<2x4x8x16xf32>, %k: tensor<2x4x8x16xf32>, %v: te
 
 // Fewer rows than columns: the triangle ends at the last column (a cache of keys).
 // CHECK-LABEL: @cached
-// CHECK: graph.attention %arg0, %arg1, %arg2 {causal, scale = 1.000000e+00 : f64}
+// CHECK: graph.attention %arg0, %arg1, %arg2 {causal, fill = -1.000000e+09 : f64, scale = 1.000000e+00 : f64}
 func.func @cached(%q: tensor<2x4x3x16xf32>, %k: tensor<2x4x8x16xf32>, %v: tensor<2x4x8x16xf32>) -> tensor<2x4x3x16xf32> {
   %low = graph.constant dense<-1.0e9> : tensor<f32>
   %five = graph.constant dense<5> : tensor<i64>
@@ -144,8 +144,9 @@ func.func @others(%q: tensor<8x5x16xf32>, %kt: tensor<8x16x5xf32>, %v: tensor<8x
 
 // -----
 
-// A finite fill is a score like others in a row that keeps nothing; only where
-// every row keeps its own column is it as good as -inf.
+// A finite fill is a score like others: a row may keep nothing, or only scores
+// that are lower. Where every row keeps its own column, one below all scores is as
+// good as -inf.
 // CHECK-LABEL: @finite_fill
 // CHECK: graph.attention %arg0, %arg1, %arg2 mask %arg3 {fill = -1.250000e+08 : f64, scale = 1.250000e-01 : f64}
 func.func @finite_fill(%q: tensor<2x4x8x16xf32>, %k: tensor<2x4x8x16xf32>, %v: tensor<2x4x8x16xf32>, %m: tensor<2x1x8x8xi1>) -> tensor<2x4x8x16xf32> {
