@@ -155,10 +155,12 @@ Value *KernelEmitter::pointer(const AccessPlan &plan,
     *lanesOffset = varying;
 
   Value *address = scalar(plan.access.buffer);
-  int64_t constant = plan.offset.constant;
+  // As the machine adds and multiplies: a part of an address may leave 64 bits
+  // where the whole does not.
+  uint64_t constant = plan.offset.constant;
   for (auto &[depth, sum] : byDepth)
     if (auto value = llvm::dyn_cast<llvm::ConstantInt>(sum.scalar))
-      constant += value->getSExtValue();
+      constant += value->getZExtValue();
   bool chosen = !guard || !guard->scalar;
   auto addConstant = [&] {
     if (constant)

@@ -45,6 +45,7 @@ LaneInt KernelEmitter::stepInt(int64_t start, int64_t width) {
   if (width > 1) {
     value.small = stepVector(b.getInt32Ty(), width);
     value.high = width - 1;
+    value.fromZero = true;
   }
   return value;
 }
@@ -79,6 +80,7 @@ LaneInt KernelEmitter::add(LaneInt a, LaneInt c) {
     sum.small = a.small ? a.small : c.small;
   sum.low = a.low + c.low;
   sum.high = a.high + c.high;
+  sum.fromZero = (!a.small || a.fromZero) && (!c.small || c.fromZero);
   if (a.wide && c.wide)
     sum.wide = b.CreateAdd(a.wide, c.wide);
   else
@@ -105,6 +107,7 @@ LaneInt KernelEmitter::multiply(LaneInt a, LaneInt c) {
       product.small = b.CreateMul(a.small, splat(b.getInt32(f), width));
       product.low = std::min(low, high);
       product.high = std::max(low, high);
+      product.fromZero = a.fromZero;
       return product;
     }
   }
@@ -151,7 +154,10 @@ LaneInt KernelEmitter::divideFloor(LaneInt a, LaneInt c, bool nonNegative,
     int64_t shift = -llvm::divideFloorSigned(a.low, by) *
                     by; // makes the lanes non-negative
     Value *start = b.CreateSub(a.scalar, i64(shift));
-    bool startNonNegative = nonNegative && shift == 0;
+    // That no lane is negative says so of the scalar where it is a lane.
+    auto known = llvm::dyn_cast<ConstantInt>(start);
+    bool startNonNegative =
+        known ? !known->isNegative() : nonNegative && shift == 0 && a.fromZero;
     LaneInt quotient = divideFloor({start}, c, startNonNegative, false);
     Value *r = b.CreateSub(start, b.CreateMul(quotient.scalar, c.scalar));
     int64_t width = widthOf(a.small);
@@ -165,6 +171,7 @@ LaneInt KernelEmitter::divideFloor(LaneInt a, LaneInt c, bool nonNegative,
                              : b.CreateUDiv(lanesValue, divisor);
     result.low = 0;
     result.high = remainder ? std::min(by - 1, top) : top / by;
+    result.fromZero = !remainder && shift == 0 && a.fromZero;
     return result;
   }
   int64_t width = 1;

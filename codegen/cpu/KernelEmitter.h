@@ -54,6 +54,8 @@ struct LaneInt {
       nullptr; ///< Vector of i32 in [low, high], or null for zeros.
   llvm::Value *wide = nullptr; ///< Vector of i64, or null for zeros.
   int64_t low = 0, high = 0;
+  /// Whether the first lane of `small` is 0: the scalar is that lane's value.
+  bool fromZero = false;
 
   bool isScalar() const { return !small && !wide; }
 };
@@ -275,7 +277,8 @@ private:
   std::map<std::tuple<mlir::Operation *, int64_t, int64_t>,
            std::unique_ptr<AccessPlan>>
       chunkPlans;
-  /// Expressions of operators by what they were.
+  /// Expressions of operators by what they were. Nothing erases or changes an
+  /// operator while its kernel is emitted.
   llvm::DenseMap<std::pair<mlir::Operation *, mlir::AffineExpr>,
                  mlir::AffineExpr>
       simpleForms;

@@ -82,7 +82,9 @@ KernelLowering::Address KernelLowering::addressOf(const AddressPlan &plan,
                                                   ArrayRef<IndexSum> dims,
                                                   ArrayRef<IndexSum> symbols) {
   std::map<unsigned, IndexSum> byDepth;
-  int64_t constant = 0;
+  // As the machine adds and multiplies: a part of an address may leave 64 bits
+  // where the whole does not.
+  uint64_t constant = 0;
   for (AffineExpr term : plan.terms) {
     IndexSum value = index->evaluate(term, dims, symbols, plan.facts);
     constant += value.constant;
@@ -108,7 +110,18 @@ KernelLowering::Address KernelLowering::addressOf(const AddressPlan &plan,
                                  ArrayRef<LLVM::GEPArg>{offset});
     });
   }
-  return {pointer, constant * int64_t(plan.elementBytes)};
+  // What an instruction's immediate offset does not hold goes to the pointer.
+  int64_t offset = constant * plan.elementBytes;
+  if (llvm::isInt<31>(offset))
+    return {pointer, offset};
+  uint64_t near = uint64_t(offset) % (1 << 20), far = uint64_t(offset) - near;
+  pointer = index->cached({"far", {pointer}, {far}}, [&]() -> Value {
+    Value distance = LLVM::ConstantOp::create(b, loc, b.getI64Type(),
+                                              b.getI64IntegerAttr(far));
+    return LLVM::GEPOp::create(b, loc, pointerType, bytes, pointer,
+                               ArrayRef<LLVM::GEPArg>{distance});
+  });
+  return {pointer, int64_t(near)};
 }
 
 Value KernelLowering::predicateOf(const AddressPlan &plan,

@@ -138,6 +138,10 @@ Interval charonia::tile::rangeOf(Value value) { return ::rangeOf(value, 0); }
 //===----------------------------------------------------------------------===//
 
 static int64_t divisorOf(Value value, unsigned depth) {
+  // Narrow integers wrap; indices do not.
+  Type type = getElementTypeOrSelf(value);
+  if (!(type.isIndex() || type.isInteger(64)))
+    return 1;
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
     return constant.isMinSignedValue() ? 1 : std::abs(constant.getSExtValue());
@@ -175,6 +179,10 @@ static int64_t divisorOf(Value value, unsigned depth) {
       .Case<SelectOp>([&](auto) { return std::gcd(operand(1), operand(2)); })
       .Case<DivSIOp, DivUIOp, FloorDivSIOp, CeilDivSIOp, CeilDivUIOp>(
           [&](auto) -> int64_t {
+            // Unsigned, a negative number is 2^64 more: another multiple.
+            if (isa<DivUIOp, CeilDivUIOp>(op) &&
+                rangeOf(op->getOperand(0), depth + 1).low < 0)
+              return 1;
             APInt by;
             if (matchPattern(op->getOperand(1), m_ConstantInt(&by)) &&
                 by.isStrictlyPositive())

@@ -1,5 +1,6 @@
 // What analyzeAxis claims, against the addresses and checks of every element.
 #include "codegen/tile/analysis/Access.h"
+#include "codegen/tile/analysis/Values.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -78,6 +79,40 @@ protected:
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
 };
+
+/// What rangeOf and divisorOf claim of numbers that are negative.
+TEST_F(TileAccess, DivisorsOfUnsignedQuotients) {
+  OpBuilder b(&context);
+  Location loc = b.getUnknownLoc();
+  module = ModuleOp::create(loc);
+  b.setInsertionPointToStart(module->getBody());
+  auto function = func::FuncOp::create(
+      b, loc, "kernel",
+      b.getFunctionType({b.getIndexType(), b.getI32Type()}, {}));
+  function.setArgAttr(0, kDivisorAttr, b.getI64IntegerAttr(48));
+  b.setInsertionPointToStart(function.addEntryBlock());
+  Value size = function.getArgument(0);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  Value three = constant(3),
+        negative = arith::SubIOp::create(b, loc, size, constant(96));
+  EXPECT_EQ(divisorOf(negative), 48);
+  // (2^64 - 48) / 3 is no multiple of 16.
+  uint64_t quotient = uint64_t(-48) / 3;
+  ASSERT_NE(quotient % 16, 0u);
+  EXPECT_EQ(divisorOf(arith::DivUIOp::create(b, loc, negative, three)), 1);
+  EXPECT_EQ(divisorOf(arith::CeilDivUIOp::create(b, loc, negative, three)), 1);
+  EXPECT_EQ(divisorOf(arith::DivSIOp::create(b, loc, negative, three)), 16);
+  EXPECT_EQ(divisorOf(arith::FloorDivSIOp::create(b, loc, negative, three)),
+            16);
+  EXPECT_EQ(divisorOf(arith::DivUIOp::create(b, loc, size, three)), 16);
+  // Narrow numbers wrap: 3 * 2^31 is 2^31 there.
+  Value narrow = arith::MulIOp::create(
+      b, loc, function.getArgument(1),
+      arith::ConstantIntOp::create(b, loc, b.getI32Type(), 3));
+  EXPECT_EQ(divisorOf(narrow), 1);
+}
 
 TEST_F(TileAccess, RowMajorTile) {
   auto inner = analyze({8, 32}, "(d0, d1)[s0] -> (d0 + s0 * 8, d1)",
