@@ -91,6 +91,11 @@ struct TensorText {
   std::optional<std::string> text;
 };
 
+/// A constraint as C sees it.
+struct ConstraintText {
+  std::string left, right, text;
+};
+
 /// A program as C sees it.
 struct ProgramText {
   ProgramInfo info;
@@ -112,9 +117,10 @@ struct charonia_engine {
         programs(std::move(programs)) {}
 
   Engine engine;
-  mutable std::mutex mutex; ///< Of the next two.
+  mutable std::mutex mutex; ///< Of the next three.
   mutable std::vector<TensorText> inputs;
   mutable std::vector<TensorText> outputs;
+  mutable std::vector<ConstraintText> constraints; ///< Made when asked for.
   std::vector<ProgramText> programs;
 };
 
@@ -316,6 +322,40 @@ charonia_status charonia_symbol_info(const charonia_engine *engine,
   }));
 }
 
+size_t charonia_num_constraints(const charonia_engine *engine) {
+  return engine ? engine->engine.signature().constraints.size() : 0;
+}
+
+charonia_status charonia_constraint_info(const charonia_engine *engine,
+                                         size_t index,
+                                         charonia_constraint *constraint) {
+  return report(guarded([&]() -> Status {
+    if (!engine || !constraint)
+      return isNull("the engine or the result");
+    if (index >= charonia_num_constraints(engine))
+      return noSuch("constraint", index);
+    const Signature &signature = engine->engine.signature();
+    const Constraint &from = signature.constraints[index];
+    std::lock_guard lock(engine->mutex);
+    if (engine->constraints.empty()) {
+      std::vector<ConstraintText> made;
+      std::vector<std::string> texts = signature.constraintStrings();
+      for (size_t i = 0; i < texts.size(); ++i) {
+        const Constraint &c = signature.constraints[i];
+        made.push_back({c.left.str(signature.symbols),
+                        c.right.str(signature.symbols), std::move(texts[i])});
+      }
+      engine->constraints = std::move(made);
+    }
+    const ConstraintText &made = engine->constraints[index];
+    return writeSized(
+        charonia_constraint{0, static_cast<charonia_relation>(from.relation),
+                            made.left.c_str(), made.right.c_str(),
+                            from.reason.c_str(), made.text.c_str()},
+        constraint, "charonia_constraint");
+  }));
+}
+
 size_t charonia_num_programs(const charonia_engine *engine) {
   return engine ? engine->programs.size() : 0;
 }
@@ -438,6 +478,10 @@ charonia_status charonia_output_shape(charonia_context *context,
 
 const char *charonia_context_description(const charonia_context *context) {
   return context ? context->description.c_str() : nullptr;
+}
+
+unsigned charonia_context_threads(const charonia_context *context) {
+  return context ? context->context.threads() : 0;
 }
 
 charonia_status charonia_context_memory(const charonia_context *context,

@@ -420,6 +420,8 @@ std::string Context::description() const {
   return impl->executor->description();
 }
 
+unsigned Context::threads() const noexcept { return impl->executor->threads(); }
+
 const Signature &Context::signature() const noexcept {
   return impl->signature();
 }

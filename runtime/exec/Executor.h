@@ -43,6 +43,8 @@ public:
   /// The plan will not be run again and its address may be used by another.
   virtual void forget(const ExecutionPlan &plan) = 0;
   virtual std::string description() const = 0;
+  /// CPU threads that run kernels; 0 where a GPU does.
+  virtual unsigned threads() const = 0;
 };
 
 /// Which variant of which program to load.

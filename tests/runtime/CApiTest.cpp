@@ -20,6 +20,9 @@ TEST(CApi, EnumeratorsAreTheSame) {
   EXPECT_EQ(int(CHARONIA_UINT4), int(DType::UInt4));
   EXPECT_EQ(int(CHARONIA_BFLOAT16), int(DType::BFloat16));
   EXPECT_EQ(int(CHARONIA_DEVICE), int(Memory::Device));
+  EXPECT_EQ(int(CHARONIA_EQUAL), int(Constraint::Relation::Equal));
+  EXPECT_EQ(int(CHARONIA_DIVIDES), int(Constraint::Relation::Divides));
+  EXPECT_EQ(int(CHARONIA_AT_LEAST), int(Constraint::Relation::AtLeast));
   EXPECT_EQ(charonia_dtype_bits(CHARONIA_FLOAT16), 16u);
   EXPECT_EQ(charonia_version(), version());
 }
@@ -90,6 +93,49 @@ TEST(CApi, Engine) {
   EXPECT_EQ(charonia_run(context), CHARONIA_FAILED_PRECONDITION);
   EXPECT_EQ(charonia_output(context, "y", &info), CHARONIA_FAILED_PRECONDITION);
   charonia_context_free(context);
+}
+
+TEST(CApi, Constraints) {
+  TempDir dir;
+  auto code = randomBytes(600, 1), weights = randomBytes(5000, 2);
+  Writer w;
+  w.addSection(SectionKind::Code, "code", code);
+  w.addSection(SectionKind::Weights, "weights", weights);
+  Manifest manifest = sampleManifest();
+  manifest.signature.constraints.push_back(
+      {Constraint::Relation::AtLeast, 512, ShapeExpr::symbol(0), ""});
+  ASSERT_TRUE(w.write(manifest, dir / "a.engine").isOk());
+  charonia_engine *engine = nullptr;
+  ASSERT_EQ(charonia_engine_load((dir / "a.engine").c_str(), &engine),
+            CHARONIA_OK);
+  ASSERT_EQ(charonia_num_constraints(engine), 2u);
+  charonia_constraint found;
+  found.size = sizeof(found);
+  ASSERT_EQ(charonia_constraint_info(engine, 0, &found), CHARONIA_OK);
+  EXPECT_EQ(found.relation, CHARONIA_DIVIDES);
+  EXPECT_STREQ(found.left, "2");
+  EXPECT_STREQ(found.right, "(batch * 6)");
+  EXPECT_STREQ(found.reason, "as Reshape 'r' halves it");
+  EXPECT_EQ(found.text, manifest.signature.constraintStrings()[0]);
+  ASSERT_EQ(charonia_constraint_info(engine, 1, &found), CHARONIA_OK);
+  EXPECT_EQ(found.relation, CHARONIA_AT_LEAST);
+  EXPECT_STREQ(found.left, "512");
+  EXPECT_STREQ(found.right, "batch");
+  EXPECT_STREQ(found.reason, "");
+  EXPECT_STREQ(found.text, "dimension 0 of x (batch) <= 512");
+  // An older header ended after `right`.
+  std::memset(&found, 0xee, sizeof(found));
+  found.size = offsetof(charonia_constraint, reason);
+  const char *untouched = found.reason;
+  ASSERT_EQ(charonia_constraint_info(engine, 0, &found), CHARONIA_OK);
+  EXPECT_STREQ(found.left, "2");
+  EXPECT_EQ(found.reason, untouched);
+  EXPECT_EQ(charonia_constraint_info(engine, 2, &found), CHARONIA_NOT_FOUND);
+  EXPECT_STREQ(charonia_last_error(), "there is no constraint 2");
+  EXPECT_EQ(charonia_constraint_info(engine, 0, nullptr),
+            CHARONIA_INVALID_ARGUMENT);
+  EXPECT_EQ(charonia_num_constraints(nullptr), 0u);
+  charonia_engine_free(engine);
 }
 
 TEST(CApi, LoadsWhatCppLoads) {
@@ -163,6 +209,8 @@ protected:
 
 TEST_F(CApiRun, ShapesMemoryAndProfile) {
   EXPECT_STREQ(charonia_context_description(context), "x86-64-v3 on 1 thread");
+  EXPECT_EQ(charonia_context_threads(context), 1u);
+  EXPECT_EQ(charonia_context_threads(nullptr), 0u);
   const int64_t *future;
   size_t rank;
   ASSERT_EQ(charonia_output_shape(context, "z", &future, &rank), CHARONIA_OK);

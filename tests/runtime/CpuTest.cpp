@@ -153,6 +153,7 @@ TEST_F(CpuEngine, ChoosesTheBestVariant) {
   options.threads = 2;
   std::string best = cpu::detectLevel() >= 4 ? "x86-64-v4" : "x86-64-v3";
   EXPECT_EQ(context(options).description(), best + " on 2 threads");
+  EXPECT_EQ(context(options).threads(), 2u);
   options.isa = "x86-64-v3";
   options.threads = 1;
   EXPECT_EQ(context(options).description(), "x86-64-v3 on 1 thread");

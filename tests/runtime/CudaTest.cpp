@@ -44,37 +44,11 @@ protected:
     fake() = FakeCuda();
     for (int i = 0; i < 32; ++i)
       weights.push_back(std::cos(float(i)));
-    ShapeExpr batch = ShapeExpr::symbol(0);
-    manifest.signature.symbols = {{"batch", 0, 4, 64, 1}};
-    manifest.signature.inputs = {{"x", DType::Float32, {batch, 16}}};
-    manifest.signature.outputs = {{"y", DType::Float32, {batch, 16}},
-                                  {"z", DType::Float32, {batch * 16}}};
-    Program p;
+    manifest = reluManifest();
+    Program &p = manifest.programs[0];
     p.device = DeviceKind::Cuda;
     p.precision = "fp16";
-    p.weightsSection = 1;
-    p.kernels = {{"scale_add", {"mul", "add"}, batch * 32, batch * 128},
-                 {"relu", {"relu"}, batch * 16, batch * 128}};
-    Buffer x, w, t, y, z;
-    x.kind = Buffer::Kind::Input, x.size = batch * 64, x.alignment = 16;
-    w.kind = Buffer::Kind::Weight, w.size = 128;
-    t.size = batch * 64, t.lastStep = 1;
-    y.kind = Buffer::Kind::Output, y.size = batch * 64;
-    y.firstStep = 1, y.lastStep = 2, y.alignment = 16;
-    z.kind = Buffer::Kind::Output, z.index = 1, z.size = batch * 64;
-    z.firstStep = 2, z.lastStep = 3, z.alignment = 4;
-    p.buffers = {x, w, t, y, z};
-    Step first, second, copy, fill;
-    first.kernel = 0, first.args = {{0, 0}, {1, 0}, {2, 0}};
-    second.kernel = 1, second.args = {{2, 0}, {3, 0}};
-    copy.kind = Step::Kind::Copy, copy.args = {{4, 0}, {3, 0}};
-    copy.bytes = batch * 64;
-    fill.kind = Step::Kind::Fill, fill.args = {{4, 0}};
-    fill.bytes = min(batch, 1) * 4;
-    fill.pattern = 0x3f800000, fill.patternSize = 4;
-    p.steps = {first, second, copy, fill};
     addVariant(p, "sm_80");
-    manifest.programs = {p};
   }
 
   void addVariant(Program &p, std::string arch, bool cubin = true) {
@@ -121,15 +95,6 @@ protected:
       EXPECT_EQ(count, 0) << kind << "s are left";
   }
 
-  static std::vector<float> input(int64_t batch, unsigned seed) {
-    std::mt19937 random(seed);
-    std::normal_distribution<float> normal;
-    std::vector<float> x(batch * 16);
-    for (float &v : x)
-      v = normal(random);
-    return x;
-  }
-
   void expectOutputs(const void *y, const void *z,
                      const std::vector<float> &x) {
     for (size_t i = 0; i < x.size(); ++i) {
@@ -163,6 +128,7 @@ protected:
 TEST_F(CudaEngine, HostMemoryAtEveryShape) {
   Context c = context();
   EXPECT_EQ(c.description(), "sm_80 on Fake GPU (cuda:0, sm_90)");
+  EXPECT_EQ(c.threads(), 0u);
   for (int64_t batch : {4, 1, 64, 0, 37, 4, 64, 64, 4}) {
     auto x = input(batch, batch);
     ASSERT_TRUE(

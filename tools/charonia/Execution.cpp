@@ -190,15 +190,6 @@ std::string Execution::precision(const ExecutionOptions &options) const {
   return options.precision;
 }
 
-unsigned Execution::threads() const {
-  if (context.device().kind != DeviceKind::Cpu)
-    return 0;
-  // "x86-64-v4 on 8 threads"
-  std::string text = context.description();
-  size_t at = text.rfind(" on ");
-  return at == std::string::npos ? 1 : std::atoi(text.c_str() + at + 4);
-}
-
 Status Execution::bind(size_t index, Array array, Source source) {
   Tensor tensor{array.dtype, array.shape, array.data.get()};
   CHARONIA_RETURN_IF_ERROR(context.setInput(index, tensor));

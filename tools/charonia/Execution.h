@@ -40,7 +40,7 @@ public:
   /// The precision of the program that runs.
   std::string precision(const ExecutionOptions &options) const;
   /// CPU threads that run kernels; 0 on a GPU.
-  unsigned threads() const;
+  unsigned threads() const { return context.threads(); }
 
   /// Binds the inputs that files give: values of --input.
   Status bindFiles(const std::vector<std::string> &named);

@@ -112,6 +112,8 @@ public:
            (pool->threads() == 1 ? " thread" : " threads");
   }
 
+  unsigned threads() const override { return pool->threads(); }
+
 private:
   Status bind(const ExecutionPlan &plan, std::span<const Binding> inputs,
               std::span<const Binding> outputs);

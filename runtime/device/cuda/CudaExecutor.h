@@ -25,6 +25,7 @@ public:
                                                      Memory memory) override;
   void forget(const exec::ExecutionPlan &plan) override;
   std::string description() const override;
+  unsigned threads() const override { return 0; }
 
 private:
   explicit CudaExecutor(std::shared_ptr<CudaProgram> program)

@@ -78,6 +78,12 @@ typedef enum charonia_memory CHARONIA_ANY_NUMBER {
   CHARONIA_DEVICE = 1
 } charonia_memory;
 
+typedef enum charonia_relation CHARONIA_ANY_NUMBER {
+  CHARONIA_EQUAL = 1,   /* left = right */
+  CHARONIA_DIVIDES = 2, /* right is a multiple of left, which is at least 1 */
+  CHARONIA_AT_LEAST = 3 /* left >= right */
+} charonia_relation;
+
 typedef struct charonia_engine charonia_engine;
 typedef struct charonia_context charonia_context;
 
@@ -107,6 +113,16 @@ typedef struct charonia_symbol {
   int64_t min, opt, max;
   int64_t divisor; /* the value is a multiple of it */
 } charonia_symbol;
+
+/* What must hold between sizes beyond the range of each symbol, or the run is
+ * refused. All texts belong to the engine. */
+typedef struct charonia_constraint {
+  size_t size;
+  charonia_relation relation;
+  const char *left, *right; /* over symbols: "(batch * 6)" */
+  const char *reason;       /* "as Reshape 'r' halves it"; may be "" */
+  const char *text; /* the whole in words, with the inputs' dimensions */
+} charonia_constraint;
 
 /* What a context of this engine would run. */
 typedef struct charonia_program {
@@ -202,6 +218,11 @@ CHARONIA_API size_t charonia_num_symbols(const charonia_engine *engine);
 CHARONIA_API charonia_status charonia_symbol_info(const charonia_engine *engine,
                                                   size_t index,
                                                   charonia_symbol *symbol);
+/* What compiling took for granted about sizes. */
+CHARONIA_API size_t charonia_num_constraints(const charonia_engine *engine);
+CHARONIA_API charonia_status
+charonia_constraint_info(const charonia_engine *engine, size_t index,
+                         charonia_constraint *constraint);
 CHARONIA_API size_t charonia_num_programs(const charonia_engine *engine);
 CHARONIA_API charonia_status charonia_program_info(
     const charonia_engine *engine, size_t index, charonia_program *program);
@@ -238,6 +259,9 @@ CHARONIA_API charonia_status charonia_output_shape(charonia_context *context,
 /* "x86-64-v4 on 8 threads"; null without a context. */
 CHARONIA_API const char *
 charonia_context_description(const charonia_context *context);
+/* CPU threads that run kernels, the caller's among them; 0 on a GPU or without
+ * a context. */
+CHARONIA_API unsigned charonia_context_threads(const charonia_context *context);
 /* For the inputs that are bound now. */
 CHARONIA_API charonia_status charonia_context_memory(
     const charonia_context *context, charonia_memory_info *memory);

@@ -74,9 +74,9 @@ struct LoadOptions {
   bool allowHostCode = true;
   /// SHA-256 that the whole file must have, as 64 hexadecimal digits; empty:
   /// any. `sha256sum FILE` prints it, and Engine::digest(). The file is then
-  /// read to memory of its own, so that what was compared is what is used,
-  /// whatever happens to the file; contexts share that memory, processes do
-  /// not.
+  /// read once, to memory of its own of as many bytes, so that what was
+  /// compared is what is used, whatever happens to the file; contexts share
+  /// that memory, processes do not.
   std::string digest;
   /// Engine in memory: do not copy; the bytes start at a multiple of 4096 and
   /// outlive the engine and its contexts. With a digest they are copied all the
@@ -202,6 +202,8 @@ public:
   Device device() const noexcept;
   /// "x86-64-v4 on 8 threads", "sm_90 on NVIDIA H200".
   std::string description() const;
+  /// CPU threads that run kernels, the caller's among them; 0 on a GPU.
+  unsigned threads() const noexcept;
   const Signature &signature() const noexcept;
 
 private:
