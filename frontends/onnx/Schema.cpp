@@ -40,8 +40,9 @@ static bool nestsDeeply(std::string_view text) {
   return false;
 }
 
-/// The first number that no 64 bits hold; the parser does not say which.
-static std::string tooLargeNumber(std::string_view text) {
+/// The first integer that no 64 bits hold; the parser does not say which. Of
+/// floats it does, and those that are too close to 0 it takes for 0.
+static std::string tooLargeInteger(std::string_view text) {
   auto isPart = [](char c) {
     return llvm::isAlnum(c) || llvm::is_contained("_.+-", c);
   };
@@ -50,13 +51,11 @@ static std::string tooLargeNumber(std::string_view text) {
       ++end;
     std::string word(text.substr(at, end - at));
     size_t digit = word.find_first_not_of("+-");
-    if (digit == std::string::npos || !llvm::isDigit(word[digit]))
+    if (digit == std::string::npos || !llvm::isDigit(word[digit]) ||
+        word.find_first_of(".eE") != std::string::npos)
       continue;
     errno = 0;
-    if (word.find_first_of(".eE") == std::string::npos)
-      (void)std::strtoll(word.c_str(), nullptr, 10);
-    else
-      (void)std::strtod(word.c_str(), nullptr);
+    (void)std::strtoll(word.c_str(), nullptr, 10);
     if (errno == ERANGE)
       return word;
   }
@@ -70,9 +69,9 @@ std::string frontend::onnx::parseText(std::string_view text,
   ::onnx::Common::Status status;
   std::string error =
       guarded([&] { status = ::onnx::OnnxParser::Parse(model, text); });
-  // Of the standard library's conversions, which tell their own name.
-  if (error == "stoll" || error == "stod" || error == "stof")
-    if (std::string number = tooLargeNumber(text); !number.empty())
+  // Of the standard library's conversion, which tells its own name.
+  if (error == "stoll")
+    if (std::string number = tooLargeInteger(text); !number.empty())
       return "the number " + number + " does not fit into 64 bits";
   if (error.empty() && !status.IsOK())
     error = status.ErrorMessage();

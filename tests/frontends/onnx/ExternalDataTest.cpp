@@ -1,7 +1,11 @@
 // Data files beside a model: mapped in place, and only from the model's folder.
+#include "frontends/onnx/ModelFile.h"
 #include "graph/ir/Dialect.h"
 #include "tests/frontends/onnx/Models.h"
+#include <atomic>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace charonia;
@@ -131,6 +135,63 @@ TEST(ExternalData, NoRegularFile) {
   Folder folder;
   EXPECT_THAT(importFrom(folder, {{"location", "."}}),
               HasSubstr("external data file '.'"));
+  // Who opens a pipe waits for its other end.
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(importFrom(folder, {{"location", "pipe"}}),
+              HasSubstr("external data file 'pipe' is not a regular file"));
+  EXPECT_THAT(importFrom(folder, {{"location", std::string("model\0x", 7)}}),
+              HasSubstr("has a name that no file can have"));
+}
+
+TEST(ExternalData, FoldersThatLeadOut) {
+  Folder folder, other;
+  other.write("data", data);
+  ASSERT_EQ(symlink((other / "").c_str(), (folder / "sub").c_str()), 0);
+  EXPECT_THAT(importFrom(folder, {{"location", "sub/data"}}),
+              HasSubstr("external data file 'sub/data' lies outside the "
+                        "model's folder"));
+  // A link to a link.
+  ASSERT_EQ(symlink("sub/data", (folder / "link").c_str()), 0);
+  EXPECT_THAT(importFrom(folder, {{"location", "link"}}),
+              HasSubstr("external data file 'link' lies outside"));
+  // Links that stay inside are followed.
+  ASSERT_EQ(mkdir((folder / "parts").c_str(), 0700), 0);
+  folder.write("parts/data", data);
+  ASSERT_EQ(symlink("parts/data", (folder / "inner").c_str()), 0);
+  EXPECT_EQ(importFrom(folder, {{"location", "inner"}}), "");
+}
+
+/// Somebody changes the file for a link to one outside, again and again, while
+/// the model is imported.
+TEST(ExternalData, WhatIsCheckedIsRead) {
+  Folder folder, other;
+  std::string secret(400, 's');
+  other.write("secret", secret);
+  folder.write("data", data);
+  folder.write("model.onnx",
+               external({{"location", "data"}}).SerializeAsString());
+  ASSERT_EQ(symlink((other / "secret").c_str(), (folder / "link").c_str()), 0);
+  std::atomic<bool> done = false;
+  std::thread changer([&] {
+    while (!done)
+      renameat2(AT_FDCWD, (folder / "data").c_str(), AT_FDCWD,
+                (folder / "link").c_str(), RENAME_EXCHANGE);
+  });
+  int read = 0, refused = 0, stolen = 0;
+  for (int i = 0; i < 1000; ++i) {
+    frontend::onnx::ExternalFiles files(folder / "", folder / "model.onnx");
+    frontend::Problem problem;
+    auto bytes = files.load(
+        external({{"location", "data"}}).graph().initializer(0), 280, problem);
+    refused += !bytes;
+    read += bytes && bytes->bytes[0] == 'd';
+    stolen += bytes && bytes->bytes[0] == 's';
+  }
+  done = true;
+  changer.join();
+  EXPECT_EQ(stolen, 0);
+  EXPECT_GT(read, 0);
+  EXPECT_GT(refused, 0);
 }
 
 TEST(ExternalData, TooShort) {
