@@ -14,7 +14,6 @@ static bool isAnchorRole(OpRole role) {
   case OpRole::RowNormalization:
   case OpRole::Window:
   case OpRole::Contraction:
-  case OpRole::Opaque:
     return true;
   default:
     return false;
@@ -46,8 +45,7 @@ FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols,
   };
   growAll([](OpRole role) { return role == OpRole::Contraction; });
   growAll(isRowRole);
-  growAll(
-      [](OpRole role) { return role != OpRole::Opaque && !isRowRole(role); });
+  growAll([](OpRole role) { return !isRowRole(role); });
   joinReaders();
   sinkViews();
   splitUnrelated();
@@ -347,7 +345,7 @@ bool FusionPlan::acceptsPrologue(const Group &producer, const Group &reader,
   OpRole role = op.getRole();
   if (isRowRole(role))
     return true;
-  if (role == OpRole::Contraction || role == OpRole::Opaque)
+  if (role == OpRole::Contraction)
     return false;
   if (reader.hasAnchor(OpRole::Contraction) &&
       llvm::any_of(producer.ops,

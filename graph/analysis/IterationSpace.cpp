@@ -317,7 +317,6 @@ static GraphOpInterface rootOf(ArrayRef<Operation *> body, ValueRange results) {
       switch (candidate.getRole()) {
       case OpRole::Contraction:
       case OpRole::Window:
-      case OpRole::Opaque:
       case OpRole::Reduction:
       case OpRole::RowNormalization:
         return candidate;

@@ -36,9 +36,7 @@ enum class OpRole {
   /// A reduction over a sliding window.
   Window,
   /// Runs on the dot unit: matmul, convolution, attention.
-  Contraction,
-  /// A kernel of its own.
-  Opaque
+  Contraction
 };
 
 /// The part that a dimension of a result plays in a tile schedule.
@@ -97,6 +95,13 @@ class GraphOpInterface;
 /// getPermuted of pointwise operators; nothing for others.
 std::optional<Permuted> permutePointwise(GraphOpInterface op, unsigned operand,
                                          llvm::ArrayRef<int64_t> permutation);
+/// Bounds of the numbers of a type of small integers as floats; `floats` if
+/// those of `value` are floats; nothing for wide integers.
+std::optional<RealRange> rangeOfNumbers(mlir::Value value, RealRange floats);
+/// getRange of views and of operators that choose among their operands'
+/// elements; nothing for others.
+std::optional<RealRange> chosenRange(GraphOpInterface op,
+                                     llvm::ArrayRef<RealRange> operands);
 /// Gives the content of an operand at coordinates, or null.
 using ContentDemand = llvm::function_ref<mlir::AffineExpr(
     unsigned operand, llvm::ArrayRef<mlir::AffineExpr>)>;

@@ -50,7 +50,7 @@ class Graph_RawOp<string mnemonic, list<Trait> traits = []>
 
 // An operator without side effects that answers the questions of GraphOp.
 class Graph_Op<string mnemonic, list<Trait> traits = []>
-    : Graph_RawOp<mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<GraphOpInterface>], traits)> {
+    : Graph_RawOp<mnemonic, !listconcat([Pure, GraphOpInterface], traits)> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 

@@ -13,9 +13,7 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
   let methods = [
     InterfaceMethod<[{
       What kind of computation this is; see OpRole.
-    }], "::charonia::graph::OpRole", "getRole", (ins), "", [{
-      return ::charonia::graph::OpRole::Opaque;
-    }]>,
+    }], "::charonia::graph::OpRole", "getRole", (ins)>,
     InterfaceMethod<[{
       The map from the coordinates of result 0 (dims) and the module's shape
       symbols to the coordinates of operand `operand` that the element is
@@ -117,6 +115,13 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       return std::nullopt;
     }]>,
     InterfaceMethod<[{
+      For a result of floats: bounds of its elements, given those of the operands (of
+      operands that are no floats: any); nothing where none are known.
+    }], "::std::optional<::charonia::graph::RealRange>", "getRange",
+      (ins "::llvm::ArrayRef<::charonia::graph::RealRange>":$operands), "", [{
+      return ::charonia::graph::chosenRange($_op, operands);
+    }]>,
+    InterfaceMethod<[{
       The integer that result 0 holds at `coordinates`, given the contents of
       operands on demand; null where it can't be told. Coordinates and contents are
       expressions over dims, which `extents` bound, and the module's shape symbols.
@@ -158,6 +163,13 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       Whether the element type of `operand` may be another than that of the result
       and the other operands.
     }], "bool", "isOperandTypeFree", (ins "unsigned":$operand), "", [{ return false; }]>,
+    InterfaceMethod<[{
+      Whether the operator tells elements of `operand` apart that lie outside of what
+      a small float type holds exactly: the fill of a mask from another one, numbers
+      that are compared or converted. Such an operand is not rounded for it.
+    }], "bool", "readsFullRange", (ins "unsigned":$operand), "", [{
+      return $_op.isOperandTypeFree(operand);
+    }]>,
     InterfaceMethod<[{
       The operator that does the same with `operand` transposed by `permutation`;
       nothing where there is none.

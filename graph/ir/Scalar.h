@@ -17,6 +17,12 @@ struct Scalar {
   int64_t integer = 0;
 };
 
+/// Inclusive bounds of floats, perhaps infinite; NaN aside.
+struct RealRange {
+  double low = -std::numeric_limits<double>::infinity(),
+         high = std::numeric_limits<double>::infinity();
+};
+
 namespace scalar {
 
 inline std::optional<Scalar> result(double value) { return Scalar{value, 0}; }
@@ -60,6 +66,38 @@ inline double larger(double x, double y) {
 }
 inline double smaller(double x, double y) {
   return std::isnan(x) || std::isnan(y) ? std::nan("") : std::min(x, y);
+}
+
+/// Of bounds at which inf - inf or 0 * inf occur, nothing is known.
+inline RealRange rangeOf(double low, double high) {
+  RealRange all;
+  return {std::isnan(low) ? all.low : low, std::isnan(high) ? all.high : high};
+}
+inline RealRange operator-(RealRange x) { return {-x.high, -x.low}; }
+inline RealRange operator+(RealRange x, RealRange y) {
+  return rangeOf(x.low + y.low, x.high + y.high);
+}
+inline RealRange operator*(RealRange x, RealRange y) {
+  RealRange product{0, 0};
+  bool first = true;
+  for (double a : {x.low, x.high})
+    for (double b : {y.low, y.high}) {
+      double p = a * b;
+      if (std::isnan(p))
+        return {};
+      product.low = first ? p : std::min(product.low, p);
+      product.high = first ? p : std::max(product.high, p);
+      first = false;
+    }
+  return product;
+}
+/// Of all elements of both.
+inline RealRange hull(RealRange x, RealRange y) {
+  return {std::min(x.low, y.low), std::max(x.high, y.high)};
+}
+/// Of a function that never falls.
+template <typename Function> RealRange rising(RealRange x, Function function) {
+  return rangeOf(function(x.low), function(x.high));
 }
 
 } // namespace scalar

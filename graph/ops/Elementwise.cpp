@@ -154,6 +154,32 @@ MaybeScalar SelectOp::evaluateScalar(ArrayRef<Scalar> x) {
   return x[x[0].integer ? 1 : 2];
 }
 
+std::optional<RealRange> charonia::graph::rangeOfNumbers(Value value,
+                                                         RealRange floats) {
+  auto type = dyn_cast<IntegerType>(getElementTypeOrSelf(value));
+  if (!type)
+    return floats;
+  unsigned bits = type.getWidth();
+  if (bits > 16)
+    return std::nullopt;
+  double numbers = std::ldexp(1.0, bits);
+  return bits == 1 || type.isUnsigned()
+             ? RealRange{0, numbers - 1}
+             : RealRange{-numbers / 2, numbers / 2 - 1};
+}
+
+std::optional<RealRange>
+charonia::graph::chosenRange(GraphOpInterface op,
+                             ArrayRef<RealRange> operands) {
+  if (op.getRole() != OpRole::View && op.getRole() != OpRole::Indexing)
+    return std::nullopt;
+  std::optional<RealRange> result;
+  for (auto [operand, range] : llvm::zip(op->getOperands(), operands))
+    if (isa<FloatType>(getElementTypeOrSelf(operand)))
+      result = result ? scalar::hull(*result, range) : range;
+  return result;
+}
+
 // Symbolic contents. Each rule takes known elements and may give null.
 
 static SymbolicTensor evaluateElements(GraphOpInterface op,

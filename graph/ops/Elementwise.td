@@ -23,13 +23,27 @@ class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
       return }] # !if(!empty(integers), "std::nullopt", "result(" # integers # ")") # [{;
     }
   }];
-  let extraClassDefinition = scalarDefinition;
+  // The range of the result (graph/ir/Scalar.h), given those of the operands: x is
+  // the first one, y the last; where empty, nothing is known.
+  string range = "";
+  code rangeDefinition = [{
+    std::optional<::charonia::graph::RealRange> $cppClass::getRange(
+        ::llvm::ArrayRef<::charonia::graph::RealRange> operands) {
+      using namespace ::charonia::graph::scalar;
+      using ::charonia::graph::RealRange;
+      [[maybe_unused]] RealRange x = operands.front(), y = operands.back();
+      return }] # !if(!empty(range), "std::nullopt", range) # [{;
+    }
+  }];
+  let extraClassDefinition = scalarDefinition # rangeDefinition;
   // Further questions that an operator answers in Elementwise.cpp.
   code moreDecl = "";
   // What the class shares is implemented once, in Elementwise.cpp.
   code commonDecl = [{
     std::optional<::charonia::graph::Scalar> evaluateScalar(
         ::llvm::ArrayRef<::charonia::graph::Scalar> operands);
+    std::optional<::charonia::graph::RealRange> getRange(
+        ::llvm::ArrayRef<::charonia::graph::RealRange> operands);
     ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Pointwise; }
     ::mlir::AffineMap getOperandMap(unsigned operand) {
       return ::charonia::graph::broadcastMap((*this)->getOperand(operand), getResult());
@@ -65,7 +79,7 @@ class Graph_Unary<string mnemonic, string what, int codeSize = 1, bit symbolic =
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
   }]);
-  let extraClassDefinition = scalarDefinition # [{
+  let extraClassDefinition = scalarDefinition # rangeDefinition # [{
     ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *,
         std::optional<::mlir::Location>, ::mlir::ValueRange operands, ::mlir::DictionaryAttr,
         ::mlir::OpaqueProperties, ::mlir::RegionRange,
@@ -77,15 +91,18 @@ class Graph_Unary<string mnemonic, string what, int codeSize = 1, bit symbolic =
 }
 
 def Graph_NegOp : Graph_Unary<"neg", "-x", 1, 1, Graph_Tensor> {
+  let range = "-x";
   let moreDecl = linearDecl;
   let floats = "-x";
   let integers = "wrap(-uint64_t(x))";
 }
 def Graph_AbsOp : Graph_Unary<"abs", "|x|", 1, 0, Graph_Tensor> {
+  let range = "hull(RealRange{0, 0}, hull(x, -x))";
   let floats = "std::fabs(x)";
   let integers = "x < 0 ? wrap(-uint64_t(x)) : x";
 }
 def Graph_SignOp : Graph_Unary<"sign", "-1, 0 or 1; NaN stays", 1, 0, Graph_Tensor> {
+  let range = "RealRange{-1, 1}";
   let floats = "sign(x)";
   let integers = "sign(x)";
 }
@@ -93,18 +110,42 @@ def Graph_NotOp : Graph_Unary<"not", "logical not of i1, bitwise not of integers
   let moreDecl = conditionsDecl;
   let integers = "::mlir::getElementTypeOrSelf(getInput()).isInteger(1) ? int64_t(!x) : ~x";
 }
-def Graph_ExpOp : Graph_Unary<"exp", "e to the x", 22> { let floats = "std::exp(x)"; }
-def Graph_LogOp : Graph_Unary<"log", "natural logarithm", 37> { let floats = "std::log(x)"; }
+def Graph_ExpOp : Graph_Unary<"exp", "e to the x", 22> {
+  let floats = "std::exp(x)";
+  let range = "rising(x, [](double v) { return std::exp(v); })";
+}
+def Graph_LogOp : Graph_Unary<"log", "natural logarithm", 37> {
+  let floats = "std::log(x)";
+  let range = "rising(hull(x, RealRange{0, 0}), [](double v) { return std::log(std::max(v, 0.0)); })";
+}
 def Graph_Expm1Op : Graph_Unary<"expm1", "exp(x) - 1", 25> { let floats = "std::expm1(x)"; }
 def Graph_Log1pOp : Graph_Unary<"log1p", "log(1 + x)", 49> { let floats = "std::log1p(x)"; }
-def Graph_SqrtOp : Graph_Unary<"sqrt", "square root", 2> { let floats = "std::sqrt(x)"; }
+def Graph_SqrtOp : Graph_Unary<"sqrt", "square root", 2> {
+  let floats = "std::sqrt(x)";
+  let range = "rising(x, [](double v) { return std::sqrt(std::max(v, 0.0)); })";
+}
 def Graph_RsqrtOp : Graph_Unary<"rsqrt", "1 / sqrt(x)", 3> { let floats = "1 / std::sqrt(x)"; }
 def Graph_ReciprocalOp : Graph_Unary<"reciprocal", "1 / x", 2> { let floats = "1 / x"; }
-def Graph_ErfOp : Graph_Unary<"erf", "Gauss error function", 40> { let floats = "std::erf(x)"; }
-def Graph_TanhOp : Graph_Unary<"tanh", "hyperbolic tangent", 35> { let floats = "std::tanh(x)"; }
-def Graph_SigmoidOp : Graph_Unary<"sigmoid", "1 / (1 + exp(-x))", 26> { let floats = "1 / (1 + std::exp(-x))"; }
-def Graph_SinOp : Graph_Unary<"sin", "sine", 190> { let floats = "std::sin(x)"; }
-def Graph_CosOp : Graph_Unary<"cos", "cosine", 190> { let floats = "std::cos(x)"; }
+def Graph_ErfOp : Graph_Unary<"erf", "Gauss error function", 40> {
+  let floats = "std::erf(x)";
+  let range = "RealRange{-1, 1}";
+}
+def Graph_TanhOp : Graph_Unary<"tanh", "hyperbolic tangent", 35> {
+  let floats = "std::tanh(x)";
+  let range = "RealRange{-1, 1}";
+}
+def Graph_SigmoidOp : Graph_Unary<"sigmoid", "1 / (1 + exp(-x))", 26> {
+  let floats = "1 / (1 + std::exp(-x))";
+  let range = "RealRange{0, 1}";
+}
+def Graph_SinOp : Graph_Unary<"sin", "sine", 190> {
+  let floats = "std::sin(x)";
+  let range = "RealRange{-1, 1}";
+}
+def Graph_CosOp : Graph_Unary<"cos", "cosine", 190> {
+  let floats = "std::cos(x)";
+  let range = "RealRange{-1, 1}";
+}
 def Graph_TanOp : Graph_Unary<"tan", "tangent", 190> { let floats = "std::tan(x)"; }
 def Graph_AsinOp : Graph_Unary<"asin", "arc sine", 20> { let floats = "std::asin(x)"; }
 def Graph_AcosOp : Graph_Unary<"acos", "arc cosine", 23> { let floats = "std::acos(x)"; }
@@ -115,12 +156,15 @@ def Graph_AsinhOp : Graph_Unary<"asinh", "inverse hyperbolic sine", 97> { let fl
 def Graph_AcoshOp : Graph_Unary<"acosh", "inverse hyperbolic cosine", 96> { let floats = "std::acosh(x)"; }
 def Graph_AtanhOp : Graph_Unary<"atanh", "inverse hyperbolic tangent", 55> { let floats = "std::atanh(x)"; }
 def Graph_FloorOp : Graph_Unary<"floor", "largest integer not above x", 1, 0, Graph_FloatTensor, 1> {
+  let range = "rising(x, [](double v) { return std::floor(v); })";
   let floats = "std::floor(x)";
 }
 def Graph_CeilOp : Graph_Unary<"ceil", "smallest integer not below x", 1, 0, Graph_FloatTensor, 1> {
+  let range = "rising(x, [](double v) { return std::ceil(v); })";
   let floats = "std::ceil(x)";
 }
 def Graph_RoundOp : Graph_Unary<"round", "nearest integer, halves to even", 1, 0, Graph_FloatTensor, 1> {
+  let range = "rising(x, [](double v) { return std::nearbyint(v); })";
   let floats = "std::nearbyint(x)";
 }
 
@@ -155,6 +199,7 @@ def Graph_IsInfOp : Graph_Test<"is_inf", "whether x is infinite, of the chosen s
 }
 
 def Graph_CastOp : Graph_Elementwise<"cast"> {
+  let range = "rangeOfNumbers(getInput(), x)";
   let moreDecl = linearDecl;
   let scalarDefinition = "";
   let summary = "Conversion to another element type, as ONNX Cast";
@@ -195,7 +240,7 @@ class Graph_BinaryBase<string mnemonic, string what, list<Trait> traits = [], bi
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
   }]);
-  let extraClassDefinition = scalarDefinition # [{
+  let extraClassDefinition = scalarDefinition # rangeDefinition # [{
     ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *,
         std::optional<::mlir::Location> loc, ::mlir::ValueRange operands, ::mlir::DictionaryAttr,
         ::mlir::OpaqueProperties, ::mlir::RegionRange,
@@ -211,16 +256,19 @@ class Graph_Binary<string mnemonic, string what, list<Trait> traits = [], bit sy
                        operand, codeSize, integerCodeSize>;
 
 def Graph_AddOp : Graph_Binary<"add", "x + y", [Commutative], 1> {
+  let range = "x + y";
   let moreDecl = linearDecl;
   let floats = "x + y";
   let integers = "wrap(uint64_t(x) + uint64_t(y))";
 }
 def Graph_SubOp : Graph_Binary<"sub", "x - y", [], 1> {
+  let range = "x + -y";
   let moreDecl = linearDecl;
   let floats = "x - y";
   let integers = "wrap(uint64_t(x) - uint64_t(y))";
 }
 def Graph_MulOp : Graph_Binary<"mul", "x * y", [Commutative], 1> {
+  let range = "x * y";
   let moreDecl = linearDecl;
   let floats = "x * y";
   let integers = "wrap(uint64_t(x) * uint64_t(y))";
@@ -251,10 +299,12 @@ def Graph_PowOp : Graph_BinaryBase<"pow", "x to the y; the result has x's type; 
   }];
 }
 def Graph_MaxOp : Graph_Binary<"max", "maximum; NaN wins", [Commutative], 1> {
+  let range = "RealRange{std::max(x.low, y.low), std::max(x.high, y.high)}";
   let floats = "larger(x, y)";
   let integers = "std::max(x, y)";
 }
 def Graph_MinOp : Graph_Binary<"min", "minimum; NaN wins", [Commutative], 1> {
+  let range = "RealRange{std::min(x.low, y.low), std::min(x.high, y.high)}";
   let floats = "smaller(x, y)";
   let integers = "std::min(x, y)";
 }
@@ -285,10 +335,12 @@ def Graph_CompareOp : Graph_Elementwise<"compare"> {
   let assemblyFormat = "$predicate $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = commonDecl # symbolicDecl # [{
     bool isDiscontinuous() { return true; }
+    bool readsFullRange(unsigned) { return true; }
   }];
 }
 
 def Graph_SelectOp : Graph_Elementwise<"select"> {
+  let range = "hull(operands[1], operands[2])";
   let scalarDefinition = "";
   let summary = "condition ? x : y";
   let arguments = (ins Graph_BoolTensor:$condition, Graph_Tensor:$lhs, Graph_Tensor:$rhs);

@@ -357,6 +357,12 @@ SymbolicTensor GatherNDOp::evaluateSymbolic(ArrayRef<SymbolicTensor> operands) {
 
 // scatter_nd
 
+std::optional<RealRange> ScatterNDOp::getRange(ArrayRef<RealRange> operands) {
+  bool combines = getReduction() == ScatterReduction::add ||
+                  getReduction() == ScatterReduction::mul;
+  return combines ? std::nullopt
+                  : std::optional(scalar::hull(operands[0], operands[2]));
+}
 CHARONIA_INFER(ScatterNDOp) {
   if (!allSymbolic(operands))
     return emitOptionalError(location,
@@ -415,6 +421,11 @@ ScatterNDOp::evaluateSymbolic(ArrayRef<SymbolicTensor> operands) {
 
 // resize
 
+std::optional<RealRange> ResizeOp::getRange(ArrayRef<RealRange> operands) {
+  // Cubic interpolation overshoots.
+  return getMode() == ResizeMode::cubic ? std::nullopt
+                                        : std::optional(operands[0]);
+}
 LogicalResult ResizeOp::verify() {
   Exprs from = getShape(getInput()), to = getShape(getResult());
   if (from.size() != to.size() ||

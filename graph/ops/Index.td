@@ -93,7 +93,10 @@ def Graph_ScatterNDOp : Graph_IndexBase<"scatter_nd", [Graph_Inferred]> {
   let arguments = (ins Graph_ScatterReduction:$reduction, Graph_Tensor:$input,
                        Graph_IntTensor:$indices, Graph_Tensor:$updates);
   let assemblyFormat = "$reduction $input `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = indexDecl;
+  let extraClassDeclaration = indexDecl # [{
+    std::optional<::charonia::graph::RealRange> getRange(
+        ::llvm::ArrayRef<::charonia::graph::RealRange> operands);
+  }];
 }
 
 def Graph_ResizeMode : I32EnumAttr<"ResizeMode", "interpolation", [
@@ -123,6 +126,8 @@ def Graph_ResizeOp : Graph_IndexBase<"resize"> {
     F64Attr:$cubic_coeff, UnitAttr:$exclude_outside);
   let assemblyFormat = "$mode $input attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = indexDecl # [{
+    std::optional<::charonia::graph::RealRange> getRange(
+        ::llvm::ArrayRef<::charonia::graph::RealRange> operands);
     std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
         ::llvm::ArrayRef<int64_t> permutation);
   }];

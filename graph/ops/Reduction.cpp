@@ -218,3 +218,16 @@ AffineExpr NormalizeOp::getReductionExtent() {
 SmallVector<DimKind> NormalizeOp::getResultDimKinds() {
   return rowKinds(getResult(), getReductionAxes());
 }
+
+// Ranges
+
+std::optional<RealRange> ReduceOp::getRange(ArrayRef<RealRange> operands) {
+  // Nothing to combine gives an infinite maximum or minimum.
+  auto known = constantOf(getReductionExtent());
+  bool chooses = getKind() == ReduceKind::max || getKind() == ReduceKind::min;
+  return chooses && known && *known > 0 ? std::optional(operands[0])
+                                        : std::nullopt;
+}
+std::optional<RealRange> SoftmaxOp::getRange(ArrayRef<RealRange>) {
+  return getLog() ? std::nullopt : std::optional(RealRange{0, 1});
+}

@@ -48,6 +48,8 @@ def Graph_ReduceOp : Graph_ReductionBase<"reduce"> {
                        DenseI64ArrayAttr:$axes, UnitAttr:$keepdims);
   let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = reductionDecl # [{
+    std::optional<::charonia::graph::RealRange> getRange(
+        ::llvm::ArrayRef<::charonia::graph::RealRange> operands);
     std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
         ::llvm::ArrayRef<int64_t> permutation);
     ::llvm::SmallVector<int64_t> getReductionAxes() { return ::llvm::to_vector(getAxes()); }
@@ -105,6 +107,9 @@ def Graph_SoftmaxOp : Graph_ReductionBase<"softmax"> {
   let summary = "exp(x - max) / sum(exp(x - max)) along `axis`, or its logarithm";
   let arguments = (ins Graph_FloatTensor:$input, I64Attr:$axis, UnitAttr:$log);
   let extraClassDeclaration = rowDecl # [{
+    bool readsFullRange(unsigned) { return true; }
+    std::optional<::charonia::graph::RealRange> getRange(
+        ::llvm::ArrayRef<::charonia::graph::RealRange>);
     std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
         ::llvm::ArrayRef<int64_t> permutation);
     ::llvm::SmallVector<int64_t> getReductionAxes() { return {(int64_t)getAxis()}; }

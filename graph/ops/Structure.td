@@ -74,7 +74,7 @@ def Graph_KernelOp : Graph_RawOp<"kernel", [IsolatedFromAbove, SingleBlock,
   let description = [{
     The block arguments are the operands. The results are the operands of the
     terminator. `schedule` is data that the cost model proposes and the tuner
-    replaces (codegen/schedule/Schedule.h).
+    replaces (codegen/emit/Schedule.h).
   }];
   let arguments = (ins Variadic<Graph_Tensor>:$inputs, StrAttr:$sym_name,
                        OptionalAttr<DictionaryAttr>:$schedule);

@@ -1,3 +1,4 @@
+#include "graph/analysis/Ranges.h"
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
@@ -17,8 +18,8 @@ namespace {
 enum class Kind {
   /// Weights, constants, views of them.
   Fixed,
-  /// Computed from integers (and constants): positions, masks. Inputs that are
-  /// read as masks only.
+  /// Computed from integers (and constants): positions, masks. Inputs of which
+  /// every reader wants the full range.
   Index,
   /// A reduction, and what is made of reductions.
   Wide,
@@ -48,10 +49,17 @@ private:
     }
 
     Block &block = function.getBody().front();
+    // From here on a number that is added to it is lost in rounding.
+    ranges.emplace(std::ldexp(
+        1.0, APFloat::semanticsPrecision(target.getFloatSemantics())));
+    findFullRange(block);
     for (Value argument : block.getArguments())
-      if (isWide(argument))
-        kinds[argument] =
-            isReadInAnyType(argument) ? Kind::Index : Kind::Narrow;
+      if (isWide(argument)) {
+        bool full = fullRange.contains(argument);
+        kinds[argument] = full ? Kind::Index : Kind::Narrow;
+        if (full)
+          ranges->setUnbounded(argument);
+      }
     SmallVector<Operation *> ops;
     for (Operation &op : block)
       ops.push_back(&op);
@@ -68,16 +76,39 @@ private:
     return getElementTypeOrSelf(value).isF32();
   }
 
-  /// Whether all that read this value, or views of it, take it in any type: a
-  /// mask, whose lowest numbers a small type lacks.
-  static bool isReadInAnyType(Value value) {
-    return llvm::all_of(value.getUses(), [](OpOperand &use) {
+  /// Finds the values of which every reader, through views and pointwise
+  /// operators, wants the full range: masks, whose lowest numbers a small type
+  /// lacks.
+  void findFullRange(Block &block) {
+    auto wanted = [&](OpOperand &use) {
       auto op = dyn_cast<GraphOpInterface>(use.getOwner());
-      return op && (op.getRole() == OpRole::View
-                        ? isReadInAnyType(op->getResult(0))
-                        : op.isOperandTypeFree(use.getOperandNumber()) &&
-                              op.getRole() == OpRole::Contraction);
-    });
+      if (!op)
+        return false;
+      OpRole role = op.getRole();
+      return op.readsFullRange(use.getOperandNumber()) ||
+             ((role == OpRole::View || role == OpRole::Pointwise) &&
+              fullRange.contains(op->getResult(0)));
+    };
+    auto visit = [&](Value value) {
+      if (llvm::all_of(value.getUses(), wanted))
+        fullRange.insert(value);
+    };
+    // Readers first.
+    for (Operation &op : llvm::reverse(block))
+      for (Value result : op.getResults())
+        visit(result);
+    for (Value argument : block.getArguments())
+      visit(argument);
+  }
+
+  /// Whether the operator reads numbers that the small type lacks, or next to
+  /// which it would lose what is added to them. It then stays in f32, and so
+  /// does what reads its results, up to the next contraction.
+  bool readsOutside(GraphOpInterface op) {
+    return op.getRole() != OpRole::Contraction &&
+           llvm::any_of(op->getOperands(), [&](Value operand) {
+             return isWide(operand) && ranges->isOutside(operand);
+           });
   }
 
   Kind kindOf(GraphOpInterface op) {
@@ -100,6 +131,8 @@ private:
           narrow = true;
           break;
         }
+    if (readsOutside(op))
+      return narrow || wide || !index ? Kind::Wide : Kind::Index;
     switch (op.getRole()) {
     case OpRole::View:
       return kinds.lookup(op->getOperand(0));
@@ -170,10 +203,8 @@ private:
     }
     if (!result) {
       Term term(value, builder, location);
-      if (kinds.lookup(value) == Kind::Index) {
-        double largest = largestFinite();
-        term = min(max(term, -largest), largest);
-      }
+      if (kinds.lookup(value) != Kind::Fixed)
+        term = clamped(term);
       result = CastOp::create(builder, location, term.get(), target);
     }
     return narrow[value] = result;
@@ -191,6 +222,19 @@ private:
                               Float32Type::get(&getContext()));
     }
     return result;
+  }
+
+  /// What is no activation, its finite numbers in the small type's range.
+  Term clamped(Term term) {
+    bool outside = ranges->isOutside(term.get());
+    if (!outside && kinds.lookup(term.get()) != Kind::Index)
+      return term;
+    double largest = largestFinite();
+    Term inside = min(max(term, -largest), largest);
+    if (!outside)
+      return inside;
+    Term infinite = term.make<IsInfOp>(term.get(), true, true);
+    return term.make<SelectOp>(infinite.get(), term.get(), inside.get());
   }
 
   double largestFinite() {
@@ -217,6 +261,8 @@ private:
 
   FloatType target;
   WeightsOnly weightsOnly;
+  std::optional<Ranges> ranges;
+  llvm::DenseSet<Value> fullRange;
   llvm::DenseMap<Value, Kind> kinds;
   llvm::DenseMap<Value, Value> narrow, wide;
 };

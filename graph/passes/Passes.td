@@ -90,11 +90,13 @@ def AssignPrecision : Pass<"assign-precision", "mlir::func::FuncOp"> {
     the signature; weights keep theirs and are cast where an activation meets them,
     which split-prepare takes. In f32 stay what is computed from integers alone
     (positions, masks), weights-only expressions, and reductions with what follows
-    them before activations do: sums overflow small types. Finite constants and masks
-    are clamped to the finite range of the type. Other types are left alone. fp32
-    and tf32 change nothing: they concern products inside of kernels. Runs after
-    recognition and layouts, which see no casts, and before kernels are formed,
-    which fuse them.
+    them before activations do: sums overflow small types. So does what may be so
+    large that the type lacks it, or loses 1 beside it, up to the operator that
+    bounds it again: masks of -1e9, built in the model or given as an input that only
+    a softmax or an attention reads. A contraction takes such numbers clamped to the
+    finite range of the type. Other types are left alone. fp32 and tf32 change
+    nothing: they concern products inside of kernels. Runs after recognition and
+    layouts, which see no casts, and before kernels are formed, which fuse them.
   }];
   let options = [Option<"precision", "precision", "std::string", "\"fp32\"",
                         "fp32, tf32, fp16 or bf16">];

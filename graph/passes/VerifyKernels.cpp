@@ -36,8 +36,7 @@ struct VerifyKernels : impl::VerifyKernelsBase<VerifyKernels> {
               "is inside of a kernel; weights are its operands");
         OpRole role = graphOp.getRole();
         rows += role == OpRole::Reduction || role == OpRole::RowNormalization;
-        others += role == OpRole::Contraction || role == OpRole::Window ||
-                  role == OpRole::Opaque;
+        others += role == OpRole::Contraction || role == OpRole::Window;
       }
     if (others > 1 || (others && rows))
       return kernel.emitOpError("has more than one anchor");

@@ -46,8 +46,9 @@ func.func @weights(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 
 // -----
 
-// A mask made of integers stays wide where the operator takes it so; elsewhere it
-// is clamped. A table becomes narrow before it is looked up.
+// Numbers that the small type lacks stay in f32 and so does what they are added
+// to; a contraction takes them clamped, infinities as they are. A table becomes
+// narrow before it is looked up.
 // CHECK-LABEL: @masks
 // CHECK-DAG: %[[LOW:.*]] = graph.constant dense<-3.40282347E+38> : tensor<f32>
 // CHECK-DAG: %[[LEAST:.*]] = graph.constant dense<-6.550400e+04> : tensor<f32>
@@ -55,9 +56,14 @@ func.func @weights(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 // CHECK-DAG: %[[T:.*]] = graph.cast %{{.*}} {to = f16} : (tensor<100x16xf32>) -> tensor<100x16xf16>
 // CHECK-DAG: %[[E:.*]] = graph.gather %[[T]]
 // CHECK-DAG: %[[A:.*]] = graph.attention {{.*}} bias %[[M]] {{.*}} -> tensor<1x1x8x16xf16>
-// CHECK-DAG: %[[C:.*]] = graph.max %[[M]], %[[LEAST]]
-// CHECK-DAG: graph.cast %{{.*}} {to = f16} : (tensor<1x1x1x8xf32>) -> tensor<1x1x1x8xf16>
-func.func @masks(%i: tensor<8xi64>, %k: tensor<1x1x1x8xi1>) -> (tensor<1x1x8x16xf32>, tensor<1x1x8x8xf32>) {
+// CHECK-DAG: %[[S:.*]] = graph.cast %{{.*}} {to = f32} : (tensor<1x1x8x8xf16>) -> tensor<1x1x8x8xf32>
+// CHECK-DAG: %[[B:.*]] = graph.add %[[S]], %[[M]] : (tensor<1x1x8x8xf32>, tensor<1x1x1x8xf32>) -> tensor<1x1x8x8xf32>
+// CHECK-DAG: %[[I:.*]] = graph.is_inf %[[B]]
+// CHECK-DAG: %[[C:.*]] = graph.max %[[B]], %[[LEAST]]
+// CHECK-DAG: %[[D:.*]] = graph.min %[[C]]
+// CHECK-DAG: %[[F:.*]] = graph.select %[[I]], %[[B]], %[[D]]
+// CHECK-DAG: graph.cast %[[F]] {to = f16} : (tensor<1x1x8x8xf32>) -> tensor<1x1x8x8xf16>
+func.func @masks(%i: tensor<8xi64>, %k: tensor<1x1x1x8xi1>) -> (tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>) {
   %w = graph.weight "table" : tensor<100x16xf32>
   %zero = graph.constant dense<0.0> : tensor<f32>
   %low = graph.constant dense<-3.40282347E+38> : tensor<f32>
@@ -68,7 +74,51 @@ func.func @masks(%i: tensor<8xi64>, %k: tensor<1x1x1x8xi1>) -> (tensor<1x1x8x16x
   %t = graph.transpose %q {permutation = array<i64: 0, 1, 3, 2>} : (tensor<1x1x8x16xf32>) -> tensor<1x1x16x8xf32>
   %s = graph.matmul %q, %t : (tensor<1x1x8x16xf32>, tensor<1x1x16x8xf32>) -> tensor<1x1x8x8xf32>
   %b = graph.add %s, %m : (tensor<1x1x8x8xf32>, tensor<1x1x1x8xf32>) -> tensor<1x1x8x8xf32>
-  return %a, %b : tensor<1x1x8x16xf32>, tensor<1x1x8x8xf32>
+  %p = graph.matmul %b, %q : (tensor<1x1x8x8xf32>, tensor<1x1x8x16xf32>) -> tensor<1x1x8x16xf32>
+  return %a, %p : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
+}
+
+// -----
+
+// A mask that is computed of an input keeps its range on the way to the operator
+// that reads it: the input too, of which there is no other reader.
+// CHECK-LABEL: @computed_mask
+// CHECK-SAME: %[[M:[^ ]*]]: tensor<1x1x8x8xf32>
+// CHECK-DAG: %[[LOW:.*]] = graph.constant dense<-3.40282347E+38> : tensor<f32>
+// CHECK: %[[AWAY:.*]] = graph.sub %{{.*}}, %[[M]]
+// CHECK: %[[B:.*]] = graph.mul %[[AWAY]], %[[LOW]] : {{.*}} -> tensor<1x1x8x8xf32>
+// CHECK: graph.attention {{.*}} bias %[[B]] {{.*}}tensor<1x1x8x8xf32>) -> tensor<1x1x8x16xf16>
+func.func @computed_mask(%q: tensor<1x1x8x16xf32>, %m: tensor<1x1x8x8xf32>) -> tensor<1x1x8x16xf32> {
+  %one = graph.constant dense<1.0> : tensor<f32>
+  %low = graph.constant dense<-3.40282347E+38> : tensor<f32>
+  %away = graph.sub %one, %m : (tensor<f32>, tensor<1x1x8x8xf32>) -> tensor<1x1x8x8xf32>
+  %b = graph.mul %away, %low : (tensor<1x1x8x8xf32>, tensor<f32>) -> tensor<1x1x8x8xf32>
+  %1 = graph.attention %q, %q, %q bias %b {scale = 1.0 : f64} : (tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x8xf32>) -> tensor<1x1x8x16xf32>
+  return %1 : tensor<1x1x8x16xf32>
+}
+
+// -----
+
+// A softmax sees the fill of its mask, and gives numbers that fit again. What is
+// bounded anew fits, too: activations take both as they take sums.
+// CHECK-LABEL: @bounded
+// CHECK: %[[A:.*]] = graph.matmul {{.*}} -> tensor<4x4xf16>
+// CHECK: %[[S:.*]] = graph.softmax %{{.*}} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+// CHECK: %[[P:.*]] = graph.cast %[[S]] {to = f16}
+// CHECK: %[[M:.*]] = graph.max %{{.*}} : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+// CHECK: %[[Y:.*]] = graph.cast %[[M]] {to = f16}
+// CHECK: %[[Z:.*]] = graph.mul %[[P]], %[[A]] : (tensor<4x4xf16>, tensor<4x4xf16>)
+// CHECK: graph.mul %[[Z]], %[[Y]] : (tensor<4x4xf16>, tensor<4x4xf16>)
+func.func @bounded(%x: tensor<4x4xf32>, %k: tensor<4x4xi1>) -> tensor<4x4xf32> {
+  %low = graph.constant dense<-1.0e9> : tensor<f32>
+  %least = graph.constant dense<-3.40282347E+38> : tensor<f32>
+  %a = graph.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %0 = graph.select %k, %a, %low : (tensor<4x4xi1>, tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+  %1 = graph.softmax %0 {axis = 1 : i64} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = graph.max %a, %least : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+  %3 = graph.mul %1, %a : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %4 = graph.mul %3, %2 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %4 : tensor<4x4xf32>
 }
 
 // -----
@@ -121,13 +171,13 @@ func.func @others(%i: tensor<8xi64>, %d: tensor<4xf64>, %x: tensor<4xf32>) -> (t
 
 // -----
 
-// Finite constants stay finite, infinite ones infinite.
+// A contraction's finite constants stay finite, infinite ones infinite.
 // CHECK-LABEL: @constants
-// CHECK-DAG: graph.constant dense<[6.550400e+04, 0xFC00, 1.000980e+00, -6.550400e+04]> : tensor<4xf16>
+// CHECK-DAG: graph.constant dense<{{\[\[}}6.550400e+04, 0xFC00, 1.000980e+00, -6.550400e+04]]> : tensor<1x4xf16>
 // BF16-LABEL: @constants
-// BF16-DAG: graph.constant dense<[9.994240e+05, 0xFF80, 1.000000e+00, -3.389530e+38]> : tensor<4xbf16>
-func.func @constants(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %c = graph.constant dense<[1.0e6, 0xFF800000, 1.001, -3.40282347E+38]> : tensor<4xf32>
-  %0 = graph.add %x, %c : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
+// BF16-DAG: graph.constant dense<{{\[\[}}9.994240e+05, 0xFF80, 1.000000e+00, -3.389530e+38]]> : tensor<1x4xbf16>
+func.func @constants(%x: tensor<1x1xf32>) -> tensor<1x4xf32> {
+  %c = graph.constant dense<[[1.0e6, 0xFF800000, 1.001, -3.40282347E+38]]> : tensor<1x4xf32>
+  %0 = graph.matmul %x, %c : (tensor<1x1xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
+  return %0 : tensor<1x4xf32>
 }

@@ -1,0 +1,180 @@
+"""Masks that a model computes, at half precision: their lowest numbers are none of fp16.
+
+Results are compared with NumPy in fp32. Rows that keep nothing give what the model
+says: the mean of values under a finite fill, whatever the precision.
+"""
+
+from __future__ import annotations
+
+import harness
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+B, H, S, T, D = 2, 2, 9, 21, 16
+LOWEST = float(np.finfo(np.float32).min)
+FILLS = (LOWEST, -1e9, -1e4, -65504.0)
+TYPES = {np.bool_: TensorProto.BOOL, np.int64: TensorProto.INT64, np.float32: TensorProto.FLOAT}
+
+
+class Model:
+    def __init__(self):
+        self.rng = np.random.default_rng(7)
+        self.nodes, self.weights, self.infos, self.feeds = [], [], [], {}
+
+    def input(self, name, array):
+        self.feeds[name] = array
+        kind = TYPES[array.dtype.type]
+        self.infos.append(helper.make_tensor_value_info(name, kind, array.shape))
+        return name
+
+    def constant(self, value, dtype=np.float32):
+        name = f"c{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(value, dtype), name))
+        return name
+
+    def node(self, op, *inputs, **attributes):
+        name = f"n{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
+        return name
+
+    def outputs(self, **shapes):
+        """Each output is named as the value it repeats."""
+        made = []
+        for name, shape in shapes.items():
+            made.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+        graph = helper.make_graph(self.nodes, "masks", self.infos, made, self.weights)
+        opsets = [helper.make_opsetid("", 18)]
+        return helper.make_model(graph, ir_version=10, opset_imports=opsets)
+
+
+def keeps(model):
+    """[B, 1, S, T], with rows that keep nothing."""
+    keep = model.rng.random((B, 1, S, T)) < 0.6
+    keep[:, :, ::4] = False
+    return keep
+
+
+def inverted(model, name, dtype):
+    """(1 - m) in fp32, as exporters write it."""
+    if dtype == np.bool_:
+        return model.node("Cast", model.node("Not", name), to=TensorProto.FLOAT)
+    if dtype == np.int64:
+        name = model.node("Cast", name, to=TensorProto.FLOAT)
+    return model.node("Sub", model.constant(1), name)
+
+
+def computed(model, keep, fill, dtype):
+    """(1 - m) * fill"""
+    name = model.input("m", keep.astype(dtype))
+    mask = model.node("Mul", inverted(model, name, dtype), model.constant(fill))
+    return mask, (~keep).astype(np.float32) * np.float32(fill)
+
+
+def chosen(model, keep, fill, dtype):
+    """Where(1 - m, fill, 1 - m), as T5 and BERT's later exports write it."""
+    away = inverted(model, model.input("m", keep.astype(dtype)), dtype)
+    condition = model.node("Cast", away, to=TensorProto.BOOL)
+    mask = model.node("Where", condition, model.constant(fill), away)
+    return mask, np.where(keep, np.float32(0), np.float32(fill))
+
+
+def twice(model, keep, fill, dtype):
+    """Two masks, of which the sum is lower than either."""
+    mask, value = computed(model, keep, fill, dtype)
+    left = np.ones((B, 1, 1, T), np.float32)
+    left[..., :4] = 0
+    other = model.node("Sub", model.constant(1), model.input("left", left))
+    other = model.node("Mul", other, model.constant(fill))
+    with np.errstate(over="ignore"):
+        return model.node("Add", mask, other), value + (1 - left) * np.float32(fill)
+
+
+def as_is(model, keep, fill, dtype):
+    """The mask is an input."""
+    value = np.where(keep, np.float32(0), np.float32(fill))
+    return model.input("m", value), value
+
+
+def stored(model, keep, fill, dtype):
+    """The mask is a weight of the model, of which a part is used."""
+    value = np.where(keep, np.float32(0), np.float32(fill))
+    larger = np.concatenate([value, value], -1)
+    name = model.node("Slice", model.constant(larger), *(model.constant([x], np.int64) for x in (0, T, 3)))
+    return name, value
+
+
+MASKS = {m.__name__: m for m in (computed, chosen, twice, as_is, stored)}
+
+
+def attention(build, fill, dtype, form):
+    model = Model()
+    keep = keeps(model)
+    q, k, v = (model.rng.standard_normal((B, H, n, D)).astype(np.float32) for n in (S, T, T))
+    for name, array in zip("qkv", (q, k, v)):
+        model.input(name, array)
+    scores = model.node("MatMul", "q", model.node("Transpose", "k", perm=[0, 1, 3, 2]))
+    mask, value = build(model, keep, fill, dtype)
+    scale = np.float32(0.25)
+    with np.errstate(over="ignore", invalid="ignore"):
+        x = (q @ np.swapaxes(k, 2, 3)) * scale + value
+        e = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True).astype(np.float64))
+        p = e / e.sum(-1, keepdims=True)
+    x = model.node("Add", model.node("Mul", scores, model.constant(scale)), mask)
+    probabilities = model.node("Softmax", x, axis=-1)
+    if form == "probabilities":
+        model.nodes[-1].output[0] = "y"
+        return model, model.outputs(y=p.shape), p
+    model.node("MatMul", probabilities, "v")
+    model.nodes[-1].output[0] = "y"
+    return model, model.outputs(y=v.shape[:2] + (S, D)), p @ v
+
+
+def check(model, proto, want, folder, device):
+    path, engine = folder / "model.onnx", folder / "model.engine"
+    onnx.save(proto, path)
+    target, dump = ("cpu", None) if device == "cpu" else ("sm_90", folder / "dump")
+    harness.compile_model(path, engine, target=target, precision="fp16", dump=dump)
+    (got,) = harness.run_engine(
+        engine, model.feeds, ["y"], folder / "run", device=device, dump=dump
+    )
+    assert np.array_equal(np.isnan(got), np.isnan(want))
+    np.testing.assert_allclose(got, want, atol=5e-3, rtol=1e-2)
+
+
+CASES = [
+    (mask, dtype)
+    for mask in MASKS
+    for dtype in (TYPES if mask not in ("as_is", "stored") else [np.float32])
+]
+
+
+@pytest.mark.parametrize("form", ("attention", "probabilities"))
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("mask, dtype", CASES)
+def test_cpu(mask, dtype, fill, form, tmp_path):
+    model, proto, want = attention(MASKS[mask], fill, dtype, form)
+    check(model, proto, want, tmp_path, "cpu")
+
+
+@pytest.mark.parametrize("form", ("attention", "probabilities"))
+@pytest.mark.parametrize("mask", ("chosen", "stored"))
+def test_infinite(mask, form, tmp_path):
+    """Rows that keep nothing give NaN, as the model does."""
+    model, proto, want = attention(MASKS[mask], -np.inf, np.float32, form)
+    assert np.isnan(want).any()
+    check(model, proto, want, tmp_path, "cpu")
+
+
+@pytest.mark.parametrize("form", ("attention", "probabilities"))
+@pytest.mark.parametrize(
+    "mask, dtype, fill",
+    [
+        ("computed", np.float32, LOWEST), ("computed", np.int64, -1e4),
+        ("twice", np.bool_, -1e9), ("as_is", np.float32, LOWEST),
+    ],
+)  # fmt: skip
+def test_gpu(mask, dtype, fill, form, tmp_path):
+    model, proto, want = attention(MASKS[mask], fill, dtype, form)
+    check(model, proto, want, tmp_path, "simt")
