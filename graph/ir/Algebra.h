@@ -4,9 +4,12 @@
 // Expressions mean integers without bounds. What can't be computed in 64 bits
 // is "not known": simplification, bounds and evaluation check their arithmetic,
 // and leave an expression in which it overflows as it is. Composition
-// (applyMap, composeMaps) does not: MLIR's own operators fold constants there,
-// and wrap. Divisors are positive; division rounds down, remainders are not
-// negative, whatever the signs.
+// (applyMap, composeMaps) can't: MLIR's own operators add and multiply
+// constants that meet, modulo 2^64, and keep no trace of it. It is exact where
+// the sums and products of the magnitudes of constants that meet stay below
+// 2^63, as they do in maps between tensors, whose elements can be counted.
+// Divisors are positive; division rounds down, remainders are not negative,
+// whatever the signs.
 #ifndef CHARONIA_GRAPH_IR_ALGEBRA_H
 #define CHARONIA_GRAPH_IR_ALGEBRA_H
 
