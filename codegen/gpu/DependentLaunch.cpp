@@ -72,9 +72,5 @@ void charonia::gpu::overlapLaunches(func::FuncOp function) {
   OpBuilder b(first);
   Location loc = function.getLoc();
   Operation *wait = simt::WaitDependenciesOp::create(b, loc);
-  // Not before the wait: then a third and a fourth kernel would come to lie
-  // on the chip and take room and bandwidth from the one that runs, which
-  // measured slower than no overlap at all.
-  simt::LaunchDependentsOp::create(b, loc);
   issueBefore(wait);
 }

@@ -123,11 +123,6 @@ def Simt_BarrierOp : Simt_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let assemblyFormat = "attr-dict";
 }
 
-def Simt_LaunchDependentsOp : Simt_Op<"launch_dependents", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "The next kernel may start (griddepcontrol.launch_dependents); it waits by itself";
-  let assemblyFormat = "attr-dict";
-}
-
 def Simt_WaitDependenciesOp : Simt_Op<"wait_dependencies", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Waits for the end of all kernels before this one (griddepcontrol.wait)";
   let description = [{

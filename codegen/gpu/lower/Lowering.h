@@ -135,7 +135,6 @@ private:
   void lowerOp(simt::CommitAsyncOp op);
   void lowerOp(simt::WaitAsyncOp op);
   void lowerOp(simt::BarrierOp op);
-  void lowerOp(simt::LaunchDependentsOp op);
   void lowerOp(simt::WaitDependenciesOp op);
 
   // --- Compute.cpp ---

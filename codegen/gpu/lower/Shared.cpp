@@ -283,26 +283,6 @@ void KernelLowering::lowerOp(simt::BarrierOp) {
   NVVM::Barrier0Op::create(b, loc);
 }
 
-/// What ends without it counts as having done it, and each takes a fraction of
-/// a nanosecond of the whole chip: in large grids only the last instances do.
-void KernelLowering::lowerOp(simt::LaunchDependentsOp) {
-  constexpr int32_t most = 512;
-  auto grid = kernel->getAttrOfType<AffineMapAttr>(tile::kGridAttr);
-  OpBuilder::InsertionGuard guard(b);
-  if (!grid || !grid.getValue().isSingleConstant() ||
-      grid.getValue().getSingleConstantResult() > most) {
-    Value instance = NVVM::BlockIdXOp::create(b, loc, b.getI32Type()),
-          count = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
-    Value last = arith::CmpIOp::create(
-        b, loc, arith::CmpIPredicate::uge,
-        LLVM::AddOp::create(b, loc, instance, i32(most)), count);
-    auto branch = scf::IfOp::create(b, loc, last, /*withElseRegion=*/false);
-    b.setInsertionPointToStart(branch.thenBlock());
-  }
-  NVVM::GriddepcontrolOp::create(b, loc,
-                                 NVVM::GridDepActionKind::launch_dependents);
-}
-
 void KernelLowering::lowerOp(simt::WaitDependenciesOp) {
   NVVM::GriddepcontrolOp::create(b, loc, NVVM::GridDepActionKind::wait);
 }

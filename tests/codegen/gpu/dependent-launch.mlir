@@ -1,5 +1,5 @@
 // A kernel for a chip with dependent launch issues what it reads of weights, waits before
-// anything else, and then lets the next one start.
+// anything else.
 // RUN: mkdir -p %t && charonia-ptx %s --arch sm_90 --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
 // RUN: FileCheck %s < %t/gemm.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=GATHER < %t/gather.2-simt.mlir
@@ -17,7 +17,6 @@
 // CHECK-DAG:   simt.copy_async %arg1
 // CHECK-DAG:   simt.copy_async %arg1
 // CHECK:       simt.wait_dependencies
-// CHECK-NEXT:  simt.launch_dependents
 // CHECK-DAG:   tile.load %arg3
 // CHECK-DAG:   simt.copy_async %arg0
 // CHECK:       simt.commit_async
@@ -28,10 +27,9 @@
 // CHECK:       scf.for
 
 // PTX-LABEL: .entry gemm(
-// PTX-NOT:     nctaid
 // PTX-COUNT-4: cp.async.cg
 // PTX:         griddepcontrol.wait
-// PTX-NEXT:    griddepcontrol.launch_dependents
+// PTX-NOT:     griddepcontrol
 // PTX:         cp.async.cg
 func.func @gemm(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %b: !tile.buffer<f32>, %R: !tile.buffer<f32>, %C: !tile.buffer<f32>)
     attributes {tile.kernel, tile.grid = affine_map<() -> (1)>, tile.warps = 4 : i64, tile.stages = 3 : i64} {
@@ -80,7 +78,6 @@ func.func @gather(%ids: !tile.buffer<i64>, %table: !tile.buffer<f32>, %s: !tile.
 // PARTS-LABEL: func.func @parts
 // PARTS:       tile.load %arg0
 // PARTS:       simt.wait_dependencies
-// PARTS-NEXT:  simt.launch_dependents
 // PARTS:       tile.split_sum
 // PARTS:       tile.store
 func.func @parts(%w: !tile.buffer<f32>, %out: !tile.buffer<f32>, %scratch: !tile.buffer<f32>, %counters: !tile.buffer<i32>)
@@ -90,20 +87,5 @@ func.func @parts(%w: !tile.buffer<f32>, %out: !tile.buffer<f32>, %scratch: !tile
   %x = tile.load %w[%part] {map = affine_map<(d0)[s0] -> (d0 + s0 * 128)>, shape = affine_map<()[s0] -> (512)>, rank = 1 : i64, checks = array<i64>, independent} : (!tile.buffer<f32>, index) -> tensor<128xf32>
   %sum = tile.split_sum %x, %scratch, %counters[%c0, %part] {parts = 4 : i64} : tensor<128xf32>, !tile.buffer<f32>, !tile.buffer<i32>
   tile.store %sum, %out[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (128)>, rank = 1 : i64, checks = array<i64>} : tensor<128xf32>, !tile.buffer<f32>
-  return
-}
-
-// Of many instances the last ones do.
-// PTX-LABEL: .entry many(
-// PTX:       griddepcontrol.wait
-// PTX:       %nctaid.x
-// PTX:       setp
-// PTX:       bra
-// PTX:       griddepcontrol.launch_dependents
-func.func @many(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>, %n: index)
-    attributes {tile.kernel, tile.grid = affine_map<()[s0] -> (s0)>, tile.warps = 1 : i64} {
-  %p = tile.program_id : index
-  %v = tile.load %x[%p, %n] {map = affine_map<(d0)[s0, s1] -> (s0 * 32 + d0)>, shape = affine_map<()[s0, s1] -> (s1 * 32)>, rank = 1 : i64, checks = array<i64>} : (!tile.buffer<f32>, index, index) -> tensor<32xf32>
-  tile.store %v, %y[%p, %n] {map = affine_map<(d0)[s0, s1] -> (s0 * 32 + d0)>, shape = affine_map<()[s0, s1] -> (s1 * 32)>, rank = 1 : i64, checks = array<i64>} : tensor<32xf32>, !tile.buffer<f32>, index, index
   return
 }
