@@ -2,8 +2,9 @@
 // see what an earlier kernel has not written yet, or write what it still needs.
 // The engines that the environment variable CHARONIA_GPU_ENGINES lists (with
 // ':' between them), of sm_90 or later. Their PTX is changed: behind its wait
-// each warp sleeps for a time of its own, so that kernels end late and
-// raggedly, and the arena is filled with NaN at the start of each run.
+// each kernel lets the next one start at once, earlier than the compiler would,
+// and each warp sleeps for a time of its own, so that kernels end late and
+// raggedly; the arena is filled with NaN at the start of each run.
 #include "charonia/runtime.h"
 #include "runtime/engine/Reader.h"
 #include "runtime/engine/Writer.h"
@@ -21,7 +22,7 @@ namespace {
 
 constexpr char waiting[] = "griddepcontrol.wait;";
 // Up to 8 microseconds.
-constexpr char sleeping[] = "\n{\n"
+constexpr char sleeping[] = "\ngriddepcontrol.launch_dependents;\n{\n"
                             ".reg .u32 slept, block;\n"
                             "mov.u32 slept, %clock;\n"
                             "mov.u32 block, %ctaid.x;\n"
