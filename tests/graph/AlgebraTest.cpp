@@ -153,7 +153,9 @@ TEST_P(RandomAlgebra, ProofsAreTrue) {
 std::optional<int64_t> magnitude(AffineExpr expr,
                                  ArrayRef<std::optional<int64_t>> dims) {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-    return std::abs(constant.getValue());
+    return constant.getValue() == std::numeric_limits<int64_t>::min()
+               ? std::nullopt
+               : std::optional(std::abs(constant.getValue()));
   if (auto dim = dyn_cast<AffineDimExpr>(expr))
     return dims[dim.getPosition()];
   auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
