@@ -39,6 +39,9 @@ std::vector<Stage> commonStages() {
        }},
       {"layout",
        [](OpPassManager &passes) {
+         // Before transposes sink, which a merged axis would stop.
+         passes.addNestedPass<func::FuncOp>(createRefineReductions());
+         passes.addNestedPass<func::FuncOp>(createSimplifyViews());
          // After recognition: attention and normalizations let no transpose
          // through.
          passes.addNestedPass<func::FuncOp>(createAssignLayouts());
@@ -86,6 +89,7 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
       {"kernels",
        [](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(createSplitConcats());
+         passes.addNestedPass<func::FuncOp>(createSplitReductions());
          passes.addNestedPass<func::FuncOp>(createFormKernels());
          passes.addPass(createVerifyKernels());
        }},

@@ -401,63 +401,92 @@ FailureOr<Value> Emitter::emitHere(const Demand &demand) {
   return error(demand, "no tile rule for this operator"), failure();
 }
 
-/// Joins neighbouring coordinates of a dense buffer into one where that makes
-/// the expressions simpler: a flat walk over [B, 37, 768] is one coordinate
-/// again, and needs no divisions. A coordinate that needs no check may be
-/// joined to the one before it without changing what the checks accept.
-static void joinCoordinates(SmallVectorImpl<AffineExpr> &map,
-                            SmallVectorImpl<AffineExpr> &shape,
-                            const graph::Facts &known) {
+namespace {
+
+/// Coordinates of a dense buffer, the extents they lie in, and what else has to
+/// hold.
+struct Coordinates {
+  SmallVector<AffineExpr> map, shape;
+  /// Whether guards say that a coordinate lies in its extent.
+  SmallVector<bool> guarded;
+  SmallVector<Guard> guards;
+};
+
+} // namespace
+
+static bool divides(AffineExpr e) {
+  bool found = false;
+  e.walk([&](AffineExpr x) {
+    found |= x.getKind() == AffineExprKind::Mod ||
+             x.getKind() == AffineExprKind::FloorDiv;
+  });
+  return found;
+}
+
+/// Joins neighbouring coordinates into one where that makes the expressions
+/// simpler: a flat walk over [B, 37, 768] is one coordinate again, and needs no
+/// divisions. A coordinate that needs no check may be joined to the one before
+/// it without changing what the checks accept.
+static void joinCoordinates(Coordinates &c, const graph::Facts &known,
+                            function_ref<bool(AffineExpr)> isScalar) {
   auto cost = [](AffineExpr e) {
     unsigned n = 0;
     e.walk([&](AffineExpr) { ++n; });
     return n;
   };
-  auto divides = [](AffineExpr e) {
-    bool found = false;
-    e.walk([&](AffineExpr x) {
-      found |= x.getKind() == AffineExprKind::Mod ||
-               x.getKind() == AffineExprKind::FloorDiv;
-    });
-    return found;
+  auto isSafe = [&](unsigned i) {
+    return c.guarded[i] || graph::isWithin(c.map[i], c.shape[i], known);
   };
-  for (unsigned i = map.size(); i-- > 1;) {
-    if (!graph::isWithin(map[i], shape[i], known))
+  for (unsigned i = c.map.size(); i-- > 1;) {
+    if (!isSafe(i))
       continue;
-    AffineExpr joined = graph::simplify(map[i - 1] * shape[i] + map[i], known);
-    if (cost(joined) >= cost(map[i - 1]) + cost(map[i]))
+    AffineExpr joined =
+        graph::simplify(c.map[i - 1] * c.shape[i] + c.map[i], known);
+    if (cost(joined) >= cost(c.map[i - 1]) + cost(c.map[i]))
       continue;
     // A check on one coordinate is often the same for a whole row; joined to
-    // the next one it no longer is, so the join has to do away with all
-    // divisions.
-    if (!graph::isWithin(map[i - 1], shape[i - 1], known) && divides(joined))
-      continue;
-    map[i - 1] = joined;
-    shape[i - 1] = graph::simplify(shape[i - 1] * shape[i], known);
-    map.erase(map.begin() + i);
-    shape.erase(shape.begin() + i);
+    // the next one it no longer is. It stays a check by itself where it is the
+    // same for the tile; else the join has to do away with all divisions.
+    if (!isSafe(i - 1)) {
+      if (isScalar(c.map[i - 1])) {
+        c.guards.push_back({c.map[i - 1], c.shape[i - 1]});
+        c.guarded[i - 1] = true;
+      } else if (divides(joined)) {
+        continue;
+      }
+    }
+    c.map[i - 1] = joined;
+    c.shape[i - 1] = graph::simplify(c.shape[i - 1] * c.shape[i], known);
+    c.guarded[i - 1] = c.guarded[i - 1] || c.guarded[i];
+    c.map.erase(c.map.begin() + i);
+    c.shape.erase(c.shape.begin() + i);
+    c.guarded.erase(c.guarded.begin() + i);
   }
 }
 
 Emitter::Access Emitter::makeAccess(const Demand &demand) {
   Exprs extents = graph::getShape(demand.value);
   graph::Facts known = facts(demand.tile);
-  SmallVector<AffineExpr> map(demand.coordinates),
-      shape(extents.begin(), extents.end());
-  joinCoordinates(map, shape, known);
+  Coordinates joined{SmallVector<AffineExpr>(demand.coordinates),
+                     SmallVector<AffineExpr>(extents.begin(), extents.end()),
+                     SmallVector<bool>(extents.size(), false), demand.guards};
+  joinCoordinates(joined, known, [&](AffineExpr e) { return isScalar(e); });
+  SmallVector<AffineExpr> &map = joined.map, &shape = joined.shape;
   Access access;
   access.rank = map.size();
-  for (const Guard &g : demand.guards) {
+  for (const Guard &g : joined.guards) {
     bool covered = false;
-    for (auto [coordinate, extent] : llvm::zip(map, shape))
-      covered |= g.coordinate == coordinate && g.extent == extent;
+    for (unsigned i = 0; i < map.size(); ++i)
+      covered |= g.coordinate == map[i] && g.extent == shape[i] &&
+                 !(i < access.rank && joined.guarded[i]);
     if (covered)
       continue;
     map.push_back(g.coordinate);
     shape.push_back(g.extent);
   }
   for (unsigned i = 0; i < map.size(); ++i)
-    if (!graph::isWithin(map[i], shape[i], known))
+    if (!(i < access.rank && joined.guarded[i]) &&
+        !graph::isWithin(map[i], shape[i], known))
       access.checks.push_back(i);
   SmallVector<AffineExpr> all(map);
   all.append(shape.begin(), shape.end());

@@ -59,6 +59,9 @@ struct KernelShape {
   bool columnsInMemory = true;
   /// Instructions for a register of results.
   int64_t code = 0;
+  /// Dimensions, before the last, along which a large input is dense that is
+  /// not along the last: the last of them is, and those in front continue it.
+  SmallVector<unsigned> crossing;
 };
 
 unsigned rankOf(OpRole role) {
@@ -166,6 +169,50 @@ void findWholeRows(KernelShape &shape, graph::KernelOp kernel, Value root) {
       }
 }
 
+/// Notes an input that is read across its memory. `map` leads from the kernel's
+/// result to it.
+void readInput(KernelShape &shape, Value input, AffineMap map,
+               ArrayRef<int64_t> symbols) {
+  Exprs extents = graph::getShape(input);
+  AffineExpr offset = getAffineConstantExpr(0, map.getContext()),
+             elements = getAffineConstantExpr(1, map.getContext());
+  for (auto [extent, coordinate] : llvm::zip(extents, map.getResults())) {
+    offset = offset * extent + coordinate;
+    elements = elements * extent;
+  }
+  int64_t results = 1;
+  for (int64_t size : shape.sizes)
+    results *= size;
+  if (sizeAt(elements, symbols) * 2 < results)
+    return;
+  graph::Sum sum(graph::simplify(graph::mapOf(shape.root.size(), {offset},
+                                              map.getContext()),
+                                 shape.root)
+                     .getResult(0));
+  unsigned last = shape.root.size();
+  while (last > 0 && shape.sizes[last - 1] == 1)
+    --last;
+  if (last == 0)
+    return;
+  std::optional<int64_t> along = sum.coefficientOf(last - 1);
+  if (along && (*along == 0 || *along == 1))
+    return;
+  int64_t stride = 1;
+  for (unsigned d = last - 1; d-- > 0;) {
+    if (shape.sizes[d] == 1)
+      continue;
+    auto extent = graph::constantOf(shape.root[d]);
+    if (sum.coefficientOf(d) == stride) {
+      shape.crossing.insert(shape.crossing.begin(), d);
+      if (!extent)
+        return;
+      stride *= *extent;
+    } else if (!shape.crossing.empty()) {
+      return;
+    }
+  }
+}
+
 KernelShape inspect(graph::KernelOp kernel) {
   KernelShape shape;
   SmallVector<int64_t> symbols;
@@ -197,6 +244,8 @@ KernelShape inspect(graph::KernelOp kernel) {
       });
       if (isa<BlockArgument>(value) && !scalar && map != identity)
         shape.linear = false;
+      if (isa<BlockArgument>(value) && shape.crossing.empty())
+        readInput(shape, value, map, symbols);
       continue;
     }
     OpRole role = op.getRole();
@@ -497,8 +546,30 @@ private:
     return true;
   }
 
+  /// Inputs that are dense along another dimension than the result: blocks that
+  /// are some registers long both ways, transposed in registers.
+  bool blocks() {
+    if (!cpu || k.role != OpRole::Pointwise || k.crossing.empty() ||
+        k.code * t.vectorElements > tileCode)
+      return false;
+    unsigned last = all.back();
+    int64_t across = product(k, k.crossing);
+    constexpr int64_t least = 4; // shorter rows are not transposed
+    if (across < least || k.sizes[last] < least)
+      return false;
+    SmallVector<unsigned> others;
+    for (unsigned d : all)
+      if (d != last && !llvm::is_contained(k.crossing, d))
+        others.push_back(d);
+    if (!others.empty())
+      add(others, 1);
+    add(k.crossing, std::min(across, t.vectorElements));
+    add(last, std::min(k.sizes[last], t.vectorElements));
+    return true;
+  }
+
   void elementwise() {
-    if (all.empty() || windows())
+    if (all.empty() || windows() || blocks())
       return;
     int64_t most = cpu ? 8 * t.vectorElements : 1024;
     if (k.role != OpRole::Pointwise)

@@ -286,6 +286,12 @@ bool FusionPlan::tryAbsorb(Group &group, GraphOpInterface op) {
   if (!place || joinsTileSides(group, place->map) ||
       !withinLimits(group, {op.getOperation()}))
     return false;
+  // A tile of a result whose dimensions mix rows would compute the rows of each
+  // of its elements; with the bytes of the space it is stored in that shape.
+  if (place->extent == IterationSpace::Extent::Full &&
+      group.space.mixesRows(*place) &&
+      !group.space.isReshape(*place, getShape(op->getResult(0))))
+    return false;
   if (group.space.getReduced().any() &&
       place->extent == IterationSpace::Extent::Full &&
       !hasEnoughRows(group.space))

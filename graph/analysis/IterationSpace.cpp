@@ -270,6 +270,26 @@ IterationSpace::placeOfOperand(OpOperand &operand) const {
                place->extent};
 }
 
+bool IterationSpace::mixesRows(const Place &place) const {
+  return llvm::any_of(place.map.getResults(), [&](AffineExpr coordinate) {
+    bool inRow = false, acrossRows = false;
+    for (unsigned d = 0; d < shape.size(); ++d)
+      if (coordinate.isFunctionOfDim(d))
+        (reduced.test(d) ? inRow : acrossRows) = true;
+    return inRow && acrossRows;
+  });
+}
+
+bool IterationSpace::isReshape(const Place &place,
+                               ArrayRef<AffineExpr> extents) const {
+  MLIRContext *context = place.map.getContext();
+  if (numElements(extents, context) != numElements(shape, context))
+    return false;
+  AffineMap map = reshapeMap(extents, shape, context);
+  return map && simplify(map, shape).getResults() ==
+                    simplify(place.map, shape).getResults();
+}
+
 AffineMap IterationSpace::mapBetween(Value from, Value to) const {
   std::optional<Place> source = lookup(from), target = lookup(to);
   if (!source || !target)

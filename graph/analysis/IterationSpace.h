@@ -66,6 +66,14 @@ public:
   bool contains(mlir::Value value) const { return places.contains(value); }
   std::optional<Place> lookup(mlir::Value value) const;
 
+  /// Whether a coordinate of the place takes part of a reduced dimension and
+  /// part of another one: along it, rows begin and end anywhere.
+  bool mixesRows(const Place &place) const;
+  /// Whether a value of `extents` at `place` has the bytes of one of the
+  /// space's shape.
+  bool isReshape(const Place &place,
+                 llvm::ArrayRef<mlir::AffineExpr> extents) const;
+
   /// The map from coordinates of one placed value to those of another, where
   /// the first determines the second; null otherwise.
   mlir::AffineMap mapBetween(mlir::Value from, mlir::Value to) const;

@@ -94,6 +94,8 @@ class AssignLayouts
           transposed(builder, op->getOperand(0), *outer));
       return;
     }
+    if (auto reshape = dyn_cast<ReshapeOp>(op.getOperation()))
+      return sinkThrough(reshape, builder);
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       auto permutation = permutationOf(operand);
       if (!permutation || weightsOnly(operand))
@@ -104,6 +106,25 @@ class AssignLayouts
       permute(builder, op, *permuted);
       return;
     }
+  }
+
+  /// The same of a reshape, which splits or merges dimensions that are
+  /// neighbours on both sides of the transpose.
+  void sinkThrough(ReshapeOp op, OpBuilder &builder) {
+    auto permutation = permutationOf(op.getInput());
+    if (!permutation || weightsOnly(op.getInput()))
+      return;
+    Value source = op.getInput().getDefiningOp()->getOperand(0);
+    auto sunk =
+        sinkTranspose(getShape(source), *permutation, getShape(op.getResult()));
+    if (!sunk)
+      return;
+    builder.setInsertionPoint(op);
+    Type type = makeType(sunk->reshaped, getElementTypeOrSelf(source));
+    if (source.getType() != type)
+      source = ReshapeOp::create(builder, op.getLoc(), type, source);
+    op.getResult().replaceAllUsesWith(
+        transposed(builder, source, sunk->permutation));
   }
 
   /// Whether no transpose of an activation is left on the operands.

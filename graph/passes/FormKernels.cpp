@@ -89,18 +89,35 @@ private:
     }
     SmallVector<Value> yielded;
     for (Value output : group.results)
-      yielded.push_back(inside.lookup(output));
+      yielded.push_back(inRows(inside.lookup(output), output, group, inner));
     SmallVector<Location> locations;
     for (Operation *op : group.ops)
       locations.push_back(op->getLoc());
     Location location = builder.getFusedLoc(locations);
     YieldOp::create(inner, location, yielded);
     auto kernel = KernelOp::create(
-        builder, location, ValueRange(group.results).getTypes(), inputs,
+        builder, location, ValueRange(yielded).getTypes(), inputs,
         builder.getStringAttr(nameOf(group)), DictionaryAttr());
     kernel.getBody().push_back(body);
     for (auto [value, result] : llvm::zip(group.results, kernel.getResults()))
-      memory[value] = result;
+      memory[value] = value.getType() == result.getType()
+                          ? Value(result)
+                          : ReshapeOp::create(builder, value.getLoc(),
+                                              value.getType(), result);
+  }
+
+  /// A result whose dimensions mix rows, under the shape of the group's space,
+  /// whose bytes are the same: rows are dimensions there.
+  static Value inRows(Value copy, Value value, const FusionPlan::Group &group,
+                      OpBuilder &inner) {
+    auto place = group.space.lookup(value);
+    if (!place || place->extent != IterationSpace::Extent::Full ||
+        !group.space.mixesRows(*place) ||
+        !group.space.isReshape(*place, getShape(value)))
+      return copy;
+    return ReshapeOp::create(
+        inner, value.getLoc(),
+        makeType(group.space.getShape(), getElementTypeOrSelf(value)), copy);
   }
 
   /// A label for people: the anchor, or what the kernel computes first, and how

@@ -72,6 +72,17 @@ def FoldScales : Pass<"fold-scales", "mlir::func::FuncOp"> {
   }];
 }
 
+def RefineReductions : Pass<"refine-reductions", "mlir::func::FuncOp"> {
+  let summary = "Reductions take the dimensions that a reshape in front of them merged";
+  let description = [{
+    Before: `reshape [1, 96, 32, 32] -> [1, 8, 12288]` and a reduction or normalization
+    over the last dimension, as exporters write group normalization. After: the same over
+    the last three of [1, 8, 12, 32, 32], with reshapes around it that split or merge
+    neighbours only. Runs before layouts are assigned: transposes sink through such
+    reshapes, and not through the others.
+  }];
+}
+
 def AssignLayouts : Pass<"assign-layouts", "mlir::func::FuncOp"> {
   let summary = "Channels last for convolutions and pools";
   let description = [{
@@ -184,6 +195,18 @@ def SplitConcats : Pass<"split-concats", "mlir::func::FuncOp"> {
     from the tree.
   }];
   let options = [Option<"most", "most", "uint64_t", "32", "Operands of a concatenation">];
+}
+
+def SplitReductions : Pass<"split-reductions", "mlir::func::FuncOp"> {
+  let summary = "Long reductions in steps, normalizations of scattered rows written out";
+  let description = [{
+    A row that is neither a run of memory nor one of many side by side (a group of
+    channels in an image with channels last) cannot be walked together with others, and a
+    few long rows leave a machine idle. Before: `reduce`, `normalize` of such rows. After:
+    partial results along some dimensions, then the rest; a normalization is its statistics and
+    an elementwise expression, which form-kernels fuses with what follows. Rows of
+    other forms are left to one kernel that holds them.
+  }];
 }
 
 def FormKernels : Pass<"form-kernels", "mlir::func::FuncOp"> {

@@ -295,3 +295,35 @@ func.func @shuffled_result(%x: tensor<2x3x8xf32>, %y: tensor<2x3x8xf32>) -> (ten
   %5 = graph.matmul %3, %w : (tensor<2x3x8xf32>, tensor<8x8xf32>) -> tensor<2x3x8xf32>
   return %4, %5 : tensor<2x3x8xf32>, tensor<2x3x8xf32>
 }
+
+// -----
+
+// Rows that a reshape behind the normalization merges with others are stored as
+// dimensions, under another shape of the same bytes.
+// CHECK-LABEL: func.func @rows_in_a_dimension
+// CHECK:         %[[K:.*]] = graph.kernel "normalize_mul"({{.*}}) : {{.*}} -> tensor<1x8x12x32x32xf32> {
+// CHECK:         %[[R:.*]] = graph.reshape %[[K]] : (tensor<1x8x12x32x32xf32>) -> tensor<1x96x32x32xf32>
+// CHECK:         return %[[R]]
+func.func @rows_in_a_dimension(%x: tensor<1x8x12x32x32xf32>) -> tensor<1x96x32x32xf32> {
+  %s = graph.weight "s" : tensor<96x1x1xf32>
+  %0 = graph.normalize %x {axes = array<i64: 2, 3, 4>, epsilon = 1.0e-5 : f64} : (tensor<1x8x12x32x32xf32>) -> tensor<1x8x12x32x32xf32>
+  %1 = graph.reshape %0 : (tensor<1x8x12x32x32xf32>) -> tensor<1x96x32x32xf32>
+  %2 = graph.mul %1, %s : (tensor<1x96x32x32xf32>, tensor<96x1x1xf32>) -> tensor<1x96x32x32xf32>
+  return %2 : tensor<1x96x32x32xf32>
+}
+
+// -----
+
+// Where the bytes are others as well, the plan is cut: a tile of such a result has
+// elements of many rows, and would compute all of each.
+// CHECK-LABEL: func.func @rows_across_a_dimension
+// CHECK:         graph.kernel "normalize"
+// CHECK:         graph.kernel "mul"
+func.func @rows_across_a_dimension(%x: tensor<1x8x12x32x32xf32>) -> tensor<1x32x32x96xf32> {
+  %s = graph.weight "s" : tensor<96xf32>
+  %0 = graph.normalize %x {axes = array<i64: 2, 3, 4>, epsilon = 1.0e-5 : f64} : (tensor<1x8x12x32x32xf32>) -> tensor<1x8x12x32x32xf32>
+  %1 = graph.reshape %0 : (tensor<1x8x12x32x32xf32>) -> tensor<1x96x32x32xf32>
+  %2 = graph.transpose %1 {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x96x32x32xf32>) -> tensor<1x32x32x96xf32>
+  %3 = graph.mul %2, %s : (tensor<1x32x32x96xf32>, tensor<96xf32>) -> tensor<1x32x32x96xf32>
+  return %3 : tensor<1x32x32x96xf32>
+}

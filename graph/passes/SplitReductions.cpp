@@ -1,0 +1,244 @@
+#include "graph/passes/Expression.h"
+#include "graph/passes/Passes.h"
+#include <cmath>
+
+namespace charonia::graph {
+#define GEN_PASS_DEF_SPLITREDUCTIONS
+#include "graph/passes/Passes.h.inc"
+} // namespace charonia::graph
+
+using namespace mlir;
+using namespace charonia::graph;
+
+namespace {
+
+/// What the rules look at: the extents of an operand at the symbols' opt
+/// values, and which of them are combined.
+struct Terms {
+  SmallVector<int64_t> extents;
+  SmallVector<bool> reduced;
+  /// Dimensions of more than one element, by what is done to them. `inner`: the
+  /// reduced ones behind the last that is kept; `outer`: those before it.
+  SmallVector<int64_t> inner, outer;
+  int64_t results = 1, innerTerms = 1, outerTerms = 1;
+
+  Terms(Value input, ArrayRef<int64_t> axes, ArrayRef<int64_t> symbols) {
+    for (AffineExpr e : getShape(input))
+      extents.push_back(std::max<int64_t>(evaluate(e, symbols).value_or(1), 0));
+    reduced.assign(extents.size(), false);
+    for (int64_t axis : axes)
+      reduced[axis] = true;
+    bool behind = true;
+    for (int64_t d = int64_t(extents.size()) - 1; d >= 0; --d) {
+      if (extents[d] == 1)
+        continue;
+      if (!reduced[d]) {
+        behind = false;
+        results = capped(results, extents[d]);
+        continue;
+      }
+      (behind ? inner : outer).push_back(d);
+      int64_t &terms = behind ? innerTerms : outerTerms;
+      terms = capped(terms, extents[d]);
+    }
+  }
+
+  static int64_t capped(int64_t a, int64_t b) {
+    int64_t product;
+    return llvm::MulOverflow(a, b, product) ? int64_t(1) << 40 : product;
+  }
+  int64_t elements() const {
+    return capped(capped(results, innerTerms), outerTerms);
+  }
+  /// Rows that are no runs of memory, nor lie side by side in it.
+  bool isMixed() const { return !inner.empty() && !outer.empty(); }
+};
+
+class SplitReductions
+    : public charonia::graph::impl::SplitReductionsBase<SplitReductions> {
+  using SplitReductionsBase::SplitReductionsBase;
+
+  void runOnOperation() override {
+    for (const Symbol &s :
+         getSymbols(getOperation()->getParentOfType<ModuleOp>()))
+      symbols.push_back(s.opt);
+    SmallVector<ReduceOp> reductions;
+    SmallVector<NormalizeOp> normalizations;
+    getOperation().walk([&](Operation *op) {
+      if (auto reduce = dyn_cast<ReduceOp>(op))
+        reductions.push_back(reduce);
+      else if (auto normalize = dyn_cast<NormalizeOp>(op))
+        normalizations.push_back(normalize);
+    });
+    OpBuilder builder(&getContext());
+    for (ReduceOp op : reductions)
+      if (Terms terms(op.getInput(), op.getAxes(), symbols); isStaged(terms)) {
+        builder.setInsertionPoint(op);
+        Value result = reduced(builder, op.getLoc(), op.getKind(),
+                               op.getInput(), op.getAxes());
+        if (result.getType() != op.getType())
+          result =
+              ReshapeOp::create(builder, op.getLoc(), op.getType(), result);
+        op.getResult().replaceAllUsesWith(result);
+      }
+    for (NormalizeOp op : normalizations)
+      if (isStaged(Terms(op.getInput(), op.getAxes(), symbols)))
+        writeOut(op, builder);
+    eraseDead(getOperation());
+  }
+
+  /// Whether the terms are combined in steps, with partial results in memory.
+  bool isStaged(const Terms &terms) const {
+    if (terms.elements() < leastElements)
+      return false;
+    return terms.isMixed() || instancesOf(terms) < fewInstances;
+  }
+
+  /// Program instances that a kernel with these rows would have.
+  int64_t instancesOf(const Terms &terms) const {
+    if (!terms.inner.empty())
+      return terms.results;
+    int64_t last = 1;
+    for (int64_t d = int64_t(terms.extents.size()) - 1; d >= 0 && last == 1;
+         --d)
+      last = terms.extents[d];
+    return std::max<int64_t>(1, terms.results / std::min<int64_t>(last, lanes));
+  }
+
+  /// The reduction along `axes`, with dimensions of one element in their
+  /// place.
+  Value reduced(OpBuilder &builder, Location location, ReduceKind kind,
+                Value input, ArrayRef<int64_t> axes) {
+    Terms terms(input, axes, symbols);
+    if (!isStaged(terms))
+      return ReduceOp::create(builder, location, kind, input, axes,
+                              /*keepdims=*/true);
+    // Long runs are combined along memory; short ones not before the rest, when
+    // their elements and what is kept lie side by side in vectors.
+    bool along = terms.outer.empty() || terms.innerTerms >= shortestRun;
+    ArrayRef<int64_t> from = along ? terms.inner : terms.outer;
+    int64_t all = along ? terms.innerTerms : terms.outerTerms,
+            least = along ? leastTermsAlong : leastTermsAcross,
+            wanted = std::max<int64_t>(least, std::sqrt(double(all)));
+    SmallVector<int64_t> first;
+    int64_t count = 1;
+    for (int64_t d : from) {
+      if (Terms::capped(count, terms.extents[d]) > 2 * wanted)
+        break;
+      count *= terms.extents[d];
+      first.push_back(d);
+    }
+    if (count < wanted && first.size() < from.size())
+      if (Value cut =
+              splitDimension(builder, location, input, from[first.size()],
+                             llvm::divideCeil(wanted, count))) {
+        SmallVector<int64_t> moved;
+        for (int64_t axis : axes) {
+          moved.push_back(axis > from[first.size()] ? axis + 1 : axis);
+          if (axis == from[first.size()])
+            moved.push_back(axis + 1);
+        }
+        Value result = reduced(builder, location, kind, cut, moved);
+        return ReshapeOp::create(builder, location, keptType(input, axes),
+                                 result);
+      }
+    bool everything = first.size() == terms.inner.size() + terms.outer.size();
+    if (first.empty() || everything)
+      return ReduceOp::create(builder, location, kind, input, axes,
+                              /*keepdims=*/true);
+    llvm::sort(first);
+    Value partial = ReduceOp::create(builder, location, kind, input, first,
+                                     /*keepdims=*/true);
+    return reduced(builder, location, kind, partial, axes);
+  }
+
+  static Type keptType(Value input, ArrayRef<int64_t> axes) {
+    Exprs shape = getShape(input);
+    for (int64_t axis : axes)
+      shape[axis] = getAffineConstantExpr(1, input.getContext());
+    return makeType(shape, getElementTypeOrSelf(input));
+  }
+
+  /// Dimension `d` as two, the inner one of about `wanted` elements; null where
+  /// none divides it.
+  Value splitDimension(OpBuilder &builder, Location location, Value input,
+                       int64_t d, int64_t wanted) {
+    Exprs shape = getShape(input);
+    std::optional<int64_t> extent = constantOf(shape[d]);
+    if (!extent)
+      return {};
+    for (int64_t inner = std::min(*extent / 2, 2 * wanted);
+         inner >= std::max<int64_t>(wanted / 4, 2); --inner)
+      if (*extent % inner == 0) {
+        shape[d] = builder.getAffineConstantExpr(*extent / inner);
+        shape.insert(shape.begin() + d + 1,
+                     builder.getAffineConstantExpr(inner));
+        return ReshapeOp::create(builder, location,
+                                 makeType(shape, getElementTypeOrSelf(input)),
+                                 input);
+      }
+    return {};
+  }
+
+  /// (x - mean) / sqrt(variance + epsilon), or x / rms, in f32.
+  void writeOut(NormalizeOp op, OpBuilder &builder) {
+    builder.setInsertionPoint(op);
+    Location location = op.getLoc();
+    auto type = cast<RankedTensorType>(op.getType());
+    Type element = type.getElementType(),
+         wide = element.isF64() ? element : Type(builder.getF32Type());
+    auto converted = [&](Value value, Type to) -> Value {
+      if (getElementTypeOrSelf(value) == to)
+        return value;
+      return CastOp::create(builder, location, withElement(value.getType(), to),
+                            value, TypeAttr::get(to));
+    };
+    Term x(converted(op.getInput(), wide), builder, location);
+    Term count = x.with(countOf(builder, location, op, wide));
+    auto mean = [&](Term value) {
+      Term sum = x.with(reduced(builder, location, ReduceKind::sum, value.get(),
+                                op.getAxes()));
+      return sum.make<DivOp>(sum.get(), count.get());
+    };
+    Term centered = op.getRms() ? x : x - mean(x);
+    Term variance = mean(centered * centered);
+    Term result =
+        centered * rsqrt(variance + op.getEpsilon().convertToDouble());
+    op.getResult().replaceAllUsesWith(converted(result.get(), element));
+  }
+
+  /// The number of elements of a row, as a tensor.
+  static Value countOf(OpBuilder &builder, Location location, NormalizeOp op,
+                       Type element) {
+    AffineExpr count = op.getReductionExtent();
+    if (auto known = constantOf(count))
+      return scalarConstant(builder, location, element, double(*known));
+    unsigned used = 0;
+    count.walk([&](AffineExpr e) {
+      if (auto symbol = dyn_cast<AffineSymbolExpr>(e))
+        used = std::max(used, symbol.getPosition() + 1);
+    });
+    auto type = RankedTensorType::get({1}, builder.getI64Type());
+    Value number =
+        DimsOp::create(builder, location, type,
+                       AffineMapAttr::get(AffineMap::get(0, used, count)));
+    return CastOp::create(builder, location, withElement(type, element), number,
+                          TypeAttr::get(element));
+  }
+
+  /// Elements from which on a step more pays.
+  static constexpr int64_t leastElements = 1 << 15;
+  /// Program instances with which a chip is not busy.
+  static constexpr int64_t fewInstances = 8;
+  /// Columns that a program instance takes side by side.
+  static constexpr int64_t lanes = 32;
+  /// A run of memory that is worth being combined by itself.
+  static constexpr int64_t shortestRun = 64;
+  /// Terms of a partial result: along memory, where the last step in a vector
+  /// costs some dozen of them, and across it.
+  static constexpr int64_t leastTermsAlong = 1024, leastTermsAcross = 16;
+
+  SmallVector<int64_t> symbols;
+};
+
+} // namespace

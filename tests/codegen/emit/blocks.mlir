@@ -1,0 +1,39 @@
+// RUN: charonia-opt %s -emit-tiles=target=x86-64-v4 -cse -canonicalize -split-input-file -mlir-print-local-scope | FileCheck %s
+
+// An input that is dense along another dimension than the result is read in blocks of
+// some registers both ways; h and w are one dimension of them.
+// CHECK-LABEL: func.func @transpose(
+// CHECK:         tile.grid = affine_map<() -> (24)>
+// CHECK:         tile.load %arg0
+// CHECK-SAME:      map = affine_map<(d0, d1)[s0, s1] -> (d1 + s0 * 16, d0 + s1 * 16)>
+// CHECK-SAME:      -> tensor<16x16xf32>
+module {
+  func.func @main(%x: tensor<1x96x8x8xf32>) -> tensor<1x8x8x96xf32> {
+    %0 = graph.kernel "transpose" (%x) : (tensor<1x96x8x8xf32>) -> tensor<1x8x8x96xf32> {
+    ^bb0(%a: tensor<1x96x8x8xf32>):
+      %1 = graph.transpose %a {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x96x8x8xf32>) -> tensor<1x8x8x96xf32>
+      graph.yield %1 : tensor<1x8x8x96xf32>
+    }
+    return %0 : tensor<1x8x8x96xf32>
+  }
+}
+
+// -----
+
+// A check that is the same for a whole tile stays one for the tile when coordinates
+// join: rows of a concatenation are not chosen element by element.
+// CHECK-LABEL: func.func @concat(
+// CHECK:         tile.load %arg0
+// CHECK-SAME:      checks = array<i64: 1>, map = affine_map<(d0)[s0, s1] -> (d0 + s0 * 128 + s1 * 1024, s1 * 4 + s0 floordiv 2)>
+// CHECK-SAME:      rank = 1 : i64, shape = affine_map<()[s0, s1] -> (768, 3)>
+module {
+  func.func @main(%x: tensor<3x16x16xf32>, %y: tensor<5x16x16xf32>) -> tensor<2x1024xf32> {
+    %0 = graph.kernel "concat" (%x, %y) : (tensor<3x16x16xf32>, tensor<5x16x16xf32>) -> tensor<2x1024xf32> {
+    ^bb0(%a: tensor<3x16x16xf32>, %b: tensor<5x16x16xf32>):
+      %1 = graph.concat %a, %b {axis = 0 : i64} : (tensor<3x16x16xf32>, tensor<5x16x16xf32>) -> tensor<8x16x16xf32>
+      %2 = graph.reshape %1 : (tensor<8x16x16xf32>) -> tensor<2x1024xf32>
+      graph.yield %2 : tensor<2x1024xf32>
+    }
+    return %0 : tensor<2x1024xf32>
+  }
+}

@@ -1,0 +1,173 @@
+"""Graphs whose kernels once did their work many times over: values, against float64.
+
+That no plan multiplies work is a matter of IR tests and of the compiler's own count;
+here are the results of what it makes instead, in every layout.
+"""
+
+from __future__ import annotations
+
+import harness
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+
+class Model:
+    def __init__(self, opset=18):
+        self.rng = np.random.default_rng(3)
+        self.opset, self.nodes, self.weights, self.infos = opset, [], [], []
+        self.feeds = {}
+
+    def input(self, name, *shape, low=-2.0, high=2.0, dynamic=()):
+        self.feeds[name] = self.rng.uniform(low, high, shape).astype(np.float32)
+        declared = [f"{name}{d}" if d in dynamic else n for d, n in enumerate(shape)]
+        self.infos.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, declared))
+        return name
+
+    def weight(self, *shape):
+        scale = 1 / np.sqrt(np.prod(shape[1:]) if len(shape) > 1 else 1)
+        return self.constant(self.rng.standard_normal(shape) * scale)
+
+    def constant(self, value, dtype=np.float32):
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(value, dtype), name))
+        return name
+
+    def node(self, op, *inputs, **attributes):
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
+        return name
+
+    def group_norm(self, x, channels, groups):
+        """As PyTorch's exporter writes it."""
+        y = self.node("Reshape", x, self.constant([0, groups, -1], np.int64))
+        ones, zeros = self.constant(np.ones(groups)), self.constant(np.zeros(groups))
+        y = self.node("InstanceNormalization", y, ones, zeros, epsilon=1e-5)
+        y = self.node("Reshape", y, self.node("Shape", x))
+        y = self.node("Mul", y, self.weight(channels, 1, 1))
+        return self.node("Add", y, self.weight(channels, 1, 1))
+
+    def silu(self, x):
+        return self.node("Mul", x, self.node("Sigmoid", x))
+
+    def conv(self, x, out, channels, kernel=3):
+        weight = self.weight(out, channels, kernel, kernel)
+        return self.node("Conv", x, weight, pads=[kernel // 2] * 4)
+
+    def proto(self, output, element=TensorProto.FLOAT):
+        made = helper.make_tensor_value_info(output, element, None)
+        graph = helper.make_graph(self.nodes, "cliff", self.infos, [made], self.weights)
+        opsets = [helper.make_opsetid("", self.opset)]
+        return helper.make_model(graph, ir_version=10, opset_imports=opsets)
+
+
+def in_float64(proto, feeds):
+    """The model's value with all floats as float64."""
+    wide = onnx.ModelProto()
+    wide.CopyFrom(proto)
+    for weight in wide.graph.initializer:
+        if weight.data_type == TensorProto.FLOAT:
+            array = numpy_helper.to_array(weight).astype(np.float64)
+            weight.CopyFrom(numpy_helper.from_array(array, weight.name))
+    for value in wide.graph.input:
+        value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    for value in wide.graph.output:
+        value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    feeds = {k: v.astype(np.float64) for k, v in feeds.items()}
+    return ReferenceEvaluator(wide).run(None, feeds)[0]
+
+
+def check(tmp_path, model, output, tolerance=2e-6, precision=None, shapes=None):
+    """Compares with float64, relative to the largest value."""
+    proto = model.proto(output)
+    path = tmp_path / "model.onnx"
+    onnx.save(proto, path)
+    expected = in_float64(proto, model.feeds)
+    results = []
+    for target in harness.cpu_targets():
+        engine = tmp_path / f"{target}.engine"
+        harness.compile_model(path, engine, target=target, precision=precision, shapes=shapes)
+        value = harness.run_engine(engine, model.feeds, [output], tmp_path / "run")[0]
+        assert value.shape == expected.shape
+        error = np.abs(value - expected).max() / np.abs(expected).max()
+        assert error <= tolerance, f"{target}: off by {error:.2e} of the largest value"
+        results.append(error)
+    return max(results)
+
+
+@pytest.mark.parametrize("channels, groups, size", [(96, 8, 16), (64, 32, 14), (48, 1, 32), (80, 80, 9)])
+def test_group_norm_between_convolutions(tmp_path, channels, groups, size):
+    m = Model()
+    y = m.conv(m.input("x", 1, channels, size, size), channels, channels)
+    y = m.silu(m.group_norm(y, channels, groups))
+    check(tmp_path, m, m.conv(y, 32, channels), 3e-6)
+
+
+def test_group_norm_of_a_concatenation(tmp_path):
+    m = Model()
+    y = m.node("Concat", m.input("x", 1, 64, 32, 32), m.input("u", 1, 32, 32, 32), axis=1)
+    check(tmp_path, m, m.conv(m.silu(m.group_norm(y, 96, 8)), 32, 96), 3e-6)
+
+
+def test_group_norm_before_a_transpose(tmp_path):
+    m = Model()
+    y = m.group_norm(m.conv(m.input("x", 2, 32, 16, 16), 64, 32, 1), 64, 8)
+    y = m.node("Reshape", y, m.constant([2, 64, 256], np.int64))
+    y = m.node("Transpose", y, perm=[0, 2, 1])
+    check(tmp_path, m, m.node("MatMul", y, m.weight(64, 64)), 3e-6)
+
+
+@pytest.mark.parametrize("groups", [1, 4, 24])
+def test_group_norm_alone(tmp_path, groups):
+    m = Model()
+    check(tmp_path, m, m.group_norm(m.input("x", 2, 24, 40, 40), 24, groups))
+
+
+def test_group_norm_of_any_size(tmp_path):
+    m = Model()
+    x = m.input("x", 1, 32, 24, 20, dynamic=(0, 2, 3))
+    y = m.conv(m.silu(m.group_norm(m.conv(x, 48, 32), 48, 6)), 16, 48)
+    ranges = {"x": ((1, 1, 4), 32, (8, 32, 64), (8, 32, 64))}
+    check(tmp_path, m, y, 3e-6, shapes=ranges)
+
+
+def test_group_norm_far_from_zero(tmp_path):
+    """The mean is a thousand times the deviation: squares of what is centered."""
+    m = Model()
+    y = m.node("Transpose", m.input("x", 1, 32, 32, 64, low=999, high=1001), perm=[0, 3, 1, 2])
+    y = m.node("Transpose", m.group_norm(y, 64, 8), perm=[0, 2, 3, 1])
+    check(tmp_path, m, y, 2e-4)
+
+
+def test_group_norm_in_half_precision(tmp_path):
+    """The sums of a group are far beyond what fp16 holds."""
+    m = Model()
+    y = m.conv(m.input("x", 1, 64, 32, 32, low=0, high=40), 64, 64)
+    check(tmp_path, m, m.conv(m.group_norm(y, 64, 8), 16, 64), 2e-2, precision="fp16")
+
+
+@pytest.mark.parametrize("axes", [(0, 2), (0, 2, 3), (1, 3), (0, 1, 2, 3), (0, 1, 2)])
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMax", "ReduceMean"])
+def test_reductions_of_scattered_axes(tmp_path, op, axes):
+    m = Model()
+    x = m.input("x", 12, 20, 36, 10)
+    check(tmp_path, m, m.node(op, x, m.constant(axes, np.int64), keepdims=0), 1e-6 if op != "ReduceSum" else 4e-6)
+
+
+@pytest.mark.parametrize("shape, perm", [
+    ((1, 96, 33, 17), (0, 2, 3, 1)), ((7, 5, 96), (2, 1, 0)), ((3, 4, 5, 6, 7), (0, 3, 4, 1, 2)), ((100, 3), (1, 0)),
+])  # fmt: skip
+def test_transposes(tmp_path, shape, perm):
+    m = Model()
+    y = m.node("Transpose", m.input("x", *shape), perm=perm)
+    check(tmp_path, m, m.node("Abs", y), 0)
+
+
+def test_concatenation_read_in_other_rows(tmp_path):
+    """Which operand an element is from changes inside of tiles and between them."""
+    m = Model()
+    y = m.node("Concat", m.input("x", 3, 16, 16), m.input("y", 5, 16, 16), m.input("z", 1, 16, 16), axis=0)
+    y = m.node("Reshape", y, m.constant([2, 1152], np.int64))
+    check(tmp_path, m, m.node("Add", y, m.weight(1152)), 1e-6)

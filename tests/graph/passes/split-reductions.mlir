@@ -1,0 +1,65 @@
+// RUN: charonia-opt %s -split-reductions -split-input-file -mlir-print-local-scope | FileCheck %s
+
+// Rows that are no runs of memory: statistics in steps, then an expression.
+// CHECK-LABEL: @groups
+// CHECK:     %[[P:.*]] = graph.reduce sum %arg0 {axes = array<i64: 2>, keepdims} : (tensor<1x32x32x8x12xf32>) -> tensor<1x32x1x8x12xf32>
+// CHECK:     %[[S:.*]] = graph.reduce sum %[[P]] {axes = array<i64: 1, 2, 4>, keepdims} : {{.*}} -> tensor<1x1x1x8x1xf32>
+// CHECK:     %[[M:.*]] = graph.div %[[S]]
+// CHECK:     %[[C:.*]] = graph.sub %arg0, %[[M]]
+// CHECK:     graph.mul %[[C]], %[[C]]
+// CHECK:     graph.rsqrt
+// CHECK-NOT: graph.normalize
+func.func @groups(%x: tensor<1x32x32x8x12xf32>) -> tensor<1x32x32x8x12xf32> {
+  %0 = graph.normalize %x {axes = array<i64: 1, 2, 4>, epsilon = 1.0e-5 : f64} : (tensor<1x32x32x8x12xf32>) -> tensor<1x32x32x8x12xf32>
+  return %0 : tensor<1x32x32x8x12xf32>
+}
+
+// -----
+
+// Sums of a small type are of f32.
+// CHECK-LABEL: @half
+// CHECK: graph.cast %arg0 {to = f32} : (tensor<1x32x32x8x12xf16>) -> tensor<1x32x32x8x12xf32>
+// CHECK: graph.cast %{{.*}} {to = f16} : (tensor<1x32x32x8x12xf32>) -> tensor<1x32x32x8x12xf16>
+// CHECK-NEXT: return
+func.func @half(%x: tensor<1x32x32x8x12xf16>) -> tensor<1x32x32x8x12xf16> {
+  %0 = graph.normalize %x {axes = array<i64: 1, 2, 4>, epsilon = 1.0e-5 : f64} : (tensor<1x32x32x8x12xf16>) -> tensor<1x32x32x8x12xf16>
+  return %0 : tensor<1x32x32x8x12xf16>
+}
+
+// -----
+
+// Rows that are runs of memory stay in one kernel, and so do many side by side.
+// CHECK-LABEL: @runs
+// CHECK: graph.normalize
+// CHECK: graph.reduce max %{{.*}} {axes = array<i64: 1>} : (tensor<32x64x1024xf32>) -> tensor<32x1024xf32>
+func.func @runs(%x: tensor<32x64x1024xf32>) -> tensor<32x1024xf32> {
+  %0 = graph.normalize %x {axes = array<i64: 2>, epsilon = 1.0e-5 : f64} : (tensor<32x64x1024xf32>) -> tensor<32x64x1024xf32>
+  %1 = graph.reduce max %0 {axes = array<i64: 1>} : (tensor<32x64x1024xf32>) -> tensor<32x1024xf32>
+  return %1 : tensor<32x1024xf32>
+}
+
+// -----
+
+// One long row: parts of it, so that there is work for all.
+// CHECK-LABEL: @long
+// CHECK: %[[R:.*]] = graph.reshape %arg0 : (tensor<1048576xf32>) -> tensor<512x2048xf32>
+// CHECK: %[[P:.*]] = graph.reduce sum %[[R]] {axes = array<i64: 1>, keepdims} : (tensor<512x2048xf32>) -> tensor<512x1xf32>
+// CHECK: graph.reduce sum %[[P]] {axes = array<i64: 0, 1>, keepdims}
+func.func @long(%x: tensor<1048576xf32>) -> tensor<f32> {
+  %0 = graph.reduce sum %x {axes = array<i64: 0>} : (tensor<1048576xf32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// The number of terms is a size of the model's inputs.
+// CHECK-LABEL: @symbolic
+// CHECK: %[[N:.*]] = graph.dims affine_map<()[s0] -> (s0 * 384)>
+// CHECK: graph.cast %[[N]]
+#image = affine_map<()[s0] -> (1, s0, 32, 8, 12)>
+module attributes {graph.symbols = [{name = "h", min = 1, opt = 32, max = 64, divisor = 1}]} {
+  func.func @symbolic(%x: tensor<1x?x32x8x12xf32, #image>) -> tensor<1x?x32x8x12xf32, #image> {
+    %0 = graph.normalize %x {axes = array<i64: 1, 2, 4>, epsilon = 1.0e-5 : f64} : (tensor<1x?x32x8x12xf32, #image>) -> tensor<1x?x32x8x12xf32, #image>
+    return %0 : tensor<1x?x32x8x12xf32, #image>
+  }
+}
