@@ -16,6 +16,9 @@
 
 namespace charonia::frontend {
 
+/// Inputs and outputs that a model may have, each.
+constexpr int maxInputsAndOutputs = 4096;
+
 struct ImportOptions {
   /// Shapes of inputs; what is not given is as the model has it. An unnamed
   /// dimension i of input x becomes the symbol x_dim<i>; a symbol without a

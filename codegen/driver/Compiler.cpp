@@ -477,6 +477,14 @@ private:
         !status)
       return error() << status.message(), failure();
     report.written = true;
+    if (std::string why = cache.problem(); !why.empty()) {
+      InFlightDiagnostic warning =
+          emitWarning(UnknownLoc::get(module.getContext()));
+      warning << "compiled kernels cannot be kept for the next compile: "
+              << why;
+      warning.attachNote() << "remedy: name a folder that can be written with "
+                              "--cache-dir, or do without by --no-cache";
+    }
     return report;
   }
 

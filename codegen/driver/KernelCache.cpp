@@ -115,8 +115,14 @@ KernelCache::KernelCache(std::string folder) : folder(std::move(folder)) {
     return;
   compiler = hashOfCompiler();
   // Without knowing which compiler this is, no entry could be trusted.
-  if (compiler.empty() || sys::fs::create_directories(this->folder))
-    this->folder.clear();
+  std::error_code error;
+  if (compiler.empty())
+    cannotKeep("/proc/self/exe", "cannot be read");
+  else if ((error = sys::fs::create_directories(this->folder)))
+    cannotKeep(this->folder, error.message());
+  else
+    return;
+  this->folder.clear();
 }
 
 std::string KernelCache::defaultFolder() {
@@ -156,24 +162,39 @@ std::optional<KernelBinary> KernelCache::lookup(StringRef key) const {
   return file ? deserialize((*file)->getBuffer()) : std::nullopt;
 }
 
-void KernelCache::insert(StringRef key, const KernelBinary &binary) const {
+void KernelCache::cannotKeep(StringRef path, std::string reason) {
+  std::lock_guard lock(mutex);
+  if (why.empty())
+    why = path.str() + ": " + std::move(reason);
+}
+
+std::string KernelCache::problem() const {
+  std::lock_guard lock(mutex);
+  return why;
+}
+
+void KernelCache::insert(StringRef key, const KernelBinary &binary) {
   if (folder.empty())
     return;
   std::string path = pathOf(key);
-  if (sys::fs::create_directories(sys::path::parent_path(path)))
-    return;
+  if (std::error_code error =
+          sys::fs::create_directories(sys::path::parent_path(path)))
+    return cannotKeep(path, error.message());
   auto file = sys::fs::TempFile::create(path + ".%%%%%%%%");
   if (!file)
-    return consumeError(file.takeError());
-  bool written;
+    return cannotKeep(path, toString(file.takeError()));
+  std::error_code error;
   {
     raw_fd_ostream stream(file->FD, /*shouldClose=*/false);
     stream << serialize(binary);
     stream.flush();
-    written = !stream.has_error();
+    error = stream.error();
     stream.clear_error();
   }
-  consumeError(written ? file->keep(path) : file->discard());
+  if (error)
+    cannotKeep(path, error.message());
+  if (Error renamed = error ? file->discard() : file->keep(path))
+    cannotKeep(path, toString(std::move(renamed)));
 }
 
 } // namespace charonia::driver

@@ -42,7 +42,7 @@ struct CompiledKernel {
 
 struct KernelOptions {
   /// Null: no cache.
-  const KernelCache *cache = nullptr;
+  KernelCache *cache = nullptr;
   /// Folder in which each kernel gets a folder of its own; empty: none.
   std::string dumpDir;
   /// Called after each kernel, from any thread, one at a time.

@@ -96,7 +96,7 @@ static std::optional<Linear> linearIn(AffineExpr expr, unsigned position) {
 // Proofs.
 
 bool Symbols::isNonNegative(AffineExpr expr) const {
-  return facts().isNonNegative(resolve(expr));
+  return facts.isNonNegative(resolve(expr));
 }
 
 bool Symbols::isAtLeast(AffineExpr a, AffineExpr b) const {
@@ -118,11 +118,13 @@ bool Symbols::record(Relation relation, AffineExpr left, AffineExpr right,
   for (const Constraint &c : known)
     if (c.relation == relation && c.left == left && c.right == right)
       return true;
-  // An upper limit makes wider ones superfluous.
-  if (relation == Relation::AtLeast && graph::constantOf(left))
+  // An upper limit makes wider ones superfluous; who has one asks for no wider.
+  if (auto limit = graph::constantOf(left);
+      relation == Relation::AtLeast && limit)
     for (size_t i = known.size(); i-- > 0;)
-      if (known[i].relation == relation && known[i].right == right &&
-          graph::constantOf(known[i].left)) {
+      if (auto wider = graph::constantOf(known[i].left);
+          known[i].relation == relation && known[i].right == right && wider) {
+        assert(*limit < *wider && "a limit that holds already");
         known.erase(known.begin() + i);
         constraints.erase(constraints.begin() + i);
       }
@@ -131,8 +133,7 @@ bool Symbols::record(Relation relation, AffineExpr left, AffineExpr right,
                   std::to_string(maxConstraints) + " ways");
   constraints.push_back({relation, left, right, std::move(reason)});
   known.push_back(constraints.back());
-  if (knownFacts)
-    knownFacts->add(known.back());
+  facts.add(known.back());
   return true;
 }
 
@@ -150,7 +151,7 @@ bool Symbols::limit(unsigned position, int64_t low, int64_t high) {
   symbol.opt = std::clamp(llvm::divideCeilSigned(symbol.opt, symbol.divisor) *
                               symbol.divisor,
                           low, high);
-  knownFacts.reset();
+  facts.set(position, symbol);
   return true;
 }
 
@@ -162,7 +163,7 @@ bool Symbols::assumeAtLeast(AffineExpr a, AffineExpr b,
   if (isAtLeast(a, b))
     return true;
   AffineExpr diff = difference(a, b);
-  if (!diff || bounds(diff).high < 0 || facts().isNonNegative(-diff - 1))
+  if (!diff || bounds(diff).high < 0 || facts.isNonNegative(-diff - 1))
     return false;
   std::string reason = asker.empty() ? why : why + " (" + asker + ")";
   auto named = symbolsIn(diff);
@@ -192,7 +193,7 @@ bool Symbols::assumeAtLeast(AffineExpr a, AffineExpr b,
 
 bool Symbols::assumeMultiple(AffineExpr expr, int64_t divisor,
                              const std::string &why) {
-  if (auto known = facts().isMultiple(expr, divisor))
+  if (auto known = facts.isMultiple(expr, divisor))
     return *known || refuse(toString(expr) + " is no multiple of " +
                             std::to_string(divisor));
   auto named = symbolsIn(expr);
@@ -226,7 +227,7 @@ bool Symbols::assumeEqual(AffineExpr a, AffineExpr b, const std::string &why) {
   AffineExpr diff = difference(a, b);
   if (!diff)
     return false;
-  if (auto known = facts().areEqual(a, b))
+  if (auto known = facts.areEqual(a, b))
     return *known || refuse("");
   std::string reason = asker.empty() ? "" : "as " + asker + " " + why;
   if (auto exact = graph::findExactDivision(diff))
@@ -257,7 +258,7 @@ bool Symbols::unify(AffineExpr equation) {
     }
     // Of several, the last one whose range nobody declared; a size must not
     // become an expression that may be no size.
-    bool isSize = facts().isNonNegative(value - symbols[position].min);
+    bool isSize = facts.isNonNegative(value - symbols[position].min);
     if (isSize && (!best || !declared[position] || declared[best->first]))
       best.emplace(position, value);
   }
@@ -310,6 +311,7 @@ bool Symbols::joinRanges(unsigned kept, unsigned gone) {
     return disagree();
   if (declared[gone]) {
     a.min = b.min, a.opt = b.opt, a.max = b.max, a.divisor = b.divisor;
+    facts.set(kept, a);
     declared[kept] = true;
   } else if (!declared[kept]) {
     int64_t factor = b.divisor / std::gcd(a.divisor, b.divisor);
@@ -323,18 +325,18 @@ bool Symbols::joinRanges(unsigned kept, unsigned gone) {
 void Symbols::replace(unsigned position, AffineExpr value) {
   AffineExpr symbol = mlir::getAffineSymbolExpr(position, value.getContext());
   auto follow = [&](AffineExpr &expr) {
-    if (expr.isFunctionOfSymbol(position))
-      expr = graph::simplify(expr.replace(symbol, value));
+    if (!expr.isFunctionOfSymbol(position))
+      return false;
+    expr = graph::simplify(expr.replace(symbol, value));
+    return true;
   };
   for (AffineExpr &v : values)
     follow(v);
-  for (Constraint &c : known) {
-    follow(c.left);
-    follow(c.right);
-  }
+  for (Constraint &c : known)
+    if (bool left = follow(c.left), right = follow(c.right); left || right)
+      facts.add(c);
   ++replaced;
   makeReplacer();
-  knownFacts.reset();
 }
 
 // The module.

@@ -146,11 +146,11 @@ Value Emitter::tryCreate(mlir::OperationName name, mlir::ValueRange operands,
         std::string text = diagnostic.str();
         llvm::StringRef message = text;
         message.consume_front("'" + op + "' op ");
-        auto [named, isSymbolic] = symbols.nameSymbols(message);
-        fail(named, isSymbolic
-                        ? "check the model, or the names and ranges that "
-                          "--shape gives these sizes"
-                        : "");
+        std::string named = graph::nameSymbols(message, symbols.list());
+        fail(named, named == message
+                        ? ""
+                        : "check the model, or the names and ranges that "
+                          "--shape gives these sizes");
         return mlir::success();
       });
   auto rejected = [&]() -> Value {
@@ -537,14 +537,29 @@ AffineExpr charonia::frontend::divideSizes(llvm::ArrayRef<AffineExpr> total,
   for (AffineExpr expr : parts)
     if (!expr || !collectFactors(expr, denominator, divisors))
       return {};
+  auto cancel = [&](AffineExpr factor) {
+    auto it = llvm::find(factors, factor);
+    if (it == factors.end())
+      return false;
+    factors.erase(it);
+    return true;
+  };
+  for (AffineExpr divisor : divisors) {
+    if (cancel(divisor))
+      continue;
+    // A quotient that is exact: s over s / 8 is 8.
+    auto quotient = llvm::dyn_cast<mlir::AffineBinaryOpExpr>(divisor);
+    if (!quotient || quotient.getKind() != mlir::AffineExprKind::FloorDiv)
+      return {};
+    auto by = graph::constantOf(quotient.getRHS());
+    Exprs dividend;
+    if (!by || llvm::MulOverflow(numerator, *by, numerator) ||
+        !collectFactors(quotient.getLHS(), denominator, dividend) ||
+        !llvm::all_of(dividend, cancel))
+      return {};
+  }
   if (denominator <= 0)
     return {};
-  for (AffineExpr divisor : divisors) {
-    auto it = llvm::find(factors, divisor);
-    if (it == factors.end())
-      return {};
-    factors.erase(it);
-  }
   if (factors.empty() && numerator % denominator)
     return {};
   int64_t common = std::gcd(numerator, denominator);

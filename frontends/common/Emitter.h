@@ -44,8 +44,8 @@ public:
   /// Starts a node: forgets the problem and puts operators at `location`, the
   /// node's name around its operator's.
   void begin(mlir::Location location);
-  /// Whether later assumptions are made for a branch that may not be taken: they
-  /// say so. Gives back what it was before.
+  /// Whether later assumptions are made for a branch that may not be taken:
+  /// they say so. Gives back what it was before.
   bool setInBranch(bool value) { return std::exchange(inBranch, value); }
   /// Records a problem, unless there is one already.
   Failed fail(const llvm::Twine &what, const llvm::Twine &remedy = "");
@@ -213,8 +213,9 @@ inline int64_t rankOf(mlir::Value value) {
 
 /// `total` divided by the product of `parts`, where each factor of `parts` is
 /// found in `total`: [s0, 12, 64] by [s0, 64] is 12. A remaining constant
-/// divisor of a symbolic size stays as a floordiv. Null where it cannot be
-/// told.
+/// divisor of a symbolic size stays as a floordiv, and one among `parts` counts
+/// as exact: whether the product is `total` is for the operator to check. Null
+/// where it cannot be told.
 mlir::AffineExpr divideSizes(llvm::ArrayRef<mlir::AffineExpr> total,
                              llvm::ArrayRef<mlir::AffineExpr> parts,
                              mlir::MLIRContext *context);

@@ -46,11 +46,7 @@ private:
 
   bool holds(const Constraint &c) {
     auto left = valueOf(c.left), right = valueOf(c.right);
-    return left && right &&
-           (c.relation == Relation::Equal ? *left == *right
-            : c.relation == Relation::AtLeast
-                ? *left >= *right
-                : *left > 0 && *right % *left == 0);
+    return left && right && graph::isSatisfied(c.relation, *left, *right);
   }
 
   /// The nearest multiple of the symbol's divisor in its range.
@@ -161,17 +157,28 @@ std::string Symbols::finish() {
   // As they were assumed: what replaced a declared size has to meet that too.
   bool settled = OptimumSearch(symbols, declared, isReplaced).run(constraints);
   graph::setSymbols(module, symbols);
-  // An equation that replaced a symbol says nothing once that is done.
+  // An equation that replaced a symbol says nothing once that is done, and
+  // others may have come to hold of all sizes.
+  graph::SizeFacts always;
+  for (auto [i, symbol] : llvm::enumerate(symbols))
+    always.set(i, declared[i] ? symbol : graph::Symbol{"", 1, 1, maxDimension});
+  SmallVector<Constraint> needed;
   for (auto [asAssumed, resolved] : llvm::zip_equal(constraints, known))
-    if (resolved.left != resolved.right)
-      asAssumed = resolved;
+    if (resolved.left == resolved.right)
+      needed.push_back(asAssumed);
+    else if (!always.isProved(resolved))
+      needed.push_back(resolved);
+  constraints = std::move(needed);
   graph::setConstraints(module, constraints);
   if (settled)
     return "";
-  std::string text = "the sizes to optimize for";
+  std::string tried;
   for (const graph::Symbol &symbol : symbols)
-    text += ", " + symbol.name + " = " + std::to_string(symbol.opt);
-  return text + ", contradict what the model needs:" + listAssumptions();
+    tried += (tried.empty() ? "" : ", ") + symbol.name + " = " +
+             std::to_string(symbol.opt);
+  return "no sizes to optimize for were found that satisfy what the model "
+         "needs; the last were " +
+         tried + ":" + listAssumptions();
 }
 
 std::string Symbols::listAssumptions() const {

@@ -39,20 +39,14 @@ AffineExpr Symbols::get(llvm::StringRef name, std::optional<DimRange> range,
         {name.str(), chosen.min, chosen.opt, chosen.max, chosen.divisor});
     declared.push_back(isDeclared);
     values.push_back(expr);
-    knownFacts.reset();
+    facts.set(symbols.size() - 1, symbols.back());
   }
   byName[name] = expr;
   return expr;
 }
 
-const graph::SizeFacts &Symbols::facts() const {
-  if (!knownFacts)
-    knownFacts.emplace(symbols, known);
-  return *knownFacts;
-}
-
 graph::Interval Symbols::bounds(AffineExpr expr) const {
-  return graph::boundsOf(expr, facts().ranges());
+  return graph::boundsOf(expr, facts.ranges());
 }
 
 std::string Symbols::describeRanges(AffineExpr expr) const {
@@ -75,28 +69,4 @@ std::string Symbols::toString(AffineExpr expr) const {
   std::string text =
       graph::shapeToString(graph::makeType({expr}, element), symbols);
   return text.size() > 2 ? text.substr(1, text.size() - 2) : text;
-}
-
-std::pair<std::string, bool>
-Symbols::nameSymbols(llvm::StringRef message) const {
-  std::string text;
-  bool found = false;
-  for (size_t i = 0; i < message.size();) {
-    size_t end = i;
-    while (end < message.size() &&
-           (llvm::isAlnum(message[end]) || message[end] == '_'))
-      ++end;
-    llvm::StringRef word = message.slice(i, std::max(end, i + 1)),
-                    number = word;
-    size_t position;
-    if (number.consume_front("s") && !number.getAsInteger(10, position) &&
-        position < symbols.size()) {
-      text += symbols[position].name;
-      found = true;
-    } else {
-      text += word;
-    }
-    i += word.size();
-  }
-  return {text, found};
 }

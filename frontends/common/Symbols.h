@@ -76,15 +76,11 @@ public:
   /// What was assumed: for each a line break and "  m = n, as MatMul ...".
   std::string listAssumptions() const;
   std::string toString(mlir::AffineExpr expr) const;
-  /// A message of the compiler with the names of symbols instead of s0, s1,
-  /// ..., and whether there were any.
-  std::pair<std::string, bool> nameSymbols(llvm::StringRef message) const;
 
 private:
   using Relation = graph::Constraint::Relation;
 
   void makeReplacer();
-  const graph::SizeFacts &facts() const;
   bool refuse(std::string why);
   bool record(Relation relation, mlir::AffineExpr left, mlir::AffineExpr right,
               std::string reason);
@@ -104,8 +100,8 @@ private:
   std::string asker, refused;
   /// As they were assumed, and with replaced symbols resolved.
   llvm::SmallVector<graph::Constraint> constraints, known;
-  /// Of `symbols` and `known`; made again after a change of the former.
-  mutable std::optional<graph::SizeFacts> knownFacts;
+  /// Of `symbols` and `known`.
+  graph::SizeFacts facts;
   /// By symbol: what it is replaced by, or itself.
   llvm::SmallVector<mlir::AffineExpr> values;
   int64_t replaced = 0;

@@ -33,6 +33,7 @@ private:
   bool checkVersions();
   void importGraph();
   void finish(mlir::func::FuncOp main, Scope &scope);
+  void checkCount(const char *what, size_t count);
   void removeUnused();
   void add(Diagnostic::Severity severity, std::string what,
            std::string remedy = "");
@@ -100,6 +101,15 @@ bool ModelImporter::checkVersions() {
   return !importer.hasErrors();
 }
 
+/// What no engine could hold is said before the work.
+void ModelImporter::checkCount(const char *what, size_t count) {
+  if (count > maxInputsAndOutputs)
+    fail("the model has " + std::to_string(count) + " " + what + "; up to " +
+             std::to_string(maxInputsAndOutputs) + " are supported",
+         std::string("export it with fewer ") + what +
+             ", for example joined by a Concat");
+}
+
 void ModelImporter::importGraph() {
   ::onnx::GraphProto &graph = *model.mutable_graph();
   importer.addFunctions(model.functions());
@@ -121,6 +131,8 @@ void ModelImporter::importGraph() {
            "export the model again");
     roots.push_back(output.name());
   }
+  checkCount("inputs", inputs.size());
+  checkCount("outputs", graph.output_size());
   if (importer.hasErrors())
     return;
   auto &builder = emitter.getBuilder();

@@ -20,20 +20,38 @@ using llvm::StringRef;
 
 /// Subgraphs nest in messages: graph, node, attribute.
 constexpr int maxMessageDepth = 100;
+/// As deep as is read to tell a model that nests too deep from a damaged one.
+constexpr int maxTriedDepth = 2000;
 
-static std::optional<Problem> parseStream(io::ZeroCopyInputStream &stream,
-                                          ::onnx::ModelProto &model) {
+static bool parseWithin(int depth, io::ZeroCopyInputStream &stream,
+                        ::onnx::ModelProto &model) {
   // Its default handler writes to the terminal.
   static auto *silenced = google::protobuf::SetLogHandler(nullptr);
   (void)silenced;
   io::CodedInputStream coded(&stream);
   coded.SetTotalBytesLimit(std::numeric_limits<int>::max());
-  coded.SetRecursionLimit(maxMessageDepth);
-  if (!model.ParsePartialFromCodedStream(&coded) ||
-      !coded.ConsumedEntireMessage())
+  coded.SetRecursionLimit(depth);
+  return model.ParsePartialFromCodedStream(&coded) &&
+         coded.ConsumedEntireMessage();
+}
+
+/// `makeStream` gives a stream from the beginning, each time.
+template <typename MakeStream>
+static std::optional<Problem> parseStreams(MakeStream makeStream,
+                                           ::onnx::ModelProto &model) {
+  auto parses = [&](int depth, ::onnx::ModelProto &into) {
+    auto &&stream = makeStream();
+    return parseWithin(depth, stream, into);
+  };
+  if (!parses(maxMessageDepth, model)) {
+    if (::onnx::ModelProto deep; parses(maxTriedDepth, deep))
+      return Problem{"its subgraphs nest over 30 deep",
+                     "export the model with fewer If, Loop and Scan nodes "
+                     "inside of one another"};
     return Problem{"not an ONNX model: the file is damaged, cut short or of "
-                   "another format, or its subgraphs nest over 30 deep",
+                   "another format",
                    "export the model again, or fetch the file again"};
+  }
   for (auto [given, what] : {std::pair(model.has_graph(), "graph"),
                              std::pair(model.has_ir_version(), "ir_version")})
     if (!given)
@@ -47,8 +65,12 @@ std::optional<Problem> frontend::onnx::parseModel(StringRef bytes,
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
     return Problem{"the model is over 2 GiB, the limit of its format",
                    "save it with external data"};
-  io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
-  return parseStream(stream, model);
+  return parseStreams(
+      [&] {
+        return io::ArrayInputStream(bytes.data(),
+                                    static_cast<int>(bytes.size()));
+      },
+      model);
 }
 
 std::optional<Problem> frontend::onnx::readModel(StringRef file,
@@ -58,6 +80,9 @@ std::optional<Problem> frontend::onnx::readModel(StringRef file,
     return Problem{"cannot be read: " + error.message(), ""};
   if (status.type() == fs::file_type::directory_file)
     return Problem{"is a folder, not a model file", ""};
+  // A pipe could be read once, and whoever opens it may wait for ever.
+  if (status.type() != fs::file_type::regular_file)
+    return Problem{"is not a regular file", "copy the model into one"};
   if (path::extension(file) == ".onnxtxt") {
     auto buffer = llvm::MemoryBuffer::getFile(file);
     if (!buffer)
@@ -74,17 +99,21 @@ std::optional<Problem> frontend::onnx::readModel(StringRef file,
   if (!descriptor)
     return Problem{"cannot be read: " + llvm::toString(descriptor.takeError()),
                    ""};
-  std::optional<Problem> problem;
-  {
-    io::FileInputStream stream(*descriptor, 1 << 20);
-    problem = parseStream(stream, model);
-    if (stream.GetErrno())
-      problem =
-          Problem{"cannot be read: " + std::error_code(stream.GetErrno(),
-                                                       std::generic_category())
-                                           .message(),
-                  ""};
-  }
+  // Reading stops at an error, which the stream keeps.
+  std::optional<io::FileInputStream> stream;
+  std::optional<Problem> problem = parseStreams(
+      [&]() -> io::ZeroCopyInputStream & {
+        ::lseek(*descriptor, 0, SEEK_SET);
+        return stream.emplace(*descriptor, 1 << 20);
+      },
+      model);
+  if (stream->GetErrno())
+    problem =
+        Problem{"cannot be read: " +
+                    std::error_code(stream->GetErrno(), std::generic_category())
+                        .message(),
+                ""};
+  stream.reset();
   fs::closeFile(*descriptor);
   return problem;
 }

@@ -113,6 +113,19 @@ std::string charonia::graph::toString(const Constraint &c,
   llvm_unreachable("no such relation");
 }
 
+bool charonia::graph::isSatisfied(Relation relation, int64_t left,
+                                  int64_t right) {
+  switch (relation) {
+  case Relation::Equal:
+    return left == right;
+  case Relation::Divides:
+    return left > 0 && right % left == 0;
+  case Relation::AtLeast:
+    return left >= right;
+  }
+  llvm_unreachable("no such relation");
+}
+
 // Equations.
 
 Equation charonia::graph::toEquation(AffineExpr difference) {
@@ -181,6 +194,38 @@ SizeFacts::SizeFacts(ArrayRef<Symbol> symbols, ArrayRef<Constraint> constraints)
     add(c);
 }
 
+void SizeFacts::set(unsigned position, const Symbol &symbol) {
+  if (position == facts.symbols.size()) {
+    facts.symbols.emplace_back();
+    facts.symbolDivisors.emplace_back();
+  }
+  facts.symbols[position] = {symbol.min, symbol.max};
+  facts.symbolDivisors[position] = symbol.divisor;
+}
+
+/// Each symbol of `expr` once, as often as it occurs.
+template <typename Fn> static void forEachSymbol(AffineExpr expr, Fn fn) {
+  SmallVector<unsigned> seen;
+  expr.walk([&](AffineExpr e) {
+    auto symbol = dyn_cast<AffineSymbolExpr>(e);
+    if (symbol && !llvm::is_contained(seen, symbol.getPosition())) {
+      seen.push_back(symbol.getPosition());
+      fn(symbol.getPosition());
+    }
+  });
+}
+
+/// Whether one of the facts that share a symbol with `expr` passes.
+template <typename Map, typename Fn>
+static bool anyOf(const Map &bySymbol, AffineExpr expr, Fn passes) {
+  bool found = false;
+  forEachSymbol(expr, [&](unsigned symbol) {
+    if (auto it = bySymbol.find(symbol); !found && it != bySymbol.end())
+      found = llvm::any_of(it->second, passes);
+  });
+  return found;
+}
+
 void SizeFacts::add(const Constraint &c) {
   switch (c.relation) {
   case Relation::Equal: {
@@ -189,22 +234,81 @@ void SizeFacts::add(const Constraint &c) {
     break;
   }
   case Relation::Divides:
-    divides.push_back(c);
+    if (auto divisor = constantOf(c.left))
+      forEachSymbol(c.right, [&](unsigned symbol) {
+        multiples[symbol].push_back({c.right, *divisor});
+      });
     break;
   case Relation::AtLeast:
-    nonNegative.push_back(simplify(c.left - c.right));
+    // What ranges say is no fact of its own, as of most.
+    if (AffineExpr known = simplify(c.left - c.right);
+        !isNonNegativeByRanges(known))
+      forEachSymbol(known, [&](unsigned symbol) {
+        nonNegative[symbol].push_back(known);
+      });
     break;
   }
 }
 
+/// `expr`, times a positive number, with a quotient by a constant replaced by
+/// what bounds it from the side that counts: what is not negative then was not
+/// before. Null if there is no such quotient.
+static AffineExpr withoutQuotient(AffineExpr expr) {
+  constexpr int64_t most = int64_t(1) << 24;
+  Sum sum(expr);
+  auto isSmall = [](int64_t c) { return c >= -most && c <= most; };
+  if (!isSmall(sum.constant) || !llvm::all_of(sum.terms, [&](const auto &term) {
+        return isSmall(term.coefficient);
+      }))
+    return {};
+  for (auto it = sum.terms.begin(); it != sum.terms.end(); ++it) {
+    AffineExpr atom = it->atoms.front();
+    if (it->atoms.size() != 1 || atom.getKind() != AffineExprKind::FloorDiv)
+      continue;
+    auto quotient = cast<AffineBinaryOpExpr>(atom);
+    int64_t by = constantOf(quotient.getRHS()).value_or(0);
+    if (by < 2 || by > most)
+      continue;
+    // (x - by + 1) / by <= x floordiv by <= x / by
+    int64_t coefficient = it->coefficient;
+    AffineExpr bound =
+        coefficient < 0 ? quotient.getLHS() : quotient.getLHS() - (by - 1);
+    sum.terms.erase(it);
+    return simplify(sum.toExpr(expr.getContext()) * by + bound * coefficient);
+  }
+  return {};
+}
+
+bool SizeFacts::isNonNegativeByRanges(AffineExpr expr) const {
+  constexpr int maxQuotients = 8;
+  for (int i = 0; expr && i <= maxQuotients; ++i) {
+    if (boundsOf(expr, facts).low >= 0 ||
+        charonia::graph::isNonNegative(expr, facts))
+      return true;
+    expr = withoutQuotient(simplify(expr, facts));
+  }
+  return false;
+}
+
 bool SizeFacts::isNonNegative(AffineExpr expr) const {
-  auto proved = [&](AffineExpr e) {
-    return boundsOf(e, facts).low >= 0 ||
-           charonia::graph::isNonNegative(e, facts);
-  };
-  return proved(expr) || llvm::any_of(nonNegative, [&](AffineExpr known) {
-           return proved(simplify(expr - known, facts));
+  return isNonNegativeByRanges(expr) ||
+         anyOf(nonNegative, expr, [&](AffineExpr known) {
+           return isNonNegativeByRanges(simplify(expr - known, facts));
          });
+}
+
+bool SizeFacts::isProved(const Constraint &c) const {
+  switch (c.relation) {
+  case Relation::Equal:
+    return areEqual(c.left, c.right) == true;
+  case Relation::Divides: {
+    auto divisor = constantOf(c.left);
+    return divisor && isMultiple(c.right, *divisor) == true;
+  }
+  case Relation::AtLeast:
+    return isNonNegative(c.left - c.right);
+  }
+  llvm_unreachable("no such relation");
 }
 
 std::optional<bool> SizeFacts::isMultiple(AffineExpr expr,
@@ -214,10 +318,9 @@ std::optional<bool> SizeFacts::isMultiple(AffineExpr expr,
     return *remainder == 0;
   if (divisorOf(expr, facts) % divisor == 0)
     return true;
-  bool known = llvm::any_of(divides, [&](const Constraint &c) {
-    auto of = constantOf(c.left);
-    return of && *of % divisor == 0 &&
-           constantOf(simplify((expr - c.right) % divisor, facts)) == 0;
+  bool known = anyOf(multiples, expr, [&](const Multiple &multiple) {
+    return multiple.divisor % divisor == 0 &&
+           constantOf(simplify((expr - multiple.expr) % divisor, facts)) == 0;
   });
   return known ? std::optional(true) : std::nullopt;
 }

@@ -39,14 +39,19 @@ llvm::LogicalResult verifyConstraints(mlir::Operation *op,
 /// "m = n", "n is a multiple of 4", "n <= 512", with the symbols' names.
 std::string toString(const Constraint &constraint,
                      llvm::ArrayRef<Symbol> symbols);
+/// Whether the relation holds between two numbers.
+bool isSatisfied(Constraint::Relation relation, int64_t left, int64_t right);
 
 /// What is known of sizes: the ranges and divisors of symbols, and constraints.
+/// Whatever was known stays known.
 class SizeFacts {
 public:
   SizeFacts() = default;
   SizeFacts(llvm::ArrayRef<Symbol> symbols,
             llvm::ArrayRef<Constraint> constraints);
   void add(const Constraint &constraint);
+  /// The next symbol, or a narrower range of one that is known.
+  void set(unsigned position, const Symbol &symbol);
 
   const Facts &ranges() const { return facts; }
   /// Whether a = b always (true), never (false), or one cannot tell.
@@ -55,14 +60,27 @@ public:
   std::optional<bool> isMultiple(mlir::AffineExpr expr, int64_t divisor) const;
   /// Whether `expr` >= 0 can be proved.
   bool isNonNegative(mlir::AffineExpr expr) const;
+  /// Whether the constraint always holds: false says nothing.
+  bool isProved(const Constraint &constraint) const;
 
 private:
+  struct Multiple {
+    mlir::AffineExpr expr;
+    int64_t divisor;
+  };
+  /// Facts of one kind by the symbols that they name, as a question is answered
+  /// by one with which it shares a symbol.
+  template <typename T>
+  using BySymbol = llvm::DenseMap<unsigned, llvm::SmallVector<T>>;
+
+  bool isNonNegativeByRanges(mlir::AffineExpr expr) const;
+
   Facts facts;
   /// Equation::left and right.
   llvm::DenseSet<std::pair<mlir::AffineExpr, mlir::AffineExpr>> equal;
-  llvm::SmallVector<Constraint> divides;
+  BySymbol<Multiple> multiples;
   /// left - right.
-  llvm::SmallVector<mlir::AffineExpr> nonNegative;
+  BySymbol<mlir::AffineExpr> nonNegative;
 };
 
 /// A division in an equation that is exact if the equation holds.

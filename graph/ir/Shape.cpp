@@ -342,6 +342,27 @@ std::string charonia::graph::shapeToString(Type type,
   return text;
 }
 
+std::string charonia::graph::nameSymbols(StringRef message,
+                                         ArrayRef<Symbol> symbols) {
+  std::string text;
+  while (!message.empty()) {
+    StringRef word =
+        message.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+    message = message.drop_front(word.size());
+    StringRef number = word;
+    size_t position;
+    bool isSymbol = number.consume_front("s") &&
+                    !number.getAsInteger(10, position) &&
+                    position < symbols.size();
+    text += isSymbol ? symbols[position].name : word.str();
+    if (message.empty())
+      break;
+    text += message.front();
+    message = message.drop_front();
+  }
+  return text;
+}
+
 std::string charonia::graph::typeToString(Type type, ArrayRef<Symbol> symbols) {
   Type element = getElementTypeOrSelf(type);
   std::string name;

@@ -78,6 +78,10 @@ bool mayBeEqual(mlir::AffineExpr a, mlir::AffineExpr b);
 /// "[batch, 3, 224, 224]" with the module's symbol names, for messages.
 std::string shapeToString(mlir::Type type, llvm::ArrayRef<Symbol> symbols = {});
 /// "float16[batch, 3, 224, 224]".
+/// A message of a verifier or a pass, which do not know the symbols' names,
+/// with these instead of s0, s1, ...
+std::string nameSymbols(llvm::StringRef message,
+                        llvm::ArrayRef<Symbol> symbols);
 std::string typeToString(mlir::Type type, llvm::ArrayRef<Symbol> symbols = {});
 
 } // namespace charonia::graph

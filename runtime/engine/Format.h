@@ -26,6 +26,9 @@ constexpr uint64_t maxManifestBytes = uint64_t(1) << 26;
 constexpr uint64_t maxUnpacking = 24;
 /// Of one shape expression.
 constexpr size_t maxExprTerms = 4096;
+/// Inputs and outputs, each: a run looks at every pair of an input and an
+/// output.
+constexpr size_t maxTensors = 4096;
 /// Of a shape symbol, an input, an output and the reason of a constraint, in
 /// bytes.
 constexpr size_t maxNameBytes = 4096;

@@ -144,6 +144,10 @@ Status Reader::checkDigest(const std::string &expected) const {
   return Status::ok();
 }
 
+std::string Reader::subject() const {
+  return path.empty() ? "the engine in memory" : "the engine '" + path + "'";
+}
+
 std::string Reader::digest() const { return sha256({base, size}); }
 
 Result<std::shared_ptr<const Reader>> Reader::open(const std::string &path,
@@ -175,7 +179,7 @@ Result<std::shared_ptr<const Reader>> Reader::open(const std::string &path,
                     "cannot open the engine '" + path +
                         "': it is not a regular file");
     reader->size = static_cast<uint64_t>(info.st_size);
-    std::string context = "the engine '" + path + "' cannot be used";
+    std::string context = reader->subject() + " cannot be used";
     if (!digest.empty()) {
       // Nothing is read for a digest that no file has.
       if (auto parsed = parseDigest(digest); !parsed)
@@ -204,7 +208,6 @@ Reader::fromMemory(std::span<const std::byte> bytes, bool borrow,
                    const std::string &digest) {
   return guarded([&]() -> Result<std::shared_ptr<const Reader>> {
     std::shared_ptr<Reader> reader(new Reader());
-    reader->path = "<memory>";
     reader->size = bytes.size();
     if (borrow) {
       if (reinterpret_cast<uintptr_t>(bytes.data()) % pageSize != 0)
@@ -224,7 +227,7 @@ Reader::fromMemory(std::span<const std::byte> bytes, bool borrow,
     if (status)
       status = reader->parse();
     if (!status)
-      return status.withContext("the engine in memory cannot be used");
+      return status.withContext(reader->subject() + " cannot be used");
     return std::shared_ptr<const Reader>(std::move(reader));
   });
 }
@@ -295,7 +298,7 @@ Status Reader::verifySection(const SectionInfo &info) const {
 Status Reader::checkSection(uint32_t index, uint64_t sum) const {
   assert(index < table.size());
   return checkSection(table[index], sum)
-      .withContext("the engine '" + path + "' cannot be used");
+      .withContext(subject() + " cannot be used");
 }
 
 Status Reader::verifySection(uint32_t index) const {
@@ -310,8 +313,8 @@ Status Reader::verifyAll() const {
     bool zero = std::all_of(base + end, base + next,
                             [](std::byte b) { return b == std::byte(0); });
     return zero ? Status::ok()
-                : corrupt("the engine '" + path +
-                          "' is damaged: bytes between sections are not zero");
+                : corrupt(subject() +
+                          " is damaged: bytes between sections are not zero");
   };
   CHARONIA_RETURN_IF_ERROR(checkGap(manifestInfo.offset));
   end = manifestInfo.offset + manifestInfo.size;

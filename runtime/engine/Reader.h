@@ -53,12 +53,14 @@ public:
   /// SHA-256 of the whole file in hexadecimal; reads it all.
   std::string digest() const;
 
-  /// Path for messages; "<memory>" if there is none.
+  /// Empty if the engine is in memory.
   const std::string &name() const { return path; }
   uint64_t fileSize() const { return size; }
 
 private:
   Reader() = default;
+  /// "the engine 'a.engine'", to begin messages.
+  std::string subject() const;
   Status parse();
   Status checkDigest(const std::string &expected) const;
   Status readAll(int fd);

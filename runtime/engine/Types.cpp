@@ -20,6 +20,12 @@ void detail::resultMisused(const Status &status) noexcept {
   std::abort();
 }
 
+void detail::movedFromUsed(const char *type) noexcept {
+  std::fprintf(stderr, "charonia: the %s that was used had been moved from\n",
+               type);
+  std::abort();
+}
+
 std::string_view statusCodeName(StatusCode code) {
   switch (code) {
   case StatusCode::Ok:

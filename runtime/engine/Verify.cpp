@@ -21,8 +21,6 @@ namespace {
 
 constexpr int64_t maxExtent = int64_t(1) << 40;
 constexpr size_t maxRank = 64;
-// A run looks at every pair of an input and an output.
-constexpr size_t maxTensors = 4096;
 // All are evaluated whenever a shape is bound.
 constexpr size_t maxConstraints = 4096;
 constexpr uint64_t maxScratch = uint64_t(1) << 28;

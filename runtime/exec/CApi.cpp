@@ -401,11 +401,20 @@ charonia_status charonia_set_input(charonia_context *context, const char *name,
   return report(guarded([&]() -> Status {
     if (!context || !name || !tensor || (tensor->rank && !tensor->shape))
       return isNull("the context, the name, the tensor or its shape");
+    // The rank says how much of the caller's array is read.
+    const Signature &signature = context->context.signature();
+    CHARONIA_ASSIGN_OR_RETURN(size_t index, signature.findInput(name));
+    const TensorSpec &spec = signature.inputs[index];
+    if (tensor->rank != spec.dims.size())
+      return Status(StatusCode::InvalidArgument,
+                    "the input '" + spec.name + "' takes " +
+                        signature.typeString(spec) + ", not a tensor of rank " +
+                        std::to_string(tensor->rank));
     return context->context.setInput(
-        name, {static_cast<DType>(tensor->dtype),
-               {tensor->shape, tensor->shape + tensor->rank},
-               tensor->data,
-               static_cast<Memory>(tensor->memory)});
+        index, {static_cast<DType>(tensor->dtype),
+                {tensor->shape, tensor->shape + tensor->rank},
+                tensor->data,
+                static_cast<Memory>(tensor->memory)});
   }));
 }
 

@@ -275,39 +275,45 @@ Context::Context(Context &&) noexcept = default;
 Context &Context::operator=(Context &&) noexcept = default;
 Context::~Context() = default;
 
+Context::Impl &Context::self() const noexcept {
+  if (!impl) [[unlikely]]
+    detail::movedFromUsed("Context");
+  return *impl;
+}
+
 Status Context::setInput(size_t index, const Tensor &tensor) noexcept {
-  return guarded([&] { return impl->setInput(index, tensor); });
+  return guarded([&] { return self().setInput(index, tensor); });
 }
 
 Status Context::setInput(std::string_view name, const Tensor &tensor) noexcept {
   return guarded([&]() -> Status {
     CHARONIA_ASSIGN_OR_RETURN(size_t index, signature().findInput(name));
-    return impl->setInput(index, tensor);
+    return self().setInput(index, tensor);
   });
 }
 
 Status Context::setOutput(size_t index, void *data, size_t capacity,
                           Memory memory) noexcept {
   return guarded(
-      [&] { return impl->setOutput(index, data, capacity, memory); });
+      [&] { return self().setOutput(index, data, capacity, memory); });
 }
 
 Status Context::setOutput(std::string_view name, void *data, size_t capacity,
                           Memory memory) noexcept {
   return guarded([&]() -> Status {
     CHARONIA_ASSIGN_OR_RETURN(size_t index, signature().findOutput(name));
-    return impl->setOutput(index, data, capacity, memory);
+    return self().setOutput(index, data, capacity, memory);
   });
 }
 
 Status Context::allocateOutput(size_t index, Memory memory) noexcept {
-  return guarded([&] { return impl->allocateOutput(index, memory); });
+  return guarded([&] { return self().allocateOutput(index, memory); });
 }
 
 Status Context::allocateOutput(std::string_view name, Memory memory) noexcept {
   return guarded([&]() -> Status {
     CHARONIA_ASSIGN_OR_RETURN(size_t index, signature().findOutput(name));
-    return impl->allocateOutput(index, memory);
+    return self().allocateOutput(index, memory);
   });
 }
 
@@ -316,24 +322,24 @@ Context::outputShape(std::string_view name) const noexcept {
   return guarded([&]() -> Result<std::vector<int64_t>> {
     CHARONIA_ASSIGN_OR_RETURN(size_t index, signature().findOutput(name));
     CHARONIA_ASSIGN_OR_RETURN(const exec::ExecutionPlan *plan,
-                              impl->currentPlan());
+                              self().currentPlan());
     return plan->outputs[index].shape;
   });
 }
 
 Result<Tensor> Context::output(size_t index) const noexcept {
-  return guarded([&] { return impl->output(index); });
+  return guarded([&] { return self().output(index); });
 }
 
 Result<Tensor> Context::output(std::string_view name) const noexcept {
   return guarded([&]() -> Result<Tensor> {
     CHARONIA_ASSIGN_OR_RETURN(size_t index, signature().findOutput(name));
-    return impl->output(index);
+    return self().output(index);
   });
 }
 
 Status Context::run() noexcept {
-  return guarded([&] { return impl->run({}); });
+  return guarded([&] { return self().run({}); });
 }
 
 Status Context::runAsync(void *stream) noexcept {
@@ -341,12 +347,12 @@ Status Context::runAsync(void *stream) noexcept {
     exec::RunRequest request;
     request.wait = false;
     request.stream = stream;
-    return impl->run(request);
+    return self().run(request);
   });
 }
 
 Status Context::synchronize() noexcept {
-  return guarded([&] { return impl->synchronize(); });
+  return guarded([&] { return self().synchronize(); });
 }
 
 Result<double> Context::runTimed() noexcept {
@@ -354,7 +360,7 @@ Result<double> Context::runTimed() noexcept {
     double seconds = 0;
     exec::RunRequest request;
     request.seconds = &seconds;
-    CHARONIA_RETURN_IF_ERROR(impl->run(request));
+    CHARONIA_RETURN_IF_ERROR(self().run(request));
     return seconds;
   });
 }
@@ -365,7 +371,7 @@ Result<std::vector<StepProfile>> Context::profile(int repetitions) noexcept {
       return Status(StatusCode::InvalidArgument,
                     "a profile needs at least one repetition");
     CHARONIA_ASSIGN_OR_RETURN(const exec::ExecutionPlan *plan,
-                              impl->currentPlan());
+                              self().currentPlan());
     std::vector<StepProfile> rows;
     for (const exec::PlannedStep &step : plan->steps) {
       StepProfile row;
@@ -394,7 +400,7 @@ Result<std::vector<StepProfile>> Context::profile(int repetitions) noexcept {
     request.stepSeconds = &seconds;
     // One run that is not counted loads code and makes allocations.
     for (int i = -1; i < repetitions; ++i) {
-      CHARONIA_RETURN_IF_ERROR(impl->run(request));
+      CHARONIA_RETURN_IF_ERROR(self().run(request));
       for (size_t s = 0; i >= 0 && s < rows.size(); ++s) {
         rows[s].seconds =
             i == 0 ? seconds[s] : std::min(rows[s].seconds, seconds[s]);
@@ -408,22 +414,24 @@ Result<std::vector<StepProfile>> Context::profile(int repetitions) noexcept {
 Result<MemoryInfo> Context::memory() const noexcept {
   return guarded([&]() -> Result<MemoryInfo> {
     CHARONIA_ASSIGN_OR_RETURN(const exec::ExecutionPlan *plan,
-                              impl->currentPlan());
+                              self().currentPlan());
     return MemoryInfo{plan->arenaBytes, plan->arenaLowerBound,
-                      impl->program->weightBytes()};
+                      self().program->weightBytes()};
   });
 }
 
-Device Context::device() const noexcept { return impl->device; }
+Device Context::device() const noexcept { return self().device; }
 
 std::string Context::description() const {
-  return impl->executor->description();
+  return self().executor->description();
 }
 
-unsigned Context::threads() const noexcept { return impl->executor->threads(); }
+unsigned Context::threads() const noexcept {
+  return self().executor->threads();
+}
 
 const Signature &Context::signature() const noexcept {
-  return impl->signature();
+  return self().signature();
 }
 
 } // namespace charonia

@@ -36,6 +36,10 @@ struct Engine::Impl {
       return Status(StatusCode::InvalidArgument,
                     "there is no kind of device with the number " +
                         std::to_string(static_cast<int>(device.kind)));
+    if (device.kind == DeviceKind::Cpu && device.index != 0)
+      return Status(StatusCode::InvalidArgument,
+                    "there is no CPU " + std::to_string(device.index) +
+                        ": all processors are one device, of index 0");
     if (device.kind == DeviceKind::Cpu && !options.allowHostCode)
       return Status(
           StatusCode::FailedPrecondition,
@@ -94,18 +98,24 @@ Result<Engine> Engine::load(std::span<const std::byte> bytes,
   });
 }
 
+Engine::Impl &Engine::self() const noexcept {
+  if (!impl) [[unlikely]]
+    detail::movedFromUsed("Engine");
+  return *impl;
+}
+
 const Signature &Engine::signature() const noexcept {
-  return impl->reader->manifest().signature;
+  return self().reader->manifest().signature;
 }
 
 Result<std::string> Engine::digest() const noexcept {
   return guarded(
-      [&]() -> Result<std::string> { return impl->reader->digest(); });
+      [&]() -> Result<std::string> { return self().reader->digest(); });
 }
 
 std::vector<ProgramInfo> Engine::programs() const {
   std::vector<ProgramInfo> infos;
-  for (const engine::Program &program : impl->reader->manifest().programs) {
+  for (const engine::Program &program : self().reader->manifest().programs) {
     ProgramInfo info{program.device, program.precision, {}, 0};
     for (const engine::Variant &variant : program.variants)
       info.archs.push_back(variant.arch);
@@ -120,11 +130,11 @@ Result<Context>
 Engine::createContext(Device device,
                       const ContextOptions &options) const noexcept {
   return guarded([&]() -> Result<Context> {
-    CHARONIA_ASSIGN_OR_RETURN(auto program, impl->load(device, options));
+    CHARONIA_ASSIGN_OR_RETURN(auto program, self().load(device, options));
     CHARONIA_ASSIGN_OR_RETURN(auto executor,
                               program->createExecutor(program, options));
     return Context(std::make_unique<Context::Impl>(
-        impl->reader, device, std::move(program), std::move(executor)));
+        self().reader, device, std::move(program), std::move(executor)));
   });
 }
 

@@ -7,6 +7,7 @@ inputs, the dimensions and the node. `charonia compile` says what it assumed.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -350,6 +351,22 @@ CASES = {
         {},
         ("--shape", "k=2x1..32..512", "--shape", "x=2x1..32..512", "--shape", "mask=1x16..64..1024"),
     ),
+    # -1 is what is left of the quotient that the model computes.
+    "windows": Case(
+        [
+            dims_of("x"),
+            helper.make_node("Gather", ["s", "one"], ["length"]),
+            helper.make_node("Div", ["length", "window"], ["windows"]),
+            helper.make_node("Concat", ["minus_one", "windows", "window"], ["shape"], axis=0),
+            node("Reshape", ["x", "shape"], "cut"),
+        ],
+        {"x": ["b", "s"]},
+        lambda x: x.reshape(x.shape[0], -1, 8),
+        [[(3, 16)], [(1, 8)]],
+        [([(3, 12)], "must be a multiple of 8, as Reshape 'cut' keeps the number of elements")],
+        "s is a multiple of 8, as Reshape 'cut' keeps the number of elements",
+        {"one": np.array([1]), "window": np.array([8]), "minus_one": np.array([-1])},
+    ),
     # No default size to optimize for fits: 128 and 128, and 128 halved five times.
     "multiple_of_a_sum": Case(
         [
@@ -477,6 +494,54 @@ def bad_matmul(a, b, *shapes) -> Case:
     return Case(
         [node("MatMul", ["a", "b"], "fc1")], {"a": a, "b": b}, None, [], [], "", {}, extra
     )
+
+
+def test_what_always_holds_is_no_need(tmp_path):
+    """A multiple of 2, which turns out to be 4, and n >= n / 2."""
+    case = Case(
+        [
+            helper.make_node("Split", ["x"], ["top", "bottom"], axis=0, name="halves"),
+            helper.make_node("Add", ["top", "bottom"], ["sum"]),
+            helper.make_node("MatMul", ["w", "x"], ["product"], name="fc"),
+            helper.make_node("Shape", ["z"], ["n"]),
+            helper.make_node("Div", ["n", "two"], ["half"]),
+            helper.make_node("Slice", ["z", "zero", "half"], ["cut"], name="front"),
+            helper.make_node("ReduceSum", ["cut"], ["total"]),
+            helper.make_node("Add", ["sum", "product"], ["both"]),
+            node("Add", ["both", "total"], "all"),
+        ],
+        {"x": ["s", 3], "z": ["n"]}, None, [], [], "",
+        {"w": np.ones((2, 4), np.float32), "two": np.array([2]), "zero": np.array([0])},
+    )  # fmt: skip
+    build(case, tmp_path / "m.onnx")
+    engine = tmp_path / "m.engine"
+    done = harness.invoke("compile", tmp_path / "m.onnx", "-o", engine, "--target", "cpu")
+    assert done.kind == "ok", done.stderr
+    needs = re.findall(r"^  needs (.*)$", harness.invoke("inspect", engine).stdout, re.MULTILINE)
+    assert needs == ["dimension 0 of x (s) = 4, as MatMul 'fc' multiplies over them"], needs
+    assert "multiple of" not in done.stderr and ">=" not in done.stderr, done.stderr
+
+
+def test_errors_of_passes_name_sizes(tmp_path):
+    """Verifiers and passes print s0, s1; people read the names that the model has."""
+    kind = "tensor<?x?x4x4x{}, affine_map<()[s0, s1] -> (s0, s1, 4, 4)>>"
+    result = "tensor<?x?x8x8x{}, affine_map<()[s0, s1] -> (s0, s1, 8, 8)>>"
+    (tmp_path / "m.mlir").write_text(
+        'module attributes {graph.symbols = [{name = "batch", min = 1, opt = 2, max = 8, divisor = 1}, '
+        '{name = "channels", min = 1, opt = 2, max = 8, divisor = 1}]} {\n'
+        f"  func.func @main(%x: {kind.format('i32')} {{graph.name = \"x\"}}) -> "
+        f"({result.format('i32')} {{graph.name = \"y\"}}) {{\n"
+        "    %0 = graph.resize linear %x {axes = array<i64: 2, 3>, scales = array<f64: 2.0, 2.0>, "
+        "coordinates = 0 : i32, nearest = 0 : i32, cubic_coeff = 0.0 : f64} "
+        f": ({kind.format('i32')}) -> {result.format('i32')}\n"
+        f"    return %0 : {result.format('i32')}\n  }}\n}}\n"
+    )
+    result = harness.invoke(
+        "compile", tmp_path / "m.mlir", "-o", tmp_path / "m.engine", "--target", "cpu"
+    )
+    assert result.code == 1, result.stderr
+    assert "interpolation of integers is not supported" in result.stderr
+    assert "giving int32[batch, channels, 8, 8]" in result.stderr, result.stderr
 
 
 def test_declared_ranges_that_disagree(tmp_path):

@@ -155,7 +155,7 @@ TEST(BadInput, DamagedWeightsAreFoundOnDemand) {
   ASSERT_TRUE(reader.isOk());
   EXPECT_TRUE((*reader)->verifySection(0).isOk());
   EXPECT_EQ((*reader)->verifySection(1).message(),
-            "the engine '<memory>' cannot be used: it is damaged: the checksum "
+            "the engine in memory cannot be used: it is damaged: the checksum "
             "of the section 'weights' does not match");
   EXPECT_FALSE((*reader)->verifyAll().isOk());
 }
@@ -166,7 +166,7 @@ TEST(BadInput, GapsBetweenSectionsAreZero) {
   auto reader = Reader::fromMemory(file, false);
   ASSERT_TRUE(reader.isOk());
   EXPECT_EQ((*reader)->verifyAll().message(),
-            "the engine '<memory>' is damaged: bytes between sections are not "
+            "the engine in memory is damaged: bytes between sections are not "
             "zero");
 }
 

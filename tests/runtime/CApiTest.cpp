@@ -89,7 +89,7 @@ TEST(CApi, Engine) {
   EXPECT_EQ(charonia_set_input(context, "x", &info), CHARONIA_INVALID_ARGUMENT);
   EXPECT_STREQ(charonia_last_error(),
                "the input 'x' takes float32 [batch, 16], "
-               "not the shape 4");
+               "not a tensor of rank 1");
   EXPECT_EQ(charonia_run(context), CHARONIA_FAILED_PRECONDITION);
   EXPECT_EQ(charonia_output(context, "y", &info), CHARONIA_FAILED_PRECONDITION);
   charonia_context_free(context);
@@ -345,6 +345,21 @@ TEST_F(CApiRun, OlderAndNewerHeaders) {
   memory.known.size = 0;
   EXPECT_EQ(charonia_context_memory(context, &memory.known),
             CHARONIA_INVALID_ARGUMENT);
+}
+
+TEST_F(CApiRun, TheRankIsComparedBeforeTheShapeIsRead) {
+  // As many extents as the engine takes; behind them nothing may be read.
+  auto extents = std::make_unique<int64_t[]>(2);
+  charonia_tensor tensor = {CHARONIA_FLOAT32, CHARONIA_HOST, 0, extents.get(),
+                            x.data()};
+  for (size_t rank : {size_t(1), size_t(1000), SIZE_MAX}) {
+    tensor.rank = rank;
+    EXPECT_EQ(charonia_set_input(context, "x", &tensor),
+              CHARONIA_INVALID_ARGUMENT);
+    EXPECT_EQ(charonia_last_error(),
+              "the input 'x' takes float32 [batch, 16], not a tensor of rank " +
+                  std::to_string(rank));
+  }
 }
 
 TEST_F(CApiRun, NumbersThatAreNoEnumerators) {

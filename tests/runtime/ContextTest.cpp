@@ -188,8 +188,34 @@ TEST_F(ContextState, NumbersThatAreNoEnumerators) {
   EXPECT_EQ(
       engine->createContext({static_cast<DeviceKind>(257)}).status().message(),
       "there is no kind of device with the number 257");
+  EXPECT_EQ(engine->createContext({DeviceKind::Cpu, 7}).status().message(),
+            "there is no CPU 7: all processors are one device, of index 0");
   EXPECT_FALSE(isValidDType(257));
   EXPECT_EQ(dtypeBits(static_cast<DType>(257)), 0u);
+}
+
+class MovedDeathTest : public ContextState {
+protected:
+  void SetUp() override {
+    CpuEngine::SetUp();
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+  }
+};
+
+TEST_F(MovedDeathTest, WhatWasMovedFromIsNotUsed) {
+  const char *message =
+      "charonia: the Context that was used had been moved from";
+  Context c = context();
+  Context taken = std::move(c);
+  EXPECT_DEATH((void)c.run(), message);
+  EXPECT_DEATH((void)c.signature(), message);
+  EXPECT_DEATH((void)bind(c, 4), message);
+  c = std::move(taken);
+  ASSERT_TRUE(bind(c, 4).isOk() && c.run().isOk());
+  auto engine = *charonia::Engine::load(write());
+  auto other = std::move(engine);
+  EXPECT_DEATH((void)engine.createContext(),
+               "charonia: the Engine that was used had been moved from");
 }
 
 //===----------------------------------------------------------------------===//
@@ -202,7 +228,7 @@ TEST_F(ContextState, DamagedWeightsAreNotUsed) {
   auto engine = charonia::Engine::load(bytes);
   ASSERT_TRUE(engine.isOk());
   EXPECT_EQ(engine->createContext().status().message(),
-            "the engine '<memory>' cannot be used: it is damaged: the checksum "
+            "the engine in memory cannot be used: it is damaged: the checksum "
             "of the section 'weights' does not match");
   LoadOptions options;
   options.verifyWeights = false;

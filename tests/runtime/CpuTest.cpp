@@ -270,7 +270,7 @@ TEST_F(CpuEngine, DamagedCodeIsNotRun) {
   auto engine = charonia::Engine::load(bytes);
   ASSERT_TRUE(engine.isOk());
   EXPECT_EQ(engine->createContext().status().message(),
-            "the engine '<memory>' cannot be used: it is damaged: the checksum "
+            "the engine in memory cannot be used: it is damaged: the checksum "
             "of the section 'code' does not match");
   // Not even where weights are trusted.
   LoadOptions options;

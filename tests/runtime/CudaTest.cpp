@@ -413,7 +413,7 @@ TEST_F(CudaEngine, DamagedWeightsAreFoundWhileUploading) {
   auto engine = charonia::Engine::load(bytes);
   ASSERT_TRUE(engine.isOk());
   EXPECT_EQ(engine->createContext({DeviceKind::Cuda}).status().message(),
-            "the engine '<memory>' cannot be used: it is damaged: the checksum "
+            "the engine in memory cannot be used: it is damaged: the checksum "
             "of the section 'weights' does not match");
   LoadOptions options;
   options.verifyWeights = false;

@@ -132,7 +132,7 @@ TEST(CpuInfo, ThreadsOption) {
   EXPECT_GE(availableCores(), 1);
   EXPECT_EQ(*chooseThreads(5), 5);
   EXPECT_EQ(chooseThreads(-1).status().message(),
-            "the option threads takes a number from 1 to 1024");
+            "the option threads takes a number from 0 (the default) to 1024");
   Environment variable("CHARONIA_THREADS", "3");
   EXPECT_EQ(*chooseThreads(0), 3);
   Environment wrong("CHARONIA_THREADS", "many");

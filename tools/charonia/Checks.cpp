@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 namespace charonia::tool {
 
@@ -80,9 +81,25 @@ CLI::Validator device() {
 
 CLI::Validator shape() {
   return check([](const std::string &text) -> std::string {
+    if (text.ends_with('='))
+      return "nothing follows the '=' of " + text;
     auto parsed = parseShape(text.substr(text.rfind('=') + 1));
     return parsed ? "" : parsed.status().message();
   });
+}
+
+void requireDistinctNames(const char *option,
+                          const std::vector<std::string> &values) {
+  std::set<std::string> seen;
+  for (const std::string &value : values) {
+    size_t equals = value.rfind('=');
+    std::string name =
+        equals == std::string::npos ? "" : value.substr(0, equals);
+    if (!seen.insert(name).second)
+      throw CLI::ValidationError(option, name.empty()
+                                             ? "several without NAME= are given"
+                                             : "'" + name + "' is given twice");
+  }
 }
 
 CLI::Validator seed() {

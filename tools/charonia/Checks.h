@@ -26,6 +26,10 @@ CLI::Validator megabytes();
 CLI::Validator device();
 /// 1x3x224x224, perhaps behind NAME=; names may hold '=', shapes may not.
 CLI::Validator shape();
+/// Throws if two of the values of an option NAME=VALUE are of one name,
+/// whatever names there are: what precedes the last '=' is the same.
+void requireDistinctNames(const char *option,
+                          const std::vector<std::string> &values);
 /// A number of 64 bits without a sign.
 CLI::Validator seed();
 CLI::Validator sha256();

@@ -292,6 +292,11 @@ CLI::App *addCompare(CLI::App &app, CompareCommand &options) {
   return p;
 }
 
+void checkNames(const ExecutionOptions &options) {
+  requireDistinctNames("--input", options.inputs);
+  requireDistinctNames("--shape", options.shapes);
+}
+
 /// The parser's own messages begin in different ways.
 int failToParse(const CLI::App &app, const CLI::ParseError &error) {
   std::string text = error.what(), command = "charonia";
@@ -337,11 +342,21 @@ int runCommandLine(int argc, char **argv) {
   addRun(app, execute)->callback([&] {
     if (execute.engine.empty() && execute.batch.empty())
       throw CLI::RequiredError("engine");
+    checkNames(execute);
     status = run(execute);
   });
-  addBench(app, bench)->callback([&] { status = run(bench); });
-  addInspect(app, inspect)->callback([&] { status = run(inspect); });
-  addCompare(app, compare)->callback([&] { status = run(compare); });
+  addBench(app, bench)->callback([&] {
+    checkNames(bench);
+    status = run(bench);
+  });
+  addInspect(app, inspect)->callback([&] {
+    requireDistinctNames("--shape", inspect.shapes);
+    status = run(inspect);
+  });
+  addCompare(app, compare)->callback([&] {
+    checkNames(compare);
+    status = run(compare);
+  });
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &wanted) {

@@ -65,8 +65,12 @@ public:
   Status run() {
     if (folder.path.empty())
       return Status(StatusCode::Io, "no folder for temporary files");
-    if (!fs::exists(command.model))
-      return Status(StatusCode::NotFound, command.model + ": no such file");
+    std::error_code ignored;
+    if (!fs::is_regular_file(command.model, ignored))
+      return Status(StatusCode::NotFound,
+                    command.model + (fs::exists(command.model, ignored)
+                                         ? ": is not a regular file"
+                                         : ": no such file"));
     CHARONIA_ASSIGN_OR_RETURN(Execution execution, Execution::open(command));
     CHARONIA_RETURN_IF_ERROR(execution.bindFiles(command.inputs));
     CHARONIA_RETURN_IF_ERROR(

@@ -7,6 +7,7 @@
 #include "graph/ir/Dialect.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
+#include "runtime/engine/Format.h"
 #include "tools/charonia/Commands.h"
 #include "tools/charonia/Console.h"
 #include "tools/charonia/Targets.h"
@@ -24,6 +25,9 @@ using namespace mlir;
 
 namespace charonia::tool {
 namespace {
+
+// What import lets through, an engine can hold.
+static_assert(frontend::maxInputsAndOutputs <= engine::maxTensors);
 
 /// The user's words for a place: the model's node, or a position in a file.
 std::string describe(Location location) {
@@ -74,6 +78,7 @@ public:
     OwningOpRef<ModuleOp> module = import();
     if (!module)
       return Failed;
+    symbols = graph::getSymbols(*module);
     return compile(*module);
   }
 
@@ -129,6 +134,10 @@ private:
     return Done;
   }
 
+  std::string textOf(const Diagnostic &diagnostic) const {
+    return printableLines(graph::nameSymbols(diagnostic.str(), symbols));
+  }
+
   void report(Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() != DiagnosticSeverity::Error &&
         diagnostic.getSeverity() != DiagnosticSeverity::Warning)
@@ -138,10 +147,10 @@ private:
     std::string place = describe(diagnostic.getLocation());
     llvm::errs() << (isError ? "error: " : "warning: ")
                  << printable(command.model) << ": "
-                 << (place.empty() ? "" : place + ": ")
-                 << printableLines(diagnostic.str()) << "\n";
+                 << (place.empty() ? "" : place + ": ") << textOf(diagnostic)
+                 << "\n";
     for (Diagnostic &note : diagnostic.getNotes())
-      llvm::errs() << "  " << printableLines(note.str()) << "\n";
+      llvm::errs() << "  " << textOf(note) << "\n";
   }
 
   OwningOpRef<ModuleOp> import() {
@@ -164,6 +173,13 @@ private:
 
   /// A dumped module, and the weights that were dumped beside it.
   OwningOpRef<ModuleOp> parse() {
+    llvm::sys::fs::file_status status;
+    if (!llvm::sys::fs::status(command.model, status) &&
+        status.type() != llvm::sys::fs::file_type::regular_file) {
+      line.clear();
+      return fail(printable(command.model) + ": is not a regular file"),
+             nullptr;
+    }
     OwningOpRef<ModuleOp> module =
         parseSourceFile<ModuleOp>(command.model, ParserConfig(&*context));
     if (!module)
@@ -269,6 +285,7 @@ private:
   ProgressLine line;
   driver::Activity activity;
   DialectRegistry registry;
+  llvm::SmallVector<graph::Symbol> symbols; ///< Of the imported module.
   std::optional<llvm::DefaultThreadPool> pool;
   std::optional<MLIRContext> context;
   std::optional<driver::Watchdog> watchdog; ///< Ends before what it looks at.

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 namespace charonia::tool {
@@ -151,9 +152,17 @@ Result<Array> Array::allocate(DType dtype, std::vector<int64_t> shape) {
 }
 
 Result<Array> readNpy(const std::string &path, DType wanted) {
-  std::unique_ptr<std::FILE, FileCloser> file(std::fopen(path.c_str(), "rb"));
-  if (!file)
+  // Opening a pipe would wait for its writer.
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0)
     return Status(StatusCode::Io, path + ": " + std::strerror(errno));
+  std::unique_ptr<std::FILE, FileCloser> file(::fdopen(descriptor, "rb"));
+  struct stat info;
+  if (::fstat(descriptor, &info) != 0)
+    return Status(StatusCode::Io, path + ": " + std::strerror(errno));
+  if (!S_ISREG(info.st_mode))
+    return bad(path,
+               S_ISDIR(info.st_mode) ? "is a folder" : "is not a regular file");
   unsigned char head[12];
   if (std::fread(head, 1, 10, file.get()) != 10 ||
       std::memcmp(head, "\x93NUMPY", 6) != 0)
@@ -189,10 +198,8 @@ Result<Array> readNpy(const std::string &path, DType wanted) {
   Status truncated =
       bad(path, "is truncated: " + shapeString(*shape) + " elements of " +
                     *code + " take " + std::to_string(*size) + " bytes");
-  // Before memory is taken for what is not there; pipes have no size.
-  struct stat info;
-  if (fstat(fileno(file.get()), &info) == 0 && S_ISREG(info.st_mode) &&
-      uint64_t(info.st_size) < *size)
+  // Before memory is taken for what is not there.
+  if (uint64_t(info.st_size) < *size)
     return truncated;
   Result<Array> array = Array::allocate(*dtype, *shape);
   if (!array)

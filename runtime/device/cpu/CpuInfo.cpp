@@ -139,12 +139,13 @@ int availableCores() {
 
 Result<int> chooseThreads(int threads) {
   constexpr int most = 1024;
-  std::string origin = "the option threads";
+  std::string origin = "the option threads", least = "0 (the default) to ";
   if (threads == 0) {
     const char *variable = std::getenv("CHARONIA_THREADS");
     if (!variable || !*variable)
       return availableCores();
     origin = "the environment variable CHARONIA_THREADS";
+    least = "1 to ";
     std::string_view text = variable;
     auto [end, error] =
         std::from_chars(text.data(), text.data() + text.size(), threads);
@@ -153,7 +154,8 @@ Result<int> chooseThreads(int threads) {
   }
   if (threads < 1 || threads > most)
     return Status(StatusCode::InvalidArgument,
-                  origin + " takes a number from 1 to " + std::to_string(most));
+                  origin + " takes a number from " + least +
+                      std::to_string(most));
   return threads;
 }
 

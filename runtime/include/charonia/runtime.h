@@ -14,7 +14,8 @@
 // An Engine is immutable and may be used from any number of threads. A Context
 // belongs to one thread at a time; for parallel runs make several contexts,
 // which share the engine's code and weights. What returns a Status or a Result
-// throws nothing (status.h); charonia.h is the same for C.
+// throws nothing (status.h); charonia.h is the same for C. One that was moved
+// from can be assigned to and destroyed; another use of it ends the process.
 //
 // Trust: an engine holds machine code, which is run as it is. The checks at
 // load find damage; they cannot make the code of a hostile engine harmless. Run
@@ -33,6 +34,10 @@
 //===----------------------------------------------------------------------===//
 #ifndef CHARONIA_RUNTIME_H
 #define CHARONIA_RUNTIME_H
+
+#if __cplusplus <= 201703L
+#error "charonia/runtime.h needs C++20 (-std=c++20); charonia.h is for C"
+#endif
 
 #include "charonia/signature.h"
 #include "charonia/status.h"
@@ -210,6 +215,7 @@ private:
   friend class Engine;
   struct CHARONIA_HIDDEN Impl;
   explicit Context(std::unique_ptr<Impl> impl);
+  CHARONIA_HIDDEN Impl &self() const noexcept;
   std::unique_ptr<Impl> impl;
 };
 
@@ -235,6 +241,7 @@ public:
 private:
   struct CHARONIA_HIDDEN Impl;
   explicit Engine(std::shared_ptr<Impl> impl);
+  CHARONIA_HIDDEN Impl &self() const noexcept;
   std::shared_ptr<Impl> impl;
 };
 

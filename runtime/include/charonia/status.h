@@ -69,6 +69,8 @@ namespace detail {
 /// Ends the process with a message on stderr: what follows a Result that is not
 /// what its user took it for would be memory that nobody wrote.
 [[noreturn]] CHARONIA_API void resultMisused(const Status &status) noexcept;
+/// The same for what was moved from.
+[[noreturn]] CHARONIA_API void movedFromUsed(const char *type) noexcept;
 } // namespace detail
 
 /// A value or the Status that explains its absence. Taking the value of an

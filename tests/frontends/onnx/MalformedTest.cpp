@@ -41,16 +41,44 @@ TensorProto &addTensor(ModelProto &model, const std::string &name,
 } // namespace
 
 TEST(Malformed, DeepSubgraphs) {
-  ::onnx::ModelProto model;
-  model.set_ir_version(9);
-  ::onnx::GraphProto *graph = model.mutable_graph();
-  for (int depth = 0; depth < 40; ++depth) {
-    ::onnx::AttributeProto *branch = graph->add_node()->add_attribute();
-    branch->set_name("then_branch");
-    graph = branch->mutable_g();
+  for (int depth : {40, 600}) {
+    ::onnx::ModelProto model;
+    model.set_ir_version(9);
+    ::onnx::GraphProto *graph = model.mutable_graph();
+    for (int i = 0; i < depth; ++i) {
+      ::onnx::AttributeProto *branch = graph->add_node()->add_attribute();
+      branch->set_name("then_branch");
+      graph = branch->mutable_g();
+    }
+    std::string bytes = model.SerializeAsString();
+    EXPECT_EQ(importBytes(bytes),
+              "error: test.onnx: its subgraphs nest over 30 deep\n"
+              "  remedy: export the model with fewer If, Loop and Scan nodes "
+              "inside of one another\n");
+    EXPECT_THAT(importBytes(bytes.substr(0, bytes.size() - 1)),
+                HasSubstr("the file is damaged"));
   }
-  EXPECT_THAT(importBytes(model.SerializeAsString()),
-              HasSubstr("or its subgraphs nest over 30 deep"));
+}
+
+TEST(Malformed, MoreOutputsThanAnEngineHolds) {
+  ::onnx::ModelProto model = parse(simple);
+  std::string only = model.graph().output(0).name();
+  auto &outputs = *model.mutable_graph()->mutable_output();
+  for (int i = 1; i < 4097; ++i) {
+    auto &node = *model.mutable_graph()->add_node();
+    node.set_op_type("Relu");
+    node.add_input(only);
+    node.add_output("y" + std::to_string(i));
+    *outputs.Add() = outputs[0];
+    outputs[i].set_name(node.output(0));
+  }
+  EXPECT_EQ(importBytes(model.SerializeAsString()),
+            "error: test.onnx: the model has 4097 outputs; up to 4096 are "
+            "supported\n"
+            "  remedy: export it with fewer outputs, for example joined by a "
+            "Concat\n");
+  outputs.RemoveLast();
+  EXPECT_EQ(importBytes(model.SerializeAsString()), "");
 }
 
 TEST(Malformed, Garbage) {
@@ -334,7 +362,7 @@ TEST(Malformed, DeepNesting) {
     graph = node.mutable_attribute(0)->mutable_g();
     graph->add_node()->add_output("y");
   }
-  EXPECT_THAT(import(model), HasSubstr("not an ONNX model"));
+  EXPECT_THAT(import(model), HasSubstr("its subgraphs nest over 30 deep"));
 }
 
 TEST(Malformed, ManyFunctions) {

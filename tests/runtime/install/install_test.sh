@@ -55,6 +55,13 @@ if [ -z "$(sed -n 's/^-DCHARONIA_SANITIZE=//p' <(printf '%s\n' "$@"))" ]; then
   grep -qF 'output y: 3 16' <<<"$("$work/by_archive" "$work/test.engine")"
 fi
 
+# runtime.h says what it needs.
+for standard in 17 20; do
+  message=$("$compiler" -x c++ -std=c++$standard -fsyntax-only -I"$work/prefix/include" \
+    -include charonia/runtime.h /dev/null 2>&1) && works=yes || works=no
+  if [ $standard = 20 ]; then [ $works = yes ]; else grep -qF 'runtime.h needs C++20 (-std=c++20)' <<<"$message"; fi
+done
+
 # Folders that packagers give as absolute paths; nothing is installed there.
 quiet cmake -G Ninja -S "$source" -B "$work/absolute" "$@" \
   -DCHARONIA_BUILD_COMPILER=OFF -DCHARONIA_BUILD_TESTS=OFF -DCMAKE_INSTALL_PREFIX="$work/p" \
