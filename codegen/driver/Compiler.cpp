@@ -8,6 +8,7 @@
 #include "codegen/driver/WeightFile.h"
 #include "codegen/gpu/GpuCodegen.h"
 #include "codegen/tile/ir/TileDialect.h"
+#include "graph/analysis/Weights.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -290,6 +291,9 @@ private:
           compileKernels(kernels, *backend, kernelOptions);
       if (failed(compiled))
         return failure();
+      if (failed(checkIndependent(program, *compiled,
+                                  UnknownLoc::get(module.getContext()))))
+        return failure();
       for (const CompiledKernel &kernel : *compiled)
         entry.cachedKernels += kernel.cached;
       // Backends of one device write the same tile programs.
@@ -407,7 +411,9 @@ private:
         continue;
       found = true;
       KernelSet one;
-      one.add(kernels.get(i));
+      one.add(kernels.get(i), [](Value input) {
+        return graph::isWeight(input.getDefiningOp());
+      });
       KernelOptions dumped;
       dumped.dumpDir = std::string(folder);
       std::string resources;

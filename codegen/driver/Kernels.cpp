@@ -1,7 +1,6 @@
 #include "codegen/driver/Kernels.h"
 #include "codegen/driver/Convert.h"
 #include "codegen/tile/ir/TileDialect.h"
-#include "graph/analysis/Weights.h"
 #include "mlir/IR/Threading.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -18,21 +17,14 @@ static std::string print(Operation *op) {
   return text;
 }
 
-/// Whether the value is a weight or the same bytes as one.
-static bool isConstant(Value value) {
-  Operation *op = value.getDefiningOp();
-  while (op && op->getNumOperands() == 1)
-    op = op->getOperand(0).getDefiningOp();
-  return op && graph::isWeight(op);
-}
-
 /// The kernel's name without the number that tells it from others.
 static StringRef baseName(StringRef name) {
   auto [stem, number] = name.rsplit('.');
   return llvm::all_of(number, llvm::isDigit) ? stem : name;
 }
 
-unsigned KernelSet::add(graph::KernelOp kernel) {
+unsigned KernelSet::add(graph::KernelOp kernel,
+                        llvm::function_ref<bool(Value)> isWeight) {
   OpBuilder builder(kernel.getContext());
   Location unknown = builder.getUnknownLoc();
   Entry entry{ModuleOp::create(unknown), {}};
@@ -41,7 +33,7 @@ unsigned KernelSet::add(graph::KernelOp kernel) {
 
   SmallVector<Type> arguments;
   for (Value input : kernel.getInputs())
-    if (!isConstant(input))
+    if (!isWeight(input))
       arguments.push_back(input.getType());
   builder.setInsertionPointToEnd(entry.module->getBody());
   auto function = func::FuncOp::create(
@@ -53,7 +45,7 @@ unsigned KernelSet::add(graph::KernelOp kernel) {
                              *std::make_unique<IRMapping>());
   unsigned next = 0;
   for (OpOperand &operand : entry.kernel->getOpOperands())
-    operand.set(isConstant(operand.get())
+    operand.set(isWeight(operand.get())
                     ? Value(graph::WeightOp::create(
                           builder, unknown, operand.get().getType(),
                           builder.getStringAttr("weight")))
@@ -93,6 +85,16 @@ static void writeFile(const std::string &path, StringRef text) {
     file << text;
 }
 
+/// Numbers of the arguments of which a load is marked `independent`.
+static SmallVector<unsigned> independentArguments(func::FuncOp function) {
+  llvm::SmallSetVector<unsigned, 4> found;
+  function.walk([&](tile::LoadOp load) {
+    if (load.getIndependent())
+      found.insert(cast<BlockArgument>(load.getBuffer()).getArgNumber());
+  });
+  return found.takeVector();
+}
+
 static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel,
                                                unsigned number,
                                                Backend &backend,
@@ -121,6 +123,7 @@ static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel,
   compiled.grid = expr(tile::kGridAttr);
   compiled.scratch = expr(tile::kScratchAttr);
   compiled.counters = expr(tile::kCountersAttr);
+  compiled.independent = independentArguments(function);
   std::string key;
   // Dumps are wanted of the whole way, so nothing is taken from the cache.
   if (options.cache && dumpDir.empty()) {

@@ -15,8 +15,10 @@ namespace charonia::driver {
 /// same places, are one kernel, whatever their names.
 class KernelSet {
 public:
-  /// The number of the kernel, new or known.
-  unsigned add(graph::KernelOp kernel);
+  /// The number of the kernel, new or known. `isWeight` says of its operands
+  /// whether their bytes are there before the program starts.
+  unsigned add(graph::KernelOp kernel,
+               llvm::function_ref<bool(mlir::Value)> isWeight);
   unsigned size() const { return kernels.size(); }
   /// The kernel, alone in a module of its own.
   graph::KernelOp get(unsigned number) const { return kernels[number].kernel; }
@@ -37,6 +39,9 @@ struct CompiledKernel {
   /// Bytes of scratch memory and counters that a launch needs in two more
   /// buffers; null where it takes none. See tile.split_sum.
   mlir::AffineExpr scratch, counters;
+  /// Arguments that may be read before the kernels ahead have ended, and that
+  /// nothing writes meanwhile: weights. See tile.load.
+  llvm::SmallVector<unsigned> independent;
   bool cached = false;
 };
 

@@ -148,7 +148,9 @@ private:
   void addLaunch(graph::KernelOp kernel) {
     uint32_t step = program().steps.size();
     engine::Step launch;
-    launch.kernel = kernels.add(kernel);
+    launch.kernel = kernels.add(kernel, [&](Value input) {
+      return graph::isWeight(root(input).getDefiningOp());
+    });
     launch.nodes = nodeNames(kernel.getLoc());
     for (Value input : kernel.getInputs()) {
       uint32_t buffer = bufferOf(input);
@@ -286,6 +288,27 @@ ProgramLayout layOutProgram(func::FuncOp function, DeviceKind device,
                             KernelSet &kernels) {
   passRuns(function, argumentAlignment(device));
   return Builder(function, device, kernels).run();
+}
+
+LogicalResult checkIndependent(const engine::Program &program,
+                               ArrayRef<CompiledKernel> kernels,
+                               Location location) {
+  for (const engine::Step &step : program.steps) {
+    if (step.kind != engine::Step::Kind::Launch)
+      continue;
+    for (unsigned i : kernels[step.kernel].independent) {
+      const engine::Buffer &buffer = program.buffers[step.args[i].buffer];
+      if (buffer.kind != engine::Buffer::Kind::Weight)
+        return emitError(location)
+               << "kernel '" << program.kernels[step.kernel].name
+               << "' reads its argument " << i
+               << " without waiting for the kernels before it, but '"
+               << buffer.name
+               << "', which a launch passes there, is no weight: this is a "
+                  "mistake of the compiler, please report it";
+    }
+  }
+  return success();
 }
 
 void addScratch(engine::Program &program, ArrayRef<CompiledKernel> kernels) {

@@ -25,6 +25,12 @@ struct ProgramLayout {
 ProgramLayout layOutProgram(mlir::func::FuncOp function, DeviceKind device,
                             KernelSet &kernels);
 
+/// Whether every launch passes weights where its kernel reads ahead of its turn
+/// (CompiledKernel::independent); an error at `location` where one does not.
+llvm::LogicalResult checkIndependent(const engine::Program &program,
+                                     llvm::ArrayRef<CompiledKernel> kernels,
+                                     mlir::Location location);
+
 /// Gives the launches of kernels that ask for it scratch memory of their own,
 /// and counters in one buffer that the program's first step clears.
 void addScratch(engine::Program &program,

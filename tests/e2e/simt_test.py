@@ -248,3 +248,67 @@ def test_products_of_warpgroups(tmp_path, precision, size, form):
         assert error <= (1e-2 if precision == "fp16" else 3e-2)
         results.append(got)
     assert all(np.array_equal(results[0], r) for r in results)
+
+
+def recurrence(op, direction):
+    """Without an initial state, which is then zeros of as many rows as there are sequences."""
+    steps, size, hidden = 3, 8, 8
+    rng = np.random.default_rng(5)
+    gates, directions = {"GRU": 3, "LSTM": 4}[op], 1 + (direction == "bidirectional")
+    weights = [
+        numpy_helper.from_array((rng.standard_normal(shape) * 0.3).astype(np.float32), name)
+        for name, shape in (("w", (directions, gates * hidden, size)), ("r", (directions, gates * hidden, hidden)))
+    ]  # fmt: skip
+    node = helper.make_node(op, ["x", "w", "r"], ["y", "h"], hidden_size=hidden, direction=direction)
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [steps, "b", size])]
+    outputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in "yh"]
+    graph = helper.make_graph([node], op, inputs, outputs, weights)
+    x = rng.standard_normal((steps, 3, size)).astype(np.float32)
+    return graph, {"x": x}
+
+
+def dear():
+    """Weights alone give what is added to the input, which takes too long to compute when the
+    engine is written: kernels of it run before the last one."""
+    rng = np.random.default_rng(6)
+    weights = {
+        "w": rng.standard_normal(900).astype(np.float32), "s": np.array([900, 900]), "axes": np.array([0]),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("Expand", ["w", "s"], ["e"]), helper.make_node("Sin", ["e"], ["t"]),
+        helper.make_node("MatMul", ["t", "t"], ["u"]),
+        helper.make_node("ReduceSum", ["u", "axes"], ["q"], keepdims=0),
+        helper.make_node("Add", ["x", "q"], ["y"]),
+    ]  # fmt: skip
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4, 900]) for n in "xy"]
+    initializers = [numpy_helper.from_array(v, n) for n, v in weights.items()]
+    graph = helper.make_graph(nodes, "dear", values[:1], values[1:], initializers)
+    return graph, {"x": rng.standard_normal((4, 900)).astype(np.float32)}
+
+
+OF_WEIGHTS = {
+    f"{op}_{direction}": lambda op=op, direction=direction: recurrence(op, direction)
+    for op in ("GRU", "LSTM") for direction in ("forward", "bidirectional")
+} | {"dear": dear}  # fmt: skip
+
+
+@pytest.mark.parametrize("target, precision", [("sm_90", "fp32"), ("sm_90a", "fp16")])
+@pytest.mark.parametrize("name", OF_WEIGHTS)
+def test_results_of_weights_are_waited_for(tmp_path, name, target, precision):
+    """Kernels that read nothing but weights overlap with their readers as all others do."""
+    import onnxruntime
+
+    graph, inputs = OF_WEIGHTS[name]()
+    opsets = [helper.make_opsetid("", 17)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    path, engine, dump = tmp_path / "m.onnx", tmp_path / "m.engine", tmp_path / "dump"
+    path.write_bytes(model.SerializeToString())
+    harness.compile_model(path, engine, target=target, precision=precision, dump=dump)
+    outputs = [o.name for o in model.graph.output]
+    got = harness.run_engine(
+        engine, inputs, outputs, tmp_path / "run", device="simt", dump=dump
+    )
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    for value, want in zip(got, session.run(outputs, inputs)):
+        error = np.abs(value - want).max() / np.abs(want).max()
+        assert error <= LIMITS[precision], f"{name}: {error:.2e}"

@@ -1,0 +1,56 @@
+#include "codegen/driver/Program.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include <gmock/gmock.h>
+
+using namespace charonia;
+using namespace charonia::driver;
+
+namespace {
+
+/// What checkIndependent says of a copy and one launch of a kernel that reads
+/// its argument `independent` ahead of its turn. It gets an input, a weight, a
+/// kernel's result and its own.
+std::string check(unsigned independent) {
+  engine::Program program;
+  for (auto [name, kind] : {std::pair("x", engine::Buffer::Kind::Input),
+                            std::pair("w", engine::Buffer::Kind::Weight),
+                            std::pair("state", engine::Buffer::Kind::Arena),
+                            std::pair("y", engine::Buffer::Kind::Output)}) {
+    engine::Buffer buffer;
+    buffer.name = name;
+    buffer.kind = kind;
+    program.buffers.push_back(buffer);
+  }
+  program.kernels.resize(2);
+  program.kernels[1].name = "gru";
+  engine::Step copy, launch;
+  copy.kind = engine::Step::Kind::Copy;
+  copy.args = {{2, 0}, {0, 0}};
+  launch.kernel = 1;
+  launch.args = {{0, 0}, {1, 0}, {2, 0}, {3, 0}};
+  program.steps = {copy, launch};
+  std::vector<CompiledKernel> kernels(2);
+  kernels[1].independent = {independent};
+
+  mlir::MLIRContext context;
+  std::string text;
+  mlir::ScopedDiagnosticHandler handler(
+      &context, [&](mlir::Diagnostic &diagnostic) { text = diagnostic.str(); });
+  auto result =
+      checkIndependent(program, kernels, mlir::UnknownLoc::get(&context));
+  EXPECT_EQ(failed(result), !text.empty());
+  return text;
+}
+
+TEST(Program, OnlyWeightsAreReadAheadOfTurn) {
+  EXPECT_EQ(check(1), "");
+  for (auto [argument, name] : {std::pair(0, "x"), {2, "state"}, {3, "y"}})
+    EXPECT_EQ(check(argument),
+              "kernel 'gru' reads its argument " + std::to_string(argument) +
+                  " without waiting for the kernels before it, but '" + name +
+                  "', which a launch passes there, is no weight: this is a "
+                  "mistake of the compiler, please report it");
+}
+
+} // namespace
