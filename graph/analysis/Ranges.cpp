@@ -29,38 +29,55 @@ static std::optional<RealRange> rangeOfWeight(WeightOp op) {
   const Weight *weight = dialect->getWeights().lookup(op.getName());
   if (!weight || weight->bytes.size() < sizeof(float))
     return std::nullopt;
-  RealRange none;
-  float low = none.high, high = none.low;
-  for (size_t i = 0, e = weight->bytes.size() / sizeof(float); i < e; ++i) {
-    float v;
-    std::memcpy(&v, weight->bytes.data() + i * sizeof(float), sizeof(float));
-    low = std::min(low, v);
-    high = std::max(high, v);
+  // Several at a time: all weights of the model are looked at.
+  constexpr size_t lanes = 16;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  float low[lanes], high[lanes];
+  std::fill_n(low, lanes, infinity);
+  std::fill_n(high, lanes, -infinity);
+  size_t count = weight->bytes.size() / sizeof(float);
+  for (size_t i = 0; i < count; i += lanes) {
+    float values[lanes] = {};
+    size_t n = std::min(lanes, count - i);
+    std::memcpy(values, weight->bytes.data() + i * sizeof(float),
+                n * sizeof(float));
+    std::fill(values + n, values + lanes, values[0]);
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      // NaN is neither.
+      float v = values[lane];
+      low[lane] = v < low[lane] ? v : low[lane];
+      high[lane] = v > high[lane] ? v : high[lane];
+    }
   }
-  return low <= high ? std::optional(RealRange{low, high}) : std::nullopt;
+  RealRange range{*std::min_element(low, low + lanes),
+                  *std::max_element(high, high + lanes)};
+  return range.low <= range.high ? std::optional(range) : std::nullopt;
 }
 
 Ranges::MaybeRange Ranges::compute(GraphOpInterface op) {
   // Sums of many terms are activations.
   if (op.getRole() == OpRole::Contraction)
     return std::nullopt;
-  bool assumed = false, outside = false;
+  double limit = limitOf(op);
+  const RealRange inside{-limit, limit};
+  bool floats = false, assumed = false, outside = false;
   SmallVector<RealRange> operands;
-  for (Value operand : op->getOperands()) {
+  for (OpOperand &operand : op->getOpOperands()) {
     MaybeRange range;
-    if (isa<FloatType>(getElementTypeOrSelf(operand))) {
+    if (isa<FloatType>(getElementTypeOrSelf(operand.get()))) {
       range = rangeOf(operand);
+      floats = true;
       assumed |= !range;
-      outside |= range && !isInside(*range);
+      outside |= isOutside(range, limit);
     }
-    operands.push_back(range.value_or(RealRange{-limit, limit}));
+    operands.push_back(range.value_or(inside));
   }
   if (assumed && !outside)
     return std::nullopt;
   MaybeRange range = operands.empty() ? std::nullopt : op.getRange(operands);
-  if (!range && outside)
-    range = RealRange{};
-  return assumed && range && isInside(*range) ? std::nullopt : range;
+  if (!range)
+    range = floats ? RealRange{} : inside;
+  return assumed && !isOutside(range, limit) ? std::nullopt : range;
 }
 
 Ranges::MaybeRange Ranges::rangeOf(Value value) {
@@ -95,9 +112,4 @@ Ranges::MaybeRange Ranges::rangeOf(Value value) {
       known[v] = compute(op);
   }
   return known[value];
-}
-
-bool Ranges::isOutside(Value value) {
-  MaybeRange range = rangeOf(value);
-  return range && !isInside(*range);
 }

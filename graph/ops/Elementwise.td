@@ -118,14 +118,26 @@ def Graph_LogOp : Graph_Unary<"log", "natural logarithm", 37> {
   let floats = "std::log(x)";
   let range = "rising(hull(x, RealRange{0, 0}), [](double v) { return std::log(std::max(v, 0.0)); })";
 }
-def Graph_Expm1Op : Graph_Unary<"expm1", "exp(x) - 1", 25> { let floats = "std::expm1(x)"; }
-def Graph_Log1pOp : Graph_Unary<"log1p", "log(1 + x)", 49> { let floats = "std::log1p(x)"; }
+def Graph_Expm1Op : Graph_Unary<"expm1", "exp(x) - 1", 25> {
+  let floats = "std::expm1(x)";
+  let range = "rising(x, [](double v) { return std::expm1(v); })";
+}
+def Graph_Log1pOp : Graph_Unary<"log1p", "log(1 + x)", 49> {
+  let floats = "std::log1p(x)";
+  let range = "rising(x, [](double v) { return std::log1p(std::max(v, -1.0)); })";
+}
 def Graph_SqrtOp : Graph_Unary<"sqrt", "square root", 2> {
   let floats = "std::sqrt(x)";
   let range = "rising(x, [](double v) { return std::sqrt(std::max(v, 0.0)); })";
 }
-def Graph_RsqrtOp : Graph_Unary<"rsqrt", "1 / sqrt(x)", 3> { let floats = "1 / std::sqrt(x)"; }
-def Graph_ReciprocalOp : Graph_Unary<"reciprocal", "1 / x", 2> { let floats = "1 / x"; }
+def Graph_RsqrtOp : Graph_Unary<"rsqrt", "1 / sqrt(x)", 3> {
+  let floats = "1 / std::sqrt(x)";
+  let range = "x.low > 0 ? RealRange{1 / std::sqrt(x.high), 1 / std::sqrt(x.low)} : RealRange{}";
+}
+def Graph_ReciprocalOp : Graph_Unary<"reciprocal", "1 / x", 2> {
+  let floats = "1 / x";
+  let range = "x.low > 0 || x.high < 0 ? RealRange{1 / x.high, 1 / x.low} : RealRange{}";
+}
 def Graph_ErfOp : Graph_Unary<"erf", "Gauss error function", 40> {
   let floats = "std::erf(x)";
   let range = "RealRange{-1, 1}";
@@ -274,6 +286,7 @@ def Graph_MulOp : Graph_Binary<"mul", "x * y", [Commutative], 1> {
   let integers = "wrap(uint64_t(x) * uint64_t(y))";
 }
 def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate toward zero", [], 1, Graph_Tensor, 2, 100> {
+  let range = "y.low > 0 || y.high < 0 ? x * RealRange{1 / y.high, 1 / y.low} : RealRange{}";
   let moreDecl = linearDecl;
   let floats = "x / y";
   let integers = "quotient(x, y)";

@@ -224,6 +224,9 @@ SmallVector<DimKind> NormalizeOp::getResultDimKinds() {
 std::optional<RealRange> ReduceOp::getRange(ArrayRef<RealRange> operands) {
   // Nothing to combine gives an infinite maximum or minimum.
   auto known = constantOf(getReductionExtent());
+  if (getKind() == ReduceKind::sum && known)
+    return scalar::operator*(operands[0],
+                             RealRange{double(*known), double(*known)});
   bool chooses = getKind() == ReduceKind::max || getKind() == ReduceKind::min;
   return chooses && known && *known > 0 ? std::optional(operands[0])
                                         : std::nullopt;

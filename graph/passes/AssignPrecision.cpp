@@ -19,7 +19,7 @@ enum class Kind {
   /// Weights, constants, views of them.
   Fixed,
   /// Computed from integers (and constants): positions, masks. Inputs of which
-  /// every reader wants the full range.
+  /// a reader wants the full range, and what leads from them to that reader.
   Index,
   /// A reduction, and what is made of reductions.
   Wide,
@@ -50,15 +50,23 @@ private:
 
     Block &block = function.getBody().front();
     // From here on a number that is added to it is lost in rounding.
-    ranges.emplace(std::ldexp(
-        1.0, APFloat::semanticsPrecision(target.getFloatSemantics())));
+    int digits = APFloat::semanticsPrecision(target.getFloatSemantics());
+    ranges.emplace(std::ldexp(1.0, digits));
     findFullRange(block);
+    // A softmax feels more than that: here numbers are rounded by 2^-6.
+    for (auto op : block.getOps<GraphOpInterface>())
+      if (llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
+            return wantsFullRange(operand);
+          }))
+        ranges->setLimit(op, std::ldexp(1.0, digits - 5));
     for (Value argument : block.getArguments())
       if (isWide(argument)) {
         bool full = fullRange.contains(argument);
         kinds[argument] = full ? Kind::Index : Kind::Narrow;
-        if (full)
+        if (full) {
           ranges->setUnbounded(argument);
+          addMask(argument);
+        }
       }
     SmallVector<Operation *> ops;
     for (Operation &op : block)
@@ -67,7 +75,7 @@ private:
     for (Operation *op : ops)
       if (auto graphOp = dyn_cast<GraphOpInterface>(op);
           graphOp && isWide(op->getResult(0)))
-        kinds[op->getResult(0)] = kindOf(graphOp);
+        setKind(graphOp, kindOf(graphOp));
     for (Operation *op : ops)
       convert(op);
   }
@@ -76,21 +84,25 @@ private:
     return getElementTypeOrSelf(value).isF32();
   }
 
-  /// Finds the values of which every reader, through views and pointwise
-  /// operators, wants the full range: masks, whose lowest numbers a small type
-  /// lacks.
+  /// Whether the operator is on the way to one that wants the full range.
+  bool leadsToFullRange(GraphOpInterface op) {
+    OpRole role = op.getRole();
+    return (role == OpRole::View || role == OpRole::Pointwise) &&
+           fullRange.contains(op->getResult(0));
+  }
+
+  bool wantsFullRange(OpOperand &use) {
+    auto op = dyn_cast<GraphOpInterface>(use.getOwner());
+    return op &&
+           (op.readsFullRange(use.getOperandNumber()) || leadsToFullRange(op));
+  }
+
+  /// Finds the values of which a reader, through views and pointwise operators,
+  /// wants the full range: masks, whose lowest numbers a small type lacks.
   void findFullRange(Block &block) {
-    auto wanted = [&](OpOperand &use) {
-      auto op = dyn_cast<GraphOpInterface>(use.getOwner());
-      if (!op)
-        return false;
-      OpRole role = op.getRole();
-      return op.readsFullRange(use.getOperandNumber()) ||
-             ((role == OpRole::View || role == OpRole::Pointwise) &&
-              fullRange.contains(op->getResult(0)));
-    };
     auto visit = [&](Value value) {
-      if (llvm::all_of(value.getUses(), wanted))
+      if (llvm::any_of(value.getUses(),
+                       [&](OpOperand &use) { return wantsFullRange(use); }))
         fullRange.insert(value);
     };
     // Readers first.
@@ -101,13 +113,40 @@ private:
       visit(argument);
   }
 
+  /// A mask made of an input: its other readers take it as they take any input,
+  /// so that the rest of the model is no wider for it.
+  void addMask(Value value) {
+    masks.insert(value);
+    for (OpOperand &use : value.getUses())
+      if (!wantsFullRange(use))
+        ranges->setActivation(use);
+  }
+
+  void setKind(GraphOpInterface op, Kind kind) {
+    Value result = op->getResult(0);
+    kinds[result] = kind;
+    if (kind == Kind::Narrow)
+      ranges->setActivation(result);
+    else if (kind == Kind::Index && leadsToFullRange(op) &&
+             llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
+               return masks.contains(operand.get()) &&
+                      !ranges->isActivation(operand);
+             }))
+      addMask(result);
+  }
+
+  /// What the reader takes the value for.
+  Kind kindOf(OpOperand &use) {
+    return ranges->isActivation(use) ? Kind::Narrow : kinds.lookup(use.get());
+  }
+
   /// Whether the operator reads numbers that the small type lacks, or next to
   /// which it would lose what is added to them. It then stays in f32, and so
   /// does what reads its results, up to the next contraction.
   bool readsOutside(GraphOpInterface op) {
     return op.getRole() != OpRole::Contraction &&
-           llvm::any_of(op->getOperands(), [&](Value operand) {
-             return isWide(operand) && ranges->isOutside(operand);
+           llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
+             return isWide(operand.get()) && ranges->isOutside(operand);
            });
   }
 
@@ -115,9 +154,9 @@ private:
     if (weightsOnly(op->getResult(0)))
       return Kind::Fixed;
     bool fixed = false, index = false, wide = false, narrow = false;
-    for (Value operand : op->getOperands())
-      if (isWide(operand))
-        switch (kinds.lookup(operand)) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (isWide(operand.get()))
+        switch (kindOf(operand)) {
         case Kind::Fixed:
           fixed = true;
           break;
@@ -135,7 +174,7 @@ private:
       return narrow || wide || !index ? Kind::Wide : Kind::Index;
     switch (op.getRole()) {
     case OpRole::View:
-      return kinds.lookup(op->getOperand(0));
+      return kindOf(op->getOpOperand(0));
     case OpRole::Reduction:
       return narrow || wide || !index ? Kind::Wide : Kind::Index;
     case OpRole::Source:
@@ -158,14 +197,14 @@ private:
     bool narrow = graphOp && it != kinds.end() && it->second == Kind::Narrow;
     OpBuilder builder(op);
     for (OpOperand &operand : op->getOpOperands()) {
-      auto known = kinds.find(operand.get());
-      if (known == kinds.end())
+      if (!kinds.contains(operand.get()))
         continue;
+      Kind kind = kindOf(operand);
       bool free =
           graphOp && graphOp.isOperandTypeFree(operand.getOperandNumber());
-      if (narrow && (!free || known->second == Kind::Narrow))
+      if (narrow && (!free || kind == Kind::Narrow))
         operand.set(narrowed(operand.get(), builder));
-      else if (known->second == Kind::Narrow)
+      else if (kind == Kind::Narrow)
         operand.set(widened(operand.get(), builder));
     }
     if (!narrow)
@@ -202,9 +241,7 @@ private:
       result = copy->getResult(0);
     }
     if (!result) {
-      Term term(value, builder, location);
-      if (kinds.lookup(value) != Kind::Fixed)
-        term = clamped(term);
+      Term term = clamped(Term(value, builder, location));
       result = CastOp::create(builder, location, term.get(), target);
     }
     return narrow[value] = result;
@@ -226,13 +263,11 @@ private:
 
   /// What is no activation, its finite numbers in the small type's range.
   Term clamped(Term term) {
-    bool outside = ranges->isOutside(term.get());
-    if (!outside && kinds.lookup(term.get()) != Kind::Index)
+    if (!ranges->isOutside(term.get()) &&
+        kinds.lookup(term.get()) != Kind::Index)
       return term;
     double largest = largestFinite();
     Term inside = min(max(term, -largest), largest);
-    if (!outside)
-      return inside;
     Term infinite = term.make<IsInfOp>(term.get(), true, true);
     return term.make<SelectOp>(infinite.get(), term.get(), inside.get());
   }
@@ -262,7 +297,9 @@ private:
   FloatType target;
   WeightsOnly weightsOnly;
   std::optional<Ranges> ranges;
-  llvm::DenseSet<Value> fullRange;
+  /// Values of which some reader wants the full range; of these, inputs and
+  /// what is made of them.
+  llvm::DenseSet<Value> fullRange, masks;
   llvm::DenseMap<Value, Kind> kinds;
   llvm::DenseMap<Value, Value> narrow, wide;
 };

@@ -102,10 +102,13 @@ def AssignPrecision : Pass<"assign-precision", "mlir::func::FuncOp"> {
     which split-prepare takes. In f32 stay what is computed from integers alone
     (positions, masks), weights-only expressions, and reductions with what follows
     them before activations do: sums overflow small types. So does what may be so
-    large that the type lacks it, or loses 1 beside it, up to the operator that
-    bounds it again: masks of -1e9, built in the model or given as an input that only
-    a softmax or an attention reads. A contraction takes such numbers clamped to the
-    finite range of the type. Other types are left alone. fp32 and tf32 change
+    large that the type lacks it, or loses 1 beside it (on the way to a softmax: more
+    than 2^-6), up to the operator that bounds it again: masks of -1e9, built in the
+    model, stored, or given as an input that a softmax or an attention reads; other
+    readers of such an input take it as they take any. Of what is computed of weights
+    and integers by an operator without a rule for ranges the numbers may be any. A
+    contraction takes such numbers clamped to the finite range of the type, infinities
+    as they are. Other types are left alone. fp32 and tf32 change
     nothing: they concern products inside of kernels. Runs after recognition and
     layouts, which see no casts, and before kernels are formed, which fuse them.
   }];

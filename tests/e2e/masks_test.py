@@ -131,16 +131,19 @@ def attention(build, fill, dtype, form):
     return model, model.outputs(y=v.shape[:2] + (S, D)), p @ v
 
 
-def check(model, proto, want, folder, device):
+def check(model, proto, want, folder, device, *, limit=1e-2):
+    """`want`: of the output y, or of each output."""
+    wanted = want if isinstance(want, dict) else {"y": want}
     path, engine = folder / "model.onnx", folder / "model.engine"
     onnx.save(proto, path)
     target, dump = ("cpu", None) if device == "cpu" else ("sm_90", folder / "dump")
     harness.compile_model(path, engine, target=target, precision="fp16", dump=dump)
-    (got,) = harness.run_engine(
-        engine, model.feeds, ["y"], folder / "run", device=device, dump=dump
+    values = harness.run_engine(
+        engine, model.feeds, list(wanted), folder / "run", device=device, dump=dump
     )
-    assert np.array_equal(np.isnan(got), np.isnan(want))
-    np.testing.assert_allclose(got, want, atol=5e-3, rtol=1e-2)
+    for (name, want), got in zip(wanted.items(), values):
+        assert np.array_equal(np.isnan(got), np.isnan(want)), name
+        np.testing.assert_allclose(got, want, atol=limit / 2, rtol=limit, err_msg=name)
 
 
 CASES = [
@@ -178,3 +181,95 @@ def test_infinite(mask, form, tmp_path):
 def test_gpu(mask, dtype, fill, form, tmp_path):
     model, proto, want = attention(MASKS[mask], fill, dtype, form)
     check(model, proto, want, tmp_path, "simt")
+
+
+def kept(model, keep, dtype):
+    """1 for what is kept, as a value of the model; no dtype: a weight."""
+    if dtype is None:
+        return model.constant(keep.astype(np.float32))
+    name = model.input("m", keep.astype(dtype))
+    return name if dtype == np.float32 else model.node("Cast", name, to=TensorProto.FLOAT)
+
+
+def divided(model, keep, dtype):
+    """(1 - m) / -1e-9"""
+    away = model.node("Sub", model.constant(1), kept(model, keep, dtype))
+    value = (~keep).astype(np.float32) / np.float32(-1e-9)
+    return model.node("Div", away, model.constant(-1e-9)), value
+
+
+def raised(model, keep, dtype):
+    """-(1000 (1 - m)) ** 3"""
+    away = model.node("Sub", model.constant(1), kept(model, keep, dtype))
+    large = model.node("Mul", away, model.constant(1000))
+    mask = model.node("Neg", model.node("Pow", large, model.constant(3)))
+    return mask, np.where(keep, np.float32(0), np.float32(-1e9))
+
+
+def logarithm(model, keep, dtype):
+    """log m: what is not kept is infinitely far away."""
+    value = np.where(keep, np.float32(0), np.float32(-np.inf))
+    return model.node("Log", kept(model, keep, dtype)), value
+
+
+@pytest.mark.parametrize("form", ("attention", "probabilities"))
+@pytest.mark.parametrize("dtype", (None, *TYPES))
+@pytest.mark.parametrize("mask", (divided, raised, logarithm))
+def test_made_otherwise(mask, dtype, form, tmp_path):
+    """By operators of which no range is known, from weights, integers and inputs."""
+    model, proto, want = attention(
+        lambda model, keep, fill, dtype: mask(model, keep, dtype), 0, dtype, form
+    )
+    assert np.isnan(want).any() == (mask is logarithm)
+    check(model, proto, want, tmp_path, "cpu")
+
+
+READERS = {
+    "returned": (lambda model, m: model.node("Identity", m), lambda m: m),
+    "reduced": (
+        lambda model, m: model.node("ReduceMin", m, model.constant([3], np.int64), keepdims=0),
+        lambda m: m.min(3),
+    ),
+    "bounded": (lambda model, m: model.node("Max", m, model.constant(-1)), lambda m: np.maximum(m, -1)),
+    "contracted": (
+        lambda model, m: model.node(
+            "Exp", model.node("MatMul", m, model.constant(np.ones((T, 3), np.float32)))
+        ),
+        lambda m: np.exp((m @ np.ones((T, 3), np.float32))),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ("attention", "probabilities"))
+@pytest.mark.parametrize("reader", READERS)
+def test_other_readers(reader, form, tmp_path):
+    """A mask that is an input and has a reader beside the softmax."""
+    model, _, want = attention(as_is, LOWEST, np.float32, form)
+    build, compute = READERS[reader]
+    build(model, "m")
+    model.nodes[-1].output[0] = "z"
+    with np.errstate(over="ignore"):
+        other = compute(model.feeds["m"])
+    proto = model.outputs(y=want.shape, z=other.shape)
+    check(model, proto, {"y": want, "z": other}, tmp_path, "cpu")
+
+
+def far_stored(model, keep, fill, dtype):
+    """A bias with a large common part, at which a small type has steps of 1."""
+    value = (1400 + 3 * model.rng.random((1, H, S, T))).astype(np.float32)
+    return model.constant(value), value
+
+
+def far_product(model, keep, fill, dtype):
+    """The same of two weights, neither of which is large."""
+    a, b = (30 + model.rng.random(shape) for shape in ((1, H, 1, T), (1, 1, S, T)))
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    return model.node("Mul", model.constant(a), model.constant(b)), a * b
+
+
+@pytest.mark.parametrize("form", ("attention", "probabilities"))
+@pytest.mark.parametrize("bias", (far_stored, far_product))
+def test_far_biases(bias, form, tmp_path):
+    """What is added to scores is not rounded by what a softmax feels."""
+    model, proto, want = attention(bias, 0, np.float32, form)
+    check(model, proto, want, tmp_path, "cpu", limit=1e-2)
