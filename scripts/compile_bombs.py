@@ -83,9 +83,8 @@ class Graph:
 # --- The compiler's own bombs ---------------------------------------------------
 
 
-def lstm(steps: int):
+def lstm(steps: int, hidden: int = 32, width: int = 16):
     g = Graph()
-    hidden, width = 32, 16
     y, h, c = g.op(
         "LSTM", "x", g.weight(1, 4 * hidden, width), g.weight(1, 4 * hidden, hidden),
         g.weight(1, 8 * hidden), outputs=3, hidden_size=hidden,
@@ -191,6 +190,16 @@ def doubling(count: int, dims=(64, 64)):
     for _ in range(count):
         x = g.op("Mul", g.op("Tanh", x), g.op("Sigmoid", x))
     return g.model([info("x", dims)], [info(x, dims)])
+
+
+def doubling_shape(count: int):
+    """A vector of 2^(count + 1) sizes: were it code, it would have a part for each."""
+    g = Graph()
+    x = g.op("Shape", "x")
+    for _ in range(count):
+        x = g.op("Concat", x, x, axis=0)
+    y = g.op("ReduceSum", x, keepdims=0)
+    return g.model([info("x", ["n", 4])], [info(y, [], INT64)])
 
 
 def dag(count: int, seed: int, near: int = 1 << 30, dims=(32, 48)):
@@ -355,6 +364,7 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "matmul-sin-24": lambda: matmul_chain("Sin", 24),
     "shifts-24": lambda: shifts(24),
     "doubling-48": lambda: doubling(48),
+    "doubling-shape-12": lambda: doubling_shape(12),
     "dag-200": lambda: dag(200, 1),
     "dag-200-near": lambda: dag(200, 2, near=6),
     "dag-1000-near": lambda: dag(1000, 3, near=12),

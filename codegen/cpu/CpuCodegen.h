@@ -39,8 +39,8 @@ struct CpuKernel {
 /// aligned to a page; it needs nothing outside itself. Kernels are
 ///   void kernel(void *const *buffers, const int64_t *symbols, int64_t begin,
 ///               int64_t end, void *scratch)
-/// and run the program instances [begin, end). Buffers and scratch are aligned
-/// to 64 bytes at least; bool elements are bytes, 0 or 1.
+/// and run the program instances [begin, end). Buffers are aligned as their
+/// elements are, scratch to 64 bytes; bool elements are bytes, 0 or 1.
 struct CpuImage {
   std::vector<uint8_t> bytes;
   std::vector<CpuKernel> kernels; ///< In the order of the functions given.

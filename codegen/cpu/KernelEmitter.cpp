@@ -188,12 +188,7 @@ bool KernelEmitter::run() {
     if (llvm::isa<tile::BufferType>(argument.getType())) {
       Value *slot =
           b.CreateConstInBoundsGEP1_64(pointer, kernel->getArg(0), buffers++);
-      auto *address = b.CreateAlignedLoad(pointer, slot, llvm::Align(8));
-      address->setMetadata(
-          llvm::LLVMContext::MD_align,
-          llvm::MDNode::get(context,
-                            llvm::ConstantAsMetadata::get(b.getInt64(64))));
-      scalars[argument] = address;
+      scalars[argument] = b.CreateAlignedLoad(pointer, slot, llvm::Align(8));
     } else {
       Value *slot =
           b.CreateConstInBoundsGEP1_64(integer, kernel->getArg(1), symbols++);

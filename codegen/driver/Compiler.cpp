@@ -6,6 +6,7 @@
 #include "codegen/driver/Program.h"
 #include "codegen/driver/Resume.h"
 #include "codegen/driver/WeightFile.h"
+#include "codegen/driver/Work.h"
 #include "codegen/gpu/GpuCodegen.h"
 #include "codegen/tile/ir/TileDialect.h"
 #include "graph/analysis/Weights.h"
@@ -220,8 +221,9 @@ private:
     if (failed(stopped) || *stopped)
       return stopped;
     KernelSet kernels;
-    ProgramLayout layout = layOutProgram(
-        copy.lookupSymbol<func::FuncOp>("main"), group.device, kernels);
+    auto function = copy.lookupSymbol<func::FuncOp>("main");
+    warnOfRepeatedWork(function, graph::getSymbols(copy));
+    ProgramLayout layout = layOutProgram(function, group.device, kernels);
     layout.program.precision = options.precision;
     if (options.stopAfter == "tiles")
       return printTiles(kernels, *group.backends.front());

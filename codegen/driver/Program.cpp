@@ -3,6 +3,7 @@
 #include "codegen/driver/InPlace.h"
 #include "codegen/driver/Runs.h"
 #include "codegen/driver/Work.h"
+#include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Weights.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -17,14 +18,15 @@ uint32_t bufferAlignment(DeviceKind device) {
   return device == DeviceKind::Cpu ? 64 : 256;
 }
 
-/// What kernels assume of the addresses they get: their widest access.
+/// What kernels assume of the addresses they get. On a GPU it is their widest
+/// access; on a CPU vectors may lie anywhere.
 int64_t argumentAlignment(DeviceKind device) {
-  return device == DeviceKind::Cpu ? 64 : 16;
+  return device == DeviceKind::Cpu ? 1 : 16;
 }
 
-class Builder {
+class ProgramBuilder {
 public:
-  Builder(func::FuncOp function, DeviceKind device, KernelSet &kernels)
+  ProgramBuilder(func::FuncOp function, DeviceKind device, KernelSet &kernels)
       : function(function), kernels(kernels),
         symbols(graph::getSymbols(function->getParentOfType<ModuleOp>())) {
     layout.program.device = device;
@@ -74,11 +76,12 @@ private:
   /// The operator gives the same bytes as its operand, or a run of them.
   void place(Operation &op) {
     Place at = placeOf(op.getOperand(0));
-    if (auto slice = dyn_cast<graph::SliceOp>(op)) {
+    if (!graph::isSameBytes(&op)) {
       at.isPart = true;
       at.offset =
-          at.offset + toShapeExpr(runOffset(slice)) *
-                          graph::elementBytes(slice.getType().getElementType());
+          at.offset +
+          toShapeExpr(runOffset(cast<graph::GraphOpInterface>(op))) *
+              graph::elementBytes(getElementTypeOrSelf(op.getResult(0)));
     }
     places[op.getResult(0)] = std::move(at);
   }
@@ -287,7 +290,7 @@ private:
 ProgramLayout layOutProgram(func::FuncOp function, DeviceKind device,
                             KernelSet &kernels) {
   passRuns(function, argumentAlignment(device));
-  return Builder(function, device, kernels).run();
+  return ProgramBuilder(function, device, kernels).run();
 }
 
 LogicalResult checkIndependent(const engine::Program &program,

@@ -1,41 +1,49 @@
 #include "codegen/driver/Runs.h"
+#include "graph/analysis/IterationSpace.h"
 #include "graph/ir/WeightStore.h"
 
 using namespace mlir;
 
 namespace charonia::driver {
 
-AffineExpr runOffset(graph::SliceOp slice) {
-  graph::Exprs in = graph::getShape(slice.getInput()),
-               out = graph::getShape(slice.getResult());
-  ArrayRef<AffineExpr> starts = slice.getStarts().getResults();
-  AffineExpr zero = getAffineConstantExpr(0, slice.getContext()),
-             size = getAffineConstantExpr(1, slice.getContext()), offset = zero;
-  // From the innermost dimension outward: whole ones, then one in part, then
-  // single elements.
-  bool whole = true;
-  for (size_t d = in.size(); d-- > 0;) {
-    bool single = graph::constantOf(out[d]) == 1;
-    if (whole ? !single && slice.getSteps()[d] != 1 : !single)
-      return {};
-    whole &= starts[d] == zero && out[d] == in[d] && slice.getSteps()[d] == 1;
-    offset = offset + starts[d] * size;
-    size = size * in[d];
-  }
-  return graph::simplify(offset);
+AffineExpr runOffset(graph::GraphOpInterface view) {
+  if (view.getRole() != graph::OpRole::View || view->getNumOperands() != 1)
+    return {};
+  MLIRContext *context = view->getContext();
+  AffineExpr zero = getAffineConstantExpr(0, context);
+  graph::Exprs in = graph::getShape(view->getOperand(0)),
+               out = graph::getShape(view->getResult(0)), at;
+  for (auto [d, size] : llvm::enumerate(out))
+    at.push_back(graph::constantOf(size) == 1 ? zero
+                                              : getAffineDimExpr(d, context));
+  auto number = [&](ArrayRef<AffineExpr> coordinates,
+                    ArrayRef<AffineExpr> shape) {
+    AffineExpr flat = zero;
+    for (auto [coordinate, size] : llvm::zip_equal(coordinates, shape))
+      flat = flat * size + coordinate;
+    return flat;
+  };
+  AffineMap map = view.getOperandMap(0);
+  if (!map)
+    return {};
+  // The same for all elements.
+  AffineExpr offset =
+      graph::simplify(number(graph::applyMap(map, at), in) - number(at, out),
+                      graph::Facts::ofCoordinates(out));
+  return offset.isSymbolicOrConstant() ? offset : AffineExpr();
 }
 
-/// The slice that all readers of the argument read it through, whichever of the
-/// equal ones; null if there is none.
-static graph::SliceOp findSlice(BlockArgument argument) {
-  graph::SliceOp one;
+/// The part that all readers of the argument read it through, whichever of the
+/// equal views; null if there is none.
+static graph::GraphOpInterface findPart(BlockArgument argument) {
+  graph::GraphOpInterface one;
   for (Operation *user : argument.getUsers()) {
-    auto slice = dyn_cast<graph::SliceOp>(user);
-    if (!slice || (one && (slice.getStarts() != one.getStarts() ||
-                           slice.getSteps() != one.getSteps() ||
-                           slice.getType() != one.getType())))
+    auto view = dyn_cast<graph::GraphOpInterface>(user);
+    if (!view || graph::isSameBytes(view) ||
+        (one && !OperationEquivalence::isEquivalentTo(
+                    one, view, OperationEquivalence::IgnoreLocations)))
       return {};
-    one = slice;
+    one = view;
   }
   return one;
 }
@@ -46,19 +54,19 @@ static void passRuns(graph::KernelOp kernel, int64_t alignment,
   OpBuilder builder(kernel);
   for (unsigned i = 0; i < body.getNumArguments(); ++i) {
     BlockArgument whole = body.getArgument(i);
-    graph::SliceOp slice = findSlice(whole);
-    AffineExpr offset = slice ? runOffset(slice) : AffineExpr();
+    graph::GraphOpInterface view = findPart(whole);
+    AffineExpr offset = view ? runOffset(view) : AffineExpr();
     if (!offset)
       continue;
     int64_t divisor = graph::divisorOf(
-        offset * graph::elementBytes(slice.getType().getElementType()), facts);
+        offset * graph::elementBytes(getElementTypeOrSelf(whole)), facts);
     if (divisor % alignment != 0)
       continue;
-    Operation *outside = builder.clone(*slice);
+    Operation *outside = builder.clone(*view);
     outside->setOperand(0, kernel.getInputs()[i]);
     kernel->setOperand(i, outside->getResult(0));
-    BlockArgument part =
-        body.insertArgument(i + 1, slice.getType(), whole.getLoc());
+    BlockArgument part = body.insertArgument(
+        i + 1, view->getResult(0).getType(), whole.getLoc());
     for (Operation *user : llvm::make_early_inc_range(whole.getUsers())) {
       user->getResult(0).replaceAllUsesWith(part);
       user->erase();

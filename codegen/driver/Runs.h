@@ -7,13 +7,14 @@
 
 namespace charonia::driver {
 
-/// Elements between the start of a slice's operand and the slice, where the
-/// slice is one run of its memory; null where it is not. Over shape symbols.
-mlir::AffineExpr runOffset(graph::SliceOp slice);
+/// Elements between the start of a view's operand and the view, where the view
+/// is one run of its memory in the same order; null where it is not, or cannot
+/// be told. Over shape symbols.
+mlir::AffineExpr runOffset(graph::GraphOpInterface view);
 
-/// Kernels that read an operand only through one slice of it, which is a run
-/// and starts at a multiple of `alignment` bytes, get the slice as their
-/// operand: it moves in front of the kernel. Kernels that differ in nothing but
+/// Kernels that read an operand only through one part of it, which is a run and
+/// starts at a multiple of `alignment` bytes, get that part as their operand:
+/// the view moves in front of the kernel. Kernels that differ in nothing but
 /// the place where they read, as the steps of a recurrence do, become one.
 void passRuns(mlir::func::FuncOp function, int64_t alignment);
 

@@ -1,5 +1,6 @@
 #include "codegen/driver/Work.h"
 #include "codegen/driver/Convert.h"
+#include "graph/analysis/Weights.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -21,9 +22,10 @@ unsigned countNodes(AffineExpr expr, unsigned most) {
 
 /// A sum in which equal terms are counted and not repeated: a kernel may have
 /// hundreds of operands of one size.
-class Sum {
+class CountedSum {
 public:
-  explicit Sum(ArrayRef<graph::Symbol> symbols) : numSymbols(symbols.size()) {
+  explicit CountedSum(ArrayRef<graph::Symbol> symbols)
+      : numSymbols(symbols.size()) {
     for (const graph::Symbol &s : symbols)
       optimum.push_back(s.opt);
   }
@@ -73,7 +75,7 @@ AffineExpr bytesOf(Value value, Type element) {
 }
 
 /// Of an operand that indexing reads, not more than it takes out of it.
-void addRead(BlockArgument argument, Sum &sum,
+void addRead(BlockArgument argument, CountedSum &sum,
              llvm::DenseMap<std::pair<Value, Type>, AffineExpr> &results) {
   Type element = getElementTypeOrSelf(argument.getType());
   AffineExpr all = bytesOf(argument, element), read;
@@ -93,7 +95,7 @@ void addRead(BlockArgument argument, Sum &sum,
 
 KernelWork measureWork(graph::KernelOp kernel,
                        ArrayRef<graph::Symbol> symbols) {
-  Sum flops(symbols), bytes(symbols);
+  CountedSum flops(symbols), bytes(symbols);
   Block &body = kernel.getBody().front();
   for (Operation &op : body)
     if (auto graphOp = dyn_cast<graph::GraphOpInterface>(&op))
@@ -105,6 +107,48 @@ KernelWork measureWork(graph::KernelOp kernel,
   for (Value result : kernel.getResults())
     bytes.add(bytesOf(result, getElementTypeOrSelf(result.getType())));
   return {flops.total(), bytes.total()};
+}
+
+void warnOfRepeatedWork(func::FuncOp function,
+                        ArrayRef<graph::Symbol> symbols) {
+  std::vector<int64_t> optimum;
+  for (const graph::Symbol &symbol : symbols)
+    optimum.push_back(symbol.opt);
+  llvm::DenseSet<Value> fixed;
+  double total = 0;
+  int64_t most = 0;
+  std::optional<Location> where;
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    if (!graph::isWeight(&op) && !llvm::all_of(op.getOperands(), [&](Value v) {
+          return fixed.contains(v);
+        }))
+      continue;
+    auto kernel = dyn_cast<graph::KernelOp>(op);
+    bool isStatic = llvm::all_of(op.getResultTypes(), [](Type type) {
+      return cast<RankedTensorType>(type).hasStaticShape();
+    });
+    if (kernel && !isStatic)
+      continue;
+    fixed.insert(op.result_begin(), op.result_end());
+    if (!kernel)
+      continue;
+    auto flops = measureWork(kernel, symbols).flops.evaluate(optimum);
+    if (!flops)
+      continue;
+    total += double(*flops);
+    if (*flops > most)
+      most = *flops, where = op.getLoc();
+  }
+  if (total <= graph::WeightsOnly::smallWork)
+    return;
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2g", total);
+  InFlightDiagnostic warning = emitWarning(*where);
+  warning << "every run does " << text
+          << " operations on weights alone, too many to be done once while "
+             "the engine is built";
+  warning.attachNote() << "remedy: compute what follows from constants before "
+                          "the model is exported";
 }
 
 } // namespace charonia::driver

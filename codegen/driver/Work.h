@@ -4,12 +4,13 @@
 
 #include "charonia/signature.h"
 #include "graph/ir/Dialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace charonia::driver {
 
 struct KernelWork {
   /// Floating-point operations, and bytes that have to be read and written, at
-  /// least once each.
+  /// least once each; the largest integer where they are more.
   ShapeExpr flops, bytes;
 };
 
@@ -18,6 +19,11 @@ struct KernelWork {
 /// large to be measured.
 KernelWork measureWork(graph::KernelOp kernel,
                        llvm::ArrayRef<graph::Symbol> symbols);
+
+/// Says where kernels compute in every run what follows from weights alone, as
+/// that was too much work for `@prepare`.
+void warnOfRepeatedWork(mlir::func::FuncOp function,
+                        llvm::ArrayRef<graph::Symbol> symbols);
 
 } // namespace charonia::driver
 

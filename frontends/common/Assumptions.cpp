@@ -2,6 +2,7 @@
 #include "frontends/common/Symbols.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <numeric>
@@ -240,33 +241,66 @@ bool Symbols::assumeEqual(AffineExpr a, AffineExpr b, const std::string &why) {
 // Equations: one symbol in them becomes an expression of the others.
 
 bool Symbols::unify(AffineExpr equation) {
+  // Where each symbol is a term of its own and nothing else.
+  graph::Sum sum(equation);
+  llvm::MapVector<unsigned, int64_t> slopes;
+  bool isLinear = true;
+  for (const graph::Sum::Term &term : sum.terms) {
+    auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(term.atoms.front());
+    bool isPlain = symbol && term.atoms.size() == 1;
+    isLinear &= isPlain;
+    for (AffineExpr atom : term.atoms)
+      for (unsigned position : symbolsIn(atom))
+        if (!slopes.try_emplace(position, isPlain ? term.coefficient : 0)
+                 .second)
+          slopes[position] = 0;
+  }
+  auto slopesByPosition = slopes.takeVector();
+  llvm::sort(slopesByPosition);
   std::optional<std::pair<unsigned, AffineExpr>> best;
-  for (unsigned position : symbolsIn(equation)) {
-    auto linear = linearIn(equation, position);
-    if (!linear || std::abs(linear->slope) != 1)
+  for (auto [position, slope] : llvm::reverse(slopesByPosition)) {
+    if (std::abs(slope) != 1)
       continue;
-    AffineExpr value = graph::simplify(linear->rest * -linear->slope);
-    if (auto size = graph::constantOf(value))
-      return setValue(position, *size);
-    if (auto other = llvm::dyn_cast<mlir::AffineSymbolExpr>(value)) {
-      unsigned kept = std::min(position, other.getPosition()),
-               gone = std::max(position, other.getPosition());
-      if (!joinRanges(kept, gone))
-        return false;
-      replace(gone, mlir::getAffineSymbolExpr(kept, value.getContext()));
-      return true;
+    AffineExpr symbol =
+        mlir::getAffineSymbolExpr(position, equation.getContext());
+    AffineExpr value = slope > 0 ? symbol - equation : symbol + equation;
+    if (slopesByPosition.size() <= 2) {
+      value = graph::simplify(value);
+      if (auto size = graph::constantOf(value))
+        return setValue(position, *size);
+      if (auto other = llvm::dyn_cast<mlir::AffineSymbolExpr>(value))
+        return join(position, other.getPosition());
     }
     // Of several, the last one whose range nobody declared; a size must not
     // become an expression that may be no size.
-    bool isSize = facts.isNonNegative(value - symbols[position].min);
-    if (isSize && (!best || !declared[position] || declared[best->first]))
-      best.emplace(position, value);
+    if (best && declared[position])
+      continue;
+    AffineExpr above = graph::simplify(value - symbols[position].min);
+    // Of sums of many sizes their ranges say all.
+    constexpr size_t many = 16;
+    bool isSize = isLinear && slopesByPosition.size() > many
+                      ? bounds(above).low >= 0
+                      : facts.isNonNegative(above);
+    if (!isSize)
+      continue;
+    best.emplace(position, graph::simplify(value));
+    if (!declared[position])
+      break;
   }
   if (!best)
     return true;
   // The symbol keeps its range, by which proofs were made: where the sum leaves
   // it, binding refuses.
   replace(best->first, best->second);
+  return true;
+}
+
+/// Two sizes that are equal become the first of them.
+bool Symbols::join(unsigned a, unsigned b) {
+  unsigned kept = std::min(a, b), gone = std::max(a, b);
+  if (!joinRanges(kept, gone))
+    return false;
+  replace(gone, mlir::getAffineSymbolExpr(kept, module.getContext()));
   return true;
 }
 

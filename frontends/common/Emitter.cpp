@@ -39,15 +39,23 @@ Failed Emitter::fail(const llvm::Twine &what, const llvm::Twine &remedy) {
   return {};
 }
 
-llvm::LogicalResult Emitter::writeOut(int64_t nodes) {
-  constexpr int64_t most = int64_t(1) << 17;
-  writtenOut = std::min(writtenOut + nodes, most + 1);
-  if (writtenOut <= most)
+/// Nodes that may be written out in all.
+constexpr int64_t maxWrittenOut = int64_t(1) << 17;
+
+llvm::LogicalResult Emitter::checkWriteOut(int64_t nodes) {
+  if (nodes <= maxWrittenOut - writtenOut)
     return llvm::success();
-  return fail("functions and loops written out are over " + llvm::Twine(most) +
-                  " nodes",
+  return fail("functions and loops written out are over " +
+                  llvm::Twine(maxWrittenOut) + " nodes",
               "export the model without nested functions and with loops of "
               "fewer steps");
+}
+
+llvm::LogicalResult Emitter::writeOut(int64_t nodes) {
+  if (mlir::failed(checkWriteOut(nodes)))
+    return llvm::failure();
+  writtenOut += nodes;
+  return llvm::success();
 }
 
 namespace {

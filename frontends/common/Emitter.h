@@ -58,6 +58,8 @@ public:
   /// Counts `nodes` more of what is written out: functions, branches, steps of
   /// loops and recurrences. Fails where it is too much for a whole model.
   llvm::LogicalResult writeOut(int64_t nodes);
+  /// Fails where so many could not be written out any more.
+  llvm::LogicalResult checkWriteOut(int64_t nodes);
 
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::MLIRContext *getContext() { return builder.getContext(); }

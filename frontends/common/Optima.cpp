@@ -11,6 +11,19 @@ using mlir::AffineExpr;
 using Relation = Constraint::Relation;
 
 namespace {
+/// A constraint as the search sees it.
+struct Goal {
+  const Constraint *constraint = nullptr;
+  /// left - right, and what computing it takes.
+  AffineExpr difference;
+  int64_t cost = 1;
+  /// Symbols that may move, those first that others determine.
+  SmallVector<unsigned> movable;
+  /// By movable symbol, where the difference is a sum of multiples of symbols.
+  SmallVector<int64_t> coefficients;
+  bool isLinear = true;
+};
+
 /// Moves sizes to optimize for, of those that nobody declared, one constraint
 /// after the other. A search, bounded, since sizes may be related in any way:
 /// five halvings and a window of 7 need n floordiv 32 >= 7.
@@ -25,13 +38,16 @@ public:
 
   /// Whether all hold in the end.
   bool run(llvm::ArrayRef<Constraint> constraints) {
+    std::vector<Goal> goals;
+    for (const Constraint &c : constraints)
+      goals.push_back(makeGoal(c));
     // What one constraint moves another may move again.
     constexpr int maxRounds = 16;
     bool settled = false;
     for (int round = 0; round < maxRounds && !settled; ++round) {
       settled = true;
-      for (const Constraint &c : constraints)
-        settled &= holds(c) || moveOne(c) || moveAll(c);
+      for (const Goal &goal : goals)
+        settled &= holds(goal) || move(goal);
     }
     for (auto [symbol, opt] : llvm::zip_equal(symbols, optima))
       symbol.opt = opt;
@@ -39,13 +55,58 @@ public:
   }
 
 private:
-  std::optional<int64_t> valueOf(AffineExpr expr) {
-    --evaluationsLeft;
-    return graph::evaluate(expr, optima);
+  Goal makeGoal(const Constraint &c) {
+    Goal goal;
+    goal.constraint = &c;
+    goal.difference = graph::simplify(c.left - c.right);
+    llvm::SmallDenseMap<unsigned, int64_t> found;
+    for (AffineExpr side : {c.left, c.right})
+      side.walk([&](AffineExpr e) {
+        ++goal.cost;
+        auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(e);
+        if (symbol && !declared[symbol.getPosition()] &&
+            found.try_emplace(symbol.getPosition(), 0).second)
+          goal.movable.push_back(symbol.getPosition());
+      });
+    llvm::sort(goal.movable, [&](unsigned a, unsigned b) {
+      return std::pair(!replaced[a], a) < std::pair(!replaced[b], b);
+    });
+    goal.isLinear = addTerms(c.left, 1, found) && addTerms(c.right, -1, found);
+    for (unsigned position : goal.movable)
+      goal.coefficients.push_back(found[position]);
+    return goal;
   }
 
-  bool holds(const Constraint &c) {
-    auto left = valueOf(c.left), right = valueOf(c.right);
+  /// Adds the coefficients of a sum of multiples of symbols, of any length;
+  /// false if it is none.
+  static bool addTerms(AffineExpr expr, int64_t factor,
+                       llvm::SmallDenseMap<unsigned, int64_t> &coefficients) {
+    if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(expr)) {
+      coefficients[symbol.getPosition()] += factor;
+      return true;
+    }
+    auto binary = llvm::dyn_cast<mlir::AffineBinaryOpExpr>(expr);
+    if (!binary)
+      return true; // A constant.
+    if (expr.getKind() == mlir::AffineExprKind::Add)
+      return addTerms(binary.getLHS(), factor, coefficients) &&
+             addTerms(binary.getRHS(), factor, coefficients);
+    auto by = graph::constantOf(binary.getRHS());
+    return expr.getKind() == mlir::AffineExprKind::Mul && by &&
+           std::abs(*by) <= maxDimension && std::abs(factor) == 1 &&
+           addTerms(binary.getLHS(), factor * *by, coefficients);
+  }
+
+  std::optional<int64_t> valueOf(const Goal &goal) {
+    costLeft -= goal.cost;
+    return graph::evaluate(goal.difference, optima);
+  }
+
+  bool holds(const Goal &goal) {
+    const Constraint &c = *goal.constraint;
+    costLeft -= goal.cost;
+    auto left = graph::evaluate(c.left, optima),
+         right = graph::evaluate(c.right, optima);
     return left && right && graph::isSatisfied(c.relation, *left, *right);
   }
 
@@ -58,35 +119,43 @@ private:
                            : value;
   }
 
-  /// Symbols that may move, those first that others determine.
-  SmallVector<unsigned> movable(const Constraint &c) const {
-    SmallVector<unsigned> list;
-    for (unsigned i = 0; i < symbols.size(); ++i)
-      if (!declared[i] &&
-          (c.left.isFunctionOfSymbol(i) || c.right.isFunctionOfSymbol(i)))
-        list.push_back(i);
-    llvm::stable_sort(list, [&](unsigned a, unsigned b) {
-      return replaced[a] > replaced[b];
-    });
-    return list;
+  bool move(const Goal &goal) {
+    if (costLeft <= 0)
+      return false;
+    if (goal.constraint->relation == Relation::Divides || !goal.isLinear)
+      return moveOne(goal);
+    if (solveOne(goal))
+      return true;
+    SmallVector<int64_t> before = optima;
+    if (goal.constraint->relation == Relation::Equal) {
+      share(goal);
+      if (holds(goal) || solveOne(goal))
+        return true;
+    }
+    std::swap(optima, before);
+    if (solveTwo(goal))
+      return true;
+    std::swap(optima, before);
+    if (solveTwo(goal))
+      return true;
+    optima = before;
+    return false;
   }
 
-  /// Changes one size, as little as it goes.
-  bool moveOne(const Constraint &c) {
+  /// Changes one size, of a relation of any kind, as little as it goes.
+  bool moveOne(const Goal &goal) {
     constexpr int64_t steps = 2048;
-    for (unsigned position : movable(c)) {
+    for (unsigned position : goal.movable) {
       int64_t before = optima[position], divisor = symbols[position].divisor;
       auto fits = [&](int64_t value) {
         optima[position] = value;
-        return value == inRange(position, value) && holds(c);
+        return value == inRange(position, value) && holds(goal);
       };
-      if (auto exact = solve(c, position); exact && fits(*exact))
-        return true;
-      for (int64_t k = 1; k <= steps && evaluationsLeft > 0; ++k)
+      for (int64_t k = 1; k <= steps && costLeft > 0; ++k)
         if (fits(before + k * divisor) || fits(before - k * divisor))
           return true;
       for (int64_t value = before + steps * divisor;
-           value <= symbols[position].max && evaluationsLeft > 0; value *= 2)
+           value <= symbols[position].max && costLeft > 0; value *= 2)
         if (fits(inRange(position, value)))
           return true;
       optima[position] = before;
@@ -94,56 +163,105 @@ private:
     return false;
   }
 
-  /// left - right if the size grows by one, less than now.
-  int64_t slope(const Constraint &c, unsigned position) {
-    AffineExpr difference = c.left - c.right;
-    auto now = valueOf(difference);
-    ++optima[position];
-    auto then = valueOf(difference);
-    --optima[position];
-    return now && then ? *then - *now : 0;
+  // A linear relation: sum of coefficient * size + constant = 0 or >= 0.
+
+  /// Gives the size the change by which a sum that is `missing` becomes 0, or
+  /// not negative; false where it cannot have it.
+  bool change(const Goal &goal, unsigned i, int64_t missing) {
+    unsigned position = goal.movable[i];
+    int64_t coefficient = goal.coefficients[i];
+    if (coefficient == 0)
+      return false;
+    bool exact = goal.constraint->relation == Relation::Equal;
+    if (exact && missing % coefficient != 0)
+      return false;
+    int64_t by = coefficient > 0
+                     ? llvm::divideCeilSigned(-missing, coefficient)
+                     : -llvm::divideCeilSigned(-missing, -coefficient);
+    int64_t to = optima[position] + by, divisor = symbols[position].divisor;
+    if (!exact && coefficient > 0)
+      to = llvm::divideCeilSigned(to, divisor) * divisor;
+    else if (!exact)
+      to = llvm::divideFloorSigned(to, divisor) * divisor;
+    if (to != inRange(position, to))
+      return false;
+    optima[position] = to;
+    return true;
   }
 
-  /// The size at which both sides are equal, if their difference is linear.
-  std::optional<int64_t> solve(const Constraint &c, unsigned position) {
-    int64_t by = slope(c, position);
-    auto now = valueOf(c.left - c.right);
-    if (c.relation == Relation::Divides || by == 0 || !now)
-      return std::nullopt;
-    int64_t to =
-        optima[position] - (by > 0 ? llvm::divideFloorSigned(*now, by)
-                                   : -llvm::divideFloorSigned(*now, -by));
-    return inRange(position, to);
+  bool solveOne(const Goal &goal) {
+    auto missing = valueOf(goal);
+    for (unsigned i = 0; missing && i < goal.movable.size(); ++i)
+      if (change(goal, i, *missing))
+        return true;
+    return false;
+  }
+
+  /// Changes two sizes, the first as little as it goes: 2 n = 3 m from 1 and 1.
+  bool solveTwo(const Goal &goal) {
+    constexpr int64_t steps = 1024;
+    auto missing = valueOf(goal);
+    // Two of each coefficient: what more of them can do, these can.
+    SmallVector<unsigned, 16> chosen;
+    llvm::SmallDenseMap<int64_t, unsigned> ofCoefficient;
+    for (unsigned i = 0; i < goal.movable.size() && chosen.size() < 16; ++i)
+      if (++ofCoefficient[goal.coefficients[i]] <= 2)
+        chosen.push_back(i);
+    if (!missing)
+      return false;
+    for (unsigned i : chosen)
+      for (unsigned j : chosen) {
+        if (costLeft <= 0)
+          return false;
+        if (i == j || goal.coefficients[j] == 0)
+          continue;
+        unsigned position = goal.movable[i];
+        int64_t before = optima[position], divisor = symbols[position].divisor;
+        for (int64_t k = 1; k <= steps; ++k)
+          for (int64_t by : {k * divisor, -k * divisor}) {
+            int64_t rest;
+            if (before + by != inRange(position, before + by) ||
+                llvm::MulOverflow(goal.coefficients[i], by, rest) ||
+                llvm::AddOverflow(rest, *missing, rest))
+              continue;
+            if (change(goal, j, rest)) {
+              optima[position] = before + by;
+              return true;
+            }
+          }
+        costLeft -= 16;
+      }
+    return false;
   }
 
   /// Changes all sizes of an equation, each by its share of what is missing:
   /// past + seq = 64 from 128 and 128.
-  bool moveAll(const Constraint &c) {
-    SmallVector<unsigned> list = movable(c);
-    SmallVector<int64_t> before = optima;
-    if (c.relation != Relation::Equal)
-      return false;
-    for (auto [i, position] : llvm::enumerate(list)) {
-      int64_t by = slope(c, position), left = list.size() - i;
-      auto now = valueOf(c.left - c.right);
-      if (by != 0 && now)
+  void share(const Goal &goal) {
+    auto missing = valueOf(goal);
+    int64_t left = goal.movable.size();
+    for (auto [i, position] : llvm::enumerate(goal.movable)) {
+      int64_t coefficient = goal.coefficients[i], change;
+      if (coefficient != 0 && missing) {
+        int64_t before = optima[position];
         optima[position] =
-            inRange(position, optima[position] - *now / (by * left));
+            inRange(position, before - *missing / (coefficient * left));
+        if (llvm::MulOverflow(coefficient, optima[position] - before, change) ||
+            llvm::AddOverflow(*missing, change, *missing))
+          return;
+      }
+      --left;
     }
-    if (holds(c))
-      return true;
-    optima = before;
-    return false;
   }
 
   SmallVector<graph::Symbol> &symbols;
   llvm::ArrayRef<bool> declared, replaced;
   SmallVector<int64_t> optima;
-  int64_t evaluationsLeft = 1 << 20;
+  /// Terms of expressions that may still be evaluated.
+  int64_t costLeft = 1 << 22;
 };
 } // namespace
 
-std::string Symbols::finish() {
+bool Symbols::finish(std::string &problem) {
   SmallVector<bool> isReplaced;
   for (auto [i, value] : llvm::enumerate(values)) {
     isReplaced.push_back(value !=
@@ -171,14 +289,25 @@ std::string Symbols::finish() {
   constraints = std::move(needed);
   graph::setConstraints(module, constraints);
   if (settled)
-    return "";
+    return true;
   std::string tried;
-  for (const graph::Symbol &symbol : symbols)
+  SmallVector<int64_t> optima;
+  for (const graph::Symbol &symbol : symbols) {
+    optima.push_back(symbol.opt);
     tried += (tried.empty() ? "" : ", ") + symbol.name + " = " +
              std::to_string(symbol.opt);
-  return "no sizes to optimize for were found that satisfy what the model "
-         "needs; the last were " +
-         tried + ":" + listAssumptions();
+  }
+  problem = "no sizes to optimize for were found that satisfy what the model "
+            "needs; the last were " +
+            tried;
+  // What is tuned for sizes that can't be bound is no wronger, but it has to be
+  // sizes.
+  return llvm::all_of(constraints, [&](const Constraint &c) {
+    auto left = graph::evaluate(c.left, optima),
+         right = graph::evaluate(c.right, optima);
+    return c.relation != Relation::AtLeast ||
+           (left && right && *left >= *right);
+  });
 }
 
 std::string Symbols::listAssumptions() const {

@@ -68,8 +68,9 @@ public:
   void resolveModule();
 
   /// Makes the sizes to optimize for satisfy the assumptions, and puts symbols
-  /// and constraints on the module. Returns what is wrong.
-  std::string finish();
+  /// and constraints on the module. `problem` tells of sizes that satisfy not
+  /// all; false where these are no sizes either.
+  bool finish(std::string &problem);
 
   /// "batch in 1..64, seq in 1..512": the ranges of the symbols in `expr`.
   std::string describeRanges(mlir::AffineExpr expr) const;
@@ -89,6 +90,7 @@ private:
   bool limit(unsigned symbol, int64_t low, int64_t high);
   bool unify(mlir::AffineExpr equation);
   bool setValue(unsigned symbol, int64_t value);
+  bool join(unsigned a, unsigned b);
   bool joinRanges(unsigned kept, unsigned replaced);
   void replace(unsigned symbol, mlir::AffineExpr value);
 

@@ -1,5 +1,6 @@
 // Nodes that are imported as other nodes: functions, branches, constants.
 #include "frontends/onnx/GraphImporter.h"
+#include "frontends/onnx/Registry.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -47,6 +48,57 @@ LogicalResult GraphImporter::countExpandedBytes(int64_t bytes) {
              : emitter.fail("functions and loops written out are over 2 GiB",
                             "export the model without nested functions and "
                             "with loops of fewer steps");
+}
+
+const ::onnx::FunctionProto *
+GraphImporter::calledFunction(const NodeProto &node,
+                              const std::map<std::string, int> &opsets) const {
+  std::string domain = normalDomain(node.domain());
+  auto local =
+      functions.find(domain + "::" + node.op_type() + "::" + node.overload());
+  if (local == functions.end())
+    return nullptr;
+  // A model's own definition of an operator that has a row says nothing new.
+  auto version = opsets.find(domain);
+  Operator op = Operator::find(
+      node.op_type(), version == opsets.end() ? 0 : version->second, domain);
+  bool hasRow = op && findRow(domain, node.op_type(), op.sinceVersion());
+  return hasRow ? nullptr : local->second;
+}
+
+int64_t GraphImporter::leastNodes(const ::onnx::FunctionProto &function,
+                                  const SmallVector<bool> &wanted) {
+  std::pair key(&function, std::vector<bool>(wanted.begin(), wanted.end()));
+  auto [it, isNew] = leastKnown.try_emplace(key, 0);
+  if (!isNew)
+    return it->second;
+  std::map<std::string, int> opsets;
+  for (const auto &opset : function.opset_import())
+    opsets[normalDomain(opset.domain())] = opset.version();
+  std::set<std::string> inputs(function.input().begin(),
+                               function.input().end());
+  std::vector<std::string> roots;
+  for (int i = 0; i < function.output_size(); ++i)
+    if (i < static_cast<int>(wanted.size()) && wanted[i])
+      roots.push_back(function.output(i));
+  Order order =
+      orderNodes(function.node(), roots, [&](const std::string &name) {
+        return inputs.count(name) != 0;
+      });
+  int64_t count = 0;
+  for (int i : order.nodes) {
+    const NodeProto &node = function.node(i);
+    ++count;
+    if (auto *inner = calledFunction(node, opsets)) {
+      SmallVector<bool> read;
+      for (const std::string &name : node.output())
+        read.push_back(!name.empty() && order.used.count(name));
+      count += leastNodes(*inner, read);
+    }
+    // More than any budget.
+    count = std::min<int64_t>(count, int64_t(1) << 40);
+  }
+  return leastKnown[key] = count;
 }
 
 LogicalResult GraphImporter::importFunction(

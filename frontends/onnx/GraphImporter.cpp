@@ -29,15 +29,22 @@ void GraphImporter::report(Problem problem) {
 
 void GraphImporter::report(const Frame &frame, const Problem &problem) {
   const Frame *outer = &frame;
-  std::string path;
-  while (outer->parent) {
-    path = insideOf(*outer->parent->node) + printable(outer->node->op_type()) +
-           " '" + printable(displayName(*outer->node)) + "': " + path;
-    outer = outer->parent;
-  }
+  SmallVector<const Frame *> inside;
+  for (; outer->parent; outer = outer->parent)
+    inside.push_back(outer);
   if (lastReported == outer->node)
     return;
   lastReported = outer->node;
+  // Of many, the outermost and the innermost.
+  constexpr size_t shown = 3;
+  std::string path;
+  for (auto [i, f] : llvm::enumerate(llvm::reverse(inside)))
+    if (i < shown || i + shown >= inside.size())
+      path += insideOf(*f->parent->node) + printable(f->node->op_type()) +
+              " '" + printable(displayName(*f->node)) + "': ";
+    else if (i == shown)
+      path +=
+          "... " + std::to_string(inside.size() - 2 * shown) + " more ...: ";
   Diagnostic diagnostic;
   diagnostic.file = file;
   diagnostic.node = displayName(*outer->node);
@@ -256,16 +263,17 @@ LogicalResult GraphImporter::importResults(NodeProto &node,
   std::string domain = normalDomain(node.domain());
   std::string shown = (domain.empty() ? "" : printable(domain) + ".") +
                       printable(node.op_type());
-  auto local =
-      functions.find(domain + "::" + node.op_type() + "::" + node.overload());
   Operator op = frame.version
                     ? Operator::find(node.op_type(), frame.version, domain)
                     : Operator::find("", 0, "");
   const Row *row =
       op ? findRow(domain, node.op_type(), op.sinceVersion()) : nullptr;
-  // A model's own definition of an operator that has a row says nothing new.
-  if (local != functions.end() && !row)
-    return importFunction(*local->second, node, inputs, wanted, frame, results);
+  if (auto *function = calledFunction(node, scope.opsets)) {
+    // What is too much is told before it is built.
+    if (failed(emitter.checkWriteOut(leastNodes(*function, wanted))))
+      return llvm::failure();
+    return importFunction(*function, node, inputs, wanted, frame, results);
+  }
   if (!frame.version)
     return emitter.fail("operator " + shown + " is of domain '" +
                             printable(domain) +

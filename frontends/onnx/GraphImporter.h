@@ -96,6 +96,15 @@ private:
                                 const llvm::SmallVector<bool> &wanted,
                                 const Frame &frame,
                                 std::vector<Binding> &results, bool &expand);
+  /// The function of the model that the node calls, in a scope of these opsets;
+  /// null for operators.
+  const ::onnx::FunctionProto *
+  calledFunction(const ::onnx::NodeProto &node,
+                 const std::map<std::string, int> &opsets) const;
+  /// No more nodes than what these outputs of a function need, functions in it
+  /// and theirs included.
+  int64_t leastNodes(const ::onnx::FunctionProto &function,
+                     const llvm::SmallVector<bool> &wanted);
   llvm::LogicalResult importFunction(const ::onnx::FunctionProto &function,
                                      const ::onnx::NodeProto &call,
                                      const std::vector<Binding> &inputs,
@@ -144,6 +153,9 @@ private:
   /// The outermost node that was reported last: one report each is enough.
   const ::onnx::NodeProto *lastReported = nullptr;
   int64_t expandedBytes = 0;
+  /// What leastNodes has found; 0 while it looks.
+  std::map<std::pair<const ::onnx::FunctionProto *, std::vector<bool>>, int64_t>
+      leastKnown;
 };
 
 /// What is wrong between a declared type and a value; empty if nothing is.

@@ -35,6 +35,7 @@ private:
   void finish(mlir::func::FuncOp main, Scope &scope);
   void checkCount(const char *what, size_t count);
   void removeUnused();
+  void finishSymbols();
   void add(Diagnostic::Severity severity, std::string what,
            std::string remedy = "");
   void fail(std::string what, std::string remedy = "") {
@@ -207,13 +208,22 @@ void ModelImporter::removeUnused() {
     }
 }
 
+void ModelImporter::finishSymbols() {
+  std::string problem,
+      remedy = "name such sizes with --shape, as MIN..OPT..MAX";
+  if (!symbols.finish(problem))
+    fail(problem + ":" + symbols.listAssumptions(), remedy);
+  else if (!problem.empty())
+    add(Diagnostic::Severity::Note, problem + ", which the engine is tuned for",
+        remedy);
+}
+
 ImportResult ModelImporter::run() {
   if (checkVersions())
     importGraph();
   removeUnused();
   if (!importer.hasErrors())
-    if (std::string text = symbols.finish(); !text.empty())
-      fail(text, "declare the ranges of these sizes with --shape");
+    finishSymbols();
   if (!importer.hasErrors()) {
     // What the model can get wrong has been checked; this is about the
     // importer.

@@ -13,10 +13,16 @@ using namespace charonia::graph;
 
 namespace {
 
-/// The contents as an operator; null where a constant does not fit the type.
+/// Sizes that are written as code, each for itself; what has more is no shape.
+constexpr size_t mostSizes = 64;
+
+/// The contents as an operator; null where a constant does not fit the type, or
+/// there are too many sizes.
 Value materialize(OpBuilder &builder, Location location, RankedTensorType type,
                   const SymbolicTensor &contents) {
   auto constants = contents.constants();
+  if (!constants && contents.elements->size() > mostSizes)
+    return {};
   if (!constants) {
     unsigned symbols = 0;
     for (AffineExpr e : *contents.elements)

@@ -20,8 +20,10 @@ CASES = {
     "symbolic_concat": lambda: bombs.symbolic_concat(200),
     "lstm_dynamic_batch": lambda: bombs.lstm(512),
     "scan_dynamic_batch": lambda: bombs.scan(300),
+    "odd_lstm": lambda: bombs.lstm(30, hidden=7, width=5),
     # Each value is read twice by the next one.
     "doubling": lambda: bombs.doubling(40),
+    "doubling_shape": lambda: bombs.doubling_shape(10),
     "mirrored": lambda: bombs.mirrored(24),
     "shifts": lambda: bombs.shifts(24),
     "matmul_sines": lambda: bombs.matmul_chain("Sin", 12),
@@ -46,6 +48,29 @@ def test_compiles_and_is_right(tmp_path, name):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5, err_msg=name)
 
 
+def test_a_long_vector_of_sizes_is_no_code(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(bombs.doubling_shape(10).SerializeToString())
+    harness.compile_model(path, tmp_path / "model.engine", target="x86-64-v4")
+    assert (tmp_path / "model.engine").stat().st_size < 40_000
+
+
+def test_work_on_weights_alone_is_told(tmp_path):
+    """2^40 numbers are not added up while the model is compiled, but in every run."""
+    g = bombs.Graph()
+    one = g.op("Expand", g.constant(1, np.float32), g.constant([2**40]))
+    y = g.op("Add", "x", g.op("ReduceSum", one, keepdims=0))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(g.model([bombs.info("x", [3])], [bombs.info(y, [3])]).SerializeToString())
+    result = harness.compile_model(path, tmp_path / "model.engine")
+    assert re.search(
+        r"warning: \S*model.onnx: node 'n\d'.*: every run does \d(\.\d)?e\+12 operations on "
+        "weights alone, too many to be done once while the engine is built\n"
+        "  remedy: compute what follows from constants before the model is exported",
+        result.stderr,
+    ), result.stderr
+
+
 @pytest.mark.parametrize("ordered", [True, False])
 def test_loops_are_counted(tmp_path, ordered):
     """Steps of a loop in a loop, with nodes that nothing needs: these are looked at once.
@@ -62,8 +87,16 @@ def test_loops_are_counted(tmp_path, ordered):
     assert not (tmp_path / "model.engine").exists()
 
 
-@pytest.mark.parametrize("target", ["cpu", "sm_90"])
-@pytest.mark.parametrize("recurrence", [bombs.lstm, bombs.scan])
+def odd_lstm(steps: int):
+    """Steps start at any number of elements."""
+    return bombs.lstm(steps, hidden=7, width=5)
+
+
+@pytest.mark.parametrize(
+    "recurrence, target",
+    [(bombs.lstm, "cpu"), (bombs.lstm, "sm_90"), (bombs.scan, "cpu"), (bombs.scan, "sm_90"),
+     (odd_lstm, "cpu")],
+)  # fmt: skip
 def test_steps_share_kernels(tmp_path, recurrence, target):
     """Steps of a recurrence differ in where they read: that is no other code. Were it,
     there would be hundreds of kernels, which take a minute."""

@@ -367,6 +367,20 @@ CASES = {
         "s is a multiple of 8, as Reshape 'cut' keeps the number of elements",
         {"one": np.array([1]), "window": np.array([8]), "minus_one": np.array([-1])},
     ),
+    # Leading dimensions are tuned for 1 and 1, which does not fit, nor does one changed.
+    "in_proportion": Case(
+        [
+            helper.make_node("Reshape", ["x", "flat"], ["f"]),
+            helper.make_node("Reshape", ["z", "flat"], ["g"]),
+            node("Add", ["f", "g"], "both"),
+        ],
+        {"x": ["n", 2], "z": ["m", 3]},
+        lambda x, z: x.reshape(-1) + z.reshape(-1),
+        [[(3, 2), (2, 3)], [(6, 2), (4, 3)]],
+        [([(3, 2), (3, 3)], "n * 2 = 6 must equal m * 3 = 9, as Add 'both'")],
+        "n*2 = m*3, as Add 'both' combines their elements",
+        {"flat": np.array([-1])},
+    ),
     # No default size to optimize for fits: 128 and 128, and 128 halved five times.
     "multiple_of_a_sum": Case(
         [
@@ -522,6 +536,30 @@ def test_what_always_holds_is_no_need(tmp_path):
     assert "multiple of" not in done.stderr and ">=" not in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize("end, step", [(2**31 - 1, 2), (-(2**31 - 1), -2), (2**63 - 1, 2)])
+def test_slices_to_the_end(tmp_path, end, step):
+    """ONNX recommends the largest integers for the end of a dimension that is not known."""
+    case = Case(
+        [
+            helper.make_node("Reshape", ["x", "flat"], ["f"]),
+            node("Slice", ["f", "start", "end", "axis", "step"], "cut"),
+        ],
+        {"x": ["b", "s"]}, None, [], [], "",
+        {"flat": np.array([-1]), "start": np.array([0 if step > 0 else 2**31 - 1]),
+         "end": np.array([end]), "axis": np.array([0]), "step": np.array([step])},
+    )  # fmt: skip
+    build(case, tmp_path / "m.onnx")
+    engine = tmp_path / "m.engine"
+    done = harness.invoke("compile", tmp_path / "m.onnx", "-o", engine, "--target", "cpu")
+    assert done.kind == "ok", done.stderr
+    assert "note" not in done.stderr, done.stderr
+    x = np.arange(15, dtype=np.float32).reshape(3, 5)
+    assert run(engine, tmp_path / "run", {"x": x}).kind == "ok"
+    np.testing.assert_array_equal(
+        np.load(tmp_path / "run" / "out" / "y.npy"), x.reshape(-1)[::step]
+    )
+
+
 def test_errors_of_passes_name_sizes(tmp_path):
     """Verifiers and passes print s0, s1; people read the names that the model has."""
     kind = "tensor<?x?x4x4x{}, affine_map<()[s0, s1] -> (s0, s1, 4, 4)>>"
@@ -620,6 +658,47 @@ def test_the_declared_optimum_of_a_sum_is_kept(tmp_path):
     )  # fmt: skip
     assert done.kind == "ok", done.stderr
     assert "at past = 32, seq = 32, total = 64" in harness.invoke("inspect", engine).stdout
+
+
+def test_no_sizes_to_optimize_for(tmp_path):
+    """The declared ones do not fit: said, and no reason to refuse the model."""
+    case = CASES["in_proportion"]
+    build(case, tmp_path / "m.onnx")
+    engine = tmp_path / "m.engine"
+    done = harness.invoke(
+        "compile", tmp_path / "m.onnx", "-o", engine, "--target", "cpu",
+        "--shape", "x=1..1..8x2", "--shape", "z=1..5..8x3",
+    )  # fmt: skip
+    assert done.kind == "ok", done.stderr
+    assert (
+        "no sizes to optimize for were found that satisfy what the model needs; the last "
+        "were n = 1, m = 5, which the engine is tuned for\n  remedy: name such sizes with "
+        "--shape, as MIN..OPT..MAX" in done.stderr
+    ), done.stderr
+    inputs = {"x": np.ones((3, 2), np.float32), "z": np.ones((2, 3), np.float32)}
+    assert run(engine, tmp_path / "good", inputs).kind == "ok"
+    assert harness.invoke("inspect", engine).kind == "ok"
+
+
+@pytest.mark.parametrize("count", [125, 300])
+def test_many_sizes_in_one_equation(tmp_path, count):
+    """What took minutes, and was refused: each size was tried, and each time all were added."""
+    names = {side: [f"{side}{i}" for i in range(count)] for side in "xz"}
+    inputs = {name: [f"n{name}", 2 if name[0] == "x" else 3] for side in "xz" for name in names[side]}
+    case = Case(
+        [
+            helper.make_node("Concat", names["x"], ["cx"], axis=0),
+            helper.make_node("Concat", names["z"], ["cz"], axis=0),
+            helper.make_node("Reshape", ["cx", "flat"], ["f"]),
+            helper.make_node("Reshape", ["cz", "flat"], ["g"]),
+            node("Add", ["f", "g"], "both"),
+        ],
+        inputs, None, [], [], "", {"flat": np.array([-1])},
+    )  # fmt: skip
+    build(case, tmp_path / "m.onnx")
+    done = harness.invoke("compile", tmp_path / "m.onnx", "--stop-after", "import", timeout=60)
+    assert done.kind == "ok", done.stderr
+    assert "no sizes to optimize for" not in done.stderr, done.stderr[-2000:]
 
 
 def test_dumped_stages_keep_constraints(tmp_path):

@@ -53,26 +53,21 @@ def check_kernel_is_named(result):
     ), result.stderr  # fmt: skip
 
 
-def test_time_limit_names_the_kernel(tmp_path):
+@pytest.mark.parametrize(
+    "flag, start, factor", [("--time-limit", 0.05, 1.3), ("--memory-limit", 8, 1.1)]
+)
+def test_limits_name_the_kernel(tmp_path, flag, start, factor):
     """Where a kernel is being compiled, it and the model's nodes are named."""
     path = tmp_path / "model.onnx"
     path.write_bytes(bombs.chain("Sin", 90).SerializeToString())
-    result = give_up_in_a_kernel(path, "--time-limit", 0.05, 1.3)
-    check_given_up(tmp_path, result, "time limit")
+    result = give_up_in_a_kernel(path, flag, start, factor)
+    check_given_up(tmp_path, result, flag[2:].replace("-", " "))
     check_kernel_is_named(result)
 
 
 def test_memory_limit(tmp_path, model):
     result = harness.invoke("compile", model, *SLOW, "--memory-limit", "1")
     check_given_up(tmp_path, result, r"memory limit of 1 MB \(\d+ MB are in use\)")
-
-
-def test_memory_limit_names_the_kernel(tmp_path):
-    path = tmp_path / "model.onnx"
-    path.write_bytes(bombs.chain("Sin", 90).SerializeToString())
-    result = give_up_in_a_kernel(path, "--memory-limit", 8, 1.1)
-    check_given_up(tmp_path, result, "memory limit")
-    check_kernel_is_named(result)
 
 
 def test_limits_that_suffice(tmp_path, model):

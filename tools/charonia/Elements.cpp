@@ -1,4 +1,5 @@
 #include "tools/charonia/Elements.h"
+#include "runtime/engine/Half.h"
 
 #include <algorithm>
 #include <cmath>
@@ -38,17 +39,6 @@ uint8_t loadNibble(const void *data, uint64_t index) {
   return load<uint8_t>(data, index / 2) >> (index % 2 * 4) & 15;
 }
 
-/// A multiple of 2^-8 below 2, which a half holds exactly.
-uint16_t toHalf(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, 4);
-  uint32_t sign = bits >> 16 & 0x8000;
-  if (value == 0)
-    return sign;
-  uint32_t exponent = (bits >> 23 & 255) - 127 + 15;
-  return sign | exponent << 10 | (bits >> 13 & 0x3ff);
-}
-
 /// The bits of a random element, in the lowest bytes.
 uint64_t randomBits(DType dtype, uint64_t random) {
   float value = (int(random >> 48 & 1023) - 511) / 256.0f;
@@ -63,9 +53,9 @@ uint64_t randomBits(DType dtype, uint64_t random) {
   case DType::Float64:
     return twice;
   case DType::Float16:
-    return toHalf(value);
+    return engine::floatToHalf(value);
   case DType::BFloat16:
-    return single >> 16;
+    return engine::floatToBfloat(value);
   case DType::Float8E4M3:
   case DType::Float8E5M2:
     // Without the exponent's highest bit all are finite and below 2.
@@ -89,9 +79,9 @@ double elementAsDouble(DType dtype, const void *data, uint64_t index) {
   case DType::Float64:
     return load<double>(data, index);
   case DType::Float16:
-    return smallFloat<5, 10>(load<uint16_t>(data, index));
+    return engine::halfToFloat(load<uint16_t>(data, index));
   case DType::BFloat16:
-    return smallFloat<8, 7>(load<uint16_t>(data, index));
+    return engine::bfloatToFloat(load<uint16_t>(data, index));
   case DType::Float8E4M3:
     return smallFloat<4, 3, /*Finite=*/true>(load<uint8_t>(data, index));
   case DType::Float8E5M2:

@@ -26,13 +26,16 @@ public:
                zero = e.number(0);
     // Counted from the end?
     auto known = graph::constantOf(end);
+    // ONNX's way to say "to the end", whatever size that is.
+    constexpr int64_t farthest = std::numeric_limits<int32_t>::max();
+    if (known && *known >= farthest)
+      return last;
+    if (known && *known <= -farthest)
+      return first;
     if (known ? *known < 0 : !symbols.isAtLeast(end, zero)) {
       if (!known && !symbols.isAtLeast(e.number(-1), end))
         return e.fail("cannot tell whether " + symbols.toString(end) +
                       " counts from the end");
-      // Below every size: clamped anyway, and the sum might overflow.
-      if (known && *known < -2 * maxDimension)
-        return first;
       end = graph::simplify(end + size);
       if (symbols.isAtLeast(first, end))
         return first;

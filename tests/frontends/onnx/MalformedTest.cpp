@@ -365,6 +365,48 @@ TEST(Malformed, DeepNesting) {
   EXPECT_THAT(import(model), HasSubstr("its subgraphs nest over 30 deep"));
 }
 
+/// Each function calls the one before twice: refused before it is built.
+TEST(Malformed, DoublingFunctions) {
+  ModelProto model = parse(simple);
+  auto &opset = *model.add_opset_import();
+  opset.set_domain("local");
+  opset.set_version(1);
+  auto call = [](NodeProto &node, const std::string &name,
+                 const std::string &from, const std::string &to) {
+    node.set_op_type(name);
+    if (name != "Relu")
+      node.set_domain("local");
+    node.add_input(from);
+    node.add_output(to);
+  };
+  for (int i = 0; i < 40; ++i) {
+    auto &function = *model.add_functions();
+    function.set_name("f" + std::to_string(i));
+    function.set_domain("local");
+    *function.add_opset_import() = model.opset_import(0);
+    *function.add_opset_import() = opset;
+    function.add_input("x");
+    function.add_output("y");
+    std::string inner = i ? "f" + std::to_string(i - 1) : "Relu";
+    call(*function.add_node(), inner, "x", "t");
+    call(*function.add_node(), inner, "t", "y");
+    // Not needed, so not counted.
+    call(*function.add_node(), inner, "t", "dead");
+  }
+  auto &node = *model.mutable_graph()->mutable_node(0);
+  node.set_op_type("f39");
+  node.set_domain("local");
+  node.set_name("doubling");
+  EXPECT_EQ(import(model),
+            "error: test.onnx: node 'doubling' (local.f39, opset 1): functions "
+            "and loops written out are over 131072 nodes\n"
+            "  inputs: x: float32[N, 4]\n"
+            "  remedy: export the model without nested functions and with "
+            "loops of fewer steps\n");
+  node.set_op_type("f8");
+  EXPECT_EQ(import(model), "");
+}
+
 TEST(Malformed, ManyFunctions) {
   // Each calls the next twice: 2^40 nodes.
   ModelProto model =
