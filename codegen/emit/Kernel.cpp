@@ -114,6 +114,9 @@ private:
     if (target.kind == EmitTarget::Kind::Gpu) {
       f->setAttr(tile::kWarpsAttr, b.getI64IntegerAttr(schedule.warps));
       f->setAttr(tile::kStagesAttr, b.getI64IntegerAttr(schedule.stages));
+      if (schedule.residents > 1)
+        f->setAttr(tile::kResidentsAttr,
+                   b.getI64IntegerAttr(schedule.residents));
     }
     return f;
   }
@@ -195,13 +198,10 @@ private:
     findPosition(parallel);
   }
 
-  /// Whether later query rows have more keys: a GPU takes instances in their
-  /// order, and what it takes last should be short.
+  /// A GPU takes instances in their order, and what it takes last should be
+  /// short.
   bool runsLongestLast() {
-    if (!function->hasAttr(tile::kWarpsAttr))
-      return false;
-    return llvm::any_of(kernel.getBody().front().getOps<graph::AttentionOp>(),
-                        [](graph::AttentionOp op) { return op.getCausal(); });
+    return function->hasAttr(tile::kWarpsAttr) && growsByRow(kernel);
   }
 
   /// Whether any of the groups has more than one tile.
@@ -233,20 +233,35 @@ private:
       inside = arith::RemUIOp::create(b, loc, rest, both);
       rest = arith::DivUIOp::create(b, loc, rest, both);
     }
-    Value whole = e.materialize(e.simplify(slowCount * schedule.run, {}));
-    Value first = arith::MulIOp::create(
-        b, loc, arith::DivUIOp::create(b, loc, inside, whole), run);
-    inside = arith::RemUIOp::create(b, loc, inside, whole);
-    // The last run may be shorter.
-    Value length = arith::MinUIOp::create(
-        b, loc, run,
-        arith::SubIOp::create(b, loc, e.materialize(fastCount), first));
-    tileNumbers[slow] =
-        e.addSymbol(arith::DivUIOp::create(b, loc, inside, length), slowCount);
+    auto divide = [&](Value x, Value y) {
+      return std::pair<Value, Value>(arith::DivUIOp::create(b, loc, x, y),
+                                     arith::RemUIOp::create(b, loc, x, y));
+    };
+    // Of `count`, what is left behind `first`, at most `most`: the last run or
+    // section may be shorter.
+    auto partFrom = [&](Value first, Value most, Value count) -> Value {
+      return arith::MinUIOp::create(
+          b, loc, most, arith::SubIOp::create(b, loc, count, first));
+    };
+    Value slowest, together = e.materialize(slowCount);
+    if (schedule.section > 0) {
+      Value size = index(schedule.section);
+      auto [section, within] = divide(
+          inside, e.materialize(e.simplify(fastCount * schedule.section, {})));
+      slowest = arith::MulIOp::create(b, loc, section, size);
+      together = partFrom(slowest, size, together);
+      inside = within;
+    }
+    auto [runs, within] =
+        divide(inside, arith::MulIOp::create(b, loc, together, run));
+    Value first = arith::MulIOp::create(b, loc, runs, run);
+    auto [slowNumber, fastNumber] =
+        divide(within, partFrom(first, run, e.materialize(fastCount)));
+    if (slowest)
+      slowNumber = arith::AddIOp::create(b, loc, slowest, slowNumber);
+    tileNumbers[slow] = e.addSymbol(slowNumber, slowCount);
     tileNumbers[fast] = e.addSymbol(
-        arith::AddIOp::create(b, loc, first,
-                              arith::RemUIOp::create(b, loc, inside, length)),
-        fastCount);
+        arith::AddIOp::create(b, loc, first, fastNumber), fastCount);
     return rest;
   }
 

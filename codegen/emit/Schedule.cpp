@@ -62,6 +62,8 @@ struct KernelShape {
   /// Dimensions, before the last, along which a large input is dense that is
   /// not along the last: the last of them is, and those in front continue it.
   SmallVector<unsigned> crossing;
+  /// Later rows take longer.
+  bool growsByRow = false;
 };
 
 unsigned rankOf(OpRole role) {
@@ -265,6 +267,7 @@ KernelShape inspect(graph::KernelOp kernel) {
     }
   }
   findWholeRows(shape, kernel, root);
+  shape.growsByRow = growsByRow(kernel);
   return shape;
 }
 
@@ -373,23 +376,55 @@ private:
                  int64_t batch) {
     int64_t n = product(k, column), bm = cpu ? t.vectorElements : 64;
     if (!cpu && k.elementBits == 16) {
-      // Measured on an H200 (scripts/gpu_kernels.py --problems): few instances
-      // are better short, and long steps over the keys pay while the scores fit
-      // into registers.
-      int64_t instances = llvm::divideCeil(product(k, row), bm) * batch;
-      if (instances < t.chip->multiprocessors / 2)
-        bm = 32;
-      else if (instances > 8 * t.chip->multiprocessors)
-        bm = 128;
+      bm = gpuAttention(product(k, row), n, batch);
       s.warps = bm / 16;
       s.stages = 2;
-      s.keyTile = n <= 128 ? 128 : 64;
     } else {
       // A vector of scores for each key stays in registers.
       s.keyTile = !cpu ? 64 : t.vectorRegisters >= 32 ? 16 : 12;
     }
     unsigned c = add(column, n), r = add(row, row.empty() ? 1 : bm);
     s.axes = tiled({r, c});
+    if (!cpu && k.growsByRow)
+      longestFirst(n, batch);
+  }
+
+  /// Rows of a tile and keys of a step, as measured on an H200 (mma.sync:
+  /// scripts/gpu_kernels.py --problems; wgmma: docs/performance.md).
+  int64_t gpuAttention(int64_t rows, int64_t n, int64_t batch) {
+    auto tiles = [&](int64_t bm) { return llvm::divideCeil(rows, bm) * batch; };
+    int64_t chips = t.chip->multiprocessors;
+    bool few = tiles(64) < chips / 2;
+    // Of width n each, a key and a value have two terms.
+    int64_t keys = k.terms / 2;
+    int64_t width = llvm::bit_ceil<uint64_t>(n);
+    bool isAsync = t.chip->dotFor(16, 64, width, width, 4).form ==
+                   DotInstruction::Form::WarpgroupMma;
+    if (!isAsync || (few && keys <= 256)) {
+      // Few instances are better short, and long steps over the keys pay while
+      // the scores fit into registers.
+      s.keyTile = n <= 128 ? 128 : 64;
+      return few ? 32 : tiles(64) > 8 * chips ? 128 : 64;
+    }
+    // Instances of a multiprocessor run their products under each other's
+    // arithmetic. Wide rows leave registers for two of 128 rows and steps of 64
+    // keys, which read keys and values half as often as more of 64 rows would.
+    s.keyTile = n > 64 || (k.growsByRow && keys <= 512) ? 64 : 128;
+    bool tall = n > 64 && n <= 128 && tiles(128) >= chips;
+    s.residents = n > 128 ? 1 : tall ? 2 : 3;
+    return tall ? 128 : 64;
+  }
+
+  /// The longest rows of as many heads as have their keys and values in the
+  /// second-level cache together. Measured on an H200: 2048 keys of 32 heads
+  /// 42 us, head after head 56.
+  void longestFirst(int64_t n, int64_t batch) {
+    constexpr int64_t cacheBytes = 16 << 20;
+    // A term is a feature of a key or a value, for each of n columns.
+    int64_t headBytes = std::max<int64_t>(1, k.terms * n * k.elementBits / 8);
+    s.run = 1;
+    int64_t heads = std::max<int64_t>(1, cacheBytes / headBytes);
+    s.section = heads < batch ? heads : 0;
   }
 
   /// As many accumulators as registers allow beside a row of the right operand
@@ -626,6 +661,11 @@ private:
 };
 
 } // namespace
+
+bool emit::growsByRow(graph::KernelOp kernel) {
+  return llvm::any_of(kernel.getBody().front().getOps<graph::AttentionOp>(),
+                      [](graph::AttentionOp op) { return op.getCausal(); });
+}
 
 Schedule emit::chooseSchedule(graph::KernelOp kernel,
                               const EmitTarget &target) {

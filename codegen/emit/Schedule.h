@@ -27,12 +27,17 @@ struct Schedule {
   /// its further tiles do, so that what they read stays in a cache; 0: all of
   /// them.
   int64_t run = 0;
+  /// With a run: tiles of the next slower group that it takes together; 0: all
+  /// of them.
+  int64_t section = 0;
   /// Extent of a step of a contraction's K loop.
   int64_t kTile = 8;
   /// Keys that attention takes in a step.
   int64_t keyTile = 64;
   /// GPU: warps of a program instance, stages of the K loop's pipeline.
   int64_t warps = 4, stages = 3;
+  /// GPU: program instances for which a multiprocessor should have registers.
+  int64_t residents = 1;
   /// GPU: program instances that share the terms of a contraction. Taken as 1
   /// where the kernel has not just one product on tiles.
   int64_t splits = 1;
@@ -42,6 +47,10 @@ struct Schedule {
   static mlir::FailureOr<Schedule> fromAttribute(mlir::DictionaryAttr attribute,
                                                  mlir::Location location);
 };
+
+/// Whether later tiles of rows take longer: attention in which a row keeps the
+/// keys up to its own.
+bool growsByRow(graph::KernelOp kernel);
 
 /// The cost model's choice for a kernel.
 Schedule chooseSchedule(graph::KernelOp kernel, const EmitTarget &target);

@@ -20,10 +20,12 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
        b.getNamedAttr("axes", b.getDenseI64ArrayAttr(SmallVector<int64_t>(
                                   axes.begin(), axes.end()))),
        b.getNamedAttr("run", b.getI64IntegerAttr(run)),
+       b.getNamedAttr("section", b.getI64IntegerAttr(section)),
        b.getNamedAttr("k_tile", b.getI64IntegerAttr(kTile)),
        b.getNamedAttr("key_tile", b.getI64IntegerAttr(keyTile)),
        b.getNamedAttr("warps", b.getI64IntegerAttr(warps)),
        b.getNamedAttr("stages", b.getI64IntegerAttr(stages)),
+       b.getNamedAttr("residents", b.getI64IntegerAttr(residents)),
        b.getNamedAttr("splits", b.getI64IntegerAttr(splits))});
 }
 
@@ -62,16 +64,20 @@ FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute,
     s.axes.push_back(axis);
   }
   for (auto [name, value] : {std::pair("run", &s.run),
+                             {"section", &s.section},
                              {"k_tile", &s.kTile},
                              {"key_tile", &s.keyTile},
                              {"warps", &s.warps},
                              {"stages", &s.stages},
+                             {"residents", &s.residents},
                              {"splits", &s.splits}})
     if (auto i = attribute.getAs<IntegerAttr>(name))
       *value = i.getInt();
-  if (s.run < 0)
-    return mlir::emitError(location, "'run' of a schedule is not negative");
-  if (s.splits < 1)
-    return mlir::emitError(location, "'splits' of a schedule is positive");
+  if (s.run < 0 || s.section < 0)
+    return mlir::emitError(
+        location, "'run' and 'section' of a schedule are not negative");
+  if (s.splits < 1 || s.residents < 1)
+    return mlir::emitError(
+        location, "'splits' and 'residents' of a schedule are positive");
   return s;
 }

@@ -179,8 +179,8 @@ Value LayoutRewriter::toShared(Value operand, const DotPlan &dot, bool lhs) {
   return known;
 }
 
-/// All of K at once, from shared memory; waited for behind, until the pipeline
-/// finds a better place.
+/// All of K at once; waited for behind, until the pipeline finds a better
+/// place.
 Value LayoutRewriter::warpgroupDot(tile::DotOp op, const DotPlan &dot,
                                    Value lhs, Value rhs) {
   Value accumulator = get(op.getAccumulator(), dot.result);

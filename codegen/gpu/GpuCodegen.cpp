@@ -5,6 +5,7 @@
 #include "codegen/gpu/Pipeline.h"
 #include "codegen/gpu/Ptxas.h"
 #include "codegen/gpu/SharedMemory.h"
+#include "codegen/gpu/WholeTiles.h"
 #include "codegen/gpu/ir/SimtDialect.h"
 #include "codegen/gpu/lower/Lowering.h"
 #include "codegen/gpu/lower/ToPtx.h"
@@ -101,6 +102,7 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   ExpandMathOptions math;
   math.exp2 = math.rsqrt = true;
   expandMath(function, math);
+  branchAroundBounds(function);
   if (failed(assignLayouts(function, warps, target)))
     return failure();
   issueLoadsEarly(function);
@@ -130,6 +132,7 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   lowering.warps = warps;
   lowering.indexBits = options.indexBits;
   lowering.sharedBytes = result.sharedBytes;
+  lowering.residents = integerAttr(kernel, tile::kResidentsAttr, 1);
   FailureOr<LLVM::LLVMFuncOp> thread =
       KernelLowering(function, b, lowering).run();
   if (failed(thread))

@@ -149,8 +149,9 @@ static WarpGrid chooseWarps(unsigned warps, int64_t m, int64_t n, bool mma,
 }
 
 /// By wgmma: four warps have 64 rows; of several such groups as many as there
-/// are such rows share them, the others the columns. Not where the left operand
-/// is in registers already.
+/// are such rows share them, the others the columns. The left operand stays in
+/// registers if it lies there as a group takes it; not by wgmma where only
+/// mma.sync could leave it there.
 std::optional<DotPlan> LayoutPlan::planWarpgroup(tile::DotOp op,
                                                  const DotShape &dot) const {
   // A group's columns fill a row of the swizzle, whichever axis lies in memory.
@@ -166,10 +167,14 @@ std::optional<DotPlan> LayoutPlan::planWarpgroup(tile::DotOp op,
   plan.form = DotInstruction::Form::WarpgroupMma;
   plan.warps = {rows, columns};
   plan.result = warpgroupResultLayout({dot.m, dot.n}, plan.warps);
-  if (const LinearLayout *layout = anchored(op.getLhs());
-      layout &&
-      classifyMove(*layout, mmaLhsLayout({dot.m, dot.k}, dot.bits,
-                                         {warps, 1})) == Move::Registers)
+  auto staysIn = [&](const LinearLayout &whole) {
+    const LinearLayout *layout = anchored(op.getLhs());
+    return layout && classifyMove(*layout, whole) == Move::Registers;
+  };
+  LinearLayout whole = warpgroupLhsLayout({dot.m, dot.k}, plan.warps);
+  if (staysIn(whole))
+    plan.lhsRegisters = whole;
+  else if (staysIn(mmaLhsLayout({dot.m, dot.k}, dot.bits, {warps, 1})))
     return std::nullopt;
   return plan;
 }

@@ -37,7 +37,7 @@ struct DotPlan {
   /// takes fragments.
   int64_t step = 0;
   LinearLayout lhs, rhs;
-  /// The left operand of all steps where it goes from registers to registers.
+  /// The left operand of all steps where it stays in registers.
   std::optional<LinearLayout> lhsRegisters;
 };
 

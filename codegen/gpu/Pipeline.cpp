@@ -61,7 +61,7 @@ LogicalResult pipeline(scf::ForOp loop, const PipelineOptions &options) {
 /// Waits for the last group of copies before `op`, right before the memory's
 /// first user: what was issued in between, such as the first iterations of a
 /// pipeline, stays under way.
-void waitBeforeUse(Operation *commit, Value memory) {
+simt::WaitAsyncOp waitBeforeUse(Operation *commit, Value memory) {
   Block *block = commit->getBlock();
   Operation *first = nullptr;
   for (Operation *user : memory.getUsers())
@@ -82,7 +82,7 @@ void waitBeforeUse(Operation *commit, Value memory) {
       pending = 0; // a pipeline has waited for everything before its end
   }
   OpBuilder b(first);
-  simt::WaitAsyncOp::create(b, commit->getLoc(), pending);
+  return simt::WaitAsyncOp::create(b, commit->getLoc(), pending);
 }
 
 /// Outside of pipelines: written where the value is known.
@@ -94,10 +94,14 @@ void expand(simt::ToSharedOp op) {
   op.getMemory().replaceAllUsesWith(memory);
   if (copy) {
     createCopy(b, copy->load, *copy, memory);
-    waitBeforeUse(simt::CommitAsyncOp::create(b, op.getLoc()), memory);
+    Operation *commit = simt::CommitAsyncOp::create(b, op.getLoc());
+    b.setInsertionPointAfter(waitBeforeUse(commit, memory));
   } else {
     simt::StoreSharedOp::create(b, op.getLoc(), op.getInput(), memory);
   }
+  // By those who wrote, once, not in the loops that read.
+  if (llvm::any_of(memory.getUsers(), llvm::IsaPred<simt::WarpgroupDotOp>))
+    simt::FenceSharedOp::create(b, op.getLoc());
   op.erase();
   if (copy && isOpTriviallyDead(copy->load))
     copy->load.erase();

@@ -153,19 +153,12 @@ private:
     (state.*kind).insert(alloc);
   }
 
-  /// A dot reads from its issue until it is waited for. What was written
-  /// without a loop that fences it is fenced here.
+  /// A dot reads from its issue until it is waited for.
   void startDot(simt::WarpgroupDotOp dot) {
-    bool fences = false;
-    for (Value memory : {dot.getLhs(), dot.getRhs()}) {
+    for (Value memory : dot.getMemories()) {
       read(dot, memory);
-      simt::AllocOp alloc = allocOf(memory);
-      state.dotsUnderWay.insert(alloc);
-      fences |= !alloc.getManaged();
+      state.dotsUnderWay.insert(allocOf(memory));
     }
-    OpBuilder b(dot);
-    if (fences && !isa_and_nonnull<simt::FenceSharedOp>(dot->getPrevNode()))
-      simt::FenceSharedOp::create(b, dot.getLoc());
   }
 
   void visit(Block &block) {

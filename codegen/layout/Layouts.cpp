@@ -132,6 +132,20 @@ LinearLayout charonia::warpgroupResultLayout(ArrayRef<int64_t> shape,
   return dealer.finish();
 }
 
+LinearLayout charonia::warpgroupLhsLayout(ArrayRef<int64_t> shape,
+                                          WarpGrid groups) {
+  assert(shape[0] >= 64 && shape[1] >= 16);
+  Dealer dealer(shape);
+  dealer.deal(Dim::Register, 1, 1);
+  dealer.deal(Dim::Lane, 1, 2);
+  dealer.deal(Dim::Lane, 0, 3);
+  dealer.deal(Dim::Register, 0, 1);
+  dealer.deal(Dim::Register, 1, 1);
+  dealer.deal(Dim::Warp, 0, 2);
+  repeat(dealer, 1, 0, 0, -1, groups);
+  return dealer.finish();
+}
+
 LinearLayout charonia::warpgroupOperandLayout(ArrayRef<int64_t> shape,
                                               unsigned contiguous,
                                               unsigned elementBits) {

@@ -39,6 +39,8 @@ LinearLayout mmaRhsLayout(llvm::ArrayRef<int64_t> shape, unsigned elementBits,
 /// A grid of groups of four warps, each one behind another along 16 rows.
 LinearLayout warpgroupResultLayout(llvm::ArrayRef<int64_t> shape,
                                    WarpGrid groups);
+/// The left operand [M, K] of wgmma in registers, of 16-bit elements.
+LinearLayout warpgroupLhsLayout(llvm::ArrayRef<int64_t> shape, WarpGrid groups);
 /// An operand of wgmma in shared memory: rows of 128 bytes along axis
 /// `contiguous`, their 16-byte chunks swizzled by the row's number modulo 8;
 /// panels of such rows one behind another. Starts at a multiple of 1024 bytes.

@@ -17,8 +17,9 @@ struct DotInstruction {
     MultiplyAdd,
     /// mma.sync m16n8: a warp's, fragments of both operands in registers.
     Mma,
-    /// wgmma m64: four warps', both operands in shared memory (128-byte
-    /// swizzle, either axis contiguous), done when it is waited for.
+    /// wgmma m64: four warps', operands in shared memory (128-byte swizzle,
+    /// either axis contiguous), the left one also in registers; done when it is
+    /// waited for.
     WarpgroupMma,
   };
   Form form;

@@ -312,3 +312,79 @@ def test_results_of_weights_are_waited_for(tmp_path, name, target, precision):
     for value, want in zip(got, session.run(outputs, inputs)):
         error = np.abs(value - want).max() / np.abs(want).max()
         assert error <= LIMITS[precision], f"{name}: {error:.2e}"
+
+
+def attention(folder, b, heads, groups, s, t, d, causal):
+    """fp16 attention at sm_90a: the engine, its dump, inputs, and the result in float64."""
+    rng = np.random.default_rng(s + t + d)
+    shapes = {"q": (b, heads, s, d), "k": (b, groups, t, d), "v": (b, groups, t, d)}
+    feeds = {n: rng.standard_normal(x).astype(np.float16) for n, x in shapes.items()}
+    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT16, x) for n, x in shapes.items()]
+    graph = helper.make_graph(
+        [helper.make_node("Attention", list(shapes), ["y"], is_causal=int(causal))],
+        "attention", infos,
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT16, shapes["q"])],
+    )  # fmt: skip
+    model = helper.make_model(
+        graph, ir_version=11, opset_imports=[helper.make_opsetid("", 23)]
+    )
+    path, engine, dump = folder / "model.onnx", folder / "model.engine", folder / "dump"
+    path.write_bytes(model.SerializeToString())
+    harness.compile_model(path, engine, target="sm_90a", precision="fp16", dump=dump)
+    q, k, v = (x.astype(np.float64) for x in feeds.values())
+    k, v = (np.repeat(x, heads // groups, 1) for x in (k, v))
+    scores = q @ np.swapaxes(k, 2, 3) / np.sqrt(d)
+    if causal:
+        scores = np.where(np.tri(s, t, dtype=bool), scores, -np.inf)
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return engine, dump, feeds, e / e.sum(-1, keepdims=True) @ v
+
+
+@pytest.mark.parametrize(
+    "b, heads, groups, s, t, d, causal",
+    [
+        (1, 2, 2, 300, 300, 64, False),  # steps of 128 keys, tiles of 64 rows
+        (1, 2, 1, 300, 300, 64, True),
+        (1, 1, 1, 129, 577, 64, False),
+        (1, 1, 1, 65, 257, 128, False),  # steps of 64 keys
+        (1, 1, 1, 257, 257, 80, True),
+        (1, 1, 1, 260, 260, 256, True),
+        (2, 67, 67, 65, 65, 128, True),  # tiles of 128 rows
+        (1, 1, 1, 63, 320, 96, False),
+    ],
+)  # fmt: skip
+def test_attention_of_warpgroups(tmp_path, b, heads, groups, s, t, d, causal):
+    """Probabilities go from one product's registers to the next."""
+    engine, dump, feeds, want = attention(tmp_path, b, heads, groups, s, t, d, causal)
+    (code,) = dump.glob("*-cuda-code/*/*-thread.mlir")
+    assert "wgmma.mma_async.sync.aligned.m64n" in code.read_text()  # registers by shared
+    assert "nvvm.wgmma.mma_async" in code.read_text()
+    for order in ORDERS[: 1 if heads > 8 else None]:
+        (got,) = harness.run_engine(
+            engine, feeds, ["y"], tmp_path / "run", device="simt", dump=dump,
+            extra=["--seed", str(order[0]), "--copies", order[1]],
+        )  # fmt: skip
+        assert np.abs(got - want).max() <= 1e-3 * np.abs(want).max()
+
+
+@pytest.mark.parametrize(
+    "pattern, text, finding",
+    [
+        (r"wgmma\.wait_group\.sync\.aligned 0", "wgmma.wait_group.sync.aligned 1", "race"),
+        (r"nvvm\.wgmma\.fence\.aligned\n", "\n", "missing fence"),
+        (r"nvvm\.fence\.proxy .*\n", "\n", "missing fence"),
+        (r"nvvm\.barrier0\n", "\n", "race"),
+        (r"nvvm\.cp\.async\.wait\.group \d+\n", "\n", "unfinished copy"),
+    ],
+)  # fmt: skip
+def test_what_orders_its_products_is_missed(tmp_path, pattern, text, finding):
+    engine, dump, feeds, _ = attention(tmp_path, 1, 1, 1, 300, 300, 64, False)
+    (kernel,) = dump.glob("*-cuda-code/*/*-thread.mlir")
+    changed, count = re.subn(pattern, text, kernel.read_text())
+    assert count
+    kernel.write_text(changed)
+    with pytest.raises(harness.CharoniaError) as caught:
+        harness.run_engine(
+            engine, feeds, ["y"], tmp_path / "run", device="simt", dump=dump
+        )
+    assert f": {finding}" in caught.value.result.stderr

@@ -232,8 +232,9 @@ private:
     FailureOr<Value> products = scores(counter);
     if (failed(products))
       return failure();
-    Value s = make<arith::MulFOp>(
-        *products, e.splatLike(op.getScale().convertToDouble(), *products));
+    Value s = *products;
+    if (!scalesLate())
+      s = scaled(s, op.getScale().convertToDouble());
     SmallVector<int64_t> tile = shape(steps);
     Exprs at = place({0, 1, 2}, rowPosition(), -1, tile);
     AffineExpr keyIndex = counter * steps + e.axis(otherPosition());
@@ -264,10 +265,8 @@ private:
     Value none = compare(arith::CmpFPredicate::OEQ, top, -inf);
     Value safe =
         arith::SelectOp::create(b, e.loc(), none, e.splatLike(0, top), top);
-    Value p = math::ExpOp::create(b, e.loc(),
-                                  make<arith::SubFOp>(s, repeat(safe, steps)));
-    Value rescale =
-        math::ExpOp::create(b, e.loc(), make<arith::SubFOp>(carried[0], safe));
+    Value p = exponential(make<arith::SubFOp>(s, repeat(safe, steps)));
+    Value rescale = exponential(make<arith::SubFOp>(carried[0], safe));
     Value sum = make<arith::AddFOp>(make<arith::MulFOp>(carried[1], rescale),
                                     reduceKeys(p, graph::ReduceKind::sum));
     Value accumulator =
@@ -292,6 +291,29 @@ private:
     if (failed(next))
       return failure();
     return SmallVector<Value>{top, sum, *next};
+  }
+
+  /// Whether scores are kept as products, and their differences scaled: where
+  /// nothing is added to them, and their order is that of the products.
+  bool scalesLate() {
+    double fill = op.getFill().convertToDouble();
+    bool fills = op.getCausal() || op.getMask();
+    return rowsFirst && !op.getBias() && op.getScale().convertToDouble() > 0 &&
+           (!fills || fill == -std::numeric_limits<double>::infinity());
+  }
+
+  Value scaled(Value x, double factor) {
+    return make<arith::MulFOp>(x, e.splatLike(factor, x));
+  }
+
+  /// exp of a difference of scores; of that of products with the scale in one
+  /// factor.
+  Value exponential(Value x) {
+    if (!scalesLate())
+      return math::ExpOp::create(b, e.loc(), x);
+    return math::Exp2Op::create(
+        b, e.loc(),
+        scaled(x, op.getScale().convertToDouble() * llvm::numbers::log2e));
   }
 
   /// A mask or bias at the coordinates of scores; null where there is none.

@@ -24,6 +24,16 @@ void addAsyncCopies(OperationTable &table);
 void addDots(OperationTable &table);
 void addInlinePtx(OperationTable &table);
 
+class Decoder;
+
+/// A product of a warpgroup whose left operand is in registers.
+struct RegisterDot {
+  /// Without totals it starts at zero.
+  llvm::SmallVector<Slot, 4> results, words, totals;
+  Slot rhs;
+  bool isBfloat, isRhsKMajor;
+};
+
 /// Handlers that several families use.
 namespace handlers {
 void setConstant(Warp &, const Instruction &);
@@ -32,6 +42,7 @@ void load(Warp &, const Instruction &);
 void store(Warp &, const Instruction &);
 void roundToTf32(Warp &, const Instruction &);
 void waitForDots(Warp &, const Instruction &);
+void startRegisterDot(Decoder &, mlir::Operation *, const RegisterDot &);
 /// Flags of accesses to memory. `a` is the address, `b` a predicate or absent,
 /// `constant` is added, `bits` the bytes of an element; the list: alignment,
 /// then the elements' slots.

@@ -66,10 +66,45 @@ void readMatrix(Warp &warp, const Instruction &i, const Matrix &matrix,
     }
 }
 
-enum : uint32_t { kLhsKMajor = 1, kRhsKMajor = 2 };
+/// Of a warp's rows in registers: the words of four slots.
+template <typename Format>
+void readWords(Warp &warp, const uint32_t *slots,
+               std::vector<std::array<float, kDepth>> &values) {
+  values.resize(kRows);
+  for (unsigned word = 0; word < 4; ++word) {
+    const uint32_t *bits = warp.lanes<uint32_t>(slots[word]);
+    for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+      auto &row = values[lane / 4 + word % 2 * 8];
+      unsigned k = lane % 4 * 2 + word / 2 * 8;
+      row[k] = Format::read(bits[lane] & 0xffff);
+      row[k + 1] = Format::read(bits[lane] >> 16);
+    }
+  }
+}
 
-/// `a`, `b`: descriptors; `bits`: columns; the list: slots of the accumulators,
-/// then of the results.
+/// Whether the registers of an operand are to be written by a product.
+bool isUnfinished(Warp &warp, const Instruction &i, const uint32_t *slots,
+                  unsigned count) {
+  for (unsigned word = 0; word < count; ++word)
+    if (warp.unfinished.count(slots[word])) {
+      warp.block.machine.report(FindingKind::Race, warp, i, 0,
+                                "takes an operand from registers that a "
+                                "product is still to write");
+      return true;
+    }
+  return false;
+}
+
+enum : uint32_t {
+  kLhsKMajor = 1,
+  kRhsKMajor = 2,
+  kLhsInRegisters = 4,
+  kFromZero = 8
+};
+
+/// `a`, `b`: descriptors; `bits`: columns; the list: slots of the results, of
+/// the left operand where it is in registers, then of the accumulators where
+/// there are any.
 template <typename Format> void startDot(Warp &warp, const Instruction &i) {
   Machine &machine = warp.block.machine;
   if (warp.mask != ~Mask(0))
@@ -79,22 +114,33 @@ template <typename Format> void startDot(Warp &warp, const Instruction &i) {
   if (!warp.dotsFenced)
     machine.report(FindingKind::MissingFence, warp, i, 0,
                    "begins a group of products without wgmma.fence");
-  uint64_t lhsBits = warp.lanes<uint64_t>(i.a)[0],
+  bool inRegisters = i.flags & kLhsInRegisters;
+  uint64_t lhsBits = inRegisters ? 0 : warp.lanes<uint64_t>(i.a)[0],
            rhsBits = warp.lanes<uint64_t>(i.b)[0];
-  if (!Matrix::isKnown(lhsBits) || !Matrix::isKnown(rhsBits))
+  if ((!inRegisters && !Matrix::isKnown(lhsBits)) || !Matrix::isKnown(rhsBits))
     return machine.abort(FindingKind::NotModelled, warp, i, 0,
                          "a descriptor of another kind of matrix");
+  const std::vector<uint32_t> &list = machine.program.lists[i.list];
+  unsigned count = i.bits / 2;
+  const uint32_t *results = list.data(), *words = results + count,
+                 *totals = words + (inRegisters ? 4 : 0);
   std::vector<std::array<float, kDepth>> lhs, rhs;
-  readMatrix<Format>(warp, i, {lhsBits, (i.flags & kLhsKMajor) != 0},
-                     warp.number % 4 * kRows, kRows, lhs);
+  if (!inRegisters)
+    readMatrix<Format>(warp, i, {lhsBits, (i.flags & kLhsKMajor) != 0},
+                       warp.number % 4 * kRows, kRows, lhs);
+  else if (!isUnfinished(warp, i, words, 4))
+    readWords<Format>(warp, words, lhs);
+  else
+    return;
   readMatrix<Format>(warp, i, {rhsBits, (i.flags & kRhsKMajor) != 0}, 0, i.bits,
                      rhs);
-  const std::vector<uint32_t> &list = machine.program.lists[i.list];
-  unsigned count = list.size() / 2;
+  static constexpr std::array<uint32_t, kWarpLanes> zeros{};
   for (unsigned r = 0; r < count; ++r) {
-    auto known = warp.unfinished.find(list[r]);
-    const uint32_t *from = known == warp.unfinished.end()
-                               ? warp.lanes<uint32_t>(list[r])
+    auto known = i.flags & kFromZero ? warp.unfinished.end()
+                                     : warp.unfinished.find(totals[r]);
+    const uint32_t *from = i.flags & kFromZero ? zeros.data()
+                           : known == warp.unfinished.end()
+                               ? warp.lanes<uint32_t>(totals[r])
                                : known->second.values.data();
     Warp::Unfinished result{warp.openDots, {}};
     for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
@@ -107,8 +153,8 @@ template <typename Format> void startDot(Warp &warp, const Instruction &i) {
     }
     if (known != warp.unfinished.end())
       warp.unfinished.erase(known);
-    warp.unfinished[list[count + r]] = result;
-    std::fill_n(warp.lanes<uint32_t>(list[count + r]), kWarpLanes, kUnfinished);
+    warp.unfinished[results[r]] = result;
+    std::fill_n(warp.lanes<uint32_t>(results[r]), kWarpLanes, kUnfinished);
   }
 }
 
@@ -127,13 +173,12 @@ LogicalResult decodeDot(Decoder &d, Operation *op) {
   if (shape.getM() != 64 || shape.getK() != kDepth || !(isHalf || isBfloat) ||
       dot.getTypeB() != dot.getTypeA() ||
       dot.getTypeD() != NVVM::WGMMATypes::f32 ||
-      dot.getScaleD() != NVVM::WGMMAScaleOut::one ||
       dot.getScaleA() != NVVM::WGMMAScaleIn::one ||
       dot.getScaleB() != NVVM::WGMMAScaleIn::one)
     return op->emitError("the interpreter does not know this shape or type");
-  ArrayRef<Slot> sums = d.slots(dot.getInouts());
-  std::vector<uint32_t> list(sums.begin(), sums.end());
+  std::vector<uint32_t> list;
   llvm::append_range(list, d.define(dot.getResults()));
+  llvm::append_range(list, d.slots(dot.getInouts()));
   if (list.size() != size_t(shape.getN()))
     return op->emitError("has another number of accumulators than columns");
   uint32_t number = d.addList(std::move(list));
@@ -143,7 +188,8 @@ LogicalResult decodeDot(Decoder &d, Operation *op) {
   i.bits = shape.getN();
   i.list = number;
   i.flags = (dot.getLayoutA() == NVVM::MMALayout::row ? kLhsKMajor : 0) |
-            (dot.getLayoutB() == NVVM::MMALayout::col ? kRhsKMajor : 0);
+            (dot.getLayoutB() == NVVM::MMALayout::col ? kRhsKMajor : 0) |
+            (dot.getScaleD() == NVVM::WGMMAScaleOut::zero ? kFromZero : 0);
   return success();
 }
 
@@ -173,6 +219,20 @@ LogicalResult decodeFence(Decoder &d, Operation *op) {
 }
 
 } // namespace
+
+void handlers::startRegisterDot(Decoder &d, Operation *op,
+                                const RegisterDot &dot) {
+  std::vector<uint32_t> list(dot.results.begin(), dot.results.end());
+  llvm::append_range(list, dot.words);
+  llvm::append_range(list, dot.totals);
+  uint32_t number = d.addList(std::move(list));
+  Instruction &i = d.emit(op, dot.isBfloat ? startDot<Bfloat> : startDot<Half>);
+  i.b = dot.rhs;
+  i.bits = 2 * dot.results.size();
+  i.list = number;
+  i.flags = kLhsInRegisters | (dot.isRhsKMajor ? kRhsKMajor : 0) |
+            (dot.totals.empty() ? kFromZero : 0);
+}
 
 /// `constant`: how many of the last groups may still be under way.
 void handlers::waitForDots(Warp &warp, const Instruction &i) {

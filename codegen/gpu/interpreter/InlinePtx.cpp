@@ -83,7 +83,7 @@ private:
         {"barrier", &PtxDecoder::decodeBarrier},
         {"setp", &PtxDecoder::decodeSetPredicate},
         {"atom", &PtxDecoder::decodeAtomic},
-        {"wgmma", &PtxDecoder::decodeWaitForDots},
+        {"wgmma", &PtxDecoder::decodeWarpgroup},
         {"exit", &PtxDecoder::decodeExit}};
     auto entry = known.find(parts[0]);
     return entry == known.end() ? unknown() : (this->*entry->second)();
@@ -266,8 +266,14 @@ private:
     return success();
   }
 
-  /// setp.eq.u32 p, a, b and setp.eq.and.u32 p, a, b, q
+  /// setp.eq.u32 p, a, b and setp.eq.and.u32 p, a, b, q; setp.ne.b32 p, 1, 0
   LogicalResult decodeSetPredicate() {
+    using K = Operand::Kind;
+    if (!guard && parts == ArrayRef<StringRef>{"setp", "ne", "b32"} &&
+        areKinds({K::Register, K::Immediate, K::Immediate})) {
+      constants[operands[0].slots[0]] = operands[1].value != operands[2].value;
+      return success();
+    }
     bool combines = parts == ArrayRef<StringRef>{"setp", "eq", "and", "u32"};
     if (guard || operands.size() != (combines ? 4 : 3) ||
         (!combines && parts != ArrayRef<StringRef>{"setp", "eq", "u32"}))
@@ -298,6 +304,39 @@ private:
     i.b = predicate;
     i.c = last;
     i.constant = operands[1].value;
+    return success();
+  }
+
+  LogicalResult decodeWarpgroup() {
+    return has("mma_async") ? decodeRegisterDot() : decodeWaitForDots();
+  }
+
+  /// wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {results}, {left},
+  /// right, p, 1, 1, transposed; the totals are tied to the results.
+  LogicalResult decodeRegisterDot() {
+    using K = Operand::Kind;
+    unsigned columns = 0;
+    StringRef shape = parts.size() == 8 ? parts[4] : "";
+    if (guard || !shape.consume_front("m64n") || !shape.consume_back("k16") ||
+        shape.getAsInteger(10, columns) || parts[5] != "f32" ||
+        (parts[6] != "f16" && parts[6] != "bf16") || parts[7] != parts[6] ||
+        !areKinds({K::Vector, K::Vector, K::Register, K::Register, K::Immediate,
+                   K::Immediate, K::Immediate}) ||
+        operands[0].slots.size() * 2 != columns ||
+        operands[1].slots.size() != 4 || operands[4].value != 1 ||
+        operands[5].value != 1)
+      return unknown();
+    // Whether there are totals is known: the predicate compares constants.
+    auto scale = constants.find(operands[3].slots[0]);
+    size_t count = operands[0].slots.size(), others = op->getNumOperands() - 5;
+    if (scale == constants.end() || others != (scale->second ? count : 0))
+      return unknown();
+    RegisterDot dot{
+        operands[0].slots,    operands[1].slots,  {},
+        operands[2].slots[0], parts[6] == "bf16", operands[6].value == 0};
+    for (size_t i = 0; i < others; ++i)
+      dot.totals.push_back(numbered[count + i].first);
+    handlers::startRegisterDot(d, op, dot);
     return success();
   }
 
@@ -367,6 +406,8 @@ private:
   LLVM::InlineAsmOp op;
   std::vector<std::pair<Slot, Value>> numbered;
   llvm::StringMap<Slot> named;
+  /// Predicates that are known.
+  llvm::DenseMap<Slot, bool> constants;
   // Of the statement that is being decoded.
   StringRef statement;
   Slot guard = kNoSlot;

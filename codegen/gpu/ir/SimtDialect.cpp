@@ -189,6 +189,14 @@ LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
 // !simt.memory<128x32xf16, #simt.layout<...>>
 //===----------------------------------------------------------------------===//
 
+SmallVector<Value, 2> WarpgroupDotOp::getMemories() {
+  SmallVector<Value, 2> memories;
+  for (Value operand : getOperands().take_front(2))
+    if (isa<MemoryType>(operand.getType()))
+      memories.push_back(operand);
+  return memories;
+}
+
 int64_t MemoryType::getNumElements() const {
   return std::accumulate(getShape().begin(), getShape().end(), int64_t(1),
                          std::multiplies<>());

@@ -165,16 +165,21 @@ def Simt_DotOp : Simt_Op<"dot", [Pure, AllTypesMatch<["accumulator", "result"]>]
 
 def Simt_WarpgroupDotOp : Simt_Op<"warpgroup_dot", [AllTypesMatch<["accumulator", "result"]>,
                                                      MemoryEffects<[MemRead]>]> {
-  let summary = "accumulator + lhs x rhs on shared tiles, under way until it is waited for (wgmma)";
+  let summary = "accumulator + lhs x rhs, rhs shared, under way until it is waited for (wgmma)";
   let description = [{
-    A grid of `rows` x `columns` groups of four warps shares the result. The operands lie
-    as warpgroupOperandLayout says and are read at any time until a simt.wait_dots that
-    covers the dot; the result is there after it, and before only for another dot. What
-    threads wrote to the operands needs a simt.fence_shared between.
+    A grid of `rows` x `columns` groups of four warps shares the result. Operands in shared
+    memory lie as warpgroupOperandLayout says, a left operand in registers as
+    warpgroupLhsLayout does. They are read at any time until a simt.wait_dots that covers the
+    dot; the result is there after it, and before only for another dot. What threads wrote to
+    shared operands needs a simt.fence_shared between.
   }];
-  let arguments = (ins Simt_MemoryType:$lhs, Simt_MemoryType:$rhs, Simt_Tensor:$accumulator,
-    I64Attr:$rows, I64Attr:$columns);
+  let arguments = (ins AnyTypeOf<[Simt_MemoryType, Simt_Tensor]>:$lhs, Simt_MemoryType:$rhs,
+    Simt_Tensor:$accumulator, I64Attr:$rows, I64Attr:$columns);
   let results = (outs Simt_Tensor:$result);
+  let extraClassDeclaration = [{
+    /// The operands in shared memory.
+    ::llvm::SmallVector<::mlir::Value, 2> getMemories();
+  }];
   let assemblyFormat = [{
     $lhs `,` $rhs `,` $accumulator attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)
   }];

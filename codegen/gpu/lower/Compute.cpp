@@ -250,6 +250,7 @@ void KernelLowering::lowerReduce(Operation *op, unsigned axis, Region &combiner,
   // In the thread: registers that differ along the axis alone are one result.
   f2::Span registers(result.columnsOf(Dim::Register));
   SmallVector<Values> partial(result.inSize(Dim::Register));
+  SmallVector<SmallVector<Values>> parts(partial.size());
   for (unsigned r = 0; r < layout.inSize(Dim::Register); ++r) {
     Vector image = layout.apply(Dim::Register, r), wanted = 0;
     unsigned shift = 0;
@@ -262,8 +263,14 @@ void KernelLowering::lowerReduce(Operation *op, unsigned axis, Region &combiner,
     Values element;
     for (Values &input : inputs)
       element.push_back(input[r]);
-    Values &into = partial[*registers.solve(wanted)];
-    into = into.empty() ? element : combine(combiner, into, element);
+    parts[*registers.solve(wanted)].push_back(element);
+  }
+  // By halves, since one after the other each would wait for the one before.
+  for (auto [list, into] : llvm::zip(parts, partial)) {
+    for (size_t count = list.size(); count > 1; count = (count + 1) / 2)
+      for (size_t i = 0; i < count / 2; ++i)
+        list[i] = combine(combiner, list[i], list[i + (count + 1) / 2]);
+    into = list.front();
   }
   // Across lanes: each lane bit that moves along the axis halves what is left.
   for (unsigned bit = 0; bit < layout.inBits(Dim::Lane); ++bit) {

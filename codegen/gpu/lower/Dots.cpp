@@ -1,4 +1,4 @@
-// Dots of warpgroups: wgmma on shared memory.
+// Dots of warpgroups: wgmma on shared memory, or its left operand in registers.
 //
 // A tile is cut into instructions here: m64, as many columns as a group has, 16
 // terms. The chip is told where a matrix lies by a descriptor: its start and
@@ -7,6 +7,7 @@
 #include "codegen/gpu/lower/Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -14,15 +15,16 @@ using namespace charonia::gpu;
 
 static constexpr int64_t kGroupRows = 64, kRowBytes = 128, kStepBytes = 32;
 
-namespace {
-/// One operand: `free` is its axis of rows or columns.
-struct Operand {
+/// An operand in shared memory: `free` is its axis of rows or columns.
+struct KernelLowering::GroupOperand {
+  Value memory;
   simt::MemoryType type;
   unsigned free, elementBytes;
 
-  Operand(Value memory, unsigned free)
-      : type(cast<simt::MemoryType>(memory.getType())), free(free),
-        elementBytes(simt::elementBits(type.getElementType()) / 8) {}
+  GroupOperand(Value memory, unsigned free)
+      : memory(memory), type(cast<simt::MemoryType>(memory.getType())),
+        free(free), elementBytes(simt::elementBits(type.getElementType()) / 8) {
+  }
 
   /// K lies along the rows of the swizzle.
   bool isKMajor() const {
@@ -48,7 +50,6 @@ struct Operand {
     return panel << 16 | eightRows << 32 | swizzle128 << 62;
   }
 };
-} // namespace
 
 /// Through a shuffle, so that ptxas knows it to be the same for a warp.
 void KernelLowering::findGroup() {
@@ -95,60 +96,132 @@ KernelLowering::Values KernelLowering::structures(ArrayRef<Value> values,
   return result;
 }
 
-void KernelLowering::lowerOp(simt::WarpgroupDotOp op) {
-  Operand lhs(op.getLhs(), 0), rhs(op.getRhs(), 1);
-  int64_t rows = op.getRows(), columns = op.getColumns();
-  int64_t m = lhs.type.getShape()[0], k = lhs.type.getShape()[1],
-          n = rhs.type.getShape()[1] / columns;
-  int64_t blocks = m / rows / kGroupRows, count = n / 2;
-  int64_t depth = kStepBytes / lhs.elementBytes;
+/// Where a group's part of an operand begins, of which there are `parts`:
+/// neighbouring groups share rows.
+IndexSum KernelLowering::operandStart(const GroupOperand &operand,
+                                      int64_t parts, int64_t shift) {
+  IndexSum start = sharedStart(operand.memory);
+  if (parts == 1)
+    return start;
+  Value part = groupId;
+  if (shift)
+    part = index->binary("arith.shrui", part, index->constant(shift));
+  part = index->binary("arith.andi", part, index->constant(parts - 1));
+  int64_t extent = operand.type.getShape()[operand.free] / parts;
+  return index->add(
+      start, index->multiply({part, 0}, {{}, operand.offsetOf(extent, 0)}));
+}
 
-  // Neighbouring groups share rows.
-  auto startOf = [&](Value memory, const Operand &operand, int64_t parts,
-                     int64_t shift, int64_t extent) {
-    IndexSum start = sharedStart(memory);
-    if (parts == 1)
-      return start;
-    Value part = groupId;
-    if (shift)
-      part = index->binary("arith.shrui", part, index->constant(shift));
-    part = index->binary("arith.andi", part, index->constant(parts - 1));
-    return index->add(
-        start, index->multiply({part, 0}, {{}, operand.offsetOf(extent, 0)}));
-  };
-  Value left = descriptorOf(
-            startOf(op.getLhs(), lhs, rows, llvm::Log2_64(columns), m / rows),
-            lhs.descriptorBits()),
-        right = descriptorOf(startOf(op.getRhs(), rhs, columns, 0, n),
-                             rhs.descriptorBits());
-  auto advance = [&](Value descriptor, int64_t bytes) -> Value {
-    if (!bytes)
-      return descriptor;
-    Value by =
-        LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(bytes / 16));
-    return LLVM::AddOp::create(b, loc, descriptor, by);
-  };
+static Value advance(OpBuilder &b, Location loc, Value descriptor,
+                     int64_t bytes) {
+  if (!bytes)
+    return descriptor;
+  Value by = LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(bytes / 16));
+  return LLVM::AddOp::create(b, loc, descriptor, by);
+}
 
-  MLIRContext *context = b.getContext();
-  Values totals = structures(elements(op.getAccumulator()), count);
+/// One instruction on descriptors. The first of a sum takes no total.
+Value KernelLowering::dotOfShared(const GroupOperand &lhs,
+                                  const GroupOperand &rhs, Value left,
+                                  Value right, Value total, bool isFirst) {
+  auto structure = cast<LLVM::LLVMStructType>(total.getType());
+  if (isFirst)
+    total = LLVM::PoisonOp::create(b, loc, structure);
   NVVM::WGMMATypes type = lhs.type.getElementType().isBF16()
                               ? NVVM::WGMMATypes::bf16
                               : NVVM::WGMMATypes::f16;
   auto major = [](bool plain) {
     return plain ? NVVM::MMALayout::row : NVVM::MMALayout::col;
   };
+  return NVVM::WgmmaMmaAsyncOp::create(
+      b, loc, structure, total, left, right,
+      NVVM::MMAShapeAttr::get(b.getContext(), kGroupRows,
+                              2 * structure.getBody().size(),
+                              kStepBytes / lhs.elementBytes),
+      type, type, NVVM::WGMMATypes::f32,
+      isFirst ? NVVM::WGMMAScaleOut::zero : NVVM::WGMMAScaleOut::one,
+      NVVM::WGMMAScaleIn::one, NVVM::WGMMAScaleIn::one, major(lhs.isKMajor()),
+      major(!rhs.isKMajor()), NVVM::MMAIntOverflowAttr());
+}
+
+/// One instruction on the words of four registers and a descriptor, which NVVM
+/// lacks.
+Value KernelLowering::dotOfRegisters(const GroupOperand &rhs, ValueRange words,
+                                     Value right, Value total, bool isFirst) {
+  auto structure = cast<LLVM::LLVMStructType>(total.getType());
+  unsigned count = structure.getBody().size();
+  Values operands;
+  std::string results, constraints;
+  for (unsigned i = 0; i < count; ++i) {
+    results += (i ? ", $" : "$") + std::to_string(i);
+    constraints += i ? ",=&f" : "=&f";
+  }
+  if (!isFirst)
+    for (unsigned i = 0; i < count; ++i) {
+      operands.push_back(LLVM::ExtractValueOp::create(b, loc, total, i));
+      constraints += "," + std::to_string(i);
+    }
+  unsigned next = count + operands.size();
+  auto name = [&] { return "$" + std::to_string(next++); };
+  std::string left = name();
+  for (unsigned i = 1; i < 4; ++i)
+    left += ", " + name();
+  llvm::append_range(operands, words);
+  operands.push_back(right);
+  constraints += ",r,r,r,r,l";
+  StringRef type = rhs.type.getElementType().isBF16() ? "bf16" : "f16";
+  std::string text =
+      "{ .reg .pred p; setp.ne.b32 p, " + std::string(isFirst ? "0" : "1") +
+      ", 0; wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * count) +
+      "k16.f32." + type.str() + "." + type.str() + " {" + results + "}, {" +
+      left + "}, " + name() + ", p, 1, 1, " + (rhs.isKMajor() ? "0" : "1") +
+      "; }";
+  return LLVM::InlineAsmOp::create(b, loc, structure, operands, text,
+                                   constraints, /*has_side_effects=*/true,
+                                   /*is_align_stack=*/false,
+                                   LLVM::TailCallKind::None, {}, {})
+      .getRes();
+}
+
+void KernelLowering::lowerOp(simt::WarpgroupDotOp op) {
+  int64_t rows = op.getRows(), columns = op.getColumns();
+  GroupOperand rhs(op.getRhs(), 1);
+  std::optional<GroupOperand> lhs;
+  Values words;
+  Value left,
+      right = descriptorOf(operandStart(rhs, columns, 0), rhs.descriptorBits());
+  if (isa<simt::MemoryType>(op.getLhs().getType())) {
+    lhs.emplace(op.getLhs(), 0);
+    left = descriptorOf(operandStart(*lhs, rows, llvm::Log2_64(columns)),
+                        lhs->descriptorBits());
+  } else {
+    words = packed(op.getLhs());
+  }
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getType()).getShape();
+  int64_t blocks = shape[0] / rows / kGroupRows, n = shape[1] / columns,
+          k = rhs.type.getShape()[0], count = n / 2,
+          depth = kStepBytes / rhs.elementBytes;
+  DenseElementsAttr start;
+  bool startsAtZero = matchPattern(op.getAccumulator(), m_Constant(&start)) &&
+                      start.isSplat() &&
+                      start.getSplatValue<APFloat>().isPosZero();
+
+  Values totals = structures(elements(op.getAccumulator()), count);
   NVVM::WgmmaFenceAlignedOp::create(b, loc);
   for (int64_t step = 0; step < k; step += depth)
-    for (int64_t i = 0; i < blocks; ++i)
-      totals[i] = NVVM::WgmmaMmaAsyncOp::create(
-          b, loc, totals[i].getType(), totals[i],
-          advance(left, lhs.offsetOf(i * kGroupRows, step)),
-          advance(right, rhs.offsetOf(0, step)),
-          NVVM::MMAShapeAttr::get(context, kGroupRows, n, depth), type, type,
-          NVVM::WGMMATypes::f32, NVVM::WGMMAScaleOut::one,
-          NVVM::WGMMAScaleIn::one, NVVM::WGMMAScaleIn::one,
-          major(lhs.isKMajor()), major(!rhs.isKMajor()),
-          NVVM::MMAIntOverflowAttr());
+    for (int64_t i = 0; i < blocks; ++i) {
+      bool isFirst = startsAtZero && step == 0;
+      Value second = advance(b, loc, right, rhs.offsetOf(0, step));
+      if (lhs)
+        totals[i] = dotOfShared(
+            *lhs, rhs,
+            advance(b, loc, left, lhs->offsetOf(i * kGroupRows, step)), second,
+            totals[i], isFirst);
+      else
+        totals[i] = dotOfRegisters(
+            rhs, ArrayRef<Value>(words).slice((i * k + step) / depth * 4, 4),
+            second, totals[i], isFirst);
+    }
   NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);
   Values results;
   for (Value total : totals)

@@ -33,9 +33,10 @@ void KernelLowering::createFunction() {
                     b.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     b.getDenseI32ArrayAttr({int32_t(options.warps * kLanes)}));
-  // Without it ptxas gives up registers for occupancy that nobody asked for.
+  // One at least: without it ptxas gives up registers for occupancy that
+  // nobody asked for.
   function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                    b.getI32IntegerAttr(1));
+                    b.getI32IntegerAttr(options.residents));
   function.addEntryBlock(b);
   for (auto [i, type] : llvm::enumerate(types))
     if (type == pointer)

@@ -23,6 +23,8 @@ struct LoweringOptions {
   /// elements.
   unsigned indexBits = 32;
   int64_t sharedBytes = 0;
+  /// Program instances for which a multiprocessor should have registers.
+  unsigned residents = 1;
 };
 
 /// What one thread holds of a tile: element r in register r of the layout, or,
@@ -158,9 +160,16 @@ private:
   void lowerMultiplyAdd(simt::DotOp op);
 
   // --- Dots.cpp: dots of warpgroups ---
+  struct GroupOperand;
   void findGroup();
   Value descriptorOf(IndexSum start, uint64_t bits);
+  IndexSum operandStart(const GroupOperand &operand, int64_t parts,
+                        int64_t shift);
   Values structures(llvm::ArrayRef<Value> values, unsigned count);
+  Value dotOfShared(const GroupOperand &lhs, const GroupOperand &rhs,
+                    Value left, Value right, Value total, bool isFirst);
+  Value dotOfRegisters(const GroupOperand &rhs, mlir::ValueRange words,
+                       Value right, Value total, bool isFirst);
   void lowerOp(simt::WarpgroupDotOp op);
   void lowerOp(simt::WaitDotsOp op);
   void lowerOp(simt::FenceSharedOp op);

@@ -28,6 +28,9 @@ inline constexpr llvm::StringLiteral kDivisorAttr = "tile.divisor";
 inline constexpr llvm::StringLiteral kWarpsAttr = "tile.warps";
 /// Integer attribute of a GPU kernel: stages of the K loop's pipeline.
 inline constexpr llvm::StringLiteral kStagesAttr = "tile.stages";
+/// Integer attribute of a GPU kernel: program instances for which a
+/// multiprocessor should have registers.
+inline constexpr llvm::StringLiteral kResidentsAttr = "tile.residents";
 /// AffineMaps ()[shape symbols] -> (bytes) and -> (integers): what a kernel
 /// with a tile.split_sum needs beside its operands and results.
 inline constexpr llvm::StringLiteral kScratchAttr = "tile.scratch";

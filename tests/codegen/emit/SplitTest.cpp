@@ -126,6 +126,38 @@ TEST_P(SplitTest, LongRows) {
   EXPECT_EQ(value(whole, tile::kScratchAttr), 0);
 }
 
+/// Runs and sections change the order of tiles, not which there are: 5 tiles of
+/// rows in runs of 2 by 7 of columns in sections of 3.
+TEST_P(SplitTest, RunsAndSections) {
+  constexpr int64_t m = 70, n = 200, k = 33;
+  emit::Schedule schedule;
+  schedule.groups = {{{1}, 32}, {{0}, 16}};
+  schedule.axes = {1, 0};
+  schedule.kTile = 32;
+  schedule.run = 2;
+  schedule.section = 3;
+  std::vector<std::vector<float>> buffers{random(m * k), random(k * n),
+                                          std::vector<float>(m * n)};
+  run(emit(R"(
+    func.func @main(%x: tensor<70x33xf32>, %w: tensor<33x200xf32>) -> tensor<70x200xf32> {
+      %0 = graph.kernel "k" (%x, %w) : (tensor<70x33xf32>, tensor<33x200xf32>) -> tensor<70x200xf32> {
+      ^bb0(%a: tensor<70x33xf32>, %b: tensor<33x200xf32>):
+        %1 = graph.matmul %a, %b : (tensor<70x33xf32>, tensor<33x200xf32>) -> tensor<70x200xf32>
+        graph.yield %1 : tensor<70x200xf32>
+      }
+      return %0 : tensor<70x200xf32>
+    })",
+           schedule, GetParam() > 1 ? 1 : 0),
+      buffers);
+  for (int64_t row = 0; row < m; ++row)
+    for (int64_t column = 0; column < n; ++column) {
+      double want = 0;
+      for (int64_t i = 0; i < k; ++i)
+        want += double(buffers[0][row * k + i]) * buffers[1][i * n + column];
+      EXPECT_NEAR(buffers[2][row * n + column], want, 1e-4);
+    }
+}
+
 /// Six steps, the last of them ragged; in four parts the last has nothing to
 /// do.
 TEST_P(SplitTest, Matmul) {

@@ -401,6 +401,8 @@ private:
         .Case<math::RoundOp>([&](auto) { return number(std::round(x.f)); })
         .Case<math::ExpOp>(
             [&](auto) { return f([](auto a) { return std::exp(a); }); })
+        .Case<math::Exp2Op>(
+            [&](auto) { return f([](auto a) { return std::exp2(a); }); })
         .Case<math::LogOp>(
             [&](auto) { return f([](auto a) { return std::log(a); }); })
         .Case<math::TanhOp>(

@@ -139,6 +139,11 @@ TEST(LinearLayout, AccumulatorsBecomeLeftOperandsInRegisters) {
       EXPECT_EQ(move.basis(dim, bit, dim), 1u << bit);
       EXPECT_EQ(move.basis(dim, bit, Dim::Register), 0u);
     }
+  // Of warpgroups they are the same registers.
+  for (unsigned groups : {1, 2, 4})
+    for (int64_t rows : {64, 128})
+      EXPECT_EQ(warpgroupResultLayout({rows * groups, 128}, {groups, 1}),
+                warpgroupLhsLayout({rows * groups, 128}, {groups, 1}));
 }
 
 TEST(LinearLayout, CopiesStayInTheirLane) {
