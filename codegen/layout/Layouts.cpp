@@ -107,14 +107,20 @@ static void repeat(Dealer &dealer, unsigned inner, unsigned outer, int rowAxis,
   }
 }
 
-LinearLayout charonia::mmaResultLayout(ArrayRef<int64_t> shape,
-                                       WarpGrid warps) {
-  assert(shape[0] >= 16 && shape[1] >= 8);
-  Dealer dealer(shape);
+/// The 16 rows and 8 columns of a product that a warp holds, the unit of all
+/// that hold one.
+static void dealFragment(Dealer &dealer) {
   dealer.deal(Dim::Register, 1, 1);
   dealer.deal(Dim::Lane, 1, 2);
   dealer.deal(Dim::Lane, 0, 3);
   dealer.deal(Dim::Register, 0, 1);
+}
+
+LinearLayout charonia::mmaResultLayout(ArrayRef<int64_t> shape,
+                                       WarpGrid warps) {
+  assert(shape[0] >= 16 && shape[1] >= 8);
+  Dealer dealer(shape);
+  dealFragment(dealer);
   repeat(dealer, 1, 0, 0, 1, warps);
   return dealer.finish();
 }
@@ -123,10 +129,7 @@ LinearLayout charonia::warpgroupResultLayout(ArrayRef<int64_t> shape,
                                              WarpGrid groups) {
   assert(shape[0] >= 64 && shape[1] >= 8);
   Dealer dealer(shape);
-  dealer.deal(Dim::Register, 1, 1);
-  dealer.deal(Dim::Lane, 1, 2);
-  dealer.deal(Dim::Lane, 0, 3);
-  dealer.deal(Dim::Register, 0, 1);
+  dealFragment(dealer);
   dealer.deal(Dim::Warp, 0, 2);
   repeat(dealer, 1, 0, 0, 1, groups);
   return dealer.finish();

@@ -170,6 +170,19 @@ bool Symbols::assumeAtLeast(AffineExpr a, AffineExpr b,
   auto named = symbolsIn(diff);
   auto linear =
       named.size() == 1 ? linearIn(diff, named.front()) : std::nullopt;
+  if (!linear && b == 0) {
+    // "s >= t", not "s + t * -1 >= 0".
+    graph::Sum left, right;
+    graph::Sum sum(diff);
+    for (graph::Sum::Term &term : sum.terms) {
+      graph::Sum &side = term.coefficient < 0 ? right : left;
+      term.coefficient = std::abs(term.coefficient);
+      side.terms.push_back(term);
+    }
+    (sum.constant < 0 ? right : left).constant = std::abs(sum.constant);
+    a = left.toExpr(diff.getContext());
+    b = right.toExpr(diff.getContext());
+  }
   if (!linear)
     return record(Relation::AtLeast, a, b, reason);
   // The limit of one size is its range.

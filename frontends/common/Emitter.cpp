@@ -1,6 +1,7 @@
 #include "frontends/common/Emitter.h"
 #include "frontends/common/Diagnostic.h"
 #include "graph/ir/Fold.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 
@@ -20,16 +21,45 @@ Emitter::Emitter(mlir::OpBuilder builder, Symbols &symbols)
     : builder(builder), symbols(symbols), location(builder.getUnknownLoc()),
       evaluator(maxSymbolicElements) {}
 
+/// "MatMul 'fc1'"; empty for what is no node's.
+static std::string describeNode(mlir::Location location) {
+  auto node = llvm::dyn_cast<mlir::NameLoc>(mlir::LocationAttr(location));
+  auto op = node ? llvm::dyn_cast<mlir::NameLoc>(
+                       mlir::LocationAttr(node.getChildLoc()))
+                 : mlir::NameLoc();
+  return op ? printable(op.getName().str()) + " '" +
+                  printable(node.getName().str()) + "'"
+            : "";
+}
+
+std::string Emitter::findUnknown(Value value) {
+  // Of a shape's operators there are few.
+  constexpr unsigned most = 4096;
+  llvm::SmallSetVector<Value, 16> values;
+  values.insert(value);
+  std::string found;
+  for (unsigned i = 0; i < values.size(); ++i) {
+    mlir::Operation *op = values[i].getDefiningOp();
+    if (!op || i == most || llvm::isa<graph::WeightOp>(op))
+      return "";
+    bool known = true;
+    for (Value operand : op->getOperands()) {
+      if (evaluate(operand).isComplete() || constantOf(operand))
+        continue;
+      known = false;
+      values.insert(operand);
+    }
+    if (known)
+      found = describeNode(op->getLoc());
+  }
+  return found;
+}
+
 void Emitter::begin(mlir::Location loc) {
   location = loc;
   problem.reset();
   followed.clear();
-  std::string asker;
-  if (auto node = llvm::dyn_cast<mlir::NameLoc>(mlir::LocationAttr(loc)))
-    if (auto op = llvm::dyn_cast<mlir::NameLoc>(
-            mlir::LocationAttr(node.getChildLoc())))
-      asker = printable(op.getName().str()) + " '" +
-              printable(node.getName().str()) + "'";
+  std::string asker = describeNode(loc);
   symbols.setAsker(inBranch ? asker + " in one of its branches" : asker);
 }
 
@@ -422,172 +452,4 @@ graph::SymbolicTensor Emitter::evaluate(Value value) {
   for (mlir::Attribute element : constant.getValues<mlir::Attribute>())
     result.elements->push_back(wholeNumber(element));
   return result;
-}
-
-// Elementwise.
-
-Value Emitter::compare(graph::Predicate predicate, Value a, Value b) {
-  return op<graph::CompareOp>(
-      {a, b},
-      attr("predicate", graph::PredicateAttr::get(getContext(), predicate)));
-}
-Value Emitter::cast(Value value, mlir::Type element) {
-  if (!value || !element)
-    return {};
-  if (elementOf(value) == element)
-    return value;
-  return op<graph::CastOp>({value}, attr("to", mlir::TypeAttr::get(element)));
-}
-Value Emitter::widen(Value value) {
-  if (!value || !isFloat(value) ||
-      elementOf(value).getIntOrFloatBitWidth() >= 32)
-    return value;
-  return cast(value, builder.getF32Type());
-}
-
-// Views and reductions.
-
-Value Emitter::reshape(Value value, llvm::ArrayRef<AffineExpr> dims) {
-  if (!value)
-    return {};
-  auto to = type(dims, elementOf(value));
-  return to == value.getType() ? value : opTo<graph::ReshapeOp>(to, {value});
-}
-Value Emitter::broadcast(Value value, llvm::ArrayRef<AffineExpr> dims) {
-  if (!value)
-    return {};
-  auto to = type(dims, elementOf(value));
-  return to == value.getType() ? value : opTo<graph::BroadcastOp>(to, {value});
-}
-Value Emitter::transpose(Value value, llvm::ArrayRef<int64_t> permutation) {
-  if (llvm::equal(permutation, llvm::seq<int64_t>(0, permutation.size())))
-    return value;
-  return op<graph::TransposeOp>({value}, attr("permutation", permutation));
-}
-Value Emitter::slice(Value value, llvm::ArrayRef<AffineExpr> starts,
-                     llvm::ArrayRef<int64_t> steps,
-                     llvm::ArrayRef<AffineExpr> dims) {
-  if (!value)
-    return {};
-  return opTo<graph::SliceOp>(type(dims, elementOf(value)), {value},
-                              {map("starts", starts), attr("steps", steps)});
-}
-Value Emitter::concat(mlir::ValueRange values, int64_t axis) {
-  return values.size() == 1 ? values[0]
-                            : op<graph::ConcatOp>(values, attr("axis", axis));
-}
-Value Emitter::pad(graph::PadMode mode, Value value, Value fill,
-                   llvm::ArrayRef<AffineExpr> lows,
-                   llvm::ArrayRef<AffineExpr> dims) {
-  if (!value)
-    return {};
-  return opTo<graph::PadOp>(
-      type(dims, elementOf(value)), {value, fill},
-      {attr("mode", graph::PadModeAttr::get(getContext(), mode)),
-       map("lows", lows)});
-}
-Value Emitter::iota(llvm::ArrayRef<AffineExpr> dims, int64_t axis,
-                    mlir::Type element) {
-  return opTo<graph::IotaOp>(type(dims, element), {}, attr("axis", axis));
-}
-Value Emitter::reduce(graph::ReduceKind kind, Value value,
-                      llvm::ArrayRef<int64_t> axes, bool keepdims) {
-  llvm::SmallVector<mlir::NamedAttribute> attributes = {
-      attr("kind", graph::ReduceKindAttr::get(getContext(), kind)),
-      attr("axes", axes)};
-  if (keepdims)
-    attributes.push_back(unit("keepdims"));
-  return op<graph::ReduceOp>({value}, attributes);
-}
-Value Emitter::mean(Value value, llvm::ArrayRef<int64_t> axes, bool keepdims) {
-  if (!value)
-    return {};
-  Value wide = widen(value);
-  if (!wide)
-    return {};
-  Exprs shape = graph::getShape(value), reduced;
-  for (int64_t axis : axes)
-    reduced.push_back(shape[axis]);
-  Value sum = reduce(graph::ReduceKind::sum, wide, axes, keepdims);
-  return cast(div(sum, size(productOf(reduced, getContext()), elementOf(wide))),
-              elementOf(value));
-}
-Value Emitter::asChannels(Value value, unsigned trailing) {
-  if (!value)
-    return {};
-  Exprs dims = graph::getShape(value);
-  dims.append(trailing, number(1));
-  return reshape(value, dims);
-}
-
-// Sizes.
-
-/// Splits products into a constant factor and the others.
-static bool collectFactors(AffineExpr expr, int64_t &constant, Exprs &factors) {
-  if (auto product = llvm::dyn_cast<mlir::AffineBinaryOpExpr>(expr);
-      product && product.getKind() == mlir::AffineExprKind::Mul)
-    return collectFactors(product.getLHS(), constant, factors) &&
-           collectFactors(product.getRHS(), constant, factors);
-  if (auto known = graph::constantOf(expr))
-    return !llvm::MulOverflow(constant, *known, constant);
-  factors.push_back(expr);
-  return true;
-}
-
-AffineExpr charonia::frontend::divideSizes(llvm::ArrayRef<AffineExpr> total,
-                                           llvm::ArrayRef<AffineExpr> parts,
-                                           mlir::MLIRContext *context) {
-  int64_t numerator = 1, denominator = 1;
-  Exprs factors, divisors;
-  for (AffineExpr expr : total)
-    if (!expr || !collectFactors(expr, numerator, factors))
-      return {};
-  for (AffineExpr expr : parts)
-    if (!expr || !collectFactors(expr, denominator, divisors))
-      return {};
-  auto cancel = [&](AffineExpr factor) {
-    auto it = llvm::find(factors, factor);
-    if (it == factors.end())
-      return false;
-    factors.erase(it);
-    return true;
-  };
-  for (AffineExpr divisor : divisors) {
-    if (cancel(divisor))
-      continue;
-    // A quotient that is exact: s over s / 8 is 8.
-    auto quotient = llvm::dyn_cast<mlir::AffineBinaryOpExpr>(divisor);
-    if (!quotient || quotient.getKind() != mlir::AffineExprKind::FloorDiv)
-      return {};
-    auto by = graph::constantOf(quotient.getRHS());
-    Exprs dividend;
-    if (!by || llvm::MulOverflow(numerator, *by, numerator) ||
-        !collectFactors(quotient.getLHS(), denominator, dividend) ||
-        !llvm::all_of(dividend, cancel))
-      return {};
-  }
-  if (denominator <= 0)
-    return {};
-  if (factors.empty() && numerator % denominator)
-    return {};
-  int64_t common = std::gcd(numerator, denominator);
-  AffineExpr result = mlir::getAffineConstantExpr(numerator / common, context);
-  for (AffineExpr factor : factors)
-    result = result * factor;
-  result =
-      denominator == common ? result : result.floorDiv(denominator / common);
-  return graph::simplify(result);
-}
-
-AffineExpr charonia::frontend::productOf(llvm::ArrayRef<AffineExpr> sizes,
-                                         mlir::MLIRContext *context) {
-  int64_t constant = 1;
-  Exprs factors;
-  for (AffineExpr expr : sizes)
-    if (!expr || !collectFactors(expr, constant, factors))
-      return {};
-  AffineExpr result = mlir::getAffineConstantExpr(constant, context);
-  for (AffineExpr factor : factors)
-    result = result * factor;
-  return graph::simplify(result);
 }

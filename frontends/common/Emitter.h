@@ -55,6 +55,9 @@ public:
   /// are replaced by, until the next node begins. Operands and results of
   /// operators are followed.
   mlir::Value follow(mlir::Value value);
+  /// The node by which a value that follows from sizes and constants alone is
+  /// not known: "Floor 'n7'"; empty where it depends on data.
+  std::string findUnknown(mlir::Value value);
   /// Counts `nodes` more of what is written out: functions, branches, steps of
   /// loops and recurrences. Fails where it is too much for a whole model.
   llvm::LogicalResult writeOut(int64_t nodes);

@@ -78,6 +78,14 @@ llvm::FailureOr<SmallVector<int64_t>> Node::axes(llvm::ArrayRef<int64_t> values,
 }
 
 llvm::LogicalResult Node::dependsOnData(unsigned i) {
+  std::string what = emitter.findUnknown(input(i));
+  if (!what.empty())
+    return emitter.fail(
+        "input " + Twine(i) + " ('" + printable(inputName(i)) +
+            "') follows from sizes, but " + what +
+            " computes it in a way that is not supported for sizes that are "
+            "open",
+        "fix these sizes with --shape, or simplify the model (onnxsim)");
   return emitter.fail(
       "shapes that depend on data are not supported: input " + Twine(i) +
           " ('" + printable(inputName(i)) + "')",

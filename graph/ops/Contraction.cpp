@@ -6,8 +6,8 @@ using namespace charonia::graph;
 static bool allSymbolic(std::optional<Location> location, ValueRange operands) {
   for (Value operand : operands)
     if (!hasSymbolicShape(operand.getType())) {
-      (void)emitOptionalError(
-          location, "an operand's shape is not known: ", operand.getType());
+      (void)emitOptionalError(location, "an operand's shape is not known: ",
+                              typeToString(operand.getType()));
       return false;
     }
   return true;

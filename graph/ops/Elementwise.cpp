@@ -30,9 +30,10 @@ CHARONIA_INFER(BitcastOp) {
 }
 CHARONIA_INFER(CompareOp) {
   if (getElementTypeOrSelf(operands[0]) != getElementTypeOrSelf(operands[1]))
-    return emitOptionalError(
-        location, "compares operands of one element type, not ",
-        operands[0].getType(), " and ", operands[1].getType());
+    return emitOptionalError(location,
+                             "compares operands of one element type, not ",
+                             typeToString(operands[0].getType()), " and ",
+                             typeToString(operands[1].getType()));
   return inferBroadcast(location, operands, 0, types,
                         IntegerType::get(context, 1));
 }
@@ -40,7 +41,8 @@ CHARONIA_INFER(SelectOp) {
   if (getElementTypeOrSelf(operands[1]) != getElementTypeOrSelf(operands[2]))
     return emitOptionalError(
         location, "chooses between operands of one element type, not ",
-        operands[1].getType(), " and ", operands[2].getType());
+        typeToString(operands[1].getType()), " and ",
+        typeToString(operands[2].getType()));
   return inferBroadcast(location, operands, 1, types);
 }
 

@@ -69,9 +69,9 @@ CHARONIA_INFER(ConcatOp) {
         shape[i] = other[i];
     }
     if (!fits)
-      return emitOptionalError(location, "cannot concatenate ",
-                               operands[0].getType(), " and ",
-                               operand.getType(), " along axis ", axis);
+      return emitOptionalError(
+          location, "cannot concatenate ", typeToString(operands[0].getType()),
+          " and ", typeToString(operand.getType()), " along axis ", axis);
   }
   types.push_back(makeType(shape, getElementTypeOrSelf(operands[0])));
   return success();
@@ -381,10 +381,10 @@ CHARONIA_INFER(ScatterNDOp) {
                           : input[i + 1 - indices.size() + *width],
                       "pairs updates with elements");
   if (!fits)
-    return emitOptionalError(location, "scatter_nd into ",
-                             operands[0].getType(), " by ",
-                             operands[1].getType(), " of ",
-                             operands[2].getType(), ": the shapes do not fit");
+    return emitOptionalError(
+        location, "scatter_nd into ", typeToString(operands[0].getType()),
+        " by ", typeToString(operands[1].getType()), " of ",
+        typeToString(operands[2].getType()), ": the shapes do not fit");
   types.push_back(operands[0].getType());
   return success();
 }

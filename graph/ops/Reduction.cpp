@@ -9,8 +9,8 @@ static FailureOr<Exprs> reducedShape(std::optional<Location> location,
                                      Value input, ArrayRef<int64_t> axes,
                                      bool keepdims) {
   if (!hasSymbolicShape(input.getType()))
-    return emitOptionalError(
-        location, "the operand's shape is not known: ", input.getType());
+    return emitOptionalError(location, "the operand's shape is not known: ",
+                             typeToString(input.getType()));
   Exprs shape = getShape(input), result;
   if (!areAxes(axes, shape.size()))
     return emitOptionalError(location,

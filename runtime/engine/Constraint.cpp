@@ -108,6 +108,23 @@ std::string withReason(std::string text, const Constraint &c) {
   return c.reason.empty() ? text : std::move(text) + ", " + c.reason;
 }
 
+/// "a = b" as it is told, "a must equal b" where it does not hold.
+std::string phrase(const Constraint &c, const std::string &left,
+                   const std::string &right, bool must) {
+  switch (c.relation) {
+  case Relation::Equal:
+    return left + (must ? " must equal " : " = ") + right;
+  case Relation::Divides:
+    return right + (must ? " must be" : " is") + " a multiple of " + left;
+  case Relation::AtLeast:
+    break;
+  }
+  // An upper limit reads better the other way round.
+  return c.left.isConstant()
+             ? right + (must ? " must be at most " : " <= ") + left
+             : left + (must ? " must be at least " : " >= ") + right;
+}
+
 bool holds(Relation relation, int64_t left, int64_t right) {
   switch (relation) {
   case Relation::Equal:
@@ -137,20 +154,9 @@ Status checkConstraints(const Signature &signature,
     if (holds(c.relation, *left, *right))
       continue;
     Places places(signature);
-    std::string a = describe(signature, places, c.left, *left),
-                b = describe(signature, places, c.right, *right), text;
-    switch (c.relation) {
-    case Relation::Equal:
-      text = a + " must equal " + b;
-      break;
-    case Relation::Divides:
-      text = b + " must be a multiple of " + a;
-      break;
-    case Relation::AtLeast:
-      text = c.left.isConstant() ? b + " must be at most " + a
-                                 : a + " must be at least " + b;
-      break;
-    }
+    std::string text =
+        phrase(c, describe(signature, places, c.left, *left),
+               describe(signature, places, c.right, *right), /*must=*/true);
     std::string inputs = describeInputs(signature, places, c, shapes);
     return Status(StatusCode::InvalidArgument,
                   withReason((inputs.empty() ? "" : inputs + ": ") + text, c));
@@ -163,17 +169,12 @@ Status checkConstraints(const Signature &signature,
 namespace charonia {
 
 std::vector<std::string> Signature::constraintStrings() const {
-  using engine::Relation;
   engine::Places places(*this);
   std::vector<std::string> texts;
   for (const Constraint &c : constraints) {
     std::string left = engine::describe(*this, places, c.left, std::nullopt),
                 right = engine::describe(*this, places, c.right, std::nullopt);
-    std::string text = c.relation == Relation::Equal ? left + " = " + right
-                       : c.relation == Relation::Divides
-                           ? right + " is a multiple of " + left
-                       : c.left.isConstant() ? right + " <= " + left
-                                             : left + " >= " + right;
+    std::string text = engine::phrase(c, left, right, /*must=*/false);
     texts.push_back(engine::withReason(std::move(text), c));
   }
   return texts;

@@ -29,6 +29,10 @@ charonia_status report(const Status &status) noexcept {
   return static_cast<charonia_status>(status.code());
 }
 
+/// Whether this may be the size of a struct of any version: one that was not
+/// initialized would have us write anywhere.
+bool isSize(size_t size) { return size >= sizeof(size) && size <= 1 << 16; }
+
 /// A struct of the caller's as this library knows it, whatever version of the
 /// header it was built with; defaults if there is none.
 template <typename T> Result<T> readSized(const T *given, const char *name) {
@@ -36,7 +40,7 @@ template <typename T> Result<T> readSized(const T *given, const char *name) {
   if (!given)
     return known;
   size_t size = given->size;
-  if (size < sizeof(size))
+  if (!isSize(size))
     return Status(StatusCode::InvalidArgument,
                   std::string(name) + "::size must be its sizeof");
   auto *bytes = reinterpret_cast<const char *>(given);
@@ -53,7 +57,7 @@ template <typename T> Result<T> readSized(const T *given, const char *name) {
 /// Fills the fields that the caller's header knows; the others become zero.
 template <typename T> Status writeSized(T value, T *out, const char *name) {
   size_t size = out->size;
-  if (size < sizeof(size))
+  if (!isSize(size))
     return Status(StatusCode::InvalidArgument,
                   std::string(name) + "::size must be its sizeof");
   value.size = size;

@@ -367,6 +367,21 @@ CASES = {
         "s is a multiple of 8, as Reshape 'cut' keeps the number of elements",
         {"one": np.array([1]), "window": np.array([8]), "minus_one": np.array([-1])},
     ),
+    # A model written with one size for each dimension: view(ids.shape[0], -1).
+    "reshaped_by_another": Case(
+        [
+            dims_of("ids"),
+            helper.make_node("Gather", ["s", "zero"], ["batch"]),
+            helper.make_node("Concat", ["batch", "minus_one"], ["shape"], axis=0),
+            node("Reshape", ["x", "shape"], "view"),
+        ],
+        {"x": ["b", "h", 4], "ids": ["p", 1]},
+        lambda x, ids: x.reshape(len(ids), -1),
+        [[(3, 2, 4), (3, 1)]],
+        [([(4, 2, 4), (2, 1)], "as Reshape 'view' keeps the number of elements")],
+        "b = p, as Reshape 'view' keeps the number of elements",
+        {"zero": np.array([0]), "minus_one": np.array([-1])},
+    ),
     # Leading dimensions are tuned for 1 and 1, which does not fit, nor does one changed.
     "in_proportion": Case(
         [

@@ -67,7 +67,7 @@ func.func @slice(%x: tensor<6xf32>) {
 // -----
 
 func.func @concat(%a: tensor<2x3xf32>, %b: tensor<2x4xf32>) {
-  // expected-error @below {{cannot concatenate 'tensor<2x3xf32>' and 'tensor<2x4xf32>' along axis 0}}
+  // expected-error @below {{cannot concatenate float32[2, 3] and float32[2, 4] along axis 0}}
   // expected-error @below {{failed to infer returned types}}
   %0 = graph.concat %a, %b {axis = 0 : i64} : (tensor<2x3xf32>, tensor<2x4xf32>) -> tensor<4x3xf32>
   return

@@ -342,9 +342,13 @@ TEST_F(CApiRun, OlderAndNewerHeaders) {
   EXPECT_EQ(memory.known.weight_bytes, 128u);
   EXPECT_EQ(memory.known.size, sizeof(memory));
   EXPECT_EQ(memory.behind, 0u);
-  memory.known.size = 0;
-  EXPECT_EQ(charonia_context_memory(context, &memory.known),
-            CHARONIA_INVALID_ARGUMENT);
+  for (size_t size : {size_t(0), size_t(1) << 20, SIZE_MAX}) {
+    memory.known.size = size;
+    EXPECT_EQ(charonia_context_memory(context, &memory.known),
+              CHARONIA_INVALID_ARGUMENT);
+  }
+  EXPECT_STREQ(charonia_last_error(),
+               "charonia_memory_info::size must be its sizeof");
 }
 
 TEST_F(CApiRun, TheRankIsComparedBeforeTheShapeIsRead) {

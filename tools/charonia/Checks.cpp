@@ -30,6 +30,11 @@ CLI::Validator oneOf(const char *what, std::vector<std::string> names) {
   });
 }
 
+CLI::Validator given() {
+  return check(
+      [](const std::string &text) { return text.empty() ? "is empty" : ""; });
+}
+
 CLI::Validator count(unsigned least, unsigned most) {
   return check([=](const std::string &text) {
     unsigned value;

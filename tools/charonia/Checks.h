@@ -14,6 +14,8 @@ std::string joined(const std::vector<std::string> &parts);
 CLI::Validator check(std::function<std::string(const std::string &)> test);
 /// One of `names`, each of them a `what`.
 CLI::Validator oneOf(const char *what, std::vector<std::string> names);
+/// Not empty, as the value of a shell's variable may be that is not set.
+CLI::Validator given();
 CLI::Validator count(unsigned least, unsigned most);
 /// From 0 to a day.
 CLI::Validator seconds();

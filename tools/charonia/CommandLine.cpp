@@ -130,7 +130,8 @@ CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
       ->required();
   c->add_option("-o,--output", options.engine, "The engine to write")
       ->type_name("FILE")
-      ->default_str("the model's name with .engine, beside it");
+      ->default_str("the model's name with .engine, beside it")
+      ->check(given());
   std::vector<std::string> targets = compileTargetNames();
   targets.insert(targets.begin(), {"native", "cuda"});
   c->add_option("--target", options.targets,
@@ -157,7 +158,8 @@ CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
       ->check(check(checkShapeRange));
   c->add_option("--cache-dir", options.cacheDir, "Folder of compiled kernels")
       ->type_name("DIR")
-      ->default_str("~/.cache/charonia");
+      ->default_str("~/.cache/charonia")
+      ->check(given());
   c->add_flag("--no-cache", options.noCache, "Compile every kernel anew");
   addThreads(*c, options.threads, "Threads that compile, 1 to 1024; 0: all",
              "0");

@@ -1,5 +1,6 @@
 // Elementwise operators of two or more operands.
 #include "frontends/onnx/Registry.h"
+#include <cmath>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -30,6 +31,43 @@ static llvm::LogicalResult mean(Node &n, Emitter &e) {
   Value sum = fold<graph::AddOp>(n, e);
   return n.yield(e.div(sum, e.scalar(static_cast<int64_t>(n.numInputs()),
                                      elementOf(n.input(0)))));
+}
+
+/// The one number that a constant holds.
+static std::optional<double> onlyNumber(mlir::DenseElementsAttr constant) {
+  if (!constant || constant.getNumElements() != 1)
+    return std::nullopt;
+  mlir::Type element = constant.getElementType();
+  if (llvm::isa<mlir::FloatType>(element))
+    return constant.getValues<mlir::FloatAttr>()[0].getValueAsDouble();
+  const llvm::APInt &value = *constant.value_begin<llvm::APInt>();
+  return element.isUnsignedInteger()
+             ? static_cast<double>(value.getZExtValue())
+             : static_cast<double>(value.getSExtValue());
+}
+
+/// Small powers of integers, as sizes are computed by, are products.
+static llvm::LogicalResult pow(Node &n, Emitter &e) {
+  constexpr double most = 8;
+  auto exponent = onlyNumber(e.constantOf(n.input(1)));
+  mlir::Type element = elementOf(n.input(0));
+  if (!exponent || isFloat(n.input(0)) ||
+      rankOf(n.input(1)) > rankOf(n.input(0)))
+    return binary<graph::PowOp>(n, e);
+  if (*exponent == std::floor(*exponent) && *exponent >= 1 &&
+      *exponent <= most) {
+    Value product = n.input(0);
+    for (int i = 1; i < *exponent; ++i)
+      product = e.mul(product, n.input(0));
+    return n.yield(product);
+  }
+  // A root of a size that is known.
+  auto base = onlyNumber(e.constantOf(n.input(0)));
+  double value = base ? std::pow(*base, *exponent) : NAN;
+  if (std::abs(value) < 0x1p31)
+    return n.yield(e.reshape(e.scalar(static_cast<int64_t>(value), element),
+                             graph::getShape(n.input(0))));
+  return binary<graph::PowOp>(n, e);
 }
 
 static llvm::LogicalResult mod(Node &n, Emitter &e) {
@@ -101,7 +139,7 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::binaryRows() {
       {"", "Sub", 7, 14, binary<graph::SubOp>},
       {"", "Mul", 7, 14, binary<graph::MulOp>},
       {"", "Div", 7, 14, binary<graph::DivOp>},
-      {"", "Pow", 7, 15, binary<graph::PowOp>},
+      {"", "Pow", 7, 15, pow},
       {"", "Mod", 10, 28, mod},
       {"", "And", 7, 7, binary<graph::AndOp>},
       {"", "Or", 7, 7, binary<graph::OrOp>},

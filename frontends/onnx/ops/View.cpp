@@ -16,6 +16,21 @@ static AffineExpr product(llvm::ArrayRef<AffineExpr> sizes, Emitter &e) {
              : AffineExpr(e.fail("the number of elements is absurdly large"));
 }
 
+/// Takes sizes that have names of their own, and stand at one place in front of
+/// the open one, for equal: [b, s] as [p, -1] with another input's p.
+static bool agreeInFront(const Exprs &dims, const Exprs &shape, unsigned open,
+                         Emitter &e) {
+  bool any = false;
+  for (unsigned i = 0; i < open && i < shape.size(); ++i)
+    if (dims[i] != shape[i] && llvm::isa<mlir::AffineSymbolExpr>(dims[i]) &&
+        llvm::isa<mlir::AffineSymbolExpr>(shape[i])) {
+      if (!e.agree(dims[i], shape[i], "keeps the number of elements"))
+        return false;
+      any = true;
+    }
+  return any;
+}
+
 /// One size may be open (-1, or not known): it follows from the others.
 static llvm::LogicalResult reshape(Node &n, Emitter &e) {
   auto wanted = n.partlyKnown(1);
@@ -46,12 +61,20 @@ static llvm::LogicalResult reshape(Node &n, Emitter &e) {
   }
   if (open) {
     dims[*open] = divideSizes(shape, others, e.getContext());
+    if (!dims[*open] && agreeInFront(dims, shape, *open, e)) {
+      shape = graph::getShape(n.input(0));
+      others.clear();
+      for (AffineExpr &dim : dims)
+        if (dim && (dim = e.getSymbols().resolve(dim)) != e.number(-1))
+          others.push_back(dim);
+      dims[*open] = divideSizes(shape, others, e.getContext());
+    }
     if (!dims[*open])
       return e.fail("cannot tell size " + Twine(*open) +
                         " of the result: " + e.describe(n.input(0).getType()) +
                         " does not split by the other sizes, " +
                         e.describe(others),
-                    "check the shapes, or fix sizes with --shape");
+                    "name equal sizes alike with --shape, or fix them");
   } else if (!e.agree(product(shape, e), product(dims, e),
                       "keeps the number of elements")) {
     return e.fail(e.describe(n.input(0).getType()) +

@@ -81,6 +81,42 @@ TEST(Malformed, MoreOutputsThanAnEngineHolds) {
   EXPECT_EQ(importBytes(model.SerializeAsString()), "");
 }
 
+/// y has as many elements as `size` says of s, the length of x.
+std::string importRange(const std::string &size) {
+  return importBytes(
+      parse("graph (float[N] x) => (int64[] y)\n"
+            "<int64 two = {2}, int64 zero = {0}, int64 one = {1}, float half "
+            "= {0.5}> {\n"
+            "shape = Shape (x) s = Squeeze (shape)\n" +
+            size + "\n y = Range (zero, q, one) }")
+          .SerializeAsString());
+}
+
+TEST(Malformed, SizesThatAreComputed) {
+  EXPECT_EQ(importRange("q = Pow (s, two)"), "");
+  EXPECT_EQ(importRange("p = Pow (s, two) q = Sub (p, s)"), "");
+  EXPECT_EQ(importRange("p = Pow (two, two) r = Pow (p, half) q = Mul (s, r)"),
+            "");
+  EXPECT_THAT(importRange("f = Cast <to: int = 1> (s) g = Sqrt (f) q = Cast "
+                          "<to: int = 7> (g)"),
+              HasSubstr("input 1 ('q') follows from sizes, but Cast 'f' "
+                        "computes it in a way that is not supported for sizes "
+                        "that are open\n"));
+  EXPECT_THAT(importRange("m = ReduceMax (x) q = Cast <to: int = 7> (m)"),
+              HasSubstr("shapes that depend on data are not supported"));
+}
+
+/// Types are shown as people write them.
+TEST(Malformed, ShapesThatDoNotFit) {
+  EXPECT_THAT(
+      importBytes(parse("graph (float[N, M] x, float[2] z) => (float[] y) { y "
+                        "= Concat <axis: int = 1> (x, z) }")
+                      .SerializeAsString()),
+      AllOf(HasSubstr("cannot concatenate float32[N, M] and float32[2] along "
+                      "axis 1"),
+            testing::Not(HasSubstr("tensor<"))));
+}
+
 TEST(Malformed, Garbage) {
   EXPECT_THAT(importBytes("this is no model"),
               StartsWith("error: test.onnx: not an ONNX model: the file is "
