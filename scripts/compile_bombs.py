@@ -263,6 +263,15 @@ def pads(count: int):
     return g.model([info("x", [8, 16])], [info(x, [8, size])])
 
 
+def shifted_views(count: int):
+    """Paddings and transpositions in turn; all paddings share the constant that they fill with."""
+    g = Graph()
+    x, amounts = g.op("Sin", "x"), g.constant([0, 1, 0, -1])
+    for i in range(count):
+        x = g.op("Transpose", x) if i % 2 else g.op("Pad", x, amounts)
+    return g.model([info("x", [2, 2])], [info(g.op("Sin", x), [2, 2])])
+
+
 # --- What models looked like that took long ------------------------------------
 
 
@@ -372,6 +381,7 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "mirrored-40": lambda: mirrored(40),
     "concats-40": lambda: concats(40),
     "pads-40": lambda: pads(40),
+    "shifted-views-60000": lambda: shifted_views(60000),
     "channel-attention": lambda: channel_attention(4),
     "lstm-mixer": lambda: lstm_mixer(4),
     "gated-attention": lambda: gated_attention(6),

@@ -40,12 +40,16 @@ public:
       OpRole role = op.getRole();
       if (role != OpRole::Contraction && role != OpRole::Window)
         total += std::min(limit, count * std::min(limit, op.getCodeSize()));
-      for (Value operand : op->getOperands())
-        if (Operation *def = operand.getDefiningOp();
-            def && !inside.contains(def) && isCopied(def) &&
-            isa<GraphOpInterface>(def)) {
-          inside.insert(def);
-          push(def);
+      for (OpOperand &operand : op->getOpOperands())
+        if (Operation *def = operand.get().getDefiningOp();
+            def && isa<GraphOpInterface>(def)) {
+          if (!inside.contains(def)) {
+            if (!isCopied(def))
+              continue;
+            inside.insert(def);
+            push(def);
+          }
+          addReader(readers[def], operand);
         }
     }
     return std::min(total, limit);
@@ -63,38 +67,48 @@ private:
       work.push(op);
   }
 
-  /// Finds the coordinates from those of the readers, which are behind the
-  /// operator in the block and so are known.
-  int64_t place(GraphOpInterface op) {
+  /// What the readers in the kernel ask of an operator.
+  struct Readers {
     llvm::SmallPtrSet<Operation *, 4> likes;
-    int64_t count = 0;
     Operation *like = nullptr;
-    bool own = false, stored = op->getNumResults() != 1;
-    auto addLike = [&](Operation *other, int64_t times) {
+    int64_t count = 0;
+    unsigned uses = 0;
+    /// Whether one does not read element by element.
+    bool own = false;
+
+    void addLike(Operation *other, int64_t times) {
       like = other;
       if (likes.insert(other).second)
         count += times;
-    };
-    for (OpOperand &use : op->getUses()) {
-      auto it = known.find(use.getOwner());
-      if (it == known.end()) {
-        stored |= !inside.contains(use.getOwner());
-        continue;
-      }
-      if (readsElementByElement(cast<GraphOpInterface>(use.getOwner()),
-                                use.getOperandNumber())) {
-        addLike(it->second.like, it->second.count);
-      } else {
-        own = true;
-        count += it->second.count;
-      }
     }
+  };
+
+  void addReader(Readers &of, OpOperand &use) {
+    ++of.uses;
+    const Coordinates &reader = known.find(use.getOwner())->second;
+    if (readsElementByElement(cast<GraphOpInterface>(use.getOwner()),
+                              use.getOperandNumber())) {
+      of.addLike(reader.like, reader.count);
+    } else {
+      of.own = true;
+      of.count += reader.count;
+    }
+  }
+
+  /// Finds the coordinates from those of the readers, which are behind the
+  /// operator in the block and so are known. Its other uses are not looked at:
+  /// a constant may have as many as the model has operators.
+  int64_t place(GraphOpInterface op) {
+    Readers of = std::move(readers[op]);
+    readers.erase(op);
+    bool stored = op->getNumResults() != 1 ||
+                  op->getResult(0).hasNUsesOrMore(of.uses + 1);
     // Results of a kernel are one-to-one with each other.
-    if (stored || (likes.empty() && !own))
-      addLike(nullptr, 1);
-    count = std::min(count, limit);
-    known[op] = own || likes.size() > 1 ? Coordinates{op, count}
-                                        : Coordinates{like, count};
+    if (stored || (of.likes.empty() && !of.own))
+      of.addLike(nullptr, 1);
+    int64_t count = std::min(of.count, limit);
+    known[op] = of.own || of.likes.size() > 1 ? Coordinates{op, count}
+                                              : Coordinates{of.like, count};
     return count;
   }
 
@@ -102,6 +116,8 @@ private:
   llvm::function_ref<bool(Operation *)> isCopied;
   int64_t limit;
   llvm::DenseMap<Operation *, Coordinates> known;
+  /// Of what is yet to be placed.
+  llvm::DenseMap<Operation *, Readers> readers;
   std::priority_queue<Operation *, std::vector<Operation *>, Later> work;
 };
 

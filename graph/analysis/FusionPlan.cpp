@@ -131,12 +131,16 @@ void FusionPlan::forceStridedReads() {
 //===----------------------------------------------------------------------===//
 
 void FusionPlan::collectReaders(Value value, Readers &readers) const {
-  for (OpOperand &use : value.getUses()) {
-    if (inlined.contains(use.getOwner()))
-      collectReaders(use.getOwner()->getResult(0), readers);
-    else
-      readers.insert(&use);
-  }
+  // Each inlined operator once, without recursion: chains of them are long.
+  llvm::SmallSetVector<Value, 8> values;
+  values.insert(value);
+  for (size_t i = 0; i < values.size(); ++i)
+    for (OpOperand &use : values[i].getUses()) {
+      if (inlined.contains(use.getOwner()))
+        values.insert(use.getOwner()->getResult(0));
+      else
+        readers.insert(&use);
+    }
 }
 
 FusionPlan::Readers FusionPlan::readersOf(Operation *op) const {
@@ -147,13 +151,16 @@ FusionPlan::Readers FusionPlan::readersOf(Operation *op) const {
 }
 
 void FusionPlan::collectSources(Operation *op, Sources &sources) const {
-  for (Value operand : op->getOperands())
-    if (Operation *def = operand.getDefiningOp()) {
-      if (inlined.contains(def))
-        collectSources(def, sources);
-      else if (groupOf(def))
-        sources.insert(def);
-    }
+  Sources work;
+  work.insert(op);
+  for (size_t i = 0; i < work.size(); ++i)
+    for (Value operand : work[i]->getOperands())
+      if (Operation *def = operand.getDefiningOp()) {
+        if (inlined.contains(def))
+          work.insert(def);
+        else if (groupOf(def))
+          sources.insert(def);
+      }
 }
 
 bool FusionPlan::reaches(const Group &target, Sources work) const {
@@ -213,20 +220,15 @@ int64_t FusionPlan::elementsOf(Value value) const {
 unsigned FusionPlan::countInputs(ArrayRef<Operation *> ops) const {
   llvm::DenseSet<Operation *> inside(ops.begin(), ops.end());
   llvm::DenseSet<Value> inputs;
-  auto visit = [&](auto &&self, Value value) -> void {
-    Operation *def = value.getDefiningOp();
-    if (def && inside.contains(def))
-      return;
-    if (def && inlined.contains(def)) {
-      for (Value operand : def->getOperands())
-        self(self, operand);
-      return;
+  SmallVector<Operation *> work(ops);
+  while (!work.empty())
+    for (Value operand : work.pop_back_val()->getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      if (!def || (!inlined.contains(def) && !inside.contains(def)))
+        inputs.insert(operand);
+      else if (inside.insert(def).second)
+        work.push_back(def);
     }
-    inputs.insert(value);
-  };
-  for (Operation *op : ops)
-    for (Value operand : op->getOperands())
-      visit(visit, operand);
   return inputs.size();
 }
 

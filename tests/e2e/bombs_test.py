@@ -71,6 +71,20 @@ def test_work_on_weights_alone_is_told(tmp_path):
     ), result.stderr
 
 
+def test_shared_constant(tmp_path):
+    """What is asked of a kernel takes no look at all kernels that read the same constant.
+    It took one, and minutes; the limit is far above what is needed now."""
+    model = tmp_path / "model.onnx"
+    model.write_bytes(bombs.shifted_views(160_000).SerializeToString())
+    engine = tmp_path / "model.engine"
+    extra = ["--no-cache", "--time-limit", "150"]
+    harness.compile_model(model, engine, extra=extra, timeout=400)
+    (got,) = harness.run_engine(
+        engine, {"x": np.ones((2, 2), np.float32)}, [onnx.load(model).graph.output[0].name], tmp_path / "run"
+    )  # fmt: skip
+    np.testing.assert_array_equal(got, np.zeros((2, 2)))
+
+
 @pytest.mark.parametrize("ordered", [True, False])
 def test_loops_are_counted(tmp_path, ordered):
     """Steps of a loop in a loop, with nodes that nothing needs: these are looked at once.
