@@ -95,8 +95,9 @@ Value *KernelEmitter::fail(mlir::Operation *op, const llvm::Twine &message,
 //===----------------------------------------------------------------------===//
 
 static bool isRoot(mlir::Operation *op) {
-  return llvm::isa<tile::StoreOp>(op) ||
-         (op->getNumRegions() > 0 && !llvm::isa<tile::ReduceOp>(op));
+  return llvm::isa<tile::StoreOp, tile::SortOp>(op) ||
+         (op->getNumRegions() > 0 &&
+          !llvm::isa<tile::ReduceOp, tile::ScanOp>(op));
 }
 
 /// The loads that a root's effects depend on, in its own block or around it.
@@ -136,6 +137,7 @@ static void collectLoads(mlir::Operation *root,
 
 /// A load may share memory with a store only where the store's value needs it
 /// first, element by element (in-place results), so the two may be kept apart.
+/// Not so what a kernel reads of the very buffer that it writes.
 static void
 nameAliases(mlir::func::FuncOp function, llvm::LLVMContext &context,
             llvm::DenseMap<mlir::Operation *, llvm::MDNode *> &scopes,
@@ -152,8 +154,9 @@ nameAliases(mlir::func::FuncOp function, llvm::LLVMContext &context,
     llvm::SetVector<mlir::Operation *> needed;
     collectLoads(store, needed);
     for (auto &[load, list] : apart)
-      if (llvm::cast<tile::LoadOp>(load).getIndependent() ||
-          needed.contains(load))
+      if (auto own = llvm::cast<tile::LoadOp>(load);
+          own.getBuffer() != llvm::cast<tile::StoreOp>(store).getBuffer() &&
+          (own.getIndependent() || needed.contains(load)))
         list.push_back(scope);
   });
   for (auto &[load, list] : apart)
@@ -274,7 +277,12 @@ void KernelEmitter::emitBlock(mlir::Block &block) {
     }
     if (llvm::isa<mlir::func::ReturnOp, mlir::scf::YieldOp>(op))
       continue;
-    if (op->getNumRegions() > 0 && !llvm::isa<tile::ReduceOp>(op)) {
+    if (auto sort = llvm::dyn_cast<tile::SortOp>(op)) {
+      emitSort(sort);
+      continue;
+    }
+    if (op->getNumRegions() > 0 &&
+        !llvm::isa<tile::ReduceOp, tile::ScanOp>(op)) {
       fail(op, "no machine code for this operator on the CPU");
       return;
     }

@@ -230,14 +230,29 @@ private:
                   int64_t innermost = -1);
   void emitPrefetch(tile::PrefetchOp op);
 
+  // Scans (Scan.cpp).
+  Value *scanPiece(tile::ScanOp op, unsigned result, int64_t row,
+                   int64_t chunk);
+  Value *scanInnermost(tile::ScanOp op, int64_t row, int64_t chunk);
+  Value *totalPiece(tile::ScanOp op, int64_t row, int64_t chunk);
+
+  // Sorts (Sort.cpp).
+  void emitSort(tile::SortOp op);
+  struct Heap;
+
   // Reductions and products (Reduce.cpp, Dot.cpp).
   Value *reducePiece(tile::ReduceOp op, unsigned result, int64_t row,
                      int64_t chunk);
   void reduceInnermost(tile::ReduceOp op, int64_t row, int64_t chunk);
   llvm::SmallVector<Value *> reduceRow(tile::ReduceOp op, int64_t row);
-  llvm::SmallVector<Value *> combine(tile::ReduceOp op,
+  llvm::SmallVector<Value *> combine(mlir::Block &combiner,
                                      llvm::ArrayRef<Value *> left,
                                      llvm::ArrayRef<Value *> right);
+  llvm::SmallVector<Value *> combine(tile::ReduceOp op,
+                                     llvm::ArrayRef<Value *> left,
+                                     llvm::ArrayRef<Value *> right) {
+    return combine(op.getCombiner().front(), left, right);
+  }
   struct LeftSide;
   void emitDot(tile::DotOp op);
   LeftSide leftSide(mlir::Value tile);

@@ -84,6 +84,10 @@ Value *KernelEmitter::computePiece(mlir::Value tile, int64_t row,
         return reducePiece(op, cast<OpResult>(tile).getResultNumber(), row,
                            chunk);
       })
+      .Case<tile::ScanOp>([&](auto op) {
+        return scanPiece(op, cast<OpResult>(tile).getResultNumber(), row,
+                         chunk);
+      })
       .Case<tile::DotOp>([&](auto op) {
         emitDot(op);
         return findPiece(tile, index);

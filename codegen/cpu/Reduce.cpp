@@ -14,9 +14,8 @@ static int64_t widthOf(llvm::Value *value) {
   return type ? type->getNumElements() : 1;
 }
 
-Values KernelEmitter::combine(tile::ReduceOp op, llvm::ArrayRef<Value *> left,
+Values KernelEmitter::combine(mlir::Block &block, llvm::ArrayRef<Value *> left,
                               llvm::ArrayRef<Value *> right) {
-  mlir::Block &block = op.getCombiner().front();
   llvm::DenseMap<mlir::Value, Value *> values;
   for (auto [i, value] : llvm::enumerate(left))
     values[block.getArgument(i)] = value;

@@ -17,6 +17,19 @@ def EmitOpInterface : OpInterface<"EmitOpInterface"> {
       simplified; every axis of it has an extent over 1 and moves a coordinate.
     }], "::mlir::FailureOr<::mlir::Value>", "emitTile",
       (ins "::charonia::emit::Emitter &":$emitter, "const ::charonia::emit::Demand &":$demand)>,
+    InterfaceMethod<[{
+      For an operator of role Ordered: writes the part of result 0 that belongs to
+      the demand to `buffer`. The demand has the tile and coordinates of dimensions
+      that are not whole; those that are have coordinate 0 and are walked here.
+    }], "::mlir::LogicalResult", "emitOrdered",
+      (ins "::charonia::emit::Emitter &":$emitter, "const ::charonia::emit::Demand &":$demand,
+           "::mlir::Value":$buffer), "", [{ return ::mlir::failure(); }]>,
+    InterfaceMethod<[{
+      For an operator of role Ordered: whether emitTile for each tile of the result
+      costs less than emitOrdered. `sizes` are those of the shape symbols.
+    }], "bool", "prefersTiles",
+      (ins "const ::charonia::emit::EmitTarget &":$target, "::llvm::ArrayRef<int64_t>":$sizes),
+      "", [{ return false; }]>,
   ];
 }
 

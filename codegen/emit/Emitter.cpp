@@ -525,7 +525,9 @@ FailureOr<Value> Emitter::emitLoad(const Demand &demand, Value buffer) {
 }
 
 void Emitter::storeResult(Value tile, Value buffer, Type graphType,
-                          const Demand &demand) {
+                          Demand demand) {
+  for (AffineExpr &c : demand.coordinates)
+    c = simplify(c, demand.tile);
   Type storage = cast<tile::BufferType>(buffer.getType()).getElementType();
   auto type = tileType(demand.tile, storage);
   if (tile.getType() != type) {

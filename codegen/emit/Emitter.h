@@ -64,6 +64,10 @@ public:
   /// what the K axis of a dot needs.
   FailureOr<Value> emitZeroOutside(Demand demand, mlir::Type element);
 
+  /// A tile of `buffer`, which holds the demanded value, as it is now: for what
+  /// this program instance stores there itself.
+  FailureOr<Value> emitLoad(const Demand &demand, Value buffer);
+
   /// The type in which elements are computed: f32 for f16 and bf16, signless
   /// integers for integers.
   mlir::Type computeType(mlir::Type element) const;
@@ -192,6 +196,10 @@ public:
   /// on.
   Value sumParts(Value tile);
 
+  /// Writes a tile of a result; coordinates need not be simplified.
+  void storeResult(Value tile, Value buffer, mlir::Type graphType,
+                   Demand demand);
+
   // --- What Kernel.cpp calls -------------------------------------------------
 
   /// The buffer that a block argument of the region, or a result, is.
@@ -200,8 +208,6 @@ public:
     buffers[graphValue] = buffer;
   }
   void setGridPosition(const GridPosition &p) { position = p; }
-  void storeResult(Value tile, Value buffer, mlir::Type graphType,
-                   const Demand &demand);
 
 private:
   struct SymbolInfo {
@@ -241,7 +247,6 @@ private:
        llvm::function_ref<FailureOr<llvm::SmallVector<Value>>(const Demand &)>
            emitter);
   FailureOr<Value> emitHere(const Demand &demand);
-  FailureOr<Value> emitLoad(const Demand &demand, Value buffer);
   struct Access {
     mlir::AffineMap map, shape;
     llvm::SmallVector<Value> symbols;

@@ -16,6 +16,8 @@ void emit::registerEmitRules(DialectRegistry &registry) {
     registerElementwiseRules(context);
     registerViewRules(context);
     registerIndexRules(context);
+    registerOrderedRules(context);
+    registerScatterRules(context);
     registerReductionRules(context);
     registerContractionRules(context);
     registerAttentionRules(context);
@@ -41,7 +43,7 @@ class KernelBuilder {
 public:
   KernelBuilder(graph::KernelOp kernel, const EmitTarget &target,
                 const Schedule &schedule, OpBuilder &builder)
-      : kernel(kernel), schedule(schedule), b(builder),
+      : kernel(kernel), target(target), schedule(schedule), b(builder),
         function(createFunction(target)),
         e(kernel, target, schedule, builder, function) {}
 
@@ -338,6 +340,10 @@ private:
     for (unsigned group : schedule.axes)
       tile.push_back(schedule.groups[group].tile);
     unsigned inputs = kernel.getInputs().size();
+    if (auto ordered = cast_or_null<EmitOpInterface>(orderedOf(kernel, target)))
+      return ordered.emitOrdered(e,
+                                 {yield->getOperand(0), tile, coordinates, {}},
+                                 function.getArgument(inputs));
     for (auto [i, value] : llvm::enumerate(yield->getOperands())) {
       Demand demand{value, tile, coordinates, {}};
       if (i)
@@ -345,8 +351,6 @@ private:
       FailureOr<Value> result = e.emit(demand);
       if (failed(result))
         return failure();
-      for (AffineExpr &c : demand.coordinates)
-        c = e.simplify(c, demand.tile);
       e.storeResult(*result, function.getArgument(inputs + i), value.getType(),
                     demand);
     }
@@ -368,6 +372,7 @@ private:
   }
 
   graph::KernelOp kernel;
+  const EmitTarget &target;
   const Schedule &schedule;
   OpBuilder &b;
   func::FuncOp function;

@@ -1,6 +1,7 @@
 // The cost model: tile sizes from what the kernel's operators say of
 // themselves.
 #include "codegen/emit/Schedule.h"
+#include "codegen/emit/Emitter.h"
 #include "codegen/emit/GpuTiles.h"
 #include "graph/analysis/CodeSize.h"
 #include "graph/analysis/IterationSpace.h"
@@ -68,6 +69,8 @@ struct KernelShape {
 
 unsigned rankOf(OpRole role) {
   switch (role) {
+  case OpRole::Ordered:
+    return 5;
   case OpRole::Contraction:
     return 4;
   case OpRole::RowNormalization:
@@ -83,6 +86,14 @@ unsigned rankOf(OpRole role) {
 
 int64_t sizeAt(AffineExpr expr, ArrayRef<int64_t> symbols) {
   return std::max<int64_t>(graph::evaluate(expr, symbols).value_or(1), 1);
+}
+
+SmallVector<int64_t> optimumOf(graph::KernelOp kernel) {
+  SmallVector<int64_t> sizes;
+  for (const graph::Symbol &s :
+       graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
+    sizes.push_back(s.opt);
+  return sizes;
 }
 
 /// Whether columns of a contraction's stationary operand are innermost where it
@@ -215,12 +226,10 @@ void readInput(KernelShape &shape, Value input, AffineMap map,
   }
 }
 
-KernelShape inspect(graph::KernelOp kernel) {
+KernelShape inspect(graph::KernelOp kernel, const EmitTarget &target) {
   KernelShape shape;
-  SmallVector<int64_t> symbols;
-  for (const graph::Symbol &s :
-       graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
-    symbols.push_back(s.opt);
+  SmallVector<int64_t> symbols = optimumOf(kernel);
+  Operation *ordered = orderedOf(kernel, target);
   Operation *yield = kernel.getBody().front().getTerminator();
   Value root = yield->getOperand(0);
   MLIRContext *context = kernel.getContext();
@@ -251,9 +260,9 @@ KernelShape inspect(graph::KernelOp kernel) {
       continue;
     }
     OpRole role = op.getRole();
-    if (role == OpRole::Indexing)
+    if (role == OpRole::Indexing || role == OpRole::Ordered)
       shape.linear = false;
-    if (rankOf(role))
+    if (rankOf(role) && (role != OpRole::Ordered || ordered == op))
       readAnchor(shape, op, map, symbols);
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
       Value operand = op->getOperand(i);
@@ -296,8 +305,10 @@ public:
   }
 
   Schedule run() {
-    if (k.role == OpRole::Contraction &&
-        (hasKind(DimKind::Column) || k.wholeRows))
+    if (k.role == OpRole::Ordered)
+      ordered();
+    else if (k.role == OpRole::Contraction &&
+             (hasKind(DimKind::Column) || k.wholeRows))
       contraction();
     else if (k.role == OpRole::RowNormalization && hasKind(DimKind::Whole))
       rows();
@@ -537,6 +548,36 @@ private:
         /*sequential=*/true);
   }
 
+  /// Whole dimensions are the operator's to walk. Beside them, neighbours in
+  /// memory lie in one tile; rows do where they are short.
+  void ordered() {
+    SmallVector<unsigned> batch = ofKind(DimKind::Batch),
+                          parallel = ofKind(DimKind::Parallel);
+    if (!batch.empty())
+      add(batch, 1);
+    if (!cpu)
+      s.warps = 8;
+    if (parallel.empty())
+      return;
+    if (parallel.back() == all.back()) {
+      SmallVector<unsigned> inner{parallel.pop_back_val()};
+      if (!parallel.empty())
+        add(parallel, 1);
+      int64_t n = product(k, inner);
+      int64_t tile = cpu ? std::min(n, 4 * t.vectorElements)
+                         : std::min<int64_t>(llvm::bit_ceil<uint64_t>(n), 256);
+      add(inner, tile);
+      if (!cpu)
+        s.warps = std::max<int64_t>(tile / 32, 1);
+      return;
+    }
+    int64_t length = llvm::bit_ceil<uint64_t>(k.terms);
+    add(parallel, cpu ? 1
+                      : std::min<int64_t>(
+                            std::max<int64_t>(1024 / length, 1),
+                            llvm::bit_ceil<uint64_t>(product(k, parallel))));
+  }
+
   void reductionAlong() {
     int64_t n = product(k, all);
     int64_t rows =
@@ -667,7 +708,17 @@ bool emit::growsByRow(graph::KernelOp kernel) {
                       [](graph::AttentionOp op) { return op.getCausal(); });
 }
 
+Operation *emit::orderedOf(graph::KernelOp kernel, const EmitTarget &target) {
+  Operation *op =
+      kernel.getBody().front().getTerminator()->getOperand(0).getDefiningOp();
+  auto asked = dyn_cast_or_null<graph::GraphOpInterface>(op);
+  if (!asked || asked.getRole() != OpRole::Ordered ||
+      cast<EmitOpInterface>(op).prefersTiles(target, optimumOf(kernel)))
+    return nullptr;
+  return op;
+}
+
 Schedule emit::chooseSchedule(graph::KernelOp kernel,
                               const EmitTarget &target) {
-  return Chooser(inspect(kernel), target).run();
+  return Chooser(inspect(kernel, target), target).run();
 }

@@ -50,6 +50,7 @@ private:
   void rewriteStore(tile::StoreOp op);
   void rewriteDot(tile::DotOp op);
   void rewriteReduce(tile::ReduceOp op);
+  void rewriteScan(tile::ScanOp op);
 
   /// The new value of `value` in a layout, converted where it is defined.
   Value get(Value value, const LinearLayout &layout);
@@ -317,6 +318,19 @@ void LayoutRewriter::rewriteReduce(tile::ReduceOp op) {
     set(old, reduced, result);
 }
 
+void LayoutRewriter::rewriteScan(tile::ScanOp op) {
+  const LinearLayout &layout = plan.operandLayout(op);
+  LinearLayout outer = layout.withoutAxis(op.getAxis());
+  auto scan = tile::ScanOp::create(
+      b, op.getLoc(),
+      {typeOf(op.getResult(), layout), typeOf(op.getTotal(), outer)},
+      get(op.getInput(), layout), get(op.getCarry(), outer), op.getAxis());
+  IRMapping mapping;
+  op.getCombiner().cloneInto(&scan.getCombiner(), mapping);
+  set(op.getResult(), layout, scan.getResult());
+  set(op.getTotal(), outer, scan.getTotal());
+}
+
 LogicalResult LayoutRewriter::rewriteLoop(scf::ForOp op) {
   SmallVector<Value> inits;
   SmallVector<LinearLayout> layouts(op.getInitArgs().size());
@@ -483,6 +497,8 @@ LogicalResult LayoutRewriter::rewrite(Operation *op) {
     return rewriteDot(dot), success();
   if (auto reduce = dyn_cast<tile::ReduceOp>(op))
     return rewriteReduce(reduce), success();
+  if (auto scan = dyn_cast<tile::ScanOp>(op))
+    return rewriteScan(scan), success();
   SmallVector<LinearLayout> layouts(plan.layoutsOf(op->getResult(0)));
   for (const LinearLayout &layout : layouts)
     if (failed(rewriteTile(op, layout)))

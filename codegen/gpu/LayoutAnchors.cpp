@@ -24,6 +24,8 @@ void LayoutPlan::anchorBlock(Block &block) {
       anchorDot(dot);
     } else if (auto reduce = dyn_cast<tile::ReduceOp>(op)) {
       anchorReduce(reduce);
+    } else if (auto scan = dyn_cast<tile::ScanOp>(op)) {
+      anchorScan(scan);
     } else if (auto transpose = dyn_cast<tile::TransposeOp>(op)) {
       if (const LinearLayout *layout = anchored(transpose.getInput()))
         natural[transpose] = layout->selectAxes(transpose.getPermutation());
@@ -248,6 +250,31 @@ void LayoutPlan::anchorReduce(tile::ReduceOp op) {
     fix(input, chosen);
   for (Value result : op.getResults())
     natural[result] = chosen.withoutAxis(op.getAxis());
+  operands[op] = chosen;
+}
+
+/// A warp has all of the axis: lanes are neighbours along it where its elements
+/// are neighbours in memory, else each has some elements of its own.
+void LayoutPlan::anchorScan(tile::ScanOp op) {
+  ArrayRef<int64_t> shape = shapeOf(op.getInput());
+  unsigned rank = shape.size(), axis = op.getAxis();
+  auto hint = hintFromProducers(op.getInput());
+  LinearLayout wanted = hint ? *hint : defaultLayout(op.getInput());
+  int64_t others = 1;
+  for (unsigned i = 0; i < rank; ++i)
+    others *= i == axis ? 1 : shape[i];
+  bool along = wanted.basis(Dim::Lane, 0, axisDim(axis)) != 0 ||
+               others < int64_t(warps) * kLanes;
+  SmallVector<unsigned> order;
+  for (unsigned i = rank; i-- > 0;)
+    if (i != axis)
+      order.push_back(i);
+  order.insert(along ? order.begin() : order.end(), axis);
+  unsigned vector = along ? std::max<int64_t>(1, shape[axis] / kLanes) : 1;
+  LinearLayout chosen = blockedLayout(shape, order, vector, warps);
+  fix(op.getInput(), chosen);
+  natural[op.getResult()] = chosen;
+  natural[op.getTotal()] = chosen.withoutAxis(axis);
   operands[op] = chosen;
 }
 

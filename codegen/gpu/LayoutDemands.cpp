@@ -132,6 +132,15 @@ void LayoutPlan::demandReduce(tile::ReduceOp op) {
     demand(result, layout.withoutAxis(op.getAxis()));
 }
 
+void LayoutPlan::demandScan(tile::ScanOp op) {
+  LinearLayout layout = operandLayout(op),
+               outer = layout.withoutAxis(op.getAxis());
+  demand(op.getInput(), layout);
+  demand(op.getResult(), layout);
+  demand(op.getCarry(), outer);
+  demand(op.getTotal(), outer);
+}
+
 /// Operators whose operands lie as one layout of their result says.
 void LayoutPlan::demandFor(Operation *op, const LinearLayout &layout) {
   if (auto broadcast = dyn_cast<tile::BroadcastOp>(op)) {
@@ -175,6 +184,8 @@ void LayoutPlan::demandOperands(Operation *op) {
     return demandDot(dot);
   if (auto reduce = dyn_cast<tile::ReduceOp>(op))
     return demandReduce(reduce);
+  if (auto scan = dyn_cast<tile::ScanOp>(op))
+    return demandScan(scan);
   Value result = op->getResult(0);
   if (!isTile(result))
     return;

@@ -86,7 +86,8 @@ LogicalResult LayoutPlan::verify() {
         }
     }
     if (op->getNumRegions() &&
-        !isa<func::FuncOp, scf::ForOp, scf::IfOp, tile::ReduceOp>(op)) {
+        !isa<func::FuncOp, scf::ForOp, scf::IfOp, tile::ReduceOp, tile::ScanOp>(
+            op)) {
       op->emitOpError("has no lowering to a GPU");
       return WalkResult::interrupt();
     }

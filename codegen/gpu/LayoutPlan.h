@@ -93,6 +93,7 @@ private:
   void anchorBranch(mlir::scf::IfOp op);
   void anchorDot(tile::DotOp op);
   void anchorReduce(tile::ReduceOp op);
+  void anchorScan(tile::ScanOp op);
   /// Gives a value the layout of another, if that has one.
   void anchorLike(mlir::Value value, const LinearLayout *layout);
   struct DotShape {
@@ -111,6 +112,7 @@ private:
   void demandBranch(mlir::scf::IfOp branch);
   void demandDot(tile::DotOp op);
   void demandReduce(tile::ReduceOp op);
+  void demandScan(tile::ScanOp op);
   void demandFor(mlir::Operation *op, const LinearLayout &layout);
   /// Tile symbols of an access, where its tile has `layout`.
   void demandSymbols(mlir::ValueRange symbols, const LinearLayout &layout);

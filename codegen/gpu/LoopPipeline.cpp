@@ -37,7 +37,8 @@ void findEarlyFragments(scf::ForOp loop, ArrayRef<Stream> streams,
                         LoopSchedule &schedule) {
   SmallVector<simt::DotOp> dots;
   for (Operation &op : *loop.getBody()) {
-    if (op.getNumRegions() && !isa<tile::ReduceOp, simt::WarpReduceOp>(op))
+    if (op.getNumRegions() &&
+        !isa<tile::ReduceOp, tile::ScanOp, simt::WarpReduceOp>(op))
       return;
     if (auto dot = dyn_cast<simt::DotOp>(op))
       dots.push_back(dot);

@@ -14,6 +14,7 @@ static bool isAnchorRole(OpRole role) {
   case OpRole::RowNormalization:
   case OpRole::Window:
   case OpRole::Contraction:
+  case OpRole::Ordered:
     return true;
   default:
     return false;
@@ -310,6 +311,8 @@ bool FusionPlan::tryAbsorb(Group &group, GraphOpInterface op) {
 }
 
 void FusionPlan::growForward(GraphOpInterface root) {
+  if (root.getRole() == OpRole::Ordered)
+    return; // nothing is computed from its result before all of it is there
   Group &group = *groupOf(root);
   bool rows = isRowRole(root.getRole());
   for (bool changed = true; changed;) {

@@ -36,7 +36,10 @@ enum class OpRole {
   /// A reduction over a sliding window.
   Window,
   /// Runs on the dot unit: matmul, convolution, attention.
-  Contraction
+  Contraction,
+  /// Takes elements one after another: scan, sort, scatter. Written into memory
+  /// by a program of its own, of which nothing is computed on demand.
+  Ordered
 };
 
 /// The part that a dimension of a result plays in a tile schedule.

@@ -8,5 +8,6 @@ include "graph/ops/Contraction.td"
 include "graph/ops/Reduction.td"
 include "graph/ops/View.td"
 include "graph/ops/Index.td"
+include "graph/ops/Ordered.td"
 
 #endif

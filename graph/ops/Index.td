@@ -93,7 +93,14 @@ def Graph_ScatterNDOp : Graph_IndexBase<"scatter_nd", [Graph_Inferred]> {
   let arguments = (ins Graph_ScatterReduction:$reduction, Graph_Tensor:$input,
                        Graph_IntTensor:$indices, Graph_Tensor:$updates);
   let assemblyFormat = "$reduction $input `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = indexDecl # [{
+  let extraClassDeclaration = [{
+    // Few updates are looked through by each element that is asked for.
+    ::charonia::graph::OpRole getRole();
+    ::mlir::AffineMap getOperandMap(unsigned) { return {}; }
+    ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
+    int64_t getCodeSize() { return 48; }
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
     std::optional<::charonia::graph::RealRange> getRange(
         ::llvm::ArrayRef<::charonia::graph::RealRange> operands);
   }];

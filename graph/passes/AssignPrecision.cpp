@@ -176,6 +176,7 @@ private:
     case OpRole::View:
       return kindOf(op->getOpOperand(0));
     case OpRole::Reduction:
+    case OpRole::Ordered:
       return narrow || wide || !index ? Kind::Wide : Kind::Index;
     case OpRole::Source:
     case OpRole::Pointwise:

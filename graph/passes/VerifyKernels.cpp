@@ -36,7 +36,8 @@ struct VerifyKernels : impl::VerifyKernelsBase<VerifyKernels> {
               "is inside of a kernel; weights are its operands");
         OpRole role = graphOp.getRole();
         rows += role == OpRole::Reduction || role == OpRole::RowNormalization;
-        others += role == OpRole::Contraction || role == OpRole::Window;
+        others += role == OpRole::Contraction || role == OpRole::Window ||
+                  role == OpRole::Ordered;
       }
     if (others > 1 || (others && rows))
       return kernel.emitOpError("has more than one anchor");

@@ -6,15 +6,12 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::emit;
 
-namespace {
-
-Value indexConstant(Emitter &e, int64_t value, Value like) {
+Value emit::indexConstant(Emitter &e, int64_t value, Value like) {
   auto type = cast<RankedTensorType>(like.getType());
   return e.splat(value, type.getElementType(), type.getShape());
 }
 
-/// A size as a tile like `like`.
-Value sizeTile(Emitter &e, AffineExpr size, Value like) {
+Value emit::sizeTile(Emitter &e, AffineExpr size, Value like) {
   if (auto c = graph::constantOf(size))
     return indexConstant(e, *c, like);
   Value scalar = e.materialize(size);
@@ -24,10 +21,8 @@ Value sizeTile(Emitter &e, AffineExpr size, Value like) {
   return tile::SplatOp::create(e.b(), e.loc(), like.getType(), scalar);
 }
 
-/// A symbol for the elements of an index operand; negative ones count from the
-/// end.
-FailureOr<AffineExpr> indexSymbol(Emitter &e, Demand indices,
-                                  AffineExpr extent) {
+FailureOr<AffineExpr> emit::indexSymbol(Emitter &e, Demand indices,
+                                        AffineExpr extent) {
   Type element =
       cast<RankedTensorType>(indices.value.getType()).getElementType();
   indices.guards.clear();
@@ -48,6 +43,8 @@ FailureOr<AffineExpr> indexSymbol(Emitter &e, Demand indices,
   return e.addTileSymbol(
       arith::SelectOp::create(e.b(), e.loc(), negative, wrapped, x), axes, {});
 }
+
+namespace {
 
 FailureOr<Value> iota(graph::IotaOp op, Emitter &e, const Demand &demand) {
   Type element =
@@ -201,76 +198,6 @@ FailureOr<Value> gatherND(graph::GatherNDOp op, Emitter &e,
   }
   llvm::append_range(d.coordinates, c.drop_front(outer));
   return e.emit(std::move(d));
-}
-
-/// Each element goes through all updates in order: right for duplicates and
-/// every reduction; the cost is elements x updates.
-FailureOr<Value> scatterND(graph::ScatterNDOp op, Emitter &e,
-                           const Demand &demand) {
-  OpBuilder &b = e.b();
-  Exprs indexShape = graph::getShape(op.getIndices()),
-        shape = graph::getShape(op.getInput());
-  std::optional<int64_t> depth = graph::constantOf(indexShape.back());
-  if (!depth)
-    return e.error(demand, "the last dimension of the indices must be static"),
-           failure();
-  Exprs outer(ArrayRef<AffineExpr>(indexShape).drop_back());
-  AffineExpr count = graph::numElements(outer, e.context());
-  Demand input{op.getInput(), demand.tile, demand.coordinates, {}};
-  FailureOr<Value> start = e.emit(std::move(input));
-  if (failed(start))
-    return failure();
-  Type element = cast<RankedTensorType>(op.getType()).getElementType();
-  auto indexTile = e.tileType(demand.tile, b.getIndexType());
-  auto result = e.loop(
-      count, {*start},
-      [&](AffineExpr i,
-          ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
-        Exprs at = delinearize(i, outer);
-        Value match;
-        for (int64_t j = 0; j < *depth; ++j) {
-          Demand indices{op.getIndices(), demand.tile, at, {}};
-          indices.coordinates.push_back(e.constant(j));
-          FailureOr<Value> tile = e.emit(std::move(indices));
-          if (failed(tile))
-            return failure();
-          Value x = arith::IndexCastOp::create(b, e.loc(), indexTile, *tile);
-          Value negative = arith::CmpIOp::create(
-              b, e.loc(), arith::CmpIPredicate::slt, x, indexConstant(e, 0, x));
-          x = arith::SelectOp::create(
-              b, e.loc(), negative,
-              arith::AddIOp::create(b, e.loc(), x, sizeTile(e, shape[j], x)),
-              x);
-          Value equal = arith::CmpIOp::create(
-              b, e.loc(), arith::CmpIPredicate::eq, x,
-              e.emitIndex(demand.coordinates[j], demand.tile));
-          match = match ? Value(arith::AndIOp::create(b, e.loc(), match, equal))
-                        : equal;
-        }
-        Demand updates{op.getUpdates(), demand.tile, at, {}};
-        llvm::append_range(
-            updates.coordinates,
-            ArrayRef<AffineExpr>(demand.coordinates).drop_front(*depth));
-        FailureOr<Value> update = e.emit(std::move(updates));
-        if (failed(update))
-          return failure();
-        Value next = *update;
-        using R = graph::ScatterReduction;
-        if (op.getReduction() != R::none) {
-          graph::ReduceKind kind =
-              op.getReduction() == R::add   ? graph::ReduceKind::sum
-              : op.getReduction() == R::mul ? graph::ReduceKind::prod
-              : op.getReduction() == R::max ? graph::ReduceKind::max
-                                            : graph::ReduceKind::min;
-          next = ReductionOf{kind, element.isUnsignedInteger()}(
-              b, e.loc(), carried[0], next);
-        }
-        if (match)
-          next = arith::SelectOp::create(b, e.loc(), match, next, carried[0]);
-        return SmallVector<Value>{next};
-      });
-  return failed(result) ? FailureOr<Value>()
-                        : FailureOr<Value>(result->front());
 }
 
 /// One input coordinate that an axis of a resize reads, and its weight (a tile
@@ -522,6 +449,5 @@ void emit::registerIndexRules(MLIRContext *c) {
   graph::GatherElementsOp::attachInterface<
       Rule<graph::GatherElementsOp, gatherElements>>(*c);
   graph::GatherNDOp::attachInterface<Rule<graph::GatherNDOp, gatherND>>(*c);
-  graph::ScatterNDOp::attachInterface<Rule<graph::ScatterNDOp, scatterND>>(*c);
   graph::ResizeOp::attachInterface<Rule<graph::ResizeOp, resize>>(*c);
 }

@@ -181,11 +181,26 @@ FailureOr<SmallVector<Value>> emit::reduceOver(
                             reduce.getResults().end());
 }
 
-namespace {
-
-bool isUnsignedElement(Type type) {
+bool emit::isUnsignedElement(Type type) {
   return cast<RankedTensorType>(type).getElementType().isUnsignedInteger();
 }
+
+AffineExpr emit::extentOf(Emitter &e, ArrayRef<AffineExpr> shape,
+                          ArrayRef<int64_t> axes) {
+  AffineExpr n = e.constant(1);
+  for (int64_t axis : axes)
+    n = n * shape[axis];
+  return n;
+}
+
+bool emit::endsWithLast(ArrayRef<int64_t> axes, ArrayRef<AffineExpr> shape) {
+  unsigned last = shape.size();
+  while (last > 1 && graph::constantOf(shape[last - 1]) == 1)
+    --last;
+  return llvm::is_contained(axes, (int64_t)last - 1);
+}
+
+namespace {
 
 /// Coordinates of the input of a reduction: those of the result, and those of a
 /// linear index over the axes.
@@ -204,22 +219,6 @@ Exprs inputCoordinates(ArrayRef<AffineExpr> result, ArrayRef<int64_t> axes,
       ++next;
   }
   return coordinates;
-}
-
-/// Product of the extents of `axes`.
-AffineExpr extentOf(Emitter &e, ArrayRef<AffineExpr> shape,
-                    ArrayRef<int64_t> axes) {
-  AffineExpr n = e.constant(1);
-  for (int64_t axis : axes)
-    n = n * shape[axis];
-  return n;
-}
-
-bool endsWithLast(ArrayRef<int64_t> axes, ArrayRef<AffineExpr> shape) {
-  unsigned last = shape.size();
-  while (last > 1 && graph::constantOf(shape[last - 1]) == 1)
-    --last;
-  return llvm::is_contained(axes, (int64_t)last - 1);
 }
 
 FailureOr<Value> reduce(graph::ReduceOp op, Emitter &e, const Demand &demand) {

@@ -8,6 +8,8 @@
 
 namespace charonia::emit {
 
+using mlir::LogicalResult;
+
 /// An EmitOpInterface model that calls a function.
 template <typename Op,
           FailureOr<Value> (*function)(Op, Emitter &, const Demand &)>
@@ -18,9 +20,27 @@ struct Rule : EmitOpInterface::ExternalModel<Rule<Op, function>, Op> {
   }
 };
 
+/// A model of an operator of role Ordered, which tiles may be demanded of too.
+template <typename Op,
+          LogicalResult (*program)(Op, Emitter &, const Demand &, Value)>
+struct OrderedRule
+    : EmitOpInterface::ExternalModel<OrderedRule<Op, program>, Op> {
+  FailureOr<Value> emitTile(mlir::Operation *, Emitter &emitter,
+                            const Demand &demand) const {
+    emitter.error(demand, "is not computed tile by tile");
+    return mlir::failure();
+  }
+  LogicalResult emitOrdered(mlir::Operation *op, Emitter &emitter,
+                            const Demand &demand, Value buffer) const {
+    return program(llvm::cast<Op>(op), emitter, demand, buffer);
+  }
+};
+
 void registerElementwiseRules(mlir::MLIRContext *context);
 void registerViewRules(mlir::MLIRContext *context);
 void registerIndexRules(mlir::MLIRContext *context);
+void registerOrderedRules(mlir::MLIRContext *context);
+void registerScatterRules(mlir::MLIRContext *context);
 void registerReductionRules(mlir::MLIRContext *context);
 void registerContractionRules(mlir::MLIRContext *context);
 void registerAttentionRules(mlir::MLIRContext *context);
@@ -37,6 +57,22 @@ Exprs delinearize(AffineExpr index, llvm::ArrayRef<AffineExpr> extents);
 using Combine = llvm::function_ref<llvm::SmallVector<Value>(
     mlir::OpBuilder &, mlir::Location, llvm::ArrayRef<Value>,
     llvm::ArrayRef<Value>)>;
+
+/// A tile like `like` of one number, of a size.
+Value indexConstant(Emitter &e, int64_t value, Value like);
+Value sizeTile(Emitter &e, AffineExpr size, Value like);
+/// A symbol for the elements of an index operand; negative ones count from the
+/// end of `extent`.
+FailureOr<AffineExpr> indexSymbol(Emitter &e, Demand indices,
+                                  AffineExpr extent);
+
+/// Product of the extents of `axes`.
+AffineExpr extentOf(Emitter &e, llvm::ArrayRef<AffineExpr> shape,
+                    llvm::ArrayRef<int64_t> axes);
+/// Whether one of `axes` is the innermost dimension of more than one element.
+bool endsWithLast(llvm::ArrayRef<int64_t> axes,
+                  llvm::ArrayRef<AffineExpr> shape);
+bool isUnsignedElement(mlir::Type tensor);
 
 /// Emits a reduction over a linear index in [0, extent) into tiles of shape
 /// `outer.tile`. `element` gives the tiles to combine, for a demand that is

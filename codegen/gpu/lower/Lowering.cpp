@@ -228,6 +228,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case<tile::BroadcastOp, tile::TransposeOp, tile::ReduceOp,
             simt::WarpReduceOp, simt::ConvertOp, simt::SliceOp, simt::DotOp>(
           each)
+      // Scan.cpp, Sort.cpp
+      .Case<tile::ScanOp, tile::SortOp, tile::BarrierOp>(each)
       // Dots.cpp
       .Case<simt::WarpgroupDotOp, simt::WaitDotsOp, simt::FenceSharedOp>(each)
       .Default([&](Operation *) { return lowerScalar(op); });

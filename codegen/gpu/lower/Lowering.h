@@ -150,6 +150,11 @@ private:
                  mlir::ValueRange right);
   void lowerOp(tile::ReduceOp op);
   void lowerOp(simt::WarpReduceOp op);
+  // Scan.cpp
+  void lowerOp(tile::ScanOp op);
+  // Sort.cpp
+  void lowerOp(tile::SortOp op);
+  void lowerOp(tile::BarrierOp op);
   void lowerOp(simt::ConvertOp op);
   void lowerOp(tile::BroadcastOp op);
   void lowerOp(tile::TransposeOp op);

@@ -144,6 +144,26 @@ LogicalResult SplitSumOp::verify() {
   return success();
 }
 
+LogicalResult ScanOp::verify() {
+  auto in = cast<RankedTensorType>(getInput().getType());
+  if (getAxis() >= (uint64_t)in.getRank())
+    return emitOpError("axis out of range");
+  SmallVector<int64_t> shape(in.getShape());
+  shape.erase(shape.begin() + getAxis());
+  if (getCarry().getType() != RankedTensorType::get(shape, in.getElementType()))
+    return emitOpError("carry must be the operand without the axis, not ")
+           << getCarry().getType();
+  if (getCombiner().front().getNumArguments() != 2)
+    return emitOpError("combiner takes two scalars");
+  return success();
+}
+
+LogicalResult SortOp::verify() {
+  if (!getBuffer().getType().getElementType().isInteger(64))
+    return emitOpError("orders elements of i64");
+  return success();
+}
+
 LogicalResult ReduceOp::verify() {
   if (getInputs().empty())
     return emitOpError("needs an operand");

@@ -189,6 +189,43 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure, SameVariadicOperandSize, SingleBloc
   let hasVerifier = 1;
 }
 
+def Tile_ScanOp : Tile_Op<"scan", [Pure, AllTypesMatch<["input", "result"]>,
+                                   AllTypesMatch<["carry", "total"]>]> {
+  let summary = "Combines each element with those before it along one axis";
+  let description = [{
+    The first element is combined with `carry`, which lacks the axis; `total` is the
+    last element of the result. The region is that of tile.reduce.
+  }];
+  let arguments = (ins Tile_Tensor:$input, Tile_Tensor:$carry, I64Attr:$axis);
+  let results = (outs Tile_Tensor:$result, Tile_Tensor:$total);
+  let regions = (region SizedRegion<1>:$combiner);
+  let assemblyFormat = [{
+    $input `,` $carry attr-dict `:` type($input) `,` type($carry) $combiner
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_BarrierOp : Tile_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "What this program instance has stored is what it loads from here on";
+  let description = [{
+    A kernel that loads from a buffer that it stores to has one between. Outside of
+    branches that threads could take apart.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_SortOp : Tile_Op<"sort", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Puts the least of some neighbouring elements of a buffer in front, in order";
+  let description = [{
+    Of `count` elements from `first` on, the least `kept` (0 <= kept <= count) come first,
+    rising; the others follow in any order that depends on nothing else. Elements are
+    signed. The program instance has stored them before, and no other one touches them.
+  }];
+  let arguments = (ins Tile_BufferType:$buffer, Index:$first, Index:$count, Index:$kept);
+  let assemblyFormat = "$buffer `[` $first `,` $count `,` $kept `]` attr-dict `:` type($buffer)";
+  let hasVerifier = 1;
+}
+
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator]> {
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "$values attr-dict `:` type($values)";

@@ -115,8 +115,8 @@ static llvm::LogicalResult scatterND(Node &n, Emitter &e) {
                                           *reduction));
 }
 
-/// As scatter_nd: an update's tuple is its own position, with the index tensor
-/// along the axis.
+/// Few updates are scatter_nd's, which knows contents and fuses: an update's
+/// tuple is its own position, with the index tensor along the axis.
 static llvm::LogicalResult scatterElements(Node &n, Emitter &e) {
   auto reduction = readReduction(n, e);
   int64_t rank = rankOf(n.input(0));
@@ -126,6 +126,12 @@ static llvm::LogicalResult scatterElements(Node &n, Emitter &e) {
     return llvm::failure();
   Value indices = n.input(1);
   Exprs shape = graph::getShape(indices), tuple = shape;
+  constexpr int64_t fewUpdates = 16;
+  auto count = graph::constantOf(graph::numElements(shape, e.getContext()));
+  if (!count || *count > fewUpdates)
+    return n.yield(
+        e.op<graph::ScatterElementsOp>({n.input(0), indices, n.input(2)},
+                                       {*reduction, e.attr("axis", *axis)}));
   tuple.push_back(e.number(1));
   Values coordinates;
   for (int64_t d = 0; d < rank; ++d) {

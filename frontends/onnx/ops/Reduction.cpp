@@ -129,9 +129,8 @@ template <bool min> static llvm::LogicalResult argReduce(Node &n, Emitter &e) {
   return n.yield(e.op<graph::ArgReduceOp>({n.input(0)}, attributes));
 }
 
-/// Combines, for each element i along the axis, the elements j <= i: a
-/// reduction over j of a triangle. Quadratic in the length, but one fused
-/// kernel; the lengths that models sum up are those of their sequences.
+/// An exclusive one leaves out the element itself: elements move on by one, and
+/// the neutral one comes first.
 template <ReduceKind kind>
 static llvm::LogicalResult cumulative(Node &n, Emitter &e) {
   Value x = n.input(0);
@@ -142,25 +141,24 @@ static llvm::LogicalResult cumulative(Node &n, Emitter &e) {
   auto axis = n.axis(*given, rank);
   if (failed(axis))
     return llvm::failure();
-  Exprs shape = graph::getShape(x);
-  mlir::AffineExpr length = shape[*axis];
-  // i is the axis of the result, j comes right behind it.
-  Exprs spread = shape;
-  spread.insert(spread.begin() + *axis, e.number(1));
-  Exprs triangle(rank + 1, e.number(1));
-  triangle[*axis] = triangle[*axis + 1] = length;
-  mlir::Type i64 = e.getBuilder().getI64Type();
-  Value i = e.iota(triangle, *axis, i64), j = e.iota(triangle, *axis + 1, i64);
-  if (n.flag("reverse"))
-    std::swap(i, j);
-  Value inside = e.compare(
-      n.flag("exclusive") ? graph::Predicate::lt : graph::Predicate::le, j, i);
-  Value wide = e.widen(x);
-  if (!wide)
+  Value terms = e.widen(x);
+  if (!terms)
     return llvm::failure();
-  Value neutral = e.scalar(int64_t(kind == ReduceKind::prod), elementOf(wide));
-  Value terms = e.select(inside, e.reshape(wide, spread), neutral);
-  return n.yield(e.cast(e.reduce(kind, terms, *axis + 1, false), elementOf(x)));
+  bool reverse = n.flag("reverse");
+  if (n.flag("exclusive")) {
+    SmallVector<int64_t> lows(rank, 0);
+    lows[*axis] = reverse ? -1 : 1;
+    terms = e.pad(graph::PadMode::constant, terms,
+                  e.scalar(int64_t(kind == ReduceKind::prod), elementOf(terms)),
+                  e.numbers(lows), graph::getShape(x));
+  }
+  SmallVector<mlir::NamedAttribute> attributes = {
+      e.attr("kind", graph::ReduceKindAttr::get(e.getContext(), kind)),
+      e.attr("axis", *axis)};
+  if (reverse)
+    attributes.push_back(e.unit("reverse"));
+  return n.yield(
+      e.cast(e.op<graph::ScanOp>({terms}, attributes), elementOf(x)));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::reductionRows() {

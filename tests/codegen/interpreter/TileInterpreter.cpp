@@ -5,6 +5,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -536,6 +537,9 @@ private:
           });
         })
         .Case<tile::ReduceOp>([&](auto op) { reduce(op); })
+        .Case<tile::ScanOp>([&](auto op) { scan(op); })
+        .Case<tile::SortOp>([&](auto op) { sort(op); })
+        .Case<tile::BarrierOp>([](auto) {})
         .Case<scf::ForOp>([&](auto op) { loop(op); })
         .Case<scf::IfOp>([&](auto op) {
           Region &region = integer(op.getCondition()) ? op.getThenRegion()
@@ -597,6 +601,38 @@ private:
     }
     for (auto [result, tile] : llvm::zip(op.getResults(), results))
       set(result, tile);
+  }
+
+  void scan(tile::ScanOp op) {
+    Block &block = op.getCombiner().front();
+    Tile &input = get(op.getInput());
+    Tile result{input.shape, std::vector<Element>(input.data.size())},
+        total = get(op.getCarry());
+    int64_t axis = op.getAxis(), length = input.shape[axis];
+    for (int64_t p = 0; p < (int64_t)total.data.size(); ++p) {
+      SmallVector<int64_t> at = coordinates(p, total.shape);
+      at.insert(at.begin() + axis, 0);
+      for (at[axis] = 0; at[axis] < length; ++at[axis]) {
+        int64_t here = position(at, input.shape);
+        set(block.getArgument(0), {{}, {total.data[p]}});
+        set(block.getArgument(1), {{}, {input.data[here]}});
+        run(block);
+        total.data[p] = get(block.getTerminator()->getOperand(0)).data[0];
+        result.data[here] = total.data[p];
+      }
+    }
+    set(op.getResult(), result);
+    set(op.getTotal(), total);
+  }
+
+  void sort(tile::SortOp op) {
+    int64_t first = integer(op.getFirst());
+    std::vector<int64_t> elements;
+    for (int64_t i = 0; i < integer(op.getCount()); ++i)
+      elements.push_back(read(op.getBuffer(), first + i).i);
+    std::ranges::sort(elements);
+    for (auto [i, element] : llvm::enumerate(elements))
+      write(op.getBuffer(), first + i, {0, element});
   }
 
   void splitSum(tile::SplitSumOp op) {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from .base import (
-    F32, F64, FLOATS, INTS, Case, Tensor, case, chance, choose, const, integers,
+    F16, F32, F64, FLOATS, INTS, Case, Tensor, case, chance, choose, const, integers,
     make_attribute_dict, negative, normal, numbers, open_dims, pick_type, shape,
-    size, uniform,
+    size, uniform, with_specials,
 )  # fmt: skip
 
 I8, U8 = np.dtype(np.int8), np.dtype(np.uint8)
@@ -23,12 +23,29 @@ def distinct(dtype):
     return fill
 
 
+LENGTHS = (129, 255, 256, 257, 511, 1021, 1024, 1025, 2053, 5003)
+
+
+def long_rows(rng):
+    """A shape with one long dimension among short ones, and that dimension."""
+    dims = list(shape(rng, low=0, high=2, elements=12))
+    axis = int(rng.integers(len(dims) + 1))
+    dims.insert(axis, choose(rng, LENGTHS))
+    return tuple(dims), axis
+
+
 @case("CumSum", "CumProd")
 def cumulative(rng, opset, op):
-    dtype = pick_type(rng, op, opset, (F32, F64, *INTS[2:4]))
-    dims = shape(rng, low=1, elements=3000)
+    dtype = pick_type(rng, op, opset, (F32, F16, F64, *INTS[2:4]))
+    dims = shape(rng, low=1, elements=3000, empty=0.05)
     axis = int(rng.integers(len(dims)))
-    fill = uniform(dtype, 0.7, 1.3) if dtype.kind == "f" else numbers(dtype)
+    if chance(rng, 0.4):
+        dims, axis = long_rows(rng)
+    # Products of many numbers stay in the type's range.
+    wide = 0.3 if dims[axis] < 200 else 0.01
+    fill = uniform(dtype, 1 - wide, 1 + wide) if dtype.kind == "f" else numbers(dtype)
+    if op == "CumSum" and dtype.kind == "f":
+        fill = normal(dtype)
     x = Tensor(dims, dtype, fill)
     if chance(rng, 0.4):
         open_dims(rng, x, [f"d{i}" for i in range(len(dims))])
@@ -52,25 +69,38 @@ def one_hot(rng, opset, op):
 def scatter_elements(rng, opset, op):
     dims = shape(rng, low=1, high=3, elements=600)
     axis = int(rng.integers(len(dims)))
+    if chance(rng, 0.3):
+        dims, axis = long_rows(rng)
     reduction = "none"
     if opset >= 16 and chance(rng, 0.5):
         reduction = choose(rng, ("add", "mul") if opset < 18 else ("add", "mul", "max", "min"))
     taken = tuple(int(rng.integers(1, d + 1)) for d in dims)
 
     def fill(rng, where):
+        if reduction != "none":
+            return rng.integers(-dims[axis] if opset >= 11 else 0, dims[axis], where)
         # Each line of updates writes to distinct places.
         order = np.argsort(rng.random(dims), axis=axis)
         return order[tuple(slice(0, d) for d in where)].astype(np.int64)
 
+    if reduction != "none" and chance(rng, 0.5):
+        # More updates than elements.
+        taken = (*taken[:axis], taken[axis] + choose(rng, (1, 67, 500)), *taken[axis + 1 :])
     dtype = pick_type(rng, op, opset, (F32, np.dtype(np.int64)))
+    fill_values = numbers(dtype)
+    if reduction == "mul" and dtype.kind == "f":
+        fill_values = uniform(dtype, 0.9, 1.1)
     tensors = [
         Tensor(dims, dtype, numbers(dtype)), Tensor(taken, np.dtype(np.int64), fill),
-        Tensor(taken, dtype, numbers(dtype)),
+        Tensor(taken, dtype, fill_values),
     ]  # fmt: skip
+    if reduction != "none" and chance(rng, 0.4):
+        for tensor in tensors[1:]:
+            tensor.symbols[axis] = ("updates", 1)
     attributes = {"axis": negative(rng, axis, len(dims)) if opset >= 11 else axis}
     if reduction != "none":
         attributes["reduction"] = reduction
-    return Case(op, tensors, attributes)
+    return Case(op, tensors, attributes, scale_tol=1e-5)
 
 
 @case("DepthToSpace", "SpaceToDepth")
@@ -114,13 +144,14 @@ def conv_transpose(rng, opset, op):
     rank = choose(rng, (1, 2, 2, 3))
     group = choose(rng, (1, 1, 1, 2, 3))
     per_in, per_out = size(rng, 5), size(rng, 5)
-    kernel = [int(k) for k in rng.integers(1, 4, rank)]
-    strides = [int(k) for k in rng.integers(1, 4, rank)]
-    dilations = [int(k) for k in rng.integers(1, 3, rank)]
+    kernel = [int(k) for k in rng.integers(1, 6 if rank < 3 else 4, rank)]
+    strides = [int(k) for k in rng.integers(1, 5 if rank < 3 else 4, rank)]
+    dilations = [int(k) for k in rng.integers(1, 4 if rank < 3 else 3, rank)]
     sizes = [int(k) for k in rng.integers(1, 9, rank)]
     x = Tensor((size(rng, 3), group * per_in, *sizes), F32, normal(F32))
-    if chance(rng, 0.3):
-        open_dims(rng, x, ["n"])
+    if chance(rng, 0.4):
+        # Padding may cut all of smaller ones.
+        open_dims(rng, x, ["n", "", *(f"s{i}" for i in range(rank))], (1, 1, *sizes))
     w = Tensor((group * per_in, per_out, *kernel), F32, normal(F32), {}, chance(rng, 0.8))
     inputs = [x, w]
     if chance(rng, 0.5):
@@ -184,12 +215,19 @@ def quantize(rng, opset, op):
 def top_k(rng, opset, op):
     dims = shape(rng, low=1, high=3, elements=3000)
     axis = int(rng.integers(len(dims)))
+    if chance(rng, 0.4):
+        dims, axis = long_rows(rng)
     k = int(rng.integers(1, dims[axis] + 1))
-    dtype = choose(rng, (F32, F32, np.dtype(np.int64)))
+    dtype = choose(rng, (F32, F32, F64, np.dtype(np.int32), np.dtype(np.int64)))
     fill = choose(rng, (distinct(dtype), numbers(dtype)))
+    if dtype.kind == "f" and chance(rng, 0.3):
+        fill = with_specials(numbers(dtype), (np.inf, -np.inf, 0.0, -0.0))
     x = Tensor(dims, dtype, fill)
-    if chance(rng, 0.3):
-        open_dims(rng, x, ["" if i == axis else f"d{i}" for i in range(len(dims))])
+    if chance(rng, 0.4):
+        along = "n" if chance(rng, 0.5) else ""
+        open_dims(rng, x, [along if i == axis else f"d{i}" for i in range(len(dims))])
+        if axis in x.symbols:
+            x.symbols[axis] = (x.symbols[axis][0], k)
     attributes = {"axis": negative(rng, axis, len(dims))}
     if chance(rng, 0.4):
         attributes["largest"] = 0

@@ -6,7 +6,7 @@ import numpy as np
 
 from .base import (
     BOOL, F32, FLOATS, INTS, Case, Tensor, case, chance, choose, integers,
-    negative, numbers, open_dims, pick_type, shape, size,
+    negative, numbers, open_dims, pick_type, shape, size, uniform,
 )  # fmt: skip
 
 DATA = (*FLOATS, *INTS, BOOL)
@@ -89,7 +89,9 @@ def scatter_nd(rng, opset, op):
     dtype = pick_type(rng, op, opset, among)
     depth = int(rng.integers(1, len(dims) + 1))
     cells = int(np.prod(dims[:depth]))
-    count = int(rng.integers(1, min(cells, 40) + 1))
+    count = int(rng.integers(1, min(cells, choose(rng, (8, 40, 400))) + 1))
+    if reduction != "none" and chance(rng, 0.3):
+        count += 500
     shift = opset >= 11 and chance(rng, 0.4)
 
     def fill(rng, where):
@@ -106,4 +108,6 @@ def scatter_nd(rng, opset, op):
     updates = Tensor((count, *dims[depth:]), dtype, numbers(dtype))
     index = Tensor((count, depth), np.dtype(np.int64), fill)
     attributes = {} if reduction == "none" else {"reduction": reduction}
+    if reduction == "mul" and dtype.kind == "f":
+        updates.fill = uniform(dtype, 0.95, 1.05)
     return Case(op, [x, index, updates], attributes, scale_tol=1e-5)

@@ -1,0 +1,282 @@
+// Scans and sorts: rows are walked from end to end, in blocks.
+#include "codegen/emit/rules/Rules.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/bit.h"
+#include <limits>
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::emit;
+
+namespace {
+
+/// What is left of a tile without the axis `along`.
+Value combineAlong(Emitter &e, Value tile, int64_t along,
+                   const ReductionOf &reduction) {
+  OpBuilder &b = e.b();
+  auto from = cast<RankedTensorType>(tile.getType());
+  Type type = from.getElementType();
+  SmallVector<int64_t> shape(from.getShape());
+  shape.erase(shape.begin() + along);
+  auto reduce = tile::ReduceOp::create(
+      b, e.loc(), TypeRange{e.tileType(shape, type)}, tile, along);
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = b.createBlock(&reduce.getCombiner());
+  Value x = body->addArgument(type, e.loc()),
+        y = body->addArgument(type, e.loc());
+  tile::YieldOp::create(b, e.loc(), reduction(b, e.loc(), x, y));
+  return reduce.getResult(0);
+}
+
+/// A scan of the rows that one program instance has. What a block begins with
+/// is carried from the block before.
+class ScanEmitter {
+public:
+  ScanEmitter(graph::ScanOp op, Emitter &e, const Demand &demand, Value buffer)
+      : op(op), e(e), b(e.b()), demand(demand), buffer(buffer),
+        shape(graph::getShape(op.getInput())), axis(op.getAxis()),
+        reduction{op.getKind(), isUnsignedElement(op.getType())},
+        type(e.computeType(getElementTypeOrSelf(op.getType()))) {}
+
+  LogicalResult run() {
+    AffineExpr n = e.simplify(shape[axis], {});
+    bool contiguous = endsWithLast({axis}, shape);
+    if (e.getTarget().kind == EmitTarget::Kind::Cpu)
+      return contiguous ? rows(n, cpuBlock(n)) : oneByOne(n);
+    if (contiguous && demand.tile.empty())
+      return gpuRow(n);
+    // Short rows at once; of long ones that lie across memory some elements, so
+    // that they are on their way together.
+    auto known = graph::constantOf(n);
+    int64_t most = contiguous ? 256 : 8;
+    return rows(
+        n, known ? std::min<int64_t>(most, llvm::bit_ceil<uint64_t>(
+                                               std::max<int64_t>(*known, 1)))
+                 : most);
+  }
+
+private:
+  int64_t cpuBlock(AffineExpr n) const {
+    int64_t most = 4 * e.getTarget().vectorElements;
+    return std::clamp<int64_t>(graph::constantOf(n).value_or(most), 1, most);
+  }
+
+  Value neutral(ArrayRef<int64_t> tile) {
+    return e.splat(reduction.neutral(type), tile);
+  }
+
+  /// The input, or the result, at `index` along the axis.
+  Demand at(const Demand &like, Value value, AffineExpr index) {
+    Demand d = like;
+    d.value = value;
+    d.coordinates[axis] = op.getReverse() ? shape[axis] - 1 - index : index;
+    return d;
+  }
+  FailureOr<Value> read(const Demand &like, AffineExpr index) {
+    return e.emit(at(like, op.getInput(), index));
+  }
+  void write(const Demand &like, AffineExpr index, Value tile) {
+    e.storeResult(tile, buffer, op.getType(), at(like, op.getResult(), index));
+  }
+
+  /// Result and total of a block along the last axis of its tile.
+  std::pair<Value, Value> scan(Value block, Value carry) {
+    auto rank = cast<RankedTensorType>(block.getType()).getRank();
+    auto scan = tile::ScanOp::create(
+        b, e.loc(), {block.getType(), carry.getType()}, block, carry, rank - 1);
+    OpBuilder::InsertionGuard guard(b);
+    Block *body = b.createBlock(&scan.getCombiner());
+    Value x = body->addArgument(type, e.loc()),
+          y = body->addArgument(type, e.loc());
+    tile::YieldOp::create(b, e.loc(), reduction(b, e.loc(), x, y));
+    return {scan.getResult(), scan.getTotal()};
+  }
+
+  /// Blocks of `block` elements of each row of the tile.
+  LogicalResult rows(AffineExpr n, int64_t block) {
+    if (block == 1)
+      return oneByOne(n);
+    Demand inner = e.addAxis(demand, block);
+    auto body = [&](AffineExpr i,
+                    ArrayRef<Value> carry) -> FailureOr<SmallVector<Value>> {
+      AffineExpr index = i * block + e.axis(demand.rank());
+      FailureOr<Value> x = read(inner, index);
+      if (failed(x))
+        return failure();
+      auto [result, total] = scan(*x, carry[0]);
+      write(inner, index, result);
+      return SmallVector<Value>{total};
+    };
+    return success(succeeded(e.loop((n + (block - 1)).floorDiv(block),
+                                    {neutral(demand.tile)}, body)));
+  }
+
+  /// Rows across memory, an element of each at a time.
+  LogicalResult oneByOne(AffineExpr n) {
+    auto body = [&](AffineExpr i,
+                    ArrayRef<Value> carry) -> FailureOr<SmallVector<Value>> {
+      FailureOr<Value> x = read(demand, i);
+      if (failed(x))
+        return failure();
+      Value sum = reduction(b, e.loc(), carry[0], *x);
+      write(demand, i, sum);
+      return SmallVector<Value>{sum};
+    };
+    return success(succeeded(e.loop(n, {neutral(demand.tile)}, body)));
+  }
+
+  /// What is in front of each of some totals.
+  Value before(Value totals, int64_t count) {
+    auto square = e.tileType({count, count}, type);
+    Value others = tile::BroadcastOp::create(b, e.loc(), square, totals,
+                                             ArrayRef<int64_t>{1});
+    Value isBefore =
+        arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::slt,
+                              e.emitIndex(e.axis(1), {count, count}),
+                              e.emitIndex(e.axis(0), {count, count}));
+    return reduceTile(arith::SelectOp::create(b, e.loc(), isBefore, others,
+                                              neutral({count, count})),
+                      1);
+  }
+
+  Value reduceTile(Value tile, int64_t along) {
+    return combineAlong(e, tile, along, reduction);
+  }
+
+  /// One long row: each warp scans a part of the block, and what the parts
+  /// before it sum up to is added.
+  LogicalResult gpuRow(AffineExpr n) {
+    constexpr int64_t part = 128;
+    int64_t parts = e.getSchedule().warps, block = part * parts;
+    Demand inner = e.addAxis(e.addAxis(demand, parts), part);
+    auto body = [&](AffineExpr i,
+                    ArrayRef<Value> carry) -> FailureOr<SmallVector<Value>> {
+      AffineExpr index = i * block + e.axis(0) * part + e.axis(1);
+      FailureOr<Value> x = read(inner, index);
+      if (failed(x))
+        return failure();
+      auto [result, totals] = scan(*x, neutral({parts}));
+      auto each = e.tileType({parts}, type);
+      Value start = tile::BroadcastOp::create(b, e.loc(), each, carry[0],
+                                              ArrayRef<int64_t>{});
+      start = reduction(b, e.loc(), start, before(totals, parts));
+      Value spread = tile::BroadcastOp::create(b, e.loc(), result.getType(),
+                                               start, ArrayRef<int64_t>{0});
+      write(inner, index, reduction(b, e.loc(), spread, result));
+      return SmallVector<Value>{
+          reduction(b, e.loc(), carry[0], reduceTile(totals, 0))};
+    };
+    return success(succeeded(
+        e.loop((n + (block - 1)).floorDiv(block), {neutral({})}, body)));
+  }
+
+  graph::ScanOp op;
+  Emitter &e;
+  OpBuilder &b;
+  const Demand &demand;
+  Value buffer;
+  Exprs shape;
+  int64_t axis;
+  ReductionOf reduction;
+  Type type;
+};
+
+LogicalResult scan(graph::ScanOp op, Emitter &e, const Demand &demand,
+                   Value buffer) {
+  return ScanEmitter(op, e, demand, buffer).run();
+}
+
+/// A short row at once, by comparing all pairs: an element's place is the
+/// number of those in front of it, and of equal ones that come first.
+LogicalResult sortByCounting(graph::SortOp op, Emitter &e, const Demand &demand,
+                             Value buffer, int64_t n) {
+  OpBuilder &b = e.b();
+  int64_t size = llvm::bit_ceil<uint64_t>(n);
+  SmallVector<int64_t> square{size, size};
+  Demand row = e.addAxis(demand, size);
+  AffineExpr index = e.axis(0);
+  row.coordinates.back() = index;
+  Demand input = row;
+  input.value = op.getInput();
+  FailureOr<Value> x = e.emit(input);
+  if (failed(x))
+    return failure();
+  if (Value inside = e.emitInBounds({{index, e.constant(n)}}, {size}))
+    *x = arith::SelectOp::create(
+        b, e.loc(), inside, *x,
+        e.splat(b.getI64IntegerAttr(std::numeric_limits<int64_t>::max()),
+                {size}));
+  auto along = [&](Value tile, int64_t axis) -> Value {
+    Type element = getElementTypeOrSelf(tile.getType());
+    return tile::BroadcastOp::create(b, e.loc(), e.tileType(square, element),
+                                     tile, ArrayRef<int64_t>{axis});
+  };
+  auto compare = [&](arith::CmpIPredicate how, Value a, Value c) -> Value {
+    return arith::CmpIOp::create(b, e.loc(), how, a, c);
+  };
+  using P = arith::CmpIPredicate;
+  Value own = along(*x, 0), other = along(*x, 1);
+  Value isFirst = compare(P::slt, e.emitIndex(e.axis(1), square),
+                          e.emitIndex(e.axis(0), square));
+  Value before = arith::OrIOp::create(
+      b, e.loc(), compare(P::slt, other, own),
+      arith::AndIOp::create(b, e.loc(), compare(P::eq, other, own), isFirst));
+  ReductionOf sum{graph::ReduceKind::sum};
+  Type i64 = b.getI64Type();
+  Value place = combineAlong(
+      e, arith::ExtUIOp::create(b, e.loc(), e.tileType(square, i64), before), 1,
+      sum);
+  Value wanted = arith::IndexCastOp::create(b, e.loc(), e.tileType(square, i64),
+                                            e.emitIndex(e.axis(0), square));
+  Value found = arith::SelectOp::create(b, e.loc(),
+                                        compare(P::eq, along(place, 1), wanted),
+                                        other, e.splat(0, i64, square));
+  e.storeResult(combineAlong(e, found, 1, sum), buffer, op.getType(), row);
+  return success();
+}
+
+/// The row becomes the result's and is sorted there.
+LogicalResult sort(graph::SortOp op, Emitter &e, const Demand &demand,
+                   Value buffer) {
+  constexpr int64_t shortRow = 128;
+  Exprs shape = graph::getShape(op.getResult());
+  AffineExpr n = shape.back();
+  if (auto known = graph::constantOf(n);
+      known && *known >= 1 && *known <= shortRow &&
+      e.getTarget().kind == EmitTarget::Kind::Gpu)
+    return sortByCounting(op, e, demand, buffer, *known);
+  int64_t block = e.getTarget().kind == EmitTarget::Kind::Cpu
+                      ? 4 * e.getTarget().vectorElements
+                      : 1024;
+  Demand inner = e.addAxis(demand, block);
+  auto copy = [&](AffineExpr i,
+                  ArrayRef<Value>) -> FailureOr<SmallVector<Value>> {
+    Demand at = inner;
+    at.coordinates.back() = i * block + e.axis(demand.rank());
+    Demand input = at;
+    input.value = op.getInput();
+    FailureOr<Value> keys = e.emit(input);
+    if (failed(keys))
+      return failure();
+    e.storeResult(*keys, buffer, op.getType(), at);
+    return SmallVector<Value>{};
+  };
+  if (failed(e.loop((n + (block - 1)).floorDiv(block), {}, copy)))
+    return failure();
+  AffineExpr first = e.constant(0);
+  for (auto [c, extent] : llvm::zip(demand.coordinates, shape))
+    first = first * extent + c;
+  Value count = e.materialize(e.simplify(n, {})),
+        kept = e.materialize(e.simplify(op.getCount().getResult(0), {}));
+  kept = arith::MinSIOp::create(e.b(), e.loc(), kept, count);
+  tile::SortOp::create(e.b(), e.loc(), buffer,
+                       e.materialize(e.simplify(first, {})), count, kept);
+  return success();
+}
+
+} // namespace
+
+void emit::registerOrderedRules(MLIRContext *c) {
+  graph::SortOp::attachInterface<OrderedRule<graph::SortOp, sort>>(*c);
+  graph::ScanOp::attachInterface<OrderedRule<graph::ScanOp, scan>>(*c);
+}

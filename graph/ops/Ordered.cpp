@@ -1,0 +1,113 @@
+// Operators that take elements one after another.
+#include "graph/ops/Common.h"
+
+using namespace mlir;
+using namespace charonia::graph;
+
+/// Updates that each element looks through on its own rather than that all go
+/// through memory: they fuse, and cost a few instructions.
+static constexpr int64_t fewUpdates = 16;
+
+/// The dimensions that are walked in order are whole, the others `kind`.
+static SmallVector<DimKind> kindsOf(Value result, ArrayRef<int64_t> ordered,
+                                    DimKind kind) {
+  SmallVector<DimKind> kinds(getShape(result).size(), kind);
+  for (int64_t axis : ordered)
+    kinds[axis] = DimKind::Whole;
+  return kinds;
+}
+
+static LogicalResult inferLike(std::optional<Location> location,
+                               ValueRange operands, int64_t axis,
+                               StringRef what, SmallVectorImpl<Type> &types) {
+  if (!hasSymbolicShape(operands[0].getType()))
+    return emitOptionalError(
+        location, "the operand's shape is not known: ", operands[0].getType());
+  if (axis < 0 || axis >= (int64_t)getShape(operands[0]).size())
+    return emitOptionalError(location, what, ": axis ", axis, " is outside of ",
+                             shapeToString(operands[0].getType()));
+  types.push_back(operands[0].getType());
+  return success();
+}
+
+// scan
+
+CHARONIA_INFER(ScanOp) {
+  ScanOp::Adaptor op(operands, attributes, properties, regions);
+  return inferLike(location, operands, op.getAxis(), "scan", types);
+}
+
+SmallVector<DimKind> ScanOp::getResultDimKinds() {
+  return kindsOf(getResult(), {(int64_t)getAxis()}, DimKind::Parallel);
+}
+
+// sort
+
+CHARONIA_INFER(SortOp) {
+  return inferLike(location, operands, 0, "sort", types);
+}
+
+LogicalResult SortOp::verify() {
+  if (!getElementTypeOrSelf(getInput()).isSignlessInteger(64))
+    return emitOpError("orders i64, not ") << getInput().getType();
+  if (getCount().getNumDims() != 0 || getCount().getNumResults() != 1)
+    return emitOpError("count has to be one size over the shape symbols");
+  return success();
+}
+
+SmallVector<DimKind> SortOp::getResultDimKinds() {
+  int64_t last = getShape(getResult()).size() - 1;
+  return kindsOf(getResult(), {last}, DimKind::Batch);
+}
+
+// scatter_nd
+
+OpRole ScatterNDOp::getRole() {
+  Exprs outer = getShape(getIndices());
+  outer.pop_back();
+  auto count = constantOf(numElements(outer, getContext()));
+  return count && *count <= fewUpdates ? OpRole::Indexing : OpRole::Ordered;
+}
+
+SmallVector<DimKind> ScatterNDOp::getResultDimKinds() {
+  if (getRole() == OpRole::Indexing)
+    return kindsOf(getResult(), {}, DimKind::Parallel);
+  int64_t width = constantOf(getShape(getIndices()).back()).value_or(0);
+  return kindsOf(getResult(), llvm::to_vector(llvm::seq<int64_t>(0, width)),
+                 DimKind::Parallel);
+}
+
+// scatter_elements
+
+CHARONIA_INFER(ScatterElementsOp) {
+  ScatterElementsOp::Adaptor op(operands, attributes, properties, regions);
+  if (!llvm::all_of(operands,
+                    [](Value v) { return hasSymbolicShape(v.getType()); }))
+    return emitOptionalError(location,
+                             "scatter_elements needs operands of known shape");
+  size_t rank = getShape(operands[0]).size();
+  Exprs indices = getShape(operands[1]), updates = getShape(operands[2]);
+  bool fits =
+      getElementTypeOrSelf(operands[0]) == getElementTypeOrSelf(operands[2]) &&
+      indices.size() == rank && updates.size() == rank;
+  for (size_t d = 0; fits && d < rank; ++d)
+    fits = sizesAgree(indices[d], updates[d], "pairs updates with indices");
+  if (!fits)
+    return emitOptionalError(
+        location, "updates of ", typeToString(operands[2].getType()),
+        " and indices of ", typeToString(operands[1].getType()), " do not fit ",
+        typeToString(operands[0].getType()));
+  return inferLike(location, operands, op.getAxis(), "scatter_elements", types);
+}
+
+SmallVector<DimKind> ScatterElementsOp::getResultDimKinds() {
+  return kindsOf(getResult(), {(int64_t)getAxis()}, DimKind::Parallel);
+}
+
+std::optional<RealRange>
+ScatterElementsOp::getRange(ArrayRef<RealRange> operands) {
+  bool combines = getReduction() == ScatterReduction::add ||
+                  getReduction() == ScatterReduction::mul;
+  return combines ? std::nullopt
+                  : std::optional(scalar::hull(operands[0], operands[2]));
+}

@@ -1,0 +1,63 @@
+// Operators that take elements one after another: scans, sorts, scatters.
+#ifndef CHARONIA_GRAPH_ORDERED
+#define CHARONIA_GRAPH_ORDERED
+
+include "graph/ops/Index.td"
+include "graph/ops/Reduction.td"
+
+class Graph_OrderedBase<string mnemonic> : Graph_Op<mnemonic, [Graph_Inferred]> {
+  let results = (outs Graph_Tensor:$result);
+  code orderedDecl = [{
+    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Ordered; }
+    ::mlir::AffineMap getOperandMap(unsigned) { return {}; }
+    bool isExpensive() { return true; }
+    ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
+    ::mlir::AffineExpr getFlops() {
+      return ::charonia::graph::numElements(::charonia::graph::getShape(getResult()),
+                                            getContext());
+    }
+  }];
+}
+
+def Graph_ScanOp : Graph_OrderedBase<"scan"> {
+  let summary = "What the elements along `axis`, up to and with each, are combined to";
+  let description = [{
+    From the last element on with `reverse`. Floats accumulate in f32 (f64 for f64).
+  }];
+  let arguments = (ins Graph_ReduceKind:$kind, Graph_Tensor:$input, I64Attr:$axis,
+                       UnitAttr:$reverse);
+  let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = orderedDecl # [{
+    ::mlir::AffineExpr getReductionExtent() {
+      return ::charonia::graph::getShape(getInput())[getAxis()];
+    }
+  }];
+}
+
+def Graph_SortOp : Graph_OrderedBase<"sort"> {
+  let summary = "The least `count` elements of each row in rising order, then some others";
+  let description = [{
+    Of i64, along the last dimension. `count` has no dims, the module's shape symbols and one result. Elements
+    from `count` on are any that the same input always gives.
+  }];
+  let arguments = (ins Graph_IntTensor:$input, AffineMapAttr:$count);
+  let extraClassDeclaration = orderedDecl # [{
+    ::mlir::AffineExpr getReductionExtent() {
+      return ::charonia::graph::getShape(getInput()).back();
+    }
+  }];
+  let hasVerifier = 1;
+}
+
+def Graph_ScatterElementsOp : Graph_OrderedBase<"scatter_elements"> {
+  let summary = "The input with single elements along `axis` replaced by updates (ONNX ScatterElements)";
+  let arguments = (ins Graph_ScatterReduction:$reduction, Graph_Tensor:$input,
+                       Graph_IntTensor:$indices, Graph_Tensor:$updates, I64Attr:$axis);
+  let assemblyFormat = "$reduction $input `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = orderedDecl # [{
+    std::optional<::charonia::graph::RealRange> getRange(
+        ::llvm::ArrayRef<::charonia::graph::RealRange> operands);
+  }];
+}
+
+#endif
