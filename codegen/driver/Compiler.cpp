@@ -299,8 +299,10 @@ private:
       for (const CompiledKernel &kernel : *compiled)
         entry.cachedKernels += kernel.cached;
       // Backends of one device write the same tile programs.
-      if (&backend == &group.backends.front())
+      if (&backend == &group.backends.front()) {
         addScratch(program, *compiled);
+        warnOfRepeatedWork(kernels, *compiled);
+      }
       program.variants.push_back(makeVariant(*backend, program, *compiled,
                                              optimum, addImage, addText));
       entry.archs.push_back(backend->arch());

@@ -124,6 +124,12 @@ static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel,
   compiled.scratch = expr(tile::kScratchAttr);
   compiled.counters = expr(tile::kCountersAttr);
   compiled.independent = independentArguments(function);
+  SmallVector<int64_t> sizes;
+  for (const graph::Symbol &s :
+       graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
+    sizes.push_back(s.opt);
+  compiled.work = countWork(function, sizes);
+  compiled.needed = neededWork(kernel, sizes);
   std::string key;
   // Dumps are wanted of the whole way, so nothing is taken from the cache.
   if (options.cache && dumpDir.empty()) {
@@ -169,6 +175,25 @@ compileKernels(const KernelSet &kernels, Backend &backend,
   if (failed(result))
     return failure();
   return compiled;
+}
+
+void warnOfRepeatedWork(const KernelSet &kernels,
+                        ArrayRef<CompiledKernel> compiled) {
+  // Less is done before anyone notices.
+  constexpr int64_t leastOperations = 1 << 22, factor = 4;
+  for (auto [i, kernel] : llvm::enumerate(compiled)) {
+    int64_t done = kernel.work.operations,
+            needed = std::max<int64_t>(kernel.needed.operations, 1);
+    if (done < leastOperations || done / factor < needed)
+      continue;
+    graph::KernelOp op = kernels.get(i);
+    mlir::emitWarning(op.getLoc())
+        << "kernel '" << op.getSymName() << "' does " << done / needed
+        << " times the work of its operators (" << done
+        << " operations where they ask for " << needed
+        << ", at the sizes to optimize for) and will be slow; other operators "
+           "for the same result may avoid that";
+  }
 }
 
 } // namespace charonia::driver

@@ -5,6 +5,7 @@
 #include "codegen/driver/Activity.h"
 #include "codegen/driver/Backend.h"
 #include "codegen/driver/KernelCache.h"
+#include "codegen/driver/TileWork.h"
 #include "graph/ir/Dialect.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringMap.h"
@@ -43,6 +44,9 @@ struct CompiledKernel {
   /// nothing writes meanwhile: weights. See tile.load.
   llvm::SmallVector<unsigned> independent;
   bool cached = false;
+  /// At the symbols' opt values: what its tile program does, and what its
+  /// operators ask for.
+  TileWork work, needed;
 };
 
 struct KernelOptions {
@@ -60,6 +64,10 @@ struct KernelOptions {
 mlir::FailureOr<std::vector<CompiledKernel>>
 compileKernels(const KernelSet &kernels, Backend &backend,
                const KernelOptions &options);
+
+/// Warns of kernels that do several times the work of their operators.
+void warnOfRepeatedWork(const KernelSet &kernels,
+                        llvm::ArrayRef<CompiledKernel> compiled);
 
 /// Where compileKernels leaves the files of a kernel: graph.mlir,
 /// <arch>.tile.mlir and the backend's own.

@@ -390,6 +390,10 @@ makeVariant(const Backend &backend, const engine::Program &program,
     code.scratchBytes = binary.scratchBytes;
     code.registers = binary.registers;
     code.spillBytes = binary.spillBytes;
+    code.operations = compiled.work.operations;
+    code.accessedBytes = compiled.work.bytes;
+    code.neededOperations = compiled.needed.operations;
+    code.neededBytes = compiled.needed.bytes;
     if (backend.device() == DeviceKind::Cpu) {
       std::span<const int64_t> symbols(optimum.data(), optimum.size());
       int64_t work = 0, instances = 0;

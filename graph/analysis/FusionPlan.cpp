@@ -354,10 +354,14 @@ bool FusionPlan::acceptsPrologue(const Group &producer, const Group &reader,
                                  OpOperand &use) const {
   auto op = cast<GraphOpInterface>(use.getOwner());
   OpRole role = op.getRole();
-  if (isRowRole(role))
-    return true;
   if (role == OpRole::Contraction)
     return false;
+  int64_t stored = 1;
+  for (Operation *p : producer.ops)
+    stored = std::max(stored, elementsOf(p->getResult(0)));
+  bool repeats = elementsOf(use.get()) > stored + stored / 2;
+  if (isRowRole(role))
+    return !repeats || !isExpensive(producer);
   if (reader.hasAnchor(OpRole::Contraction) &&
       llvm::any_of(producer.ops,
                    [](Operation *p) { return roleOf(p) == OpRole::Indexing; }))
@@ -371,9 +375,6 @@ bool FusionPlan::acceptsPrologue(const Group &producer, const Group &reader,
     return cheap && producer.ops.size() <= 1;
   int64_t computed =
       elementsOf(op->getResult(0)) * op.getOperandReads(use.getOperandNumber());
-  int64_t stored = 1;
-  for (Operation *p : producer.ops)
-    stored = std::max(stored, elementsOf(p->getResult(0)));
   return cheap || computed <= stored + stored / 2;
 }
 

@@ -427,6 +427,18 @@ KernelCode Decoder::code(pbf_reader in) {
     case number(field::code::WaitsForPrevious):
       out.waitsForPrevious = in.get_uint64() != 0;
       break;
+    case number(field::code::Operations):
+      out.operations = in.get_uint64();
+      break;
+    case number(field::code::NeededOperations):
+      out.neededOperations = in.get_uint64();
+      break;
+    case number(field::code::AccessedBytes):
+      out.accessedBytes = in.get_uint64();
+      break;
+    case number(field::code::NeededBytes):
+      out.neededBytes = in.get_uint64();
+      break;
     default:
       in.skip();
     }

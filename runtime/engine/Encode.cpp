@@ -202,6 +202,10 @@ std::string Message::encode(const KernelCode &code) {
   out.number(field::code::Registers, code.registers);
   out.number(field::code::SpillBytes, code.spillBytes);
   out.number(field::code::WaitsForPrevious, code.waitsForPrevious);
+  out.number(field::code::Operations, code.operations);
+  out.number(field::code::NeededOperations, code.neededOperations);
+  out.number(field::code::AccessedBytes, code.accessedBytes);
+  out.number(field::code::NeededBytes, code.neededBytes);
   return out.take();
 }
 

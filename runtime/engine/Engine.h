@@ -132,6 +132,11 @@ struct KernelCode {
   /// dependent launch). Every thread waits by griddepcontrol.wait; before that
   /// it reads weights alone and writes nothing.
   bool waitsForPrevious = false;
+  /// For reports, of a launch at the sizes that the code was optimized for:
+  /// operations on elements and bytes that it loads and stores, from wherever,
+  /// and what its operators need if each does its work once.
+  uint64_t operations = 0, neededOperations = 0;
+  uint64_t accessedBytes = 0, neededBytes = 0;
 
   friend bool operator==(const KernelCode &, const KernelCode &) = default;
 };

@@ -76,7 +76,11 @@ enum : uint32_t {
   Grain,
   Registers,
   SpillBytes,
-  WaitsForPrevious
+  WaitsForPrevious,
+  Operations,
+  NeededOperations,
+  AccessedBytes,
+  NeededBytes
 };
 }
 namespace variant {

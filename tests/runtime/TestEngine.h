@@ -173,6 +173,8 @@ inline engine::Manifest sampleManifest() {
       gemm.blockThreads = 128, gemm.sharedBytes = 65536, gemm.registers = 90;
       act.blockThreads = 256, act.clusterSize = 2, act.spillBytes = 8;
       act.waitsForPrevious = true;
+      act.operations = 5000, act.neededOperations = 1000;
+      act.accessedBytes = 64000, act.neededBytes = 16000;
     }
     v.kernels = {gemm, act};
     p.variants = {v};

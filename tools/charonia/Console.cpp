@@ -137,12 +137,19 @@ std::string formatNumber(double value, int digits) {
   return text;
 }
 
-std::string formatBytes(double bytes) {
-  const char *units[] = {"B", "kB", "MB", "GB", "TB"};
+static std::string scaled(double value, const char *const (&units)[5]) {
   int unit = 0;
-  for (; bytes >= 1000 && unit < 4; ++unit)
-    bytes /= 1000;
-  return formatNumber(bytes, unit && bytes < 100 ? 1 : 0) + " " + units[unit];
+  for (; value >= 1000 && unit < 4; ++unit)
+    value /= 1000;
+  return formatNumber(value, unit && value < 100 ? 1 : 0) + units[unit];
+}
+
+std::string formatBytes(double bytes) {
+  return scaled(bytes, {" B", " kB", " MB", " GB", " TB"});
+}
+
+std::string formatCount(double count) {
+  return scaled(count, {"", " k", " M", " G", " T"});
 }
 
 } // namespace charonia::tool

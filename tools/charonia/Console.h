@@ -64,6 +64,8 @@ private:
 
 /// "1.5 MB", "1234", "12.34".
 std::string formatBytes(double bytes);
+/// "12.3 M"
+std::string formatCount(double count);
 std::string formatNumber(double value, int digits = 3);
 
 } // namespace charonia::tool

@@ -190,7 +190,8 @@ private:
         header.push_back(column);
     if (!gpu)
       header.push_back("scratch");
-    header.insert(header.end(), {"kernel", "result", "operators"});
+    header.insert(header.end(), {"operations", "needed", "bytes", "needed",
+                                 "kernel", "result", "operators"});
     Table table(header);
     for (size_t i = 0; i < program.kernels.size(); ++i) {
       const engine::KernelCode &code = variant.kernels[i];
@@ -204,6 +205,9 @@ private:
           row.push_back(std::to_string(number));
       else
         row.push_back(std::to_string(code.scratchBytes));
+      for (uint64_t count : {code.operations, code.neededOperations,
+                             code.accessedBytes, code.neededBytes})
+        row.push_back(formatCount(double(count)));
       const std::vector<std::string> &ops = program.kernels[i].ops;
       row.insert(row.end(), {printable(program.kernels[i].name),
                              ops.empty() ? "" : printable(resultOf(ops.back())),
@@ -213,6 +217,9 @@ private:
     std::printf("in the code for %s (scratch and shared memory in bytes):\n",
                 printable(variant.arch).c_str());
     std::printf("%s", table.str().c_str());
+    std::printf("operations on elements and bytes loaded and stored: of a "
+                "launch, at the sizes to optimize for; needed: of its "
+                "operators, if each does its work once\n");
     return Status::ok();
   }
 
@@ -330,6 +337,10 @@ private:
                            {"spill_bytes", code.spillBytes},
                            {"shared_bytes", code.sharedBytes},
                            {"scratch_bytes", code.scratchBytes},
+                           {"operations", code.operations},
+                           {"needed_operations", code.neededOperations},
+                           {"accessed_bytes", code.accessedBytes},
+                           {"needed_bytes", code.neededBytes},
                            {"grain", code.grain}});
       entry["variants"].push_back(
           {{"arch", variant.arch}, {"kernels", kernels}});

@@ -327,3 +327,20 @@ func.func @rows_across_a_dimension(%x: tensor<1x8x12x32x32xf32>) -> tensor<1x32x
   %3 = graph.mul %2, %s : (tensor<1x32x32x96xf32>, tensor<96xf32>) -> tensor<1x32x32x96xf32>
   return %3 : tensor<1x32x32x96xf32>
 }
+
+// -----
+
+// What is costly and read again and again through a broadcast is computed once, in front
+// of a reduction too; what is cheap is not worth storing.
+// CHECK-LABEL: func.func @broadcast_before_rows
+// CHECK:         graph.kernel "exp"
+// CHECK:         graph.kernel "reduce_mul"
+func.func @broadcast_before_rows(%x: tensor<1x256xf32>, %y: tensor<4096x256xf32>) -> (tensor<4096xf32>, tensor<4096xf32>) {
+  %0 = graph.exp %x : (tensor<1x256xf32>) -> tensor<1x256xf32>
+  %1 = graph.broadcast %0 : (tensor<1x256xf32>) -> tensor<4096x256xf32>
+  %2 = graph.reduce max %1 {axes = array<i64: 1>} : (tensor<4096x256xf32>) -> tensor<4096xf32>
+  %3 = graph.mul %x, %x : (tensor<1x256xf32>, tensor<1x256xf32>) -> tensor<1x256xf32>
+  %4 = graph.broadcast %3 : (tensor<1x256xf32>) -> tensor<4096x256xf32>
+  %5 = graph.reduce sum %4 {axes = array<i64: 1>} : (tensor<4096x256xf32>) -> tensor<4096xf32>
+  return %2, %5 : tensor<4096xf32>, tensor<4096xf32>
+}
