@@ -23,6 +23,7 @@ std::vector<Stage> commonStages() {
          tidy(passes);
          // Positions and masks made of ranges, while they still are ranges.
          passes.addNestedPass<func::FuncOp>(createResolveIndices());
+         passes.addNestedPass<func::FuncOp>(createResolveScatters());
          passes.addNestedPass<func::FuncOp>(createSimplifyViews());
          // Equations find their operands once no view stands between.
          passes.addNestedPass<func::FuncOp>(createSimplifyAlgebra());

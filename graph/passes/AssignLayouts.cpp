@@ -14,31 +14,6 @@ using namespace charonia::graph;
 
 namespace {
 
-/// value under dimensions of one element added in front, up to `rank`.
-Value withRank(OpBuilder &builder, Value value, size_t rank) {
-  Exprs shape = getShape(value);
-  if (shape.size() >= rank)
-    return value;
-  shape.insert(shape.begin(), rank - shape.size(),
-               getAffineConstantExpr(1, value.getContext()));
-  return ReshapeOp::create(builder, value.getLoc(),
-                           makeType(shape, getElementTypeOrSelf(value)), value);
-}
-
-/// The transpose of a value, less those that cancel.
-Value transposed(OpBuilder &builder, Value value,
-                 ArrayRef<int64_t> permutation) {
-  value = withRank(builder, value, permutation.size());
-  SmallVector<int64_t> joined(permutation);
-  if (auto inner = permutationOf(value)) {
-    joined = applyPermutation(*inner, permutation);
-    value = value.getDefiningOp()->getOperand(0);
-  }
-  if (isIdentityPermutation(joined))
-    return value;
-  return TransposeOp::create(builder, value.getLoc(), value, joined);
-}
-
 /// Replaces `op` by its permuted form, with transposes around it.
 Value permute(OpBuilder &builder, Operation *op, const Permuted &permuted) {
   builder.setInsertionPoint(op);
@@ -47,7 +22,7 @@ Value permute(OpBuilder &builder, Operation *op, const Permuted &permuted) {
        llvm::zip_equal(op->getOperands(), permuted.operands))
     operands.push_back(permutation.empty()
                            ? operand
-                           : transposed(builder, operand, permutation));
+                           : transposedBy(builder, operand, permutation));
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   Exprs shape = getShape(type), before;
   for (int64_t p : invertPermutationVector(permuted.result))
@@ -57,7 +32,7 @@ Value permute(OpBuilder &builder, Operation *op, const Permuted &permuted) {
   for (NamedAttribute attribute : permuted.attributes)
     copy->setAttr(attribute.getName(), attribute.getValue());
   copy->getResult(0).setType(makeType(before, type.getElementType()));
-  Value result = transposed(builder, copy->getResult(0), permuted.result);
+  Value result = transposedBy(builder, copy->getResult(0), permuted.result);
   op->getResult(0).replaceAllUsesWith(result);
   return result;
 }
@@ -91,7 +66,7 @@ class AssignLayouts
     if (outer && permutationOf(op->getOperand(0))) {
       builder.setInsertionPoint(op);
       op->getResult(0).replaceAllUsesWith(
-          transposed(builder, op->getOperand(0), *outer));
+          transposedBy(builder, op->getOperand(0), *outer));
       return;
     }
     if (auto reshape = dyn_cast<ReshapeOp>(op.getOperation()))
@@ -124,7 +99,7 @@ class AssignLayouts
     if (source.getType() != type)
       source = ReshapeOp::create(builder, op.getLoc(), type, source);
     op.getResult().replaceAllUsesWith(
-        transposed(builder, source, sunk->permutation));
+        transposedBy(builder, source, sunk->permutation));
   }
 
   /// Whether no transpose of an activation is left on the operands.

@@ -28,6 +28,17 @@ def ResolveIndices : Pass<"resolve-indices", "mlir::func::FuncOp"> {
   }];
 }
 
+def ResolveScatters : Pass<"resolve-scatters", "mlir::func::FuncOp"> {
+  let summary = "Scatters by known indices become slices and concatenations, or a choice";
+  let description = [{
+    Before: `scatter_nd` by constants or by functions of coordinates, as exporters write
+    assignments to slices. After: where the indices fill a box, the parts around it and the
+    updates, concatenated; slices of these read the part that has them. Where they do not,
+    a constant says for each place which update is its last, and a `select` chooses. Both
+    cost what they write, where a scatter compares each element with each update.
+  }];
+}
+
 def SimplifyViews : Pass<"simplify-views", "mlir::func::FuncOp"> {
   let summary = "Chains of views become the fewest that mean the same";
   let description = [{

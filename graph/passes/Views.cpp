@@ -311,6 +311,30 @@ charonia::graph::sinkTranspose(ArrayRef<AffineExpr> input,
   return sunk;
 }
 
+/// value under dimensions of one element added in front, up to `rank`.
+static Value withRank(OpBuilder &builder, Value value, size_t rank) {
+  Exprs shape = getShape(value);
+  if (shape.size() >= rank)
+    return value;
+  shape.insert(shape.begin(), rank - shape.size(),
+               getAffineConstantExpr(1, value.getContext()));
+  return ReshapeOp::create(builder, value.getLoc(),
+                           makeType(shape, getElementTypeOrSelf(value)), value);
+}
+
+Value charonia::graph::transposedBy(OpBuilder &builder, Value value,
+                                    ArrayRef<int64_t> permutation) {
+  value = withRank(builder, value, permutation.size());
+  SmallVector<int64_t> joined(permutation);
+  if (auto inner = permutationOf(value)) {
+    joined = applyPermutation(*inner, permutation);
+    value = value.getDefiningOp()->getOperand(0);
+  }
+  if (isIdentityPermutation(joined))
+    return value;
+  return TransposeOp::create(builder, value.getLoc(), value, joined);
+}
+
 bool charonia::graph::shortenViews(GraphOpInterface last, OpBuilder &builder) {
   Value result = last->getResult(0);
   Exprs extents = getShape(result);

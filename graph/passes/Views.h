@@ -35,6 +35,12 @@ mlir::Value buildViews(mlir::OpBuilder &builder, mlir::Location location,
 /// Nothing for other values.
 std::optional<llvm::SmallVector<int64_t>> permutationOf(mlir::Value value);
 
+/// The transpose of a value by a permutation of its last dimensions, or of more
+/// after dimensions of one element are added in front; transposes that cancel
+/// are left out.
+mlir::Value transposedBy(mlir::OpBuilder &builder, mlir::Value value,
+                         llvm::ArrayRef<int64_t> permutation);
+
 /// Dimensions of which both of two shapes of as many elements are made by
 /// merging neighbours; `first` and `second` name the dimension of either shape
 /// that each is part of.

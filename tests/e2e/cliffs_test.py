@@ -171,3 +171,76 @@ def test_concatenation_read_in_other_rows(tmp_path):
     y = m.node("Concat", m.input("x", 3, 16, 16), m.input("y", 5, 16, 16), m.input("z", 1, 16, 16), axis=0)
     y = m.node("Reshape", y, m.constant([2, 1152], np.int64))
     check(tmp_path, m, m.node("Add", y, m.weight(1152)), 1e-6)
+
+
+def assign(m, x, axis, indices, updates, **attributes):
+    """x with slices along an axis replaced, as PyTorch's dynamo exporter writes it."""
+    rank = len(m.shapes[x])
+    order = [axis] + [d for d in range(rank) if d != axis]
+    back = list(np.argsort(order))
+    places = m.constant(np.asarray(indices)[:, None], np.int64)
+    moved = [m.node("Transpose", v, perm=order) for v in (x, updates)]
+    y = m.node("ScatterND", moved[0], places, moved[1], **attributes)
+    y = m.node("Transpose", y, perm=back)
+    m.shapes[y] = m.shapes[x]
+    return y
+
+
+def slice_of(m, x, axis, start, stop):
+    bounds = [m.constant([v], np.int64) for v in (start, stop, axis)]
+    y = m.node("Slice", x, *bounds)
+    m.shapes[y] = list(m.shapes[x])
+    m.shapes[y][axis] = stop - start
+    return y
+
+
+def with_shapes(**inputs):
+    m = Model()
+    m.shapes = {m.input(k, *v): list(v) for k, v in inputs.items()}
+    return m
+
+
+def test_adding_to_a_corner(tmp_path):
+    """x[:, :, 1:, 1:] += r, then a softmax."""
+    m = with_shapes(x=(1, 2, 65, 65), r=(1, 2, 64, 64))
+    rows = slice_of(m, "x", 2, 1, 65)
+    corner = slice_of(m, rows, 3, 1, 65)
+    added = m.node("Add", corner, "r")
+    m.shapes[added] = m.shapes[corner]
+    for _ in range(2):  # the exporter writes it twice
+        rows = assign(m, rows, 3, range(1, 65), added)
+        whole = assign(m, "x", 2, range(1, 65), rows)
+        rows = slice_of(m, whole, 2, 1, 65)
+        added = slice_of(m, rows, 3, 1, 65)
+    check(tmp_path, m, m.node("Softmax", whole, axis=-1))
+
+
+@pytest.mark.parametrize("indices", [range(0, 32, 2), range(5, -1, -1), [3, -1, 7], [2, 2, 9], [31]])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_assignments(tmp_path, axis, indices):
+    shape = [8, 12, 10]
+    shape[axis] = 32
+    update = list(shape)
+    update[axis] = len(list(indices))
+    m = with_shapes(x=shape, u=update)
+    check(tmp_path, m, assign(m, "x", axis, indices, "u"), 0)
+
+
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+@pytest.mark.parametrize("indices", [range(3, 9), [1, 6, 4], [2, 2, 9]])
+def test_assignments_that_combine(tmp_path, indices, reduction):
+    m = with_shapes(x=(16, 24), u=(len(list(indices)), 24))
+    check(tmp_path, m, assign(m, "x", 0, indices, "u", reduction=reduction), 1e-6)
+
+
+def test_assignments_of_elements(tmp_path):
+    m = with_shapes(x=(6, 8, 10), u=(6, 3, 10))
+    places = np.broadcast_to(np.array([4, 1, 7])[None, :, None], (6, 3, 10))
+    y = m.node("ScatterElements", "x", m.constant(places, np.int64), "u", axis=1)
+    check(tmp_path, m, y, 0)
+
+
+def test_assignments_at_points(tmp_path):
+    m = with_shapes(x=(7, 9, 4), u=(5, 4))
+    places = m.constant([[0, 0], [6, 8], [3, -1], [-2, 2], [3, 4]], np.int64)
+    check(tmp_path, m, m.node("ScatterND", "x", places, "u"), 0)
