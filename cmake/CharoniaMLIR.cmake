@@ -9,8 +9,9 @@ include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 
 # Debian's export files name the shared libLLVM beside the archives, and shared
 # libraries of what LLVM itself uses: take them out, or put the archives in.
+# The reader of PyTorch's files inflates by itself.
+find_library(ZLIB_ARCHIVE libz.a REQUIRED)
 if(NOT CHARONIA_SHARED_LLVM)
-  find_library(ZLIB_ARCHIVE libz.a REQUIRED)
   find_library(ZSTD_ARCHIVE libzstd.a REQUIRED)
   get_directory_property(imported IMPORTED_TARGETS)
   list(FILTER imported INCLUDE REGEX "^(MLIR|LLVM)")

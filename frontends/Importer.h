@@ -40,7 +40,8 @@ struct ImportResult {
   std::string toString() const;
 };
 
-/// Imports the model file at `path`: ONNX (`.onnx`, or `.onnxtxt` for its text
+/// Imports the model file at `path`: an exported program of PyTorch (`.pt2`,
+/// which its content tells) or ONNX (`.onnx`, or `.onnxtxt` for its text
 /// syntax). Not thread-safe on one context.
 ImportResult importModel(llvm::StringRef path, const ImportOptions &options,
                          mlir::MLIRContext &context);
@@ -50,6 +51,12 @@ ImportResult importModel(llvm::StringRef path, const ImportOptions &options,
 ImportResult importOnnxBytes(llvm::StringRef bytes, llvm::StringRef name,
                              const ImportOptions &options,
                              mlir::MLIRContext &context);
+
+/// Imports an exported program of PyTorch in memory, which `name` stands for in
+/// messages. The bytes are copied.
+ImportResult importPyTorchBytes(llvm::StringRef bytes, llvm::StringRef name,
+                                const ImportOptions &options,
+                                mlir::MLIRContext &context);
 
 /// One ONNX operator that has a row of its own, for documentation.
 struct OperatorInfo {

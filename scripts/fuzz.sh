@@ -2,10 +2,11 @@
 # Runs fuzzers: from the inputs that scripts/fuzz_corpus.py makes and those kept in
 # tests/fuzz, for a time. What a longer run has found worth keeping stays in the build
 # folder, for the next one.
-#   scripts/fuzz.sh [--seconds N] [--seed N] [--build build/asan] [engine] [inspect] [import]
+#   scripts/fuzz.sh [--seconds N] [--seed N] [--build build/asan] [engine] [inspect] [import] [pytorch]
 #     engine   manifests: loading, planning, contexts, runs (of code that does nothing)
 #     inspect  manifests: charonia inspect in all its forms
 #     import   ONNX models
+#     pytorch  .pt2 files, and texts of programs in them
 # Wants a build with CHARONIA_FUZZ, as the preset asan is. Exit status 1 if a fuzzer
 # found something: it is then in <build>/fuzz, and the command that shows it is printed.
 set -uo pipefail
@@ -17,12 +18,12 @@ while [ $# -gt 0 ]; do
     --seconds) seconds=$2; shift ;;
     --seed) seed=$2; shift ;;
     --build) build=$2; shift ;;
-    engine | inspect | import) fuzzers+=("$1") ;;
+    engine | inspect | import | pytorch) fuzzers+=("$1") ;;
     *) echo "fuzz.sh: unknown argument $1" >&2; exit 2 ;;
   esac
   shift
 done
-[ ${#fuzzers[@]} -gt 0 ] || fuzzers=(engine inspect import)
+[ ${#fuzzers[@]} -gt 0 ] || fuzzers=(engine inspect import pytorch)
 python=${CHARONIA_PYTHON:-build/venv/bin/python}
 export CHARONIA=${CHARONIA:-$PWD/$build/bin/charonia} PYTHONPATH=$PWD/scripts
 # As in cmake/CharoniaTests.cmake: Debian's libraries are not instrumented.
@@ -34,7 +35,9 @@ for fuzzer in "${fuzzers[@]}"; do
   program=$(ls "$build"/bin/{,tests/}charonia-"$fuzzer"-fuzzer 2>/dev/null | head -1)
   [ -n "$program" ] || { echo "fuzz.sh: $build has no charonia-$fuzzer-fuzzer" >&2; exit 2; }
   seeds=engine
-  [ "$fuzzer" != import ] || seeds=import
+  case $fuzzer in import | pytorch) seeds=$fuzzer ;; esac
+  words=()
+  [ ! -e "tests/fuzz/$fuzzer.dict" ] || words=(-dict="tests/fuzz/$fuzzer.dict")
   work=$build/fuzz/$fuzzer start=$build/fuzz/start-$fuzzer kept=tests/fuzz/$seeds
   mkdir -p "$work" "$start"
   folders=("$work" "$start")
@@ -44,7 +47,7 @@ for fuzzer in "${fuzzers[@]}"; do
   # An input that takes half a minute, or 4 GB, is a finding too.
   if "$program" "${folders[@]}" -max_total_time="$seconds" -seed="$seed" \
     -timeout=30 -rss_limit_mb=4096 -max_len=65536 -close_fd_mask=1 -print_final_stats=1 \
-    -artifact_prefix="$build/fuzz/$fuzzer-" >"$log" 2>&1; then
+    "${words[@]}" -artifact_prefix="$build/fuzz/$fuzzer-" >"$log" 2>&1; then
     echo "$fuzzer: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs in $seconds s, nothing found"
   else
     status=1

@@ -2,6 +2,7 @@
 """Writes what the fuzzers start from.
 
     fuzz_corpus.py import DIR     one small ONNX model for each operator and two opsets
+    fuzz_corpus.py pytorch DIR    exported programs, and their texts
     fuzz_corpus.py engine DIR     manifests of small engines, for CPU and GPU
 
 Always the same files for the same compiler. Inputs that once failed are kept in
@@ -13,6 +14,7 @@ from __future__ import annotations
 import struct
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 import harness
@@ -45,6 +47,20 @@ def write_models(folder: Path) -> int:
     return count + len(fixed_test.MODELS)
 
 
+def write_programs(folder: Path) -> int:
+    """Files that are small enough, and the texts of all."""
+    count = 0
+    for path in sorted((harness.ROOT / "tests/e2e/pt2").glob("*.pt2")):
+        with zipfile.ZipFile(path) as file:
+            [entry] = [n for n in file.namelist() if "/models/" in n]
+            text = file.read(entry)
+        for name, data in ((path.name, path.read_bytes()), (path.stem + ".json", text)):
+            if len(data) <= 4 * LARGEST:
+                (folder / name).write_bytes(data)
+                count += 1
+    return count
+
+
 def manifest_of(engine: bytes) -> bytes:
     """docs/engine-format.md: 64 bytes of header, 64 for each section."""
     (sections,) = struct.unpack_from("<I", engine, 12)
@@ -69,13 +85,15 @@ def write_manifests(folder: Path) -> int:
     return count
 
 
+WRITERS = {"import": write_models, "pytorch": write_programs, "engine": write_manifests}
+
+
 def main() -> int:
-    if len(sys.argv) != 3 or sys.argv[1] not in ("import", "engine"):
+    if len(sys.argv) != 3 or sys.argv[1] not in WRITERS:
         sys.exit(__doc__)
     folder = Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
-    write = write_models if sys.argv[1] == "import" else write_manifests
-    print(f"{folder}: {write(folder)} files")
+    print(f"{folder}: {WRITERS[sys.argv[1]](folder)} files")
     return 0
 
 

@@ -1,10 +1,8 @@
 #include "frontends/onnx/Import.h"
+#include "frontends/common/ModuleBuilder.h"
 #include "frontends/onnx/GraphImporter.h"
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/Signature.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Verifier.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Path.h"
 
@@ -21,53 +19,31 @@ public:
   ModelImporter(::onnx::ModelProto &model, llvm::StringRef file,
                 llvm::StringRef folder, const ImportOptions &options,
                 mlir::MLIRContext &context)
-      : model(model), file(file.str()), options(options), context(context),
-        files(folder, file),
-        module(mlir::ModuleOp::create(mlir::UnknownLoc::get(&context))),
-        symbols(*module), emitter(mlir::OpBuilder(&context), symbols),
-        importer(emitter, files, this->file, result.diagnostics) {}
+      : model(model), options(options), context(context), files(folder, file),
+        builder(file, context),
+        importer(builder.getEmitter(), files, builder.getFile(),
+                 builder.getDiagnostics()) {}
 
   ImportResult run();
 
 private:
   bool checkVersions();
   void importGraph();
-  void finish(mlir::func::FuncOp main, Scope &scope);
-  void checkCount(const char *what, size_t count);
-  void removeUnused();
-  void finishSymbols();
-  void add(Diagnostic::Severity severity, std::string what,
-           std::string remedy = "");
+  void finish(Scope &scope);
   void fail(std::string what, std::string remedy = "") {
-    add(Diagnostic::Severity::Error, std::move(what), std::move(remedy));
+    builder.fail(std::move(what), std::move(remedy));
   }
 
   ::onnx::ModelProto &model;
-  std::string file;
   const ImportOptions &options;
   mlir::MLIRContext &context;
   ExternalFiles files;
-  ImportResult result;
   std::map<std::string, int> opsets;
-  /// The inputs' types as the model and the user have them.
-  llvm::SmallVector<mlir::Type> inputTypes;
   // The module goes before the importer, whose placeholders it may use.
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  Symbols symbols;
-  Emitter emitter;
+  ModuleBuilder builder;
   GraphImporter importer;
 };
 } // namespace
-
-void ModelImporter::add(Diagnostic::Severity severity, std::string what,
-                        std::string remedy) {
-  Diagnostic diagnostic;
-  diagnostic.severity = severity;
-  diagnostic.file = file;
-  diagnostic.what = std::move(what);
-  diagnostic.remedy = std::move(remedy);
-  result.diagnostics.push_back(std::move(diagnostic));
-}
 
 bool ModelImporter::checkVersions() {
   if (model.ir_version() > newestIrVersion() || model.ir_version() < 3) {
@@ -99,16 +75,7 @@ bool ModelImporter::checkVersions() {
   }
   if (model.opset_import().empty())
     fail("the model names no opset", "export the model again");
-  return !importer.hasErrors();
-}
-
-/// What no engine could hold is said before the work.
-void ModelImporter::checkCount(const char *what, size_t count) {
-  if (count > maxInputsAndOutputs)
-    fail("the model has " + std::to_string(count) + " " + what + "; up to " +
-             std::to_string(maxInputsAndOutputs) + " are supported",
-         std::string("export it with fewer ") + what +
-             ", for example joined by a Concat");
+  return !builder.hasErrors();
 }
 
 void ModelImporter::importGraph() {
@@ -119,7 +86,8 @@ void ModelImporter::importGraph() {
   scope.mayTake = true;
   importer.addInitializers(graph, scope);
   std::vector<Problem> problems;
-  auto inputs = readInputs(graph, options, symbols, &context, problems);
+  auto inputs = readInputs(inputsOf(graph, &context), options,
+                           builder.getSymbols(), &context, problems);
   for (Problem &problem : problems)
     importer.report(std::move(problem));
   if (graph.output().empty())
@@ -132,34 +100,21 @@ void ModelImporter::importGraph() {
            "export the model again");
     roots.push_back(output.name());
   }
-  checkCount("inputs", inputs.size());
-  checkCount("outputs", graph.output_size());
-  if (importer.hasErrors())
+  builder.checkCounts(inputs.size(), graph.output_size());
+  if (builder.hasErrors())
     return;
-  auto &builder = emitter.getBuilder();
-  for (const Input &input : inputs)
-    inputTypes.push_back(input.type);
-  builder.setInsertionPointToEnd(module->getBody());
-  auto main = mlir::func::FuncOp::create(
-      builder, mlir::NameLoc::get(builder.getStringAttr(file)), "main",
-      builder.getFunctionType(inputTypes, {}));
-  mlir::Block *body = main.addEntryBlock();
-  builder.setInsertionPointToEnd(body);
-  for (auto [i, input] : llvm::enumerate(inputs)) {
-    main.setArgAttr(i, "graph.name", builder.getStringAttr(input.name));
-    scope.values[input.name].value = body->getArgument(i);
-  }
+  for (auto [input, value] : llvm::zip_equal(inputs, builder.begin(inputs)))
+    scope.values[input.name].value = value;
   for (const auto &info : graph.value_info())
     if (info.has_type())
       importer.declared[info.name()] = &info.type();
   importer.progress = options.progress;
   if (importer.importNodes(*graph.mutable_node(), roots, scope, nullptr))
-    finish(main, scope);
+    finish(scope);
 }
 
-void ModelImporter::finish(mlir::func::FuncOp main, Scope &scope) {
-  auto &builder = emitter.getBuilder();
-  Values results;
+void ModelImporter::finish(Scope &scope) {
+  std::vector<Output> outputs;
   for (const auto &output : model.graph().output()) {
     const Binding *binding = importer.lookup(output.name(), scope, nullptr);
     if (!binding)
@@ -168,90 +123,22 @@ void ModelImporter::finish(mlir::func::FuncOp main, Scope &scope) {
            "export the model again");
     if (!binding || !binding->value || binding->tainted)
       continue;
-    std::string text = contradiction(output.type(), binding->value, emitter);
+    std::string text =
+        contradiction(output.type(), binding->value, builder.getEmitter());
     if (!text.empty())
       fail("output '" + printable(output.name()) + "' " + text,
            "the file contradicts itself: run onnx.shape_inference on it, or "
            "export it again");
-    results.push_back(binding->value);
+    outputs.push_back({output.name(), binding->value});
   }
-  if (importer.hasErrors())
-    return;
-  mlir::func::ReturnOp::create(builder, main.getLoc(), results);
-  symbols.resolveModule();
-  auto types = llvm::to_vector(mlir::ValueRange(results).getTypes());
-  main.setFunctionType(builder.getFunctionType(main.getArgumentTypes(), types));
-  // Callers bind the sizes that the model names, whatever they turned out to
-  // be.
-  for (auto [i, type] : llvm::enumerate(inputTypes))
-    if (type != main.getArgument(i).getType())
-      main.setArgAttr(i, "graph.shape",
-                      llvm::cast<mlir::RankedTensorType>(type).getEncoding());
-  for (auto [i, output] : llvm::enumerate(model.graph().output()))
-    main.setResultAttr(i, "graph.name", builder.getStringAttr(output.name()));
-}
-
-/// What only computed shapes, or weights that nobody uses.
-void ModelImporter::removeUnused() {
-  auto &weights = context.getLoadedDialect<graph::GraphDialect>()->getWeights();
-  bool keep = !importer.hasErrors();
-  for (auto main : module->getOps<mlir::func::FuncOp>())
-    for (mlir::Operation &op :
-         llvm::make_early_inc_range(llvm::reverse(main.front()))) {
-      auto weight = llvm::dyn_cast<graph::WeightOp>(op);
-      if (keep && !mlir::isOpTriviallyDead(&op))
-        continue;
-      if (weight)
-        weights.erase(weight.getName());
-      if (keep)
-        op.erase();
-    }
-}
-
-void ModelImporter::finishSymbols() {
-  std::string problem,
-      remedy = "name such sizes with --shape, as MIN..OPT..MAX";
-  if (!symbols.finish(problem))
-    fail(problem + ":" + symbols.listAssumptions(), remedy);
-  else if (!problem.empty())
-    add(Diagnostic::Severity::Note, problem + ", which the engine is tuned for",
-        remedy);
+  if (!builder.hasErrors())
+    builder.end(outputs);
 }
 
 ImportResult ModelImporter::run() {
   if (checkVersions())
     importGraph();
-  removeUnused();
-  if (!importer.hasErrors())
-    finishSymbols();
-  if (!importer.hasErrors()) {
-    // What the model can get wrong has been checked; this is about the
-    // importer.
-    mlir::ScopedDiagnosticHandler handler(
-        &context, [&](mlir::Diagnostic &diagnostic) {
-          fail("the imported module is not sound: " + diagnostic.str(),
-               "this is a fault of charonia: please report it with the model");
-          return mlir::success();
-        });
-    if (failed(graph::verifySizes(*module)) && !importer.hasErrors())
-      fail("the imported module is not sound");
-  }
-  if (importer.hasErrors()) {
-    module.release().erase();
-    llvm::erase_if(result.diagnostics, [](const Diagnostic &diagnostic) {
-      return diagnostic.severity != Diagnostic::Severity::Error;
-    });
-    return std::move(result);
-  }
-  if (std::string list = symbols.listAssumptions(); !list.empty())
-    add(Diagnostic::Severity::Note,
-        "the model needs this of its sizes, which is checked when shapes are "
-        "bound:" +
-            list,
-        "to say it yourself, name equal sizes alike and declare ranges with "
-        "--shape");
-  result.module = std::move(module);
-  return std::move(result);
+  return builder.take();
 }
 
 ImportResult charonia::frontend::onnx::importProto(::onnx::ModelProto model,
@@ -259,26 +146,15 @@ ImportResult charonia::frontend::onnx::importProto(::onnx::ModelProto model,
                                                    llvm::StringRef folder,
                                                    const ImportOptions &options,
                                                    mlir::MLIRContext &context) {
-  context.loadDialect<graph::GraphDialect, mlir::func::FuncDialect>();
   return ModelImporter(model, file, folder, options, context).run();
 }
 
-static ImportResult failedWith(llvm::StringRef file, const Problem &problem) {
-  ImportResult result;
-  Diagnostic diagnostic;
-  diagnostic.file = file.str();
-  diagnostic.what = problem.what;
-  diagnostic.remedy = problem.remedy;
-  result.diagnostics.push_back(std::move(diagnostic));
-  return result;
-}
-
-ImportResult charonia::frontend::importModel(llvm::StringRef path,
-                                             const ImportOptions &options,
-                                             mlir::MLIRContext &context) {
+ImportResult charonia::frontend::onnx::importFile(llvm::StringRef path,
+                                                  const ImportOptions &options,
+                                                  mlir::MLIRContext &context) {
   ::onnx::ModelProto model;
   if (auto problem = readModel(path, model))
-    return failedWith(path, *problem);
+    return failedImport(path, *problem);
   llvm::StringRef folder = llvm::sys::path::parent_path(path);
   return importProto(std::move(model), path, folder.empty() ? "." : folder,
                      options, context);
@@ -290,15 +166,8 @@ ImportResult charonia::frontend::importOnnxBytes(llvm::StringRef bytes,
                                                  mlir::MLIRContext &context) {
   ::onnx::ModelProto model;
   if (auto problem = parseModel(bytes, model))
-    return failedWith(name, *problem);
+    return failedImport(name, *problem);
   return importProto(std::move(model), name, "", options, context);
-}
-
-std::string ImportResult::toString() const {
-  std::string text;
-  for (const Diagnostic &diagnostic : diagnostics)
-    text += diagnostic.toString() + "\n";
-  return text;
 }
 
 std::vector<OperatorInfo> charonia::frontend::listOnnxOperators() {

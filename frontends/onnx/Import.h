@@ -13,6 +13,11 @@ ImportResult importProto(::onnx::ModelProto model, llvm::StringRef file,
                          llvm::StringRef folder, const ImportOptions &options,
                          mlir::MLIRContext &context);
 
+/// Imports the model file at `path`: text syntax if its name ends in
+/// `.onnxtxt`, else protobuf.
+ImportResult importFile(llvm::StringRef path, const ImportOptions &options,
+                        mlir::MLIRContext &context);
+
 } // namespace charonia::frontend::onnx
 
 #endif

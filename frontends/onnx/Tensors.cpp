@@ -1,16 +1,10 @@
 #include "frontends/onnx/Tensors.h"
 #include "frontends/common/Diagnostic.h"
 #include "frontends/onnx/Schema.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
 using ::onnx::TensorProto;
-
-/// Tensors of up to this many elements are constants of the IR.
-constexpr int64_t maxConstantElements = 64;
-/// Integer vectors of up to this many elements may be shapes.
-constexpr int64_t maxShapeElements = 1024;
 
 const char *const frontend::onnx::elementTypeRemedy =
     "float, double, float16, bfloat16, bool and 8 to 64 bit integers are "
@@ -88,25 +82,18 @@ static std::vector<char> narrowed(const From &values) {
   return bytes;
 }
 
-static frontend::onnx::TensorData owned(mlir::RankedTensorType type,
-                                        std::vector<char> bytes) {
-  auto owner = std::make_shared<std::vector<char>>(std::move(bytes));
-  return {type, llvm::ArrayRef<char>(*owner), owner};
-}
-
 /// Contents in one of the typed fields of `tensor`; `elements` of them.
-static std::optional<frontend::onnx::TensorData>
-readFields(std::shared_ptr<TensorProto> tensor, mlir::RankedTensorType type,
-           int64_t elements, Problem &problem) {
-  auto view =
-      [&](const auto &field) -> std::optional<frontend::onnx::TensorData> {
+static std::optional<TensorData> readFields(std::shared_ptr<TensorProto> tensor,
+                                            mlir::RankedTensorType type,
+                                            int64_t elements,
+                                            Problem &problem) {
+  auto view = [&](const auto &field) -> std::optional<TensorData> {
     auto *data = reinterpret_cast<const char *>(field.data());
-    return frontend::onnx::TensorData{
+    return TensorData{
         type, llvm::ArrayRef<char>(data, field.size() * sizeof(*field.data())),
         tensor};
   };
-  auto wrongCount =
-      [&](int64_t count) -> std::optional<frontend::onnx::TensorData> {
+  auto wrongCount = [&](int64_t count) -> std::optional<TensorData> {
     problem = {"holds " + std::to_string(count) +
                    " values, but its shape has " + std::to_string(elements),
                "export the model again"};
@@ -132,7 +119,7 @@ readFields(std::shared_ptr<TensorProto> tensor, mlir::RankedTensorType type,
   case TensorProto::UINT32:
     if (tensor->uint64_data_size() != elements)
       return wrongCount(tensor->uint64_data_size());
-    return owned(type, narrowed<uint32_t>(tensor->uint64_data()));
+    return ownedTensor(type, narrowed<uint32_t>(tensor->uint64_data()));
   default:
     break;
   }
@@ -143,13 +130,13 @@ readFields(std::shared_ptr<TensorProto> tensor, mlir::RankedTensorType type,
     std::vector<char> bytes(ints.size());
     for (int i = 0; i < ints.size(); ++i)
       bytes[i] = ints[i] != 0;
-    return owned(type, std::move(bytes));
+    return ownedTensor(type, std::move(bytes));
   }
   switch (type.getElementTypeBitWidth()) {
   case 8:
-    return owned(type, narrowed<uint8_t>(ints));
+    return ownedTensor(type, narrowed<uint8_t>(ints));
   case 16:
-    return owned(type, narrowed<uint16_t>(ints));
+    return ownedTensor(type, narrowed<uint16_t>(ints));
   default:
     return view(ints);
   }
@@ -166,29 +153,14 @@ checkedType(int dataType, llvm::ArrayRef<int64_t> dims, int64_t &elements,
                frontend::onnx::elementTypeRemedy};
     return {};
   }
-  elements = 1;
-  bool overflows = dims.size() > 32;
-  for (int64_t dim : dims) {
-    if (dim < 0) {
-      problem = {"has a negative dimension, " + std::to_string(dim),
-                 "export the model again"};
-      return {};
-    }
-    overflows |=
-        llvm::MulOverflow(elements, dim, elements) || dim > maxDimension;
-  }
-  if (overflows ||
-      llvm::MulOverflow(elements, graph::elementBytes(element), bytes)) {
-    problem = {"has a shape that is absurdly large", "export the model again"};
-    return {};
-  }
-  return mlir::RankedTensorType::get(dims, element);
+  return denseType(element, dims, elements, bytes, problem);
 }
 
-std::optional<frontend::onnx::TensorData>
-frontend::onnx::readTensor(TensorProto &source, bool mayTake,
-                           ExternalFiles &files, mlir::MLIRContext *context,
-                           Problem &problem) {
+std::optional<TensorData> frontend::onnx::readTensor(TensorProto &source,
+                                                     bool mayTake,
+                                                     ExternalFiles &files,
+                                                     mlir::MLIRContext *context,
+                                                     Problem &problem) {
   llvm::SmallVector<int64_t> dims(source.dims().begin(), source.dims().end());
   int64_t elements, bytes;
   auto type =
@@ -227,18 +199,12 @@ frontend::onnx::readTensor(TensorProto &source, bool mayTake,
       data = readFields(tensor, type, elements, problem);
     }
   }
-  // Kernels rely on bools of 0 and 1.
-  if (data && type.getElementType().isInteger(1) &&
-      llvm::any_of(data->bytes, [](char c) { return c & ~1; })) {
-    std::vector<char> normalized(data->bytes.begin(), data->bytes.end());
-    for (char &c : normalized)
-      c = c != 0;
-    data = owned(type, std::move(normalized));
-  }
+  if (data)
+    data = normalizeBools(std::move(*data));
   return data;
 }
 
-std::optional<frontend::onnx::TensorData>
+std::optional<TensorData>
 frontend::onnx::readSparse(::onnx::SparseTensorProto &sparse,
                            ExternalFiles &files, mlir::MLIRContext *context,
                            Problem &problem) {
@@ -284,34 +250,5 @@ frontend::onnx::readSparse(::onnx::SparseTensorProto &sparse,
     std::memcpy(dense.data() + position * size, values->bytes.data() + i * size,
                 size);
   }
-  return owned(type, std::move(dense));
-}
-
-mlir::Value frontend::onnx::materialize(const TensorData &data,
-                                        llvm::StringRef name,
-                                        Emitter &emitter) {
-  int64_t elements = data.type.getNumElements();
-  bool mayBeShape =
-      data.type.getElementType().isIntOrIndex() && data.type.getRank() <= 1;
-  if (elements <= maxConstantElements ||
-      (mayBeShape && elements <= maxShapeElements)) {
-    if (data.type.getElementType().isInteger(1)) {
-      llvm::SmallVector<bool> bools;
-      for (char c : data.bytes)
-        bools.push_back(c);
-      return emitter.constant(mlir::DenseElementsAttr::get(data.type, bools));
-    }
-    if (elements == 0)
-      return emitter.constant(mlir::DenseElementsAttr::get(
-          data.type, llvm::ArrayRef<mlir::Attribute>()));
-    return emitter.constant(
-        mlir::DenseElementsAttr::getFromRawBuffer(data.type, data.bytes));
-  }
-  auto *dialect = emitter.getContext()->getLoadedDialect<graph::GraphDialect>();
-  std::string unique = dialect->getWeights().uniqueName(name);
-  dialect->getWeights().add(unique,
-                            graph::Weight{data.type, data.bytes, data.owner});
-  return emitter.opTo<graph::WeightOp>(
-      data.type, {},
-      emitter.attr("name", emitter.getBuilder().getStringAttr(unique)));
+  return ownedTensor(type, std::move(dense));
 }

@@ -2,7 +2,7 @@
 #ifndef CHARONIA_FRONTENDS_ONNX_TENSORS_H
 #define CHARONIA_FRONTENDS_ONNX_TENSORS_H
 
-#include "frontends/common/Emitter.h"
+#include "frontends/common/Tensors.h"
 #include "frontends/onnx/ModelFile.h"
 
 namespace charonia::frontend::onnx {
@@ -19,13 +19,6 @@ int dataTypeOf(mlir::Type element);
 ::onnx::TypeProto typeProto(mlir::Type type,
                             llvm::ArrayRef<graph::Symbol> symbols);
 
-/// A tensor's contents: dense, row-major, little-endian, one byte a bool.
-struct TensorData {
-  mlir::RankedTensorType type;
-  llvm::ArrayRef<char> bytes;
-  std::shared_ptr<const void> owner;
-};
-
 /// The contents of `tensor`. Where `mayTake`, they are moved out of it rather
 /// than copied. Everything about the tensor is checked.
 std::optional<TensorData> readTensor(::onnx::TensorProto &tensor, bool mayTake,
@@ -37,11 +30,6 @@ std::optional<TensorData> readSparse(::onnx::SparseTensorProto &tensor,
                                      ExternalFiles &files,
                                      mlir::MLIRContext *context,
                                      Problem &problem);
-
-/// `graph.constant` for what is small or could be a shape, else `graph.weight`
-/// with the contents in the weight store under a name like `name`.
-mlir::Value materialize(const TensorData &data, llvm::StringRef name,
-                        Emitter &emitter);
 
 } // namespace charonia::frontend::onnx
 

@@ -11,8 +11,8 @@
 namespace cl = llvm::cl;
 using namespace charonia;
 
-static cl::opt<std::string> input(cl::Positional,
-                                  cl::desc("<model.onnx | model.onnxtxt>"));
+static cl::opt<std::string>
+    input(cl::Positional, cl::desc("<model.onnx | model.onnxtxt | model.pt2>"));
 static cl::opt<std::string> output("o", cl::desc("Output file"),
                                    cl::value_desc("file"), cl::init("-"));
 static cl::list<std::string> shapes("shape", cl::desc("Shape of an input"),

@@ -126,7 +126,7 @@ void addLimits(CLI::App &c, CompileCommand &options) {
 CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
   CLI::App *c = app.add_subcommand("compile", "Compiles a model to an engine");
   c->add_option("model", options.model,
-                "The model: .onnx, .onnxtxt, or a .mlir of --dump-dir")
+                "The model: .onnx, .onnxtxt, .pt2, or a .mlir of --dump-dir")
       ->required();
   c->add_option("-o,--output", options.engine, "The engine to write")
       ->type_name("FILE")

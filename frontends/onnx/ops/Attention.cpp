@@ -1,4 +1,5 @@
 // ONNX's attention, where it is what graph.attention computes.
+#include "frontends/common/builders/Matrix.h"
 #include "frontends/onnx/Registry.h"
 #include <cmath>
 
@@ -58,21 +59,8 @@ static llvm::LogicalResult attention(Node &n, Emitter &e) {
   }
   double scale = n.hasAttribute("scale") ? n.number("scale")
                                          : 1 / std::sqrt(double(*depth));
-  Values operands = {q, k, v};
-  bool isBias = mask && llvm::isa<mlir::FloatType>(elementOf(mask));
-  if (mask)
-    operands.push_back(mask);
   // A query that may attend to no key gives zeros.
-  mlir::Builder &builder = e.getBuilder();
-  llvm::SmallVector<mlir::NamedAttribute> attributes = {
-      e.attr("scale", scale),
-      e.attr("operandSegmentSizes",
-             builder.getDenseI32ArrayAttr({1, 1, 1, mask && !isBias, isBias})),
-      e.attr("guard", graph::RowGuardAttr::get(builder.getContext(),
-                                               graph::RowGuard::empty))};
-  if (causal)
-    attributes.push_back(e.unit("causal"));
-  Value result = e.op<graph::AttentionOp>(operands, attributes);
+  Value result = buildAttention(q, k, v, mask, scale, causal, e);
   if (result && rank == 3) {
     Exprs out = graph::getShape(result);
     result = e.reshape(e.transpose(result, {0, 2, 1, 3}),

@@ -1,34 +1,17 @@
 // Matrix products and convolutions.
+#include "frontends/common/builders/Matrix.h"
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/ops/Window.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
 using namespace charonia::frontend::onnx;
-using llvm::SmallVector;
 using mlir::Value;
 
-/// NumPy's matmul: vectors get a dimension of 1, which is dropped from the
-/// result.
 static Value matmul(Value lhs, Value rhs, Node &n, Emitter &e) {
-  if (!lhs || !rhs || failed(n.needsRank(0, 1, 32)) ||
-      failed(n.needsRank(1, 1, 32)))
+  if (failed(n.needsRank(0, 1, 32)) || failed(n.needsRank(1, 1, 32)))
     return {};
-  bool lhsVector = rankOf(lhs) == 1, rhsVector = rankOf(rhs) == 1;
-  Exprs lhsShape = graph::getShape(lhs), rhsShape = graph::getShape(rhs);
-  if (lhsVector)
-    lhs = e.reshape(lhs, {e.number(1), lhsShape[0]});
-  if (rhsVector)
-    rhs = e.reshape(rhs, {rhsShape[0], e.number(1)});
-  Value result = e.op<graph::MatmulOp>({lhs, rhs});
-  if (!result || (!lhsVector && !rhsVector))
-    return result;
-  Exprs shape = graph::getShape(result);
-  if (rhsVector)
-    shape.pop_back();
-  if (lhsVector)
-    shape.erase(rhsVector ? shape.end() - 1 : shape.end() - 2);
-  return e.reshape(result, shape);
+  return buildMatmul(lhs, rhs, e);
 }
 static llvm::LogicalResult matMul(Node &n, Emitter &e) {
   return n.yield(matmul(n.input(0), n.input(1), n, e));
@@ -77,55 +60,22 @@ static llvm::LogicalResult gemm(Node &n, Emitter &e) {
   return n.yield(sum);
 }
 
-/// The convolution of `input` as readWindow left it.
-static Value convolve(Node &n, Emitter &e, const Window &w, Value input,
-                      Value filter) {
-  int64_t groups = n.integer("group", 1);
-  auto channels = graph::constantOf(graph::getShape(input)[1]);
-  Exprs shape = graph::getShape(filter);
-  auto outputs = graph::constantOf(shape[0]),
-       perGroup = graph::constantOf(shape[1]);
-  if (!channels && perGroup && groups > 0 &&
-      *perGroup <= maxDimension / groups &&
-      e.agree(graph::getShape(input)[1], e.number(*perGroup * groups),
-              "multiplies over the channels"))
-    channels = *perGroup * groups;
-  if (!channels)
-    return e.fail("the number of channels has to be known",
-                  "fix that size with --shape");
-  if (!outputs || !perGroup || groups < 1 || groups > *channels ||
-      *outputs % groups || *channels / groups != *perGroup ||
-      *channels % groups)
-    return e.fail("a filter of " + e.describe(filter.getType()) + " in " +
-                  llvm::Twine(groups) + " groups does not fit the " +
-                  llvm::Twine(*channels) + " channels of the input");
-  return e.op<graph::ConvOp>({input, filter}, {e.attr("strides", w.strides),
-                                               e.attr("pads", w.pads),
-                                               e.attr("dilations", w.dilations),
-                                               e.attr("groups", groups)});
-}
-
 static llvm::FailureOr<Window> readConvWindow(Node &n, Emitter &e) {
   int64_t rank = rankOf(n.input(0));
   if (failed(n.needsRank(0, 3, 5)) || failed(n.needsRank(1, rank, rank)))
     return llvm::failure();
-  SmallVector<int64_t> kernel;
-  Exprs filter = graph::getShape(n.input(1));
-  for (mlir::AffineExpr size : llvm::drop_begin(filter, 2)) {
-    auto known = graph::constantOf(size);
-    if (!known)
-      return e.fail("the filter's size has to be known",
-                    "fix that size with --shape");
-    kernel.push_back(*known);
-  }
-  return readWindow(n, e, kernel, 0);
+  auto kernel = kernelOf(n.input(1), e);
+  if (failed(kernel))
+    return llvm::failure();
+  return readWindow(n, e, *kernel, 0);
 }
 
 static llvm::LogicalResult conv(Node &n, Emitter &e) {
   auto window = readConvWindow(n, e);
   if (failed(window))
     return llvm::failure();
-  Value result = convolve(n, e, *window, window->input, n.input(1));
+  Value result =
+      buildConv(*window, window->input, n.input(1), n.integer("group", 1), e);
   if (!n.has(2) || !result)
     return n.yield(result);
   if (failed(n.needsRank(2, 1, 1)))
@@ -152,7 +102,7 @@ static llvm::LogicalResult convInteger(Node &n, Emitter &e) {
   Value filter = withoutZeroPoint(n.input(1), n.input(3), 0, e);
   if (!input || !filter)
     return llvm::failure();
-  return n.yield(convolve(n, e, *window, input, filter));
+  return n.yield(buildConv(*window, input, filter, n.integer("group", 1), e));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::contractionRows() {

@@ -1,5 +1,7 @@
 // Normalizations and softmax. Scale and shift are operators beside
 // graph.normalize.
+#include "frontends/common/builders/Normalization.h"
+#include "frontends/common/builders/Activation.h"
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/Tensors.h"
 
@@ -9,15 +11,6 @@ using namespace charonia::frontend::onnx;
 using llvm::SmallVector;
 using llvm::Twine;
 using mlir::Value;
-
-static Value normalize(Value x, llvm::ArrayRef<int64_t> axes, double epsilon,
-                       bool rms, Emitter &e) {
-  SmallVector<mlir::NamedAttribute> attributes = {e.attr("axes", axes),
-                                                  e.attr("epsilon", epsilon)};
-  if (rms)
-    attributes.push_back(e.unit("rms"));
-  return e.op<graph::NormalizeOp>({x}, attributes);
-}
 
 /// `vector` with one element for each of the channels of `x`, as [C, 1, ...].
 static Value channels(Node &n, unsigned i, Value x, Emitter &e) {
@@ -32,8 +25,6 @@ static Value channels(Node &n, unsigned i, Value x, Emitter &e) {
   return e.asChannels(vector, rankOf(x) - 2);
 }
 
-/// x * (scale / sqrt(var + epsilon)) + (bias - mean * scale / sqrt(...)): the
-/// parenthesized parts depend on weights alone.
 static llvm::LogicalResult batchNormalization(Node &n, Emitter &e) {
   if (!n.integer("spatial", 1))
     return e.fail("spatial = 0 is not supported",
@@ -76,15 +67,8 @@ static llvm::LogicalResult batchNormalization(Node &n, Emitter &e) {
     mean = average;
     variance = spread;
   }
-  variance = e.add(variance, e.scalar(n.number("epsilon"), element));
-  Value factor =
-      e.div(e.cast(n.input(1), element), e.op<graph::SqrtOp>({variance}));
-  Value offset = e.sub(e.cast(n.input(2), element), e.mul(mean, factor));
-  unsigned trailing = rankOf(x) - 2;
-  auto perChannel = [&](Value v) {
-    return e.asChannels(e.cast(v, elementOf(x)), trailing);
-  };
-  Value y = e.add(e.mul(x, perChannel(factor)), perChannel(offset));
+  Value y = buildBatchNorm(x, n.input(1), n.input(2), mean, variance,
+                           n.number("epsilon"), e);
   if (running.empty())
     return n.yield(y);
   return n.yield({y, running[0], running[1]});
@@ -98,7 +82,7 @@ static llvm::LogicalResult layerNormalization(Node &n, Emitter &e) {
     return llvm::failure();
   double epsilon = n.number("epsilon");
   auto axes = llvm::to_vector(llvm::seq<int64_t>(*axis, rankOf(x)));
-  Value y = e.mul(normalize(x, axes, epsilon, false, e), n.input(1));
+  Value y = e.mul(buildNormalize(x, axes, epsilon, false, e), n.input(1));
   if (n.has(2))
     y = e.add(y, n.input(2));
   if (y && y.getType() != x.getType())
@@ -128,7 +112,7 @@ static llvm::LogicalResult rmsNormalization(Node &n, Emitter &e) {
     return llvm::failure();
   auto axes = llvm::to_vector(llvm::seq<int64_t>(*axis, rankOf(x)));
   Value scale = e.cast(n.input(1), elementOf(x));
-  Value y = e.mul(normalize(x, axes, n.number("epsilon"), true, e), scale);
+  Value y = e.mul(buildNormalize(x, axes, n.number("epsilon"), true, e), scale);
   if (y && y.getType() != x.getType())
     return e.fail("the scale does not broadcast to the input, " +
                   e.describe(x.getType()));
@@ -140,8 +124,8 @@ static llvm::LogicalResult instanceNormalization(Node &n, Emitter &e) {
   Value x = n.input(0);
   if (failed(n.needsRank(0, 3, 32)))
     return llvm::failure();
-  Value y = normalize(x, llvm::to_vector(llvm::seq<int64_t>(2, rankOf(x))),
-                      n.number("epsilon"), false, e);
+  Value y = buildNormalize(x, llvm::to_vector(llvm::seq<int64_t>(2, rankOf(x))),
+                           n.number("epsilon"), false, e);
   return n.yield(e.add(e.mul(y, channels(n, 1, x, e)), channels(n, 2, x, e)));
 }
 
@@ -152,15 +136,11 @@ static llvm::LogicalResult groupNormalization(Node &n, Emitter &e) {
     return llvm::failure();
   Exprs shape = graph::getShape(x);
   int64_t groups = n.integer("num_groups");
-  auto count = graph::constantOf(shape[1]);
-  if (!count || groups < 1 || *count % groups)
-    return e.fail(e.getSymbols().toString(shape[1]) +
-                  " channels do not split into " + Twine(groups) + " groups");
-  Exprs grouped = {shape[0], e.number(groups), e.number(*count / groups)};
-  grouped.append(shape.begin() + 2, shape.end());
-  Value y = e.reshape(x, grouped);
-  y = normalize(y, llvm::to_vector(llvm::seq<int64_t>(2, grouped.size())),
-                n.number("epsilon"), false, e);
+  Value y = groupChannels(x, groups, e);
+  if (!y)
+    return llvm::failure();
+  y = buildNormalize(y, llvm::to_vector(llvm::seq<int64_t>(2, rankOf(y))),
+                     n.number("epsilon"), false, e);
   if (n.sinceVersion() >= 21)
     return n.yield(e.add(e.mul(e.reshape(y, shape), channels(n, 1, x, e)),
                          channels(n, 2, x, e)));
@@ -207,10 +187,7 @@ template <bool log> static llvm::LogicalResult softmax(Node &n, Emitter &e) {
   bool flattens = n.sinceVersion() < 13;
   int64_t rank = rankOf(x);
   auto apply = [&](Value value, int64_t axis) {
-    SmallVector<mlir::NamedAttribute> attributes = {e.attr("axis", axis)};
-    if (log)
-      attributes.push_back(e.unit("log"));
-    return e.op<graph::SoftmaxOp>({value}, attributes);
+    return buildSoftmax(value, axis, log, e);
   };
   // Until opset 12 the dimensions before and from `axis` were one each.
   int64_t given = n.integer("axis");

@@ -1,4 +1,5 @@
 // Padding.
+#include "frontends/common/builders/Pad.h"
 #include "frontends/onnx/Registry.h"
 
 using namespace charonia;
@@ -6,7 +7,6 @@ using namespace charonia::frontend;
 using namespace charonia::frontend::onnx;
 using llvm::SmallVector;
 using llvm::Twine;
-using mlir::AffineExpr;
 using mlir::Value;
 
 static llvm::FailureOr<graph::PadMode> readMode(Node &n, Emitter &e) {
@@ -19,51 +19,17 @@ static llvm::FailureOr<graph::PadMode> readMode(Node &n, Emitter &e) {
   return *known;
 }
 
-/// Reflection reaches as far as the dimension goes, once.
-static llvm::LogicalResult checkReach(Emitter &e, graph::PadMode mode,
-                                      AffineExpr size, AffineExpr low,
-                                      AffineExpr high) {
-  if (mode == graph::PadMode::constant)
-    return llvm::success();
-  AffineExpr limit =
-      mode == graph::PadMode::reflect ? graph::simplify(size - 1) : size;
-  for (AffineExpr amount : {low, high}) {
-    bool fits = mode == graph::PadMode::reflect
-                    ? e.getSymbols().assumeAtLeast(
-                          limit, amount, "so that padding can reflect it")
-                    : amount == e.number(0) ||
-                          e.getSymbols().assumeAtLeast(
-                              size, e.number(1), "so that it can be padded");
-    if (!fits)
-      return e.fail("cannot pad size " + e.getSymbols().toString(size) +
-                    " by " + e.getSymbols().toString(amount) + " in mode " +
-                    graph::stringifyPadMode(mode));
-  }
-  return llvm::success();
-}
-
 static llvm::LogicalResult padBy(Node &n, Emitter &e, const Exprs &pads,
                                  llvm::ArrayRef<int64_t> axes, Value fill) {
   auto mode = readMode(n, e);
-  Exprs shape = graph::getShape(n.input(0)), dims = shape;
   if (failed(mode))
     return llvm::failure();
   if (pads.size() != 2 * axes.size())
     return e.fail("has " + Twine(pads.size()) + " pads for " +
                   Twine(axes.size()) + " dimensions");
-  Exprs lows = e.numbers(SmallVector<int64_t>(shape.size(), 0));
-  for (auto [i, axis] : llvm::enumerate(axes)) {
-    AffineExpr low = pads[i], high = pads[i + axes.size()];
-    for (AffineExpr amount : {low, high})
-      if (auto known = graph::constantOf(amount);
-          known && std::abs(*known) > maxDimension)
-        return e.fail("a pad of " + Twine(*known) + " is absurdly large");
-    if (failed(checkReach(e, *mode, shape[axis], low, high)))
-      return llvm::failure();
-    lows[axis] = low;
-    dims[axis] = graph::simplify(shape[axis] + low + high);
-  }
-  return n.yield(e.pad(*mode, n.input(0), fill, lows, dims));
+  auto all = llvm::ArrayRef(pads);
+  return n.yield(buildPad(*mode, n.input(0), fill, all.take_front(axes.size()),
+                          all.drop_front(axes.size()), axes, e));
 }
 
 static llvm::LogicalResult padAttributes(Node &n, Emitter &e) {

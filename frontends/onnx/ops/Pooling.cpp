@@ -11,19 +11,6 @@ using graph::ReduceKind;
 using llvm::SmallVector;
 using mlir::Value;
 
-static Value pool(PoolKind kind, Value input, const Window &w, bool countPad,
-                  Emitter &e) {
-  SmallVector<mlir::NamedAttribute> attributes = {
-      e.attr("kind", graph::PoolKindAttr::get(e.getContext(), kind)),
-      e.attr("kernel", w.kernel), e.attr("strides", w.strides),
-      e.attr("pads", w.pads), e.attr("dilations", w.dilations)};
-  if (w.ceilMode)
-    attributes.push_back(e.unit("ceil_mode"));
-  if (countPad)
-    attributes.push_back(e.unit("count_include_pad"));
-  return e.op<graph::PoolOp>({input}, attributes);
-}
-
 /// Where the first largest element of each window lies in the tensor: positions
 /// of the window are compared one after another.
 static Value argMaxPool(Node &n, Emitter &e, const Window &w, Exprs result,
@@ -102,7 +89,7 @@ static llvm::LogicalResult maxPool(Node &n, Emitter &e) {
   auto window = readWindow(n, e, std::nullopt, lowest);
   if (failed(window))
     return llvm::failure();
-  Value y = pool(PoolKind::max, window->input, *window, false, e);
+  Value y = buildPool(PoolKind::max, *window, false, e);
   if (!n.wants(1))
     return n.yield(y);
   if (window->input != n.input(0))
@@ -117,7 +104,7 @@ static llvm::LogicalResult averagePool(Node &n, Emitter &e) {
                            countPad ? std::optional<double>(0) : std::nullopt);
   if (failed(window))
     return llvm::failure();
-  return n.yield(pool(PoolKind::average, window->input, *window, countPad, e));
+  return n.yield(buildPool(PoolKind::average, *window, countPad, e));
 }
 
 /// |x| to the power of p, and its inverse for the sum.
@@ -148,8 +135,8 @@ static llvm::LogicalResult lpPool(Node &n, Emitter &e) {
   auto p = readP(n, e);
   if (failed(window) || failed(p))
     return llvm::failure();
-  Value sum = pool(PoolKind::sum, powers(e.widen(window->input), *p, e),
-                   *window, false, e);
+  window->input = powers(e.widen(window->input), *p, e);
+  Value sum = buildPool(PoolKind::sum, *window, false, e);
   return n.yield(e.cast(root(sum, *p, e), elementOf(n.input(0))));
 }
 

@@ -1,4 +1,5 @@
 // Operators that cut tensors and put them together along an axis.
+#include "frontends/common/builders/Slice.h"
 #include "frontends/onnx/Registry.h"
 #include <limits>
 
@@ -9,77 +10,6 @@ using llvm::SmallVector;
 using llvm::Twine;
 using mlir::AffineExpr;
 using mlir::Value;
-
-namespace {
-/// Finds where a slice begins and ends along one dimension of `size` elements.
-/// Ends are clamped to the dimension, so their order has to be provable, or
-/// made so by limiting a size whose range nobody declared.
-class Cut {
-public:
-  Cut(Emitter &e, AffineExpr size)
-      : e(e), symbols(e.getSymbols()), size(size) {}
-
-  /// `end` clamped into [low, size + high], where `low` and `high` are -1 or 0;
-  /// null where it cannot be told.
-  AffineExpr clamp(AffineExpr end, int64_t low, int64_t high) {
-    AffineExpr last = graph::simplify(size + high), first = e.number(low),
-               zero = e.number(0);
-    // Counted from the end?
-    auto known = graph::constantOf(end);
-    // ONNX's way to say "to the end", whatever size that is.
-    constexpr int64_t farthest = std::numeric_limits<int32_t>::max();
-    if (known && *known >= farthest)
-      return last;
-    if (known && *known <= -farthest)
-      return first;
-    if (known ? *known < 0 : !symbols.isAtLeast(end, zero)) {
-      if (!known && !symbols.isAtLeast(e.number(-1), end))
-        return e.fail("cannot tell whether " + symbols.toString(end) +
-                      " counts from the end");
-      end = graph::simplify(end + size);
-      if (symbols.isAtLeast(first, end))
-        return first;
-      if (symbols.isAtLeast(end, first) ||
-          symbols.assumeAtLeast(end, first,
-                                "so that a slice starts inside its tensor"))
-        return end;
-      return ambiguous(end, first);
-    }
-    if (symbols.isAtLeast(end, last))
-      return last;
-    if (symbols.isAtLeast(last, end) ||
-        symbols.assumeAtLeast(last, end,
-                              "so that a slice ends inside its tensor"))
-      return end;
-    return ambiguous(end, last);
-  }
-
-  /// Elements from `from`, `step` apart, up to but without `to`.
-  AffineExpr count(AffineExpr from, AffineExpr to, int64_t step) {
-    AffineExpr span = graph::simplify(step > 0 ? to - from : from - to),
-               zero = e.number(0);
-    if (symbols.isAtLeast(zero, span))
-      return zero;
-    if (!symbols.assumeAtLeast(span, zero,
-                               "so that a slice does not end before it starts"))
-      return ambiguous(step > 0 ? to : from, step > 0 ? from : to);
-    int64_t magnitude = step > 0 ? step : -step;
-    return graph::simplify(span.ceilDiv(magnitude));
-  }
-
-private:
-  AffineExpr ambiguous(AffineExpr a, AffineExpr b) {
-    return e.fail("cannot tell which is larger, " + symbols.toString(a) +
-                      " or " + symbols.toString(b) + ", for " +
-                      symbols.describeRanges(a - b),
-                  "narrow the ranges with --shape so that one of them is");
-  }
-
-  Emitter &e;
-  Symbols &symbols;
-  AffineExpr size;
-};
-} // namespace
 
 static llvm::LogicalResult sliceBy(Node &n, Emitter &e, const Exprs &starts,
                                    const Exprs &ends,
@@ -103,22 +33,12 @@ static llvm::LogicalResult sliceBy(Node &n, Emitter &e, const Exprs &starts,
        llvm::zip(*checked, starts, ends, *steps)) {
     if (step == 0)
       return e.fail("a step is 0");
-    if (shape[axis] == e.number(0))
-      continue;
-    // Beyond any size one element is left.
-    step = std::clamp<int64_t>(step, -maxDimension, maxDimension);
-    Cut cut(e, shape[axis]);
-    bool forward = step > 0;
-    AffineExpr first = cut.clamp(start, 0, forward ? 0 : -1);
-    AffineExpr last =
-        first ? cut.clamp(end, forward ? 0 : -1, forward ? 0 : -1) : first;
-    AffineExpr count = last ? cut.count(first, last, step) : last;
-    if (!count)
+    SliceRange range = cutSlice(start, end, step, shape[axis], e);
+    if (!range.count)
       return llvm::failure();
-    bool empty = count == e.number(0);
-    firsts[axis] = empty ? e.number(0) : first;
-    allSteps[axis] = empty ? 1 : step;
-    dims[axis] = count;
+    firsts[axis] = range.start;
+    allSteps[axis] = range.step;
+    dims[axis] = range.count;
   }
   return n.yield(e.slice(n.input(0), firsts, allSteps, dims));
 }

@@ -1,4 +1,5 @@
 // Operators that change the shape and keep the elements.
+#include "frontends/common/builders/Pad.h"
 #include "frontends/onnx/Registry.h"
 
 using namespace charonia;
@@ -217,25 +218,7 @@ static llvm::LogicalResult tile(Node &n, Emitter &e) {
   auto repeats = n.known(1);
   if (failed(repeats))
     return llvm::failure();
-  Exprs shape = graph::getShape(n.input(0));
-  if (repeats->size() != shape.size())
-    return e.fail("has " + Twine(repeats->size()) + " repeats for " +
-                  Twine(shape.size()) + " dimensions");
-  Exprs split, spread, dims;
-  for (auto [dim, repeat] : llvm::zip(shape, *repeats)) {
-    if (auto known = graph::constantOf(repeat); known && *known < 0)
-      return e.fail("a repeat may not be " + Twine(*known));
-    dims.push_back(product({repeat, dim}, e));
-    bool once = repeat == e.number(1);
-    if (!once && dim != e.number(1)) {
-      split.push_back(e.number(1));
-      spread.push_back(repeat);
-    }
-    split.push_back(dim);
-    spread.push_back(dim == e.number(1) ? repeat : dim);
-  }
-  return n.yield(
-      e.reshape(e.broadcast(e.reshape(n.input(0), split), spread), dims));
+  return n.yield(buildTile(n.input(0), *repeats, e));
 }
 
 /// The block size, and the sizes of [N, C, H, W].

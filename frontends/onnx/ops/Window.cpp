@@ -8,9 +8,6 @@ using llvm::SmallVector;
 using llvm::Twine;
 using mlir::AffineExpr;
 
-/// Sizes in windows beyond this are taken for garbage.
-constexpr int64_t maxWindow = int64_t(1) << 31;
-
 llvm::FailureOr<SmallVector<int64_t>>
 charonia::frontend::onnx::readWindowList(Node &n, Emitter &e,
                                          llvm::StringRef name, size_t count,
@@ -112,17 +109,7 @@ charonia::frontend::onnx::readWindow(Node &n, Emitter &e,
   } else if (autoPad != "NOTSET" && !autoPad.empty()) {
     return e.fail("attribute 'auto_pad' may not be '" + autoPad + "'");
   }
-  Exprs shape = graph::getShape(w.input);
-  for (size_t i = 0; i < spatial; ++i) {
-    AffineExpr reach = e.number((w.kernel[i] - 1) * w.dilations[i] + 1);
-    AffineExpr padded =
-        graph::simplify(shape[i + 2] + w.pads[i] + w.pads[i + spatial]);
-    // One window at least has to fit.
-    if (!e.getSymbols().assumeAtLeast(padded, reach,
-                                      "so that a window fits into the input"))
-      return e.fail("a window of " + e.getSymbols().toString(reach) +
-                    " does not fit into the padded size " +
-                    e.getSymbols().toString(padded));
-  }
+  if (failed(fitWindow(w, e)))
+    return llvm::failure();
   return w;
 }

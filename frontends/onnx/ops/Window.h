@@ -2,19 +2,10 @@
 #ifndef CHARONIA_FRONTENDS_ONNX_OPS_WINDOW_H
 #define CHARONIA_FRONTENDS_ONNX_OPS_WINDOW_H
 
+#include "frontends/common/builders/Window.h"
 #include "frontends/onnx/Node.h"
 
 namespace charonia::frontend::onnx {
-
-/// Attributes of a sliding window, checked: one entry a spatial dimension.
-struct Window {
-  llvm::SmallVector<int64_t> kernel, strides, dilations;
-  /// Lows of all dimensions, then highs.
-  llvm::SmallVector<int64_t> pads;
-  bool ceilMode = false;
-  /// The operand, padded where its padding depends on a symbolic size.
-  mlir::Value input;
-};
 
 /// Reads the window of `n` over its first operand, [N, C, S...]. `kernel` is
 /// the kernel's shape where the attribute may be absent. `fill` is what

@@ -1,0 +1,41 @@
+#include "frontends/Importer.h"
+#include "frontends/onnx/Import.h"
+#include "frontends/pytorch/Import.h"
+#include "llvm/Support/FileSystem.h"
+
+using namespace charonia::frontend;
+
+/// The first bytes of a file; none where it cannot be read.
+static std::string beginningOf(llvm::StringRef path) {
+  constexpr size_t length = 16;
+  std::string bytes(length, 0);
+  auto file = llvm::sys::fs::openNativeFileForRead(path);
+  if (!file) {
+    llvm::consumeError(file.takeError());
+    return "";
+  }
+  auto count = llvm::sys::fs::readNativeFile(
+      *file, llvm::MutableArrayRef<char>(bytes.data(), length));
+  llvm::sys::fs::closeFile(*file);
+  if (!count) {
+    llvm::consumeError(count.takeError());
+    return "";
+  }
+  bytes.resize(*count);
+  return bytes;
+}
+
+ImportResult charonia::frontend::importModel(llvm::StringRef path,
+                                             const ImportOptions &options,
+                                             mlir::MLIRContext &context) {
+  if (pytorch::isFile(beginningOf(path)))
+    return pytorch::importFile(path, options, context);
+  return onnx::importFile(path, options, context);
+}
+
+std::string ImportResult::toString() const {
+  std::string text;
+  for (const Diagnostic &diagnostic : diagnostics)
+    text += diagnostic.toString() + "\n";
+  return text;
+}

@@ -1,0 +1,22 @@
+// Matrix products and attention.
+#ifndef CHARONIA_FRONTENDS_COMMON_BUILDERS_MATRIX_H
+#define CHARONIA_FRONTENDS_COMMON_BUILDERS_MATRIX_H
+
+#include "frontends/common/Emitter.h"
+
+namespace charonia::frontend {
+
+/// NumPy's matmul: vectors get a dimension of 1, which is dropped from the
+/// result. Both operands have at least one dimension.
+mlir::Value buildMatmul(mlir::Value lhs, mlir::Value rhs, Emitter &e);
+
+/// Attention of query [B, H, S, D], key and value [B, Hkv, T, D]; a row that
+/// may attend to no key gives 0. `mask` keeps where it is true, or is added
+/// where it is of floats; it may be null.
+mlir::Value buildAttention(mlir::Value query, mlir::Value key,
+                           mlir::Value value, mlir::Value mask, double scale,
+                           bool causal, Emitter &e);
+
+} // namespace charonia::frontend
+
+#endif

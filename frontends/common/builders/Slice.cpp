@@ -1,0 +1,112 @@
+#include "frontends/common/builders/Slice.h"
+#include <limits>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using llvm::SmallVector;
+using mlir::AffineExpr;
+using mlir::Value;
+
+namespace {
+/// Finds where a slice begins and ends along one dimension of `size` elements.
+/// Ends are clamped to the dimension, so their order has to be provable, or
+/// made so by limiting a size whose range nobody declared.
+class Cut {
+public:
+  Cut(Emitter &e, AffineExpr size)
+      : e(e), symbols(e.getSymbols()), size(size) {}
+
+  /// `end` clamped into [low, size + high], where `low` and `high` are -1 or 0;
+  /// null where it cannot be told.
+  AffineExpr clamp(AffineExpr end, int64_t low, int64_t high) {
+    AffineExpr last = graph::simplify(size + high), first = e.number(low),
+               zero = e.number(0);
+    // Counted from the end?
+    auto known = graph::constantOf(end);
+    // How models say "to the end", whatever size that is.
+    constexpr int64_t farthest = std::numeric_limits<int32_t>::max();
+    if (known && *known >= farthest)
+      return last;
+    if (known && *known <= -farthest)
+      return first;
+    if (known ? *known < 0 : !symbols.isAtLeast(end, zero)) {
+      if (!known && !symbols.isAtLeast(e.number(-1), end))
+        return e.fail("cannot tell whether " + symbols.toString(end) +
+                      " counts from the end");
+      end = graph::simplify(end + size);
+      if (symbols.isAtLeast(first, end))
+        return first;
+      if (symbols.isAtLeast(end, first) ||
+          symbols.assumeAtLeast(end, first,
+                                "so that a slice starts inside its tensor"))
+        return end;
+      return ambiguous(end, first);
+    }
+    if (symbols.isAtLeast(end, last))
+      return last;
+    if (symbols.isAtLeast(last, end) ||
+        symbols.assumeAtLeast(last, end,
+                              "so that a slice ends inside its tensor"))
+      return end;
+    return ambiguous(end, last);
+  }
+
+  /// Elements from `from`, `step` apart, up to but without `to`.
+  AffineExpr count(AffineExpr from, AffineExpr to, int64_t step) {
+    AffineExpr span = graph::simplify(step > 0 ? to - from : from - to),
+               zero = e.number(0);
+    if (symbols.isAtLeast(zero, span))
+      return zero;
+    if (!symbols.assumeAtLeast(span, zero,
+                               "so that a slice does not end before it starts"))
+      return ambiguous(step > 0 ? to : from, step > 0 ? from : to);
+    int64_t magnitude = step > 0 ? step : -step;
+    return graph::simplify(span.ceilDiv(magnitude));
+  }
+
+private:
+  AffineExpr ambiguous(AffineExpr a, AffineExpr b) {
+    return e.fail("cannot tell which is larger, " + symbols.toString(a) +
+                      " or " + symbols.toString(b) + ", for " +
+                      symbols.describeRanges(a - b),
+                  "narrow the ranges with --shape so that one of them is");
+  }
+
+  Emitter &e;
+  Symbols &symbols;
+  AffineExpr size;
+};
+} // namespace
+
+SliceRange charonia::frontend::cutSlice(AffineExpr start, AffineExpr end,
+                                        int64_t step, AffineExpr size,
+                                        Emitter &e) {
+  if (size == e.number(0))
+    return {e.number(0), e.number(0), 1};
+  // Beyond any size one element is left.
+  step = std::clamp<int64_t>(step, -maxDimension, maxDimension);
+  Cut cut(e, size);
+  bool forward = step > 0;
+  AffineExpr first = cut.clamp(start, 0, forward ? 0 : -1);
+  AffineExpr last =
+      first ? cut.clamp(end, forward ? 0 : -1, forward ? 0 : -1) : first;
+  AffineExpr count = last ? cut.count(first, last, step) : last;
+  if (!count)
+    return {};
+  if (count == e.number(0))
+    return {e.number(0), count, 1};
+  return {first, count, step};
+}
+
+Value charonia::frontend::sliceAlong(Value value, int64_t axis,
+                                     const SliceRange &range, Emitter &e) {
+  if (!value || !range.count)
+    return {};
+  Exprs dims = graph::getShape(value);
+  Exprs starts = e.numbers(SmallVector<int64_t>(dims.size(), 0));
+  SmallVector<int64_t> steps(dims.size(), 1);
+  starts[axis] = range.start;
+  steps[axis] = range.step;
+  dims[axis] = range.count;
+  return e.slice(value, starts, steps, dims);
+}

@@ -1,0 +1,78 @@
+#include "frontends/common/builders/Window.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using llvm::SmallVector;
+using mlir::AffineExpr;
+using mlir::Value;
+
+llvm::LogicalResult charonia::frontend::fitWindow(const Window &w, Emitter &e) {
+  size_t spatial = w.kernel.size();
+  Exprs shape = graph::getShape(w.input);
+  for (size_t i = 0; i < spatial; ++i) {
+    if ((w.kernel[i] - 1) * w.dilations[i] > maxWindow)
+      return e.fail("the dilated kernel is absurdly large");
+    AffineExpr reach = e.number((w.kernel[i] - 1) * w.dilations[i] + 1);
+    AffineExpr padded =
+        graph::simplify(shape[i + 2] + w.pads[i] + w.pads[i + spatial]);
+    if (!e.getSymbols().assumeAtLeast(padded, reach,
+                                      "so that a window fits into the input"))
+      return e.fail("a window of " + e.getSymbols().toString(reach) +
+                    " does not fit into the padded size " +
+                    e.getSymbols().toString(padded));
+  }
+  return llvm::success();
+}
+
+Value charonia::frontend::buildPool(graph::PoolKind kind, const Window &w,
+                                    bool countPadding, Emitter &e) {
+  SmallVector<mlir::NamedAttribute> attributes = {
+      e.attr("kind", graph::PoolKindAttr::get(e.getContext(), kind)),
+      e.attr("kernel", w.kernel), e.attr("strides", w.strides),
+      e.attr("pads", w.pads), e.attr("dilations", w.dilations)};
+  if (w.ceilMode)
+    attributes.push_back(e.unit("ceil_mode"));
+  if (countPadding)
+    attributes.push_back(e.unit("count_include_pad"));
+  return e.op<graph::PoolOp>({w.input}, attributes);
+}
+
+Value charonia::frontend::buildConv(const Window &w, Value input, Value filter,
+                                    int64_t groups, Emitter &e) {
+  auto channels = graph::constantOf(graph::getShape(input)[1]);
+  Exprs shape = graph::getShape(filter);
+  auto outputs = graph::constantOf(shape[0]),
+       perGroup = graph::constantOf(shape[1]);
+  if (!channels && perGroup && groups > 0 &&
+      *perGroup <= maxDimension / groups &&
+      e.agree(graph::getShape(input)[1], e.number(*perGroup * groups),
+              "multiplies over the channels"))
+    channels = *perGroup * groups;
+  if (!channels)
+    return e.fail("the number of channels has to be known",
+                  "fix that size with --shape");
+  if (!outputs || !perGroup || groups < 1 || groups > *channels ||
+      *outputs % groups || *channels / groups != *perGroup ||
+      *channels % groups)
+    return e.fail("a filter of " + e.describe(filter.getType()) + " in " +
+                  llvm::Twine(groups) + " groups does not fit the " +
+                  llvm::Twine(*channels) + " channels of the input");
+  return e.op<graph::ConvOp>({input, filter}, {e.attr("strides", w.strides),
+                                               e.attr("pads", w.pads),
+                                               e.attr("dilations", w.dilations),
+                                               e.attr("groups", groups)});
+}
+
+llvm::FailureOr<SmallVector<int64_t>> charonia::frontend::kernelOf(Value filter,
+                                                                   Emitter &e) {
+  SmallVector<int64_t> kernel;
+  Exprs shape = graph::getShape(filter);
+  for (AffineExpr size : llvm::drop_begin(shape, 2)) {
+    auto known = graph::constantOf(size);
+    if (!known)
+      return e.fail("the filter's size has to be known",
+                    "fix that size with --shape");
+    kernel.push_back(*known);
+  }
+  return kernel;
+}

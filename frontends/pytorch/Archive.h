@@ -1,0 +1,57 @@
+// The entries of a zip file.
+#ifndef CHARONIA_FRONTENDS_PYTORCH_ARCHIVE_H
+#define CHARONIA_FRONTENDS_PYTORCH_ARCHIVE_H
+
+#include "frontends/common/Emitter.h"
+#include "llvm/ADT/StringMap.h"
+#include <memory>
+
+namespace charonia::frontend::pytorch {
+
+/// A zip file, mapped. Entries that are stored are given in place, deflated
+/// ones are inflated; what all of them inflate to is bounded by the file's
+/// size. Names are without the folder that all entries lie in, if there is one.
+class Archive {
+public:
+  /// Bytes and what keeps them alive.
+  struct Bytes {
+    llvm::ArrayRef<char> bytes;
+    std::shared_ptr<const void> owner;
+    llvm::StringRef text() const { return {bytes.data(), bytes.size()}; }
+  };
+
+  /// The file at `path`; null and a problem where it cannot be read as zip.
+  static std::unique_ptr<Archive> open(llvm::StringRef path, Problem &problem);
+  /// The same of bytes in memory.
+  static std::unique_ptr<Archive> read(Bytes file, Problem &problem);
+
+  bool has(llvm::StringRef name) const { return entries.count(name); }
+  /// Names of the entries below a folder ("models/"), sorted; all for "".
+  std::vector<std::string> list(llvm::StringRef folder) const;
+  /// The bytes of an entry.
+  std::optional<Bytes> load(llvm::StringRef name, Problem &problem);
+
+private:
+  /// Where an entry's data lies in the file, and how.
+  struct Entry {
+    uint64_t offset = 0, stored = 0, size = 0;
+    uint32_t checksum = 0;
+    bool deflated = false;
+  };
+
+  explicit Archive(Bytes file) : file(std::move(file)) {}
+  std::optional<Problem> readDirectory();
+  std::optional<Problem> readEntry(llvm::StringRef record);
+  std::optional<Problem> checkOverlap() const;
+  void dropCommonFolder();
+  std::optional<Bytes> inflate(llvm::StringRef name, const Entry &entry,
+                               Problem &problem);
+
+  Bytes file;
+  llvm::StringMap<Entry> entries;
+  uint64_t inflated = 0;
+};
+
+} // namespace charonia::frontend::pytorch
+
+#endif

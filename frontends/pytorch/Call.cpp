@@ -1,0 +1,373 @@
+#include "frontends/pytorch/Call.h"
+#include "frontends/common/Diagnostic.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::pytorch;
+using Kind = Argument::Kind;
+using llvm::SmallVector;
+using llvm::StringRef;
+using llvm::Twine;
+
+Call::Call(Emitter &emitter, const Node &node, Names &names)
+    : emitter(emitter), node(node), names(names) {
+  for (const Argument &output : node.outputs) {
+    if (output.kind == Kind::List)
+      for (const Argument &item : output.items)
+        outputs.push_back(item.text);
+    else
+      outputs.push_back(output.text);
+  }
+}
+
+// Arguments.
+
+const Argument *Call::find(StringRef name) {
+  used.insert(name);
+  for (const NamedArgument &input : node.inputs)
+    if (input.name == name)
+      return input.value.isNone() ? nullptr : &input.value;
+  return nullptr;
+}
+bool Call::has(StringRef name) { return find(name); }
+void Call::ignore(llvm::ArrayRef<StringRef> list) {
+  for (StringRef name : list)
+    used.insert(name);
+}
+
+Failed Call::wrongKind(StringRef name, StringRef wanted) {
+  const Argument *argument = find(name);
+  if (!argument)
+    return fail("argument '" + name + "' is missing", "export again");
+  if (argument->kind == Kind::Unsupported)
+    return fail("argument '" + name + "' is of a kind that is not supported, " +
+                printable(argument->text));
+  if (argument->kind == Kind::SymInt || argument->kind == Kind::SymFloat ||
+      argument->kind == Kind::SymBool)
+    return fail("argument '" + name +
+                    "' is not supported unless it is "
+                    "constant, but is the size '" +
+                    printable(argument->text) + "'",
+                "fix that size when exporting");
+  return fail("argument '" + name + "' is no " + wanted, "export again");
+}
+
+mlir::Value Call::tensorFrom(const Argument &argument, StringRef name) {
+  if (argument.kind != Kind::Tensor)
+    return wrongKind(name, "tensor");
+  return emitter.follow(names.valueOf(argument.text));
+}
+mlir::Value Call::tensor(StringRef name) {
+  const Argument *argument = find(name);
+  return argument ? tensorFrom(*argument, name) : wrongKind(name, "tensor");
+}
+mlir::Value Call::optionalTensor(StringRef name) {
+  const Argument *argument = find(name);
+  return argument ? tensorFrom(*argument, name) : mlir::Value();
+}
+Values Call::tensors(StringRef name) {
+  Values values;
+  const Argument *argument = find(name);
+  if (!argument || argument->kind != Kind::List) {
+    wrongKind(name, "list of tensors");
+    return values;
+  }
+  for (const Argument &item : argument->items)
+    values.push_back(item.isNone() ? mlir::Value() : tensorFrom(item, name));
+  return values;
+}
+
+mlir::Value Call::operand(StringRef name, mlir::Type element) {
+  const Argument *argument = find(name);
+  if (!argument)
+    return wrongKind(name, "tensor or number");
+  switch (argument->kind) {
+  case Kind::Tensor:
+    return emitter.cast(tensorFrom(*argument, name), element);
+  case Kind::Integer:
+  case Kind::Bool:
+    return emitter.scalar(argument->integer, element);
+  case Kind::Float:
+    return emitter.scalar(argument->number, element);
+  case Kind::SymInt:
+    return emitter.size(size(name), element);
+  default:
+    return wrongKind(name, "tensor or number");
+  }
+}
+
+int64_t Call::integer(StringRef name, std::optional<int64_t> otherwise) {
+  const Argument *argument = find(name);
+  if (!argument && otherwise)
+    return *otherwise;
+  if (argument && argument->kind == Kind::SymInt)
+    if (mlir::AffineExpr known = size(name))
+      if (auto value = graph::constantOf(known))
+        return *value;
+  bool fits = argument &&
+              (argument->kind == Kind::Integer || argument->kind == Kind::Bool);
+  if (!fits)
+    wrongKind(name, "integer");
+  return fits ? argument->integer : 0;
+}
+double Call::number(StringRef name, std::optional<double> otherwise) {
+  const Argument *argument = find(name);
+  if (!argument && otherwise)
+    return *otherwise;
+  if (argument && argument->kind == Kind::Float)
+    return argument->number;
+  return static_cast<double>(integer(name));
+}
+bool Call::flag(StringRef name, std::optional<bool> otherwise) {
+  const Argument *argument = find(name);
+  if (!argument && otherwise)
+    return *otherwise;
+  return integer(name) != 0;
+}
+std::string Call::text(StringRef name, StringRef otherwise) {
+  const Argument *argument = find(name);
+  if (!argument)
+    return otherwise.str();
+  if (argument->kind != Kind::String)
+    wrongKind(name, "string");
+  return argument->text;
+}
+
+mlir::Type Call::dtype(StringRef name) {
+  const Argument *argument = find(name);
+  if (!argument)
+    return {};
+  if (argument->kind != Kind::ScalarType) {
+    wrongKind(name, "element type");
+    return {};
+  }
+  auto code = static_cast<int>(argument->integer);
+  mlir::Type element = elementType(code, emitter.getContext());
+  if (!element)
+    fail(dtypeName(code) + " is not supported");
+  return element;
+}
+
+mlir::AffineExpr Call::sizeFrom(const Argument &argument, StringRef name) {
+  if (argument.kind == Kind::Integer)
+    return emitter.number(argument.integer);
+  if (argument.kind != Kind::SymInt)
+    return wrongKind(name, "size");
+  if (mlir::AffineExpr size = names.sizeOf(argument.text))
+    return size;
+  return fail("shapes that depend on data are not supported: argument '" +
+                  name + "' is '" + printable(argument.text) + "'",
+              "shapes have to follow from the shapes of the model's inputs");
+}
+mlir::AffineExpr Call::size(StringRef name, std::optional<int64_t> otherwise) {
+  const Argument *argument = find(name);
+  if (!argument && otherwise)
+    return emitter.number(*otherwise);
+  return argument ? sizeFrom(*argument, name) : wrongKind(name, "size");
+}
+Exprs Call::sizes(StringRef name) {
+  Exprs result;
+  const Argument *argument = find(name);
+  if (argument && argument->kind == Kind::List) {
+    for (const Argument &item : argument->items)
+      result.push_back(sizeFrom(item, name));
+    return result;
+  }
+  result.push_back(size(name));
+  return result;
+}
+SmallVector<int64_t> Call::integers(StringRef name,
+                                    llvm::ArrayRef<int64_t> otherwise) {
+  SmallVector<int64_t> result;
+  if (!has(name))
+    return SmallVector<int64_t>(otherwise);
+  for (mlir::AffineExpr size : sizes(name)) {
+    auto value = size ? graph::constantOf(size) : std::nullopt;
+    if (size && !value)
+      fail("argument '" + name +
+               "' is not supported unless it is constant, "
+               "but is " +
+               emitter.getSymbols().toString(size),
+           "fix that size with --shape");
+    result.push_back(value.value_or(0));
+  }
+  return result;
+}
+SmallVector<int64_t> Call::repeated(StringRef name, unsigned count,
+                                    int64_t otherwise) {
+  SmallVector<int64_t> given = integers(name, {otherwise});
+  if (given.empty())
+    given.push_back(otherwise);
+  if (given.size() == 1)
+    given.resize(count, given[0]);
+  if (given.size() != count) {
+    fail("argument '" + name + "' has " + Twine(given.size()) +
+         " entries for " + Twine(count) + " dimensions");
+    given.resize(count);
+  }
+  return given;
+}
+
+int64_t Call::axis(int64_t value, int64_t rank) {
+  // A number counts as one dimension.
+  int64_t extent = std::max<int64_t>(rank, 1);
+  if (value < -extent || value >= extent) {
+    fail("dimension " + Twine(value) + " is out of range for " + Twine(rank) +
+         " dimensions");
+    return 0;
+  }
+  return value < 0 ? value + extent : value;
+}
+int64_t Call::axis(StringRef name, int64_t rank,
+                   std::optional<int64_t> otherwise) {
+  return axis(integer(name, otherwise), rank);
+}
+SmallVector<int64_t> Call::axes(StringRef name, int64_t rank) {
+  SmallVector<int64_t> given = integers(name), result;
+  if (given.empty())
+    return llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  for (int64_t value : given) {
+    int64_t d = axis(value, rank);
+    if (llvm::is_contained(result, d))
+      fail("dimension " + Twine(value) + " appears twice");
+    result.push_back(d);
+  }
+  if (rank == 0)
+    result.clear();
+  return result;
+}
+
+// Types.
+
+static bool isBool(mlir::Type type) { return type.isInteger(1); }
+
+mlir::Type charonia::frontend::pytorch::promoteTypes(mlir::Type a,
+                                                     mlir::Type b) {
+  if (!a || !b || a == b)
+    return a ? a : b;
+  auto floatA = llvm::dyn_cast<mlir::FloatType>(a),
+       floatB = llvm::dyn_cast<mlir::FloatType>(b);
+  if (floatA && floatB) {
+    if (floatA.getWidth() == floatB.getWidth())
+      return mlir::Float32Type::get(a.getContext());
+    return floatA.getWidth() > floatB.getWidth() ? a : b;
+  }
+  if (floatA || floatB)
+    return floatA ? a : b;
+  if (isBool(a) || isBool(b))
+    return isBool(a) ? b : a;
+  unsigned widthA = a.getIntOrFloatBitWidth(),
+           widthB = b.getIntOrFloatBitWidth();
+  bool unsignedA = a.isUnsignedInteger(), unsignedB = b.isUnsignedInteger();
+  if (unsignedA == unsignedB)
+    return widthA > widthB ? a : b;
+  // A signed type that holds the unsigned one.
+  unsigned width = std::max(unsignedA ? widthA * 2 : widthA,
+                            unsignedB ? widthB * 2 : widthB);
+  return mlir::IntegerType::get(a.getContext(), std::min(width, 64u));
+}
+
+/// Tensors with dimensions decide; those without, then numbers, only where they
+/// are of a higher kind: bool, integers, floats.
+static mlir::Type combineKinds(mlir::Type higher, mlir::Type lower) {
+  if (!higher || !lower)
+    return higher ? higher : lower;
+  if (llvm::isa<mlir::FloatType>(higher))
+    return higher;
+  return isBool(higher) || llvm::isa<mlir::FloatType>(lower)
+             ? promoteTypes(higher, lower)
+             : higher;
+}
+
+mlir::Type Call::exactType(mlir::Type element,
+                           llvm::ArrayRef<StringRef> arguments) {
+  auto type = llvm::dyn_cast_or_null<mlir::FloatType>(element);
+  if (!type || type.getWidth() >= 32)
+    return element;
+  for (StringRef name : arguments) {
+    const Argument *argument = find(name);
+    bool isFloat = argument && argument->kind == Kind::Float;
+    if (!isFloat && !(argument && argument->kind == Kind::Integer))
+      continue;
+    llvm::APFloat value(isFloat ? argument->number
+                                : static_cast<double>(argument->integer));
+    bool loses = false;
+    value.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
+                  &loses);
+    if (loses)
+      return emitter.getBuilder().getF32Type();
+  }
+  return element;
+}
+
+mlir::Type Call::promote(llvm::ArrayRef<StringRef> arguments) {
+  mlir::Type withDims, withoutDims, numbers;
+  auto &builder = emitter.getBuilder();
+  for (StringRef name : arguments) {
+    const Argument *argument = find(name);
+    if (!argument)
+      continue;
+    if (argument->kind == Kind::Tensor) {
+      mlir::Value value = tensor(name);
+      if (!value)
+        return {};
+      mlir::Type &group = rankOf(value) ? withDims : withoutDims;
+      group = promoteTypes(group, elementOf(value));
+      continue;
+    }
+    mlir::Type type = builder.getI64Type();
+    if (argument->kind == Kind::Float || argument->kind == Kind::SymFloat)
+      type = builder.getF32Type();
+    else if (argument->kind == Kind::Bool)
+      type = builder.getI1Type();
+    numbers = promoteTypes(numbers, type);
+  }
+  return combineKinds(withDims, combineKinds(withoutDims, numbers));
+}
+
+// Results.
+
+const TensorMeta *Call::resultMeta(unsigned i) {
+  return i < outputs.size() ? names.metaOf(outputs[i]) : nullptr;
+}
+mlir::Type Call::resultElement(unsigned i) {
+  const TensorMeta *meta = resultMeta(i);
+  if (!meta)
+    return fail("the file does not say what result " + Twine(i) + " is",
+                "export again"),
+           mlir::Type();
+  mlir::Type element = elementType(meta->dtype, emitter.getContext());
+  if (!element)
+    fail("its result is " + dtypeName(meta->dtype) + ", which is not supported",
+         "float32, float64, float16, bfloat16, bool and integers of 8 to 64 "
+         "bits are");
+  return element;
+}
+Exprs Call::resultShape(unsigned i) {
+  const TensorMeta *meta = resultMeta(i);
+  if (!meta) {
+    fail("the file does not say what result " + Twine(i) + " is",
+         "export again");
+    return {};
+  }
+  Exprs shape = names.shapeOf(*meta);
+  for (auto [d, size] : llvm::enumerate(shape))
+    if (!size)
+      fail("size " + Twine(d) + " of its result is " +
+               meta->sizes[d]->toString() +
+               ", which does not follow from the sizes of inputs in a way "
+               "that is supported",
+           "shapes have to follow from the shapes of the model's inputs");
+  return shape;
+}
+
+llvm::LogicalResult Call::yield(mlir::ValueRange values) {
+  if (emitter.failed())
+    return llvm::failure();
+  for (const NamedArgument &input : node.inputs)
+    if (!used.contains(input.name) && !input.value.isNone())
+      return fail("argument '" + printable(input.name) + "' is not supported",
+                  "export without it");
+  results.assign(values.begin(), values.end());
+  return llvm::success();
+}

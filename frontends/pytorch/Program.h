@@ -1,0 +1,122 @@
+// An exported program as plain data: what models/<name>.json holds.
+#ifndef CHARONIA_FRONTENDS_PYTORCH_PROGRAM_H
+#define CHARONIA_FRONTENDS_PYTORCH_PROGRAM_H
+
+#include "frontends/common/Emitter.h"
+#include "frontends/pytorch/Expression.h"
+#include <map>
+
+namespace charonia::frontend::pytorch {
+
+struct Graph;
+
+/// An argument or a result of a node. The file's kinds for one type, with and
+/// without symbols, optional or not, are one kind here; lists of any kind are
+/// List.
+struct Argument {
+  enum class Kind {
+    None,
+    Tensor,       ///< text: the value's name
+    Integer,      ///< integer
+    SymInt,       ///< text: a name of Graph::integers
+    Float,        ///< number
+    SymFloat,     ///< text
+    Bool,         ///< integer
+    SymBool,      ///< text
+    String,       ///< text
+    ScalarType,   ///< integer: a type's code
+    MemoryFormat, ///< integer
+    Layout,       ///< integer
+    Device,       ///< text
+    List,         ///< items
+    Graph,        ///< graph
+    Unsupported,  ///< text: the file's word for the kind
+  };
+  Kind kind = Kind::None;
+  int64_t integer = 0;
+  double number = 0;
+  std::string text;
+  std::vector<Argument> items;
+  std::shared_ptr<const Graph> graph;
+
+  bool isNone() const { return kind == Kind::None; }
+};
+
+struct NamedArgument {
+  /// Empty for operands of regions.
+  std::string name;
+  Argument value;
+};
+
+/// What a tensor is said to be. Sizes are not checked.
+struct TensorMeta {
+  int dtype = 0, layout = 0;
+  std::vector<ExpressionPtr> sizes, strides;
+  ExpressionPtr offset;
+};
+
+struct Node {
+  /// "torch.ops.aten.conv2d.default".
+  std::string target;
+  std::vector<NamedArgument> inputs;
+  std::vector<Argument> outputs;
+  /// "encoder.layer.3.attention", and "model.py:12: return self.fc(x)".
+  std::string module, line;
+};
+
+struct Graph {
+  std::vector<Argument> inputs, outputs;
+  /// In the order of execution.
+  std::vector<Node> nodes;
+  std::map<std::string, TensorMeta, std::less<>> tensors;
+  /// Sizes by name; null where the file gives none.
+  std::map<std::string, ExpressionPtr, std::less<>> integers;
+};
+
+struct InputSpec {
+  enum class Kind { Parameter, Buffer, Constant, User, Fixed, Object };
+  Kind kind = Kind::User;
+  /// The name in Graph::inputs; the name in the weights' configuration.
+  std::string name, target;
+};
+
+struct OutputSpec {
+  enum class Kind { User, Mutation, Other };
+  Kind kind = Kind::User;
+  Argument value;
+  /// Of a mutation: what changes.
+  std::string target;
+};
+
+/// Bounds of a symbol; none where open.
+struct SymbolRange {
+  std::optional<int64_t> min, max;
+};
+
+struct Program {
+  std::string torchVersion;
+  Graph graph;
+  std::vector<InputSpec> inputs;
+  std::vector<OutputSpec> outputs;
+  /// Of plain symbols.
+  std::map<std::string, SymbolRange, std::less<>> ranges;
+  /// Names of the exported function's tensor arguments and results, as far as
+  /// the file has them; empty where it has not.
+  std::vector<std::string> outputNames;
+};
+
+/// Reads a program; everything about the text's form is checked.
+std::optional<Program> readProgram(llvm::StringRef text, Problem &problem);
+
+class Json;
+/// Of a tensor's "meta", as weights have it too.
+TensorMeta readTensorMeta(const Json &json, ExpressionParser &expressions);
+
+/// The type for a code of the file; null for those that are not supported.
+mlir::Type elementType(int dtype, mlir::MLIRContext *context);
+/// "float32".
+std::string dtypeName(int dtype);
+
+} // namespace charonia::frontend::pytorch
+
+#endif

@@ -1,0 +1,60 @@
+// The table of PyTorch's operators that become graph operators.
+#ifndef CHARONIA_FRONTENDS_PYTORCH_REGISTRY_H
+#define CHARONIA_FRONTENDS_PYTORCH_REGISTRY_H
+
+#include "frontends/pytorch/Call.h"
+
+namespace charonia::frontend::pytorch {
+
+/// Builds a node's results and yields them, or fails with a reason.
+using ImportFunction = llvm::LogicalResult (*)(Call &call);
+/// The value of `self` after the view that the call makes of it was replaced by
+/// `view`; null and a failure where that cannot be written.
+using WriteFunction = mlir::Value (*)(Call &call, mlir::Value self,
+                                      mlir::Value view);
+
+/// Whether a result shares memory with argument `self`.
+enum class Alias {
+  No,
+  View,  ///< Each result does.
+  Maybe, ///< Only where strides or types allow it.
+};
+
+/// One overload of one operator: "aten.add.Tensor". What it does in place,
+/// "aten.add_.Tensor", is the same row and a write to `self`.
+struct Row {
+  const char *op;
+  ImportFunction import;
+  Alias alias = Alias::No;
+  WriteFunction write = nullptr;
+};
+
+// One list a family, in ops/<Family>.cpp.
+llvm::ArrayRef<Row> elementwiseRows();
+llvm::ArrayRef<Row> activationRows();
+llvm::ArrayRef<Row> contractionRows();
+llvm::ArrayRef<Row> normalizationRows();
+llvm::ArrayRef<Row> poolingRows();
+llvm::ArrayRef<Row> reductionRows();
+llvm::ArrayRef<Row> viewRows();
+llvm::ArrayRef<Row> sliceRows();
+llvm::ArrayRef<Row> indexRows();
+llvm::ArrayRef<Row> sourceRows();
+llvm::ArrayRef<Row> typeRows();
+
+/// All rows, sorted by operator.
+llvm::ArrayRef<Row> allRows();
+/// What a target means here; the row is null where there is none.
+struct Target {
+  const Row *row = nullptr;
+  /// It writes its result to `self`.
+  bool inPlace = false;
+  /// It has no result that anybody computes with: an assertion.
+  bool isCheck = false;
+};
+/// Of "torch.ops.aten.add_.Tensor".
+Target findTarget(llvm::StringRef target);
+
+} // namespace charonia::frontend::pytorch
+
+#endif

@@ -1,0 +1,100 @@
+#include "frontends/pytorch/Sizes.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::pytorch;
+using mlir::AffineExpr;
+
+/// a / b of b > 0: exact where the factors of b are found in a.
+AffineExpr Sizes::quotient(AffineExpr a, AffineExpr b, bool up) {
+  if (AffineExpr exact =
+          graph::constantOf(b) ? AffineExpr() : divideSizes({a}, {b}, context))
+    return exact;
+  if (!symbols.isAtLeast(b, mlir::getAffineConstantExpr(1, context)))
+    return {};
+  return graph::simplify(up ? a.ceilDiv(b) : a.floorDiv(b));
+}
+
+AffineExpr Sizes::operation(const Expression &expression,
+                            llvm::ArrayRef<AffineExpr> operands) {
+  const std::string &head = expression.head;
+  bool isSum = head == "Add", isProduct = head == "Mul",
+       isLeast = head == "Min", isMost = head == "Max";
+  if (operands.empty())
+    return {};
+  if (isSum || isProduct || isLeast || isMost) {
+    AffineExpr result = operands[0];
+    for (AffineExpr next : operands.drop_front()) {
+      if (isSum || isProduct) {
+        result = isSum ? result + next : result * next;
+        continue;
+      }
+      bool firstIsMore = symbols.isAtLeast(result, next),
+           nextIsMore = symbols.isAtLeast(next, result);
+      if (!firstIsMore && !nextIsMore)
+        return {};
+      result = firstIsMore == isMost ? result : next;
+    }
+    return graph::simplify(result);
+  }
+  if ((head == "ToFloat" || head == "TruncToInt") && operands.size() == 1)
+    return operands[0];
+  if (operands.size() != 2)
+    return {};
+  AffineExpr a = operands[0], b = operands[1];
+  if (head == "FloorDiv" || head == "CleanDiv")
+    return quotient(a, b, /*up=*/false);
+  if (head == "CeilDiv")
+    return quotient(a, b, /*up=*/true);
+  auto exponent = graph::constantOf(b);
+  constexpr int64_t maxPower = 8;
+  if (head == "Pow" && exponent && *exponent >= 0 && *exponent <= maxPower) {
+    AffineExpr result = mlir::getAffineConstantExpr(1, context);
+    for (int64_t i = 0; i < *exponent; ++i)
+      result = result * a;
+    return graph::simplify(result);
+  }
+  if ((head == "Mod" || head == "PythonMod") &&
+      symbols.isAtLeast(b, mlir::getAffineConstantExpr(1, context)))
+    return graph::simplify(a % b);
+  return {};
+}
+
+AffineExpr Sizes::convert(const ExpressionPtr &expression) {
+  if (!expression)
+    return {};
+  if (expression->head == "Integer")
+    return mlir::getAffineConstantExpr(expression->value, context);
+  if (expression->head == "Symbol") {
+    auto it = bound.find(expression->name);
+    return it == bound.end() ? AffineExpr() : symbols.resolve(it->second);
+  }
+  if (auto it = converted.find(expression.get()); it != converted.end())
+    return symbols.resolve(it->second);
+  // CeilToInt(IntTrueDiv(a, b)) is how a rounded division is written.
+  const Expression *rounded = expression.get();
+  bool isRounded =
+      (expression->head == "CeilToInt" || expression->head == "FloorToInt" ||
+       expression->head == "TruncToInt") &&
+      expression->operands.size() == 1 &&
+      expression->operands[0]->operands.size() == 2 &&
+      (expression->operands[0]->head == "IntTrueDiv" ||
+       expression->operands[0]->head == "FloatTrueDiv");
+  if (isRounded)
+    rounded = expression->operands[0].get();
+  Exprs operands = convert(rounded->operands);
+  AffineExpr result;
+  if (llvm::all_of(operands, [](AffineExpr e) { return bool(e); }))
+    result = isRounded ? quotient(operands[0], operands[1],
+                                  expression->head == "CeilToInt")
+                       : operation(*expression, operands);
+  converted[expression.get()] = result;
+  return result;
+}
+
+Exprs Sizes::convert(llvm::ArrayRef<ExpressionPtr> expressions) {
+  Exprs result;
+  for (const ExpressionPtr &expression : expressions)
+    result.push_back(convert(expression));
+  return result;
+}

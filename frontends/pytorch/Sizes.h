@@ -1,0 +1,40 @@
+// Sizes of an exported program as expressions over the module's symbols.
+#ifndef CHARONIA_FRONTENDS_PYTORCH_SIZES_H
+#define CHARONIA_FRONTENDS_PYTORCH_SIZES_H
+
+#include "frontends/pytorch/Program.h"
+
+namespace charonia::frontend::pytorch {
+
+/// Turns the file's expressions into sizes, once symbols are bound to
+/// dimensions of inputs.
+class Sizes {
+public:
+  Sizes(Symbols &symbols, mlir::MLIRContext *context)
+      : symbols(symbols), context(context) {}
+
+  /// What a symbol of the file stands for.
+  void bind(llvm::StringRef symbol, mlir::AffineExpr size) {
+    bound[symbol] = size;
+  }
+  bool isBound(llvm::StringRef symbol) const { return bound.count(symbol); }
+  /// The size; null where the expression depends on data, or is of a kind that
+  /// sizes cannot be.
+  mlir::AffineExpr convert(const ExpressionPtr &expression);
+  /// Null entries for sizes that convert() cannot tell.
+  Exprs convert(llvm::ArrayRef<ExpressionPtr> expressions);
+
+private:
+  mlir::AffineExpr operation(const Expression &expression,
+                             llvm::ArrayRef<mlir::AffineExpr> operands);
+  mlir::AffineExpr quotient(mlir::AffineExpr a, mlir::AffineExpr b, bool up);
+
+  Symbols &symbols;
+  mlir::MLIRContext *context;
+  llvm::StringMap<mlir::AffineExpr> bound;
+  llvm::DenseMap<const Expression *, mlir::AffineExpr> converted;
+};
+
+} // namespace charonia::frontend::pytorch
+
+#endif

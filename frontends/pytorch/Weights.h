@@ -1,0 +1,42 @@
+// Parameters, buffers and constants of an exported program.
+#ifndef CHARONIA_FRONTENDS_PYTORCH_WEIGHTS_H
+#define CHARONIA_FRONTENDS_PYTORCH_WEIGHTS_H
+
+#include "frontends/common/Tensors.h"
+#include "frontends/pytorch/Archive.h"
+#include "frontends/pytorch/Program.h"
+
+namespace charonia::frontend::pytorch {
+
+/// Tensors by name. A tensor is a view, of its sizes, strides and offset, of a
+/// storage, which is an entry of the archive; several may share one.
+class Weights {
+public:
+  explicit Weights(Archive &archive) : archive(archive) {}
+
+  /// Adds what a configuration lists, "data/weights/model_weights_config.json",
+  /// with storages in the same folder.
+  std::optional<Problem> addConfiguration(llvm::StringRef entry);
+  bool has(llvm::StringRef name) const { return sources.count(name); }
+  /// What the file says of a tensor; null where there is none of that name.
+  const TensorMeta *metaOf(llvm::StringRef name) const;
+
+  /// The tensor as a value: constants and weights map the file's bytes, also
+  /// where dimensions are permuted or spread. Null and a problem where there is
+  /// none, or it is not sound. Two names of one tensor are one value.
+  mlir::Value load(llvm::StringRef name, Emitter &emitter, Problem &problem);
+
+private:
+  struct Source {
+    std::string entry;
+    TensorMeta meta;
+    bool pickled = false;
+  };
+  llvm::StringMap<Source> sources;
+  llvm::StringMap<mlir::Value> loaded;
+  Archive &archive;
+};
+
+} // namespace charonia::frontend::pytorch
+
+#endif

@@ -1,0 +1,205 @@
+// Reductions.
+#include "frontends/pytorch/Registry.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::pytorch;
+using graph::ReduceKind;
+using llvm::LogicalResult;
+using llvm::SmallVector;
+using mlir::Value;
+
+/// The dimensions of argument `dim`, sorted; all where there is none.
+static SmallVector<int64_t> reducedAxes(Call &c, Value x) {
+  auto axes = c.axes("dim", rankOf(x));
+  llvm::sort(axes);
+  return axes;
+}
+
+/// Sums in the result's type.
+static LogicalResult sum(Call &c) {
+  c.ignore({"dtype"});
+  Value x = c.operand("self", c.resultElement());
+  return c.yield(c.getEmitter().reduce(ReduceKind::sum, x, reducedAxes(c, x),
+                                       c.flag("keepdim", false)));
+}
+static LogicalResult prod(Call &c) {
+  c.ignore({"dtype"});
+  Value x = c.operand("self", c.resultElement());
+  return c.yield(c.getEmitter().reduce(ReduceKind::prod, x, reducedAxes(c, x),
+                                       c.flag("keepdim", false)));
+}
+static LogicalResult mean(Call &c) {
+  c.ignore({"dtype"});
+  Value x = c.operand("self", c.resultElement());
+  return c.yield(
+      c.getEmitter().mean(x, reducedAxes(c, x), c.flag("keepdim", false)));
+}
+/// The largest or smallest elements; max and min of one dimension also say
+/// where.
+template <ReduceKind kind> static LogicalResult extremum(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  SmallVector<int64_t> axes = reducedAxes(c, x);
+  bool keep = c.flag("keepdim", false);
+  Value y = e.reduce(kind, x, axes, keep);
+  if (c.numResults() == 1 || axes.size() != 1)
+    return c.yield(y);
+  SmallVector<mlir::NamedAttribute> attributes = {e.attr("axis", axes[0])};
+  if (keep)
+    attributes.push_back(e.unit("keepdims"));
+  if (kind == ReduceKind::min)
+    attributes.push_back(e.unit("min"));
+  return c.yield({y, e.op<graph::ArgReduceOp>({x}, attributes)});
+}
+template <ReduceKind kind> static LogicalResult anyOrAll(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = e.cast(c.tensor("self"), e.getBuilder().getI1Type());
+  return c.yield(
+      e.cast(e.reduce(kind, x, reducedAxes(c, x), c.flag("keepdim", false)),
+             c.resultElement()));
+}
+/// Without a dimension, where it is in the flattened tensor.
+template <bool min> static LogicalResult argExtremum(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  if (!x)
+    return c.yield(Value());
+  bool keep = c.flag("keepdim", false);
+  SmallVector<mlir::NamedAttribute> attributes;
+  if (min)
+    attributes.push_back(e.unit("min"));
+  if (!c.has("dim")) {
+    attributes.push_back(e.attr("axis", int64_t(0)));
+    Value flat = e.reshape(x, {productOf(graph::getShape(x), e.getContext())});
+    return c.yield(e.reshape(e.op<graph::ArgReduceOp>({flat}, attributes),
+                             c.resultShape()));
+  }
+  attributes.push_back(e.attr("axis", c.axis("dim", rankOf(x))));
+  if (keep)
+    attributes.push_back(e.unit("keepdims"));
+  return c.yield(e.op<graph::ArgReduceOp>({x}, attributes));
+}
+
+/// Sum of squared distances from the mean, divided by count - correction.
+static Value variance(Call &c, Value x) {
+  Emitter &e = c.getEmitter();
+  if (!x)
+    return {};
+  SmallVector<int64_t> axes = reducedAxes(c, x);
+  double correction = c.has("correction") ? c.number("correction")
+                      : c.has("unbiased") ? double(c.flag("unbiased"))
+                                          : 1;
+  Value wide = e.widen(x), centered = e.sub(wide, e.mean(wide, axes, true));
+  Value squares = e.reduce(ReduceKind::sum, e.mul(centered, centered), axes,
+                           c.flag("keepdim", false));
+  Exprs shape = graph::getShape(x), reduced;
+  for (int64_t axis : axes)
+    reduced.push_back(shape[axis]);
+  mlir::Type element = elementOf(wide);
+  Value count = e.size(productOf(reduced, e.getContext()), element);
+  if (correction != 0)
+    count = e.max(e.sub(count, e.scalar(correction, element)),
+                  e.scalar(0.0, element));
+  return e.div(squares, count);
+}
+static LogicalResult var(Call &c) {
+  Value x = c.tensor("self");
+  return c.yield(c.getEmitter().cast(variance(c, x), elementOf(x)));
+}
+static LogicalResult deviation(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  return c.yield(e.cast(e.op<graph::SqrtOp>({variance(c, x)}), elementOf(x)));
+}
+static LogicalResult varMean(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  Value spread = e.cast(variance(c, x), elementOf(x));
+  return c.yield(
+      {spread, e.mean(x, reducedAxes(c, x), c.flag("keepdim", false))});
+}
+
+/// max + log(sum(exp(x - max))).
+static LogicalResult logSumExp(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.operand("self", c.resultElement()), wide = e.widen(x);
+  SmallVector<int64_t> axes = reducedAxes(c, x);
+  bool keep = c.flag("keepdim", false);
+  Value largest = e.reduce(ReduceKind::max, wide, axes, true);
+  Value terms = e.op<graph::ExpOp>({e.sub(wide, largest)});
+  Value total =
+      e.op<graph::LogOp>({e.reduce(ReduceKind::sum, terms, axes, true)});
+  Value y = e.cast(e.add(largest, total), elementOf(x));
+  return c.yield(keep ? y : e.reshape(y, c.resultShape()));
+}
+
+static LogicalResult vectorNorm(Call &c) {
+  Emitter &e = c.getEmitter();
+  c.ignore({"dtype"});
+  Value x = c.operand("self", c.resultElement()), wide = e.widen(x);
+  SmallVector<int64_t> axes = reducedAxes(c, x);
+  bool keep = c.flag("keepdim", false);
+  double order = c.number(c.has("ord") ? "ord" : "p", 2);
+  auto total = [&](Value terms) {
+    return e.reduce(ReduceKind::sum, terms, axes, keep);
+  };
+  if (!wide)
+    return c.yield(Value());
+  Value magnitude = e.op<graph::AbsOp>({wide});
+  mlir::Type element = elementOf(wide);
+  Value y;
+  if (order == 2)
+    y = e.op<graph::SqrtOp>({total(e.mul(wide, wide))});
+  else if (order == 1)
+    y = total(magnitude);
+  else if (std::isinf(order))
+    y = e.reduce(order > 0 ? ReduceKind::max : ReduceKind::min, magnitude, axes,
+                 keep);
+  else if (order == 0)
+    y = total(
+        e.cast(e.compare(graph::Predicate::ne, wide, e.scalar(0.0, element)),
+               element));
+  else
+    y = e.op<graph::PowOp>(
+        {total(e.op<graph::PowOp>({magnitude, e.scalar(order, element)})),
+         e.scalar(1 / order, element)});
+  return c.yield(e.cast(y, elementOf(x)));
+}
+
+llvm::ArrayRef<Row> charonia::frontend::pytorch::reductionRows() {
+  static const Row rows[] = {
+      {"aten.sum.default", sum},
+      {"aten.sum.dim_IntList", sum},
+      {"aten.prod.default", prod},
+      {"aten.prod.dim_int", prod},
+      {"aten.mean.default", mean},
+      {"aten.mean.dim", mean},
+      {"aten.amax.default", extremum<ReduceKind::max>},
+      {"aten.amin.default", extremum<ReduceKind::min>},
+      {"aten.max.default", extremum<ReduceKind::max>},
+      {"aten.min.default", extremum<ReduceKind::min>},
+      {"aten.max.dim", extremum<ReduceKind::max>},
+      {"aten.min.dim", extremum<ReduceKind::min>},
+      {"aten.any.default", anyOrAll<ReduceKind::max>},
+      {"aten.any.dim", anyOrAll<ReduceKind::max>},
+      {"aten.any.dims", anyOrAll<ReduceKind::max>},
+      {"aten.all.default", anyOrAll<ReduceKind::min>},
+      {"aten.all.dim", anyOrAll<ReduceKind::min>},
+      {"aten.argmax.default", argExtremum<false>},
+      {"aten.argmin.default", argExtremum<true>},
+      {"aten.var.correction", var},
+      {"aten.var.dim", var},
+      {"aten.var.default", var},
+      {"aten.std.correction", deviation},
+      {"aten.std.dim", deviation},
+      {"aten.std.default", deviation},
+      {"aten.var_mean.correction", varMean},
+      {"aten.var_mean.dim", varMean},
+      {"aten.var_mean.default", varMean},
+      {"aten.logsumexp.default", logSumExp},
+      {"aten.linalg_vector_norm.default", vectorNorm},
+      {"aten.norm.ScalarOpt_dim", vectorNorm},
+  };
+  return rows;
+}

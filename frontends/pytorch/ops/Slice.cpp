@@ -1,0 +1,358 @@
+// Cutting tensors and putting them together.
+#include "frontends/common/builders/Slice.h"
+#include "frontends/common/builders/Pad.h"
+#include "frontends/pytorch/Registry.h"
+#include "llvm/ADT/StringSwitch.h"
+#include <limits>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::pytorch;
+using llvm::LogicalResult;
+using llvm::SmallVector;
+using mlir::AffineExpr;
+using mlir::Value;
+
+/// `self` with the elements of `range` along `axis` replaced by `part`.
+static Value replaceAlong(Value self, Value part, int64_t axis,
+                          const SliceRange &range, Emitter &e) {
+  if (!self || !part || !range.count)
+    return {};
+  Exprs shape = graph::getShape(self);
+  AffineExpr size = shape[axis];
+  if (range.step == 1) {
+    AffineExpr end = graph::simplify(range.start + range.count);
+    Values parts;
+    auto keep = [&](AffineExpr from, AffineExpr to) {
+      AffineExpr count = graph::simplify(to - from);
+      if (count != e.number(0))
+        parts.push_back(sliceAlong(self, axis, {from, count, 1}, e));
+    };
+    keep(e.number(0), range.start);
+    if (range.count != e.number(0))
+      parts.push_back(part);
+    keep(end, size);
+    return parts.empty() ? self : e.concat(parts, axis);
+  }
+  // Every step-th element: taken from the part spread out, where it is one.
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  Exprs along(shape.size(), e.number(1));
+  along[axis] = size;
+  Value offset = e.sub(e.iota(along, axis, i64), e.size(range.start, i64));
+  Value step = e.scalar(range.step, i64), zero = e.scalar(int64_t(0), i64);
+  Value place = e.div(offset, step);
+  auto both = [&](Value a, Value b) { return e.op<graph::AndOp>({a, b}); };
+  Value isInside = both(
+      both(e.compare(graph::Predicate::ge, offset, zero),
+           e.compare(graph::Predicate::lt, place, e.size(range.count, i64))),
+      e.compare(graph::Predicate::eq, e.op<graph::ModOp>({offset, step}),
+                zero));
+  Value indices = e.reshape(e.select(isInside, place, zero), {size});
+  Value spread = e.op<graph::GatherOp>({part, indices}, e.attr("axis", axis));
+  return e.select(isInside, spread, self);
+}
+
+// slice and select.
+
+static SliceRange sliceRange(Call &c, int64_t axis, Value self) {
+  Emitter &e = c.getEmitter();
+  AffineExpr start = c.size("start", 0),
+             end = c.size("end", std::numeric_limits<int64_t>::max());
+  int64_t step = c.integer("step", 1);
+  if (step < 1)
+    c.fail("a step of " + llvm::Twine(step) + " is not supported");
+  if (!self || !start || !end || e.failed())
+    return {};
+  return cutSlice(start, end, step, graph::getShape(self)[axis], e);
+}
+static LogicalResult slice(Call &c) {
+  Value x = c.tensor("self");
+  int64_t axis = c.axis("dim", rankOf(x), 0);
+  return c.yield(sliceAlong(x, axis, sliceRange(c, axis, x), c.getEmitter()));
+}
+static Value writeSlice(Call &c, Value self, Value view) {
+  int64_t axis = c.axis("dim", rankOf(self), 0);
+  return replaceAlong(self, view, axis, sliceRange(c, axis, self),
+                      c.getEmitter());
+}
+static LogicalResult sliceScatter(Call &c) {
+  Value x = c.tensor("self"), part = c.tensor("src");
+  int64_t axis = c.axis("dim", rankOf(x), 0);
+  return c.yield(
+      replaceAlong(x, part, axis, sliceRange(c, axis, x), c.getEmitter()));
+}
+
+static SliceRange selectRange(Call &c, int64_t axis, Value self) {
+  Emitter &e = c.getEmitter();
+  AffineExpr index = c.size("index");
+  if (!self || !index || rankOf(self) == 0)
+    return {};
+  AffineExpr size = graph::getShape(self)[axis];
+  Symbols &symbols = e.getSymbols();
+  if (!symbols.isAtLeast(index, e.number(0))) {
+    if (!symbols.isAtLeast(e.number(-1), index)) {
+      c.fail("cannot tell whether " + symbols.toString(index) +
+             " counts from the end");
+      return {};
+    }
+    index = graph::simplify(index + size);
+  }
+  if (!symbols.assumeAtLeast(index, e.number(0),
+                             "so that an index lies inside its tensor") ||
+      !symbols.assumeAtLeast(graph::simplify(size - 1), index,
+                             "so that an index lies inside its tensor")) {
+    c.fail("index " + symbols.toString(index) + " is out of range for size " +
+           symbols.toString(size));
+    return {};
+  }
+  return {index, e.number(1), 1};
+}
+/// `shape` without dimension `axis`.
+static Exprs without(Exprs shape, int64_t axis) {
+  shape.erase(shape.begin() + axis);
+  return shape;
+}
+static LogicalResult select(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  int64_t axis = c.axis("dim", rankOf(x));
+  Value part = sliceAlong(x, axis, selectRange(c, axis, x), e);
+  if (!part)
+    return c.yield(part);
+  return c.yield(e.reshape(part, without(graph::getShape(part), axis)));
+}
+static Value replaceSelected(Call &c, Value self, Value part) {
+  Emitter &e = c.getEmitter();
+  int64_t axis = c.axis("dim", rankOf(self));
+  SliceRange range = selectRange(c, axis, self);
+  if (!self || !range.count)
+    return {};
+  Exprs shape = graph::getShape(self);
+  shape[axis] = e.number(1);
+  return replaceAlong(self, e.reshape(part, shape), axis, range, e);
+}
+static LogicalResult selectScatter(Call &c) {
+  Value x = c.tensor("self");
+  return c.yield(replaceSelected(c, x, c.tensor("src")));
+}
+
+static LogicalResult narrow(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  int64_t axis = c.axis("dim", rankOf(x));
+  AffineExpr start = c.size("start"), length = c.size("length");
+  if (!x || !start || !length)
+    return c.yield(Value());
+  SliceRange range = cutSlice(start, graph::simplify(start + length), 1,
+                              graph::getShape(x)[axis], e);
+  return c.yield(sliceAlong(x, axis, range, e));
+}
+
+// Lists of parts.
+
+/// Where part i of a split begins: the file's shapes of the results say how
+/// long each is.
+static LogicalResult split(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  int64_t axis = c.axis("dim", rankOf(x), 0);
+  c.ignore({"split_size", "split_sizes", "chunks", "sections", "indices",
+            "tensor_indices_or_sections"});
+  if (!x || rankOf(x) == 0)
+    return c.fail("splits no dimension");
+  Values parts;
+  AffineExpr start = e.number(0);
+  for (unsigned i = 0; i < c.numResults(); ++i) {
+    Exprs shape = c.resultShape(i);
+    if (static_cast<int64_t>(shape.size()) != rankOf(x) || !shape[axis])
+      return c.fail("does not fit its results");
+    parts.push_back(sliceAlong(x, axis, {start, shape[axis], 1}, e));
+    start = graph::simplify(start + shape[axis]);
+  }
+  if (!e.agree(start, graph::getShape(x)[axis], "splits all of it"))
+    return c.fail("the parts do not make up size " +
+                  e.getSymbols().toString(graph::getShape(x)[axis]));
+  return c.yield(parts);
+}
+static LogicalResult unbind(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  int64_t axis = c.axis("dim", rankOf(x), 0);
+  if (!x || rankOf(x) == 0 ||
+      !e.agree(graph::getShape(x)[axis], e.number(c.numResults()),
+               "takes all of it"))
+    return c.fail("the results are not one for each element");
+  Exprs shape = without(graph::getShape(x), axis);
+  Values parts;
+  for (unsigned i = 0; i < c.numResults(); ++i)
+    parts.push_back(e.reshape(
+        sliceAlong(x, axis, {e.number(i), e.number(1), 1}, e), shape));
+  return c.yield(parts);
+}
+
+static LogicalResult cat(Call &c) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement();
+  Values values;
+  for (Value value : c.tensors("tensors")) {
+    if (!value)
+      return c.yield(Value());
+    // Empty vectors fit anything, as they always did.
+    Exprs shape = graph::getShape(value);
+    if (shape.size() != 1 || shape[0] != e.number(0))
+      values.push_back(e.cast(value, element));
+  }
+  if (values.empty())
+    return c.fail("joins nothing but empty tensors");
+  return c.yield(e.concat(values, c.axis("dim", rankOf(values[0]), 0)));
+}
+static LogicalResult stack(Call &c) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement();
+  Values values;
+  int64_t axis = 0;
+  for (Value value : c.tensors("tensors")) {
+    if (!value)
+      return c.yield(Value());
+    axis = c.axis("dim", rankOf(value) + 1, 0);
+    Exprs shape = graph::getShape(value);
+    shape.insert(shape.begin() + axis, e.number(1));
+    values.push_back(e.reshape(e.cast(value, element), shape));
+  }
+  if (values.empty())
+    return c.fail("joins nothing");
+  return c.yield(e.concat(values, axis));
+}
+
+static LogicalResult flip(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  if (!x)
+    return c.yield(x);
+  Exprs shape = graph::getShape(x);
+  Exprs starts = e.numbers(SmallVector<int64_t>(shape.size(), 0));
+  SmallVector<int64_t> steps(shape.size(), 1);
+  for (int64_t value : c.integers("dims")) {
+    int64_t d = c.axis(value, shape.size());
+    if (shape.empty())
+      break;
+    starts[d] = graph::simplify(shape[d] - 1);
+    steps[d] = -1;
+  }
+  return c.yield(e.slice(x, starts, steps, shape));
+}
+/// Elements that leave at one end come in at the other.
+static LogicalResult roll(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  SmallVector<int64_t> shifts = c.integers("shifts"), dims = c.integers("dims");
+  if (!x)
+    return c.yield(x);
+  Exprs whole = graph::getShape(x);
+  bool isFlat = dims.empty();
+  if (isFlat) {
+    x = e.reshape(x, {productOf(whole, e.getContext())});
+    dims = {0};
+  }
+  if (dims.size() != shifts.size())
+    return c.fail("has " + llvm::Twine(shifts.size()) + " shifts for " +
+                  llvm::Twine(dims.size()) + " dimensions");
+  for (auto [shift, dim] : llvm::zip_equal(shifts, dims)) {
+    int64_t axis = c.axis(dim, rankOf(x));
+    if (!x || shift == 0)
+      continue;
+    AffineExpr size = graph::getShape(x)[axis];
+    auto known = graph::constantOf(size);
+    if (known && *known == 0)
+      continue;
+    // What ends up in front starts here.
+    AffineExpr cut = known ? e.number((((-shift) % *known) + *known) % *known)
+                     : shift < 0 ? e.number(-shift)
+                                 : graph::simplify(size - shift);
+    if (!known &&
+        !e.getSymbols().assumeAtLeast(size, e.number(std::abs(shift)),
+                                      "so that it is not rolled around"))
+      return c.fail("rolls by more than a size of " +
+                    e.getSymbols().toString(size));
+    if (cut == e.number(0))
+      continue;
+    x = e.concat({sliceAlong(x, axis, {cut, graph::simplify(size - cut), 1}, e),
+                  sliceAlong(x, axis, {e.number(0), cut, 1}, e)},
+                 axis);
+  }
+  return c.yield(isFlat ? e.reshape(x, whole) : x);
+}
+
+/// Pairs of pads are for the last dimension first.
+static LogicalResult pad(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  Exprs pads = c.sizes("pad"), lows, highs;
+  std::string mode = c.text("mode", "constant");
+  auto known = llvm::StringSwitch<std::optional<graph::PadMode>>(mode)
+                   .Case("constant", graph::PadMode::constant)
+                   .Case("reflect", graph::PadMode::reflect)
+                   .Case("replicate", graph::PadMode::edge)
+                   .Case("circular", graph::PadMode::wrap)
+                   .Default(std::nullopt);
+  SmallVector<int64_t> axes;
+  if (!known || pads.size() % 2 ||
+      pads.size() / 2 > static_cast<size_t>(rankOf(x)))
+    return c.fail("mode '" + mode + "' with " + llvm::Twine(pads.size()) +
+                  " pads is not supported");
+  for (size_t i = 0; i < pads.size(); i += 2) {
+    if (!pads[i] || !pads[i + 1])
+      return c.yield(Value());
+    axes.push_back(rankOf(x) - 1 - static_cast<int64_t>(i / 2));
+    lows.push_back(pads[i]);
+    highs.push_back(pads[i + 1]);
+  }
+  Value fill = c.has("value") ? c.operand("value", elementOf(x))
+                              : e.scalar(int64_t(0), elementOf(x));
+  return c.yield(buildPad(*known, x, fill, lows, highs, axes, e));
+}
+/// More repeats than dimensions add dimensions in front.
+static LogicalResult repeat(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  Exprs repeats =
+      c.sizes(c.getNode().target.find(".tile.") == std::string::npos ? "repeats"
+                                                                     : "dims");
+  if (!x || e.failed())
+    return c.yield(Value());
+  Exprs shape = graph::getShape(x);
+  if (repeats.size() > shape.size()) {
+    shape.insert(shape.begin(), repeats.size() - shape.size(), e.number(1));
+    x = e.reshape(x, shape);
+  }
+  repeats.insert(repeats.begin(), shape.size() - repeats.size(), e.number(1));
+  return c.yield(buildTile(x, repeats, e));
+}
+
+llvm::ArrayRef<Row> charonia::frontend::pytorch::sliceRows() {
+  static const Row rows[] = {
+      {"aten.slice.Tensor", slice, Alias::View, writeSlice},
+      {"aten.slice_scatter.default", sliceScatter},
+      {"aten.select.int", select, Alias::View, replaceSelected},
+      {"aten.select_scatter.default", selectScatter},
+      {"aten.narrow.default", narrow, Alias::View},
+      {"aten.split.Tensor", split, Alias::View},
+      {"aten.split.sizes", split, Alias::View},
+      {"aten.split_with_sizes.default", split, Alias::View},
+      {"aten.chunk.default", split, Alias::View},
+      {"aten.tensor_split.sections", split, Alias::View},
+      {"aten.tensor_split.indices", split, Alias::View},
+      {"aten.unbind.int", unbind, Alias::View},
+      {"aten.cat.default", cat},
+      {"aten.concat.default", cat},
+      {"aten.concatenate.default", cat},
+      {"aten.stack.default", stack},
+      {"aten.pad.default", pad},
+      {"aten.constant_pad_nd.default", pad},
+      {"aten.repeat.default", repeat},
+      {"aten.tile.default", repeat},
+      {"aten.flip.default", flip},
+      {"aten.roll.default", roll},
+  };
+  return rows;
+}

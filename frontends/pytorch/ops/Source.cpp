@@ -1,0 +1,120 @@
+// Tensors made from nothing but sizes and numbers.
+#include "frontends/pytorch/Registry.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::pytorch;
+using llvm::LogicalResult;
+using mlir::Value;
+
+/// What says where and how a tensor lies in memory.
+static void ignoreOptions(Call &c) {
+  c.ignore({"dtype", "layout", "device", "pin_memory", "memory_format",
+            "requires_grad", "names", "physical_layout"});
+}
+
+/// start + i * step, as many as the file says.
+static LogicalResult arange(Call &c) {
+  Emitter &e = c.getEmitter();
+  ignoreOptions(c);
+  c.ignore({"end"});
+  mlir::Type element = c.resultElement();
+  Exprs shape = c.resultShape();
+  if (!element || shape.size() != 1 || !shape[0])
+    return c.fail("has to give one dimension");
+  // Of halves, in float: steps are not summed up.
+  Value y = e.widen(e.iota(shape, 0, element));
+  mlir::Type wide = elementOf(y);
+  const Argument *step = c.find("step");
+  if (step && !(step->kind == Argument::Kind::Integer && step->integer == 1))
+    y = e.mul(y, c.operand("step", wide));
+  const Argument *start = c.find("start");
+  if (start && !(start->kind == Argument::Kind::Integer && start->integer == 0))
+    y = e.add(y, c.operand("start", wide));
+  return c.yield(e.cast(y, element));
+}
+
+static LogicalResult linspace(Call &c) {
+  Emitter &e = c.getEmitter();
+  ignoreOptions(c);
+  mlir::Type element = c.resultElement();
+  double start = c.number("start"), end = c.number("end");
+  int64_t steps = c.integer("steps");
+  Exprs shape = c.resultShape();
+  if (!isa_and_present<mlir::FloatType>(element) || shape.size() != 1)
+    return c.fail("is supported of floats only");
+  Value y = e.widen(e.iota(shape, 0, element));
+  mlir::Type wide = elementOf(y);
+  double step = steps > 1 ? (end - start) / double(steps - 1) : 0;
+  y = e.add(e.mul(y, e.scalar(step, wide)), e.scalar(start, wide));
+  return c.yield(e.cast(y, element));
+}
+
+static LogicalResult splat(Call &c, Value scalar) {
+  return c.yield(c.getEmitter().broadcast(scalar, c.resultShape()));
+}
+template <int value> static LogicalResult filled(Call &c) {
+  ignoreOptions(c);
+  c.ignore({"self", "size"});
+  return splat(c, c.getEmitter().scalar(int64_t(value), c.resultElement()));
+}
+static LogicalResult full(Call &c) {
+  ignoreOptions(c);
+  c.ignore({"self", "size"});
+  return splat(c, c.operand("fill_value", c.resultElement()));
+}
+static LogicalResult fill(Call &c) {
+  c.ignore({"self"});
+  return splat(c, c.operand("value", c.resultElement()));
+}
+static LogicalResult scalarTensor(Call &c) {
+  ignoreOptions(c);
+  return splat(c, c.operand("s", c.resultElement()));
+}
+static LogicalResult copy(Call &c) {
+  c.ignore({"self", "non_blocking"});
+  return splat(c, c.operand("src", c.resultElement()));
+}
+static LogicalResult eye(Call &c) {
+  Emitter &e = c.getEmitter();
+  ignoreOptions(c);
+  c.ignore({"n", "m"});
+  Exprs shape = c.resultShape();
+  if (shape.size() != 2)
+    return c.fail("has to give two dimensions");
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  Value row = e.iota({shape[0], e.number(1)}, 0, i64),
+        column = e.iota({e.number(1), shape[1]}, 1, i64);
+  return c.yield(
+      e.cast(e.compare(graph::Predicate::eq, row, column), c.resultElement()));
+}
+
+llvm::ArrayRef<Row> charonia::frontend::pytorch::sourceRows() {
+  static const Row rows[] = {
+      {"aten.arange.default", arange},
+      {"aten.arange.start", arange},
+      {"aten.arange.start_step", arange},
+      {"aten.linspace.default", linspace},
+      {"aten.zeros.default", filled<0>},
+      {"aten.ones.default", filled<1>},
+      {"aten.zeros_like.default", filled<0>},
+      {"aten.ones_like.default", filled<1>},
+      {"aten.new_zeros.default", filled<0>},
+      {"aten.new_ones.default", filled<1>},
+      {"aten.empty.memory_format", filled<0>},
+      {"aten.empty_like.default", filled<0>},
+      {"aten.empty_permuted.default", filled<0>},
+      {"aten.new_empty.default", filled<0>},
+      {"aten.zero.default", filled<0>},
+      {"aten.full.default", full},
+      {"aten.full_like.default", full},
+      {"aten.new_full.default", full},
+      {"aten.fill.Scalar", fill},
+      {"aten.fill.Tensor", fill},
+      {"aten.copy.default", copy},
+      {"aten.scalar_tensor.default", scalarTensor},
+      {"aten.eye.default", eye},
+      {"aten.eye.m", eye},
+  };
+  return rows;
+}

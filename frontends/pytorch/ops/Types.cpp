@@ -1,0 +1,41 @@
+// Conversions between element types, and what does nothing in inference.
+#include "frontends/pytorch/Registry.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::pytorch;
+using llvm::LogicalResult;
+
+/// Devices and layouts are nothing here; the file says the result's type.
+static LogicalResult convert(Call &c) {
+  c.ignore({"dtype", "layout", "device", "pin_memory", "non_blocking", "copy",
+            "memory_format", "other"});
+  return c.yield(c.getEmitter().cast(c.tensor("self"), c.resultElement()));
+}
+static LogicalResult dropout(Call &c) {
+  bool train = c.flag("train", false);
+  c.ignore({"p"});
+  if (train)
+    return c.fail("is exported for training",
+                  "export the model in eval(): model.eval() before "
+                  "torch.export.export");
+  return c.yield(c.tensor("input"));
+}
+static mlir::Value writeSame(Call &, mlir::Value, mlir::Value view) {
+  return view;
+}
+
+llvm::ArrayRef<Row> charonia::frontend::pytorch::typeRows() {
+  static const Row rows[] = {
+      {"aten.to.dtype", convert, Alias::Maybe, writeSame},
+      {"aten.to.dtype_layout", convert, Alias::Maybe, writeSame},
+      {"aten.to.device", convert, Alias::Maybe, writeSame},
+      {"aten.to.other", convert, Alias::Maybe, writeSame},
+      {"aten.type_as.default", convert, Alias::Maybe, writeSame},
+      {"aten._to_copy.default", convert},
+      {"aten.dropout.default", dropout, Alias::View, writeSame},
+      {"aten.feature_dropout.default", dropout, Alias::View, writeSame},
+      {"aten.alpha_dropout.default", dropout, Alias::View, writeSame},
+  };
+  return rows;
+}

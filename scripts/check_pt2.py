@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""Checks exported programs (.pt2) against PyTorch, on the CPU in fp32.
+
+    check_pt2.py FILE.pt2|FOLDER...        folders are searched
+
+Each is compiled once and run at sizes other than those it was traced at: the least
+of every dynamic size, and others in between. The peer is the program itself, run by
+torch. The error is the largest absolute difference divided by the expected output's
+largest value. Needs torch, and what the programs' custom operators need.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import harness
+import numpy as np
+import torch
+
+LIMIT = 1e-4
+# What a size may be that the program leaves open, and where it is not traced.
+OPEN_SIZE = 64
+BATCHES, LENGTHS = (1, 3), (1, 37)
+
+
+class Subject:
+    """One program, its inputs and the sizes that may change."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.program = torch.export.load(path)
+        signature = self.program.graph_signature
+        by_name = {n.name: n for n in self.program.graph.nodes if n.op == "placeholder"}
+        self.inputs = [
+            (name, by_name[name].meta["val"]) for name in signature.user_inputs
+            if isinstance(name, str) and isinstance(by_name[name].meta["val"], torch.Tensor)
+        ]  # fmt: skip
+        arguments, keywords = self.program.example_inputs
+        flat = torch.utils._pytree.tree_leaves((arguments, keywords))
+        self.examples = [v for v in flat if isinstance(v, torch.Tensor)]
+        self.ranges = {
+            str(s): (int(r.lower), int(r.upper) if r.upper < 1 << 40 else None)
+            for s, r in self.program.range_constraints.items()
+        }
+
+    def symbols(self) -> list[str]:
+        """Plain symbols in the order in which inputs have them."""
+        found = []
+        for _, value in self.inputs:
+            for size in value.shape:
+                if isinstance(size, torch.SymInt) and str(size) not in found:
+                    found.append(str(size))
+        return found
+
+    def is_batch(self, symbol: str) -> bool:
+        return any(value.dim() and str(value.shape[0]) == symbol for _, value in self.inputs)
+
+    def settings(self) -> list[dict[str, int]]:
+        result = []
+        for index in range(2):
+            sizes = {}
+            for symbol in self.symbols():
+                low, high = self.ranges.get(symbol, (1, None))
+                wanted = (BATCHES if self.is_batch(symbol) else LENGTHS)[index]
+                sizes[symbol] = min(max(wanted, low, 1), high or OPEN_SIZE)
+            if sizes not in result:
+                result.append(sizes)
+        return result
+
+    def make_inputs(self, sizes: dict[str, int]) -> dict[str, np.ndarray]:
+        rng = np.random.RandomState(7)
+        arrays = {}
+        for (name, value), example in zip(self.inputs, self.examples):
+            shape = [sizes[str(s)] if isinstance(s, torch.SymInt) else s for s in value.shape]
+            arrays[name] = make_array(rng, shape, example)
+        return arrays
+
+    def shape_options(self) -> list[str]:
+        """`--shape`, where the program leaves a size open."""
+        options = []
+        for name, value in self.inputs:
+            dims = []
+            for size in value.shape:
+                low, high = self.ranges.get(str(size), (1, 1))
+                is_open = isinstance(size, torch.SymInt) and high is None
+                dims.append(f"{max(low, 1)}..{OPEN_SIZE}" if is_open else "?")
+            if any(d != "?" for d in dims):
+                options += ["--shape", f"{name}=" + "x".join(dims)]
+        return options
+
+
+def make_array(rng, shape, example) -> np.ndarray:
+    """Like the example: masks have padded rows, indices stay below its largest."""
+    if example.dtype == torch.bool:
+        return rng.rand(*shape) < 0.7
+    dtype = torch.zeros((), dtype=example.dtype).numpy().dtype
+    if not example.is_floating_point():
+        high = int(example.max()) if example.numel() else 0
+        if high <= 1 and len(shape) == 2:
+            lengths = rng.randint((shape[1] + 1) // 2, shape[1] + 1, (shape[0], 1))
+            lengths[0] = shape[1]
+            return (np.arange(shape[1])[None, :] < lengths).astype(dtype)
+        return rng.randint(0, high + 1, shape).astype(dtype)
+    # A coarse pattern and noise, in multiples of 1/32.
+    x = rng.standard_normal(shape)
+    if len(shape) >= 3:
+        coarse = rng.standard_normal([max(1, -(-s // 16)) for s in shape])
+        for axis, size in enumerate(shape):
+            coarse = np.repeat(coarse, 16, axis).take(range(size), axis)
+        x = 0.5 * x + coarse
+    return (np.round(x * 32) / 32).astype(dtype)
+
+
+def reference(subject: Subject, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    arguments = [torch.from_numpy(a.copy()) for a in inputs.values()]
+    flat = torch.utils._pytree.tree_leaves(subject.program.example_inputs)
+    rest = iter(arguments)
+    values = [next(rest) if isinstance(v, torch.Tensor) else v for v in flat]
+    structure = torch.utils._pytree.tree_structure(subject.program.example_inputs)
+    args, kwargs = torch.utils._pytree.tree_unflatten(values, structure)
+    with torch.no_grad():
+        result = subject.program.module()(*args, **kwargs)
+    leaves = torch.utils._pytree.tree_leaves(result)
+    return [v.float().numpy() if v.is_floating_point() else v.numpy()
+            for v in leaves if isinstance(v, torch.Tensor)]  # fmt: skip
+
+
+def run_engine(engine: Path, inputs: dict[str, np.ndarray], folder: Path) -> list:
+    """All outputs, in the engine's order."""
+    arguments = ["run", engine, "--output-dir", folder]
+    for index, (name, value) in enumerate(inputs.items()):
+        path = folder / f"in{index}.npy"
+        np.save(path, value)
+        arguments += ["--input", f"{name}={path}"]
+    result = harness.invoke(*arguments, timeout=600)
+    if result.kind != "ok":
+        raise harness.CharoniaError("run", result)
+    lines = [line.rpartition(f": {folder}/") for line in result.stdout.splitlines()]
+    return [(name, np.load(folder / file)) for name, found, file in lines if found]
+
+
+def scaled_error(want: np.ndarray, got: np.ndarray) -> float:
+    if want.shape != got.shape:
+        return float("inf")
+    if want.size == 0:
+        return 0.0
+    a, b = want.astype(np.float64), got.astype(np.float64)
+    if (np.isnan(a) != np.isnan(b)).any():
+        return float("inf")
+    scale = np.nanmax(np.abs(np.where(np.isfinite(a), a, 0)))
+    with np.errstate(invalid="ignore"):
+        difference = np.where((a == b) | np.isnan(a), 0, np.abs(a - b))
+    return float(difference.max() / (scale or 1))
+
+
+def check(path: Path, options) -> list[list]:
+    rows = []
+    name = path.stem if path.stem != "model" else path.parent.name
+    with tempfile.TemporaryDirectory(prefix="charonia-pt2-") as scratch:
+        folder = Path(scratch)
+        try:
+            subject = Subject(path)
+            start = time.time()
+            harness.compile_model(
+                path, folder / "m.engine", target=options.target,
+                extra=subject.shape_options(), timeout=options.timeout,
+            )  # fmt: skip
+            print(f"{name}: compiled in {time.time() - start:.1f} s", flush=True)
+            for sizes in subject.settings():
+                inputs = subject.make_inputs(sizes)
+                want = reference(subject, inputs)
+                got = run_engine(folder / "m.engine", inputs, folder)
+                case = " ".join(f"{k}={v}" for k, v in sizes.items())
+                if len(want) != len(got):
+                    rows.append([name, case, "", "", f"{len(got)} outputs, not {len(want)}"])
+                for w, (output, g) in zip(want, got):
+                    error = scaled_error(w, g)
+                    verdict = "ok" if error <= LIMIT else "TOO LARGE"
+                    scale = f"{np.abs(w).max():.3g}" if w.size else ""
+                    rows.append([name, case, output, scale, f"{error:.1e}", verdict])
+        except Exception as error:  # noqa: BLE001: each file gets its row
+            print(f"{name}: {str(error)[: options.words]}", flush=True)
+            rows.append([name, "", "", "", "", "FAILED: " + str(error).split("\n")[0][:120]])
+    return rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("paths", nargs="+", type=Path, metavar="FILE|FOLDER")
+    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--timeout", type=float, default=600)
+    parser.add_argument("--words", type=int, default=2000, help="of a failure's message")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    files = [f for p in options.paths for f in (sorted(p.rglob("*.pt2")) if p.is_dir() else [p])]
+    rows = [row for file in files for row in check(file, options)]
+    print(harness.table(["model", "sizes", "output", "scale", "error", "verdict"], rows))
+    failed = sorted({row[0] for row in rows if row[-1] != "ok"})
+    print(f"{len(files) - len(failed)} of {len(files)} right")
+    harness.write_json(options.json, rows)
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
