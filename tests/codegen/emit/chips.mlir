@@ -13,8 +13,8 @@
 // CHECK-DAG:     %[[WHOLE:.*]] = arith.constant 256 : index
 // CHECK:         %[[PID:.*]] = tile.program_id
 // CHECK:         %[[PART:.*]] = arith.divui %[[PID]], %[[WHOLE]]
-// CHECK:         arith.muli %[[PART]], %[[ROWS]]
 // CHECK:         arith.remui %[[PID]], %[[WHOLE]]
+// CHECK:         arith.muli %[[PART]], %[[ROWS]]
 // CHECK:         tile.dot {{.*}} tensor<128x64xf16>, tensor<64x256xf16>
 
 // SM80-LABEL: func.func @large(

@@ -34,8 +34,8 @@ module attributes {graph.symbols = [{name = "batch", min = 1, opt = 4, max = 64,
 // RUNS-DAG: %[[ALL:.*]] = arith.constant 40 : index
 // RUNS: %[[PID:.*]] = tile.program_id
 // RUNS: %[[PART:.*]] = arith.divui %[[PID]], %[[WHOLE]]
-// RUNS: %[[FIRST:.*]] = arith.muli %[[PART]], %[[MOST]]
 // RUNS: %[[IN:.*]] = arith.remui %[[PID]], %[[WHOLE]]
+// RUNS: %[[FIRST:.*]] = arith.muli %[[PART]], %[[MOST]]
 // RUNS: %[[LEFT:.*]] = arith.subi %[[ALL]], %[[FIRST]]
 // RUNS: %[[LENGTH:.*]] = arith.minui %[[LEFT]], %[[MOST]]
 // RUNS: arith.divui %[[IN]], %[[LENGTH]]
