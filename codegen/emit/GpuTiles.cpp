@@ -126,7 +126,9 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
         break;
       tile.splits = splits;
       double time = estimate(dot, tile);
-      if (time < least) {
+      // Of equal ones the deeper ring, which the estimate has no reason for:
+      // 128x3072x768 4.6 us instead of 5.3.
+      if (time < least || (time == least && tile.stages > best.stages)) {
         least = time;
         best = tile;
       }

@@ -327,18 +327,24 @@ LinearLayout charonia::sharedLayout(ArrayRef<Space> axes,
 LinearLayout charonia::conversionLayout(const LinearLayout &source,
                                         const LinearLayout &destination,
                                         unsigned elementBits) {
-  // A vector is what both have in registers of one thread, at most 16 bytes.
+  // A vector is what both have in registers of one thread, at most 16 bytes;
+  // where that is less, what is written in parts is read at once.
   auto registers = [](const LinearLayout &layout) {
     return f2::extend({}, layout.columnsOf(Dim::Register));
   };
-  SmallVector<Vector> vector =
+  SmallVector<Vector> written =
       f2::intersect(registers(source), registers(destination));
   unsigned most = llvm::Log2_32(std::max(1u, 128 / elementBits));
-  if (vector.size() > most)
-    vector.truncate(most);
-  return sharedLayout(source.outs(), vector,
-                      wavefrontOf(source, vector, elementBits),
-                      wavefrontOf(destination, vector, elementBits));
+  if (written.size() > most)
+    written.truncate(most);
+  SmallVector<Vector> read(written);
+  if (!written.empty())
+    llvm::append_range(read, f2::extend(written, registers(destination)));
+  if (read.size() > most)
+    read.truncate(most);
+  return sharedLayout(source.outs(), read,
+                      wavefrontOf(source, written, elementBits),
+                      wavefrontOf(destination, read, elementBits));
 }
 
 /// Tile vectors of the low bits of one axis.

@@ -37,7 +37,7 @@
 // PTX: ldmatrix.sync.aligned.m8n8.x4.shared.b16
 // PTX: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
 // PTX: st.shared.v2
-// PTX: ld.shared.v2
+// PTX: ld.shared.v4
 // PTX: st.global.v4
 func.func @gemm(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buffer<f16>)
     attributes {tile.kernel, tile.grid = affine_map<() -> (16)>, tile.warps = 4 : i64, tile.stages = 3 : i64} {

@@ -83,6 +83,22 @@ TEST(SharedLayout, ConversionMovesLongVectorsWhereItCan) {
   EXPECT_EQ(load, 16u);
 }
 
+TEST(SharedLayout, WhatIsWrittenInPartsIsReadAtOnce) {
+  // A warpgroup's result, of which a thread has two neighbours, to rows.
+  for (unsigned groups : {1u, 2u})
+    for (int64_t columns : {64, 128}) {
+      LinearLayout acc =
+          warpgroupResultLayout({64 * groups, columns}, {groups, 1});
+      LinearLayout blocked =
+          blockedLayout({64 * groups, columns}, {1, 0}, 8, 4 * groups);
+      LinearLayout shared = conversionLayout(acc, blocked, 16);
+      unsigned load;
+      EXPECT_EQ(conflictsOf(acc, shared, 2), 1u);
+      EXPECT_EQ(conflictsOf(blocked, shared, 2, &load), 1u);
+      EXPECT_EQ(load, 16u);
+    }
+}
+
 TEST(SharedLayout, Transposition) {
   LinearLayout rows = blockedLayout({64, 64}, {1, 0}, 4, 4);
   LinearLayout columns = blockedLayout({64, 64}, {0, 1}, 4, 4);
