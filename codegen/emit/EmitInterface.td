@@ -30,6 +30,11 @@ def EmitOpInterface : OpInterface<"EmitOpInterface"> {
     }], "bool", "prefersTiles",
       (ins "const ::charonia::emit::EmitTarget &":$target, "::llvm::ArrayRef<int64_t>":$sizes),
       "", [{ return false; }]>,
+    InterfaceMethod<[{
+      For a contraction whose columns come in groups with terms of their own: how many
+      neighbouring columns share their rows. A tile of columns of one group is a matrix
+      product. Null where all do.
+    }], "::mlir::AffineExpr", "getColumnRun", (ins), "", [{ return {}; }]>,
   ];
 }
 

@@ -53,6 +53,8 @@ struct KernelShape {
   bool wholeRows = false;
   int64_t elementBits = 32;              // of what is multiplied or reduced
   int64_t rowBytes = 0, columnBytes = 0; // of the operands of a contraction
+  /// Neighbouring columns of a contraction that share their rows; 0: all.
+  int64_t columnRun = 0;
   /// Every input is read in the order of the result.
   bool linear = true;
   /// Columns of the stationary operand of a contraction are neighbours in
@@ -158,6 +160,9 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
     shape.elementBits = std::max<int64_t>(8, element.getIntOrFloatBitWidth());
   if (std::optional<graph::Columns> columns = op.getColumns())
     readColumns(shape, op, *columns, symbols);
+  if (auto emitting = dyn_cast<EmitOpInterface>(op.getOperation()))
+    if (AffineExpr run = emitting.getColumnRun())
+      shape.columnRun = graph::constantOf(graph::simplify(run)).value_or(1);
   SmallVector<DimKind> kinds = op.getResultDimKinds();
   shape.wholeRows =
       role == OpRole::Contraction && llvm::is_contained(kinds, DimKind::Whole);
@@ -443,6 +448,10 @@ private:
   void cpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
     int64_t m = product(k, row), n = product(k, column), v = t.vectorElements;
     int64_t bn = std::min(n, 2 * v);
+    // Columns of one group only, if they fill a good part of a register.
+    if (k.columnRun >= v / 4)
+      for (bn = std::min(bn, k.columnRun); k.columnRun % bn != 0;)
+        --bn;
     int64_t used = llvm::divideCeil(bn, v);
     int64_t most = (t.vectorRegisters - used - 1) / used;
     most = std::min<int64_t>(most, t.vectorRegisters >= 32 ? 14 : 6);
@@ -603,11 +612,22 @@ private:
   /// a tile of some neighbours by some channels reads what the windows share,
   /// and the filter, once.
   bool windows() {
-    if (!cpu || all.size() < 2 || k.kinds[all.back()] == DimKind::Window ||
-        k.kinds[all[all.size() - 2]] != DimKind::Window)
+    if (!cpu || all.size() < 2)
       return false;
-    SmallVector<unsigned> channel{all.back()}, slide{all[all.size() - 2]},
-        others(ArrayRef<unsigned>(all).drop_back(2));
+    // Channels are innermost in memory, or in front of the window's dimensions
+    // where a transpose follows: then tiles are stored across.
+    unsigned c = all.size() - 1, w = c;
+    while (c > 0 && k.kinds[all[c]] == DimKind::Window)
+      --c;
+    if (c == w)
+      --w;
+    if (k.kinds[all[c]] == DimKind::Window ||
+        k.kinds[all[w]] != DimKind::Window)
+      return false;
+    SmallVector<unsigned> channel{all[c]}, slide{all[w]}, others;
+    for (unsigned d : all)
+      if (d != channel[0] && d != slide[0])
+        others.push_back(d);
     int64_t n = product(k, channel);
     if (n < t.vectorElements)
       return false;

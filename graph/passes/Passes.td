@@ -147,10 +147,14 @@ def StorePadding : Pass<"store-padding", "mlir::func::FuncOp"> {
     A contraction that slides a window over an operand takes each pixel's channels
     at once. Where they are fewer than `fewest`, it takes a whole row of the window
     instead, which is one run of memory only if the zeros around the image are in
-    memory as well. So they are: a `graph.pad` goes in front of the operand. For CPU
-    targets.
+    memory as well. So they are: a `graph.pad` goes in front of the operand. The same before
+    large windows of single channels, which would check each element for each neighbour.
+    For CPU targets.
   }];
-  let options = [Option<"fewest", "fewest", "int64_t", "8", "Channels that are enough">];
+  let options = [
+    Option<"fewest", "fewest", "int64_t", "8", "Channels that are enough">,
+    Option<"largeWindow", "large-window", "int64_t", "25",
+           "Elements of a window, of a contraction that is no product of tiles, from which on zeros are stored">];
 }
 
 def PackWeights : Pass<"pack-weights", "mlir::ModuleOp"> {

@@ -28,8 +28,13 @@ struct StorePadding : impl::StorePaddingBase<StorePadding> {
     Exprs shape = getShape(value);
     std::optional<int64_t> channels = constantOf(shape.back());
     // Channels that are not innermost make no run of memory either way.
-    if (!channels || *channels >= fewest || padding.lows.back() != 0 ||
-        padding.highs.back() != 0)
+    if (!channels || padding.lows.back() != 0 || padding.highs.back() != 0)
+      return;
+    // A large window that is no product of tiles would check each of its
+    // elements for each neighbour.
+    bool isLarge =
+        !op.getColumns() && op.getOperandReads(padding.operand) >= largeWindow;
+    if (*channels >= fewest && !isLarge)
       return;
     OpBuilder builder(op);
     for (auto [extent, low, high] :

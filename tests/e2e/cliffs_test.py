@@ -244,3 +244,41 @@ def test_assignments_at_points(tmp_path):
     m = with_shapes(x=(7, 9, 4), u=(5, 4))
     places = m.constant([[0, 0], [6, 8], [3, -1], [-2, 2], [3, 4]], np.int64)
     check(tmp_path, m, m.node("ScatterND", "x", places, "u"), 0)
+
+
+def error_of(value, exact):
+    return np.abs(value.astype(np.float64) - exact).max() / np.abs(exact).max()
+
+
+@pytest.mark.parametrize("terms", [20000, 8191, 3136])
+@pytest.mark.parametrize("rows", [1, 24])
+def test_long_products(tmp_path, rows, terms):
+    """Sums of many terms are as exact as ONNX Runtime's, but for a factor of two."""
+    import onnxruntime
+
+    m = Model()
+    x = m.input("x", rows, terms, low=0, high=1)
+    output = m.node("MatMul", x, m.input("w", terms, 48, low=0, high=1))
+    proto = m.proto(output)
+    exact = m.feeds["x"].astype(np.float64) @ m.feeds["w"].astype(np.float64)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    theirs = error_of(session.run(None, m.feeds)[0], exact)
+    assert check(tmp_path, m, output, 1e-5) <= 2 * max(theirs, 2e-7)
+
+
+@pytest.mark.parametrize("groups, channels, outputs", [(4, 32, 32), (8, 64, 128), (2, 48, 48), (3, 12, 24), (16, 64, 64)])
+def test_grouped_convolutions(tmp_path, groups, channels, outputs):
+    m = Model()
+    weight = m.weight(outputs, channels // groups, 3, 3)
+    y = m.node("Conv", m.input("x", 1, channels, 13, 17), weight, m.weight(outputs), pads=[1] * 4, group=groups)
+    check(tmp_path, m, m.node("Relu", y), 2e-6)
+
+
+@pytest.mark.parametrize("window, strides, dilations", [(31, 1, 1), (7, 2, 1), (5, 1, 3), (9, 3, 1)])
+def test_large_depthwise_windows(tmp_path, window, strides, dilations):
+    m = Model()
+    y = m.node(
+        "Conv", m.input("x", 1, 40, 33, 29), m.weight(40, 1, window, window), group=40,
+        pads=[window // 2 * dilations] * 4, strides=[strides] * 2, dilations=[dilations] * 2,
+    )  # fmt: skip
+    check(tmp_path, m, y, 2e-6)

@@ -53,7 +53,9 @@ FailureOr<Value> conv(graph::ConvOp op, Emitter &e, const Demand &demand) {
   p.extents.push_back(channels);
   p.lhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
     Demand d{op.getInput(), axes.tile, axes.coordinates, {}};
-    AffineExpr group = axes.coordinates[channel].floorDiv(outputs);
+    // The same for a tile of columns of one group.
+    AffineExpr group =
+        e.simplify(axes.coordinates[channel].floorDiv(outputs), axes.tile);
     d.coordinates[channel] =
         op.getGroups() == 1 ? k.back() : group * channels + k.back();
     for (unsigned i = 0; i < spatial; ++i) {
@@ -77,9 +79,24 @@ FailureOr<Value> conv(graph::ConvOp op, Emitter &e, const Demand &demand) {
   return emitDot(e, demand, p);
 }
 
+/// A grouped convolution multiplies the columns of a group by its own channels.
+struct ConvRule : EmitOpInterface::ExternalModel<ConvRule, graph::ConvOp> {
+  FailureOr<Value> emitTile(Operation *op, Emitter &emitter,
+                            const Demand &demand) const {
+    return conv(cast<graph::ConvOp>(op), emitter, demand);
+  }
+  AffineExpr getColumnRun(Operation *op) const {
+    auto convolution = cast<graph::ConvOp>(op);
+    if (convolution.getGroups() == 1)
+      return {};
+    return graph::getShape(convolution.getFilter())[0].floorDiv(
+        convolution.getGroups());
+  }
+};
+
 } // namespace
 
 void emit::registerContractionRules(MLIRContext *c) {
   graph::MatmulOp::attachInterface<Rule<graph::MatmulOp, matmul>>(*c);
-  graph::ConvOp::attachInterface<Rule<graph::ConvOp, conv>>(*c);
+  graph::ConvOp::attachInterface<ConvRule>(*c);
 }

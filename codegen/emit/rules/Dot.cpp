@@ -35,24 +35,63 @@ static FailureOr<Value> emitProducts(Emitter &e, const Demand &demand,
   bool wide =
       e.getTarget().kind == EmitTarget::Kind::Gpu &&
       graph::constantOf(e.simplify(count, {})).value_or(longSum) >= longSum;
-  FailureOr<SmallVector<Value>> total = reduceOver(
-      e, demand, count, /*contiguous=*/wide, {sum.neutral(type)},
-      [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
-        return SmallVector<Value>{sum(b, loc, x[0], y[0])};
-      },
-      [&](const Demand &axes,
-          AffineExpr index) -> FailureOr<SmallVector<Value>> {
-        Exprs k = delinearize(index, p.extents);
-        FailureOr<Value> x = e.emitZeroOutside(p.lhs(axes, k), type);
-        FailureOr<Value> y = e.emit(p.rhs(axes, k));
-        if (failed(x) || failed(y))
-          return failure();
-        Value product =
-            isa<FloatType>(type)
-                ? Value(arith::MulFOp::create(e.b(), e.loc(), *x, *y))
-                : Value(arith::MulIOp::create(e.b(), e.loc(), *x, *y));
-        return SmallVector<Value>{product};
-      });
+  // On a CPU the rows of a large window are sums of their own, so that
+  // addresses and checks advance by constants along them.
+  constexpr int64_t mostWrittenOut = 16;
+  Exprs outer, inner = p.extents;
+  if (e.getTarget().kind == EmitTarget::Kind::Cpu &&
+      graph::constantOf(e.simplify(count, {})).value_or(0) > mostWrittenOut)
+    while (inner.size() > 1 &&
+           graph::constantOf(e.simplify(graph::numElements(inner, e.context()),
+                                        {})) > mostWrittenOut) {
+      if (graph::constantOf(e.simplify(
+              graph::numElements(ArrayRef(inner).drop_front(), e.context()),
+              {})) == 1)
+        break;
+      outer.push_back(inner.front());
+      inner.erase(inner.begin());
+    }
+  auto combine = [&](OpBuilder &b, Location loc, ArrayRef<Value> x,
+                     ArrayRef<Value> y) {
+    return SmallVector<Value>{sum(b, loc, x[0], y[0])};
+  };
+  Exprs outside;
+  auto sumInner = [&]() -> FailureOr<SmallVector<Value>> {
+    return reduceOver(
+        e, demand, graph::numElements(inner, e.context()), /*contiguous=*/wide,
+        {sum.neutral(type)}, combine,
+        [&](const Demand &axes,
+            AffineExpr index) -> FailureOr<SmallVector<Value>> {
+          Exprs k = outside;
+          llvm::append_range(k, delinearize(index, inner));
+          FailureOr<Value> x = e.emitZeroOutside(p.lhs(axes, k), type);
+          FailureOr<Value> y = e.emit(p.rhs(axes, k));
+          if (failed(x) || failed(y))
+            return failure();
+          Value product =
+              isa<FloatType>(type)
+                  ? Value(arith::MulFOp::create(e.b(), e.loc(), *x, *y))
+                  : Value(arith::MulIOp::create(e.b(), e.loc(), *x, *y));
+          return SmallVector<Value>{product};
+        });
+  };
+  std::function<FailureOr<SmallVector<Value>>()> walk =
+      [&]() -> FailureOr<SmallVector<Value>> {
+    if (outside.size() == outer.size())
+      return sumInner();
+    return e.loop(
+        outer[outside.size()], e.splat(sum.neutral(type), demand.tile),
+        [&](AffineExpr counter,
+            ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
+          outside.push_back(counter);
+          FailureOr<SmallVector<Value>> row = walk();
+          outside.pop_back();
+          if (failed(row))
+            return failure();
+          return combine(e.b(), e.loc(), carried, *row);
+        });
+  };
+  FailureOr<SmallVector<Value>> total = walk();
   return failed(total) ? FailureOr<Value>() : FailureOr<Value>(total->front());
 }
 
@@ -171,8 +210,12 @@ FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand,
       count = e.simplify((count + (split.count - 1)).floorDiv(split.count), {});
       first = split.part * count;
     }
-    return e.loop(
-        count, carried,
+    auto added = [](OpBuilder &b, Location loc, ArrayRef<Value> x,
+                    ArrayRef<Value> y) {
+      return SmallVector<Value>{arith::AddFOp::create(b, loc, x[0], y[0])};
+    };
+    return loopInBlocks(
+        e, count, cpu ? longestChain / step : 0, carried, start, added,
         [&](AffineExpr round,
             ArrayRef<Value> values) -> FailureOr<SmallVector<Value>> {
           AffineExpr counter = first + round;

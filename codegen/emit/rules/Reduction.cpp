@@ -90,6 +90,41 @@ static int64_t chunkOf(const EmitTarget &target, const Demand &outer,
   return std::min<int64_t>(most, llvm::bit_ceil<uint64_t>(*extent));
 }
 
+FailureOr<SmallVector<Value>>
+emit::loopInBlocks(Emitter &e, AffineExpr count, int64_t most,
+                   ArrayRef<Value> initial, ArrayRef<Value> neutral,
+                   Combine combine, Emitter::LoopBody body) {
+  std::optional<int64_t> steps = graph::constantOf(e.simplify(count, {}));
+  if (most < 1 || !steps || *steps < 2 * most)
+    return e.loop(count, initial, body);
+  int64_t block = most;
+  while (block > most / 2 && *steps % block != 0)
+    --block;
+  if (*steps % block != 0)
+    block = most;
+  auto withBlock =
+      [&](AffineExpr first, int64_t length,
+          ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
+    FailureOr<SmallVector<Value>> partial =
+        e.loop(e.constant(length), neutral,
+               [&](AffineExpr round, ArrayRef<Value> values) {
+                 return body(first + round, values);
+               });
+    if (failed(partial))
+      return failure();
+    return combine(e.b(), e.loc(), carried, *partial);
+  };
+  FailureOr<SmallVector<Value>> total =
+      e.loop(e.constant(*steps / block), initial,
+             [&](AffineExpr round, ArrayRef<Value> carried) {
+               return withBlock(round * block, block, carried);
+             });
+  int64_t rest = *steps % block;
+  if (failed(total) || rest == 0)
+    return total;
+  return withBlock(e.constant(*steps - rest), rest, *total);
+}
+
 FailureOr<SmallVector<Value>> emit::reduceOver(
     Emitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
     ArrayRef<TypedAttr> neutral, Combine combine,
@@ -151,15 +186,16 @@ FailureOr<SmallVector<Value>> emit::reduceOver(
     SmallVector<Value> start;
     for (TypedAttr n : neutral)
       start.push_back(e.splat(n, inner.tile));
-    total =
-        e.loop(count, start,
-               [&](AffineExpr counter,
-                   ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
-                 FailureOr<SmallVector<Value>> terms = masked(first + counter);
-                 if (failed(terms))
-                   return failure();
-                 return combine(b, e.loc(), carried, *terms);
-               });
+    bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu;
+    total = loopInBlocks(
+        e, count, cpu ? longestChain : 0, start, start, combine,
+        [&](AffineExpr counter,
+            ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
+          FailureOr<SmallVector<Value>> terms = masked(first + counter);
+          if (failed(terms))
+            return failure();
+          return combine(b, e.loc(), carried, *terms);
+        });
   }
   if (failed(total) || chunk == 1)
     return total;

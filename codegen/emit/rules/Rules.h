@@ -74,6 +74,19 @@ bool endsWithLast(llvm::ArrayRef<int64_t> axes,
                   llvm::ArrayRef<AffineExpr> shape);
 bool isUnsignedElement(mlir::Type tensor);
 
+/// Terms that are combined one after the other on a CPU. The error of a sum
+/// grows with the length of such a chain, so longer ones are sums of partial
+/// sums.
+constexpr int64_t longestChain = 512;
+/// A loop of `count` steps that combines something with the values it carries,
+/// in blocks of about `most` steps, each of which starts from `neutral`; 0: no
+/// blocks. A known count that is no multiple of a block ends with a shorter
+/// one; others have no blocks.
+FailureOr<llvm::SmallVector<Value>>
+loopInBlocks(Emitter &e, AffineExpr count, int64_t most,
+             llvm::ArrayRef<Value> initial, llvm::ArrayRef<Value> neutral,
+             Combine combine, Emitter::LoopBody body);
+
 /// Emits a reduction over a linear index in [0, extent) into tiles of shape
 /// `outer.tile`. `element` gives the tiles to combine, for a demand that is
 /// `outer` with (where its rank is one more) a new last axis, and the linear

@@ -29,3 +29,17 @@ func.func @stays(%x: tensor<1x8x8x8xf32>, %y: tensor<1x3x8x8xf32>) -> (tensor<1x
     : (tensor<1x3x8x8xf32>, tensor<6x3x3x3xf32>) -> tensor<1x6x8x8xf32>
   return %0, %1 : tensor<1x8x8x6xf32>, tensor<1x6x8x8xf32>
 }
+
+// -----
+
+// A large window of single channels.
+// CHECK-LABEL: @depthwise
+// CHECK: graph.pad constant %arg0, %{{.*}} -> tensor<1x38x38x64xf32>
+// CHECK: graph.conv {{.*}}groups = 64
+// CHECK-SAME: pads = array<i64: 0, 0, 0, 0>
+func.func @depthwise(%x: tensor<1x8x8x64xf32>) -> tensor<1x8x8x64xf32> {
+  %w = graph.weight "w" : tensor<64x31x31x1xf32>
+  %0 = graph.conv %x, %w {channels_last, strides = array<i64: 1, 1>, pads = array<i64: 15, 15, 15, 15>, dilations = array<i64: 1, 1>, groups = 64 : i64}
+    : (tensor<1x8x8x64xf32>, tensor<64x31x31x1xf32>) -> tensor<1x8x8x64xf32>
+  return %0 : tensor<1x8x8x64xf32>
+}

@@ -1,0 +1,375 @@
+#!/usr/bin/env python3
+"""Single operators on the CPU beside ONNX Runtime: every operator of the README's table,
+a small and a large case of each.
+
+    bench_ops.py [NAME...] [--threads 2] [--rounds 3] [--seconds 0.05] [--cases small,large]
+                 [--json out.json] [--markdown]
+
+Both sides run in alternating rounds; a side's time is the least of its rounds' medians, as
+the machine may be busy with other work. A ratio above 1 means that charonia is faster. Prints
+the ratios, the geometric mean, the twenty worst, what either side refused, and where
+results differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import harness
+import numpy as np
+import onnx
+from latency import charonia_latency, geomean, onnxruntime_latency
+from onnx import helper, numpy_helper
+
+F, I, B, U8 = np.float32, np.int64, np.bool_, np.uint8
+
+
+class Case:
+    """One node: inputs by shape or as constants, and how they are filled."""
+
+    def __init__(self, op, *inputs, outputs=1, fill=None, dtype=F, opset=None, name=None, graph=None, **attributes):
+        self.op, self.inputs, self.outputs = op, inputs, outputs
+        self.fill, self.dtype, self.attributes = fill, dtype, attributes
+        self.opset, self.name, self.graph = opset or 21, name or op, graph
+
+
+def const(values, dtype=I):
+    return np.asarray(values, dtype)
+
+
+def positive(rng, shape):
+    return rng.uniform(0.1, 2, shape)
+
+
+def within_one(rng, shape):
+    return rng.uniform(-0.99, 0.99, shape)
+
+
+def above_one(rng, shape):
+    return rng.uniform(1.01, 4, shape)
+
+
+def weight(*shape):
+    """A constant of random values, scaled so that sums of products stay near 1."""
+    rng = np.random.default_rng(1)
+    return (rng.standard_normal(shape) / np.sqrt(max(np.prod(shape[1:]), 1))).astype(F)
+
+
+SMALL, LARGE = (4, 64), (1024, 1024)
+IMAGE = {"small": (1, 16, 14, 14), "large": (1, 64, 112, 112)}
+FLAT = {"small": SMALL, "large": LARGE}
+ROWS = {"small": (16, 256), "large": (2048, 1000)}
+
+UNARY = {
+    positive: "Log Sqrt Reciprocal",
+    within_one: "Acos Asin Atanh",
+    above_one: "Acosh",
+    None: "Abs Asinh Atan Ceil Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity IsInf IsNaN "
+    "LeakyRelu Mish Neg Relu Round Selu Sigmoid Sign Sin Sinh Softplus Softsign Tan Tanh ThresholdedRelu Celu "
+    "Shrink Swish",
+}
+BINARY = "Add Sub Mul Div Max Min Mean Sum PRelu Equal Less Greater GreaterOrEqual LessOrEqual"
+LOGICAL = "And Or Xor"
+BITWISE = "BitwiseAnd BitwiseOr BitwiseXor"
+REDUCTIONS = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare"
+
+
+def elementwise(size):
+    shape = FLAT[size]
+    for fill, names in UNARY.items():
+        for op in names.split():
+            yield Case(op, shape, fill=fill, opset=24 if op == "Swish" else None)
+    for op in BINARY.split():
+        yield Case(op, shape, shape)
+        if op == "Add":
+            yield Case(op, shape, shape[1:], name="Add of a row")
+            yield Case(op, shape, (shape[0], 1), name="Add of a column")
+    for op in LOGICAL.split():
+        yield Case(op, shape, shape, dtype=B)
+    for op in BITWISE.split():
+        yield Case(op, shape, shape, dtype=np.int32)
+    yield Case("Not", shape, dtype=B)
+    yield Case("BitwiseNot", shape, dtype=np.int32)
+    yield Case("BitShift", shape, const(3, U8), dtype=U8, direction="LEFT")
+    yield Case("Mod", shape, const(7, np.int32), dtype=np.int32)
+    yield Case("Pow", shape, const(1.7, F), fill=positive)
+    yield Case("Clip", shape, const(-0.5, F), const(0.5, F))
+    yield Case("Where", (B, shape), (F, shape), (F, shape))
+    yield Case("Cast", shape, to=onnx.TensorProto.INT32)
+    yield Case("Cast", shape, to=onnx.TensorProto.FLOAT16, name="Cast to float16")
+    yield Case("CastLike", shape, const(1, np.int32))
+    yield Case("BitCast", shape, to=onnx.TensorProto.INT32, opset=26)
+    yield Case("Dropout", shape)
+
+
+def views(size):
+    shape, image = FLAT[size], IMAGE[size]
+    n, m = shape
+    yield Case("Transpose", shape, perm=[1, 0])
+    yield Case("Transpose", image, perm=[0, 2, 3, 1], name="Transpose to channels last")
+    yield Case("Reshape", shape, const([m, n]))
+    yield Case("Flatten", image)
+    yield Case("Squeeze", (1, *shape), const([0]))
+    yield Case("Unsqueeze", shape, const([0]))
+    yield Case("Expand", (1, m), const([n, m]))
+    yield Case("Tile", shape, const([2, 2]))
+    yield Case("Concat", shape, shape, shape, axis=1)
+    yield Case("Split", shape, outputs=2, axis=1, num_outputs=2)
+    yield Case("Slice", shape, const([1, 3]), const([n, m - 1]), const([0, 1]))
+    yield Case("Slice", shape, const([0]), const([m]), const([1]), const([2]), name="Slice of every second")
+    yield Case("Pad", image, const([0, 0, 1, 1, 0, 0, 1, 1]))
+    yield Case("Pad", image, const([0, 0, 1, 1, 0, 0, 1, 1]), mode="reflect", name="Pad by reflection")
+    yield Case("DepthToSpace", image, blocksize=2)
+    yield Case("SpaceToDepth", image, blocksize=2)
+    yield Case("Trilu", shape)
+    yield Case("EyeLike", shape)
+    yield Case("Shape", shape)
+    yield Case("Size", shape)
+    yield Case("ReverseSequence", (n, m), const([n // 2 + 1] * m), time_axis=0, batch_axis=1)
+    yield Case("CenterCropPad", shape, const([n // 2, m // 2]))
+
+
+def reductions(size):
+    n, m = ROWS[size]
+    image = IMAGE[size]
+    for op in REDUCTIONS.split():
+        fill = positive if "Log" in op or op == "Prod" else None
+        yield Case("Reduce" + op, (n, m), const([1]), fill=fill, keepdims=0)
+    yield Case("ReduceSum", (n, m), const([0]), keepdims=0, name="ReduceSum of columns")
+    yield Case("ReduceSum", (n * m,), const([0]), keepdims=0, name="ReduceSum of all")
+    yield Case("ReduceMean", image, const([2, 3]), name="ReduceMean of images")
+    yield Case("ReduceMean", image, const([0, 2, 3]), name="ReduceMean of channels")
+    for op in ("ArgMax", "ArgMin", "Softmax", "LogSoftmax", "Hardmax"):
+        yield Case(op, (n, m), axis=1)
+    yield Case("Softmax", (n, m), axis=0, name="Softmax of columns")
+    yield Case("LpNormalization", (n, m), axis=1)
+    yield Case("LayerNormalization", (n, m), weight(m), weight(m))
+    yield Case("RMSNormalization", (n, m), weight(m), opset=23)
+    channels = image[1]
+    yield Case("InstanceNormalization", image, weight(channels), weight(channels))
+    yield Case("GroupNormalization", image, weight(channels), weight(channels), num_groups=8)
+    yield Case("MeanVarianceNormalization", image)
+    yield Case("BatchNormalization", image, weight(channels), weight(channels), weight(channels), np.abs(weight(channels)) + 1)
+    yield Case("LRN", image, size=5)
+    yield Case("CumSum", (n, m), const(1))
+    yield Case("CumProd", (n, m), const(1), fill=positive, opset=26)
+    yield Case("CumSum", (n * m // 8,), const(0), name="CumSum of one row")
+    yield Case("TopK", (n, m), const([10]), outputs=2)
+    yield Case("TopK", (1, n * m // 16), const([100]), outputs=2, name="TopK of one row")
+    yield Case("NegativeLogLikelihoodLoss", (F, (n, m)), (I, (n,), m))
+    yield Case("SoftmaxCrossEntropyLoss", (F, (n, m)), (I, (n,), m))
+
+
+def indexing(size):
+    n, m = ROWS[size]
+    k = 8 if size == "small" else 1000
+    yield Case("Gather", (F, (n, m)), (I, (k,), n))
+    yield Case("Gather", (F, (n, m)), (I, (k,), m), axis=1, name="Gather of columns")
+    yield Case("GatherElements", (F, (n, m)), (I, (n, m // 2), m), axis=1)
+    yield Case("GatherND", (F, (n, m)), (I, (k, 1), n))
+    yield Case("ScatterND", (F, (n, m)), (I, (k, 1), n), (F, (k, m)), reduction="add")
+    yield Case("ScatterElements", (F, (n, m)), (I, (k, m), n), (F, (k, m)), axis=0, reduction="add")
+    yield Case("ScatterND", (n, m), const(np.arange(k)[:, None]), (k, m), name="ScatterND of known rows")
+    yield Case("OneHot", (I, (n,), m), const([m]), const([0, 1], F))
+    yield Case("ConstantOfShape", const([n, m]), value=helper.make_tensor("v", 1, [1], [2.0]))
+    yield Case("Range", const(0.0, F), const(float(n), F), const(1.0, F))
+    c, h = (3, 16) if size == "small" else (32, 96)
+    yield Case("Resize", (1, c, h, h), None, const([1, 1, 2, 2], F), mode="nearest")
+    yield Case("Resize", (1, c, h, h), None, const([1, 1, 2, 2], F), mode="linear", name="Resize, linear")
+    yield Case("Resize", (1, c, h, h), None, const([1, 1, 2, 2], F), mode="cubic", name="Resize, cubic")
+    yield Case("Upsample", (1, c, h, h), const([1, 1, 2, 2], F), opset=9)
+    yield Case("GridSample", (1, c, h, h), (F, (1, h, h, 2)))
+    yield Case("AffineGrid", (1, 2, 3), const([1, 3, h, h]))
+
+
+def windows(size):
+    n, c, h, w = IMAGE[size]
+    for op in ("MaxPool", "AveragePool", "LpPool"):
+        yield Case(op, IMAGE[size], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    for op in ("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"):
+        yield Case(op, IMAGE[size])
+    small = size == "small"
+    h = 14 if small else 56
+    x = (1, c, h, h)
+    yield Case("Conv", x, weight(c, c, 3, 3), pads=[1] * 4, name="Conv 3x3")
+    yield Case("Conv", x, weight(4 * c, c, 1, 1), name="Conv 1x1")
+    yield Case("Conv", x, weight(c, 1, 3, 3), pads=[1] * 4, group=c, name="Conv 3x3, depthwise")
+    yield Case("Conv", x, weight(c, 1, 31, 31), pads=[15] * 4, group=c, name="Conv 31x31, depthwise")
+    yield Case("Conv", x, weight(c, 8, 3, 3), pads=[1] * 4, group=c // 8, name="Conv 3x3, groups of 8")
+    yield Case("Conv", x, weight(c, 16, 3, 3), pads=[1] * 4, group=c // 16, name="Conv 3x3, groups of 16")
+    yield Case("Conv", (1, 3, 2 * h, 2 * h), weight(c, 3, 7, 7), pads=[3] * 4, strides=[2, 2], name="Conv 7x7 of 3 channels")
+    yield Case("Conv", (1, c, h * h), weight(c, c, 3), pads=[1, 1], name="Conv of one dimension")
+    yield Case("ConvTranspose", x, weight(c, 16, 4, 4), strides=[2, 2], pads=[1] * 4)
+    yield Case("ConvInteger", (1, c, h, h), np.ones((c, c, 3, 3), np.int8), dtype=U8)
+
+
+def products(size):
+    small = size == "small"
+    m, k, n = (4, 64, 32) if small else (384, 1024, 1024)
+    yield Case("MatMul", (m, k), weight(k, n))
+    yield Case("MatMul", (m, k), (k, n), name="MatMul of two inputs")
+    yield Case("MatMul", (1, k), weight(k, n), name="MatMul of one row")
+    yield Case("MatMul", (8, m // 2, 64), (8, 64, m // 2), name="MatMul, batched")
+    yield Case("Gemm", (m, k), weight(n, k), weight(n), transB=1)
+    yield Case("Einsum", (8, m // 2, 64), (8, m // 2, 64), equation="bid,bjd->bij")
+    yield Case("MatMulInteger", (m, k), np.ones((k, n), np.int8), dtype=U8)
+    q = [const(0.02, F), const(128, U8)]
+    yield Case("QLinearMatMul", (m, k), *q, np.full((k, n), 3, U8), *q, *q, dtype=U8)
+    yield Case("QuantizeLinear", (m, k), const(0.02, F), const(128, U8))
+    yield Case("DequantizeLinear", (m, k), const(0.02, F), const(128, U8), dtype=U8)
+    yield Case("DynamicQuantizeLinear", (m, k), outputs=3)
+    heads = 2 if small else 12
+    yield Case("Attention", *[(1, heads, 16 if small else 256, 64)] * 3, opset=23)
+    steps, width = (4, 16) if small else (32, 256)
+    for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+        yield Case(op, (steps, 1, width), weight(1, gates * width, width), weight(1, gates * width, width), hidden_size=width)
+    yield Case("DFT", (1, 64 if small else 512, 1), opset=17)
+    yield Case("HannWindow", const(64 if small else 65536))
+
+
+FAMILIES = (elementwise, views, reductions, indexing, windows, products)
+
+
+
+def make(case: Case, size: str):
+    """The model of a case and values for its inputs."""
+    rng = np.random.default_rng(5)
+    infos, weights, feeds, names = [], [], {}, []
+    for index, operand in enumerate(case.inputs):
+        name = f"x{index}"
+        if operand is None:
+            names.append("")
+            continue
+        names.append(name)
+        if isinstance(operand, np.ndarray):
+            weights.append(numpy_helper.from_array(operand, name))
+            continue
+        dtype, shape, below = case.dtype, operand, 100
+        if operand and isinstance(operand[0], type):
+            dtype, shape, below = operand[0], operand[1], operand[2] if len(operand) > 2 else 100
+        if dtype in (F,):
+            value = (case.fill or (lambda r, s: r.uniform(-2, 2, s)))(rng, shape).astype(F)
+        elif dtype == B:
+            value = rng.random(shape) < 0.5
+        else:
+            value = rng.integers(0, below, shape).astype(dtype)
+        feeds[name] = value
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        infos.append(helper.make_tensor_value_info(name, kind, shape))
+    results = [f"y{i}" for i in range(case.outputs)]
+    nodes = [helper.make_node(case.op, names, results, **case.attributes)]
+    if not feeds:  # so that neither side computes it beforehand
+        nodes.append(helper.make_node("Add", [results[0], "zero"], ["sum"]))
+        infos.append(helper.make_tensor_value_info("zero", onnx.TensorProto.FLOAT, [1]))
+        feeds["zero"], results = np.zeros(1, F), ["sum"]
+    outputs = [onnx.ValueInfoProto(name=r) for r in results]
+    graph = helper.make_graph(nodes, f"{case.op}_{size}", infos, outputs, weights)
+    model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", case.opset)])
+    return onnx.shape_inference.infer_shapes(model), feeds
+
+
+def difference(want, got) -> float:
+    worst = 0.0
+    for a, b in zip(want, got):
+        if a.shape != b.shape:
+            return float("inf")
+        if a.size == 0:
+            continue
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        scale = np.abs(np.where(np.isfinite(a), a, 0)).max() or 1
+        worst = max(worst, float(np.where(same, 0, np.abs(a - b)).max() / scale))
+    return worst
+
+
+def measure(case: Case, size: str, options, folder: Path) -> dict:
+    from latency import SESSIONS
+
+    row = dict(name=case.name, op=case.op, size=size)
+    try:
+        model, feeds = make(case, size)
+    except Exception as error:
+        return {**row, "failed": f"model: {error}"[:200]}
+    path, engine = folder / "m.onnx", folder / "m.engine"
+    onnx.save(model, path)
+    SESSIONS.clear()
+    try:
+        onnxruntime_latency(path, feeds, threads=options.threads, seconds=0.001)
+    except Exception as error:
+        return {**row, "failed": f"ONNX Runtime: {error}"[:200]}
+    try:
+        compiled = harness.compile_model(path, engine, target=options.target, timeout=120)
+        row["warning"] = "times the work" in compiled.stderr
+        session = SESSIONS[(str(path), options.threads)]
+        names = [o.name for o in session.session.get_outputs()]
+        got = harness.run_engine(engine, feeds, names, folder / "run")
+        row["difference"] = difference(list(session.outputs().values()), got)
+        ours, theirs = [], []
+        for _ in range(options.rounds):
+            ours.append(charonia_latency(engine, feeds, threads=options.threads, seconds=options.seconds))
+            theirs.append(onnxruntime_latency(path, feeds, threads=options.threads, seconds=options.seconds))
+    except harness.CharoniaError as error:
+        return {**row, "failed": str(error)[:200]}
+    a, b = min(ours), min(theirs)
+    return {**row, "charonia_us": a * 1e6, "onnxruntime_us": b * 1e6, "ratio": b / a}
+
+
+def report(rows: list[dict], markdown: bool) -> None:
+    done = [r for r in rows if "ratio" in r]
+    print(f"\n{len(done)} cases, geometric mean {geomean(r['ratio'] for r in done):.2f}")
+    for size in ("small", "large"):
+        some = [r["ratio"] for r in done if r["size"] == size]
+        if some:
+            below = sum(r < 0.5 for r in some)
+            print(f"{size}: {len(some)} cases, geometric mean {geomean(some):.2f}, {below} below 0.5")
+    print("\nthe twenty worst:")
+    worst = sorted(done, key=lambda r: r["ratio"])[:20]
+    if markdown:
+        print("| operator | case | ONNX Runtime us | ours us | ratio |\n| --- | --- | ---: | ---: | ---: |")
+    for r in worst:
+        line = [r["name"], r["size"], f"{r['onnxruntime_us']:.1f}", f"{r['charonia_us']:.1f}", f"{r['ratio']:.2f}"]
+        print("| " + " | ".join(line) + " |" if markdown else "  {:32} {:6} {:>10} {:>10} {:>7}".format(*line))
+    for title, some in (
+        ("not measured", [r for r in rows if "failed" in r]),
+        ("results differ", [r for r in done if r["difference"] > 1e-3]),
+        ("warned of repeated work", [r for r in done if r["warning"]]),
+    ):
+        if some:
+            print(f"\n{title}:")
+            for r in some:
+                print(f"  {r['name']}, {r['size']}: {r.get('failed') or r['difference']}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="operators, or beginnings of cases' names")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.05, help="of a round and side")
+    parser.add_argument("--cases", default="small,large")
+    parser.add_argument("--target", default="native")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--markdown", action="store_true")
+    options = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="charonia-ops-") as name:
+        for size in options.cases.split(","):
+            for case in (c for family in FAMILIES for c in family(size)):
+                if options.names and not any(case.op == n or case.name.startswith(n) for n in options.names):
+                    continue
+                row = measure(case, size, options, Path(name))
+                rows.append(row)
+                ratio = f"{row['ratio']:7.2f}  {row['charonia_us']:10.1f} us, {row['onnxruntime_us']:10.1f} us" if "ratio" in row else row["failed"]
+                print(f"{case.name:32} {size:6} {ratio}", flush=True)
+    report(rows, options.markdown)
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+// RUN: charonia-opt %s -emit-tiles=target=x86-64-v4 -cse -canonicalize -split-input-file -mlir-print-local-scope | FileCheck %s
+
+// Windows of single channels: neighbours by channels, though the result has channels in
+// front; rows of the window are loops of their own.
+// CHECK-LABEL: func.func @conv(
+// CHECK-SAME:    tile.grid = affine_map<() -> (64)>
+// CHECK:         scf.for
+// CHECK:           tile.load %arg0{{.*}}checks = array<i64>,{{.*}} -> tensor<8x32xf32>
+// CHECK:         tile.store {{.*}} : tensor<8x32xf32>
+module {
+  func.func @main(%x: tensor<1x22x22x64xf32>, %w: tensor<64x7x7x1xf32>) -> tensor<1x64x16x16xf32> {
+    %0 = graph.kernel "conv" (%x, %w) : (tensor<1x22x22x64xf32>, tensor<64x7x7x1xf32>) -> tensor<1x64x16x16xf32> {
+    ^bb0(%a: tensor<1x22x22x64xf32>, %b: tensor<64x7x7x1xf32>):
+      %1 = graph.conv %a, %b {channels_last, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 64 : i64} : (tensor<1x22x22x64xf32>, tensor<64x7x7x1xf32>) -> tensor<1x16x16x64xf32>
+      %2 = graph.transpose %1 {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x16x16x64xf32>) -> tensor<1x64x16x16xf32>
+      graph.yield %2 : tensor<1x64x16x16xf32>
+    }
+    return %0 : tensor<1x64x16x16xf32>
+  }
+}
+
+// -----
+
+// Tiles of columns of one group are matrix products.
+// CHECK-LABEL: func.func @conv(
+// CHECK:         tile.dot {{.*}} : tensor<{{[0-9]+}}x8xf32>, tensor<8x8xf32> ->
+module {
+  func.func @main(%x: tensor<1x16x16x64xf32>, %w: tensor<64x3x3x8xf32>) -> tensor<1x14x14x64xf32> {
+    %0 = graph.kernel "conv" (%x, %w) : (tensor<1x16x16x64xf32>, tensor<64x3x3x8xf32>) -> tensor<1x14x14x64xf32> {
+    ^bb0(%a: tensor<1x16x16x64xf32>, %b: tensor<64x3x3x8xf32>):
+      %1 = graph.conv %a, %b {channels_last, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 8 : i64} : (tensor<1x16x16x64xf32>, tensor<64x3x3x8xf32>) -> tensor<1x14x14x64xf32>
+      graph.yield %1 : tensor<1x14x14x64xf32>
+    }
+    return %0 : tensor<1x14x14x64xf32>
+  }
+}
+
+// -----
+
+// 8192 terms in blocks of 512, 64 steps of 8, each of which starts from zero.
+// CHECK-LABEL: func.func @matmul(
+// CHECK-DAG:     %[[ZERO:.*]] = arith.constant dense<0.000000e+00>
+// CHECK-DAG:     %[[BLOCKS:.*]] = arith.constant 16 : index
+// CHECK-DAG:     %[[STEPS:.*]] = arith.constant 64 : index
+// CHECK:         scf.for %{{.*}} to %[[BLOCKS]] step {{.*}} iter_args(%[[TOTAL:.*]] = %[[ZERO]])
+// CHECK:           %[[BLOCK:.*]] = scf.for %{{.*}} to %[[STEPS]] step {{.*}} iter_args(%{{.*}} = %[[ZERO]])
+// CHECK:             tile.dot
+// CHECK:           arith.addf %[[TOTAL]], %[[BLOCK]]
+module {
+  func.func @main(%x: tensor<64x8192xf32>, %w: tensor<8192x64xf32>) -> tensor<64x64xf32> {
+    %0 = graph.kernel "matmul" (%x, %w) : (tensor<64x8192xf32>, tensor<8192x64xf32>) -> tensor<64x64xf32> {
+    ^bb0(%a: tensor<64x8192xf32>, %b: tensor<8192x64xf32>):
+      %1 = graph.matmul %a, %b : (tensor<64x8192xf32>, tensor<8192x64xf32>) -> tensor<64x64xf32>
+      graph.yield %1 : tensor<64x64xf32>
+    }
+    return %0 : tensor<64x64xf32>
+  }
+}
