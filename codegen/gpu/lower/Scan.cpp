@@ -21,18 +21,22 @@ void KernelLowering::lowerOp(tile::ScanOp op) {
   Values sums = elements(op.getInput()), totals = sums;
 
   auto joinRegisters = [&](unsigned bit) {
+    // Registers of one run have one total.
+    llvm::DenseMap<std::pair<Value, Value>, Value> joined;
     for (unsigned low = 0; low < sums.size(); ++low) {
       unsigned high = low | 1u << bit;
       if (low == high)
         continue;
       sums[high] = both(totals[low], sums[high]);
-      totals[low] = totals[high] = both(totals[low], totals[high]);
+      Value &whole = joined[{totals[low], totals[high]}];
+      if (!whole)
+        whole = both(totals[low], totals[high]);
+      totals[low] = totals[high] = whole;
     }
   };
   auto joinLanes = [&](unsigned bit) {
     Value own = index->binary("arith.andi", laneId, index->constant(1 << bit));
     Value isHigh = index->lessUnsigned({{}, 0}, {own, 0});
-    // Registers of one run have one total.
     llvm::DenseMap<Value, std::pair<Value, Value>> joined;
     for (auto [sum, total] : llvm::zip(sums, totals)) {
       auto &[other, whole] = joined[total];
