@@ -215,6 +215,16 @@ TileWork neededWork(graph::KernelOp kernel, ArrayRef<int64_t> sizes) {
       work.operations =
           add(work.operations, multiply(results, 4 * op.getNumOperands()));
       break;
+    case graph::OpRole::Ordered: {
+      // Each element is taken and put, in a sort once for each of its levels.
+      int64_t taken = results,
+              levels = 1 + llvm::Log2_64_Ceil(std::max<int64_t>(
+                               at(graphOp.getReductionExtent()), 1));
+      for (Value operand : op.getOperands())
+        taken = add(taken, elements(operand));
+      work.operations = add(work.operations, multiply(taken, 4 * levels));
+      break;
+    }
     case graph::OpRole::RowNormalization:
       // Passes over the row, an elementary function in two of them.
       work.operations =
