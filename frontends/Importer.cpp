@@ -5,9 +5,12 @@
 
 using namespace charonia::frontend;
 
-/// The first bytes of a file; none where it cannot be read.
+/// The first bytes of a file; none where it cannot be read. A pipe would be
+/// waited for, and give its bytes once.
 static std::string beginningOf(llvm::StringRef path) {
   constexpr size_t length = 16;
+  if (!llvm::sys::fs::is_regular_file(path))
+    return "";
   std::string bytes(length, 0);
   auto file = llvm::sys::fs::openNativeFileForRead(path);
   if (!file) {
