@@ -209,14 +209,12 @@ SmallVector<int64_t> Call::repeated(StringRef name, unsigned count,
 }
 
 int64_t Call::axis(int64_t value, int64_t rank) {
-  // A number counts as one dimension.
-  int64_t extent = std::max<int64_t>(rank, 1);
-  if (value < -extent || value >= extent) {
+  if (value < -rank || value >= rank) {
     fail("dimension " + Twine(value) + " is out of range for " + Twine(rank) +
          " dimensions");
     return 0;
   }
-  return value < 0 ? value + extent : value;
+  return value < 0 ? value + rank : value;
 }
 int64_t Call::axis(StringRef name, int64_t rank,
                    std::optional<int64_t> otherwise) {
@@ -224,7 +222,8 @@ int64_t Call::axis(StringRef name, int64_t rank,
 }
 SmallVector<int64_t> Call::axes(StringRef name, int64_t rank) {
   SmallVector<int64_t> given = integers(name), result;
-  if (given.empty())
+  // A number has no dimensions, but may be said to have one.
+  if (given.empty() || rank == 0)
     return llvm::to_vector(llvm::seq<int64_t>(0, rank));
   for (int64_t value : given) {
     int64_t d = axis(value, rank);
@@ -232,8 +231,6 @@ SmallVector<int64_t> Call::axes(StringRef name, int64_t rank) {
       fail("dimension " + Twine(value) + " appears twice");
     result.push_back(d);
   }
-  if (rank == 0)
-    result.clear();
   return result;
 }
 

@@ -60,7 +60,8 @@ public:
   /// `count` integers: given so many, or one for all, or `otherwise` for all.
   llvm::SmallVector<int64_t> repeated(llvm::StringRef name, unsigned count,
                                       int64_t otherwise);
-  /// A dimension of `rank`, negative ones from the end.
+  /// A dimension of `rank`, negative ones from the end; fails where there is
+  /// none.
   int64_t axis(llvm::StringRef name, int64_t rank,
                std::optional<int64_t> otherwise = {});
   int64_t axis(int64_t value, int64_t rank);

@@ -74,9 +74,6 @@ mlir::Value ProgramImporter::valueOf(StringRef name) {
                           problem.remedy);
   }
   if (entry->isStale) {
-    if (++depth > maxViewDepth)
-      return emitter.fail("views of views are over " +
-                          llvm::Twine(maxViewDepth) + " deep");
     Target target = findTarget(entry->node->target);
     if (target.inPlace) {
       entry->value = valueOf(entry->base);
@@ -87,8 +84,11 @@ mlir::Value ProgramImporter::valueOf(StringRef name) {
                          : mlir::Value();
     }
     entry->isStale = false;
-    --depth;
   }
+  if (!entry->value && !emitter.failed())
+    return emitter.fail("tensor '" + printable(name.str()) +
+                            "' is used before it is computed",
+                        "export the program again");
   return entry->value;
 }
 
@@ -109,6 +109,12 @@ void ProgramImporter::addAliases(const Node &node) {
       entry.result = result++;
       if (shares && self->text != name && find(self->text)) {
         entry.base = self->text;
+        entry.depth = find(self->text)->depth + 1;
+        if (entry.depth == maxViewDepth)
+          builder.fail("tensor '" + printable(name) + "' is the last of " +
+                           std::to_string(maxViewDepth) + " views of views",
+                       "export a program with fewer of them, or with "
+                       "run_decompositions()");
         entry.maybe = !target.inPlace && target.row->alias == Alias::Maybe;
         find(self->text)->views.push_back(name);
       }
@@ -267,6 +273,8 @@ llvm::LogicalResult ProgramImporter::importResults(const Node &node,
                           "export the model so that it does not use it");
     entry->value = call.getResults()[i];
     entry->isStale = false;
+    if (!entry->value)
+      return emitter.fail("cannot be imported");
     if (metaOf(name))
       checkResult(node, i, name, entry->value);
   }

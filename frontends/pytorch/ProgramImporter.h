@@ -42,6 +42,8 @@ private:
     /// Follows from a node that failed: further failures are no news.
     bool isTainted = false;
     std::vector<std::string> views;
+    /// Views between it and the memory's owner.
+    int depth = 0;
   };
 
   // The interface.
@@ -89,7 +91,6 @@ private:
   llvm::StringMap<std::string> dimNames;
   /// Names that outputs depend on.
   llvm::StringSet<> wanted;
-  int depth = 0;
 };
 
 } // namespace charonia::frontend::pytorch

@@ -1,4 +1,5 @@
 #include "frontends/pytorch/Sizes.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -25,6 +26,12 @@ AffineExpr Sizes::operation(const Expression &expression,
   if (isSum || isProduct || isLeast || isMost) {
     AffineExpr result = operands[0];
     for (AffineExpr next : operands.drop_front()) {
+      int64_t exact;
+      auto a = graph::constantOf(result), b = graph::constantOf(next);
+      if (a && b &&
+          (isProduct ? llvm::MulOverflow(*a, *b, exact)
+                     : isSum && llvm::AddOverflow(*a, *b, exact)))
+        return {};
       if (isSum || isProduct) {
         result = isSum ? result + next : result * next;
         continue;

@@ -100,7 +100,8 @@ static LogicalResult glu(Call &c) {
   Value x = c.tensor("self");
   int64_t axis = c.axis("dim", rankOf(x), -1);
   Exprs half = c.resultShape();
-  if (!x || half.size() != static_cast<size_t>(rankOf(x)))
+  if (!x || c.getEmitter().failed() ||
+      half.size() != static_cast<size_t>(rankOf(x)))
     return c.fail("does not fit its result");
   Exprs starts = e.numbers(llvm::SmallVector<int64_t>(half.size(), 0));
   llvm::SmallVector<int64_t> steps(half.size(), 1);
@@ -115,12 +116,12 @@ template <bool log> static LogicalResult softmax(Call &c) {
   Emitter &e = c.getEmitter();
   c.ignore({"dtype", "half_to_float"});
   Value x = c.operand("self", c.resultElement());
-  int64_t axis = c.axis("dim", rankOf(x));
   if (rankOf(x) == 0) {
+    c.ignore({"dim"});
     Value row = e.reshape(x, {e.number(1)});
     return c.yield(e.reshape(buildSoftmax(row, 0, log, e), {}));
   }
-  return c.yield(buildSoftmax(x, axis, log, e));
+  return c.yield(buildSoftmax(x, c.axis("dim", rankOf(x)), log, e));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::pytorch::activationRows() {

@@ -137,8 +137,8 @@ static LogicalResult conv(Call &c) {
   unsigned spatial = w.kernel.size();
   w.strides = c.repeated("stride", spatial, 1);
   w.dilations = c.repeated("dilation", spatial, 1);
-  if (failed(readPadding(c, w)) || failed(checkWindow(c, w)) ||
-      failed(fitWindow(w, e)))
+  if (failed(checkWindow(c, w)) || failed(readPadding(c, w)) ||
+      failed(checkWindow(c, w)) || failed(fitWindow(w, e)))
     return llvm::failure();
   Value y = buildConv(w, x, filter, c.integer("groups", 1), e);
   if (bias && y) {

@@ -11,8 +11,11 @@ using mlir::Value;
 static LogicalResult embedding(Call &c) {
   Emitter &e = c.getEmitter();
   c.ignore({"padding_idx", "scale_grad_by_freq", "sparse"});
-  return c.yield(e.op<graph::GatherOp>(
-      {c.tensor("weight"), c.tensor("indices")}, e.attr("axis", int64_t(0))));
+  Value table = c.tensor("weight"), indices = c.tensor("indices");
+  if (rankOf(table) != 2)
+    return c.fail("needs a table of 2 dimensions");
+  return c.yield(
+      e.op<graph::GatherOp>({table, indices}, e.attr("axis", int64_t(0))));
 }
 static LogicalResult indexSelect(Call &c) {
   Emitter &e = c.getEmitter();
@@ -25,13 +28,19 @@ static LogicalResult gather(Call &c) {
   Value x = c.tensor("self"), indices = c.tensor("index");
   int64_t axis = c.axis("dim", rankOf(x));
   c.ignore({"sparse_grad"});
-  if (!x || !indices || rankOf(x) != rankOf(indices))
+  if (!x || !indices || e.failed() || rankOf(x) != rankOf(indices))
     return c.fail("index and operand differ in dimensions");
   // Only the elements that indices stand beside are chosen from.
   Exprs shape = graph::getShape(x), dims = graph::getShape(indices);
-  for (int64_t d = 0; d < rankOf(x); ++d)
-    if (d != axis)
-      shape[d] = dims[d];
+  for (int64_t d = 0; d < rankOf(x); ++d) {
+    if (d == axis)
+      continue;
+    if (!e.getSymbols().assumeAtLeast(shape[d], dims[d],
+                                      "so that indices lie beside its operand"))
+      return c.fail("indices of " + e.describe(dims) + " do not lie beside " +
+                    e.describe(shape));
+    shape[d] = dims[d];
+  }
   x = e.slice(x, e.numbers(SmallVector<int64_t>(shape.size(), 0)),
               SmallVector<int64_t>(shape.size(), 1), shape);
   return c.yield(

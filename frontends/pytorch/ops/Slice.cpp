@@ -85,7 +85,7 @@ static LogicalResult sliceScatter(Call &c) {
 static SliceRange selectRange(Call &c, int64_t axis, Value self) {
   Emitter &e = c.getEmitter();
   AffineExpr index = c.size("index");
-  if (!self || !index || rankOf(self) == 0)
+  if (!self || !index || e.failed())
     return {};
   AffineExpr size = graph::getShape(self)[axis];
   Symbols &symbols = e.getSymbols();
@@ -141,7 +141,7 @@ static LogicalResult narrow(Call &c) {
   Value x = c.tensor("self");
   int64_t axis = c.axis("dim", rankOf(x));
   AffineExpr start = c.size("start"), length = c.size("length");
-  if (!x || !start || !length)
+  if (!x || !start || !length || e.failed())
     return c.yield(Value());
   SliceRange range = cutSlice(start, graph::simplify(start + length), 1,
                               graph::getShape(x)[axis], e);
@@ -155,7 +155,7 @@ static LogicalResult narrow(Call &c) {
 static LogicalResult split(Call &c) {
   Emitter &e = c.getEmitter();
   Value x = c.tensor("self");
-  int64_t axis = c.axis("dim", rankOf(x), 0);
+  int64_t axis = rankOf(x) ? c.axis("dim", rankOf(x), 0) : 0;
   c.ignore({"split_size", "split_sizes", "chunks", "sections", "indices",
             "tensor_indices_or_sections"});
   if (!x || rankOf(x) == 0)
@@ -178,7 +178,7 @@ static LogicalResult unbind(Call &c) {
   Emitter &e = c.getEmitter();
   Value x = c.tensor("self");
   int64_t axis = c.axis("dim", rankOf(x), 0);
-  if (!x || rankOf(x) == 0 ||
+  if (!x || e.failed() ||
       !e.agree(graph::getShape(x)[axis], e.number(c.numResults()),
                "takes all of it"))
     return c.fail("the results are not one for each element");
@@ -234,8 +234,8 @@ static LogicalResult flip(Call &c) {
   SmallVector<int64_t> steps(shape.size(), 1);
   for (int64_t value : c.integers("dims")) {
     int64_t d = c.axis(value, shape.size());
-    if (shape.empty())
-      break;
+    if (e.failed())
+      return c.yield(Value());
     starts[d] = graph::simplify(shape[d] - 1);
     steps[d] = -1;
   }
@@ -259,8 +259,12 @@ static LogicalResult roll(Call &c) {
                   llvm::Twine(dims.size()) + " dimensions");
   for (auto [shift, dim] : llvm::zip_equal(shifts, dims)) {
     int64_t axis = c.axis(dim, rankOf(x));
-    if (!x || shift == 0)
+    if (!x || e.failed())
+      return c.yield(Value());
+    if (shift == 0)
       continue;
+    if (shift < -maxDimension || shift > maxDimension)
+      return c.fail("a shift of " + llvm::Twine(shift) + " is absurdly large");
     AffineExpr size = graph::getShape(x)[axis];
     auto known = graph::constantOf(size);
     if (known && *known == 0)

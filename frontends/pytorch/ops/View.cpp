@@ -44,7 +44,7 @@ static SmallVector<int64_t> permutationOf(Call &c, int64_t rank) {
   if (op.contains(".numpy_T.") || op.contains(".mT.") ||
       op.contains(".matrix_H.")) {
     if (!op.contains(".numpy_T."))
-      return swapped(rank, rank - 2, rank - 1);
+      return rank < 2 ? swapped(rank, 0, 0) : swapped(rank, rank - 2, rank - 1);
     auto order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
     std::reverse(order.begin(), order.end());
     return order;
@@ -76,6 +76,13 @@ static LogicalResult permute(Call &c) {
   auto permutation = permutationOf(c, rankOf(x));
   if (!x || c.getEmitter().failed())
     return c.yield(Value());
+  SmallVector<bool> seen(rankOf(x));
+  for (int64_t d : permutation)
+    if (d < 0 || d >= rankOf(x) || std::exchange(seen[d], true))
+      return c.fail("has dimensions that are no permutation");
+  if (static_cast<int64_t>(permutation.size()) != rankOf(x))
+    return c.fail("names " + llvm::Twine(permutation.size()) + " of " +
+                  llvm::Twine(rankOf(x)) + " dimensions");
   return c.yield(c.getEmitter().transpose(x, permutation));
 }
 static Value writePermute(Call &c, Value self, Value view) {

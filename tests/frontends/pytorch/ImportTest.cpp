@@ -239,3 +239,61 @@ TEST(PyTorch, SizesFromData) {
               HasSubstr("size 0 of its result is u0, which does not follow "
                         "from the sizes of inputs"));
 }
+
+TEST(PyTorch, DimensionsOfNumbers) {
+  // Rows that look at a dimension do not find one.
+  auto import1 =
+      [](const std::string &target,
+         const std::vector<std::pair<std::string, std::string>> &more) {
+        ProgramFile p = simpleProgram();
+        std::vector<std::pair<std::string, std::string>> arguments = {
+            {"self", tensor("sum")}};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        p.nodes =
+            node("aten.sum.default", {{"self", tensor("x")}}, tensor("sum")) +
+            ", " + node(target, arguments, tensor("relu"));
+        p.tensors += R"(, "sum": )" + tensorMeta(7, "", "");
+        return import(p);
+      };
+  std::string zero = R"({"as_int": 0})", list = R"({"as_ints": [0]})";
+  for (const char *target : {"aten.slice.Tensor", "aten.unbind.int",
+                             "aten.chunk.default", "aten.glu.default"})
+    EXPECT_THAT(import1(target, {{"dim", zero}}), HasSubstr("error")) << target;
+  EXPECT_THAT(import1("aten.select.int", {{"dim", zero}, {"index", zero}}),
+              HasSubstr("dimension 0 is out of range for 0 dimensions"));
+  EXPECT_THAT(import1("aten.narrow.default",
+                      {{"dim", zero}, {"start", zero}, {"length", zero}}),
+              HasSubstr("dimension 0 is out of range for 0 dimensions"));
+  EXPECT_THAT(import1("aten.roll.default", {{"shifts", list}, {"dims", list}}),
+              HasSubstr("dimension 0 is out of range for 0 dimensions"));
+  EXPECT_THAT(import1("aten.flip.default", {{"dims", list}}),
+              HasSubstr("dimension 0 is out of range for 0 dimensions"));
+}
+
+TEST(PyTorch, PermutationsThatAreNone) {
+  ProgramFile p = simpleProgram();
+  for (const char *dims : {"[0]", "[0, 0]", "[0, 2]", "[0, 1, 1]"}) {
+    p.nodes = node("aten.permute.default",
+                   {{"self", tensor("x")},
+                    {"dims", R"({"as_ints": )" + std::string(dims) + "}"}},
+                   tensor("relu"));
+    EXPECT_THAT(import(p), HasSubstr("error")) << dims;
+  }
+}
+
+TEST(PyTorch, ManyViewsOfViews) {
+  ProgramFile p = simpleProgram();
+  std::string before = "x";
+  p.nodes = "";
+  for (int i = 0; i < 300; ++i) {
+    std::string name = "v" + std::to_string(i);
+    p.nodes +=
+        node("aten.alias.default", {{"self", tensor(before)}}, tensor(name)) +
+        ", ";
+    before = name;
+  }
+  p.nodes +=
+      node("aten.relu.default", {{"self", tensor(before)}}, tensor("relu"));
+  EXPECT_THAT(import(p), HasSubstr("tensor 'v255' is the last of 256 views of "
+                                   "views"));
+}
