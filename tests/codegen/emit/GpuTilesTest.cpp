@@ -35,14 +35,6 @@ TEST(GpuTiles, WarpgroupsTakeWhatTheyCan) {
             DotInstruction::Form::Mma);
 }
 
-TEST(GpuTiles, RingsAreDeepWhereThatCostsNothing) {
-  GpuDot dot{128, 3072, 768};
-  dot.chip = charonia::GpuTarget::get("sm_90a");
-  GpuTile tile = chooseGpuTile(dot);
-  EXPECT_EQ(tile.m * tile.n, 64 * 64);
-  EXPECT_EQ(tile.stages, 8);
-}
-
 TEST(GpuTiles, TilesAreNotMostlyEmpty) {
   for (int64_t m : {1, 3, 17, 49, 197, 3136})
     for (int64_t n : {8, 10, 64, 1000, 50257})
