@@ -580,7 +580,8 @@ private:
         s.warps = std::max<int64_t>(tile / 32, 1);
       return;
     }
-    int64_t length = llvm::bit_ceil<uint64_t>(k.terms);
+    int64_t length =
+        llvm::bit_ceil<uint64_t>(product(k, ofKind(DimKind::Whole)));
     add(parallel, cpu ? 1
                       : std::min<int64_t>(
                             std::max<int64_t>(1024 / length, 1),

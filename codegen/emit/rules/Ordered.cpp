@@ -8,6 +8,14 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::emit;
 
+int64_t emit::orderedBlock(const Demand &demand) {
+  constexpr int64_t most = 1024;
+  int64_t others = 1;
+  for (int64_t extent : demand.tile)
+    others *= extent;
+  return std::max<int64_t>(most / others, 1);
+}
+
 namespace {
 
 /// What is left of a tile without the axis `along`.
@@ -48,7 +56,8 @@ public:
     // Short rows at once; of long ones that lie across memory some elements, so
     // that they are on their way together.
     auto known = graph::constantOf(n);
-    int64_t most = contiguous ? 256 : 8;
+    int64_t most =
+        contiguous ? std::min<int64_t>(orderedBlock(demand), 256) : 8;
     return rows(
         n, known ? std::min<int64_t>(most, llvm::bit_ceil<uint64_t>(
                                                std::max<int64_t>(*known, 1)))

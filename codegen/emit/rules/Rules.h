@@ -87,6 +87,10 @@ loopInBlocks(Emitter &e, AffineExpr count, int64_t most,
              llvm::ArrayRef<Value> initial, llvm::ArrayRef<Value> neutral,
              Combine combine, Emitter::LoopBody body);
 
+/// GPU: elements along a row that an ordered operator takes at a time, beside
+/// the rows or columns of the demand's tile.
+int64_t orderedBlock(const Demand &demand);
+
 /// Emits a reduction over a linear index in [0, extent) into tiles of shape
 /// `outer.tile`. `element` gives the tiles to combine, for a demand that is
 /// `outer` with (where its rank is one more) a new last axis, and the linear

@@ -96,9 +96,10 @@ LogicalResult copyInput(Op op, Emitter &e, const Demand &demand, Value buffer) {
       extents.push_back(shape[d]);
     }
   bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu;
-  int64_t block = endsWithLast(whole, shape)
-                      ? (cpu ? 4 * e.getTarget().vectorElements : 1024)
-                      : 1;
+  int64_t block =
+      endsWithLast(whole, shape)
+          ? (cpu ? 4 * e.getTarget().vectorElements : orderedBlock(demand))
+          : 1;
   AffineExpr count = extentOf(e, shape, whole);
   Demand at = block > 1 ? e.addAxis(demand, block) : demand;
   auto body = [&](AffineExpr i,
