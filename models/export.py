@@ -48,15 +48,7 @@ def export_module(spec: zoo.ModelSpec, module: torch.nn.Module) -> onnx.ModelPro
             dynamic_axes=dynamic, training=torch.onnx.TrainingMode.PRESERVE, **names,
         )  # fmt: skip
         return onnx.load_from_string(buffer.getvalue())
-    dims = {
-        "batch": torch.export.Dim("batch", min=1, max=64),
-        "seq": torch.export.Dim("seq", min=1, max=spec.seq_max or 2),
-    }
-    shapes = tuple(
-        {axis: dims[name] for axis, name in spec.dynamic[i].items()} for i in arrays
-    )
-    if type(module) is zoo.Positional:  # one variadic parameter
-        shapes = (shapes,)
+    shapes = zoo.dynamic_shapes(spec, module)
     program = torch.onnx.export(
         module, args, dynamo=True, opset_version=spec.opset,
         dynamic_shapes=shapes, verbose=False, **names,

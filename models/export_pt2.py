@@ -29,15 +29,7 @@ def export_program(spec: zoo.ModelSpec, module: torch.nn.Module):
     """The exported program of `module`, traced at batch 2 and 24 tokens."""
     arrays = zoo.sample_inputs(spec, 2, 24)
     args = tuple(torch.from_numpy(a) for a in arrays.values())
-    dims = {
-        "batch": torch.export.Dim("batch", min=1, max=64),
-        "seq": torch.export.Dim("seq", min=1, max=spec.seq_max or 2),
-    }
-    shapes = tuple(
-        {axis: dims[name] for axis, name in spec.dynamic[i].items()} for i in arrays
-    )
-    if type(module) is zoo.Positional:  # one variadic parameter
-        shapes = (shapes,)
+    shapes = zoo.dynamic_shapes(spec, module)
     return torch.export.export(module, args, dynamic_shapes=shapes)
 
 

@@ -375,3 +375,16 @@ def sample_inputs(spec: ModelSpec, batch: int, seq: int) -> dict[str, np.ndarray
     """The inputs every script uses for this model at this shape."""
     rng = np.random.RandomState(1000 * batch + seq + spec.seed)
     return spec.inputs(batch, seq, rng)
+
+
+def dynamic_shapes(spec: ModelSpec, module: torch.nn.Module) -> tuple:
+    """What torch.export takes as the dynamic dimensions of `module`'s inputs."""
+    dims = {
+        "batch": torch.export.Dim("batch", min=1, max=64),
+        "seq": torch.export.Dim("seq", min=1, max=spec.seq_max or 2),
+    }
+    shapes = tuple(
+        {axis: dims[name] for axis, name in spec.dynamic[i].items()}
+        for i in sample_inputs(spec, 2, 24)
+    )
+    return (shapes,) if type(module) is Positional else shapes  # one variadic parameter
