@@ -62,14 +62,22 @@ def float_unary(rng, opset, op):
     if op == "Swish" and chance(rng, 0.5):
         attributes["alpha"] = float(rng.uniform(0.5, 2))
     result = Case(op, [unary_operand(rng, dtype, fill)], attributes)
-    if op == "Softsign":
-        result.oracle = softsign
+    result.oracle = FLOAT_UNARY_ORACLES.get(op)
     return result
 
 
 def softsign(x: np.ndarray) -> np.ndarray:
     wide = x.astype(np.float64)
     return np.asarray(wide / (1 + np.abs(wide))).astype(x.dtype)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-x.astype(np.float64)))).astype(x.dtype)
+
+
+# ONNX Runtime's Sigmoid is a rational approximation, 1 % off at -12.
+FLOAT_UNARY_ORACLES = {"Softsign": softsign, "Sigmoid": sigmoid}
 
 
 @case("Abs", "Neg", "Sign", "Relu", "Identity")
