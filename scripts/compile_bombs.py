@@ -122,6 +122,18 @@ def symbolic_concat(count: int):
     return g.model([info(n, [f"n{i}", 4]) for i, n in enumerate(names)], [info(y, [None, 4])])
 
 
+def many_inputs(count: int):
+    """Kernels that differ in the names of their sizes alone."""
+    g = Graph()
+    axes = g.constant([1])
+    names = [f"x{i}" for i in range(count)]
+    sums = [g.op("ReduceSum", name, axes, keepdims=0) for name in names]
+    return g.model(
+        [info(name, [f"n{i}", f"c{i}"]) for i, name in enumerate(names)],
+        [info(y, [f"n{i}"]) for i, y in enumerate(sums)],
+    )
+
+
 def dead_loop(dead: int, outer: int, inner: int, ordered: bool = True):
     """A loop in a loop, whose body holds nodes that nothing needs; `ordered`: and lists
     those that are needed in the order of execution."""
@@ -364,6 +376,7 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "lstm-512-steps": lambda: lstm(512),
     "scan-300-steps": lambda: scan(300),
     "concat-500-sizes": lambda: symbolic_concat(500),
+    "inputs-2000": lambda: many_inputs(2000),
     "loop-2000-dead": lambda: dead_loop(2000, 512, 200),
     "loop-2000-unordered": lambda: dead_loop(2000, 512, 200, ordered=False),
     "sin-24": lambda: chain("Sin", 24),

@@ -303,8 +303,8 @@ private:
         addScratch(program, *compiled);
         warnOfRepeatedWork(kernels, *compiled);
       }
-      program.variants.push_back(makeVariant(*backend, program, *compiled,
-                                             optimum, addImage, addText));
+      program.variants.push_back(
+          makeVariant(*backend, program, *compiled, addImage, addText));
       entry.archs.push_back(backend->arch());
     }
     writer.addSection(engine::SectionKind::Code, device + ".code",

@@ -23,14 +23,55 @@ static StringRef baseName(StringRef name) {
   return llvm::all_of(number, llvm::isDigit) ? stem : name;
 }
 
-unsigned KernelSet::add(graph::KernelOp kernel,
-                        llvm::function_ref<bool(Value)> isWeight) {
+/// Positions of the shape symbols that a kernel's types and attributes have, in
+/// the order in which they first occur.
+static SmallVector<unsigned> usedSymbols(graph::KernelOp kernel) {
+  llvm::SmallSetVector<unsigned, 8> found;
+  AttrTypeWalker walker;
+  walker.addWalk([&](AffineMapAttr attribute) {
+    for (AffineExpr result : attribute.getValue().getResults())
+      result.walk([&](AffineExpr e) {
+        if (auto symbol = dyn_cast<AffineSymbolExpr>(e))
+          found.insert(symbol.getPosition());
+      });
+  });
+  for (Type type : kernel->getOperandTypes())
+    walker.walk(type);
+  kernel->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    walker.walk(op->getAttrDictionary());
+    for (Type type : op->getResultTypes())
+      walker.walk(type);
+  });
+  return found.takeVector();
+}
+
+/// Makes symbol `used[i]` symbol i in all types and attributes below `module`.
+static void renumberSymbols(ModuleOp module, ArrayRef<unsigned> used) {
+  if (used.empty())
+    return;
+  MLIRContext *context = module.getContext();
+  graph::Exprs numbers(*llvm::max_element(used) + 1,
+                       getAffineConstantExpr(0, context));
+  for (auto [i, symbol] : llvm::enumerate(used))
+    numbers[symbol] = getAffineSymbolExpr(i, context);
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([&](AffineMapAttr attribute) -> Attribute {
+    AffineMap map = attribute.getValue();
+    graph::Exprs results;
+    for (AffineExpr result : map.getResults())
+      results.push_back(graph::simplify(result.replaceSymbols(numbers)));
+    return AffineMapAttr::get(graph::mapOf(map.getNumDims(), results, context));
+  });
+  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true,
+                                        /*replaceLocs=*/false,
+                                        /*replaceTypes=*/true);
+}
+
+KernelSet::Launch KernelSet::add(graph::KernelOp kernel,
+                                 llvm::function_ref<bool(Value)> isWeight) {
   OpBuilder builder(kernel.getContext());
   Location unknown = builder.getUnknownLoc();
   Entry entry{ModuleOp::create(unknown), {}};
-  auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
-  graph::setSymbols(*entry.module, symbols);
-
   SmallVector<Type> arguments;
   for (Value input : kernel.getInputs())
     if (!isWeight(input))
@@ -54,10 +95,24 @@ unsigned KernelSet::add(graph::KernelOp kernel,
   func::ReturnOp::create(builder, unknown, entry.kernel.getResults());
   entry.kernel.setSymName(baseName(kernel.getSymName()));
 
+  Launch launch;
+  launch.symbols = usedSymbols(kernel);
+  renumberSymbols(*entry.module, launch.symbols);
+  auto all = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
+  SmallVector<graph::Symbol> named, unnamed;
+  for (unsigned symbol : launch.symbols)
+    named.push_back(all[symbol]);
+  unnamed = named;
+  for (graph::Symbol &symbol : unnamed)
+    symbol.name.clear();
+  graph::setSymbols(*entry.module, unnamed);
   auto [it, isNew] = numbers.try_emplace(print(*entry.module), kernels.size());
-  if (isNew)
+  launch.kernel = it->second;
+  if (isNew) {
+    graph::setSymbols(*entry.module, named);
     kernels.push_back(std::move(entry));
-  return it->second;
+  }
+  return launch;
 }
 
 FailureOr<OwningOpRef<ModuleOp>> emitTileProgram(graph::KernelOp kernel,
@@ -124,12 +179,11 @@ static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel,
   compiled.scratch = expr(tile::kScratchAttr);
   compiled.counters = expr(tile::kCountersAttr);
   compiled.independent = independentArguments(function);
-  SmallVector<int64_t> sizes;
   for (const graph::Symbol &s :
        graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
-    sizes.push_back(s.opt);
-  compiled.work = countWork(function, sizes);
-  compiled.needed = neededWork(kernel, sizes);
+    compiled.sizes.push_back(s.opt);
+  compiled.work = countWork(function, compiled.sizes);
+  compiled.needed = neededWork(kernel, compiled.sizes);
   std::string key;
   // Dumps are wanted of the whole way, so nothing is taken from the cache.
   if (options.cache && dumpDir.empty()) {

@@ -13,15 +13,23 @@
 namespace charonia::driver {
 
 /// Kernels by content: equal regions on operands of equal types, weights in the
-/// same places, are one kernel, whatever their names.
+/// same places, sizes of equal ranges, are one kernel, whatever their names.
 class KernelSet {
 public:
-  /// The number of the kernel, new or known. `isWeight` says of its operands
-  /// whether their bytes are there before the program starts.
-  unsigned add(graph::KernelOp kernel,
-               llvm::function_ref<bool(mlir::Value)> isWeight);
+  /// What runs a kernel of the set.
+  struct Launch {
+    unsigned kernel = 0; ///< Its number, new or known.
+    /// The module's symbols that the kernel uses: symbol i of the set's kernel
+    /// is symbol `symbols[i]` here.
+    llvm::SmallVector<unsigned> symbols;
+  };
+  /// `isWeight` says of the kernel's operands whether their bytes are there
+  /// before the program starts.
+  Launch add(graph::KernelOp kernel,
+             llvm::function_ref<bool(mlir::Value)> isWeight);
   unsigned size() const { return kernels.size(); }
-  /// The kernel, alone in a module of its own.
+  /// The kernel, alone in a module of its own, which has its symbols by the
+  /// names that they have at its first launch.
   graph::KernelOp get(unsigned number) const { return kernels[number].kernel; }
 
 private:
@@ -35,7 +43,9 @@ private:
 
 struct CompiledKernel {
   KernelBinary binary;
-  /// Program instances, over shape symbols.
+  /// Sizes that the code was optimized for: those of the kernel's symbols.
+  llvm::SmallVector<int64_t> sizes;
+  /// Program instances, over the kernel's symbols.
   mlir::AffineExpr grid;
   /// Bytes of scratch memory and counters that a launch needs in two more
   /// buffers; null where it takes none. See tile.split_sum.

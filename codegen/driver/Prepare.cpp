@@ -42,7 +42,7 @@ struct Preparation::Code {
     };
     engine::Program program = std::move(layout.program);
     program.variants.push_back(
-        makeVariant(host, program, *compiled, {}, addImage, addText));
+        makeVariant(host, program, *compiled, addImage, addText));
     writer.addSection(engine::SectionKind::Code, "code", code.bytes());
     engine::Manifest manifest;
     manifest.signature = std::move(*signature);

@@ -27,8 +27,7 @@ int64_t argumentAlignment(DeviceKind device) {
 class ProgramBuilder {
 public:
   ProgramBuilder(func::FuncOp function, DeviceKind device, KernelSet &kernels)
-      : function(function), kernels(kernels),
-        symbols(graph::getSymbols(function->getParentOfType<ModuleOp>())) {
+      : function(function), kernels(kernels) {
     layout.program.device = device;
   }
 
@@ -151,9 +150,11 @@ private:
   void addLaunch(graph::KernelOp kernel) {
     uint32_t step = program().steps.size();
     engine::Step launch;
-    launch.kernel = kernels.add(kernel, [&](Value input) {
+    auto [number, symbols] = kernels.add(kernel, [&](Value input) {
       return graph::isWeight(root(input).getDefiningOp());
     });
+    launch.kernel = number;
+    launch.symbols.assign(symbols.begin(), symbols.end());
     launch.nodes = nodeNames(kernel.getLoc());
     for (Value input : kernel.getInputs()) {
       uint32_t buffer = bufferOf(input);
@@ -181,7 +182,7 @@ private:
       launch.args.push_back({buffer, 0});
     }
     if (launch.kernel == program().kernels.size())
-      program().kernels.push_back(describe(kernel));
+      program().kernels.push_back(describe());
     program().steps.push_back(std::move(launch));
   }
 
@@ -214,9 +215,14 @@ private:
     return false;
   }
 
-  engine::Kernel describe(graph::KernelOp kernel) {
+  /// The last kernel of the set. What it does is told with the names of its
+  /// first launch.
+  engine::Kernel describe() {
+    graph::KernelOp kernel = kernels.get(program().kernels.size());
+    auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
     engine::Kernel entry;
-    entry.name = kernels.get(program().kernels.size()).getSymName().str();
+    entry.name = kernel.getSymName().str();
+    entry.numSymbols = symbols.size();
     for (Operation &op : kernel.getBody().front())
       if (auto graphOp = dyn_cast<graph::GraphOpInterface>(&op);
           graphOp && graphOp.getRole() != graph::OpRole::Source)
@@ -275,7 +281,6 @@ private:
 
   func::FuncOp function;
   KernelSet &kernels;
-  SmallVector<graph::Symbol> symbols;
   ProgramLayout layout;
   /// Of what is no kernel's result, argument or weight itself.
   llvm::DenseMap<Value, Place> places;
@@ -314,6 +319,14 @@ LogicalResult checkIndependent(const engine::Program &program,
   return success();
 }
 
+/// An expression over the symbols of a launch's kernel, over the signature's.
+static ShapeExpr inSignature(AffineExpr expr, const engine::Step &launch) {
+  graph::Exprs symbols;
+  for (uint32_t symbol : launch.symbols)
+    symbols.push_back(getAffineSymbolExpr(symbol, expr.getContext()));
+  return toShapeExpr(expr.replaceSymbols(symbols));
+}
+
 void addScratch(engine::Program &program, ArrayRef<CompiledKernel> kernels) {
   constexpr int64_t counterBytes = 4;
   if (llvm::none_of(program.steps, [&](const engine::Step &step) {
@@ -346,9 +359,10 @@ void addScratch(engine::Program &program, ArrayRef<CompiledKernel> kernels) {
         !kernels[step.kernel].scratch)
       continue;
     const CompiledKernel &kernel = kernels[step.kernel];
-    step.args.push_back({add("scratch", toShapeExpr(kernel.scratch), i, i), 0});
+    step.args.push_back(
+        {add("scratch", inSignature(kernel.scratch, step), i, i), 0});
     step.args.push_back({counters, bytes});
-    bytes = bytes + toShapeExpr(kernel.counters) * counterBytes;
+    bytes = bytes + inSignature(kernel.counters, step) * counterBytes;
     program.buffers[counters].lastStep = i;
   }
   program.buffers[counters].size = bytes;
@@ -361,7 +375,7 @@ void addScratch(engine::Program &program, ArrayRef<CompiledKernel> kernels) {
 
 engine::Variant
 makeVariant(const Backend &backend, const engine::Program &program,
-            ArrayRef<CompiledKernel> kernels, ArrayRef<int64_t> optimum,
+            ArrayRef<CompiledKernel> kernels,
             llvm::function_ref<engine::Range(ArrayRef<char>)> addImage,
             llvm::function_ref<engine::Range(StringRef)> addText) {
   // Instances that are worth a thread's while: some tens of microseconds of
@@ -395,7 +409,8 @@ makeVariant(const Backend &backend, const engine::Program &program,
     code.neededOperations = compiled.needed.operations;
     code.neededBytes = compiled.needed.bytes;
     if (backend.device() == DeviceKind::Cpu) {
-      std::span<const int64_t> symbols(optimum.data(), optimum.size());
+      std::span<const int64_t> symbols(compiled.sizes.data(),
+                                       compiled.sizes.size());
       int64_t work = 0, instances = 0;
       if (auto flops = program.kernels[i].flops.evaluate(symbols))
         work = *flops;

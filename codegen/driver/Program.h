@@ -41,7 +41,6 @@ void addScratch(engine::Program &program,
 engine::Variant
 makeVariant(const Backend &backend, const engine::Program &program,
             llvm::ArrayRef<CompiledKernel> kernels,
-            llvm::ArrayRef<int64_t> optimum,
             llvm::function_ref<engine::Range(llvm::ArrayRef<char>)> addImage,
             llvm::function_ref<engine::Range(llvm::StringRef)> addText);
 

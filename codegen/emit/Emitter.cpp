@@ -43,7 +43,10 @@ InFlightDiagnostic Emitter::error(const Demand &demand, const Twine &what) {
   diagnostic << what;
   if (op)
     diagnostic << " (" << op->getName() << " giving "
-               << graph::typeToString(demand.value.getType()) << ")";
+               << graph::typeToString(
+                      demand.value.getType(),
+                      graph::getSymbols(op->getParentOfType<ModuleOp>()))
+               << ")";
   return diagnostic;
 }
 

@@ -78,6 +78,7 @@ private:
   Signature signature(pbf_reader in);
   Buffer buffer(pbf_reader in);
   Argument argument(pbf_reader in);
+  void numbers(pbf_reader &in, std::vector<uint32_t> &out);
   Step step(pbf_reader in);
   Kernel kernel(pbf_reader in);
   static CodeModule module(pbf_reader in);
@@ -307,6 +308,13 @@ Argument Decoder::argument(pbf_reader in) {
   return out;
 }
 
+/// A packed field, or a piece of it.
+void Decoder::numbers(pbf_reader &in, std::vector<uint32_t> &out) {
+  auto values = in.get_packed_uint32();
+  charge(values.size() * sizeof(uint32_t));
+  out.insert(out.end(), values.begin(), values.end());
+}
+
 Step Decoder::step(pbf_reader in) {
   Step out;
   out.kind = Step::Kind(0);
@@ -337,6 +345,13 @@ Step Decoder::step(pbf_reader in) {
     case bytes(field::step::Nodes):
       out.nodes.push_back(in.get_bytes());
       break;
+    case bytes(field::step::Symbols):
+      numbers(in, out.symbols);
+      break;
+    case number(field::step::Symbols):
+      charge(sizeof(uint32_t));
+      out.symbols.push_back(in.get_uint32());
+      break;
     default:
       in.skip();
     }
@@ -359,6 +374,9 @@ Kernel Decoder::kernel(pbf_reader in) {
       break;
     case bytes(field::kernel::Bytes):
       out.bytes = expr(in.get_message());
+      break;
+    case number(field::kernel::NumSymbols):
+      out.numSymbols = in.get_uint32();
       break;
     default:
       in.skip();

@@ -23,6 +23,9 @@ public:
     if (value != 0)
       writer.add_uint64(tag, value);
   }
+  void numbers(uint32_t tag, const std::vector<uint32_t> &values) {
+    writer.add_packed_uint32(tag, values.begin(), values.end());
+  }
   void bytes(uint32_t tag, const std::string &value) {
     if (!value.empty())
       writer.add_bytes(tag, value);
@@ -168,6 +171,7 @@ std::string Message::encode(const Step &step) {
   out.number(field::step::Pattern, step.pattern);
   out.number(field::step::PatternSize, step.patternSize);
   out.strings(field::step::Nodes, step.nodes);
+  out.numbers(field::step::Symbols, step.symbols);
   return out.take();
 }
 
@@ -177,6 +181,7 @@ std::string Message::encode(const Kernel &kernel) {
   out.strings(field::kernel::Ops, kernel.ops);
   out.message(field::kernel::Flops, encode(kernel.flops));
   out.message(field::kernel::Bytes, encode(kernel.bytes));
+  out.number(field::kernel::NumSymbols, kernel.numSymbols);
   return out.take();
 }
 

@@ -82,6 +82,9 @@ struct Step {
   Kind kind = Kind::Launch;
   uint32_t kernel = 0;
   std::vector<Argument> args;
+  /// Launch: the sizes that the kernel gets, in order: numbers of the
+  /// signature's symbols, Kernel::numSymbols of them.
+  std::vector<uint32_t> symbols;
   ShapeExpr bytes;
   uint32_t pattern = 0;     ///< Fill: value, the low patternSize bytes.
   uint32_t patternSize = 1; ///< Fill: 1, 2 or 4; bytes is a multiple of it.
@@ -91,13 +94,15 @@ struct Step {
 };
 
 /// What all variants of a kernel have in common. Several steps may launch one
-/// kernel (equal layers).
+/// kernel (equal layers). Its expressions, and those of its code, are over the
+/// sizes that a launch gives it: symbol i of them is Step::symbols[i].
 struct Kernel {
   std::string name;
   std::vector<std::string>
-      ops;         ///< Descriptions of the operators fused into it.
-  ShapeExpr flops; ///< Per launch, for the roofline.
-  ShapeExpr bytes; ///< That must move between memory and chip.
+      ops;                 ///< Descriptions of the operators fused into it.
+  ShapeExpr flops;         ///< Per launch, for the roofline.
+  ShapeExpr bytes;         ///< That must move between memory and chip.
+  uint32_t numSymbols = 0; ///< Sizes that its code takes.
 
   friend bool operator==(const Kernel &, const Kernel &) = default;
 };
@@ -120,7 +125,8 @@ struct KernelCode {
   uint32_t module = 0;       ///< Index in the variant's modules.
   std::string entry;         ///< CUDA: the function's name. CPU: for reports.
   uint64_t entryOffset = 0;  ///< CPU: bytes from the image's start.
-  ShapeExpr grid = 1;        ///< Program instances; 0 launches nothing.
+  ShapeExpr grid = 1;        ///< Program instances, over the kernel's sizes; 0
+                             ///< launches nothing.
   uint32_t blockThreads = 1; ///< CUDA: threads per program instance.
   uint32_t clusterSize = 1;  ///< CUDA: program instances per cluster.
   uint64_t sharedBytes = 0;  ///< CUDA: dynamic shared memory.

@@ -54,11 +54,12 @@ enum : uint32_t {
   Bytes,
   Pattern,
   PatternSize,
-  Nodes = 8
+  Nodes = 8,
+  Symbols
 };
 }
 namespace kernel {
-enum : uint32_t { Name = 1, Ops, Flops, Bytes };
+enum : uint32_t { Name = 1, Ops, Flops, Bytes, NumSymbols };
 }
 namespace module {
 enum : uint32_t { Image = 1, Ptx, Cubin };

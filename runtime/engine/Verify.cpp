@@ -62,6 +62,22 @@ private:
     return expr.check(numSymbols);
   }
 
+  /// A launch gives its kernel as many sizes as that takes, which exist.
+  Status checkLaunch(const Program &program, const Step &step) const {
+    if (step.kernel >= program.kernels.size())
+      return bad("kernel " + std::to_string(step.kernel) + " does not exist");
+    uint32_t taken = program.kernels[step.kernel].numSymbols;
+    if (step.symbols.size() != taken)
+      return bad("it gives " + std::to_string(step.symbols.size()) +
+                 " sizes to kernel " + std::to_string(step.kernel) +
+                 ", which takes " + std::to_string(taken));
+    for (uint32_t symbol : step.symbols)
+      if (symbol >= numSymbols)
+        return bad("shape symbol " + std::to_string(symbol) +
+                   " does not exist");
+    return Status::ok();
+  }
+
   Status checkTensors(const std::vector<TensorSpec> &specs, const char *what) {
     if (specs.size() > maxTensors)
       return bad("there are more than " + std::to_string(maxTensors) + " " +
@@ -248,12 +264,13 @@ private:
                  ? Status::ok()
                  : bad("it writes an input or a weight");
     };
+    if (step.kind == Step::Kind::Launch)
+      return checkLaunch(program, step);
+    if (!step.symbols.empty())
+      return bad("only launches take sizes");
     switch (step.kind) {
     case Step::Kind::Launch:
-      return step.kernel < program.kernels.size()
-                 ? Status::ok()
-                 : bad("kernel " + std::to_string(step.kernel) +
-                       " does not exist");
+      break;
     case Step::Kind::Copy:
       return step.args.size() == 2 ? writes(0)
                                    : bad("a copy takes two arguments");
@@ -286,14 +303,17 @@ private:
       return bad("it implements " + std::to_string(variant.kernels.size()) +
                  " of " + std::to_string(program.kernels.size()) + " kernels");
     for (size_t i = 0; i < variant.kernels.size(); ++i)
-      CHARONIA_RETURN_IF_ERROR(checkKernelCode(variant, variant.kernels[i], cpu)
-                                   .withContext(at("kernel", i)));
+      CHARONIA_RETURN_IF_ERROR(
+          checkKernelCode(program, variant, i).withContext(at("kernel", i)));
     return Status::ok();
   }
 
-  Status checkKernelCode(const Variant &variant, const KernelCode &code,
-                         bool cpu) const {
-    CHARONIA_RETURN_IF_ERROR(checkExpr(code.grid));
+  Status checkKernelCode(const Program &program, const Variant &variant,
+                         size_t number) const {
+    const KernelCode &code = variant.kernels[number];
+    bool cpu = program.device == DeviceKind::Cpu;
+    CHARONIA_RETURN_IF_ERROR(
+        code.grid.check(program.kernels[number].numSymbols));
     if (code.module >= variant.modules.size())
       return bad("module " + std::to_string(code.module) + " does not exist");
     if (cpu && code.entryOffset >= variant.modules[code.module].image.size)
@@ -321,10 +341,10 @@ private:
       CHARONIA_RETURN_IF_ERROR(
           checkRange({program.weightsSection, 0, 0}, SectionKind::Weights));
     for (size_t i = 0; i < program.kernels.size(); ++i) {
-      CHARONIA_RETURN_IF_ERROR(
-          checkExpr(program.kernels[i].flops).withContext(at("kernel", i)));
-      CHARONIA_RETURN_IF_ERROR(
-          checkExpr(program.kernels[i].bytes).withContext(at("kernel", i)));
+      const Kernel &kernel = program.kernels[i];
+      for (const ShapeExpr *work : {&kernel.flops, &kernel.bytes})
+        CHARONIA_RETURN_IF_ERROR(
+            work->check(kernel.numSymbols).withContext(at("kernel", i)));
     }
     CHARONIA_RETURN_IF_ERROR(checkBuffers(program));
     for (size_t i = 0; i < program.steps.size(); ++i)

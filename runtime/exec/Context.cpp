@@ -380,8 +380,8 @@ Result<std::vector<StepProfile>> Context::profile(int repetitions) noexcept {
         row.name = step.kernel->name;
         row.ops = step.kernel->ops;
         // Estimates; a shape where they overflow has no other trouble.
-        auto flops = step.kernel->flops.evaluate(plan->symbols);
-        auto bytes = step.kernel->bytes.evaluate(plan->symbols);
+        auto flops = step.kernel->flops.evaluate(step.symbols);
+        auto bytes = step.kernel->bytes.evaluate(step.symbols);
         row.flops = flops ? *flops : 0;
         row.bytes = bytes ? *bytes : 0;
         row.grid = step.grid;

@@ -144,11 +144,32 @@ private:
     return Status::ok();
   }
 
+  /// What a kernel is told, and how many instances of it there are.
+  Status planLaunch(PlannedStep &planned) {
+    const Step &step = *planned.step;
+    planned.kernelIndex = step.kernel;
+    planned.kernel = &program.kernels[step.kernel];
+    planned.code = &variant.kernels[step.kernel];
+    size_t first = plan->stepSymbols.size();
+    for (uint32_t symbol : step.symbols)
+      plan->stepSymbols.push_back(plan->symbols[symbol]);
+    planned.symbols =
+        std::span(plan->stepSymbols).subspan(first, step.symbols.size());
+    CHARONIA_ASSIGN_OR_RETURN(planned.grid,
+                              planned.code->grid.evaluate(planned.symbols));
+    return planned.grid >= 0
+               ? Status::ok()
+               : wrong("a launch of kernel " + std::to_string(step.kernel) +
+                       " has " + std::to_string(planned.grid) +
+                       " program instances");
+  }
+
   Status planSteps() {
-    size_t count = 0;
+    size_t args = 0, symbols = 0;
     for (const Step &step : program.steps)
-      count += step.args.size();
-    plan->args.reserve(count); // Steps keep spans into it.
+      args += step.args.size(), symbols += step.symbols.size();
+    plan->args.reserve(args); // Steps keep spans into these two.
+    plan->stepSymbols.reserve(symbols);
     plan->steps.reserve(program.steps.size());
     for (const Step &step : program.steps) {
       PlannedStep planned;
@@ -167,11 +188,7 @@ private:
       }
       planned.args = std::span(plan->args).subspan(first, step.args.size());
       if (step.kind == Step::Kind::Launch) {
-        planned.kernelIndex = step.kernel;
-        planned.kernel = &program.kernels[step.kernel];
-        planned.code = &variant.kernels[step.kernel];
-        CHARONIA_ASSIGN_OR_RETURN(uint64_t grid, evaluate(planned.code->grid));
-        planned.grid = static_cast<int64_t>(grid);
+        CHARONIA_RETURN_IF_ERROR(planLaunch(planned));
       } else {
         CHARONIA_RETURN_IF_ERROR(step.kind == Step::Kind::Copy
                                      ? checkCopy(planned)

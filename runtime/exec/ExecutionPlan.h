@@ -28,6 +28,7 @@ struct PlannedStep {
   int64_t grid = 0;                         ///< Launch only; may be 0.
   uint64_t bytes = 0;                       ///< Copy and fill; may be 0.
   std::span<const Location> args;
+  std::span<const int64_t> symbols; ///< Launch: sizes that its kernel gets.
 };
 
 struct PlannedTensor {
@@ -46,7 +47,8 @@ struct ExecutionPlan {
   std::vector<PlannedTensor> inputs;
   std::vector<PlannedTensor> outputs;
   std::vector<PlannedStep> steps;
-  std::vector<Location> args; ///< Of all steps.
+  std::vector<Location> args;       ///< Of all steps.
+  std::vector<int64_t> stepSymbols; ///< Of all steps.
   uint64_t arenaBytes = 0;
   uint64_t arenaAlignment = 64;
   uint64_t arenaLowerBound = 0;

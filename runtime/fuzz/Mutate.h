@@ -98,7 +98,12 @@ inline void mutateBuffer(Buffer &b, Random &random) {
 }
 
 inline void mutateStep(Step &s, Random &random) {
-  switch (random.below(4)) {
+  switch (random.below(5)) {
+  case 4:
+    s.symbols.assign(random.below(4),
+                     static_cast<uint32_t>(random.below(2) ? random.below(6)
+                                                           : random.number()));
+    break;
   case 0:
     s.kind = static_cast<Step::Kind>(random.below(6));
     break;
@@ -140,7 +145,12 @@ inline void mutateVariant(Variant &variant, Random &random) {
 /// Changes one field somewhere.
 inline void mutateField(Manifest &m, Random &random) {
   Program *program = random.pick(m.programs);
-  switch (program ? random.below(7) : 0) {
+  switch (program ? random.below(8) : 0) {
+  case 7:
+    if (Kernel *kernel = random.pick(program->kernels))
+      kernel->numSymbols = static_cast<uint32_t>(
+          random.below(2) ? random.below(4) : random.number());
+    break;
   case 0:
     if (Symbol *symbol = random.pick(m.signature.symbols))
       mutateSymbol(*symbol, random);

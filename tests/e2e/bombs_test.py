@@ -55,6 +55,28 @@ def test_a_long_vector_of_sizes_is_no_code(tmp_path):
     assert (tmp_path / "model.engine").stat().st_size < 40_000
 
 
+def test_kernels_carry_their_own_sizes_alone(tmp_path):
+    """Each carried those of all inputs, so none was another's, and 2000 took a minute."""
+    count, path, engine = 500, tmp_path / "model.onnx", tmp_path / "model.engine"
+    model = bombs.many_inputs(count)
+    path.write_bytes(model.SerializeToString())
+    harness.compile_model(path, engine)
+    program = json.loads(harness.invoke("inspect", engine, "--json").stdout)["programs"][0]
+    assert (len(program["kernels"]), len(program["steps"])) == (1, count)
+    # Named as its first launch has them.
+    assert "n0" in program["kernels"][0]["flops"], program["kernels"][0]
+    assert program["steps"][3]["symbols"] == ["n3", "c3"]
+    rng = np.random.RandomState(2)
+    inputs = {
+        value.name: rng.uniform(-1, 1, (1 + i % 7, 1 + i % 11)).astype(np.float32)
+        for i, value in enumerate(model.graph.input)
+    }
+    outputs = [value.name for value in model.graph.output]
+    got = harness.run_engine(engine, inputs, outputs, tmp_path / "run")
+    for (name, x), y in zip(inputs.items(), got):
+        np.testing.assert_allclose(y, x.sum(1), rtol=1e-5, atol=1e-5, err_msg=name)
+
+
 def test_work_on_weights_alone_is_told(tmp_path):
     """2^40 numbers are not added up while the model is compiled, but in every run."""
     g = bombs.Graph()

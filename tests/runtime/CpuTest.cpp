@@ -111,7 +111,7 @@ TEST_F(CpuEngine, EveryInstanceRunsOnceWithItsOwnScratch) {
   manifest.signature.outputs = {{"counts", DType::Int32, {n}},
                                 {"sums", DType::Int64, {n}}};
   Program p;
-  p.kernels = {{"count", {}, 0, 0}, {"private_scratch", {}, 0, 0}};
+  p.kernels = {{"count", {}, 0, 0, 1}, {"private_scratch", {}, 0, 0, 1}};
   Buffer counts, sums;
   counts.kind = sums.kind = Buffer::Kind::Output;
   counts.size = n * 4, counts.lastStep = 1;
@@ -120,6 +120,7 @@ TEST_F(CpuEngine, EveryInstanceRunsOnceWithItsOwnScratch) {
   Step zero, count, scratch;
   zero.kind = Step::Kind::Fill, zero.args = {{0, 0}}, zero.bytes = n * 4;
   count.args = {{0, 0}};
+  count.symbols = scratch.symbols = {0};
   scratch.kernel = 1, scratch.args = {{1, 0}};
   p.steps = {zero, count, scratch};
   p.variants = {variant("x86-64-v3", {Count, PrivateScratch}, n)};
@@ -142,6 +143,47 @@ TEST_F(CpuEngine, EveryInstanceRunsOnceWithItsOwnScratch) {
       ASSERT_EQ(sum[i], 128 * i * size) << i << " of " << size;
     }
   }
+}
+
+TEST_F(CpuEngine, LaunchesOfOneKernelGetTheirOwnSizes) {
+  ShapeExpr n = ShapeExpr::symbol(0), m = ShapeExpr::symbol(2);
+  manifest = Manifest();
+  manifest.signature.symbols = {
+      {"n", 1, 1, 100, 1}, {"unused", 3, 3, 3, 1}, {"m", 1, 1, 100, 1}};
+  manifest.signature.inputs = {{"shape", DType::UInt8, {n, m}}};
+  manifest.signature.outputs = {{"first", DType::Int64, {n}},
+                                {"second", DType::Int64, {m}}};
+  Program p;
+  // One number: the kernel's own first size.
+  p.kernels = {{"private_scratch", {}, n * 10, n * 8, 1}};
+  Buffer first, second;
+  first.kind = second.kind = Buffer::Kind::Output;
+  first.size = n * 8, second.size = m * 8;
+  first.lastStep = second.lastStep = 1, second.index = 1;
+  p.buffers = {first, second};
+  Step one, two;
+  one.args = {{0, 0}}, one.symbols = {0};
+  two.args = {{1, 0}}, two.symbols = {2};
+  p.steps = {one, two};
+  p.variants = {variant("x86-64-v3", {PrivateScratch}, n)};
+  p.variants[0].kernels[0].scratchBytes = 1024;
+  manifest.programs = {p};
+
+  Context c = context();
+  std::vector<uint8_t> shape(5 * 9);
+  ASSERT_TRUE(c.setInput("shape", {DType::UInt8, {5, 9}, shape.data()}).isOk());
+  ASSERT_TRUE(c.run().isOk());
+  for (auto [output, size] : {std::pair("first", 5), {"second", 9}}) {
+    auto *sums = static_cast<const int64_t *>(c.output(output)->data);
+    for (int64_t i = 0; i < size; ++i)
+      EXPECT_EQ(sums[i], 128 * i * size) << output;
+  }
+  auto rows = c.profile(1);
+  ASSERT_TRUE(rows.isOk()) << rows.status().message();
+  EXPECT_EQ((*rows)[0].grid, 5);
+  EXPECT_EQ((*rows)[1].grid, 9);
+  EXPECT_EQ((*rows)[1].flops, 90);
+  EXPECT_EQ((*rows)[1].bytes, 72);
 }
 
 TEST_F(CpuEngine, ChoosesTheBestVariant) {

@@ -29,6 +29,8 @@ Manifest unusualManifest() {
   p.buffers[2].size = 0;
   p.buffers[3].aliasOffset = ShapeExpr::symbol(0) * 4;
   p.steps[0].nodes = {"", "a"};
+  p.steps[0].symbols = {0, 300, noIndex};
+  p.kernels[0].numSymbols = noIndex;
   p.kernels[0].ops = {""};
   p.variants[0].modules.push_back({});
   m.build.notes.push_back({"", ""});
@@ -54,6 +56,8 @@ TEST(Encoding, WhatProtobufWrites) {
   EXPECT_EQ(program.precision(), "fp16");
   EXPECT_EQ(program.buffers(3).alias_plus_one(), 3u);
   EXPECT_EQ(program.steps(3).pattern(), 0x3f800000u);
+  EXPECT_EQ(program.steps(1).symbols_size(), 1);
+  EXPECT_EQ(program.kernels(1).num_symbols(), 1u);
   EXPECT_EQ(program.variants(0).kernels(0).shared_bytes(), 65536u);
   EXPECT_EQ(message.signature().symbols(0).max(), 64);
   EXPECT_EQ(message.build().notes(0).key(), "memory.peak");
@@ -142,7 +146,7 @@ TEST(Encoding, NothingUnpacksToManyTimesItsSize) {
   }
   // Arguments and strings stay below by themselves.
   for (std::initializer_list<int> path :
-       {std::initializer_list<int>{2, 6, 3}, {2, 6, 8}, {2, 4, 2}})
+       {std::initializer_list<int>{2, 6, 3}, {2, 6, 8}, {2, 6, 9}, {2, 4, 2}})
     EXPECT_TRUE(decodeManifest(bytesOf(bomb(path, 100'000))).isOk());
 }
 

@@ -266,13 +266,13 @@ TEST(EngineFile, NewerVersionIsToldApart) {
   Sample sample;
   ASSERT_TRUE(sample.writer().write(sample.manifest, dir / "a.engine").isOk());
   auto bytes = readBytes(dir / "a.engine");
-  bytes[8] = std::byte(3);
+  bytes[8] = std::byte(4);
   auto reader = Reader::fromMemory(bytes, false);
   ASSERT_FALSE(reader.isOk());
   EXPECT_EQ(reader.status().code(), StatusCode::Unsupported);
   EXPECT_EQ(reader.status().message(),
-            "the engine in memory cannot be used: it has format version 3, but "
-            "this runtime reads version 2; compile the model again with the "
+            "the engine in memory cannot be used: it has format version 4, but "
+            "this runtime reads version 3; compile the model again with the "
             "matching compiler");
 }
 
@@ -383,6 +383,31 @@ TEST_F(ManifestRules, Messages) {
       "program 0: buffer 2: the lifetime is not inside the program's steps");
   EXPECT_EQ(rejected([&](M m) { p(m).steps[0].kernel = 7; }),
             "program 0: step 0: kernel 7 does not exist");
+  // What a launch gives its kernel, and what that says it takes.
+  EXPECT_EQ(rejected([&](M m) { p(m).steps[0].symbols = {1}; }),
+            "program 0: step 0: shape symbol 1 does not exist");
+  EXPECT_EQ(rejected([&](M m) { p(m).steps[0].symbols = {noIndex}; }),
+            "program 0: step 0: shape symbol 4294967295 does not exist");
+  EXPECT_EQ(rejected([&](M m) { p(m).steps[1].symbols = {}; }),
+            "program 0: step 1: it gives 0 sizes to kernel 1, which takes 1");
+  EXPECT_EQ(rejected([&](M m) { p(m).steps[1].symbols = {0, 0}; }),
+            "program 0: step 1: it gives 2 sizes to kernel 1, which takes 1");
+  EXPECT_EQ(rejected([&](M m) { p(m).kernels[0].numSymbols = noIndex; }),
+            "program 0: step 0: it gives 1 sizes to kernel 0, which takes "
+            "4294967295");
+  EXPECT_EQ(rejected([&](M m) { p(m).steps[2].symbols = {0}; }),
+            "program 0: step 2: only launches take sizes");
+  const std::string missing =
+      "a shape expression names a symbol that does not exist";
+  EXPECT_EQ(rejected([&](M m) { p(m).kernels[1].numSymbols = 0; }),
+            "program 0: kernel 1: " + missing);
+  EXPECT_EQ(
+      rejected([&](M m) { p(m).kernels[1].bytes = ShapeExpr::symbol(1); }),
+      "program 0: kernel 1: " + missing);
+  EXPECT_EQ(rejected([&](M m) {
+              p(m).variants[0].kernels[1].grid = ShapeExpr::symbol(1);
+            }),
+            "program 0: variant 0: kernel 1: " + missing);
   EXPECT_EQ(rejected([&](M m) { p(m).steps[0].args[0].buffer = 7; }),
             "program 0: step 0: buffer 7 does not exist");
   EXPECT_EQ(rejected([&](M m) { p(m).steps[2].args.pop_back(); }),

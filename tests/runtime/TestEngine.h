@@ -79,8 +79,8 @@ inline engine::Manifest reluManifest() {
                          {"z", DType::Float32, {batch * 16}}};
   Program p;
   p.weightsSection = 1;
-  p.kernels = {{"scale_add", {"mul", "add"}, batch * 32, batch * 128},
-               {"relu", {"relu"}, batch * 16, batch * 128}};
+  p.kernels = {{"scale_add", {"mul", "add"}, batch * 32, batch * 128, 1},
+               {"relu", {"relu"}, batch * 16, batch * 128, 1}};
   Buffer x, w, t, y, z;
   x.kind = Buffer::Kind::Input, x.size = batch * 64, x.alignment = 16;
   w.kind = Buffer::Kind::Weight, w.size = 128;
@@ -92,6 +92,7 @@ inline engine::Manifest reluManifest() {
   p.buffers = {x, w, t, y, z};
   Step first, second, copy;
   first.kernel = 0, first.args = {{0, 0}, {1, 0}, {2, 0}};
+  first.symbols = second.symbols = {0};
   first.nodes = {"/mul", "/add"};
   second.kernel = 1, second.args = {{2, 0}, {3, 0}};
   copy.kind = Step::Kind::Copy, copy.args = {{4, 0}, {3, 0}};
@@ -133,8 +134,8 @@ inline engine::Manifest sampleManifest() {
     p.precision = device == DeviceKind::Cpu ? "fp32" : "fp16";
     p.weightsSection = 1;
     p.kernels = {
-        {"gemm_bias", {"matmul 16x16", "add"}, batch * 512, batch * 128},
-        {"relu", {"relu"}, batch * 16, batch * 128}};
+        {"gemm_bias", {"matmul 16x16", "add"}, batch * 512, batch * 128, 1},
+        {"relu", {"relu"}, batch * 16, batch * 128, 1}};
     Buffer x, w, t, u, y;
     x.name = "x", x.kind = Buffer::Kind::Input, x.size = batch * 64;
     x.alignment = 16;
@@ -150,6 +151,7 @@ inline engine::Manifest sampleManifest() {
     launch.kernel = 0;
     launch.args = {{0, 0}, {1, 0}, {2, 0}};
     launch.nodes = {"/fc/MatMul", "/fc/Add"};
+    launch.symbols = relu.symbols = {0};
     relu.kernel = 1;
     relu.args = {{2, 0}, {3, 0}};
     copy.kind = Step::Kind::Copy;

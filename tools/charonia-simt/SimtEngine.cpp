@@ -175,11 +175,11 @@ Status SimtEngine::launch(const exec::PlannedStep &step,
                           interpreter::Report &report) {
   CHARONIA_ASSIGN_OR_RETURN(const interpreter::Kernel *kernel, kernelOf(step));
   CHARONIA_RETURN_IF_ERROR(
-      checkKernel(*kernel, *step.code, step.args.size(), plan.symbols.size()));
+      checkKernel(*kernel, *step.code, step.args.size(), step.symbols.size()));
   interpreter::Launch launch;
   launch.grid = step.grid;
   launch.sharedBytes = step.code->sharedBytes;
-  launch.symbols = plan.symbols;
+  launch.symbols.assign(step.symbols.begin(), step.symbols.end());
   launch.seed = options.seed ? options.seed + number : 0;
   launch.copies = options.copies;
   // Behind a copy or a fill it could not happen; the kernel does not know.

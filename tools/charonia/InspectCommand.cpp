@@ -171,11 +171,43 @@ private:
     return text;
   }
 
-  Status printKernels(const engine::Program &program) const {
-    std::vector<unsigned> uses(program.kernels.size());
+  /// What is told of a kernel at all its launches.
+  struct Launches {
+    unsigned count = 0;
+    int64_t instances = 0; ///< Of the largest one.
+    /// The signature's symbols that the first one gives it, by number.
+    std::span<const uint32_t> symbols;
+  };
+
+  std::vector<Launches> launchesOf(const engine::Program &program) const {
+    std::vector<Launches> result(program.kernels.size());
     for (const engine::Step &step : program.steps)
-      if (step.kind == engine::Step::Kind::Launch)
-        ++uses[step.kernel];
+      if (step.kind == engine::Step::Kind::Launch &&
+          ++result[step.kernel].count == 1)
+        result[step.kernel].symbols = step.symbols;
+    return result;
+  }
+
+  /// The program instances of each kernel's largest launch.
+  Status countInstances(const engine::Program &program,
+                        const engine::Variant &variant,
+                        std::vector<Launches> &launches) const {
+    for (const engine::Step &step : program.steps) {
+      if (step.kind != engine::Step::Kind::Launch)
+        continue;
+      std::vector<int64_t> sizes;
+      for (uint32_t symbol : step.symbols)
+        sizes.push_back(values[symbol]);
+      CHARONIA_ASSIGN_OR_RETURN(
+          int64_t grid, variant.kernels[step.kernel].grid.evaluate(sizes));
+      int64_t &most = launches[step.kernel].instances;
+      most = std::max(most, grid);
+    }
+    return Status::ok();
+  }
+
+  Status printKernels(const engine::Program &program) const {
+    std::vector<Launches> launches = launchesOf(program);
     // What a kernel takes of the machine, in the code for the best one.
     const engine::Variant &variant = *std::max_element(
         program.variants.begin(), program.variants.end(),
@@ -183,6 +215,7 @@ private:
           return std::pair(a.arch.size(), a.arch) <
                  std::pair(b.arch.size(), b.arch);
         });
+    CHARONIA_RETURN_IF_ERROR(countInstances(program, variant, launches));
     bool gpu = program.device == DeviceKind::Cuda;
     std::vector<std::string> header{"launches", "instances"};
     for (const char *column : {"threads", "registers", "spilled", "shared"})
@@ -195,9 +228,8 @@ private:
     Table table(header);
     for (size_t i = 0; i < program.kernels.size(); ++i) {
       const engine::KernelCode &code = variant.kernels[i];
-      CHARONIA_ASSIGN_OR_RETURN(int64_t grid, code.grid.evaluate(values));
-      std::vector<std::string> row{std::to_string(uses[i]),
-                                   std::to_string(grid)};
+      std::vector<std::string> row{std::to_string(launches[i].count),
+                                   std::to_string(launches[i].instances)};
       if (gpu)
         for (uint64_t number :
              {uint64_t(code.blockThreads), uint64_t(code.registers),
@@ -217,7 +249,8 @@ private:
     std::printf("in the code for %s (scratch and shared memory in bytes):\n",
                 printable(variant.arch).c_str());
     std::printf("%s", table.str().c_str());
-    std::printf("operations on elements and bytes loaded and stored: of a "
+    std::printf("instances: of the largest launch; "
+                "operations on elements and bytes loaded and stored: of a "
                 "launch, at the sizes to optimize for; needed: of its "
                 "operators, if each does its work once\n");
     return Status::ok();
@@ -259,6 +292,13 @@ private:
   /// An expression, and names, as JSON has them.
   std::string text(const ShapeExpr &expr) const {
     return jsonName(expr.str(symbols));
+  }
+  /// An expression of a kernel, with the names of its first launch.
+  std::string text(const ShapeExpr &expr, const Launches &launches) const {
+    std::vector<Symbol> named;
+    for (uint32_t symbol : launches.symbols)
+      named.push_back(symbols[symbol]);
+    return jsonName(expr.str(named));
   }
   static json names(const std::vector<std::string> &list) {
     json result = json::array();
@@ -327,11 +367,12 @@ private:
                   {"arena",
                    {{"peak", arena.packed.peak},
                     {"lower_bound", arena.packed.lowerBound}}}};
+    std::vector<Launches> launched = launchesOf(program);
     for (const engine::Variant &variant : program.variants) {
       json kernels = json::array();
       for (const engine::KernelCode &code : variant.kernels)
         kernels.push_back({{"entry", code.entry},
-                           {"grid", text(code.grid)},
+                           {"grid", text(code.grid, launched[kernels.size()])},
                            {"block_threads", code.blockThreads},
                            {"registers", code.registers},
                            {"spill_bytes", code.spillBytes},
@@ -345,13 +386,18 @@ private:
       entry["variants"].push_back(
           {{"arch", variant.arch}, {"kernels", kernels}});
     }
-    for (const engine::Kernel &kernel : program.kernels)
+    for (size_t i = 0; i < program.kernels.size(); ++i) {
+      const engine::Kernel &kernel = program.kernels[i];
       entry["kernels"].push_back({{"name", jsonName(kernel.name)},
                                   {"ops", names(kernel.ops)},
-                                  {"flops", text(kernel.flops)},
-                                  {"bytes", text(kernel.bytes)}});
+                                  {"flops", text(kernel.flops, launched[i])},
+                                  {"bytes", text(kernel.bytes, launched[i])}});
+    }
     for (const engine::Step &step : program.steps) {
-      json buffers = json::array(), offsets = json::array();
+      json buffers = json::array(), offsets = json::array(),
+           sizes = json::array();
+      for (uint32_t symbol : step.symbols)
+        sizes.push_back(jsonName(symbols[symbol].name));
       for (const engine::Argument &argument : step.args) {
         buffers.push_back(argument.buffer);
         offsets.push_back(text(argument.offset));
@@ -364,6 +410,7 @@ private:
            {"kernel", launch ? json(step.kernel) : json()},
            {"buffers", buffers},
            {"offsets", offsets},
+           {"symbols", sizes},
            {"nodes", names(step.nodes)}});
     }
     for (size_t i = 0; i < program.buffers.size(); ++i) {

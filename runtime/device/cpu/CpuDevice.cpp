@@ -119,7 +119,7 @@ private:
               std::span<const Binding> outputs);
   void *resolve(const Location &location) const;
   void copy(void *to, const void *from, uint64_t bytes);
-  void runStep(const ExecutionPlan &plan, const PlannedStep &step);
+  void runStep(const PlannedStep &step);
 
   struct Staged {
     const void *from;
@@ -275,7 +275,7 @@ void runInstances(void *argument, int thread, int64_t begin, int64_t end) {
             l->scratch + thread * l->scratchStride);
 }
 
-void CpuExecutor::runStep(const ExecutionPlan &plan, const PlannedStep &step) {
+void CpuExecutor::runStep(const PlannedStep &step) {
   switch (step.step->kind) {
   case Step::Kind::Copy:
     copy(resolve(step.args[0]), resolve(step.args[1]), step.bytes);
@@ -291,7 +291,7 @@ void CpuExecutor::runStep(const ExecutionPlan &plan, const PlannedStep &step) {
   for (size_t i = 0; i < step.args.size(); ++i)
     buffers[i] = resolve(step.args[i]);
   Launch launch{program->entries[step.kernelIndex], buffers.data(),
-                plan.symbols.data(), scratch.data(), scratchStride};
+                step.symbols.data(), scratch.data(), scratchStride};
   pool->run(step.grid, step.code->grain, runInstances, &launch);
 }
 
@@ -315,12 +315,12 @@ Status CpuExecutor::run(const ExecutionPlan &plan,
     request.stepSeconds->clear();
     for (const PlannedStep &step : plan.steps) {
       auto stepStart = Clock::now();
-      runStep(plan, step);
+      runStep(step);
       request.stepSeconds->push_back(since(stepStart));
     }
   } else {
     for (const PlannedStep &step : plan.steps)
-      runStep(plan, step);
+      runStep(step);
   }
   if (request.seconds)
     *request.seconds = since(start);

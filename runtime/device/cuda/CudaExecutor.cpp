@@ -262,19 +262,19 @@ DevicePtr CudaExecutor::resolve(const Location &location) const {
   return 0;
 }
 
-Status CudaExecutor::launch(const ExecutionPlan &plan, const PlannedStep &step,
-                            bool afterKernel, CuStream stream) {
+Status CudaExecutor::launch(const PlannedStep &step, bool afterKernel,
+                            CuStream stream) {
   const engine::KernelCode &code = *step.code;
   if (step.grid > INT32_MAX)
     return Status(StatusCode::Unsupported,
                   "the kernel '" + step.kernel->name +
                       "' has too many program instances for a GPU: " +
                       std::to_string(step.grid));
-  // One pointer a buffer, then the shape symbols, each 64 bits.
+  // One pointer a buffer, then the sizes that it takes, each 64 bits.
   arguments.clear();
   for (const Location &location : step.args)
     arguments.push_back(resolve(location));
-  for (int64_t symbol : plan.symbols)
+  for (int64_t symbol : step.symbols)
     arguments.push_back(static_cast<uint64_t>(symbol));
   parameters.clear();
   for (uint64_t &argument : arguments)
@@ -325,7 +325,7 @@ Status CudaExecutor::launchAll(const ExecutionPlan &plan, CuStream stream,
       if (step.grid == 0)
         continue;
       CHARONIA_RETURN_IF_ERROR(
-          launch(plan, step, afterKernel && events.empty(), stream));
+          launch(step, afterKernel && events.empty(), stream));
       afterKernel = true;
       continue;
     case Step::Kind::Copy: {

@@ -56,8 +56,8 @@ private:
   /// last.
   Status launchAll(const exec::ExecutionPlan &plan, CuStream stream,
                    std::span<const Event> events);
-  Status launch(const exec::ExecutionPlan &plan, const exec::PlannedStep &step,
-                bool afterKernel, CuStream stream);
+  Status launch(const exec::PlannedStep &step, bool afterKernel,
+                CuStream stream);
   /// Whether the driver takes programmatic dependent launches, in graphs too.
   bool driverOverlaps() const;
   DevicePtr resolve(const exec::Location &location) const;

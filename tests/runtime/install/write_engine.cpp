@@ -26,8 +26,8 @@ int main(int argc, char **argv) {
   m.signature.outputs = {{"y", DType::Float32, {batch, 16}}};
   Program p;
   p.weightsSection = 1;
-  p.kernels = {{"scale_add", {"mul", "add"}, batch * 32, batch * 128},
-               {"relu", {"relu"}, batch * 16, batch * 128}};
+  p.kernels = {{"scale_add", {"mul", "add"}, batch * 32, batch * 128, 1},
+               {"relu", {"relu"}, batch * 16, batch * 128, 1}};
   Buffer x, w, t, y;
   x.kind = Buffer::Kind::Input, x.size = batch * 64, x.alignment = 16;
   w.kind = Buffer::Kind::Weight, w.size = 128;
@@ -36,6 +36,7 @@ int main(int argc, char **argv) {
   y.firstStep = y.lastStep = 1;
   p.buffers = {x, w, t, y};
   Step first, second;
+  first.symbols = second.symbols = {0};
   first.args = {{0, 0}, {1, 0}, {2, 0}};
   second.kernel = 1, second.args = {{2, 0}, {3, 0}};
   p.steps = {first, second};
