@@ -170,8 +170,10 @@ bool Symbols::assumeAtLeast(AffineExpr a, AffineExpr b,
   auto named = symbolsIn(diff);
   auto linear =
       named.size() == 1 ? linearIn(diff, named.front()) : std::nullopt;
-  if (!linear && b == 0) {
-    // "s >= t", not "s + t * -1 >= 0".
+  bool hasConstants =
+      graph::Sum(a).constant != 0 && graph::Sum(b).constant != 0;
+  if (!linear && (b == 0 || hasConstants)) {
+    // "s >= t", not "s + t * -1 >= 0" or "s - 1 >= t - 1".
     graph::Sum left, right;
     graph::Sum sum(diff);
     for (graph::Sum::Term &term : sum.terms) {

@@ -76,7 +76,8 @@ std::string describe(const Signature &signature, const Places &places,
 }
 
 /// "a is float32 [4, 3] and b is float32 [6, 5]": the inputs that the
-/// constraint's symbols come from.
+/// constraint's symbols come from. Where it is about more than single
+/// dimensions, they have names: [4, h = 3].
 std::string describeInputs(const Signature &signature, const Places &places,
                            const Constraint &c,
                            std::span<const std::vector<int64_t>> shapes) {
@@ -89,6 +90,7 @@ std::string describeInputs(const Signature &signature, const Places &places,
       if (place && std::ranges::find(used, place->input) == used.end())
         used.push_back(place->input);
     }
+  bool withNames = c.left.terms().size() > 1 || c.right.terms().size() > 1;
   std::string text;
   for (size_t n = 0; n < used.size(); ++n) {
     const TensorSpec &spec = signature.inputs[used[n]];
@@ -97,8 +99,15 @@ std::string describeInputs(const Signature &signature, const Places &places,
                                     : ", ") +
             spec.name + " is " + std::string(dtypeName(spec.dtype)) + " [";
     const std::vector<int64_t> &shape = shapes[used[n]];
-    for (size_t d = 0; d < shape.size(); ++d)
-      text += (d ? ", " : "") + std::to_string(shape[d]);
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const ShapeExpr &dim = spec.dims[d];
+      bool isSymbol =
+          dim.terms().size() == 1 && dim.terms().front().op == Op::Symbol;
+      text +=
+          (d ? ", " : "") +
+          (withNames && isSymbol ? dim.str(signature.symbols) + " = " : "") +
+          std::to_string(shape[d]);
+    }
     text += "]";
   }
   return text;

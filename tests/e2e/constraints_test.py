@@ -293,8 +293,8 @@ CASES = {
         [
             (
                 [(5, 4), (2, 4), (6, 1)],
-                "past is float32 [5, 4], x is float32 [2, 4] and mask is float32 [6, "
-                "1]: p + s = 7 must equal dimension 0 of mask (total = 6), as Mul "
+                "past is float32 [p = 5, 4], x is float32 [s = 2, 4] and mask is float32 "
+                "[total = 6, 1]: p + s = 7 must equal dimension 0 of mask (total = 6), as Mul "
                 "'masked' combines their elements",
             )
         ],
@@ -381,6 +381,20 @@ CASES = {
         [([(4, 2, 4), (2, 1)], "as Reshape 'view' keeps the number of elements")],
         "b = p, as Reshape 'view' keeps the number of elements",
         {"zero": np.array([0]), "minus_one": np.array([-1])},
+    ),
+    # Read 0 without a word where the tensor ended.
+    "position_by_a_size": Case(
+        [
+            dims_of("z", "t"),
+            helper.make_node("Sub", ["t", "one"], ["last"]),
+            node("Gather", ["x", "last"], "pick", axis=1),
+        ],
+        {"x": ["n", "s"], "z": ["t"]},
+        lambda x, z: x[:, [len(z) - 1]],
+        [[(3, 20), (5,)], [(1, 10), (10,)]],
+        [([(1, 10), (11,)], "so that positions lie inside their table (Gather 'pick')")],
+        "s >= t, so that positions lie inside their table (Gather 'pick')",
+        {"one": np.array([1])},
     ),
     # Leading dimensions are tuned for 1 and 1, which does not fit, nor does one changed.
     "in_proportion": Case(
@@ -595,6 +609,17 @@ def test_errors_of_passes_name_sizes(tmp_path):
     assert result.code == 1, result.stderr
     assert "interpolation of integers is not supported" in result.stderr
     assert "giving int32[batch, channels, 8, 8]" in result.stderr, result.stderr
+
+
+def test_a_position_that_is_never_inside(tmp_path):
+    case = Case(
+        [dims_of("x", "shape"), helper.make_node("Gather", ["shape", "one"], ["length"]),
+         node("Gather", ["x", "length"], "pick", axis=1)],
+        {"x": ["n", "s"]}, lambda x: x, [], [], "", {"one": np.array([1])},
+    )  # fmt: skip
+    text = refused(tmp_path, case)
+    assert "node 'pick' (Gather" in text, text
+    assert "position s may lie outside of the s elements of dimension 1" in text, text
 
 
 def test_declared_ranges_that_disagree(tmp_path):

@@ -123,8 +123,8 @@ TEST(Signature, Constraints) {
             "c is float32 [10]: dimension 0 of c (k = 10) must be a multiple "
             "of 4, as Reshape 'r' keeps all elements");
   EXPECT_EQ(messageOf(s, {{4, 3}, {3, 5}, {4}}),
-            "c is float32 [4], a is float32 [4, 3] and b is float32 [3, 5]: "
-            "dimension 0 of c (k = 4) must be at least m + n = 6");
+            "c is float32 [k = 4], a is float32 [4, m = 3] and b is float32 [n "
+            "= 3, 5]: dimension 0 of c (k = 4) must be at least m + n = 6");
   // What a constraint says of a range comes before the range.
   EXPECT_EQ(messageOf(s, {{4, 600}, {600, 5}, {2000}}),
             "the shape 4x600 of the input 'a' makes m 600; the engine was "

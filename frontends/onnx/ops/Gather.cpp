@@ -36,11 +36,25 @@ static AffineExpr largestPosition(Value value, Emitter &e, int depth = 0) {
 
 /// Positions must not run out of the table: it limits a sequence's length.
 static llvm::LogicalResult checkPositions(Node &n, Emitter &e, int64_t axis) {
-  AffineExpr largest = largestPosition(n.input(1), e);
+  Symbols &symbols = e.getSymbols();
   AffineExpr size = graph::getShape(n.input(0))[axis];
+  // Positions that follow from sizes; negative ones count from the end.
+  if (auto known = e.evaluate(n.input(1));
+      known.isComplete() && !known.constants()) {
+    const std::string why = "so that positions lie inside their table";
+    for (AffineExpr i : *known.elements)
+      if (!symbols.assumeAtLeast(graph::simplify(size - 1), i, why) ||
+          !symbols.assumeAtLeast(graph::simplify(size + i), e.number(0), why))
+        return e.fail("position " + symbols.toString(i) +
+                          " may lie outside of the " + symbols.toString(size) +
+                          " elements of dimension " + Twine(axis) + ", for " +
+                          symbols.describeRanges(size - i),
+                      "narrow the ranges with --shape");
+    return llvm::success();
+  }
+  AffineExpr largest = largestPosition(n.input(1), e);
   if (!largest || (graph::constantOf(size) && graph::constantOf(largest)))
     return llvm::success();
-  Symbols &symbols = e.getSymbols();
   // Constants may count from the end.
   auto contents = e.evaluate(n.input(1)).constants();
   int64_t first =
