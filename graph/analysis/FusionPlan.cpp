@@ -263,23 +263,25 @@ bool FusionPlan::hasEnoughRows(const IterationSpace &space) const {
          elementsOf(row) <= limits.longRow;
 }
 
-/// A contraction that computes its columns together (attention) has a tile of
-/// rows by columns: neither may become one dimension with another.
+/// A contraction has tiles of rows by columns: no dimension may be part row and
+/// part column. Where it computes its columns together (attention), neither may
+/// become one dimension with any other.
 static bool joinsTileSides(const FusionPlan::Group &group, AffineMap map) {
   if (!group.hasAnchor(OpRole::Contraction))
     return false;
   SmallVector<DimKind> kinds =
       GraphOpInterface(group.anchor).getResultDimKinds();
-  if (!llvm::is_contained(kinds, DimKind::Whole))
-    return false;
-  for (auto [d, kind] : llvm::enumerate(kinds))
-    for (AffineExpr coordinate : map.getResults())
-      if ((kind == DimKind::Whole || kind == DimKind::Row) &&
-          coordinate.isFunctionOfDim(d))
-        for (unsigned other = 0; other < map.getNumDims(); ++other)
-          if (other != d && coordinate.isFunctionOfDim(other))
-            return true;
-  return false;
+  bool together = llvm::is_contained(kinds, DimKind::Whole);
+  return llvm::any_of(map.getResults(), [&](AffineExpr coordinate) {
+    unsigned rows = 0, columns = 0, others = 0;
+    for (auto [d, kind] : llvm::enumerate(kinds))
+      if (coordinate.isFunctionOfDim(d))
+        ++(kind == DimKind::Row                                ? rows
+           : kind == DimKind::Column || kind == DimKind::Whole ? columns
+                                                               : others);
+    return together ? rows + columns && rows + columns + others > 1
+                    : rows && columns;
+  });
 }
 
 bool FusionPlan::tryAbsorb(Group &group, GraphOpInterface op) {

@@ -344,3 +344,20 @@ func.func @broadcast_before_rows(%x: tensor<1x256xf32>, %y: tensor<4096x256xf32>
   %5 = graph.reduce sum %4 {axes = array<i64: 1>} : (tensor<4096x256xf32>) -> tensor<4096xf32>
   return %2, %5 : tensor<4096xf32>, tensor<4096xf32>
 }
+
+// A product has tiles of rows by columns: behind it a dimension that is part row and
+// part column, as the interleaved phases of a transposed convolution are, begins a kernel.
+// CHECK-LABEL: func.func @interleaved
+// CHECK:         graph.kernel "conv"
+// CHECK:         graph.kernel "{{max.*}}"
+// CHECK:           graph.transpose
+// CHECK:         return
+func.func @interleaved(%x: tensor<1x8x8x64xf32>, %w: tensor<32x1x1x64xf32>) -> tensor<1x8x16x16xf32> {
+  %zero = graph.constant dense<0.0> : tensor<f32>
+  %0 = graph.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64, channels_last} : (tensor<1x8x8x64xf32>, tensor<32x1x1x64xf32>) -> tensor<1x8x8x32xf32>
+  %1 = graph.reshape %0 : (tensor<1x8x8x32xf32>) -> tensor<1x8x8x2x2x8xf32>
+  %2 = graph.transpose %1 {permutation = array<i64: 0, 5, 1, 3, 2, 4>} : (tensor<1x8x8x2x2x8xf32>) -> tensor<1x8x8x2x8x2xf32>
+  %3 = graph.reshape %2 : (tensor<1x8x8x2x8x2xf32>) -> tensor<1x8x16x16xf32>
+  %4 = graph.max %3, %zero : (tensor<1x8x16x16xf32>, tensor<f32>) -> tensor<1x8x16x16xf32>
+  return %4 : tensor<1x8x16x16xf32>
+}
