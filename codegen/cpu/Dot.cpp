@@ -177,7 +177,7 @@ void KernelEmitter::emitDot(tile::DotOp op) {
 
   // More accumulators than registers: blocks of rows one after the other. Each
   // reads the right side again if that lies in memory.
-  int64_t registers = isa == CpuIsa::V4 ? 28 : 14;
+  int64_t registers = accumulators();
   bool loaded = right.getDefiningOp<tile::LoadOp>() != nullptr;
   int64_t blocks = llvm::divideCeil(shape.rows * chunks, registers);
   if (blocks > 1 && !loaded) {

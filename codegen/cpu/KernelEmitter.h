@@ -109,6 +109,8 @@ private:
   Geometry geometry(mlir::Value tile) const {
     return Geometry(tile.getType(), lanes);
   }
+  /// Vector registers beside those that hold the operands of a step.
+  int64_t accumulators() const { return isa == CpuIsa::V4 ? 28 : 14; }
   Value *splat(Value *scalar, int64_t width);
   Value *lane(Value *piece, int64_t index);
   Value *stepVector(llvm::Type *element, int64_t width, int64_t scale = 1);
@@ -118,16 +120,27 @@ private:
   Value *fail(mlir::Operation *op, const llvm::Twine &message,
               llvm::Type *type = nullptr);
 
-  // Blocks, loops, scalars (KernelEmitter.cpp).
-  void emitBlock(mlir::Block &block);
+  // Loops and branches (Regions.cpp).
   void emitFor(mlir::scf::ForOp loop);
   void emitIf(mlir::scf::IfOp op);
-  void emitStores(llvm::ArrayRef<tile::StoreOp> group);
-  void emitScalarOp(mlir::Operation *op);
-  Value *scalar(mlir::Value value);
   llvm::SmallVector<Value *> allParts(mlir::Value value);
   void bindParts(mlir::Value value, llvm::ArrayRef<Value *> parts);
   void emitCaptured(mlir::Operation *regionOp);
+  bool waitsForInner(mlir::scf::ForOp loop, mlir::BlockArgument carried);
+  struct Parked;
+  Parked park(llvm::ArrayRef<Value *> parts);
+  void storeParked(const Parked &parked, llvm::ArrayRef<Value *> parts);
+  Value *loadParked(const Parked &parked, int64_t index);
+  struct Carried;
+  void enter(Carried &carried, llvm::BasicBlock *before);
+  void leave(Carried &carried, llvm::BasicBlock *before,
+             llvm::BasicBlock *latch);
+
+  // Blocks, scalars (KernelEmitter.cpp).
+  void emitBlock(mlir::Block &block);
+  void emitStores(llvm::ArrayRef<tile::StoreOp> group);
+  void emitScalarOp(mlir::Operation *op);
+  Value *scalar(mlir::Value value);
   void emitWhole(mlir::Value tile);
   void emitEarlierLoads(llvm::ArrayRef<mlir::Operation *> roots);
 
@@ -278,9 +291,16 @@ private:
     Value *base;
     int64_t rowBytes;
   };
+  /// A tile that a loop carries in the scratch, each piece in its own place.
+  struct Parked {
+    Value *base;
+    int64_t pieceBytes;
+    llvm::SmallVector<llvm::Type *> types;
+  };
   struct Scope {
     llvm::DenseMap<mlir::Value, llvm::SmallVector<Value *>> pieces;
     llvm::DenseMap<mlir::Value, Staged> staged;
+    llvm::DenseMap<mlir::Value, Parked> parked;
   };
   llvm::SmallVector<Scope> scopes;
 

@@ -51,5 +51,55 @@ func.func @matmul(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %c: !tile.buffer
   }
 }
 
+// Sums of sums: what the outer loop carries waits outside of registers, also
+// through a second outer loop, beside a tile that the inner loop starts from.
+TEST_P(CpuDot, SumsInBlocks) {
+  auto image = compile(R"(
+func.func @kernel(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %c: !tile.buffer<f32>, %d: !tile.buffer<f32>, %blocks: index) attributes {tile.kernel} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %five = arith.constant 5 : index
+  %pid = tile.program_id : index
+  %none = arith.constant dense<0.0> : tensor<13x21xf32>
+  %all:2 = scf.for %w = %zero to %two step %one iter_args(%s = %none, %o = %none) -> (tensor<13x21xf32>, tensor<13x21xf32>) {
+    %total:2 = scf.for %i = %zero to %blocks step %one iter_args(%t = %s, %u = %o) -> (tensor<13x21xf32>, tensor<13x21xf32>) {
+      %sum = scf.for %j = %zero to %five step %one iter_args(%acc = %none) -> (tensor<13x21xf32>) {
+        %x = tile.load %a[%w, %i, %j] {map = affine_map<(d0, d1)[s0, s1, s2] -> (d0, s0 * 60 + s1 * 20 + s2 * 4 + d1)>, shape = affine_map<()[s0, s1, s2] -> (13, 120)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f32>, index, index, index) -> tensor<13x4xf32>
+        %y = tile.load %b[%w, %i, %j, %pid] {map = affine_map<(d0, d1)[s0, s1, s2, s3] -> (s0 * 60 + s1 * 20 + s2 * 4 + d0, s3 * 21 + d1)>, shape = affine_map<()[s0, s1, s2, s3] -> (120, 42)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f32>, index, index, index, index) -> tensor<4x21xf32>
+        %next = tile.dot %x, %y, %acc : tensor<13x4xf32>, tensor<4x21xf32> -> tensor<13x21xf32>
+        scf.yield %next : tensor<13x21xf32>
+      }
+      %more = arith.addf %t, %sum : tensor<13x21xf32>
+      scf.yield %more, %t : tensor<13x21xf32>, tensor<13x21xf32>
+    }
+    scf.yield %total#0, %total#1 : tensor<13x21xf32>, tensor<13x21xf32>
+  }
+  tile.store %all#0, %c[%pid] {map = affine_map<(d0, d1)[s0] -> (d0, s0 * 21 + d1)>, shape = affine_map<()[s0] -> (13, 42)>, rank = 2 : i64, checks = array<i64>} : tensor<13x21xf32>, !tile.buffer<f32>, index
+  tile.store %all#1, %d[%pid] {map = affine_map<(d0, d1)[s0] -> (d0, s0 * 21 + d1)>, shape = affine_map<()[s0] -> (13, 42)>, rank = 2 : i64, checks = array<i64>} : tensor<13x21xf32>, !tile.buffer<f32>, index
+  return
+})");
+  ASSERT_TRUE(image);
+  auto a = Buffer<float>::of(floats(13 * 120)),
+       b = Buffer<float>::of(floats(120 * 42));
+  for (int64_t blocks : {0, 1, 3}) {
+    Buffer<float> c(13 * 42, NAN), d(13 * 42, NAN);
+    image->run({a.data(), b.data(), c.data(), d.data()}, {blocks}, 0, 2);
+    ASSERT_TRUE(c.intact() && d.intact());
+    for (int64_t i = 0; i < 13; ++i)
+      for (int64_t j = 0; j < 42; ++j) {
+        double sum = 0, before = 0;
+        for (int64_t w = 0; w < 2; ++w)
+          for (int64_t block = 0; block < blocks; ++block) {
+            before = sum;
+            for (int64_t k = w * 60 + block * 20, end = k + 20; k < end; ++k)
+              sum += double(a[i * 120 + k]) * b[k * 42 + j];
+          }
+        ASSERT_NEAR(c[i * 42 + j], sum, 1e-3) << blocks << " blocks";
+        ASSERT_NEAR(d[i * 42 + j], before, 1e-3) << blocks << " blocks";
+      }
+  }
+}
+
 CHARONIA_CPU_SUITE(CpuDot);
 } // namespace

@@ -31,6 +31,42 @@ func.func @matmul(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %c: !tile.buffer
   return
 }
 
+// Of a sum of sums the inner accumulators have the registers; the outer ones are added in
+// memory where a line of the cache holds each, and nothing is spilled.
+// CHECK-LABEL: blocks:
+// CHECK-COUNT-26: vmovaps %zmm{{[0-9]+}}, {{[0-9]*}}(%r{{[a-z0-9]+}})
+// CHECK: [[OUTER:.LBB0_[0-9]+]]:
+// CHECK-NOT: %zmm{{[0-9]+}}, {{.*}}(%rsp)
+// CHECK: [[INNER:.LBB0_[0-9]+]]:
+// CHECK-NOT: vmovaps
+// CHECK: vfmadd231ps
+// CHECK: j{{[a-z]+}} [[INNER]]
+// CHECK-NOT: (%rsp), %zmm
+// CHECK-COUNT-26: vaddps {{[0-9]*}}(%r{{[a-z0-9]+}}), %zmm
+// CHECK-COUNT-26: vmovaps %zmm{{[0-9]+}}, {{[0-9]*}}(%r{{[a-z0-9]+}})
+// CHECK-NOT: vmovaps
+// CHECK: j{{[a-z]+}} [[OUTER]]
+func.func @blocks(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %c: !tile.buffer<f32>) attributes {tile.kernel} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %six = arith.constant 6 : index
+  %steps = arith.constant 64 : index
+  %pid = tile.program_id : index
+  %init = arith.constant dense<0.0> : tensor<13x32xf32>
+  %total = scf.for %i = %zero to %six step %one iter_args(%t = %init) -> (tensor<13x32xf32>) {
+    %sum = scf.for %j = %zero to %steps step %one iter_args(%acc = %init) -> (tensor<13x32xf32>) {
+      %x = tile.load %a[%i, %j] {map = affine_map<(d0, d1)[s0, s1] -> (d0, s0 * 512 + s1 * 8 + d1)>, shape = affine_map<()[s0, s1] -> (13, 3072)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f32>, index, index) -> tensor<13x8xf32>
+      %y = tile.load %b[%pid, %i, %j] {map = affine_map<(d0, d1)[s0, s1, s2] -> (s0, s1 * 512 + s2 * 8 + d0, d1)>, shape = affine_map<()[s0, s1, s2] -> (24, 3072, 32)>, rank = 3 : i64, checks = array<i64>} : (!tile.buffer<f32>, index, index, index) -> tensor<8x32xf32>
+      %next = tile.dot %x, %y, %acc : tensor<13x8xf32>, tensor<8x32xf32> -> tensor<13x32xf32>
+      scf.yield %next : tensor<13x32xf32>
+    }
+    %more = arith.addf %t, %sum : tensor<13x32xf32>
+    scf.yield %more : tensor<13x32xf32>
+  }
+  tile.store %total, %c[%pid] {map = affine_map<(d0, d1)[s0] -> (d0, s0 * 32 + d1)>, shape = affine_map<()[s0] -> (13, 768)>, rank = 2 : i64, checks = array<i64>} : tensor<13x32xf32>, !tile.buffer<f32>, index
+  return
+}
+
 // A prefetch is one instruction, into the second-level cache.
 // CHECK-LABEL: prefetch:
 // CHECK: addq $4096
