@@ -89,17 +89,17 @@ class BoundSession:
 
 
 def onnxruntime_latency(
-    model: Path, inputs: Mapping[str, np.ndarray], *, threads: int, seconds: float = 1.0
+    model: Path, inputs: Mapping[str, np.ndarray], *, threads: int, seconds: float = 1.0, of=statistics.median,
 ) -> float:  # fmt: skip
     key = (str(model), threads)
     if key not in SESSIONS:
         SESSIONS.clear()  # one model's weights at a time
         SESSIONS[key] = BoundSession(model, "CPUExecutionProvider", threads)
     SESSIONS[key].bind(inputs)
-    return median_time(SESSIONS[key].run, seconds)
+    return median_time(SESSIONS[key].run, seconds, of)
 
 
-def median_time(run: Callable[[], object], seconds: float) -> float:
+def median_time(run: Callable[[], object], seconds: float, of=statistics.median) -> float:
     """Warms up for a fifth of the time, then measures single runs."""
     for period in (seconds / 5, seconds):
         times: list[float] = []
@@ -108,7 +108,7 @@ def median_time(run: Callable[[], object], seconds: float) -> float:
             start = time.perf_counter()
             run()
             times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    return of(times)
 
 
 class TorchGraph:
