@@ -72,9 +72,9 @@ def expandable(table):
 
 
 def since(ranges):
-    """The first opset that has the operator, of those that can be imported (7 and later)."""
+    """The first opset that has the operator."""
     first = min(first for first, _ in ranges)
-    return f"from {first}" if first > 7 else "all"
+    return f"from {first}" if first > 1 else "all"
 
 
 def table():

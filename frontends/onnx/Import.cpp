@@ -11,7 +11,7 @@ using namespace charonia::frontend;
 using namespace charonia::frontend::onnx;
 
 /// Versions of the default domain that are read.
-constexpr int oldestOpset = 7;
+constexpr int oldestOpset = 1;
 
 namespace {
 class ModelImporter {

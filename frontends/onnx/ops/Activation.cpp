@@ -15,7 +15,15 @@ static llvm::LogicalResult leakyRelu(Node &n, Emitter &e) {
   return n.yield(buildLeakyRelu(n.input(0), n.number("alpha"), e));
 }
 static llvm::LogicalResult pRelu(Node &n, Emitter &e) {
-  return n.yield(buildLeakyRelu(n.input(0), n.input(1), e));
+  Value slope = n.input(1);
+  // Until opset 6 it is one number, or one a channel.
+  if (n.sinceVersion() < 7 && rankOf(slope) == 1) {
+    bool single = graph::getShape(slope)[0] == e.number(1);
+    if (!single && failed(n.needsRank(0, 2, 32)))
+      return llvm::failure();
+    slope = e.asChannels(slope, single ? 0 : rankOf(n.input(0)) - 2);
+  }
+  return n.yield(buildLeakyRelu(n.input(0), slope, e));
 }
 static llvm::LogicalResult elu(Node &n, Emitter &e) {
   return n.yield(buildElu(n.input(0), n.number("alpha"), e));
@@ -68,13 +76,13 @@ static llvm::LogicalResult gelu(Node &n, Emitter &e) {
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::activationRows() {
   static const Row rows[] = {
-      {"", "Relu", 6, 14, relu},
-      {"", "LeakyRelu", 6, 16, leakyRelu},
-      {"", "PRelu", 7, 16, pRelu},
-      {"", "Elu", 6, 22, elu},
-      {"", "Selu", 6, 22, selu},
+      {"", "Relu", 1, 14, relu},
+      {"", "LeakyRelu", 1, 16, leakyRelu},
+      {"", "PRelu", 1, 16, pRelu},
+      {"", "Elu", 1, 22, elu},
+      {"", "Selu", 1, 22, selu},
       {"", "Celu", 12, 28, celu},
-      {"", "HardSigmoid", 6, 22, hardSigmoid},
+      {"", "HardSigmoid", 1, 22, hardSigmoid},
       {"", "HardSwish", 14, 22, hardSwish},
       {"", "Softplus", 1, 22, softplus},
       {"", "Mish", 18, 22, mish},

@@ -7,13 +7,42 @@ using namespace charonia::frontend;
 using namespace charonia::frontend::onnx;
 using mlir::Value;
 
+/// The second operand. Until opset 6 its dimensions are those of the first from
+/// attribute `axis` on, or the last ones.
+static Value secondOperand(Node &n, Emitter &e) {
+  Value a = n.input(0), b = n.input(1);
+  if (n.sinceVersion() >= 7)
+    return b;
+  int64_t rank = rankOf(a), own = rankOf(b);
+  if (n.hasAttribute("axis") && own > 0) {
+    auto axis = n.axis("axis", rank);
+    if (failed(axis))
+      return {};
+    if (*axis + own > rank)
+      return e.fail(e.describe(b.getType()) + " from axis " +
+                    llvm::Twine(*axis) + " on does not fit into " +
+                    e.describe(a.getType()));
+    Exprs dims = graph::getShape(b);
+    dims.append(rank - own - *axis, e.number(1));
+    b = e.reshape(b, dims);
+  }
+  auto joined = e.join(graph::getShape(a), graph::getShape(b));
+  if (!joined || *joined != graph::getShape(a))
+    return e.fail(e.describe(n.input(1).getType()) +
+                      " does not broadcast to the first operand, " +
+                      e.describe(a.getType()),
+                  "operators of opset 6 and older broadcast the second operand "
+                  "only: convert the model to a newer opset");
+  return b;
+}
+
 template <typename Op> static llvm::LogicalResult binary(Node &n, Emitter &e) {
-  return n.yield(e.op<Op>({n.input(0), n.input(1)}));
+  return n.yield(e.op<Op>({n.input(0), secondOperand(n, e)}));
 }
 
 template <graph::Predicate predicate>
 static llvm::LogicalResult compare(Node &n, Emitter &e) {
-  return n.yield(e.compare(predicate, n.input(0), n.input(1)));
+  return n.yield(e.compare(predicate, n.input(0), secondOperand(n, e)));
 }
 
 /// Any number of operands, combined from the left.
@@ -135,30 +164,30 @@ static llvm::LogicalResult clip(Node &n, Emitter &e) {
 llvm::ArrayRef<Row> charonia::frontend::onnx::binaryRows() {
   using graph::Predicate;
   static const Row rows[] = {
-      {"", "Add", 7, 14, binary<graph::AddOp>},
-      {"", "Sub", 7, 14, binary<graph::SubOp>},
-      {"", "Mul", 7, 14, binary<graph::MulOp>},
-      {"", "Div", 7, 14, binary<graph::DivOp>},
-      {"", "Pow", 7, 15, pow},
+      {"", "Add", 1, 14, binary<graph::AddOp>},
+      {"", "Sub", 1, 14, binary<graph::SubOp>},
+      {"", "Mul", 1, 14, binary<graph::MulOp>},
+      {"", "Div", 1, 14, binary<graph::DivOp>},
+      {"", "Pow", 1, 15, pow},
       {"", "Mod", 10, 28, mod},
-      {"", "And", 7, 7, binary<graph::AndOp>},
-      {"", "Or", 7, 7, binary<graph::OrOp>},
-      {"", "Xor", 7, 7, binary<graph::XorOp>},
+      {"", "And", 1, 7, binary<graph::AndOp>},
+      {"", "Or", 1, 7, binary<graph::OrOp>},
+      {"", "Xor", 1, 7, binary<graph::XorOp>},
       {"", "BitwiseAnd", 18, 18, binary<graph::AndOp>},
       {"", "BitwiseOr", 18, 18, binary<graph::OrOp>},
       {"", "BitwiseXor", 18, 18, binary<graph::XorOp>},
       {"", "BitShift", 11, 28, bitShift},
-      {"", "Equal", 7, 19, compare<Predicate::eq>},
-      {"", "Less", 7, 13, compare<Predicate::lt>},
+      {"", "Equal", 1, 19, compare<Predicate::eq>},
+      {"", "Less", 1, 13, compare<Predicate::lt>},
       {"", "LessOrEqual", 12, 16, compare<Predicate::le>},
-      {"", "Greater", 7, 13, compare<Predicate::gt>},
+      {"", "Greater", 1, 13, compare<Predicate::gt>},
       {"", "GreaterOrEqual", 12, 16, compare<Predicate::ge>},
-      {"", "Max", 6, 13, variadic<graph::MaxOp>},
-      {"", "Min", 6, 13, variadic<graph::MinOp>},
-      {"", "Sum", 6, 13, variadic<graph::AddOp>},
-      {"", "Mean", 6, 13, mean},
+      {"", "Max", 1, 13, variadic<graph::MaxOp>},
+      {"", "Min", 1, 13, variadic<graph::MinOp>},
+      {"", "Sum", 1, 13, variadic<graph::AddOp>},
+      {"", "Mean", 1, 13, mean},
       {"", "Where", 9, 16, where},
-      {"", "Clip", 6, 6, clipAttributes},
+      {"", "Clip", 1, 6, clipAttributes},
       {"", "Clip", 11, 13, clip},
   };
   return rows;

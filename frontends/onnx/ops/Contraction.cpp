@@ -109,7 +109,7 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::contractionRows() {
   static const Row rows[] = {
       {"", "MatMul", 1, 13, matMul},
       {"", "MatMulInteger", 10, 10, matMulInteger},
-      {"", "Gemm", 7, 13, gemm},
+      {"", "Gemm", 1, 13, gemm},
       {"", "Conv", 1, 22, conv},
       {"", "ConvInteger", 10, 10, convInteger},
   };

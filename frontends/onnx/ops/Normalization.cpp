@@ -29,6 +29,9 @@ static llvm::LogicalResult batchNormalization(Node &n, Emitter &e) {
   if (!n.integer("spatial", 1))
     return e.fail("spatial = 0 is not supported",
                   "export the model with opset 9 or newer");
+  if (n.sinceVersion() < 7 && !n.flag("is_test"))
+    return e.fail("is_test = 0, training mode, is not supported",
+                  "export the model for inference");
   Value x = n.input(0);
   if (failed(n.needsRank(0, 2, 32)))
     return llvm::failure();
@@ -209,10 +212,10 @@ template <bool log> static llvm::LogicalResult softmax(Node &n, Emitter &e) {
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::normalizationRows() {
   static const Row rows[] = {
-      {"", "BatchNormalization", 7, 15, batchNormalization},
+      {"", "BatchNormalization", 1, 15, batchNormalization},
       {"", "LayerNormalization", 17, 17, layerNormalization},
       {"", "RMSNormalization", 23, 23, rmsNormalization},
-      {"", "InstanceNormalization", 6, 22, instanceNormalization},
+      {"", "InstanceNormalization", 1, 22, instanceNormalization},
       {"", "GroupNormalization", 18, 21, groupNormalization},
       {"", "LRN", 1, 13, lrn},
       {"", "Softmax", 1, 13, softmax<false>},

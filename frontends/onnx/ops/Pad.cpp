@@ -34,7 +34,7 @@ static llvm::LogicalResult padBy(Node &n, Emitter &e, const Exprs &pads,
 
 static llvm::LogicalResult padAttributes(Node &n, Emitter &e) {
   auto all = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(n.input(0))));
-  auto pads = n.integers("pads");
+  auto pads = n.integers(n.sinceVersion() < 2 ? "paddings" : "pads");
   return padBy(n, e, e.numbers(*pads), all,
                e.scalar(n.number("value"), elementOf(n.input(0))));
 }
@@ -61,7 +61,7 @@ static llvm::LogicalResult pad(Node &n, Emitter &e) {
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::padRows() {
   static const Row rows[] = {
-      {"", "Pad", 2, 2, padAttributes},
+      {"", "Pad", 1, 2, padAttributes},
       {"", "Pad", 11, 25, pad},
   };
   return rows;

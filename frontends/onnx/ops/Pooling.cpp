@@ -1,6 +1,8 @@
 // Pooling over windows and over all of space.
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/ops/Window.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
 #include <limits>
 
 using namespace charonia;
@@ -108,7 +110,7 @@ static llvm::LogicalResult averagePool(Node &n, Emitter &e) {
 }
 
 /// |x| to the power of p, and its inverse for the sum.
-static Value powers(Value x, int64_t p, Emitter &e) {
+static Value powers(Value x, double p, Emitter &e) {
   if (p == 2)
     return e.mul(x, x);
   Value magnitude = e.op<graph::AbsOp>({x});
@@ -116,17 +118,23 @@ static Value powers(Value x, int64_t p, Emitter &e) {
              ? magnitude
              : e.op<graph::PowOp>({magnitude, e.scalar(p, elementOf(x))});
 }
-static Value root(Value sum, int64_t p, Emitter &e) {
+static Value root(Value sum, double p, Emitter &e) {
   if (p == 1 || !sum)
     return sum;
   if (p == 2)
     return e.op<graph::SqrtOp>({sum});
-  return e.op<graph::PowOp>({sum, e.scalar(1.0 / double(p), elementOf(sum))});
+  return e.op<graph::PowOp>({sum, e.scalar(1.0 / p, elementOf(sum))});
 }
-static llvm::FailureOr<int64_t> readP(Node &n, Emitter &e) {
-  int64_t p = n.integer("p", 2);
-  if (p < 1)
-    return e.fail("attribute 'p' may not be " + llvm::Twine(p));
+static llvm::FailureOr<double> readP(Node &n, Emitter &e) {
+  auto *given = n.find("p");
+  // In opset 1 it could be a fraction.
+  double p = !given ? 2
+             : given->type() == ::onnx::AttributeProto::FLOAT
+                 ? given->f()
+                 : double(given->i());
+  if (!(p >= 1) || std::isinf(p))
+    return e.fail("attribute 'p' may not be " +
+                  llvm::Twine(llvm::formatv("{0}", p).str()));
   return p;
 }
 
@@ -187,11 +195,11 @@ static llvm::LogicalResult lpNormalization(Node &n, Emitter &e) {
 llvm::ArrayRef<Row> charonia::frontend::onnx::poolingRows() {
   static const Row rows[] = {
       {"", "MaxPool", 1, 22, maxPool},
-      {"", "AveragePool", 7, 22, averagePool},
-      {"", "LpPool", 2, 22, lpPool},
+      {"", "AveragePool", 1, 22, averagePool},
+      {"", "LpPool", 1, 22, lpPool},
       {"", "GlobalAveragePool", 1, 22, globalAveragePool},
       {"", "GlobalMaxPool", 1, 22, globalMaxPool},
-      {"", "GlobalLpPool", 2, 22, globalLpPool},
+      {"", "GlobalLpPool", 1, 22, globalLpPool},
       {"", "LpNormalization", 1, 22, lpNormalization},
   };
   return rows;

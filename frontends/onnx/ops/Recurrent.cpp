@@ -145,7 +145,9 @@ llvm::LogicalResult Recurrent::readShapes() {
   std::string direction = n.text("direction", "forward");
   if (direction == "bidirectional")
     directions = 2;
-  else if (direction != "forward" && direction != "reverse")
+  // ONNX misspells the default of GRU-1.
+  else if (direction != "forward" && direction != "reverse" &&
+           direction != "foward")
     return e.fail("attribute 'direction' may not be '" + direction + "'");
   if (!x)
     return llvm::failure();
@@ -339,9 +341,9 @@ static llvm::LogicalResult recurrent(Node &n, Emitter &e) {
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::recurrentRows() {
   static const Row rows[] = {
-      {"", "RNN", 7, 22, recurrent<Rnn>},
-      {"", "GRU", 7, 22, recurrent<Gru>},
-      {"", "LSTM", 7, 22, recurrent<Lstm>},
+      {"", "RNN", 1, 22, recurrent<Rnn>},
+      {"", "GRU", 1, 22, recurrent<Gru>},
+      {"", "LSTM", 1, 22, recurrent<Lstm>},
   };
   return rows;
 }

@@ -128,6 +128,8 @@ static llvm::FailureOr<graph::ResizeMode> readMode(Node &n, Emitter &e) {
 static llvm::LogicalResult upsample(Node &n, Emitter &e) {
   auto mode = readMode(n, e);
   SmallVector<double> scales = n.numbersOf("scales");
+  if (n.sinceVersion() < 7)
+    scales = {1, 1, n.number("height_scale"), n.number("width_scale")};
   if (n.has(1)) {
     auto operand = n.constantNumbers(1);
     if (failed(operand))
@@ -334,7 +336,7 @@ static llvm::LogicalResult resize(Node &n, Emitter &e) {
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::resizeRows() {
   static const Row rows[] = {
-      {"", "Upsample", 7, 10, upsample},
+      {"", "Upsample", 1, 10, upsample},
       {"", "Resize", 10, 10, upsample},
       {"", "Resize", 11, 19, resize},
   };

@@ -66,7 +66,8 @@ static llvm::LogicalResult slice(Node &n, Emitter &e) {
 }
 
 static llvm::LogicalResult concat(Node &n, Emitter &e) {
-  auto axis = n.axis("axis", rankOf(n.input(0)));
+  // The default is that of opset 1 to 3; later an axis has to be given.
+  auto axis = n.axis("axis", rankOf(n.input(0)), 1);
   if (failed(axis))
     return llvm::failure();
   return n.yield(e.concat(n.allInputs(), *axis));
@@ -128,8 +129,8 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::sliceRows() {
   static const Row rows[] = {
       {"", "Slice", 1, 1, sliceAttributes},
       {"", "Slice", 10, 13, slice},
-      {"", "Concat", 4, 13, concat},
-      {"", "Split", 2, 18, split},
+      {"", "Concat", 1, 13, concat},
+      {"", "Split", 1, 18, split},
   };
   return rows;
 }

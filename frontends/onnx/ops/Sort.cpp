@@ -153,7 +153,10 @@ static Value sortAll(const Selection &s, Emitter &e) {
 static llvm::LogicalResult topK(Node &n, Emitter &e) {
   Value x = n.input(0);
   auto axis = n.axis("axis", rankOf(x), -1);
-  auto count = n.known(1);
+  // Until opset 9 the number is an attribute.
+  auto count = n.sinceVersion() < 10
+                   ? llvm::FailureOr<Exprs>(Exprs{e.number(n.integer("k"))})
+                   : n.known(1);
   if (failed(axis) || failed(count))
     return llvm::failure();
   if (count->size() != 1)
@@ -196,7 +199,7 @@ static llvm::LogicalResult reverseSequence(Node &n, Emitter &e) {
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::sortRows() {
   static const Row rows[] = {
-      {"", "TopK", 10, 24, topK},
+      {"", "TopK", 1, 24, topK},
       {"", "ReverseSequence", 10, 28, reverseSequence},
   };
   return rows;

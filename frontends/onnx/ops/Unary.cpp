@@ -1,4 +1,5 @@
 // Elementwise operators of one operand, casts and tests.
+#include "frontends/common/Diagnostic.h"
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/Schema.h"
 #include "frontends/onnx/Tensors.h"
@@ -15,6 +16,18 @@ template <typename Op> static llvm::LogicalResult unary(Node &n, Emitter &e) {
 /// The element type that attribute `to` names; null after an error.
 static mlir::Type targetType(Node &n, Emitter &e) {
   int64_t dataType = n.integer("to");
+  // Until opset 5 it was a name.
+  if (n.find("to")->type() == ::onnx::AttributeProto::STRING) {
+    ::onnx::TensorProto::DataType named;
+    std::string name = n.text("to");
+    if (!::onnx::TensorProto::DataType_Parse(llvm::StringRef(name).upper(),
+                                             &named)) {
+      (void)e.fail("attribute 'to' may not be '" + printable(name) + "'",
+                   elementTypeRemedy);
+      return {};
+    }
+    dataType = named;
+  }
   mlir::Type element;
   if (dataType >= 0 && dataType <= std::numeric_limits<int>::max())
     element = elementType(static_cast<int>(dataType), e.getContext());
@@ -60,6 +73,10 @@ static llvm::LogicalResult isInf(Node &n, Emitter &e) {
 
 /// Inference: the identity; the mask keeps everything.
 static llvm::LogicalResult dropout(Node &n, Emitter &e) {
+  // Until opset 6 an attribute said that it is inference.
+  if (n.sinceVersion() < 7 && !n.flag("is_test") && n.number("ratio") != 0)
+    return e.fail("is_test = 0, training mode, is not supported",
+                  "export the model for inference");
   if (n.has(2)) {
     auto training = e.constantOf(n.input(2));
     bool trains = !training || !training.isSplat() ||
@@ -82,18 +99,18 @@ static llvm::LogicalResult dropout(Node &n, Emitter &e) {
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::unaryRows() {
   static const Row rows[] = {
-      {"", "Neg", 6, 13, unary<graph::NegOp>},
-      {"", "Abs", 6, 13, unary<graph::AbsOp>},
+      {"", "Neg", 1, 13, unary<graph::NegOp>},
+      {"", "Abs", 1, 13, unary<graph::AbsOp>},
       {"", "Sign", 9, 13, unary<graph::SignOp>},
       {"", "Not", 1, 1, unary<graph::NotOp>},
       {"", "BitwiseNot", 18, 18, unary<graph::NotOp>},
-      {"", "Exp", 6, 13, unary<graph::ExpOp>},
-      {"", "Log", 6, 13, unary<graph::LogOp>},
-      {"", "Sqrt", 6, 13, unary<graph::SqrtOp>},
-      {"", "Reciprocal", 6, 13, unary<graph::ReciprocalOp>},
+      {"", "Exp", 1, 13, unary<graph::ExpOp>},
+      {"", "Log", 1, 13, unary<graph::LogOp>},
+      {"", "Sqrt", 1, 13, unary<graph::SqrtOp>},
+      {"", "Reciprocal", 1, 13, unary<graph::ReciprocalOp>},
       {"", "Erf", 9, 13, unary<graph::ErfOp>},
-      {"", "Tanh", 6, 13, unary<graph::TanhOp>},
-      {"", "Sigmoid", 6, 13, unary<graph::SigmoidOp>},
+      {"", "Tanh", 1, 13, unary<graph::TanhOp>},
+      {"", "Sigmoid", 1, 13, unary<graph::SigmoidOp>},
       {"", "Sin", 7, 22, unary<graph::SinOp>},
       {"", "Cos", 7, 22, unary<graph::CosOp>},
       {"", "Tan", 7, 22, unary<graph::TanOp>},
@@ -105,16 +122,16 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::unaryRows() {
       {"", "Asinh", 9, 22, unary<graph::AsinhOp>},
       {"", "Acosh", 9, 22, unary<graph::AcoshOp>},
       {"", "Atanh", 9, 22, unary<graph::AtanhOp>},
-      {"", "Floor", 6, 13, unary<graph::FloorOp>},
-      {"", "Ceil", 6, 13, unary<graph::CeilOp>},
+      {"", "Floor", 1, 13, unary<graph::FloorOp>},
+      {"", "Ceil", 1, 13, unary<graph::CeilOp>},
       {"", "Round", 11, 22, unary<graph::RoundOp>},
       {"", "IsNaN", 9, 20, unary<graph::IsNanOp>},
       {"", "IsInf", 10, 20, isInf},
-      {"", "Cast", 6, 28, cast},
+      {"", "Cast", 1, 28, cast},
       {"", "CastLike", 15, 25, castLike},
       {"", "BitCast", 26, 26, bitCast},
       {"", "Identity", 1, 25, identity},
-      {"", "Dropout", 7, 22, dropout},
+      {"", "Dropout", 1, 22, dropout},
   };
   return rows;
 }

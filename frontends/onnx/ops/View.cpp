@@ -33,13 +33,8 @@ static bool agreeInFront(const Exprs &dims, const Exprs &shape, unsigned open,
 }
 
 /// One size may be open (-1, or not known): it follows from the others.
-static llvm::LogicalResult reshape(Node &n, Emitter &e) {
-  auto wanted = n.partlyKnown(1);
-  if (failed(wanted))
-    return llvm::failure();
-  if (failed(n.needsRank(1, 1, 1)))
-    return llvm::failure();
-  Exprs shape = graph::getShape(n.input(0)), dims = *wanted, others;
+static llvm::LogicalResult reshapeTo(Node &n, Emitter &e, Exprs wanted) {
+  Exprs shape = graph::getShape(n.input(0)), dims = std::move(wanted), others;
   std::optional<unsigned> open;
   for (auto [i, dim] : llvm::enumerate(dims)) {
     auto known = dim ? graph::constantOf(dim) : std::optional<int64_t>(-1);
@@ -83,6 +78,19 @@ static llvm::LogicalResult reshape(Node &n, Emitter &e) {
                   "check the shapes, or fix sizes with --shape");
   }
   return n.yield(e.reshape(n.input(0), dims));
+}
+
+static llvm::LogicalResult reshape(Node &n, Emitter &e) {
+  auto wanted = n.partlyKnown(1);
+  if (failed(wanted) || failed(n.needsRank(1, 1, 1)))
+    return llvm::failure();
+  return reshapeTo(n, e, *wanted);
+}
+static llvm::LogicalResult reshapeAttribute(Node &n, Emitter &e) {
+  auto wanted = n.integers("shape");
+  if (!wanted)
+    return e.fail("attribute 'shape' is missing", "export the model again");
+  return reshapeTo(n, e, e.numbers(*wanted));
 }
 
 static llvm::LogicalResult flatten(Node &n, Emitter &e) {
@@ -220,6 +228,23 @@ static llvm::LogicalResult tile(Node &n, Emitter &e) {
     return llvm::failure();
   return n.yield(buildTile(n.input(0), *repeats, e));
 }
+/// Until opset 5 along one axis.
+static llvm::LogicalResult tileAxis(Node &n, Emitter &e) {
+  auto repeats = n.known(1);
+  auto given = n.constantInteger(2);
+  int64_t rank = rankOf(n.input(0));
+  if (failed(repeats) || failed(given))
+    return llvm::failure();
+  auto axis = n.axis(*given, rank);
+  if (failed(axis))
+    return llvm::failure();
+  if (repeats->size() != 1)
+    return e.fail("input 1 has to have one element, not " +
+                  Twine(repeats->size()));
+  Exprs all(rank, e.number(1));
+  all[*axis] = repeats->front();
+  return n.yield(buildTile(n.input(0), all, e));
+}
 
 /// The block size, and the sizes of [N, C, H, W].
 static llvm::FailureOr<int64_t> readBlock(Node &n, Emitter &e) {
@@ -277,12 +302,14 @@ static llvm::LogicalResult spaceToDepth(Node &n, Emitter &e) {
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::viewRows() {
   static const Row rows[] = {
+      {"", "Reshape", 1, 1, reshapeAttribute},
       {"", "Reshape", 5, 25, reshape},
       {"", "Flatten", 1, 25, flatten},
       {"", "Squeeze", 1, 25, squeeze},
       {"", "Unsqueeze", 1, 25, unsqueeze},
       {"", "Transpose", 1, 25, transpose},
       {"", "Expand", 8, 13, expand},
+      {"", "Tile", 1, 1, tileAxis},
       {"", "Tile", 6, 13, tile},
       {"", "DepthToSpace", 1, 28, depthToSpace},
       {"", "SpaceToDepth", 1, 28, spaceToDepth},
