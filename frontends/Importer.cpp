@@ -1,6 +1,7 @@
 #include "frontends/Importer.h"
 #include "frontends/onnx/Import.h"
 #include "frontends/pytorch/Import.h"
+#include "frontends/tensorflow/Import.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace charonia::frontend;
@@ -31,7 +32,10 @@ static std::string beginningOf(llvm::StringRef path) {
 ImportResult charonia::frontend::importModel(llvm::StringRef path,
                                              const ImportOptions &options,
                                              mlir::MLIRContext &context) {
-  if (pytorch::isFile(beginningOf(path)))
+  std::string beginning = beginningOf(path);
+  if (tensorflow::isModel(path, beginning))
+    return tensorflow::importPath(path, options, context);
+  if (pytorch::isFile(beginning))
     return pytorch::importFile(path, options, context);
   return onnx::importFile(path, options, context);
 }

@@ -40,9 +40,10 @@ struct ImportResult {
   std::string toString() const;
 };
 
-/// Imports the model file at `path`: an exported program of PyTorch (`.pt2`,
-/// which its content tells) or ONNX (`.onnx`, or `.onnxtxt` for its text
-/// syntax). Not thread-safe on one context.
+/// Imports the model at `path`: a SavedModel of TensorFlow (a folder, or its
+/// `saved_model.pb`) or a frozen graph (`.pb`), an exported program of PyTorch
+/// (`.pt2`, which its content tells), or ONNX (`.onnx`, or `.onnxtxt` for its
+/// text syntax). Not thread-safe on one context.
 ImportResult importModel(llvm::StringRef path, const ImportOptions &options,
                          mlir::MLIRContext &context);
 

@@ -2,7 +2,7 @@
 #ifndef CHARONIA_FRONTENDS_ONNX_NODE_H
 #define CHARONIA_FRONTENDS_ONNX_NODE_H
 
-#include "frontends/common/Emitter.h"
+#include "frontends/common/Operands.h"
 #include "onnx/onnx_pb.h"
 
 namespace charonia::frontend::onnx {
@@ -11,26 +11,22 @@ namespace charonia::frontend::onnx {
 /// ONNX's schema and include the defaults, and the operands' element types are
 /// among those that the schema allows; what else a model may get wrong is for
 /// the row to check.
-class Node {
+class Node : public Operands {
 public:
   Node(Emitter &emitter, const ::onnx::NodeProto &proto, int sinceVersion,
        Values inputs, llvm::SmallVector<bool> wanted)
-      : emitter(emitter), proto(proto), version(sinceVersion),
-        inputs(std::move(inputs)), wanted(std::move(wanted)),
+      : Operands(emitter, std::move(inputs)), proto(proto),
+        version(sinceVersion), wanted(std::move(wanted)),
         results(proto.output_size()) {}
 
   /// The version of the operator's definition that holds for the model.
   int sinceVersion() const { return version; }
   const std::string &opType() const { return proto.op_type(); }
 
-  // Operands. An absent optional one is null.
-  unsigned numInputs() const { return inputs.size(); }
-  bool has(unsigned i) const { return i < inputs.size() && inputs[i]; }
-  mlir::Value input(unsigned i) const {
-    return i < inputs.size() ? inputs[i] : mlir::Value();
+  std::string inputName(unsigned i) const override { return proto.input(i); }
+  std::string otherRemedy() const override {
+    return ", or simplify the model (onnxsim)";
   }
-  mlir::ValueRange allInputs() const { return inputs; }
-  std::string inputName(unsigned i) const { return proto.input(i); }
 
   // Results.
   unsigned numOutputs() const { return proto.output_size(); }
@@ -61,36 +57,14 @@ public:
   integers(llvm::StringRef name) const;
   llvm::SmallVector<double> numbersOf(llvm::StringRef name) const;
 
-  // Checked readings; each fails the node with a message.
-  /// `value`, in [-rank, rank), as a dimension index.
-  llvm::FailureOr<int64_t> axis(int64_t value, int64_t rank);
+  using Operands::axis;
   /// Attribute `name` as a dimension index of `rank`.
   llvm::FailureOr<int64_t> axis(llvm::StringRef name, int64_t rank,
                                 int64_t otherwise = 0);
-  /// Distinct dimension indices, in the order given.
-  llvm::FailureOr<llvm::SmallVector<int64_t>>
-  axes(llvm::ArrayRef<int64_t> values, int64_t rank);
-  /// Elements of operand i, sizes computed from shapes; entries may be null.
-  llvm::FailureOr<Exprs> partlyKnown(unsigned i);
-  /// ... all known.
-  llvm::FailureOr<Exprs> known(unsigned i);
-  /// Elements of operand i as integers known now.
-  llvm::FailureOr<llvm::SmallVector<int64_t>> constants(unsigned i);
-  /// ... of any numeric type.
-  llvm::FailureOr<llvm::SmallVector<double>> constantNumbers(unsigned i);
-  /// One such element.
-  llvm::FailureOr<int64_t> constantInteger(unsigned i);
-  llvm::FailureOr<double> constantNumber(unsigned i);
-  /// Fails because operand i has to be known and is not.
-  llvm::LogicalResult dependsOnData(unsigned i);
-  /// Fails unless operand i has this rank.
-  llvm::LogicalResult needsRank(unsigned i, int64_t low, int64_t high);
 
 private:
-  Emitter &emitter;
   const ::onnx::NodeProto &proto;
   int version;
-  Values inputs;
   llvm::SmallVector<bool> wanted;
   Values results;
   bool expandBody = false;

@@ -6,6 +6,45 @@ using llvm::SmallVector;
 using mlir::AffineExpr;
 using mlir::Value;
 
+llvm::LogicalResult charonia::frontend::padSame(Window &w, bool upper,
+                                                std::optional<double> fill,
+                                                Emitter &e) {
+  size_t spatial = w.kernel.size();
+  Exprs shape = graph::getShape(w.input), padded = shape;
+  Exprs lows = e.numbers(SmallVector<int64_t>(shape.size(), 0));
+  bool explicitly = false;
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t stride = w.strides[i];
+    AffineExpr size = shape[w.firstSpatial() + i];
+    AffineExpr reach = e.number((w.kernel[i] - 1) * w.dilations[i] + 1);
+    AffineExpr total =
+        graph::simplify((size.ceilDiv(stride) - 1) * stride + reach - size);
+    if (auto known = graph::constantOf(total)) {
+      int64_t pad = std::max<int64_t>(*known, 0);
+      w.pads[i] = upper ? pad / 2 : pad - pad / 2;
+      w.pads[i + spatial] = pad - w.pads[i];
+      continue;
+    }
+    // (ceil(size / stride) - 1) * stride >= size - stride, so this suffices.
+    if (*graph::constantOf(reach) < stride)
+      return e.fail("padding that keeps the size needs a size that is known "
+                    "where the stride is over the kernel's size",
+                    "fix that size with --shape");
+    explicitly = true;
+    lows[w.firstSpatial() + i] =
+        graph::simplify(upper ? total.floorDiv(2) : total.ceilDiv(2));
+    padded[w.firstSpatial() + i] = graph::simplify(size + total);
+  }
+  if (explicitly && !fill)
+    return e.fail("padding that keeps the size needs sizes that are known "
+                  "where an average leaves it out",
+                  "fix them with --shape");
+  if (explicitly)
+    w.input = e.pad(graph::PadMode::constant, w.input,
+                    e.scalar(*fill, elementOf(w.input)), lows, padded);
+  return llvm::success(bool(w.input));
+}
+
 llvm::LogicalResult charonia::frontend::fitWindow(const Window &w, Emitter &e) {
   size_t spatial = w.kernel.size();
   Exprs shape = graph::getShape(w.input);
@@ -13,8 +52,8 @@ llvm::LogicalResult charonia::frontend::fitWindow(const Window &w, Emitter &e) {
     if ((w.kernel[i] - 1) * w.dilations[i] > maxWindow)
       return e.fail("the dilated kernel is absurdly large");
     AffineExpr reach = e.number((w.kernel[i] - 1) * w.dilations[i] + 1);
-    AffineExpr padded =
-        graph::simplify(shape[i + 2] + w.pads[i] + w.pads[i + spatial]);
+    AffineExpr padded = graph::simplify(shape[w.firstSpatial() + i] +
+                                        w.pads[i] + w.pads[i + spatial]);
     if (!e.getSymbols().assumeAtLeast(padded, reach,
                                       "so that a window fits into the input"))
       return e.fail("a window of " + e.getSymbols().toString(reach) +
@@ -34,18 +73,22 @@ Value charonia::frontend::buildPool(graph::PoolKind kind, const Window &w,
     attributes.push_back(e.unit("ceil_mode"));
   if (countPadding)
     attributes.push_back(e.unit("count_include_pad"));
+  if (w.channelsLast)
+    attributes.push_back(e.unit("channels_last"));
   return e.op<graph::PoolOp>({w.input}, attributes);
 }
 
 Value charonia::frontend::buildConv(const Window &w, Value input, Value filter,
                                     int64_t groups, Emitter &e) {
-  auto channels = graph::constantOf(graph::getShape(input)[1]);
+  unsigned last = rankOf(input) - 1, channelDim = w.channelsLast ? last : 1;
+  AffineExpr extent = graph::getShape(input)[channelDim];
+  auto channels = graph::constantOf(extent);
   Exprs shape = graph::getShape(filter);
   auto outputs = graph::constantOf(shape[0]),
-       perGroup = graph::constantOf(shape[1]);
+       perGroup = graph::constantOf(shape[channelDim]);
   if (!channels && perGroup && groups > 0 &&
       *perGroup <= maxDimension / groups &&
-      e.agree(graph::getShape(input)[1], e.number(*perGroup * groups),
+      e.agree(extent, e.number(*perGroup * groups),
               "multiplies over the channels"))
     channels = *perGroup * groups;
   if (!channels)
@@ -57,10 +100,12 @@ Value charonia::frontend::buildConv(const Window &w, Value input, Value filter,
     return e.fail("a filter of " + e.describe(filter.getType()) + " in " +
                   llvm::Twine(groups) + " groups does not fit the " +
                   llvm::Twine(*channels) + " channels of the input");
-  return e.op<graph::ConvOp>({input, filter}, {e.attr("strides", w.strides),
-                                               e.attr("pads", w.pads),
-                                               e.attr("dilations", w.dilations),
-                                               e.attr("groups", groups)});
+  SmallVector<mlir::NamedAttribute> attributes = {
+      e.attr("strides", w.strides), e.attr("pads", w.pads),
+      e.attr("dilations", w.dilations), e.attr("groups", groups)};
+  if (w.channelsLast)
+    attributes.push_back(e.unit("channels_last"));
+  return e.op<graph::ConvOp>({input, filter}, attributes);
 }
 
 llvm::FailureOr<SmallVector<int64_t>> charonia::frontend::kernelOf(Value filter,

@@ -12,13 +12,22 @@ struct Window {
   /// Lows of all dimensions, then highs.
   llvm::SmallVector<int64_t> pads;
   bool ceilMode = false;
-  /// The operand, [N, C, S...], padded where its padding depends on a symbolic
-  /// size.
+  /// [N, S..., C] instead of [N, C, S...], and filters [O, K..., C / groups].
+  bool channelsLast = false;
+  /// The operand, padded where its padding depends on a symbolic size.
   mlir::Value input;
+  /// The operand's first spatial dimension.
+  unsigned firstSpatial() const { return channelsLast ? 1 : 2; }
 };
 
 /// Sizes in windows beyond this are taken for garbage.
 constexpr int64_t maxWindow = int64_t(1) << 31;
+
+/// Padding so that the result has ceil(size / stride) elements; the larger half
+/// is behind the input with `upper`. Where a size is open the input is padded
+/// with `fill`, or it fails without one.
+llvm::LogicalResult padSame(Window &window, bool upper,
+                            std::optional<double> fill, Emitter &e);
 
 /// Fails unless at least one window fits into the padded input, which is
 /// assumed of sizes that are open.
@@ -27,7 +36,7 @@ llvm::LogicalResult fitWindow(const Window &window, Emitter &e);
 mlir::Value buildPool(graph::PoolKind kind, const Window &window,
                       bool countPadding, Emitter &e);
 /// The convolution of `input`, which has the window's shape, with `filter`,
-/// [O, C / groups, K...].
+/// [O, C / groups, K...] unless channels are last.
 mlir::Value buildConv(const Window &window, mlir::Value input,
                       mlir::Value filter, int64_t groups, Emitter &e);
 /// The extents of a filter's spatial dimensions.

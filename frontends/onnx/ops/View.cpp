@@ -1,5 +1,6 @@
 // Operators that change the shape and keep the elements.
 #include "frontends/common/builders/Pad.h"
+#include "frontends/common/builders/Shape.h"
 #include "frontends/onnx/Registry.h"
 
 using namespace charonia;
@@ -10,74 +11,26 @@ using llvm::Twine;
 using mlir::AffineExpr;
 using mlir::Value;
 
-static AffineExpr product(llvm::ArrayRef<AffineExpr> sizes, Emitter &e) {
-  AffineExpr result = productOf(sizes, e.getContext());
-  return result
-             ? result
-             : AffineExpr(e.fail("the number of elements is absurdly large"));
-}
-
-/// Takes sizes that have names of their own, and stand at one place in front of
-/// the open one, for equal: [b, s] as [p, -1] with another input's p.
-static bool agreeInFront(const Exprs &dims, const Exprs &shape, unsigned open,
-                         Emitter &e) {
-  bool any = false;
-  for (unsigned i = 0; i < open && i < shape.size(); ++i)
-    if (dims[i] != shape[i] && llvm::isa<mlir::AffineSymbolExpr>(dims[i]) &&
-        llvm::isa<mlir::AffineSymbolExpr>(shape[i])) {
-      if (!e.agree(dims[i], shape[i], "keeps the number of elements"))
-        return false;
-      any = true;
-    }
-  return any;
-}
-
 /// One size may be open (-1, or not known): it follows from the others.
 static llvm::LogicalResult reshapeTo(Node &n, Emitter &e, Exprs wanted) {
-  Exprs shape = graph::getShape(n.input(0)), dims = std::move(wanted), others;
-  std::optional<unsigned> open;
+  Exprs shape = graph::getShape(n.input(0)), dims = wanted;
+  bool open = false;
   for (auto [i, dim] : llvm::enumerate(dims)) {
-    auto known = dim ? graph::constantOf(dim) : std::optional<int64_t>(-1);
+    auto known = dim ? graph::constantOf(dim) : std::nullopt;
     if (known && *known == 0 && !n.flag("allowzero")) {
       if (i >= shape.size())
         return e.fail("size 0 at position " + Twine(i) +
                       " copies a dimension that the input, " +
                       e.describe(n.input(0).getType()) + ", does not have");
       dim = shape[i];
-    } else if (known && *known == -1) {
-      if (open)
-        return dims[i] && dims[*open] ? e.fail("more than one size is -1")
-                                      : n.dependsOnData(1);
-      open = i;
-      continue;
-    } else if (known && *known < -1) {
-      return e.fail("a size may not be " + Twine(*known));
+    } else if (!dim || (known && *known == -1)) {
+      if (open && !llvm::all_of(wanted, [](AffineExpr d) { return bool(d); }))
+        return n.dependsOnData(1);
+      open = true;
+      dim = e.number(-1);
     }
-    others.push_back(dim);
   }
-  if (open) {
-    dims[*open] = divideSizes(shape, others, e.getContext());
-    if (!dims[*open] && agreeInFront(dims, shape, *open, e)) {
-      shape = graph::getShape(n.input(0));
-      others.clear();
-      for (AffineExpr &dim : dims)
-        if (dim && (dim = e.getSymbols().resolve(dim)) != e.number(-1))
-          others.push_back(dim);
-      dims[*open] = divideSizes(shape, others, e.getContext());
-    }
-    if (!dims[*open])
-      return e.fail("cannot tell size " + Twine(*open) +
-                        " of the result: " + e.describe(n.input(0).getType()) +
-                        " does not split by the other sizes, " +
-                        e.describe(others),
-                    "name equal sizes alike with --shape, or fix them");
-  } else if (!e.agree(product(shape, e), product(dims, e),
-                      "keeps the number of elements")) {
-    return e.fail(e.describe(n.input(0).getType()) +
-                      " does not have as many elements as " + e.describe(dims),
-                  "check the shapes, or fix sizes with --shape");
-  }
-  return n.yield(e.reshape(n.input(0), dims));
+  return n.yield(buildReshape(n.input(0), dims, e));
 }
 
 static llvm::LogicalResult reshape(Node &n, Emitter &e) {
@@ -102,8 +55,9 @@ static llvm::LogicalResult flatten(Node &n, Emitter &e) {
   if (axis < 0)
     axis += rank;
   auto part = llvm::ArrayRef(shape);
-  return n.yield(e.reshape(n.input(0), {product(part.take_front(axis), e),
-                                        product(part.drop_front(axis), e)}));
+  return n.yield(
+      e.reshape(n.input(0), {productOfSizes(part.take_front(axis), e),
+                             productOfSizes(part.drop_front(axis), e)}));
 }
 
 /// Axes from the attribute of older versions or the operand of newer ones.
@@ -118,61 +72,14 @@ static llvm::FailureOr<std::optional<SmallVector<int64_t>>> givenAxes(Node &n) {
   return std::optional(*operand);
 }
 
-/// The dimensions that are 1, which all others have to be known not to be.
-static llvm::FailureOr<SmallVector<int64_t>> unitAxes(Node &n, Emitter &e) {
-  SmallVector<int64_t> axes;
-  Symbols &symbols = e.getSymbols();
-  for (auto [i, size] : llvm::enumerate(graph::getShape(n.input(0)))) {
-    mlir::AffineExpr dim = symbols.resolve(size);
-    if (dim == e.number(1)) {
-      axes.push_back(i);
-      continue;
-    }
-    // A size to optimize for that is 1 is no reason to expect another.
-    SmallVector<int64_t> optimum;
-    for (const graph::Symbol &symbol : symbols.list())
-      optimum.push_back(symbol.opt);
-    if (!symbols.isAtLeast(dim, e.number(2)) &&
-        (graph::evaluate(dim, optimum).value_or(1) < 2 ||
-         !symbols.assumeAtLeast(dim, e.number(2),
-                                "so that dimension " + std::to_string(i) +
-                                    " stays")))
-      return e.fail(
-          "dimension " + Twine(i) + " of " + e.describe(n.input(0).getType()) +
-              " goes where it is 1 and else stays, as no axes are given (" +
-              symbols.describeRanges(dim) + ")",
-          "give the axes, or fix that size or let its range start at 2 with "
-          "--shape");
-  }
-  return axes;
-}
-
 static llvm::LogicalResult squeeze(Node &n, Emitter &e) {
-  Exprs shape = graph::getShape(n.input(0)), dims;
   auto given = givenAxes(n);
   if (failed(given))
     return llvm::failure();
-  SmallVector<int64_t> axes;
-  if (*given) {
-    auto checked = n.axes(**given, shape.size());
-    if (failed(checked))
-      return llvm::failure();
-    axes = *checked;
-    for (int64_t axis : axes)
-      if (shape[axis] != e.number(1))
-        return e.fail("dimension " + Twine(axis) + " of " +
-                          e.describe(n.input(0).getType()) + " is not 1",
-                      "fix that size with --shape");
-  } else {
-    auto all = unitAxes(n, e);
-    if (failed(all))
-      return llvm::failure();
-    axes = *all;
-  }
-  for (auto [i, dim] : llvm::enumerate(shape))
-    if (!llvm::is_contained(axes, static_cast<int64_t>(i)))
-      dims.push_back(dim);
-  return n.yield(e.reshape(n.input(0), dims));
+  auto axes =
+      *given ? n.axes(**given, rankOf(n.input(0))) : unitAxes(n.input(0), e);
+  return failed(axes) ? llvm::failure()
+                      : n.yield(buildSqueeze(n.input(0), *axes, e));
 }
 
 static llvm::LogicalResult unsqueeze(Node &n, Emitter &e) {
@@ -278,8 +185,8 @@ static llvm::LogicalResult depthToSpace(Node &n, Emitter &e) {
                 : e.reshape(n.input(0), {s[0], b, b, depth, s[2], s[3]});
   x = *columnFirst ? e.transpose(x, {0, 1, 4, 2, 5, 3})
                    : e.transpose(x, {0, 3, 4, 1, 5, 2});
-  return n.yield(e.reshape(
-      x, {s[0], depth, product({s[2], b}, e), product({s[3], b}, e)}));
+  return n.yield(e.reshape(x, {s[0], depth, productOfSizes({s[2], b}, e),
+                               productOfSizes({s[3], b}, e)}));
 }
 
 static llvm::LogicalResult spaceToDepth(Node &n, Emitter &e) {
@@ -297,7 +204,8 @@ static llvm::LogicalResult spaceToDepth(Node &n, Emitter &e) {
   Value x = e.reshape(n.input(0), {s[0], s[1], height, b, width, b});
   x = *columnFirst ? e.transpose(x, {0, 1, 3, 5, 2, 4})
                    : e.transpose(x, {0, 3, 5, 1, 2, 4});
-  return n.yield(e.reshape(x, {s[0], product({s[1], b, b}, e), height, width}));
+  return n.yield(
+      e.reshape(x, {s[0], productOfSizes({s[1], b, b}, e), height, width}));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::viewRows() {

@@ -24,43 +24,6 @@ charonia::frontend::onnx::readWindowList(Node &n, Emitter &e,
   return *values;
 }
 
-/// Padding so that the result has ceil(size / stride) elements.
-static llvm::LogicalResult padSame(Node &n, Emitter &e, Window &w, bool upper,
-                                   std::optional<double> fill) {
-  size_t spatial = w.kernel.size();
-  Exprs shape = graph::getShape(w.input), padded = shape;
-  Exprs lows = e.numbers(SmallVector<int64_t>(shape.size(), 0));
-  bool explicitly = false;
-  for (size_t i = 0; i < spatial; ++i) {
-    int64_t stride = w.strides[i];
-    AffineExpr size = shape[i + 2];
-    AffineExpr reach = e.number((w.kernel[i] - 1) * w.dilations[i] + 1);
-    AffineExpr total =
-        graph::simplify((size.ceilDiv(stride) - 1) * stride + reach - size);
-    if (auto known = graph::constantOf(total)) {
-      int64_t pad = std::max<int64_t>(*known, 0);
-      w.pads[i] = upper ? pad / 2 : pad - pad / 2;
-      w.pads[i + spatial] = pad - w.pads[i];
-      continue;
-    }
-    // (ceil(size / stride) - 1) * stride >= size - stride, so this suffices.
-    if (*graph::constantOf(reach) < stride)
-      return e.fail("auto_pad with a stride over the kernel's size needs a "
-                    "size that is known",
-                    "fix that size with --shape");
-    explicitly = true;
-    lows[i + 2] = graph::simplify(upper ? total.floorDiv(2) : total.ceilDiv(2));
-    padded[i + 2] = graph::simplify(size + total);
-  }
-  if (explicitly && !fill)
-    return e.fail("auto_pad with a stride needs sizes that are known",
-                  "fix them with --shape, or set count_include_pad");
-  if (explicitly)
-    w.input = e.pad(graph::PadMode::constant, w.input,
-                    e.scalar(*fill, elementOf(w.input)), lows, padded);
-  return llvm::success(bool(w.input));
-}
-
 llvm::FailureOr<Window>
 charonia::frontend::onnx::readWindow(Node &n, Emitter &e,
                                      std::optional<SmallVector<int64_t>> kernel,
@@ -104,7 +67,7 @@ charonia::frontend::onnx::readWindow(Node &n, Emitter &e,
   } else if (autoPad == "SAME_UPPER" || autoPad == "SAME_LOWER") {
     // The sizes of the result are rounded up already.
     w.ceilMode = false;
-    if (failed(padSame(n, e, w, autoPad == "SAME_UPPER", fill)))
+    if (failed(padSame(w, autoPad == "SAME_UPPER", fill, e)))
       return llvm::failure();
   } else if (autoPad != "NOTSET" && !autoPad.empty()) {
     return e.fail("attribute 'auto_pad' may not be '" + autoPad + "'");

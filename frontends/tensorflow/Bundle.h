@@ -1,0 +1,60 @@
+// The variables of a SavedModel: a table of what there is, and shards of bytes.
+#ifndef CHARONIA_FRONTENDS_TENSORFLOW_BUNDLE_H
+#define CHARONIA_FRONTENDS_TENSORFLOW_BUNDLE_H
+
+#include "frontends/common/MappedFile.h"
+#include "frontends/common/Tensors.h"
+#include "frontends/tensorflow/Table.h"
+#include "frontends/tensorflow/model.pb.h"
+
+namespace charonia::frontend::tensorflow {
+
+/// The files "variables.index" and "variables.data-?????-of-?????" of a folder.
+class Bundle {
+public:
+  /// Reads the table. `folder` is "variables" of the model's folder, `model`
+  /// the model's file: files have to lie in one of their folders after links
+  /// are followed.
+  static std::unique_ptr<Bundle> open(llvm::StringRef folder,
+                                      llvm::StringRef model, Problem &problem);
+
+  bool has(llvm::StringRef key) const { return table.find(key) != table.end(); }
+  /// The tensor of a key, in place: bytes of any alignment.
+  std::optional<TensorData> load(llvm::StringRef key,
+                                 mlir::MLIRContext *context, Problem &problem);
+  /// The text of a key whose tensor is a single one.
+  std::optional<llvm::StringRef> loadText(llvm::StringRef key,
+                                          Problem &problem);
+
+private:
+  std::optional<FileBytes> openFile(const std::string &name, Problem &problem);
+  std::optional<Problem> readHeader();
+  /// The entry of a key and its bytes.
+  std::optional<FileBytes> bytesOf(llvm::StringRef key,
+                                   proto::BundleEntry &entry, Problem &problem);
+  const FileBytes *shard(int index, Problem &problem);
+
+  std::string folder, model;
+  FileBytes index;
+  Table table;
+  std::map<int, FileBytes> shards;
+  int numShards = 0;
+};
+
+/// The element type of a number of TensorFlow's DataType; null for those that
+/// are not supported.
+mlir::Type elementType(int dtype, mlir::MLIRContext *context);
+/// "float32"; "type 99" for what is none.
+std::string dtypeName(int dtype);
+/// What to do about a type that is not supported.
+extern const char *const elementTypeRemedy;
+
+/// The contents of a tensor of a message, which `owner` keeps alive.
+std::optional<TensorData> readTensor(const proto::Tensor &tensor,
+                                     std::shared_ptr<const void> owner,
+                                     mlir::MLIRContext *context,
+                                     Problem &problem);
+
+} // namespace charonia::frontend::tensorflow
+
+#endif

@@ -1,0 +1,87 @@
+// Importing the nodes of a graph and of the functions that it calls.
+#ifndef CHARONIA_FRONTENDS_TENSORFLOW_GRAPHIMPORTER_H
+#define CHARONIA_FRONTENDS_TENSORFLOW_GRAPHIMPORTER_H
+
+#include "frontends/common/Diagnostic.h"
+#include "frontends/tensorflow/Node.h"
+
+namespace charonia::frontend::tensorflow {
+
+/// Only what the outputs need is imported: control inputs order side effects,
+/// of which an engine has none. A call of a function is its body in its place.
+class GraphImporter {
+public:
+  GraphImporter(Model &model, Emitter &emitter, const std::string &file,
+                std::vector<Diagnostic> &diagnostics)
+      : model(model), emitter(emitter), file(file), diagnostics(diagnostics) {}
+
+  /// What the outputs, "node:0", of the graph are where placeholders and other
+  /// names of `fed` have values. Problems become diagnostics; what follows from
+  /// one is tainted.
+  Items importGraph(llvm::ArrayRef<std::string> outputs,
+                    const llvm::StringMap<Item> &fed);
+
+  /// As of ImportOptions.
+  std::function<void(const std::string &node)> progress;
+
+private:
+  /// A body that is being imported.
+  struct Scope {
+    const Body &body;
+    /// Null for the graph. The call's name in it, for messages; empty where
+    /// the name says nothing.
+    const Scope *parent = nullptr;
+    std::string path;
+    /// Arguments of a function; what is fed to the graph.
+    llvm::StringMap<Item> arguments;
+    /// Results by node; empty where it is not imported yet.
+    std::vector<Items> results;
+    /// Outputs of each node that somebody needs.
+    std::vector<llvm::SmallVector<bool>> wanted;
+    bool isFunction = false;
+    unsigned depth() const { return parent ? parent->depth() + 1 : 0; }
+  };
+
+  /// Imports what `roots` need. False where that cannot be ordered or is too
+  /// much.
+  bool importBody(Scope &scope, llvm::ArrayRef<std::string> roots);
+  std::optional<std::vector<int>> order(Scope &scope,
+                                        llvm::ArrayRef<std::string> roots);
+  void importNode(const proto::Node &node, int index, Scope &scope);
+  llvm::LogicalResult importResults(Node &node, const proto::Node &proto,
+                                    int index, Scope &scope);
+  /// The item of a reference; null where it names nothing.
+  const Item *lookup(const Reference &reference, const Scope &scope);
+  /// Which of a node's outputs a reference means; none where it is not known.
+  std::optional<int> outputOf(const proto::Node &node,
+                              const Reference &reference);
+
+  /// Imports the function, on these arguments.
+  llvm::LogicalResult call(const proto::Function &function, Items arguments,
+                           llvm::ArrayRef<bool> wanted,
+                           const std::string &callName, const Scope &scope,
+                           Items &results);
+  llvm::LogicalResult importCall(Node &node, const proto::Node &proto,
+                                 int index, Scope &scope);
+  llvm::LogicalResult importIf(Node &node, const proto::Node &proto, int index,
+                               Scope &scope);
+  llvm::LogicalResult importWhile(Node &node, const proto::Node &proto,
+                                  Scope &scope);
+  /// The function that an attribute names; null and a failure where there is
+  /// none.
+  const proto::Function *functionOf(Node &node, llvm::StringRef attribute);
+
+  void report(const proto::Node &node, const Scope &scope,
+              const std::vector<std::string> &inputs, const Problem &problem);
+  void report(Problem problem);
+  mlir::Location locate(const proto::Node &node, const Scope &scope);
+
+  Model &model;
+  Emitter &emitter;
+  const std::string &file;
+  std::vector<Diagnostic> &diagnostics;
+};
+
+} // namespace charonia::frontend::tensorflow
+
+#endif

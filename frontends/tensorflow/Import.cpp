@@ -1,0 +1,99 @@
+#include "frontends/tensorflow/Import.h"
+#include "frontends/common/Inputs.h"
+#include "frontends/tensorflow/GraphImporter.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::tensorflow;
+using llvm::StringRef;
+
+bool charonia::frontend::tensorflow::isModel(StringRef path,
+                                             StringRef beginning) {
+  StringRef extension = llvm::sys::path::extension(path);
+  return llvm::sys::fs::is_directory(path) || extension == ".pb" ||
+         extension == ".pbtxt" || extension == ".h5" || extension == ".keras" ||
+         extension == ".tflite" || beginning.starts_with("\x89HDF") ||
+         beginning.substr(4).starts_with("TFL3");
+}
+
+/// Inputs as the signature, or a placeholder, has them.
+static std::vector<ModelInput> inputsOf(const Model &model,
+                                        mlir::MLIRContext *context) {
+  std::vector<ModelInput> inputs;
+  for (const Port &port : model.inputs()) {
+    ModelInput input;
+    input.name = port.name;
+    input.element = elementType(port.dtype, context);
+    if (!input.element) {
+      input.problem =
+          Problem{"is of " + dtypeName(port.dtype) + ", which is not supported",
+                  elementTypeRemedy};
+    } else if (port.shape && !port.shape->unknown_rank()) {
+      input.dims.emplace();
+      for (const auto &dim : port.shape->dims()) {
+        ModelDim size;
+        if (dim.size() != -1)
+          size.size = dim.size();
+        input.dims->push_back(size);
+      }
+    }
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
+/// Results by the names that the signature gives them.
+static void addOutputs(const Model &model, Items items,
+                       ModuleBuilder &builder) {
+  std::vector<Output> outputs;
+  for (auto [port, item] : llvm::zip(model.outputs(), items)) {
+    if (item.tainted)
+      continue;
+    if (item.value)
+      outputs.push_back({port.name, item.value});
+    else
+      builder.fail("output '" + printable(port.name) + "' is not a tensor",
+                   "export a function that returns tensors");
+  }
+  if (!builder.hasErrors())
+    builder.end(outputs);
+}
+
+static void importGraph(Model &model, const ImportOptions &options,
+                        ModuleBuilder &builder) {
+  std::vector<Problem> problems;
+  auto inputs =
+      readInputs(inputsOf(model, builder.getContext()), options,
+                 builder.getSymbols(), builder.getContext(), problems);
+  for (Problem &problem : problems)
+    builder.fail(std::move(problem.what), std::move(problem.remedy));
+  builder.checkCounts(inputs.size(), model.outputs().size());
+  if (builder.hasErrors())
+    return;
+  llvm::StringMap<Item> fed;
+  for (auto [port, value] :
+       llvm::zip_equal(model.inputs(), builder.begin(inputs)))
+    fed[parseReference(port.reference).node] = Item(value);
+  std::vector<std::string> outputs;
+  for (const Port &port : model.outputs())
+    outputs.push_back(port.reference);
+  GraphImporter importer(model, builder.getEmitter(), builder.getFile(),
+                         builder.getDiagnostics());
+  importer.progress = options.progress;
+  Items items = importer.importGraph(outputs, fed);
+  if (!builder.hasErrors())
+    addOutputs(model, std::move(items), builder);
+}
+
+ImportResult charonia::frontend::tensorflow::importPath(
+    StringRef path, const ImportOptions &options, mlir::MLIRContext &context) {
+  Problem problem;
+  auto model = Model::read(path, problem);
+  if (!model)
+    return failedImport(path, problem);
+  ModuleBuilder builder(path, context);
+  importGraph(*model, options, builder);
+  return builder.take();
+}

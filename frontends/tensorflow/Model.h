@@ -1,0 +1,93 @@
+// A TensorFlow model as its files have it: a SavedModel's folder or a frozen
+// graph.
+#ifndef CHARONIA_FRONTENDS_TENSORFLOW_MODEL_H
+#define CHARONIA_FRONTENDS_TENSORFLOW_MODEL_H
+
+#include "frontends/tensorflow/Bundle.h"
+
+namespace charonia::frontend::tensorflow {
+
+/// "node", "node:2", "node:output:2" or "^node".
+struct Reference {
+  llvm::StringRef node;
+  /// The output's name, which functions use; may be empty.
+  llvm::StringRef output;
+  /// Of the node's outputs, or of those of that name.
+  int index = 0;
+  bool isControl = false;
+};
+Reference parseReference(llvm::StringRef text);
+
+/// Nodes that see each other, by name: the graph's, or a function's.
+struct Body {
+  explicit Body(const google::protobuf::RepeatedPtrField<proto::Node> &nodes);
+  const google::protobuf::RepeatedPtrField<proto::Node> &nodes;
+  llvm::StringMap<int> byName;
+  /// A name that two nodes have; empty where none has.
+  std::string twice;
+};
+
+/// An input or output of the model and what it is in the graph.
+struct Port {
+  std::string name;
+  /// "serving_default_x:0".
+  std::string reference;
+  int dtype = 0;
+  /// Null where nothing is said of it.
+  const proto::Shape *shape = nullptr;
+};
+
+class Model {
+public:
+  /// Reads the model at `path`: a folder with a SavedModel, its file
+  /// "saved_model.pb", or a frozen graph. Null and a problem where there is
+  /// none.
+  static std::unique_ptr<Model> read(llvm::StringRef path, Problem &problem);
+
+  const Body &graph() const { return *main; }
+  const std::vector<Port> &inputs() const { return inputPorts; }
+  const std::vector<Port> &outputs() const { return outputPorts; }
+  /// The function of a name; null where there is none.
+  const proto::Function *function(llvm::StringRef name) const;
+  /// Its nodes.
+  const Body &bodyOf(const proto::Function &function);
+  /// Keys of the variables that stand behind the last arguments of a function
+  /// that the graph calls, in order; empty for those that are none.
+  const std::vector<std::string> *captured(llvm::StringRef function) const;
+  /// The key of the variable that a node of the graph holds; null where only
+  /// the function that it is passed to knows.
+  const std::string *keyOf(llvm::StringRef node) const;
+  /// Where keys lead; null for frozen graphs.
+  Bundle *bundle() { return variables.get(); }
+  /// The value of a variable that has been read; null where it has not.
+  mlir::Value loaded(llvm::StringRef key) const { return values.lookup(key); }
+  void setLoaded(llvm::StringRef key, mlir::Value value) {
+    values[key] = value;
+  }
+  /// Keeps what messages hold alive.
+  std::shared_ptr<const void> owner() const { return message; }
+
+private:
+  std::optional<Problem> readSavedModel(llvm::StringRef file,
+                                        llvm::StringRef folder);
+  std::optional<Problem> readFrozen(llvm::StringRef file);
+  std::optional<Problem> useGraph(const proto::Graph &graph);
+  std::optional<Problem> useSignature(const proto::MetaGraph &graph);
+  std::optional<Problem> findCaptured(const proto::ObjectGraph &objects);
+  void findRestored(const proto::Saver &saver);
+  std::optional<Problem> findPorts();
+
+  std::shared_ptr<proto::SavedModel> message;
+  std::unique_ptr<Body> main;
+  llvm::StringMap<const proto::Function *> functions;
+  std::map<const proto::Function *, std::unique_ptr<Body>> bodies;
+  llvm::StringMap<std::vector<std::string>> capturedBy;
+  llvm::StringMap<std::string> restored;
+  std::unique_ptr<Bundle> variables;
+  llvm::StringMap<mlir::Value> values;
+  std::vector<Port> inputPorts, outputPorts;
+};
+
+} // namespace charonia::frontend::tensorflow
+
+#endif

@@ -1,0 +1,83 @@
+#include "frontends/tensorflow/Node.h"
+#include "frontends/common/Diagnostic.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::tensorflow;
+using llvm::StringRef;
+using llvm::Twine;
+
+Values Node::tensorsOf(llvm::ArrayRef<Item> items) {
+  Values values;
+  for (const Item &item : items)
+    values.push_back(item.value);
+  return values;
+}
+
+Node::Node(Emitter &emitter, Model &model, const proto::Node &proto,
+           Items items, std::vector<std::string> names)
+    : Operands(emitter, tensorsOf(items)), model(model), proto(proto),
+      items(std::move(items)), names(std::move(names)) {}
+
+llvm::LogicalResult Node::needsTensors(unsigned low, unsigned high) {
+  if (items.size() < low || items.size() > high)
+    return emitter.fail("has " + Twine(items.size()) + " inputs instead of " +
+                            Twine(low) +
+                            (low == high ? "" : " to " + std::to_string(high)),
+                        "the file is damaged: export the model again");
+  for (auto [i, value] : llvm::enumerate(inputs))
+    if (!value)
+      return emitter.fail("input " + Twine(i) + " ('" +
+                              printable(inputName(i)) + "') is not a tensor",
+                          "export the model again");
+  return llvm::success();
+}
+
+const proto::Attribute *Node::find(StringRef name) const {
+  auto it = proto.attributes().find(name.str());
+  return it == proto.attributes().end() ? nullptr : &it->second;
+}
+int64_t Node::integer(StringRef name, int64_t otherwise) const {
+  auto *attribute = find(name);
+  return attribute ? attribute->integer() : otherwise;
+}
+bool Node::flag(StringRef name, bool otherwise) const {
+  auto *attribute = find(name);
+  return attribute ? attribute->flag() : otherwise;
+}
+double Node::number(StringRef name, double otherwise) const {
+  auto *attribute = find(name);
+  return attribute ? attribute->number() : otherwise;
+}
+std::string Node::text(StringRef name, StringRef otherwise) const {
+  auto *attribute = find(name);
+  return attribute ? attribute->text() : otherwise.str();
+}
+llvm::SmallVector<int64_t> Node::integers(StringRef name) const {
+  auto *attribute = find(name);
+  if (!attribute)
+    return {};
+  const auto &list = attribute->list().integers();
+  return llvm::SmallVector<int64_t>(list.begin(), list.end());
+}
+mlir::Type Node::type(StringRef name, int otherwise) {
+  auto *attribute = find(name);
+  int number = attribute ? attribute->type() : otherwise;
+  mlir::Type element = elementType(number, emitter.getContext());
+  if (!element)
+    emitter.fail("attribute '" + name + "' is " + dtypeName(number) +
+                     ", which is not supported",
+                 elementTypeRemedy);
+  return element;
+}
+
+llvm::LogicalResult Node::yield(mlir::ValueRange values) {
+  for (mlir::Value value : values)
+    results.push_back(value);
+  return llvm::failure(emitter.failed() ||
+                       !llvm::all_of(values, [](auto v) { return bool(v); }));
+}
+llvm::LogicalResult Node::yieldItem(Item item) {
+  results.push_back(std::move(item));
+  return llvm::failure(emitter.failed());
+}

@@ -1,0 +1,106 @@
+// One node of a TensorFlow graph as the rows of the operator table see it.
+#ifndef CHARONIA_FRONTENDS_TENSORFLOW_NODE_H
+#define CHARONIA_FRONTENDS_TENSORFLOW_NODE_H
+
+#include "frontends/common/Operands.h"
+#include "frontends/tensorflow/Model.h"
+
+namespace charonia::frontend::tensorflow {
+
+/// A variable: where its tensor is. The key is empty where nothing says it.
+struct Variable {
+  std::string node, key;
+};
+
+/// What a name of the graph stands for: a tensor, a variable, or a list of
+/// tensors (null where one is not set). Lists do not change: what sets an
+/// element makes a new one.
+struct Item {
+  mlir::Value value;
+  std::shared_ptr<const Variable> variable;
+  std::shared_ptr<const Values> list;
+  /// Follows from a node that failed: further failures are no news.
+  bool tainted = false;
+
+  Item() = default;
+  Item(mlir::Value value) : value(value) {}
+  bool isNothing() const { return !value && !variable && !list; }
+};
+using Items = llvm::SmallVector<Item>;
+
+/// A node with its operands. The file leaves out attributes that have their
+/// defaults, so each reading says what holds then.
+class Node : public Operands {
+public:
+  Node(Emitter &emitter, Model &model, const proto::Node &proto, Items items,
+       std::vector<std::string> names);
+
+  const std::string &op() const { return proto.op(); }
+  const std::string &name() const { return proto.name(); }
+  Model &getModel() { return model; }
+  const Item &item(unsigned i) const { return items[i]; }
+  std::string inputName(unsigned i) const override {
+    return i < names.size() ? names[i] : "";
+  }
+  /// Fails unless there are as many operands, all of them tensors.
+  llvm::LogicalResult needsTensors(unsigned low, unsigned high);
+
+  // Attributes.
+  const proto::Attribute *find(llvm::StringRef name) const;
+  int64_t integer(llvm::StringRef name, int64_t otherwise) const;
+  bool flag(llvm::StringRef name, bool otherwise = false) const;
+  double number(llvm::StringRef name, double otherwise) const;
+  std::string text(llvm::StringRef name, llvm::StringRef otherwise) const;
+  llvm::SmallVector<int64_t> integers(llvm::StringRef name) const;
+  /// An element type; null, and a failed node, where it is none that is
+  /// supported.
+  mlir::Type type(llvm::StringRef name, int otherwise);
+
+  // Results.
+  llvm::LogicalResult yield(mlir::Value value) {
+    return yield(mlir::ValueRange(value));
+  }
+  llvm::LogicalResult yield(mlir::ValueRange values);
+  llvm::LogicalResult yieldItem(Item item);
+  Items &getResults() { return results; }
+
+private:
+  static Values tensorsOf(llvm::ArrayRef<Item> items);
+
+  Model &model;
+  const proto::Node &proto;
+  Items items, results;
+  std::vector<std::string> names;
+};
+
+/// Builds a node's results and yields them, or fails with a reason.
+using ImportFunction = llvm::LogicalResult (*)(Node &node, Emitter &emitter);
+
+/// One operator. Its results' names, separated by spaces, are given where there
+/// are several: functions call them by name.
+struct Row {
+  const char *op;
+  ImportFunction import;
+  const char *results = "";
+};
+
+// One list a family, in ops/<Family>.cpp.
+llvm::ArrayRef<Row> elementwiseRows();
+llvm::ArrayRef<Row> contractionRows();
+llvm::ArrayRef<Row> windowRows();
+llvm::ArrayRef<Row> normalizationRows();
+llvm::ArrayRef<Row> reductionRows();
+llvm::ArrayRef<Row> viewRows();
+llvm::ArrayRef<Row> sliceRows();
+llvm::ArrayRef<Row> indexRows();
+llvm::ArrayRef<Row> sourceRows();
+llvm::ArrayRef<Row> listRows();
+
+/// All rows, sorted by operator.
+llvm::ArrayRef<Row> allRows();
+/// Null where there is none.
+const Row *findRow(llvm::StringRef op);
+
+} // namespace charonia::frontend::tensorflow
+
+#endif

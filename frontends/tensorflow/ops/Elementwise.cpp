@@ -1,0 +1,250 @@
+// Elementwise operators.
+#include "frontends/common/builders/Activation.h"
+#include "frontends/tensorflow/Node.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::tensorflow;
+using graph::Predicate;
+using llvm::LogicalResult;
+using mlir::Value;
+
+// One operand.
+
+/// Builds a result of one tensor.
+using Unary = Value (*)(Value, Emitter &);
+template <Unary build> static LogicalResult unary(Node &n, Emitter &e) {
+  return failed(n.needsTensors(1, 1)) ? llvm::failure()
+                                      : n.yield(build(n.input(0), e));
+}
+template <typename Op> static Value apply(Value x, Emitter &e) {
+  return e.op<Op>({x});
+}
+static Value square(Value x, Emitter &e) { return e.mul(x, x); }
+static Value onePlus(Value x, Emitter &e) {
+  return e.add(x, e.scalar(int64_t(1), elementOf(x)));
+}
+/// erfc(x) = 1 + erf(-x).
+static Value erfc(Value x, Emitter &e) {
+  return onePlus(e.op<graph::ErfOp>({e.op<graph::NegOp>({x})}), e);
+}
+static Value relu6(Value x, Emitter &e) {
+  return e.min(buildRelu(x, e), e.scalar(int64_t(6), elementOf(x)));
+}
+static Value elu(Value x, Emitter &e) { return buildElu(x, 1, e); }
+static Value selu(Value x, Emitter &e) {
+  constexpr double alpha = 1.6732632423543772, scale = 1.0507009873554805;
+  return e.mul(e.scalar(scale, elementOf(x)), buildElu(x, alpha, e));
+}
+static Value isInf(Value x, Emitter &e) {
+  return e.op<graph::IsInfOp>(
+      {x}, {e.attr("positive", true), e.attr("negative", true)});
+}
+static Value isFinite(Value x, Emitter &e) {
+  Value out = e.op<graph::OrOp>({isInf(x, e), e.op<graph::IsNanOp>({x})});
+  return e.op<graph::NotOp>({out});
+}
+/// Integers are their own; the graph rounds floats alone.
+template <typename Op> static Value rounded(Value x, Emitter &e) {
+  return isFloat(x) ? e.op<Op>({x}) : x;
+}
+
+static LogicalResult leakyRelu(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(1, 1)))
+    return llvm::failure();
+  return n.yield(buildLeakyRelu(n.input(0), n.number("alpha", 0.2), e));
+}
+
+static LogicalResult cast(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(1, 1)))
+    return llvm::failure();
+  mlir::Type element = n.type("DstT", 1);
+  return element ? n.yield(e.cast(n.input(0), element)) : llvm::failure();
+}
+
+static LogicalResult bitcast(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(1, 1)))
+    return llvm::failure();
+  mlir::Type element = n.type("type", 1), from = elementOf(n.input(0));
+  if (!element)
+    return llvm::failure();
+  if (element.getIntOrFloatBitWidth() != from.getIntOrFloatBitWidth() ||
+      element.isInteger(1) != from.isInteger(1))
+    return e.fail("reads elements as ones of another size, which is not "
+                  "supported");
+  return n.yield(e.op<graph::BitcastOp>(
+      {n.input(0)}, e.attr("to", mlir::TypeAttr::get(element))));
+}
+
+// Two operands.
+
+using Binary = Value (*)(Value, Value, Emitter &);
+template <Binary build> static LogicalResult binary(Node &n, Emitter &e) {
+  return failed(n.needsTensors(2, 2))
+             ? llvm::failure()
+             : n.yield(build(n.input(0), n.input(1), e));
+}
+template <typename Op> static Value apply(Value a, Value b, Emitter &e) {
+  return e.op<Op>({a, b});
+}
+template <Predicate predicate>
+static Value compare(Value a, Value b, Emitter &e) {
+  return e.compare(predicate, a, b);
+}
+static Value squaredDifference(Value a, Value b, Emitter &e) {
+  return square(e.sub(a, b), e);
+}
+/// Rounds to minus infinity.
+static Value floorDiv(Value a, Value b, Emitter &e) {
+  if (isFloat(a))
+    return e.op<graph::FloorOp>({e.div(a, b)});
+  Value quotient = e.div(a, b);
+  if (!quotient || elementOf(a).isUnsignedInteger())
+    return quotient;
+  // One less where the division is not exact and the signs differ.
+  mlir::Type element = elementOf(a);
+  Value zero = e.scalar(int64_t(0), element);
+  Value rest = e.op<graph::FmodOp>({a, b});
+  Value below = e.op<graph::XorOp>({e.compare(Predicate::lt, rest, zero),
+                                    e.compare(Predicate::lt, b, zero)});
+  Value inexact = e.compare(Predicate::ne, rest, zero);
+  return e.sub(quotient, e.cast(e.op<graph::AndOp>({below, inexact}), element));
+}
+static Value truncateDiv(Value a, Value b, Emitter &e) { return e.div(a, b); }
+static Value divNoNan(Value a, Value b, Emitter &e) {
+  Value zero = e.scalar(int64_t(0), elementOf(b));
+  return e.select(e.compare(Predicate::eq, b, zero), zero, e.div(a, b));
+}
+static Value mulNoNan(Value a, Value b, Emitter &e) {
+  Value zero = e.scalar(int64_t(0), elementOf(b));
+  return e.select(e.compare(Predicate::eq, b, zero), zero, e.mul(a, b));
+}
+
+static LogicalResult addN(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(1, 1 << 16)))
+    return llvm::failure();
+  Value sum = n.input(0);
+  for (Value term : n.allInputs().drop_front())
+    sum = e.add(sum, term);
+  return n.yield(sum);
+}
+
+/// Along the channels, which are last or behind the batch.
+static LogicalResult biasAdd(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(2, 2)) || failed(n.needsRank(1, 1, 1)) ||
+      failed(n.needsRank(0, 2, 32)))
+    return llvm::failure();
+  std::string format = n.text("data_format", "NHWC");
+  Value bias = n.input(1);
+  if (format == "NCHW")
+    bias = e.asChannels(bias, rankOf(n.input(0)) - 2);
+  else if (format != "NHWC")
+    return e.fail("data_format '" + format + "' is not supported");
+  return n.yield(e.add(n.input(0), bias));
+}
+
+static LogicalResult select(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)))
+    return llvm::failure();
+  return n.yield(e.select(n.input(0), n.input(1), n.input(2)));
+}
+/// Without broadcasting, but for a condition that chooses rows.
+static LogicalResult selectRows(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)))
+    return llvm::failure();
+  Value condition = n.input(0);
+  int64_t rank = rankOf(n.input(1));
+  if (rankOf(condition) == 1 && rank > 1)
+    condition = e.asChannels(condition, rank - 1);
+  return n.yield(e.select(condition, n.input(1), n.input(2)));
+}
+static LogicalResult clip(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)))
+    return llvm::failure();
+  return n.yield(e.max(e.min(n.input(0), n.input(2)), n.input(1)));
+}
+
+llvm::ArrayRef<Row> charonia::frontend::tensorflow::elementwiseRows() {
+  static const Row rows[] = {
+      {"Neg", unary<apply<graph::NegOp>>},
+      {"Abs", unary<apply<graph::AbsOp>>},
+      {"Sign", unary<apply<graph::SignOp>>},
+      {"Square", unary<square>},
+      {"Sqrt", unary<apply<graph::SqrtOp>>},
+      {"Rsqrt", unary<apply<graph::RsqrtOp>>},
+      {"Reciprocal", unary<apply<graph::ReciprocalOp>>},
+      {"Inv", unary<apply<graph::ReciprocalOp>>},
+      {"Exp", unary<apply<graph::ExpOp>>},
+      {"Expm1", unary<apply<graph::Expm1Op>>},
+      {"Log", unary<apply<graph::LogOp>>},
+      {"Log1p", unary<apply<graph::Log1pOp>>},
+      {"Erf", unary<apply<graph::ErfOp>>},
+      {"Erfc", unary<erfc>},
+      {"Sin", unary<apply<graph::SinOp>>},
+      {"Cos", unary<apply<graph::CosOp>>},
+      {"Tan", unary<apply<graph::TanOp>>},
+      {"Asin", unary<apply<graph::AsinOp>>},
+      {"Acos", unary<apply<graph::AcosOp>>},
+      {"Atan", unary<apply<graph::AtanOp>>},
+      {"Sinh", unary<apply<graph::SinhOp>>},
+      {"Cosh", unary<apply<graph::CoshOp>>},
+      {"Tanh", unary<apply<graph::TanhOp>>},
+      {"Asinh", unary<apply<graph::AsinhOp>>},
+      {"Acosh", unary<apply<graph::AcoshOp>>},
+      {"Atanh", unary<apply<graph::AtanhOp>>},
+      {"Sigmoid", unary<apply<graph::SigmoidOp>>},
+      {"Floor", unary<rounded<graph::FloorOp>>},
+      {"Ceil", unary<rounded<graph::CeilOp>>},
+      {"Round", unary<rounded<graph::RoundOp>>},
+      {"Rint", unary<rounded<graph::RoundOp>>},
+      {"IsNan", unary<apply<graph::IsNanOp>>},
+      {"IsInf", unary<isInf>},
+      {"IsFinite", unary<isFinite>},
+      {"LogicalNot", unary<apply<graph::NotOp>>},
+      {"Invert", unary<apply<graph::NotOp>>},
+      {"Relu", unary<buildRelu>},
+      {"Relu6", unary<relu6>},
+      {"Elu", unary<elu>},
+      {"Selu", unary<selu>},
+      {"LeakyRelu", leakyRelu},
+      {"Softplus", unary<buildSoftplus>},
+      {"Softsign", unary<buildSoftsign>},
+      {"Cast", cast},
+      {"Bitcast", bitcast},
+      {"Add", binary<apply<graph::AddOp>>},
+      {"AddV2", binary<apply<graph::AddOp>>},
+      {"AddN", addN},
+      {"Sub", binary<apply<graph::SubOp>>},
+      {"Mul", binary<apply<graph::MulOp>>},
+      {"RealDiv", binary<apply<graph::DivOp>>},
+      {"Div", binary<truncateDiv>},
+      {"TruncateDiv", binary<truncateDiv>},
+      {"FloorDiv", binary<floorDiv>},
+      {"DivNoNan", binary<divNoNan>},
+      {"MulNoNan", binary<mulNoNan>},
+      {"FloorMod", binary<apply<graph::ModOp>>},
+      {"Mod", binary<apply<graph::FmodOp>>},
+      {"TruncateMod", binary<apply<graph::FmodOp>>},
+      {"Pow", binary<apply<graph::PowOp>>},
+      {"Maximum", binary<apply<graph::MaxOp>>},
+      {"Minimum", binary<apply<graph::MinOp>>},
+      {"SquaredDifference", binary<squaredDifference>},
+      {"LogicalAnd", binary<apply<graph::AndOp>>},
+      {"LogicalOr", binary<apply<graph::OrOp>>},
+      {"BitwiseAnd", binary<apply<graph::AndOp>>},
+      {"BitwiseOr", binary<apply<graph::OrOp>>},
+      {"BitwiseXor", binary<apply<graph::XorOp>>},
+      {"Equal", binary<compare<Predicate::eq>>},
+      {"NotEqual", binary<compare<Predicate::ne>>},
+      {"Less", binary<compare<Predicate::lt>>},
+      {"LessEqual", binary<compare<Predicate::le>>},
+      {"Greater", binary<compare<Predicate::gt>>},
+      {"GreaterEqual", binary<compare<Predicate::ge>>},
+      {"BiasAdd", biasAdd},
+      {"BiasAddV1", biasAdd},
+      {"SelectV2", select},
+      {"Select", selectRows},
+      {"ClipByValue", clip},
+  };
+  return rows;
+}

@@ -1,0 +1,119 @@
+// Operators that choose elements by index tensors.
+#include "frontends/tensorflow/Node.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::tensorflow;
+using graph::Predicate;
+using llvm::LogicalResult;
+using llvm::SmallVector;
+using llvm::Twine;
+using mlir::AffineExpr;
+using mlir::Value;
+
+static LogicalResult gatherAlong(Node &n, Emitter &e, int64_t given) {
+  auto axis = n.axis(given, rankOf(n.input(0)));
+  if (failed(axis))
+    return llvm::failure();
+  return n.yield(
+      e.op<graph::GatherOp>({n.input(0), n.input(1)}, e.attr("axis", *axis)));
+}
+static LogicalResult gather(Node &n, Emitter &e) {
+  return failed(n.needsTensors(2, 2)) ? llvm::failure() : gatherAlong(n, e, 0);
+}
+static LogicalResult gatherV2(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)))
+    return llvm::failure();
+  auto axis = n.constantInteger(2);
+  if (failed(axis))
+    return llvm::failure();
+  if (n.integer("batch_dims", 0) == 0)
+    return gatherAlong(n, e, *axis);
+  // Tuples of one index behind the batch.
+  int64_t batch = n.integer("batch_dims", 0), rank = rankOf(n.input(1));
+  if (batch < 0 || batch > rank || *axis != batch)
+    return e.fail("batch_dims " + Twine(batch) + " with axis " + Twine(*axis) +
+                  " is not supported");
+  Exprs tuples = graph::getShape(n.input(1));
+  tuples.push_back(e.number(1));
+  return n.yield(
+      e.op<graph::GatherNDOp>({n.input(0), e.reshape(n.input(1), tuples)},
+                              e.attr("batch_dims", batch)));
+}
+static LogicalResult gatherNd(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(2, 2)))
+    return llvm::failure();
+  return n.yield(e.op<graph::GatherNDOp>({n.input(0), n.input(1)},
+                                         e.attr("batch_dims", int64_t(0))));
+}
+
+template <graph::ScatterReduction reduction>
+static LogicalResult scatterNd(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)))
+    return llvm::failure();
+  return n.yield(e.op<graph::ScatterNDOp>(
+      {n.input(0), n.input(1), n.input(2)},
+      e.attr("reduction",
+             graph::ScatterReductionAttr::get(e.getContext(), reduction))));
+}
+
+/// Whether a coordinate along a new axis equals the index.
+static LogicalResult oneHot(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(4, 4)) || failed(n.needsRank(2, 0, 0)) ||
+      failed(n.needsRank(3, 0, 0)))
+    return llvm::failure();
+  auto depth = n.known(1);
+  if (failed(depth) || depth->size() != 1)
+    return e.fail("the depth has to be one size");
+  Value indices = n.input(0);
+  Exprs spread = graph::getShape(indices);
+  auto axis = n.axis(n.integer("axis", -1), spread.size() + 1);
+  if (failed(axis))
+    return llvm::failure();
+  Exprs along(spread.size() + 1, e.number(1));
+  spread.insert(spread.begin() + *axis, e.number(1));
+  along[*axis] = depth->front();
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  Value hit = e.compare(Predicate::eq, e.iota(along, *axis, i64),
+                        e.reshape(e.cast(indices, i64), spread));
+  return n.yield(e.select(hit, n.input(2), n.input(3)));
+}
+
+/// Elements at most `lower` below and `upper` above the diagonal; negative
+/// numbers keep all.
+static LogicalResult bandPart(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)) || failed(n.needsRank(0, 2, 32)))
+    return llvm::failure();
+  auto lower = n.constantInteger(1), upper = n.constantInteger(2);
+  if (failed(lower) || failed(upper))
+    return llvm::failure();
+  Exprs shape = graph::getShape(n.input(0));
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  Value row = e.iota({shape[shape.size() - 2], e.number(1)}, 0, i64);
+  Value column = e.iota({e.number(1), shape.back()}, 1, i64);
+  Value x = n.input(0), zero = e.scalar(int64_t(0), elementOf(x));
+  auto keep = [&](Value far, int64_t limit) {
+    if (limit >= 0)
+      x = e.select(e.compare(Predicate::le, far, e.scalar(limit, i64)), x,
+                   zero);
+  };
+  keep(e.sub(row, column), *lower);
+  keep(e.sub(column, row), *upper);
+  return n.yield(x);
+}
+
+llvm::ArrayRef<Row> charonia::frontend::tensorflow::indexRows() {
+  using graph::ScatterReduction;
+  static const Row rows[] = {
+      {"Gather", gather},
+      {"GatherV2", gatherV2},
+      {"GatherNd", gatherNd},
+      {"TensorScatterUpdate", scatterNd<ScatterReduction::none>},
+      {"TensorScatterAdd", scatterNd<ScatterReduction::add>},
+      {"TensorScatterMax", scatterNd<ScatterReduction::max>},
+      {"TensorScatterMin", scatterNd<ScatterReduction::min>},
+      {"OneHot", oneHot},
+      {"MatrixBandPart", bandPart},
+  };
+  return rows;
+}

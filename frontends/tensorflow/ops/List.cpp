@@ -1,0 +1,143 @@
+// Lists of tensors, by which recurrent layers collect their steps. A list is a
+// value: what sets an element makes a new one.
+#include "frontends/common/builders/Slice.h"
+#include "frontends/tensorflow/Node.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::tensorflow;
+using llvm::LogicalResult;
+using llvm::Twine;
+using mlir::AffineExpr;
+using mlir::Value;
+
+/// More elements than steps that are written out.
+constexpr int64_t maxElements = maxSteps;
+
+static LogicalResult yieldList(Node &n, Values elements) {
+  Item item;
+  item.list = std::make_shared<Values>(std::move(elements));
+  return n.yieldItem(std::move(item));
+}
+static const Values *listOf(Node &n, Emitter &e, unsigned count) {
+  if (n.numInputs() != count || !n.item(0).list) {
+    e.fail("is not given a list of tensors", "export the model again");
+    return nullptr;
+  }
+  return n.item(0).list.get();
+}
+/// The position of an element, operand 1.
+static llvm::FailureOr<int64_t> positionOf(Node &n, Emitter &e,
+                                           const Values &list) {
+  auto position = n.constantInteger(1);
+  if (failed(position))
+    return llvm::failure();
+  if (*position < 0 || *position >= static_cast<int64_t>(list.size()))
+    return e.fail("takes element " + Twine(*position) + " of a list of " +
+                  Twine(list.size()));
+  return *position;
+}
+
+/// Operand 1 elements that are not set.
+static LogicalResult reserve(Node &n, Emitter &e) {
+  if (n.numInputs() != 2)
+    return e.fail("has no number of elements", "export the model again");
+  auto count = n.constantInteger(1);
+  if (failed(count))
+    return llvm::failure();
+  if (*count < 0 || *count > maxElements)
+    return e.fail("reserves a list of " + Twine(*count) + " tensors; up to " +
+                      Twine(maxElements) + " are supported",
+                  "fix the length of the sequence with --shape");
+  return yieldList(n, Values(*count));
+}
+
+static LogicalResult fromTensor(Node &n, Emitter &e) {
+  if (n.numInputs() < 1 || failed(n.needsRank(0, 1, 32)))
+    return e.fail("is not given a tensor", "export the model again");
+  Exprs dims = graph::getShape(n.input(0));
+  auto count = graph::constantOf(dims[0]);
+  if (!count || *count > maxElements)
+    return e.fail(
+        "makes a list along size " + e.getSymbols().toString(dims[0]) +
+            ", which has to be known and at most " + Twine(maxElements),
+        "fix the length of the sequence with --shape");
+  Values elements;
+  dims.erase(dims.begin());
+  for (int64_t i = 0; i < *count; ++i)
+    elements.push_back(e.reshape(
+        sliceAlong(n.input(0), 0, {e.number(i), e.number(1), 1}, e), dims));
+  return yieldList(n, std::move(elements));
+}
+
+static LogicalResult getItem(Node &n, Emitter &e) {
+  if (n.numInputs() < 2 || !n.item(0).list)
+    return e.fail("is not given a list of tensors", "export the model again");
+  const Values &list = *n.item(0).list;
+  auto position = positionOf(n, e, list);
+  if (failed(position))
+    return llvm::failure();
+  if (!list[*position])
+    return e.fail("reads element " + Twine(*position) +
+                  " of a list before it is set");
+  return n.yield(list[*position]);
+}
+
+static LogicalResult setItem(Node &n, Emitter &e) {
+  const Values *list = listOf(n, e, 3);
+  if (!list)
+    return llvm::failure();
+  if (!n.input(2))
+    return e.fail("sets what is no tensor");
+  auto position = positionOf(n, e, *list);
+  if (failed(position))
+    return llvm::failure();
+  Values elements = *list;
+  elements[*position] = n.input(2);
+  return yieldList(n, std::move(elements));
+}
+
+static LogicalResult pushBack(Node &n, Emitter &e) {
+  const Values *list = listOf(n, e, 2);
+  if (!list)
+    return llvm::failure();
+  if (!n.input(1) || static_cast<int64_t>(list->size()) >= maxElements)
+    return e.fail("adds what is no tensor, or more than " + Twine(maxElements));
+  Values elements = *list;
+  elements.push_back(n.input(1));
+  return yieldList(n, std::move(elements));
+}
+static LogicalResult empty(Node &n, Emitter &) { return yieldList(n, {}); }
+
+static LogicalResult length(Node &n, Emitter &e) {
+  const Values *list = listOf(n, e, 1);
+  return list ? n.yield(e.scalar(static_cast<int64_t>(list->size()),
+                                 e.getBuilder().getI32Type()))
+              : llvm::failure();
+}
+
+static LogicalResult stack(Node &n, Emitter &e) {
+  if (n.numInputs() < 1 || !n.item(0).list)
+    return e.fail("is not given a list of tensors", "export the model again");
+  Values parts;
+  for (Value element : *n.item(0).list) {
+    if (!element)
+      return e.fail("stacks a list before all of it is set");
+    Exprs dims = graph::getShape(element);
+    dims.insert(dims.begin(), e.number(1));
+    parts.push_back(e.reshape(element, dims));
+  }
+  if (parts.empty())
+    return e.fail("stacks an empty list, whose shape is not known");
+  return n.yield(e.concat(parts, 0));
+}
+
+llvm::ArrayRef<Row> charonia::frontend::tensorflow::listRows() {
+  static const Row rows[] = {
+      {"TensorListReserve", reserve},   {"TensorListFromTensor", fromTensor},
+      {"TensorListGetItem", getItem},   {"TensorListSetItem", setItem},
+      {"TensorListPushBack", pushBack}, {"EmptyTensorList", empty},
+      {"TensorListLength", length},     {"TensorListStack", stack},
+  };
+  return rows;
+}

@@ -1,0 +1,121 @@
+// Reductions along axes.
+#include "frontends/tensorflow/Node.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::tensorflow;
+using graph::ReduceKind;
+using llvm::LogicalResult;
+using llvm::SmallVector;
+using mlir::Value;
+
+/// The axes, operand 1, sorted; no axes reduce nothing.
+static llvm::FailureOr<SmallVector<int64_t>> readAxes(Node &n) {
+  if (failed(n.needsTensors(2, 2)) || failed(n.needsRank(1, 0, 1)))
+    return llvm::failure();
+  auto given = n.constants(1);
+  if (failed(given))
+    return llvm::failure();
+  auto axes = n.axes(*given, rankOf(n.input(0)));
+  if (succeeded(axes))
+    llvm::sort(*axes);
+  return axes;
+}
+
+template <ReduceKind kind> static LogicalResult reduce(Node &n, Emitter &e) {
+  auto axes = readAxes(n);
+  if (failed(axes))
+    return llvm::failure();
+  if (axes->empty())
+    return n.yield(n.input(0));
+  // Sums of half types leave their range easily; the extremes cannot.
+  bool widens = kind == ReduceKind::sum || kind == ReduceKind::prod;
+  Value x = widens ? e.widen(n.input(0)) : n.input(0);
+  return n.yield(e.cast(e.reduce(kind, x, *axes, n.flag("keep_dims")),
+                        elementOf(n.input(0))));
+}
+
+static LogicalResult mean(Node &n, Emitter &e) {
+  auto axes = readAxes(n);
+  if (failed(axes))
+    return llvm::failure();
+  return n.yield(axes->empty()
+                     ? n.input(0)
+                     : e.mean(n.input(0), *axes, n.flag("keep_dims")));
+}
+
+static LogicalResult euclideanNorm(Node &n, Emitter &e) {
+  auto axes = readAxes(n);
+  if (failed(axes))
+    return llvm::failure();
+  Value x = e.widen(n.input(0));
+  Value sum =
+      e.reduce(ReduceKind::sum, e.mul(x, x), *axes, n.flag("keep_dims"));
+  return n.yield(e.cast(e.op<graph::SqrtOp>({sum}), elementOf(n.input(0))));
+}
+
+template <bool min> static LogicalResult argReduce(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(2, 2)))
+    return llvm::failure();
+  auto given = n.constantInteger(1);
+  mlir::Type element = n.type("output_type", 9);
+  if (failed(given) || !element)
+    return llvm::failure();
+  auto axis = n.axis(*given, rankOf(n.input(0)));
+  if (failed(axis))
+    return llvm::failure();
+  SmallVector<mlir::NamedAttribute> attributes = {e.attr("axis", *axis)};
+  if (min)
+    attributes.push_back(e.unit("min"));
+  return n.yield(
+      e.cast(e.op<graph::ArgReduceOp>({n.input(0)}, attributes), element));
+}
+
+/// An exclusive one leaves out the element itself: elements move on by one, and
+/// the neutral one comes first.
+template <ReduceKind kind>
+static LogicalResult cumulative(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(2, 2)))
+    return llvm::failure();
+  Value x = n.input(0), terms = e.widen(x);
+  int64_t rank = rankOf(x);
+  auto given = n.constantInteger(1);
+  if (failed(given) || !terms)
+    return llvm::failure();
+  auto axis = n.axis(*given, rank);
+  if (failed(axis))
+    return llvm::failure();
+  bool reverse = n.flag("reverse");
+  if (n.flag("exclusive")) {
+    SmallVector<int64_t> lows(rank, 0);
+    lows[*axis] = reverse ? -1 : 1;
+    terms = e.pad(graph::PadMode::constant, terms,
+                  e.scalar(int64_t(kind == ReduceKind::prod), elementOf(terms)),
+                  e.numbers(lows), graph::getShape(x));
+  }
+  SmallVector<mlir::NamedAttribute> attributes = {
+      e.attr("kind", graph::ReduceKindAttr::get(e.getContext(), kind)),
+      e.attr("axis", *axis)};
+  if (reverse)
+    attributes.push_back(e.unit("reverse"));
+  return n.yield(
+      e.cast(e.op<graph::ScanOp>({terms}, attributes), elementOf(x)));
+}
+
+llvm::ArrayRef<Row> charonia::frontend::tensorflow::reductionRows() {
+  static const Row rows[] = {
+      {"Sum", reduce<ReduceKind::sum>},
+      {"Prod", reduce<ReduceKind::prod>},
+      {"Max", reduce<ReduceKind::max>},
+      {"Min", reduce<ReduceKind::min>},
+      {"All", reduce<ReduceKind::min>},
+      {"Any", reduce<ReduceKind::max>},
+      {"Mean", mean},
+      {"EuclideanNorm", euclideanNorm},
+      {"ArgMax", argReduce<false>},
+      {"ArgMin", argReduce<true>},
+      {"Cumsum", cumulative<ReduceKind::sum>},
+      {"Cumprod", cumulative<ReduceKind::prod>},
+  };
+  return rows;
+}

@@ -1,0 +1,420 @@
+// Operators that cut tensors and put them together along an axis.
+#include "frontends/common/builders/Slice.h"
+#include "frontends/common/builders/Pad.h"
+#include "frontends/tensorflow/Node.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::tensorflow;
+using llvm::LogicalResult;
+using llvm::SmallVector;
+using llvm::Twine;
+using mlir::AffineExpr;
+using mlir::Value;
+
+namespace {
+/// A slice as StridedSlice describes it, dimension by dimension of the input.
+class StridedSlice {
+public:
+  StridedSlice(Node &n, Emitter &e, Exprs begins, Exprs ends,
+               SmallVector<int64_t> strides)
+      : n(n), e(e), begins(std::move(begins)), ends(std::move(ends)),
+        strides(std::move(strides)), shape(graph::getShape(n.input(0))) {}
+
+  Value run() {
+    int64_t consumed = 0, count = static_cast<int64_t>(begins.size());
+    for (int64_t i = 0; i < count; ++i)
+      consumed += !isSet("new_axis_mask", i) && !isSet("ellipsis_mask", i);
+    int64_t skipped = static_cast<int64_t>(shape.size()) - consumed;
+    if (skipped < 0)
+      return e.fail("takes " + Twine(consumed) + " dimensions of " +
+                    e.describe(n.input(0).getType()));
+    bool skips = false;
+    for (int64_t i = 0; i < count; ++i) {
+      if (isSet("ellipsis_mask", i) && !skips) {
+        skips = true;
+        for (int64_t k = 0; k < skipped; ++k)
+          keep();
+      } else if (isSet("new_axis_mask", i)) {
+        result.push_back(e.number(1));
+      } else if (!take(i)) {
+        return {};
+      }
+    }
+    while (dim < shape.size())
+      keep();
+    return e.reshape(e.slice(n.input(0), starts, steps, taken), result);
+  }
+
+private:
+  bool isSet(llvm::StringRef mask, int64_t i) {
+    return i < 63 && ((n.integer(mask, 0) >> i) & 1);
+  }
+  void add(AffineExpr start, int64_t step, AffineExpr count) {
+    starts.push_back(start);
+    steps.push_back(step);
+    taken.push_back(count);
+    ++dim;
+  }
+  void keep() {
+    result.push_back(shape[dim]);
+    add(e.number(0), 1, shape[dim]);
+  }
+  /// Cuts the next dimension as entry i says.
+  bool take(int64_t i) {
+    AffineExpr size = shape[dim];
+    if (isSet("shrink_axis_mask", i)) {
+      SliceRange one = element(begins[i], size);
+      if (!one.count)
+        return false;
+      add(one.start, 1, one.count);
+      return true;
+    }
+    if (strides[i] == 0) {
+      e.fail("a stride is 0");
+      return false;
+    }
+    constexpr int64_t farthest = std::numeric_limits<int32_t>::max();
+    bool forward = strides[i] > 0;
+    AffineExpr begin = isSet("begin_mask", i) ? e.number(forward ? 0 : farthest)
+                                              : begins[i],
+               end = isSet("end_mask", i)
+                         ? e.number(forward ? farthest : -farthest)
+                         : ends[i];
+    SliceRange range = cutSlice(begin, end, strides[i], size, e);
+    if (!range.count)
+      return false;
+    result.push_back(range.count);
+    add(range.start, range.step, range.count);
+    return true;
+  }
+  /// The element at an index, which may count from the end.
+  SliceRange element(AffineExpr index, AffineExpr size) {
+    Symbols &symbols = e.getSymbols();
+    if (symbols.isAtLeast(e.number(-1), index))
+      index = graph::simplify(index + size);
+    if (!symbols.assumeAtLeast(index, e.number(0),
+                               "so that an index lies inside its tensor") ||
+        !symbols.assumeAtLeast(graph::simplify(size - 1), index,
+                               "so that an index lies inside its tensor")) {
+      e.fail("index " + symbols.toString(index) + " is out of range for size " +
+                 symbols.toString(size),
+             "narrow the ranges with --shape");
+      return {};
+    }
+    return {index, e.number(1), 1};
+  }
+
+  Node &n;
+  Emitter &e;
+  Exprs begins, ends;
+  SmallVector<int64_t> strides;
+  Exprs shape, starts, taken, result;
+  SmallVector<int64_t> steps;
+  size_t dim = 0;
+};
+} // namespace
+
+static LogicalResult stridedSlice(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(4, 4)))
+    return llvm::failure();
+  for (unsigned i : {1, 2, 3})
+    if (failed(n.needsRank(i, 1, 1)))
+      return llvm::failure();
+  auto begins = n.known(1), ends = n.known(2);
+  auto strides = n.constants(3);
+  if (failed(begins) || failed(ends) || failed(strides))
+    return llvm::failure();
+  if (begins->size() != ends->size() || begins->size() != strides->size())
+    return e.fail("begin, end and strides differ in length");
+  return n.yield(StridedSlice(n, e, *begins, *ends, *strides).run());
+}
+
+/// `size` elements from `begin` on; -1 for all that are left.
+static LogicalResult slice(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)))
+    return llvm::failure();
+  auto begins = n.known(1), sizes = n.known(2);
+  if (failed(begins) || failed(sizes))
+    return llvm::failure();
+  Exprs shape = graph::getShape(n.input(0)), dims;
+  if (begins->size() != shape.size() || sizes->size() != shape.size())
+    return e.fail("needs a begin and a size for each of " +
+                  Twine(shape.size()) + " dimensions");
+  Symbols &symbols = e.getSymbols();
+  for (auto [size, begin, extent] : llvm::zip(*sizes, *begins, shape)) {
+    AffineExpr count =
+        size == e.number(-1) ? graph::simplify(extent - begin) : size;
+    if (!symbols.assumeAtLeast(begin, e.number(0),
+                               "so that a slice starts inside its tensor") ||
+        !symbols.assumeAtLeast(count, e.number(0),
+                               "so that a slice does not end before it "
+                               "starts") ||
+        !symbols.assumeAtLeast(graph::simplify(extent - begin), count,
+                               "so that a slice ends inside its tensor"))
+      return e.fail("a slice of " + symbols.toString(count) + " from " +
+                        symbols.toString(begin) +
+                        " does not lie inside of size " +
+                        symbols.toString(extent),
+                    "narrow the ranges with --shape");
+    dims.push_back(count);
+  }
+  return n.yield(e.slice(n.input(0), *begins,
+                         SmallVector<int64_t>(shape.size(), 1), dims));
+}
+
+/// Operands along an axis, which is the last operand, or the first.
+template <bool axisFirst> static LogicalResult concat(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(2, 1 << 16)))
+    return llvm::failure();
+  unsigned last = n.numInputs() - 1;
+  auto given = n.constantInteger(axisFirst ? 0 : last);
+  if (failed(given))
+    return llvm::failure();
+  Values parts(n.allInputs().drop_front(axisFirst).take_front(last));
+  auto axis = n.axis(*given, rankOf(parts[0]));
+  return failed(axis) ? llvm::failure() : n.yield(e.concat(parts, *axis));
+}
+
+static LogicalResult pack(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(1, 1 << 16)))
+    return llvm::failure();
+  auto axis = n.axis(n.integer("axis", 0), rankOf(n.input(0)) + 1);
+  if (failed(axis))
+    return llvm::failure();
+  Values parts;
+  for (Value value : n.allInputs()) {
+    Exprs dims = graph::getShape(value);
+    if (static_cast<int64_t>(dims.size()) != rankOf(n.input(0)))
+      return e.fail("its inputs have different numbers of dimensions");
+    dims.insert(dims.begin() + *axis, e.number(1));
+    parts.push_back(e.reshape(value, dims));
+  }
+  return n.yield(e.concat(parts, *axis));
+}
+
+/// Parts of these sizes along the axis.
+static Values cut(Value value, int64_t axis, llvm::ArrayRef<AffineExpr> sizes,
+                  Emitter &e) {
+  Values parts;
+  AffineExpr start = e.number(0);
+  for (AffineExpr size : sizes) {
+    parts.push_back(sliceAlong(value, axis, {start, size, 1}, e));
+    start = graph::simplify(start + size);
+  }
+  return parts;
+}
+
+constexpr int64_t maxParts = 1 << 16;
+
+static LogicalResult unpack(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(1, 1)))
+    return llvm::failure();
+  Exprs dims = graph::getShape(n.input(0));
+  auto axis = n.axis(n.integer("axis", 0), dims.size());
+  int64_t count = n.integer("num", 0);
+  if (failed(axis))
+    return llvm::failure();
+  if (count < 0 || count > maxParts ||
+      !e.agree(dims[*axis], e.number(count), "is unpacked"))
+    return e.fail("size " + e.getSymbols().toString(dims[*axis]) +
+                  " does not unpack into " + Twine(count) + " parts");
+  Values parts = cut(n.input(0), *axis, Exprs(count, e.number(1)), e);
+  dims.erase(dims.begin() + *axis);
+  for (Value &part : parts)
+    part = e.reshape(part, dims);
+  return n.yield(parts);
+}
+
+static LogicalResult split(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(2, 2)))
+    return llvm::failure();
+  auto given = n.constantInteger(0);
+  if (failed(given))
+    return llvm::failure();
+  Exprs shape = graph::getShape(n.input(1));
+  auto axis = n.axis(*given, shape.size());
+  int64_t count = n.integer("num_split", 0);
+  if (failed(axis))
+    return llvm::failure();
+  AffineExpr part =
+      count > 0 && count <= maxParts
+          ? divideSizes({shape[*axis]}, {e.number(count)}, e.getContext())
+          : AffineExpr();
+  if (!part)
+    return e.fail("size " + e.getSymbols().toString(shape[*axis]) +
+                  " does not split into " + Twine(count) + " equal parts");
+  return n.yield(cut(n.input(1), *axis, Exprs(count, part), e));
+}
+
+/// Of given sizes, of which one may be -1: what is left.
+static LogicalResult splitSizes(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)) || failed(n.needsRank(1, 1, 1)))
+    return llvm::failure();
+  auto sizes = n.known(1);
+  auto given = n.constantInteger(2);
+  if (failed(sizes) || failed(given))
+    return llvm::failure();
+  Exprs shape = graph::getShape(n.input(0));
+  auto axis = n.axis(*given, shape.size());
+  if (failed(axis))
+    return llvm::failure();
+  AffineExpr total = e.number(0), *rest = nullptr;
+  for (AffineExpr &size : *sizes) {
+    if (size == e.number(-1))
+      rest = &size;
+    else
+      total = total + size;
+  }
+  if (rest)
+    *rest = graph::simplify(shape[*axis] - total);
+  else if (!e.agree(graph::simplify(total), shape[*axis], "splits all of it"))
+    return e.fail("parts of " + e.describe(*sizes) + " do not make up size " +
+                  e.getSymbols().toString(shape[*axis]));
+  return n.yield(cut(n.input(0), *axis, *sizes, e));
+}
+
+/// Pairs of what comes before and behind each dimension.
+static LogicalResult padBy(Node &n, Emitter &e, graph::PadMode mode,
+                           Value fill) {
+  if (failed(n.needsRank(1, 2, 2)))
+    return llvm::failure();
+  auto pairs = n.known(1);
+  int64_t rank = rankOf(n.input(0));
+  if (failed(pairs))
+    return llvm::failure();
+  if (static_cast<int64_t>(pairs->size()) != 2 * rank)
+    return e.fail("has " + Twine(pairs->size()) + " paddings for " +
+                  Twine(rank) + " dimensions");
+  Exprs lows, highs;
+  for (int64_t d = 0; d < rank; ++d) {
+    lows.push_back((*pairs)[2 * d]);
+    highs.push_back((*pairs)[2 * d + 1]);
+  }
+  return n.yield(buildPad(mode, n.input(0), fill, lows, highs,
+                          llvm::to_vector(llvm::seq<int64_t>(0, rank)), e));
+}
+static Value zeroLike(Value x, Emitter &e) {
+  return e.scalar(int64_t(0), elementOf(x));
+}
+static LogicalResult pad(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(2, 3)))
+    return llvm::failure();
+  Value fill = n.has(2) ? e.reshape(n.input(2), {}) : zeroLike(n.input(0), e);
+  return padBy(n, e, graph::PadMode::constant, fill);
+}
+/// REFLECT leaves out the edge, SYMMETRIC repeats it: the tensor behind its own
+/// mirror image.
+static LogicalResult mirrorPad(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(2, 2)))
+    return llvm::failure();
+  std::string mode = n.text("mode", "");
+  if (mode == "REFLECT")
+    return padBy(n, e, graph::PadMode::reflect, zeroLike(n.input(0), e));
+  if (mode != "SYMMETRIC")
+    return e.fail("mode '" + mode + "' is not supported");
+  auto pairs = n.constants(1);
+  Value x = n.input(0);
+  int64_t rank = rankOf(x);
+  if (failed(pairs))
+    return llvm::failure();
+  if (static_cast<int64_t>(pairs->size()) != 2 * rank)
+    return e.fail("has " + Twine(pairs->size()) + " paddings for " +
+                  Twine(rank) + " dimensions");
+  for (int64_t d = 0; d < rank; ++d) {
+    int64_t low = (*pairs)[2 * d], high = (*pairs)[2 * d + 1];
+    AffineExpr size = graph::getShape(x)[d];
+    Symbols &symbols = e.getSymbols();
+    for (int64_t amount : {low, high})
+      if (amount < 0 || !symbols.assumeAtLeast(size, e.number(amount),
+                                               "so that padding can mirror it"))
+        return e.fail("cannot mirror " + Twine(amount) + " elements of size " +
+                      symbols.toString(size));
+    Values parts;
+    if (low)
+      parts.push_back(
+          sliceAlong(x, d, {e.number(low - 1), e.number(low), -1}, e));
+    parts.push_back(x);
+    if (high)
+      parts.push_back(
+          sliceAlong(x, d, {graph::simplify(size - 1), e.number(high), -1}, e));
+    if (parts.size() > 1)
+      x = e.concat(parts, d);
+    if (!x)
+      return llvm::failure();
+  }
+  return n.yield(x);
+}
+
+static LogicalResult reverse(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(2, 2)))
+    return llvm::failure();
+  auto given = n.constants(1);
+  if (failed(given))
+    return llvm::failure();
+  auto axes = n.axes(*given, rankOf(n.input(0)));
+  if (failed(axes))
+    return llvm::failure();
+  Value x = n.input(0);
+  for (int64_t axis : *axes) {
+    AffineExpr size = graph::getShape(x)[axis];
+    x = sliceAlong(x, axis, {graph::simplify(size - 1), size, -1}, e);
+    if (!x)
+      return llvm::failure();
+  }
+  return n.yield(x);
+}
+
+/// Elements that leave one end come in at the other.
+static LogicalResult roll(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)))
+    return llvm::failure();
+  auto shifts = n.constants(1), given = n.constants(2);
+  if (failed(shifts) || failed(given))
+    return llvm::failure();
+  if (shifts->size() != given->size())
+    return e.fail("has " + Twine(shifts->size()) + " shifts for " +
+                  Twine(given->size()) + " dimensions");
+  Value x = n.input(0);
+  for (auto [shift, axisGiven] : llvm::zip(*shifts, *given)) {
+    auto axis = n.axis(axisGiven, rankOf(x));
+    if (failed(axis))
+      return llvm::failure();
+    AffineExpr size = graph::getShape(x)[*axis];
+    auto known = graph::constantOf(size);
+    if (!known)
+      return e.fail("rolls size " + e.getSymbols().toString(size) +
+                        ", which has to be known",
+                    "fix that size with --shape");
+    int64_t by = *known ? (shift % *known + *known) % *known : 0;
+    if (by == 0)
+      continue;
+    Value back =
+        sliceAlong(x, *axis, {e.number(*known - by), e.number(by), 1}, e);
+    Value front =
+        sliceAlong(x, *axis, {e.number(0), e.number(*known - by), 1}, e);
+    x = e.concat({back, front}, *axis);
+    if (!x)
+      return llvm::failure();
+  }
+  return n.yield(x);
+}
+
+llvm::ArrayRef<Row> charonia::frontend::tensorflow::sliceRows() {
+  static const Row rows[] = {
+      {"StridedSlice", stridedSlice},
+      {"Slice", slice},
+      {"ConcatV2", concat<false>},
+      {"Concat", concat<true>},
+      {"Pack", pack},
+      {"Unpack", unpack},
+      {"Split", split},
+      {"SplitV", splitSizes},
+      {"Pad", pad},
+      {"PadV2", pad},
+      {"MirrorPad", mirrorPad},
+      {"ReverseV2", reverse},
+      {"Roll", roll},
+  };
+  return rows;
+}

@@ -1,0 +1,244 @@
+// Constants, variables, and results that follow from shapes.
+#include "frontends/common/Diagnostic.h"
+#include "frontends/common/builders/Shape.h"
+#include "frontends/tensorflow/Node.h"
+#include <cmath>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::tensorflow;
+using llvm::LogicalResult;
+using llvm::Twine;
+using mlir::AffineExpr;
+using mlir::Value;
+
+/// The shape of a tensor whose message lists at most one value for all of its
+/// elements; none where it lists more.
+static bool isSplat(const proto::Tensor &tensor) {
+  return tensor.content().empty() && tensor.floats_size() <= 1 &&
+         tensor.doubles_size() <= 1 && tensor.ints_size() <= 1 &&
+         tensor.longs_size() <= 1 && tensor.bools_size() <= 1 &&
+         tensor.halves_size() <= 1 && tensor.unsigned_ints_size() <= 1 &&
+         tensor.unsigned_longs_size() <= 1;
+}
+
+static LogicalResult constant(Node &n, Emitter &e) {
+  auto *attribute = n.find("value");
+  if (!attribute || !attribute->has_tensor())
+    return e.fail("has no value", "export the model again");
+  const proto::Tensor &tensor = attribute->tensor();
+  Problem problem;
+  // What repeats one value takes no room, however large it is.
+  constexpr int64_t fewElements = 1024;
+  proto::Tensor single;
+  Exprs dims;
+  int64_t elements = 1;
+  for (const auto &dim : tensor.shape().dims()) {
+    dims.push_back(e.number(dim.size()));
+    if (dim.size() < 0 || dim.size() > maxDimension ||
+        llvm::MulOverflow(elements, dim.size(), elements))
+      return e.fail("has a shape that is absurd", "export the model again");
+  }
+  bool spread = elements > fewElements && isSplat(tensor);
+  if (spread) {
+    single = tensor;
+    single.clear_shape();
+  }
+  auto data = readTensor(spread ? single : tensor,
+                         spread ? nullptr : n.getModel().owner(),
+                         e.getContext(), problem);
+  if (!data)
+    return e.fail("its value " + problem.what, problem.remedy);
+  Value value = materialize(*data, n.name(), e);
+  return n.yield(spread ? e.broadcast(value, dims) : value);
+}
+
+static LogicalResult variable(Node &n, Emitter &e) {
+  auto *key = n.getModel().keyOf(n.name());
+  Item item;
+  item.variable = std::make_shared<Variable>(
+      Variable{n.name(), key ? *key : std::string()});
+  return n.yieldItem(std::move(item));
+}
+
+/// The tensor of a variable; null and a failure where nothing holds it.
+static Value load(const Item &item, Emitter &e, Model &model) {
+  if (!item.variable)
+    return e.fail("reads what is no variable", "export the model again");
+  const Variable &variable = *item.variable;
+  std::string shown = "variable '" + printable(variable.node) + "'";
+  if (variable.key.empty() || !model.bundle())
+    return e.fail("nothing in the model says where " + shown + " is stored",
+                  "export the model with its variables: model.export(folder) "
+                  "or tf.saved_model.save");
+  if (Value known = model.loaded(variable.key))
+    return known;
+  Problem problem;
+  auto data = model.bundle()->load(variable.key, e.getContext(), problem);
+  if (!data)
+    return e.fail(problem.what, problem.remedy);
+  // Variables are read wherever they are needed first, and used everywhere.
+  Value value = materialize(*data, variable.node, e);
+  model.setLoaded(variable.key, value);
+  return value;
+}
+static LogicalResult readVariable(Node &n, Emitter &e) {
+  return n.numInputs() == 1
+             ? n.yield(load(n.item(0), e, n.getModel()))
+             : e.fail("has no variable", "export the model again");
+}
+static LogicalResult gatherVariable(Node &n, Emitter &e) {
+  if (n.numInputs() != 2 || !n.input(1) || n.integer("batch_dims", 0) != 0)
+    return e.fail("is not supported but for rows of a variable");
+  Value table = load(n.item(0), e, n.getModel());
+  return n.yield(
+      e.op<graph::GatherOp>({table, n.input(1)}, e.attr("axis", int64_t(0))));
+}
+/// A variable of TF1 is read by being used.
+static LogicalResult legacyVariable(Node &n, Emitter &e) {
+  auto *key = n.getModel().keyOf(n.name());
+  Item item;
+  item.variable = std::make_shared<Variable>(
+      Variable{n.name(), key ? *key : std::string()});
+  return n.yield(load(item, e, n.getModel()));
+}
+
+/// Passes on what it is given: a tensor, a variable or a list each.
+static LogicalResult identity(Node &n, Emitter &) {
+  for (unsigned i = 0; i < n.numInputs(); ++i)
+    if (failed(n.yieldItem(n.item(i))))
+      return llvm::failure();
+  return llvm::success();
+}
+static LogicalResult firstOnly(Node &n, Emitter &e) {
+  return n.numInputs() ? n.yieldItem(n.item(0))
+                       : e.fail("has no input", "export the model again");
+}
+
+static LogicalResult placeholder(Node &n, Emitter &e) {
+  return e.fail("is an input that the model's signature does not have",
+                "export the model with all of its inputs");
+}
+
+// Shapes.
+
+static Value shapeOf(Value value, mlir::Type element, Emitter &e) {
+  Exprs dims = graph::getShape(value);
+  return e.sizes(dims, static_cast<int64_t>(dims.size()), element);
+}
+static LogicalResult shape(Node &n, Emitter &e) {
+  mlir::Type element = n.type("out_type", 3);
+  if (!element || failed(n.needsTensors(1, 1 << 16)))
+    return llvm::failure();
+  Values shapes;
+  for (Value value : n.allInputs())
+    shapes.push_back(shapeOf(value, element, e));
+  return n.yield(shapes);
+}
+static LogicalResult size(Node &n, Emitter &e) {
+  mlir::Type element = n.type("out_type", 3);
+  if (!element || failed(n.needsTensors(1, 1)))
+    return llvm::failure();
+  AffineExpr count = productOfSizes(graph::getShape(n.input(0)), e);
+  return count ? n.yield(e.sizes({count}, {}, element)) : llvm::failure();
+}
+static LogicalResult rank(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(1, 1)))
+    return llvm::failure();
+  return n.yield(e.scalar(rankOf(n.input(0)), e.getBuilder().getI32Type()));
+}
+
+static LogicalResult fill(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(2, 2)) || failed(n.needsRank(0, 1, 1)) ||
+      failed(n.needsRank(1, 0, 0)))
+    return llvm::failure();
+  auto dims = n.known(0);
+  if (failed(dims) || !e.type(*dims, elementOf(n.input(1))))
+    return llvm::failure();
+  return n.yield(e.broadcast(n.input(1), *dims));
+}
+template <int64_t value> static LogicalResult filled(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(1, 1)))
+    return llvm::failure();
+  return n.yield(e.broadcast(e.scalar(value, elementOf(n.input(0))),
+                             graph::getShape(n.input(0))));
+}
+
+/// start + i * delta for as many i as stay before the limit.
+static LogicalResult range(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)))
+    return llvm::failure();
+  mlir::Type element = elementOf(n.input(0));
+  AffineExpr count;
+  bool fromZero = false;
+  if (llvm::isa<mlir::FloatType>(element)) {
+    auto from = n.constantNumber(0), to = n.constantNumber(1),
+         by = n.constantNumber(2);
+    if (failed(from) || failed(to) || failed(by))
+      return llvm::failure();
+    double steps = std::ceil((*to - *from) / *by);
+    if (!(steps < double(maxDimension)))
+      return e.fail("the range is absurdly long, or its step is 0");
+    count = e.number(static_cast<int64_t>(std::max(steps, 0.0)));
+  } else {
+    auto from = n.known(0), to = n.known(1);
+    auto by = n.constantInteger(2);
+    if (failed(from) || failed(to) || failed(by))
+      return llvm::failure();
+    if (from->size() != 1 || to->size() != 1 || *by == 0 ||
+        std::abs(*by) > maxDimension)
+      return e.fail(
+          "start, limit and delta have to be scalars, and delta not 0");
+    AffineExpr span = graph::simplify(*by > 0 ? to->front() - from->front()
+                                              : from->front() - to->front());
+    Symbols &symbols = e.getSymbols();
+    if (symbols.isAtLeast(e.number(0), span))
+      count = e.number(0);
+    else if (symbols.assumeAtLeast(span, e.number(0),
+                                   "so that a range does not run backwards"))
+      count = graph::simplify(span.ceilDiv(std::abs(*by)));
+    else
+      return e.fail("cannot tell whether the range is empty for " +
+                        symbols.describeRanges(span),
+                    "narrow the ranges with --shape");
+    fromZero = from->front() == e.number(0) && *by == 1;
+  }
+  Value steps = e.iota({count}, 0, e.getBuilder().getI64Type());
+  if (fromZero)
+    return n.yield(e.cast(steps, element));
+  mlir::Type wide = elementOf(e.widen(n.input(0)));
+  auto scalar = [&](unsigned i) {
+    return e.cast(e.reshape(n.input(i), {}), wide);
+  };
+  return n.yield(
+      e.cast(e.add(e.mul(e.cast(steps, wide), scalar(2)), scalar(0)), element));
+}
+
+llvm::ArrayRef<Row> charonia::frontend::tensorflow::sourceRows() {
+  static const Row rows[] = {
+      {"Const", constant},
+      {"Placeholder", placeholder},
+      {"PlaceholderWithDefault", firstOnly},
+      {"VarHandleOp", variable},
+      {"ReadVariableOp", readVariable},
+      {"ResourceGather", gatherVariable},
+      {"Variable", legacyVariable},
+      {"VariableV2", legacyVariable},
+      {"Identity", identity},
+      {"IdentityN", identity},
+      {"StopGradient", firstOnly},
+      {"PreventGradient", firstOnly},
+      {"Snapshot", firstOnly},
+      {"EnsureShape", firstOnly},
+      {"CheckNumerics", firstOnly},
+      {"Shape", shape},
+      {"ShapeN", shape},
+      {"Size", size},
+      {"Rank", rank},
+      {"Fill", fill},
+      {"ZerosLike", filled<0>},
+      {"OnesLike", filled<1>},
+      {"Range", range},
+  };
+  return rows;
+}

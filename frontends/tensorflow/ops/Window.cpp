@@ -1,0 +1,139 @@
+#include "frontends/tensorflow/ops/Window.h"
+#include <limits>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::tensorflow;
+using llvm::LogicalResult;
+using llvm::SmallVector;
+using llvm::StringRef;
+using llvm::Twine;
+using mlir::Value;
+
+llvm::FailureOr<bool>
+charonia::frontend::tensorflow::channelsAreLast(Node &n, Emitter &e) {
+  std::string format = n.text("data_format", "");
+  if (format.empty() || format == "NHWC" || format == "NDHWC")
+    return true;
+  if (format == "NCHW" || format == "NCDHW")
+    return false;
+  return e.fail("data_format '" + format + "' is not supported");
+}
+
+/// The spatial entries of a list with one entry a dimension; the others have to
+/// be 1.
+static llvm::FailureOr<SmallVector<int64_t>>
+spatialOf(Node &n, Emitter &e, StringRef name, const Window &w, size_t rank) {
+  SmallVector<int64_t> given = n.integers(name), spatial;
+  if (given.empty())
+    return SmallVector<int64_t>(rank - 2, 1);
+  if (given.size() != rank)
+    return e.fail("attribute '" + name + "' has " + Twine(given.size()) +
+                  " entries for " + Twine(rank) + " dimensions");
+  for (auto [i, value] : llvm::enumerate(given)) {
+    bool isSpatial = i >= w.firstSpatial() && i < w.firstSpatial() + rank - 2;
+    if (value < 1 || value > maxWindow || (!isSpatial && value != 1))
+      return e.fail("attribute '" + name + "' may not be " + Twine(value) +
+                    " for dimension " + Twine(i));
+    if (isSpatial)
+      spatial.push_back(value);
+  }
+  return spatial;
+}
+
+/// Pads of `explicit_paddings`: a pair for each dimension.
+static LogicalResult padExplicitly(Node &n, Emitter &e, Window &w) {
+  SmallVector<int64_t> given = n.integers("explicit_paddings");
+  size_t spatial = w.kernel.size();
+  if (given.size() != 2 * (spatial + 2))
+    return e.fail("attribute 'explicit_paddings' has " + Twine(given.size()) +
+                  " entries for " + Twine(spatial + 2) + " dimensions");
+  for (auto [i, value] : llvm::enumerate(given)) {
+    size_t dim = i / 2 - w.firstSpatial();
+    bool isSpatial = i / 2 >= w.firstSpatial() && dim < spatial;
+    if (value < 0 || value > maxWindow || (!isSpatial && value != 0))
+      return e.fail("attribute 'explicit_paddings' may not hold " +
+                    Twine(value) + " for dimension " + Twine(i / 2));
+    if (isSpatial)
+      w.pads[dim + (i % 2) * spatial] = value;
+  }
+  return llvm::success();
+}
+
+/// Strides, dilations and padding of a window whose kernel is known.
+static LogicalResult readWindow(Node &n, Emitter &e, Window &w,
+                                std::optional<double> fill) {
+  size_t spatial = w.kernel.size();
+  auto strides = spatialOf(n, e, "strides", w, spatial + 2);
+  auto dilations = spatialOf(n, e, "dilations", w, spatial + 2);
+  if (failed(strides) || failed(dilations))
+    return llvm::failure();
+  w.strides = *strides;
+  w.dilations = *dilations;
+  w.pads.assign(2 * spatial, 0);
+  for (auto [size, dilation] : llvm::zip(w.kernel, w.dilations))
+    if (size < 1 || (size - 1) * dilation > maxWindow)
+      return e.fail("a window of " + Twine(size) + " is not supported");
+  std::string padding = n.text("padding", "");
+  if (padding == "SAME"
+          ? failed(padSame(w, true, fill, e))
+          : padding == "EXPLICIT" && failed(padExplicitly(n, e, w)))
+    return llvm::failure();
+  if (padding != "SAME" && padding != "VALID" && padding != "EXPLICIT")
+    return e.fail("padding '" + padding + "' is not supported");
+  return fitWindow(w, e);
+}
+
+llvm::FailureOr<Window>
+charonia::frontend::tensorflow::readConvWindow(Node &n, Emitter &e) {
+  Window w;
+  auto last = channelsAreLast(n, e);
+  if (failed(last))
+    return llvm::failure();
+  w.channelsLast = *last;
+  w.input = n.input(0);
+  for (mlir::AffineExpr size :
+       llvm::ArrayRef(graph::getShape(n.input(1))).drop_back(2)) {
+    auto known = graph::constantOf(size);
+    if (!known)
+      return e.fail("the filter's size has to be known",
+                    "fix that size with --shape");
+    w.kernel.push_back(*known);
+  }
+  if (failed(readWindow(n, e, w, 0.0)))
+    return llvm::failure();
+  return w;
+}
+
+/// Padding of MaxPool is less than anything; AvgPool leaves it out.
+template <graph::PoolKind kind> static LogicalResult pool(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(1, 1)) || failed(n.needsRank(0, 4, 5)))
+    return llvm::failure();
+  Window w;
+  auto last = channelsAreLast(n, e);
+  if (failed(last))
+    return llvm::failure();
+  w.channelsLast = *last;
+  w.input = n.input(0);
+  auto kernel = spatialOf(n, e, "ksize", w, rankOf(w.input));
+  if (failed(kernel))
+    return llvm::failure();
+  w.kernel = *kernel;
+  std::optional<double> fill;
+  if (kind == graph::PoolKind::max)
+    fill = -std::numeric_limits<double>::infinity();
+  if (failed(readWindow(n, e, w, fill)))
+    return llvm::failure();
+  return n.yield(buildPool(kind, w, false, e));
+}
+
+llvm::ArrayRef<Row> charonia::frontend::tensorflow::windowRows() {
+  using graph::PoolKind;
+  static const Row rows[] = {
+      {"MaxPool", pool<PoolKind::max>},
+      {"MaxPool3D", pool<PoolKind::max>},
+      {"AvgPool", pool<PoolKind::average>},
+      {"AvgPool3D", pool<PoolKind::average>},
+  };
+  return rows;
+}

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Checks TensorFlow's models against TensorFlow, on the CPU in fp32.
+
+    check_tf.py FOLDER...        SavedModels; folders without one are searched
+
+Each is compiled once and run at two sizes of every open dimension. The peer is the
+signature itself, run by TensorFlow. The error is the largest absolute difference
+divided by the expected output's largest value. Needs tensorflow (tensorflow-cpu).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+import harness
+import numpy as np
+import tensorflow as tf
+
+LIMIT = 1e-4
+SIGNATURE = "serving_default"
+# What an open dimension is: the first of an input (batch) and the others.
+BATCHES, LENGTHS = (1, 3), (7, 37)
+# Indices stay below the least table that models here have.
+MOST_INDEX = 90
+
+
+class Subject:
+    """One model: its function, its inputs by name, and the sizes to try."""
+
+    def __init__(self, path: Path):
+        self.model = tf.saved_model.load(str(path))  # keeps its variables alive
+        self.function = self.model.signatures[SIGNATURE]
+        self.inputs = self.function.structured_input_signature[1]
+
+    def make_inputs(self, index: int, length: int | None) -> dict[str, np.ndarray]:
+        rng = np.random.RandomState(7 + index)
+        arrays = {}
+        for name, spec in self.inputs.items():
+            shape = [
+                size if size is not None
+                else BATCHES[index] if i == 0 else length or LENGTHS[index]
+                for i, size in enumerate(spec.shape)
+            ]  # fmt: skip
+            dtype = spec.dtype.as_numpy_dtype
+            if np.issubdtype(dtype, np.integer):
+                arrays[name] = rng.randint(0, MOST_INDEX, shape).astype(dtype)
+            elif dtype == np.bool_:
+                arrays[name] = rng.rand(*shape) < 0.7
+            else:
+                arrays[name] = rng.standard_normal(shape).astype(dtype)
+        return arrays
+
+    def reference(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        result = self.function(**{k: tf.constant(v) for k, v in inputs.items()})
+        return {name: value.numpy() for name, value in result.items()}
+
+
+def run_engine(engine: Path, inputs: dict[str, np.ndarray], folder: Path) -> dict:
+    arguments = ["run", engine, "--output-dir", folder]
+    for index, (name, value) in enumerate(inputs.items()):
+        path = folder / f"in{index}.npy"
+        np.save(path, value)
+        arguments += ["--input", f"{name}={path}"]
+    result = harness.invoke(*arguments, timeout=600)
+    if result.kind != "ok":
+        raise harness.CharoniaError("run", result)
+    lines = [line.rpartition(f": {folder}/") for line in result.stdout.splitlines()]
+    return {name.split(":")[0].split(" ")[0]: np.load(folder / file)
+            for name, found, file in lines if found}  # fmt: skip
+
+
+def scaled_error(want: np.ndarray, got: np.ndarray | None) -> float:
+    if got is None or want.shape != got.shape or want.dtype != got.dtype:
+        return float("inf")
+    if want.size == 0:
+        return 0.0
+    a, b = want.astype(np.float64), got.astype(np.float64)
+    if (np.isnan(a) != np.isnan(b)).any():
+        return float("inf")
+    scale = np.nanmax(np.abs(np.where(np.isfinite(a), a, 0)))
+    with np.errstate(invalid="ignore"):
+        difference = np.where((a == b) | np.isnan(a), 0, np.abs(a - b))
+    return float(difference.max() / (scale or 1))
+
+
+def check(path: Path, options) -> list[list]:
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="charonia-tf-") as scratch:
+        folder = Path(scratch)
+        try:
+            subject = Subject(path)
+            start = time.time()
+            harness.compile_model(path, folder / "m.engine", target=options.target,
+                                  extra=options.option, timeout=options.timeout)  # fmt: skip
+            print(f"{path.name}: compiled in {time.time() - start:.1f} s", flush=True)
+            for index in range(2):
+                inputs = subject.make_inputs(index, options.length)
+                got = run_engine(folder / "m.engine", inputs, folder)
+                case = " ".join("x".join(map(str, v.shape)) for v in inputs.values())
+                for name, want in subject.reference(inputs).items():
+                    error = scaled_error(want, got.get(name))
+                    verdict = "ok" if error <= LIMIT else "TOO LARGE"
+                    rows.append([path.name, case, name, f"{np.abs(want).max():.3g}",
+                                 f"{error:.1e}", verdict])  # fmt: skip
+        except Exception as error:  # noqa: BLE001: each model gets its row
+            print(f"{path.name}: {str(error)[: options.words]}", flush=True)
+            rows.append([path.name, "", "", "", "",
+                         "FAILED: " + str(error).split("\n")[0][:120]])  # fmt: skip
+    return rows
+
+
+def find(path: Path) -> list[Path]:
+    if (path / "saved_model.pb").exists():
+        return [path]
+    return sorted(p.parent for p in path.rglob("saved_model.pb"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("paths", nargs="+", type=Path, metavar="FOLDER")
+    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--timeout", type=float, default=600)
+    parser.add_argument("--words", type=int, default=2000, help="of a failure's message")
+    parser.add_argument("--length", type=int, help="of open dimensions but the batch")
+    parser.add_argument("--option", action="append", default=[], help="of charonia compile")
+    options = parser.parse_args()
+    rows = [row for path in options.paths for model in find(path) for row in check(model, options)]
+    print(harness.table(["model", "inputs", "output", "scale", "error", ""], rows))
+    return any(row[-1] != "ok" for row in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""Makes the SavedModels of tests/e2e/tf (needs tensorflow and keras).
+
+    tf_cases.py [NAME...]
+
+Each case is a function of operators with awkward attributes, or a small Keras model.
+Its inputs, of other sizes than those that it was traced at, and TensorFlow's results lie
+beside the model's files: in.npz, out.npz. What no reader needs is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+import numpy as np
+import tensorflow as tf
+
+FOLDER = Path(__file__).resolve().parent / "tf"
+F32, I32, I64, BOOL = tf.float32, tf.int32, tf.int64, tf.bool
+CASES = {}
+raw = tf.raw_ops
+
+
+class Weights(tf.Module):
+    """Variables by shape: made by the first call of a function, read by later ones."""
+
+    def __init__(self):
+        self.known = {}
+
+    def __call__(self, *shape: int) -> tf.Variable:
+        key = "x".join(map(str, shape))
+        if key not in self.known:
+            rng = np.random.RandomState(sum(shape))
+            self.known[key] = tf.Variable(rng.uniform(0.1, 1, shape).astype(np.float32))
+        return self.known[key]
+
+
+def case(*specs: tf.TensorSpec, **arrays: np.ndarray):
+    """A function of these arguments; None is an open size, 3 in what is run."""
+
+    def register(function):
+        CASES[function.__name__] = (function, specs, arrays)
+        return function
+
+    return register
+
+
+def spec(name: str, *shape: int | None, dtype=F32) -> tf.TensorSpec:
+    return tf.TensorSpec(shape, dtype, name)
+
+
+@case(spec("x", None, 9, 7, 4))
+def windows(m, x):
+    a, b, c, d = m(3, 2, 4, 6), m(2, 3, 2, 6), m(3, 3, 4, 2), m(2, 3, 3, 3, 5)
+    conv, pool = tf.nn.conv2d, tf.nn.pool
+    return {
+        "same": conv(x, a, (2, 1), "SAME"),
+        "valid": conv(x, a, 1, "VALID", dilations=(2, 3)),
+        "explicit": conv(x, a, 2, [[0, 0], [1, 2], [0, 1], [0, 0]]),
+        "grouped": conv(x, b, (3, 2), "SAME"),
+        "depthwise": tf.nn.depthwise_conv2d(x, c, (1, 2, 2, 1), "SAME"),
+        "dilated": tf.nn.depthwise_conv2d(x, c, (1, 1, 1, 1), "SAME", dilations=(2, 2)),
+        "solid": tf.nn.conv3d(x[..., None] + tf.zeros(3), d, (1, 2, 1, 1, 1), "SAME"),
+        "max": pool(x, (3, 4), "MAX", (2, 3), "SAME"),
+        "average": pool(x, (2, 3), "AVG", (2, 3), "SAME"),
+        "negative": pool(-tf.abs(x) - 1, (3, 3), "MAX", (2, 2), "SAME"),
+        "least": pool(x, (2, 3), "AVG", (1, 1), "VALID"),
+        "bias": tf.nn.bias_add(x, a[0, 0, :, 0]),
+    }
+
+
+@case(spec("x", None, 5), spec("y", 5), x=np.linspace(-4, 4, 15).reshape(3, 5))
+def functions(m, x, y):
+    positive = tf.abs(x) + 0.25
+    small = tf.tanh(x) * 0.9
+    both = [tf.math.erf, tf.math.erfc, tf.nn.elu, tf.nn.selu, tf.nn.relu, tf.nn.relu6, tf.nn.softplus,
+            tf.nn.softsign, tf.sigmoid, tf.tanh, tf.sin, tf.cos, tf.exp, tf.math.expm1, tf.floor,
+            tf.math.ceil, tf.round, tf.math.rint, tf.sign, tf.atan, tf.sinh, tf.cosh, tf.asinh]  # fmt: skip
+    result = {f.__name__: f(x) for f in both}
+    result |= {f.__name__: f(positive) for f in (tf.math.log, tf.sqrt, tf.math.rsqrt,
+                                                  tf.math.log1p, tf.math.reciprocal)}  # fmt: skip
+    result |= {f.__name__: f(small) for f in (tf.asin, tf.acos, tf.atanh)}
+    return result | {
+        "leaky": tf.nn.leaky_relu(x), "steep": tf.nn.leaky_relu(x, 0.7),
+        "pow": tf.pow(positive, y), "floordiv": tf.math.floordiv(x, y),
+        "mod": tf.math.floormod(x, y), "difference": tf.math.squared_difference(x, y),
+        "nonan": tf.math.divide_no_nan(x, tf.nn.relu(y)), "max": tf.maximum(x, y),
+        "where": tf.where(x > y, x, y), "isfinite": tf.math.is_finite(tf.math.log(x)),
+        "gelu": tf.nn.gelu(x), "tanhgelu": tf.nn.gelu(x, True), "swish": tf.nn.swish(x),
+        "clip": tf.clip_by_value(x, -0.5, 1.5), "ge": x >= y, "ne": tf.not_equal(x, 0.0),
+        "sum": tf.add_n([x, x, x]), "half": tf.cast(tf.cast(x, tf.float16) * 2, F32),
+    }  # fmt: skip
+
+
+@case(spec("a", None, 8, dtype=I32), spec("b", 8, dtype=I32),
+      a=np.arange(-12, 12).reshape(3, 8), b=np.array([1, -1, 2, -2, 3, -3, 7, -128]))  # fmt: skip
+def integers(m, a, b):
+    narrow = tf.cast(a * 11, tf.int8), tf.cast(b, tf.int8)
+    return {
+        "floordiv": a // b, "mod": a % b, "truncatediv": raw.TruncateDiv(x=a, y=b),
+        "truncatemod": tf.math.mod(a, b), "narrow": narrow[0] // narrow[1],
+        "and": tf.bitwise.bitwise_and(a, b), "or": tf.bitwise.bitwise_or(a, b),
+        "xor": tf.bitwise.bitwise_xor(a, b), "not": tf.bitwise.invert(a),
+        "real": a / b, "float": tf.cast(a, F32) * 0.5, "down": tf.cast(tf.cast(a, F32) / 3, I32),
+        "logical": tf.logical_and(a > 0, tf.logical_not(b > 0)), "long": tf.cast(a, I64) * 3,
+    }  # fmt: skip
+
+
+@case(spec("x", None, 4, 6))
+def reductions(m, x):
+    return {
+        "sum": tf.reduce_sum(x, 1), "mean": tf.reduce_mean(x, (0, -1), keepdims=True),
+        "max": tf.reduce_max(x), "min": tf.reduce_min(x, [2, 1]), "prod": tf.reduce_prod(x, -1),
+        "any": tf.reduce_any(x > 1, 1), "all": tf.reduce_all(x > -1, -1),
+        "norm": tf.norm(x, axis=-1), "argmax": tf.argmax(x, -1), "none": tf.reduce_sum(x, []),
+        "argmin": tf.argmin(x, 1, output_type=I32), "logsumexp": tf.reduce_logsumexp(x, 1),
+        "cumsum": tf.cumsum(x, 1), "exclusive": tf.cumsum(x, -1, exclusive=True, reverse=True),
+        "cumprod": tf.math.cumprod(x, 2, exclusive=True), "std": tf.math.reduce_std(x, 1),
+        "softmax": tf.nn.softmax(x), "logsoftmax": tf.nn.log_softmax(x, 1),
+    }  # fmt: skip
+
+
+@case(spec("x", None, None, 8))
+def slices(m, x):
+    n = tf.shape(x)
+    return {
+        "open": x[:, 1:, ::3], "last": x[:, -1], "back": x[..., ::-2], "ends": x[:, :-1, -3:],
+        "new": x[:, None, 0, ..., tf.newaxis], "skip": x[0, ..., 2], "slice": tf.slice(x, [0, 1, 2], [-1, 2, 5]),
+        "half": x[:, : n[1] - 1], "split": tf.split(x, 4, -1)[2], "sizes": tf.split(x, [3, -1, 1], 2)[1],
+        "stack": tf.stack([x, x + 1], 1), "unstack": tf.unstack(x, 8, -1)[5],
+        "concat": tf.concat([x, x[:, :1]], 1), "pad": tf.pad(x, [[0, 0], [2, 1], [0, 3]], constant_values=2.5),
+        "reflect": tf.pad(x, [[0, 0], [0, 0], [3, 7]], "REFLECT"),
+        "symmetric": tf.pad(x, [[0, 0], [0, 0], [3, 8]], "SYMMETRIC"),
+        "reverse": tf.reverse(x, [1, 2]), "roll": tf.roll(x, [3, -10], [2, 2]),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 4, 6, 8))
+def views(m, x):
+    n = tf.shape(x)
+    flat = tf.reshape(x, [n[0], -1])
+    return {
+        "flat": flat, "heads": tf.transpose(tf.reshape(x, [-1, n[1] * n[2], 2, 4]), [0, 2, 1, 3]),
+        "squeeze": tf.squeeze(x[:, :1, :, :1], [1, -1]), "expand": tf.expand_dims(x, -2),
+        "tile": tf.tile(x, [1, 2, 1, 3]), "broadcast": tf.broadcast_to(x[:, :1], n),
+        "depth": tf.nn.depth_to_space(x, 2), "space": tf.nn.space_to_depth(x, 2),
+        "batch": tf.space_to_batch(x, [2, 3], [[0, 0], [2, 1]]),
+        "back": tf.batch_to_space(tf.tile(x, [6, 1, 1, 1]), [2, 3], [[1, 0], [2, 4]]),
+        "size": tf.cast(tf.size(x), F32) + tf.cast(tf.rank(x), F32), "shape": n,
+        "zeros": tf.zeros_like(x[..., 0]) + tf.cast(tf.range(6), F32), "ones": tf.ones_like(x[0]),
+        "fill": tf.fill([n[0], 2], 0.5), "range": tf.range(3, 20, 4), "prod": tf.reshape(x, [tf.reduce_prod(n[:3]), 8]),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 5), spec("i", None, dtype=I32), i=np.array([4, 0, 2]))
+def indices(m, x, i):
+    return {
+        "rows": tf.gather(m(7, 3), i), "columns": tf.gather(x, [1, 1, 4], axis=1),
+        "batched": tf.gather(x, tf.stack([i, i * 0], 1), batch_dims=1),
+        "nd": tf.gather_nd(x, tf.stack([i * 0, i], 1)), "onehot": tf.one_hot(i, 6, 2.0, -1.0),
+        "first": tf.one_hot(i, 4, axis=0), "band": tf.linalg.band_part(x, 1, -1),
+        "lower": tf.linalg.band_part(x, -1, 0), "scatter": tf.tensor_scatter_nd_update(x, [[0], [2]], x[1:]),
+        "added": tf.tensor_scatter_nd_add(x, [[1, 2], [1, 2]], x[0, :2]),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 6, 5, 4))
+def norms(m, x):
+    scale, shift, mean, variance = (tf.reshape(m(4, i), [-1])[-4:] for i in (1, 2, 3, 4))
+    batch = raw.FusedBatchNormV3(x=x, scale=scale, offset=shift, mean=mean,
+                                 variance=variance, is_training=False, epsilon=1e-2)  # fmt: skip
+    training = raw.FusedBatchNormV3(x=x, scale=scale, offset=shift, mean=[], variance=[])
+    moments = tf.nn.moments(x, [-1], keepdims=True)
+    return {
+        "inference": batch.y, "training": training.y,
+        "lrn": tf.nn.local_response_normalization(x, 2, 1.5, 0.3, 0.75),
+        "layer": tf.nn.batch_normalization(x, *moments, shift, scale, 1e-3),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 6, 3), spec("h", None, 4))
+def loops(m, x, h):
+    steps = tf.TensorArray(F32, 6)
+    for t in tf.range(6):
+        h = tf.tanh(x[:, t] @ m(3, 4) + tf.matmul(h, m(4, 4), transpose_b=True))
+        steps = steps.write(t, h)
+    if tf.shape(x)[1] > 3:
+        h = h * 2
+    if h[0, 0] > 0.125:
+        h = h + 1
+    return {"states": tf.transpose(steps.stack(), [1, 0, 2]), "last": h}
+
+
+def keras_cnn():
+    import keras
+
+    layers = keras.layers
+    x = keras.Input((12, 12, 3), name="image")
+    y = layers.Conv2D(8, 3, strides=2, padding="same", use_bias=False)(x)
+    y = layers.Activation("swish")(layers.BatchNormalization()(y))
+    y = layers.SeparableConv2D(6, 3, padding="same", activation="relu")(y)
+    y = layers.MaxPooling2D(3, 2, "same")(y)
+    y = layers.LayerNormalization()(y)
+    y = layers.GlobalAveragePooling2D()(y)
+    return keras.Model(x, layers.Dense(5, activation="softmax", name="class")(y))
+
+
+def keras_recurrent():
+    import keras
+
+    layers = keras.layers
+    x = keras.Input((7, 3), name="sequence")
+    y = layers.LSTM(5, return_sequences=True)(x)
+    y = layers.Bidirectional(layers.GRU(4, return_sequences=True))(y)
+    y = layers.SimpleRNN(3, go_backwards=True)(y)
+    return keras.Model(x, y)
+
+
+def save(name: str, model, function=None, specs=(), arrays=None) -> None:
+    folder = FOLDER / name
+    shutil.rmtree(folder, ignore_errors=True)
+    if function is None:
+        rng = np.random.RandomState(5)
+        for w in model.weights:
+            w.assign(rng.uniform(0.3, 0.9, w.shape))
+        model.export(folder, verbose=False)
+    else:
+        tf.saved_model.save(model, folder, signatures={"serving_default": function})
+    (folder / "fingerprint.pb").unlink()
+    shutil.rmtree(folder / "assets", ignore_errors=True)
+    loaded = tf.saved_model.load(str(folder))
+    signature = loaded.signatures["serving_default"]
+    rng = np.random.RandomState(3)
+    feeds = {}
+    for key, s in signature.structured_input_signature[1].items():
+        value = (arrays or {}).get(key)
+        if value is None:
+            value = rng.standard_normal([3 if d is None else d for d in s.shape])
+        feeds[key] = np.asarray(value, s.dtype.as_numpy_dtype)
+    results = signature(**{k: tf.constant(v) for k, v in feeds.items()})
+    np.savez_compressed(folder / "in.npz", **feeds)
+    np.savez_compressed(folder / "out.npz", **{k: v.numpy() for k, v in results.items()})
+
+
+def main() -> None:
+    models = {"keras_cnn": keras_cnn, "keras_recurrent": keras_recurrent}
+    for name in sys.argv[1:] or [*CASES, *models]:
+        tf.keras.utils.set_random_seed(0)
+        if name in models:
+            save(name, models[name]())
+            continue
+        function, specs, arrays = CASES[name]
+        module = Weights()
+        sample = [tf.cast(tf.ones([3 if d is None else d for d in s.shape]), s.dtype) for s in specs]
+        function(module, *[tf.constant(arrays[s.name], s.dtype) if s.name in arrays else v
+                           for s, v in zip(specs, sample)])  # fmt: skip
+        bound = tf.function(lambda *a, f=function, m=module: f(m, *a), input_signature=specs)
+        save(name, module, bound, specs, arrays)
+
+
+if __name__ == "__main__":
+    main()
