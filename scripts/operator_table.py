@@ -81,10 +81,9 @@ def table():
     found = rows()
     groups = {}
     for (domain, op), ranges in found.items():
-        name = f"{domain}.{op}" if domain else op
-        groups.setdefault(since(ranges), []).append(name)
+        groups.setdefault(domain or since(ranges), []).append(op)
     lines = ["| opset | operators with a rule of their own |", "| --- | --- |"]
-    order = sorted(groups, key=lambda g: (g != "all", int(g.split()[-1]) if g != "all" else 0))
+    order = sorted(groups, key=lambda g: (g != "all", int(g.split()[-1]) if g.startswith("from") else g != "all" and 99))
     lines += [f"| {group} | {', '.join(sorted(groups[group]))} |" for group in order]
     by_body = ", ".join(expandable(found))
     lines += ["", f"By the function body that ONNX defines, besides models' own functions: {by_body}.", ""]

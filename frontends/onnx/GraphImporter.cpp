@@ -279,6 +279,15 @@ LogicalResult GraphImporter::importResults(NodeProto &node,
                             printable(domain) +
                             "', which the model does not import",
                         "custom operators need a function in the model");
+  if (!op && llvm::StringRef(domain).starts_with("com.microsoft"))
+    return emitter.fail(
+        "operator " + shown + " is not supported: it is ONNX Runtime's own",
+        domain == "com.microsoft.nchwc"
+            ? "its layout is of one machine: save the model at ONNX Runtime's "
+              "optimization level extended or lower"
+            : "save the model without ONNX Runtime's optimizations, or at "
+              "level "
+              "basic");
   if (!op)
     return newestVersion(domain)
                ? emitter.fail("there is no operator " + shown + " in opset " +

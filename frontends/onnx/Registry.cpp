@@ -12,14 +12,30 @@ static auto keyOf(const Row &row) {
 llvm::ArrayRef<Row> charonia::frontend::onnx::allRows() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> all;
-    for (auto family :
-         {unaryRows(),       binaryRows(),        activationRows(),
-          contractionRows(), convTransposeRows(), attentionRows(),
-          poolingRows(),     normalizationRows(), reductionRows(),
-          viewRows(),        sliceRows(),         padRows(),
-          gatherRows(),      resizeRows(),        sourceRows(),
-          compositeRows(),   quantizeRows(),      recurrentRows(),
-          transformRows(),   sortRows(),          samplingRows()})
+    for (auto family : {unaryRows(),
+                        binaryRows(),
+                        activationRows(),
+                        contractionRows(),
+                        convTransposeRows(),
+                        attentionRows(),
+                        poolingRows(),
+                        normalizationRows(),
+                        reductionRows(),
+                        viewRows(),
+                        sliceRows(),
+                        padRows(),
+                        gatherRows(),
+                        resizeRows(),
+                        sourceRows(),
+                        compositeRows(),
+                        quantizeRows(),
+                        recurrentRows(),
+                        transformRows(),
+                        sortRows(),
+                        samplingRows(),
+                        runtimeNormalizationRows(),
+                        runtimeAttentionRows(),
+                        runtimeQuantizeRows()})
       all.insert(all.end(), family.begin(), family.end());
     std::sort(all.begin(), all.end(),
               [](const Row &a, const Row &b) { return keyOf(a) < keyOf(b); });

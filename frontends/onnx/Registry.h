@@ -41,6 +41,10 @@ llvm::ArrayRef<Row> sortRows();
 llvm::ArrayRef<Row> transformRows();
 llvm::ArrayRef<Row> recurrentRows();
 llvm::ArrayRef<Row> samplingRows();
+// What ONNX Runtime's optimizers and quantizers write.
+llvm::ArrayRef<Row> runtimeNormalizationRows();
+llvm::ArrayRef<Row> runtimeAttentionRows();
+llvm::ArrayRef<Row> runtimeQuantizeRows();
 
 /// All rows, sorted by operator.
 llvm::ArrayRef<Row> allRows();

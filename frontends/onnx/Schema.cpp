@@ -1,4 +1,5 @@
 #include "frontends/onnx/Schema.h"
+#include "frontends/onnx/RuntimeSchemas.h"
 #include "onnx/checker.h"
 #include "onnx/defs/parser.h"
 #include "onnx/defs/schema.h"
@@ -79,6 +80,7 @@ std::string frontend::onnx::parseText(std::string_view text,
 }
 
 int frontend::onnx::newestVersion(const std::string &domain) {
+  guarded(registerRuntimeSchemas);
   auto &map = ::onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
   auto it = map.find(normalDomain(domain));
   return it == map.end() ? 0 : it->second.second;
@@ -111,6 +113,7 @@ frontend::onnx::Operator::find(const std::string &name, int version,
                                const std::string &domain) {
   const OpSchema *schema = nullptr;
   guarded([&] {
+    registerRuntimeSchemas();
     schema =
         ::onnx::OpSchemaRegistry::Schema(name, version, normalDomain(domain));
   });

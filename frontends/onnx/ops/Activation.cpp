@@ -71,7 +71,12 @@ static llvm::LogicalResult swish(Node &n, Emitter &e) {
   return n.yield(buildSwish(n.input(0), n.number("alpha"), e));
 }
 static llvm::LogicalResult gelu(Node &n, Emitter &e) {
-  return n.yield(buildGelu(n.input(0), n.text("approximate"), e));
+  return n.yield(buildGelu(n.input(0), n.text("approximate", "none"), e));
+}
+/// ONNX Runtime's gelus of a sum with a bias.
+template <bool fast> static llvm::LogicalResult biasGelu(Node &n, Emitter &e) {
+  Value x = n.has(1) ? e.add(n.input(0), n.input(1)) : n.input(0);
+  return n.yield(buildGelu(x, fast ? "tanh" : "none", e));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::activationRows() {
@@ -91,6 +96,10 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::activationRows() {
       {"", "Shrink", 9, 9, shrink},
       {"", "Swish", 24, 24, swish},
       {"", "Gelu", 20, 20, gelu},
+      {"com.microsoft", "Gelu", 1, 1, gelu},
+      {"com.microsoft", "BiasGelu", 1, 1, biasGelu<false>},
+      {"com.microsoft", "FastGelu", 1, 1, biasGelu<true>},
+      {"com.microsoft", "QuickGelu", 1, 1, swish},
   };
   return rows;
 }

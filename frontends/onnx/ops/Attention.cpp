@@ -1,4 +1,5 @@
 // ONNX's attention, where it is what graph.attention computes.
+#include "frontends/onnx/ops/Attention.h"
 #include "frontends/common/builders/Matrix.h"
 #include "frontends/onnx/Registry.h"
 #include <cmath>
@@ -8,8 +9,8 @@ using namespace charonia::frontend;
 using namespace charonia::frontend::onnx;
 using mlir::Value;
 
-/// [B, S, H * D] as [B, H, S, D].
-static Value splitHeads(Value value, int64_t heads, Emitter &e) {
+Value charonia::frontend::onnx::splitHeads(Value value, int64_t heads,
+                                           Emitter &e) {
   if (!value)
     return {};
   Exprs shape = graph::getShape(value);
@@ -20,6 +21,14 @@ static Value splitHeads(Value value, int64_t heads, Emitter &e) {
   Value split = e.reshape(
       value, {shape[0], shape[1], e.number(heads), e.number(*width / heads)});
   return e.transpose(split, {0, 2, 1, 3});
+}
+
+Value charonia::frontend::onnx::mergeHeads(Value value, Emitter &e) {
+  if (!value)
+    return {};
+  Exprs dims = graph::getShape(value);
+  return e.reshape(e.transpose(value, {0, 2, 1, 3}),
+                   {dims[0], dims[2], graph::simplify(dims[1] * dims[3])});
 }
 
 static llvm::LogicalResult attention(Node &n, Emitter &e) {
@@ -61,12 +70,7 @@ static llvm::LogicalResult attention(Node &n, Emitter &e) {
                                          : 1 / std::sqrt(double(*depth));
   // A query that may attend to no key gives zeros.
   Value result = buildAttention(q, k, v, mask, scale, causal, e);
-  if (result && rank == 3) {
-    Exprs out = graph::getShape(result);
-    result = e.reshape(e.transpose(result, {0, 2, 1, 3}),
-                       {out[0], out[2], graph::simplify(out[1] * out[3])});
-  }
-  return n.yield(result);
+  return n.yield(rank == 3 ? mergeHeads(result, e) : result);
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::attentionRows() {

@@ -1,4 +1,6 @@
 // Matrix products and convolutions.
+#include "frontends/common/Diagnostic.h"
+#include "frontends/common/builders/Activation.h"
 #include "frontends/common/builders/Matrix.h"
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/ops/Window.h"
@@ -6,6 +8,7 @@
 using namespace charonia;
 using namespace charonia::frontend;
 using namespace charonia::frontend::onnx;
+using llvm::SmallVector;
 using mlir::Value;
 
 static Value matmul(Value lhs, Value rhs, Node &n, Emitter &e) {
@@ -37,9 +40,68 @@ static llvm::LogicalResult matMulInteger(Node &n, Emitter &e) {
                         e));
 }
 
-static llvm::LogicalResult gemm(Node &n, Emitter &e) {
+/// The activation that ONNX Runtime fused into the node, by its parameters;
+/// none without attribute `activation`.
+static Value activated(Value x, Node &n, llvm::ArrayRef<double> parameters,
+                       Emitter &e) {
+  std::string name = n.text("activation");
+  auto parameter = [&](unsigned i, double otherwise) {
+    return i < parameters.size() ? parameters[i] : otherwise;
+  };
+  if (name.empty() || !x)
+    return x;
+  if (name == "Relu")
+    return buildRelu(x, e);
+  if (name == "Tanh")
+    return e.op<graph::TanhOp>({x});
+  if (name == "Sigmoid")
+    return e.op<graph::SigmoidOp>({x});
+  if (name == "LeakyRelu")
+    return buildLeakyRelu(x, parameter(0, 0.01), e);
+  if (name == "Elu")
+    return buildElu(x, parameter(0, 1), e);
+  if (name == "HardSigmoid")
+    return buildHardSigmoid(x, parameter(0, 0.2), parameter(1, 0.5), e);
+  if (name == "HardSwish")
+    return buildHardSwish(x, e);
+  if (name == "Softplus")
+    return buildSoftplus(x, e);
+  if (name == "Clip" && parameters.size() == 2)
+    return e.min(e.max(x, e.scalar(parameters[0], elementOf(x))),
+                 e.scalar(parameters[1], elementOf(x)));
+  return e.fail("attribute 'activation' = '" + printable(name) + "' with " +
+                    llvm::Twine(parameters.size()) +
+                    " parameters is not supported",
+                "save the model without ONNX Runtime's extended optimizations");
+}
+
+/// `v` with its first dimension behind the batch dimensions, if `batch`, and
+/// then with its last two swapped, if `matrix`.
+static Value transposed(Value v, bool batch, bool matrix, Emitter &e) {
+  int64_t rank = rankOf(v);
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  if (batch && rank > 2)
+    std::rotate(order.begin(), order.begin() + 1, order.end() - 1);
+  if (matrix && rank > 1)
+    std::swap(order[rank - 1], order[rank - 2]);
+  return llvm::is_sorted(order) ? v : e.transpose(v, order);
+}
+static llvm::LogicalResult fusedMatMul(Node &n, Emitter &e) {
+  auto operand = [&](unsigned i, llvm::StringRef batch,
+                     llvm::StringRef matrix) {
+    return transposed(n.input(i), n.flag(batch), n.flag(matrix), e);
+  };
+  Value product = matmul(operand(0, "transBatchA", "transA"),
+                         operand(1, "transBatchB", "transB"), n, e);
+  double alpha = n.number("alpha", 1);
+  if (alpha != 1)
+    product = e.mul(product, e.scalar(alpha, elementOf(product)));
+  return n.yield(product);
+}
+
+static Value gemmOf(Node &n, Emitter &e) {
   if (failed(n.needsRank(0, 2, 2)) || failed(n.needsRank(1, 2, 2)))
-    return llvm::failure();
+    return {};
   auto operand = [&](unsigned i, llvm::StringRef transposed) {
     return n.flag(transposed) ? e.transpose(n.input(i), {1, 0}) : n.input(i);
   };
@@ -50,14 +112,25 @@ static llvm::LogicalResult gemm(Node &n, Emitter &e) {
   if (alpha != 1)
     product = e.mul(product, e.scalar(alpha, element));
   if (!n.has(2) || beta == 0 || !product)
-    return n.yield(product);
+    return product;
   Value c = beta == 1 ? n.input(2) : e.mul(n.input(2), e.scalar(beta, element));
   Value sum = e.add(product, c);
   if (sum && sum.getType() != product.getType())
     return e.fail("C, " + e.describe(c.getType()) +
                   ", does not broadcast to the product, " +
                   e.describe(product.getType()));
-  return n.yield(sum);
+  return sum;
+}
+static llvm::LogicalResult gemm(Node &n, Emitter &e) {
+  return n.yield(gemmOf(n, e));
+}
+static llvm::LogicalResult fusedGemm(Node &n, Emitter &e) {
+  SmallVector<double> parameters;
+  for (llvm::StringRef name :
+       {"activation_alpha", "activation_beta", "activation_gamma"})
+    if (n.hasAttribute(name))
+      parameters.push_back(n.number(name));
+  return n.yield(activated(gemmOf(n, e), n, parameters, e));
 }
 
 static llvm::FailureOr<Window> readConvWindow(Node &n, Emitter &e) {
@@ -70,21 +143,36 @@ static llvm::FailureOr<Window> readConvWindow(Node &n, Emitter &e) {
   return readWindow(n, e, *kernel, 0);
 }
 
-static llvm::LogicalResult conv(Node &n, Emitter &e) {
+static Value convOf(Node &n, Emitter &e) {
   auto window = readConvWindow(n, e);
   if (failed(window))
-    return llvm::failure();
+    return {};
   Value result =
       buildConv(*window, window->input, n.input(1), n.integer("group", 1), e);
   if (!n.has(2) || !result)
-    return n.yield(result);
+    return result;
   if (failed(n.needsRank(2, 1, 1)))
-    return llvm::failure();
+    return {};
   Value sum = e.add(result, e.asChannels(n.input(2), window->kernel.size()));
   if (sum && sum.getType() != result.getType())
     return e.fail("the bias, " + e.describe(n.input(2).getType()) +
                   ", does not have one element an output channel");
-  return n.yield(sum);
+  return sum;
+}
+static llvm::LogicalResult conv(Node &n, Emitter &e) {
+  return n.yield(convOf(n, e));
+}
+static llvm::LogicalResult fusedConv(Node &n, Emitter &e) {
+  Value result = convOf(n, e);
+  if (n.has(3) && result) {
+    Value sum = e.add(result, n.input(3));
+    if (sum && sum.getType() != result.getType())
+      return e.fail("Z, " + e.describe(n.input(3).getType()) +
+                    ", does not broadcast to the result, " +
+                    e.describe(result.getType()));
+    result = sum;
+  }
+  return n.yield(activated(result, n, n.numbersOf("activation_params"), e));
 }
 
 /// Padding is applied after the zero point is taken off, so that it reads as
@@ -112,6 +200,10 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::contractionRows() {
       {"", "Gemm", 1, 13, gemm},
       {"", "Conv", 1, 22, conv},
       {"", "ConvInteger", 10, 10, convInteger},
+      {"com.microsoft", "FusedMatMul", 1, 1, fusedMatMul},
+      {"com.microsoft", "TransposeMatMul", 1, 1, fusedMatMul},
+      {"com.microsoft", "FusedGemm", 1, 1, fusedGemm},
+      {"com.microsoft", "FusedConv", 1, 1, fusedConv},
   };
   return rows;
 }

@@ -78,6 +78,7 @@ static llvm::LogicalResult batchNormalization(Node &n, Emitter &e) {
 }
 
 /// Mean and 1 / sqrt(variance + epsilon), for the outputs that ask for them.
+template <bool rms>
 static llvm::LogicalResult layerNormalization(Node &n, Emitter &e) {
   Value x = n.input(0);
   auto axis = n.axis("axis", rankOf(x), -1);
@@ -85,17 +86,24 @@ static llvm::LogicalResult layerNormalization(Node &n, Emitter &e) {
     return llvm::failure();
   double epsilon = n.number("epsilon");
   auto axes = llvm::to_vector(llvm::seq<int64_t>(*axis, rankOf(x)));
-  Value y = e.mul(buildNormalize(x, axes, epsilon, false, e), n.input(1));
+  Value y = buildNormalize(x, axes, epsilon, rms, e);
+  // ONNX Runtime's own may have scale, bias and result of another type.
+  mlir::Type element = elementOf(y), result = elementOf(n.input(1));
+  if (result && result != element && result.getIntOrFloatBitWidth() > 16)
+    element = result;
+  y = e.mul(e.cast(y, element), e.cast(n.input(1), element));
   if (n.has(2))
-    y = e.add(y, n.input(2));
-  if (y && y.getType() != x.getType())
+    y = e.add(y, e.cast(n.input(2), element));
+  if (y && graph::getShape(y) != graph::getShape(x))
     return e.fail("scale and bias do not broadcast to the input, " +
                   e.describe(x.getType()));
+  y = e.cast(y, result);
+  unsigned inverse = rms ? 1 : 2;
   if (!n.wants(1) && !n.wants(2))
     return n.yield(y);
   Value wide = e.widen(x), mean = e.mean(wide, axes, true), deviation;
-  if (n.wants(2) && mean) {
-    Value centered = e.sub(wide, mean);
+  if (n.wants(inverse) && mean) {
+    Value centered = rms ? wide : e.sub(wide, mean);
     Value variance = e.mean(e.mul(centered, centered), axes, true);
     deviation = e.op<graph::RsqrtOp>(
         {e.add(variance, e.scalar(epsilon, elementOf(wide)))});
@@ -105,6 +113,8 @@ static llvm::LogicalResult layerNormalization(Node &n, Emitter &e) {
   if (!stash)
     return e.fail("attribute 'stash_type' names a type that is not supported",
                   elementTypeRemedy);
+  if (rms)
+    return n.yield({y, e.cast(deviation, stash)});
   return n.yield({y, e.cast(mean, stash), e.cast(deviation, stash)});
 }
 
@@ -213,7 +223,8 @@ template <bool log> static llvm::LogicalResult softmax(Node &n, Emitter &e) {
 llvm::ArrayRef<Row> charonia::frontend::onnx::normalizationRows() {
   static const Row rows[] = {
       {"", "BatchNormalization", 1, 15, batchNormalization},
-      {"", "LayerNormalization", 17, 17, layerNormalization},
+      {"", "LayerNormalization", 1, 17, layerNormalization<false>},
+      {"", "SimplifiedLayerNormalization", 1, 1, layerNormalization<true>},
       {"", "RMSNormalization", 23, 23, rmsNormalization},
       {"", "InstanceNormalization", 1, 22, instanceNormalization},
       {"", "GroupNormalization", 18, 21, groupNormalization},

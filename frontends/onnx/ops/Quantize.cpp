@@ -1,7 +1,9 @@
 // Linear quantization, as compositions of elementwise operators and products of
 // integers.
+#include "frontends/onnx/ops/Quantize.h"
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/Tensors.h"
+#include "frontends/onnx/ops/Window.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -51,9 +53,8 @@ static Value spread(Node &n, Emitter &e, Value parameter, Value x) {
                  llvm::SmallVector<int64_t>(rank, 1), dims);
 }
 
-/// `x`, a float, rounded to the nearest integer (even where two are), with the
-/// zero point added, cut to the range of `element`.
-static Value saturate(Emitter &e, Value x, Value zero, mlir::Type element) {
+Value charonia::frontend::onnx::saturate(Emitter &e, Value x, Value zero,
+                                         mlir::Type element) {
   Value rounded = e.op<graph::RoundOp>({x});
   if (!rounded || !element)
     return {};
@@ -112,10 +113,8 @@ static llvm::LogicalResult dequantizeLinear(Node &n, Emitter &e) {
   return n.yield(e.cast(e.mul(e.cast(integer, wide), scale), result));
 }
 
-/// A parameter of one operand of a product: a scalar, or an element along
-/// dimension `axis` of `rank`.
-static Value alongAxis(Emitter &e, Value parameter, int64_t rank,
-                       int64_t axis) {
+Value charonia::frontend::onnx::alongAxis(Emitter &e, Value parameter,
+                                          int64_t rank, int64_t axis) {
   if (!parameter)
     return {};
   Exprs shape = graph::getShape(parameter);
@@ -126,8 +125,11 @@ static Value alongAxis(Emitter &e, Value parameter, int64_t rank,
   return parameter; // broadcasts as it is
 }
 
-static Value shifted(Emitter &e, Value x, Value zero, int64_t axis) {
+Value charonia::frontend::onnx::shifted(Emitter &e, Value x, Value zero,
+                                        int64_t axis) {
   mlir::Type i32 = e.getBuilder().getI32Type();
+  if (!zero)
+    return e.cast(x, i32);
   return e.sub(e.cast(x, i32),
                e.cast(alongAxis(e, zero, rankOf(x), axis), i32));
 }
@@ -159,11 +161,49 @@ static llvm::LogicalResult qLinearMatMul(Node &n, Emitter &e) {
                           alongAxis(e, n.input(7), rank, rank - 2), element));
 }
 
+/// Operands: x, scale, zero point; filter, scale, zero point (one for all or
+/// one an output channel); scale and zero point of the result; bias in 32 bits.
+/// Padding is applied to what has its zero point taken off, so it reads as
+/// zero.
+static llvm::LogicalResult qLinearConv(Node &n, Emitter &e) {
+  if (failed(n.needsRank(0, 3, 5)) || failed(n.needsRank(3, 3, 5)))
+    return llvm::failure();
+  auto kernel = kernelOf(n.input(3), e);
+  if (failed(kernel))
+    return llvm::failure();
+  Value input = shifted(e, n.input(0), n.input(2), 1),
+        filter = shifted(e, n.input(3), n.input(5), 0);
+  auto window = readWindow(n, e, *kernel, 0, input);
+  if (failed(window) || !filter)
+    return llvm::failure();
+  Value sum =
+      buildConv(*window, window->input, filter, n.integer("group", 1), e);
+  if (!sum)
+    return llvm::failure();
+  int64_t rank = rankOf(sum);
+  mlir::Type wide = e.getBuilder().getF32Type();
+  if (n.has(8)) {
+    if (failed(n.needsRank(8, 1, 1)))
+      return llvm::failure();
+    sum = e.add(sum, e.asChannels(n.input(8), rank - 2));
+  }
+  auto scale = [&](unsigned i) {
+    return e.cast(alongAxis(e, n.input(i), rank, 1), wide);
+  };
+  Value factor = e.div(e.mul(scale(1), scale(4)), scale(6));
+  return n.yield(saturate(e, e.mul(e.cast(sum, wide), factor),
+                          alongAxis(e, n.input(7), rank, 1),
+                          elementOf(n.input(7))));
+}
+
 llvm::ArrayRef<Row> charonia::frontend::onnx::quantizeRows() {
   static const Row rows[] = {
       {"", "QuantizeLinear", 10, 28, quantizeLinear},
       {"", "DequantizeLinear", 10, 28, dequantizeLinear},
       {"", "QLinearMatMul", 10, 21, qLinearMatMul},
+      {"", "QLinearConv", 10, 10, qLinearConv},
+      {"com.microsoft", "QuantizeLinear", 1, 1, quantizeLinear},
+      {"com.microsoft", "DequantizeLinear", 1, 1, dequantizeLinear},
   };
   return rows;
 }

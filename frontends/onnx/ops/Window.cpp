@@ -24,21 +24,20 @@ charonia::frontend::onnx::readWindowList(Node &n, Emitter &e,
   return *values;
 }
 
-llvm::FailureOr<Window>
-charonia::frontend::onnx::readWindow(Node &n, Emitter &e,
-                                     std::optional<SmallVector<int64_t>> kernel,
-                                     std::optional<double> fill) {
+llvm::FailureOr<Window> charonia::frontend::onnx::readWindow(
+    Node &n, Emitter &e, std::optional<SmallVector<int64_t>> kernel,
+    std::optional<double> fill, mlir::Value input) {
   if (failed(n.needsRank(0, 3, 5)))
     return llvm::failure();
   Window w;
-  w.input = n.input(0);
+  w.input = input ? input : n.input(0);
   size_t spatial = rankOf(w.input) - 2;
   auto given = n.integers("kernel_shape");
   if (given && !given->empty()) {
     if (kernel && *kernel != *given)
       return e.fail(
           "attribute 'kernel_shape' contradicts the shape of the filter, " +
-          e.describe(n.input(1).getType()));
+          e.describe(e.numbers(*kernel)));
     kernel = given;
   }
   if (!kernel || kernel->size() != spatial)

@@ -1,0 +1,342 @@
+// ONNX Runtime's quantized operators, as compositions of products of integers
+// and elementwise operators.
+#include "frontends/common/builders/Activation.h"
+#include "frontends/common/builders/Matrix.h"
+#include "frontends/onnx/Registry.h"
+#include "frontends/onnx/ops/Attention.h"
+#include "frontends/onnx/ops/Quantize.h"
+#include "frontends/onnx/ops/Window.h"
+#include <numeric>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::onnx;
+using llvm::SmallVector;
+using llvm::Twine;
+using mlir::AffineExpr;
+using mlir::Value;
+
+static mlir::Type single(Emitter &e) { return e.getBuilder().getF32Type(); }
+
+/// A scale or zero point for a whole tensor.
+static Value only(Node &n, Emitter &e, unsigned i) {
+  if (!n.has(i))
+    return {};
+  for (AffineExpr size : graph::getShape(n.input(i)))
+    if (size != e.number(1))
+      return e.fail("input " + Twine(i) + ", " +
+                        e.describe(n.input(i).getType()) +
+                        ", is not supported: one for the whole tensor is",
+                    "quantize without channels of their own");
+  return e.reshape(n.input(i), {});
+}
+
+/// Operand `i` in float by the scale and zero point that follow it.
+static Value dequantized(Node &n, Emitter &e, unsigned i) {
+  Value x = shifted(e, n.input(i), only(n, e, i + 2), 0);
+  return e.mul(e.cast(x, single(e)), only(n, e, i + 1));
+}
+/// `x` as integers by the scale of operand `i` and the zero point behind it.
+static Value quantized(Node &n, Emitter &e, Value x, unsigned i,
+                       mlir::Type element) {
+  return saturate(e, e.div(x, only(n, e, i)), only(n, e, i + 1), element);
+}
+
+template <typename Op> static llvm::LogicalResult binary(Node &n, Emitter &e) {
+  Value y = e.op<Op>({dequantized(n, e, 0), dequantized(n, e, 3)});
+  return n.yield(quantized(n, e, y, 6, elementOf(n.input(0))));
+}
+
+/// The result of an operator of one operand.
+static llvm::LogicalResult yieldUnary(Node &n, Emitter &e, Value y) {
+  return n.yield(quantized(n, e, y, 3, elementOf(n.input(0))));
+}
+static llvm::LogicalResult sigmoid(Node &n, Emitter &e) {
+  return yieldUnary(n, e, e.op<graph::SigmoidOp>({dequantized(n, e, 0)}));
+}
+static llvm::LogicalResult leakyRelu(Node &n, Emitter &e) {
+  return yieldUnary(n, e,
+                    buildLeakyRelu(dequantized(n, e, 0), n.number("alpha"), e));
+}
+static llvm::LogicalResult softmax(Node &n, Emitter &e) {
+  Value x = dequantized(n, e, 0);
+  auto axis = n.axis("axis", rankOf(n.input(0)), -1);
+  if (failed(axis) || !x)
+    return llvm::failure();
+  Exprs shape = graph::getShape(x);
+  int64_t along = *axis;
+  // Until opset 12 the dimensions before and from `axis` were one each.
+  if (n.integer("opset") < 13) {
+    auto sizes = llvm::ArrayRef(shape);
+    x = e.reshape(x, {productOf(sizes.take_front(along), e.getContext()),
+                      productOf(sizes.drop_front(along), e.getContext())});
+    along = 1;
+  }
+  return yieldUnary(n, e, e.reshape(buildSoftmax(x, along, false, e), shape));
+}
+
+/// `x` with its channels behind the batch where the node has them last, and
+/// back.
+static Value channelsFirst(Node &n, Emitter &e, Value x, bool back = false) {
+  int64_t rank = rankOf(x);
+  if (!n.flag("channels_last") || rank < 3)
+    return x;
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  if (back)
+    std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  else
+    std::rotate(order.begin() + 1, order.end() - 1, order.end());
+  return e.transpose(x, order);
+}
+static llvm::LogicalResult averagePool(Node &n, Emitter &e) {
+  if (failed(n.needsRank(0, 3, 5)))
+    return llvm::failure();
+  Value x = channelsFirst(n, e, dequantized(n, e, 0));
+  bool countPad = n.flag("count_include_pad");
+  if (!x)
+    return llvm::failure();
+  auto window =
+      readWindow(n, e, std::nullopt,
+                 countPad ? std::optional<double>(0) : std::nullopt, x);
+  if (failed(window))
+    return llvm::failure();
+  Value y = buildPool(graph::PoolKind::average, *window, countPad, e);
+  return yieldUnary(n, e, channelsFirst(n, e, y, true));
+}
+static llvm::LogicalResult globalAveragePool(Node &n, Emitter &e) {
+  if (failed(n.needsRank(0, 3, 32)))
+    return llvm::failure();
+  Value x = channelsFirst(n, e, dequantized(n, e, 0));
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(2, rankOf(x)));
+  return yieldUnary(n, e, channelsFirst(n, e, e.mean(x, axes, true), true));
+}
+static llvm::LogicalResult reduceMean(Node &n, Emitter &e) {
+  auto axes = n.axes(*n.integers("axes"), rankOf(n.input(0)));
+  if (failed(axes))
+    return llvm::failure();
+  llvm::sort(*axes);
+  return yieldUnary(n, e,
+                    e.mean(dequantized(n, e, 0), *axes, n.flag("keepdims")));
+}
+
+/// Operands: scale and zero point of the result, then each tensor with its own.
+static llvm::LogicalResult concat(Node &n, Emitter &e) {
+  if (n.numInputs() < 5 || n.numInputs() % 3 != 2)
+    return e.fail("needs a scale and a zero point for each tensor");
+  auto axis = n.axis("axis", rankOf(n.input(2)));
+  if (failed(axis))
+    return llvm::failure();
+  Values parts;
+  for (unsigned i = 2; i < n.numInputs(); i += 3) {
+    if (isFloat(n.input(i)) || !isFloat(n.input(i + 1)))
+      return e.fail("input " + Twine(i) + " has to be of integers, and input " +
+                    Twine(i + 1) + " its scale in float");
+    parts.push_back(dequantized(n, e, i));
+  }
+  return n.yield(
+      quantized(n, e, e.concat(parts, *axis), 0, elementOf(n.input(1))));
+}
+static llvm::LogicalResult where(Node &n, Emitter &e) {
+  Value y = e.select(n.input(0), dequantized(n, e, 1), dequantized(n, e, 4));
+  return n.yield(quantized(n, e, y, 7, elementOf(n.input(1))));
+}
+
+/// The product of integers a and b in float: their scales (one for all, or one
+/// a column of b) times the sum.
+static Value scaledProduct(Emitter &e, Value a, Value b, Value aScale,
+                           Value bScale, mlir::Type element) {
+  Value sum = buildMatmul(a, b, e);
+  if (!sum)
+    return {};
+  int64_t rank = rankOf(sum);
+  Value factor = e.mul(alongAxis(e, aScale, rank, rank - 2),
+                       alongAxis(e, bScale, rank, rank - 1));
+  return e.mul(e.cast(sum, element), factor);
+}
+
+/// Operands: a, b, scales, zero points, bias.
+static llvm::LogicalResult matMulIntegerToFloat(Node &n, Emitter &e) {
+  for (unsigned i : {0, 1})
+    if (failed(n.needsRank(i, 2, 32)))
+      return llvm::failure();
+  Value y = scaledProduct(
+      e, shifted(e, n.input(0), n.input(4), rankOf(n.input(0)) - 2),
+      shifted(e, n.input(1), n.input(5), rankOf(n.input(1)) - 1), n.input(2),
+      n.input(3), elementOf(n.input(2)));
+  return n.yield(n.has(6) ? e.add(y, n.input(6)) : y);
+}
+
+/// Operands: a in float, quantized to bytes by its own range; b, scale, zero
+/// point, bias.
+static llvm::LogicalResult dynamicQuantizeMatMul(Node &n, Emitter &e) {
+  Value a = n.input(0);
+  for (unsigned i : {0, 1})
+    if (failed(n.needsRank(i, 2, 32)))
+      return llvm::failure();
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(a)));
+  Value zero = e.scalar(0.0, single(e)), most = e.scalar(255.0, single(e));
+  Value low = e.min(e.reduce(graph::ReduceKind::min, a, axes, false), zero);
+  Value high = e.max(e.reduce(graph::ReduceKind::max, a, axes, false), zero);
+  Value scale = e.div(e.sub(high, low), most);
+  scale = e.select(e.compare(graph::Predicate::eq, scale, zero),
+                   e.scalar(1.0, single(e)), scale);
+  auto byte =
+      mlir::IntegerType::get(e.getContext(), 8, mlir::IntegerType::Unsigned);
+  Value point = saturate(e, e.op<graph::NegOp>({e.div(low, scale)}), {}, byte);
+  Value integers = saturate(e, e.div(a, scale), point, byte);
+  Value y =
+      scaledProduct(e, shifted(e, integers, point, 0),
+                    shifted(e, n.input(1), n.input(3), rankOf(n.input(1)) - 1),
+                    scale, n.input(2), single(e));
+  return n.yield(n.has(4) ? e.add(y, n.input(4)) : y);
+}
+
+/// Operands: a, scale, zero point; b, scale, zero point; bias in 32 bits; scale
+/// and zero point of the result, which is in float without them.
+static llvm::LogicalResult qGemm(Node &n, Emitter &e) {
+  if (failed(n.needsRank(0, 2, 2)) || failed(n.needsRank(3, 2, 2)))
+    return llvm::failure();
+  bool transA = n.flag("transA"), transB = n.flag("transB");
+  Value a = shifted(e, n.input(0), only(n, e, 2), 0),
+        b = shifted(e, n.input(3), n.input(5), transB ? 0 : 1);
+  Value sum = e.op<graph::MatmulOp>({transA ? e.transpose(a, {1, 0}) : a,
+                                     transB ? e.transpose(b, {1, 0}) : b});
+  if (!sum)
+    return llvm::failure();
+  if (n.has(6)) {
+    Value whole = e.add(sum, n.input(6));
+    if (whole && whole.getType() != sum.getType())
+      return e.fail("C, " + e.describe(n.input(6).getType()) +
+                    ", does not broadcast to the product, " +
+                    e.describe(sum.getType()));
+    sum = whole;
+  }
+  Value factor = e.mul(e.mul(only(n, e, 1), alongAxis(e, n.input(4), 2, 1)),
+                       e.scalar(n.number("alpha"), single(e)));
+  if (n.has(7))
+    factor = e.div(factor, only(n, e, 7));
+  Value y = e.mul(e.cast(sum, single(e)), factor);
+  if (!n.has(7))
+    return n.yield(y);
+  mlir::Type element = elementOf(n.has(8) ? n.input(8) : n.input(0));
+  return n.yield(saturate(e, y, only(n, e, 8), element));
+}
+
+/// Operands: input, weight, bias, scales, mask, zero points, past.
+static llvm::LogicalResult qAttention(Node &n, Emitter &e) {
+  if (failed(n.needsRank(0, 3, 3)) || failed(n.needsRank(1, 2, 2)))
+    return llvm::failure();
+  auto whole = graph::constantOf(graph::getShape(n.input(1))[1]);
+  if (!whole || *whole % 3)
+    return e.fail("weights of " + e.describe(n.input(1).getType()) +
+                  " do not hold queries, keys and values");
+  Value projected =
+      scaledProduct(e, shifted(e, n.input(0), only(n, e, 6), 0),
+                    shifted(e, n.input(1), n.input(7), 1), only(n, e, 3),
+                    n.input(4), elementOf(n.input(2)));
+  return yieldAttention(n, e, e.add(projected, n.input(2)),
+                        SmallVector<int64_t>(3, *whole / 3), {n.input(5), {}},
+                        n.input(8));
+}
+
+/// Numbers of `bits` bits, the lowest first in each byte of the last dimension,
+/// in 32 bits.
+static Value unpacked(Emitter &e, Value bytes, int64_t bits) {
+  mlir::Type i32 = e.getBuilder().getI32Type();
+  Value wide = e.cast(bytes, i32);
+  if (!wide || bits == 8)
+    return wide;
+  Exprs dims = graph::getShape(wide), flat = dims;
+  dims.push_back(e.number(1));
+  flat.back() = graph::simplify(flat.back() * (8 / bits));
+  Values parts;
+  for (int64_t at = 0; at < 8; at += bits) {
+    Value part = e.op<graph::ShrOp>({wide, e.scalar(at, i32)});
+    part = e.op<graph::AndOp>({part, e.scalar((int64_t(1) << bits) - 1, i32)});
+    parts.push_back(e.reshape(part, dims));
+  }
+  return e.reshape(e.concat(parts, dims.size() - 1), flat);
+}
+
+namespace {
+/// What the attributes of MatMulNBits say: a matrix [N, K] in blocks along K.
+struct BlockedMatrix {
+  int64_t rows, depth, bits, block, blocks;
+};
+} // namespace
+
+/// Zero points by row and block, in float; in bytes they are packed like the
+/// matrix, each row to whole bytes.
+static Value blockZeroPoints(Node &n, Emitter &e, const BlockedMatrix &m) {
+  if (!n.has(3))
+    return e.scalar(double(int64_t(1) << (m.bits - 1)), single(e));
+  Value given = n.input(3);
+  AffineExpr rows = e.number(m.rows), blocks = e.number(m.blocks);
+  if (isFloat(given))
+    return e.cast(e.reshape(given, {rows, blocks, e.number(1)}), single(e));
+  int64_t bytes = (m.blocks * m.bits + 7) / 8;
+  Value points = unpacked(e, e.reshape(given, {rows, e.number(bytes)}), m.bits);
+  points = e.slice(points, {e.number(0), e.number(0)}, {1, 1}, {rows, blocks});
+  return e.cast(e.reshape(points, {rows, blocks, e.number(1)}), single(e));
+}
+
+/// Operands: a; the matrix's blocks in bytes, [N, blocks, bytes]; scales, zero
+/// points, an order of columns, bias.
+static llvm::LogicalResult matMulNBits(Node &n, Emitter &e) {
+  BlockedMatrix m{n.integer("N"), n.integer("K"), n.integer("bits"),
+                  n.integer("block_size"), 0};
+  if (m.bits != 2 && m.bits != 4 && m.bits != 8)
+    return e.fail("attribute 'bits' = " + Twine(m.bits) + " is not supported",
+                  "quantize to 2, 4 or 8 bits");
+  if (n.has(4))
+    return e.fail("input 4 (g_idx) is not supported",
+                  "quantize without an order of columns");
+  if (n.integer("weight_prepacked") != 0)
+    return e.fail("attribute 'weight_prepacked' = " +
+                      Twine(n.integer("weight_prepacked")) +
+                      " is not supported",
+                  "save the model before ONNX Runtime packs its weights");
+  constexpr int64_t most = int64_t(1) << 30;
+  if (m.rows < 1 || m.depth < 1 || m.block < 8 || m.rows > most ||
+      m.depth > most || m.block > most)
+    return e.fail("a matrix of " + Twine(m.rows) + " x " + Twine(m.depth) +
+                  " in blocks of " + Twine(m.block) + " cannot be");
+  m.blocks = (m.depth + m.block - 1) / m.block;
+  AffineExpr rows = e.number(m.rows), blocks = e.number(m.blocks);
+  Value bytes = e.reshape(n.input(1),
+                          {rows, blocks, e.number((m.block * m.bits + 7) / 8)});
+  Value scales =
+      e.cast(e.reshape(n.input(2), {rows, blocks, e.number(1)}), single(e));
+  Value matrix = e.cast(unpacked(e, bytes, m.bits), single(e));
+  matrix = e.mul(e.sub(matrix, blockZeroPoints(n, e, m)), scales);
+  matrix = e.reshape(matrix, {rows, e.number(m.blocks * m.block)});
+  if (m.blocks * m.block != m.depth)
+    matrix = e.slice(matrix, {e.number(0), e.number(0)}, {1, 1},
+                     {rows, e.number(m.depth)});
+  matrix = e.cast(e.transpose(matrix, {1, 0}), elementOf(n.input(0)));
+  if (!matrix || failed(n.needsRank(0, 1, 32)))
+    return llvm::failure();
+  Value y = buildMatmul(n.input(0), matrix, e);
+  return n.yield(n.has(5) ? e.add(y, n.input(5)) : y);
+}
+
+llvm::ArrayRef<Row> charonia::frontend::onnx::runtimeQuantizeRows() {
+  static const Row rows[] = {
+      {"com.microsoft", "QLinearAdd", 1, 1, binary<graph::AddOp>},
+      {"com.microsoft", "QLinearMul", 1, 1, binary<graph::MulOp>},
+      {"com.microsoft", "QLinearSigmoid", 1, 1, sigmoid},
+      {"com.microsoft", "QLinearLeakyRelu", 1, 1, leakyRelu},
+      {"com.microsoft", "QLinearSoftmax", 1, 1, softmax},
+      {"com.microsoft", "QLinearAveragePool", 1, 1, averagePool},
+      {"com.microsoft", "QLinearGlobalAveragePool", 1, 1, globalAveragePool},
+      {"com.microsoft", "QLinearReduceMean", 1, 1, reduceMean},
+      {"com.microsoft", "QLinearConcat", 1, 1, concat},
+      {"com.microsoft", "QLinearWhere", 1, 1, where},
+      {"com.microsoft", "MatMulIntegerToFloat", 1, 1, matMulIntegerToFloat},
+      {"com.microsoft", "DynamicQuantizeMatMul", 1, 1, dynamicQuantizeMatMul},
+      {"com.microsoft", "QGemm", 1, 1, qGemm},
+      {"com.microsoft", "QAttention", 1, 1, qAttention},
+      {"com.microsoft", "MatMulNBits", 1, 1, matMulNBits},
+  };
+  return rows;
+}
