@@ -82,6 +82,77 @@ KernelEmitter::registerParts(Value *mask, int64_t leading, int64_t bytes) {
   return parts;
 }
 
+/// The distance of each lane that counts from the base; nothing where that is
+/// not known.
+static std::optional<llvm::SmallVector<int64_t>>
+constantOffsets(const LaneInt &offsets, int64_t valid) {
+  llvm::SmallVector<int64_t> result(valid, 0);
+  for (Value *part : {offsets.small, offsets.wide}) {
+    if (!part)
+      continue;
+    auto *constants = llvm::dyn_cast<llvm::Constant>(part);
+    if (!constants)
+      return std::nullopt;
+    for (auto [i, sum] : llvm::enumerate(result)) {
+      auto *value = llvm::dyn_cast_or_null<llvm::ConstantInt>(
+          constants->getAggregateElement(i));
+      if (!value)
+        return std::nullopt;
+      sum += value->getSExtValue();
+    }
+  }
+  return result;
+}
+
+/// Lanes that lie apart by known distances, but close to each other: what lies
+/// between the first and the last is memory of the same buffer, and is loaded
+/// in runs of which the lanes are picked. Null where a gather is better.
+Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at) {
+  constexpr int64_t mostRuns = 4;
+  std::optional<llvm::SmallVector<int64_t>> offsets =
+      constantOffsets(at.offsets, at.valid);
+  if (!offsets || at.valid < 2)
+    return nullptr;
+  int64_t low = *llvm::min_element(*offsets),
+          span = *llvm::max_element(*offsets) - low + 1;
+  mlir::Type element = op.getType().getElementType();
+  int64_t bytes = memoryBytes(element);
+  int64_t run = std::min(at.width, (int64_t)llvm::bit_floor<uint64_t>(span)),
+          runs = llvm::divideCeil(span, run);
+  if (runs > mostRuns)
+    return nullptr;
+  llvm::Type *scalarType = memoryType(element);
+  Value *address = b.CreateConstGEP1_64(scalarType, at.base, low);
+  address = b.CreateGEP(scalarType, address, at.offsets.scalar);
+  if (at.guard.scalar)
+    address = b.CreateSelect(at.guard.scalar, address, zeros(span * bytes));
+  // The last run ends with the last element, and may overlap the one before.
+  auto startOf = [&](int64_t i) { return std::min(i * run, span - run); };
+  Value *value = nullptr;
+  for (int64_t i = 0; i < runs; ++i) {
+    Value *loaded =
+        withScopes(b.CreateAlignedLoad(
+                       pieceType(scalarType, run),
+                       b.CreateConstGEP1_64(scalarType, address, startOf(i)),
+                       llvm::Align(bytes)),
+                   nullptr, noalias.lookup(op));
+    // Lanes of this run, among those picked so far.
+    llvm::SmallVector<int> own(at.width, llvm::PoisonMaskElem), both(at.width);
+    for (int64_t lane = 0; lane < at.width; ++lane) {
+      int64_t from =
+          (*offsets)[std::min(lane, at.valid - 1)] - low - startOf(i);
+      bool here = from >= 0 && from < run;
+      if (here)
+        own[lane] = from;
+      both[lane] = here ? at.width + lane : lane;
+    }
+    Value *picked =
+        run == 1 ? splat(loaded, at.width) : b.CreateShuffleVector(loaded, own);
+    value = value ? b.CreateShuffleVector(value, picked, both) : picked;
+  }
+  return value;
+}
+
 Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
                                 int64_t innermost) {
   PiecePlace at =
@@ -143,6 +214,9 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
   }
 
   // Elements apart.
+  if (!at.guard.mask)
+    if (Value *value = loadSpread(op, at))
+      return fromMemory(value, element);
   if (at.guard.scalar)
     mask = conjunction(b, mask, splat(at.guard.scalar, at.width));
   if (isa == CpuIsa::V4 && bytes >= 4) {

@@ -229,6 +229,7 @@ private:
   Value *toMemory(Value *value, mlir::Type element);
   Value *loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
                    int64_t innermost = -1);
+  Value *loadSpread(tile::LoadOp op, const PiecePlace &at);
   int64_t denseAxis(const tile::AccessOp &access);
   void loadTransposed(tile::LoadOp op, int64_t axis, int64_t row,
                       int64_t chunk);

@@ -108,6 +108,29 @@ AffineExpr Emitter::addTileSymbol(Value tile, ArrayRef<int64_t> axes,
   return getAffineSymbolExpr(symbols.size() - 1, context());
 }
 
+AffineExpr Emitter::addBounded(AffineExpr expr, unsigned axis,
+                               AffineExpr limit) {
+  symbols.push_back({Value(), below(limit), 1, limit,
+                     (unsigned)scopes.size() - 1, true,
+                     SmallVector<int64_t>{axis},
+                     expr.replace(this->axis(axis), this->axis(0))});
+  return getAffineSymbolExpr(symbols.size() - 1, context());
+}
+
+AffineExpr Emitter::unbounded(AffineExpr expr, ArrayRef<int64_t> tile) const {
+  llvm::DenseMap<AffineExpr, AffineExpr> meant;
+  forEachSymbol(expr, [&](unsigned s) {
+    const SymbolInfo &info = symbols[s];
+    if (!info.bounded)
+      return;
+    AffineExpr at = info.axes[0] < 0
+                        ? getAffineConstantExpr(0, context())
+                        : getAffineDimExpr(info.axes[0], context());
+    meant[getAffineSymbolExpr(s, context())] = info.bounded.replaceDims({at});
+  });
+  return meant.empty() ? expr : simplify(expr.replace(meant), tile);
+}
+
 AffineExpr Emitter::mapIndex(AffineExpr expr, ArrayRef<int64_t> tile,
                              AffineExpr limit, function_ref<Value(Value)> f) {
   expr = simplify(expr, tile);
@@ -470,9 +493,14 @@ static void joinCoordinates(Coordinates &c, const graph::Facts &known,
 Emitter::Access Emitter::makeAccess(const Demand &demand) {
   Exprs extents = graph::getShape(demand.value);
   graph::Facts known = facts(demand.tile);
-  Coordinates joined{SmallVector<AffineExpr>(demand.coordinates),
+  Coordinates joined{{},
                      SmallVector<AffineExpr>(extents.begin(), extents.end()),
-                     SmallVector<bool>(extents.size(), false), demand.guards};
+                     SmallVector<bool>(extents.size(), false),
+                     demand.guards};
+  for (AffineExpr coordinate : demand.coordinates)
+    joined.map.push_back(unbounded(coordinate, demand.tile));
+  for (Guard &guard : joined.guards)
+    guard.coordinate = unbounded(guard.coordinate, demand.tile);
   joinCoordinates(joined, known, [&](AffineExpr e) { return isScalar(e); });
   SmallVector<AffineExpr> &map = joined.map, &shape = joined.shape;
   Access access;
@@ -659,7 +687,7 @@ Value Emitter::materialize(AffineExpr expr) {
 }
 
 Value Emitter::emitIndex(AffineExpr expr, ArrayRef<int64_t> tile) {
-  SmallVector<AffineExpr> exprs{simplify(expr, tile)};
+  SmallVector<AffineExpr> exprs{unbounded(simplify(expr, tile), tile)};
   SmallVector<Value> used = compress(exprs, tile);
   AffineMap map = AffineMap::get(tile.size(), used.size(), exprs[0], context());
   return tile::IndexOp::create(
@@ -674,7 +702,7 @@ Value Emitter::emitInBounds(ArrayRef<Guard> guards, ArrayRef<int64_t> tile) {
                e = graph::simplify(g.extent, known);
     if (graph::isWithin(c, e, known))
       continue;
-    coordinates.push_back(c);
+    coordinates.push_back(unbounded(c, tile));
     extents.push_back(e);
   }
   if (coordinates.empty())

@@ -101,6 +101,10 @@ public:
   /// limit), or anywhere if `limit` is null.
   AffineExpr addTileSymbol(Value tile, llvm::ArrayRef<int64_t> axes,
                            AffineExpr limit);
+  /// A symbol for an expression that may leave [0, limit) along axis `axis`,
+  /// for elements that are then thrown away: what is demanded is simplified as
+  /// if it never did. Accesses see the expression itself, with their checks.
+  AffineExpr addBounded(AffineExpr expr, unsigned axis, AffineExpr limit);
   /// A tile without the axes that it merely repeats along, and the axes it has.
   static std::pair<Value, llvm::SmallVector<int64_t>>
   withoutBroadcast(Value tile);
@@ -219,6 +223,8 @@ private:
     /// A tile of indices: base axis i is tile axis `axes[i]` of the demands.
     bool isTile = false;
     llvm::SmallVector<int64_t> axes{};
+    /// What a bounded symbol stands for, over its base axes; it has no value.
+    AffineExpr bounded{};
   };
   struct Key {
     const void *value;
@@ -254,6 +260,8 @@ private:
     int64_t rank;
   };
   Access makeAccess(const Demand &demand);
+  /// The expression with what bounded symbols stand for.
+  AffineExpr unbounded(AffineExpr expr, llvm::ArrayRef<int64_t> tile) const;
   /// Renumbers the symbols that the expressions use and gives their values,
   /// tiles of indices in the rank of `tile`.
   llvm::SmallVector<Value> compress(llvm::MutableArrayRef<AffineExpr> exprs,

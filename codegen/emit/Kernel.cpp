@@ -311,14 +311,26 @@ private:
       place(group, tileNumbers[group]);
       return walk(group + 1);
     }
-    return e.loop(countOf(g), {},
-                  [&](AffineExpr counter,
-                      ArrayRef<Value>) -> FailureOr<SmallVector<Value>> {
-                    place(group, counter);
-                    if (failed(walk(group + 1)))
-                      return failure();
-                    return SmallVector<Value>{};
-                  });
+    // On a CPU the tiles that lie inside as a whole are stored without a look
+    // at each element's place.
+    AffineExpr count = countOf(g);
+    std::optional<int64_t> extent = graph::constantOf(extentOf(g));
+    bool ragged = target.kind == EmitTarget::Kind::Cpu && extent &&
+                  *extent > g.tile && *extent % g.tile != 0;
+    if (ragged)
+      count = e.constant(*extent / g.tile);
+    auto walked = e.loop(count, {},
+                         [&](AffineExpr counter,
+                             ArrayRef<Value>) -> FailureOr<SmallVector<Value>> {
+                           place(group, counter);
+                           if (failed(walk(group + 1)))
+                             return failure();
+                           return SmallVector<Value>{};
+                         });
+    if (failed(walked) || !ragged)
+      return walked;
+    place(group, count);
+    return walk(group + 1);
   }
 
   /// Coordinates of the group's dimensions for tile `number`.
@@ -331,14 +343,26 @@ private:
     Exprs extents;
     for (unsigned d : g.dims)
       extents.push_back(root[d]);
+    // The elements of a row that a tile has past its end belong to no row, and
+    // must not make the row's own values differ along the tile.
+    SmallVector<int64_t> tile = tileOf();
+    if (auto axis = llvm::find(schedule.axes, group);
+        g.sequential && axis != schedule.axes.end() && g.tile > 1 &&
+        !graph::isWithin(index, extentOf(g), e.facts(tile)))
+      index = e.addBounded(index, axis - schedule.axes.begin(), extentOf(g));
     for (auto [d, c] : llvm::zip(g.dims, delinearize(index, extents)))
       coordinates[d] = c;
   }
 
-  LogicalResult storeResults() {
+  SmallVector<int64_t> tileOf() const {
     SmallVector<int64_t> tile;
     for (unsigned group : schedule.axes)
       tile.push_back(schedule.groups[group].tile);
+    return tile;
+  }
+
+  LogicalResult storeResults() {
+    SmallVector<int64_t> tile = tileOf();
     unsigned inputs = kernel.getInputs().size();
     if (auto ordered = cast_or_null<EmitOpInterface>(orderedOf(kernel, target)))
       return ordered.emitOrdered(e,

@@ -67,6 +67,8 @@ struct KernelShape {
   SmallVector<unsigned> crossing;
   /// Later rows take longer.
   bool growsByRow = false;
+  /// Dimensions along which what a window slides over is dense in memory.
+  SmallVector<bool> windowDense;
 };
 
 unsigned rankOf(OpRole role) {
@@ -98,13 +100,11 @@ SmallVector<int64_t> optimumOf(graph::KernelOp kernel) {
   return sizes;
 }
 
-/// Whether columns of a contraction's stationary operand are innermost where it
-/// lies in memory, behind the views of the kernel.
-bool hasColumnsInMemory(graph::GraphOpInterface op,
-                        const graph::Columns &columns) {
-  Value value = op->getOperand(columns.operand);
+/// Whether dimension `dim` of a value is innermost where it lies in memory,
+/// behind the views of the kernel.
+bool isInnermostInMemory(Value value, unsigned dim) {
   AffineMap map = AffineMap::getMultiDimIdentityMap(
-      graph::getShape(value).size(), op->getContext());
+      graph::getShape(value).size(), value.getContext());
   while (auto view = value.getDefiningOp<graph::GraphOpInterface>()) {
     AffineMap step =
         view.getRole() == OpRole::View ? view.getOperandMap(0) : AffineMap();
@@ -117,7 +117,7 @@ bool hasColumnsInMemory(graph::GraphOpInterface op,
   int64_t last = memory.size() - 1;
   while (last > 0 && graph::constantOf(memory[last]) == 1)
     --last;
-  return last >= 0 && map.getResult(last).isFunctionOfDim(columns.operandDim);
+  return last >= 0 && map.getResult(last).isFunctionOfDim(dim);
 }
 
 /// A reduction that leaves the last dimension alone runs across rows.
@@ -136,7 +136,8 @@ void readColumns(KernelShape &shape, graph::GraphOpInterface op,
         graph::getShape(op->getOperand(operand)), op->getContext());
     return sizeAt(elements, symbols) * shape.elementBits / 8;
   };
-  shape.columnsInMemory = hasColumnsInMemory(op, columns);
+  shape.columnsInMemory =
+      isInnermostInMemory(op->getOperand(columns.operand), columns.operandDim);
   shape.columnBytes = bytesOf(columns.operand);
   shape.rowBytes = bytesOf(columns.operand == 0 ? 1 : 0);
 }
@@ -171,6 +172,17 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
       if (coordinate.isFunctionOfDim(d))
         shape.kinds[d] = std::max(shape.kinds[d], kind);
   shape.alongRow |= runsAlongRow(op);
+  // Coordinates of a window's operand and result correspond.
+  if (llvm::is_contained(kinds, DimKind::Window)) {
+    shape.windowDense.assign(rank, false);
+    unsigned shared = graph::getShape(op->getOperand(0)).size();
+    for (auto [i, coordinate] :
+         llvm::enumerate(map.getResults().take_front(shared)))
+      if (isInnermostInMemory(op->getOperand(0), i))
+        for (unsigned d = 0; d < rank; ++d)
+          shape.windowDense[d] =
+              shape.windowDense[d] || coordinate.isFunctionOfDim(d);
+  }
 }
 
 /// Whatever reduces rows beside values of their full length needs them whole.
@@ -625,6 +637,8 @@ private:
     if (k.kinds[all[c]] == DimKind::Window ||
         k.kinds[all[w]] != DimKind::Window)
       return false;
+    if (k.windowDense.empty() || !k.windowDense[all[c]])
+      return false;
     SmallVector<unsigned> channel{all[c]}, slide{all[w]}, others;
     for (unsigned d : all)
       if (d != channel[0] && d != slide[0])
@@ -688,7 +702,8 @@ private:
     SmallVector<unsigned> inner{all.back()},
         outer(ArrayRef<unsigned>(all).drop_back());
     int64_t least = cpu ? t.vectorElements : 64;
-    while (!outer.empty() && (k.linear ? true : product(k, inner) < least)) {
+    bool linear = k.linear && (!cpu || k.windowDense.empty());
+    while (!outer.empty() && (linear || product(k, inner) < least)) {
       inner.insert(inner.begin(), outer.back());
       outer.pop_back();
     }

@@ -1,10 +1,11 @@
 """Graphs whose kernels once did their work many times over: values, against float64.
 
-That no plan multiplies work is a matter of IR tests and of the compiler's own count;
-here are the results of what it makes instead, in every layout.
+What the compiler makes of them in every layout, and its own count of their work.
 """
 
 from __future__ import annotations
+
+import json
 
 import harness
 import numpy as np
@@ -123,6 +124,46 @@ def test_group_norm_before_a_transpose(tmp_path):
 def test_group_norm_alone(tmp_path, groups):
     m = Model()
     check(tmp_path, m, m.group_norm(m.input("x", 2, 24, 40, 40), 24, groups))
+
+
+def overhanging(name):
+    """Normalizations whose rows no tile divides, with work behind them in other rows."""
+    m = Model()
+    if name == "heads":
+        x = m.input("x", 4, 10, 2352)
+        y = m.node("LayerNormalization", x, m.weight(2352), m.weight(2352), axis=-1)
+        y = m.node("Reshape", y, m.constant([320, 294], np.int64))
+        return m, m.node("Relu", m.node("Mul", y, m.weight(294)))
+    if name == "softmax":
+        y = m.node("Softmax", m.input("x", 8, 50, 1001), axis=-1)
+        y = m.node("Reshape", y, m.constant([400, 7, 143], np.int64))
+        return m, m.node("Mul", y, m.weight(143))
+    channels, groups, size = map(int, name.split("-"))
+    x = m.input("x", 2, channels, size, size)
+    return m, m.silu(m.group_norm(x, channels, groups))
+
+
+OVERHANGING = ["96-8-14", "64-32-7", "30-10-13", "64-4-40", "heads", "softmax"]
+
+
+@pytest.mark.parametrize("name", OVERHANGING)
+def test_rows_that_tiles_overhang(tmp_path, name):
+    check(tmp_path, *overhanging(name))
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4", "sm_80", "sm_90a"])
+@pytest.mark.parametrize("name", OVERHANGING)
+def test_work_is_done_once(tmp_path, name, target):
+    """By the compiler's count: the statistics of a row, and all else, twice at most."""
+    m, output = overhanging(name)
+    path, engine = tmp_path / "model.onnx", tmp_path / "model.engine"
+    onnx.save(m.proto(output), path)
+    said = harness.compile_model(path, engine, target=target).stderr
+    assert "times the work" not in said
+    report = json.loads(harness.invoke("inspect", engine, "--json").stdout)
+    kernels = report["programs"][0]["variants"][0]["kernels"]
+    for kernel in kernels:
+        assert kernel["operations"] <= 2 * kernel["needed_operations"], kernel["entry"]
 
 
 def test_group_norm_of_any_size(tmp_path):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 
+import cliffs_test
 import compact_test
 import harness
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
@@ -51,6 +53,19 @@ def test_compact_model(tmp_path, name, precision):
             first = results.setdefault((case, output), value)
             assert np.array_equal(first, value), f"{case} {output}: order matters"
         check_banks(json.loads(report.read_text())["banks"])
+
+
+@pytest.mark.parametrize("name", ["96-8-14", "64-32-7", "softmax"])
+def test_rows_that_tiles_overhang(tmp_path, name):
+    """What a tile has past the end of its row is thrown away."""
+    m, output = cliffs_test.overhanging(name)
+    proto, path = m.proto(output), tmp_path / "model.onnx"
+    onnx.save(proto, path)
+    engine, dump = tmp_path / "model.engine", tmp_path / "dump"
+    harness.compile_model(path, engine, target="sm_80", dump=dump)
+    value = harness.run_engine(engine, m.feeds, [output], tmp_path / "run", device="simt", dump=dump)[0]
+    want = cliffs_test.in_float64(proto, m.feeds)
+    assert np.abs(value - want).max() <= 1e-5 * np.abs(want).max()
 
 
 def check_banks(banks) -> None:

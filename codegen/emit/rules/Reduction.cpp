@@ -187,6 +187,10 @@ FailureOr<SmallVector<Value>> emit::reduceOver(
     for (TypedAttr n : neutral)
       start.push_back(e.splat(n, inner.tile));
     bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu;
+    // The steps that lie inside as a whole look at no element's place.
+    bool ragged = cpu && !part && known && *known % chunk != 0;
+    if (ragged)
+      count = e.constant(*known / chunk);
     total = loopInBlocks(
         e, count, cpu ? longestChain : 0, start, start, combine,
         [&](AffineExpr counter,
@@ -196,6 +200,12 @@ FailureOr<SmallVector<Value>> emit::reduceOver(
             return failure();
           return combine(b, e.loc(), carried, *terms);
         });
+    if (ragged && succeeded(total)) {
+      FailureOr<SmallVector<Value>> rest = masked(count);
+      if (failed(rest))
+        return failure();
+      total = combine(b, e.loc(), *total, *rest);
+    }
   }
   if (failed(total) || chunk == 1)
     return total;

@@ -36,3 +36,22 @@ func.func @gather(%x: !tile.buffer<f32>, %i: !tile.buffer<i64>, %y: !tile.buffer
   tile.store %a, %y[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (16)>, rank = 1 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>
   return
 }
+
+// Lanes that lie a known way apart are picked from runs of memory.
+func.func @apart(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>) attributes {tile.kernel} {
+  // CHECK-LABEL: define void @apart
+  // CHECK-NOT: gather
+  // CHECK: load <16 x float>
+  // CHECK: load <16 x float>
+  // CHECK: shufflevector <16 x float>
+  // CHECK-NOT: gather
+  // CHECK: load <8 x float>
+  // CHECK: shufflevector <8 x float>
+  // CHECK-NOT: gather
+  %pid = tile.program_id : index
+  %a = tile.load %x[%pid] {map = affine_map<(d0)[s0] -> (s0, d0 * 2)>, shape = affine_map<()[s0] -> (8, 32)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f32>, index) -> tensor<16xf32>
+  tile.store %a, %y[%pid] {map = affine_map<(d0)[s0] -> (s0, d0)>, shape = affine_map<()[s0] -> (16, 16)>, rank = 2 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index
+  %b = tile.load %x[%pid] {map = affine_map<(d0)[s0] -> (s0, d0 floordiv 2)>, shape = affine_map<()[s0] -> (8, 32)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f32>, index) -> tensor<16xf32>
+  tile.store %b, %y[%pid] {map = affine_map<(d0)[s0] -> (s0 + 8, d0)>, shape = affine_map<()[s0] -> (16, 16)>, rank = 2 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index
+  return
+}

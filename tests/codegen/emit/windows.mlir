@@ -56,3 +56,21 @@ module {
     return %0 : tensor<64x64xf32>
   }
 }
+
+// -----
+
+// Windows over images that lie channel by channel: tiles along the rows of the image, not
+// across its planes.
+// CHECK-LABEL: func.func @pool(
+// CHECK-NOT:     tensor<{{[0-9]+}}x32xf32>
+// CHECK:         tile.store {{.*}} : tensor<56xf32>
+module {
+  func.func @main(%x: tensor<1x64x112x112xf32>) -> tensor<1x64x56x56xf32> {
+    %0 = graph.kernel "pool" (%x) : (tensor<1x64x112x112xf32>) -> tensor<1x64x56x56xf32> {
+    ^bb0(%a: tensor<1x64x112x112xf32>):
+      %1 = graph.pool max %a {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>} : (tensor<1x64x112x112xf32>) -> tensor<1x64x56x56xf32>
+      graph.yield %1 : tensor<1x64x56x56xf32>
+    }
+    return %0 : tensor<1x64x56x56xf32>
+  }
+}
