@@ -118,6 +118,24 @@ double Call::number(StringRef name, std::optional<double> otherwise) {
     return argument->number;
   return static_cast<double>(integer(name));
 }
+SmallVector<double> Call::numbers(StringRef name) {
+  SmallVector<double> result;
+  const Argument *argument = find(name);
+  if (!argument || argument->kind != Kind::List) {
+    wrongKind(name, "list of numbers");
+    return result;
+  }
+  for (const Argument &item : argument->items) {
+    if (item.kind != Kind::Float && item.kind != Kind::Integer) {
+      wrongKind(name, "list of numbers");
+      return result;
+    }
+    result.push_back(item.kind == Kind::Float
+                         ? item.number
+                         : static_cast<double>(item.integer));
+  }
+  return result;
+}
 bool Call::flag(StringRef name, std::optional<bool> otherwise) {
   const Argument *argument = find(name);
   if (!argument && otherwise)

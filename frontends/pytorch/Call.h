@@ -46,6 +46,8 @@ public:
   mlir::Value operand(llvm::StringRef name, mlir::Type element);
   int64_t integer(llvm::StringRef name, std::optional<int64_t> otherwise = {});
   double number(llvm::StringRef name, std::optional<double> otherwise = {});
+  /// A list of numbers.
+  llvm::SmallVector<double> numbers(llvm::StringRef name);
   bool flag(llvm::StringRef name, std::optional<bool> otherwise = {});
   std::string text(llvm::StringRef name, llvm::StringRef otherwise);
   /// The element type that an argument names; null where it is left out.

@@ -9,7 +9,8 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::allRows() {
     for (auto list :
          {elementwiseRows(), activationRows(), contractionRows(),
           normalizationRows(), poolingRows(), reductionRows(), viewRows(),
-          sliceRows(), indexRows(), sourceRows(), typeRows()})
+          sliceRows(), indexRows(), scatterRows(), resizeRows(), sortRows(),
+          recurrentRows(), foldRows(), sourceRows(), typeRows()})
       all.insert(all.end(), list.begin(), list.end());
     llvm::sort(all, [](const Row &a, const Row &b) {
       return StringRef(a.op) < StringRef(b.op);

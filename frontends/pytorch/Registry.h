@@ -39,6 +39,11 @@ llvm::ArrayRef<Row> reductionRows();
 llvm::ArrayRef<Row> viewRows();
 llvm::ArrayRef<Row> sliceRows();
 llvm::ArrayRef<Row> indexRows();
+llvm::ArrayRef<Row> scatterRows();
+llvm::ArrayRef<Row> resizeRows();
+llvm::ArrayRef<Row> sortRows();
+llvm::ArrayRef<Row> recurrentRows();
+llvm::ArrayRef<Row> foldRows();
 llvm::ArrayRef<Row> sourceRows();
 llvm::ArrayRef<Row> typeRows();
 

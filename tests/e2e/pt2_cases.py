@@ -351,10 +351,168 @@ class Storage(Case):
                 "joined": torch.cat([x[0, 0], self.empty])}  # fmt: skip
 
 
+class Resize(Case):
+    """Coordinates follow from factors where those are given, else from sizes."""
+
+    def forward(self, x):
+        up = F.interpolate
+        line, solid = x[:, :, 0], x[:, :, None, :5]
+        return (
+            up(x, (13, 5)), up(x, scale_factor=1.7), up(x, scale_factor=(0.6, 2), mode="nearest-exact"),
+            up(x, (4, 11), mode="nearest-exact"), up(x, (5, 12), mode="bilinear"), up(x, scale_factor=1.7, mode="bilinear"),
+            up(x, scale_factor=(2, 0.4), mode="bilinear", recompute_scale_factor=True),
+            up(x, (18, 4), mode="bilinear", align_corners=True), up(x, (1, 9), mode="bilinear", align_corners=True),
+            up(x, (6, 10), mode="bicubic"), up(x, scale_factor=1.3, mode="bicubic"), up(x, (4, 3), mode="bicubic", align_corners=True),
+            up(x, (4, 3), mode="bilinear", antialias=True), up(x, (5, 11), mode="bicubic", antialias=True),
+            up(line, 11), up(line, 3, mode="linear"), up(line, scale_factor=2.5, mode="linear"),
+            up(solid, (2, 7, 4)), up(solid, (3, 4, 9), mode="trilinear"),
+        )  # fmt: skip
+
+
+class Sample(Case):
+    dims = ({0: BATCH}, {0: BATCH})
+
+    def inputs(self, b, n):
+        return torch.randn(b, 3, 6, 5), torch.rand(b, 4, 7, 2) * 3 - 1.5
+
+    def forward(self, x, grid):
+        modes = [(m, p, a) for m in ("bilinear", "nearest", "bicubic") for p in ("zeros", "border", "reflection") for a in (False, True)]
+        whole = [F.grid_sample(x, grid, *m) for m in modes if m[0] != "nearest" or not m[2]]
+        deep = F.grid_sample(x[:, :, None], torch.cat([grid, grid[..., :1]], -1)[:, None])
+        return *whole, deep
+
+
+class Order(Case):
+    dims = ({0: BATCH, 1: LENGTH},)
+    exact = True
+
+    def inputs(self, b, n):
+        return ((torch.randn(b, n, 21) * 8).round() / 4,)
+
+    def forward(self, x):
+        unique = x + torch.arange(21) / 256 + torch.arange(x.shape[1])[:, None] / 64
+        values, where = unique.topk(5)
+        low, there = torch.topk(unique, 3, 1, largest=False)
+        ordered, places = torch.sort(unique, 1, descending=True)
+        stable, order = torch.sort(x, dim=-1, stable=True)
+        edges = torch.tensor([-2.0, -0.5, 0.25, 3.0])
+        return (
+            values, where, low, there, ordered, places, stable, order, unique.argsort(), torch.argsort(x, dim=-1, descending=True, stable=True),
+            x.cumsum(1), x.int().cumsum(-1), (x > 0).cumsum(0), x.clamp(-1.25, 1.25).cumprod(2), x.cumsum(2, dtype=torch.float64).float(),
+            torch.bucketize(x, edges), torch.bucketize(x, edges, right=True, out_int32=True), torch.searchsorted(edges, x, side="right"),
+            torch.isin(x, edges), torch.isin(x, 0.5, invert=True), torch.histc(x[0], 5, -3, 4), x[0, 0, 0].sort()[0],
+        )  # fmt: skip
+
+
+class Recurrent(Case):
+    dims = ({0: BATCH},)
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(5, 4, 2, bidirectional=True, batch_first=True)
+        self.bare = nn.LSTM(5, 3, bias=False)
+        self.gru = nn.GRU(5, 3, 2, batch_first=True)
+        self.both = nn.GRU(5, 3, bidirectional=True)
+        self.rnn = nn.RNN(5, 4, nonlinearity="relu", batch_first=True)
+        self.soft = nn.RNN(5, 4)
+        self.cell, self.gated = nn.LSTMCell(5, 6), nn.GRUCell(5, 6)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, 6, 5),)
+
+    def forward(self, x):
+        y, (h, c) = self.lstm(x)
+        z, (g, d) = self.bare(x.transpose(0, 1))
+        u, k = self.gru(x, torch.ones(2, x.shape[0], 3) * 0.5)
+        v, m = self.both(x.transpose(0, 1))
+        one, _ = self.soft(x[0])
+        return y, h, c, z, g, d, u, k, v, m, *self.rnn(x), one, *self.cell(x[:, 0]), self.gated(x[:, 1])
+
+
+class Fold(Case):
+    dims = ({0: BATCH, 1: LENGTH},)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, n, 8, 6),)
+
+    def forward(self, x):
+        image = x.transpose(1, 2)[:, :, :4].contiguous()
+        columns = F.unfold(x[:, :3], (3, 2), dilation=(2, 1), padding=(1, 0), stride=2)
+        n = x.shape[1]
+        return (
+            x.unfold(1, 2, 1), x.unfold(2, 4, 3), x.unfold(-1, 2, 2), columns,
+            F.fold(columns, (8, 6), (3, 2), dilation=(2, 1), padding=(1, 0), stride=2),
+            F.fold(F.unfold(image, 2, stride=2), (4, 6), 2, stride=2), F.pixel_shuffle(image, 2), F.pixel_unshuffle(x, 2),
+            F.channel_shuffle(image, 4), x.repeat_interleave(3, 1), x[0, 0].repeat_interleave(2),
+            *torch.meshgrid(torch.arange(n), torch.arange(3), indexing="ij"), *torch.meshgrid(x[0, :, 0, 0], x[0, 0, 0], indexing="xy"),
+            x.diff(), x.diff(n=2, dim=1), (x > 0).diff(dim=2), x.diff(dim=1, prepend=x[:, :1]), x.diagonal(1, 2, 3), x.diagonal(-2, -1, 2),
+        )  # fmt: skip
+
+
+class Scatter(Case):
+    dims = ({0: BATCH, 1: LENGTH}, {0: BATCH, 1: LENGTH})
+
+    def inputs(self, b, n):
+        # Different positions: which of two updates of one is the last is not defined.
+        ids = (torch.rand(b, n, 11).argsort()[..., :4]).contiguous()
+        return torch.randn(b, n, 11), ids
+
+    def forward(self, x, ids):
+        b, n = x.shape[:2]
+        i, j, rows = torch.tensor([0, 2, -1]), torch.tensor([1, 5, 3]), torch.arange(b)
+        y = x.clone()
+        y[:, 1] = 5
+        y[rows, 0, 2] += 1
+        y[..., i] = y[..., j] * 2
+        y[y > 1.5] = -1
+        again = (ids % 3).float()
+        return (
+            y, x.index_put((rows[:, None], i), x[:, :1] + 1), torch.ops.aten.index_put(x, (None, None, torch.tensor([1, 1, 4])), torch.tensor(0.5, dtype=x.dtype), True),
+            x.scatter(2, ids, ids.to(x.dtype)), x.scatter(-1, ids, 7.5), x.scatter_add(2, ids % 3, again.to(x.dtype)), x.scatter(2, ids[:, :2, :3], x),
+            x.scatter_reduce(2, ids % 5, x, "amax"), x.scatter_reduce(2, ids % 5, x, "prod", include_self=False),
+            x.scatter_reduce(2, ids % 5, x, "amin", include_self=False), x.scatter_reduce(2, ids % 5, x, "sum"),
+            x.index_add(2, torch.tensor([1, 1, 0]), x[..., :3], alpha=-0.5), x.index_copy(2, torch.tensor([3, 1]), x[..., :2]),
+            x.index_fill(2, torch.tensor([0, -1]), 3), x[0, :3].take_along_dim(ids[0, :3, :2], 1), x.take(ids[0]), F.one_hot(ids[0], 12),
+        )  # fmt: skip
+
+
+class Transposed(Case):
+    def __init__(self):
+        super().__init__()
+        self.plain = nn.ConvTranspose2d(4, 6, 3, 2, 1, output_padding=1, groups=2)
+        self.wide = nn.ConvTranspose2d(4, 3, (2, 4), (3, 2), (0, 1), dilation=(2, 1), bias=False)
+        self.line = nn.ConvTranspose1d(9, 5, 4, 2)
+        self.normed = nn.utils.parametrizations.weight_norm(nn.Conv1d(9, 4, 3))
+
+    def forward(self, x):
+        line = x[:, 0]
+        a, b = x[:, 0], x[:, 1]
+        return (
+            self.plain(x), self.wide(x), self.line(line), self.plain(x[0]), self.normed(line),
+            torch.einsum("bij, bkj -> bik", a, b), torch.einsum("bcij,cd->bijd", x, x[0, :, :3, 0]), torch.einsum("B...j, j", x, x[0, 0, 0]),
+            torch.einsum("bij,bij", a, b), torch.cdist(a, b), torch.cdist(a, b, 1), torch.cdist(a, b, float("inf")), torch.cdist(a, b, 3),
+        )  # fmt: skip
+
+
+class Heads(Case):
+    """Attention without batch, without heads, and with more dimensions in front."""
+
+    dims = ({0: BATCH},)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, 2, 3, 5, 8),)
+
+    def forward(self, x):
+        a = F.scaled_dot_product_attention
+        mask = torch.ones(5, 5, dtype=torch.bool).tril(1)
+        return (a(x, x, x), a(x, x, x, mask), a(x, x, x, torch.zeros(2, 1, 1, 5) + 0.5), a(x[0, 0], x[0, 1], x[0, 0], mask),
+                a(x[0, 0, 0], x[0, 0, 1], x[0, 0, 0], is_causal=True), F.dropout(x * 2, 0.5, False, inplace=True))  # fmt: skip
+
+
 CASES = {
     cls.__name__.lower(): cls
     for cls in (Conv, Pool, Norm, Arithmetic, Types, Functions, Reduce, View, Slice, InPlace, Index,
-                Attention, Sources, Product, Storage)
+                Attention, Sources, Product, Storage, Resize, Sample, Order, Recurrent, Fold, Scatter, Transposed, Heads)
 }  # fmt: skip
 
 

@@ -1,4 +1,6 @@
 // Matrix products, convolution, attention.
+#include "frontends/common/builders/ConvTranspose.h"
+#include "frontends/common/builders/Einsum.h"
 #include "frontends/common/builders/Matrix.h"
 #include "frontends/common/builders/Window.h"
 #include "frontends/pytorch/Registry.h"
@@ -27,8 +29,10 @@ static Value transposed(Value matrix, Emitter &e) {
 
 static LogicalResult linear(Call &c) {
   Emitter &e = c.getEmitter();
-  Value x = c.tensor("input"), weight = c.tensor("weight"),
-        bias = c.optionalTensor("bias");
+  // Under autocast operands are not of the type that is computed in.
+  mlir::Type element = c.resultElement();
+  Value x = c.operand("input", element), weight = c.operand("weight", element),
+        bias = c.has("bias") ? c.operand("bias", element) : Value();
   if (!hasRank(c, x, "input", 1, 32) || !hasRank(c, weight, "weight", 1, 2))
     return c.yield(Value());
   Value y = buildMatmul(x, transposed(weight, e), e);
@@ -37,7 +41,8 @@ static LogicalResult linear(Call &c) {
 template <int64_t low, int64_t high>
 static LogicalResult product(Call &c, llvm::StringRef lhs,
                              llvm::StringRef rhs) {
-  Value a = c.tensor(lhs), b = c.tensor(rhs);
+  mlir::Type element = c.resultElement();
+  Value a = c.operand(lhs, element), b = c.operand(rhs, element);
   if (!hasRank(c, a, lhs, low, high) || !hasRank(c, b, rhs, low, high))
     return c.yield(Value());
   return c.yield(buildMatmul(a, b, c.getEmitter()));
@@ -54,7 +59,9 @@ static LogicalResult dot(Call &c) { return product<1, 1>(c, "self", "tensor"); }
 static LogicalResult addProduct(Call &c, llvm::StringRef lhs,
                                 llvm::StringRef rhs) {
   Emitter &e = c.getEmitter();
-  Value a = c.tensor(lhs), b = c.tensor(rhs), added = c.tensor("self");
+  mlir::Type element = c.resultElement();
+  Value a = c.operand(lhs, element), b = c.operand(rhs, element),
+        added = c.operand("self", element);
   double alpha = c.number("alpha", 1), beta = c.number("beta", 1);
   if (!hasRank(c, a, lhs, 2, 3) || !hasRank(c, b, rhs, 1, 3))
     return c.yield(Value());
@@ -111,14 +118,39 @@ static LogicalResult checkWindow(Call &c, const Window &w) {
   return llvm::failure(c.getEmitter().failed());
 }
 
-static LogicalResult conv(Call &c) {
+/// The transposed convolution of an input with a batch.
+static Value transposedConv(Call &c, Value x, Value filter, const Window &w) {
   Emitter &e = c.getEmitter();
-  Value x = c.tensor("input"), filter = c.tensor("weight"),
-        bias = c.optionalTensor("bias");
-  c.ignore({"output_padding"});
-  if (c.flag("transposed", false))
-    return c.fail("transposed convolution is not supported yet",
-                  "replace it by an upsampling and a convolution");
+  TransposedWindow t;
+  t.kernel = w.kernel;
+  t.strides = w.strides;
+  t.dilations = w.dilations;
+  t.pads = w.pads;
+  t.outputPadding = c.repeated("output_padding", w.kernel.size(), 0);
+  t.groups = c.integer("groups", 1);
+  for (auto [i, padding] : llvm::enumerate(t.outputPadding))
+    if (padding < 0 || padding >= std::max(w.strides[i], w.dilations[i]))
+      return c.fail("an output_padding of " + llvm::Twine(padding) +
+                    " is not supported");
+  Exprs shape = graph::getShape(filter);
+  auto channels = graph::constantOf(shape[0]),
+       perGroup = graph::constantOf(shape[1]);
+  if (!channels || !perGroup || t.groups < 1 || *channels % t.groups ||
+      !e.agree(graph::getShape(x)[1], shape[0], "multiplies over the channels"))
+    return c.fail("a filter of " + e.describe(shape) + " in " +
+                  llvm::Twine(t.groups) + " groups does not fit " +
+                  e.describe(graph::getShape(x)));
+  return buildConvTranspose(x, filter, t, e);
+}
+
+template <bool transposed> static LogicalResult conv(Call &c) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement();
+  Value x = c.operand("input", element), filter = c.operand("weight", element),
+        bias = c.has("bias") ? c.operand("bias", element) : Value();
+  bool isTransposed = transposed || c.flag("transposed", false);
+  if (!isTransposed)
+    c.ignore({"output_padding"});
   if (!hasRank(c, filter, "weight", 3, 5) ||
       !hasRank(c, x, "input", rankOf(filter) - 1, rankOf(filter)))
     return c.yield(Value());
@@ -138,15 +170,69 @@ static LogicalResult conv(Call &c) {
   w.strides = c.repeated("stride", spatial, 1);
   w.dilations = c.repeated("dilation", spatial, 1);
   if (failed(checkWindow(c, w)) || failed(readPadding(c, w)) ||
-      failed(checkWindow(c, w)) || failed(fitWindow(w, e)))
+      failed(checkWindow(c, w)) || (!isTransposed && failed(fitWindow(w, e))))
     return llvm::failure();
-  Value y = buildConv(w, x, filter, c.integer("groups", 1), e);
+  Value y = isTransposed ? transposedConv(c, x, filter, w)
+                         : buildConv(w, x, filter, c.integer("groups", 1), e);
   if (bias && y) {
     if (!hasRank(c, bias, "bias", 1, 1))
       return c.yield(Value());
     y = e.add(y, e.asChannels(bias, spatial));
   }
   return c.yield(isBatch ? y : e.reshape(y, c.resultShape()));
+}
+
+static LogicalResult einsum(Call &c) {
+  Emitter &e = c.getEmitter();
+  c.ignore({"path"});
+  mlir::Type element = c.resultElement();
+  Values operands = c.tensors("tensors");
+  for (Value &operand : operands) {
+    operand = e.cast(operand, element);
+    if (!operand)
+      return c.yield(Value());
+  }
+  if (operands.empty())
+    return c.fail("has no operands");
+  return c.yield(buildEinsum(c.text("equation", ""), operands, e));
+}
+
+/// Distances of all rows of x1 and x2.
+static LogicalResult distances(Call &c) {
+  Emitter &e = c.getEmitter();
+  c.ignore({"compute_mode"});
+  double p = c.number("p", 2);
+  mlir::Type element = c.resultElement();
+  Value a = c.operand("x1", element), b = c.operand("x2", element);
+  if (!hasRank(c, a, "x1", 2, 31) || !hasRank(c, b, "x2", 2, 31))
+    return c.yield(Value());
+  Exprs rows = graph::getShape(a), columns = graph::getShape(b);
+  rows.insert(rows.end() - 1, e.number(1));
+  columns.insert(columns.end() - 2, e.number(1));
+  Value difference = e.widen(e.sub(e.reshape(a, rows), e.reshape(b, columns)));
+  Value magnitude = e.op<graph::AbsOp>({difference});
+  if (!magnitude)
+    return c.yield(Value());
+  int64_t last = rankOf(magnitude) - 1;
+  mlir::Type wide = elementOf(magnitude);
+  auto total = [&](Value terms) {
+    return e.reduce(graph::ReduceKind::sum, terms, {last}, false);
+  };
+  Value y;
+  if (p == 2)
+    y = e.op<graph::SqrtOp>({total(e.mul(difference, difference))});
+  else if (p == 1)
+    y = total(magnitude);
+  else if (std::isinf(p))
+    y = e.reduce(graph::ReduceKind::max, magnitude, {last}, false);
+  else if (p > 0)
+    y = e.op<graph::PowOp>(
+        {total(e.op<graph::PowOp>({magnitude, e.scalar(p, wide)})),
+         e.scalar(1 / p, wide)});
+  else
+    return c.fail("a norm of order " + llvm::Twine(std::to_string(p)) +
+                  " is not supported");
+  return c.yield(e.cast(y, element));
 }
 
 // Attention.
@@ -160,30 +246,54 @@ static Value lowerTriangle(mlir::AffineExpr queries, mlir::AffineExpr keys,
   return e.compare(graph::Predicate::le, t, s);
 }
 
+/// [..., S, D] as [B, H, S, D]: dimensions that are missing have one element,
+/// those in front of the heads are one.
+static Value withHeads(Value x, Emitter &e) {
+  Exprs shape = graph::getShape(x);
+  size_t rank = shape.size();
+  if (rank < 4) {
+    shape.insert(shape.end() - 2, 4 - rank, e.number(1));
+  } else if (rank > 4) {
+    auto lead = llvm::ArrayRef(shape).drop_back(3);
+    Exprs joined = {productOf(lead, e.getContext())};
+    joined.append(shape.end() - 3, shape.end());
+    shape = joined;
+  }
+  return e.reshape(x, shape);
+}
+/// The shape of scores, as far as a mask that is spread to it has dimensions.
+static Exprs maskShape(Value q, Value k, Value mask, Emitter &e) {
+  Exprs shape = graph::getShape(q), own = graph::getShape(mask);
+  if (own.size() <= 2)
+    return own;
+  shape.back() = graph::getShape(k)[shape.size() - 2];
+  // Rows and columns may stay spread.
+  for (size_t last = 1; last <= 2; ++last)
+    shape[shape.size() - last] = own[own.size() - last];
+  return shape;
+}
+
 static LogicalResult attention(Call &c) {
   Emitter &e = c.getEmitter();
-  Value q = c.tensor("query"), k = c.tensor("key"), v = c.tensor("value"),
-        mask = c.optionalTensor("attn_mask");
+  mlir::Type element = c.resultElement();
+  Value q = c.operand("query", element), k = c.operand("key", element),
+        v = c.operand("value", element), mask = c.optionalTensor("attn_mask");
   bool causal = c.flag("is_causal", false);
   c.ignore({"enable_gqa"});
   if (c.number("dropout_p", 0) != 0)
     return c.fail("dropout is not supported", "export the model in eval()");
-  if (!hasRank(c, q, "query", 2, 4) ||
+  if (!hasRank(c, q, "query", 2, 32) ||
       !hasRank(c, k, "key", rankOf(q), rankOf(q)) ||
       !hasRank(c, v, "value", rankOf(q), rankOf(q)))
     return c.yield(Value());
-  int64_t missing = 4 - rankOf(q);
-  // Without heads or batch there is one of them.
-  auto whole = [&](Value value) {
-    Exprs shape = graph::getShape(value);
-    shape.insert(shape.end() - 2, missing, e.number(1));
-    return missing ? e.reshape(value, shape) : value;
-  };
-  q = whole(q);
-  k = whole(k);
-  v = whole(v);
-  if (mask && missing && rankOf(mask) > 2)
-    mask = whole(mask);
+  bool isWhole = rankOf(q) == 4;
+  if (!isWhole && mask)
+    mask = e.broadcast(mask, maskShape(q, k, mask, e));
+  q = withHeads(q, e);
+  k = withHeads(k, e);
+  v = withHeads(v, e);
+  if (!isWhole && mask && rankOf(mask) > 2)
+    mask = withHeads(mask, e);
   if (!q || !k || !v)
     return c.yield(Value());
   Exprs queries = graph::getShape(q), keys = graph::getShape(k);
@@ -202,7 +312,7 @@ static LogicalResult attention(Call &c) {
     causal = false;
   }
   Value y = buildAttention(q, k, v, mask, scale, causal, e);
-  return c.yield(missing ? e.reshape(y, c.resultShape()) : y);
+  return c.yield(isWhole ? y : e.reshape(y, c.resultShape()));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::pytorch::contractionRows() {
@@ -215,13 +325,19 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::contractionRows() {
       {"aten.dot.default", dot},
       {"aten.addmm.default", addmm},
       {"aten.baddbmm.default", baddbmm},
-      {"aten.conv1d.default", conv},
-      {"aten.conv2d.default", conv},
-      {"aten.conv3d.default", conv},
-      {"aten.conv1d.padding", conv},
-      {"aten.conv2d.padding", conv},
-      {"aten.conv3d.padding", conv},
-      {"aten.convolution.default", conv},
+      {"aten.conv1d.default", conv<false>},
+      {"aten.conv2d.default", conv<false>},
+      {"aten.conv3d.default", conv<false>},
+      {"aten.conv1d.padding", conv<false>},
+      {"aten.conv2d.padding", conv<false>},
+      {"aten.conv3d.padding", conv<false>},
+      {"aten.convolution.default", conv<false>},
+      {"aten.conv_transpose1d.default", conv<true>},
+      {"aten.conv_transpose2d.input", conv<true>},
+      {"aten.conv_transpose3d.input", conv<true>},
+      {"aten.einsum.default", einsum},
+      {"aten.cdist.default", distances},
+      {"aten._cdist_forward.default", distances},
       {"aten.scaled_dot_product_attention.default", attention},
   };
   return rows;

@@ -119,8 +119,29 @@ static LogicalResult instanceNorm(Call &c) {
   return normalizeGroups(c, *channels);
 }
 
+/// v with a norm of g in all dimensions but one.
+static LogicalResult weightNorm(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value v = c.tensor("v"), g = c.tensor("g"), wide = e.widen(v);
+  int64_t rank = rankOf(v), dim = c.integer("dim", 0);
+  // -1 stands for none of them.
+  bool isWhole = dim == -1;
+  int64_t kept = isWhole ? -1 : c.axis(dim, rank);
+  SmallVector<int64_t> axes;
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != kept)
+      axes.push_back(d);
+  Value norm = e.op<graph::SqrtOp>(
+      {e.reduce(graph::ReduceKind::sum, e.mul(wide, wide), axes, true)});
+  Value y = e.mul(wide, e.div(e.cast(g, elementOf(wide)), norm));
+  Value result = e.cast(y, elementOf(v));
+  return c.numResults() > 1 ? c.yield({result, norm}) : c.yield(result);
+}
+
 llvm::ArrayRef<Row> charonia::frontend::pytorch::normalizationRows() {
   static const Row rows[] = {
+      {"aten._weight_norm.default", weightNorm},
+      {"aten._weight_norm_interface.default", weightNorm},
       {"aten.layer_norm.default", layerNorm},
       {"aten.native_layer_norm.default", layerNorm},
       {"aten.rms_norm.default", rmsNorm},

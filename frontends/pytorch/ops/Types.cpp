@@ -15,11 +15,13 @@ static LogicalResult convert(Call &c) {
 static LogicalResult dropout(Call &c) {
   bool train = c.flag("train", false);
   c.ignore({"p"});
+  // In place it has another name.
+  llvm::StringRef name = c.has("self") ? "self" : "input";
   if (train)
     return c.fail("is exported for training",
                   "export the model in eval(): model.eval() before "
                   "torch.export.export");
-  return c.yield(c.tensor("input"));
+  return c.yield(c.tensor(name));
 }
 static mlir::Value writeSame(Call &, mlir::Value, mlir::Value view) {
   return view;

@@ -1,13 +1,13 @@
 // Interpolation along one axis of known sizes, as a matrix.
-#ifndef CHARONIA_FRONTENDS_ONNX_OPS_INTERPOLATION_H
-#define CHARONIA_FRONTENDS_ONNX_OPS_INTERPOLATION_H
+#ifndef CHARONIA_FRONTENDS_COMMON_BUILDERS_INTERPOLATION_H
+#define CHARONIA_FRONTENDS_COMMON_BUILDERS_INTERPOLATION_H
 
 #include "graph/ir/Dialect.h"
 #include <vector>
 
-namespace charonia::frontend::onnx {
+namespace charonia::frontend {
 
-/// What ONNX Resize does to one axis.
+/// What resizing does to one axis.
 struct AxisInterpolation {
   graph::ResizeMode mode = graph::ResizeMode::linear;
   graph::CoordinateMode coordinates = graph::CoordinateMode::half_pixel;
@@ -16,8 +16,8 @@ struct AxisInterpolation {
   double cubicCoefficient = -0.75;
   int64_t from = 1, to = 1;
   double scale = 1;
-  /// Part of the axis that is resized, in units of its extent (mode
-  /// tf_crop_and_resize, which is not among the coordinate modes).
+  /// Part of the axis that is resized, in units of its extent, instead of a
+  /// coordinate mode.
   bool crop = false;
   double cropStart = 0, cropEnd = 1;
 };
@@ -32,6 +32,6 @@ struct AxisWeights {
 
 AxisWeights weightsOf(const AxisInterpolation &axis);
 
-} // namespace charonia::frontend::onnx
+} // namespace charonia::frontend
 
 #endif

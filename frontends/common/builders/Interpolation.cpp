@@ -1,9 +1,9 @@
-#include "frontends/onnx/ops/Interpolation.h"
+#include "frontends/common/builders/Interpolation.h"
 #include <algorithm>
 #include <cmath>
 
 using namespace charonia;
-using namespace charonia::frontend::onnx;
+using namespace charonia::frontend;
 using graph::CoordinateMode;
 using graph::NearestMode;
 using graph::ResizeMode;
@@ -57,7 +57,7 @@ static int64_t nearestOf(double x, NearestMode mode) {
   return 0;
 }
 
-AxisWeights charonia::frontend::onnx::weightsOf(const AxisInterpolation &a) {
+AxisWeights charonia::frontend::weightsOf(const AxisInterpolation &a) {
   AxisWeights result;
   result.values.resize(a.from * a.to);
   result.outside.resize(a.to);

@@ -1,0 +1,205 @@
+#include "frontends/common/builders/ConvTranspose.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using llvm::ArrayRef;
+using llvm::SmallVector;
+using mlir::Value;
+
+/// Results a stride apart along one dimension that are computed alike. Behind
+/// the padding, result `q * stride + r` is the sum over t < taps of input
+/// q - offset - t * dilation times filter tap `first + r - residue + t * step`,
+/// for `count` residues r from `residue` on.
+struct Phases {
+  int64_t residue, count, taps, first, step, offset, dilation;
+};
+
+/// All residues of one dimension in runs; a result without taps is 0.
+static SmallVector<Phases> phasesOf(int64_t kernel, int64_t stride,
+                                    int64_t dilation) {
+  int64_t common = std::gcd(stride, dilation), step = stride / common;
+  SmallVector<Phases> runs;
+  for (int64_t r = 0; r < stride; ++r) {
+    int64_t first = 0;
+    while (first < step && first * dilation % stride != r)
+      ++first;
+    bool hit = first < step && first < kernel;
+    Phases own{r,
+               1,
+               hit ? int64_t(llvm::divideCeil(kernel - first, step)) : 0,
+               hit ? first : 0,
+               step,
+               hit ? (first * dilation - r) / stride : 0,
+               dilation / common};
+    if (!runs.empty()) {
+      Phases &last = runs.back();
+      bool follows = own.taps == 0 || own.first == last.first + last.count;
+      if (own.taps == last.taps && own.offset == last.offset && follows) {
+        ++last.count;
+        continue;
+      }
+    }
+    runs.push_back(own);
+  }
+  return runs;
+}
+
+namespace {
+/// A transposed convolution without products with the zeros between elements:
+/// for each run of residues a convolution with the taps that reach them, a
+/// channel for each residue; the results are laid side by side.
+class ByPhases {
+public:
+  ByPhases(Value x, Value weight, const TransposedWindow &t, Emitter &e)
+      : x(x), weight(weight), t(t), e(e), spatial(t.kernel.size()),
+        input(graph::getShape(x)),
+        outputs(*graph::constantOf(graph::getShape(weight)[1])) {
+    for (size_t i = 0; i < spatial; ++i) {
+      int64_t stride = t.strides[i], last = (t.kernel[i] - 1) * t.dilations[i] -
+                                            t.pads[i + spatial] +
+                                            t.outputPadding[i];
+      firsts.push_back(llvm::divideFloorSigned(t.pads[i], stride));
+      lasts.push_back(llvm::divideFloorSigned(last, stride));
+      counts.push_back(graph::simplify(input[i + 2] + lasts[i] - firsts[i]));
+      extents.push_back(
+          graph::simplify((input[i + 2] - 1) * stride + last + 1 - t.pads[i]));
+    }
+  }
+
+  Value run() {
+    Value all = sideBySide({});
+    if (!all)
+      return {};
+    Exprs joined = {input[0], e.number(t.groups * outputs)}, starts, result;
+    SmallVector<int64_t> steps(spatial + 2, 1);
+    starts = e.numbers({0, 0});
+    result = joined;
+    for (size_t i = 0; i < spatial; ++i) {
+      joined.push_back(graph::simplify(counts[i] * t.strides[i]));
+      starts.push_back(e.number(t.pads[i] - firsts[i] * t.strides[i]));
+      result.push_back(extents[i]);
+    }
+    all = e.reshape(all, joined);
+    return joined == result ? all : e.slice(all, starts, steps, result);
+  }
+
+private:
+  /// [N, groups, outputs, Q0, residues 0, Q1, residues 1, ...]; of dimensions
+  /// before `chosen.size()` those of one run.
+  Value sideBySide(SmallVector<Phases> chosen) {
+    size_t i = chosen.size();
+    if (i == spatial)
+      return convolve(chosen);
+    Values parts;
+    for (const Phases &run :
+         phasesOf(t.kernel[i], t.strides[i], t.dilations[i])) {
+      SmallVector<Phases> with(chosen);
+      with.push_back(run);
+      parts.push_back(sideBySide(with));
+      if (!parts.back())
+        return {};
+    }
+    return parts.size() == 1 ? parts[0] : e.concat(parts, 4 + 2 * i);
+  }
+
+  Value convolve(ArrayRef<Phases> runs) {
+    Exprs split = {input[0], e.number(t.groups)}, result = split;
+    for (const Phases &run : runs)
+      split.push_back(e.number(run.count));
+    split.push_back(e.number(outputs));
+    result.push_back(e.number(outputs));
+    SmallVector<int64_t> permutation = {0, 1, int64_t(spatial) + 2};
+    for (size_t i = 0; i < spatial; ++i) {
+      split.push_back(counts[i]);
+      result.append({counts[i], e.number(runs[i].count)});
+      permutation.append({int64_t(spatial + 3 + i), int64_t(i + 2)});
+    }
+    if (llvm::any_of(runs, [](const Phases &run) { return run.taps == 0; }))
+      return e.broadcast(e.scalar(int64_t(0), elementOf(x)), result);
+    SmallVector<int64_t> pads(2 * spatial, 0), dilations;
+    for (const Phases &run : runs)
+      dilations.push_back(run.dilation);
+    Value sum = e.op<graph::ConvOp>(
+        {padded(runs, pads), filter(runs)},
+        {e.attr("strides", SmallVector<int64_t>(spatial, 1)),
+         e.attr("pads", pads), e.attr("dilations", dilations),
+         e.attr("groups", t.groups)});
+    return e.transpose(e.reshape(sum, split), permutation);
+  }
+
+  /// The input, with what of the padding a convolution does not take.
+  Value padded(ArrayRef<Phases> runs, SmallVector<int64_t> &pads) {
+    Exprs lows = e.numbers({0, 0}), shape = {input[0], input[1]};
+    bool changed = false;
+    for (auto [i, run] : llvm::enumerate(runs)) {
+      int64_t low = run.offset + (run.taps - 1) * run.dilation - firsts[i],
+              high = lasts[i] - run.offset;
+      if (low >= 0 && high >= 0) {
+        pads[i] = low;
+        pads[i + spatial] = high;
+        low = high = 0;
+      }
+      changed |= low || high;
+      lows.push_back(e.number(low));
+      shape.push_back(graph::simplify(input[i + 2] + low + high));
+    }
+    return changed ? e.pad(graph::PadMode::constant, x,
+                           e.scalar(int64_t(0), elementOf(x)), lows, shape)
+                   : x;
+  }
+
+  /// [C, O/g, K...] as [residues, O, C/g, taps...], the last tap first.
+  Value filter(ArrayRef<Phases> runs) {
+    Exprs given = graph::getShape(weight);
+    int64_t channels = *graph::constantOf(given[0]) / t.groups;
+    Exprs lows = e.numbers({0, 0}), reached = {given[0], given[1]},
+          split = e.numbers({t.groups, channels, outputs}), chosen = split,
+          starts = e.numbers({0, 0, 0});
+    SmallVector<int64_t> steps = {1, 1, 1}, permutation = {0};
+    int64_t columns = t.groups * outputs;
+    bool cut = false;
+    for (auto [i, run] : llvm::enumerate(runs)) {
+      int64_t reach = run.taps * run.step;
+      cut |= run.first != 0 || reach != t.kernel[i];
+      lows.push_back(e.number(-run.first));
+      reached.push_back(e.number(reach));
+      split.append({e.number(run.taps), e.number(run.step)});
+      starts.append({e.number(run.taps - 1), e.number(0)});
+      steps.append({-1, 1});
+      chosen.append({e.number(run.taps), e.number(run.count)});
+      columns *= run.count;
+      permutation.push_back(4 + 2 * i);
+    }
+    permutation.append({2, 1});
+    Exprs result = {e.number(columns), e.number(channels)};
+    for (auto [i, run] : llvm::enumerate(runs)) {
+      permutation.push_back(3 + 2 * i);
+      result.push_back(e.number(run.taps));
+    }
+    Value w = weight;
+    if (cut)
+      w = e.pad(graph::PadMode::constant, w, e.scalar(int64_t(0), elementOf(w)),
+                lows, reached);
+    w = e.slice(e.reshape(w, split), starts, steps, chosen);
+    return e.reshape(e.transpose(w, permutation), result);
+  }
+
+  Value x, weight;
+  const TransposedWindow &t;
+  Emitter &e;
+  size_t spatial;
+  Exprs input;
+  int64_t outputs; // channels of a group
+  /// Of q: the first, and the last less the input's extent; how many there are.
+  SmallVector<int64_t> firsts, lasts;
+  Exprs counts, extents;
+};
+} // namespace
+
+Value charonia::frontend::buildConvTranspose(Value x, Value filter,
+                                             const TransposedWindow &window,
+                                             Emitter &e) {
+  return x && filter ? ByPhases(x, filter, window, e).run() : Value();
+}

@@ -1,0 +1,26 @@
+// Transposed convolution.
+#ifndef CHARONIA_FRONTENDS_COMMON_BUILDERS_CONVTRANSPOSE_H
+#define CHARONIA_FRONTENDS_COMMON_BUILDERS_CONVTRANSPOSE_H
+
+#include "frontends/common/Emitter.h"
+
+namespace charonia::frontend {
+
+/// One entry a spatial dimension.
+struct TransposedWindow {
+  llvm::SmallVector<int64_t> kernel, strides, dilations;
+  /// Lows of all dimensions, then highs, which are taken off the result.
+  llvm::SmallVector<int64_t> pads;
+  llvm::SmallVector<int64_t> outputPadding;
+  int64_t groups = 1;
+};
+
+/// The transposed convolution of x, [N, C, S...], with `filter`,
+/// [C, O / groups, K...]: convolutions of the input whose results are laid side
+/// by side.
+mlir::Value buildConvTranspose(mlir::Value x, mlir::Value filter,
+                               const TransposedWindow &window, Emitter &e);
+
+} // namespace charonia::frontend
+
+#endif

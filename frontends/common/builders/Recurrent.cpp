@@ -1,0 +1,232 @@
+#include "frontends/common/builders/Recurrent.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using llvm::SmallVector;
+using llvm::Twine;
+using mlir::Value;
+
+int64_t charonia::frontend::gatesOf(RecurrentCell cell) {
+  return cell == RecurrentCell::Rnn ? 1 : cell == RecurrentCell::Gru ? 3 : 4;
+}
+int64_t charonia::frontend::activationsOf(RecurrentCell cell) {
+  return cell == RecurrentCell::Rnn ? 1 : cell == RecurrentCell::Gru ? 2 : 3;
+}
+SmallVector<std::string>
+charonia::frontend::defaultActivations(RecurrentCell cell) {
+  SmallVector<std::string> names(activationsOf(cell), "tanh");
+  if (cell != RecurrentCell::Rnn)
+    names[0] = "sigmoid";
+  return names;
+}
+bool charonia::frontend::isRecurrentActivation(llvm::StringRef name) {
+  return llvm::is_contained(
+      {"sigmoid", "tanh", "relu", "hardsigmoid", "softsign"}, name);
+}
+
+llvm::FailureOr<int64_t> charonia::frontend::countSteps(mlir::AffineExpr length,
+                                                        int64_t directions,
+                                                        Emitter &e) {
+  auto steps = graph::constantOf(length);
+  if (!steps)
+    return e.fail("sequences of length " + e.getSymbols().toString(length) +
+                      " are not supported: the length has to be known",
+                  "fix that size with --shape");
+  if (*steps < 1 || *steps > maxSteps)
+    return e.fail("sequences of " + Twine(*steps) +
+                  " steps are not supported: 1 to " + Twine(maxSteps) + " are");
+  // A step has about so many operators.
+  constexpr int64_t nodesOfStep = 8;
+  if (failed(e.writeOut(*steps * directions * nodesOfStep)))
+    return llvm::failure();
+  return *steps;
+}
+
+namespace {
+class Recurrence {
+public:
+  Recurrence(const RecurrentLayer &layer, const RecurrentDirection &direction,
+             Emitter &e)
+      : l(layer), d(direction), e(e), element(elementOf(layer.input)) {
+    if (d.recurrent)
+      recurrent = e.transpose(d.recurrent, {1, 0});
+  }
+  RecurrentStates run();
+
+private:
+  struct State {
+    Value hidden, cell;
+  };
+  /// The state after a step; `input` is X W of all gates.
+  State step(Value input, const State &before);
+  State stepRnn(Value input, const State &before);
+  State stepGru(Value input, const State &before);
+  State stepLstm(Value input, const State &before);
+  Value start(Value given);
+  /// Behind its end a sequence keeps its state and gives zeros.
+  Value keepEnded(int64_t t, const State &before, State &next);
+
+  Value part(Value v, int64_t axis, int64_t first, int64_t count);
+  /// Row `t` of the first dimension, which goes.
+  Value row(Value v, int64_t t);
+  /// Gates [first, first + count) of `v`, whose last dimension holds all.
+  Value gates(Value v, int64_t first, int64_t count);
+  Value gate(Value v, int64_t which) { return gates(v, l.order[which], 1); }
+  /// Activation `which`; operands of gates are clipped.
+  Value activate(unsigned which, Value x, bool clipped = true);
+  Value number(double value) { return e.scalar(value, element); }
+  Value product(Value x, Value matrix) {
+    return e.op<graph::MatmulOp>({x, matrix});
+  }
+  Value sum(Value a, Value b) { return a && b ? e.add(a, b) : a ? a : b; }
+
+  const RecurrentLayer &l;
+  const RecurrentDirection &d;
+  Emitter &e;
+  mlir::Type element;
+  Value recurrent; // [hidden, gates * hidden]
+};
+} // namespace
+
+Value Recurrence::part(Value v, int64_t axis, int64_t first, int64_t count) {
+  if (!v)
+    return {};
+  Exprs dims = graph::getShape(v), starts(dims.size(), e.number(0));
+  starts[axis] = e.number(first);
+  dims[axis] = e.number(count);
+  return e.slice(v, starts, SmallVector<int64_t>(dims.size(), 1), dims);
+}
+Value Recurrence::row(Value v, int64_t t) {
+  Value one = part(v, 0, t, 1);
+  if (!one)
+    return {};
+  Exprs dims = graph::getShape(one);
+  return e.reshape(one, llvm::ArrayRef(dims).drop_front());
+}
+Value Recurrence::gates(Value v, int64_t first, int64_t count) {
+  return v ? part(v, rankOf(v) - 1, first * l.hidden, count * l.hidden)
+           : Value();
+}
+
+Value Recurrence::activate(unsigned which, Value x, bool clipped) {
+  if (l.clip > 0 && clipped)
+    x = e.min(e.max(x, number(-l.clip)), number(l.clip));
+  llvm::StringRef name = d.activations[which];
+  if (name == "sigmoid")
+    return e.op<graph::SigmoidOp>({x});
+  if (name == "tanh")
+    return e.op<graph::TanhOp>({x});
+  if (name == "relu")
+    return e.max(x, number(0));
+  if (name == "hardsigmoid")
+    return e.min(e.max(e.add(e.mul(x, number(0.2)), number(0.5)), number(0)),
+                 number(1));
+  return e.div(x, e.add(number(1), e.op<graph::AbsOp>({x}))); // softsign
+}
+
+Recurrence::State Recurrence::stepRnn(Value input, const State &before) {
+  Value x =
+      sum(e.add(input, product(before.hidden, recurrent)), d.recurrentBias);
+  return {activate(0, x), {}};
+}
+
+Recurrence::State Recurrence::stepGru(Value input, const State &before) {
+  Value h = before.hidden;
+  // With the reset in front, the hidden gate's product has to wait for it.
+  int64_t early = l.resetsLate ? 3 : 2;
+  Value products = sum(product(h, gates(recurrent, 0, early)),
+                       gates(d.recurrentBias, 0, early));
+  auto both = [&](int64_t g) {
+    return e.add(gate(input, g), gate(products, g));
+  };
+  Value update = activate(0, both(0)), reset = activate(0, both(1));
+  Value mixed = l.resetsLate ? e.mul(reset, gate(products, 2))
+                             : sum(product(e.mul(reset, h), gate(recurrent, 2)),
+                                   gate(d.recurrentBias, 2));
+  Value candidate = activate(1, e.add(gate(input, 2), mixed));
+  return {e.add(e.mul(e.sub(number(1), update), candidate), e.mul(update, h)),
+          {}};
+}
+
+Recurrence::State Recurrence::stepLstm(Value input, const State &before) {
+  Value all =
+      sum(e.add(input, product(before.hidden, recurrent)), d.recurrentBias);
+  auto seen = [&](int64_t g, int64_t peephole, Value cell) -> Value {
+    Value x = gate(all, g);
+    return d.peepholes ? e.add(x, e.mul(gates(d.peepholes, peephole, 1), cell))
+                       : x;
+  };
+  Value in = activate(0, seen(0, 0, before.cell));
+  Value forget = l.joinsForget ? e.sub(number(1), in)
+                               : activate(0, seen(2, 2, before.cell));
+  Value cell =
+      e.add(e.mul(forget, before.cell), e.mul(in, activate(1, gate(all, 3))));
+  Value out = activate(0, seen(1, 1, cell));
+  return {e.mul(out, activate(2, cell, /*clipped=*/false)), cell};
+}
+
+Recurrence::State Recurrence::step(Value input, const State &before) {
+  switch (l.cell) {
+  case RecurrentCell::Rnn:
+    return stepRnn(input, before);
+  case RecurrentCell::Gru:
+    return stepGru(input, before);
+  case RecurrentCell::Lstm:
+    return stepLstm(input, before);
+  }
+  return {};
+}
+
+Value Recurrence::start(Value given) {
+  if (!given)
+    return e.broadcast(number(0), {l.batch, e.number(l.hidden)});
+  Exprs dims = graph::getShape(given);
+  if (dims.size() != 2 ||
+      !e.agree(dims[0], l.batch, "starts from a state each") ||
+      !e.agree(dims[1], e.number(l.hidden), "goes on from it"))
+    return e.fail("an initial state of " + e.describe(given.getType()) +
+                  " does not fit");
+  return given;
+}
+
+Value Recurrence::keepEnded(int64_t t, const State &before, State &next) {
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  Value lengths = e.reshape(e.cast(l.lengths, i64), {l.batch, e.number(1)});
+  Value inside = e.compare(graph::Predicate::gt, lengths, e.scalar(t, i64));
+  Value output = e.select(inside, next.hidden, number(0));
+  next.hidden = e.select(inside, next.hidden, before.hidden);
+  if (next.cell)
+    next.cell = e.select(inside, next.cell, before.cell);
+  return output;
+}
+
+RecurrentStates Recurrence::run() {
+  RecurrentStates result;
+  if (!l.input || !d.input || !recurrent)
+    return result;
+  // The inputs' part of all steps at once.
+  Value inputs =
+      sum(product(l.input, e.transpose(d.input, {1, 0})), d.inputBias);
+  State state{start(d.hidden),
+              l.cell == RecurrentCell::Lstm ? start(d.cell) : Value()};
+  Values outputs(l.steps);
+  for (int64_t s = 0; s < l.steps; ++s) {
+    int64_t t = d.isBackward ? l.steps - 1 - s : s;
+    State next = step(row(inputs, t), state);
+    if (!next.hidden)
+      return result;
+    outputs[t] = l.lengths ? keepEnded(t, state, next) : next.hidden;
+    state = next;
+  }
+  result.outputs = std::move(outputs);
+  result.hidden = state.hidden;
+  result.cell = state.cell;
+  return result;
+}
+
+RecurrentStates
+charonia::frontend::buildRecurrent(const RecurrentLayer &layer,
+                                   const RecurrentDirection &direction,
+                                   Emitter &e) {
+  return Recurrence(layer, direction, e).run();
+}

@@ -1,0 +1,67 @@
+// Recurrent layers, written out step by step.
+#ifndef CHARONIA_FRONTENDS_COMMON_BUILDERS_RECURRENT_H
+#define CHARONIA_FRONTENDS_COMMON_BUILDERS_RECURRENT_H
+
+#include "frontends/common/Emitter.h"
+
+namespace charonia::frontend {
+
+enum class RecurrentCell {
+  Rnn,  ///< One gate.
+  Gru,  ///< Update, reset, hidden.
+  Lstm, ///< Input, output, forget, cell.
+};
+
+/// One direction of a layer. The gates of weights and biases follow each other
+/// in the order that RecurrentLayer::order says. The layer's shapes are checked
+/// by its importer, but for those of `hidden` and `cell`.
+struct RecurrentDirection {
+  bool isBackward = false;
+  mlir::Value input, recurrent;         ///< [gates * hidden, features], ...
+  mlir::Value inputBias, recurrentBias; ///< [gates * hidden]; may be null.
+  /// The state to start from, [batch, hidden]; zeros where null.
+  mlir::Value hidden, cell;
+  /// [3 * hidden] of input, output and forget gate; may be null.
+  mlir::Value peepholes;
+  /// Of gates, then of what is stored, in lower case.
+  llvm::SmallVector<std::string> activations;
+};
+
+struct RecurrentLayer {
+  RecurrentCell cell = RecurrentCell::Rnn;
+  /// Where each gate of the cell lies, in the order of RecurrentCell.
+  llvm::SmallVector<int64_t> order;
+  int64_t hidden = 0, steps = 0;
+  mlir::AffineExpr batch;
+  mlir::Value input;   ///< [steps, batch, features]
+  mlir::Value lengths; ///< [batch], may be null.
+  /// Of GRU: the reset gate is applied to the product; it lies before the
+  /// hidden gate where it is not.
+  bool resetsLate = false;
+  /// Of LSTM: what is not taken in is kept.
+  bool joinsForget = false;
+  /// Operands of gates are cut to this magnitude; 0 for none.
+  double clip = 0;
+};
+
+struct RecurrentStates {
+  Values outputs;           ///< One a step, [batch, hidden].
+  mlir::Value hidden, cell; ///< The last.
+};
+
+/// How many gates a cell has, and how many activations.
+int64_t gatesOf(RecurrentCell cell);
+int64_t activationsOf(RecurrentCell cell);
+/// Activations where none are given.
+llvm::SmallVector<std::string> defaultActivations(RecurrentCell cell);
+bool isRecurrentActivation(llvm::StringRef name);
+/// The number of steps, of a length that has to be known and not too large.
+llvm::FailureOr<int64_t> countSteps(mlir::AffineExpr length, int64_t directions,
+                                    Emitter &e);
+/// The states of a direction; outputs is empty after a failure.
+RecurrentStates buildRecurrent(const RecurrentLayer &layer,
+                               const RecurrentDirection &direction, Emitter &e);
+
+} // namespace charonia::frontend
+
+#endif

@@ -1,0 +1,36 @@
+// Resizing by interpolation.
+#ifndef CHARONIA_FRONTENDS_COMMON_BUILDERS_RESIZE_H
+#define CHARONIA_FRONTENDS_COMMON_BUILDERS_RESIZE_H
+
+#include "frontends/common/Emitter.h"
+
+namespace charonia::frontend {
+
+/// What is to be resized and how.
+struct Resizing {
+  // One entry an axis.
+  llvm::SmallVector<int64_t> axes;
+  /// By which coordinates are computed; 0 for the ratio of the extents.
+  llvm::SmallVector<double> scales;
+  Exprs sizes;
+
+  graph::ResizeMode mode = graph::ResizeMode::nearest;
+  graph::CoordinateMode coordinates = graph::CoordinateMode::asymmetric;
+  graph::NearestMode nearest = graph::NearestMode::floor;
+  double cubicCoefficient = -0.75;
+  bool excludeOutside = false;
+  /// Filters as wide as what an element of the result stands for.
+  bool antialias = false;
+  /// Part of the input that is resized: a start an axis, then an end an axis,
+  /// in units of its extent; empty for all of it. What lies outside of the
+  /// input is `outside`.
+  llvm::SmallVector<double> region;
+  double outside = 0;
+};
+
+/// The resized input. Filters and regions need extents that are known.
+mlir::Value buildResize(mlir::Value input, const Resizing &how, Emitter &e);
+
+} // namespace charonia::frontend
+
+#endif

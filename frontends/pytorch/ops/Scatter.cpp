@@ -1,0 +1,276 @@
+// Elements put at positions that are data.
+#include "frontends/common/builders/Gather.h"
+#include "frontends/pytorch/ops/Indices.h"
+#include "llvm/ADT/StringSwitch.h"
+#include <limits>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::pytorch;
+using graph::ScatterReduction;
+
+// Index tensors.
+
+llvm::FailureOr<Indices> charonia::frontend::pytorch::readIndices(Call &c,
+                                                                  Value self) {
+  Emitter &e = c.getEmitter();
+  Values given = c.tensors("indices");
+  if (!self || e.failed())
+    return llvm::failure();
+  int64_t rank = rankOf(self);
+  Indices result;
+  std::optional<Exprs> common = Exprs();
+  for (int64_t d = 0; d < rank; ++d) {
+    Value i = d < static_cast<int64_t>(given.size()) ? given[d] : Value();
+    (i ? result.axes : result.others).push_back(d);
+    if (!i)
+      continue;
+    if (elementOf(i).isInteger(1))
+      return c.fail("results whose shape depends on data are not supported: "
+                    "an index is a mask",
+                    "use where() or masked_fill() in the model");
+    if (failed(checkPositions(self, i, d, e)))
+      return llvm::failure();
+    result.positions.push_back(i);
+    if (common)
+      common = e.join(*common, graph::getShape(i));
+  }
+  if (!common || result.positions.empty() ||
+      static_cast<int64_t>(given.size()) > rank)
+    return c.fail("its index tensors do not fit together");
+  result.common = *common;
+  return result;
+}
+
+SmallVector<int64_t> Indices::order() const {
+  SmallVector<int64_t> order = axes;
+  order.append(others);
+  return order;
+}
+
+Value Indices::tuples(Emitter &e) const {
+  Exprs single = common;
+  single.push_back(e.number(1));
+  Values columns;
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  for (Value i : positions)
+    columns.push_back(e.reshape(e.broadcast(e.cast(i, i64), common), single));
+  return e.concat(columns, common.size());
+}
+
+SmallVector<int64_t> Indices::resultOrder() const {
+  bool isAdjacent =
+      axes.back() - axes.front() + 1 == static_cast<int64_t>(axes.size());
+  int64_t leading = isAdjacent ? axes.front() : 0, count = common.size(),
+          rank = count + static_cast<int64_t>(others.size());
+  SmallVector<int64_t> order;
+  for (int64_t d = 0; d < leading; ++d)
+    order.push_back(count + d);
+  for (int64_t d = 0; d < count; ++d)
+    order.push_back(d);
+  for (int64_t d = count + leading; d < rank; ++d)
+    order.push_back(d);
+  return order;
+}
+
+static SmallVector<int64_t> inverse(llvm::ArrayRef<int64_t> permutation) {
+  SmallVector<int64_t> result(permutation.size());
+  for (auto [place, d] : llvm::enumerate(permutation))
+    result[d] = place;
+  return result;
+}
+
+/// `x` with `updates`, of shape [common, others], at the indices.
+static Value putAt(Value x, const Indices &indices, Value updates,
+                   ScatterReduction reduction, Emitter &e) {
+  SmallVector<int64_t> order = indices.order();
+  Value y = e.op<graph::ScatterNDOp>(
+      {e.transpose(x, order), indices.tuples(e), updates},
+      e.attr("reduction",
+             graph::ScatterReductionAttr::get(e.getContext(), reduction)));
+  return e.transpose(y, inverse(order));
+}
+
+/// x[mask] = number: a choice.
+static LogicalResult putWhere(Call &c, Value x, Value mask) {
+  Emitter &e = c.getEmitter();
+  Value value = c.tensor("values");
+  if (!value ||
+      graph::numElements(graph::getShape(value), e.getContext()) != e.number(1))
+    return c.fail("values of a number that depends on data are not supported: "
+                  "an index is a mask",
+                  "use where() or masked_fill() in the model");
+  if (c.flag("accumulate", false))
+    return c.fail("a mask with accumulate is not supported",
+                  "use where() in the model");
+  Exprs shape = graph::getShape(mask);
+  if (shape.size() > static_cast<size_t>(rankOf(x)))
+    return c.fail("its mask has more dimensions than the operand");
+  shape.append(rankOf(x) - shape.size(), e.number(1));
+  return c.yield(e.select(e.reshape(mask, shape),
+                          e.cast(e.reshape(value, {}), elementOf(x)), x));
+}
+
+static LogicalResult indexPut(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  Values given = c.tensors("indices");
+  c.ignore({"unsafe"});
+  if (!x || e.failed())
+    return c.yield(Value());
+  if (given.size() == 1 && given[0] && elementOf(given[0]).isInteger(1))
+    return putWhere(c, x, given[0]);
+  auto indices = readIndices(c, x);
+  if (failed(indices))
+    return llvm::failure();
+  SmallVector<int64_t> back = indices->resultOrder();
+  Exprs updated = indices->common, shape = graph::getShape(x), chosen;
+  for (int64_t d : indices->others)
+    updated.push_back(shape[d]);
+  for (int64_t d : back)
+    chosen.push_back(updated[d]);
+  Value updates = e.transpose(
+      e.broadcast(c.operand("values", elementOf(x)), chosen), inverse(back));
+  return c.yield(putAt(x, *indices, updates,
+                       c.flag("accumulate", false) ? ScatterReduction::add
+                                                   : ScatterReduction::none,
+                       e));
+}
+
+/// Positions of a vector along one dimension.
+static llvm::FailureOr<Indices> readLine(Call &c, Value x) {
+  Emitter &e = c.getEmitter();
+  Value index = c.tensor("index");
+  int64_t axis = c.axis("dim", rankOf(x));
+  if (!x || !index || e.failed() || rankOf(index) > 1 || rankOf(x) < 1)
+    return c.fail("needs a vector of positions");
+  if (failed(checkPositions(x, index, axis, e)))
+    return llvm::failure();
+  Indices result;
+  result.axes = {axis};
+  for (int64_t d = 0; d < rankOf(x); ++d)
+    if (d != axis)
+      result.others.push_back(d);
+  result.common = rankOf(index) ? graph::getShape(index) : Exprs{e.number(1)};
+  result.positions = {e.reshape(index, result.common)};
+  return result;
+}
+/// Slices of `source` at positions of one dimension.
+template <ScatterReduction reduction> static LogicalResult putLines(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self"), source = c.operand("source", elementOf(x));
+  auto line = readLine(c, x);
+  if (failed(line))
+    return llvm::failure();
+  if (rankOf(source) != rankOf(x))
+    return c.fail("source and operand differ in dimensions");
+  if (c.has("alpha") && c.number("alpha") != 1)
+    source = e.mul(source, e.scalar(c.number("alpha"), elementOf(source)));
+  return c.yield(
+      putAt(x, *line, e.transpose(source, line->order()), reduction, e));
+}
+static LogicalResult fillLines(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self"), value = c.operand("value", elementOf(x));
+  auto line = readLine(c, x);
+  if (failed(line))
+    return llvm::failure();
+  Exprs shape = graph::getShape(x), updated = line->common;
+  for (int64_t d : line->others)
+    updated.push_back(shape[d]);
+  return c.yield(
+      putAt(x, *line, e.broadcast(value, updated), ScatterReduction::none, e));
+}
+
+// Single elements along a dimension.
+
+/// `src` may be larger than the positions that it is for.
+static Value updatesFor(Call &c, Value index, mlir::Type element) {
+  Emitter &e = c.getEmitter();
+  Value src = c.operand(c.has("src") ? "src" : "value", element);
+  if (!src || !index)
+    return {};
+  Exprs shape = graph::getShape(index);
+  if (rankOf(src) == 0)
+    return e.broadcast(src, shape);
+  Exprs given = graph::getShape(src);
+  if (given.size() != shape.size())
+    return c.fail("src and index differ in dimensions");
+  for (auto [have, need] : llvm::zip_equal(given, shape))
+    if (!e.getSymbols().assumeAtLeast(have, need,
+                                      "so that there is one for each position"))
+      return c.fail("src of " + e.describe(given) + " is smaller than index, " +
+                    e.describe(shape));
+  return e.slice(src, Exprs(shape.size(), e.number(0)),
+                 SmallVector<int64_t>(shape.size(), 1), shape);
+}
+
+/// What changes nothing when it is combined.
+static Value neutral(ScatterReduction reduction, mlir::Type element,
+                     Emitter &e) {
+  if (reduction == ScatterReduction::add || reduction == ScatterReduction::mul)
+    return e.scalar(int64_t(reduction == ScatterReduction::mul), element);
+  bool least = reduction == ScatterReduction::max;
+  if (llvm::isa<mlir::FloatType>(element)) {
+    double infinity = std::numeric_limits<double>::infinity();
+    return e.scalar(least ? -infinity : infinity, element);
+  }
+  unsigned bits = element.getIntOrFloatBitWidth();
+  bool isSigned = !element.isUnsignedInteger() && bits > 1;
+  llvm::APInt value = isSigned ? least ? llvm::APInt::getSignedMinValue(bits)
+                                       : llvm::APInt::getSignedMaxValue(bits)
+                      : least  ? llvm::APInt::getMinValue(bits)
+                               : llvm::APInt::getMaxValue(bits);
+  return e.scalar(isSigned ? value.getSExtValue()
+                           : static_cast<int64_t>(value.getZExtValue()),
+                  element);
+}
+
+static LogicalResult scatterBy(Call &c, llvm::StringRef reduce) {
+  Emitter &e = c.getEmitter();
+  auto reduction = llvm::StringSwitch<std::optional<ScatterReduction>>(reduce)
+                       .Case("none", ScatterReduction::none)
+                       .Cases({"add", "sum"}, ScatterReduction::add)
+                       .Cases({"multiply", "prod"}, ScatterReduction::mul)
+                       .Case("amax", ScatterReduction::max)
+                       .Case("amin", ScatterReduction::min)
+                       .Default(std::nullopt);
+  if (!reduction)
+    return c.fail("reduction '" + reduce + "' is not supported",
+                  "sum, prod, amax and amin are");
+  Value x = c.tensor("self"), index = c.tensor("index");
+  int64_t axis = c.axis("dim", rankOf(x));
+  if (!x || !index || e.failed() || rankOf(x) != rankOf(index) || !rankOf(x))
+    return c.fail("index and operand differ in dimensions");
+  mlir::Type element = elementOf(x);
+  if (!c.flag("include_self", true))
+    x = buildScatterElements(
+        x, index,
+        e.broadcast(neutral(*reduction, element, e), graph::getShape(index)),
+        axis, ScatterReduction::none, e);
+  return c.yield(buildScatterElements(x, index, updatesFor(c, index, element),
+                                      axis, *reduction, e));
+}
+static LogicalResult scatter(Call &c) { return scatterBy(c, "none"); }
+static LogicalResult scatterAdd(Call &c) { return scatterBy(c, "add"); }
+static LogicalResult scatterReduce(Call &c) {
+  return scatterBy(c, c.text("reduce", ""));
+}
+
+llvm::ArrayRef<Row> charonia::frontend::pytorch::scatterRows() {
+  static const Row rows[] = {
+      {"aten.index_put.default", indexPut},
+      {"aten._unsafe_index_put.default", indexPut},
+      {"aten.index_add.default", putLines<ScatterReduction::add>},
+      {"aten.index_copy.default", putLines<ScatterReduction::none>},
+      {"aten.index_fill.int_Scalar", fillLines},
+      {"aten.index_fill.int_Tensor", fillLines},
+      {"aten.scatter.src", scatter},
+      {"aten.scatter.value", scatter},
+      {"aten.scatter.reduce", scatterReduce},
+      {"aten.scatter.value_reduce", scatterReduce},
+      {"aten.scatter_add.default", scatterAdd},
+      {"aten.scatter_reduce.two", scatterReduce},
+  };
+  return rows;
+}
