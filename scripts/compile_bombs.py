@@ -83,15 +83,18 @@ class Graph:
 # --- The compiler's own bombs ---------------------------------------------------
 
 
-def lstm(steps: int, hidden: int = 32, width: int = 16):
+def lstm(steps: int, hidden: int = 32, width: int = 16, directions: int = 1, lengths: bool = False):
     g = Graph()
     y, h, c = g.op(
-        "LSTM", "x", g.weight(1, 4 * hidden, width), g.weight(1, 4 * hidden, hidden),
-        g.weight(1, 8 * hidden), outputs=3, hidden_size=hidden,
+        "LSTM", "x", g.weight(directions, 4 * hidden, width),
+        g.weight(directions, 4 * hidden, hidden), g.weight(directions, 8 * hidden),
+        *["lengths"] * lengths, outputs=3, hidden_size=hidden,
+        direction="bidirectional" if directions == 2 else "forward",
     )  # fmt: skip
     return g.model(
-        [info("x", [steps, "batch", width])],
-        [info(y, [steps, 1, "batch", hidden]), info(h, [1, "batch", hidden])],
+        [info("x", [steps, "batch", width])]
+        + [info("lengths", ["batch"], TensorProto.INT32)] * lengths,
+        [info(y, [steps, directions, "batch", hidden]), info(h, [directions, "batch", hidden])],
     )
 
 
@@ -374,6 +377,8 @@ def gated_attention(depth: int, tokens: int = 196, width: int = 64, heads: int =
 
 BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "lstm-512-steps": lambda: lstm(512),
+    "lstm-512-lengths": lambda: lstm(512, lengths=True),
+    "lstm-512-both-ways": lambda: lstm(512, 16, 3, directions=2, lengths=True),
     "scan-300-steps": lambda: scan(300),
     "concat-500-sizes": lambda: symbolic_concat(500),
     "inputs-2000": lambda: many_inputs(2000),
@@ -414,7 +419,10 @@ def sample(model: onnx.ModelProto) -> Mapping[str, np.ndarray]:
     inputs = {}
     for value in model.graph.input:
         dims = [d.dim_value or 3 for d in value.type.tensor_type.shape.dim]
-        inputs[value.name] = rng.uniform(-1, 1, dims).astype(np.float32)
+        if value.type.tensor_type.elem_type == TensorProto.INT32:  # lengths of sequences
+            inputs[value.name] = rng.randint(1, 4, dims).astype(np.int32)
+        else:
+            inputs[value.name] = rng.uniform(-1, 1, dims).astype(np.float32)
     return inputs
 
 

@@ -48,12 +48,95 @@ static graph::GraphOpInterface findPart(BlockArgument argument) {
   return one;
 }
 
+/// Slices of slices become slices.
+static void joinSlices(Block &body) {
+  for (Operation &op : llvm::make_early_inc_range(body))
+    if (auto slice = dyn_cast<graph::SliceOp>(op)) {
+      auto inner = slice.getInput().getDefiningOp<graph::SliceOp>();
+      SmallVector<OpFoldResult> folded;
+      if (!inner || failed(op.fold(folded)))
+        continue;
+      if (!folded.empty()) {
+        slice.replaceAllUsesWith(cast<Value>(folded.front()));
+        slice.erase();
+      } else if (inner->use_empty()) {
+        inner->erase();
+      }
+    }
+}
+
+/// A slice of a tensor's leading dimensions, which is a run: all before the
+/// last of them have one element in it.
+struct LeadingPart {
+  graph::Exprs starts, shape;
+  unsigned count = 0; ///< Leading dimensions.
+
+  friend bool operator==(const LeadingPart &, const LeadingPart &) = default;
+};
+
+/// The leading part of which a slice reads some; nothing where it is no cut.
+static std::optional<LeadingPart> leadingPart(graph::SliceOp slice) {
+  if (!llvm::all_of(slice.getSteps(), [](int64_t step) { return step == 1; }))
+    return std::nullopt;
+  graph::Exprs in = graph::getShape(slice.getInput()),
+               out = graph::getShape(slice.getResult());
+  LeadingPart part{graph::Exprs(slice.getStarts().getResults()), out};
+  while (part.count < out.size() && graph::constantOf(out[part.count++]) == 1)
+    ;
+  bool cuts = false;
+  for (unsigned d = 0; d < out.size(); ++d) {
+    if (d < part.count) {
+      cuts |= in[d] != out[d];
+      continue;
+    }
+    part.starts[d] = getAffineConstantExpr(0, slice.getContext());
+    part.shape[d] = in[d];
+  }
+  return cuts ? std::optional(std::move(part)) : std::nullopt;
+}
+
+/// Where all readers of the argument slice one leading part of it, lets them
+/// slice that: of each step of a recurrence a kernel may read some columns.
+static void splitSlices(BlockArgument whole) {
+  std::optional<LeadingPart> part;
+  for (Operation *user : whole.getUsers()) {
+    auto slice = dyn_cast<graph::SliceOp>(user);
+    auto leading = slice ? leadingPart(slice) : std::nullopt;
+    if (!leading || (part && *part != *leading))
+      return;
+    part = std::move(leading);
+  }
+  if (!part)
+    return;
+  MLIRContext *context = whole.getContext();
+  SmallVector<graph::SliceOp> readers;
+  for (Operation *user : whole.getUsers())
+    readers.push_back(cast<graph::SliceOp>(user));
+  OpBuilder builder = OpBuilder::atBlockBegin(whole.getOwner());
+  auto outer = graph::SliceOp::create(
+      builder, whole.getLoc(),
+      graph::makeType(part->shape, getElementTypeOrSelf(whole)), whole,
+      graph::mapOf(0, part->starts, context), readers.front().getSteps());
+  for (graph::SliceOp reader : readers) {
+    graph::Exprs starts(reader.getStarts().getResults());
+    std::fill_n(starts.begin(), part->count, getAffineConstantExpr(0, context));
+    reader.getInputMutable().assign(outer);
+    reader.setStarts(graph::mapOf(0, starts, context));
+    if (reader.getType() == outer.getType()) {
+      reader.replaceAllUsesWith(outer.getResult());
+      reader.erase();
+    }
+  }
+}
+
 static void passRuns(graph::KernelOp kernel, int64_t alignment,
                      const graph::Facts &facts) {
   Block &body = kernel.getBody().front();
   OpBuilder builder(kernel);
+  joinSlices(body);
   for (unsigned i = 0; i < body.getNumArguments(); ++i) {
     BlockArgument whole = body.getArgument(i);
+    splitSlices(whole);
     graph::GraphOpInterface view = findPart(whole);
     AffineExpr offset = view ? runOffset(view) : AffineExpr();
     if (!offset)

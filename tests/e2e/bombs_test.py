@@ -21,6 +21,7 @@ CASES = {
     "lstm_dynamic_batch": lambda: bombs.lstm(512),
     "scan_dynamic_batch": lambda: bombs.scan(300),
     "odd_lstm": lambda: bombs.lstm(30, hidden=7, width=5),
+    "lstm_both_ways": lambda: bombs.lstm(9, 8, 3, directions=2, lengths=True),
     # Each value is read twice by the next one.
     "doubling": lambda: bombs.doubling(40),
     "doubling_shape": lambda: bombs.doubling_shape(10),
@@ -128,10 +129,15 @@ def odd_lstm(steps: int):
     return bombs.lstm(steps, hidden=7, width=5)
 
 
+def both_ways(steps: int):
+    """Both directions' inputs are one product, of which each step reads some columns."""
+    return bombs.lstm(steps, directions=2)
+
+
 @pytest.mark.parametrize(
     "recurrence, target",
     [(bombs.lstm, "cpu"), (bombs.lstm, "sm_90"), (bombs.scan, "cpu"), (bombs.scan, "sm_90"),
-     (odd_lstm, "cpu")],
+     (odd_lstm, "cpu"), (both_ways, "cpu"), (both_ways, "sm_90")],
 )  # fmt: skip
 def test_steps_share_kernels(tmp_path, recurrence, target):
     """Steps of a recurrence differ in where they read: that is no other code. Were it,
@@ -144,7 +150,7 @@ def test_steps_share_kernels(tmp_path, recurrence, target):
     counts = re.search(r"(\d+) launches of (\d+) kernels", result.stdout)
     assert counts, result.stdout + result.stderr
     launches, kernels = map(int, counts.groups())
-    assert launches >= 2 * 512 and kernels <= 12, result.stdout
+    assert launches >= 2 * 512 and kernels <= 16, result.stdout
     # They are told apart by the places that they are given.
     told = harness.invoke("inspect", tmp_path / "model.engine", "--json")
     steps = json.loads(told.stdout)["programs"][0]["steps"]
