@@ -129,6 +129,11 @@ def odd_lstm(steps: int):
     return bombs.lstm(steps, hidden=7, width=5)
 
 
+def lengths(steps: int):
+    """Each sequence of the batch ends behind another step."""
+    return bombs.lstm(steps, lengths=True)
+
+
 def both_ways(steps: int):
     """Both directions' inputs are one product, of which each step reads some columns."""
     return bombs.lstm(steps, directions=2)
@@ -137,7 +142,7 @@ def both_ways(steps: int):
 @pytest.mark.parametrize(
     "recurrence, target",
     [(bombs.lstm, "cpu"), (bombs.lstm, "sm_90"), (bombs.scan, "cpu"), (bombs.scan, "sm_90"),
-     (odd_lstm, "cpu"), (both_ways, "cpu"), (both_ways, "sm_90")],
+     (odd_lstm, "cpu"), (lengths, "cpu"), (both_ways, "cpu"), (both_ways, "sm_90")],
 )  # fmt: skip
 def test_steps_share_kernels(tmp_path, recurrence, target):
     """Steps of a recurrence differ in where they read: that is no other code. Were it,

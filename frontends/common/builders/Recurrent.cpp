@@ -63,8 +63,8 @@ private:
   State stepGru(Value input, const State &before);
   State stepLstm(Value input, const State &before);
   Value start(Value given);
-  /// Behind its end a sequence keeps its state and gives zeros.
-  Value keepEnded(int64_t t, const State &before, State &next);
+  Value runningSteps();
+  Value keepEnded(Value inside, const State &before, State &next);
 
   Value part(Value v, int64_t axis, int64_t first, int64_t count);
   /// Row `t` of the first dimension, which goes.
@@ -189,10 +189,20 @@ Value Recurrence::start(Value given) {
   return given;
 }
 
-Value Recurrence::keepEnded(int64_t t, const State &before, State &next) {
+/// Of each step, which sequences have not ended before it: [steps, batch, 1].
+/// In one comparison, so that steps differ in the place alone where they read.
+Value Recurrence::runningSteps() {
+  if (!l.lengths)
+    return {};
   mlir::Type i64 = e.getBuilder().getI64Type();
-  Value lengths = e.reshape(e.cast(l.lengths, i64), {l.batch, e.number(1)});
-  Value inside = e.compare(graph::Predicate::gt, lengths, e.scalar(t, i64));
+  mlir::AffineExpr one = e.number(1);
+  Value lengths = e.reshape(e.cast(l.lengths, i64), {one, l.batch, one});
+  return e.compare(graph::Predicate::gt, lengths,
+                   e.iota({e.number(l.steps), one, one}, 0, i64));
+}
+
+/// Behind its end a sequence keeps its state and gives zeros.
+Value Recurrence::keepEnded(Value inside, const State &before, State &next) {
   Value output = e.select(inside, next.hidden, number(0));
   next.hidden = e.select(inside, next.hidden, before.hidden);
   if (next.cell)
@@ -204,6 +214,7 @@ RecurrentStates Recurrence::run() {
   RecurrentStates result;
   if (!l.input || !d.input || !recurrent)
     return result;
+  Value running = runningSteps();
   // The inputs' part of all steps at once.
   Value inputs =
       sum(product(l.input, e.transpose(d.input, {1, 0})), d.inputBias);
@@ -215,7 +226,8 @@ RecurrentStates Recurrence::run() {
     State next = step(row(inputs, t), state);
     if (!next.hidden)
       return result;
-    outputs[t] = l.lengths ? keepEnded(t, state, next) : next.hidden;
+    outputs[t] =
+        running ? keepEnded(row(running, t), state, next) : next.hidden;
     state = next;
   }
   result.outputs = std::move(outputs);
