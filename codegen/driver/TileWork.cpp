@@ -90,7 +90,8 @@ private:
           add(work.bytes, bytesOf(store.getValue().getType(), elements));
     } else if (auto dot = dyn_cast<tile::DotOp>(op)) {
       auto lhs = cast<RankedTensorType>(dot.getLhs().getType());
-      addWork(times, elementsOf(dot), 2 * lhs.getShape().back());
+      addWork(times, lhs.getDimSize(0) * dot.getUsedColumns(),
+              2 * lhs.getShape().back());
     } else if (auto reduce = dyn_cast<tile::ReduceOp>(op)) {
       int64_t combine = 0;
       for (Operation &inner : reduce.getCombiner().front())

@@ -515,10 +515,20 @@ Emitter::Access Emitter::makeAccess(const Demand &demand) {
     map.push_back(g.coordinate);
     shape.push_back(g.extent);
   }
-  for (unsigned i = 0; i < map.size(); ++i)
+  // Where a check of a tile's own coordinate fails no other one counts.
+  graph::Facts inside = known;
+  for (unsigned i = access.rank; i < map.size(); ++i)
+    if (auto axis = dyn_cast<AffineDimExpr>(map[i]))
+      if (auto extent = graph::constantOf(shape[i])) {
+        graph::Interval &range = inside.dims[axis.getPosition()];
+        range.high = std::min(range.high, *extent - 1);
+      }
+  for (unsigned i = 0; i < map.size(); ++i) {
+    bool ofTile = isa<AffineDimExpr>(map[i]);
     if (!(i < access.rank && joined.guarded[i]) &&
-        !graph::isWithin(map[i], shape[i], known))
+        !graph::isWithin(map[i], shape[i], ofTile ? known : inside))
       access.checks.push_back(i);
+  }
   SmallVector<AffineExpr> all(map);
   all.append(shape.begin(), shape.end());
   access.symbols = compress(all, demand.tile);

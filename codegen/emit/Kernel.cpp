@@ -130,7 +130,7 @@ private:
     return e.simplify(n, {});
   }
   AffineExpr countOf(const Schedule::Group &g) {
-    return e.simplify((extentOf(g) + (g.tile - 1)).floorDiv(g.tile), {});
+    return e.simplify((extentOf(g) + (g.step() - 1)).floorDiv(g.step()), {});
   }
 
   /// Tile numbers of the grid's groups from the program's index.
@@ -336,10 +336,13 @@ private:
   /// Coordinates of the group's dimensions for tile `number`.
   void place(unsigned group, AffineExpr number) {
     const Schedule::Group &g = schedule.groups[group];
-    AffineExpr index = number * g.tile;
+    AffineExpr index = number * g.step();
     for (auto [axis, of] : llvm::enumerate(schedule.axes))
-      if (of == group)
+      if (of == group) {
         index = index + e.axis(axis);
+        if (g.own)
+          guards.push_back({e.axis(axis), e.constant(g.own)});
+      }
     Exprs extents;
     for (unsigned d : g.dims)
       extents.push_back(root[d]);
@@ -365,11 +368,11 @@ private:
     SmallVector<int64_t> tile = tileOf();
     unsigned inputs = kernel.getInputs().size();
     if (auto ordered = cast_or_null<EmitOpInterface>(orderedOf(kernel, target)))
-      return ordered.emitOrdered(e,
-                                 {yield->getOperand(0), tile, coordinates, {}},
-                                 function.getArgument(inputs));
+      return ordered.emitOrdered(
+          e, {yield->getOperand(0), tile, coordinates, guards},
+          function.getArgument(inputs));
     for (auto [i, value] : llvm::enumerate(yield->getOperands())) {
-      Demand demand{value, tile, coordinates, {}};
+      Demand demand{value, tile, coordinates, guards};
       if (i)
         demand = withoutUnusedAxes(throughMap(demand, resultMaps[i], value));
       FailureOr<Value> result = e.emit(demand);
@@ -403,6 +406,8 @@ private:
   Emitter e;
   Operation *yield = nullptr;
   Exprs root, coordinates;
+  /// What of the tile is its own.
+  SmallVector<Guard> guards;
   /// From coordinates of the first result to those of each.
   SmallVector<AffineMap> resultMaps;
   SmallVector<AffineExpr> tileNumbers;

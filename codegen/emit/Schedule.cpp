@@ -509,6 +509,8 @@ private:
     dot.chip = t.chip;
     GpuTile chosen = chooseGpuTile(dot);
     unsigned c = add(column, chosen.n), r = add(row, chosen.m);
+    if (s.groups[c].tile != chosen.n)
+      s.groups[c].own = chosen.n;
     s.axes = tiled({r, c});
     s.kTile = chosen.k;
     s.warps = chosen.warps;

@@ -10,12 +10,17 @@ namespace charonia::emit {
 
 struct Schedule {
   /// Dimensions of the kernel's first result that are walked as one linear
-  /// index (row-major in the order listed), `tile` elements at a time.
+  /// index (row-major in the order listed), `tile` elements at a time, or
+  /// `own` of them.
   struct Group {
     llvm::SmallVector<unsigned> dims;
     int64_t tile = 1;
     /// Walked by a loop inside a program instance instead of by the grid.
     bool sequential = false;
+    /// Of these the first that are the tile's own, where it is not all of them
+    /// (0): a GPU's tiles have powers of two, its steps need not.
+    int64_t own = 0;
+    int64_t step() const { return own ? own : tile; }
   };
   /// From the slowest in the grid's order to the fastest. Dimensions in no
   /// group have extent 1.

@@ -14,6 +14,7 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
         {b.getNamedAttr("dims", b.getDenseI64ArrayAttr(SmallVector<int64_t>(
                                     g.dims.begin(), g.dims.end()))),
          b.getNamedAttr("tile", b.getI64IntegerAttr(g.tile)),
+         b.getNamedAttr("own", b.getI64IntegerAttr(g.own)),
          b.getNamedAttr("sequential", b.getBoolAttr(g.sequential))}));
   return b.getDictionaryAttr(
       {b.getNamedAttr("groups", b.getArrayAttr(list)),
@@ -41,6 +42,12 @@ static FailureOr<Schedule::Group> readGroup(Attribute attribute,
   Schedule::Group g;
   g.dims.assign(dims.asArrayRef().begin(), dims.asArrayRef().end());
   g.tile = tile.getInt();
+  if (auto own = d.getAs<IntegerAttr>("own"))
+    g.own = own.getInt();
+  if (g.own < 0 || g.own > g.tile)
+    return mlir::emitError(
+        location, "a tile of a schedule has no more elements of its 'own' than "
+                  "'tile' says");
   g.sequential = sequential && sequential.getValue();
   return g;
 }

@@ -187,7 +187,7 @@ Value LayoutRewriter::warpgroupDot(tile::DotOp op, const DotPlan &dot,
   Value accumulator = get(op.getAccumulator(), dot.result);
   Value product = simt::WarpgroupDotOp::create(
       b, op.getLoc(), accumulator.getType(), lhs, rhs, accumulator,
-      dot.warps.rows, dot.warps.columns);
+      dot.warps.rows, dot.warps.columns, dot.used);
   return simt::WaitDotsOp::create(b, op.getLoc(), TypeRange{product.getType()},
                                   ValueRange{product}, 0)
       .getResult(0);

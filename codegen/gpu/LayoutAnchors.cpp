@@ -162,11 +162,17 @@ std::optional<DotPlan> LayoutPlan::planWarpgroup(tile::DotOp op,
   unsigned groups = warps / 4;
   auto rows = unsigned(std::min<int64_t>(dot.m / groupRows, groups));
   unsigned columns = groups / rows;
+  // What does not count is left out where one group has all columns.
+  constexpr int64_t leastWidth = 8;
+  int64_t used = op.getUsedColumns();
+  if (columns > 1 || used % leastWidth != 0)
+    used = dot.n;
   if (dot.n / columns < leastColumns || dot.n / columns > mostColumns ||
-      dot.m * dot.n > mostAccumulators * warps * kLanes)
+      dot.m * used > mostAccumulators * warps * kLanes)
     return std::nullopt;
   DotPlan plan;
   plan.form = DotInstruction::Form::WarpgroupMma;
+  plan.used = used == dot.n ? 0 : used;
   plan.warps = {rows, columns};
   plan.result = warpgroupResultLayout({dot.m, dot.n}, plan.warps);
   auto staysIn = [&](const LinearLayout &whole) {

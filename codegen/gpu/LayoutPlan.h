@@ -37,6 +37,8 @@ struct DotPlan {
   /// takes fragments.
   int64_t step = 0;
   LinearLayout lhs, rhs;
+  /// Columns that are computed, of wgmma; 0: all.
+  int64_t used = 0;
   /// The left operand of all steps where it stays in registers.
   std::optional<LinearLayout> lhsRegisters;
 };

@@ -188,6 +188,11 @@ FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand,
   }
 
   int64_t m = demand.tile[axes->row], n = demand.tile[axes->column];
+  // Columns that nobody wants, where that is known now.
+  int64_t columns = n;
+  for (const Guard &g : demand.guards)
+    if (g.coordinate == e.axis(axes->column))
+      columns = std::min(columns, graph::constantOf(g.extent).value_or(n));
   Type accumulatorType = e.computeType(p.element);
   Value start = e.splat(0, accumulatorType, {m, n});
   Exprs k;
@@ -235,6 +240,8 @@ FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand,
               prefetchNext(e, moved);
             AffineExpr at = counter * step + e.axis(isLhs ? 1 : 0);
             moved.guards.push_back({at, extent});
+            if (!isLhs && columns < n)
+              moved.guards.push_back({e.axis(1), e.constant(columns)});
             return e.emitZeroOutside(std::move(moved), p.element);
           };
           FailureOr<Value> x = operand(p.lhs(full, terms), true);
@@ -243,7 +250,7 @@ FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand,
             return failure();
           return SmallVector<Value>{tile::DotOp::create(
               b, e.loc(), values[0].getType(), *x, *y, values[0],
-              e.getTarget().tf32 && p.element.isF32())};
+              e.getTarget().tf32 && p.element.isF32(), columns % n)};
         });
   };
   FailureOr<SmallVector<Value>> total = walk(0, {start});

@@ -20,8 +20,24 @@ bool isUnsignedValue(Value v) {
   return t.isUnsignedInteger() || t.isInteger(1);
 }
 
+/// Whether a guard says which elements of the tile are its own (Schedule), on
+/// an axis of the demand.
+bool isOwn(Emitter &e, const Demand &demand, const Guard &guard) {
+  auto axis = dyn_cast<AffineDimExpr>(guard.coordinate);
+  return axis &&
+         llvm::any_of(e.getSchedule().groups,
+                      [&](const Schedule::Group &group) {
+                        return group.own &&
+                               graph::constantOf(guard.extent) == group.own;
+                      }) &&
+         llvm::any_of(demand.coordinates, [&](AffineExpr coordinate) {
+           return e.dependsOnAxis(coordinate, axis.getPosition());
+         });
+}
+
 /// Tiles of all operands, for the same elements. Guards only reach operators
-/// that keep zero (see Emitter::emitZeroOutside), so they are dropped here.
+/// that keep zero (see Emitter::emitZeroOutside), so they are dropped here, but
+/// for those that leave a part of the tile out.
 FailureOr<SmallVector<Value>> operandTiles(Operation *op, Emitter &e,
                                            const Demand &demand,
                                            bool keepGuards = false) {
@@ -30,7 +46,7 @@ FailureOr<SmallVector<Value>> operandTiles(Operation *op, Emitter &e,
     Demand d = throughMap(
         demand, cast<graph::GraphOpInterface>(op).getOperandMap(i), operand);
     if (!keepGuards)
-      d.guards.clear();
+      llvm::erase_if(d.guards, [&](const Guard &g) { return !isOwn(e, d, g); });
     FailureOr<Value> tile = e.emit(std::move(d));
     if (failed(tile))
       return failure();

@@ -197,6 +197,11 @@ SmallVector<Value, 2> WarpgroupDotOp::getMemories() {
   return memories;
 }
 
+int64_t WarpgroupDotOp::getUsedColumns() {
+  return getUsed() ? getUsed()
+                   : cast<RankedTensorType>(getType()).getDimSize(1);
+}
+
 int64_t MemoryType::getNumElements() const {
   return std::accumulate(getShape().begin(), getShape().end(), int64_t(1),
                          std::multiplies<>());

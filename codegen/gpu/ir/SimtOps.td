@@ -171,14 +171,18 @@ def Simt_WarpgroupDotOp : Simt_Op<"warpgroup_dot", [AllTypesMatch<["accumulator"
     memory lie as warpgroupOperandLayout says, a left operand in registers as
     warpgroupLhsLayout does. They are read at any time until a simt.wait_dots that covers the
     dot; the result is there after it, and before only for another dot. What threads wrote to
-    shared operands needs a simt.fence_shared between.
+    shared operands needs a simt.fence_shared between. Only the first `used` columns are read and
+    computed (0: all); the others of the result are those of the accumulator.
   }];
   let arguments = (ins AnyTypeOf<[Simt_MemoryType, Simt_Tensor]>:$lhs, Simt_MemoryType:$rhs,
-    Simt_Tensor:$accumulator, I64Attr:$rows, I64Attr:$columns);
+    Simt_Tensor:$accumulator, I64Attr:$rows, I64Attr:$columns,
+    DefaultValuedAttr<I64Attr, "0">:$used);
   let results = (outs Simt_Tensor:$result);
   let extraClassDeclaration = [{
     /// The operands in shared memory.
     ::llvm::SmallVector<::mlir::Value, 2> getMemories();
+    /// The columns that are computed.
+    int64_t getUsedColumns();
   }];
   let assemblyFormat = [{
     $lhs `,` $rhs `,` $accumulator attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)

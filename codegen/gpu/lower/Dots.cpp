@@ -7,7 +7,9 @@
 #include "codegen/gpu/lower/Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -80,19 +82,14 @@ Value KernelLowering::descriptorOf(IndexSum start, uint64_t bits) {
   return LLVM::OrOp::create(b, loc, wide, rest);
 }
 
-/// As wgmma takes accumulators: so many in each.
-KernelLowering::Values KernelLowering::structures(ArrayRef<Value> values,
-                                                  unsigned count) {
+/// As wgmma takes accumulators.
+Value KernelLowering::structure(ArrayRef<Value> values) {
   auto type = LLVM::LLVMStructType::getLiteral(
-      b.getContext(), SmallVector<Type>(count, values[0].getType()));
-  Values result;
-  for (; !values.empty(); values = values.drop_front(count)) {
-    Value structure = LLVM::PoisonOp::create(b, loc, type);
-    for (unsigned i = 0; i < count; ++i)
-      structure = LLVM::InsertValueOp::create(b, loc, structure, values[i],
-                                              ArrayRef<int64_t>{i});
-    result.push_back(structure);
-  }
+      b.getContext(), SmallVector<Type>(values.size(), values[0].getType()));
+  Value result = LLVM::PoisonOp::create(b, loc, type);
+  for (auto [i, value] : llvm::enumerate(values))
+    result = LLVM::InsertValueOp::create(b, loc, result, value,
+                                         ArrayRef<int64_t>{int64_t(i)});
   return result;
 }
 
@@ -198,15 +195,20 @@ void KernelLowering::lowerOp(simt::WarpgroupDotOp op) {
     words = packed(op.getLhs());
   }
   ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getType()).getShape();
-  int64_t blocks = shape[0] / rows / kGroupRows, n = shape[1] / columns,
-          k = rhs.type.getShape()[0], count = n / 2,
+  int64_t blocks = shape[0] / rows / kGroupRows,
+          held = shape[1] / columns / 2, // accumulators of a block
+      count = op.getUsedColumns() / columns / 2, k = rhs.type.getShape()[0],
           depth = kStepBytes / rhs.elementBytes;
   DenseElementsAttr start;
   bool startsAtZero = matchPattern(op.getAccumulator(), m_Constant(&start)) &&
                       start.isSplat() &&
                       start.getSplatValue<APFloat>().isPosZero();
 
-  Values totals = structures(elements(op.getAccumulator()), count);
+  // The first registers of a block are its first columns.
+  Values results = elements(op.getAccumulator()), totals;
+  for (int64_t i = 0; i < blocks; ++i)
+    totals.push_back(
+        structure(ArrayRef<Value>(results).slice(i * held, count)));
   NVVM::WgmmaFenceAlignedOp::create(b, loc);
   for (int64_t step = 0; step < k; step += depth)
     for (int64_t i = 0; i < blocks; ++i) {
@@ -223,19 +225,59 @@ void KernelLowering::lowerOp(simt::WarpgroupDotOp op) {
             second, totals[i], isFirst);
     }
   NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);
-  Values results;
-  for (Value total : totals)
+  for (auto [i, total] : llvm::enumerate(totals))
     for (int64_t j = 0; j < count; ++j)
-      results.push_back(LLVM::ExtractValueOp::create(b, loc, total, j));
+      results[i * held + j] = LLVM::ExtractValueOp::create(b, loc, total, j);
   bind(op.getResult(), results);
+}
+
+/// The dot whose columns a value has: what waits and loops pass on.
+static simt::WarpgroupDotOp dotOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto dot = dyn_cast<simt::WarpgroupDotOp>(op))
+      return dot;
+    unsigned number = cast<OpResult>(value).getResultNumber();
+    if (auto wait = dyn_cast<simt::WaitDotsOp>(op))
+      value = wait.getValues()[number];
+    else if (auto loop = dyn_cast<scf::ForOp>(op))
+      value = loop.getBody()->getTerminator()->getOperand(number);
+    else
+      break;
+  }
+  return nullptr;
+}
+
+/// Registers of a value that a dot left as they were.
+static llvm::SmallBitVector untouched(Value value) {
+  unsigned registers = simt::layoutOf(value).inSize(Dim::Register);
+  llvm::SmallBitVector result(registers);
+  simt::WarpgroupDotOp dot = dotOf(value);
+  if (!dot)
+    return result;
+  int64_t held = cast<RankedTensorType>(dot.getType()).getDimSize(1) /
+                 dot.getColumns() / 2,
+          count = dot.getUsedColumns() / dot.getColumns() / 2;
+  for (unsigned i = 0; i < registers; ++i)
+    if (i % held >= count)
+      result.set(i);
+  return result;
 }
 
 /// The values pass through the wait, so that nothing that uses them comes
 /// before it.
 void KernelLowering::lowerOp(simt::WaitDotsOp op) {
+  SmallVector<Values> results;
   Values values;
+  SmallVector<Value *> places; // of the values, in the results
   for (Value value : op.getValues())
-    llvm::append_range(values, elements(value));
+    results.push_back(elements(value));
+  for (auto [value, parts] : llvm::zip(op.getValues(), results)) {
+    llvm::SmallBitVector passes = untouched(value).flip();
+    for (unsigned i : passes.set_bits()) {
+      values.push_back(parts[i]);
+      places.push_back(&parts[i]);
+    }
+  }
   if (values.empty()) {
     NVVM::WgmmaWaitGroupSyncOp::create(b, loc, op.getPending());
     return;
@@ -255,15 +297,10 @@ void KernelLowering::lowerOp(simt::WaitDotsOp op) {
                      /*has_side_effects=*/true,
                      /*is_align_stack=*/false, LLVM::TailCallKind::None, {}, {})
                      .getRes();
-  unsigned next = 0;
-  for (Value result : op.getResults()) {
-    Values parts(simt::layoutOf(result).inSize(Dim::Register));
-    for (Value &part : parts)
-      part = values.size() == 1
-                 ? waited
-                 : Value(LLVM::ExtractValueOp::create(b, loc, waited, next++));
+  for (auto [i, place] : llvm::enumerate(places))
+    *place = LLVM::ExtractValueOp::create(b, loc, waited, i);
+  for (auto [result, parts] : llvm::zip(op.getResults(), results))
     bind(result, parts);
-  }
 }
 
 void KernelLowering::lowerOp(simt::FenceSharedOp) {

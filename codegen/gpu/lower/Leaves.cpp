@@ -67,7 +67,7 @@ void KernelLowering::lowerOp(tile::InBoundsOp op) {
                                     checks});
   Values values;
   for (unsigned r = 0; r < layout.inSize(Dim::Register); ++r) {
-    Value inside = predicateOf(plan, coordinates(layout, r),
+    Value inside = predicateOf(plan, layout, r, coordinates(layout, r),
                                symbolsOf(plan.access, layout, r));
     if (!inside)
       inside = index->cached({"true", {}, {}}, [&]() -> Value {

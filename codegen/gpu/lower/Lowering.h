@@ -110,8 +110,12 @@ private:
                                         unsigned reg);
   Address addressOf(const AddressPlan &plan, llvm::ArrayRef<IndexSum> dims,
                     llvm::ArrayRef<IndexSum> symbols);
-  Value predicateOf(const AddressPlan &plan, llvm::ArrayRef<IndexSum> dims,
+  /// Whether the checks hold for a register; null: always, see isNever.
+  Value predicateOf(const AddressPlan &plan, const LinearLayout &layout,
+                    unsigned reg, llvm::ArrayRef<IndexSum> dims,
                     llvm::ArrayRef<IndexSum> symbols);
+  /// A predicate that is known to be false.
+  bool isNever(Value predicate) const;
   Value pointerOf(const Address &address);
   void lowerOp(tile::LoadOp op);
   void lowerOp(tile::StoreOp op);
@@ -170,7 +174,7 @@ private:
   Value descriptorOf(IndexSum start, uint64_t bits);
   IndexSum operandStart(const GroupOperand &operand, int64_t parts,
                         int64_t shift);
-  Values structures(llvm::ArrayRef<Value> values, unsigned count);
+  Value structure(llvm::ArrayRef<Value> values);
   Value dotOfShared(const GroupOperand &lhs, const GroupOperand &rhs,
                     Value left, Value right, Value total, bool isFirst);
   Value dotOfRegisters(const GroupOperand &rhs, mlir::ValueRange words,
@@ -208,6 +212,11 @@ private:
   /// Of four warps, known to be the same in all lanes; where dots ask for it.
   Value groupId;
 };
+
+/// What is known of `check` < `extent` for a register, whichever the thread: of
+/// a coordinate of the tile alone.
+std::optional<bool> decide(mlir::AffineExpr check, mlir::AffineExpr extent,
+                           const LinearLayout &layout, unsigned reg);
 
 } // namespace charonia::gpu
 

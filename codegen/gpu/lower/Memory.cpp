@@ -1,6 +1,7 @@
 // Accesses to buffers.
 #include "codegen/gpu/lower/Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -124,11 +125,43 @@ KernelLowering::Address KernelLowering::addressOf(const AddressPlan &plan,
   return {pointer, int64_t(near)};
 }
 
+std::optional<bool> charonia::gpu::decide(AffineExpr check, AffineExpr extent,
+                                          const LinearLayout &layout,
+                                          unsigned reg) {
+  auto axis = dyn_cast<AffineDimExpr>(check);
+  auto end = dyn_cast<AffineConstantExpr>(extent);
+  if (!axis || !end)
+    return std::nullopt;
+  Dim out = axisDim(axis.getPosition());
+  int64_t own = layout.coordinate(layout.apply(Dim::Register, reg), out),
+          moved = 0;
+  for (Dim dim : {Dim::Lane, Dim::Warp})
+    for (unsigned bit = 0; bit < layout.inBits(dim); ++bit)
+      moved |= layout.basis(dim, bit, out);
+  if ((own | moved) < end.getValue())
+    return true;
+  if ((own & ~moved) >= end.getValue())
+    return false;
+  return std::nullopt;
+}
+
+bool KernelLowering::isNever(Value predicate) const {
+  return predicate && matchPattern(predicate, m_Zero());
+}
+
 Value KernelLowering::predicateOf(const AddressPlan &plan,
+                                  const LinearLayout &layout, unsigned reg,
                                   ArrayRef<IndexSum> dims,
                                   ArrayRef<IndexSum> symbols) {
   Value result;
   for (auto [check, extent] : llvm::zip(plan.checks, plan.extents)) {
+    std::optional<bool> known = decide(check, extent, layout, reg);
+    if (known == false)
+      return index->cached({"never", {}, {}}, [&]() -> Value {
+        return arith::ConstantIntOp::create(b, loc, false, 1);
+      });
+    if (known == true)
+      continue;
     IndexSum coordinate = index->evaluate(check, dims, symbols, plan.facts);
     IndexSum end = index->evaluate(extent, {}, symbols, plan.facts);
     if (coordinate.isConstant() && end.isConstant() &&
@@ -353,7 +386,14 @@ void KernelLowering::lowerOp(tile::LoadOp op) {
     SmallVector<IndexSum> dims = coordinates(layout, reg);
     SmallVector<IndexSum> symbols = symbolsOf(plan.access, layout, reg);
     Address address = addressOf(plan, dims, symbols);
-    Value predicate = predicateOf(plan, dims, symbols);
+    Value predicate = predicateOf(plan, layout, reg, dims, symbols);
+    if (isNever(predicate)) {
+      Value zero =
+          LLVM::ConstantOp::create(b, loc, element, b.getZeroAttr(element));
+      for (unsigned i = 0; i < groups.size(); ++i)
+        values[groups.member(reg, i)] = zero;
+      continue;
+    }
     Values &vector = loaded[{address, predicate.getAsOpaquePointer()}];
     if (vector.empty())
       vector = loadVector(address, predicate, element, groups.size(),
@@ -377,10 +417,13 @@ void KernelLowering::lowerOp(tile::StoreOp op) {
       continue;
     SmallVector<IndexSum> dims = coordinates(layout, reg);
     SmallVector<IndexSum> symbols = symbolsOf(plan.access, layout, reg);
+    Value predicate = predicateOf(plan, layout, reg, dims, symbols);
+    if (isNever(predicate))
+      continue;
     Values vector;
     for (unsigned i = 0; i < groups.size(); ++i)
       vector.push_back(values[groups.member(reg, i)]);
-    storeVector(addressOf(plan, dims, symbols),
-                index->both(first, predicateOf(plan, dims, symbols)), vector);
+    storeVector(addressOf(plan, dims, symbols), index->both(first, predicate),
+                vector);
   }
 }

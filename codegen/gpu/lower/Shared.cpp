@@ -236,6 +236,30 @@ bool KernelLowering::lowerMatrixLoad(simt::LoadSharedOp op) {
   return true;
 }
 
+/// The columns of a tile in shared memory that anything reads: all, unless it
+/// is a right operand of dots of warpgroups alone.
+static int64_t columnsRead(Value memory) {
+  while (auto slot = memory.getDefiningOp<simt::SlotOp>())
+    memory = slot.getRing();
+  int64_t all = cast<simt::MemoryType>(memory.getType()).getShape().back(),
+          most = 0;
+  SmallVector<Value> views{memory};
+  while (!views.empty()) {
+    Value view = views.pop_back_val();
+    for (OpOperand &use : view.getUses()) {
+      Operation *user = use.getOwner();
+      if (auto slot = dyn_cast<simt::SlotOp>(user))
+        views.push_back(slot.getMemory());
+      else if (auto dot = dyn_cast<simt::WarpgroupDotOp>(user);
+               dot && use.getOperandNumber() == 1)
+        most = std::max(most, dot.getUsedColumns());
+      else if (!isa<simt::CopyAsyncOp, simt::StoreSharedOp>(user))
+        return all;
+    }
+  }
+  return most;
+}
+
 void KernelLowering::lowerOp(simt::CopyAsyncOp op) {
   simt::MemoryType memory = op.getMemory().getType();
   const LinearLayout &layout = op.getCopies().getLayout();
@@ -249,8 +273,11 @@ void KernelLowering::lowerOp(simt::CopyAsyncOp op) {
   unsigned mask = 0;
   for (unsigned bit : axisVector(layout, op.getAxis(), op.getVector()))
     mask |= 1u << bit;
+  unsigned last = memory.getShape().size() - 1;
+  AffineExpr column = b.getAffineDimExpr(last),
+             read = b.getAffineConstantExpr(columnsRead(op.getMemory()));
   for (unsigned reg = 0; reg < layout.inSize(Dim::Register); ++reg) {
-    if (reg & mask)
+    if (reg & mask || decide(column, read, layout, reg) == false)
       continue;
     SmallVector<IndexSum> dims = coordinates(layout, reg);
     SmallVector<IndexSum> symbols = symbolsOf(plan.access, layout, reg);
@@ -258,7 +285,7 @@ void KernelLowering::lowerOp(simt::CopyAsyncOp op) {
     Value to = sharedPointer(op.getMemory(), offsets, reg);
     // Where a check fails nothing is read and zeros are written.
     Value size;
-    if (Value predicate = predicateOf(plan, dims, symbols)) {
+    if (Value predicate = predicateOf(plan, layout, reg, dims, symbols)) {
       IndexBuilder::Key key{"copied bytes", {predicate}, {bytes}};
       size = index->cached(key, [&]() -> Value {
         return LLVM::SelectOp::create(b, loc, predicate, i32(bytes), i32(0));

@@ -132,7 +132,14 @@ LogicalResult DotOp::verify() {
     return emitOpError("shapes must be [M, K], [K, N] -> [M, N]");
   if (a.getElementType() != b.getElementType())
     return emitOpError("operands must have one element type");
+  if (int64_t(getColumns()) < 0 || int64_t(getColumns()) > c.getDimSize(1))
+    return emitOpError("has columns that count which it does not have");
   return success();
+}
+
+int64_t DotOp::getUsedColumns() {
+  return getColumns() ? getColumns()
+                      : cast<RankedTensorType>(getType()).getDimSize(1);
 }
 
 LogicalResult SplitSumOp::verify() {

@@ -35,6 +35,19 @@ TEST(GpuTiles, WarpgroupsTakeWhatTheyCan) {
             DotInstruction::Form::Mma);
 }
 
+TEST(GpuTiles, WidthsFillTheChip) {
+  // 96 tiles of 128 x 256 for 132 multiprocessors, or 128 of 128 x 192.
+  GpuDot dot{4096, 768, 3072};
+  dot.chip = charonia::GpuTarget::get("sm_90a");
+  GpuTile tile = chooseGpuTile(dot);
+  EXPECT_EQ(tile.m * tile.n, 128 * 192);
+  EXPECT_EQ(tile.splits, 1);
+  // mma.sync computes all columns of a tile.
+  dot.chip = charonia::GpuTarget::get("sm_90");
+  tile = chooseGpuTile(dot);
+  EXPECT_EQ(tile.n & (tile.n - 1), 0);
+}
+
 TEST(GpuTiles, TilesAreNotMostlyEmpty) {
   for (int64_t m : {1, 3, 17, 49, 197, 3136})
     for (int64_t n : {8, 10, 64, 1000, 50257})

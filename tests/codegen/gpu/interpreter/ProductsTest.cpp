@@ -19,12 +19,14 @@ namespace {
 struct Product {
   int m = 1, n = 1, k = 1;
   int tileM = 64, tileN = 64, tileK = 64, warps = 4, stages = 4;
+  int own = 0; ///< Columns from tile to tile, where they are fewer than tileN.
   bool bfloat = false, lhsTransposed = false, rhsRows = false;
   bool computed = false; ///< A goes through registers.
   bool noLoop = false;   ///< K is one step.
   const char *chip = "sm_90a";
 
   std::string type() const { return bfloat ? "bf16" : "f16"; }
+  int columnStep() const { return own ? own : tileN; }
 };
 
 std::string tile(int rows, int columns, llvm::StringRef type) {
@@ -34,26 +36,30 @@ std::string tile(int rows, int columns, llvm::StringRef type) {
 }
 
 /// A load of rows `row` and columns `column` of a matrix, or of its transpose.
+/// `own` of its columns are read, if that is not 0.
 std::string load(llvm::StringRef buffer, const std::string &type, int rows,
                  int columns, std::string row, std::string column, int height,
-                 int width, bool transposed, llvm::StringRef symbol) {
+                 int width, bool transposed, llvm::StringRef symbol,
+                 int own = 0) {
   if (transposed) {
     std::swap(row, column);
     std::swap(height, width);
   }
   return "tile.load " + buffer.str() + "[" + symbol.str() +
          ", %k] {map = affine_map<(d0, d1)[s0, s1] -> (" + row + ", " + column +
-         ")>, shape = affine_map<()[s0, s1] -> (" + std::to_string(height) +
-         ", " + std::to_string(width) +
-         ")>, rank = 2 : i64, checks = array<i64: 0, 1>} : (!tile.buffer<" +
-         type + ">, index, index) -> " + tile(rows, columns, type) + "\n";
+         (own ? ", d1" : "") + ")>, shape = affine_map<()[s0, s1] -> (" +
+         std::to_string(height) + ", " + std::to_string(width) +
+         (own ? ", " + std::to_string(own) : "") +
+         ")>, rank = 2 : i64, checks = array<i64: 0, 1" + (own ? ", 2" : "") +
+         ">} : (!tile.buffer<" + type + ">, index, index) -> " +
+         tile(rows, columns, type) + "\n";
 }
 
 std::string program(const Product &p) {
   std::string t = p.type(), bm = std::to_string(p.tileM),
-              bn = std::to_string(p.tileN), bk = std::to_string(p.tileK);
+              bn = std::to_string(p.columnStep()), bk = std::to_string(p.tileK);
   int rows = (p.m + p.tileM - 1) / p.tileM,
-      columns = (p.n + p.tileN - 1) / p.tileN,
+      columns = (p.n + p.columnStep() - 1) / p.columnStep(),
       steps = (p.k + p.tileK - 1) / p.tileK;
   std::string result = tile(p.tileM, p.tileN, "f32");
   std::string buffers = "!tile.buffer<" + t + ">";
@@ -63,15 +69,16 @@ std::string program(const Product &p) {
            "s1 * " + bk + " + d1", p.m, p.k, p.lhsTransposed, "%m") +
       "%b = " +
       load("%B", t, p.tileK, p.tileN, "s1 * " + bk + " + d0",
-           "s0 * " + bn + " + d1", p.k, p.n, !p.rhsRows, "%n");
+           "s0 * " + bn + " + d1", p.k, p.n, !p.rhsRows, "%n", p.own);
   if (p.computed)
     body += "%two = arith.constant dense<2.0> : " + tile(p.tileM, p.tileK, t) +
             "\n%a = arith.mulf %a0, %two : " + tile(p.tileM, p.tileK, t) + "\n";
   std::string a = p.computed ? "%a" : "%a0";
   auto dot = [&](llvm::StringRef sum) {
-    return "%d = tile.dot " + a + ", %b, " + sum.str() + " : " +
-           tile(p.tileM, p.tileK, t) + ", " + tile(p.tileK, p.tileN, t) +
-           " -> " + result + "\n";
+    return "%d = tile.dot " + a + ", %b, " + sum.str() +
+           " {columns = " + std::to_string(p.own) +
+           " : i64} : " + tile(p.tileM, p.tileK, t) + ", " +
+           tile(p.tileK, p.tileN, t) + " -> " + result + "\n";
   };
   std::string sum =
       p.noLoop ? "%k = arith.constant 0 : index\n" + body + dot("%zero")
@@ -96,10 +103,11 @@ std::string program(const Product &p) {
          "\n%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n" +
          sum + "tile.store " + (p.noLoop ? "%d" : "%d0") +
          ", %C[%m, %n] {map = affine_map<(d0, d1)[s0, s1] -> (s0 * " + bm +
-         " + d0, s1 * " + bn + " + d1)>, shape = affine_map<()[s0, s1] -> (" +
-         std::to_string(p.m) + ", " + std::to_string(p.n) +
-         ")>, rank = 2 : i64, checks = array<i64: 0, 1>} : " + result +
-         ", !tile.buffer<f32>, index, index\nreturn\n}\n";
+         " + d0, s1 * " + bn + " + d1" + (p.own ? ", d1" : "") +
+         ")>, shape = affine_map<()[s0, s1] -> (" + std::to_string(p.m) + ", " +
+         std::to_string(p.n) + (p.own ? ", " + std::to_string(p.own) : "") +
+         ")>, rank = 2 : i64, checks = array<i64: 0, 1" + (p.own ? ", 2" : "") +
+         ">} : " + result + ", !tile.buffer<f32>, index, index\nreturn\n}\n";
 }
 
 /// The thread code of a product, as text, and what a launch of it needs.
@@ -130,8 +138,8 @@ Compiled compile(const Product &p) {
   EXPECT_TRUE(bool(file));
   compiled.code = (*file)->getBuffer().str();
   compiled.shared = result->sharedBytes;
-  compiled.grid =
-      int64_t((p.m + p.tileM - 1) / p.tileM) * ((p.n + p.tileN - 1) / p.tileN);
+  compiled.grid = int64_t((p.m + p.tileM - 1) / p.tileM) *
+                  ((p.n + p.columnStep() - 1) / p.columnStep());
   llvm::sys::fs::remove_directories(folder);
   return compiled;
 }
@@ -251,6 +259,48 @@ TEST(SimtProducts, EveryGridOfWarpgroups) {
       }
 }
 
+/// Widths that are not powers of two: the instruction computes the columns of
+/// its own, and nothing brings others into shared memory.
+TEST(SimtProducts, WarpgroupsOfOtherWidths) {
+  struct Width {
+    int m, n, own, warps;
+  };
+  for (Width w : {Width{64, 128, 96, 4},
+                  {64, 256, 192, 4},
+                  {128, 128, 72, 8},
+                  {128, 256, 160, 8},
+                  {128, 256, 192, 8},
+                  {128, 256, 224, 8},
+                  {256, 128, 96, 8}})
+    for (bool rhsRows : {false, true}) {
+      // Ragged ends, and one tile that ends where it should.
+      Product p{.m = w.m + 7, .n = 2 * w.own - 25 + 25 * rhsRows, .k = 129};
+      p.tileM = w.m;
+      p.tileN = w.n;
+      p.own = w.own;
+      p.warps = w.warps;
+      p.rhsRows = rhsRows;
+      std::string shape = "n = " + std::to_string(w.own) + ", k = 16";
+      expectRight(p, shape);
+      p.computed = p.bfloat = true;
+      expectRight(p, shape);
+      p.noLoop = true;
+      p.k = 63;
+      expectRight(p, shape);
+    }
+  // Columns that two groups share, or no multiple of eight: all of them.
+  Product p{.m = 65, .n = 190, .k = 130};
+  p.tileN = 128;
+  p.own = 96;
+  p.warps = 8;
+  expectRight(p, "n = 64, k = 16");
+  p.warps = 4;
+  p.own = 100;
+  expectRight(p, "n = 128, k = 16");
+  p.chip = "sm_90";
+  expectRight(p, "nvvm.mma.sync");
+}
+
 TEST(SimtProducts, EveryWayOfStaging) {
   for (int stages : {2, 3, 4, 6})
     for (int k : {64, 128, 192, 648}) {
@@ -320,6 +370,14 @@ TEST(SimtProducts, WhatOrdersWarpgroupsIsMissed) {
   expectFound(p, "nvvm.barrier0", FindingKind::Race, 0);
   expectFound(p, "nvvm.wgmma.wait.group", FindingKind::Race);
   expectFound(p, "nvvm.cp.async.wait.group", FindingKind::UnfinishedCopy, 0);
+  p.tileN = 256;
+  p.own = 192;
+  expectFound(p, "nvvm.fence.proxy", FindingKind::MissingFence);
+  expectFound(p, "nvvm.barrier0", FindingKind::Race, 0);
+  expectFound(p, "nvvm.wgmma.wait.group", FindingKind::Race);
+  expectFound(p, "nvvm.cp.async.wait.group", FindingKind::UnfinishedCopy, 0);
+  p.tileN = 128;
+  p.own = 0;
   p.noLoop = true;
   p.k = 64;
   expectFound(p, "nvvm.fence.proxy", FindingKind::MissingFence);
