@@ -32,9 +32,14 @@ size_t characterLength(std::string_view text) {
   return decode(text, length) < 0 ? 0 : length;
 }
 
-/// Some terminals obey the control characters behind 0x7f, too.
+/// Some terminals obey the control characters behind 0x7f, too, and all the
+/// ones that begin a line or turn the direction of text: what follows these
+/// would be shown as what it is not.
 static bool isControl(int32_t code) {
-  return code < 0x20 || (code >= 0x7f && code < 0xa0);
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c ||
+         code == 0x200e || code == 0x200f ||
+         (code >= 0x2028 && code < 0x202f) ||
+         (code >= 0x2066 && code < 0x206a) || code == 0xfeff;
 }
 
 std::string printable(std::string_view text, size_t limit) {

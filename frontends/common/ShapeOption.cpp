@@ -60,7 +60,7 @@ static std::string parseDim(StringRef text, DimOption &dim) {
   if (!llvm::isDigit(text.front()) && text.front() != '-') {
     auto [name, rest] = text.split(':');
     dim.name = name.str();
-    if (!llvm::all_of(name, [](char c) {
+    if (name.empty() || !llvm::all_of(name, [](char c) {
           return llvm::isAlnum(c) || c == '_' || c == '.';
         }))
       return "'" + name.str() +

@@ -65,6 +65,8 @@ TEST(ShapeOption, Errors) {
             "size 99999999999999 is over the limit of 1099511627776");
   EXPECT_EQ(errorOf("x=[a b]"),
             "'a b' is not a name of letters, digits, '_' and '.'");
+  EXPECT_EQ(errorOf("x=[:1..4,8]"),
+            "'' is not a name of letters, digits, '_' and '.'");
   ShapeOptions shapes;
   ASSERT_EQ(parseShapeOption("x=3", shapes), "");
   EXPECT_EQ(parseShapeOption("x=3", shapes),

@@ -19,6 +19,12 @@ TEST(Printable, EscapesWhatIsNotText) {
   EXPECT_EQ(printable("\xc2\x9b"
                       "31m\xc2\xa0"),
             "\\xc2\\x9b31m\xc2\xa0");
+  // What turns the direction of text, and separates its lines.
+  EXPECT_EQ(printable("a\u202egpj.exe"), "a\\xe2\\x80\\xaegpj.exe");
+  EXPECT_EQ(printable("\u2066\u200f\u061c\ufeff"),
+            "\\xe2\\x81\\xa6\\xe2\\x80\\x8f\\xd8\\x9c\\xef\\xbb\\xbf");
+  EXPECT_EQ(printable("\u2028x\u2029"), "\\xe2\\x80\\xa8x\\xe2\\x80\\xa9");
+  EXPECT_EQ(printable("\u2027\u202f"), "\u2027\u202f");
 }
 
 TEST(Printable, IsCutAtALimit) {

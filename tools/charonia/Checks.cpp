@@ -30,6 +30,28 @@ CLI::Validator oneOf(const char *what, std::vector<std::string> names) {
   });
 }
 
+std::vector<std::string> splitList(const std::string &list) {
+  std::vector<std::string> parts;
+  for (size_t start = 0, end; start <= list.size(); start = end + 1) {
+    end = std::min(list.find(',', start), list.size());
+    parts.push_back(list.substr(start, end - start));
+  }
+  return parts;
+}
+
+CLI::Validator listOf(const char *what, std::vector<std::string> names) {
+  return check([what, one = oneOf(what, std::move(names))](
+                   const std::string &list) -> std::string {
+    for (std::string &part : splitList(list)) {
+      if (part.empty())
+        return "a " + std::string(what) + " is empty in '" + list + "'";
+      if (std::string error = one(part); !error.empty())
+        return error;
+    }
+    return "";
+  });
+}
+
 CLI::Validator given() {
   return check(
       [](const std::string &text) { return text.empty() ? "is empty" : ""; });

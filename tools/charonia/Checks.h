@@ -14,6 +14,10 @@ std::string joined(const std::vector<std::string> &parts);
 CLI::Validator check(std::function<std::string(const std::string &)> test);
 /// One of `names`, each of them a `what`.
 CLI::Validator oneOf(const char *what, std::vector<std::string> names);
+/// Such names with commas between them.
+CLI::Validator listOf(const char *what, std::vector<std::string> names);
+/// The parts between commas; empty ones too.
+std::vector<std::string> splitList(const std::string &list);
 /// Not empty, as the value of a shell's variable may be that is not set.
 CLI::Validator given();
 CLI::Validator count(unsigned least, unsigned most);

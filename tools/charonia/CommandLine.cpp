@@ -103,10 +103,12 @@ void addStages(CLI::App &app, CompileCommand &options) {
                  "Print the model after this stage and stop: " +
                      joined(compileStageNames()))
       ->type_name("STAGE")
+      ->excludes("--output")
       ->check(oneOf("stage", compileStageNames()));
   app.add_option("--print-kernel", options.printKernel,
                  "Print this kernel from graph to code, and write no engine")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->excludes("--output");
 }
 
 void addLimits(CLI::App &c, CompileCommand &options) {
@@ -134,15 +136,22 @@ CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
       ->check(given());
   std::vector<std::string> targets = compileTargetNames();
   targets.insert(targets.begin(), {"native", "cuda"});
-  c->add_option("--target", options.targets,
-                "What the engine runs on, several with commas: cpu (x86-64-v3 "
-                "and x86-64-v4), native (this CPU, and this machine's GPUs if "
-                "it has any), cuda (this machine's GPUs), or one of " +
-                    joined({targets.begin() + 3, targets.end()}))
-      ->delimiter(',')
+  c->add_option_function<std::vector<std::string>>(
+       "--target",
+       [&options](const std::vector<std::string> &lists) {
+         options.targets.clear();
+         for (const std::string &list : lists)
+           for (std::string &name : splitList(list))
+             options.targets.push_back(std::move(name));
+       },
+       "What the engine runs on, several with commas: cpu (x86-64-v3 "
+       "and x86-64-v4), native (this CPU, and this machine's GPUs if "
+       "it has any), cuda (this machine's GPUs), or one of " +
+           joined({targets.begin() + 3, targets.end()}))
+      ->allow_extra_args(false)
       ->type_name("T,...")
       ->default_str("cpu")
-      ->check(oneOf("target", targets));
+      ->check(listOf("target", targets));
   c->add_option("--precision", options.precision,
                 "Of values between kernels and of dot products: fp32, tf32, "
                 "fp16 or bf16")

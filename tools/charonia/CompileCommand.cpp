@@ -18,7 +18,9 @@
 #include "llvm/Support/ThreadPool.h"
 #include "llvm/Support/xxhash.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <unistd.h>
 
 using namespace mlir;
@@ -99,6 +101,16 @@ private:
     _exit(Failed);
   }
 
+  /// Whether a file begins as engines do.
+  static bool isEngine(const std::string &path) {
+    bool isFile = false;
+    if (llvm::sys::fs::is_regular_file(path, isFile) || !isFile)
+      return false;
+    char magic[sizeof(engine::formatMagic)];
+    return std::ifstream(path, std::ios::binary).read(magic, sizeof(magic)) &&
+           std::ranges::equal(magic, engine::formatMagic);
+  }
+
   /// What can be said before the model is read. Returns the exit status.
   int prepare() {
     for (const std::string &shape : command.shapes) {
@@ -119,11 +131,15 @@ private:
       llvm::sys::path::replace_extension(path, "engine");
       engine = path.str().str();
     }
+    if (isEngine(command.model))
+      return fail(printable(command.model) +
+                  ": is an engine, not a model; charonia run, bench and "
+                  "inspect take it");
     bool same = false;
     if (!engine.empty() &&
         !llvm::sys::fs::equivalent(engine, command.model, same) && same)
-      return fail(engine + ": the engine would replace the model; name "
-                           "another file with -o"),
+      return fail(printable(engine) + ": the engine would replace the model; "
+                                      "name another file with -o"),
              Usage;
     Result<std::vector<std::string>> expanded =
         expandTargets(command.targets, driver::createHostBackend()->arch(),
@@ -275,7 +291,8 @@ private:
     }
     uint64_t size = 0;
     if (!llvm::sys::fs::file_size(engine, size))
-      llvm::outs() << "wrote " << engine << ", " << formatBytes(size) << "\n";
+      llvm::outs() << "wrote " << printable(engine) << ", " << formatBytes(size)
+                   << "\n";
   }
 
   const CompileCommand &command;
