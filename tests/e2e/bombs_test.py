@@ -94,6 +94,32 @@ def test_work_on_weights_alone_is_told(tmp_path):
     ), result.stderr
 
 
+LARGE = 2**28
+LARGE_TENSORS = {
+    "ConstantOfShape": lambda g: g.op("ConstantOfShape", g.constant([LARGE])),
+    "Expand": lambda g: g.op("Expand", g.constant([1, 2], np.float32), g.constant([LARGE, 2])),
+    "Range": lambda g: g.op(
+        "Range", *(g.constant(v, np.float32) for v in (0, LARGE, 1))
+    ),
+    "Tile": lambda g: g.op("Tile", g.constant(np.arange(4), np.float32), g.constant([LARGE])),
+}
+
+
+@pytest.mark.parametrize("name", LARGE_TENSORS)
+def test_large_tensors_of_few_bytes_are_not_made(tmp_path, name):
+    """Chains of them that follow from constants are code, neither evaluated nor stored."""
+    g = bombs.Graph()
+    t = g.op("Reshape", LARGE_TENSORS[name](g), g.constant([-1]))
+    for _ in range(4):
+        t = g.op("Concat", g.op("Sin", t), g.op("Add", t, t), axis=0)
+    y = g.op("Add", "x", g.op("Gather", t, g.constant([7])))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(g.model([bombs.info("x", [1])], [bombs.info(y, [1])]).SerializeToString())
+    engine = tmp_path / "model.engine"
+    harness.compile_model(path, engine, extra=["--no-cache", "--memory-limit", "400"])
+    assert engine.stat().st_size < 200_000
+
+
 def test_shared_constant(tmp_path):
     """What is asked of a kernel takes no look at all kernels that read the same constant.
     It took one, and minutes; the limit is far above what is needed now."""
