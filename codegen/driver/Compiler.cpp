@@ -1,6 +1,7 @@
 #include "codegen/driver/Compiler.h"
 #include "charonia/runtime.h"
 #include "codegen/driver/Convert.h"
+#include "codegen/driver/CutWork.h"
 #include "codegen/driver/Pipeline.h"
 #include "codegen/driver/Prepare.h"
 #include "codegen/driver/Program.h"
@@ -223,6 +224,10 @@ private:
     KernelSet kernels;
     auto function = copy.lookupSymbol<func::FuncOp>("main");
     warnOfRepeatedWork(function, graph::getSymbols(copy));
+    SmallVector<const Backend *> backends;
+    for (auto &backend : group.backends)
+      backends.push_back(backend.get());
+    cutRepeatedWork(function, backends);
     ProgramLayout layout = layOutProgram(function, group.device, kernels);
     layout.program.precision = options.precision;
     if (options.stopAfter == "tiles")

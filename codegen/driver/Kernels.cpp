@@ -1,5 +1,6 @@
 #include "codegen/driver/Kernels.h"
 #include "codegen/driver/Convert.h"
+#include "codegen/driver/CutWork.h"
 #include "codegen/tile/ir/TileDialect.h"
 #include "mlir/IR/Threading.h"
 #include "llvm/Support/FileSystem.h"
@@ -233,12 +234,10 @@ compileKernels(const KernelSet &kernels, Backend &backend,
 
 void warnOfRepeatedWork(const KernelSet &kernels,
                         ArrayRef<CompiledKernel> compiled) {
-  // Less is done before anyone notices.
-  constexpr int64_t leastOperations = 1 << 22, factor = 4;
   for (auto [i, kernel] : llvm::enumerate(compiled)) {
     int64_t done = kernel.work.operations,
             needed = std::max<int64_t>(kernel.needed.operations, 1);
-    if (done < leastOperations || done / factor < needed)
+    if (!repeatsWork(kernel.work, kernel.needed))
       continue;
     graph::KernelOp op = kernels.get(i);
     mlir::emitWarning(op.getLoc())

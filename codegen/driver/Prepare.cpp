@@ -1,5 +1,6 @@
 #include "codegen/driver/Prepare.h"
 #include "codegen/driver/Convert.h"
+#include "codegen/driver/CutWork.h"
 #include "codegen/driver/Program.h"
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Passes.h"
@@ -24,6 +25,7 @@ struct Preparation::Code {
     FailureOr<Signature> signature = makeSignature(function);
     if (failed(signature))
       return failure();
+    cutRepeatedWork(function, {&host});
     KernelSet kernels;
     ProgramLayout layout = layOutProgram(function, DeviceKind::Cpu, kernels);
     FailureOr<std::vector<CompiledKernel>> compiled =

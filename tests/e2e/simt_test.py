@@ -55,7 +55,7 @@ def test_compact_model(tmp_path, name, precision):
         check_banks(json.loads(report.read_text())["banks"])
 
 
-@pytest.mark.parametrize("name", ["96-8-14", "64-32-7", "softmax"])
+@pytest.mark.parametrize("name", ["96-8-14", "60-6-15-open", "softmax"])
 def test_rows_that_tiles_overhang(tmp_path, name):
     """What a tile has past the end of its row is thrown away."""
     m, output = cliffs_test.overhanging(name)

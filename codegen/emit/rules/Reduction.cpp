@@ -65,9 +65,25 @@ Value ReductionOf::operator()(OpBuilder &b, Location loc, Value x,
   llvm_unreachable("a reduction is sum, prod, max or min");
 }
 
+/// An extent at the symbols' opt values.
+static std::optional<int64_t> atOptimum(Emitter &e, AffineExpr extent) {
+  SmallVector<int64_t> sizes;
+  for (const graph::Symbol &s :
+       graph::getSymbols(e.getKernel()->getParentOfType<ModuleOp>()))
+    sizes.push_back(s.opt);
+  bool ofSizes = true;
+  extent.walk([&](AffineExpr x) {
+    auto symbol = dyn_cast<AffineSymbolExpr>(x);
+    ofSizes &= !symbol || symbol.getPosition() < sizes.size();
+  });
+  return ofSizes ? graph::evaluate(extent, sizes) : std::nullopt;
+}
+
 /// How many terms are taken at once: 1, or the extent of a new tile axis.
+/// `usual` stands for an extent that is not known.
 static int64_t chunkOf(const EmitTarget &target, const Demand &outer,
-                       std::optional<int64_t> extent, bool contiguous) {
+                       std::optional<int64_t> extent,
+                       std::optional<int64_t> usual, bool contiguous) {
   int64_t rows = 1;
   for (int64_t t : outer.tile)
     rows *= t;
@@ -86,7 +102,9 @@ static int64_t chunkOf(const EmitTarget &target, const Demand &outer,
   int64_t most = std::max<int64_t>(llvm::bit_floor<uint64_t>(budget / rows),
                                    contiguous ? 32 : 1);
   if (!extent)
-    return std::min<int64_t>(most, 1024);
+    return std::min(
+        most, std::clamp<int64_t>(
+                  llvm::bit_ceil<uint64_t>(usual.value_or(1024)), 128, 1024));
   return std::min<int64_t>(most, llvm::bit_ceil<uint64_t>(*extent));
 }
 
@@ -154,7 +172,8 @@ FailureOr<SmallVector<Value>> emit::reduceOver(
     return total;
   }
 
-  int64_t chunk = chunkOf(e.getTarget(), outer, known, contiguous);
+  int64_t chunk =
+      chunkOf(e.getTarget(), outer, known, atOptimum(e, extent), contiguous);
   Demand inner = chunk > 1 ? e.addAxis(outer, chunk) : outer;
   auto masked = [&](AffineExpr counter) -> FailureOr<SmallVector<Value>> {
     AffineExpr index = counter * chunk;
