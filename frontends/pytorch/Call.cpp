@@ -9,8 +9,8 @@ using llvm::SmallVector;
 using llvm::StringRef;
 using llvm::Twine;
 
-Call::Call(Emitter &emitter, const Node &node, Names &names)
-    : emitter(emitter), node(node), names(names) {
+Call::Call(Emitter &emitter, const Node &node, Names &names, bool inPlace)
+    : emitter(emitter), node(node), names(names), inPlace(inPlace) {
   for (const Argument &output : node.outputs) {
     if (output.kind == Kind::List)
       for (const Argument &item : output.items)
@@ -55,7 +55,7 @@ Failed Call::wrongKind(StringRef name, StringRef wanted) {
 mlir::Value Call::tensorFrom(const Argument &argument, StringRef name) {
   if (argument.kind != Kind::Tensor)
     return wrongKind(name, "tensor");
-  return emitter.follow(names.valueOf(argument.text));
+  return emitter.follow(names.valueOf(argument.text, isImaginary));
 }
 mlir::Value Call::tensor(StringRef name) {
   const Argument *argument = find(name);
@@ -64,6 +64,24 @@ mlir::Value Call::tensor(StringRef name) {
 mlir::Value Call::optionalTensor(StringRef name) {
   const Argument *argument = find(name);
   return argument ? tensorFrom(*argument, name) : mlir::Value();
+}
+const TensorMeta *Call::metaOf(StringRef name) {
+  const Argument *argument = find(name);
+  return argument && argument->kind == Kind::Tensor
+             ? names.metaOf(argument->text)
+             : nullptr;
+}
+std::pair<mlir::Value, mlir::Value> Call::complexTensor(StringRef name) {
+  const Argument *argument = find(name);
+  if (!argument || argument->kind != Kind::Tensor) {
+    wrongKind(name, "tensor");
+    return {};
+  }
+  const TensorMeta *meta = names.metaOf(argument->text);
+  mlir::Value real = emitter.follow(names.valueOf(argument->text, false));
+  if (!meta || !isComplex(meta->dtype))
+    return {real, {}};
+  return {real, emitter.follow(names.valueOf(argument->text, true))};
 }
 Values Call::tensors(StringRef name) {
   Values values;
@@ -238,8 +256,10 @@ int64_t Call::axis(StringRef name, int64_t rank,
                    std::optional<int64_t> otherwise) {
   return axis(integer(name, otherwise), rank);
 }
-SmallVector<int64_t> Call::axes(StringRef name, int64_t rank) {
+SmallVector<int64_t> Call::axes(StringRef name, int64_t rank, bool emptyIsAll) {
   SmallVector<int64_t> given = integers(name), result;
+  if (given.empty() && has(name) && !emptyIsAll)
+    return result;
   // A number has no dimensions, but may be said to have one.
   if (given.empty() || rank == 0)
     return llvm::to_vector(llvm::seq<int64_t>(0, rank));
@@ -340,6 +360,10 @@ mlir::Type Call::promote(llvm::ArrayRef<StringRef> arguments) {
   return combineKinds(withDims, combineKinds(withoutDims, numbers));
 }
 
+mlir::Type Call::arithmeticType(llvm::ArrayRef<StringRef> arguments) {
+  return inPlace ? promote(arguments) : resultElement();
+}
+
 // Results.
 
 const TensorMeta *Call::resultMeta(unsigned i) {
@@ -351,7 +375,7 @@ mlir::Type Call::resultElement(unsigned i) {
     return fail("the file does not say what result " + Twine(i) + " is",
                 "export again"),
            mlir::Type();
-  mlir::Type element = elementType(meta->dtype, emitter.getContext());
+  mlir::Type element = partType(meta->dtype, emitter.getContext());
   if (!element)
     fail("its result is " + dtypeName(meta->dtype) + ", which is not supported",
          "float32, float64, float16, bfloat16, bool and integers of 8 to 64 "
@@ -385,4 +409,10 @@ llvm::LogicalResult Call::yield(mlir::ValueRange values) {
                   "export without it");
   results.assign(values.begin(), values.end());
   return llvm::success();
+}
+
+llvm::LogicalResult Call::yieldComplex(mlir::Value real,
+                                       mlir::Value imaginaryPart) {
+  imaginary.assign(1, imaginaryPart);
+  return yield(real);
 }

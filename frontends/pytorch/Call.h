@@ -11,14 +11,16 @@ namespace charonia::frontend::pytorch {
 class Names {
 public:
   virtual ~Names() = default;
-  /// The value of a tensor; null where it could not be built.
-  virtual mlir::Value valueOf(llvm::StringRef name) = 0;
+  /// The value of a tensor, its imaginary part where that is asked for and it
+  /// has one; null where it could not be built.
+  virtual mlir::Value valueOf(llvm::StringRef name, bool imaginary) = 0;
   /// What the file says of a tensor; null where it says nothing.
   virtual const TensorMeta *metaOf(llvm::StringRef name) const = 0;
   /// A size by name; null where it depends on data.
   virtual mlir::AffineExpr sizeOf(llvm::StringRef name) = 0;
-  /// The file's shape of a tensor; an entry is null where it depends on data.
-  virtual Exprs shapeOf(const TensorMeta &meta) = 0;
+  /// Sizes of the file; an entry is null where it depends on data.
+  virtual Exprs convertSizes(llvm::ArrayRef<ExpressionPtr> sizes) = 0;
+  Exprs shapeOf(const TensorMeta &meta) { return convertSizes(meta.sizes); }
 };
 
 /// A node with its arguments by name. The file leaves out arguments that have
@@ -26,7 +28,11 @@ public:
 /// not fit fails the node; the row's last call, `yield`, reports it.
 class Call {
 public:
-  Call(Emitter &emitter, const Node &node, Names &names);
+  Call(Emitter &emitter, const Node &node, Names &names, bool inPlace = false);
+
+  /// Lets complex tensors be read as their imaginary parts, not their real
+  /// ones.
+  void setImaginary() { isImaginary = true; }
 
   const Node &getNode() const { return node; }
   Emitter &getEmitter() { return emitter; }
@@ -41,9 +47,17 @@ public:
   mlir::Value tensor(llvm::StringRef name);
   /// Null where it is left out or None.
   mlir::Value optionalTensor(llvm::StringRef name);
+  /// Real and imaginary part; that is null where the tensor is real.
+  std::pair<mlir::Value, mlir::Value> complexTensor(llvm::StringRef name);
   Values tensors(llvm::StringRef name);
   /// A tensor, or a number in its place, as a value of an element type.
   mlir::Value operand(llvm::StringRef name, mlir::Type element);
+  /// What the file says of a tensor; null where it says nothing.
+  const TensorMeta *metaOf(llvm::StringRef name);
+  /// Sizes of the file; entries are null where they depend on data.
+  Exprs convert(llvm::ArrayRef<ExpressionPtr> sizes) {
+    return names.convertSizes(sizes);
+  }
   int64_t integer(llvm::StringRef name, std::optional<int64_t> otherwise = {});
   double number(llvm::StringRef name, std::optional<double> otherwise = {});
   /// A list of numbers.
@@ -67,14 +81,20 @@ public:
   int64_t axis(llvm::StringRef name, int64_t rank,
                std::optional<int64_t> otherwise = {});
   int64_t axis(int64_t value, int64_t rank);
-  /// Distinct dimensions; all of them where none is given.
-  llvm::SmallVector<int64_t> axes(llvm::StringRef name, int64_t rank);
+  /// Distinct dimensions; where none is given all of them, or of an empty list
+  /// none.
+  llvm::SmallVector<int64_t> axes(llvm::StringRef name, int64_t rank,
+                                  bool emptyIsAll = true);
   /// The type in which a result of type `element` is computed: float where a
   /// number among the arguments has no exact form in a half type.
   mlir::Type exactType(mlir::Type element,
                        llvm::ArrayRef<llvm::StringRef> arguments);
   /// The type that arithmetic of these arguments is done in.
   mlir::Type promote(llvm::ArrayRef<llvm::StringRef> arguments);
+
+  /// The type in which a result of these arguments is computed: the result's,
+  /// or what they promote to where it is then stored in place.
+  mlir::Type arithmeticType(llvm::ArrayRef<llvm::StringRef> arguments);
 
   // Results.
   unsigned numResults() const { return outputs.size(); }
@@ -85,7 +105,9 @@ public:
   llvm::LogicalResult yield(mlir::Value value) {
     return yield(mlir::ValueRange(value));
   }
+  llvm::LogicalResult yieldComplex(mlir::Value real, mlir::Value imaginary);
   llvm::ArrayRef<mlir::Value> getResults() const { return results; }
+  llvm::ArrayRef<mlir::Value> getImaginary() const { return imaginary; }
   /// The names of the results, those of lists one after another.
   llvm::ArrayRef<std::string> getOutputs() const { return outputs; }
 
@@ -104,7 +126,8 @@ private:
   Names &names;
   llvm::StringSet<> used;
   std::vector<std::string> outputs;
-  Values results;
+  Values results, imaginary;
+  bool inPlace = false, isImaginary = false;
 };
 
 /// The type in which values of both types are combined.

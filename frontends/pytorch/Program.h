@@ -94,7 +94,8 @@ struct SymbolRange {
 };
 
 struct Program {
-  std::string torchVersion;
+  /// After run_decompositions().
+  bool isDecomposed = false;
   Graph graph;
   std::vector<InputSpec> inputs;
   std::vector<OutputSpec> outputs;
@@ -114,6 +115,9 @@ TensorMeta readTensorMeta(const Json &json, ExpressionParser &expressions);
 
 /// The type for a code of the file; null for those that are not supported.
 mlir::Type elementType(int dtype, mlir::MLIRContext *context);
+/// Of complex numbers the type of their parts, else elementType().
+mlir::Type partType(int dtype, mlir::MLIRContext *context);
+bool isComplex(int dtype);
 /// "float32".
 std::string dtypeName(int dtype);
 

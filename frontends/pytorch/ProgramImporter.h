@@ -6,13 +6,20 @@
 #include "frontends/pytorch/Registry.h"
 #include "frontends/pytorch/Sizes.h"
 #include "frontends/pytorch/Weights.h"
+#include <deque>
 
 namespace charonia::frontend::pytorch {
 
-/// Programs write in place and keep views of what they write to. So each name
-/// knows which name's memory it is a view of: a write to a view goes back
-/// through the views to that one, and names that see the memory compute their
-/// values from it again when they are next read.
+/// The argument of that name; null where it is left out.
+const Argument *findArgument(const Node &node, llvm::StringRef name);
+/// Calls `visit` with each name of a tensor in an argument.
+void forEachTensor(const Argument &argument,
+                   llvm::function_ref<void(const std::string &)> visit);
+
+/// Programs write in place and keep views of what they write to. So each tensor
+/// knows whose memory it is a view of: a write to a view goes back through the
+/// views to that one, and tensors that see the memory compute their values from
+/// it again when they are next read.
 class ProgramImporter : public Names {
 public:
   ProgramImporter(const Program &program, Weights &weights,
@@ -21,27 +28,33 @@ public:
   /// Imports what the outputs need.
   void run();
 
-  mlir::Value valueOf(llvm::StringRef name) override;
+  mlir::Value valueOf(llvm::StringRef name, bool imaginary) override;
   const TensorMeta *metaOf(llvm::StringRef name) const override;
   mlir::AffineExpr sizeOf(llvm::StringRef name) override;
-  Exprs shapeOf(const TensorMeta &meta) override;
+  Exprs convertSizes(llvm::ArrayRef<ExpressionPtr> list) override;
 
 private:
-  /// What a name stands for.
+  /// A tensor. Operators in place give another name to the one that they write
+  /// to.
   struct Entry {
+    std::string name;
     mlir::Value value;
+    /// Of complex numbers, whose real part is `value`.
+    mlir::Value imaginary;
     /// The node that makes it, and which of its results it is; null for inputs.
     const Node *node = nullptr;
     unsigned result = 0;
-    /// The name whose memory it shares; empty where it has its own.
-    std::string base;
-    /// Whether it only may share it, depending on strides.
-    bool maybe = false;
+    /// What it is a view of; null where it has memory of its own.
+    Entry *base = nullptr;
+    /// It may also be a copy: that depends on strides that are not known.
+    bool isUndecided = false;
     /// Written through another name since `value` was computed.
     bool isStale = false;
+    /// Stale or not, since it is undecided.
+    bool isTorn = false;
     /// Follows from a node that failed: further failures are no news.
     bool isTainted = false;
-    std::vector<std::string> views;
+    std::vector<Entry *> views;
     /// Views between it and the memory's owner.
     int depth = 0;
   };
@@ -55,27 +68,35 @@ private:
   void importInputs();
   std::vector<Output> readOutputs();
 
-  // What is needed.
+  // What shares memory, and what is needed.
   void findAliases();
   void addAliases(const Node &node);
+  std::optional<bool> isShared(const Node &node, const TensorMeta *own,
+                               const TensorMeta *base);
   llvm::DenseSet<const Node *> findNeeded();
-  std::string rootOf(llvm::StringRef name) const;
+  Entry *rootOf(llvm::StringRef name);
+  llvm::LogicalResult write(Entry &written, mlir::Value value);
+  void markStale(Entry &entry, const llvm::DenseSet<const Entry *> &fresh);
+  Failed failUndecided(const Entry &entry);
+
+  // Values.
+  Entry *find(llvm::StringRef name);
+  Entry &addEntry(llvm::StringRef name);
+  mlir::Value currentValue(Entry &entry);
+  void loadWeight(Entry &entry, const InputSpec &spec);
+  void refresh(Entry &entry);
+  void checkType(const llvm::Twine &what, llvm::StringRef name,
+                 mlir::Value value);
 
   // Nodes.
   void importNode(const Node &node);
+  llvm::LogicalResult importRow(Call &call, const Target &target,
+                                Values &imaginary);
   llvm::LogicalResult importResults(const Node &node, const Target &target,
                                     Call &call);
-  llvm::LogicalResult write(const Node &node, mlir::Value value);
-  mlir::Value writeThrough(Entry &entry, mlir::Value value);
-  void markStale(const Entry &entry, const Entry *except);
-  bool isContiguous(const TensorMeta &meta);
-  std::optional<bool> isView(const Entry &entry, llvm::StringRef name);
-  Failed failMaybe(llvm::StringRef name);
-  void checkResult(const Node &node, unsigned i, llvm::StringRef name,
-                   mlir::Value value);
+  llvm::LogicalResult failUnsupported(const Node &node);
   void report(const Node &node);
   mlir::Location locate(const Node &node);
-  Entry *find(llvm::StringRef name);
 
   const Program &program;
   const Graph &graph;
@@ -84,7 +105,8 @@ private:
   ModuleBuilder &builder;
   Emitter &emitter;
   Sizes sizes;
-  llvm::StringMap<Entry> entries;
+  std::deque<Entry> entries;
+  llvm::StringMap<Entry *> names;
   /// Input specs of weights by argument's name.
   llvm::StringMap<const InputSpec *> stored;
   /// Names of sizes by symbol: that of the first dimension that is the symbol.

@@ -341,7 +341,8 @@ Program ProgramReader::read(Json root) {
   Program program;
   Json version = root["schema_version"];
   int64_t major = version["major"].integer();
-  program.torchVersion = root["torch_version"].string("");
+  for (const Json &verifier : root["verifiers"].list())
+    program.isDecomposed |= verifier.string() == "ATEN";
   if (!root.failed() && major != schemaMajor) {
     version.fail("has major version " + llvm::Twine(major) + "; " +
                  llvm::Twine(schemaMajor) + " is supported");

@@ -10,7 +10,7 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::allRows() {
          {elementwiseRows(), activationRows(), contractionRows(),
           normalizationRows(), poolingRows(), reductionRows(), viewRows(),
           sliceRows(), indexRows(), scatterRows(), resizeRows(), sortRows(),
-          recurrentRows(), foldRows(), sourceRows(), typeRows()})
+          recurrentRows(), foldRows(), sourceRows(), typeRows(), complexRows()})
       all.insert(all.end(), list.begin(), list.end());
     llvm::sort(all, [](const Row &a, const Row &b) {
       return StringRef(a.op) < StringRef(b.op);
@@ -36,7 +36,7 @@ Target charonia::frontend::pytorch::findTarget(StringRef target) {
   auto [name, overload] = target.rsplit('.');
   if (!result.row && name.consume_back("_") && !name.ends_with("_")) {
     result.row = findRow((name + "." + overload).str());
-    result.inPlace = result.row;
+    result.inPlace = result.row && result.row->alias == Alias::No;
   }
   result.isCheck =
       llvm::is_contained({"aten._assert_scalar", "aten._assert_tensor_metadata",

@@ -21,7 +21,8 @@ enum class Alias {
 };
 
 /// One overload of one operator: "aten.add.Tensor". What it does in place,
-/// "aten.add_.Tensor", is the same row and a write to `self`.
+/// "aten.add_.Tensor", is the same row and a write to `self`; of views, which
+/// only change what a name stands for, "aten.squeeze_.dim" is the row itself.
 struct Row {
   const char *op;
   ImportFunction import;
@@ -46,6 +47,15 @@ llvm::ArrayRef<Row> recurrentRows();
 llvm::ArrayRef<Row> foldRows();
 llvm::ArrayRef<Row> sourceRows();
 llvm::ArrayRef<Row> typeRows();
+llvm::ArrayRef<Row> complexRows();
+
+/// What an operator is of complex numbers: a form of its own, which reads parts
+/// by complexTensor(); null where it has none.
+ImportFunction findComplexForm(llvm::StringRef op);
+/// Whether it does the same to real and imaginary part.
+bool isPartwise(llvm::StringRef op);
+/// Real and imaginary part of pairs in the last dimension.
+std::pair<mlir::Value, mlir::Value> splitComplex(mlir::Value pairs, Emitter &e);
 
 /// All rows, sorted by operator.
 llvm::ArrayRef<Row> allRows();

@@ -39,6 +39,12 @@ mlir::Type pytorch::elementType(int dtype, mlir::MLIRContext *context) {
   }
 }
 
+bool pytorch::isComplex(int dtype) { return dtype >= 9 && dtype <= 11; }
+mlir::Type pytorch::partType(int dtype, mlir::MLIRContext *context) {
+  // Complex half, float and double; half, float and double.
+  return elementType(isComplex(dtype) ? dtype - 3 : dtype, context);
+}
+
 std::string pytorch::dtypeName(int dtype) {
   switch (dtype) {
   case 1:

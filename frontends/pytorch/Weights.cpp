@@ -201,6 +201,19 @@ static mlir::Value viewOf(const Strided &view, mlir::Type element,
                      name, emitter);
 }
 
+/// Complex numbers as pairs in a last dimension of two.
+static bool splitParts(Strided &view, Problem &problem) {
+  bool overflows = llvm::MulOverflow(view.offset, int64_t(2), view.offset);
+  for (int64_t &stride : view.strides)
+    overflows |= llvm::MulOverflow(stride, int64_t(2), stride);
+  view.sizes.push_back(2);
+  view.strides.push_back(1);
+  if (overflows)
+    problem = {"reaches behind its storage",
+               "the file is damaged: fetch or export it again"};
+  return !overflows;
+}
+
 mlir::Value Weights::load(StringRef name, Emitter &emitter, Problem &problem) {
   auto it = sources.find(name);
   if (it == sources.end()) {
@@ -214,7 +227,7 @@ mlir::Value Weights::load(StringRef name, Emitter &emitter, Problem &problem) {
                "quantized or other subclasses of torch.Tensor"};
     return {};
   }
-  mlir::Type element = elementType(source.meta.dtype, emitter.getContext());
+  mlir::Type element = partType(source.meta.dtype, emitter.getContext());
   if (!element) {
     problem = {"is of " + dtypeName(source.meta.dtype) +
                    ", which is not supported",
@@ -224,6 +237,8 @@ mlir::Value Weights::load(StringRef name, Emitter &emitter, Problem &problem) {
   }
   std::optional<Strided> view = numbersOf(source.meta, problem);
   if (!view)
+    return {};
+  if (isComplex(source.meta.dtype) && !splitParts(*view, problem))
     return {};
   std::string key = source.entry + " " + std::to_string(source.meta.dtype) +
                     " " + std::to_string(view->offset);

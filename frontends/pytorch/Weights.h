@@ -23,7 +23,8 @@ public:
 
   /// The tensor as a value: constants and weights map the file's bytes, also
   /// where dimensions are permuted or spread. Null and a problem where there is
-  /// none, or it is not sound. Two names of one tensor are one value.
+  /// none, or it is not sound. Two names of one tensor are one value. Complex
+  /// numbers are pairs in a last dimension of two.
   mlir::Value load(llvm::StringRef name, Emitter &emitter, Problem &problem);
 
 private:

@@ -509,10 +509,137 @@ class Heads(Case):
                 a(x[0, 0, 0], x[0, 0, 1], x[0, 0, 0], is_causal=True), F.dropout(x * 2, 0.5, False, inplace=True))  # fmt: skip
 
 
+class Alias(Case):
+    """What is a view and what is a copy: only views see later writes, and only what shares memory is written to."""
+
+    core = False
+    exact = True  # conversions are copies
+
+    def inputs(self, b, n):
+        return (torch.randn(b, 4, 6),)
+
+    def forward(self, x):
+        y = x * 2
+        row, part = y[0], y[0][1:3]
+        inner = part * 1
+        row.add_(1)  # seen by part, a view of a view
+        wide = y.to(torch.float64)
+        wide[0].fill_(0)  # a copy: y keeps its values
+        wide.add_(1)
+        y.sub_(0.5)
+        copied = y.to(torch.float32, copy=True)
+        copied.mul_(3)
+        chained = y.add_(1)
+        chained.mul_(2)
+        first = chained[:, 0]
+        y.sub_(3)
+        turned = y.transpose(1, 2).contiguous()
+        turned[:, 0].zero_()
+        y.mul_(0.5)
+        flat = y[:, :3].transpose(1, 2).reshape(x.shape[0], 18)
+        flat.add_(100)
+        whole = y.view(-1)
+        whole[2] = 7
+        left, right = y.chunk(2, 2)
+        y[:, 1] = -1
+        lone = y[:, 2].clone()
+        seen = lone * 1
+        lone.unsqueeze_(0)
+        square = torch.zeros(3, 5)
+        square.t_().add_(torch.arange(3))
+        square[:, 1] = 9
+        many = torch.zeros(x.shape[0])
+        for i in range(300):
+            many += x[:, 0, 0]
+        return (row * 1, part, inner, wide.float(), y, copied, first, turned, flat, whole * 1, left, right + 0, seen, lone, square,
+                many, torch.as_strided(x * 1, (x.shape[0], 24), (24, 1)))  # fmt: skip
+
+
+class InPlaceTypes(Case):
+    """Operators in place compute in the common type and store in the operand's."""
+
+    exact = True
+    core = False
+    dims = ({0: BATCH},)
+
+    def inputs(self, b, n):
+        return (torch.tensor([-128, -127, -1, 5, 127]).to(torch.int8).repeat(b, 1),)
+
+    def forward(self, x):
+        wide = torch.tensor([257, 256, 300, 3, 1000])
+        a, b, c = x.clone(), x.clone(), x.clone()
+        a.div_(wide, rounding_mode="floor")
+        b.remainder_(wide)
+        c.add_(wide)
+        h = x.half().sub_(torch.full((5,), 70000.0))
+        f = x.float().ge_(0)
+        g = x.float().clamp_(min=torch.tensor([-1.0, 0, 1, 2, 3], dtype=torch.float64))
+        return a, b, c, h, f, g, F.dropout(x.float().mul_(2), 0.5, False, True)
+
+
+class Extremes(Case):
+    """NaN, infinities, zeros with signs, integers at their ends."""
+
+    exact = True
+
+    dims = ({0: BATCH},) * 2
+
+    def inputs(self, b, n):
+        inf, nan = float("inf"), float("nan")
+        x = torch.tensor([1.0, 5.5, -1.0, inf, -inf, nan, 0.0, -0.0, 7.0]).repeat(b, 1)
+        i = torch.tensor([-128, 127, -1, 0, 5, 100, -100, 7, -7], dtype=torch.int8).repeat(b, 1)
+        return x, i
+
+    def forward(self, x, i):
+        masked = torch.stack([x.nan_to_num() - float("inf"), x.new_full((), float("inf")) + x.nan_to_num(0, 1, 1)], 1)
+        big = torch.tensor(4503599627370497)
+        return (
+            x // 0.1, torch.div(x, float("inf"), rounding_mode="floor"), x // -2, x // x.flip(1), torch.floor_divide(x, 3),
+            i // 3, i // -128, i.flip(1) // torch.tensor(-5, dtype=torch.int8), torch.div(i, 7, rounding_mode="trunc"),
+            x.sign(), i.sign(), masked.logsumexp(2), masked.logsumexp((1, 2)), x.isinf(), x.isposinf(), x.isneginf(), x.nan_to_num(2, 3, 4),
+            i.floor(), i.round(), i.ceil(), i.isnan(), i.isfinite(), i.isinf(), torch.add(i.long() * 0, i.long(), alpha=9007199254740993),
+            torch.addcmul(i.long() * 0, big, torch.tensor(1), value=3), torch.any(x > 0, dim=()), torch.all(i > 0, dim=(0, 1)),
+            *i[0, 0].max(0), x.narrow(1, -2, 2), i.index_select(1, torch.tensor(2)), torch.cat([torch.zeros(0), torch.zeros(0)]),
+            x.slice_scatter(i[:, :2].long(), 1, 0, 2), x.bool(), torch.round(x[:, :3]),
+        )  # fmt: skip
+
+
+class Rotary(Case):
+    """Complex numbers as rotary embeddings use them."""
+
+    dims = ({0: BATCH, 1: LENGTH},)
+
+    def __init__(self):
+        super().__init__()
+        angles = torch.outer(torch.arange(64), 1 / 100 ** (torch.arange(4) / 4))
+        self.register_buffer("table", torch.polar(torch.ones_like(angles), angles), persistent=False)
+        self.register_buffer("turned", torch.randn(3, 4, dtype=torch.complex64).t())
+
+    def double(self):
+        result = super().double()
+        result.table = self.table.to(torch.complex128)
+        result.turned = self.turned.to(torch.complex128)
+        return result
+
+    def inputs(self, b, n):
+        return (torch.randn(b, n, 2, 8),)
+
+    def forward(self, x):
+        n = x.shape[1]
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+        turned = torch.view_as_real(pairs * self.table[:n].view(1, n, 1, 4)).flatten(3)
+        angle = torch.arange(n)[:, None] * torch.tensor([0.5, 0.25, 0.1, 0.01]).to(x.dtype)
+        made = torch.polar(torch.ones_like(angle), angle)
+        joined = torch.cat([pairs, pairs.transpose(1, 2).transpose(2, 1) * 2], 2)[:, -1, 1:]
+        return (turned, torch.view_as_real(pairs * made[None, :, None]), torch.view_as_real(joined - made[0]), joined.abs(),
+                made.real, made.imag, torch.view_as_real(pairs.conj() * 0.5), self.turned.real, torch.complex(x, x + 1).imag)  # fmt: skip
+
+
 CASES = {
     cls.__name__.lower(): cls
     for cls in (Conv, Pool, Norm, Arithmetic, Types, Functions, Reduce, View, Slice, InPlace, Index,
-                Attention, Sources, Product, Storage, Resize, Sample, Order, Recurrent, Fold, Scatter, Transposed, Heads)
+                Attention, Sources, Product, Storage, Resize, Sample, Order, Recurrent, Fold, Scatter, Transposed, Heads, Alias, InPlaceTypes,
+                Extremes, Rotary)
 }  # fmt: skip
 
 

@@ -62,16 +62,23 @@ static LogicalResult addProduct(Call &c, llvm::StringRef lhs,
   mlir::Type element = c.resultElement();
   Value a = c.operand(lhs, element), b = c.operand(rhs, element),
         added = c.operand("self", element);
-  double alpha = c.number("alpha", 1), beta = c.number("beta", 1);
   if (!hasRank(c, a, lhs, 2, 3) || !hasRank(c, b, rhs, 1, 3))
     return c.yield(Value());
+  auto isNumber = [&](llvm::StringRef name, double value) {
+    const Argument *given = c.find(name);
+    return given ? (given->kind == Argument::Kind::Integer &&
+                    double(given->integer) == value) ||
+                       (given->kind == Argument::Kind::Float &&
+                        given->number == value)
+                 : value == 1;
+  };
   Value y = buildMatmul(a, b, e);
-  if (alpha != 1)
-    y = e.mul(y, e.scalar(alpha, elementOf(y)));
-  if (beta == 0)
+  if (!isNumber("alpha", 1))
+    y = e.mul(y, c.operand("alpha", element));
+  if (isNumber("beta", 0))
     return c.yield(y);
-  if (beta != 1)
-    added = e.mul(added, e.scalar(beta, elementOf(added)));
+  if (!isNumber("beta", 1))
+    added = e.mul(added, c.operand("beta", element));
   return c.yield(e.add(y, added));
 }
 static LogicalResult addmm(Call &c) { return addProduct(c, "mat1", "mat2"); }

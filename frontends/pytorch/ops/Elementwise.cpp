@@ -11,62 +11,110 @@ using mlir::Value;
 
 static bool isBool(mlir::Type type) { return type && type.isInteger(1); }
 
+/// The result of arithmetic in another type than it is stored in.
+static LogicalResult yieldAs(Call &c, Value y) {
+  return c.yield(c.getEmitter().cast(y, c.resultElement()));
+}
+
 /// Operands become the result's type, whatever theirs are.
 template <typename Op> static LogicalResult unary(Call &c) {
   return c.yield(c.getEmitter().op<Op>({c.operand("self", c.resultElement())}));
 }
-
-template <typename Op> static LogicalResult binary(Call &c) {
-  mlir::Type element = c.resultElement();
-  return c.yield(c.getEmitter().op<Op>(
-      {c.operand("self", element), c.operand("other", element)}));
+/// Of integers, rounding does nothing.
+template <typename Op> static LogicalResult rounded(Call &c) {
+  Value x = c.operand("self", c.resultElement());
+  c.ignore({"decimals"});
+  if (c.has("decimals") && c.integer("decimals") != 0)
+    return c.fail("rounding to decimals is not supported",
+                  "multiply before and divide after round()");
+  return c.yield(isFloat(x) ? c.getEmitter().op<Op>({x}) : x);
+}
+/// 0 of NaN.
+static LogicalResult sign(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.operand("self", c.resultElement());
+  Value y = e.op<graph::SignOp>({x});
+  if (!isFloat(x))
+    return c.yield(y);
+  return c.yield(
+      e.select(e.op<graph::IsNanOp>({x}), e.scalar(0.0, elementOf(x)), y));
 }
 
-/// `other` times alpha.
-static Value scaledOther(Call &c, llvm::StringRef name, mlir::Type element) {
-  Emitter &e = c.getEmitter();
-  Value other = c.operand(name, element);
-  if (!c.has("alpha"))
-    return other;
-  double alpha = c.number("alpha");
-  return alpha == 1 ? other : e.mul(other, e.scalar(alpha, element));
+template <typename Op> static LogicalResult binary(Call &c) {
+  mlir::Type element = c.arithmeticType({"self", "other"});
+  return yieldAs(c, c.getEmitter().op<Op>({c.operand("self", element),
+                                           c.operand("other", element)}));
+}
+
+/// The type that sums and products of half types are computed in.
+static mlir::Type exactType(Call &c) {
+  return c.exactType(c.arithmeticType({"self", "other"}), {"self", "other"});
+}
+/// `name` times `factor`, where that is given.
+static Value scaled(Call &c, llvm::StringRef name, llvm::StringRef factor,
+                    mlir::Type element) {
+  Value x = c.operand(name, element);
+  const Argument *given = c.find(factor);
+  bool isOne =
+      !given ||
+      (given->kind == Argument::Kind::Integer && given->integer == 1) ||
+      (given->kind == Argument::Kind::Float && given->number == 1);
+  return isOne ? x : c.getEmitter().mul(x, c.operand(factor, element));
 }
 static LogicalResult add(Call &c) {
   Emitter &e = c.getEmitter();
-  mlir::Type element = c.exactType(c.resultElement(), {"self", "other"});
-  Value a = c.operand("self", element), b = scaledOther(c, "other", element);
-  Value sum = isBool(element) ? e.op<graph::OrOp>({a, b}) : e.add(a, b);
-  return c.yield(e.cast(sum, c.resultElement()));
+  mlir::Type element = exactType(c);
+  Value a = c.operand("self", element),
+        b = scaled(c, "other", "alpha", element);
+  return yieldAs(c, isBool(element) ? e.op<graph::OrOp>({a, b}) : e.add(a, b));
 }
 static LogicalResult sub(Call &c) {
-  Emitter &e = c.getEmitter();
-  mlir::Type element = c.exactType(c.resultElement(), {"self", "other"});
-  return c.yield(e.cast(
-      e.sub(c.operand("self", element), scaledOther(c, "other", element)),
-      c.resultElement()));
+  mlir::Type element = exactType(c);
+  return yieldAs(c, c.getEmitter().sub(c.operand("self", element),
+                                       scaled(c, "other", "alpha", element)));
 }
 static LogicalResult rsub(Call &c) {
-  Emitter &e = c.getEmitter();
-  mlir::Type element = c.resultElement();
-  Value a = c.operand("self", element), b = c.operand("other", element);
-  if (c.has("alpha") && c.number("alpha") != 1)
-    a = e.mul(a, e.scalar(c.number("alpha"), element));
-  return c.yield(e.sub(b, a));
+  mlir::Type element = exactType(c);
+  return yieldAs(c, c.getEmitter().sub(c.operand("other", element),
+                                       scaled(c, "self", "alpha", element)));
 }
 static LogicalResult mul(Call &c) {
   Emitter &e = c.getEmitter();
-  mlir::Type element = c.exactType(c.resultElement(), {"self", "other"});
+  mlir::Type element = exactType(c);
   Value a = c.operand("self", element), b = c.operand("other", element);
-  Value product = isBool(element) ? e.op<graph::AndOp>({a, b}) : e.mul(a, b);
-  return c.yield(e.cast(product, c.resultElement()));
+  return yieldAs(c, isBool(element) ? e.op<graph::AndOp>({a, b}) : e.mul(a, b));
 }
 
-/// a / b rounded down, of integers or floats.
+/// Whether both are negative or none is.
+static Value differInSign(Value a, Value b, Emitter &e) {
+  Value zero = e.scalar(int64_t(0), elementOf(a));
+  return e.op<graph::XorOp>(
+      {e.compare(Predicate::lt, a, zero), e.compare(Predicate::lt, b, zero)});
+}
+/// a / b rounded down. Of floats it is what is left without the remainder,
+/// which is not always the quotient rounded down: 1 / 0.1 is 9 and a remainder.
 static Value floorDivide(Value a, Value b, Emitter &e) {
-  if (isFloat(a))
-    return e.op<graph::FloorOp>({e.div(a, b)});
-  // The remainder has the divisor's sign, so this division is exact.
-  return e.div(e.sub(a, e.op<graph::ModOp>({a, b})), b);
+  if (!a || !b)
+    return {};
+  mlir::Type element = elementOf(a);
+  auto number = [&](double value) { return e.scalar(value, element); };
+  Value rest = e.op<graph::FmodOp>({a, b});
+  Value goesOn = e.op<graph::AndOp>(
+      {e.compare(Predicate::ne, rest, number(0)), differInSign(rest, b, e)});
+  if (!isFloat(a))
+    return element.isUnsignedInteger()
+               ? e.div(a, b)
+               : e.sub(e.div(a, b), e.cast(goesOn, element));
+  Value quotient = e.div(e.sub(a, rest), b);
+  quotient = e.select(goesOn, e.sub(quotient, number(1)), quotient);
+  Value down = e.op<graph::FloorOp>({quotient});
+  Value isFar = e.compare(Predicate::gt, e.sub(quotient, down), number(0.5));
+  down = e.select(isFar, e.add(down, number(1)), down);
+  // Zeros have the sign of the quotient; by zero it is what it is.
+  Value plain = e.div(a, b);
+  down = e.select(e.compare(Predicate::eq, quotient, number(0)),
+                  e.mul(plain, number(0)), down);
+  return e.select(e.compare(Predicate::eq, b, number(0)), plain, down);
 }
 static Value truncated(Value x, Emitter &e) {
   if (!isFloat(x))
@@ -77,21 +125,19 @@ static Value truncated(Value x, Emitter &e) {
 }
 static LogicalResult div(Call &c) {
   Emitter &e = c.getEmitter();
-  mlir::Type element = c.exactType(c.resultElement(), {"self", "other"});
+  mlir::Type element = exactType(c);
   Value a = c.operand("self", element), b = c.operand("other", element);
   std::string mode = c.text("rounding_mode", "");
   if (mode.empty() || mode == "floor" || mode == "trunc") {
     Value quotient = mode == "floor" ? floorDivide(a, b, e) : e.div(a, b);
-    if (mode == "trunc")
-      quotient = truncated(quotient, e);
-    return c.yield(e.cast(quotient, c.resultElement()));
+    return yieldAs(c, mode == "trunc" ? truncated(quotient, e) : quotient);
   }
   return c.fail("rounding mode '" + mode + "' is not supported");
 }
 static LogicalResult floorDiv(Call &c) {
-  mlir::Type element = c.resultElement();
-  return c.yield(floorDivide(c.operand("self", element),
-                             c.operand("other", element), c.getEmitter()));
+  mlir::Type element = c.arithmeticType({"self", "other"});
+  return yieldAs(c, floorDivide(c.operand("self", element),
+                                c.operand("other", element), c.getEmitter()));
 }
 static LogicalResult trunc(Call &c) {
   return c.yield(
@@ -101,19 +147,19 @@ static LogicalResult trunc(Call &c) {
 /// Small whole powers are products, as exporters of other formats write them.
 static LogicalResult pow(Call &c) {
   Emitter &e = c.getEmitter();
-  mlir::Type element = c.resultElement();
+  mlir::Type element = c.arithmeticType({"self", "exponent"});
   Value base = c.operand("self", element);
   const Argument *exponent = c.find("exponent");
   bool isNumber = exponent && exponent->kind != Argument::Kind::Tensor &&
                   exponent->kind != Argument::Kind::SymInt;
   double power = isNumber ? c.number("exponent") : 0;
   if (isNumber && power == 1)
-    return c.yield(base);
+    return yieldAs(c, base);
   if (isNumber && power == 2)
-    return c.yield(e.mul(base, base));
+    return yieldAs(c, e.mul(base, base));
   if (isNumber && power == 0.5 && isFloat(base))
-    return c.yield(e.op<graph::SqrtOp>({base}));
-  return c.yield(e.op<graph::PowOp>({base, c.operand("exponent", element)}));
+    return yieldAs(c, e.op<graph::SqrtOp>({base}));
+  return yieldAs(c, e.op<graph::PowOp>({base, c.operand("exponent", element)}));
 }
 static LogicalResult square(Call &c) {
   Value x = c.operand("self", c.resultElement());
@@ -165,24 +211,23 @@ static LogicalResult maskedFill(Call &c) {
 
 static LogicalResult clamp(Call &c) {
   Emitter &e = c.getEmitter();
-  mlir::Type element = c.resultElement();
+  mlir::Type element = c.arithmeticType({"self", "min", "max"});
   Value x = c.operand("self", element);
   if (c.has("min"))
     x = e.max(x, c.operand("min", element));
   if (c.has("max"))
     x = e.min(x, c.operand("max", element));
-  return c.yield(x);
+  return yieldAs(c, x);
 }
 
 /// self + value * tensor1 * tensor2, or / tensor2.
 template <bool divide> static LogicalResult addProduct(Call &c) {
   Emitter &e = c.getEmitter();
-  mlir::Type element = c.resultElement();
-  Value a = c.operand("tensor1", element), b = c.operand("tensor2", element);
-  Value term = divide ? e.div(a, b) : e.mul(a, b);
-  if (c.has("value") && c.number("value") != 1)
-    term = e.mul(term, e.scalar(c.number("value"), element));
-  return c.yield(e.add(c.operand("self", element), term));
+  mlir::Type element = c.arithmeticType({"self", "tensor1", "tensor2"});
+  Value a = scaled(c, "tensor1", "value", element),
+        b = c.operand("tensor2", element);
+  return yieldAs(
+      c, e.add(c.operand("self", element), divide ? e.div(a, b) : e.mul(a, b)));
 }
 /// self + weight * (end - self).
 static LogicalResult lerp(Call &c) {
@@ -192,16 +237,67 @@ static LogicalResult lerp(Call &c) {
   return c.yield(e.add(a, e.mul(c.operand("weight", element), e.sub(b, a))));
 }
 
-template <typename Op> static LogicalResult test(Call &c) {
-  return c.yield(c.getEmitter().op<Op>({c.tensor("self")}));
+/// Of integers it is always `otherwise`.
+static LogicalResult yieldTest(Call &c, Value x, bool otherwise,
+                               llvm::function_ref<Value()> build) {
+  Emitter &e = c.getEmitter();
+  if (!x)
+    return c.yield(x);
+  return c.yield(isFloat(x) ? build()
+                            : e.broadcast(e.scalar(int64_t(otherwise),
+                                                   e.getBuilder().getI1Type()),
+                                          graph::getShape(x)));
+}
+static LogicalResult isNan(Call &c) {
+  Value x = c.tensor("self");
+  return yieldTest(c, x, false,
+                   [&] { return c.getEmitter().op<graph::IsNanOp>({x}); });
+}
+template <bool positive, bool negative>
+static LogicalResult isInfinite(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  return yieldTest(c, x, false, [&] {
+    return e.op<graph::IsInfOp>(
+        {x}, {e.attr("positive", positive), e.attr("negative", negative)});
+  });
 }
 static LogicalResult isFinite(Call &c) {
   Emitter &e = c.getEmitter();
   Value x = c.tensor("self");
-  return c.yield(e.op<graph::NotOp>({e.op<graph::OrOp>(
-      {e.op<graph::IsNanOp>({x}),
-       e.op<graph::IsInfOp>(
-           {x}, {e.attr("positive", true), e.attr("negative", true)})})}));
+  return yieldTest(c, x, true, [&] {
+    return e.op<graph::NotOp>({e.op<graph::OrOp>(
+        {e.op<graph::IsNanOp>({x}),
+         e.op<graph::IsInfOp>(
+             {x}, {e.attr("positive", true), e.attr("negative", true)})})});
+  });
+}
+/// NaN and infinities become numbers: 0, and the largest there are.
+static LogicalResult nanToNum(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  c.ignore({"nan", "posinf", "neginf"});
+  auto type = llvm::dyn_cast_or_null<mlir::FloatType>(elementOf(x));
+  if (!type)
+    return c.yield(x);
+  llvm::APFloat most = llvm::APFloat::getLargest(type.getFloatSemantics());
+  bool loses = false;
+  most.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven,
+               &loses);
+  double largest = most.convertToDouble();
+  auto replace = [&](Value where, llvm::StringRef name, double otherwise) {
+    x = e.select(where, e.scalar(c.number(name, otherwise), type), x);
+  };
+  auto infinite = [&](bool positive) {
+    return e.op<graph::IsInfOp>(
+        {x}, {e.attr("positive", positive), e.attr("negative", !positive)});
+  };
+  Value isNan = e.op<graph::IsNanOp>({x}), high = infinite(true),
+        low = infinite(false);
+  replace(isNan, "nan", 0);
+  replace(high, "posinf", largest);
+  replace(low, "neginf", -largest);
+  return c.yield(x);
 }
 
 llvm::ArrayRef<Row> charonia::frontend::pytorch::elementwiseRows() {
@@ -211,7 +307,8 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::elementwiseRows() {
       {"aten.negative.default", unary<NegOp>},
       {"aten.absolute.default", unary<AbsOp>},
       {"aten.abs.default", unary<AbsOp>},
-      {"aten.sign.default", unary<SignOp>},
+      {"aten.sign.default", sign},
+      {"aten.nan_to_num.default", nanToNum},
       {"aten.exp.default", unary<ExpOp>},
       {"aten.exp2.default", exp2},
       {"aten.expm1.default", unary<Expm1Op>},
@@ -233,14 +330,18 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::elementwiseRows() {
       {"aten.atan.default", unary<AtanOp>},
       {"aten.sinh.default", unary<SinhOp>},
       {"aten.cosh.default", unary<CoshOp>},
-      {"aten.floor.default", unary<FloorOp>},
-      {"aten.ceil.default", unary<CeilOp>},
-      {"aten.round.default", unary<RoundOp>},
+      {"aten.floor.default", rounded<FloorOp>},
+      {"aten.ceil.default", rounded<CeilOp>},
+      {"aten.round.default", rounded<RoundOp>},
+      {"aten.round.decimals", rounded<RoundOp>},
       {"aten.trunc.default", trunc},
       {"aten.square.default", square},
       {"aten.bitwise_not.default", unary<NotOp>},
       {"aten.logical_not.default", logicalNot},
-      {"aten.isnan.default", test<IsNanOp>},
+      {"aten.isnan.default", isNan},
+      {"aten.isinf.default", isInfinite<true, true>},
+      {"aten.isposinf.default", isInfinite<true, false>},
+      {"aten.isneginf.default", isInfinite<false, true>},
       {"aten.isfinite.default", isFinite},
       {"aten.add.Tensor", add},
       {"aten.add.Scalar", add},

@@ -21,6 +21,9 @@ static LogicalResult indexSelect(Call &c) {
   Emitter &e = c.getEmitter();
   Value x = c.tensor("self"), indices = c.tensor("index");
   int64_t axis = c.axis("dim", rankOf(x));
+  // A number is a vector of one.
+  if (indices && rankOf(indices) == 0 && rankOf(x))
+    indices = e.reshape(indices, {e.number(1)});
   if (e.failed() || failed(checkPositions(x, indices, axis, e)))
     return c.yield(Value());
   return c.yield(e.op<graph::GatherOp>({x, indices}, e.attr("axis", axis)));

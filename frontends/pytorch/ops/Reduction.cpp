@@ -43,8 +43,13 @@ template <ReduceKind kind> static LogicalResult extremum(Call &c) {
   SmallVector<int64_t> axes = reducedAxes(c, x);
   bool keep = c.flag("keepdim", false);
   Value y = e.reduce(kind, x, axes, keep);
-  if (c.numResults() == 1 || axes.size() != 1)
+  if (c.numResults() == 1)
     return c.yield(y);
+  // Of a number alone it is the first.
+  if (rankOf(x) == 0)
+    return c.yield({x, e.scalar(int64_t(0), c.resultElement(1))});
+  if (axes.size() != 1)
+    return c.fail("needs one dimension");
   SmallVector<mlir::NamedAttribute> attributes = {e.attr("axis", axes[0])};
   if (keep)
     attributes.push_back(e.unit("keepdims"));
@@ -55,9 +60,12 @@ template <ReduceKind kind> static LogicalResult extremum(Call &c) {
 template <ReduceKind kind> static LogicalResult anyOrAll(Call &c) {
   Emitter &e = c.getEmitter();
   Value x = e.cast(c.tensor("self"), e.getBuilder().getI1Type());
-  return c.yield(
-      e.cast(e.reduce(kind, x, reducedAxes(c, x), c.flag("keepdim", false)),
-             c.resultElement()));
+  // Of no dimensions, other than of all, it is each element.
+  auto axes = c.axes("dim", rankOf(x), /*emptyIsAll=*/false);
+  llvm::sort(axes);
+  bool keep = c.flag("keepdim", false);
+  return c.yield(e.cast(axes.empty() ? x : e.reduce(kind, x, axes, keep),
+                        c.resultElement()));
 }
 /// Without a dimension, where it is in the flattened tensor.
 template <bool min> static LogicalResult argExtremum(Call &c) {
@@ -127,6 +135,12 @@ static LogicalResult logSumExp(Call &c) {
   SmallVector<int64_t> axes = reducedAxes(c, x);
   bool keep = c.flag("keepdim", false);
   Value largest = e.reduce(ReduceKind::max, wide, axes, true);
+  // Infinities have no distance from themselves.
+  if (largest)
+    largest =
+        e.select(e.op<graph::IsInfOp>({largest}, {e.attr("positive", true),
+                                                  e.attr("negative", true)}),
+                 e.scalar(0.0, elementOf(largest)), largest);
   Value terms = e.op<graph::ExpOp>({e.sub(wide, largest)});
   Value total =
       e.op<graph::LogOp>({e.reduce(ReduceKind::sum, terms, axes, true)});
@@ -186,6 +200,7 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::reductionRows() {
       {"aten.any.dims", anyOrAll<ReduceKind::max>},
       {"aten.all.default", anyOrAll<ReduceKind::min>},
       {"aten.all.dim", anyOrAll<ReduceKind::min>},
+      {"aten.all.dims", anyOrAll<ReduceKind::min>},
       {"aten.argmax.default", argExtremum<false>},
       {"aten.argmin.default", argExtremum<true>},
       {"aten.var.correction", var},

@@ -76,7 +76,7 @@ static Value writeSlice(Call &c, Value self, Value view) {
                       c.getEmitter());
 }
 static LogicalResult sliceScatter(Call &c) {
-  Value x = c.tensor("self"), part = c.tensor("src");
+  Value x = c.tensor("self"), part = c.operand("src", elementOf(x));
   int64_t axis = c.axis("dim", rankOf(x), 0);
   return c.yield(
       replaceAlong(x, part, axis, sliceRange(c, axis, x), c.getEmitter()));
@@ -133,19 +133,28 @@ static Value replaceSelected(Call &c, Value self, Value part) {
 }
 static LogicalResult selectScatter(Call &c) {
   Value x = c.tensor("self");
-  return c.yield(replaceSelected(c, x, c.tensor("src")));
+  return c.yield(replaceSelected(c, x, c.operand("src", elementOf(x))));
 }
 
-static LogicalResult narrow(Call &c) {
+static SliceRange narrowRange(Call &c, int64_t axis, Value self) {
   Emitter &e = c.getEmitter();
+  AffineExpr start = c.size("start"), length = c.size("length");
+  if (!self || !start || !length || e.failed())
+    return {};
+  AffineExpr size = graph::getShape(self)[axis];
+  if (e.getSymbols().isAtLeast(e.number(-1), start))
+    start = graph::simplify(start + size);
+  return cutSlice(start, graph::simplify(start + length), 1, size, e);
+}
+static LogicalResult narrow(Call &c) {
   Value x = c.tensor("self");
   int64_t axis = c.axis("dim", rankOf(x));
-  AffineExpr start = c.size("start"), length = c.size("length");
-  if (!x || !start || !length || e.failed())
-    return c.yield(Value());
-  SliceRange range = cutSlice(start, graph::simplify(start + length), 1,
-                              graph::getShape(x)[axis], e);
-  return c.yield(sliceAlong(x, axis, range, e));
+  return c.yield(sliceAlong(x, axis, narrowRange(c, axis, x), c.getEmitter()));
+}
+static Value writeNarrow(Call &c, Value self, Value view) {
+  int64_t axis = c.axis("dim", rankOf(self));
+  return replaceAlong(self, view, axis, narrowRange(c, axis, self),
+                      c.getEmitter());
 }
 
 // Lists of parts.
@@ -194,6 +203,7 @@ static LogicalResult cat(Call &c) {
   Emitter &e = c.getEmitter();
   mlir::Type element = c.resultElement();
   Values values;
+  Value empty;
   for (Value value : c.tensors("tensors")) {
     if (!value)
       return c.yield(Value());
@@ -201,9 +211,11 @@ static LogicalResult cat(Call &c) {
     Exprs shape = graph::getShape(value);
     if (shape.size() != 1 || shape[0] != e.number(0))
       values.push_back(e.cast(value, element));
+    else
+      empty = e.cast(value, element);
   }
   if (values.empty())
-    return c.fail("joins nothing but empty tensors");
+    return empty ? c.yield(empty) : c.fail("joins nothing");
   return c.yield(e.concat(values, c.axis("dim", rankOf(values[0]), 0)));
 }
 static LogicalResult stack(Call &c) {
@@ -311,6 +323,11 @@ static LogicalResult pad(Call &c) {
     lows.push_back(pads[i]);
     highs.push_back(pads[i + 1]);
   }
+  if (*known == graph::PadMode::wrap)
+    for (AffineExpr size : llvm::concat<AffineExpr>(lows, highs))
+      if (!e.getSymbols().isAtLeast(size, e.number(0)))
+        return c.fail("circular padding that cuts is not supported",
+                      "cut with a slice first");
   Value fill = c.has("value") ? c.operand("value", elementOf(x))
                               : e.scalar(int64_t(0), elementOf(x));
   return c.yield(buildPad(*known, x, fill, lows, highs, axes, e));
@@ -339,7 +356,7 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::sliceRows() {
       {"aten.slice_scatter.default", sliceScatter},
       {"aten.select.int", select, Alias::View, replaceSelected},
       {"aten.select_scatter.default", selectScatter},
-      {"aten.narrow.default", narrow, Alias::View},
+      {"aten.narrow.default", narrow, Alias::View, writeNarrow},
       {"aten.split.Tensor", split, Alias::View},
       {"aten.split.sizes", split, Alias::View},
       {"aten.split_with_sizes.default", split, Alias::View},

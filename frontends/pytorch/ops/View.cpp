@@ -1,13 +1,10 @@
 // Operators whose results have the elements of their operand in another shape,
 // and how a write to such a result changes the operand.
-#include "frontends/pytorch/Registry.h"
+#include "frontends/pytorch/ops/Rows.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
 using namespace charonia::frontend::pytorch;
-using llvm::LogicalResult;
-using llvm::SmallVector;
-using mlir::Value;
 
 /// The file's shape of the result says what -1 and the like stand for.
 static LogicalResult reshape(Call &c) {
@@ -36,7 +33,11 @@ static SmallVector<int64_t> swapped(int64_t rank, int64_t a, int64_t b) {
   return permutation;
 }
 static SmallVector<int64_t> permutationOf(Call &c, int64_t rank) {
-  llvm::StringRef op = c.getNode().target;
+  // In place the name has a _ behind it.
+  std::string plain = c.getNode().target;
+  if (size_t at = plain.find("_."); at != std::string::npos)
+    plain.erase(at, 1);
+  llvm::StringRef op = plain;
   if (op.contains(".permute."))
     return c.axes("dims", rank);
   if (op.contains(".t."))
@@ -67,7 +68,7 @@ static SmallVector<int64_t> permutationOf(Call &c, int64_t rank) {
         d = *next++;
     return order;
   }
-  bool isAxis = op.contains(".swapaxes.");
+  bool isAxis = op.contains(".swapaxes");
   return swapped(rank, c.axis(isAxis ? "axis0" : "dim0", rank),
                  c.axis(isAxis ? "axis1" : "dim1", rank));
 }
@@ -93,16 +94,38 @@ static Value writePermute(Call &c, Value self, Value view) {
   return c.getEmitter().transpose(view, inverse);
 }
 
-/// Sizes and strides of the result as they would be in row-major order: then
-/// nothing moves.
+/// Whether the file says that an operand lies in row-major order and begins
+/// where the view does.
+static bool liesAt(Call &c, const TensorMeta *meta) {
+  Emitter &e = c.getEmitter();
+  if (!meta)
+    return false;
+  Exprs shape = c.convert(meta->sizes), strides = c.convert(meta->strides);
+  AffineExpr expected = e.number(1), offset = c.convert({meta->offset})[0];
+  if (shape.size() != strides.size() || !offset ||
+      (c.has("storage_offset") && c.size("storage_offset") != offset))
+    return false;
+  for (auto [size, stride] : llvm::reverse(llvm::zip_equal(shape, strides))) {
+    if (!size || !stride)
+      return false;
+    if (size == e.number(1))
+      continue;
+    if (graph::simplify(stride - expected) != e.number(0))
+      return false;
+    expected = graph::simplify(expected * size);
+  }
+  return true;
+}
+
+/// A view of the operand's storage: where that is the operand in row-major
+/// order, and sizes and strides of the result are too, nothing moves.
 static LogicalResult asStrided(Call &c) {
   Emitter &e = c.getEmitter();
   Value x = c.tensor("self");
   Exprs shape = c.resultShape(), strides = c.sizes("stride");
   c.ignore({"size"});
-  bool isDense = strides.size() == shape.size() &&
-                 c.size("storage_offset", 0) == e.number(0);
-  mlir::AffineExpr expected = e.number(1);
+  bool isDense = strides.size() == shape.size() && liesAt(c, c.metaOf("self"));
+  AffineExpr expected = e.number(1);
   for (size_t d = shape.size(); isDense && d-- > 0;) {
     if (!shape[d] || !strides[d])
       return c.yield(Value());
@@ -129,7 +152,7 @@ static LogicalResult same(Call &c) {
 llvm::ArrayRef<Row> charonia::frontend::pytorch::viewRows() {
   static const Row rows[] = {
       {"aten.view.default", reshape, Alias::View, writeReshape},
-      {"aten._unsafe_view.default", reshape},
+      {"aten._unsafe_view.default", reshape, Alias::View, writeReshape},
       {"aten.reshape.default", reshape, Alias::Maybe, writeReshape},
       {"aten.view_as.default", reshape, Alias::View, writeReshape},
       {"aten.reshape_as.default", reshape, Alias::Maybe, writeReshape},
@@ -149,9 +172,10 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::viewRows() {
       {"aten.numpy_T.default", permute, Alias::View, writePermute},
       {"aten.mT.default", permute, Alias::View, writePermute},
       {"aten.swapaxes.default", permute, Alias::View, writePermute},
+      {"aten.swapdims.default", permute, Alias::View, writePermute},
       {"aten.movedim.int", permute, Alias::View, writePermute},
       {"aten.movedim.intlist", permute, Alias::View, writePermute},
-      {"aten.as_strided.default", asStrided, Alias::Maybe},
+      {"aten.as_strided.default", asStrided, Alias::View},
       {"aten.alias.default", same, Alias::View, writeSame},
       {"aten.detach.default", same, Alias::View, writeSame},
       {"aten.contiguous.default", same, Alias::Maybe, writeSame},

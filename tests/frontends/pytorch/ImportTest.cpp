@@ -100,8 +100,8 @@ TEST(PyTorch, ResultOfAnotherType) {
                     "\"relu\": " + tensorMeta(7, symbol("s0") + ", " + fixed(5),
                                               fixed(5) + ", " + fixed(1)));
   EXPECT_THAT(import(p),
-              HasSubstr("(aten.relu.default): gives float32[x_dim0, 4] for "
-                        "result 0, but the file says float32[x_dim0, 5]"));
+              HasSubstr("(aten.relu.default): result 0 is float32[x_dim0, 4], "
+                        "but the file says float32[x_dim0, 5]"));
 }
 
 TEST(PyTorch, NamesThatAreMissingOrCyclic) {
@@ -222,6 +222,108 @@ TEST(PyTorch, BuffersThatChange) {
                  {{"self", tensor("p_w")}, {"other", R"({"as_int": 1})"}},
                  tensor("changed"));
   EXPECT_THAT(import(p), Not(HasSubstr("error")));
+}
+
+/// y = relu(v), v a view of t = relu(x) that is written to in between.
+static ProgramFile writeThrough(const std::string &writer,
+                                const std::string &view) {
+  ProgramFile p = simpleProgram();
+  std::string meta =
+      tensorMeta(7, symbol("s0") + ", " + fixed(4), fixed(4) + ", " + fixed(1));
+  p.nodes = node("aten.relu.default", {{"self", tensor("x")}}, tensor("t")) +
+            ", " + node(view, {{"self", tensor("t")}}, tensor("v")) + ", " +
+            node(writer, {{"self", tensor("v")}}, tensor("written")) + ", " +
+            node("aten.relu.default", {{"self", tensor("t")}}, tensor("relu"));
+  for (const char *name : {"t", "v", "written"})
+    p.tensors += std::string(", \"") + name + "\": " + meta;
+  return p;
+}
+
+TEST(PyTorch, WritersThatAreNotInTheTable) {
+  // Nobody reads what they give, but what they write to.
+  EXPECT_THAT(
+      import(writeThrough("aten.renorm_.default", "aten.alias.default")),
+      HasSubstr("operator aten.renorm_.default is not supported"));
+  EXPECT_THAT(import(writeThrough("aten.zero_.default", "aten.view.dtype")),
+              HasSubstr("operator aten.view.dtype is not supported"));
+  EXPECT_THAT(import(writeThrough("mine.fill.default", "aten.alias.default")),
+              HasSubstr("operator mine.fill.default is not supported: it is of "
+                        "namespace 'mine'"));
+  EXPECT_THAT(import(writeThrough("aten.zero_.default", "aten.alias.default")),
+              Not(HasSubstr("error")));
+}
+
+TEST(PyTorch, ViewsOrCopies) {
+  // A view of one row is also contiguous, one of more rows is a copy then.
+  auto reshaped = [](const char *reader) {
+    ProgramFile p = simpleProgram();
+    std::string size = R"({"as_ints": [-1]})";
+    p.nodes = node("aten.relu.default", {{"self", tensor("x")}}, tensor("t")) +
+              ", " +
+              node("aten.slice.Tensor",
+                   {{"self", tensor("t")},
+                    {"dim", R"({"as_int": 1})"},
+                    {"start", R"({"as_int": 0})"},
+                    {"end", R"({"as_int": 3})"}},
+                   tensor("cut")) +
+              ", " +
+              node("aten.reshape.default",
+                   {{"self", tensor("cut")}, {"shape", size}}, tensor("flat")) +
+              ", " +
+              node("aten.zero_.default", {{"self", tensor("t")}}, tensor("z")) +
+              ", " +
+              node("aten.add.Tensor",
+                   {{"self", tensor("t")}, {"other", tensor(reader)}},
+                   tensor("relu"));
+    std::string rows = symbol("s0");
+    p.tensors +=
+        R"(, "t": )" +
+        tensorMeta(7, rows + ", " + fixed(4), fixed(4) + ", " + fixed(1)) +
+        R"(, "z": )" +
+        tensorMeta(7, rows + ", " + fixed(4), fixed(4) + ", " + fixed(1)) +
+        R"(, "cut": )" +
+        tensorMeta(7, rows + ", " + fixed(3), fixed(4) + ", " + fixed(1)) +
+        R"(, "flat": )" +
+        tensorMeta(
+            7,
+            R"x({"as_expr": {"expr_str": "Mul(Integer(3), Symbol('s0', positive=True, integer=True))"}})x",
+            fixed(1));
+    return import(p);
+  };
+  EXPECT_THAT(
+      reshaped("flat"),
+      HasSubstr("writes in place to memory of which 'flat' is a view or "
+                "a copy, depending on strides"));
+  // Only where it is read.
+  EXPECT_THAT(reshaped("t"), Not(HasSubstr("error")));
+}
+
+TEST(PyTorch, WhatTheFileContradicts) {
+  ProgramFile p = simpleProgram();
+  p.weights = R"("w": {"path_name": "weight_0", "tensor_meta": )" +
+              tensorMeta(3, fixed(4), fixed(1)) + "}";
+  EXPECT_THAT(import(p), HasSubstr("tensor 'w' is int16[4], but the file says "
+                                   "float32[4]"));
+  p.weights = R"("w": {"path_name": "weight_0", "tensor_meta": )" +
+              tensorMeta(7, fixed(1), fixed(1)) + "}";
+  EXPECT_THAT(import(p),
+              HasSubstr("tensor 'w' is float32[1], but the file says "
+                        "float32[4]"));
+  p = simpleProgram();
+  p.ranges = R"("s0": {"min_val": 9, "max_val": 2})";
+  EXPECT_THAT(import(p), HasSubstr("is said to be at least 9 and at most 2"));
+  p.ranges = R"("s0": {"min_val": 9223372036854775807, "max_val": null})";
+  EXPECT_THAT(import(p),
+              HasSubstr("is said to be at least 9223372036854775807"));
+  p.ranges = R"("s0": {"min_val": 2000000, "max_val": 4000000})";
+  EXPECT_THAT(import(p), HasSubstr("max = 4000000 : i64, min = 2000000"));
+}
+
+TEST(PyTorch, RangesThatNobodyGave) {
+  // Dim.AUTO leaves 2 as the least size: 0 and 1 are not traced.
+  ProgramFile p = simpleProgram();
+  p.ranges = R"("s0": {"min_val": 2, "max_val": null})";
+  EXPECT_THAT(import(p), HasSubstr("min = 1 : i64, name = \"x_dim0\""));
 }
 
 TEST(PyTorch, SizesFromData) {

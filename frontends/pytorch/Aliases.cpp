@@ -1,0 +1,313 @@
+// What shares memory in an exported program, what is written to it, and what of
+// the program is needed.
+#include "frontends/pytorch/ProgramImporter.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::pytorch;
+using Kind = Argument::Kind;
+using llvm::ArrayRef;
+using llvm::StringRef;
+
+/// Views of views: deeper chains no program has.
+constexpr int maxViewDepth = 256;
+
+// Who shares.
+
+/// Whether the strides are those of row-major order, as far as can be told.
+static bool isContiguous(ArrayRef<mlir::AffineExpr> shape,
+                         ArrayRef<mlir::AffineExpr> strides, Emitter &e) {
+  mlir::AffineExpr expected = e.number(1);
+  for (auto [size, stride] : llvm::reverse(llvm::zip_equal(shape, strides))) {
+    if (graph::constantOf(size) == 1)
+      continue;
+    if (graph::simplify(stride - expected) != 0)
+      return false;
+    expected = graph::simplify(expected * size);
+  }
+  return true;
+}
+
+/// Whether a and b are equal; none where that depends on sizes.
+static std::optional<bool> equals(mlir::AffineExpr a, mlir::AffineExpr b) {
+  if (graph::simplify(a - b) == 0)
+    return true;
+  return graph::mayBeEqual(a, b) ? std::nullopt : std::optional(false);
+}
+
+/// Whether a tensor of these strides can be seen in another shape without
+/// moving elements: each run of dimensions that lie densely becomes others of
+/// the same number of elements. None where that depends on sizes.
+static std::optional<bool> canView(ArrayRef<mlir::AffineExpr> shape,
+                                   ArrayRef<mlir::AffineExpr> strides,
+                                   ArrayRef<mlir::AffineExpr> to, Emitter &e) {
+  mlir::AffineExpr one = e.number(1), run = one, seen = one, base = one;
+  auto next = static_cast<int64_t>(to.size()) - 1;
+  if (!strides.empty())
+    base = strides.back();
+  for (auto d = static_cast<int64_t>(shape.size()) - 1; d >= 0; --d) {
+    run = graph::simplify(run * shape[d]);
+    if (d > 0) {
+      auto isOne = equals(shape[d - 1], one);
+      auto continues = equals(strides[d - 1], run * base);
+      if (!isOne || (!*isOne && !continues))
+        return std::nullopt;
+      if (*isOne || *continues)
+        continue;
+    }
+    while (next >= 0) {
+      auto isFull = equals(seen, run), isOne = equals(to[next], one);
+      if (isFull == true && isOne == false)
+        break;
+      if (!isFull || (*isFull && !isOne))
+        return std::nullopt;
+      seen = graph::simplify(seen * to[next--]);
+      auto known = graph::constantOf(seen), whole = graph::constantOf(run);
+      if (known && whole && *known > *whole)
+        return false;
+    }
+    auto isFull = equals(seen, run);
+    if (isFull != true)
+      return isFull;
+    if (d > 0)
+      base = strides[d - 1];
+    run = seen = one;
+  }
+  return next < 0;
+}
+
+/// Whether a result that may be a view is one; none where one cannot tell.
+std::optional<bool> ProgramImporter::isShared(const Node &node,
+                                              const TensorMeta *own,
+                                              const TensorMeta *base) {
+  const Argument *copy = findArgument(node, "copy");
+  if (copy && !(copy->kind == Kind::Bool && copy->integer == 0) &&
+      !copy->isNone())
+    return false;
+  if (!own || !base)
+    return std::nullopt;
+  if (own->dtype != base->dtype)
+    return false;
+  Exprs shape = shapeOf(*base), to = shapeOf(*own),
+        strides = sizes.convert(base->strides),
+        after = sizes.convert(own->strides);
+  auto isKnown = [](ArrayRef<mlir::AffineExpr> list) {
+    return llvm::all_of(list, [](mlir::AffineExpr size) { return bool(size); });
+  };
+  if (shape.size() != strides.size() || to.size() != after.size() ||
+      !isKnown(shape) || !isKnown(to) || !isKnown(strides) || !isKnown(after))
+    return std::nullopt;
+  if (shape != to)
+    return isContiguous(shape, strides, emitter)
+               ? true
+               : canView(shape, strides, to, emitter);
+  std::optional<bool> result = true;
+  for (auto [size, a, b] : llvm::zip_equal(shape, strides, after)) {
+    if (graph::constantOf(size) == 1)
+      continue;
+    auto same = equals(a, b);
+    if (same == false && !graph::mayBeEqual(size, emitter.number(1)))
+      return false;
+    if (same != true)
+      result = std::nullopt;
+  }
+  return result;
+}
+
+/// The tensor whose memory the node's results may share; of an operator that is
+/// not in the table the first there is.
+static const Argument *sharedArgument(const Node &node, const Target &target) {
+  if (target.row && !target.inPlace && target.row->alias == Alias::No)
+    return nullptr;
+  for (StringRef name : {"self", "input"})
+    if (const Argument *argument = findArgument(node, name))
+      return argument->kind == Kind::Tensor ? argument : nullptr;
+  if (!target.row)
+    for (const NamedArgument &input : node.inputs)
+      if (input.value.kind == Kind::Tensor)
+        return &input.value;
+  return nullptr;
+}
+
+void ProgramImporter::addAliases(const Node &node) {
+  Target target = findTarget(node.target);
+  const Argument *shared = sharedArgument(node, target);
+  Entry *base = shared ? find(shared->text) : nullptr;
+  unsigned result = 0;
+  for (const Argument &output : node.outputs)
+    forEachTensor(output, [&](const std::string &name) {
+      unsigned index = result++;
+      if (find(name)) {
+        if (!builder.hasErrors())
+          builder.fail("tensor '" + printable(name) + "' is defined twice",
+                       "export the program again");
+        return;
+      }
+      // What is written to in place is the same tensor.
+      if (base && target.inPlace && index == 0) {
+        names[name] = base;
+        return;
+      }
+      Entry &entry = addEntry(name);
+      entry.node = &node;
+      entry.result = index;
+      if (!base)
+        return;
+      std::optional<bool> isView = std::nullopt;
+      if (target.row)
+        isView = target.row->alias == Alias::View
+                     ? std::optional(true)
+                     : isShared(node, metaOf(name), metaOf(shared->text));
+      if (isView == false)
+        return;
+      entry.base = base;
+      entry.isUndecided = !isView;
+      entry.depth = base->depth + 1;
+      if (entry.depth == maxViewDepth)
+        builder.fail("tensor '" + printable(name) + "' is the last of " +
+                         std::to_string(maxViewDepth) + " views of views",
+                     "export a program with fewer of them, or with "
+                     "run_decompositions()");
+      base->views.push_back(&entry);
+    });
+}
+
+void ProgramImporter::findAliases() {
+  emitter.begin(emitter.getBuilder().getUnknownLoc());
+  for (const Node &node : graph.nodes)
+    addAliases(node);
+}
+
+ProgramImporter::Entry *ProgramImporter::rootOf(StringRef name) {
+  Entry *entry = find(name);
+  while (entry && entry->base)
+    entry = entry->base;
+  return entry;
+}
+
+// What is needed.
+
+/// Whether the node may write to its operands: in place by its name, or an
+/// operator of which nothing is known.
+static bool mayWrite(const Node &node, const Target &target) {
+  if (target.inPlace)
+    return true;
+  StringRef op = node.target;
+  if (target.row || target.isCheck || !op.consume_front("torch.ops."))
+    return false;
+  return !op.starts_with("aten.") || op.rsplit('.').first.ends_with("_");
+}
+
+/// Nodes that outputs depend on: those that compute what is read, and those
+/// that write to memory that is read later.
+llvm::DenseSet<const Node *> ProgramImporter::findNeeded() {
+  llvm::DenseSet<const Node *> needed;
+  llvm::DenseSet<const Entry *> memory;
+  auto need = [&](const std::string &name) {
+    wanted.insert(name);
+    if (const Entry *root = rootOf(name))
+      memory.insert(root);
+  };
+  for (const OutputSpec &output : program.outputs)
+    if (output.kind == OutputSpec::Kind::User)
+      forEachTensor(output.value, need);
+  for (const Node &node : llvm::reverse(graph.nodes)) {
+    bool isNeeded = false;
+    for (const Argument &output : node.outputs)
+      forEachTensor(output, [&](const std::string &name) {
+        isNeeded |= wanted.contains(name);
+      });
+    Target target = findTarget(node.target);
+    if (!isNeeded && mayWrite(node, target))
+      for (const NamedArgument &input : node.inputs)
+        if (!target.inPlace || input.name == "self")
+          forEachTensor(input.value, [&](const std::string &name) {
+            const Entry *root = rootOf(name);
+            isNeeded |= root && memory.contains(root);
+          });
+    if (!isNeeded)
+      continue;
+    needed.insert(&node);
+    for (const NamedArgument &input : node.inputs)
+      forEachTensor(input.value, need);
+  }
+  return needed;
+}
+
+// Writes.
+
+/// Of a write that may be seen through a name, or not.
+Failed ProgramImporter::failUndecided(const Entry &entry) {
+  return emitter.fail("writes in place to memory of which '" +
+                          printable(entry.name) +
+                          "' is a view or a copy, depending on strides",
+                      "write without in-place operators there, or export with "
+                      "run_decompositions()");
+}
+
+/// All that sees the memory of `entry` computes its value again when it is next
+/// read, but for the entries of `fresh`.
+void ProgramImporter::markStale(Entry &entry,
+                                const llvm::DenseSet<const Entry *> &fresh) {
+  for (Entry *view : entry.views) {
+    // A name that is not computed yet will see what is written.
+    if (view->value && !fresh.contains(view)) {
+      view->isStale = true;
+      view->isTorn |= view->isUndecided;
+    }
+    markStale(*view, fresh);
+  }
+}
+
+/// Replaces the value of an entry and, through the views that lead to it, of
+/// the memory that it shares.
+llvm::LogicalResult ProgramImporter::write(Entry &written, mlir::Value value) {
+  if (!written.value || written.imaginary)
+    return emitter.fail("writes in place to complex numbers or to nothing, "
+                        "which is not supported",
+                        "write without in-place operators there");
+  if (value.getType() != written.value.getType())
+    return emitter.fail("writes " + emitter.describe(value.getType()) + " to " +
+                            emitter.describe(written.value.getType()),
+                        "export the program again");
+  Entry *root = &written;
+  while (root->base)
+    root = root->base;
+  if (auto it = stored.find(root->name); it != stored.end())
+    return emitter.fail(
+        "changes '" + printable(it->second->target) +
+            "' of the model, which an engine keeps as it is",
+        "make it an input of the exported function, and its new value an "
+        "output");
+  llvm::DenseSet<const Entry *> fresh;
+  Entry *entry = &written;
+  for (;; entry = entry->base) {
+    fresh.insert(entry);
+    entry->value = value;
+    entry->isStale = false;
+    if (!entry->base)
+      break;
+    if (entry->isUndecided)
+      return failUndecided(*entry);
+    mlir::Value before = currentValue(*entry->base);
+    if (!before)
+      return llvm::failure();
+    WriteFunction back = findTarget(entry->node->target).row->write;
+    if (!back)
+      return emitter.fail("writes in place to a view made by " +
+                              printable(entry->node->target) +
+                              ", which is not supported",
+                          "write without in-place operators there, or export "
+                          "with run_decompositions()");
+    Call call(emitter, *entry->node, *this);
+    value = back(call, before, value);
+    if (!value || emitter.failed())
+      return llvm::failure();
+    if (value.getType() != before.getType())
+      return emitter.fail("gives " + emitter.describe(value.getType()) +
+                          " where it writes through a view to " +
+                          emitter.describe(before.getType()));
+  }
+  markStale(*root, fresh);
+  return llvm::failure(emitter.failed());
+}

@@ -1,0 +1,250 @@
+// Inputs and outputs of an exported program.
+#include "frontends/pytorch/ProgramImporter.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::pytorch;
+using Kind = Argument::Kind;
+using llvm::StringRef;
+
+bool ProgramImporter::checkSignature() {
+  if (program.inputs.size() != graph.inputs.size()) {
+    builder.fail("the signature has " + std::to_string(program.inputs.size()) +
+                     " inputs, the graph " +
+                     std::to_string(graph.inputs.size()),
+                 "the file is damaged: export the program again");
+    return false;
+  }
+  for (auto [spec, argument] : llvm::zip_equal(program.inputs, graph.inputs)) {
+    if (spec.kind == InputSpec::Kind::Fixed)
+      continue;
+    std::string name = argument.text;
+    if (spec.kind == InputSpec::Kind::Object)
+      builder.fail("input '" + printable(spec.target) +
+                       "' is an object of a class of its own, which is not "
+                       "supported",
+                   "export the model with plain tensors");
+    else if (argument.kind != Kind::Tensor)
+      builder.fail("input '" + printable(name) +
+                       "' is a number that may change, only tensors are "
+                       "supported",
+                   "fix it when exporting, or give it as a tensor");
+    else if (find(name))
+      builder.fail("tensor '" + printable(name) + "' is defined twice",
+                   "export the program again");
+    else {
+      addEntry(name);
+      if (spec.kind != InputSpec::Kind::User)
+        stored[name] = &spec;
+    }
+  }
+  return !builder.hasErrors();
+}
+
+ModelDim ProgramImporter::dimOf(const ExpressionPtr &size,
+                                const std::string &name) {
+  ModelDim dim;
+  if (auto fixed = integerOf(size)) {
+    dim.size = fixed;
+    return dim;
+  }
+  dim.name = name;
+  if (size->head != "Symbol")
+    return dim;
+  dim.name = dimNames.try_emplace(size->name, name).first->second;
+  auto it = program.ranges.find(size->name);
+  if (it == program.ranges.end())
+    return dim;
+  // Sizes of 0 are not optimized for. A least size of 2 with no largest one is
+  // how sizes look that nobody gave a range: 0 and 1 are not traced.
+  const SymbolRange &bounds = it->second;
+  int64_t low = std::max<int64_t>(bounds.min.value_or(1), 1);
+  if (low == 2 && !bounds.max)
+    low = 1;
+  if (low > maxDimension || (bounds.max && *bounds.max < low)) {
+    builder.fail(
+        "size " + printable(size->name) + " of '" + printable(name) +
+            "' is said to be at least " + std::to_string(low) +
+            (bounds.max ? " and at most " + std::to_string(*bounds.max) : "") +
+            ": there is none from 1 to " + std::to_string(maxDimension),
+        "export the program again with another range");
+    return dim;
+  }
+  DimRange range = defaultRange(StringRef(name).ends_with("_dim0"));
+  range.max =
+      std::min(bounds.max.value_or(std::max(range.max, low)), maxDimension);
+  range.min = low;
+  range.opt = std::clamp(range.opt, range.min, range.max);
+  (it->second.max ? dim.range : dim.assumed) = range;
+  return dim;
+}
+
+std::vector<ModelInput>
+ProgramImporter::userInputs(std::vector<unsigned> &positions) {
+  std::vector<ModelInput> inputs;
+  for (auto [i, argument] : llvm::enumerate(graph.inputs)) {
+    if (program.inputs[i].kind != InputSpec::Kind::User)
+      continue;
+    ModelInput input;
+    input.name = argument.text;
+    positions.push_back(i);
+    const TensorMeta *meta = metaOf(argument.text);
+    if (!meta) {
+      input.problem = {"the file does not say what it is",
+                       "export the program again"};
+    } else {
+      input.element = elementType(meta->dtype, builder.getContext());
+      if (!input.element)
+        input.problem = {"element type " + dtypeName(meta->dtype) +
+                             " is not supported",
+                         "float32, float64, float16, bfloat16, bool and "
+                         "integers of 8 to 64 bits are"};
+      input.dims.emplace();
+      for (auto [d, size] : llvm::enumerate(meta->sizes))
+        input.dims->push_back(
+            dimOf(size, input.name + "_dim" + std::to_string(d)));
+    }
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
+/// The value of `size` as slope * symbol + offset of its only symbol, which
+/// nothing is known of yet.
+static std::optional<std::pair<int64_t, int64_t>>
+linearIn(const ExpressionPtr &size, StringRef symbol, Symbols &symbols,
+         mlir::MLIRContext *context) {
+  int64_t values[3];
+  for (int64_t at : {0, 1, 2}) {
+    Sizes trial(symbols, context);
+    trial.bind(symbol, mlir::getAffineConstantExpr(at, context));
+    mlir::AffineExpr value = trial.convert(size);
+    auto known = value ? graph::constantOf(value) : std::nullopt;
+    if (!known)
+      return std::nullopt;
+    values[at] = *known;
+  }
+  int64_t slope = values[1] - values[0];
+  if (slope <= 0 || values[2] - values[1] != slope)
+    return std::nullopt;
+  return std::pair(slope, values[0]);
+}
+
+static void collectSymbols(const Expression &size, llvm::StringSet<> &names) {
+  if (size.head == "Symbol")
+    names.insert(size.name);
+  for (const ExpressionPtr &operand : size.operands)
+    collectSymbols(*operand, names);
+}
+
+/// Binds the symbols of the file to sizes of inputs. A dimension that is an
+/// expression of others has to have its value; where it is all that is known of
+/// a symbol, it gives the symbol.
+void ProgramImporter::bindSymbols(llvm::ArrayRef<Input> inputs,
+                                  llvm::ArrayRef<unsigned> positions) {
+  auto forEachDim = [&](auto visit) {
+    for (auto [input, position] : llvm::zip_equal(inputs, positions)) {
+      const TensorMeta &meta = *metaOf(graph.inputs[position].text);
+      auto &b = emitter.getBuilder();
+      emitter.begin(
+          mlir::NameLoc::get(b.getStringAttr(input.name),
+                             mlir::NameLoc::get(b.getStringAttr("input"))));
+      for (auto [size, expr] :
+           llvm::zip_equal(meta.sizes, graph::getShape(input.type)))
+        visit(input, size, builder.getSymbols().resolve(expr));
+    }
+  };
+  forEachDim(
+      [&](const Input &, const ExpressionPtr &size, mlir::AffineExpr expr) {
+        if (size->head == "Symbol" && !sizes.isBound(size->name))
+          sizes.bind(size->name, expr);
+      });
+  forEachDim([&](const Input &input, const ExpressionPtr &size,
+                 mlir::AffineExpr expr) {
+    if (size->head == "Symbol" || integerOf(size))
+      return;
+    llvm::StringSet<> names;
+    collectSymbols(*size, names);
+    StringRef only = names.size() == 1 ? names.begin()->first() : "";
+    if (!only.empty() && !sizes.isBound(only))
+      if (auto linear =
+              linearIn(size, only, builder.getSymbols(), builder.getContext()))
+        sizes.bind(only, graph::simplify(
+                             (expr - linear->second).floorDiv(linear->first)));
+    mlir::AffineExpr value = sizes.convert(size);
+    if (!value || !emitter.agree(expr, value, "is exported"))
+      builder.fail("input '" + printable(input.name) + "': size " +
+                       size->toString() + " is not supported",
+                   "export the model with sizes of inputs that are fixed or "
+                   "dynamic on their own");
+  });
+}
+
+void ProgramImporter::importInputs() {
+  std::vector<unsigned> positions;
+  std::vector<Problem> problems;
+  auto inputs = readInputs(userInputs(positions), options, builder.getSymbols(),
+                           builder.getContext(), problems);
+  for (Problem &problem : problems)
+    builder.fail(std::move(problem.what), std::move(problem.remedy));
+  builder.checkCounts(inputs.size(), program.outputs.size());
+  if (builder.hasErrors())
+    return;
+  mlir::ValueRange arguments = builder.begin(inputs);
+  bindSymbols(inputs, positions);
+  for (auto [position, value] : llvm::zip_equal(positions, arguments))
+    find(graph.inputs[position].text)->value = value;
+}
+
+std::vector<Output> ProgramImporter::readOutputs() {
+  std::vector<Output> outputs;
+  size_t count = llvm::count_if(program.outputs, [](const OutputSpec &spec) {
+    return spec.kind == OutputSpec::Kind::User;
+  });
+  bool isNamed = program.outputNames.size() == count;
+  llvm::StringSet<> names;
+  if (isNamed)
+    for (const std::string &name : program.outputNames)
+      isNamed &= name.empty() || names.insert(name).second;
+  size_t position = 0;
+  for (const OutputSpec &spec : program.outputs) {
+    if (spec.kind != OutputSpec::Kind::User)
+      continue;
+    std::string name = isNamed ? program.outputNames[position] : "";
+    // Keys may look like the names of what has none.
+    for (size_t i = position; name.empty(); ++i)
+      if (std::string free = "output_" + std::to_string(i);
+          names.insert(free).second)
+        name = free;
+    ++position;
+    auto &b = emitter.getBuilder();
+    emitter.begin(mlir::NameLoc::get(
+        b.getStringAttr(name), mlir::NameLoc::get(b.getStringAttr("output"))));
+    mlir::Value value;
+    if (spec.value.kind == Kind::Tensor) {
+      Entry *entry = find(spec.value.text);
+      if (entry && entry->isTainted)
+        continue;
+      value = valueOf(spec.value.text, false);
+      if (entry && entry->imaginary)
+        value = emitter.fail("is complex, which is not supported",
+                             "return view_as_real() of it");
+    } else if (spec.value.kind == Kind::SymInt) {
+      value = emitter.size(sizeOf(spec.value.text), b.getI64Type());
+      if (!value)
+        emitter.fail("is the size '" + printable(spec.value.text) +
+                     "', which depends on data");
+    } else {
+      continue; // known when it was exported
+    }
+    if (value)
+      outputs.push_back({name, value});
+    else if (auto &problem = emitter.getProblem())
+      builder.fail("output '" + printable(name) + "': " + problem->what,
+                   problem->remedy);
+  }
+  if (outputs.empty() && !builder.hasErrors())
+    builder.fail("the program has no outputs that are tensors",
+                 "export a function that gives tensors");
+  return outputs;
+}
