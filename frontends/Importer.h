@@ -13,6 +13,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <functional>
+#include <map>
 
 namespace charonia::frontend {
 
@@ -58,6 +59,14 @@ ImportResult importOnnxBytes(llvm::StringRef bytes, llvm::StringRef name,
 ImportResult importPyTorchBytes(llvm::StringRef bytes, llvm::StringRef name,
                                 const ImportOptions &options,
                                 mlir::MLIRContext &context);
+
+/// Imports a model of TensorFlow in memory, which `name` stands for in
+/// messages: files by name, a SavedModel's ("saved_model.pb", "variables/...")
+/// or a frozen graph ("graph.pb"). The bytes are copied.
+ImportResult
+importTensorFlowFiles(const std::map<std::string, std::string> &files,
+                      llvm::StringRef name, const ImportOptions &options,
+                      mlir::MLIRContext &context);
 
 /// One ONNX operator that has a row of its own, for documentation.
 struct OperatorInfo {

@@ -3,6 +3,7 @@
 
     fuzz_corpus.py import DIR     one small ONNX model for each operator and two opsets
     fuzz_corpus.py pytorch DIR    exported programs, and their texts
+    fuzz_corpus.py tensorflow DIR graphs, SavedModels and tables of variables
     fuzz_corpus.py engine DIR     manifests of small engines, for CPU and GPU
 
 Always the same files for the same compiler. Inputs that once failed are kept in
@@ -61,6 +62,19 @@ def write_programs(folder: Path) -> int:
     return count
 
 
+def write_tensorflow(folder: Path) -> int:
+    """The first byte says what the others are: tests/frontends/tensorflow/Fuzzer.cpp."""
+    count = 0
+    for path in sorted((harness.ROOT / "tests/e2e/tf").iterdir()):
+        saved = (path / "saved_model.pb").read_bytes()
+        table = (path / "variables/variables.index").read_bytes()
+        for kind, data in ((1, saved), (2, table)):
+            if len(data) <= 8 * LARGEST:
+                (folder / f"{path.name}-{kind}").write_bytes(bytes([kind]) + data)
+                count += 1
+    return count
+
+
 def manifest_of(engine: bytes) -> bytes:
     """docs/engine-format.md: 64 bytes of header, 64 for each section."""
     (sections,) = struct.unpack_from("<I", engine, 12)
@@ -85,7 +99,8 @@ def write_manifests(folder: Path) -> int:
     return count
 
 
-WRITERS = {"import": write_models, "pytorch": write_programs, "engine": write_manifests}
+WRITERS = {"import": write_models, "pytorch": write_programs, "tensorflow": write_tensorflow,
+           "engine": write_manifests}
 
 
 def main() -> int:

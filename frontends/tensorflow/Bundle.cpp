@@ -1,57 +1,19 @@
 #include "frontends/tensorflow/Bundle.h"
 #include "frontends/common/Diagnostic.h"
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/Path.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
 using namespace charonia::frontend::tensorflow;
 using llvm::StringRef;
-namespace fs = llvm::sys::fs;
-namespace path = llvm::sys::path;
 
 static const char *const damagedRemedy =
     "the file is damaged: fetch or export the model again";
 
-// Files.
-
-static bool isInside(StringRef file, StringRef folder) {
-  return file.consume_front(folder) && (folder == "/" || file.starts_with("/"));
-}
-
-std::optional<FileBytes> Bundle::openFile(const std::string &name,
-                                          Problem &problem) {
-  llvm::SmallString<256> wanted(folder), real, base, behind;
-  path::append(wanted, name);
-  std::string shown = "its file 'variables/" + name + "' ";
-  if (std::error_code error = fs::real_path(wanted, real)) {
-    problem = {shown + "cannot be read: " + error.message(),
-               "the model is a folder: copy all of it"};
-    return std::nullopt;
-  }
-  if (fs::real_path(folder, base) || fs::real_path(model, behind)) {
-    problem = {shown + "cannot be found", ""};
-    return std::nullopt;
-  }
-  path::remove_filename(behind);
-  if (!isInside(real, base) && !isInside(real, behind)) {
-    problem = {shown + "is a link out of the model's folder",
-               "copy the file itself into the folder"};
-    return std::nullopt;
-  }
-  auto file = mapFile(real, problem);
-  if (!file)
-    problem.what = shown + problem.what;
-  return file;
-}
-
-std::unique_ptr<Bundle> Bundle::open(StringRef folder, StringRef model,
-                                     Problem &problem) {
+std::unique_ptr<Bundle> Bundle::open(OpenFile openFile, Problem &problem) {
   auto bundle = std::make_unique<Bundle>();
-  bundle->folder = folder.str();
-  bundle->model = model.str();
+  bundle->openFile = std::move(openFile);
   auto index = bundle->openFile("variables.index", problem);
   if (!index)
     return {};

@@ -9,14 +9,15 @@
 
 namespace charonia::frontend::tensorflow {
 
-/// The files "variables.index" and "variables.data-?????-of-?????" of a folder.
+/// Opens a file of the folder "variables" by its name.
+using OpenFile = std::function<std::optional<FileBytes>(const std::string &name,
+                                                        Problem &problem)>;
+
+/// The files "variables.index" and "variables.data-?????-of-?????".
 class Bundle {
 public:
-  /// Reads the table. `folder` is "variables" of the model's folder, `model`
-  /// the model's file: files have to lie in one of their folders after links
-  /// are followed.
-  static std::unique_ptr<Bundle> open(llvm::StringRef folder,
-                                      llvm::StringRef model, Problem &problem);
+  /// Reads the table.
+  static std::unique_ptr<Bundle> open(OpenFile openFile, Problem &problem);
 
   bool has(llvm::StringRef key) const { return table.find(key) != table.end(); }
   /// The tensor of a key, in place: bytes of any alignment.
@@ -27,14 +28,13 @@ public:
                                           Problem &problem);
 
 private:
-  std::optional<FileBytes> openFile(const std::string &name, Problem &problem);
   std::optional<Problem> readHeader();
   /// The entry of a key and its bytes.
   std::optional<FileBytes> bytesOf(llvm::StringRef key,
                                    proto::BundleEntry &entry, Problem &problem);
   const FileBytes *shard(int index, Problem &problem);
 
-  std::string folder, model;
+  OpenFile openFile;
   FileBytes index;
   Table table;
   std::map<int, FileBytes> shards;

@@ -87,13 +87,45 @@ static void importGraph(Model &model, const ImportOptions &options,
     addOutputs(model, std::move(items), builder);
 }
 
+static ImportResult import(std::unique_ptr<Model> model, StringRef name,
+                           const Problem &problem, const ImportOptions &options,
+                           mlir::MLIRContext &context) {
+  if (!model)
+    return failedImport(name, problem);
+  ModuleBuilder builder(name, context);
+  importGraph(*model, options, builder);
+  return builder.take();
+}
+
 ImportResult charonia::frontend::tensorflow::importPath(
     StringRef path, const ImportOptions &options, mlir::MLIRContext &context) {
   Problem problem;
   auto model = Model::read(path, problem);
-  if (!model)
-    return failedImport(path, problem);
-  ModuleBuilder builder(path, context);
-  importGraph(*model, options, builder);
-  return builder.take();
+  return import(std::move(model), path, problem, options, context);
+}
+
+ImportResult charonia::frontend::importTensorFlowFiles(
+    const std::map<std::string, std::string> &files, StringRef name,
+    const ImportOptions &options, mlir::MLIRContext &context) {
+  Problem problem;
+  auto owned = std::make_shared<std::map<std::string, std::string>>(files);
+  auto open = [owned](const std::string &file,
+                      Problem &problem) -> std::optional<FileBytes> {
+    auto it = owned->find("variables/" + file);
+    if (it != owned->end())
+      return FileBytes{{it->second.data(), it->second.size()}, owned};
+    problem = {"its file 'variables/" + printable(file) + "' is not there", ""};
+    return std::nullopt;
+  };
+  std::unique_ptr<Model> model;
+  if (auto it = owned->find("saved_model.pb"); it != owned->end())
+    model = Model::readSavedModel(
+        it->second,
+        owned->count("variables/variables.index") ? OpenFile(open) : nullptr,
+        problem);
+  else if (it = owned->find("graph.pb"); it != owned->end())
+    model = Model::readGraph(it->second, problem);
+  else
+    problem = {"has neither saved_model.pb nor graph.pb", ""};
+  return import(std::move(model), name, problem, options, context);
 }

@@ -107,12 +107,9 @@ static std::string otherForm(StringRef file, StringRef bytes) {
   return "";
 }
 
-std::optional<Problem> Model::readSavedModel(StringRef file, StringRef folder) {
-  Problem problem;
-  auto bytes = readMessageFile(file, problem);
-  if (!bytes)
-    return problem;
-  if (!parse(*message, bytes->text()) || !message->meta_graphs_size())
+std::optional<Problem> Model::parseSavedModel(StringRef bytes,
+                                              OpenFile openVariables) {
+  if (!parse(*message, bytes) || !message->meta_graphs_size())
     return Problem{"is not a SavedModel: the file is damaged, cut short or of "
                    "another format",
                    exportLines};
@@ -125,35 +122,24 @@ std::optional<Problem> Model::readSavedModel(StringRef file, StringRef folder) {
   }
   if (!chosen)
     return Problem{"has no graph with the tag \"serve\"", exportLines};
-  llvm::SmallString<256> data(folder), table;
-  path::append(data, "variables");
-  table = data;
-  path::append(table, "variables.index");
-  if (fs::exists(table)) {
-    variables = Bundle::open(data, file, problem);
+  if (openVariables) {
+    Problem problem;
+    variables = Bundle::open(std::move(openVariables), problem);
     if (!variables)
       return problem;
   }
   if (auto found = useGraph(chosen->graph()))
     return found;
-  if (chosen->objects().nodes_size()) {
-    if (auto found = findCaptured(chosen->objects()))
-      return found;
-  } else {
-    findRestored(chosen->saver());
-  }
+  if (!chosen->objects().nodes_size())
+    findRestored();
+  else if (auto found = findCaptured(chosen->objects()))
+    return found;
   return useSignature(*chosen);
 }
 
-std::optional<Problem> Model::readFrozen(StringRef file) {
-  Problem problem;
-  auto bytes = readMessageFile(file, problem);
-  if (!bytes)
-    return problem;
-  if (std::string form = otherForm(file, bytes->text()); !form.empty())
-    return Problem{form, exportLines};
+std::optional<Problem> Model::parseGraph(StringRef bytes) {
   proto::Graph &graph = *message->add_meta_graphs()->mutable_graph();
-  if (!parse(graph, bytes->text()) || !graph.nodes_size())
+  if (!parse(graph, bytes) || !graph.nodes_size())
     return Problem{"is not a graph of TensorFlow: the file is damaged, cut "
                    "short or of another format",
                    exportLines};
@@ -210,7 +196,7 @@ std::optional<Problem> Model::findCaptured(const proto::ObjectGraph &objects) {
 
 /// TF1 has no objects: a node restores all variables by assigning what others
 /// read from the bundle, under the keys that a constant lists.
-void Model::findRestored(const proto::Saver &saver) {
+void Model::findRestored() {
   auto nodeOf = [&](StringRef text) -> const proto::Node * {
     auto it = main->byName.find(parseReference(text).node);
     return it == main->byName.end() ? nullptr : &main->nodes[it->second];
@@ -240,7 +226,6 @@ void Model::findRestored(const proto::Saver &saver) {
       continue;
     restored[variable->name()] = value->second.tensor().texts(index);
   }
-  (void)saver;
 }
 
 // Inputs and outputs.
@@ -307,24 +292,99 @@ std::optional<Problem> Model::findPorts() {
   return std::nullopt;
 }
 
-std::unique_ptr<Model> Model::read(StringRef given, Problem &problem) {
+std::unique_ptr<Model> Model::readSavedModel(StringRef bytes,
+                                             OpenFile openVariables,
+                                             Problem &problem) {
   std::unique_ptr<Model> model(new Model);
   model->message = std::make_shared<proto::SavedModel>();
-  std::optional<Problem> found;
-  if (fs::is_directory(given)) {
-    llvm::SmallString<256> file(given);
-    path::append(file, savedModelFile);
-    found = fs::exists(file)
-                ? model->readSavedModel(file, given)
-                : Problem{"is a folder without a saved_model.pb", exportLines};
-  } else if (path::filename(given) == savedModelFile) {
-    StringRef folder = path::parent_path(given);
-    found = model->readSavedModel(given, folder.empty() ? "." : folder);
-  } else {
-    found = model->readFrozen(given);
-  }
+  auto found = model->parseSavedModel(bytes, std::move(openVariables));
   if (!found)
     return model;
   problem = std::move(*found);
   return {};
+}
+
+std::unique_ptr<Model> Model::readGraph(StringRef bytes, Problem &problem) {
+  std::unique_ptr<Model> model(new Model);
+  model->message = std::make_shared<proto::SavedModel>();
+  auto found = model->parseGraph(bytes);
+  if (!found)
+    return model;
+  problem = std::move(*found);
+  return {};
+}
+
+// Folders.
+
+static bool isInside(StringRef file, StringRef folder) {
+  return file.consume_front(folder) && (folder == "/" || file.starts_with("/"));
+}
+
+/// A file of the model's folder. After links are followed it has to lie there,
+/// or in that of the file that the model is a link to: caches of models are
+/// trees of such links.
+static std::optional<FileBytes> openInside(const std::string &folder,
+                                           const std::string &modelFile,
+                                           const std::string &name,
+                                           Problem &problem) {
+  llvm::SmallString<256> wanted(folder), real, base, behind;
+  path::append(wanted, name);
+  std::string shown = "its file '" + printable(name) + "' ";
+  if (std::error_code error = fs::real_path(wanted, real)) {
+    problem = {shown + "cannot be read: " + error.message(),
+               "the model is a folder: copy all of it"};
+    return std::nullopt;
+  }
+  if (fs::real_path(folder, base) || fs::real_path(modelFile, behind)) {
+    problem = {shown + "cannot be found", ""};
+    return std::nullopt;
+  }
+  path::remove_filename(behind);
+  if (!isInside(real, base) && !isInside(real, behind)) {
+    problem = {shown + "is a link out of the model's folder",
+               "copy the file itself into the folder"};
+    return std::nullopt;
+  }
+  auto file = mapFile(real, problem);
+  if (!file)
+    problem.what = shown + problem.what;
+  return file;
+}
+
+static std::unique_ptr<Model> readFolder(const std::string &folder,
+                                         Problem &problem) {
+  llvm::SmallString<256> file(folder), table(folder);
+  path::append(file, savedModelFile);
+  if (!fs::exists(file)) {
+    problem = {"is a folder without a saved_model.pb", exportLines};
+    return {};
+  }
+  auto bytes = readMessageFile(file, problem);
+  if (!bytes)
+    return {};
+  OpenFile open;
+  path::append(table, "variables", "variables.index");
+  if (fs::exists(table))
+    open = [=, modelFile = file.str().str()](const std::string &name,
+                                             Problem &problem) {
+      return openInside(folder, modelFile, "variables/" + name, problem);
+    };
+  return Model::readSavedModel(bytes->text(), std::move(open), problem);
+}
+
+std::unique_ptr<Model> Model::read(StringRef given, Problem &problem) {
+  if (fs::is_directory(given))
+    return readFolder(given.str(), problem);
+  if (path::filename(given) == savedModelFile) {
+    StringRef folder = path::parent_path(given);
+    return readFolder(folder.empty() ? "." : folder.str(), problem);
+  }
+  auto bytes = readMessageFile(given, problem);
+  if (!bytes)
+    return {};
+  if (std::string form = otherForm(given, bytes->text()); !form.empty()) {
+    problem = {form, exportLines};
+    return {};
+  }
+  return readGraph(bytes->text(), problem);
 }

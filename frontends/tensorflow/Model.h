@@ -43,6 +43,13 @@ public:
   /// "saved_model.pb", or a frozen graph. Null and a problem where there is
   /// none.
   static std::unique_ptr<Model> read(llvm::StringRef path, Problem &problem);
+  /// The same of bytes: a SavedModel's, whose variables `openVariables` opens
+  /// (null where there are none), or a frozen graph's.
+  static std::unique_ptr<Model> readSavedModel(llvm::StringRef bytes,
+                                               OpenFile openVariables,
+                                               Problem &problem);
+  static std::unique_ptr<Model> readGraph(llvm::StringRef bytes,
+                                          Problem &problem);
 
   const Body &graph() const { return *main; }
   const std::vector<Port> &inputs() const { return inputPorts; }
@@ -68,13 +75,13 @@ public:
   std::shared_ptr<const void> owner() const { return message; }
 
 private:
-  std::optional<Problem> readSavedModel(llvm::StringRef file,
-                                        llvm::StringRef folder);
-  std::optional<Problem> readFrozen(llvm::StringRef file);
+  std::optional<Problem> parseSavedModel(llvm::StringRef bytes,
+                                         OpenFile openVariables);
+  std::optional<Problem> parseGraph(llvm::StringRef bytes);
   std::optional<Problem> useGraph(const proto::Graph &graph);
   std::optional<Problem> useSignature(const proto::MetaGraph &graph);
   std::optional<Problem> findCaptured(const proto::ObjectGraph &objects);
-  void findRestored(const proto::Saver &saver);
+  void findRestored();
   std::optional<Problem> findPorts();
 
   std::shared_ptr<proto::SavedModel> message;

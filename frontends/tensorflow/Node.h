@@ -93,6 +93,7 @@ llvm::ArrayRef<Row> reductionRows();
 llvm::ArrayRef<Row> viewRows();
 llvm::ArrayRef<Row> sliceRows();
 llvm::ArrayRef<Row> indexRows();
+llvm::ArrayRef<Row> resizeRows();
 llvm::ArrayRef<Row> sourceRows();
 llvm::ArrayRef<Row> listRows();
 

@@ -10,7 +10,7 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::allRows() {
     for (llvm::ArrayRef<Row> family :
          {elementwiseRows(), contractionRows(), windowRows(),
           normalizationRows(), reductionRows(), viewRows(), sliceRows(),
-          indexRows(), sourceRows(), listRows()})
+          indexRows(), resizeRows(), sourceRows(), listRows()})
       all.insert(all.end(), family.begin(), family.end());
     llvm::sort(all, [](const Row &a, const Row &b) {
       return llvm::StringRef(a.op) < b.op;

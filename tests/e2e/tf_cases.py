@@ -184,6 +184,25 @@ def norms(m, x):
     }  # fmt: skip
 
 
+@case(spec("x", None, 5, 4, 6))
+def images(m, x):
+    n = tf.shape(x)
+    size, v1 = [9, 7], tf.compat.v1.image
+    upward = lambda f, s, pad, h, w: tf.nn.conv2d_transpose(x, f, [n[0], h, w, f.shape[2]], s, pad)  # noqa: E731
+    return {
+        "bilinear": tf.image.resize(x, size), "nearest": tf.image.resize(x, size, "nearest"),
+        "smaller": tf.image.resize(x, [2, 3]), "fewer": tf.image.resize(x, [3, 2], "nearest"),
+        "corners": v1.resize_bilinear(x, size, align_corners=True), "legacy": v1.resize_bilinear(x, size),
+        "legacynearest": v1.resize_nearest_neighbor(x, size),
+        "cornersnearest": v1.resize_nearest_neighbor(x, size, align_corners=True),
+        "same": upward(m(3, 2, 5, 6), 2, "SAME", 10, 8), "odd": upward(m(3, 3, 4, 6), 2, "SAME", 9, 7),
+        "valid": upward(m(2, 4, 5, 6), (3, 2), "VALID", 14, 10), "apart": upward(m(1, 2, 4, 6), 3, "SAME", 15, 12),
+        "more": upward(m(2, 2, 3, 6), 3, "VALID", 15, 12),
+        "heads": tf.einsum("bhwc,cde->bhwde", x, m(6, 2, 3)), "sum": tf.einsum("...c,...c->...", x, x),
+        "scores": tf.einsum("aecd,abcd->acbe", x, x), "top": tf.math.top_k(x, 2)[0], "which": tf.math.top_k(x, 3)[1],
+    }  # fmt: skip
+
+
 @case(spec("x", None, 6, 3), spec("h", None, 4))
 def loops(m, x, h):
     steps = tf.TensorArray(F32, 6)
@@ -209,6 +228,16 @@ def keras_cnn():
     y = layers.LayerNormalization()(y)
     y = layers.GlobalAveragePooling2D()(y)
     return keras.Model(x, layers.Dense(5, activation="softmax", name="class")(y))
+
+
+def keras_transformer():
+    import keras
+
+    layers = keras.layers
+    x = keras.Input((None,), dtype="int32", name="tokens")
+    y = layers.Embedding(30, 8)(x)
+    y = layers.LayerNormalization()(y + layers.MultiHeadAttention(2, 4)(y, y, use_causal_mask=True))
+    return keras.Model(x, layers.Dense(8, activation="gelu")(y))
 
 
 def keras_recurrent():
@@ -242,6 +271,7 @@ def save(name: str, model, function=None, specs=(), arrays=None) -> None:
         value = (arrays or {}).get(key)
         if value is None:
             value = rng.standard_normal([3 if d is None else d for d in s.shape])
+            value = value if s.dtype.is_floating else np.abs(value * 9)
         feeds[key] = np.asarray(value, s.dtype.as_numpy_dtype)
     results = signature(**{k: tf.constant(v) for k, v in feeds.items()})
     np.savez_compressed(folder / "in.npz", **feeds)
@@ -249,7 +279,7 @@ def save(name: str, model, function=None, specs=(), arrays=None) -> None:
 
 
 def main() -> None:
-    models = {"keras_cnn": keras_cnn, "keras_recurrent": keras_recurrent}
+    models = {"keras_transformer": keras_transformer, "keras_cnn": keras_cnn, "keras_recurrent": keras_recurrent}
     for name in sys.argv[1:] or [*CASES, *models]:
         tf.keras.utils.set_random_seed(0)
         if name in models:

@@ -1,4 +1,6 @@
 // Operators that choose elements by index tensors.
+#include "frontends/common/builders/Gather.h"
+#include "frontends/common/builders/Sort.h"
 #include "frontends/tensorflow/Node.h"
 
 using namespace charonia;
@@ -13,7 +15,7 @@ using mlir::Value;
 
 static LogicalResult gatherAlong(Node &n, Emitter &e, int64_t given) {
   auto axis = n.axis(given, rankOf(n.input(0)));
-  if (failed(axis))
+  if (failed(axis) || failed(checkPositions(n.input(0), n.input(1), *axis, e)))
     return llvm::failure();
   return n.yield(
       e.op<graph::GatherOp>({n.input(0), n.input(1)}, e.attr("axis", *axis)));
@@ -55,6 +57,23 @@ static LogicalResult scatterNd(Node &n, Emitter &e) {
       {n.input(0), n.input(1), n.input(2)},
       e.attr("reduction",
              graph::ScatterReductionAttr::get(e.getContext(), reduction))));
+}
+
+/// The largest of the last dimension and where they are.
+static LogicalResult topK(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(2, 2)) || failed(n.needsRank(0, 1, 32)) ||
+      failed(n.needsRank(1, 0, 0)))
+    return llvm::failure();
+  auto count = n.known(1);
+  mlir::Type element = n.type("index_type", 3);
+  if (failed(count) || !element)
+    return llvm::failure();
+  int64_t axis = rankOf(n.input(0)) - 1;
+  Value positions =
+      selectPositions({n.input(0), axis, count->front(), true}, e);
+  Value values = e.op<graph::GatherElementsOp>({n.input(0), positions},
+                                               e.attr("axis", axis));
+  return n.yield({values, e.cast(positions, element)});
 }
 
 /// Whether a coordinate along a new axis equals the index.
@@ -114,6 +133,7 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::indexRows() {
       {"TensorScatterMin", scatterNd<ScatterReduction::min>},
       {"OneHot", oneHot},
       {"MatrixBandPart", bandPart},
+      {"TopKV2", topK, "values indices"},
   };
   return rows;
 }

@@ -20,10 +20,9 @@ charonia::frontend::tensorflow::channelsAreLast(Node &n, Emitter &e) {
   return e.fail("data_format '" + format + "' is not supported");
 }
 
-/// The spatial entries of a list with one entry a dimension; the others have to
-/// be 1.
-static llvm::FailureOr<SmallVector<int64_t>>
-spatialOf(Node &n, Emitter &e, StringRef name, const Window &w, size_t rank) {
+llvm::FailureOr<SmallVector<int64_t>>
+charonia::frontend::tensorflow::spatialOf(Node &n, Emitter &e, StringRef name,
+                                          const Window &w, size_t rank) {
   SmallVector<int64_t> given = n.integers(name), spatial;
   if (given.empty())
     return SmallVector<int64_t>(rank - 2, 1);

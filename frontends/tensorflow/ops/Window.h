@@ -11,6 +11,12 @@ namespace charonia::frontend::tensorflow {
 /// [K..., ...]; padded.
 llvm::FailureOr<Window> readConvWindow(Node &node, Emitter &emitter);
 
+/// The spatial entries of a list with one entry for each of `rank` dimensions;
+/// the others have to be 1. Without the list all are 1.
+llvm::FailureOr<llvm::SmallVector<int64_t>>
+spatialOf(Node &node, Emitter &emitter, llvm::StringRef name,
+          const Window &window, size_t rank);
+
 /// Whether attribute `data_format` says that channels are last; fails where it
 /// says something else than the two.
 llvm::FailureOr<bool> channelsAreLast(Node &node, Emitter &emitter);

@@ -1,0 +1,22 @@
+// libFuzzer: bytes as a frozen graph, as a SavedModel with sound variables, or
+// as a table of variables (cmake -DCHARONIA_FUZZ=ON). The first byte chooses.
+#include "frontends/Importer.h"
+#include "mlir/IR/MLIRContext.h"
+#include "tests/frontends/tensorflow/Files.h"
+
+using namespace charonia;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  if (size == 0)
+    return 0;
+  std::string bytes(reinterpret_cast<const char *>(data) + 1, size - 1);
+  auto files = test::SavedFiles().files();
+  if (data[0] % 3 == 0)
+    files = {{"graph.pb", bytes}};
+  else
+    files[data[0] % 3 == 1 ? "saved_model.pb" : "variables/variables.index"] =
+        bytes;
+  mlir::MLIRContext context;
+  frontend::importTensorFlowFiles(files, "fuzz", {}, context);
+  return 0;
+}

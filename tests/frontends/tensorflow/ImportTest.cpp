@@ -1,0 +1,250 @@
+// Models of TensorFlow: what is read, and what is refused in which words.
+#include "tests/frontends/tensorflow/Files.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+using namespace charonia;
+using namespace charonia::test;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using tf::proto::Graph;
+
+// Tables.
+
+static std::string problemOfTable(const std::string &bytes) {
+  frontend::Problem problem;
+  EXPECT_FALSE(tf::readTable(bytes, problem));
+  return problem.what;
+}
+
+TEST(TensorFlowTable, KeysThatShareTheirBeginning) {
+  std::map<std::string, std::string> entries;
+  for (int i = 0; i < 300; ++i)
+    entries["layer/" + std::to_string(i) + "/kernel"] =
+        std::string(i, static_cast<char>(i));
+  frontend::Problem problem;
+  std::string file = tableFile(entries, 16);
+  auto table = tf::readTable(file, problem);
+  ASSERT_TRUE(table) << problem.what;
+  ASSERT_EQ(table->size(), entries.size());
+  for (const auto &[key, value] : entries)
+    EXPECT_EQ(table->at(key), value);
+}
+
+TEST(TensorFlowTable, KnownChecksum) {
+  // RFC 3720, B.4.
+  EXPECT_EQ(tf::crc32c(std::string(32, 0)), 0x8a9136aau);
+  EXPECT_EQ(tf::crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(tf::crc32c("56789", tf::crc32c("1234")), 0xe3069283u);
+}
+
+TEST(TensorFlowTable, DamageIsFound) {
+  std::string file = tableFile({{"a", "1"}, {"b", "2"}});
+  EXPECT_THAT(problemOfTable(""), HasSubstr("does not end as one does"));
+  EXPECT_THAT(problemOfTable(file.substr(0, file.size() - 1)),
+              HasSubstr("does not end as one does"));
+  std::string flipped = file;
+  flipped[4] ^= 1;
+  EXPECT_THAT(problemOfTable(flipped), HasSubstr("checksum differs"));
+  std::string outside = file;
+  outside[file.size() - 48] = '\x7f';
+  EXPECT_THAT(problemOfTable(outside), HasSubstr("outside of itself"));
+  // Any one byte: an error or the same table, never a crash.
+  for (size_t i = 0; i < file.size(); ++i)
+    for (char bit : {1, 64, -128}) {
+      std::string damaged = file;
+      damaged[i] ^= bit;
+      frontend::Problem problem;
+      (void)tf::readTable(damaged, problem);
+    }
+}
+
+// SavedModels.
+
+TEST(TensorFlowSavedModel, VariableBehindACall) {
+  std::string text = importTensorFlow(SavedFiles().files());
+  EXPECT_THAT(text, AllOf(HasSubstr("graph.matmul"),
+                          HasSubstr("1.000000e+00, 2.000000e+00"),
+                          Not(HasSubstr("error"))));
+}
+
+TEST(TensorFlowSavedModel, VariablesThatAreNotThere) {
+  SavedFiles missing;
+  missing.trackable.mutable_nodes(0)->mutable_attributes(0)->set_key("gone");
+  EXPECT_THAT(importTensorFlow(missing.files()),
+              HasSubstr("variable 'gone' is not among the stored ones"));
+  SavedFiles unbound;
+  unbound.model.mutable_meta_graphs(0)
+      ->mutable_objects()
+      ->mutable_functions()
+      ->clear();
+  EXPECT_THAT(importTensorFlow(unbound.files()),
+              HasSubstr("nothing in the model says where variable 'w' is "
+                        "stored"));
+  SavedFiles outside;
+  (*outside.model.mutable_meta_graphs(0)
+        ->mutable_objects()
+        ->mutable_functions())["f"]
+      .set_bound(0, 7);
+  EXPECT_THAT(importTensorFlow(outside.files()),
+              HasSubstr("captures an object that is not there"));
+  SavedFiles shard;
+  auto files = shard.files();
+  files.erase("variables/variables.data-00000-of-00001");
+  EXPECT_THAT(importTensorFlow(files),
+              HasSubstr("variables.data-00000-of-00001' is not there"));
+}
+
+TEST(TensorFlowSavedModel, VariablesThatLie) {
+  SavedFiles crc;
+  crc.variable.set_crc(1);
+  EXPECT_THAT(importTensorFlow(crc.files()),
+              HasSubstr("variable 'w/value' has bytes whose checksum differs"));
+  SavedFiles size;
+  size.variable.set_size(20);
+  EXPECT_THAT(importTensorFlow(size.files()),
+              HasSubstr("has 20 bytes, but its shape and type take 24"));
+  SavedFiles far;
+  far.variable.set_offset(int64_t(1) << 62);
+  EXPECT_THAT(importTensorFlow(far.files()),
+              HasSubstr("lies outside of its file"));
+  SavedFiles negative;
+  negative.variable.mutable_shape()->mutable_dims(0)->set_size(-2);
+  EXPECT_THAT(importTensorFlow(negative.files()),
+              HasSubstr("has a negative dimension, -2"));
+  SavedFiles text;
+  text.variable.set_dtype(7);
+  EXPECT_THAT(importTensorFlow(text.files()),
+              HasSubstr("is of string, which is not supported"));
+  SavedFiles slices;
+  slices.variable.add_slices("s");
+  EXPECT_THAT(importTensorFlow(slices.files()),
+              HasSubstr("is stored in slices"));
+}
+
+TEST(TensorFlowSavedModel, Signatures) {
+  SavedFiles other;
+  auto &signatures = *other.model.mutable_meta_graphs(0)->mutable_signatures();
+  signatures["classify"] = signatures["serving_default"];
+  signatures.erase("serving_default");
+  EXPECT_THAT(importTensorFlow(other.files()),
+              HasSubstr("has no signature 'serving_default'; it has classify"));
+  SavedFiles untagged;
+  untagged.model.mutable_meta_graphs(0)->mutable_info()->set_tags(0, "train");
+  EXPECT_THAT(importTensorFlow(untagged.files()),
+              HasSubstr("has no graph with the tag \"serve\""));
+}
+
+TEST(TensorFlowSavedModel, Functions) {
+  SavedFiles recursive;
+  auto &function = *recursive.graph().mutable_library()->mutable_functions(0);
+  auto &call = *function.mutable_nodes(1);
+  call.set_op("PartitionedCall");
+  call.set_inputs(1, "w");
+  (*call.mutable_attributes())["f"].mutable_function()->set_name("f");
+  (*function.mutable_results())["y"] = "product:output:0";
+  EXPECT_THAT(importTensorFlow(recursive.files()),
+              HasSubstr("functions call each other over 64 deep"));
+  SavedFiles unknown;
+  (*unknown.graph().mutable_nodes(2)->mutable_attributes())["f"]
+      .mutable_function()
+      ->set_name("g");
+  EXPECT_THAT(importTensorFlow(unknown.files()),
+              HasSubstr("calls function 'g', which is not in the model"));
+  SavedFiles fewer;
+  fewer.graph().mutable_nodes(2)->mutable_inputs()->RemoveLast();
+  EXPECT_THAT(importTensorFlow(fewer.files()),
+              HasSubstr("gives 1 arguments to function 'f', which has 2"));
+}
+
+// Graphs.
+
+TEST(TensorFlowGraph, InputsAndOutputsWithoutASignature) {
+  Graph graph;
+  addInput(graph, "x", {-1, 3});
+  addNode(graph, "Relu", "r", {"x"});
+  addNode(graph, "NoOp", "nothing", {"^r"});
+  EXPECT_THAT(importGraph(graph),
+              AllOf(HasSubstr("graph.name = \"x\""),
+                    HasSubstr("graph.name = \"r\""), HasSubstr("x_dim0")));
+}
+
+TEST(TensorFlowGraph, AllUnsupportedNodesAtOnce) {
+  Graph graph;
+  addInput(graph, "x", {2});
+  addNode(graph, "Frob", "a", {"x"});
+  addNode(graph, "Relu", "b", {"a"});
+  addNode(graph, "Grob", "c", {"b"});
+  EXPECT_THAT(
+      importGraph(graph),
+      AllOf(HasSubstr("node 'a' (Frob): operator Frob is not supported"),
+            HasSubstr("node 'c' (Grob): operator Grob"),
+            HasSubstr("x: float32[2]"), Not(HasSubstr("node 'b'"))));
+}
+
+TEST(TensorFlowGraph, CyclesAndNamesOfNothing) {
+  Graph cycle;
+  addNode(cycle, "Relu", "a", {"b"});
+  addNode(cycle, "Relu", "b", {"a"});
+  addNode(cycle, "Relu", "y", {"b"});
+  EXPECT_THAT(importGraph(cycle), HasSubstr("depends on itself"));
+  Graph missing;
+  addNode(missing, "Relu", "y", {"nobody:0"});
+  EXPECT_THAT(importGraph(missing),
+              HasSubstr("input 'nobody:0' is not defined anywhere"));
+  Graph twice;
+  addInput(twice, "x", {1});
+  addInput(twice, "x", {1});
+  EXPECT_THAT(importGraph(twice), HasSubstr("has two nodes of the name 'x'"));
+}
+
+TEST(TensorFlowGraph, LongChainsTakeNoStack) {
+  Graph graph;
+  addInput(graph, "x", {2});
+  std::string last = "x";
+  for (int i = 0; i < 50000; ++i) {
+    std::string name = "n" + std::to_string(i);
+    addNode(graph, "Identity", name, {last});
+    last = name;
+  }
+  addNode(graph, "Relu", "y", {last});
+  EXPECT_THAT(importGraph(graph), HasSubstr("graph.max"));
+}
+
+TEST(TensorFlowGraph, ConstantsThatLie) {
+  auto withConstant = [](auto change) {
+    Graph graph;
+    addInput(graph, "x", {2});
+    auto &constant = addInts(graph, "c", {1, 2});
+    change(*(*constant.mutable_attributes())["value"].mutable_tensor());
+    addNode(graph, "Cast", "f", {"c"});
+    addNode(graph, "Add", "y", {"x", "f"});
+    return importGraph(graph);
+  };
+  EXPECT_THAT(withConstant([](auto &t) { t.add_ints(3); }),
+              HasSubstr("lists 3 values, but its shape has 2"));
+  EXPECT_THAT(withConstant([](auto &t) { t.set_content("abc"); }),
+              HasSubstr("holds 3 bytes, but its shape and type take 8"));
+  EXPECT_THAT(withConstant([](auto &t) {
+                t.mutable_shape()->mutable_dims(0)->set_size(-1);
+              }),
+              HasSubstr("has a shape that is absurd"));
+  EXPECT_THAT(withConstant([](auto &t) {
+                t.mutable_shape()->mutable_dims(0)->set_size(int64_t(1) << 40);
+              }),
+              HasSubstr("error"));
+  // The last value repeats.
+  EXPECT_THAT(withConstant([](auto &t) {
+                t.clear_ints();
+                t.add_ints(5);
+              }),
+              HasSubstr("dense<5.000000e+00>"));
+}
+
+TEST(TensorFlowGraph, FilesOfOtherKinds) {
+  EXPECT_THAT(importTensorFlow({{"graph.pb", "no graph"}}),
+              HasSubstr("is not a graph of TensorFlow"));
+  EXPECT_THAT(importTensorFlow({{"saved_model.pb", ""}}),
+              HasSubstr("is not a SavedModel"));
+}
