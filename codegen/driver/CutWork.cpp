@@ -68,9 +68,13 @@ private:
   /// The number of the operator in the kernel's body after which it is cut;
   /// nothing where it stays. Equal kernels are looked at once.
   std::optional<unsigned> placeOf(graph::KernelOp kernel) {
-    unsigned number = known.add(kernel, [](Value value) {
-      return value.getDefiningOp() && graph::isWeight(value.getDefiningOp());
-    });
+    unsigned number = known
+                          .add(kernel,
+                               [](Value value) {
+                                 return value.getDefiningOp() &&
+                                        graph::isWeight(value.getDefiningOp());
+                               })
+                          .kernel;
     auto [it, isNew] = places.try_emplace(number);
     if (isNew)
       it->second = findPlace(kernel);

@@ -420,7 +420,9 @@ private:
   /// Rows of a tile and keys of a step, as measured on an H200 (mma.sync:
   /// scripts/gpu_kernels.py --problems; wgmma: docs/performance.md).
   int64_t gpuAttention(int64_t rows, int64_t n, int64_t batch) {
-    auto tiles = [&](int64_t bm) { return llvm::divideCeil(rows, bm) * batch; };
+    auto tiles = [&](int64_t bm) -> int64_t {
+      return llvm::divideCeil(rows, bm) * batch;
+    };
     int64_t chips = t.chip->multiprocessors;
     bool few = tiles(64) < chips / 2;
     // Of width n each, a key and a value have two terms.
