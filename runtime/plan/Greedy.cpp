@@ -19,16 +19,9 @@ namespace charonia::plan {
 
 namespace {
 
-using Order = std::vector<uint32_t>;
-
 /// Groups by their first step.
 Order byBirth(const std::vector<Group> &groups) {
-  Order order(groups.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
-    return std::pair(groups[a].first, a) < std::pair(groups[b].first, b);
-  });
-  return order;
+  return orderBy(groups.size(), [&](uint32_t g) { return groups[g].first; });
 }
 
 /// For every group, the groups whose lifetimes overlap its own.
@@ -157,8 +150,7 @@ private:
   std::vector<std::pair<uint64_t, uint64_t>> around; ///< Scratch of pack().
 };
 
-/// The greedy orders, made when they are asked for. Ties end in the index, so
-/// that results never depend on the sort.
+/// The greedy orders, made when they are asked for.
 class Orders {
 public:
   explicit Orders(const std::vector<Group> &groups) : groups(groups) {}
@@ -190,15 +182,13 @@ public:
 private:
   using Pair = std::pair<uint64_t, uint64_t>;
 
+  /// The largest key first.
   template <typename Key> Order sorted(Key key) const {
-    Order order(groups.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
-      auto keyA = key(groups[a]), keyB = key(groups[b]);
-      return keyA != keyB ? keyA > keyB : a < b;
-    });
-    return order;
+    return orderBy(groups.size(),
+                   [&](uint32_t g) { return inverted(key(groups[g])); });
   }
+  static Pair inverted(Pair key) { return {~key.first, ~key.second}; }
+  static unsigned __int128 inverted(unsigned __int128 key) { return ~key; }
 
   /// Lane by lane of a partition into lanes whose groups follow each other in
   /// time. It packs chains perfectly: every second buffer at the bottom.

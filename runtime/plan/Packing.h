@@ -2,7 +2,10 @@
 #ifndef CHARONIA_RUNTIME_PLAN_PACKING_H
 #define CHARONIA_RUNTIME_PLAN_PACKING_H
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace charonia::plan {
@@ -26,6 +29,26 @@ struct Packing {
   uint64_t excess = UINT64_MAX;
   std::vector<uint64_t> offsets;
 };
+
+using Order = std::vector<uint32_t>;
+
+/// The numbers below `count` by their keys; ties end in the number, so that
+/// results never depend on the sort. Keys lie beside each other, as they are
+/// compared many times.
+template <typename Key> Order orderBy(size_t count, Key key) {
+  std::vector<std::pair<decltype(key(0)), uint32_t>> keys;
+  keys.reserve(count);
+  for (uint32_t i = 0; i < count; ++i)
+    keys.emplace_back(key(i), i);
+  // As births are: a program's buffers come in the order of its steps.
+  if (!std::ranges::is_sorted(keys))
+    std::ranges::sort(keys);
+  Order order;
+  order.reserve(count);
+  for (const auto &[k, i] : keys)
+    order.push_back(i);
+  return order;
+}
 
 /// A sweep over time, or back, that gives each group the tightest gap that is
 /// free when it is born: n log n, whatever the lifetimes. Leaves `excess` at 0.

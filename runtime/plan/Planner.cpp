@@ -18,27 +18,29 @@ namespace charonia::plan {
 
 namespace {
 
-/// Largest sum of sizes that are live at one step.
-uint64_t largestLiveSum(const std::vector<Group> &groups, bool aligned) {
-  struct Event {
-    uint64_t step;
-    bool starts;
-    uint64_t size;
+/// Largest sums of sizes that are live at one step.
+struct LiveSums {
+  uint64_t bytes = 0, aligned = 0; ///< As they are; each aligned by itself.
+};
+LiveSums largestLiveSums(const std::vector<Group> &groups) {
+  Order births =
+            orderBy(groups.size(), [&](uint32_t g) { return groups[g].first; }),
+        deaths =
+            orderBy(groups.size(), [&](uint32_t g) { return groups[g].last; });
+  LiveSums live, most;
+  auto next = deaths.begin();
+  auto aligned = [](const Group &group) {
+    return alignUp(group.size, group.alignment);
   };
-  std::vector<Event> events;
-  events.reserve(groups.size() * 2);
-  for (const Group &group : groups) {
-    uint64_t size = aligned ? alignUp(group.size, group.alignment) : group.size;
-    events.push_back({group.first, true, size});
-    events.push_back({uint64_t(group.last) + 1, false, size});
-  }
-  std::ranges::sort(events, [](const Event &a, const Event &b) {
-    return a.step != b.step ? a.step < b.step : a.starts < b.starts;
-  });
-  uint64_t live = 0, most = 0;
-  for (const Event &event : events) {
-    live = event.starts ? live + event.size : live - event.size;
-    most = std::max(most, live);
+  for (uint32_t g : births) {
+    for (; groups[*next].last < groups[g].first; ++next) {
+      live.bytes -= groups[*next].size;
+      live.aligned -= aligned(groups[*next]);
+    }
+    live.bytes += groups[g].size;
+    live.aligned += aligned(groups[g]);
+    most.bytes = std::max(most.bytes, live.bytes);
+    most.aligned = std::max(most.aligned, live.aligned);
   }
   return most;
 }
@@ -99,11 +101,11 @@ Result<ArenaPlan> planArena(std::span<const BufferRequest> requests) {
     }
 
   plan.offsets.resize(requests.size());
-  plan.lowerBound = largestLiveSum(groups, false);
+  LiveSums most = largestLiveSums(groups);
+  plan.lowerBound = most.bytes;
   if (groups.empty())
     return plan;
-  Packing packing =
-      packGroups(groups, largestLiveSum(groups, true), plan.looks);
+  Packing packing = packGroups(groups, most.aligned, plan.looks);
   plan.peak = packing.peak;
   for (size_t i = 0, group = 0; i < requests.size(); ++i)
     if (requests[i].size != 0)

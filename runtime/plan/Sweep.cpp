@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 
 namespace charonia::plan {
@@ -99,18 +98,11 @@ Packing sweep(const std::vector<Group> &groups, bool backward) {
   auto dies = [&](uint32_t g) -> int64_t {
     return backward ? -int64_t(groups[g].first) : int64_t(groups[g].last);
   };
-  std::vector<uint32_t> births(groups.size());
-  std::iota(births.begin(), births.end(), 0);
-  std::vector<uint32_t> deaths = births;
-  std::ranges::sort(births, [&](uint32_t a, uint32_t b) {
-    if (born(a) != born(b))
-      return born(a) < born(b);
-    return groups[a].size != groups[b].size ? groups[a].size > groups[b].size
-                                            : a < b;
+  // The largest of those that are born together first.
+  Order births = orderBy(groups.size(), [&](uint32_t g) {
+    return std::pair(born(g), ~groups[g].size);
   });
-  std::ranges::sort(deaths, [&](uint32_t a, uint32_t b) {
-    return std::pair(dies(a), a) < std::pair(dies(b), b);
-  });
+  Order deaths = orderBy(groups.size(), dies);
   Packing result{0, 0, std::vector<uint64_t>(groups.size())};
   FreeGaps gaps;
   auto next = deaths.begin();
