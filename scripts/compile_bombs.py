@@ -287,7 +287,25 @@ def shifted_views(count: int):
     return g.model([info("x", [2, 2])], [info(g.op("Sin", x), [2, 2])])
 
 
+def tangle(count):
+    """Transposes and reshapes in turn, whose coordinates resolve no division."""
+    g = Graph()
+    x = "x"
+    for _ in range(count):
+        x = g.op("Reshape", g.op("Transpose", x), g.constant([2, 3]))
+    return g.model([info("x", [2, 3])], [info(g.op("Sin", x), [2, 3])])
+
+
 # --- What models looked like that took long ------------------------------------
+
+
+def attention_of_columns(columns: int):
+    """Attention whose values have as many columns as an image has pixels."""
+    g = Graph()
+    turned = g.op("Transpose", "x", perm=[0, 2, 1])
+    weights = g.op("Softmax", g.op("MatMul", turned, "x"), axis=-1)
+    result = g.op("MatMul", weights, turned)
+    return g.model([info("x", [1, columns, 32])], [info(result, [1, 32, columns])])
 
 
 def channel_attention(depth: int, tokens: int = 3136, width: int = 64, heads: int = 4):
@@ -400,6 +418,8 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "concats-40": lambda: concats(40),
     "pads-40": lambda: pads(40),
     "shifted-views-60000": lambda: shifted_views(60000),
+    "tangle-500": lambda: tangle(500),
+    "attention-2048-columns": lambda: attention_of_columns(2048),
     "channel-attention": lambda: channel_attention(4),
     "lstm-mixer": lambda: lstm_mixer(4),
     "gated-attention": lambda: gated_attention(6),

@@ -36,6 +36,7 @@ FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols,
     optimum.push_back(s.opt);
   classify();
   forceReturned();
+  forceTangledViews();
   forceStridedReads();
 
   auto growAll = [&](llvm::function_ref<bool(OpRole)> wanted) {
@@ -96,6 +97,23 @@ void FusionPlan::forceReturned() {
       }
       value = op->getOperand(0);
     }
+}
+
+/// Of a long chain of views some are stored.
+void FusionPlan::forceTangledViews() {
+  llvm::DenseMap<Operation *, unsigned> moved; // elements, so many times
+  for (Operation &op : block.without_terminator()) {
+    if (!inlined.contains(&op) || op.getNumOperands() == 0)
+      continue;
+    Operation *from = op.getOperand(0).getDefiningOp();
+    unsigned times = from ? moved.lookup(from) : 0;
+    if (!isSameBytes(&op) && ++times > limits.maxViews) {
+      makeGroup(&op);
+      tangled.insert(&op);
+      times = 0;
+    }
+    moved[&op] = times;
+  }
 }
 
 /// An operator that fetches its operands again and again wants them dense.
@@ -285,6 +303,8 @@ static bool joinsTileSides(const FusionPlan::Group &group, AffineMap map) {
 }
 
 bool FusionPlan::tryAbsorb(Group &group, GraphOpInterface op) {
+  if (tangled.contains(op))
+    return false;
   auto isTransparent = [&](Operation *view) { return inlined.contains(view); };
   std::optional<IterationSpace::Place> place =
       group.space.fit(op, isTransparent);
@@ -464,7 +484,8 @@ void FusionPlan::joinReaders() {
     changed = false;
     for (auto &storagePtr : llvm::reverse(storage)) {
       Group &producer = *storagePtr;
-      if (producer.ops.empty() || producer.anchor)
+      if (producer.ops.empty() || producer.anchor ||
+          tangled.contains(producer.ops.front()))
         continue;
       Readers readers;
       llvm::SmallSetVector<Group *, 4> readerGroups;

@@ -39,6 +39,10 @@ struct FusionLimits {
   /// and behind a contraction or a window, whose tile has some dozens. The time
   /// that code generation takes grows with the square of the product.
   int64_t maxCode = 8192, maxRowCode = 2048, maxEpilogueCode = 512;
+  /// Views in turn that move elements and are not stored between: their
+  /// coordinates are composed, and where no division is resolved each doubles
+  /// them.
+  unsigned maxViews = 6;
   /// Groups that are searched for a cycle before an operator stays by itself.
   unsigned maxSearched = 4096;
 };
@@ -80,6 +84,7 @@ private:
   void makeGroup(mlir::Operation *op);
   void classify();
   void forceReturned();
+  void forceTangledViews();
   void forceStridedReads();
 
   bool tryAbsorb(Group &group, GraphOpInterface op);
@@ -124,6 +129,9 @@ private:
   /// Groups with operators in front of a position and at or behind it.
   Coverage spans;
   llvm::DenseSet<mlir::Operation *> inlined;
+  /// Views that are stored so that no chain of them is long: nothing in front
+  /// of one is in a kernel with what follows it.
+  llvm::DenseSet<mlir::Operation *> tangled;
   llvm::DenseMap<mlir::Operation *, Group *> groups;
   std::vector<std::unique_ptr<Group>> storage;
 };

@@ -183,7 +183,22 @@ Term withLeading(Term x, AffineExpr batch, AffineExpr heads) {
              : x.make<BroadcastOp>(makeType(wanted, x.element()), x.get());
 }
 
+/// Whether a row of the result is so wide that it should not wait, beside the
+/// maximum and the sum of its scores, for the last key: three kernels are
+/// faster then, and shorter. A channel attention has as many columns as the
+/// image has pixels.
+bool isWide(MatmulOp op) {
+  constexpr int64_t mostColumns = 256;
+  SmallVector<int64_t> sizes;
+  for (const Symbol &symbol : getSymbols(op->getParentOfType<ModuleOp>()))
+    sizes.push_back(symbol.opt);
+  return evaluate(getShape(op.getResult()).back(), sizes)
+             .value_or(mostColumns) > mostColumns;
+}
+
 LogicalResult recognizeAttention(MatmulOp op, PatternRewriter &rewriter) {
+  if (isWide(op))
+    return failure();
   Term root(op.getResult(), rewriter, op.getLoc());
   std::optional<Attention> found = match(op, root.with(op.getLhs()));
   if (!found)

@@ -335,6 +335,20 @@ Value charonia::graph::transposedBy(OpBuilder &builder, Value value,
   return TransposeOp::create(builder, value.getLoc(), value, joined);
 }
 
+/// Whether coordinates can be those of a few views: what resolves no division
+/// grows with each one.
+static bool isSimple(AffineMap map) {
+  constexpr unsigned mostTerms = 256;
+  SmallVector<AffineExpr> work(map.getResults());
+  unsigned terms = 0;
+  while (!work.empty() && terms <= mostTerms) {
+    ++terms;
+    if (auto binary = dyn_cast<AffineBinaryOpExpr>(work.pop_back_val()))
+      work.append({binary.getLHS(), binary.getRHS()});
+  }
+  return terms <= mostTerms;
+}
+
 bool charonia::graph::shortenViews(GraphOpInterface last, OpBuilder &builder) {
   Value result = last->getResult(0);
   Exprs extents = getShape(result);
@@ -347,6 +361,8 @@ bool charonia::graph::shortenViews(GraphOpInterface last, OpBuilder &builder) {
   // Beyond this length the maps are no longer simple ones.
   while (GraphOpInterface view = length < 16 ? viewOf(source) : nullptr) {
     map = composeMaps(view.getOperandMap(0), map, extents);
+    if (!isSimple(map))
+      break;
     source = view->getOperand(0);
     ++length;
     auto plan = planViews(map, getShape(source), extents);

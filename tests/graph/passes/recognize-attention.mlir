@@ -204,3 +204,17 @@ func.func @orders(%q: tensor<2x4x8x16xf32>, %m: tensor<2x1x8x8xi1>, %b: tensor<2
   %7 = graph.matmul %6, %q : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
   return %4, %7 : tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>
 }
+
+// -----
+
+// Columns for each of an image's pixels are three kernels, not one of thousands of registers.
+// CHECK-LABEL: @channels
+// CHECK-NOT: graph.attention
+// CHECK: return
+func.func @channels(%x: tensor<1x2048x32xf32>) -> tensor<1x32x2048xf32> {
+  %t = graph.transpose %x {permutation = array<i64: 0, 2, 1>} : (tensor<1x2048x32xf32>) -> tensor<1x32x2048xf32>
+  %0 = graph.matmul %t, %x : (tensor<1x32x2048xf32>, tensor<1x2048x32xf32>) -> tensor<1x32x32xf32>
+  %1 = graph.softmax %0 {axis = 2 : i64} : (tensor<1x32x32xf32>) -> tensor<1x32x32xf32>
+  %2 = graph.matmul %1, %t : (tensor<1x32x32xf32>, tensor<1x32x2048xf32>) -> tensor<1x32x2048xf32>
+  return %2 : tensor<1x32x2048xf32>
+}
