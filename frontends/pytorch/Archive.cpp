@@ -205,6 +205,9 @@ std::optional<Problem> Archive::readEntry(StringRef record) {
   if (!entry.deflated && entry.size != entry.stored)
     return damaged(shown + " is stored in " + llvm::Twine(entry.stored) +
                    " bytes but has " + llvm::Twine(entry.size));
+  // Packers write folders as empty entries.
+  if (name.ends_with("/") && !entry.size)
+    return std::nullopt;
   if (!entries.try_emplace(name, entry).second)
     return damaged(shown + " is there twice");
   return std::nullopt;
@@ -255,16 +258,32 @@ std::vector<std::string> Archive::list(StringRef folder) const {
   return names;
 }
 
+static uint32_t checksumOf(llvm::ArrayRef<char> bytes) {
+  return static_cast<uint32_t>(
+      crc32_z(0, reinterpret_cast<const Bytef *>(bytes.data()), bytes.size()));
+}
+
 std::optional<Archive::Bytes> Archive::load(StringRef name, Problem &problem) {
   auto it = entries.find(name);
   if (it == entries.end()) {
     problem = {"has no entry '" + printable(name.str()) + "'", damagedRemedy};
     return std::nullopt;
   }
-  const Entry &entry = it->second;
-  if (entry.deflated)
-    return inflate(name, entry, problem);
-  return Bytes{file.bytes.slice(entry.offset, entry.size), file.owner};
+  Entry &entry = it->second;
+  std::string shown = "entry '" + printable(name.str()) + "'";
+  if (entry.deflated) {
+    if (!entry.isRead && !inflate(entry, shown, problem))
+      return std::nullopt;
+    entry.isRead = true;
+    return entry.inflated;
+  }
+  Bytes bytes{file.bytes.slice(entry.offset, entry.size), file.owner};
+  if (!entry.isRead && checksumOf(bytes.bytes) != entry.checksum) {
+    problem = {shown + " is damaged: its checksum is another", damagedRemedy};
+    return std::nullopt;
+  }
+  entry.isRead = true;
+  return bytes;
 }
 
 /// Fills `to` with what `from` inflates to; false where that has another length
@@ -296,28 +315,26 @@ static bool inflateInto(llvm::ArrayRef<char> from, std::vector<char> &to,
   }
   inflateEnd(&stream);
   return status == Z_STREAM_END && given == to.size() &&
-         crc32_z(0, reinterpret_cast<const Bytef *>(to.data()), to.size()) ==
-             checksum;
+         checksumOf(to) == checksum;
 }
 
-std::optional<Archive::Bytes>
-Archive::inflate(StringRef name, const Entry &entry, Problem &problem) {
-  std::string shown = "entry '" + printable(name.str()) + "'";
+bool Archive::inflate(Entry &entry, const std::string &shown,
+                      Problem &problem) {
   uint64_t limit = inflateFloor + inflateFactor * file.bytes.size();
   if (entry.size > limit - inflated) {
     problem = {shown + " inflates to " + std::to_string(entry.size) +
                    " bytes, too many for a file of " +
                    std::to_string(file.bytes.size()),
                "export the file again, or pack it with zip -0"};
-    return std::nullopt;
+    return false;
   }
   auto data = std::make_shared<std::vector<char>>(entry.size);
-  bool good = inflateInto(file.bytes.slice(entry.offset, entry.stored), *data,
-                          entry.checksum);
-  if (!good) {
+  if (!inflateInto(file.bytes.slice(entry.offset, entry.stored), *data,
+                   entry.checksum)) {
     problem = {shown + " cannot be inflated", damagedRemedy};
-    return std::nullopt;
+    return false;
   }
   inflated += entry.size;
-  return Bytes{*data, data};
+  entry.inflated = {*data, data};
+  return true;
 }

@@ -28,8 +28,9 @@ public:
   bool has(llvm::StringRef name) const { return entries.count(name); }
   /// Names of the entries below a folder ("models/"), sorted; all for "".
   std::vector<std::string> list(llvm::StringRef folder) const;
-  /// The bytes of an entry.
+  /// The bytes of an entry, once their checksum was compared.
   std::optional<Bytes> load(llvm::StringRef name, Problem &problem);
+  uint64_t fileSize() const { return file.bytes.size(); }
 
 private:
   /// Where an entry's data lies in the file, and how.
@@ -37,6 +38,9 @@ private:
     uint64_t offset = 0, stored = 0, size = 0;
     uint32_t checksum = 0;
     bool deflated = false;
+    /// The checksum was compared; of a deflated entry there are its bytes.
+    bool isRead = false;
+    Bytes inflated;
   };
 
   explicit Archive(Bytes file) : file(std::move(file)) {}
@@ -44,8 +48,7 @@ private:
   std::optional<Problem> readEntry(llvm::StringRef record);
   std::optional<Problem> checkOverlap() const;
   void dropCommonFolder();
-  std::optional<Bytes> inflate(llvm::StringRef name, const Entry &entry,
-                               Problem &problem);
+  bool inflate(Entry &entry, const std::string &shown, Problem &problem);
 
   Bytes file;
   llvm::StringMap<Entry> entries;

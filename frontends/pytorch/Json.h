@@ -3,11 +3,39 @@
 #define CHARONIA_FRONTENDS_PYTORCH_JSON_H
 
 #include "frontends/common/Emitter.h"
-#include "llvm/Support/JSON.h"
 
 namespace charonia::frontend::pytorch {
 
-namespace json = llvm::json;
+/// A parsed text: where its values lie in it. Nothing is built until it is
+/// read; 16 bytes are kept for each value and each key, at most 8 for each byte
+/// of text.
+class JsonText {
+public:
+  enum class Kind : uint8_t { Null, False, True, Number, String, List, Object };
+  /// A value, or the key in front of one. Those inside of it follow it, up to
+  /// cell `next`; strings lie between their quotation marks.
+  struct Cell {
+    uint32_t begin, end, next;
+    Kind kind;
+  };
+
+  /// Parses a text, which has to outlive this; what that may cost is bounded by
+  /// its size.
+  static std::optional<JsonText> parse(llvm::StringRef text,
+                                       std::string &problem);
+
+  const Cell &at(uint32_t index) const { return cells[index]; }
+  llvm::StringRef textOf(uint32_t index) const {
+    return text.slice(cells[index].begin, cells[index].end);
+  }
+  /// A string with its escapes replaced.
+  std::string stringOf(uint32_t index) const;
+
+private:
+  friend class JsonParser;
+  llvm::StringRef text;
+  std::vector<Cell> cells;
+};
 
 /// A value of a JSON text and its place in it. Readings that do not fit give an
 /// empty value and record the first problem, "graph.nodes[3].target: is no
@@ -19,10 +47,13 @@ public:
   struct Report {
     std::string problem;
   };
-  Json(const json::Value *value, std::string place, Report &report)
-      : value(value), place(std::move(place)), report(&report) {}
+  /// The whole text.
+  Json(const JsonText &text, std::string place, Report &report)
+      : Json(&text, 0, std::move(place), report) {}
 
-  bool isPresent() const { return value && value->kind() != json::Value::Null; }
+  bool isPresent() const { return text && kind() != JsonText::Kind::Null; }
+  bool isString() const { return text && kind() == JsonText::Kind::String; }
+  bool isList() const { return text && kind() == JsonText::Kind::List; }
   explicit operator bool() const { return isPresent(); }
   /// An object's field; absent where there is none.
   Json operator[](llvm::StringRef key) const;
@@ -47,14 +78,20 @@ public:
   bool failed() const { return !report->problem.empty(); }
 
 private:
-  const json::Value *value;
+  Json(const JsonText *text, uint32_t index, std::string place, Report &report)
+      : text(text), index(index), place(std::move(place)), report(&report) {}
+  JsonText::Kind kind() const { return text->at(index).kind; }
+  /// Calls `visit` with the index of each element; of objects with those of key
+  /// and value.
+  void forEach(JsonText::Kind wanted, const char *otherwise,
+               llvm::function_ref<void(uint32_t, uint32_t)> visit) const;
+
+  /// Null where the value is absent.
+  const JsonText *text;
+  uint32_t index;
   std::string place;
   Report *report;
 };
-
-/// Parses a text; what it may cost is bounded by its size.
-std::optional<json::Value> parseJson(llvm::StringRef text,
-                                     std::string &problem);
 
 } // namespace charonia::frontend::pytorch
 

@@ -70,6 +70,13 @@ TensorMeta
 charonia::frontend::pytorch::readTensorMeta(const Json &json,
                                             ExpressionParser &expressions) {
   TensorMeta meta;
+  // Dimensions are a list each of what takes far more than its text.
+  constexpr size_t maxRank = 64;
+  for (const char *list : {"sizes", "strides"})
+    if (json[list].list().size() > maxRank) {
+      json[list].fail("has over " + llvm::Twine(maxRank) + " entries");
+      return meta;
+    }
   meta.dtype = static_cast<int>(json["dtype"].integer());
   meta.layout = static_cast<int>(json["layout"].integer());
   for (const Json &size : json["sizes"].list())
@@ -301,11 +308,13 @@ static void nameLeaves(const Json &tree, const std::string &name,
   std::string problem;
   // The context is a text of JSON itself: a list of keys of dictionaries and
   // of classes like them, something else of others.
-  if (auto context = parseJson(tree["context"].string("null"), problem))
-    if (const json::Array *list = context->getAsArray())
-      for (const json::Value &key : *list)
-        if (auto text = key.getAsString())
-          keys.push_back(text->str());
+  std::string context = tree["context"].string("null");
+  Json::Report ignored;
+  if (auto text = JsonText::parse(context, problem))
+    if (Json list(*text, "", ignored); list.isList())
+      for (const Json &key : list.list())
+        if (key.isString())
+          keys.push_back(key.string());
   bool isNamed = keys.size() == children.size();
   for (size_t i = 0; i < children.size() && depth < maxGraphDepth; ++i) {
     std::string key = isNamed ? keys[i] : name.empty() ? "" : std::to_string(i);
@@ -322,15 +331,17 @@ void ProgramReader::readNames(Json calls, Program &program) {
     if (!call["fqn"].string("").empty() || !call["signature"])
       continue;
     std::string problem;
-    auto tree =
-        parseJson(call["signature"]["out_spec"].string("null"), problem);
-    const json::Array *list = tree ? tree->getAsArray() : nullptr;
-    if (!list || list->size() != 2)
-      return;
+    std::string text = call["signature"]["out_spec"].string("null");
+    auto tree = JsonText::parse(text, problem);
     // Another form of tree only means that outputs have no names.
     Json::Report report;
+    if (!tree || !Json(*tree, "", report).isList())
+      return;
+    std::vector<Json> parts = Json(*tree, "out_spec", report).list();
+    if (parts.size() != 2)
+      return;
     std::vector<std::string> names;
-    nameLeaves(Json(&(*list)[1], "out_spec", report), "", names, 0);
+    nameLeaves(parts[1], "", names, 0);
     if (report.problem.empty())
       program.outputNames = std::move(names);
     return;
@@ -368,13 +379,13 @@ charonia::frontend::pytorch::readProgram(StringRef text, Problem &problem) {
   constexpr const char *remedy = "export the program again with torch 2.9 or "
                                  "newer";
   std::string damage;
-  std::optional<json::Value> value = parseJson(text, damage);
+  std::optional<JsonText> value = JsonText::parse(text, damage);
   if (!value) {
     problem = {damage, remedy};
     return std::nullopt;
   }
   Json::Report report;
-  Program program = ProgramReader().read(Json(&*value, "", report));
+  Program program = ProgramReader().read(Json(*value, "", report));
   if (!report.problem.empty()) {
     problem = {report.problem, remedy};
     return std::nullopt;

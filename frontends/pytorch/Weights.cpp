@@ -24,14 +24,14 @@ std::optional<Problem> Weights::addConfiguration(StringRef entry) {
                    againRemedy};
   };
   std::string damage;
-  auto value = parseJson(bytes->text(), damage);
+  auto value = JsonText::parse(bytes->text(), damage);
   if (!value)
     return fail(damage);
   Json::Report report;
   ExpressionParser expressions;
   std::string folder = entry.take_front(entry.rfind('/') + 1).str();
   for (const auto &[name, tensor] :
-       Json(&*value, "", report)["config"].fields()) {
+       Json(*value, "", report)["config"].fields()) {
     Source source;
     source.pickled = tensor["use_pickle"].boolean(false);
     source.entry = folder + tensor["path_name"].string();
@@ -168,9 +168,11 @@ static std::vector<char> gathered(const Strided &view,
   return result;
 }
 
+/// `copied` counts bytes that are not mapped, up to `limit`.
 static mlir::Value viewOf(const Strided &view, mlir::Type element,
                           const Archive::Bytes &storage, StringRef name,
-                          Emitter &emitter, Problem &problem) {
+                          int64_t &copied, int64_t limit, Emitter &emitter,
+                          Problem &problem) {
   int64_t elements, bytes, size = graph::elementBytes(element);
   auto type = denseType(element, view.sizes, elements, bytes, problem);
   if (!type)
@@ -190,12 +192,21 @@ static mlir::Value viewOf(const Strided &view, mlir::Type element,
     return emitter.broadcast(emitter.transpose(value, permutation),
                              emitter.numbers(view.sizes));
   }
-  // Rows with gaps between them; what overlaps would be a way to be huge.
-  if (bytes > static_cast<int64_t>(storage.bytes.size())) {
+  // Rows with gaps between them; what overlaps would be a way to be huge, and
+  // so would many views of one storage.
+  constexpr int64_t small = int64_t(1) << 16;
+  if (bytes > small && bytes > static_cast<int64_t>(storage.bytes.size())) {
     problem = {"has elements that overlap in memory",
                "make it contiguous() before exporting"};
     return {};
   }
+  if (bytes > limit - copied) {
+    problem = {"is one of many views with gaps: they would take more than " +
+                   std::to_string(limit) + " bytes",
+               "make them contiguous() before exporting"};
+    return {};
+  }
+  copied += bytes;
   return materialize(normalizeBools(ownedTensor(
                          type, gathered(view, *extent, elements, size))),
                      name, emitter);
@@ -249,7 +260,11 @@ mlir::Value Weights::load(StringRef name, Emitter &emitter, Problem &problem) {
   auto storage = archive.load(source.entry, problem);
   if (!storage)
     return {};
-  mlir::Value value = viewOf(*view, element, *storage, name, emitter, problem);
+  constexpr int64_t copyFloor = int64_t(1) << 26, copyFactor = 4;
+  int64_t copyLimit =
+      copyFloor + copyFactor * static_cast<int64_t>(archive.fileSize());
+  mlir::Value value = viewOf(*view, element, *storage, name, copied, copyLimit,
+                             emitter, problem);
   if (value)
     loaded[key] = value;
   return value;

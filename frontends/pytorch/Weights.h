@@ -35,6 +35,8 @@ private:
   };
   llvm::StringMap<Source> sources;
   llvm::StringMap<mlir::Value> loaded;
+  /// Bytes that were copied out of storages so far.
+  int64_t copied = 0;
   Archive &archive;
 };
 

@@ -56,6 +56,40 @@ TEST(Archive, DeflatedEntries) {
   EXPECT_EQ(bytes->text(), text);
 }
 
+TEST(Archive, FlippedBits) {
+  std::string file = zipFile({{"m/a", "first"}, {"m/b", "second"}});
+  file[file.find("second")] ^= 4;
+  Problem problem;
+  auto archive = open(file, problem);
+  ASSERT_TRUE(archive) << problem.what;
+  EXPECT_TRUE(archive->load("a", problem));
+  EXPECT_FALSE(archive->load("b", problem));
+  EXPECT_EQ(problem.what, "entry 'b' is damaged: its checksum is another");
+}
+
+TEST(Archive, DeflatedEntriesAreInflatedOnce) {
+  ZipEntry large{"m/a", std::string(1 << 20, 'x')};
+  large.deflate = true;
+  Problem problem;
+  auto archive = open(zipFile({large, {"m/b", ""}}), problem);
+  ASSERT_TRUE(archive) << problem.what;
+  auto first = archive->load("a", problem);
+  ASSERT_TRUE(first) << problem.what;
+  // More often than the limit on all that is inflated would let it.
+  for (int i = 0; i < 200; ++i) {
+    auto again = archive->load("a", problem);
+    ASSERT_TRUE(again) << problem.what;
+    EXPECT_EQ(again->bytes.data(), first->bytes.data());
+  }
+}
+
+TEST(Archive, Folders) {
+  Problem problem;
+  auto archive = open(zipFile({{"m/", ""}, {"m/a", "1"}}), problem);
+  ASSERT_TRUE(archive) << problem.what;
+  EXPECT_EQ(archive->list(""), std::vector<std::string>{"a"});
+}
+
 TEST(Archive, Zip64) {
   ZipEntry entry{"a", "content"};
   entry.zip64 = true;
