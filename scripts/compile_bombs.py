@@ -278,6 +278,18 @@ def pads(count: int):
     return g.model([info("x", [8, 16])], [info(x, [8, size])])
 
 
+def conv_transpose(kernel, strides, dilations, size, groups: int = 1):
+    """Each residue of the strides has taps of its own."""
+    g = Graph()
+    rank = len(kernel)
+    x = g.op(
+        "ConvTranspose", "x", g.weight(4, 4 // groups, *kernel), strides=strides, dilations=dilations,
+        group=groups, pads=[1] * rank + [0] * rank,
+    )  # fmt: skip
+    spatial = [f"d{i}" for i in range(rank)]
+    return g.model([info("x", [1, 4, *size])], [info(x, [1, 4, *spatial])])
+
+
 def shifted_views(count: int):
     """Paddings and transpositions in turn; all paddings share the constant that they fill with."""
     g = Graph()
@@ -417,6 +429,9 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "mirrored-40": lambda: mirrored(40),
     "concats-40": lambda: concats(40),
     "pads-40": lambda: pads(40),
+    "conv-transpose-stride": lambda: conv_transpose([3], [1000000], [1], [3]),
+    "conv-transpose-runs": lambda: conv_transpose([32, 32], [32, 32], [31, 31], [3, 3]),
+    "conv-transpose-groups": lambda: conv_transpose([9, 9], [16, 9], [7, 4], [4, 3], groups=2),
     "shifted-views-60000": lambda: shifted_views(60000),
     "tangle-500": lambda: tangle(500),
     "attention-2048-columns": lambda: attention_of_columns(2048),

@@ -30,6 +30,10 @@ CASES = {
     "matmul_sines": lambda: bombs.matmul_chain("Sin", 12),
     "pads": lambda: bombs.pads(24),
     "dag": lambda: bombs.dag(60, 5, near=6),
+    # One convolution for each run of residues, or one for all.
+    "conv_transpose_stride": lambda: bombs.conv_transpose([3], [100000], [1], [3]),
+    "conv_transpose_runs": lambda: bombs.conv_transpose([32, 32], [32, 32], [31, 31], [3, 3]),
+    "conv_transpose_groups": lambda: bombs.conv_transpose([9, 9], [16, 9], [7, 4], [4, 3], groups=2),
 }
 
 

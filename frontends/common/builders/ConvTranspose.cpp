@@ -20,29 +20,38 @@ struct Phases {
 static SmallVector<Phases> phasesOf(int64_t kernel, int64_t stride,
                                     int64_t dilation) {
   int64_t common = std::gcd(stride, dilation), step = stride / common;
+  // The first tap of each residue that has one.
+  SmallVector<std::pair<int64_t, int64_t>> firsts;
+  for (int64_t tap = 0; tap < std::min(step, kernel); ++tap)
+    firsts.push_back({tap * dilation % stride, tap});
+  llvm::sort(firsts);
   SmallVector<Phases> runs;
-  for (int64_t r = 0; r < stride; ++r) {
-    int64_t first = 0;
-    while (first < step && first * dilation % stride != r)
-      ++first;
-    bool hit = first < step && first < kernel;
-    Phases own{r,
+  auto addEmpty = [&](int64_t from, int64_t to) {
+    if (from < to)
+      runs.push_back({from, to - from, 0, 0, step, 0, dilation / common});
+  };
+  int64_t next = 0;
+  for (auto [residue, tap] : firsts) {
+    addEmpty(next, residue);
+    next = residue + 1;
+    Phases own{residue,
                1,
-               hit ? int64_t(llvm::divideCeil(kernel - first, step)) : 0,
-               hit ? first : 0,
+               int64_t(llvm::divideCeil(kernel - tap, step)),
+               tap,
                step,
-               hit ? (first * dilation - r) / stride : 0,
+               (tap * dilation - residue) / stride,
                dilation / common};
     if (!runs.empty()) {
       Phases &last = runs.back();
-      bool follows = own.taps == 0 || own.first == last.first + last.count;
-      if (own.taps == last.taps && own.offset == last.offset && follows) {
+      if (own.taps == last.taps && own.offset == last.offset &&
+          own.first == last.first + last.count) {
         ++last.count;
         continue;
       }
     }
     runs.push_back(own);
   }
+  addEmpty(next, stride);
   return runs;
 }
 
@@ -198,8 +207,78 @@ private:
 };
 } // namespace
 
+/// The filter's [C, O/g, K...] as [O, C/g, K...], the last tap first.
+static Value turnFilter(Value filter, int64_t groups, Emitter &e) {
+  Exprs shape = graph::getShape(filter), split = shape, starts, result;
+  split.insert(split.begin(), e.number(groups));
+  split[1] = graph::simplify(shape[0].floorDiv(groups));
+  SmallVector<int64_t> steps(split.size(), 1), order = {0, 2, 1};
+  starts.append(split.size(), e.number(0));
+  for (size_t d = 3; d < split.size(); ++d) {
+    starts[d] = graph::simplify(split[d] - 1);
+    steps[d] = -1;
+    order.push_back(d);
+  }
+  Value turned = e.slice(e.reshape(filter, split), starts, steps, split);
+  result = {graph::simplify(shape[1] * groups), split[1]};
+  result.append(shape.begin() + 2, shape.end());
+  return e.reshape(e.transpose(turned, order), result);
+}
+
+/// The convolution of the input with zeros between its elements: more work, but
+/// one convolution.
+static Value convolveSpread(Value x, Value filter, const TransposedWindow &t,
+                            Emitter &e) {
+  size_t spatial = t.kernel.size();
+  Exprs shape = graph::getShape(x), lows(shape.size() + spatial, e.number(0)),
+        columns = {shape[0], shape[1]}, wide = columns, merged = columns;
+  SmallVector<int64_t> zeros(2 * spatial, 0);
+  for (size_t i = 0; i < spatial; ++i) {
+    columns.append({shape[i + 2], e.number(1)});
+    wide.append({shape[i + 2], e.number(t.strides[i])});
+    merged.push_back(graph::simplify(shape[i + 2] * t.strides[i]));
+  }
+  Value zero = e.scalar(int64_t(0), elementOf(x));
+  Value spread = e.reshape(
+      e.pad(graph::PadMode::constant, e.reshape(x, columns), zero, lows, wide),
+      merged);
+  // What of the padding is left, or is cut, and the zeros behind the last.
+  Exprs before = e.numbers({0, 0}), padded = {shape[0], shape[1]};
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t reach = (t.kernel[i] - 1) * t.dilations[i];
+    before.push_back(e.number(reach - t.pads[i]));
+    padded.push_back(graph::simplify(merged[i + 2] + 1 - t.strides[i] +
+                                     2 * reach - t.pads[i] -
+                                     t.pads[i + spatial] + t.outputPadding[i]));
+  }
+  spread = e.pad(graph::PadMode::constant, spread, zero, before, padded);
+  return e.op<graph::ConvOp>(
+      {spread, turnFilter(filter, t.groups, e)},
+      {e.attr("strides", SmallVector<int64_t>(spatial, 1)),
+       e.attr("pads", zeros), e.attr("dilations", t.dilations),
+       e.attr("groups", t.groups)});
+}
+
 Value charonia::frontend::buildConvTranspose(Value x, Value filter,
                                              const TransposedWindow &window,
                                              Emitter &e) {
-  return x && filter ? ByPhases(x, filter, window, e).run() : Value();
+  if (!x || !filter)
+    return {};
+  // Each combination of runs would be a convolution.
+  constexpr int64_t maxConvolutions = 64, maxTaps = int64_t(1) << 16;
+  int64_t convolutions = 1;
+  for (size_t i = 0; i < window.kernel.size(); ++i) {
+    if (window.kernel[i] > maxTaps)
+      return e.fail("a kernel of " + llvm::Twine(window.kernel[i]) +
+                    " elements is not supported");
+    auto runs =
+        phasesOf(window.kernel[i], window.strides[i], window.dilations[i]);
+    convolutions =
+        std::min<int64_t>(convolutions * runs.size(), maxConvolutions + 1);
+  }
+  if (convolutions > maxConvolutions)
+    return convolveSpread(x, filter, window, e);
+  if (failed(e.writeOut(convolutions)))
+    return {};
+  return ByPhases(x, filter, window, e).run();
 }
