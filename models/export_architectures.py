@@ -75,7 +75,7 @@ TRANSFORMERS = {
     "clip_text": ("CLIPTextModel", TOKENS, {}),
     "clip_vision": ("CLIPVisionModel", PIXELS, IMAGE),
     "convbert": ("ConvBertModel", TOKENS, dict(embedding_size=64)),
-    "convnext": ("ConvNextModel", PIXELS, dict(hidden_size=None, hidden_sizes=[16, 32, 48, 64], depths=[1, 1, 2, 1])),
+    "convnext": ("ConvNextModel", PIXELS, dict(hidden_size=None, num_attention_heads=None, hidden_sizes=[16, 32, 48, 64], depths=[1, 1, 2, 1])),
     "data2vec_text": ("Data2VecTextModel", TOKENS, dict(max_position_embeddings=130)),
     "deberta_v2": ("DebertaV2Model", TOKENS, dict(relative_attention=True, pos_att_type=["p2c", "c2p"], position_buckets=16)),
     "dinov2": ("Dinov2Model", PIXELS, IMAGE),
@@ -94,7 +94,7 @@ TRANSFORMERS = {
     "mistral": ("MistralForCausalLM", CAUSAL, dict(num_key_value_heads=2, sliding_window=8)),
     "mobilebert": ("MobileBertModel", TOKENS, dict(embedding_size=32, intra_bottleneck_size=32)),
     "modernbert": ("ModernBertModel", TOKENS, dict(global_attn_every_n_layers=2, local_attention=8)),
-    "mpnet": ("MPNetModel", TOKENS, dict(relative_attention_num_buckets=16)),
+    "mpnet": ("MPNetModel", TOKENS, {}),
     "mpt": ("MptForCausalLM", CAUSAL, dict(d_model=64, n_layers=2, n_heads=4, max_seq_len=128)),
     "opt": ("OPTForCausalLM", CAUSAL, dict(ffn_dim=96, word_embed_proj_dim=64)),
     "phi": ("PhiForCausalLM", CAUSAL, {}),
@@ -148,7 +148,8 @@ def enliven(model: nn.Module, sample) -> None:
                 m.momentum = None
                 m.train()
         if norms:
-            model(*sample)
+            # More samples than two: elsewhere a channel may vary far more.
+            model(*[torch.randn(16, *s.shape[1:]) for s in sample])
         model.eval()
 
 

@@ -116,7 +116,7 @@ static ImportResult importArchive(std::unique_ptr<Archive> archive,
   Weights weights(*archive);
   if (auto found = addWeights(*archive, names[0], weights))
     return failedImport(file, *found);
-  ProgramImporter(*program, weights, options, builder).run();
+  ProgramImporter(std::move(*program), weights, options, builder).run();
   return builder.take();
 }
 

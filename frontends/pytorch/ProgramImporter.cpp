@@ -1,4 +1,5 @@
 #include "frontends/pytorch/ProgramImporter.h"
+#include "frontends/pytorch/Regions.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -6,10 +7,10 @@ using namespace charonia::frontend::pytorch;
 using Kind = Argument::Kind;
 using llvm::StringRef;
 
-ProgramImporter::ProgramImporter(const Program &program, Weights &weights,
+ProgramImporter::ProgramImporter(Program given, Weights &weights,
                                  const ImportOptions &options,
                                  ModuleBuilder &builder)
-    : program(program), graph(program.graph), weights(weights),
+    : program(std::move(given)), graph(program.graph), weights(weights),
       options(options), builder(builder), emitter(builder.getEmitter()),
       sizes(builder.getSymbols(), builder.getContext()) {}
 
@@ -236,10 +237,13 @@ llvm::LogicalResult ProgramImporter::failUnsupported(const Node &node) {
   StringRef op = node.target;
   op.consume_front("torch.ops.");
   std::string what = "operator " + printable(op.str()) + " is not supported";
+  if (op.starts_with("higher_order.cond"))
+    return emitter.fail(what + ": which branch is taken depends on sizes",
+                        "narrow the ranges with --shape, so that it does not");
   if (op.starts_with("higher_order."))
-    return emitter.fail(what + ": it is a region",
-                        "export the model without it: under torch.no_grad(), "
-                        "without autocast, without torch.cond and loops");
+    return emitter.fail(what + ": it holds graphs, which it calls",
+                        "export the model without torch.while_loop, scan and "
+                        "map, whose steps can be written out in Python");
   if (!op.starts_with("aten."))
     return emitter.fail(
         what + ": it is of namespace '" + printable(op.split('.').first.str()) +
@@ -320,11 +324,32 @@ void ProgramImporter::importNode(const Node &node) {
 
 // The program.
 
+/// No_grad, autocast and branches become nodes of the graph.
+bool ProgramImporter::resolveRegions() {
+  constexpr size_t maxNodes = size_t(1) << 20;
+  auto decide = [&](const Argument &condition) -> std::optional<bool> {
+    if (condition.kind == Kind::Bool)
+      return condition.integer != 0;
+    auto it = graph.conditions.find(condition.text);
+    return condition.kind == Kind::SymBool && it != graph.conditions.end()
+               ? sizes.decide(it->second)
+               : std::nullopt;
+  };
+  if (inlineRegions(graph, decide, std::max(maxNodes, graph.nodes.size())))
+    return true;
+  builder.fail("has over " + std::to_string(maxNodes) +
+                   " nodes once the graphs inside of it are written out",
+               "export a program with fewer of them");
+  return false;
+}
+
 void ProgramImporter::run() {
   if (!checkSignature())
     return;
   importInputs();
   if (builder.hasErrors())
+    return;
+  if (!resolveRegions())
     return;
   findAliases();
   if (builder.hasErrors())

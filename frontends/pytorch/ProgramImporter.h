@@ -22,7 +22,7 @@ void forEachTensor(const Argument &argument,
 /// it again when they are next read.
 class ProgramImporter : public Names {
 public:
-  ProgramImporter(const Program &program, Weights &weights,
+  ProgramImporter(Program program, Weights &weights,
                   const ImportOptions &options, ModuleBuilder &builder);
 
   /// Imports what the outputs need.
@@ -68,6 +68,8 @@ private:
   void importInputs();
   std::vector<Output> readOutputs();
 
+  bool resolveRegions();
+
   // What shares memory, and what is needed.
   void findAliases();
   void addAliases(const Node &node);
@@ -98,8 +100,8 @@ private:
   void report(const Node &node);
   mlir::Location locate(const Node &node);
 
-  const Program &program;
-  const Graph &graph;
+  Program program;
+  Graph &graph;
   Weights &weights;
   const ImportOptions &options;
   ModuleBuilder &builder;

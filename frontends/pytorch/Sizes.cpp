@@ -105,3 +105,57 @@ Exprs Sizes::convert(llvm::ArrayRef<ExpressionPtr> expressions) {
     result.push_back(convert(expression));
   return result;
 }
+
+std::optional<bool> Sizes::decide(const ExpressionPtr &condition) {
+  if (!condition)
+    return std::nullopt;
+  const std::string &head = condition->head;
+  const auto &operands = condition->operands;
+  if (head == "Integer")
+    return condition->value != 0;
+  if (head == "Not" && operands.size() == 1) {
+    auto holds = decide(operands[0]);
+    return holds ? std::optional(!*holds) : holds;
+  }
+  if (head == "And" || head == "Or") {
+    // One side may settle it whatever the others are.
+    bool settles = head == "Or", isOpen = false;
+    for (const ExpressionPtr &operand : operands) {
+      auto holds = decide(operand);
+      if (holds == settles)
+        return settles;
+      isOpen |= !holds;
+    }
+    return isOpen ? std::nullopt : std::optional(!settles);
+  }
+  if (operands.size() != 2)
+    return std::nullopt;
+  AffineExpr a = convert(operands[0]), b = convert(operands[1]);
+  if (!a || !b)
+    return std::nullopt;
+  auto atLeast = [&](AffineExpr x, AffineExpr y) -> std::optional<bool> {
+    if (symbols.isAtLeast(x, y))
+      return true;
+    return symbols.isAtLeast(graph::simplify(y - 1), x) ? std::optional(false)
+                                                        : std::nullopt;
+  };
+  auto negated = [](std::optional<bool> holds) {
+    return holds ? std::optional(!*holds) : holds;
+  };
+  if (head == "GreaterThan")
+    return atLeast(a, b);
+  if (head == "LessThan")
+    return atLeast(b, a);
+  if (head == "StrictGreaterThan")
+    return negated(atLeast(b, a));
+  if (head == "StrictLessThan")
+    return negated(atLeast(a, b));
+  if (head != "Equality" && head != "Unequality")
+    return std::nullopt;
+  std::optional<bool> equal;
+  if (graph::simplify(a - b) == 0)
+    equal = true;
+  else if (atLeast(a, b) == false || atLeast(b, a) == false)
+    equal = false;
+  return head == "Equality" ? equal : negated(equal);
+}

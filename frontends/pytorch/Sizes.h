@@ -24,6 +24,10 @@ public:
   /// Null entries for sizes that convert() cannot tell.
   Exprs convert(llvm::ArrayRef<ExpressionPtr> expressions);
 
+  /// Whether a condition holds for all sizes; none where it holds for some, or
+  /// that cannot be told.
+  std::optional<bool> decide(const ExpressionPtr &condition);
+
 private:
   mlir::AffineExpr operation(const Expression &expression,
                              llvm::ArrayRef<mlir::AffineExpr> operands);

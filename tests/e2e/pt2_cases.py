@@ -36,6 +36,7 @@ class Case(nn.Module):
     dims: tuple = ({0: BATCH},)
     exact = False  # types matter: the reference is computed in them
     core = True
+    grad = False  # exported with gradients, so that no_grad stays in the program
 
     def inputs(self, b: int, n: int):
         return (torch.randn(b, 4, 9, 7),)
@@ -635,11 +636,57 @@ class Rotary(Case):
                 made.real, made.imag, torch.view_as_real(pairs.conj() * 0.5), self.turned.real, torch.complex(x, x + 1).imag)  # fmt: skip
 
 
+class Regions(Case):
+    """Graphs in the graph: no_grad, autocast, branches."""
+
+    grad = True
+    exact = True
+    core = False
+    dims = ({0: BATCH, 1: LENGTH},)
+
+    def __init__(self):
+        super().__init__()
+        self.fc, self.exact_fc = nn.Linear(6, 5), nn.Linear(6, 5)
+        for p in self.exact_fc.parameters():
+            p.data = (p.data * 4).round() / 2  # exact in bfloat16, as are all sums
+
+    def inputs(self, b, n):
+        return (torch.randn(b, n, 6),)
+
+    def forward(self, x):
+        with torch.no_grad():
+            angle = x.cumsum(1) * 0.5
+            kept = x
+            y = x.clone()
+            y[:, 0] = 3
+        with torch.autocast("cpu", enabled=False):
+            plain = self.fc(angle)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            cast = self.exact_fc(y.round()).float()
+            with torch.no_grad():
+                inner = torch.sin(x) + 1
+        chosen = torch.cond(x.sum() > 0, lambda v: (v * 2, v[0] + 1), lambda v: (v - 1, v[0] * 3), (x,))
+        return angle, kept * 1, y, plain, cast, inner, *chosen
+
+
+class Branch(Case):
+    """A branch that the length decides."""
+
+    core = False
+    dims = ({0: BATCH, 1: LENGTH},)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, n, 6),)
+
+    def forward(self, x):
+        return torch.cond(x.shape[1] > 6, lambda v: v + 10, lambda v: v * 0, (x,))
+
+
 CASES = {
     cls.__name__.lower(): cls
     for cls in (Conv, Pool, Norm, Arithmetic, Types, Functions, Reduce, View, Slice, InPlace, Index,
                 Attention, Sources, Product, Storage, Resize, Sample, Order, Recurrent, Fold, Scatter, Transposed, Heads, Alias, InPlaceTypes,
-                Extremes, Rotary)
+                Extremes, Rotary, Regions, Branch)
 }  # fmt: skip
 
 
@@ -694,7 +741,7 @@ def make(name: str) -> None:
     example = module.inputs(2, 5)
     inputs = module.inputs(3, 9)
     outputs = reference(module, inputs)
-    with torch.no_grad():
+    with torch.set_grad_enabled(module.grad):
         program = torch.export.export(copy.deepcopy(module), example, dynamic_shapes=module.dims)
         arrays = [array(v) for v in inputs]
         write(FOLDER / f"{name}.pt2", program, arrays, outputs)

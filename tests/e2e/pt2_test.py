@@ -13,6 +13,10 @@ import pytest
 
 FILES = sorted((Path(__file__).resolve().parent / "pt2").glob("*.pt2"))
 
+# What has to be known of sizes.
+SHAPES = {"branch": ["--shape", "x=?x7..64x6"]}
+assert FILES
+
 
 def arrays(path: Path, kind: str) -> list[np.ndarray]:
     """Those of NAME.pt2 are for NAME-core.pt2 too."""
@@ -47,7 +51,7 @@ def check(want: np.ndarray, got: np.ndarray) -> str:
 @pytest.mark.parametrize("path", FILES, ids=[f.stem for f in FILES])
 def test_program(path: Path, tmp_path: Path) -> None:
     engine = tmp_path / "m.engine"
-    harness.compile_model(path, engine)
+    harness.compile_model(path, engine, extra=SHAPES.get(path.stem, []))
     inputs = dict(zip(input_names(path), arrays(path, "in"), strict=True))
     wanted = arrays(path, "out")
     out = tmp_path / "out"
@@ -65,3 +69,11 @@ def test_program(path: Path, tmp_path: Path) -> None:
         if (text := check(want, value))
     }  # fmt: skip
     assert not wrong, "\n".join(f"{name}: {text}" for name, text in wrong.items())
+
+
+def test_branch_of_an_open_size(tmp_path: Path) -> None:
+    path = Path(__file__).resolve().parent / "pt2/branch.pt2"
+    result = harness.invoke("compile", path, "-o", tmp_path / "m.engine")
+    assert result.kind == "refused"
+    assert "higher_order.cond is not supported: which branch is taken depends on sizes" in result.stderr
+    assert "narrow the ranges with --shape, so that it does not" in result.stderr

@@ -177,7 +177,9 @@ bool charonia::frontend::pytorch::isPartwise(llvm::StringRef op) {
                              "repeat",
                              "index",
                              "index_select",
-                             "neg"},
+                             "neg",
+                             "to",
+                             "_to_copy"},
                             op.split('.').first);
 }
 
