@@ -207,6 +207,21 @@ def doubling(count: int, dims=(64, 64)):
     return g.model([info("x", dims)], [info(x, dims)])
 
 
+def doubled_indices(count: int, indices: int, scatters: int):
+    """Indices of scatters, each twice in the next: 2^count paths to a weight."""
+    g = Graph()
+    first = g.rng.randint(0, 3, (indices, 1))
+    index = g.constant(first)
+    for _ in range(count):
+        index = g.op("Add", index, index)
+    updates = g.weight(indices, 1)
+    x = "x"
+    for _ in range(scatters):
+        x = g.op("ScatterND", x, index, updates, reduction="max")
+    dims = (2 * 2**count + 1, 1)
+    return g.model([info("x", dims)], [info(x, dims)], opset=18)
+
+
 def doubling_shape(count: int):
     """A vector of 2^(count + 1) sizes: were it code, it would have a part for each."""
     g = Graph()

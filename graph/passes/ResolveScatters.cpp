@@ -40,24 +40,59 @@ SymbolicTensor contentsOf(WeightOp op) {
   return contents;
 }
 
-/// The integers of a tensor that is made of constants and weights.
-SymbolicTensor contentsOf(Value value, int depth = 0) {
-  auto type = cast<RankedTensorType>(value.getType());
-  auto op = value.getDefiningOp<GraphOpInterface>();
-  if (!op || depth > 16 || !type.hasStaticShape() ||
-      !type.getElementType().isIntOrIndex() ||
-      type.getNumElements() > mostIndices)
-    return {};
-  if (auto weight = dyn_cast<WeightOp>(op.getOperation()))
-    return contentsOf(weight);
-  SmallVector<SymbolicTensor> operands;
-  for (Value operand : op->getOperands())
-    operands.push_back(contentsOf(operand, depth + 1));
-  SymbolicTensor result = op.evaluateSymbolic(operands);
-  if (result && (int64_t)result.elements->size() != type.getNumElements())
-    return {};
-  return result;
-}
+/// The integers of tensors that are made of constants and weights. Each is
+/// told once, however many paths lead to it, until all together have `left`
+/// elements.
+class Contents {
+public:
+  const SymbolicTensor &of(Value value) {
+    SmallVector<Value> work{value};
+    while (!work.empty()) {
+      Value next = work.back();
+      if (!known.contains(next) && !isSmall(next))
+        known.try_emplace(next);
+      if (known.contains(next)) {
+        work.pop_back();
+        continue;
+      }
+      size_t before = work.size();
+      for (Value operand : next.getDefiningOp()->getOperands())
+        if (!known.contains(operand))
+          work.push_back(operand);
+      if (work.size() > before)
+        continue;
+      SymbolicTensor result = evaluate(next.getDefiningOp<GraphOpInterface>());
+      known.try_emplace(next, std::move(result));
+    }
+    return known.find(value)->second;
+  }
+
+private:
+  bool isSmall(Value value) {
+    auto type = cast<RankedTensorType>(value.getType());
+    return value.getDefiningOp<GraphOpInterface>() && type.hasStaticShape() &&
+           type.getElementType().isIntOrIndex() &&
+           type.getNumElements() <= std::min(mostIndices, left);
+  }
+
+  SymbolicTensor evaluate(GraphOpInterface op) {
+    int64_t count =
+        cast<RankedTensorType>(op->getResult(0).getType()).getNumElements();
+    left -= count;
+    if (auto weight = dyn_cast<WeightOp>(op.getOperation()))
+      return contentsOf(weight);
+    SmallVector<SymbolicTensor> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(known.find(operand)->second);
+    SymbolicTensor result = op.evaluateSymbolic(operands);
+    if (result && (int64_t)result.elements->size() != count)
+      return {};
+    return result;
+  }
+
+  llvm::DenseMap<Value, SymbolicTensor> known;
+  int64_t left = 1 << 22;
+};
 
 /// A part of a tensor: along each dimension, where it starts and how long it
 /// is.
@@ -71,6 +106,7 @@ class ResolveScatters
     : public charonia::graph::impl::ResolveScattersBase<ResolveScatters> {
   void runOnOperation() override {
     builder.emplace(&getContext());
+    contents = {};
     if (auto module = getOperation()->getParentOfType<ModuleOp>())
       known = getFacts(module);
     SmallVector<Operation *> ops;
@@ -94,7 +130,7 @@ class ResolveScatters
 
   Value resolve(ScatterNDOp op) {
     std::optional<SmallVector<int64_t>> constants =
-        contentsOf(op.getIndices()).constants();
+        contents.of(op.getIndices()).constants();
     if (constants && !wrapped(op, *constants))
       return {};
     if (std::optional<Box> box = constants ? boxOf(op, *constants) : boxOf(op))
@@ -453,6 +489,7 @@ class ResolveScatters
 
   std::optional<OpBuilder> builder;
   Facts known;
+  Contents contents;
 };
 
 } // namespace

@@ -24,6 +24,7 @@ CASES = {
     "lstm_both_ways": lambda: bombs.lstm(9, 8, 3, directions=2, lengths=True),
     # Each value is read twice by the next one.
     "doubling": lambda: bombs.doubling(40),
+    "doubled_indices": lambda: bombs.doubled_indices(15, 60_000, 2),
     "doubling_shape": lambda: bombs.doubling_shape(10),
     "mirrored": lambda: bombs.mirrored(24),
     "shifts": lambda: bombs.shifts(24),
