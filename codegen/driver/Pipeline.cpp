@@ -88,9 +88,11 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
        }},
       // @prepare has left the module by now: it is compiled result by result.
       {"kernels",
-       [](OpPassManager &passes) {
+       [options](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(createSplitConcats());
          passes.addNestedPass<func::FuncOp>(createSplitReductions());
+         if (options.device == DeviceKind::Cuda)
+           passes.addNestedPass<func::FuncOp>(createStageOrdered());
          passes.addNestedPass<func::FuncOp>(createFormKernels());
          passes.addPass(createVerifyKernels());
        }},

@@ -4,6 +4,7 @@
 #include "codegen/driver/Runs.h"
 #include "codegen/driver/Work.h"
 #include "graph/analysis/IterationSpace.h"
+#include "graph/analysis/Updates.h"
 #include "graph/analysis/Weights.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -133,6 +134,8 @@ private:
       if (auto kernel = dyn_cast<graph::KernelOp>(&op)) {
         for (Value input : kernel.getInputs())
           lastUse[root(input)] = step;
+        if (auto updated = graph::getUpdatedInput(kernel))
+          places[kernel.getResult(0)] = placeOf(kernel.getInputs()[*updated]);
         ++step;
       } else if (!graph::isWeight(&op)) {
         place(op);
@@ -163,6 +166,12 @@ private:
     }
     llvm::SmallDenseSet<uint32_t, 4> taken;
     for (OpResult result : kernel.getResults()) {
+      if (places.contains(result)) { // memory that is there
+        uint32_t buffer = bufferOf(result);
+        touch(buffer, step);
+        launch.args.push_back({buffer, 0});
+        continue;
+      }
       auto output = outputs.find(result);
       bool isOutput = output != outputs.end();
       std::vector<std::string> names = nodeNames(kernel.getLoc());

@@ -1,5 +1,6 @@
 #include "codegen/driver/TileWork.h"
 #include "codegen/tile/ir/TileDialect.h"
+#include "graph/analysis/Updates.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -44,6 +45,13 @@ int64_t workOf(Operation *op) {
   if (dialect == math::MathDialect::getDialectNamespace())
     return functionWork;
   return dialect == arith::ArithDialect::getDialectNamespace();
+}
+
+int64_t workOf(Block &combiner) {
+  int64_t work = 0;
+  for (Operation &op : combiner)
+    work += workOf(&op);
+  return work;
 }
 
 class Counter {
@@ -93,10 +101,14 @@ private:
       addWork(times, lhs.getDimSize(0) * dot.getUsedColumns(),
               2 * lhs.getShape().back());
     } else if (auto reduce = dyn_cast<tile::ReduceOp>(op)) {
-      int64_t combine = 0;
-      for (Operation &inner : reduce.getCombiner().front())
-        combine += workOf(&inner);
-      addWork(times, elementsOf(reduce.getInputs().front()), combine);
+      addWork(times, elementsOf(reduce.getInputs().front()),
+              workOf(reduce.getCombiner().front()));
+    } else if (auto scan = dyn_cast<tile::ScanOp>(op)) {
+      // Each with its predecessor in its run, and with what is carried.
+      addWork(times, elementsOf(scan.getInput()),
+              2 * workOf(scan.getCombiner().front()));
+    } else if (auto sort = dyn_cast<tile::SortOp>(op)) {
+      countSort(sort, times);
     } else if (isa<tile::InBoundsOp>(op)) {
       addWork(times, elementsOf(op->getResult(0)), 1);
     } else if (op->getNumResults() == 1 &&
@@ -119,6 +131,24 @@ private:
     if (low && step)
       known[loop.getInductionVar()] = *low + trips / 2 * *step;
     countBlock(*loop.getBody(), multiply(times, trips));
+  }
+
+  /// Of a GPU, the network that it sorts by (codegen/gpu/lower/Sort.cpp): runs
+  /// are doubled up to `kept`, then pairs of runs lose a half; else the levels
+  /// of a sort by merging. An exchange reads two elements and writes two.
+  void countSort(tile::SortOp sort, int64_t times) {
+    int64_t n = lookup(sort.getCount()).value_or(1),
+            kept = std::min(lookup(sort.getKept()).value_or(n), n);
+    int64_t levels = llvm::Log2_64_Ceil(std::max<int64_t>(n, 1)),
+            sorted = llvm::Log2_64_Ceil(std::max<int64_t>(kept, 1));
+    bool isNetwork =
+        sort->getParentOfType<func::FuncOp>()->hasAttr(tile::kWarpsAttr);
+    int64_t steps = isNetwork ? sorted * (sorted + 1) / 2 +
+                                    (sorted < levels ? 1 + sorted : 0)
+                              : 2 * levels;
+    int64_t accesses = multiply(multiply(n, steps), 2 * times);
+    work.operations = add(work.operations, accesses);
+    work.bytes = add(work.bytes, multiply(accesses, 8));
   }
 
   void addWork(int64_t times, int64_t elements, int64_t each) {
@@ -216,16 +246,14 @@ TileWork neededWork(graph::KernelOp kernel, ArrayRef<int64_t> sizes) {
       work.operations =
           add(work.operations, multiply(results, 4 * op.getNumOperands()));
       break;
-    case graph::OpRole::Ordered: {
-      // Each element is taken and put, in a sort once for each of its levels.
-      int64_t taken = results,
-              levels = 1 + llvm::Log2_64_Ceil(std::max<int64_t>(
-                               at(graphOp.getReductionExtent()), 1));
-      for (Value operand : op.getOperands())
-        taken = add(taken, elements(operand));
-      work.operations = add(work.operations, multiply(taken, 4 * levels));
+    case graph::OpRole::Ordered:
+      // Each element is taken, compared or combined, and put.
+      work.operations =
+          add(work.operations,
+              multiply(at(graphOp.getFlops()),
+                       multiply(4, graphOp.getPasses(
+                                       at(graphOp.getReductionExtent())))));
       break;
-    }
     case graph::OpRole::RowNormalization:
       // Passes over the row, an elementary function in two of them.
       work.operations =
@@ -243,10 +271,13 @@ TileWork neededWork(graph::KernelOp kernel, ArrayRef<int64_t> sizes) {
       break;
     }
   }
-  for (Value operand : kernel.getInputs())
-    access(operand);
+  std::optional<unsigned> updated = graph::getUpdatedInput(kernel);
+  for (auto [i, operand] : llvm::enumerate(kernel.getInputs()))
+    if (i != updated)
+      access(operand);
+  // Of memory that is updated, no more than what meets it.
   for (Value result : kernel.getResults())
-    access(result);
+    access(updated ? graph::getWalked(kernel) : result);
   return work;
 }
 

@@ -1,5 +1,6 @@
 #include "codegen/driver/Work.h"
 #include "codegen/driver/Convert.h"
+#include "graph/analysis/Updates.h"
 #include "graph/analysis/Weights.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -102,10 +103,14 @@ KernelWork measureWork(graph::KernelOp kernel,
       if (graphOp.getRole() != graph::OpRole::Source)
         flops.add(graphOp.getFlops());
   llvm::DenseMap<std::pair<Value, Type>, AffineExpr> results;
+  std::optional<unsigned> updated = graph::getUpdatedInput(kernel);
   for (BlockArgument argument : body.getArguments())
-    addRead(argument, bytes, results);
-  for (Value result : kernel.getResults())
-    bytes.add(bytesOf(result, getElementTypeOrSelf(result.getType())));
+    if (argument.getArgNumber() != updated)
+      addRead(argument, bytes, results);
+  for (Value result : kernel.getResults()) {
+    Value written = updated ? graph::getWalked(kernel) : result;
+    bytes.add(bytesOf(written, getElementTypeOrSelf(result.getType())));
+  }
   return {flops.total(), bytes.total()};
 }
 

@@ -20,16 +20,11 @@ def EmitOpInterface : OpInterface<"EmitOpInterface"> {
     InterfaceMethod<[{
       For an operator of role Ordered: writes the part of result 0 that belongs to
       the demand to `buffer`. The demand has the tile and coordinates of dimensions
-      that are not whole; those that are have coordinate 0 and are walked here.
+      that are not whole; those that are have coordinate 0 and are walked here. Where
+      the operator walks an operand (GraphOpInterface), they are that operand's.
     }], "::mlir::LogicalResult", "emitOrdered",
       (ins "::charonia::emit::Emitter &":$emitter, "const ::charonia::emit::Demand &":$demand,
            "::mlir::Value":$buffer), "", [{ return ::mlir::failure(); }]>,
-    InterfaceMethod<[{
-      For an operator of role Ordered: whether emitTile for each tile of the result
-      costs less than emitOrdered. `sizes` are those of the shape symbols.
-    }], "bool", "prefersTiles",
-      (ins "const ::charonia::emit::EmitTarget &":$target, "::llvm::ArrayRef<int64_t>":$sizes),
-      "", [{ return false; }]>,
     InterfaceMethod<[{
       For a contraction whose columns come in groups with terms of their own: how many
       neighbouring columns share their rows. A tile of columns of one group is a matrix

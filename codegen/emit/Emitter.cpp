@@ -566,7 +566,7 @@ FailureOr<Value> Emitter::emitLoad(const Demand &demand, Value buffer) {
 }
 
 void Emitter::storeResult(Value tile, Value buffer, Type graphType,
-                          Demand demand) {
+                          Demand demand, tile::UpdateAttr update) {
   for (AffineExpr &c : demand.coordinates)
     c = simplify(c, demand.tile);
   Type storage = cast<tile::BufferType>(buffer.getType()).getElementType();
@@ -579,7 +579,8 @@ void Emitter::storeResult(Value tile, Value buffer, Type graphType,
   }
   Access access = makeAccess(demand);
   tile::StoreOp::create(builder, location, tile, buffer, access.symbols,
-                        access.map, access.shape, access.rank, access.checks);
+                        access.map, access.shape, access.rank, access.checks,
+                        update);
 }
 
 FailureOr<Value> Emitter::emitAs(Demand demand, Type element) {

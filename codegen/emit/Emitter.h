@@ -200,9 +200,11 @@ public:
   /// on.
   Value sumParts(Value tile);
 
-  /// Writes a tile of a result; coordinates need not be simplified.
+  /// Writes a tile of a result; coordinates need not be simplified. With
+  /// `update` several elements of the tile, and of other program instances, may
+  /// have one place.
   void storeResult(Value tile, Value buffer, mlir::Type graphType,
-                   Demand demand);
+                   Demand demand, tile::UpdateAttr update = {});
 
   // --- What Kernel.cpp calls -------------------------------------------------
 

@@ -1,6 +1,7 @@
 // The frame of a tile program: function, grid, the walk over result tiles.
 #include "codegen/emit/rules/Rules.h"
 #include "graph/analysis/IterationSpace.h"
+#include "graph/analysis/Updates.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -54,7 +55,7 @@ public:
     yield = body.getTerminator();
     for (auto [i, argument] : llvm::enumerate(body.getArguments()))
       e.setBuffer(argument, function.getArgument(i));
-    root = graph::getShape(yield->getOperand(0));
+    root = graph::getShape(graph::getWalked(kernel));
     if (yield->getNumOperands() > 1) {
       auto space = graph::getIterationSpace(kernel);
       auto maps = space ? graph::getResultMaps(*space, kernel) : std::nullopt;
@@ -367,10 +368,10 @@ private:
   LogicalResult storeResults() {
     SmallVector<int64_t> tile = tileOf();
     unsigned inputs = kernel.getInputs().size();
-    if (auto ordered = cast_or_null<EmitOpInterface>(orderedOf(kernel, target)))
-      return ordered.emitOrdered(
-          e, {yield->getOperand(0), tile, coordinates, guards},
-          function.getArgument(inputs));
+    if (graph::GraphOpInterface ordered = orderedOf(kernel))
+      return cast<EmitOpInterface>(ordered.getOperation())
+          .emitOrdered(e, {yield->getOperand(0), tile, coordinates, guards},
+                       function.getArgument(inputs));
     for (auto [i, value] : llvm::enumerate(yield->getOperands())) {
       Demand demand{value, tile, coordinates, guards};
       if (i)

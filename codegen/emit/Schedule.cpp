@@ -5,6 +5,7 @@
 #include "codegen/emit/GpuTiles.h"
 #include "graph/analysis/CodeSize.h"
 #include "graph/analysis/IterationSpace.h"
+#include "graph/analysis/Updates.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -246,9 +247,7 @@ void readInput(KernelShape &shape, Value input, AffineMap map,
 KernelShape inspect(graph::KernelOp kernel, const EmitTarget &target) {
   KernelShape shape;
   SmallVector<int64_t> symbols = optimumOf(kernel);
-  Operation *ordered = orderedOf(kernel, target);
-  Operation *yield = kernel.getBody().front().getTerminator();
-  Value root = yield->getOperand(0);
+  Value root = graph::getWalked(kernel);
   MLIRContext *context = kernel.getContext();
   shape.root = graph::getShape(root);
   unsigned rank = shape.root.size();
@@ -256,6 +255,11 @@ KernelShape inspect(graph::KernelOp kernel, const EmitTarget &target) {
     shape.sizes.push_back(sizeAt(e, symbols));
   shape.kinds.assign(rank, DimKind::Parallel);
   shape.code = graph::estimateCode(kernel, tileCode);
+  if (graph::getUpdatedInput(kernel)) {
+    // What is walked is put anywhere.
+    shape.role = OpRole::Indexing;
+    shape.linear = false;
+  }
 
   // Coordinates of every value reached from the root by maps.
   DenseMap<Value, AffineMap> reached;
@@ -279,7 +283,7 @@ KernelShape inspect(graph::KernelOp kernel, const EmitTarget &target) {
     OpRole role = op.getRole();
     if (role == OpRole::Indexing || role == OpRole::Ordered)
       shape.linear = false;
-    if (rankOf(role) && (role != OpRole::Ordered || ordered == op))
+    if (rankOf(role))
       readAnchor(shape, op, map, symbols);
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
       Value operand = op->getOperand(i);
@@ -748,14 +752,13 @@ bool emit::growsByRow(graph::KernelOp kernel) {
                       [](graph::AttentionOp op) { return op.getCausal(); });
 }
 
-Operation *emit::orderedOf(graph::KernelOp kernel, const EmitTarget &target) {
+graph::GraphOpInterface emit::orderedOf(graph::KernelOp kernel) {
   Operation *op =
       kernel.getBody().front().getTerminator()->getOperand(0).getDefiningOp();
   auto asked = dyn_cast_or_null<graph::GraphOpInterface>(op);
-  if (!asked || asked.getRole() != OpRole::Ordered ||
-      cast<EmitOpInterface>(op).prefersTiles(target, optimumOf(kernel)))
-    return nullptr;
-  return op;
+  return asked && asked.getRole() == OpRole::Ordered
+             ? asked
+             : graph::GraphOpInterface();
 }
 
 Schedule emit::chooseSchedule(graph::KernelOp kernel,

@@ -58,8 +58,8 @@ struct Schedule {
 bool growsByRow(graph::KernelOp kernel);
 
 /// The operator of role Ordered that writes the kernel's result by a program of
-/// its own on this target; null where the kernel is written tile by tile.
-mlir::Operation *orderedOf(graph::KernelOp kernel, const EmitTarget &target);
+/// its own; null where the kernel is written tile by tile.
+graph::GraphOpInterface orderedOf(graph::KernelOp kernel);
 
 /// The cost model's choice for a kernel.
 Schedule chooseSchedule(graph::KernelOp kernel, const EmitTarget &target);

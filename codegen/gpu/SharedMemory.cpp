@@ -1,6 +1,7 @@
 #include "codegen/gpu/SharedMemory.h"
 #include "codegen/gpu/ir/SimtDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -92,7 +93,19 @@ int64_t charonia::gpu::allocateShared(func::FuncOp function) {
     placed.push_back(interval);
     total = std::max(total, offset + bytes);
   }
-  return total;
+  // A sort takes what is behind all others.
+  int64_t sorted = 0;
+  function.walk(
+      [&](tile::SortOp op) { sorted = std::max(sorted, sharedBytesOf(op)); });
+  return sorted ? int64_t(llvm::alignTo(total, 128)) + sorted : total;
+}
+
+int64_t charonia::gpu::sharedBytesOf(tile::SortOp op) {
+  constexpr int64_t mostBytes = 32 << 10, elementBytes = 8;
+  std::optional<int64_t> count = getConstantIntValue(op.getCount());
+  if (!count || *count <= 0 || *count > mostBytes / elementBytes)
+    return 0;
+  return *count * elementBytes;
 }
 
 //===----------------------------------------------------------------------===//

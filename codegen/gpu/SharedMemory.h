@@ -2,6 +2,7 @@
 #ifndef CHARONIA_CODEGEN_GPU_SHAREDMEMORY_H
 #define CHARONIA_CODEGEN_GPU_SHAREDMEMORY_H
 
+#include "codegen/tile/ir/TileDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace charonia::gpu {
@@ -9,6 +10,10 @@ namespace charonia::gpu {
 /// Gives every simt.alloc its offset; those alive at the same time do not
 /// overlap. Returns the bytes needed.
 int64_t allocateShared(mlir::func::FuncOp function);
+
+/// Bytes at the end of shared memory in which a sort orders its elements; 0
+/// where it does where they lie, as their number is not known or too large.
+int64_t sharedBytesOf(tile::SortOp op);
 
 /// Places simt.barrier between accesses to the same bytes of which one is a
 /// write (read after write, write after read, write after write), along every

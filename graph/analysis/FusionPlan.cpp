@@ -376,7 +376,8 @@ bool FusionPlan::acceptsPrologue(const Group &producer, const Group &reader,
                                  OpOperand &use) const {
   auto op = cast<GraphOpInterface>(use.getOwner());
   OpRole role = op.getRole();
-  if (role == OpRole::Contraction)
+  if (role == OpRole::Contraction ||
+      op.getUpdatedOperand() == use.getOperandNumber())
     return false;
   int64_t stored = 1;
   for (Operation *p : producer.ops)

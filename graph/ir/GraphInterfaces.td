@@ -65,6 +65,23 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       tiled well: 1, or the size of a window that slides over it.
     }], "int64_t", "getOperandReads", (ins "unsigned":$operand), "", [{ return 1; }]>,
     InterfaceMethod<[{
+      For an operator of role Ordered: how often it takes each element of a row of
+      `extent` elements, roughly.
+    }], "int64_t", "getPasses", (ins "int64_t":$extent), "", [{ return 1; }]>,
+    InterfaceMethod<[{
+      The operand whose memory becomes that of result 0; what is not written keeps its
+      value. Nothing else reads that operand, which is the result of another kernel
+      (stage-ordered sees to it).
+    }], "::std::optional<unsigned>", "getUpdatedOperand", (ins), "", [{
+      return std::nullopt;
+    }]>,
+    InterfaceMethod<[{
+      For an operator of role Ordered: the operand whose elements are dealt out to
+      program instances, where that is not result 0.
+    }], "::std::optional<unsigned>", "getWalkedOperand", (ins), "", [{
+      return std::nullopt;
+    }]>,
+    InterfaceMethod<[{
       For a contraction: the operand that is stationary (the weights, as a rule) and
       its columns; nothing where it has none, or not each column by itself gives
       one column of the result.

@@ -88,12 +88,36 @@ def Graph_ScatterReduction : I32EnumAttr<"ScatterReduction", "what meets an elem
   let cppNamespace = "::charonia::graph";
 }
 
-def Graph_ScatterNDOp : Graph_IndexBase<"scatter_nd", [Graph_Inferred]> {
+// What both scatters share.
+class Graph_Scatter {
+  string scatterText = [{
+    An index outside of the input, also after counting from its end where it is negative,
+    leaves its update out. Where updates meet the same element, `none` keeps one of them,
+    and floats may be added in any order. `in_place`: the input's memory becomes the result's, and
+    updates are dealt out to program instances.
+  }];
+  code scatterDecl = [{
+    ::mlir::AffineExpr getFlops() {
+      using namespace ::charonia::graph;
+      ::mlir::AffineExpr updates = numElements(getShape(getUpdates()), getContext());
+      return getInPlace() ? updates : updates + numElements(getShape(getResult()), getContext());
+    }
+    std::optional<unsigned> getUpdatedOperand() {
+      return getInPlace() ? std::optional<unsigned>(0) : std::nullopt;
+    }
+    std::optional<unsigned> getWalkedOperand() {
+      return getInPlace() ? std::optional<unsigned>(2) : std::nullopt;
+    }
+  }];
+}
+
+def Graph_ScatterNDOp : Graph_IndexBase<"scatter_nd", [Graph_Inferred]>, Graph_Scatter {
   let summary = "The input with slices, chosen by index tuples, replaced by updates (ONNX ScatterND)";
+  let description = scatterText;
   let arguments = (ins Graph_ScatterReduction:$reduction, Graph_Tensor:$input,
-                       Graph_IntTensor:$indices, Graph_Tensor:$updates);
+                       Graph_IntTensor:$indices, Graph_Tensor:$updates, UnitAttr:$in_place);
   let assemblyFormat = "$reduction $input `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = [{
+  let extraClassDeclaration = scatterDecl # [{
     // Few updates are looked through by each element that is asked for.
     ::charonia::graph::OpRole getRole();
     ::mlir::AffineMap getOperandMap(unsigned) { return {}; }
@@ -104,6 +128,7 @@ def Graph_ScatterNDOp : Graph_IndexBase<"scatter_nd", [Graph_Inferred]> {
     std::optional<::charonia::graph::RealRange> getRange(
         ::llvm::ArrayRef<::charonia::graph::RealRange> operands);
   }];
+  let hasCanonicalizer = 1;
 }
 
 def Graph_ResizeMode : I32EnumAttr<"ResizeMode", "interpolation", [

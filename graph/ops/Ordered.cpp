@@ -1,5 +1,6 @@
 // Operators that take elements one after another.
 #include "graph/ops/Common.h"
+#include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
 using namespace charonia::graph;
@@ -60,9 +61,46 @@ SmallVector<DimKind> SortOp::getResultDimKinds() {
   return kindsOf(getResult(), {last}, DimKind::Batch);
 }
 
+// scatters
+
+/// Many terms of a small float type meet in the wide one and are rounded once,
+/// as those of a reduction.
+template <typename Op>
+static LogicalResult widenTerms(Op op, PatternRewriter &rewriter) {
+  Type element = getElementTypeOrSelf(op.getType());
+  if (op.getReduction() == ScatterReduction::none ||
+      op.getRole() != OpRole::Ordered || !isa<FloatType>(element) ||
+      element.getIntOrFloatBitWidth() >= 32)
+    return failure();
+  auto cast = [&](Value value, Type to) -> Value {
+    return CastOp::create(rewriter, op.getLoc(),
+                          withElement(value.getType(), to), value,
+                          TypeAttr::get(to));
+  };
+  Type f32 = rewriter.getF32Type();
+  Value input = cast(op.getInput(), f32), updates = cast(op.getUpdates(), f32);
+  auto wide = llvm::cast<Op>(rewriter.clone(*op));
+  wide.getInputMutable().assign(input);
+  wide.getUpdatesMutable().assign(updates);
+  wide.getResult().setType(llvm::cast<RankedTensorType>(input.getType()));
+  rewriter.replaceOp(op, cast(wide.getResult(), element));
+  return success();
+}
+
+void ScatterNDOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                              MLIRContext *) {
+  patterns.add(widenTerms<ScatterNDOp>);
+}
+void ScatterElementsOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                                    MLIRContext *) {
+  patterns.add(widenTerms<ScatterElementsOp>);
+}
+
 // scatter_nd
 
 OpRole ScatterNDOp::getRole() {
+  if (getInPlace())
+    return OpRole::Ordered;
   Exprs outer = getShape(getIndices());
   outer.pop_back();
   auto count = constantOf(numElements(outer, getContext()));

@@ -12,6 +12,8 @@ class Graph_OrderedBase<string mnemonic> : Graph_Op<mnemonic, [Graph_Inferred]> 
     ::mlir::AffineMap getOperandMap(unsigned) { return {}; }
     bool isExpensive() { return true; }
     ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
+  }];
+  code rowDecl = [{
     ::mlir::AffineExpr getFlops() {
       return ::charonia::graph::numElements(::charonia::graph::getShape(getResult()),
                                             getContext());
@@ -27,7 +29,7 @@ def Graph_ScanOp : Graph_OrderedBase<"scan"> {
   let arguments = (ins Graph_ReduceKind:$kind, Graph_Tensor:$input, I64Attr:$axis,
                        UnitAttr:$reverse);
   let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = orderedDecl # [{
+  let extraClassDeclaration = orderedDecl # rowDecl # [{
     ::mlir::AffineExpr getReductionExtent() {
       return ::charonia::graph::getShape(getInput())[getAxis()];
     }
@@ -41,23 +43,29 @@ def Graph_SortOp : Graph_OrderedBase<"sort"> {
     from `count` on are any that the same input always gives.
   }];
   let arguments = (ins Graph_IntTensor:$input, AffineMapAttr:$count);
-  let extraClassDeclaration = orderedDecl # [{
+  let extraClassDeclaration = orderedDecl # rowDecl # [{
     ::mlir::AffineExpr getReductionExtent() {
       return ::charonia::graph::getShape(getInput()).back();
+    }
+    int64_t getPasses(int64_t extent) {
+      return 1 + ::llvm::Log2_64_Ceil(std::max<int64_t>(extent, 1));
     }
   }];
   let hasVerifier = 1;
 }
 
-def Graph_ScatterElementsOp : Graph_OrderedBase<"scatter_elements"> {
+def Graph_ScatterElementsOp : Graph_OrderedBase<"scatter_elements">, Graph_Scatter {
   let summary = "The input with single elements along `axis` replaced by updates (ONNX ScatterElements)";
+  let description = scatterText;
   let arguments = (ins Graph_ScatterReduction:$reduction, Graph_Tensor:$input,
-                       Graph_IntTensor:$indices, Graph_Tensor:$updates, I64Attr:$axis);
+                       Graph_IntTensor:$indices, Graph_Tensor:$updates, I64Attr:$axis,
+                       UnitAttr:$in_place);
   let assemblyFormat = "$reduction $input `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = orderedDecl # [{
+  let extraClassDeclaration = orderedDecl # scatterDecl # [{
     std::optional<::charonia::graph::RealRange> getRange(
         ::llvm::ArrayRef<::charonia::graph::RealRange> operands);
   }];
+  let hasCanonicalizer = 1;
 }
 
 #endif

@@ -227,6 +227,16 @@ def SplitReductions : Pass<"split-reductions", "mlir::func::FuncOp"> {
   }];
 }
 
+def StageOrdered : Pass<"stage-ordered", "mlir::func::FuncOp"> {
+  let summary = "Ordered operators in steps that many program instances share";
+  let description = [{
+    For GPUs, right before kernels are formed. Before: `scatter_nd` of many updates and `scatter_elements`,
+    `scan` and `sort` of few, long rows, each of which one program instance would walk. After: scatters
+    update a copy of their input in place, whose elements are of 32 bits at least where
+    updates meet them; rows are scanned, or sorted, in parts first.
+  }];
+}
+
 def FormKernels : Pass<"form-kernels", "mlir::func::FuncOp"> {
   let summary = "Partitions a function into graph.kernel regions";
   let description = [{

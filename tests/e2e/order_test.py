@@ -124,3 +124,31 @@ def test_updates_outside_are_left_out(tmp_path, target):
     (got,) = run(tmp_path, text, {"x": x, "i": index, "u": updates}, ["y"], target)
     x[7] += 10
     np.testing.assert_array_equal(got, x)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_terms_meet_in_f32(tmp_path, target, dtype):
+    """A sum of float16 ones would stop at 2048."""
+    kind = {np.float16: "float16", np.float32: "float"}[dtype]
+    text = f"""{kind}[3,4] x, int64[5000,4] i, {kind}[5000,4] u) => ({kind}[3,4] y)
+        {{ y = ScatterElements <reduction = "add"> (x, i, u) }}"""
+    feeds = {"x": np.zeros((3, 4), dtype), "i": np.ones((5000, 4), np.int64),
+             "u": np.ones((5000, 4), dtype)}  # fmt: skip
+    (got,) = run(tmp_path, text, feeds, ["y"], target)
+    np.testing.assert_array_equal(got, np.array([[0], [5000], [0]]) * np.ones((1, 4)))
+
+
+@pytest.mark.parametrize("kind", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("last", [0, 1])
+def test_nan_is_before_all_others(tmp_path, target, kind, axis, last):
+    """As in NumPy and PyTorch the first NaN, or, asked for the last, the last one."""
+    x = RNG(7).standard_normal((70, 67)).astype(np.float32)
+    x[0] = x[:, 1] = np.nan
+    x[[3, 40, 66], [20, 30, 66]] = np.nan
+    text = f"""float[70,67] x) => (int64[n] y)
+        {{ y = {kind} <axis = {axis}, keepdims = 0, select_last_index = {last}> (x) }}"""
+    (got,) = run(tmp_path, text, {"x": x}, ["y"], target)
+    best = getattr(np, kind.lower())
+    want = x.shape[axis] - 1 - best(np.flip(x, axis), axis) if last else best(x, axis)
+    np.testing.assert_array_equal(got, want)

@@ -21,27 +21,47 @@ Value emit::sizeTile(Emitter &e, AffineExpr size, Value like) {
   return tile::SplatOp::create(e.b(), e.loc(), like.getType(), scalar);
 }
 
+Value emit::positions(Emitter &e, Value indices, bool isUnsigned,
+                      AffineExpr extent) {
+  OpBuilder &b = e.b();
+  Value x = indices;
+  auto compare = [&](arith::CmpIPredicate how, Value y) -> Value {
+    return arith::CmpIOp::create(b, e.loc(), how, x, y);
+  };
+  auto type = cast<RankedTensorType>(x.getType());
+  // An index of a GPU may have half the bits of an element.
+  bool narrows = e.getTarget().kind == EmitTarget::Kind::Gpu &&
+                 type.getElementType().isInteger(64);
+  auto index = e.tileType(type.getShape(), b.getIndexType());
+  auto toIndex = [&]() -> Value {
+    if (isUnsigned && !narrows)
+      return arith::IndexCastUIOp::create(b, e.loc(), index, x);
+    return arith::IndexCastOp::create(b, e.loc(), index, x);
+  };
+  if (!narrows)
+    x = toIndex();
+  if (!isUnsigned) {
+    Value negative = compare(arith::CmpIPredicate::slt, indexConstant(e, 0, x));
+    Value wrapped =
+        arith::AddIOp::create(b, e.loc(), x, sizeTile(e, extent, x));
+    x = arith::SelectOp::create(b, e.loc(), negative, wrapped, x);
+  }
+  if (!narrows)
+    return x;
+  Value inside = compare(arith::CmpIPredicate::ult, sizeTile(e, extent, x));
+  x = arith::SelectOp::create(b, e.loc(), inside, x, indexConstant(e, -1, x));
+  return toIndex();
+}
+
 FailureOr<AffineExpr> emit::indexSymbol(Emitter &e, Demand indices,
                                         AffineExpr extent) {
-  Type element =
-      cast<RankedTensorType>(indices.value.getType()).getElementType();
+  bool isUnsigned = isUnsignedElement(indices.value.getType());
   indices.guards.clear();
   FailureOr<Value> tile = e.emit(std::move(indices));
   if (failed(tile))
     return failure();
   auto [x, axes] = Emitter::withoutBroadcast(*tile);
-  auto shape = cast<RankedTensorType>(x.getType()).getShape();
-  auto type = e.tileType(shape, e.b().getIndexType());
-  if (element.isUnsignedInteger())
-    return e.addTileSymbol(
-        arith::IndexCastUIOp::create(e.b(), e.loc(), type, x), axes, {});
-  x = arith::IndexCastOp::create(e.b(), e.loc(), type, x);
-  Value negative = arith::CmpIOp::create(
-      e.b(), e.loc(), arith::CmpIPredicate::slt, x, indexConstant(e, 0, x));
-  Value wrapped =
-      arith::AddIOp::create(e.b(), e.loc(), x, sizeTile(e, extent, x));
-  return e.addTileSymbol(
-      arith::SelectOp::create(e.b(), e.loc(), negative, wrapped, x), axes, {});
+  return e.addTileSymbol(positions(e, x, isUnsigned, extent), axes, {});
 }
 
 namespace {

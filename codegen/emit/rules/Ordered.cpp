@@ -2,7 +2,6 @@
 #include "codegen/emit/rules/Rules.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/bit.h"
-#include <limits>
 
 using namespace mlir;
 using namespace charonia;
@@ -195,68 +194,16 @@ LogicalResult scan(graph::ScanOp op, Emitter &e, const Demand &demand,
   return ScanEmitter(op, e, demand, buffer).run();
 }
 
-/// A short row at once, by comparing all pairs: an element's place is the
-/// number of those in front of it, and of equal ones that come first.
-LogicalResult sortByCounting(graph::SortOp op, Emitter &e, const Demand &demand,
-                             Value buffer, int64_t n) {
-  OpBuilder &b = e.b();
-  int64_t size = llvm::bit_ceil<uint64_t>(n);
-  SmallVector<int64_t> square{size, size};
-  Demand row = e.addAxis(demand, size);
-  AffineExpr index = e.axis(0);
-  row.coordinates.back() = index;
-  Demand input = row;
-  input.value = op.getInput();
-  FailureOr<Value> x = e.emit(input);
-  if (failed(x))
-    return failure();
-  if (Value inside = e.emitInBounds({{index, e.constant(n)}}, {size}))
-    *x = arith::SelectOp::create(
-        b, e.loc(), inside, *x,
-        e.splat(b.getI64IntegerAttr(std::numeric_limits<int64_t>::max()),
-                {size}));
-  auto along = [&](Value tile, int64_t axis) -> Value {
-    Type element = getElementTypeOrSelf(tile.getType());
-    return tile::BroadcastOp::create(b, e.loc(), e.tileType(square, element),
-                                     tile, ArrayRef<int64_t>{axis});
-  };
-  auto compare = [&](arith::CmpIPredicate how, Value a, Value c) -> Value {
-    return arith::CmpIOp::create(b, e.loc(), how, a, c);
-  };
-  using P = arith::CmpIPredicate;
-  Value own = along(*x, 0), other = along(*x, 1);
-  Value isFirst = compare(P::slt, e.emitIndex(e.axis(1), square),
-                          e.emitIndex(e.axis(0), square));
-  Value before = arith::OrIOp::create(
-      b, e.loc(), compare(P::slt, other, own),
-      arith::AndIOp::create(b, e.loc(), compare(P::eq, other, own), isFirst));
-  ReductionOf sum{graph::ReduceKind::sum};
-  Type i64 = b.getI64Type();
-  Value place = combineAlong(
-      e, arith::ExtUIOp::create(b, e.loc(), e.tileType(square, i64), before), 1,
-      sum);
-  Value wanted = arith::IndexCastOp::create(b, e.loc(), e.tileType(square, i64),
-                                            e.emitIndex(e.axis(0), square));
-  Value found = arith::SelectOp::create(b, e.loc(),
-                                        compare(P::eq, along(place, 1), wanted),
-                                        other, e.splat(0, i64, square));
-  e.storeResult(combineAlong(e, found, 1, sum), buffer, op.getType(), row);
-  return success();
-}
-
 /// The row becomes the result's and is sorted there.
 LogicalResult sort(graph::SortOp op, Emitter &e, const Demand &demand,
                    Value buffer) {
-  constexpr int64_t shortRow = 128;
   Exprs shape = graph::getShape(op.getResult());
   AffineExpr n = shape.back();
-  if (auto known = graph::constantOf(n);
-      known && *known >= 1 && *known <= shortRow &&
-      e.getTarget().kind == EmitTarget::Kind::Gpu)
-    return sortByCounting(op, e, demand, buffer, *known);
-  int64_t block = e.getTarget().kind == EmitTarget::Kind::Cpu
-                      ? 4 * e.getTarget().vectorElements
-                      : 1024;
+  int64_t block = 4 * e.getTarget().vectorElements;
+  if (e.getTarget().kind == EmitTarget::Kind::Gpu)
+    block =
+        std::min<int64_t>(1024, llvm::bit_ceil<uint64_t>(std::max<int64_t>(
+                                    graph::constantOf(n).value_or(1024), 1)));
   Demand inner = e.addAxis(demand, block);
   auto copy = [&](AffineExpr i,
                   ArrayRef<Value>) -> FailureOr<SmallVector<Value>> {

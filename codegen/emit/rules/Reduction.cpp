@@ -336,13 +336,18 @@ FailureOr<Value> argReduce(graph::ArgReduceOp op, Emitter &e,
         Value best = order(b, loc, x[0], y[0]);
         Value tie, left;
         if (isa<FloatType>(type)) {
-          left = arith::CmpFOp::create(b, loc,
-                                       order.kind == graph::ReduceKind::max
-                                           ? arith::CmpFPredicate::OGT
-                                           : arith::CmpFPredicate::OLT,
-                                       x[0], y[0]);
-          tie = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x[0],
-                                      y[0]);
+          using P = arith::CmpFPredicate;
+          auto compare = [&](P how, Value left, Value right) -> Value {
+            return arith::CmpFOp::create(b, loc, how, left, right);
+          };
+          // NaN comes before all others, and equals itself.
+          Value xIs = compare(P::UNO, x[0], x[0]),
+                yIs = compare(P::UNO, y[0], y[0]);
+          left = compare(order.kind == graph::ReduceKind::max ? P::OGT : P::OLT,
+                         x[0], y[0]);
+          left = arith::OrIOp::create(b, loc, left, xIs);
+          tie = arith::OrIOp::create(b, loc, compare(P::OEQ, x[0], y[0]),
+                                     arith::AndIOp::create(b, loc, xIs, yIs));
         } else {
           tie = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x[0],
                                       y[0]);

@@ -61,6 +61,9 @@ using Combine = llvm::function_ref<llvm::SmallVector<Value>(
 /// A tile like `like` of one number, of a size.
 Value indexConstant(Emitter &e, int64_t value, Value like);
 Value sizeTile(Emitter &e, AffineExpr size, Value like);
+/// A tile of an index operand as positions in a dimension of `extent`: negative
+/// ones count from its end. What lies outside stays outside.
+Value positions(Emitter &e, Value indices, bool isUnsigned, AffineExpr extent);
 /// A symbol for the elements of an index operand; negative ones count from the
 /// end of `extent`.
 FailureOr<AffineExpr> indexSymbol(Emitter &e, Demand indices,

@@ -1,5 +1,6 @@
-// Scatters. Few updates are looked through by each element that is demanded;
-// many are written into the result one after another, as their order says.
+// Scatters. Few updates are looked through by each element that is demanded.
+// Many are written into the result one after another, as their order says, or,
+// in place, by as many program instances as they fill, in any order.
 #include "codegen/emit/rules/Rules.h"
 
 using namespace mlir;
@@ -31,19 +32,13 @@ Value meet(Op op, Emitter &e, Value element, Value update) {
                                                       update);
 }
 
-/// The indices as a tile, those from the end on their places.
+/// The indices as a tile of positions.
 FailureOr<Value> places(Emitter &e, Demand indices, AffineExpr size) {
-  SmallVector<int64_t> tile = indices.tile;
+  bool isUnsigned = isUnsignedElement(indices.value.getType());
   FailureOr<Value> loaded = e.emit(std::move(indices));
   if (failed(loaded))
     return failure();
-  OpBuilder &b = e.b();
-  Value x = arith::IndexCastOp::create(
-      b, e.loc(), e.tileType(tile, b.getIndexType()), *loaded);
-  Value negative = arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::slt,
-                                         x, indexConstant(e, 0, x));
-  Value wrapped = arith::AddIOp::create(b, e.loc(), x, sizeTile(e, size, x));
-  return Value(arith::SelectOp::create(b, e.loc(), negative, wrapped, x));
+  return positions(e, *loaded, isUnsigned, size);
 }
 
 /// Whether places are those of the demanded elements.
@@ -154,16 +149,40 @@ LogicalResult writeInOrder(
   return success(succeeded(e.loop(count, {}, body)));
 }
 
-/// On a GPU an update after the other costs the time of some accesses to
-/// memory, in which all multiprocessors look through so many elements.
-bool isFasterByElements(const EmitTarget &target, Value result,
-                        ArrayRef<int64_t> sizes) {
-  constexpr int64_t elementsPerUpdate = 1 << 20;
-  int64_t elements = graph::evaluate(graph::numElements(graph::getShape(result),
-                                                        result.getContext()),
-                                     sizes)
-                         .value_or(0);
-  return target.kind == EmitTarget::Kind::Gpu && elements <= elementsPerUpdate;
+tile::Update updateOf(graph::ScatterReduction reduction, bool isUnsigned) {
+  switch (reduction) {
+  case graph::ScatterReduction::none:
+    return tile::Update::replace;
+  case graph::ScatterReduction::add:
+    return tile::Update::add;
+  case graph::ScatterReduction::mul:
+    return tile::Update::mul;
+  case graph::ScatterReduction::max:
+    return isUnsigned ? tile::Update::umax : tile::Update::max;
+  case graph::ScatterReduction::min:
+    return isUnsigned ? tile::Update::umin : tile::Update::min;
+  }
+  llvm_unreachable("a reduction that is not known");
+}
+
+/// The demanded updates, each to its place in the input's memory, which is the
+/// result's. `target` has the places as coordinates.
+template <typename Op>
+LogicalResult updateInPlace(Op op, Emitter &e, const Demand &demand,
+                            Value buffer, Demand target) {
+  Exprs extents = graph::getShape(op.getUpdates());
+  FailureOr<Value> update =
+      e.emit({op.getUpdates(), demand.tile, demand.coordinates, {}});
+  if (failed(update))
+    return failure();
+  target.value = op.getResult();
+  for (auto [c, extent] : llvm::zip(demand.coordinates, extents))
+    target.guards.push_back({e.simplify(c, demand.tile), extent});
+  e.storeResult(*update, buffer, op.getType(), std::move(target),
+                tile::UpdateAttr::get(
+                    e.context(), updateOf(op.getReduction(),
+                                          isUnsignedElement(op.getType()))));
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -219,8 +238,31 @@ FailureOr<Value> scatterND(graph::ScatterNDOp op, Emitter &e,
       });
 }
 
-LogicalResult scatterNDInOrder(graph::ScatterNDOp op, Emitter &e,
+/// The demand is one of updates.
+LogicalResult scatterNDInPlace(graph::ScatterNDOp op, Emitter &e,
                                const Demand &demand, Value buffer) {
+  Tuples tuples(op);
+  ArrayRef<AffineExpr> at(demand.coordinates);
+  size_t outer = tuples.outer.size();
+  Demand target{{}, demand.tile, {}, demand.guards};
+  for (int64_t j = 0; j < tuples.depth; ++j) {
+    Demand indices{
+        op.getIndices(), demand.tile, Exprs(at.take_front(outer)), {}};
+    indices.coordinates.push_back(e.constant(j));
+    FailureOr<AffineExpr> place =
+        indexSymbol(e, std::move(indices), tuples.shape[j]);
+    if (failed(place))
+      return failure();
+    target.coordinates.push_back(*place);
+  }
+  llvm::append_range(target.coordinates, at.drop_front(outer));
+  return updateInPlace(op, e, demand, buffer, std::move(target));
+}
+
+LogicalResult scatterNDOrdered(graph::ScatterNDOp op, Emitter &e,
+                               const Demand &demand, Value buffer) {
+  if (op.getInPlace())
+    return scatterNDInPlace(op, e, demand, buffer);
   Tuples tuples(op);
   return writeInOrder(
       op, e, demand, buffer, tuples.count(e),
@@ -261,28 +303,24 @@ SmallVector<Guard> lines(graph::ScatterElementsOp op, const Demand &demand) {
   return guards;
 }
 
-FailureOr<Value> scatterElements(graph::ScatterElementsOp op, Emitter &e,
-                                 const Demand &demand) {
+/// The demand is one of updates.
+LogicalResult scatterElementsInPlace(graph::ScatterElementsOp op, Emitter &e,
+                                     const Demand &demand, Value buffer) {
   int64_t axis = op.getAxis();
-  return lookThrough(
-      op, e, demand, graph::getShape(op.getIndices())[axis],
-      [&](AffineExpr i) -> FailureOr<std::pair<Value, Value>> {
-        FailureOr<Value> place =
-            places(e, inLine(demand, op.getIndices(), axis, i),
-                   graph::getShape(op.getInput())[axis]);
-        FailureOr<Value> update =
-            e.emit(inLine(demand, op.getUpdates(), axis, i));
-        if (failed(place) || failed(update))
-          return failure();
-        Value match =
-            both(e, e.emitInBounds(lines(op, demand), demand.tile),
-                 isAt(e, *place, demand.coordinates[axis], demand.tile));
-        return std::pair(*update, match);
-      });
+  FailureOr<AffineExpr> place =
+      indexSymbol(e, {op.getIndices(), demand.tile, demand.coordinates, {}},
+                  graph::getShape(op.getInput())[axis]);
+  if (failed(place))
+    return failure();
+  Demand target = demand;
+  target.coordinates[axis] = *place;
+  return updateInPlace(op, e, demand, buffer, std::move(target));
 }
 
-LogicalResult scatterElementsInOrder(graph::ScatterElementsOp op, Emitter &e,
+LogicalResult scatterElementsOrdered(graph::ScatterElementsOp op, Emitter &e,
                                      const Demand &demand, Value buffer) {
+  if (op.getInPlace())
+    return scatterElementsInPlace(op, e, demand, buffer);
   int64_t axis = op.getAxis();
   return writeInOrder(
       op, e, demand, buffer, graph::getShape(op.getIndices())[axis],
@@ -301,30 +339,23 @@ LogicalResult scatterElementsInOrder(graph::ScatterElementsOp op, Emitter &e,
       });
 }
 
-/// A scatter has both forms.
-template <typename Op, FailureOr<Value> (*tile)(Op, Emitter &, const Demand &),
-          LogicalResult (*program)(Op, Emitter &, const Demand &, Value)>
-struct ScatterRule
-    : EmitOpInterface::ExternalModel<ScatterRule<Op, tile, program>, Op> {
+/// Few updates are looked through tile by tile.
+struct ScatterNDRule
+    : EmitOpInterface::ExternalModel<ScatterNDRule, graph::ScatterNDOp> {
   FailureOr<Value> emitTile(Operation *op, Emitter &e,
                             const Demand &demand) const {
-    return tile(cast<Op>(op), e, demand);
+    return scatterND(cast<graph::ScatterNDOp>(op), e, demand);
   }
   LogicalResult emitOrdered(Operation *op, Emitter &e, const Demand &demand,
                             Value buffer) const {
-    return program(cast<Op>(op), e, demand, buffer);
-  }
-  bool prefersTiles(Operation *op, const EmitTarget &target,
-                    ArrayRef<int64_t> sizes) const {
-    return isFasterByElements(target, op->getResult(0), sizes);
+    return scatterNDOrdered(cast<graph::ScatterNDOp>(op), e, demand, buffer);
   }
 };
 
 } // namespace
 
 void emit::registerScatterRules(MLIRContext *c) {
-  graph::ScatterNDOp::attachInterface<
-      ScatterRule<graph::ScatterNDOp, scatterND, scatterNDInOrder>>(*c);
-  graph::ScatterElementsOp::attachInterface<ScatterRule<
-      graph::ScatterElementsOp, scatterElements, scatterElementsInOrder>>(*c);
+  graph::ScatterNDOp::attachInterface<ScatterNDRule>(*c);
+  graph::ScatterElementsOp::attachInterface<
+      OrderedRule<graph::ScatterElementsOp, scatterElementsOrdered>>(*c);
 }

@@ -46,7 +46,7 @@ void startRegisterDot(Decoder &, mlir::Operation *, const RegisterDot &);
 /// Flags of accesses to memory. `a` is the address, `b` a predicate or absent,
 /// `constant` is added, `bits` the bytes of an element; the list: alignment,
 /// then the elements' slots.
-enum : uint32_t { kShared = 1, kNonCoherent = 2 };
+enum : uint32_t { kShared = 1, kNonCoherent = 2, kAtomic = 4 };
 } // namespace handlers
 
 class Decoder {

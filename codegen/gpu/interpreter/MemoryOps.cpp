@@ -61,6 +61,7 @@ void handlers::load(Warp &warp, const Instruction &i) {
 void handlers::store(Warp &warp, const Instruction &i) {
   const std::vector<uint32_t> &list = warp.block.machine.program.lists[i.list];
   unsigned count = list.size() - 1, bytes = count * i.bits;
+  AccessKind kind = i.flags & kAtomic ? AccessKind::Atomic : AccessKind::Write;
   Mask lanes = warp.active(i.b);
   countBanks(warp, i, lanes, bytes);
   uint8_t data[64];
@@ -70,8 +71,7 @@ void handlers::store(Warp &warp, const Instruction &i) {
                                   : warp.lanes<uint32_t>(list[e + 1])[lane];
       std::memcpy(data + e * i.bits, &value, i.bits);
     }
-    if (uint8_t *place =
-            placeOf(warp, i, lane, bytes, AccessKind::Write, list[0], data))
+    if (uint8_t *place = placeOf(warp, i, lane, bytes, kind, list[0], data))
       std::memcpy(place, data, bytes);
   });
   if (!(i.flags & kShared))
@@ -128,10 +128,14 @@ LogicalResult decodeLoad(Decoder &d, Operation *op) {
 
 LogicalResult decodeStore(Decoder &d, Operation *op) {
   auto store = cast<LLVM::StoreOp>(op);
+  using Ordering = LLVM::AtomicOrdering;
+  bool isAtomic = store.getOrdering() == Ordering::monotonic;
+  if (!isAtomic && store.getOrdering() != Ordering::not_atomic)
+    return op->emitError("the interpreter does not know this kind of atomic");
   SmallVector<Slot> slots(d.slots(store.getValue()));
   return emitAccess(d, op, handlers::store, store.getAddr(),
-                    store.getValue().getType(), slots, store.getAlignment(), 0,
-                    true);
+                    store.getValue().getType(), slots, store.getAlignment(),
+                    isAtomic ? handlers::kAtomic : 0, true);
 }
 
 //===----------------------------------------------------------------------===//
@@ -300,6 +304,45 @@ LogicalResult decodeAtomic(Decoder &d, Operation *op) {
   return success();
 }
 
+/// Puts `c` where `b` is; gives what was there, and whether it was `b`.
+template <typename T> void exchange(Warp &warp, const Instruction &i) {
+  const std::vector<uint32_t> &results =
+      warp.block.machine.program.lists[i.list];
+  Warp::each(warp.mask, [&](unsigned lane) {
+    uint8_t *place =
+        placeOf(warp, i, lane, sizeof(T), AccessKind::Atomic, sizeof(T));
+    if (!place)
+      return;
+    T found, value = warp.lanes<T>(i.c)[lane];
+    std::memcpy(&found, place, sizeof(T));
+    bool isSame = found == warp.lanes<T>(i.b)[lane];
+    if (isSame)
+      std::memcpy(place, &value, sizeof(T));
+    warp.lanes<T>(results[0])[lane] = found;
+    warp.lanes<uint32_t>(results[1])[lane] = isSame;
+  });
+}
+
+LogicalResult decodeExchange(Decoder &d, Operation *op) {
+  auto exchanged = cast<LLVM::AtomicCmpXchgOp>(op);
+  unsigned bits = d.bitsOf(exchanged.getVal().getType());
+  constexpr auto relaxed = LLVM::AtomicOrdering::monotonic;
+  if ((bits != 32 && bits != 64) || exchanged.getSuccessOrdering() != relaxed ||
+      exchanged.getFailureOrdering() != relaxed)
+    return op->emitError("the interpreter does not know this kind of atomic");
+  d.noteAccess(exchanged.getPtr(), bits / 8, true);
+  SmallVector<Slot, 4> results = d.define(exchanged.getRes());
+  uint32_t list = d.addList({results.begin(), results.end()});
+  Instruction &i =
+      d.emit(op, bits == 32 ? exchange<uint32_t> : exchange<uint64_t>);
+  i.a = d.slot(exchanged.getPtr());
+  i.b = d.slot(exchanged.getCmp());
+  i.c = d.slot(exchanged.getVal());
+  i.list = list;
+  i.flags = spaceFlags(exchanged.getPtr());
+  return success();
+}
+
 } // namespace
 
 void charonia::interpreter::addMemory(OperationTable &table) {
@@ -309,4 +352,5 @@ void charonia::interpreter::addMemory(OperationTable &table) {
   table["llvm.mlir.addressof"] = decodeAddressOf;
   table["llvm.ptrtoint"] = decodeAddress;
   table["llvm.atomicrmw"] = decodeAtomic;
+  table["llvm.cmpxchg"] = decodeExchange;
 }

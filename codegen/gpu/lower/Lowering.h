@@ -119,6 +119,9 @@ private:
   Value pointerOf(const Address &address);
   void lowerOp(tile::LoadOp op);
   void lowerOp(tile::StoreOp op);
+  // --- Update.cpp ---
+  void lowerUpdate(tile::StoreOp op);
+  void updateElement(Value pointer, tile::Update update, Value value);
   mlir::LogicalResult lowerOp(tile::SplitSumOp op);
   Values loadVector(const Address &address, Value predicate, mlir::Type element,
                     unsigned count, bool independent);

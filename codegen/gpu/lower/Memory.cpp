@@ -405,6 +405,8 @@ void KernelLowering::lowerOp(tile::LoadOp op) {
 }
 
 void KernelLowering::lowerOp(tile::StoreOp op) {
+  if (op.getUpdate())
+    return lowerUpdate(op);
   const LinearLayout &layout = simt::layoutOf(op.getValue());
   AddressPlan plan = planAddresses(tile::AccessOp::get(op));
   Groups groups(

@@ -1,7 +1,11 @@
-// Sorting in memory, by all threads of a program instance: a bitonic network in
-// the form in which every comparison puts the lesser element in front. Elements
-// behind the last count as greatest, so comparisons with them are left out and
-// any number of elements will do.
+// Sorting, by all threads of a program instance: a bitonic network in the form
+// in which every comparison puts the lesser element in front. Elements behind
+// the last count as greatest, so comparisons with them are left out and any
+// number of elements will do. Where few are kept, runs grow to their number
+// only; then the lesser half of each two of them goes on.
+//
+// A row that fits into shared memory is sorted there, others where they lie.
+#include "codegen/gpu/SharedMemory.h"
 #include "codegen/gpu/lower/Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -19,7 +23,7 @@ namespace {
 struct SortCode {
   OpBuilder &b;
   Location loc;
-  Value base, count, thread, threads;
+  Value base, count, kept, thread, threads;
 
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value);
@@ -30,16 +34,34 @@ struct SortCode {
   Value isLess(Value x, Value y) {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
   }
-  Value address(Value at) {
-    Value wide = arith::IndexCastOp::create(b, loc, b.getI64Type(), at);
-    return LLVM::GEPOp::create(b, loc, base.getType(), b.getI64Type(), base,
-                               ArrayRef<LLVM::GEPArg>{wide});
+  Value addressIn(Value memory, Value at) {
+    bool isShared =
+        cast<LLVM::LLVMPointerType>(memory.getType()).getAddressSpace() == 3;
+    Value place = arith::IndexCastOp::create(
+        b, loc, isShared ? b.getI32Type() : b.getI64Type(), at);
+    return LLVM::GEPOp::create(b, loc, memory.getType(), b.getI64Type(), memory,
+                               ArrayRef<LLVM::GEPArg>{place});
+  }
+  Value address(Value at) { return addressIn(base, at); }
+
+  /// All threads' elements from one memory to the other.
+  void copy(Value from, Value to) {
+    auto loop = scf::ForOp::create(b, loc, thread, count, threads);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      Value i = loop.getInductionVar();
+      Value x =
+          LLVM::LoadOp::create(b, loc, b.getI64Type(), addressIn(from, i), 8);
+      LLVM::StoreOp::create(b, loc, x, addressIn(to, i), 8);
+    }
+    NVVM::Barrier0Op::create(b, loc);
   }
 
-  /// while (continues(i)) { body(i); i = next(i); }
-  void loop(Value first, llvm::function_ref<Value(Value)> continues,
-            llvm::function_ref<Value(Value)> body) {
-    scf::WhileOp::create(
+  /// while (continues(i)) i = body(i); gives the last i.
+  Value loop(Value first, llvm::function_ref<Value(Value)> continues,
+             llvm::function_ref<Value(Value)> body) {
+    auto loop = scf::WhileOp::create(
         b, loc, TypeRange{b.getIndexType()}, ValueRange{first},
         [&](OpBuilder &, Location, ValueRange i) {
           Value test = continues(i[0]);
@@ -49,6 +71,7 @@ struct SortCode {
           Value next = body(i[0]);
           scf::YieldOp::create(b, loc, next);
         });
+    return loop.getResult(0);
   }
 
   void exchange(Value low, Value high) {
@@ -62,47 +85,87 @@ struct SortCode {
     LLVM::StoreOp::create(b, loc, make<arith::MaxSIOp>(x, y), at[1], 8);
   }
 
-  /// All pairs of runs of `half` elements: each element of the first with its
-  /// mirror image in the second, or with the one `half` behind it.
-  void step(Value half, bool mirrored) {
-    Value one = constant(1), two = constant(2);
-    Value mask = make<arith::SubIOp>(half, one),
-          size = make<arith::MulIOp>(half, two);
-    // As many pairs as the first runs have elements.
-    Value last = make<arith::SubIOp>(size, one);
-    Value runs = make<arith::DivUIOp>(make<arith::AddIOp>(count, last), size),
-          pairs = make<arith::MulIOp>(runs, half);
+  /// The pairs of each block of `size` elements: `each` of them, a power of
+  /// two, of which `pair` gives the two places from the pair's number in the
+  /// block and the block's start.
+  void
+  exchangeAll(Value size, Value each,
+              llvm::function_ref<std::pair<Value, Value>(Value, Value)> pair) {
+    Value one = constant(1);
+    Value mask = make<arith::SubIOp>(each, one),
+          last = make<arith::SubIOp>(size, one);
+    Value blocks = make<arith::DivUIOp>(make<arith::AddIOp>(count, last), size),
+          pairs = make<arith::MulIOp>(blocks, each),
+          ratio = make<arith::DivUIOp>(size, each);
     auto loop = scf::ForOp::create(b, loc, thread, pairs, threads);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
-      Value pair = loop.getInductionVar(),
-            inside = make<arith::AndIOp>(pair, mask),
-            start = make<arith::MulIOp>(make<arith::SubIOp>(pair, inside), two),
-            low = make<arith::AddIOp>(start, inside);
-      Value high =
-          mirrored
-              ? make<arith::SubIOp>(make<arith::AddIOp>(start, last), inside)
-              : make<arith::AddIOp>(low, half);
+      Value number = loop.getInductionVar(),
+            inside = make<arith::AndIOp>(number, mask),
+            start =
+                make<arith::MulIOp>(make<arith::SubIOp>(number, inside), ratio);
+      auto [low, high] = pair(inside, start);
       exchange(low, high);
     }
     NVVM::Barrier0Op::create(b, loc);
   }
 
-  void run() {
-    Value one = constant(1), two = constant(2);
+  /// Joins runs of `run` elements, `distance` apart: each element of the first
+  /// with its mirror image in the second, so that the lesser ones, rising and
+  /// then falling, are in the first.
+  void mirror(Value run, Value distance) {
+    Value size = make<arith::MulIOp>(distance, constant(2)),
+          ends = make<arith::SubIOp>(make<arith::AddIOp>(distance, run),
+                                     constant(1));
+    exchangeAll(size, run, [&](Value inside, Value start) {
+      return std::pair(
+          make<arith::AddIOp>(start, inside),
+          make<arith::SubIOp>(make<arith::AddIOp>(start, ends), inside));
+    });
+  }
+
+  /// Orders the first `run` elements of each `size`, which rise and then fall:
+  /// each element with the one half of a part behind it.
+  void order(Value run, Value size) {
+    Value one = constant(1), two = constant(2), zero = constant(0);
     loop(
-        one, [&](Value half) { return isLess(half, count); },
+        make<arith::DivUIOp>(run, two),
+        [&](Value half) { return isLess(zero, half); },
         [&](Value half) {
-          step(half, /*mirrored=*/true);
-          loop(
-              make<arith::DivUIOp>(half, two),
-              [&](Value part) { return isLess(constant(0), part); },
-              [&](Value part) {
-                step(part, /*mirrored=*/false);
-                return make<arith::DivUIOp>(part, two);
-              });
-          return make<arith::MulIOp>(half, two);
+          Value mask = make<arith::SubIOp>(half, one);
+          exchangeAll(size, make<arith::DivUIOp>(run, two),
+                      [&](Value inside, Value start) {
+                        Value rest = make<arith::AndIOp>(inside, mask);
+                        Value low = make<arith::AddIOp>(
+                            start, make<arith::SubIOp>(
+                                       make<arith::MulIOp>(inside, two), rest));
+                        return std::pair(low, make<arith::AddIOp>(low, half));
+                      });
+          return make<arith::DivUIOp>(half, two);
+        });
+  }
+
+  void run() {
+    Value two = constant(2);
+    // Runs are sorted up to a power of two that holds what is kept.
+    Value few = make<arith::MinSIOp>(count, kept);
+    Value run = loop(
+        constant(1), [&](Value run) { return isLess(run, few); },
+        [&](Value run) {
+          Value size = make<arith::MulIOp>(run, two);
+          mirror(run, run);
+          // Both halves rise and then fall.
+          order(run, run);
+          return size;
+        });
+    loop(
+        run, [&](Value distance) { return isLess(distance, count); },
+        [&](Value distance) {
+          Value size = make<arith::MulIOp>(distance, two);
+          mirror(run, distance);
+          order(run, size);
+          return size;
         });
   }
 };
@@ -119,7 +182,16 @@ void KernelLowering::lowerOp(tile::SortOp op) {
                 loc,
                 base,
                 scalars.lookupOrDefault(op.getCount()),
+                scalars.lookupOrDefault(op.getKept()),
                 toIndex(threadId),
                 index->constant(int64_t(options.warps) * kLanes)};
+  int64_t bytes = sharedBytesOf(op);
+  if (!bytes)
+    return code.run();
+  code.base = LLVM::GEPOp::create(
+      b, loc, sharedBase.getType(), b.getI8Type(), sharedBase,
+      ArrayRef<LLVM::GEPArg>{int32_t(options.sharedBytes - bytes)});
+  code.copy(base, code.base);
   code.run();
+  code.copy(code.base, base);
 }

@@ -8,6 +8,7 @@ using namespace mlir;
 using namespace charonia::tile;
 
 #include "codegen/tile/ir/TileDialect.cpp.inc"
+#include "codegen/tile/ir/TileEnums.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "codegen/tile/ir/TileTypes.cpp.inc"
 #define GET_OP_CLASSES
@@ -76,6 +77,10 @@ static LogicalResult verifyBufferAccess(Op op, Type tile) {
 
 LogicalResult LoadOp::verify() { return verifyBufferAccess(*this, getType()); }
 LogicalResult StoreOp::verify() {
+  Type element = getElementTypeOrSelf(getValue());
+  if (getUpdate() && *getUpdate() != Update::replace &&
+      element.getIntOrFloatBitWidth() < 32)
+    return emitOpError("updates elements of 32 or 64 bits, not ") << element;
   return verifyBufferAccess(*this, getValue().getType());
 }
 LogicalResult IndexOp::verify() {

@@ -11,6 +11,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "codegen/tile/ir/TileDialect.h.inc"
+#include "codegen/tile/ir/TileEnums.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "codegen/tile/ir/TileTypes.h.inc"
 #define GET_OP_CLASSES

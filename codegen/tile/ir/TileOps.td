@@ -5,6 +5,7 @@
 include "mlir/IR/OpBase.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/EnumAttr.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -76,11 +77,23 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_Update : I32EnumAttr<"Update", "what becomes of an element that a value meets", [
+    I32EnumAttrCase<"replace", 0>, I32EnumAttrCase<"add", 1>, I32EnumAttrCase<"mul", 2>,
+    I32EnumAttrCase<"max", 3>, I32EnumAttrCase<"min", 4>, I32EnumAttrCase<"umax", 5>,
+    I32EnumAttrCase<"umin", 6>]> {
+  let cppNamespace = "::charonia::tile";
+}
+
 def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   let summary = "Writes a tile to a buffer where the checks hold; the map is injective";
+  let description = [{
+    With `update` the map need not be injective and other program instances may store to
+    the same elements: every value takes part once, in an order that is
+    not told. Floats and integers that do not replace others are of 32 or 64 bits. A GPU has this.
+  }];
   let arguments = (ins Tile_Tensor:$value, Tile_BufferType:$buffer, Variadic<Tile_Symbol>:$symbols,
     AffineMapAttr:$map, AffineMapAttr:$shape, I64Attr:$rank,
-    DenseI64ArrayAttr:$checks);
+    DenseI64ArrayAttr:$checks, OptionalAttr<Tile_Update>:$update);
   let assemblyFormat = [{
     $value `,` $buffer `[` $symbols `]` attr-dict `:` type(operands)
   }];

@@ -619,6 +619,28 @@ TEST(SimtFaults, EarlyCopiesStoresAndAtomics) {
               ElementsAre(FindingKind::EarlyAccess));
 }
 
+TEST(SimtFaults, RelaxedStoresAndExchanges) {
+  Launch two;
+  two.grid = 2;
+  std::string store = "llvm.store %zero, %to atomic syncscope(\"device\") "
+                      "monotonic {alignment = 4 : i64} : f32, !llvm.ptr<1>\n",
+              exchange = "%x = llvm.cmpxchg %to, %c0, %c1 monotonic monotonic "
+                         ": !llvm.ptr<1>, i32\n",
+              plain = "llvm.store %zero, %to {alignment = 4 : i64} : f32, "
+                      "!llvm.ptr<1>\n",
+              load = "%y = llvm.load %to {alignment = 4 : i64} : "
+                     "!llvm.ptr<1> -> f32\n";
+  expectClean(32, store, two);
+  expectClean(32, exchange, two);
+  expectClean(32, exchange + store, two);
+  // They are no order for what is plain.
+  for (const std::string &atomic : {store, exchange}) {
+    expectAlways(32, atomic + plain, FindingKind::Race, two);
+    expectAlways(32, plain + atomic, FindingKind::Race, two);
+    expectAlways(32, atomic + load, FindingKind::Race, two);
+  }
+}
+
 /// When the next kernel may start is no concern of the one that says so.
 TEST(SimtFaults, LaunchingDependents) {
   SimtRun run = overlapping(std::string(waitForPrevious) + R"(
