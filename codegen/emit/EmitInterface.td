@@ -13,17 +13,17 @@ def EmitOpInterface : OpInterface<"EmitOpInterface"> {
   let methods = [
     InterfaceMethod<[{
       Emits the tile of result 0 that `demand` asks for and returns it, in the
-      compute type (Emitter::computeType) of the element type. The demand is
+      compute type (TileEmitter::computeType) of the element type. The demand is
       simplified; every axis of it has an extent over 1 and moves a coordinate.
     }], "::mlir::FailureOr<::mlir::Value>", "emitTile",
-      (ins "::charonia::emit::Emitter &":$emitter, "const ::charonia::emit::Demand &":$demand)>,
+      (ins "::charonia::emit::TileEmitter &":$emitter, "const ::charonia::emit::Demand &":$demand)>,
     InterfaceMethod<[{
       For an operator of role Ordered: writes the part of result 0 that belongs to
       the demand to `buffer`. The demand has the tile and coordinates of dimensions
       that are not whole; those that are have coordinate 0 and are walked here. Where
       the operator walks an operand (GraphOpInterface), they are that operand's.
     }], "::mlir::LogicalResult", "emitOrdered",
-      (ins "::charonia::emit::Emitter &":$emitter, "const ::charonia::emit::Demand &":$demand,
+      (ins "::charonia::emit::TileEmitter &":$emitter, "const ::charonia::emit::Demand &":$demand,
            "::mlir::Value":$buffer), "", [{ return ::mlir::failure(); }]>,
     InterfaceMethod<[{
       For a contraction whose columns come in groups with terms of their own: how many

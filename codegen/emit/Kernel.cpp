@@ -156,7 +156,7 @@ private:
     Value rest = tile::ProgramIdOp::create(b, kernel.getLoc());
     if (schedule.splits > 1) {
       Location loc = kernel.getLoc();
-      Emitter::Split split;
+      TileEmitter::Split split;
       split.count = schedule.splits;
       Value count = arith::ConstantIndexOp::create(b, loc, split.count);
       split.partValue = arith::RemUIOp::create(b, loc, rest, count);
@@ -269,7 +269,7 @@ private:
   }
 
   void findPosition(ArrayRef<unsigned> parallel) {
-    Emitter::GridPosition position;
+    TileEmitter::GridPosition position;
     SmallVector<int64_t> sizes, least;
     for (const graph::Symbol &s :
          graph::getSymbols(kernel->getParentOfType<ModuleOp>())) {
@@ -404,7 +404,7 @@ private:
   const Schedule &schedule;
   OpBuilder &b;
   func::FuncOp function;
-  Emitter e;
+  TileEmitter e;
   Operation *yield = nullptr;
   Exprs root, coordinates;
   /// What of the tile is its own.

@@ -1,8 +1,8 @@
 // The cost model: tile sizes from what the kernel's operators say of
 // themselves.
 #include "codegen/emit/Schedule.h"
-#include "codegen/emit/Emitter.h"
 #include "codegen/emit/GpuTiles.h"
+#include "codegen/emit/TileEmitter.h"
 #include "graph/analysis/CodeSize.h"
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Updates.h"

@@ -16,7 +16,7 @@ namespace {
 /// and the rows of keys and values are read as broadcast scalars.
 class AttentionEmitter {
 public:
-  AttentionEmitter(graph::AttentionOp op, Emitter &e, const Demand &demand)
+  AttentionEmitter(graph::AttentionOp op, TileEmitter &e, const Demand &demand)
       : op(op), e(e), b(e.b()), demand(demand),
         query(graph::getShape(op.getQuery())),
         key(graph::getShape(op.getKey())),
@@ -203,8 +203,8 @@ private:
   }
 
   /// The blocks of keys of which any row of the tile keeps any.
-  Emitter::Limits keptBlocks() {
-    Emitter::Limits limits;
+  TileEmitter::Limits keptBlocks() {
+    TileEmitter::Limits limits;
     unsigned row = 0, last = 1; // the dims of rows and of the key
     Exprs at = place({0, 1, 2}, row, -1, {rows});
     at.push_back(e.axis(last));
@@ -379,7 +379,7 @@ private:
   }
 
   graph::AttentionOp op;
-  Emitter &e;
+  TileEmitter &e;
   OpBuilder &b;
   Demand demand;
   Exprs query, key, value;
@@ -387,7 +387,7 @@ private:
   int64_t rows = 1, columns = 1, rowAxis = -1, columnAxis = -1, steps = 16;
 };
 
-FailureOr<Value> attention(graph::AttentionOp op, Emitter &e,
+FailureOr<Value> attention(graph::AttentionOp op, TileEmitter &e,
                            const Demand &demand) {
   return AttentionEmitter(op, e, demand).run();
 }

@@ -7,7 +7,8 @@ using namespace charonia::emit;
 
 namespace {
 
-FailureOr<Value> matmul(graph::MatmulOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> matmul(graph::MatmulOp op, TileEmitter &e,
+                        const Demand &demand) {
   Exprs lhsShape = graph::getShape(op.getLhs()),
         rhsShape = graph::getShape(op.getRhs());
   unsigned rank = demand.coordinates.size();
@@ -39,7 +40,7 @@ FailureOr<Value> matmul(graph::MatmulOp op, Emitter &e, const Demand &demand) {
   return emitDot(e, demand, p);
 }
 
-FailureOr<Value> conv(graph::ConvOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> conv(graph::ConvOp op, TileEmitter &e, const Demand &demand) {
   Exprs input = graph::getShape(op.getInput()),
         filter = graph::getShape(op.getFilter());
   unsigned spatial = op.getSpatialRank(), channel = op.channelDim();
@@ -81,7 +82,7 @@ FailureOr<Value> conv(graph::ConvOp op, Emitter &e, const Demand &demand) {
 
 /// A grouped convolution multiplies the columns of a group by its own channels.
 struct ConvRule : EmitOpInterface::ExternalModel<ConvRule, graph::ConvOp> {
-  FailureOr<Value> emitTile(Operation *op, Emitter &emitter,
+  FailureOr<Value> emitTile(Operation *op, TileEmitter &emitter,
                             const Demand &demand) const {
     return conv(cast<graph::ConvOp>(op), emitter, demand);
   }

@@ -4,7 +4,7 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::emit;
 
-std::optional<DotAxes> emit::classifyAxes(Emitter &e, const Demand &lhs,
+std::optional<DotAxes> emit::classifyAxes(TileEmitter &e, const Demand &lhs,
                                           const Demand &rhs, unsigned rank) {
   auto moves = [&](const Demand &d, unsigned axis) {
     return llvm::any_of(d.coordinates,
@@ -24,7 +24,7 @@ std::optional<DotAxes> emit::classifyAxes(Emitter &e, const Demand &lhs,
 
 /// Sums products element by element: right for every shape (single rows,
 /// grouped channels, depthwise).
-static FailureOr<Value> emitProducts(Emitter &e, const Demand &demand,
+static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
                                      const DotProblem &p) {
   Type type = e.computeType(p.element);
   AffineExpr count = graph::numElements(p.extents, e.context());
@@ -99,8 +99,8 @@ static FailureOr<Value> emitProducts(Emitter &e, const Demand &demand,
 /// are followed by others when those are done: each neighbour fetches a share
 /// of their lines into the cache, some in each step of K. (For rows this does
 /// not pay: they are short runs of memory that the machine finds by itself.)
-static void prefetchNext(Emitter &e, const Demand &operand) {
-  const Emitter::GridPosition &grid = e.getGridPosition();
+static void prefetchNext(TileEmitter &e, const Demand &operand) {
+  const TileEmitter::GridPosition &grid = e.getGridPosition();
   auto uses = [&](AffineExpr symbol) {
     return symbol && llvm::any_of(operand.coordinates, [&](AffineExpr c) {
              return c.isFunctionOfSymbol(
@@ -146,7 +146,7 @@ static void prefetchNext(Emitter &e, const Demand &operand) {
   }
 }
 
-FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand,
+FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
                                const DotProblem &p) {
   OpBuilder &b = e.b();
   unsigned rank = demand.rank();
@@ -211,7 +211,7 @@ FailureOr<Value> emit::emitDot(Emitter &e, const Demand &demand,
     AffineExpr count = (extent + (step - 1)).floorDiv(step);
     // Of all steps, those of this part. What is behind the last is zero.
     AffineExpr first = e.constant(0);
-    if (const Emitter::Split &split = e.getSplit(); split.count > 1) {
+    if (const TileEmitter::Split &split = e.getSplit(); split.count > 1) {
       count = e.simplify((count + (split.count - 1)).floorDiv(split.count), {});
       first = split.part * count;
     }

@@ -21,7 +21,7 @@ struct DotProblem {
 /// Emits the sum for the axes of `demand`. Where each axis moves only one of
 /// the operands this is a loop of tile.dot; otherwise products are summed
 /// elementwise.
-FailureOr<Value> emitDot(Emitter &e, const Demand &demand,
+FailureOr<Value> emitDot(TileEmitter &e, const Demand &demand,
                          const DotProblem &problem);
 
 /// Which axis of a rank-2 demand moves only lhs (row) and which only rhs
@@ -29,7 +29,7 @@ FailureOr<Value> emitDot(Emitter &e, const Demand &demand,
 struct DotAxes {
   int64_t row = -1, column = -1;
 };
-std::optional<DotAxes> classifyAxes(Emitter &e, const Demand &lhs,
+std::optional<DotAxes> classifyAxes(TileEmitter &e, const Demand &lhs,
                                     const Demand &rhs, unsigned rank);
 
 } // namespace charonia::emit

@@ -22,7 +22,7 @@ bool isUnsignedValue(Value v) {
 
 /// Whether a guard says which elements of the tile are its own (Schedule), on
 /// an axis of the demand.
-bool isOwn(Emitter &e, const Demand &demand, const Guard &guard) {
+bool isOwn(TileEmitter &e, const Demand &demand, const Guard &guard) {
   auto axis = dyn_cast<AffineDimExpr>(guard.coordinate);
   return axis &&
          llvm::any_of(e.getSchedule().groups,
@@ -36,9 +36,9 @@ bool isOwn(Emitter &e, const Demand &demand, const Guard &guard) {
 }
 
 /// Tiles of all operands, for the same elements. Guards only reach operators
-/// that keep zero (see Emitter::emitZeroOutside), so they are dropped here, but
-/// for those that leave a part of the tile out.
-FailureOr<SmallVector<Value>> operandTiles(Operation *op, Emitter &e,
+/// that keep zero (see TileEmitter::emitZeroOutside), so they are dropped here,
+/// but for those that leave a part of the tile out.
+FailureOr<SmallVector<Value>> operandTiles(Operation *op, TileEmitter &e,
                                            const Demand &demand,
                                            bool keepGuards = false) {
   SmallVector<Value> tiles;
@@ -55,8 +55,8 @@ FailureOr<SmallVector<Value>> operandTiles(Operation *op, Emitter &e,
   return tiles;
 }
 
-template <typename Op, Value (*compute)(Emitter &, Op, ArrayRef<Value>)>
-FailureOr<Value> pointwise(Op op, Emitter &e, const Demand &demand) {
+template <typename Op, Value (*compute)(TileEmitter &, Op, ArrayRef<Value>)>
+FailureOr<Value> pointwise(Op op, TileEmitter &e, const Demand &demand) {
   FailureOr<SmallVector<Value>> tiles = operandTiles(op, e, demand);
   if (failed(tiles))
     return failure();
@@ -65,14 +65,14 @@ FailureOr<Value> pointwise(Op op, Emitter &e, const Demand &demand) {
 
 /// Unary operators of the math dialect, for floats.
 template <typename Op, typename Math>
-Value mathUnary(Emitter &e, Op, ArrayRef<Value> x) {
+Value mathUnary(TileEmitter &e, Op, ArrayRef<Value> x) {
   return Math::create(e.b(), e.loc(), x[0]);
 }
 
 /// Binary operators with a float and an integer form.
 template <typename Op, typename Float, typename Signed,
           typename Unsigned = Signed>
-Value arithBinary(Emitter &e, Op op, ArrayRef<Value> x) {
+Value arithBinary(TileEmitter &e, Op op, ArrayRef<Value> x) {
   if (isFloat(x[0]))
     return Float::create(e.b(), e.loc(), x[0], x[1]);
   if (isUnsignedValue(op.getLhs()))
@@ -81,24 +81,24 @@ Value arithBinary(Emitter &e, Op op, ArrayRef<Value> x) {
 }
 
 template <typename Op, typename Arith>
-Value bitwise(Emitter &e, Op, ArrayRef<Value> x) {
+Value bitwise(TileEmitter &e, Op, ArrayRef<Value> x) {
   return Arith::create(e.b(), e.loc(), x[0], x[1]);
 }
 
-Value add(Emitter &e, Value x, Value y) {
+Value add(TileEmitter &e, Value x, Value y) {
   return arith::AddFOp::create(e.b(), e.loc(), x, y);
 }
-Value mul(Emitter &e, Value x, Value y) {
+Value mul(TileEmitter &e, Value x, Value y) {
   return arith::MulFOp::create(e.b(), e.loc(), x, y);
 }
 
-Value neg(Emitter &e, graph::NegOp, ArrayRef<Value> x) {
+Value neg(TileEmitter &e, graph::NegOp, ArrayRef<Value> x) {
   if (isFloat(x[0]))
     return arith::NegFOp::create(e.b(), e.loc(), x[0]);
   return arith::SubIOp::create(e.b(), e.loc(), e.splatLike(0, x[0]), x[0]);
 }
 
-Value abs(Emitter &e, graph::AbsOp op, ArrayRef<Value> x) {
+Value abs(TileEmitter &e, graph::AbsOp op, ArrayRef<Value> x) {
   if (isFloat(x[0]))
     return math::AbsFOp::create(e.b(), e.loc(), x[0]);
   if (isUnsignedValue(op.getInput()))
@@ -108,7 +108,7 @@ Value abs(Emitter &e, graph::AbsOp op, ArrayRef<Value> x) {
   return arith::MaxSIOp::create(e.b(), e.loc(), x[0], minus);
 }
 
-Value sign(Emitter &e, graph::SignOp op, ArrayRef<Value> x) {
+Value sign(TileEmitter &e, graph::SignOp op, ArrayRef<Value> x) {
   OpBuilder &b = e.b();
   Value zero = e.splatLike(0, x[0]), one = e.splatLike(1, x[0]);
   if (isFloat(x[0])) {
@@ -127,28 +127,28 @@ Value sign(Emitter &e, graph::SignOp op, ArrayRef<Value> x) {
   return arith::MinSIOp::create(b, e.loc(), low, one);
 }
 
-Value bitNot(Emitter &e, graph::NotOp, ArrayRef<Value> x) {
+Value bitNot(TileEmitter &e, graph::NotOp, ArrayRef<Value> x) {
   return arith::XOrIOp::create(e.b(), e.loc(), x[0], e.splatLike(-1, x[0]));
 }
 
-Value reciprocal(Emitter &e, graph::ReciprocalOp, ArrayRef<Value> x) {
+Value reciprocal(TileEmitter &e, graph::ReciprocalOp, ArrayRef<Value> x) {
   return arith::DivFOp::create(e.b(), e.loc(), e.splatLike(1, x[0]), x[0]);
 }
 
-Value sigmoidOf(Emitter &e, Value x) {
+Value sigmoidOf(TileEmitter &e, Value x) {
   Value minus = arith::NegFOp::create(e.b(), e.loc(), x);
   Value one = e.splatLike(1, x);
   return e.quotient(one,
                     add(e, one, math::ExpOp::create(e.b(), e.loc(), minus)));
 }
-Value sigmoid(Emitter &e, graph::SigmoidOp, ArrayRef<Value> x) {
+Value sigmoid(TileEmitter &e, graph::SigmoidOp, ArrayRef<Value> x) {
   return sigmoidOf(e, x[0]);
 }
 
 /// gelu to 2^-22 of x, for results of 16 bits where the hardware has exp2 and
 /// reciprocals: max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, with erfc by Abramowitz
 /// and Stegun 7.1.26.
-Value geluOf16Bits(Emitter &e, Value x) {
+Value geluOf16Bits(TileEmitter &e, Value x) {
   auto constant = [&](double value) { return e.splatLike(value, x); };
   // An infinite |x| times zero would be no number.
   Value size = arith::MinimumFOp::create(
@@ -169,7 +169,7 @@ Value geluOf16Bits(Emitter &e, Value x) {
       tail);
 }
 
-Value gelu(Emitter &e, graph::GeluOp op, ArrayRef<Value> args) {
+Value gelu(TileEmitter &e, graph::GeluOp op, ArrayRef<Value> args) {
   Value x = args[0];
   Type stored = cast<RankedTensorType>(op.getType()).getElementType();
   if (!op.getTanh() && e.getTarget().kind == EmitTarget::Kind::Gpu &&
@@ -189,12 +189,12 @@ Value gelu(Emitter &e, graph::GeluOp op, ArrayRef<Value> args) {
   return add(e, half, mul(e, half, phi));
 }
 
-Value isNan(Emitter &e, graph::IsNanOp, ArrayRef<Value> x) {
+Value isNan(TileEmitter &e, graph::IsNanOp, ArrayRef<Value> x) {
   return arith::CmpFOp::create(e.b(), e.loc(), arith::CmpFPredicate::UNO, x[0],
                                x[0]);
 }
 
-Value isInf(Emitter &e, graph::IsInfOp op, ArrayRef<Value> x) {
+Value isInf(TileEmitter &e, graph::IsInfOp op, ArrayRef<Value> x) {
   auto equals = [&](double value) {
     return arith::CmpFOp::create(e.b(), e.loc(), arith::CmpFPredicate::OEQ,
                                  x[0], e.splatLike(value, x[0]))
@@ -210,7 +210,7 @@ Value isInf(Emitter &e, graph::IsInfOp op, ArrayRef<Value> x) {
 }
 
 /// Converts a tile between compute types.
-Value convert(Emitter &e, Value x, Type from, Type to) {
+Value convert(TileEmitter &e, Value x, Type from, Type to) {
   OpBuilder &b = e.b();
   auto tile = cast<RankedTensorType>(x.getType());
   Type in = tile.getElementType(), out = e.computeType(to);
@@ -257,7 +257,8 @@ Value convert(Emitter &e, Value x, Type from, Type to) {
   return arith::ExtSIOp::create(b, e.loc(), type, x);
 }
 
-FailureOr<Value> castRule(graph::CastOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> castRule(graph::CastOp op, TileEmitter &e,
+                          const Demand &demand) {
   // Casts keep zero, so guards pass. A cast that only widens what a load gives
   // costs nothing; f16 to f16 rounding of a computed value happens in convert.
   FailureOr<SmallVector<Value>> tiles =
@@ -273,7 +274,7 @@ FailureOr<Value> castRule(graph::CastOp op, Emitter &e, const Demand &demand) {
 }
 
 /// Narrow floats are f32 in a tile: their bits are those of the rounded value.
-Value bitcast(Emitter &e, graph::BitcastOp op, ArrayRef<Value> x) {
+Value bitcast(TileEmitter &e, graph::BitcastOp op, ArrayRef<Value> x) {
   OpBuilder &b = e.b();
   Type from = graphElement(op.getInput()), to = op.getTo();
   ArrayRef<int64_t> shape = cast<RankedTensorType>(x[0].getType()).getShape();
@@ -307,7 +308,8 @@ unsigned exponentBits(graph::PowOp op, Value exponent) {
 }
 
 /// x^y of integers by squaring, wrapping as multiplication does; y has no sign.
-FailureOr<Value> powerBySquaring(Emitter &e, Value x, Value y, unsigned bits) {
+FailureOr<Value> powerBySquaring(TileEmitter &e, Value x, Value y,
+                                 unsigned bits) {
   OpBuilder &b = e.b();
   Location loc = e.loc();
   auto step = [&](AffineExpr, ArrayRef<Value> carried) {
@@ -328,7 +330,7 @@ FailureOr<Value> powerBySquaring(Emitter &e, Value x, Value y, unsigned bits) {
 
 /// x^y of integers: below zero, y gives the integer part of the fraction, and
 /// of 1/0 the least value, which a conversion of infinity gives too.
-FailureOr<Value> integerPower(Emitter &e, Value x, Value y, bool ySigned,
+FailureOr<Value> integerPower(TileEmitter &e, Value x, Value y, bool ySigned,
                               bool xSigned, unsigned bits) {
   if (!ySigned)
     return powerBySquaring(e, x, y, bits);
@@ -358,7 +360,8 @@ FailureOr<Value> integerPower(Emitter &e, Value x, Value y, bool ySigned,
 }
 
 /// x^y of an integer x and a float y, toward zero: exact where y is whole.
-FailureOr<Value> powerOfInteger(Emitter &e, graph::PowOp op, Value x, Value y) {
+FailureOr<Value> powerOfInteger(TileEmitter &e, graph::PowOp op, Value x,
+                                Value y) {
   OpBuilder &b = e.b();
   Location loc = e.loc();
   using P = arith::CmpFPredicate;
@@ -392,7 +395,8 @@ FailureOr<Value> powerOfInteger(Emitter &e, graph::PowOp op, Value x, Value y) {
                                        convert(e, root, f64, lhs)));
 }
 
-FailureOr<Value> powRule(graph::PowOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> powRule(graph::PowOp op, TileEmitter &e,
+                         const Demand &demand) {
   FailureOr<SmallVector<Value>> tiles = operandTiles(op, e, demand);
   if (failed(tiles))
     return failure();
@@ -408,7 +412,7 @@ FailureOr<Value> powRule(graph::PowOp op, Emitter &e, const Demand &demand) {
 }
 
 /// Remainder with the sign of the divisor.
-Value mod(Emitter &e, graph::ModOp op, ArrayRef<Value> x) {
+Value mod(TileEmitter &e, graph::ModOp op, ArrayRef<Value> x) {
   OpBuilder &b = e.b();
   Location loc = e.loc();
   if (isUnsignedValue(op.getLhs()))
@@ -438,12 +442,12 @@ Value mod(Emitter &e, graph::ModOp op, ArrayRef<Value> x) {
                                  arith::AddIOp::create(b, loc, r, x[1]), r);
 }
 
-Value fmod(Emitter &e, graph::FmodOp op, ArrayRef<Value> x) {
+Value fmod(TileEmitter &e, graph::FmodOp op, ArrayRef<Value> x) {
   return arithBinary<graph::FmodOp, arith::RemFOp, arith::RemSIOp,
                      arith::RemUIOp>(e, op, x);
 }
 
-Value shr(Emitter &e, graph::ShrOp op, ArrayRef<Value> x) {
+Value shr(TileEmitter &e, graph::ShrOp op, ArrayRef<Value> x) {
   // A shift by the width or more is zero (or the sign), where arith has poison.
   auto width =
       cast<IntegerType>(getElementTypeOrSelf(x[0].getType())).getWidth();
@@ -457,7 +461,7 @@ Value shr(Emitter &e, graph::ShrOp op, ArrayRef<Value> x) {
   return arith::SelectOp::create(e.b(), e.loc(), over, e.splatLike(0, x[0]), r);
 }
 
-Value shl(Emitter &e, graph::ShlOp, ArrayRef<Value> x) {
+Value shl(TileEmitter &e, graph::ShlOp, ArrayRef<Value> x) {
   auto width =
       cast<IntegerType>(getElementTypeOrSelf(x[0].getType())).getWidth();
   Value most = e.splatLike(width - 1, x[0]);
@@ -468,7 +472,7 @@ Value shl(Emitter &e, graph::ShlOp, ArrayRef<Value> x) {
   return arith::SelectOp::create(e.b(), e.loc(), over, e.splatLike(0, x[0]), r);
 }
 
-Value compare(Emitter &e, graph::CompareOp op, ArrayRef<Value> x) {
+Value compare(TileEmitter &e, graph::CompareOp op, ArrayRef<Value> x) {
   using F = arith::CmpFPredicate;
   using I = arith::CmpIPredicate;
   static constexpr F floats[] = {F::OEQ, F::UNE, F::OLT,
@@ -485,11 +489,11 @@ Value compare(Emitter &e, graph::CompareOp op, ArrayRef<Value> x) {
       e.b(), e.loc(), isUnsigned ? unsigneds[p] : integers[p], x[0], x[1]);
 }
 
-Value select(Emitter &e, graph::SelectOp, ArrayRef<Value> x) {
+Value select(TileEmitter &e, graph::SelectOp, ArrayRef<Value> x) {
   return arith::SelectOp::create(e.b(), e.loc(), x[0], x[1], x[2]);
 }
 
-template <typename Op, Value (*compute)(Emitter &, Op, ArrayRef<Value>)>
+template <typename Op, Value (*compute)(TileEmitter &, Op, ArrayRef<Value>)>
 void attach(MLIRContext *context) {
   Op::template attachInterface<Rule<Op, pointwise<Op, compute>>>(*context);
 }

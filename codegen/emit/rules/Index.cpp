@@ -6,12 +6,12 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::emit;
 
-Value emit::indexConstant(Emitter &e, int64_t value, Value like) {
+Value emit::indexConstant(TileEmitter &e, int64_t value, Value like) {
   auto type = cast<RankedTensorType>(like.getType());
   return e.splat(value, type.getElementType(), type.getShape());
 }
 
-Value emit::sizeTile(Emitter &e, AffineExpr size, Value like) {
+Value emit::sizeTile(TileEmitter &e, AffineExpr size, Value like) {
   if (auto c = graph::constantOf(size))
     return indexConstant(e, *c, like);
   Value scalar = e.materialize(size);
@@ -21,7 +21,7 @@ Value emit::sizeTile(Emitter &e, AffineExpr size, Value like) {
   return tile::SplatOp::create(e.b(), e.loc(), like.getType(), scalar);
 }
 
-Value emit::positions(Emitter &e, Value indices, bool isUnsigned,
+Value emit::positions(TileEmitter &e, Value indices, bool isUnsigned,
                       AffineExpr extent) {
   OpBuilder &b = e.b();
   Value x = indices;
@@ -53,20 +53,20 @@ Value emit::positions(Emitter &e, Value indices, bool isUnsigned,
   return toIndex();
 }
 
-FailureOr<AffineExpr> emit::indexSymbol(Emitter &e, Demand indices,
+FailureOr<AffineExpr> emit::indexSymbol(TileEmitter &e, Demand indices,
                                         AffineExpr extent) {
   bool isUnsigned = isUnsignedElement(indices.value.getType());
   indices.guards.clear();
   FailureOr<Value> tile = e.emit(std::move(indices));
   if (failed(tile))
     return failure();
-  auto [x, axes] = Emitter::withoutBroadcast(*tile);
+  auto [x, axes] = TileEmitter::withoutBroadcast(*tile);
   return e.addTileSymbol(positions(e, x, isUnsigned, extent), axes, {});
 }
 
 namespace {
 
-FailureOr<Value> iota(graph::IotaOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> iota(graph::IotaOp op, TileEmitter &e, const Demand &demand) {
   Type element =
       e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
   Value index = e.emitIndex(demand.coordinates[op.getAxis()], demand.tile);
@@ -80,7 +80,8 @@ FailureOr<Value> iota(graph::IotaOp op, Emitter &e, const Demand &demand) {
   return x;
 }
 
-FailureOr<Value> concat(graph::ConcatOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> concat(graph::ConcatOp op, TileEmitter &e,
+                        const Demand &demand) {
   unsigned axis = op.getAxis();
   AffineExpr offset = e.constant(0);
   Value result;
@@ -108,7 +109,7 @@ FailureOr<Value> concat(graph::ConcatOp op, Emitter &e, const Demand &demand) {
   return result;
 }
 
-FailureOr<Value> pad(graph::PadOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand) {
   OpBuilder &b = e.b();
   Exprs extents = graph::getShape(op.getInput());
   Demand d{op.getInput(), demand.tile, demand.coordinates, {}};
@@ -165,7 +166,8 @@ FailureOr<Value> pad(graph::PadOp op, Emitter &e, const Demand &demand) {
   return Value(arith::SelectOp::create(b, e.loc(), mask, *x, *value));
 }
 
-FailureOr<Value> gather(graph::GatherOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> gather(graph::GatherOp op, TileEmitter &e,
+                        const Demand &demand) {
   unsigned axis = op.getAxis(),
            indexRank = graph::getShape(op.getIndices()).size();
   ArrayRef<AffineExpr> c(demand.coordinates);
@@ -182,7 +184,7 @@ FailureOr<Value> gather(graph::GatherOp op, Emitter &e, const Demand &demand) {
   return e.emit(std::move(d));
 }
 
-FailureOr<Value> gatherElements(graph::GatherElementsOp op, Emitter &e,
+FailureOr<Value> gatherElements(graph::GatherElementsOp op, TileEmitter &e,
                                 const Demand &demand) {
   Demand indices{op.getIndices(), demand.tile, demand.coordinates, {}};
   FailureOr<AffineExpr> index = indexSymbol(
@@ -194,7 +196,7 @@ FailureOr<Value> gatherElements(graph::GatherElementsOp op, Emitter &e,
   return e.emit(std::move(d));
 }
 
-FailureOr<Value> gatherND(graph::GatherNDOp op, Emitter &e,
+FailureOr<Value> gatherND(graph::GatherNDOp op, TileEmitter &e,
                           const Demand &demand) {
   Exprs indexShape = graph::getShape(op.getIndices()),
         shape = graph::getShape(op.getInput());
@@ -230,7 +232,7 @@ struct Tap {
 
 class ResizeEmitter {
 public:
-  ResizeEmitter(graph::ResizeOp op, Emitter &e, const Demand &demand)
+  ResizeEmitter(graph::ResizeOp op, TileEmitter &e, const Demand &demand)
       : op(op), e(e), b(e.b()), demand(demand) {}
 
   FailureOr<Value> run() {
@@ -444,13 +446,14 @@ private:
   }
 
   graph::ResizeOp op;
-  Emitter &e;
+  TileEmitter &e;
   OpBuilder &b;
   const Demand &demand;
   Exprs coordinates;
 };
 
-FailureOr<Value> resize(graph::ResizeOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> resize(graph::ResizeOp op, TileEmitter &e,
+                        const Demand &demand) {
   if (op.getMode() != graph::ResizeMode::nearest &&
       !isa<FloatType>(cast<RankedTensorType>(op.getType()).getElementType()))
     return e.error(demand, "interpolation of integers is not supported; cast "

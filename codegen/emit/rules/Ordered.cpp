@@ -18,7 +18,7 @@ int64_t emit::orderedBlock(const Demand &demand) {
 namespace {
 
 /// What is left of a tile without the axis `along`.
-Value combineAlong(Emitter &e, Value tile, int64_t along,
+Value combineAlong(TileEmitter &e, Value tile, int64_t along,
                    const ReductionOf &reduction) {
   OpBuilder &b = e.b();
   auto from = cast<RankedTensorType>(tile.getType());
@@ -39,7 +39,8 @@ Value combineAlong(Emitter &e, Value tile, int64_t along,
 /// is carried from the block before.
 class ScanEmitter {
 public:
-  ScanEmitter(graph::ScanOp op, Emitter &e, const Demand &demand, Value buffer)
+  ScanEmitter(graph::ScanOp op, TileEmitter &e, const Demand &demand,
+              Value buffer)
       : op(op), e(e), b(e.b()), demand(demand), buffer(buffer),
         shape(graph::getShape(op.getInput())), axis(op.getAxis()),
         reduction{op.getKind(), isUnsignedElement(op.getType())},
@@ -179,7 +180,7 @@ private:
   }
 
   graph::ScanOp op;
-  Emitter &e;
+  TileEmitter &e;
   OpBuilder &b;
   const Demand &demand;
   Value buffer;
@@ -189,13 +190,13 @@ private:
   Type type;
 };
 
-LogicalResult scan(graph::ScanOp op, Emitter &e, const Demand &demand,
+LogicalResult scan(graph::ScanOp op, TileEmitter &e, const Demand &demand,
                    Value buffer) {
   return ScanEmitter(op, e, demand, buffer).run();
 }
 
 /// The row becomes the result's and is sorted there.
-LogicalResult sort(graph::SortOp op, Emitter &e, const Demand &demand,
+LogicalResult sort(graph::SortOp op, TileEmitter &e, const Demand &demand,
                    Value buffer) {
   Exprs shape = graph::getShape(op.getResult());
   AffineExpr n = shape.back();

@@ -66,7 +66,7 @@ Value ReductionOf::operator()(OpBuilder &b, Location loc, Value x,
 }
 
 /// An extent at the symbols' opt values.
-static std::optional<int64_t> atOptimum(Emitter &e, AffineExpr extent) {
+static std::optional<int64_t> atOptimum(TileEmitter &e, AffineExpr extent) {
   SmallVector<int64_t> sizes;
   for (const graph::Symbol &s :
        graph::getSymbols(e.getKernel()->getParentOfType<ModuleOp>()))
@@ -109,9 +109,9 @@ static int64_t chunkOf(const EmitTarget &target, const Demand &outer,
 }
 
 FailureOr<SmallVector<Value>>
-emit::loopInBlocks(Emitter &e, AffineExpr count, int64_t most,
+emit::loopInBlocks(TileEmitter &e, AffineExpr count, int64_t most,
                    ArrayRef<Value> initial, ArrayRef<Value> neutral,
-                   Combine combine, Emitter::LoopBody body) {
+                   Combine combine, TileEmitter::LoopBody body) {
   std::optional<int64_t> steps = graph::constantOf(e.simplify(count, {}));
   if (most < 1 || !steps || *steps < 2 * most)
     return e.loop(count, initial, body);
@@ -144,7 +144,7 @@ emit::loopInBlocks(Emitter &e, AffineExpr count, int64_t most,
 }
 
 FailureOr<SmallVector<Value>> emit::reduceOver(
-    Emitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
+    TileEmitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
     ArrayRef<TypedAttr> neutral, Combine combine,
     function_ref<FailureOr<SmallVector<Value>>(const Demand &, AffineExpr)>
         element,
@@ -193,7 +193,7 @@ FailureOr<SmallVector<Value>> emit::reduceOver(
              first = e.constant(0);
   if (part) {
     // What is behind the last is neutral.
-    const Emitter::Split &split = e.getSplit();
+    const TileEmitter::Split &split = e.getSplit();
     count = e.simplify((count + (split.count - 1)).floorDiv(split.count), {});
     first = split.part * count;
   }
@@ -250,7 +250,7 @@ bool emit::isUnsignedElement(Type type) {
   return cast<RankedTensorType>(type).getElementType().isUnsignedInteger();
 }
 
-AffineExpr emit::extentOf(Emitter &e, ArrayRef<AffineExpr> shape,
+AffineExpr emit::extentOf(TileEmitter &e, ArrayRef<AffineExpr> shape,
                           ArrayRef<int64_t> axes) {
   AffineExpr n = e.constant(1);
   for (int64_t axis : axes)
@@ -286,7 +286,8 @@ Exprs inputCoordinates(ArrayRef<AffineExpr> result, ArrayRef<int64_t> axes,
   return coordinates;
 }
 
-FailureOr<Value> reduce(graph::ReduceOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> reduce(graph::ReduceOp op, TileEmitter &e,
+                        const Demand &demand) {
   Exprs shape = graph::getShape(op.getInput());
   ArrayRef<int64_t> axes = op.getAxes();
   ReductionOf reduction{op.getKind(), isUnsignedElement(op.getType())};
@@ -316,7 +317,7 @@ FailureOr<Value> reduce(graph::ReduceOp op, Emitter &e, const Demand &demand) {
   return split ? e.sumParts(result->front()) : result->front();
 }
 
-FailureOr<Value> argReduce(graph::ArgReduceOp op, Emitter &e,
+FailureOr<Value> argReduce(graph::ArgReduceOp op, TileEmitter &e,
                            const Demand &demand) {
   Exprs shape = graph::getShape(op.getInput());
   int64_t axis = op.getAxis();
@@ -377,7 +378,7 @@ FailureOr<Value> argReduce(graph::ArgReduceOp op, Emitter &e,
   return failed(result) ? FailureOr<Value>() : FailureOr<Value>((*result)[1]);
 }
 
-FailureOr<Value> pool(graph::PoolOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> pool(graph::PoolOp op, TileEmitter &e, const Demand &demand) {
   OpBuilder &b = e.b();
   Exprs shape = graph::getShape(op.getInput());
   unsigned spatial = op.getKernel().size();
@@ -453,7 +454,7 @@ FailureOr<Value> pool(graph::PoolOp op, Emitter &e, const Demand &demand) {
 /// elements.
 class RowEmitter {
 public:
-  RowEmitter(Emitter &e, Value input, ArrayRef<int64_t> axes,
+  RowEmitter(TileEmitter &e, Value input, ArrayRef<int64_t> axes,
              const Demand &demand)
       : e(e), input(input), axes(axes), shape(graph::getShape(input)),
         row(demand), extent(extentOf(e, shape, axes)) {
@@ -508,7 +509,7 @@ public:
   }
 
 private:
-  Emitter &e;
+  TileEmitter &e;
   Value input;
   SmallVector<int64_t> axes;
   Exprs shape;
@@ -516,7 +517,7 @@ private:
   AffineExpr extent;
 };
 
-FailureOr<Value> softmax(graph::SoftmaxOp op, Emitter &e,
+FailureOr<Value> softmax(graph::SoftmaxOp op, TileEmitter &e,
                          const Demand &demand) {
   OpBuilder &b = e.b();
   RowEmitter row(e, op.getInput(), {(int64_t)op.getAxis()}, demand);
@@ -550,7 +551,7 @@ FailureOr<Value> softmax(graph::SoftmaxOp op, Emitter &e,
   return e.quotient(*x, *sum);
 }
 
-FailureOr<Value> normalize(graph::NormalizeOp op, Emitter &e,
+FailureOr<Value> normalize(graph::NormalizeOp op, TileEmitter &e,
                            const Demand &demand) {
   OpBuilder &b = e.b();
   RowEmitter row(e, op.getInput(), op.getAxes(), demand);

@@ -2,7 +2,7 @@
 #ifndef CHARONIA_CODEGEN_EMIT_RULES_RULES_H
 #define CHARONIA_CODEGEN_EMIT_RULES_RULES_H
 
-#include "codegen/emit/Emitter.h"
+#include "codegen/emit/TileEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -12,9 +12,9 @@ using mlir::LogicalResult;
 
 /// An EmitOpInterface model that calls a function.
 template <typename Op,
-          FailureOr<Value> (*function)(Op, Emitter &, const Demand &)>
+          FailureOr<Value> (*function)(Op, TileEmitter &, const Demand &)>
 struct Rule : EmitOpInterface::ExternalModel<Rule<Op, function>, Op> {
-  FailureOr<Value> emitTile(mlir::Operation *op, Emitter &emitter,
+  FailureOr<Value> emitTile(mlir::Operation *op, TileEmitter &emitter,
                             const Demand &demand) const {
     return function(llvm::cast<Op>(op), emitter, demand);
   }
@@ -22,15 +22,15 @@ struct Rule : EmitOpInterface::ExternalModel<Rule<Op, function>, Op> {
 
 /// A model of an operator of role Ordered, which tiles may be demanded of too.
 template <typename Op,
-          LogicalResult (*program)(Op, Emitter &, const Demand &, Value)>
+          LogicalResult (*program)(Op, TileEmitter &, const Demand &, Value)>
 struct OrderedRule
     : EmitOpInterface::ExternalModel<OrderedRule<Op, program>, Op> {
-  FailureOr<Value> emitTile(mlir::Operation *, Emitter &emitter,
+  FailureOr<Value> emitTile(mlir::Operation *, TileEmitter &emitter,
                             const Demand &demand) const {
     emitter.error(demand, "is not computed tile by tile");
     return mlir::failure();
   }
-  LogicalResult emitOrdered(mlir::Operation *op, Emitter &emitter,
+  LogicalResult emitOrdered(mlir::Operation *op, TileEmitter &emitter,
                             const Demand &demand, Value buffer) const {
     return program(llvm::cast<Op>(op), emitter, demand, buffer);
   }
@@ -59,18 +59,19 @@ using Combine = llvm::function_ref<llvm::SmallVector<Value>(
     llvm::ArrayRef<Value>)>;
 
 /// A tile like `like` of one number, of a size.
-Value indexConstant(Emitter &e, int64_t value, Value like);
-Value sizeTile(Emitter &e, AffineExpr size, Value like);
+Value indexConstant(TileEmitter &e, int64_t value, Value like);
+Value sizeTile(TileEmitter &e, AffineExpr size, Value like);
 /// A tile of an index operand as positions in a dimension of `extent`: negative
 /// ones count from its end. What lies outside stays outside.
-Value positions(Emitter &e, Value indices, bool isUnsigned, AffineExpr extent);
+Value positions(TileEmitter &e, Value indices, bool isUnsigned,
+                AffineExpr extent);
 /// A symbol for the elements of an index operand; negative ones count from the
 /// end of `extent`.
-FailureOr<AffineExpr> indexSymbol(Emitter &e, Demand indices,
+FailureOr<AffineExpr> indexSymbol(TileEmitter &e, Demand indices,
                                   AffineExpr extent);
 
 /// Product of the extents of `axes`.
-AffineExpr extentOf(Emitter &e, llvm::ArrayRef<AffineExpr> shape,
+AffineExpr extentOf(TileEmitter &e, llvm::ArrayRef<AffineExpr> shape,
                     llvm::ArrayRef<int64_t> axes);
 /// Whether one of `axes` is the innermost dimension of more than one element.
 bool endsWithLast(llvm::ArrayRef<int64_t> axes,
@@ -86,9 +87,9 @@ constexpr int64_t longestChain = 512;
 /// blocks. A known count that is no multiple of a block ends with a shorter
 /// one; others have no blocks.
 FailureOr<llvm::SmallVector<Value>>
-loopInBlocks(Emitter &e, AffineExpr count, int64_t most,
+loopInBlocks(TileEmitter &e, AffineExpr count, int64_t most,
              llvm::ArrayRef<Value> initial, llvm::ArrayRef<Value> neutral,
-             Combine combine, Emitter::LoopBody body);
+             Combine combine, TileEmitter::LoopBody body);
 
 /// GPU: elements along a row that an ordered operator takes at a time, beside
 /// the rows or columns of the demand's tile.
@@ -102,7 +103,7 @@ int64_t orderedBlock(const Demand &demand);
 /// whose type is the component's. `part`: only what falls to this part of the
 /// emitter's split.
 FailureOr<llvm::SmallVector<Value>> reduceOver(
-    Emitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
+    TileEmitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
     llvm::ArrayRef<mlir::TypedAttr> neutral, Combine combine,
     llvm::function_ref<FailureOr<llvm::SmallVector<Value>>(const Demand &,
                                                            AffineExpr)>

@@ -24,7 +24,7 @@ graph::ReduceKind kindOf(graph::ScatterReduction reduction) {
 
 /// What an element becomes that meets an update.
 template <typename Op>
-Value meet(Op op, Emitter &e, Value element, Value update) {
+Value meet(Op op, TileEmitter &e, Value element, Value update) {
   if (op.getReduction() == graph::ScatterReduction::none)
     return update;
   return ReductionOf{kindOf(op.getReduction()),
@@ -33,7 +33,7 @@ Value meet(Op op, Emitter &e, Value element, Value update) {
 }
 
 /// The indices as a tile of positions.
-FailureOr<Value> places(Emitter &e, Demand indices, AffineExpr size) {
+FailureOr<Value> places(TileEmitter &e, Demand indices, AffineExpr size) {
   bool isUnsigned = isUnsignedElement(indices.value.getType());
   FailureOr<Value> loaded = e.emit(std::move(indices));
   if (failed(loaded))
@@ -42,13 +42,13 @@ FailureOr<Value> places(Emitter &e, Demand indices, AffineExpr size) {
 }
 
 /// Whether places are those of the demanded elements.
-Value isAt(Emitter &e, Value places, AffineExpr coordinate,
+Value isAt(TileEmitter &e, Value places, AffineExpr coordinate,
            ArrayRef<int64_t> tile) {
   return arith::CmpIOp::create(e.b(), e.loc(), arith::CmpIPredicate::eq, places,
                                e.emitIndex(coordinate, tile));
 }
 
-Value both(Emitter &e, Value x, Value y) {
+Value both(TileEmitter &e, Value x, Value y) {
   return x && y ? Value(arith::AndIOp::create(e.b(), e.loc(), x, y))
                 : (x ? x : y);
 }
@@ -57,7 +57,7 @@ Value both(Emitter &e, Value x, Value y) {
 /// for each element, and whether it is meant.
 template <typename Op>
 FailureOr<Value> lookThrough(
-    Op op, Emitter &e, const Demand &demand, AffineExpr count,
+    Op op, TileEmitter &e, const Demand &demand, AffineExpr count,
     function_ref<FailureOr<std::pair<Value, Value>>(AffineExpr)> update) {
   FailureOr<Value> start =
       e.emit({op.getInput(), demand.tile, demand.coordinates, {}});
@@ -82,7 +82,8 @@ FailureOr<Value> lookThrough(
 /// Copies what a program instance has of the input. Whole dimensions are walked
 /// as one; in blocks where the innermost is one of them.
 template <typename Op>
-LogicalResult copyInput(Op op, Emitter &e, const Demand &demand, Value buffer) {
+LogicalResult copyInput(Op op, TileEmitter &e, const Demand &demand,
+                        Value buffer) {
   Exprs shape = graph::getShape(op.getResult()), extents;
   SmallVector<int64_t> whole;
   for (auto [d, kind] : llvm::enumerate(op.getResultDimKinds()))
@@ -123,7 +124,7 @@ LogicalResult copyInput(Op op, Emitter &e, const Demand &demand, Value buffer) {
 /// one goes, and its value.
 template <typename Op>
 LogicalResult writeInOrder(
-    Op op, Emitter &e, const Demand &demand, Value buffer, AffineExpr count,
+    Op op, TileEmitter &e, const Demand &demand, Value buffer, AffineExpr count,
     function_ref<FailureOr<std::pair<Demand, Value>>(AffineExpr)> target) {
   if (failed(copyInput(op, e, demand, buffer)))
     return failure();
@@ -168,7 +169,7 @@ tile::Update updateOf(graph::ScatterReduction reduction, bool isUnsigned) {
 /// The demanded updates, each to its place in the input's memory, which is the
 /// result's. `target` has the places as coordinates.
 template <typename Op>
-LogicalResult updateInPlace(Op op, Emitter &e, const Demand &demand,
+LogicalResult updateInPlace(Op op, TileEmitter &e, const Demand &demand,
                             Value buffer, Demand target) {
   Exprs extents = graph::getShape(op.getUpdates());
   FailureOr<Value> update =
@@ -200,10 +201,11 @@ struct Tuples {
         shape(graph::getShape(op.getInput())) {
     depth = graph::constantOf(outer.pop_back_val()).value_or(0);
   }
-  AffineExpr count(Emitter &e) {
+  AffineExpr count(TileEmitter &e) {
     return graph::numElements(outer, e.context());
   }
-  Demand indices(Emitter &e, const Demand &demand, AffineExpr i, int64_t j) {
+  Demand indices(TileEmitter &e, const Demand &demand, AffineExpr i,
+                 int64_t j) {
     Exprs at = delinearize(i, outer);
     at.push_back(e.constant(j));
     return {op.getIndices(), demand.tile, at, {}};
@@ -216,7 +218,7 @@ struct Tuples {
   }
 };
 
-FailureOr<Value> scatterND(graph::ScatterNDOp op, Emitter &e,
+FailureOr<Value> scatterND(graph::ScatterNDOp op, TileEmitter &e,
                            const Demand &demand) {
   Tuples tuples(op);
   return lookThrough(
@@ -239,7 +241,7 @@ FailureOr<Value> scatterND(graph::ScatterNDOp op, Emitter &e,
 }
 
 /// The demand is one of updates.
-LogicalResult scatterNDInPlace(graph::ScatterNDOp op, Emitter &e,
+LogicalResult scatterNDInPlace(graph::ScatterNDOp op, TileEmitter &e,
                                const Demand &demand, Value buffer) {
   Tuples tuples(op);
   ArrayRef<AffineExpr> at(demand.coordinates);
@@ -259,7 +261,7 @@ LogicalResult scatterNDInPlace(graph::ScatterNDOp op, Emitter &e,
   return updateInPlace(op, e, demand, buffer, std::move(target));
 }
 
-LogicalResult scatterNDOrdered(graph::ScatterNDOp op, Emitter &e,
+LogicalResult scatterNDOrdered(graph::ScatterNDOp op, TileEmitter &e,
                                const Demand &demand, Value buffer) {
   if (op.getInPlace())
     return scatterNDInPlace(op, e, demand, buffer);
@@ -304,8 +306,9 @@ SmallVector<Guard> lines(graph::ScatterElementsOp op, const Demand &demand) {
 }
 
 /// The demand is one of updates.
-LogicalResult scatterElementsInPlace(graph::ScatterElementsOp op, Emitter &e,
-                                     const Demand &demand, Value buffer) {
+LogicalResult scatterElementsInPlace(graph::ScatterElementsOp op,
+                                     TileEmitter &e, const Demand &demand,
+                                     Value buffer) {
   int64_t axis = op.getAxis();
   FailureOr<AffineExpr> place =
       indexSymbol(e, {op.getIndices(), demand.tile, demand.coordinates, {}},
@@ -317,8 +320,9 @@ LogicalResult scatterElementsInPlace(graph::ScatterElementsOp op, Emitter &e,
   return updateInPlace(op, e, demand, buffer, std::move(target));
 }
 
-LogicalResult scatterElementsOrdered(graph::ScatterElementsOp op, Emitter &e,
-                                     const Demand &demand, Value buffer) {
+LogicalResult scatterElementsOrdered(graph::ScatterElementsOp op,
+                                     TileEmitter &e, const Demand &demand,
+                                     Value buffer) {
   if (op.getInPlace())
     return scatterElementsInPlace(op, e, demand, buffer);
   int64_t axis = op.getAxis();
@@ -342,11 +346,11 @@ LogicalResult scatterElementsOrdered(graph::ScatterElementsOp op, Emitter &e,
 /// Few updates are looked through tile by tile.
 struct ScatterNDRule
     : EmitOpInterface::ExternalModel<ScatterNDRule, graph::ScatterNDOp> {
-  FailureOr<Value> emitTile(Operation *op, Emitter &e,
+  FailureOr<Value> emitTile(Operation *op, TileEmitter &e,
                             const Demand &demand) const {
     return scatterND(cast<graph::ScatterNDOp>(op), e, demand);
   }
-  LogicalResult emitOrdered(Operation *op, Emitter &e, const Demand &demand,
+  LogicalResult emitOrdered(Operation *op, TileEmitter &e, const Demand &demand,
                             Value buffer) const {
     return scatterNDOrdered(cast<graph::ScatterNDOp>(op), e, demand, buffer);
   }

@@ -29,11 +29,11 @@ Exprs emit::delinearize(AffineExpr index, ArrayRef<AffineExpr> extents) {
 namespace {
 
 template <typename Op>
-FailureOr<Value> view(Op op, Emitter &e, const Demand &demand) {
+FailureOr<Value> view(Op op, TileEmitter &e, const Demand &demand) {
   return e.emit(throughMap(demand, op.getOperandMap(0), op.getInput()));
 }
 
-FailureOr<Value> constantRule(graph::ConstantOp op, Emitter &e,
+FailureOr<Value> constantRule(graph::ConstantOp op, TileEmitter &e,
                               const Demand &demand) {
   auto value = dyn_cast<DenseElementsAttr>(op.getValue());
   Type element = op.getType().getElementType();
@@ -51,7 +51,7 @@ FailureOr<Value> constantRule(graph::ConstantOp op, Emitter &e,
       e.b(), e.loc(), type, DenseElementsAttr::get(type, Attribute(integer))));
 }
 
-FailureOr<Value> dims(graph::DimsOp op, Emitter &e, const Demand &demand) {
+FailureOr<Value> dims(graph::DimsOp op, TileEmitter &e, const Demand &demand) {
   AffineMap values = op.getValues();
   Type element =
       e.computeType(cast<RankedTensorType>(op.getType()).getElementType());

@@ -1,4 +1,4 @@
-#include "codegen/emit/Emitter.h"
+#include "codegen/emit/TileEmitter.h"
 #include "graph/ir/Materialize.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -9,9 +9,9 @@ using namespace charonia::emit;
 
 #include "codegen/emit/EmitInterface.cpp.inc"
 
-Emitter::Emitter(graph::KernelOp kernel, const EmitTarget &target,
-                 const Schedule &schedule, OpBuilder &builder,
-                 func::FuncOp function)
+TileEmitter::TileEmitter(graph::KernelOp kernel, const EmitTarget &target,
+                         const Schedule &schedule, OpBuilder &builder,
+                         func::FuncOp function)
     : kernel(kernel), target(target), schedule(schedule), builder(builder),
       location(kernel.getLoc()) {
   scopes.emplace_back();
@@ -27,7 +27,7 @@ Emitter::Emitter(graph::KernelOp kernel, const EmitTarget &target,
 // Types and errors
 //===----------------------------------------------------------------------===//
 
-Type Emitter::computeType(Type element) const {
+Type TileEmitter::computeType(Type element) const {
   if (element.isF16() || element.isBF16())
     return builder.getF32Type();
   if (auto integer = dyn_cast<IntegerType>(element))
@@ -37,7 +37,7 @@ Type Emitter::computeType(Type element) const {
   return element;
 }
 
-InFlightDiagnostic Emitter::error(const Demand &demand, const Twine &what) {
+InFlightDiagnostic TileEmitter::error(const Demand &demand, const Twine &what) {
   Operation *op = demand.value.getDefiningOp();
   auto diagnostic = mlir::emitError(op ? op->getLoc() : location);
   diagnostic << what;
@@ -54,7 +54,7 @@ InFlightDiagnostic Emitter::error(const Demand &demand, const Twine &what) {
 // Symbols and axes
 //===----------------------------------------------------------------------===//
 
-graph::Facts Emitter::facts(ArrayRef<int64_t> tile) const {
+graph::Facts TileEmitter::facts(ArrayRef<int64_t> tile) const {
   graph::Facts r;
   for (int64_t extent : tile)
     r.dims.push_back({0, extent - 1});
@@ -66,7 +66,7 @@ graph::Facts Emitter::facts(ArrayRef<int64_t> tile) const {
   return r;
 }
 
-graph::Interval Emitter::below(AffineExpr limit) const {
+graph::Interval TileEmitter::below(AffineExpr limit) const {
   graph::Interval range{0, graph::Interval::noHigh};
   if (limit)
     if (int64_t high = graph::boundsOf(limit, facts({})).high;
@@ -75,28 +75,29 @@ graph::Interval Emitter::below(AffineExpr limit) const {
   return range;
 }
 
-bool Emitter::isScalar(AffineExpr expr) const {
+bool TileEmitter::isScalar(AffineExpr expr) const {
   bool scalar = true;
   expr.walk([&](AffineExpr e) { scalar &= !isa<AffineDimExpr>(e); });
   forEachSymbol(expr, [&](unsigned s) { scalar &= !symbols[s].isTile; });
   return scalar;
 }
 
-AffineExpr Emitter::addSymbol(Value value, AffineExpr limit) {
+AffineExpr TileEmitter::addSymbol(Value value, AffineExpr limit) {
   symbols.push_back(
       {value, below(limit), 1, limit, (unsigned)scopes.size() - 1});
   return getAffineSymbolExpr(symbols.size() - 1, context());
 }
 
-std::pair<Value, SmallVector<int64_t>> Emitter::withoutBroadcast(Value tile) {
+std::pair<Value, SmallVector<int64_t>>
+TileEmitter::withoutBroadcast(Value tile) {
   if (auto broadcast = tile.getDefiningOp<tile::BroadcastOp>())
     return {broadcast.getInput(), SmallVector<int64_t>(broadcast.getAxes())};
   int64_t rank = cast<RankedTensorType>(tile.getType()).getRank();
   return {tile, llvm::to_vector(llvm::seq<int64_t>(0, rank))};
 }
 
-AffineExpr Emitter::addTileSymbol(Value tile, ArrayRef<int64_t> axes,
-                                  AffineExpr limit) {
+AffineExpr TileEmitter::addTileSymbol(Value tile, ArrayRef<int64_t> axes,
+                                      AffineExpr limit) {
   auto type = cast<RankedTensorType>(tile.getType());
   if (!type.getElementType().isIndex())
     tile = arith::IndexCastOp::create(
@@ -108,8 +109,8 @@ AffineExpr Emitter::addTileSymbol(Value tile, ArrayRef<int64_t> axes,
   return getAffineSymbolExpr(symbols.size() - 1, context());
 }
 
-AffineExpr Emitter::addBounded(AffineExpr expr, unsigned axis,
-                               AffineExpr limit) {
+AffineExpr TileEmitter::addBounded(AffineExpr expr, unsigned axis,
+                                   AffineExpr limit) {
   symbols.push_back({Value(), below(limit), 1, limit,
                      (unsigned)scopes.size() - 1, true,
                      SmallVector<int64_t>{axis},
@@ -117,7 +118,8 @@ AffineExpr Emitter::addBounded(AffineExpr expr, unsigned axis,
   return getAffineSymbolExpr(symbols.size() - 1, context());
 }
 
-AffineExpr Emitter::unbounded(AffineExpr expr, ArrayRef<int64_t> tile) const {
+AffineExpr TileEmitter::unbounded(AffineExpr expr,
+                                  ArrayRef<int64_t> tile) const {
   llvm::DenseMap<AffineExpr, AffineExpr> meant;
   forEachSymbol(expr, [&](unsigned s) {
     const SymbolInfo &info = symbols[s];
@@ -131,8 +133,9 @@ AffineExpr Emitter::unbounded(AffineExpr expr, ArrayRef<int64_t> tile) const {
   return meant.empty() ? expr : simplify(expr.replace(meant), tile);
 }
 
-AffineExpr Emitter::mapIndex(AffineExpr expr, ArrayRef<int64_t> tile,
-                             AffineExpr limit, function_ref<Value(Value)> f) {
+AffineExpr TileEmitter::mapIndex(AffineExpr expr, ArrayRef<int64_t> tile,
+                                 AffineExpr limit,
+                                 function_ref<Value(Value)> f) {
   expr = simplify(expr, tile);
   SmallVector<int64_t> axes, extents, position(tile.size(), -1);
   for (unsigned i = 0; i < tile.size(); ++i)
@@ -147,15 +150,15 @@ AffineExpr Emitter::mapIndex(AffineExpr expr, ArrayRef<int64_t> tile,
                        limit);
 }
 
-void Emitter::forEachSymbol(AffineExpr expr,
-                            function_ref<void(unsigned)> f) const {
+void TileEmitter::forEachSymbol(AffineExpr expr,
+                                function_ref<void(unsigned)> f) const {
   expr.walk([&](AffineExpr e) {
     if (auto s = dyn_cast<AffineSymbolExpr>(e))
       f(s.getPosition());
   });
 }
 
-bool Emitter::dependsOnAxis(AffineExpr expr, unsigned axis) const {
+bool TileEmitter::dependsOnAxis(AffineExpr expr, unsigned axis) const {
   if (expr.isFunctionOfDim(axis))
     return true;
   bool result = false;
@@ -166,8 +169,8 @@ bool Emitter::dependsOnAxis(AffineExpr expr, unsigned axis) const {
   return result;
 }
 
-Demand Emitter::moveAxes(const Demand &demand, ArrayRef<int64_t> axes,
-                         ArrayRef<int64_t> tile) {
+Demand TileEmitter::moveAxes(const Demand &demand, ArrayRef<int64_t> axes,
+                             ArrayRef<int64_t> tile) {
   SmallVector<AffineExpr> dims;
   for (int64_t axis : axes)
     dims.push_back(axis < 0 ? constant(0) : getAffineDimExpr(axis, context()));
@@ -197,15 +200,15 @@ Demand Emitter::moveAxes(const Demand &demand, ArrayRef<int64_t> axes,
   return moved;
 }
 
-Demand Emitter::addAxis(const Demand &demand, int64_t extent) {
+Demand TileEmitter::addAxis(const Demand &demand, int64_t extent) {
   SmallVector<int64_t> tile = demand.tile;
   tile.push_back(extent);
   return moveAxes(demand, llvm::to_vector(llvm::seq<int64_t>(0, demand.rank())),
                   tile);
 }
 
-SmallVector<Value> Emitter::compress(MutableArrayRef<AffineExpr> exprs,
-                                     ArrayRef<int64_t> tile) {
+SmallVector<Value> TileEmitter::compress(MutableArrayRef<AffineExpr> exprs,
+                                         ArrayRef<int64_t> tile) {
   SmallVector<int64_t> position(symbols.size(), -1);
   SmallVector<unsigned> used;
   for (AffineExpr e : exprs)
@@ -244,14 +247,14 @@ SmallVector<Value> Emitter::compress(MutableArrayRef<AffineExpr> exprs,
 // Scopes
 //===----------------------------------------------------------------------===//
 
-unsigned Emitter::scopeOf(AffineExpr expr) const {
+unsigned TileEmitter::scopeOf(AffineExpr expr) const {
   unsigned scope = 0;
   forEachSymbol(expr,
                 [&](unsigned s) { scope = std::max(scope, symbols[s].scope); });
   return scope;
 }
 
-unsigned Emitter::scopeOf(const Demand &demand) const {
+unsigned TileEmitter::scopeOf(const Demand &demand) const {
   unsigned scope = 0;
   for (AffineExpr e : demand.coordinates)
     scope = std::max(scope, scopeOf(e));
@@ -260,7 +263,7 @@ unsigned Emitter::scopeOf(const Demand &demand) const {
   return scope;
 }
 
-template <typename F> auto Emitter::atScope(unsigned scope, F f) {
+template <typename F> auto TileEmitter::atScope(unsigned scope, F f) {
   OpBuilder::InsertionGuard guard(builder);
   SmallVector<Scope> inner;
   for (unsigned i = scope + 1; i < scopes.size(); ++i)
@@ -274,7 +277,8 @@ template <typename F> auto Emitter::atScope(unsigned scope, F f) {
   return result;
 }
 
-Emitter::Key Emitter::makeKey(const Demand &demand, unsigned part) const {
+TileEmitter::Key TileEmitter::makeKey(const Demand &demand,
+                                      unsigned part) const {
   Key key{demand.value.getAsOpaquePointer(), part, demand.tile, {}};
   for (AffineExpr e : demand.coordinates)
     key.exprs.push_back(e.getAsOpaquePointer());
@@ -285,7 +289,7 @@ Emitter::Key Emitter::makeKey(const Demand &demand, unsigned part) const {
   return key;
 }
 
-FailureOr<SmallVector<Value>> Emitter::once(
+FailureOr<SmallVector<Value>> TileEmitter::once(
     const Demand &demand, unsigned part,
     function_ref<FailureOr<SmallVector<Value>>(const Demand &)> emitter) {
   Key key = makeKey(demand, part);
@@ -301,10 +305,10 @@ FailureOr<SmallVector<Value>> Emitter::once(
   });
 }
 
-FailureOr<SmallVector<Value>> Emitter::loop(AffineExpr count,
-                                            const Limits &limits,
-                                            ArrayRef<Value> initial,
-                                            LoopBody body) {
+FailureOr<SmallVector<Value>> TileEmitter::loop(AffineExpr count,
+                                                const Limits &limits,
+                                                ArrayRef<Value> initial,
+                                                LoopBody body) {
   count = simplify(count, {});
   std::optional<int64_t> known = graph::constantOf(count);
   if (known && *known == 0)
@@ -347,7 +351,7 @@ FailureOr<SmallVector<Value>> Emitter::loop(AffineExpr count,
 // Emission
 //===----------------------------------------------------------------------===//
 
-FailureOr<Value> Emitter::emit(Demand demand) {
+FailureOr<Value> TileEmitter::emit(Demand demand) {
   FailureOr<SmallVector<Value>> result =
       emitPart(std::move(demand), 0,
                [&](const Demand &d) -> FailureOr<SmallVector<Value>> {
@@ -359,7 +363,7 @@ FailureOr<Value> Emitter::emit(Demand demand) {
                         : FailureOr<Value>(result->front());
 }
 
-FailureOr<SmallVector<Value>> Emitter::emitPart(
+FailureOr<SmallVector<Value>> TileEmitter::emitPart(
     Demand demand, unsigned part,
     function_ref<FailureOr<SmallVector<Value>>(const Demand &)> emitter) {
   graph::Facts known = facts(demand.tile);
@@ -413,7 +417,7 @@ FailureOr<SmallVector<Value>> Emitter::emitPart(
   });
 }
 
-FailureOr<Value> Emitter::emitHere(const Demand &demand) {
+FailureOr<Value> TileEmitter::emitHere(const Demand &demand) {
   if (Value buffer = buffers.lookup(demand.value))
     return emitLoad(demand, buffer);
   Operation *op = demand.value.getDefiningOp();
@@ -490,7 +494,7 @@ static void joinCoordinates(Coordinates &c, const graph::Facts &known,
   }
 }
 
-Emitter::Access Emitter::makeAccess(const Demand &demand) {
+TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {
   Exprs extents = graph::getShape(demand.value);
   graph::Facts known = facts(demand.tile);
   Coordinates joined{{},
@@ -540,7 +544,7 @@ Emitter::Access Emitter::makeAccess(const Demand &demand) {
   return access;
 }
 
-FailureOr<Value> Emitter::emitLoad(const Demand &demand, Value buffer) {
+FailureOr<Value> TileEmitter::emitLoad(const Demand &demand, Value buffer) {
   Access access = makeAccess(demand);
   Type storage = cast<tile::BufferType>(buffer.getType()).getElementType();
   auto load =
@@ -565,8 +569,8 @@ FailureOr<Value> Emitter::emitLoad(const Demand &demand, Value buffer) {
   return value;
 }
 
-void Emitter::storeResult(Value tile, Value buffer, Type graphType,
-                          Demand demand, tile::UpdateAttr update) {
+void TileEmitter::storeResult(Value tile, Value buffer, Type graphType,
+                              Demand demand, tile::UpdateAttr update) {
   for (AffineExpr &c : demand.coordinates)
     c = simplify(c, demand.tile);
   Type storage = cast<tile::BufferType>(buffer.getType()).getElementType();
@@ -583,7 +587,7 @@ void Emitter::storeResult(Value tile, Value buffer, Type graphType,
                         update);
 }
 
-FailureOr<Value> Emitter::emitAs(Demand demand, Type element) {
+FailureOr<Value> TileEmitter::emitAs(Demand demand, Type element) {
   FailureOr<Value> value = emit(std::move(demand));
   if (failed(value))
     return failure();
@@ -606,7 +610,7 @@ FailureOr<Value> Emitter::emitAs(Demand demand, Type element) {
       builder, location, tileType(type.getShape(), element), *value));
 }
 
-void Emitter::prefetch(Value value, ArrayRef<AffineExpr> coordinates) {
+void TileEmitter::prefetch(Value value, ArrayRef<AffineExpr> coordinates) {
   Exprs at(coordinates.begin(), coordinates.end());
   while (!buffers.contains(value)) {
     auto view = value.getDefiningOp<graph::GraphOpInterface>();
@@ -630,7 +634,7 @@ void Emitter::prefetch(Value value, ArrayRef<AffineExpr> coordinates) {
                            access.rank);
 }
 
-FailureOr<Value> Emitter::emitZeroOutside(Demand demand, Type element) {
+FailureOr<Value> TileEmitter::emitZeroOutside(Demand demand, Type element) {
   SmallVector<int64_t> tile = demand.tile;
   SmallVector<Guard> guards = demand.guards;
   FailureOr<Value> value = emitAs(std::move(demand), element);
@@ -658,9 +662,9 @@ bool emit::isZeroOutside(Value tile) {
 
 /// Index arithmetic of tile programs, each value in the outermost scope that
 /// has its symbols.
-struct Emitter::IndexCode {
+struct TileEmitter::IndexCode {
   using Value = mlir::Value;
-  Emitter &e;
+  TileEmitter &e;
 
   template <typename F> Value place(AffineExpr expr, F write) {
     return e.atScope(e.scopeOf(expr), write);
@@ -691,13 +695,13 @@ struct Emitter::IndexCode {
   }
 };
 
-Value Emitter::materialize(AffineExpr expr) {
+Value TileEmitter::materialize(AffineExpr expr) {
   graph::Facts known = facts({});
   IndexCode code{*this};
   return graph::Materializer(code, known)(expr);
 }
 
-Value Emitter::emitIndex(AffineExpr expr, ArrayRef<int64_t> tile) {
+Value TileEmitter::emitIndex(AffineExpr expr, ArrayRef<int64_t> tile) {
   SmallVector<AffineExpr> exprs{unbounded(simplify(expr, tile), tile)};
   SmallVector<Value> used = compress(exprs, tile);
   AffineMap map = AffineMap::get(tile.size(), used.size(), exprs[0], context());
@@ -705,7 +709,8 @@ Value Emitter::emitIndex(AffineExpr expr, ArrayRef<int64_t> tile) {
       builder, location, tileType(tile, builder.getIndexType()), used, map);
 }
 
-Value Emitter::emitInBounds(ArrayRef<Guard> guards, ArrayRef<int64_t> tile) {
+Value TileEmitter::emitInBounds(ArrayRef<Guard> guards,
+                                ArrayRef<int64_t> tile) {
   graph::Facts known = facts(tile);
   SmallVector<AffineExpr> coordinates, extents;
   for (const Guard &g : guards) {
@@ -730,24 +735,24 @@ Value Emitter::emitInBounds(ArrayRef<Guard> guards, ArrayRef<int64_t> tile) {
                      context()));
 }
 
-Value Emitter::splat(TypedAttr value, ArrayRef<int64_t> tile) {
+Value TileEmitter::splat(TypedAttr value, ArrayRef<int64_t> tile) {
   auto type = tileType(tile, value.getType());
   return arith::ConstantOp::create(
       builder, location, type, DenseElementsAttr::get(type, Attribute(value)));
 }
 
-Value Emitter::splat(double value, Type element, ArrayRef<int64_t> tile) {
+Value TileEmitter::splat(double value, Type element, ArrayRef<int64_t> tile) {
   if (isa<FloatType>(element))
     return splat(builder.getFloatAttr(element, value), tile);
   return splat(builder.getIntegerAttr(element, (int64_t)value), tile);
 }
 
-Value Emitter::splatLike(double value, Value tile) {
+Value TileEmitter::splatLike(double value, Value tile) {
   auto type = cast<RankedTensorType>(tile.getType());
   return splat(value, type.getElementType(), type.getShape());
 }
 
-Value Emitter::sumParts(Value tile) {
+Value TileEmitter::sumParts(Value tile) {
   if (split.count == 1)
     return tile;
   return tile::SplitSumOp::create(builder, location, tile.getType(), tile,
@@ -755,12 +760,12 @@ Value Emitter::sumParts(Value tile) {
                                   split.partValue, split.count);
 }
 
-Value Emitter::quotient(Value x, Value y) {
+Value TileEmitter::quotient(Value x, Value y) {
   return arith::DivFOp::create(builder, location, x, y,
                                arith::FastMathFlags::afn);
 }
 
-Value Emitter::maskWith(Value mask, Value x, double otherwise) {
+Value TileEmitter::maskWith(Value mask, Value x, double otherwise) {
   if (!mask)
     return x;
   return arith::SelectOp::create(builder, location, mask, x,

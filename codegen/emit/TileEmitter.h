@@ -13,8 +13,8 @@
 // lives in a scope: the kernel body, or the body of a loop. A demand is emitted
 // in the outermost scope that has all its symbols, whichever loop asked for it,
 // and is emitted once there: what does not depend on a loop never lands in it.
-#ifndef CHARONIA_CODEGEN_EMIT_EMITTER_H
-#define CHARONIA_CODEGEN_EMIT_EMITTER_H
+#ifndef CHARONIA_CODEGEN_EMIT_TILEEMITTER_H
+#define CHARONIA_CODEGEN_EMIT_TILEEMITTER_H
 
 #include "codegen/emit/Emit.h"
 #include "codegen/emit/Schedule.h"
@@ -48,11 +48,11 @@ struct Demand {
   unsigned rank() const { return tile.size(); }
 };
 
-class Emitter {
+class TileEmitter {
 public:
-  Emitter(graph::KernelOp kernel, const EmitTarget &target,
-          const Schedule &schedule, mlir::OpBuilder &builder,
-          mlir::func::FuncOp function);
+  TileEmitter(graph::KernelOp kernel, const EmitTarget &target,
+              const Schedule &schedule, mlir::OpBuilder &builder,
+              mlir::func::FuncOp function);
 
   // --- What rules call -------------------------------------------------------
 
