@@ -448,7 +448,7 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "conv-transpose-runs": lambda: conv_transpose([32, 32], [32, 32], [31, 31], [3, 3]),
     "conv-transpose-groups": lambda: conv_transpose([9, 9], [16, 9], [7, 4], [4, 3], groups=2),
     "shifted-views-60000": lambda: shifted_views(60000),
-    "tangle-500": lambda: tangle(500),
+    "tangle-200": lambda: tangle(200),
     "attention-2048-columns": lambda: attention_of_columns(2048),
     "channel-attention": lambda: channel_attention(4),
     "lstm-mixer": lambda: lstm_mixer(4),
