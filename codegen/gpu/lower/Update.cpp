@@ -33,7 +33,8 @@ void KernelLowering::lowerUpdate(tile::StoreOp op) {
     SmallVector<IndexSum> dims = coordinates(layout, reg);
     SmallVector<IndexSum> symbols = symbolsOf(plan.access, layout, reg);
     Address address = addressOf(plan, dims, symbols);
-    Value predicate = index->both(first, predicateOf(plan, dims, symbols));
+    Value predicate =
+        index->both(first, predicateOf(plan, layout, reg, dims, symbols));
     OpBuilder::InsertionGuard guard(b);
     if (predicate) {
       auto branch = scf::IfOp::create(b, loc, predicate, false);

@@ -52,7 +52,8 @@ protected:
     Value splat = tile::SplatOp::create(b, loc, tile, number);
     AffineMap none = AffineMap::get(0, 0, {}, &context);
     tile::StoreOp::create(b, loc, splat, function.getArgument(0), ValueRange(),
-                          none, none, 0, ArrayRef<int64_t>());
+                          none, none, 0, ArrayRef<int64_t>(),
+                          tile::UpdateAttr());
     func::ReturnOp::create(b, loc);
     return function;
   }
