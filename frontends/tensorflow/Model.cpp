@@ -269,7 +269,8 @@ std::optional<Problem> Model::findPorts() {
   llvm::StringMap<bool> isRead;
   for (const proto::Node &node : main->nodes)
     for (const std::string &input : node.inputs())
-      isRead[parseReference(input).node] = true;
+      if (Reference reference = parseReference(input); !reference.isControl)
+        isRead[reference.node] = true;
   auto attribute = [](const proto::Node &node, const char *name) {
     auto it = node.attributes().find(name);
     return it == node.attributes().end() ? nullptr : &it->second;

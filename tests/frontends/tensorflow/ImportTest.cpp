@@ -48,7 +48,8 @@ TEST(TensorFlowTable, DamageIsFound) {
   flipped[4] ^= 1;
   EXPECT_THAT(problemOfTable(flipped), HasSubstr("checksum differs"));
   std::string outside = file;
-  outside[file.size() - 48] = '\x7f';
+  // Behind the place of the block that nothing is read of.
+  outside.replace(file.size() - 46, 2, "\xff\x7f");
   EXPECT_THAT(problemOfTable(outside), HasSubstr("outside of itself"));
   // Any one byte: an error or the same table, never a crash.
   for (size_t i = 0; i < file.size(); ++i)
@@ -239,7 +240,7 @@ TEST(TensorFlowGraph, ConstantsThatLie) {
                 t.clear_ints();
                 t.add_ints(5);
               }),
-              HasSubstr("dense<5.000000e+00>"));
+              HasSubstr("dense<5>"));
 }
 
 TEST(TensorFlowGraph, FilesOfOtherKinds) {
