@@ -67,11 +67,10 @@ std::optional<int> GraphImporter::outputOf(const proto::Node &node,
 /// cycle or a name is not defined.
 std::optional<std::vector<int>>
 GraphImporter::order(Scope &scope, llvm::ArrayRef<std::string> roots) {
-  constexpr int maxOutputs = 1 << 16;
   const Body &body = scope.body;
   std::vector<int> result;
   enum State : char { New, Open, Done };
-  std::vector<State> states(body.nodes.size(), New);
+  std::unordered_map<int, State> states;
   struct Visit {
     int node;
     int input;
@@ -87,7 +86,7 @@ GraphImporter::order(Scope &scope, llvm::ArrayRef<std::string> roots) {
     std::optional<int> output =
         it == body.byName.end() ? std::nullopt
                                 : outputOf(body.nodes[it->second], reference);
-    if (!output || *output >= maxOutputs) {
+    if (!output) {
       Problem problem{"input '" + printable(text.str()) +
                           "' is not defined anywhere",
                       againRemedy};
@@ -95,9 +94,7 @@ GraphImporter::order(Scope &scope, llvm::ArrayRef<std::string> roots) {
       ok = false;
       return;
     }
-    auto &wanted = scope.wanted[it->second];
-    wanted.resize(std::max<size_t>(wanted.size(), *output + 1));
-    wanted[*output] = true;
+    scope.wanted[it->second].insert(*output);
     if (states[it->second] == Open) {
       report(body.nodes[it->second], scope, {},
              {"depends on itself: loops of Switch, Merge and NextIteration are "
@@ -132,25 +129,32 @@ GraphImporter::order(Scope &scope, llvm::ArrayRef<std::string> roots) {
 
 // Nodes.
 
-const Item *GraphImporter::lookup(const Reference &reference,
-                                  const Scope &scope) {
+std::optional<Item> GraphImporter::lookup(const Reference &reference,
+                                          const Scope &scope) {
   if (auto it = scope.arguments.find(reference.node);
       it != scope.arguments.end() && (scope.isFunction || reference.index == 0))
-    return &it->second;
-  auto it = scope.body.byName.find(reference.node);
-  if (it == scope.body.byName.end())
-    return nullptr;
-  auto output = outputOf(scope.body.nodes[it->second], reference);
-  const Items &results = scope.results[it->second];
-  return output && *output < static_cast<int>(results.size())
-             ? &results[*output]
-             : nullptr;
+    return it->second;
+  auto node = scope.body.byName.find(reference.node);
+  if (node == scope.body.byName.end())
+    return std::nullopt;
+  auto output = outputOf(scope.body.nodes[node->second], reference);
+  auto it = scope.results.find(node->second);
+  bool isTainted = scope.tainted.count(node->second);
+  if (output && it != scope.results.end() &&
+      *output < static_cast<int>(it->second.size())) {
+    Item item = it->second[*output];
+    item.tainted |= isTainted;
+    return item;
+  }
+  if (!isTainted)
+    return std::nullopt;
+  Item item;
+  item.tainted = true;
+  return item;
 }
 
 bool GraphImporter::importBody(Scope &scope,
                                llvm::ArrayRef<std::string> roots) {
-  scope.results.resize(scope.body.nodes.size());
-  scope.wanted.resize(scope.body.nodes.size());
   auto nodes = order(scope, roots);
   if (!nodes)
     return false;
@@ -191,10 +195,16 @@ void GraphImporter::importNode(const proto::Node &proto, int index,
     Reference reference = parseReference(text);
     if (reference.isControl)
       continue;
-    const Item *item = lookup(reference, scope);
-    items.push_back(item ? *item : Item());
-    complete &= !items.back().isNothing();
-    tainted |= !item || item->tainted;
+    auto item = lookup(reference, scope);
+    if (!item) {
+      report(proto, scope, {},
+             {"input '" + printable(text) + "' is not defined anywhere",
+              againRemedy});
+      item.emplace().tainted = true;
+    }
+    items.push_back(*item);
+    complete &= !item->isNothing();
+    tainted |= item->tainted;
     names.push_back(text);
     shown.push_back(printable(text) + ": " + describe(items.back(), emitter));
   }
@@ -214,11 +224,9 @@ void GraphImporter::importNode(const proto::Node &proto, int index,
   if (!ok && (!tainted || !isKnown))
     if (auto &problem = emitter.getProblem())
       report(proto, scope, shown, *problem);
-  Items &results = scope.results[index];
-  results = std::move(node.getResults());
-  results.resize(std::max(results.size(), scope.wanted[index].size()));
-  for (Item &result : results)
-    result.tainted |= tainted || !ok;
+  scope.results[index] = std::move(node.getResults());
+  if (tainted || !ok)
+    scope.tainted.insert(index);
 }
 
 LogicalResult GraphImporter::importResults(Node &node, const proto::Node &proto,
@@ -259,7 +267,7 @@ const proto::Function *GraphImporter::functionOf(Node &node,
 }
 
 LogicalResult GraphImporter::call(const proto::Function &function,
-                                  Items arguments, llvm::ArrayRef<bool> wanted,
+                                  Items arguments, const std::set<int> &wanted,
                                   const std::string &callName,
                                   const Scope &scope, Items &results) {
   constexpr unsigned maxDepth = 64;
@@ -280,7 +288,7 @@ LogicalResult GraphImporter::call(const proto::Function &function,
                             "' has two nodes of the name '" +
                             printable(body.twice) + "'",
                         againRemedy);
-  Scope inner{body, &scope, callName, {}, {}, {}, true};
+  Scope inner{body, &scope, callName, {}, true, {}, {}, {}};
   for (auto [i, argument] : llvm::enumerate(arguments))
     inner.arguments[signature.inputs(i).name()] = std::move(argument);
   std::vector<std::string> roots, all;
@@ -292,16 +300,20 @@ LogicalResult GraphImporter::call(const proto::Function &function,
                               printable(output.name()) + "'",
                           againRemedy);
     all.push_back(it->second);
-    if (i < wanted.size() && wanted[i])
+    if (wanted.count(static_cast<int>(i)))
       roots.push_back(it->second);
   }
   size_t before = diagnostics.size();
   bool ok = importBody(inner, roots);
   for (auto [i, root] : llvm::enumerate(all)) {
-    const Item *item = i < wanted.size() && wanted[i]
-                           ? lookup(parseReference(root), inner)
-                           : nullptr;
-    results.push_back(item ? *item : Item());
+    bool isWanted = ok && wanted.count(static_cast<int>(i));
+    auto item = isWanted ? lookup(parseReference(root), inner)
+                         : std::optional<Item>(Item());
+    if (!item)
+      report({"function '" + printable(signature.name()) +
+                  "' gives what it does not compute, '" + printable(root) + "'",
+              againRemedy});
+    results.push_back(item.value_or(Item()));
   }
   if (ok && diagnostics.size() == before)
     return llvm::success();
@@ -383,7 +395,7 @@ LogicalResult GraphImporter::importIf(Node &node, const proto::Node &proto,
   emitter.begin(locate(proto, scope));
   for (auto [i, pair] : llvm::enumerate(llvm::zip(node.getResults(), others))) {
     auto &[result, other] = pair;
-    if (i >= scope.wanted[index].size() || !scope.wanted[index][i])
+    if (!scope.wanted[index].count(static_cast<int>(i)))
       continue;
     emitter.follow(result.value);
     emitter.follow(other.value);
@@ -410,10 +422,12 @@ LogicalResult GraphImporter::importWhile(Node &node, const proto::Node &proto,
   for (unsigned i = 0; i < node.numInputs(); ++i)
     states.push_back(node.item(i));
   std::string path = scopeOf(scope.path, proto.name());
-  SmallVector<bool> all(states.size(), true);
+  std::set<int> all;
+  for (unsigned i = 0; i < node.numInputs(); ++i)
+    all.insert(static_cast<int>(i));
   for (int64_t step = 0;; ++step) {
     Items test;
-    if (failed(call(*condition, states, {true}, path, scope, test)))
+    if (failed(call(*condition, states, {0}, path, scope, test)))
       return llvm::failure();
     emitter.begin(locate(proto, scope));
     auto goesOn =
@@ -443,13 +457,16 @@ LogicalResult GraphImporter::importWhile(Node &node, const proto::Node &proto,
 
 Items GraphImporter::importGraph(llvm::ArrayRef<std::string> outputs,
                                  const llvm::StringMap<Item> &fed) {
-  Scope scope{model.graph(), nullptr, "", fed, {}, {}, false};
+  Scope scope{model.graph(), nullptr, "", fed, false, {}, {}, {}};
   Items results;
   if (!importBody(scope, outputs))
     return results;
   for (const std::string &output : outputs) {
-    const Item *item = lookup(parseReference(output), scope);
-    results.push_back(item ? *item : Item());
+    auto item = lookup(parseReference(output), scope);
+    if (!item)
+      report({"output '" + printable(output) + "' is not defined anywhere",
+              againRemedy});
+    results.push_back(item.value_or(Item()));
   }
   return results;
 }

@@ -4,6 +4,8 @@
 
 #include "frontends/common/Diagnostic.h"
 #include "frontends/tensorflow/Node.h"
+#include <set>
+#include <unordered_map>
 
 namespace charonia::frontend::tensorflow {
 
@@ -34,11 +36,13 @@ private:
     std::string path;
     /// Arguments of a function; what is fed to the graph.
     llvm::StringMap<Item> arguments;
-    /// Results by node; empty where it is not imported yet.
-    std::vector<Items> results;
-    /// Outputs of each node that somebody needs.
-    std::vector<llvm::SmallVector<bool>> wanted;
     bool isFunction = false;
+    // By node, of those that are needed: a body may have far more.
+    std::unordered_map<int, Items> results;
+    /// Outputs that somebody needs.
+    std::unordered_map<int, std::set<int>> wanted;
+    /// Nodes that could not be imported, or follow from such.
+    std::set<int> tainted;
     unsigned depth() const { return parent ? parent->depth() + 1 : 0; }
   };
 
@@ -50,15 +54,17 @@ private:
   void importNode(const proto::Node &node, int index, Scope &scope);
   llvm::LogicalResult importResults(Node &node, const proto::Node &proto,
                                     int index, Scope &scope);
-  /// The item of a reference; null where it names nothing.
-  const Item *lookup(const Reference &reference, const Scope &scope);
+  /// The item of a reference. Of what could not be imported it is a tainted
+  /// one; none where the reference names nothing.
+  std::optional<Item> lookup(const Reference &reference, const Scope &scope);
   /// Which of a node's outputs a reference means; none where it is not known.
   std::optional<int> outputOf(const proto::Node &node,
                               const Reference &reference);
 
-  /// Imports the function, on these arguments.
+  /// Imports what `wanted` results of the function need, on these arguments;
+  /// the others are nothing.
   llvm::LogicalResult call(const proto::Function &function, Items arguments,
-                           llvm::ArrayRef<bool> wanted,
+                           const std::set<int> &wanted,
                            const std::string &callName, const Scope &scope,
                            Items &results);
   llvm::LogicalResult importCall(Node &node, const proto::Node &proto,

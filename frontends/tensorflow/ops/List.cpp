@@ -62,6 +62,8 @@ static LogicalResult fromTensor(Node &n, Emitter &e) {
         "makes a list along size " + e.getSymbols().toString(dims[0]) +
             ", which has to be known and at most " + Twine(maxElements),
         "fix the length of the sequence with --shape");
+  if (failed(e.writeOut(*count)))
+    return llvm::failure();
   Values elements;
   dims.erase(dims.begin());
   for (int64_t i = 0; i < *count; ++i)

@@ -215,6 +215,8 @@ static LogicalResult unpack(Node &n, Emitter &e) {
   int64_t count = n.integer("num", 0);
   if (failed(axis))
     return llvm::failure();
+  if (count > 0 && count <= maxParts && failed(e.writeOut(count)))
+    return llvm::failure();
   if (count < 0 || count > maxParts ||
       !e.agree(dims[*axis], e.number(count), "is unpacked"))
     return e.fail("size " + e.getSymbols().toString(dims[*axis]) +

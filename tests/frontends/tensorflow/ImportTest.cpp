@@ -200,6 +200,25 @@ TEST(TensorFlowGraph, CyclesAndNamesOfNothing) {
   EXPECT_THAT(importGraph(twice), HasSubstr("has two nodes of the name 'x'"));
 }
 
+TEST(TensorFlowGraph, OutputsThatANodeHasNot) {
+  Graph graph;
+  addInput(graph, "x", {2});
+  addNode(graph, "Relu", "a", {"x"});
+  addNode(graph, "Relu", "y", {"a:2000000000"});
+  EXPECT_THAT(importGraph(graph),
+              HasSubstr("input 'a:2000000000' is not defined anywhere"));
+}
+
+TEST(TensorFlowGraph, PartsAreCounted) {
+  Graph graph;
+  addInput(graph, "x", {65536});
+  for (int i = 0; i < 3; ++i) {
+    auto &node = addNode(graph, "Unpack", "u" + std::to_string(i), {"x"});
+    (*node.mutable_attributes())["num"].set_integer(65536);
+  }
+  EXPECT_THAT(importGraph(graph), HasSubstr("are over 131072 nodes"));
+}
+
 TEST(TensorFlowGraph, LongChainsTakeNoStack) {
   Graph graph;
   addInput(graph, "x", {2});
