@@ -1,8 +1,5 @@
 #include "tests/frontends/tensorflow/Files.h"
-#include "frontends/Importer.h"
-#include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/Endian.h"
-#include "gtest/gtest.h"
 
 using namespace charonia;
 using namespace charonia::test;
@@ -165,22 +162,4 @@ std::map<std::string, std::string> SavedFiles::files() {
                       {"_CHECKPOINTABLE_OBJECT_GRAPH", bytesOf(objects)},
                       {"w/value", bytesOf(variable)}})},
           {"variables/variables.data-00000-of-00001", data + stored}};
-}
-
-std::string
-test::importTensorFlow(const std::map<std::string, std::string> &files) {
-  mlir::MLIRContext context;
-  auto result = frontend::importTensorFlowFiles(files, "m", {}, context);
-  bool hasError = llvm::any_of(result.diagnostics, [](const auto &diagnostic) {
-    return diagnostic.severity == frontend::Diagnostic::Severity::Error;
-  });
-  EXPECT_EQ(hasError, !result.module);
-  std::string text = result.toString();
-  llvm::raw_string_ostream stream(text);
-  if (result.module)
-    result.module->print(stream);
-  return text;
-}
-std::string test::importGraph(const Graph &graph) {
-  return importTensorFlow({{"graph.pb", bytesOf(graph)}});
 }

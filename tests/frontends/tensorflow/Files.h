@@ -41,11 +41,6 @@ struct SavedFiles {
   std::map<std::string, std::string> files();
 };
 
-/// Imports and gives the diagnostics as text, and behind them the module;
-/// checks that there is one exactly where there is no error.
-std::string importTensorFlow(const std::map<std::string, std::string> &files);
-std::string importGraph(const tf::proto::Graph &graph);
-
 } // namespace charonia::test
 
 #endif

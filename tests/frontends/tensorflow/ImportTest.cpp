@@ -1,7 +1,5 @@
 // Models of TensorFlow: what is read, and what is refused in which words.
-#include "tests/frontends/tensorflow/Files.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "tests/frontends/tensorflow/Import.h"
 
 using namespace charonia;
 using namespace charonia::test;
