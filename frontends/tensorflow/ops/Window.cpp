@@ -91,8 +91,8 @@ charonia::frontend::tensorflow::readConvWindow(Node &n, Emitter &e) {
     return llvm::failure();
   w.channelsLast = *last;
   w.input = n.input(0);
-  for (mlir::AffineExpr size :
-       llvm::ArrayRef(graph::getShape(n.input(1))).drop_back(2)) {
+  Exprs filter = graph::getShape(n.input(1));
+  for (mlir::AffineExpr size : llvm::ArrayRef(filter).drop_back(2)) {
     auto known = graph::constantOf(size);
     if (!known)
       return e.fail("the filter's size has to be known",
