@@ -1,4 +1,5 @@
 // Reductions along axes, arg-reductions, cumulative sums.
+#include "frontends/common/builders/Sequence.h"
 #include "frontends/onnx/Registry.h"
 #include <limits>
 
@@ -129,36 +130,16 @@ template <bool min> static llvm::LogicalResult argReduce(Node &n, Emitter &e) {
   return n.yield(e.op<graph::ArgReduceOp>({n.input(0)}, attributes));
 }
 
-/// An exclusive one leaves out the element itself: elements move on by one, and
-/// the neutral one comes first.
 template <ReduceKind kind>
 static llvm::LogicalResult cumulative(Node &n, Emitter &e) {
-  Value x = n.input(0);
-  int64_t rank = rankOf(x);
   auto given = n.constantInteger(1);
   if (failed(given))
     return llvm::failure();
-  auto axis = n.axis(*given, rank);
+  auto axis = n.axis(*given, rankOf(n.input(0)));
   if (failed(axis))
     return llvm::failure();
-  Value terms = e.widen(x);
-  if (!terms)
-    return llvm::failure();
-  bool reverse = n.flag("reverse");
-  if (n.flag("exclusive")) {
-    SmallVector<int64_t> lows(rank, 0);
-    lows[*axis] = reverse ? -1 : 1;
-    terms = e.pad(graph::PadMode::constant, terms,
-                  e.scalar(int64_t(kind == ReduceKind::prod), elementOf(terms)),
-                  e.numbers(lows), graph::getShape(x));
-  }
-  SmallVector<mlir::NamedAttribute> attributes = {
-      e.attr("kind", graph::ReduceKindAttr::get(e.getContext(), kind)),
-      e.attr("axis", *axis)};
-  if (reverse)
-    attributes.push_back(e.unit("reverse"));
-  return n.yield(
-      e.cast(e.op<graph::ScanOp>({terms}, attributes), elementOf(x)));
+  return n.yield(buildCumulative(n.input(0), kind, *axis, n.flag("exclusive"),
+                                 n.flag("reverse"), e));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::reductionRows() {

@@ -1,5 +1,6 @@
 // Operators whose results follow from shapes and attributes: constants, sizes,
 // ranges.
+#include "frontends/common/builders/Sequence.h"
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/Tensors.h"
 #include <cmath>
@@ -65,62 +66,8 @@ static llvm::LogicalResult constantOfShape(Node &n, Emitter &e) {
   return n.yield(e.broadcast(*fill, *dims));
 }
 
-/// start + i * delta for as many i as stay before the limit.
 static llvm::LogicalResult range(Node &n, Emitter &e) {
-  mlir::Type element = elementOf(n.input(0));
-  for (unsigned i : {0, 1, 2})
-    if (failed(n.needsRank(i, 0, 1)))
-      return llvm::failure();
-  Value start = e.reshape(n.input(0), {}), delta = e.reshape(n.input(2), {});
-  AffineExpr count;
-  if (llvm::isa<mlir::FloatType>(element)) {
-    auto from = n.constantNumber(0), to = n.constantNumber(1),
-         by = n.constantNumber(2);
-    if (failed(from) || failed(to) || failed(by))
-      return llvm::failure();
-    double steps = std::ceil((*to - *from) / *by);
-    if (!(steps < double(maxDimension)))
-      return e.fail("the range is absurdly long, or its step is 0");
-    count = e.number(static_cast<int64_t>(std::max(steps, 0.0)));
-  } else {
-    auto from = n.known(0), to = n.known(1);
-    auto by = n.constantInteger(2);
-    if (failed(from) || failed(to) || failed(by))
-      return llvm::failure();
-    if (from->size() != 1 || to->size() != 1 || *by == 0 ||
-        std::abs(*by) > maxDimension)
-      return e.fail(
-          "start, limit and delta have to be scalars, and delta not 0");
-    for (AffineExpr bound : {from->front(), to->front()})
-      if (auto known = graph::constantOf(bound);
-          known && std::abs(*known) > maxDimension)
-        return e.fail("a bound of " + Twine(*known) + " is absurdly large");
-    AffineExpr span = graph::simplify(*by > 0 ? to->front() - from->front()
-                                              : from->front() - to->front());
-    Symbols &symbols = e.getSymbols();
-    if (symbols.isAtLeast(e.number(0), span))
-      count = e.number(0);
-    else if (symbols.assumeAtLeast(span, e.number(0),
-                                   "so that a range does not run backwards"))
-      count = graph::simplify(span.ceilDiv(std::abs(*by)));
-    else
-      return e.fail("cannot tell whether the range is empty for " +
-                        symbols.describeRanges(span),
-                    "narrow the ranges with --shape");
-  }
-  // Half types count in float, as the definition's default has it.
-  mlir::Type wide = elementOf(e.widen(start));
-  Value steps = e.cast(e.iota({count}, 0, e.getBuilder().getI64Type()), wide);
-  // Ranges mostly count from 0 by 1.
-  auto is = [&](unsigned i, int64_t value) {
-    auto known = e.evaluate(n.input(i)).constants();
-    return known && known->front() == value;
-  };
-  if (!is(2, 1))
-    steps = e.mul(steps, e.cast(delta, wide));
-  if (!is(0, 0))
-    steps = e.add(e.cast(start, wide), steps);
-  return n.yield(e.cast(steps, element));
+  return n.yield(buildRange(n, e));
 }
 
 static llvm::LogicalResult eyeLike(Node &n, Emitter &e) {

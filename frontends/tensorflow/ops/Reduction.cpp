@@ -1,4 +1,5 @@
 // Reductions along axes.
+#include "frontends/common/builders/Sequence.h"
 #include "frontends/tensorflow/Node.h"
 
 using namespace charonia;
@@ -71,35 +72,18 @@ template <bool min> static LogicalResult argReduce(Node &n, Emitter &e) {
       e.cast(e.op<graph::ArgReduceOp>({n.input(0)}, attributes), element));
 }
 
-/// An exclusive one leaves out the element itself: elements move on by one, and
-/// the neutral one comes first.
 template <ReduceKind kind>
 static LogicalResult cumulative(Node &n, Emitter &e) {
   if (failed(n.needsTensors(2, 2)))
     return llvm::failure();
-  Value x = n.input(0), terms = e.widen(x);
-  int64_t rank = rankOf(x);
   auto given = n.constantInteger(1);
-  if (failed(given) || !terms)
+  if (failed(given))
     return llvm::failure();
-  auto axis = n.axis(*given, rank);
+  auto axis = n.axis(*given, rankOf(n.input(0)));
   if (failed(axis))
     return llvm::failure();
-  bool reverse = n.flag("reverse");
-  if (n.flag("exclusive")) {
-    SmallVector<int64_t> lows(rank, 0);
-    lows[*axis] = reverse ? -1 : 1;
-    terms = e.pad(graph::PadMode::constant, terms,
-                  e.scalar(int64_t(kind == ReduceKind::prod), elementOf(terms)),
-                  e.numbers(lows), graph::getShape(x));
-  }
-  SmallVector<mlir::NamedAttribute> attributes = {
-      e.attr("kind", graph::ReduceKindAttr::get(e.getContext(), kind)),
-      e.attr("axis", *axis)};
-  if (reverse)
-    attributes.push_back(e.unit("reverse"));
-  return n.yield(
-      e.cast(e.op<graph::ScanOp>({terms}, attributes), elementOf(x)));
+  return n.yield(buildCumulative(n.input(0), kind, *axis, n.flag("exclusive"),
+                                 n.flag("reverse"), e));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::reductionRows() {

@@ -1,8 +1,8 @@
 // Constants, variables, and results that follow from shapes.
 #include "frontends/common/Diagnostic.h"
+#include "frontends/common/builders/Sequence.h"
 #include "frontends/common/builders/Shape.h"
 #include "frontends/tensorflow/Node.h"
-#include <cmath>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -164,54 +164,9 @@ template <int64_t value> static LogicalResult filled(Node &n, Emitter &e) {
                              graph::getShape(n.input(0))));
 }
 
-/// start + i * delta for as many i as stay before the limit.
 static LogicalResult range(Node &n, Emitter &e) {
-  if (failed(n.needsTensors(3, 3)))
-    return llvm::failure();
-  mlir::Type element = elementOf(n.input(0));
-  AffineExpr count;
-  bool fromZero = false;
-  if (llvm::isa<mlir::FloatType>(element)) {
-    auto from = n.constantNumber(0), to = n.constantNumber(1),
-         by = n.constantNumber(2);
-    if (failed(from) || failed(to) || failed(by))
-      return llvm::failure();
-    double steps = std::ceil((*to - *from) / *by);
-    if (!(steps < double(maxDimension)))
-      return e.fail("the range is absurdly long, or its step is 0");
-    count = e.number(static_cast<int64_t>(std::max(steps, 0.0)));
-  } else {
-    auto from = n.known(0), to = n.known(1);
-    auto by = n.constantInteger(2);
-    if (failed(from) || failed(to) || failed(by))
-      return llvm::failure();
-    if (from->size() != 1 || to->size() != 1 || *by == 0 ||
-        std::abs(*by) > maxDimension)
-      return e.fail(
-          "start, limit and delta have to be scalars, and delta not 0");
-    AffineExpr span = graph::simplify(*by > 0 ? to->front() - from->front()
-                                              : from->front() - to->front());
-    Symbols &symbols = e.getSymbols();
-    if (symbols.isAtLeast(e.number(0), span))
-      count = e.number(0);
-    else if (symbols.assumeAtLeast(span, e.number(0),
-                                   "so that a range does not run backwards"))
-      count = graph::simplify(span.ceilDiv(std::abs(*by)));
-    else
-      return e.fail("cannot tell whether the range is empty for " +
-                        symbols.describeRanges(span),
-                    "narrow the ranges with --shape");
-    fromZero = from->front() == e.number(0) && *by == 1;
-  }
-  Value steps = e.iota({count}, 0, e.getBuilder().getI64Type());
-  if (fromZero)
-    return n.yield(e.cast(steps, element));
-  mlir::Type wide = elementOf(e.widen(n.input(0)));
-  auto scalar = [&](unsigned i) {
-    return e.cast(e.reshape(n.input(i), {}), wide);
-  };
-  return n.yield(
-      e.cast(e.add(e.mul(e.cast(steps, wide), scalar(2)), scalar(0)), element));
+  return failed(n.needsTensors(3, 3)) ? llvm::failure()
+                                      : n.yield(buildRange(n, e));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::sourceRows() {

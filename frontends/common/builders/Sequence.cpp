@@ -1,0 +1,89 @@
+#include "frontends/common/builders/Sequence.h"
+#include <cmath>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using llvm::SmallVector;
+using llvm::Twine;
+using mlir::AffineExpr;
+using mlir::Value;
+
+Value charonia::frontend::buildRange(Operands &n, Emitter &e) {
+  mlir::Type element = elementOf(n.input(0));
+  for (unsigned i : {0, 1, 2})
+    if (failed(n.needsRank(i, 0, 1)))
+      return {};
+  Value start = e.reshape(n.input(0), {}), delta = e.reshape(n.input(2), {});
+  AffineExpr count;
+  if (llvm::isa<mlir::FloatType>(element)) {
+    auto from = n.constantNumber(0), to = n.constantNumber(1),
+         by = n.constantNumber(2);
+    if (failed(from) || failed(to) || failed(by))
+      return {};
+    double steps = std::ceil((*to - *from) / *by);
+    if (!(steps < double(maxDimension)))
+      return e.fail("the range is absurdly long, or its step is 0");
+    count = e.number(static_cast<int64_t>(std::max(steps, 0.0)));
+  } else {
+    auto from = n.known(0), to = n.known(1);
+    auto by = n.constantInteger(2);
+    if (failed(from) || failed(to) || failed(by))
+      return {};
+    if (from->size() != 1 || to->size() != 1 || *by == 0 ||
+        std::abs(*by) > maxDimension)
+      return e.fail(
+          "start, limit and delta have to be scalars, and delta not 0");
+    for (AffineExpr bound : {from->front(), to->front()})
+      if (auto known = graph::constantOf(bound);
+          known && std::abs(*known) > maxDimension)
+        return e.fail("a bound of " + Twine(*known) + " is absurdly large");
+    AffineExpr span = graph::simplify(*by > 0 ? to->front() - from->front()
+                                              : from->front() - to->front());
+    Symbols &symbols = e.getSymbols();
+    if (symbols.isAtLeast(e.number(0), span))
+      count = e.number(0);
+    else if (symbols.assumeAtLeast(span, e.number(0),
+                                   "so that a range does not run backwards"))
+      count = graph::simplify(span.ceilDiv(std::abs(*by)));
+    else
+      return e.fail("cannot tell whether the range is empty for " +
+                        symbols.describeRanges(span),
+                    "narrow the ranges with --shape");
+  }
+  // Half types count in float, as the definition's default has it.
+  mlir::Type wide = elementOf(e.widen(start));
+  Value steps = e.cast(e.iota({count}, 0, e.getBuilder().getI64Type()), wide);
+  // Ranges mostly count from 0 by 1.
+  auto is = [&](unsigned i, int64_t value) {
+    auto known = e.evaluate(n.input(i)).constants();
+    return known && known->front() == value;
+  };
+  if (!is(2, 1))
+    steps = e.mul(steps, e.cast(delta, wide));
+  if (!is(0, 0))
+    steps = e.add(e.cast(start, wide), steps);
+  return e.cast(steps, element);
+}
+
+Value charonia::frontend::buildCumulative(Value x, graph::ReduceKind kind,
+                                          int64_t axis, bool exclusive,
+                                          bool reverse, Emitter &e) {
+  Value terms = e.widen(x);
+  if (!terms)
+    return {};
+  // Elements move on by one, and the neutral one comes first.
+  if (exclusive) {
+    SmallVector<int64_t> lows(rankOf(x), 0);
+    lows[axis] = reverse ? -1 : 1;
+    terms = e.pad(
+        graph::PadMode::constant, terms,
+        e.scalar(int64_t(kind == graph::ReduceKind::prod), elementOf(terms)),
+        e.numbers(lows), graph::getShape(x));
+  }
+  SmallVector<mlir::NamedAttribute> attributes = {
+      e.attr("kind", graph::ReduceKindAttr::get(e.getContext(), kind)),
+      e.attr("axis", axis)};
+  if (reverse)
+    attributes.push_back(e.unit("reverse"));
+  return e.cast(e.op<graph::ScanOp>({terms}, attributes), elementOf(x));
+}
