@@ -146,20 +146,6 @@ def run_engine(engine: Path, inputs: dict[str, np.ndarray], folder: Path) -> lis
     return [(name, np.load(folder / file)) for name, found, file in lines if found]
 
 
-def scaled_error(want: np.ndarray, got: np.ndarray) -> float:
-    if want.shape != got.shape:
-        return float("inf")
-    if want.size == 0:
-        return 0.0
-    a, b = want.astype(np.float64), got.astype(np.float64)
-    if (np.isnan(a) != np.isnan(b)).any():
-        return float("inf")
-    scale = np.nanmax(np.abs(np.where(np.isfinite(a), a, 0)))
-    with np.errstate(invalid="ignore"):
-        difference = np.where((a == b) | np.isnan(a), 0, np.abs(a - b))
-    return float(difference.max() / (scale or 1))
-
-
 def check(path: Path, options) -> list[list]:
     rows = []
     name = path.stem if path.stem != "model" else path.parent.name
@@ -181,7 +167,7 @@ def check(path: Path, options) -> list[list]:
                 if len(want) != len(got):
                     rows.append([name, case, "", "", f"{len(got)} outputs, not {len(want)}"])
                 for w, (output, g) in zip(want, got):
-                    error = scaled_error(w, g)
+                    error = harness.scaled_error(w, g)
                     verdict = "ok" if error <= LIMIT else "TOO LARGE"
                     scale = f"{np.abs(w).max():.3g}" if w.size else ""
                     rows.append([name, case, output, scale, f"{error:.1e}", verdict])

@@ -77,20 +77,6 @@ def run_engine(engine: Path, inputs: dict[str, np.ndarray], folder: Path) -> dic
             for name, found, file in lines if found}  # fmt: skip
 
 
-def scaled_error(want: np.ndarray, got: np.ndarray | None) -> float:
-    if got is None or want.shape != got.shape or want.dtype != got.dtype:
-        return float("inf")
-    if want.size == 0:
-        return 0.0
-    a, b = want.astype(np.float64), got.astype(np.float64)
-    if (np.isnan(a) != np.isnan(b)).any():
-        return float("inf")
-    scale = np.nanmax(np.abs(np.where(np.isfinite(a), a, 0)))
-    with np.errstate(invalid="ignore"):
-        difference = np.where((a == b) | np.isnan(a), 0, np.abs(a - b))
-    return float(difference.max() / (scale or 1))
-
-
 def check(path: Path, options) -> list[list]:
     rows = []
     with tempfile.TemporaryDirectory(prefix="charonia-tf-") as scratch:
@@ -106,7 +92,9 @@ def check(path: Path, options) -> list[list]:
                 got = run_engine(folder / "m.engine", inputs, folder)
                 case = " ".join("x".join(map(str, v.shape)) for v in inputs.values())
                 for name, want in subject.reference(inputs).items():
-                    error = scaled_error(want, got.get(name))
+                    found = got.get(name)
+                    is_same = found is not None and found.dtype == want.dtype
+                    error = harness.scaled_error(want, found) if is_same else float("inf")
                     verdict = "ok" if error <= LIMIT else "TOO LARGE"
                     rows.append([path.name, case, name, f"{np.abs(want).max():.3g}",
                                  f"{error:.1e}", verdict])  # fmt: skip

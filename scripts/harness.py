@@ -217,6 +217,21 @@ def as_dtype(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return value
 
 
+def scaled_error(want: np.ndarray, got: np.ndarray) -> float:
+    """The largest difference by the largest wanted value; infinite where NaN or shape differ."""
+    if want.shape != got.shape:
+        return float("inf")
+    if want.size == 0:
+        return 0.0
+    a, b = want.astype(np.float64), got.astype(np.float64)
+    if (np.isnan(a) != np.isnan(b)).any():
+        return float("inf")
+    scale = np.nanmax(np.abs(np.where(np.isfinite(a), a, 0)))
+    with np.errstate(invalid="ignore"):
+        difference = np.where((a == b) | np.isnan(a), 0, np.abs(a - b))
+    return float(difference.max() / (scale or 1))
+
+
 def gigabytes(count: float) -> str:
     return f"{count / 1e9:.2f} GB"
 
