@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the polynomials of codegen/math/ExpandMath.cpp (needs mpmath).
+"""Fits the polynomials of codegen/math (needs mpmath).
 
 Prints, for each function and precision, the coefficients from the lowest degree up
 and the largest weighted error: minimax fits by Remez exchange, computed with 60 digits.

@@ -20,6 +20,7 @@ void emit::registerEmitRules(DialectRegistry &registry) {
     registerOrderedRules(context);
     registerScatterRules(context);
     registerReductionRules(context);
+    registerNormalizationRules(context);
     registerContractionRules(context);
     registerAttentionRules(context);
   });

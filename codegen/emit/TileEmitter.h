@@ -285,6 +285,20 @@ private:
   Split split;
 };
 
+template <typename F> auto TileEmitter::atScope(unsigned scope, F f) {
+  mlir::OpBuilder::InsertionGuard guard(builder);
+  llvm::SmallVector<Scope> inner;
+  for (unsigned i = scope + 1; i < scopes.size(); ++i)
+    inner.push_back(std::move(scopes[i]));
+  scopes.truncate(scope + 1);
+  if (!inner.empty())
+    builder.setInsertionPoint(inner.front().loop);
+  auto result = f();
+  for (Scope &s : inner)
+    scopes.push_back(std::move(s));
+  return result;
+}
+
 /// Whether elements outside of the access's checks are certainly zero: a load,
 /// or conversions and broadcasts of one.
 bool isZeroOutside(Value tile);

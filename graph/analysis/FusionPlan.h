@@ -81,6 +81,13 @@ private:
   using Readers = llvm::SmallSetVector<mlir::OpOperand *, 8>;
   using Sources = llvm::SmallSetVector<mlir::Operation *, 8>;
 
+  static bool isRowRole(OpRole role) {
+    return role == OpRole::Reduction || role == OpRole::RowNormalization;
+  }
+  static OpRole roleOf(mlir::Operation *op) {
+    return llvm::cast<GraphOpInterface>(op).getRole();
+  }
+
   void makeGroup(mlir::Operation *op);
   void classify();
   void forceReturned();

@@ -1,6 +1,6 @@
 // Polynomials with integer coefficients over atoms of affine expressions: dims,
 // symbols, and divisions and remainders that nothing resolves. Private to the
-// simplifier of expressions (Simplify.cpp).
+// simplifier of expressions (Simplifier.h).
 #ifndef CHARONIA_GRAPH_IR_POLYNOMIAL_H
 #define CHARONIA_GRAPH_IR_POLYNOMIAL_H
 

@@ -42,6 +42,7 @@ void registerIndexRules(mlir::MLIRContext *context);
 void registerOrderedRules(mlir::MLIRContext *context);
 void registerScatterRules(mlir::MLIRContext *context);
 void registerReductionRules(mlir::MLIRContext *context);
+void registerNormalizationRules(mlir::MLIRContext *context);
 void registerContractionRules(mlir::MLIRContext *context);
 void registerAttentionRules(mlir::MLIRContext *context);
 

@@ -1,0 +1,108 @@
+// Tiles for each form of kernel. Private to the cost model.
+#ifndef CHARONIA_CODEGEN_EMIT_CHOOSER_H
+#define CHARONIA_CODEGEN_EMIT_CHOOSER_H
+
+#include "codegen/emit/GpuTiles.h"
+#include "codegen/emit/KernelShape.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
+
+namespace charonia::emit {
+
+/// Tiles for each form of kernel.
+class Chooser {
+public:
+  Chooser(const KernelShape &k, const EmitTarget &t)
+      : k(k), t(t), cpu(t.kind == EmitTarget::Kind::Cpu) {
+    for (unsigned d = 0; d < k.root.size(); ++d)
+      if (graph::constantOf(k.root[d]) != 1)
+        all.push_back(d);
+  }
+
+  Schedule run();
+
+private:
+  bool hasKind(graph::DimKind kind) {
+    return llvm::is_contained(k.kinds, kind);
+  }
+  llvm::SmallVector<unsigned> ofKind(graph::DimKind kind) {
+    llvm::SmallVector<unsigned> dims;
+    for (unsigned d : all)
+      if (k.kinds[d] == kind)
+        dims.push_back(d);
+    return dims;
+  }
+  bool isStatic(llvm::ArrayRef<unsigned> dims) {
+    return llvm::all_of(dims, [&](unsigned d) {
+      return graph::constantOf(k.root[d]).has_value();
+    });
+  }
+  unsigned add(llvm::ArrayRef<unsigned> dims, int64_t tile,
+               bool sequential = false) {
+    s.groups.push_back({llvm::SmallVector<unsigned>(dims),
+                        cpu ? tile : (int64_t)llvm::bit_ceil<uint64_t>(tile),
+                        sequential});
+    return s.groups.size() - 1;
+  }
+
+  static int64_t product(const KernelShape &k, llvm::ArrayRef<unsigned> dims) {
+    int64_t n = 1;
+    for (unsigned d : dims)
+      n *= k.sizes[d];
+    return n;
+  }
+  llvm::SmallVector<unsigned> tiled(llvm::ArrayRef<unsigned> groups);
+
+  void rows();
+  /// Whole dimensions are the operator's to walk. Beside them, neighbours in
+  /// memory lie in one tile; rows do where they are short.
+  void ordered();
+  void reductionAlong();
+  /// Windows slide over a run of elements that all have the same channels:
+  /// a tile of some neighbours by some channels reads what the windows share,
+  /// and the filter, once.
+  bool windows();
+  /// Inputs that are dense along another dimension than the result: blocks that
+  /// are some registers long both ways, transposed in registers.
+  bool blocks();
+  void elementwise();
+
+  // --- Contractions: ProductSchedule.cpp.
+  /// Rows of a product's tile, at most `most`: those that waste least, be it on
+  /// rows that do not exist or on what a tile costs beside its multiplications.
+  int64_t rowTile(int64_t m, int64_t most, int64_t vectors);
+  void contraction();
+  void attention(llvm::ArrayRef<unsigned> row, llvm::ArrayRef<unsigned> column,
+                 int64_t batch);
+  /// Rows of a tile and keys of a step, as measured on an H200 (mma.sync:
+  /// scripts/gpu_kernels.py --problems; wgmma: docs/performance.md).
+  int64_t gpuAttention(int64_t rows, int64_t n, int64_t batch);
+  /// The longest rows of as many heads as have their keys and values in the
+  /// second-level cache together. Measured on an H200: 2048 keys of 32 heads
+  /// 42 us, head after head 56.
+  void longestFirst(int64_t n, int64_t batch);
+  /// As many accumulators as registers allow beside a row of the right operand
+  /// and the broadcast element.
+  void cpuProduct(llvm::ArrayRef<unsigned> row,
+                  llvm::ArrayRef<unsigned> column);
+  /// One row is no product of tiles: each instance adds up a few columns. More
+  /// where they lie side by side, as memory is read in runs of 32 bytes and
+  /// more.
+  void gpuRow(llvm::ArrayRef<unsigned> column, int64_t batch);
+  void gpuProduct(llvm::ArrayRef<unsigned> row, llvm::ArrayRef<unsigned> column,
+                  int64_t batch);
+  /// Tiles of rows that are computed with all columns before others are, where
+  /// there are several rounds of instances: those of a round then lie in a
+  /// square, which takes the least from memory.
+  static int64_t rowsTogether(const GpuDot &dot, const GpuTile &tile);
+
+  const KernelShape &k;
+  const EmitTarget &t;
+  bool cpu;
+  llvm::SmallVector<unsigned> all; // dimensions of extent other than 1
+  Schedule s;
+};
+
+} // namespace charonia::emit
+
+#endif

@@ -1,0 +1,245 @@
+#include "codegen/emit/KernelShape.h"
+#include "codegen/emit/TileEmitter.h"
+#include "graph/analysis/CodeSize.h"
+#include "graph/analysis/IterationSpace.h"
+#include "graph/analysis/Updates.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::emit;
+using graph::DimKind;
+using graph::Exprs;
+using graph::OpRole;
+
+namespace {
+
+unsigned rankOf(OpRole role) {
+  switch (role) {
+  case OpRole::Ordered:
+    return 5;
+  case OpRole::Contraction:
+    return 4;
+  case OpRole::RowNormalization:
+    return 3;
+  case OpRole::Reduction:
+    return 2;
+  case OpRole::Window:
+    return 1;
+  default:
+    return 0;
+  }
+}
+
+int64_t sizeAt(AffineExpr expr, ArrayRef<int64_t> symbols) {
+  return std::max<int64_t>(graph::evaluate(expr, symbols).value_or(1), 1);
+}
+
+SmallVector<int64_t> optimumOf(graph::KernelOp kernel) {
+  SmallVector<int64_t> sizes;
+  for (const graph::Symbol &s :
+       graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
+    sizes.push_back(s.opt);
+  return sizes;
+}
+
+/// Whether dimension `dim` of a value is innermost where it lies in memory,
+/// behind the views of the kernel.
+bool isInnermostInMemory(Value value, unsigned dim) {
+  AffineMap map = AffineMap::getMultiDimIdentityMap(
+      graph::getShape(value).size(), value.getContext());
+  while (auto view = value.getDefiningOp<graph::GraphOpInterface>()) {
+    AffineMap step =
+        view.getRole() == OpRole::View ? view.getOperandMap(0) : AffineMap();
+    if (!step)
+      break;
+    map = graph::composeMaps(step, map);
+    value = view->getOperand(0);
+  }
+  Exprs memory = graph::getShape(value);
+  int64_t last = memory.size() - 1;
+  while (last > 0 && graph::constantOf(memory[last]) == 1)
+    --last;
+  return last >= 0 && map.getResult(last).isFunctionOfDim(dim);
+}
+
+/// A reduction that leaves the last dimension alone runs across rows.
+bool runsAlongRow(graph::GraphOpInterface op) {
+  Exprs in = graph::getShape(op->getOperand(0)),
+        out = graph::getShape(op->getResult(0));
+  return op.getRole() == OpRole::Reduction &&
+         (out.empty() || in.back() != out.back());
+}
+
+/// What a contraction multiplies.
+void readColumns(KernelShape &shape, graph::GraphOpInterface op,
+                 const graph::Columns &columns, ArrayRef<int64_t> symbols) {
+  auto bytesOf = [&](unsigned operand) {
+    AffineExpr elements = graph::numElements(
+        graph::getShape(op->getOperand(operand)), op->getContext());
+    return sizeAt(elements, symbols) * shape.elementBits / 8;
+  };
+  shape.columnsInMemory =
+      isInnermostInMemory(op->getOperand(columns.operand), columns.operandDim);
+  shape.columnBytes = bytesOf(columns.operand);
+  shape.rowBytes = bytesOf(columns.operand == 0 ? 1 : 0);
+}
+
+/// An operator that the kernel may be built around. `map` leads from the
+/// kernel's result to its own.
+void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
+                ArrayRef<int64_t> symbols) {
+  OpRole role = op.getRole();
+  unsigned rank = shape.root.size();
+  if (rankOf(role) > rankOf(shape.role)) {
+    shape.role = role;
+    shape.kinds.assign(rank, DimKind::Parallel);
+  }
+  if (role != shape.role)
+    return;
+  if (AffineExpr extent = op.getReductionExtent())
+    shape.terms = sizeAt(extent, symbols);
+  Type element = getElementTypeOrSelf(op->getOperand(0).getType());
+  if (element.isIntOrFloat())
+    shape.elementBits = std::max<int64_t>(8, element.getIntOrFloatBitWidth());
+  if (std::optional<graph::Columns> columns = op.getColumns())
+    readColumns(shape, op, *columns, symbols);
+  if (auto emitting = dyn_cast<EmitOpInterface>(op.getOperation()))
+    if (AffineExpr run = emitting.getColumnRun())
+      shape.columnRun = graph::constantOf(graph::simplify(run)).value_or(1);
+  SmallVector<DimKind> kinds = op.getResultDimKinds();
+  shape.wholeRows =
+      role == OpRole::Contraction && llvm::is_contained(kinds, DimKind::Whole);
+  for (auto [kind, coordinate] : llvm::zip(kinds, map.getResults()))
+    for (unsigned d = 0; d < rank; ++d)
+      if (coordinate.isFunctionOfDim(d))
+        shape.kinds[d] = std::max(shape.kinds[d], kind);
+  shape.alongRow |= runsAlongRow(op);
+  // Coordinates of a window's operand and result correspond.
+  if (llvm::is_contained(kinds, DimKind::Window)) {
+    shape.windowDense.assign(rank, false);
+    unsigned shared = graph::getShape(op->getOperand(0)).size();
+    for (auto [i, coordinate] :
+         llvm::enumerate(map.getResults().take_front(shared)))
+      if (isInnermostInMemory(op->getOperand(0), i))
+        for (unsigned d = 0; d < rank; ++d)
+          shape.windowDense[d] =
+              shape.windowDense[d] || coordinate.isFunctionOfDim(d);
+  }
+}
+
+/// Whatever reduces rows beside values of their full length needs them whole.
+void findWholeRows(KernelShape &shape, graph::KernelOp kernel, Value root) {
+  std::optional<graph::IterationSpace> space = graph::getIterationSpace(kernel);
+  auto place = space ? space->lookup(root) : std::nullopt;
+  if (!place || place->extent != graph::IterationSpace::Extent::Full)
+    return;
+  for (unsigned d = 0; d < shape.root.size(); ++d)
+    for (unsigned reduced : space->getReduced().set_bits())
+      if (place->map.getResult(d).isFunctionOfDim(reduced)) {
+        shape.kinds[d] = DimKind::Whole;
+        shape.role = OpRole::RowNormalization;
+      }
+}
+
+/// Notes an input that is read across its memory. `map` leads from the kernel's
+/// result to it.
+void readInput(KernelShape &shape, Value input, AffineMap map,
+               ArrayRef<int64_t> symbols) {
+  Exprs extents = graph::getShape(input);
+  AffineExpr offset = getAffineConstantExpr(0, map.getContext()),
+             elements = getAffineConstantExpr(1, map.getContext());
+  for (auto [extent, coordinate] : llvm::zip(extents, map.getResults())) {
+    offset = offset * extent + coordinate;
+    elements = elements * extent;
+  }
+  int64_t results = 1;
+  for (int64_t size : shape.sizes)
+    results *= size;
+  if (sizeAt(elements, symbols) * 2 < results)
+    return;
+  graph::Sum sum(graph::simplify(graph::mapOf(shape.root.size(), {offset},
+                                              map.getContext()),
+                                 shape.root)
+                     .getResult(0));
+  unsigned last = shape.root.size();
+  while (last > 0 && shape.sizes[last - 1] == 1)
+    --last;
+  if (last == 0)
+    return;
+  std::optional<int64_t> along = sum.coefficientOf(last - 1);
+  if (along && (*along == 0 || *along == 1))
+    return;
+  int64_t stride = 1;
+  for (unsigned d = last - 1; d-- > 0;) {
+    if (shape.sizes[d] == 1)
+      continue;
+    auto extent = graph::constantOf(shape.root[d]);
+    if (sum.coefficientOf(d) == stride) {
+      shape.crossing.insert(shape.crossing.begin(), d);
+      if (!extent)
+        return;
+      stride *= *extent;
+    } else if (!shape.crossing.empty()) {
+      return;
+    }
+  }
+}
+
+} // namespace
+
+KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
+  KernelShape shape;
+  SmallVector<int64_t> symbols = optimumOf(kernel);
+  Value root = graph::getWalked(kernel);
+  MLIRContext *context = kernel.getContext();
+  shape.root = graph::getShape(root);
+  unsigned rank = shape.root.size();
+  for (AffineExpr e : shape.root)
+    shape.sizes.push_back(sizeAt(e, symbols));
+  shape.kinds.assign(rank, DimKind::Parallel);
+  shape.code = graph::estimateCode(kernel, tileCode);
+  if (graph::getUpdatedInput(kernel)) {
+    // What is walked is put anywhere.
+    shape.role = OpRole::Indexing;
+    shape.linear = false;
+  }
+
+  // Coordinates of every value reached from the root by maps.
+  DenseMap<Value, AffineMap> reached;
+  reached[root] = AffineMap::getMultiDimIdentityMap(rank, context);
+  SmallVector<Value> work{root};
+  AffineMap identity = reached[root];
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    AffineMap map = reached[value];
+    auto op = value.getDefiningOp<graph::GraphOpInterface>();
+    if (!op) {
+      bool scalar = llvm::all_of(graph::getShape(value), [](AffineExpr e) {
+        return graph::constantOf(e) == 1;
+      });
+      if (isa<BlockArgument>(value) && !scalar && map != identity)
+        shape.linear = false;
+      if (isa<BlockArgument>(value) && shape.crossing.empty())
+        readInput(shape, value, map, symbols);
+      continue;
+    }
+    OpRole role = op.getRole();
+    if (role == OpRole::Indexing || role == OpRole::Ordered)
+      shape.linear = false;
+    if (rankOf(role))
+      readAnchor(shape, op, map, symbols);
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      Value operand = op->getOperand(i);
+      AffineMap step = op.getOperandMap(i);
+      if (!step && role == OpRole::RowNormalization)
+        step = AffineMap::getMultiDimIdentityMap(map.getNumResults(), context);
+      if (!step || reached.contains(operand))
+        continue;
+      reached[operand] = graph::composeMaps(step, map);
+      work.push_back(operand);
+    }
+  }
+  findWholeRows(shape, kernel, root);
+  shape.growsByRow = growsByRow(kernel);
+  return shape;
+}

@@ -1,0 +1,51 @@
+// What the cost model looks at of a kernel. Private to it.
+#ifndef CHARONIA_CODEGEN_EMIT_KERNELSHAPE_H
+#define CHARONIA_CODEGEN_EMIT_KERNELSHAPE_H
+
+#include "codegen/emit/Schedule.h"
+
+namespace charonia::emit {
+
+/// Instructions that an elementwise tile may take: longer code helps no
+/// machine, and register allocation takes time that is quadratic in it.
+inline constexpr int64_t tileCode = 4096;
+
+/// What the cost model looks at.
+struct KernelShape {
+  graph::Exprs root;
+  llvm::SmallVector<int64_t> sizes; // at the symbols' opt values
+  llvm::SmallVector<graph::DimKind> kinds;
+  /// What the kernel is built around; Pointwise if nothing else.
+  graph::OpRole role = graph::OpRole::Pointwise;
+  /// A reduction runs along the memory of its input.
+  bool alongRow = false;
+  int64_t terms = 1; // of the reduction
+  bool isDot = false;
+  /// A contraction that gives all columns of a row at once (attention), even
+  /// where there is just one.
+  bool wholeRows = false;
+  int64_t elementBits = 32;              // of what is multiplied or reduced
+  int64_t rowBytes = 0, columnBytes = 0; // of the operands of a contraction
+  /// Neighbouring columns of a contraction that share their rows; 0: all.
+  int64_t columnRun = 0;
+  /// Every input is read in the order of the result.
+  bool linear = true;
+  /// Columns of the stationary operand of a contraction are neighbours in
+  /// memory.
+  bool columnsInMemory = true;
+  /// Instructions for a register of results.
+  int64_t code = 0;
+  /// Dimensions, before the last, along which a large input is dense that is
+  /// not along the last: the last of them is, and those in front continue it.
+  llvm::SmallVector<unsigned> crossing;
+  /// Later rows take longer.
+  bool growsByRow = false;
+  /// Dimensions along which what a window slides over is dense in memory.
+  llvm::SmallVector<bool> windowDense;
+};
+
+KernelShape inspect(graph::KernelOp kernel, const EmitTarget &target);
+
+} // namespace charonia::emit
+
+#endif

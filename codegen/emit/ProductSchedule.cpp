@@ -1,0 +1,169 @@
+// The cost model of contractions: products and attention.
+#include "codegen/emit/Chooser.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::emit;
+using graph::DimKind;
+
+int64_t Chooser::rowTile(int64_t m, int64_t most, int64_t vectors) {
+  if (m <= most)
+    return std::max<int64_t>(m, 1);
+  int64_t best = most;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t rows = most; rows >= std::max<int64_t>(most / 2, 1); --rows) {
+    // Cycles: two multiplications each, and for each of the terms and for
+    // each tile something that measurements show (docs/performance.md).
+    double cycles = llvm::divideCeil(m, rows) *
+                    ((rows * vectors / 2.0 + 0.6) * k.terms + 60);
+    if (cycles < least) {
+      least = cycles;
+      best = rows;
+    }
+  }
+  return best;
+}
+
+void Chooser::contraction() {
+  // Attention's columns belong together: it computes a row's scores once.
+  SmallVector<unsigned> row = ofKind(DimKind::Row), others,
+                        column = ofKind(k.wholeRows ? DimKind::Whole
+                                                    : DimKind::Column);
+  for (unsigned d : all)
+    if (!llvm::is_contained(row, d) && !llvm::is_contained(column, d))
+      others.push_back(d);
+  if (!others.empty())
+    add(others, 1);
+  if (k.wholeRows)
+    attention(row, column, product(k, others));
+  else if (cpu)
+    cpuProduct(row, column);
+  else if (row.empty())
+    gpuRow(column, product(k, others));
+  else
+    gpuProduct(row, column, product(k, others));
+}
+
+void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
+                        int64_t batch) {
+  int64_t n = product(k, column), bm = cpu ? t.vectorElements : 64;
+  if (!cpu && k.elementBits == 16) {
+    bm = gpuAttention(product(k, row), n, batch);
+    s.warps = bm / 16;
+    s.stages = 2;
+  } else {
+    // A vector of scores for each key stays in registers.
+    s.keyTile = !cpu ? 64 : t.vectorRegisters >= 32 ? 16 : 12;
+  }
+  unsigned c = add(column, n), r = add(row, row.empty() ? 1 : bm);
+  s.axes = tiled({r, c});
+  if (!cpu && k.growsByRow)
+    longestFirst(n, batch);
+}
+
+int64_t Chooser::gpuAttention(int64_t rows, int64_t n, int64_t batch) {
+  auto tiles = [&](int64_t bm) -> int64_t {
+    return llvm::divideCeil(rows, bm) * batch;
+  };
+  int64_t chips = t.chip->multiprocessors;
+  bool few = tiles(64) < chips / 2;
+  // Of width n each, a key and a value have two terms.
+  int64_t keys = k.terms / 2;
+  int64_t width = llvm::bit_ceil<uint64_t>(n);
+  bool isAsync = t.chip->dotFor(16, 64, width, width, 4).form ==
+                 DotInstruction::Form::WarpgroupMma;
+  if (!isAsync || (few && keys <= 256)) {
+    // Few instances are better short, and long steps over the keys pay while
+    // the scores fit into registers.
+    s.keyTile = n <= 128 ? 128 : 64;
+    return few ? 32 : tiles(64) > 8 * chips ? 128 : 64;
+  }
+  // Instances of a multiprocessor run their products under each other's
+  // arithmetic. Wide rows leave registers for two of 128 rows and steps of 64
+  // keys, which read keys and values half as often as more of 64 rows would.
+  s.keyTile = n > 64 || (k.growsByRow && keys <= 512) ? 64 : 128;
+  bool tall = n > 64 && n <= 128 && tiles(128) >= chips;
+  s.residents = n > 128 ? 1 : tall ? 2 : 3;
+  return tall ? 128 : 64;
+}
+
+void Chooser::longestFirst(int64_t n, int64_t batch) {
+  constexpr int64_t cacheBytes = 16 << 20;
+  // A term is a feature of a key or a value, for each of n columns.
+  int64_t headBytes = std::max<int64_t>(1, k.terms * n * k.elementBits / 8);
+  s.run = 1;
+  int64_t heads = std::max<int64_t>(1, cacheBytes / headBytes);
+  s.section = heads < batch ? heads : 0;
+}
+
+void Chooser::cpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
+  int64_t m = product(k, row), n = product(k, column), v = t.vectorElements;
+  int64_t bn = std::min(n, 2 * v);
+  // Columns of one group only, if they fill a good part of a register.
+  if (k.columnRun >= v / 4)
+    for (bn = std::min(bn, k.columnRun); k.columnRun % bn != 0;)
+      --bn;
+  int64_t used = llvm::divideCeil(bn, v);
+  int64_t most = (t.vectorRegisters - used - 1) / used;
+  most = std::min<int64_t>(most, t.vectorRegisters >= 32 ? 14 : 6);
+  int64_t bm = isStatic(row) || m > most ? rowTile(m, most, used)
+                                         : std::min<int64_t>(most, 12);
+  // What is reused should stay in the second-level cache: all columns for
+  // each tile of rows where they fit, else all rows for each tile of columns,
+  // or as many of them as fit.
+  unsigned c, r;
+  if (k.columnBytes <= t.cacheBytes) {
+    r = add(row, bm);
+    c = add(column, bn);
+  } else {
+    c = add(column, bn);
+    r = add(row, bm);
+    // Rows come from the third level fast enough to take twice the cache;
+    // columns are read once more for every part of them.
+    int64_t parts = llvm::divideCeil(k.rowBytes, 2 * t.cacheBytes),
+            tiles = llvm::divideCeil(m, bm);
+    if (parts > 1 &&
+        k.rowBytes * int64_t(llvm::divideCeil(n, bn)) > k.columnBytes * parts)
+      s.run = llvm::divideCeil(tiles, std::min(parts, tiles));
+  }
+  s.axes = tiled({r, c});
+  s.kTile = 8;
+}
+
+void Chooser::gpuRow(ArrayRef<unsigned> column, int64_t batch) {
+  int64_t share = llvm::bit_floor<uint64_t>(std::max<int64_t>(
+      1, product(k, column) * batch / (2 * t.chip->multiprocessors)));
+  add(column, k.columnsInMemory ? std::clamp<int64_t>(share, 32, 128)
+                                : std::clamp<int64_t>(share, 1, 8));
+}
+
+void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
+                         int64_t batch) {
+  GpuDot dot{product(k, row), product(k, column), k.terms, batch,
+             k.elementBits / 8};
+  dot.tensorCores = k.elementBits == 16 || (k.elementBits == 32 && t.tf32);
+  dot.chip = t.chip;
+  GpuTile chosen = chooseGpuTile(dot);
+  unsigned c = add(column, chosen.n), r = add(row, chosen.m);
+  if (s.groups[c].tile != chosen.n)
+    s.groups[c].own = chosen.n;
+  s.axes = tiled({r, c});
+  s.kTile = chosen.k;
+  s.warps = chosen.warps;
+  s.stages = chosen.stages;
+  s.splits = chosen.splits;
+  if (chosen.splits == 1)
+    s.run = rowsTogether(dot, chosen);
+}
+
+int64_t Chooser::rowsTogether(const GpuDot &dot, const GpuTile &tile) {
+  int64_t rows = llvm::divideCeil(dot.m, tile.m),
+          columns = llvm::divideCeil(dot.n, tile.n),
+          round = dot.chip->multiprocessors;
+  if (rows * columns <= round)
+    return 0;
+  auto side = int64_t(std::sqrt(double(round) * tile.n / tile.m));
+  return rows > side ? std::max<int64_t>(side, 1) : 0;
+}

@@ -1,0 +1,266 @@
+// Reductions along an index, whatever is reduced.
+#include "codegen/emit/rules/Rules.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::emit;
+
+TypedAttr ReductionOf::neutral(Type type) const {
+  Builder b(type.getContext());
+  if (auto f = dyn_cast<FloatType>(type)) {
+    double inf = std::numeric_limits<double>::infinity();
+    switch (kind) {
+    case graph::ReduceKind::sum:
+      return b.getFloatAttr(f, 0);
+    case graph::ReduceKind::prod:
+      return b.getFloatAttr(f, 1);
+    case graph::ReduceKind::max:
+      return b.getFloatAttr(f, -inf);
+    case graph::ReduceKind::min:
+      return b.getFloatAttr(f, inf);
+    }
+  }
+  unsigned width = cast<IntegerType>(type).getWidth();
+  bool noSign = isUnsigned || width == 1;
+  switch (kind) {
+  case graph::ReduceKind::sum:
+    return b.getIntegerAttr(type, 0);
+  case graph::ReduceKind::prod:
+    return b.getIntegerAttr(type, 1);
+  case graph::ReduceKind::max:
+    return b.getIntegerAttr(type, noSign ? APInt::getZero(width)
+                                         : APInt::getSignedMinValue(width));
+  case graph::ReduceKind::min:
+    return b.getIntegerAttr(type, noSign ? APInt::getMaxValue(width)
+                                         : APInt::getSignedMaxValue(width));
+  }
+  llvm_unreachable("a reduction is sum, prod, max or min");
+}
+
+Value ReductionOf::operator()(OpBuilder &b, Location loc, Value x,
+                              Value y) const {
+  Type element = getElementTypeOrSelf(x.getType());
+  bool noSign = isUnsigned || element.isInteger(1);
+  switch (kind) {
+  case graph::ReduceKind::sum:
+    if (isa<FloatType>(element))
+      return arith::AddFOp::create(b, loc, x, y);
+    return arith::AddIOp::create(b, loc, x, y);
+  case graph::ReduceKind::prod:
+    if (isa<FloatType>(element))
+      return arith::MulFOp::create(b, loc, x, y);
+    return arith::MulIOp::create(b, loc, x, y);
+  case graph::ReduceKind::max:
+    if (isa<FloatType>(element))
+      return arith::MaximumFOp::create(b, loc, x, y);
+    return noSign ? Value(arith::MaxUIOp::create(b, loc, x, y))
+                  : arith::MaxSIOp::create(b, loc, x, y);
+  case graph::ReduceKind::min:
+    if (isa<FloatType>(element))
+      return arith::MinimumFOp::create(b, loc, x, y);
+    return noSign ? Value(arith::MinUIOp::create(b, loc, x, y))
+                  : arith::MinSIOp::create(b, loc, x, y);
+  }
+  llvm_unreachable("a reduction is sum, prod, max or min");
+}
+
+/// An extent at the symbols' opt values.
+static std::optional<int64_t> atOptimum(TileEmitter &e, AffineExpr extent) {
+  SmallVector<int64_t> sizes;
+  for (const graph::Symbol &s :
+       graph::getSymbols(e.getKernel()->getParentOfType<ModuleOp>()))
+    sizes.push_back(s.opt);
+  bool ofSizes = true;
+  extent.walk([&](AffineExpr x) {
+    auto symbol = dyn_cast<AffineSymbolExpr>(x);
+    ofSizes &= !symbol || symbol.getPosition() < sizes.size();
+  });
+  return ofSizes ? graph::evaluate(extent, sizes) : std::nullopt;
+}
+
+/// How many terms are taken at once: 1, or the extent of a new tile axis.
+/// `usual` stands for an extent that is not known.
+static int64_t chunkOf(const EmitTarget &target, const Demand &outer,
+                       std::optional<int64_t> extent,
+                       std::optional<int64_t> usual, bool contiguous) {
+  int64_t rows = 1;
+  for (int64_t t : outer.tile)
+    rows *= t;
+  if (target.kind == EmitTarget::Kind::Cpu) {
+    if (!contiguous)
+      return 1;
+    // As many accumulators as hide the latency of the combination; a short row
+    // stays in registers from load to result.
+    int64_t most = std::max<int64_t>(target.vectorElements * 8 / rows,
+                                     target.vectorElements);
+    if (extent && *extent <= most)
+      return *extent;
+    return std::max<int64_t>(most / 2, target.vectorElements);
+  }
+  int64_t budget = contiguous ? 8192 : 2048;
+  int64_t most = std::max<int64_t>(llvm::bit_floor<uint64_t>(budget / rows),
+                                   contiguous ? 32 : 1);
+  if (!extent)
+    return std::min(
+        most, std::clamp<int64_t>(
+                  llvm::bit_ceil<uint64_t>(usual.value_or(1024)), 128, 1024));
+  return std::min<int64_t>(most, llvm::bit_ceil<uint64_t>(*extent));
+}
+
+FailureOr<SmallVector<Value>>
+emit::loopInBlocks(TileEmitter &e, AffineExpr count, int64_t most,
+                   ArrayRef<Value> initial, ArrayRef<Value> neutral,
+                   Combine combine, TileEmitter::LoopBody body) {
+  std::optional<int64_t> steps = graph::constantOf(e.simplify(count, {}));
+  if (most < 1 || !steps || *steps < 2 * most)
+    return e.loop(count, initial, body);
+  int64_t block = most;
+  while (block > most / 2 && *steps % block != 0)
+    --block;
+  if (*steps % block != 0)
+    block = most;
+  auto withBlock =
+      [&](AffineExpr first, int64_t length,
+          ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
+    FailureOr<SmallVector<Value>> partial =
+        e.loop(e.constant(length), neutral,
+               [&](AffineExpr round, ArrayRef<Value> values) {
+                 return body(first + round, values);
+               });
+    if (failed(partial))
+      return failure();
+    return combine(e.b(), e.loc(), carried, *partial);
+  };
+  FailureOr<SmallVector<Value>> total =
+      e.loop(e.constant(*steps / block), initial,
+             [&](AffineExpr round, ArrayRef<Value> carried) {
+               return withBlock(round * block, block, carried);
+             });
+  int64_t rest = *steps % block;
+  if (failed(total) || rest == 0)
+    return total;
+  return withBlock(e.constant(*steps - rest), rest, *total);
+}
+
+FailureOr<SmallVector<Value>> emit::reduceOver(
+    TileEmitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
+    ArrayRef<TypedAttr> neutral, Combine combine,
+    function_ref<FailureOr<SmallVector<Value>>(const Demand &, AffineExpr)>
+        element,
+    bool part) {
+  OpBuilder &b = e.b();
+  extent = e.simplify(extent, {});
+  std::optional<int64_t> known = graph::constantOf(extent);
+
+  if (known == 0) {
+    SmallVector<Value> nothing;
+    for (TypedAttr n : neutral)
+      nothing.push_back(e.splat(n, outer.tile));
+    return nothing;
+  }
+
+  // Few terms that lie apart (a pooling window) are written out.
+  if (known && *known <= 16 && !contiguous && !part) {
+    FailureOr<SmallVector<Value>> total = element(outer, e.constant(0));
+    for (int64_t i = 1; i < *known && succeeded(total); ++i) {
+      FailureOr<SmallVector<Value>> term = element(outer, e.constant(i));
+      if (failed(term))
+        return failure();
+      total = combine(b, e.loc(), *total, *term);
+    }
+    return total;
+  }
+
+  int64_t chunk =
+      chunkOf(e.getTarget(), outer, known, atOptimum(e, extent), contiguous);
+  Demand inner = chunk > 1 ? e.addAxis(outer, chunk) : outer;
+  auto masked = [&](AffineExpr counter) -> FailureOr<SmallVector<Value>> {
+    AffineExpr index = counter * chunk;
+    if (chunk > 1)
+      index = index + e.axis(outer.rank());
+    FailureOr<SmallVector<Value>> terms = element(inner, index);
+    if (failed(terms))
+      return failure();
+    if (Value mask = e.emitInBounds({{index, extent}}, inner.tile))
+      for (auto [i, term] : llvm::enumerate(*terms))
+        (*terms)[i] = arith::SelectOp::create(b, e.loc(), mask, term,
+                                              e.splat(neutral[i], inner.tile));
+    return terms;
+  };
+
+  AffineExpr count = (extent + (chunk - 1)).floorDiv(chunk),
+             first = e.constant(0);
+  if (part) {
+    // What is behind the last is neutral.
+    const TileEmitter::Split &split = e.getSplit();
+    count = e.simplify((count + (split.count - 1)).floorDiv(split.count), {});
+    first = split.part * count;
+  }
+  count = e.simplify(count, {});
+  FailureOr<SmallVector<Value>> total;
+  if (graph::constantOf(count) == 1) {
+    total = masked(first);
+  } else {
+    SmallVector<Value> start;
+    for (TypedAttr n : neutral)
+      start.push_back(e.splat(n, inner.tile));
+    bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu;
+    // The steps that lie inside as a whole look at no element's place.
+    bool ragged = cpu && !part && known && *known % chunk != 0;
+    if (ragged)
+      count = e.constant(*known / chunk);
+    total = loopInBlocks(
+        e, count, cpu ? longestChain : 0, start, start, combine,
+        [&](AffineExpr counter,
+            ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
+          FailureOr<SmallVector<Value>> terms = masked(first + counter);
+          if (failed(terms))
+            return failure();
+          return combine(b, e.loc(), carried, *terms);
+        });
+    if (ragged && succeeded(total)) {
+      FailureOr<SmallVector<Value>> rest = masked(count);
+      if (failed(rest))
+        return failure();
+      total = combine(b, e.loc(), *total, *rest);
+    }
+  }
+  if (failed(total) || chunk == 1)
+    return total;
+
+  SmallVector<Type> types;
+  for (TypedAttr n : neutral)
+    types.push_back(e.tileType(outer.tile, n.getType()));
+  auto reduce =
+      tile::ReduceOp::create(b, e.loc(), types, *total, /*axis=*/outer.rank());
+  OpBuilder::InsertionGuard guard(b);
+  Block *block = b.createBlock(&reduce.getCombiner());
+  SmallVector<Value> left, right;
+  for (TypedAttr n : neutral)
+    left.push_back(block->addArgument(n.getType(), e.loc()));
+  for (TypedAttr n : neutral)
+    right.push_back(block->addArgument(n.getType(), e.loc()));
+  tile::YieldOp::create(b, e.loc(), combine(b, e.loc(), left, right));
+  return SmallVector<Value>(reduce.getResults().begin(),
+                            reduce.getResults().end());
+}
+
+bool emit::isUnsignedElement(Type type) {
+  return cast<RankedTensorType>(type).getElementType().isUnsignedInteger();
+}
+
+AffineExpr emit::extentOf(TileEmitter &e, ArrayRef<AffineExpr> shape,
+                          ArrayRef<int64_t> axes) {
+  AffineExpr n = e.constant(1);
+  for (int64_t axis : axes)
+    n = n * shape[axis];
+  return n;
+}
+
+bool emit::endsWithLast(ArrayRef<int64_t> axes, ArrayRef<AffineExpr> shape) {
+  unsigned last = shape.size();
+  while (last > 1 && graph::constantOf(shape[last - 1]) == 1)
+    --last;
+  return llvm::is_contained(axes, (int64_t)last - 1);
+}

@@ -1,0 +1,286 @@
+// How groups of a fusion plan grow: along their results, and by joining the
+// groups that read them.
+#include "graph/analysis/CodeSize.h"
+#include "graph/analysis/FusionPlan.h"
+
+using namespace mlir;
+
+namespace charonia::graph {
+
+unsigned FusionPlan::countInputs(ArrayRef<Operation *> ops) const {
+  llvm::DenseSet<Operation *> inside(ops.begin(), ops.end());
+  llvm::DenseSet<Value> inputs;
+  SmallVector<Operation *> work(ops);
+  while (!work.empty())
+    for (Value operand : work.pop_back_val()->getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      if (!def || (!inlined.contains(def) && !inside.contains(def)))
+        inputs.insert(operand);
+      else if (inside.insert(def).second)
+        work.push_back(def);
+    }
+  return inputs.size();
+}
+
+bool FusionPlan::withinLimits(const Group &group,
+                              ArrayRef<Operation *> more) const {
+  SmallVector<Operation *> ops(group.ops);
+  ops.append(more.begin(), more.end());
+  if (ops.size() > limits.maxOperators || countInputs(ops) > limits.maxInputs)
+    return false;
+  int64_t most = limits.maxCode;
+  if (group.hasAnchor(OpRole::Contraction) || group.hasAnchor(OpRole::Window))
+    most = limits.maxEpilogueCode;
+  else if (group.anchor)
+    most = limits.maxRowCode;
+  return estimateCode(
+             ops, [&](Operation *op) { return inlined.contains(op); },
+             most + 1) <= most;
+}
+
+//===----------------------------------------------------------------------===//
+// Growth along the results
+//===----------------------------------------------------------------------===//
+
+/// Full-size operators beside a reduction of few, long rows would run on as few
+/// program instances as there are rows.
+bool FusionPlan::hasEnoughRows(const IterationSpace &space) const {
+  Exprs rows, row;
+  for (auto [d, extent] : llvm::enumerate(space.getShape()))
+    (space.getReduced().test(d) ? row : rows).push_back(extent);
+  return elementsOf(rows) >= limits.minRows ||
+         elementsOf(row) <= limits.longRow;
+}
+
+/// A contraction has tiles of rows by columns: no dimension may be part row and
+/// part column. Where it computes its columns together (attention), neither may
+/// become one dimension with any other.
+static bool joinsTileSides(const FusionPlan::Group &group, AffineMap map) {
+  if (!group.hasAnchor(OpRole::Contraction))
+    return false;
+  SmallVector<DimKind> kinds =
+      GraphOpInterface(group.anchor).getResultDimKinds();
+  bool together = llvm::is_contained(kinds, DimKind::Whole);
+  return llvm::any_of(map.getResults(), [&](AffineExpr coordinate) {
+    unsigned rows = 0, columns = 0, others = 0;
+    for (auto [d, kind] : llvm::enumerate(kinds))
+      if (coordinate.isFunctionOfDim(d))
+        ++(kind == DimKind::Row                                ? rows
+           : kind == DimKind::Column || kind == DimKind::Whole ? columns
+                                                               : others);
+    return together ? rows + columns && rows + columns + others > 1
+                    : rows && columns;
+  });
+}
+
+bool FusionPlan::tryAbsorb(Group &group, GraphOpInterface op) {
+  if (tangled.contains(op))
+    return false;
+  auto isTransparent = [&](Operation *view) { return inlined.contains(view); };
+  std::optional<IterationSpace::Place> place =
+      group.space.fit(op, isTransparent);
+  if (!place || joinsTileSides(group, place->map) ||
+      !withinLimits(group, {op.getOperation()}))
+    return false;
+  // A tile of a result whose dimensions mix rows would compute the rows of each
+  // of its elements; with the bytes of the space it is stored in that shape.
+  if (place->extent == IterationSpace::Extent::Full &&
+      group.space.mixesRows(*place) &&
+      !group.space.isReshape(*place, getShape(op->getResult(0))))
+    return false;
+  if (group.space.getReduced().any() &&
+      place->extent == IterationSpace::Extent::Full &&
+      !hasEnoughRows(group.space))
+    return false;
+  Sources others;
+  collectSources(op, others);
+  others.remove_if(
+      [&](Operation *source) { return groupOf(source) == &group; });
+  if (reaches(group, others))
+    return false;
+  merge(*groups[op], group);
+  group.space.add(op->getResult(0), *place);
+  return true;
+}
+
+void FusionPlan::growForward(GraphOpInterface root) {
+  if (root.getRole() == OpRole::Ordered)
+    return; // nothing is computed from its result before all of it is there
+  Group &group = *groupOf(root);
+  bool rows = isRowRole(root.getRole());
+  for (bool changed = true; changed;) {
+    changed = false;
+    SmallVector<Operation *> candidates;
+    for (Operation *op : group.ops)
+      for (OpOperand *use : readersOf(op))
+        if (Group *other = groupOf(use->getOwner()); other && other != &group)
+          candidates.push_back(use->getOwner());
+    llvm::sort(candidates, [&](Operation *a, Operation *b) {
+      return position[a] < position[b];
+    });
+    for (Operation *op : candidates) {
+      OpRole role = roleOf(op);
+      bool wanted = role == OpRole::Pointwise || role == OpRole::View ||
+                    (rows && isRowRole(role));
+      Group *other = groupOf(op);
+      if (wanted && other != &group && other->ops.size() == 1 &&
+          tryAbsorb(group, cast<GraphOpInterface>(op)))
+        changed = true;
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Joining groups without an anchor to their readers
+//===----------------------------------------------------------------------===//
+
+bool FusionPlan::isExpensive(const Group &group) const {
+  return llvm::any_of(group.ops, [](Operation *op) {
+    return roleOf(op) == OpRole::Indexing ||
+           cast<GraphOpInterface>(op).isExpensive();
+  });
+}
+
+/// Whether the reader at `use` may compute the producer's result where it needs
+/// it.
+bool FusionPlan::acceptsPrologue(const Group &producer, const Group &reader,
+                                 OpOperand &use) const {
+  auto op = cast<GraphOpInterface>(use.getOwner());
+  OpRole role = op.getRole();
+  if (role == OpRole::Contraction ||
+      op.getUpdatedOperand() == use.getOperandNumber())
+    return false;
+  int64_t stored = 1;
+  for (Operation *p : producer.ops)
+    stored = std::max(stored, elementsOf(p->getResult(0)));
+  bool repeats = elementsOf(use.get()) > stored + stored / 2;
+  if (isRowRole(role))
+    return !repeats || !isExpensive(producer);
+  if (reader.hasAnchor(OpRole::Contraction) &&
+      llvm::any_of(producer.ops,
+                   [](Operation *p) { return roleOf(p) == OpRole::Indexing; }))
+    return false;
+  bool cheap =
+      !isExpensive(producer) && producer.ops.size() <= limits.maxRecomputed;
+  // In front of a window, elements are computed for every window that has them.
+  bool beforeWindow = reader.hasAnchor(OpRole::Window) &&
+                      !reader.space.contains(op->getResult(0));
+  if (role == OpRole::Window || beforeWindow)
+    return cheap && producer.ops.size() <= 1;
+  int64_t computed =
+      elementsOf(op->getResult(0)) * op.getOperandReads(use.getOperandNumber());
+  return cheap || computed <= stored + stored / 2;
+}
+
+/// A cheap operator with several readers is computed by each of them.
+bool FusionPlan::tryInline(Group &producer, ArrayRef<OpOperand *> readers) {
+  if (producer.ops.size() != 1 ||
+      roleOf(producer.ops[0]) != OpRole::Pointwise || isExpensive(producer) ||
+      readers.size() > limits.maxRecomputed)
+    return false;
+  Operation *op = producer.ops[0];
+  unsigned large = llvm::count_if(op->getOperands(), [&](Value operand) {
+    return elementsOf(operand) * 4 > elementsOf(op->getResult(0));
+  });
+  if (large > 1)
+    return false;
+  for (OpOperand *use : readers) {
+    Group *reader = groupOf(use->getOwner());
+    if (!reader || !acceptsPrologue(producer, *reader, *use) ||
+        !withinLimits(*reader, {op}))
+      return false;
+  }
+  inlined.insert(op);
+  groups.erase(op);
+  producer.ops.clear();
+  return true;
+}
+
+/// Places `use`'s value, and what inlined views make it of, in the space.
+void FusionPlan::placeBackward(IterationSpace &space, OpOperand &use) const {
+  Value value = use.get();
+  if (space.contains(value))
+    return;
+  std::optional<IterationSpace::Place> place = space.placeOfOperand(use);
+  if (!place)
+    return;
+  space.add(value, *place);
+  if (Operation *def = value.getDefiningOp(); def && inlined.contains(def))
+    for (OpOperand &operand : def->getOpOperands())
+      placeBackward(space, operand);
+}
+
+bool FusionPlan::tryJoin(Group &producer, Group &reader,
+                         ArrayRef<OpOperand *> readers) {
+  if (!withinLimits(reader, producer.ops))
+    return false;
+  bool readElsewhere = false;
+  for (OpOperand *use : readers) {
+    if (groupOf(use->getOwner()) != &reader)
+      readElsewhere = true;
+    else if (!acceptsPrologue(producer, reader, *use))
+      return false;
+  }
+  IterationSpace space = reader.space;
+  if (readElsewhere) {
+    // The reader also stores what others read: it must see each element just
+    // once.
+    Sources others;
+    for (Operation *op : reader.ops)
+      collectSources(op, others);
+    others.remove_if([&](Operation *source) {
+      return groupOf(source) == &producer || groupOf(source) == &reader;
+    });
+    if (reaches(producer, others))
+      return false;
+    for (OpOperand *use : readers)
+      if (groupOf(use->getOwner()) == &reader)
+        placeBackward(space, *use);
+    for (Operation *op : llvm::reverse(producer.ops))
+      for (OpOperand &operand : op->getOpOperands())
+        placeBackward(space, operand);
+    for (Operation *op : producer.ops)
+      for (OpOperand *use : readersOf(op))
+        if (Group *other = groupOf(use->getOwner());
+            other != &reader && other != &producer)
+          if (!space.contains(op->getResult(0)))
+            return false;
+  }
+  merge(producer, reader);
+  reader.space = std::move(space);
+  return true;
+}
+
+void FusionPlan::joinReaders() {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto &storagePtr : llvm::reverse(storage)) {
+      Group &producer = *storagePtr;
+      if (producer.ops.empty() || producer.anchor ||
+          tangled.contains(producer.ops.front()))
+        continue;
+      Readers readers;
+      llvm::SmallSetVector<Group *, 4> readerGroups;
+      for (Operation *op : producer.ops)
+        for (OpOperand *use : readersOf(op))
+          if (Group *group = groupOf(use->getOwner()); group != &producer) {
+            readers.insert(use);
+            readerGroups.insert(group); // null: returned
+          }
+      if (readers.empty())
+        continue;
+      if (readerGroups.size() > 1 &&
+          tryInline(producer, readers.getArrayRef())) {
+        changed = true;
+        continue;
+      }
+      for (Group *reader : readerGroups)
+        if (reader && tryJoin(producer, *reader, readers.getArrayRef())) {
+          changed = true;
+          break;
+        }
+    }
+  }
+}
+
+} // namespace charonia::graph
