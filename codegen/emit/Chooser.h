@@ -39,6 +39,8 @@ private:
   }
   unsigned add(llvm::ArrayRef<unsigned> dims, int64_t tile,
                bool sequential = false) {
+    if (dims.empty()) // one element, which a longer tile would have many times
+      tile = 1;
     s.groups.push_back({llvm::SmallVector<unsigned>(dims),
                         cpu ? tile : (int64_t)llvm::bit_ceil<uint64_t>(tile),
                         sequential});
@@ -85,10 +87,11 @@ private:
   /// and the broadcast element.
   void cpuProduct(llvm::ArrayRef<unsigned> row,
                   llvm::ArrayRef<unsigned> column);
-  /// One row is no product of tiles: each instance adds up a few columns. More
-  /// where they lie side by side, as memory is read in runs of 32 bytes and
-  /// more.
-  void gpuRow(llvm::ArrayRef<unsigned> column, int64_t batch);
+  /// One row, or one column, is no product of tiles: each instance adds up a
+  /// few of the others. More where they lie side by side, as memory is read in
+  /// runs of 32 bytes and more, and of sums that are shorter than its threads.
+  void gpuRow(llvm::ArrayRef<unsigned> row, llvm::ArrayRef<unsigned> column,
+              int64_t batch);
   void gpuProduct(llvm::ArrayRef<unsigned> row, llvm::ArrayRef<unsigned> column,
                   int64_t batch);
   /// Tiles of rows that are computed with all columns before others are, where

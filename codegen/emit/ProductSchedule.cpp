@@ -40,8 +40,8 @@ void Chooser::contraction() {
     attention(row, column, product(k, others));
   else if (cpu)
     cpuProduct(row, column);
-  else if (row.empty())
-    gpuRow(column, product(k, others));
+  else if (row.empty() || column.empty())
+    gpuRow(row, column, product(k, others));
   else
     gpuProduct(row, column, product(k, others));
 }
@@ -132,11 +132,14 @@ void Chooser::cpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
   s.kTile = 8;
 }
 
-void Chooser::gpuRow(ArrayRef<unsigned> column, int64_t batch) {
+void Chooser::gpuRow(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
+                     int64_t batch) {
+  ArrayRef<unsigned> many = row.empty() ? column : row;
   int64_t share = llvm::bit_floor<uint64_t>(std::max<int64_t>(
-      1, product(k, column) * batch / (2 * t.chip->multiprocessors)));
-  add(column, k.columnsInMemory ? std::clamp<int64_t>(share, 32, 128)
-                                : std::clamp<int64_t>(share, 1, 8));
+      1, product(k, many) * batch / (2 * t.chip->multiprocessors)));
+  bool wide = row.empty() ? k.columnsInMemory : k.terms < 32 * s.warps;
+  add(many, wide ? std::clamp<int64_t>(share, 32, 128)
+                 : std::clamp<int64_t>(share, 1, 8));
 }
 
 void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,

@@ -265,6 +265,40 @@ def test_products_of_warpgroups(tmp_path, precision, size, form):
     assert all(np.array_equal(results[0], r) for r in results)
 
 
+THIN = [(m, n, k) for m in (1, 3, 130) for n in (1, 3, 130) for k in (1, 4, 300) if 1 in (m, n, k)]
+
+
+@pytest.mark.parametrize("target", ["sm_90", "sm_90a"])
+def test_products_of_one_row_column_or_term(tmp_path, target):
+    """Each result is stored once. One column and K = 1 were stored by every column of a tile."""
+    rng, info = np.random.default_rng(0), helper.make_tensor_value_info
+    inputs, nodes, wants = {}, [], {}
+    for i, (m, n, k) in enumerate(THIN):
+        # As a product of inputs, with the left one transposed, and of three at once.
+        for form, batch in ("plain", ()), ("transposed", ()), ("batch", (3,)):
+            a, b, y = (f"{letter}{i}_{form}" for letter in "aby")
+            lhs = rng.standard_normal((*batch, m, k)).astype(np.float32)
+            inputs[b] = rng.standard_normal((*batch, k, n)).astype(np.float32)
+            wants[y] = lhs @ inputs[b]
+            if form == "transposed":
+                inputs[a] = np.ascontiguousarray(lhs.T)
+                nodes.append(helper.make_node("Gemm", [a, b], [y], transA=1))
+            else:
+                inputs[a] = lhs
+                nodes.append(helper.make_node("MatMul", [a, b], [y]))
+    graph = helper.make_graph(
+        nodes, "thin",
+        [info(i, TensorProto.FLOAT, x.shape) for i, x in inputs.items()],
+        [info(o, TensorProto.FLOAT, x.shape) for o, x in wants.items()],
+    )  # fmt: skip
+    path, engine, dump = tmp_path / "m.onnx", tmp_path / "m.engine", tmp_path / "dump"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), path)
+    harness.compile_model(path, engine, target=target, dump=dump)
+    found = harness.run_engine(engine, inputs, list(wants), tmp_path / "run", device="simt", dump=dump)
+    for (name, want), got in zip(wants.items(), found):
+        np.testing.assert_allclose(got, want, rtol=0, atol=2e-5 * max(1, np.abs(want).max()), err_msg=name)
+
+
 def recurrence(op, direction):
     """Without an initial state, which is then zeros of as many rows as there are sequences."""
     steps, size, hidden = 3, 8, 8

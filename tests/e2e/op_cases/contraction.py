@@ -12,10 +12,18 @@ from .base import (
 )  # fmt: skip
 
 
+def thin(rng, *sizes):
+    """Now and then one or two of the sizes are 1: products that are no products of tiles."""
+    if not chance(rng, 0.2):
+        return sizes
+    ones = rng.permutation(len(sizes))[: rng.integers(1, 3)]
+    return tuple(1 if i in ones else s for i, s in enumerate(sizes))
+
+
 @case("MatMul")
 def matmul(rng, opset, op):
     dtype = pick_type(rng, op, opset, (*FLOATS, *INTS[2:4]))
-    m, n, k = size(rng, 131, 0.03), size(rng, 131), size(rng, 131, 0.03)
+    m, n, k = thin(rng, size(rng, 131, 0.03), size(rng, 131), size(rng, 131, 0.03))
     fill = integers(dtype, -4, 4) if dtype in INTS else normal(dtype)
     batch = shape(rng, int(rng.integers(0, 3)), elements=12)
     left = (*batch, m, k)
@@ -45,7 +53,7 @@ def matmul(rng, opset, op):
 @case("Gemm")
 def gemm(rng, opset, op):
     dtype = pick_type(rng, op, opset)
-    m, n, k = size(rng, 131), size(rng, 131), size(rng, 131)
+    m, n, k = thin(rng, size(rng, 131), size(rng, 131), size(rng, 131))
     ta, tb = int(chance(rng, 0.4)), int(chance(rng, 0.5))
     fill = normal(dtype)
     a = Tensor((k, m) if ta else (m, k), dtype, fill)
