@@ -50,10 +50,21 @@ std::vector<std::string> stageNames() {
 
 namespace {
 
-/// The targets of one device: one program of the engine.
+/// Backends that write the same tile programs: the variants of one program.
+using Variants = std::vector<std::unique_ptr<Backend>>;
+
+/// The targets of one device, whose programs begin as the same module. The
+/// instruction sets of a CPU share a program; a GPU's tiles, cuts and splits
+/// depend on the chip, so each has its own.
 struct TargetGroup {
   DeviceKind device;
-  std::vector<std::unique_ptr<Backend>> backends;
+  std::vector<Variants> programs;
+};
+
+/// Weights that a section of the engine holds, for other programs to share.
+struct WeightSection {
+  std::vector<PlacedWeight> weights;
+  uint32_t section;
 };
 
 class Compiler {
@@ -101,7 +112,7 @@ public:
         return report;
     }
     for (TargetGroup &group : *groups) {
-      FailureOr<bool> stopped = addProgram(group);
+      FailureOr<bool> stopped = addPrograms(group);
       if (failed(stopped))
         return failure();
       if (*stopped && options.printKernel.empty())
@@ -137,10 +148,15 @@ private:
         });
         if (group == groups.end())
           group = groups.insert(group, TargetGroup{backend->device(), {}});
-        if (llvm::none_of(group->backends, [&](auto &b) {
-              return b->arch() == backend->arch();
-            }))
-          group->backends.push_back(std::move(backend));
+        bool known = llvm::any_of(group->programs, [&](Variants &variants) {
+          return llvm::any_of(
+              variants, [&](auto &b) { return b->arch() == backend->arch(); });
+        });
+        if (known)
+          continue;
+        if (group->programs.empty() || backend->device() == DeviceKind::Cuda)
+          group->programs.emplace_back();
+        group->programs.back().push_back(std::move(backend));
       }
     }
     return groups;
@@ -214,38 +230,66 @@ private:
     return dumpStage(on, prefix + stage.name);
   }
 
-  /// Compiles one program; true where --stop-after or --print-kernel ended it.
-  FailureOr<bool> addProgram(TargetGroup &group) {
-    ModuleOp copy = module.clone();
-    programModules.push_back(copy);
-    FailureOr<bool> stopped = runProgramStages(copy, group);
+  /// Compiles a device's programs; true where --stop-after or --print-kernel
+  /// ended it.
+  FailureOr<bool> addPrograms(TargetGroup &group) {
+    ModuleOp staged = module.clone();
+    programModules.push_back(staged);
+    FailureOr<bool> stopped = runProgramStages(staged, group);
     if (failed(stopped) || *stopped)
       return stopped;
+    Preparation *preparation = nullptr;
+    if (options.stopAfter.empty() && options.printKernel.empty()) {
+      FailureOr<Preparation *> made = prepare(staged);
+      if (failed(made))
+        return failure();
+      preparation = *made;
+    }
+    warnOfRepeatedWork(staged.lookupSymbol<func::FuncOp>("main"),
+                       graph::getSymbols(staged));
+    std::vector<WeightSection> sections;
+    for (auto [i, variants] : llvm::enumerate(group.programs)) {
+      ModuleOp own = staged;
+      if (i + 1 < group.programs.size()) {
+        own = staged.clone();
+        programModules.push_back(own);
+      }
+      stopped = addProgram(own, group.device, variants, preparation, sections);
+      if (failed(stopped))
+        return failure();
+    }
+    return stopped;
+  }
+
+  /// Compiles one program; true where --stop-after or --print-kernel ended it.
+  FailureOr<bool> addProgram(ModuleOp copy, DeviceKind device,
+                             Variants &variants, Preparation *preparation,
+                             std::vector<WeightSection> &sections) {
     KernelSet kernels;
     auto function = copy.lookupSymbol<func::FuncOp>("main");
-    warnOfRepeatedWork(function, graph::getSymbols(copy));
     SmallVector<const Backend *> backends;
-    for (auto &backend : group.backends)
+    for (auto &backend : variants)
       backends.push_back(backend.get());
     cutRepeatedWork(function, backends);
-    ProgramLayout layout = layOutProgram(function, group.device, kernels);
+    ProgramLayout layout = layOutProgram(function, device, kernels);
     layout.program.precision = options.precision;
     if (options.stopAfter == "tiles")
-      return printTiles(kernels, *group.backends.front());
+      return printTiles(kernels, *variants.front());
     if (!options.printKernel.empty())
-      return printKernel(kernels, group);
+      return printKernel(kernels, variants);
     ProgramReport entry;
-    entry.device = group.device;
-    if (failed(addCode(group, kernels, layout.program, entry)) ||
-        failed(addPreparation(copy, layout, entry)) ||
-        failed(addArena(layout.program, entry)))
+    entry.device = device;
+    entry.prepareKernels = preparation->numKernels();
+    if (failed(addCode(variants, kernels, layout.program, entry)))
+      return failure();
+    addWeights(layout, *preparation, sections, entry);
+    if (failed(addArena(layout.program, entry)))
       return failure();
     entry.launches =
         llvm::count_if(layout.program.steps, [](const engine::Step &step) {
           return step.kind == engine::Step::Kind::Launch;
         });
     entry.kernels = layout.program.kernels.size();
-    entry.weightBytes = layout.weightBytes;
     report.programs.push_back(std::move(entry));
     manifest.programs.push_back(std::move(layout.program));
     return false;
@@ -256,7 +300,8 @@ private:
     PipelineOptions pipeline;
     pipeline.device = group.device;
     pipeline.precision = options.precision;
-    pipeline.panelColumns = group.backends.front()->emitTarget().panelColumns;
+    pipeline.panelColumns =
+        group.programs.front().front()->emitTarget().panelColumns;
     if (failed(checkProgram(copy, pipeline)))
       return failure();
     unsigned stageNumber = 1 + commonStages().size();
@@ -272,9 +317,9 @@ private:
   }
 
   /// Compiles the kernels for all variants into a section.
-  LogicalResult addCode(TargetGroup &group, KernelSet &kernels,
+  LogicalResult addCode(Variants &variants, KernelSet &kernels,
                         engine::Program &program, ProgramReport &entry) {
-    std::string device(deviceKindName(group.device));
+    std::string device = codeName(variants, entry.device);
     KernelOptions kernelOptions;
     kernelOptions.cache = &cache;
     kernelOptions.activity = options.activity;
@@ -289,7 +334,8 @@ private:
     auto addText = [&](StringRef text) {
       return code.addText({text.data(), text.size()});
     };
-    for (auto &backend : group.backends) {
+    std::vector<CompiledKernel> first;
+    for (auto &backend : variants) {
       progress("kernels for " + backend->arch());
       kernelOptions.progress = [&](unsigned done, unsigned total) {
         progress("kernels for " + backend->arch(), done, total);
@@ -303,10 +349,12 @@ private:
         return failure();
       for (const CompiledKernel &kernel : *compiled)
         entry.cachedKernels += kernel.cached;
-      // Backends of one device write the same tile programs.
-      if (&backend == &group.backends.front()) {
+      if (&backend == &variants.front()) {
         addScratch(program, *compiled);
-        warnOfRepeatedWork(kernels, *compiled);
+        warnOfRepeatedWork(kernels, *compiled, *backend);
+        first = *compiled;
+      } else if (failed(checkSameLaunches(first, *compiled, *backend))) {
+        return failure();
       }
       program.variants.push_back(
           makeVariant(*backend, program, *compiled, addImage, addText));
@@ -317,9 +365,28 @@ private:
     return success();
   }
 
-  /// What computes weights when the engine is written, and their section.
-  LogicalResult addPreparation(ModuleOp copy, ProgramLayout &layout,
-                               ProgramReport &entry) {
+  /// "cpu", "sm_90a-cuda".
+  static std::string codeName(const Variants &variants, DeviceKind device) {
+    std::string name(deviceKindName(device));
+    return variants.size() == 1 ? variants.front()->arch() + "-" + name : name;
+  }
+
+  /// A program's steps give all its variants the same arguments.
+  LogicalResult checkSameLaunches(ArrayRef<CompiledKernel> first,
+                                  ArrayRef<CompiledKernel> others,
+                                  const Backend &backend) {
+    for (auto [a, b] : llvm::zip_equal(first, others))
+      if (a.scratch != b.scratch || a.counters != b.counters)
+        return error() << "the kernel " << b.binary.entry << " for "
+                       << backend.arch()
+                       << " wants other scratch memory than that of the "
+                          "program's first variant; internal error",
+               failure();
+    return success();
+  }
+
+  /// What computes weights when the engine is written.
+  FailureOr<Preparation *> prepare(ModuleOp staged) {
     std::unique_ptr<Backend> host = createHostBackend();
     KernelOptions prepareOptions;
     prepareOptions.cache = &cache;
@@ -329,14 +396,30 @@ private:
       progress("preparation of weights", done, total);
     };
     FailureOr<std::unique_ptr<Preparation>> preparation =
-        Preparation::create(findPrepare(copy), *host, prepareOptions);
+        Preparation::create(findPrepare(staged), *host, prepareOptions);
     if (failed(preparation))
       return failure();
-    entry.prepareKernels = (*preparation)->numKernels();
-    if (!layout.weights.empty())
-      addWeights(layout, **preparation, deviceKindName(entry.device));
     preparations.push_back(std::move(*preparation));
-    return success();
+    return preparations.back().get();
+  }
+
+  /// The program's section of weights: one that holds the same at the same
+  /// places already, or a new one.
+  void addWeights(ProgramLayout &layout, Preparation &preparation,
+                  std::vector<WeightSection> &sections, ProgramReport &entry) {
+    entry.weightBytes = layout.weightBytes;
+    if (layout.weights.empty())
+      return;
+    auto shared = llvm::find_if(sections, [&](const WeightSection &section) {
+      return section.weights == layout.weights;
+    });
+    if (shared == sections.end()) {
+      sections.push_back({layout.weights, 0});
+      shared = std::prev(sections.end());
+      shared->section =
+          writeWeights(layout, preparation, deviceKindName(entry.device));
+    }
+    layout.program.weightsSection = shared->section;
   }
 
   /// Plans the arena at the sizes to optimize for, for the reports.
@@ -357,11 +440,10 @@ private:
 
   /// The weights stream to the file: those of the model from where they are
   /// mapped, prepared ones one at a time.
-  void addWeights(ProgramLayout &layout, Preparation &preparation,
-                  StringRef device) {
-    auto weights =
-        std::make_shared<std::vector<PlacedWeight>>(std::move(layout.weights));
-    layout.program.weightsSection = writer.addSection(
+  uint32_t writeWeights(const ProgramLayout &layout, Preparation &preparation,
+                        StringRef device) {
+    auto weights = std::make_shared<std::vector<PlacedWeight>>(layout.weights);
+    return writer.addSection(
         engine::SectionKind::Weights, (device + ".weights").str(),
         layout.weightBytes,
         [this, weights, &preparation](engine::SectionSink &sink) -> Status {
@@ -408,7 +490,7 @@ private:
 
   /// Compiles the kernels of that name for all variants, and prints what they
   /// go through. True, as there is nothing else to do.
-  FailureOr<bool> printKernel(const KernelSet &kernels, TargetGroup &group) {
+  FailureOr<bool> printKernel(const KernelSet &kernels, Variants &variants) {
     SmallString<128> folder;
     if (llvm::sys::fs::createUniqueDirectory("charonia-kernel", folder))
       return error() << "no folder for temporary files", failure();
@@ -426,7 +508,7 @@ private:
       KernelOptions dumped;
       dumped.dumpDir = std::string(folder);
       std::string resources;
-      for (auto &backend : group.backends) {
+      for (auto &backend : variants) {
         FailureOr<std::vector<CompiledKernel>> compiled =
             compileKernels(one, *backend, dumped);
         if (failed(compiled))

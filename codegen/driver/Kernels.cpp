@@ -233,7 +233,8 @@ compileKernels(const KernelSet &kernels, Backend &backend,
 }
 
 void warnOfRepeatedWork(const KernelSet &kernels,
-                        ArrayRef<CompiledKernel> compiled) {
+                        ArrayRef<CompiledKernel> compiled,
+                        const Backend &backend) {
   for (auto [i, kernel] : llvm::enumerate(compiled)) {
     int64_t done = kernel.work.operations,
             needed = std::max<int64_t>(kernel.needed.operations, 1);
@@ -242,8 +243,8 @@ void warnOfRepeatedWork(const KernelSet &kernels,
     graph::KernelOp op = kernels.get(i);
     mlir::emitWarning(op.getLoc())
         << "kernel '" << op.getSymName() << "' does " << done / needed
-        << " times the work of its operators (" << done
-        << " operations where they ask for " << needed
+        << " times the work of its operators on " << backend.arch() << " ("
+        << done << " operations where they ask for " << needed
         << ", at the sizes to optimize for) and will be slow; other operators "
            "for the same result may avoid that";
   }

@@ -77,7 +77,8 @@ compileKernels(const KernelSet &kernels, Backend &backend,
 
 /// Warns of kernels that do several times the work of their operators.
 void warnOfRepeatedWork(const KernelSet &kernels,
-                        llvm::ArrayRef<CompiledKernel> compiled);
+                        llvm::ArrayRef<CompiledKernel> compiled,
+                        const Backend &backend);
 
 /// Where compileKernels leaves the files of a kernel: graph.mlir,
 /// <arch>.tile.mlir and the backend's own.

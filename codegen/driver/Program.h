@@ -11,6 +11,7 @@ namespace charonia::driver {
 struct PlacedWeight {
   std::string name;
   uint64_t offset = 0, size = 0;
+  bool operator==(const PlacedWeight &) const = default;
 };
 
 struct ProgramLayout {

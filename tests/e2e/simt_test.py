@@ -185,6 +185,36 @@ def test_one_program_is_run_and_named(tmp_path):
     assert result.code == 1 and "none of its programs for GPUs (" in result.stderr
 
 
+@pytest.mark.parametrize("rows, terms, columns", [(256, 2048, 640), (512, 4608, 512)])
+def test_each_chip_has_a_program_of_its_own(tmp_path, rows, terms, columns):
+    """Products that the chips split differently: other scratch memory, or none."""
+    random = np.random.default_rng(3)
+    x, weight = (random.standard_normal(s, np.float32) for s in ((rows, terms), (terms, columns)))
+    weight /= np.sqrt(np.float32(terms))
+    kind = TensorProto.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "product",
+        [helper.make_tensor_value_info("x", kind, x.shape)],
+        [helper.make_tensor_value_info("y", kind, [rows, columns])],
+        [numpy_helper.from_array(weight, "w")],
+    )  # fmt: skip
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10
+    )
+    path, engine, dump = (tmp_path / n for n in ("m.onnx", "m.engine", "dump"))
+    path.write_bytes(model.SerializeToString())
+    harness.compile_model(path, engine, target="sm_80,sm_90a", precision="fp16", dump=dump)
+    # Both read one copy of the weights.
+    assert engine.stat().st_size < 1.5 * 2 * weight.size + 1e6
+    for arch in ("sm_80", "sm_90a"):
+        (y,) = harness.run_engine(
+            engine, {"x": x}, ["y"], tmp_path / arch, device="simt", dump=dump,
+            extra=["--arch", arch],
+        )  # fmt: skip
+        want = x.astype(np.float64) @ weight
+        assert np.abs(y - want).max() <= 1e-2 * np.abs(want).max()
+
+
 @pytest.mark.parametrize(
     "pattern, text, message",
     [

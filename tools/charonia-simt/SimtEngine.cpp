@@ -40,14 +40,7 @@ Result<SimtEngine> SimtEngine::open(const std::string &engine,
                                     const std::string &precision,
                                     MLIRContext &context) {
   CHARONIA_ASSIGN_OR_RETURN(auto reader, engine::Reader::open(engine));
-  std::string code = findEntry(
-      dump, [](llvm::StringRef name) { return name.ends_with("cuda-code"); });
-  if (code.empty())
-    return notFound(dump +
-                    ": holds no code for a GPU; compile with --target "
-                    "sm_90 --dump-dir " +
-                    dump);
-  SimtEngine result(std::move(reader), std::move(code), context);
+  SimtEngine result(std::move(reader), context);
   std::vector<std::string> all, fitting;
   for (const engine::Program &program : result.reader->manifest().programs)
     for (const engine::Variant &variant : program.variants) {
@@ -68,6 +61,13 @@ Result<SimtEngine> SimtEngine::open(const std::string &engine,
                     " of its programs for GPUs (" + llvm::join(all, "; ") +
                     ") " + (fitting.empty() ? "fits" : "fit") +
                     " --arch and --precision; name one");
+  std::string folder = result.variant->arch + "-cuda-code";
+  result.code = findEntry(
+      dump, [&](llvm::StringRef name) { return name.ends_with("-" + folder); });
+  if (result.code.empty())
+    return notFound(dump + ": holds no code for " + result.variant->arch +
+                    "; compile with --target " + result.variant->arch +
+                    " --dump-dir " + dump);
   if (result.program->weightsSection != engine::noIndex)
     CHARONIA_RETURN_IF_ERROR(
         result.reader->verifySection(result.program->weightsSection));

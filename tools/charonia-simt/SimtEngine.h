@@ -41,9 +41,9 @@ public:
 
 private:
   struct Memory;
-  SimtEngine(std::shared_ptr<const engine::Reader> reader, std::string code,
+  SimtEngine(std::shared_ptr<const engine::Reader> reader,
              mlir::MLIRContext &context)
-      : reader(std::move(reader)), code(std::move(code)), context(&context) {}
+      : reader(std::move(reader)), context(&context) {}
   Result<const interpreter::Kernel *> kernelOf(const exec::PlannedStep &step);
   Status checkKernel(const interpreter::Kernel &kernel,
                      const engine::KernelCode &code, size_t buffers,
