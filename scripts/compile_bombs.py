@@ -83,12 +83,17 @@ class Graph:
 # --- The compiler's own bombs ---------------------------------------------------
 
 
-def lstm(steps: int, hidden: int = 32, width: int = 16, directions: int = 1, lengths: bool = False):
+def lstm(
+    steps: int, hidden: int = 32, width: int = 16, directions: int = 1, lengths: bool = False,
+    kind: str = "LSTM",
+):  # fmt: skip
+    """Or another recurrence of the same form, whose steps have `gates` products each."""
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
     g = Graph()
-    y, h, c = g.op(
-        "LSTM", "x", g.weight(directions, 4 * hidden, width),
-        g.weight(directions, 4 * hidden, hidden), g.weight(directions, 8 * hidden),
-        *["lengths"] * lengths, outputs=3, hidden_size=hidden,
+    y, h, *_ = g.op(
+        kind, "x", g.weight(directions, gates * hidden, width),
+        g.weight(directions, gates * hidden, hidden), g.weight(directions, 2 * gates * hidden),
+        *["lengths"] * lengths, outputs=3 if kind == "LSTM" else 2, hidden_size=hidden,
         direction="bidirectional" if directions == 2 else "forward",
     )  # fmt: skip
     return g.model(
@@ -424,6 +429,9 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "lstm-512-steps": lambda: lstm(512),
     "lstm-512-lengths": lambda: lstm(512, lengths=True),
     "lstm-512-both-ways": lambda: lstm(512, 16, 3, directions=2, lengths=True),
+    "lstm-1024-both-ways": lambda: lstm(1024, 16, 3, directions=2, lengths=True),
+    "gru-512-both-ways": lambda: lstm(512, 16, 3, directions=2, lengths=True, kind="GRU"),
+    "rnn-512-both-ways": lambda: lstm(512, 16, 3, directions=2, lengths=True, kind="RNN"),
     "scan-300-steps": lambda: scan(300),
     "concat-500-sizes": lambda: symbolic_concat(500),
     "inputs-2000": lambda: many_inputs(2000),

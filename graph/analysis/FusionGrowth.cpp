@@ -2,6 +2,7 @@
 // groups that read them.
 #include "graph/analysis/CodeSize.h"
 #include "graph/analysis/FusionPlan.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -210,17 +211,14 @@ void FusionPlan::placeBackward(IterationSpace &space, OpOperand &use) const {
       placeBackward(space, operand);
 }
 
+/// `uses` are the reader's of the producer's results.
 bool FusionPlan::tryJoin(Group &producer, Group &reader,
-                         ArrayRef<OpOperand *> readers) {
-  if (!withinLimits(reader, producer.ops))
+                         ArrayRef<OpOperand *> uses, bool readElsewhere) {
+  if (!withinLimits(reader, producer.ops) ||
+      !llvm::all_of(uses, [&](OpOperand *use) {
+        return acceptsPrologue(producer, reader, *use);
+      }))
     return false;
-  bool readElsewhere = false;
-  for (OpOperand *use : readers) {
-    if (groupOf(use->getOwner()) != &reader)
-      readElsewhere = true;
-    else if (!acceptsPrologue(producer, reader, *use))
-      return false;
-  }
   IterationSpace space = reader.space;
   if (readElsewhere) {
     // The reader also stores what others read: it must see each element just
@@ -233,9 +231,8 @@ bool FusionPlan::tryJoin(Group &producer, Group &reader,
     });
     if (reaches(producer, others))
       return false;
-    for (OpOperand *use : readers)
-      if (groupOf(use->getOwner()) == &reader)
-        placeBackward(space, *use);
+    for (OpOperand *use : uses)
+      placeBackward(space, *use);
     for (Operation *op : llvm::reverse(producer.ops))
       for (OpOperand &operand : op->getOpOperands())
         placeBackward(space, operand);
@@ -260,22 +257,20 @@ void FusionPlan::joinReaders() {
           tangled.contains(producer.ops.front()))
         continue;
       Readers readers;
-      llvm::SmallSetVector<Group *, 4> readerGroups;
+      llvm::MapVector<Group *, SmallVector<OpOperand *>> byGroup;
       for (Operation *op : producer.ops)
         for (OpOperand *use : readersOf(op))
-          if (Group *group = groupOf(use->getOwner()); group != &producer) {
-            readers.insert(use);
-            readerGroups.insert(group); // null: returned
-          }
+          if (Group *group = groupOf(use->getOwner());
+              group != &producer && readers.insert(use))
+            byGroup[group].push_back(use); // null: returned
       if (readers.empty())
         continue;
-      if (readerGroups.size() > 1 &&
-          tryInline(producer, readers.getArrayRef())) {
+      if (byGroup.size() > 1 && tryInline(producer, readers.getArrayRef())) {
         changed = true;
         continue;
       }
-      for (Group *reader : readerGroups)
-        if (reader && tryJoin(producer, *reader, readers.getArrayRef())) {
+      for (auto &[reader, uses] : byGroup)
+        if (reader && tryJoin(producer, *reader, uses, byGroup.size() > 1)) {
           changed = true;
           break;
         }

@@ -174,27 +174,41 @@ void FusionPlan::collectSources(Operation *op, Sources &sources) const {
       }
 }
 
-bool FusionPlan::reaches(const Group &target, Sources work) const {
+bool FusionPlan::reaches(const Group &target, const Sources &sources) {
   // Operators behind a place that no group spans depend on none at or after it.
   unsigned first = position.size();
   for (Operation *op : target.ops)
     first = std::min(first, position.lookup(op));
   first = spans.lastFree(first);
-  llvm::DenseSet<Group *> seen;
-  while (!work.empty()) {
-    Operation *op = work.pop_back_val();
-    if (position.lookup(op) < first)
-      continue;
-    Group *group = groupOf(op);
-    // Where the search is long, the answer that forbids less than is possible
-    // bounds it.
-    if (group == &target || seen.size() >= limits.maxSearched)
-      return true;
-    if (seen.insert(group).second)
-      for (Operation *op : group->ops)
-        collectSources(op, work);
+  // Where the search is long, the answer that forbids less than is possible
+  // bounds it.
+  uint64_t all = uint64_t(limits.maxSearches) * storage.size(),
+           left = std::max<uint64_t>(all - std::min(all, searched),
+                                     limits.minSearched);
+  // The nearest groups come first: what is read in every step of a recurrence
+  // is found a step away, and not behind all of them.
+  llvm::SmallSetVector<Group *, 8> seen;
+  auto look = [&](const Sources &sources) {
+    for (Operation *op : sources) {
+      if (position.lookup(op) < first)
+        continue;
+      Group *group = groupOf(op);
+      if (group == &target ||
+          seen.size() >= std::min<uint64_t>(limits.maxSearched, left))
+        return true;
+      seen.insert(group);
+    }
+    return false;
+  };
+  bool found = look(sources);
+  for (size_t i = 0; i < seen.size() && !found; ++i) {
+    Sources next;
+    for (Operation *op : seen[i]->ops)
+      collectSources(op, next);
+    found = look(next);
   }
-  return false;
+  searched += seen.size();
+  return found;
 }
 
 void FusionPlan::merge(Group &from, Group &into) {

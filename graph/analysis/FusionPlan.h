@@ -43,8 +43,10 @@ struct FusionLimits {
   /// coordinates are composed, and where no division is resolved each doubles
   /// them.
   unsigned maxViews = 6;
-  /// Groups that are searched for a cycle before an operator stays by itself.
-  unsigned maxSearched = 4096;
+  /// Groups that are searched for a cycle before an operator stays by itself;
+  /// in all searches together so many times the number of groups, after which
+  /// each may look at a few.
+  unsigned maxSearched = 4096, maxSearches = 256, minSearched = 32;
 };
 
 class FusionPlan {
@@ -76,6 +78,8 @@ public:
   /// operator: views, splat constants, what has no operands, cheap operators
   /// with several readers.
   bool isInlined(mlir::Operation *op) const { return inlined.contains(op); }
+  /// Groups that were looked at in search of cycles.
+  uint64_t getSearched() const { return searched; }
 
 private:
   using Readers = llvm::SmallSetVector<mlir::OpOperand *, 8>;
@@ -100,7 +104,7 @@ private:
 
   void joinReaders();
   bool tryJoin(Group &producer, Group &reader,
-               llvm::ArrayRef<mlir::OpOperand *> readers);
+               llvm::ArrayRef<mlir::OpOperand *> uses, bool readElsewhere);
   bool tryInline(Group &producer, llvm::ArrayRef<mlir::OpOperand *> readers);
   bool acceptsPrologue(const Group &producer, const Group &reader,
                        mlir::OpOperand &use) const;
@@ -120,7 +124,7 @@ private:
   /// Operators in groups that `op` reads, through inlined ones.
   void collectSources(mlir::Operation *op, Sources &sources) const;
   /// Whether one of `sources` is, or depends on, an operator of `target`.
-  bool reaches(const Group &target, Sources sources) const;
+  bool reaches(const Group &target, const Sources &sources);
   void merge(Group &from, Group &into);
   bool withinLimits(const Group &group,
                     llvm::ArrayRef<mlir::Operation *> more) const;
@@ -141,6 +145,7 @@ private:
   llvm::DenseSet<mlir::Operation *> tangled;
   llvm::DenseMap<mlir::Operation *, Group *> groups;
   std::vector<std::unique_ptr<Group>> storage;
+  uint64_t searched = 0;
 };
 
 } // namespace charonia::graph

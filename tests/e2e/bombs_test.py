@@ -22,6 +22,8 @@ CASES = {
     "scan_dynamic_batch": lambda: bombs.scan(300),
     "odd_lstm": lambda: bombs.lstm(30, hidden=7, width=5),
     "lstm_both_ways": lambda: bombs.lstm(9, 8, 3, directions=2, lengths=True),
+    "gru_both_ways": lambda: bombs.lstm(9, 8, 3, directions=2, lengths=True, kind="GRU"),
+    "rnn_both_ways": lambda: bombs.lstm(9, 8, 3, directions=2, lengths=True, kind="RNN"),
     # Each value is read twice by the next one.
     "doubling": lambda: bombs.doubling(40),
     "doubled_indices": lambda: bombs.doubled_indices(15, 60_000, 2),
@@ -170,10 +172,15 @@ def both_ways(steps: int):
     return bombs.lstm(steps, directions=2)
 
 
+def gru(steps: int):
+    """All of it: both directions, and each sequence of the batch ends behind another step."""
+    return bombs.lstm(steps, 16, 3, directions=2, lengths=True, kind="GRU")
+
+
 @pytest.mark.parametrize(
     "recurrence, target",
     [(bombs.lstm, "cpu"), (bombs.lstm, "sm_90"), (bombs.scan, "cpu"), (bombs.scan, "sm_90"),
-     (odd_lstm, "cpu"), (lengths, "cpu"), (both_ways, "cpu"), (both_ways, "sm_90")],
+     (odd_lstm, "cpu"), (lengths, "cpu"), (both_ways, "cpu"), (both_ways, "sm_90"), (gru, "cpu")],
 )  # fmt: skip
 def test_steps_share_kernels(tmp_path, recurrence, target):
     """Steps of a recurrence differ in where they read: that is no other code. Were it,
