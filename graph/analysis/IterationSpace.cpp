@@ -394,8 +394,31 @@ std::optional<IterationSpace> getIterationSpace(KernelOp kernel) {
       body, kernel.getBody().front().getTerminator()->getOperands());
 }
 
+/// Whether rows of the space have elements, whatever the sizes are: else there
+/// is no element of a full value to compute what is stored for the row.
+static bool rowsHaveElements(const IterationSpace &space, Value value) {
+  std::optional<Facts> facts;
+  for (unsigned d : space.getReduced().set_bits()) {
+    AffineExpr extent = space.getShape()[d];
+    if (auto known = constantOf(extent); known && *known > 0)
+      continue;
+    if (!facts)
+      facts = getFacts(value.getParentRegion()->getParentOfType<ModuleOp>());
+    if (boundsOf(extent, *facts).low < 1)
+      return false;
+  }
+  return true;
+}
+
 std::optional<SmallVector<AffineMap>> getResultMaps(const IterationSpace &space,
                                                     ValueRange results) {
+  auto isRow = [&](Value result) {
+    auto place = space.lookup(result);
+    return place && place->extent == IterationSpace::Extent::Row;
+  };
+  if (!isRow(results.front()) && llvm::any_of(results, isRow) &&
+      !rowsHaveElements(space, results.front()))
+    return std::nullopt;
   SmallVector<AffineMap> maps;
   for (Value result : results) {
     maps.push_back(space.mapBetween(results.front(), result));

@@ -43,6 +43,14 @@ MODELS = {
           f = ReduceLogSumExp <axes = [1], keepdims = 0> (x)
           g = ReduceMax <axes = [1], keepdims = 0> (i)
           h = ReduceSum <keepdims = 0> (i, one) }""",
+    # Nothing is computed of a tensor without elements; what is reduced from it is, in another kernel.
+    "reduce_beside_nothing": """opset 13: float[3,4,6] x) => (float[3,4,0] e, float[3,4] a,
+        float[3,4] b, float[3,4] c, float[3,4] d)
+        <int64[1] zero = {0}, int64[1] two = {2}>
+        { e = Slice (x, zero, zero, two)  a = ReduceMax <axes = [2], keepdims = 0> (e)
+          b = ReduceMin <axes = [2], keepdims = 0> (e)
+          c = ReduceProd <axes = [2], keepdims = 0> (e)
+          d = ReduceLogSumExp <axes = [2], keepdims = 0> (e) }""",
     "order_nothing": """float[3,0] x) => (float[3,0] a, int64[3,0] i, float[3,0] c)
         <int64[1] none = {0}, int64 one = {1}>
         { a, i = TopK (x, none)  c = CumSum (x, one) }""",

@@ -361,3 +361,30 @@ func.func @interleaved(%x: tensor<1x8x8x64xf32>, %w: tensor<32x1x1x64xf32>) -> t
   %4 = graph.max %3, %zero : (tensor<1x8x16x16xf32>, tensor<f32>) -> tensor<1x8x16x16xf32>
   return %4 : tensor<1x8x16x16xf32>
 }
+
+// -----
+
+// Rows may have no elements: nothing would be computed of them beside their elements.
+#rest = affine_map<()[s0] -> (4, s0 - 1)>
+#more = affine_map<()[s0] -> (4, s0 + 1)>
+module attributes {graph.symbols = [{name = "n", min = 1, opt = 64, max = 128, divisor = 1}]} {
+  // CHECK-LABEL: func.func @rows_without_elements
+  // CHECK:         graph.kernel "{{.*}}"{{.*}} -> tensor<4x?xf32
+  // CHECK:         graph.kernel "reduce"{{.*}} -> tensor<4xf32>
+  // CHECK:         return
+  func.func @rows_without_elements(%x: tensor<4x?xf32, #rest>) -> (tensor<4x?xf32, #rest>, tensor<4xf32>) {
+    %0 = graph.exp %x : (tensor<4x?xf32, #rest>) -> tensor<4x?xf32, #rest>
+    %1 = graph.reduce max %0 {axes = array<i64: 1>} : (tensor<4x?xf32, #rest>) -> tensor<4xf32>
+    return %0, %1 : tensor<4x?xf32, #rest>, tensor<4xf32>
+  }
+
+  // CHECK-LABEL: func.func @rows_with_elements
+  // CHECK:         graph.kernel "reduce_exp"{{.*}} -> (tensor<4x?xf32, #{{.*}}>, tensor<4xf32>)
+  // CHECK-NOT:     graph.kernel
+  // CHECK:         return
+  func.func @rows_with_elements(%x: tensor<4x?xf32, #more>) -> (tensor<4x?xf32, #more>, tensor<4xf32>) {
+    %0 = graph.exp %x : (tensor<4x?xf32, #more>) -> tensor<4x?xf32, #more>
+    %1 = graph.reduce max %0 {axes = array<i64: 1>} : (tensor<4x?xf32, #more>) -> tensor<4xf32>
+    return %0, %1 : tensor<4x?xf32, #more>, tensor<4xf32>
+  }
+}
