@@ -30,7 +30,7 @@ constexpr int64_t kRegisters = 65536, kWarps = 64;
 
 const DotInstruction &instructionOf(const GpuDot &dot, const GpuTile &tile) {
   return dot.chip->dotFor(dot.tensorCores ? dot.elementBytes * 8 : 0, tile.m,
-                          tile.n, tile.k, tile.warps);
+                          tile.n, tile.k, tile.warps, dot.alongTerms);
 }
 
 /// Registers of a thread, about.

@@ -33,6 +33,8 @@ struct GpuDot {
   int64_t elementBytes = 2;
   /// Products on tensor cores (16-bit types, f32 as tf32).
   bool tensorCores = true;
+  /// The terms of both operands are neighbours in memory.
+  bool alongTerms = false;
   const GpuTarget *chip = GpuTarget::get("sm_90");
 };
 

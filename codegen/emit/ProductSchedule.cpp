@@ -72,7 +72,7 @@ int64_t Chooser::gpuAttention(int64_t rows, int64_t n, int64_t batch) {
   // Of width n each, a key and a value have two terms.
   int64_t keys = k.terms / 2;
   int64_t width = llvm::bit_ceil<uint64_t>(n);
-  bool isAsync = t.chip->dotFor(16, 64, width, width, 4).form ==
+  bool isAsync = t.chip->dotFor(16, 64, width, width, 4, false).form ==
                  DotInstruction::Form::WarpgroupMma;
   if (!isAsync || (few && keys <= 256)) {
     // Few instances are better short, and long steps over the keys pay while
@@ -147,6 +147,7 @@ void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
   GpuDot dot{product(k, row), product(k, column), k.terms, batch,
              k.elementBits / 8};
   dot.tensorCores = k.elementBits == 16 || (k.elementBits == 32 && t.tf32);
+  dot.alongTerms = !k.columnsInMemory;
   dot.chip = t.chip;
   GpuTile chosen = chooseGpuTile(dot);
   unsigned c = add(column, chosen.n), r = add(row, chosen.m);

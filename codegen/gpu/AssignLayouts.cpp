@@ -136,21 +136,6 @@ Value LayoutRewriter::throughShared(Value value, const LinearLayout &layout) {
                                     start);
 }
 
-/// How many neighbours along which axis a thread can write to shared memory at
-/// once: by the load it comes from, else by its layout.
-static std::pair<unsigned, unsigned> longestRun(const LinearLayout &layout,
-                                                unsigned limit) {
-  unsigned axis = 1, vector = 1;
-  for (unsigned i : {1u, 0u}) {
-    unsigned run = 1u << axisVector(layout, i, limit).size();
-    if (run > vector) {
-      axis = i;
-      vector = run;
-    }
-  }
-  return {axis, vector};
-}
-
 Value LayoutRewriter::toShared(Value operand, const DotPlan &dot, bool lhs) {
   using Form = DotInstruction::Form;
   const LinearLayout &writer = plan.stagedLayout(operand);

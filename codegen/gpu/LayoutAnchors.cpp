@@ -180,7 +180,8 @@ std::optional<DotPlan> LayoutPlan::planWarpgroup(tile::DotOp op,
     return layout && classifyMove(*layout, whole) == Move::Registers;
   };
   LinearLayout whole = warpgroupLhsLayout({dot.m, dot.k}, plan.warps);
-  if (staysIn(whole))
+  constexpr unsigned halfBits = 16;
+  if (dot.bits == halfBits && staysIn(whole))
     plan.lhsRegisters = whole;
   else if (staysIn(mmaLhsLayout({dot.m, dot.k}, dot.bits, {warps, 1})))
     return std::nullopt;
@@ -230,8 +231,12 @@ void LayoutPlan::anchorDot(tile::DotOp op) {
   bool half = element.isF16() || element.isBF16();
   bool tf32 = element.isF32() && op.getTf32();
   bool tensorCores = accumulator.isF32() && (half || tf32);
+  auto lies = [&](Value operand, unsigned axis) {
+    return longestRun(stagingLayout(operand), 128 / dot.bits).first == axis;
+  };
   const DotInstruction &best =
-      target.dotFor(tensorCores ? dot.bits : 0, dot.m, dot.n, dot.k, warps);
+      target.dotFor(tensorCores ? dot.bits : 0, dot.m, dot.n, dot.k, warps,
+                    lies(op.getLhs(), 1) && lies(op.getRhs(), 0));
   std::optional<DotPlan> plan;
   if (best.form == DotInstruction::Form::WarpgroupMma)
     plan = planWarpgroup(op, dot);

@@ -106,6 +106,11 @@ void LayoutPlan::demandBranch(scf::IfOp branch) {
       demandBlock(region.front());
 }
 
+LinearLayout LayoutPlan::stagingLayout(Value operand) const {
+  auto hint = hintFromProducers(operand);
+  return hint ? *hint : defaultLayout(operand);
+}
+
 /// Operands go to shared memory in the layout in which they are loaded best.
 void LayoutPlan::demandDot(tile::DotOp op) {
   const DotPlan &plan = dotPlan(op);
@@ -115,11 +120,8 @@ void LayoutPlan::demandDot(tile::DotOp op) {
       demand(operand, *plan.lhsRegisters);
       continue;
     }
-    if (!staged.count(operand)) {
-      auto hint = hintFromProducers(operand);
-      LinearLayout layout = hint ? *hint : defaultLayout(operand);
-      staged.insert({operand, layout});
-    }
+    if (!staged.count(operand))
+      staged.insert({operand, stagingLayout(operand)});
     demand(operand, staged.find(operand)->second);
   }
 }

@@ -42,6 +42,19 @@ LinearLayout charonia::gpu::broadcastSource(const LinearLayout &layout,
       inputShape);
 }
 
+std::pair<unsigned, unsigned>
+charonia::gpu::longestRun(const LinearLayout &layout, unsigned limit) {
+  unsigned axis = 1, vector = 1;
+  for (unsigned i : {1u, 0u}) {
+    unsigned run = 1u << axisVector(layout, i, limit).size();
+    if (run > vector) {
+      axis = i;
+      vector = run;
+    }
+  }
+  return {axis, vector};
+}
+
 Move charonia::gpu::classifyMove(const LinearLayout &from,
                                  const LinearLayout &to) {
   LinearLayout move = from.conversionTo(to);

@@ -53,6 +53,11 @@ struct Coalescing {
   unsigned runBytes = 0;
 };
 
+/// How many neighbours along which axis of a matrix a thread can write to
+/// shared memory at once, with `layout`.
+std::pair<unsigned, unsigned> longestRun(const LinearLayout &layout,
+                                         unsigned limit);
+
 class LayoutPlan {
 public:
   LayoutPlan(mlir::func::FuncOp function, unsigned warps,
@@ -128,6 +133,8 @@ private:
   LinearLayout defaultLayout(mlir::Value value) const;
   bool isCheap(mlir::Value value, unsigned depth = 0) const;
   const LinearLayout *anchored(mlir::Value value) const;
+  /// The layout in which an operand of a dot is best written to shared memory.
+  LinearLayout stagingLayout(mlir::Value operand) const;
 
   mlir::func::FuncOp function;
   unsigned warps;

@@ -5,13 +5,15 @@ using namespace charonia;
 using Form = DotInstruction::Form;
 
 // Rates were fitted on an H200 (codegen/emit/GpuTiles.h). The K of a
-// warpgroup's tile fills a row of the swizzle.
+// warpgroup's tile fills a row of the swizzle. Only operands of 16 bits may be
+// transposed on their way from shared memory.
 static constexpr DotInstruction kAmpere[] = {
     {Form::Mma, 16, 16, 8, 16, 1, 3.2e6},
     {Form::Mma, 32, 16, 8, 8, 1, 1.6e6},
     {Form::MultiplyAdd, 0, 1, 1, 1, 1, 0.25e6}};
 static constexpr DotInstruction kHopper[] = {
     {Form::WarpgroupMma, 16, 64, 8, 64, 4, 5.77e6},
+    {Form::WarpgroupMma, 32, 64, 8, 32, 4, 2.88e6, true},
     {Form::Mma, 16, 16, 8, 16, 1, 3.2e6},
     {Form::Mma, 32, 16, 8, 8, 1, 1.6e6},
     {Form::MultiplyAdd, 0, 1, 1, 1, 1, 0.25e6}};
@@ -35,11 +37,12 @@ static constexpr GpuTarget kTargets[] = {
     {"sm_121a", 48, 99 * kKilo, true, kAmpere}};
 
 const DotInstruction &GpuTarget::dotFor(unsigned elementBits, int64_t m,
-                                        int64_t n, int64_t k,
-                                        unsigned warps) const {
+                                        int64_t n, int64_t k, unsigned warps,
+                                        bool alongTerms) const {
   for (const DotInstruction &dot : dots.drop_back())
     if (dot.elementBits == elementBits && m >= dot.rows && n >= dot.columns &&
-        k >= dot.depth && warps % dot.warps == 0)
+        k >= dot.depth && warps % dot.warps == 0 &&
+        (alongTerms || !dot.alongTerms))
       return dot;
   return dots.back();
 }

@@ -31,6 +31,8 @@ struct DotInstruction {
   unsigned warps;
   /// Operations a microsecond of one multiprocessor, as kernels reach them.
   double rate;
+  /// The terms of both operands have to be neighbours in memory.
+  bool alongTerms = false;
 };
 
 struct GpuTarget {
@@ -45,9 +47,11 @@ struct GpuTarget {
 
   /// The best instruction for an m x n x k tile of a program instance with so
   /// many warps. `elementBits`: of what tensor cores may multiply; 0: of what
-  /// they may not.
+  /// they may not. `alongTerms`: the terms of both operands are neighbours in
+  /// memory.
   const DotInstruction &dotFor(unsigned elementBits, int64_t m, int64_t n,
-                               int64_t k, unsigned warps) const;
+                               int64_t k, unsigned warps,
+                               bool alongTerms) const;
 
   /// The row of a chip; null for one that is not known.
   static const GpuTarget *get(llvm::StringRef chip);

@@ -236,12 +236,15 @@ def test_dump_of_another_engine(tmp_path, pattern, text, message):
     assert re.search(message, result.stderr), result.stderr
 
 
-def product(m, n, k, *, batch=(), bias=False, gelu=False, residual=False):
+def product(m, n, k, *, batch=(), bias=False, gelu=False, residual=False, transposed=False):
     """act(a W + b) + r and its inputs, in float32."""
     rng = np.random.default_rng(m + n + k)
-    weights = {"w": (rng.standard_normal((k, n)) * k**-0.5).astype(np.float32)}
+    shape = (n, k) if transposed else (k, n)
+    weights = {"w": (rng.standard_normal(shape) * k**-0.5).astype(np.float32)}
     inputs = {"a": rng.standard_normal((*batch, m, k)).astype(np.float32)}
     nodes = [helper.make_node("MatMul", ["a", "w"], ["t0"])]
+    if transposed:
+        nodes = [helper.make_node("Gemm", ["a", "w"], ["t0"], transB=1)]
 
     def step(op, *more):
         nodes.append(helper.make_node(op, [f"t{len(nodes) - 1}", *more], [f"t{len(nodes)}"]))
@@ -271,6 +274,8 @@ def product(m, n, k, *, batch=(), bias=False, gelu=False, residual=False):
         ("bf16", (385, 328, 320), dict(bias=True, gelu=True, residual=True)),
         ("fp16", (100, 264, 65), dict(batch=(5,), residual=True)),
         ("fp16", (127, 1030, 64), dict(bias=True)),
+        ("tf32", (1030, 261, 132), dict(transposed=True, bias=True, gelu=True)),
+        ("tf32", (1025, 391, 64), dict(transposed=True, residual=True)),
     ],
 )
 def test_products_of_warpgroups(tmp_path, precision, size, form):
@@ -290,7 +295,7 @@ def test_products_of_warpgroups(tmp_path, precision, size, form):
             extra=["--seed", str(seed), "--copies", copies],
         )  # fmt: skip
         error = np.abs(got - want).max() / np.abs(want).max()
-        assert error <= (1e-2 if precision == "fp16" else 3e-2)
+        assert error <= {"fp16": 1e-2, "bf16": 3e-2, "tf32": 2e-3}[precision]
         results.append(got)
     assert all(np.array_equal(results[0], r) for r in results)
 

@@ -15,11 +15,30 @@ using namespace charonia::interpreter;
 
 namespace {
 
-constexpr unsigned kDepth = 16, kRows = 16, kChunkBytes = 16;
+constexpr unsigned kRows = 16, kChunkBytes = 16, kStepBytes = 32;
 /// What a register holds while a product is to write it.
 constexpr uint32_t kUnfinished = 0x7fffdead;
 
-/// A matrix in shared memory as its descriptor tells, of 16-bit elements.
+/// f32, of which the lowest 13 bits are not looked at.
+struct Tf32 {
+  static float read(uint32_t bits) {
+    return std::bit_cast<float>(bits & 0xffffe000);
+  }
+};
+
+/// An element in shared memory, how many of them a chunk has and how many terms
+/// an instruction takes.
+template <typename Format>
+using Element =
+    std::conditional_t<std::is_same_v<Format, Tf32>, uint32_t, uint16_t>;
+template <typename Format>
+constexpr unsigned chunkOf = kChunkBytes / sizeof(Element<Format>);
+template <typename Format>
+constexpr unsigned depthOf = kStepBytes / sizeof(Element<Format>);
+/// The terms of a row or column.
+using Terms = std::array<float, 16>;
+
+/// A matrix in shared memory as its descriptor tells.
 struct Matrix {
   uint64_t start, panel, eightRows;
   bool isKMajor;
@@ -31,11 +50,13 @@ struct Matrix {
     // A swizzle of 128 bytes that begins where its pattern does.
     return bits >> 62 == 1 && (bits >> 49 & 7) == 0;
   }
-  /// Of the chunk of 8 elements with (row or column, k).
-  uint32_t addressOf(unsigned at, unsigned k) const {
-    uint64_t row = isKMajor ? at : k, inner = isKMajor ? k : at;
-    uint64_t linear = start + row / 8 * eightRows + row % 8 * 128 +
-                      inner / 64 * panel + inner % 64 * 2;
+  /// Of the chunk of elements with (row or column, k).
+  uint32_t addressOf(unsigned at, unsigned k, unsigned elementBytes) const {
+    constexpr unsigned rowBytes = 128;
+    uint64_t row = isKMajor ? at : k,
+             inner = uint64_t(isKMajor ? k : at) * elementBytes;
+    uint64_t linear = start + row / 8 * eightRows + row % 8 * rowBytes +
+                      inner / rowBytes * panel + inner % rowBytes;
     return linear ^ ((linear >> 7 & 7) << 4);
   }
 };
@@ -43,20 +64,20 @@ struct Matrix {
 /// Reads `count` rows (or columns) from `first` on and all of K.
 template <typename Format>
 void readMatrix(Warp &warp, const Instruction &i, const Matrix &matrix,
-                unsigned first, unsigned count,
-                std::vector<std::array<float, kDepth>> &values) {
+                unsigned first, unsigned count, std::vector<Terms> &values) {
   values.resize(count);
-  unsigned rows = matrix.isKMajor ? count : kDepth,
-           inner = matrix.isKMajor ? kDepth : count;
+  constexpr unsigned depth = depthOf<Format>, chunkSize = chunkOf<Format>;
+  unsigned rows = matrix.isKMajor ? count : depth,
+           inner = matrix.isKMajor ? depth : count;
   for (unsigned row = 0; row < rows; ++row)
-    for (unsigned chunk = 0; chunk < inner; chunk += 8) {
+    for (unsigned chunk = 0; chunk < inner; chunk += chunkSize) {
       unsigned at = first + (matrix.isKMajor ? row : chunk),
                k = matrix.isKMajor ? chunk : row;
-      uint16_t elements[8] = {};
-      uint32_t address = matrix.addressOf(at, k);
+      Element<Format> elements[chunkSize] = {};
+      uint32_t address = matrix.addressOf(at, k, sizeof(elements[0]));
       if (const uint8_t *place = warp.block.readByDot(warp, i, address))
         std::memcpy(elements, place, kChunkBytes);
-      for (unsigned e = 0; e < 8; ++e) {
+      for (unsigned e = 0; e < chunkSize; ++e) {
         float value = Format::read(elements[e]);
         if (matrix.isKMajor)
           values[row][chunk + e] = value;
@@ -68,8 +89,7 @@ void readMatrix(Warp &warp, const Instruction &i, const Matrix &matrix,
 
 /// Of a warp's rows in registers: the words of four slots.
 template <typename Format>
-void readWords(Warp &warp, const uint32_t *slots,
-               std::vector<std::array<float, kDepth>> &values) {
+void readWords(Warp &warp, const uint32_t *slots, std::vector<Terms> &values) {
   values.resize(kRows);
   for (unsigned word = 0; word < 4; ++word) {
     const uint32_t *bits = warp.lanes<uint32_t>(slots[word]);
@@ -124,7 +144,7 @@ template <typename Format> void startDot(Warp &warp, const Instruction &i) {
   unsigned count = i.bits / 2;
   const uint32_t *results = list.data(), *words = results + count,
                  *totals = words + (inRegisters ? 4 : 0);
-  std::vector<std::array<float, kDepth>> lhs, rhs;
+  std::vector<Terms> lhs, rhs;
   if (!inRegisters)
     readMatrix<Format>(warp, i, {lhsBits, (i.flags & kLhsKMajor) != 0},
                        warp.number % 4 * kRows, kRows, lhs);
@@ -147,7 +167,7 @@ template <typename Format> void startDot(Warp &warp, const Instruction &i) {
       const auto &x = lhs[lane / 4 + r / 2 % 2 * 8],
                  &y = rhs[r / 4 * 8 + lane % 4 * 2 + r % 2];
       float sum = std::bit_cast<float>(from[lane]);
-      for (unsigned k = 0; k < kDepth; ++k)
+      for (unsigned k = 0; k < depthOf<Format>; ++k)
         sum += x[k] * y[k];
       result.values[lane] = std::bit_cast<uint32_t>(sum);
     }
@@ -169,9 +189,11 @@ LogicalResult decodeDot(Decoder &d, Operation *op) {
   auto dot = cast<NVVM::WgmmaMmaAsyncOp>(op);
   auto shape = dot.getShape();
   bool isHalf = dot.getTypeA() == NVVM::WGMMATypes::f16,
-       isBfloat = dot.getTypeA() == NVVM::WGMMATypes::bf16;
-  if (shape.getM() != 64 || shape.getK() != kDepth || !(isHalf || isBfloat) ||
-      dot.getTypeB() != dot.getTypeA() ||
+       isBfloat = dot.getTypeA() == NVVM::WGMMATypes::bf16,
+       isTf32 = dot.getTypeA() == NVVM::WGMMATypes::tf32;
+  int depth = isTf32 ? depthOf<Tf32> : depthOf<Half>;
+  if (shape.getM() != 64 || shape.getK() != depth ||
+      !(isHalf || isBfloat || isTf32) || dot.getTypeB() != dot.getTypeA() ||
       dot.getTypeD() != NVVM::WGMMATypes::f32 ||
       dot.getScaleA() != NVVM::WGMMAScaleIn::one ||
       dot.getScaleB() != NVVM::WGMMAScaleIn::one)
@@ -182,7 +204,13 @@ LogicalResult decodeDot(Decoder &d, Operation *op) {
   if (list.size() != size_t(shape.getN()))
     return op->emitError("has another number of accumulators than columns");
   uint32_t number = d.addList(std::move(list));
-  Instruction &i = d.emit(op, isHalf ? startDot<Half> : startDot<Bfloat>);
+  bool isAlongTerms = dot.getLayoutA() == NVVM::MMALayout::row &&
+                      dot.getLayoutB() == NVVM::MMALayout::col;
+  if (isTf32 && !isAlongTerms)
+    return op->emitError("only operands of 16 bits may lie across their terms");
+  Instruction &i = d.emit(op, isHalf     ? startDot<Half>
+                              : isBfloat ? startDot<Bfloat>
+                                         : startDot<Tf32>);
   i.a = d.slot(dot.getDescriptorA());
   i.b = d.slot(dot.getDescriptorB());
   i.bits = shape.getN();

@@ -1,9 +1,9 @@
 // Dots of warpgroups: wgmma on shared memory, or its left operand in registers.
 //
-// A tile is cut into instructions here: m64, as many columns as a group has, 16
-// terms. The chip is told where a matrix lies by a descriptor: its start and
-// the distances of neighbouring panels and of 8 rows, in units of 16 bytes, and
-// the swizzle.
+// A tile is cut into instructions here: m64, as many columns as a group has, 32
+// bytes of terms. The chip is told where a matrix lies by a descriptor: its
+// start and the distances of neighbouring panels and of 8 rows, in units of 16
+// bytes, and the swizzle.
 #include "codegen/gpu/lower/Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -124,9 +124,10 @@ Value KernelLowering::dotOfShared(const GroupOperand &lhs,
   auto structure = cast<LLVM::LLVMStructType>(total.getType());
   if (isFirst)
     total = LLVM::PoisonOp::create(b, loc, structure);
-  NVVM::WGMMATypes type = lhs.type.getElementType().isBF16()
-                              ? NVVM::WGMMATypes::bf16
-                              : NVVM::WGMMATypes::f16;
+  Type element = lhs.type.getElementType();
+  NVVM::WGMMATypes type = element.isF32()    ? NVVM::WGMMATypes::tf32
+                          : element.isBF16() ? NVVM::WGMMATypes::bf16
+                                             : NVVM::WGMMATypes::f16;
   auto major = [](bool plain) {
     return plain ? NVVM::MMALayout::row : NVVM::MMALayout::col;
   };

@@ -22,16 +22,16 @@ TEST(GpuTiles, WarpgroupsTakeWhatTheyCan) {
   EXPECT_EQ(tile.m * tile.n, 128 * 256);
   EXPECT_LT(estimate(dot, tile), 0.7 * ampere);
   auto form = [&](int64_t m, int64_t n, int64_t k, unsigned warps) {
-    return dot.chip->dotFor(16, m, n, k, warps).form;
+    return dot.chip->dotFor(16, m, n, k, warps, false).form;
   };
   EXPECT_EQ(form(64, 64, 64, 4), DotInstruction::Form::WarpgroupMma);
   EXPECT_EQ(form(32, 64, 64, 4), DotInstruction::Form::Mma);
   EXPECT_EQ(form(64, 64, 32, 4), DotInstruction::Form::Mma);
   EXPECT_EQ(form(64, 64, 64, 2), DotInstruction::Form::Mma);
-  EXPECT_EQ(dot.chip->dotFor(0, 64, 64, 64, 4).form,
+  EXPECT_EQ(dot.chip->dotFor(0, 64, 64, 64, 4, true).form,
             DotInstruction::Form::MultiplyAdd);
   EXPECT_EQ(GpuTarget::get("sm_7"), nullptr);
-  EXPECT_EQ(GpuTarget::get("sm_80")->dotFor(16, 64, 64, 64, 4).form,
+  EXPECT_EQ(GpuTarget::get("sm_80")->dotFor(16, 64, 64, 64, 4, true).form,
             DotInstruction::Form::Mma);
 }
 

@@ -7,6 +7,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include <cstring>
 #include <random>
 
 using namespace charonia;
@@ -15,7 +16,8 @@ using testing::Contains;
 
 namespace {
 
-/// C = A B of 16-bit numbers, B in memory as [N, K] or [K, N].
+/// C = A B of 16-bit numbers, or of f32 as tf32, B in memory as [N, K] or
+/// [K, N].
 struct Product {
   int m = 1, n = 1, k = 1;
   int tileM = 64, tileN = 64, tileK = 64, warps = 4, stages = 4;
@@ -23,9 +25,11 @@ struct Product {
   bool bfloat = false, lhsTransposed = false, rhsRows = false;
   bool computed = false; ///< A goes through registers.
   bool noLoop = false;   ///< K is one step.
+  bool tf32 = false;
   const char *chip = "sm_90a";
 
-  std::string type() const { return bfloat ? "bf16" : "f16"; }
+  std::string type() const { return tf32 ? "f32" : bfloat ? "bf16" : "f16"; }
+  size_t elementBytes() const { return tf32 ? 4 : 2; }
   int columnStep() const { return own ? own : tileN; }
 };
 
@@ -76,9 +80,9 @@ std::string program(const Product &p) {
   std::string a = p.computed ? "%a" : "%a0";
   auto dot = [&](llvm::StringRef sum) {
     return "%d = tile.dot " + a + ", %b, " + sum.str() +
-           " {columns = " + std::to_string(p.own) +
-           " : i64} : " + tile(p.tileM, p.tileK, t) + ", " +
-           tile(p.tileK, p.tileN, t) + " -> " + result + "\n";
+           " {columns = " + std::to_string(p.own) + " : i64" +
+           (p.tf32 ? ", tf32" : "") + "} : " + tile(p.tileM, p.tileK, t) +
+           ", " + tile(p.tileK, p.tileN, t) + " -> " + result + "\n";
   };
   std::string sum =
       p.noLoop ? "%k = arith.constant 0 : index\n" + body + dot("%zero")
@@ -144,12 +148,13 @@ Compiled compile(const Product &p) {
   return compiled;
 }
 
-uint16_t bitsOf(float value, bool bfloat) {
+uint32_t bitsOf(float value, const Product &p) {
   llvm::APFloat x(value);
   bool lost;
-  x.convert(bfloat ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf(),
-            llvm::APFloat::rmNearestTiesToEven, &lost);
-  return uint16_t(x.bitcastToAPInt().getZExtValue());
+  if (!p.tf32)
+    x.convert(p.bfloat ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf(),
+              llvm::APFloat::rmNearestTiesToEven, &lost);
+  return uint32_t(x.bitcastToAPInt().getZExtValue());
 }
 
 /// Small integers: every sum is exact. Returns the findings; compares results
@@ -157,11 +162,14 @@ uint16_t bitsOf(float value, bool bfloat) {
 Report run(const Product &p, const Compiled &compiled, Launch launch,
            bool compares = true) {
   std::mt19937 random(7);
-  std::vector<uint16_t> a(p.m * p.k), b(p.n * p.k);
-  std::vector<int> x(a.size()), y(b.size());
-  auto fill = [&](std::vector<int> &numbers, std::vector<uint16_t> &bits) {
-    for (size_t i = 0; i < numbers.size(); ++i)
-      bits[i] = bitsOf(numbers[i] = int(random() % 7) - 3, p.bfloat);
+  std::vector<int> x(p.m * p.k), y(p.n * p.k);
+  size_t width = p.elementBytes();
+  std::vector<uint8_t> a(x.size() * width), b(y.size() * width);
+  auto fill = [&](std::vector<int> &numbers, std::vector<uint8_t> &bytes) {
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      uint32_t bits = bitsOf(numbers[i] = int(random() % 7) - 3, p);
+      std::memcpy(&bytes[i * width], &bits, width);
+    }
   };
   fill(x, a);
   fill(y, b);
@@ -183,8 +191,8 @@ Report run(const Product &p, const Compiled &compiled, Launch launch,
     return report;
   launch.grid = compiled.grid;
   launch.sharedBytes = compiled.shared;
-  launch.buffers = {{a.data(), a.size() * 2, 0, true},
-                    {b.data(), b.size() * 2, 0, true},
+  launch.buffers = {{a.data(), a.size(), 0, true},
+                    {b.data(), b.size(), 0, true},
                     {c.data(), c.size() * 4}};
   kernel->launch(launch, report);
   int wrong = 0;
@@ -318,6 +326,41 @@ TEST(SimtProducts, EveryWayOfStaging) {
   Product single{.m = 70, .n = 64, .k = 61};
   single.noLoop = true;
   expectRight(single, kWgmma);
+}
+
+/// tf32: K has to lie along memory, in runs that are copied as they are.
+TEST(SimtProducts, WarpgroupsOfTf32) {
+  constexpr const char *shape = "k = 8";
+  for (int m : {1, 65, 129})
+    for (int n : {7, 64, 129})
+      for (int k : {4, 32, 100, 132}) {
+        Product p{.m = m, .n = n, .k = k, .tileK = 32, .tf32 = true};
+        expectRight(p, shape);
+      }
+  Product p{.m = 300, .n = 250, .k = 164, .tileM = 128, .tileN = 256};
+  p.tileK = 32;
+  p.tf32 = true;
+  p.warps = 8;
+  expectRight(p, shape);
+  p.own = 96;
+  p.computed = true;
+  expectRight(p, "n = 96, k = 8");
+  p.tileK = 64;
+  p.stages = 2;
+  expectRight(p, "n = 96, k = 8");
+  p.noLoop = true;
+  p.k = 64;
+  expectRight(p, "n = 96, k = 8");
+  // Either operand across its terms, or a row of odd length: mma.sync.
+  Product q{.m = 70, .n = 70, .k = 68, .tileK = 32, .tf32 = true};
+  q.rhsRows = true;
+  expectRight(q, "nvvm.mma.sync");
+  q.rhsRows = false;
+  q.lhsTransposed = true;
+  expectRight(q, "nvvm.mma.sync");
+  q.lhsTransposed = false;
+  q.k = 67;
+  expectRight(q, "nvvm.mma.sync");
 }
 
 TEST(SimtProducts, OtherChipsKeepTheirInstruction) {
