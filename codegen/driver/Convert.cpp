@@ -1,5 +1,6 @@
 #include "codegen/driver/Convert.h"
 #include "graph/ir/Constraints.h"
+#include "graph/ir/Definitions.h"
 #include "graph/ir/Materialize.h"
 #include "graph/ir/WeightStore.h"
 #include "mlir/IR/Location.h"
@@ -121,11 +122,78 @@ static Constraint::Relation toRelation(graph::Constraint::Relation relation) {
   llvm_unreachable("no such relation");
 }
 
+static ShapeExpr::Op toOp(graph::SizeStep::Op op) {
+  using From = graph::SizeStep::Op;
+  using To = ShapeExpr::Op;
+  switch (op) {
+  case From::Size:
+    break;
+  case From::Number:
+    return To::FloatConst;
+  case From::Sub:
+    return To::Sub;
+  case From::TruncDiv:
+    return To::TruncDiv;
+  case From::Mod:
+    return To::Mod;
+  case From::Max:
+    return To::Max;
+  case From::Min:
+    return To::Min;
+  case From::ToFloat:
+    return To::ToFloat;
+  case From::ToSingle:
+    return To::ToSingle;
+  case From::Truncate:
+    return To::Truncate;
+  case From::FloatAdd:
+    return To::FloatAdd;
+  case From::FloatSub:
+    return To::FloatSub;
+  case From::FloatMul:
+    return To::FloatMul;
+  case From::FloatDiv:
+    return To::FloatDiv;
+  case From::FloatMax:
+    return To::FloatMax;
+  case From::FloatMin:
+    return To::FloatMin;
+  case From::Floor:
+    return To::Floor;
+  case From::Ceil:
+    return To::Ceil;
+  case From::Round:
+    return To::Round;
+  case From::Sqrt:
+    return To::Sqrt;
+  }
+  llvm_unreachable("a size is no operator");
+}
+
+/// A size that is defined, as an equation that binding shapes solves.
+static Constraint toEquation(const graph::Definition &definition) {
+  std::vector<ShapeExpr::Term> terms;
+  for (const graph::SizeStep &step : definition.program) {
+    if (step.op == graph::SizeStep::Op::Size) {
+      ShapeExpr size = toShapeExpr(step.size);
+      terms.insert(terms.end(), size.terms().begin(), size.terms().end());
+    } else {
+      terms.push_back({toOp(step.op), step.op == graph::SizeStep::Op::Number
+                                          ? llvm::bit_cast<int64_t>(step.number)
+                                          : 0});
+    }
+  }
+  return {Constraint::Relation::Equal, ShapeExpr::symbol(definition.symbol),
+          ShapeExpr::fromTerms(std::move(terms)), ""};
+}
+
 FailureOr<Signature> makeSignature(func::FuncOp function) {
   Signature signature;
   auto module = function->getParentOfType<ModuleOp>();
   for (const graph::Symbol &s : graph::getSymbols(module))
     signature.symbols.push_back({s.name, s.min, s.opt, s.max, s.divisor});
+  for (const graph::Definition &d : graph::getDefinitions(module))
+    signature.constraints.push_back(toEquation(d));
   for (const graph::Constraint &c : graph::getConstraints(module))
     signature.constraints.push_back({toRelation(c.relation),
                                      toShapeExpr(c.left), toShapeExpr(c.right),

@@ -19,7 +19,10 @@ constexpr int64_t maxSymbolicElements = 1024;
 
 Emitter::Emitter(mlir::OpBuilder builder, Symbols &symbols)
     : builder(builder), symbols(symbols), location(builder.getUnknownLoc()),
-      evaluator(maxSymbolicElements) {}
+      evaluator(maxSymbolicElements),
+      sizeEvaluator(
+          symbols, [this](Value value) { return evaluate(value); },
+          [this](Value value) { return constantOf(value); }) {}
 
 /// "MatMul 'fc1'"; empty for what is no node's.
 static std::string describeNode(mlir::Location location) {
@@ -30,6 +33,15 @@ static std::string describeNode(mlir::Location location) {
   return op ? printable(op.getName().str()) + " '" +
                   printable(node.getName().str()) + "'"
             : "";
+}
+
+bool Emitter::isKnownSize(Value value) {
+  if (evaluate(value).isComplete())
+    return true;
+  const SizeElements *elements = sizeEvaluator.evaluate(value);
+  return elements && llvm::all_of(*elements, [](const SizeElement &element) {
+           return element.isKnown();
+         });
 }
 
 std::string Emitter::findUnknown(Value value) {
@@ -44,7 +56,7 @@ std::string Emitter::findUnknown(Value value) {
       return "";
     bool known = true;
     for (Value operand : op->getOperands()) {
-      if (evaluate(operand).isComplete() || constantOf(operand))
+      if (isKnownSize(operand) || constantOf(operand))
         continue;
       known = false;
       values.insert(operand);
@@ -451,5 +463,19 @@ graph::SymbolicTensor Emitter::evaluate(Value value) {
   result.elements.emplace();
   for (mlir::Attribute element : constant.getValues<mlir::Attribute>())
     result.elements->push_back(wholeNumber(element));
+  return result;
+}
+
+graph::SymbolicTensor Emitter::evaluateSizes(Value value) {
+  graph::SymbolicTensor known = evaluate(value);
+  if (known.isComplete())
+    return known;
+  const SizeElements *elements = sizeEvaluator.evaluate(value);
+  if (!elements || (*elements).empty())
+    return known;
+  graph::SymbolicTensor result;
+  result.elements.emplace();
+  for (const SizeElement &element : *elements)
+    result.elements->push_back(element.size);
   return result;
 }

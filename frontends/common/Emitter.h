@@ -2,6 +2,7 @@
 #ifndef CHARONIA_FRONTENDS_COMMON_EMITTER_H
 #define CHARONIA_FRONTENDS_COMMON_EMITTER_H
 
+#include "frontends/common/SizeEvaluator.h"
 #include "frontends/common/Symbols.h"
 #include "graph/ir/Dialect.h"
 #include "mlir/IR/Builders.h"
@@ -181,8 +182,14 @@ public:
   /// Elements as sizes, evaluated symbolically or folded; floats too where they
   /// are whole numbers.
   graph::SymbolicTensor evaluate(mlir::Value value);
+  /// The same of what has to be known: an element that no expression says
+  /// becomes a size that is defined by a program (Symbols::define).
+  graph::SymbolicTensor evaluateSizes(mlir::Value value);
 
 private:
+  /// Whether all elements follow from sizes, also through floats.
+  bool isKnownSize(mlir::Value value);
+
   class Rules;
   /// Resolves what is followed. Whether symbols were replaced since the last
   /// time.
@@ -197,6 +204,7 @@ private:
   Symbols &symbols;
   mlir::Location location;
   graph::SymbolicEvaluator evaluator;
+  SizeEvaluator sizeEvaluator;
   llvm::DenseMap<mlir::Value, mlir::Attribute> folded;
   std::optional<Problem> problem;
   bool inBranch = false;

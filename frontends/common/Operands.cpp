@@ -45,7 +45,7 @@ llvm::LogicalResult Operands::dependsOnData(unsigned i) {
 llvm::FailureOr<Exprs> Operands::partlyKnown(unsigned i) {
   if (!has(i))
     return emitter.fail("input " + Twine(i) + " is missing");
-  graph::SymbolicTensor contents = emitter.evaluate(input(i));
+  graph::SymbolicTensor contents = emitter.evaluateSizes(input(i));
   if (contents)
     return Exprs(contents.elements->begin(), contents.elements->end());
   auto type = llvm::cast<mlir::RankedTensorType>(input(i).getType());

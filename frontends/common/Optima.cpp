@@ -273,8 +273,18 @@ bool Symbols::finish(std::string &problem) {
     }
   }
   // As they were assumed: what replaced a declared size has to meet that too.
-  bool settled = OptimumSearch(symbols, declared, isReplaced).run(constraints);
+  // What is defined follows from the others and is moved by none.
+  SmallVector<bool> isFixed(declared);
+  for (const graph::Definition &d : definitions)
+    isFixed[d.symbol] = true;
+  bool settled = OptimumSearch(symbols, isFixed, isReplaced).run(constraints);
+  if (!definitions.empty()) {
+    defineOptima();
+    settled = OptimumSearch(symbols, isFixed, isReplaced).run(constraints);
+    defineOptima();
+  }
   graph::setSymbols(module, symbols);
+  graph::setDefinitions(module, definitions);
   // An equation that replaced a symbol says nothing once that is done, and
   // others may have come to hold of all sizes.
   graph::SizeFacts always;

@@ -45,6 +45,62 @@ AffineExpr Symbols::get(llvm::StringRef name, std::optional<DimRange> range,
   return expr;
 }
 
+AffineExpr Symbols::define(const graph::SizeProgram &program) {
+  constexpr size_t maxDefinitions = 256;
+  mlir::MLIRContext *context = mlir::ModuleOp(module).getContext();
+  auto range =
+      graph::rangeOf(program, [&](AffineExpr expr) { return bounds(expr); });
+  if (!range || range->high - range->low > double(maxDimension))
+    return {};
+  auto offset = static_cast<int64_t>(std::min(range->low, 0.0));
+  auto high = static_cast<int64_t>(range->high) - offset;
+  auto known = llvm::find_if(definitions, [&](const graph::Definition &d) {
+    return llvm::ArrayRef(d.program).take_front(program.size()) ==
+           llvm::ArrayRef(program);
+  });
+  if (known != definitions.end())
+    return graph::simplify(
+        resolve(mlir::getAffineSymbolExpr(known->symbol, context)) + offset);
+  if (definitions.size() == maxDefinitions)
+    return {};
+  graph::Definition definition{static_cast<unsigned>(symbols.size()), program};
+  if (offset < 0) {
+    AffineExpr number = mlir::getAffineConstantExpr(offset, context);
+    definition.program.push_back({graph::SizeStep::Op::Size, number, 0});
+    definition.program.push_back({graph::SizeStep::Op::Sub, {}, 0});
+  }
+  std::string name;
+  for (size_t i = definitions.size(); name.empty() || byName.count(name); ++i)
+    name = "size" + std::to_string(i);
+  AffineExpr symbol = mlir::getAffineSymbolExpr(symbols.size(), context);
+  auto low = static_cast<int64_t>(std::max(range->low, 0.0));
+  symbols.push_back({name, low, low, high, 1});
+  declared.push_back(false);
+  values.push_back(symbol);
+  facts.set(symbols.size() - 1, symbols.back());
+  byName[name] = symbol;
+  definitions.push_back(std::move(definition));
+  defineOptima();
+  return graph::simplify(symbol + offset);
+}
+
+void Symbols::learnAtLeast(AffineExpr a, AffineExpr b) {
+  if (a && b)
+    facts.add({Relation::AtLeast, resolve(a), resolve(b), ""});
+}
+
+void Symbols::defineOptima() {
+  llvm::SmallVector<int64_t> optima;
+  for (const graph::Symbol &symbol : symbols)
+    optima.push_back(symbol.opt);
+  for (const graph::Definition &d : definitions) {
+    graph::Symbol &symbol = symbols[d.symbol];
+    int64_t value = graph::evaluate(d.program, optima).value_or(symbol.min);
+    symbol.opt = std::clamp(value, symbol.min, symbol.max);
+    optima[d.symbol] = symbol.opt;
+  }
+}
+
 graph::Interval Symbols::bounds(AffineExpr expr) const {
   return graph::boundsOf(expr, facts.ranges());
 }

@@ -5,6 +5,7 @@
 
 #include "frontends/common/ShapeOption.h"
 #include "graph/ir/Constraints.h"
+#include "graph/ir/Definitions.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -26,6 +27,13 @@ public:
   /// a message in `error` where two declarations differ.
   mlir::AffineExpr get(llvm::StringRef name, std::optional<DimRange> range,
                        const DimRange &assumed, std::string &error);
+
+  /// A size that `program` computes from others: a symbol, where there is none
+  /// that is defined alike, less a number where it may be negative. Null where
+  /// its range cannot be told.
+  mlir::AffineExpr define(const graph::SizeProgram &program);
+  /// What definitions say: `a` >= `b`.
+  void learnAtLeast(mlir::AffineExpr a, mlir::AffineExpr b);
 
   /// Declares a size by name before it is met.
   std::string declare(llvm::StringRef name, const DimRange &range);
@@ -95,7 +103,11 @@ private:
   void replace(unsigned symbol, mlir::AffineExpr value);
 
   mlir::ModuleOp module;
+  /// Gives the sizes that are defined the values to optimize for that follow.
+  void defineOptima();
+
   llvm::SmallVector<graph::Symbol> symbols;
+  llvm::SmallVector<graph::Definition> definitions;
   llvm::SmallVector<bool> declared;
   llvm::StringMap<mlir::AffineExpr> byName;
   llvm::StringMap<DimRange> declarations;

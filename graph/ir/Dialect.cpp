@@ -1,4 +1,5 @@
 #include "graph/ir/Dialect.h"
+#include "graph/ir/Definitions.h"
 #include "graph/ir/Fold.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -50,6 +51,8 @@ LogicalResult GraphDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attribute) {
   if (attribute.getName() == "graph.constraints")
     return verifyConstraints(op, attribute.getValue());
+  if (attribute.getName() == "graph.definitions")
+    return verifyDefinitions(op, attribute.getValue());
   if (attribute.getName() != "graph.symbols")
     return success();
   auto array = dyn_cast<ArrayAttr>(attribute.getValue());

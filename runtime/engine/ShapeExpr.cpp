@@ -4,6 +4,9 @@
 #include "runtime/engine/Format.h"
 
 #include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
 
 namespace charonia {
 
@@ -17,10 +20,102 @@ constexpr size_t maxDepth = 256;
 /// Of an expression's text in bytes; longer ones end with "...".
 constexpr size_t maxText = 4096;
 
-bool isBinary(Op op) { return op >= Op::Add && op <= Op::Min; }
+/// What an operator takes and gives.
+struct Form {
+  unsigned operands;
+  bool takesFloats, givesFloat;
+  /// What stands before, between and after the operands.
+  std::array<const char *, 3> spelling;
+};
+
+/// No value for what is no operator.
+std::optional<Form> formOf(Op op) {
+  switch (op) {
+  case Op::Const:
+  case Op::Symbol:
+    return Form{0, false, false, {}};
+  case Op::Add:
+    return Form{2, false, false, {"(", " + ", ")"}};
+  case Op::Sub:
+    return Form{2, false, false, {"(", " - ", ")"}};
+  case Op::Mul:
+    return Form{2, false, false, {"(", " * ", ")"}};
+  case Op::FloorDiv:
+    return Form{2, false, false, {"(", " / ", ")"}};
+  case Op::CeilDiv:
+    return Form{2, false, false, {"ceildiv(", ", ", ")"}};
+  case Op::Mod:
+    return Form{2, false, false, {"(", " % ", ")"}};
+  case Op::Max:
+    return Form{2, false, false, {"max(", ", ", ")"}};
+  case Op::Min:
+    return Form{2, false, false, {"min(", ", ", ")"}};
+  case Op::TruncDiv:
+    return Form{2, false, false, {"truncdiv(", ", ", ")"}};
+  case Op::FloatConst:
+    return Form{0, false, true, {}};
+  case Op::ToFloat:
+    return Form{1, false, true, {"float(", "", ")"}};
+  case Op::ToSingle:
+    return Form{1, true, true, {"single(", "", ")"}};
+  case Op::Truncate:
+    return Form{1, true, false, {"int(", "", ")"}};
+  case Op::FloatAdd:
+    return Form{2, true, true, {"(", " + ", ")"}};
+  case Op::FloatSub:
+    return Form{2, true, true, {"(", " - ", ")"}};
+  case Op::FloatMul:
+    return Form{2, true, true, {"(", " * ", ")"}};
+  case Op::FloatDiv:
+    return Form{2, true, true, {"(", " / ", ")"}};
+  case Op::FloatMax:
+    return Form{2, true, true, {"max(", ", ", ")"}};
+  case Op::FloatMin:
+    return Form{2, true, true, {"min(", ", ", ")"}};
+  case Op::Floor:
+    return Form{1, true, true, {"floor(", "", ")"}};
+  case Op::Ceil:
+    return Form{1, true, true, {"ceil(", "", ")"}};
+  case Op::Round:
+    return Form{1, true, true, {"round(", "", ")"}};
+  case Op::Sqrt:
+    return Form{1, true, true, {"sqrt(", "", ")"}};
+  }
+  return std::nullopt;
+}
+
+double toDouble(int64_t bits) { return std::bit_cast<double>(bits); }
+
+/// The float that an operator of floats gives; `b` is 0 for one operand.
+double applyFloat(Op op, double a, double b) {
+  switch (op) {
+  case Op::ToSingle:
+    return static_cast<double>(static_cast<float>(a));
+  case Op::FloatAdd:
+    return a + b;
+  case Op::FloatSub:
+    return a - b;
+  case Op::FloatMul:
+    return a * b;
+  case Op::FloatDiv:
+    return a / b;
+  case Op::FloatMax:
+    return a > b ? a : b;
+  case Op::FloatMin:
+    return a < b ? a : b;
+  case Op::Floor:
+    return std::floor(a);
+  case Op::Ceil:
+    return std::ceil(a);
+  case Op::Round:
+    return std::nearbyint(a);
+  default:
+    return std::sqrt(a);
+  }
+}
 
 /// nullptr on success, else what went wrong.
-const char *apply(Op op, int64_t a, int64_t b, int64_t &result) {
+const char *applyInteger(Op op, int64_t a, int64_t b, int64_t &result) {
   bool overflow = false;
   switch (op) {
   case Op::Add:
@@ -54,10 +149,38 @@ const char *apply(Op op, int64_t a, int64_t b, int64_t &result) {
   case Op::Min:
     result = a < b ? a : b;
     break;
+  case Op::TruncDiv:
+    if (b == 0)
+      return "divides by 0";
+    if (b == -1)
+      overflow = __builtin_sub_overflow(int64_t(0), a, &result);
+    else
+      result = a / b;
+    break;
   default:
     return "has an unknown operator";
   }
   return overflow ? "overflows 64 bits" : nullptr;
+}
+
+/// The same of any operator; floats go by their bits.
+const char *apply(Op op, const Form &form, int64_t a, int64_t b,
+                  int64_t &result) {
+  if (op == Op::ToFloat) {
+    result = std::bit_cast<int64_t>(static_cast<double>(a));
+    return nullptr;
+  }
+  if (op == Op::Truncate) {
+    double value = toDouble(a);
+    if (!(value > -0x1p63 && value < 0x1p63))
+      return "converts what fits no 64 bits";
+    result = static_cast<int64_t>(value);
+    return nullptr;
+  }
+  if (!form.takesFloats)
+    return applyInteger(op, a, b, result);
+  result = std::bit_cast<int64_t>(applyFloat(op, toDouble(a), toDouble(b)));
+  return nullptr;
 }
 
 } // namespace
@@ -76,7 +199,7 @@ ShapeExpr ShapeExpr::fromTerms(std::vector<Term> terms) {
 ShapeExpr ShapeExpr::binary(Op op, const ShapeExpr &lhs, const ShapeExpr &rhs) {
   auto a = lhs.constantValue(), b = rhs.constantValue();
   int64_t folded;
-  if (a && b && !apply(op, *a, *b, folded))
+  if (a && b && !applyInteger(op, *a, *b, folded))
     return folded;
   if (b) {
     bool neutral =
@@ -119,28 +242,31 @@ Result<int64_t> ShapeExpr::evaluate(std::span<const int64_t> symbols) const {
   std::array<int64_t, maxDepth> stack;
   size_t depth = 0;
   for (const Term &term : code) {
-    if (isBinary(term.op)) {
-      if (depth < 2)
-        return malformed("lacks an operand");
-      int64_t value;
-      if (const char *what =
-              apply(term.op, stack[depth - 2], stack[depth - 1], value))
-        return Status(StatusCode::OutOfRange,
-                      "the shape expression " + str() + " " + what);
-      stack[--depth - 1] = value;
+    auto form = formOf(term.op);
+    if (!form)
+      return malformed("has an unknown operator");
+    if (depth < form->operands)
+      return malformed("lacks an operand");
+    if (form->operands == 0) {
+      if (depth == maxDepth)
+        return malformed("is nested too deeply");
+      int64_t value = term.value;
+      if (term.op == Op::Symbol) {
+        if (value < 0 || static_cast<uint64_t>(value) >= symbols.size())
+          return malformed("names a symbol that does not exist");
+        value = symbols[value];
+      }
+      stack[depth++] = value;
       continue;
     }
-    if (depth == maxDepth)
-      return malformed("is nested too deeply");
-    if (term.op == Op::Symbol) {
-      if (term.value < 0 || static_cast<uint64_t>(term.value) >= symbols.size())
-        return malformed("names a symbol that does not exist");
-      stack[depth++] = symbols[term.value];
-    } else if (term.op == Op::Const) {
-      stack[depth++] = term.value;
-    } else {
-      return malformed("has an unknown operator");
-    }
+    int64_t *first = &stack[depth - form->operands], value;
+    if (const char *what =
+            apply(term.op, *form, first[0],
+                  form->operands == 2 ? first[1] : int64_t(0), value))
+      return Status(StatusCode::OutOfRange,
+                    "the shape expression " + str() + " " + what);
+    *first = value;
+    depth -= form->operands - 1;
   }
   if (depth != 1)
     return malformed("does not leave exactly one value");
@@ -154,48 +280,27 @@ Status ShapeExpr::check(size_t numSymbols) const {
   };
   if (code.size() > engine::maxExprTerms)
     return malformed("is too long");
+  std::array<bool, maxDepth> isFloat;
   size_t depth = 0;
   for (const Term &term : terms()) {
-    if (isBinary(term.op)) {
-      if (depth < 2)
-        return malformed("lacks an operand");
-      --depth;
-    } else if (term.op == Op::Symbol || term.op == Op::Const) {
-      if (term.op == Op::Symbol &&
-          (term.value < 0 || static_cast<uint64_t>(term.value) >= numSymbols))
-        return malformed("names a symbol that does not exist");
-      if (++depth > maxDepth)
-        return malformed("is nested too deeply");
-    } else {
+    auto form = formOf(term.op);
+    if (!form)
       return malformed("has an unknown operator");
-    }
+    if (depth < form->operands)
+      return malformed("lacks an operand");
+    for (unsigned i = 0; i < form->operands; ++i)
+      if (isFloat[--depth] != form->takesFloats)
+        return malformed("mixes integers and floats up");
+    if (term.op == Op::Symbol &&
+        (term.value < 0 || static_cast<uint64_t>(term.value) >= numSymbols))
+      return malformed("names a symbol that does not exist");
+    if (depth == maxDepth)
+      return malformed("is nested too deeply");
+    isFloat[depth++] = form->givesFloat;
   }
-  return depth == 1 ? Status::ok()
-                    : malformed("does not leave exactly one value");
-}
-
-/// What stands before, between and after the operands.
-static std::array<const char *, 3> spelling(Op op) {
-  switch (op) {
-  case Op::Add:
-    return {"(", " + ", ")"};
-  case Op::Sub:
-    return {"(", " - ", ")"};
-  case Op::Mul:
-    return {"(", " * ", ")"};
-  case Op::FloorDiv:
-    return {"(", " / ", ")"};
-  case Op::CeilDiv:
-    return {"ceildiv(", ", ", ")"};
-  case Op::Mod:
-    return {"(", " % ", ")"};
-  case Op::Max:
-    return {"max(", ", ", ")"};
-  case Op::Min:
-    return {"min(", ", ", ")"};
-  default:
-    return {};
-  }
+  if (depth != 1)
+    return malformed("does not leave exactly one value");
+  return isFloat[0] ? malformed("gives a float") : Status::ok();
 }
 
 std::string ShapeExpr::str(std::span<const Symbol> symbols) const {
@@ -203,16 +308,16 @@ std::string ShapeExpr::str(std::span<const Symbol> symbols) const {
   // Where the left operand of each operator ends; the right one ends before it.
   std::vector<size_t> left(all.size()), roots;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (isBinary(all[i].op)) {
-      if (roots.size() < 2)
-        return "<malformed>";
+    auto form = formOf(all[i].op);
+    if (!form || roots.size() < form->operands)
+      return "<malformed>";
+    if (form->operands == 2)
       roots.pop_back();
-      left[i] = roots.back();
-      roots.back() = i;
-    } else if (all[i].op == Op::Const || all[i].op == Op::Symbol) {
+    if (form->operands == 0) {
       roots.push_back(i);
     } else {
-      return "<malformed>";
+      left[i] = roots.back();
+      roots.back() = i;
     }
   }
   if (roots.size() != 1)
@@ -221,6 +326,11 @@ std::string ShapeExpr::str(std::span<const Symbol> symbols) const {
   auto leaf = [&](const Term &term) -> std::string {
     if (term.op == Op::Const)
       return std::to_string(term.value);
+    if (term.op == Op::FloatConst) {
+      std::array<char, 32> text;
+      auto end = std::to_chars(text.begin(), text.end(), toDouble(term.value));
+      return std::string(text.begin(), end.ptr);
+    }
     bool named = term.value >= 0 &&
                  static_cast<uint64_t>(term.value) < symbols.size() &&
                  !symbols[term.value].name.empty();
@@ -236,12 +346,14 @@ std::string ShapeExpr::str(std::span<const Symbol> symbols) const {
   while (!todo.empty()) {
     auto [i, part] = todo.back();
     todo.pop_back();
-    bool binary = isBinary(all[i].op);
-    std::string piece = binary ? spelling(all[i].op)[part] : leaf(all[i]);
+    Form form = *formOf(all[i].op);
+    std::string piece = form.operands
+                            ? form.spelling[part == form.operands ? 2 : part]
+                            : leaf(all[i]);
     if (text.size() + piece.size() > maxText)
       return text + "...";
     text += piece;
-    if (binary && part < 2) {
+    if (part < form.operands) {
       todo.push_back({i, part + 1});
       todo.push_back({part == 0 ? left[i] : i - 1, 0});
     }

@@ -3,6 +3,7 @@
 #include "runtime/engine/Constraint.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace charonia {
 
@@ -60,6 +61,9 @@ std::optional<int64_t> invert(const ShapeExpr &expr, int64_t target,
       seen = true;
       symbol = term.value;
       stack.push_back({true, 0});
+    } else if (term.op > Op::Min) {
+      // What computes in floats is solved by nobody.
+      return std::nullopt;
     } else {
       Operand rhs = stack.back();
       stack.pop_back();
@@ -151,6 +155,8 @@ public:
     }
   }
 
+  /// 0 where a symbol is not known.
+  std::span<const int64_t> get() const { return values; }
   std::vector<int64_t> take() { return std::move(values); }
 
 private:
@@ -290,18 +296,33 @@ static Solver solveShapes(const Signature &signature,
   return solver;
 }
 
-/// Of the symbols' values. Says what a constraint does rather than what its
-/// consequence for a range does.
+/// How a symbol that no input has is computed; null where nothing says it.
+static const ShapeExpr *definitionOf(const Signature &signature,
+                                     size_t symbol) {
+  for (const Constraint &c : signature.constraints)
+    if (auto left = c.left.terms();
+        c.relation == Constraint::Relation::Equal && left.size() == 1 &&
+        left[0].op == Op::Symbol &&
+        static_cast<size_t>(left[0].value) == symbol)
+      return &c.right;
+  return nullptr;
+}
+
+/// Of the symbols' values, as far as they are known. Where all are, says what a
+/// constraint does rather than what its consequence for a range does.
 static Status checkRanges(const Signature &signature,
                           std::span<const std::vector<int64_t>> inputShapes,
-                          std::span<const int64_t> values) {
+                          std::span<const int64_t> values, const Solver &solver,
+                          bool allKnown) {
   for (size_t s = 0; s < values.size(); ++s) {
     const Symbol &symbol = signature.symbols[s];
-    if (values[s] >= symbol.min && values[s] <= symbol.max &&
-        values[s] % symbol.divisor == 0)
+    if (!solver.isKnown(s) ||
+        (values[s] >= symbol.min && values[s] <= symbol.max &&
+         values[s] % symbol.divisor == 0))
       continue;
-    CHARONIA_RETURN_IF_ERROR(
-        engine::checkConstraints(signature, inputShapes, values, s));
+    if (allKnown)
+      CHARONIA_RETURN_IF_ERROR(
+          engine::checkConstraints(signature, inputShapes, values, s));
     for (size_t i = 0; i < inputShapes.size(); ++i)
       for (const ShapeExpr &dim : signature.inputs[i].dims)
         for (const ShapeExpr::Term &term : dim.terms())
@@ -312,6 +333,12 @@ static Status checkRanges(const Signature &signature,
                     signature.inputs[i].name + "' makes " + symbol.name + " " +
                     std::to_string(values[s]) + "; the engine was built for " +
                     symbolRange(symbol));
+    if (const ShapeExpr *program = definitionOf(signature, s))
+      return Status(StatusCode::OutOfRange,
+                    "the inputs' shapes make " + symbol.name + " = " +
+                        program->str(signature.symbols) + " " +
+                        std::to_string(values[s]) +
+                        "; the engine was built for " + symbolRange(symbol));
     return Status(StatusCode::Corrupt, "the range of the shape symbol '" +
                                            symbol.name + "' is wrong");
   }
@@ -341,6 +368,26 @@ static Status checkDims(const Signature &signature,
   return Status::ok();
 }
 
+/// Why a symbol has no value.
+static Status cannotCompute(const Signature &signature, size_t symbol,
+                            std::span<const int64_t> values,
+                            const Solver &solver) {
+  const std::string &name = signature.symbols[symbol].name;
+  const ShapeExpr *program = definitionOf(signature, symbol);
+  bool follows =
+      program &&
+      std::ranges::all_of(program->terms(), [&](const ShapeExpr::Term &term) {
+        return term.op != Op::Symbol || solver.isKnown(term.value);
+      });
+  if (follows)
+    if (auto value = program->evaluate(values); !value)
+      return Status(value.status().code(),
+                    "the inputs' shapes leave " + name +
+                        " without a value: " + value.status().message());
+  return Status(StatusCode::Corrupt,
+                "no input's shape determines the shape symbol '" + name + "'");
+}
+
 Result<std::vector<int64_t>> Signature::solveSymbols(
     std::span<const std::vector<int64_t>> inputShapes) const {
   if (inputShapes.size() != inputs.size())
@@ -357,14 +404,24 @@ Result<std::vector<int64_t>> Signature::solveSymbols(
     shapes.push_back(&inputShapes[i]);
   }
   Solver solver = solveShapes(*this, shapes);
-  for (size_t s = 0; s < symbols.size(); ++s)
-    if (!solver.isKnown(s))
-      return Status(StatusCode::Corrupt,
-                    "no input's shape determines the shape symbol '" +
-                        symbols[s].name + "'");
+  auto isKnown = [&](size_t s) { return solver.isKnown(s); };
+  auto all = std::views::iota(size_t(0), symbols.size());
+  // What no input has is computed from the others.
+  if (!std::ranges::all_of(all, isKnown)) {
+    for (const Constraint &c : constraints)
+      if (c.relation == Constraint::Relation::Equal)
+        solver.add(c.left, c.right);
+    solver.solve();
+  }
+  // Ranges first: "batch is 100" says more than "100 is not batch", or than
+  // that a size cannot be computed from it.
+  std::span<const int64_t> found = solver.get();
+  auto unknown = std::ranges::find_if_not(all, isKnown);
+  CHARONIA_RETURN_IF_ERROR(
+      checkRanges(*this, inputShapes, found, solver, unknown == all.end()));
+  if (unknown != all.end())
+    return cannotCompute(*this, *unknown, found, solver);
   std::vector<int64_t> values = solver.take();
-  // Ranges first: "batch is 100" says more than "100 is not batch".
-  CHARONIA_RETURN_IF_ERROR(checkRanges(*this, inputShapes, values));
   CHARONIA_RETURN_IF_ERROR(checkDims(*this, inputShapes, values));
   CHARONIA_RETURN_IF_ERROR(
       engine::checkConstraints(*this, inputShapes, values));

@@ -42,7 +42,7 @@ public:
   ShapeExpr expression() {
     std::vector<ShapeExpr::Term> terms;
     for (uint64_t n = below(9); n-- > 0;) {
-      auto op = static_cast<ShapeExpr::Op>(below(11));
+      auto op = static_cast<ShapeExpr::Op>(below(26));
       terms.push_back(
           {op, below(2) ? static_cast<int64_t>(below(3)) : number()});
     }

@@ -43,3 +43,36 @@ module attributes {graph.constraints = [{reason = "", relation = "equal", sizes 
 
 // expected-error @below {{graph.constraints[0] has the divisor 0}}
 module attributes {graph.constraints = [{reason = "", relation = "divides", sizes = affine_map<() -> (0, 3)>}]} {}
+
+// -----
+
+// expected-error @below {{graph.definitions must be an array attribute of a module}}
+module attributes {graph.definitions = 3} {}
+
+// -----
+
+// expected-error @below {{graph.definitions[0] must be a dictionary with a symbol and a program}}
+module attributes {graph.definitions = [{symbol = 0 : i64}]} {}
+
+// -----
+
+// expected-error @below {{graph.definitions[0] defines a symbol that the module does not have}}
+module attributes {graph.definitions = [{program = [], symbol = 0 : i64}]} {}
+
+// -----
+
+// expected-error @below {{graph.definitions[0] has a step that is none: "twist"}}
+module attributes {graph.definitions = [{program = ["twist"], symbol = 0 : i64}],
+  graph.symbols = [{divisor = 1 : i64, max = 9 : i64, min = 1 : i64, name = "n", opt = 1 : i64}]} {}
+
+// -----
+
+// expected-error @below {{graph.definitions[0] names a symbol that is not in front of its own}}
+module attributes {graph.definitions = [{program = [affine_map<()[s0] -> (s0)>], symbol = 0 : i64}],
+  graph.symbols = [{divisor = 1 : i64, max = 9 : i64, min = 1 : i64, name = "n", opt = 1 : i64}]} {}
+
+// -----
+
+// expected-error @below {{graph.definitions[0] has a program that does not give one integer}}
+module attributes {graph.definitions = [{program = [affine_map<() -> (3)>, "floor"], symbol = 0 : i64}],
+  graph.symbols = [{divisor = 1 : i64, max = 9 : i64, min = 1 : i64, name = "n", opt = 1 : i64}]} {}

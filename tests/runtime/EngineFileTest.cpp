@@ -266,13 +266,13 @@ TEST(EngineFile, NewerVersionIsToldApart) {
   Sample sample;
   ASSERT_TRUE(sample.writer().write(sample.manifest, dir / "a.engine").isOk());
   auto bytes = readBytes(dir / "a.engine");
-  bytes[8] = std::byte(4);
+  bytes[8] = std::byte(5);
   auto reader = Reader::fromMemory(bytes, false);
   ASSERT_FALSE(reader.isOk());
   EXPECT_EQ(reader.status().code(), StatusCode::Unsupported);
   EXPECT_EQ(reader.status().message(),
-            "the engine in memory cannot be used: it has format version 4, but "
-            "this runtime reads version 3; compile the model again with the "
+            "the engine in memory cannot be used: it has format version 5, but "
+            "this runtime reads version 4; compile the model again with the "
             "matching compiler");
 }
 
@@ -344,6 +344,16 @@ TEST_F(ManifestRules, Messages) {
                   ShapeExpr::fromTerms({{ShapeExpr::Op::Add, 0}});
             }),
             "constraint 0: a shape expression lacks an operand");
+  EXPECT_EQ(rejected([](M m) {
+              m.signature.constraints[0].right = ShapeExpr::fromTerms(
+                  {{ShapeExpr::Op::Symbol, 0}, {ShapeExpr::Op::ToFloat, 0}});
+            }),
+            "constraint 0: a shape expression gives a float");
+  EXPECT_EQ(rejected([](M m) {
+              m.signature.outputs[0].dims[0] = ShapeExpr::fromTerms(
+                  {{ShapeExpr::Op::Symbol, 0}, {ShapeExpr::Op::Sqrt, 0}});
+            }),
+            "output 0: a shape expression mixes integers and floats up");
   EXPECT_EQ(rejected([](M m) {
               m.signature.constraints.assign(4097, m.signature.constraints[0]);
             }),

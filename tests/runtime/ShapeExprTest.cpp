@@ -1,5 +1,7 @@
 #include "charonia/signature.h"
 
+#include <bit>
+#include <cmath>
 #include <gtest/gtest.h>
 
 using namespace charonia;
@@ -148,3 +150,54 @@ TEST(ShapeExpr, TextOfOtherOperators) {
 }
 
 } // namespace
+
+/// int(floor(single(single(float(s0)) * 0.7f))), as a model computes it.
+ShapeExpr scaled(double scale) {
+  int64_t bits = std::bit_cast<int64_t>(scale);
+  return ShapeExpr::fromTerms({{Op::Symbol, 0},
+                               {Op::ToFloat, 0},
+                               {Op::ToSingle, 0},
+                               {Op::FloatConst, bits},
+                               {Op::FloatMul, 0},
+                               {Op::ToSingle, 0},
+                               {Op::Floor, 0},
+                               {Op::Truncate, 0}});
+}
+
+TEST(ShapeExpr, FloatsRoundAsModelsDo) {
+  // In double precision 10 * 0.7f is below 7, in single precision it is 7.
+  ShapeExpr seven = scaled(0.7f);
+  ASSERT_TRUE(seven.check(1).isOk());
+  EXPECT_LT(10 * double(0.7f), 7);
+  EXPECT_EQ(eval(seven, {10}), 7);
+  EXPECT_EQ(eval(seven, {11}), 7);
+  EXPECT_EQ(seven.str({}), "int(floor(single((single(float(s0)) * "
+                           "0.699999988079071))))");
+  EXPECT_FALSE(scaled(1e30).evaluate({{3}}));
+  EXPECT_FALSE(scaled(std::nan("")).evaluate({{3}}));
+}
+
+TEST(ShapeExpr, TruncatedDivision) {
+  ShapeExpr n = ShapeExpr::symbol(0), d = ShapeExpr::symbol(1);
+  ShapeExpr q = ShapeExpr::binary(Op::TruncDiv, n, d);
+  EXPECT_EQ(eval(q, {-7, 2}), -3);
+  EXPECT_EQ(eval(q, {7, -2}), -3);
+  EXPECT_FALSE(q.evaluate({{7, 0}}));
+  EXPECT_FALSE(q.evaluate({{std::numeric_limits<int64_t>::min(), -1}}));
+}
+
+TEST(ShapeExpr, MixedUpFloatsAreMalformed) {
+  auto check = [](std::vector<ShapeExpr::Term> terms) {
+    Status status = ShapeExpr::fromTerms(std::move(terms)).check(1);
+    return std::string(status.message());
+  };
+  EXPECT_NE(check({{Op::Symbol, 0}, {Op::Floor, 0}}).find("mixes"),
+            std::string::npos);
+  EXPECT_NE(check({{Op::Symbol, 0}, {Op::ToFloat, 0}}).find("gives a float"),
+            std::string::npos);
+  EXPECT_NE(
+      check({{Op::Symbol, 0}, {Op::Symbol, 0}, {Op::ToFloat, 0}, {Op::Add, 0}})
+          .find("mixes"),
+      std::string::npos);
+  EXPECT_NE(check({{Op::Truncate, 0}}).find("lacks"), std::string::npos);
+}

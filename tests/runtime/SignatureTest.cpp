@@ -47,6 +47,45 @@ TEST(Signature, SolvesThroughExpressions) {
   EXPECT_EQ(*v, (std::vector<int64_t>{7, 11, 5}));
 }
 
+TEST(Signature, SizesThatNoInputHas) {
+  ShapeExpr n = ShapeExpr::symbol(0), cut = ShapeExpr::symbol(1),
+            half = ShapeExpr::symbol(2);
+  Signature s;
+  s.symbols = {
+      {"n", 1, 128, 512, 1}, {"cut", 2, 100, 100, 1}, {"half", 0, 50, 50, 1}};
+  s.inputs = {{"x", DType::Float32, {n}}};
+  s.outputs = {{"y", DType::Float32, {cut, half}}};
+  using Relation = Constraint::Relation;
+  // In any order.
+  s.constraints = {{Relation::Equal, half, floorDiv(cut, 2), ""},
+                   {Relation::Equal, cut, min(n, 100), ""}};
+  auto v = s.solveSymbols(Shapes{{37}});
+  ASSERT_TRUE(v.isOk()) << v.status().message();
+  EXPECT_EQ(*v, (std::vector<int64_t>{37, 37, 18}));
+  EXPECT_EQ((*s.solveSymbols(Shapes{{500}}))[1], 100);
+  EXPECT_EQ(messageOf(s, {{1}}),
+            "the inputs' shapes make cut = min(n, 100) 1; the engine was built "
+            "for cut in 2..100");
+  using Op = ShapeExpr::Op;
+  // Of a size out of range nothing is computed.
+  s.constraints[1].right = ShapeExpr::binary(Op::Mul, n, ShapeExpr(1ll << 40));
+  EXPECT_EQ(messageOf(s, {{1ll << 40}}),
+            "the shape 1099511627776 of the input 'x' makes n 1099511627776; "
+            "the engine was built for n in 1..512");
+  s.constraints[1].right =
+      ShapeExpr::binary(Op::TruncDiv, 100, ShapeExpr::binary(Op::Sub, n, 37));
+  EXPECT_EQ(messageOf(s, {{37}}),
+            "the inputs' shapes leave cut without a value: the shape "
+            "expression truncdiv(100, (s0 - 37)) divides by 0");
+  // Nor of what follows from itself.
+  s.constraints[1].right = half * 2;
+  EXPECT_EQ(messageOf(s, {{37}}),
+            "no input's shape determines the shape symbol 'cut'");
+  s.constraints.pop_back();
+  EXPECT_EQ(messageOf(s, {{37}}),
+            "no input's shape determines the shape symbol 'cut'");
+}
+
 TEST(Signature, Messages) {
   Signature s = bertLike();
   EXPECT_EQ(messageOf(s, {{9, 37}, {9, 37}, {9, 12, 75}}),

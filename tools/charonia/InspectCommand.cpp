@@ -3,6 +3,7 @@
 #include "tools/charonia/Console.h"
 #include "tools/charonia/Execution.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -125,6 +126,19 @@ private:
     return count;
   }
 
+  /// Whether it says what a size is that no input has.
+  static bool computesSize(const Signature &signature, const Constraint &c) {
+    auto left = c.left.terms();
+    if (c.relation != Constraint::Relation::Equal || left.size() != 1 ||
+        left[0].op != ShapeExpr::Op::Symbol)
+      return false;
+    for (const TensorSpec &spec : signature.inputs)
+      for (const ShapeExpr &dim : spec.dims)
+        if (std::ranges::find(dim.terms(), left[0]) != dim.terms().end())
+          return false;
+    return true;
+  }
+
   void printSignature() const {
     std::printf("%s: %s\n", reader->name().c_str(),
                 formatBytes(reader->fileSize()).c_str());
@@ -140,8 +154,13 @@ private:
                     printable(manifest.signature.typeString(spec)).c_str(),
                     range.empty() ? "" : printable(", " + range).c_str());
       }
-    for (const std::string &text : manifest.signature.constraintStrings())
-      std::printf("  needs %s\n", printable(text).c_str());
+    const Signature &signature = manifest.signature;
+    std::vector<std::string> texts = signature.constraintStrings();
+    for (size_t i = 0; i < texts.size(); ++i)
+      std::printf("  %s %s\n",
+                  computesSize(signature, signature.constraints[i]) ? "computes"
+                                                                    : "needs",
+                  printable(texts[i]).c_str());
   }
 
   Status printProgram(const engine::Program &program) const {

@@ -24,8 +24,9 @@ struct Symbol {
   friend bool operator==(const Symbol &, const Symbol &) = default;
 };
 
-/// An integer function of the shape symbols, as a postfix program. A value
-/// type; the operators below build larger expressions and fold constants.
+/// An integer function of the shape symbols, as a postfix program; inside it
+/// may compute in IEEE floats, as models do. A value type; the operators below
+/// build larger expressions and fold constants.
 ///
 ///   auto n = ShapeExpr::symbol(0);
 ///   auto bytes = n * 768 * 4;          // 3072 * s0
@@ -45,10 +46,27 @@ public:
     Mod = 7, ///< Result has the divisor's sign (floor semantics).
     Max = 8,
     Min = 9,
+    TruncDiv = 10, ///< Rounds toward zero.
+    // Of floats, held in double precision.
+    FloatConst = 11,
+    ToFloat = 12,  ///< Of an integer.
+    ToSingle = 13, ///< Rounds to single precision.
+    Truncate = 14, ///< To an integer, toward zero.
+    FloatAdd = 15,
+    FloatSub = 16,
+    FloatMul = 17,
+    FloatDiv = 18,
+    FloatMax = 19,
+    FloatMin = 20,
+    Floor = 21,
+    Ceil = 22,
+    Round = 23, ///< To the even one of two that are as near.
+    Sqrt = 24,
   };
   struct Term {
     Op op = Op::Const;
-    int64_t value = 0; ///< Const: the number; Symbol: its index; else 0.
+    /// Const: the number; FloatConst: its bits; Symbol: its index; else 0.
+    int64_t value = 0;
     friend bool operator==(const Term &, const Term &) = default;
   };
 
@@ -75,11 +93,12 @@ public:
   bool isConstant() const { return constantValue().has_value(); }
 
   /// The value for the given symbol values; an error on overflow of 64 bits, on
-  /// division by a number < 1, on a symbol out of the span or a malformed
-  /// program.
+  /// division by a number < 1 (TruncDiv: by 0), on a symbol out of the span or
+  /// a malformed program.
   Result<int64_t> evaluate(std::span<const int64_t> symbols) const;
 
-  /// Checks the program: stack discipline, operators, symbol indices, size.
+  /// Checks the program: stack discipline, operators, that integers and floats
+  /// are not mixed up, symbol indices, size.
   Status check(size_t numSymbols) const;
 
   /// Infix text, e.g. "(batch * 768)"; unnamed symbols print as s0, s1, ...

@@ -1,0 +1,64 @@
+// Contents of small tensors that follow from sizes, also through floats and
+// through what depends on which of two sizes is larger.
+#ifndef CHARONIA_FRONTENDS_COMMON_SIZEEVALUATOR_H
+#define CHARONIA_FRONTENDS_COMMON_SIZEEVALUATOR_H
+
+#include "frontends/common/Symbols.h"
+#include "graph/ir/Symbolic.h"
+
+namespace charonia::frontend {
+
+/// One element: an integer, or a float.
+struct SizeElement {
+  /// Of an integer.
+  mlir::AffineExpr size;
+  /// Of a float: how it is computed.
+  graph::SizeProgram program;
+  /// The float is exactly `numerator` / 2^`shift`, if that is set.
+  mlir::AffineExpr numerator;
+  unsigned shift = 0;
+  bool isKnown() const { return size || !program.empty(); }
+};
+using SizeElements = llvm::SmallVector<SizeElement, 4>;
+
+/// Evaluates tensors element by element. An integer that no affine expression
+/// says becomes a symbol that is defined by a program (Symbols::define), so ask
+/// only for what has to be known.
+class SizeEvaluator {
+public:
+  /// `known` tells what is a constant or an affine expression already: integer
+  /// elements, and the constant that a value folds to.
+  SizeEvaluator(Symbols &symbols,
+                std::function<graph::SymbolicTensor(mlir::Value)> known,
+                std::function<mlir::DenseElementsAttr(mlir::Value)> constantOf)
+      : symbols(symbols), known(std::move(known)),
+        constantOf(std::move(constantOf)) {}
+
+  /// Elements in row-major order, each known or not; none where the tensor is
+  /// not looked at.
+  const SizeElements *evaluate(mlir::Value value);
+
+private:
+  SizeElements compute(mlir::Value value);
+  SizeElements leaf(mlir::Value value);
+  SizeElement arithmetic(mlir::Operation *op, llvm::ArrayRef<SizeElement> x);
+  SizeElement integers(mlir::Operation *op, llvm::ArrayRef<SizeElement> x);
+  SizeElement floats(mlir::Operation *op, llvm::ArrayRef<SizeElement> x);
+  SizeElement castTo(mlir::Type from, mlir::Type to, const SizeElement &x);
+  SizeElements moved(mlir::Operation *op);
+  mlir::AffineExpr define(mlir::AffineExpr a, mlir::AffineExpr b,
+                          graph::SizeStep::Op op);
+  mlir::AffineExpr larger(mlir::AffineExpr a, mlir::AffineExpr b, bool largest);
+  /// `numerator` / 2^`shift`, if a float of `type` holds that exactly.
+  void setExact(SizeElement &x, mlir::AffineExpr numerator, int64_t shift,
+                mlir::Type type);
+
+  Symbols &symbols;
+  std::function<graph::SymbolicTensor(mlir::Value)> known;
+  std::function<mlir::DenseElementsAttr(mlir::Value)> constantOf;
+  llvm::DenseMap<mlir::Value, SizeElements> memo;
+};
+
+} // namespace charonia::frontend
+
+#endif

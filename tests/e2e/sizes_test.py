@@ -1,0 +1,123 @@
+"""Shapes that nodes compute through floats, and by which of two sizes is larger: the same at every size as in ONNX Runtime."""
+
+from __future__ import annotations
+
+import harness
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+HEADER = '<ir_version: 9, opset_import: ["" : 18]>\nagraph '
+SIZE = """shape = Shape (x)
+    n = Gather (shape, at)
+"""
+CONSTANTS = "int64[1] at = {0}, int64[1] one = {1}, int64[1] zero = {0}"
+
+
+def size_of(steps: str, constants: str = "") -> str:
+    """A model of x, [n], whose result has `m` elements: x repeated or cut."""
+    return f"""(float[n] x) => (float[m] y) <{CONSTANTS}{", " + constants if constants else ""}>
+{{
+    {SIZE}
+    {steps}
+    zeros = ConstantOfShape <value = float[1] {{2}}> (m)
+    last = Slice (x, zero, one)
+    y = Mul (zeros, last)
+}}"""
+
+
+# The sizes that are computed, and at which n.
+CASES = {
+    "float-fraction": (size_of("""f = Cast <to = 1> (n)
+        s = Mul (f, k)
+        r = Floor (s)
+        m = Cast <to = 7> (r)""", "float[1] k = {0.7}"), range(2, 64)),
+    "float-quotient": (size_of("""f = Cast <to = 1> (n)
+        s = Div (f, k)
+        r = Ceil (s)
+        m = Cast <to = 7> (r)""", "float[1] k = {3}"), range(1, 40)),
+    "float-power-of-two": (size_of("""f = Cast <to = 1> (n)
+        s = Div (f, k)
+        r = Ceil (s)
+        m = Cast <to = 7> (r)""", "float[1] k = {8}"), range(1, 40)),
+    "double-root": (size_of("""f = Cast <to = 11> (n)
+        s = Sqrt (f)
+        r = Round (s)
+        m = Cast <to = 7> (r)"""), range(1, 50)),
+    "least": (size_of("m = Min (n, k)", "int64[1] k = {10}"), (1, 9, 10, 11, 50)),
+    "largest": (size_of("m = Max (n, k)", "int64[1] k = {10}"), (1, 9, 10, 11, 50)),
+    "negative-quotient": (size_of("""a = Sub (n, k)
+        b = Div (a, two)
+        m = Add (b, two)""", "int64[1] k = {3}, int64[1] two = {2}"), range(1, 12)),
+    "rest": (size_of("""a = Sub (n, k)
+        m = Mod (a, five)""", "int64[1] k = {7}, int64[1] five = {5}"), range(3, 20)),
+    "chain": (size_of("""a = Min (n, k)
+        f = Cast <to = 1> (a)
+        s = Mul (f, h)
+        c = Cast <to = 7> (s)
+        m = Max (c, one)""", "int64[1] k = {20}, float[1] h = {0.3}"), (1, 2, 3, 10, 19, 20, 21, 60)),
+    "slice": (f"""(float[n] x) => (float[m] y) <{CONSTANTS}, int64[1] k = {{10}}>
+        {{ {SIZE} end = Min (n, k)
+        y = Slice (x, zero, end) }}""", (1, 9, 10, 11, 50)),
+    "pad": (f"""(float[n] x) => (float[m] y) <{CONSTANTS}, int64[1] k = {{10}}>
+        {{ {SIZE} d = Sub (k, n)
+        more = Max (d, zero)
+        pads = Concat <axis = 0> (zero, more)
+        y = Pad (x, pads) }}""", (1, 9, 10, 11, 50)),
+    "resize": (f"""(float[1,1,n,w] x) => (float[1,1,h,v] y) <{CONSTANTS}, float[2] k = {{1.3, 0.6}}, int64[2] places = {{2, 3}}>
+        {{ shape = Shape (x)
+        spatial = Gather (shape, places)
+        f = Cast <to = 1> (spatial)
+        s = Mul (f, k)
+        r = Floor (s)
+        c = Cast <to = 7> (r)
+        ones = Concat <axis = 0> (one, one)
+        sizes = Concat <axis = 0> (ones, c)
+        y = Resize <mode = "linear"> (x, , , sizes) }}""", (4, 5, 7, 10, 33)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sizes(tmp_path, name):
+    text, sizes = CASES[name]
+    model = onnx.parser.parse_model(HEADER + text)
+    onnx.save(model, tmp_path / "m.onnx")
+    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    rank = len(model.graph.input[0].type.tensor_type.shape.dim)
+    for n in sizes:
+        shape = (n,) if rank == 1 else (1, 1, n, n + 2)
+        x = np.random.default_rng(n).standard_normal(shape).astype(np.float32)
+        (want,) = session.run(None, {"x": x})
+        (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)
+        assert got.shape == want.shape, n
+        np.testing.assert_allclose(got, want, 1e-5, 1e-5)
+
+
+def test_computed_sizes_are_shown_and_checked(tmp_path):
+    text, _ = CASES["chain"]
+    onnx.save(onnx.parser.parse_model(HEADER + text), tmp_path / "m.onnx")
+    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine", extra=["--shape", "x=1..8..64"])
+    shown = harness.invoke("inspect", tmp_path / "m.engine").stdout
+    assert "  computes size0 = min(n, 20)\n" in shown
+    assert "  computes size1 = int(single((single(float(size0)) * 0.3" in shown
+    with pytest.raises(harness.CharoniaError, match=r"makes n 65; the engine was built for n in 1\.\.64"):
+        harness.run_engine(tmp_path / "m.engine", {"x": np.zeros(65, np.float32)}, ["y"], tmp_path)
+
+
+def test_needed_size_is_checked(tmp_path):
+    """A root that has to be whole: the elements of [n] as a square."""
+    text = f"""(float[n] x) => (float[a,b] y) <{CONSTANTS}>
+    {{ {SIZE} f = Cast <to = 1> (n)
+    s = Sqrt (f)
+    m = Cast <to = 7> (s)
+    square = Concat <axis = 0> (m, m)
+    y = Reshape (x, square) }}"""
+    onnx.save(onnx.parser.parse_model(HEADER + text), tmp_path / "m.onnx")
+    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+    x = np.arange(49, dtype=np.float32)
+    (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)
+    np.testing.assert_array_equal(got, x.reshape(7, 7))
+    with pytest.raises(harness.CharoniaError, match="must equal"):
+        harness.run_engine(tmp_path / "m.engine", {"x": x[:48]}, ["y"], tmp_path)
