@@ -1,4 +1,5 @@
 #include "frontends/Importer.h"
+#include "frontends/common/ModuleBuilder.h"
 #include "frontends/onnx/Import.h"
 #include "frontends/pytorch/Import.h"
 #include "frontends/tensorflow/Import.h"
@@ -33,6 +34,12 @@ ImportResult charonia::frontend::importModel(llvm::StringRef path,
                                              const ImportOptions &options,
                                              mlir::MLIRContext &context) {
   std::string beginning = beginningOf(path);
+  if (!options.program.empty() && !pytorch::isFile(beginning))
+    return failedImport(path,
+                        {"holds one model, so '" + printable(options.program) +
+                             "' cannot be chosen from it",
+                         "leave --program out: it is for .pt2 files, "
+                         "which may hold several"});
   if (tensorflow::isModel(path, beginning))
     return tensorflow::importPath(path, options, context);
   if (pytorch::isFile(beginning))

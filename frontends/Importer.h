@@ -25,6 +25,9 @@ struct ImportOptions {
   /// dimension i of input x becomes the symbol x_dim<i>; a symbol without a
   /// declared range gets defaultRange().
   ShapeOptions shapes;
+  /// Of a file of several programs (`.pt2`) the one to import; empty: the only
+  /// one.
+  std::string program;
   /// Called with the name of each of the model's own nodes before it is
   /// imported; may be empty.
   std::function<void(const std::string &node)> progress;

@@ -31,6 +31,16 @@ def rows():
     return found
 
 
+def simple_rows(framework):
+    """The operators in the tables of a framework whose rows begin with a name alone."""
+    row = re.compile(r'^ +\{"([\w.]+)",', re.M)
+    files = sorted((ROOT / "frontends" / framework / "ops").glob("*.cpp"))
+    found = {op for file in files for op in row.findall(file.read_text())}
+    if not found:
+        raise SystemExit(f"operator_table: no rows in frontends/{framework}/ops")
+    return found
+
+
 def body(schema):
     """The nodes of an operator's function body, or None."""
     if schema.has_function:

@@ -42,7 +42,9 @@ static Quadrant quadrant(const Num &x) {
   rest = subtractMultiple(rest, n, kPio2[0], kPio2[1], kPio2[2]);
   Quadrant q;
   if (x.isF64()) {
-    q.r = rest.high + rest.low;
+    // From here on numbers lie further apart than half a turn, and so would
+    // what is left of one: any angle is as right as another.
+    q.r = select(abs(x) < 0x1p51, rest.high + rest.low, x.constant(0));
     q.n = shifted.bits();
   } else {
     q.r = rest.high.truncate();

@@ -300,6 +300,7 @@ llvm::LogicalResult ProgramImporter::write(Entry &written, mlir::Value value) {
                           "write without in-place operators there, or export "
                           "with run_decompositions()");
     Call call(emitter, *entry->node, *this);
+    call.setWritten(entry->result);
     value = back(call, before, value);
     if (!value || emitter.failed())
       return llvm::failure();

@@ -34,6 +34,10 @@ public:
   /// ones.
   void setImaginary() { isImaginary = true; }
 
+  /// Of a write through a view, which of the node's results that is.
+  void setWritten(unsigned result) { written = result; }
+  unsigned getWritten() const { return written; }
+
   const Node &getNode() const { return node; }
   Emitter &getEmitter() { return emitter; }
 
@@ -128,6 +132,7 @@ private:
   std::vector<std::string> outputs;
   Values results, imaginary;
   bool inPlace = false, isImaginary = false;
+  unsigned written = 0;
 };
 
 /// The type in which values of both types are combined.

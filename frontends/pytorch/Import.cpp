@@ -83,6 +83,27 @@ static std::optional<Problem> addWeights(Archive &archive, StringRef program,
   return std::nullopt;
 }
 
+/// The program to import, by its name; none and a problem where it cannot be
+/// told.
+static std::optional<std::string> choose(const std::vector<std::string> &names,
+                                         const std::string &wanted,
+                                         Problem &problem) {
+  std::string list;
+  for (const std::string &name : names)
+    list += (list.empty() ? "" : ", ") + printable(name);
+  if (names.empty())
+    problem = {"has no models/<name>.json", exportLines};
+  else if (wanted.empty() && names.size() > 1)
+    problem = {"holds several programs: " + list,
+               "choose one with --program NAME"};
+  else if (!wanted.empty() && !llvm::is_contained(names, wanted))
+    problem = {"has no program '" + printable(wanted) + "', but " + list,
+               "choose one of these with --program NAME"};
+  else
+    return wanted.empty() ? names.front() : wanted;
+  return std::nullopt;
+}
+
 static ImportResult importArchive(std::unique_ptr<Archive> archive,
                                   StringRef file, const ImportOptions &options,
                                   mlir::MLIRContext &context) {
@@ -90,20 +111,11 @@ static ImportResult importArchive(std::unique_ptr<Archive> archive,
     return failedImport(file, {form, exportLines});
   if (auto problem = checkMarkers(*archive))
     return failedImport(file, *problem);
-  std::vector<std::string> names = programsOf(*archive);
-  if (names.size() != 1) {
-    std::string list;
-    for (const std::string &name : names)
-      list += (list.empty() ? "" : ", ") + printable(name);
-    return failedImport(
-        file, names.empty()
-                  ? Problem{"has no models/<name>.json", exportLines}
-                  : Problem{"holds several programs: " + list,
-                            "save the one to compile in a file of its own:\n"
-                            "    torch.export.save(program, \"model.pt2\")"});
-  }
   Problem problem;
-  std::string entry = "models/" + names[0] + ".json";
+  auto name = choose(programsOf(*archive), options.program, problem);
+  if (!name)
+    return failedImport(file, problem);
+  std::string entry = "models/" + *name + ".json";
   auto text = archive->load(entry, problem);
   if (!text)
     return failedImport(file, problem);
@@ -114,7 +126,7 @@ static ImportResult importArchive(std::unique_ptr<Archive> archive,
         {"entry '" + printable(entry) + "': " + problem.what, problem.remedy});
   ModuleBuilder builder(file, context);
   Weights weights(*archive);
-  if (auto found = addWeights(*archive, names[0], weights))
+  if (auto found = addWeights(*archive, *name, weights))
     return failedImport(file, *found);
   ProgramImporter(std::move(*program), weights, options, builder).run();
   return builder.take();

@@ -682,11 +682,172 @@ class Branch(Case):
         return torch.cond(x.shape[1] > 6, lambda v: v + 10, lambda v: v * 0, (x,))
 
 
+class Spellings(Case):
+    """Overloads that Python code seldom names, and second names of operators."""
+
+    core = False
+    dims = ({0: BATCH}, {0: BATCH})
+
+    def inputs(self, b, n):
+        return torch.randn(b, 3, 5), torch.randint(-4, 5, (b, 3, 5))
+
+    def forward(self, x, i):
+        a = torch.ops.aten
+        y, j = x.flip(2), i.flip(2)
+        small = torch.tanh(x) * 0.99
+        return (
+            x.absolute(), a.negative.default(x), a.multiply.Tensor(x, y), a.multiply.Scalar(x, 1.5),
+            a.subtract.Tensor(x, y, alpha=3), a.subtract.Scalar(x, 2, 0.5), a.sub.Scalar(x, 2, 3),
+            a.divide.Tensor(x, i * 2 + 1), a.divide.Scalar(x, 3), a.div.Scalar(x, -0.3), a.true_divide.Tensor(i, i * 2 + 1),
+            a.true_divide.Scalar(i, 4), a.divide.Tensor_mode(x, y, rounding_mode="floor"),
+            a.div.Scalar_mode(x, 0.3, rounding_mode="trunc"), a.div.Scalar_mode(i, 3, rounding_mode="floor"),
+            a.floor_divide.Scalar(i, -3), a.rsub.Tensor(x, y, alpha=2), a.lerp.Tensor(x, y, small),
+            small.acos(), small.asin(), x.atan(), x.sinh(), x.cosh(), (x * 0.4).tan(), (x.abs() + 0.1).log10(),
+            torch.round(x * 100, decimals=1), torch.round(x, decimals=2),
+            i | j, i ^ j, (x > 0) | (y > 0), (x > 0) ^ (y > 0), torch.bitwise_or(i, j), a.bitwise_xor.Tensor(i, j),
+            a.__or__.Tensor(i, j), a.__xor__.Tensor(i, j),
+            i < j, i <= j, i >= j, i != j, a.less.Tensor(i, j), a.less.Scalar(i, 1), a.less_equal.Tensor(x, y),
+            a.less_equal.Scalar(x, 0.5), a.greater.Tensor(x, y), a.greater.Scalar(x, 0.5), a.greater_equal.Tensor(i, j),
+            a.greater_equal.Scalar(i, 1), a.not_equal.Tensor(i, j), a.not_equal.Scalar(i, 1),
+            torch.maximum(x, y), torch.max(i, j), x.clamp_min(0.2), x.clamp_max(0.2), x.clamp_min(y), x.clamp_max(y),
+            a.clip.default(x, -0.5, 0.5), a.clip.Tensor(x, y, y + 1), x.masked_fill(i > 0, torch.tensor(7.0)),
+            a.where.ScalarSelf(i > 0, 2.5, x), torch.where(i > 0, x, -1.0), a.fill.Tensor(x, torch.tensor(2.0)),
+        )  # fmt: skip
+
+
+class Layouts(Case):
+    """Joins, parts, views and types in their less frequent forms."""
+
+    core = False
+    dims = ({}, {})
+
+    def inputs(self, b, n):
+        return torch.randn(2, 4, 6), torch.randint(0, 4, (2, 4, 6))
+
+    def forward(self, x, i):
+        a = torch.ops.aten
+        y = x.flip(1)
+        return (
+            torch.concat([x, y], 1), torch.concatenate([x, y], -1), x.swapdims(1, 2), x.ravel(), x.reshape_as(x.transpose(1, 2)),
+            x.view_as(y), x[:, :1].broadcast_to(x.shape), torch.tile(x, (1, 2, 1)), torch.tile(x, (2,)), F.pad(x, (1, -1, 0, 2), value=3),
+            F.pad(x[:, None], (2, 1, 1, 0), mode="circular"), x.select_scatter(y[:, 0], 1, -1), *torch.tensor_split(x, (1, 4), 2),
+            *torch.tensor_split(x, 4, 2), *a.split.sizes(x, [1, 3], 1), *torch.meshgrid(x[0, 0], y[0, :, 0]), a._unsafe_view.default(x, [-1, 24]),
+            a.to.device(i, torch.device("cpu"), torch.float32), a.to.dtype_layout(x, dtype=torch.float64).float(), a.to.other(i, x), a.to.other(x, i),
+            a.prod.default(x), x.min(), a.var.default(x), a.std.default(x), *a.var_mean.default(x), x.std((0, 2), correction=0), (x > -9).all(),
+            x.norm(3, (1, 2), True), a.norm.ScalarOpt_dim(x, None, [1]), x[:, :, 0].index_fill(1, torch.tensor([0, 2]), torch.tensor(5.0)),
+            torch.isin(3, i[0, 0]), torch.bucketize(0.3, torch.tensor([0.0, 0.2, 0.5])), torch.searchsorted(torch.tensor([0, 2, 5]), 3),
+            x.scatter(1, i, y, reduce="add"), x.scatter(1, i, 1.5, reduce="multiply"),
+            a._unsafe_index.Tensor(x, [None, torch.tensor([3, 0, -1])]),
+            a._unsafe_index_put.default(x, [None, torch.tensor([3, 0])], y[:, :2]),
+            F.prelu(x, torch.tensor([0.1, 0.2, -0.3, 0.4])), a._prelu_kernel.default(x, torch.tensor([[[0.1]]])),
+            F.alpha_dropout(x, 0.5), a.feature_dropout.default(x, 0.5, False),
+            a._weight_norm_interface.default(x[0], x[0, :, :1].abs(), 0)[0],
+            a.empty.memory_format([2, 3]).fill_(1), torch.empty_like(x).copy_(y), x.new_empty(2).fill_(4), a.empty_permuted.default([2, 3], [1, 0]).fill_(2),
+            torch.imag(a.conj.default(torch.view_as_complex(x.reshape(-1, 2)))),
+            torch.view_as_real(a.conj_physical.default(torch.view_as_complex(x.reshape(-1, 2)))),
+            a.native_channel_shuffle.default(x[..., None], 2),
+        )  # fmt: skip
+
+
+class Solid(Case):
+    """Windows and sizes of one and three dimensions, cells, and resizing without scales."""
+
+    core = False
+
+    def __init__(self):
+        super().__init__()
+        self.line, self.solid = nn.Conv1d(2, 3, 3, padding="same"), nn.Conv3d(2, 3, 2, padding="valid")
+        self.up = nn.ConvTranspose3d(2, 3, 3, 2, 1, 1, groups=1)
+        self.tanh, self.relu = nn.RNNCell(6, 4), nn.RNNCell(6, 4, nonlinearity="relu")
+
+    def inputs(self, b, n):
+        return (torch.randn(b, 2, 4, 5, 6),)
+
+    def forward(self, x):
+        a = torch.ops.aten
+        line, plane = x[:, :, 0, 0], x[:, :, 0]
+        return (
+            F.avg_pool1d(line, 2, ceil_mode=True, padding=1), F.avg_pool3d(x, 2, 1, count_include_pad=False, padding=1),
+            F.max_pool3d(x, 2, (1, 2, 2)), a.max_pool3d_with_indices.default(x, 3, 2, 1)[0], F.adaptive_avg_pool3d(x, (2, 5, 1)),
+            a._adaptive_avg_pool3d.default(x, [1, 1, 1]), F.adaptive_max_pool2d(plane, (5, 3)),
+            self.line(line), self.solid(x), self.up(x), self.tanh(line[:, 0], plane[:, 0, 0, :4]), self.relu(line[:, 0], plane[:, 0, 0, :4]),
+            a.upsample_nearest1d.default(line, [9]), a.upsample_nearest2d.default(plane, [7, 13]), a.upsample_nearest3d.default(x, [2, 7, 9]),
+            a._upsample_nearest_exact1d.default(line, [9]), a._upsample_nearest_exact2d.default(plane, [7, 4]),
+            a._upsample_nearest_exact3d.default(x, [2, 7, 9]), F.interpolate(line, 9, mode="nearest-exact"),
+            F.interpolate(x, (3, 5, 9), mode="nearest-exact"), a.upsample_linear1d.default(line, [9], True),
+            a.upsample_bilinear2d.default(plane, [3, 9], False), a.upsample_trilinear3d.default(x, [3, 5, 9], True),
+            a.upsample_bicubic2d.default(plane, [7, 9], False),
+        )  # fmt: skip
+
+
+class Parts(Case):
+    """Writes through the parts of a split, and rolls by more than some sizes."""
+
+    core = False  # decomposed, a roll fixes its size
+    dims = ({0: BATCH, 1: LENGTH},)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, n, 6),)
+
+    def forward(self, x):
+        y = x.clone()
+        p, q = y.chunk(2, 2)
+        p.add_(1)
+        q[:, 0].mul_(3)
+        r = torch.split(y, [1, 2, 3], 2)[1]
+        r.neg_()
+        z = x * 2
+        rows = z.unbind(2)
+        rows[4].zero_()
+        rows[-1].sub_(rows[0])
+        torch.tensor_split(z, (2, 3), 2)[1].fill_(9)
+        z.narrow(2, 0, 1).clamp_(max=0)
+        n = x.shape[1]
+        return (y, p, q, r, z, rows[4], x.roll(5, 1), x.roll(-7, 1), x.roll((9, -4), (1, 2)), x.roll(n // 2, 1), x.roll(1, 0),
+                x.roll(2))  # fmt: skip
+
+
+class Whole(Case):
+    """What programs round down has to be exact where the result is whole."""
+
+    exact = True
+    core = False
+
+    def inputs(self, b, n):
+        return (torch.arange(-20, 30).float().repeat(b, 1),)
+
+    def forward(self, x):
+        power = torch.pow(2.0, x)
+        return (power.log2().floor(), power.double().log2().floor().float(), x.exp2() == power, (10.0 ** torch.arange(9)).log10().floor(),
+                (torch.linspace(0, 1, 50) * 49).floor()[:24], torch.linspace(3, -1, 6, dtype=torch.float64).float(), torch.linspace(2, 5, 1))  # fmt: skip
+
+
+class HalfNorm(Case):
+    """Batch norms of half types, whose means are far larger than their deviations."""
+
+    exact = True
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm2d(4)
+        nn.init.normal_(self.norm.weight)
+        nn.init.normal_(self.norm.bias)
+        nn.init.uniform_(self.norm.running_mean, 20, 40)
+        nn.init.uniform_(self.norm.running_var, 0.5, 2)
+        self.norm.half()
+
+    def inputs(self, b, n):
+        return ((torch.randn(b, 4, 5, 5) + 30).half(),)
+
+    def forward(self, x):
+        return self.norm(x)
+
+
 CASES = {
     cls.__name__.lower(): cls
     for cls in (Conv, Pool, Norm, Arithmetic, Types, Functions, Reduce, View, Slice, InPlace, Index,
                 Attention, Sources, Product, Storage, Resize, Sample, Order, Recurrent, Fold, Scatter, Transposed, Heads, Alias, InPlaceTypes,
-                Extremes, Rotary, Regions, Branch)
+                Extremes, Rotary, Regions, Branch, Spellings, Layouts, Solid, Parts, Whole, HalfNorm)
 }  # fmt: skip
 
 

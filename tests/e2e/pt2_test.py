@@ -9,6 +9,7 @@ from pathlib import Path
 
 import harness
 import numpy as np
+import operator_table
 import pytest
 
 FILES = sorted((Path(__file__).resolve().parent / "pt2").glob("*.pt2"))
@@ -77,3 +78,50 @@ def test_branch_of_an_open_size(tmp_path: Path) -> None:
     assert result.kind == "refused"
     assert "higher_order.cond is not supported: which branch is taken depends on sizes" in result.stderr
     assert "narrow the ranges with --shape, so that it does not" in result.stderr
+
+
+def test_file_of_several_programs(tmp_path: Path) -> None:
+    folder = Path(__file__).resolve().parent
+    both = tmp_path / "both.pt2"
+    with zipfile.ZipFile(both, "w") as out:
+        for name in ("pool", "arithmetic"):
+            with zipfile.ZipFile(folder / f"pt2/{name}.pt2") as file:
+                [entry] = [n for n in file.namelist() if "/models/" in n]
+                out.writestr(f"both/models/{name}.json", file.read(entry))
+    engine = tmp_path / "m.engine"
+    harness.compile_model(both, engine, extra=["--program", "pool"])
+    assert "input x: float32 [x_dim0, 4, 9, 7]" in harness.invoke("inspect", engine).stdout.replace("  ", " ")
+    for extra, words in (
+        ([], "holds several programs: arithmetic, pool\n  remedy: choose one with --program NAME"),
+        (["--program", "none"], "has no program 'none', but arithmetic, pool"),
+    ):
+        result = harness.invoke("compile", both, "-o", engine, *extra)
+        assert result.code == 1 and words in result.stderr
+    model = folder.parent.parent / "models/digits/digits.onnx"
+    result = harness.invoke("compile", model, "-o", engine, "--program", "pool")
+    assert result.code == 1
+    assert "holds one model, so 'pool' cannot be chosen from it" in result.stderr
+
+
+def targets(graph: dict) -> set[str]:
+    """The operators of a graph and of those inside of it; in place as not in place."""
+    found = set()
+    for node in graph["nodes"]:
+        namespace, _, rest = node["target"].removeprefix("torch.ops.").partition(".")
+        name, _, overload = rest.rpartition(".")
+        found |= {f"{namespace}.{name}.{overload}", f"{namespace}.{name.removesuffix('_')}.{overload}"}
+        for argument in node["inputs"]:
+            if inner := argument["arg"].get("as_graph"):
+                found |= targets(inner["graph"])
+    return found
+
+
+def test_every_row_is_tested() -> None:
+    used = set()
+    for path in FILES:
+        with zipfile.ZipFile(path) as file:
+            for entry in (n for n in file.namelist() if "/models/" in n):
+                used |= targets(json.loads(file.read(entry))["graph_module"]["graph"])
+    rows = operator_table.simple_rows("pytorch")
+    assert len(rows) > 300
+    assert not rows - used, f"in no file of pt2_cases.py: {sorted(rows - used)}"

@@ -165,6 +165,11 @@ CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
       ->type_name("NAME=1..8..64x3x224x224")
       ->allow_extra_args(false)
       ->check(check(checkShapeRange));
+  c->add_option("--program", options.program,
+                "Which program of a .pt2 file that holds several")
+      ->type_name("NAME")
+      ->default_str("the only one")
+      ->check(given());
   c->add_option("--cache-dir", options.cacheDir, "Folder of compiled kernels")
       ->type_name("DIR")
       ->default_str("~/.cache/charonia")
@@ -274,8 +279,9 @@ CLI::App *addCompare(CLI::App &app, CompareCommand &options) {
   addEngine(*p, options.engine);
   p->add_option("--with", options.with,
                 "The peer: onnxruntime (on the CPU, with IO binding), torch "
-                "(eager; captured as a CUDA graph on a GPU) or cublas (matrix "
-                "products alone, on a GPU)")
+                "(the program of a .pt2 file, or the module that the model was "
+                "exported from; captured as a CUDA graph on a GPU) or cublas "
+                "(matrix products alone, on a GPU)")
       ->type_name("PEER")
       ->capture_default_str()
       ->check(oneOf("peer", {"onnxruntime", "torch", "cublas"}));
@@ -284,6 +290,16 @@ CLI::App *addCompare(CLI::App &app, CompareCommand &options) {
                 "torch: the model's name in models/zoo.py")
       ->type_name("NAME")
       ->default_str("that of the file or its folder");
+  p->add_option("--program", options.program,
+                "torch: which program of a .pt2 file that holds several")
+      ->type_name("NAME")
+      ->default_str("the only one")
+      ->check(given());
+  p->add_option("--peer-mode", options.peerMode,
+                "torch: eager, or compile (torch.compile, max-autotune)")
+      ->type_name("MODE")
+      ->capture_default_str()
+      ->check(oneOf("mode", {"eager", "compile"}));
   p->add_option("--rounds", options.rounds, "Alternating rounds")
       ->type_name("N")
       ->capture_default_str()
@@ -299,7 +315,9 @@ CLI::App *addCompare(CLI::App &app, CompareCommand &options) {
   p->footer("Examples:\n"
             "  charonia compare model.onnx model.engine\n"
             "  charonia compare model.onnx model.engine --with torch --name "
-            "resnet50 --device cuda\n");
+            "resnet50 --device cuda\n"
+            "  charonia compare model.pt2 model.engine --with torch "
+            "--peer-mode compile\n");
   return p;
 }
 

@@ -17,6 +17,8 @@ struct CompileCommand {
   std::vector<std::string> targets{"cpu"};
   std::string precision = "fp32";
   std::vector<std::string> shapes;
+  /// Of a file of several; empty: the only one.
+  std::string program;
   std::string cacheDir;
   bool noCache = false;
   std::string dumpDir, stopAfter, printKernel;
@@ -87,7 +89,9 @@ int run(const InspectCommand &command);
 struct CompareCommand : ExecutionOptions {
   std::string model;
   std::string with = "onnxruntime";
-  std::string name, python, json;
+  std::string name, program, python, json;
+  /// How PyTorch runs: "eager" or "compile".
+  std::string peerMode = "eager";
   double duration = 1;
   unsigned rounds = 5;
 };

@@ -104,6 +104,10 @@ private:
       arguments.insert(arguments.end(), {"--threads", std::to_string(threads)});
     if (!command.name.empty())
       arguments.insert(arguments.end(), {"--name", command.name});
+    if (!command.program.empty())
+      arguments.insert(arguments.end(), {"--program", command.program});
+    if (command.peerMode != "eager")
+      arguments.insert(arguments.end(), {"--peer-mode", command.peerMode});
     arguments.push_back("--serve");
     for (size_t i = 0; i < signature.inputs.size(); ++i) {
       const Array &array = execution.getInputs()[i];

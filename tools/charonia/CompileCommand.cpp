@@ -174,6 +174,7 @@ private:
     activity.enter("reading the model");
     frontend::ImportOptions options;
     options.shapes = shapes;
+    options.program = command.program;
     options.progress = [&](const std::string &node) {
       activity.note("node '" + printable(node) + "'");
     };
@@ -253,6 +254,8 @@ private:
                               {"precision", command.precision}};
     for (const std::string &shape : command.shapes)
       options.record.options.emplace_back("shape", shape);
+    if (!command.program.empty())
+      options.record.options.emplace_back("program", command.program);
 
     FailureOr<driver::CompileReport> report =
         driver::compile(module, options, engine);

@@ -19,7 +19,12 @@ Value charonia::frontend::buildBatchNorm(Value x, Value scale, Value shift,
                                          double epsilon, Emitter &e) {
   if (!x || !mean || !variance)
     return {};
-  // Statistics may be wider than the data.
+  // Statistics may be wider than the data. Of half types all is computed in
+  // float: a factor that is rounded would not take the mean away.
+  mlir::Type given = elementOf(x);
+  x = e.widen(x);
+  variance = e.widen(variance);
+  mean = e.cast(mean, elementOf(variance));
   mlir::Type element = elementOf(variance);
   unsigned trailing = rankOf(x) - 2;
   variance = e.add(variance, e.scalar(epsilon, element));
@@ -32,7 +37,7 @@ Value charonia::frontend::buildBatchNorm(Value x, Value scale, Value shift,
   auto perChannel = [&](Value v) {
     return e.asChannels(e.cast(v, elementOf(x)), trailing);
   };
-  return e.add(e.mul(x, perChannel(factor)), perChannel(offset));
+  return e.cast(e.add(e.mul(x, perChannel(factor)), perChannel(offset)), given);
 }
 
 Value charonia::frontend::groupChannels(Value x, int64_t groups, Emitter &e) {

@@ -80,9 +80,6 @@ static LogicalResult softplus(Call &c) {
       e.compare(graph::Predicate::gt, scaled, e.scalar(threshold, element));
   return c.yield(e.select(isLinear, x, y));
 }
-static LogicalResult softsign(Call &c) {
-  return c.yield(buildSoftsign(c.tensor("self"), c.getEmitter()));
-}
 /// One slope, or one a channel.
 static LogicalResult prelu(Call &c) {
   Emitter &e = c.getEmitter();
@@ -139,7 +136,6 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::activationRows() {
       {"aten.celu.default", celu},
       {"aten.selu.default", selu},
       {"aten.softplus.default", softplus},
-      {"aten.softsign.default", softsign},
       {"aten.prelu.default", prelu},
       {"aten._prelu_kernel.default", prelu},
       {"aten.glu.default", glu},

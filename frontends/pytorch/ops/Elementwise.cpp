@@ -23,11 +23,26 @@ template <typename Op> static LogicalResult unary(Call &c) {
 /// Of integers, rounding does nothing.
 template <typename Op> static LogicalResult rounded(Call &c) {
   Value x = c.operand("self", c.resultElement());
-  c.ignore({"decimals"});
-  if (c.has("decimals") && c.integer("decimals") != 0)
-    return c.fail("rounding to decimals is not supported",
-                  "multiply before and divide after round()");
   return c.yield(isFloat(x) ? c.getEmitter().op<Op>({x}) : x);
+}
+static LogicalResult roundDecimals(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.operand("self", c.resultElement());
+  int64_t decimals = c.integer("decimals", 0);
+  if (!isFloat(x))
+    return decimals >= 0
+               ? c.yield(x)
+               : c.fail("integers rounded to " + llvm::Twine(decimals) +
+                            " decimals are not supported",
+                        "convert them to float64 first");
+  mlir::Type element = elementOf(x);
+  x = e.widen(x);
+  Value scale =
+      e.scalar(std::pow(10.0, std::abs(double(decimals))), elementOf(x));
+  Value y =
+      e.op<graph::RoundOp>({decimals < 0 ? e.div(x, scale) : e.mul(x, scale)});
+  return c.yield(
+      e.cast(decimals < 0 ? e.mul(y, scale) : e.div(y, scale), element));
 }
 /// 0 of NaN.
 static LogicalResult sign(Call &c) {
@@ -165,17 +180,31 @@ static LogicalResult square(Call &c) {
   Value x = c.operand("self", c.resultElement());
   return c.yield(c.getEmitter().mul(x, x));
 }
+// Programs round these down, so whole numbers have to be exact: they are what
+// float64 gives, rounded once.
 static LogicalResult exp2(Call &c) {
   Emitter &e = c.getEmitter();
-  mlir::Type element = c.resultElement();
-  return c.yield(e.op<graph::ExpOp>(
-      {e.mul(c.operand("self", element), e.scalar(std::log(2.0), element))}));
+  mlir::Type element = c.resultElement(), wide = e.getBuilder().getF64Type();
+  Value x = e.cast(c.operand("self", element), wide);
+  Value y = e.op<graph::ExpOp>({e.mul(x, e.scalar(std::log(2.0), wide))});
+  return c.yield(e.cast(y, element));
 }
 template <int base> static LogicalResult logTo(Call &c) {
   Emitter &e = c.getEmitter();
-  mlir::Type element = c.resultElement();
-  return c.yield(e.mul(e.op<graph::LogOp>({c.operand("self", element)}),
-                       e.scalar(1 / std::log(double(base)), element)));
+  mlir::Type element = c.resultElement(), wide = e.getBuilder().getF64Type();
+  Value x = e.cast(c.operand("self", element), wide);
+  Value y =
+      e.div(e.op<graph::LogOp>({x}), e.scalar(std::log(double(base)), wide));
+  if (element == wide) {
+    // What is off by the quotient's rounding.
+    Value whole = e.op<graph::RoundOp>({y});
+    auto size = [&](Value v) { return e.op<graph::AbsOp>({v}); };
+    Value isWhole =
+        e.compare(Predicate::le, size(e.sub(y, whole)),
+                  e.mul(size(y), e.scalar(std::ldexp(1.0, -51), wide)));
+    y = e.select(isWhole, whole, y);
+  }
+  return c.yield(e.cast(y, element));
 }
 
 template <Predicate predicate> static LogicalResult compare(Call &c) {
@@ -333,7 +362,7 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::elementwiseRows() {
       {"aten.floor.default", rounded<FloorOp>},
       {"aten.ceil.default", rounded<CeilOp>},
       {"aten.round.default", rounded<RoundOp>},
-      {"aten.round.decimals", rounded<RoundOp>},
+      {"aten.round.decimals", roundDecimals},
       {"aten.trunc.default", trunc},
       {"aten.square.default", square},
       {"aten.bitwise_not.default", unary<NotOp>},

@@ -159,29 +159,53 @@ static Value writeNarrow(Call &c, Value self, Value view) {
 
 // Lists of parts.
 
-/// Where part i of a split begins: the file's shapes of the results say how
-/// long each is.
-static LogicalResult split(Call &c) {
+/// The parts of a split: the file's shapes of the results say how long each is.
+/// None and a failure where they do not make up the whole.
+static std::optional<SmallVector<SliceRange>> splitRanges(Call &c, Value x,
+                                                          int64_t &axis) {
   Emitter &e = c.getEmitter();
-  Value x = c.tensor("self");
-  int64_t axis = rankOf(x) ? c.axis("dim", rankOf(x), 0) : 0;
+  axis = rankOf(x) ? c.axis("dim", rankOf(x), 0) : 0;
   c.ignore({"split_size", "split_sizes", "chunks", "sections", "indices",
             "tensor_indices_or_sections"});
-  if (!x || rankOf(x) == 0)
-    return c.fail("splits no dimension");
-  Values parts;
+  if (!x || rankOf(x) == 0) {
+    c.fail("splits no dimension");
+    return std::nullopt;
+  }
+  SmallVector<SliceRange> ranges;
   AffineExpr start = e.number(0);
   for (unsigned i = 0; i < c.numResults(); ++i) {
     Exprs shape = c.resultShape(i);
-    if (static_cast<int64_t>(shape.size()) != rankOf(x) || !shape[axis])
-      return c.fail("does not fit its results");
-    parts.push_back(sliceAlong(x, axis, {start, shape[axis], 1}, e));
+    if (static_cast<int64_t>(shape.size()) != rankOf(x) || !shape[axis]) {
+      c.fail("does not fit its results");
+      return std::nullopt;
+    }
+    ranges.push_back({start, shape[axis], 1});
     start = graph::simplify(start + shape[axis]);
   }
-  if (!e.agree(start, graph::getShape(x)[axis], "splits all of it"))
-    return c.fail("the parts do not make up size " +
-                  e.getSymbols().toString(graph::getShape(x)[axis]));
+  if (e.agree(start, graph::getShape(x)[axis], "splits all of it"))
+    return ranges;
+  c.fail("the parts do not make up size " +
+         e.getSymbols().toString(graph::getShape(x)[axis]));
+  return std::nullopt;
+}
+static LogicalResult split(Call &c) {
+  Value x = c.tensor("self");
+  int64_t axis = 0;
+  auto ranges = splitRanges(c, x, axis);
+  Values parts;
+  if (!ranges)
+    return c.yield(Value());
+  for (const SliceRange &range : *ranges)
+    parts.push_back(sliceAlong(x, axis, range, c.getEmitter()));
   return c.yield(parts);
+}
+static Value writeSplit(Call &c, Value self, Value view) {
+  int64_t axis = 0;
+  auto ranges = splitRanges(c, self, axis);
+  return ranges && c.getWritten() < ranges->size()
+             ? replaceAlong(self, view, axis, (*ranges)[c.getWritten()],
+                            c.getEmitter())
+             : Value();
 }
 static LogicalResult unbind(Call &c) {
   Emitter &e = c.getEmitter();
@@ -197,6 +221,17 @@ static LogicalResult unbind(Call &c) {
     parts.push_back(e.reshape(
         sliceAlong(x, axis, {e.number(i), e.number(1), 1}, e), shape));
   return c.yield(parts);
+}
+
+static Value writeUnbound(Call &c, Value self, Value view) {
+  Emitter &e = c.getEmitter();
+  int64_t axis = c.axis("dim", rankOf(self), 0);
+  if (!self || e.failed())
+    return {};
+  Exprs shape = graph::getShape(self);
+  shape[axis] = e.number(1);
+  return replaceAlong(self, e.reshape(view, shape), axis,
+                      {e.number(c.getWritten()), e.number(1), 1}, e);
 }
 
 static LogicalResult cat(Call &c) {
@@ -253,11 +288,41 @@ static LogicalResult flip(Call &c) {
   }
   return c.yield(e.slice(x, starts, steps, shape));
 }
-/// Elements that leave at one end come in at the other.
+/// `x` with what leaves at one end coming in at the other.
+static Value rolled(Value x, AffineExpr shift, int64_t axis, Emitter &e) {
+  AffineExpr size = graph::getShape(x)[axis];
+  Symbols &symbols = e.getSymbols();
+  auto known = graph::constantOf(size), by = graph::constantOf(shift);
+  if (known == 0)
+    return x;
+  // What ends up in front starts here.
+  AffineExpr cut;
+  if (known && by)
+    cut = e.number(((-*by % *known) + *known) % *known);
+  else if (symbols.isAtLeast(shift, e.number(0)) &&
+           symbols.isAtLeast(size, shift))
+    cut = graph::simplify(size - shift);
+  else if (symbols.isAtLeast(e.number(0), shift) &&
+           symbols.isAtLeast(graph::simplify(size + shift), e.number(0)))
+    cut = graph::simplify(-shift);
+  if (cut)
+    return cut == e.number(0)
+               ? x
+               : e.concat({sliceAlong(x, axis,
+                                      {cut, graph::simplify(size - cut), 1}, e),
+                           sliceAlong(x, axis, {e.number(0), cut, 1}, e)},
+                          axis);
+  // By more than some sizes: round and round.
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  Value from = e.sub(e.iota({size}, 0, i64), e.size(shift, i64));
+  Value place = e.op<graph::ModOp>({from, e.size(size, i64)});
+  return e.op<graph::GatherOp>({x, place}, e.attr("axis", axis));
+}
 static LogicalResult roll(Call &c) {
   Emitter &e = c.getEmitter();
   Value x = c.tensor("self");
-  SmallVector<int64_t> shifts = c.integers("shifts"), dims = c.integers("dims");
+  Exprs shifts = c.sizes("shifts");
+  SmallVector<int64_t> dims = c.integers("dims");
   if (!x)
     return c.yield(x);
   Exprs whole = graph::getShape(x);
@@ -271,30 +336,12 @@ static LogicalResult roll(Call &c) {
                   llvm::Twine(dims.size()) + " dimensions");
   for (auto [shift, dim] : llvm::zip_equal(shifts, dims)) {
     int64_t axis = c.axis(dim, rankOf(x));
-    if (!x || e.failed())
+    if (!x || !shift || e.failed())
       return c.yield(Value());
-    if (shift == 0)
-      continue;
-    if (shift < -maxDimension || shift > maxDimension)
-      return c.fail("a shift of " + llvm::Twine(shift) + " is absurdly large");
-    AffineExpr size = graph::getShape(x)[axis];
-    auto known = graph::constantOf(size);
-    if (known && *known == 0)
-      continue;
-    // What ends up in front starts here.
-    AffineExpr cut = known ? e.number((((-shift) % *known) + *known) % *known)
-                     : shift < 0 ? e.number(-shift)
-                                 : graph::simplify(size - shift);
-    if (!known &&
-        !e.getSymbols().assumeAtLeast(size, e.number(std::abs(shift)),
-                                      "so that it is not rolled around"))
-      return c.fail("rolls by more than a size of " +
-                    e.getSymbols().toString(size));
-    if (cut == e.number(0))
-      continue;
-    x = e.concat({sliceAlong(x, axis, {cut, graph::simplify(size - cut), 1}, e),
-                  sliceAlong(x, axis, {e.number(0), cut, 1}, e)},
-                 axis);
+    auto by = graph::constantOf(shift);
+    if (by && (*by < -maxDimension || *by > maxDimension))
+      return c.fail("a shift of " + llvm::Twine(*by) + " is absurdly large");
+    x = rolled(x, shift, axis, e);
   }
   return c.yield(isFlat ? e.reshape(x, whole) : x);
 }
@@ -357,13 +404,13 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::sliceRows() {
       {"aten.select.int", select, Alias::View, replaceSelected},
       {"aten.select_scatter.default", selectScatter},
       {"aten.narrow.default", narrow, Alias::View, writeNarrow},
-      {"aten.split.Tensor", split, Alias::View},
-      {"aten.split.sizes", split, Alias::View},
-      {"aten.split_with_sizes.default", split, Alias::View},
-      {"aten.chunk.default", split, Alias::View},
-      {"aten.tensor_split.sections", split, Alias::View},
-      {"aten.tensor_split.indices", split, Alias::View},
-      {"aten.unbind.int", unbind, Alias::View},
+      {"aten.split.Tensor", split, Alias::View, writeSplit},
+      {"aten.split.sizes", split, Alias::View, writeSplit},
+      {"aten.split_with_sizes.default", split, Alias::View, writeSplit},
+      {"aten.chunk.default", split, Alias::View, writeSplit},
+      {"aten.tensor_split.sections", split, Alias::View, writeSplit},
+      {"aten.tensor_split.indices", split, Alias::View, writeSplit},
+      {"aten.unbind.int", unbind, Alias::View, writeUnbound},
       {"aten.cat.default", cat},
       {"aten.concat.default", cat},
       {"aten.concatenate.default", cat},

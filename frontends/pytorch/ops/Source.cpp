@@ -1,5 +1,8 @@
 // Tensors made from nothing but sizes and numbers.
+#include "frontends/common/Tensors.h"
 #include "frontends/pytorch/Registry.h"
+
+#include <cstring>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -34,6 +37,23 @@ static LogicalResult arange(Call &c) {
   return c.yield(e.cast(y, element));
 }
 
+/// Computed here as PyTorch does, since programs round it down: in its type,
+/// the second half from the end.
+template <typename T>
+static Value spaced(T start, T end, int64_t steps, mlir::Type element,
+                    Emitter &e) {
+  std::vector<char> bytes(steps * sizeof(T));
+  if (steps == 1)
+    end = start;
+  T step = steps > 1 ? (end - start) / static_cast<T>(steps - 1) : T(0);
+  for (int64_t i = 0; i < steps; ++i) {
+    T value = i < steps / 2 ? start + step * static_cast<T>(i)
+                            : end - step * static_cast<T>(steps - 1 - i);
+    std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+  }
+  auto type = mlir::RankedTensorType::get({steps}, element);
+  return materialize(ownedTensor(type, std::move(bytes)), "linspace", e);
+}
 static LogicalResult linspace(Call &c) {
   Emitter &e = c.getEmitter();
   ignoreOptions(c);
@@ -43,11 +63,14 @@ static LogicalResult linspace(Call &c) {
   Exprs shape = c.resultShape();
   if (!isa_and_present<mlir::FloatType>(element) || shape.size() != 1)
     return c.fail("is supported of floats only");
-  Value y = e.widen(e.iota(shape, 0, element));
-  mlir::Type wide = elementOf(y);
-  double step = steps > 1 ? (end - start) / double(steps - 1) : 0;
-  y = e.add(e.mul(y, e.scalar(step, wide)), e.scalar(start, wide));
-  return c.yield(e.cast(y, element));
+  if (steps < 0 || steps > maxDimension)
+    return c.fail("cannot have " + llvm::Twine(steps) + " steps");
+  if (element.isF64())
+    return c.yield(spaced<double>(start, end, steps, element, e));
+  mlir::Type f32 = e.getBuilder().getF32Type();
+  return c.yield(e.cast(spaced<float>(static_cast<float>(start),
+                                      static_cast<float>(end), steps, f32, e),
+                        element));
 }
 
 static LogicalResult splat(Call &c, Value scalar) {
