@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The other side of `charonia compare`: ONNX Runtime, PyTorch or cuBLAS.
 
-    peer.py --with onnxruntime|torch|cublas MODEL.onnx --input NAME=FILE.npy ...
+    peer.py --with onnxruntime|torch|cublas MODEL --input NAME=FILE.npy ...
             [--output-dir DIR] [--device cpu|cuda] [--precision fp32|tf32|fp16|bf16]
-            [--threads N] [--name MODEL] [--serve]
+            [--threads N] [--name MODEL] [--program NAME] [--peer-mode eager|compile] [--serve]
 
 Runs the model once, writes DIR/<number>.npy for each output, and prints one JSON line:
     {"peer": "onnxruntime 1.31.0 on the CPU, 2 threads, IO binding",
@@ -14,8 +14,8 @@ so that both sides can be measured in alternating rounds. "quit" or the end of
 input ends it. Errors: exit status 1 and a message on standard error, or with --serve
 a line {"error": "..."}.
 
---with torch builds the module of models/zoo.py that MODEL was exported from (named
-by its folder or file, or by --name). --with cublas times torch.matmul on every
+--with torch runs the exported program where MODEL is a .pt2 file; else it builds the module
+of models/zoo.py that MODEL was exported from (named by its folder or file, or by --name). --with cublas times torch.matmul on every
 matrix product of the model and prints {"gemms": [{"node", "m", "n", "k", "batch",
 "ms", "tflops"}]} instead.
 """
@@ -41,6 +41,13 @@ def fail_missing(missing: ModuleNotFoundError):
     fail(
         f"{sys.executable} has no module {missing.name}; name an interpreter that has it "
         "with --python or the environment variable CHARONIA_PYTHON"
+    )
+
+
+def fail_missing_library(option: str, libraries: str, error: ImportError):
+    fail(
+        f"{option} needs {libraries}, which {sys.executable} does not have ({error}); name an interpreter "
+        "that has it with --python or the environment variable CHARONIA_PYTHON"
     )
 
 
@@ -84,22 +91,12 @@ class OnnxRuntimePeer:
             self.session = BoundSession(options.model, provider, options.threads)
         except Exception as error:  # the library's classes have no common base
             fail(f"{name} cannot load {options.model}: {brief(error)}")
-        self.check(options.model, inputs)
+        check_names(options.model, {i.name for i in self.session.session.get_inputs()}, inputs)
         try:
             self.session.bind(inputs)
         except Exception as error:
             fail(f"{name} cannot run {options.model} on the engine's inputs: {brief(error)}")
         self.once = self.session.once
-
-    def check(self, model, inputs):
-        takes = {i.name: i for i in self.session.session.get_inputs()}
-        if set(takes) == set(inputs):
-            return
-        names = lambda mapping: ", ".join(map(repr, mapping)) or "nothing"
-        fail(
-            f"the engine was not compiled from {model}: the model takes {names(takes)}, "
-            f"the engine {names(inputs)}"
-        )
 
     def outputs(self):
         return self.session.outputs()
@@ -111,58 +108,128 @@ def brief(error: Exception) -> str:
 
 
 class TorchPeer:
-    """Eager PyTorch, not torch.compile; on the GPU captured as a CUDA graph."""
+    """Eager PyTorch, on the GPU captured as a CUDA graph; or torch.compile.
+
+    The module is the exported program itself where the model is a .pt2 file, else that of
+    models/zoo.py which the model was exported from.
+    """
 
     def __init__(self, options, inputs):
         try:
             import torch
-            import zoo
         except ImportError as error:
-            fail(f"--with torch needs PyTorch, torchvision and transformers: {error}")
+            fail_missing_library("--with torch", "torch", error)
         self.torch = torch
-        spec = find_spec(zoo, options)
-        self.names = list(spec.outputs)
+        self.device = options.device
         if options.threads:
             torch.set_num_threads(options.threads)
         torch.backends.cuda.matmul.allow_tf32 = options.precision == "tf32"
         torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
         dtype = dict(fp16=torch.float16, bf16=torch.bfloat16).get(options.precision, torch.float32)
-        self.device = options.device
-        self.module = zoo.build(spec).to(options.device, dtype)
-        order = list(spec.inputs(1, 2, np.random.RandomState(0)))
-        if missing := [name for name in order if name not in inputs]:
-            fail(f"no --input for {', '.join(missing)}; {spec.name} takes {', '.join(order)}")
-        tensors = [torch.from_numpy(inputs[name]).to(options.device) for name in order]
-        self.tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
+        tensors = {name: torch.from_numpy(value).to(options.device) for name, value in inputs.items()}
+        from torch_program import is_program
+
+        prepare = self.prepare_program if is_program(options.model) else self.prepare_spec
+        self.run = prepare(options, tensors, dtype)
         self.graph = None
-        name = f"torch {torch.__version__}, eager"
-        if options.device == "cuda":
+        kind = "eager"
+        if options.peer_mode == "compile":
+            self.run = torch.compile(self.run, mode="max-autotune")
+            kind = "torch.compile max-autotune"
+        elif options.device == "cuda":
             from latency import TorchGraph
 
-            device = torch.cuda.get_device_name()
-            self.title = f"{name}, captured as a CUDA graph, {options.precision} on {device}"
-            self.graph = TorchGraph(self.module, self.tensors)
-        else:
-            self.title = f"{name} on the CPU, {counted(torch.get_num_threads())}"
+            self.graph = TorchGraph(self.run, [])
+            kind = "eager, captured as a CUDA graph"
+        where = torch.cuda.get_device_name() if options.device == "cuda" else "the CPU"
+        threads = "" if options.device == "cuda" else f", {counted(torch.get_num_threads())}"
+        self.title = f"torch {torch.__version__}, {kind}, {options.precision} on {where}{threads}"
+
+    def prepare_program(self, options, tensors, dtype):
+        """The program of a .pt2 file, without arguments."""
+        from torch_program import TorchProgram
+
+        torch = self.torch
+        try:
+            program = TorchProgram(options.model, options.program)
+        except Exception as error:  # whatever a damaged file raises
+            fail(f"torch {torch.__version__} cannot load {options.model}: {brief(error)}")
+        check_names(options.model, program.inputs, tensors)
+        self.read = lambda result: program.outputs(result)
+        half = dtype != torch.float32
+
+        def prepared(dtype):
+            module = program.module(options.device, dtype)
+            cast = {n: v.to(dtype) if v.dtype == torch.float32 else v for n, v in tensors.items()}
+            args, kwargs = program.arguments(cast)
+            return lambda: module(*args, **kwargs)
+
+        run = prepared(dtype)
+        try:
+            with torch.no_grad():
+                run()
+        except (RuntimeError, AssertionError) as error:
+            # The program fixes types on the way: its products alone are in the narrow type.
+            if not half:
+                fail(f"torch {torch.__version__} cannot run {options.model} on the engine's inputs: {brief(error)}")
+            plain = prepared(torch.float32)
+            options.precision += " by autocast"
+
+            def run():
+                with torch.autocast(options.device, dtype):
+                    return plain()
+
+        return run
+
+    def prepare_spec(self, options, tensors, dtype):
+        try:
+            import zoo
+        except ImportError as error:
+            fail_missing_library("--with torch", "torchvision and transformers", error)
+        spec = find_spec(zoo, options)
+        module = zoo.build(spec).to(options.device, dtype)
+        order = list(spec.inputs(1, 2, np.random.RandomState(0)))
+        if missing := [name for name in order if name not in tensors]:
+            fail(f"no --input for {', '.join(missing)}; {spec.name} takes {', '.join(order)}")
+        values = [tensors[name] for name in order]
+        values = [v.to(dtype) if v.is_floating_point() else v for v in values]
+        self.read = lambda result: dict(zip(spec.outputs, result if isinstance(result, tuple) else (result,)))
+        return lambda: module(*values)
 
     def outputs(self):
         with self.torch.no_grad():
-            values = self.module(*self.tensors)
-        values = values if isinstance(values, tuple) else (values,)
-        return {n: v.float().cpu().numpy() for n, v in zip(self.names, values)}
+            values = self.read(self.run())
+        plain = lambda v: v.float() if v.is_floating_point() and v.dtype != self.torch.float64 else v
+        return {n: plain(v).cpu().numpy() for n, v in values.items()}
 
     def once(self) -> float:
-        if self.graph:
-            begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch = self.torch
+        if self.device == "cuda":
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             begin.record()
-            self.graph.graph.replay()
+            if self.graph:
+                self.graph.graph.replay()
+            else:
+                with torch.no_grad():
+                    self.run()
             end.record()
             end.synchronize()
             return begin.elapsed_time(end) / 1e3
         start = time.perf_counter()
-        with self.torch.no_grad():
-            self.module(*self.tensors)
+        with torch.no_grad():
+            self.run()
         return time.perf_counter() - start
+
+
+def check_names(model, takes, inputs):
+    """The model's inputs are the engine's."""
+    if set(takes) == set(inputs):
+        return
+    names = lambda mapping: ", ".join(map(repr, mapping)) or "nothing"
+    fail(
+        f"the engine was not compiled from {model}: the model takes {names(takes)}, "
+        f"the engine {names(inputs)}"
+    )
 
 
 def find_spec(zoo, options):
@@ -242,7 +309,7 @@ def time_products(options, inputs) -> list[dict]:
     try:
         import torch
     except ImportError as error:
-        fail(f"--with cublas needs PyTorch: {error}")
+        fail_missing_library("--with cublas", "torch", error)
     from latency import TorchGraph
 
     if options.device != "cuda":
@@ -273,11 +340,16 @@ def measure(peer, seconds: float) -> dict[str, float]:
     return summary(times)
 
 
+# By what --with names: a class whose objects have a title, the model's outputs() by name,
+# and once(), which runs the model and gives the seconds that it took.
+PEERS = dict(onnxruntime=OnnxRuntimePeer, torch=TorchPeer)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
     add("model", type=Path)
-    add("--with", dest="peer", required=True, choices=("onnxruntime", "torch", "cublas"))
+    add("--with", dest="peer", required=True, choices=(*PEERS, "cublas"))
     add("--input", action="append", default=[], metavar="NAME=FILE")
     add("--output-dir", type=Path)
     add("--device", choices=("cpu", "cuda"), default="cpu")
@@ -285,6 +357,8 @@ def main() -> int:
     add("--threads", type=int, default=0)
     add("--duration", type=float, default=1.0)
     add("--name")
+    add("--program", default="", help="of a .pt2 file of several")
+    add("--peer-mode", choices=("eager", "compile"), default="eager")
     add("--serve", action="store_true")
     options = parser.parse_args()
     inputs = {}
@@ -299,7 +373,7 @@ def main() -> int:
         products = time_products(options, inputs)
         print(json.dumps(dict(peer=f"cuBLAS by torch {torch.__version__}", gemms=products)), flush=True)
         return 0
-    peer = (OnnxRuntimePeer if options.peer == "onnxruntime" else TorchPeer)(options, inputs)
+    peer = PEERS[options.peer](options, inputs)
     values = peer.outputs()
     if options.output_dir:
         options.output_dir.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,104 @@
+"""Exported programs of PyTorch (.pt2) as those who compare with them see them: inputs and
+outputs by the names that an engine gives them, in the types of an engine's precision."""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+import zipfile
+from pathlib import Path
+
+import torch
+
+tree = torch.utils._pytree
+
+
+def is_program(path: Path) -> bool:
+    return zipfile.is_zipfile(path)
+
+
+class TorchProgram:
+    """A program, called with tensors by name; arguments that are no tensors are as traced."""
+
+    def __init__(self, path: Path, name: str = ""):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if name:
+                from torch.export.pt2_archive._package import load_pt2
+
+                programs = load_pt2(path).exported_programs
+                if name not in programs:
+                    raise ValueError(f"{path} has no program {name!r}, but {', '.join(programs)}")
+                self.program = programs[name]
+            else:
+                self.program = torch.export.load(path)
+        signature = self.program.graph_signature
+        values = {n.name: n.meta["val"] for n in self.program.graph.nodes if n.op == "placeholder"}
+        self.inputs = {
+            name: values[name] for name in signature.user_inputs
+            if isinstance(name, str) and isinstance(values[name], torch.Tensor)
+        }  # fmt: skip
+        self.example = self.program.example_inputs
+        self.output_keys = read_output_keys(path, name)
+
+    def module(self, device: str = "cpu", dtype: torch.dtype = torch.float32):
+        """A copy that computes there. What the program converts to float32 it still does."""
+        program = self.program
+        if device != "cpu":
+            from torch.export.passes import move_to_device_pass
+
+            program = move_to_device_pass(program, device)
+        module = copy.deepcopy(program.module())
+        return module.to(dtype) if dtype != torch.float32 else module
+
+    def arguments(self, tensors: dict[str, torch.Tensor]):
+        rest = iter([tensors[name] for name in self.inputs])
+        leaves, structure = tree.tree_flatten(self.example)
+        return tree.tree_unflatten([next(rest) if isinstance(v, torch.Tensor) else v for v in leaves], structure)
+
+    def outputs(self, result) -> dict[str, torch.Tensor]:
+        """The tensors among the leaves; one without a key has its position for a name."""
+        leaves = tree.tree_leaves(result)
+        keys = self.output_keys if len(self.output_keys) == len(leaves) else []
+        given = [k for k in keys if k]
+        if len(set(given)) != len(given):
+            keys = []
+        found, taken = {}, set(given if keys else ())
+        for position, value in enumerate(leaves):
+            name, free = keys[position] if keys else "", position
+            while not name:
+                if f"output_{free}" not in taken:
+                    name = f"output_{free}"
+                    taken.add(name)
+                free += 1
+            if isinstance(value, torch.Tensor):
+                found[name] = value
+        return found
+
+
+def read_output_keys(path: Path, name: str) -> list[str]:
+    """The keys on the way to each leaf of what the exported function returns."""
+    with zipfile.ZipFile(path) as file:
+        entries = [n for n in file.namelist() if "models/" in n and n.endswith(f"{name or ''}.json")]
+        module = json.loads(file.read(entries[0]))["graph_module"]
+    for call in module["module_call_graph"]:
+        if not call["fqn"] and call["signature"]:
+            spec = json.loads(call["signature"]["out_spec"])
+            return name_leaves(spec[1], "") if isinstance(spec, list) and len(spec) == 2 else []
+    return []
+
+
+def name_leaves(spec: dict, name: str) -> list[str]:
+    if not spec["type"]:
+        return [name]
+    children = spec["children_spec"]
+    try:
+        context = json.loads(spec["context"])
+    except (TypeError, ValueError):
+        context = None
+    keys = [k for k in context if isinstance(k, str)] if isinstance(context, list) else []
+    if len(keys) != len(children):
+        keys = [str(i) if name else "" for i in range(len(children))]
+    joined = [f"{name}_{key}" if name and key else name or key for key in keys]
+    return [leaf for child, key in zip(children, joined) for leaf in name_leaves(child, key)]
