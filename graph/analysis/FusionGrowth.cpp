@@ -53,24 +53,27 @@ bool FusionPlan::hasEnoughRows(const IterationSpace &space) const {
          elementsOf(row) <= limits.longRow;
 }
 
-/// A contraction has tiles of rows by columns: no dimension may be part row and
-/// part column. Where it computes its columns together (attention), neither may
-/// become one dimension with any other.
+/// A contraction has tiles of rows by columns, in one matrix of its batch: no
+/// dimension may be part of one and part of another of these. Where it computes
+/// its columns together (attention), rows or columns may not become one
+/// dimension with any other.
 static bool joinsTileSides(const FusionPlan::Group &group, AffineMap map) {
   if (!group.hasAnchor(OpRole::Contraction))
     return false;
   SmallVector<DimKind> kinds =
       GraphOpInterface(group.anchor).getResultDimKinds();
+  ArrayRef<AffineExpr> extents = group.space.getShape();
   bool together = llvm::is_contained(kinds, DimKind::Whole);
   return llvm::any_of(map.getResults(), [&](AffineExpr coordinate) {
     unsigned rows = 0, columns = 0, others = 0;
     for (auto [d, kind] : llvm::enumerate(kinds))
-      if (coordinate.isFunctionOfDim(d))
+      if (coordinate.isFunctionOfDim(d) && constantOf(extents[d]) != 1)
         ++(kind == DimKind::Row                                ? rows
            : kind == DimKind::Column || kind == DimKind::Whole ? columns
                                                                : others);
-    return together ? rows + columns && rows + columns + others > 1
-                    : rows && columns;
+    if (together)
+      return rows + columns && rows + columns + others > 1;
+    return (rows > 0) + (columns > 0) + (others > 0) > 1;
   });
 }
 

@@ -169,6 +169,29 @@ def test_work_is_done_once(tmp_path, name, target):
         assert done <= 3 * needed or done < 1 << 20, kernel["entry"]
 
 
+def heads(name):
+    """A product for each head, whose heads become one dimension with its rows or columns."""
+    m, width = Model(), 40
+    y = m.node("MatMul", m.input("x", 12, 100, 256), m.input("w", 12, 256, width))
+    if name == "columns":
+        y = m.node("Transpose", y, perm=[1, 0, 2])
+    shape = [100, 12 * width] if name == "columns" else [1200, width]
+    y = m.node("Reshape", y, m.constant(shape, np.int64))
+    return m, m.node("Relu", m.node("Add", y, m.weight(shape[1])))
+
+
+@pytest.mark.parametrize("name", ["rows", "columns"])
+def test_heads_that_are_merged(tmp_path, name):
+    """Tiles of the merged dimension would be of several products, which nothing multiplies as tiles."""
+    m, output = heads(name)
+    check(tmp_path, m, output)
+    for target in ("x86-64-v4", "sm_80", "sm_90a"):
+        tiles = harness.invoke(
+            "compile", tmp_path / "model.onnx", "--stop-after", "tiles", "--target", target
+        ).stdout
+        assert tiles.count("= tile.dot ") == 1, tiles
+
+
 def test_cut_by_the_count(tmp_path):
     """A plan as form-kernels no longer makes it, cut in two by the compiler's count."""
     plan = Path(__file__).parents[1] / "tools" / "Inputs" / "repeats.mlir"

@@ -362,6 +362,26 @@ func.func @interleaved(%x: tensor<1x8x8x64xf32>, %w: tensor<32x1x1x64xf32>) -> t
   return %4 : tensor<1x8x16x16xf32>
 }
 
+// ... or, of several products, part of one and part of another.
+// CHECK-LABEL: func.func @merged_heads
+// CHECK:         graph.kernel "matmul"
+// CHECK:           graph.transpose
+// CHECK:         graph.kernel "max"
+// CHECK:         graph.kernel "matmul.1"
+// CHECK:         graph.kernel "max.1"
+// CHECK:         return
+func.func @merged_heads(%x: tensor<12x100x256xf32>, %w: tensor<12x256x40xf32>) -> (tensor<100x480xf32>, tensor<1200x40xf32>) {
+  %zero = graph.constant dense<0.0> : tensor<f32>
+  %0 = graph.matmul %x, %w : (tensor<12x100x256xf32>, tensor<12x256x40xf32>) -> tensor<12x100x40xf32>
+  %1 = graph.transpose %0 {permutation = array<i64: 1, 0, 2>} : (tensor<12x100x40xf32>) -> tensor<100x12x40xf32>
+  %2 = graph.reshape %1 : (tensor<100x12x40xf32>) -> tensor<100x480xf32>
+  %3 = graph.max %2, %zero : (tensor<100x480xf32>, tensor<f32>) -> tensor<100x480xf32>
+  %4 = graph.matmul %x, %w : (tensor<12x100x256xf32>, tensor<12x256x40xf32>) -> tensor<12x100x40xf32>
+  %5 = graph.reshape %4 : (tensor<12x100x40xf32>) -> tensor<1200x40xf32>
+  %6 = graph.max %5, %zero : (tensor<1200x40xf32>, tensor<f32>) -> tensor<1200x40xf32>
+  return %3, %6 : tensor<100x480xf32>, tensor<1200x40xf32>
+}
+
 // -----
 
 // Rows may have no elements: nothing would be computed of them beside their elements.
