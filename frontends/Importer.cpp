@@ -42,6 +42,12 @@ ImportResult charonia::frontend::importModel(llvm::StringRef path,
                          "which may hold several"});
   if (tensorflow::isModel(path, beginning))
     return tensorflow::importPath(path, options, context);
+  if (!options.signature.empty() || !options.inputs.empty() ||
+      !options.outputs.empty())
+    return failedImport(path,
+                        {"has no signatures and takes no names of inputs and "
+                         "outputs: it is no model of TensorFlow",
+                         "leave out --signature, --inputs and --outputs"});
   if (pytorch::isFile(beginning))
     return pytorch::importFile(path, options, context);
   return onnx::importFile(path, options, context);

@@ -28,6 +28,13 @@ struct ImportOptions {
   /// Of a file of several programs (`.pt2`) the one to import; empty: the only
   /// one.
   std::string program;
+  /// Of a SavedModel: the signature; empty for "serving_default", or the only
+  /// one that there is.
+  std::string signature;
+  /// Of a graph of TensorFlow: placeholders and outputs ("node" or "node:1"),
+  /// in the engine's order; empty for those that are read, and for what nobody
+  /// reads.
+  std::vector<std::string> inputs, outputs;
   /// Called with the name of each of the model's own nodes before it is
   /// imported; may be empty.
   std::function<void(const std::string &node)> progress;
@@ -45,7 +52,7 @@ struct ImportResult {
 };
 
 /// Imports the model at `path`: a SavedModel of TensorFlow (a folder, or its
-/// `saved_model.pb`) or a frozen graph (`.pb`), an exported program of PyTorch
+/// `saved_model.pb`) or a frozen graph (`.pb`; `.pbtxt` for text), an exported program of PyTorch
 /// (`.pt2`, which its content tells), or ONNX (`.onnx`, or `.onnxtxt` for its
 /// text syntax). Not thread-safe on one context.
 ImportResult importModel(llvm::StringRef path, const ImportOptions &options,
@@ -65,7 +72,7 @@ ImportResult importPyTorchBytes(llvm::StringRef bytes, llvm::StringRef name,
 
 /// Imports a model of TensorFlow in memory, which `name` stands for in
 /// messages: files by name, a SavedModel's ("saved_model.pb", "variables/...")
-/// or a frozen graph ("graph.pb"). The bytes are copied.
+/// or a frozen graph ("graph.pb", "graph.pbtxt"). The bytes are copied.
 ImportResult
 importTensorFlowFiles(const std::map<std::string, std::string> &files,
                       llvm::StringRef name, const ImportOptions &options,

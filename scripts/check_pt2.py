@@ -175,20 +175,6 @@ def reference(subject: Subject, inputs: dict[str, np.ndarray]) -> tuple[list, li
     return [array(v) for v in exact], [array(v) for v in own]
 
 
-def run_engine(engine: Path, inputs: dict[str, np.ndarray], folder: Path) -> list:
-    """All outputs, in the engine's order."""
-    arguments = ["run", engine, "--output-dir", folder]
-    for index, (name, value) in enumerate(inputs.items()):
-        path = folder / f"in{index}.npy"
-        np.save(path, value)
-        arguments += ["--input", f"{name}={path}"]
-    result = harness.invoke(*arguments, timeout=600)
-    if result.kind != "ok":
-        raise harness.CharoniaError("run", result)
-    lines = [line.rpartition(f": {folder}/") for line in result.stdout.splitlines()]
-    return [(name, np.load(folder / file)) for name, found, file in lines if found]
-
-
 def verdict(own: np.ndarray, got: np.ndarray, error: float, theirs: float) -> str:
     kinds = own.dtype, got.dtype
     if own.dtype.kind != "f":
@@ -217,7 +203,7 @@ def check(path: Path, options) -> list[list]:
             for sizes in subject.settings():
                 inputs = subject.make_inputs(sizes)
                 want, own = reference(subject, inputs)
-                got = run_engine(folder / "m.engine", inputs, folder)
+                got = list(harness.run_all_outputs(folder / "m.engine", inputs, folder).items())
                 case = " ".join(f"{k}={v}" for k, v in sizes.items())
                 if len(want) != len(got):
                     rows.append([name, case, "", "", "", "", f"{len(got)} OUTPUTS, not {len(want)}"])

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Checks TensorFlow's models against TensorFlow, on the CPU in fp32.
 
-    check_tf.py FOLDER...        SavedModels; folders without one are searched
+    check_tf.py FOLDER|FILE.pb...        SavedModels and frozen graphs; other folders
+                                         are searched for such
 
 Each is compiled once and run at two sizes of every open dimension. The peer is the
-signature itself, run by TensorFlow. The error is the largest absolute difference
-divided by the expected output's largest value. Needs tensorflow (tensorflow-cpu).
+signature itself, or the graph from its placeholders to what nobody reads, run by
+TensorFlow. The error is the largest absolute difference divided by the expected output's
+largest value. Needs tensorflow (tensorflow-cpu).
 """
 
 from __future__ import annotations
@@ -25,7 +27,6 @@ import numpy as np
 import tensorflow as tf
 
 LIMIT = 1e-4
-SIGNATURE = "serving_default"
 # What an open dimension is: the first of an input (batch) and the others.
 BATCHES, LENGTHS = (1, 3), (7, 37)
 # Indices stay below the least table that models here have.
@@ -35,10 +36,14 @@ MOST_INDEX = 90
 class Subject:
     """One model: its function, its inputs by name, and the sizes to try."""
 
-    def __init__(self, path: Path):
-        self.model = tf.saved_model.load(str(path))  # keeps its variables alive
-        self.function = self.model.signatures[SIGNATURE]
-        self.inputs = self.function.structured_input_signature[1]
+    def __init__(self, path: Path, signature: str):
+        if path.is_dir():
+            self.model = tf.saved_model.load(str(path))  # keeps its variables alive
+            self.function = self.model.signatures[signature]
+            self.inputs = self.function.structured_input_signature[1]
+        else:
+            self.function = frozen_function(path)
+            self.inputs = {x.name.split(":")[0]: x for x in self.function.inputs}
 
     def make_inputs(self, index: int, length: int | None) -> dict[str, np.ndarray]:
         rng = np.random.RandomState(7 + index)
@@ -59,22 +64,25 @@ class Subject:
         return arrays
 
     def reference(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        result = self.function(**{k: tf.constant(v) for k, v in inputs.items()})
+        values = {k: tf.constant(v) for k, v in inputs.items()}
+        if isinstance(self.function.structured_outputs, dict):
+            result = self.function(**values)
+        else:
+            names = [x.name.split(":")[0] for x in self.function.outputs]
+            result = dict(zip(names, self.function(*values.values())))
         return {name: value.numpy() for name, value in result.items()}
 
 
-def run_engine(engine: Path, inputs: dict[str, np.ndarray], folder: Path) -> dict:
-    arguments = ["run", engine, "--output-dir", folder]
-    for index, (name, value) in enumerate(inputs.items()):
-        path = folder / f"in{index}.npy"
-        np.save(path, value)
-        arguments += ["--input", f"{name}={path}"]
-    result = harness.invoke(*arguments, timeout=600)
-    if result.kind != "ok":
-        raise harness.CharoniaError("run", result)
-    lines = [line.rpartition(f": {folder}/") for line in result.stdout.splitlines()]
-    return {name.split(":")[0].split(" ")[0]: np.load(folder / file)
-            for name, found, file in lines if found}  # fmt: skip
+def frozen_function(path: Path):
+    """A graph from its placeholders to the nodes that nobody reads."""
+    graph = tf.compat.v1.GraphDef()
+    graph.ParseFromString(path.read_bytes())
+    read = {name.split(":")[0].lstrip("^") for node in graph.node for name in node.input}
+    inputs = [n.name for n in graph.node if n.op == "Placeholder" and n.name in read]
+    outputs = [n.name for n in graph.node if n.name not in read and n.op not in ("NoOp", "Const", "Placeholder")]
+    imported = tf.compat.v1.wrap_function(lambda: tf.graph_util.import_graph_def(graph, name=""), [])
+    tensors = lambda names: [imported.graph.get_tensor_by_name(f"{n}:0") for n in names]  # noqa: E731
+    return imported.prune(tensors(inputs), tensors(outputs))
 
 
 def check(path: Path, options) -> list[list]:
@@ -82,14 +90,14 @@ def check(path: Path, options) -> list[list]:
     with tempfile.TemporaryDirectory(prefix="charonia-tf-") as scratch:
         folder = Path(scratch)
         try:
-            subject = Subject(path)
+            subject = Subject(path, options.signature)
             start = time.time()
             harness.compile_model(path, folder / "m.engine", target=options.target,
-                                  extra=options.option, timeout=options.timeout)  # fmt: skip
+                                  extra=[*named(path, options), *options.option], timeout=options.timeout)  # fmt: skip
             print(f"{path.name}: compiled in {time.time() - start:.1f} s", flush=True)
             for index in range(2):
                 inputs = subject.make_inputs(index, options.length)
-                got = run_engine(folder / "m.engine", inputs, folder)
+                got = harness.run_all_outputs(folder / "m.engine", inputs, folder)
                 case = " ".join("x".join(map(str, v.shape)) for v in inputs.values())
                 for name, want in subject.reference(inputs).items():
                     found = got.get(name)
@@ -105,15 +113,21 @@ def check(path: Path, options) -> list[list]:
     return rows
 
 
+def named(path: Path, options) -> list[str]:
+    return []
+
+
 def find(path: Path) -> list[Path]:
-    if (path / "saved_model.pb").exists():
+    if (path / "saved_model.pb").exists() or path.is_file():
         return [path]
-    return sorted(p.parent for p in path.rglob("saved_model.pb"))
+    return sorted(p.parent if p.name == "saved_model.pb" else p for p in path.rglob("*.pb")
+                  if p.name in ("saved_model.pb", p.parent.name + ".pb") or p.parent.name in ("frozen", "lowered"))  # fmt: skip
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("paths", nargs="+", type=Path, metavar="FOLDER")
+    parser.add_argument("paths", nargs="+", type=Path, metavar="FOLDER|FILE.pb")
+    parser.add_argument("--signature", default="serving_default")
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--timeout", type=float, default=600)
     parser.add_argument("--words", type=int, default=2000, help="of a failure's message")

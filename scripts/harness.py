@@ -162,12 +162,12 @@ def compile_model(
     return result
 
 
-def run_engine(
-    engine: Path, inputs: Mapping[str, np.ndarray], outputs: Sequence[str],
-    folder: Path, *, device: str | None = None, dump: Path | None = None,
+def run_all_outputs(
+    engine: Path, inputs: Mapping[str, np.ndarray], folder: Path, *,
+    device: str | None = None, dump: Path | None = None,
     extra: Sequence[str] = (), timeout: float = 600,
-) -> list[np.ndarray]:  # fmt: skip
-    """`charonia run`: the named outputs; `folder` holds the files meanwhile.
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """`charonia run`: outputs by name, in the engine's order; files are in `folder`.
 
     On the device "simt" it is charonia-simt that runs, with the `dump` of the compiler;
     whatever it finds wrong is an error.
@@ -192,15 +192,18 @@ def run_engine(
         raise CharoniaError("run", result)
     # A line for each output: its name and its file.
     lines = [line.rpartition(f": {out}/") for line in result.stdout.splitlines()]
-    files = {name: file for name, separator, file in lines if separator}
-    values = []
-    for name in outputs:
-        if name not in files:
-            result.stderr += f"\nerror: run wrote no {name!r}; it wrote {sorted(files)}"
-            result.code = 1
-            raise CharoniaError("run", result)
-        values.append(np.load(out / files[name]))
-    return values
+    return {name: np.load(out / file) for name, separator, file in lines if separator}
+
+
+def run_engine(
+    engine: Path, inputs: Mapping[str, np.ndarray], outputs: Sequence[str], folder: Path, **how
+) -> list[np.ndarray]:
+    """The named ones of run_all_outputs."""
+    values = run_all_outputs(engine, inputs, folder, **how)
+    if missing := [name for name in outputs if name not in values]:
+        what = f"error: run wrote no {missing[0]!r}; it wrote {sorted(values)}"
+        raise CharoniaError("run", Result(1, "", what, 0.0))
+    return [values[name] for name in outputs]
 
 
 def save_array(path: Path, value: np.ndarray) -> None:

@@ -403,6 +403,28 @@ Value Emitter::size(AffineExpr value, mlir::Type element) {
   return cast(sizes({value}, {}, builder.getI64Type()), element);
 }
 
+/// Sizes that are all known, as a constant; null for others.
+mlir::Attribute Emitter::foldSizes(Value value) {
+  auto type = llvm::cast<mlir::RankedTensorType>(value.getType());
+  Exprs shape = graph::getShape(value);
+  llvm::SmallVector<int64_t> dims;
+  for (AffineExpr size : shape)
+    dims.push_back(graph::constantOf(size).value_or(-1));
+  auto element = llvm::dyn_cast<mlir::IntegerType>(type.getElementType());
+  if (!element || element.getWidth() < 32 || llvm::is_contained(dims, -1))
+    return {};
+  graph::SymbolicTensor known = evaluator.evaluate(value);
+  auto sizes = known.constants();
+  if (!sizes)
+    return {};
+  llvm::SmallVector<llvm::APInt> values;
+  for (int64_t size : *sizes)
+    values.push_back(llvm::APInt(element.getWidth(), size, /*isSigned=*/true,
+                                 /*implicitTrunc=*/true));
+  return mlir::DenseElementsAttr::get(
+      mlir::RankedTensorType::get(dims, element), values);
+}
+
 mlir::Attribute Emitter::fold(Value value, int depth) {
   constexpr int maxDepth = 64;
   if (auto it = folded.find(value); it != folded.end())
@@ -418,6 +440,9 @@ mlir::Attribute Emitter::fold(Value value, int depth) {
     for (Value operand : op->getOperands())
       operands.push_back(fold(operand, depth + 1));
     result = graph::foldConstants(op, operands);
+    // Sizes beside one that is open may be known.
+    if (!result)
+      result = foldSizes(value);
   }
   return folded[value] = result;
 }

@@ -199,6 +199,7 @@ private:
                         mlir::RankedTensorType type);
   bool isSane(mlir::RankedTensorType type);
   mlir::Attribute fold(mlir::Value value, int depth);
+  mlir::Attribute foldSizes(mlir::Value value);
 
   mlir::OpBuilder builder;
   Symbols &symbols;

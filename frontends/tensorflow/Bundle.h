@@ -29,6 +29,14 @@ public:
 
 private:
   std::optional<Problem> readHeader();
+  /// The tensor of an entry whose bytes are in the shards.
+  std::optional<TensorData>
+  loadWhole(llvm::StringRef key, mlir::MLIRContext *context, Problem &problem);
+  /// ... of one that is stored in parts.
+  std::optional<TensorData> loadParts(llvm::StringRef key,
+                                      const proto::BundleEntry &entry,
+                                      mlir::MLIRContext *context,
+                                      Problem &problem);
   /// The entry of a key and its bytes.
   std::optional<FileBytes> bytesOf(llvm::StringRef key,
                                    proto::BundleEntry &entry, Problem &problem);

@@ -8,7 +8,7 @@ using llvm::SmallVector;
 using llvm::StringRef;
 using llvm::Twine;
 
-static const char *const againRemedy =
+const char *const charonia::frontend::tensorflow::againRemedy =
     "the file is damaged: export the model again";
 
 // Reports.
@@ -21,7 +21,8 @@ void GraphImporter::report(Problem problem) {
   diagnostics.push_back(std::move(diagnostic));
 }
 
-static std::string pathTo(const std::string &scope, const std::string &node) {
+std::string charonia::frontend::tensorflow::pathTo(const std::string &scope,
+                                                   const std::string &node) {
   return scope.empty() ? node : scope + "/" + node;
 }
 
@@ -63,6 +64,38 @@ std::optional<int> GraphImporter::outputOf(const proto::Node &node,
   return static_cast<int>(it - names.begin());
 }
 
+/// Names of what has to be imported before a node: of a choice what decides it,
+/// of a loop what enters it, and else the operands.
+std::optional<std::vector<std::string>>
+GraphImporter::dependenciesOf(int index, Scope &scope, Problem &problem) {
+  const auto &nodes = scope.body.nodes;
+  FlowKind kind = flowKindOf(nodes[index].op());
+  if (kind == FlowKind::Merge) {
+    const Choice *choice = flowOf(scope.body).choiceOf(index, problem);
+    return choice ? std::optional(std::vector{choice->predicate})
+                  : std::nullopt;
+  }
+  std::vector<std::string> names;
+  if (kind == FlowKind::Exit) {
+    const Loop *loop = flowOf(scope.body).loopOf(index, problem);
+    if (!loop)
+      return std::nullopt;
+    for (int enter : loop->enters)
+      names.push_back(nodes[enter].name());
+    return names;
+  }
+  const auto &inputs = nodes[index].inputs();
+  names.assign(inputs.begin(), inputs.end());
+  return names;
+}
+
+/// Operators whose results depend on which of them are needed.
+static bool isControlFlow(StringRef op) {
+  return op == "PartitionedCall" || op == "StatefulPartitionedCall" ||
+         op == "If" || op == "StatelessIf" || op == "Case" ||
+         op == "StatelessCase" || op == "While" || op == "StatelessWhile";
+}
+
 /// Operands come before their users. None, and a report, where there is a
 /// cycle or a name is not defined.
 std::optional<std::vector<int>>
@@ -73,7 +106,8 @@ GraphImporter::order(Scope &scope, llvm::ArrayRef<std::string> roots) {
   std::unordered_map<int, State> states;
   struct Visit {
     int node;
-    int input;
+    size_t input;
+    std::vector<std::string> inputs;
   };
   std::vector<Visit> stack;
   bool ok = true;
@@ -94,27 +128,36 @@ GraphImporter::order(Scope &scope, llvm::ArrayRef<std::string> roots) {
       ok = false;
       return;
     }
-    scope.wanted[it->second].insert(*output);
+    bool isNew = scope.wanted[it->second].insert(*output).second;
+    // What is imported already need not be again, but for another result of a
+    // call.
+    if (scope.results.count(it->second) &&
+        !(isNew && isControlFlow(body.nodes[it->second].op())))
+      return;
     if (states[it->second] == Open) {
       report(body.nodes[it->second], scope, {},
-             {"depends on itself: loops of Switch, Merge and NextIteration are "
-              "not supported",
-              "freeze the model with "
-              "convert_variables_to_constants_v2(f, "
-              "lower_control_flow=False), or export a SavedModel"});
+             {"depends on itself", againRemedy});
       ok = false;
     } else if (states[it->second] == New) {
+      Problem problem;
+      auto inputs = dependenciesOf(it->second, scope, problem);
+      if (!inputs) {
+        report(body.nodes[it->second], scope, {}, problem);
+        ok = false;
+        return;
+      }
       states[it->second] = Open;
-      stack.push_back({it->second, 0});
+      stack.push_back({it->second, 0, std::move(*inputs)});
     }
   };
   for (const std::string &root : roots) {
     need(root, nullptr);
     while (!stack.empty() && ok) {
       Visit &top = stack.back();
-      const proto::Node &node = body.nodes[top.node];
-      if (top.input < node.inputs_size()) {
-        need(node.inputs(top.input++), &node);
+      if (top.input < top.inputs.size()) {
+        // The stack may move.
+        std::string input = std::move(top.inputs[top.input++]);
+        need(input, &body.nodes[top.node]);
         continue;
       }
       states[top.node] = Done;
@@ -160,7 +203,7 @@ bool GraphImporter::importBody(Scope &scope,
     return false;
   for (int index : *nodes) {
     const proto::Node &node = scope.body.nodes[index];
-    if (scope.isFunction && failed(emitter.writeOut(1))) {
+    if (scope.parent && failed(emitter.writeOut(1))) {
       report(node, scope, {}, *emitter.getProblem());
       return false;
     }
@@ -180,20 +223,17 @@ static std::string describe(const Item &item, Emitter &emitter) {
                    : "unknown";
 }
 
-static bool isControlFlow(StringRef op) {
-  return op == "PartitionedCall" || op == "StatefulPartitionedCall" ||
-         op == "If" || op == "StatelessIf" || op == "While" ||
-         op == "StatelessWhile";
-}
-
 void GraphImporter::importNode(const proto::Node &proto, int index,
                                Scope &scope) {
   Items items;
   std::vector<std::string> names, shown;
   bool complete = true, tainted = false;
+  FlowKind flow = flowKindOf(proto.op());
+  bool needsOperands = flow != FlowKind::Merge && flow != FlowKind::Exit,
+       isUntaken = false;
   for (const std::string &text : proto.inputs()) {
     Reference reference = parseReference(text);
-    if (reference.isControl)
+    if (reference.isControl || !needsOperands)
       continue;
     auto item = lookup(reference, scope);
     if (!item) {
@@ -205,6 +245,7 @@ void GraphImporter::importNode(const proto::Node &proto, int index,
     items.push_back(*item);
     complete &= !item->isNothing();
     tainted |= item->tainted;
+    isUntaken |= item->isUntaken;
     names.push_back(text);
     shown.push_back(printable(text) + ": " + describe(items.back(), emitter));
   }
@@ -212,12 +253,15 @@ void GraphImporter::importNode(const proto::Node &proto, int index,
   for (const Item &item : items)
     emitter.follow(item.value);
   bool isKnown = isControlFlow(proto.op()) || findRow(proto.op()) ||
-                 model.function(proto.op());
+                 flow != FlowKind::None || model.function(proto.op());
   Node node(emitter, model, proto, std::move(items), std::move(names));
   // Behind a failed node only what its operands' absence cannot have caused is
   // reported: an operator that is not supported at all.
   bool ok = (complete || !isKnown) &&
             succeeded(importResults(node, proto, index, scope));
+  if (isUntaken && !tainted)
+    emitter.fail("is in a branch that is never taken",
+                 "leave it out of the model's outputs");
   if (!complete && !tainted)
     emitter.fail("needs a result that exists in training alone",
                  "export the model for inference");
@@ -229,22 +273,70 @@ void GraphImporter::importNode(const proto::Node &proto, int index,
     scope.tainted.insert(index);
 }
 
+/// Why an operator without a row has none.
+static Problem unsupported(StringRef op) {
+  auto is = [&](std::initializer_list<StringRef> parts) {
+    return llvm::any_of(parts,
+                        [&](StringRef part) { return op.contains(part); });
+  };
+  std::string name = "operator " + printable(op.str()) + " ";
+  if (is({"Random", "TruncatedNormal", "StatefulStandardNormal",
+          "StatefulUniform", "Multinomial", "RngBitGenerator",
+          "StatelessSample"}))
+    return {name + "draws random numbers, which is not supported",
+            "export the model for inference (training=False), or give the "
+            "numbers as an input"};
+  if (is({"Table", "Hash", "Vocab"}))
+    return {name + "looks something up in a table, which is not supported",
+            "export what is behind the lookup, and look up before the engine "
+            "runs"};
+  if (op == "Where" || is({"Unique", "NonMaxSuppression", "DynamicPartition",
+                           "Ragged", "Sparse", "SetSize", "ListDiff"}))
+    return {name + "gives a result whose size depends on data, which is not "
+                   "supported",
+            "export the model without it, and compute it after the engine"};
+  if (is({"String", "Regex", "Decode", "Encode", "Parse", "ReadFile",
+          "AsString", "Unicode"}))
+    return {name + "works on texts or files, which is not supported",
+            "export the model from numbers on"};
+  if (is({"Iterator", "Dataset", "Queue"}))
+    return {name + "reads data by itself, which is not supported",
+            "export the model with its inputs as arguments"};
+  return {name + "is not supported",
+          "replace it in the model by supported operators (see the operator "
+          "table in the documentation)"};
+}
+
 LogicalResult GraphImporter::importResults(Node &node, const proto::Node &proto,
                                            int index, Scope &scope) {
   StringRef op = proto.op();
   if (op == "StatefulPartitionedCall" || op == "PartitionedCall" ||
       model.function(op))
     return importCall(node, proto, index, scope);
-  if (op == "If" || op == "StatelessIf")
-    return importIf(node, proto, index, scope);
+  if (op == "If" || op == "StatelessIf" || op == "Case" ||
+      op == "StatelessCase")
+    return importBranches(node, proto, index, scope);
   if (op == "While" || op == "StatelessWhile")
     return importWhile(node, proto, scope);
+  switch (flowKindOf(op)) {
+  case FlowKind::Switch:
+  case FlowKind::SwitchN:
+    return importSwitch(node, flowKindOf(op) == FlowKind::Switch);
+  case FlowKind::Merge:
+    return importMerge(node, proto, index, scope);
+  case FlowKind::Exit:
+    return importExit(node, proto, index, scope);
+  default:
+    break;
+  }
   const Row *row = findRow(op);
-  if (!row)
-    return emitter.fail("operator " + printable(proto.op()) +
-                            " is not supported",
-                        "replace it in the model by supported operators (see "
-                        "the operator table in the documentation)");
+  if (!row) {
+    Problem problem = unsupported(op);
+    return emitter.fail(problem.what, problem.remedy);
+  }
+  for (unsigned i = 0; i < node.numInputs(); ++i)
+    if (node.blocks(i) && !(row->takesBlocks && i == 0) && !node.layOut(i))
+      return emitter.fail("cannot be imported");
   if (failed(row->import(node, emitter)) || emitter.failed()) {
     emitter.fail("cannot be imported");
     return llvm::failure();
@@ -252,221 +344,28 @@ LogicalResult GraphImporter::importResults(Node &node, const proto::Node &proto,
   return llvm::success();
 }
 
-// Functions.
-
-const proto::Function *GraphImporter::functionOf(Node &node,
-                                                 StringRef attribute) {
-  auto *found = node.find(attribute);
-  const std::string &name = found ? found->function().name() : node.op();
-  const proto::Function *function = model.function(name);
-  if (!function)
-    emitter.fail("calls function '" + printable(name) +
-                     "', which is not in the model",
-                 againRemedy);
-  return function;
-}
-
-LogicalResult GraphImporter::call(const proto::Function &function,
-                                  Items arguments, const std::set<int> &wanted,
-                                  const std::string &callName,
-                                  const Scope &scope, Items &results) {
-  constexpr unsigned maxDepth = 64;
-  const auto &signature = function.signature();
-  if (scope.depth() >= maxDepth)
-    return emitter.fail("functions call each other over " + Twine(maxDepth) +
-                            " deep",
-                        "export the model without recursion");
-  if (signature.inputs_size() != static_cast<int>(arguments.size()))
-    return emitter.fail("gives " + Twine(arguments.size()) +
-                            " arguments to function '" +
-                            printable(signature.name()) + "', which has " +
-                            Twine(signature.inputs_size()),
-                        againRemedy);
-  const Body &body = model.bodyOf(function);
-  if (!body.twice.empty())
-    return emitter.fail("function '" + printable(signature.name()) +
-                            "' has two nodes of the name '" +
-                            printable(body.twice) + "'",
-                        againRemedy);
-  Scope inner{body, &scope, callName, {}, true, {}, {}, {}};
-  for (auto [i, argument] : llvm::enumerate(arguments))
-    inner.arguments[signature.inputs(i).name()] = std::move(argument);
-  std::vector<std::string> roots, all;
-  for (auto [i, output] : llvm::enumerate(signature.outputs())) {
-    auto it = function.results().find(output.name());
-    if (it == function.results().end())
-      return emitter.fail("function '" + printable(signature.name()) +
-                              "' does not compute its result '" +
-                              printable(output.name()) + "'",
-                          againRemedy);
-    all.push_back(it->second);
-    if (wanted.count(static_cast<int>(i)))
-      roots.push_back(it->second);
-  }
-  size_t before = diagnostics.size();
-  bool ok = importBody(inner, roots);
-  for (auto [i, root] : llvm::enumerate(all)) {
-    bool isWanted = ok && wanted.count(static_cast<int>(i));
-    auto item = isWanted ? lookup(parseReference(root), inner)
-                         : std::optional<Item>(Item());
-    if (!item)
-      report({"function '" + printable(signature.name()) +
-                  "' gives what it does not compute, '" + printable(root) + "'",
-              againRemedy});
-    results.push_back(item.value_or(Item()));
-  }
-  if (ok && diagnostics.size() == before)
-    return llvm::success();
-  // They are reported: the call itself has nothing to add.
-  emitter.begin(emitter.getBuilder().getUnknownLoc());
-  return llvm::failure();
-}
-
-/// The call's name says where in the model it is, unless TensorFlow made it up.
-static std::string scopeOf(const std::string &around, StringRef call) {
-  StringRef last = call.rsplit('/').second;
-  bool isMadeUp = (last.empty() ? call : last).contains("PartitionedCall");
-  StringRef front =
-      isMadeUp ? call.drop_back(last.empty() ? call.size() : last.size() + 1)
-               : call;
-  return front.empty() ? around : pathTo(around, front.str());
-}
-
-LogicalResult GraphImporter::importCall(Node &node, const proto::Node &proto,
-                                        int index, Scope &scope) {
-  const proto::Function *function = functionOf(node, "f");
-  if (!function)
-    return llvm::failure();
-  Items arguments;
-  for (unsigned i = 0; i < node.numInputs(); ++i)
-    arguments.push_back(node.item(i));
-  // What the graph passes behind the function's own arguments are its
-  // variables.
-  auto *keys =
-      scope.isFunction ? nullptr : model.captured(function->signature().name());
-  if (keys && keys->size() <= arguments.size())
-    for (auto [argument, key] : llvm::zip(
-             llvm::MutableArrayRef<Item>(arguments).take_back(keys->size()),
-             *keys))
-      if (argument.variable && !key.empty())
-        argument.variable =
-            std::make_shared<Variable>(Variable{argument.variable->node, key});
-  return call(*function, std::move(arguments), scope.wanted[index],
-              scopeOf(scope.path, proto.name()), scope, node.getResults());
-}
-
-/// The one truth value that is known now.
-static std::optional<bool> constantCondition(mlir::Value value, Emitter &e) {
-  if (!value)
-    return std::nullopt;
-  if (auto known = e.evaluate(value).constants(); known && known->size() == 1)
-    return known->front() != 0;
-  auto constant = e.constantOf(value);
-  if (!constant || constant.getNumElements() != 1 ||
-      !constant.getElementType().isInteger())
-    return std::nullopt;
-  return !(*constant.value_begin<llvm::APInt>()).isZero();
-}
-
-/// A condition that follows from sizes takes one branch. Else both are computed
-/// and one is chosen.
-LogicalResult GraphImporter::importIf(Node &node, const proto::Node &proto,
-                                      int index, Scope &scope) {
-  Items arguments;
-  for (unsigned i = 1; i < node.numInputs(); ++i)
-    arguments.push_back(node.item(i));
-  std::string path = scopeOf(scope.path, proto.name());
-  auto take = [&](StringRef name, Items &results) {
-    const proto::Function *branch = functionOf(node, name);
-    return llvm::success(branch &&
-                         succeeded(call(*branch, arguments, scope.wanted[index],
-                                        path, scope, results)));
-  };
-  mlir::Value condition = node.numInputs() ? node.input(0) : mlir::Value();
-  if (auto known = constantCondition(condition, emitter))
-    return take(*known ? "then_branch" : "else_branch", node.getResults());
-  Items others;
-  bool wasInBranch = emitter.setInBranch(true);
-  bool ok = succeeded(take("then_branch", node.getResults())) &&
-            succeeded(take("else_branch", others));
-  emitter.setInBranch(wasInBranch);
-  if (!ok)
-    return llvm::failure();
-  emitter.begin(locate(proto, scope));
-  for (auto [i, pair] : llvm::enumerate(llvm::zip(node.getResults(), others))) {
-    auto &[result, other] = pair;
-    if (!scope.wanted[index].count(static_cast<int>(i)))
-      continue;
-    emitter.follow(result.value);
-    emitter.follow(other.value);
-    bool fit = result.value && other.value &&
-               result.value.getType() == other.value.getType() &&
-               rankOf(condition) == 0;
-    if (!fit)
-      return emitter.fail("its branches give different things, and which one "
-                          "is taken is not known before the model runs",
-                          "export the branch that is taken");
-    result.value = emitter.select(condition, result.value, other.value);
-  }
-  return llvm::success();
-}
-
-/// Written out step by step: what the condition compares has to be known.
-LogicalResult GraphImporter::importWhile(Node &node, const proto::Node &proto,
-                                         Scope &scope) {
-  const proto::Function *condition = functionOf(node, "cond");
-  const proto::Function *body = condition ? functionOf(node, "body") : nullptr;
-  if (!body)
-    return llvm::failure();
-  Items states;
-  for (unsigned i = 0; i < node.numInputs(); ++i)
-    states.push_back(node.item(i));
-  std::string path = scopeOf(scope.path, proto.name());
-  std::set<int> all;
-  for (unsigned i = 0; i < node.numInputs(); ++i)
-    all.insert(static_cast<int>(i));
-  for (int64_t step = 0;; ++step) {
-    Items test;
-    if (failed(call(*condition, states, {0}, path, scope, test)))
-      return llvm::failure();
-    emitter.begin(locate(proto, scope));
-    auto goesOn =
-        test.empty() ? std::nullopt : constantCondition(test[0].value, emitter);
-    if (!goesOn)
-      return emitter.fail(
-          "the number of steps is not known before the model runs",
-          "fix the length of the sequence with --shape, or export the model "
-          "with an input of fixed length");
-    if (!*goesOn)
-      break;
-    if (step == maxSteps)
-      return emitter.fail("takes over " + Twine(maxSteps) + " steps",
-                          "export the model for shorter sequences");
-    Items next;
-    if (failed(call(*body, std::move(states), all, path, scope, next)))
-      return llvm::failure();
-    states = std::move(next);
-    if (states.size() != all.size())
-      return emitter.fail("its body gives " + Twine(states.size()) +
-                              " results for " + Twine(all.size()) + " states",
-                          againRemedy);
-  }
-  node.getResults() = std::move(states);
-  return llvm::success();
+Item GraphImporter::settled(Item item) {
+  if (item.blocks && !item.value)
+    item.value = layOut(*item.blocks, emitter);
+  return item;
 }
 
 Items GraphImporter::importGraph(llvm::ArrayRef<std::string> outputs,
                                  const llvm::StringMap<Item> &fed) {
-  Scope scope{model.graph(), nullptr, "", fed, false, {}, {}, {}};
+  Scope scope(model.graph(), nullptr, "", false);
+  scope.arguments = fed;
   Items results;
   if (!importBody(scope, outputs))
     return results;
   for (const std::string &output : outputs) {
     auto item = lookup(parseReference(output), scope);
+    emitter.begin(emitter.getBuilder().getUnknownLoc());
     if (!item)
       report({"output '" + printable(output) + "' is not defined anywhere",
               againRemedy});
-    results.push_back(item.value_or(Item()));
+    results.push_back(settled(item.value_or(Item())));
+    if (auto &unsettled = emitter.getProblem())
+      report(*unsettled);
   }
   return results;
 }

@@ -3,11 +3,17 @@
 #define CHARONIA_FRONTENDS_TENSORFLOW_GRAPHIMPORTER_H
 
 #include "frontends/common/Diagnostic.h"
+#include "frontends/tensorflow/ControlFlow.h"
 #include "frontends/tensorflow/Node.h"
 #include <set>
 #include <unordered_map>
 
 namespace charonia::frontend::tensorflow {
+
+/// What to do about a file that contradicts itself.
+extern const char *const againRemedy;
+/// A node's name behind that of what it is in.
+std::string pathTo(const std::string &scope, const std::string &node);
 
 /// Only what the outputs need is imported: control inputs order side effects,
 /// of which an engine has none. A call of a function is its body in its place.
@@ -29,12 +35,17 @@ public:
 private:
   /// A body that is being imported.
   struct Scope {
+    Scope(const Body &body, const Scope *parent, std::string path,
+          bool isFunction)
+        : body(body), parent(parent), path(std::move(path)),
+          isFunction(isFunction) {}
     const Body &body;
     /// Null for the graph. The call's name in it, for messages; empty where
     /// the name says nothing.
     const Scope *parent = nullptr;
     std::string path;
-    /// Arguments of a function; what is fed to the graph.
+    /// Arguments of a function; what is fed to the graph, or enters a step of
+    /// a loop.
     llvm::StringMap<Item> arguments;
     bool isFunction = false;
     // By node, of those that are needed: a body may have far more.
@@ -43,6 +54,8 @@ private:
     std::unordered_map<int, std::set<int>> wanted;
     /// Nodes that could not be imported, or follow from such.
     std::set<int> tainted;
+    /// Results of loops, by their node LoopCond.
+    std::unordered_map<int, Items> loops;
     unsigned depth() const { return parent ? parent->depth() + 1 : 0; }
   };
 
@@ -51,6 +64,8 @@ private:
   bool importBody(Scope &scope, llvm::ArrayRef<std::string> roots);
   std::optional<std::vector<int>> order(Scope &scope,
                                         llvm::ArrayRef<std::string> roots);
+  std::optional<std::vector<std::string>>
+  dependenciesOf(int index, Scope &scope, Problem &problem);
   void importNode(const proto::Node &node, int index, Scope &scope);
   llvm::LogicalResult importResults(Node &node, const proto::Node &proto,
                                     int index, Scope &scope);
@@ -69,13 +84,37 @@ private:
                            Items &results);
   llvm::LogicalResult importCall(Node &node, const proto::Node &proto,
                                  int index, Scope &scope);
-  llvm::LogicalResult importIf(Node &node, const proto::Node &proto, int index,
-                               Scope &scope);
+  llvm::LogicalResult importBranches(Node &node, const proto::Node &proto,
+                                     int index, Scope &scope);
   llvm::LogicalResult importWhile(Node &node, const proto::Node &proto,
                                   Scope &scope);
   /// The function that an attribute names; null and a failure where there is
   /// none.
   const proto::Function *functionOf(Node &node, llvm::StringRef attribute);
+  const proto::Function *functionNamed(const std::string &name);
+  std::optional<std::vector<const proto::Function *>> branchesOf(Node &node,
+                                                                 bool isTruth);
+
+  // Switch, Merge and loops that are made of them.
+  ControlFlow &flowOf(const Body &body);
+  llvm::LogicalResult importSwitch(Node &node, bool isTruth);
+  llvm::LogicalResult importMerge(Node &node, const proto::Node &proto,
+                                  int index, Scope &scope);
+  llvm::LogicalResult importExit(Node &node, const proto::Node &proto,
+                                 int index, Scope &scope);
+  llvm::LogicalResult runLoop(const Loop &loop, const proto::Node &proto,
+                              Scope &scope);
+
+  /// The one integer, or truth value as 0 or 1, that is known now.
+  std::optional<int64_t> knownIndex(mlir::Value value, bool isTruth);
+  /// With its value, also where it was not laid out yet.
+  Item settled(Item item);
+  /// The first where the condition holds, else the second; nothing and a
+  /// failure where they are different things.
+  Item choose(mlir::Value condition, const Item &first, const Item &second);
+  /// Fails because of a loop's condition.
+  llvm::LogicalResult unknownSteps(mlir::Value condition);
+  std::string optionFor(llvm::StringRef symbol);
 
   void report(const proto::Node &node, const Scope &scope,
               const std::vector<std::string> &inputs, const Problem &problem);
@@ -86,6 +125,8 @@ private:
   Emitter &emitter;
   const std::string &file;
   std::vector<Diagnostic> &diagnostics;
+  std::map<const Body *, std::unique_ptr<ControlFlow>> flows;
+  unsigned nestedMerges = 0;
 };
 
 } // namespace charonia::frontend::tensorflow

@@ -1,6 +1,7 @@
 #include "frontends/tensorflow/Import.h"
 #include "frontends/common/Inputs.h"
 #include "frontends/tensorflow/GraphImporter.h"
+#include "frontends/tensorflow/Text.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -14,7 +15,8 @@ bool charonia::frontend::tensorflow::isModel(StringRef path,
   StringRef extension = llvm::sys::path::extension(path);
   return llvm::sys::fs::is_directory(path) || extension == ".pb" ||
          extension == ".pbtxt" || extension == ".h5" || extension == ".keras" ||
-         extension == ".tflite" || beginning.starts_with("\x89HDF") ||
+         extension == ".tflite" || isCheckpoint(path) ||
+         beginning.starts_with("\x89HDF") ||
          beginning.substr(4).starts_with("TFL3");
 }
 
@@ -100,7 +102,7 @@ static ImportResult import(std::unique_ptr<Model> model, StringRef name,
 ImportResult charonia::frontend::tensorflow::importPath(
     StringRef path, const ImportOptions &options, mlir::MLIRContext &context) {
   Problem problem;
-  auto model = Model::read(path, problem);
+  auto model = Model::read(path, options, problem);
   return import(std::move(model), path, problem, options, context);
 }
 
@@ -122,10 +124,13 @@ ImportResult charonia::frontend::importTensorFlowFiles(
     model = Model::readSavedModel(
         it->second,
         owned->count("variables/variables.index") ? OpenFile(open) : nullptr,
-        problem);
+        options, problem);
   else if (it = owned->find("graph.pb"); it != owned->end())
-    model = Model::readGraph(it->second, problem);
-  else
+    model = Model::readGraph(it->second, options, problem);
+  else if (it = owned->find("graph.pbtxt"); it != owned->end()) {
+    if (auto bytes = encodeText(it->second, TextMessage::Graph, problem))
+      model = Model::readGraph(*bytes, options, problem);
+  } else
     problem = {"has neither saved_model.pb nor graph.pb", ""};
   return import(std::move(model), name, problem, options, context);
 }

@@ -1,5 +1,6 @@
 #include "frontends/tensorflow/Model.h"
 #include "frontends/common/Diagnostic.h"
+#include "frontends/tensorflow/Text.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "llvm/Support/FileSystem.h"
@@ -16,9 +17,15 @@ static const char *const exportLines =
     "export it as a SavedModel:\n"
     "    model.export(\"folder\")            # Keras 3\n"
     "    tf.saved_model.save(model, \"folder\")";
+static const char *const restoreLines =
+    "build the model in Python, restore it and export it as a SavedModel:\n"
+    "    tf.train.Checkpoint(model=model).restore(\"checkpoint\")   # or "
+    "model.load_weights\n"
+    "    model.export(\"folder\")";
 static const char *const damagedRemedy =
     "the file is damaged: fetch or export the model again";
 static const char *const savedModelFile = "saved_model.pb";
+static const char *const savedModelText = "saved_model.pbtxt";
 
 // References and bodies.
 
@@ -67,6 +74,12 @@ const std::string *Model::keyOf(StringRef node) const {
 
 // Files.
 
+bool charonia::frontend::tensorflow::isCheckpoint(StringRef file) {
+  StringRef name = path::filename(file);
+  return name.ends_with(".index") || name.ends_with(".ckpt") ||
+         name.ends_with(".meta") || name.contains(".data-0");
+}
+
 static bool parse(google::protobuf::MessageLite &message, StringRef bytes) {
   // Its default handler writes to the terminal.
   static auto *silenced = google::protobuf::SetLogHandler(nullptr);
@@ -91,24 +104,31 @@ static std::optional<FileBytes> readMessageFile(StringRef file,
   return bytes;
 }
 
-/// What a file is that is no graph; empty where it may be one.
-static std::string otherForm(StringRef file, StringRef bytes) {
-  if (bytes.starts_with("\x89HDF"))
-    return "is an HDF5 file of Keras, without a graph";
-  if (bytes.starts_with("PK\x03\x04"))
-    return "is a .keras archive, without a graph";
-  if (bytes.substr(4).starts_with("TFL3"))
-    return "is a model of TFLite";
+/// Why a file is no graph, and what gives one; none where it may be one.
+static std::optional<Problem> otherForm(StringRef file, StringRef bytes) {
   StringRef name = path::filename(file);
-  if (name.ends_with(".index") || name.contains(".data-0"))
-    return "is a checkpoint: variables without a graph";
-  if (name.ends_with(".pbtxt"))
-    return "is a graph as text, which is not supported";
-  return "";
+  const std::string load = "load it in Python and export it as a SavedModel:\n"
+                           "    keras.models.load_model(\"" +
+                           printable(name.str()) + "\").export(\"folder\")";
+  if (name.ends_with(".weights.h5"))
+    return Problem{"is a file of weights: variables without a graph",
+                   restoreLines};
+  if (bytes.starts_with("\x89HDF"))
+    return Problem{"is an HDF5 file of Keras, without a graph", load};
+  if (bytes.starts_with("PK\x03\x04"))
+    return Problem{"is a .keras archive, without a graph", load};
+  if (bytes.substr(4).starts_with("TFL3"))
+    return Problem{"is a model of TFLite",
+                   "take the model that it was converted from, and " +
+                       std::string(exportLines)};
+  if (isCheckpoint(name))
+    return Problem{"is a checkpoint: variables without a graph", restoreLines};
+  return std::nullopt;
 }
 
 std::optional<Problem> Model::parseSavedModel(StringRef bytes,
-                                              OpenFile openVariables) {
+                                              OpenFile openVariables,
+                                              const ImportOptions &options) {
   if (!parse(*message, bytes) || !message->meta_graphs_size())
     return Problem{"is not a SavedModel: the file is damaged, cut short or of "
                    "another format",
@@ -134,10 +154,11 @@ std::optional<Problem> Model::parseSavedModel(StringRef bytes,
     findRestored();
   else if (auto found = findCaptured(chosen->objects()))
     return found;
-  return useSignature(*chosen);
+  return useSignature(*chosen, options);
 }
 
-std::optional<Problem> Model::parseGraph(StringRef bytes) {
+std::optional<Problem> Model::parseGraph(StringRef bytes,
+                                         const ImportOptions &options) {
   proto::Graph &graph = *message->add_meta_graphs()->mutable_graph();
   if (!parse(graph, bytes) || !graph.nodes_size())
     return Problem{"is not a graph of TensorFlow: the file is damaged, cut "
@@ -145,7 +166,7 @@ std::optional<Problem> Model::parseGraph(StringRef bytes) {
                    exportLines};
   if (auto found = useGraph(graph))
     return found;
-  return findPorts();
+  return findPorts(options);
 }
 
 std::optional<Problem> Model::useGraph(const proto::Graph &graph) {
@@ -228,87 +249,25 @@ void Model::findRestored() {
   }
 }
 
-// Inputs and outputs.
-
-std::optional<Problem> Model::useSignature(const proto::MetaGraph &graph) {
-  constexpr const char *wanted = "serving_default";
-  auto chosen = graph.signatures().find(wanted);
-  if (chosen == graph.signatures().end()) {
-    std::vector<std::string> names;
-    for (const auto &[name, signature] : graph.signatures())
-      if (signature.outputs_size() && name != "__saved_model_init_op")
-        names.push_back(name);
-    llvm::sort(names);
-    std::string list;
-    for (const std::string &name : names)
-      list += (list.empty() ? "" : ", ") + printable(name);
-    return Problem{"has no signature 'serving_default'" +
-                       (list.empty() ? "" : "; it has " + list),
-                   "save it with signatures={'serving_default': function}"};
-  }
-  std::optional<Problem> problem;
-  auto read = [&](const auto &from, std::vector<Port> &to, const char *what) {
-    for (const auto &[name, info] : from) {
-      if (info.has_sparse() || info.has_composite())
-        problem = Problem{std::string(what) + " '" + printable(name) +
-                              "' is not a dense tensor",
-                          "export a function of dense tensors"};
-      to.push_back({name, info.name(), info.dtype(), &info.shape()});
-    }
-    // The map has no order, and an engine's interface needs one.
-    llvm::sort(to,
-               [](const Port &a, const Port &b) { return a.name < b.name; });
-  };
-  read(chosen->second.inputs(), inputPorts, "input");
-  read(chosen->second.outputs(), outputPorts, "output");
-  return problem;
-}
-
-/// Of a graph without a signature: what is fed, and what nobody reads.
-std::optional<Problem> Model::findPorts() {
-  llvm::StringMap<bool> isRead;
-  for (const proto::Node &node : main->nodes)
-    for (const std::string &input : node.inputs())
-      if (Reference reference = parseReference(input); !reference.isControl)
-        isRead[reference.node] = true;
-  auto attribute = [](const proto::Node &node, const char *name) {
-    auto it = node.attributes().find(name);
-    return it == node.attributes().end() ? nullptr : &it->second;
-  };
-  for (const proto::Node &node : main->nodes) {
-    if (node.op() == "Placeholder") {
-      auto *dtype = attribute(node, "dtype"), *shape = attribute(node, "shape");
-      if (isRead.count(node.name()))
-        inputPorts.push_back({node.name(), node.name() + ":0",
-                              dtype ? dtype->type() : 0,
-                              shape ? &shape->shape() : nullptr});
-    } else if (!isRead.count(node.name()) && node.op() != "Const" &&
-               node.op() != "NoOp" && node.op() != "Assert") {
-      outputPorts.push_back({node.name(), node.name() + ":0", 0, nullptr});
-    }
-  }
-  if (outputPorts.empty())
-    return Problem{"has no outputs: every node is read by another",
-                   exportLines};
-  return std::nullopt;
-}
-
 std::unique_ptr<Model> Model::readSavedModel(StringRef bytes,
                                              OpenFile openVariables,
+                                             const ImportOptions &options,
                                              Problem &problem) {
   std::unique_ptr<Model> model(new Model);
   model->message = std::make_shared<proto::SavedModel>();
-  auto found = model->parseSavedModel(bytes, std::move(openVariables));
+  auto found = model->parseSavedModel(bytes, std::move(openVariables), options);
   if (!found)
     return model;
   problem = std::move(*found);
   return {};
 }
 
-std::unique_ptr<Model> Model::readGraph(StringRef bytes, Problem &problem) {
+std::unique_ptr<Model> Model::readGraph(StringRef bytes,
+                                        const ImportOptions &options,
+                                        Problem &problem) {
   std::unique_ptr<Model> model(new Model);
   model->message = std::make_shared<proto::SavedModel>();
-  auto found = model->parseGraph(bytes);
+  auto found = model->parseGraph(bytes, options);
   if (!found)
     return model;
   problem = std::move(*found);
@@ -352,15 +311,39 @@ static std::optional<FileBytes> openInside(const std::string &folder,
   return file;
 }
 
+/// The bytes of a message, which may be written out as text.
+static std::optional<FileBytes> readMessage(StringRef file, TextMessage message,
+                                            Problem &problem) {
+  auto bytes = readMessageFile(file, problem);
+  if (!bytes || path::extension(file) != ".pbtxt")
+    return bytes;
+  auto encoded = encodeText(bytes->text(), message, problem);
+  if (!encoded)
+    return std::nullopt;
+  auto owned = std::make_shared<std::string>(std::move(*encoded));
+  return FileBytes{{owned->data(), owned->size()}, owned};
+}
+
 static std::unique_ptr<Model> readFolder(const std::string &folder,
+                                         const ImportOptions &options,
                                          Problem &problem) {
-  llvm::SmallString<256> file(folder), table(folder);
+  llvm::SmallString<256> file(folder), text(folder), table(folder);
   path::append(file, savedModelFile);
+  path::append(text, savedModelText);
+  if (!fs::exists(file) && fs::exists(text))
+    file = text;
   if (!fs::exists(file)) {
-    problem = {"is a folder without a saved_model.pb", exportLines};
+    llvm::SmallString<256> checkpoint(folder);
+    path::append(checkpoint, "checkpoint");
+    problem =
+        fs::exists(checkpoint)
+            ? Problem{"is a folder of checkpoints: variables without a "
+                      "graph",
+                      restoreLines}
+            : Problem{"is a folder without a saved_model.pb", exportLines};
     return {};
   }
-  auto bytes = readMessageFile(file, problem);
+  auto bytes = readMessage(file, TextMessage::SavedModel, problem);
   if (!bytes)
     return {};
   OpenFile open;
@@ -370,22 +353,26 @@ static std::unique_ptr<Model> readFolder(const std::string &folder,
                                              Problem &problem) {
       return openInside(folder, modelFile, "variables/" + name, problem);
     };
-  return Model::readSavedModel(bytes->text(), std::move(open), problem);
+  return Model::readSavedModel(bytes->text(), std::move(open), options,
+                               problem);
 }
 
-std::unique_ptr<Model> Model::read(StringRef given, Problem &problem) {
+std::unique_ptr<Model>
+Model::read(StringRef given, const ImportOptions &options, Problem &problem) {
   if (fs::is_directory(given))
-    return readFolder(given.str(), problem);
-  if (path::filename(given) == savedModelFile) {
+    return readFolder(given.str(), options, problem);
+  StringRef name = path::filename(given);
+  if (name == savedModelFile || name == savedModelText) {
     StringRef folder = path::parent_path(given);
-    return readFolder(folder.empty() ? "." : folder.str(), problem);
+    return readFolder(folder.empty() ? "." : folder.str(), options, problem);
   }
-  auto bytes = readMessageFile(given, problem);
-  if (!bytes)
+  auto raw = readMessageFile(given, problem);
+  if (!raw)
     return {};
-  if (std::string form = otherForm(given, bytes->text()); !form.empty()) {
-    problem = {form, exportLines};
+  if (auto other = otherForm(given, raw->text())) {
+    problem = std::move(*other);
     return {};
   }
-  return readGraph(bytes->text(), problem);
+  auto bytes = readMessage(given, TextMessage::Graph, problem);
+  return bytes ? readGraph(bytes->text(), options, problem) : nullptr;
 }

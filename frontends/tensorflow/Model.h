@@ -3,6 +3,7 @@
 #ifndef CHARONIA_FRONTENDS_TENSORFLOW_MODEL_H
 #define CHARONIA_FRONTENDS_TENSORFLOW_MODEL_H
 
+#include "frontends/Importer.h"
 #include "frontends/tensorflow/Bundle.h"
 
 namespace charonia::frontend::tensorflow {
@@ -37,18 +38,24 @@ struct Port {
   const proto::Shape *shape = nullptr;
 };
 
+/// Whether a file of this name is of a checkpoint.
+bool isCheckpoint(llvm::StringRef file);
+
 class Model {
 public:
   /// Reads the model at `path`: a folder with a SavedModel, its file
-  /// "saved_model.pb", or a frozen graph. Null and a problem where there is
-  /// none.
-  static std::unique_ptr<Model> read(llvm::StringRef path, Problem &problem);
+  /// "saved_model.pb", or a frozen graph; either may be text (".pbtxt"). Null
+  /// and a problem where there is none.
+  static std::unique_ptr<Model>
+  read(llvm::StringRef path, const ImportOptions &options, Problem &problem);
   /// The same of bytes: a SavedModel's, whose variables `openVariables` opens
   /// (null where there are none), or a frozen graph's.
   static std::unique_ptr<Model> readSavedModel(llvm::StringRef bytes,
                                                OpenFile openVariables,
+                                               const ImportOptions &options,
                                                Problem &problem);
   static std::unique_ptr<Model> readGraph(llvm::StringRef bytes,
+                                          const ImportOptions &options,
                                           Problem &problem);
 
   const Body &graph() const { return *main; }
@@ -76,13 +83,18 @@ public:
 
 private:
   std::optional<Problem> parseSavedModel(llvm::StringRef bytes,
-                                         OpenFile openVariables);
-  std::optional<Problem> parseGraph(llvm::StringRef bytes);
+                                         OpenFile openVariables,
+                                         const ImportOptions &options);
+  std::optional<Problem> parseGraph(llvm::StringRef bytes,
+                                    const ImportOptions &options);
   std::optional<Problem> useGraph(const proto::Graph &graph);
-  std::optional<Problem> useSignature(const proto::MetaGraph &graph);
+  std::optional<Problem> useSignature(const proto::MetaGraph &graph,
+                                      const ImportOptions &options);
   std::optional<Problem> findCaptured(const proto::ObjectGraph &objects);
   void findRestored();
-  std::optional<Problem> findPorts();
+  std::optional<Problem> findPorts(const ImportOptions &options);
+  std::optional<Problem> addInput(const proto::Node &node);
+  std::optional<Problem> addOutput(const std::string &name);
 
   std::shared_ptr<proto::SavedModel> message;
   std::unique_ptr<Body> main;

@@ -33,6 +33,13 @@ llvm::LogicalResult Node::needsTensors(unsigned low, unsigned high) {
   return llvm::success();
 }
 
+bool Node::layOut(unsigned i) {
+  if (blocks(i))
+    items[i].value = inputs[i] =
+        charonia::frontend::tensorflow::layOut(*items[i].blocks, emitter);
+  return i < inputs.size() && inputs[i];
+}
+
 const proto::Attribute *Node::find(StringRef name) const {
   auto it = proto.attributes().find(name.str());
   return it == proto.attributes().end() ? nullptr : &it->second;

@@ -12,6 +12,24 @@ struct Variable {
   std::string node, key;
 };
 
+/// A tensor whose dimensions are laid in blocks over the batch
+/// (SpaceToBatchND), as long as that need not be done: a convolution between
+/// that and its reversal is a dilated one, also where sizes are open.
+struct Blocks {
+  mlir::Value source;
+  /// By dimension of the source; one that is not known of a size that is open.
+  Exprs lows, highs;
+  // By dimension of what the padded source is made into:
+  /// the size of a block, 1 where there are none, and
+  llvm::SmallVector<int64_t> sizes;
+  /// the dimension of the source that it is; -1 for a new one.
+  llvm::SmallVector<int64_t> dims;
+  /// What is made of the padded source, so that blocks of it are the tensor.
+  std::function<mlir::Value(mlir::Value padded, Emitter &emitter)> make;
+};
+/// The tensor itself.
+mlir::Value layOut(const Blocks &blocks, Emitter &emitter);
+
 /// What a name of the graph stands for: a tensor, a variable, or a list of
 /// tensors (null where one is not set). Lists do not change: what sets an
 /// element makes a new one.
@@ -19,12 +37,16 @@ struct Item {
   mlir::Value value;
   std::shared_ptr<const Variable> variable;
   std::shared_ptr<const Values> list;
+  /// Of a tensor that is not laid out yet.
+  std::shared_ptr<const Blocks> blocks;
   /// Follows from a node that failed: further failures are no news.
   bool tainted = false;
+  /// Of a branch that is never taken.
+  bool isUntaken = false;
 
   Item() = default;
   Item(mlir::Value value) : value(value) {}
-  bool isNothing() const { return !value && !variable && !list; }
+  bool isNothing() const { return !value && !variable && !list && !blocks; }
 };
 using Items = llvm::SmallVector<Item>;
 
@@ -39,6 +61,13 @@ public:
   const std::string &name() const { return proto.name(); }
   Model &getModel() { return model; }
   const Item &item(unsigned i) const { return items[i]; }
+  /// Blocks that operand i is; null for what it is else.
+  const Blocks *blocks(unsigned i) const {
+    return i < items.size() && !items[i].value ? items[i].blocks.get()
+                                               : nullptr;
+  }
+  /// Makes operand i a tensor that it is not yet.
+  bool layOut(unsigned i);
   std::string inputName(unsigned i) const override {
     return i < names.size() ? names[i] : "";
   }
@@ -82,6 +111,8 @@ struct Row {
   const char *op;
   ImportFunction import;
   const char *results = "";
+  /// Whether operand 0 may be blocks that are not laid out.
+  bool takesBlocks = false;
 };
 
 // One list a family, in ops/<Family>.cpp.
@@ -91,6 +122,7 @@ llvm::ArrayRef<Row> windowRows();
 llvm::ArrayRef<Row> normalizationRows();
 llvm::ArrayRef<Row> reductionRows();
 llvm::ArrayRef<Row> viewRows();
+llvm::ArrayRef<Row> blockRows();
 llvm::ArrayRef<Row> sliceRows();
 llvm::ArrayRef<Row> indexRows();
 llvm::ArrayRef<Row> resizeRows();

@@ -9,8 +9,8 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::allRows() {
     std::vector<Row> all;
     for (llvm::ArrayRef<Row> family :
          {elementwiseRows(), contractionRows(), windowRows(),
-          normalizationRows(), reductionRows(), viewRows(), sliceRows(),
-          indexRows(), resizeRows(), sourceRows(), listRows()})
+          normalizationRows(), reductionRows(), viewRows(), blockRows(),
+          sliceRows(), indexRows(), resizeRows(), sourceRows(), listRows()})
       all.insert(all.end(), family.begin(), family.end());
     llvm::sort(all, [](const Row &a, const Row &b) {
       return llvm::StringRef(a.op) < b.op;

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the SavedModels of tests/e2e/tf (needs tensorflow and keras).
+"""Makes the models of tests/e2e/tf (needs tensorflow, keras and tf_keras).
 
     tf_cases.py [NAME...]
 
-Each case is a function of operators with awkward attributes, or a small Keras model.
+Each case is a function of operators with awkward attributes, a small Keras model, or
+one of the forms that files have: a SavedModel, or graph.pb and graph.pbtxt; options.txt
+has what `charonia compile` is told.
 Its inputs, of other sizes than those that it was traced at, and TensorFlow's results lie
 beside the model's files: in.npz, out.npz. What no reader needs is left out.
 """
@@ -216,6 +218,71 @@ def loops(m, x, h):
     return {"states": tf.transpose(steps.stack(), [1, 0, 2]), "last": h}
 
 
+@case(spec("x", None, None, 3), spec("y", None, None, None, 2), spec("z", None, 6, 7, 2),
+      x=np.random.RandomState(1).uniform(-1, 1, (3, 11, 3)),
+      y=np.random.RandomState(2).uniform(-1, 1, (3, 10, 7, 2)))  # fmt: skip
+def dilated(m, x, y, z):
+    """Convolutions over blocks, which are dilated ones, of open sizes."""
+    line = lambda f, rate, pad: tf.nn.convolution(x, f, padding=pad, dilations=[rate])  # noqa: E731
+    plane = m(3, 2, 2, 4)
+    blocks = lambda f, pads: tf.space_to_batch(f, [2, 3], pads)  # noqa: E731
+    spread = tf.nn.depthwise_conv2d(blocks(z, [[2, 2], [1, 1]]), m(2, 2, 2, 2), (1, 1, 1, 1), "VALID")
+    return {
+        "same": line(m(3, 3, 5), 2, "SAME"), "valid": line(m(2, 3, 4), 3, "VALID"),
+        "causal": tf.nn.convolution(tf.pad(x, [[0, 0], [8, 0], [0, 0]]), m(3, 3, 5), padding="VALID", dilations=[4]),
+        "plane": tf.nn.convolution(y, plane, padding="SAME", dilations=[2, 3]),
+        "strided": tf.nn.conv2d(y, plane, (2, 1), "SAME"),
+        "blocks": tf.batch_to_space(spread, [2, 3], [[1, 0], [0, 2]]),
+        "relu": tf.batch_to_space(tf.nn.relu(blocks(z[:, :, :6], [[0, 0], [0, 0]]) - 0.25), [2, 3], [[0, 1], [1, 0]]),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 5, 4, 6))
+def weights(m, x):
+    """What TensorFlow interpolates in its own way."""
+    v1 = tf.compat.v1.image
+    solid = x[..., None]
+    upward = lambda f, s, pad, *size: tf.nn.conv3d_transpose(  # noqa: E731
+        solid, f, [tf.shape(x)[0], *size, f.shape[3]], s, pad)
+    return {
+        "cubic": tf.image.resize(x, [9, 7], "bicubic"), "fewer": tf.image.resize(x, [3, 3], "bicubic"),
+        "legacy": v1.resize_bicubic(x, [9, 7]), "corners": v1.resize_bicubic(x, [9, 7], align_corners=True),
+        "area": tf.image.resize(x, [3, 3], "area"), "larger": tf.image.resize(x, [8, 6], "area"),
+        "even": tf.image.resize(x, [5, 2], "area"),
+        "same": upward(m(2, 3, 2, 2, 1), (1, 2, 1, 1, 1), "SAME", 10, 4, 6),
+        "valid": upward(m(2, 3, 3, 2, 1), 2, "VALID", 10, 9, 13),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 4, 6), spec("i", None, dtype=I32), i=[2, 0, 3])
+def scatters(m, x, i):
+    return {
+        "zeros": tf.scatter_nd(tf.stack([i, i], 1), x[0, :3], [4, 4, 6]),
+        "sub": tf.tensor_scatter_nd_sub(x, [[0], [0]], x[1:]),
+        "onehot": tf.one_hot(tf.stack([i - 2, i], 1), 4, axis=1, on_value=3, off_value=-3),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 4))
+def branches(m, x):
+    total = tf.reduce_sum(x[0])
+    y = x * 2 if total > 0 else x - 1
+    y = y + 1 if tf.shape(x)[1] > 3 else tf.tile(y, [2, 1])
+    for i in tf.range(3):
+        y = tf.sin(y) * (1.5 if i > 1 else tf.cast(i, F32))
+    which = tf.cast(total * 3, I32)
+    chosen = tf.switch_case(which, [lambda: y, lambda: y + 5, lambda: y * 7])
+    fixed = tf.switch_case(tf.shape(x)[1] - 3, [lambda: y, lambda: y + 5, lambda: y * 7])
+    return {"y": y, "chosen": chosen, "fixed": fixed}
+
+
+@case(spec("x", None, 4))
+def training(m, x):
+    """What draws random numbers is in a branch that is never taken."""
+    drawn = tf.cond(tf.shape(x)[1] > 9, lambda: tf.nn.dropout(x, 0.5), lambda: x + 1)
+    return {"y": drawn}
+
+
 def keras_cnn():
     import keras
 
@@ -251,6 +318,164 @@ def keras_recurrent():
     return keras.Model(x, y)
 
 
+def keras2_model():
+    import tf_keras
+
+    layers = tf_keras.layers
+    x = tf_keras.Input((12, 10, 3), name="image")
+    y = layers.CenterCrop(9, 7)(layers.Resizing(11, 9, crop_to_aspect_ratio=False)(x))
+    y = layers.BatchNormalization()(layers.Conv2D(6, 3, padding="same", activation="swish")(y))
+    y = layers.LayerNormalization()(layers.Reshape((9, 42))(y))
+    y = layers.Bidirectional(layers.LSTM(3, return_sequences=True))(y)
+    return tf_keras.Model(x, layers.GRU(4, name="state")(y))
+
+
+# The forms of files.
+
+
+def save_tf1(folder: Path, resource: bool) -> dict[str, np.ndarray]:
+    """Variables, of which a restoring node knows, and choices by Switch and Merge."""
+    v1 = tf.compat.v1
+    v1.disable_control_flow_v2()
+    (v1.enable_resource_variables if resource else v1.disable_resource_variables)()
+    rng = np.random.RandomState(4)
+    feed = rng.standard_normal((3, 6, 5, 2)).astype(np.float32)
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(F32, [None, 6, 5, 2], "image")
+        training = v1.placeholder_with_default(False, [], "training")
+        w = v1.get_variable("w", initializer=rng.uniform(-1, 1, (3, 3, 2, 4)).astype(np.float32))
+        b = v1.get_variable("b", initializer=rng.uniform(0.5, 1, 4).astype(np.float32))
+        y = tf.nn.relu(v1.nn.bias_add(v1.nn.conv2d(x, w, [1, 2, 1, 1], "SAME"), b))
+        y = v1.cond(training, lambda: v1.nn.dropout(y, rate=0.5), lambda: y * 1.5)
+        positive = v1.reduce_sum(y) > 1e6
+        y = v1.cond(positive, lambda: tf.zeros_like(y), lambda: v1.cond(training, lambda: y, lambda: y + b))
+        y, _, _ = v1.nn.fused_batch_norm(y, b, b - 1, mean=b / 2, variance=b * 2, is_training=False)
+        mean = v1.reduce_mean(y, [1, 2])
+        session.run(v1.global_variables_initializer())
+        v1.saved_model.simple_save(session, str(folder), {"image": x}, {"mean": mean, "map": y})
+        wanted = session.run({"mean": mean, "map": y}, {x: feed})
+    v1.enable_control_flow_v2()
+    write_arrays(folder, {"image": feed}, wanted)
+
+
+def tf1_reference(folder: Path) -> None:
+    save_tf1(folder, False)
+
+
+def tf1_resource(folder: Path) -> None:
+    save_tf1(folder, True)
+
+
+def tf1_loop(folder: Path) -> None:
+    """A loop over TensorArrays inside of another, as a graph that is text."""
+    v1 = tf.compat.v1
+    v1.disable_control_flow_v2()
+    rng = np.random.RandomState(5)
+    weights = rng.uniform(-0.5, 0.5, (7, 4)).astype(np.float32)
+    feed = rng.standard_normal((3, 6, 3)).astype(np.float32)
+    with tf.Graph().as_default() as graph, v1.Session() as session:
+        x = v1.placeholder(F32, [None, 6, 3], "x")
+        rows = v1.TensorArray(F32, 6).unstack(tf.transpose(x, [1, 0, 2]))
+
+        def step(t, h, states):
+            h = tf.tanh(tf.concat([rows.read(t), h], 1) @ weights)
+            h = v1.while_loop(lambda i, h: i < t % 3, lambda i, h: (i + 1, h * 0.5 + 1), [0, h])[1]
+            h = v1.cond(tf.equal(t, 4), lambda: -h, lambda: h)
+            return t + 1, h, states.write(t, h)
+
+        start = [0, tf.zeros([tf.shape(x)[0], 4]), v1.TensorArray(F32, 6)]
+        _, h, states = v1.while_loop(lambda t, h, states: t < 6, step, start)
+        names = {"last": tf.identity(h, "last"), "states": tf.transpose(states.stack(), [1, 0, 2], name="states")}
+        wanted = session.run(names, {x: feed})
+        v1.train.write_graph(graph.as_graph_def(), str(folder), "graph.pbtxt")
+    v1.enable_control_flow_v2()
+    (folder / "options.txt").write_text("--inputs x --outputs last,states")
+    write_arrays(folder, {"x": feed}, wanted)
+
+
+def freeze(function, lower: bool) -> bytes:
+    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+    frozen = convert_variables_to_constants_v2(function.get_concrete_function(), lower_control_flow=lower)
+    return frozen.graph.as_graph_def().SerializeToString()
+
+
+def lowered(folder: Path) -> None:
+    """A recurrent layer, loops and choices as Switch and Merge."""
+    import keras
+
+    rng = np.random.RandomState(6)
+    layer = keras.layers.LSTM(4, return_sequences=True)
+    feed = rng.standard_normal((3, 5, 4)).astype(np.float32)
+    layer.build((None, 5, 4))
+    for w in layer.weights:
+        w.assign(rng.uniform(-0.7, 0.7, w.shape))
+
+    @tf.function(input_signature=[spec("x", None, 5, 4)])
+    def function(x):
+        y = layer(x)
+        return y, *branches(None, y[:, 0]).values()
+
+    (folder / "graph.pb").write_bytes(freeze(function, True))
+    wanted = {("Identity" if i == 0 else f"Identity_{i}"): v.numpy() for i, v in enumerate(function(feed))}
+    write_arrays(folder, {"x": feed}, wanted)
+
+
+class Functions(tf.Module):
+    def __init__(self):
+        super().__init__()
+        rng = np.random.RandomState(7)
+        self.narrow = tf.Variable(rng.uniform(-1, 1, (5, 3)).astype(np.float32))
+        self.wide = tf.Variable(rng.uniform(-1, 1, (300, 3)).astype(np.float32))
+
+    @tf.function(input_signature=[spec("a", None, 5)])
+    def forward(self, a):
+        return {"scores": a @ self.narrow}
+
+    @tf.function(input_signature=[spec("b", None, 3), spec("k")])
+    def backward(self, b, k):
+        rows = tf.matmul(b, self.narrow, transpose_b=True) * k
+        return {"rows": rows, "wide": tf.reduce_sum(self.wide, 0) + b}
+
+
+def signatures(folder: Path) -> None:
+    """One of several signatures; variables in several shards, one in parts."""
+    from tensorflow.python.checkpoint.sharding import sharding_policies
+
+    module = Functions()
+    policy = sharding_policies.MaxShardSizePolicy(max_shard_size=1024)
+    tf.saved_model.save(
+        module, str(folder), signatures={"forward": module.forward, "backward": module.backward},
+        options=tf.saved_model.SaveOptions(experimental_sharding_callback=policy),
+    )  # fmt: skip
+    assert len(list((folder / "variables").glob("*.data-*"))) > 1
+    (folder / "options.txt").write_text("--signature backward")
+    b = np.random.RandomState(8).standard_normal((3, 3)).astype(np.float32)
+    wanted = {name: value.numpy() for name, value in module.backward(b, 2.5).items()}
+    write_arrays(folder, {"b": b, "k": np.float32(2.5)}, wanted)
+
+
+def saved_text(folder: Path) -> None:
+    """A SavedModel that is text."""
+    module = Functions()
+    tf.saved_model.save(module, str(folder), signatures={"only": module.forward})
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    saved = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    (folder / "saved_model.pbtxt").write_text(str(saved))
+    (folder / "saved_model.pb").unlink()
+    a = np.random.RandomState(9).standard_normal((3, 5)).astype(np.float32)
+    write_arrays(folder, {"a": a}, {"scores": module.forward(a)["scores"].numpy()})
+
+
+FILES = {f.__name__: f for f in (tf1_reference, tf1_resource, tf1_loop, lowered, signatures, saved_text)}
+
+
+def write_arrays(folder: Path, feeds: dict, results: dict) -> None:
+    np.savez_compressed(folder / "in.npz", **feeds)
+    np.savez_compressed(folder / "out.npz", **results)
+
+
 def save(name: str, model, function=None, specs=(), arrays=None) -> None:
     folder = FOLDER / name
     shutil.rmtree(folder, ignore_errors=True)
@@ -258,7 +483,8 @@ def save(name: str, model, function=None, specs=(), arrays=None) -> None:
         rng = np.random.RandomState(5)
         for w in model.weights:
             w.assign(rng.uniform(0.3, 0.9, w.shape))
-        model.export(folder, verbose=False)
+        # Keras 2 has no verbosity to set; its save() adds functions for training.
+        model.export(folder, **({} if name.startswith("keras2") else {"verbose": False}))
     else:
         tf.saved_model.save(model, folder, signatures={"serving_default": function})
     (folder / "fingerprint.pb").unlink()
@@ -274,14 +500,21 @@ def save(name: str, model, function=None, specs=(), arrays=None) -> None:
             value = value if s.dtype.is_floating else np.abs(value * 9)
         feeds[key] = np.asarray(value, s.dtype.as_numpy_dtype)
     results = signature(**{k: tf.constant(v) for k, v in feeds.items()})
-    np.savez_compressed(folder / "in.npz", **feeds)
-    np.savez_compressed(folder / "out.npz", **{k: v.numpy() for k, v in results.items()})
+    write_arrays(folder, feeds, {k: v.numpy() for k, v in results.items()})
 
 
 def main() -> None:
-    models = {"keras_transformer": keras_transformer, "keras_cnn": keras_cnn, "keras_recurrent": keras_recurrent}
-    for name in sys.argv[1:] or [*CASES, *models]:
+    models = {"keras_transformer": keras_transformer, "keras_cnn": keras_cnn, "keras_recurrent": keras_recurrent, "keras2_model": keras2_model}
+    for name in sys.argv[1:] or [*CASES, *models, *FILES]:
         tf.keras.utils.set_random_seed(0)
+        if name in FILES:
+            shutil.rmtree(FOLDER / name, ignore_errors=True)
+            (FOLDER / name).mkdir(parents=True)
+            FILES[name](FOLDER / name)
+            for extra in ("fingerprint.pb", "assets"):
+                path = FOLDER / name / extra
+                path.unlink(missing_ok=True) if path.suffix else shutil.rmtree(path, ignore_errors=True)
+            continue
         if name in models:
             save(name, models[name]())
             continue

@@ -17,6 +17,12 @@ static cl::opt<std::string> output("o", cl::desc("Output file"),
                                    cl::value_desc("file"), cl::init("-"));
 static cl::list<std::string> shapes("shape", cl::desc("Shape of an input"),
                                     cl::value_desc("x=1..8..64x3x224x224"));
+static cl::opt<std::string> signature("signature",
+                                      cl::desc("Signature of a SavedModel"));
+static cl::list<std::string> inputs("inputs", cl::CommaSeparated,
+                                    cl::desc("Placeholders of a graph"));
+static cl::list<std::string> outputs("outputs", cl::CommaSeparated,
+                                     cl::desc("Outputs of a graph"));
 static cl::opt<bool> locations("locations",
                                cl::desc("Print each operator's node"));
 static cl::opt<bool> quiet("quiet",
@@ -42,6 +48,9 @@ int main(int argc, char **argv) {
       llvm::errs() << "error: " << error << "\n";
       return 1;
     }
+  options.signature = signature;
+  options.inputs.assign(inputs.begin(), inputs.end());
+  options.outputs.assign(outputs.begin(), outputs.end());
   mlir::MLIRContext context;
   frontend::ImportResult result =
       frontend::importModel(input, options, context);

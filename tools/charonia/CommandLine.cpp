@@ -170,6 +170,23 @@ CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
       ->type_name("NAME")
       ->default_str("the only one")
       ->check(given());
+  c->add_option("--signature", options.signature,
+                "SavedModel: the function to compile")
+      ->type_name("NAME")
+      ->default_str("serving_default, or the only one")
+      ->check(given());
+  c->add_option("--inputs", options.inputs,
+                "Graph of TensorFlow: its placeholders, in this order")
+      ->type_name("NODE,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->default_str("all that are read");
+  c->add_option("--outputs", options.outputs,
+                "Graph of TensorFlow: what to compute, in this order")
+      ->type_name("NODE[:N],...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->default_str("what no node reads");
   c->add_option("--cache-dir", options.cacheDir, "Folder of compiled kernels")
       ->type_name("DIR")
       ->default_str("~/.cache/charonia")

@@ -19,6 +19,9 @@ struct CompileCommand {
   std::vector<std::string> shapes;
   /// Of a file of several; empty: the only one.
   std::string program;
+  /// Of models of TensorFlow; empty: as the model has them.
+  std::string signature;
+  std::vector<std::string> inputs, outputs;
   std::string cacheDir;
   bool noCache = false;
   std::string dumpDir, stopAfter, printKernel;

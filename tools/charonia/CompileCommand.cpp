@@ -54,8 +54,13 @@ std::string describe(Location location) {
 
 class Session {
 public:
-  explicit Session(const CompileCommand &command)
-      : command(command), line(!command.quiet) {}
+  explicit Session(const CompileCommand &given)
+      : command(given), line(!command.quiet) {
+    // A folder's name, as shells complete it.
+    StringRef model = command.model;
+    if (size_t end = model.find_last_not_of('/'); end != StringRef::npos)
+      command.model = model.take_front(end + 1).str();
+  }
 
   int run() {
     if (int status = prepare())
@@ -175,6 +180,9 @@ private:
     frontend::ImportOptions options;
     options.shapes = shapes;
     options.program = command.program;
+    options.signature = command.signature;
+    options.inputs = command.inputs;
+    options.outputs = command.outputs;
     options.progress = [&](const std::string &node) {
       activity.note("node '" + printable(node) + "'");
     };
@@ -256,6 +264,14 @@ private:
       options.record.options.emplace_back("shape", shape);
     if (!command.program.empty())
       options.record.options.emplace_back("program", command.program);
+    if (!command.signature.empty())
+      options.record.options.emplace_back("signature", command.signature);
+    if (!command.inputs.empty())
+      options.record.options.emplace_back("inputs",
+                                          llvm::join(command.inputs, ","));
+    if (!command.outputs.empty())
+      options.record.options.emplace_back("outputs",
+                                          llvm::join(command.outputs, ","));
 
     FailureOr<driver::CompileReport> report =
         driver::compile(module, options, engine);
@@ -298,7 +314,7 @@ private:
                    << "\n";
   }
 
-  const CompileCommand &command;
+  CompileCommand command;
   std::string engine; ///< Empty: none is written.
   std::vector<std::string> targets;
   frontend::ShapeOptions shapes;

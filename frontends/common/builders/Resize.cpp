@@ -43,6 +43,28 @@ static Value resizeByTaps(Value input, const Resizing &how, Emitter &e) {
                                  attributes);
 }
 
+Value charonia::frontend::weighAlong(Value x, int64_t axis,
+                                     llvm::ArrayRef<float> weights, int64_t to,
+                                     Emitter &e) {
+  if (!x)
+    return {};
+  auto f32 = e.getBuilder().getF32Type();
+  Exprs shape = graph::getShape(x), result = shape;
+  Value matrix = e.constant(mlir::DenseElementsAttr::get(
+      mlir::RankedTensorType::get(
+          {1, to,
+           static_cast<int64_t>(weights.size()) / std::max<int64_t>(to, 1)},
+          f32),
+      weights));
+  result[axis] = e.number(to);
+  Value columns = e.reshape(
+      x,
+      {productOf(llvm::ArrayRef(shape).take_front(axis), e.getContext()),
+       shape[axis],
+       productOf(llvm::ArrayRef(shape).drop_front(axis + 1), e.getContext())});
+  return e.reshape(e.op<graph::MatmulOp>({matrix, columns}), result);
+}
+
 /// What no single tap or pair of taps does: wide filters where elements are
 /// left out, and parts of the input. Along each axis a product with a matrix.
 static Value resizeByMatrices(Value x, const Resizing &how, Emitter &e) {
@@ -87,17 +109,7 @@ static Value resizeByMatrices(Value x, const Resizing &how, Emitter &e) {
     }
     AxisWeights weights = weightsOf(a);
     auto f32 = e.getBuilder().getF32Type();
-    Value matrix = e.constant(mlir::DenseElementsAttr::get(
-        mlir::RankedTensorType::get({1, *to, *from}, f32),
-        llvm::ArrayRef<float>(weights.values)));
-    Exprs result = shape;
-    result[axis] = how.sizes[i];
-    Value columns = e.reshape(
-        x, {productOf(llvm::ArrayRef(shape).take_front(axis), e.getContext()),
-            shape[axis],
-            productOf(llvm::ArrayRef(shape).drop_front(axis + 1),
-                      e.getContext())});
-    x = e.reshape(e.op<graph::MatmulOp>({matrix, columns}), result);
+    x = weighAlong(x, axis, weights.values, *to, e);
     if (!llvm::is_contained(weights.outside, true))
       continue;
     SmallVector<bool> outside(weights.outside.begin(), weights.outside.end());

@@ -28,6 +28,11 @@ struct Resizing {
   double outside = 0;
 };
 
+/// x, whose axis has `from` elements, with as many along it as `weights`,
+/// row-major [to, from], has rows: each a weighted sum, in float.
+mlir::Value weighAlong(mlir::Value x, int64_t axis,
+                       llvm::ArrayRef<float> weights, int64_t to, Emitter &e);
+
 /// The resized input. Filters and regions need extents that are known.
 mlir::Value buildResize(mlir::Value input, const Resizing &how, Emitter &e);
 

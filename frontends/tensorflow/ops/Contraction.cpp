@@ -51,9 +51,73 @@ static Value filterOf(Value filter, const Window &w, Emitter &e) {
   return e.transpose(filter, permutation);
 }
 
-/// Groups are as many as the filter's channels go into the input's.
+/// As many as the filter's channels go into the input's.
+static int64_t groupsOf(Value filter, Value input, const Window &w) {
+  Exprs given = graph::getShape(filter), shape = graph::getShape(input);
+  auto perGroup = graph::constantOf(given[given.size() - 2]),
+       channels = graph::constantOf(w.channelsLast ? shape.back() : shape[1]);
+  return perGroup && channels && *perGroup > 0 ? *channels / *perGroup : 1;
+}
+
+/// The filter, [H, W, C, M], has M results for each channel: [H, W, 1, C * M],
+/// and groups of one channel.
+static Value groupedFilter(Value filter, Emitter &e) {
+  Exprs shape = graph::getShape(filter);
+  AffineExpr results = productOfSizes({shape[2], shape[3]}, e);
+  return results ? e.reshape(filter, {shape[0], shape[1], e.number(1), results})
+                 : Value();
+}
+
+/// A convolution of blocks that takes every position is a dilated one of what
+/// is in blocks. False where it does not, or is no such; then nothing is made.
+static bool convBlocks(Node &n, Emitter &e, bool isDepthwise) {
+  const Blocks &blocks = *n.blocks(0);
+  size_t rank = blocks.sizes.size(), spatial = rank - 2;
+  Window w;
+  auto last = channelsAreLast(n, e);
+  if (failed(last) || rank < 4 || rank > 5 || !n.input(1) ||
+      rankOf(n.input(1)) != int64_t(rank) || n.text("padding", "") != "VALID")
+    return false;
+  w.channelsLast = *last;
+  for (AffineExpr size :
+       llvm::ArrayRef(graph::getShape(n.input(1))).take_front(spatial))
+    w.kernel.push_back(graph::constantOf(size).value_or(0));
+  auto strides = spatialOf(n, e, "strides", w, rank),
+       dilations = spatialOf(n, e, "dilations", w, rank);
+  if (failed(strides) || failed(dilations))
+    return false;
+  w.strides = *strides;
+  w.dilations = *dilations;
+  w.pads.assign(2 * spatial, 0);
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t size = blocks.sizes[i + w.firstSpatial()];
+    if (w.kernel[i] < 1 || (size != 1 && w.strides[i] != 1) ||
+        w.kernel[i] > maxWindow / (w.dilations[i] * size))
+      return false;
+    w.dilations[i] *= size;
+  }
+  // Channels and batch are in no blocks.
+  if (blocks.sizes[w.channelsLast ? rank - 1 : 1] != 1 || blocks.sizes[0] != 1)
+    return false;
+  auto result = std::make_shared<Blocks>(blocks);
+  result->make = [make = blocks.make, w, filter = n.input(1),
+                  isDepthwise](Value padded, Emitter &e) mutable -> Value {
+    w.input = make(padded, e);
+    Value given = isDepthwise ? groupedFilter(filter, e) : filter;
+    if (!w.input || !given || failed(fitWindow(w, e)))
+      return {};
+    return buildConv(w, w.input, filterOf(given, w, e),
+                     groupsOf(given, w.input, w), e);
+  };
+  Item item;
+  item.blocks = std::move(result);
+  return succeeded(n.yieldItem(std::move(item)));
+}
+
 static LogicalResult conv(Node &n, Emitter &e) {
-  if (failed(n.needsTensors(2, 2)))
+  if (n.blocks(0) && convBlocks(n, e, false))
+    return llvm::success();
+  if (e.failed() || !n.layOut(0) || failed(n.needsTensors(2, 2)))
     return llvm::failure();
   int64_t rank = rankOf(n.input(0));
   if (failed(n.needsRank(0, 4, 5)) || failed(n.needsRank(1, rank, rank)))
@@ -61,32 +125,25 @@ static LogicalResult conv(Node &n, Emitter &e) {
   auto window = readConvWindow(n, e);
   if (failed(window))
     return llvm::failure();
-  Exprs filter = graph::getShape(n.input(1)),
-        input = graph::getShape(window->input);
-  auto perGroup = graph::constantOf(filter[rank - 2]),
-       channels = graph::constantOf(input[window->channelsLast ? rank - 1 : 1]);
-  int64_t groups =
-      perGroup && channels && *perGroup > 0 ? *channels / *perGroup : 1;
   return n.yield(buildConv(*window, window->input,
-                           filterOf(n.input(1), *window, e), groups, e));
+                           filterOf(n.input(1), *window, e),
+                           groupsOf(n.input(1), window->input, *window), e));
 }
 
-/// The filter, [H, W, C, M], has M results for each channel: C groups.
 static LogicalResult depthwiseConv(Node &n, Emitter &e) {
-  if (failed(n.needsTensors(2, 2)) || failed(n.needsRank(0, 4, 4)) ||
-      failed(n.needsRank(1, 4, 4)))
+  if (n.blocks(0) && convBlocks(n, e, true))
+    return llvm::success();
+  if (e.failed() || !n.layOut(0) || failed(n.needsTensors(2, 2)) ||
+      failed(n.needsRank(0, 4, 4)) || failed(n.needsRank(1, 4, 4)))
     return llvm::failure();
   auto window = readConvWindow(n, e);
   if (failed(window))
     return llvm::failure();
-  Exprs filter = graph::getShape(n.input(1));
-  auto channels = graph::constantOf(filter[2]);
-  AffineExpr results = productOfSizes({filter[2], filter[3]}, e);
-  if (!channels || !results)
+  auto channels = graph::constantOf(graph::getShape(n.input(1))[2]);
+  Value grouped = groupedFilter(n.input(1), e);
+  if (!channels || !grouped)
     return e.fail("the number of channels has to be known",
                   "fix that size with --shape");
-  Value grouped =
-      e.reshape(n.input(1), {filter[0], filter[1], e.number(1), results});
   return n.yield(buildConv(*window, window->input,
                            filterOf(grouped, *window, e), *channels, e));
 }
@@ -122,46 +179,58 @@ static LogicalResult fitTransposed(TransposedWindow &t, unsigned i,
 /// The gradient of a convolution by its input, which layers use as transposed
 /// convolution: operand 0 is the result's shape, the filter is [H, W, O, C].
 static LogicalResult convTranspose(Node &n, Emitter &e) {
-  if (failed(n.needsTensors(3, 3)) || failed(n.needsRank(1, 4, 4)) ||
-      failed(n.needsRank(2, 4, 4)))
+  if (failed(n.needsTensors(3, 3)) || failed(n.needsRank(1, 4, 5)))
+    return llvm::failure();
+  unsigned rank = rankOf(n.input(1)), spatial = rank - 2;
+  if (failed(n.needsRank(2, rank, rank)))
     return llvm::failure();
   auto shape = n.known(0);
   auto last = channelsAreLast(n, e);
-  if (failed(shape) || failed(last) || shape->size() != 4)
-    return e.fail("the shape of its result has to have four sizes");
+  if (failed(shape) || failed(last) || shape->size() != rank)
+    return e.fail("the shape of its result has to have " + llvm::Twine(rank) +
+                  " sizes");
   TransposedWindow t;
   Window w;
   w.channelsLast = *last;
   Exprs filter = graph::getShape(n.input(1));
-  for (AffineExpr size : llvm::ArrayRef(filter).take_front(2)) {
+  for (AffineExpr size : llvm::ArrayRef(filter).take_front(spatial)) {
     auto known = graph::constantOf(size);
     if (!known || *known < 1 || *known > maxWindow)
       return e.fail("the filter's size has to be known",
                     "fix that size with --shape");
     t.kernel.push_back(*known);
   }
-  auto strides = spatialOf(n, e, "strides", w, 4),
-       dilations = spatialOf(n, e, "dilations", w, 4);
+  auto strides = spatialOf(n, e, "strides", w, rank),
+       dilations = spatialOf(n, e, "dilations", w, rank);
   if (failed(strides) || failed(dilations))
     return llvm::failure();
   t.strides = *strides;
   t.dilations = *dilations;
-  t.pads.assign(4, 0);
+  t.pads.assign(2 * spatial, 0);
   std::string padding = n.text("padding", "");
   if (padding != "SAME" && padding != "VALID")
     return e.fail("padding '" + padding + "' is not supported");
-  Value x = *last ? e.transpose(n.input(2), {0, 3, 1, 2}) : n.input(2);
+  // Channels behind the batch, and behind all; the filter as [C, O, K...].
+  SmallVector<int64_t> first = {0, rank - 1}, behind = {0},
+                       order = {rank - 1, rank - 2};
+  for (int64_t d = 0; d < int64_t(spatial); ++d) {
+    first.push_back(d + 1);
+    behind.push_back(d + 2);
+    order.push_back(d);
+  }
+  behind.push_back(1);
+  Value x = *last ? e.transpose(n.input(2), first) : n.input(2);
   Exprs given = graph::getShape(x);
-  for (unsigned i : {0, 1})
+  for (unsigned i = 0; i < spatial; ++i)
     if (failed(fitTransposed(t, i, given[i + 2], (*shape)[w.firstSpatial() + i],
                              padding == "SAME", e)))
       return llvm::failure();
-  if (!e.agree(given[1], filter[3], "multiplies over the channels"))
+  if (!e.agree(given[1], filter[rank - 1], "multiplies over the channels"))
     return e.fail("a filter of " + e.describe(n.input(1).getType()) +
                   " does not fit the channels of " +
                   e.describe(n.input(2).getType()));
-  Value y = buildConvTranspose(x, e.transpose(n.input(1), {3, 2, 0, 1}), t, e);
-  return n.yield(*last ? e.transpose(y, {0, 2, 3, 1}) : y);
+  Value y = buildConvTranspose(x, e.transpose(n.input(1), order), t, e);
+  return n.yield(*last ? e.transpose(y, behind) : y);
 }
 
 static LogicalResult einsum(Node &n, Emitter &e) {
@@ -177,10 +246,11 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::contractionRows() {
       {"BatchMatMulV2", batchMatMul},
       {"BatchMatMulV3", batchMatMul},
       {"Einsum", einsum},
-      {"Conv2D", conv},
-      {"Conv3D", conv},
-      {"DepthwiseConv2dNative", depthwiseConv},
+      {"Conv2D", conv, "", true},
+      {"Conv3D", conv, "", true},
+      {"DepthwiseConv2dNative", depthwiseConv, "", true},
       {"Conv2DBackpropInput", convTranspose},
+      {"Conv3DBackpropInputV2", convTranspose},
   };
   return rows;
 }

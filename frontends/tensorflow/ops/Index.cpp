@@ -59,6 +59,28 @@ static LogicalResult scatterNd(Node &n, Emitter &e) {
              graph::ScatterReductionAttr::get(e.getContext(), reduction))));
 }
 
+/// Updates put into zeros.
+static LogicalResult scatterZeros(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)) || failed(n.needsRank(2, 1, 1)))
+    return llvm::failure();
+  auto dims = n.known(2);
+  if (failed(dims) || !e.type(*dims, elementOf(n.input(1))))
+    return llvm::failure();
+  Value zeros = e.broadcast(e.scalar(int64_t(0), elementOf(n.input(1))), *dims);
+  return n.yield(e.op<graph::ScatterNDOp>(
+      {zeros, n.input(0), n.input(1)},
+      e.attr("reduction", graph::ScatterReductionAttr::get(
+                              e.getContext(), graph::ScatterReduction::add))));
+}
+static LogicalResult scatterSub(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)))
+    return llvm::failure();
+  return n.yield(e.op<graph::ScatterNDOp>(
+      {n.input(0), n.input(1), e.op<graph::NegOp>({n.input(2)})},
+      e.attr("reduction", graph::ScatterReductionAttr::get(
+                              e.getContext(), graph::ScatterReduction::add))));
+}
+
 /// The largest of the last dimension and where they are.
 static LogicalResult topK(Node &n, Emitter &e) {
   if (failed(n.needsTensors(2, 2)) || failed(n.needsRank(0, 1, 32)) ||
@@ -131,6 +153,8 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::indexRows() {
       {"TensorScatterAdd", scatterNd<ScatterReduction::add>},
       {"TensorScatterMax", scatterNd<ScatterReduction::max>},
       {"TensorScatterMin", scatterNd<ScatterReduction::min>},
+      {"TensorScatterSub", scatterSub},
+      {"ScatterNd", scatterZeros},
       {"OneHot", oneHot},
       {"MatrixBandPart", bandPart},
       {"TopKV2", topK, "values indices"},

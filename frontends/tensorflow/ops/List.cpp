@@ -118,11 +118,9 @@ static LogicalResult length(Node &n, Emitter &e) {
               : llvm::failure();
 }
 
-static LogicalResult stack(Node &n, Emitter &e) {
-  if (n.numInputs() < 1 || !n.item(0).list)
-    return e.fail("is not given a list of tensors", "export the model again");
+static LogicalResult stackAll(Node &n, const Values &list, Emitter &e) {
   Values parts;
-  for (Value element : *n.item(0).list) {
+  for (Value element : list) {
     if (!element)
       return e.fail("stacks a list before all of it is set");
     Exprs dims = graph::getShape(element);
@@ -134,12 +132,137 @@ static LogicalResult stack(Node &n, Emitter &e) {
   return n.yield(e.concat(parts, 0));
 }
 
+static LogicalResult stack(Node &n, Emitter &e) {
+  if (n.numInputs() < 1 || !n.item(0).list)
+    return e.fail("is not given a list of tensors", "export the model again");
+  return stackAll(n, *n.item(0).list, e);
+}
+
+// TensorArray, the lists of TF1: the last operand, the flow, says what an array
+// holds, so it is the list.
+
+static const Values *arrayOf(Node &n, Emitter &e, unsigned count) {
+  if (n.numInputs() != count || !n.item(count - 1).list) {
+    e.fail("is not given an array of tensors", "export the model again");
+    return nullptr;
+  }
+  return n.item(count - 1).list.get();
+}
+
+static LogicalResult newArray(Node &n, Emitter &e) {
+  auto count =
+      n.numInputs() == 1 ? n.constantInteger(0) : llvm::FailureOr<int64_t>(0);
+  if (failed(count))
+    return llvm::failure();
+  if (*count < 0 || *count > maxElements)
+    return e.fail("reserves an array of " + Twine(*count) + " tensors; up to " +
+                      Twine(maxElements) + " are supported",
+                  "fix the length of the sequence with --shape");
+  return llvm::success(succeeded(yieldList(n, Values(*count))) &&
+                       succeeded(yieldList(n, Values(*count))));
+}
+
+static LogicalResult readArray(Node &n, Emitter &e) {
+  const Values *list = arrayOf(n, e, 3);
+  if (!list)
+    return llvm::failure();
+  auto position = positionOf(n, e, *list);
+  if (failed(position))
+    return llvm::failure();
+  if (!(*list)[*position])
+    return e.fail("reads element " + Twine(*position) +
+                  " of an array before it is set");
+  return n.yield((*list)[*position]);
+}
+
+static LogicalResult writeArray(Node &n, Emitter &e) {
+  const Values *list = arrayOf(n, e, 4);
+  if (!list)
+    return llvm::failure();
+  auto position = n.constantInteger(1);
+  if (failed(position))
+    return llvm::failure();
+  Values elements = *list;
+  // An array may grow.
+  if (*position < 0 || *position >= maxElements || !n.input(2))
+    return e.fail("sets element " + Twine(*position) + " of an array of " +
+                  Twine(list->size()));
+  if (*position >= static_cast<int64_t>(elements.size()))
+    elements.resize(*position + 1);
+  elements[*position] = n.input(2);
+  return yieldList(n, std::move(elements));
+}
+
+/// Puts the rows of operand 2 at the positions that operand 1 lists.
+static LogicalResult scatterArray(Node &n, Emitter &e) {
+  const Values *list = arrayOf(n, e, 4);
+  if (!list || failed(n.needsRank(1, 1, 1)) || failed(n.needsRank(2, 1, 32)))
+    return llvm::failure();
+  auto positions = n.constants(1);
+  if (failed(positions))
+    return llvm::failure();
+  Values elements = *list;
+  Exprs dims = graph::getShape(n.input(2));
+  if (dims[0] != e.number(static_cast<int64_t>(positions->size())))
+    return e.fail("gives " + Twine(positions->size()) + " positions to " +
+                  e.describe(n.input(2).getType()));
+  if (failed(e.writeOut(static_cast<int64_t>(positions->size()))))
+    return llvm::failure();
+  dims.erase(dims.begin());
+  for (auto [i, position] : llvm::enumerate(*positions)) {
+    if (position < 0 || position >= maxElements)
+      return e.fail("sets element " + Twine(position) + " of an array of " +
+                    Twine(list->size()));
+    if (position >= static_cast<int64_t>(elements.size()))
+      elements.resize(position + 1);
+    elements[position] = e.reshape(
+        sliceAlong(n.input(2), 0,
+                   {e.number(static_cast<int64_t>(i)), e.number(1), 1}, e),
+        dims);
+  }
+  return yieldList(n, std::move(elements));
+}
+
+static LogicalResult gatherArray(Node &n, Emitter &e) {
+  const Values *list = arrayOf(n, e, 3);
+  if (!list)
+    return llvm::failure();
+  auto positions = n.constants(1);
+  if (failed(positions))
+    return llvm::failure();
+  Values elements;
+  for (int64_t position : *positions) {
+    if (position < 0 || position >= static_cast<int64_t>(list->size()))
+      return e.fail("takes element " + Twine(position) + " of an array of " +
+                    Twine(list->size()));
+    elements.push_back((*list)[position]);
+  }
+  return stackAll(n, elements, e);
+}
+
+static LogicalResult arraySize(Node &n, Emitter &e) {
+  const Values *list = arrayOf(n, e, 2);
+  return list ? n.yield(e.scalar(static_cast<int64_t>(list->size()),
+                                 e.getBuilder().getI32Type()))
+              : llvm::failure();
+}
+
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::listRows() {
   static const Row rows[] = {
-      {"TensorListReserve", reserve},   {"TensorListFromTensor", fromTensor},
-      {"TensorListGetItem", getItem},   {"TensorListSetItem", setItem},
-      {"TensorListPushBack", pushBack}, {"EmptyTensorList", empty},
-      {"TensorListLength", length},     {"TensorListStack", stack},
+      {"TensorListReserve", reserve},
+      {"TensorListFromTensor", fromTensor},
+      {"TensorListGetItem", getItem},
+      {"TensorListSetItem", setItem},
+      {"TensorListPushBack", pushBack},
+      {"EmptyTensorList", empty},
+      {"TensorListLength", length},
+      {"TensorListStack", stack},
+      {"TensorArrayV3", newArray, "handle flow"},
+      {"TensorArrayReadV3", readArray},
+      {"TensorArrayWriteV3", writeArray},
+      {"TensorArrayScatterV3", scatterArray},
+      {"TensorArrayGatherV3", gatherArray},
+      {"TensorArraySizeV3", arraySize},
   };
   return rows;
 }

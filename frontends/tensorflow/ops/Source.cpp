@@ -116,8 +116,9 @@ static LogicalResult firstOnly(Node &n, Emitter &e) {
 }
 
 static LogicalResult placeholder(Node &n, Emitter &e) {
-  return e.fail("is an input that the model's signature does not have",
-                "export the model with all of its inputs");
+  return e.fail("is an input that the signature, or --inputs, does not have",
+                "export the model with all of its inputs, or name all with "
+                "--inputs");
 }
 
 // Shapes.
@@ -179,8 +180,14 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::sourceRows() {
       {"ResourceGather", gatherVariable},
       {"Variable", legacyVariable},
       {"VariableV2", legacyVariable},
-      {"Identity", identity},
+      {"Identity", identity, "", true},
       {"IdentityN", identity},
+      {"Enter", firstOnly},
+      {"RefEnter", firstOnly},
+      {"NextIteration", firstOnly},
+      {"RefNextIteration", firstOnly},
+      {"LoopCond", firstOnly},
+      {"RefIdentity", firstOnly},
       {"StopGradient", firstOnly},
       {"PreventGradient", firstOnly},
       {"Snapshot", firstOnly},

@@ -5,9 +5,10 @@
 using namespace charonia;
 
 std::string
-test::importTensorFlow(const std::map<std::string, std::string> &files) {
+test::importTensorFlow(const std::map<std::string, std::string> &files,
+                       const frontend::ImportOptions &options) {
   mlir::MLIRContext context;
-  auto result = frontend::importTensorFlowFiles(files, "m", {}, context);
+  auto result = frontend::importTensorFlowFiles(files, "m", options, context);
   bool hasError = llvm::any_of(result.diagnostics, [](const auto &diagnostic) {
     return diagnostic.severity == frontend::Diagnostic::Severity::Error;
   });

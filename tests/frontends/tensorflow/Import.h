@@ -10,7 +10,8 @@ namespace charonia::test {
 
 /// Imports and gives the diagnostics as text, and behind them the module;
 /// checks that there is one exactly where there is no error.
-std::string importTensorFlow(const std::map<std::string, std::string> &files);
+std::string importTensorFlow(const std::map<std::string, std::string> &files,
+                             const frontend::ImportOptions &options = {});
 std::string importGraph(const tf::proto::Graph &graph);
 
 } // namespace charonia::test

@@ -117,9 +117,18 @@ TEST(TensorFlowSavedModel, VariablesThatLie) {
   EXPECT_THAT(importTensorFlow(text.files()),
               HasSubstr("is of string, which is not supported"));
   SavedFiles slices;
-  slices.variable.add_slices("s");
+  slices.variable.add_slices();
   EXPECT_THAT(importTensorFlow(slices.files()),
-              HasSubstr("is stored in slices"));
+              HasSubstr("has parts of another rank"));
+  slices.variable.mutable_slices(0)->add_extents()->set_start(3);
+  slices.variable.mutable_slices(0)->add_extents();
+  EXPECT_THAT(importTensorFlow(slices.files()),
+              HasSubstr("has a part that lies outside of it"));
+  slices.variable.clear_slices();
+  slices.variable.add_slices()->add_extents()->set_length(1);
+  slices.variable.mutable_slices(0)->add_extents();
+  EXPECT_THAT(importTensorFlow(slices.files()),
+              HasSubstr("is not among the stored ones"));
 }
 
 TEST(TensorFlowSavedModel, Signatures) {
@@ -127,8 +136,27 @@ TEST(TensorFlowSavedModel, Signatures) {
   auto &signatures = *other.model.mutable_meta_graphs(0)->mutable_signatures();
   signatures["classify"] = signatures["serving_default"];
   signatures.erase("serving_default");
+  signatures["__saved_model_init_op"] = signatures["classify"];
+  // The only one is taken.
+  EXPECT_THAT(importTensorFlow(other.files()), HasSubstr("graph.matmul"));
+  frontend::ImportOptions wrong, right;
+  wrong.signature = "classif";
+  EXPECT_THAT(importTensorFlow(other.files(), wrong),
+              HasSubstr("has no signature 'classif'; it has classify\n  "
+                        "remedy: name one with --signature"));
+  signatures["embed"] = signatures["classify"];
+  EXPECT_THAT(
+      importTensorFlow(other.files()),
+      HasSubstr("has no signature 'serving_default'; it has classify, embed"));
+  right.signature = "embed";
+  EXPECT_THAT(importTensorFlow(other.files(), right),
+              HasSubstr("graph.matmul"));
+  right.outputs = {"call"};
+  EXPECT_THAT(importTensorFlow(other.files(), right),
+              HasSubstr("use --signature instead of --inputs and --outputs"));
+  signatures.clear();
   EXPECT_THAT(importTensorFlow(other.files()),
-              HasSubstr("has no signature 'serving_default'; it has classify"));
+              HasSubstr("has no signature 'serving_default', and no other"));
   SavedFiles untagged;
   untagged.model.mutable_meta_graphs(0)->mutable_info()->set_tags(0, "train");
   EXPECT_THAT(importTensorFlow(untagged.files()),
@@ -157,7 +185,155 @@ TEST(TensorFlowSavedModel, Functions) {
               HasSubstr("gives 1 arguments to function 'f', which has 2"));
 }
 
+// Text.
+
+static std::string importText(const std::string &text) {
+  return importTensorFlow({{"graph.pbtxt", text}});
+}
+
+TEST(TensorFlowText, Graph) {
+  std::string text = R"(
+    # A comment.
+    node { name: "x" op: "Placeholder"
+           attr { key: "dtype" value { type: DT_FLOAT } }
+           attr { key: "shape" value { shape { dim { size: -1 } dim < size: 2 > } } } }
+    node { name: "c" op: 'Const';
+      attr { key: "dtype" value { type: DT_FLOAT } }
+      attr { key: "value", value { tensor {
+        dtype: DT_FLOAT tensor_shape { dim { size: 2 } }
+        tensor_content: "\000\000\200?" "\x00\x00\x00\x40" } } }
+      experimental_debug_info { original_node_names: ["a", "b"] unknown: -1.5e3 [some.ext] { x: 1 } } }
+    node { name: "y" op: "Mul" input: ["x", "c"] attr { key: "T" value { type: DT_FLOAT } } }
+    versions { producer: 0x19 }
+  )";
+  EXPECT_THAT(importText(text),
+              AllOf(HasSubstr("dense<[1.000000e+00, 2.000000e+00]>"),
+                    HasSubstr("graph.name = \"y\""), HasSubstr("x_dim0"),
+                    Not(HasSubstr("error"))));
+  // Cut anywhere: a message or a module, never a crash.
+  for (size_t size = 0; size < text.size(); size += 3)
+    importText(text.substr(0, size));
+}
+
+TEST(TensorFlowText, WhatIsWrongAndWhere) {
+  EXPECT_THAT(importText("node {\n name: x\n}"),
+              HasSubstr("line 2: field 'name' has a value of another kind"));
+  EXPECT_THAT(importText("node { name: \"x"), HasSubstr("a text does not end"));
+  EXPECT_THAT(importText("node {"), HasSubstr("it ends early"));
+  EXPECT_THAT(importText("node"), HasSubstr("field 'node' has no value"));
+  EXPECT_THAT(importText("node { attr { value { i: 7x } } }"),
+              HasSubstr("'7x' is no value of field 'i'"));
+  std::string deep;
+  for (int i = 0; i < 100; ++i)
+    deep += "a {";
+  EXPECT_THAT(importText(deep), HasSubstr("over 64 deep"));
+}
+
+// Switch, Merge and loops of them.
+
+TEST(TensorFlowControlFlow, MergesOfNothing) {
+  Graph graph;
+  addInput(graph, "x", {2});
+  addNode(graph, "Relu", "a", {"x"});
+  addNode(graph, "Merge", "y", {"a", "x"});
+  EXPECT_THAT(importGraph(graph),
+              HasSubstr("nothing in the graph says which of them there is"));
+}
+
+/// A loop that adds 1 to variable "x" as often as variable "i" is below the
+/// limit.
+static Graph loopGraph(int limit) {
+  Graph graph;
+  addInput(graph, "in", {2});
+  addInts(graph, "zero", {0}, true);
+  addInts(graph, "one", {1}, true);
+  addInts(graph, "limit", {limit}, true);
+  for (auto [name, source] : {std::pair("i", "zero"), {"x", "in"}}) {
+    std::string n = name;
+    addNode(graph, "Enter", n + "/enter", {source});
+    addNode(graph, "Merge", n + "/merge", {n + "/enter", n + "/next"});
+    addNode(graph, "Switch", n + "/switch", {n + "/merge", "go"});
+    addNode(graph, "Exit", n + "/exit", {n + "/switch"});
+  }
+  addNode(graph, "Less", "less", {"i/merge", "limit/enter"});
+  for (const char *name : {"one", "limit"})
+    addNode(graph, "Enter", std::string(name) + "/enter", {name});
+  addNode(graph, "LoopCond", "go", {"less"});
+  addNode(graph, "Add", "i/add", {"i/switch:1", "one/enter"});
+  auto &cast = addNode(graph, "Cast", "f", {"i/switch:1"});
+  (*cast.mutable_attributes())["DstT"].set_type(1);
+  addNode(graph, "Add", "x/add", {"x/switch:1", "f"});
+  addNode(graph, "NextIteration", "i/next", {"i/add"});
+  addNode(graph, "NextIteration", "x/next", {"x/add"});
+  addNode(graph, "Identity", "y", {"x/exit"});
+  return graph;
+}
+
+TEST(TensorFlowControlFlow, Loops) {
+  std::string three = importGraph(loopGraph(3));
+  EXPECT_EQ(llvm::StringRef(three).count("graph.add "), 2u + 3u) << three;
+  EXPECT_THAT(importGraph(loopGraph(1 << 20)), HasSubstr("takes over"));
+  Graph broken = loopGraph(3);
+  for (auto &node : *broken.mutable_nodes())
+    if (node.name() == "x/enter")
+      node.set_op("Identity");
+  EXPECT_THAT(importGraph(broken),
+              HasSubstr("ends a loop whose parts do not fit together"));
+}
+
 // Graphs.
+
+TEST(TensorFlowGraph, NamedInputsAndOutputs) {
+  Graph graph;
+  addInput(graph, "b", {2});
+  addInput(graph, "a", {2});
+  addInput(graph, "label", {2});
+  addNode(graph, "Sub", "d", {"a", "b"});
+  addNode(graph, "Sub", "loss", {"d", "label"});
+  frontend::ImportOptions options;
+  options.outputs = {"d:0"};
+  std::string text = importTensorFlow({{"graph.pb", bytesOf(graph)}}, options);
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("graph.name = \"d\""), Not(HasSubstr("label"))));
+  EXPECT_LT(text.find("name = \"b\""), text.find("name = \"a\""));
+  options.inputs = {"a", "b"};
+  text = importTensorFlow({{"graph.pb", bytesOf(graph)}}, options);
+  EXPECT_LT(text.find("name = \"a\""), text.find("name = \"b\""));
+  options.inputs = {"a"};
+  EXPECT_THAT(importTensorFlow({{"graph.pb", bytesOf(graph)}}, options),
+              HasSubstr("'b' (Placeholder): is an input that the signature, or "
+                        "--inputs, does not have"));
+  options.inputs = {"d"};
+  EXPECT_THAT(importTensorFlow({{"graph.pb", bytesOf(graph)}}, options),
+              HasSubstr("input 'd' is a node Sub, not a placeholder"));
+  options.inputs = {"a", "a"};
+  EXPECT_THAT(importTensorFlow({{"graph.pb", bytesOf(graph)}}, options),
+              HasSubstr("'a' is named twice"));
+  options = {};
+  options.outputs = {"e"};
+  EXPECT_THAT(importTensorFlow({{"graph.pb", bytesOf(graph)}}, options),
+              HasSubstr("output 'e' is not a node of the graph"));
+  options = {};
+  options.signature = "s";
+  EXPECT_THAT(importTensorFlow({{"graph.pb", bytesOf(graph)}}, options),
+              HasSubstr("is a graph, which has no signatures"));
+}
+
+TEST(TensorFlowGraph, WhatIsNotSupportedAndWhy) {
+  auto with = [](const char *op) {
+    Graph graph;
+    addInput(graph, "x", {2});
+    addNode(graph, op, "y", {"x"});
+    return importGraph(graph);
+  };
+  EXPECT_THAT(with("RandomUniform"), HasSubstr("draws random numbers"));
+  EXPECT_THAT(with("StatelessTruncatedNormal"),
+              HasSubstr("draws random numbers"));
+  EXPECT_THAT(with("LookupTableFindV2"), HasSubstr("in a table"));
+  EXPECT_THAT(with("Where"), HasSubstr("whose size depends on data"));
+  EXPECT_THAT(with("StringSplit"), HasSubstr("on texts or files"));
+  EXPECT_THAT(with("IteratorGetNext"), HasSubstr("reads data by itself"));
+}
 
 TEST(TensorFlowGraph, InputsAndOutputsWithoutASignature) {
   Graph graph;

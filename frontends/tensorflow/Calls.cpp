@@ -1,0 +1,314 @@
+// Importing calls of functions, choices between them and loops over them.
+#include "frontends/tensorflow/GraphImporter.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::tensorflow;
+using llvm::LogicalResult;
+using llvm::StringRef;
+using llvm::Twine;
+
+// Functions.
+
+const proto::Function *GraphImporter::functionOf(Node &node,
+                                                 StringRef attribute) {
+  auto *found = node.find(attribute);
+  return functionNamed(found ? found->function().name() : node.op());
+}
+const proto::Function *GraphImporter::functionNamed(const std::string &name) {
+  const proto::Function *function = model.function(name);
+  if (!function)
+    emitter.fail("calls function '" + printable(name) +
+                     "', which is not in the model",
+                 againRemedy);
+  return function;
+}
+
+LogicalResult GraphImporter::call(const proto::Function &function,
+                                  Items arguments, const std::set<int> &wanted,
+                                  const std::string &callName,
+                                  const Scope &scope, Items &results) {
+  constexpr unsigned maxDepth = 64;
+  const auto &signature = function.signature();
+  if (scope.depth() >= maxDepth)
+    return emitter.fail("functions call each other over " + Twine(maxDepth) +
+                            " deep",
+                        "export the model without recursion");
+  if (signature.inputs_size() != static_cast<int>(arguments.size()))
+    return emitter.fail("gives " + Twine(arguments.size()) +
+                            " arguments to function '" +
+                            printable(signature.name()) + "', which has " +
+                            Twine(signature.inputs_size()),
+                        againRemedy);
+  const Body &body = model.bodyOf(function);
+  if (!body.twice.empty())
+    return emitter.fail("function '" + printable(signature.name()) +
+                            "' has two nodes of the name '" +
+                            printable(body.twice) + "'",
+                        againRemedy);
+  Scope inner(body, &scope, callName, true);
+  for (auto [i, argument] : llvm::enumerate(arguments))
+    inner.arguments[signature.inputs(i).name()] = std::move(argument);
+  std::vector<std::string> roots, all;
+  for (auto [i, output] : llvm::enumerate(signature.outputs())) {
+    auto it = function.results().find(output.name());
+    if (it == function.results().end())
+      return emitter.fail("function '" + printable(signature.name()) +
+                              "' does not compute its result '" +
+                              printable(output.name()) + "'",
+                          againRemedy);
+    all.push_back(it->second);
+    if (wanted.count(static_cast<int>(i)))
+      roots.push_back(it->second);
+  }
+  size_t before = diagnostics.size();
+  bool ok = importBody(inner, roots);
+  for (auto [i, root] : llvm::enumerate(all)) {
+    bool isWanted = ok && wanted.count(static_cast<int>(i));
+    auto item = isWanted ? lookup(parseReference(root), inner)
+                         : std::optional<Item>(Item());
+    if (!item)
+      report({"function '" + printable(signature.name()) +
+                  "' gives what it does not compute, '" + printable(root) + "'",
+              againRemedy});
+    results.push_back(item.value_or(Item()));
+  }
+  if (ok && diagnostics.size() == before)
+    return llvm::success();
+  // They are reported: the call itself has nothing to add.
+  emitter.begin(emitter.getBuilder().getUnknownLoc());
+  return llvm::failure();
+}
+
+/// The call's name says where in the model it is, unless TensorFlow made it up.
+static std::string scopeOf(const std::string &around, StringRef call) {
+  StringRef last = call.rsplit('/').second;
+  bool isMadeUp = (last.empty() ? call : last).contains("PartitionedCall");
+  StringRef front =
+      isMadeUp ? call.drop_back(last.empty() ? call.size() : last.size() + 1)
+               : call;
+  return front.empty() ? around : pathTo(around, front.str());
+}
+
+LogicalResult GraphImporter::importCall(Node &node, const proto::Node &proto,
+                                        int index, Scope &scope) {
+  const proto::Function *function = functionOf(node, "f");
+  if (!function)
+    return llvm::failure();
+  Items arguments;
+  for (unsigned i = 0; i < node.numInputs(); ++i)
+    arguments.push_back(node.item(i));
+  // What the graph passes behind the function's own arguments are its
+  // variables.
+  auto *keys =
+      scope.isFunction ? nullptr : model.captured(function->signature().name());
+  if (keys && keys->size() <= arguments.size())
+    for (auto [argument, key] : llvm::zip(
+             llvm::MutableArrayRef<Item>(arguments).take_back(keys->size()),
+             *keys))
+      if (argument.variable && !key.empty())
+        argument.variable =
+            std::make_shared<Variable>(Variable{argument.variable->node, key});
+  return call(*function, std::move(arguments), scope.wanted[index],
+              scopeOf(scope.path, proto.name()), scope, node.getResults());
+}
+
+std::optional<int64_t> GraphImporter::knownIndex(mlir::Value value,
+                                                 bool isTruth) {
+  if (!value)
+    return std::nullopt;
+  std::optional<int64_t> index;
+  if (auto known = emitter.evaluate(value).constants())
+    index = known->size() == 1 ? std::optional(known->front()) : std::nullopt;
+  else if (auto constant = emitter.constantOf(value);
+           constant && constant.getNumElements() == 1 &&
+           constant.getElementType().isInteger())
+    index = (*constant.value_begin<llvm::APInt>()).getSExtValue();
+  return index && isTruth ? std::optional<int64_t>(*index != 0) : index;
+}
+
+Item GraphImporter::choose(mlir::Value condition, const Item &first,
+                           const Item &second) {
+  Item result, a = settled(first), b = settled(second);
+  if (a.value && b.value && a.value.getType() == b.value.getType() &&
+      rankOf(condition) == 0) {
+    result.value = emitter.select(condition, a.value, b.value);
+  } else if (a.list && b.list && a.list->size() == b.list->size()) {
+    Values elements;
+    for (auto [x, y] : llvm::zip(*a.list, *b.list))
+      elements.push_back(x && y ? choose(condition, x, y).value
+                                : mlir::Value());
+    result.list = std::make_shared<Values>(std::move(elements));
+  } else if (a.variable && b.variable && a.variable->key == b.variable->key) {
+    result = a;
+  } else {
+    emitter.fail("its branches give different things, and which one is taken "
+                 "is not known before the model runs",
+                 "export the branch that is taken");
+  }
+  return result;
+}
+
+/// The functions of a choice, by operand 0: of a truth value that for false
+/// comes first.
+std::optional<std::vector<const proto::Function *>>
+GraphImporter::branchesOf(Node &node, bool isTruth) {
+  std::vector<const proto::Function *> branches;
+  if (isTruth) {
+    branches = {functionOf(node, "else_branch"),
+                functionOf(node, "then_branch")};
+  } else if (auto *list = node.find("branches")) {
+    for (const auto &name : list->list().functions())
+      branches.push_back(functionNamed(name.name()));
+  }
+  if (branches.empty())
+    emitter.fail("has no branches", againRemedy);
+  bool isComplete = !branches.empty() && !llvm::is_contained(branches, nullptr);
+  return isComplete ? std::optional(std::move(branches)) : std::nullopt;
+}
+
+/// A condition that follows from sizes takes one branch. Else all are computed
+/// and one is chosen.
+LogicalResult GraphImporter::importBranches(Node &node,
+                                            const proto::Node &proto, int index,
+                                            Scope &scope) {
+  bool isTruth = StringRef(proto.op()).ends_with("If");
+  auto branches = branchesOf(node, isTruth);
+  mlir::Value condition = node.numInputs() ? node.input(0) : mlir::Value();
+  if (!branches || !condition)
+    return emitter.fail("has no condition", againRemedy);
+  int64_t last = static_cast<int64_t>(branches->size()) - 1;
+  Items arguments;
+  for (unsigned i = 1; i < node.numInputs(); ++i)
+    arguments.push_back(node.item(i));
+  std::string path = scopeOf(scope.path, proto.name());
+  auto take = [&](int64_t branch, Items &results) {
+    return call(*(*branches)[branch], arguments, scope.wanted[index], path,
+                scope, results);
+  };
+  if (auto known = knownIndex(condition, isTruth))
+    return take(*known < 0 || *known > last ? last : *known, node.getResults());
+  std::vector<Items> all(branches->size());
+  bool wasInBranch = emitter.setInBranch(true), ok = true;
+  for (int64_t i = 0; ok && i <= last; ++i)
+    ok = succeeded(take(i, all[i]));
+  emitter.setInBranch(wasInBranch);
+  if (!ok)
+    return llvm::failure();
+  emitter.begin(locate(proto, scope));
+  emitter.follow(condition);
+  for (const Items &items : all)
+    for (const Item &item : items)
+      emitter.follow(item.value);
+  mlir::Type type = elementOf(condition);
+  for (int64_t i = 0; i < static_cast<int64_t>(all[last].size()); ++i) {
+    Item result = all[last][i];
+    bool isWanted = scope.wanted[index].count(static_cast<int>(i));
+    // A truth value may be of any type.
+    for (int64_t other = last - 1; isWanted && other >= 0; --other) {
+      if (i >= static_cast<int64_t>(all[other].size()))
+        return emitter.fail("its branches give different things", againRemedy);
+      mlir::Value isOther = emitter.compare(graph::Predicate::eq, condition,
+                                            emitter.scalar(other, type));
+      result = choose(isOther, all[other][i], result);
+    }
+    node.getResults().push_back(std::move(result));
+  }
+  return llvm::success();
+}
+
+/// A loop whose condition is not known: by which sizes, as far as that can be
+/// told.
+LogicalResult GraphImporter::unknownSteps(mlir::Value condition) {
+  std::set<std::string> names;
+  std::vector<mlir::Value> todo = {condition};
+  constexpr size_t maxValues = 64;
+  for (size_t i = 0; i < todo.size() && todo.size() < maxValues; ++i) {
+    auto known = todo[i] ? emitter.evaluate(todo[i]) : graph::SymbolicTensor();
+    for (mlir::AffineExpr element : known ? *known.elements : Exprs())
+      if (element)
+        element.walk([&](mlir::AffineExpr part) {
+          if (llvm::isa<mlir::AffineSymbolExpr>(part))
+            names.insert(emitter.getSymbols().toString(part));
+        });
+    if (todo[i] && todo[i].getDefiningOp())
+      llvm::append_range(todo, todo[i].getDefiningOp()->getOperands());
+  }
+  if (names.empty())
+    return emitter.fail(
+        "the number of steps is not known before the model runs",
+        "fix the length of the sequence with --shape, or export the model "
+        "with an input of fixed length");
+  std::string list, remedy;
+  for (const std::string &name : names) {
+    list += (list.empty() ? "" : ", ") + printable(name);
+    if (std::string option = optionFor(name); !option.empty())
+      remedy += (remedy.empty() ? "fix it: " : " and ") + option;
+  }
+  return emitter.fail("the number of steps depends on size " + list +
+                          ", which is open",
+                      remedy.empty() ? "fix it with --shape" : remedy);
+}
+
+/// "--shape x=?x32x6" for the size x_dim1 of an input; empty for others.
+std::string GraphImporter::optionFor(StringRef symbol) {
+  constexpr const char *example = "32";
+  for (const Port &port : model.inputs()) {
+    StringRef rest = symbol;
+    int dim = 0;
+    if (!port.shape || !rest.consume_front(port.name) ||
+        !rest.consume_front("_dim") || rest.getAsInteger(10, dim) ||
+        dim >= port.shape->dims_size())
+      continue;
+    std::string text = "--shape " + printable(port.name) + "=";
+    for (int i = 0; i < port.shape->dims_size(); ++i) {
+      int64_t size = port.shape->dims(i).size();
+      text += (i ? "x" : "") + (i == dim     ? std::string(example)
+                                : size == -1 ? std::string("?")
+                                             : std::to_string(size));
+    }
+    return text;
+  }
+  return "";
+}
+
+/// Written out step by step: what the condition compares has to be known.
+LogicalResult GraphImporter::importWhile(Node &node, const proto::Node &proto,
+                                         Scope &scope) {
+  const proto::Function *condition = functionOf(node, "cond");
+  const proto::Function *body = condition ? functionOf(node, "body") : nullptr;
+  if (!body)
+    return llvm::failure();
+  Items states;
+  for (unsigned i = 0; i < node.numInputs(); ++i)
+    states.push_back(node.item(i));
+  std::string path = scopeOf(scope.path, proto.name());
+  std::set<int> all;
+  for (unsigned i = 0; i < node.numInputs(); ++i)
+    all.insert(static_cast<int>(i));
+  for (int64_t step = 0;; ++step) {
+    Items test;
+    if (failed(call(*condition, states, {0}, path, scope, test)))
+      return llvm::failure();
+    emitter.begin(locate(proto, scope));
+    mlir::Value isMore = test.empty() ? mlir::Value() : test[0].value;
+    auto goesOn = knownIndex(isMore, true);
+    if (!goesOn)
+      return unknownSteps(isMore);
+    if (!*goesOn)
+      break;
+    if (step == maxSteps)
+      return emitter.fail("takes over " + Twine(maxSteps) + " steps",
+                          "export the model for shorter sequences");
+    Items next;
+    if (failed(call(*body, std::move(states), all, path, scope, next)))
+      return llvm::failure();
+    states = std::move(next);
+    if (states.size() != all.size())
+      return emitter.fail("its body gives " + Twine(states.size()) +
+                              " results for " + Twine(all.size()) + " states",
+                          againRemedy);
+  }
+  node.getResults() = std::move(states);
+  return llvm::success();
+}
