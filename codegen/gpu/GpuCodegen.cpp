@@ -1,7 +1,9 @@
 #include "codegen/gpu/GpuCodegen.h"
+#include "codegen/gpu/AlignRows.h"
 #include "codegen/gpu/AssignLayouts.h"
 #include "codegen/gpu/DependentLaunch.h"
 #include "codegen/gpu/EarlyLoads.h"
+#include "codegen/gpu/KeepRows.h"
 #include "codegen/gpu/Pipeline.h"
 #include "codegen/gpu/Ptxas.h"
 #include "codegen/gpu/SharedMemory.h"
@@ -103,8 +105,10 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   math.exp2 = math.rsqrt = true;
   expandMath(function, math);
   branchAroundBounds(function);
+  alignRows(function);
   if (failed(assignLayouts(function, warps, target)))
     return failure();
+  keepRows(function, target.sharedBytes);
   issueLoadsEarly(function);
   dumper.dump(function, "layouts");
   PipelineOptions pipeline;

@@ -30,7 +30,7 @@ LinearLayout LayoutPlan::coalesced(const AccessOp &access) const {
   for (int64_t axis = rank - 1; axis >= 0; --axis) {
     const tile::AxisAccess &along = axes[axis];
     int64_t vector =
-        std::min({along.contiguous, along.alignment, along.uniformChecks,
+        std::min({along.contiguous, along.alignment, along.steppedChecks,
                   int64_t(std::max(1u, kVectorBytes / bytes))});
     bool neighbours = along.stride == 1 && shape[axis] > 1;
     if (std::tuple(vector, neighbours) >
@@ -55,13 +55,14 @@ LinearLayout LayoutPlan::coalesced(const AccessOp &access) const {
 
 Coalescing LayoutPlan::judge(const AccessOp &access,
                              ArrayRef<tile::AxisAccess> axes,
-                             const LinearLayout &layout) {
+                             const LinearLayout &layout, bool mayEnd) {
   Coalescing result;
   unsigned bytes = simt::elementBits(access.tile.getElementType()) / 8;
   for (unsigned axis = 0; axis < access.tile.getRank(); ++axis) {
     const tile::AxisAccess &along = axes[axis];
     int64_t limit =
-        std::min({along.contiguous, along.alignment, along.uniformChecks,
+        std::min({along.contiguous, along.alignment,
+                  mayEnd ? along.steppedChecks : along.uniformChecks,
                   int64_t(std::max(1u, kVectorBytes / bytes))});
     unsigned vector = 1u << axisVector(layout, axis, limit).size();
     // Lanes that go on where the vector ends.

@@ -87,9 +87,11 @@ public:
     return judge(access, axesOf(access), layout);
   }
   /// `axes`: the access along each axis of its tile.
+  /// `mayEnd`: a vector may end inside of the tile's checks, whose elements are
+  /// then accessed one by one.
   static Coalescing judge(const tile::AccessOp &access,
                           llvm::ArrayRef<tile::AxisAccess> axes,
-                          const LinearLayout &layout);
+                          const LinearLayout &layout, bool mayEnd = true);
 
 private:
   /// The analysis of each axis, made once for each operation.

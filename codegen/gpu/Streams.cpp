@@ -8,8 +8,13 @@ using namespace charonia::gpu;
 
 std::optional<AsyncCopy> charonia::gpu::asAsyncCopy(simt::ToSharedOp op) {
   auto load = op.getInput().getDefiningOp<tile::LoadOp>();
-  if (!load)
-    return std::nullopt;
+  return load ? asAsyncCopy(load, op.getMemory().getType(), false)
+              : std::nullopt;
+}
+
+std::optional<AsyncCopy> charonia::gpu::asAsyncCopy(tile::LoadOp load,
+                                                    simt::MemoryType memory,
+                                                    bool mayEnd) {
   for (Value symbol : load.getSymbols())
     if (!symbol.getType().isIndex())
       return std::nullopt;
@@ -17,10 +22,9 @@ std::optional<AsyncCopy> charonia::gpu::asAsyncCopy(simt::ToSharedOp op) {
   unsigned bytes = simt::elementBits(load.getType().getElementType()) / 8;
   tile::AccessOp access = tile::AccessOp::get(load);
   Coalescing best =
-      LayoutPlan::judge(access, tile::analyzeAxes(access), layout);
+      LayoutPlan::judge(access, tile::analyzeAxes(access), layout, mayEnd);
   // The vector has to be one in shared memory as well.
-  LinearLayout offsets =
-      sharedOffsets(layout, op.getMemory().getType().getLayout().getLayout());
+  LinearLayout offsets = sharedOffsets(layout, memory.getLayout().getLayout());
   SmallVector<unsigned> shared = sharedVector(offsets, best.vector);
   SmallVector<unsigned> global = axisVector(layout, best.axis, best.vector);
   unsigned bits = 0;

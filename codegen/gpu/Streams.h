@@ -15,6 +15,10 @@ struct AsyncCopy {
   unsigned axis, vector;
 };
 std::optional<AsyncCopy> asAsyncCopy(simt::ToSharedOp op);
+/// The same of a load to `memory`. `mayEnd`: vectors may end inside of the
+/// load's checks.
+std::optional<AsyncCopy> asAsyncCopy(tile::LoadOp load, simt::MemoryType memory,
+                                     bool mayEnd);
 void createCopy(mlir::OpBuilder &b, tile::LoadOp load, const AsyncCopy &copy,
                 mlir::Value memory);
 

@@ -334,6 +334,47 @@ def test_products_of_one_row_column_or_term(tmp_path, target):
         np.testing.assert_allclose(got, want, rtol=0, atol=2e-5 * max(1, np.abs(want).max()), err_msg=name)
 
 
+LONG_ROWS = {
+    "softmax": "x) => (FLOAT[R,N] y) { y = Softmax(x) }",
+    "log": "x) => (FLOAT[R,N] y) { y = LogSoftmax(x) }",
+    "mask": "x, FLOAT[N] m) => (FLOAT[R,N] y) { s = Add(x, m) y = Softmax(s) }",
+    "norm": """x, FLOAT[R,N] z, FLOAT[N] g, FLOAT[N] b) => (FLOAT[R,N] y)
+               { s = Add(x, z) y = LayerNormalization(s, g, b) }""",
+    "max": "x) => (FLOAT[R,1] y) { y = ReduceMax <axes = [1]> (x) }",
+}
+
+
+@pytest.mark.parametrize("precision", LIMITS)
+@pytest.mark.parametrize("columns", [8193, 20004, 30007])
+@pytest.mark.parametrize("name", LONG_ROWS)
+def test_long_rows(tmp_path, name, columns, precision):
+    """Rows that begin anywhere are read by vectors, once; their ends element by element."""
+    rows = 5
+    text = LONG_ROWS[name].replace("FLOAT", "float").replace("R,", f"{rows},").replace("N]", f"{columns}]")
+    model = onnx.parser.parse_model(
+        f'<ir_version: 9, opset_import: ["" : 17]>\nagraph (float[{rows},{columns}] {text}'
+    )
+    rng = np.random.default_rng(columns)
+    feeds = {
+        i.name: rng.standard_normal([d.dim_value for d in i.type.tensor_type.shape.dim]).astype(np.float32)
+        for i in model.graph.input
+    }
+    path, engine, dump = tmp_path / "m.onnx", tmp_path / "m.engine", tmp_path / "dump"
+    onnx.save(model, path)
+    harness.compile_model(path, engine, target="sm_90a", precision=precision, dump=dump)
+    if name == "softmax":
+        code = "".join(p.read_text() for p in dump.glob("*-cuda-code/*/*-thread.mlir"))
+        assert "nvvm.cp.async.shared.global" in code
+        assert re.search(r"st\.global\.v4\.b32|llvm.store .*vector<[48]xf", code)
+    (want,) = ReferenceEvaluator(model).run(None, feeds)
+    for seed, copies in ORDERS[:2]:
+        (got,) = harness.run_engine(
+            engine, feeds, ["y"], tmp_path / "run", device="simt", dump=dump,
+            extra=["--seed", str(seed), "--copies", copies],
+        )  # fmt: skip
+        assert harness.scaled_error(want, got.astype(np.float32)) <= LIMITS[precision]
+
+
 def recurrence(op, direction):
     """Without an initial state, which is then zeros of as many rows as there are sequences."""
     steps, size, hidden = 3, 8, 8

@@ -114,6 +114,22 @@ private:
   Value predicateOf(const AddressPlan &plan, const LinearLayout &layout,
                     unsigned reg, llvm::ArrayRef<IndexSum> dims,
                     llvm::ArrayRef<IndexSum> symbols);
+  /// Of the elements of a vector: whether all are inside (null: they are), and
+  /// whether only some are (null: never).
+  struct Inside {
+    Value all, some;
+  };
+  /// `registers`: of the vector. `mayEnd`: its elements do not agree.
+  Inside insideOf(const AddressPlan &plan, const LinearLayout &layout,
+                  llvm::ArrayRef<unsigned> registers, bool mayEnd);
+  /// The elements of a vector of which some are inside, one by one.
+  Values loadElements(const AddressPlan &plan, const LinearLayout &layout,
+                      llvm::ArrayRef<unsigned> registers, bool independent);
+  /// `values`, or what `by` gives where the condition holds.
+  Values replaceWhere(Value condition, llvm::ArrayRef<Value> values,
+                      llvm::function_ref<Values()> by);
+  void doWhere(Value condition, llvm::function_ref<void()> what,
+               llvm::function_ref<void()> otherwise = nullptr);
   /// A predicate that is known to be false.
   bool isNever(Value predicate) const;
   Value pointerOf(const Address &address);
@@ -189,6 +205,9 @@ private:
   Values elements(Value tile);
   Values packed(Value tile);
   Value packBits(llvm::ArrayRef<Value> values);
+  Values packWords(llvm::ArrayRef<Value> values);
+  Values unpackWords(llvm::ArrayRef<Value> words, mlir::Type element,
+                     unsigned count);
   Values unpackBits(Value bits, mlir::Type element, unsigned count);
 
   // --- Math.cpp ---

@@ -1,6 +1,7 @@
 // Accesses to buffers.
 #include "codegen/gpu/lower/Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -354,28 +355,90 @@ namespace {
 struct Groups {
   SmallVector<unsigned> bits;
   unsigned mask = 0;
+  bool mayEnd; ///< Elements of a group do not agree on the checks.
 
-  Groups(const LinearLayout &layout, const Coalescing &how)
-      : bits(axisVector(layout, how.axis, how.vector)) {
+  Groups(const tile::AccessOp &access, const LinearLayout &layout) {
+    SmallVector<tile::AxisAccess> axes = tile::analyzeAxes(access);
+    Coalescing how = LayoutPlan::judge(access, axes, layout);
+    mayEnd = !axes.empty() && how.vector > axes[how.axis].uniformChecks;
+    bits = axisVector(layout, how.axis, how.vector);
     for (unsigned bit : bits)
       mask |= 1u << bit;
   }
-  unsigned size() const { return 1u << bits.size(); }
   bool starts(unsigned reg) const { return (reg & mask) == 0; }
-  unsigned member(unsigned reg, unsigned i) const {
-    for (auto [j, bit] : llvm::enumerate(bits))
-      reg |= (i >> j & 1) << bit;
-    return reg;
+  SmallVector<unsigned> from(unsigned reg) const {
+    SmallVector<unsigned> members;
+    for (unsigned i = 0; i < 1u << bits.size(); ++i) {
+      members.push_back(reg);
+      for (auto [j, bit] : llvm::enumerate(bits))
+        members.back() |= (i >> j & 1) << bit;
+    }
+    return members;
   }
 };
 } // namespace
 
+KernelLowering::Inside KernelLowering::insideOf(const AddressPlan &plan,
+                                                const LinearLayout &layout,
+                                                ArrayRef<unsigned> registers,
+                                                bool mayEnd) {
+  auto predicate = [&](unsigned reg) {
+    return predicateOf(plan, layout, reg, coordinates(layout, reg),
+                       symbolsOf(plan.access, layout, reg));
+  };
+  Value first = predicate(registers.front());
+  if (!mayEnd)
+    return {first, {}};
+  Value last = predicate(registers.back());
+  if (first == last)
+    return {first, {}};
+  auto known = [&](Value value) -> Value {
+    return value ? value : arith::ConstantIntOp::create(b, loc, true, 1);
+  };
+  return {index->both(first, last),
+          arith::XOrIOp::create(b, loc, known(first), known(last))};
+}
+
+KernelLowering::Values
+KernelLowering::loadElements(const AddressPlan &plan,
+                             const LinearLayout &layout,
+                             ArrayRef<unsigned> registers, bool independent) {
+  Values values;
+  for (unsigned reg : registers) {
+    SmallVector<IndexSum> dims = coordinates(layout, reg),
+                          symbols = symbolsOf(plan.access, layout, reg);
+    Value predicate = predicateOf(plan, layout, reg, dims, symbols);
+    llvm::append_range(
+        values, loadVector(addressOf(plan, dims, symbols), predicate,
+                           plan.access.tile.getElementType(), 1, independent));
+  }
+  return values;
+}
+
+/// Words rather than elements go through a branch: a register holds one.
+KernelLowering::Values KernelLowering::packWords(ArrayRef<Value> values) {
+  unsigned bits = simt::elementBits(values[0].getType()),
+           perWord =
+               bits < 32 ? std::min<unsigned>(32 / bits, values.size()) : 1;
+  Values words;
+  for (unsigned i = 0; i < values.size(); i += perWord)
+    words.push_back(packBits(values.slice(i, perWord)));
+  return words;
+}
+
+KernelLowering::Values KernelLowering::unpackWords(ArrayRef<Value> words,
+                                                   Type element,
+                                                   unsigned count) {
+  Values values;
+  for (Value word : words)
+    llvm::append_range(values, unpackBits(word, element, count / words.size()));
+  return values;
+}
+
 void KernelLowering::lowerOp(tile::LoadOp op) {
   const LinearLayout &layout = simt::layoutOf(op.getResult());
   AddressPlan plan = planAddresses(tile::AccessOp::get(op));
-  Groups groups(
-      layout,
-      LayoutPlan::judge(plan.access, tile::analyzeAxes(plan.access), layout));
+  Groups groups(plan.access, layout);
   Type element = scalarType(op.getResult());
   Values values(layout.inSize(Dim::Register));
   // Registers of one address, which broadcasting axes give, are loaded once.
@@ -383,25 +446,66 @@ void KernelLowering::lowerOp(tile::LoadOp op) {
   for (unsigned reg = 0; reg < values.size(); ++reg) {
     if (!groups.starts(reg))
       continue;
+    SmallVector<unsigned> members = groups.from(reg);
     SmallVector<IndexSum> dims = coordinates(layout, reg);
     SmallVector<IndexSum> symbols = symbolsOf(plan.access, layout, reg);
     Address address = addressOf(plan, dims, symbols);
-    Value predicate = predicateOf(plan, layout, reg, dims, symbols);
-    if (isNever(predicate)) {
+    Inside inside = insideOf(plan, layout, members, groups.mayEnd);
+    if (!inside.some && isNever(inside.all)) {
       Value zero =
           LLVM::ConstantOp::create(b, loc, element, b.getZeroAttr(element));
-      for (unsigned i = 0; i < groups.size(); ++i)
-        values[groups.member(reg, i)] = zero;
+      for (unsigned member : members)
+        values[member] = zero;
       continue;
     }
-    Values &vector = loaded[{address, predicate.getAsOpaquePointer()}];
-    if (vector.empty())
-      vector = loadVector(address, predicate, element, groups.size(),
+    Values &vector = loaded[{address, inside.all.getAsOpaquePointer()}];
+    if (vector.empty()) {
+      vector = loadVector(address, inside.all, element, members.size(),
                           op.getIndependent());
-    for (unsigned i = 0; i < groups.size(); ++i)
-      values[groups.member(reg, i)] = vector[i];
+      if (inside.some)
+        vector = replaceWhere(inside.some, vector, [&] {
+          return loadElements(plan, layout, members, op.getIndependent());
+        });
+    }
+    for (auto [member, value] : llvm::zip(members, vector))
+      values[member] = value;
   }
   bind(op.getResult(), values);
+}
+
+KernelLowering::Values
+KernelLowering::replaceWhere(Value condition, ArrayRef<Value> values,
+                             llvm::function_ref<Values()> by) {
+  Values words = packWords(values);
+  auto branch = scf::IfOp::create(
+      b, loc, SmallVector<Type>(words.size(), words[0].getType()), condition,
+      /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(&branch.getThenRegion().front());
+  index->enterScope();
+  scf::YieldOp::create(b, loc, packWords(by()));
+  index->leaveScope();
+  b.setInsertionPointToEnd(&branch.getElseRegion().front());
+  scf::YieldOp::create(b, loc, words);
+  b.setInsertionPointAfter(branch);
+  return unpackWords(Values(branch.getResults()), values[0].getType(),
+                     values.size());
+}
+
+void KernelLowering::doWhere(Value condition, llvm::function_ref<void()> what,
+                             llvm::function_ref<void()> otherwise) {
+  auto branch = scf::IfOp::create(b, loc, TypeRange(), condition,
+                                  /*withElseRegion=*/bool(otherwise));
+  OpBuilder::InsertionGuard guard(b);
+  auto fill = [&](Region &region, llvm::function_ref<void()> with) {
+    b.setInsertionPointToStart(&region.front());
+    index->enterScope();
+    with();
+    index->leaveScope();
+  };
+  fill(branch.getThenRegion(), what);
+  if (otherwise)
+    fill(branch.getElseRegion(), otherwise);
 }
 
 void KernelLowering::lowerOp(tile::StoreOp op) {
@@ -409,23 +513,31 @@ void KernelLowering::lowerOp(tile::StoreOp op) {
     return lowerUpdate(op);
   const LinearLayout &layout = simt::layoutOf(op.getValue());
   AddressPlan plan = planAddresses(tile::AccessOp::get(op));
-  Groups groups(
-      layout,
-      LayoutPlan::judge(plan.access, tile::analyzeAxes(plan.access), layout));
+  Groups groups(plan.access, layout);
   Values values = elements(op.getValue());
   Value first = firstHolder(layout);
+  auto place = [&](unsigned reg) {
+    return addressOf(plan, coordinates(layout, reg),
+                     symbolsOf(plan.access, layout, reg));
+  };
   for (unsigned reg = 0; reg < values.size(); ++reg) {
     if (!groups.starts(reg))
       continue;
-    SmallVector<IndexSum> dims = coordinates(layout, reg);
-    SmallVector<IndexSum> symbols = symbolsOf(plan.access, layout, reg);
-    Value predicate = predicateOf(plan, layout, reg, dims, symbols);
-    if (isNever(predicate))
+    SmallVector<unsigned> members = groups.from(reg);
+    Inside inside = insideOf(plan, layout, members, groups.mayEnd);
+    if (!inside.some && isNever(inside.all))
       continue;
     Values vector;
-    for (unsigned i = 0; i < groups.size(); ++i)
-      vector.push_back(values[groups.member(reg, i)]);
-    storeVector(addressOf(plan, dims, symbols), index->both(first, predicate),
-                vector);
+    for (unsigned member : members)
+      vector.push_back(values[member]);
+    storeVector(place(reg), index->both(first, inside.all), vector);
+    if (!inside.some)
+      continue;
+    doWhere(index->both(first, inside.some), [&] {
+      for (unsigned member : members) {
+        Value one = insideOf(plan, layout, member, false).all;
+        storeVector(place(member), one, values[member]);
+      }
+    });
   }
 }

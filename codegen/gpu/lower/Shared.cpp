@@ -270,8 +270,11 @@ void KernelLowering::lowerOp(simt::CopyAsyncOp op) {
                      op.getShape(), int64_t(op.getRank()), op.getChecks()});
   unsigned bytes =
       simt::elementBits(memory.getElementType()) / 8 * op.getVector();
+  bool mayEnd = int64_t(op.getVector()) >
+                tile::analyzeAxis(plan.access, op.getAxis()).uniformChecks;
+  SmallVector<unsigned> bits = axisVector(layout, op.getAxis(), op.getVector());
   unsigned mask = 0;
-  for (unsigned bit : axisVector(layout, op.getAxis(), op.getVector()))
+  for (unsigned bit : bits)
     mask |= 1u << bit;
   unsigned last = memory.getShape().size() - 1;
   AffineExpr column = b.getAffineDimExpr(last),
@@ -279,22 +282,45 @@ void KernelLowering::lowerOp(simt::CopyAsyncOp op) {
   for (unsigned reg = 0; reg < layout.inSize(Dim::Register); ++reg) {
     if (reg & mask || decide(column, read, layout, reg) == false)
       continue;
-    SmallVector<IndexSum> dims = coordinates(layout, reg);
-    SmallVector<IndexSum> symbols = symbolsOf(plan.access, layout, reg);
-    Value from = pointerOf(addressOf(plan, dims, symbols));
+    SmallVector<unsigned> members(1u << bits.size(), reg);
+    for (auto [i, member] : llvm::enumerate(members))
+      for (auto [j, bit] : llvm::enumerate(bits))
+        member |= (i >> j & 1) << bit;
+    Inside inside = insideOf(plan, layout, members, mayEnd);
     Value to = sharedPointer(op.getMemory(), offsets, reg);
     // Where a check fails nothing is read and zeros are written.
-    Value size;
-    if (Value predicate = predicateOf(plan, layout, reg, dims, symbols)) {
-      IndexBuilder::Key key{"copied bytes", {predicate}, {bytes}};
-      size = index->cached(key, [&]() -> Value {
-        return LLVM::SelectOp::create(b, loc, predicate, i32(bytes), i32(0));
-      });
+    auto copy = [&] {
+      Value from = pointerOf(addressOf(plan, coordinates(layout, reg),
+                                       symbolsOf(plan.access, layout, reg)));
+      Value size;
+      if (inside.all) {
+        IndexBuilder::Key key{"copied bytes", {inside.all}, {bytes}};
+        size = index->cached(key, [&]() -> Value {
+          return LLVM::SelectOp::create(b, loc, inside.all, i32(bytes), i32(0));
+        });
+      }
+      NVVM::CpAsyncOp::create(b, loc, to, from, bytes,
+                              bytes == 16 ? NVVM::LoadCacheModifierKind::CG
+                                          : NVVM::LoadCacheModifierKind::CA,
+                              size);
+    };
+    if (!inside.some) {
+      copy();
+      continue;
     }
-    NVVM::CpAsyncOp::create(b, loc, to, from, bytes,
-                            bytes == 16 ? NVVM::LoadCacheModifierKind::CG
-                                        : NVVM::LoadCacheModifierKind::CA,
-                            size);
+    doWhere(
+        inside.some,
+        [&] {
+          Values words = packWords(
+              loadElements(plan, layout, members, op.getIndependent()));
+          auto type = VectorType::get({int64_t(words.size())}, b.getI32Type());
+          Value whole = LLVM::PoisonOp::create(b, loc, type);
+          for (auto [i, word] : llvm::enumerate(words))
+            whole = LLVM::InsertElementOp::create(b, loc, type, whole, word,
+                                                  i32(i));
+          LLVM::StoreOp::create(b, loc, whole, to, bytes);
+        },
+        copy);
   }
 }
 

@@ -132,6 +132,19 @@ struct BlockedAxis {
     return graph::divisorOf(sum.toExpr(access.map.getContext()), facts);
   }
 
+  /// Whether the coordinate of a check goes up by one within each block, and
+  /// its extent is no shorter than that.
+  bool checkIsStepped(int64_t result) const {
+    AffineExpr moved = access.map.getResult(result).replaceDims(dims);
+    Sum coordinate(graph::simplify(moved, facts)),
+        extent(graph::simplify(access.shape.getResult(result), facts));
+    if (varies(coordinate) || varies(extent) || extent.usesDim(inner) ||
+        coordinate.coefficientOf(inner) != 1)
+      return false;
+    return graph::boundsOf(access.shape.getResult(result), facts).low >
+           facts.dims[inner].high;
+  }
+
   /// Whether 0 <= coordinate < extent agrees within each block.
   bool checkIsUniform(int64_t result) const {
     AffineExpr moved = access.map.getResult(result).replaceDims(dims);
@@ -185,8 +198,14 @@ AxisAccess charonia::tile::analyzeAxis(const AccessOp &access, unsigned axis) {
   for (int64_t block = llvm::bit_ceil((uint64_t)extent); block > 1;
        block /= 2) {
     BlockedAxis blocked(access, facts, axis, block);
-    if (llvm::all_of(access.checks,
-                     [&](int64_t i) { return blocked.checkIsUniform(i); })) {
+    auto isUniform = [&](int64_t i) { return blocked.checkIsUniform(i); };
+    auto varying = llvm::make_filter_range(
+        access.checks, [&](int64_t i) { return !isUniform(i); });
+    if (result.steppedChecks == 1 &&
+        (varying.empty() || (llvm::hasSingleElement(varying) &&
+                             blocked.checkIsStepped(*varying.begin()))))
+      result.steppedChecks = block;
+    if (llvm::all_of(access.checks, isUniform)) {
       result.uniformChecks = block;
       break;
     }

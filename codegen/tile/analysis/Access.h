@@ -40,6 +40,10 @@ struct AxisAccess {
   /// Largest power of two V so that the checks agree within each aligned block
   /// of V.
   int64_t uniformChecks = 1;
+  /// The same, where the coordinate of one check may also go up by one from
+  /// element to element, if its extent is V at least: where neither the first
+  /// element of a block is inside nor the last, none is.
+  int64_t steppedChecks = 1;
 };
 
 /// What is known of the dims and symbols of the access's maps.

@@ -140,6 +140,29 @@ TEST_F(TileAccess, DynamicRowLength) {
       std::nullopt);
 }
 
+TEST_F(TileAccess, ChecksThatStep) {
+  // A row of 1001 that begins in the middle of a block of 8.
+  StringRef row = "(d0)[s0] -> (s0, d0 + s0 * 1001 floordiv 8 * 8 - s0 * 1001)";
+  auto aligned = analyze({64}, row, "()[s0] -> (9, 1001)", 0, {1}, {1});
+  EXPECT_EQ(aligned.contiguous, 64);
+  EXPECT_EQ(aligned.alignment, 8);
+  EXPECT_EQ(aligned.uniformChecks, 1);
+  EXPECT_EQ(aligned.steppedChecks, 64);
+  // A row shorter than the block could lie inside of it, both ends out.
+  auto narrow = analyze({64}, "(d0)[s0] -> (s0, d0 - s0)", "()[s0] -> (9, 31)",
+                        0, {1}, {1});
+  EXPECT_EQ(narrow.steppedChecks, 16);
+  // So could what two checks leave.
+  auto twice = analyze({64}, "(d0)[s0] -> (d0 - s0, d0 + s0)",
+                       "()[s0] -> (99, 98)", 0, {1}, {0, 1});
+  EXPECT_EQ(twice.steppedChecks, 1);
+  // Blocks that agree may be shorter than those that step.
+  auto uniform = analyze({64}, "(d0)[s0] -> (s0, d0 + s0 * 32)",
+                         "()[s0] -> (9, 96)", 0, {1}, {1});
+  EXPECT_EQ(uniform.uniformChecks, 32);
+  EXPECT_EQ(uniform.steppedChecks, 64);
+}
+
 TEST_F(TileAccess, ImplicitConvolution) {
   // k = (ky * 3 + kx) * 64 + c, read in blocks of 32 channels.
   StringRef map = "(d0, d1)[s0] -> (((d1 + s0) floordiv 192) + d0, ((d1 + s0) "

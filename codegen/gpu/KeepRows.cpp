@@ -1,0 +1,173 @@
+#include "codegen/gpu/KeepRows.h"
+#include "codegen/gpu/LayoutPlan.h"
+#include "codegen/gpu/Streams.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::gpu;
+
+namespace {
+
+/// Loads of the same tiles, in loops over the same numbers.
+struct Row {
+  int64_t count; ///< of tiles
+  SmallVector<tile::LoadOp> loads;
+  AsyncCopy copy;
+  simt::MemoryType memory; ///< of a tile
+
+  int64_t bytes() const { return count * memory.getBytes(); }
+};
+
+/// The iterations of a loop that counts from 0 in ones.
+std::optional<int64_t> countOf(scf::ForOp loop) {
+  APInt low, high, step;
+  if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&low)) ||
+      !matchPattern(loop.getUpperBound(), m_ConstantInt(&high)) ||
+      !matchPattern(loop.getStep(), m_ConstantInt(&step)) || !low.isZero() ||
+      !step.isOne())
+    return std::nullopt;
+  return high.getSExtValue();
+}
+
+scf::ForOp loopOf(tile::LoadOp load) {
+  return cast<scf::ForOp>(load->getParentOp());
+}
+
+bool areAlike(tile::LoadOp a, tile::LoadOp b) {
+  if (a.getBuffer() != b.getBuffer() || a.getType() != b.getType() ||
+      a->getAttrDictionary() != b->getAttrDictionary() ||
+      a.getSymbols().size() != b.getSymbols().size())
+    return false;
+  for (auto [x, y] : llvm::zip(a.getSymbols(), b.getSymbols()))
+    if (x != y &&
+        !(x == loopOf(a).getInductionVar() && y == loopOf(b).getInductionVar()))
+      return false;
+  return true;
+}
+
+/// Whether the load's tile depends on the loop's counter and on what is known
+/// before the loop alone, each thread has elements of its own, and they can be
+/// copied. Fills in how.
+bool describe(Row &row) {
+  tile::LoadOp load = row.loads.front();
+  scf::ForOp loop = loopOf(load);
+  for (Value symbol : load.getSymbols())
+    if (!symbol.getType().isIndex() || (symbol != loop.getInductionVar() &&
+                                        !loop.isDefinedOutsideOfLoop(symbol)))
+      return false;
+  const LinearLayout &layout = simt::layoutOf(load);
+  if (llvm::is_contained(layout.allColumns(), 0))
+    return false;
+  Type element = load.getType().getElementType();
+  unsigned bits = simt::elementBits(element);
+  MLIRContext *context = load.getContext();
+  row.memory = simt::MemoryType::get(
+      context, load.getType().getShape(), element,
+      simt::LayoutAttr::get(context, conversionLayout(layout, layout, bits)));
+  std::optional<AsyncCopy> copy = asAsyncCopy(load, row.memory, true);
+  if (!copy)
+    return false;
+  row.copy = *copy;
+  return true;
+}
+
+/// Rows that more than one of the loops in a block reads, from buffers that the
+/// kernel does not write.
+SmallVector<Row> findRows(func::FuncOp function, Block &block) {
+  llvm::SmallPtrSet<Value, 4> written;
+  function.walk(
+      [&](tile::StoreOp store) { written.insert(store.getBuffer()); });
+  SmallVector<Row> rows;
+  for (auto loop : block.getOps<scf::ForOp>()) {
+    std::optional<int64_t> count = countOf(loop);
+    if (!count || *count < 2)
+      continue;
+    for (auto load : loop.getBody()->getOps<tile::LoadOp>()) {
+      if (written.contains(load.getBuffer()) ||
+          !llvm::is_contained(load.getSymbols(), loop.getInductionVar()))
+        continue;
+      auto known = llvm::find_if(rows, [&](const Row &row) {
+        return row.count == *count && areAlike(row.loads.front(), load);
+      });
+      if (known == rows.end())
+        rows.push_back({*count, {load}, {}, {}});
+      else
+        known->loads.push_back(load);
+    }
+  }
+  llvm::erase_if(rows, [](Row &row) {
+    bool again = llvm::any_of(row.loads, [&](tile::LoadOp load) {
+      return loopOf(load) != loopOf(row.loads.front());
+    });
+    return !again || !describe(row);
+  });
+  return rows;
+}
+
+/// The copies, in a loop of their own before that of the first load.
+Value copyAhead(const Row &row) {
+  tile::LoadOp load = row.loads.front();
+  scf::ForOp first = loopOf(load);
+  OpBuilder b(first);
+  Location loc = load.getLoc();
+  Value ring = simt::AllocOp::create(b, loc, row.memory, row.count,
+                                     IntegerAttr(), /*managed=*/true);
+  auto copies = scf::ForOp::create(b, loc, first.getLowerBound(),
+                                   first.getUpperBound(), first.getStep());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copies.getBody());
+  Value slot =
+      simt::SlotOp::create(b, loc, row.memory, ring, copies.getInductionVar());
+  createCopy(b, load, row.copy, slot);
+  // The copy counts as the load does.
+  for (OpOperand &operand : slot.getUses())
+    operand.getOwner()->replaceUsesOfWith(first.getInductionVar(),
+                                          copies.getInductionVar());
+  return ring;
+}
+
+void keepRowsOf(func::FuncOp function, Block &block, int64_t &available) {
+  SmallVector<Row> rows = findRows(function, block);
+  SmallVector<std::pair<Row *, Value>> kept;
+  for (Row &row : rows) {
+    if (row.bytes() > available)
+      continue;
+    available -= row.bytes();
+    kept.push_back({&row, copyAhead(row)});
+  }
+  for (auto [row, ring] : kept) {
+    scf::ForOp first = loopOf(row->loads.front());
+    // The copies of all rows that begin here are waited for together.
+    if (!isa_and_nonnull<simt::WaitAsyncOp>(first->getPrevNode())) {
+      OpBuilder b(first);
+      simt::CommitAsyncOp::create(b, first.getLoc());
+      simt::WaitAsyncOp::create(b, first.getLoc(), 0);
+    }
+    for (tile::LoadOp load : row->loads) {
+      OpBuilder b(load);
+      Value slot = simt::SlotOp::create(b, load.getLoc(), row->memory, ring,
+                                        loopOf(load).getInductionVar());
+      SmallVector<int64_t> start(load.getType().getRank(), 0);
+      auto read = simt::LoadSharedOp::create(b, load.getLoc(), load.getType(),
+                                             slot, start);
+      load.replaceAllUsesWith(read.getResult());
+      load.erase();
+    }
+  }
+}
+
+} // namespace
+
+void charonia::gpu::keepRows(func::FuncOp function, int64_t sharedBytes) {
+  // Dots have their own rings.
+  if (function.walk([](simt::ToSharedOp) { return WalkResult::interrupt(); })
+          .wasInterrupted())
+    return;
+  int64_t available = sharedBytes;
+  function.walk([&](simt::AllocOp op) {
+    available -= op.getSlots() * op.getMemory().getType().getBytes();
+  });
+  keepRowsOf(function, function.getBody().front(), available);
+}
