@@ -255,13 +255,9 @@ LaneGuard KernelEmitter::guard(const AccessPlan &plan,
     return splat(b.CreateTrunc(bound, b.getInt32Ty()), width);
   };
   Value *step = limit || lower ? stepVector(b.getInt32Ty(), width) : nullptr;
-  if (limit) {
-    if (result.scalar)
-      limit = b.CreateSelect(result.scalar, limit, i64(0));
-    result.scalar = nullptr;
+  if (limit)
     result.mask =
         conjunction(b, result.mask, b.CreateICmpULT(step, clamped(limit)));
-  }
   if (auto constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(lower))
     result.leading = constant->getSExtValue();
   if (lower)
@@ -327,9 +323,10 @@ KernelEmitter::PiecePlace KernelEmitter::place(const AccessOp &given,
     place.stride = 0;
   if (place.stride && access.tile.getRank() > 0)
     dims.back() = constantInt(start); // a check may have wanted the lanes
-  // A load that no lane may do reads zeros. Its choice of address is made here,
-  // where it can be hoisted; with a mask, the mask decides.
-  bool choose = load && place.guard.scalar && !place.guard.mask &&
+  // A load that no lane may do reads zeros, be it masked too: a machine takes
+  // hundreds of cycles to see that an address without memory is not wanted. The
+  // choice is made here, where it can be hoisted.
+  bool choose = load && place.guard.scalar &&
                 (place.stride == 0 || place.stride == 1);
   int64_t bytes = memoryBytes(access.tile.getElementType());
   place.base = pointer(plan, dims, symbols, &place.offsets,
