@@ -151,11 +151,13 @@ def Graph_ResizeOp : Graph_IndexBase<"resize"> {
   let summary = "Interpolation along `axes` (ONNX Resize without antialias and crop)";
   let description = [{
     `scales` has one entry an axis: result extent over input extent as ONNX
-    defines it; an entry of 0 means the ratio of the extents.
+    defines it; an entry of 0 means the ratio of the extents. A coordinate is
+    divided by the scale, or with `by_ratio` multiplied by its inverse, each
+    rounded to f32: they differ where a coordinate is nearly whole.
   }];
   let arguments = (ins Graph_ResizeMode:$mode, Graph_Tensor:$input, DenseI64ArrayAttr:$axes,
     DenseF64ArrayAttr:$scales, Graph_CoordinateMode:$coordinates, Graph_NearestMode:$nearest,
-    F64Attr:$cubic_coeff, UnitAttr:$exclude_outside);
+    F64Attr:$cubic_coeff, UnitAttr:$exclude_outside, UnitAttr:$by_ratio);
   let assemblyFormat = "$mode $input attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = indexDecl # [{
     std::optional<::charonia::graph::RealRange> getRange(

@@ -271,6 +271,10 @@ private:
     AffineExpr outSize = graph::getShape(op.getResult())[axis];
     Value in = floatOf(inSize, x), out = floatOf(outSize, x);
     double given = op.getScales()[i];
+    bool byRatio = op.getByRatio();
+    Value ratio;
+    if (byRatio)
+      ratio = given != 0 ? f32(1 / given, x) : make<arith::DivFOp>(in, out);
     Value scale = given != 0 ? f32(given, x) : make<arith::DivFOp>(out, in);
     Value half = f32(0.5, x), one = f32(1, x), zero = f32(0, x);
     // Sizes make a half an exact half; a quotient of rounded scales would miss
@@ -281,6 +285,8 @@ private:
                  (op.getNearest() == N::round_prefer_floor ||
                   op.getNearest() == N::round_prefer_ceil);
     auto unscaled = [&](Value v) {
+      if (byRatio)
+        return make<arith::MulFOp>(v, ratio);
       return exact ? make<arith::DivFOp>(make<arith::MulFOp>(v, in), out)
                    : make<arith::DivFOp>(v, scale);
     };
@@ -288,11 +294,11 @@ private:
     case C::asymmetric:
       return unscaled(x);
     case C::align_corners: {
-      Value span = make<arith::SubFOp>(out, one);
-      Value ratio = make<arith::DivFOp>(
-          make<arith::MulFOp>(x, make<arith::SubFOp>(in, one)),
-          make<arith::MaximumFOp>(span, one));
-      return ratio;
+      Value span = make<arith::MaximumFOp>(make<arith::SubFOp>(out, one), one);
+      Value last = make<arith::SubFOp>(in, one);
+      if (byRatio)
+        return make<arith::MulFOp>(x, make<arith::DivFOp>(last, span));
+      return make<arith::DivFOp>(make<arith::MulFOp>(x, last), span);
     }
     case C::half_pixel_symmetric: {
       Value adjust = make<arith::DivFOp>(out, make<arith::MulFOp>(scale, in));

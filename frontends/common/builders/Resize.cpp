@@ -39,6 +39,8 @@ static Value resizeByTaps(Value input, const Resizing &how, Emitter &e) {
       e.attr("cubic_coeff", how.cubicCoefficient)};
   if (how.excludeOutside)
     attributes.push_back(e.unit("exclude_outside"));
+  if (how.byRatio)
+    attributes.push_back(e.unit("by_ratio"));
   return e.opTo<graph::ResizeOp>(e.type(dims, elementOf(input)), {input},
                                  attributes);
 }

@@ -19,6 +19,9 @@ struct Resizing {
   graph::NearestMode nearest = graph::NearestMode::floor;
   double cubicCoefficient = -0.75;
   bool excludeOutside = false;
+  /// Coordinates times the ratio of the extents, input's over result's, rounded
+  /// to float, as PyTorch and TensorFlow have it; ONNX divides by the inverse.
+  bool byRatio = false;
   /// Filters as wide as what an element of the result stands for.
   bool antialias = false;
   /// Part of the input that is resized: a start an axis, then an end an axis,

@@ -40,6 +40,7 @@ static LogicalResult resizeBy(Call &c, Resizing how) {
   if (!x || e.failed() || rank < 3 || rank > 5 ||
       static_cast<int64_t>(shape.size()) != rank)
     return c.fail("needs 3 to 5 dimensions");
+  how.byRatio = true;
   how.scales = readScales(c, rank - 2);
   for (double scale : how.scales)
     if (!(scale >= 0) || scale > 1e6)

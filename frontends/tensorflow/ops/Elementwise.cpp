@@ -135,11 +135,18 @@ static LogicalResult biasAdd(Node &n, Emitter &e) {
       failed(n.needsRank(0, 2, 32)))
     return llvm::failure();
   std::string format = n.text("data_format", "NHWC");
+  if (format != "NHWC" && format != "NCHW")
+    return e.fail("data_format '" + format + "' is not supported");
   Value bias = n.input(1);
+  Exprs shape = graph::getShape(n.input(0));
+  if (!e.agree(graph::getShape(bias)[0],
+               format == "NHWC" ? shape.back() : shape[1],
+               "has a bias for each channel"))
+    return e.fail("a bias of " + e.describe(bias.getType()) +
+                  " does not fit the channels of " +
+                  e.describe(n.input(0).getType()));
   if (format == "NCHW")
     bias = e.asChannels(bias, rankOf(n.input(0)) - 2);
-  else if (format != "NHWC")
-    return e.fail("data_format '" + format + "' is not supported");
   return n.yield(e.add(n.input(0), bias));
 }
 
@@ -148,12 +155,27 @@ static LogicalResult select(Node &n, Emitter &e) {
     return llvm::failure();
   return n.yield(e.select(n.input(0), n.input(1), n.input(2)));
 }
-/// Without broadcasting, but for a condition that chooses rows.
+/// Without broadcasting, but for a condition that chooses rows or is a scalar.
 static LogicalResult selectRows(Node &n, Emitter &e) {
   if (failed(n.needsTensors(3, 3)))
     return llvm::failure();
   Value condition = n.input(0);
   int64_t rank = rankOf(n.input(1));
+  if (failed(n.needsRank(2, rank, rank)))
+    return llvm::failure();
+  Exprs taken = graph::getShape(n.input(1)),
+        other = graph::getShape(n.input(2)),
+        chosen = graph::getShape(condition);
+  bool fits = chosen.size() <= 1 || chosen.size() == taken.size();
+  for (size_t d = 0; fits && d < taken.size(); ++d)
+    fits = e.agree(taken[d], other[d], "chooses between equal shapes") &&
+           (d >= chosen.size() ||
+            e.agree(chosen[d], taken[d], "chooses element by element"));
+  if (!fits)
+    return e.fail("chooses by " + e.describe(condition.getType()) +
+                  " between " + e.describe(n.input(1).getType()) + " and " +
+                  e.describe(n.input(2).getType()) +
+                  ", which have to be of one shape");
   if (rankOf(condition) == 1 && rank > 1)
     condition = e.asChannels(condition, rank - 1);
   return n.yield(e.select(condition, n.input(1), n.input(2)));

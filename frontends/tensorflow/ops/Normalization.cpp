@@ -14,20 +14,30 @@ using mlir::Value;
 static LogicalResult fusedBatchNorm(Node &n, Emitter &e) {
   if (failed(n.needsTensors(5, 5)) || failed(n.needsRank(0, 4, 5)))
     return llvm::failure();
-  for (unsigned i : {1, 2})
-    if (failed(n.needsRank(i, 1, 1)))
-      return llvm::failure();
   auto last = channelsAreLast(n, e);
   if (failed(last))
     return llvm::failure();
   Value x = n.input(0), scale = n.input(1), shift = n.input(2);
   int64_t rank = rankOf(x);
+  // In training form the statistics given are of earlier batches, or empty.
+  bool isTraining = n.flag("is_training", true);
+  for (unsigned i : {1, 2, 3, 4}) {
+    if (i > 2 && isTraining)
+      break;
+    if (failed(n.needsRank(i, 1, 1)))
+      return llvm::failure();
+    if (!e.agree(graph::getShape(n.input(i))[0],
+                 graph::getShape(x)[*last ? rank - 1 : 1],
+                 "has a number for each channel"))
+      return e.fail(e.describe(n.input(i).getType()) +
+                    " does not fit the channels of " + e.describe(x.getType()));
+  }
   double epsilon = n.number("epsilon", 1e-4);
   mlir::Type type = elementOf(x);
   Value wide = e.cast(x, elementOf(scale));
   Value normal;
   auto spread = [&](Value v) { return *last ? v : e.asChannels(v, rank - 2); };
-  if (n.flag("is_training", true)) {
+  if (isTraining) {
     SmallVector<int64_t> axes;
     for (int64_t d = 0; d < rank; ++d)
       if (d != (*last ? rank - 1 : 1))
@@ -48,7 +58,7 @@ static LogicalResult fusedBatchNorm(Node &n, Emitter &e) {
     return llvm::failure();
   // The statistics, which inference does not change; others are for training.
   for (unsigned i : {3, 4})
-    results.push_back(n.flag("is_training", true) ? Item() : Item(n.input(i)));
+    results.push_back(isTraining ? Item() : Item(n.input(i)));
   return llvm::success();
 }
 

@@ -1,6 +1,7 @@
 // Reductions along axes.
 #include "frontends/common/builders/Sequence.h"
 #include "frontends/tensorflow/Node.h"
+#include <limits>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -36,13 +37,18 @@ template <ReduceKind kind> static LogicalResult reduce(Node &n, Emitter &e) {
                         elementOf(n.input(0))));
 }
 
+/// Of integers the quotient, of a sum that small ones would not hold.
 static LogicalResult mean(Node &n, Emitter &e) {
   auto axes = readAxes(n);
   if (failed(axes))
     return llvm::failure();
-  return n.yield(axes->empty()
-                     ? n.input(0)
-                     : e.mean(n.input(0), *axes, n.flag("keep_dims")));
+  Value x = n.input(0);
+  if (axes->empty())
+    return n.yield(x);
+  bool isInteger = !isFloat(x);
+  Value wide = isInteger ? e.cast(x, e.getBuilder().getI64Type()) : x;
+  Value y = e.mean(wide, *axes, n.flag("keep_dims"));
+  return n.yield(isInteger ? e.cast(y, elementOf(x)) : y);
 }
 
 static LogicalResult euclideanNorm(Node &n, Emitter &e) {
@@ -55,6 +61,7 @@ static LogicalResult euclideanNorm(Node &n, Emitter &e) {
   return n.yield(e.cast(e.op<graph::SqrtOp>({sum}), elementOf(n.input(0))));
 }
 
+/// A NaN is never the largest nor the least, but alone.
 template <bool min> static LogicalResult argReduce(Node &n, Emitter &e) {
   if (failed(n.needsTensors(2, 2)))
     return llvm::failure();
@@ -68,8 +75,13 @@ template <bool min> static LogicalResult argReduce(Node &n, Emitter &e) {
   SmallVector<mlir::NamedAttribute> attributes = {e.attr("axis", *axis)};
   if (min)
     attributes.push_back(e.unit("min"));
-  return n.yield(
-      e.cast(e.op<graph::ArgReduceOp>({n.input(0)}, attributes), element));
+  Value x = n.input(0);
+  if (isFloat(x)) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    x = e.select(e.op<graph::IsNanOp>({x}),
+                 e.scalar(min ? infinity : -infinity, elementOf(x)), x);
+  }
+  return n.yield(e.cast(e.op<graph::ArgReduceOp>({x}, attributes), element));
 }
 
 template <ReduceKind kind>

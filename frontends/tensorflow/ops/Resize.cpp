@@ -24,6 +24,7 @@ static LogicalResult resize(Node &n, Emitter &e, graph::ResizeMode mode) {
   how.scales = {0, 0};
   how.sizes = *sizes;
   how.mode = mode;
+  how.byRatio = true;
   bool corners = n.flag("align_corners"),
        centers = n.flag("half_pixel_centers");
   if (corners && centers)
