@@ -143,13 +143,110 @@ emit::loopInBlocks(TileEmitter &e, AffineExpr count, int64_t most,
   return withBlock(e.constant(*steps - rest), rest, *total);
 }
 
-FailureOr<SmallVector<Value>> emit::reduceOver(
-    TileEmitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
-    ArrayRef<TypedAttr> neutral, Combine combine,
-    function_ref<FailureOr<SmallVector<Value>>(const Demand &, AffineExpr)>
-        element,
-    bool part) {
+using Element =
+    function_ref<FailureOr<SmallVector<Value>>(const Demand &, AffineExpr)>;
+
+/// Some terms, one after the other.
+static FailureOr<SmallVector<Value>> writeTerms(TileEmitter &e,
+                                                const Demand &outer,
+                                                int64_t count, Combine combine,
+                                                Element element) {
+  FailureOr<SmallVector<Value>> total = element(outer, e.constant(0));
+  for (int64_t i = 1; i < count && succeeded(total); ++i) {
+    FailureOr<SmallVector<Value>> term = element(outer, e.constant(i));
+    if (failed(term))
+      return failure();
+    total = combine(e.b(), e.loc(), *total, *term);
+  }
+  return total;
+}
+
+/// Tiles of one axis more than `outer`, combined along it.
+static SmallVector<Value> combineAlongLast(TileEmitter &e, const Demand &outer,
+                                           ValueRange tiles,
+                                           ArrayRef<TypedAttr> neutral,
+                                           Combine combine) {
   OpBuilder &b = e.b();
+  SmallVector<Type> types;
+  for (TypedAttr n : neutral)
+    types.push_back(e.tileType(outer.tile, n.getType()));
+  auto reduce =
+      tile::ReduceOp::create(b, e.loc(), types, tiles, /*axis=*/outer.rank());
+  OpBuilder::InsertionGuard guard(b);
+  Block *block = b.createBlock(&reduce.getCombiner());
+  SmallVector<Value> left, right;
+  for (TypedAttr n : neutral)
+    left.push_back(block->addArgument(n.getType(), e.loc()));
+  for (TypedAttr n : neutral)
+    right.push_back(block->addArgument(n.getType(), e.loc()));
+  tile::YieldOp::create(b, e.loc(), combine(b, e.loc(), left, right));
+  return SmallVector<Value>(reduce.getResults().begin(),
+                            reduce.getResults().end());
+}
+
+namespace {
+
+/// The terms of a reduction in steps of some at once, each a tile of one axis
+/// more than the demand where that is more than one.
+struct Steps {
+  TileEmitter &e;
+  const Demand &inner;
+  AffineExpr extent;
+  int64_t chunk;
+  ArrayRef<TypedAttr> neutral;
+  Combine combine;
+  Element element;
+
+  /// The terms of a step; what is behind the last one is neutral.
+  FailureOr<SmallVector<Value>> at(AffineExpr step) {
+    AffineExpr index = step * chunk;
+    if (chunk > 1)
+      index = index + e.axis(inner.rank() - 1);
+    FailureOr<SmallVector<Value>> terms = element(inner, index);
+    if (failed(terms))
+      return failure();
+    if (Value mask = e.emitInBounds({{index, extent}}, inner.tile))
+      for (auto [i, term] : llvm::enumerate(*terms))
+        (*terms)[i] = arith::SelectOp::create(e.b(), e.loc(), mask, term,
+                                              e.splat(neutral[i], inner.tile));
+    return terms;
+  }
+
+  /// `count` steps from `first` on. `wholeSteps`: so many of them, known, lie
+  /// inside as a whole and look at no element's place; one that does not
+  /// follows.
+  FailureOr<SmallVector<Value>> all(AffineExpr first, AffineExpr count,
+                                    std::optional<int64_t> wholeSteps) {
+    bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu;
+    SmallVector<Value> start;
+    for (TypedAttr n : neutral)
+      start.push_back(e.splat(n, inner.tile));
+    if (wholeSteps)
+      count = e.constant(*wholeSteps);
+    FailureOr<SmallVector<Value>> total = loopInBlocks(
+        e, count, cpu ? longestChain : 0, start, start, combine,
+        [&](AffineExpr counter,
+            ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
+          FailureOr<SmallVector<Value>> terms = at(first + counter);
+          if (failed(terms))
+            return failure();
+          return combine(e.b(), e.loc(), carried, *terms);
+        });
+    if (!wholeSteps || failed(total))
+      return total;
+    FailureOr<SmallVector<Value>> rest = at(count);
+    if (failed(rest))
+      return failure();
+    return combine(e.b(), e.loc(), *total, *rest);
+  }
+};
+
+} // namespace
+
+FailureOr<SmallVector<Value>>
+emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
+                 bool contiguous, ArrayRef<TypedAttr> neutral, Combine combine,
+                 Element element, bool part) {
   extent = e.simplify(extent, {});
   std::optional<int64_t> known = graph::constantOf(extent);
 
@@ -161,33 +258,13 @@ FailureOr<SmallVector<Value>> emit::reduceOver(
   }
 
   // Few terms that lie apart (a pooling window) are written out.
-  if (known && *known <= 16 && !contiguous && !part) {
-    FailureOr<SmallVector<Value>> total = element(outer, e.constant(0));
-    for (int64_t i = 1; i < *known && succeeded(total); ++i) {
-      FailureOr<SmallVector<Value>> term = element(outer, e.constant(i));
-      if (failed(term))
-        return failure();
-      total = combine(b, e.loc(), *total, *term);
-    }
-    return total;
-  }
+  if (known && *known <= 16 && !contiguous && !part)
+    return writeTerms(e, outer, *known, combine, element);
 
   int64_t chunk =
       chunkOf(e.getTarget(), outer, known, atOptimum(e, extent), contiguous);
   Demand inner = chunk > 1 ? e.addAxis(outer, chunk) : outer;
-  auto masked = [&](AffineExpr counter) -> FailureOr<SmallVector<Value>> {
-    AffineExpr index = counter * chunk;
-    if (chunk > 1)
-      index = index + e.axis(outer.rank());
-    FailureOr<SmallVector<Value>> terms = element(inner, index);
-    if (failed(terms))
-      return failure();
-    if (Value mask = e.emitInBounds({{index, extent}}, inner.tile))
-      for (auto [i, term] : llvm::enumerate(*terms))
-        (*terms)[i] = arith::SelectOp::create(b, e.loc(), mask, term,
-                                              e.splat(neutral[i], inner.tile));
-    return terms;
-  };
+  Steps steps{e, inner, extent, chunk, neutral, combine, element};
 
   AffineExpr count = (extent + (chunk - 1)).floorDiv(chunk),
              first = e.constant(0);
@@ -198,52 +275,16 @@ FailureOr<SmallVector<Value>> emit::reduceOver(
     first = split.part * count;
   }
   count = e.simplify(count, {});
-  FailureOr<SmallVector<Value>> total;
-  if (graph::constantOf(count) == 1) {
-    total = masked(first);
-  } else {
-    SmallVector<Value> start;
-    for (TypedAttr n : neutral)
-      start.push_back(e.splat(n, inner.tile));
-    bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu;
-    // The steps that lie inside as a whole look at no element's place.
-    bool ragged = cpu && !part && known && *known % chunk != 0;
-    if (ragged)
-      count = e.constant(*known / chunk);
-    total = loopInBlocks(
-        e, count, cpu ? longestChain : 0, start, start, combine,
-        [&](AffineExpr counter,
-            ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
-          FailureOr<SmallVector<Value>> terms = masked(first + counter);
-          if (failed(terms))
-            return failure();
-          return combine(b, e.loc(), carried, *terms);
-        });
-    if (ragged && succeeded(total)) {
-      FailureOr<SmallVector<Value>> rest = masked(count);
-      if (failed(rest))
-        return failure();
-      total = combine(b, e.loc(), *total, *rest);
-    }
-  }
+  bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu;
+  std::optional<int64_t> wholeSteps;
+  if (cpu && !part && known && *known % chunk != 0)
+    wholeSteps = *known / chunk;
+  FailureOr<SmallVector<Value>> total =
+      graph::constantOf(count) == 1 ? steps.at(first)
+                                    : steps.all(first, count, wholeSteps);
   if (failed(total) || chunk == 1)
     return total;
-
-  SmallVector<Type> types;
-  for (TypedAttr n : neutral)
-    types.push_back(e.tileType(outer.tile, n.getType()));
-  auto reduce =
-      tile::ReduceOp::create(b, e.loc(), types, *total, /*axis=*/outer.rank());
-  OpBuilder::InsertionGuard guard(b);
-  Block *block = b.createBlock(&reduce.getCombiner());
-  SmallVector<Value> left, right;
-  for (TypedAttr n : neutral)
-    left.push_back(block->addArgument(n.getType(), e.loc()));
-  for (TypedAttr n : neutral)
-    right.push_back(block->addArgument(n.getType(), e.loc()));
-  tile::YieldOp::create(b, e.loc(), combine(b, e.loc(), left, right));
-  return SmallVector<Value>(reduce.getResults().begin(),
-                            reduce.getResults().end());
+  return combineAlongLast(e, outer, *total, neutral, combine);
 }
 
 bool emit::isUnsignedElement(Type type) {

@@ -57,6 +57,35 @@ FailureOr<Value> reduce(graph::ReduceOp op, TileEmitter &e,
   return split ? e.sumParts(result->front()) : result->front();
 }
 
+/// Of two elements with their indices the better one; of equal ones the first,
+/// or the last.
+SmallVector<Value> better(OpBuilder &b, Location loc, const ReductionOf &order,
+                          bool last, ArrayRef<Value> x, ArrayRef<Value> y) {
+  Value best = order(b, loc, x[0], y[0]);
+  Value tie, left;
+  if (isa<FloatType>(getElementTypeOrSelf(x[0].getType()))) {
+    using P = arith::CmpFPredicate;
+    auto compare = [&](P how, Value left, Value right) -> Value {
+      return arith::CmpFOp::create(b, loc, how, left, right);
+    };
+    // NaN comes before all others, and equals itself.
+    Value xIs = compare(P::UNO, x[0], x[0]), yIs = compare(P::UNO, y[0], y[0]);
+    left = compare(order.kind == graph::ReduceKind::max ? P::OGT : P::OLT, x[0],
+                   y[0]);
+    left = arith::OrIOp::create(b, loc, left, xIs);
+    tie = arith::OrIOp::create(b, loc, compare(P::OEQ, x[0], y[0]),
+                               arith::AndIOp::create(b, loc, xIs, yIs));
+  } else {
+    tie = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x[0], y[0]);
+    left = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, best, x[0]);
+  }
+  Value first = last ? Value(arith::MaxSIOp::create(b, loc, x[1], y[1]))
+                     : arith::MinSIOp::create(b, loc, x[1], y[1]);
+  Value index = arith::SelectOp::create(b, loc, left, x[1], y[1]);
+  index = arith::SelectOp::create(b, loc, tie, first, index);
+  return {best, index};
+}
+
 FailureOr<Value> argReduce(graph::ArgReduceOp op, TileEmitter &e,
                            const Demand &demand) {
   Exprs shape = graph::getShape(op.getInput());
@@ -74,32 +103,7 @@ FailureOr<Value> argReduce(graph::ArgReduceOp op, TileEmitter &e,
       e, demand, shape[axis], endsWithLast({axis}, shape),
       {order.neutral(type), noIndex},
       [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
-        Value best = order(b, loc, x[0], y[0]);
-        Value tie, left;
-        if (isa<FloatType>(type)) {
-          using P = arith::CmpFPredicate;
-          auto compare = [&](P how, Value left, Value right) -> Value {
-            return arith::CmpFOp::create(b, loc, how, left, right);
-          };
-          // NaN comes before all others, and equals itself.
-          Value xIs = compare(P::UNO, x[0], x[0]),
-                yIs = compare(P::UNO, y[0], y[0]);
-          left = compare(order.kind == graph::ReduceKind::max ? P::OGT : P::OLT,
-                         x[0], y[0]);
-          left = arith::OrIOp::create(b, loc, left, xIs);
-          tie = arith::OrIOp::create(b, loc, compare(P::OEQ, x[0], y[0]),
-                                     arith::AndIOp::create(b, loc, xIs, yIs));
-        } else {
-          tie = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x[0],
-                                      y[0]);
-          left = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, best,
-                                       x[0]);
-        }
-        Value first = last ? Value(arith::MaxSIOp::create(b, loc, x[1], y[1]))
-                           : arith::MinSIOp::create(b, loc, x[1], y[1]);
-        Value index = arith::SelectOp::create(b, loc, left, x[1], y[1]);
-        index = arith::SelectOp::create(b, loc, tie, first, index);
-        return SmallVector<Value>{best, index};
+        return better(b, loc, order, last, x, y);
       },
       [&](const Demand &d, AffineExpr index) -> FailureOr<SmallVector<Value>> {
         FailureOr<Value> x =
@@ -118,16 +122,50 @@ FailureOr<Value> argReduce(graph::ArgReduceOp op, TileEmitter &e,
   return failed(result) ? FailureOr<Value>() : FailureOr<Value>((*result)[1]);
 }
 
+/// What element `index` of the windows gives: the input there, and with
+/// `counts` whether the average counts it. What lies outside is neutral.
+FailureOr<SmallVector<Value>> windowTerms(graph::PoolOp op, TileEmitter &e,
+                                          const Demand &d, AffineExpr index,
+                                          TypedAttr neutral, bool counts) {
+  Exprs shape = graph::getShape(op.getInput()), kernel;
+  for (int64_t extent : op.getKernel())
+    kernel.push_back(e.constant(extent));
+  unsigned spatial = kernel.size();
+  Exprs k = delinearize(index, kernel);
+  Demand input{op.getInput(), d.tile, d.coordinates, {}};
+  SmallVector<Guard> inside, insidePadded;
+  for (unsigned i = 0; i < spatial; ++i) {
+    unsigned dim = op.spatialDim(i);
+    AffineExpr n = shape[dim];
+    int64_t low = op.getPads()[i], high = op.getPads()[spatial + i];
+    AffineExpr c = d.coordinates[dim] * op.getStrides()[i] +
+                   k[i] * op.getDilations()[i] - low;
+    input.coordinates[dim] = c;
+    inside.push_back({c, n});
+    insidePadded.push_back({c + low, n + (low + high)});
+  }
+  input.guards = inside;
+  FailureOr<Value> x = e.emit(std::move(input));
+  if (failed(x))
+    return failure();
+  Value mask = e.emitInBounds(inside, d.tile);
+  if (mask && (op.getKind() == graph::PoolKind::max || !isZeroOutside(*x)))
+    *x = arith::SelectOp::create(e.b(), e.loc(), mask, *x,
+                                 e.splat(neutral, d.tile));
+  SmallVector<Value> terms{*x};
+  if (counts) {
+    if (op.getCountIncludePad())
+      mask = e.emitInBounds(insidePadded, d.tile);
+    terms.push_back(e.maskWith(mask, e.splat(1, neutral.getType(), d.tile), 0));
+  }
+  return terms;
+}
+
 FailureOr<Value> pool(graph::PoolOp op, TileEmitter &e, const Demand &demand) {
   OpBuilder &b = e.b();
-  Exprs shape = graph::getShape(op.getInput());
-  unsigned spatial = op.getKernel().size();
-  AffineExpr window = e.constant(1);
-  Exprs kernel;
-  for (int64_t k : op.getKernel()) {
-    kernel.push_back(e.constant(k));
-    window = window * k;
-  }
+  int64_t window = 1;
+  for (int64_t extent : op.getKernel())
+    window *= extent;
   bool isMax = op.getKind() == graph::PoolKind::max,
        average = op.getKind() == graph::PoolKind::average;
   bool padded = op.getCeilMode() ||
@@ -141,51 +179,25 @@ FailureOr<Value> pool(graph::PoolOp op, TileEmitter &e, const Demand &demand) {
   if (counts)
     neutral.push_back(b.getFloatAttr(type, 0));
   FailureOr<SmallVector<Value>> result = reduceOver(
-      e, demand, window, /*contiguous=*/false, neutral,
+      e, demand, e.constant(window), /*contiguous=*/false, neutral,
       [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
         SmallVector<Value> sum{reduction(b, loc, x[0], y[0])};
         if (counts)
           sum.push_back(arith::AddFOp::create(b, loc, x[1], y[1]));
         return sum;
       },
-      [&](const Demand &d, AffineExpr index) -> FailureOr<SmallVector<Value>> {
-        Exprs k = delinearize(index, kernel);
-        Demand input{op.getInput(), d.tile, d.coordinates, {}};
-        SmallVector<Guard> inside, insidePadded;
-        for (unsigned i = 0; i < spatial; ++i) {
-          unsigned dim = op.spatialDim(i);
-          AffineExpr n = shape[dim];
-          int64_t low = op.getPads()[i], high = op.getPads()[spatial + i];
-          AffineExpr c = d.coordinates[dim] * op.getStrides()[i] +
-                         k[i] * op.getDilations()[i] - low;
-          input.coordinates[dim] = c;
-          inside.push_back({c, n});
-          insidePadded.push_back({c + low, n + (low + high)});
-        }
-        input.guards = inside;
-        FailureOr<Value> x = e.emit(std::move(input));
-        if (failed(x))
-          return failure();
-        Value mask = e.emitInBounds(inside, d.tile);
-        if (mask && (isMax || !isZeroOutside(*x)))
-          *x = arith::SelectOp::create(b, e.loc(), mask, *x,
-                                       e.splat(neutral[0], d.tile));
-        SmallVector<Value> terms{*x};
-        if (counts) {
-          if (op.getCountIncludePad())
-            mask = e.emitInBounds(insidePadded, d.tile);
-          terms.push_back(e.maskWith(mask, e.splat(1, type, d.tile), 0));
-        }
-        return terms;
+      [&](const Demand &d, AffineExpr index) {
+        return windowTerms(op, e, d, index, neutral[0], counts);
       });
-  if (failed(result) || !average)
-    return failed(result) ? FailureOr<Value>()
-                          : FailureOr<Value>(result->front());
+  if (failed(result))
+    return failure();
+  Value sum = result->front();
   if (counts)
-    return Value(arith::DivFOp::create(b, e.loc(), (*result)[0], (*result)[1]));
-  double scale = 1.0 / *graph::constantOf(window);
-  return Value(arith::MulFOp::create(b, e.loc(), (*result)[0],
-                                     e.splatLike(scale, (*result)[0])));
+    return Value(arith::DivFOp::create(b, e.loc(), sum, (*result)[1]));
+  if (average)
+    sum =
+        arith::MulFOp::create(b, e.loc(), sum, e.splatLike(1.0 / window, sum));
+  return sum;
 }
 
 } // namespace
