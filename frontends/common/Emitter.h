@@ -52,6 +52,14 @@ public:
   Failed fail(const llvm::Twine &what, const llvm::Twine &remedy = "");
   const std::optional<Problem> &getProblem() const { return problem; }
   bool failed() const { return problem.has_value(); }
+  /// What the user should know of the node, once.
+  void note(std::string text) {
+    if (!noted)
+      noted = std::move(text);
+  }
+  std::optional<std::string> takeNote() { return std::exchange(noted, {}); }
+  /// A number that no other operator of the model has.
+  uint64_t nextStream() { return streams++; }
   /// Keeps the type of a value that the node uses up to date with what symbols
   /// are replaced by, until the next node begins. Operands and results of
   /// operators are followed.
@@ -209,6 +217,8 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Attribute> folded;
   std::optional<Problem> problem;
   bool inBranch = false;
+  std::optional<std::string> noted;
+  uint64_t streams = 0;
   Values followed;
   int64_t writtenOut = 0, resolvedUntil = 0;
 };

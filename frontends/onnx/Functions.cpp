@@ -146,7 +146,7 @@ LogicalResult GraphImporter::importFunction(
     if (!wanted[i])
       continue;
     const Binding *output = lookup(function.output(i), scope, &frame);
-    if (!output || !output->value)
+    if (!output || !(output->isBuilt() || output->absent))
       return emitter.fail(shown + " does not compute its output '" +
                               printable(function.output(i)) + "'",
                           "export the model again");
@@ -183,7 +183,7 @@ LogicalResult GraphImporter::importBranch(NodeProto &node,
     return llvm::failure();
   for (int i = 0; i < node.output_size(); ++i) {
     const Binding *output = lookup(roots[i], inner, &frame);
-    if (!output || !output->value)
+    if (!output || !(output->isBuilt() || output->absent))
       return emitter.fail("the branch does not compute its output '" +
                               printable(roots[i]) + "'",
                           "export the model again");
@@ -214,6 +214,11 @@ LogicalResult GraphImporter::importIf(NodeProto &node,
   emitter.begin(locate(frame));
   condition = emitter.reshape(condition, {});
   for (auto [result, other] : llvm::zip(results, otherwise)) {
+    if (!result.value || !other.value)
+      return emitter.fail("a branch that is taken by data may not give a "
+                          "sequence or an optional value",
+                          "simplify the model (onnxsim), or export it without "
+                          "the branch");
     emitter.follow(result.value);
     emitter.follow(other.value);
     if (result.value.getType() != other.value.getType())
@@ -242,9 +247,12 @@ LogicalResult GraphImporter::importConstant(NodeProto &node, Scope &scope,
   // Lists become tensors, so that one reader checks everything.
   ::onnx::TensorProto tensor;
   if (attribute.name() == "value") {
+    results[0].narrow = narrowType(attribute.t().data_type());
     data = readTensor(*attribute.mutable_t(), scope.mayTake, files,
                       emitter.getContext(), problem);
   } else if (attribute.name() == "sparse_value") {
+    results[0].narrow =
+        narrowType(attribute.sparse_tensor().values().data_type());
     data = readSparse(*attribute.mutable_sparse_tensor(), files,
                       emitter.getContext(), problem);
   } else {

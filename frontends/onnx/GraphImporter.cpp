@@ -117,11 +117,15 @@ const Binding *GraphImporter::lookup(const std::string &name, Scope &scope,
     return &it->second;
   Problem problem;
   std::optional<TensorData> data;
+  int narrow = 0;
   bool isSparse = scope.sparse.count(name);
   if (auto it = scope.tensors.find(name); it != scope.tensors.end()) {
+    // The message may be moved from.
+    narrow = narrowType(it->second->data_type());
     data = readTensor(*it->second, scope.mayTake, files, emitter.getContext(),
                       problem);
   } else if (isSparse) {
+    narrow = narrowType(scope.sparse[name]->values().data_type());
     data =
         readSparse(*scope.sparse[name], files, emitter.getContext(), problem);
   } else {
@@ -129,7 +133,9 @@ const Binding *GraphImporter::lookup(const std::string &name, Scope &scope,
   }
   auto &builder = emitter.getBuilder();
   emitter.begin(mlir::NameLoc::get(builder.getStringAttr(name)));
-  return &(scope.values[name] = toBinding(data, name, problem));
+  Binding &binding = scope.values[name] = toBinding(data, name, problem);
+  binding.narrow = narrow;
+  return &binding;
 }
 
 void GraphImporter::addFunctions(
@@ -177,14 +183,26 @@ bool GraphImporter::importNodes(Nodes &nodes,
 std::vector<TypeProto>
 GraphImporter::typesOf(const std::vector<Binding> &inputs) {
   std::vector<TypeProto> types;
-  for (const Binding &input : inputs)
+  for (const Binding &input : inputs) {
     types.push_back(input.value ? typeProto(input.value.getType(),
                                             emitter.getSymbols().list())
                                 : input.type);
+    if (input.narrow)
+      types.back().mutable_tensor_type()->set_elem_type(input.narrow);
+    if (input.sequence)
+      types.back()
+          .mutable_sequence_type()
+          ->mutable_elem_type()
+          ->mutable_tensor_type()
+          ->set_elem_type(dataTypeOf(input.element));
+  }
   return types;
 }
 
 static std::string describeType(const Binding &binding, Emitter &emitter) {
+  if (binding.sequence)
+    return "a sequence of " + std::to_string(binding.sequence->size()) +
+           " tensors";
   if (binding.value)
     return emitter.describe(binding.value.getType());
   if (binding.type.has_tensor_type())
@@ -213,7 +231,7 @@ void GraphImporter::importNode(NodeProto &node,
                      "export the model again"});
       binding.tainted = true;
     }
-    complete &= binding.value || binding.absent;
+    complete &= binding.isBuilt() || binding.absent;
     tainted |= binding.tainted;
     if (!binding.absent)
       frame.inputs.push_back(printable(name) + ": " +
@@ -224,8 +242,11 @@ void GraphImporter::importNode(NodeProto &node,
   for (const std::string &name : node.output())
     wanted.push_back(!name.empty() && used.count(name));
   emitter.begin(locate(frame));
-  for (const Binding &input : inputs)
+  for (const Binding &input : inputs) {
     emitter.follow(input.value);
+    for (mlir::Value part : input.sequence.value_or(std::vector<mlir::Value>()))
+      emitter.follow(part);
+  }
   std::vector<Binding> results(node.output_size());
   // Behind a failed node only what its operands' absence cannot have caused is
   // reported: an operator that is not supported at all.
@@ -304,18 +325,28 @@ LogicalResult GraphImporter::importResults(NodeProto &node,
                         "export with a newer opset");
   if (std::string error = op.checkNode(node); !error.empty())
     return emitter.fail(printable(error, 400), "export the model again");
+  llvm::StringRef name = node.op_type();
+  // An optional value is what it holds, whose type is another.
+  bool isOptional = domain.empty() && name.starts_with("Optional");
   std::vector<TypeProto> types = typesOf(inputs);
-  if (std::string error = op.checkTypes(node, types); !error.empty())
+  if (std::string error = isOptional ? "" : op.checkTypes(node, types);
+      !error.empty())
     return emitter.fail(printable(error, 400), "export the model again");
+  if (failed(checkInputs(node, domain, inputs)))
+    return llvm::failure();
   op.addDefaults(node);
+  if (isOptional)
+    return importOptional(node, inputs, results);
+  if (name == "Identity" && inputs[0].sequence) {
+    results[0] = inputs[0];
+    return llvm::success();
+  }
   if (row && !row->import)
-    return node.op_type() == "If"
-               ? importIf(node, inputs, scope, frame, results)
-           : node.op_type() == "Scan"
-               ? importScan(node, inputs, scope, frame, results)
-           : node.op_type() == "Loop"
-               ? importLoop(node, inputs, scope, frame, results)
-               : importConstant(node, scope, results);
+    return name == "If"     ? importIf(node, inputs, scope, frame, results)
+           : name == "Scan" ? importScan(node, inputs, scope, frame, results)
+           : name == "Loop" ? importLoop(node, inputs, scope, frame, results)
+           : name == "Constant" ? importConstant(node, scope, results)
+                                : importSequence(node, inputs, results);
   bool expand = !row;
   if (row && succeeded(importRow(*row, op, node, inputs, wanted, frame, results,
                                  expand)))
@@ -339,6 +370,37 @@ LogicalResult GraphImporter::importResults(NodeProto &node,
   return importFunction(*body, node, inputs, wanted, frame, results);
 }
 
+/// Operators that give elements of less than 8 bits on as they are.
+static bool movesElements(llvm::StringRef op) {
+  return llvm::is_contained(
+      {"Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"},
+      op);
+}
+
+LogicalResult GraphImporter::checkInputs(const NodeProto &node,
+                                         const std::string &domain,
+                                         const std::vector<Binding> &inputs) {
+  llvm::StringRef op = node.op_type();
+  bool takesSequences =
+      domain.empty() && (op.contains("Sequence") || op == "Identity" ||
+                         op.starts_with("Optional"));
+  bool takesNarrow = domain.empty() && (op == "DequantizeLinear" ||
+                                        op == "Cast" || movesElements(op));
+  for (const Binding &input : inputs) {
+    if (input.sequence && !takesSequences)
+      return emitter.fail("a sequence is not supported here",
+                          "export the model without sequences: as a Concat of "
+                          "the tensors, or as separate values");
+    if (input.narrow && !takesNarrow)
+      return emitter.fail(
+          "elements of type " + dataTypeName(input.narrow) +
+              " are not supported here: constants of less than 8 bits may be "
+              "dequantized (DequantizeLinear) or cast",
+          "cast them to integers of 8 bits before");
+  }
+  return llvm::success();
+}
+
 LogicalResult
 GraphImporter::importRow(const Row &row, const Operator &op, NodeProto &node,
                          const std::vector<Binding> &inputs,
@@ -357,6 +419,19 @@ GraphImporter::importRow(const Row &row, const Operator &op, NodeProto &node,
   }
   for (auto [i, value] : llvm::enumerate(view.getResults()))
     results[i].value = value;
+  if (auto note = emitter.takeNote()) {
+    Diagnostic diagnostic;
+    diagnostic.severity = Diagnostic::Severity::Note;
+    diagnostic.file = file;
+    diagnostic.node = displayName(node);
+    diagnostic.op = node.op_type();
+    diagnostic.domain = normalDomain(node.domain());
+    diagnostic.version = frame.version;
+    diagnostic.what = std::move(*note);
+    diagnostics.push_back(std::move(diagnostic));
+  }
+  if (movesElements(node.op_type()) && !inputs.empty())
+    results[0].narrow = inputs[0].narrow;
   return llvm::success();
 }
 
@@ -425,7 +500,8 @@ void GraphImporter::checkDeclared(const NodeProto &node, const Frame &frame,
   for (const std::string &name : node.output()) {
     auto it = declared.find(name);
     const Binding &binding = scope.values[name];
-    if (name.empty() || it == declared.end() || !binding.value)
+    if (name.empty() || it == declared.end() || !binding.value ||
+        binding.narrow)
       continue;
     std::string text = contradiction(*it->second, binding.value, emitter);
     if (text.empty())

@@ -16,12 +16,19 @@ namespace charonia::frontend::onnx {
 struct Binding {
   /// Null where the value could not be built, or is an optional input left out.
   mlir::Value value;
+  /// A sequence of tensors, of this element type; there is no value then.
+  std::optional<std::vector<mlir::Value>> sequence;
+  mlir::Type element;
+  /// The TensorProto data type of elements of less than 8 bits, which are held
+  /// in 8; 0 of others.
+  int narrow = 0;
   /// What the ONNX library knows of a value that could not be built.
   ::onnx::TypeProto type;
   /// An optional input of a function that its caller leaves out.
   bool absent = false;
   /// Follows from a node that failed: further failures are no news.
   bool tainted = false;
+  bool isBuilt() const { return value || sequence; }
 };
 
 /// Names in force. A branch of an If sees its surroundings, a function does
@@ -129,6 +136,17 @@ private:
                                  const std::vector<Binding> &inputs,
                                  Scope &scope, const Frame &frame,
                                  std::vector<Binding> &results);
+  llvm::LogicalResult importSequence(const ::onnx::NodeProto &node,
+                                     const std::vector<Binding> &inputs,
+                                     std::vector<Binding> &results);
+  llvm::LogicalResult importOptional(const ::onnx::NodeProto &node,
+                                     const std::vector<Binding> &inputs,
+                                     std::vector<Binding> &results);
+  /// Fails where an operator takes sequences, or elements of less than 8 bits,
+  /// that it is not known to take.
+  llvm::LogicalResult checkInputs(const ::onnx::NodeProto &node,
+                                  const std::string &domain,
+                                  const std::vector<Binding> &inputs);
   llvm::LogicalResult importStep(::onnx::GraphProto &body,
                                  const std::vector<mlir::Value> &inputs,
                                  Scope &around, const Frame &frame,

@@ -121,7 +121,14 @@ void ModelImporter::finish(Scope &scope) {
       fail("output '" + printable(output.name()) +
                "' is not computed by any node",
            "export the model again");
-    if (!binding || !binding->value || binding->tainted)
+    if (binding && !binding->tainted && (!binding->value || binding->narrow))
+      fail("output '" + printable(output.name()) + "' is " +
+               (binding->sequence ? "a sequence"
+                : binding->narrow ? "of type " + dataTypeName(binding->narrow)
+                                  : "an optional value that is not there") +
+               ", which is not supported as an output",
+           "give its tensors as outputs, or cast it");
+    if (!binding || !binding->value || binding->tainted || binding->narrow)
       continue;
     std::string text =
         contradiction(output.type(), binding->value, builder.getEmitter());

@@ -33,6 +33,8 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::allRows() {
                         transformRows(),
                         sortRows(),
                         samplingRows(),
+                        foldRows(),
+                        randomRows(),
                         runtimeNormalizationRows(),
                         runtimeAttentionRows(),
                         runtimeQuantizeRows()})

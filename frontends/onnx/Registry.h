@@ -41,6 +41,8 @@ llvm::ArrayRef<Row> sortRows();
 llvm::ArrayRef<Row> transformRows();
 llvm::ArrayRef<Row> recurrentRows();
 llvm::ArrayRef<Row> samplingRows();
+llvm::ArrayRef<Row> foldRows();
+llvm::ArrayRef<Row> randomRows();
 // What ONNX Runtime's optimizers and quantizers write.
 llvm::ArrayRef<Row> runtimeNormalizationRows();
 llvm::ArrayRef<Row> runtimeAttentionRows();

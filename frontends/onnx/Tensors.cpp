@@ -142,11 +142,46 @@ static std::optional<TensorData> readFields(std::shared_ptr<TensorProto> tensor,
   }
 }
 
+int frontend::onnx::narrowType(int dataType) {
+  bool isNarrow =
+      dataType == TensorProto::INT4 || dataType == TensorProto::UINT4 ||
+      dataType == TensorProto::INT2 || dataType == TensorProto::UINT2;
+  return isNarrow ? dataType : 0;
+}
+
+/// Bits of the elements of a narrowType.
+static int narrowBits(int dataType) {
+  return dataType == TensorProto::INT4 || dataType == TensorProto::UINT4 ? 4
+                                                                         : 2;
+}
+static bool isSignedNarrow(int dataType) {
+  return dataType == TensorProto::INT4 || dataType == TensorProto::INT2;
+}
+
+/// Elements from bytes that hold several, the first in the lowest bits.
+static TensorData unpacked(mlir::RankedTensorType type, int dataType,
+                           llvm::ArrayRef<char> packed) {
+  int bits = narrowBits(dataType), each = 8 / bits;
+  std::vector<char> bytes(type.getNumElements());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    auto byte = static_cast<unsigned char>(packed[i / each]);
+    int value = byte >> (i % each * bits) & ((1 << bits) - 1);
+    bool negative = isSignedNarrow(dataType) && value >> (bits - 1);
+    bytes[i] = static_cast<char>(negative ? value - (1 << bits) : value);
+  }
+  return ownedTensor(type, std::move(bytes));
+}
+
 /// The type of dense contents, and its size in `elements` and `bytes`.
 static mlir::RankedTensorType
 checkedType(int dataType, llvm::ArrayRef<int64_t> dims, int64_t &elements,
             int64_t &bytes, mlir::MLIRContext *context, Problem &problem) {
   mlir::Type element = frontend::onnx::elementType(dataType, context);
+  if (frontend::onnx::narrowType(dataType))
+    element = mlir::IntegerType::get(context, 8,
+                                     isSignedNarrow(dataType)
+                                         ? mlir::IntegerType::Signless
+                                         : mlir::IntegerType::Unsigned);
   if (!element) {
     problem = {"element type " + frontend::onnx::dataTypeName(dataType) +
                    " is not supported",
@@ -172,6 +207,11 @@ std::optional<TensorData> frontend::onnx::readTensor(TensorProto &source,
                "export the model again"};
     return std::nullopt;
   }
+  int dataType = source.data_type();
+  if (narrowType(dataType)) {
+    int each = 8 / narrowBits(dataType);
+    bytes = elements / each + (elements % each != 0);
+  }
   std::optional<TensorData> data;
   if (source.data_location() == TensorProto::EXTERNAL) {
     auto loaded = files.load(source, bytes, problem);
@@ -196,9 +236,13 @@ std::optional<TensorData> frontend::onnx::readTensor(TensorProto &source,
       data = TensorData{type, llvm::ArrayRef<char>(raw.data(), raw.size()),
                         tensor};
     } else {
-      data = readFields(tensor, type, elements, problem);
+      // Of a narrowType a field holds the elements of a byte.
+      data = readFields(tensor, type, narrowType(dataType) ? bytes : elements,
+                        problem);
     }
   }
+  if (data && narrowType(dataType))
+    return unpacked(type, dataType, data->bytes);
   if (data)
     data = normalizeBools(std::move(*data));
   return data;

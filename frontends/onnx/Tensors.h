@@ -10,6 +10,9 @@ namespace charonia::frontend::onnx {
 /// Null for types that are not supported: strings, complex numbers, 8-bit and
 /// smaller floats, integers under 8 bits.
 mlir::Type elementType(int dataType, mlir::MLIRContext *context);
+/// `dataType`, if elements have less than 8 bits and are held in 8: 4-bit and
+/// 2-bit integers of constants; else 0.
+int narrowType(int dataType);
 /// The remedy for an element type that is not supported.
 extern const char *const elementTypeRemedy;
 /// TensorProto data type of an element type.
@@ -19,8 +22,9 @@ int dataTypeOf(mlir::Type element);
 ::onnx::TypeProto typeProto(mlir::Type type,
                             llvm::ArrayRef<graph::Symbol> symbols);
 
-/// The contents of `tensor`. Where `mayTake`, they are moved out of it rather
-/// than copied. Everything about the tensor is checked.
+/// The contents of `tensor`; elements of a narrowType are unpacked. Where
+/// `mayTake`, they are moved out of it rather than copied. Everything about the
+/// tensor is checked.
 std::optional<TensorData> readTensor(::onnx::TensorProto &tensor, bool mayTake,
                                      ExternalFiles &files,
                                      mlir::MLIRContext *context,

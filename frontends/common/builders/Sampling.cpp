@@ -4,6 +4,7 @@ using namespace charonia;
 using namespace charonia::frontend;
 using graph::Predicate;
 using llvm::SmallVector;
+using llvm::Twine;
 using mlir::AffineExpr;
 using mlir::Value;
 
@@ -98,6 +99,36 @@ private:
 };
 } // namespace
 
+/// The weighted sum of the elements that `taps` name, by axis: of `pixels`,
+/// [batch, S..., C], at tensors [batch, D..., 1] of one shape.
+static Value combine(Value pixels, llvm::ArrayRef<SmallVector<Tap>> taps,
+                     mlir::Type wide, Emitter &e) {
+  int64_t spatial = taps.size();
+  SmallVector<size_t> at(spatial, 0);
+  Value sum;
+  for (;;) {
+    Values indices;
+    Value weight;
+    for (int64_t d = 0; d < spatial; ++d) {
+      const Tap &tap = taps[d][at[d]];
+      indices.push_back(tap.index);
+      if (tap.weight)
+        weight = weight ? e.mul(weight, tap.weight) : tap.weight;
+    }
+    Value sample = e.op<graph::GatherNDOp>(
+        {pixels, e.concat(indices, rankOf(indices.front()) - 1)},
+        e.attr("batch_dims", int64_t(1)));
+    if (weight)
+      sample = e.mul(e.cast(e.widen(sample), wide), weight);
+    sum = sum ? e.add(sum, sample) : sample;
+    int64_t d = spatial - 1;
+    while (d >= 0 && ++at[d] == taps[d].size())
+      at[d--] = 0;
+    if (d < 0 || !sum)
+      return sum;
+  }
+}
+
 Value charonia::frontend::buildGridSample(Value x, Value grid,
                                           graph::ResizeMode mode,
                                           SamplePadding padding, bool align,
@@ -134,28 +165,115 @@ Value charonia::frontend::buildGridSample(Value x, Value grid,
     SampledAxis axis(e, shape[d + 2], elementOf(wide), padding, align);
     taps.push_back(axis.taps(axis.position(part), mode));
   }
-  SmallVector<size_t> at(spatial, 0);
-  Value sum;
-  for (;;) {
-    Values indices;
-    Value weight;
-    for (int64_t d = 0; d < spatial; ++d) {
-      const Tap &tap = taps[d][at[d]];
-      indices.push_back(tap.index);
-      if (tap.weight)
-        weight = weight ? e.mul(weight, tap.weight) : tap.weight;
-    }
-    Value sample =
-        e.op<graph::GatherNDOp>({pixels, e.concat(indices, rank - 1)},
-                                e.attr("batch_dims", int64_t(1)));
-    if (weight)
-      sample = e.mul(e.cast(e.widen(sample), elementOf(wide)), weight);
-    sum = sum ? e.add(sum, sample) : sample;
-    int64_t d = spatial - 1;
-    while (d >= 0 && ++at[d] == taps[d].size())
-      at[d--] = 0;
-    if (d < 0 || !sum)
-      break;
-  }
+  Value sum = combine(pixels, taps, elementOf(wide), e);
   return e.cast(e.transpose(sum, back), elementOf(x));
+}
+
+/// One of two spatial axes of a deformed convolution: for each element of a
+/// window, and each window, where it lies along that axis of the image.
+static Value deformedPositions(Value offsets, int64_t d,
+                               const DeformedWindow &w, Emitter &e) {
+  Exprs dims = graph::getShape(offsets); // [batch, rows, columns, 2, h, w]
+  mlir::Type element = elementOf(offsets);
+  auto along = [&](int64_t axis, int64_t factor) {
+    Exprs ones(5, e.number(1));
+    // The dimension of the two is gone.
+    ones[axis] = dims[axis < 3 ? axis : axis + 1];
+    return e.mul(e.iota(ones, axis, element),
+                 e.scalar(double(factor), element));
+  };
+  Value window =
+      e.add(along(3 + d, w.strides[d]), e.scalar(-double(w.pads[d]), element));
+  Exprs starts(6, e.number(0)), part = dims;
+  starts[3] = e.number(d);
+  part[3] = e.number(1);
+  Value offset = e.slice(offsets, starts, SmallVector<int64_t>(6, 1), part);
+  part.erase(part.begin() + 3);
+  return e.add(e.add(window, along(1 + d, w.dilations[d])),
+               e.reshape(offset, part));
+}
+
+Value charonia::frontend::buildDeformConv(Value x, Value filter, Value offsets,
+                                          Value mask, const DeformedWindow &w,
+                                          Emitter &e) {
+  if (!x || !filter || !offsets)
+    return {};
+  Exprs shape = graph::getShape(x), weights = graph::getShape(filter),
+        out = graph::getShape(offsets);
+  AffineExpr batch = shape[0], one = e.number(1), two = e.number(2);
+  auto channels = graph::constantOf(shape[1]),
+       features = graph::constantOf(weights[0]),
+       own = graph::constantOf(weights[1]);
+  auto rows = graph::constantOf(weights[2]),
+       columns = graph::constantOf(weights[3]);
+  if (!channels || !features || !own || !rows || !columns)
+    return e.fail("the channels and the filter's window have to be known",
+                  "fix these sizes with --shape");
+  int64_t taps = *rows * *columns;
+  if (w.groups < 1 || w.offsetGroups < 1 || *channels != *own * w.groups ||
+      *features % w.groups || *channels % w.offsetGroups)
+    return e.fail(Twine(w.groups) + " groups and " + Twine(w.offsetGroups) +
+                  " groups of offsets do not fit a filter of " +
+                  e.describe(filter.getType()) + " on " +
+                  e.describe(x.getType()));
+  Exprs windows;
+  for (int64_t d : {0, 1}) {
+    int64_t reach = w.dilations[d] * ((d ? *columns : *rows) - 1) + 1;
+    windows.push_back(
+        graph::simplify((shape[2 + d] + w.pads[d] + w.pads[2 + d] - reach)
+                            .floorDiv(w.strides[d]) +
+                        1));
+  }
+  auto fits = [&](Value v, int64_t each) {
+    Exprs dims = graph::getShape(v);
+    return dims[1] == e.number(w.offsetGroups * taps * each) &&
+           e.agree(dims[0], batch, "samples within a batch") &&
+           e.agree(dims[2], windows[0], "moves each window") &&
+           e.agree(dims[3], windows[1], "moves each window");
+  };
+  if (!fits(offsets, 2) || (mask && !fits(mask, 1)))
+    return e.fail("offsets of " + e.describe(offsets.getType()) +
+                  (mask ? " and a mask of " + e.describe(mask.getType()) : "") +
+                  " do not fit windows of " + Twine(*rows) + "x" +
+                  Twine(*columns) + " in " + e.describe(x.getType()) + ", of " +
+                  "which there are " + e.describe(windows));
+  // What moves alike is a batch of its own, its channels last.
+  AffineExpr groups = e.number(w.offsetGroups),
+             each = e.number(*channels / w.offsetGroups),
+             samples = graph::simplify(batch * w.offsetGroups);
+  Value pixels = e.reshape(
+      e.transpose(e.reshape(x, {batch, groups, each, shape[2], shape[3]}),
+                  {0, 1, 3, 4, 2}),
+      {samples, shape[2], shape[3], each});
+  Value wide = e.reshape(
+      e.widen(offsets), {samples, weights[2], weights[3], two, out[2], out[3]});
+  if (!pixels || !wide)
+    return {};
+  Exprs places = {samples, weights[2], weights[3], out[2], out[3], one};
+  SmallVector<SmallVector<Tap>> corners;
+  for (int64_t d : {0, 1}) {
+    SampledAxis axis(e, shape[2 + d], elementOf(wide), SamplePadding::zeros,
+                     /*align=*/true);
+    corners.push_back(
+        axis.taps(e.reshape(deformedPositions(wide, d, w, e), places),
+                  graph::ResizeMode::linear));
+  }
+  Value sampled = combine(pixels, corners, elementOf(wide), e);
+  if (mask)
+    sampled = e.mul(sampled, e.reshape(e.cast(mask, elementOf(wide)), places));
+  // [N, groups, filters, terms] times [N, groups, terms, windows].
+  Value terms =
+      e.transpose(e.reshape(sampled, {batch, groups, weights[2], weights[3],
+                                      out[2], out[3], each}),
+                  {0, 1, 6, 2, 3, 4, 5});
+  AffineExpr number = e.number(w.groups), depth = e.number(*own * taps),
+             spread = productOf({out[2], out[3]}, e.getContext());
+  if (!spread)
+    return e.fail("the number of elements is absurdly large");
+  Value product = e.op<graph::MatmulOp>(
+      {e.reshape(e.cast(filter, elementOf(wide)),
+                 {number, e.number(*features / w.groups), depth}),
+       e.reshape(terms, {batch, number, depth, spread})});
+  return e.cast(e.reshape(product, {batch, weights[0], out[2], out[3]}),
+                elementOf(x));
 }

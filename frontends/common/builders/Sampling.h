@@ -17,6 +17,23 @@ mlir::Value buildGridSample(mlir::Value x, mlir::Value grid,
                             graph::ResizeMode mode, SamplePadding padding,
                             bool align, Emitter &e);
 
+/// A window whose elements lie where data says.
+struct DeformedWindow {
+  llvm::SmallVector<int64_t> strides, dilations;
+  /// Lows of both dimensions, then highs.
+  llvm::SmallVector<int64_t> pads;
+  int64_t groups = 1, offsetGroups = 1;
+};
+
+/// The convolution of x, [N, C, H, W], with `filter`, [O, C / groups, K, L],
+/// whose elements are read from x beside their places by `offsets`, [N, offset
+/// groups * K * L * 2, windows...] (down, then right), between elements
+/// linearly, and 0 outside. `mask`, [N, offset groups * K * L, windows...],
+/// multiplies what is read; it may be null.
+mlir::Value buildDeformConv(mlir::Value x, mlir::Value filter,
+                            mlir::Value offsets, mlir::Value mask,
+                            const DeformedWindow &window, Emitter &e);
+
 } // namespace charonia::frontend
 
 #endif

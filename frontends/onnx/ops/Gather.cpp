@@ -59,6 +59,34 @@ static llvm::LogicalResult scatterElements(Node &n, Emitter &e) {
                                       *reduction, e));
 }
 
+/// New rows of a cache, from a place of each sample on; around its end where
+/// it is circular.
+static llvm::LogicalResult tensorScatter(Node &n, Emitter &e) {
+  Value cache = n.input(0), update = n.input(1), from = n.input(2);
+  int64_t rank = rankOf(cache);
+  auto axis = n.axis("axis", rank, -2);
+  std::string mode = n.text("mode", "linear");
+  if (failed(axis) || failed(n.needsRank(1, rank, rank)) ||
+      (from && failed(n.needsRank(2, 1, 1))))
+    return llvm::failure();
+  if (*axis == 0 || (mode != "linear" && mode != "circular"))
+    return e.fail("attributes 'axis' and 'mode' may not be " +
+                  llvm::Twine(*axis) + " and '" + mode + "'");
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  Exprs shape = graph::getShape(update), along(rank, e.number(1)),
+        samples = along;
+  along[*axis] = shape[*axis];
+  samples[0] = shape[0];
+  Value place = e.iota(along, *axis, i64);
+  if (from)
+    place = e.add(place, e.reshape(e.cast(from, i64), samples));
+  if (mode == "circular")
+    place =
+        e.op<graph::ModOp>({place, e.size(graph::getShape(cache)[*axis], i64)});
+  return n.yield(buildScatterElements(cache, e.broadcast(place, shape), update,
+                                      *axis, graph::ScatterReduction::none, e));
+}
+
 /// A matrix dimension's coordinate, shaped to broadcast over the last two.
 static Value coordinate(AffineExpr size, bool row, Emitter &e) {
   Exprs dims = {row ? size : e.number(1), row ? e.number(1) : size};
@@ -115,6 +143,7 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::gatherRows() {
       {"", "ScatterND", 11, 18, scatterND},
       {"", "ScatterElements", 11, 18, scatterElements},
       {"", "Scatter", 9, 11, scatterElements},
+      {"", "TensorScatter", 24, 24, tensorScatter},
       {"", "Trilu", 14, 14, trilu},
       {"", "OneHot", 9, 28, oneHot},
   };

@@ -132,14 +132,35 @@ template <bool min> static llvm::LogicalResult argReduce(Node &n, Emitter &e) {
 
 template <ReduceKind kind>
 static llvm::LogicalResult cumulative(Node &n, Emitter &e) {
+  auto along = [&](int64_t axis) {
+    return buildCumulative(n.input(0), kind, axis, n.flag("exclusive"),
+                           n.flag("reverse"), e);
+  };
+  int64_t rank = rankOf(n.input(0));
+  if (n.has(1) && !e.evaluate(n.input(1)).isComplete()) {
+    // Data: all are computed, and one is chosen.
+    constexpr int64_t maxChoice = 8;
+    auto size = graph::getShape(n.input(1));
+    if (rank < 1 || rank > maxChoice ||
+        productOf(size, e.getContext()) != e.number(1))
+      return n.dependsOnData(1);
+    mlir::Type i64 = e.getBuilder().getI64Type();
+    Value given = e.cast(e.reshape(n.input(1), {}), i64), result = along(0);
+    for (int64_t axis = 1; axis < rank; ++axis) {
+      Value is = e.compare(graph::Predicate::eq, given, e.scalar(axis, i64)),
+            fromEnd = e.compare(graph::Predicate::eq, given,
+                                e.scalar(axis - rank, i64));
+      result = e.select(e.op<graph::OrOp>({is, fromEnd}), along(axis), result);
+    }
+    return n.yield(result);
+  }
   auto given = n.constantInteger(1);
   if (failed(given))
     return llvm::failure();
-  auto axis = n.axis(*given, rankOf(n.input(0)));
+  auto axis = n.axis(*given, rank);
   if (failed(axis))
     return llvm::failure();
-  return n.yield(buildCumulative(n.input(0), kind, *axis, n.flag("exclusive"),
-                                 n.flag("reverse"), e));
+  return n.yield(along(*axis));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::reductionRows() {

@@ -1,6 +1,7 @@
 // Sampling at coordinates that are data.
 #include "frontends/common/builders/Sampling.h"
 #include "frontends/onnx/Registry.h"
+#include "frontends/onnx/ops/Window.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -26,9 +27,34 @@ static llvm::LogicalResult gridSample(Node &n, Emitter &e) {
       buildGridSample(x, grid, *mode, padding, n.flag("align_corners"), e));
 }
 
+static llvm::LogicalResult deformConv(Node &n, Emitter &e) {
+  Value x = n.input(0), filter = n.input(1), offsets = n.input(2);
+  for (unsigned i : {0, 1, 2})
+    if (failed(n.needsRank(i, 4, 4)))
+      return llvm::failure();
+  if (n.has(4) && failed(n.needsRank(4, 4, 4)))
+    return llvm::failure();
+  auto strides = readWindowList(n, e, "strides", 2, 1, 1);
+  auto dilations = readWindowList(n, e, "dilations", 2, 1, 1);
+  auto pads = readWindowList(n, e, "pads", 4, 0, 0);
+  auto kernel = kernelOf(filter, e);
+  if (failed(strides) || failed(dilations) || failed(pads) || failed(kernel))
+    return llvm::failure();
+  if (auto given = n.integers("kernel_shape"); given && *given != *kernel)
+    return e.fail("attribute 'kernel_shape' is not the shape of the filter, " +
+                  e.describe(filter.getType()));
+  DeformedWindow window{*strides, *dilations, *pads, n.integer("group", 1),
+                        n.integer("offset_group", 1)};
+  Value result = buildDeformConv(x, filter, offsets, n.input(4), window, e);
+  if (n.has(3))
+    result = e.add(result, e.asChannels(n.input(3), 2));
+  return n.yield(result);
+}
+
 llvm::ArrayRef<Row> charonia::frontend::onnx::samplingRows() {
   static const Row rows[] = {
       {"", "GridSample", 16, 22, gridSample},
+      {"", "DeformConv", 19, 22, deformConv},
   };
   return rows;
 }

@@ -99,6 +99,17 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::sourceRows() {
       {"", "If", 1, 25, nullptr},
       {"", "Loop", 1, 25, nullptr},
       {"", "Scan", 9, 25, nullptr},
+      {"", "SequenceConstruct", 11, 11, nullptr},
+      {"", "SequenceEmpty", 11, 11, nullptr},
+      {"", "SequenceInsert", 11, 11, nullptr},
+      {"", "SequenceErase", 11, 11, nullptr},
+      {"", "SequenceAt", 11, 11, nullptr},
+      {"", "SequenceLength", 11, 11, nullptr},
+      {"", "SplitToSequence", 11, 24, nullptr},
+      {"", "ConcatFromSequence", 11, 11, nullptr},
+      {"", "Optional", 15, 28, nullptr},
+      {"", "OptionalGetElement", 15, 28, nullptr},
+      {"", "OptionalHasElement", 15, 28, nullptr},
   };
   return rows;
 }

@@ -261,6 +261,96 @@ def grid_sample(rng, opset, op):
     return Case(op, [x, grid], attributes, rtol=1e-3, scale_tol=1e-4)
 
 
+def spans(size, kernel, dilation, pad, stride):
+    """How many windows there are along a dimension."""
+    return (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def fold(x, image, kernel, strides, dilations, pads):
+    """Windows added where they lie, by the definition."""
+    counts = [spans(*v) for v in zip(image, kernel, dilations, pads, strides)]
+    windows = x.reshape(x.shape[0], -1, *kernel, *counts)
+    padded = np.zeros((*windows.shape[:2], *(s + 2 * p for s, p in zip(image, pads))), np.float64)
+    for tap in np.ndindex(*kernel):
+        for at in np.ndindex(*counts):
+            place = tuple(t * d + a * s for t, d, a, s in zip(tap, dilations, at, strides))
+            padded[(..., *place)] += windows[(slice(None), slice(None), *tap, *at)]
+    return padded[(..., *(slice(p, p + s) for p, s in zip(pads, image)))].astype(x.dtype)
+
+
+@case("Col2Im")
+def columns_to_image(rng, opset, op):
+    rank = int(rng.integers(1, 4))
+    kernel = [int(v) for v in rng.integers(1, 4, rank)]
+    dilations, strides = ([int(v) for v in rng.integers(1, 4, rank)] for _ in range(2))
+    pads = [int(v) for v in rng.integers(0, 3, rank)]
+    image = [d * (k - 1) + 1 + int(v) for d, k, v in zip(dilations, kernel, rng.integers(0, 12, rank))]
+    windows = [spans(*v) for v in zip(image, kernel, dilations, pads, strides)]
+    dims = (size(rng, 3), size(rng, 4) * int(np.prod(kernel)), int(np.prod(windows)))
+    x = Tensor(dims, F32, normal(F32))
+    if chance(rng, 0.4):
+        open_dims(rng, x, ["n"])
+    attributes = {"dilations": dilations, "strides": strides, "pads": pads + pads}
+    # ONNX Runtime 1.31 adds rows of several channels where they do not lie, if windows are dilated by over 2.
+    def oracle(values, *_):
+        return fold(values, image, kernel, strides, dilations, pads)
+
+    return Case(op, [x, const(image), const(kernel)], attributes, scale_tol=1e-5, oracle=oracle)
+
+
+@case("STFT")
+def short_time_fourier(rng, opset, op):
+    length = choose(rng, (1, 2, 5, 8, 16, 31, 64))
+    elements = length + choose(rng, (0, 1, 7, 40, 333))
+    onesided = chance(rng, 0.6)
+    parts = 1 if onesided else choose(rng, (1, 2))
+    signal = Tensor((size(rng, 3), elements, parts), F32, normal(F32))
+    if chance(rng, 0.5):
+        open_dims(rng, signal, ["n", "elements"], [1, length])
+    window = Tensor((length,), F32, uniform(F32, 0, 1), constant=chance(rng, 0.5)) if chance(rng, 0.6) else None
+    step = const(int(rng.integers(1, length + 2)), shape=())
+    frame = const(length, shape=()) if window is None or chance(rng, 0.5) else None
+    inputs = [signal, step, window, frame]
+    return Case(op, inputs, {"onesided": int(onesided)}, rtol=1e-3, scale_tol=1e-4)
+
+
+@case("DeformConv")
+def deformed_convolution(rng, opset, op):
+    groups, moved, own, out = (choose(rng, (1, 1, 2, 3)) for _ in range(4))
+    n, kernel = size(rng, 3), [int(v) for v in rng.integers(1, 4, 2)]
+    channels = groups * moved * own
+    strides, dilations = ([int(v) for v in rng.integers(1, 3, 2)] for _ in range(2))
+    pads = [int(v) for v in rng.integers(0, 3, 2)]
+    image = [d * (k - 1) + 1 + int(v) for d, k, v in zip(dilations, kernel, rng.integers(0, 9, 2))]
+    windows = [spans(*v) for v in zip(image, kernel, dilations, pads, strides)]
+    taps = moved * int(np.prod(kernel))
+    x = Tensor((n, channels, *image), F32, normal(F32))
+    filters = Tensor((groups * out, channels // groups, *kernel), F32, normal(F32), constant=chance(rng, 0.7))
+    offsets = Tensor((n, 2 * taps, *windows), F32, normal(F32))
+    bias = Tensor((groups * out,), F32, normal(F32)) if chance(rng, 0.5) else None
+    mask = Tensor((n, taps, *windows), F32, uniform(F32, 0, 1)) if chance(rng, 0.5) else None
+    attributes = {
+        "group": groups, "offset_group": moved, "strides": strides, "dilations": dilations,
+        "pads": pads + pads, "kernel_shape": kernel,
+    }  # fmt: skip
+    return Case(op, [x, filters, offsets, bias, mask], attributes, rtol=1e-3, scale_tol=1e-4)
+
+
+@case("TensorScatter")
+def tensor_scatter(rng, opset, op):
+    dims = [size(rng, 4), *shape(rng, low=2, high=3, elements=2000)]
+    axis = int(rng.integers(1, len(dims)))
+    new = list(dims)
+    new[axis] = int(rng.integers(1, dims[axis] + 1))
+    mode = choose(rng, ("linear", "circular"))
+    last = dims[axis] - 1 if mode == "circular" else dims[axis] - new[axis]
+    dtype = pick_type(rng, op, opset, (F32, F16, *INTS[2:4]))
+    where = Tensor((dims[0],), np.dtype(np.int64), integers(np.int64, 0, last))
+    inputs = [Tensor(tuple(dims), dtype, numbers(dtype)), Tensor(tuple(new), dtype, numbers(dtype))]
+    attributes = {"axis": axis if chance(rng, 0.5) else axis - len(dims), "mode": mode}
+    return Case(op, [*inputs, where] if chance(rng, 0.8) else inputs, attributes)
+
+
 def attends(rng, dims):
     """Which keys a query may attend to: some rows none, some only first or last ones."""
     keep = rng.random(dims) < 0.7

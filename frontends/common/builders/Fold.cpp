@@ -1,0 +1,168 @@
+#include "frontends/common/builders/Fold.h"
+#include "frontends/common/builders/Window.h"
+#include <cmath>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using llvm::SmallVector;
+using llvm::Twine;
+using mlir::AffineExpr;
+using mlir::Value;
+
+/// Terms of a sum of windows, and elements of the matrix of a transform.
+constexpr int64_t maxTaps = 4096, maxMatrix = int64_t(1) << 24;
+
+/// `x` with zeros around dimension `axis`.
+static Value padAlong(Value x, int64_t axis, int64_t low, int64_t high,
+                      Emitter &e) {
+  if (!x || (low == 0 && high == 0))
+    return x;
+  Exprs dims = graph::getShape(x), lows(dims.size(), e.number(0));
+  lows[axis] = e.number(low);
+  dims[axis] = graph::simplify(dims[axis] + low + high);
+  return e.pad(graph::PadMode::constant, x, e.scalar(int64_t(0), elementOf(x)),
+               lows, dims);
+}
+
+/// The part `index` of dimension `axis`, which goes.
+static Value partAlong(Value x, int64_t axis, int64_t index, Emitter &e) {
+  if (!x)
+    return {};
+  Exprs dims = graph::getShape(x), starts(dims.size(), e.number(0));
+  starts[axis] = e.number(index);
+  dims[axis] = e.number(1);
+  Value part = e.slice(x, starts, SmallVector<int64_t>(dims.size(), 1), dims);
+  dims.erase(dims.begin() + axis);
+  return e.reshape(part, dims);
+}
+
+/// Dimension `axis`, windows, and dimension `taps`, the elements of each,
+/// become one of `size` elements: windows with stride - 1 zeros behind each,
+/// moved by the place of their element, add up.
+static Value foldAlong(Value x, int64_t taps, int64_t axis, AffineExpr size,
+                       const Windows &w, int64_t d, Emitter &e) {
+  int64_t reach = (w.kernel[d] - 1) * w.dilations[d];
+  Value sum;
+  for (int64_t tap = 0; tap < w.kernel[d]; ++tap) {
+    Value part = partAlong(x, taps, tap, e);
+    if (!part)
+      return {};
+    int64_t at = axis - 1;
+    Exprs apart = graph::getShape(part), joined = apart;
+    apart.insert(apart.begin() + at + 1, e.number(1));
+    joined[at] = graph::simplify(joined[at] * w.strides[d]);
+    part = padAlong(e.reshape(part, apart), at + 1, 0, w.strides[d] - 1, e);
+    int64_t low = tap * w.dilations[d];
+    part = padAlong(e.reshape(part, joined), at, low, reach - low, e);
+    sum = sum ? e.add(sum, part) : part;
+  }
+  if (!sum)
+    return {};
+  Exprs dims = graph::getShape(sum), starts(dims.size(), e.number(0));
+  starts[axis - 1] = e.number(w.pads[d]);
+  dims[axis - 1] = size;
+  return e.slice(sum, starts, SmallVector<int64_t>(dims.size(), 1), dims);
+}
+
+Value charonia::frontend::buildFold(Value x, llvm::ArrayRef<AffineExpr> image,
+                                    const Windows &w, Emitter &e) {
+  if (!x)
+    return {};
+  int64_t spatial = image.size(), elements = 1, terms = 0;
+  for (int64_t d = 0; d < spatial; ++d) {
+    for (int64_t value : {w.kernel[d], w.strides[d], w.dilations[d],
+                          w.pads[d] + 1, w.pads[spatial + d] + 1})
+      if (value < 1 || value > maxWindow)
+        return e.fail("windows of these sizes are not supported");
+    terms += w.kernel[d];
+    if (terms > maxTaps || llvm::MulOverflow(elements, w.kernel[d], elements) ||
+        w.kernel[d] * w.dilations[d] > maxWindow)
+      return e.fail("windows of " + Twine(w.kernel[d]) +
+                    " elements are not supported");
+  }
+  Exprs shape = graph::getShape(x), dims = {shape[0]};
+  AffineExpr channels = graph::simplify(shape[1].floorDiv(elements));
+  if (!e.agree(graph::simplify(channels * elements), shape[1],
+               "takes windows apart"))
+    return e.fail(e.describe(x.getType()) + " does not hold windows of " +
+                  Twine(elements) + " elements");
+  dims.push_back(channels);
+  for (int64_t kernel : w.kernel)
+    dims.push_back(e.number(kernel));
+  Exprs counts;
+  for (int64_t d = 0; d < spatial; ++d) {
+    AffineExpr rest =
+        graph::simplify(image[d] + w.pads[d] + w.pads[spatial + d] -
+                        w.dilations[d] * (w.kernel[d] - 1) - 1);
+    if (!e.getSymbols().assumeAtLeast(rest, e.number(0),
+                                      "so that a window fits into the image"))
+      return e.fail("a window of " +
+                    Twine(w.dilations[d] * (w.kernel[d] - 1) + 1) +
+                    " elements is larger than the image");
+    counts.push_back(graph::simplify(rest.floorDiv(w.strides[d]) + 1));
+  }
+  AffineExpr windows = productOf(counts, e.getContext());
+  if (!windows || !e.agree(windows, shape[2], "lays windows out"))
+    return e.fail("an image of " + e.describe(image) + " does not have the " +
+                  "windows of " + e.describe(x.getType()));
+  dims.append(counts);
+  Value folded = e.reshape(e.widen(x), dims);
+  // The last dimension first, so that the others stay where they are.
+  for (int64_t d = spatial - 1; d >= 0 && folded; --d)
+    folded = foldAlong(folded, 2 + d, 2 + d + 1 + d, image[d], w, d, e);
+  return e.cast(folded, elementOf(x));
+}
+
+/// By row the cosines of a frequency, then by row their sines with a minus; of
+/// the imaginary part sines, then cosines.
+static Value transformMatrix(int64_t length, int64_t frequencies, int64_t parts,
+                             Emitter &e) {
+  std::vector<float> values;
+  values.reserve(2 * frequencies * parts * length);
+  for (int row : {0, 1})
+    for (int64_t f = 0; f < frequencies; ++f)
+      for (int64_t part = 0; part < parts; ++part)
+        for (int64_t i = 0; i < length; ++i) {
+          // The product in a whole period keeps the angle exact.
+          double angle = 2 * M_PI * double(f * i % length) / double(length);
+          values.push_back(float(row == part ? std::cos(angle)
+                                 : row == 0  ? std::sin(angle)
+                                             : -std::sin(angle)));
+        }
+  return e.constant(mlir::DenseElementsAttr::get(
+      mlir::RankedTensorType::get({2 * frequencies, parts, length},
+                                  e.getBuilder().getF32Type()),
+      llvm::ArrayRef<float>(values)));
+}
+
+Value charonia::frontend::buildStft(Value signal, Value window, int64_t step,
+                                    int64_t length, bool onesided, Emitter &e) {
+  if (!signal)
+    return {};
+  auto parts = graph::constantOf(graph::getShape(signal)[1]);
+  int64_t frequencies = onesided ? length / 2 + 1 : length;
+  if (!parts || *parts < 1 || *parts > 2)
+    return e.fail("the signal has to have real, or real and imaginary parts");
+  if (length < 1 || step < 1 || step > maxWindow || length > maxMatrix ||
+      frequencies > maxMatrix / length)
+    return e.fail("transforms of length " + Twine(length) + ", " + Twine(step) +
+                  " apart, are not supported");
+  Value x = e.cast(signal, e.getBuilder().getF32Type());
+  Value filter = transformMatrix(length, frequencies, *parts, e);
+  if (window)
+    filter = e.mul(filter, e.cast(window, e.getBuilder().getF32Type()));
+  Window w;
+  w.kernel = {length};
+  w.strides = {step};
+  w.dilations = {1};
+  w.pads = {0, 0};
+  w.input = x;
+  if (failed(fitWindow(w, e)))
+    return {};
+  Value y = buildConv(w, x, filter, 1, e);
+  if (!y)
+    return {};
+  Exprs dims = graph::getShape(y);
+  y = e.reshape(y, {dims[0], e.number(2), e.number(frequencies), dims[2]});
+  return e.cast(e.transpose(y, {0, 3, 2, 1}), elementOf(signal));
+}

@@ -1,0 +1,238 @@
+// Sequences of a length that is known, and optional values: lists of bindings
+// while the model is read, and nothing behind that.
+#include "frontends/common/builders/Slice.h"
+#include "frontends/onnx/GraphImporter.h"
+#include "frontends/onnx/Tensors.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::onnx;
+using llvm::LogicalResult;
+using llvm::SmallVector;
+using llvm::StringRef;
+using llvm::Twine;
+using mlir::AffineExpr;
+using mlir::Value;
+using ::onnx::AttributeProto;
+using ::onnx::NodeProto;
+
+using Sequence = std::vector<Value>;
+
+/// Tensors that all sequences of a model may hold: they are counted as written
+/// out.
+constexpr int64_t maxLength = 8192;
+
+static const AttributeProto *find(const NodeProto &node, StringRef name) {
+  for (const AttributeProto &attribute : node.attribute())
+    if (name == attribute.name())
+      return &attribute;
+  return nullptr;
+}
+static int64_t integer(const NodeProto &node, StringRef name,
+                       int64_t otherwise) {
+  auto *attribute = find(node, name);
+  return attribute ? attribute->i() : otherwise;
+}
+
+/// The place in a sequence of `length` that `value` names.
+static llvm::FailureOr<size_t> placeIn(Value value, int64_t length,
+                                       const char *what, Emitter &e) {
+  auto known = e.evaluate(value).constants();
+  if (!known || known->size() != 1)
+    return e.fail("a place in a sequence is not supported unless it follows "
+                  "from constants and sizes that are known",
+                  "fix these sizes with --shape, or export the model without "
+                  "sequences");
+  int64_t place = known->front();
+  if (place < 0)
+    place += length;
+  if (place < 0 || place >= length)
+    return e.fail("place " + Twine(known->front()) + " is not in a sequence " +
+                  what + " " + Twine(length) + " tensors");
+  return static_cast<size_t>(place);
+}
+
+static llvm::FailureOr<int64_t> axisOf(const NodeProto &node, int64_t rank,
+                                       Emitter &e) {
+  int64_t given = integer(node, "axis", 0),
+          axis = given < 0 ? given + rank : given;
+  if (axis < 0 || axis >= rank)
+    return e.fail("attribute 'axis' is " + Twine(given) +
+                  ", but the tensors have " + Twine(rank) + " dimensions");
+  return axis;
+}
+
+/// Where the parts of SplitToSequence end: one an entry of the input, or each
+/// `size` elements, or each one.
+static llvm::FailureOr<Exprs> partSizes(Value split, AffineExpr extent,
+                                        Emitter &e) {
+  Exprs parts;
+  if (split && rankOf(split) == 1) {
+    graph::SymbolicTensor sizes = e.evaluateSizes(split);
+    if (!sizes.isComplete())
+      return e.fail("the sizes of the parts have to follow from sizes",
+                    "replace them by constants");
+    parts.assign(sizes.elements->begin(), sizes.elements->end());
+    AffineExpr sum = e.number(0);
+    for (AffineExpr part : parts) {
+      if (!e.getSymbols().isNonNegative(part))
+        return e.fail("a part may not have " + e.getSymbols().toString(part) +
+                      " elements");
+      sum = graph::simplify(sum + part);
+    }
+    if (!e.agree(sum, extent, "splits them"))
+      return e.fail("parts of " + e.getSymbols().toString(sum) +
+                    " elements in all do not make up " +
+                    e.getSymbols().toString(extent));
+    return parts;
+  }
+  int64_t size = 1;
+  if (split) {
+    auto known = e.evaluate(split).constants();
+    if (!known || known->size() != 1 || known->front() < 1)
+      return e.fail("the size of the parts has to be known and at least 1",
+                    "replace it by a constant");
+    size = known->front();
+  }
+  auto total = graph::constantOf(extent);
+  if (!total || *total > maxLength * std::min<int64_t>(size, maxDimension))
+    return e.fail("a sequence of parts of " + e.getSymbols().toString(extent) +
+                      " elements is not supported: how many there are has to "
+                      "be known, and no more than " +
+                      Twine(maxLength),
+                  "fix that size with --shape");
+  for (int64_t at = 0; at < *total; at += size)
+    parts.push_back(e.number(std::min(size, *total - at)));
+  return parts;
+}
+
+static LogicalResult splitTensor(const NodeProto &node, Value x, Value split,
+                                 Sequence &result, Emitter &e) {
+  auto axis = axisOf(node, rankOf(x), e);
+  if (failed(axis))
+    return llvm::failure();
+  auto parts = partSizes(split, graph::getShape(x)[*axis], e);
+  if (failed(parts) || failed(e.writeOut(static_cast<int64_t>(parts->size()))))
+    return llvm::failure();
+  bool drops = !split && !integer(node, "keepdims", 1);
+  AffineExpr start = e.number(0);
+  for (AffineExpr size : *parts) {
+    Value part = sliceAlong(x, *axis, {start, size}, e);
+    if (!part)
+      return llvm::failure();
+    if (drops) {
+      Exprs dims = graph::getShape(part);
+      dims.erase(dims.begin() + *axis);
+      part = e.reshape(part, dims);
+    }
+    result.push_back(part);
+    start = graph::simplify(start + size);
+  }
+  return llvm::success();
+}
+
+static LogicalResult joinTensors(const NodeProto &node, const Sequence &parts,
+                                 Value &result, Emitter &e) {
+  if (parts.empty())
+    return e.fail("there is nothing to join in an empty sequence");
+  bool isNew = integer(node, "new_axis", 0) != 0;
+  auto axis = axisOf(node, rankOf(parts.front()) + isNew, e);
+  if (failed(axis))
+    return llvm::failure();
+  Values joined;
+  for (Value part : parts) {
+    if (isNew) {
+      Exprs dims = graph::getShape(part);
+      if (*axis > static_cast<int64_t>(dims.size()))
+        return e.fail("the tensors of the sequence do not have one rank");
+      dims.insert(dims.begin() + *axis, e.number(1));
+      part = e.reshape(part, dims);
+    }
+    joined.push_back(part);
+  }
+  result = e.concat(joined, *axis);
+  return llvm::success(bool(result));
+}
+
+LogicalResult GraphImporter::importOptional(const NodeProto &node,
+                                            const std::vector<Binding> &inputs,
+                                            std::vector<Binding> &results) {
+  bool has = !inputs.empty() && !inputs[0].absent;
+  if (node.op_type() == "OptionalHasElement") {
+    results[0].value =
+        emitter.scalar(int64_t(has), emitter.getBuilder().getI1Type());
+    return llvm::success(bool(results[0].value));
+  }
+  if (has)
+    results[0] = inputs[0];
+  else if (node.op_type() == "Optional")
+    results[0].absent = true;
+  else
+    return emitter.fail("the optional value has no element");
+  return llvm::success();
+}
+
+LogicalResult GraphImporter::importSequence(const NodeProto &node,
+                                            const std::vector<Binding> &inputs,
+                                            std::vector<Binding> &results) {
+  StringRef op = node.op_type();
+  Binding &result = results[0];
+  auto valueOf = [&](size_t i) {
+    return i < inputs.size() ? inputs[i].value : Value();
+  };
+  if (op == "SequenceEmpty" || op == "SequenceConstruct" ||
+      op == "SplitToSequence") {
+    Sequence list;
+    if (op == "SequenceConstruct")
+      for (const Binding &input : inputs)
+        list.push_back(input.value);
+    if (op == "SplitToSequence" &&
+        failed(splitTensor(node, valueOf(0), valueOf(1), list, emitter)))
+      return llvm::failure();
+    result.element = op == "SequenceEmpty"
+                         ? elementType(int(integer(node, "dtype",
+                                                   ::onnx::TensorProto::FLOAT)),
+                                       emitter.getContext())
+                         : elementOf(valueOf(0));
+    if (!result.element)
+      return emitter.fail("attribute 'dtype' names a type that is not "
+                          "supported",
+                          elementTypeRemedy);
+    result.sequence = std::move(list);
+    return llvm::success();
+  }
+  const Sequence &from = *inputs[0].sequence;
+  int64_t length = from.size();
+  if (op == "SequenceLength") {
+    result.value = emitter.scalar(length, emitter.getBuilder().getI64Type());
+  } else if (op == "ConcatFromSequence") {
+    return joinTensors(node, from, result.value, emitter);
+  } else if (op == "SequenceAt") {
+    auto place = placeIn(valueOf(1), length, "of", emitter);
+    if (failed(place))
+      return llvm::failure();
+    result.value = from[*place];
+  } else {
+    // SequenceInsert and SequenceErase; without a place it is the end.
+    bool inserts = op == "SequenceInsert";
+    Value given = valueOf(inserts ? 2 : 1);
+    if (!inserts && length == 0)
+      return emitter.fail("there is nothing to take from an empty sequence");
+    llvm::FailureOr<size_t> place = inserts ? length : length - 1;
+    // Behind the last one is a place, but counting from the end starts at it.
+    if (auto known = given ? emitter.evaluate(given).constants() : std::nullopt;
+        given &&
+        !(inserts && known && known->size() == 1 && known->front() == length))
+      place = placeIn(given, length, "of", emitter);
+    if (failed(place) || failed(emitter.writeOut(1)))
+      return llvm::failure();
+    result.element = inputs[0].element;
+    result.sequence = from;
+    if (inserts)
+      result.sequence->insert(result.sequence->begin() + *place, valueOf(1));
+    else
+      result.sequence->erase(result.sequence->begin() + *place);
+    return llvm::success();
+  }
+  return llvm::success(bool(result.value));
+}

@@ -1,0 +1,230 @@
+"""Sequences and optional values that are gone once a model is read, constants of 4 bits, and numbers that look random."""
+
+from __future__ import annotations
+
+import harness
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+HEADER = '<ir_version: 9, opset_import: ["" : 18]>\nagraph '
+
+
+def build(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(HEADER + text)
+
+
+def run(model, feeds, names, folder, **options):
+    onnx.save(model, folder / "m.onnx")
+    harness.compile_model(folder / "m.onnx", folder / "m.engine", **options)
+    return harness.run_engine(folder / "m.engine", feeds, names, folder)
+
+
+SEQUENCES = {
+    "construct-at": """(float[n, 3] x, float[n, 3] y) => (float[n, 3] z) <int64 last = {-1}, int64 zero = {0}> {
+        s = SequenceConstruct (x, y) a = SequenceAt (s, last) b = SequenceAt (s, zero) z = Sub (a, b) }""",
+    "insert": """(float[n, 3] x, float[n, 3] y) => (float[m, 3] z, int64 l) <int64 one = {1}, int64 two = {2}> {
+        e = SequenceEmpty <dtype = 1> () s = SequenceInsert (e, x) t = SequenceInsert (s, y) w = Neg (x)
+        u = SequenceInsert (t, w, one) v = SequenceInsert (u, y, two) d = SequenceErase (v, one)
+        z = ConcatFromSequence <axis = 0> (d) l = SequenceLength (v) }""",
+    "new-axis": """(float[n, 3] x, float[n, 3] y) => (float[n, 2, 3] z) {
+        s = SequenceConstruct (x, y) i = Identity (s) z = ConcatFromSequence <axis = 1, new_axis = 1> (i) }""",
+    "split-each": """(float[5, 4] x) => (float[4] z) <int64 at = {3}> {
+        s = SplitToSequence <keepdims = 0> (x) z = SequenceAt (s, at) }""",
+    "split-chunks": """(float[n, 7] x) => (float[n, 7] z) <int64 k = {3}, int64 first = {0}, int64 last = {2}, int64 mid = {1}> {
+        s = SplitToSequence <axis = 1> (x, k) a = SequenceAt (s, last) b = SequenceAt (s, mid) c = SequenceAt (s, first)
+        z = Concat <axis = 1> (a, b, c) }""",
+    "split-sizes": """(float[n, 7] x) => (float[n, 5] z) <int64[2] k = {2, 5}, int64 last = {-1}> {
+        s = SplitToSequence <axis = -1> (x, k) z = SequenceAt (s, last) }""",
+    "optional": """(float[n, 3] x) => (float[n, 3] z, bool h, bool g) {
+        o = Optional (x) z = OptionalGetElement (o) h = OptionalHasElement (o) g = OptionalHasElement () }""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_sequences(tmp_path, name):
+    model = build(SEQUENCES[name])
+    rng = np.random.default_rng(1)
+    shape = [d.dim_value or 2 for d in model.graph.input[0].type.tensor_type.shape.dim]
+    feeds = {i.name: rng.standard_normal(shape).astype(np.float32) for i in model.graph.input}
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [o.name for o in model.graph.output]
+    for want, got in zip(session.run(names, feeds), run(model, feeds, names, tmp_path)):
+        np.testing.assert_array_equal(got, want)
+
+
+REFUSED = {
+    "place-by-data": ("""(float[n] x, int64 i) => (float[n] z) { s = SequenceConstruct (x, x) z = SequenceAt (s, i) }""",
+        "a place in a sequence is not supported unless it follows from constants"),
+    "no-place": ("""(float[n] x) => (float[n] z) <int64 i = {2}> { s = SequenceConstruct (x, x) z = SequenceAt (s, i) }""",
+        "place 2 is not in a sequence of 2 tensors"),
+    "open-length": ("""(float[n] x) => (int64 z) { s = SplitToSequence (x) z = SequenceLength (s) }""",
+        "a sequence of parts of n elements is not supported: how many there are has to be known"),
+    "output": ("""(float[n] x) => (seq(float[n]) z) { z = SequenceConstruct (x, x) }""",
+        "output 'z' is a sequence, which is not supported as an output"),
+    "loop": ("""(float[n] x, bool c) => (float[n] z) <int64 two = {2}, int64 i = {0}> {
+        s = SequenceConstruct (x)
+        r = Loop (two, c, s) <body = b (int64 k, bool d, seq(float[n]) t) => (bool e, seq(float[n]) u) {
+            e = Identity (d) u = SequenceInsert (t, x) }>
+        z = SequenceAt (r, i) }""", "a sequence is not supported here"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(tmp_path, name):
+    text, message = REFUSED[name]
+    onnx.save(build(text), tmp_path / "m.onnx")
+    with pytest.raises(harness.CharoniaError, match=message) as error:
+        harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+    assert error.value.kind in ("refused", "failed")
+
+
+def test_optional_value_that_is_not_there(tmp_path):
+    nodes = [
+        helper.make_node("Optional", [], ["o"], type=helper.make_tensor_type_proto(1, [2])),
+        helper.make_node("OptionalGetElement", ["o"], ["z"]),
+    ]
+    graph = helper.make_graph(nodes, "g", [], [helper.make_tensor_value_info("z", 1, [2])])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), tmp_path / "m.onnx")
+    with pytest.raises(harness.CharoniaError, match="the optional value has no element"):
+        harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+
+
+# --- Constants of 4 and 2 bits --------------------------------------------------
+
+
+def narrow(name, kind, shape, raw, rng):
+    low, high = {"INT4": (-8, 7), "UINT4": (0, 15), "INT2": (-2, 1), "UINT2": (0, 3)}[kind]
+    values = rng.integers(low, high + 1, shape)
+    code = getattr(TensorProto, kind)
+    array = values.astype(getattr(ml_dtypes, kind.lower()))
+    if raw:
+        return onnx.numpy_helper.from_array(array, name), values
+    return helper.make_tensor(name, code, shape, values.flatten()), values
+
+
+@pytest.mark.parametrize("raw", (False, True), ids=("fields", "raw"))
+@pytest.mark.parametrize("kind", ("INT4", "UINT4", "INT2", "UINT2"))
+def test_narrow_weights(tmp_path, kind, raw):
+    """A product with weights in blocks of 4, of an odd number of elements."""
+    rng = np.random.default_rng(3)
+    weights, w = narrow("w", kind, (12, 7), raw, rng)
+    zeros, z = narrow("z", kind, (3, 7), raw, rng)
+    scale = rng.uniform(0.1, 1, (3, 7)).astype(np.float32)
+    nodes = [
+        helper.make_node("Transpose", ["w"], ["t"]), helper.make_node("Transpose", ["t"], ["u"]),
+        helper.make_node("DequantizeLinear", ["u", "s", "z"], ["d"], axis=0, block_size=4),
+        helper.make_node("MatMul", ["x", "d"], ["y"]),
+    ]  # fmt: skip
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", 1, ["n", 12])], [helper.make_tensor_value_info("y", 1, ["n", 7])],
+        [weights, zeros, onnx.numpy_helper.from_array(scale, "s")],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25 if "2" in kind else 21)], ir_version=10)
+    x = rng.standard_normal((5, 12)).astype(np.float32)
+    (got,) = run(model, {"x": x}, ["y"], tmp_path)
+    want = x @ ((w - np.repeat(z, 4, 0)) * np.repeat(scale, 4, 0))
+    np.testing.assert_allclose(got, want, 1e-4, 1e-4)
+
+
+def test_narrow_elsewhere(tmp_path):
+    """To integers of 4 bits nothing is rounded as if they had 8."""
+    zero, _ = narrow("z", "INT4", (), True, np.random.default_rng(0))
+    graph = helper.make_graph(
+        [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]), helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"])],
+        "g", [helper.make_tensor_value_info("x", 1, ["n"])], [helper.make_tensor_value_info("y", 1, ["n"])],
+        [zero, onnx.numpy_helper.from_array(np.float32(0.5), "s")],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), tmp_path / "m.onnx")
+    with pytest.raises(harness.CharoniaError, match="elements of type int4 are not supported here"):
+        harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+
+
+@pytest.mark.parametrize("lie", ("short", "long"))
+def test_narrow_lies(tmp_path, lie):
+    weights, _ = narrow("w", "INT4", (5, 3), True, np.random.default_rng(0))
+    weights.raw_data = weights.raw_data[:-1] if lie == "short" else weights.raw_data + b"x"
+    graph = helper.make_graph(
+        [helper.make_node("Cast", ["w"], ["y"], to=1)], "g", [], [helper.make_tensor_value_info("y", 1, [5, 3])], [weights])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), tmp_path / "m.onnx")
+    with pytest.raises(harness.CharoniaError, match=r"holds \d bytes, but its shape and type take 8"):
+        harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+
+
+# --- Random numbers ---------------------------------------------------------------
+
+DRAWS = {
+    "RandomNormal": ("RandomNormal <shape = [100, 300], mean = 2.0, scale = 3.0, SEED> ()", 2, 9),
+    "RandomUniform": ("RandomUniform <shape = [100, 300], low = -1.0, high = 5.0, SEED> ()", 2, 3),
+    "RandomNormalLike": ("RandomNormalLike <SEED> (x)", 0, 1),
+    "RandomUniformLike": ("RandomUniformLike <SEED> (x)", 0.5, 1 / 12),
+}  # fmt: skip
+
+
+def draw(name, seed, tmp_path, count=1):
+    text = DRAWS[name][0].replace("SEED", f"seed = {seed}" if seed is not None else "").replace(", >", ">").replace("<>", "")
+    names = [f"y{i}" for i in range(count)]
+    outputs = ", ".join(f"float[n, m] {n}" for n in names)
+    model = build(f"(float[n, 300] x) => ({outputs}) {{ {' '.join(f'{n} = {text}' for n in names)} }}")
+    return run(model, {"x": np.zeros((100, 300), np.float32)}, names, tmp_path)
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_random(tmp_path, name):
+    _, mean, variance = DRAWS[name]
+    first, second = draw(name, 7.0, tmp_path, count=2)
+    again = draw(name, 7.0, tmp_path)[0]
+    other = draw(name, 8.0, tmp_path)[0]
+    np.testing.assert_array_equal(first, again)
+    for values in (first, second, other):
+        deviation = np.sqrt(variance / values.size)
+        assert abs(values.mean() - mean) < 5 * deviation
+        assert abs(values.var() / variance - 1) < 0.05
+        # Neighbours, rows and columns know nothing of one another.
+        for shifted in (values[:, 1:] * values[:, :-1], values[1:] * values[:-1]):
+            assert abs(shifted.mean() - mean * mean) < 6 * (variance + mean * mean) / np.sqrt(values.size)
+    for a, b in ((first, second), (first, other)):
+        assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 0.03
+
+
+def test_random_numbers_cover_their_range(tmp_path):
+    (values,) = draw("RandomUniform", None, tmp_path)
+    counts, _ = np.histogram(values, 30, (-1, 5))
+    assert values.min() >= -1 and values.max() < 5
+    assert (abs(counts - 1000) < 6 * np.sqrt(1000)).all()
+
+
+def test_random_without_a_seed_is_told(tmp_path):
+    onnx.save(build("(float[n] x) => (float[n] y) { r = RandomUniformLike (x) y = Add (x, r) }"), tmp_path / "m.onnx")
+    told = harness.invoke("compile", tmp_path / "m.onnx", "-o", tmp_path / "m.engine").stderr
+    assert "draws the same numbers in each run of the engine" in told
+
+
+def test_bernoulli_and_multinomial(tmp_path):
+    text = """(float[n, 3] p) => (double[n, 3] b, int32[n, 40] k) {
+        b = Bernoulli <dtype = 11, seed = 1.0> (p) l = Log (p) k = Multinomial <sample_size = 40, seed = 2.0> (l) }"""
+    p = np.tile(np.float32([[0.0, 0.25, 0.75], [1.0, 0.0, 0.0]]), (400, 1))
+    bits, kinds = run(build(text), {"p": p}, ["b", "k"], tmp_path)
+    assert bits.dtype == np.float64 and kinds.dtype == np.int32
+    for row in (0, 1):
+        np.testing.assert_allclose(bits[row::2].mean(0), p[row], atol=0.1)
+        shares = np.bincount(kinds[row::2].ravel(), minlength=3) / kinds[row::2].size
+        np.testing.assert_allclose(shares, p[row], atol=0.02)
+        assert not shares[p[row] == 0].any()
+
+
+# --- An axis that is data ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", (-2, -1, 0, 1))
+def test_cumulative_axis_by_data(tmp_path, axis):
+    model = build("(float[n, 5] x, int64 axis) => (float[n, 5] y) { y = CumSum <reverse = 1> (x, axis) }")
+    x = np.random.default_rng(0).standard_normal((7, 5)).astype(np.float32)
+    feeds = {"x": x, "axis": np.int64(axis)}
+    (got,) = run(model, feeds, ["y"], tmp_path)
+    (want,) = ReferenceEvaluator(model).run(None, feeds)
+    np.testing.assert_allclose(got, want, 1e-5, 1e-5)
