@@ -1,6 +1,8 @@
 #include "codegen/driver/Kernels.h"
 #include "codegen/driver/Convert.h"
 #include "codegen/driver/CutWork.h"
+#include "codegen/driver/IndexWidth.h"
+#include "codegen/tile/ir/IndexAttributes.h"
 #include "codegen/tile/ir/TileDialect.h"
 #include "mlir/IR/Threading.h"
 #include "llvm/Support/FileSystem.h"
@@ -122,8 +124,12 @@ FailureOr<OwningOpRef<ModuleOp>> emitTileProgram(graph::KernelOp kernel,
   auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
   graph::setSymbols(*module, symbols);
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
-  if (failed(emit::emitKernel(kernel, backend.emitTarget(), builder)))
+  FailureOr<func::FuncOp> function =
+      emit::emitKernel(kernel, backend.emitTarget(), builder);
+  if (failed(function))
     return failure();
+  if (backend.device() == DeviceKind::Cuda)
+    chooseIndexBits(kernel, *function);
   return module;
 }
 
@@ -179,6 +185,9 @@ static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel,
   compiled.grid = expr(tile::kGridAttr);
   compiled.scratch = expr(tile::kScratchAttr);
   compiled.counters = expr(tile::kCountersAttr);
+  if (auto map = function->getAttrOfType<AffineMapAttr>(tile::kIndexedAttr))
+    compiled.indexed.assign(map.getValue().getResults().begin(),
+                            map.getValue().getResults().end());
   compiled.independent = independentArguments(function);
   for (const graph::Symbol &s :
        graph::getSymbols(kernel->getParentOfType<ModuleOp>()))

@@ -50,6 +50,8 @@ struct CompiledKernel {
   /// Bytes of scratch memory and counters that a launch needs in two more
   /// buffers; null where it takes none. See tile.split_sum.
   mlir::AffineExpr scratch, counters;
+  /// What indices of 32 bits have to count; see tile.indexed.
+  llvm::SmallVector<mlir::AffineExpr> indexed;
   /// Arguments that may be read before the kernels ahead have ended, and that
   /// nothing writes meanwhile: weights. See tile.load.
   llvm::SmallVector<unsigned> independent;

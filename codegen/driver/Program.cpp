@@ -406,6 +406,10 @@ makeVariant(const Backend &backend, const engine::Program &program,
     code.entry = binary.entry;
     code.entryOffset = binary.entryOffset;
     code.grid = toShapeExpr(compiled.grid);
+    for (AffineExpr count : compiled.indexed)
+      code.indexed = code.indexed == ShapeExpr()
+                         ? toShapeExpr(count)
+                         : max(code.indexed, toShapeExpr(count));
     code.blockThreads = binary.blockThreads;
     code.clusterSize = binary.clusterSize;
     code.waitsForPrevious = binary.waitsForPrevious;

@@ -12,6 +12,7 @@
 #include "codegen/gpu/lower/Lowering.h"
 #include "codegen/gpu/lower/ToPtx.h"
 #include "codegen/math/ExpandMath.h"
+#include "codegen/tile/ir/IndexAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -134,7 +135,7 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
 
   LoweringOptions lowering;
   lowering.warps = warps;
-  lowering.indexBits = options.indexBits;
+  lowering.indexBits = integerAttr(kernel, tile::kIndexBitsAttr, 32);
   lowering.sharedBytes = result.sharedBytes;
   lowering.residents = integerAttr(kernel, tile::kResidentsAttr, 1);
   FailureOr<LLVM::LLVMFuncOp> thread =
@@ -147,7 +148,7 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   dumper.dump(*module, "thread");
 
   FailureOr<PtxCode> code =
-      translateToPtx(*module, target.chip, options.indexBits);
+      translateToPtx(*module, target.chip, lowering.indexBits);
   if (failed(code))
     return failure();
   dumper.dump(code->llvm, "llvm", "ll");

@@ -19,8 +19,6 @@ struct GpuOptions {
   bool assemble = true;
   /// The ptxas program; empty: looked for on PATH and in /usr/local/cuda/bin.
   std::string ptxas;
-  /// Width of indices: 64 where a buffer may have 2^31 elements or more.
-  unsigned indexBits = 32;
   /// Where to write what each kernel is at each stage:
   /// <dumpPrefix><entry>.<n>-<stage>.<extension>; empty: nowhere. Folders have
   /// to exist.

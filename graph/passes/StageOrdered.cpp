@@ -162,7 +162,9 @@ class StageOrdered
     Type element = getElementTypeOrSelf(op.getType()), wide = element;
     if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32)
       wide = steps.b.getF32Type();
-    if (op.getKind() == ReduceKind::sum || op.getKind() == ReduceKind::prod)
+    // Products of floats are taken in order (codegen/emit/rules/Ordered.cpp).
+    if (op.getKind() == ReduceKind::sum ||
+        (op.getKind() == ReduceKind::prod && !isa<FloatType>(element)))
       neutral = numberOf(wide, op.getKind() == ReduceKind::prod);
     if (!neutral)
       return;

@@ -457,6 +457,9 @@ KernelCode Decoder::code(pbf_reader in) {
     case number(field::code::NeededBytes):
       out.neededBytes = in.get_uint64();
       break;
+    case bytes(field::code::Indexed):
+      out.indexed = expr(in.get_message());
+      break;
     default:
       in.skip();
     }

@@ -211,6 +211,7 @@ std::string Message::encode(const KernelCode &code) {
   out.number(field::code::NeededOperations, code.neededOperations);
   out.number(field::code::AccessedBytes, code.accessedBytes);
   out.number(field::code::NeededBytes, code.neededBytes);
+  out.present(field::code::Indexed, code.indexed);
   return out.take();
 }
 

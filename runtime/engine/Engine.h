@@ -22,6 +22,10 @@ namespace charonia::engine {
 
 constexpr uint32_t noIndex = UINT32_MAX;
 
+/// Elements that indices of 32 bits count: what tiles have past the end of a
+/// tensor must not wrap.
+constexpr int64_t maxIndexed = (int64_t(1) << 31) - (int64_t(1) << 20);
+
 /// Bytes inside a section. Size 0 means "none".
 struct Range {
   uint32_t section = 0;
@@ -143,6 +147,10 @@ struct KernelCode {
   /// and what its operators need if each does its work once.
   uint64_t operations = 0, neededOperations = 0;
   uint64_t accessedBytes = 0, neededBytes = 0;
+  /// CUDA: the most elements that its indices have to count, where those have
+  /// 32 bits and sizes in the symbols' ranges are too large for them. A launch
+  /// for which this is above maxIndexed is refused. 0: no size is.
+  ShapeExpr indexed;
 
   friend bool operator==(const KernelCode &, const KernelCode &) = default;
 };

@@ -81,7 +81,8 @@ enum : uint32_t {
   Operations,
   NeededOperations,
   AccessedBytes,
-  NeededBytes
+  NeededBytes,
+  Indexed
 };
 }
 namespace variant {

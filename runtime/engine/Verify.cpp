@@ -312,8 +312,10 @@ private:
                          size_t number) const {
     const KernelCode &code = variant.kernels[number];
     bool cpu = program.device == DeviceKind::Cpu;
-    CHARONIA_RETURN_IF_ERROR(
-        code.grid.check(program.kernels[number].numSymbols));
+    for (const ShapeExpr *expr : {&code.grid, &code.indexed})
+      CHARONIA_RETURN_IF_ERROR(expr->check(program.kernels[number].numSymbols));
+    if (cpu && code.indexed != ShapeExpr())
+      return bad("it says what its indices count, which have 64 bits");
     if (code.module >= variant.modules.size())
       return bad("module " + std::to_string(code.module) + " does not exist");
     if (cpu && code.entryOffset >= variant.modules[code.module].image.size)
@@ -342,6 +344,10 @@ private:
           checkRange({program.weightsSection, 0, 0}, SectionKind::Weights));
     for (size_t i = 0; i < program.kernels.size(); ++i) {
       const Kernel &kernel = program.kernels[i];
+      if (kernel.numSymbols > numSymbols)
+        return bad(at("kernel", i) + " takes " +
+                   std::to_string(kernel.numSymbols) + " sizes, of which " +
+                   std::to_string(numSymbols) + " exist");
       for (const ShapeExpr *work : {&kernel.flops, &kernel.bytes})
         CHARONIA_RETURN_IF_ERROR(
             work->check(kernel.numSymbols).withContext(at("kernel", i)));

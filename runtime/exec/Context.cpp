@@ -9,10 +9,10 @@ namespace charonia {
 
 namespace {
 
-/// Shapes whose plans a context keeps, and the steps of all of them together;
+/// Shapes whose plans a context keeps, and the memory of all of them together;
 /// the least recently used plans go.
 constexpr size_t maxPlans = 64;
-constexpr size_t maxPlannedSteps = size_t(1) << 18;
+constexpr size_t maxPlanBytes = size_t(1) << 26;
 
 Status noSuchIndex(const char *what, size_t index, size_t count) {
   return Status(StatusCode::NotFound,
@@ -157,9 +157,9 @@ Result<const exec::ExecutionPlan *> Context::Impl::currentPlan() {
     CHARONIA_ASSIGN_OR_RETURN(
         auto plan, exec::makeExecutionPlan(signature(), program->program(),
                                            program->variant(), symbols));
-    size_t steps = plan->steps.size();
+    size_t bytes = plan->bytes();
     while (!plans.empty() && (plans.size() == maxPlans ||
-                              (plans.size() + 1) * steps > maxPlannedSteps)) {
+                              (plans.size() + 1) * bytes > maxPlanBytes)) {
       CHARONIA_RETURN_IF_ERROR(executor->synchronize());
       executor->forget(*plans.back());
       plans.pop_back();

@@ -144,6 +144,35 @@ private:
     return Status::ok();
   }
 
+  /// Indices of 32 bits are faster, and the code has them where larger tensors
+  /// were not asked for.
+  Status checkIndexed(const PlannedStep &planned) const {
+    auto elements = planned.code->indexed.evaluate(planned.symbols);
+    if (elements && *elements <= engine::maxIndexed)
+      return Status::ok();
+    const Step &step = *planned.step;
+    std::string sizes;
+    for (size_t i = 0; i < step.symbols.size(); ++i)
+      sizes += (i ? ", " : "") + signature.symbols[step.symbols[i]].name +
+               " = " + std::to_string(planned.symbols[i]);
+    uint32_t largest = engine::noIndex;
+    for (const engine::Argument &arg : step.args)
+      if (largest == engine::noIndex ||
+          arena.sizes[arg.buffer] > arena.sizes[largest])
+        largest = arg.buffer;
+    return Status(
+        StatusCode::OutOfRange,
+        "kernel '" + planned.kernel->name + "' has to tell " +
+            (elements ? std::to_string(*elements) : "2^63 or more") +
+            " elements apart at " + sizes +
+            (largest == engine::noIndex || program.buffers[largest].name.empty()
+                 ? ""
+                 : " (its largest tensor is '" + program.buffers[largest].name +
+                       "')") +
+            ", and was compiled to tell " + std::to_string(engine::maxIndexed) +
+            "; compile with a --shape whose optimum is that large");
+  }
+
   /// What a kernel is told, and how many instances of it there are.
   Status planLaunch(PlannedStep &planned) {
     const Step &step = *planned.step;
@@ -155,6 +184,7 @@ private:
       plan->stepSymbols.push_back(plan->symbols[symbol]);
     planned.symbols =
         std::span(plan->stepSymbols).subspan(first, step.symbols.size());
+    CHARONIA_RETURN_IF_ERROR(checkIndexed(planned));
     CHARONIA_ASSIGN_OR_RETURN(planned.grid,
                               planned.code->grid.evaluate(planned.symbols));
     return planned.grid >= 0

@@ -49,6 +49,12 @@ struct ExecutionPlan {
   std::vector<PlannedStep> steps;
   std::vector<Location> args;       ///< Of all steps.
   std::vector<int64_t> stepSymbols; ///< Of all steps.
+  /// What a plan of the program takes of memory, whatever the shape, but for
+  /// some bytes a tensor.
+  size_t bytes() const {
+    return steps.size() * sizeof(PlannedStep) + args.size() * sizeof(Location) +
+           stepSymbols.size() * sizeof(int64_t);
+  }
   uint64_t arenaBytes = 0;
   uint64_t arenaAlignment = 64;
   uint64_t arenaLowerBound = 0;

@@ -11,12 +11,13 @@ import harness
 import numpy as np
 import onnx
 import pytest
+import scan_cases
 
 RNG = np.random.default_rng
 
 
-def run(tmp_path, text: str, inputs: dict, outputs: list[str], target: str) -> list:
-    graph = f'<ir_version: 9, opset_import: ["" : 18]>\nagraph ({text}'
+def run(tmp_path, text: str, inputs: dict, outputs: list[str], target: str, opset=18) -> list:
+    graph = f'<ir_version: 9, opset_import: ["" : {opset}]>\nagraph ({text}'
     model = onnx.parser.parse_model(graph)
     path, engine = tmp_path / "m.onnx", tmp_path / "m.engine"
     onnx.save(model, path)
@@ -60,6 +61,32 @@ def ordered(x, k: int, largest: bool):
 
 TYPES = {"float": np.float32, "float16": np.float16, "double": np.float64, "int32": np.int32,
          "int64": np.int64, "uint64": np.uint64}  # fmt: skip
+
+
+@pytest.mark.parametrize("across", [False, True])
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_sums_are_finite_where_those_from_the_front_are(tmp_path, target, across, dtype):
+    x, want = scan_cases.sums(dtype)
+    (got,) = run_scan(tmp_path, "CumSum", x, across, target)
+    scan_cases.expect(got, want)
+
+
+@pytest.mark.parametrize("across", [False, True])
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_products_are_those_from_the_front(tmp_path, target, across, dtype):
+    x, want = scan_cases.products(dtype)
+    (got,) = run_scan(tmp_path, "CumProd", x, across, target)
+    scan_cases.expect(got, want)
+
+
+def run_scan(tmp_path, op, x, across, target):
+    """Of each row of x; `across`: where rows lie across memory."""
+    kind = {"float32": "float", "float64": "double"}[x.dtype.name]
+    text = f"""{kind}[a,b] x) => ({kind}[a,b] y) <int64 axis = {{{0 if across else 1}}}>
+        {{ y = {op} (x, axis) }}"""
+    fed = np.ascontiguousarray(x.T) if across else x
+    return [r.T if across else r for r in run(tmp_path, text, {"x": fed}, ["y"], target, 26)]
+
 
 
 @pytest.mark.parametrize("length, k", [(7, 7), (16, 3), (17, 7), (128, 128), (129, 1), (1000, 1000), (8400, 100)])

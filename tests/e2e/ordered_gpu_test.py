@@ -10,13 +10,14 @@ import harness
 import numpy as np
 import onnx
 import pytest
+import scan_cases
 
 RNG = np.random.default_rng
 ORDERS = [(0, "late"), (1, "seeded")]
 
 
-def build(tmp_path, text: str, shapes=None, target="sm_80"):
-    graph = f'<ir_version: 9, opset_import: ["" : 18]>\nagraph ({text}'
+def build(tmp_path, text: str, shapes=None, target="sm_80", opset=18):
+    graph = f'<ir_version: 9, opset_import: ["" : {opset}]>\nagraph ({text}'
     path, engine, dump = tmp_path / "m.onnx", tmp_path / "m.engine", tmp_path / "dump"
     onnx.save(onnx.parser.parse_model(graph), path)
     harness.compile_model(path, engine, target=target, shapes=shapes, dump=dump)
@@ -275,6 +276,29 @@ def test_sums_of_open_length(tmp_path):
         x = RNG(n).integers(-9, 9, n).astype(np.float32)
         (got,) = run(tmp_path, built, {"x": x}, ["y"])
         np.testing.assert_array_equal(got, np.cumsum(x, dtype=np.float64))
+
+
+@pytest.mark.parametrize("length", [40, 3000, 20000])
+def test_products_are_those_from_the_front(tmp_path, length):
+    """Whether a row is short, long, or one that sums would cut in parts."""
+    names = [name for name in scan_cases.PRODUCTS if length > 40 or name != "halves"]
+    x, want = scan_cases.products("float", length, names)
+    text = "float[a,b] x) => (float[a,b] y) <int64 axis = {1}> { y = CumProd (x, axis) }"
+    built = build(tmp_path, text, {"x": x.shape}, opset=26)
+    (got,) = run(tmp_path, built, {"x": x}, ["y"])
+    scan_cases.expect(got, want)
+
+
+@pytest.mark.parametrize("length", [40, 20000])
+def test_sums_that_are_not_finite(tmp_path, length):
+    """Such as no neighbours overflow in: the rest is left open on a GPU."""
+    names = ["nan", "infinity", "both-infinities", "overflow"]
+    x, want = scan_cases.sums("float", length, names)
+    text = "float[a,b] x) => (float[a,b] y) <int64 axis = {1}> { y = CumSum (x, axis) }"
+    built = build(tmp_path, text, {"x": x.shape}, opset=26)
+    (got,) = run(tmp_path, built, {"x": x}, ["y"])
+    scan_cases.expect(got, want)
+
 
 
 @pytest.mark.parametrize("kind", ["ArgMax", "ArgMin"])

@@ -4,6 +4,7 @@
 #include "CpuEngine.h"
 
 #include "runtime/engine/Sha256.h"
+#include "runtime/exec/ExecutionPlan.h"
 
 #include <cctype>
 
@@ -352,6 +353,44 @@ TEST(Sha256, KnownDigests) {
             "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
   EXPECT_EQ(of(std::string(1000000, 'a')),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+Result<std::unique_ptr<exec::ExecutionPlan>> planAt(const Manifest &m,
+                                                    int64_t batch) {
+  return exec::makeExecutionPlan(m.signature, m.programs[1],
+                                 m.programs[1].variants[0], {{batch}});
+}
+
+TEST(ExecutionPlan, IndicesOfHalfTheBitsCountSoFar) {
+  Manifest m = sampleManifest();
+  ShapeExpr batch = ShapeExpr::symbol(0);
+  ShapeExpr &indexed = m.programs[1].variants[0].kernels[1].indexed;
+  indexed = batch * (int64_t(1) << 26);
+  EXPECT_TRUE(planAt(m, 31).isOk());
+  Status status = planAt(m, 32).status();
+  EXPECT_EQ(status.code(), StatusCode::OutOfRange);
+  EXPECT_EQ(status.message(),
+            "kernel 'relu' has to tell 2147483648 elements apart at batch = 32 "
+            "(its largest tensor is 't'), and was compiled to tell 2146435072; "
+            "compile with a --shape whose optimum is that large");
+  indexed = batch * 2146435072;
+  EXPECT_TRUE(planAt(m, 1).isOk());
+  indexed = batch * 2146435072 + 1;
+  EXPECT_EQ(planAt(m, 1).status().code(), StatusCode::OutOfRange);
+  indexed = batch * (int64_t(1) << 60);
+  EXPECT_NE(planAt(m, 64).status().message().find("2^63 or more elements"),
+            std::string::npos);
+}
+
+TEST(ExecutionPlan, CountsWhatStepsHold) {
+  Manifest m = sampleManifest();
+  size_t before = (*planAt(m, 4))->bytes();
+  Step &launch = m.programs[1].steps[0];
+  launch.args.resize(launch.args.size() + 1000, launch.args[0]);
+  size_t more = (*planAt(m, 4))->bytes();
+  EXPECT_EQ(more, before + 1000 * sizeof(exec::Location));
+  launch.symbols.resize(launch.symbols.size() + 1000, 0);
+  EXPECT_EQ((*planAt(m, 4))->bytes(), more + 1000 * sizeof(int64_t));
 }
 
 } // namespace

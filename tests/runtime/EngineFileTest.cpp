@@ -403,8 +403,12 @@ TEST_F(ManifestRules, Messages) {
   EXPECT_EQ(rejected([&](M m) { p(m).steps[1].symbols = {0, 0}; }),
             "program 0: step 1: it gives 2 sizes to kernel 1, which takes 1");
   EXPECT_EQ(rejected([&](M m) { p(m).kernels[0].numSymbols = noIndex; }),
-            "program 0: step 0: it gives 1 sizes to kernel 0, which takes "
-            "4294967295");
+            "program 0: kernel 0 takes 4294967295 sizes, of which 1 exist");
+  EXPECT_EQ(rejected([&](M m) {
+              m.signature.symbols.push_back(m.signature.symbols[0]);
+              p(m).kernels[0].numSymbols = 2;
+            }),
+            "program 0: step 0: it gives 1 sizes to kernel 0, which takes 2");
   EXPECT_EQ(rejected([&](M m) { p(m).steps[2].symbols = {0}; }),
             "program 0: step 2: only launches take sizes");
   const std::string missing =
@@ -418,6 +422,14 @@ TEST_F(ManifestRules, Messages) {
               p(m).variants[0].kernels[1].grid = ShapeExpr::symbol(1);
             }),
             "program 0: variant 0: kernel 1: " + missing);
+  EXPECT_EQ(rejected([&](M m) {
+              m.programs[1].variants[0].kernels[1].indexed =
+                  ShapeExpr::symbol(1);
+            }),
+            "program 1: variant 0: kernel 1: " + missing);
+  EXPECT_EQ(rejected([&](M m) { p(m).variants[0].kernels[1].indexed = 5; }),
+            "program 0: variant 0: kernel 1: it says what its indices count, "
+            "which have 64 bits");
   EXPECT_EQ(rejected([&](M m) { p(m).steps[0].args[0].buffer = 7; }),
             "program 0: step 0: buffer 7 does not exist");
   EXPECT_EQ(rejected([&](M m) { p(m).steps[2].args.pop_back(); }),

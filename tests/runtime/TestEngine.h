@@ -177,6 +177,7 @@ inline engine::Manifest sampleManifest() {
       act.waitsForPrevious = true;
       act.operations = 5000, act.neededOperations = 1000;
       act.accessedBytes = 64000, act.neededBytes = 16000;
+      act.indexed = batch * 16;
     }
     v.kernels = {gemm, act};
     p.variants = {v};

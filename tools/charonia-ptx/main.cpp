@@ -44,9 +44,6 @@ int main(int argc, char **argv) {
                             llvm::cl::cat(category));
   llvm::cl::opt<bool> assemble("assemble", llvm::cl::desc("Run ptxas"),
                                llvm::cl::init(true), llvm::cl::cat(category));
-  llvm::cl::opt<unsigned> indexBits(
-      "index-bits", llvm::cl::desc("Width of indices: 32 or 64"),
-      llvm::cl::init(32), llvm::cl::cat(category));
   llvm::cl::HideUnrelatedOptions(category);
   llvm::cl::ParseCommandLineOptions(argc, argv,
                                     "Tile kernels to PTX and machine code\n");
@@ -71,7 +68,6 @@ int main(int argc, char **argv) {
   if (!dumps.empty())
     options.dumpPrefix = dumps + "/";
   options.assemble = assemble;
-  options.indexBits = indexBits;
   const GpuTarget *target = GpuTarget::get(chip);
   if (!target) {
     llvm::errs() << "error: --arch " << chip << " is not known; there are "

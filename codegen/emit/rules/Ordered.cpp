@@ -51,6 +51,11 @@ public:
     bool contiguous = endsWithLast({axis}, shape);
     if (e.getTarget().kind == EmitTarget::Kind::Cpu)
       return contiguous ? rows(n, cpuBlock(n)) : oneByOne(n);
+    // Products of parts overflow, lose digits, or are infinite times zero where
+    // those from the beginning are none of this. Sums of parts may overflow:
+    // for that they are not taken one by one.
+    if (op.getKind() == graph::ReduceKind::prod && isa<FloatType>(type))
+      return oneByOne(n);
     if (contiguous && demand.tile.empty())
       return gpuRow(n);
     // Short rows at once; of long ones that lie across memory some elements, so

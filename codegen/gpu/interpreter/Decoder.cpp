@@ -1,4 +1,5 @@
 #include "codegen/gpu/interpreter/Decoder.h"
+#include "codegen/tile/ir/IndexAttributes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -18,10 +19,14 @@ static const OperationTable &operationTable() {
   return table;
 }
 
-FailureOr<Kernel> Kernel::decode(LLVM::LLVMFuncOp function,
-                                 unsigned indexBits) {
+FailureOr<Kernel> Kernel::decode(LLVM::LLVMFuncOp function) {
   auto program = std::make_unique<Program>();
-  program->indexBits = indexBits;
+  if (auto bits = function->getAttrOfType<IntegerAttr>(tile::kIndexBitsAttr)) {
+    if (bits.getInt() != 32 && bits.getInt() != 64)
+      return function.emitError("has indices of ")
+             << bits.getInt() << " bits; 32 and 64 are known";
+    program->indexBits = bits.getInt();
+  }
   if (failed(Decoder(*program, function).run()))
     return failure();
   return Kernel(std::move(program));

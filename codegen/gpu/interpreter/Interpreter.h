@@ -112,9 +112,9 @@ struct Program;
 class Kernel {
 public:
   /// Decodes a function of the stage "thread": pointers, then 64-bit symbols.
-  /// An operation that is not known here is an error at its location.
-  static mlir::FailureOr<Kernel> decode(mlir::LLVM::LLVMFuncOp function,
-                                        unsigned indexBits = 32);
+  /// Indices have tile.index_bits bits. An operation that is not known here is
+  /// an error at its location.
+  static mlir::FailureOr<Kernel> decode(mlir::LLVM::LLVMFuncOp function);
   Kernel(Kernel &&);
   Kernel &operator=(Kernel &&);
   ~Kernel();

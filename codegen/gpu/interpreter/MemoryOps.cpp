@@ -126,12 +126,26 @@ LogicalResult decodeLoad(Decoder &d, Operation *op) {
                     load.getInvariant() ? handlers::kNonCoherent : 0, false);
 }
 
+/// Memory of the device is updated for all of it: a narrower scope would be no
+/// order for the other program instances, and no run here would show it.
+LogicalResult checkScope(Operation *op, Value pointer,
+                         std::optional<StringRef> scope) {
+  bool isShared =
+      cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() == 3;
+  if (isShared || !scope || scope->empty() || *scope == "device")
+    return success();
+  return op->emitError("is atomic for the scope '")
+         << *scope << "' alone, and other program instances share its memory";
+}
+
 LogicalResult decodeStore(Decoder &d, Operation *op) {
   auto store = cast<LLVM::StoreOp>(op);
   using Ordering = LLVM::AtomicOrdering;
   bool isAtomic = store.getOrdering() == Ordering::monotonic;
   if (!isAtomic && store.getOrdering() != Ordering::not_atomic)
     return op->emitError("the interpreter does not know this kind of atomic");
+  if (isAtomic && failed(checkScope(op, store.getAddr(), store.getSyncscope())))
+    return failure();
   SmallVector<Slot> slots(d.slots(store.getValue()));
   return emitAccess(d, op, handlers::store, store.getAddr(),
                     store.getValue().getType(), slots, store.getAlignment(),
@@ -294,6 +308,8 @@ LogicalResult decodeAtomic(Decoder &d, Operation *op) {
   Handler handler = atomicOf(atomic.getBinOp(), type, bits);
   if (!handler || atomic.getOrdering() != LLVM::AtomicOrdering::monotonic)
     return op->emitError("the interpreter does not know this kind of atomic");
+  if (failed(checkScope(op, atomic.getPtr(), atomic.getSyncscope())))
+    return failure();
   d.noteAccess(atomic.getPtr(), bits / 8, true);
   Slot result = d.define(atomic.getRes()).front();
   Instruction &i = d.emit(op, handler);
@@ -330,6 +346,8 @@ LogicalResult decodeExchange(Decoder &d, Operation *op) {
   if ((bits != 32 && bits != 64) || exchanged.getSuccessOrdering() != relaxed ||
       exchanged.getFailureOrdering() != relaxed)
     return op->emitError("the interpreter does not know this kind of atomic");
+  if (failed(checkScope(op, exchanged.getPtr(), exchanged.getSyncscope())))
+    return failure();
   d.noteAccess(exchanged.getPtr(), bits / 8, true);
   SmallVector<Slot, 4> results = d.define(exchanged.getRes());
   uint32_t list = d.addList({results.begin(), results.end()});

@@ -1,4 +1,5 @@
 #include "codegen/gpu/lower/Lowering.h"
+#include "codegen/tile/ir/IndexAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -33,6 +34,9 @@ void KernelLowering::createFunction() {
                     b.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     b.getDenseI32ArrayAttr({int32_t(options.warps * kLanes)}));
+  if (options.indexBits != 32) // for whoever runs it as it is
+    function->setAttr(tile::kIndexBitsAttr,
+                      b.getI64IntegerAttr(options.indexBits));
   // One at least: without it ptxas gives up registers for occupancy that
   // nobody asked for.
   function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),

@@ -705,6 +705,36 @@ TEST(SimtFaults, UnknownOperationsAreNamed) {
       HasSubstr("does not know the inline PTX 'brev.b32 $0, $1;'"));
 }
 
+/// What is atomic for its own program instance only would pass every run.
+TEST(SimtFaults, ScopesThatLeaveOthersOut) {
+  auto error = [](const std::string &scope, const std::string &space) {
+    std::string to = space == "1" ? "%to" : "%own", all;
+    std::string type = "!llvm.ptr<" + space + ">";
+    for (const std::string &body :
+         {"llvm.store %zero, " + to + " atomic " + scope +
+              " monotonic {alignment = 4 : i64} : f32, " + type,
+          "%x = llvm.atomicrmw fadd " + to + ", %zero " + scope +
+              " monotonic : " + type + ", f32",
+          "%x = llvm.cmpxchg " + to + ", %c0, %c1 " + scope +
+              " monotonic monotonic : " + type + ", i32"}) {
+      SimtRun run;
+      runSimt(simtKernel(32, body), run);
+      all += run.error;
+    }
+    return all;
+  };
+  for (std::string wide : {"", "syncscope(\"device\")"})
+    EXPECT_EQ(error(wide, "1"), "");
+  EXPECT_EQ(error("syncscope(\"block\")", "3"), "");
+  for (std::string narrow : {"block", "cluster"}) {
+    std::string expected = "is atomic for the scope '" + narrow +
+                           "' alone, and other program instances share its "
+                           "memory\n";
+    EXPECT_EQ(error("syncscope(\"" + narrow + "\")", "1"),
+              expected + expected + expected);
+  }
+}
+
 TEST(SimtFaults, EndlessLoopsEnd) {
   Launch launch;
   launch.instructionLimit = 1 << 20;

@@ -265,4 +265,31 @@ llvm.store %d3, %o3 {alignment = 4 : i64} : f32, !llvm.ptr<1>
     }
 }
 
+/// 65536 * 65536 of indices, halved, as a float: 0 in 32 bits.
+TEST(SimtOperations, IndicesHaveTheBitsThatTheKernelSays) {
+  std::string body = R"(
+%a = arith.constant 65536 : index
+%b = arith.muli %a, %a : index
+%h = arith.shrui %b, %one : index
+%i = arith.index_cast %h : index to i64
+%f = llvm.sitofp %i : i64 to f32
+llvm.store %f, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
+)";
+  body = "%one = arith.constant 1 : index\n" + body;
+  auto result = [&](llvm::StringRef attribute) {
+    SimtRun run;
+    run.in.resize(32);
+    run.out.resize(32, -1);
+    std::string kernel = simtKernel(32, body);
+    kernel.insert(kernel.find("nvvm.kernel"), attribute.str());
+    runSimt(kernel, run);
+    return run.error.empty() ? std::to_string(int64_t(run.out[0])) : run.error;
+  };
+  EXPECT_EQ(result(""), "0");
+  EXPECT_EQ(result("tile.index_bits = 32 : i64, "), "0");
+  EXPECT_EQ(result("tile.index_bits = 64 : i64, "), "2147483648");
+  EXPECT_EQ(result("tile.index_bits = 16 : i64, "),
+            "has indices of 16 bits; 32 and 64 are known\n");
+}
+
 } // namespace

@@ -1,0 +1,19 @@
+// What a tile program of a GPU says of its indices, and keeps on its way down.
+#ifndef CHARONIA_CODEGEN_TILE_IR_INDEXATTRIBUTES_H
+#define CHARONIA_CODEGEN_TILE_IR_INDEXATTRIBUTES_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace charonia::tile {
+
+/// Integer attribute of a GPU kernel: bits of its indices, 32 where it has
+/// none.
+inline constexpr llvm::StringLiteral kIndexBitsAttr = "tile.index_bits";
+/// AffineMap ()[shape symbols] -> (numbers of elements) of a GPU kernel of
+/// 32-bit indices: what these have to count, where sizes in the symbols' ranges
+/// are too large for them.
+inline constexpr llvm::StringLiteral kIndexedAttr = "tile.indexed";
+
+} // namespace charonia::tile
+
+#endif
