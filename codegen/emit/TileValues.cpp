@@ -108,6 +108,16 @@ Value TileEmitter::sumParts(Value tile) {
 }
 
 Value TileEmitter::quotient(Value x, Value y) {
+  // An approximate quotient is a product with the reciprocal on a GPU; of a
+  // value of the row that is computed once.
+  if (auto row = y.getDefiningOp<tile::BroadcastOp>();
+      row && target.kind == EmitTarget::Kind::Gpu) {
+    Value inverse = quotient(splatLike(1, row.getInput()), row.getInput());
+    return arith::MulFOp::create(builder, location, x,
+                                 tile::BroadcastOp::create(builder, location,
+                                                           y.getType(), inverse,
+                                                           row.getAxes()));
+  }
   return arith::DivFOp::create(builder, location, x, y,
                                arith::FastMathFlags::afn);
 }

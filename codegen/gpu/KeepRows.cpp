@@ -2,7 +2,9 @@
 #include "codegen/gpu/LayoutPlan.h"
 #include "codegen/gpu/Streams.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -106,68 +108,101 @@ SmallVector<Row> findRows(func::FuncOp function, Block &block) {
   return rows;
 }
 
-/// The copies, in a loop of their own before that of the first load.
-Value copyAhead(const Row &row) {
-  tile::LoadOp load = row.loads.front();
-  scf::ForOp first = loopOf(load);
+/// Copies of the rows that `first` reads before other loops do: in a loop of
+/// their own before it, a group for each tile.
+void copyAhead(scf::ForOp first, ArrayRef<Row *> rows) {
   OpBuilder b(first);
-  Location loc = load.getLoc();
-  Value ring = simt::AllocOp::create(b, loc, row.memory, row.count,
-                                     IntegerAttr(), /*managed=*/true);
+  Location loc = first.getLoc();
+  SmallVector<Value> rings;
+  for (Row *row : rows)
+    rings.push_back(simt::AllocOp::create(b, loc, row->memory, row->count,
+                                          IntegerAttr(), /*managed=*/true));
   auto copies = scf::ForOp::create(b, loc, first.getLowerBound(),
                                    first.getUpperBound(), first.getStep());
-  OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copies.getBody());
-  Value slot =
-      simt::SlotOp::create(b, loc, row.memory, ring, copies.getInductionVar());
-  createCopy(b, load, row.copy, slot);
-  // The copy counts as the load does.
-  for (OpOperand &operand : slot.getUses())
-    operand.getOwner()->replaceUsesOfWith(first.getInductionVar(),
-                                          copies.getInductionVar());
-  return ring;
-}
-
-void keepRowsOf(func::FuncOp function, Block &block, int64_t &available) {
-  SmallVector<Row> rows = findRows(function, block);
-  SmallVector<std::pair<Row *, Value>> kept;
-  for (Row &row : rows) {
-    if (row.bytes() > available)
-      continue;
-    available -= row.bytes();
-    kept.push_back({&row, copyAhead(row)});
+  for (auto [row, ring] : llvm::zip(rows, rings)) {
+    Value slot = simt::SlotOp::create(b, loc, row->memory, ring,
+                                      copies.getInductionVar());
+    createCopy(b, row->loads.front(), row->copy, slot);
+    // The copy counts as the load does.
+    for (OpOperand &use : slot.getUses())
+      use.getOwner()->replaceUsesOfWith(first.getInductionVar(),
+                                        copies.getInductionVar());
   }
-  for (auto [row, ring] : kept) {
-    scf::ForOp first = loopOf(row->loads.front());
-    // The copies of all rows that begin here are waited for together.
-    if (!isa_and_nonnull<simt::WaitAsyncOp>(first->getPrevNode())) {
-      OpBuilder b(first);
-      simt::CommitAsyncOp::create(b, first.getLoc());
-      simt::WaitAsyncOp::create(b, first.getLoc(), 0);
-    }
+  simt::CommitAsyncOp::create(b, loc);
+  for (auto [row, ring] : llvm::zip(rows, rings))
     for (tile::LoadOp load : row->loads) {
-      OpBuilder b(load);
+      b.setInsertionPoint(load);
       Value slot = simt::SlotOp::create(b, load.getLoc(), row->memory, ring,
                                         loopOf(load).getInductionVar());
       SmallVector<int64_t> start(load.getType().getRank(), 0);
-      auto read = simt::LoadSharedOp::create(b, load.getLoc(), load.getType(),
-                                             slot, start);
-      load.replaceAllUsesWith(read.getResult());
-      load.erase();
+      load.replaceAllUsesWith(simt::LoadSharedOp::create(
+                                  b, load.getLoc(), load.getType(), slot, start)
+                                  .getResult());
     }
+}
+
+/// Each iteration waits for its own tile, while later ones are on their way:
+/// how many of them is part of the instruction, so the loop is written out if
+/// it is short.
+void waitInLoop(scf::ForOp loop, int64_t count) {
+  constexpr int64_t mostWrittenOut = 8;
+  OpBuilder b(loop);
+  Location loc = loop.getLoc();
+  if (count > mostWrittenOut) {
+    simt::WaitAsyncOp::create(b, loc, 0);
+    return;
   }
+  SmallVector<Value> carried(loop.getInitArgs());
+  for (int64_t i = 0; i < count; ++i) {
+    simt::WaitAsyncOp::create(b, loc, count - 1 - i);
+    IRMapping mapping;
+    mapping.map(loop.getInductionVar(),
+                arith::ConstantIndexOp::create(b, loc, i));
+    mapping.map(loop.getRegionIterArgs(), carried);
+    for (Operation &op : loop.getBody()->without_terminator())
+      b.clone(op, mapping);
+    carried.clear();
+    for (Value value : loop.getBody()->getTerminator()->getOperands())
+      carried.push_back(mapping.lookupOrDefault(value));
+  }
+  loop.replaceAllUsesWith(carried);
+  loop.erase();
+}
+
+bool keepRowsOf(func::FuncOp function, Block &block, int64_t available) {
+  SmallVector<Row> rows = findRows(function, block);
+  llvm::MapVector<Operation *, SmallVector<Row *>> byLoop;
+  bool all = true;
+  for (Row &row : rows) {
+    if (row.bytes() > available) {
+      all = false;
+      continue;
+    }
+    available -= row.bytes();
+    byLoop[loopOf(row.loads.front())].push_back(&row);
+  }
+  for (auto &[first, kept] : byLoop)
+    copyAhead(cast<scf::ForOp>(first), kept);
+  for (auto &[first, kept] : byLoop) {
+    for (Row *row : kept)
+      for (tile::LoadOp load : row->loads)
+        load.erase();
+    waitInLoop(cast<scf::ForOp>(first), kept.front()->count);
+  }
+  return all && !byLoop.empty();
 }
 
 } // namespace
 
-void charonia::gpu::keepRows(func::FuncOp function, int64_t sharedBytes) {
+bool charonia::gpu::keepRows(func::FuncOp function, int64_t sharedBytes) {
   // Dots have their own rings.
   if (function.walk([](simt::ToSharedOp) { return WalkResult::interrupt(); })
           .wasInterrupted())
-    return;
+    return false;
   int64_t available = sharedBytes;
   function.walk([&](simt::AllocOp op) {
     available -= op.getSlots() * op.getMemory().getType().getBytes();
   });
-  keepRowsOf(function, function.getBody().front(), available);
+  return keepRowsOf(function, function.getBody().front(), available);
 }

@@ -11,11 +11,14 @@
 // SIMT:       simt.copy_async %arg0[%{{.*}}, %[[I]]] to %[[SLOT]]
 // SIMT-SAME:    (s0, d0 + s1 * 8192 + ((s0 * 20001) floordiv 8) * 8 - s0 * 20001)
 // SIMT-SAME:    vector = 8
-// SIMT:     simt.commit_async
+// SIMT:       simt.commit_async
+// SIMT:     simt.wait_async 2
+// SIMT-NOT: tile.load %arg0
+// SIMT:     simt.load_shared
+// SIMT:     simt.wait_async 1
+// SIMT:     simt.load_shared
 // SIMT:     simt.wait_async 0
-// SIMT:     scf.for
-// SIMT-NOT:   tile.load %arg0
-// SIMT:       simt.load_shared
+// SIMT:     simt.load_shared
 // SIMT:     scf.for
 // SIMT-NOT:   tile.load %arg0
 // SIMT:       simt.load_shared
