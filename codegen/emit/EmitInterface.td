@@ -30,6 +30,10 @@ def EmitOpInterface : OpInterface<"EmitOpInterface"> {
       neighbouring columns share their rows. A tile of columns of one group is a matrix
       product. Null where all do.
     }], "::mlir::AffineExpr", "getColumnRun", (ins), "", [{ return {}; }]>,
+    InterfaceMethod<[{
+      For a contraction: whether the tile of later rows takes more terms, as where a row
+      keeps the keys up to its own.
+    }], "bool", "growsByRow", (ins), "", [{ return false; }]>,
   ];
 }
 

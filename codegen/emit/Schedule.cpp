@@ -1,6 +1,7 @@
 // The cost model: tile sizes from what the kernel's operators say of
 // themselves.
 #include "codegen/emit/Chooser.h"
+#include "codegen/emit/TileEmitter.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -249,8 +250,8 @@ SmallVector<unsigned> Chooser::tiled(ArrayRef<unsigned> groups) {
 }
 
 bool emit::growsByRow(graph::KernelOp kernel) {
-  return llvm::any_of(kernel.getBody().front().getOps<graph::AttentionOp>(),
-                      [](graph::AttentionOp op) { return op.getCausal(); });
+  return llvm::any_of(kernel.getBody().front().getOps<EmitOpInterface>(),
+                      [](EmitOpInterface op) { return op.growsByRow(); });
 }
 
 graph::GraphOpInterface emit::orderedOf(graph::KernelOp kernel) {

@@ -392,8 +392,20 @@ FailureOr<Value> attention(graph::AttentionOp op, TileEmitter &e,
   return AttentionEmitter(op, e, demand).run();
 }
 
+/// Under a causal mask a row keeps the keys up to its own.
+struct AttentionRule
+    : EmitOpInterface::ExternalModel<AttentionRule, graph::AttentionOp> {
+  FailureOr<Value> emitTile(Operation *op, TileEmitter &emitter,
+                            const Demand &demand) const {
+    return attention(cast<graph::AttentionOp>(op), emitter, demand);
+  }
+  bool growsByRow(Operation *op) const {
+    return cast<graph::AttentionOp>(op).getCausal();
+  }
+};
+
 } // namespace
 
 void emit::registerAttentionRules(MLIRContext *c) {
-  graph::AttentionOp::attachInterface<Rule<graph::AttentionOp, attention>>(*c);
+  graph::AttentionOp::attachInterface<AttentionRule>(*c);
 }
