@@ -70,7 +70,7 @@ static llvm::FailureOr<Exprs> partSizes(Value split, AffineExpr extent,
   if (split && rankOf(split) == 1) {
     graph::SymbolicTensor sizes = e.evaluateSizes(split);
     if (!sizes.isComplete())
-      return e.fail("the sizes of the parts have to follow from sizes",
+      return e.fail("parts whose sizes depend on data are not supported",
                     "replace them by constants");
     parts.assign(sizes.elements->begin(), sizes.elements->end());
     AffineExpr sum = e.number(0);
