@@ -11,6 +11,7 @@
 #include "codegen/gpu/GpuCodegen.h"
 #include "codegen/tile/ir/TileDialect.h"
 #include "graph/analysis/Weights.h"
+#include "graph/passes/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -270,7 +271,12 @@ private:
     SmallVector<const Backend *> backends;
     for (auto &backend : variants)
       backends.push_back(backend.get());
+    progress("work of kernels for " + variants.front()->arch());
     cutRepeatedWork(function, backends);
+    PassManager verifier(copy.getContext(), ModuleOp::getOperationName());
+    verifier.addPass(graph::createVerifyKernels());
+    if (failed(verifier.run(copy)))
+      return failure();
     ProgramLayout layout = layOutProgram(function, device, kernels);
     layout.program.precision = options.precision;
     if (options.stopAfter == "tiles")

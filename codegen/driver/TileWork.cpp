@@ -93,6 +93,7 @@ private:
       work.bytes = add(work.bytes, bytesOf(load.getType(), elements));
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
       int64_t elements = multiply(times, elementsOf(store.getValue()));
+      work.stored = add(work.stored, elements);
       work.operations = add(work.operations, elements);
       work.bytes =
           add(work.bytes, bytesOf(store.getValue().getType(), elements));
@@ -276,8 +277,11 @@ TileWork neededWork(graph::KernelOp kernel, ArrayRef<int64_t> sizes) {
     if (i != updated)
       access(operand);
   // Of memory that is updated, no more than what meets it.
-  for (Value result : kernel.getResults())
-    access(updated ? graph::getWalked(kernel) : result);
+  for (Value result : kernel.getResults()) {
+    Value written = updated ? graph::getWalked(kernel) : result;
+    access(written);
+    work.stored = add(work.stored, elements(written));
+  }
   return work;
 }
 

@@ -13,6 +13,9 @@ namespace charonia::driver {
 /// as sixteen. Saturates.
 struct TileWork {
   int64_t operations = 0, bytes = 0;
+  /// Elements that are stored, or that the results have: tiles overhang small
+  /// results, such as a matrix of three columns.
+  int64_t stored = 0;
 };
 
 /// Of one launch of `function`, a tile program, at these sizes: every operation

@@ -127,6 +127,14 @@ LogicalResult PadOp::verify() {
     return emitOpError("must keep the element type");
   if (constantOf(numElements(getShape(getValue()), getContext())) != 1)
     return emitOpError("the value must be a scalar");
+  if (getMode() != PadMode::reflect)
+    return success();
+  for (auto [d, low] : llvm::enumerate(getLows().getResults()))
+    for (AffineExpr amount : {low, simplify(to[d] - from[d] - low)})
+      if (auto over = constantOf(simplify(amount - from[d] + 1));
+          over && *over > 0)
+        return emitOpError("reflects more elements than dimension ")
+               << d << " has behind its ends";
   return success();
 }
 

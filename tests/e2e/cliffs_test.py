@@ -166,7 +166,8 @@ def test_work_is_done_once(tmp_path, name, target):
     kernels = report["programs"][0]["variants"][0]["kernels"]
     for kernel in kernels:
         done, needed = kernel["operations"], kernel["needed_operations"]
-        assert done <= 3 * needed or done < 1 << 20, kernel["entry"]
+        # Of small kernels, what overhangs their only tiles is much of all.
+        assert done <= (3 if done >= 1 << 18 else 12) * needed, kernel["entry"]
 
 
 def heads(name):

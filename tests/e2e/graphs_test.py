@@ -88,17 +88,18 @@ class GraphTester:
         path, engine = folder / "model.onnx", folder / "model.engine"
         onnx.save(model, path)
         names = [o.name for o in model.graph.output]
+        dump = folder / "dump" if self.options.device == "simt" else None
         try:
             harness.compile_model(
                 path, engine, target=target, shapes=self.ranges(model, runs),
-                precision=self.options.precision, extra=["--no-cache"],
+                precision=self.options.precision, extra=["--no-cache"], dump=dump,
                 timeout=self.options.timeout,
             )  # fmt: skip
             for sizes in runs:
                 feeds = self.feeds(model, sizes, seed)
                 want = self.oracle(model, feeds)
                 got = harness.run_engine(
-                    engine, feeds, names, folder / "run", device=self.options.device,
+                    engine, feeds, names, folder / "run", device=self.options.device, dump=dump,
                     timeout=self.options.timeout,
                 )  # fmt: skip
                 for name, w, g in zip(names, want, got):
@@ -236,9 +237,9 @@ def parse(arguments=None) -> argparse.Namespace:
     add("--seconds", type=float, help="start no graph after this time; default: 60")
     add("--count", type=int, default=0, help="this many graphs, however long they take")
     add("--seed", type=int, default=None)
-    add("--device")
+    add("--device", choices=["cpu", "cuda", "simt"], help="simt: GPU kernels without a GPU")
     add("--target", type=lambda t: t.split(","),
-        help="several take turns; default: this CPU's, or sm_90 with --device cuda")
+        help="several take turns; default: this CPU's, or sm_90 with --device cuda or simt")
     add("--precision", choices=[k for k in LIMITS if k])
     add("--jobs", type=int, default=2)
     add("--timeout", type=float, default=300)
@@ -250,7 +251,7 @@ def parse(arguments=None) -> argparse.Namespace:
     if options.seed is None:
         options.seed = int(time.time()) % 1000000
     if options.target is None:
-        options.target = ["sm_90"] if options.device == "cuda" else harness.cpu_targets()
+        options.target = ["sm_90"] if options.device in ("cuda", "simt") else harness.cpu_targets()
     if options.seconds is None:
         options.seconds = float("inf") if options.count else 60
     return options

@@ -121,3 +121,17 @@ def test_needed_size_is_checked(tmp_path):
     np.testing.assert_array_equal(got, x.reshape(7, 7))
     with pytest.raises(harness.CharoniaError, match="must equal"):
         harness.run_engine(tmp_path / "m.engine", {"x": x[:48]}, ["y"], tmp_path)
+
+
+@pytest.mark.parametrize("target", harness.cpu_targets())
+def test_reflection_of_open_sizes(tmp_path, target):
+    """Rows that end in any lane of a vector, padded by as much as they can be."""
+    text = HEADER + """(float[h,w] x) => (float[p,q] y) <int64[4] pads = {2, 5, 1, 4}>
+        { y = Pad <mode = "reflect"> (x, pads) }"""
+    path, engine = tmp_path / "m.onnx", tmp_path / "m.engine"
+    onnx.save(onnx.parser.parse_model(text), path)
+    harness.compile_model(path, engine, target=target, shapes={"x": ((3, 20, 90), (6, 40, 90))})
+    for h, w in [(3, 6), (4, 7), (20, 40), (9, 64), (90, 33), (5, 90)]:
+        x = np.arange(h * w, dtype=np.float32).reshape(h, w)
+        (got,) = harness.run_engine(engine, {"x": x}, ["y"], tmp_path)
+        np.testing.assert_array_equal(got, np.pad(x, ((2, 1), (5, 4)), mode="reflect"))

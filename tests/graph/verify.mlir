@@ -58,6 +58,15 @@ func.func @reshape(%x: tensor<2x3xf32>) {
 
 // -----
 
+func.func @pad_reflects_once(%x: tensor<6xf32>, %v: tensor<f32>) {
+  %0 = graph.pad reflect %x, %v {lows = affine_map<() -> (5)>} : (tensor<6xf32>, tensor<f32>) -> tensor<16xf32>
+  // expected-error @+1 {{reflects more elements than dimension 0 has behind its ends}}
+  %1 = graph.pad reflect %x, %v {lows = affine_map<() -> (5)>} : (tensor<6xf32>, tensor<f32>) -> tensor<17xf32>
+  return
+}
+
+// -----
+
 func.func @slice(%x: tensor<6xf32>) {
   // expected-error @below {{reaches outside of dimension 0 of [6]}}
   %0 = graph.slice %x {starts = affine_map<() -> (4)>, steps = array<i64: 1>} : (tensor<6xf32>) -> tensor<3xf32>

@@ -128,26 +128,29 @@ FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand) {
       });
       break;
     case graph::PadMode::wrap:
-    case graph::PadMode::reflect: {
-      // Reflection has period 2n - 2, of which the second half runs backward.
-      bool reflect = op.getMode() == graph::PadMode::reflect;
       c = e.mapIndex(c, demand.tile, n, [&](Value x) -> Value {
-        Value one = indexConstant(e, 1, x), zero = indexConstant(e, 0, x);
-        Value period = sizeTile(e, reflect ? n * 2 - 2 : n, x);
-        period = arith::MaxSIOp::create(b, e.loc(), period, one);
+        Value zero = indexConstant(e, 0, x), period = sizeTile(e, n, x);
         Value r = arith::RemSIOp::create(b, e.loc(), x, period);
         Value negative = arith::CmpIOp::create(
             b, e.loc(), arith::CmpIPredicate::slt, r, zero);
-        r = arith::SelectOp::create(
+        return arith::SelectOp::create(
             b, e.loc(), negative, arith::AddIOp::create(b, e.loc(), r, period),
             r);
-        if (!reflect)
-          return r;
-        Value back = arith::SubIOp::create(b, e.loc(), period, r);
-        return arith::MinSIOp::create(b, e.loc(), r, back);
       });
       break;
-    }
+    case graph::PadMode::reflect:
+      // At either end, once: nothing is padded by more than the other elements.
+      // What tiles have past the end may be anywhere in the input.
+      c = e.mapIndex(c, demand.tile, n, [&](Value x) -> Value {
+        Value zero = indexConstant(e, 0, x);
+        Value mirrored = arith::SubIOp::create(b, e.loc(), zero, x);
+        x = arith::MaxSIOp::create(b, e.loc(), x, mirrored);
+        Value back =
+            arith::SubIOp::create(b, e.loc(), sizeTile(e, n * 2 - 2, x), x);
+        x = arith::MinSIOp::create(b, e.loc(), x, back);
+        return arith::MaxSIOp::create(b, e.loc(), x, zero);
+      });
+      break;
     }
     d.coordinates[i] = c;
   }
