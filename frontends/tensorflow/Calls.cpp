@@ -1,5 +1,6 @@
 // Importing calls of functions, choices between them and loops over them.
 #include "frontends/tensorflow/GraphImporter.h"
+#include "frontends/tensorflow/Remedy.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -7,6 +8,28 @@ using namespace charonia::frontend::tensorflow;
 using llvm::LogicalResult;
 using llvm::StringRef;
 using llvm::Twine;
+
+std::string charonia::frontend::tensorflow::fixSize(const Model &model,
+                                                    const std::string &symbol) {
+  constexpr const char *example = "32";
+  for (const Port &port : model.inputs()) {
+    StringRef rest = symbol;
+    int dim = 0;
+    if (!port.shape || !rest.consume_front(port.name) ||
+        !rest.consume_front("_dim") || rest.getAsInteger(10, dim) ||
+        dim >= port.shape->dims_size())
+      continue;
+    std::string text = "fix it: --shape " + printable(port.name) + "=";
+    for (int i = 0; i < port.shape->dims_size(); ++i) {
+      int64_t size = port.shape->dims(i).size();
+      text += (i ? "x" : "") + (i == dim     ? std::string(example)
+                                : size == -1 ? std::string("?")
+                                             : std::to_string(size));
+    }
+    return text;
+  }
+  return "fix it with --shape";
+}
 
 // Functions.
 
@@ -134,11 +157,11 @@ Item GraphImporter::choose(mlir::Value condition, const Item &first,
       rankOf(condition) == 0) {
     result.value = emitter.select(condition, a.value, b.value);
   } else if (a.list && b.list && a.list->size() == b.list->size()) {
-    Values elements;
-    for (auto [x, y] : llvm::zip(*a.list, *b.list))
-      elements.push_back(x && y ? choose(condition, x, y).value
-                                : mlir::Value());
-    result.list = std::make_shared<Values>(std::move(elements));
+    TensorList list(a.list->size());
+    for (int64_t i = 0; i < list.size(); ++i)
+      if (mlir::Value x = (*a.list)[i], y = (*b.list)[i]; x && y)
+        list = list.with(i, choose(condition, x, y).value);
+    result.list = std::make_shared<TensorList>(std::move(list));
   } else if (a.variable && b.variable && a.variable->key == b.variable->key) {
     result = a;
   } else {
@@ -242,34 +265,11 @@ LogicalResult GraphImporter::unknownSteps(mlir::Value condition) {
   std::string list, remedy;
   for (const std::string &name : names) {
     list += (list.empty() ? "" : ", ") + printable(name);
-    if (std::string option = optionFor(name); !option.empty())
-      remedy += (remedy.empty() ? "fix it: " : " and ") + option;
+    remedy = fixSize(model, name);
   }
   return emitter.fail("the number of steps depends on size " + list +
                           ", which is open",
-                      remedy.empty() ? "fix it with --shape" : remedy);
-}
-
-/// "--shape x=?x32x6" for the size x_dim1 of an input; empty for others.
-std::string GraphImporter::optionFor(StringRef symbol) {
-  constexpr const char *example = "32";
-  for (const Port &port : model.inputs()) {
-    StringRef rest = symbol;
-    int dim = 0;
-    if (!port.shape || !rest.consume_front(port.name) ||
-        !rest.consume_front("_dim") || rest.getAsInteger(10, dim) ||
-        dim >= port.shape->dims_size())
-      continue;
-    std::string text = "--shape " + printable(port.name) + "=";
-    for (int i = 0; i < port.shape->dims_size(); ++i) {
-      int64_t size = port.shape->dims(i).size();
-      text += (i ? "x" : "") + (i == dim     ? std::string(example)
-                                : size == -1 ? std::string("?")
-                                             : std::to_string(size));
-    }
-    return text;
-  }
-  return "";
+                      remedy);
 }
 
 /// Written out step by step: what the condition compares has to be known.
@@ -279,6 +279,11 @@ LogicalResult GraphImporter::importWhile(Node &node, const proto::Node &proto,
   const proto::Function *body = condition ? functionOf(node, "body") : nullptr;
   if (!body)
     return llvm::failure();
+  if (effects.findCarried(*condition, *body))
+    return emitter.fail("its steps read a variable that they write, which is "
+                        "not supported",
+                        "export a function that leaves its variables as they "
+                        "are");
   Items states;
   for (unsigned i = 0; i < node.numInputs(); ++i)
     states.push_back(node.item(i));

@@ -54,10 +54,15 @@ std::optional<int> GraphImporter::outputOf(const proto::Node &node,
   if (reference.index < 0)
     return std::nullopt;
   const Row *row = findRow(node.op());
-  if (reference.output.empty() || !row || !*row->results)
+  const proto::Function *function = model.function(node.op());
+  if (reference.output.empty() || !(function || (row && *row->results)))
     return reference.index;
   SmallVector<StringRef> names;
-  StringRef(row->results).split(names, ' ');
+  if (function)
+    for (const auto &output : function->signature().outputs())
+      names.push_back(output.name());
+  else
+    StringRef(row->results).split(names, ' ');
   auto it = llvm::find(names, reference.output);
   if (it == names.end() || reference.index != 0)
     return std::nullopt;
@@ -196,22 +201,58 @@ std::optional<Item> GraphImporter::lookup(const Reference &reference,
   return item;
 }
 
+bool GraphImporter::seesStored(const Scope &scope, llvm::ArrayRef<int> nodes) {
+  // What is imported later, or again, sees what was written before it, too.
+  std::set<int> needed(nodes.begin(), nodes.end());
+  for (const auto &[node, items] : scope.results)
+    needed.insert(node);
+  auto variable = effects.findStale(scope.body, scope.isFunction, needed);
+  if (!variable)
+    return true;
+  std::string shown = *variable;
+  if (auto it = scope.arguments.find(shown);
+      it != scope.arguments.end() && it->second.variable)
+    shown = it->second.variable->node;
+  report({(scope.path.empty() ? "" : "'" + printable(scope.path) + "' ") +
+              std::string("writes variable '") + printable(shown) +
+              "' before it is read, which is not supported",
+          "export a function that leaves its variables as they are"});
+  return false;
+}
+
 bool GraphImporter::importBody(Scope &scope,
                                llvm::ArrayRef<std::string> roots) {
   auto nodes = order(scope, roots);
-  if (!nodes)
+  if (!nodes || !seesStored(scope, *nodes))
     return false;
   for (int index : *nodes) {
     const proto::Node &node = scope.body.nodes[index];
-    if (scope.parent && failed(emitter.writeOut(1))) {
+    // Operands cost each time, too.
+    constexpr int operandsPerNode = 8;
+    if (scope.parent &&
+        failed(emitter.writeOut(1 + node.inputs_size() / operandsPerNode))) {
       report(node, scope, {}, *emitter.getProblem());
       return false;
     }
     if (progress)
       progress(pathTo(scope.path, node.name()));
+    if (node.op() == "PlaceholderWithDefault" && !scope.parent)
+      noteDefault(node);
     importNode(node, index, scope);
   }
   return true;
+}
+
+void GraphImporter::noteDefault(const proto::Node &node) {
+  Diagnostic note;
+  note.severity = Diagnostic::Severity::Note;
+  note.file = file;
+  note.node = node.name();
+  note.op = node.op();
+  note.what = "has its default value, as it is no input";
+  note.remedy =
+      model.bundle() ? "" : "name all inputs with --inputs to have it as one";
+  diagnostics.push_back(std::move(note));
 }
 
 static std::string describe(const Item &item, Emitter &emitter) {
@@ -226,7 +267,7 @@ static std::string describe(const Item &item, Emitter &emitter) {
 void GraphImporter::importNode(const proto::Node &proto, int index,
                                Scope &scope) {
   Items items;
-  std::vector<std::string> names, shown;
+  std::vector<std::string> names;
   bool complete = true, tainted = false;
   FlowKind flow = flowKindOf(proto.op());
   bool needsOperands = flow != FlowKind::Merge && flow != FlowKind::Exit,
@@ -247,7 +288,6 @@ void GraphImporter::importNode(const proto::Node &proto, int index,
     tainted |= item->tainted;
     isUntaken |= item->isUntaken;
     names.push_back(text);
-    shown.push_back(printable(text) + ": " + describe(items.back(), emitter));
   }
   emitter.begin(locate(proto, scope));
   for (const Item &item : items)
@@ -266,8 +306,13 @@ void GraphImporter::importNode(const proto::Node &proto, int index,
     emitter.fail("needs a result that exists in training alone",
                  "export the model for inference");
   if (!ok && (!tainted || !isKnown))
-    if (auto &problem = emitter.getProblem())
+    if (auto &problem = emitter.getProblem()) {
+      std::vector<std::string> shown;
+      for (unsigned i = 0; i < node.numInputs() && needsOperands; ++i)
+        shown.push_back(printable(node.inputName(i)) + ": " +
+                        describe(node.item(i), emitter));
       report(proto, scope, shown, *problem);
+    }
   scope.results[index] = std::move(node.getResults());
   if (tainted || !ok)
     scope.tainted.insert(index);

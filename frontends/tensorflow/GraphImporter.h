@@ -4,6 +4,7 @@
 
 #include "frontends/common/Diagnostic.h"
 #include "frontends/tensorflow/ControlFlow.h"
+#include "frontends/tensorflow/Effects.h"
 #include "frontends/tensorflow/Node.h"
 #include <set>
 #include <unordered_map>
@@ -21,7 +22,8 @@ class GraphImporter {
 public:
   GraphImporter(Model &model, Emitter &emitter, const std::string &file,
                 std::vector<Diagnostic> &diagnostics)
-      : model(model), emitter(emitter), file(file), diagnostics(diagnostics) {}
+      : model(model), emitter(emitter), file(file), diagnostics(diagnostics),
+        effects(model) {}
 
   /// What the outputs, "node:0", of the graph are where placeholders and other
   /// names of `fed` have values. Problems become diagnostics; what follows from
@@ -59,6 +61,8 @@ private:
     unsigned depth() const { return parent ? parent->depth() + 1 : 0; }
   };
 
+  /// Whether all nodes read variables as they are stored; else a report.
+  bool seesStored(const Scope &scope, llvm::ArrayRef<int> nodes);
   /// Imports what `roots` need. False where that cannot be ordered or is too
   /// much.
   bool importBody(Scope &scope, llvm::ArrayRef<std::string> roots);
@@ -114,11 +118,11 @@ private:
   Item choose(mlir::Value condition, const Item &first, const Item &second);
   /// Fails because of a loop's condition.
   llvm::LogicalResult unknownSteps(mlir::Value condition);
-  std::string optionFor(llvm::StringRef symbol);
 
   void report(const proto::Node &node, const Scope &scope,
               const std::vector<std::string> &inputs, const Problem &problem);
   void report(Problem problem);
+  void noteDefault(const proto::Node &node);
   mlir::Location locate(const proto::Node &node, const Scope &scope);
 
   Model &model;
@@ -126,6 +130,7 @@ private:
   const std::string &file;
   std::vector<Diagnostic> &diagnostics;
   std::map<const Body *, std::unique_ptr<ControlFlow>> flows;
+  Effects effects;
   unsigned nestedMerges = 0;
 };
 

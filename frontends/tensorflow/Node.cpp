@@ -7,6 +7,21 @@ using namespace charonia::frontend::tensorflow;
 using llvm::StringRef;
 using llvm::Twine;
 
+TensorList::TensorList(int64_t count)
+    : chunks((count + chunkSize - 1) / chunkSize), count(count) {}
+
+TensorList TensorList::with(int64_t i, mlir::Value value) const {
+  TensorList changed = *this;
+  changed.count = std::max(count, i + 1);
+  changed.chunks.resize((changed.count + chunkSize - 1) / chunkSize);
+  auto &chunk = changed.chunks[i / chunkSize];
+  auto own =
+      chunk ? std::make_shared<Chunk>(*chunk) : std::make_shared<Chunk>();
+  (*own)[i % chunkSize] = value;
+  chunk = std::move(own);
+  return changed;
+}
+
 Values Node::tensorsOf(llvm::ArrayRef<Item> items) {
   Values values;
   for (const Item &item : items)
@@ -44,31 +59,45 @@ const proto::Attribute *Node::find(StringRef name) const {
   auto it = proto.attributes().find(name.str());
   return it == proto.attributes().end() ? nullptr : &it->second;
 }
-int64_t Node::integer(StringRef name, int64_t otherwise) const {
+const proto::Attribute *Node::find(StringRef name,
+                                   proto::Attribute::ValueCase kind) const {
   auto *attribute = find(name);
+  if (!attribute || attribute->value_case() == kind)
+    return attribute;
+  if (attribute->value_case() == proto::Attribute::kPlaceholder)
+    emitter.fail("attribute '" + name + "' is whatever the call of its " +
+                     "function says, which is not supported",
+                 "export the model with functions of their own for each value");
+  else
+    emitter.fail("attribute '" + name + "' is of another kind",
+                 "the file is damaged: export the model again");
+  return nullptr;
+}
+int64_t Node::integer(StringRef name, int64_t otherwise) const {
+  auto *attribute = find(name, proto::Attribute::kInteger);
   return attribute ? attribute->integer() : otherwise;
 }
 bool Node::flag(StringRef name, bool otherwise) const {
-  auto *attribute = find(name);
+  auto *attribute = find(name, proto::Attribute::kFlag);
   return attribute ? attribute->flag() : otherwise;
 }
 double Node::number(StringRef name, double otherwise) const {
-  auto *attribute = find(name);
+  auto *attribute = find(name, proto::Attribute::kNumber);
   return attribute ? attribute->number() : otherwise;
 }
 std::string Node::text(StringRef name, StringRef otherwise) const {
-  auto *attribute = find(name);
+  auto *attribute = find(name, proto::Attribute::kText);
   return attribute ? attribute->text() : otherwise.str();
 }
 llvm::SmallVector<int64_t> Node::integers(StringRef name) const {
-  auto *attribute = find(name);
+  auto *attribute = find(name, proto::Attribute::kList);
   if (!attribute)
     return {};
   const auto &list = attribute->list().integers();
   return llvm::SmallVector<int64_t>(list.begin(), list.end());
 }
 mlir::Type Node::type(StringRef name, int otherwise) {
-  auto *attribute = find(name);
+  auto *attribute = find(name, proto::Attribute::kType);
   int number = attribute ? attribute->type() : otherwise;
   mlir::Type element = elementType(number, emitter.getContext());
   if (!element)

@@ -30,13 +30,32 @@ struct Blocks {
 /// The tensor itself.
 mlir::Value layOut(const Blocks &blocks, Emitter &emitter);
 
+/// A list of tensors, null where one is not set. Lists do not change: what sets
+/// an element makes a new one, which shares most of the old one.
+class TensorList {
+public:
+  explicit TensorList(int64_t count = 0);
+  int64_t size() const { return count; }
+  mlir::Value operator[](int64_t i) const {
+    const auto &chunk = chunks[i / chunkSize];
+    return chunk ? (*chunk)[i % chunkSize] : mlir::Value();
+  }
+  /// With element i set, which may lie behind the last one.
+  TensorList with(int64_t i, mlir::Value value) const;
+
+private:
+  static constexpr int64_t chunkSize = 64;
+  using Chunk = std::array<mlir::Value, chunkSize>;
+  std::vector<std::shared_ptr<const Chunk>> chunks;
+  int64_t count;
+};
+
 /// What a name of the graph stands for: a tensor, a variable, or a list of
-/// tensors (null where one is not set). Lists do not change: what sets an
-/// element makes a new one.
+/// tensors.
 struct Item {
   mlir::Value value;
   std::shared_ptr<const Variable> variable;
-  std::shared_ptr<const Values> list;
+  std::shared_ptr<const TensorList> list;
   /// Of a tensor that is not laid out yet.
   std::shared_ptr<const Blocks> blocks;
   /// Follows from a node that failed: further failures are no news.
@@ -66,6 +85,7 @@ public:
     return i < items.size() && !items[i].value ? items[i].blocks.get()
                                                : nullptr;
   }
+  void setInput(unsigned i, mlir::Value value) { inputs[i] = value; }
   /// Makes operand i a tensor that it is not yet.
   bool layOut(unsigned i);
   std::string inputName(unsigned i) const override {
@@ -76,6 +96,7 @@ public:
 
   // Attributes.
   const proto::Attribute *find(llvm::StringRef name) const;
+  // Each fails the node where the attribute is of another kind.
   int64_t integer(llvm::StringRef name, int64_t otherwise) const;
   bool flag(llvm::StringRef name, bool otherwise = false) const;
   double number(llvm::StringRef name, double otherwise) const;
@@ -95,6 +116,8 @@ public:
 
 private:
   static Values tensorsOf(llvm::ArrayRef<Item> items);
+  const proto::Attribute *find(llvm::StringRef name,
+                               proto::Attribute::ValueCase kind) const;
 
   Model &model;
   const proto::Node &proto;

@@ -2,6 +2,7 @@
 #include "frontends/common/Diagnostic.h"
 #include "frontends/tensorflow/ControlFlow.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
 #include <set>
 
 using namespace charonia;
@@ -131,6 +132,24 @@ static bool isOfBranch(const Body &body, const proto::Node &node) {
   return it != body.byName.end() && isSwitch(body.nodes[it->second]);
 }
 
+/// How many results a node has that are all of use.
+static int64_t resultsOf(const proto::Node &node) {
+  // Beyond that nobody means them as outputs.
+  constexpr int64_t most = 64;
+  const char *count = llvm::StringSwitch<const char *>(node.op())
+                          .Case("Split", "num_split")
+                          .Case("SplitV", "num_split")
+                          .Case("Unpack", "num")
+                          .Case("ShapeN", "N")
+                          .Default("");
+  if (node.op() == "TopKV2")
+    return 2;
+  if (node.op() == "IdentityN")
+    return std::min<int64_t>(node.inputs_size(), most);
+  auto *attribute = *count ? attributeOf(node, count) : nullptr;
+  return attribute ? std::clamp<int64_t>(attribute->integer(), 1, most) : 1;
+}
+
 /// What nobody reads or waits for; without such what others wait for, and
 /// without such what comes out of loops, which all of their variables do.
 static std::vector<std::string> unreadNodes(const Body &body) {
@@ -151,6 +170,8 @@ static std::vector<std::string> unreadNodes(const Body &body) {
                : isAwaited.contains(node.name()) ? 1
                                                  : 0;
     names[tier].push_back(node.name());
+    for (int64_t i = 1; i < resultsOf(node); ++i)
+      names[tier].push_back(node.name() + ":" + std::to_string(i));
   }
   for (auto &tier : names)
     if (!tier.empty())

@@ -254,6 +254,30 @@ def weights(m, x):
     }  # fmt: skip
 
 
+@case(spec("x", None, None, None, 2), x=np.random.RandomState(3).uniform(-1, 1, (3, 9, 8, 2)))
+def padding(m, x):
+    """Pools that keep sizes which are open."""
+    pool = tf.nn.pool
+    return {
+        "average": pool(x, (3, 4), "AVG", (2, 3), "SAME"),
+        "sparse": raw.MaxPool(input=x, ksize=[1, 1, 1, 1], strides=[1, 2, 3, 1], padding="SAME"),
+        "solid": pool(x[..., None], (2, 3, 1), "AVG", (1, 2, 1), "SAME"),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 4), spec("a", 2, 4, 5, dtype=tf.int8), spec("b", 2, 5, 3, dtype=tf.int8))
+def details(m, x, a, b):
+    """What a general rule gets wrong."""
+    filters = m(3, 3, 2, 6)
+    groups = raw.Conv2DBackpropInput(input_sizes=[1, 8, 8, 4], filter=filters, strides=[1, 2, 2, 1],
+                                     padding="SAME", out_backprop=tf.reshape(tf.range(96.0), [1, 4, 4, 6]))  # fmt: skip
+    return {
+        "wide": raw.BatchMatMulV3(x=a * 50, y=b * 40, Tout=I32), "groups": groups,
+        "range": tf.range(0.0, 0.3, 0.1) + x[0, 0], "down": tf.range(5.0, 2.0, -0.7) + x[0, 0],
+        "ensured": tf.ensure_shape(x, [3, 4]),
+    }  # fmt: skip
+
+
 @case(spec("x", None, 4, 6), spec("i", None, dtype=I32), i=[2, 0, 3])
 def scatters(m, x, i):
     return {

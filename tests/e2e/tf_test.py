@@ -40,3 +40,42 @@ def test_model(folder: Path, tmp_path: Path) -> None:
     assert sorted(got) == sorted(wanted)
     problems = {name: check(want, got[name]) for name, want in wanted.items()}
     assert not any(problems.values()), {k: v for k, v in problems.items() if v}
+
+
+OTHERS = {
+    "model.keras": (b"PK\x03\x04 and more", "is a .keras archive, without a graph", 'load_model("model.keras").export("folder")'),
+    "model.h5": (b"\x89HDF\r\n\x1a\n", "is an HDF5 file of Keras, without a graph", 'load_model("model.h5")'),
+    "m.weights.h5": (b"\x89HDF\r\n\x1a\n", "is a file of weights: variables without a graph", "model.load_weights"),
+    "model.tflite": (b"\x1c\0\0\0TFL3 and more", "is a model of TFLite", "that it was converted from"),
+    "ckpt-1.index": (b"some bytes", "is a checkpoint: variables without a graph", "tf.train.Checkpoint(model=model)"),
+    "ckpt-1.data-00000-of-00001": (b"some bytes", "is a checkpoint", "restore"),
+    "folder/checkpoint": (b"model_checkpoint_path", "is a folder of checkpoints", "restore"),
+    "empty/readme": (b"", "is a folder without a saved_model.pb", "tf.saved_model.save"),
+    "broken.pbtxt": (b"node {\n  name: 7\n}", "line 2: field 'name' has a value of another kind", "again"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_files_without_a_graph(name: str, tmp_path: Path) -> None:
+    content, what, remedy = OTHERS[name]
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    model = path.parent if "/" in name else path
+    result = harness.invoke("compile", model, "-o", tmp_path / "m.engine")
+    assert result.code == 1 and result.kind != "crashed", result.stderr
+    assert what in result.stderr and remedy in result.stderr, result.stderr
+    assert not (tmp_path / "m.engine").exists()
+
+
+def test_options_of_other_models(tmp_path: Path) -> None:
+    folder = FOLDERS[0].parent
+    for model, options, what in (
+        (folder / "signatures", ["--signature", "x"], "has no signature 'x'; it has backward, forward"),
+        (folder / "signatures", ["--signature", "forward", "--inputs", "a"], "use --signature instead"),
+        (folder / "lowered/graph.pb", ["--signature", "x"], "is a graph, which has no signatures"),
+        (folder / "lowered/graph.pb", ["--outputs", "nobody"], "output 'nobody' is not a node of the graph"),
+        (folder.parents[2] / "models/digits/digits.onnx", ["--outputs", "logits"], "it is no model of TensorFlow"),
+    ):
+        result = harness.invoke("compile", model, "-o", tmp_path / "m.engine", *options)
+        assert result.code == 1 and what in result.stderr, result.stderr

@@ -128,7 +128,8 @@ void addLimits(CLI::App &c, CompileCommand &options) {
 CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
   CLI::App *c = app.add_subcommand("compile", "Compiles a model to an engine");
   c->add_option("model", options.model,
-                "The model: .onnx, .onnxtxt, .pt2, or a .mlir of --dump-dir")
+                "The model: .onnx, .onnxtxt, .pt2, a SavedModel's folder, .pb, "
+                ".pbtxt, or a .mlir of --dump-dir")
       ->required();
   c->add_option("-o,--output", options.engine, "The engine to write")
       ->type_name("FILE")
@@ -297,11 +298,12 @@ CLI::App *addCompare(CLI::App &app, CompareCommand &options) {
   p->add_option("--with", options.with,
                 "The peer: onnxruntime (on the CPU, with IO binding), torch "
                 "(the program of a .pt2 file, or the module that the model was "
-                "exported from; captured as a CUDA graph on a GPU) or cublas "
-                "(matrix products alone, on a GPU)")
+                "exported from; captured as a CUDA graph on a GPU), tensorflow "
+                "(a SavedModel or graph, on the CPU) or cublas (matrix products "
+                "alone, on a GPU)")
       ->type_name("PEER")
       ->capture_default_str()
-      ->check(oneOf("peer", {"onnxruntime", "torch", "cublas"}));
+      ->check(oneOf("peer", {"onnxruntime", "torch", "tensorflow", "cublas"}));
   addExecutionOptions(*p, options);
   p->add_option("--name", options.name,
                 "torch: the model's name in models/zoo.py")

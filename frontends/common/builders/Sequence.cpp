@@ -8,7 +8,8 @@ using llvm::Twine;
 using mlir::AffineExpr;
 using mlir::Value;
 
-Value charonia::frontend::buildRange(Operands &n, Emitter &e) {
+Value charonia::frontend::buildRange(Operands &n, bool countsInType,
+                                     Emitter &e) {
   mlir::Type element = elementOf(n.input(0));
   for (unsigned i : {0, 1, 2})
     if (failed(n.needsRank(i, 0, 1)))
@@ -21,6 +22,9 @@ Value charonia::frontend::buildRange(Operands &n, Emitter &e) {
     if (failed(from) || failed(to) || failed(by))
       return {};
     double steps = std::ceil((*to - *from) / *by);
+    if (countsInType && !element.isF64())
+      steps = std::ceil((static_cast<float>(*to) - static_cast<float>(*from)) /
+                        static_cast<float>(*by));
     if (!(steps < double(maxDimension)))
       return e.fail("the range is absurdly long, or its step is 0");
     count = e.number(static_cast<int64_t>(std::max(steps, 0.0)));

@@ -7,8 +7,9 @@
 namespace charonia::frontend {
 
 /// start + i * delta for as many i as stay before the limit: operands 0, 2 and
-/// 1 of the node, scalars. Bounds of integers may follow from sizes.
-mlir::Value buildRange(Operands &operands, Emitter &e);
+/// 1 of the node, scalars. Bounds of integers may follow from sizes. How many
+/// there are is computed in double, or in the type of the elements.
+mlir::Value buildRange(Operands &operands, bool countsInType, Emitter &e);
 
 /// The sum, or product, of the elements up to each one along `axis`; from the
 /// end with `reverse`. An exclusive one leaves out the element itself.

@@ -25,6 +25,11 @@ llvm::LogicalResult charonia::frontend::padSame(Window &w, bool upper,
       w.pads[i + spatial] = pad - w.pads[i];
       continue;
     }
+    // Windows of one element lie inside.
+    if (*graph::constantOf(reach) == 1) {
+      w.pads[i] = w.pads[i + spatial] = 0;
+      continue;
+    }
     // (ceil(size / stride) - 1) * stride >= size - stride, so this suffices.
     if (*graph::constantOf(reach) < stride)
       return e.fail("padding that keeps the size needs a size that is known "

@@ -67,7 +67,7 @@ static llvm::LogicalResult constantOfShape(Node &n, Emitter &e) {
 }
 
 static llvm::LogicalResult range(Node &n, Emitter &e) {
-  return n.yield(buildRange(n, e));
+  return n.yield(buildRange(n, false, e));
 }
 
 static llvm::LogicalResult eyeLike(Node &n, Emitter &e) {

@@ -36,6 +36,15 @@ static LogicalResult matMul(Node &n, Emitter &e) {
 static LogicalResult batchMatMul(Node &n, Emitter &e) {
   return product(n, e, 32, "adj_x", "adj_y");
 }
+/// Of operands of any types, in the type of the result.
+static LogicalResult batchMatMulTo(Node &n, Emitter &e) {
+  mlir::Type element = n.type("Tout", 1);
+  if (!element || failed(n.needsTensors(2, 2)))
+    return llvm::failure();
+  for (unsigned i : {0, 1})
+    n.setInput(i, e.cast(n.input(i), element));
+  return product(n, e, 32, "adj_x", "adj_y");
+}
 
 /// [K..., C / groups, O] as [O, K..., C / groups], or in the order of channels
 /// in front.
@@ -163,8 +172,7 @@ static LogicalResult fitTransposed(TransposedWindow &t, unsigned i,
                   "fix these sizes with --shape");
   int64_t taken = std::max<int64_t>(*excess, 0), missing = taken - *excess;
   // SAME of n elements gives those that n windows a stride apart begin in.
-  bool fits = same ? *excess > reach - stride - stride &&
-                         *excess <= std::max<int64_t>(reach - 1, 0)
+  bool fits = same ? *excess >= reach - stride && *excess < reach
                    : *excess <= 0 && missing < stride;
   if (!fits)
     return e.fail("a result of " + e.getSymbols().toString(size) +
@@ -225,9 +233,17 @@ static LogicalResult convTranspose(Node &n, Emitter &e) {
     if (failed(fitTransposed(t, i, given[i + 2], (*shape)[w.firstSpatial() + i],
                              padding == "SAME", e)))
       return llvm::failure();
-  if (!e.agree(given[1], filter[rank - 1], "multiplies over the channels"))
+  // Groups are as many as the filter's channels go into the result's.
+  AffineExpr results = (*shape)[*last ? rank - 1 : 1];
+  auto perGroup = graph::constantOf(filter[rank - 2]),
+       all = graph::constantOf(results);
+  bool splits = perGroup && all && *perGroup > 0 && *all % *perGroup == 0;
+  t.groups = splits ? *all / *perGroup : 1;
+  if (!splits ||
+      !e.agree(given[1], filter[rank - 1], "multiplies over the channels") ||
+      !e.agree(given[0], (*shape)[0], "keeps the batch"))
     return e.fail("a filter of " + e.describe(n.input(1).getType()) +
-                  " does not fit the channels of " +
+                  " does not make " + e.describe(*shape) + " of " +
                   e.describe(n.input(2).getType()));
   Value y = buildConvTranspose(x, e.transpose(n.input(1), order), t, e);
   return n.yield(*last ? e.transpose(y, behind) : y);
@@ -244,7 +260,7 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::contractionRows() {
       {"MatMul", matMul},
       {"BatchMatMul", batchMatMul},
       {"BatchMatMulV2", batchMatMul},
-      {"BatchMatMulV3", batchMatMul},
+      {"BatchMatMulV3", batchMatMulTo},
       {"Einsum", einsum},
       {"Conv2D", conv, "", true},
       {"Conv3D", conv, "", true},

@@ -2,6 +2,7 @@
 // value: what sets an element makes a new one.
 #include "frontends/common/builders/Slice.h"
 #include "frontends/tensorflow/Node.h"
+#include "frontends/tensorflow/Remedy.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -14,25 +15,36 @@ using mlir::Value;
 /// More elements than steps that are written out.
 constexpr int64_t maxElements = maxSteps;
 
-static LogicalResult yieldList(Node &n, Values elements) {
+static LogicalResult yieldList(Node &n, TensorList list) {
   Item item;
-  item.list = std::make_shared<Values>(std::move(elements));
+  item.list = std::make_shared<TensorList>(std::move(list));
   return n.yieldItem(std::move(item));
 }
-static const Values *listOf(Node &n, Emitter &e, unsigned count) {
+static const TensorList *listOf(Node &n, Emitter &e, unsigned count) {
   if (n.numInputs() != count || !n.item(0).list) {
     e.fail("is not given a list of tensors", "export the model again");
     return nullptr;
   }
   return n.item(0).list.get();
 }
+/// The number of elements, operand `i`; where it is open, what to do about it.
+static llvm::FailureOr<int64_t> countOf(Node &n, Emitter &e, unsigned i) {
+  auto known = e.evaluate(n.input(i));
+  bool isOpen = known && known.elements->size() == 1 &&
+                known.elements->front() && !known.constants();
+  if (!isOpen)
+    return n.constantInteger(i);
+  std::string size = e.getSymbols().toString(known.elements->front());
+  return e.fail("makes a list of size " + size + ", which is open",
+                fixSize(n.getModel(), size));
+}
 /// The position of an element, operand 1.
 static llvm::FailureOr<int64_t> positionOf(Node &n, Emitter &e,
-                                           const Values &list) {
+                                           const TensorList &list) {
   auto position = n.constantInteger(1);
   if (failed(position))
     return llvm::failure();
-  if (*position < 0 || *position >= static_cast<int64_t>(list.size()))
+  if (*position < 0 || *position >= list.size())
     return e.fail("takes element " + Twine(*position) + " of a list of " +
                   Twine(list.size()));
   return *position;
@@ -42,14 +54,14 @@ static llvm::FailureOr<int64_t> positionOf(Node &n, Emitter &e,
 static LogicalResult reserve(Node &n, Emitter &e) {
   if (n.numInputs() != 2)
     return e.fail("has no number of elements", "export the model again");
-  auto count = n.constantInteger(1);
+  auto count = countOf(n, e, 1);
   if (failed(count))
     return llvm::failure();
   if (*count < 0 || *count > maxElements)
     return e.fail("reserves a list of " + Twine(*count) + " tensors; up to " +
                       Twine(maxElements) + " are supported",
                   "fix the length of the sequence with --shape");
-  return yieldList(n, Values(*count));
+  return yieldList(n, TensorList(*count));
 }
 
 static LogicalResult fromTensor(Node &n, Emitter &e) {
@@ -57,25 +69,30 @@ static LogicalResult fromTensor(Node &n, Emitter &e) {
     return e.fail("is not given a tensor", "export the model again");
   Exprs dims = graph::getShape(n.input(0));
   auto count = graph::constantOf(dims[0]);
-  if (!count || *count > maxElements)
-    return e.fail(
-        "makes a list along size " + e.getSymbols().toString(dims[0]) +
-            ", which has to be known and at most " + Twine(maxElements),
-        "fix the length of the sequence with --shape");
+  std::string size = e.getSymbols().toString(dims[0]);
+  if (!count)
+    return e.fail("makes a list along size " + size + ", which is open",
+                  fixSize(n.getModel(), size));
+  if (*count > maxElements)
+    return e.fail("makes a list of " + size + " tensors; up to " +
+                      Twine(maxElements) + " are supported",
+                  "export the model for shorter sequences");
   if (failed(e.writeOut(*count)))
     return llvm::failure();
-  Values elements;
+  TensorList elements(*count);
   dims.erase(dims.begin());
   for (int64_t i = 0; i < *count; ++i)
-    elements.push_back(e.reshape(
-        sliceAlong(n.input(0), 0, {e.number(i), e.number(1), 1}, e), dims));
+    elements = elements.with(
+        i,
+        e.reshape(sliceAlong(n.input(0), 0, {e.number(i), e.number(1), 1}, e),
+                  dims));
   return yieldList(n, std::move(elements));
 }
 
 static LogicalResult getItem(Node &n, Emitter &e) {
   if (n.numInputs() < 2 || !n.item(0).list)
     return e.fail("is not given a list of tensors", "export the model again");
-  const Values &list = *n.item(0).list;
+  const TensorList &list = *n.item(0).list;
   auto position = positionOf(n, e, list);
   if (failed(position))
     return llvm::failure();
@@ -86,7 +103,7 @@ static LogicalResult getItem(Node &n, Emitter &e) {
 }
 
 static LogicalResult setItem(Node &n, Emitter &e) {
-  const Values *list = listOf(n, e, 3);
+  const TensorList *list = listOf(n, e, 3);
   if (!list)
     return llvm::failure();
   if (!n.input(2))
@@ -94,33 +111,31 @@ static LogicalResult setItem(Node &n, Emitter &e) {
   auto position = positionOf(n, e, *list);
   if (failed(position))
     return llvm::failure();
-  Values elements = *list;
-  elements[*position] = n.input(2);
-  return yieldList(n, std::move(elements));
+  return yieldList(n, list->with(*position, n.input(2)));
 }
 
 static LogicalResult pushBack(Node &n, Emitter &e) {
-  const Values *list = listOf(n, e, 2);
+  const TensorList *list = listOf(n, e, 2);
   if (!list)
     return llvm::failure();
-  if (!n.input(1) || static_cast<int64_t>(list->size()) >= maxElements)
+  if (!n.input(1) || list->size() >= maxElements)
     return e.fail("adds what is no tensor, or more than " + Twine(maxElements));
-  Values elements = *list;
-  elements.push_back(n.input(1));
-  return yieldList(n, std::move(elements));
+  return yieldList(n, list->with(list->size(), n.input(1)));
 }
-static LogicalResult empty(Node &n, Emitter &) { return yieldList(n, {}); }
+static LogicalResult empty(Node &n, Emitter &) {
+  return yieldList(n, TensorList());
+}
 
 static LogicalResult length(Node &n, Emitter &e) {
-  const Values *list = listOf(n, e, 1);
-  return list ? n.yield(e.scalar(static_cast<int64_t>(list->size()),
-                                 e.getBuilder().getI32Type()))
+  const TensorList *list = listOf(n, e, 1);
+  return list ? n.yield(e.scalar(list->size(), e.getBuilder().getI32Type()))
               : llvm::failure();
 }
 
-static LogicalResult stackAll(Node &n, const Values &list, Emitter &e) {
+static LogicalResult stackAll(Node &n, const TensorList &list, Emitter &e) {
   Values parts;
-  for (Value element : list) {
+  for (int64_t i = 0; i < list.size(); ++i) {
+    Value element = list[i];
     if (!element)
       return e.fail("stacks a list before all of it is set");
     Exprs dims = graph::getShape(element);
@@ -141,7 +156,7 @@ static LogicalResult stack(Node &n, Emitter &e) {
 // TensorArray, the lists of TF1: the last operand, the flow, says what an array
 // holds, so it is the list.
 
-static const Values *arrayOf(Node &n, Emitter &e, unsigned count) {
+static const TensorList *arrayOf(Node &n, Emitter &e, unsigned count) {
   if (n.numInputs() != count || !n.item(count - 1).list) {
     e.fail("is not given an array of tensors", "export the model again");
     return nullptr;
@@ -151,19 +166,19 @@ static const Values *arrayOf(Node &n, Emitter &e, unsigned count) {
 
 static LogicalResult newArray(Node &n, Emitter &e) {
   auto count =
-      n.numInputs() == 1 ? n.constantInteger(0) : llvm::FailureOr<int64_t>(0);
+      n.numInputs() == 1 ? countOf(n, e, 0) : llvm::FailureOr<int64_t>(0);
   if (failed(count))
     return llvm::failure();
   if (*count < 0 || *count > maxElements)
     return e.fail("reserves an array of " + Twine(*count) + " tensors; up to " +
                       Twine(maxElements) + " are supported",
                   "fix the length of the sequence with --shape");
-  return llvm::success(succeeded(yieldList(n, Values(*count))) &&
-                       succeeded(yieldList(n, Values(*count))));
+  return llvm::success(succeeded(yieldList(n, TensorList(*count))) &&
+                       succeeded(yieldList(n, TensorList(*count))));
 }
 
 static LogicalResult readArray(Node &n, Emitter &e) {
-  const Values *list = arrayOf(n, e, 3);
+  const TensorList *list = arrayOf(n, e, 3);
   if (!list)
     return llvm::failure();
   auto position = positionOf(n, e, *list);
@@ -176,32 +191,28 @@ static LogicalResult readArray(Node &n, Emitter &e) {
 }
 
 static LogicalResult writeArray(Node &n, Emitter &e) {
-  const Values *list = arrayOf(n, e, 4);
+  const TensorList *list = arrayOf(n, e, 4);
   if (!list)
     return llvm::failure();
   auto position = n.constantInteger(1);
   if (failed(position))
     return llvm::failure();
-  Values elements = *list;
   // An array may grow.
   if (*position < 0 || *position >= maxElements || !n.input(2))
     return e.fail("sets element " + Twine(*position) + " of an array of " +
                   Twine(list->size()));
-  if (*position >= static_cast<int64_t>(elements.size()))
-    elements.resize(*position + 1);
-  elements[*position] = n.input(2);
-  return yieldList(n, std::move(elements));
+  return yieldList(n, list->with(*position, n.input(2)));
 }
 
 /// Puts the rows of operand 2 at the positions that operand 1 lists.
 static LogicalResult scatterArray(Node &n, Emitter &e) {
-  const Values *list = arrayOf(n, e, 4);
+  const TensorList *list = arrayOf(n, e, 4);
   if (!list || failed(n.needsRank(1, 1, 1)) || failed(n.needsRank(2, 1, 32)))
     return llvm::failure();
   auto positions = n.constants(1);
   if (failed(positions))
     return llvm::failure();
-  Values elements = *list;
+  TensorList elements = *list;
   Exprs dims = graph::getShape(n.input(2));
   if (dims[0] != e.number(static_cast<int64_t>(positions->size())))
     return e.fail("gives " + Twine(positions->size()) + " positions to " +
@@ -213,37 +224,33 @@ static LogicalResult scatterArray(Node &n, Emitter &e) {
     if (position < 0 || position >= maxElements)
       return e.fail("sets element " + Twine(position) + " of an array of " +
                     Twine(list->size()));
-    if (position >= static_cast<int64_t>(elements.size()))
-      elements.resize(position + 1);
-    elements[position] = e.reshape(
-        sliceAlong(n.input(2), 0,
-                   {e.number(static_cast<int64_t>(i)), e.number(1), 1}, e),
-        dims);
+    Value row = sliceAlong(
+        n.input(2), 0, {e.number(static_cast<int64_t>(i)), e.number(1), 1}, e);
+    elements = elements.with(position, e.reshape(row, dims));
   }
   return yieldList(n, std::move(elements));
 }
 
 static LogicalResult gatherArray(Node &n, Emitter &e) {
-  const Values *list = arrayOf(n, e, 3);
+  const TensorList *list = arrayOf(n, e, 3);
   if (!list)
     return llvm::failure();
   auto positions = n.constants(1);
   if (failed(positions))
     return llvm::failure();
-  Values elements;
+  TensorList elements;
   for (int64_t position : *positions) {
-    if (position < 0 || position >= static_cast<int64_t>(list->size()))
+    if (position < 0 || position >= list->size())
       return e.fail("takes element " + Twine(position) + " of an array of " +
                     Twine(list->size()));
-    elements.push_back((*list)[position]);
+    elements = elements.with(elements.size(), (*list)[position]);
   }
   return stackAll(n, elements, e);
 }
 
 static LogicalResult arraySize(Node &n, Emitter &e) {
-  const Values *list = arrayOf(n, e, 2);
-  return list ? n.yield(e.scalar(static_cast<int64_t>(list->size()),
-                                 e.getBuilder().getI32Type()))
+  const TensorList *list = arrayOf(n, e, 2);
+  return list ? n.yield(e.scalar(list->size(), e.getBuilder().getI32Type()))
               : llvm::failure();
 }
 

@@ -25,14 +25,17 @@ public:
     int64_t consumed = 0, count = static_cast<int64_t>(begins.size());
     for (int64_t i = 0; i < count; ++i)
       consumed += !isSet("new_axis_mask", i) && !isSet("ellipsis_mask", i);
+    int64_t ellipses = 0;
+    for (int64_t i = 0; i < count; ++i)
+      ellipses += isSet("ellipsis_mask", i);
+    if (ellipses > 1)
+      return e.fail("has more than one ellipsis", "export the model again");
     int64_t skipped = static_cast<int64_t>(shape.size()) - consumed;
     if (skipped < 0)
       return e.fail("takes " + Twine(consumed) + " dimensions of " +
                     e.describe(n.input(0).getType()));
-    bool skips = false;
     for (int64_t i = 0; i < count; ++i) {
-      if (isSet("ellipsis_mask", i) && !skips) {
-        skips = true;
+      if (isSet("ellipsis_mask", i)) {
         for (int64_t k = 0; k < skipped; ++k)
           keep();
       } else if (isSet("new_axis_mask", i)) {
@@ -246,6 +249,8 @@ static LogicalResult split(Node &n, Emitter &e) {
   if (!part)
     return e.fail("size " + e.getSymbols().toString(shape[*axis]) +
                   " does not split into " + Twine(count) + " equal parts");
+  if (failed(e.writeOut(count)))
+    return llvm::failure();
   return n.yield(cut(n.input(1), *axis, Exprs(count, part), e));
 }
 
@@ -262,6 +267,8 @@ static LogicalResult splitSizes(Node &n, Emitter &e) {
   if (failed(axis))
     return llvm::failure();
   AffineExpr total = e.number(0), *rest = nullptr;
+  if (failed(e.writeOut(static_cast<int64_t>(sizes->size()))))
+    return llvm::failure();
   for (AffineExpr &size : *sizes) {
     if (size == e.number(-1))
       rest = &size;

@@ -115,6 +115,27 @@ static LogicalResult firstOnly(Node &n, Emitter &e) {
                        : e.fail("has no input", "export the model again");
 }
 
+/// The tensor, whose sizes are those that the attribute has.
+static LogicalResult ensureShape(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(1, 1)))
+    return llvm::failure();
+  auto *attribute = n.find("shape");
+  if (!attribute || !attribute->has_shape() ||
+      attribute->shape().unknown_rank())
+    return n.yieldItem(n.item(0));
+  const proto::Shape &wanted = attribute->shape();
+  if (failed(n.needsRank(0, wanted.dims_size(), wanted.dims_size())))
+    return llvm::failure();
+  Exprs dims = graph::getShape(n.input(0));
+  for (auto [size, dim] : llvm::zip(wanted.dims(), dims))
+    if (size.size() != -1 &&
+        !e.agree(dim, e.number(size.size()), "has this size"))
+      return e.fail("size " + e.getSymbols().toString(dim) + " is not the " +
+                        Twine(size.size()) + " that the model says",
+                    "give that size with --shape");
+  return n.yieldItem(n.item(0));
+}
+
 static LogicalResult placeholder(Node &n, Emitter &e) {
   return e.fail("is an input that the signature, or --inputs, does not have",
                 "export the model with all of its inputs, or name all with "
@@ -167,7 +188,7 @@ template <int64_t value> static LogicalResult filled(Node &n, Emitter &e) {
 
 static LogicalResult range(Node &n, Emitter &e) {
   return failed(n.needsTensors(3, 3)) ? llvm::failure()
-                                      : n.yield(buildRange(n, e));
+                                      : n.yield(buildRange(n, true, e));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::sourceRows() {
@@ -191,7 +212,7 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::sourceRows() {
       {"StopGradient", firstOnly},
       {"PreventGradient", firstOnly},
       {"Snapshot", firstOnly},
-      {"EnsureShape", firstOnly},
+      {"EnsureShape", ensureShape},
       {"CheckNumerics", firstOnly},
       {"Shape", shape},
       {"ShapeN", shape},

@@ -104,6 +104,32 @@ charonia::frontend::tensorflow::readConvWindow(Node &n, Emitter &e) {
   return w;
 }
 
+/// Whether padding SAME depends on a size that is open.
+static bool isPadOpen(Node &n, const Window &w,
+                      llvm::ArrayRef<int64_t> strides) {
+  Exprs shape = graph::getShape(w.input);
+  bool isOpen = false;
+  for (auto [i, stride] : llvm::enumerate(strides))
+    isOpen |= stride != 1 && !graph::constantOf(shape[w.firstSpatial() + i]);
+  return isOpen && n.text("padding", "") == "SAME";
+}
+
+/// The mean over padding of zeros, divided by that of ones inside of it: where
+/// the padding depends on an open size no pool can leave it out.
+static LogicalResult averageOpen(Node &n, Emitter &e, Window w) {
+  Exprs shape = graph::getShape(w.input), inside(shape.size(), e.number(1));
+  for (size_t i = 0; i < w.kernel.size(); ++i)
+    inside[w.firstSpatial() + i] = shape[w.firstSpatial() + i];
+  Window ones = w;
+  ones.input = e.broadcast(e.scalar(int64_t(1), elementOf(w.input)), inside);
+  if (failed(readWindow(n, e, w, 0.0)) || failed(readWindow(n, e, ones, 0.0)))
+    return llvm::failure();
+  auto mean = [&](const Window &window) {
+    return buildPool(graph::PoolKind::average, window, true, e);
+  };
+  return n.yield(e.div(mean(w), mean(ones)));
+}
+
 /// Padding of MaxPool is less than anything; AvgPool leaves it out.
 template <graph::PoolKind kind> static LogicalResult pool(Node &n, Emitter &e) {
   if (failed(n.needsTensors(1, 1)) || failed(n.needsRank(0, 4, 5)))
@@ -118,6 +144,13 @@ template <graph::PoolKind kind> static LogicalResult pool(Node &n, Emitter &e) {
   if (failed(kernel))
     return llvm::failure();
   w.kernel = *kernel;
+  if (kind == graph::PoolKind::average) {
+    auto strides = spatialOf(n, e, "strides", w, rankOf(w.input));
+    if (failed(strides))
+      return llvm::failure();
+    if (isPadOpen(n, w, *strides))
+      return averageOpen(n, e, w);
+  }
   std::optional<double> fill;
   if (kind == graph::PoolKind::max)
     fill = -std::numeric_limits<double>::infinity();

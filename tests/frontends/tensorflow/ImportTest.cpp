@@ -281,6 +281,53 @@ TEST(TensorFlowControlFlow, Loops) {
               HasSubstr("ends a loop whose parts do not fit together"));
 }
 
+// Variables that are written.
+
+/// The function of SavedFiles with a node that adds to the variable: before it
+/// is read, behind it, or in no order.
+static std::string importWriting(const std::string &readWaitsFor,
+                                 const std::string &writeWaitsFor) {
+  SavedFiles files;
+  auto &function = *files.graph().mutable_library()->mutable_functions(0);
+  auto &write = *function.add_nodes();
+  write.set_name("write");
+  write.set_op("AssignAddVariableOp");
+  for (const std::string &input : {std::string("w"), std::string("x")})
+    write.add_inputs(input);
+  if (!writeWaitsFor.empty())
+    write.add_inputs(writeWaitsFor);
+  if (!readWaitsFor.empty())
+    function.mutable_nodes(0)->add_inputs(readWaitsFor);
+  return importTensorFlow(files.files());
+}
+
+TEST(TensorFlowVariables, WrittenBeforeTheyAreRead) {
+  const char *what = "writes variable 'w' before it is read";
+  EXPECT_THAT(importWriting("^write", ""), HasSubstr(what));
+  EXPECT_THAT(importWriting("", ""), HasSubstr(what));
+  EXPECT_THAT(importWriting("", "^read"), HasSubstr("graph.matmul"));
+  EXPECT_THAT(importWriting("", "^product"), HasSubstr("graph.matmul"));
+}
+
+TEST(TensorFlowVariables, WrittenBehindACall) {
+  SavedFiles files;
+  Graph &graph = files.graph();
+  auto &outer = *graph.mutable_library()->mutable_functions(0);
+  auto &inner = *graph.mutable_library()->add_functions();
+  inner.mutable_signature()->set_name("writer");
+  inner.mutable_signature()->add_inputs()->set_name("v");
+  Graph body;
+  addNode(body, "AssignVariableOp", "write", {"v", "v"});
+  *inner.mutable_nodes() = body.nodes();
+  Graph around;
+  auto &call = addNode(around, "StatefulPartitionedCall", "call", {"w"});
+  (*call.mutable_attributes())["f"].mutable_function()->set_name("writer");
+  *outer.add_nodes() = call;
+  outer.mutable_nodes(0)->add_inputs("^call");
+  EXPECT_THAT(importTensorFlow(files.files()),
+              HasSubstr("writes variable 'w' before it is read"));
+}
+
 // Graphs.
 
 TEST(TensorFlowGraph, NamedInputsAndOutputs) {
@@ -317,6 +364,109 @@ TEST(TensorFlowGraph, NamedInputsAndOutputs) {
   options.signature = "s";
   EXPECT_THAT(importTensorFlow({{"graph.pb", bytesOf(graph)}}, options),
               HasSubstr("is a graph, which has no signatures"));
+}
+
+/// A list along dimension 1 of [batch, length, 6], as recurrent layers have it.
+TEST(TensorFlowGraph, ListsOfOpenLength) {
+  Graph graph;
+  addInput(graph, "sequence", {-1, -1, 6});
+  addInts(graph, "order", {1, 0, 2});
+  addInts(graph, "shape", {-1, 6});
+  addNode(graph, "Transpose", "steps", {"sequence", "order"});
+  addNode(graph, "TensorListFromTensor", "list", {"steps", "shape"});
+  addNode(graph, "TensorListStack", "y", {"list", "shape"});
+  EXPECT_THAT(importGraph(graph),
+              AllOf(HasSubstr("makes a list along size sequence_dim1, which is "
+                              "open"),
+                    HasSubstr("remedy: fix it: --shape sequence=?x32x6")));
+}
+
+TEST(TensorFlowGraph, AllResultsOfALeaf) {
+  Graph graph;
+  addInput(graph, "x", {2, 5});
+  addInts(graph, "k", {2}, true);
+  addNode(graph, "TopKV2", "top", {"x", "k"});
+  EXPECT_THAT(importGraph(graph), AllOf(HasSubstr("graph.name = \"top\""),
+                                        HasSubstr("graph.name = \"top:1\"")));
+}
+
+TEST(TensorFlowGraph, DefaultsAreNoted) {
+  Graph graph;
+  addInput(graph, "x", {2});
+  addNode(graph, "PlaceholderWithDefault", "d", {"x"});
+  addNode(graph, "Relu", "y", {"d"});
+  EXPECT_THAT(importGraph(graph),
+              HasSubstr("note: m: node 'd' (PlaceholderWithDefault): has its "
+                        "default value, as it is no input"));
+}
+
+TEST(TensorFlowGraph, AttributesOfOtherKinds) {
+  Graph graph;
+  addInput(graph, "x", {2, 2});
+  auto &product = addNode(graph, "MatMul", "y", {"x", "x"});
+  (*product.mutable_attributes())["transpose_b"].set_placeholder("tb");
+  EXPECT_THAT(importGraph(graph),
+              HasSubstr("attribute 'transpose_b' is whatever the call of its "
+                        "function says"));
+  (*graph.mutable_nodes(1)->mutable_attributes())["transpose_b"].set_integer(1);
+  EXPECT_THAT(importGraph(graph),
+              HasSubstr("attribute 'transpose_b' is of another kind"));
+}
+
+TEST(TensorFlowGraph, FunctionsByTheirOwnNames) {
+  Graph graph;
+  addInput(graph, "x", {2});
+  auto &function = *graph.mutable_library()->add_functions();
+  function.mutable_signature()->set_name("two");
+  function.mutable_signature()->add_inputs()->set_name("a");
+  for (const char *name : {"p", "q"})
+    function.mutable_signature()->add_outputs()->set_name(name);
+  Graph body;
+  addNode(body, "Neg", "n", {"a"});
+  addNode(body, "Square", "s", {"a"});
+  *function.mutable_nodes() = body.nodes();
+  (*function.mutable_results())["p"] = "n:y:0";
+  (*function.mutable_results())["q"] = "s:y:0";
+  auto &outer = *graph.mutable_library()->add_functions();
+  outer.mutable_signature()->set_name("outer");
+  outer.mutable_signature()->add_inputs()->set_name("a");
+  outer.mutable_signature()->add_outputs()->set_name("r");
+  Graph calls;
+  addNode(calls, "two", "c", {"a"});
+  *outer.mutable_nodes() = calls.nodes();
+  (*outer.mutable_results())["r"] = "c:q:0";
+  addNode(graph, "outer", "y", {"x"});
+  EXPECT_THAT(importGraph(graph),
+              AllOf(HasSubstr("graph.mul"), Not(HasSubstr("graph.neg"))));
+}
+
+TEST(TensorFlowGraph, TwoEllipses) {
+  Graph graph;
+  addInput(graph, "x", {4});
+  addInts(graph, "b", {0, 0});
+  addInts(graph, "s", {1, 1});
+  auto &slice = addNode(graph, "StridedSlice", "y", {"x", "b", "b", "s"});
+  (*slice.mutable_attributes())["ellipsis_mask"].set_integer(3);
+  EXPECT_THAT(importGraph(graph), HasSubstr("has more than one ellipsis"));
+}
+
+TEST(TensorFlowGraph, EnsuredShapes) {
+  auto ensured = [](std::vector<int64_t> given, std::vector<int64_t> wanted) {
+    Graph graph;
+    addInput(graph, "x", given);
+    auto &node = addNode(graph, "EnsureShape", "e", {"x"});
+    for (int64_t size : wanted)
+      (*node.mutable_attributes())["shape"]
+          .mutable_shape()
+          ->add_dims()
+          ->set_size(size);
+    addNode(graph, "Relu", "y", {"e"});
+    return importGraph(graph);
+  };
+  EXPECT_THAT(ensured({-1, 3}, {4, 3}), HasSubstr("4"));
+  EXPECT_THAT(ensured({-1, 3}, {-1, 3}), Not(HasSubstr("error")));
+  EXPECT_THAT(ensured({2, 3}, {4, 3}),
+              HasSubstr("size 2 is not the 4 that the model says"));
 }
 
 TEST(TensorFlowGraph, WhatIsNotSupportedAndWhy) {

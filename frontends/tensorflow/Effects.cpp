@@ -1,0 +1,172 @@
+#include "frontends/tensorflow/Effects.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::tensorflow;
+using llvm::StringRef;
+
+/// Calls that lie deeper are refused when they are imported.
+constexpr int maxDepth = 64;
+
+static bool passesOn(StringRef op) {
+  return op == "Identity" || op == "RefIdentity" || op == "Enter" ||
+         op == "RefEnter" || op == "Switch" || op == "RefSwitch";
+}
+
+/// Whether an operator changes the variable that is its first operand.
+static bool writes(StringRef op) {
+  return op.starts_with("Assign") || op.starts_with("ResourceScatter") ||
+         op.starts_with("ResourceApply") ||
+         op.starts_with("ResourceSparseApply") ||
+         op.starts_with("ResourceStridedSliceAssign") ||
+         op.starts_with("ResourceCountUpTo") || op == "CountUpTo" ||
+         op == "StridedSliceAssign" ||
+         (op.starts_with("Scatter") && op != "ScatterNd") ||
+         (op.starts_with("Apply") || op.starts_with("SparseApply"));
+}
+static bool reads(StringRef op) {
+  return op == "ReadVariableOp" || op == "ResourceGather" ||
+         op == "ResourceGatherNd" || op == "Variable" || op == "VariableV2";
+}
+
+/// The argument, or the node that holds a variable, behind a reference.
+static std::string sourceOf(const Body &body, StringRef reference) {
+  constexpr int maxCopies = 64;
+  std::string text = reference.str();
+  for (int copies = 0; copies < maxCopies; ++copies) {
+    auto it = body.byName.find(parseReference(text).node);
+    if (it == body.byName.end() || !passesOn(body.nodes[it->second].op()) ||
+        !body.nodes[it->second].inputs_size())
+      break;
+    text = body.nodes[it->second].inputs(0);
+  }
+  return parseReference(text).node.str();
+}
+
+void Effects::merge(Access &into, const std::string &name, int shift,
+                    int depth) {
+  const proto::Function *function = model.function(name);
+  if (!function || depth >= maxDepth)
+    return;
+  const Access &inner = accessOf(*function, depth + 1);
+  for (int i : inner.reads)
+    into.reads.insert(i + shift);
+  for (int i : inner.writes)
+    into.writes.insert(i + shift);
+}
+
+/// Of a node's operands.
+Effects::Access Effects::accessOf(const proto::Node &node, int depth) {
+  Access access;
+  if (writes(node.op()))
+    access.writes.insert(0);
+  if (reads(node.op()))
+    access.reads.insert(0);
+  if (model.function(node.op()))
+    merge(access, node.op(), 0, depth);
+  // The first operand of a choice decides.
+  bool chooses = StringRef(node.op()).ends_with("If") ||
+                 StringRef(node.op()).ends_with("Case");
+  for (const auto &[name, attribute] : node.attributes()) {
+    if (attribute.has_function())
+      merge(access, attribute.function().name(), chooses, depth);
+    for (const auto &function : attribute.list().functions())
+      merge(access, function.name(), chooses, depth);
+  }
+  return access;
+}
+
+const Effects::Users &Effects::usersOf(const Body &body, int depth) {
+  if (auto it = users.find(&body); it != users.end())
+    return it->second;
+  Users found;
+  for (int i = 0; i < body.nodes.size(); ++i) {
+    const proto::Node &node = body.nodes[i];
+    Access access = accessOf(node, depth);
+    auto add = [&](const std::set<int> &operands, auto &to) {
+      for (int operand : operands)
+        if (operand < node.inputs_size())
+          to[sourceOf(body, node.inputs(operand))].insert(i);
+    };
+    add(access.reads, found.readers);
+    add(access.writes, found.writers);
+    // A variable of TF1 is read by being used.
+    if (node.op() == "Variable" || node.op() == "VariableV2")
+      found.readers[node.name()].insert(i);
+  }
+  return users[&body] = std::move(found);
+}
+
+const Effects::Access &Effects::accessOf(const proto::Function &function,
+                                         int depth) {
+  auto [it, isNew] = known.try_emplace(&function);
+  if (!isNew)
+    return it->second;
+  const Users &users = usersOf(model.bodyOf(function), depth);
+  Access access;
+  const auto &inputs = function.signature().inputs();
+  for (int i = 0; i < inputs.size(); ++i) {
+    if (users.readers.count(inputs[i].name()))
+      access.reads.insert(i);
+    if (users.writers.count(inputs[i].name()))
+      access.writes.insert(i);
+  }
+  // A map keeps its elements where they are.
+  return known[&function] = std::move(access);
+}
+
+/// All that `roots` depend on or wait for, and they themselves.
+static std::set<int> ancestorsOf(const Body &body, const std::set<int> &roots) {
+  std::set<int> seen(roots);
+  std::vector<int> todo(roots.begin(), roots.end());
+  while (!todo.empty()) {
+    int node = todo.back();
+    todo.pop_back();
+    for (const std::string &input : body.nodes[node].inputs()) {
+      auto it = body.byName.find(parseReference(input).node);
+      if (it != body.byName.end() && seen.insert(it->second).second)
+        todo.push_back(it->second);
+    }
+  }
+  return seen;
+}
+
+std::optional<std::string> Effects::findStale(const Body &body, bool isFunction,
+                                              const std::set<int> &needed) {
+  const Users &users = usersOf(body, 0);
+  if (users.writers.empty())
+    return std::nullopt;
+  std::set<int> run;
+  if (!isFunction)
+    run = ancestorsOf(body, needed);
+  for (const auto &[variable, writers] : users.writers) {
+    std::set<int> readers;
+    if (auto it = users.readers.find(variable); it != users.readers.end())
+      for (int reader : it->second)
+        if (needed.count(reader))
+          readers.insert(reader);
+    for (int writer : writers) {
+      if (readers.empty() || (!isFunction && !run.count(writer)))
+        continue;
+      std::set<int> before = ancestorsOf(body, {writer});
+      for (int reader : readers) {
+        // Variables of TF1 are read where they are used, which may be later.
+        bool isUsed =
+            StringRef(body.nodes[reader].op()).starts_with("Variable");
+        // In a node that does both, the function behind it is looked at.
+        if (reader != writer && (isUsed || !before.count(reader)))
+          return variable;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<int> Effects::findCarried(const proto::Function &condition,
+                                        const proto::Function &body) {
+  const Access &test = accessOf(condition, 0), &step = accessOf(body, 0);
+  for (int written : step.writes)
+    if (step.reads.count(written) || test.reads.count(written))
+      return written;
+  return std::nullopt;
+}
