@@ -24,7 +24,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
 import harness
 import numpy as np
-import tensorflow as tf
+from tensorflow_model import TensorFlowModel
 
 LIMIT = 1e-4
 # What an open dimension is: the first of an input (batch) and the others.
@@ -37,13 +37,8 @@ class Subject:
     """One model: its function, its inputs by name, and the sizes to try."""
 
     def __init__(self, path: Path, signature: str):
-        if path.is_dir():
-            self.model = tf.saved_model.load(str(path))  # keeps its variables alive
-            self.function = self.model.signatures[signature]
-            self.inputs = self.function.structured_input_signature[1]
-        else:
-            self.function = frozen_function(path)
-            self.inputs = {x.name.split(":")[0]: x for x in self.function.inputs}
+        self.model = TensorFlowModel(path, signature)
+        self.inputs = self.model.inputs
 
     def make_inputs(self, index: int, length: int | None) -> dict[str, np.ndarray]:
         rng = np.random.RandomState(7 + index)
@@ -64,25 +59,8 @@ class Subject:
         return arrays
 
     def reference(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        values = {k: tf.constant(v) for k, v in inputs.items()}
-        if isinstance(self.function.structured_outputs, dict):
-            result = self.function(**values)
-        else:
-            names = [x.name.split(":")[0] for x in self.function.outputs]
-            result = dict(zip(names, self.function(*values.values())))
+        result = self.model.prepare(inputs)()
         return {name: value.numpy() for name, value in result.items()}
-
-
-def frozen_function(path: Path):
-    """A graph from its placeholders to the nodes that nobody reads."""
-    graph = tf.compat.v1.GraphDef()
-    graph.ParseFromString(path.read_bytes())
-    read = {name.split(":")[0].lstrip("^") for node in graph.node for name in node.input}
-    inputs = [n.name for n in graph.node if n.op == "Placeholder" and n.name in read]
-    outputs = [n.name for n in graph.node if n.name not in read and n.op not in ("NoOp", "Const", "Placeholder")]
-    imported = tf.compat.v1.wrap_function(lambda: tf.graph_util.import_graph_def(graph, name=""), [])
-    tensors = lambda names: [imported.graph.get_tensor_by_name(f"{n}:0") for n in names]  # noqa: E731
-    return imported.prune(tensors(inputs), tensors(outputs))
 
 
 def check(path: Path, options) -> list[list]:
@@ -92,8 +70,9 @@ def check(path: Path, options) -> list[list]:
         try:
             subject = Subject(path, options.signature)
             start = time.time()
+            signature = ["--signature", options.signature] if options.signature else []
             harness.compile_model(path, folder / "m.engine", target=options.target,
-                                  extra=[*named(path, options), *options.option], timeout=options.timeout)  # fmt: skip
+                                  extra=signature + options.option, timeout=options.timeout)  # fmt: skip
             print(f"{path.name}: compiled in {time.time() - start:.1f} s", flush=True)
             for index in range(2):
                 inputs = subject.make_inputs(index, options.length)
@@ -113,10 +92,6 @@ def check(path: Path, options) -> list[list]:
     return rows
 
 
-def named(path: Path, options) -> list[str]:
-    return []
-
-
 def find(path: Path) -> list[Path]:
     if (path / "saved_model.pb").exists() or path.is_file():
         return [path]
@@ -127,7 +102,7 @@ def find(path: Path) -> list[Path]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("paths", nargs="+", type=Path, metavar="FOLDER|FILE.pb")
-    parser.add_argument("--signature", default="serving_default")
+    parser.add_argument("--signature", default="")
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--timeout", type=float, default=600)
     parser.add_argument("--words", type=int, default=2000, help="of a failure's message")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The other side of `charonia compare`: ONNX Runtime, PyTorch or cuBLAS.
+"""The other side of `charonia compare`: ONNX Runtime, PyTorch, TensorFlow or cuBLAS.
 
-    peer.py --with onnxruntime|torch|cublas MODEL --input NAME=FILE.npy ...
+    peer.py --with onnxruntime|torch|tensorflow|cublas MODEL --input NAME=FILE.npy ...
             [--output-dir DIR] [--device cpu|cuda] [--precision fp32|tf32|fp16|bf16]
             [--threads N] [--name MODEL] [--program NAME] [--peer-mode eager|compile] [--serve]
 
@@ -340,9 +340,46 @@ def measure(peer, seconds: float) -> dict[str, float]:
     return summary(times)
 
 
+class TensorFlowPeer:
+    """The signature, or the graph, that TensorFlow runs on the CPU as a tf.function."""
+
+    def __init__(self, options, inputs):
+        if options.device == "cuda":
+            fail("--with tensorflow runs on the CPU: name it with --device cpu")
+        try:
+            import tensorflow as tf
+            from tensorflow_model import TensorFlowModel
+        except ImportError as error:
+            fail_missing_library("--with tensorflow", "tensorflow", error)
+        if options.threads:
+            tf.config.threading.set_intra_op_parallelism_threads(options.threads)
+            tf.config.threading.set_inter_op_parallelism_threads(1)
+        threads = counted(options.threads) if options.threads else "its own choice of threads"
+        self.title = f"tensorflow {tf.__version__} on the CPU, {threads}"
+        try:
+            model = TensorFlowModel(options.model, names=set(inputs))
+        except Exception as error:  # the library's classes have no common base
+            fail(f"tensorflow {tf.__version__} cannot load {options.model}: {brief(error)}")
+        check_names(options.model, model.inputs, inputs)
+        self.run = model.prepare(inputs)
+        try:
+            self.run()
+        except Exception as error:
+            fail(f"tensorflow {tf.__version__} cannot run {options.model} on the engine's inputs: {brief(error)}")
+
+    def outputs(self):
+        return {name: value.numpy() for name, value in self.run().items()}
+
+    def once(self) -> float:
+        start = time.perf_counter()
+        for value in self.run().values():
+            value.numpy()
+        return time.perf_counter() - start
+
+
 # By what --with names: a class whose objects have a title, the model's outputs() by name,
 # and once(), which runs the model and gives the seconds that it took.
-PEERS = dict(onnxruntime=OnnxRuntimePeer, torch=TorchPeer)
+PEERS = dict(onnxruntime=OnnxRuntimePeer, torch=TorchPeer, tensorflow=TensorFlowPeer)
 
 
 def main() -> int:

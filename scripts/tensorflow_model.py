@@ -1,0 +1,53 @@
+"""Models of TensorFlow as functions: signatures of SavedModels, and frozen graphs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import tensorflow as tf
+
+
+def frozen_function(path: Path):
+    """A graph from its placeholders to the nodes that nobody reads or waits for."""
+    graph = tf.compat.v1.GraphDef()
+    graph.ParseFromString(path.read_bytes())
+    read = {name.split(":")[0].lstrip("^") for node in graph.node for name in node.input}
+    silent = ("NoOp", "Const", "Assert", "Placeholder")
+    inputs = [n.name for n in graph.node if n.op == "Placeholder" and n.name in read]
+    outputs = [n.name for n in graph.node if n.name not in read and n.op not in silent]
+    imported = tf.compat.v1.wrap_function(lambda: tf.graph_util.import_graph_def(graph, name=""), [])
+    tensors = lambda names: [imported.graph.get_tensor_by_name(f"{n}:0") for n in names]  # noqa: E731
+    return imported.prune(tensors(inputs), tensors(outputs))
+
+
+class TensorFlowModel:
+    """A function with named inputs (specs by name) and outputs."""
+
+    def __init__(self, path: Path, signature: str = "", names: set[str] | None = None):
+        """The signature of this name; else the first, serving_default before others, whose
+        inputs have these names."""
+        if path.is_dir() or path.name == "saved_model.pb":
+            folder = path if path.is_dir() else path.parent
+            self.model = tf.saved_model.load(str(folder))  # keeps its variables alive
+            table = dict(self.model.signatures)
+            keys = sorted(table, key=lambda key: key != "serving_default")
+            takes = lambda key: set(table[key].structured_input_signature[1])  # noqa: E731
+            fitting = [key for key in keys if names is None or takes(key) == names]
+            wanted = signature or (fitting or keys)[0]
+            self.function = table[wanted]
+            self.inputs = self.function.structured_input_signature[1]
+        else:
+            self.function = frozen_function(path)
+            self.inputs = {x.name.split(":")[0]: x for x in self.function.inputs}
+
+    def prepare(self, inputs: dict[str, np.ndarray]):
+        """A call without arguments that gives tensors by name."""
+        values = {k: tf.constant(v) for k, v in inputs.items()}
+        if isinstance(self.function.structured_outputs, dict):
+            return lambda: self.function(**values)
+        names = [x.name.split(":")[0] for x in self.function.outputs]
+        return lambda: dict(zip(names, self.function(*(values[name] for name in self.inputs))))
