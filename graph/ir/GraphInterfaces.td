@@ -61,6 +61,23 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       combined, or needed all at once.
     }], "::llvm::SmallVector<int64_t>", "getReductionAxes", (ins), "", [{ return {}; }]>,
     InterfaceMethod<[{
+      For a reduction or a row normalization that may have any number of axes: what it
+      gives for `input` along `axes`, both in place of its own. A reduction keeps its
+      axes as dimensions of one element where `keepDims`. Null for other operators.
+    }], "::mlir::Value", "reduceAlong",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$input,
+           "::llvm::ArrayRef<int64_t>":$axes, "bool":$keepDims), "", [{ return {}; }]>,
+    InterfaceMethod<[{
+      For a reduction that has reduceAlong: whether it may be done along some of its axes
+      first, and of those results along the others.
+    }], "bool", "combinesPartialResults", (ins), "", [{ return false; }]>,
+    InterfaceMethod<[{
+      For a row normalization: its result by reductions and pointwise operators, for rows
+      that no kernel should hold; null where it has no such form.
+    }], "::mlir::Value", "writeOut", (ins "::mlir::OpBuilder &":$builder), "", [{
+      return {};
+    }]>,
+    InterfaceMethod<[{
       How often the operator fetches an element of `operand` from memory if it is
       tiled well: 1, or the size of a window that slides over it.
     }], "int64_t", "getOperandReads", (ins "unsigned":$operand), "", [{ return 1; }]>,
@@ -133,7 +150,8 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
     }]>,
     InterfaceMethod<[{
       For a result of floats: bounds of its elements, given those of the operands (of
-      operands that are no floats: any); nothing where none are known.
+      operands that are no floats: any); nothing where none are known. Constants and
+      weights look at their elements.
     }], "::std::optional<::charonia::graph::RealRange>", "getRange",
       (ins "::llvm::ArrayRef<::charonia::graph::RealRange>":$operands), "", [{
       return ::charonia::graph::chosenRange($_op, operands);

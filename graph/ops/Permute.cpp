@@ -1,4 +1,5 @@
 // Operators under permuted dimensions: what layout assignment asks.
+#include "graph/ir/Refinement.h"
 #include "graph/ops/Common.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 
@@ -72,6 +73,22 @@ charonia::graph::permutePointwise(GraphOpInterface op, unsigned,
   if (op.getRole() != OpRole::Pointwise)
     return std::nullopt;
   return permuteBroadcast(op, permutation);
+}
+
+/// Splits or merges dimensions that are neighbours on both sides.
+std::optional<Permuted> ReshapeOp::getPermuted(unsigned,
+                                               Permutation permutation) {
+  Exprs shape = getShape(getInput()), transposed;
+  for (int64_t p : permutation)
+    transposed.push_back(shape[p]);
+  std::optional<SunkTranspose> sunk = sinkTranspose(
+      transposed, invertPermutationVector(permutation), getShape(getResult()));
+  if (!sunk)
+    return std::nullopt;
+  Permuted permuted;
+  permuted.operands.emplace_back(permutation);
+  permuted.result = std::move(sunk->permutation);
+  return permuted;
 }
 
 std::optional<Permuted> BroadcastOp::getPermuted(unsigned,

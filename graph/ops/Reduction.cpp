@@ -32,6 +32,18 @@ static AffineExpr extentOf(Value input, ArrayRef<int64_t> axes) {
   return numElements(reduced, input.getContext());
 }
 
+/// A scalar constant, rounded to its type.
+static Value scalarTensor(OpBuilder &builder, Location location,
+                          FloatType element, double value) {
+  APFloat rounded(value);
+  bool inexact;
+  rounded.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                  &inexact);
+  return ConstantOp::create(
+      builder, location,
+      DenseElementsAttr::get(RankedTensorType::get({}, element), rounded));
+}
+
 static SmallVector<DimKind> rowKinds(Value result, ArrayRef<int64_t> axes) {
   SmallVector<DimKind> kinds(getShape(result).size(), DimKind::Parallel);
   for (int64_t axis : axes)
@@ -104,6 +116,11 @@ static LogicalResult reshapeUnitReduction(ReduceOp op,
     return failure();
   rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), op.getInput());
   return success();
+}
+
+Value ReduceOp::reduceAlong(OpBuilder &builder, Value input,
+                            ArrayRef<int64_t> axes, bool keepDims) {
+  return create(builder, getLoc(), getKind(), input, axes, keepDims);
 }
 
 void ReduceOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
@@ -233,4 +250,52 @@ std::optional<RealRange> ReduceOp::getRange(ArrayRef<RealRange> operands) {
 }
 std::optional<RealRange> SoftmaxOp::getRange(ArrayRef<RealRange>) {
   return getLog() ? std::nullopt : std::optional(RealRange{0, 1});
+}
+
+Value NormalizeOp::reduceAlong(OpBuilder &builder, Value input,
+                               ArrayRef<int64_t> axes, bool) {
+  return create(builder, getLoc(), input.getType(), input,
+                builder.getDenseI64ArrayAttr(axes), getEpsilonAttr(),
+                getRmsAttr());
+}
+
+/// A number of elements as a tensor of floats.
+static Value countTensor(OpBuilder &builder, Location location,
+                         AffineExpr count, FloatType element) {
+  if (auto known = constantOf(count))
+    return scalarTensor(builder, location, element, double(*known));
+  auto type = RankedTensorType::get({1}, builder.getI64Type());
+  Value number = DimsOp::create(
+      builder, location, type,
+      AffineMapAttr::get(mapOf(0, {count}, builder.getContext())));
+  return CastOp::create(builder, location, withElement(type, element), number,
+                        TypeAttr::get(element));
+}
+
+/// In f32: (x - mean) / sqrt(variance + epsilon), or x / rms.
+Value NormalizeOp::writeOut(OpBuilder &builder) {
+  Location location = getLoc();
+  Type element = getElementTypeOrSelf(getType());
+  auto wide = element.isF64() ? cast<FloatType>(element) : builder.getF32Type();
+  auto converted = [&](Value value, Type to) -> Value {
+    if (getElementTypeOrSelf(value) == to)
+      return value;
+    return CastOp::create(builder, location, withElement(value.getType(), to),
+                          value, TypeAttr::get(to));
+  };
+  Value count = countTensor(builder, location, getReductionExtent(), wide);
+  auto mean = [&](Value value) -> Value {
+    Value sum = ReduceOp::create(builder, location, ReduceKind::sum, value,
+                                 getAxes(), /*keepdims=*/true);
+    return DivOp::create(builder, location, sum, count);
+  };
+  Value x = converted(getInput(), wide);
+  if (!getRms())
+    x = SubOp::create(builder, location, x, mean(x));
+  Value variance = mean(MulOp::create(builder, location, x, x));
+  Value shifted = AddOp::create(
+      builder, location, variance,
+      scalarTensor(builder, location, wide, getEpsilon().convertToDouble()));
+  Value scale = RsqrtOp::create(builder, location, shifted);
+  return converted(MulOp::create(builder, location, x, scale), element);
 }

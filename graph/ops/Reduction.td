@@ -53,6 +53,9 @@ def Graph_ReduceOp : Graph_ReductionBase<"reduce"> {
     std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
         ::llvm::ArrayRef<int64_t> permutation);
     ::llvm::SmallVector<int64_t> getReductionAxes() { return ::llvm::to_vector(getAxes()); }
+    ::mlir::Value reduceAlong(::mlir::OpBuilder &builder, ::mlir::Value input,
+                              ::llvm::ArrayRef<int64_t> axes, bool keepDims);
+    bool combinesPartialResults() { return true; }
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
   }];
@@ -129,6 +132,9 @@ def Graph_NormalizeOp : Graph_ReductionBase<"normalize"> {
     std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
         ::llvm::ArrayRef<int64_t> permutation);
     ::llvm::SmallVector<int64_t> getReductionAxes() { return ::llvm::to_vector(getAxes()); }
+    ::mlir::Value reduceAlong(::mlir::OpBuilder &builder, ::mlir::Value input,
+                              ::llvm::ArrayRef<int64_t> axes, bool keepDims);
+    ::mlir::Value writeOut(::mlir::OpBuilder &builder);
   }];
 }
 

@@ -15,6 +15,27 @@ static AffineExpr toExpr(const APInt &value, Type element) {
                                element.getContext());
 }
 
+std::optional<RealRange> ConstantOp::getRange(ArrayRef<RealRange>) {
+  auto values = dyn_cast<DenseFPElementsAttr>(getValue());
+  if (!values)
+    return std::nullopt;
+  std::optional<RealRange> range;
+  auto include = [&](APFloat value) {
+    bool inexact;
+    value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
+                  &inexact);
+    double v = value.convertToDouble();
+    if (!std::isnan(v))
+      range = range ? scalar::hull(*range, {v, v}) : RealRange{v, v};
+  };
+  if (values.isSplat())
+    include(values.getSplatValue<APFloat>());
+  else
+    for (APFloat value : values)
+      include(value);
+  return range;
+}
+
 SymbolicTensor ConstantOp::evaluateSymbolic(ArrayRef<SymbolicTensor>) {
   auto values = dyn_cast<DenseIntElementsAttr>(getValue());
   if (!values)
@@ -104,4 +125,37 @@ AffineExpr ConstantOp::getContentAt(ArrayRef<AffineExpr> coordinates,
 AffineExpr DimsOp::getContentAt(ArrayRef<AffineExpr> coordinates,
                                 ArrayRef<AffineExpr>, ContentDemand) {
   return elementAt(getType(), evaluateSymbolic({}), coordinates);
+}
+
+/// Weights of f32, the type that a precision replaces.
+std::optional<RealRange> WeightOp::getRange(ArrayRef<RealRange>) {
+  if (!getElementTypeOrSelf(getType()).isF32())
+    return std::nullopt;
+  auto *dialect = getContext()->getLoadedDialect<GraphDialect>();
+  const Weight *weight = dialect->getWeights().lookup(getName());
+  if (!weight || weight->bytes.size() < sizeof(float))
+    return std::nullopt;
+  // Several at a time: all weights of the model are looked at.
+  constexpr size_t lanes = 16;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  float low[lanes], high[lanes];
+  std::fill_n(low, lanes, infinity);
+  std::fill_n(high, lanes, -infinity);
+  size_t count = weight->bytes.size() / sizeof(float);
+  for (size_t i = 0; i < count; i += lanes) {
+    float values[lanes] = {};
+    size_t n = std::min(lanes, count - i);
+    std::memcpy(values, weight->bytes.data() + i * sizeof(float),
+                n * sizeof(float));
+    std::fill(values + n, values + lanes, values[0]);
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      // NaN is neither.
+      float v = values[lane];
+      low[lane] = v < low[lane] ? v : low[lane];
+      high[lane] = v > high[lane] ? v : high[lane];
+    }
+  }
+  RealRange range{*std::min_element(low, low + lanes),
+                  *std::max_element(high, high + lanes)};
+  return range.low <= range.high ? std::optional(range) : std::nullopt;
 }

@@ -13,6 +13,8 @@ def Graph_ConstantOp : Graph_Op<"constant", [ConstantLike, AllTypesMatch<["value
   let extraClassDeclaration = [{
     ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Source; }
     ::mlir::AffineExpr getFlops() { return ::mlir::getAffineConstantExpr(0, getContext()); }
+    std::optional<::charonia::graph::RealRange> getRange(
+        ::llvm::ArrayRef<::charonia::graph::RealRange>);
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
     ::mlir::AffineExpr getContentAt(::llvm::ArrayRef<::mlir::AffineExpr> coordinates,
@@ -33,6 +35,8 @@ def Graph_WeightOp : Graph_Op<"weight"> {
   let extraClassDeclaration = [{
     ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Source; }
     ::mlir::AffineExpr getFlops() { return ::mlir::getAffineConstantExpr(0, getContext()); }
+    std::optional<::charonia::graph::RealRange> getRange(
+        ::llvm::ArrayRef<::charonia::graph::RealRange>);
   }];
 }
 

@@ -19,7 +19,10 @@ class Graph_View<string mnemonic, list<Trait> traits = []>
 
 def Graph_ReshapeOp : Graph_View<"reshape"> {
   let summary = "The same elements in row-major order under another shape";
-  let extraClassDeclaration = viewDecl;
+  let extraClassDeclaration = viewDecl # [{
+    std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
+        ::llvm::ArrayRef<int64_t> permutation);
+  }];
   let hasFolder = 1;
 }
 

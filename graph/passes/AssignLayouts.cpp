@@ -32,7 +32,15 @@ Value permute(OpBuilder &builder, Operation *op, const Permuted &permuted) {
   for (NamedAttribute attribute : permuted.attributes)
     copy->setAttr(attribute.getName(), attribute.getValue());
   copy->getResult(0).setType(makeType(before, type.getElementType()));
-  Value result = transposedBy(builder, copy->getResult(0), permuted.result);
+  // A reshape may have nothing left to do.
+  Value result = copy->getResult(0);
+  SmallVector<OpFoldResult> folded;
+  if (succeeded(copy->fold(folded)) && folded.size() == 1 &&
+      isa<Value>(folded[0])) {
+    result = cast<Value>(folded[0]);
+    copy->erase();
+  }
+  result = transposedBy(builder, result, permuted.result);
   op->getResult(0).replaceAllUsesWith(result);
   return result;
 }
@@ -69,8 +77,6 @@ class AssignLayouts
           transposedBy(builder, op->getOperand(0), *outer));
       return;
     }
-    if (auto reshape = dyn_cast<ReshapeOp>(op.getOperation()))
-      return sinkThrough(reshape, builder);
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       auto permutation = permutationOf(operand);
       if (!permutation || weightsOnly(operand))
@@ -81,25 +87,6 @@ class AssignLayouts
       permute(builder, op, *permuted);
       return;
     }
-  }
-
-  /// The same of a reshape, which splits or merges dimensions that are
-  /// neighbours on both sides of the transpose.
-  void sinkThrough(ReshapeOp op, OpBuilder &builder) {
-    auto permutation = permutationOf(op.getInput());
-    if (!permutation || weightsOnly(op.getInput()))
-      return;
-    Value source = op.getInput().getDefiningOp()->getOperand(0);
-    auto sunk =
-        sinkTranspose(getShape(source), *permutation, getShape(op.getResult()));
-    if (!sunk)
-      return;
-    builder.setInsertionPoint(op);
-    Type type = makeType(sunk->reshaped, getElementTypeOrSelf(source));
-    if (source.getType() != type)
-      source = ReshapeOp::create(builder, op.getLoc(), type, source);
-    op.getResult().replaceAllUsesWith(
-        transposedBy(builder, source, sunk->permutation));
   }
 
   /// Whether no transpose of an activation is left on the operands.

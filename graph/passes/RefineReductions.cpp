@@ -1,6 +1,6 @@
+#include "graph/ir/Refinement.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
-#include "graph/passes/Views.h"
 
 namespace charonia::graph {
 #define GEN_PASS_DEF_REFINEREDUCTIONS
@@ -44,49 +44,33 @@ Value refine(Value input, OpBuilder &builder, Refinement &refinement) {
 class RefineReductions
     : public charonia::graph::impl::RefineReductionsBase<RefineReductions> {
   void runOnOperation() override {
-    SmallVector<ReduceOp> reductions;
-    SmallVector<NormalizeOp> normalizations;
-    getOperation().walk([&](Operation *op) {
-      if (auto reduce = dyn_cast<ReduceOp>(op))
-        reductions.push_back(reduce);
-      else if (auto normalize = dyn_cast<NormalizeOp>(op))
-        normalizations.push_back(normalize);
+    SmallVector<GraphOpInterface> ops;
+    getOperation().walk([&](GraphOpInterface op) {
+      if (!op.getReductionAxes().empty())
+        ops.push_back(op);
     });
     OpBuilder builder(&getContext());
-    for (ReduceOp op : reductions)
+    for (GraphOpInterface op : ops) {
+      builder.setInsertionPoint(op);
       rewrite(op, builder);
-    for (NormalizeOp op : normalizations)
-      rewrite(op, builder);
+    }
     eraseDead(getOperation());
   }
 
-  static void rewrite(ReduceOp op, OpBuilder &builder) {
-    builder.setInsertionPoint(op);
+  static void rewrite(GraphOpInterface op, OpBuilder &builder) {
+    Value whole = op->getOperand(0);
     Refinement refinement;
-    Value input = refine(op.getInput(), builder, refinement);
+    Value input = refine(whole, builder, refinement);
     if (!input)
       return;
-    Value result = ReduceOp::create(builder, op.getLoc(), op.getKind(), input,
-                                    refinedAxes(refinement, op.getAxes()),
-                                    op.getKeepdims());
-    replace(op, result, builder);
-  }
-
-  static void rewrite(NormalizeOp op, OpBuilder &builder) {
-    builder.setInsertionPoint(op);
-    Refinement refinement;
-    Value input = refine(op.getInput(), builder, refinement);
-    if (!input)
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    bool keepDims =
+        type.getRank() == cast<RankedTensorType>(whole.getType()).getRank();
+    Value result = op.reduceAlong(
+        builder, input, refinedAxes(refinement, op.getReductionAxes()),
+        keepDims);
+    if (!result)
       return;
-    Value result = NormalizeOp::create(
-        builder, op.getLoc(), input.getType(), input,
-        builder.getDenseI64ArrayAttr(refinedAxes(refinement, op.getAxes())),
-        op.getEpsilonAttr(), op.getRmsAttr());
-    replace(op, result, builder);
-  }
-
-  static void replace(Operation *op, Value result, OpBuilder &builder) {
-    Type type = op->getResult(0).getType();
     if (result.getType() != type)
       result = ReshapeOp::create(builder, op->getLoc(), type, result);
     op->getResult(0).replaceAllUsesWith(result);

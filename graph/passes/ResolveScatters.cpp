@@ -1,3 +1,6 @@
+// Lowers one operator, graph.scatter_nd, where its indices are known: what an
+// exporter writes for an assignment to a slice. The views and concatenations
+// that it is replaced by, and looks through, are the dialect's structure.
 #include "graph/analysis/IndexContent.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"

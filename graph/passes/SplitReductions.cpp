@@ -62,29 +62,37 @@ class SplitReductions
     for (const Symbol &s :
          getSymbols(getOperation()->getParentOfType<ModuleOp>()))
       symbols.push_back(s.opt);
-    SmallVector<ReduceOp> reductions;
-    SmallVector<NormalizeOp> normalizations;
-    getOperation().walk([&](Operation *op) {
-      if (auto reduce = dyn_cast<ReduceOp>(op))
-        reductions.push_back(reduce);
-      else if (auto normalize = dyn_cast<NormalizeOp>(op))
-        normalizations.push_back(normalize);
-    });
     OpBuilder builder(&getContext());
-    for (ReduceOp op : reductions)
-      if (Terms terms(op.getInput(), op.getAxes(), symbols); isStaged(terms)) {
-        builder.setInsertionPoint(op);
-        Value result = reduced(builder, op.getLoc(), op.getKind(),
-                               op.getInput(), op.getAxes());
-        if (result.getType() != op.getType())
-          result =
-              ReshapeOp::create(builder, op.getLoc(), op.getType(), result);
-        op.getResult().replaceAllUsesWith(result);
-      }
-    for (NormalizeOp op : normalizations)
-      if (isStaged(Terms(op.getInput(), op.getAxes(), symbols)))
-        writeOut(op, builder);
+    // What a normalization is written out as has reductions of the same rows.
+    for (GraphOpInterface op : stagedOps()) {
+      builder.setInsertionPoint(op);
+      if (Value result = op.writeOut(builder))
+        op->getResult(0).replaceAllUsesWith(result);
+    }
+    for (GraphOpInterface op : stagedOps()) {
+      if (!op.combinesPartialResults())
+        continue;
+      builder.setInsertionPoint(op);
+      Value result =
+          reduced(builder, op, op->getOperand(0), op.getReductionAxes());
+      Type type = op->getResult(0).getType();
+      if (result.getType() != type)
+        result = ReshapeOp::create(builder, op->getLoc(), type, result);
+      op->getResult(0).replaceAllUsesWith(result);
+    }
     eraseDead(getOperation());
+  }
+
+  /// Operators whose terms are combined in steps.
+  SmallVector<GraphOpInterface> stagedOps() {
+    SmallVector<GraphOpInterface> ops;
+    getOperation().walk([&](GraphOpInterface op) {
+      SmallVector<int64_t> axes = op.getReductionAxes();
+      if (!axes.empty() && !op->use_empty() &&
+          isStaged(Terms(op->getOperand(0), axes, symbols)))
+        ops.push_back(op);
+    });
+    return ops;
   }
 
   /// Whether the terms are combined in steps, with partial results in memory.
@@ -105,14 +113,13 @@ class SplitReductions
     return std::max<int64_t>(1, terms.results / std::min<int64_t>(last, lanes));
   }
 
-  /// The reduction along `axes`, with dimensions of one element in their
-  /// place.
-  Value reduced(OpBuilder &builder, Location location, ReduceKind kind,
-                Value input, ArrayRef<int64_t> axes) {
+  /// What `op` gives for `input` along `axes`, with dimensions of one element
+  /// in their place.
+  Value reduced(OpBuilder &builder, GraphOpInterface op, Value input,
+                ArrayRef<int64_t> axes) {
     Terms terms(input, axes, symbols);
     if (!isStaged(terms))
-      return ReduceOp::create(builder, location, kind, input, axes,
-                              /*keepdims=*/true);
+      return op.reduceAlong(builder, input, axes, /*keepDims=*/true);
     // Long runs are combined along memory; short ones not before the rest, when
     // their elements and what is kept lie side by side in vectors.
     bool along = terms.outer.empty() || terms.innerTerms >= shortestRun;
@@ -130,7 +137,7 @@ class SplitReductions
     }
     if (count < wanted && first.size() < from.size())
       if (Value cut =
-              splitDimension(builder, location, input, from[first.size()],
+              splitDimension(builder, op->getLoc(), input, from[first.size()],
                              llvm::divideCeil(wanted, count))) {
         SmallVector<int64_t> moved;
         for (int64_t axis : axes) {
@@ -138,18 +145,16 @@ class SplitReductions
           if (axis == from[first.size()])
             moved.push_back(axis + 1);
         }
-        Value result = reduced(builder, location, kind, cut, moved);
-        return ReshapeOp::create(builder, location, keptType(input, axes),
+        Value result = reduced(builder, op, cut, moved);
+        return ReshapeOp::create(builder, op->getLoc(), keptType(input, axes),
                                  result);
       }
     bool everything = first.size() == terms.inner.size() + terms.outer.size();
     if (first.empty() || everything)
-      return ReduceOp::create(builder, location, kind, input, axes,
-                              /*keepdims=*/true);
+      return op.reduceAlong(builder, input, axes, /*keepDims=*/true);
     llvm::sort(first);
-    Value partial = ReduceOp::create(builder, location, kind, input, first,
-                                     /*keepdims=*/true);
-    return reduced(builder, location, kind, partial, axes);
+    Value partial = op.reduceAlong(builder, input, first, /*keepDims=*/true);
+    return reduced(builder, op, partial, axes);
   }
 
   static Type keptType(Value input, ArrayRef<int64_t> axes) {
@@ -178,52 +183,6 @@ class SplitReductions
                                  input);
       }
     return {};
-  }
-
-  /// (x - mean) / sqrt(variance + epsilon), or x / rms, in f32.
-  void writeOut(NormalizeOp op, OpBuilder &builder) {
-    builder.setInsertionPoint(op);
-    Location location = op.getLoc();
-    auto type = cast<RankedTensorType>(op.getType());
-    Type element = type.getElementType(),
-         wide = element.isF64() ? element : Type(builder.getF32Type());
-    auto converted = [&](Value value, Type to) -> Value {
-      if (getElementTypeOrSelf(value) == to)
-        return value;
-      return CastOp::create(builder, location, withElement(value.getType(), to),
-                            value, TypeAttr::get(to));
-    };
-    Term x(converted(op.getInput(), wide), builder, location);
-    Term count = x.with(countOf(builder, location, op, wide));
-    auto mean = [&](Term value) {
-      Term sum = x.with(reduced(builder, location, ReduceKind::sum, value.get(),
-                                op.getAxes()));
-      return sum.make<DivOp>(sum.get(), count.get());
-    };
-    Term centered = op.getRms() ? x : x - mean(x);
-    Term variance = mean(centered * centered);
-    Term result =
-        centered * rsqrt(variance + op.getEpsilon().convertToDouble());
-    op.getResult().replaceAllUsesWith(converted(result.get(), element));
-  }
-
-  /// The number of elements of a row, as a tensor.
-  static Value countOf(OpBuilder &builder, Location location, NormalizeOp op,
-                       Type element) {
-    AffineExpr count = op.getReductionExtent();
-    if (auto known = constantOf(count))
-      return scalarConstant(builder, location, element, double(*known));
-    unsigned used = 0;
-    count.walk([&](AffineExpr e) {
-      if (auto symbol = dyn_cast<AffineSymbolExpr>(e))
-        used = std::max(used, symbol.getPosition() + 1);
-    });
-    auto type = RankedTensorType::get({1}, builder.getI64Type());
-    Value number =
-        DimsOp::create(builder, location, type,
-                       AffineMapAttr::get(AffineMap::get(0, used, count)));
-    return CastOp::create(builder, location, withElement(type, element), number,
-                          TypeAttr::get(element));
   }
 
   /// Elements from which on a step more pays.

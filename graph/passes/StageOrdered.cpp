@@ -1,3 +1,7 @@
+// Lowers the ordered operators to steps for GPUs, each in its own way: how the
+// work of a scatter, of a scan and of a selection is shared has nothing in
+// common that an interface could ask for. An operator of role Ordered that is
+// not named here runs as its rule is written, one program instance a row.
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include <limits>

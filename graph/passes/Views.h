@@ -41,30 +41,6 @@ std::optional<llvm::SmallVector<int64_t>> permutationOf(mlir::Value value);
 mlir::Value transposedBy(mlir::OpBuilder &builder, mlir::Value value,
                          llvm::ArrayRef<int64_t> permutation);
 
-/// Dimensions of which both of two shapes of as many elements are made by
-/// merging neighbours; `first` and `second` name the dimension of either shape
-/// that each is part of.
-struct Refinement {
-  Exprs dims;
-  llvm::SmallVector<unsigned> first, second;
-};
-/// Nothing where the boundaries of the shapes do not nest, or cannot be seen
-/// to.
-std::optional<Refinement> commonRefinement(llvm::ArrayRef<mlir::AffineExpr> a,
-                                           llvm::ArrayRef<mlir::AffineExpr> b);
-
-/// The reshape to `result` of a transpose by `permutation`, as a reshape with a
-/// transpose behind it: both work on dimensions that are neighbours on either
-/// side. Nothing where they are not.
-struct SunkTranspose {
-  Exprs reshaped;
-  llvm::SmallVector<int64_t> permutation;
-};
-std::optional<SunkTranspose>
-sinkTranspose(llvm::ArrayRef<mlir::AffineExpr> input,
-              llvm::ArrayRef<int64_t> permutation,
-              llvm::ArrayRef<mlir::AffineExpr> result);
-
 /// Replaces the longest chain of views that ends in `last` and that fewer views
 /// make; false: there is none. The old views are left for dead-code removal.
 bool shortenViews(GraphOpInterface last, mlir::OpBuilder &builder);
