@@ -99,10 +99,12 @@ private:
 };
 } // namespace
 
-/// The weighted sum of the elements that `taps` name, by axis: of `pixels`,
-/// [batch, S..., C], at tensors [batch, D..., 1] of one shape.
+/// The sum, or largest, of the weighted elements that `taps` name, by axis: of
+/// `pixels`, [S..., C] behind `batchDims` dimensions of batches, at tensors
+/// [batch, D..., 1] of one shape.
 static Value combine(Value pixels, llvm::ArrayRef<SmallVector<Tap>> taps,
-                     mlir::Type wide, Emitter &e) {
+                     mlir::Type wide, int64_t batchDims, bool largest,
+                     Emitter &e) {
   int64_t spatial = taps.size();
   SmallVector<size_t> at(spatial, 0);
   Value sum;
@@ -117,10 +119,10 @@ static Value combine(Value pixels, llvm::ArrayRef<SmallVector<Tap>> taps,
     }
     Value sample = e.op<graph::GatherNDOp>(
         {pixels, e.concat(indices, rankOf(indices.front()) - 1)},
-        e.attr("batch_dims", int64_t(1)));
+        e.attr("batch_dims", batchDims));
     if (weight)
       sample = e.mul(e.cast(e.widen(sample), wide), weight);
-    sum = sum ? e.add(sum, sample) : sample;
+    sum = !sum ? sample : largest ? e.max(sum, sample) : e.add(sum, sample);
     int64_t d = spatial - 1;
     while (d >= 0 && ++at[d] == taps[d].size())
       at[d--] = 0;
@@ -165,7 +167,7 @@ Value charonia::frontend::buildGridSample(Value x, Value grid,
     SampledAxis axis(e, shape[d + 2], elementOf(wide), padding, align);
     taps.push_back(axis.taps(axis.position(part), mode));
   }
-  Value sum = combine(pixels, taps, elementOf(wide), e);
+  Value sum = combine(pixels, taps, elementOf(wide), 1, /*largest=*/false, e);
   return e.cast(e.transpose(sum, back), elementOf(x));
 }
 
@@ -258,7 +260,8 @@ Value charonia::frontend::buildDeformConv(Value x, Value filter, Value offsets,
         axis.taps(e.reshape(deformedPositions(wide, d, w, e), places),
                   graph::ResizeMode::linear));
   }
-  Value sampled = combine(pixels, corners, elementOf(wide), e);
+  Value sampled =
+      combine(pixels, corners, elementOf(wide), 1, /*largest=*/false, e);
   if (mask)
     sampled = e.mul(sampled, e.reshape(e.cast(mask, elementOf(wide)), places));
   // [N, groups, filters, terms] times [N, groups, terms, windows].
@@ -276,4 +279,79 @@ Value charonia::frontend::buildDeformConv(Value x, Value filter, Value offsets,
        e.reshape(terms, {batch, number, depth, spread})});
   return e.cast(e.reshape(product, {batch, weights[0], out[2], out[3]}),
                 elementOf(x));
+}
+
+/// Where the samples of one of two spatial axes lie, [R, P, 1, G, 1, 1] or, of
+/// columns, [R, 1, P, 1, G, 1]: between two elements, and of no weight where
+/// they are out of the image by over one.
+static SmallVector<Tap> regionTaps(Value rois, AffineExpr size, int64_t d,
+                                   const RegionGrid &g, Emitter &e) {
+  mlir::Type element = elementOf(rois), i64 = e.getBuilder().getI64Type();
+  auto number = [&](double value) { return e.scalar(value, element); };
+  AffineExpr one = e.number(1), count = graph::getShape(rois)[0];
+  Exprs column = {count, one}, spread(6, one), bins = spread, samples = spread;
+  spread[0] = count;
+  bins[1 + d] = e.number(g.bins[d]);
+  samples[3 + d] = e.number(g.samples);
+  auto bound = [&](int64_t i) {
+    Value x = e.slice(rois, {e.number(0), e.number(i)}, {1, 1}, column);
+    return e.reshape(e.sub(e.mul(x, number(g.scale)), number(g.offset)),
+                     spread);
+  };
+  // x, y of the upper left, then of the lower right corner.
+  Value from = bound(1 - d), extent = e.sub(bound(3 - d), from);
+  if (g.atLeastOne)
+    extent = e.max(extent, number(1));
+  Value bin = e.mul(extent, number(1.0 / double(g.bins[d])));
+  Value within = e.mul(e.add(e.iota(samples, 3 + d, element), number(0.5)),
+                       number(1.0 / double(g.samples)));
+  Value x =
+      e.add(from, e.mul(e.add(e.iota(bins, 1 + d, element), within), bin));
+  Value extentOf = e.size(size, element), last = e.sub(extentOf, number(1));
+  Value inside = e.op<graph::AndOp>({e.compare(Predicate::ge, x, number(-1)),
+                                     e.compare(Predicate::le, x, extentOf)});
+  Value at = e.min(e.max(x, number(0)), last);
+  Value base = e.op<graph::FloorOp>({at}), t = e.sub(at, base);
+  auto tap = [&](Value place, Value weight) {
+    return Tap{e.cast(place, i64), e.select(inside, weight, number(0))};
+  };
+  return {tap(base, e.sub(number(1), t)),
+          tap(e.min(e.add(base, number(1)), last), t)};
+}
+
+Value charonia::frontend::buildRoiAlign(Value x, Value rois, Value batches,
+                                        const RegionGrid &g, Emitter &e) {
+  if (!x || !rois || !batches)
+    return {};
+  Exprs shape = graph::getShape(x);
+  AffineExpr count = graph::getShape(rois)[0], one = e.number(1);
+  if (!e.agree(graph::getShape(batches)[0], count, "takes regions"))
+    return e.fail("regions of " + e.describe(rois.getType()) +
+                  " do not fit batch indices of " +
+                  e.describe(batches.getType()));
+  Value wide = e.widen(rois);
+  if (!wide)
+    return {};
+  Exprs places = {count,
+                  e.number(g.bins[0]),
+                  e.number(g.bins[1]),
+                  e.number(g.samples),
+                  e.number(g.samples),
+                  one};
+  Exprs spread(6, one);
+  spread[0] = count;
+  SmallVector<SmallVector<Tap>> taps;
+  taps.push_back(
+      {{e.reshape(e.cast(batches, e.getBuilder().getI64Type()), spread), {}}});
+  for (int64_t d : {0, 1})
+    taps.push_back(regionTaps(wide, shape[2 + d], d, g, e));
+  for (auto &axis : taps)
+    for (Tap &tap : axis)
+      tap.index = e.broadcast(tap.index, places);
+  Value samples = combine(e.transpose(x, {0, 2, 3, 1}), taps, elementOf(wide),
+                          0, g.largest, e);
+  Value pooled = g.largest
+                     ? e.reduce(graph::ReduceKind::max, samples, {3, 4}, false)
+                     : e.mean(samples, {3, 4}, false);
+  return e.cast(e.transpose(pooled, {0, 3, 1, 2}), elementOf(x));
 }

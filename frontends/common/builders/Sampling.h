@@ -34,6 +34,22 @@ mlir::Value buildDeformConv(mlir::Value x, mlir::Value filter,
                             mlir::Value offsets, mlir::Value mask,
                             const DeformedWindow &window, Emitter &e);
 
+/// How regions of images are read: as bins of samples by samples.
+struct RegionGrid {
+  int64_t bins[2], samples;
+  /// Regions are multiplied, then moved.
+  double scale, offset;
+  /// Regions have an extent of at least one element.
+  bool atLeastOne;
+  /// The largest weighted element of a bin's samples, else their mean.
+  bool largest;
+};
+
+/// Of x, [N, C, H, W], the bins of `rois`, [R, 4], (left, upper, right, lower),
+/// in the images that `batches`, [R], name: [R, C, bins...].
+mlir::Value buildRoiAlign(mlir::Value x, mlir::Value rois, mlir::Value batches,
+                          const RegionGrid &grid, Emitter &e);
+
 } // namespace charonia::frontend
 
 #endif

@@ -51,10 +51,42 @@ static llvm::LogicalResult deformConv(Node &n, Emitter &e) {
   return n.yield(result);
 }
 
+static llvm::LogicalResult roiAlign(Node &n, Emitter &e) {
+  if (failed(n.needsRank(0, 4, 4)) || failed(n.needsRank(1, 2, 2)) ||
+      failed(n.needsRank(2, 1, 1)))
+    return llvm::failure();
+  bool halfPixel =
+      n.sinceVersion() >= 16 &&
+      n.text("coordinate_transformation_mode", "half_pixel") == "half_pixel";
+  std::string mode = n.text("mode", "avg");
+  RegionGrid grid{{n.integer("output_height", 1), n.integer("output_width", 1)},
+                  n.integer("sampling_ratio", 0),
+                  n.number("spatial_scale", 1),
+                  halfPixel ? 0.5 : 0,
+                  !halfPixel,
+                  mode == "max"};
+  if (graph::getShape(n.input(1))[1] != e.number(4))
+    return e.fail("regions have four bounds each, not " +
+                  e.describe(n.input(1).getType()));
+  if (mode != "max" && mode != "avg")
+    return e.fail("attribute 'mode' may not be '" + mode + "'");
+  if (grid.samples == 0)
+    return e.fail("a number of samples that follows from the regions is not "
+                  "supported",
+                  "set attribute 'sampling_ratio', 2 for example");
+  for (int64_t value : {grid.bins[0], grid.bins[1], grid.samples})
+    if (value < 1 || value > maxDimension)
+      return e.fail("an output of " + llvm::Twine(grid.bins[0]) + "x" +
+                    llvm::Twine(grid.bins[1]) + " with " +
+                    llvm::Twine(grid.samples) + " samples is not supported");
+  return n.yield(buildRoiAlign(n.input(0), n.input(1), n.input(2), grid, e));
+}
+
 llvm::ArrayRef<Row> charonia::frontend::onnx::samplingRows() {
   static const Row rows[] = {
       {"", "GridSample", 16, 22, gridSample},
       {"", "DeformConv", 19, 22, deformConv},
+      {"", "RoiAlign", 10, 22, roiAlign},
   };
   return rows;
 }

@@ -351,6 +351,33 @@ def tensor_scatter(rng, opset, op):
     return Case(op, [*inputs, where] if chance(rng, 0.8) else inputs, attributes)
 
 
+@case("RoiAlign", since=16)
+def regions(rng, opset, op):
+    n, high, wide = size(rng, 4), *(int(v) for v in rng.integers(2, 20, 2))
+    count = size(rng, 9)
+    x = Tensor((n, size(rng, 5), high, wide), F32, normal(F32))
+
+    def bounds(rng, dims):
+        corners = rng.uniform(-3, [wide, high], (dims[0], 2))
+        return np.concatenate([corners, corners + rng.uniform(0.1, [wide, high], (dims[0], 2))], 1).astype(np.float32)
+
+    mode = choose(rng, ("avg", "avg", "max"))
+    attributes = {
+        "coordinate_transformation_mode": choose(rng, ("half_pixel", "output_half_pixel")), "mode": mode,
+        "output_height": int(rng.integers(1, 6)), "output_width": int(rng.integers(1, 6)),
+        "sampling_ratio": int(rng.integers(1, 4)), "spatial_scale": float(choose(rng, (1.0, 0.5))),
+    }  # fmt: skip
+    rois, where = Tensor((count, 4), F32, bounds), Tensor((count,), np.dtype(np.int64), integers(np.int64, 0, n - 1))
+    return Case(op, [x, rois, where], attributes, rtol=1e-3, scale_tol=1e-4)
+
+
+@case("Det")
+def determinant(rng, opset, op):
+    rows = int(rng.integers(1, 7))
+    x = Tensor((*shape(rng, low=0, high=2, elements=50), rows, rows), F32, normal(F32))
+    return Case(op, [x], rtol=1e-3, scale_tol=1e-4)
+
+
 def attends(rng, dims):
     """Which keys a query may attend to: some rows none, some only first or last ones."""
     keep = rng.random(dims) < 0.7
