@@ -52,7 +52,8 @@ struct ImportResult {
 };
 
 /// Imports the model at `path`: a SavedModel of TensorFlow (a folder, or its
-/// `saved_model.pb`) or a frozen graph (`.pb`; `.pbtxt` for text), an exported program of PyTorch
+/// `saved_model.pb`) or a frozen graph (`.pb`; `.pbtxt` for text), an exported
+/// program of PyTorch
 /// (`.pt2`, which its content tells), or ONNX (`.onnx`, or `.onnxtxt` for its
 /// text syntax). Not thread-safe on one context.
 ImportResult importModel(llvm::StringRef path, const ImportOptions &options,

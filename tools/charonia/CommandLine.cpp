@@ -295,12 +295,13 @@ CLI::App *addCompare(CLI::App &app, CompareCommand &options) {
                 "The model the engine was compiled from")
       ->required();
   addEngine(*p, options.engine);
-  p->add_option("--with", options.with,
-                "The peer: onnxruntime (on the CPU, with IO binding), torch "
-                "(the program of a .pt2 file, or the module that the model was "
-                "exported from; captured as a CUDA graph on a GPU), tensorflow "
-                "(a SavedModel or graph, on the CPU) or cublas (matrix products "
-                "alone, on a GPU)")
+  p->add_option(
+       "--with", options.with,
+       "The peer: onnxruntime (on the CPU, with IO binding), torch "
+       "(the program of a .pt2 file, or the module that the model was "
+       "exported from; captured as a CUDA graph on a GPU), tensorflow "
+       "(a SavedModel or graph, on the CPU) or cublas (matrix products "
+       "alone, on a GPU)")
       ->type_name("PEER")
       ->capture_default_str()
       ->check(oneOf("peer", {"onnxruntime", "torch", "tensorflow", "cublas"}));

@@ -66,7 +66,10 @@ public:
     if (folder.path.empty())
       return Status(StatusCode::Io, "no folder for temporary files");
     std::error_code ignored;
-    if (!fs::is_regular_file(command.model, ignored))
+    // TensorFlow's models are folders.
+    bool isFolder = command.with == "tensorflow" &&
+                    fs::is_directory(command.model, ignored);
+    if (!isFolder && !fs::is_regular_file(command.model, ignored))
       return Status(StatusCode::NotFound,
                     command.model + (fs::exists(command.model, ignored)
                                          ? ": is not a regular file"
