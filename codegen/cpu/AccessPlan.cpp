@@ -326,8 +326,8 @@ KernelEmitter::PiecePlace KernelEmitter::place(const AccessOp &given,
   // A load that no lane may do reads zeros, be it masked too: a machine takes
   // hundreds of cycles to see that an address without memory is not wanted. The
   // choice is made here, where it can be hoisted.
-  bool choose = load && place.guard.scalar &&
-                (place.stride == 0 || place.stride == 1);
+  bool choose =
+      load && place.guard.scalar && (place.stride == 0 || place.stride == 1);
   int64_t bytes = memoryBytes(access.tile.getElementType());
   place.base = pointer(plan, dims, symbols, &place.offsets,
                        choose ? &place.guard : nullptr,

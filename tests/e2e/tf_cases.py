@@ -278,6 +278,18 @@ def details(m, x, a, b):
     }  # fmt: skip
 
 
+@case(spec("x", None, 3), spec("u", None, 5, dtype=tf.uint8), spec("f", 4, 4),
+      u=np.array([[1, 200, 255, 7, 0], [255] * 5, [9, 8, 7, 6, 6]], np.uint8),
+      f=np.array([[np.nan, 1, -np.inf, 2], [3, np.nan, 3, 1], [np.nan] * 4,
+                  [-np.inf, -2, np.nan, -2]], np.float32))
+def positions(m, x, u, f):
+    """Rows of a table by place, which end where the table does; means of small integers,
+    extremes beside NaN."""
+    places = tf.range(tf.shape(x)[0])
+    return (tf.gather(m(5, 3), places) + x, tf.reduce_mean(u, 1), tf.reduce_mean(tf.cast(u, tf.int16), 0),
+            tf.argmax(f, 1), tf.argmin(f, 1), tf.raw_ops.ResizeNearestNeighbor(images=x[None, :1, :, None], size=[1, 1]))  # fmt: skip
+
+
 @case(spec("x", None, 4, 6), spec("i", None, dtype=I32), i=[2, 0, 3])
 def scatters(m, x, i):
     return {

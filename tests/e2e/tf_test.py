@@ -79,3 +79,17 @@ def test_options_of_other_models(tmp_path: Path) -> None:
     ):
         result = harness.invoke("compile", model, "-o", tmp_path / "m.engine", *options)
         assert result.code == 1 and what in result.stderr, result.stderr
+
+
+def test_positions_behind_a_table(tmp_path: Path) -> None:
+    """A table of 5 positions takes sequences of 5, not 0 for what lies behind."""
+    folder = FOLDERS[0].parent / "positions"
+    harness.compile_model(folder, tmp_path / "m.engine")
+    inputs = dict(np.load(folder / "in.npz"))
+    inputs["x"] = np.zeros((6, 3), np.float32)
+    arguments = []
+    for name, value in inputs.items():
+        np.save(tmp_path / f"{name}.npy", value)
+        arguments += ["--input", f"{name}={tmp_path}/{name}.npy"]
+    result = harness.invoke("run", tmp_path / "m.engine", *arguments)
+    assert result.code == 1 and "at most 5" in result.stderr, result.stderr

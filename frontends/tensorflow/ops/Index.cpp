@@ -36,6 +36,8 @@ static LogicalResult gatherV2(Node &n, Emitter &e) {
   if (batch < 0 || batch > rank || *axis != batch)
     return e.fail("batch_dims " + Twine(batch) + " with axis " + Twine(*axis) +
                   " is not supported");
+  if (failed(checkPositions(n.input(0), n.input(1), batch, e)))
+    return llvm::failure();
   Exprs tuples = graph::getShape(n.input(1));
   tuples.push_back(e.number(1));
   return n.yield(

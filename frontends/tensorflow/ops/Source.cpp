@@ -1,5 +1,6 @@
 // Constants, variables, and results that follow from shapes.
 #include "frontends/common/Diagnostic.h"
+#include "frontends/common/builders/Gather.h"
 #include "frontends/common/builders/Sequence.h"
 #include "frontends/common/builders/Shape.h"
 #include "frontends/tensorflow/Node.h"
@@ -91,6 +92,8 @@ static LogicalResult gatherVariable(Node &n, Emitter &e) {
   if (n.numInputs() != 2 || !n.input(1) || n.integer("batch_dims", 0) != 0)
     return e.fail("is not supported but for rows of a variable");
   Value table = load(n.item(0), e, n.getModel());
+  if (!table || failed(checkPositions(table, n.input(1), 0, e)))
+    return llvm::failure();
   return n.yield(
       e.op<graph::GatherOp>({table, n.input(1)}, e.attr("axis", int64_t(0))));
 }
