@@ -1,5 +1,6 @@
 #include "codegen/driver/IndexWidth.h"
 #include "codegen/tile/ir/IndexAttributes.h"
+#include "graph/ir/Symbolic.h"
 #include "runtime/engine/Engine.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -63,8 +64,7 @@ private:
         addElements(op->getOperand(i));
         addElements(result);
       }
-    SmallVector<graph::SymbolicTensor> unknown(op->getNumOperands());
-    if (graph::SymbolicTensor numbers = op.evaluateSymbolic(unknown))
+    if (graph::SymbolicTensor numbers = evaluator.evaluate(result))
       for (AffineExpr number : *numbers.elements)
         if (number && !isa<AffineConstantExpr>(number))
           hasWideNumbers |= isWideNumber(number);
@@ -104,6 +104,9 @@ private:
   }
 
   graph::Facts facts;
+  /// Of small tensors, as sizes are; the others' numbers are data, or places,
+  /// which their extents bound.
+  graph::SymbolicEvaluator evaluator;
   SmallVector<int64_t> sizes;
   llvm::SmallSetVector<AffineExpr, 8> counts;
   bool hasWideNumbers = false;

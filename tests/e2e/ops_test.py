@@ -65,7 +65,9 @@ class Tester:
         rng = np.random.default_rng(options.seed)
         index = 0
         while options.rounds == 0 or index < options.rounds:
-            opset = int(options.opset or rng.choice(OPSETS))
+            # The newest first, in which every operator is drawn.
+            choice = rng.choice(OPSETS) if index else OPSETS[-1]
+            opset = int(options.opset or choice)
             names = [op for op in wanted if REGISTRY[op].since <= opset]
             names = list(rng.permutation(names)) * options.repeat
             drawn = []

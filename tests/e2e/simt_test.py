@@ -334,6 +334,19 @@ def test_products_of_one_row_column_or_term(tmp_path, target):
         np.testing.assert_allclose(got, want, rtol=0, atol=2e-5 * max(1, np.abs(want).max()), err_msg=name)
 
 
+def test_long_rows_of_doubles(tmp_path):
+    """What a lane copies itself where a row may end is words of 64 bits."""
+    x = np.random.default_rng(1).standard_normal((3, 9001)) * 3
+    text = '<ir_version: 9, opset_import: ["" : 17]>\nagraph (double[3,9001] x) => (double[3,9001] y) { y = Softmax(x) }'
+    path, engine, dump = tmp_path / "m.onnx", tmp_path / "m.engine", tmp_path / "dump"
+    onnx.save(onnx.parser.parse_model(text), path)
+    harness.compile_model(path, engine, target="sm_80", dump=dump)
+    (got,) = harness.run_engine(engine, {"x": x}, ["y"], tmp_path / "run", device="simt", dump=dump)
+    want = np.exp(x - x.max(1, keepdims=True))
+    want /= want.sum(1, keepdims=True)
+    np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
 LONG_ROWS = {
     "softmax": "x) => (FLOAT[R,N] y) { y = Softmax(x) }",
     "log": "x) => (FLOAT[R,N] y) { y = LogSoftmax(x) }",

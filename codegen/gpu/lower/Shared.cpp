@@ -313,7 +313,9 @@ void KernelLowering::lowerOp(simt::CopyAsyncOp op) {
         [&] {
           Values words = packWords(
               loadElements(plan, layout, members, op.getIndependent()));
-          auto type = VectorType::get({int64_t(words.size())}, b.getI32Type());
+          // Of 32 bits, or of what an element has beyond.
+          auto type =
+              VectorType::get({int64_t(words.size())}, words[0].getType());
           Value whole = LLVM::PoisonOp::create(b, loc, type);
           for (auto [i, word] : llvm::enumerate(words))
             whole = LLVM::InsertElementOp::create(b, loc, type, whole, word,
