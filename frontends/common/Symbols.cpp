@@ -48,19 +48,17 @@ AffineExpr Symbols::get(llvm::StringRef name, std::optional<DimRange> range,
 AffineExpr Symbols::define(const graph::SizeProgram &program) {
   constexpr size_t maxDefinitions = 256;
   mlir::MLIRContext *context = mlir::ModuleOp(module).getContext();
+  // The ranges that it was defined with are of its day: what has been learned
+  // since may narrow them, and its offset with them.
+  for (const auto &[asked, result] : defined)
+    if (asked == program)
+      return graph::simplify(resolve(result));
   auto range =
       graph::rangeOf(program, [&](AffineExpr expr) { return bounds(expr); });
   if (!range || range->high - range->low > double(maxDimension))
     return {};
   auto offset = static_cast<int64_t>(std::min(range->low, 0.0));
   auto high = static_cast<int64_t>(range->high) - offset;
-  auto known = llvm::find_if(definitions, [&](const graph::Definition &d) {
-    return llvm::ArrayRef(d.program).take_front(program.size()) ==
-           llvm::ArrayRef(program);
-  });
-  if (known != definitions.end())
-    return graph::simplify(
-        resolve(mlir::getAffineSymbolExpr(known->symbol, context)) + offset);
   if (definitions.size() == maxDefinitions)
     return {};
   graph::Definition definition{static_cast<unsigned>(symbols.size()), program};
@@ -81,7 +79,8 @@ AffineExpr Symbols::define(const graph::SizeProgram &program) {
   byName[name] = symbol;
   definitions.push_back(std::move(definition));
   defineOptima();
-  return graph::simplify(symbol + offset);
+  defined.push_back({program, graph::simplify(symbol + offset)});
+  return defined.back().second;
 }
 
 void Symbols::learnAtLeast(AffineExpr a, AffineExpr b) {

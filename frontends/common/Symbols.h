@@ -108,6 +108,8 @@ private:
 
   llvm::SmallVector<graph::Symbol> symbols;
   llvm::SmallVector<graph::Definition> definitions;
+  /// Programs as they were asked for, and the expression of each.
+  std::vector<std::pair<graph::SizeProgram, mlir::AffineExpr>> defined;
   llvm::SmallVector<bool> declared;
   llvm::StringMap<mlir::AffineExpr> byName;
   llvm::StringMap<DimRange> declarations;

@@ -135,3 +135,25 @@ def test_reflection_of_open_sizes(tmp_path, target):
         x = np.arange(h * w, dtype=np.float32).reshape(h, w)
         (got,) = harness.run_engine(engine, {"x": x}, ["y"], tmp_path)
         np.testing.assert_array_equal(got, np.pad(x, ((2, 1), (5, 4)), mode="reflect"))
+
+
+def test_a_size_that_is_computed_again(tmp_path):
+    """Exporters write a computation once a use; what was learned in between changes nothing."""
+    chain = """{0}s = Shape (x)
+        {0}f = Cast <to = 1> ({0}s)
+        {0}m = Mul ({0}f, k)
+        {0}u = Sub ({0}m, four)
+        {0}i = Cast <to = 7> ({0}u)"""
+    text = HEADER + f"""(float[n] x) => (float[p] y, float[q] z, float[r] w)
+    <float k = {{0.3}}, float four = {{4}}, float[1] one = {{1}}, int64[2] pads = {{20, 20}}>
+    {{ {chain.format("a")}
+        y = Expand (one, ai)
+        w = Pad <mode = "reflect"> (x, pads)
+        {chain.format("b")}
+        z = Expand (one, bi) }}"""
+    path, engine = tmp_path / "m.onnx", tmp_path / "m.engine"
+    onnx.save(onnx.parser.parse_model(text), path)
+    harness.compile_model(path, engine)
+    x = np.arange(40, dtype=np.float32)
+    y, z = harness.run_engine(engine, {"x": x}, ["y", "z"], tmp_path)
+    assert y.shape == z.shape == (8,)
