@@ -26,6 +26,39 @@
 using namespace mlir;
 
 namespace charonia::tool {
+
+/// Whether a file begins as engines do.
+static bool isEngine(const std::string &path) {
+  bool isFile = false;
+  if (llvm::sys::fs::is_regular_file(path, isFile) || !isFile)
+    return false;
+  char magic[sizeof(engine::formatMagic)];
+  return std::ifstream(path, std::ios::binary).read(magic, sizeof(magic)) &&
+         std::ranges::equal(magic, engine::formatMagic);
+}
+
+/// Whether the file at `path` is the model, or may be one of its files: what
+/// lies in the model's folder and is no engine.
+static bool isOfModel(const std::string &path, const std::string &model) {
+  namespace fs = llvm::sys::fs;
+  bool same = false;
+  if (!fs::equivalent(path, model, same) && same)
+    return true;
+  uint64_t bytes = 0;
+  if (!fs::is_regular_file(path) || fs::file_size(path, bytes) || bytes == 0 ||
+      isEngine(path))
+    return false;
+  llvm::SmallString<128> file, folder(model);
+  if (!fs::is_directory(model))
+    llvm::sys::path::remove_filename(folder);
+  if (folder.empty())
+    folder = ".";
+  if (fs::real_path(path, file) || fs::real_path(folder, folder))
+    return false;
+  return file.starts_with(folder) &&
+         llvm::sys::path::is_separator(file[folder.size()]);
+}
+
 namespace {
 
 // What import lets through, an engine can hold.
@@ -106,16 +139,6 @@ private:
     _exit(Failed);
   }
 
-  /// Whether a file begins as engines do.
-  static bool isEngine(const std::string &path) {
-    bool isFile = false;
-    if (llvm::sys::fs::is_regular_file(path, isFile) || !isFile)
-      return false;
-    char magic[sizeof(engine::formatMagic)];
-    return std::ifstream(path, std::ios::binary).read(magic, sizeof(magic)) &&
-           std::ranges::equal(magic, engine::formatMagic);
-  }
-
   /// What can be said before the model is read. Returns the exit status.
   int prepare() {
     for (const std::string &shape : command.shapes) {
@@ -140,9 +163,7 @@ private:
       return fail(printable(command.model) +
                   ": is an engine, not a model; charonia run, bench and "
                   "inspect take it");
-    bool same = false;
-    if (!engine.empty() &&
-        !llvm::sys::fs::equivalent(engine, command.model, same) && same)
+    if (!engine.empty() && isOfModel(engine, command.model))
       return fail(printable(engine) + ": the engine would replace the model; "
                                       "name another file with -o"),
              Usage;
