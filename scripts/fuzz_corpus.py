@@ -64,12 +64,12 @@ def write_programs(folder: Path) -> int:
 
 def write_tensorflow(folder: Path) -> int:
     """The first byte says what the others are: tests/frontends/tensorflow/Fuzzer.cpp."""
+    kinds = {"graph.pb": 0, "saved_model.pb": 1, "variables/variables.index": 2, "graph.pbtxt": 3}
     count = 0
     for path in sorted((harness.ROOT / "tests/e2e/tf").iterdir()):
-        saved = (path / "saved_model.pb").read_bytes()
-        table = (path / "variables/variables.index").read_bytes()
-        for kind, data in ((1, saved), (2, table)):
-            if len(data) <= 8 * LARGEST:
+        for name, kind in kinds.items():
+            data = (path / name).read_bytes() if (path / name).exists() else b""
+            if 0 < len(data) <= 8 * LARGEST:
                 (folder / f"{path.name}-{kind}").write_bytes(bytes([kind]) + data)
                 count += 1
     return count
