@@ -59,23 +59,8 @@ class Subject:
 
 
 def array_like(rng, shape, dtype, example) -> np.ndarray:
-    if dtype == np.bool_:
-        return rng.random(shape) < 0.7
-    if np.issubdtype(dtype, np.integer):
-        high = DEFAULT_HIGH if example is None else int(example.max(initial=0))
-        if high <= 1 and len(shape) == 2:
-            lengths = rng.integers((shape[1] + 1) // 2, shape[1] + 1, (shape[0], 1))
-            lengths[0] = shape[1]
-            return (np.arange(shape[1])[None, :] < lengths).astype(dtype)
-        return rng.integers(0, high + 1, shape).astype(dtype)
-    # Coarse patterns and noise: on noise alone deep networks give nearly constants.
-    x = rng.standard_normal(shape)
-    if len(shape) >= 3:
-        coarse = rng.standard_normal([max(1, -(-s // 16)) for s in shape])
-        for axis, size in enumerate(shape):
-            coarse = np.repeat(coarse, 16, axis).take(range(size), axis)
-        x = 0.5 * x + coarse
-    return (np.round(x * 32) / 32).astype(dtype)
+    high = DEFAULT_HIGH if example is None or example.dtype.kind not in "iu" else int(example.max(initial=0))
+    return harness.draw_input(rng, shape, dtype, high)
 
 
 def check(path: Path, options) -> list[list]:

@@ -85,7 +85,7 @@ class Subject:
         return True
 
     def make_inputs(self, sizes: dict[str, int]) -> dict[str, np.ndarray]:
-        rng = np.random.RandomState(7)
+        rng = np.random.default_rng(7)
         arrays = {}
         for (name, value), example in zip(self.inputs, self.examples):
             shape = [sizes[str(s)] if isinstance(s, torch.SymInt) else s for s in value.shape]
@@ -107,25 +107,9 @@ class Subject:
 
 
 def make_array(rng, shape, example) -> np.ndarray:
-    """Like the example: masks have padded rows, indices stay below its largest."""
-    if example.dtype == torch.bool:
-        return rng.rand(*shape) < 0.7
     dtype = torch.zeros((), dtype=example.dtype).numpy().dtype
-    if not example.is_floating_point():
-        high = int(example.max()) if example.numel() else 0
-        if high <= 1 and len(shape) == 2:
-            lengths = rng.randint((shape[1] + 1) // 2, shape[1] + 1, (shape[0], 1))
-            lengths[0] = shape[1]
-            return (np.arange(shape[1])[None, :] < lengths).astype(dtype)
-        return rng.randint(0, high + 1, shape).astype(dtype)
-    # A coarse pattern and noise, in multiples of 1/32.
-    x = rng.standard_normal(shape)
-    if len(shape) >= 3:
-        coarse = rng.standard_normal([max(1, -(-s // 16)) for s in shape])
-        for axis, size in enumerate(shape):
-            coarse = np.repeat(coarse, 16, axis).take(range(size), axis)
-        x = 0.5 * x + coarse
-    return (np.round(x * 32) / 32).astype(dtype)
+    high = int(example.max()) if dtype.kind in "iu" and example.numel() else 0
+    return harness.draw_input(rng, shape, dtype, high)
 
 
 def run_program(subject: Subject, module, inputs: dict[str, np.ndarray], convert) -> list[np.ndarray]:

@@ -220,6 +220,27 @@ def as_dtype(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return value
 
 
+def draw_input(rng: np.random.Generator, shape: Sequence[int], dtype, high: int) -> np.ndarray:
+    """As models get them: masks have padded rows, indices are `high` at most, images and
+    sequences are a coarse pattern and noise in multiples of 1/32, since on noise alone
+    deep networks give nearly constants."""
+    if dtype == np.bool_:
+        return rng.random(shape) < 0.7
+    if np.issubdtype(dtype, np.integer):
+        if high <= 1 and len(shape) == 2:
+            lengths = rng.integers((shape[1] + 1) // 2, shape[1] + 1, (shape[0], 1))
+            lengths[0] = shape[1]
+            return (np.arange(shape[1])[None, :] < lengths).astype(dtype)
+        return rng.integers(0, high + 1, shape).astype(dtype)
+    x = rng.standard_normal(shape)
+    if len(shape) >= 3:
+        coarse = rng.standard_normal([max(1, -(-s // 16)) for s in shape])
+        for axis, size in enumerate(shape):
+            coarse = np.repeat(coarse, 16, axis).take(range(size), axis)
+        x = 0.5 * x + coarse
+    return (np.round(x * 32) / 32).astype(dtype)
+
+
 def scaled_error(want: np.ndarray, got: np.ndarray) -> float:
     """The largest difference by the largest wanted value; infinite where NaN or shape differ."""
     if want.shape != got.shape:
