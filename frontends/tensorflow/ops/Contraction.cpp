@@ -88,8 +88,8 @@ static bool convBlocks(Node &n, Emitter &e, bool isDepthwise) {
       rankOf(n.input(1)) != int64_t(rank) || n.text("padding", "") != "VALID")
     return false;
   w.channelsLast = *last;
-  for (AffineExpr size :
-       llvm::ArrayRef(graph::getShape(n.input(1))).take_front(spatial))
+  auto filterShape = graph::getShape(n.input(1));
+  for (AffineExpr size : llvm::ArrayRef(filterShape).take_front(spatial))
     w.kernel.push_back(graph::constantOf(size).value_or(0));
   auto strides = spatialOf(n, e, "strides", w, rank),
        dilations = spatialOf(n, e, "dilations", w, rank);
