@@ -118,6 +118,18 @@ LaneInt KernelEmitter::multiply(LaneInt a, LaneInt c) {
   return product;
 }
 
+LaneInt KernelEmitter::atLeastOne(LaneInt a) {
+  auto one = [&](Value *x, Value *least) {
+    return b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, least);
+  };
+  if (a.isScalar())
+    return {one(a.scalar, i64(1))};
+  int64_t width = widthOf(a.small ? a.small : a.wide);
+  LaneInt result{i64(0)};
+  result.wide = one(widen(a, width), splat(i64(1), width));
+  return result;
+}
+
 LaneInt KernelEmitter::divideFloor(LaneInt a, LaneInt c, bool nonNegative,
                                    bool remainder) {
   auto constant =
@@ -214,6 +226,7 @@ struct KernelEmitter::LaneCode {
   }
   LaneInt add(LaneInt a, LaneInt c) { return e.add(a, c); }
   LaneInt multiply(LaneInt a, LaneInt c) { return e.multiply(a, c); }
+  LaneInt atLeastOne(LaneInt c) { return e.atLeastOne(c); }
   LaneInt floorDivide(LaneInt a, LaneInt c, bool nonNegative) {
     return e.divideFloor(a, c, nonNegative, false);
   }

@@ -191,6 +191,7 @@ private:
                                 const SymbolValues &symbols);
   LaneInt add(LaneInt a, LaneInt c);
   LaneInt multiply(LaneInt a, LaneInt c);
+  LaneInt atLeastOne(LaneInt a);
   LaneInt divideFloor(LaneInt a, LaneInt c, bool nonNegative, bool remainder);
   Value *widen(LaneInt value, int64_t width);
   LaneInt stepInt(int64_t start, int64_t width);

@@ -27,6 +27,7 @@ struct TileEmitter::IndexCode {
   }
   Value add(Value x, Value y) { return make<arith::AddIOp>(x, y); }
   Value multiply(Value x, Value y) { return make<arith::MulIOp>(x, y); }
+  Value atLeastOne(Value x) { return make<arith::MaxSIOp>(x, constant(1)); }
   Value floorDivide(Value x, Value y, bool nonNegative) {
     return nonNegative ? make<arith::DivUIOp>(x, y)
                        : make<arith::FloorDivSIOp>(x, y);

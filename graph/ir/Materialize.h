@@ -19,10 +19,13 @@ namespace charonia::graph {
 ///   Value modulo(Value a, Value b, bool nonNegative);
 ///
 /// where b > 0, and a >= 0 if `nonNegative`; without it, a may have any sign. A
-/// backend may have `ceilDivide(a, b)` too, and `place(expr, write)`, which
-/// chooses where the code of `expr` goes and calls `write` for it. Equal parts
-/// of the expressions that one materializer writes are written once. Backend
-/// and facts must live as long.
+/// backend may have `ceilDivide(a, b)` too; `place(expr, write)`, which chooses
+/// where the code of `expr` goes and calls `write` for it; and
+/// `atLeastOne(b)`, the greater of b and 1, for code that a processor runs: a
+/// divisor is the size of something, and where that may be empty nobody uses
+/// the quotient, but a division by zero ends the process. Equal parts of the
+/// expressions that one materializer writes are written once. Backend and facts
+/// must live as long.
 template <typename Backend> class Materializer {
 public:
   using Value = typename Backend::Value;
@@ -59,6 +62,9 @@ private:
     default:
       break;
     }
+    if constexpr (requires { backend.atLeastOne(b); })
+      if (bounds(binary.getRHS()).low < 1)
+        b = backend.atLeastOne(b);
     bool nonNegative = bounds(binary.getLHS()).low >= 0;
     switch (expr.getKind()) {
     case mlir::AffineExprKind::FloorDiv:

@@ -157,3 +157,46 @@ def test_a_size_that_is_computed_again(tmp_path):
     x = np.arange(40, dtype=np.float32)
     y, z = harness.run_engine(engine, {"x": x}, ["y", "z"], tmp_path)
     assert y.shape == z.shape == (8,)
+
+
+# Parts of x, [n,4], whose k = n % 3 rows are none for some n; their elements are counted by k.
+EMPTY_PARTS = {
+    "rows": """part = Slice (x, zero, k, zero)
+        turned = Transpose (part)
+        flat = Reshape (turned, all)
+        every = Reshape (x, all)
+        joined = Concat <axis = 0> (flat, every)
+        y = Relu (joined)""",
+    "columns": """across = Concat <axis = 0> (four, n)
+        wide = Reshape (x, across)
+        part = Slice (wide, zero, k, one)
+        y = ReduceSum <keepdims = 0> (part)""",
+    "padded": """part = Slice (x, zero, k, zero)
+        turned = Transpose (part)
+        flat = Reshape (turned, all)
+        y = Pad (flat, ends)""",
+    "repeated": """part = Slice (x, zero, k, zero)
+        twice = Tile (part, times)
+        y = Concat <axis = 0> (twice, x)""",
+}
+
+
+@pytest.mark.parametrize("name", EMPTY_PARTS)
+def test_parts_that_are_empty_at_some_sizes(tmp_path, name):
+    """No element of them is asked for, and nothing divides by their size."""
+    constants = """int64[1] zero = {0}, int64[1] one = {1}, int64[1] three = {3}, int64[1] four = {4},
+        int64[1] all = {-1}, int64[2] times = {2, 1}, int64[2] ends = {1, 1}"""
+    shape = {"columns": "", "repeated": "[p,4]"}.get(name, "[p]")
+    model = onnx.parser.parse_model(HEADER + f"""(float[n,4] x) => (float{shape} y) <{constants}>
+        {{ s = Shape (x)
+        n = Gather (s, zero)
+        k = Mod (n, three)
+        {EMPTY_PARTS[name]} }}""")  # fmt: skip
+    onnx.save(model, tmp_path / "m.onnx")
+    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for n in (1, 2, 3, 4, 5, 6):
+        x = np.random.default_rng(n).standard_normal((n, 4)).astype(np.float32)
+        (want,) = session.run(None, {"x": x})
+        (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)
+        np.testing.assert_allclose(got, want, 1e-5, 1e-5, err_msg=f"n = {n}")

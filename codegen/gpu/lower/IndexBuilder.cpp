@@ -90,6 +90,12 @@ IndexSum IndexBuilder::multiply(IndexSum a, IndexSum c) {
   return product;
 }
 
+IndexSum IndexBuilder::atLeastOne(IndexSum a) {
+  if (a.isConstant())
+    return {{}, std::max<int64_t>(a.constant, 1)};
+  return {binary("arith.maxsi", materialize(a), constant(1)), 0};
+}
+
 IndexSum IndexBuilder::floorDivide(IndexSum a, IndexSum c, bool positive) {
   if (c.isConstant()) {
     int64_t by = c.constant;
@@ -173,6 +179,7 @@ struct IndexCode {
   }
   IndexSum add(IndexSum a, IndexSum c) { return builder.add(a, c); }
   IndexSum multiply(IndexSum a, IndexSum c) { return builder.multiply(a, c); }
+  IndexSum atLeastOne(IndexSum c) { return builder.atLeastOne(c); }
   IndexSum floorDivide(IndexSum a, IndexSum c, bool notNegative) {
     return builder.floorDivide(a, c, notNegative);
   }

@@ -44,6 +44,8 @@ public:
 
   IndexSum add(IndexSum a, IndexSum b);
   IndexSum multiply(IndexSum a, IndexSum b);
+  /// The greater of `a` and 1.
+  IndexSum atLeastOne(IndexSum a);
   /// b > 0; a >= 0 if `notNegative`, else of any sign.
   IndexSum floorDivide(IndexSum a, IndexSum b, bool notNegative);
   IndexSum modulo(IndexSum a, IndexSum b, bool notNegative);

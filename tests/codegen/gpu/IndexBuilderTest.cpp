@@ -94,4 +94,26 @@ TEST_F(IndexBuilderTest, RandomExpressions) {
   EXPECT_GT(compared, 3000);
 }
 
+/// Nobody uses what is divided by the size of something empty, but a machine
+/// may not be asked for it.
+TEST_F(IndexBuilderTest, ADivisorThatMayBeZero) {
+  unsigned numDims = graph::RandomExprs::numDims;
+  graph::Facts facts;
+  facts.dims.assign(numDims, {0, 100});
+  facts.symbols.push_back({0, 9});
+  AffineExpr dim = getAffineDimExpr(0, &context),
+             size = getAffineSymbolExpr(0, &context);
+  for (AffineExpr e : {dim.floorDiv(size), dim % size})
+    for (int64_t divisor : {0, 1, 7}) {
+      SmallVector<int64_t> values(numDims, 52);
+      values.push_back(divisor);
+      SmallVector<bool> isConstant(values.size(), false);
+      func::FuncOp function = build(e, facts, isConstant, values);
+      int64_t got = -77;
+      ASSERT_EQ(tile::interpret(function, {{&got, 1}}, values, 0, 1), "");
+      int64_t by = std::max<int64_t>(divisor, 1);
+      EXPECT_EQ(got, e.getKind() == AffineExprKind::Mod ? 52 % by : 52 / by);
+    }
+}
+
 } // namespace
