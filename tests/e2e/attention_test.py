@@ -334,3 +334,39 @@ def test_dynamic_left_padding(check):
             if dim.dim_value == 21:
                 dim.dim_param = "s"
     check(model, proto, want)
+
+
+class ShortModel(Model):
+    """Keys and values lose their first row: with one row nothing is left."""
+
+    def decomposed(self, steps, guard=None):
+        q, k, v = self.qkv
+        names = [self.constant([number], np.int64) for number in (1, np.iinfo(np.int64).max, 2)]
+        for name in "kv":
+            self.nodes.append(helper.make_node("Slice", [name, *names], [f"{name}_left"]))
+        turned = self.node("Transpose", ["k_left"], perm=[0, 1, 3, 2])
+        x, scores = self.node("MatMul", ["q", turned]), q @ np.swapaxes(k[:, :, 1:], 2, 3)
+        for kind, number in steps:
+            x = self.node({"scale": "Mul", "add": "Add"}[kind], [x, self.constant(number)])
+            scores = scores * number if kind == "scale" else scores + number
+        p = self.node("Softmax", [x], axis=-1)
+        if guard == NAN_ROWS:
+            p = self.node("Where", [self.node("IsNaN", [p]), self.constant(0), p])
+        self.nodes.append(helper.make_node("MatMul", [p, "v_left"], ["y"]))
+        e = np.exp(scores - scores.max(-1, keepdims=True, initial=-INF))
+        return e / e.sum(-1, keepdims=True) @ v[:, :, 1:].astype(np.float64)
+
+    def input(self, name, array, dims=None):
+        open_size = dims or [array.shape[0], H, "t" if name in "kv" else array.shape[2], array.shape[3]]
+        return super().input(name, array, open_size)
+
+
+@pytest.mark.parametrize("t", (1, 2, 38))
+@pytest.mark.parametrize("steps", ([], [("scale", 0.25), ("add", -1.0)]), ids=("plain", "scaled"))
+@pytest.mark.parametrize("guard", (None, NAN_ROWS))
+def test_no_keys(t, steps, guard, check):
+    """A product over no keys is 0, whatever a softmax of nothing would be."""
+    model = ShortModel(5, t, t)
+    want = model.decomposed(steps, guard)
+    assert (t > 1) == bool(want.any()) and not np.isnan(want).any()
+    check(model, model.proto(), want)

@@ -341,8 +341,12 @@ private:
   }
 
   /// The result of accumulated values [rows, columns] and sums [rows]. A sum is
-  /// at least 1; it is 0 where all scores are -inf, and NaN where one is.
+  /// at least 1; it is 0 where all scores are -inf, and NaN where one is. Where
+  /// there are no keys there are no scores either, and the result is a product
+  /// without terms: 0.
   Value quotient(Value values, Value sum) {
+    Value anyKeys = e.emitInBounds({{e.constant(0), key[2]}}, {rows});
+    sum = e.maskWith(anyKeys, sum, 1);
     if (op.getGuard() == graph::RowGuard::empty)
       sum = e.maskWith(compare(arith::CmpFPredicate::UNE, sum, 0), sum, 1);
     Value result = e.quotient(values, repeat(sum, columns));
