@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the table of ONNX operators into README.md, from the importer's rows.
+"""Writes the tables of operators into docs/operators.md, from the importers' rows.
 
-    operator_table.py [--check]     --check: exit status 1 if the table is not up to date
+    operator_table.py [--check]     --check: exit status 1 if they are not up to date
 
-An operator without a row of its own is imported if ONNX defines it by a function
+An ONNX operator without a row of its own is imported if ONNX defines it by a function
 body in which every node is. Bodies that depend on a node's attributes and types are
 instantiated with float inputs and default attributes.
 """
@@ -17,7 +17,6 @@ from onnx import TensorProto, defs, helper
 
 ROOT = Path(__file__).resolve().parent.parent
 ROW = re.compile(r'\{"([\w.]*)",\s*"(\w+)",\s*(\d+),\s*(\d+),')
-BEGIN, END = "<!-- begin operator table -->\n", "<!-- end operator table -->\n"
 
 
 def rows():
@@ -31,14 +30,18 @@ def rows():
     return found
 
 
-def simple_rows(framework):
-    """The operators in the tables of a framework whose rows begin with a name alone."""
+def families(framework):
+    """{family: operators} in the tables of a framework whose rows begin with a name alone."""
     row = re.compile(r'^ +\{"([\w.]+)",', re.M)
     files = sorted((ROOT / "frontends" / framework / "ops").glob("*.cpp"))
-    found = {op for file in files for op in row.findall(file.read_text())}
-    if not found:
+    found = {file.stem: set(row.findall(file.read_text())) for file in files}
+    if not any(found.values()):
         raise SystemExit(f"operator_table: no rows in frontends/{framework}/ops")
-    return found
+    return {family: ops for family, ops in found.items() if ops}
+
+
+def simple_rows(framework):
+    return set().union(*families(framework).values())
 
 
 def body(schema):
@@ -87,7 +90,7 @@ def since(ranges):
     return f"from {first}" if first > 1 else "all"
 
 
-def table():
+def onnx_table():
     found = rows()
     groups = {}
     for (domain, op), ranges in found.items():
@@ -96,22 +99,59 @@ def table():
     order = sorted(groups, key=lambda g: (g != "all", int(g.split()[-1]) if g.startswith("from") else g != "all" and 99))
     lines += [f"| {group} | {', '.join(sorted(groups[group]))} |" for group in order]
     by_body = ", ".join(expandable(found))
-    lines += ["", f"By the function body that ONNX defines, besides models' own functions: {by_body}.", ""]
+    lines += ["", f"By the function body that ONNX defines, besides models' own functions: {by_body}."]
+    return lines
+
+
+def family_table(framework, short):
+    lines = ["| family | operators |", "| --- | --- |"]
+    for family, ops in families(framework).items():
+        lines.append(f"| {family} | {', '.join(sorted({short(op) for op in ops}, key=str.lower))} |")
+    return lines
+
+
+def plain(op):
+    """PyTorch's name without namespace and overload."""
+    return "`" + op.removeprefix("aten.").rpartition(".")[0] + "`"
+
+
+def text():
+    torch, tensorflow = len(simple_rows("pytorch")), len(simple_rows("tensorflow"))
+    lines = [
+        "# Operators that can be imported",
+        "",
+        "By `scripts/operator_table.py`, from the importers' rows. What is not here is refused by name.",
+        "",
+        "## PyTorch",
+        "",
+        f"{torch} overloads, here without their overloads' names; each also in place (`add_`) where PyTorch has that.",
+        "Regions: `no_grad`, autocast and `cond`, as [importing.md](importing.md) says.",
+        "",
+        *family_table("pytorch", plain),
+        "",
+        "## TensorFlow",
+        "",
+        f"{tensorflow} operators, besides calls, branches and loops.",
+        "",
+        *family_table("tensorflow", str),
+        "",
+        "## ONNX",
+        "",
+        *onnx_table(),
+        "",
+    ]
     return "\n".join(lines)
 
 
 def main():
-    readme = ROOT / "README.md"
-    text = readme.read_text()
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    wanted = before + BEGIN + table() + END + after
+    page = ROOT / "docs/operators.md"
+    wanted = text()
     if "--check" in sys.argv[1:]:
-        if wanted != text:
-            print("README.md: the table of operators is not up to date: run scripts/operator_table.py")
+        if not page.exists() or page.read_text() != wanted:
+            print("docs/operators.md is not up to date: run scripts/operator_table.py")
             return 1
         return 0
-    readme.write_text(wanted)
+    page.write_text(wanted)
     return 0
 
 

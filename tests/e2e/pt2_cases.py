@@ -711,6 +711,11 @@ class Spellings(Case):
             a.greater_equal.Scalar(i, 1), a.not_equal.Tensor(i, j), a.not_equal.Scalar(i, 1),
             torch.maximum(x, y), torch.max(i, j), x.clamp_min(0.2), x.clamp_max(0.2), x.clamp_min(y), x.clamp_max(y),
             a.clip.default(x, -0.5, 0.5), a.clip.Tensor(x, y, y + 1), x.masked_fill(i > 0, torch.tensor(7.0)),
+            i ^ 6, i.abs() << 2, i >> 1, i.abs() << j.abs(), i >> j.abs(), torch.bitwise_left_shift(i, 1), torch.bitwise_right_shift(i, j.abs()),
+            a.bitwise_left_shift.Tensor_Scalar(i, 2), a.bitwise_right_shift.Tensor_Scalar(i, 2), a.__rshift__.Tensor(i, j.abs()),
+            a.__lshift__.Tensor(i, j.abs()), a.bitwise_left_shift.Tensor(i, j.abs()),
+            F.threshold(x, 0.1, 20), F.hardshrink(x), F.softshrink(x, 0.3), F.logsigmoid(x * 9), x.asinh(), (x.abs() + 1).acosh(), small.atanh(),
+            torch.atan2(x, y), torch.atan2(x * 0, y), torch.atan2(x, y * -0.0),
             a.where.ScalarSelf(i > 0, 2.5, x), torch.where(i > 0, x, -1.0), a.fill.Tensor(x, torch.tensor(2.0)),
         )  # fmt: skip
 
@@ -745,7 +750,10 @@ class Layouts(Case):
             a.empty.memory_format([2, 3]).fill_(1), torch.empty_like(x).copy_(y), x.new_empty(2).fill_(4), a.empty_permuted.default([2, 3], [1, 0]).fill_(2),
             torch.imag(a.conj.default(torch.view_as_complex(x.reshape(-1, 2)))),
             torch.view_as_real(a.conj_physical.default(torch.view_as_complex(x.reshape(-1, 2)))),
-            a.native_channel_shuffle.default(x[..., None], 2),
+            a.native_channel_shuffle.default(x[..., None], 2), torch.outer(x[0, 0], y[1, :, 0]), torch.tensordot(x, y, ([0, 2], [0, 2])),
+            torch.tensordot(x, y.transpose(1, 2), ([2], [1])), F.cosine_similarity(x, y, 2), F.cosine_similarity(x, y[:1]),
+            torch.atleast_1d(x[0, 0, 0]), torch.atleast_2d(x[0, 0]), torch.atleast_3d(x[0]), torch.atleast_3d(x[0, 0]),
+            F.adaptive_avg_pool2d(x, (1, None)), F.adaptive_avg_pool2d(x, (None, 4)), F.adaptive_max_pool2d(x, (3, None)),
         )  # fmt: skip
 
 
@@ -780,6 +788,26 @@ class Solid(Case):
         )  # fmt: skip
 
 
+class Ends(Case):
+    """What lies at an end, or behind all: weights near 1, NaN among boundaries."""
+
+    exact = True
+    core = False
+
+    def inputs(self, b, n):
+        return (torch.randn(b, 3),)
+
+    def forward(self, x):
+        inf, nan = float("inf"), float("nan")
+        edges = torch.tensor([1.0, 2, 3])
+        odd = torch.tensor([nan, 2, -inf, inf, 2.5])
+        far, near = torch.full((3,), 1e8), torch.ones(3)
+        return (
+            x + 1, torch.bucketize(odd, edges), torch.bucketize(odd, edges, right=True), torch.searchsorted(edges, odd),
+            torch.lerp(far, near, 1.0), torch.lerp(far, near, torch.tensor([0.0, 0.5, 1.0])), torch.lerp(near, far, 0.75),
+        )  # fmt: skip
+
+
 class Parts(Case):
     """Writes through the parts of a split, and rolls by more than some sizes."""
 
@@ -802,8 +830,14 @@ class Parts(Case):
         rows[-1].sub_(rows[0])
         torch.tensor_split(z, (2, 3), 2)[1].fill_(9)
         z.narrow(2, 0, 1).clamp_(max=0)
+        square = x[:, :3, 1:5] * 1
+        square.diagonal(0, 1, 2).fill_(7)
+        square.diagonal(-1, 2, 1).neg_()
+        wide = x[:, :3] * 2
+        wide.diagonal(1, 1, 2).add_(wide[:, :, 0])
+        wide.diagonal(-2, 1, 2).zero_()
         n = x.shape[1]
-        return (y, p, q, r, z, rows[4], x.roll(5, 1), x.roll(-7, 1), x.roll((9, -4), (1, 2)), x.roll(n // 2, 1), x.roll(1, 0),
+        return (square, wide, y, p, q, r, z, rows[4], x.roll(5, 1), x.roll(-7, 1), x.roll((9, -4), (1, 2)), x.roll(n // 2, 1), x.roll(1, 0),
                 x.roll(2))  # fmt: skip
 
 
@@ -847,7 +881,7 @@ CASES = {
     cls.__name__.lower(): cls
     for cls in (Conv, Pool, Norm, Arithmetic, Types, Functions, Reduce, View, Slice, InPlace, Index,
                 Attention, Sources, Product, Storage, Resize, Sample, Order, Recurrent, Fold, Scatter, Transposed, Heads, Alias, InPlaceTypes,
-                Extremes, Rotary, Regions, Branch, Spellings, Layouts, Solid, Parts, Whole, HalfNorm)
+                Extremes, Rotary, Regions, Branch, Spellings, Layouts, Solid, Ends, Parts, Whole, HalfNorm)
 }  # fmt: skip
 
 

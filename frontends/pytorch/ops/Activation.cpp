@@ -80,6 +80,36 @@ static LogicalResult softplus(Call &c) {
       e.compare(graph::Predicate::gt, scaled, e.scalar(threshold, element));
   return c.yield(e.select(isLinear, x, y));
 }
+static LogicalResult logSigmoid(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  Value decay =
+      e.op<graph::ExpOp>({e.op<graph::NegOp>({e.op<graph::AbsOp>({x})})});
+  return c.yield(e.sub(e.min(x, e.scalar(0.0, elementOf(x))),
+                       e.op<graph::Log1pOp>({decay})));
+}
+static LogicalResult threshold(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  Value isLow =
+      e.compare(graph::Predicate::le, x, c.operand("threshold", elementOf(x)));
+  return c.yield(e.select(isLow, c.operand("value", elementOf(x)), x));
+}
+/// Nothing from -lambda to lambda; what is beyond as it is, or nearer by
+/// lambda.
+template <bool isSoft> static LogicalResult shrink(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  mlir::Type element = elementOf(x);
+  double lambda = c.number("lambd", 0.5);
+  Value high = e.scalar(lambda, element), low = e.scalar(-lambda, element);
+  Value isHigh = e.compare(graph::Predicate::gt, x, high),
+        isLow = e.compare(graph::Predicate::lt, x, low);
+  // A NaN stays one.
+  Value inside = e.mul(x, e.scalar(0.0, element));
+  return c.yield(e.select(isHigh, isSoft ? e.sub(x, high) : x,
+                          e.select(isLow, isSoft ? e.sub(x, low) : x, inside)));
+}
 /// One slope, or one a channel.
 static LogicalResult prelu(Call &c) {
   Emitter &e = c.getEmitter();
@@ -136,6 +166,10 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::activationRows() {
       {"aten.celu.default", celu},
       {"aten.selu.default", selu},
       {"aten.softplus.default", softplus},
+      {"aten.log_sigmoid.default", logSigmoid},
+      {"aten.threshold.default", threshold},
+      {"aten.hardshrink.default", shrink<false>},
+      {"aten.softshrink.default", shrink<true>},
       {"aten.prelu.default", prelu},
       {"aten._prelu_kernel.default", prelu},
       {"aten.glu.default", glu},

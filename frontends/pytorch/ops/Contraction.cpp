@@ -242,6 +242,72 @@ static LogicalResult distances(Call &c) {
   return c.yield(e.cast(y, element));
 }
 
+static LogicalResult outer(Call &c) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement();
+  Value a = c.operand("self", element), b = c.operand("vec2", element);
+  if (rankOf(a) != 1 || rankOf(b) != 1)
+    return c.fail("is of vectors");
+  return c.yield(e.mul(e.reshape(a, {graph::getShape(a)[0], e.number(1)}), b));
+}
+/// Sums over the dimensions that are listed of both.
+static LogicalResult tensordot(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value a = c.tensor("self"), b = c.tensor("other");
+  SmallVector<int64_t> overA = c.integers("dims_self"),
+                       overB = c.integers("dims_other");
+  if (!a || !b || overA.size() != overB.size())
+    return c.fail("sums over other numbers of dimensions");
+  // The kept ones in front of the summed ones; the other way round for `b`.
+  auto asMatrix = [&](Value x, SmallVector<int64_t> &over, bool keptFirst) {
+    for (int64_t &d : over)
+      d = c.axis(d, rankOf(x));
+    Exprs shape = graph::getShape(x), kept, summed;
+    SmallVector<int64_t> order;
+    for (int64_t d = 0; d < rankOf(x); ++d)
+      if (!llvm::is_contained(over, d)) {
+        order.push_back(d);
+        kept.push_back(shape[d]);
+      }
+    for (int64_t d : over)
+      summed.push_back(shape[d]);
+    order.insert(keptFirst ? order.end() : order.begin(), over.begin(),
+                 over.end());
+    mlir::AffineExpr rows = productOf(kept, e.getContext()),
+                     inner = productOf(summed, e.getContext());
+    return e.reshape(e.transpose(x, order),
+                     keptFirst ? Exprs{rows, inner} : Exprs{inner, rows});
+  };
+  Value left = asMatrix(a, overA, true), right = asMatrix(b, overB, false);
+  return c.yield(e.reshape(buildMatmul(left, right, e), c.resultShape()));
+}
+/// The cosine of the angle between vectors along a dimension.
+static LogicalResult cosineSimilarity(Call &c) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement();
+  Value a = e.widen(c.operand("x1", element)),
+        b = e.widen(c.operand("x2", element));
+  double epsilon = c.number("eps", 1e-8);
+  // The dimension is one of both together.
+  if (!a || !b)
+    return c.yield(Value());
+  auto shape = e.join(graph::getShape(a), graph::getShape(b));
+  if (!shape)
+    return c.fail("is of tensors that do not broadcast");
+  a = e.broadcast(a, *shape);
+  b = e.broadcast(b, *shape);
+  int64_t axis = c.axis("dim", rankOf(a), 1);
+  auto total = [&](Value x, Value y) {
+    return e.reduce(graph::ReduceKind::sum, e.mul(x, y), {axis}, false);
+  };
+  auto length = [&](Value x) {
+    return e.max(e.op<graph::SqrtOp>({total(x, x)}),
+                 e.scalar(epsilon, elementOf(x)));
+  };
+  return c.yield(
+      e.cast(e.div(total(a, b), e.mul(length(a), length(b))), element));
+}
+
 // Attention.
 
 /// Where query s may see key t: t <= s, whatever the lengths.
@@ -345,6 +411,9 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::contractionRows() {
       {"aten.einsum.default", einsum},
       {"aten.cdist.default", distances},
       {"aten._cdist_forward.default", distances},
+      {"aten.outer.default", outer},
+      {"aten.tensordot.default", tensordot},
+      {"aten.cosine_similarity.default", cosineSimilarity},
       {"aten.scaled_dot_product_attention.default", attention},
   };
   return rows;

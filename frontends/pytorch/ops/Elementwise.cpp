@@ -100,7 +100,7 @@ static LogicalResult mul(Call &c) {
   return yieldAs(c, isBool(element) ? e.op<graph::AndOp>({a, b}) : e.mul(a, b));
 }
 
-/// Whether both are negative or none is.
+/// Whether one is negative and the other is not.
 static Value differInSign(Value a, Value b, Emitter &e) {
   Value zero = e.scalar(int64_t(0), elementOf(a));
   return e.op<graph::XorOp>(
@@ -259,11 +259,17 @@ template <bool divide> static LogicalResult addProduct(Call &c) {
       c, e.add(c.operand("self", element), divide ? e.div(a, b) : e.mul(a, b)));
 }
 /// self + weight * (end - self).
+/// From the nearer end, so that either is reached.
 static LogicalResult lerp(Call &c) {
   Emitter &e = c.getEmitter();
   mlir::Type element = c.resultElement();
   Value a = c.operand("self", element), b = c.operand("end", element);
-  return c.yield(e.add(a, e.mul(c.operand("weight", element), e.sub(b, a))));
+  Value weight = c.operand("weight", element), way = e.sub(b, a);
+  Value isFar = e.compare(Predicate::ge, e.op<graph::AbsOp>({weight}),
+                          e.scalar(0.5, element));
+  Value rest = e.sub(e.scalar(1.0, element), weight);
+  return c.yield(e.select(isFar, e.sub(b, e.mul(way, rest)),
+                          e.add(a, e.mul(weight, way))));
 }
 
 /// Of integers it is always `otherwise`.
@@ -300,6 +306,39 @@ static LogicalResult isFinite(Call &c) {
          e.op<graph::IsInfOp>(
              {x}, {e.attr("positive", true), e.attr("negative", true)})})});
   });
+}
+/// The angle of (x, y), from -pi to pi.
+static LogicalResult atan2(Call &c) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement();
+  Value y = e.widen(c.operand("self", element)),
+        x = e.widen(c.operand("other", element));
+  mlir::Type wide = elementOf(x);
+  auto number = [&](double value) { return e.scalar(value, wide); };
+  auto isLess = [&](Value a, Value b) {
+    return e.compare(Predicate::lt, a, b);
+  };
+  // Zeros have signs, too: so have their reciprocals.
+  auto isNegative = [&](Value v) {
+    Value isZero = e.compare(Predicate::eq, v, number(0));
+    return isLess(e.select(isZero, e.div(number(1), v), v), number(0));
+  };
+  Value a = e.op<graph::AbsOp>({x}), b = e.op<graph::AbsOp>({y});
+  Value most = e.max(a, b), least = e.min(a, b);
+  // Of two infinities, or two zeros, the quotient is no number.
+  Value quotient =
+      e.select(e.compare(Predicate::eq, most, number(0)), number(0),
+               e.select(e.compare(Predicate::eq, most, least), number(1),
+                        e.div(least, most)));
+  constexpr double pi = 3.14159265358979323846;
+  Value angle = e.op<graph::AtanOp>({quotient});
+  angle = e.select(isLess(a, b), e.sub(number(pi / 2), angle), angle);
+  angle = e.select(isNegative(x), e.sub(number(pi), angle), angle);
+  angle = e.select(isNegative(y), e.op<graph::NegOp>({angle}), angle);
+  angle = e.select(
+      e.op<graph::OrOp>({e.op<graph::IsNanOp>({x}), e.op<graph::IsNanOp>({y})}),
+      e.add(x, y), angle);
+  return c.yield(e.cast(angle, element));
 }
 /// NaN and infinities become numbers: 0, and the largest there are.
 static LogicalResult nanToNum(Call &c) {
@@ -357,6 +396,10 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::elementwiseRows() {
       {"aten.asin.default", unary<AsinOp>},
       {"aten.acos.default", unary<AcosOp>},
       {"aten.atan.default", unary<AtanOp>},
+      {"aten.atan2.default", atan2},
+      {"aten.asinh.default", unary<AsinhOp>},
+      {"aten.acosh.default", unary<AcoshOp>},
+      {"aten.atanh.default", unary<AtanhOp>},
       {"aten.sinh.default", unary<SinhOp>},
       {"aten.cosh.default", unary<CoshOp>},
       {"aten.floor.default", rounded<FloorOp>},
@@ -417,6 +460,15 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::elementwiseRows() {
       {"aten.__or__.Tensor", binary<OrOp>},
       {"aten.__or__.Scalar", binary<OrOp>},
       {"aten.__xor__.Tensor", binary<XorOp>},
+      {"aten.__xor__.Scalar", binary<XorOp>},
+      {"aten.__lshift__.Tensor", binary<ShlOp>},
+      {"aten.__lshift__.Scalar", binary<ShlOp>},
+      {"aten.__rshift__.Tensor", binary<ShrOp>},
+      {"aten.__rshift__.Scalar", binary<ShrOp>},
+      {"aten.bitwise_left_shift.Tensor", binary<ShlOp>},
+      {"aten.bitwise_left_shift.Tensor_Scalar", binary<ShlOp>},
+      {"aten.bitwise_right_shift.Tensor", binary<ShrOp>},
+      {"aten.bitwise_right_shift.Tensor_Scalar", binary<ShrOp>},
       {"aten.logical_and.default", logical<AndOp>},
       {"aten.logical_or.default", logical<OrOp>},
       {"aten.logical_xor.default", logical<XorOp>},

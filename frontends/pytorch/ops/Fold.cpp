@@ -289,6 +289,45 @@ static LogicalResult diagonal(Call &c) {
   return c.yield(e.transpose(y, back));
 }
 
+/// `self` with its diagonal replaced: each element of that is spread over its
+/// row or column, of which one place takes it.
+static Value writeDiagonal(Call &c, Value self, Value view) {
+  Emitter &e = c.getEmitter();
+  int64_t rank = rankOf(self), offset = c.integer("offset", 0);
+  int64_t first = c.axis("dim1", rank, 0), second = c.axis("dim2", rank, 1);
+  if (!self || !view || e.failed())
+    return {};
+  Exprs shape = graph::getShape(self);
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  auto along = [&](int64_t axis) {
+    Exprs dims(rank, e.number(1));
+    dims[axis] = shape[axis];
+    return e.iota(dims, axis, i64);
+  };
+  Value row = along(first), column = along(second);
+  Value isThere = e.compare(graph::Predicate::eq, e.sub(column, row),
+                            e.scalar(offset, i64));
+  // The place on the diagonal, by the dimension that it begins at 0 of.
+  int64_t axis = offset >= 0 ? first : second;
+  AffineExpr length = graph::getShape(view).back();
+  Value place = e.min(e.iota({shape[axis]}, 0, i64),
+                      e.size(graph::simplify(length - 1), i64));
+  Value spread =
+      e.op<graph::GatherOp>({view, place}, e.attr("axis", rankOf(view) - 1));
+  if (!spread)
+    return {};
+  // The other dimensions, then that one: to where they are in `self`.
+  SmallVector<int64_t> order;
+  Exprs dims = shape;
+  dims[axis == first ? second : first] = e.number(1);
+  for (int64_t d = 0, other = 0; d < rank; ++d)
+    if (d == axis)
+      order.push_back(rankOf(spread) - 1);
+    else if (d != first && d != second)
+      order.push_back(other++);
+  return e.select(isThere, e.reshape(e.transpose(spread, order), dims), self);
+}
+
 llvm::ArrayRef<Row> charonia::frontend::pytorch::foldRows() {
   static const Row rows[] = {
       {"aten.unfold.default", unfold, Alias::View},
@@ -302,7 +341,7 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::foldRows() {
       {"aten.meshgrid.default", meshgrid},
       {"aten.meshgrid.indexing", meshgrid},
       {"aten.diff.default", diff},
-      {"aten.diagonal.default", diagonal, Alias::View},
+      {"aten.diagonal.default", diagonal, Alias::View, writeDiagonal},
   };
   return rows;
 }

@@ -94,6 +94,9 @@ template <unsigned spatial> static LogicalResult averagePool(Call &c) {
       e.div(sum, e.scalar(c.integer("divisor_override"), elementOf(sum)))));
 }
 
+/// A count of windows: as many as there are elements.
+constexpr int64_t unchanged = -1;
+
 /// Combines `count` windows along one dimension of L elements, the i-th from
 /// floor(i * L / count) to ceil((i + 1) * L / count).
 static Value poolAlong(Value x, int64_t axis, int64_t count, bool max,
@@ -104,6 +107,8 @@ static Value poolAlong(Value x, int64_t axis, int64_t count, bool max,
   auto combine = [&](Value part) {
     return max ? e.reduce(kind, part, {axis}, true) : e.mean(part, axis, true);
   };
+  if (count == unchanged)
+    return x;
   if (count == 1)
     return combine(x);
   Exprs shape = graph::getShape(x);
@@ -138,18 +143,35 @@ static Value poolAlong(Value x, int64_t axis, int64_t count, bool max,
 static LogicalResult adaptivePool(Call &c, unsigned spatial, bool max) {
   Emitter &e = c.getEmitter();
   Batched x(c, spatial);
-  SmallVector<int64_t> counts = c.repeated("output_size", spatial, 1);
-  if (!x.value)
+  Exprs given = c.sizes("output_size");
+  if (!x.value || llvm::is_contained(given, mlir::AffineExpr()))
     return c.yield(Value());
   Exprs shape = graph::getShape(x.value);
+  if (given.size() == 1)
+    given.assign(spatial, given[0]);
+  if (given.size() != spatial)
+    return c.fail("has " + llvm::Twine(given.size()) + " sizes");
+  // Dimensions may stay as they are, of whatever size that is.
+  SmallVector<int64_t> counts;
+  for (unsigned i = 0; i < spatial; ++i) {
+    auto count = graph::constantOf(given[i]);
+    bool stays = graph::simplify(given[i] - shape[i + 2]) == e.number(0);
+    if (!count && !stays)
+      return c.fail("an adaptive pooling to " +
+                        e.getSymbols().toString(given[i]) +
+                        " elements is not supported",
+                    "fix that size when exporting");
+    counts.push_back(stays ? unchanged : *count);
+  }
   Window w;
   bool isEven = true, isGlobal = true;
   for (unsigned i = 0; i < spatial; ++i) {
     auto length = graph::constantOf(shape[i + 2]);
     isGlobal &= counts[i] == 1;
-    isEven &= length && counts[i] >= 1 && *length >= counts[i] &&
-              *length % counts[i] == 0;
-    w.kernel.push_back(isEven ? *length / counts[i] : 1);
+    bool stays = counts[i] == unchanged;
+    isEven &= stays || (length && counts[i] >= 1 && *length >= counts[i] &&
+                        *length % counts[i] == 0);
+    w.kernel.push_back(isEven && !stays ? *length / counts[i] : 1);
   }
   if (isGlobal) {
     auto axes = llvm::to_vector(llvm::seq<int64_t>(2, spatial + 2));

@@ -74,7 +74,9 @@ static LogicalResult countBoundaries(Call &c, Value x, Value boundaries) {
     spread.insert(spread.end() - 1, e.number(1));
   Value own = e.cast(e.reshape(x, shape), common);
   Value other = e.cast(e.reshape(boundaries, spread), common);
-  Value before = e.compare(right ? Predicate::le : Predicate::lt, other, own);
+  // A NaN comes behind all.
+  Value before = e.op<graph::NotOp>(
+      {e.compare(right ? Predicate::gt : Predicate::ge, other, own)});
   return c.yield(e.reduce(ReduceKind::sum, e.cast(before, c.resultElement()),
                           {rank}, false));
 }
