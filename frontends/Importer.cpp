@@ -1,5 +1,6 @@
 #include "frontends/Importer.h"
 #include "frontends/common/ModuleBuilder.h"
+#include "frontends/common/Replacements.h"
 #include "frontends/onnx/Import.h"
 #include "frontends/pytorch/Import.h"
 #include "frontends/tensorflow/Import.h"
@@ -30,9 +31,28 @@ static std::string beginningOf(llvm::StringRef path) {
   return bytes;
 }
 
+/// Over weights of another file.
+static ImportResult importWithWeights(llvm::StringRef path,
+                                      const ImportOptions &options,
+                                      mlir::MLIRContext &context) {
+  Problem problem;
+  auto tensors = SafeTensors::open(options.weights, problem);
+  if (!tensors)
+    return failedImport(options.weights, problem);
+  Replacements replacements(std::move(*tensors), options.weights);
+  ImportOptions rest = options;
+  rest.weights.clear();
+  rest.replacements = &replacements;
+  ImportResult result = importModel(path, rest, context);
+  replacements.finish(result);
+  return result;
+}
+
 ImportResult charonia::frontend::importModel(llvm::StringRef path,
                                              const ImportOptions &options,
                                              mlir::MLIRContext &context) {
+  if (!options.weights.empty())
+    return importWithWeights(path, options, context);
   std::string beginning = beginningOf(path);
   if (!options.program.empty() && !pytorch::isFile(beginning))
     return failedImport(path,
@@ -48,7 +68,7 @@ ImportResult charonia::frontend::importModel(llvm::StringRef path,
                         {"has no signatures and takes no names of inputs and "
                          "outputs: it is no model of TensorFlow",
                          "leave out --signature, --inputs and --outputs"});
-  if (pytorch::isFile(beginning))
+  if (pytorch::isFile(beginning) || path.ends_with(".pt2"))
     return pytorch::importFile(path, options, context);
   return onnx::importFile(path, options, context);
 }

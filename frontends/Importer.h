@@ -20,6 +20,8 @@ namespace charonia::frontend {
 /// Inputs and outputs that a model may have, each.
 constexpr int maxInputsAndOutputs = 4096;
 
+class Replacements;
+
 struct ImportOptions {
   /// Shapes of inputs; what is not given is as the model has it. An unnamed
   /// dimension i of input x becomes the symbol x_dim<i>; a symbol without a
@@ -35,6 +37,12 @@ struct ImportOptions {
   /// in the engine's order; empty for those that are read, and for what nobody
   /// reads.
   std::vector<std::string> inputs, outputs;
+  /// Weights to take over those of the model's file, by name: a file of the
+  /// safetensors format, an index of several, or a folder with either. Each of
+  /// its tensors has to be a weight of the model, in its type and shape.
+  std::string weights;
+  /// The same, read already.
+  Replacements *replacements = nullptr;
   /// Called with the name of each of the model's own nodes before it is
   /// imported; may be empty.
   std::function<void(const std::string &node)> progress;

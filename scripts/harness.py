@@ -213,6 +213,19 @@ def save_array(path: Path, value: np.ndarray) -> None:
     np.save(path, value)
 
 
+def save_safetensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Path:
+    """Tensors by name in the safetensors format."""
+    words = {"float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32"}
+    header, data = {}, b""
+    for name, value in tensors.items():
+        end = len(data) + value.nbytes
+        header[name] = {"dtype": words[str(value.dtype)], "shape": value.shape, "data_offsets": [len(data), end]}
+        data += value.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    return path
+
+
 def as_dtype(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Undoes save_array: gives raw two-byte values their meaning back."""
     if dtype.name == "bfloat16" and value.dtype != dtype and value.itemsize == 2:

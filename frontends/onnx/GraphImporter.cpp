@@ -83,6 +83,8 @@ void GraphImporter::addInitializers(::onnx::GraphProto &graph, Scope &scope) {
   auto add = [&](const std::string &name, auto &map, auto *tensor) {
     bool isNew = !name.empty() && !scope.tensors.count(name) &&
                  !scope.sparse.count(name);
+    if (isNew && replacements)
+      replacements->know(name);
     if (isNew)
       map[name] = tensor;
     else
@@ -131,6 +133,9 @@ const Binding *GraphImporter::lookup(const std::string &name, Scope &scope,
   } else {
     return scope.parent ? lookup(name, *scope.parent, frame) : nullptr;
   }
+  if (data && replacements)
+    if (auto other = replacements->find(name, data->type))
+      data = other;
   auto &builder = emitter.getBuilder();
   emitter.begin(mlir::NameLoc::get(builder.getStringAttr(name)));
   Binding &binding = scope.values[name] = toBinding(data, name, problem);

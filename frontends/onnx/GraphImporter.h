@@ -2,7 +2,7 @@
 #ifndef CHARONIA_FRONTENDS_ONNX_GRAPHIMPORTER_H
 #define CHARONIA_FRONTENDS_ONNX_GRAPHIMPORTER_H
 
-#include "frontends/common/Diagnostic.h"
+#include "frontends/common/Replacements.h"
 #include "frontends/onnx/Node.h"
 #include "frontends/onnx/Order.h"
 #include "frontends/onnx/Schema.h"
@@ -80,6 +80,7 @@ public:
 
   /// As of ImportOptions.
   std::function<void(const std::string &node)> progress;
+  Replacements *replacements = nullptr;
   /// Declared types by value, to be checked against what is found.
   std::unordered_map<std::string, const ::onnx::TypeProto *> declared;
 

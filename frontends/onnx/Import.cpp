@@ -81,6 +81,7 @@ bool ModelImporter::checkVersions() {
 void ModelImporter::importGraph() {
   ::onnx::GraphProto &graph = *model.mutable_graph();
   importer.addFunctions(model.functions());
+  importer.replacements = options.replacements;
   Scope scope;
   scope.opsets = opsets;
   scope.mayTake = true;

@@ -6,9 +6,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include <climits>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace charonia;
@@ -118,119 +115,7 @@ std::optional<Problem> frontend::onnx::readModel(StringRef file,
   return problem;
 }
 
-struct frontend::onnx::ExternalFiles::File {
-  fs::mapped_file_region region;
-  uint64_t size = 0;
-};
-
-static bool isInside(StringRef file, StringRef folder) {
-  return file.consume_front(folder) && (folder == "/" || file.starts_with("/"));
-}
-
-namespace {
-/// A file descriptor; closed at the end.
-class Descriptor {
-public:
-  explicit Descriptor(int number) : number(number) {}
-  Descriptor(Descriptor &&other) : number(std::exchange(other.number, -1)) {}
-  ~Descriptor() {
-    if (number >= 0)
-      ::close(number);
-  }
-  explicit operator bool() const { return number >= 0; }
-  int get() const { return number; }
-  /// The name under which the system shows it, which opens what it is open on,
-  /// whatever has happened to paths meanwhile.
-  std::string name() const { return "/proc/self/fd/" + std::to_string(number); }
-
-private:
-  int number;
-};
-} // namespace
-
-static std::string lastError() {
-  return std::error_code(errno, std::generic_category()).message();
-}
-
-/// Where a descriptor's file lies; an error in errno.
-static std::optional<std::string> pathOf(const Descriptor &descriptor) {
-  std::string path(PATH_MAX, 0);
-  ssize_t size =
-      ::readlink(descriptor.name().c_str(), path.data(), path.size());
-  if (size < 0)
-    return std::nullopt;
-  path.resize(size);
-  return path;
-}
-
-std::shared_ptr<frontend::onnx::ExternalFiles::File>
-frontend::onnx::ExternalFiles::open(StringRef location, Problem &problem) {
-  std::string shown = "external data file '" + printable(location.str()) + "'";
-  auto fail = [&](std::string what, std::string remedy) {
-    problem = {shown + " " + what, std::move(remedy)};
-    return std::shared_ptr<File>();
-  };
-  if (folder.empty())
-    return fail("cannot be used: the model was given as bytes",
-                "give the model as a file");
-  if (location.empty())
-    return fail("has no name", "export the model again");
-  if (location.contains('\0'))
-    return fail("has a name that no file can have", "export the model again");
-  llvm::SmallString<256> base, behind;
-  if (std::error_code error = fs::real_path(folder, base))
-    return fail("cannot be found: the model's folder: " + error.message(), "");
-  std::string rule =
-      "external data has to lie in the model's folder, " + base.str().str();
-  if (path::is_absolute(location))
-    return fail("is an absolute path", rule);
-  if (!fs::real_path(model, behind))
-    path::remove_filename(behind);
-  else
-    behind = base;
-  // What is open is checked, not a path that may change before it is opened. At
-  // first nothing can be read and nothing happens: it may be a device.
-  auto openIn = [&](StringRef start) {
-    llvm::SmallString<256> wanted(start);
-    path::append(wanted, location);
-    return Descriptor(::open(wanted.c_str(), O_PATH | O_CLOEXEC));
-  };
-  Descriptor place = openIn(base);
-  std::string error = lastError();
-  Descriptor other = place ? Descriptor(-1) : openIn(behind);
-  const Descriptor &found = place ? place : other;
-  if (!found)
-    return fail("cannot be opened: " + error,
-                "put it beside the model, into " + base.str().str());
-  std::optional<std::string> resolved = pathOf(found);
-  if (!resolved)
-    return fail("cannot be checked: " + found.name() + ": " + lastError(),
-                "external data needs the file system /proc");
-  if (!isInside(*resolved, base) && !isInside(*resolved, behind))
-    return fail("lies outside the model's folder", rule);
-  if (auto it = files.find(*resolved); it != files.end())
-    return it->second;
-  struct stat status;
-  if (::fstat(found.get(), &status))
-    return fail("cannot be read: " + lastError(), "");
-  if (!S_ISREG(status.st_mode))
-    return fail("is not a regular file", rule);
-  Descriptor readable(::open(found.name().c_str(), O_RDONLY | O_CLOEXEC));
-  if (!readable)
-    return fail("cannot be opened: " + lastError(), "");
-  auto file = std::make_shared<File>();
-  file->size = status.st_size;
-  std::error_code unmapped;
-  if (file->size)
-    file->region = fs::mapped_file_region(
-        fs::convertFDToNativeFile(readable.get()),
-        fs::mapped_file_region::readonly, file->size, 0, unmapped);
-  if (unmapped)
-    return fail("cannot be mapped: " + unmapped.message(), "");
-  return files[*resolved] = file;
-}
-
-std::optional<frontend::onnx::ExternalFiles::Bytes>
+std::optional<FileBytes>
 frontend::onnx::ExternalFiles::load(const ::onnx::TensorProto &tensor,
                                     int64_t expected, Problem &problem) {
   std::string location;
@@ -254,17 +139,17 @@ frontend::onnx::ExternalFiles::load(const ::onnx::TensorProto &tensor,
                "export the model again"};
     return std::nullopt;
   }
-  std::shared_ptr<File> file = open(location, problem);
+  auto file = files.open(location, problem);
   if (!file)
     return std::nullopt;
-  if (offset > file->size || length > file->size - offset) {
+  size_t size = file->bytes.size();
+  if (offset > size || length > size - offset) {
     problem = {"external data file '" + printable(location) +
-                   "' is too short: it has " + std::to_string(file->size) +
+                   "' is too short: it has " + std::to_string(size) +
                    " bytes, the tensor is at " + std::to_string(offset) + ".." +
                    std::to_string(offset + length),
                "the file is cut short: fetch or export it again"};
     return std::nullopt;
   }
-  const char *data = file->size ? file->region.const_data() + offset : nullptr;
-  return Bytes{llvm::ArrayRef<char>(data, length), file};
+  return FileBytes{file->bytes.slice(offset, length), file->owner};
 }

@@ -1,13 +1,11 @@
 #include "frontends/pytorch/Archive.h"
 #include "frontends/common/Diagnostic.h"
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/FileSystem.h"
 #include <zlib.h>
 
 using namespace charonia;
 using namespace charonia::frontend;
 using namespace charonia::frontend::pytorch;
-namespace fs = llvm::sys::fs;
 using llvm::StringRef;
 
 static const char *const damagedRemedy =
@@ -39,27 +37,8 @@ static Problem damaged(const llvm::Twine &what) {
 }
 
 std::unique_ptr<Archive> Archive::open(StringRef path, Problem &problem) {
-  auto descriptor = fs::openNativeFileForRead(path);
-  if (!descriptor) {
-    problem = {"cannot be read: " + llvm::toString(descriptor.takeError()), ""};
-    return {};
-  }
-  fs::file_status status;
-  std::error_code error = fs::status(*descriptor, status);
-  auto region = std::make_shared<fs::mapped_file_region>();
-  if (!error && status.getSize())
-    *region =
-        fs::mapped_file_region(*descriptor, fs::mapped_file_region::readonly,
-                               status.getSize(), 0, error);
-  fs::closeFile(*descriptor);
-  if (error) {
-    problem = {"cannot be mapped: " + error.message(), ""};
-    return {};
-  }
-  llvm::ArrayRef<char> bytes;
-  if (status.getSize())
-    bytes = {region->const_data(), status.getSize()};
-  return read({bytes, region}, problem);
+  auto file = mapFile(path, problem);
+  return file ? read(*std::move(file), problem) : nullptr;
 }
 
 std::unique_ptr<Archive> Archive::read(Bytes file, Problem &problem) {

@@ -2,7 +2,7 @@
 #ifndef CHARONIA_FRONTENDS_PYTORCH_ARCHIVE_H
 #define CHARONIA_FRONTENDS_PYTORCH_ARCHIVE_H
 
-#include "frontends/common/Emitter.h"
+#include "frontends/common/MappedFile.h"
 #include "llvm/ADT/StringMap.h"
 #include <memory>
 
@@ -13,12 +13,7 @@ namespace charonia::frontend::pytorch {
 /// size. Names are without the folder that all entries lie in, if there is one.
 class Archive {
 public:
-  /// Bytes and what keeps them alive.
-  struct Bytes {
-    llvm::ArrayRef<char> bytes;
-    std::shared_ptr<const void> owner;
-    llvm::StringRef text() const { return {bytes.data(), bytes.size()}; }
-  };
+  using Bytes = FileBytes;
 
   /// The file at `path`; null and a problem where it cannot be read as zip.
   static std::unique_ptr<Archive> open(llvm::StringRef path, Problem &problem);

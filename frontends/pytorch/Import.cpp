@@ -125,7 +125,7 @@ static ImportResult importArchive(std::unique_ptr<Archive> archive,
         file,
         {"entry '" + printable(entry) + "': " + problem.what, problem.remedy});
   ModuleBuilder builder(file, context);
-  Weights weights(*archive);
+  Weights weights(*archive, options.replacements);
   if (auto found = addWeights(*archive, *name, weights))
     return failedImport(file, *found);
   ProgramImporter(std::move(*program), weights, options, builder).run();

@@ -6,6 +6,10 @@
 #include "frontends/pytorch/Expression.h"
 #include <map>
 
+namespace charonia::frontend {
+class Json;
+}
+
 namespace charonia::frontend::pytorch {
 
 struct Graph;
@@ -111,7 +115,6 @@ struct Program {
 /// Reads a program; everything about the text's form is checked.
 std::optional<Program> readProgram(llvm::StringRef text, Problem &problem);
 
-class Json;
 /// Of a tensor's "meta", as weights have it too.
 TensorMeta readTensorMeta(const Json &json, ExpressionParser &expressions);
 

@@ -177,6 +177,13 @@ void ProgramImporter::report(const Node &node) {
   builder.getDiagnostics().push_back(std::move(diagnostic));
 }
 
+/// Whether sizes may be one: of plain ones (numbers, symbols) none other.
+static bool areAlike(mlir::AffineExpr a, mlir::AffineExpr b) {
+  bool isPlain = !llvm::isa<mlir::AffineBinaryOpExpr>(a) &&
+                 !llvm::isa<mlir::AffineBinaryOpExpr>(b);
+  return isPlain ? a == b : graph::mayBeEqual(a, b);
+}
+
 /// Fails unless a value has the type that the file says of a tensor.
 void ProgramImporter::checkType(const llvm::Twine &what, StringRef name,
                                 mlir::Value value) {
@@ -187,7 +194,8 @@ void ProgramImporter::checkType(const llvm::Twine &what, StringRef name,
   Exprs actual = graph::getShape(value), stated = shapeOf(*meta);
   bool agrees = element == elementOf(value) && actual.size() == stated.size();
   for (size_t d = 0; agrees && d < actual.size(); ++d)
-    agrees = !stated[d] || graph::mayBeEqual(actual[d], stated[d]);
+    agrees = !stated[d] || areAlike(emitter.getSymbols().resolve(actual[d]),
+                                    emitter.getSymbols().resolve(stated[d]));
   if (agrees)
     return;
   std::string text = dtypeName(meta->dtype) + "[";
@@ -196,8 +204,10 @@ void ProgramImporter::checkType(const llvm::Twine &what, StringRef name,
                                     : meta->sizes[d]->toString());
   emitter.fail(what + " " + emitter.describe(value.getType()) +
                    ", but the file says " + text + "]",
-               "the file is damaged, or this is a fault of charonia's row for "
-               "the operator: please report it with the model");
+               stored.count(name)
+                   ? "the file is damaged: export the program again"
+                   : "the file is damaged, or this is a fault of charonia's "
+                     "row for the operator: please report it with the model");
 }
 
 /// Builds the results of a node, of complex numbers the imaginary parts too.

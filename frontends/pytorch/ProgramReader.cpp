@@ -1,5 +1,5 @@
 #include "frontends/common/Diagnostic.h"
-#include "frontends/pytorch/Json.h"
+#include "frontends/common/Json.h"
 #include "frontends/pytorch/Program.h"
 #include "llvm/ADT/StringSwitch.h"
 

@@ -1,6 +1,6 @@
 #include "frontends/pytorch/Weights.h"
 #include "frontends/common/Diagnostic.h"
-#include "frontends/pytorch/Json.h"
+#include "frontends/common/Json.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -37,6 +37,8 @@ std::optional<Problem> Weights::addConfiguration(StringRef entry) {
     source.entry = folder + tensor["path_name"].string();
     if (!source.pickled || tensor["tensor_meta"])
       source.meta = readTensorMeta(tensor["tensor_meta"], expressions);
+    if (replacements)
+      replacements->know(name);
     sources.try_emplace(name, std::move(source));
   }
   if (!report.problem.empty())
@@ -225,6 +227,35 @@ static bool splitParts(Strided &view, Problem &problem) {
   return !overflows;
 }
 
+/// Where a tensor lies: equal for those that are all one.
+static std::string placeOf(const std::string &entry, const TensorMeta &meta) {
+  std::string place = entry + " " + std::to_string(meta.dtype);
+  auto add = [&](const ExpressionPtr &number) {
+    place += " " + std::to_string(integerOf(number).value_or(-1));
+  };
+  add(meta.offset);
+  for (const ExpressionPtr &size : meta.sizes)
+    add(size);
+  place += " :";
+  for (const ExpressionPtr &stride : meta.strides)
+    add(stride);
+  return place;
+}
+
+/// The name under which a tensor is replaced: of tied ones a file of weights
+/// has but one.
+std::string Weights::replacedName(StringRef name, const std::string &place) {
+  if (replacements->has(name))
+    return name.str();
+  if (!std::exchange(knowsPlaces, true))
+    for (const auto &source : sources)
+      if (!source.second.pickled && replacements->has(source.first()))
+        replacedAt[placeOf(source.second.entry, source.second.meta)] =
+            source.first().str();
+  auto it = replacedAt.find(place);
+  return it == replacedAt.end() ? name.str() : it->second;
+}
+
 mlir::Value Weights::load(StringRef name, Emitter &emitter, Problem &problem) {
   auto it = sources.find(name);
   if (it == sources.end()) {
@@ -251,12 +282,28 @@ mlir::Value Weights::load(StringRef name, Emitter &emitter, Problem &problem) {
     return {};
   if (isComplex(source.meta.dtype) && !splitParts(*view, problem))
     return {};
-  std::string key = source.entry + " " + std::to_string(source.meta.dtype) +
-                    " " + std::to_string(view->offset);
-  for (auto [size, stride] : llvm::zip_equal(view->sizes, view->strides))
-    key += " " + std::to_string(size) + ":" + std::to_string(stride);
+  std::string key = placeOf(source.entry, source.meta);
+  std::string replaced;
+  if (replacements && isComplex(source.meta.dtype) && replacements->has(name)) {
+    problem = {"is of complex numbers, which --weights cannot replace",
+               "leave it out of the file of weights"};
+    return {};
+  }
+  if (replacements && !isComplex(source.meta.dtype)) {
+    replaced = replacedName(name, key);
+    if (replacements->has(replaced))
+      key = "of " + replaced;
+  }
   if (auto known = loaded.find(key); known != loaded.end())
     return known->second;
+  if (!replaced.empty()) {
+    int64_t elements, bytes;
+    auto type = denseType(element, view->sizes, elements, bytes, problem);
+    if (!type)
+      return {};
+    if (auto data = replacements->find(replaced, type))
+      return loaded[key] = materialize(*data, replaced, emitter);
+  }
   auto storage = archive.load(source.entry, problem);
   if (!storage)
     return {};

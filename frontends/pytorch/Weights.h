@@ -2,7 +2,7 @@
 #ifndef CHARONIA_FRONTENDS_PYTORCH_WEIGHTS_H
 #define CHARONIA_FRONTENDS_PYTORCH_WEIGHTS_H
 
-#include "frontends/common/Tensors.h"
+#include "frontends/common/Replacements.h"
 #include "frontends/pytorch/Archive.h"
 #include "frontends/pytorch/Program.h"
 
@@ -12,7 +12,9 @@ namespace charonia::frontend::pytorch {
 /// storage, which is an entry of the archive; several may share one.
 class Weights {
 public:
-  explicit Weights(Archive &archive) : archive(archive) {}
+  /// `replacements`, if not null, go before the archive's contents.
+  Weights(Archive &archive, Replacements *replacements)
+      : archive(archive), replacements(replacements) {}
 
   /// Adds what a configuration lists, "data/weights/model_weights_config.json",
   /// with storages in the same folder.
@@ -33,11 +35,17 @@ private:
     TensorMeta meta;
     bool pickled = false;
   };
+  std::string replacedName(llvm::StringRef name, const std::string &place);
+
   llvm::StringMap<Source> sources;
   llvm::StringMap<mlir::Value> loaded;
   /// Bytes that were copied out of storages so far.
   int64_t copied = 0;
   Archive &archive;
+  Replacements *replacements;
+  /// The name whose replacement stands for a tensor, by its place in the file.
+  llvm::StringMap<std::string> replacedAt;
+  bool knowsPlaces = false;
 };
 
 } // namespace charonia::frontend::pytorch

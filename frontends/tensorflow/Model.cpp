@@ -174,6 +174,10 @@ std::optional<Problem> Model::useGraph(const proto::Graph &graph) {
   if (!main->twice.empty())
     return Problem{"has two nodes of the name '" + printable(main->twice) + "'",
                    damagedRemedy};
+  if (replacements)
+    for (const proto::Node &node : main->nodes)
+      if (node.op() == "Const")
+        replacements->know(node.name());
   for (const proto::Function &function : graph.library().functions())
     if (!functions.try_emplace(function.signature().name(), &function).second)
       return Problem{"has two functions of the name '" +
@@ -201,6 +205,7 @@ std::optional<Problem> Model::findCaptured(const proto::ObjectGraph &objects) {
       for (const auto &attribute : trackable.nodes(i).attributes())
         if (attribute.name() == "VARIABLE_VALUE")
           keys[i] = attribute.key();
+    nameVariables(objects, trackable);
   }
   for (const auto &[name, function] : objects.functions()) {
     std::vector<std::string> &list = capturedBy[name];
@@ -213,6 +218,57 @@ std::optional<Problem> Model::findCaptured(const proto::ObjectGraph &objects) {
     }
   }
   return std::nullopt;
+}
+
+/// Under names that users know: of those that the signatures' functions read,
+/// where two have one, and of those without, the way to the object.
+void Model::nameVariables(const proto::ObjectGraph &objects,
+                          const proto::TrackableGraph &trackable) {
+  if (!replacements)
+    return;
+  auto keyOf = [&](int object) -> const proto::TrackableGraph::Attribute * {
+    if (object >= 0 && object < trackable.nodes_size())
+      for (const auto &attribute : trackable.nodes(object).attributes())
+        if (attribute.name() == "VARIABLE_VALUE")
+          return &attribute;
+    return nullptr;
+  };
+  llvm::StringMap<std::string> keys;
+  llvm::StringSet<> ambiguous;
+  for (const auto &[name, function] : objects.functions())
+    for (int object : function.bound())
+      if (auto *variable = keyOf(object)) {
+        const std::string &full = variable->full_name();
+        if (keys.try_emplace(full, variable->key()).first->second !=
+            variable->key())
+          ambiguous.insert(full);
+      }
+  for (int object = 0; object < trackable.nodes_size(); ++object)
+    if (auto *variable = keyOf(object)) {
+      StringRef path = variable->key(), full = variable->full_name();
+      path.consume_back("/.ATTRIBUTES/VARIABLE_VALUE");
+      bool isKnown = !full.empty() && !ambiguous.contains(full);
+      std::string &name = weightNames[variable->key()];
+      name = (isKnown ? full : path).str();
+      replacements->know(name);
+    }
+}
+
+std::optional<TensorData> Model::replace(StringRef key,
+                                         mlir::RankedTensorType type) const {
+  auto it = weightNames.find(key);
+  return replacements && it != weightNames.end()
+             ? replacements->find(it->second, type)
+             : std::nullopt;
+}
+std::optional<TensorData> Model::replace(const proto::Node &constant,
+                                         mlir::RankedTensorType type) const {
+  // Nodes of functions are others, whatever their names.
+  auto it = main->byName.find(constant.name());
+  return replacements && it != main->byName.end() &&
+                 &main->nodes[it->second] == &constant
+             ? replacements->find(constant.name(), type)
+             : std::nullopt;
 }
 
 /// TF1 has no objects: a node restores all variables by assigning what others
@@ -245,7 +301,12 @@ void Model::findRestored() {
     if (!names || value == names->attributes().end() || index < 0 ||
         index >= value->second.tensor().texts_size())
       continue;
-    restored[variable->name()] = value->second.tensor().texts(index);
+    const std::string &key = value->second.tensor().texts(index);
+    restored[variable->name()] = key;
+    if (replacements) {
+      weightNames[key] = key;
+      replacements->know(key);
+    }
   }
 }
 
@@ -255,6 +316,7 @@ std::unique_ptr<Model> Model::readSavedModel(StringRef bytes,
                                              Problem &problem) {
   std::unique_ptr<Model> model(new Model);
   model->message = std::make_shared<proto::SavedModel>();
+  model->replacements = options.replacements;
   auto found = model->parseSavedModel(bytes, std::move(openVariables), options);
   if (!found)
     return model;
@@ -267,6 +329,7 @@ std::unique_ptr<Model> Model::readGraph(StringRef bytes,
                                         Problem &problem) {
   std::unique_ptr<Model> model(new Model);
   model->message = std::make_shared<proto::SavedModel>();
+  model->replacements = options.replacements;
   auto found = model->parseGraph(bytes, options);
   if (!found)
     return model;
@@ -275,41 +338,6 @@ std::unique_ptr<Model> Model::readGraph(StringRef bytes,
 }
 
 // Folders.
-
-static bool isInside(StringRef file, StringRef folder) {
-  return file.consume_front(folder) && (folder == "/" || file.starts_with("/"));
-}
-
-/// A file of the model's folder. After links are followed it has to lie there,
-/// or in that of the file that the model is a link to: caches of models are
-/// trees of such links.
-static std::optional<FileBytes> openInside(const std::string &folder,
-                                           const std::string &modelFile,
-                                           const std::string &name,
-                                           Problem &problem) {
-  llvm::SmallString<256> wanted(folder), real, base, behind;
-  path::append(wanted, name);
-  std::string shown = "its file '" + printable(name) + "' ";
-  if (std::error_code error = fs::real_path(wanted, real)) {
-    problem = {shown + "cannot be read: " + error.message(),
-               "the model is a folder: copy all of it"};
-    return std::nullopt;
-  }
-  if (fs::real_path(folder, base) || fs::real_path(modelFile, behind)) {
-    problem = {shown + "cannot be found", ""};
-    return std::nullopt;
-  }
-  path::remove_filename(behind);
-  if (!isInside(real, base) && !isInside(real, behind)) {
-    problem = {shown + "is a link out of the model's folder",
-               "copy the file itself into the folder"};
-    return std::nullopt;
-  }
-  auto file = mapFile(real, problem);
-  if (!file)
-    problem.what = shown + problem.what;
-  return file;
-}
 
 /// The bytes of a message, which may be written out as text.
 static std::optional<FileBytes> readMessage(StringRef file, TextMessage message,
@@ -349,9 +377,9 @@ static std::unique_ptr<Model> readFolder(const std::string &folder,
   OpenFile open;
   path::append(table, "variables", "variables.index");
   if (fs::exists(table))
-    open = [=, modelFile = file.str().str()](const std::string &name,
-                                             Problem &problem) {
-      return openInside(folder, modelFile, "variables/" + name, problem);
+    open = [files = std::make_shared<FolderFiles>("variables", folder, file)](
+               const std::string &name, Problem &problem) {
+      return files->open("variables/" + name, problem);
     };
   return Model::readSavedModel(bytes->text(), std::move(open), options,
                                problem);

@@ -3,7 +3,7 @@
 #ifndef CHARONIA_FRONTENDS_TENSORFLOW_MODEL_H
 #define CHARONIA_FRONTENDS_TENSORFLOW_MODEL_H
 
-#include "frontends/Importer.h"
+#include "frontends/common/Replacements.h"
 #include "frontends/tensorflow/Bundle.h"
 
 namespace charonia::frontend::tensorflow {
@@ -71,6 +71,12 @@ public:
   /// The key of the variable that a node of the graph holds; null where only
   /// the function that it is passed to knows.
   const std::string *keyOf(llvm::StringRef node) const;
+  /// What stands for the variable of a key, which is of that type, or for a
+  /// constant of the graph; none where the model's own value does.
+  std::optional<TensorData> replace(llvm::StringRef key,
+                                    mlir::RankedTensorType type) const;
+  std::optional<TensorData> replace(const proto::Node &constant,
+                                    mlir::RankedTensorType type) const;
   /// Where keys lead; null for frozen graphs.
   Bundle *bundle() { return variables.get(); }
   /// The value of a variable that has been read; null where it has not.
@@ -91,6 +97,8 @@ private:
   std::optional<Problem> useSignature(const proto::MetaGraph &graph,
                                       const ImportOptions &options);
   std::optional<Problem> findCaptured(const proto::ObjectGraph &objects);
+  void nameVariables(const proto::ObjectGraph &objects,
+                     const proto::TrackableGraph &trackable);
   void findRestored();
   std::optional<Problem> findPorts(const ImportOptions &options);
   std::optional<Problem> addInput(const proto::Node &node);
@@ -104,6 +112,9 @@ private:
   llvm::StringMap<std::string> restored;
   std::unique_ptr<Bundle> variables;
   llvm::StringMap<mlir::Value> values;
+  Replacements *replacements = nullptr;
+  /// Under which name another file has the variable of a key.
+  llvm::StringMap<std::string> weightNames;
   std::vector<Port> inputPorts, outputPorts;
 };
 

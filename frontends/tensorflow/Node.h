@@ -79,6 +79,7 @@ public:
   const std::string &op() const { return proto.op(); }
   const std::string &name() const { return proto.name(); }
   Model &getModel() { return model; }
+  const proto::Node &message() const { return proto; }
   const Item &item(unsigned i) const { return items[i]; }
   /// Blocks that operand i is; null for what it is else.
   const Blocks *blocks(unsigned i) const {

@@ -103,6 +103,91 @@ def test_file_of_several_programs(tmp_path: Path) -> None:
     assert "holds one model, so 'pool' cannot be chosen from it" in result.stderr
 
 
+def weights_of(path: Path) -> dict[str, np.ndarray]:
+    """Parameters that lie in row-major order."""
+    with zipfile.ZipFile(path) as file:
+        [entry] = [n for n in file.namelist() if n.endswith("_weights_config.json")]
+        config = json.loads(file.read(entry))["config"]
+        folder = entry.rpartition("/")[0]
+        found = {}
+        for name, weight in config.items():
+            meta = weight["tensor_meta"]
+            shape, strides = ([s["as_int"] for s in meta[k]] for k in ("sizes", "strides"))
+            value = np.frombuffer(file.read(f"{folder}/{weight['path_name']}"), np.float32)
+            found[name] = np.lib.stride_tricks.as_strided(
+                value[meta["storage_offset"]["as_int"] :], shape, [4 * s for s in strides]
+            ).copy()  # fmt: skip
+        return found
+
+
+def test_weights_of_another_file(tmp_path: Path) -> None:
+    """y = conv(x) is linear in weights and biases: all by two gives 2 y, wherever they lie."""
+    path = Path(__file__).resolve().parent / "pt2/conv.pt2"
+    doubled = {name: value * 2 for name, value in weights_of(path).items()}
+    file = harness.save_safetensors(tmp_path / "w.safetensors", doubled)
+    engine, out = tmp_path / "m.engine", tmp_path / "out"
+    result = harness.compile_model(path, engine, extra=["--weights", file])
+    assert "keep the model's values" not in result.stderr
+    np.save(tmp_path / "x.npy", arrays(path, "in")[0])
+    ran = harness.invoke("run", engine, "--input", tmp_path / "x.npy", "--output-dir", out)
+    assert ran.kind == "ok", ran.stderr
+    for index, want in enumerate(arrays(path, "out")):
+        assert not check(2 * want, np.load(out / f"output_{index}.npy"))
+    first, *rest = doubled
+    doubled[first] = doubled[first].astype(np.float16)
+    doubled["more"] = np.zeros(3, np.float32)
+    result = harness.invoke("compile", path, "-o", engine, "--weights", harness.save_safetensors(file, doubled))
+    assert result.code == 1 and "2 of its tensors do not fit the model:" in result.stderr
+    assert f"'{first}' is F16 [" in result.stderr and "'more' is no weight of the model" in result.stderr
+    result = harness.invoke("compile", path, "-o", engine, "--weights", harness.save_safetensors(file, {}))
+    assert result.kind == "ok" and f"'{rest[0]}'" in result.stderr
+
+
+def test_onnx_weights_of_another_file(tmp_path: Path) -> None:
+    """y = reshape(x + w) * v: weights by their initializers' names, of an index's files too."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(3)
+    old = {"w": rng.random((2, 3), np.float32), "v": rng.random(6, np.float32), "shape": np.array([-1], np.int64)}
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["a"]), helper.make_node("Reshape", ["a", "shape"], ["b"]),
+         helper.make_node("Mul", ["b", "v"], ["y"])],
+        "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [6])],
+        [numpy_helper.from_array(value, name) for name, value in old.items()],
+    )  # fmt: skip
+    path, engine, x = tmp_path / "m.onnx", tmp_path / "m.engine", rng.random((2, 3), np.float32)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), path)
+    folder = tmp_path / "weights"
+    folder.mkdir()
+
+    def run(weights: Path) -> tuple[np.ndarray, str]:
+        result = harness.compile_model(path, engine, extra=["--weights", weights])
+        return harness.run_all_outputs(engine, {"x": x}, tmp_path)["y"], result.stderr
+
+    new = {"w": rng.random((2, 3), np.float32), "v": rng.random(6, np.float32)}
+    got, notes = run(harness.save_safetensors(tmp_path / "one.safetensors", {"w": new["w"]}))
+    assert np.allclose(got, (x + new["w"]).ravel() * old["v"], rtol=1e-6)
+    assert "has no tensors for 1 weights, which keep the model's values:\n  'v'" in notes
+    for name, value in new.items():
+        harness.save_safetensors(folder / f"{name}.safetensors", {name: value})
+    index = {"weight_map": {name: f"{name}.safetensors" for name in new}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    got, notes = run(folder)
+    assert np.allclose(got, (x + new["w"]).ravel() * new["v"], rtol=1e-6) and "keep the model's" not in notes
+    file = harness.save_safetensors(tmp_path / "w.safetensors", {"w": new["v"], "v": new["v"].astype(np.float16), "u": x})
+    result = harness.invoke("compile", path, "-o", tmp_path / "none.engine", "--weights", file)
+    assert result.code == 1 and "3 of its tensors do not fit the model:" in result.stderr
+    assert "'w' is F32 [6], in the model float32[2, 3]" in result.stderr
+    assert "'v' is F16 [6], in the model float32[6]" in result.stderr
+    assert "'u' is no weight of the model" in result.stderr and not (tmp_path / "none.engine").exists()
+    result = harness.invoke("compile", path, "-o", file, "--weights", file)
+    assert result.code == 2 and "the engine would replace the weights" in result.stderr
+    result = harness.invoke("compile", path, "-o", engine, "--weights", tmp_path / "nothing")
+    assert result.code == 1 and "nothing: cannot be read: No such file or directory" in result.stderr
+
+
 def targets(graph: dict) -> set[str]:
     """The operators of a graph and of those inside of it; in place as not in place."""
     found = set()

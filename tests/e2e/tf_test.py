@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import harness
@@ -79,6 +80,46 @@ def test_options_of_other_models(tmp_path: Path) -> None:
     ):
         result = harness.invoke("compile", model, "-o", tmp_path / "m.engine", *options)
         assert result.code == 1 and what in result.stderr, result.stderr
+
+
+def with_weights(folder: Path, weights: dict[str, np.ndarray], tmp_path: Path) -> dict[str, np.ndarray]:
+    file = harness.save_safetensors(tmp_path / "w.safetensors", weights)
+    harness.compile_model(folder, tmp_path / "m.engine", extra=["--weights", file])
+    return harness.run_all_outputs(tmp_path / "m.engine", arrays(folder, "in"), tmp_path)
+
+
+def test_weights_of_another_file(tmp_path: Path) -> None:
+    """Of variables by their names, or by the way to them; of constants by their nodes."""
+    folder = FOLDERS[0].parent
+    table = np.arange(15, dtype=np.float32).reshape(5, 3)
+    got = with_weights(folder / "positions", {"Variable": table}, tmp_path)
+    x = arrays(folder / "positions", "in")["x"]
+    [first] = [name for name, value in got.items() if value.shape == x.shape]
+    assert (got[first] == table[: len(x)] + x).all()
+    none = np.zeros((2, 3, 2, 2, 1), np.float32)
+    got, want = with_weights(folder / "weights", {"known/2x3x2x2x1": none}, tmp_path), arrays(folder / "weights", "out")
+    assert not got["same"].any() and not check(want["valid"], got["valid"])
+    for name in ("tf1_reference", "tf1_resource"):
+        got = with_weights(folder / name, {"w": np.zeros((3, 3, 2, 4), np.float32)}, tmp_path)["map"]
+        assert (got == got[:1, :1, :1]).all() and got.any()
+    file = tmp_path / "w.safetensors"
+
+    def compiled(model: Path, weights: dict[str, np.ndarray]):
+        harness.save_safetensors(file, weights)
+        return harness.invoke("compile", model, "-o", tmp_path / "m.engine", "--weights", file)
+
+    result = compiled(folder / "weights", {"Variable": none, "known/2x3x2x2x1": none[0]})
+    assert result.code == 1 and "2 of its tensors do not fit the model:" in result.stderr
+    assert "'Variable' is no weight of the model" in result.stderr
+    assert "'known/2x3x2x2x1' is F32 [3, 2, 2, 1], in the model float32[2, 3, 2, 2, 1]" in result.stderr
+    graph = folder / "lowered/graph.pb"
+    result = compiled(graph, {})
+    assert result.kind == "ok", result.stderr
+    name = re.search(r"keep the model's values:\n  '(.*)'", result.stderr).group(1)
+    result = compiled(graph, {name: np.zeros(0, np.float32)})
+    shape = re.search(r"is F32 \[0\], in the model float32\[(.*)\]", result.stderr).group(1)
+    result = compiled(graph, {name: np.zeros([int(size) for size in shape.split(", ")], np.float32)})
+    assert result.kind == "ok" and f"'{name}'" not in result.stderr, result.stderr
 
 
 def test_positions_behind_a_table(tmp_path: Path) -> None:

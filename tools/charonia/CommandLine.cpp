@@ -188,6 +188,12 @@ CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->default_str("what no node reads");
+  c->add_option("--weights", options.weights,
+                "Weights to take over the model's own, by name: a .safetensors "
+                "file, an index of several, or a folder with either")
+      ->type_name("FILE|DIR")
+      ->default_str("the model's")
+      ->check(given());
   c->add_option("--cache-dir", options.cacheDir, "Folder of compiled kernels")
       ->type_name("DIR")
       ->default_str("~/.cache/charonia")

@@ -22,6 +22,8 @@ struct CompileCommand {
   /// Of models of TensorFlow; empty: as the model has them.
   std::string signature;
   std::vector<std::string> inputs, outputs;
+  /// A file or folder of weights over those of the model; empty: its own.
+  std::string weights;
   std::string cacheDir;
   bool noCache = false;
   std::string dumpDir, stopAfter, printKernel;

@@ -163,6 +163,17 @@ private:
       return fail(printable(command.model) +
                   ": is an engine, not a model; charonia run, bench and "
                   "inspect take it");
+    if (StringRef(command.model).ends_with(".mlir") &&
+        (!command.weights.empty() || !command.program.empty()))
+      return fail(printable(command.model) +
+                  ": is a dumped module, which --weights and --program cannot "
+                  "change: they are for models"),
+             Usage;
+    if (!engine.empty() && !command.weights.empty() &&
+        isOfModel(engine, command.weights))
+      return fail(printable(engine) + ": the engine would replace the weights; "
+                                      "name another file with -o"),
+             Usage;
     if (!engine.empty() && isOfModel(engine, command.model))
       return fail(printable(engine) + ": the engine would replace the model; "
                                       "name another file with -o"),
@@ -204,6 +215,7 @@ private:
     options.signature = command.signature;
     options.inputs = command.inputs;
     options.outputs = command.outputs;
+    options.weights = command.weights;
     options.progress = [&](const std::string &node) {
       activity.note("node '" + printable(node) + "'");
     };
@@ -283,6 +295,8 @@ private:
                               {"precision", command.precision}};
     for (const std::string &shape : command.shapes)
       options.record.options.emplace_back("shape", shape);
+    if (!command.weights.empty())
+      options.record.options.emplace_back("weights", command.weights);
     if (!command.program.empty())
       options.record.options.emplace_back("program", command.program);
     if (!command.signature.empty())

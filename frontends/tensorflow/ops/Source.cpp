@@ -33,13 +33,19 @@ static LogicalResult constant(Node &n, Emitter &e) {
   constexpr int64_t fewElements = 1024;
   proto::Tensor single;
   Exprs dims;
+  llvm::SmallVector<int64_t> sizes;
   int64_t elements = 1;
   for (const auto &dim : tensor.shape().dims()) {
     dims.push_back(e.number(dim.size()));
+    sizes.push_back(dim.size());
     if (dim.size() < 0 || dim.size() > maxDimension ||
         llvm::MulOverflow(elements, dim.size(), elements))
       return e.fail("has a shape that is absurd", "export the model again");
   }
+  if (mlir::Type element = elementType(tensor.dtype(), e.getContext()))
+    if (auto other = n.getModel().replace(
+            n.message(), mlir::RankedTensorType::get(sizes, element)))
+      return n.yield(materialize(*other, n.name(), e));
   bool spread = elements > fewElements && isSplat(tensor);
   if (spread) {
     single = tensor;
@@ -78,6 +84,8 @@ static Value load(const Item &item, Emitter &e, Model &model) {
   auto data = model.bundle()->load(variable.key, e.getContext(), problem);
   if (!data)
     return e.fail(problem.what, problem.remedy);
+  if (auto other = model.replace(variable.key, data->type))
+    data = std::move(other);
   // Variables are read wherever they are needed first, and used everywhere.
   Value value = materialize(*data, variable.node, e);
   model.setLoaded(variable.key, value);

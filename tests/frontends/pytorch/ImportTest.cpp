@@ -102,6 +102,13 @@ TEST(PyTorch, ResultOfAnotherType) {
   EXPECT_THAT(import(p),
               HasSubstr("(aten.relu.default): result 0 is float32[x_dim0, 4], "
                         "but the file says float32[x_dim0, 5]"));
+  // A size that is open is no number, though it might be that one.
+  p.tensors.replace(at, std::string::npos,
+                    "\"relu\": " + tensorMeta(7, fixed(4) + ", " + symbol("s0"),
+                                              symbol("s0") + ", " + fixed(1)));
+  EXPECT_THAT(import(p),
+              HasSubstr("(aten.relu.default): result 0 is float32[x_dim0, 4], "
+                        "but the file says float32[4, x_dim0]"));
 }
 
 TEST(PyTorch, NamesThatAreMissingOrCyclic) {
@@ -309,6 +316,8 @@ TEST(PyTorch, WhatTheFileContradicts) {
               tensorMeta(3, fixed(4), fixed(1)) + "}";
   EXPECT_THAT(import(p), HasSubstr("tensor 'w' is int16[4], but the file says "
                                    "float32[4]"));
+  EXPECT_THAT(import(p), HasSubstr("remedy: the file is damaged: export the "
+                                   "program again"));
   p.weights = R"("w": {"path_name": "weight_0", "tensor_meta": )" +
               tensorMeta(7, fixed(1), fixed(1)) + "}";
   EXPECT_THAT(import(p),

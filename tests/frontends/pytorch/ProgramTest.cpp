@@ -1,11 +1,12 @@
 // The text of a program, and expressions of sizes in it.
 #include "frontends/pytorch/Program.h"
-#include "frontends/pytorch/Json.h"
+#include "frontends/common/Json.h"
 #include "tests/frontends/pytorch/Import.h"
 #include <sys/resource.h>
 
 using namespace charonia;
 using namespace charonia::test;
+using namespace charonia::frontend;
 using namespace charonia::frontend::pytorch;
 using ::testing::HasSubstr;
 

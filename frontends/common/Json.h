@@ -1,10 +1,10 @@
 // Reading JSON of a known form.
-#ifndef CHARONIA_FRONTENDS_PYTORCH_JSON_H
-#define CHARONIA_FRONTENDS_PYTORCH_JSON_H
+#ifndef CHARONIA_FRONTENDS_COMMON_JSON_H
+#define CHARONIA_FRONTENDS_COMMON_JSON_H
 
 #include "frontends/common/Emitter.h"
 
-namespace charonia::frontend::pytorch {
+namespace charonia::frontend {
 
 /// A parsed text: where its values lie in it. Nothing is built until it is
 /// read; 16 bytes are kept for each value and each key, at most 8 for each byte
@@ -57,6 +57,8 @@ public:
   explicit operator bool() const { return isPresent(); }
   /// An object's field; absent where there is none.
   Json operator[](llvm::StringRef key) const;
+  /// How many elements a list has; 0 where it is absent.
+  size_t size() const;
   /// The elements of a list; none where it is absent.
   std::vector<Json> list() const;
   /// The fields of an object, sorted by key.
@@ -93,6 +95,6 @@ private:
   Report *report;
 };
 
-} // namespace charonia::frontend::pytorch
+} // namespace charonia::frontend
 
 #endif

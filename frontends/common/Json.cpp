@@ -1,4 +1,4 @@
-#include "frontends/pytorch/Json.h"
+#include "frontends/common/Json.h"
 #include "frontends/common/Diagnostic.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"
@@ -6,7 +6,6 @@
 #include <limits>
 
 using namespace charonia::frontend;
-using namespace charonia::frontend::pytorch;
 using Kind = JsonText::Kind;
 using llvm::StringRef;
 
@@ -15,6 +14,8 @@ using llvm::StringRef;
 constexpr int maxDepth = 256;
 /// Places in the text are numbers of 32 bits.
 constexpr size_t maxTextBytes = size_t(1) << 28;
+/// Every element of a list has a place, which begins with the keys around it.
+constexpr size_t maxKeyInPlace = 256;
 
 // Values.
 
@@ -51,6 +52,12 @@ Json Json::operator[](StringRef key) const {
   return result;
 }
 
+size_t Json::size() const {
+  size_t count = 0;
+  forEach(Kind::List, "is no list", [&](uint32_t, uint32_t) { ++count; });
+  return count;
+}
+
 std::vector<Json> Json::list() const {
   std::vector<Json> result;
   forEach(Kind::List, "is no list", [&](uint32_t, uint32_t value) {
@@ -65,7 +72,9 @@ std::vector<std::pair<std::string, Json>> Json::fields() const {
   std::vector<std::pair<std::string, Json>> result;
   forEach(Kind::Object, "is no object", [&](uint32_t name, uint32_t value) {
     std::string key = text->stringOf(name);
-    result.emplace_back(key, Json(text, value, place + "." + key, *report));
+    std::string inside = place + (place.empty() ? "" : ".");
+    inside += StringRef(key).take_front(maxKeyInPlace);
+    result.emplace_back(key, Json(text, value, std::move(inside), *report));
   });
   llvm::stable_sort(
       result, [](const auto &a, const auto &b) { return a.first < b.first; });
@@ -171,7 +180,7 @@ std::string JsonText::stringOf(uint32_t index) const {
   return result;
 }
 
-namespace charonia::frontend::pytorch {
+namespace charonia::frontend {
 /// Recursive descent over a text.
 class JsonParser {
 public:
@@ -212,7 +221,7 @@ private:
   size_t at = 0;
   std::string problem;
 };
-} // namespace charonia::frontend::pytorch
+} // namespace charonia::frontend
 
 std::string JsonParser::parse() {
   bool good = value(0);
