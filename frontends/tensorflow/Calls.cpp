@@ -200,6 +200,10 @@ LogicalResult GraphImporter::importBranches(Node &node,
   mlir::Value condition = node.numInputs() ? node.input(0) : mlir::Value();
   if (!branches || !condition)
     return emitter.fail("has no condition", againRemedy);
+  if (isTruth && rankOf(condition) > 0)
+    return emitter.fail("has a condition of rank " + Twine(rankOf(condition)) +
+                            ", which is not supported",
+                        "export the model with a condition that is one value");
   int64_t last = static_cast<int64_t>(branches->size()) - 1;
   Items arguments;
   for (unsigned i = 1; i < node.numInputs(); ++i)
@@ -227,7 +231,7 @@ LogicalResult GraphImporter::importBranches(Node &node,
   for (int64_t i = 0; i < static_cast<int64_t>(all[last].size()); ++i) {
     Item result = all[last][i];
     bool isWanted = scope.wanted[index].count(static_cast<int>(i));
-    // A truth value may be of any type.
+    // Any number but 0 is true.
     for (int64_t other = last - 1; isWanted && other >= 0; --other) {
       if (i >= static_cast<int64_t>(all[other].size()))
         return emitter.fail("its branches give different things", againRemedy);
@@ -237,7 +241,7 @@ LogicalResult GraphImporter::importBranches(Node &node,
     }
     node.getResults().push_back(std::move(result));
   }
-  return llvm::success();
+  return llvm::failure(emitter.failed());
 }
 
 /// A loop whose condition is not known: by which sizes, as far as that can be

@@ -1,4 +1,5 @@
 #include "frontends/tensorflow/GraphImporter.h"
+#include "frontends/tensorflow/Stated.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -118,8 +119,7 @@ GraphImporter::order(Scope &scope, llvm::ArrayRef<std::string> roots) {
   bool ok = true;
   auto need = [&](StringRef text, const proto::Node *user) {
     Reference reference = parseReference(text);
-    if (reference.isControl || (scope.arguments.count(reference.node) &&
-                                (scope.isFunction || reference.index == 0)))
+    if (reference.isControl || scope.argument(reference))
       return;
     auto it = body.byName.find(reference.node);
     std::optional<int> output =
@@ -179,9 +179,8 @@ GraphImporter::order(Scope &scope, llvm::ArrayRef<std::string> roots) {
 
 std::optional<Item> GraphImporter::lookup(const Reference &reference,
                                           const Scope &scope) {
-  if (auto it = scope.arguments.find(reference.node);
-      it != scope.arguments.end() && (scope.isFunction || reference.index == 0))
-    return it->second;
+  if (const Item *argument = scope.argument(reference))
+    return *argument;
   auto node = scope.body.byName.find(reference.node);
   if (node == scope.body.byName.end())
     return std::nullopt;
@@ -298,7 +297,8 @@ void GraphImporter::importNode(const proto::Node &proto, int index,
   // Behind a failed node only what its operands' absence cannot have caused is
   // reported: an operator that is not supported at all.
   bool ok = (complete || !isKnown) &&
-            succeeded(importResults(node, proto, index, scope));
+            succeeded(importResults(node, proto, index, scope)) &&
+            succeeded(checkResults(node, proto));
   if (isUntaken && !tainted)
     emitter.fail("is in a branch that is never taken",
                  "leave it out of the model's outputs");
@@ -389,6 +389,20 @@ LogicalResult GraphImporter::importResults(Node &node, const proto::Node &proto,
   return llvm::success();
 }
 
+LogicalResult GraphImporter::checkResults(Node &node,
+                                          const proto::Node &proto) {
+  Items &results = node.getResults();
+  auto stated = statedResults(proto, results.size(), model);
+  for (auto [i, result] : llvm::enumerate(results)) {
+    std::string text =
+        contradiction(result.value, stated[i], "the file", emitter);
+    if (!text.empty())
+      return emitter.fail("its result " + Twine(i) + " is " + text,
+                          contradictionRemedy);
+  }
+  return llvm::success();
+}
+
 Item GraphImporter::settled(Item item) {
   if (item.blocks && !item.value)
     item.value = layOut(*item.blocks, emitter);
@@ -406,8 +420,9 @@ Items GraphImporter::importGraph(llvm::ArrayRef<std::string> outputs,
     auto item = lookup(parseReference(output), scope);
     emitter.begin(emitter.getBuilder().getUnknownLoc());
     if (!item)
-      report({"output '" + printable(output) + "' is not defined anywhere",
-              againRemedy});
+      report({"output '" + printable(output) +
+                  "' is not among the results of its node",
+              model.isSaved() ? againRemedy : "name others with --outputs"});
     results.push_back(settled(item.value_or(Item())));
     if (auto &unsettled = emitter.getProblem())
       report(*unsettled);

@@ -25,9 +25,9 @@ public:
       : model(model), emitter(emitter), file(file), diagnostics(diagnostics),
         effects(model) {}
 
-  /// What the outputs, "node:0", of the graph are where placeholders and other
-  /// names of `fed` have values. Problems become diagnostics; what follows from
-  /// one is tainted.
+  /// What the outputs, "node:0", of the graph are where what `fed` names, by
+  /// Reference::key(), has values. Problems become diagnostics; what follows
+  /// from one is tainted.
   Items importGraph(llvm::ArrayRef<std::string> outputs,
                     const llvm::StringMap<Item> &fed);
 
@@ -46,9 +46,15 @@ private:
     /// the name says nothing.
     const Scope *parent = nullptr;
     std::string path;
-    /// Arguments of a function; what is fed to the graph, or enters a step of
-    /// a loop.
+    /// Arguments of a function by name; what is fed to the graph, or enters a
+    /// step of a loop, by Reference::key().
     llvm::StringMap<Item> arguments;
+    /// The argument that a reference means; null where it means none.
+    const Item *argument(const Reference &reference) const {
+      auto it = isFunction ? arguments.find(reference.node)
+                           : arguments.find(reference.key());
+      return it == arguments.end() ? nullptr : &it->second;
+    }
     bool isFunction = false;
     // By node, of those that are needed: a body may have far more.
     std::unordered_map<int, Items> results;
@@ -73,6 +79,8 @@ private:
   void importNode(const proto::Node &node, int index, Scope &scope);
   llvm::LogicalResult importResults(Node &node, const proto::Node &proto,
                                     int index, Scope &scope);
+  /// Fails where a result is not what the file says of it.
+  llvm::LogicalResult checkResults(Node &node, const proto::Node &proto);
   /// The item of a reference. Of what could not be imported it is a tainted
   /// one; none where the reference names nothing.
   std::optional<Item> lookup(const Reference &reference, const Scope &scope);

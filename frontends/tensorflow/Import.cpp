@@ -1,6 +1,7 @@
 #include "frontends/tensorflow/Import.h"
 #include "frontends/common/Inputs.h"
 #include "frontends/tensorflow/GraphImporter.h"
+#include "frontends/tensorflow/Stated.h"
 #include "frontends/tensorflow/Text.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -53,7 +54,12 @@ static void addOutputs(const Model &model, Items items,
   for (auto [port, item] : llvm::zip(model.outputs(), items)) {
     if (item.tainted)
       continue;
-    if (item.value)
+    std::string other = contradiction(item.value, {port.dtype, port.shape},
+                                      "the signature", builder.getEmitter());
+    if (!other.empty())
+      builder.fail("output '" + printable(port.name) + "' is " + other,
+                   contradictionRemedy);
+    else if (item.value)
       outputs.push_back({port.name, item.value});
     else
       builder.fail("output '" + printable(port.name) + "' is not a tensor",
@@ -77,7 +83,7 @@ static void importGraph(Model &model, const ImportOptions &options,
   llvm::StringMap<Item> fed;
   for (auto [port, value] :
        llvm::zip_equal(model.inputs(), builder.begin(inputs)))
-    fed[parseReference(port.reference).node] = Item(value);
+    fed[parseReference(port.reference).key()] = Item(value);
   std::vector<std::string> outputs;
   for (const Port &port : model.outputs())
     outputs.push_back(port.reference);

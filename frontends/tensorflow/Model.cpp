@@ -57,6 +57,9 @@ const proto::Function *Model::function(StringRef name) const {
   auto it = functions.find(name);
   return it == functions.end() ? nullptr : it->second;
 }
+const proto::FunctionSignature *Model::definition(StringRef op) const {
+  return definitions.lookup(op);
+}
 const Body &Model::bodyOf(const proto::Function &function) {
   auto &body = bodies[&function];
   if (!body)
@@ -148,6 +151,9 @@ std::optional<Problem> Model::parseSavedModel(StringRef bytes,
     if (!variables)
       return problem;
   }
+  saved = true;
+  for (const auto &definition : chosen->info().definitions().operators())
+    definitions[definition.name()] = &definition;
   if (auto found = useGraph(chosen->graph()))
     return found;
   if (!chosen->objects().nodes_size())

@@ -16,6 +16,11 @@ struct Reference {
   /// Of the node's outputs, or of those of that name.
   int index = 0;
   bool isControl = false;
+
+  /// "node" for its first output, and "node:2".
+  std::string key() const {
+    return index == 0 ? node.str() : node.str() + ":" + std::to_string(index);
+  }
 };
 Reference parseReference(llvm::StringRef text);
 
@@ -77,6 +82,10 @@ public:
                                     mlir::RankedTensorType type) const;
   std::optional<TensorData> replace(const proto::Node &constant,
                                     mlir::RankedTensorType type) const;
+  /// Whether it is a SavedModel.
+  bool isSaved() const { return saved; }
+  /// What the SavedModel says of an operator; null where it says nothing.
+  const proto::FunctionSignature *definition(llvm::StringRef op) const;
   /// Where keys lead; null for frozen graphs.
   Bundle *bundle() { return variables.get(); }
   /// The value of a variable that has been read; null where it has not.
@@ -105,6 +114,8 @@ private:
   std::optional<Problem> addOutput(const std::string &name);
 
   std::shared_ptr<proto::SavedModel> message;
+  bool saved = false;
+  llvm::StringMap<const proto::FunctionSignature *> definitions;
   std::unique_ptr<Body> main;
   llvm::StringMap<const proto::Function *> functions;
   std::map<const proto::Function *, std::unique_ptr<Body>> bodies;

@@ -67,7 +67,8 @@ std::optional<Problem> Model::useSignature(const proto::MetaGraph &graph,
         problem = Problem{std::string(what) + " '" + printable(name) +
                               "' is not a dense tensor",
                           "export a function of dense tensors"};
-      to.push_back({name, info.name(), info.dtype(), &info.shape()});
+      to.push_back({name, info.name(), info.dtype(),
+                    info.has_shape() ? &info.shape() : nullptr});
     }
     // The map has no order, and an engine's interface needs one.
     llvm::sort(to,
@@ -92,9 +93,15 @@ std::optional<Problem> Model::addInput(const proto::Node &node) {
                        printable(node.op()) + ", not a placeholder",
                    "name placeholders with --inputs"};
   auto *dtype = attributeOf(node, "dtype"), *shape = attributeOf(node, "shape");
+  // Before that number a shape without dimensions meant any.
+  constexpr int firstWithScalars = 24;
+  const proto::Graph &graph = message->meta_graphs(0).graph();
+  bool isAny = shape && shape->shape().dims_size() == 0 &&
+               node.op() == "Placeholder" &&
+               graph.versions().producer() < firstWithScalars;
   inputPorts.push_back({node.name(), node.name() + ":0",
                         dtype ? dtype->type() : 0,
-                        shape ? &shape->shape() : nullptr});
+                        shape && !isAny ? &shape->shape() : nullptr});
   return std::nullopt;
 }
 
