@@ -14,7 +14,10 @@ using llvm::StringRef;
 bool charonia::frontend::tensorflow::isModel(StringRef path,
                                              StringRef beginning) {
   StringRef extension = llvm::sys::path::extension(path);
-  return llvm::sys::fs::is_directory(path) || extension == ".pb" ||
+  // ONNX's models begin with field 1, a number: the version of its format. A
+  // graph does not, and a SavedModel's version is 1, which ONNX's was in 2017.
+  bool isOnnx = beginning.size() > 1 && beginning[0] == 8 && beginning[1] != 1;
+  return llvm::sys::fs::is_directory(path) || (extension == ".pb" && !isOnnx) ||
          extension == ".pbtxt" || extension == ".h5" || extension == ".keras" ||
          extension == ".tflite" || isCheckpoint(path) ||
          beginning.starts_with("\x89HDF") ||

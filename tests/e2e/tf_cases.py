@@ -25,7 +25,7 @@ import tensorflow as tf
 
 FOLDER = Path(__file__).resolve().parent / "tf"
 F32, I32, I64, BOOL = tf.float32, tf.int32, tf.int64, tf.bool
-CASES = {}
+CASES, FROZEN = {}, set()
 raw = tf.raw_ops
 
 
@@ -43,11 +43,14 @@ class Weights(tf.Module):
         return self.known[key]
 
 
-def case(*specs: tf.TensorSpec, **arrays: np.ndarray):
-    """A function of these arguments; None is an open size, 3 in what is run."""
+def case(*specs: tf.TensorSpec, frozen: bool = False, **arrays: np.ndarray):
+    """A function of these arguments; None is an open size, 3 in what is run. Frozen, it
+    is a graph whose outputs have no names."""
 
     def register(function):
         CASES[function.__name__] = (function, specs, arrays)
+        if frozen:
+            FROZEN.add(function.__name__)
         return function
 
     return register
@@ -319,6 +322,65 @@ def training(m, x):
     return {"y": drawn}
 
 
+# Operators that TensorFlow's own functions do not give any more, or seldom.
+
+
+@case(spec("x", None, 5), spec("i", 6, dtype=I32), spec("u", 6, dtype=tf.uint8), spec("h", 2, 3, dtype=tf.float16),
+      frozen=True, x=[[-3, -0.5, -0.0, 0.75, 1.5], [np.nan, np.inf, -np.inf, 2, 1e-3], [1, 4, 9, -16, 25]],
+      i=[-(2**31), -7, -1, 0, 8, 2**31 - 1], u=[0, 1, 127, 128, 254, 255])  # fmt: skip
+def seldom(m, x, i, u, h):
+    y, zero = tf.reverse(x, [0, 1]), tf.constant([0.0, 1, 0, 2, 0])
+    finite = tf.where(tf.math.is_finite(x), x, 0)
+    pass_on = raw.Snapshot(input=raw.PreventGradient(input=raw.CheckNumerics(tensor=finite, message="")))
+    return {
+        "tan": tf.tan(finite), "acosh": tf.acosh(tf.abs(finite) + 1), "inv": raw.Inv(x=x), "isinf": tf.math.is_inf(x),
+        "isnan": tf.math.is_nan(x), "div": raw.Div(x=x, y=zero), "idiv": raw.Div(x=i, y=[3, 2, -1, 5, -3, -2]),
+        "udiv": raw.Div(x=u, y=tf.constant([1, 2, 3, 255, 127, 2], tf.uint8)), "mod": raw.Mod(x=finite, y=[2.0, -0.3, 1, 0.5, -4]),
+        "imod": raw.TruncateMod(x=i, y=[3, 2, -4, 5, -3, 10]), "mulnonan": raw.MulNoNan(x=x, y=zero), "add": raw.Add(x=x, y=y[:1]),
+        "or": tf.logical_or(x > 0, y > 0), "le": x <= y, "eq": tf.equal(i, [0, -7, 1, 0, 8, 8]), "clip": raw.ClipByValue(t=x, clip_value_min=-1.0, clip_value_max=2.0),
+        "ones": raw.OnesLike(x=u), "rank": raw.Rank(input=x), "shapes": tf.concat(raw.ShapeN(input=[x, tf.zeros([2, 7]), y]), 0),
+        "bits": tf.bitcast(finite, I32), "signed": tf.bitcast(u, tf.int8), "norm": raw.EuclideanNorm(input=finite, axis=[-1], keep_dims=True),
+        "concat": raw.Concat(concat_dim=1, values=[x, y]), "gather": raw.Gather(params=x, indices=[[2, 0], [1, 1]]), "on": pass_on,
+        "pad": raw.Pad(input=i, paddings=[[2, 1]]), "wrap": i + i * 3, "umax": tf.reduce_max(u), "usum": tf.reduce_sum(u),
+        "isum": tf.reduce_prod(tf.cast(u, tf.int8)), "half": tf.matmul(h, h, transpose_b=True) / 3, "hsoft": tf.nn.softmax(h),
+        "hsum": tf.reduce_sum(h * 100, 1), "bf": tf.cast(tf.cast(h, tf.bfloat16) * 2, F32),
+    }  # fmt: skip
+
+
+@case(spec("a", None, 4, 5), spec("b", None, 5, 3), spec("x", None, 5, 6, 2), spec("s", 2), frozen=True)
+def older(m, a, b, x, s):
+    """Forms of products, normalizations and lists of earlier years."""
+    mean, variance = s / 2, tf.abs(s) + 0.5
+    one = raw.FusedBatchNorm(x=x, scale=s, offset=mean, mean=mean, variance=variance, is_training=False, epsilon=1e-3)
+    two = raw.FusedBatchNormV2(x=x, scale=s, offset=mean, mean=[], variance=[], is_training=True)
+    listed = raw.EmptyTensorList(element_shape=[2], max_num_elements=-1, element_dtype=F32)
+    for part in (s, s + 1, s * 2):
+        listed = raw.TensorListPushBack(input_handle=listed, tensor=part)
+    stacked = raw.TensorListStack(input_handle=listed, element_shape=[2], element_dtype=F32)
+    array = raw.TensorArrayV3(size=4, dtype=F32)
+    rows = [[0], [2], [0]]
+    return {
+        "size": raw.TensorArraySizeV3(handle=array.handle, flow_in=array.flow),
+        "matmul": raw.BatchMatMul(x=a, y=b), "adjoint": raw.BatchMatMulV2(x=a[:1], y=b, adj_x=False),
+        "both": raw.BatchMatMulV2(x=b, y=a, adj_x=True, adj_y=True), "one": one.y, "two": two.y,
+        "bias": raw.BiasAddV1(value=x, bias=s), "count": raw.TensorListLength(input_handle=listed), "list": stacked,
+        "most": raw.TensorScatterMax(tensor=a, indices=rows, updates=a[::-1]), "least": raw.TensorScatterMin(tensor=a, indices=rows, updates=a[::-1]),
+        "solid": tf.nn.max_pool3d(x[..., None], (2, 3, 2), (1, 2, 1), "SAME"), "line": raw.Pad(input=a[0], paddings=[[0, 2], [1, 0]]),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 6, 5, 2), spec("y", 3, 4), frozen=True,
+      x=np.random.RandomState(4).choice([np.nan, -np.inf, np.inf, 1, -2, 3], (3, 6, 5, 2), p=[0.1, 0.3, 0.1, 0.2, 0.2, 0.1]))
+def extremes(m, x, y):
+    """Infinities where extremes are taken."""
+    finite = tf.where(tf.math.is_nan(x), -3.0, x)
+    return {
+        "pool": tf.nn.max_pool2d(tf.maximum(finite, tf.float32.min), 2, 2, "SAME"), "max": tf.reduce_max(x, [1, 2]),
+        "min": tf.reduce_min(x, -1), "argmax": tf.argmax(finite, 2), "sum": tf.reduce_sum(x, 1), "exp": tf.exp(x),
+        "softmax": tf.nn.softmax(tf.where(y > 0, y * 1e30, -np.inf * tf.ones_like(y)), 0), "tanh": tf.tanh(x), "round": tf.round(y * 4.5),
+    }  # fmt: skip
+
+
 def keras_cnn():
     import keras
 
@@ -436,6 +498,10 @@ def freeze(function, lower: bool) -> bytes:
     return frozen.graph.as_graph_def().SerializeToString()
 
 
+def frozen_name(index: int) -> str:
+    return f"Identity_{index}" if index else "Identity"
+
+
 def lowered(folder: Path) -> None:
     """A recurrent layer, loops and choices as Switch and Merge."""
     import keras
@@ -453,8 +519,53 @@ def lowered(folder: Path) -> None:
         return y, *branches(None, y[:, 0]).values()
 
     (folder / "graph.pb").write_bytes(freeze(function, True))
-    wanted = {("Identity" if i == 0 else f"Identity_{i}"): v.numpy() for i, v in enumerate(function(feed))}
+    wanted = {frozen_name(i): v.numpy() for i, v in enumerate(function(feed))}
     write_arrays(folder, {"x": feed}, wanted)
+
+
+def channels_first(folder: Path) -> None:
+    """Channels behind the batch, which TensorFlow's CPU does not run: what is wanted is
+    computed with channels last."""
+    m = Weights()
+
+    def function(x, first: bool):
+        form = "NCHW" if first else "NHWC"
+        order = (lambda four: [four[0], four[3], four[1], four[2]]) if first else lambda four: four
+        filters, depth, up, c = m(3, 2, 4, 6), m(2, 3, 4, 2), m(2, 3, 3, 4), m(1, 4)[0]
+        pads = sum(order([[0, 0], [1, 0], [2, 1], [0, 0]]), [])
+        norm = raw.FusedBatchNormV3(x=x, scale=c, offset=c - 1, mean=c / 3, variance=c, is_training=False, data_format=form)
+        same = raw.FusedBatchNormV3(x=x, scale=c, offset=c, mean=[], variance=[], is_training=True, data_format=form)
+        window = {"ksize": order([1, 3, 2, 1]), "strides": order([1, 2, 1, 1]), "data_format": form}
+        return {
+            "conv": raw.Conv2D(input=x, filter=filters, strides=order([1, 2, 1, 1]), padding="SAME", data_format=form),
+            "explicit": raw.Conv2D(input=x, filter=filters, strides=[1, 1, 1, 1], padding="EXPLICIT", explicit_paddings=pads,
+                                   dilations=order([1, 1, 2, 1]), data_format=form),
+            "depth": raw.DepthwiseConv2dNative(input=x, filter=depth, strides=[1, 1, 1, 1], padding="VALID", data_format=form),
+            "up": raw.Conv2DBackpropInput(input_sizes=order([3, 13, 14, 3]), filter=up, out_backprop=x, strides=order([1, 2, 2, 1]),
+                                          padding="VALID", data_format=form),
+            "bias": tf.nn.bias_add(x, c, form), "norm": norm.y, "training": same.y,
+            "max": raw.MaxPool(input=x, padding="SAME", **window), "average": raw.AvgPool(value=x, padding="SAME", **window),
+        }  # fmt: skip
+
+    feed = np.random.RandomState(10).standard_normal((3, 6, 6, 4)).astype(np.float32)
+    wanted = function(tf.constant(feed), False)
+    bound = tf.function(lambda x: function(x, True), input_signature=[spec("x", 3, 4, 6, 6)])
+    (folder / "graph.pb").write_bytes(freeze(bound, False))
+    write_arrays(folder, {"x": feed.transpose(0, 3, 1, 2)},
+                 {frozen_name(i): wanted[key].numpy().transpose(0, 3, 1, 2) for i, key in enumerate(sorted(wanted))})  # fmt: skip
+
+
+def nans(folder: Path) -> None:
+    """Where Charonia is not TensorFlow (docs/importing.md): a NaN is not left out."""
+    feed = np.random.RandomState(11).choice([np.nan, -np.inf, 1, -2, 3], (3, 4, 4, 5), p=[0.1, 0.5, 0.1, 0.2, 0.1])
+    feed[2, :, :, 0] = 0.5
+    feed = feed.astype(np.float32)
+    function = tf.function(lambda x: (tf.nn.max_pool2d(x, 2, 2, "VALID"), tf.nn.softmax(x, 1)), input_signature=[spec("x", 3, 4, 4, 5)])
+    (folder / "graph.pb").write_bytes(freeze(function, False))
+    blocks = feed.reshape(3, 2, 2, 2, 2, 5).max((2, 4))
+    with np.errstate(invalid="ignore"):
+        parts = np.exp(feed - feed.max(1, keepdims=True))
+        write_arrays(folder, {"x": feed}, {"Identity": blocks, "Identity_1": parts / parts.sum(1, keepdims=True)})
 
 
 class Functions(tf.Module):
@@ -504,12 +615,33 @@ def saved_text(folder: Path) -> None:
     write_arrays(folder, {"a": a}, {"scores": module.forward(a)["scores"].numpy()})
 
 
-FILES = {f.__name__: f for f in (tf1_reference, tf1_resource, tf1_loop, lowered, signatures, saved_text)}
+FILES = {f.__name__: f for f in (tf1_reference, tf1_resource, tf1_loop, lowered, channels_first, nans, signatures, saved_text)}
 
 
 def write_arrays(folder: Path, feeds: dict, results: dict) -> None:
     np.savez_compressed(folder / "in.npz", **feeds)
     np.savez_compressed(folder / "out.npz", **results)
+
+
+def draw(specs: dict, arrays: dict) -> dict[str, np.ndarray]:
+    rng = np.random.RandomState(3)
+    feeds = {}
+    for key, s in specs.items():
+        value = arrays.get(key)
+        if value is None:
+            value = rng.standard_normal([3 if d is None else d for d in s.shape])
+            value = value if s.dtype.is_floating else np.abs(value * 9)
+        feeds[key] = np.asarray(value, s.dtype.as_numpy_dtype)
+    return feeds
+
+
+def save_frozen(folder: Path, function, specs, arrays) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    (folder / "graph.pb").write_bytes(freeze(function, False))
+    feeds = draw({s.name: s for s in specs}, arrays)
+    results = function(*(tf.constant(feeds[s.name]) for s in specs))
+    write_arrays(folder, feeds, {frozen_name(i): results[k].numpy() for i, k in enumerate(sorted(results))})
 
 
 def save(name: str, model, function=None, specs=(), arrays=None) -> None:
@@ -527,14 +659,7 @@ def save(name: str, model, function=None, specs=(), arrays=None) -> None:
     shutil.rmtree(folder / "assets", ignore_errors=True)
     loaded = tf.saved_model.load(str(folder))
     signature = loaded.signatures["serving_default"]
-    rng = np.random.RandomState(3)
-    feeds = {}
-    for key, s in signature.structured_input_signature[1].items():
-        value = (arrays or {}).get(key)
-        if value is None:
-            value = rng.standard_normal([3 if d is None else d for d in s.shape])
-            value = value if s.dtype.is_floating else np.abs(value * 9)
-        feeds[key] = np.asarray(value, s.dtype.as_numpy_dtype)
+    feeds = draw(signature.structured_input_signature[1], arrays or {})
     results = signature(**{k: tf.constant(v) for k, v in feeds.items()})
     write_arrays(folder, feeds, {k: v.numpy() for k, v in results.items()})
 
@@ -560,7 +685,10 @@ def main() -> None:
         function(module, *[tf.constant(arrays[s.name], s.dtype) if s.name in arrays else v
                            for s, v in zip(specs, sample)])  # fmt: skip
         bound = tf.function(lambda *a, f=function, m=module: f(m, *a), input_signature=specs)
-        save(name, module, bound, specs, arrays)
+        if name in FROZEN:
+            save_frozen(FOLDER / name, bound, specs, arrays)
+        else:
+            save(name, module, bound, specs, arrays)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,7 @@ using llvm::Twine;
 using mlir::AffineExpr;
 using mlir::Value;
 
-/// The shape of a tensor whose message lists at most one value for all of its
-/// elements; none where it lists more.
+/// Whether a tensor's message lists at most one value, for all of its elements.
 static bool isSplat(const proto::Tensor &tensor) {
   return tensor.content().empty() && tensor.floats_size() <= 1 &&
          tensor.doubles_size() <= 1 && tensor.ints_size() <= 1 &&
