@@ -7,15 +7,16 @@
     ops_test.py --reproduce Conv@13:5:2     one case, with its model kept
     ops_test.py --check-generators          only the oracles; needs no charonia
 
-Prints the seed, and for each failure the command that shows it again. Exit status 0
-only if no case is wrong, refused, failed, crashed or invalid (understood by no oracle),
-and, with --rounds, if every operator was drawn.
+Prints the seed, every 20 seconds what is done and what takes long, and for each failure the
+command that shows it again. Exit status 0 only if no case is wrong, refused, failed, crashed
+or invalid (understood by no oracle), and, with --rounds, if every operator was drawn.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import shutil
 import sys
 import tempfile
@@ -51,6 +52,31 @@ class Tester:
         self.oracles = collections.Counter()
         self.invalid: list[str] = []
         self.serial = 0
+        self.started = time.time()
+        # What each thread is at, and since when.
+        self.doing: dict[int, tuple[float, str]] = {}
+
+    @contextlib.contextmanager
+    def step(self, what: str, cases):
+        names = ", ".join(dict.fromkeys(getattr(c, "op", c) for c in cases))
+        thread = threading.get_ident()
+        with self.lock:
+            self.doing[thread] = time.time(), f"{what} {names}"
+        try:
+            yield
+        finally:
+            with self.lock:
+                del self.doing[thread]
+
+    def progress(self) -> str:
+        """What was done so far, and what has been under way for longer than some seconds."""
+        now = time.time()
+        with self.lock:
+            total = sum(self.counts.values(), collections.Counter())
+            slow = [(now - t, what) for t, what in self.doing.values() if now - t > 5]
+        done = ", ".join(f"{total[s]} {s}" for s in STATES if total[s])
+        waits = "".join(f"\n  for {t:.0f} s: {what}" for t, what in sorted(slow, reverse=True))
+        return f"{now - self.started:.0f} s: {done or 'nothing yet'}{waits}"
 
     def target(self, keys) -> str:
         """Instruction sets take turns; a case's own number decides, so that it can be
@@ -95,7 +121,8 @@ class Tester:
         return cases
 
     def test(self, keys) -> None:
-        cases = self.valid_cases(keys)
+        with self.step("drawing", [op for op, *_ in keys]):
+            cases = self.valid_cases(keys)
         if self.options.check_generators:
             for drawn in cases:
                 self.record(drawn, "", "ok", "")
@@ -119,19 +146,21 @@ class Tester:
         dump = folder / "dump" if options.device == "simt" else None
         onnx.save(pack.model, model)
         try:
-            harness.compile_model(
-                model, engine, target=target, precision=options.precision,
-                shapes=pack.shapes, extra=["--no-cache"], dump=dump,
-                timeout=options.timeout,
-            )  # fmt: skip
+            with self.step("compiling", cases):
+                harness.compile_model(
+                    model, engine, target=target, precision=options.precision,
+                    shapes=pack.shapes, extra=["--no-cache"], dump=dump,
+                    timeout=options.timeout,
+                )  # fmt: skip
             problems = [""] * len(cases)
             names = [n for i in range(len(cases)) for n in pack.output_names(i)]
             for run in range(pack.run_count()):
-                outputs = harness.run_engine(
-                    engine, pack.run_inputs(run), names, folder / "run",
-                    device=options.device, dump=dump,
-                    extra=self.simt_options(run), timeout=options.timeout,
-                )  # fmt: skip
+                with self.step("running", cases):
+                    outputs = harness.run_engine(
+                        engine, pack.run_inputs(run), names, folder / "run",
+                        device=options.device, dump=dump,
+                        extra=self.simt_options(run), timeout=options.timeout,
+                    )  # fmt: skip
                 self.compare(cases, run, iter(outputs), problems)
         except harness.CharoniaError as error:
             if alone:
@@ -250,6 +279,7 @@ def parse(arguments=None) -> argparse.Namespace:
     add("--jobs", type=int, default=2)
     add("--pack", type=int, default=12, help="cases in one model")
     add("--timeout", type=float, default=300, help="seconds for one command")
+    add("--progress", type=float, default=20, help="seconds between lines on what is done; 0: none")
     add("--keep", type=Path, help="folder for the models of failing cases")
     add("--json", type=Path)
     add("--show", type=int, default=40, help="failures printed")
@@ -292,11 +322,20 @@ def main(arguments=None) -> int:
                 return
             tester.test(keys)
 
+    finished = threading.Event()
+
+    def report_progress():
+        while not finished.wait(options.progress):
+            print(tester.progress(), flush=True)
+
+    if options.progress:
+        threading.Thread(target=report_progress, daemon=True).start()
     try:
         with ThreadPoolExecutor(options.jobs) as pool:
             for future in [pool.submit(work) for _ in range(options.jobs)]:
                 future.result()
     finally:
+        finished.set()
         shutil.rmtree(tester.folder, ignore_errors=True)
     return tester.report()
 
