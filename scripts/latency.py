@@ -22,7 +22,7 @@ SESSIONS: dict[tuple, object] = {}
 
 def bench_record(
     engine: Path, inputs: Mapping[str, np.ndarray], *, device: str = "cpu",
-    threads: int = 0, seconds: float = 1.0, precision: str | None = None,
+    threads: int = 0, seconds: float = 1.0, precision: str | None = None, warm_up: float | None = None,
 ) -> dict:  # fmt: skip
     """What `charonia bench --json` measures for these inputs."""
     with tempfile.TemporaryDirectory(prefix="charonia-bench-") as name:
@@ -36,6 +36,8 @@ def bench_record(
             arguments += ["--threads", str(threads)]
         if precision:
             arguments += ["--precision", precision]
+        if warm_up is not None:
+            arguments += ["--warm-up", str(warm_up)]
         report = folder / "bench.json"
         arguments += ["--duration", str(seconds), "--no-profile", "--json", report]
         result = harness.invoke(*arguments)
