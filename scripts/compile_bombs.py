@@ -123,11 +123,13 @@ def scan(steps: int):
     )
 
 
-def symbolic_concat(count: int):
+def symbolic_concat(count: int, before: tuple[int, ...] = (), behind: tuple[int, ...] = (4,)):
+    """Inputs joined along an axis of open sizes, with `before` and `behind` around it."""
     g = Graph()
     names = [f"x{i}" for i in range(count)]
-    y = g.op("Concat", *names, axis=0)
-    return g.model([info(n, [f"n{i}", 4]) for i, n in enumerate(names)], [info(y, [None, 4])])
+    y = g.op("Concat", *names, axis=len(before))
+    inputs = [info(n, [*before, f"n{i}", *behind]) for i, n in enumerate(names)]
+    return g.model(inputs, [info(y, [*before, None, *behind])])
 
 
 def many_inputs(count: int):
@@ -434,6 +436,8 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "rnn-512-both-ways": lambda: lstm(512, 16, 3, directions=2, lengths=True, kind="RNN"),
     "scan-300-steps": lambda: scan(300),
     "concat-500-sizes": lambda: symbolic_concat(500),
+    "concat-500-vectors": lambda: symbolic_concat(500, (), ()),
+    "concat-500-columns": lambda: symbolic_concat(500, (4,), ()),
     "inputs-2000": lambda: many_inputs(2000),
     "loop-2000-dead": lambda: dead_loop(2000, 512, 200),
     "loop-2000-unordered": lambda: dead_loop(2000, 512, 200, ordered=False),

@@ -117,28 +117,26 @@ Value *KernelEmitter::pointer(const AccessPlan &plan,
                               const LaneGuard *guard, int64_t zeroBytes) {
   mlir::Type element = plan.access.tile.getElementType();
   int64_t bytes = memoryBytes(element);
-  auto depthOf = [&](AffineExpr expr) {
-    unsigned depth = 0;
-    expr.walk([&](AffineExpr e) {
-      if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(e))
-        depth = std::max(depth, symbols.depth[symbol.getPosition()]);
-    });
-    return depth;
-  };
   // Terms that outer loops own come first, so that they are hoisted together;
   // the constant comes before what loops inside those of the checks add.
   unsigned checkDepth = 0;
   for (int64_t i : plan.access.checks)
-    checkDepth = std::max({checkDepth, depthOf(plan.access.map.getResult(i)),
-                           depthOf(plan.access.shape.getResult(i))});
+    checkDepth =
+        std::max({checkDepth, symbols.depthOf(plan.access.map.getResult(i)),
+                  symbols.depthOf(plan.access.shape.getResult(i))});
   std::map<unsigned, LaneInt> byDepth;
   std::optional<int64_t> steps = 0; // what deeper terms add at most
   LaneInt varying = constantInt(0);
   graph::Facts facts = laneFacts(dims, symbols);
   graph::BoundsFinder bounds(facts);
+  Sum sizes;
   for (const Sum::Term &term : plan.offset.terms) {
     AffineExpr expr = term.toExpr();
-    unsigned depth = depthOf(expr);
+    unsigned depth = symbols.depthOf(expr);
+    if (depth == 0 && expr.isSymbolicOrConstant()) {
+      sizes.terms.push_back(term);
+      continue;
+    }
     LaneInt product = evaluate(expr, dims, symbols, facts);
     if (depth > checkDepth && steps) {
       graph::Interval range = bounds(expr);
@@ -150,6 +148,11 @@ Value *KernelEmitter::pointer(const AccessPlan &plan,
     sum = add(sum, {product.scalar});
     product.scalar = i64(0);
     varying = add(varying, product);
+  }
+  if (!sizes.isConstant()) {
+    LaneInt &sum = byDepth.try_emplace(0, constantInt(0)).first->second;
+    sum = add(sum, evaluate(sizes.toExpr(plan.access.map.getContext()), dims,
+                            symbols, facts));
   }
   if (lanesOffset)
     *lanesOffset = varying;

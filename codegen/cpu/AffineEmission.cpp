@@ -210,6 +210,34 @@ graph::Facts KernelEmitter::laneFacts(llvm::ArrayRef<LaneInt> dims,
   return facts;
 }
 
+unsigned KernelEmitter::SymbolValues::depthOf(AffineExpr expr) const {
+  unsigned deepest = 0;
+  expr.walk([&](AffineExpr e) {
+    if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(e))
+      deepest = std::max(deepest, depth[symbol.getPosition()]);
+  });
+  return deepest;
+}
+
+/// Sizes that LLVM may see one by one in a sum. Its analyses of loops write
+/// every address and bound as a sum of all that it is made of: with a hundred
+/// sizes, as a Concat of that many inputs has, they take minutes.
+static constexpr size_t kMostSizes = 8;
+
+bool KernelEmitter::SymbolValues::isOfManySizes(AffineExpr expr) const {
+  size_t count = 0;
+  auto result = expr.walk([&](AffineExpr e) {
+    auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(e);
+    bool varies = symbol ? depth[symbol.getPosition()] > 0
+                         : llvm::isa<mlir::AffineDimExpr>(e);
+    if (varies)
+      return mlir::WalkResult::interrupt();
+    count += !!symbol;
+    return mlir::WalkResult::advance();
+  });
+  return !result.wasInterrupted() && count > kMostSizes;
+}
+
 /// Integers for each lane, for graph::Materializer.
 struct KernelEmitter::LaneCode {
   using Value = LaneInt;
@@ -217,6 +245,14 @@ struct KernelEmitter::LaneCode {
   llvm::ArrayRef<LaneInt> dims;
   const SymbolValues &symbols;
 
+  /// Sums of many sizes are numbers that LLVM does not look into.
+  template <typename F> LaneInt place(AffineExpr expr, F write) {
+    LaneInt value = write();
+    if (value.isScalar() && expr.getKind() == mlir::AffineExprKind::Add &&
+        symbols.isOfManySizes(expr))
+      value.scalar = e.b.CreateFreeze(value.scalar);
+    return value;
+  }
   LaneInt constant(int64_t value) { return e.constantInt(value); }
   LaneInt variable(AffineExpr expr) {
     if (auto dim = llvm::dyn_cast<mlir::AffineDimExpr>(expr))
@@ -248,7 +284,19 @@ LaneInt KernelEmitter::evaluate(AffineExpr expr, llvm::ArrayRef<LaneInt> dims,
                                 const SymbolValues &symbols,
                                 const graph::Facts &facts) {
   LaneCode code{*this, dims, symbols};
-  return graph::Materializer(code, facts)(expr);
+  graph::Materializer write(code, facts);
+  // The sizes of a sum by themselves, so that they are one number.
+  graph::Sum all(expr), sizes, rest;
+  rest.constant = all.constant;
+  for (graph::Sum::Term &term : all.terms) {
+    AffineExpr e = term.toExpr();
+    bool isSize = e.isSymbolicOrConstant() && symbols.depthOf(e) == 0;
+    (isSize ? sizes : rest).terms.push_back(std::move(term));
+  }
+  if (sizes.terms.size() <= kMostSizes || rest.isConstant())
+    return write(expr);
+  return add(write(rest.toExpr(expr.getContext())),
+             write(sizes.toExpr(expr.getContext())));
 }
 
 KernelEmitter::SymbolValues

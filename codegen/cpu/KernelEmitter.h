@@ -173,6 +173,11 @@ private:
     llvm::SmallVector<LaneInt> values;
     llvm::SmallVector<unsigned> depth; ///< Loops around the definition.
     llvm::SmallVector<graph::Interval> ranges;
+
+    /// Of the deepest symbol of an expression; 0: of sizes alone.
+    unsigned depthOf(mlir::AffineExpr expr) const;
+    /// Whether it is made of sizes alone, and of many.
+    bool isOfManySizes(mlir::AffineExpr expr) const;
   };
   SymbolValues symbolValues(mlir::ValueRange symbols,
                             llvm::ArrayRef<int64_t> row, int64_t chunk,

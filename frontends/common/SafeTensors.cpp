@@ -172,12 +172,9 @@ std::optional<Problem> SafeTensors::addIndex(const std::string &index) {
     return Problem{shown + " " + damage, damagedRemedy};
   Json::Report report;
   std::map<std::string, llvm::StringSet<>> files;
-  size_t count = 0;
   Json map = Json(*text, "", report)["weight_map"];
-  for (const auto &[name, file] : map.fields()) {
+  for (const auto &[name, file] : map.fields())
     files[file.string()].insert(name);
-    ++count;
-  }
   if (!map.isPresent() || !report.problem.empty())
     return Problem{shown + " has no weight_map of names: " + report.problem,
                    damagedRemedy};

@@ -18,6 +18,9 @@ import pytest
 CASES = {
     # The sum of all sizes, a statistic, was longer than an engine's expressions.
     "symbolic_concat": lambda: bombs.symbolic_concat(200),
+    # Sums of sizes in every address: LLVM's analyses of loops took minutes of 128.
+    "symbolic_concat_vectors": lambda: bombs.symbolic_concat(200, (), ()),
+    "symbolic_concat_columns": lambda: bombs.symbolic_concat(200, (4,), ()),
     "lstm_dynamic_batch": lambda: bombs.lstm(512),
     "scan_dynamic_batch": lambda: bombs.scan(300),
     "odd_lstm": lambda: bombs.lstm(30, hidden=7, width=5),
