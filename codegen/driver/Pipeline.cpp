@@ -47,6 +47,7 @@ std::vector<Stage> commonStages() {
          // through.
          passes.addNestedPass<func::FuncOp>(createAssignLayouts());
          passes.addNestedPass<func::FuncOp>(createSimplifyViews());
+         passes.addNestedPass<func::FuncOp>(createFoldPadding());
          tidy(passes);
        }},
   };
@@ -91,6 +92,11 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
        [options](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(createSplitConcats());
          passes.addNestedPass<func::FuncOp>(createSplitReductions());
+         SplitWindowsOptions split;
+         // A launch on a GPU is worth some microseconds of reads from a cache.
+         if (options.device == DeviceKind::Cuda)
+           split.leastSaved = int64_t(1) << 25;
+         passes.addNestedPass<func::FuncOp>(createSplitWindows(split));
          if (options.device == DeviceKind::Cuda)
            passes.addNestedPass<func::FuncOp>(createStageOrdered());
          passes.addNestedPass<func::FuncOp>(createFormKernels());

@@ -73,6 +73,20 @@ struct ZeroPadding {
   llvm::SmallVector<mlir::NamedAttribute> attributes;
 };
 
+/// Elements of one value around an operand: lows[d] before and highs[d] after
+/// dimension d, none of them negative.
+struct Padding {
+  llvm::SmallVector<int64_t> lows, highs;
+  double value;
+};
+
+/// A dimension along which a window slides: `extent` elements of operand 0,
+/// `stride` from one window to the next.
+struct WindowSide {
+  unsigned dim;
+  int64_t extent, stride;
+};
+
 /// An operator under permuted dimensions: a copy of it with `attributes`
 /// changed and operand i transposed by operands[i] (empty: as it is; longer
 /// than the operand's rank: after leading dimensions of one element are added)

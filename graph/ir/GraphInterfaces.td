@@ -124,6 +124,27 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       return std::nullopt;
     }]>,
     InterfaceMethod<[{
+      The attributes with which the operator pads `operand` by itself, beside what it pads
+      already, so that it gives for the operand what it gives now for the padded one;
+      nothing where it can't.
+    }], "::std::optional<::llvm::SmallVector<::mlir::NamedAttribute>>", "getPaddedForm",
+      (ins "unsigned":$operand, "const ::charonia::graph::Padding &":$padding), "", [{
+      return std::nullopt;
+    }]>,
+    InterfaceMethod<[{
+      For an operator whose window combines its elements along one dimension first and of
+      those results along the others, if one wishes: the dimensions along which it slides.
+      Empty otherwise.
+    }], "::llvm::SmallVector<::charonia::graph::WindowSide>", "getWindow", (ins), "", [{
+      return {};
+    }]>,
+    InterfaceMethod<[{
+      For an operator with a window: what it gives for `input`, in place of operand 0, if
+      it slides along `sides` of the window alone and takes single elements along the others.
+    }], "::mlir::Value", "slideAlong",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$input,
+           "::llvm::ArrayRef<unsigned>":$sides), "", [{ return {}; }]>,
+    InterfaceMethod<[{
       The symbolic contents of result 0, given those of the operands (an entry
       is null where a content is not known). Null where they can't be told.
       Small integer tensors that compute shapes are evaluated through this.

@@ -45,3 +45,23 @@ bool charonia::graph::areAxes(ArrayRef<int64_t> axes, int64_t rank) {
   }
   return true;
 }
+
+std::optional<SmallVector<int64_t>>
+charonia::graph::windowPads(const Padding &padding, ArrayRef<int64_t> pads,
+                            unsigned first) {
+  unsigned spatial = pads.size() / 2;
+  SmallVector<int64_t> result(pads);
+  for (unsigned d = 0; d < padding.lows.size(); ++d) {
+    int64_t low = padding.lows[d], high = padding.highs[d];
+    if (d < first || d >= first + spatial) {
+      if (low != 0 || high != 0)
+        return std::nullopt;
+      continue;
+    }
+    int64_t &before = result[d - first], &after = result[spatial + d - first];
+    if (llvm::AddOverflow(before, low, before) ||
+        llvm::AddOverflow(after, high, after))
+      return std::nullopt;
+  }
+  return result;
+}

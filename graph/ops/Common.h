@@ -25,6 +25,12 @@ llvm::SmallVector<SymbolicTensor>
 broadcastOperands(GraphOpInterface op, llvm::ArrayRef<SymbolicTensor> operands);
 /// Whether every entry is one of 0 ... rank - 1, strictly increasing.
 bool areAxes(llvm::ArrayRef<int64_t> axes, int64_t rank);
+/// The pads of a window, all lows before all highs, with `padding` around them;
+/// nothing where that also pads dimensions other than the window's, the first
+/// of which is `first`.
+std::optional<llvm::SmallVector<int64_t>>
+windowPads(const Padding &padding, llvm::ArrayRef<int64_t> pads,
+           unsigned first);
 
 } // namespace charonia::graph
 

@@ -178,6 +178,17 @@ std::optional<ZeroPadding> ConvOp::getZeroPadding() {
   return padding;
 }
 
+std::optional<SmallVector<NamedAttribute>>
+ConvOp::getPaddedForm(unsigned operand, const Padding &padding) {
+  if (operand != 0 || padding.value != 0)
+    return std::nullopt;
+  auto pads = windowPads(padding, getPads(), spatialDim(0));
+  if (!pads)
+    return std::nullopt;
+  return SmallVector<NamedAttribute>{
+      {getPadsAttrName(), DenseI64ArrayAttr::get(getContext(), *pads)}};
+}
+
 int64_t ConvOp::getOperandReads(unsigned operand) {
   int64_t reads = 1;
   if (operand == 0)

@@ -52,6 +52,8 @@ def Graph_ConvOp : Graph_Contraction<"conv"> {
     int64_t getOperandReads(unsigned operand);
     std::optional<::charonia::graph::Columns> getScaledColumns();
     std::optional<::charonia::graph::ZeroPadding> getZeroPadding();
+    std::optional<::llvm::SmallVector<::mlir::NamedAttribute>> getPaddedForm(
+        unsigned operand, const ::charonia::graph::Padding &padding);
     /// Number of spatial dimensions.
     unsigned getSpatialRank() { return getStrides().size(); }
     /// Dimension indices in input and result; the filter's differ only in that

@@ -1,5 +1,6 @@
 #include "graph/ops/Common.h"
 #include "mlir/IR/PatternMatch.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace charonia::graph;
@@ -197,6 +198,82 @@ AffineExpr PoolOp::getReductionExtent() {
   for (int64_t k : getKernel())
     extent = extent * k;
   return extent;
+}
+
+LogicalResult PoolOp::verify() {
+  if (getPadValue() && (getKind() != PoolKind::max || getCeilMode()))
+    return emitOpError(
+        "has a pad_value, which needs kind max and no ceil_mode");
+  return success();
+}
+
+/// Whether every number of the type is exact as a double.
+static bool fitsDouble(Type element) {
+  return isa<FloatType>(element) || element.getIntOrFloatBitWidth() <= 32;
+}
+
+std::optional<SmallVector<NamedAttribute>>
+PoolOp::getPaddedForm(unsigned, const Padding &padding) {
+  Type element = getElementTypeOrSelf(getInput());
+  auto pads = windowPads(padding, getPads(), spatialDim(0));
+  // Rounding up depends on where the padding begins.
+  if (!pads || getCeilMode() || !fitsDouble(element))
+    return std::nullopt;
+  bool isPadded = llvm::any_of(getPads(), [](int64_t p) { return p != 0; });
+  Builder builder(getContext());
+  SmallVector<NamedAttribute> attributes{
+      {getPadsAttrName(), builder.getDenseI64ArrayAttr(*pads)}};
+  switch (getKind()) {
+  case PoolKind::sum:
+    if (padding.value != 0)
+      return std::nullopt;
+    break;
+  case PoolKind::average:
+    if (padding.value != 0 || (isPadded && !getCountIncludePad()))
+      return std::nullopt;
+    attributes.emplace_back(getCountIncludePadAttrName(),
+                            builder.getUnitAttr());
+    break;
+  case PoolKind::max: {
+    double least = isa<FloatType>(element)
+                       ? -std::numeric_limits<double>::infinity()
+                       : std::nan("");
+    double outside = getPadValue() ? getPadValue()->convertToDouble() : least;
+    if (isPadded && outside != padding.value)
+      return std::nullopt;
+    if (getPadValue() || padding.value != least)
+      attributes.emplace_back(getPadValueAttrName(),
+                              builder.getF64FloatAttr(padding.value));
+    break;
+  }
+  }
+  return attributes;
+}
+
+SmallVector<WindowSide> PoolOp::getWindow() {
+  SmallVector<WindowSide> sides;
+  for (auto [i, extent, stride] : llvm::enumerate(getKernel(), getStrides()))
+    sides.push_back({spatialDim(i), extent, stride});
+  return sides;
+}
+
+/// Counts of an average are products of those along the dimensions, so a mean
+/// of means is the mean.
+Value PoolOp::slideAlong(OpBuilder &builder, Value input,
+                         ArrayRef<unsigned> sides) {
+  size_t spatial = getKernel().size();
+  SmallVector<int64_t> kernel(spatial, 1), strides(spatial, 1),
+      dilations(spatial, 1), pads(2 * spatial, 0);
+  for (unsigned i : sides) {
+    kernel[i] = getKernel()[i];
+    strides[i] = getStrides()[i];
+    dilations[i] = getDilations()[i];
+    pads[i] = getPads()[i];
+    pads[spatial + i] = getPads()[spatial + i];
+  }
+  return create(builder, getLoc(), getKind(), input, kernel, strides, pads,
+                dilations, getCeilMode(), getCountIncludePad(),
+                getChannelsLast(), getPadValueAttr());
 }
 
 // softmax, normalize

@@ -84,12 +84,13 @@ def Graph_PoolOp : Graph_ReductionBase<"pool"> {
     input [N, C, S...], or [N, S..., C] with `channels_last`. Padding is neutral;
     `average` divides by the count of elements inside the input, or inside the
     padded input with `count_include_pad`. `ceil_mode` rounds result extents up,
-    but never starts a window in the high padding.
+    but never starts a window in the high padding. With `pad_value`, of `max` without `ceil_mode`, padding
+    has that value.
   }];
   let arguments = (ins Graph_PoolKind:$kind, Graph_Tensor:$input,
     DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
     DenseI64ArrayAttr:$dilations, UnitAttr:$ceil_mode, UnitAttr:$count_include_pad,
-    UnitAttr:$channels_last);
+    UnitAttr:$channels_last, OptionalAttr<F64Attr>:$pad_value);
   let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = commonDecl # [{
     std::optional<::charonia::graph::Permuted> getChannelsLastForm();
@@ -102,8 +103,14 @@ def Graph_PoolOp : Graph_ReductionBase<"pool"> {
       return reads;
     }
     ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
+    std::optional<::llvm::SmallVector<::mlir::NamedAttribute>> getPaddedForm(
+        unsigned operand, const ::charonia::graph::Padding &padding);
+    ::llvm::SmallVector<::charonia::graph::WindowSide> getWindow();
+    ::mlir::Value slideAlong(::mlir::OpBuilder &builder, ::mlir::Value input,
+                             ::llvm::ArrayRef<unsigned> sides);
     unsigned spatialDim(unsigned i) { return getChannelsLast() ? i + 1 : i + 2; }
   }];
+  let hasVerifier = 1;
 }
 
 def Graph_SoftmaxOp : Graph_ReductionBase<"softmax"> {

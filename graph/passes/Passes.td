@@ -141,6 +141,28 @@ def MergeContractions : Pass<"merge-contractions", "mlir::func::FuncOp"> {
   }];
 }
 
+def SplitWindows : Pass<"split-windows", "mlir::func::FuncOp"> {
+  let summary = "Large windows slide along one dimension after the other";
+  let description = [{
+    A window of 5 x 5 combines 25 elements for each of the result. Before: an operator with
+    a window (`getWindow`) of several dimensions. After: one that slides along the first of them, with
+    its result in memory, and others along the rest, 10 elements, where that saves a third of all
+    accesses and `leastSaved` of them. Floats that are added stay in f32 between them. Runs right
+    before kernels are formed.
+  }];
+  let options = [
+    Option<"leastSaved", "least-saved", "int64_t", "65536", "Accesses to elements that are worth a kernel">];
+}
+
+def FoldPadding : Pass<"fold-padding", "mlir::func::FuncOp"> {
+  let summary = "Padding moves into the operators that pad what they read";
+  let description = [{
+    A `pad` by a constant in front of an operator that can read the same around its operand
+    (`getPaddedForm`: zeros around a convolution or an average, any value around a maximum) becomes
+    attributes of the operator. After layouts, which bring the two together.
+  }];
+}
+
 def StorePadding : Pass<"store-padding", "mlir::func::FuncOp"> {
   let summary = "Zeros around an image of few channels are stored with it";
   let description = [{

@@ -149,9 +149,13 @@ FailureOr<SmallVector<Value>> windowTerms(graph::PoolOp op, TileEmitter &e,
   if (failed(x))
     return failure();
   Value mask = e.emitInBounds(inside, d.tile);
-  if (mask && (op.getKind() == graph::PoolKind::max || !isZeroOutside(*x)))
-    *x = arith::SelectOp::create(e.b(), e.loc(), mask, *x,
-                                 e.splat(neutral, d.tile));
+  if (mask && (op.getKind() == graph::PoolKind::max || !isZeroOutside(*x))) {
+    Value outside = op.getPadValue()
+                        ? e.splat(op.getPadValue()->convertToDouble(),
+                                  neutral.getType(), d.tile)
+                        : e.splat(neutral, d.tile);
+    *x = arith::SelectOp::create(e.b(), e.loc(), mask, *x, outside);
+  }
   SmallVector<Value> terms{*x};
   if (counts) {
     if (op.getCountIncludePad())
