@@ -108,17 +108,26 @@ Value *KernelEmitter::computePiece(mlir::Value tile, int64_t row,
         graph::Facts facts = laneFacts(dims, symbols);
         auto value = [&](AffineExpr expr) {
           expr = simplified(op, expr, shape.shape, op.getSymbols());
-          return widen(evaluate(expr, dims, symbols, facts), width);
+          return evaluate(expr, dims, symbols, facts);
         };
         if constexpr (std::is_same_v<decltype(op), tile::IndexOp>) {
-          return value(op.getMap().getResult(0));
+          return widen(value(op.getMap().getResult(0)), width);
         } else {
-          Value *inside = splat(b.getTrue(), width);
+          Value *all = b.getTrue(), *each = nullptr;
           for (auto [coordinate, extent] : llvm::zip_equal(
-                   op.getMap().getResults(), op.getShape().getResults()))
-            inside = b.CreateAnd(
-                inside, b.CreateICmpULT(value(coordinate), value(extent)));
-          return inside;
+                   op.getMap().getResults(), op.getShape().getResults())) {
+            LaneInt x = value(coordinate), n = value(extent);
+            if (x.isScalar() && n.isScalar()) {
+              all = b.CreateAnd(all, b.CreateICmpULT(x.scalar, n.scalar));
+              continue;
+            }
+            Value *lanes = b.CreateICmpULT(widen(x, width), widen(n, width));
+            each = each ? b.CreateAnd(each, lanes) : lanes;
+          }
+          if (!each)
+            return splat(all, width);
+          return all == b.getTrue() ? each
+                                    : b.CreateAnd(each, splat(all, width));
         }
       })
       .Case<arith::ConstantOp>([&](auto op) {

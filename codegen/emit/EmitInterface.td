@@ -31,6 +31,11 @@ def EmitOpInterface : OpInterface<"EmitOpInterface"> {
       product. Null where all do.
     }], "::mlir::AffineExpr", "getColumnRun", (ins), "", [{ return {}; }]>,
     InterfaceMethod<[{
+      For an operator without a map to `operand` (GraphOpInterface::getOperandMap): how many
+      of the last dimensions it passes on, counted from the end in both. Along these the result has
+      the extents and the coordinates of the operand.
+    }], "unsigned", "getPassedDims", (ins "unsigned":$operand), "", [{ return 0; }]>,
+    InterfaceMethod<[{
       For a contraction: whether the tile of later rows takes more terms, as where a row
       keeps the keys up to its own.
     }], "bool", "growsByRow", (ins), "", [{ return false; }]>,

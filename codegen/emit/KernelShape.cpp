@@ -185,6 +185,62 @@ void readInput(KernelShape &shape, Value input, AffineMap map,
   }
 }
 
+/// Trailing dimensions of the result of `op` that are those of its operand
+/// `i`, or, with `isFree`, on which the operand does not depend at all.
+unsigned passedDims(graph::GraphOpInterface op, unsigned i, bool &isFree) {
+  Exprs result = graph::getShape(op->getResult(0)),
+        operand = graph::getShape(op->getOperand(i));
+  unsigned alike = 0, free = 0;
+  if (AffineMap map = op.getOperandMap(i)) {
+    auto last = [](unsigned rank, unsigned n) { return rank - 1 - n; };
+    unsigned most = std::min(result.size(), operand.size());
+    while (alike < most &&
+           result[last(result.size(), alike)] ==
+               operand[last(operand.size(), alike)] &&
+           map.getResult(last(operand.size(), alike)) ==
+               getAffineDimExpr(last(result.size(), alike), op->getContext()))
+      ++alike;
+    while (free < result.size() &&
+           !map.isFunctionOfDim(last(result.size(), free)))
+      ++free;
+  } else if (auto emitting = dyn_cast<EmitOpInterface>(op.getOperation())) {
+    alike = emitting.getPassedDims(i);
+  }
+  isFree = free > alike;
+  return std::max(alike, free);
+}
+
+/// Dimensions at the end of the results that are one run of memory in all that
+/// the kernel touches.
+unsigned runOf(graph::KernelOp kernel, Value root) {
+  Operation *yield = kernel.getBody().front().getTerminator();
+  for (Value result : yield->getOperands())
+    if (graph::getShape(result) != graph::getShape(root))
+      return 0;
+  unsigned run = graph::getShape(root).size();
+  DenseMap<Value, unsigned> seen;
+  SmallVector<std::pair<Value, unsigned>> work;
+  for (Value result : yield->getOperands())
+    work.emplace_back(result, run);
+  while (!work.empty()) {
+    auto [value, dims] = work.pop_back_val();
+    auto [place, isNew] = seen.try_emplace(value, dims);
+    if (!isNew && place->second <= dims)
+      continue;
+    place->second = dims;
+    run = std::min(run, dims);
+    auto op = value.getDefiningOp<graph::GraphOpInterface>();
+    for (unsigned i = 0; op && i < op->getNumOperands(); ++i) {
+      bool isFree;
+      unsigned passed = passedDims(op, i, isFree);
+      run = std::min(run, passed);
+      if (!isFree)
+        work.emplace_back(op->getOperand(i), std::min(dims, passed));
+    }
+  }
+  return run;
+}
+
 } // namespace
 
 KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
@@ -239,6 +295,8 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
       work.push_back(operand);
     }
   }
+  if (shape.role == OpRole::Pointwise)
+    shape.run = runOf(kernel, root);
   findWholeRows(shape, kernel, root);
   shape.growsByRow = growsByRow(kernel);
   return shape;

@@ -30,6 +30,9 @@ struct KernelShape {
   int64_t columnRun = 0;
   /// Every input is read in the order of the result.
   bool linear = true;
+  /// So many of the last dimensions are one run of memory in every input that
+  /// depends on them, and in the results.
+  unsigned run = 0;
   /// Columns of the stationary operand of a contraction are neighbours in
   /// memory.
   bool columnsInMemory = true;

@@ -216,13 +216,14 @@ void Chooser::elementwise() {
         std::clamp<int64_t>(llvm::bit_floor<uint64_t>(
                                 product(k, all) / t.chip->multiprocessors + 1),
                             32, most);
-  // Inner dimensions are one run as long as they are short; the rest are
-  // rows.
+  // Inner dimensions are one run as long as they are short, or lie so in
+  // memory; the rest are rows.
   SmallVector<unsigned> inner{all.back()},
       outer(ArrayRef<unsigned>(all).drop_back());
   int64_t least = cpu ? t.vectorElements : 64;
   bool linear = k.linear && (!cpu || k.windowDense.empty());
-  while (!outer.empty() && (linear || product(k, inner) < least)) {
+  while (!outer.empty() && (linear || product(k, inner) < least ||
+                            outer.back() + k.run >= k.root.size())) {
     inner.insert(inner.begin(), outer.back());
     outer.pop_back();
   }

@@ -1,6 +1,7 @@
 // Loads and stores: coordinates of a demand as an access to a buffer.
 #include "codegen/emit/TileEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace charonia;
@@ -69,6 +70,24 @@ static void joinCoordinates(Coordinates &c, const graph::Facts &known,
   }
 }
 
+AffineExpr TileEmitter::ofWholeTile(AffineExpr coordinate, AffineExpr extent,
+                                    const graph::Facts &known) const {
+  if (target.kind != EmitTarget::Kind::Cpu || isScalar(coordinate))
+    return coordinate;
+  graph::Sum start, within;
+  graph::Sum all(coordinate);
+  start.constant = all.constant;
+  for (const graph::Sum::Term &term : all.terms)
+    (isScalar(term.toExpr()) ? start : within).terms.push_back(term);
+  // A tile that begins at a multiple of a step and ends before the next lies on
+  // one side of every multiple.
+  AffineExpr first = start.toExpr(context());
+  int64_t step =
+      std::gcd(graph::divisorOf(first, known), graph::divisorOf(extent, known));
+  graph::Interval rest = graph::BoundsFinder(known)(within.toExpr(context()));
+  return rest.low >= 0 && rest.high < step ? first : coordinate;
+}
+
 TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {
   Exprs extents = graph::getShape(demand.value);
   graph::Facts known = facts(demand.tile);
@@ -102,11 +121,19 @@ TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {
         graph::Interval &range = inside.dims[axis.getPosition()];
         range.high = std::min(range.high, *extent - 1);
       }
-  for (unsigned i = 0; i < map.size(); ++i) {
+  for (unsigned i = 0, n = map.size(); i < n; ++i) {
     bool ofTile = isa<AffineDimExpr>(map[i]);
-    if (!(i < access.rank && joined.guarded[i]) &&
-        !graph::isWithin(map[i], shape[i], ofTile ? known : inside))
+    if ((i < access.rank && joined.guarded[i]) ||
+        graph::isWithin(map[i], shape[i], ofTile ? known : inside))
+      continue;
+    AffineExpr checked = ofWholeTile(map[i], shape[i], known);
+    if (checked == map[i]) {
       access.checks.push_back(i);
+      continue;
+    }
+    access.checks.push_back(map.size());
+    map.push_back(checked);
+    shape.push_back(shape[i]);
   }
   SmallVector<AffineExpr> all(map);
   all.append(shape.begin(), shape.end());

@@ -262,6 +262,10 @@ private:
     int64_t rank;
   };
   Access makeAccess(const Demand &demand);
+  /// On a CPU, where all elements of a tile lie in [0, extent) or none does:
+  /// what tells it, the same for all of them. Else the coordinate itself.
+  AffineExpr ofWholeTile(AffineExpr coordinate, AffineExpr extent,
+                         const graph::Facts &known) const;
   /// The expression with what bounded symbols stand for.
   AffineExpr unbounded(AffineExpr expr, llvm::ArrayRef<int64_t> tile) const;
   /// Renumbers the symbols that the expressions use and gives their values,

@@ -66,7 +66,7 @@ Value TileEmitter::emitInBounds(ArrayRef<Guard> guards,
                e = graph::simplify(g.extent, known);
     if (graph::isWithin(c, e, known))
       continue;
-    coordinates.push_back(unbounded(c, tile));
+    coordinates.push_back(ofWholeTile(unbounded(c, tile), e, known));
     extents.push_back(e);
   }
   if (coordinates.empty())

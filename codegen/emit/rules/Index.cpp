@@ -336,9 +336,41 @@ private:
     return make<arith::MinSIOp>(index, sizeTile(e, n - 1, index));
   }
 
+  /// By how much the axis is enlarged, if by a whole number, and each element
+  /// is repeated so often: no coordinate is then near to a tie or to the next
+  /// whole number, so rounding decides nothing.
+  std::optional<int64_t> repeats(unsigned i) {
+    using C = graph::CoordinateMode;
+    using N = graph::NearestMode;
+    N nearest = op.getNearest();
+    bool rounds =
+        nearest == N::round_prefer_floor || nearest == N::round_prefer_ceil;
+    bool floors = nearest == N::floor && op.getCoordinates() == C::asymmetric;
+    bool centers = op.getCoordinates() == C::half_pixel ||
+                   op.getCoordinates() == C::pytorch_half_pixel;
+    if (op.getMode() != graph::ResizeMode::nearest ||
+        !(floors || (rounds && centers)))
+      return std::nullopt;
+    int64_t axis = op.getAxes()[i];
+    AffineExpr from = graph::getShape(op.getInput())[axis],
+               to = graph::getShape(op.getResult())[axis];
+    double given = op.getScales()[i];
+    for (int64_t factor = 1; factor <= mostRepeats; ++factor) {
+      // A coordinate times the rounded inverse of another number may end in
+      // front of the whole number that it is.
+      bool isExact = !op.getByRatio() || !floors || llvm::isPowerOf2_64(factor);
+      if (isExact && (given == 0 || given == double(factor)) &&
+          graph::simplify(to - from * factor) == 0)
+        return factor;
+    }
+    return std::nullopt;
+  }
+
   SmallVector<Tap> tapsOf(unsigned i) {
     using N = graph::NearestMode;
     int64_t axis = op.getAxes()[i];
+    if (std::optional<int64_t> factor = repeats(i))
+      return {{demand.coordinates[axis].floorDiv(*factor), {}, {}}};
     AffineExpr n = graph::getShape(op.getInput())[axis];
     Value position;
     SmallVector<int64_t> axes;
@@ -454,6 +486,8 @@ private:
     return total;
   }
 
+  static constexpr int64_t mostRepeats = 16;
+
   graph::ResizeOp op;
   TileEmitter &e;
   OpBuilder &b;
@@ -471,13 +505,53 @@ FailureOr<Value> resize(graph::ResizeOp op, TileEmitter &e,
   return ResizeEmitter(op, e, demand).run();
 }
 
+/// A rule, and the dimensions that its operator passes on.
+template <typename Op,
+          FailureOr<Value> (*function)(Op, TileEmitter &, const Demand &),
+          unsigned (*passed)(Op, unsigned)>
+struct PassingRule
+    : EmitOpInterface::ExternalModel<PassingRule<Op, function, passed>, Op> {
+  FailureOr<Value> emitTile(Operation *op, TileEmitter &emitter,
+                            const Demand &demand) const {
+    return function(cast<Op>(op), emitter, demand);
+  }
+  unsigned getPassedDims(Operation *op, unsigned operand) const {
+    return passed(cast<Op>(op), operand);
+  }
+};
+
+unsigned behindAxis(Value value, unsigned axis) {
+  return graph::getShape(value).size() - 1 - axis;
+}
+unsigned passedByConcat(graph::ConcatOp op, unsigned) {
+  return behindAxis(op.getResult(), op.getAxis());
+}
+unsigned passedByGather(graph::GatherOp op, unsigned operand) {
+  return operand == 0 ? behindAxis(op.getInput(), op.getAxis()) : 0;
+}
+unsigned passedByPad(graph::PadOp op, unsigned operand) {
+  Exprs from = graph::getShape(op.getInput()),
+        to = graph::getShape(op.getResult());
+  unsigned passed = 0;
+  while (operand == 0 && passed < from.size()) {
+    unsigned d = from.size() - 1 - passed;
+    if (from[d] != to[d] || graph::constantOf(op.getLows().getResult(d)) != 0)
+      break;
+    ++passed;
+  }
+  return passed;
+}
+
 } // namespace
 
 void emit::registerIndexRules(MLIRContext *c) {
   graph::IotaOp::attachInterface<Rule<graph::IotaOp, iota>>(*c);
-  graph::ConcatOp::attachInterface<Rule<graph::ConcatOp, concat>>(*c);
-  graph::PadOp::attachInterface<Rule<graph::PadOp, pad>>(*c);
-  graph::GatherOp::attachInterface<Rule<graph::GatherOp, gather>>(*c);
+  graph::ConcatOp::attachInterface<
+      PassingRule<graph::ConcatOp, concat, passedByConcat>>(*c);
+  graph::PadOp::attachInterface<PassingRule<graph::PadOp, pad, passedByPad>>(
+      *c);
+  graph::GatherOp::attachInterface<
+      PassingRule<graph::GatherOp, gather, passedByGather>>(*c);
   graph::GatherElementsOp::attachInterface<
       Rule<graph::GatherElementsOp, gatherElements>>(*c);
   graph::GatherNDOp::attachInterface<Rule<graph::GatherNDOp, gatherND>>(*c);
