@@ -53,6 +53,9 @@ ImportResult charonia::frontend::importModel(llvm::StringRef path,
                                              mlir::MLIRContext &context) {
   if (!options.weights.empty())
     return importWithWeights(path, options, context);
+  // Whatever was said of it, a file that is not there is that.
+  if (!llvm::sys::fs::exists(path))
+    return onnx::importFile(path, options, context);
   std::string beginning = beginningOf(path);
   if (!options.program.empty() && !pytorch::isFile(beginning))
     return failedImport(path,

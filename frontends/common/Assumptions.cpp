@@ -3,6 +3,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <numeric>
@@ -255,7 +256,29 @@ bool Symbols::assumeEqual(AffineExpr a, AffineExpr b, const std::string &why) {
 
 // Equations: one symbol in them becomes an expression of the others.
 
+/// Whether a size that is defined is related to one that it is made of: the
+/// program decides what it is, and the equation is but checked.
+static bool isCircular(AffineExpr equation,
+                       llvm::ArrayRef<graph::Definition> definitions) {
+  llvm::SmallVector<unsigned> named = symbolsIn(equation);
+  for (unsigned position : named) {
+    llvm::SmallSetVector<unsigned, 8> parts;
+    parts.insert(position);
+    for (size_t i = 0; i < parts.size(); ++i)
+      for (const graph::Definition &d : definitions)
+        for (const graph::SizeStep &step : d.program)
+          if (d.symbol == parts[i] && step.size)
+            parts.insert_range(symbolsIn(step.size));
+    for (unsigned other : named)
+      if (other != position && parts.contains(other))
+        return true;
+  }
+  return false;
+}
+
 bool Symbols::unify(AffineExpr equation) {
+  if (isCircular(equation, definitions))
+    return true;
   // Where each symbol is a term of its own and nothing else.
   graph::Sum sum(equation);
   llvm::MapVector<unsigned, int64_t> slopes;

@@ -76,8 +76,10 @@ void Emitter::begin(mlir::Location loc) {
 }
 
 Failed Emitter::fail(const llvm::Twine &what, const llvm::Twine &remedy) {
-  if (!problem)
-    problem = Problem{what.str(), remedy.str()};
+  if (problem)
+    return {};
+  std::string text = what.str();
+  problem = Problem{text + symbols.explainNames(text), remedy.str()};
   return {};
 }
 
@@ -491,6 +493,13 @@ graph::SymbolicTensor Emitter::evaluate(Value value) {
   return result;
 }
 
+SizeElements Emitter::evaluateNumbers(Value value) {
+  const SizeElements *elements = sizeEvaluator.evaluate(value);
+  bool known = elements && llvm::all_of(*elements, [](const SizeElement &x) {
+                 return !x.program.empty();
+               });
+  return known ? *elements : SizeElements();
+}
 graph::SymbolicTensor Emitter::evaluateSizes(Value value) {
   graph::SymbolicTensor known = evaluate(value);
   if (known.isComplete())

@@ -193,6 +193,9 @@ public:
   /// The same of what has to be known: an element that no expression says
   /// becomes a size that is defined by a program (Symbols::define).
   graph::SymbolicTensor evaluateSizes(mlir::Value value);
+  /// Elements of a float tensor that follow from sizes, as programs; empty
+  /// where any is not known.
+  SizeElements evaluateNumbers(mlir::Value value);
 
 private:
   /// Whether all elements follow from sizes, also through floats.

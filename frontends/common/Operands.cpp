@@ -94,6 +94,11 @@ llvm::FailureOr<SmallVector<double>> Operands::constantNumbers(unsigned i) {
     }
     return values;
   }
+  if (!constant && !emitter.evaluateNumbers(input(i)).empty())
+    return emitter.fail("input " + Twine(i) + " ('" + printable(inputName(i)) +
+                            "') is not supported unless it is constant, but "
+                            "follows from sizes",
+                        "fix these sizes with --shape" + otherRemedy());
   if (!constant && isFloat(input(i)))
     return emitter.fail("input " + Twine(i) + " ('" + printable(inputName(i)) +
                             "') is not supported unless it is constant",

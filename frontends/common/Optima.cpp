@@ -22,6 +22,8 @@ struct Goal {
   /// By movable symbol, where the difference is a sum of multiples of symbols.
   SmallVector<int64_t> coefficients;
   bool isLinear = true;
+  /// Whether it names sizes that are defined.
+  bool isDerived = false;
 };
 
 /// Moves sizes to optimize for, of those that nobody declared, one constraint
@@ -30,10 +32,14 @@ struct Goal {
 class OptimumSearch {
 public:
   OptimumSearch(SmallVector<graph::Symbol> &symbols,
-                llvm::ArrayRef<bool> declared, llvm::ArrayRef<bool> replaced)
-      : symbols(symbols), declared(declared), replaced(replaced) {
+                llvm::ArrayRef<bool> declared, llvm::ArrayRef<bool> replaced,
+                llvm::ArrayRef<graph::Definition> definitions)
+      : symbols(symbols), declared(declared), replaced(replaced),
+        definitions(definitions), definitionOf(symbols.size()) {
     for (const graph::Symbol &symbol : symbols)
       optima.push_back(symbol.opt);
+    for (const graph::Definition &d : definitions)
+      definitionOf[d.symbol] = &d;
   }
 
   /// Whether all hold in the end.
@@ -46,8 +52,15 @@ public:
     bool settled = false;
     for (int round = 0; round < maxRounds && !settled; ++round) {
       settled = true;
+      followDefinitions();
       for (const Goal &goal : goals)
-        settled &= holds(goal) || move(goal);
+        if (!holds(goal)) {
+          settled &= move(goal);
+          followDefinitions();
+        }
+      // What followed may have undone another.
+      if (settled && !definitions.empty())
+        settled = llvm::all_of(goals, [&](const Goal &g) { return holds(g); });
     }
     for (auto [symbol, opt] : llvm::zip_equal(symbols, optima))
       symbol.opt = opt;
@@ -60,18 +73,30 @@ private:
     goal.constraint = &c;
     goal.difference = graph::simplify(c.left - c.right);
     llvm::SmallDenseMap<unsigned, int64_t> found;
-    for (AffineExpr side : {c.left, c.right})
-      side.walk([&](AffineExpr e) {
+    // What is defined follows from other sizes, and is moved by them.
+    SmallVector<AffineExpr> sides{c.left, c.right};
+    llvm::SmallDenseSet<unsigned> seen;
+    for (size_t i = 0; i < sides.size(); ++i)
+      sides[i].walk([&](AffineExpr e) {
         ++goal.cost;
         auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(e);
-        if (symbol && !declared[symbol.getPosition()] &&
-            found.try_emplace(symbol.getPosition(), 0).second)
+        if (!symbol || !seen.insert(symbol.getPosition()).second)
+          return;
+        if (const graph::Definition *d = definitionOf[symbol.getPosition()]) {
+          goal.isDerived = true;
+          for (const graph::SizeStep &step : d->program)
+            if (step.size)
+              sides.push_back(step.size);
+        } else if (!declared[symbol.getPosition()]) {
+          found.try_emplace(symbol.getPosition(), 0);
           goal.movable.push_back(symbol.getPosition());
+        }
       });
     llvm::sort(goal.movable, [&](unsigned a, unsigned b) {
       return std::pair(!replaced[a], a) < std::pair(!replaced[b], b);
     });
-    goal.isLinear = addTerms(c.left, 1, found) && addTerms(c.right, -1, found);
+    goal.isLinear = !goal.isDerived && addTerms(c.left, 1, found) &&
+                    addTerms(c.right, -1, found);
     for (unsigned position : goal.movable)
       goal.coefficients.push_back(found[position]);
     return goal;
@@ -108,6 +133,16 @@ private:
     auto left = graph::evaluate(c.left, optima),
          right = graph::evaluate(c.right, optima);
     return left && right && graph::isSatisfied(c.relation, *left, *right);
+  }
+
+  /// Gives the sizes that are defined the values that follow.
+  void followDefinitions() {
+    for (const graph::Definition &d : definitions) {
+      const graph::Symbol &symbol = symbols[d.symbol];
+      costLeft -= d.program.size();
+      int64_t value = graph::evaluate(d.program, optima).value_or(symbol.min);
+      optima[d.symbol] = std::clamp(value, symbol.min, symbol.max);
+    }
   }
 
   /// The nearest multiple of the symbol's divisor in its range.
@@ -149,7 +184,11 @@ private:
       int64_t before = optima[position], divisor = symbols[position].divisor;
       auto fits = [&](int64_t value) {
         optima[position] = value;
-        return value == inRange(position, value) && holds(goal);
+        if (value != inRange(position, value))
+          return false;
+        if (goal.isDerived)
+          followDefinitions();
+        return holds(goal);
       };
       for (int64_t k = 1; k <= steps && costLeft > 0; ++k)
         if (fits(before + k * divisor) || fits(before - k * divisor))
@@ -255,6 +294,9 @@ private:
 
   SmallVector<graph::Symbol> &symbols;
   llvm::ArrayRef<bool> declared, replaced;
+  llvm::ArrayRef<graph::Definition> definitions;
+  /// By symbol; null for those that are no such.
+  SmallVector<const graph::Definition *> definitionOf;
   SmallVector<int64_t> optima;
   /// Terms of expressions that may still be evaluated.
   int64_t costLeft = 1 << 22;
@@ -273,16 +315,8 @@ bool Symbols::finish(std::string &problem) {
     }
   }
   // As they were assumed: what replaced a declared size has to meet that too.
-  // What is defined follows from the others and is moved by none.
-  SmallVector<bool> isFixed(declared);
-  for (const graph::Definition &d : definitions)
-    isFixed[d.symbol] = true;
-  bool settled = OptimumSearch(symbols, isFixed, isReplaced).run(constraints);
-  if (!definitions.empty()) {
-    defineOptima();
-    settled = OptimumSearch(symbols, isFixed, isReplaced).run(constraints);
-    defineOptima();
-  }
+  bool settled = OptimumSearch(symbols, declared, isReplaced, definitions)
+                     .run(constraints);
   graph::setSymbols(module, symbols);
   graph::setDefinitions(module, definitions);
   // An equation that replaced a symbol says nothing once that is done, and
@@ -302,10 +336,14 @@ bool Symbols::finish(std::string &problem) {
     return true;
   std::string tried;
   SmallVector<int64_t> optima;
-  for (const graph::Symbol &symbol : symbols) {
+  for (auto [i, symbol] : llvm::enumerate(symbols)) {
     optima.push_back(symbol.opt);
-    tried += (tried.empty() ? "" : ", ") + symbol.name + " = " +
-             std::to_string(symbol.opt);
+    auto definesIt = [i = i](const graph::Definition &d) {
+      return d.symbol == i;
+    };
+    if (llvm::none_of(definitions, definesIt))
+      tried += (tried.empty() ? "" : ", ") + symbol.name + " = " +
+               std::to_string(symbol.opt);
   }
   problem = "no sizes to optimize for were found that satisfy what the model "
             "needs; the last were " +
@@ -328,5 +366,7 @@ std::string Symbols::listAssumptions() const {
             (c.reason.empty() ? "" : ", " + c.reason);
   if (constraints.size() > most)
     text += "\n  and " + std::to_string(constraints.size() - most) + " more";
+  if (std::string names = explainNames(text); !names.empty())
+    text += "\n  " + names.substr(2);
   return text;
 }

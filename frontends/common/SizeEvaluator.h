@@ -4,6 +4,7 @@
 #define CHARONIA_FRONTENDS_COMMON_SIZEEVALUATOR_H
 
 #include "frontends/common/Symbols.h"
+#include "graph/ir/Dialect.h"
 #include "graph/ir/Symbolic.h"
 
 namespace charonia::frontend {
@@ -18,8 +19,17 @@ struct SizeElement {
   mlir::AffineExpr numerator;
   unsigned shift = 0;
   bool isKnown() const { return size || !program.empty(); }
+
+  static SizeElement ofSize(mlir::AffineExpr size);
+  static SizeElement ofNumber(double value);
+  /// The float that is known now.
+  std::optional<double> constantNumber() const;
 };
 using SizeElements = llvm::SmallVector<SizeElement, 4>;
+
+/// Floats that are followed. How float and double round is known; of narrower
+/// ones what stays exact is.
+bool isSizeFloat(mlir::Type type);
 
 /// Evaluates tensors element by element. An integer that no affine expression
 /// says becomes a symbol that is defined by a program (Symbols::define), so ask
@@ -41,17 +51,42 @@ public:
 private:
   SizeElements compute(mlir::Value value);
   SizeElements leaf(mlir::Value value);
-  SizeElement arithmetic(mlir::Operation *op, llvm::ArrayRef<SizeElement> x);
-  SizeElement integers(mlir::Operation *op, llvm::ArrayRef<SizeElement> x);
-  SizeElement floats(mlir::Operation *op, llvm::ArrayRef<SizeElement> x);
-  SizeElement castTo(mlir::Type from, mlir::Type to, const SizeElement &x);
   SizeElements moved(mlir::Operation *op);
+  SizeElements reduced(graph::ReduceOp op);
+  SizeElement arithmetic(mlir::Operation *op, llvm::ArrayRef<SizeElement> x);
+  /// One of two operands behind a condition.
+  SizeElement chosen(llvm::ArrayRef<SizeElement> x, mlir::Type type);
+  SizeElement compared(graph::Predicate predicate, const SizeElement &a,
+                       const SizeElement &b, mlir::Type type);
+  SizeElement castTo(mlir::Type from, mlir::Type to, const SizeElement &x);
+  /// Two elements as a reduction of this kind combines them.
+  SizeElement combine(graph::ReduceKind kind, llvm::ArrayRef<SizeElement> x,
+                      mlir::Type type);
+
+  // Integers; a condition is 0 or 1.
+  SizeElement integers(mlir::Operation *op, llvm::ArrayRef<SizeElement> x);
   mlir::AffineExpr define(mlir::AffineExpr a, mlir::AffineExpr b,
                           graph::SizeStep::Op op);
-  mlir::AffineExpr larger(mlir::AffineExpr a, mlir::AffineExpr b, bool largest);
-  /// `numerator` / 2^`shift`, if a float of `type` holds that exactly.
+  mlir::AffineExpr quotient(mlir::AffineExpr a, mlir::AffineExpr b);
+  mlir::AffineExpr modulo(mlir::AffineExpr a, mlir::AffineExpr b);
+  mlir::AffineExpr remainder(mlir::AffineExpr a, mlir::AffineExpr b);
+  mlir::AffineExpr bitwise(mlir::Operation *op, mlir::AffineExpr a,
+                           mlir::AffineExpr b);
+
+  // Floats.
+  SizeElement floats(mlir::Operation *op, llvm::ArrayRef<SizeElement> x);
+  SizeElement floatStep(graph::SizeStep::Op op, llvm::ArrayRef<SizeElement> x,
+                        mlir::Type type);
+  SizeElement floatRemainder(const SizeElement &a, const SizeElement &b,
+                             mlir::Type type);
+  /// With the numerator of what is a fraction by a power of two.
+  SizeElement asFraction(const SizeElement &x);
+  /// Says that `x` is `numerator` / 2^`shift`, if a float of `type` holds that
+  /// exactly.
   void setExact(SizeElement &x, mlir::AffineExpr numerator, int64_t shift,
                 mlir::Type type);
+  /// What a float of `type` that was computed as `x` says is known of.
+  SizeElement rounded(SizeElement x, mlir::Type type);
 
   Symbols &symbols;
   std::function<graph::SymbolicTensor(mlir::Value)> known;

@@ -1,4 +1,6 @@
 #include "frontends/common/Symbols.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <array>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -47,7 +49,7 @@ AffineExpr Symbols::get(llvm::StringRef name, std::optional<DimRange> range,
 
 AffineExpr Symbols::define(const graph::SizeProgram &program) {
   constexpr size_t maxDefinitions = 256;
-  mlir::MLIRContext *context = mlir::ModuleOp(module).getContext();
+  mlir::MLIRContext *context = getContext();
   // The ranges that it was defined with are of its day: what has been learned
   // since may narrow them, and its offset with them.
   for (const auto &[asked, result] : defined)
@@ -119,9 +121,137 @@ std::string Symbols::describeRanges(AffineExpr expr) const {
   return text;
 }
 
-std::string Symbols::toString(AffineExpr expr) const {
-  mlir::Type element = mlir::IntegerType::get(expr.getContext(), 64);
+/// How a step is written around its operands.
+static std::array<llvm::StringRef, 3> spellingOf(graph::SizeStep::Op op) {
+  using Op = graph::SizeStep::Op;
+  switch (op) {
+  case Op::Size:
+  case Op::Number:
+    break;
+  case Op::Sub:
+  case Op::FloatSub:
+    return {"(", " - ", ")"};
+  case Op::FloatAdd:
+    return {"(", " + ", ")"};
+  case Op::FloatMul:
+    return {"(", " * ", ")"};
+  case Op::FloatDiv:
+    return {"(", " / ", ")"};
+  case Op::Mod:
+    return {"(", " % ", ")"};
+  case Op::TruncDiv:
+    return {"truncdiv(", ", ", ")"};
+  case Op::Max:
+  case Op::FloatMax:
+    return {"max(", ", ", ")"};
+  case Op::Min:
+  case Op::FloatMin:
+    return {"min(", ", ", ")"};
+  case Op::ToFloat:
+    return {"float(", "", ")"};
+  case Op::ToSingle:
+    return {"single(", "", ")"};
+  case Op::Truncate:
+    return {"int(", "", ")"};
+  case Op::Floor:
+    return {"floor(", "", ")"};
+  case Op::Ceil:
+    return {"ceil(", "", ")"};
+  case Op::Round:
+    return {"round(", "", ")"};
+  case Op::Sqrt:
+    return {"sqrt(", "", ")"};
+  }
+  return {};
+}
+
+/// Programs inside of one another that are written out, and a text's length.
+constexpr unsigned maxDepth = 4;
+constexpr size_t maxText = 160;
+
+std::string Symbols::toString(const graph::SizeProgram &program,
+                              unsigned depth) const {
+  llvm::SmallVector<std::string> stack;
+  for (const graph::SizeStep &step : program) {
+    auto [before, between, after] = spellingOf(step.op);
+    if (step.op == graph::SizeStep::Op::Size) {
+      stack.push_back(toString(resolve(step.size), depth));
+    } else if (step.op == graph::SizeStep::Op::Number) {
+      stack.push_back(llvm::formatv("{0:f6}", step.number).str());
+      llvm::StringRef number(stack.back());
+      number = number.rtrim('0').rtrim('.');
+      stack.back() = number.str();
+    } else {
+      std::string last = stack.pop_back_val();
+      std::string text = before.str();
+      if (!between.empty())
+        text += stack.pop_back_val() + between.str();
+      stack.push_back(text + last + after.str());
+    }
+    if (stack.back().size() > maxText)
+      return "";
+  }
+  return stack.back();
+}
+
+/// What has to be added to the symbol to get what was asked for.
+static int64_t offsetOf(const graph::Definition &definition,
+                        const graph::SizeProgram &asked) {
+  return definition.program.size() > asked.size()
+             ? *graph::constantOf(definition.program[asked.size()].size)
+             : 0;
+}
+
+std::string Symbols::toString(AffineExpr expr, unsigned depth) const {
+  llvm::SmallVector<graph::Symbol> named(symbols);
+  for (auto [definition, asked] : llvm::zip_equal(definitions, defined)) {
+    AffineExpr symbol =
+        mlir::getAffineSymbolExpr(definition.symbol, getContext());
+    if (depth == 0 || !expr.isFunctionOfSymbol(definition.symbol))
+      continue;
+    std::string text = toString(asked.first, depth - 1);
+    if (text.empty())
+      continue;
+    // The program, without the number by which its symbol is larger.
+    int64_t offset = offsetOf(definition, asked.first);
+    named[definition.symbol].name = text;
+    expr = graph::simplify(expr.replace(symbol, symbol - offset));
+  }
+  mlir::Type element = mlir::IntegerType::get(getContext(), 64);
   std::string text =
-      graph::shapeToString(graph::makeType({expr}, element), symbols);
+      graph::shapeToString(graph::makeType({expr}, element), named);
   return text.size() > 2 ? text.substr(1, text.size() - 2) : text;
+}
+
+std::string Symbols::toString(AffineExpr expr) const {
+  return toString(expr, maxDepth);
+}
+
+bool Symbols::namesDefined(AffineExpr expr) const {
+  return llvm::any_of(definitions, [&](const graph::Definition &definition) {
+    return expr.isFunctionOfSymbol(definition.symbol);
+  });
+}
+
+std::string Symbols::explainNames(llvm::StringRef text) const {
+  auto isNamed = [&](llvm::StringRef name) {
+    auto continues = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+    for (size_t at = text.find(name); at != llvm::StringRef::npos;
+         at = text.find(name, at + 1)) {
+      size_t end = at + name.size();
+      if ((at == 0 || !continues(text[at - 1])) &&
+          (end == text.size() || !continues(text[end])))
+        return true;
+    }
+    return false;
+  };
+  std::string list;
+  for (const graph::Definition &definition : definitions) {
+    const std::string &name = symbols[definition.symbol].name;
+    std::string program =
+        isNamed(name) ? toString(definition.program, maxDepth) : std::string();
+    if (!program.empty())
+      list += (list.empty() ? ", where " : ", ") + name + " = " + program;
+  }
+  return list;
 }

@@ -84,7 +84,16 @@ public:
   std::string describeRanges(mlir::AffineExpr expr) const;
   /// What was assumed: for each a line break and "  m = n, as MatMul ...".
   std::string listAssumptions() const;
+  /// With what is defined written out, as in "min(n, 20) + 1".
   std::string toString(mlir::AffineExpr expr) const;
+  /// ", where size0 = min(n, 20)" of the sizes that `text` names and that are
+  /// defined; empty where there are none.
+  std::string explainNames(llvm::StringRef text) const;
+  /// Whether `expr` names a size that is defined.
+  bool namesDefined(mlir::AffineExpr expr) const;
+  mlir::MLIRContext *getContext() const {
+    return mlir::ModuleOp(module).getContext();
+  }
 
 private:
   using Relation = graph::Constraint::Relation;
@@ -96,6 +105,8 @@ private:
   bool assumeMultiple(mlir::AffineExpr expr, int64_t divisor,
                       const std::string &why);
   bool limit(unsigned symbol, int64_t low, int64_t high);
+  std::string toString(mlir::AffineExpr expr, unsigned depth) const;
+  std::string toString(const graph::SizeProgram &program, unsigned depth) const;
   bool unify(mlir::AffineExpr equation);
   bool setValue(unsigned symbol, int64_t value);
   bool join(unsigned a, unsigned b);

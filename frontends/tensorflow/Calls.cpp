@@ -258,7 +258,8 @@ LogicalResult GraphImporter::unknownSteps(mlir::Value condition) {
           if (llvm::isa<mlir::AffineSymbolExpr>(part))
             names.insert(emitter.getSymbols().toString(part));
         });
-    if (todo[i] && todo[i].getDefiningOp())
+    // Behind what follows from sizes are others that it does not name.
+    if (todo[i] && todo[i].getDefiningOp() && !known.isComplete())
       llvm::append_range(todo, todo[i].getDefiningOp()->getOperands());
   }
   if (names.empty())

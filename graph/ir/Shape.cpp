@@ -296,6 +296,25 @@ bool charonia::graph::areCompatible(Type a, Type b) {
   return true;
 }
 
+/// What is subtracted where a sum's last term is negative; null where it isn't.
+static AffineExpr subtrahendOf(AffineExpr term) {
+  constexpr int64_t least = std::numeric_limits<int64_t>::min();
+  auto constant = dyn_cast<AffineConstantExpr>(term);
+  if (constant)
+    return constant.getValue() < 0 && constant.getValue() != least
+               ? getAffineConstantExpr(-constant.getValue(), term.getContext())
+               : AffineExpr();
+  auto product = dyn_cast<AffineBinaryOpExpr>(term);
+  if (!product || product.getKind() != AffineExprKind::Mul)
+    return {};
+  AffineExpr factor = isa<AffineConstantExpr>(product.getRHS())
+                          ? subtrahendOf(product.getRHS())
+                          : AffineExpr();
+  return !factor       ? factor
+         : factor == 1 ? product.getLHS()
+                       : product.getLHS() * factor;
+}
+
 static void printExpr(raw_ostream &os, AffineExpr expr,
                       ArrayRef<Symbol> symbols, bool inner) {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
@@ -318,9 +337,12 @@ static void printExpr(raw_ostream &os, AffineExpr expr,
       os << '(';
     printExpr(os, binary.getLHS(), symbols,
               expr.getKind() != AffineExprKind::Add);
-    os << sign;
-    printExpr(os, binary.getRHS(), symbols,
-              expr.getKind() != AffineExprKind::Add);
+    AffineExpr subtrahend = expr.getKind() == AffineExprKind::Add
+                                ? subtrahendOf(binary.getRHS())
+                                : AffineExpr();
+    os << (subtrahend ? " - " : sign);
+    printExpr(os, subtrahend ? subtrahend : binary.getRHS(), symbols,
+              subtrahend || expr.getKind() != AffineExprKind::Add);
     if (inner)
       os << ')';
   }

@@ -58,6 +58,22 @@ std::string bare(const ShapeExpr &expr, std::span<const Symbol> symbols) {
   return binary ? text.substr(1, text.size() - 2) : text;
 }
 
+/// The signature with the programs of sizes that no input has for their names,
+/// where they are short enough to be read.
+Signature withPrograms(const Signature &signature, const Places &places) {
+  constexpr size_t maxText = 160;
+  Signature result = signature;
+  for (const Constraint &c : signature.constraints) {
+    auto left = c.left.terms();
+    if (c.relation != Relation::Equal || left.size() != 1 ||
+        left[0].op != Op::Symbol || places.of(left[0].value))
+      continue;
+    if (std::string text = c.right.str(result.symbols); text.size() <= maxText)
+      result.symbols[left[0].value].name = std::move(text);
+  }
+  return result;
+}
+
 /// "dimension 1 of a (m = 3)", "m + n = 5", "4"; without values, "dimension 1
 /// of a (m)".
 std::string describe(const Signature &signature, const Places &places,
@@ -163,10 +179,11 @@ Status checkConstraints(const Signature &signature,
     if (holds(c.relation, *left, *right))
       continue;
     Places places(signature);
+    Signature named = withPrograms(signature, places);
     std::string text =
-        phrase(c, describe(signature, places, c.left, *left),
-               describe(signature, places, c.right, *right), /*must=*/true);
-    std::string inputs = describeInputs(signature, places, c, shapes);
+        phrase(c, describe(named, places, c.left, *left),
+               describe(named, places, c.right, *right), /*must=*/true);
+    std::string inputs = describeInputs(named, places, c, shapes);
     return Status(StatusCode::InvalidArgument,
                   withReason((inputs.empty() ? "" : inputs + ": ") + text, c));
   }

@@ -75,7 +75,104 @@ CASES = {
         ones = Concat <axis = 0> (one, one)
         sizes = Concat <axis = 0> (ones, c)
         y = Resize <mode = "linear"> (x, , , sizes) }}""", (4, 5, 7, 10, 33)),
+    "choice": (size_of("""c = Greater (n, k)
+        m = Where (c, k, five)""", "int64[1] k = {20}, int64[1] five = {5}"), (1, 19, 20, 21, 50)),
+    "choice-of-open": (size_of("""c = LessOrEqual (n, k)
+        o = Greater (n, five)
+        b = Not (o)
+        both = Or (c, b)
+        a = Sub (n, five)
+        m = Where (both, n, a)""", "int64[1] k = {20}, int64[1] five = {5}"), (1, 5, 6, 20, 21, 50)),
+    "choice-of-floats": (size_of("""f = Cast <to = 1> (n)
+        c = Less (f, k)
+        h = Mul (f, more)
+        g = Where (c, h, f)
+        m = Cast <to = 7> (g)""", "float[1] k = {10.5}, float[1] more = {1.7}"), range(1, 16)),
+    "equality": (size_of("""f = Cast <to = 1> (n)
+        s = Sqrt (f)
+        r = Floor (s)
+        c = Equal (s, r)
+        m = Where (c, k, n)""", "int64[1] k = {3}"), range(1, 26)),
+    "rest-of-negative": (size_of("""a = Neg (n)
+        b = Mod <fmod = 1> (a, k)
+        c = Neg (b)
+        m = Add (c, one)""", "int64[1] k = {7}"), range(1, 20)),
+    "rest-of-either": (size_of("""d = Sub (n, k)
+        b = Mod <fmod = 1> (d, five)
+        m = Add (b, k)""", "int64[1] k = {7}, int64[1] five = {5}"), range(1, 20)),
+    "rest-of-floats": (size_of("""f = Cast <to = 1> (n)
+        b = Mod <fmod = 1> (f, k)
+        c = Mul (b, two)
+        m = Cast <to = 7> (c)""", "float[1] k = {7.5}, float[1] two = {2}"), range(1, 40)),
+    "bits": (size_of("""a = BitwiseAnd (n, k)
+        b = BitwiseOr (n, k)
+        c = BitwiseXor (n, k)
+        d = BitwiseAnd (n, high)
+        u = Cast <to = 13> (n)
+        v = BitShift <direction = "RIGHT"> (u, two)
+        w = Cast <to = 7> (v)
+        ab = Add (a, b)
+        cd = Add (c, d)
+        e = Add (ab, cd)
+        m = Add (e, w)""",
+        "int64[1] k = {13}, int64[1] high = {-8}, uint64[1] two = {2}"), range(1, 40)),
+    "least-of-all": (size_of("""both = Concat <axis = 0> (n, k)
+        a = ReduceMin <keepdims = 1> (both)
+        f = Cast <to = 1> (both)
+        g = ReduceMax <keepdims = 1> (f)
+        h = Sqrt (g)
+        c = Cast <to = 7> (h)
+        m = Add (a, c)""", "int64[1] k = {20}"), (1, 19, 20, 21, 26)),
+    "slice-either-way": (f"""(float[n] x) => (float[m] y) <{CONSTANTS}, int64[1] k = {{10}}>
+        {{ {SIZE} end = Sub (n, k)
+        y = Slice (x, zero, end) }}""", (1, 4, 9, 10, 11, 20)),
+    "slice-from-either": (f"""(float[n] x) => (float[m] y) <{CONSTANTS}, int64[1] k = {{10}}, int64[1] big = {{9223372036854775807}}>
+        {{ {SIZE} start = Sub (n, k)
+        y = Slice (x, start, big) }}""", (1, 4, 5, 6, 9, 10, 11, 20)),
+    "slice-beyond": (f"""(float[n] x) => (float[m] y) <{CONSTANTS}, float[1] k = {{1.7}}, int64[1] big = {{9223372036854775807}}>
+        {{ {SIZE} f = Cast <to = 1> (n)
+        s = Mul (f, k)
+        r = Floor (s)
+        start = Cast <to = 7> (r)
+        y = Slice (x, start, big) }}""", (1, 2, 5)),
+    "rest-of-reshape": (f"""(float[n] x) => (float[a,b] y) <{CONSTANTS}, int64[1] rest = {{-1}}>
+        {{ {SIZE} f = Cast <to = 1> (n)
+        s = Sqrt (f)
+        r = Cast <to = 7> (s)
+        sizes = Concat <axis = 0> (r, rest)
+        y = Reshape (x, sizes) }}""", (1, 2, 3, 16, 20, 10000)),
+    "range-of-floats": (f"""(float[n] x) => (float[m] y) <{CONSTANTS}, float k = {{0.7}}, float from = {{0.5}}, float by = {{0.3}}, int64 first = {{0}}>
+        {{ shape = Shape (x)
+        n = Gather (shape, first)
+        f = Cast <to = 1> (n)
+        limit = Mul (f, k)
+        y = Range (from, limit, by) }}""", range(1, 20)),
 }  # fmt: skip
+
+
+def resize_by(attributes: str, scales: str) -> str:
+    return f"""(float[1,1,n,w] x) => (float[1,1,h,v] y) <{CONSTANTS}, float[2] goal = {{14, 9}}, float[1] edge = {{32}}, float[2] ones = {{1, 1}}, int64[2] places = {{2, 3}}>
+        {{ shape = Shape (x)
+        spatial = Gather (shape, places)
+        f = Cast <to = 1> (spatial)
+        {scales}
+        scales = Concat <axis = 0> (ones, q)
+        y = Resize <{attributes}> (x, , scales) }}"""
+
+
+GOAL, EDGE = "q = Div (goal, f)", "least = ReduceMin <keepdims = 1> (f)\n p = Div (edge, least)\n q = Concat <axis = 0> (p, p)"
+for name, attributes in {
+    "nearest": 'mode = "nearest"',
+    "nearest-floor": 'mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"',
+    "nearest-up": 'mode = "nearest", coordinate_transformation_mode = "align_corners", nearest_mode = "round_prefer_ceil"',
+    "linear": 'mode = "linear"',
+    "linear-pytorch": 'mode = "linear", coordinate_transformation_mode = "pytorch_half_pixel"',
+    "cubic": 'mode = "cubic", cubic_coeff_a = -0.5, exclude_outside = 1',
+    "cubic-symmetric": 'mode = "cubic", coordinate_transformation_mode = "half_pixel_symmetric"',
+}.items():
+    CASES[f"resize-{name}"] = (resize_by(attributes, GOAL), (3, 7, 10, 33))
+    CASES[f"resize-edge-{name}"] = (resize_by(attributes, EDGE), (5, 8, 20, 33))
+CASES["resize-fraction"] = (resize_by('mode = "linear"', "q = Div (goal, tenth)").replace("float[1] edge", "float[2] tenth = {10.5, 14.3}, float[1] edge"), (3, 7, 10, 33))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -93,6 +190,47 @@ def test_sizes(tmp_path, name):
         (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)
         assert got.shape == want.shape, n
         np.testing.assert_allclose(got, want, 1e-5, 1e-5)
+
+
+def test_halves_that_stay_exact(tmp_path):
+    """As 2048 is the last whole number that all before it are, a range beyond is refused."""
+    text = HEADER + size_of("""f = Cast <to = 10> (n)
+        s = Mul (f, k)
+        r = Ceil (s)
+        m = Cast <to = 7> (r)""", "float16[1] k = {14336}")
+    path, engine = tmp_path / "m.onnx", tmp_path / "m.engine"
+    onnx.save(onnx.parser.parse_model(text), path)
+    harness.compile_model(path, engine, extra=["--shape", "x=1..8..2048"])
+    for n in (1, 2, 7, 2047):
+        (y,) = harness.run_engine(engine, {"x": np.ones(n, np.float32)}, ["y"], tmp_path)
+        assert y.shape == ((n + 1) // 2,)
+    with pytest.raises(harness.CharoniaError, match="follows from sizes, but Cast 'f' computes it in a way"):
+        harness.compile_model(path, engine)
+
+
+def test_sizes_to_optimize_for_follow_what_is_computed(tmp_path):
+    """Of 1.7 n columns only those of n = 1 are there: a sum over them needs n >= int(1.7 n)."""
+    text = HEADER + f"""(float[n] x, float[n] z) => (float[m] y, float[m] w) <{CONSTANTS}, float[1] k = {{1.7}}>
+    {{ {SIZE} f = Cast <to = 1> (n)
+    s = Mul (f, k)
+    i = Cast <to = 7> (s)
+    y = Expand (one1, i)
+    w = Add (y, z) }}""".replace("float[1] k", "float[1] one1 = {1}, float[1] k")
+    path, engine = tmp_path / "m.onnx", tmp_path / "m.engine"
+    onnx.save(onnx.parser.parse_model(text), path)
+    done = harness.invoke("compile", path, "-o", engine)
+    assert "n = size0, as Add 'w'" in done.stderr and "size0 = int(single((single(float(n)) * 1.7" in done.stderr
+    y, w = harness.run_engine(engine, {"x": np.ones(1, np.float32), "z": np.ones(1, np.float32)}, ["y", "w"], tmp_path)
+    assert w.tolist() == [2]
+
+
+def test_determinant_of_nothing(tmp_path):
+    text = HEADER + "(float[b,0,0] x) => (float[b] y) { y = Det (x) }"
+    path, engine = tmp_path / "m.onnx", tmp_path / "m.engine"
+    onnx.save(onnx.parser.parse_model(text), path)
+    harness.compile_model(path, engine)
+    (y,) = harness.run_engine(engine, {"x": np.zeros((3, 0, 0), np.float32)}, ["y"], tmp_path)
+    assert y.tolist() == [1, 1, 1]
 
 
 def test_computed_sizes_are_shown_and_checked(tmp_path):

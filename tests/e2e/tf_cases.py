@@ -80,6 +80,23 @@ def windows(m, x):
     }
 
 
+@case(spec("x", None, None, None, 2))
+def quotients(m, x):
+    """Sizes and shifts by whole quotients of open sizes."""
+    n = tf.shape(x)[1]
+    return {
+        "half": x[:, : n // 2],
+        "rest": x[:, n // 2 :],
+        "below": x[:, : (n - 20) // 7 + 5],
+        "open": x[:, : n * 5 // tf.shape(x)[2]],
+        "split": tf.split(x, [n // 2, n - n // 2], axis=1)[1],
+        "padded": tf.pad(x, [[0, 0], [n // 2, 1], [0, 0], [0, 0]]),
+        "rolled": tf.roll(x, n // 2, axis=1),
+        "resized": tf.image.resize(x, (tf.shape(x)[1:3] + 1) // 2, method="nearest"),
+        "frames": tf.signal.frame(x[:, :, 0, 0], 2, 1),
+    }
+
+
 @case(spec("x", None, 5), spec("y", 5), x=np.linspace(-4, 4, 15).reshape(3, 5))
 def functions(m, x, y):
     positive = tf.abs(x) + 0.25
@@ -568,6 +585,18 @@ def nans(folder: Path) -> None:
         write_arrays(folder, {"x": feed}, {"Identity": blocks, "Identity_1": parts / parts.sum(1, keepdims=True)})
 
 
+def open_steps(folder: Path) -> None:
+    """As many steps as an open size says: refused, so nothing is run."""
+
+    @tf.function(input_signature=[spec("x", None, None, 3)])
+    def function(x):
+        return tf.while_loop(
+            lambda i, s: i < tf.shape(x)[1], lambda i, s: (i + 1, s + x[:, i]), [0, tf.zeros([tf.shape(x)[0], 3])]
+        )[1]
+
+    (folder / "graph.pb").write_bytes(freeze(function, False))
+
+
 class Functions(tf.Module):
     def __init__(self):
         super().__init__()
@@ -615,7 +644,7 @@ def saved_text(folder: Path) -> None:
     write_arrays(folder, {"a": a}, {"scores": module.forward(a)["scores"].numpy()})
 
 
-FILES = {f.__name__: f for f in (tf1_reference, tf1_resource, tf1_loop, lowered, channels_first, nans, signatures, saved_text)}
+FILES = {f.__name__: f for f in (tf1_reference, tf1_resource, tf1_loop, lowered, open_steps, channels_first, nans, signatures, saved_text)}
 
 
 def write_arrays(folder: Path, feeds: dict, results: dict) -> None:

@@ -77,6 +77,9 @@ def test_options_of_other_models(tmp_path: Path) -> None:
         (folder / "signatures", ["--signature", "forward", "--inputs", "a"], "use --signature instead"),
         (folder / "lowered/graph.pb", ["--signature", "x"], "is a graph, which has no signatures"),
         (folder / "lowered/graph.pb", ["--outputs", "nobody"], "output 'nobody' is not a node of the graph"),
+        (folder / "lowered/graph.pb", ["--outputs", "Identity:7"], "output 'Identity:7' is not among the results of its node"),
+        (folder / "nothing/saved_model.pb", [], "No such file or directory"),
+        (folder / "nothing", ["--signature", "x"], "No such file or directory"),
         (folder.parents[2] / "models/digits/digits.onnx", ["--outputs", "logits"], "it is no model of TensorFlow"),
     ):
         result = harness.invoke("compile", model, "-o", tmp_path / "m.engine", *options)
@@ -126,6 +129,20 @@ def test_weights_of_another_file(tmp_path: Path) -> None:
 def test_onnx_by_another_name(tmp_path: Path) -> None:
     (tmp_path / "m.pb").write_bytes((harness.ROOT / "models/digits/digits.onnx").read_bytes())
     harness.compile_model(tmp_path / "m.pb", tmp_path / "m.engine")
+
+
+@pytest.mark.parametrize("option", ["--inputs", "--outputs"])
+def test_lists_of_names_have_no_gaps(option: str, tmp_path: Path) -> None:
+    graph = FOLDERS[0].parent / "lowered/graph.pb"
+    for names, what in (("A,,B", "a name is empty in 'A,,B'"), ("", "is empty")):
+        result = harness.invoke("compile", graph, "-o", tmp_path / "m.engine", option, names)
+        assert result.code == 2 and f"{option}: {what}" in result.stderr, result.stderr
+
+
+def test_steps_of_an_open_length(tmp_path: Path) -> None:
+    """Of the sizes that the shape holds, the one that the loop counts to."""
+    result = harness.invoke("compile", FOLDERS[0].parent / "open_steps/graph.pb", "-o", tmp_path / "m.engine")
+    assert "the number of steps depends on size x_dim1, which is open" in result.stderr, result.stderr
 
 
 def test_positions_behind_a_table(tmp_path: Path) -> None:

@@ -52,6 +52,15 @@ CLI::Validator listOf(const char *what, std::vector<std::string> names) {
   });
 }
 
+CLI::Validator listOfNames() {
+  return check([](const std::string &list) -> std::string {
+    for (const std::string &part : splitList(list))
+      if (part.empty())
+        return list.empty() ? "is empty" : "a name is empty in '" + list + "'";
+    return "";
+  });
+}
+
 CLI::Validator given() {
   return check(
       [](const std::string &text) { return text.empty() ? "is empty" : ""; });

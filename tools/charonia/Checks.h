@@ -16,6 +16,8 @@ CLI::Validator check(std::function<std::string(const std::string &)> test);
 CLI::Validator oneOf(const char *what, std::vector<std::string> names);
 /// Such names with commas between them.
 CLI::Validator listOf(const char *what, std::vector<std::string> names);
+/// Any names with commas between them, none empty.
+CLI::Validator listOfNames();
 /// The parts between commas; empty ones too.
 std::vector<std::string> splitList(const std::string &list);
 /// Not empty, as the value of a shell's variable may be that is not set.

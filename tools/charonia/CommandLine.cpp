@@ -93,6 +93,22 @@ void addEngine(CLI::App &app, std::string &engine, bool required = true) {
       ->required(required);
 }
 
+/// Names with commas between them, of one or several uses of the option.
+CLI::Option *addNames(CLI::App *app, const char *option,
+                      std::vector<std::string> &names, const char *what) {
+  return app
+      ->add_option_function<std::vector<std::string>>(
+          option,
+          [&names](const std::vector<std::string> &lists) {
+            for (const std::string &list : lists)
+              for (std::string &name : splitList(list))
+                names.push_back(std::move(name));
+          },
+          what)
+      ->allow_extra_args(false)
+      ->check(listOfNames());
+}
+
 /// For looking inside the compiler.
 void addStages(CLI::App &app, CompileCommand &options) {
   app.add_option(
@@ -176,17 +192,13 @@ CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
       ->type_name("NAME")
       ->default_str("serving_default, or the only one")
       ->check(given());
-  c->add_option("--inputs", options.inputs,
-                "Graph of TensorFlow: its placeholders, in this order")
+  addNames(c, "--inputs", options.inputs,
+           "Graph of TensorFlow: its placeholders, in this order")
       ->type_name("NODE,...")
-      ->delimiter(',')
-      ->allow_extra_args(false)
       ->default_str("all that are read");
-  c->add_option("--outputs", options.outputs,
-                "Graph of TensorFlow: what to compute, in this order")
+  addNames(c, "--outputs", options.outputs,
+           "Graph of TensorFlow: what to compute, in this order")
       ->type_name("NODE[:N],...")
-      ->delimiter(',')
-      ->allow_extra_args(false)
       ->default_str("what no node reads");
   c->add_option("--weights", options.weights,
                 "Weights to take over the model's own, by name: a .safetensors "

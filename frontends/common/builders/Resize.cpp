@@ -1,9 +1,12 @@
 #include "frontends/common/builders/Resize.h"
 #include "frontends/common/builders/Interpolation.h"
+#include <array>
+#include <cmath>
 
 using namespace charonia;
 using namespace charonia::frontend;
 using llvm::SmallVector;
+using mlir::AffineExpr;
 using mlir::Value;
 
 static Value resizeByTaps(Value input, const Resizing &how, Emitter &e) {
@@ -125,10 +128,196 @@ static Value resizeByMatrices(Value x, const Resizing &how, Emitter &e) {
   return e.cast(x, element);
 }
 
+AffineExpr charonia::frontend::scaledSize(AffineExpr size,
+                                          const SizeElement &scale,
+                                          Emitter &e) {
+  using Op = graph::SizeStep::Op;
+  auto number = scale.constantNumber();
+  auto known = graph::constantOf(size);
+  if (number && known)
+    return e.number(
+        static_cast<int64_t>(std::floor(float(*known) * float(*number))));
+  // Fractions by a power of two are expressions, where nothing is rounded.
+  constexpr int64_t denominator = 1024, exactUntil = 1 << 24;
+  double numerator = number.value_or(0) * denominator;
+  if (number && numerator == std::floor(numerator) && numerator < exactUntil) {
+    AffineExpr product = size * static_cast<int64_t>(numerator);
+    if (e.getSymbols()
+            .bounds(size * static_cast<int64_t>(std::ceil(*number)))
+            .high <= exactUntil / 2)
+      return graph::simplify(product.floorDiv(denominator));
+  }
+  graph::SizeProgram program{
+      {Op::Size, size, 0}, {Op::ToFloat, {}, 0}, {Op::ToSingle, {}, 0}};
+  program.append(scale.program);
+  program.append({{Op::ToSingle, {}, 0},
+                  {Op::FloatMul, {}, 0},
+                  {Op::ToSingle, {}, 0},
+                  {Op::Floor, {}, 0},
+                  {Op::Truncate, {}, 0}});
+  return e.getSymbols().define(program);
+}
+
+namespace {
+/// Along one axis, by a scale that is a value: positions are computed, and the
+/// elements there gathered.
+class AxisGather {
+public:
+  AxisGather(Emitter &e, Value x, const Resizing &how, unsigned i)
+      : e(e), x(x), how(how), axis(how.axes[i]), from(graph::getShape(x)[axis]),
+        to(how.sizes[i]), f32(e.getBuilder().getF32Type()),
+        scale(e.cast(how.computedScales[i], f32)) {}
+
+  Value run() {
+    Value position =
+        original(e.cast(e.iota({to}, 0, e.getBuilder().getI64Type()), f32));
+    if (how.mode == graph::ResizeMode::nearest)
+      return at(nearest(position));
+    Value base = e.op<graph::FloorOp>({position});
+    Value t = e.sub(position, base);
+    if (how.mode == graph::ResizeMode::linear)
+      return e.add(weighed(base, 0, e.sub(number(1), t)), weighed(base, 1, t));
+    return cubic(base, t);
+  }
+
+private:
+  Value number(double value) { return e.scalar(value, f32); }
+  Value extent(AffineExpr size) { return e.size(size, f32); }
+
+  /// As emit::ResizeEmitter has it.
+  Value original(Value p) {
+    using C = graph::CoordinateMode;
+    Value half = number(0.5), one = number(1), out = extent(to);
+    switch (how.coordinates) {
+    case C::asymmetric:
+      return e.div(p, scale);
+    case C::align_corners:
+      return e.div(e.mul(p, e.sub(extent(from), one)),
+                   e.max(e.sub(out, one), one));
+    case C::half_pixel_symmetric: {
+      Value adjust = e.div(out, e.mul(scale, extent(from)));
+      Value offset = e.mul(e.mul(extent(from), half), e.sub(one, adjust));
+      return e.sub(e.add(offset, e.div(e.add(p, half), scale)), half);
+    }
+    case C::half_pixel:
+    case C::pytorch_half_pixel:
+      break;
+    }
+    p = e.sub(e.div(e.add(p, half), scale), half);
+    return how.coordinates == C::half_pixel
+               ? p
+               : e.select(e.compare(graph::Predicate::gt, out, one), p,
+                          number(0));
+  }
+  Value nearest(Value p) {
+    using N = graph::NearestMode;
+    Value half = number(0.5);
+    switch (how.nearest) {
+    case N::floor:
+      return e.op<graph::FloorOp>({p});
+    case N::ceil:
+      return e.op<graph::CeilOp>({p});
+    case N::round_prefer_floor:
+      return e.op<graph::CeilOp>({e.sub(p, half)});
+    case N::round_prefer_ceil:
+      return e.op<graph::FloorOp>({e.add(p, half)});
+    }
+    return {};
+  }
+  /// Elements at the nearest place inside.
+  Value at(Value place) {
+    Value last = e.sub(extent(from), number(1));
+    Value inside = e.min(e.max(place, number(0)), last);
+    return e.op<graph::GatherOp>(
+        {x, e.cast(inside, e.getBuilder().getI64Type())}, e.attr("axis", axis));
+  }
+  Value weighed(Value base, double by, Value weight) {
+    return e.mul(at(e.add(base, number(by))),
+                 e.asChannels(weight, rankOf(x) - axis - 1));
+  }
+  /// Weights at distances 1 + t, t, 1 - t and 2 - t.
+  Value cubic(Value base, Value t) {
+    double a = how.cubicCoefficient;
+    auto polynomial = [&](Value d, std::array<double, 4> c) {
+      Value sum = number(c[0]);
+      for (double next : llvm::ArrayRef(c).drop_front())
+        sum = e.add(e.mul(sum, d), number(next));
+      return sum;
+    };
+    std::array<double, 4> near{a + 2, -(a + 3), 0, 1},
+        far{a, -5 * a, 8 * a, -4 * a};
+    Value one = number(1), u = e.sub(one, t);
+    Value weights[] = {polynomial(e.add(t, one), far), polynomial(t, near),
+                       polynomial(u, near), polynomial(e.add(u, one), far)};
+    if (how.excludeOutside) {
+      Value total = number(0);
+      for (int64_t k = 0; k < 4; ++k) {
+        Value place = e.add(base, number(double(k - 1)));
+        Value inside = e.op<graph::AndOp>(
+            {e.compare(graph::Predicate::ge, place, number(0)),
+             e.compare(graph::Predicate::lt, place, extent(from))});
+        weights[k] = e.select(inside, weights[k], number(0));
+        total = e.add(total, weights[k]);
+      }
+      for (Value &weight : weights)
+        weight = e.div(weight, total);
+    }
+    Value sum;
+    for (int64_t k = 0; k < 4; ++k) {
+      Value term = weighed(base, double(k - 1), weights[k]);
+      sum = sum ? e.add(sum, term) : term;
+    }
+    return sum;
+  }
+
+  Emitter &e;
+  Value x;
+  const Resizing &how;
+  int64_t axis;
+  AffineExpr from, to;
+  mlir::Type f32;
+  Value scale;
+};
+} // namespace
+
+/// Axes are independent: those with a computed scale first.
+static Value resizeByGathers(Value x, const Resizing &how, Emitter &e) {
+  bool interpolates = how.mode != graph::ResizeMode::nearest;
+  if (interpolates && !isFloat(x))
+    return e.fail("interpolation of integers is not supported",
+                  "cast to float first");
+  if (how.antialias || !how.region.empty())
+    return e.fail("antialiasing and resizing of a part need scales that are "
+                  "known",
+                  "fix these sizes with --shape");
+  mlir::Type element = elementOf(x);
+  Value result =
+      interpolates ? e.cast(e.widen(x), e.getBuilder().getF32Type()) : x;
+  Resizing rest = how;
+  rest.computedScales.clear();
+  rest.axes.clear();
+  rest.scales.clear();
+  rest.sizes.clear();
+  for (auto [i, axis] : llvm::enumerate(how.axes)) {
+    if (!result)
+      return {};
+    if (how.computedScales[i]) {
+      result = AxisGather(e, result, how, i).run();
+      continue;
+    }
+    rest.axes.push_back(axis);
+    rest.scales.push_back(how.scales[i]);
+    rest.sizes.push_back(how.sizes[i]);
+  }
+  return e.cast(result ? resizeByTaps(result, rest, e) : result, element);
+}
+
 Value charonia::frontend::buildResize(Value input, const Resizing &how,
                                       Emitter &e) {
   if (!input)
     return {};
+  if (llvm::any_of(how.computedScales, [](Value v) { return bool(v); }))
+    return resizeByGathers(input, how, e);
   return how.antialias || !how.region.empty() ? resizeByMatrices(input, how, e)
                                               : resizeByTaps(input, how, e);
 }

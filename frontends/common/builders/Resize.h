@@ -13,6 +13,9 @@ struct Resizing {
   /// By which coordinates are computed; 0 for the ratio of the extents.
   llvm::SmallVector<double> scales;
   Exprs sizes;
+  /// Of axes whose scale follows from sizes: it, without dimensions, null for
+  /// others; empty where there are none.
+  llvm::SmallVector<mlir::Value> computedScales;
 
   graph::ResizeMode mode = graph::ResizeMode::nearest;
   graph::CoordinateMode coordinates = graph::CoordinateMode::asymmetric;
@@ -35,6 +38,11 @@ struct Resizing {
 /// row-major [to, from], has rows: each a weighted sum, in float.
 mlir::Value weighAlong(mlir::Value x, int64_t axis,
                        llvm::ArrayRef<float> weights, int64_t to, Emitter &e);
+
+/// The result's extent, rounded down in single precision as ONNX has it, where
+/// an axis of `size` elements has this scale; null where it cannot be told.
+mlir::AffineExpr scaledSize(mlir::AffineExpr size, const SizeElement &scale,
+                            Emitter &e);
 
 /// The resized input. Filters and regions need extents that are known.
 mlir::Value buildResize(mlir::Value input, const Resizing &how, Emitter &e);

@@ -8,6 +8,47 @@ using llvm::Twine;
 using mlir::AffineExpr;
 using mlir::Value;
 
+/// Elements of a range of floats; null with a problem.
+static AffineExpr countFloats(Operands &n, bool countsInType, Emitter &e) {
+  using Op = graph::SizeStep::Op;
+  mlir::Type element = elementOf(n.input(0));
+  SmallVector<SizeElement> parts;
+  for (unsigned i : {0, 1, 2})
+    if (SizeElements part = e.evaluateNumbers(n.input(i)); part.size() == 1)
+      parts.push_back(part.front());
+  auto isConstant = [](const SizeElement &x) { return x.constantNumber(); };
+  if (parts.size() == 3 && !llvm::all_of(parts, isConstant)) {
+    graph::SizeProgram program(parts[1].program);
+    program.append(parts[0].program);
+    program.push_back({Op::FloatSub, {}, 0});
+    if (!element.isF64())
+      program.push_back({Op::ToSingle, {}, 0});
+    program.append(parts[2].program);
+    program.push_back({Op::FloatDiv, {}, 0});
+    if (countsInType && !element.isF64())
+      program.push_back({Op::ToSingle, {}, 0});
+    program.append({{Op::Ceil, {}, 0},
+                    {Op::Number, {}, 0},
+                    {Op::FloatMax, {}, 0},
+                    {Op::Truncate, {}, 0}});
+    if (AffineExpr count = e.getSymbols().define(program))
+      return count;
+    return e.fail("cannot tell how long the range may be",
+                  "narrow the ranges of sizes with --shape");
+  }
+  auto from = n.constantNumber(0), to = n.constantNumber(1),
+       by = n.constantNumber(2);
+  if (failed(from) || failed(to) || failed(by))
+    return {};
+  double steps = std::ceil((*to - *from) / *by);
+  if (countsInType && !element.isF64())
+    steps = std::ceil((static_cast<float>(*to) - static_cast<float>(*from)) /
+                      static_cast<float>(*by));
+  if (!(steps < double(maxDimension)))
+    return e.fail("the range is absurdly long, or its step is 0");
+  return e.number(static_cast<int64_t>(std::max(steps, 0.0)));
+}
+
 Value charonia::frontend::buildRange(Operands &n, bool countsInType,
                                      Emitter &e) {
   mlir::Type element = elementOf(n.input(0));
@@ -17,17 +58,9 @@ Value charonia::frontend::buildRange(Operands &n, bool countsInType,
   Value start = e.reshape(n.input(0), {}), delta = e.reshape(n.input(2), {});
   AffineExpr count;
   if (llvm::isa<mlir::FloatType>(element)) {
-    auto from = n.constantNumber(0), to = n.constantNumber(1),
-         by = n.constantNumber(2);
-    if (failed(from) || failed(to) || failed(by))
+    count = countFloats(n, countsInType, e);
+    if (!count)
       return {};
-    double steps = std::ceil((*to - *from) / *by);
-    if (countsInType && !element.isF64())
-      steps = std::ceil((static_cast<float>(*to) - static_cast<float>(*from)) /
-                        static_cast<float>(*by));
-    if (!(steps < double(maxDimension)))
-      return e.fail("the range is absurdly long, or its step is 0");
-    count = e.number(static_cast<int64_t>(std::max(steps, 0.0)));
   } else {
     auto from = n.known(0), to = n.known(1);
     auto by = n.constantInteger(2);

@@ -15,19 +15,38 @@ AffineExpr charonia::frontend::productOfSizes(llvm::ArrayRef<AffineExpr> sizes,
              : AffineExpr(e.fail("the number of elements is absurdly large"));
 }
 
-/// Takes sizes that have names of their own, and stand at one place in front of
-/// the open one, for equal: [b, s] as [p, -1] with another input's p.
+/// Takes sizes of inputs that stand at one place in front of the open one for
+/// equal: [b, s] as [p, -1] with another input's p.
 static bool agreeInFront(const Exprs &dims, const Exprs &shape, unsigned open,
                          Emitter &e) {
   bool any = false;
+  Symbols &symbols = e.getSymbols();
   for (unsigned i = 0; i < open && i < shape.size(); ++i)
-    if (dims[i] != shape[i] && llvm::isa<mlir::AffineSymbolExpr>(dims[i]) &&
+    if (dims[i] != shape[i] && !symbols.namesDefined(dims[i]) &&
+        !symbols.namesDefined(shape[i]) &&
+        llvm::isa<mlir::AffineSymbolExpr>(dims[i]) &&
         llvm::isa<mlir::AffineSymbolExpr>(shape[i])) {
       if (!e.agree(dims[i], shape[i], "keeps the number of elements"))
         return false;
       any = true;
     }
   return any;
+}
+
+/// total / part, of which is needed that nothing remains; null where it cannot
+/// be told.
+static AffineExpr exactQuotient(AffineExpr total, AffineExpr part, Emitter &e) {
+  using Op = graph::SizeStep::Op;
+  Symbols &symbols = e.getSymbols();
+  if (!total || !part ||
+      !symbols.assumeAtLeast(part, e.number(1), "so that it divides another"))
+    return {};
+  AffineExpr rest = symbols.define(
+      {{Op::Size, total, 0}, {Op::Size, part, 0}, {Op::TruncDiv, {}, 0}});
+  return rest && e.agree(total, graph::simplify(part * rest),
+                         "keeps the number of elements")
+             ? rest
+             : AffineExpr();
 }
 
 Value charonia::frontend::buildReshape(Value value, Exprs dims, Emitter &e) {
@@ -65,6 +84,9 @@ Value charonia::frontend::buildReshape(Value value, Exprs dims, Emitter &e) {
         others.push_back(dim);
     rest = divideSizes(shape, others, e.getContext());
   }
+  if (!rest)
+    rest = exactQuotient(productOf(shape, e.getContext()),
+                         productOf(others, e.getContext()), e);
   if (!rest)
     return e.fail("cannot tell size " + Twine(*open) +
                       " of the result: " + e.describe(value.getType()) +

@@ -1,4 +1,5 @@
 #include "frontends/common/builders/Slice.h"
+#include "frontends/common/SizeCases.h"
 #include <limits>
 
 using namespace charonia;
@@ -31,21 +32,26 @@ public:
       return first;
     if (known ? *known < 0 : !symbols.isAtLeast(end, zero)) {
       if (!known && !symbols.isAtLeast(e.number(-1), end))
-        return e.fail("cannot tell whether " + symbols.toString(end) +
-                      " counts from the end");
+        return clampEither(end, first, last);
       end = graph::simplify(end + size);
       if (symbols.isAtLeast(first, end))
         return first;
-      if (symbols.isAtLeast(end, first) ||
-          symbols.assumeAtLeast(end, first,
+      if (symbols.isAtLeast(end, first))
+        return end;
+      if (symbols.namesDefined(end))
+        return defined(largerOf(symbols, end, first, true), end, first);
+      if (symbols.assumeAtLeast(end, first,
                                 "so that a slice starts inside its tensor"))
         return end;
       return ambiguous(end, first);
     }
     if (symbols.isAtLeast(end, last))
       return last;
-    if (symbols.isAtLeast(last, end) ||
-        symbols.assumeAtLeast(last, end,
+    if (symbols.isAtLeast(last, end))
+      return end;
+    if (symbols.namesDefined(end))
+      return defined(largerOf(symbols, end, last, false), end, last);
+    if (symbols.assumeAtLeast(last, end,
                               "so that a slice ends inside its tensor"))
       return end;
     return ambiguous(end, last);
@@ -57,14 +63,41 @@ public:
                zero = e.number(0);
     if (symbols.isAtLeast(zero, span))
       return zero;
-    if (!symbols.assumeAtLeast(span, zero,
-                               "so that a slice does not end before it starts"))
+    // What is defined may have any order.
+    if (!symbols.isAtLeast(span, zero) && symbols.namesDefined(span)) {
+      span = defined(largerOf(symbols, span, zero, true), from, to);
+      if (!span)
+        return {};
+    } else if (!symbols.assumeAtLeast(
+                   span, zero,
+                   "so that a slice does not end before it starts")) {
       return ambiguous(step > 0 ? to : from, step > 0 ? from : to);
+    }
     int64_t magnitude = step > 0 ? step : -step;
     return graph::simplify(span.ceilDiv(magnitude));
   }
 
 private:
+  /// `end`, which counts from the end where it is negative.
+  AffineExpr clampEither(AffineExpr end, AffineExpr first, AffineExpr last) {
+    AffineExpr isNegative =
+        truthOf(symbols, graph::Predicate::lt, end, e.number(0));
+    AffineExpr place = isNegative ? choiceOf(symbols, isNegative,
+                                             graph::simplify(end + size), end)
+                                  : AffineExpr();
+    if (place)
+      place = largerOf(symbols, place, first, true);
+    if (place)
+      place = largerOf(symbols, place, last, false);
+    return place ? place
+                 : e.fail("cannot tell whether " + symbols.toString(end) +
+                              " counts from the end",
+                          "narrow the range of " + symbols.describeRanges(end) +
+                              " with --shape");
+  }
+  AffineExpr defined(AffineExpr result, AffineExpr a, AffineExpr b) {
+    return result ? result : ambiguous(a, b);
+  }
   AffineExpr ambiguous(AffineExpr a, AffineExpr b) {
     return e.fail("cannot tell which is larger, " + symbols.toString(a) +
                       " or " + symbols.toString(b) + ", for " +

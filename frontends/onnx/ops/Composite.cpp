@@ -48,13 +48,24 @@ static llvm::LogicalResult determinant(Node &n, Emitter &e) {
     return llvm::failure();
   Exprs dims = graph::getShape(x);
   int64_t rank = dims.size();
-  auto rows = graph::constantOf(dims[rank - 2]);
-  if (!rows || *rows < 1 || *rows > maxRows || dims[rank - 1] != dims[rank - 2])
-    return e.fail(
-        "the determinant of " + e.describe(x.getType()) +
-            " is not supported: matrices have to be square, of up to " +
-            llvm::Twine(maxRows) + " rows",
-        "fix these sizes with --shape");
+  auto rows = graph::constantOf(dims[rank - 2]),
+       columns = graph::constantOf(dims[rank - 1]);
+  std::string type = e.describe(x.getType());
+  if (!rows || !columns)
+    return e.fail("the determinant of " + type +
+                      " is not supported: how large matrices are has to be "
+                      "known",
+                  "fix these sizes with --shape");
+  if (*rows != *columns)
+    return e.fail("the determinant of " + type + ", which is not square");
+  if (*rows > maxRows)
+    return e.fail("the determinant of " + type +
+                      " is not supported: matrices may have up to " +
+                      llvm::Twine(maxRows) + " rows",
+                  "compute it outside of the model");
+  if (*rows == 0)
+    return n.yield(e.broadcast(e.scalar(1.0, elementOf(x)),
+                               llvm::ArrayRef(dims).drop_back(2)));
   Value wide = e.widen(x);
   auto element = [&](int64_t row, int64_t column) {
     Exprs starts(rank, e.number(0)), part = dims;

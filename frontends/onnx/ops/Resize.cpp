@@ -11,45 +11,46 @@ using llvm::Twine;
 using mlir::AffineExpr;
 using mlir::Value;
 
-/// floor(size * scale), in single precision as ONNX has it.
-static AffineExpr scaled(Emitter &e, AffineExpr size, double scale) {
-  if (!(scale > 0) || scale > 1e6)
-    return e.fail("a scale may not be " + Twine(std::to_string(scale)));
-  if (auto known = graph::constantOf(size))
-    return e.number(
-        static_cast<int64_t>(std::floor(float(*known) * float(scale))));
-  constexpr int64_t denominator = 1024;
-  double numerator = scale * denominator;
-  if (numerator != std::floor(numerator))
-    return e.fail(
-        "size " + e.getSymbols().toString(size) + " times " +
-            Twine(std::to_string(scale)) + " is not a plain fraction",
-        "fix that size with --shape, or give the sizes instead of scales");
-  int64_t common = std::gcd(static_cast<int64_t>(numerator), denominator);
-  return graph::simplify((size * (static_cast<int64_t>(numerator) / common))
-                             .floorDiv(denominator / common));
-}
-
 /// `how` with scales, and the sizes that follow from them.
 static llvm::LogicalResult setScales(Value input, Emitter &e,
-                                     llvm::ArrayRef<double> scales,
+                                     llvm::ArrayRef<SizeElement> scales,
                                      Resizing &how) {
   if (scales.size() != how.axes.size())
     return e.fail("has " + Twine(scales.size()) + " scales for " +
                   Twine(how.axes.size()) + " dimensions");
-  how.scales.assign(scales.begin(), scales.end());
   Exprs shape = graph::getShape(input);
-  for (auto [axis, scale] : llvm::zip(how.axes, how.scales)) {
-    how.sizes.push_back(scaled(e, shape[axis], scale));
+  for (auto [axis, scale] : llvm::zip(how.axes, scales)) {
+    auto number = scale.constantNumber();
+    if (number && (!(*number > 0) || *number > 1e6))
+      return e.fail("a scale may not be " + Twine(std::to_string(*number)));
+    how.scales.push_back(number.value_or(0));
+    how.sizes.push_back(scaledSize(shape[axis], scale, e));
     if (!how.sizes.back())
-      return llvm::failure();
+      return e.fail("cannot tell the range of size " +
+                        e.getSymbols().toString(shape[axis]) +
+                        " times its scale",
+                    "narrow the range of that size with --shape");
   }
   return llvm::success();
 }
 
+/// Scales that are known now, or follow from sizes.
+static llvm::FailureOr<SmallVector<SizeElement>> readScales(Node &n, unsigned i,
+                                                            Emitter &e) {
+  if (isFloat(n.input(i)) && !e.constantOf(n.input(i)))
+    if (SizeElements elements = e.evaluateNumbers(n.input(i));
+        !elements.empty())
+      return SmallVector<SizeElement>(elements.begin(), elements.end());
+  auto numbers = n.constantNumbers(i);
+  if (failed(numbers))
+    return llvm::failure();
+  return llvm::map_to_vector(*numbers, SizeElement::ofNumber);
+}
+
 static Value resizeByScales(Value input, Emitter &e,
                             llvm::ArrayRef<double> scales, Resizing how) {
-  if (failed(setScales(input, e, scales, how)))
+  auto elements = llvm::map_to_vector(scales, SizeElement::ofNumber);
+  if (failed(setScales(input, e, elements, how)))
     return {};
   return buildResize(input, how, e);
 }
@@ -173,15 +174,24 @@ static llvm::LogicalResult resize(Node &n, Emitter &e) {
            graph::getShape(n.input(i))[0] != e.number(0);
   };
   if (isGiven(2)) {
-    auto scales = n.constantNumbers(2);
+    auto scales = readScales(n, 2, e);
     if (failed(scales))
       return llvm::failure();
     if (!how->region.empty())
       return e.fail("tf_crop_and_resize with scales is not supported",
                     "export with sizes");
+    if (failed(setScales(n.input(0), e, *scales, *how)))
+      return llvm::failure();
     // Where nothing is left out there is nothing to filter.
-    how->antialias &= llvm::any_of(*scales, [](double s) { return s < 1; });
-    return n.yield(resizeByScales(n.input(0), e, *scales, *how));
+    how->antialias &= llvm::any_of(*scales, [](const SizeElement &scale) {
+      return scale.constantNumber().value_or(0) < 1;
+    });
+    how->computedScales.resize(scales->size());
+    for (auto [k, scale] : llvm::enumerate(*scales))
+      if (!scale.constantNumber())
+        how->computedScales[k] = e.reshape(
+            e.slice(n.input(2), e.number(int64_t(k)), 1, e.number(1)), {});
+    return n.yield(buildResize(n.input(0), *how, e));
   }
   if (!isGiven(3))
     return e.fail("has neither scales nor sizes");

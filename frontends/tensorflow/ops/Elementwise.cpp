@@ -101,14 +101,10 @@ static Value floorDiv(Value a, Value b, Emitter &e) {
   Value quotient = e.div(a, b);
   if (!quotient || elementOf(a).isUnsignedInteger())
     return quotient;
-  // One less where the division is not exact and the signs differ.
-  mlir::Type element = elementOf(a);
-  Value zero = e.scalar(int64_t(0), element);
-  Value rest = e.op<graph::FmodOp>({a, b});
-  Value below = e.op<graph::XorOp>({e.compare(Predicate::lt, rest, zero),
-                                    e.compare(Predicate::lt, b, zero)});
-  Value inexact = e.compare(Predicate::ne, rest, zero);
-  return e.sub(quotient, e.cast(e.op<graph::AndOp>({below, inexact}), element));
+  // One less where the remainders rounded down and toward zero differ.
+  Value differ = e.compare(Predicate::ne, e.op<graph::ModOp>({a, b}),
+                           e.op<graph::FmodOp>({a, b}));
+  return e.sub(quotient, e.cast(differ, elementOf(a)));
 }
 static Value truncateDiv(Value a, Value b, Emitter &e) { return e.div(a, b); }
 static Value divNoNan(Value a, Value b, Emitter &e) {

@@ -374,11 +374,29 @@ static LogicalResult reverse(Node &n, Emitter &e) {
   return n.yield(x);
 }
 
+/// `shift` modulo `size`; null where it cannot be told.
+static AffineExpr shiftWithin(AffineExpr shift, AffineExpr size, Emitter &e) {
+  using Op = graph::SizeStep::Op;
+  Symbols &symbols = e.getSymbols();
+  auto known = graph::constantOf(size);
+  if (known && *known == 0)
+    return e.number(0);
+  if (symbols.isAtLeast(shift, e.number(0)) && symbols.isAtLeast(size, shift))
+    return shift;
+  if (known)
+    return graph::simplify(shift % size);
+  AffineExpr by = symbols.define(
+      {{Op::Size, shift, 0}, {Op::Size, size, 0}, {Op::Mod, {}, 0}});
+  symbols.learnAtLeast(size, by);
+  return by;
+}
+
 /// Elements that leave one end come in at the other.
 static LogicalResult roll(Node &n, Emitter &e) {
   if (failed(n.needsTensors(3, 3)))
     return llvm::failure();
-  auto shifts = n.constants(1), given = n.constants(2);
+  auto shifts = n.known(1);
+  auto given = n.constants(2);
   if (failed(shifts) || failed(given))
     return llvm::failure();
   if (shifts->size() != given->size())
@@ -390,18 +408,16 @@ static LogicalResult roll(Node &n, Emitter &e) {
     if (failed(axis))
       return llvm::failure();
     AffineExpr size = graph::getShape(x)[*axis];
-    auto known = graph::constantOf(size);
-    if (!known)
-      return e.fail("rolls size " + e.getSymbols().toString(size) +
-                        ", which has to be known",
+    AffineExpr by = shiftWithin(shift, size, e);
+    if (!by)
+      return e.fail("cannot tell how far it rolls size " +
+                        e.getSymbols().toString(size),
                     "fix that size with --shape");
-    int64_t by = *known ? (shift % *known + *known) % *known : 0;
-    if (by == 0)
+    if (by == e.number(0))
       continue;
-    Value back =
-        sliceAlong(x, *axis, {e.number(*known - by), e.number(by), 1}, e);
-    Value front =
-        sliceAlong(x, *axis, {e.number(0), e.number(*known - by), 1}, e);
+    AffineExpr rest = graph::simplify(size - by);
+    Value back = sliceAlong(x, *axis, {rest, by, 1}, e);
+    Value front = sliceAlong(x, *axis, {e.number(0), rest, 1}, e);
     x = e.concat({back, front}, *axis);
     if (!x)
       return llvm::failure();

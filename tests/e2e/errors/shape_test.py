@@ -219,3 +219,59 @@ def test_bad_option_value(tmp_path, option, value):
     check_manner(result)
     says(result, value)
     assert listing(tmp_path) == ["model.onnx"]
+
+
+# --- Sizes that are computed ----------------------------------------------------
+
+
+def sized_model(steps, constants, node, dims=("b", "n")):
+    """`n`, [1], the second size of x; `steps` compute `e`, and `node` needs it."""
+    text = f"""<ir_version: 9, opset_import: ["" : 18]>
+    agraph (float[{",".join(dims)}] x) => (float[] y) <int64[1] at = {{1}}, int64[1] zero = {{0}}, {constants}>
+    {{ shape = Shape (x)
+    n = Gather (shape, at)
+    {steps}
+    [the_node] y = {node} }}"""
+    return onnx.parser.parse_model(text)
+
+
+def test_sizes_by_functions_that_round_as_they_like(tmp_path):
+    model = sized_model(
+        "f = Cast <to = 1> (n)\n g = Log (f)\n e = Cast <to = 7> (g)", "int64[1] one = {1}", "Slice (x, zero, e, one)"
+    )
+    result = compile_bad(tmp_path, model)
+    says(result, "the_node", "'e'", r"follows from sizes, but Log '\w*' computes it", "--shape")
+
+
+@pytest.mark.parametrize("rows, pattern", [("8, 8", "up to 6 rows"), ("3, 4", "not square"), ("n, n", "has to be known")])
+def test_determinants(tmp_path, rows, pattern):
+    text = f"""<ir_version: 9, opset_import: ["" : 18]>
+    agraph (float[{rows}] x) => (float y) {{ [the_node] y = Det (x) }}"""
+    result = compile_bad(tmp_path, onnx.parser.parse_model(text))
+    says(result, "the_node", "Det", pattern)
+    assert ("--shape" in result.stderr) == (rows == "n, n"), result.stderr
+
+
+def test_filters_by_computed_scales(tmp_path):
+    model = sized_model(
+        "f = Cast <to = 1> (n)\n q = Div (goal, f)\n s = Concat <axis = 0> (one, q)",
+        "float[1] goal = {9}, float[1] one = {1}", 'Resize <mode = "linear", antialias = 1> (x, , s)',
+    )  # fmt: skip
+    says(compile_bad(tmp_path, model), "the_node", "Resize", "scales that are known", "--shape")
+
+
+def test_what_is_computed_is_written_out(tmp_path):
+    """No message has a name that nobody gave: neither at compile time nor where shapes are bound."""
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+    agraph (float[n] x, float[k] z) => (float[m] y) <int64[1] ten = {10}>
+    { n = Shape (x)
+    m = Min (n, ten)
+    w = ConstantOfShape <value = float[1] {2}> (m)
+    y = Add (w, z) }"""
+    path, engine = write(tmp_path, onnx.parser.parse_model(text)), tmp_path / "m.engine"
+    note = harness.invoke("compile", path, "-o", engine).stderr
+    assert "where size0 = min(n, 10)" in note, note
+    with pytest.raises(harness.CharoniaError, match=r"min\(n, 10\) = 10") as raised:
+        harness.run_engine(engine, {"x": np.ones(20, np.float32), "z": np.ones(7, np.float32)}, ["y"], tmp_path)
+    assert "size0" not in str(raised.value)
+    harness.run_engine(engine, {"x": np.ones(7, np.float32), "z": np.ones(7, np.float32)}, ["y"], tmp_path)
