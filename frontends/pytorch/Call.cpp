@@ -108,7 +108,19 @@ mlir::Value Call::operand(StringRef name, mlir::Type element) {
   case Kind::Float:
     return emitter.scalar(argument->number, element);
   case Kind::SymInt:
-    return emitter.size(size(name), element);
+    if (mlir::AffineExpr known = names.sizeOf(argument->text))
+      return emitter.size(known, element);
+    [[fallthrough]];
+  case Kind::SymFloat:
+    if (mlir::Value number = names.numberOf(argument->text))
+      return emitter.cast(number, element);
+    return emitter.failed() ? Failed()
+                            : fail("argument '" + name + "' is the number '" +
+                                       printable(argument->text) +
+                                       "', which depends on data, or follows "
+                                       "from sizes in a way that is not "
+                                       "supported",
+                                   "compute it as a tensor in the model");
   default:
     return wrongKind(name, "tensor or number");
   }
@@ -321,6 +333,8 @@ mlir::Type Call::exactType(mlir::Type element,
     return element;
   for (StringRef name : arguments) {
     const Argument *argument = find(name);
+    if (argument && argument->kind == Kind::SymFloat)
+      return emitter.getBuilder().getF32Type();
     bool isFloat = argument && argument->kind == Kind::Float;
     if (!isFloat && !(argument && argument->kind == Kind::Integer))
       continue;

@@ -18,6 +18,9 @@ public:
   virtual const TensorMeta *metaOf(llvm::StringRef name) const = 0;
   /// A size by name; null where it depends on data.
   virtual mlir::AffineExpr sizeOf(llvm::StringRef name) = 0;
+  /// A number by name, that sizes do not have or cannot be, as a scalar of
+  /// float64 or 64-bit integers; null where it depends on data.
+  virtual mlir::Value numberOf(llvm::StringRef name) = 0;
   /// Sizes of the file; an entry is null where it depends on data.
   virtual Exprs convertSizes(llvm::ArrayRef<ExpressionPtr> sizes) = 0;
   Exprs shapeOf(const TensorMeta &meta) { return convertSizes(meta.sizes); }

@@ -1,6 +1,7 @@
 #include "frontends/pytorch/Expression.h"
 #include "frontends/common/Diagnostic.h"
 #include "llvm/ADT/StringExtras.h"
+#include <cmath>
 
 using namespace charonia::frontend;
 using namespace charonia::frontend::pytorch;
@@ -27,7 +28,7 @@ charonia::frontend::pytorch::integerOf(const ExpressionPtr &expression) {
 std::string Expression::toString() const {
   if (head == "Integer")
     return std::to_string(value);
-  if (head == "Symbol")
+  if (head == "Symbol" || head == "Float")
     return printable(name);
   bool isSum = head == "Add", isProduct = head == "Mul";
   std::string text = isSum || isProduct ? "(" : printable(head) + "(";
@@ -138,6 +139,11 @@ ExpressionPtr Parser::parse(int depth) {
       return fail("has an integer that is none of 64 bits");
     return result->operands[0];
   }
+  // "Float('0.5', precision=53)"
+  if (result->head == "Float" &&
+      (StringRef(result->name).getAsDouble(result->number) ||
+       !std::isfinite(result->number)))
+    return fail("has a float that is no number");
   if (result->head == "Symbol" && result->name.empty())
     return fail("has a symbol without a name");
   return result;

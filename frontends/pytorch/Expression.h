@@ -18,6 +18,8 @@ struct Expression {
   std::string head;
   /// Of an Integer.
   int64_t value = 0;
+  /// Of a Float.
+  double number = 0;
   /// Of a Symbol.
   std::string name;
   std::vector<std::shared_ptr<const Expression>> operands;

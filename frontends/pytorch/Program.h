@@ -75,6 +75,8 @@ struct Graph {
   std::map<std::string, TensorMeta, std::less<>> tensors;
   /// Sizes by name; null where the file gives none.
   std::map<std::string, ExpressionPtr, std::less<>> integers;
+  /// Numbers that follow from sizes by name.
+  std::map<std::string, ExpressionPtr, std::less<>> floats;
   /// Conditions on sizes by name.
   std::map<std::string, ExpressionPtr, std::less<>> conditions;
 };

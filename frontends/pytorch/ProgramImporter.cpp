@@ -1,4 +1,5 @@
 #include "frontends/pytorch/ProgramImporter.h"
+#include "frontends/pytorch/Numbers.h"
 #include "frontends/pytorch/Regions.h"
 
 using namespace charonia;
@@ -55,6 +56,12 @@ mlir::AffineExpr ProgramImporter::sizeOf(StringRef name) {
   auto it = graph.integers.find(name);
   return it == graph.integers.end() ? mlir::AffineExpr()
                                     : sizes.convert(it->second);
+}
+mlir::Value ProgramImporter::numberOf(StringRef name) {
+  for (const auto *list : {&graph.floats, &graph.integers})
+    if (auto it = list->find(name); it != list->end())
+      return buildNumber(it->second, sizes, emitter);
+  return {};
 }
 Exprs ProgramImporter::convertSizes(llvm::ArrayRef<ExpressionPtr> list) {
   return sizes.convert(list);

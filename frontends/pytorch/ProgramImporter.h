@@ -31,6 +31,7 @@ public:
   mlir::Value valueOf(llvm::StringRef name, bool imaginary) override;
   const TensorMeta *metaOf(llvm::StringRef name) const override;
   mlir::AffineExpr sizeOf(llvm::StringRef name) override;
+  mlir::Value numberOf(llvm::StringRef name) override;
   Exprs convertSizes(llvm::ArrayRef<ExpressionPtr> list) override;
 
 private:

@@ -238,6 +238,9 @@ Graph ProgramReader::readGraph(Json json, int depth) {
     graph.tensors.emplace(name, readTensorMeta(meta, expressions));
   for (const auto &[name, value] : json["sym_int_values"].fields())
     graph.integers.emplace(name, sizeFrom(value, expressions));
+  for (const auto &[name, value] : json["sym_float_values"].fields())
+    if (auto [kind, number] = value.only(); kind == "as_expr")
+      graph.floats.emplace(name, sizeFrom(value, expressions));
   for (const auto &[name, value] : json["sym_bool_values"].fields()) {
     auto [kind, condition] = value.only();
     graph.conditions.emplace(name, kind == "as_bool"

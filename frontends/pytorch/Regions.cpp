@@ -116,6 +116,9 @@ void Inliner::addBody(const Node &place, const Graph &body,
       if (auto size = body.integers.find(argument.text);
           size != body.integers.end())
         graph.integers.emplace(fresh, size->second);
+      if (auto number = body.floats.find(argument.text);
+          number != body.floats.end())
+        graph.floats.emplace(fresh, number->second);
       it->second.text = fresh;
     }
     argument = it->second;

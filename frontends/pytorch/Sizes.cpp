@@ -1,10 +1,14 @@
 #include "frontends/pytorch/Sizes.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
+#include <numeric>
 
 using namespace charonia;
 using namespace charonia::frontend;
 using namespace charonia::frontend::pytorch;
 using mlir::AffineExpr;
+using Op = graph::SizeStep::Op;
 
 /// a / b of b > 0: exact where the factors of b are found in a.
 AffineExpr Sizes::quotient(AffineExpr a, AffineExpr b, bool up) {
@@ -14,6 +18,19 @@ AffineExpr Sizes::quotient(AffineExpr a, AffineExpr b, bool up) {
   if (!symbols.isAtLeast(b, mlir::getAffineConstantExpr(1, context)))
     return {};
   return graph::simplify(up ? a.ceilDiv(b) : a.floorDiv(b));
+}
+
+AffineExpr Sizes::extreme(AffineExpr a, AffineExpr b, bool most) {
+  if (symbols.isAtLeast(a, b))
+    return most ? a : b;
+  if (symbols.isAtLeast(b, a))
+    return most ? b : a;
+  AffineExpr result = symbols.define(
+      {{Op::Size, a, 0}, {Op::Size, b, 0}, {most ? Op::Max : Op::Min, {}, 0}});
+  for (AffineExpr other : {a, b})
+    if (result)
+      symbols.learnAtLeast(most ? result : other, most ? other : result);
+  return result;
 }
 
 AffineExpr Sizes::operation(const Expression &expression,
@@ -36,16 +53,12 @@ AffineExpr Sizes::operation(const Expression &expression,
         result = isSum ? result + next : result * next;
         continue;
       }
-      bool firstIsMore = symbols.isAtLeast(result, next),
-           nextIsMore = symbols.isAtLeast(next, result);
-      if (!firstIsMore && !nextIsMore)
+      result = extreme(result, next, isMost);
+      if (!result)
         return {};
-      result = firstIsMore == isMost ? result : next;
     }
     return graph::simplify(result);
   }
-  if ((head == "ToFloat" || head == "TruncToInt") && operands.size() == 1)
-    return operands[0];
   if (operands.size() != 2)
     return {};
   AffineExpr a = operands[0], b = operands[1];
@@ -67,6 +80,134 @@ AffineExpr Sizes::operation(const Expression &expression,
   return {};
 }
 
+static bool isRounding(llvm::StringRef head) {
+  return head == "TruncToInt" || head == "FloorToInt" || head == "CeilToInt" ||
+         head == "RoundToInt";
+}
+
+bool Sizes::isFloat(const Expression &expression) {
+  llvm::StringRef head = expression.head;
+  if (head == "Float" || head == "ToFloat" || head == "IntTrueDiv" ||
+      head == "FloatTrueDiv" || head == "FloatPow" ||
+      head.starts_with("OpaqueUnaryFn_"))
+    return true;
+  bool isEither = head == "Add" || head == "Mul" || head == "Min" ||
+                  head == "Max" || head == "Pow";
+  return isEither && llvm::any_of(expression.operands, [](const auto &operand) {
+           return isFloat(*operand);
+         });
+}
+
+/// The integer that an expression is, or is made of as a float; null where it
+/// is another float.
+AffineExpr Sizes::whole(const ExpressionPtr &expression) {
+  bool isWrapped =
+      expression->head == "ToFloat" && expression->operands.size() == 1;
+  const ExpressionPtr &inner = isWrapped ? expression->operands[0] : expression;
+  return isFloat(*inner) ? AffineExpr() : convert(inner);
+}
+
+/// Appends the steps that compute a float, in double precision as Python has
+/// it; whether there are such.
+bool Sizes::appendFloat(const ExpressionPtr &expression,
+                        graph::SizeProgram &program) {
+  constexpr size_t maxSteps = 64;
+  llvm::StringRef head = expression->head;
+  const auto &operands = expression->operands;
+  if (program.size() > maxSteps)
+    return false;
+  if (head == "Float") {
+    program.push_back({Op::Number, {}, expression->number});
+    return true;
+  }
+  if (AffineExpr size = whole(expression)) {
+    program.push_back({Op::Size, size, 0});
+    program.push_back({Op::ToFloat, {}, 0});
+    return true;
+  }
+  bool isRoot = head == "OpaqueUnaryFn_sqrt" && operands.size() == 1;
+  if (head == "FloatPow" && operands.size() == 2)
+    isRoot = operands[1]->head == "Float" && operands[1]->number == 0.5;
+  if (isRoot) {
+    bool known = appendFloat(operands[0], program);
+    program.push_back({Op::Sqrt, {}, 0});
+    return known;
+  }
+  auto op = llvm::StringSwitch<std::optional<Op>>(head)
+                .Case("Add", Op::FloatAdd)
+                .Case("Mul", Op::FloatMul)
+                .Case("Max", Op::FloatMax)
+                .Case("Min", Op::FloatMin)
+                .Cases({"IntTrueDiv", "FloatTrueDiv"}, Op::FloatDiv)
+                .Default(std::nullopt);
+  if (!op || operands.size() < 2 ||
+      (*op == Op::FloatDiv && operands.size() != 2))
+    return false;
+  for (auto [i, operand] : llvm::enumerate(operands)) {
+    if (!appendFloat(operand, program))
+      return false;
+    if (i)
+      program.push_back({*op, {}, 0});
+  }
+  return true;
+}
+
+/// A size times a float whose products are exact: a fraction by a power of two.
+AffineExpr Sizes::scaled(const Expression &product, bool up) {
+  constexpr double divisor = 1024, maxFactor = 1024;
+  if (product.head != "Mul" || product.operands.size() != 2)
+    return {};
+  bool isSecond = product.operands[1]->head == "Float";
+  const Expression &factor = *product.operands[isSecond ? 1 : 0];
+  double multiple = factor.number * divisor;
+  if (factor.head != "Float" || !(multiple > 0) ||
+      multiple > divisor * maxFactor || multiple != std::floor(multiple))
+    return {};
+  AffineExpr size = whole(product.operands[isSecond ? 0 : 1]);
+  if (!size ||
+      !symbols.isAtLeast(size, mlir::getAffineConstantExpr(0, context)))
+    return {};
+  int64_t numerator = static_cast<int64_t>(multiple),
+          denominator = static_cast<int64_t>(divisor),
+          common = std::gcd(numerator, denominator);
+  AffineExpr multiplied = size * (numerator / common);
+  denominator /= common;
+  return graph::simplify(up ? multiplied.ceilDiv(denominator)
+                            : multiplied.floorDiv(denominator));
+}
+
+/// A float as an integer. Of divisions of integers it is the exact one, as
+/// Python's is for sizes.
+AffineExpr Sizes::rounded(llvm::StringRef head, const ExpressionPtr &number) {
+  bool up = head == "CeilToInt";
+  const auto &operands = number->operands;
+  if (AffineExpr size = whole(number))
+    return size;
+  bool divides = number->head == "IntTrueDiv" || number->head == "FloatTrueDiv";
+  if (divides && operands.size() == 2 && head != "RoundToInt") {
+    AffineExpr a = whole(operands[0]), b = whole(operands[1]);
+    if (a && b &&
+        (head != "TruncToInt" ||
+         symbols.isAtLeast(a, mlir::getAffineConstantExpr(0, context))))
+      if (AffineExpr exact = quotient(a, b, up))
+        return exact;
+  }
+  if (head != "RoundToInt")
+    if (AffineExpr exact = scaled(*number, up))
+      return exact;
+  graph::SizeProgram program;
+  if (!appendFloat(number, program))
+    return {};
+  if (head != "TruncToInt")
+    program.push_back({up                     ? Op::Ceil
+                       : head == "FloorToInt" ? Op::Floor
+                                              : Op::Round,
+                       {},
+                       0});
+  program.push_back({Op::Truncate, {}, 0});
+  return symbols.define(program);
+}
+
 AffineExpr Sizes::convert(const ExpressionPtr &expression) {
   if (!expression)
     return {};
@@ -78,23 +219,15 @@ AffineExpr Sizes::convert(const ExpressionPtr &expression) {
   }
   if (auto it = converted.find(expression.get()); it != converted.end())
     return symbols.resolve(it->second);
-  // CeilToInt(IntTrueDiv(a, b)) is how a rounded division is written.
-  const Expression *rounded = expression.get();
-  bool isRounded =
-      (expression->head == "CeilToInt" || expression->head == "FloorToInt" ||
-       expression->head == "TruncToInt") &&
-      expression->operands.size() == 1 &&
-      expression->operands[0]->operands.size() == 2 &&
-      (expression->operands[0]->head == "IntTrueDiv" ||
-       expression->operands[0]->head == "FloatTrueDiv");
-  if (isRounded)
-    rounded = expression->operands[0].get();
-  Exprs operands = convert(rounded->operands);
+  const std::string &head = expression->head;
   AffineExpr result;
-  if (llvm::all_of(operands, [](AffineExpr e) { return bool(e); }))
-    result = isRounded ? quotient(operands[0], operands[1],
-                                  expression->head == "CeilToInt")
-                       : operation(*expression, operands);
+  if (isRounding(head) && expression->operands.size() == 1) {
+    result = rounded(head, expression->operands[0]);
+  } else if (!isFloat(*expression)) {
+    Exprs operands = convert(expression->operands);
+    if (llvm::all_of(operands, [](AffineExpr e) { return bool(e); }))
+      result = operation(*expression, operands);
+  }
   converted[expression.get()] = result;
   return result;
 }

@@ -18,6 +18,8 @@ public:
     bound[symbol] = size;
   }
   bool isBound(llvm::StringRef symbol) const { return bound.count(symbol); }
+  /// Whether an expression is a float.
+  static bool isFloat(const Expression &expression);
   /// The size; null where the expression depends on data, or is of a kind that
   /// sizes cannot be.
   mlir::AffineExpr convert(const ExpressionPtr &expression);
@@ -32,6 +34,12 @@ private:
   mlir::AffineExpr operation(const Expression &expression,
                              llvm::ArrayRef<mlir::AffineExpr> operands);
   mlir::AffineExpr quotient(mlir::AffineExpr a, mlir::AffineExpr b, bool up);
+  mlir::AffineExpr extreme(mlir::AffineExpr a, mlir::AffineExpr b, bool most);
+  mlir::AffineExpr whole(const ExpressionPtr &expression);
+  mlir::AffineExpr rounded(llvm::StringRef head, const ExpressionPtr &number);
+  mlir::AffineExpr scaled(const Expression &product, bool up);
+  bool appendFloat(const ExpressionPtr &expression,
+                   graph::SizeProgram &program);
 
   Symbols &symbols;
   mlir::MLIRContext *context;

@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import math
 import sys
 import warnings
 import zipfile
@@ -841,6 +842,44 @@ class Parts(Case):
                 x.roll(2))  # fmt: skip
 
 
+class Scaled(Case):
+    """Sizes that follow from open ones through floats."""
+
+    dims = ({0: BATCH, 2: torch.export.Dim("length", min=8, max=64)},)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, 3, n + 5, 7),)
+
+    def forward(self, x):
+        n, up = x.shape[2], F.interpolate
+        return (
+            up(x, scale_factor=0.5), up(x, scale_factor=1.5, mode="bilinear"), up(x, scale_factor=(0.7, 2), mode="bilinear", align_corners=True),
+            up(x, scale_factor=(3, 2), mode="bicubic"), up(x[:, 0], scale_factor=0.7, mode="linear"), up(x, scale_factor=0.3, mode="nearest-exact"),
+            up(x, scale_factor=(1.3, 2), mode="bilinear", recompute_scale_factor=True), up(x, scale_factor=1 / 3, mode="bicubic"),
+            up(up(x, scale_factor=0.6, mode="bilinear"), scale_factor=1.7, mode="bilinear"),
+            x.new_ones(torch.sym_min(n, 12)), torch.arange(torch.sym_max(n, 12)) * 2,
+        )  # fmt: skip
+
+
+class Numbers(Case):
+    """Numbers that follow from open sizes, also through floats."""
+
+    core = False
+    dims = ({0: BATCH, 2: LENGTH},)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, 3, n, 7),)
+
+    def forward(self, x):
+        n = x.shape[2]
+        line = torch.arange(n) * (2 * math.pi / n)
+        return (
+            x * n**-0.5, x * (1.0 / n), line.sin(), x + n / 3, x.sum(2) / torch.sym_max(n, 6), x / torch.sym_min(n, 6), x * n**0.5,
+            x / max(n, 6), x * (n * 0.3 + 1), x * (n // 3), torch.where(x > n / 10, x, 1 / n), (x * 9).to(torch.int32) * (n / 2),
+            x.clamp(max=1 / n), torch.full_like(x, n / 7) * x, x.half() * (n / 64),
+        )  # fmt: skip
+
+
 class Whole(Case):
     """What programs round down has to be exact where the result is whole."""
 
@@ -881,7 +920,7 @@ CASES = {
     cls.__name__.lower(): cls
     for cls in (Conv, Pool, Norm, Arithmetic, Types, Functions, Reduce, View, Slice, InPlace, Index,
                 Attention, Sources, Product, Storage, Resize, Sample, Order, Recurrent, Fold, Scatter, Transposed, Heads, Alias, InPlaceTypes,
-                Extremes, Rotary, Regions, Branch, Spellings, Layouts, Solid, Ends, Parts, Whole, HalfNorm)
+                Extremes, Rotary, Regions, Branch, Spellings, Layouts, Solid, Ends, Parts, Scaled, Numbers, Whole, HalfNorm)
 }  # fmt: skip
 
 

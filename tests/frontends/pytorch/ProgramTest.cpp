@@ -20,6 +20,10 @@ static std::string parsed(const std::string &text) {
 TEST(Expression, Forms) {
   EXPECT_EQ(parsed("Integer(-7)"), "-7");
   EXPECT_EQ(parsed("Symbol('s77', positive=True, integer=True)"), "s77");
+  EXPECT_EQ(parsed("Mul(Float('1.5', precision=53), ToFloat(Symbol('s1')))"),
+            "(1.5*ToFloat(s1))");
+  EXPECT_EQ(parsed("Float('nan')"), "problem: has a float that is no number");
+  EXPECT_EQ(parsed("Float('1e999')"), "problem: has a float that is no number");
   EXPECT_EQ(parsed("Add(Integer(1), Mul(Integer(2), Symbol('s1', "
                    "integer=True)))"),
             "(1 + (2*s1))");
