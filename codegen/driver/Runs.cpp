@@ -129,6 +129,15 @@ static void splitSlices(BlockArgument whole) {
   }
 }
 
+/// Whether a value is one of several results: others follow from the operator
+/// that computes it, which has to stay.
+static bool isOneOfResults(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    return user->hasTrait<OpTrait::IsTerminator>() &&
+           user->getNumOperands() > 1;
+  });
+}
+
 static void passRuns(graph::KernelOp kernel, int64_t alignment,
                      const graph::Facts &facts) {
   Block &body = kernel.getBody().front();
@@ -139,7 +148,9 @@ static void passRuns(graph::KernelOp kernel, int64_t alignment,
     splitSlices(whole);
     graph::GraphOpInterface view = findPart(whole);
     AffineExpr offset = view ? runOffset(view) : AffineExpr();
-    if (!offset)
+    if (!offset || llvm::any_of(whole.getUsers(), [](Operation *user) {
+          return isOneOfResults(user->getResult(0));
+        }))
       continue;
     int64_t divisor = graph::divisorOf(
         offset * graph::elementBytes(getElementTypeOrSelf(whole)), facts);

@@ -806,6 +806,7 @@ class Ends(Case):
         return (
             x + 1, torch.bucketize(odd, edges), torch.bucketize(odd, edges, right=True), torch.searchsorted(edges, odd),
             torch.lerp(far, near, 1.0), torch.lerp(far, near, torch.tensor([0.0, 0.5, 1.0])), torch.lerp(near, far, 0.75),
+            x[0, 0].var(correction=0), x[0, 0].sum(),
         )  # fmt: skip
 
 
