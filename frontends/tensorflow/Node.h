@@ -149,6 +149,8 @@ llvm::ArrayRef<Row> viewRows();
 llvm::ArrayRef<Row> blockRows();
 llvm::ArrayRef<Row> sliceRows();
 llvm::ArrayRef<Row> indexRows();
+llvm::ArrayRef<Row> diagonalRows();
+llvm::ArrayRef<Row> segmentRows();
 llvm::ArrayRef<Row> resizeRows();
 llvm::ArrayRef<Row> sourceRows();
 llvm::ArrayRef<Row> listRows();

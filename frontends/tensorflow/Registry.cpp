@@ -10,7 +10,8 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::allRows() {
     for (llvm::ArrayRef<Row> family :
          {elementwiseRows(), contractionRows(), windowRows(),
           normalizationRows(), reductionRows(), viewRows(), blockRows(),
-          sliceRows(), indexRows(), resizeRows(), sourceRows(), listRows()})
+          sliceRows(), indexRows(), diagonalRows(), segmentRows(), resizeRows(),
+          sourceRows(), listRows()})
       all.insert(all.end(), family.begin(), family.end());
     llvm::sort(all, [](const Row &a, const Row &b) {
       return llvm::StringRef(a.op) < b.op;

@@ -398,6 +398,57 @@ def extremes(m, x, y):
     }  # fmt: skip
 
 
+@case(spec("x", None, None, None, 2), frozen=True, x=np.random.RandomState(5).uniform(-1, 1, (2, 7, 9, 2)))
+def resizing(m, x):
+    """Weights of interpolation that follow from sizes."""
+    n, v1 = tf.shape(x)[1:3], tf.compat.v1.image
+    resize = lambda size, method: tf.image.resize(x, size, method, antialias=True)  # noqa: E731
+    methods = ("bilinear", "bicubic", "lanczos3", "lanczos5", "gaussian", "mitchellcubic")
+    moved = raw.ScaleAndTranslate(images=x, size=[8, 5], scale=[1.3, 0.4], translation=[-2.0, 1.5], kernel_type="box", antialias=False)
+    return {f"{k}{i}": resize([5, 12], k) for i, k in enumerate(methods)} | {
+        "half": resize(n - 3, "bilinear"), "moved": moved, "area": tf.image.resize(x, [3, 4], "area"),
+        "more": tf.image.resize(x, n + 2, "area"), "cubic": tf.image.resize(x, [4, 13], "bicubic"),
+        "grown": tf.image.resize(x, n * 2 - 1, "bicubic"), "corners": v1.resize_bicubic(x, n + 3, align_corners=True),
+        "one": v1.resize_bicubic(x, [1, 1], align_corners=True), "legacy": v1.resize_bicubic(x, n * 3),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 4, 6), spec("d", 2, 3, 4), spec("v", None), frozen=True, v=[1, 2, 3, 4])
+def diagonals(m, x, d, v):
+    part, diag, put = tf.linalg.diag_part, tf.linalg.diag, tf.linalg.set_diag
+    result, two, square = {}, tf.ensure_shape(x[:2], [2, 4, 6]), diag(v) + v
+    for align in ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"):
+        result |= {
+            f"part{align}": part(x, k=(-2, 3), padding_value=7, align=align), f"diag{align}": diag(d, k=(-1, 1), align=align),
+            f"put{align}": put(two, part(two, k=(-1, 4), align=align) * 2, k=(-1, 4), align=align),
+        }  # fmt: skip
+    return result | {
+        "main": part(x), "above": part(x, k=2), "below": part(x, k=-3), "old": raw.MatrixDiagPart(input=x), "two": raw.MatrixDiagPartV2(input=x, k=[-1, 0], padding_value=0.5),
+        "matrix": diag(v), "from": raw.MatrixDiag(diagonal=d), "wide": diag(d[:, :2], k=(1, 2), num_rows=4, num_cols=9, padding_value=-1),
+        "v2": raw.MatrixDiagV2(diagonal=v, k=-2, num_rows=-1, num_cols=-1, padding_value=3.0), "set": raw.MatrixSetDiag(input=square, diagonal=-v), "set2": raw.MatrixSetDiagV2(input=square, diagonal=v[1:], k=1),
+        "trace": tf.linalg.trace(square), "square": part(square, k=-2),
+    }  # fmt: skip
+
+
+@case(spec("x", None, None, 4), spec("i", None, dtype=I32), spec("u", 6, dtype=tf.uint8), frozen=True,
+      x=np.random.RandomState(6).uniform(-2, 2, (3, 5, 4)), i=[2, -1, 2], u=[3, 200, 7, 0, 9, 255])
+def sequences(m, x, i, u):
+    """What is put together by number, taken in reverse, counted by floats or moved, of open sizes."""
+    n, segment = tf.shape(x), tf.math
+    floats = tf.cast(n, F32)
+    which = tf.stack([i, i - 1, i * 0, i + 1, i], 1)
+    return {
+        "sum": segment.unsorted_segment_sum(x, i, 4), "all": segment.unsorted_segment_sum(x, which, n[1]),
+        "max": segment.unsorted_segment_max(x, i, 3), "min": segment.unsorted_segment_min(u, [1, 0, 1, 3, -1, 1], 4),
+        "imax": segment.unsorted_segment_max(tf.cast(u, I32) - 300, [1, 0, 1, 3, -1, 1], 4), "prod": segment.unsorted_segment_prod(x, i, 3),
+        "mean": segment.unsorted_segment_mean(x, i, 3), "reverse": tf.reverse_sequence(x, [5, 0, 3], 1, 0),
+        "columns": tf.reverse_sequence(x, tf.constant([1, 2, 3, 4, 0], I64), seq_axis=2, batch_axis=1),
+        "range": tf.range(0.0, floats[1], 0.75), "down": tf.range(floats[1] * 1.5, -1.0, -1.25), "none": tf.range(floats[1], floats[1], 2.0),
+        "line": raw.LinSpace(start=-1.0, stop=x[0, 0, 0], num=n[1]), "single": raw.LinSpace(start=2.5, stop=7.0, num=1),
+        "shape": tf.broadcast_dynamic_shape(n[:2], [3, 1, 5]), "roll": tf.roll(x, [7, -2, 1], [1, 0, 2]), "half": tf.roll(x, n[1] - 1, 1),
+    }  # fmt: skip
+
+
 def keras_cnn():
     import keras
 

@@ -48,26 +48,28 @@ static Value resizeByTaps(Value input, const Resizing &how, Emitter &e) {
                                  attributes);
 }
 
-Value charonia::frontend::weighAlong(Value x, int64_t axis,
-                                     llvm::ArrayRef<float> weights, int64_t to,
+Value charonia::frontend::weighAlong(Value x, int64_t axis, Value matrix,
                                      Emitter &e) {
-  if (!x)
+  if (!x || !matrix)
     return {};
-  auto f32 = e.getBuilder().getF32Type();
   Exprs shape = graph::getShape(x), result = shape;
-  Value matrix = e.constant(mlir::DenseElementsAttr::get(
-      mlir::RankedTensorType::get(
-          {1, to,
-           static_cast<int64_t>(weights.size()) / std::max<int64_t>(to, 1)},
-          f32),
-      weights));
-  result[axis] = e.number(to);
+  result[axis] = graph::getShape(matrix)[1];
   Value columns = e.reshape(
       x,
       {productOf(llvm::ArrayRef(shape).take_front(axis), e.getContext()),
        shape[axis],
        productOf(llvm::ArrayRef(shape).drop_front(axis + 1), e.getContext())});
   return e.reshape(e.op<graph::MatmulOp>({matrix, columns}), result);
+}
+
+Value charonia::frontend::weighAlong(Value x, int64_t axis,
+                                     llvm::ArrayRef<float> weights, int64_t to,
+                                     Emitter &e) {
+  auto type = mlir::RankedTensorType::get(
+      {1, to, static_cast<int64_t>(weights.size()) / std::max<int64_t>(to, 1)},
+      e.getBuilder().getF32Type());
+  return weighAlong(x, axis,
+                    e.constant(mlir::DenseElementsAttr::get(type, weights)), e);
 }
 
 /// What no single tap or pair of taps does: wide filters where elements are

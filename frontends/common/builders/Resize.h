@@ -34,8 +34,13 @@ struct Resizing {
   double outside = 0;
 };
 
-/// x, whose axis has `from` elements, with as many along it as `weights`,
-/// row-major [to, from], has rows: each a weighted sum, in float.
+/// x, whose axis has `from` elements, with as many along it as the matrix, of
+/// [1, to, from], has rows: each a weighted sum, in float.
+mlir::Value weighAlong(mlir::Value x, int64_t axis, mlir::Value matrix,
+                       Emitter &e);
+/// The same of known weights: x, whose axis has `from` elements, with as many
+/// along it as `weights`, row-major [to, from], has rows: each a weighted sum,
+/// in float.
 mlir::Value weighAlong(mlir::Value x, int64_t axis,
                        llvm::ArrayRef<float> weights, int64_t to, Emitter &e);
 

@@ -143,3 +143,36 @@ Value charonia::frontend::sliceAlong(Value value, int64_t axis,
   dims[axis] = range.count;
   return e.slice(value, starts, steps, dims);
 }
+
+Value charonia::frontend::buildRoll(Value x, AffineExpr shift, int64_t axis,
+                                    Emitter &e) {
+  if (!x)
+    return {};
+  AffineExpr size = graph::getShape(x)[axis];
+  Symbols &symbols = e.getSymbols();
+  auto known = graph::constantOf(size), by = graph::constantOf(shift);
+  if (known == 0)
+    return x;
+  // What ends up in front starts here.
+  AffineExpr cut;
+  if (known && by)
+    cut = e.number(((-*by % *known) + *known) % *known);
+  else if (symbols.isAtLeast(shift, e.number(0)) &&
+           symbols.isAtLeast(size, shift))
+    cut = graph::simplify(size - shift);
+  else if (symbols.isAtLeast(e.number(0), shift) &&
+           symbols.isAtLeast(graph::simplify(size + shift), e.number(0)))
+    cut = graph::simplify(-shift);
+  if (cut)
+    return cut == e.number(0)
+               ? x
+               : e.concat({sliceAlong(x, axis,
+                                      {cut, graph::simplify(size - cut), 1}, e),
+                           sliceAlong(x, axis, {e.number(0), cut, 1}, e)},
+                          axis);
+  // By more than some sizes: round and round.
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  Value from = e.sub(e.iota({size}, 0, i64), e.size(shift, i64));
+  Value place = e.op<graph::ModOp>({from, e.size(size, i64)});
+  return e.op<graph::GatherOp>({x, place}, e.attr("axis", axis));
+}

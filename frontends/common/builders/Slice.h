@@ -22,6 +22,11 @@ SliceRange cutSlice(mlir::AffineExpr start, mlir::AffineExpr end, int64_t step,
 mlir::Value sliceAlong(mlir::Value value, int64_t axis, const SliceRange &range,
                        Emitter &e);
 
+/// `value` with elements moved by `shift` along `axis`: what leaves at one end
+/// comes in at the other.
+mlir::Value buildRoll(mlir::Value value, mlir::AffineExpr shift, int64_t axis,
+                      Emitter &e);
+
 } // namespace charonia::frontend
 
 #endif

@@ -288,36 +288,6 @@ static LogicalResult flip(Call &c) {
   }
   return c.yield(e.slice(x, starts, steps, shape));
 }
-/// `x` with what leaves at one end coming in at the other.
-static Value rolled(Value x, AffineExpr shift, int64_t axis, Emitter &e) {
-  AffineExpr size = graph::getShape(x)[axis];
-  Symbols &symbols = e.getSymbols();
-  auto known = graph::constantOf(size), by = graph::constantOf(shift);
-  if (known == 0)
-    return x;
-  // What ends up in front starts here.
-  AffineExpr cut;
-  if (known && by)
-    cut = e.number(((-*by % *known) + *known) % *known);
-  else if (symbols.isAtLeast(shift, e.number(0)) &&
-           symbols.isAtLeast(size, shift))
-    cut = graph::simplify(size - shift);
-  else if (symbols.isAtLeast(e.number(0), shift) &&
-           symbols.isAtLeast(graph::simplify(size + shift), e.number(0)))
-    cut = graph::simplify(-shift);
-  if (cut)
-    return cut == e.number(0)
-               ? x
-               : e.concat({sliceAlong(x, axis,
-                                      {cut, graph::simplify(size - cut), 1}, e),
-                           sliceAlong(x, axis, {e.number(0), cut, 1}, e)},
-                          axis);
-  // By more than some sizes: round and round.
-  mlir::Type i64 = e.getBuilder().getI64Type();
-  Value from = e.sub(e.iota({size}, 0, i64), e.size(shift, i64));
-  Value place = e.op<graph::ModOp>({from, e.size(size, i64)});
-  return e.op<graph::GatherOp>({x, place}, e.attr("axis", axis));
-}
 static LogicalResult roll(Call &c) {
   Emitter &e = c.getEmitter();
   Value x = c.tensor("self");
@@ -341,7 +311,7 @@ static LogicalResult roll(Call &c) {
     auto by = graph::constantOf(shift);
     if (by && (*by < -maxDimension || *by > maxDimension))
       return c.fail("a shift of " + llvm::Twine(*by) + " is absurdly large");
-    x = rolled(x, shift, axis, e);
+    x = buildRoll(x, shift, axis, e);
   }
   return c.yield(isFlat ? e.reshape(x, whole) : x);
 }

@@ -374,24 +374,6 @@ static LogicalResult reverse(Node &n, Emitter &e) {
   return n.yield(x);
 }
 
-/// `shift` modulo `size`; null where it cannot be told.
-static AffineExpr shiftWithin(AffineExpr shift, AffineExpr size, Emitter &e) {
-  using Op = graph::SizeStep::Op;
-  Symbols &symbols = e.getSymbols();
-  auto known = graph::constantOf(size);
-  if (known && *known == 0)
-    return e.number(0);
-  if (symbols.isAtLeast(shift, e.number(0)) && symbols.isAtLeast(size, shift))
-    return shift;
-  if (known)
-    return graph::simplify(shift % size);
-  AffineExpr by = symbols.define(
-      {{Op::Size, shift, 0}, {Op::Size, size, 0}, {Op::Mod, {}, 0}});
-  symbols.learnAtLeast(size, by);
-  return by;
-}
-
-/// Elements that leave one end come in at the other.
 static LogicalResult roll(Node &n, Emitter &e) {
   if (failed(n.needsTensors(3, 3)))
     return llvm::failure();
@@ -407,20 +389,10 @@ static LogicalResult roll(Node &n, Emitter &e) {
     auto axis = n.axis(axisGiven, rankOf(x));
     if (failed(axis))
       return llvm::failure();
-    AffineExpr size = graph::getShape(x)[*axis];
-    AffineExpr by = shiftWithin(shift, size, e);
-    if (!by)
-      return e.fail("cannot tell how far it rolls size " +
-                        e.getSymbols().toString(size),
-                    "fix that size with --shape");
-    if (by == e.number(0))
-      continue;
-    AffineExpr rest = graph::simplify(size - by);
-    Value back = sliceAlong(x, *axis, {rest, by, 1}, e);
-    Value front = sliceAlong(x, *axis, {e.number(0), rest, 1}, e);
-    x = e.concat({back, front}, *axis);
-    if (!x)
-      return llvm::failure();
+    auto by = graph::constantOf(shift);
+    if (by && (*by < -maxDimension || *by > maxDimension))
+      return e.fail("a shift of " + Twine(*by) + " is absurdly large");
+    x = buildRoll(x, shift, *axis, e);
   }
   return n.yield(x);
 }

@@ -4,6 +4,7 @@
 #include "frontends/common/builders/Sequence.h"
 #include "frontends/common/builders/Shape.h"
 #include "frontends/tensorflow/Node.h"
+#include "frontends/tensorflow/ops/Num.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -201,6 +202,44 @@ static LogicalResult range(Node &n, Emitter &e) {
                                       : n.yield(buildRange(n, true, e));
 }
 
+/// As many numbers as operand 2 says, from the first operand to the second.
+static LogicalResult linSpace(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)))
+    return llvm::failure();
+  for (unsigned i : {0, 1, 2})
+    if (failed(n.needsRank(i, 0, 0)))
+      return llvm::failure();
+  auto count = n.known(2);
+  if (failed(count) || !e.type(*count, elementOf(n.input(0))))
+    return llvm::failure();
+  mlir::Type type = elementOf(n.input(0));
+  Num start = {n.input(0), &e}, stop = {n.input(1), &e};
+  Num last = start.of(e.size(graph::simplify(count->front() - 1), type));
+  Num step = countAlong(0, 1, count->front(), type, e);
+  // Of a single one the first.
+  Num value = start + (stop - start) / max(last, 1) * step;
+  Value isEnd =
+      e.op<graph::AndOp>({compare(graph::Predicate::eq, step, last),
+                          compare(graph::Predicate::gt, step, step.of(0.0))});
+  return n.yield(select(isEnd, stop, value).value);
+}
+
+/// The shape that two shapes broadcast to.
+static LogicalResult broadcastArgs(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(2, 2)) || failed(n.needsRank(0, 1, 1)) ||
+      failed(n.needsRank(1, 1, 1)))
+    return llvm::failure();
+  auto a = n.known(0), b = n.known(1);
+  if (failed(a) || failed(b))
+    return llvm::failure();
+  auto dims = e.join(*a, *b);
+  if (!dims)
+    return e.fail(e.describe(*a) + " and " + e.describe(*b) +
+                  " do not broadcast");
+  return n.yield(e.sizes(*dims, static_cast<int64_t>(dims->size()),
+                         elementOf(n.input(0))));
+}
+
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::sourceRows() {
   static const Row rows[] = {
       {"Const", constant},
@@ -232,6 +271,8 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::sourceRows() {
       {"ZerosLike", filled<0>},
       {"OnesLike", filled<1>},
       {"Range", range},
+      {"LinSpace", linSpace},
+      {"BroadcastArgs", broadcastArgs},
   };
   return rows;
 }

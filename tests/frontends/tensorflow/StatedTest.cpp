@@ -164,3 +164,19 @@ TEST(TensorFlowOutputs, ThatANodeHasNot) {
                               "node"),
                     HasSubstr("name others with --outputs")));
 }
+
+TEST(TensorFlowRows, WhatOpenSizesCannotTell) {
+  Graph graph;
+  addInput(graph, "x", {-1, -1});
+  addNode(graph, "MatrixDiagPart", "y", {"x"});
+  EXPECT_THAT(importGraph(graph),
+              AllOf(HasSubstr("cannot tell which is less, x_dim0 or x_dim1"),
+                    HasSubstr("fix these sizes with --shape")));
+  Graph outside;
+  addInput(outside, "x", {2, 3});
+  addInts(outside, "k", {5}, true);
+  addInts(outside, "fill", {0}, true);
+  addNode(outside, "MatrixDiagPartV3", "y", {"x", "k", "fill"});
+  EXPECT_THAT(importGraph(outside),
+              HasSubstr("diagonals 5 to 5 do not lie in a matrix of [2, 3]"));
+}
