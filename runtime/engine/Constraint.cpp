@@ -109,6 +109,9 @@ std::string describeInputs(const Signature &signature, const Places &places,
   bool withNames = c.left.terms().size() > 1 || c.right.terms().size() > 1;
   std::string text;
   for (size_t n = 0; n < used.size(); ++n) {
+    // A message has to be read by somebody.
+    if (text.size() > maxText)
+      return text + " and " + std::to_string(used.size() - n) + " other inputs";
     const TensorSpec &spec = signature.inputs[used[n]];
     text += (n == 0                 ? ""
              : n + 1 == used.size() ? " and "
@@ -164,6 +167,16 @@ bool holds(Relation relation, int64_t left, int64_t right) {
 
 } // namespace
 
+Status withNames(const Status &status, const ShapeExpr &expr,
+                 std::span<const Symbol> symbols) {
+  std::string text(status.message()), unnamed = expr.str();
+  size_t at = text.find(unnamed);
+  if (at == std::string::npos)
+    return status;
+  return Status(status.code(),
+                text.replace(at, unnamed.size(), bare(expr, symbols)));
+}
+
 Status checkConstraints(const Signature &signature,
                         std::span<const std::vector<int64_t>> shapes,
                         std::span<const int64_t> values,
@@ -173,9 +186,9 @@ Status checkConstraints(const Signature &signature,
       continue;
     auto left = c.left.evaluate(values), right = c.right.evaluate(values);
     if (!left)
-      return left.status();
+      return withNames(left.status(), c.left, signature.symbols);
     if (!right)
-      return right.status();
+      return withNames(right.status(), c.right, signature.symbols);
     if (holds(c.relation, *left, *right))
       continue;
     Places places(signature);

@@ -6,6 +6,14 @@
 
 namespace charonia::engine {
 
+/// Of a tensor's type or ranges, or of the inputs that a message names, in
+/// bytes, but for the last part that is told.
+constexpr size_t maxText = 4096;
+
+/// What evaluating `expr` reported, with the symbols' names for their numbers.
+Status withNames(const Status &status, const ShapeExpr &expr,
+                 std::span<const Symbol> symbols);
+
 /// Whether the symbols' `values`, found from `shapes` (one an input), satisfy
 /// the signature's constraints, or just those that name symbol `only`. The
 /// message names the inputs and dimensions that disagree. The constraints have

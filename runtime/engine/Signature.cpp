@@ -11,8 +11,7 @@ namespace {
 
 using Op = ShapeExpr::Op;
 
-/// Of a tensor's type or ranges in bytes, but for the last part that is told.
-constexpr size_t maxText = 4096;
+using engine::maxText;
 
 Result<size_t> findTensor(const std::vector<TensorSpec> &specs,
                           std::string_view name, const char *what) {
@@ -258,7 +257,7 @@ Signature::evaluateShape(const TensorSpec &spec,
   for (const ShapeExpr &dim : spec.dims) {
     auto value = dim.evaluate(symbolValues);
     if (!value)
-      return value.status();
+      return engine::withNames(value.status(), dim, symbols);
     if (*value < 0)
       return Status(StatusCode::OutOfRange,
                     "'" + spec.name + "' would have the negative dimension " +

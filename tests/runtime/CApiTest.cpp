@@ -159,7 +159,7 @@ TEST(CApi, LoadsWhatCppLoads) {
   EXPECT_EQ(charonia_output_info(engine, 0, &info, &text),
             CHARONIA_OUT_OF_RANGE);
   EXPECT_STREQ(charonia_last_error(),
-               "the shape expression (s0 * 4611686018427387904) overflows 64 "
+               "the shape expression batch * 4611686018427387904 overflows 64 "
                "bits");
   EXPECT_EQ(charonia_output_info(engine, 0, nullptr, &text), CHARONIA_OK);
   EXPECT_STREQ(text, "float32 [(batch * 4611686018427387904), 16]");

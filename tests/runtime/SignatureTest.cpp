@@ -176,7 +176,25 @@ TEST(Signature, Constraints) {
   s.symbols[0].max = s.symbols[1].max = s.symbols[2].max = INT64_MAX;
   s.constraints.erase(s.constraints.begin() + 1, s.constraints.begin() + 3);
   EXPECT_EQ(messageOf(s, {{4, INT64_MAX}, {INT64_MAX, 5}, {4}}),
-            "the shape expression (s0 + s1) overflows 64 bits");
+            "the shape expression m + n overflows 64 bits");
+}
+
+TEST(Signature, ConstraintsOfManyInputs) {
+  Signature s;
+  ShapeExpr sum = 0;
+  Shapes shapes;
+  for (unsigned i = 0; i < 1000; ++i) {
+    s.symbols.push_back(
+        {std::string(100, 'n') + std::to_string(i), 1, 8, 9, 1});
+    s.inputs.push_back({"x" + std::to_string(i), DType::Int8,
+                        std::vector<ShapeExpr>(16, ShapeExpr::symbol(i))});
+    shapes.push_back(std::vector<int64_t>(16, 8));
+    sum = sum + ShapeExpr::symbol(i);
+  }
+  s.constraints = {{Constraint::Relation::Equal, sum, 1, ""}};
+  std::string text = messageOf(s, shapes);
+  EXPECT_LT(text.size(), 20'000u);
+  EXPECT_NE(text.find(" and 997 other inputs: "), std::string::npos) << text;
 }
 
 TEST(Signature, ConstraintOnAFixedSize) {

@@ -84,8 +84,17 @@ void addExecutionOptions(CLI::App &app, ExecutionOptions &options) {
 }
 
 void addJson(CLI::App &app, std::string &path) {
+  // Standard output has the table.
+  CLI::Validator isFile(
+      [](std::string &text) {
+        return text == "-" ? std::string("'-' names no file; /dev/stdout is "
+                                         "one, behind what is printed")
+                           : std::string();
+      },
+      "");
   app.add_option("--json", path, "Write the results there as JSON")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(isFile);
 }
 
 void addEngine(CLI::App &app, std::string &engine, bool required = true) {
@@ -370,6 +379,9 @@ int failToParse(const CLI::App &app, const CLI::ParseError &error) {
   for (const CLI::App *sub : app.get_subcommands())
     command += " " + sub->get_name();
   std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+  // What ends the options is not what was one too many.
+  if (unknown.size() > 1 && unknown[0] == "--")
+    unknown.erase(unknown.begin());
   if (app.get_subcommands().empty() && error.get_name() == "RequiredError")
     text = (unknown.empty() ? "no command is given"
                             : "unknown command '" + unknown[0] + "'") +
