@@ -313,6 +313,11 @@ Value *KernelEmitter::scalar(mlir::Value value) {
 
 void KernelEmitter::emitStores(llvm::ArrayRef<tile::StoreOp> group) {
   tile::StoreOp one = group.front();
+  for (tile::StoreOp store : group)
+    if (store.getUpdate()) {
+      fail(store, "a CPU does not update what several program instances share");
+      return;
+    }
   Geometry shape = geometry(one.getValue());
   llvm::SmallVector<int64_t> dense;
   for (tile::StoreOp store : group)

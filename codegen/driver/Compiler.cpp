@@ -4,9 +4,10 @@
 #include "codegen/driver/CutWork.h"
 #include "codegen/driver/Pipeline.h"
 #include "codegen/driver/Prepare.h"
+#include "codegen/driver/PrintKernels.h"
 #include "codegen/driver/Program.h"
 #include "codegen/driver/Resume.h"
-#include "codegen/driver/WeightFile.h"
+#include "codegen/driver/StageDump.h"
 #include "codegen/driver/Work.h"
 #include "codegen/gpu/GpuCodegen.h"
 #include "codegen/tile/ir/TileDialect.h"
@@ -17,14 +18,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "runtime/engine/Writer.h"
 #include "runtime/plan/ProgramArena.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Format.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 #include <deque>
-#include <set>
 
 using namespace mlir;
 
@@ -72,7 +67,7 @@ class Compiler {
 public:
   Compiler(ModuleOp module, const CompileOptions &options)
       : module(module), options(options), cache(options.cacheDir),
-        main(module.lookupSymbol<func::FuncOp>("main")) {
+        dump(options.dumpDir), main(module.lookupSymbol<func::FuncOp>("main")) {
     for (const graph::Symbol &s : graph::getSymbols(module))
       optimum.push_back(s.opt);
   }
@@ -98,7 +93,7 @@ public:
     if (stagesPassed == 0) {
       ++stagesPassed;
       markStage(module, "import", nullptr);
-      if (failed(dumpStage(module, "import")))
+      if (failed(dump.write(module, "import")))
         return failure();
       if (stopsAfter("import", module))
         return report;
@@ -180,39 +175,6 @@ private:
     return true;
   }
 
-  std::string dumpPath(const Twine &name) {
-    SmallString<128> path(options.dumpDir);
-    std::string number;
-    llvm::raw_string_ostream(number) << llvm::format("%02u-", dumped);
-    llvm::sys::path::append(path, number + name);
-    return std::string(path);
-  }
-
-  /// The module, and beside it the weights that no earlier dump has written.
-  LogicalResult dumpStage(ModuleOp on, const Twine &name) {
-    if (options.dumpDir.empty())
-      return success();
-    std::error_code failed = llvm::sys::fs::create_directories(options.dumpDir);
-    if (failed)
-      return error() << options.dumpDir << ": " << failed.message();
-    std::string path = dumpPath(name + ".mlir");
-    llvm::raw_fd_ostream file(path, failed);
-    if (!failed) {
-      on->print(file, OpPrintingFlags().enableDebugInfo());
-      file.flush();
-      failed = file.error();
-      file.clear_error();
-    }
-    if (failed)
-      return error() << path << ": " << failed.message();
-    if (std::string text =
-            writeWeightFile(on, dumpPath(name + ".safetensors"), dumpedWeights);
-        !text.empty())
-      return error() << text;
-    ++dumped;
-    return success();
-  }
-
   /// `program` is null in stages that all programs share.
   LogicalResult runStage(const Stage &stage, ModuleOp on,
                          const PipelineOptions *program) {
@@ -228,7 +190,7 @@ private:
     markStage(on, stage.name, program);
     std::string prefix =
         program ? std::string(deviceKindName(program->device)) + "-" : "";
-    return dumpStage(on, prefix + stage.name);
+    return dump.write(on, prefix + stage.name);
   }
 
   /// Compiles a device's programs; true where --stop-after or --print-kernel
@@ -272,24 +234,30 @@ private:
     for (auto &backend : variants)
       backends.push_back(backend.get());
     progress("work of kernels for " + variants.front()->arch());
-    cutRepeatedWork(function, backends);
+    TilePrograms programs;
+    cutRepeatedWork(function, backends, programs, options.activity);
     PassManager verifier(copy.getContext(), ModuleOp::getOperationName());
     verifier.addPass(graph::createVerifyKernels());
     if (failed(verifier.run(copy)))
       return failure();
     ProgramLayout layout = layOutProgram(function, device, kernels);
     layout.program.precision = options.precision;
-    if (options.stopAfter == "tiles")
-      return printTiles(kernels, *variants.front());
-    if (!options.printKernel.empty())
-      return printKernel(kernels, variants);
+    if (options.stopAfter == "tiles" || !options.printKernel.empty()) {
+      LogicalResult printed =
+          options.stopAfter == "tiles"
+              ? printTiles(kernels, *variants.front(), *options.output)
+              : printKernel(kernels, options.printKernel, variants,
+                            UnknownLoc::get(copy.getContext()),
+                            *options.output);
+      return failed(printed) ? FailureOr<bool>() : true;
+    }
     ProgramReport entry;
     entry.device = device;
     entry.prepareKernels = preparation->numKernels();
-    if (failed(addCode(variants, kernels, layout.program, entry)))
+    if (failed(addCode(variants, kernels, programs, layout.program, entry)))
       return failure();
     addWeights(layout, *preparation, sections, entry);
-    if (failed(addArena(layout.program, entry)))
+    if (failed(addArena(layout.program, codeName(variants, device), entry)))
       return failure();
     entry.launches =
         llvm::count_if(layout.program.steps, [](const engine::Step &step) {
@@ -308,6 +276,13 @@ private:
     pipeline.precision = options.precision;
     pipeline.panelColumns =
         group.programs.front().front()->emitTarget().panelColumns;
+    if (group.device == DeviceKind::Cuda) {
+      pipeline.multiprocessors = 0;
+      for (const Variants &variants : group.programs)
+        pipeline.multiprocessors =
+            std::max(pipeline.multiprocessors,
+                     variants.front()->emitTarget().chip->multiprocessors);
+    }
     if (failed(checkProgram(copy, pipeline)))
       return failure();
     unsigned stageNumber = 1 + commonStages().size();
@@ -324,14 +299,14 @@ private:
 
   /// Compiles the kernels for all variants into a section.
   LogicalResult addCode(Variants &variants, KernelSet &kernels,
-                        engine::Program &program, ProgramReport &entry) {
+                        TilePrograms &programs, engine::Program &program,
+                        ProgramReport &entry) {
     std::string device = codeName(variants, entry.device);
     KernelOptions kernelOptions;
     kernelOptions.cache = &cache;
     kernelOptions.activity = options.activity;
-    if (!options.dumpDir.empty())
-      kernelOptions.dumpDir = dumpPath(device + "-code");
-    ++dumped;
+    kernelOptions.programs = &programs;
+    kernelOptions.dumpDir = dump.takeFolder(device + "-code");
     codeSections.emplace_back(writer.nextSection());
     engine::CodeSection &code = codeSections.back();
     auto addImage = [&](ArrayRef<char> image) {
@@ -428,18 +403,19 @@ private:
     layout.program.weightsSection = shared->section;
   }
 
-  /// Plans the arena at the sizes to optimize for, for the reports.
-  LogicalResult addArena(const engine::Program &program, ProgramReport &entry) {
+  /// Plans the arena of the program of that name (see codeName) at the sizes to
+  /// optimize for, for the reports.
+  LogicalResult addArena(const engine::Program &program,
+                         const std::string &name, ProgramReport &entry) {
     auto arena = plan::planProgram(program, {optimum.data(), optimum.size()});
     if (!arena)
       return error() << arena.status().message(), failure();
     entry.arenaPeak = arena->packed.peak;
     entry.arenaLowerBound = arena->packed.lowerBound;
-    std::string device(deviceKindName(entry.device));
     auto &notes = manifest.build.notes;
-    notes.emplace_back(device + ".arena.peak",
+    notes.emplace_back(name + ".arena.peak",
                        std::to_string(arena->packed.peak));
-    notes.emplace_back(device + ".arena.lowerBound",
+    notes.emplace_back(name + ".arena.lowerBound",
                        std::to_string(arena->packed.lowerBound));
     return success();
   }
@@ -482,94 +458,6 @@ private:
         });
   }
 
-  FailureOr<bool> printTiles(const KernelSet &kernels, const Backend &backend) {
-    for (unsigned i = 0; i < kernels.size(); ++i) {
-      FailureOr<OwningOpRef<ModuleOp>> program =
-          emitTileProgram(kernels.get(i), backend);
-      if (failed(program))
-        return failure();
-      (*program)->print(*options.output);
-      *options.output << "\n";
-    }
-    return true;
-  }
-
-  /// Compiles the kernels of that name for all variants, and prints what they
-  /// go through. True, as there is nothing else to do.
-  FailureOr<bool> printKernel(const KernelSet &kernels, Variants &variants) {
-    SmallString<128> folder;
-    if (llvm::sys::fs::createUniqueDirectory("charonia-kernel", folder))
-      return error() << "no folder for temporary files", failure();
-    auto remove =
-        llvm::scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
-    bool found = false;
-    for (unsigned i = 0; i < kernels.size(); ++i) {
-      if (kernels.get(i).getSymName() != options.printKernel)
-        continue;
-      found = true;
-      KernelSet one;
-      one.add(kernels.get(i), [](Value input) {
-        return graph::isWeight(input.getDefiningOp());
-      });
-      KernelOptions dumped;
-      dumped.dumpDir = std::string(folder);
-      std::string resources;
-      for (auto &backend : variants) {
-        FailureOr<std::vector<CompiledKernel>> compiled =
-            compileKernels(one, *backend, dumped);
-        if (failed(compiled))
-          return failure();
-        resources += describeResources(*backend, compiled->front().binary);
-      }
-      printFiles(dumpFolder(folder, 0, one.get(0)));
-      *options.output << resources;
-    }
-    if (!found) {
-      std::set<std::string> names;
-      for (unsigned i = 0; i < kernels.size(); ++i)
-        names.insert(kernels.get(i).getSymName().str());
-      return error() << "no kernel is named '" << options.printKernel
-                     << "'; the kernels are " << llvm::join(names, ", "),
-             failure();
-    }
-    return true;
-  }
-
-  static std::string describeResources(const Backend &backend,
-                                       const KernelBinary &binary) {
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    stream << "// " << backend.arch() << ": ";
-    if (backend.device() == DeviceKind::Cpu)
-      stream << binary.image.size() << " bytes of code, " << binary.scratchBytes
-             << " of scratch memory a thread\n";
-    else if (binary.cubin.empty())
-      stream << "no ptxas, so only the driver will know its registers; "
-             << binary.blockThreads << " threads a block, "
-             << binary.sharedBytes << " bytes of shared memory\n";
-    else
-      stream << binary.blockThreads << " threads a block, " << binary.registers
-             << " registers a thread, " << binary.spillBytes
-             << " bytes spilled, " << binary.sharedBytes
-             << " bytes of shared memory\n";
-    return text;
-  }
-
-  /// Graph, tile programs and target code; not what lies between.
-  void printFiles(StringRef folder) {
-    std::error_code failed;
-    std::set<std::string> paths;
-    for (llvm::sys::fs::directory_iterator it(folder, failed), end;
-         it != end && !failed; it.increment(failed))
-      paths.insert(it->path());
-    for (StringRef suffix : {"/graph.mlir", ".tile.mlir", ".s", ".ptx"})
-      for (const std::string &path : paths)
-        if (auto file = llvm::MemoryBuffer::getFile(path);
-            file && StringRef(path).ends_with(suffix))
-          *options.output << "// " << llvm::sys::path::filename(path) << "\n"
-                          << (*file)->getBuffer() << "\n";
-  }
-
   FailureOr<CompileReport> write(const std::string &path) {
     manifest.build.compiler = "charonia " + std::string(version());
     manifest.build.modelName = options.record.modelName;
@@ -594,14 +482,12 @@ private:
   ModuleOp module;
   const CompileOptions &options;
   KernelCache cache;
+  StageDump dump;
   func::FuncOp main;
   SmallVector<int64_t> optimum;
   engine::Manifest manifest;
   engine::Writer writer;
   CompileReport report;
-  /// Files of the dump so far, and the weights in them.
-  unsigned dumped = 0;
-  llvm::StringSet<> dumpedWeights;
   /// Leading stages of stageNames() that the module has behind it.
   unsigned stagesPassed = 0;
   std::deque<engine::CodeSection> codeSections;

@@ -4,6 +4,7 @@
 #include "graph/ir/Materialize.h"
 #include "graph/ir/WeightStore.h"
 #include "mlir/IR/Location.h"
+#include "runtime/engine/Format.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -187,7 +188,35 @@ static Constraint toEquation(const graph::Definition &definition) {
           ShapeExpr::fromTerms(std::move(terms)), ""};
 }
 
+/// No tensor has a size that is a longer expression than an engine holds.
+static LogicalResult checkSizes(func::FuncOp function) {
+  llvm::DenseSet<Type> fine;
+  for (Operation &op : function.getBody().front())
+    for (Type type : op.getResultTypes()) {
+      if (!graph::hasSymbolicShape(type) || !fine.insert(type).second)
+        continue;
+      size_t terms = toShapeExpr(graph::numElements(graph::getShape(type),
+                                                    function.getContext()))
+                         .terms()
+                         .size();
+      for (AffineExpr extent : graph::getShape(type))
+        terms = std::max(terms, toShapeExpr(extent).terms().size());
+      // A few more for the bytes of an element, and for alignment.
+      if (terms + 16 <= engine::maxExprTerms)
+        continue;
+      InFlightDiagnostic error = mlir::emitError(op.getLoc());
+      error << "the size of the result is an expression of " << terms
+            << " terms, and an engine holds " << engine::maxExprTerms;
+      error.attachNote() << "remedy: fix some of the sizes with --shape, or "
+                            "join fewer tensors of open sizes";
+      return failure();
+    }
+  return success();
+}
+
 FailureOr<Signature> makeSignature(func::FuncOp function) {
+  if (failed(checkSizes(function)))
+    return failure();
   Signature signature;
   auto module = function->getParentOfType<ModuleOp>();
   for (const graph::Symbol &s : graph::getSymbols(module))

@@ -1,7 +1,8 @@
 #include "codegen/driver/CutWork.h"
-#include "codegen/driver/Kernels.h"
-#include "graph/analysis/IterationSpace.h"
+#include "codegen/driver/Convert.h"
+#include "graph/analysis/VerifyKernel.h"
 #include "graph/analysis/Weights.h"
+#include "mlir/IR/Threading.h"
 #include <thread>
 
 using namespace mlir;
@@ -32,8 +33,10 @@ private:
 
 class Cutter {
 public:
-  Cutter(func::FuncOp function, ArrayRef<const Backend *> backends)
-      : function(function), backends(backends) {
+  Cutter(func::FuncOp function, ArrayRef<const Backend *> backends,
+         TilePrograms &programs, Activity *activity)
+      : function(function), backends(backends), programs(programs),
+        activity(activity) {
     for (const graph::Symbol &s :
          graph::getSymbols(function->getParentOfType<ModuleOp>()))
       sizes.push_back(s.opt);
@@ -41,6 +44,7 @@ public:
 
   void run() {
     SmallVector<graph::KernelOp> work(function.getOps<graph::KernelOp>());
+    count(work);
     std::reverse(work.begin(), work.end());
     while (!work.empty()) {
       graph::KernelOp kernel = work.pop_back_val();
@@ -51,11 +55,20 @@ public:
       for (auto [result, value] :
            llvm::zip_equal(kernel.getResults(), halves.results))
         result.replaceAllUsesWith(value);
+      numbers.erase(kernel);
       kernel.erase();
       // What follows may repeat more than what it was cut from.
       work.push_back(halves.second);
       work.push_back(halves.first);
+      count({halves.first, halves.second});
     }
+    for (unsigned number = 0; number < known.size(); ++number)
+      if (auto place = places.find(number);
+          place != places.end() && !place->second)
+        for (auto [backend, program] :
+             llvm::zip_equal(backends, counted[number]))
+          if (program)
+            programs.add(known, number, *backend, std::move(*program));
   }
 
 private:
@@ -65,28 +78,60 @@ private:
     SmallVector<Value> results;
   };
 
-  /// The number of the operator in the kernel's body after which it is cut;
-  /// nothing where it stays. Equal kernels are looked at once.
-  std::optional<unsigned> placeOf(graph::KernelOp kernel) {
-    unsigned number = known
-                          .add(kernel,
-                               [](Value value) {
-                                 return value.getDefiningOp() &&
-                                        graph::isWeight(value.getDefiningOp());
-                               })
-                          .kernel;
-    auto [it, isNew] = places.try_emplace(number);
+  unsigned numberOf(graph::KernelOp kernel) {
+    auto [it, isNew] = numbers.try_emplace(kernel);
     if (isNew)
-      it->second = findPlace(kernel);
+      it->second = known
+                       .add(kernel,
+                            [](Value value) {
+                              return value.getDefiningOp() &&
+                                     graph::isWeight(value.getDefiningOp());
+                            })
+                       .kernel;
     return it->second;
   }
 
-  std::optional<unsigned> findPlace(graph::KernelOp kernel) {
+  /// Writes and counts the tile programs of kernels that are not known, on all
+  /// threads. What fails is reported when the kernel is compiled.
+  void count(ArrayRef<graph::KernelOp> kernels) {
+    unsigned first = known.size();
+    for (graph::KernelOp kernel : kernels)
+      numberOf(kernel);
+    counted.resize(known.size());
+    parallelFor(function.getContext(), first, known.size(), [&](size_t i) {
+      graph::KernelOp kernel = known.get(i);
+      Activity::Kernel working(activity, kernel.getSymName().str(),
+                               nodeNames(kernel.getLoc()));
+      Silence silence(kernel.getContext());
+      for (const Backend *backend : backends) {
+        FailureOr<TileProgram> program = makeTileProgram(kernel, *backend);
+        counted[i].push_back(succeeded(program)
+                                 ? std::optional(std::move(*program))
+                                 : std::nullopt);
+      }
+    });
+  }
+
+  /// The number of the operator in the kernel's body after which it is cut;
+  /// nothing where it stays. Equal kernels are looked at once.
+  std::optional<unsigned> placeOf(graph::KernelOp kernel) {
+    unsigned number = numberOf(kernel);
+    auto [it, isNew] = places.try_emplace(number);
+    if (isNew)
+      it->second = findPlace(kernel, number);
+    return it->second;
+  }
+
+  std::optional<unsigned> findPlace(graph::KernelOp kernel, unsigned number) {
     if (kernel.getScheduleAttr()) // somebody knows better
       return std::nullopt;
     Silence silence(kernel.getContext());
     TileWork needed = neededWork(kernel, sizes);
-    std::optional<int64_t> done = operationsOf(kernel);
+    std::optional<int64_t> done = 0;
+    for (const std::optional<TileProgram> &program : counted[number])
+      done = done && program
+                 ? std::optional(std::max(*done, program->work.operations))
+                 : std::nullopt;
     if (!done || !repeatsWork({*done, 0}, needed))
       return std::nullopt;
     // Half of it is worth a kernel.
@@ -96,8 +141,8 @@ private:
       if (!isPlace(kernel, &op))
         continue;
       Halves halves = cut(kernel, i);
-      std::optional<int64_t> first = operationsOf(halves.first),
-                             second = operationsOf(halves.second);
+      std::optional<int64_t> first = operationsOf(halves.first, kernel),
+                             second = operationsOf(halves.second, kernel);
       if (first && second && *first < least && *second < least - *first) {
         least = *first + *second;
         best = i;
@@ -119,21 +164,18 @@ private:
                         [&](Value v) { return v != op->getResult(0); });
   }
 
-  /// The most that a backend's tile program of it does; nothing for what is no
-  /// kernel.
-  std::optional<int64_t> operationsOf(graph::KernelOp kernel) {
-    std::optional<graph::IterationSpace> space =
-        graph::getIterationSpace(kernel);
-    if (!space || !graph::getResultMaps(*space, kernel))
+  /// The most that a backend's tile program of a part of `whole` does; nothing
+  /// for what is no kernel.
+  std::optional<int64_t> operationsOf(graph::KernelOp kernel,
+                                      graph::KernelOp whole) {
+    if (failed(graph::verifyKernel(kernel, /*replaced=*/whole)))
       return std::nullopt;
     int64_t most = 0;
     for (const Backend *backend : backends) {
-      FailureOr<OwningOpRef<ModuleOp>> program =
-          emitTileProgram(kernel, *backend);
+      FailureOr<TileProgram> program = makeTileProgram(kernel, *backend);
       if (failed(program))
         return std::nullopt;
-      auto tiles = *(*program)->getOps<func::FuncOp>().begin();
-      most = std::max(most, countWork(tiles, sizes).operations);
+      most = std::max(most, program->work.operations);
     }
     return most;
   }
@@ -213,16 +255,21 @@ private:
 
   func::FuncOp function;
   ArrayRef<const Backend *> backends;
+  TilePrograms &programs;
+  Activity *activity;
   SmallVector<int64_t> sizes;
   KernelSet known;
+  llvm::DenseMap<Operation *, unsigned> numbers;
+  /// Of each kernel that is known and each backend; null where there is none.
+  std::vector<std::vector<std::optional<TileProgram>>> counted;
   llvm::DenseMap<unsigned, std::optional<unsigned>> places;
 };
 
 } // namespace
 
-void cutRepeatedWork(func::FuncOp function,
-                     ArrayRef<const Backend *> backends) {
-  Cutter(function, backends).run();
+void cutRepeatedWork(func::FuncOp function, ArrayRef<const Backend *> backends,
+                     TilePrograms &programs, Activity *activity) {
+  Cutter(function, backends, programs, activity).run();
 }
 
 } // namespace charonia::driver

@@ -2,8 +2,7 @@
 #ifndef CHARONIA_CODEGEN_DRIVER_CUTWORK_H
 #define CHARONIA_CODEGEN_DRIVER_CUTWORK_H
 
-#include "codegen/driver/Backend.h"
-#include "codegen/driver/TileWork.h"
+#include "codegen/driver/Kernels.h"
 
 namespace charonia::driver {
 
@@ -15,10 +14,12 @@ bool repeatsWork(const TileWork &done, const TileWork &needed);
 /// backends. One that repeats work becomes two: up to an operator, whose result
 /// is stored, and from it on. Of all its operators that one is taken with which
 /// the two do least, and both are counted again. Kernels that no cut makes much
-/// cheaper stay.
-/// Call before the kernels are laid out; from any thread.
+/// cheaper stay. The tile programs of what stays are added to `programs`.
+/// Call before the kernels are laid out; from any thread. `activity` (null:
+/// nobody asks) is told of each kernel that is counted.
 void cutRepeatedWork(mlir::func::FuncOp function,
-                     llvm::ArrayRef<const Backend *> backends);
+                     llvm::ArrayRef<const Backend *> backends,
+                     TilePrograms &programs, Activity *activity);
 
 } // namespace charonia::driver
 

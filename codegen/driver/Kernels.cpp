@@ -7,7 +7,6 @@
 #include "mlir/IR/Threading.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include <mutex>
 
 using namespace mlir;
 
@@ -113,24 +112,65 @@ KernelSet::Launch KernelSet::add(graph::KernelOp kernel,
   launch.kernel = it->second;
   if (isNew) {
     graph::setSymbols(*entry.module, named);
+    entry.content = it->first();
     kernels.push_back(std::move(entry));
   }
   return launch;
 }
 
-FailureOr<OwningOpRef<ModuleOp>> emitTileProgram(graph::KernelOp kernel,
-                                                 const Backend &backend) {
-  OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
+/// Sizes to optimize for: those of the kernel's symbols.
+static SmallVector<int64_t> sizesOf(graph::KernelOp kernel) {
+  SmallVector<int64_t> sizes;
+  for (const graph::Symbol &s :
+       graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
+    sizes.push_back(s.opt);
+  return sizes;
+}
+
+FailureOr<TileProgram> makeTileProgram(graph::KernelOp kernel,
+                                       const Backend &backend) {
+  TileProgram program{ModuleOp::create(kernel.getLoc()), {}};
   auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
-  graph::setSymbols(*module, symbols);
-  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  graph::setSymbols(*program.module, symbols);
+  OpBuilder builder = OpBuilder::atBlockEnd(program.module->getBody());
   FailureOr<func::FuncOp> function =
       emit::emitKernel(kernel, backend.emitTarget(), builder);
   if (failed(function))
     return failure();
   if (backend.device() == DeviceKind::Cuda)
     chooseIndexBits(kernel, *function);
-  return module;
+  program.work = countWork(*function, sizesOf(kernel));
+  return program;
+}
+
+static std::string keyOf(const KernelSet &kernels, unsigned number,
+                         const Backend &backend) {
+  return (Twine(backend.arch()) + "\n" + kernels.get(number).getSymName() +
+          "\n" + kernels.content(number))
+      .str();
+}
+
+void TilePrograms::add(const KernelSet &kernels, unsigned number,
+                       const Backend &backend, TileProgram program) {
+  std::string key = keyOf(kernels, number, backend);
+  std::lock_guard lock(mutex);
+  if (programs.size() < most)
+    programs.try_emplace(key, std::move(program));
+}
+
+FailureOr<TileProgram> TilePrograms::take(const KernelSet &kernels,
+                                          unsigned number,
+                                          const Backend &backend) {
+  {
+    std::string key = keyOf(kernels, number, backend);
+    std::lock_guard lock(mutex);
+    if (auto it = programs.find(key); it != programs.end()) {
+      TileProgram program = std::move(it->second);
+      programs.erase(it);
+      return program;
+    }
+  }
+  return makeTileProgram(kernels.get(number), backend);
 }
 
 std::string dumpFolder(StringRef folder, unsigned number,
@@ -157,18 +197,21 @@ static SmallVector<unsigned> independentArguments(func::FuncOp function) {
   return found.takeVector();
 }
 
-static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel,
+static FailureOr<CompiledKernel> compileKernel(const KernelSet &kernels,
                                                unsigned number,
                                                Backend &backend,
                                                const KernelOptions &options) {
+  graph::KernelOp kernel = kernels.get(number);
   Activity::Kernel working(options.activity,
                            kernel.getSymName().str() + " for " + backend.arch(),
                            nodeNames(kernel.getLoc()));
-  FailureOr<OwningOpRef<ModuleOp>> module = emitTileProgram(kernel, backend);
-  if (failed(module))
+  FailureOr<TileProgram> made =
+      options.programs ? options.programs->take(kernels, number, backend)
+                       : makeTileProgram(kernel, backend);
+  if (failed(made))
     return failure();
-  auto function = *(*module)->getOps<func::FuncOp>().begin();
-  std::string program = print(**module);
+  func::FuncOp function = made->function();
+  std::string program = print(*made->module);
   std::string dumpDir;
   if (!options.dumpDir.empty()) {
     dumpDir = dumpFolder(options.dumpDir, number, kernel);
@@ -189,11 +232,14 @@ static FailureOr<CompiledKernel> compileKernel(graph::KernelOp kernel,
     compiled.indexed.assign(map.getValue().getResults().begin(),
                             map.getValue().getResults().end());
   compiled.independent = independentArguments(function);
-  for (const graph::Symbol &s :
-       graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
-    compiled.sizes.push_back(s.opt);
-  compiled.work = countWork(function, compiled.sizes);
+  compiled.sizes = sizesOf(kernel);
+  compiled.work = made->work;
   compiled.needed = neededWork(kernel, compiled.sizes);
+  FailureOr<emit::Schedule> schedule =
+      emit::scheduleOf(kernel, backend.emitTarget());
+  if (failed(schedule))
+    return failure();
+  compiled.tiled = tiledWork(kernel, compiled.sizes, *schedule);
   std::string key;
   // Dumps are wanted of the whole way, so nothing is taken from the cache.
   if (options.cache && dumpDir.empty()) {
@@ -227,7 +273,7 @@ compileKernels(const KernelSet &kernels, Backend &backend,
       kernels.get(0)->getContext(), 0, kernels.size(),
       [&](size_t i) -> LogicalResult {
         FailureOr<CompiledKernel> kernel =
-            compileKernel(kernels.get(i), i, backend, options);
+            compileKernel(kernels, i, backend, options);
         std::lock_guard lock(mutex);
         if (options.progress)
           options.progress(++done, kernels.size());
@@ -245,14 +291,12 @@ void warnOfRepeatedWork(const KernelSet &kernels,
                         ArrayRef<CompiledKernel> compiled,
                         const Backend &backend) {
   for (auto [i, kernel] : llvm::enumerate(compiled)) {
-    int64_t done = kernel.work.operations,
-            needed = std::max<int64_t>(kernel.needed.operations, 1);
     // What a tile has past the end of the result is not done again, and nobody
     // can write the model without it.
-    int64_t padding = std::max<int64_t>(
-        kernel.work.stored / std::max<int64_t>(kernel.needed.stored, 1), 1);
-    if (!repeatsWork({kernel.work.operations / padding, 0}, kernel.needed))
+    if (!repeatsWork(kernel.work, kernel.tiled))
       continue;
+    int64_t done = kernel.work.operations,
+            needed = std::max<int64_t>(kernel.needed.operations, 1);
     graph::KernelOp op = kernels.get(i);
     mlir::emitWarning(op.getLoc())
         << "kernel '" << op.getSymName() << "' does " << done / needed

@@ -9,6 +9,7 @@
 #include "graph/ir/Dialect.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringMap.h"
+#include <mutex>
 
 namespace charonia::driver {
 
@@ -31,14 +32,51 @@ public:
   /// The kernel, alone in a module of its own, which has its symbols by the
   /// names that they have at its first launch.
   graph::KernelOp get(unsigned number) const { return kernels[number].kernel; }
+  /// Equal for equal kernels, in other sets too.
+  llvm::StringRef content(unsigned number) const {
+    return kernels[number].content;
+  }
 
 private:
   struct Entry {
     mlir::OwningOpRef<mlir::ModuleOp> module;
     graph::KernelOp kernel;
+    llvm::StringRef content; ///< A key of `numbers`.
   };
   std::vector<Entry> kernels;
   llvm::StringMap<unsigned> numbers;
+};
+
+/// A tile program, alone in a module, and what it does at the sizes to optimize
+/// for.
+struct TileProgram {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  TileWork work;
+  mlir::func::FuncOp function() const {
+    return *(*module).getOps<mlir::func::FuncOp>().begin();
+  }
+};
+
+/// Writes and counts the tile program of a kernel. Fails with a diagnostic.
+mlir::FailureOr<TileProgram> makeTileProgram(graph::KernelOp kernel,
+                                             const Backend &backend);
+
+/// Tile programs that are there before their kernels are compiled, since their
+/// work was counted.
+class TilePrograms {
+public:
+  void add(const KernelSet &kernels, unsigned number, const Backend &backend,
+           TileProgram program);
+  /// The program of an equal kernel of the same name, which is then no longer
+  /// kept; else a new one. From any thread.
+  mlir::FailureOr<TileProgram> take(const KernelSet &kernels, unsigned number,
+                                    const Backend &backend);
+
+private:
+  /// More than models have; of a model that has more, some are written twice.
+  static constexpr unsigned most = 512;
+  std::mutex mutex;
+  llvm::StringMap<TileProgram> programs;
 };
 
 struct CompiledKernel {
@@ -57,8 +95,8 @@ struct CompiledKernel {
   llvm::SmallVector<unsigned> independent;
   bool cached = false;
   /// At the symbols' opt values: what its tile program does, and what its
-  /// operators ask for.
-  TileWork work, needed;
+  /// operators ask for, by themselves and in tiles of its schedule.
+  TileWork work, needed, tiled;
 };
 
 struct KernelOptions {
@@ -70,6 +108,8 @@ struct KernelOptions {
   std::function<void(unsigned done, unsigned total)> progress;
   /// Told of each kernel while it is compiled; null: nobody asks.
   Activity *activity = nullptr;
+  /// Tile programs that are there already; null: none.
+  TilePrograms *programs = nullptr;
 };
 
 /// Writes tile programs and compiles them, on all threads of the context.
@@ -86,10 +126,6 @@ void warnOfRepeatedWork(const KernelSet &kernels,
 /// <arch>.tile.mlir and the backend's own.
 std::string dumpFolder(llvm::StringRef folder, unsigned number,
                        graph::KernelOp kernel);
-
-/// The tile program of a kernel, alone in a module.
-mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
-emitTileProgram(graph::KernelOp kernel, const Backend &backend);
 
 } // namespace charonia::driver
 

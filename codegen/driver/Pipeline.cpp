@@ -97,8 +97,11 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
          if (options.device == DeviceKind::Cuda)
            split.leastSaved = int64_t(1) << 25;
          passes.addNestedPass<func::FuncOp>(createSplitWindows(split));
-         if (options.device == DeviceKind::Cuda)
-           passes.addNestedPass<func::FuncOp>(createStageOrdered());
+         if (options.device == DeviceKind::Cuda) {
+           StageOrderedOptions stage;
+           stage.instances = options.multiprocessors;
+           passes.addNestedPass<func::FuncOp>(createStageOrdered(stage));
+         }
          passes.addNestedPass<func::FuncOp>(createFormKernels());
          passes.addPass(createVerifyKernels());
        }},

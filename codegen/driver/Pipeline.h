@@ -23,6 +23,8 @@ struct PipelineOptions {
   std::string precision = "fp32";
   /// CPU: columns of a panel of packed weights.
   int64_t panelColumns = 32;
+  /// GPU: multiprocessors of the largest chip that gets a program.
+  int64_t multiprocessors = 132;
 };
 
 /// For the module as it was imported, once for all programs.

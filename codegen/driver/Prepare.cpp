@@ -25,11 +25,14 @@ struct Preparation::Code {
     FailureOr<Signature> signature = makeSignature(function);
     if (failed(signature))
       return failure();
-    cutRepeatedWork(function, {&host});
+    TilePrograms programs;
+    cutRepeatedWork(function, {&host}, programs, options.activity);
+    KernelOptions own = options;
+    own.programs = &programs;
     KernelSet kernels;
     ProgramLayout layout = layOutProgram(function, DeviceKind::Cpu, kernels);
     FailureOr<std::vector<CompiledKernel>> compiled =
-        compileKernels(kernels, host, options);
+        compileKernels(kernels, host, own);
     if (failed(compiled))
       return failure();
     numKernels = kernels.size();

@@ -329,11 +329,11 @@ LogicalResult checkIndependent(const engine::Program &program,
 }
 
 /// An expression over the symbols of a launch's kernel, over the signature's.
-static ShapeExpr inSignature(AffineExpr expr, const engine::Step &launch) {
+static AffineExpr inSignature(AffineExpr expr, const engine::Step &launch) {
   graph::Exprs symbols;
   for (uint32_t symbol : launch.symbols)
     symbols.push_back(getAffineSymbolExpr(symbol, expr.getContext()));
-  return toShapeExpr(expr.replaceSymbols(symbols));
+  return expr.replaceSymbols(symbols);
 }
 
 void addScratch(engine::Program &program, ArrayRef<CompiledKernel> kernels) {
@@ -362,23 +362,26 @@ void addScratch(engine::Program &program, ArrayRef<CompiledKernel> kernels) {
   }
   program.steps.insert(program.steps.begin(), engine::Step());
   uint32_t counters = add("counters", 0, 0, 0);
-  ShapeExpr bytes = 0;
+  // Simplified, so that equal counts of many launches are one term.
+  AffineExpr bytes;
   for (const auto &[i, step] : llvm::enumerate(program.steps)) {
     if (i == 0 || step.kind != engine::Step::Kind::Launch ||
         !kernels[step.kernel].scratch)
       continue;
     const CompiledKernel &kernel = kernels[step.kernel];
     step.args.push_back(
-        {add("scratch", inSignature(kernel.scratch, step), i, i), 0});
-    step.args.push_back({counters, bytes});
-    bytes = bytes + inSignature(kernel.counters, step) * counterBytes;
+        {add("scratch", toShapeExpr(inSignature(kernel.scratch, step)), i, i),
+         0});
+    AffineExpr own = inSignature(kernel.counters, step) * counterBytes;
+    step.args.push_back({counters, bytes ? toShapeExpr(bytes) : ShapeExpr(0)});
+    bytes = graph::simplify(bytes ? bytes + own : own);
     program.buffers[counters].lastStep = i;
   }
-  program.buffers[counters].size = bytes;
+  program.buffers[counters].size = toShapeExpr(bytes);
   engine::Step &clear = program.steps.front();
   clear.kind = engine::Step::Kind::Fill;
   clear.args = {{counters, 0}};
-  clear.bytes = bytes;
+  clear.bytes = program.buffers[counters].size;
   clear.patternSize = counterBytes;
 }
 

@@ -48,21 +48,53 @@ static graph::GraphOpInterface findPart(BlockArgument argument) {
   return one;
 }
 
-/// Slices of slices become slices.
-static void joinSlices(Block &body) {
-  for (Operation &op : llvm::make_early_inc_range(body))
-    if (auto slice = dyn_cast<graph::SliceOp>(op)) {
-      auto inner = slice.getInput().getDefiningOp<graph::SliceOp>();
-      SmallVector<OpFoldResult> folded;
-      if (!inner || failed(op.fold(folded)))
-        continue;
-      if (!folded.empty()) {
-        slice.replaceAllUsesWith(cast<Value>(folded.front()));
-        slice.erase();
-      } else if (inner->use_empty()) {
-        inner->erase();
+/// Views of views become views.
+static void joinViews(Block &body) {
+  auto asView = [](Operation *op) {
+    auto asked = dyn_cast_or_null<graph::GraphOpInterface>(op);
+    return asked && asked.getRole() == graph::OpRole::View &&
+                   op->getNumOperands() == 1
+               ? op
+               : nullptr;
+  };
+  for (Operation &op : llvm::make_early_inc_range(body)) {
+    Operation *view = asView(&op),
+              *inner =
+                  view ? asView(op.getOperand(0).getDefiningOp()) : nullptr;
+    SmallVector<OpFoldResult> folded;
+    if (!inner || failed(op.fold(folded)))
+      continue;
+    if (!folded.empty()) {
+      if (auto value = dyn_cast<Value>(folded.front())) {
+        op.replaceAllUsesWith(ValueRange(value));
+        op.erase();
       }
+    } else if (inner->use_empty()) {
+      inner->erase();
     }
+  }
+}
+
+/// Where a view begins that reads a box of its operand, of the same dimensions
+/// and as it lies; nothing for others.
+static std::optional<graph::Exprs> boxStarts(graph::GraphOpInterface view) {
+  if (view.getRole() != graph::OpRole::View || view->getNumOperands() != 1)
+    return std::nullopt;
+  graph::Exprs out = graph::getShape(view->getResult(0)), starts;
+  AffineMap map = view.getOperandMap(0);
+  if (!map || map.getNumResults() != out.size())
+    return std::nullopt;
+  for (auto [d, at] : llvm::enumerate(map.getResults())) {
+    AffineExpr zero = getAffineConstantExpr(0, view->getContext()),
+               dim = getAffineDimExpr(d, view->getContext());
+    AffineExpr start =
+        graph::constantOf(out[d]) == 1 ? at.replace(dim, zero) : at - dim;
+    start = graph::simplify(start);
+    if (!start.isSymbolicOrConstant())
+      return std::nullopt;
+    starts.push_back(start);
+  }
+  return starts;
 }
 
 /// A slice of a tensor's leading dimensions, which is a run: all before the
@@ -74,13 +106,14 @@ struct LeadingPart {
   friend bool operator==(const LeadingPart &, const LeadingPart &) = default;
 };
 
-/// The leading part of which a slice reads some; nothing where it is no cut.
-static std::optional<LeadingPart> leadingPart(graph::SliceOp slice) {
-  if (!llvm::all_of(slice.getSteps(), [](int64_t step) { return step == 1; }))
+/// The leading part of which a view reads some; nothing where it is no cut.
+static std::optional<LeadingPart> leadingPart(graph::GraphOpInterface view) {
+  std::optional<graph::Exprs> starts = boxStarts(view);
+  if (!starts)
     return std::nullopt;
-  graph::Exprs in = graph::getShape(slice.getInput()),
-               out = graph::getShape(slice.getResult());
-  LeadingPart part{graph::Exprs(slice.getStarts().getResults()), out};
+  graph::Exprs in = graph::getShape(view->getOperand(0)),
+               out = graph::getShape(view->getResult(0));
+  LeadingPart part{*starts, out};
   while (part.count < out.size() && graph::constantOf(out[part.count++]) == 1)
     ;
   bool cuts = false;
@@ -89,43 +122,46 @@ static std::optional<LeadingPart> leadingPart(graph::SliceOp slice) {
       cuts |= in[d] != out[d];
       continue;
     }
-    part.starts[d] = getAffineConstantExpr(0, slice.getContext());
+    part.starts[d] = getAffineConstantExpr(0, view->getContext());
     part.shape[d] = in[d];
   }
   return cuts ? std::optional(std::move(part)) : std::nullopt;
 }
 
-/// Where all readers of the argument slice one leading part of it, lets them
-/// slice that: of each step of a recurrence a kernel may read some columns.
+/// Where all readers of the argument take some of one leading part of it, lets
+/// them read that: of each step of a recurrence a kernel may read some columns.
 static void splitSlices(BlockArgument whole) {
   std::optional<LeadingPart> part;
+  SmallVector<graph::GraphOpInterface> readers;
   for (Operation *user : whole.getUsers()) {
-    auto slice = dyn_cast<graph::SliceOp>(user);
-    auto leading = slice ? leadingPart(slice) : std::nullopt;
+    auto view = dyn_cast<graph::GraphOpInterface>(user);
+    auto leading = view ? leadingPart(view) : std::nullopt;
     if (!leading || (part && *part != *leading))
       return;
     part = std::move(leading);
+    readers.push_back(view);
   }
   if (!part)
     return;
   MLIRContext *context = whole.getContext();
-  SmallVector<graph::SliceOp> readers;
-  for (Operation *user : whole.getUsers())
-    readers.push_back(cast<graph::SliceOp>(user));
-  OpBuilder builder = OpBuilder::atBlockBegin(whole.getOwner());
-  auto outer = graph::SliceOp::create(
-      builder, whole.getLoc(),
-      graph::makeType(part->shape, getElementTypeOrSelf(whole)), whole,
-      graph::mapOf(0, part->starts, context), readers.front().getSteps());
-  for (graph::SliceOp reader : readers) {
-    graph::Exprs starts(reader.getStarts().getResults());
+  SmallVector<int64_t> steps(part->shape.size(), 1);
+  auto slice = [&](OpBuilder builder, Value of, Type type,
+                   ArrayRef<AffineExpr> starts) -> Value {
+    return graph::SliceOp::create(builder, whole.getLoc(), type, of,
+                                  graph::mapOf(0, starts, context), steps);
+  };
+  Value outer = slice(OpBuilder::atBlockBegin(whole.getOwner()), whole,
+                      graph::makeType(part->shape, getElementTypeOrSelf(whole)),
+                      part->starts);
+  for (graph::GraphOpInterface reader : readers) {
+    graph::Exprs starts = *boxStarts(reader);
     std::fill_n(starts.begin(), part->count, getAffineConstantExpr(0, context));
-    reader.getInputMutable().assign(outer);
-    reader.setStarts(graph::mapOf(0, starts, context));
-    if (reader.getType() == outer.getType()) {
-      reader.replaceAllUsesWith(outer.getResult());
-      reader.erase();
-    }
+    Value result = reader->getResult(0);
+    result.replaceAllUsesWith(
+        result.getType() == outer.getType()
+            ? outer
+            : slice(OpBuilder(reader), outer, result.getType(), starts));
+    reader->erase();
   }
 }
 
@@ -142,7 +178,7 @@ static void passRuns(graph::KernelOp kernel, int64_t alignment,
                      const graph::Facts &facts) {
   Block &body = kernel.getBody().front();
   OpBuilder builder(kernel);
-  joinSlices(body);
+  joinViews(body);
   for (unsigned i = 0; i < body.getNumArguments(); ++i) {
     BlockArgument whole = body.getArgument(i);
     splitSlices(whole);

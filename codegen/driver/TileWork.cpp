@@ -1,4 +1,5 @@
 #include "codegen/driver/TileWork.h"
+#include "codegen/driver/Work.h"
 #include "codegen/tile/ir/TileDialect.h"
 #include "graph/analysis/Updates.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -93,7 +94,6 @@ private:
       work.bytes = add(work.bytes, bytesOf(load.getType(), elements));
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
       int64_t elements = multiply(times, elementsOf(store.getValue()));
-      work.stored = add(work.stored, elements);
       work.operations = add(work.operations, elements);
       work.bytes =
           add(work.bytes, bytesOf(store.getValue().getType(), elements));
@@ -214,75 +214,188 @@ TileWork countWork(func::FuncOp function, ArrayRef<int64_t> sizes) {
   return Counter(sizes).count(function);
 }
 
-TileWork neededWork(graph::KernelOp kernel, ArrayRef<int64_t> sizes) {
+namespace {
+
+/// How much larger values are where the first result ends with whole tiles.
+class Rounding {
+public:
+  Rounding(graph::KernelOp kernel, ArrayRef<int64_t> sizes,
+           const emit::Schedule &schedule) {
+    Block &body = kernel.getBody().front();
+    Value root = graph::getWalked(kernel);
+    graph::Exprs shape = graph::getShape(root);
+    unsigned groups = schedule.groups.size();
+    SmallVector<llvm::SmallBitVector> dims(shape.size(),
+                                           llvm::SmallBitVector(groups));
+    for (auto [g, group] : llvm::enumerate(schedule.groups)) {
+      int64_t extent = 1;
+      for (unsigned d : group.dims) {
+        extent = multiply(extent, graph::evaluate(shape[d], sizes).value_or(1));
+        dims[d].set(g);
+      }
+      int64_t tiles =
+          llvm::divideCeil(std::max<int64_t>(extent, 1), group.step());
+      factors.push_back(double(tiles) * group.tile /
+                        std::max<int64_t>(extent, 1));
+    }
+    // Of other results it is not told which of their dimensions are tiled.
+    for (Value result : body.getTerminator()->getOperands())
+      add(result, result == root ? dims : everywhere(result, dims));
+    add(root, dims);
+    for (Operation &op : llvm::reverse(body.without_terminator()))
+      if (auto asked = dyn_cast<graph::GraphOpInterface>(&op))
+        pass(asked);
+  }
+
+  double of(Value value) const {
+    llvm::SmallBitVector along(factors.size());
+    auto it = tiled.find(value);
+    if (it != tiled.end())
+      for (const llvm::SmallBitVector &dim : it->second)
+        along |= dim;
+    double factor = 1;
+    for (unsigned g : along.set_bits())
+      factor *= factors[g];
+    return factor;
+  }
+
+private:
+  /// For each dimension of a value, the groups of the schedule it goes along.
+  using Dims = SmallVector<llvm::SmallBitVector>;
+
+  llvm::SmallBitVector none() const {
+    return llvm::SmallBitVector(factors.size());
+  }
+  Dims everywhere(Value value, const Dims &dims) const {
+    llvm::SmallBitVector all = none();
+    for (const llvm::SmallBitVector &dim : dims)
+      all |= dim;
+    return Dims(graph::getShape(value).size(), all);
+  }
+  void add(Value value, const Dims &dims) {
+    auto [it, isNew] = tiled.try_emplace(value, dims);
+    if (!isNew)
+      for (auto [known, dim] : llvm::zip_equal(it->second, dims))
+        known |= dim;
+  }
+
+  /// What the result of an operator says of its operands.
+  void pass(graph::GraphOpInterface op) {
+    auto it = tiled.find(op->getResult(0));
+    if (it == tiled.end())
+      return;
+    Dims result = it->second;
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      add(op->getOperand(i), operandDims(op, i, result));
+  }
+
+  Dims operandDims(graph::GraphOpInterface op, unsigned operand,
+                   const Dims &result) const {
+    Value value = op->getOperand(operand);
+    Dims dims(graph::getShape(value).size(), none());
+    if (AffineMap map = op.getOperandMap(operand)) {
+      for (auto [dim, expr] : llvm::zip_equal(dims, map.getResults()))
+        for (auto [d, groups] : llvm::enumerate(result))
+          if (expr.isFunctionOfDim(d))
+            dim |= groups;
+      return dims;
+    }
+    auto columns = op.getColumns();
+    if (op.getRole() != graph::OpRole::Contraction || !columns)
+      return everywhere(value, result);
+    // Rows are those of the one operand, columns those of the other.
+    bool isColumns = columns->operand == operand;
+    for (auto [kind, groups] : llvm::zip_equal(op.getResultDimKinds(), result))
+      if (kind != (isColumns ? graph::DimKind::Row : graph::DimKind::Column))
+        for (llvm::SmallBitVector &dim : dims)
+          dim |= groups;
+    return dims;
+  }
+
+  SmallVector<double> factors;
+  llvm::DenseMap<Value, Dims> tiled;
+};
+
+/// What an operator does for all elements of its result, each once.
+int64_t workOf(graph::GraphOpInterface op, int64_t results,
+               ArrayRef<int64_t> sizes) {
+  auto at = [&](AffineExpr expr) {
+    return std::max<int64_t>(graph::evaluate(expr, sizes).value_or(1), 0);
+  };
+  switch (op.getRole()) {
+  case graph::OpRole::Source:
+  case graph::OpRole::View:
+    return 0;
+  case graph::OpRole::Pointwise:
+    return multiply(results, op.getCodeSize());
+  case graph::OpRole::Indexing:
+    // Each operand is asked whether it has the element, and for it.
+    return multiply(results, 4 * op->getNumOperands());
+  case graph::OpRole::Ordered:
+    // Each element is taken, compared or combined, and put.
+    return multiply(at(op.getFlops()),
+                    multiply(4, op.getPasses(at(op.getReductionExtent()))));
+  case graph::OpRole::RowNormalization:
+    // Passes over the row, an elementary function in two of them.
+    return multiply(results, op.getFlopsPerTerm() + 2 * functionWork);
+  case graph::OpRole::Contraction:
+  case graph::OpRole::Reduction:
+    return at(op.getFlops());
+  case graph::OpRole::Window:
+    // Each term is fetched and combined.
+    return multiply(at(op.getFlops()), 2);
+  }
+  llvm_unreachable("an operator has one of these roles");
+}
+
+TileWork workOf(graph::KernelOp kernel, ArrayRef<int64_t> sizes,
+                const Rounding *rounding) {
   TileWork work;
   auto at = [&](AffineExpr expr) {
     return std::max<int64_t>(graph::evaluate(expr, sizes).value_or(1), 0);
   };
-  auto elements = [&](Value value) {
-    return at(graph::numElements(graph::getShape(value), value.getContext()));
+  auto rounded = [&](int64_t count, Value value) {
+    double factor = rounding ? rounding->of(value) : 1;
+    return factor == 1 ? count : int64_t(std::min(count * factor, 9e18));
   };
-  auto access = [&](Value value) {
-    work.operations = add(work.operations, elements(value));
-    work.bytes = add(
-        work.bytes,
-        multiply(elements(value),
-                 graph::elementBytes(getElementTypeOrSelf(value.getType()))));
-  };
-  for (Operation &op : kernel.getBody().front()) {
-    auto graphOp = dyn_cast<graph::GraphOpInterface>(&op);
-    if (!graphOp)
-      continue;
-    int64_t results = elements(op.getResult(0));
-    switch (graphOp.getRole()) {
-    case graph::OpRole::Source:
-    case graph::OpRole::View:
-      break;
-    case graph::OpRole::Pointwise:
-      work.operations =
-          add(work.operations, multiply(results, graphOp.getCodeSize()));
-      break;
-    case graph::OpRole::Indexing:
-      // Each operand is asked whether it has the element, and for it.
-      work.operations =
-          add(work.operations, multiply(results, 4 * op.getNumOperands()));
-      break;
-    case graph::OpRole::Ordered:
-      // Each element is taken, compared or combined, and put.
-      work.operations =
-          add(work.operations,
-              multiply(at(graphOp.getFlops()),
-                       multiply(4, graphOp.getPasses(
-                                       at(graphOp.getReductionExtent())))));
-      break;
-    case graph::OpRole::RowNormalization:
-      // Passes over the row, an elementary function in two of them.
-      work.operations =
-          add(work.operations,
-              multiply(results, graphOp.getFlopsPerTerm() + 2 * functionWork));
-      break;
-    case graph::OpRole::Contraction:
-    case graph::OpRole::Reduction:
-      work.operations = add(work.operations, at(graphOp.getFlops()));
-      break;
-    case graph::OpRole::Window:
-      // Each term is fetched and combined.
-      work.operations =
-          add(work.operations, multiply(at(graphOp.getFlops()), 2));
-      break;
+  for (Operation &op : kernel.getBody().front())
+    if (auto graphOp = dyn_cast<graph::GraphOpInterface>(&op)) {
+      Value result = op.getResult(0);
+      int64_t results =
+          at(graph::numElements(graph::getShape(result), result.getContext()));
+      work.operations = add(work.operations,
+                            rounded(workOf(graphOp, results, sizes), result));
     }
-  }
+  SmallVector<KernelAccess> accesses = accessesOf(kernel);
   std::optional<unsigned> updated = graph::getUpdatedInput(kernel);
-  for (auto [i, operand] : llvm::enumerate(kernel.getInputs()))
-    if (i != updated)
-      access(operand);
-  // Of memory that is updated, no more than what meets it.
-  for (Value result : kernel.getResults()) {
-    Value written = updated ? graph::getWalked(kernel) : result;
-    access(written);
-    work.stored = add(work.stored, elements(written));
+  SmallVector<Value> values;
+  for (BlockArgument argument : kernel.getBody().getArguments())
+    if (argument.getArgNumber() != updated)
+      values.push_back(argument);
+  llvm::append_range(values,
+                     kernel.getBody().front().getTerminator()->getOperands());
+  for (auto [access, value] : llvm::zip_equal(accesses, values)) {
+    int64_t elements = at(access.all);
+    if (access.taken)
+      elements = std::min(elements, at(access.taken));
+    elements = rounded(elements, value);
+    work.operations = add(work.operations, elements);
+    work.bytes = add(work.bytes,
+                     multiply(elements, graph::elementBytes(access.element)));
   }
   return work;
+}
+
+} // namespace
+
+TileWork neededWork(graph::KernelOp kernel, ArrayRef<int64_t> sizes) {
+  return workOf(kernel, sizes, nullptr);
+}
+
+TileWork tiledWork(graph::KernelOp kernel, ArrayRef<int64_t> sizes,
+                   const emit::Schedule &schedule) {
+  Rounding rounding(kernel, sizes, schedule);
+  return workOf(kernel, sizes, &rounding);
 }
 
 } // namespace charonia::driver

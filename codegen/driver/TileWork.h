@@ -3,6 +3,7 @@
 #ifndef CHARONIA_CODEGEN_DRIVER_TILEWORK_H
 #define CHARONIA_CODEGEN_DRIVER_TILEWORK_H
 
+#include "codegen/emit/Schedule.h"
 #include "graph/ir/Dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -13,9 +14,6 @@ namespace charonia::driver {
 /// as sixteen. Saturates.
 struct TileWork {
   int64_t operations = 0, bytes = 0;
-  /// Elements that are stored, or that the results have: tiles overhang small
-  /// results, such as a matrix of three columns.
-  int64_t stored = 0;
 };
 
 /// Of one launch of `function`, a tile program, at these sizes: every operation
@@ -26,6 +24,11 @@ TileWork countWork(mlir::func::FuncOp function, llvm::ArrayRef<int64_t> sizes);
 /// Of the operators of `kernel`, every element of each computed once, and every
 /// operand and result of the kernel read or written once.
 TileWork neededWork(graph::KernelOp kernel, llvm::ArrayRef<int64_t> sizes);
+
+/// The same where results end with whole tiles of `schedule`: what no tiles can
+/// do without. What does not lie along a dimension does not grow with it.
+TileWork tiledWork(graph::KernelOp kernel, llvm::ArrayRef<int64_t> sizes,
+                   const emit::Schedule &schedule);
 
 } // namespace charonia::driver
 

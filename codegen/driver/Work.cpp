@@ -70,46 +70,58 @@ private:
   size_t numSymbols;
 };
 
-AffineExpr bytesOf(Value value, Type element) {
-  return graph::numElements(graph::getShape(value), value.getContext()) *
-         graph::elementBytes(element);
+AffineExpr elementsOf(Value value) {
+  return graph::numElements(graph::getShape(value), value.getContext());
 }
 
 /// Of an operand that indexing reads, not more than it takes out of it.
-void addRead(BlockArgument argument, CountedSum &sum,
-             llvm::DenseMap<std::pair<Value, Type>, AffineExpr> &results) {
-  Type element = getElementTypeOrSelf(argument.getType());
-  AffineExpr all = bytesOf(argument, element), read;
+KernelAccess readOf(BlockArgument argument,
+                    llvm::DenseMap<Value, AffineExpr> &results) {
+  KernelAccess access{
+      getElementTypeOrSelf(argument.getType()), elementsOf(argument), {}};
   for (Operation *user : argument.getUsers()) {
     auto graphOp = dyn_cast<graph::GraphOpInterface>(user);
-    if (!graphOp || graphOp.getRole() != graph::OpRole::Indexing)
-      return sum.add(all);
-    AffineExpr &bytes = results[{user->getResult(0), element}];
-    if (!bytes)
-      bytes = bytesOf(user->getResult(0), element);
-    read = read ? read + bytes : bytes;
+    if (!graphOp || graphOp.getRole() != graph::OpRole::Indexing) {
+      access.taken = {};
+      break;
+    }
+    AffineExpr &elements = results[user->getResult(0)];
+    if (!elements)
+      elements = elementsOf(user->getResult(0));
+    access.taken = access.taken ? access.taken + elements : elements;
   }
-  read ? sum.addSmaller(all, read) : sum.add(all);
+  return access;
 }
 
 } // namespace
 
+SmallVector<KernelAccess> accessesOf(graph::KernelOp kernel) {
+  SmallVector<KernelAccess> accesses;
+  llvm::DenseMap<Value, AffineExpr> results;
+  std::optional<unsigned> updated = graph::getUpdatedInput(kernel);
+  for (BlockArgument argument : kernel.getBody().getArguments())
+    if (argument.getArgNumber() != updated)
+      accesses.push_back(readOf(argument, results));
+  for (Value result : kernel.getResults())
+    accesses.push_back({getElementTypeOrSelf(result.getType()),
+                        elementsOf(updated ? graph::getWalked(kernel) : result),
+                        {}});
+  return accesses;
+}
+
 KernelWork measureWork(graph::KernelOp kernel,
                        ArrayRef<graph::Symbol> symbols) {
   CountedSum flops(symbols), bytes(symbols);
-  Block &body = kernel.getBody().front();
-  for (Operation &op : body)
+  for (Operation &op : kernel.getBody().front())
     if (auto graphOp = dyn_cast<graph::GraphOpInterface>(&op))
       if (graphOp.getRole() != graph::OpRole::Source)
         flops.add(graphOp.getFlops());
-  llvm::DenseMap<std::pair<Value, Type>, AffineExpr> results;
-  std::optional<unsigned> updated = graph::getUpdatedInput(kernel);
-  for (BlockArgument argument : body.getArguments())
-    if (argument.getArgNumber() != updated)
-      addRead(argument, bytes, results);
-  for (Value result : kernel.getResults()) {
-    Value written = updated ? graph::getWalked(kernel) : result;
-    bytes.add(bytesOf(written, getElementTypeOrSelf(result.getType())));
+  for (const KernelAccess &access : accessesOf(kernel)) {
+    int64_t each = graph::elementBytes(access.element);
+    if (access.taken)
+      bytes.addSmaller(access.all * each, access.taken * each);
+    else
+      bytes.add(access.all * each);
   }
   return {flops.total(), bytes.total()};
 }

@@ -14,6 +14,17 @@ struct KernelWork {
   ShapeExpr flops, bytes;
 };
 
+/// A tensor outside of a kernel that it reads or writes.
+struct KernelAccess {
+  mlir::Type element;
+  /// Elements of the tensor, and those that are taken out of it where only
+  /// indexing reads it (else null): the kernel needs the smaller number.
+  mlir::AffineExpr all, taken;
+};
+/// What one launch of `kernel` reads and writes, each tensor once. Of memory
+/// that is updated, what meets it.
+llvm::SmallVector<KernelAccess> accessesOf(graph::KernelOp kernel);
+
 /// Of one launch of `kernel`. What an engine cannot hold as an expression is
 /// given as its value at the optimal sizes of `symbols`, so no kernel is too
 /// large to be measured.

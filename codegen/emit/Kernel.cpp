@@ -314,13 +314,16 @@ private:
       return walk(group + 1);
     }
     // On a CPU the tiles that lie inside as a whole are stored without a look
-    // at each element's place.
+    // at each element's place, along the innermost loop that has an end: all
+    // that is inside is written once more for it.
     AffineExpr count = countOf(g);
-    std::optional<int64_t> extent = graph::constantOf(extentOf(g));
-    bool ragged = target.kind == EmitTarget::Kind::Cpu && extent &&
-                  *extent > g.tile && *extent % g.tile != 0;
+    bool ragged = isRagged(g) &&
+                  llvm::none_of(ArrayRef(schedule.groups).drop_front(group + 1),
+                                [&](const Schedule::Group &inner) {
+                                  return isRagged(inner);
+                                });
     if (ragged)
-      count = e.constant(*extent / g.tile);
+      count = e.constant(*graph::constantOf(extentOf(g)) / g.tile);
     auto walked = e.loop(count, {},
                          [&](AffineExpr counter,
                              ArrayRef<Value>) -> FailureOr<SmallVector<Value>> {
@@ -335,6 +338,14 @@ private:
     return walk(group + 1);
   }
 
+  /// Whether a loop inside of a CPU's program instance ends with a tile that is
+  /// not whole.
+  bool isRagged(const Schedule::Group &g) {
+    std::optional<int64_t> extent = graph::constantOf(extentOf(g));
+    return g.sequential && target.kind == EmitTarget::Kind::Cpu && extent &&
+           *extent > g.tile && *extent % g.tile != 0;
+  }
+
   /// Coordinates of the group's dimensions for tile `number`.
   void place(unsigned group, AffineExpr number) {
     const Schedule::Group &g = schedule.groups[group];
@@ -343,7 +354,7 @@ private:
       if (of == group) {
         index = index + e.axis(axis);
         if (g.own)
-          guards.push_back({e.axis(axis), e.constant(g.own)});
+          guards.push_back({e.axis(axis), e.constant(g.own), /*own=*/true});
       }
     Exprs extents;
     for (unsigned d : g.dims)
@@ -431,16 +442,10 @@ static bool sumsOnce(func::FuncOp function) {
 FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
                                          const EmitTarget &target,
                                          OpBuilder &builder) {
-  Schedule schedule;
-  if (DictionaryAttr given = kernel.getScheduleAttr()) {
-    FailureOr<Schedule> parsed =
-        Schedule::fromAttribute(given, kernel.getLoc());
-    if (failed(parsed))
-      return failure();
-    schedule = std::move(*parsed);
-  } else {
-    schedule = chooseSchedule(kernel, target);
-  }
+  FailureOr<Schedule> found = scheduleOf(kernel, target);
+  if (failed(found))
+    return failure();
+  Schedule schedule = std::move(*found);
   FailureOr<func::FuncOp> function =
       KernelBuilder(kernel, target, schedule, builder).run();
   if (schedule.splits == 1 || failed(function) || sumsOnce(*function))

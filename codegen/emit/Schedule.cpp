@@ -113,7 +113,8 @@ void Chooser::ordered() {
       add(parallel, 1);
     int64_t n = product(k, inner);
     int64_t tile = cpu ? std::min(n, 4 * t.vectorElements)
-                       : std::min<int64_t>(llvm::bit_ceil<uint64_t>(n), 256);
+                       : std::min<int64_t>(llvm::bit_ceil<uint64_t>(n),
+                                           graph::Staging::columns);
     add(inner, tile);
     if (!cpu)
       s.warps = std::max<int64_t>(tile / 32, 1);
@@ -267,4 +268,11 @@ graph::GraphOpInterface emit::orderedOf(graph::KernelOp kernel) {
 Schedule emit::chooseSchedule(graph::KernelOp kernel,
                               const EmitTarget &target) {
   return Chooser(inspect(kernel, target), target).run();
+}
+
+FailureOr<Schedule> emit::scheduleOf(graph::KernelOp kernel,
+                                     const EmitTarget &target) {
+  if (DictionaryAttr given = kernel.getScheduleAttr())
+    return Schedule::fromAttribute(given, kernel.getLoc());
+  return chooseSchedule(kernel, target);
 }

@@ -64,6 +64,11 @@ graph::GraphOpInterface orderedOf(graph::KernelOp kernel);
 /// The cost model's choice for a kernel.
 Schedule chooseSchedule(graph::KernelOp kernel, const EmitTarget &target);
 
+/// The kernel's own schedule if it has one, else the cost model's. Fails with a
+/// diagnostic where its own is none.
+mlir::FailureOr<Schedule> scheduleOf(graph::KernelOp kernel,
+                                     const EmitTarget &target);
+
 } // namespace charonia::emit
 
 #endif

@@ -77,6 +77,7 @@ TileEmitter::Key TileEmitter::makeKey(const Demand &demand,
   for (const Guard &g : demand.guards) {
     key.exprs.push_back(g.coordinate.getAsOpaquePointer());
     key.exprs.push_back(g.extent.getAsOpaquePointer());
+    key.exprs.push_back(g.own ? g.extent.getAsOpaquePointer() : nullptr);
   }
   return key;
 }
@@ -163,11 +164,17 @@ FailureOr<SmallVector<Value>> TileEmitter::emitPart(
     e = graph::simplify(e, known);
   SmallVector<Guard> guards;
   for (Guard g : demand.guards) {
-    g = {graph::simplify(g.coordinate, known),
-         graph::simplify(g.extent, known)};
-    if (!graph::isWithin(g.coordinate, g.extent, known) &&
-        !llvm::is_contained(guards, g))
+    g.coordinate = graph::simplify(g.coordinate, known);
+    g.extent = graph::simplify(g.extent, known);
+    if (graph::isWithin(g.coordinate, g.extent, known))
+      continue;
+    auto same = llvm::find_if(guards, [&](const Guard &other) {
+      return other.coordinate == g.coordinate && other.extent == g.extent;
+    });
+    if (same == guards.end())
       guards.push_back(g);
+    else
+      same->own |= g.own;
   }
   demand.guards = std::move(guards);
 

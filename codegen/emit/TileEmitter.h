@@ -33,6 +33,9 @@ using mlir::Value;
 /// An expression that must lie in [0, extent) for an element to count.
 struct Guard {
   AffineExpr coordinate, extent;
+  /// It leaves out what of the tile is not its own (see Schedule::Group::own):
+  /// nobody wants those elements, whatever computes them.
+  bool own = false;
   bool operator==(const Guard &) const = default;
 };
 

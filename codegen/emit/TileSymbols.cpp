@@ -148,7 +148,7 @@ Demand TileEmitter::moveAxes(const Demand &demand, ArrayRef<int64_t> axes,
   for (AffineExpr e : demand.coordinates)
     moved.coordinates.push_back(rename(e));
   for (const Guard &g : demand.guards)
-    moved.guards.push_back({rename(g.coordinate), rename(g.extent)});
+    moved.guards.push_back({rename(g.coordinate), rename(g.extent), g.own});
   return moved;
 }
 

@@ -1,5 +1,6 @@
 #include "codegen/gpu/SharedMemory.h"
 #include "codegen/gpu/ir/SimtDialect.h"
+#include "graph/ir/Dialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -101,9 +102,9 @@ int64_t charonia::gpu::allocateShared(func::FuncOp function) {
 }
 
 int64_t charonia::gpu::sharedBytesOf(tile::SortOp op) {
-  constexpr int64_t mostBytes = 32 << 10, elementBytes = 8;
+  constexpr int64_t elementBytes = 8;
   std::optional<int64_t> count = getConstantIntValue(op.getCount());
-  if (!count || *count <= 0 || *count > mostBytes / elementBytes)
+  if (!count || *count <= 0 || *count > graph::Staging::sortedAtOnce)
     return 0;
   return *count * elementBytes;
 }

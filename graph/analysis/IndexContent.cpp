@@ -68,10 +68,3 @@ charonia::graph::conditionsAt(Value value, ArrayRef<AffineExpr> coordinates,
                               ArrayRef<AffineExpr> extents) {
   return Conditions{extents}.at(value, coordinates, 0);
 }
-
-Exprs charonia::graph::coordinatesOf(Value value) {
-  Exprs dims;
-  for (size_t i = 0, rank = getShape(value).size(); i < rank; ++i)
-    dims.push_back(getAffineDimExpr(i, value.getContext()));
-  return dims;
-}

@@ -24,9 +24,6 @@ std::optional<Exprs> conditionsAt(mlir::Value value,
                                   llvm::ArrayRef<mlir::AffineExpr> coordinates,
                                   llvm::ArrayRef<mlir::AffineExpr> extents);
 
-/// d0, d1, ... for a shape.
-Exprs coordinatesOf(mlir::Value value);
-
 } // namespace charonia::graph
 
 #endif

@@ -108,6 +108,26 @@ struct Linear {
   double shiftFactor = 1;
 };
 
+enum class ScatterReduction : uint32_t;
+/// Elements of operand `updates` that are put among those of operand 0, or
+/// combined with them.
+struct Placed {
+  unsigned updates;
+  ScatterReduction reduction;
+};
+
+/// The device that ordered operators are written in steps for.
+struct Staging {
+  /// Elements of a row that a program instance sorts in shared memory.
+  static constexpr int64_t sortedAtOnce = 4096;
+  /// Columns that lie side by side and are scanned by one program instance.
+  static constexpr int64_t columns = 256;
+  /// The module's shape symbols to optimize for.
+  llvm::ArrayRef<int64_t> sizes;
+  /// Program instances that occupy all of the device.
+  int64_t instances;
+};
+
 class GraphOpInterface;
 /// getPermuted of pointwise operators; nothing for others.
 std::optional<Permuted> permutePointwise(GraphOpInterface op, unsigned operand,
@@ -125,6 +145,8 @@ using ContentDemand = llvm::function_ref<mlir::AffineExpr(
 /// Gives the conditions of an operand of i1 at coordinates, if known.
 using ConditionDemand = llvm::function_ref<std::optional<Exprs>(
     unsigned operand, llvm::ArrayRef<mlir::AffineExpr>)>;
+/// d0, d1, ... for a shape.
+Exprs coordinatesOf(mlir::Value value);
 /// The coordinates of an operand that a view or a pointwise operator reads.
 Exprs readAt(GraphOpInterface op, unsigned operand,
              llvm::ArrayRef<mlir::AffineExpr> coordinates);

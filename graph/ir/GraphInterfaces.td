@@ -99,6 +99,12 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       return std::nullopt;
     }]>,
     InterfaceMethod<[{
+      For an operator of role Ordered: result 0 by steps that many program instances
+      share, written in front of it; null where one instance a row does as well.
+    }], "::mlir::Value", "writeInSteps",
+      (ins "::mlir::OpBuilder &":$builder, "const ::charonia::graph::Staging &":$staging),
+      "", [{ return {}; }]>,
+    InterfaceMethod<[{
       For a contraction: the operand that is stationary (the weights, as a rule) and
       its columns; nothing where it has none, or not each column by itself gives
       one column of the result.
@@ -210,6 +216,19 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       of the index tensors on demand; null where it can't be told. May leave the
       input if an index does.
     }], "::mlir::AffineMap", "getChosenMap",
+      (ins "::charonia::graph::ContentDemand":$demand), "", [{ return {}; }]>,
+    InterfaceMethod<[{
+      For an operator that puts elements among those of operand 0, at places that index
+      tensors tell: those elements; nothing for others. A place outside of operand 0,
+      also after counting from its end where it is negative, leaves its element out.
+    }], "::std::optional<::charonia::graph::Placed>", "getPlaced", (ins), "", [{
+      return std::nullopt;
+    }]>,
+    InterfaceMethod<[{
+      For an operator that has getPlaced: the map from the coordinates of the updates to
+      those of operand 0, given the contents of the index tensors on demand; null where
+      it can't be told.
+    }], "::mlir::AffineMap", "getPlacedMap",
       (ins "::charonia::graph::ContentDemand":$demand), "", [{ return {}; }]>,
     InterfaceMethod<[{
       Whether a change in the last place of an operand may change the result by much

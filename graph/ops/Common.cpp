@@ -3,6 +3,13 @@
 using namespace mlir;
 using namespace charonia::graph;
 
+Exprs charonia::graph::coordinatesOf(Value value) {
+  Exprs dims;
+  for (size_t i = 0, rank = getShape(value).size(); i < rank; ++i)
+    dims.push_back(getAffineDimExpr(i, value.getContext()));
+  return dims;
+}
+
 SymbolicTensor charonia::graph::pick(const SymbolicTensor &operand, Type from,
                                      Type to, AffineMap map) {
   auto source = cast<RankedTensorType>(from),

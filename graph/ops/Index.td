@@ -108,6 +108,10 @@ class Graph_Scatter {
     std::optional<unsigned> getWalkedOperand() {
       return getInPlace() ? std::optional<unsigned>(2) : std::nullopt;
     }
+    std::optional<::charonia::graph::Placed> getPlaced() {
+      return ::charonia::graph::Placed{2, getReduction()};
+    }
+    ::mlir::AffineMap getPlacedMap(::charonia::graph::ContentDemand demand);
   }];
 }
 
@@ -123,6 +127,8 @@ def Graph_ScatterNDOp : Graph_IndexBase<"scatter_nd", [Graph_Inferred]>, Graph_S
     ::mlir::AffineMap getOperandMap(unsigned) { return {}; }
     ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
     int64_t getCodeSize() { return 48; }
+    ::mlir::Value writeInSteps(::mlir::OpBuilder &builder,
+                               const ::charonia::graph::Staging &staging);
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
     std::optional<::charonia::graph::RealRange> getRange(

@@ -98,6 +98,25 @@ void ScatterElementsOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 
 // scatter_nd
 
+AffineMap ScatterNDOp::getPlacedMap(ContentDemand demand) {
+  Exprs outer = getShape(getIndices());
+  auto width = constantOf(outer.pop_back_val());
+  if (!width)
+    return {};
+  Exprs updates = coordinatesOf(getUpdates()), at(updates), places;
+  at.resize(outer.size());
+  for (int64_t c = 0; c < *width; ++c) {
+    at.push_back(getAffineConstantExpr(c, getContext()));
+    places.push_back(demand(1, at));
+    at.pop_back();
+    if (!places.back())
+      return {};
+  }
+  llvm::append_range(places,
+                     ArrayRef<AffineExpr>(updates).drop_front(outer.size()));
+  return mapOf(updates.size(), places, getContext());
+}
+
 OpRole ScatterNDOp::getRole() {
   if (getInPlace())
     return OpRole::Ordered;
@@ -116,6 +135,15 @@ SmallVector<DimKind> ScatterNDOp::getResultDimKinds() {
 }
 
 // scatter_elements
+
+AffineMap ScatterElementsOp::getPlacedMap(ContentDemand demand) {
+  Exprs places = coordinatesOf(getUpdates());
+  AffineExpr place = demand(1, places);
+  if (!place)
+    return {};
+  places[getAxis()] = place;
+  return mapOf(places.size(), places, getContext());
+}
 
 CHARONIA_INFER(ScatterElementsOp) {
   ScatterElementsOp::Adaptor op(operands, attributes, properties, regions);

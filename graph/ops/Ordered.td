@@ -12,6 +12,8 @@ class Graph_OrderedBase<string mnemonic> : Graph_Op<mnemonic, [Graph_Inferred]> 
     ::mlir::AffineMap getOperandMap(unsigned) { return {}; }
     bool isExpensive() { return true; }
     ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
+    ::mlir::Value writeInSteps(::mlir::OpBuilder &builder,
+                               const ::charonia::graph::Staging &staging);
   }];
   code rowDecl = [{
     ::mlir::AffineExpr getFlops() {

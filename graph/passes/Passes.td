@@ -255,8 +255,13 @@ def StageOrdered : Pass<"stage-ordered", "mlir::func::FuncOp"> {
     For GPUs, right before kernels are formed. Before: `scatter_nd` of many updates and `scatter_elements`,
     `scan` and `sort` of few, long rows, each of which one program instance would walk. After: scatters
     update a copy of their input in place, whose elements are of 32 bits at least where
-    updates meet them; rows are scanned, or sorted, in parts first.
+    updates meet them; rows are scanned, or sorted, in parts first. Each operator says by itself how
+    (`writeInSteps`).
   }];
+  let options = [
+    Option<"instances", "instances", "int64_t", "132",
+           "Program instances that occupy all of the device: its multiprocessors">
+  ];
 }
 
 def FormKernels : Pass<"form-kernels", "mlir::func::FuncOp"> {

@@ -1,7 +1,9 @@
-// Lowers one operator, graph.scatter_nd, where its indices are known: what an
-// exporter writes for an assignment to a slice. The views and concatenations
-// that it is replaced by, and looks through, are the dialect's structure.
+// Lowers operators that put elements among others where their places are known:
+// what an exporter writes for an assignment to a slice. The views and
+// concatenations that they are replaced by, and that it looks through, are the
+// dialect's structure.
 #include "graph/analysis/IndexContent.h"
+#include "graph/ir/Elements.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "graph/passes/Views.h"
@@ -101,8 +103,18 @@ private:
 /// is.
 struct Box {
   Exprs starts, counts;
-  /// Dimension of the tuples along which the box goes there, if any.
+  /// Dimension of the updates along which the box goes there, if any.
   SmallVector<std::optional<unsigned>> along;
+};
+
+/// An operator that puts updates among the elements of its input.
+struct Scatter {
+  GraphOpInterface op;
+  Placed placed;
+
+  Value input() const { return op->getOperand(0); }
+  Value updates() const { return op->getOperand(placed.updates); }
+  Location location() const { return op->getLoc(); }
 };
 
 class ResolveScatters
@@ -120,149 +132,138 @@ class ResolveScatters
       if (changed)
         for (OpOperand &operand : op->getOpOperands())
           operand.set(withoutDetour(operand.get()));
-      auto scatter = dyn_cast<ScatterNDOp>(op);
-      if (!scatter || scatter->use_empty())
+      auto asked = cast<GraphOpInterface>(op);
+      std::optional<Placed> placed = asked.getPlaced();
+      if (!placed || asked.getUpdatedOperand() || op->use_empty())
         continue;
-      if (Value value = resolve(scatter)) {
-        scatter.getResult().replaceAllUsesWith(value);
+      if (Value value = resolve({asked, *placed})) {
+        op->getResult(0).replaceAllUsesWith(value);
         changed = true;
       }
     }
     eraseDead(getOperation());
   }
 
-  Value resolve(ScatterNDOp op) {
-    std::optional<SmallVector<int64_t>> constants =
-        contents.of(op.getIndices()).constants();
-    if (constants && !wrapped(op, *constants))
-      return {};
-    if (std::optional<Box> box = constants ? boxOf(op, *constants) : boxOf(op))
-      return assigned(op, *box);
-    return constants ? selected(op, *constants) : Value();
+  Value resolve(const Scatter &scatter) {
+    if (std::optional<Box> box = boxOf(scatter))
+      return assigned(scatter, *box);
+    return selected(scatter);
   }
 
   //===--- Which elements ------------------------------------------------===//
 
-  static unsigned widthOf(ScatterNDOp op) {
-    return *constantOf(getShape(op.getIndices()).back());
-  }
-
-  /// Makes indices count from the start. False where one leaves the input.
-  static bool wrapped(ScatterNDOp op, SmallVectorImpl<int64_t> &indices) {
-    Exprs shape = getShape(op.getInput());
-    unsigned width = widthOf(op);
-    for (auto [i, index] : llvm::enumerate(indices)) {
-      auto size = constantOf(shape[i % width]);
-      if (!size)
-        return false;
-      index += index < 0 ? *size : 0;
-      if (index < 0 || index >= *size)
-        return false;
-    }
-    return true;
-  }
-
-  /// The box that the tuples fill, where each coordinate counts up along a
-  /// dimension of the tuples of its own.
-  static std::optional<Box> boxOf(ScatterNDOp op, ArrayRef<int64_t> indices) {
-    SmallVector<int64_t> extents(
-        cast<RankedTensorType>(op.getIndices().getType()).getShape());
-    unsigned width = extents.pop_back_val();
-    if (indices.empty())
+  /// The box that the updates fill, where each coordinate counts up along a
+  /// dimension of the updates of its own, and no two updates meet.
+  std::optional<Box> boxOf(const Scatter &scatter) {
+    Exprs extents = getShape(scatter.updates()),
+          shape = getShape(scatter.input());
+    AffineMap map =
+        GraphOpInterface(scatter.op)
+            .getPlacedMap([&](unsigned operand, ArrayRef<AffineExpr> at) {
+              return indexAt(scatter.op->getOperand(operand), at, extents);
+            });
+    if (!map)
       return std::nullopt;
-    SmallVector<int64_t> strides(extents.size(), width);
-    for (unsigned t = extents.size(); t-- > 1;)
-      strides[t - 1] = strides[t] * extents[t];
-    MLIRContext *context = op.getContext();
+    known.setExtents(extents);
+    llvm::SmallBitVector used(extents.size());
     Box box;
-    for (unsigned c = 0; c < width; ++c) {
-      std::optional<unsigned> along;
-      for (auto [t, extent] : llvm::enumerate(extents)) {
-        int64_t step = extent > 1 ? indices[strides[t] + c] - indices[c] : 0;
-        if (step == 0)
-          continue;
-        if (along || step != 1)
-          return std::nullopt;
-        along = t;
-      }
-      box.along.push_back(along);
-      box.starts.push_back(getAffineConstantExpr(indices[c], context));
-      box.counts.push_back(
-          getAffineConstantExpr(along ? extents[*along] : 1, context));
-    }
-    for (size_t i = 0; i < indices.size(); ++i) {
-      unsigned c = i % width;
-      int64_t offset = box.along[c] ? int64_t(i) / strides[*box.along[c]] %
-                                          extents[*box.along[c]]
-                                    : 0;
-      if (indices[i] != *constantOf(box.starts[c]) + offset)
-        return std::nullopt;
-    }
-    Exprs tuples;
-    for (int64_t extent : extents)
-      tuples.push_back(getAffineConstantExpr(extent, context));
-    return completed(op, std::move(box), tuples);
-  }
-
-  /// The same of indices that are functions of their coordinates.
-  std::optional<Box> boxOf(ScatterNDOp op) {
-    Exprs tuples = getShape(op.getIndices()), shape = getShape(op.getInput());
-    unsigned width = widthOf(op);
-    tuples.pop_back();
-    known.setExtents(tuples);
-    Box box;
-    for (unsigned c = 0; c < width; ++c) {
-      Exprs at;
-      for (unsigned t = 0; t < tuples.size(); ++t)
-        at.push_back(builder->getAffineDimExpr(t));
-      at.push_back(builder->getAffineConstantExpr(c));
-      AffineExpr index = contentAt(op.getIndices(), at, tuples);
-      if (!index || !isWithin(index, shape[c], known))
+    for (auto [index, size] : llvm::zip_equal(map.getResults(), shape)) {
+      AffineExpr place = fromStart(index, size);
+      if (!place)
         return std::nullopt;
       std::optional<unsigned> along;
-      for (unsigned t = 0; t < tuples.size(); ++t)
-        if (index.isFunctionOfDim(t)) {
-          if (along)
+      for (unsigned t = 0; t < extents.size(); ++t)
+        if (place.isFunctionOfDim(t)) {
+          if (along || used.test(t))
             return std::nullopt;
           along = t;
         }
       AffineExpr start =
-          along ? simplify(index - builder->getAffineDimExpr(*along)) : index;
+          along ? simplify(place - builder->getAffineDimExpr(*along)) : place;
       if (!start.isSymbolicOrConstant())
         return std::nullopt;
+      if (along)
+        used.set(*along);
       box.along.push_back(along);
       box.starts.push_back(start);
-      box.counts.push_back(along ? tuples[*along]
+      box.counts.push_back(along ? extents[*along]
                                  : builder->getAffineConstantExpr(1));
     }
-    return completed(op, std::move(box), tuples);
-  }
-
-  /// The other dimensions are in it as a whole. Nothing where tuples repeat.
-  static std::optional<Box> completed(ScatterNDOp op, Box box,
-                                      ArrayRef<AffineExpr> tuples) {
-    llvm::SmallBitVector used(tuples.size());
-    for (std::optional<unsigned> t : box.along)
-      if (t) {
-        if (used.test(*t))
-          return std::nullopt;
-        used.set(*t);
-      }
-    for (auto [t, extent] : llvm::enumerate(tuples))
+    for (auto [t, extent] : llvm::enumerate(extents))
       if (!used.test(t) && constantOf(extent) != 1)
         return std::nullopt;
-    Exprs shape = getShape(op.getInput());
-    for (size_t d = box.starts.size(); d < shape.size(); ++d) {
-      box.starts.push_back(getAffineConstantExpr(0, op.getContext()));
-      box.counts.push_back(shape[d]);
-    }
     return box;
+  }
+
+  /// A place counted from the start; null where it may leave the input.
+  AffineExpr fromStart(AffineExpr index, AffineExpr size) {
+    if (isWithin(index, size, known))
+      return index;
+    AffineExpr wrapped = simplify(index + size);
+    return isWithin(wrapped, size, known) ? wrapped : AffineExpr();
+  }
+
+  /// The element of an index tensor at `coordinates` over dims that `extents`
+  /// bound; null where it is no function of them.
+  AffineExpr indexAt(Value indices, ArrayRef<AffineExpr> coordinates,
+                     ArrayRef<AffineExpr> extents) {
+    std::optional<SmallVector<int64_t>> constants =
+        contents.of(indices).constants();
+    return constants ? linearIn(*constants, indices, coordinates, extents)
+                     : contentAt(indices, coordinates, extents);
+  }
+
+  /// Elements of `table`, which has the shape of `indices`, as a sum of
+  /// multiples of dims; null where they are none.
+  AffineExpr linearIn(ArrayRef<int64_t> table, Value indices,
+                      ArrayRef<AffineExpr> coordinates,
+                      ArrayRef<AffineExpr> extents) {
+    ArrayRef<int64_t> shape =
+        cast<RankedTensorType>(indices.getType()).getShape();
+    SmallVector<int64_t> sizes;
+    for (auto [t, extent] : llvm::enumerate(extents)) {
+      bool isUsed = llvm::any_of(
+          coordinates, [&](AffineExpr c) { return c.isFunctionOfDim(t); });
+      auto size = isUsed ? constantOf(extent) : 1;
+      if (!size)
+        return {};
+      sizes.push_back(*size);
+    }
+    auto elementAt = [&](ArrayRef<int64_t> dims) -> std::optional<int64_t> {
+      SmallVector<int64_t> at;
+      for (AffineExpr c : coordinates)
+        at.push_back(evaluate(c, dims, {}).value_or(-1));
+      auto place = charonia::graph::linearize(at, shape);
+      return place ? std::optional(table[*place]) : std::nullopt;
+    };
+    SmallVector<int64_t> dims(sizes.size(), 0);
+    auto first = elementAt(dims);
+    if (!first)
+      return {};
+    AffineExpr sum = builder->getAffineConstantExpr(*first);
+    for (auto [t, size] : llvm::enumerate(sizes))
+      if (size > 1) {
+        dims[t] = 1;
+        auto next = elementAt(dims);
+        int64_t step;
+        if (!next || llvm::SubOverflow(*next, *first, step))
+          return {};
+        sum = sum + builder->getAffineDimExpr(t) * step;
+        dims[t] = 0;
+      }
+    bool isLinear = true;
+    forEachElement(RankedTensorType::get(sizes, builder->getI64Type()),
+                   [&](ArrayRef<int64_t> at) {
+                     isLinear =
+                         isLinear && evaluate(sum, at, {}) == elementAt(at);
+                   });
+    return isLinear ? sum : AffineExpr();
   }
 
   //===--- Boxes: slices and concatenations -----------------------------===//
 
-  Value assigned(ScatterNDOp op, Box box) {
-    Value input = op.getInput(), updates = ordered(op, box);
+  Value assigned(const Scatter &scatter, Box box) {
+    Value input = scatter.input(), updates = ordered(scatter, box);
     // A transposed input is assigned to as it lies.
     std::optional<SmallVector<int64_t>> permutation = permutationOf(input);
     if (permutation) {
@@ -272,8 +273,8 @@ class ResolveScatters
       box.counts = permuted(box.counts, inverse);
       updates = transposedBy(*builder, updates, inverse);
     }
-    if (op.getReduction() != ScatterReduction::none)
-      updates = combined(op, part(input, box.starts, box.counts), updates);
+    if (scatter.placed.reduction != ScatterReduction::none)
+      updates = combined(scatter, part(input, box.starts, box.counts), updates);
     Value result = joined(input, box, updates, 0);
     return permutation ? transposedBy(*builder, result, *permutation) : result;
   }
@@ -287,23 +288,18 @@ class ResolveScatters
   }
 
   /// The updates with dimensions in the order of the input's.
-  Value ordered(ScatterNDOp op, const Box &box) {
-    unsigned tuples = getShape(op.getIndices()).size() - 1;
+  Value ordered(const Scatter &scatter, const Box &box) {
+    Value value = scatter.updates();
     SmallVector<int64_t> permutation;
-    llvm::SmallBitVector used(tuples);
     for (std::optional<unsigned> t : box.along)
-      if (t) {
+      if (t)
         permutation.push_back(*t);
-        used.set(*t);
-      }
-    for (unsigned t = 0; t < tuples; ++t)
-      if (!used.test(t)) // of one element
+    for (int64_t t = 0, rank = getShape(value).size(); t < rank; ++t)
+      if (!llvm::is_contained(permutation, t)) // of one element
         permutation.push_back(t);
-    for (size_t d = tuples, e = getShape(op.getUpdates()).size(); d < e; ++d)
-      permutation.push_back(d);
-    Value value = op.getUpdates();
     if (!isIdentityPermutation(permutation))
-      value = TransposeOp::create(*builder, op.getLoc(), value, permutation);
+      value =
+          TransposeOp::create(*builder, scatter.location(), value, permutation);
     return reshaped(value, box.counts);
   }
 
@@ -340,9 +336,9 @@ class ResolveScatters
     return ConcatOp::create(*builder, value.getLoc(), parts, d);
   }
 
-  Value combined(ScatterNDOp op, Value old, Value update) {
-    Location location = op.getLoc();
-    switch (op.getReduction()) {
+  Value combined(const Scatter &scatter, Value old, Value update) {
+    Location location = scatter.location();
+    switch (scatter.placed.reduction) {
     case ScatterReduction::none:
       return update;
     case ScatterReduction::add:
@@ -440,32 +436,100 @@ class ResolveScatters
 
   //===--- Any constant indices: a choice for each place -----------------===//
 
-  Value selected(ScatterNDOp op, ArrayRef<int64_t> indices) {
-    Exprs shape = getShape(op.getInput());
-    unsigned width = widthOf(op);
-    int64_t places = 1;
-    for (unsigned c = 0; c < width; ++c)
-      if (llvm::MulOverflow(places, *constantOf(shape[c]), places) ||
-          places > mostIndices)
-        return {};
-    if (indices.empty())
+  /// Where each update goes, of tensors that at the end have the same
+  /// dimensions in the same places: rows.
+  struct Places {
+    int64_t rank = 0;  ///< Dimensions of a row.
+    int64_t count = 1; ///< Rows of the input.
+    /// Of each row of the updates, the row of the input.
+    SmallVector<int64_t> rows;
+  };
+
+  /// Nothing where an index is not known or leaves the input.
+  std::optional<Places> placesOf(const Scatter &scatter) {
+    Exprs extents = getShape(scatter.updates()),
+          shape = getShape(scatter.input());
+    llvm::SmallDenseMap<unsigned, std::optional<SmallVector<int64_t>>> tables;
+    SmallVector<int64_t> point(extents.size(), 0);
+    auto placedMap = [&] {
+      return GraphOpInterface(scatter.op)
+          .getPlacedMap([&](unsigned operand,
+                            ArrayRef<AffineExpr> coordinates) {
+            Value indices = scatter.op->getOperand(operand);
+            auto [it, isNew] = tables.try_emplace(operand);
+            if (isNew)
+              it->second = contents.of(indices).constants();
+            SmallVector<int64_t> at;
+            for (AffineExpr c : coordinates)
+              at.push_back(evaluate(c, point, {}).value_or(-1));
+            auto place = charonia::graph::linearize(
+                at, cast<RankedTensorType>(indices.getType()).getShape());
+            return it->second && place
+                       ? builder->getAffineConstantExpr((*it->second)[*place])
+                       : AffineExpr();
+          });
+    };
+    AffineMap map = placedMap();
+    if (!map)
+      return std::nullopt;
+    Places places;
+    size_t common = std::min(extents.size(), shape.size());
+    for (size_t i = 1; i <= common; ++i, ++places.rank)
+      if (map.getResult(shape.size() - i) !=
+              builder->getAffineDimExpr(extents.size() - i) ||
+          extents[extents.size() - i] != shape[shape.size() - i])
+        break;
+    SmallVector<int64_t> outer, sizes;
+    for (AffineExpr extent : ArrayRef(extents).drop_back(places.rank))
+      outer.push_back(constantOf(extent).value_or(-1));
+    for (AffineExpr extent : ArrayRef(shape).drop_back(places.rank))
+      sizes.push_back(constantOf(extent).value_or(-1));
+    int64_t updates = 1;
+    for (auto [dims, product] :
+         {std::pair(&outer, &updates), std::pair(&sizes, &places.count)})
+      for (int64_t size : *dims)
+        if (size < 0 || llvm::MulOverflow(*product, size, *product) ||
+            *product > mostIndices)
+          return std::nullopt;
+    bool isInside = true;
+    forEachElement(RankedTensorType::get(outer, builder->getI64Type()),
+                   [&](ArrayRef<int64_t> at) {
+                     llvm::copy(at, point.begin());
+                     AffineMap own = isInside ? placedMap() : AffineMap();
+                     int64_t row = 0;
+                     for (auto [d, size] : llvm::enumerate(sizes)) {
+                       auto index = own ? evaluate(own.getResult(d), point, {})
+                                        : std::nullopt;
+                       int64_t place =
+                           index ? *index + (*index < 0 ? size : 0) : -1;
+                       isInside = isInside && place >= 0 && place < size;
+                       row = isInside ? row * size + place : 0;
+                     }
+                     places.rows.push_back(row);
+                   });
+    return isInside ? std::optional(std::move(places)) : std::nullopt;
+  }
+
+  Value selected(const Scatter &scatter) {
+    std::optional<Places> places = placesOf(scatter);
+    if (!places || places->rows.empty())
       return {};
+    bool combines = scatter.placed.reduction != ScatterReduction::none;
     // The last of several updates of a place stays.
-    SmallVector<int64_t> updateOf(places, -1);
-    for (size_t tuple = 0; tuple < indices.size() / width; ++tuple) {
-      int64_t place = 0;
-      for (unsigned c = 0; c < width; ++c)
-        place = place * *constantOf(shape[c]) + indices[tuple * width + c];
-      if (updateOf[place] >= 0 && op.getReduction() != ScatterReduction::none)
+    SmallVector<int64_t> updateOf(places->count, -1);
+    for (auto [update, row] : llvm::enumerate(places->rows)) {
+      if (updateOf[row] >= 0 && combines)
         return {};
-      updateOf[place] = tuple;
+      updateOf[row] = update;
     }
-    Location location = op.getLoc();
-    Exprs rest(ArrayRef<AffineExpr>(shape).drop_front(width)), rows(rest),
-        updates(rest), mask(rest.size() + 1, builder->getAffineConstantExpr(1));
-    rows.insert(rows.begin(), builder->getAffineConstantExpr(places));
+    Location location = scatter.location();
+    Exprs shape = getShape(scatter.input()),
+          rest(ArrayRef(shape).take_back(places->rank)), rows(rest),
+          updates(rest),
+          mask(rest.size() + 1, builder->getAffineConstantExpr(1));
+    rows.insert(rows.begin(), builder->getAffineConstantExpr(places->count));
     updates.insert(updates.begin(),
-                   builder->getAffineConstantExpr(indices.size() / width));
+                   builder->getAffineConstantExpr(places->rows.size()));
     mask[0] = rows[0];
     SmallVector<bool> has;
     for (int64_t &update : updateOf) {
@@ -476,17 +540,17 @@ class ResolveScatters
       return ConstantOp::create(*builder, location, value);
     };
     Value which = constant(DenseElementsAttr::get(
-        RankedTensorType::get({places}, builder->getI64Type()),
+        RankedTensorType::get({places->count}, builder->getI64Type()),
         ArrayRef(updateOf)));
     Value condition = constant(DenseElementsAttr::get(
         cast<ShapedType>(makeType(mask, builder->getI1Type())),
         ArrayRef<bool>(has)));
-    Value old = reshaped(op.getInput(), rows);
+    Value old = reshaped(scatter.input(), rows);
     Value chosen = GatherOp::create(*builder, location,
-                                    reshaped(op.getUpdates(), updates), which,
+                                    reshaped(scatter.updates(), updates), which,
                                     /*axis=*/0);
     Value result = SelectOp::create(*builder, location, condition,
-                                    combined(op, old, chosen), old);
+                                    combined(scatter, old, chosen), old);
     return reshaped(result, shape);
   }
 

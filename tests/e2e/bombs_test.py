@@ -104,6 +104,36 @@ def test_work_on_weights_alone_is_told(tmp_path):
     ), result.stderr
 
 
+def test_sizes_of_too_many_terms(tmp_path):
+    """Named with the node and the way out, and at once: not when the engine is written."""
+    path = tmp_path / "model.onnx"
+    path.write_bytes(bombs.symbolic_concat(2100).SerializeToString())
+    with pytest.raises(harness.CharoniaError) as caught:
+        harness.compile_model(path, tmp_path / "model.engine", target="x86-64-v3")
+    said = caught.value.result.stderr
+    assert re.search(
+        r"error: \S*model.onnx: node .*: the size of the result is an expression of \d{4} terms, and "
+        r"an engine holds 4096\n  remedy: fix some of the sizes with --shape, or join fewer",
+        said,
+    ), said
+
+
+def test_many_products_that_share_their_terms(tmp_path):
+    """Each has counters in one buffer, behind those of all before it: 4500 terms once."""
+    g = bombs.Graph()
+    w, v = (g.constant(np.zeros(s), np.float32) for s in ((64, 8192), (8192, 64)))
+    y = "x"
+    for _ in range(450):
+        y = g.op("Tanh", g.op("MatMul", g.op("Tanh", g.op("MatMul", y, w)), v))
+    path, engine = tmp_path / "model.onnx", tmp_path / "model.engine"
+    path.write_bytes(
+        g.model([bombs.info("x", ["n", 64])], [bombs.info(y, ["n", 64])]).SerializeToString()
+    )
+    harness.compile_model(path, engine, target="sm_80", precision="fp16")
+    program = json.loads(harness.invoke("inspect", engine, "--json").stdout)["programs"][0]
+    assert any(buffer["name"] == "counters" for buffer in program["buffers"])
+
+
 LARGE = 2**28
 LARGE_TENSORS = {
     "ConstantOfShape": lambda g: g.op("ConstantOfShape", g.constant([LARGE])),

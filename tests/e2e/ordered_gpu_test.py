@@ -210,7 +210,10 @@ def positions(x, k: int, largest: bool):
 # Short rows, one of several parts, parts of parts (more survivors than a part has), all of a row.
 @pytest.mark.parametrize("rows, length, k, largest",
                          [(5, 17, 3, 1), (3, 128, 128, 0), (2, 129, 1, 1), (2, 1000, 1000, 0),
-                          (1, 8400, 100, 1), (2, 5003, 7, 0), (1, 21000, 500, 1), (1, 4500, 4500, 0)])  # fmt: skip
+                          (1, 8400, 100, 1), (2, 5003, 7, 0), (1, 21000, 500, 1), (1, 4500, 4500, 0),
+                          # What is sorted at once, and one more; the most of small parts and of large ones.
+                          (2, 4096, 512, 1), (2, 4097, 512, 0), (1, 4097, 513, 1), (1, 9000, 2048, 0),
+                          (1, 9000, 2049, 1)])  # fmt: skip
 def test_selection(tmp_path, rows, length, k, largest):
     rng = RNG(length)
     x = np.round(rng.standard_normal((rows, length)) * 50).astype(np.float32) / 8
@@ -267,6 +270,42 @@ def test_sums(tmp_path, shape, axis, flags):
         want -= wide
     # Whole numbers below 2^24: exact.
     np.testing.assert_array_equal(got, np.flip(want, axis) if "reverse" in flags else want)
+
+
+# sm_87 has 16 multiprocessors: rows, and columns of 256 side by side, are walked from there on.
+@pytest.mark.parametrize("shape, axis, parts",
+                         [((15, 8192), 1, True), ((16, 8192), 1, False), ((1, 8191), 1, False),
+                          ((8193, 3), 0, True), ((5, 8192, 257), 1, True)])  # fmt: skip
+@pytest.mark.parametrize("op", ["CumSum", "CumProd"])
+def test_as_many_rows_as_a_chip_has_room_for(tmp_path, shape, axis, parts, op):
+    x = RNG(len(shape)).integers(-9, 9, shape).astype(np.int32)
+    x[RNG(1).random(shape) < 0.5] = 1
+    dims = ",".join(map(str, shape))
+    text = f"""int32[{dims}] x) => (int32[{dims}] y) <int64 axis = {{{axis}}}>
+        {{ y = {op} (x, axis) }}"""
+    built = build(tmp_path, text, target="sm_87", opset=26)
+    staged = harness.invoke(
+        "compile", tmp_path / "m.onnx", "--target", "sm_87", "--stop-after", "kernels"
+    ).stdout
+    assert staged.count("= graph.scan ") == (2 if parts else 1), staged
+    if x.size > 200_000:
+        return
+    (got,) = run(tmp_path, built, {"x": x}, ["y"])
+    want = (np.cumsum if op == "CumSum" else np.cumprod)(x, axis, dtype=np.int32)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_the_largest_chip_says_how_many_rows_are_many(tmp_path):
+    """One staged graph for all chips of an engine: 20 rows are many for 16 multiprocessors, not for 108."""
+    text = "float[20,8192] x) => (float[20,8192] y) <int64 axis = {1}> { y = CumSum (x, axis) }"
+    build(tmp_path, text, target="sm_87")
+    counts = []
+    for target in ("sm_87", "sm_80", "sm_87,sm_80"):
+        staged = harness.invoke(
+            "compile", tmp_path / "m.onnx", "--target", target, "--stop-after", "kernels"
+        ).stdout
+        counts.append(staged.count("= graph.scan "))
+    assert counts == [1, 2, 2]
 
 
 def test_sums_of_open_length(tmp_path):

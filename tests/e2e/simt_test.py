@@ -204,6 +204,9 @@ def test_each_chip_has_a_program_of_its_own(tmp_path, rows, terms, columns):
     path, engine, dump = (tmp_path / n for n in ("m.onnx", "m.engine", "dump"))
     path.write_bytes(model.SerializeToString())
     harness.compile_model(path, engine, target="sm_80,sm_90a", precision="fp16", dump=dump)
+    notes = json.loads(harness.invoke("inspect", engine, "--json").stdout)["build"]["notes"]
+    peaks = {key for key in notes if key.endswith(".arena.peak")}
+    assert peaks == {"sm_80-cuda.arena.peak", "sm_90a-cuda.arena.peak"}
     # Both read one copy of the weights.
     assert engine.stat().st_size < 1.5 * 2 * weight.size + 1e6
     for arch in ("sm_80", "sm_90a"):

@@ -191,7 +191,7 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
   // Columns that nobody wants, where that is known now.
   int64_t columns = n;
   for (const Guard &g : demand.guards)
-    if (g.coordinate == e.axis(axes->column))
+    if (g.own && g.coordinate == e.axis(axes->column))
       columns = std::min(columns, graph::constantOf(g.extent).value_or(n));
   Type accumulatorType = e.computeType(p.element);
   Value start = e.splat(0, accumulatorType, {m, n});
@@ -241,7 +241,8 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
             AffineExpr at = counter * step + e.axis(isLhs ? 1 : 0);
             moved.guards.push_back({at, extent});
             if (!isLhs && columns < n)
-              moved.guards.push_back({e.axis(1), e.constant(columns)});
+              moved.guards.push_back(
+                  {e.axis(1), e.constant(columns), /*own=*/true});
             return e.emitZeroOutside(std::move(moved), p.element);
           };
           FailureOr<Value> x = operand(p.lhs(full, terms), true);

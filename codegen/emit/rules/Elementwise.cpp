@@ -20,16 +20,11 @@ bool isUnsignedValue(Value v) {
   return t.isUnsignedInteger() || t.isInteger(1);
 }
 
-/// Whether a guard says which elements of the tile are its own (Schedule), on
-/// an axis of the demand.
+/// Whether a guard says which elements of the tile are its own, on an axis of
+/// the demand.
 bool isOwn(TileEmitter &e, const Demand &demand, const Guard &guard) {
   auto axis = dyn_cast<AffineDimExpr>(guard.coordinate);
-  return axis &&
-         llvm::any_of(e.getSchedule().groups,
-                      [&](const Schedule::Group &group) {
-                        return group.own &&
-                               graph::constantOf(guard.extent) == group.own;
-                      }) &&
+  return guard.own && axis &&
          llvm::any_of(demand.coordinates, [&](AffineExpr coordinate) {
            return e.dependsOnAxis(coordinate, axis.getPosition());
          });

@@ -20,7 +20,8 @@ struct Rule : EmitOpInterface::ExternalModel<Rule<Op, function>, Op> {
   }
 };
 
-/// A model of an operator of role Ordered, which tiles may be demanded of too.
+/// A model of an operator of role Ordered, which writes its result itself: no
+/// tile of it is demanded.
 template <typename Op,
           LogicalResult (*program)(Op, TileEmitter &, const Demand &, Value)>
 struct OrderedRule

@@ -91,11 +91,8 @@ LogicalResult copyInput(Op op, TileEmitter &e, const Demand &demand,
       whole.push_back(d);
       extents.push_back(shape[d]);
     }
-  bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu;
   int64_t block =
-      endsWithLast(whole, shape)
-          ? (cpu ? 4 * e.getTarget().vectorElements : orderedBlock(demand))
-          : 1;
+      endsWithLast(whole, shape) ? 4 * e.getTarget().vectorElements : 1;
   AffineExpr count = extentOf(e, shape, whole);
   Demand at = block > 1 ? e.addAxis(demand, block) : demand;
   auto body = [&](AffineExpr i,
@@ -121,17 +118,20 @@ LogicalResult copyInput(Op op, TileEmitter &e, const Demand &demand,
 }
 
 /// Writes `count` updates over the input in their order. `target` gives where
-/// one goes, and its value.
+/// one goes, and its value. For one thread: on a GPU updates come in place.
 template <typename Op>
 LogicalResult writeInOrder(
     Op op, TileEmitter &e, const Demand &demand, Value buffer, AffineExpr count,
     function_ref<FailureOr<std::pair<Demand, Value>>(AffineExpr)> target) {
+  if (e.getTarget().kind == EmitTarget::Kind::Gpu) {
+    e.error({op.getResult(), {}, {}, {}},
+            "is not written in steps for a GPU (stage-ordered)");
+    return failure();
+  }
   if (failed(copyInput(op, e, demand, buffer)))
     return failure();
   auto body = [&](AffineExpr i,
                   ArrayRef<Value>) -> FailureOr<SmallVector<Value>> {
-    // Other threads may have copied, or updated, what this one reads.
-    tile::BarrierOp::create(e.b(), e.loc());
     auto found = target(i);
     if (failed(found))
       return failure();

@@ -233,7 +233,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
             simt::WarpReduceOp, simt::ConvertOp, simt::SliceOp, simt::DotOp>(
           each)
       // Scan.cpp, Sort.cpp
-      .Case<tile::ScanOp, tile::SortOp, tile::BarrierOp>(each)
+      .Case<tile::ScanOp, tile::SortOp>(each)
       // Dots.cpp
       .Case<simt::WarpgroupDotOp, simt::WaitDotsOp, simt::FenceSharedOp>(each)
       .Default([&](Operation *) { return lowerScalar(op); });

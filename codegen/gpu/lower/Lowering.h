@@ -177,7 +177,6 @@ private:
   void lowerOp(tile::ScanOp op);
   // Sort.cpp
   void lowerOp(tile::SortOp op);
-  void lowerOp(tile::BarrierOp op);
   void lowerOp(simt::ConvertOp op);
   void lowerOp(tile::BroadcastOp op);
   void lowerOp(tile::TransposeOp op);

@@ -14,10 +14,6 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::gpu;
 
-void KernelLowering::lowerOp(tile::BarrierOp) {
-  NVVM::Barrier0Op::create(b, loc);
-}
-
 namespace {
 /// What the loops of a sort are written with; all on index.
 struct SortCode {

@@ -89,7 +89,8 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   let description = [{
     With `update` the map need not be injective and other program instances may store to
     the same elements: every value takes part once, in an order that is
-    not told. Floats and integers that do not replace others are of 32 or 64 bits. A GPU has this.
+    not told. Floats and integers that do not replace others are of 32 or 64 bits. Code of a CPU
+    has no such store and says so.
   }];
   let arguments = (ins Tile_Tensor:$value, Tile_BufferType:$buffer, Variadic<Tile_Symbol>:$symbols,
     AffineMapAttr:$map, AffineMapAttr:$shape, I64Attr:$rank,
@@ -222,15 +223,6 @@ def Tile_ScanOp : Tile_Op<"scan", [Pure, AllTypesMatch<["input", "result"]>,
     $input `,` $carry attr-dict `:` type($input) `,` type($carry) $combiner
   }];
   let hasVerifier = 1;
-}
-
-def Tile_BarrierOp : Tile_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "What this program instance has stored is what it loads from here on";
-  let description = [{
-    A kernel that loads from a buffer that it stores to has one between. Outside of
-    branches that threads could take apart.
-  }];
-  let assemblyFormat = "attr-dict";
 }
 
 def Tile_SortOp : Tile_Op<"sort", [MemoryEffects<[MemRead, MemWrite]>]> {

@@ -53,4 +53,43 @@ TEST(Program, OnlyWeightsAreReadAheadOfTurn) {
                   "mistake of the compiler, please report it");
 }
 
+/// `count` launches of two kernels by turns, each with counters of its own.
+engine::Program withCounters(unsigned count, mlir::MLIRContext &context) {
+  engine::Program program;
+  program.kernels.resize(2);
+  for (unsigned i = 0; i < count; ++i) {
+    engine::Step launch;
+    launch.kernel = i % 2;
+    launch.symbols = {1};
+    program.steps.push_back(launch);
+  }
+  mlir::AffineExpr size = getAffineSymbolExpr(0, &context);
+  std::vector<CompiledKernel> kernels(2);
+  for (auto [i, rows] : {std::pair(0, 16), std::pair(1, 64)}) {
+    kernels[i].counters = (size + (rows - 1)).floorDiv(rows);
+    kernels[i].scratch = kernels[i].counters * 4096;
+  }
+  addScratch(program, kernels);
+  return program;
+}
+
+TEST(Program, CountersOfManyLaunchesAreFewTerms) {
+  mlir::MLIRContext context;
+  engine::Program program = withCounters(2000, context);
+  ASSERT_EQ(program.steps.size(), 2001u);
+  std::vector<int64_t> sizes = {7, 100};
+  int64_t bytes = 0;
+  for (unsigned i = 1; i < program.steps.size(); ++i) {
+    const engine::Argument &counters = program.steps[i].args.back();
+    ASSERT_LE(counters.offset.terms().size(), 32u);
+    ASSERT_EQ(counters.offset.evaluate(sizes).value(), bytes);
+    bytes += 4 * (i % 2 ? 7 : 2);
+  }
+  EXPECT_EQ(program.steps[0].bytes.evaluate(sizes).value(), bytes);
+  EXPECT_EQ(program.buffers[program.steps[0].args[0].buffer]
+                .size.evaluate(sizes)
+                .value(),
+            bytes);
+}
+
 } // namespace

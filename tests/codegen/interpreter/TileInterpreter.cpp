@@ -539,7 +539,6 @@ private:
         .Case<tile::ReduceOp>([&](auto op) { reduce(op); })
         .Case<tile::ScanOp>([&](auto op) { scan(op); })
         .Case<tile::SortOp>([&](auto op) { sort(op); })
-        .Case<tile::BarrierOp>([](auto) {})
         .Case<scf::ForOp>([&](auto op) { loop(op); })
         .Case<scf::IfOp>([&](auto op) {
           Region &region = integer(op.getCondition()) ? op.getThenRegion()

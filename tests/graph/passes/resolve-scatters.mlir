@@ -83,3 +83,23 @@ module attributes {graph.symbols = [{name = "n", min = 1, opt = 8, max = 64, div
     return %3 : tensor<?x4xf32, #x>
   }
 }
+
+// -----
+
+// Single elements along an axis: a box, and any known places.
+// CHECK-LABEL: @elements
+// CHECK-DAG: %[[A:.*]] = graph.slice %arg0 {starts = affine_map<() -> (0, 0)>{{.*}} -> tensor<2x1xf32>
+// CHECK-DAG: %[[B:.*]] = graph.slice %arg0 {starts = affine_map<() -> (0, 3)>{{.*}} -> tensor<2x1xf32>
+// CHECK-DAG: graph.concat %[[A]], %arg1, %[[B]] {axis = 1 : i64}
+// CHECK-DAG: graph.constant dense<[0, 0, 0, 1, 0, 3, 0, 0]>
+// CHECK-DAG: graph.constant dense<[true, false, false, true, false, true, false, false]>
+// CHECK-NOT: graph.scatter_elements none
+// CHECK:     graph.scatter_elements add
+func.func @elements(%x: tensor<2x4xf32>, %u: tensor<2x2xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) {
+  %box = graph.constant dense<[[1, 2], [1, 2]]> : tensor<2x2xi64>
+  %any = graph.constant dense<[[0, -1], [1, 1]]> : tensor<2x2xi64>
+  %0 = graph.scatter_elements none %x, %box, %u {axis = 1} : (tensor<2x4xf32>, tensor<2x2xi64>, tensor<2x2xf32>) -> tensor<2x4xf32>
+  %1 = graph.scatter_elements none %x, %any, %u {axis = 1} : (tensor<2x4xf32>, tensor<2x2xi64>, tensor<2x2xf32>) -> tensor<2x4xf32>
+  %2 = graph.scatter_elements add %x, %any, %u {axis = 1} : (tensor<2x4xf32>, tensor<2x2xi64>, tensor<2x2xf32>) -> tensor<2x4xf32>
+  return %0, %1, %2 : tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>
+}

@@ -1,4 +1,4 @@
-// RUN: charonia-opt %s -stage-ordered -split-input-file | FileCheck %s
+// RUN: charonia-opt %s -stage-ordered -split-input-file -mlir-print-local-scope | FileCheck %s
 // The least 50 of a long row: those of each of its parts, then those of all.
 // CHECK-LABEL: func.func @select
 // CHECK: graph.pad constant %arg0, {{.*}} -> tensor<3x51200xi64>
@@ -14,13 +14,40 @@ func.func @select(%x: tensor<3x50257xi64>) -> tensor<3x50257xi64> {
 
 // -----
 
-// Of most of a row nothing is gained.
-// CHECK-LABEL: func.func @sort
-// CHECK-NOT: graph.pad
-// CHECK: graph.sort
-func.func @sort(%x: tensor<3x50257xi64>) -> tensor<3x50257xi64> {
-  %0 = graph.sort %x {count = affine_map<() -> (50257)>} : (tensor<3x50257xi64>) -> tensor<3x50257xi64>
-  return %0 : tensor<3x50257xi64>
+// Up to 512 that are kept, parts have 2048 elements; up to 2048, they have 4096, so that a part
+// leaves half of itself at most. Of more nothing is gained.
+// CHECK-LABEL: func.func @kept
+// CHECK: graph.sort {{.*}}(512)>} : (tensor<3x25x2048xi64>)
+// CHECK: graph.sort {{.*}}(512)>} : (tensor<3x7x2048xi64>)
+// CHECK: graph.sort {{.*}}(512)>} : (tensor<3x3584xi64>)
+// CHECK: graph.sort {{.*}}(513)>} : (tensor<3x13x4096xi64>)
+// CHECK: graph.sort {{.*}}(513)>} : (tensor<3x2x4096xi64>)
+// CHECK: graph.sort {{.*}}(513)>} : (tensor<3x1026xi64>)
+// CHECK: graph.sort {{.*}}(2048)>} : (tensor<3x13x4096xi64>)
+// CHECK: graph.sort {{.*}}(2048)>} : (tensor<3x7x4096xi64>)
+// CHECK: graph.sort {{.*}}(2048)>} : (tensor<3x4x4096xi64>)
+// CHECK: graph.sort {{.*}}(2048)>} : (tensor<3x2x4096xi64>)
+// CHECK: graph.sort {{.*}}(2048)>} : (tensor<3x4096xi64>)
+// CHECK: graph.sort {{.*}}(2049)>} : (tensor<3x50257xi64>)
+func.func @kept(%x: tensor<3x50257xi64>) -> (tensor<3x50257xi64>, tensor<3x50257xi64>, tensor<3x50257xi64>, tensor<3x50257xi64>) {
+  %0 = graph.sort %x {count = affine_map<() -> (512)>} : (tensor<3x50257xi64>) -> tensor<3x50257xi64>
+  %1 = graph.sort %x {count = affine_map<() -> (513)>} : (tensor<3x50257xi64>) -> tensor<3x50257xi64>
+  %2 = graph.sort %x {count = affine_map<() -> (2048)>} : (tensor<3x50257xi64>) -> tensor<3x50257xi64>
+  %3 = graph.sort %x {count = affine_map<() -> (2049)>} : (tensor<3x50257xi64>) -> tensor<3x50257xi64>
+  return %0, %1, %2, %3 : tensor<3x50257xi64>, tensor<3x50257xi64>, tensor<3x50257xi64>, tensor<3x50257xi64>
+}
+
+// -----
+
+// What fits into shared memory is sorted there, as a whole.
+// CHECK-LABEL: func.func @at_once
+// CHECK: graph.sort %arg0 {{.*}} : (tensor<4096xi64>)
+// CHECK: graph.sort {{.*}} : (tensor<3x2048xi64>)
+// CHECK: graph.sort {{.*}} : (tensor<3xi64>)
+func.func @at_once(%x: tensor<4096xi64>, %y: tensor<4097xi64>) -> (tensor<4096xi64>, tensor<4097xi64>) {
+  %0 = graph.sort %x {count = affine_map<() -> (1)>} : (tensor<4096xi64>) -> tensor<4096xi64>
+  %1 = graph.sort %y {count = affine_map<() -> (1)>} : (tensor<4097xi64>) -> tensor<4097xi64>
+  return %0, %1 : tensor<4096xi64>, tensor<4097xi64>
 }
 
 // -----
@@ -39,14 +66,53 @@ func.func @long_sums(%x: tensor<64000xf32>) -> tensor<64000xf32> {
 
 // -----
 
-// Many rows, or short ones, have instances enough.
+// As many rows as the device has room for, and short ones, are walked from end to end.
 // CHECK-LABEL: func.func @many_rows
 // CHECK-NOT: graph.pad
 // CHECK-COUNT-2: graph.scan
-func.func @many_rows(%x: tensor<1000x64000xf32>, %y: tensor<4096xf32>) -> (tensor<1000x64000xf32>, tensor<4096xf32>) {
-  %0 = graph.scan sum %x {axis = 1} : (tensor<1000x64000xf32>) -> tensor<1000x64000xf32>
-  %1 = graph.scan sum %y {axis = 0} : (tensor<4096xf32>) -> tensor<4096xf32>
-  return %0, %1 : tensor<1000x64000xf32>, tensor<4096xf32>
+func.func @many_rows(%x: tensor<132x8192xf32>, %y: tensor<8191xf32>) -> (tensor<132x8192xf32>, tensor<8191xf32>) {
+  %0 = graph.scan sum %x {axis = 1} : (tensor<132x8192xf32>) -> tensor<132x8192xf32>
+  %1 = graph.scan sum %y {axis = 0} : (tensor<8191xf32>) -> tensor<8191xf32>
+  return %0, %1 : tensor<132x8192xf32>, tensor<8191xf32>
+}
+
+// -----
+
+// One row less is not enough, nor are columns that one program instance takes side by side.
+// CHECK-LABEL: func.func @few_rows
+// CHECK: graph.scan sum {{.*}} : (tensor<131x8x1024xf32>)
+// CHECK: graph.scan sum {{.*}} : (tensor<131x8x1xf32>)
+// CHECK: graph.scan sum {{.*}} : (tensor<8x1024x4096xf32>)
+// CHECK: graph.scan sum {{.*}} : (tensor<8x1x4096xf32>)
+func.func @few_rows(%x: tensor<131x8192xf32>, %y: tensor<8192x4096xf32>) -> (tensor<131x8192xf32>, tensor<8192x4096xf32>) {
+  %0 = graph.scan sum %x {axis = 1} : (tensor<131x8192xf32>) -> tensor<131x8192xf32>
+  %1 = graph.scan sum %y {axis = 0} : (tensor<8192x4096xf32>) -> tensor<8192x4096xf32>
+  return %0, %1 : tensor<131x8192xf32>, tensor<8192x4096xf32>
+}
+
+// -----
+
+// Maxima begin with what all others are above; products of floats are taken in order.
+// CHECK-LABEL: func.func @kinds
+// CHECK: graph.constant dense<-9223372036854775808> : tensor<i64>
+// CHECK: graph.scan max {{.*}} : (tensor<8x1024xi64>)
+// CHECK: graph.max
+// CHECK: graph.constant dense<0x7F800000> : tensor<f32>
+// CHECK: graph.scan min {{.*}} {axis = 1 : i64, reverse} : (tensor<8x1024xf32>)
+// CHECK: graph.min
+// CHECK: graph.constant dense<255> : tensor<ui8>
+// CHECK: graph.scan min {{.*}} : (tensor<8x1024xui8>)
+// CHECK: graph.constant dense<1> : tensor<i64>
+// CHECK: graph.scan prod {{.*}} : (tensor<8x1024xi64>)
+// CHECK: graph.mul
+// CHECK: graph.scan prod %arg1 {{.*}} : (tensor<8192xf32>)
+func.func @kinds(%x: tensor<8192xi64>, %y: tensor<8192xf32>, %z: tensor<8192xui8>) -> (tensor<8192xi64>, tensor<8192xf32>, tensor<8192xui8>, tensor<8192xi64>, tensor<8192xf32>) {
+  %0 = graph.scan max %x {axis = 0} : (tensor<8192xi64>) -> tensor<8192xi64>
+  %1 = graph.scan min %y {axis = 0, reverse} : (tensor<8192xf32>) -> tensor<8192xf32>
+  %2 = graph.scan min %z {axis = 0} : (tensor<8192xui8>) -> tensor<8192xui8>
+  %3 = graph.scan prod %x {axis = 0} : (tensor<8192xi64>) -> tensor<8192xi64>
+  %4 = graph.scan prod %y {axis = 0} : (tensor<8192xf32>) -> tensor<8192xf32>
+  return %0, %1, %2, %3, %4 : tensor<8192xi64>, tensor<8192xf32>, tensor<8192xui8>, tensor<8192xi64>, tensor<8192xf32>
 }
 
 // -----
