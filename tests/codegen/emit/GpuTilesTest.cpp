@@ -48,6 +48,15 @@ TEST(GpuTiles, WidthsFillTheChip) {
   EXPECT_EQ(tile.n & (tile.n - 1), 0);
 }
 
+TEST(GpuTiles, OfEqualEstimatesMoreWarpsCopy) {
+  GpuDot dot{6272, 256, 1024};
+  dot.chip = charonia::GpuTarget::get("sm_90a");
+  GpuTile tile = chooseGpuTile(dot);
+  EXPECT_EQ(tile.m, 128);
+  EXPECT_EQ(tile.n, 128);
+  EXPECT_EQ(tile.warps, 8);
+}
+
 TEST(GpuTiles, TilesAreNotMostlyEmpty) {
   for (int64_t m : {1, 3, 17, 49, 197, 3136})
     for (int64_t n : {8, 10, 64, 1000, 50257})
