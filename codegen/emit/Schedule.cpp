@@ -87,10 +87,9 @@ void Chooser::rows() {
                           product(k, others)));
   bool fits = isStatic(whole) && n <= most;
   add(whole,
-      fits              ? n
-      : cpu             ? t.vectorElements * 4
-      : isStatic(whole) ? most
-                        : std::min<int64_t>(llvm::bit_ceil<uint64_t>(n), 4096),
+      fits  ? n
+      : cpu ? t.vectorElements * 4
+            : std::min<int64_t>(llvm::bit_ceil<uint64_t>(n), 4096),
       /*sequential=*/true);
   // Long rows are kept in shared memory, which leaves a multiprocessor one or
   // two instances.

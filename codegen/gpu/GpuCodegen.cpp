@@ -109,7 +109,7 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   alignRows(function);
   if (failed(assignLayouts(function, warps, target)))
     return failure();
-  bool keepsAll = keepRows(function, target.sharedBytes);
+  int64_t instances = keepRows(function, target.sharedBytes);
   issueLoadsEarly(function);
   dumper.dump(function, "layouts");
   PipelineOptions pipeline;
@@ -138,9 +138,8 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   lowering.indexBits = integerAttr(kernel, tile::kIndexBitsAttr, 32);
   lowering.sharedBytes = result.sharedBytes;
   lowering.residents = integerAttr(kernel, tile::kResidentsAttr, 1);
-  // One instance's copies run under another's arithmetic, if there is room.
-  if (keepsAll && 2 * result.sharedBytes <= target.sharedBytes)
-    lowering.residents = std::max(lowering.residents, 2u);
+  if (result.sharedBytes <= sharedBytesOf(target.sharedBytes, instances))
+    lowering.residents = std::max<int64_t>(lowering.residents, instances);
   FailureOr<LLVM::LLVMFuncOp> thread =
       KernelLowering(function, b, lowering).run();
   if (failed(thread))

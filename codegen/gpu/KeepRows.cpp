@@ -1,10 +1,12 @@
 #include "codegen/gpu/KeepRows.h"
 #include "codegen/gpu/LayoutPlan.h"
+#include "codegen/gpu/SharedMemory.h"
 #include "codegen/gpu/Streams.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -142,26 +144,48 @@ void copyAhead(scf::ForOp first, ArrayRef<Row *> rows) {
     }
 }
 
+/// Loads of a loop's body that could be issued in any iteration before theirs.
+SmallVector<tile::LoadOp> freeLoads(scf::ForOp loop) {
+  SmallVector<tile::LoadOp> loads;
+  for (auto load : loop.getBody()->getOps<tile::LoadOp>())
+    if (llvm::all_of(load->getOperands(), [&](Value operand) {
+          return operand == loop.getInductionVar() ||
+                 loop.isDefinedOutsideOfLoop(operand);
+        }))
+      loads.push_back(load);
+  return loads;
+}
+
 /// Each iteration waits for its own tile, while later ones are on their way:
 /// how many of them is part of the instruction, so the loop is written out if
-/// it is short.
+/// it is short. What else it loads is asked for an iteration ahead.
 void waitInLoop(scf::ForOp loop, int64_t count) {
-  constexpr int64_t mostWrittenOut = 8;
+  constexpr int64_t mostWrittenOut = 16;
   OpBuilder b(loop);
   Location loc = loop.getLoc();
   if (count > mostWrittenOut) {
     simt::WaitAsyncOp::create(b, loc, 0);
     return;
   }
+  SmallVector<tile::LoadOp> loads = freeLoads(loop);
+  SmallVector<IRMapping> mappings(count);
+  auto issue = [&](int64_t i) {
+    mappings[i].map(loop.getInductionVar(),
+                    arith::ConstantIndexOp::create(b, loc, i));
+    for (tile::LoadOp load : loads)
+      b.clone(*load, mappings[i]);
+  };
+  issue(0);
   SmallVector<Value> carried(loop.getInitArgs());
   for (int64_t i = 0; i < count; ++i) {
+    if (i + 1 < count)
+      issue(i + 1);
     simt::WaitAsyncOp::create(b, loc, count - 1 - i);
-    IRMapping mapping;
-    mapping.map(loop.getInductionVar(),
-                arith::ConstantIndexOp::create(b, loc, i));
+    IRMapping &mapping = mappings[i];
     mapping.map(loop.getRegionIterArgs(), carried);
     for (Operation &op : loop.getBody()->without_terminator())
-      b.clone(op, mapping);
+      if (!llvm::is_contained(loads, &op))
+        b.clone(op, mapping);
     carried.clear();
     for (Value value : loop.getBody()->getTerminator()->getOperands())
       carried.push_back(mapping.lookupOrDefault(value));
@@ -170,39 +194,55 @@ void waitInLoop(scf::ForOp loop, int64_t count) {
   loop.erase();
 }
 
+/// All loads of an iteration are issued before the first is waited for.
+void issueTogether(scf::ForOp loop) {
+  for (tile::LoadOp load : llvm::reverse(freeLoads(loop)))
+    load->moveBefore(&loop.getBody()->front());
+}
+
+/// Keeps the rows that fit in `available` bytes; says whether there are any.
 bool keepRowsOf(func::FuncOp function, Block &block, int64_t available) {
   SmallVector<Row> rows = findRows(function, block);
   llvm::MapVector<Operation *, SmallVector<Row *>> byLoop;
-  bool all = true;
+  llvm::SetVector<Operation *> later;
   for (Row &row : rows) {
-    if (row.bytes() > available) {
-      all = false;
+    if (row.bytes() > available)
       continue;
-    }
     available -= row.bytes();
     byLoop[loopOf(row.loads.front())].push_back(&row);
+    for (tile::LoadOp load : row.loads)
+      later.insert(loopOf(load));
   }
   for (auto &[first, kept] : byLoop)
     copyAhead(cast<scf::ForOp>(first), kept);
   for (auto &[first, kept] : byLoop) {
+    later.remove(first);
     for (Row *row : kept)
       for (tile::LoadOp load : row->loads)
         load.erase();
     waitInLoop(cast<scf::ForOp>(first), kept.front()->count);
   }
-  return all && !byLoop.empty();
+  for (Operation *loop : later)
+    issueTogether(cast<scf::ForOp>(loop));
+  return !byLoop.empty();
 }
 
 } // namespace
 
-bool charonia::gpu::keepRows(func::FuncOp function, int64_t sharedBytes) {
+int64_t charonia::gpu::keepRows(func::FuncOp function, int64_t sharedBytes) {
   // Dots have their own rings.
   if (function.walk([](simt::ToSharedOp) { return WalkResult::interrupt(); })
           .wasInterrupted())
-    return false;
-  int64_t available = sharedBytes;
-  function.walk([&](simt::AllocOp op) {
-    available -= op.getSlots() * op.getMemory().getType().getBytes();
-  });
-  return keepRowsOf(function, function.getBody().front(), available);
+    return 1;
+  // What conversions take beside it.
+  func::FuncOp copy = function.clone();
+  int64_t taken = allocateShared(copy);
+  copy.erase();
+  // One instance's copies run under the other's arithmetic.
+  Block &block = function.getBody().front();
+  for (int64_t instances : {2, 1})
+    if (keepRowsOf(function, block,
+                   sharedBytesOf(sharedBytes, instances) - taken))
+      return instances;
+  return 1;
 }

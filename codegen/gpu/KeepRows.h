@@ -6,12 +6,21 @@
 
 namespace charonia::gpu {
 
+/// What each program instance may have of a multiprocessor's shared memory
+/// where so many share it and one alone may have `sharedBytes`: of each the
+/// chip takes 1 KB itself.
+inline int64_t sharedBytesOf(int64_t sharedBytes, int64_t instances) {
+  return (sharedBytes + 1024) / instances - 1024;
+}
+
 /// Loads that several loops, one behind the other, do alike come from shared
 /// memory (of `sharedBytes`) if all of their tiles fit there: asynchronous
 /// copies bring them, issued all at once before the first loop, so that memory
-/// is read once and early. A thread copies what it will read itself.
-/// Says whether there are rows and all of them are kept.
-bool keepRows(mlir::func::FuncOp function, int64_t sharedBytes);
+/// is read once and early. A thread copies what it will read itself. What is
+/// left to load is asked for before it is needed.
+/// Says how many program instances a multiprocessor should have: two where what
+/// is kept leaves room for that.
+int64_t keepRows(mlir::func::FuncOp function, int64_t sharedBytes);
 
 } // namespace charonia::gpu
 

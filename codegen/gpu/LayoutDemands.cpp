@@ -44,7 +44,8 @@ void LayoutPlan::demand(Value value, const LinearLayout &layout) {
       load && !anchored(value)) {
     AccessOp access = AccessOp::get(load);
     int64_t threads = int64_t(warps) * kLanes;
-    if (load.getType().getNumElements() > threads) {
+    if (load.getType().getNumElements() > threads &&
+        !unalignedRuns(access, axesOf(access), layout)) {
       LinearLayout best = coalesced(access);
       unsigned asked = judge(access, layout).runBytes,
                possible = judge(access, best).runBytes;

@@ -87,6 +87,29 @@ Coalescing LayoutPlan::judge(const AccessOp &access,
   return result;
 }
 
+std::optional<unsigned>
+LayoutPlan::unalignedRuns(const AccessOp &access,
+                          ArrayRef<tile::AxisAccess> axes,
+                          const LinearLayout &layout) {
+  constexpr unsigned bits = 16, vector = kVectorBytes * 8 / bits;
+  if (!access.buffer || access.rank < 1 ||
+      simt::elementBits(access.tile.getElementType()) != bits ||
+      access.checks != ArrayRef<int64_t>{access.rank - 1})
+    return std::nullopt;
+  auto extent =
+      dyn_cast<AffineConstantExpr>(access.shape.getResult(access.rank - 1));
+  if (!extent || extent.getValue() < 4 * vector)
+    return std::nullopt;
+  for (unsigned axis = 0; axis < access.tile.getRank(); ++axis) {
+    const tile::AxisAccess &along = axes[axis];
+    if (along.stride == 1 && along.contiguous >= vector &&
+        along.alignment < vector / 2 && along.steppedChecks >= vector &&
+        axisVector(layout, axis, vector).size() == llvm::Log2_32(vector))
+      return axis;
+  }
+  return std::nullopt;
+}
+
 //===----------------------------------------------------------------------===//
 // Hints
 //===----------------------------------------------------------------------===//
@@ -158,9 +181,14 @@ LinearLayout LayoutPlan::defaultLayout(Value value) const {
     unsigned i = argument.getArgNumber() - 1;
     if (auto hint = hintFromUsers(loop.getResult(i)))
       return *hint;
-    if (auto hint =
-            hintFromProducers(loop.getBody()->getTerminator()->getOperand(i)))
+    // What is near none, as a count, lies as what is carried beside it.
+    auto yielded = loop.getBody()->getTerminator()->getOperands();
+    if (auto hint = hintFromProducers(yielded[i]))
       return *hint;
+    for (Value other : yielded)
+      if (isTile(other) && tile::shapeOf(other) == tile::shapeOf(value))
+        if (auto hint = hintFromProducers(other))
+          return *hint;
   }
   if (auto hint = hintFromProducers(value))
     return *hint;

@@ -92,6 +92,13 @@ public:
   static Coalescing judge(const tile::AccessOp &access,
                           llvm::ArrayRef<tile::AxisAccess> axes,
                           const LinearLayout &layout, bool mayEnd = true);
+  /// The axis along which a thread loads runs as long as vectors that begin
+  /// anywhere in memory, so that each lies in two aligned ones: elements of 16
+  /// bits, of which a row of known length is checked.
+  static std::optional<unsigned>
+  unalignedRuns(const tile::AccessOp &access,
+                llvm::ArrayRef<tile::AxisAccess> axes,
+                const LinearLayout &layout);
 
 private:
   /// The analysis of each axis, made once for each operation.

@@ -391,6 +391,51 @@ def test_long_rows(tmp_path, name, columns, precision):
         assert harness.scaled_error(want, got.astype(np.float32)) <= LIMITS[precision]
 
 
+@pytest.mark.parametrize("precision, limit", [("fp32", 1e-5), ("fp16", 1e-3)])
+@pytest.mark.parametrize("columns", [8195, 12288])
+def test_moments_of_long_rows(tmp_path, columns, precision, limit):
+    """Mean and variance come from one walk, as exact where the mean is large; scale and shift
+    begin elsewhere than the row."""
+    rows, rng = 34, np.random.default_rng(columns)
+    text = LONG_ROWS["norm"].replace("FLOAT", "float").replace("R,", f"{rows},").replace("N]", f"{columns}]")
+    model = onnx.parser.parse_model(
+        f'<ir_version: 9, opset_import: ["" : 17]>\nagraph (float[{rows},{columns}] {text}'
+    )
+    halves = lambda *shape: rng.standard_normal(shape).astype(np.float16).astype(np.float32)
+    feeds = {"x": halves(rows, columns) * 4, "z": halves(rows, columns), "g": halves(columns), "b": halves(columns)}
+    feeds["x"] += np.where(np.arange(rows) % 2, 1000, 0).astype(np.float32)[:, None]
+    feeds["x"] = feeds["x"].astype(np.float16).astype(np.float32)
+    path, engine, dump = tmp_path / "m.onnx", tmp_path / "m.engine", tmp_path / "dump"
+    onnx.save(model, path)
+    harness.compile_model(path, engine, target="sm_90a", precision=precision, dump=dump)
+    (program,) = dump.glob("*-cuda-code/*/*0-tile.mlir")
+    assert program.read_text().count("scf.for") == 2
+    (got,) = harness.run_engine(engine, feeds, ["y"], tmp_path / "run", device="simt", dump=dump)
+    s = feeds["x"].astype(np.float64) + feeds["z"]
+    want = (s - s.mean(1, keepdims=True)) / np.sqrt(s.var(1, keepdims=True) + 1e-5) * feeds["g"] + feeds["b"]
+    assert harness.scaled_error(want, got.astype(np.float64)) <= limit
+
+
+@pytest.mark.parametrize("columns", [800, 8195])
+def test_softmax_of_what_is_not_finite(tmp_path, columns):
+    """As short rows: -inf has no share, rows with NaN, inf or nothing but -inf are NaN."""
+    rng = np.random.default_rng(columns)
+    x = rng.standard_normal((6, columns)).astype(np.float32)
+    x[0, : columns // 2] = -np.inf
+    x[1, 3] = x[2, -1] = np.inf
+    x[3, columns - 5] = np.nan
+    x[4] = -np.inf
+    text = f'<ir_version: 9, opset_import: ["" : 17]>\nagraph (float[6,{columns}] x) => (float[6,{columns}] y) {{ y = Softmax(x) }}'
+    path, engine, dump = tmp_path / "m.onnx", tmp_path / "m.engine", tmp_path / "dump"
+    onnx.save(onnx.parser.parse_model(text), path)
+    harness.compile_model(path, engine, target="sm_90a", dump=dump)
+    (got,) = harness.run_engine(engine, {"x": x}, ["y"], tmp_path / "run", device="simt", dump=dump)
+    with np.errstate(invalid="ignore"):
+        want = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+        want /= want.sum(1, keepdims=True)
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-6)
+
+
 def recurrence(op, direction):
     """Without an initial state, which is then zeros of as many rows as there are sequences."""
     steps, size, hidden = 3, 8, 8

@@ -24,6 +24,18 @@ public:
 
   AffineExpr getExtent() const { return extent; }
 
+  /// Whether a GPU walks along the row: then all that is known of it should
+  /// come from one walk.
+  bool isWalked(const Demand &at) const {
+    Demand start = startOf(at);
+    for (unsigned i = 0; i < start.rank(); ++i)
+      if (llvm::none_of(start.coordinates,
+                        [&](AffineExpr c) { return e.dependsOnAxis(c, i); }))
+        start.tile[i] = 1;
+    return e.getTarget().kind == EmitTarget::Kind::Gpu &&
+           hasSteps(e, start, extent, endsWithLast(axes, shape));
+  }
+
   /// A tile of the input.
   FailureOr<Value> element(const Demand &d) {
     return e.emit({input, d.tile, d.coordinates, {}});
@@ -33,41 +45,56 @@ public:
   FailureOr<Value> reduce(const Demand &at, unsigned part,
                           graph::ReduceKind kind,
                           function_ref<FailureOr<Value>(const Demand &)> f) {
-    Demand start = at;
-    for (int64_t axis : axes)
-      start.coordinates[axis] = e.constant(0);
-    start.guards.clear();
-    FailureOr<SmallVector<Value>> result =
-        e.emitPart(start, part, [&](const Demand &outer) {
-          Type type = e.computeType(
-              cast<RankedTensorType>(input.getType()).getElementType());
-          ReductionOf reduction{kind};
-          return reduceOver(
-              e, outer, extent, endsWithLast(axes, shape),
-              {reduction.neutral(type)},
-              [&](OpBuilder &b, Location loc, ArrayRef<Value> x,
-                  ArrayRef<Value> y) {
-                return SmallVector<Value>{reduction(b, loc, x[0], y[0])};
-              },
-              [&](const Demand &d,
-                  AffineExpr index) -> FailureOr<SmallVector<Value>> {
-                Demand inside = d;
-                Exprs extents;
-                for (int64_t axis : axes)
-                  extents.push_back(shape[axis]);
-                for (auto [axis, c] :
-                     llvm::zip(axes, delinearize(index, extents)))
-                  inside.coordinates[axis] = c;
-                FailureOr<Value> x = f(inside);
-                return failed(x) ? FailureOr<SmallVector<Value>>()
-                                 : SmallVector<Value>{*x};
-              });
-        });
+    ReductionOf reduction{kind};
+    FailureOr<SmallVector<Value>> result = reduceAll(
+        at, part, {reduction.neutral(getType())},
+        [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
+          return SmallVector<Value>{reduction(b, loc, x[0], y[0])};
+        },
+        f);
     return failed(result) ? FailureOr<Value>()
                           : FailureOr<Value>(result->front());
   }
 
+  /// The same of several components; `running` adds f(element) to them.
+  FailureOr<SmallVector<Value>>
+  reduceAll(const Demand &at, unsigned part, ArrayRef<TypedAttr> neutral,
+            Combine combine, function_ref<FailureOr<Value>(const Demand &)> f,
+            const Running *running = nullptr) {
+    return e.emitPart(startOf(at), part, [&](const Demand &outer) {
+      return reduceOver(
+          e, outer, extent, endsWithLast(axes, shape), neutral, combine,
+          [&](const Demand &d,
+              AffineExpr index) -> FailureOr<SmallVector<Value>> {
+            Demand inside = d;
+            Exprs extents;
+            for (int64_t axis : axes)
+              extents.push_back(shape[axis]);
+            for (auto [axis, c] : llvm::zip(axes, delinearize(index, extents)))
+              inside.coordinates[axis] = c;
+            FailureOr<Value> x = f(inside);
+            return failed(x) ? FailureOr<SmallVector<Value>>()
+                             : SmallVector<Value>{*x};
+          },
+          /*part=*/false, running);
+    });
+  }
+
+  FloatType getType() const {
+    return cast<FloatType>(e.computeType(
+        cast<RankedTensorType>(input.getType()).getElementType()));
+  }
+
 private:
+  /// Of the first element of the row.
+  Demand startOf(const Demand &at) const {
+    Demand start = at;
+    for (int64_t axis : axes)
+      start.coordinates[axis] = e.constant(0);
+    start.guards.clear();
+    return start;
+  }
+
   TileEmitter &e;
   Value input;
   SmallVector<int64_t> axes;
@@ -76,17 +103,76 @@ private:
   AffineExpr extent;
 };
 
+/// The maximum of a row and the sum of what its elements are below it, from one
+/// walk: what was added so far is scaled when the maximum grows. Of an element
+/// and the maximum one is as far above the other, so one exponential will do.
+FailureOr<SmallVector<Value>> maximumAndSum(RowEmitter &row, TileEmitter &e,
+                                            const Demand &demand) {
+  OpBuilder &b = e.b();
+  FloatType type = row.getType();
+  // Finite, so that it is below itself by nothing.
+  TypedAttr least = FloatAttr::get(
+      type, APFloat::getLargest(type.getFloatSemantics(), /*Negative=*/true));
+  auto add = [&](ArrayRef<Value> c, ArrayRef<Value> terms, Value inside) {
+    Location loc = e.loc();
+    Value x =
+        e.maskWith(inside, terms[0], -std::numeric_limits<double>::infinity());
+    Value above = arith::SubFOp::create(b, loc, x, c[0]);
+    Value below =
+        arith::NegFOp::create(b, loc, math::AbsFOp::create(b, loc, above));
+    Value factor = math::ExpOp::create(b, loc, below);
+    Value grows =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, x, c[0]);
+    Value scaled = arith::AddFOp::create(
+        b, loc, arith::MulFOp::create(b, loc, c[1], factor),
+        e.splatLike(1, factor));
+    Value added = arith::AddFOp::create(b, loc, c[1], factor);
+    return SmallVector<Value>{
+        arith::MaximumFOp::create(b, loc, c[0], x),
+        arith::SelectOp::create(b, loc, grows, scaled, added)};
+  };
+  Running running{add};
+  return row.reduceAll(
+      demand, 1, {least, b.getFloatAttr(type, 0)},
+      [](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
+        // The lower one first: lanes combine in either order, and have to agree
+        // in all bits. Infinity is no distance below itself: NaN, as in a sum.
+        Value max = arith::MaximumFOp::create(b, loc, x[0], y[0]),
+              min = arith::MinimumFOp::create(b, loc, x[0], y[0]);
+        Value ordered = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE,
+                                              x[0], y[0]);
+        auto scaled = [&](Value from, Value sum) -> Value {
+          Value below = arith::SubFOp::create(b, loc, from, max);
+          return arith::MulFOp::create(b, loc, sum,
+                                       math::ExpOp::create(b, loc, below));
+        };
+        Value low =
+            scaled(min, arith::SelectOp::create(b, loc, ordered, x[1], y[1]));
+        Value high =
+            scaled(max, arith::SelectOp::create(b, loc, ordered, y[1], x[1]));
+        return SmallVector<Value>{max,
+                                  arith::AddFOp::create(b, loc, low, high)};
+      },
+      [&](const Demand &i) { return row.element(i); }, &running);
+}
+
 FailureOr<Value> softmax(graph::SoftmaxOp op, TileEmitter &e,
                          const Demand &demand) {
   OpBuilder &b = e.b();
   RowEmitter row(e, op.getInput(), {(int64_t)op.getAxis()}, demand);
+  bool walked = row.isWalked(demand);
+  auto component = [&](const Demand &d, unsigned i) -> FailureOr<Value> {
+    FailureOr<SmallVector<Value>> both = maximumAndSum(row, e, d);
+    return failed(both) ? FailureOr<Value>() : FailureOr<Value>((*both)[i]);
+  };
   auto shifted = [&](const Demand &d) -> FailureOr<Value> {
     FailureOr<Value> x = row.element(d);
     if (failed(x))
       return failure();
     FailureOr<Value> max =
-        row.reduce(d, 1, graph::ReduceKind::max,
-                   [&](const Demand &i) { return row.element(i); });
+        walked ? component(d, 0)
+               : row.reduce(d, 1, graph::ReduceKind::max,
+                            [&](const Demand &i) { return row.element(i); });
     if (failed(max))
       return failure();
     return Value(arith::SubFOp::create(b, e.loc(), *x, *max));
@@ -100,7 +186,8 @@ FailureOr<Value> softmax(graph::SoftmaxOp op, TileEmitter &e,
   // Operands of the demand are coordinates of the result, which are the
   // input's.
   FailureOr<Value> sum =
-      row.reduce(demand, 2, graph::ReduceKind::sum, exponential);
+      walked ? component(demand, 1)
+             : row.reduce(demand, 2, graph::ReduceKind::sum, exponential);
   FailureOr<Value> x = op.getLog() ? shifted(demand) : exponential(demand);
   if (failed(sum) || failed(x))
     return failure();
@@ -110,10 +197,70 @@ FailureOr<Value> softmax(graph::SoftmaxOp op, TileEmitter &e,
   return e.quotient(*x, *sum);
 }
 
+/// The mean of a row, the sum of squared distances from it, and how many
+/// elements it has, from one walk (Welford; parts are joined as by Chan).
+FailureOr<SmallVector<Value>> moments(RowEmitter &row, TileEmitter &e,
+                                      const Demand &demand) {
+  OpBuilder &b = e.b();
+  TypedAttr zero = b.getFloatAttr(row.getType(), 0);
+  auto add = [&](ArrayRef<Value> c, ArrayRef<Value> terms, Value inside) {
+    Location loc = e.loc();
+    Value one = e.splatLike(1, c[2]),
+          count = arith::AddFOp::create(b, loc, c[2], one), x = terms[0];
+    if (inside) // as far from the mean as nothing
+      x = arith::SelectOp::create(b, loc, inside, x, c[0]);
+    Value distance = arith::SubFOp::create(b, loc, x, c[0]);
+    Value mean = arith::AddFOp::create(
+        b, loc, c[0],
+        arith::MulFOp::create(b, loc, distance, e.quotient(one, count)));
+    Value square = arith::MulFOp::create(
+        b, loc, distance, arith::SubFOp::create(b, loc, x, mean));
+    if (inside)
+      count = arith::SelectOp::create(b, loc, inside, count, c[2]);
+    return SmallVector<Value>{mean, arith::AddFOp::create(b, loc, c[1], square),
+                              count};
+  };
+  Running running{add};
+  return row.reduceAll(
+      demand, 1, {zero, zero, zero},
+      [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
+        auto mul = [&](Value p, Value q) -> Value {
+          return arith::MulFOp::create(b, loc, p, q);
+        };
+        auto add = [&](Value p, Value q) -> Value {
+          return arith::AddFOp::create(b, loc, p, q);
+        };
+        // The lower mean first: lanes combine in either order, and have to
+        // agree in all bits.
+        Value ordered = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE,
+                                              x[0], y[0]);
+        auto pick = [&](unsigned i, bool first) -> Value {
+          return arith::SelectOp::create(b, loc, ordered, first ? x[i] : y[i],
+                                         first ? y[i] : x[i]);
+        };
+        Value low = pick(0, true), lowCount = pick(2, true),
+              count = add(x[2], y[2]);
+        TypedAttr one = b.getFloatAttr(row.getType(), 1);
+        if (auto tile = dyn_cast<RankedTensorType>(count.getType()))
+          one = DenseElementsAttr::get(tile, one);
+        // Of two parts without elements neither has a share.
+        Value share = e.quotient(
+            pick(2, false),
+            arith::MaximumFOp::create(b, loc, count,
+                                      arith::ConstantOp::create(b, loc, one)));
+        Value distance = arith::SubFOp::create(b, loc, pick(0, false), low);
+        Value squares = mul(mul(distance, distance), mul(lowCount, share));
+        return SmallVector<Value>{add(low, mul(distance, share)),
+                                  add(add(x[1], y[1]), squares), count};
+      },
+      [&](const Demand &i) { return row.element(i); }, &running);
+}
+
 FailureOr<Value> normalize(graph::NormalizeOp op, TileEmitter &e,
                            const Demand &demand) {
   OpBuilder &b = e.b();
   RowEmitter row(e, op.getInput(), op.getAxes(), demand);
+  bool walked = !op.getRms() && row.isWalked(demand);
   Type type =
       e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
   // 1 / extent as a tile of the demand's shape.
@@ -130,6 +277,12 @@ FailureOr<Value> normalize(graph::NormalizeOp op, TileEmitter &e,
     FailureOr<Value> x = row.element(d);
     if (failed(x) || op.getRms())
       return x;
+    if (walked) {
+      FailureOr<SmallVector<Value>> all = moments(row, e, d);
+      if (failed(all))
+        return failure();
+      return Value(arith::SubFOp::create(b, e.loc(), *x, all->front()));
+    }
     FailureOr<Value> sum =
         row.reduce(d, 1, graph::ReduceKind::sum,
                    [&](const Demand &i) { return row.element(i); });
@@ -137,15 +290,20 @@ FailureOr<Value> normalize(graph::NormalizeOp op, TileEmitter &e,
       return failure();
     return Value(arith::SubFOp::create(b, e.loc(), *x, average(*sum)));
   };
-  FailureOr<Value> squares = row.reduce(
-      demand, 2, graph::ReduceKind::sum,
-      [&](const Demand &d) -> FailureOr<Value> {
-        FailureOr<Value> x = centered(d);
-        return failed(x)
-                   ? x
-                   : FailureOr<Value>(
-                         arith::MulFOp::create(b, e.loc(), *x, *x).getResult());
-      });
+  auto sumOfSquares = [&]() -> FailureOr<Value> {
+    if (walked) {
+      FailureOr<SmallVector<Value>> all = moments(row, e, demand);
+      return failed(all) ? FailureOr<Value>() : FailureOr<Value>((*all)[1]);
+    }
+    return row.reduce(demand, 2, graph::ReduceKind::sum,
+                      [&](const Demand &d) -> FailureOr<Value> {
+                        FailureOr<Value> x = centered(d);
+                        if (failed(x))
+                          return failure();
+                        return Value(arith::MulFOp::create(b, e.loc(), *x, *x));
+                      });
+  };
+  FailureOr<Value> squares = sumOfSquares();
   FailureOr<Value> x = centered(demand);
   if (failed(squares) || failed(x))
     return failure();

@@ -81,9 +81,10 @@ static std::optional<int64_t> atOptimum(TileEmitter &e, AffineExpr extent) {
 
 /// How many terms are taken at once: 1, or the extent of a new tile axis.
 /// `usual` stands for an extent that is not known.
-static int64_t chunkOf(const EmitTarget &target, const Demand &outer,
+static int64_t chunkOf(TileEmitter &e, const Demand &outer,
                        std::optional<int64_t> extent,
                        std::optional<int64_t> usual, bool contiguous) {
+  const EmitTarget &target = e.getTarget();
   int64_t rows = 1;
   for (int64_t t : outer.tile)
     rows *= t;
@@ -105,6 +106,11 @@ static int64_t chunkOf(const EmitTarget &target, const Demand &outer,
     return std::min(
         most, std::clamp<int64_t>(
                   llvm::bit_ceil<uint64_t>(usual.value_or(1024)), 128, 1024));
+  // The tiles in which the kernel walks along the row, so that it can keep
+  // what it reads of each.
+  for (const Schedule::Group &group : e.getSchedule().groups)
+    if (group.sequential && contiguous && rows == 1 && *extent > most)
+      most = std::min(most, std::max<int64_t>(group.tile, 32));
   return std::min<int64_t>(most, llvm::bit_ceil<uint64_t>(*extent));
 }
 
@@ -196,20 +202,34 @@ struct Steps {
   ArrayRef<TypedAttr> neutral;
   Combine combine;
   Element element;
+  const Running *running;
 
-  /// The terms of a step; what is behind the last one is neutral.
-  FailureOr<SmallVector<Value>> at(AffineExpr step) {
+  /// Neutral components.
+  SmallVector<Value> none() {
+    SmallVector<Value> start;
+    for (TypedAttr n : neutral)
+      start.push_back(e.splat(n, inner.tile));
+    return start;
+  }
+
+  /// The terms of a step added to `carried` (empty: to nothing); there are none
+  /// behind the last.
+  FailureOr<SmallVector<Value>> at(AffineExpr step, ArrayRef<Value> carried) {
     AffineExpr index = step * chunk;
     if (chunk > 1)
       index = index + e.axis(inner.rank() - 1);
     FailureOr<SmallVector<Value>> terms = element(inner, index);
     if (failed(terms))
       return failure();
-    if (Value mask = e.emitInBounds({{index, extent}}, inner.tile))
+    Value mask = e.emitInBounds({{index, extent}}, inner.tile);
+    if (running)
+      return running->add(carried.empty() ? none() : llvm::to_vector(carried),
+                          *terms, mask);
+    if (mask)
       for (auto [i, term] : llvm::enumerate(*terms))
         (*terms)[i] = arith::SelectOp::create(e.b(), e.loc(), mask, term,
                                               e.splat(neutral[i], inner.tile));
-    return terms;
+    return carried.empty() ? *terms : combine(e.b(), e.loc(), carried, *terms);
   }
 
   /// `count` steps from `first` on. `wholeSteps`: so many of them, known, lie
@@ -218,26 +238,17 @@ struct Steps {
   FailureOr<SmallVector<Value>> all(AffineExpr first, AffineExpr count,
                                     std::optional<int64_t> wholeSteps) {
     bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu;
-    SmallVector<Value> start;
-    for (TypedAttr n : neutral)
-      start.push_back(e.splat(n, inner.tile));
+    SmallVector<Value> start = none();
     if (wholeSteps)
       count = e.constant(*wholeSteps);
-    FailureOr<SmallVector<Value>> total = loopInBlocks(
-        e, count, cpu ? longestChain : 0, start, start, combine,
-        [&](AffineExpr counter,
-            ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
-          FailureOr<SmallVector<Value>> terms = at(first + counter);
-          if (failed(terms))
-            return failure();
-          return combine(e.b(), e.loc(), carried, *terms);
-        });
+    FailureOr<SmallVector<Value>> total =
+        loopInBlocks(e, count, cpu ? longestChain : 0, start, start, combine,
+                     [&](AffineExpr counter, ArrayRef<Value> carried) {
+                       return at(first + counter, carried);
+                     });
     if (!wholeSteps || failed(total))
       return total;
-    FailureOr<SmallVector<Value>> rest = at(count);
-    if (failed(rest))
-      return failure();
-    return combine(e.b(), e.loc(), *total, *rest);
+    return at(count, *total);
   }
 };
 
@@ -246,7 +257,7 @@ struct Steps {
 FailureOr<SmallVector<Value>>
 emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
                  bool contiguous, ArrayRef<TypedAttr> neutral, Combine combine,
-                 Element element, bool part) {
+                 Element element, bool part, const Running *running) {
   extent = e.simplify(extent, {});
   std::optional<int64_t> known = graph::constantOf(extent);
 
@@ -258,13 +269,12 @@ emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
   }
 
   // Few terms that lie apart (a pooling window) are written out.
-  if (known && *known <= 16 && !contiguous && !part)
+  if (known && *known <= 16 && !contiguous && !part && !running)
     return writeTerms(e, outer, *known, combine, element);
 
-  int64_t chunk =
-      chunkOf(e.getTarget(), outer, known, atOptimum(e, extent), contiguous);
+  int64_t chunk = chunkOf(e, outer, known, atOptimum(e, extent), contiguous);
   Demand inner = chunk > 1 ? e.addAxis(outer, chunk) : outer;
-  Steps steps{e, inner, extent, chunk, neutral, combine, element};
+  Steps steps{e, inner, extent, chunk, neutral, combine, element, running};
 
   AffineExpr count = (extent + (chunk - 1)).floorDiv(chunk),
              first = e.constant(0);
@@ -280,11 +290,19 @@ emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
   if (cpu && !part && known && *known % chunk != 0)
     wholeSteps = *known / chunk;
   FailureOr<SmallVector<Value>> total =
-      graph::constantOf(count) == 1 ? steps.at(first)
+      graph::constantOf(count) == 1 ? steps.at(first, {})
                                     : steps.all(first, count, wholeSteps);
   if (failed(total) || chunk == 1)
     return total;
   return combineAlongLast(e, outer, *total, neutral, combine);
+}
+
+bool emit::hasSteps(TileEmitter &e, const Demand &outer, AffineExpr extent,
+                    bool contiguous) {
+  extent = e.simplify(extent, {});
+  std::optional<int64_t> known = graph::constantOf(extent);
+  return !known ||
+         *known > chunkOf(e, outer, known, atOptimum(e, extent), contiguous);
 }
 
 bool emit::isUnsignedElement(Type type) {

@@ -103,14 +103,31 @@ int64_t orderedBlock(const Demand &demand);
 /// index as an expression over that axis and a loop counter. `contiguous`: the
 /// index moves through memory in unit steps. `neutral` has a value a component,
 /// whose type is the component's. `part`: only what falls to this part of the
-/// emitter's split.
+/// emitter's split. `running`: terms are no components and are added by it.
+struct Running;
 FailureOr<llvm::SmallVector<Value>> reduceOver(
     TileEmitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
     llvm::ArrayRef<mlir::TypedAttr> neutral, Combine combine,
     llvm::function_ref<FailureOr<llvm::SmallVector<Value>>(const Demand &,
                                                            AffineExpr)>
         element,
-    bool part = false);
+    bool part = false, const Running *running = nullptr);
+
+/// How terms are added to components that are not of their kind: a value to a
+/// maximum and a sum below it. `combine` is of components.
+struct Running {
+  /// The components with one term more where `inside` (a tile of i1; null:
+  /// everywhere), elsewhere as they were.
+  llvm::function_ref<llvm::SmallVector<Value>(llvm::ArrayRef<Value> components,
+                                              llvm::ArrayRef<Value> terms,
+                                              Value inside)>
+      add;
+};
+
+/// Whether reduceOver takes the terms in more than one step, so that each
+/// reduction over a row reads it from memory.
+bool hasSteps(TileEmitter &e, const Demand &outer, AffineExpr extent,
+              bool contiguous);
 
 /// The combination, and its neutral element, for a kind of reduction.
 struct ReductionOf {

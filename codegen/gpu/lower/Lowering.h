@@ -122,6 +122,8 @@ private:
   /// `registers`: of the vector. `mayEnd`: its elements do not agree.
   Inside insideOf(const AddressPlan &plan, const LinearLayout &layout,
                   llvm::ArrayRef<unsigned> registers, bool mayEnd);
+  /// Runs that begin anywhere: of each, two aligned vectors.
+  void loadRuns(tile::LoadOp op, const AddressPlan &plan, unsigned axis);
   /// The elements of a vector of which some are inside, one by one.
   Values loadElements(const AddressPlan &plan, const LinearLayout &layout,
                       llvm::ArrayRef<unsigned> registers, bool independent);

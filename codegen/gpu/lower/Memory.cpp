@@ -355,13 +355,20 @@ namespace {
 struct Groups {
   SmallVector<unsigned> bits;
   unsigned mask = 0;
-  bool mayEnd; ///< Elements of a group do not agree on the checks.
+  bool mayEnd = false; ///< Elements of a group do not agree on the checks.
 
   Groups(const tile::AccessOp &access, const LinearLayout &layout) {
     SmallVector<tile::AxisAccess> axes = tile::analyzeAxes(access);
     Coalescing how = LayoutPlan::judge(access, axes, layout);
     mayEnd = !axes.empty() && how.vector > axes[how.axis].uniformChecks;
-    bits = axisVector(layout, how.axis, how.vector);
+    group(layout, how.axis, how.vector);
+  }
+  /// Of `count` neighbours along `axis`.
+  Groups(const LinearLayout &layout, unsigned axis, unsigned count) {
+    group(layout, axis, count);
+  }
+  void group(const LinearLayout &layout, unsigned axis, unsigned count) {
+    bits = axisVector(layout, axis, count);
     for (unsigned bit : bits)
       mask |= 1u << bit;
   }
@@ -435,9 +442,88 @@ KernelLowering::Values KernelLowering::unpackWords(ArrayRef<Value> words,
   return values;
 }
 
+/// Of eight words the four that begin `bytes` (an even number below 16) behind
+/// the first.
+static SmallVector<Value> shiftWords(OpBuilder &b, Location loc,
+                                     SmallVector<Value> words, Value bytes) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, loc, value, 32);
+  };
+  auto has = [&](int64_t bit) -> Value {
+    return arith::CmpIOp::create(
+        b, loc, arith::CmpIPredicate::ne,
+        arith::AndIOp::create(b, loc, bytes, constant(bit)), constant(0));
+  };
+  for (unsigned by : {2, 1}) {
+    Value moved = has(by * 4);
+    for (unsigned i = 0; i + by < words.size(); ++i)
+      words[i] =
+          arith::SelectOp::create(b, loc, moved, words[i + by], words[i]);
+    words.truncate(words.size() - by);
+  }
+  Value half = has(2);
+  for (unsigned i = 0; i + 1 < words.size(); ++i) {
+    Value low = arith::ShRUIOp::create(b, loc, words[i], constant(16)),
+          high = arith::ShLIOp::create(b, loc, words[i + 1], constant(16));
+    words[i] = arith::SelectOp::create(
+        b, loc, half, arith::OrIOp::create(b, loc, low, high), words[i]);
+  }
+  words.pop_back();
+  return words;
+}
+
+void KernelLowering::loadRuns(tile::LoadOp op, const AddressPlan &plan,
+                              unsigned axis) {
+  const LinearLayout &layout = simt::layoutOf(op.getResult());
+  constexpr unsigned vector = 8;
+  Groups groups(layout, axis, vector);
+  Type element = scalarType(op.getResult());
+  Values values(layout.inSize(Dim::Register));
+  for (unsigned reg = 0; reg < values.size(); ++reg) {
+    if (!groups.starts(reg))
+      continue;
+    SmallVector<unsigned> members = groups.from(reg);
+    SmallVector<IndexSum> dims = coordinates(layout, reg),
+                          symbols = symbolsOf(plan.access, layout, reg);
+    // Both vectors lie inside of the row.
+    IndexSum first = index->evaluate(plan.checks[0], dims, symbols, plan.facts),
+             extent = index->evaluate(plan.extents[0], {}, symbols, plan.facts);
+    first.constant -= vector - 1;
+    extent.constant -= 3 * vector - 2;
+    Value inside = index->lessUnsigned(first, extent);
+    Value place = index->materialize(
+        index->evaluate(plan.offset, dims, symbols, plan.facts));
+    Value behind = arith::AndIOp::create(
+        b, loc, toInteger(place, b.getI32Type()), i32(vector - 1));
+    Address address = addressOf(plan, dims, symbols);
+    Value distance = arith::SubIOp::create(b, loc, i32(0), behind);
+    Value start = LLVM::GEPOp::create(b, loc, address.pointer.getType(),
+                                      b.getIntegerType(16), pointerOf(address),
+                                      ArrayRef<LLVM::GEPArg>{distance});
+    Values words;
+    for (int64_t i : {0, 1})
+      llvm::append_range(words,
+                         loadVector({start, i * 16}, inside, b.getI32Type(), 4,
+                                    op.getIndependent()));
+    Value bytes = arith::ShLIOp::create(b, loc, behind, i32(1));
+    Values run = unpackWords(shiftWords(b, loc, words, bytes), element, vector);
+    Value edge = arith::XOrIOp::create(
+        b, loc, inside, arith::ConstantIntOp::create(b, loc, true, 1));
+    run = replaceWhere(edge, run, [&] {
+      return loadElements(plan, layout, members, op.getIndependent());
+    });
+    for (auto [member, value] : llvm::zip(members, run))
+      values[member] = value;
+  }
+  bind(op.getResult(), values);
+}
+
 void KernelLowering::lowerOp(tile::LoadOp op) {
   const LinearLayout &layout = simt::layoutOf(op.getResult());
   AddressPlan plan = planAddresses(tile::AccessOp::get(op));
+  if (std::optional<unsigned> axis = LayoutPlan::unalignedRuns(
+          plan.access, tile::analyzeAxes(plan.access), layout))
+    return loadRuns(op, plan, *axis);
   Groups groups(plan.access, layout);
   Type element = scalarType(op.getResult());
   Values values(layout.inSize(Dim::Register));

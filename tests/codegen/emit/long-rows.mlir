@@ -1,0 +1,47 @@
+// RUN: charonia-opt %s -emit-tiles=target=gpu -cse -canonicalize | FileCheck %s
+// RUN: charonia-opt %s -emit-tiles=target=gpu -cse -canonicalize | FileCheck %s --check-prefix=SHORT
+// A GPU walks along a long row twice: once for all that is known of it, once to write. A
+// maximum and the sum below it share an exponential; a mean and the squares around it are
+// joined part by part. Short rows stay in registers.
+// CHECK-LABEL: func.func @softmax
+// CHECK: %[[BOTH:.*]]:2 = scf.for {{.*}} iter_args(%[[MAX:.*]] = %{{.*}}, %[[SUM:.*]] = %{{.*}}) -> (tensor<4096xf32>, tensor<4096xf32>)
+// CHECK:   tile.load
+// CHECK:   %[[ABOVE:.*]] = arith.subf %{{.*}}, %[[MAX]]
+// CHECK:   math.absf %[[ABOVE]]
+// CHECK:   %[[FACTOR:.*]] = math.exp
+// CHECK-NOT: math.exp
+// CHECK:   scf.yield
+// CHECK: tile.reduce %[[BOTH]]#0, %[[BOTH]]#1
+// CHECK: scf.for
+// CHECK:   tile.store
+// CHECK-NOT: scf.for
+// CHECK-LABEL: func.func @norm
+// CHECK: %[[ALL:.*]]:3 = scf.for
+// CHECK:   tile.load
+// CHECK: tile.reduce %[[ALL]]#0, %[[ALL]]#1, %[[ALL]]#2
+// CHECK: scf.for
+// CHECK:   tile.store
+// CHECK-NOT: scf.for
+// SHORT-LABEL: func.func @short
+// SHORT-NOT: scf.for
+// SHORT: tile.store
+module {
+  func.func @main(%x: tensor<64x50257xf32>, %y: tensor<64x768xf32>) -> tensor<64x50257xf32> {
+    %0 = graph.kernel "softmax" (%x) : (tensor<64x50257xf32>) -> tensor<64x50257xf32> {
+    ^bb0(%a: tensor<64x50257xf32>):
+      %1 = graph.softmax %a {axis = 1} : (tensor<64x50257xf32>) -> tensor<64x50257xf32>
+      graph.yield %1 : tensor<64x50257xf32>
+    }
+    %2 = graph.kernel "norm" (%x) : (tensor<64x50257xf32>) -> tensor<64x50257xf32> {
+    ^bb0(%a: tensor<64x50257xf32>):
+      %1 = graph.normalize %a {axes = array<i64: 1>, epsilon = 1.0e-5 : f64} : (tensor<64x50257xf32>) -> tensor<64x50257xf32>
+      graph.yield %1 : tensor<64x50257xf32>
+    }
+    %3 = graph.kernel "short" (%y) : (tensor<64x768xf32>) -> tensor<64x768xf32> {
+    ^bb0(%a: tensor<64x768xf32>):
+      %1 = graph.softmax %a {axis = 1} : (tensor<64x768xf32>) -> tensor<64x768xf32>
+      graph.yield %1 : tensor<64x768xf32>
+    }
+    return %2 : tensor<64x50257xf32>
+  }
+}
