@@ -7,7 +7,8 @@
 Each is compiled once and run at two sizes of every open dimension. The peer is the
 signature itself, or the graph from its placeholders to what nobody reads, run by
 TensorFlow. The error is the largest absolute difference divided by the expected output's
-largest value. Needs tensorflow (tensorflow-cpu).
+largest value. Where it is too large, both are measured against the same graph in float64:
+two sums of thousands of terms differ. Integers have to be equal. Needs tensorflow (tensorflow-cpu).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ LIMIT = 1e-4
 # What an open dimension is: the first of an input (batch) and the others.
 BATCHES, LENGTHS = (1, 3), (7, 37)
 # Indices stay below the least table that models here have.
-MOST_INDEX = 90
+MOST_INDEX = 80
 
 
 class Subject:
@@ -63,6 +64,13 @@ class Subject:
         return {name: value.numpy() for name, value in result.items()}
 
 
+def beside_float64(exact: np.ndarray, found: np.ndarray, want: np.ndarray) -> str:
+    """Right where no further from the exact result than TensorFlow is, or than the limit."""
+    ours, theirs = harness.scaled_error(exact, found), harness.scaled_error(exact, want)
+    verdict = "ok" if ours <= max(LIMIT, 1.5 * theirs) else "TOO LARGE"
+    return f"{verdict} (beside float64 {ours:.1e}, TensorFlow's own {theirs:.1e})"
+
+
 def check(path: Path, options) -> list[list]:
     rows = []
     with tempfile.TemporaryDirectory(prefix="charonia-tf-") as scratch:
@@ -82,7 +90,10 @@ def check(path: Path, options) -> list[list]:
                     found = got.get(name)
                     is_same = found is not None and found.dtype == want.dtype
                     error = harness.scaled_error(want, found) if is_same else float("inf")
-                    verdict = "ok" if error <= LIMIT else "TOO LARGE"
+                    limit = LIMIT if want.dtype.kind == "f" else 0
+                    verdict = "ok" if error <= limit else "TOO LARGE"
+                    if is_same and limit and error > limit:
+                        verdict = beside_float64(subject.model.run_float64(inputs)[name], found, want)
                     rows.append([path.name, case, name, f"{np.abs(want).max():.3g}",
                                  f"{error:.1e}", verdict])  # fmt: skip
         except Exception as error:  # noqa: BLE001: each model gets its row
@@ -111,7 +122,7 @@ def main() -> int:
     options = parser.parse_args()
     rows = [row for path in options.paths for model in find(path) for row in check(model, options)]
     print(harness.table(["model", "inputs", "output", "scale", "error", ""], rows))
-    return any(row[-1] != "ok" for row in rows)
+    return not all(row[-1].startswith("ok") for row in rows)
 
 
 if __name__ == "__main__":

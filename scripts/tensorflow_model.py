@@ -20,9 +20,32 @@ def frozen_function(path: Path):
     silent = ("NoOp", "Const", "Assert", "Placeholder")
     inputs = [n.name for n in graph.node if n.op == "Placeholder" and n.name in read]
     outputs = [n.name for n in graph.node if n.name not in read and n.op not in silent]
-    imported = tf.compat.v1.wrap_function(lambda: tf.graph_util.import_graph_def(graph, name=""), [])
-    tensors = lambda names: [imported.graph.get_tensor_by_name(f"{n}:0") for n in names]  # noqa: E731
-    return imported.prune(tensors(inputs), tensors(outputs))
+    return imported(graph, [f"{n}:0" for n in inputs], [f"{n}:0" for n in outputs])
+
+
+def in_float64(graph: tf.compat.v1.GraphDef) -> tf.compat.v1.GraphDef:
+    """The frozen graph with float64 for each float32."""
+    single, double = tf.float32.as_datatype_enum, tf.float64.as_datatype_enum
+    wide = tf.compat.v1.GraphDef()
+    wide.CopyFrom(graph)
+    for node in wide.node:
+        for attribute in node.attr.values():
+            kind = attribute.WhichOneof("value")
+            if kind == "type" and attribute.type == single:
+                attribute.type = double
+            elif kind == "list":
+                attribute.list.type[:] = [double if t == single else t for t in attribute.list.type]
+            elif kind == "tensor" and attribute.tensor.dtype == single:
+                value = tf.make_ndarray(attribute.tensor).astype(np.float64)
+                attribute.tensor.CopyFrom(tf.make_tensor_proto(value))
+    return wide
+
+
+def imported(graph: tf.compat.v1.GraphDef, inputs: list[str], outputs: list[str]):
+    """A graph as a function between names of tensors, "x:0"."""
+    function = tf.compat.v1.wrap_function(lambda: tf.graph_util.import_graph_def(graph, name=""), [])
+    tensors = lambda names: [function.graph.get_tensor_by_name(n) for n in names]  # noqa: E731
+    return function.prune(tensors(inputs), tensors(outputs))
 
 
 class TensorFlowModel:
@@ -52,3 +75,21 @@ class TensorFlowModel:
             return lambda: self.function(**values)
         names = [x.name.split(":")[0] for x in self.function.outputs]
         return lambda: dict(zip(names, self.function(*(values[name] for name in self.inputs))))
+
+    def run_float64(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """What prepare()'s call gives, computed in float64."""
+        function = self.function
+        if isinstance(function.structured_outputs, dict):
+            from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+            function = convert_variables_to_constants_v2(function)
+            # Outputs of a signature are in the order of their names.
+            names = sorted(self.function.structured_outputs)
+        else:
+            names = [x.name.split(":")[0] for x in function.outputs]
+        keys = [x.name for x in function.inputs]
+        wide = imported(in_float64(function.graph.as_graph_def()), keys, [x.name for x in function.outputs])
+        by_key = {f"{k}:0": v for k, v in inputs.items()}
+        feeds = [by_key[key] for key in keys]
+        feeds = [tf.constant(v.astype(np.float64) if v.dtype == np.float32 else v) for v in feeds]
+        return {name: value.numpy() for name, value in zip(names, wide(*feeds))}

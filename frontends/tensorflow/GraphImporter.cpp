@@ -348,8 +348,8 @@ static Problem unsupported(StringRef op) {
     return {name + "reads data by itself, which is not supported",
             "export the model with its inputs as arguments"};
   return {name + "is not supported",
-          "replace it in the model by supported operators (see the operator "
-          "table in the documentation)"};
+          "replace it in the model by supported operators, which "
+          "docs/operators.md lists"};
 }
 
 LogicalResult GraphImporter::importResults(Node &node, const proto::Node &proto,

@@ -224,10 +224,15 @@ static LogicalResult fromDiagonals(Node &n, Emitter &e) {
 
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::diagonalRows() {
   static const Row rows[] = {
-      {"MatrixDiag", fromDiagonals},      {"MatrixDiagV2", fromDiagonals},
-      {"MatrixDiagV3", fromDiagonals},    {"MatrixDiagPart", diagonalPart},
-      {"MatrixDiagPartV2", diagonalPart}, {"MatrixDiagPartV3", diagonalPart},
-      {"MatrixSetDiag", setDiagonals},    {"MatrixSetDiagV2", setDiagonals},
+      {"MatrixDiag", fromDiagonals},
+      // These say which diagonals they are about.
+      {"MatrixDiagV2", fromDiagonals},
+      {"MatrixDiagV3", fromDiagonals},
+      {"MatrixDiagPart", diagonalPart},
+      {"MatrixDiagPartV2", diagonalPart},
+      {"MatrixDiagPartV3", diagonalPart},
+      {"MatrixSetDiag", setDiagonals},
+      {"MatrixSetDiagV2", setDiagonals},
       {"MatrixSetDiagV3", setDiagonals},
   };
   return rows;
