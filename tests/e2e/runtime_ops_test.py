@@ -228,6 +228,7 @@ def test_beside_onnx_runtime(tmp_path, name):
     "op, inputs, attributes, words",
     [
         ("BeamSearch", 5, {}, "operator com.microsoft.BeamSearch is not supported: it is ONNX Runtime's own"),
+        ("FusedGemm", 2, {"activation": "HardSigmoid", "activation_beta": 0.1}, "has attribute 'activation_beta', but no 'activation_alpha'"),
         ("FusedGemm", 2, {"activation": "Warp"}, "attribute 'activation' = 'Warp' with 0 parameters is not supported"),
         ("MatMulNBits", 0, {"bits": 3}, "attribute 'bits' = 3 is not supported"),
         ("Attention", 3, {"num_heads": 4, "do_rotary": 1}, "attribute 'do_rotary' = 1 is not supported"),

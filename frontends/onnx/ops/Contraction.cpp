@@ -126,10 +126,18 @@ static llvm::LogicalResult gemm(Node &n, Emitter &e) {
 }
 static llvm::LogicalResult fusedGemm(Node &n, Emitter &e) {
   SmallVector<double> parameters;
+  llvm::StringRef missing;
   for (llvm::StringRef name :
-       {"activation_alpha", "activation_beta", "activation_gamma"})
-    if (n.hasAttribute(name))
-      parameters.push_back(n.number(name));
+       {"activation_alpha", "activation_beta", "activation_gamma"}) {
+    if (!n.hasAttribute(name)) {
+      missing = missing.empty() ? name : missing;
+      continue;
+    }
+    if (!missing.empty())
+      return e.fail("has attribute '" + name + "', but no '" + missing + "'",
+                    "export the model again");
+    parameters.push_back(n.number(name));
+  }
   return n.yield(activated(gemmOf(n, e), n, parameters, e));
 }
 
