@@ -65,6 +65,9 @@ private:
 
   // Integers; a condition is 0 or 1.
   SizeElement integers(mlir::Operation *op, llvm::ArrayRef<SizeElement> x);
+  /// Whether integers of `type` hold all values of `size`; those of 32 and more
+  /// bits are taken to hold what is large enough for them.
+  bool fits(mlir::AffineExpr size, mlir::Type type) const;
   mlir::AffineExpr define(mlir::AffineExpr a, mlir::AffineExpr b,
                           graph::SizeStep::Op op);
   mlir::AffineExpr quotient(mlir::AffineExpr a, mlir::AffineExpr b);

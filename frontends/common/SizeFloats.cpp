@@ -118,16 +118,8 @@ SizeElement SizeEvaluator::castTo(mlir::Type from, mlir::Type to,
                               0, symbols.getContext()))
                         : SizeElement::ofNumber(0),
                     from);
-  if (from.isIntOrIndex() && to.isIntOrIndex()) {
-    if (to.isIndex() || to.getIntOrFloatBitWidth() >= 32)
-      return x;
-    graph::Interval range = symbols.bounds(x.size);
-    int64_t half = int64_t(1) << (to.getIntOrFloatBitWidth() - 1);
-    bool fits = to.isUnsignedInteger()
-                    ? range.low >= 0 && range.high < 2 * half
-                    : range.low >= -half && range.high < half;
-    return fits ? x : SizeElement();
-  }
+  if (from.isIntOrIndex() && to.isIntOrIndex())
+    return fits(x.size, to) ? x : SizeElement();
   SizeElement result;
   if (from.isIntOrIndex() && isSizeFloat(to)) {
     result.program = {{StepOp::Size, x.size, 0}, {StepOp::ToFloat, {}, 0}};
@@ -148,7 +140,8 @@ SizeElement SizeEvaluator::castTo(mlir::Type from, mlir::Type to,
     return rounded(std::move(result), to);
   }
   if (!isSizeFloat(from) ||
-      !(to.isIndex() || to.isInteger(64) || to.isInteger(32)))
+      !(to.isIndex() || to.isInteger(64) || to.isInteger(32)) ||
+      to.isUnsignedInteger())
     return {};
   SizeElement exact = asFraction(x);
   if (exact.numerator &&

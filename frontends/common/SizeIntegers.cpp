@@ -92,13 +92,32 @@ AffineExpr SizeEvaluator::bitwise(Operation *op, AffineExpr a, AffineExpr b) {
                          (llvm::isa<graph::XorOp>(op) ? both * 2 : both));
 }
 
+bool SizeEvaluator::fits(AffineExpr size, mlir::Type type) const {
+  if (type.isIndex())
+    return true;
+  unsigned bits = type.getIntOrFloatBitWidth();
+  bool hasSign = !type.isUnsignedInteger();
+  if (bits == 1 || (bits >= 32 && hasSign))
+    return true;
+  graph::Interval range = symbols.bounds(size);
+  if (bits >= 32)
+    return range.low >= 0;
+  int64_t half = int64_t(1) << (bits - 1);
+  return hasSign ? range.low >= -half && range.high < half
+                 : range.low >= 0 && range.high < 2 * half;
+}
+
 SizeElement SizeEvaluator::integers(Operation *op,
                                     llvm::ArrayRef<SizeElement> x) {
   SmallVector<AffineExpr> sizes;
   for (const SizeElement &element : x)
     sizes.push_back(symbols.resolve(element.size));
   AffineExpr a = sizes[0], b = sizes.size() > 1 ? sizes[1] : AffineExpr();
-  auto of = [](AffineExpr size) { return SizeElement::ofSize(size); };
+  mlir::Type type = mlir::getElementTypeOrSelf(op->getResult(0).getType());
+  // What does not fit wraps, and is no size of ours.
+  auto of = [&](AffineExpr size) {
+    return size && fits(size, type) ? SizeElement::ofSize(size) : SizeElement();
+  };
   if (llvm::isa<graph::MaxOp, graph::MinOp>(op))
     return of(largerOf(symbols, a, b, llvm::isa<graph::MaxOp>(op)));
   if (llvm::isa<graph::AbsOp>(op)) {

@@ -147,6 +147,11 @@ CASES = {
         f = Cast <to = 1> (n)
         limit = Mul (f, k)
         y = Range (from, limit, by) }}""", (1, 2, 5, 11, 19)),
+    "range-of-a-little-more": (f"""(float[n] x) => (float[m] y) <{CONSTANTS}, float from = {{-1e-9}}, float by = {{0.5}}, int64 first = {{0}}>
+        {{ shape = Shape (x)
+        n = Gather (shape, first)
+        limit = Cast <to = 1> (n)
+        y = Range (from, limit, by) }}""", (1, 2, 3)),
 }  # fmt: skip
 
 

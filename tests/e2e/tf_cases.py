@@ -160,6 +160,7 @@ def slices(m, x):
         "reflect": tf.pad(x, [[0, 0], [0, 0], [3, 7]], "REFLECT"),
         "symmetric": tf.pad(x, [[0, 0], [0, 0], [3, 8]], "SYMMETRIC"),
         "reverse": tf.reverse(x, [1, 2]), "roll": tf.roll(x, [3, -10], [2, 2]),
+        "behind": x[..., -100::-1], "front": x[..., -5:0:-1],
     }  # fmt: skip
 
 
@@ -410,6 +411,7 @@ def resizing(m, x):
         "more": tf.image.resize(x, n + 2, "area"), "cubic": tf.image.resize(x, [4, 13], "bicubic"),
         "grown": tf.image.resize(x, n * 2 - 1, "bicubic"), "corners": v1.resize_bicubic(x, n + 3, align_corners=True),
         "one": v1.resize_bicubic(x, [1, 1], align_corners=True), "legacy": v1.resize_bicubic(x, n * 3),
+        "ends": raw.ResizeArea(images=x, size=n // 2 + 1, align_corners=True),
     }  # fmt: skip
 
 

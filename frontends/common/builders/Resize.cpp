@@ -2,6 +2,7 @@
 #include "frontends/common/builders/Interpolation.h"
 #include <array>
 #include <cmath>
+#include <numeric>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -139,15 +140,16 @@ AffineExpr charonia::frontend::scaledSize(AffineExpr size,
   if (number && known)
     return e.number(
         static_cast<int64_t>(std::floor(float(*known) * float(*number))));
-  // Fractions by a power of two are expressions, where nothing is rounded.
+  // Fractions by a power of two are expressions, where nothing is rounded: a
+  // float holds the product's numerator.
   constexpr int64_t denominator = 1024, exactUntil = 1 << 24;
   double numerator = number.value_or(0) * denominator;
   if (number && numerator == std::floor(numerator) && numerator < exactUntil) {
-    AffineExpr product = size * static_cast<int64_t>(numerator);
-    if (e.getSymbols()
-            .bounds(size * static_cast<int64_t>(std::ceil(*number)))
-            .high <= exactUntil / 2)
-      return graph::simplify(product.floorDiv(denominator));
+    auto up = static_cast<int64_t>(numerator);
+    int64_t common = std::gcd(up, denominator);
+    AffineExpr product = size * (up / common);
+    if (e.getSymbols().bounds(product).high <= exactUntil)
+      return graph::simplify(product.floorDiv(denominator / common));
   }
   graph::SizeProgram program{
       {Op::Size, size, 0}, {Op::ToFloat, {}, 0}, {Op::ToSingle, {}, 0}};

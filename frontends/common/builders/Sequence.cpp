@@ -21,7 +21,7 @@ static AffineExpr countFloats(Operands &n, bool countsInType, Emitter &e) {
     graph::SizeProgram program(parts[1].program);
     program.append(parts[0].program);
     program.push_back({Op::FloatSub, {}, 0});
-    if (!element.isF64())
+    if (countsInType && !element.isF64())
       program.push_back({Op::ToSingle, {}, 0});
     program.append(parts[2].program);
     program.push_back({Op::FloatDiv, {}, 0});

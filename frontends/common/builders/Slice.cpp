@@ -113,14 +113,15 @@ private:
 
 SliceRange charonia::frontend::cutSlice(AffineExpr start, AffineExpr end,
                                         int64_t step, AffineExpr size,
-                                        Emitter &e) {
+                                        Emitter &e, bool startsInside) {
   if (size == e.number(0))
     return {e.number(0), e.number(0), 1};
   // Beyond any size one element is left.
   step = std::clamp<int64_t>(step, -maxDimension, maxDimension);
   Cut cut(e, size);
   bool forward = step > 0;
-  AffineExpr first = cut.clamp(start, 0, forward ? 0 : -1);
+  AffineExpr first =
+      cut.clamp(start, forward || startsInside ? 0 : -1, forward ? 0 : -1);
   AffineExpr last =
       first ? cut.clamp(end, forward ? 0 : -1, forward ? 0 : -1) : first;
   AffineExpr count = last ? cut.count(first, last, step) : last;

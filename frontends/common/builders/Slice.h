@@ -14,9 +14,12 @@ struct SliceRange {
 
 /// NumPy's slice start:end:step of `size` elements: negative bounds count from
 /// the end, and bounds are clamped. Null sizes and a failure where it cannot be
-/// told for all sizes which bound is larger, nor be assumed.
+/// told for all sizes which bound is larger, nor be assumed. Stepping back from
+/// before the first element takes nothing; with `startsInside`, as ONNX has it,
+/// it begins with the first.
 SliceRange cutSlice(mlir::AffineExpr start, mlir::AffineExpr end, int64_t step,
-                    mlir::AffineExpr size, Emitter &e);
+                    mlir::AffineExpr size, Emitter &e,
+                    bool startsInside = false);
 
 /// The elements of `range` along `axis`.
 mlir::Value sliceAlong(mlir::Value value, int64_t axis, const SliceRange &range,

@@ -33,7 +33,8 @@ static llvm::LogicalResult sliceBy(Node &n, Emitter &e, const Exprs &starts,
        llvm::zip(*checked, starts, ends, *steps)) {
     if (step == 0)
       return e.fail("a step is 0");
-    SliceRange range = cutSlice(start, end, step, shape[axis], e);
+    SliceRange range = cutSlice(start, end, step, shape[axis], e,
+                                /*startsInside=*/true);
     if (!range.count)
       return llvm::failure();
     firsts[axis] = range.start;

@@ -99,10 +99,13 @@ static Num cubicMatrix(const Line &l, bool centers) {
   return centers ? matrix / sum : matrix;
 }
 
-/// The mean of what an element of the result covers.
+/// The mean of what an element of the result covers; beyond the input lies its
+/// last element again.
 static Num areaMatrix(const Line &l, bool) {
   Num begin = l.place * l.scale, end = (l.place + 1) * l.scale;
-  Num covered = min(end, l.element + 1) - max(begin, l.element);
+  Value isLast = compare(Predicate::eq, l.element, l.from - 1);
+  Num border = select(isLast, end, min(end, l.element + 1));
+  Num covered = border - max(begin, l.element);
   return max(covered, covered.of(0.0)) / l.scale;
 }
 

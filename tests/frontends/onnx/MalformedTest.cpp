@@ -479,7 +479,7 @@ TEST(Malformed, ManyFunctions) {
 
 TEST(Malformed, LongChains) {
   // Deep graphs are walked without recursion.
-  ModelProto model = parse("graph (int64[n] x) => (int64[?] y) {"
+  ModelProto model = parse("graph (int64[n] x) => (float[m] y) {"
                            " s0 = Shape (x) y = ConstantOfShape (s100000) }");
   NodeProto *node = nullptr;
   for (int i = 0; i < 100000; ++i) {
@@ -488,10 +488,7 @@ TEST(Malformed, LongChains) {
     node->add_input("s" + std::to_string(i));
     node->add_output("s" + std::to_string(i + 1));
   }
-  EXPECT_THAT(
-      import(model),
-      HasSubstr("node 'y' (ConstantOfShape, opset 18): shapes that depend on "
-                "data are not supported: input 0 ('s100000')"));
+  EXPECT_EQ(import(model), "");
 }
 
 // Compared with one another they would take some 10^11 steps.
