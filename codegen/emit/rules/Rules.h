@@ -97,6 +97,8 @@ loopInBlocks(TileEmitter &e, AffineExpr count, int64_t most,
 /// the rows or columns of the demand's tile.
 int64_t orderedBlock(const Demand &demand);
 
+struct Running;
+
 /// Emits a reduction over a linear index in [0, extent) into tiles of shape
 /// `outer.tile`. `element` gives the tiles to combine, for a demand that is
 /// `outer` with (where its rank is one more) a new last axis, and the linear
@@ -104,7 +106,6 @@ int64_t orderedBlock(const Demand &demand);
 /// index moves through memory in unit steps. `neutral` has a value a component,
 /// whose type is the component's. `part`: only what falls to this part of the
 /// emitter's split. `running`: terms are no components and are added by it.
-struct Running;
 FailureOr<llvm::SmallVector<Value>> reduceOver(
     TileEmitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
     llvm::ArrayRef<mlir::TypedAttr> neutral, Combine combine,
