@@ -196,7 +196,8 @@ void waitInLoop(scf::ForOp loop, int64_t count) {
 
 /// All loads of an iteration are issued before the first is waited for.
 void issueTogether(scf::ForOp loop) {
-  for (tile::LoadOp load : llvm::reverse(freeLoads(loop)))
+  auto loads = freeLoads(loop);
+  for (tile::LoadOp load : llvm::reverse(loads))
     load->moveBefore(&loop.getBody()->front());
 }
 
