@@ -1,4 +1,5 @@
 #include "frontends/pytorch/Sizes.h"
+#include "frontends/common/SizeCases.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -18,19 +19,6 @@ AffineExpr Sizes::quotient(AffineExpr a, AffineExpr b, bool up) {
   if (!symbols.isAtLeast(b, mlir::getAffineConstantExpr(1, context)))
     return {};
   return graph::simplify(up ? a.ceilDiv(b) : a.floorDiv(b));
-}
-
-AffineExpr Sizes::extreme(AffineExpr a, AffineExpr b, bool most) {
-  if (symbols.isAtLeast(a, b))
-    return most ? a : b;
-  if (symbols.isAtLeast(b, a))
-    return most ? b : a;
-  AffineExpr result = symbols.define(
-      {{Op::Size, a, 0}, {Op::Size, b, 0}, {most ? Op::Max : Op::Min, {}, 0}});
-  for (AffineExpr other : {a, b})
-    if (result)
-      symbols.learnAtLeast(most ? result : other, most ? other : result);
-  return result;
 }
 
 AffineExpr Sizes::operation(const Expression &expression,
@@ -53,7 +41,7 @@ AffineExpr Sizes::operation(const Expression &expression,
         result = isSum ? result + next : result * next;
         continue;
       }
-      result = extreme(result, next, isMost);
+      result = largerOf(symbols, result, next, isMost);
       if (!result)
         return {};
     }

@@ -34,7 +34,6 @@ private:
   mlir::AffineExpr operation(const Expression &expression,
                              llvm::ArrayRef<mlir::AffineExpr> operands);
   mlir::AffineExpr quotient(mlir::AffineExpr a, mlir::AffineExpr b, bool up);
-  mlir::AffineExpr extreme(mlir::AffineExpr a, mlir::AffineExpr b, bool most);
   mlir::AffineExpr whole(const ExpressionPtr &expression);
   mlir::AffineExpr rounded(llvm::StringRef head, const ExpressionPtr &number);
   mlir::AffineExpr scaled(const Expression &product, bool up);
