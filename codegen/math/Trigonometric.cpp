@@ -1,11 +1,12 @@
 // Trigonometric functions and their inverses.
 #include "codegen/math/Functions.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace charonia;
 using namespace charonia::functions;
 
-/// x = n pi/2 + r; the result has the type of x, the reduction happens in f64.
+/// x = n pi/2 + r; the result has the type of x.
 struct Quadrant {
   Num r;
   Int n; ///< Bits, of which the lowest two count.
@@ -25,32 +26,53 @@ static Pair subtractMultiple(const Pair &a, const Num &n, double c0, double c1,
 constexpr double kPio2[3] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54,
                              -0x1.f1976b7ed8fbcp-110};
 
-static Quadrant quadrant(const Num &x) {
-  Num wide = x.isF64() ? x : x.extend();
-  Pair rest{wide, wide.constant(0)};
-  if (!x.isF64())
-    // Arguments up to 2^128 in steps that take 50 bits off each time. The first
-    // leaves an absolute error of 2^-30.
-    for (double scale : {0x1p77, 0x1p27}) {
-      Num n = roundEven(rest.high * (1 / (kPio2[0] * scale)));
-      rest = subtractMultiple(rest, n, kPio2[0] * scale, kPio2[1] * scale,
-                              kPio2[2] * scale);
-    }
-  Num shifted =
-      fma(rest.high, wide.constant(1 / kPio2[0]), wide.constant(0x1.8p52));
-  Num n = shifted - 0x1.8p52;
-  rest = subtractMultiple(rest, n, kPio2[0], kPio2[1], kPio2[2]);
-  Quadrant q;
-  if (x.isF64()) {
-    // From here on numbers lie further apart than half a turn, and so would
-    // what is left of one: any angle is as right as another.
-    q.r = select(abs(x) < 0x1p51, rest.high + rest.low, x.constant(0));
-    q.n = shifted.bits();
-  } else {
-    q.r = rest.high.truncate();
-    q.n = shifted.bits().truncateTo32(x);
+/// 2/pi for some magnitudes of f32: 2^shift times as much, without whole turns,
+/// in two parts. From `from` on, x is a multiple of 2^shift.
+struct InversePio2 {
+  double from;
+  int shift;
+  double high, low;
+};
+constexpr InversePio2 kInversePio2[] = {
+    {0, 0, 0x1.45f306dc9c883p-1, -0x1.6b01ec5417056p-55},
+    {0x1p48, 25, -0x1.236377d5ac07bp+0, -0x1.505c1596447e5p-56},
+    {0x1p71, 48, 0x1.529fc2757d1f5p-4, 0x1.a6ee06db14acdp-59},
+    {0x1p94, 71, -0x1.ec54170565912p+0, 0x1.b6c52b3278872p-58},
+    {0x1p117, 94, 0x1.f534ddc0db629p-2, 0x1.664f10e4107f9p-56}};
+
+/// Rounded to whole numbers, for |x| < 2^51; the lowest bits of the sum are
+/// those of the number.
+constexpr double kToWhole = 0x1.8p52;
+
+/// Turns are counted first, as whole ones fall away of each factor. y is below
+/// 2^48 and low below 2^-54: the rest is hardly over half a turn, and its error
+/// of 2^-59 is small beside 2^-30, than which no x comes closer to a zero.
+static Quadrant quadrantOfSingle(const Num &x) {
+  Num wide = x.extend(), size = abs(wide), whole = wide.constant(kToWhole);
+  Num y = wide, high = wide.constant(kInversePio2[0].high),
+      low = wide.constant(kInversePio2[0].low);
+  for (const InversePio2 &part : llvm::ArrayRef(kInversePio2).drop_front()) {
+    Bool reached = size >= part.from;
+    y = select(reached, wide * std::ldexp(1.0, -part.shift), y);
+    high = select(reached, wide.constant(part.high), high);
+    low = select(reached, wide.constant(part.low), low);
   }
-  return q;
+  Num product = y * high, rest = fma(y, low, fma(y, high, -product));
+  Num shifted = fma(y, high, whole);
+  Num turn = (product - (shifted - whole)) + rest;
+  return {(turn * kPio2[0]).truncate(), shifted.bits().truncateTo32(x)};
+}
+
+static Quadrant quadrant(const Num &x) {
+  if (!x.isF64())
+    return quadrantOfSingle(x);
+  Num shifted = fma(x, x.constant(1 / kPio2[0]), x.constant(kToWhole));
+  Pair rest = subtractMultiple({x, x.constant(0)}, shifted - kToWhole, kPio2[0],
+                               kPio2[1], kPio2[2]);
+  // From 2^51 on numbers lie further apart than half a turn, and so would what
+  // is left of one: any angle is as right as another.
+  return {select(abs(x) < 0x1p51, rest.high + rest.low, x.constant(0)),
+          shifted.bits()};
 }
 
 static Num sinPolynomial(const Num &r) {

@@ -51,6 +51,12 @@ MODELS = {
           b = ReduceMin <axes = [2], keepdims = 0> (e)
           c = ReduceProd <axes = [2], keepdims = 0> (e)
           d = ReduceLogSumExp <axes = [2], keepdims = 0> (e) }""",
+    # One sample: the standard's own function body squeezes that dimension too.
+    "affine_grid_of_one": """opset 20: float[1,2,3] t, float[1,3,4] u, float[2,3,5,6] x, float[2,2,3] v)
+        => (float[?,?,?,?] a, float[?,?,?,?,?] b, float[?,?,?,?] c)
+        <int64[4] s = {1, 3, 5, 7}, int64[5] d = {1, 1, 2, 3, 4}>
+        { a = AffineGrid (t, s)  b = AffineGrid <align_corners = 1> (u, d)
+          p = Shape (x)  g = AffineGrid <align_corners = 1> (v, p)  c = GridSample (x, g) }""",
     "order_nothing": """float[3,0] x) => (float[3,0] a, int64[3,0] i, float[3,0] c)
         <int64[1] none = {0}, int64 one = {1}>
         { a, i = TopK (x, none)  c = CumSum (x, one) }""",

@@ -105,21 +105,33 @@ private:
 static Value combine(Value pixels, llvm::ArrayRef<SmallVector<Tap>> taps,
                      mlir::Type wide, int64_t batchDims, bool largest,
                      Emitter &e) {
+  if (!pixels)
+    return {};
   int64_t spatial = taps.size();
+  Exprs shape = graph::getShape(pixels);
+  llvm::ArrayRef<AffineExpr> sizes =
+      llvm::ArrayRef(shape).slice(batchDims, spatial);
+  AffineExpr count = productOf(sizes, e.getContext());
+  if (!count)
+    return e.fail("the number of elements is absurdly large");
+  // One index for all axes: what the channels share is done once.
+  Exprs flat(llvm::ArrayRef(shape).take_front(batchDims));
+  flat.append({count, shape.back()});
+  Value rows = e.reshape(pixels, flat);
+  mlir::Type i64 = e.getBuilder().getI64Type();
   SmallVector<size_t> at(spatial, 0);
   Value sum;
   for (;;) {
-    Values indices;
-    Value weight;
+    Value index, weight;
     for (int64_t d = 0; d < spatial; ++d) {
       const Tap &tap = taps[d][at[d]];
-      indices.push_back(tap.index);
+      index = index ? e.add(e.mul(index, e.size(sizes[d], i64)), tap.index)
+                    : tap.index;
       if (tap.weight)
         weight = weight ? e.mul(weight, tap.weight) : tap.weight;
     }
-    Value sample = e.op<graph::GatherNDOp>(
-        {pixels, e.concat(indices, rankOf(indices.front()) - 1)},
-        e.attr("batch_dims", batchDims));
+    Value sample =
+        e.op<graph::GatherNDOp>({rows, index}, e.attr("batch_dims", batchDims));
     if (weight)
       sample = e.mul(e.cast(e.widen(sample), wide), weight);
     sum = !sum ? sample : largest ? e.max(sum, sample) : e.add(sum, sample);
@@ -169,6 +181,43 @@ Value charonia::frontend::buildGridSample(Value x, Value grid,
   }
   Value sum = combine(pixels, taps, elementOf(wide), 1, /*largest=*/false, e);
   return e.cast(e.transpose(sum, back), elementOf(x));
+}
+
+Value charonia::frontend::buildAffineGrid(Value theta,
+                                          llvm::ArrayRef<AffineExpr> sizes,
+                                          bool align, Emitter &e) {
+  Value wide = e.widen(theta);
+  if (!wide)
+    return {};
+  int64_t rank = sizes.size();
+  Exprs shape = graph::getShape(theta), column(rank + 2, e.number(1));
+  if (shape[1] != e.number(rank) || shape[2] != e.number(rank + 1))
+    return e.fail("a map of " + e.describe(theta.getType()) + " does not fit " +
+                  Twine(rank) + " spatial dimensions");
+  mlir::Type element = elementOf(wide);
+  column.front() = shape[0];
+  column.back() = shape[1];
+  Value sum;
+  for (int64_t d = 0; d <= rank; ++d) {
+    Value part =
+        e.reshape(e.slice(wide, {e.number(0), e.number(0), e.number(d)},
+                          {1, 1, 1}, {shape[0], shape[1], e.number(1)}),
+                  column);
+    if (d < rank) {
+      // The map names the innermost axis first.
+      AffineExpr size = sizes[rank - 1 - d];
+      Exprs along(rank + 2, e.number(1));
+      along[rank - d] = size;
+      Value last = e.size(size - 1, element);
+      Value span =
+          align ? e.max(last, e.scalar(1.0, element)) : e.size(size, element);
+      Value twice =
+          e.mul(e.iota(along, rank - d, element), e.scalar(2.0, element));
+      part = e.mul(part, e.div(e.sub(twice, last), span));
+    }
+    sum = sum ? e.add(sum, part) : part;
+  }
+  return e.cast(sum, elementOf(theta));
 }
 
 /// One of two spatial axes of a deformed convolution: for each element of a

@@ -17,6 +17,13 @@ mlir::Value buildGridSample(mlir::Value x, mlir::Value grid,
                             graph::ResizeMode mode, SamplePadding padding,
                             bool align, Emitter &e);
 
+/// A grid for buildGridSample: of each sample's `theta`, [N, d, d + 1], what
+/// the affine map gives at the places of an image of d spatial dimensions
+/// `sizes`, [N, sizes..., d]. An axis of one element lies at 0.
+mlir::Value buildAffineGrid(mlir::Value theta,
+                            llvm::ArrayRef<mlir::AffineExpr> sizes, bool align,
+                            Emitter &e);
+
 /// A window whose elements lie where data says.
 struct DeformedWindow {
   llvm::SmallVector<int64_t> strides, dilations;

@@ -27,6 +27,27 @@ static llvm::LogicalResult gridSample(Node &n, Emitter &e) {
       buildGridSample(x, grid, *mode, padding, n.flag("align_corners"), e));
 }
 
+static llvm::LogicalResult affineGrid(Node &n, Emitter &e) {
+  // Samples, channels, then the spatial dimensions.
+  auto size = n.known(1);
+  if (failed(n.needsRank(0, 3, 3)) || failed(n.needsRank(1, 1, 1)) ||
+      failed(size))
+    return llvm::failure();
+  if (size->size() != 4 && size->size() != 5)
+    return e.fail("a size has 4 or 5 elements, not " +
+                  llvm::Twine(size->size()));
+  for (mlir::AffineExpr dim : *size)
+    if (auto known = graph::constantOf(dim); known && *known < 1)
+      return e.fail("a size may not be " + llvm::Twine(*known));
+  if (!e.agree(graph::getShape(n.input(0))[0], size->front(),
+               "samples within a batch"))
+    return e.fail("maps of " + e.describe(n.input(0).getType()) +
+                  " do not fit a size of " + e.describe(*size));
+  return n.yield(buildAffineGrid(n.input(0),
+                                 llvm::ArrayRef(*size).drop_front(2),
+                                 n.flag("align_corners"), e));
+}
+
 static llvm::LogicalResult deformConv(Node &n, Emitter &e) {
   Value x = n.input(0), filter = n.input(1), offsets = n.input(2);
   for (unsigned i : {0, 1, 2})
@@ -85,6 +106,7 @@ static llvm::LogicalResult roiAlign(Node &n, Emitter &e) {
 llvm::ArrayRef<Row> charonia::frontend::onnx::samplingRows() {
   static const Row rows[] = {
       {"", "GridSample", 16, 22, gridSample},
+      {"", "AffineGrid", 20, 20, affineGrid},
       {"", "DeformConv", 19, 22, deformConv},
       {"", "RoiAlign", 10, 22, roiAlign},
   };
