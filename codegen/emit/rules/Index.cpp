@@ -109,14 +109,66 @@ FailureOr<Value> concat(graph::ConcatOp op, TileEmitter &e,
   return result;
 }
 
+/// What mirrors or repeats memory along vectors, of a CPU: rows run straight in
+/// each part, where positions that are computed would be gathered.
+bool isPaddedByParts(graph::PadOp op, unsigned i, AffineExpr c, TileEmitter &e,
+                     const Demand &demand) {
+  return (op.getMode() == graph::PadMode::reflect ||
+          op.getMode() == graph::PadMode::edge) &&
+         e.getTarget().kind == EmitTarget::Kind::Cpu && demand.rank() > 0 &&
+         e.bufferOf(op.getInput()) && e.dependsOnAxis(c, demand.rank() - 1);
+}
+
+/// `demand` is of the input but for coordinate i, which is `c` in [0, n) and
+/// lies before and behind that where the padding is.
+FailureOr<Value> padByParts(graph::PadOp op, unsigned i, AffineExpr c,
+                            AffineExpr n, TileEmitter &e,
+                            const Demand &demand) {
+  bool mirrors = op.getMode() == graph::PadMode::reflect;
+  Guard within{c, n}, before{-c, n}, behind{n * 2 - 2 - c, n};
+  if (!mirrors)
+    before = {-c - 1, graph::getShape(op.getResult())[i]};
+  auto part = [&](AffineExpr coordinate, bool guarded) {
+    Demand d = demand;
+    d.coordinates[i] = coordinate;
+    if (guarded)
+      d.guards.push_back({coordinate, n});
+    return e.emit(std::move(d));
+  };
+  FailureOr<Value> result = part(mirrors ? behind.coordinate : n - 1, mirrors),
+                   first = part(mirrors ? before.coordinate : e.constant(0),
+                                mirrors),
+                   middle = part(c, true);
+  if (failed(result) || failed(first) || failed(middle))
+    return failure();
+  auto choose = [&](const Guard &guard, Value x) {
+    Value mask = e.emitInBounds({guard}, demand.tile);
+    result =
+        mask ? Value(arith::SelectOp::create(e.b(), e.loc(), mask, x, *result))
+             : x;
+  };
+  choose(before, *first);
+  choose(within, *middle);
+  return result;
+}
+
 FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand) {
   OpBuilder &b = e.b();
-  Exprs extents = graph::getShape(op.getInput());
+  Exprs extents = graph::getShape(op.getInput()),
+        padded = graph::getShape(op.getResult());
   Demand d{op.getInput(), demand.tile, demand.coordinates, {}};
   SmallVector<Guard> inside;
+  std::optional<unsigned> parts;
   for (auto [i, low] : llvm::enumerate(op.getLows().getResults())) {
     AffineExpr c = d.coordinates[i] - low;
     AffineExpr n = extents[i];
+    if (low == 0 && n == padded[i])
+      continue;
+    if (!parts && isPaddedByParts(op, i, c, e, demand)) {
+      parts = i;
+      d.coordinates[i] = c;
+      continue;
+    }
     switch (op.getMode()) {
     case graph::PadMode::constant:
       inside.push_back({c, n});
@@ -154,6 +206,8 @@ FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand) {
     }
     d.coordinates[i] = c;
   }
+  if (parts)
+    return padByParts(op, *parts, d.coordinates[*parts], extents[*parts], e, d);
   d.guards = inside;
   FailureOr<Value> x = e.emit(std::move(d));
   if (failed(x) || inside.empty())
