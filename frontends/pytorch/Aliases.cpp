@@ -193,7 +193,8 @@ static bool mayWrite(const Node &node, const Target &target) {
   if (target.inPlace)
     return true;
   StringRef op = node.target;
-  if (target.row || target.isCheck || !op.consume_front("torch.ops."))
+  if (target.row || target.isCheck || isLoop(node) ||
+      !op.consume_front("torch.ops."))
     return false;
   return !op.starts_with("aten.") || op.rsplit('.').first.ends_with("_");
 }
@@ -279,6 +280,10 @@ llvm::LogicalResult ProgramImporter::write(Entry &written, mlir::Value value) {
             "' of the model, which an engine keeps as it is",
         "make it an input of the exported function, and its new value an "
         "output");
+  if (isStep && !root->node)
+    return emitter.fail("changes what is handed to each step of a loop, which "
+                        "is not supported",
+                        "write without in-place operators there");
   llvm::DenseSet<const Entry *> fresh;
   Entry *entry = &written;
   for (;; entry = entry->base) {

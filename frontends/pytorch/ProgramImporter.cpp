@@ -11,9 +11,12 @@ using llvm::StringRef;
 ProgramImporter::ProgramImporter(Program given, Weights &weights,
                                  const ImportOptions &options,
                                  ModuleBuilder &builder)
-    : program(std::move(given)), graph(program.graph), weights(weights),
-      options(options), builder(builder), emitter(builder.getEmitter()),
-      sizes(builder.getSymbols(), builder.getContext()) {}
+    : owned(std::make_unique<Program>(std::move(given))), program(*owned),
+      graph(program.graph), weights(weights), options(options),
+      builder(builder), emitter(builder.getEmitter()),
+      ownedSizes(
+          std::make_unique<Sizes>(builder.getSymbols(), builder.getContext())),
+      sizes(*ownedSizes) {}
 
 const Argument *pytorch::findArgument(const Node &node, StringRef name) {
   for (const NamedArgument &input : node.inputs)
@@ -258,9 +261,10 @@ llvm::LogicalResult ProgramImporter::failUnsupported(const Node &node) {
     return emitter.fail(what + ": which branch is taken depends on sizes",
                         "narrow the ranges with --shape, so that it does not");
   if (op.starts_with("higher_order."))
-    return emitter.fail(what + ": it holds graphs, which it calls",
-                        "export the model without torch.while_loop, scan and "
-                        "map, whose steps can be written out in Python");
+    return emitter.fail(
+        what + ": it holds graphs, which it calls",
+        "export the model without torch.scan, map and others of their kind: "
+        "write their steps out in Python");
   if (!op.starts_with("aten."))
     return emitter.fail(
         what + ": it is of namespace '" + printable(op.split('.').first.str()) +
@@ -273,26 +277,8 @@ llvm::LogicalResult ProgramImporter::failUnsupported(const Node &node) {
                                   "saving, or replace it in the model");
 }
 
-llvm::LogicalResult ProgramImporter::importResults(const Node &node,
-                                                   const Target &target,
-                                                   Call &call) {
-  if (!target.row)
-    return failUnsupported(node);
-  Values imaginary;
-  if (failed(importRow(call, target, imaginary)) || emitter.failed()) {
-    emitter.fail("cannot be imported");
-    return llvm::failure();
-  }
-  llvm::ArrayRef<mlir::Value> results = call.getResults();
-  if (target.inPlace) {
-    const Argument *self = findArgument(node, "self");
-    Entry *entry =
-        self && self->kind == Kind::Tensor ? find(self->text) : nullptr;
-    if (!entry || results.empty() || !currentValue(*entry))
-      return emitter.fail("writes to no tensor", "export the program again");
-    return write(*entry,
-                 emitter.cast(results.front(), elementOf(entry->value)));
-  }
+llvm::LogicalResult ProgramImporter::setResults(Call &call,
+                                                llvm::ArrayRef<Part> results) {
   for (auto [i, name] : llvm::enumerate(call.getOutputs())) {
     Entry *entry = find(name);
     if (!entry || !wanted.contains(name))
@@ -300,14 +286,42 @@ llvm::LogicalResult ProgramImporter::importResults(const Node &node,
     if (i >= results.size())
       return emitter.fail("result " + llvm::Twine(i) + " is not supported",
                           "export the model so that it does not use it");
-    entry->value = results[i];
-    entry->imaginary = i < imaginary.size() ? imaginary[i] : mlir::Value();
+    entry->value = results[i].value;
+    entry->imaginary = results[i].imaginary;
     entry->isStale = false;
     if (!entry->value)
       return emitter.fail("cannot be imported");
     checkType("result " + llvm::Twine(i) + " is", name, entry->value);
   }
   return llvm::failure(emitter.failed());
+}
+
+llvm::LogicalResult ProgramImporter::importResults(const Node &node,
+                                                   const Target &target,
+                                                   Call &call) {
+  std::vector<Part> results;
+  if (isLoop(node))
+    return succeeded(importLoop(node, results)) ? setResults(call, results)
+                                                : llvm::failure();
+  if (!target.row)
+    return failUnsupported(node);
+  Values imaginary;
+  if (failed(importRow(call, target, imaginary)) || emitter.failed()) {
+    emitter.fail("cannot be imported");
+    return llvm::failure();
+  }
+  for (auto [i, value] : llvm::enumerate(call.getResults()))
+    results.push_back(
+        {value, i < imaginary.size() ? imaginary[i] : mlir::Value(), {}});
+  if (!target.inPlace)
+    return setResults(call, results);
+  const Argument *self = findArgument(node, "self");
+  Entry *entry =
+      self && self->kind == Kind::Tensor ? find(self->text) : nullptr;
+  if (!entry || results.empty() || !currentValue(*entry))
+    return emitter.fail("writes to no tensor", "export the program again");
+  return write(*entry,
+               emitter.cast(results.front().value, elementOf(entry->value)));
 }
 
 void ProgramImporter::importNode(const Node &node) {
@@ -320,13 +334,14 @@ void ProgramImporter::importNode(const Node &node) {
     });
   Target target = findTarget(node.target);
   Call call(emitter, node, *this, target.inPlace);
-  bool good = !(isTainted && target.row) &&
-              succeeded(importResults(node, target, call));
+  bool isKnown = target.row || isLoop(node);
+  bool good =
+      !(isTainted && isKnown) && succeeded(importResults(node, target, call));
   if (good)
     return;
   // Behind a failed node only what it cannot have caused is reported: an
-  // operator that is not supported at all.
-  if (!isTainted || !target.row)
+  // operator that is not supported at all. Steps report what fails in them.
+  if (!isKnown || (!isTainted && emitter.failed()))
     report(node);
   for (const std::string &name : call.getOutputs())
     if (Entry *entry = find(name); entry && entry->node == &node) {

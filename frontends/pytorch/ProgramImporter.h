@@ -15,15 +15,18 @@ const Argument *findArgument(const Node &node, llvm::StringRef name);
 /// Calls `visit` with each name of a tensor in an argument.
 void forEachTensor(const Argument &argument,
                    llvm::function_ref<void(const std::string &)> visit);
+/// Whether a node is a loop, which is written out.
+bool isLoop(const Node &node);
 
 /// Programs write in place and keep views of what they write to. So each tensor
 /// knows whose memory it is a view of: a write to a view goes back through the
 /// views to that one, and tensors that see the memory compute their values from
-/// it again when they are next read.
+/// it again when they are next read. Steps of loops are programs of their own.
 class ProgramImporter : public Names {
 public:
   ProgramImporter(Program program, Weights &weights,
                   const ImportOptions &options, ModuleBuilder &builder);
+  ProgramImporter(const ProgramImporter &) = delete;
 
   /// Imports what the outputs need.
   void run();
@@ -35,6 +38,9 @@ public:
   Exprs convertSizes(llvm::ArrayRef<ExpressionPtr> list) override;
 
 private:
+  /// One step of a loop of `around`, which outlives it; `body` is its program.
+  ProgramImporter(Program &body, ProgramImporter &around);
+
   /// A tensor. Operators in place give another name to the one that they write
   /// to.
   struct Entry {
@@ -82,6 +88,22 @@ private:
   void markStale(Entry &entry, const llvm::DenseSet<const Entry *> &fresh);
   Failed failUndecided(const Entry &entry);
 
+  // Loops, whose steps are written out.
+  /// A value between steps; complex ones have two parts. Or a size.
+  struct Part {
+    mlir::Value value, imaginary;
+    mlir::AffineExpr size;
+  };
+  struct Loop;
+  std::optional<Loop> readLoop(const Node &node);
+  std::unique_ptr<Program> prepareBody(const Graph &body, const Node &node);
+  llvm::LogicalResult importLoop(const Node &node, std::vector<Part> &results);
+  llvm::LogicalResult importStep(Program &body, llvm::ArrayRef<Part> operands,
+                                 std::vector<Part> &results);
+  llvm::LogicalResult runStep(llvm::ArrayRef<Part> operands,
+                              std::vector<Part> &results);
+  Failed failUnknownSteps(mlir::Value condition);
+
   // Values.
   Entry *find(llvm::StringRef name);
   Entry &addEntry(llvm::StringRef name);
@@ -97,17 +119,21 @@ private:
                                 Values &imaginary);
   llvm::LogicalResult importResults(const Node &node, const Target &target,
                                     Call &call);
+  llvm::LogicalResult setResults(Call &call, llvm::ArrayRef<Part> results);
   llvm::LogicalResult failUnsupported(const Node &node);
   void report(const Node &node);
   mlir::Location locate(const Node &node);
 
-  Program program;
+  std::unique_ptr<Program> owned;
+  Program &program;
   Graph &graph;
+  bool isStep = false;
   Weights &weights;
   const ImportOptions &options;
   ModuleBuilder &builder;
   Emitter &emitter;
-  Sizes sizes;
+  std::unique_ptr<Sizes> ownedSizes;
+  Sizes &sizes;
   std::deque<Entry> entries;
   llvm::StringMap<Entry *> names;
   /// Input specs of weights by argument's name.

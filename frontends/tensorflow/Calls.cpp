@@ -1,4 +1,5 @@
 // Importing calls of functions, choices between them and loops over them.
+#include "frontends/common/Steps.h"
 #include "frontends/tensorflow/GraphImporter.h"
 #include "frontends/tensorflow/Remedy.h"
 
@@ -138,15 +139,7 @@ LogicalResult GraphImporter::importCall(Node &node, const proto::Node &proto,
 
 std::optional<int64_t> GraphImporter::knownIndex(mlir::Value value,
                                                  bool isTruth) {
-  if (!value)
-    return std::nullopt;
-  std::optional<int64_t> index;
-  if (auto known = emitter.evaluate(value).constants())
-    index = known->size() == 1 ? std::optional(known->front()) : std::nullopt;
-  else if (auto constant = emitter.constantOf(value);
-           constant && constant.getNumElements() == 1 &&
-           constant.getElementType().isInteger())
-    index = (*constant.value_begin<llvm::APInt>()).getSExtValue();
+  auto index = knownInteger(value, emitter);
   return index && isTruth ? std::optional<int64_t>(*index != 0) : index;
 }
 
@@ -247,21 +240,7 @@ LogicalResult GraphImporter::importBranches(Node &node,
 /// A loop whose condition is not known: by which sizes, as far as that can be
 /// told.
 LogicalResult GraphImporter::unknownSteps(mlir::Value condition) {
-  std::set<std::string> names;
-  std::vector<mlir::Value> todo = {condition};
-  constexpr size_t maxValues = 64;
-  for (size_t i = 0; i < todo.size() && todo.size() < maxValues; ++i) {
-    auto known = todo[i] ? emitter.evaluate(todo[i]) : graph::SymbolicTensor();
-    for (mlir::AffineExpr element : known ? *known.elements : Exprs())
-      if (element)
-        element.walk([&](mlir::AffineExpr part) {
-          if (llvm::isa<mlir::AffineSymbolExpr>(part))
-            names.insert(emitter.getSymbols().toString(part));
-        });
-    // Behind what follows from sizes are others that it does not name.
-    if (todo[i] && todo[i].getDefiningOp() && !known.isComplete())
-      llvm::append_range(todo, todo[i].getDefiningOp()->getOperands());
-  }
+  std::set<std::string> names = openSizesBehind(condition, emitter);
   if (names.empty())
     return emitter.fail(
         "the number of steps is not known before the model runs",

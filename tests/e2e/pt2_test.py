@@ -15,7 +15,7 @@ import pytest
 FILES = sorted((Path(__file__).resolve().parent / "pt2").glob("*.pt2"))
 
 # What has to be known of sizes.
-SHAPES = {"branch": ["--shape", "x=?x7..64x6"]}
+SHAPES = {"branch": ["--shape", "x=?x7..64x6"], "steps": ["--shape", "x=?x9x6"]}
 assert FILES
 
 
@@ -78,6 +78,14 @@ def test_branch_of_an_open_size(tmp_path: Path) -> None:
     assert result.kind == "refused"
     assert "higher_order.cond is not supported: which branch is taken depends on sizes" in result.stderr
     assert "narrow the ranges with --shape, so that it does not" in result.stderr
+
+
+def test_steps_of_an_open_size(tmp_path: Path) -> None:
+    path = Path(__file__).resolve().parent / "pt2/steps.pt2"
+    result = harness.invoke("compile", path, "-o", tmp_path / "m.engine")
+    assert result.code == 1
+    assert "(higher_order.while_loop): the number of steps depends on size x_dim1, which is open" in result.stderr
+    assert "fix it with --shape, or export the model with it fixed" in result.stderr
 
 
 def test_file_of_several_programs(tmp_path: Path) -> None:

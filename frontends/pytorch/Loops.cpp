@@ -1,0 +1,212 @@
+// Loops whose number of steps is known: their bodies, one after another.
+#include "frontends/common/Steps.h"
+#include "frontends/pytorch/ProgramImporter.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::pytorch;
+using Kind = Argument::Kind;
+using llvm::LogicalResult;
+using llvm::Twine;
+
+static const char *const againRemedy = "export the program again";
+
+bool pytorch::isLoop(const Node &node) {
+  return node.target == "torch.ops.higher_order.while_loop";
+}
+
+ProgramImporter::ProgramImporter(Program &body, ProgramImporter &around)
+    : program(body), graph(body.graph), isStep(true), weights(around.weights),
+      options(around.options), builder(around.builder), emitter(around.emitter),
+      sizes(around.sizes) {}
+
+/// What a loop is made of. States are what each step gives to the next one;
+/// operands behind them are the same in all.
+struct ProgramImporter::Loop {
+  std::unique_ptr<Program> condition, body;
+  std::vector<Part> operands;
+  size_t states = 0;
+  /// Nodes of a step, and what is beside them to look at.
+  int64_t effort = 0;
+};
+
+static int64_t countArguments(const Argument &argument) {
+  int64_t count = 1;
+  for (const Argument &item : argument.items)
+    count += countArguments(item);
+  return count;
+}
+static int64_t effortOf(const Graph &graph) {
+  constexpr int64_t argumentsPerNode = 16;
+  int64_t count = static_cast<int64_t>(graph.inputs.size());
+  for (const Node &node : graph.nodes) {
+    for (const NamedArgument &input : node.inputs)
+      count += countArguments(input.value);
+    for (const Argument &output : node.outputs)
+      count += countArguments(output);
+  }
+  return 1 + static_cast<int64_t>(graph.nodes.size()) +
+         count / argumentsPerNode;
+}
+
+/// The program of a graph inside of `node`; null where that fails.
+std::unique_ptr<Program> ProgramImporter::prepareBody(const Graph &body,
+                                                      const Node &node) {
+  auto program = std::make_unique<Program>();
+  program->graph = body;
+  for (Node &inner : program->graph.nodes)
+    if (inner.module.empty())
+      inner.module = node.module;
+  for (const Argument &output : body.outputs)
+    program->outputs.push_back({OutputSpec::Kind::User, output, ""});
+  return ProgramImporter(*program, *this).resolveRegions() ? std::move(program)
+                                                           : nullptr;
+}
+
+std::optional<ProgramImporter::Loop>
+ProgramImporter::readLoop(const Node &node) {
+  Loop loop;
+  std::vector<const Graph *> graphs;
+  std::vector<const Argument *> lists;
+  for (const NamedArgument &input : node.inputs) {
+    if (input.value.kind == Kind::Graph)
+      graphs.push_back(input.value.graph.get());
+    else if (input.value.kind == Kind::List)
+      lists.push_back(&input.value);
+  }
+  if (graphs.size() != 2 || lists.empty() || lists.size() > 2 ||
+      graphs.size() + lists.size() != node.inputs.size()) {
+    emitter.fail("has not the parts of a loop", againRemedy);
+    return std::nullopt;
+  }
+  loop.states = lists.front()->items.size();
+  for (const Argument *list : lists)
+    for (const Argument &item : list->items) {
+      // The file calls sizes tensors here; of those graphs have the expression.
+      Entry *entry = item.kind == Kind::Tensor ? find(item.text) : nullptr;
+      mlir::AffineExpr size = entry ? mlir::AffineExpr() : sizeOf(item.text);
+      if (!entry && (!size || list == lists.front()))
+        emitter.fail("operand " + Twine(loop.operands.size()) +
+                         " is no tensor of the program",
+                     "give the loop tensors alone");
+      mlir::Value value = entry ? currentValue(*entry) : mlir::Value();
+      if (emitter.failed())
+        return std::nullopt;
+      loop.operands.push_back(
+          {value, entry ? entry->imaginary : mlir::Value(), size});
+    }
+  for (const Graph *graph : graphs)
+    if (graph->inputs.size() != loop.operands.size()) {
+      emitter.fail("has " + Twine(loop.operands.size()) +
+                       " operands, and a graph that takes " +
+                       Twine(graph->inputs.size()),
+                   againRemedy);
+      return std::nullopt;
+    }
+  loop.condition = prepareBody(*graphs[0], node);
+  loop.body = prepareBody(*graphs[1], node);
+  if (!loop.condition || !loop.body)
+    return std::nullopt;
+  loop.effort = effortOf(loop.condition->graph) + effortOf(loop.body->graph);
+  return loop;
+}
+
+/// Gives no message of its own where one of its nodes has.
+LogicalResult ProgramImporter::importStep(Program &body,
+                                          llvm::ArrayRef<Part> operands,
+                                          std::vector<Part> &results) {
+  return ProgramImporter(body, *this).runStep(operands, results);
+}
+LogicalResult ProgramImporter::runStep(llvm::ArrayRef<Part> operands,
+                                       std::vector<Part> &results) {
+  auto countErrors = [&] {
+    return llvm::count_if(builder.getDiagnostics(), [](const Diagnostic &d) {
+      return d.severity == Diagnostic::Severity::Error;
+    });
+  };
+  for (auto [i, input] : llvm::enumerate(graph.inputs)) {
+    if (operands[i].size && input.kind == Kind::SymInt &&
+        sizeOf(input.text) == operands[i].size)
+      continue;
+    if (operands[i].size || input.kind != Kind::Tensor || find(input.text))
+      return emitter.fail("operand " + Twine(i) +
+                              " is another thing in the loop's graph, or has "
+                              "the name of another",
+                          againRemedy);
+    Entry &entry = addEntry(input.text);
+    entry.value = operands[i].value;
+    entry.imaginary = operands[i].imaginary;
+    checkType("state " + Twine(i) + " is", input.text, entry.value);
+  }
+  if (emitter.failed())
+    return llvm::failure();
+  auto before = countErrors();
+  findAliases();
+  auto needed = findNeeded();
+  for (const Node &node : graph.nodes)
+    if (countErrors() == before && needed.contains(&node))
+      importNode(node);
+  if (countErrors() != before)
+    return llvm::failure();
+  results.clear();
+  for (const Argument &output : graph.outputs) {
+    if (output.kind != Kind::Tensor)
+      return emitter.fail("result " + Twine(results.size()) +
+                              " of a step is no tensor",
+                          "let each step give tensors");
+    mlir::Value value = valueOf(output.text, false);
+    if (!value)
+      return llvm::failure();
+    results.push_back({value, find(output.text)->imaginary, {}});
+  }
+  return llvm::success();
+}
+
+Failed ProgramImporter::failUnknownSteps(mlir::Value condition) {
+  auto names = openSizesBehind(condition, emitter);
+  if (names.empty())
+    return emitter.fail(
+        "the number of steps depends on data",
+        "let the condition compare a counter with a number or a size");
+  std::string list;
+  for (const std::string &name : names)
+    list += (list.empty() ? "" : ", ") + printable(name);
+  return emitter.fail("the number of steps depends on size " + list +
+                          ", which is open",
+                      "fix it with --shape, or export the model with it fixed");
+}
+
+LogicalResult ProgramImporter::importLoop(const Node &node,
+                                          std::vector<Part> &results) {
+  auto loop = readLoop(node);
+  if (!loop)
+    return llvm::failure();
+  for (int64_t step = 0;; ++step) {
+    std::vector<Part> test;
+    if (mlir::failed(emitter.writeOut(loop->effort)) ||
+        mlir::failed(importStep(*loop->condition, loop->operands, test)))
+      return llvm::failure();
+    emitter.begin(locate(node));
+    auto goesOn =
+        test.size() == 1 ? knownInteger(test[0].value, emitter) : std::nullopt;
+    if (!goesOn)
+      return failUnknownSteps(test.size() == 1 ? test[0].value : mlir::Value());
+    if (!*goesOn)
+      break;
+    if (step == maxSteps)
+      return emitter.fail("takes over " + Twine(maxSteps) + " steps",
+                          "export the model with a loop of fewer steps");
+    std::vector<Part> next;
+    if (mlir::failed(importStep(*loop->body, loop->operands, next)))
+      return llvm::failure();
+    emitter.begin(locate(node));
+    if (next.size() != loop->states)
+      return emitter.fail("its body gives " + Twine(next.size()) +
+                              " results for " + Twine(loop->states) + " states",
+                          againRemedy);
+    std::copy(next.begin(), next.end(), loop->operands.begin());
+  }
+  results.assign(loop->operands.begin(),
+                 loop->operands.begin() + static_cast<long>(loop->states));
+  return llvm::success();
+}
