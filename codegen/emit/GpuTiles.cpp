@@ -2,6 +2,7 @@
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 using namespace charonia;
 using namespace charonia::emit;
@@ -53,7 +54,8 @@ int64_t registersOf(const GpuTile &tile, bool isAsync) {
 }
 } // namespace
 
-double charonia::emit::estimate(const GpuDot &dot, const GpuTile &tile) {
+double charonia::emit::estimate(const GpuDot &product, const GpuTile &tile) {
+  GpuDot dot = tile.swap ? product.swapped() : product;
   int64_t instances =
       ceilDiv(dot.m, tile.m) * ceilDiv(dot.n, tile.n) * dot.batch * tile.splits;
   int64_t steps = ceilDiv(ceilDiv(dot.k, tile.k), tile.splits);
@@ -90,9 +92,35 @@ double charonia::emit::estimate(const GpuDot &dot, const GpuTile &tile) {
   double cache = instances * steps * stepBytes / costs.cache;
   double time = costs.launch + std::max(rounds * round, cache);
   if (tile.splits > 1)
-    time +=
-        kMeeting + tile.splits * tile.m * tile.n * sizeof(float) / costs.intake;
+    time += kMeeting + tile.splits * tile.m * llvm::bit_ceil<uint64_t>(tile.n) *
+                           sizeof(float) / costs.intake;
   return time;
+}
+
+/// Tiles of warpgroups of every width that an instruction has, rings as deep as
+/// one or two instances have memory for. Either side of the product may be that
+/// of 64 rows: of 25088 pixels and 128 filters 131 tiles of 128 filters x 192
+/// pixels are one round, 196 of 128 x 128 one and a half.
+static std::vector<GpuTile> anyWidth(const GpuDot &dot) {
+  constexpr int64_t least = 40, terms = 64, mostStages = 8;
+  // A group alone with more columns loses to two that share them.
+  constexpr struct {
+    int64_t rows, warps, mostWidth;
+  } heights[] = {{64, 4, 128}, {128, 8, 256}};
+  std::vector<GpuTile> tiles;
+  for (bool swap : {false, true})
+    for (auto [rows, warps, mostWidth] : heights)
+      for (int64_t width = least; width <= mostWidth; width += 8) {
+        int64_t columns = llvm::bit_ceil<uint64_t>(width),
+                slot = (rows + columns) * terms * 2;
+        for (int64_t residents : {1, 2}) {
+          int64_t stages =
+              std::min(mostStages, dot.chip->sharedBytes / residents / slot);
+          if (stages >= 3)
+            tiles.push_back({rows, width, terms, warps, stages, 1, swap});
+        }
+      }
+  return tiles;
 }
 
 GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
@@ -105,14 +133,12 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
       {64, 64, 32, 4, 4},   {64, 64, 64, 4, 4},  {64, 64, 64, 4, 6},
       {64, 64, 128, 4, 3},  {64, 128, 64, 4, 4}, {128, 64, 64, 4, 4},
       {128, 128, 64, 8, 3}, {128, 256, 32, 8, 4}};
-  // Of warpgroups alone. Of equal estimates the first counts: 128 x 128 of eight
-  // warps, six stages, takes what 64 x 256 does, and was 15 % faster.
+  // Of warpgroups alone. Of equal estimates the first counts: 128 x 128 of
+  // eight warps, six stages, takes what 64 x 256 does, and was 15 % faster.
   static constexpr GpuTile warpgroup[] = {
       {64, 64, 64, 4, 8},   {64, 128, 64, 4, 6},  {128, 128, 64, 8, 6},
       {64, 256, 64, 4, 4},  {128, 128, 64, 8, 3}, {128, 128, 64, 4, 3},
-      {128, 256, 64, 8, 4}, {256, 128, 64, 8, 4}, {64, 96, 64, 4, 6},
-      {128, 96, 64, 8, 6},  {128, 160, 64, 8, 4}, {128, 192, 64, 8, 4},
-      {128, 224, 64, 8, 4}, {256, 96, 64, 8, 4}};
+      {128, 256, 64, 8, 4}, {256, 128, 64, 8, 4}, {256, 96, 64, 8, 4}};
   static constexpr GpuTile multiply[] = {
       {16, 32, 32, 1, 3},  {32, 32, 32, 2, 3},  {32, 64, 32, 2, 3},
       {64, 32, 32, 2, 3},  {64, 64, 32, 4, 3},  {64, 128, 32, 4, 3},
@@ -120,29 +146,35 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
   GpuTile best{};
   double least = std::numeric_limits<double>::infinity();
   auto consider = [&](GpuTile tile) {
+    GpuDot sides = tile.swap ? dot.swapped() : dot;
     tile.k = std::max<int64_t>(16, tile.k * 2 / dot.elementBytes);
     // A step twice as long as K, or a tile twice as high or wide as the
     // problem, is mostly empty.
     while (tile.k > 16 && tile.k >= 2 * dot.k)
       tile.k /= 2;
     bool first = best.m == 0;
-    if (!first && ((tile.m > 16 && tile.m >= 2 * dot.m) ||
-                   (tile.n > 32 && tile.n >= 2 * dot.n)))
+    if (!first && ((tile.m > 16 && tile.m >= 2 * sides.m) ||
+                   (tile.n > 32 && tile.n >= 2 * sides.n)))
       return;
     // Where tiles are fewer than multiprocessors, several share one, with two
     // steps each at least.
-    int64_t tiles = ceilDiv(dot.m, tile.m) * ceilDiv(dot.n, tile.n) * dot.batch,
+    int64_t tiles =
+                ceilDiv(sides.m, tile.m) * ceilDiv(sides.n, tile.n) * dot.batch,
             steps = ceilDiv(dot.k, tile.k);
-    bool isWhole = llvm::isPowerOf2_64(tile.n); // else parts hold more
+    bool isWhole = llvm::isPowerOf2_64(tile.n);
     for (int64_t splits : {1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 24, 32}) {
-      if (splits > 1 && (!isWhole || tiles > dot.chip->multiprocessors ||
-                         steps < 2 * splits ||
-                         tiles * splits > 4 * dot.chip->multiprocessors))
+      if (splits > 1 &&
+          (tiles > dot.chip->multiprocessors || steps < 2 * splits ||
+           tiles * splits > 4 * dot.chip->multiprocessors))
         break;
       tile.splits = splits;
-      // Other widths win where they fill the chip; by less they do not: 8192^3
-      // was 1.4 % slower in 224 columns than in 256.
-      double time = estimate(dot, tile) * (isWhole ? 1 : 1.02);
+      // Other widths, and results that are turned, win where they fill the
+      // chip; by less, or in a long queue of tiles, they do not: 8192^3 was
+      // 1.4 % slower in 224 columns than in 256.
+      double handicap = isWhole && !tile.swap                    ? 1
+                        : tiles <= 3 * dot.chip->multiprocessors ? 1.03
+                                                                 : 1.12;
+      double time = estimate(dot, tile) * handicap;
       if (time < least) {
         least = time;
         best = tile;
@@ -157,6 +189,9 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
   for (const GpuTile &tile : tensor)
     consider(tile);
   for (const GpuTile &tile : warpgroup)
+    if (instructionOf(dot, tile).form == DotInstruction::Form::WarpgroupMma)
+      consider(tile);
+  for (const GpuTile &tile : anyWidth(dot))
     if (instructionOf(dot, tile).form == DotInstruction::Form::WarpgroupMma)
       consider(tile);
   return best;

@@ -18,6 +18,7 @@
 #define CHARONIA_CODEGEN_EMIT_GPUTILES_H
 
 #include "codegen/target/GpuTarget.h"
+#include <utility>
 
 namespace charonia::emit {
 
@@ -26,10 +27,18 @@ namespace charonia::emit {
 /// are those of the next one.
 struct GpuTile {
   int64_t m, n, k, warps, stages, splits = 1;
+  /// m are columns of the product and n its rows (Schedule::swap).
+  bool swap = false;
 };
 
 struct GpuDot {
   int64_t m, n, k, batch = 1;
+  /// The same with rows and columns exchanged.
+  GpuDot swapped() const {
+    GpuDot dot = *this;
+    std::swap(dot.m, dot.n);
+    return dot;
+  }
   int64_t elementBytes = 2;
   /// Products on tensor cores (16-bit types, f32 as tf32).
   bool tensorCores = true;

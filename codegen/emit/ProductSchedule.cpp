@@ -150,9 +150,12 @@ void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
   dot.alongTerms = !k.columnsInMemory;
   dot.chip = t.chip;
   GpuTile chosen = chooseGpuTile(dot);
-  unsigned c = add(column, chosen.n), r = add(row, chosen.m);
-  if (s.groups[c].tile != chosen.n)
-    s.groups[c].own = chosen.n;
+  s.swap = chosen.swap;
+  unsigned c = add(column, chosen.swap ? chosen.m : chosen.n),
+           r = add(row, chosen.swap ? chosen.n : chosen.m),
+           wide = chosen.swap ? r : c;
+  if (s.groups[wide].tile != chosen.n)
+    s.groups[wide].own = chosen.n;
   s.axes = tiled({r, c});
   s.kTile = chosen.k;
   s.warps = chosen.warps;
@@ -163,11 +166,12 @@ void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
 }
 
 int64_t Chooser::rowsTogether(const GpuDot &dot, const GpuTile &tile) {
-  int64_t rows = llvm::divideCeil(dot.m, tile.m),
-          columns = llvm::divideCeil(dot.n, tile.n),
+  int64_t m = tile.swap ? tile.n : tile.m, n = tile.swap ? tile.m : tile.n,
+          rows = llvm::divideCeil(dot.m, m),
+          columns = llvm::divideCeil(dot.n, n),
           round = dot.chip->multiprocessors;
   if (rows * columns <= round)
     return 0;
-  auto side = int64_t(std::sqrt(double(round) * tile.n / tile.m));
+  auto side = int64_t(std::sqrt(double(round) * n / m));
   return rows > side ? std::max<int64_t>(side, 1) : 0;
 }

@@ -43,6 +43,9 @@ struct Schedule {
   int64_t warps = 4, stages = 3;
   /// GPU: program instances for which a multiprocessor should have registers.
   int64_t residents = 1;
+  /// GPU: products are computed across: their columns, weights as a rule, are
+  /// the rows of the dot, so that their rows may come in any multiple of 8.
+  bool swap = false;
   /// GPU: program instances that share the terms of a contraction. Taken as 1
   /// where the kernel has not just one product on tiles.
   int64_t splits = 1;

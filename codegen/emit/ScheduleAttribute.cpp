@@ -27,6 +27,7 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
        b.getNamedAttr("warps", b.getI64IntegerAttr(warps)),
        b.getNamedAttr("stages", b.getI64IntegerAttr(stages)),
        b.getNamedAttr("residents", b.getI64IntegerAttr(residents)),
+       b.getNamedAttr("swap", b.getBoolAttr(swap)),
        b.getNamedAttr("splits", b.getI64IntegerAttr(splits))});
 }
 
@@ -80,6 +81,8 @@ FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute,
                              {"splits", &s.splits}})
     if (auto i = attribute.getAs<IntegerAttr>(name))
       *value = i.getInt();
+  if (auto swap = attribute.getAs<BoolAttr>("swap"))
+    s.swap = swap.getValue();
   if (s.run < 0 || s.section < 0)
     return mlir::emitError(
         location, "'run' and 'section' of a schedule are not negative");

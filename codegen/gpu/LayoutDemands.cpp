@@ -11,6 +11,8 @@ using tile::shapeOf;
 
 /// What memory moves at least.
 static constexpr unsigned kSectorBytes = 32;
+/// What a register holds.
+static constexpr unsigned kWordBytes = 4;
 
 /// What costs little to compute again in another layout.
 bool LayoutPlan::isCheap(Value value, unsigned depth) const {
@@ -47,9 +49,13 @@ void LayoutPlan::demand(Value value, const LinearLayout &layout) {
     if (load.getType().getNumElements() > threads &&
         !unalignedRuns(access, axesOf(access), layout)) {
       LinearLayout best = coalesced(access);
-      unsigned asked = judge(access, layout).runBytes,
-               possible = judge(access, best).runBytes;
-      if (asked < std::min(kSectorBytes / 2, possible))
+      Coalescing asked = judge(access, layout), possible = judge(access, best);
+      unsigned bytes = simt::elementBits(access.tile.getElementType()) / 8;
+      // Or by elements where it could be by many: a register for each.
+      bool piecemeal = bytes * asked.vector < kWordBytes &&
+                       bytes * possible.vector > kWordBytes;
+      if (piecemeal ||
+          asked.runBytes < std::min(kSectorBytes / 2, possible.runBytes))
         wanted = best;
     }
   }

@@ -68,6 +68,60 @@ def test_rows_that_tiles_overhang(tmp_path, name):
     assert np.abs(value - want).max() <= 1e-5 * np.abs(want).max()
 
 
+def group(axis: int, tile: int, own: int) -> str:
+    return f"{{dims = array<i64: {axis}>, tile = {tile} : i64, own = {own} : i64}}"
+
+
+@pytest.mark.parametrize(
+    "rows, columns, terms, along, tile",
+    [
+        # Columns and rows of a tile, of these its own, warps, stages, parts.
+        pytest.param(150, 192, 320, True, (64, 128, 104, 4, 4, 1), id="104"),
+        pytest.param(150, 192, 320, False, (64, 128, 104, 4, 4, 1), id="104-across"),
+        pytest.param(97, 256, 448, False, (128, 64, 40, 8, 5, 2), id="40-parts"),
+        pytest.param(393, 130, 200, True, (128, 256, 192, 8, 4, 1), id="192-ragged"),
+        pytest.param(33, 64, 128, True, (64, 64, 0, 4, 3, 1), id="64"),
+    ],
+)
+def test_products_with_rows_as_columns(tmp_path, rows, columns, terms, along, tile):
+    """A schedule may put a product's columns on the side of 64 rows of wgmma."""
+    wide, high, own, warps, stages, parts = tile
+    rng = np.random.default_rng(rows)
+    feeds = {
+        "x": rng.standard_normal((rows, terms)).astype(np.float16),
+        "w": (rng.standard_normal((columns, terms) if along else (terms, columns)) / 16).astype(np.float16),
+        "r": rng.standard_normal((rows, columns)).astype(np.float16),
+    }  # fmt: skip
+    infos = [helper.make_tensor_value_info(k, TensorProto.FLOAT16, v.shape) for k, v in feeds.items()]
+    nodes = [helper.make_node("Gemm", ["x", "w"], ["t"], transB=int(along)), helper.make_node("Add", ["t", "r"], ["y"])]
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT16, [rows, columns])
+    model = helper.make_model(helper.make_graph(nodes, "product", infos, [result]), opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    onnx.save(model, tmp_path / "model.onnx")
+    engine, dump = tmp_path / "model.engine", tmp_path / "dump"
+    how = dict(target="sm_90a", precision="fp16")
+    harness.compile_model(tmp_path / "model.onnx", engine, dump=tmp_path / "first", **how)
+    text = next((tmp_path / "first").glob("*-kernels.mlir")).read_text()
+    schedule = (
+        f"{{groups = [{group(1, wide, 0)}, {group(0, high, own)}], axes = array<i64: 1, 0>, k_tile = 64 : i64, "
+        f"warps = {warps} : i64, stages = {stages} : i64, splits = {parts} : i64, swap = true}}"
+    )
+    text, count = re.subn(r'(graph\.kernel "[^"]*"\([^)]*\))( attributes \{[^}]*\})?', rf"\1 attributes {{schedule = {schedule}}}", text)
+    assert count == 1
+    (tmp_path / "model.mlir").write_text(text)
+    harness.compile_model(tmp_path / "model.mlir", engine, dump=dump, **how)
+    (ptx,) = dump.glob("*/*/*.ptx")
+    assert f"m64n{own or high}k16" in ptx.read_text()
+    weights = feeds["w"].T if along else feeds["w"]
+    want = feeds["x"].astype(np.float32) @ weights.astype(np.float32) + feeds["r"]
+    for seed, copies in ORDERS:
+        (got,) = harness.run_engine(
+            engine, feeds, ["y"], tmp_path / "run", device="simt", dump=dump,
+            extra=["--seed", str(seed), "--copies", copies, "--report", tmp_path / "report.json"],
+        )  # fmt: skip
+        assert np.abs(got - want).max() <= 1e-3 * np.abs(want).max()
+    check_banks(json.loads((tmp_path / "report.json").read_text())["banks"])
+
+
 def check_banks(banks) -> None:
     """Swizzles promise that rows of ldmatrix and copies never meet in a bank."""
     for access in banks:

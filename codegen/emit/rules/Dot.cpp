@@ -147,8 +147,11 @@ static void prefetchNext(TileEmitter &e, const Demand &operand) {
 }
 
 FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
-                               const DotProblem &p) {
+                               const DotProblem &problem) {
   OpBuilder &b = e.b();
+  DotProblem p = problem;
+  if (e.getSchedule().swap)
+    std::swap(p.lhs, p.rhs);
   unsigned rank = demand.rank();
   Exprs zeros(p.extents.size(), e.constant(0));
   std::optional<DotAxes> axes =

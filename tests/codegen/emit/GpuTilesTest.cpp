@@ -48,13 +48,23 @@ TEST(GpuTiles, WidthsFillTheChip) {
   EXPECT_EQ(tile.n & (tile.n - 1), 0);
 }
 
-TEST(GpuTiles, OfEqualEstimatesMoreWarpsCopy) {
+TEST(GpuTiles, RowsOnEitherSideOfTheInstruction) {
+  // Of 6272 rows 98 tiles of 128 x 128, or 132 of 96 rows by 128 columns.
   GpuDot dot{6272, 256, 1024};
   dot.chip = charonia::GpuTarget::get("sm_90a");
   GpuTile tile = chooseGpuTile(dot);
+  EXPECT_TRUE(tile.swap);
   EXPECT_EQ(tile.m, 128);
-  EXPECT_EQ(tile.n, 128);
+  EXPECT_EQ(tile.n, 96);
   EXPECT_EQ(tile.warps, 8);
+  EXPECT_EQ(estimate(dot.swapped(), {128, 96, 64, 8, 6}),
+            estimate(dot, {128, 96, 64, 8, 6, 1, true}));
+  // Long queues of tiles stay with powers of two.
+  EXPECT_FALSE(
+      chooseGpuTile({8192, 8192, 8192, 1, 2, true, true, dot.chip}).swap);
+  // mma.sync takes either side alike.
+  dot.chip = charonia::GpuTarget::get("sm_90");
+  EXPECT_FALSE(chooseGpuTile(dot).swap);
 }
 
 TEST(GpuTiles, TilesAreNotMostlyEmpty) {
