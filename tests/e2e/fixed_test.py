@@ -179,3 +179,32 @@ def test_model(name, tmp_path):
     for want, value in zip(expected, got):
         assert value.shape == want.shape and value.dtype == want.dtype
         np.testing.assert_allclose(value, want, rtol=1e-5, atol=1e-5)
+
+
+# Shape, axis, inverse, onesided. Of prime and of short lengths, of a length that just one matrix
+# would be too large for, along any axis, of any number of rows.
+TRANSFORMS = (
+    ((1, 512, 1), 1, 0, 0), ((3, 512, 2), 1, 0, 1), ((3, 512, 2), 1, 1, 0), ((400, 5, 1), 0, 0, 1),
+    ((2, 3, 243, 2), 2, 1, 0), ((2, 360, 4, 2), 1, 0, 0), ((1024, 2), 0, 1, 0), ((2, 509, 1), 1, 0, 0),
+    ((2, 6000, 1), 1, 0, 1), ((4, 64, 1), 1, 0, 0),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("shape, axis, inverse, onesided", TRANSFORMS)
+def test_fourier_transform(shape, axis, inverse, onesided, tmp_path):
+    dims = ["n" if d == 0 and axis else size for d, size in enumerate(shape)]
+    node = onnx.helper.make_node("DFT", ["x", "", "axis"], ["y"], inverse=inverse, onesided=onesided)
+    graph = onnx.helper.make_graph(
+        [node], "g", [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, dims)],
+        [onnx.ValueInfoProto(name="y")], [onnx.numpy_helper.from_array(np.array(axis), "axis")],
+    )  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10)
+    onnx.save(onnx.shape_inference.infer_shapes(model), tmp_path / "model.onnx")
+    x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    harness.compile_model(tmp_path / "model.onnx", tmp_path / "model.engine")
+    (got,) = harness.run_engine(tmp_path / "model.engine", {"x": x}, ["y"], tmp_path)
+    signal = x[..., 0] + 1j * (x[..., 1].astype(np.float64) if shape[-1] == 2 else 0)
+    want = (np.fft.ifft if inverse else np.fft.fft)(signal, axis=axis)
+    if onesided:
+        want = want.take(range(shape[axis] // 2 + 1), axis)
+    assert harness.scaled_error(np.stack([want.real, want.imag], -1), got) < 1e-6

@@ -1,5 +1,6 @@
 // Discrete Fourier transforms of known length, as products with matrices of
-// cosines and sines.
+// cosines and sines: of a length that is a product of two, along one factor and
+// then along the other.
 #include "frontends/onnx/Registry.h"
 #include <cmath>
 
@@ -47,6 +48,101 @@ static Value component(Emitter &e, Value x, int64_t part, int64_t axis) {
   return e.transpose(e.reshape(one, dims), order);
 }
 
+/// The factor of `length` along which a transform of `parts` parts is taken
+/// first; none where `direct` multiplications are hardly more.
+static std::optional<int64_t> splitOf(int64_t length, int64_t parts,
+                                      int64_t direct) {
+  std::optional<int64_t> best;
+  int64_t least = direct / 4;
+  for (int64_t i = 2; i * i <= length; ++i)
+    if (length % i == 0)
+      for (int64_t first : {i, length / i}) {
+        int64_t second = length / first;
+        int64_t cost = 2 * length * (parts * first + 2 * second);
+        if (cost < least && 4 * std::max(first, second) <=
+                                maxMatrix / std::max(first, second)) {
+          least = cost;
+          best = first;
+        }
+      }
+  return best;
+}
+
+/// A matrix of 2x2 blocks that multiplies a pair of real and imaginary parts
+/// with e^(-+2 pi i jk / length): pairs are rows of what is on its right, or,
+/// transposed, columns of what is on its left. `parts` 1: just real ones.
+static Value pairMatrix(Emitter &e, int64_t length, int64_t parts, bool inverse,
+                        bool transposed, double factor) {
+  int64_t rows = 2 * length, columns = parts * length;
+  std::vector<float> values(rows * columns);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      bool toImaginary = i >= length, fromImaginary = j >= length;
+      double angle = 2 * M_PI * double((i % length) * (j % length) % length) /
+                     double(length);
+      double sine = inverse ? -std::sin(angle) : std::sin(angle);
+      double value = toImaginary == fromImaginary ? std::cos(angle)
+                     : fromImaginary              ? sine
+                                                  : -sine;
+      values[transposed ? j * rows + i : i * columns + j] =
+          float(factor * value);
+    }
+  llvm::SmallVector<int64_t> shape{rows, columns};
+  if (transposed)
+    std::swap(shape[0], shape[1]);
+  return e.constant(mlir::DenseElementsAttr::get(
+      mlir::RankedTensorType::get(shape, e.getBuilder().getF32Type()),
+      llvm::ArrayRef<float>(values)));
+}
+
+/// cos or sin (2 pi i j / length), [from, to].
+static Value turns(Emitter &e, int64_t from, int64_t to, bool sine) {
+  return matrix(e, from, to, from * to, sine, 1, false);
+}
+
+/// The transform of `parts`, [..., length] each and real or real and imaginary,
+/// as [..., length, 2]: of element `second * i + j` along i, then along j.
+static Value splitTransform(Values parts, int64_t first, int64_t second,
+                            bool inverse, Emitter &e) {
+  Exprs outer = graph::getShape(parts.front());
+  outer.pop_back();
+  int64_t rank = outer.size();
+  auto shaped = [&](Value v, llvm::ArrayRef<int64_t> inner) {
+    Exprs dims = outer;
+    llvm::append_range(dims, e.numbers(inner));
+    return e.reshape(v, dims);
+  };
+  for (Value &part : parts)
+    part = shaped(part, {first, second});
+  int64_t count = parts.size();
+  Value signal = count == 1 ? parts.front() : e.concat(parts, rank);
+  Value along = e.op<graph::MatmulOp>(
+      {pairMatrix(e, first, count, inverse, false, 1), signal});
+  auto half = [&](int64_t which) {
+    Exprs dims = outer, starts(rank + 2, e.number(0));
+    llvm::append_range(dims, e.numbers({first, second}));
+    starts[rank] = e.number(which * first);
+    return e.slice(along, starts, SmallVector<int64_t>(rank + 2, 1), dims);
+  };
+  Value real = half(0), imaginary = half(1),
+        cosines = turns(e, first, second, false),
+        sines = turns(e, first, second, true);
+  Value turnedReal = e.mul(imaginary, sines), turned = e.mul(real, sines);
+  real = e.mul(real, cosines);
+  real = inverse ? e.sub(real, turnedReal) : e.add(real, turnedReal);
+  imaginary = e.mul(imaginary, cosines);
+  imaginary = inverse ? e.add(imaginary, turned) : e.sub(imaginary, turned);
+  double factor = inverse ? 1.0 / double(first * second) : 1;
+  Value product =
+      e.op<graph::MatmulOp>({e.concat({real, imaginary}, rank + 1),
+                             pairMatrix(e, second, 2, inverse, true, factor)});
+  // [first, parts, second]: frequency first * k + i is (i, k).
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  order.append({rank + 2, rank, rank + 1});
+  return shaped(e.transpose(shaped(product, {first, 2, second}), order),
+                {first * second, 2});
+}
+
 static llvm::LogicalResult dft(Node &n, Emitter &e) {
   Value x = n.input(0);
   int64_t rank = rankOf(x);
@@ -85,7 +181,13 @@ static llvm::LogicalResult dft(Node &n, Emitter &e) {
   // What the signal lacks is zero; what it has more is cut.
   int64_t from = std::min(inverse && onesided ? length / 2 + 1 : length, *size);
   int64_t to = onesided && !inverse ? length / 2 + 1 : length;
-  if (length < 1 || length > maxMatrix || from * to > maxMatrix)
+  if (length < 1 || length > maxMatrix)
+    return e.fail("a transform of length " + Twine(length) +
+                  " is not supported");
+  std::optional<int64_t> first;
+  if (from == length && !(inverse && onesided))
+    first = splitOf(length, *parts, 2 * *parts * length * to);
+  if (!first && from * to > maxMatrix)
     return e.fail("a transform of length " + Twine(length) +
                   " is not supported");
   mlir::Type element = elementOf(x);
@@ -94,6 +196,22 @@ static llvm::LogicalResult dft(Node &n, Emitter &e) {
     shape[*axis] = e.number(from);
     x = e.slice(x, Exprs(rank, e.number(0)), SmallVector<int64_t>(rank, 1),
                 shape);
+  }
+  SmallVector<int64_t> back;
+  for (int64_t d = 0; d < rank - 1; ++d)
+    back.push_back(d < *axis ? d : d == *axis ? rank - 2 : d - 1);
+  if (first) {
+    Values signal;
+    for (int64_t part = 0; part < *parts; ++part)
+      signal.push_back(component(e, x, part, *axis));
+    Value result = splitTransform(signal, *first, length / *first, inverse, e);
+    back.push_back(rank - 1);
+    result = e.transpose(result, back);
+    shape[*axis] = e.number(to);
+    shape.back() = e.number(2);
+    return n.yield(e.cast(e.slice(result, Exprs(rank, e.number(0)),
+                                  SmallVector<int64_t>(rank, 1), shape),
+                          element));
   }
   double factor = inverse ? 1.0 / double(length) : 1;
   bool mirrored = inverse && onesided;
@@ -113,9 +231,6 @@ static llvm::LogicalResult dft(Node &n, Emitter &e) {
   Values results = {real, imaginary};
   if (mirrored)
     results.pop_back();
-  SmallVector<int64_t> back;
-  for (int64_t d = 0; d < rank - 1; ++d)
-    back.push_back(d < *axis ? d : d == *axis ? rank - 2 : d - 1);
   for (Value &v : results) {
     v = e.transpose(v, back);
     if (!v)
