@@ -4,7 +4,8 @@
     export_architectures_onnx.py --output-dir DIR [LIBRARY | LIBRARY/NAME]...
 
 A file is DIR/LIBRARY/NAME.onnx, beside NAME.npz with the inputs that it was traced with.
-Batch (and length) are dynamic as far as the architecture and the exporter let them.
+Batch, length, and of convolutional networks height and width are dynamic as far as the
+architecture and the exporter let them.
 scripts/check_onnx.py compares engines of them with ONNX Runtime.
 """
 
@@ -20,6 +21,35 @@ from pathlib import Path
 import export_architectures as architectures
 import numpy as np
 import torch
+from torch.export import Dim
+
+# Networks of images of any size.
+ANY_SIZE = {
+    "torchvision": (
+        "convnext_tiny", "densenet121", "efficientnet_b0", "efficientnet_v2_s", "fcn_resnet50", "googlenet", "mnasnet0_5",
+        "mobilenet_v2", "mobilenet_v3_small", "regnet_x_400mf", "regnet_y_400mf", "resnet18", "resnext50_32x4d",
+        "shufflenet_v2_x0_5", "squeezenet1_1",
+    ),
+    "timm": (
+        "convmixer_768_32", "convnextv2_atto", "cspdarknet53", "densenet121", "dla34", "dpn68", "efficientnet_b0",
+        "fastvit_t8", "ghostnet_100", "hgnetv2_b0", "hrnet_w18_small", "inception_next_tiny", "lcnet_050",
+        "mobilenetv4_conv_small", "mobileone_s0", "nf_resnet50", "poolformer_s12", "regnety_002", "repvit_m0_9",
+        "res2net50_14w_8s", "resnest14d", "rexnet_100", "seresnet50", "skresnet18", "xception41",
+    ),
+}  # fmt: skip
+
+
+def export(library: str, name: str, model, sample, dims):
+    """As dynamic as it can be had, and what that is called."""
+    if name in ANY_SIZE.get(library, ()):
+        height, width = (Dim(n, min=64, max=512) for n in ("height", "width"))
+        shapes = ({0: architectures.BATCH, 2: height, 3: width},)
+        for kind, wanted in (("sizes", shapes), ("auto sizes", architectures.automatic(shapes))):
+            try:
+                return torch.export.export(model, sample, dynamic_shapes=wanted), kind
+            except Exception:  # noqa: BLE001: whatever it is, fewer sizes are tried
+                continue
+    return architectures.export(model, sample, dims)
 
 
 def write(library: str, name: str, folder: Path) -> str:
@@ -28,7 +58,7 @@ def write(library: str, name: str, folder: Path) -> str:
     path = folder / library / f"{name}.onnx"
     path.parent.mkdir(parents=True, exist_ok=True)
     with torch.no_grad():
-        exported, kind = architectures.export(model.eval(), sample, dims)
+        exported, kind = export(library, name, model.eval(), sample, dims)
         program = torch.onnx.export(exported, dynamo=True, optimize=True, verbose=False)
         program.save(path)
     names = [value.name for value in program.model.graph.inputs]

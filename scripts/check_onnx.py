@@ -5,7 +5,7 @@
 
 Each is compiled once. Sizes that the model leaves open take three values; inputs are like
 those of NAME.npz beside the file, where there is one: integers stay below its largest,
-masks have padded rows. Floats are multiples of 1/32. The error is the largest absolute
+masks have padded rows; sizes of images are its own and 32 less and more. Floats are multiples of 1/32. The error is the largest absolute
 difference divided by the expected output's largest value. Exits 1 unless all are right.
 """
 
@@ -48,6 +48,12 @@ class Subject:
         cases = [
             {s: (BATCHES if s in batches else LENGTHS)[i] for s in sorted(symbols)} for i in range(3)
         ]  # fmt: skip
+        for name, (_, dims) in self.inputs.items():
+            example = self.examples.get(name)
+            for axis in range(2, len(dims) if example is not None and len(dims) >= 4 else 0):
+                if isinstance(dims[axis], str):
+                    for case, step in zip(cases, (-32, 32, 0)):
+                        case[dims[axis]] = example.shape[axis] + step * (axis - 1)
         return cases if symbols else cases[:1]
 
     def make_inputs(self, sizes: dict[str, int], seed: int) -> dict[str, np.ndarray]:
