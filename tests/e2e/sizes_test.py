@@ -60,6 +60,15 @@ CASES = {
     "slice": (f"""(float[n] x) => (float[m] y) <{CONSTANTS}, int64[1] k = {{10}}>
         {{ {SIZE} end = Min (n, k)
         y = Slice (x, zero, end) }}""", (1, 9, 10, 11, 50)),
+    # Of one element the rest is 3: nothing is left.
+    "slice-from-rest": (f"""(float[n] x) => (float[m] y) <{CONSTANTS}, int64[1] four = {{4}}, int64[1] end = {{1000000000}}>
+        {{ {SIZE} d = Neg (n)
+        start = Mod (d, four)
+        y = Slice (x, start, end) }}""", (1, 2, 3, 4, 5, 9)),
+    "slice-between-rests": (f"""(float[n] x) => (float[m] y) <{CONSTANTS}, int64[1] four = {{4}}, int64[1] k = {{7}}>
+        {{ {SIZE} start = Mod (n, four)
+        end = Mod (n, k)
+        y = Slice (x, start, end) }}""", range(1, 30)),
     "pad": (f"""(float[n] x) => (float[m] y) <{CONSTANTS}, int64[1] k = {{10}}>
         {{ {SIZE} d = Sub (k, n)
         more = Max (d, zero)

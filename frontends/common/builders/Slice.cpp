@@ -10,8 +10,9 @@ using mlir::Value;
 
 namespace {
 /// Finds where a slice begins and ends along one dimension of `size` elements.
-/// Ends are clamped to the dimension, so their order has to be provable, or
-/// made so by limiting a size whose range nobody declared.
+/// Ends are clamped to the dimension: their order is proved, or assumed by
+/// limiting a size whose range nobody declared, or a size is defined that is
+/// the larger or smaller one.
 class Cut {
 public:
   Cut(Emitter &e, AffineExpr size)
@@ -38,23 +39,21 @@ public:
         return first;
       if (symbols.isAtLeast(end, first))
         return end;
-      if (symbols.namesDefined(end))
-        return defined(largerOf(symbols, end, first, true), end, first);
-      if (symbols.assumeAtLeast(end, first,
+      if (!isComputed(end) &&
+          symbols.assumeAtLeast(end, first,
                                 "so that a slice starts inside its tensor"))
         return end;
-      return ambiguous(end, first);
+      return defined(largerOf(symbols, end, first, true), end, first);
     }
     if (symbols.isAtLeast(end, last))
       return last;
     if (symbols.isAtLeast(last, end))
       return end;
-    if (symbols.namesDefined(end))
-      return defined(largerOf(symbols, end, last, false), end, last);
-    if (symbols.assumeAtLeast(last, end,
+    if (!isComputed(end) &&
+        symbols.assumeAtLeast(last, end,
                               "so that a slice ends inside its tensor"))
       return end;
-    return ambiguous(end, last);
+    return defined(largerOf(symbols, end, last, false), end, last);
   }
 
   /// Elements from `from`, `step` apart, up to but without `to`.
@@ -63,21 +62,30 @@ public:
                zero = e.number(0);
     if (symbols.isAtLeast(zero, span))
       return zero;
-    // What is defined may have any order.
-    if (!symbols.isAtLeast(span, zero) && symbols.namesDefined(span)) {
+    if (!symbols.isAtLeast(span, zero) &&
+        (isComputed(span) ||
+         !symbols.assumeAtLeast(
+             span, zero, "so that a slice does not end before it starts"))) {
       span = defined(largerOf(symbols, span, zero, true), from, to);
       if (!span)
         return {};
-    } else if (!symbols.assumeAtLeast(
-                   span, zero,
-                   "so that a slice does not end before it starts")) {
-      return ambiguous(step > 0 ? to : from, step > 0 ? from : to);
     }
     int64_t magnitude = step > 0 ? step : -step;
     return graph::simplify(span.ceilDiv(magnitude));
   }
 
 private:
+  /// Whether a bound is more than a size and some: such are clamped when shapes
+  /// are bound; of others it is assumed that they lie inside.
+  bool isComputed(AffineExpr bound) {
+    bool result = symbols.namesDefined(bound);
+    bound.walk([&](AffineExpr part) {
+      result |= part.getKind() == mlir::AffineExprKind::Mod ||
+                part.getKind() == mlir::AffineExprKind::FloorDiv ||
+                part.getKind() == mlir::AffineExprKind::CeilDiv;
+    });
+    return result;
+  }
   /// `end`, which counts from the end where it is negative.
   AffineExpr clampEither(AffineExpr end, AffineExpr first, AffineExpr last) {
     AffineExpr isNegative =
