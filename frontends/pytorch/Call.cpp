@@ -55,7 +55,14 @@ Failed Call::wrongKind(StringRef name, StringRef wanted) {
 mlir::Value Call::tensorFrom(const Argument &argument, StringRef name) {
   if (argument.kind != Kind::Tensor)
     return wrongKind(name, "tensor");
-  return emitter.follow(names.valueOf(argument.text, isImaginary));
+  mlir::Value value = emitter.follow(names.valueOf(argument.text, isImaginary));
+  // Real tensors among what becomes complex; indices stay what they are.
+  const TensorMeta *meta = names.metaOf(argument.text);
+  bool isPart = isImaginary && (name == "self" || name == "tensors");
+  if (!isPart || !value || (meta && isComplex(meta->dtype)))
+    return value;
+  return emitter.broadcast(emitter.scalar(int64_t(0), elementOf(value)),
+                           graph::getShape(value));
 }
 mlir::Value Call::tensor(StringRef name) {
   const Argument *argument = find(name);

@@ -70,7 +70,8 @@ ModelDim ProgramImporter::dimOf(const ExpressionPtr &size,
         "export the program again with another range");
     return dim;
   }
-  DimRange range = defaultRange(StringRef(name).ends_with("_dim0"));
+  // By the name that all have who are this size: equal sizes have equal ranges.
+  DimRange range = defaultRange(StringRef(dim.name).ends_with("_dim0"));
   range.max =
       std::min(bounds.max.value_or(std::max(range.max, low)), maxDimension);
   range.min = low;

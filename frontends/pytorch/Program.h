@@ -24,6 +24,7 @@ struct Argument {
     Integer,      ///< integer
     SymInt,       ///< text: a name of Graph::integers
     Float,        ///< number
+    Complex,      ///< items: two of Float
     SymFloat,     ///< text
     Bool,         ///< integer
     SymBool,      ///< text

@@ -89,6 +89,14 @@ void ProgramImporter::loadWeight(Entry &entry, const InputSpec &spec) {
             entry.value);
 }
 
+/// What is not complex has no imaginary part, whatever its row made.
+void ProgramImporter::setValue(Entry &entry, const Part &part) {
+  const TensorMeta *meta = metaOf(entry.name);
+  entry.value = part.value;
+  entry.imaginary =
+      meta && isComplex(meta->dtype) ? part.imaginary : mlir::Value();
+}
+
 /// Computes a value again that was written to through another name, and those
 /// of the other results of its node that were.
 void ProgramImporter::refresh(Entry &entry) {
@@ -104,7 +112,9 @@ void ProgramImporter::refresh(Entry &entry) {
           i >= call.getResults().size())
         continue;
       checkType("computed again it is", name, call.getResults()[i]);
-      result->value = call.getResults()[i];
+      setValue(*result, {call.getResults()[i],
+                         i < imaginary.size() ? imaginary[i] : mlir::Value(),
+                         {}});
       result->isStale = false;
     }
   }
@@ -286,8 +296,7 @@ llvm::LogicalResult ProgramImporter::setResults(Call &call,
     if (i >= results.size())
       return emitter.fail("result " + llvm::Twine(i) + " is not supported",
                           "export the model so that it does not use it");
-    entry->value = results[i].value;
-    entry->imaginary = results[i].imaginary;
+    setValue(*entry, results[i]);
     entry->isStale = false;
     if (!entry->value)
       return emitter.fail("cannot be imported");

@@ -66,6 +66,12 @@ private:
     int depth = 0;
   };
 
+  /// A value, complex ones in two parts. Or a size.
+  struct Part {
+    mlir::Value value, imaginary;
+    mlir::AffineExpr size;
+  };
+
   // The interface.
   std::vector<ModelInput> userInputs(std::vector<unsigned> &positions);
   ModelDim dimOf(const ExpressionPtr &size, const std::string &name);
@@ -89,11 +95,6 @@ private:
   Failed failUndecided(const Entry &entry);
 
   // Loops, whose steps are written out.
-  /// A value between steps; complex ones have two parts. Or a size.
-  struct Part {
-    mlir::Value value, imaginary;
-    mlir::AffineExpr size;
-  };
   struct Loop;
   std::optional<Loop> readLoop(const Node &node);
   std::unique_ptr<Program> prepareBody(const Graph &body, const Node &node);
@@ -108,6 +109,7 @@ private:
   Entry *find(llvm::StringRef name);
   Entry &addEntry(llvm::StringRef name);
   mlir::Value currentValue(Entry &entry);
+  void setValue(Entry &entry, const Part &part);
   void loadWeight(Entry &entry, const InputSpec &spec);
   void refresh(Entry &entry);
   void checkType(const llvm::Twine &what, llvm::StringRef name,

@@ -150,6 +150,13 @@ Argument ProgramReader::readKind(StringRef kind, Json value, int depth) {
     argument.number = value.number();
     return argument;
   }
+  if (kind == "as_complex") {
+    Argument argument;
+    argument.kind = Kind::Complex;
+    for (StringRef part : {"real", "imag"})
+      argument.items.push_back(readKind("as_float", value[part], depth));
+    return argument;
+  }
   if (kind == "as_string")
     return text(Kind::String, value.string());
   if (kind == "as_sym_int")

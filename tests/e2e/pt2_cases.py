@@ -6,8 +6,8 @@
 Each case is a module of operators with awkward attributes, exported as it is
 (NAME.pt2) and after run_decompositions() (NAME-core.pt2). Inputs, of other sizes than
 those that it was traced at, and the results of PyTorch, in float64 where the types
-do not matter, lie in the folder `extra` of NAME.pt2 (in0.npy, out0.npy ...). Entries are
-deflated and stack traces are left out, so that the files are small.
+do not matter, lie in the folder `extra` of NAME.pt2 (in0.npy, out0.npy ...). Entries are deflated and
+stack traces are left out, so that the files are small. pt2_flow_cases.py makes more.
 """
 
 from __future__ import annotations
@@ -637,102 +637,6 @@ class Rotary(Case):
                 made.real, made.imag, torch.view_as_real(pairs.conj() * 0.5), self.turned.real, torch.complex(x, x + 1).imag)  # fmt: skip
 
 
-class Regions(Case):
-    """Graphs in the graph: no_grad, autocast, branches."""
-
-    grad = True
-    exact = True
-    core = False
-    dims = ({0: BATCH, 1: LENGTH},)
-
-    def __init__(self):
-        super().__init__()
-        self.fc, self.exact_fc = nn.Linear(6, 5), nn.Linear(6, 5)
-        for p in self.exact_fc.parameters():
-            p.data = (p.data * 4).round() / 2  # exact in bfloat16, as are all sums
-
-    def inputs(self, b, n):
-        return (torch.randn(b, n, 6),)
-
-    def forward(self, x):
-        with torch.no_grad():
-            angle = x.cumsum(1) * 0.5
-            kept = x
-            y = x.clone()
-            y[:, 0] = 3
-        with torch.autocast("cpu", enabled=False):
-            plain = self.fc(angle)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            cast = self.exact_fc(y.round()).float()
-            with torch.no_grad():
-                inner = torch.sin(x) + 1
-        chosen = torch.cond(x.sum() > 0, lambda v: (v * 2, v[0] + 1), lambda v: (v - 1, v[0] * 3), (x,))
-        return angle, kept * 1, y, plain, cast, inner, *chosen
-
-
-class Branch(Case):
-    """A branch that the length decides."""
-
-    core = False
-    dims = ({0: BATCH, 1: LENGTH},)
-
-    def inputs(self, b, n):
-        return (torch.randn(b, n, 6),)
-
-    def forward(self, x):
-        return torch.cond(x.shape[1] > 6, lambda v: v + 10, lambda v: v * 0, (x,))
-
-
-def loop(condition, step, *states):
-    from torch._higher_order_ops.while_loop import while_loop
-
-    return while_loop(condition, step, states)
-
-
-class Loops(Case):
-    """Loops whose numbers of steps are known: in loops, of no step, with views and writes in their steps."""
-
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(6, 6)
-
-    def inputs(self, b, n):
-        return (torch.randn(b, 4, 6),)
-
-    def nested(self, i, total):
-        inner = loop(lambda k, t: k <= i, lambda k, t: (k + 2, t * 0.5 + k), torch.zeros((), dtype=torch.int64), total)
-        return i + 1, inner[1]
-
-    def writes(self, i, go, h):
-        h = h.clone()
-        h[:, 1].mul_(2)
-        part, rest = h.transpose(1, 2).split([2, 4], 1)
-        rest[:, 0] = part[:, 1] + i
-        return i * 3, torch.logical_and(i < 20, go), h
-
-    def forward(self, x):
-        zero, one = torch.tensor(0), torch.ones((), dtype=torch.int32)
-        h = loop(lambda i, h: i < 3, lambda i, h: (i + 1, torch.tanh(self.fc(h)) + h[:, :1]), zero, x)
-        none = loop(lambda i, h: i > 3, lambda i, h: (i + 1, h * 2), zero, x)
-        nested = loop(lambda i, h: i < 4, self.nested, zero, x)
-        written = loop(lambda i, go, h: go.clone(), self.writes, one, torch.ones((), dtype=torch.bool), x)
-        return (*h, *none, *nested, *written)
-
-
-class Steps(Case):
-    """A loop of as many steps as a length is."""
-
-    core = False
-    dims = ({0: BATCH, 1: LENGTH},)
-
-    def inputs(self, b, n):
-        return (torch.randn(b, n, 6),)
-
-    def forward(self, x):
-        n = x.shape[1]
-        return loop(lambda i, h: i < n, lambda i, h: (i + 1, h * 0.5 + x.index_select(1, i.reshape(1))[:, 0]), torch.tensor(0), torch.zeros_like(x[:, 0]))
-
-
 class Spellings(Case):
     """Overloads that Python code seldom names, and second names of operators."""
 
@@ -971,7 +875,7 @@ CASES = {
     cls.__name__.lower(): cls
     for cls in (Conv, Pool, Norm, Arithmetic, Types, Functions, Reduce, View, Slice, InPlace, Index,
                 Attention, Sources, Product, Storage, Resize, Sample, Order, Recurrent, Fold, Scatter, Transposed, Heads, Alias, InPlaceTypes,
-                Extremes, Rotary, Regions, Branch, Loops, Steps, Spellings, Layouts, Solid, Ends, Parts, Scaled, Numbers, Whole, HalfNorm)
+                Extremes, Rotary, Spellings, Layouts, Solid, Ends, Parts, Scaled, Numbers, Whole, HalfNorm)
 }  # fmt: skip
 
 

@@ -82,10 +82,14 @@ struct Operands {
     mlir::Type element = c.resultElement();
     auto read = [&](llvm::StringRef name, Value &real, Value &imaginary) {
       const Argument *argument = c.find(name);
-      if (argument && argument->kind == Argument::Kind::Tensor)
+      if (argument && argument->kind == Argument::Kind::Tensor) {
         std::tie(real, imaginary) = c.complexTensor(name);
-      else
+      } else if (argument && argument->kind == Argument::Kind::Complex) {
+        real = c.getEmitter().scalar(argument->items[0].number, element);
+        imaginary = c.getEmitter().scalar(argument->items[1].number, element);
+      } else {
         real = c.operand(name, element);
+      }
       real = c.getEmitter().cast(real, element);
     };
     read("self", a, ai);

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Makes those exported programs of tests/e2e/pt2 in which order matters: regions, loops,
+writes that are seen through other names. As pt2_cases.py, which has what a case is.
+
+    pt2_flow_cases.py [NAME...]
+"""
+
+from __future__ import annotations
+
+import pt2_cases
+import torch
+from pt2_cases import BATCH, LENGTH, Case
+from torch import nn
+
+
+class Regions(Case):
+    """Graphs in the graph: no_grad, autocast, branches."""
+
+    grad = True
+    exact = True
+    core = False
+    dims = ({0: BATCH, 1: LENGTH},)
+
+    def __init__(self):
+        super().__init__()
+        self.fc, self.exact_fc = nn.Linear(6, 5), nn.Linear(6, 5)
+        for p in self.exact_fc.parameters():
+            p.data = (p.data * 4).round() / 2  # exact in bfloat16, as are all sums
+
+    def inputs(self, b, n):
+        return (torch.randn(b, n, 6),)
+
+    def forward(self, x):
+        with torch.no_grad():
+            angle = x.cumsum(1) * 0.5
+            kept = x
+            y = x.clone()
+            y[:, 0] = 3
+        with torch.autocast("cpu", enabled=False):
+            plain = self.fc(angle)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            cast = self.exact_fc(y.round()).float()
+            with torch.no_grad():
+                inner = torch.sin(x) + 1
+        chosen = torch.cond(x.sum() > 0, lambda v: (v * 2, v[0] + 1), lambda v: (v - 1, v[0] * 3), (x,))
+        return angle, kept * 1, y, plain, cast, inner, *chosen
+
+
+class Branch(Case):
+    """A branch that the length decides."""
+
+    core = False
+    dims = ({0: BATCH, 1: LENGTH},)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, n, 6),)
+
+    def forward(self, x):
+        return torch.cond(x.shape[1] > 6, lambda v: v + 10, lambda v: v * 0, (x,))
+
+
+def loop(condition, step, *states):
+    from torch._higher_order_ops.while_loop import while_loop
+
+    return while_loop(condition, step, states)
+
+
+class Loops(Case):
+    """Loops whose numbers of steps are known: in loops, of no step, with views and writes in their steps."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 6)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, 4, 6),)
+
+    def nested(self, i, total):
+        inner = loop(lambda k, t: k <= i, lambda k, t: (k + 2, t * 0.5 + k), torch.zeros((), dtype=torch.int64), total)
+        return i + 1, inner[1]
+
+    def writes(self, i, go, h):
+        h = h.clone()
+        h[:, 1].mul_(2)
+        part, rest = h.transpose(1, 2).split([2, 4], 1)
+        rest[:, 0] = part[:, 1] + i
+        return i * 3, torch.logical_and(i < 20, go), h
+
+    def forward(self, x):
+        zero, one = torch.tensor(0), torch.ones((), dtype=torch.int32)
+        h = loop(lambda i, h: i < 3, lambda i, h: (i + 1, torch.tanh(self.fc(h)) + h[:, :1]), zero, x)
+        none = loop(lambda i, h: i > 3, lambda i, h: (i + 1, h * 2), zero, x)
+        nested = loop(lambda i, h: i < 4, self.nested, zero, x)
+        written = loop(lambda i, go, h: go.clone(), self.writes, one, torch.ones((), dtype=torch.bool), x)
+        return (*h, *none, *nested, *written)
+
+
+class Steps(Case):
+    """A loop of as many steps as a length is."""
+
+    core = False
+    dims = ({0: BATCH, 1: LENGTH},)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, n, 6),)
+
+    def forward(self, x):
+        n = x.shape[1]
+        return loop(lambda i, h: i < n, lambda i, h: (i + 1, h * 0.5 + x.index_select(1, i.reshape(1))[:, 0]), torch.tensor(0), torch.zeros_like(x[:, 0]))
+
+
+class ComplexViews(Case):
+    """Complex numbers that see what is written to their parts, and real numbers beside them."""
+
+    def inputs(self, b, n):
+        return (torch.randn(b, 4, 6),)
+
+    def forward(self, x):
+        y, z = x * 1, x * 1
+        c = torch.view_as_complex(y.reshape(-1, 4, 3, 2))
+        d = c[:, 1:]
+        y.mul_(2)
+        y[:, 2, 3:] = 7
+        r = z[:, :, 0]
+        t = torch.view_as_complex(z.reshape(-1, 4, 3, 2)).transpose(1, 2)
+        joined = torch.cat([r[..., None], t.transpose(1, 2)], 2), torch.stack([t[:, 0], r])
+        made = r.to(t.dtype) * 1j, t.index_select(1, torch.tensor([2, 0]))
+        z.add_(1)
+        return [torch.view_as_real(v) for v in (c * 1, d * 1, t * 1, *joined, *made)]
+
+
+class Shared(Case):
+    """One bounded size that is the first dimension of one input and the second of another."""
+
+    core = False
+    dims = ({1: LENGTH, 0: BATCH}, {1: BATCH}, {0: LENGTH})
+
+    def inputs(self, b, n):
+        return torch.randn(b, n, 3), torch.randn(2, b, 3), torch.randn(n, 3)
+
+    def forward(self, x, h, w):
+        return x + h[0][:, None], (x * w).sum(1), h * 2
+
+
+pt2_cases.CASES = {
+    cls.__name__.lower(): cls for cls in (Regions, Branch, Loops, Steps, ComplexViews, Shared)
+}  # fmt: skip
+
+
+if __name__ == "__main__":
+    pt2_cases.main()
