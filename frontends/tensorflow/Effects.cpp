@@ -1,4 +1,6 @@
 #include "frontends/tensorflow/Effects.h"
+#include "llvm/ADT/STLExtras.h"
+#include <deque>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -131,6 +133,56 @@ static std::set<int> ancestorsOf(const Body &body, const std::set<int> &roots) {
   return seen;
 }
 
+namespace {
+
+/// What nodes depend on or wait for, of up to 64 marked nodes at a time, so
+/// that many of them cost few walks over the body.
+class Marks {
+public:
+  explicit Marks(const Body &body) : readers(body.nodes.size()) {
+    for (int i = 0; i < body.nodes.size(); ++i)
+      for (const std::string &input : body.nodes[i].inputs())
+        if (auto it = body.byName.find(parseReference(input).node);
+            it != body.byName.end())
+          readers[it->second].push_back(i);
+  }
+
+  /// A bit of each node is set where it is the marked node of that number or
+  /// depends on it.
+  std::vector<uint64_t> spread(llvm::ArrayRef<int> marked) const {
+    std::vector<uint64_t> marks(readers.size());
+    // A node is looked at again for each mark it gets late, 64 times at most.
+    std::deque<int> todo;
+    for (auto [bit, node] : llvm::enumerate(marked)) {
+      if (!marks[node])
+        todo.push_back(node);
+      marks[node] |= uint64_t(1) << bit;
+    }
+    std::vector<bool> waits(readers.size());
+    for (int node : todo)
+      waits[node] = true;
+    while (!todo.empty()) {
+      int node = todo.front();
+      todo.pop_front();
+      waits[node] = false;
+      for (int reader : readers[node]) {
+        if ((marks[node] & ~marks[reader]) == 0)
+          continue;
+        marks[reader] |= marks[node];
+        if (!waits[reader])
+          todo.push_back(reader);
+        waits[reader] = true;
+      }
+    }
+    return marks;
+  }
+
+private:
+  std::vector<std::vector<int>> readers;
+};
+
+} // namespace
+
 std::optional<std::string> Effects::findStale(const Body &body, bool isFunction,
                                               const std::set<int> &needed) {
   const Users &users = usersOf(body, 0);
@@ -139,24 +191,49 @@ std::optional<std::string> Effects::findStale(const Body &body, bool isFunction,
   std::set<int> run;
   if (!isFunction)
     run = ancestorsOf(body, needed);
+  // Variables that are both read and written, and who reads them.
+  struct Written {
+    const std::string &variable;
+    std::vector<int> writers;
+  };
+  std::vector<Written> written;
+  std::vector<int> readers, variableOf;
   for (const auto &[variable, writers] : users.writers) {
-    std::set<int> readers;
-    if (auto it = users.readers.find(variable); it != users.readers.end())
-      for (int reader : it->second)
-        if (needed.count(reader))
-          readers.insert(reader);
-    for (int writer : writers) {
-      if (readers.empty() || (!isFunction && !run.count(writer)))
+    auto it = users.readers.find(variable);
+    if (it == users.readers.end())
+      continue;
+    Written one{variable, {}};
+    for (int writer : writers)
+      if (isFunction || run.count(writer))
+        one.writers.push_back(writer);
+    for (int reader : it->second) {
+      if (!needed.count(reader) || one.writers.empty())
         continue;
-      std::set<int> before = ancestorsOf(body, {writer});
-      for (int reader : readers) {
-        // Variables of TF1 are read where they are used, which may be later.
-        bool isUsed =
-            StringRef(body.nodes[reader].op()).starts_with("Variable");
-        // In a node that does both, the function behind it is looked at.
-        if (reader != writer && (isUsed || !before.count(reader)))
-          return variable;
-      }
+      // Variables of TF1 are read where they are used, which may be later.
+      if (StringRef(body.nodes[reader].op()).starts_with("Variable"))
+        return variable;
+      readers.push_back(reader);
+      variableOf.push_back(written.size());
+    }
+    written.push_back(std::move(one));
+  }
+  if (readers.empty())
+    return std::nullopt;
+  Marks marks(body);
+  for (size_t first = 0; first < readers.size(); first += 64) {
+    auto some = llvm::ArrayRef(readers).drop_front(first).take_front(64);
+    auto before = marks.spread(some);
+    for (size_t i = 0, end; i < some.size(); i = end) {
+      uint64_t wanted = 0;
+      int variable = variableOf[first + i];
+      for (end = i; end < some.size() && variableOf[first + end] == variable;
+           ++end)
+        wanted |= uint64_t(1) << end;
+      // A node that does both has its own mark: the function behind it is
+      // looked at.
+      for (int writer : written[variable].writers)
+        if (wanted & ~before[writer])
+          return written[variable].variable;
     }
   }
   return std::nullopt;

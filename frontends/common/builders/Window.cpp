@@ -85,6 +85,8 @@ Value charonia::frontend::buildPool(graph::PoolKind kind, const Window &w,
 
 Value charonia::frontend::buildConv(const Window &w, Value input, Value filter,
                                     int64_t groups, Emitter &e) {
+  if (!input || !filter)
+    return {};
   unsigned last = rankOf(input) - 1, channelDim = w.channelsLast ? last : 1;
   AffineExpr extent = graph::getShape(input)[channelDim];
   auto channels = graph::constantOf(extent);

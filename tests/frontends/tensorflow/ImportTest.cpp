@@ -312,6 +312,42 @@ TEST(TensorFlowVariables, WrittenBeforeTheyAreRead) {
   EXPECT_THAT(importWriting("", "^product"), HasSubstr("graph.matmul"));
 }
 
+/// Variables that are read and written one after the other; of the one of
+/// number `late` nothing says that it is read first.
+static std::string importWriters(int count, int late) {
+  Graph graph;
+  addInput(graph, "x", {4});
+  std::string last;
+  for (int i = 0; i < count; ++i) {
+    std::string number = std::to_string(i);
+    auto &variable = addNode(graph, "VarHandleOp", "v" + number);
+    (*variable.mutable_attributes())["dtype"].set_type(1);
+    auto &read = addNode(graph, "ReadVariableOp", "r" + number, {"v" + number});
+    auto &write = addNode(graph, "AssignAddVariableOp", "w" + number,
+                          {"v" + number, "x"});
+    if (!last.empty()) {
+      write.add_inputs(last);
+      read.add_inputs(last);
+    }
+    if (i != late)
+      write.add_inputs("^r" + number);
+    last = "^w" + number;
+  }
+  auto &sum = addNode(graph, "AddN", "y", {last});
+  for (int i = 0; i < count; ++i)
+    sum.add_inputs("r" + std::to_string(i));
+  return importGraph(graph);
+}
+
+TEST(TensorFlowVariables, ManyWriters) {
+  // More than are looked at in one walk, which none of takes long.
+  for (int late : {0, 63, 64, 199})
+    EXPECT_THAT(importWriters(200, late),
+                HasSubstr("writes variable 'v" + std::to_string(late) +
+                          "' before it is read"));
+  EXPECT_THAT(importWriters(20000, -1), Not(HasSubstr("before it is read")));
+}
+
 TEST(TensorFlowVariables, WrittenBehindACall) {
   SavedFiles files;
   Graph &graph = files.graph();
@@ -414,6 +450,18 @@ TEST(TensorFlowGraph, AttributesOfOtherKinds) {
   (*graph.mutable_nodes(1)->mutable_attributes())["transpose_b"].set_integer(1);
   EXPECT_THAT(importGraph(graph),
               HasSubstr("attribute 'transpose_b' is of another kind"));
+}
+
+TEST(TensorFlowGraph, RowsGoOnBehindABadAttribute) {
+  // Nothing may be built of values that were not.
+  Graph graph;
+  addInput(graph, "x", {1, 6, 6, 4});
+  addInput(graph, "filter", {3, 2, 4, 6});
+  auto &conv = addNode(graph, "Conv2D", "y", {"x", "filter"});
+  (*conv.mutable_attributes())["padding"].set_text("VALID");
+  (*conv.mutable_attributes())["strides"].set_text("");
+  EXPECT_THAT(importGraph(graph),
+              HasSubstr("attribute 'strides' is of another kind"));
 }
 
 TEST(TensorFlowGraph, FunctionsByTheirOwnNames) {
