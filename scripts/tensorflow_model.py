@@ -24,11 +24,15 @@ def frozen_function(path: Path):
 
 
 def in_float64(graph: tf.compat.v1.GraphDef) -> tf.compat.v1.GraphDef:
-    """The frozen graph with float64 for each float32."""
+    """The frozen graph, and the functions that it calls, with float64 for each float32."""
     single, double = tf.float32.as_datatype_enum, tf.float64.as_datatype_enum
     wide = tf.compat.v1.GraphDef()
     wide.CopyFrom(graph)
-    for node in wide.node:
+    functions = wide.library.function
+    for function in functions:
+        for argument in (*function.signature.input_arg, *function.signature.output_arg):
+            argument.type = double if argument.type == single else argument.type
+    for node in (*wide.node, *(node for function in functions for node in function.node_def)):
         for attribute in node.attr.values():
             kind = attribute.WhichOneof("value")
             if kind == "type" and attribute.type == single:
