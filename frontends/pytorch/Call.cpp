@@ -1,5 +1,6 @@
 #include "frontends/pytorch/Call.h"
 #include "frontends/common/Diagnostic.h"
+#include "frontends/common/builders/Exact.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -335,25 +336,20 @@ static mlir::Type combineKinds(mlir::Type higher, mlir::Type lower) {
 
 mlir::Type Call::exactType(mlir::Type element,
                            llvm::ArrayRef<StringRef> arguments) {
-  auto type = llvm::dyn_cast_or_null<mlir::FloatType>(element);
-  if (!type || type.getWidth() >= 32)
-    return element;
+  SmallVector<double> given;
   for (StringRef name : arguments) {
     const Argument *argument = find(name);
-    if (argument && argument->kind == Kind::SymFloat)
-      return emitter.getBuilder().getF32Type();
-    bool isFloat = argument && argument->kind == Kind::Float;
-    if (!isFloat && !(argument && argument->kind == Kind::Integer))
+    if (!argument)
       continue;
-    llvm::APFloat value(isFloat ? argument->number
-                                : static_cast<double>(argument->integer));
-    bool loses = false;
-    value.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
-                  &loses);
-    if (loses)
-      return emitter.getBuilder().getF32Type();
+    // One that follows from sizes is taken for a number that has none.
+    if (argument->kind == Kind::SymFloat)
+      given.push_back(1.0 / 3);
+    else if (argument->kind == Kind::Float)
+      given.push_back(argument->number);
+    else if (argument->kind == Kind::Integer)
+      given.push_back(static_cast<double>(argument->integer));
   }
-  return element;
+  return frontend::exactType(element, given);
 }
 
 mlir::Type Call::promote(llvm::ArrayRef<StringRef> arguments) {

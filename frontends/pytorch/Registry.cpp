@@ -6,11 +6,11 @@ using llvm::StringRef;
 llvm::ArrayRef<Row> charonia::frontend::pytorch::allRows() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> all;
-    for (auto list :
-         {elementwiseRows(), activationRows(), contractionRows(),
-          normalizationRows(), poolingRows(), reductionRows(), viewRows(),
-          sliceRows(), indexRows(), scatterRows(), resizeRows(), sortRows(),
-          recurrentRows(), foldRows(), sourceRows(), typeRows(), complexRows()})
+    for (auto list : {elementwiseRows(), activationRows(), contractionRows(),
+                      normalizationRows(), poolingRows(), reductionRows(),
+                      viewRows(), sliceRows(), indexRows(), scatterRows(),
+                      resizeRows(), sortRows(), recurrentRows(), foldRows(),
+                      sourceRows(), typeRows(), complexRows(), specialRows()})
       all.insert(all.end(), list.begin(), list.end());
     llvm::sort(all, [](const Row &a, const Row &b) {
       return StringRef(a.op) < StringRef(b.op);
@@ -28,14 +28,41 @@ static const Row *findRow(StringRef op) {
   return it != rows.end() && it->op == op ? it : nullptr;
 }
 
+/// The row of what an operator does in place, by its name without that:
+/// "aten.add", "aten.__and__". Overloads in place may have names of their own,
+/// "aten.pow_.Tensor": where one function is behind all that are not in place,
+/// and reads arguments by their names, it is that one.
+static const Row *findFunctional(StringRef name, StringRef overload) {
+  std::string prefix = (name + ".").str();
+  if (const Row *row = findRow(prefix + overload.str()))
+    return row;
+  const Row *found = nullptr;
+  for (const Row &row : allRows()) {
+    if (!StringRef(row.op).starts_with(prefix))
+      continue;
+    if (found && (row.import != found->import || row.alias != found->alias))
+      return nullptr;
+    found = &row;
+  }
+  return found;
+}
+
 Target charonia::frontend::pytorch::findTarget(StringRef target) {
   Target result;
   if (!target.consume_front("torch.ops."))
     return result;
   result.row = findRow(target);
   auto [name, overload] = target.rsplit('.');
-  if (!result.row && name.consume_back("_") && !name.ends_with("_")) {
-    result.row = findRow((name + "." + overload).str());
+  if (!result.row && name.ends_with("_")) {
+    // "__iand__", or "add_".
+    StringRef own = name;
+    std::string functional;
+    if (own.consume_front("aten.__i") && own.ends_with("__"))
+      functional = ("aten.__" + own).str();
+    else if (!name.ends_with("__"))
+      functional = name.drop_back().str();
+    if (!functional.empty())
+      result.row = findFunctional(functional, overload);
     result.inPlace = result.row && result.row->alias == Alias::No;
   }
   result.isCheck =

@@ -1,4 +1,5 @@
 #include "frontends/common/builders/Activation.h"
+#include "frontends/common/builders/Exact.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -23,23 +24,46 @@ Value charonia::frontend::buildLeakyRelu(Value x, Value slope, Emitter &e) {
   return e.select(isNegative(x, e), e.mul(x, slope), x);
 }
 Value charonia::frontend::buildLeakyRelu(Value x, double slope, Emitter &e) {
-  Value negative = isNegative(x, e);
-  return e.select(negative, e.mul(x, number(slope, x, e)), x);
+  auto build = [&](Value x) {
+    Value negative = isNegative(x, e);
+    return e.select(negative, e.mul(x, number(slope, x, e)), x);
+  };
+  return computeExactly(x, {slope}, build, e);
 }
 Value charonia::frontend::buildElu(Value x, double alpha, Emitter &e) {
-  return e.select(isNegative(x, e), expBranch(x, alpha, e), x);
+  auto build = [&](Value x) {
+    return e.select(isNegative(x, e), expBranch(x, alpha, e), x);
+  };
+  return computeExactly(x, {alpha}, build, e);
+}
+Value charonia::frontend::buildSelu(Value x, double alpha, double scale,
+                                    Emitter &e) {
+  auto build = [&](Value x) {
+    return e.mul(buildElu(x, alpha, e), number(scale, x, e));
+  };
+  return computeExactly(x, {alpha, scale}, build, e);
 }
 Value charonia::frontend::buildCelu(Value x, double alpha, Emitter &e) {
-  Value scaled = e.div(x, number(alpha, x, e)), zero = number(0, x, e);
-  return e.add(e.max(x, zero), e.min(expBranch(scaled, alpha, e), zero));
+  auto build = [&](Value x) {
+    Value scaled = e.div(x, number(alpha, x, e)), zero = number(0, x, e);
+    return e.add(e.max(x, zero), e.min(expBranch(scaled, alpha, e), zero));
+  };
+  return computeExactly(x, {alpha}, build, e);
 }
 Value charonia::frontend::buildHardSigmoid(Value x, double alpha, double beta,
                                            Emitter &e) {
-  Value line = e.add(e.mul(x, number(alpha, x, e)), number(beta, x, e));
-  return e.min(e.max(line, number(0, x, e)), number(1, x, e));
+  auto build = [&](Value x) {
+    Value line = e.add(e.mul(x, number(alpha, x, e)), number(beta, x, e));
+    return e.min(e.max(line, number(0, x, e)), number(1, x, e));
+  };
+  return computeExactly(x, {alpha, beta}, build, e);
 }
 Value charonia::frontend::buildHardSwish(Value x, Emitter &e) {
-  return e.mul(x, buildHardSigmoid(x, 1.0 / 6, 0.5, e));
+  constexpr double alpha = 1.0 / 6, beta = 0.5;
+  auto build = [&](Value x) {
+    return e.mul(x, buildHardSigmoid(x, alpha, beta, e));
+  };
+  return computeExactly(x, {alpha, beta}, build, e);
 }
 Value charonia::frontend::buildSoftplus(Value x, Emitter &e) {
   Value tail =
@@ -53,8 +77,11 @@ Value charonia::frontend::buildSoftsign(Value x, Emitter &e) {
   return e.div(x, e.add(number(1, x, e), e.op<graph::AbsOp>({x})));
 }
 Value charonia::frontend::buildSwish(Value x, double alpha, Emitter &e) {
-  Value scaled = alpha == 1 ? x : e.mul(x, number(alpha, x, e));
-  return e.mul(x, e.op<graph::SigmoidOp>({scaled}));
+  auto build = [&](Value x) {
+    Value scaled = alpha == 1 ? x : e.mul(x, number(alpha, x, e));
+    return e.mul(x, e.op<graph::SigmoidOp>({scaled}));
+  };
+  return computeExactly(x, {alpha}, build, e);
 }
 Value charonia::frontend::buildGelu(Value x, llvm::StringRef approximate,
                                     Emitter &e) {

@@ -1,4 +1,5 @@
-// Activation functions, as compositions of elementwise operators.
+// Activation functions, as compositions of elementwise operators. Those with
+// numbers that a half type has no exact form of are computed in float.
 #ifndef CHARONIA_FRONTENDS_COMMON_BUILDERS_ACTIVATION_H
 #define CHARONIA_FRONTENDS_COMMON_BUILDERS_ACTIVATION_H
 
@@ -12,6 +13,8 @@ mlir::Value buildLeakyRelu(mlir::Value x, mlir::Value slope, Emitter &e);
 mlir::Value buildLeakyRelu(mlir::Value x, double slope, Emitter &e);
 /// x, and alpha * (exp(x) - 1) below zero.
 mlir::Value buildElu(mlir::Value x, double alpha, Emitter &e);
+/// The same times `scale`.
+mlir::Value buildSelu(mlir::Value x, double alpha, double scale, Emitter &e);
 mlir::Value buildCelu(mlir::Value x, double alpha, Emitter &e);
 /// alpha * x + beta, cut to 0 .. 1.
 mlir::Value buildHardSigmoid(mlir::Value x, double alpha, double beta,

@@ -1,5 +1,6 @@
 // Activation functions and softmax.
 #include "frontends/common/builders/Activation.h"
+#include "frontends/common/builders/Exact.h"
 #include "frontends/pytorch/Registry.h"
 
 using namespace charonia;
@@ -52,8 +53,8 @@ static LogicalResult elu(Call &c) {
          inner = c.number("input_scale", 1);
   if (inner != 1)
     return c.fail("an input_scale other than 1 is not supported");
-  Value y = buildElu(x, alpha, e);
-  return c.yield(scale == 1 ? y : e.mul(y, e.scalar(scale, elementOf(x))));
+  return c.yield(scale == 1 ? buildElu(x, alpha, e)
+                            : buildSelu(x, alpha, scale, e));
 }
 static LogicalResult celu(Call &c) {
   return c.yield(
@@ -62,23 +63,23 @@ static LogicalResult celu(Call &c) {
 static LogicalResult selu(Call &c) {
   constexpr double alpha = 1.6732632423543772848170429916717,
                    scale = 1.0507009873554804934193349852946;
-  Emitter &e = c.getEmitter();
-  Value x = c.tensor("self");
-  return c.yield(e.mul(buildElu(x, alpha, e), e.scalar(scale, elementOf(x))));
+  return c.yield(buildSelu(c.tensor("self"), alpha, scale, c.getEmitter()));
 }
 /// Linear above the threshold, where it is equal in floats.
 static LogicalResult softplus(Call &c) {
   Emitter &e = c.getEmitter();
-  Value x = c.tensor("self");
-  mlir::Type element = elementOf(x);
   double beta = c.number("beta", 1), threshold = c.number("threshold", 20);
-  Value scaled = beta == 1 ? x : e.mul(x, e.scalar(beta, element));
-  Value y = buildSoftplus(scaled, e);
-  if (beta != 1)
-    y = e.div(y, e.scalar(beta, element));
-  Value isLinear =
-      e.compare(graph::Predicate::gt, scaled, e.scalar(threshold, element));
-  return c.yield(e.select(isLinear, x, y));
+  auto build = [&](Value x) {
+    mlir::Type element = elementOf(x);
+    Value scaled = beta == 1 ? x : e.mul(x, e.scalar(beta, element));
+    Value y = buildSoftplus(scaled, e);
+    if (beta != 1)
+      y = e.div(y, e.scalar(beta, element));
+    Value isLinear =
+        e.compare(graph::Predicate::gt, scaled, e.scalar(threshold, element));
+    return e.select(isLinear, x, y);
+  };
+  return c.yield(computeExactly(c.tensor("self"), {beta, threshold}, build, e));
 }
 static LogicalResult logSigmoid(Call &c) {
   Emitter &e = c.getEmitter();
@@ -99,16 +100,18 @@ static LogicalResult threshold(Call &c) {
 /// lambda.
 template <bool isSoft> static LogicalResult shrink(Call &c) {
   Emitter &e = c.getEmitter();
-  Value x = c.tensor("self");
-  mlir::Type element = elementOf(x);
   double lambda = c.number("lambd", 0.5);
-  Value high = e.scalar(lambda, element), low = e.scalar(-lambda, element);
-  Value isHigh = e.compare(graph::Predicate::gt, x, high),
-        isLow = e.compare(graph::Predicate::lt, x, low);
-  // A NaN stays one.
-  Value inside = e.mul(x, e.scalar(0.0, element));
-  return c.yield(e.select(isHigh, isSoft ? e.sub(x, high) : x,
-                          e.select(isLow, isSoft ? e.sub(x, low) : x, inside)));
+  auto build = [&](Value x) {
+    mlir::Type element = elementOf(x);
+    Value high = e.scalar(lambda, element), low = e.scalar(-lambda, element);
+    Value isHigh = e.compare(graph::Predicate::gt, x, high),
+          isLow = e.compare(graph::Predicate::lt, x, low);
+    // A NaN stays one.
+    Value inside = e.mul(x, e.scalar(0.0, element));
+    return e.select(isHigh, isSoft ? e.sub(x, high) : x,
+                    e.select(isLow, isSoft ? e.sub(x, low) : x, inside));
+  };
+  return c.yield(computeExactly(c.tensor("self"), {lambda}, build, e));
 }
 /// One slope, or one a channel.
 static LogicalResult prelu(Call &c) {

@@ -1,4 +1,5 @@
 // Complex numbers, carried as two tensors: rotary embeddings multiply by them.
+#include "frontends/common/builders/Special.h"
 #include "frontends/pytorch/ops/Rows.h"
 
 using namespace charonia;
@@ -72,8 +73,7 @@ static LogicalResult conjugate(Call &c) {
 static LogicalResult magnitude(Call &c) {
   Emitter &e = c.getEmitter();
   auto [real, imaginary] = c.complexTensor("self");
-  return c.yield(e.op<graph::SqrtOp>(
-      {e.add(e.mul(real, real), e.mul(imaginary, imaginary))}));
+  return c.yield(buildHypot(real, imaginary, e));
 }
 
 /// Both operands, real ones in the parts' type; a number is one of them.

@@ -72,14 +72,16 @@ static LogicalResult addProduct(Call &c, llvm::StringRef lhs,
                         given->number == value)
                  : value == 1;
   };
-  Value y = buildMatmul(a, b, e);
+  mlir::Type wide = c.exactType(element, {"alpha", "beta"});
+  Value y = e.cast(buildMatmul(a, b, e), wide);
   if (!isNumber("alpha", 1))
-    y = e.mul(y, c.operand("alpha", element));
+    y = e.mul(y, c.operand("alpha", wide));
   if (isNumber("beta", 0))
-    return c.yield(y);
+    return c.yield(e.cast(y, element));
+  added = e.cast(added, wide);
   if (!isNumber("beta", 1))
-    added = e.mul(added, c.operand("beta", element));
-  return c.yield(e.add(y, added));
+    added = e.mul(added, c.operand("beta", wide));
+  return c.yield(e.cast(e.add(y, added), element));
 }
 static LogicalResult addmm(Call &c) { return addProduct(c, "mat1", "mat2"); }
 static LogicalResult baddbmm(Call &c) {

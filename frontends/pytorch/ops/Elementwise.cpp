@@ -63,7 +63,8 @@ template <typename Op> static LogicalResult binary(Call &c) {
 
 /// The type that sums and products of half types are computed in.
 static mlir::Type exactType(Call &c) {
-  return c.exactType(c.arithmeticType({"self", "other"}), {"self", "other"});
+  mlir::Type element = c.arithmeticType({"self", "other"});
+  return c.exactType(element, {"self", "other", "alpha"});
 }
 /// `name` times `factor`, where that is given.
 static Value scaled(Call &c, llvm::StringRef name, llvm::StringRef factor,
@@ -252,7 +253,8 @@ static LogicalResult clamp(Call &c) {
 /// self + value * tensor1 * tensor2, or / tensor2.
 template <bool divide> static LogicalResult addProduct(Call &c) {
   Emitter &e = c.getEmitter();
-  mlir::Type element = c.arithmeticType({"self", "tensor1", "tensor2"});
+  mlir::Type element =
+      c.exactType(c.arithmeticType({"self", "tensor1", "tensor2"}), {"value"});
   Value a = scaled(c, "tensor1", "value", element),
         b = c.operand("tensor2", element);
   return yieldAs(
@@ -262,14 +264,14 @@ template <bool divide> static LogicalResult addProduct(Call &c) {
 /// From the nearer end, so that either is reached.
 static LogicalResult lerp(Call &c) {
   Emitter &e = c.getEmitter();
-  mlir::Type element = c.resultElement();
+  mlir::Type element = c.exactType(c.resultElement(), {"weight"});
   Value a = c.operand("self", element), b = c.operand("end", element);
   Value weight = c.operand("weight", element), way = e.sub(b, a);
   Value isFar = e.compare(Predicate::ge, e.op<graph::AbsOp>({weight}),
                           e.scalar(0.5, element));
   Value rest = e.sub(e.scalar(1.0, element), weight);
-  return c.yield(e.select(isFar, e.sub(b, e.mul(way, rest)),
-                          e.add(a, e.mul(weight, way))));
+  return yieldAs(c, e.select(isFar, e.sub(b, e.mul(way, rest)),
+                             e.add(a, e.mul(weight, way))));
 }
 
 /// Of integers it is always `otherwise`.
@@ -408,6 +410,21 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::elementwiseRows() {
       {"aten.round.decimals", roundDecimals},
       {"aten.trunc.default", trunc},
       {"aten.square.default", square},
+      {"aten.special_expit.default", unary<SigmoidOp>},
+      {"aten.special_erf.default", unary<ErfOp>},
+      {"aten.special_expm1.default", unary<Expm1Op>},
+      {"aten.special_log1p.default", unary<Log1pOp>},
+      {"aten.special_exp2.default", exp2},
+      {"aten.special_round.default", roundDecimals},
+      {"aten.arcsin.default", unary<AsinOp>},
+      {"aten.arccos.default", unary<AcosOp>},
+      {"aten.arctan.default", unary<AtanOp>},
+      {"aten.arcsinh.default", unary<AsinhOp>},
+      {"aten.arccosh.default", unary<AcoshOp>},
+      {"aten.arctanh.default", unary<AtanhOp>},
+      {"aten.arctan2.default", atan2},
+      {"aten.fix.default", trunc},
+      {"aten.sgn.default", sign},
       {"aten.bitwise_not.default", unary<NotOp>},
       {"aten.logical_not.default", logicalNot},
       {"aten.isnan.default", isNan},

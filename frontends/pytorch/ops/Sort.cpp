@@ -68,27 +68,25 @@ static LogicalResult countBoundaries(Call &c, Value x, Value boundaries) {
   if (!isLine && static_cast<int64_t>(spread.size()) != rank)
     return c.fail("boundaries of " + e.describe(spread) + " do not fit " +
                   e.describe(shape));
-  mlir::Type common = promoteTypes(elementOf(x), elementOf(boundaries));
   shape.push_back(e.number(1));
   if (!isLine)
     spread.insert(spread.end() - 1, e.number(1));
-  Value own = e.cast(e.reshape(x, shape), common);
-  Value other = e.cast(e.reshape(boundaries, spread), common);
+  Value own = e.reshape(x, shape), other = e.reshape(boundaries, spread);
   // A NaN comes behind all.
   Value before = e.op<graph::NotOp>(
       {e.compare(right ? Predicate::gt : Predicate::ge, other, own)});
   return c.yield(e.reduce(ReduceKind::sum, e.cast(before, c.resultElement()),
                           {rank}, false));
 }
-static LogicalResult bucketize(Call &c) {
-  Value boundaries = c.tensor("boundaries");
-  Value x = c.operand("self", c.promote({"self"}));
-  return countBoundaries(c, x, boundaries);
+/// In the type that both promote to: a number is of that of the boundaries.
+static LogicalResult countIn(Call &c, llvm::StringRef boundaries) {
+  mlir::Type common = c.promote({boundaries, "self"});
+  Value own = c.operand("self", common);
+  return countBoundaries(c, own, c.operand(boundaries, common));
 }
+static LogicalResult bucketize(Call &c) { return countIn(c, "boundaries"); }
 static LogicalResult searchSorted(Call &c) {
-  Value boundaries = c.tensor("sorted_sequence");
-  Value x = c.operand("self", c.promote({"self"}));
-  return countBoundaries(c, x, boundaries);
+  return countIn(c, "sorted_sequence");
 }
 
 /// Whether each element is among others.

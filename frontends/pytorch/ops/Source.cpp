@@ -16,7 +16,8 @@ static void ignoreOptions(Call &c) {
             "requires_grad", "names", "physical_layout"});
 }
 
-/// start + i * step, as many as the file says.
+/// start + i * step, as many as the file says; rounded once, since programs
+/// round it down: integers count as such, floats in double.
 static LogicalResult arange(Call &c) {
   Emitter &e = c.getEmitter();
   ignoreOptions(c);
@@ -25,14 +26,27 @@ static LogicalResult arange(Call &c) {
   Exprs shape = c.resultShape();
   if (!element || shape.size() != 1 || !shape[0])
     return c.fail("has to give one dimension");
-  // Of halves, in float: steps are not summed up.
-  Value y = e.widen(e.iota(shape, 0, element));
-  mlir::Type wide = elementOf(y);
-  const Argument *step = c.find("step");
-  if (step && !(step->kind == Argument::Kind::Integer && step->integer == 1))
+  const Argument *step = c.find("step"), *start = c.find("start");
+  auto isInteger = [](const Argument *given, int64_t value) {
+    return !given ||
+           (given->kind == Argument::Kind::Integer && given->integer == value);
+  };
+  bool isScaled = !isInteger(step, 1), isMoved = !isInteger(start, 0);
+  if (!isScaled && !isMoved)
+    return c.yield(e.iota(shape, 0, element));
+  bool isFloat = false;
+  for (const Argument *given : {start, step})
+    isFloat |= given && (given->kind == Argument::Kind::Float ||
+                         given->kind == Argument::Kind::SymFloat);
+  mlir::Builder &b = e.getBuilder();
+  mlir::Type wide = !isFloat ? mlir::Type(b.getI64Type())
+                    : llvm::isa<mlir::FloatType>(element)
+                        ? mlir::Type(b.getF64Type())
+                        : element;
+  Value y = e.iota(shape, 0, wide);
+  if (isScaled)
     y = e.mul(y, c.operand("step", wide));
-  const Argument *start = c.find("start");
-  if (start && !(start->kind == Argument::Kind::Integer && start->integer == 0))
+  if (isMoved)
     y = e.add(y, c.operand("start", wide));
   return c.yield(e.cast(y, element));
 }
@@ -136,6 +150,7 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::sourceRows() {
       {"aten.fill.Tensor", fill},
       {"aten.copy.default", copy},
       {"aten.scalar_tensor.default", scalarTensor},
+      {"prims.scalar_tensor.default", scalarTensor},
       {"aten.eye.default", eye},
       {"aten.eye.m", eye},
   };

@@ -34,7 +34,7 @@ static Value relu6(Value x, Emitter &e) {
 static Value elu(Value x, Emitter &e) { return buildElu(x, 1, e); }
 static Value selu(Value x, Emitter &e) {
   constexpr double alpha = 1.6732632423543772, scale = 1.0507009873554805;
-  return e.mul(e.scalar(scale, elementOf(x)), buildElu(x, alpha, e));
+  return buildSelu(x, alpha, scale, e);
 }
 static Value isInf(Value x, Emitter &e) {
   return e.op<graph::IsInfOp>(

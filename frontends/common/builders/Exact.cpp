@@ -1,0 +1,29 @@
+#include "frontends/common/builders/Exact.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using mlir::Value;
+
+mlir::Type charonia::frontend::exactType(mlir::Type element,
+                                         llvm::ArrayRef<double> numbers) {
+  auto type = llvm::dyn_cast_or_null<mlir::FloatType>(element);
+  if (!type || type.getWidth() >= 32)
+    return element;
+  for (double number : numbers) {
+    llvm::APFloat value(number);
+    bool loses = false;
+    value.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
+                  &loses);
+    if (loses)
+      return mlir::Float32Type::get(element.getContext());
+  }
+  return element;
+}
+
+Value charonia::frontend::computeExactly(Value x,
+                                         llvm::ArrayRef<double> numbers,
+                                         llvm::function_ref<Value(Value)> build,
+                                         Emitter &e) {
+  mlir::Type element = elementOf(x);
+  return e.cast(build(e.cast(x, exactType(element, numbers))), element);
+}

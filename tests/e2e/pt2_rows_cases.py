@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""More exported programs of tests/e2e/pt2, made as those of pt2_cases.py (needs torch).
+
+    pt2_rows_cases.py [NAME...]
+
+Beside them it writes tests/frontends/pytorch/in_place.txt: what PyTorch has in place,
+and what the same is called that is not.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pt2_cases
+import torch
+import torch.nn.functional as F
+from pt2_cases import BATCH, Case
+
+IN_PLACE = Path(__file__).resolve().parents[1] / "frontends/pytorch/in_place.txt"
+
+
+class Halves(Case):
+    """Numbers that float16 has no exact form of: results are those in float64, rounded once."""
+
+    dims = ({0: BATCH}, {0: BATCH})
+
+    def inputs(self, b, n):
+        return torch.linspace(-6, 6, 300).repeat(b, 1).half(), (torch.randn(b, 300) * 30).half()
+
+    def forward(self, x, w):
+        results = (
+            F.hardswish(x), F.leaky_relu(x, 0.01), F.elu(x, 0.3), F.selu(x), F.hardsigmoid(x), F.celu(x, 0.3), F.softplus(x, 0.3),
+            torch.add(x, w, alpha=0.1), torch.sub(x, w, alpha=0.3), torch.rsub(x, w, alpha=0.7), torch.addcmul(x, w, x, value=0.1),
+            torch.addcdiv(x, x, w.abs() + 1, value=0.1), torch.lerp(x, w, 0.3), F.softshrink(x, 0.3),
+        )  # fmt: skip
+        return tuple(r.half() for r in results)
+
+
+class Counting(Case):
+    """Numbers that programs compare and round down."""
+
+    exact = True
+    dims = ({0: BATCH},)
+
+    def inputs(self, b, n):
+        return (torch.linspace(-1, 1, 12).repeat(b, 1),)
+
+    def forward(self, x):
+        fine = torch.tensor([0.05, 0.1, 0.2], dtype=torch.float64)
+        return (
+            torch.bucketize(0.1, fine), torch.bucketize(0.1, fine, right=True), torch.searchsorted(fine, 0.2), torch.bucketize(2, torch.tensor([1, 2, 3])),
+            torch.bucketize(0.3, torch.tensor([0.1, 0.3])), torch.bucketize(x, fine.float()), torch.bucketize(1.5, torch.tensor([1, 2, 3])),
+            (torch.arange(0, 30, 0.1, dtype=torch.float64) * 10).floor().float() + x[0, 0].floor(), torch.arange(0, 30, 0.1)[::8] == torch.arange(300)[::8].double().mul(0.1).float(),
+            (torch.arange(0, 30, 0.1)[13] * 1e7).to(torch.int64), torch.arange(5.0) + x[0, 0].floor(), torch.arange(3, 20, 4, dtype=torch.float32),
+            torch.arange(7, -3, -2), torch.arange(0.5, 4), torch.arange(1, 2, 0.25, dtype=torch.float16),
+        )  # fmt: skip
+
+
+class Magnitude(Case):
+    """Of complex numbers whose squares are too large, or too small."""
+
+    exact = True
+    dims = ({0: BATCH},)
+
+    def inputs(self, b, n):
+        rows = [[3e25, 4e25], [3e-30, 4e-30], [0, 0], [-5, 12], [float("inf"), float("nan")], [float("-inf"), 1], [float("nan"), 1], [0, -2]]
+        return (torch.tensor(rows).repeat(b, 1, 1),)
+
+    def forward(self, x):
+        return torch.view_as_complex(x).abs() / x[:, 3, 1:].reshape(-1, 1).clamp(min=1), torch.hypot(x[..., 0], x[..., 1])
+
+
+class Named(Case):
+    """In place, where the overload has another name than what is not in place."""
+
+    exact = True
+    dims = ({0: BATCH}, {0: BATCH})
+
+    def inputs(self, b, n):
+        return torch.arange(1, 13).float().repeat(b, 1), torch.arange(12).repeat(b, 1)
+
+    def forward(self, x, i):
+        m, n = i > 3, i < 9
+        m &= n
+        o, p = i > 3, i % 2 == 0
+        o |= p
+        q = i > 3
+        q ^= p
+        i = i.clone()
+        i <<= 2
+        j = i.clone()
+        j >>= 1
+        x = x.clone()
+        y, z, u, v = x.clone(), x.clone(), x.clone(), x.clone()
+        x //= z + 1
+        y **= z / 6
+        u **= 2
+        v.divide_(3, rounding_mode="floor")
+        w = z.clone()
+        w.transpose_(0, 1)
+        w += 1
+        z //= 5
+        return m, o, q, i, j, x, y, z, u, v, w
+
+
+class Special(Case):
+    """Functions of one or two numbers."""
+
+    exact = True
+    dims = ({0: BATCH},) * 3
+
+    def inputs(self, b, n):
+        inf, nan = float("inf"), float("nan")
+        x = torch.tensor([-3.7, -1.0, -0.5, -0.0, 0.0, 0.25, 0.9, 1.0, 2.5, inf, -inf, nan, 1.0, 0.0, nan, 4.0])
+        y = torch.tensor([2.0, -1.0, 0.5, -1.0, 0.0, 0.25, -0.0, 3.0, -2.5, inf, -inf, 1.0, nan, nan, 2.0, inf])
+        return x.repeat(b, 1), y.repeat(b, 1), torch.arange(-8, 8).repeat(b, 1)
+
+    def forward(self, x, y, i):
+        p, s = x.nan_to_num(0.5, 0.7, 0.2).sigmoid(), torch.special
+        h = x.half()
+        return (
+            torch.hypot(x, y), torch.hypot(h, y.half()), torch.xlogy(x, y), torch.xlogy(i, 2.5), torch.xlogy(0.0, y), s.xlogy(x, p), s.xlogy(2.0, p), s.xlogy(x, 3.0),
+            s.xlog1py(x, p), s.xlog1py(2, p), s.xlog1py(x, 1.5), torch.copysign(x, y), torch.copysign(i, y), torch.copysign(x, -2.0), torch.signbit(x),
+            torch.signbit(i), torch.signbit(i > 0), torch.fmax(x, y), torch.fmin(x, y), torch.fmax(i, 2 - i), torch.logaddexp(x, y), torch.logaddexp2(x, y),
+            torch.heaviside(x, y), torch.heaviside(i, i + 3), torch.ldexp(x, i), torch.float_power(p, 3).float(), torch.float_power(p, i).float(),
+            torch.float_power(2, i).float(), torch.isclose(x, y), torch.isclose(x, x + 1e-6), torch.isclose(x, y, equal_nan=True), torch.isclose(i, i + 1, rtol=0.2),
+            x.frac(), torch.sinc(x[:, :9]), s.sinc(x[:, :9] / 3), torch.logit(p), torch.logit(p, 0.3), s.logit(p, eps=0.1), s.entr(x), x.deg2rad(), h.rad2deg(), i.deg2rad(),
+            s.expit(x), s.erf(x), s.expm1(p), s.log1p(p), s.exp2(x[:, :9]), s.round(p * 100, decimals=-1), torch.arcsin(p), torch.arccos(p), torch.arctan(x), torch.arcsinh(p),
+            torch.arccosh(p + 1), torch.arctanh(p), torch.arctan2(x, y), torch.fix(x), torch.sgn(i), torch.divide(p, 0.3, rounding_mode="trunc"),
+        )  # fmt: skip
+
+
+CASES = {cls.__name__.lower(): cls for cls in (Halves, Counting, Magnitude, Named, Special)}
+
+
+def in_place() -> list[str]:
+    """'in place, not in place' by their names without overloads, and the overload of the first."""
+    found = []
+    for full in sorted(torch._C._dispatch_get_all_op_names()):
+        name, _, overload = full.partition(".")
+        inside = re.fullmatch(r"aten::__i(\w+)__", name)
+        if not inside and not re.fullmatch(r"aten::[a-zA-Z]\w*[^_]_", name):
+            continue
+        packet = getattr(torch.ops.aten, name.removeprefix("aten::"))
+        first, *_ = getattr(packet, overload or "default")._schema.arguments or [None]
+        other = f"__{inside[1]}__" if inside else name.removeprefix("aten::")[:-1]
+        if first and first.alias_info and first.alias_info.is_write and hasattr(torch.ops.aten, other):
+            found.append(f"{name.replace('::', '.')}.{overload or 'default'} aten.{other}")
+    return found
+
+
+if __name__ == "__main__":
+    pt2_cases.CASES = CASES
+    pt2_cases.main()
+    IN_PLACE.write_text("\n".join(in_place()) + "\n")
