@@ -131,7 +131,28 @@ class Special(Case):
         )  # fmt: skip
 
 
-CASES = {cls.__name__.lower(): cls for cls in (Halves, Counting, Magnitude, Named, Special)}
+class Meet(Case):
+    """What several updates make of one element."""
+
+    exact = True
+    dims = ({0: BATCH}, {0: BATCH})
+
+    def inputs(self, b, n):
+        return (torch.arange(18).reshape(6, 3) * 1.5 - 9).repeat(b, 1, 1), torch.tensor([[0, 1, 1], [4, 1, 0], [0, 4, 2]]).repeat(b, 1, 1)
+
+    def forward(self, x, i):
+        start, whole, no = torch.full_like(x, 2.0), x.to(torch.int64), x < -100
+        line, yes = torch.tensor([1, 1, 4, 4]), torch.ones(4, 3, dtype=torch.bool)
+        first = no[0]
+        return (
+            start.scatter_reduce(1, i, x, "mean"), start.scatter_reduce(1, i, x, "mean", include_self=False), whole.scatter_reduce(1, i, whole * 7 - 3, "mean"),
+            start.half().scatter_reduce(1, i, x.half(), "mean"), start.scatter_reduce(1, i, x, "prod", include_self=False), x.scatter_reduce(1, i, x, "amax"),
+            first.index_put((line,), yes, accumulate=True), first.index_add(0, line, yes), no.scatter_add(1, i, x > -200), no.scatter_reduce(1, i, x > -200, "sum"),
+            (~no).scatter_reduce(1, i, x > 0, "prod"),
+        )  # fmt: skip
+
+
+CASES = {cls.__name__.lower(): cls for cls in (Halves, Counting, Magnitude, Named, Special, Meet)}
 
 
 def in_place() -> list[str]:

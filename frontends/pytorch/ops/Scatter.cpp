@@ -80,10 +80,20 @@ static SmallVector<int64_t> inverse(llvm::ArrayRef<int64_t> permutation) {
   return result;
 }
 
+/// Of bools the sum is whether any is set, the product whether all are.
+static ScatterReduction reductionOf(ScatterReduction reduction, Value x) {
+  if (!x || !elementOf(x).isInteger(1))
+    return reduction;
+  return reduction == ScatterReduction::add   ? ScatterReduction::max
+         : reduction == ScatterReduction::mul ? ScatterReduction::min
+                                              : reduction;
+}
+
 /// `x` with `updates`, of shape [common, others], at the indices.
 static Value putAt(Value x, const Indices &indices, Value updates,
                    ScatterReduction reduction, Emitter &e) {
   SmallVector<int64_t> order = indices.order();
+  reduction = reductionOf(reduction, x);
   Value y = e.op<graph::ScatterNDOp>(
       {e.transpose(x, order), indices.tuples(e), updates},
       e.attr("reduction",
@@ -226,30 +236,53 @@ static Value neutral(ScatterReduction reduction, mlir::Type element,
                   element);
 }
 
+/// The mean of what meets an element, rounded down of integers, and of the
+/// element itself where that counts.
+static Value scatterMean(Value x, Value index, Value updates, int64_t axis,
+                         bool includesSelf, Emitter &e) {
+  mlir::Type element = elementOf(x);
+  Value wide = e.widen(x), one = e.scalar(int64_t(1), elementOf(wide));
+  Value sums = buildScatterElements(wide, index, e.widen(updates), axis,
+                                    ScatterReduction::add, e);
+  Value first = includesSelf ? one : e.scalar(int64_t(0), elementOf(wide));
+  Value counts = buildScatterElements(
+      e.broadcast(first, graph::getShape(x)), index,
+      e.broadcast(one, graph::getShape(index)), axis, ScatterReduction::add, e);
+  counts = e.max(counts, one);
+  if (isFloat(wide))
+    return e.cast(e.div(sums, counts), element);
+  Value rest = e.op<graph::ModOp>({sums, counts});
+  return e.div(e.sub(sums, rest), counts);
+}
+
 static LogicalResult scatterBy(Call &c, llvm::StringRef reduce) {
   Emitter &e = c.getEmitter();
   auto reduction = llvm::StringSwitch<std::optional<ScatterReduction>>(reduce)
                        .Case("none", ScatterReduction::none)
-                       .Cases({"add", "sum"}, ScatterReduction::add)
+                       .Cases({"add", "sum", "mean"}, ScatterReduction::add)
                        .Cases({"multiply", "prod"}, ScatterReduction::mul)
                        .Case("amax", ScatterReduction::max)
                        .Case("amin", ScatterReduction::min)
                        .Default(std::nullopt);
   if (!reduction)
     return c.fail("reduction '" + reduce + "' is not supported",
-                  "sum, prod, amax and amin are");
+                  "sum, prod, mean, amax and amin are");
   Value x = c.tensor("self"), index = c.tensor("index");
   int64_t axis = c.axis("dim", rankOf(x));
   if (!x || !index || e.failed() || rankOf(x) != rankOf(index) || !rankOf(x))
     return c.fail("index and operand differ in dimensions");
   mlir::Type element = elementOf(x);
-  if (!c.flag("include_self", true))
+  reduction = reductionOf(*reduction, x);
+  bool includesSelf = c.flag("include_self", true);
+  if (!includesSelf)
     x = buildScatterElements(
         x, index,
         e.broadcast(neutral(*reduction, element, e), graph::getShape(index)),
         axis, ScatterReduction::none, e);
-  return c.yield(buildScatterElements(x, index, updatesFor(c, index, element),
-                                      axis, *reduction, e));
+  Value updates = updatesFor(c, index, element);
+  if (reduce == "mean" && !element.isInteger(1))
+    return c.yield(scatterMean(x, index, updates, axis, includesSelf, e));
+  return c.yield(buildScatterElements(x, index, updates, axis, *reduction, e));
 }
 static LogicalResult scatter(Call &c) { return scatterBy(c, "none"); }
 static LogicalResult scatterAdd(Call &c) { return scatterBy(c, "add"); }
