@@ -63,7 +63,18 @@ ImportResult charonia::frontend::importModel(llvm::StringRef path,
                              "' cannot be chosen from it",
                          "leave --program out: it is for .pt2 files, "
                          "which may hold several"});
-  if (tensorflow::isModel(path, beginning))
+  if (beginning.starts_with("version https://"))
+    return failedImport(path, {"is a pointer of Git LFS, not the file itself",
+                               "fetch it: git lfs pull"});
+  if (path.ends_with(".safetensors"))
+    return failedImport(path, {"holds weights alone, without a model",
+                               "give the model's file, and this one with "
+                               "--weights"});
+  // Zip files are exported programs, whatever they are called; Keras archives
+  // are zip files, too.
+  bool isZip = llvm::StringRef(beginning).starts_with("PK");
+  if (tensorflow::isModel(path, beginning) &&
+      (!isZip || path.ends_with(".keras")))
     return tensorflow::importPath(path, options, context);
   if (!options.signature.empty() || !options.inputs.empty() ||
       !options.outputs.empty())

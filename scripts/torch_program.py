@@ -61,10 +61,9 @@ class TorchProgram:
         """The tensors among the leaves; one without a key has its position for a name."""
         leaves = tree.tree_leaves(result)
         keys = self.output_keys if len(self.output_keys) == len(leaves) else []
-        given = [k for k in keys if k]
-        if len(set(given)) != len(given):
-            keys = []
-        found, taken = {}, set(given if keys else ())
+        # Of leaves with one name the first has it.
+        keys = [k if k not in keys[:i] else "" for i, k in enumerate(keys)]
+        found, taken = {}, {k for k in keys if k}
         for position, value in enumerate(leaves):
             name, free = keys[position] if keys else "", position
             while not name:
@@ -97,8 +96,8 @@ def name_leaves(spec: dict, name: str) -> list[str]:
         context = json.loads(spec["context"])
     except (TypeError, ValueError):
         context = None
-    keys = [k for k in context if isinstance(k, str)] if isinstance(context, list) else []
-    if len(keys) != len(children):
+    keys = [k if isinstance(k, str) else "" for k in context] if isinstance(context, list) else []
+    if len(keys) != len(children) or not any(keys):
         keys = [str(i) if name else "" for i in range(len(children))]
     joined = [f"{name}_{key}" if name and key else name or key for key in keys]
     return [leaf for child, key in zip(children, joined) for leaf in name_leaves(child, key)]

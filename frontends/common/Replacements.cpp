@@ -52,15 +52,13 @@ void Replacements::finish(ImportResult &result) const {
   std::vector<std::string> lines;
   for (const auto &mismatch : mismatches)
     lines.push_back(mismatch.second);
+  // Where the model itself is refused, not all of it was looked at.
   for (const std::string &name : tensors.names())
-    if (!known.contains(name))
+    if (!hasErrors && !known.contains(name))
       lines.push_back("'" + printable(name) + "' is no weight of the model");
   Diagnostic diagnostic;
   diagnostic.file = file;
   if (!lines.empty()) {
-    // Where the model itself is refused, not all of it was looked at.
-    if (hasErrors && mismatches.empty())
-      return;
     result.module = {};
     diagnostic.what = std::to_string(lines.size()) +
                       " of its tensors do not fit the model:" + listOf(lines);

@@ -61,6 +61,12 @@ static SafeTensors::Tensor readTensor(const Json &json, uint64_t size,
   bool overflows = false;
   constexpr size_t maxRank = 64;
   Json shape = json["shape"], ends = json["data_offsets"];
+  std::string before;
+  for (const auto &[key, value] : json.fields()) {
+    if (key == before)
+      value.fail("is there twice");
+    before = key;
+  }
   if (!shape.isList() || !ends.isList() || ends.size() != 2) {
     json.fail("has to have a shape and two data_offsets");
     return tensor;
@@ -73,9 +79,13 @@ static SafeTensors::Tensor readTensor(const Json &json, uint64_t size,
     int64_t count = extent.integer();
     if (count < 0)
       extent.fail("is negative");
-    overflows |= llvm::MulOverflow(elements, count, elements);
     tensor.shape.push_back(count);
   }
+  // Without elements it is small, however large its other sizes are.
+  if (llvm::is_contained(tensor.shape, 0))
+    elements = 0;
+  for (int64_t count : tensor.shape)
+    overflows |= elements && llvm::MulOverflow(elements, count, elements);
   overflows |= llvm::MulOverflow(elements, bits, bits);
   std::vector<Json> offsets = ends.list();
   int64_t begin = offsets[0].integer(), end = offsets[1].integer();
@@ -104,6 +114,11 @@ std::optional<Problem> SafeTensors::addFile(const FileBytes &file,
   };
   constexpr size_t lengthBytes = 8;
   StringRef bytes = file.text();
+  if (bytes.starts_with("PK\x03\x04") || bytes.starts_with("\x80\x02"))
+    return Problem{shown + " is a pickle of torch.save, or a zip file",
+                   "save the weights in Python: "
+                   "safetensors.torch.save_file(torch.load(\"m.pth\", "
+                   "weights_only=True), \"m.safetensors\")"};
   if (bytes.size() < lengthBytes)
     return fail("it has no header");
   uint64_t length = llvm::support::endian::read64le(bytes.data());
@@ -237,6 +252,8 @@ std::optional<SafeTensors> SafeTensors::open(StringRef given,
   } else {
     return std::nullopt;
   }
+  if (!found && result.tensors.empty())
+    found = Problem{"has no tensors", "give a file of weights"};
   if (!found)
     return result;
   problem = std::move(*found);

@@ -113,6 +113,18 @@ Binding GraphImporter::toBinding(const std::optional<TensorData> &data,
   return binding;
 }
 
+/// What another file has instead of a tensor of that type, whose own contents
+/// need not be there then.
+std::optional<TensorData> GraphImporter::replaced(const std::string &name,
+                                                  mlir::RankedTensorType type) {
+  return replacements && type ? replacements->find(name, type) : std::nullopt;
+}
+
+template <typename Tensor>
+static llvm::SmallVector<int64_t> dimsOf(const Tensor &tensor) {
+  return {tensor.dims().begin(), tensor.dims().end()};
+}
+
 const Binding *GraphImporter::lookup(const std::string &name, Scope &scope,
                                      const Frame *frame) {
   if (auto it = scope.values.find(name); it != scope.values.end())
@@ -124,18 +136,22 @@ const Binding *GraphImporter::lookup(const std::string &name, Scope &scope,
   if (auto it = scope.tensors.find(name); it != scope.tensors.end()) {
     // The message may be moved from.
     narrow = narrowType(it->second->data_type());
-    data = readTensor(*it->second, scope.mayTake, files, emitter.getContext(),
-                      problem);
+    data =
+        replaced(name, storedType(it->second->data_type(), dimsOf(*it->second),
+                                  emitter.getContext()));
+    if (!data)
+      data = readTensor(*it->second, scope.mayTake, files, emitter.getContext(),
+                        problem);
   } else if (isSparse) {
     narrow = narrowType(scope.sparse[name]->values().data_type());
-    data =
-        readSparse(*scope.sparse[name], files, emitter.getContext(), problem);
+    ::onnx::SparseTensorProto &sparse = *scope.sparse[name];
+    data = replaced(name, storedType(sparse.values().data_type(),
+                                     dimsOf(sparse), emitter.getContext()));
+    if (!data)
+      data = readSparse(sparse, files, emitter.getContext(), problem);
   } else {
     return scope.parent ? lookup(name, *scope.parent, frame) : nullptr;
   }
-  if (data && replacements)
-    if (auto other = replacements->find(name, data->type))
-      data = other;
   auto &builder = emitter.getBuilder();
   emitter.begin(mlir::NameLoc::get(builder.getStringAttr(name)));
   Binding &binding = scope.values[name] = toBinding(data, name, problem);

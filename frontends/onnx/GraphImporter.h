@@ -155,6 +155,8 @@ private:
   /// Values to go on with behind a node that failed, of their declared types.
   std::vector<Binding> placeholders(const ::onnx::NodeProto &node,
                                     const Frame *parent);
+  std::optional<TensorData> replaced(const std::string &name,
+                                     mlir::RankedTensorType type);
   Binding toBinding(const std::optional<TensorData> &data,
                     const std::string &name, const Problem &problem);
   void checkDeclared(const ::onnx::NodeProto &node, const Frame &frame,

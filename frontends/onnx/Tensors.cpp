@@ -191,6 +191,14 @@ checkedType(int dataType, llvm::ArrayRef<int64_t> dims, int64_t &elements,
   return denseType(element, dims, elements, bytes, problem);
 }
 
+mlir::RankedTensorType frontend::onnx::storedType(int dataType,
+                                                  llvm::ArrayRef<int64_t> dims,
+                                                  mlir::MLIRContext *context) {
+  int64_t elements, bytes;
+  Problem ignored;
+  return checkedType(dataType, dims, elements, bytes, context, ignored);
+}
+
 std::optional<TensorData> frontend::onnx::readTensor(TensorProto &source,
                                                      bool mayTake,
                                                      ExternalFiles &files,

@@ -22,6 +22,9 @@ int dataTypeOf(mlir::Type element);
 ::onnx::TypeProto typeProto(mlir::Type type,
                             llvm::ArrayRef<graph::Symbol> symbols);
 
+/// The type of a tensor that is stored so; null where that is not supported.
+mlir::RankedTensorType storedType(int dataType, llvm::ArrayRef<int64_t> dims,
+                                  mlir::MLIRContext *context);
 /// The contents of `tensor`; elements of a narrowType are unpacked. Where
 /// `mayTake`, they are moved out of it rather than copied. Everything about the
 /// tensor is checked.

@@ -114,11 +114,16 @@ std::optional<bool> ProgramImporter::isShared(const Node &node,
   return result;
 }
 
-/// The tensor whose memory the node's results may share; of an operator that is
-/// not in the table the first there is.
-static const Argument *sharedArgument(const Node &node, const Target &target) {
+/// The tensor whose memory a result of the node may share: of a list the one in
+/// its place; of an operator that is not in the table the first there is.
+static const Argument *sharedArgument(const Node &node, const Target &target,
+                                      unsigned result) {
   if (target.row && !target.inPlace && target.row->alias == Alias::No)
     return nullptr;
+  const Argument *list = target.row ? findArgument(node, "tensors") : nullptr;
+  if (list && list->kind == Kind::List && result < list->items.size() &&
+      list->items[result].kind == Kind::Tensor)
+    return &list->items[result];
   for (StringRef name : {"self", "input"})
     if (const Argument *argument = findArgument(node, name))
       return argument->kind == Kind::Tensor ? argument : nullptr;
@@ -131,12 +136,12 @@ static const Argument *sharedArgument(const Node &node, const Target &target) {
 
 void ProgramImporter::addAliases(const Node &node) {
   Target target = findTarget(node.target);
-  const Argument *shared = sharedArgument(node, target);
-  Entry *base = shared ? find(shared->text) : nullptr;
   unsigned result = 0;
   for (const Argument &output : node.outputs)
     forEachTensor(output, [&](const std::string &name) {
       unsigned index = result++;
+      const Argument *shared = sharedArgument(node, target, index);
+      Entry *base = shared ? find(shared->text) : nullptr;
       if (find(name)) {
         if (!builder.hasErrors())
           builder.fail("tensor '" + printable(name) + "' is defined twice",
@@ -284,6 +289,8 @@ llvm::LogicalResult ProgramImporter::write(Entry &written, mlir::Value value) {
     return emitter.fail("changes what is handed to each step of a loop, which "
                         "is not supported",
                         "write without in-place operators there");
+  if (!root->node)
+    noteWritten(root->name);
   llvm::DenseSet<const Entry *> fresh;
   Entry *entry = &written;
   for (;; entry = entry->base) {

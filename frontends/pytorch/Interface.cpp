@@ -41,6 +41,37 @@ bool ProgramImporter::checkSignature() {
   return !builder.hasErrors();
 }
 
+/// An engine keeps nothing between runs. What a program changes of itself may
+/// not be what its results follow from; of inputs the results see the change.
+void ProgramImporter::checkMutations() {
+  llvm::StringMap<StringRef> read;
+  for (auto [spec, argument] : llvm::zip_equal(program.inputs, graph.inputs))
+    if (wanted.contains(argument.text))
+      read[spec.kind == InputSpec::Kind::User ? argument.text : spec.target] =
+          argument.text;
+  for (const OutputSpec &spec : program.outputs) {
+    auto it = read.find(spec.target);
+    if (spec.kind != OutputSpec::Kind::Mutation || it == read.end() ||
+        it->second == spec.value.text)
+      continue;
+    if (stored.count(it->second))
+      builder.fail("the program changes '" + printable(spec.target) +
+                       "' of the model, which its results follow from and an "
+                       "engine keeps as it is",
+                   "make it an input of the exported function, and its new "
+                   "value an output");
+    else
+      noteWritten(spec.target);
+  }
+}
+void ProgramImporter::noteWritten(const std::string &input) {
+  if (written.insert(input).second)
+    builder.add(Diagnostic::Severity::Note,
+                "the program changes its input '" + printable(input) +
+                    "': its results see that, the caller's tensor stays as it "
+                    "is");
+}
+
 ModelDim ProgramImporter::dimOf(const ExpressionPtr &size,
                                 const std::string &name) {
   ModelDim dim;
@@ -71,6 +102,10 @@ ModelDim ProgramImporter::dimOf(const ExpressionPtr &size,
     return dim;
   }
   // By the name that all have who are this size: equal sizes have equal ranges.
+  if (bounds.min == 0)
+    builder.add(Diagnostic::Severity::Note, "size '" + printable(dim.name) +
+                                                "' may be 0 in the file; the "
+                                                "engine takes 1 and more");
   DimRange range = defaultRange(StringRef(dim.name).ends_with("_dim0"));
   range.max =
       std::min(bounds.max.value_or(std::max(range.max, low)), maxDimension);
@@ -203,15 +238,22 @@ std::vector<Output> ProgramImporter::readOutputs() {
     return spec.kind == OutputSpec::Kind::User;
   });
   bool isNamed = program.outputNames.size() == count;
+  // Where several leaves have one name, the first has it.
   llvm::StringSet<> names;
-  if (isNamed)
-    for (const std::string &name : program.outputNames)
-      isNamed &= name.empty() || names.insert(name).second;
+  std::vector<std::string> given(count);
+  for (size_t i = 0; isNamed && i < count; ++i)
+    if (const std::string &name = program.outputNames[i];
+        !name.empty() && names.insert(name).second)
+      given[i] = name;
+    else if (!name.empty())
+      builder.add(Diagnostic::Severity::Note,
+                  "several outputs are named '" + printable(name) +
+                      "': the others are named by their positions");
   size_t position = 0;
   for (const OutputSpec &spec : program.outputs) {
     if (spec.kind != OutputSpec::Kind::User)
       continue;
-    std::string name = isNamed ? program.outputNames[position] : "";
+    std::string name = given[position];
     // Keys may look like the names of what has none.
     for (size_t i = position; name.empty(); ++i)
       if (std::string free = "output_" + std::to_string(i);

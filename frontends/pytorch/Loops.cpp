@@ -146,8 +146,10 @@ LogicalResult ProgramImporter::runStep(llvm::ArrayRef<Part> operands,
   for (const Node &node : graph.nodes)
     if (countErrors() == before && needed.contains(&node))
       importNode(node);
-  if (countErrors() != before)
+  if (countErrors() != before) {
+    emitter.begin(emitter.getBuilder().getUnknownLoc());
     return llvm::failure();
+  }
   results.clear();
   for (const Argument &output : graph.outputs) {
     if (output.kind != Kind::Tensor)

@@ -396,6 +396,7 @@ void ProgramImporter::run() {
   if (builder.hasErrors())
     return;
   auto needed = findNeeded();
+  checkMutations();
   for (const Node &node : graph.nodes) {
     if (!needed.contains(&node) || !computesTensors(node))
       continue;

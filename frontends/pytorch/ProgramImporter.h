@@ -7,6 +7,7 @@
 #include "frontends/pytorch/Sizes.h"
 #include "frontends/pytorch/Weights.h"
 #include <deque>
+#include <set>
 
 namespace charonia::frontend::pytorch {
 
@@ -78,6 +79,8 @@ private:
   void bindSymbols(llvm::ArrayRef<Input> inputs,
                    llvm::ArrayRef<unsigned> positions);
   bool checkSignature();
+  void checkMutations();
+  void noteWritten(const std::string &input);
   void importInputs();
   std::vector<Output> readOutputs();
 
@@ -142,6 +145,8 @@ private:
   llvm::StringMap<const InputSpec *> stored;
   /// Names of sizes by symbol: that of the first dimension that is the symbol.
   llvm::StringMap<std::string> dimNames;
+  /// Inputs that a note says are written to.
+  std::set<std::string> written;
   /// Names that outputs depend on.
   llvm::StringSet<> wanted;
 };

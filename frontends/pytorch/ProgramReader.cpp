@@ -329,9 +329,10 @@ static void nameLeaves(const Json &tree, const std::string &name,
   if (auto text = JsonText::parse(context, problem))
     if (Json list(*text, "", ignored); list.isList())
       for (const Json &key : list.list())
-        if (key.isString())
-          keys.push_back(key.string());
-  bool isNamed = keys.size() == children.size();
+        keys.push_back(key.isString() ? key.string() : "");
+  bool isNamed =
+      keys.size() == children.size() &&
+      llvm::any_of(keys, [](const std::string &key) { return !key.empty(); });
   for (size_t i = 0; i < children.size() && depth < maxGraphDepth; ++i) {
     std::string key = isNamed ? keys[i] : name.empty() ? "" : std::to_string(i);
     nameLeaves(children[i],

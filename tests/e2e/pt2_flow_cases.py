@@ -129,6 +129,21 @@ class ComplexViews(Case):
         return [torch.view_as_real(v) for v in (c * 1, d * 1, t * 1, *joined, *made)]
 
 
+class Grids(Case):
+    """What lists are made of, seen through what is made of them."""
+
+    def inputs(self, b, n):
+        return (torch.randn(b, 4, 6),)
+
+    def forward(self, x):
+        y = x[0] * 1
+        rows, columns = torch.meshgrid(y[0], y[:, 1], indexing="xy")
+        kept = torch.cat([y[0], y[1]]), torch.stack([y[0], y[1]])
+        y.mul_(2)
+        y[0, 3] = 5
+        return rows, columns, *kept, {"a": {"b": y * x[:1]}, "a_b": y + 1, 3: y + 2}
+
+
 class Shared(Case):
     """One bounded size that is the first dimension of one input and the second of another."""
 
@@ -143,7 +158,7 @@ class Shared(Case):
 
 
 pt2_cases.CASES = {
-    cls.__name__.lower(): cls for cls in (Regions, Branch, Loops, Steps, ComplexViews, Shared)
+    cls.__name__.lower(): cls for cls in (Regions, Branch, Loops, Steps, ComplexViews, Grids, Shared)
 }  # fmt: skip
 
 

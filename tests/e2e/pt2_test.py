@@ -147,7 +147,7 @@ def test_weights_of_another_file(tmp_path: Path) -> None:
     result = harness.invoke("compile", path, "-o", engine, "--weights", harness.save_safetensors(file, doubled))
     assert result.code == 1 and "2 of its tensors do not fit the model:" in result.stderr
     assert f"'{first}' is F16 [" in result.stderr and "'more' is no weight of the model" in result.stderr
-    result = harness.invoke("compile", path, "-o", engine, "--weights", harness.save_safetensors(file, {}))
+    result = harness.invoke("compile", path, "-o", engine, "--weights", harness.save_safetensors(file, {first: doubled[first].astype(np.float32)}))
     assert result.kind == "ok" and f"'{rest[0]}'" in result.stderr
 
 
@@ -194,6 +194,65 @@ def test_onnx_weights_of_another_file(tmp_path: Path) -> None:
     assert result.code == 2 and "the engine would replace the weights" in result.stderr
     result = harness.invoke("compile", path, "-o", engine, "--weights", tmp_path / "nothing")
     assert result.code == 1 and "nothing: cannot be read: No such file or directory" in result.stderr
+
+
+def test_what_is_no_file_of_weights(tmp_path: Path) -> None:
+    path, engine = Path(__file__).resolve().parent / "pt2/pool.pt2", tmp_path / "m.engine"
+    weights, pickle = harness.save_safetensors(tmp_path / "w.safetensors", {}), tmp_path / "w.pth"
+    result = harness.invoke("compile", path, "-o", engine, "--weights", weights)
+    assert result.code == 1 and "w.safetensors: has no tensors" in result.stderr
+    with zipfile.ZipFile(pickle, "w") as file:
+        file.writestr("w/data.pkl", b"")
+    result = harness.invoke("compile", path, "-o", engine, "--weights", pickle)
+    assert result.code == 1 and "is a pickle of torch.save" in result.stderr
+    assert "safetensors.torch.save_file(" in result.stderr
+    result = harness.invoke("compile", weights, "-o", engine)
+    assert result.code == 1 and "holds weights alone, without a model" in result.stderr
+    assert "and this one with --weights" in result.stderr
+
+
+def test_weights_in_place_of_those_that_are_not_there(tmp_path: Path) -> None:
+    """ONNX's own contents are not read where others stand for them."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    rng = np.random.default_rng(3)
+    weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2, 3], data_location=TensorProto.EXTERNAL)
+    weight.external_data.add(key="location", value="gone.data")
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", info[:1], info[1:], [weight])
+    path, engine = tmp_path / "m.onnx", tmp_path / "m.engine"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
+    x, new = rng.random((2, 3), np.float32), rng.random((2, 3), np.float32)
+    file = harness.save_safetensors(tmp_path / "w.safetensors", {"w": new})
+    harness.compile_model(path, engine, extra=["--weights", file])
+    assert np.allclose(harness.run_all_outputs(engine, {"x": x}, tmp_path)["y"], x + new, rtol=1e-6)
+    # What was not looked at is not told of as wrong.
+    file = harness.save_safetensors(tmp_path / "w.safetensors", {"w": new.astype(np.float16), "v": new})
+    result = harness.invoke("compile", path, "-o", engine, "--weights", file)
+    assert result.code == 1 and "gone.data" in result.stderr and "'w' is F16 [2, 3]" in result.stderr
+    assert "'v'" not in result.stderr
+
+
+def test_files_by_their_contents(tmp_path: Path) -> None:
+    program = (Path(__file__).resolve().parent / "pt2/pool.pt2").read_bytes()
+    for name in ("m.pb", "m.onnx", "m"):
+        (tmp_path / name).write_bytes(program)
+        harness.compile_model(tmp_path / name, tmp_path / "m.engine")
+    pointer = tmp_path / "m.pt2"
+    pointer.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    result = harness.invoke("compile", pointer, "-o", tmp_path / "m.engine")
+    assert result.code == 1 and "is a pointer of Git LFS, not the file itself" in result.stderr
+    assert "git lfs pull" in result.stderr
+
+
+def test_output_names(tmp_path: Path) -> None:
+    """Keys of what is returned: of two that are joined to one name the first has it."""
+    result = harness.compile_model(Path(__file__).resolve().parent / "pt2/grids.pt2", tmp_path / "m.engine")
+    assert "several outputs are named 'a_b'" in result.stderr
+    words = harness.invoke("inspect", tmp_path / "m.engine").stdout
+    names = [line.split()[1].rstrip(":") for line in words.splitlines() if line.strip().startswith("output ")]
+    assert names == ["output_0", "output_1", "output_2", "output_3", "a_b", "output_5", "output_6"]
 
 
 def targets(graph: dict) -> set[str]:

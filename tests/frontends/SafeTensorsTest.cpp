@@ -57,7 +57,21 @@ TEST(SafeTensors, TensorsLieInTheFile) {
   EXPECT_FALSE(tensors.find("c"));
 }
 
+TEST(SafeTensors, WithoutElements) {
+  SafeTensors tensors;
+  auto problem =
+      add(tensors,
+          fileOf("{" + entry("w", "F32", "4611686018427387904,8,0", 0, 0) + "}",
+                 ""));
+  EXPECT_FALSE(problem) << problem->what;
+}
+
 TEST(SafeTensors, HeadersThatLie) {
+  EXPECT_THAT(
+      problemOf(fileOf(
+          R"({"w":{"dtype":"F32","dtype":"F16","shape":[1],"data_offsets":[0,4]}})",
+          "aaaa")),
+      HasSubstr("is there twice"));
   const std::string bad = "it is not a sound safetensors file: ";
   EXPECT_EQ(problemOf("short"), bad + "it has no header");
   EXPECT_EQ(problemOf(fileOf("{}", "", 3)),

@@ -338,8 +338,8 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::foldRows() {
       {"aten.channel_shuffle.default", channelShuffle},
       {"aten.native_channel_shuffle.default", channelShuffle},
       {"aten.repeat_interleave.self_int", repeatInterleave},
-      {"aten.meshgrid.default", meshgrid},
-      {"aten.meshgrid.indexing", meshgrid},
+      {"aten.meshgrid.default", meshgrid, Alias::View},
+      {"aten.meshgrid.indexing", meshgrid, Alias::View},
       {"aten.diff.default", diff},
       {"aten.diagonal.default", diagonal, Alias::View, writeDiagonal},
   };

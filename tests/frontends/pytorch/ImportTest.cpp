@@ -217,6 +217,96 @@ TEST(PyTorch, StridesOfWeights) {
               HasSubstr("has elements that overlap in memory"));
 }
 
+TEST(PyTorch, SizesThatMayBeNone) {
+  ProgramFile p = simpleProgram();
+  p.ranges = R"("s0": {"min_val": 0, "max_val": 8})";
+  EXPECT_THAT(import(p),
+              AllOf(HasSubstr("note: m.pt2: size 'x_dim0' may be 0 in the "
+                              "file; the engine takes 1 and more"),
+                    Not(HasSubstr("error"))));
+}
+
+/// i, h = 0, x; while i < limit: i, h = states, which `body` computes; y = h.
+static ProgramFile loopProgram(const std::string &limit,
+                               const std::string &body,
+                               const std::string &states) {
+  ProgramFile p = simpleProgram();
+  auto graph = [&](const std::string &nodes, const std::string &outputs,
+                   const std::string &more) {
+    return R"({"as_graph": {"name": "g", "graph": {"inputs": [)" + tensor("i") +
+           ", " + tensor("h") + R"(], "outputs": [)" + outputs +
+           R"(], "nodes": [)" + nodes + R"(], "tensor_values": {"i": )" +
+           tensorMeta(5, "", "") + R"(, "h": )" +
+           tensorMeta(7, symbol("s0") + ", " + fixed(4),
+                      fixed(4) + ", " + fixed(1)) +
+           more + R"(}, "sym_int_values": {}}}})";
+  };
+  std::string condition =
+      node("aten.lt.Scalar",
+           {{"self", tensor("i")}, {"other", R"({"as_int": )" + limit + "}"}},
+           tensor("c"));
+  p.nodes = node("aten.full.default",
+                 {{"size", R"({"as_ints": []})"},
+                  {"fill_value", R"({"as_int": 0})"},
+                  {"dtype", R"({"as_scalar_type": 5})"}},
+                 tensor("zero")) +
+            ", " +
+            node("higher_order.while_loop",
+                 {{"", graph(condition, tensor("c"),
+                             R"(, "c": )" + tensorMeta(12, "", ""))},
+                  {"", graph(body, states,
+                             R"(, "next": )" + tensorMeta(5, "", "") +
+                                 R"(, "changed": )" +
+                                 tensorMeta(7, symbol("s0") + ", " + fixed(4),
+                                            fixed(4) + ", " + fixed(1)))},
+                  {"", R"({"as_tensors": [{"name": "zero"}, {"name": "x"}]})"},
+                  {"", R"({"as_tensors": []})"}},
+                 tensor("last") + ", " + tensor("relu"));
+  p.tensors += R"(, "zero": )" + tensorMeta(5, "", "") + R"(, "last": )" +
+               tensorMeta(5, "", "");
+  return p;
+}
+
+TEST(PyTorch, LoopsThatDoNotFit) {
+  std::string next =
+                  node("aten.add.Tensor",
+                       {{"self", tensor("i")}, {"other", R"({"as_int": 1})"}},
+                       tensor("next")),
+              both = tensor("next") + ", " + tensor("h");
+  EXPECT_THAT(import(loopProgram("3", next, both)), Not(HasSubstr("error")));
+  // A counter that stands still.
+  EXPECT_THAT(import(loopProgram("3", next, tensor("i") + ", " + tensor("h"))),
+              AllOf(HasSubstr("(higher_order.while_loop): takes over 8192 "
+                              "steps"),
+                    HasSubstr("with a loop of fewer steps")));
+  EXPECT_THAT(import(loopProgram("3", next, tensor("next"))),
+              HasSubstr("its body gives 1 results for 2 states"));
+  EXPECT_THAT(import(loopProgram("3", next, tensor("h") + ", " + tensor("h"))),
+              HasSubstr("state 0 is float32[x_dim0, 4], but the file says "
+                        "int64[]"));
+  EXPECT_THAT(import(loopProgram("3", next, both + ", " + tensor("nowhere"))),
+              HasSubstr("tensor 'nowhere' is not defined before it is used"));
+  // What fails in a step is told once, of its own node.
+  std::string unknown =
+      next + ", " +
+      node("aten.fft_fft.default", {{"self", tensor("h")}}, tensor("spectrum"));
+  std::string text = import(
+      loopProgram("3", unknown, tensor("next") + ", " + tensor("spectrum")));
+  EXPECT_THAT(text, AllOf(HasSubstr("operator aten.fft_fft.default is not "
+                                    "supported"),
+                          Not(HasSubstr("higher_order"))));
+  EXPECT_EQ(text.find("error"), text.rfind("error"));
+  // Steps may not write to what they are handed.
+  std::string writes =
+      next + ", " +
+      node("aten.mul_.Tensor",
+           {{"self", tensor("h")}, {"other", R"({"as_int": 2})"}},
+           tensor("changed"));
+  EXPECT_THAT(import(loopProgram("3", writes,
+                                 tensor("next") + ", " + tensor("changed"))),
+              HasSubstr("changes what is handed to each step of a loop"));
+}
+
 TEST(PyTorch, BuffersThatChange) {
   ProgramFile p = simpleProgram();
   p.nodes = node("aten.add_.Tensor",
@@ -226,6 +316,27 @@ TEST(PyTorch, BuffersThatChange) {
   p.tensors += R"(, "changed": )" + tensorMeta(7, fixed(4), fixed(1));
   EXPECT_THAT(import(p), HasSubstr("changes 'w' of the model, which an engine "
                                    "keeps as it is"));
+  // After run_decompositions() its new value is another output.
+  p = simpleProgram();
+  auto mutation = [](const char *kind, const char *what, const char *target) {
+    return std::string(R"(, {")") + kind + R"(": {"arg": {"name": "add"}, ")" +
+           what + R"(": ")" + target + R"("}})";
+  };
+  p.outputSpecs += mutation("buffer_mutation", "buffer_name", "w");
+  EXPECT_THAT(import(p),
+              AllOf(HasSubstr("error: m.pt2: the program changes 'w' of the "
+                              "model, which its results follow from and an "
+                              "engine keeps as it is"),
+                    HasSubstr("remedy: make it an input of the exported "
+                              "function, and its new value an output")));
+  p = simpleProgram();
+  p.outputSpecs += mutation("user_input_mutation", "user_input_name", "x");
+  EXPECT_THAT(import(p), AllOf(HasSubstr("note: m.pt2: the program changes its "
+                                         "input 'x': its results see that"),
+                               Not(HasSubstr("error"))));
+  p = simpleProgram();
+  p.outputSpecs += mutation("buffer_mutation", "buffer_name", "unread");
+  EXPECT_THAT(import(p), Not(HasSubstr("error")));
   // Where nobody reads it, nothing is lost.
   p = simpleProgram();
   p.nodes = node("aten.relu.default", {{"self", tensor("x")}}, tensor("relu")) +
