@@ -35,14 +35,17 @@ def test_time_limit(tmp_path, model, seconds):
 
 
 def give_up_in_a_kernel(path, flag, limit, factor):
-    """Raises the limit until the model is read, which takes an unknown part of it."""
-    while True:
+    """Raises the limit until the model is read, which takes an unknown part of it, and
+    lowers it where all was done: the next run may take twice as long on a busy machine."""
+    for _ in range(60):
         result = harness.invoke("compile", path, *SLOW, flag, f"{limit:.3f}")
-        if result.code == 0 or "kernel sin_" in result.stderr:
+        if "kernel sin_" in result.stderr:
             return result
         stage = re.search("at: stage '(.*?)'", result.stderr)
-        assert stage and stage[1] != "writing", result.stderr
-        limit *= factor
+        early = result.code == 1 and stage and stage[1] != "writing"
+        limit = limit * factor if early else limit / factor**2
+        path.with_suffix(".engine").unlink(missing_ok=True)
+    raise AssertionError(f"no {flag} ended in a kernel: {result.stderr}")
 
 
 def check_kernel_is_named(result):
