@@ -88,13 +88,14 @@ const Effects::Users &Effects::usersOf(const Body &body, int depth) {
     auto add = [&](const std::set<int> &operands, auto &to) {
       for (int operand : operands)
         if (operand < node.inputs_size())
-          to[sourceOf(body, node.inputs(operand))].insert(i);
+          to[sourceOf(body, node.inputs(operand))].insert(i),
+              found.all.insert(i);
     };
     add(access.reads, found.readers);
     add(access.writes, found.writers);
     // A variable of TF1 is read by being used.
     if (node.op() == "Variable" || node.op() == "VariableV2")
-      found.readers[node.name()].insert(i);
+      found.readers[node.name()].insert(i), found.all.insert(i);
   }
   return users[&body] = std::move(found);
 }
@@ -117,20 +118,29 @@ const Effects::Access &Effects::accessOf(const proto::Function &function,
   return known[&function] = std::move(access);
 }
 
-/// All that `roots` depend on or wait for, and they themselves.
-static std::set<int> ancestorsOf(const Body &body, const std::set<int> &roots) {
-  std::set<int> seen(roots);
-  std::vector<int> todo(roots.begin(), roots.end());
+/// Adds to `seen` all that `roots` depend on or wait for, and they themselves.
+/// Whether one of `news` is new there.
+static bool addAncestors(const Body &body, llvm::ArrayRef<int> roots,
+                         const std::set<int> &news, std::set<int> &seen) {
+  bool isNews = false;
+  std::vector<int> todo;
+  auto add = [&](int node) {
+    if (!seen.insert(node).second)
+      return;
+    isNews |= news.count(node) != 0;
+    todo.push_back(node);
+  };
+  llvm::for_each(roots, add);
   while (!todo.empty()) {
     int node = todo.back();
     todo.pop_back();
     for (const std::string &input : body.nodes[node].inputs()) {
       auto it = body.byName.find(parseReference(input).node);
-      if (it != body.byName.end() && seen.insert(it->second).second)
-        todo.push_back(it->second);
+      if (it != body.byName.end())
+        add(it->second);
     }
   }
-  return seen;
+  return isNews;
 }
 
 namespace {
@@ -184,13 +194,18 @@ private:
 } // namespace
 
 std::optional<std::string> Effects::findStale(const Body &body, bool isFunction,
-                                              const std::set<int> &needed) {
+                                              llvm::ArrayRef<int> needed,
+                                              Seen &seen) {
   const Users &users = usersOf(body, 0);
   if (users.writers.empty())
     return std::nullopt;
-  std::set<int> run;
+  bool isNews = false;
+  for (int node : needed)
+    isNews |= seen.needed.insert(node).second && users.all.count(node);
   if (!isFunction)
-    run = ancestorsOf(body, needed);
+    isNews |= addAncestors(body, needed, users.all, seen.run);
+  if (!isNews)
+    return std::nullopt;
   // Variables that are both read and written, and who reads them.
   struct Written {
     const std::string &variable;
@@ -204,10 +219,10 @@ std::optional<std::string> Effects::findStale(const Body &body, bool isFunction,
       continue;
     Written one{variable, {}};
     for (int writer : writers)
-      if (isFunction || run.count(writer))
+      if (isFunction || seen.run.count(writer))
         one.writers.push_back(writer);
     for (int reader : it->second) {
-      if (!needed.count(reader) || one.writers.empty())
+      if (!seen.needed.count(reader) || one.writers.empty())
         continue;
       // Variables of TF1 are read where they are used, which may be later.
       if (StringRef(body.nodes[reader].op()).starts_with("Variable"))

@@ -16,8 +16,13 @@ public:
   /// read after another node has written it; none where all reads come first.
   /// A function runs all of its nodes, a graph what the needed ones depend on
   /// or wait for.
+  /// Bodies are imported in parts: `needed` is what the last part adds to what
+  /// `seen` has of those before.
+  struct Seen {
+    std::set<int> needed, run;
+  };
   std::optional<std::string> findStale(const Body &body, bool isFunction,
-                                       const std::set<int> &needed);
+                                       llvm::ArrayRef<int> needed, Seen &seen);
   /// Whether steps of a loop over the function see what others wrote: the
   /// number of such an argument.
   std::optional<int> findCarried(const proto::Function &condition,
@@ -31,6 +36,8 @@ private:
   /// By name, nodes or arguments of one body.
   struct Users {
     std::map<std::string, std::set<int>> readers, writers;
+    /// Nodes that do either.
+    std::set<int> all;
   };
   const Access &accessOf(const proto::Function &function, int depth);
   Access accessOf(const proto::Node &node, int depth);

@@ -95,10 +95,12 @@ GraphImporter::dependenciesOf(int index, Scope &scope, Problem &problem) {
   return names;
 }
 
+static bool isCallOf(StringRef op) {
+  return op == "PartitionedCall" || op == "StatefulPartitionedCall";
+}
 /// Operators whose results depend on which of them are needed.
 static bool isControlFlow(StringRef op) {
-  return op == "PartitionedCall" || op == "StatefulPartitionedCall" ||
-         op == "If" || op == "StatelessIf" || op == "Case" ||
+  return isCallOf(op) || op == "If" || op == "StatelessIf" || op == "Case" ||
          op == "StatelessCase" || op == "While" || op == "StatelessWhile";
 }
 
@@ -200,12 +202,10 @@ std::optional<Item> GraphImporter::lookup(const Reference &reference,
   return item;
 }
 
-bool GraphImporter::seesStored(const Scope &scope, llvm::ArrayRef<int> nodes) {
+bool GraphImporter::seesStored(Scope &scope, llvm::ArrayRef<int> nodes) {
   // What is imported later, or again, sees what was written before it, too.
-  std::set<int> needed(nodes.begin(), nodes.end());
-  for (const auto &[node, items] : scope.results)
-    needed.insert(node);
-  auto variable = effects.findStale(scope.body, scope.isFunction, needed);
+  auto variable =
+      effects.findStale(scope.body, scope.isFunction, nodes, scope.seen);
   if (!variable)
     return true;
   std::string shown = *variable;
@@ -269,6 +269,7 @@ void GraphImporter::importNode(const proto::Node &proto, int index,
   std::vector<std::string> names;
   bool complete = true, tainted = false;
   FlowKind flow = flowKindOf(proto.op());
+  bool isCall = isCallOf(proto.op());
   bool needsOperands = flow != FlowKind::Merge && flow != FlowKind::Exit,
        isUntaken = false;
   for (const std::string &text : proto.inputs()) {
@@ -283,7 +284,8 @@ void GraphImporter::importNode(const proto::Node &proto, int index,
       item.emplace().tainted = true;
     }
     items.push_back(*item);
-    complete &= !item->isNothing();
+    // What a function gets and does not use may be anything.
+    complete &= !item->isNothing() || isCall;
     tainted |= item->tainted;
     isUntaken |= item->isUntaken;
     names.push_back(text);
@@ -335,8 +337,10 @@ static Problem unsupported(StringRef op) {
     return {name + "looks something up in a table, which is not supported",
             "export what is behind the lookup, and look up before the engine "
             "runs"};
-  if (op == "Where" || is({"Unique", "NonMaxSuppression", "DynamicPartition",
-                           "Ragged", "Sparse", "SetSize", "ListDiff"}))
+  // Losses are named after what their labels are.
+  if (!op.contains("CrossEntropy") &&
+      (op == "Where" || is({"Unique", "NonMaxSuppression", "DynamicPartition",
+                            "Ragged", "Sparse", "SetSize", "ListDiff"})))
     return {name + "gives a result whose size depends on data, which is not "
                    "supported",
             "export the model without it, and compute it after the engine"};
@@ -355,8 +359,7 @@ static Problem unsupported(StringRef op) {
 LogicalResult GraphImporter::importResults(Node &node, const proto::Node &proto,
                                            int index, Scope &scope) {
   StringRef op = proto.op();
-  if (op == "StatefulPartitionedCall" || op == "PartitionedCall" ||
-      model.function(op))
+  if (isCallOf(op) || model.function(op))
     return importCall(node, proto, index, scope);
   if (op == "If" || op == "StatelessIf" || op == "Case" ||
       op == "StatelessCase")

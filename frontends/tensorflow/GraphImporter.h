@@ -64,11 +64,12 @@ private:
     std::set<int> tainted;
     /// Results of loops, by their node LoopCond.
     std::unordered_map<int, Items> loops;
+    Effects::Seen seen;
     unsigned depth() const { return parent ? parent->depth() + 1 : 0; }
   };
 
   /// Whether all nodes read variables as they are stored; else a report.
-  bool seesStored(const Scope &scope, llvm::ArrayRef<int> nodes);
+  bool seesStored(Scope &scope, llvm::ArrayRef<int> nodes);
   /// Imports what `roots` need. False where that cannot be ordered or is too
   /// much.
   bool importBody(Scope &scope, llvm::ArrayRef<std::string> roots);

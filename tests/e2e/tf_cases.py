@@ -60,6 +60,78 @@ def spec(name: str, *shape: int | None, dtype=F32) -> tf.TensorSpec:
     return tf.TensorSpec(shape, dtype, name)
 
 
+@case(spec("x", None, 9, 8, 2), frozen=True)
+def patches(m, x):
+    extract = tf.image.extract_patches
+    return {
+        "beside": extract(x, (1, 2, 3, 1), (1, 2, 3, 1), (1, 1, 1, 1), "VALID"),
+        "over": extract(x, (1, 3, 2, 1), (1, 2, 1, 1), (1, 2, 3, 1), "SAME"),
+        "same": extract(x, (1, 4, 4, 1), (1, 4, 4, 1), (1, 1, 1, 1), "SAME"),
+    }
+
+
+@case(spec("x", None, None, 6, 2), frozen=True)
+def patches_of_open_size(m, x):
+    extract = tf.image.extract_patches
+    return {
+        "beside": extract(x, (1, 2, 2, 1), (1, 2, 2, 1), (1, 1, 1, 1), "VALID"),
+        "over": extract(x, (1, 2, 3, 1), (1, 1, 2, 1), (1, 1, 1, 1), "SAME"),
+    }
+
+
+BEHIND = np.random.RandomState(3).randint(0, 4, (3, 2, 5))
+
+
+@case(spec("x", 3, 2, 6, 4), spec("i", None, 2, 5, dtype=I32), frozen=True, i=BEHIND)
+def gather_behind_a_batch(m, x, i):
+    return {
+        "last": tf.gather(x, i, axis=-1, batch_dims=1),
+        "last_of_two": tf.gather(x, i, axis=3, batch_dims=2),
+        "all": tf.gather(x, i[..., 0], axis=-1, batch_dims=-1),
+        "next": tf.gather(x, i, axis=2, batch_dims=-1),
+    }
+
+
+@case(spec("x", None, 5), spec("n", None, 5, dtype=I32), frozen=True,
+      x=np.array([[0, 1, -1, 0.5, 3], [2, 0, 0, -4, 0.25], [np.nan, np.inf, -np.inf, 1, 2]], np.float32),
+      n=np.array([[-7, 6, 5, 4, -3], [2, 1, 0, 9, -8], [100, -100, 1, 2, 3]]))  # fmt: skip
+def seldom_numbers(m, x, n):
+    y = tf.abs(x) + 0.5
+    cut = [-1.0, 0.0, 0.5, 2.0]
+    return {
+        "xlogy": tf.math.xlogy(x, y), "xlog1py": tf.math.xlog1py(x, y), "xdivy": tf.math.xdivy(x, y - 0.5),
+        "left": tf.bitwise.left_shift(n, 3), "right": tf.bitwise.right_shift(n, tf.abs(n) % 4),
+        "bucket": raw.Bucketize(input=x, boundaries=cut), "buckets": raw.Bucketize(input=n, boundaries=cut),
+        "one": raw.Bucketize(input=x, boundaries=[]),
+        # Far below 0: elsewhere TensorFlow rounds each step to bfloat16.
+        "selu": tf.cast(tf.nn.selu(tf.cast(-16.0 - tf.abs(x), tf.bfloat16)), tf.float16),
+    }  # fmt: skip
+
+
+@case(spec("x", 3, 4), frozen=True)
+def growing_lists(m, x):
+    rows = tf.TensorArray(F32, size=0, dynamic_size=True, element_shape=[4])
+    for i in range(3):
+        rows = rows.write(i, x[i] * (i + 1.0))
+    return {"stack": rows.stack(), "some": rows.gather([2, 0, 2])}
+
+
+@case(spec("x", None, 3))
+def table_of_nobody(m, x):
+    """A lookup in a called function whose result nobody needs."""
+    if not hasattr(m, "table"):
+        pairs = tf.lookup.KeyValueTensorInitializer(tf.constant([1, 2], I64), tf.constant([3.0, 4.0]))
+        m.table = tf.lookup.StaticHashTable(pairs, 0.0)
+        m.other = tf.lookup.experimental.MutableHashTable(I64, F32, 0.0)
+
+    @tf.function
+    def inner(x):
+        keys = tf.cast(x, I64)
+        return x * 2.0, m.table.lookup(keys) + m.other.lookup(keys)
+
+    return {"y": inner(x)[0]}
+
+
 @case(spec("x", None, 9, 7, 4))
 def windows(m, x):
     a, b, c, d = m(3, 2, 4, 6), m(2, 3, 2, 6), m(3, 3, 4, 2), m(2, 3, 3, 3, 5)

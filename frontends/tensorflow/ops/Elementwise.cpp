@@ -111,6 +111,20 @@ static Value divNoNan(Value a, Value b, Emitter &e) {
   Value zero = e.scalar(int64_t(0), elementOf(b));
   return e.select(e.compare(Predicate::eq, b, zero), zero, e.div(a, b));
 }
+/// 0 where a is 0, else a * f(b), or a / b.
+static Value unlessZero(Value a, Value y, Emitter &e) {
+  Value zero = e.scalar(int64_t(0), elementOf(a));
+  return e.select(e.compare(Predicate::eq, a, zero), zero, y);
+}
+static Value xlogy(Value a, Value b, Emitter &e) {
+  return unlessZero(a, e.mul(a, e.op<graph::LogOp>({b})), e);
+}
+static Value xlog1py(Value a, Value b, Emitter &e) {
+  return unlessZero(a, e.mul(a, e.op<graph::Log1pOp>({b})), e);
+}
+static Value xdivy(Value a, Value b, Emitter &e) {
+  return unlessZero(a, e.div(a, b), e);
+}
 static Value mulNoNan(Value a, Value b, Emitter &e) {
   Value zero = e.scalar(int64_t(0), elementOf(b));
   return e.select(e.compare(Predicate::eq, b, zero), zero, e.mul(a, b));
@@ -240,6 +254,9 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::elementwiseRows() {
       {"FloorDiv", binary<floorDiv>},
       {"DivNoNan", binary<divNoNan>},
       {"MulNoNan", binary<mulNoNan>},
+      {"Xlogy", binary<xlogy>},
+      {"Xlog1py", binary<xlog1py>},
+      {"Xdivy", binary<xdivy>},
       {"FloorMod", binary<apply<graph::ModOp>>},
       {"Mod", binary<apply<graph::FmodOp>>},
       {"TruncateMod", binary<apply<graph::FmodOp>>},
@@ -252,6 +269,8 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::elementwiseRows() {
       {"BitwiseAnd", binary<apply<graph::AndOp>>},
       {"BitwiseOr", binary<apply<graph::OrOp>>},
       {"BitwiseXor", binary<apply<graph::XorOp>>},
+      {"LeftShift", binary<apply<graph::ShlOp>>},
+      {"RightShift", binary<apply<graph::ShrOp>>},
       {"Equal", binary<compare<Predicate::eq>>},
       {"NotEqual", binary<compare<Predicate::ne>>},
       {"Less", binary<compare<Predicate::lt>>},

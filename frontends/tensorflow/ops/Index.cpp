@@ -31,18 +31,60 @@ static LogicalResult gatherV2(Node &n, Emitter &e) {
     return llvm::failure();
   if (n.integer("batch_dims", 0) == 0)
     return gatherAlong(n, e, *axis);
-  // Tuples of one index behind the batch.
-  int64_t batch = n.integer("batch_dims", 0), rank = rankOf(n.input(1));
-  if (batch < 0 || batch > rank || *axis != batch)
-    return e.fail("batch_dims " + Twine(batch) + " with axis " + Twine(*axis) +
-                  " is not supported");
-  if (failed(checkPositions(n.input(0), n.input(1), batch, e)))
+  int64_t given = n.integer("batch_dims", 0), rank = rankOf(n.input(1)),
+          batch = given < 0 ? given + rank : given;
+  auto along = n.axis(*axis, rankOf(n.input(0)));
+  if (failed(along))
     return llvm::failure();
+  if (batch < 0 || batch > rank || *along < batch)
+    return e.fail("batch_dims " + Twine(given) + " does not fit axis " +
+                  Twine(*axis) + " and indices of rank " + Twine(rank));
+  if (failed(checkPositions(n.input(0), n.input(1), *along, e)))
+    return llvm::failure();
+  // Tuples of one index behind the batch, where the axis is put for that.
+  int64_t between = *along - batch, found = rank - batch;
+  SmallVector<int64_t> front =
+      llvm::to_vector(llvm::seq<int64_t>(0, rankOf(n.input(0))));
+  std::rotate(front.begin() + batch, front.begin() + *along,
+              front.begin() + *along + 1);
   Exprs tuples = graph::getShape(n.input(1));
   tuples.push_back(e.number(1));
-  return n.yield(
-      e.op<graph::GatherNDOp>({n.input(0), e.reshape(n.input(1), tuples)},
-                              e.attr("batch_dims", batch)));
+  Value y = e.op<graph::GatherNDOp>(
+      {e.transpose(n.input(0), front), e.reshape(n.input(1), tuples)},
+      e.attr("batch_dims", batch));
+  if (!y || between == 0 || found == 0)
+    return n.yield(y);
+  SmallVector<int64_t> back = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(y)));
+  std::rotate(back.begin() + batch, back.begin() + batch + found,
+              back.begin() + batch + found + between);
+  return n.yield(e.transpose(y, back));
+}
+
+/// How many of the boundaries, which rise, are not above; NaN is above all.
+static LogicalResult bucketize(Node &n, Emitter &e) {
+  auto *attribute = n.find("boundaries");
+  if (failed(n.needsTensors(1, 1)) || e.failed())
+    return llvm::failure();
+  llvm::ArrayRef<float> numbers;
+  if (attribute)
+    numbers = {attribute->list().numbers().data(),
+               size_t(attribute->list().numbers().size())};
+  Value x = n.input(0);
+  mlir::Type i32 = e.getBuilder().getI32Type(),
+             f32 = e.getBuilder().getF32Type();
+  Exprs shape = graph::getShape(x);
+  if (numbers.empty())
+    return n.yield(e.broadcast(e.scalar(int64_t(0), i32), shape));
+  Value boundaries = e.constant(mlir::DenseElementsAttr::get(
+      mlir::RankedTensorType::get({int64_t(numbers.size())}, f32), numbers));
+  mlir::Type common = elementOf(x).isF64() ? elementOf(x) : f32;
+  int64_t rank = rankOf(x);
+  shape.push_back(e.number(1));
+  Value above = e.compare(Predicate::gt, e.cast(boundaries, common),
+                          e.cast(e.reshape(x, shape), common));
+  return n.yield(e.reduce(graph::ReduceKind::sum,
+                          e.cast(e.op<graph::NotOp>({above}), i32), {rank},
+                          false));
 }
 static LogicalResult gatherNd(Node &n, Emitter &e) {
   if (failed(n.needsTensors(2, 2)))
@@ -150,6 +192,7 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::indexRows() {
   static const Row rows[] = {
       {"Gather", gather},
       {"GatherV2", gatherV2},
+      {"Bucketize", bucketize},
       {"GatherNd", gatherNd},
       {"TensorScatterUpdate", scatterNd<ScatterReduction::none>},
       {"TensorScatterAdd", scatterNd<ScatterReduction::add>},

@@ -108,9 +108,14 @@ static LogicalResult setItem(Node &n, Emitter &e) {
     return llvm::failure();
   if (!n.input(2))
     return e.fail("sets what is no tensor");
-  auto position = positionOf(n, e, *list);
+  bool grows = n.flag("resize_if_index_out_of_bounds");
+  auto position = grows ? n.constantInteger(1) : positionOf(n, e, *list);
   if (failed(position))
     return llvm::failure();
+  if (*position < 0 || *position >= maxElements)
+    return e.fail("sets element " + Twine(*position) + " of a list of " +
+                  Twine(list->size()) + "; up to " + Twine(maxElements) +
+                  " are supported");
   return yieldList(n, list->with(*position, n.input(2)));
 }
 
@@ -231,8 +236,11 @@ static LogicalResult scatterArray(Node &n, Emitter &e) {
   return yieldList(n, std::move(elements));
 }
 
-static LogicalResult gatherArray(Node &n, Emitter &e) {
-  const TensorList *list = arrayOf(n, e, 3);
+/// The elements that operand 1 lists; a list's handle is the first operand, an
+/// array's state the last.
+template <bool isArray>
+static LogicalResult gatherElements(Node &n, Emitter &e) {
+  const TensorList *list = isArray ? arrayOf(n, e, 3) : listOf(n, e, 3);
   if (!list)
     return llvm::failure();
   auto positions = n.constants(1);
@@ -241,7 +249,8 @@ static LogicalResult gatherArray(Node &n, Emitter &e) {
   TensorList elements;
   for (int64_t position : *positions) {
     if (position < 0 || position >= list->size())
-      return e.fail("takes element " + Twine(position) + " of an array of " +
+      return e.fail("takes element " + Twine(position) + " of " +
+                    (isArray ? "an array of " : "a list of ") +
                     Twine(list->size()));
     elements = elements.with(elements.size(), (*list)[position]);
   }
@@ -268,7 +277,8 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::listRows() {
       {"TensorArrayReadV3", readArray},
       {"TensorArrayWriteV3", writeArray},
       {"TensorArrayScatterV3", scatterArray},
-      {"TensorArrayGatherV3", gatherArray},
+      {"TensorArrayGatherV3", gatherElements<true>},
+      {"TensorListGather", gatherElements<false>},
       {"TensorArraySizeV3", arraySize},
   };
   return rows;

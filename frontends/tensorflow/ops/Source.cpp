@@ -147,6 +147,9 @@ static LogicalResult ensureShape(Node &n, Emitter &e) {
   return n.yieldItem(n.item(0));
 }
 
+/// A table, which is nothing to those that do not look something up in it.
+static LogicalResult table(Node &n, Emitter &) { return n.yieldItem(Item()); }
+
 static LogicalResult placeholder(Node &n, Emitter &e) {
   return e.fail("is an input that the signature, or --inputs, does not have",
                 "export the model with all of its inputs, or name all with "
@@ -246,6 +249,8 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::sourceRows() {
       {"Placeholder", placeholder},
       {"PlaceholderWithDefault", firstOnly},
       {"VarHandleOp", variable},
+      {"HashTableV2", table},
+      {"MutableHashTableV2", table},
       {"ReadVariableOp", readVariable},
       {"ResourceGather", gatherVariable},
       {"Variable", legacyVariable},

@@ -1,4 +1,5 @@
 #include "frontends/tensorflow/ops/Window.h"
+#include "frontends/common/builders/Shape.h"
 #include <limits>
 
 using namespace charonia;
@@ -8,6 +9,7 @@ using llvm::LogicalResult;
 using llvm::SmallVector;
 using llvm::StringRef;
 using llvm::Twine;
+using mlir::AffineExpr;
 using mlir::Value;
 
 llvm::FailureOr<bool>
@@ -159,6 +161,79 @@ template <graph::PoolKind kind> static LogicalResult pool(Node &n, Emitter &e) {
   return n.yield(buildPool(kind, w, false, e));
 }
 
+/// Windows that lie side by side: [N, H, k, W, l, C] as [N, H, W, k * l * C].
+static Value patchesBesideEachOther(Value x, const Window &w, Exprs result,
+                                    Emitter &e) {
+  Exprs shape = graph::getShape(x), starts(4, e.number(0)), inside = shape;
+  AffineExpr rows = e.number(w.kernel[0]), columns = e.number(w.kernel[1]);
+  inside[1] = graph::simplify(result[1] * rows);
+  inside[2] = graph::simplify(result[2] * columns);
+  x = e.slice(x, starts, {1, 1, 1, 1}, inside);
+  x = e.reshape(x, {shape[0], result[1], rows, result[2], columns, shape[3]});
+  return e.reshape(e.transpose(x, {0, 1, 3, 2, 4, 5}), result);
+}
+
+/// The windows of an image: in depth row, column, channel.
+static LogicalResult extractPatches(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(1, 1)) || failed(n.needsRank(0, 4, 4)))
+    return llvm::failure();
+  constexpr int64_t maxParts = 1024;
+  Window w;
+  w.channelsLast = true;
+  w.input = n.input(0);
+  auto kernel = spatialOf(n, e, "ksizes", w, 4),
+       strides = spatialOf(n, e, "strides", w, 4),
+       rates = spatialOf(n, e, "rates", w, 4);
+  if (failed(kernel) || failed(strides) || failed(rates))
+    return llvm::failure();
+  w.kernel = *kernel, w.strides = *strides, w.dilations = *rates;
+  w.pads.assign(4, 0);
+  for (auto [size, rate] : llvm::zip(w.kernel, w.dilations))
+    if (size > maxWindow / rate)
+      return e.fail("a window of " + Twine(size) + " is not supported");
+  std::string padding = n.text("padding", "");
+  if (padding != "SAME" && padding != "VALID")
+    return e.fail("padding '" + padding + "' is not supported");
+  if (padding == "SAME" && failed(padSame(w, true, 0.0, e)))
+    return llvm::failure();
+  if (failed(fitWindow(w, e)))
+    return llvm::failure();
+  Exprs shape = graph::getShape(w.input), lows(4, e.number(0)), padded = shape,
+        dims = shape;
+  for (unsigned i : {0, 1}) {
+    lows[i + 1] = e.number(w.pads[i]);
+    padded[i + 1] = graph::simplify(shape[i + 1] + w.pads[i] + w.pads[i + 2]);
+    int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
+    dims[i + 1] =
+        graph::simplify((padded[i + 1] - reach).floorDiv(w.strides[i]) + 1);
+  }
+  Value x = w.input;
+  if (padded != shape)
+    x = e.pad(graph::PadMode::constant, x, e.scalar(int64_t(0), elementOf(x)),
+              lows, padded);
+  Exprs result = dims;
+  result[3] = productOfSizes(
+      {e.number(w.kernel[0]), e.number(w.kernel[1]), shape[3]}, e);
+  if (!x || !result[3])
+    return llvm::failure();
+  bool isBeside = w.kernel == w.strides &&
+                  llvm::all_of(w.dilations, [](int64_t r) { return r == 1; });
+  if (isBeside)
+    return n.yield(patchesBesideEachOther(x, w, result, e));
+  if (w.kernel[0] > maxParts / w.kernel[1])
+    return e.fail("windows of " + Twine(w.kernel[0]) + " x " +
+                      Twine(w.kernel[1]) + " that overlap are not supported",
+                  "take them with a stride of their size, or by a convolution");
+  Values parts;
+  for (int64_t row = 0; row < w.kernel[0]; ++row)
+    for (int64_t column = 0; column < w.kernel[1]; ++column)
+      parts.push_back(e.slice(x,
+                              {e.number(0), e.number(row * w.dilations[0]),
+                               e.number(column * w.dilations[1]), e.number(0)},
+                              {1, w.strides[0], w.strides[1], 1}, dims));
+  return n.yield(e.concat(parts, 3));
+}
+
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::windowRows() {
   using graph::PoolKind;
   static const Row rows[] = {
@@ -166,6 +241,7 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::windowRows() {
       {"MaxPool3D", pool<PoolKind::max>},
       {"AvgPool", pool<PoolKind::average>},
       {"AvgPool3D", pool<PoolKind::average>},
+      {"ExtractImagePatches", extractPatches},
   };
   return rows;
 }

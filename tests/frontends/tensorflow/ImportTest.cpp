@@ -234,6 +234,26 @@ TEST(TensorFlowText, WhatIsWrongAndWhere) {
 
 // Switch, Merge and loops of them.
 
+TEST(TensorFlowControlFlow, ManyMerges) {
+  // Each imports a part of the graph: what was imported is not looked at again.
+  Graph graph;
+  addInput(graph, "x", {2});
+  addInts(graph, "n", {1}, true);
+  auto &test = addNode(graph, "Equal", "p", {"n", "n"});
+  (*test.mutable_attributes())["T"].set_type(3);
+  std::vector<std::string> merges;
+  for (int i = 0; i < 6000; ++i) {
+    std::string number = std::to_string(i);
+    addNode(graph, "Switch", "s" + number, {"x", "p"});
+    addNode(graph, "Neg", "f" + number, {"s" + number});
+    addNode(graph, "Abs", "t" + number, {"s" + number + ":1"});
+    merges.push_back("m" + number);
+    addNode(graph, "Merge", merges.back(), {"f" + number, "t" + number});
+  }
+  addNode(graph, "AddN", "y", merges);
+  EXPECT_THAT(importGraph(graph), Not(HasSubstr("error")));
+}
+
 TEST(TensorFlowControlFlow, MergesOfNothing) {
   Graph graph;
   addInput(graph, "x", {2});
