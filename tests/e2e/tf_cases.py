@@ -487,6 +487,14 @@ def resizing(m, x):
     }  # fmt: skip
 
 
+@case(spec("x", 1, None, 7, 2), frozen=True, x=np.random.RandomState(3).uniform(-1, 1, (1, 10, 7, 2)))
+def jumps(m, x):
+    """Filters with a jump, at distances that lie just there."""
+    at = lambda kind, *a: raw.ScaleAndTranslate(images=x, size=a[0], scale=a[1], translation=a[2], kernel_type=kind)  # noqa: E731
+    places = ([6, 12], [0.6, 1.7], [0.3, -1.2]), ([7, 9], [0.7, 1.3], [-0.5, 0.1]), ([5, 5], [1 / 3, 0.9], [0.0, 2.5])
+    return {f"{kind}{i}": at(kind, *a) for kind in ("box", "gaussian", "triangle") for i, a in enumerate(places)}
+
+
 @case(spec("x", None, 4, 6), spec("d", 2, 3, 4), spec("v", None), frozen=True, v=[1, 2, 3, 4])
 def diagonals(m, x, d, v):
     part, diag, put = tf.linalg.diag_part, tf.linalg.diag, tf.linalg.set_diag

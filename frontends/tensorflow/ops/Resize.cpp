@@ -214,14 +214,16 @@ static LogicalResult scaleAndTranslate(Node &n, Emitter &e) {
       return Num{e.reshape(one, {}), &e};
     };
     mlir::AffineExpr from = graph::getShape(n.input(0))[axis];
+    // Rounded as TensorFlow rounds: box and gaussian jump, where the last place
+    // of a distance decides.
     Num scale = numberOf(2), inverse = scale.of(1.0) / scale;
+    Num moved = scale.of(0.0) - inverse * numberOf(3);
     Num at =
-        (countAlong(1, 3, (*sizes)[axis - 1], f32, e) + 0.5 - numberOf(3)) *
-        inverse;
+        (countAlong(1, 3, (*sizes)[axis - 1], f32, e) + 0.5) * inverse + moved;
     Num width =
         n.flag("antialias", true) ? max(inverse, at.of(1.0)) : at.of(1.0);
-    Num distance =
-        apply<graph::AbsOp>(countAlong(2, 3, from, f32, e) + 0.5 - at) / width;
+    Num distance = apply<graph::AbsOp>(
+        (countAlong(2, 3, from, f32, e) + 0.5 - at) * (width.of(1.0) / width));
     Num end = {e.size(from, f32), &e};
     Value outside = e.op<graph::OrOp>({compare(Predicate::lt, at, at.of(0.0)),
                                        compare(Predicate::gt, at, end)});
