@@ -29,10 +29,16 @@ static bool isContiguous(ArrayRef<mlir::AffineExpr> shape,
 }
 
 /// Whether a and b are equal; none where that depends on sizes.
-static std::optional<bool> equals(mlir::AffineExpr a, mlir::AffineExpr b) {
-  if (graph::simplify(a - b) == 0)
+static std::optional<bool> equals(mlir::AffineExpr a, mlir::AffineExpr b,
+                                  Emitter &e) {
+  mlir::AffineExpr difference = graph::simplify(a - b);
+  if (difference == 0)
     return true;
-  return graph::mayBeEqual(a, b) ? std::nullopt : std::optional(false);
+  const Symbols &symbols = e.getSymbols();
+  bool differ = !graph::mayBeEqual(a, b) ||
+                symbols.isNonNegative(difference - 1) ||
+                symbols.isNonNegative(-difference - 1);
+  return differ ? std::optional(false) : std::nullopt;
 }
 
 /// Whether a tensor of these strides can be seen in another shape without
@@ -45,35 +51,43 @@ static std::optional<bool> canView(ArrayRef<mlir::AffineExpr> shape,
   auto next = static_cast<int64_t>(to.size()) - 1;
   if (!strides.empty())
     base = strides.back();
+  // Ending a run in front of what may be of one element is right in either
+  // case, but not the only way.
+  bool isOnlyWay = true;
+  auto no = [&] { return isOnlyWay ? std::optional(false) : std::nullopt; };
   for (auto d = static_cast<int64_t>(shape.size()) - 1; d >= 0; --d) {
     run = graph::simplify(run * shape[d]);
     if (d > 0) {
-      auto isOne = equals(shape[d - 1], one);
-      auto continues = equals(strides[d - 1], run * base);
-      if (!isOne || (!*isOne && !continues))
-        return std::nullopt;
-      if (*isOne || *continues)
+      auto isOne = equals(shape[d - 1], one, e);
+      auto continues = equals(strides[d - 1], run * base, e);
+      if (isOne == true || continues == true)
         continue;
+      if (!continues)
+        return std::nullopt;
+      isOnlyWay &= isOne.has_value();
     }
     while (next >= 0) {
-      auto isFull = equals(seen, run), isOne = equals(to[next], one);
-      if (isFull == true && isOne == false)
+      auto isFull = equals(seen, run, e), isOne = equals(to[next], one, e);
+      if (isFull == true && isOne != true) {
+        isOnlyWay &= isOne.has_value();
         break;
-      if (!isFull || (*isFull && !isOne))
+      }
+      // What fills a run is part of it, also where it was full and this is 1.
+      if (!isFull && equals(seen * to[next], run, e) != true)
         return std::nullopt;
       seen = graph::simplify(seen * to[next--]);
       auto known = graph::constantOf(seen), whole = graph::constantOf(run);
       if (known && whole && *known > *whole)
-        return false;
+        return no();
     }
-    auto isFull = equals(seen, run);
+    auto isFull = equals(seen, run, e);
     if (isFull != true)
-      return isFull;
+      return isFull ? no() : std::nullopt;
     if (d > 0)
       base = strides[d - 1];
     run = seen = one;
   }
-  return next < 0;
+  return next < 0 ? std::optional(true) : no();
 }
 
 /// Whether a result that may be a view is one; none where one cannot tell.
@@ -105,7 +119,7 @@ std::optional<bool> ProgramImporter::isShared(const Node &node,
   for (auto [size, a, b] : llvm::zip_equal(shape, strides, after)) {
     if (graph::constantOf(size) == 1)
       continue;
-    auto same = equals(a, b);
+    auto same = equals(a, b, emitter);
     if (same == false && !graph::mayBeEqual(size, emitter.number(1)))
       return false;
     if (same != true)

@@ -138,10 +138,13 @@ class Grids(Case):
     def forward(self, x):
         y = x[0] * 1
         rows, columns = torch.meshgrid(y[0], y[:, 1], indexing="xy")
+        # [b, 4, 3, 2] whose batch does not lie outermost, cut and seen anew: one view.
+        shifted = (x * 1).transpose(0, 1).reshape(4, -1, 3, 2).transpose(0, 1)[:, :, 1:].reshape(-1, 4, 2, 2)
+        shifted[..., :1].mul_(3)
         kept = torch.cat([y[0], y[1]]), torch.stack([y[0], y[1]])
         y.mul_(2)
         y[0, 3] = 5
-        return rows, columns, *kept, {"a": {"b": y * x[:1]}, "a_b": y + 1, 3: y + 2}
+        return rows, columns, shifted, *kept, {"a": {"b": y * x[:1]}, "a_b": y + 1, 3: y + 2}
 
 
 class Shared(Case):

@@ -252,7 +252,7 @@ def test_output_names(tmp_path: Path) -> None:
     assert "several outputs are named 'a_b'" in result.stderr
     words = harness.invoke("inspect", tmp_path / "m.engine").stdout
     names = [line.split()[1].rstrip(":") for line in words.splitlines() if line.strip().startswith("output ")]
-    assert names == ["output_0", "output_1", "output_2", "output_3", "a_b", "output_5", "output_6"]
+    assert names == ["output_0", "output_1", "output_2", "output_3", "output_4", "a_b", "output_6", "output_7"]
 
 
 def targets(graph: dict) -> set[str]:
