@@ -15,7 +15,8 @@ from pathlib import Path
 import pt2_cases
 import torch
 import torch.nn.functional as F
-from pt2_cases import BATCH, Case
+from pt2_cases import BATCH, LENGTH, Case
+from torch import nn
 
 IN_PLACE = Path(__file__).resolve().parents[1] / "frontends/pytorch/in_place.txt"
 
@@ -152,7 +153,62 @@ class Meet(Case):
         )  # fmt: skip
 
 
-CASES = {cls.__name__.lower(): cls for cls in (Halves, Counting, Magnitude, Named, Special, Meet)}
+class Places(Case):
+    """Elements at places of the order, and of what came before."""
+
+    exact = True
+    dims = ({0: BATCH, 1: LENGTH}, {0: BATCH})
+
+    def inputs(self, b, n):
+        steps = torch.randperm(b * n * 20, generator=torch.Generator().manual_seed(n)).float() - 50
+        holes = torch.randperm(b * 22).reshape(b, 22).float()
+        holes[0, 3] = holes[0, 7] = holes[-1] = float("nan")
+        return steps.reshape(b, n, 20) / 8, holes
+
+    def forward(self, x, h):
+        q = torch.tensor([0.0, 0.35, 0.5, 1.0])
+        ties = (x / 3).round()
+        return (
+            x.kthvalue(3, 1), x.kthvalue(20, -1, keepdim=True), x[0, 0, 0].kthvalue(1), x.median(), x.median(1), x.to(torch.int64).median(), h.median(),
+            h.median(1, keepdim=True), h.nanmedian(1).values, h[0].nanmedian(), x.quantile(0.3, 2), x.quantile(q, 1, keepdim=True), x.quantile(0.75), h.quantile(0.5, dim=1),
+            x.quantile(0.42, 2, interpolation="lower"), x.quantile(0.42, 2, interpolation="higher"), x.quantile(q, 2, interpolation="nearest"), x.quantile(0.42, 1, interpolation="midpoint"),
+            x.cummax(1), ties.cummin(2), h.cummax(1), x.to(torch.int32).cummax(-1), (x * 20).logcumsumexp(1), h.log().logcumsumexp(1), x.half().cummin(2),
+            torch.logcumsumexp(torch.where(x > 0, x, float("-inf")), 2),
+        )  # fmt: skip
+
+
+class Bags(Case):
+    """Rows of a table by bags, bilinear forms, what a mask takes."""
+
+    dims = ({0: BATCH}, {0: BATCH}, {0: LENGTH}, {0: BATCH})
+
+    def __init__(self):
+        super().__init__()
+        self.sum = nn.EmbeddingBag(11, 5, mode="sum")
+        self.mean = nn.EmbeddingBag(11, 5, padding_idx=2)
+        self.max = nn.EmbeddingBag(11, 5, mode="max", padding_idx=2)
+        self.last = nn.EmbeddingBag(11, 5, mode="sum", include_last_offset=True)
+        self.both = nn.Bilinear(4, 3, 6)
+
+    def inputs(self, b, n):
+        ids = torch.randint(0, 11, (b, 6))
+        ids[0] = 2
+        ids[1, 1:4] = 2
+        return torch.randn(b, 4), ids, torch.randint(0, 11, (n,)), torch.arange(b) * 2
+
+    def forward(self, x, ids, line, offsets):
+        m = torch.ones(5, 4) * 0.5
+        v = x[0]
+        return (
+            self.sum(ids), self.mean(ids), self.max(ids), self.mean(line, offsets), self.max(line, offsets.clamp(max=3)), self.sum(ids, per_sample_weights=x[:, :1] * ids), self.last(line, torch.tensor([0, 2, 4])),
+            self.both(x, x[:, :3]), torch.addmv(m[:, 0], m, v, beta=0.3, alpha=2), torch.vdot(v, v + 1), torch.inner(x, m), torch.inner(v, v), torch.inner(x, v[0]),
+            x.masked_scatter(x > 0, x[:, 1:].contiguous() * 0 + 2), ids.masked_scatter(ids % 2 == 0, torch.arange(48)), x.masked_scatter(x[:, :1] > 0, torch.arange(64.0).to(x.dtype)),
+            F.embedding_bag(ids.clamp(max=4), m, mode="mean"), torch.embedding_bag(m, ids[0].clamp(max=4), torch.tensor([0, 2]))[0],
+            F.rrelu(x), F.rrelu(x, 0.1, 0.7), F.adaptive_max_pool1d(x[:, None], 2),
+        )  # fmt: skip
+
+
+CASES = {cls.__name__.lower(): cls for cls in (Halves, Counting, Magnitude, Named, Special, Meet, Places, Bags)}
 
 
 def in_place() -> list[str]:

@@ -45,6 +45,14 @@ static LogicalResult leakyRelu(Call &c) {
   return c.yield(buildLeakyRelu(
       c.tensor("self"), c.number("negative_slope", 0.01), c.getEmitter()));
 }
+/// Of slopes that are drawn in training, the mean.
+static LogicalResult randomRelu(Call &c) {
+  c.ignore({"noise", "generator"});
+  if (c.flag("training", false))
+    return c.fail("is exported for training", "export the model in eval()");
+  double slope = (c.number("lower", 0.125) + c.number("upper", 1.0 / 3)) / 2;
+  return c.yield(buildLeakyRelu(c.tensor("self"), slope, c.getEmitter()));
+}
 /// alpha * (exp(input_scale * x) - 1) below zero, all times scale.
 static LogicalResult elu(Call &c) {
   Emitter &e = c.getEmitter();
@@ -165,6 +173,8 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::activationRows() {
       {"aten.hardsigmoid.default", hardsigmoid},
       {"aten.hardtanh.default", hardtanh},
       {"aten.leaky_relu.default", leakyRelu},
+      {"aten.rrelu.default", randomRelu},
+      {"aten.rrelu_with_noise_functional.default", randomRelu},
       {"aten.elu.default", elu},
       {"aten.celu.default", celu},
       {"aten.selu.default", selu},

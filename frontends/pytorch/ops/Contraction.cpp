@@ -88,6 +88,64 @@ static LogicalResult baddbmm(Call &c) {
   return addProduct(c, "batch1", "batch2");
 }
 
+static LogicalResult addmv(Call &c) { return addProduct(c, "mat", "vec"); }
+static LogicalResult vdot(Call &c) { return product<1, 1>(c, "self", "other"); }
+/// Sums over the last dimension of both.
+static LogicalResult inner(Call &c) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement();
+  Value a = c.operand("self", element), b = c.operand("other", element);
+  if (rankOf(a) == 0 || rankOf(b) == 0)
+    return c.yield(e.mul(a, b));
+  auto asRows = [&](Value x) {
+    Exprs shape = graph::getShape(x);
+    return e.reshape(
+        x, {productOf(llvm::ArrayRef(shape).drop_back(), e.getContext()),
+            shape.back()});
+  };
+  return c.yield(
+      e.reshape(buildMatmul(asRows(a), e.transpose(asRows(b), {1, 0}), e),
+                c.resultShape()));
+}
+static LogicalResult bilinear(Call &c) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement();
+  Value y =
+      buildEinsum("...i,oij,...j->...o",
+                  {c.operand("input1", element), c.operand("weight", element),
+                   c.operand("input2", element)},
+                  e);
+  return c.yield(c.has("bias") ? e.add(y, c.operand("bias", element)) : y);
+}
+/// The sum of the products of three tensors with dimensions of one put in.
+static LogicalResult trilinear(Call &c) {
+  Emitter &e = c.getEmitter();
+  c.ignore({"unroll_dim"});
+  mlir::Type element = c.resultElement();
+  auto expanded = [&](llvm::StringRef name, llvm::StringRef dims) -> Value {
+    Value x = c.operand(name, element);
+    if (!x)
+      return x;
+    Exprs shape = graph::getShape(x);
+    SmallVector<int64_t> at = c.integers(dims);
+    llvm::sort(at);
+    for (int64_t d : at) {
+      if (d < 0 || d > static_cast<int64_t>(shape.size()))
+        return c.fail("cannot put in dimension " + llvm::Twine(d));
+      shape.insert(shape.begin() + d, e.number(1));
+    }
+    return e.widen(e.reshape(x, shape));
+  };
+  Value x = e.mul(e.mul(expanded("i1", "expand1"), expanded("i2", "expand2")),
+                  expanded("i3", "expand3"));
+  SmallVector<int64_t> axes = c.axes("sumdim", rankOf(x), false);
+  llvm::sort(axes);
+  if (!x || e.failed())
+    return c.yield(Value());
+  return c.yield(
+      e.cast(e.reduce(graph::ReduceKind::sum, x, axes, false), element));
+}
+
 // Convolution.
 
 /// Of "same": the smaller half before the input.
@@ -398,6 +456,11 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::contractionRows() {
       {"aten.bmm.default", bmm},
       {"aten.mv.default", mv},
       {"aten.dot.default", dot},
+      {"aten.addmv.default", addmv},
+      {"aten.vdot.default", vdot},
+      {"aten.inner.default", inner},
+      {"aten.bilinear.default", bilinear},
+      {"aten._trilinear.default", trilinear},
       {"aten.addmm.default", addmm},
       {"aten.baddbmm.default", baddbmm},
       {"aten.conv1d.default", conv<false>},

@@ -1,6 +1,9 @@
 // Elements chosen by index tensors.
 #include "frontends/common/builders/Gather.h"
+#include "frontends/common/builders/Sequence.h"
+#include "frontends/common/builders/Slice.h"
 #include "frontends/pytorch/ops/Indices.h"
+#include <limits>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -82,6 +85,92 @@ static LogicalResult take(Call &c) {
       e.op<graph::GatherOp>({x, indices}, e.attr("axis", int64_t(0))));
 }
 
+/// Where the mask is set, elements of `source` one after another.
+static LogicalResult maskedScatter(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self"), mask = c.tensor("mask"),
+        source = c.operand("source", elementOf(x));
+  if (!x || !mask || !source || e.failed())
+    return c.yield(Value());
+  Exprs shape = c.resultShape();
+  AffineExpr count = productOf(shape, e.getContext());
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  mask = e.broadcast(mask, shape);
+  Value taken = buildCumulative(e.cast(e.reshape(mask, {count}), i64),
+                                graph::ReduceKind::sum, 0, true, false, e);
+  Value line =
+      e.reshape(source, {productOf(graph::getShape(source), e.getContext())});
+  Value put = e.op<graph::GatherOp>({line, taken}, e.attr("axis", int64_t(0)));
+  return c.yield(e.select(mask, e.reshape(put, shape), x));
+}
+
+namespace {
+enum class Bag { Sum, Mean, Max };
+} // namespace
+/// Rows of a table combined by bags, each of the indices from its offset on up
+/// to the next one's. Those of `padding_idx` count for nothing, and a bag of
+/// none is 0.
+static LogicalResult embeddingBag(Call &c) {
+  Emitter &e = c.getEmitter();
+  c.ignore({"scale_grad_by_freq", "sparse", "include_last_offset"});
+  Value table = c.tensor("weight"), indices = c.tensor("indices"),
+        offsets = c.tensor("offsets"),
+        weights = c.optionalTensor("per_sample_weights");
+  int64_t mode = c.integer("mode", 0), padding = c.integer("padding_idx", -1);
+  Exprs shape = c.resultShape();
+  if (rankOf(table) != 2 || rankOf(indices) != 1 || rankOf(offsets) != 1 ||
+      shape.size() != 2 || mode < 0 || mode > 2)
+    return c.fail("needs a table and vectors of indices and offsets");
+  if (failed(checkPositions(table, indices, 0, e)))
+    return c.yield(Value());
+  Bag bag = static_cast<Bag>(mode);
+  mlir::Type i64 = e.getBuilder().getI64Type(), element = elementOf(table);
+  AffineExpr count = graph::getShape(indices)[0], one = e.number(1);
+  Value rows = e.widen(
+      e.op<graph::GatherOp>({table, indices}, e.attr("axis", int64_t(0))));
+  mlir::Type wide = elementOf(rows);
+  if (weights)
+    rows = e.mul(rows, e.reshape(e.cast(weights, wide), {count, one}));
+  Value zero = e.scalar(0.0, wide),
+        none = e.scalar(-std::numeric_limits<double>::infinity(), wide);
+  Value counts = e.broadcast(e.scalar(1.0, wide), {count});
+  if (padding >= 0) {
+    Value isPad = e.compare(graph::Predicate::eq, e.cast(indices, i64),
+                            e.scalar(padding, i64));
+    rows = e.select(e.reshape(isPad, {count, one}),
+                    bag == Bag::Max ? none : zero, rows);
+    counts = e.select(isPad, zero, counts);
+  }
+  // Of each index its bag: the offsets up to it, without the first.
+  Value starts =
+      sliceAlong(e.cast(offsets, i64), 0, {e.number(0), shape[0], 1}, e);
+  Value isBehind =
+      e.compare(graph::Predicate::le, e.reshape(starts, {one, shape[0]}),
+                e.iota({count, one}, 0, i64));
+  Value place =
+      e.sub(e.reduce(graph::ReduceKind::sum, e.cast(isBehind, i64), {1}, true),
+            e.scalar(int64_t(1), i64));
+  auto combine = [&](Value first, Exprs dims, Value updates,
+                     graph::ScatterReduction kind) {
+    return e.op<graph::ScatterNDOp>(
+        {e.broadcast(first, dims), place, updates},
+        e.attr("reduction",
+               graph::ScatterReductionAttr::get(e.getContext(), kind)));
+  };
+  using graph::ScatterReduction;
+  Value y = bag == Bag::Max ? combine(none, shape, rows, ScatterReduction::max)
+                            : combine(zero, shape, rows, ScatterReduction::add);
+  if (bag != Bag::Sum) {
+    Value size =
+        e.reshape(combine(zero, {shape[0]}, counts, ScatterReduction::add),
+                  {shape[0], one});
+    y = bag == Bag::Mean
+            ? e.div(y, e.max(size, e.scalar(1.0, wide)))
+            : e.select(e.compare(graph::Predicate::gt, size, zero), y, zero);
+  }
+  return c.yield(e.cast(y, element));
+}
+
 /// x[i, :, j].
 static LogicalResult index(Call &c) {
   Emitter &e = c.getEmitter();
@@ -146,6 +235,11 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::indexRows() {
       {"aten.take.default", take},
       {"aten.index.Tensor", index},
       {"aten._unsafe_index.Tensor", index},
+      {"aten.masked_scatter.default", maskedScatter},
+      {"aten.embedding_bag.default", embeddingBag},
+      {"aten.embedding_bag.padding_idx", embeddingBag},
+      {"aten._embedding_bag.default", embeddingBag},
+      {"aten._embedding_bag_forward_only.default", embeddingBag},
       {"aten.tril.default", triangle<true>},
       {"aten.triu.default", triangle<false>},
       {"aten.one_hot.default", oneHot},

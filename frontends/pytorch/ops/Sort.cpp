@@ -1,6 +1,8 @@
 // Elements in order, and what is carried along a dimension.
 #include "frontends/common/builders/Sort.h"
+#include "frontends/common/builders/Slice.h"
 #include "frontends/pytorch/ops/Rows.h"
+#include <limits>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -50,6 +52,192 @@ template <ReduceKind kind> static LogicalResult cumulative(Call &c) {
       {e.attr("kind", graph::ReduceKindAttr::get(e.getContext(), kind)),
        e.attr("axis", c.axis("dim", rankOf(terms)))});
   return c.yield(e.cast(e.reshape(y, c.resultShape()), element));
+}
+
+/// Along `axis`, whether an element is NaN, and where the first such is.
+static std::pair<Value, Value> findNan(Value x, int64_t axis, Emitter &e) {
+  Value isNan = e.op<graph::IsNanOp>({x});
+  Value mark = e.cast(isNan, e.getBuilder().getI64Type());
+  return {e.reduce(ReduceKind::max, isNan, {axis}, true),
+          e.op<graph::ArgReduceOp>({mark},
+                                   {e.attr("axis", axis), e.unit("keepdims")})};
+}
+/// The element at place k of those in order, and where it is.
+static LogicalResult kthValue(Call &c) {
+  Emitter &e = c.getEmitter();
+  c.ignore({"keepdim"});
+  Value x = asLine(c.tensor("self"), e);
+  int64_t axis = c.axis("dim", rankOf(x), -1);
+  AffineExpr k = c.size("k");
+  if (!x || !k || e.failed())
+    return c.yield(Value());
+  if (!e.getSymbols().assumeAtLeast(k, e.number(1), "so that there is one"))
+    return c.fail("needs a k of at least 1");
+  Value places = selectPositions({x, axis, k, false}, e);
+  Value index =
+      sliceAlong(places, axis, {graph::simplify(k - 1), e.number(1), 1}, e);
+  Value y = e.op<graph::GatherElementsOp>({x, index}, e.attr("axis", axis));
+  return c.yield(
+      {e.reshape(y, c.resultShape(0)), e.reshape(index, c.resultShape(1))});
+}
+/// The lower one of two in the middle; NaN where there is one, or the middle of
+/// those that are none.
+template <bool skipsNan> static LogicalResult median(Call &c) {
+  Emitter &e = c.getEmitter();
+  c.ignore({"keepdim"});
+  Value x = c.tensor("self");
+  if (!x)
+    return c.yield(x);
+  bool isAll = !c.has("dim");
+  x = isAll ? e.reshape(x, {productOf(graph::getShape(x), e.getContext())})
+            : asLine(x, e);
+  int64_t axis = c.axis("dim", rankOf(x), 0);
+  if (!x || e.failed())
+    return c.yield(Value());
+  AffineExpr length = graph::getShape(x)[axis];
+  if (!e.getSymbols().assumeAtLeast(length, e.number(1),
+                                    "so that there is a median"))
+    return c.fail("there are no elements");
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  auto along = e.attr("axis", axis);
+  Value order = selectPositions({x, axis, length, false}, e), index;
+  if (skipsNan && isFloat(x)) {
+    Value counts = e.cast(e.op<graph::NotOp>({e.op<graph::IsNanOp>({x})}), i64);
+    Value last = e.sub(e.reduce(ReduceKind::sum, counts, {axis}, true),
+                       e.scalar(int64_t(1), i64));
+    Value middle = e.div(e.max(last, e.scalar(int64_t(0), i64)),
+                         e.scalar(int64_t(2), i64));
+    index = e.op<graph::GatherElementsOp>({order, middle}, along);
+  } else {
+    AffineExpr middle = graph::simplify((length - 1).floorDiv(2));
+    index = sliceAlong(order, axis, {middle, e.number(1), 1}, e);
+    if (isFloat(x)) {
+      auto [hasNan, first] = findNan(x, axis, e);
+      index = e.select(hasNan, first, index);
+    }
+  }
+  Value y = e.op<graph::GatherElementsOp>({x, index}, along);
+  y = e.reshape(y, c.resultShape(0));
+  return isAll ? c.yield(y) : c.yield({y, e.reshape(index, c.resultShape(1))});
+}
+
+/// Between the elements around place q * (count - 1) of those in order.
+static LogicalResult quantile(Call &c) {
+  Emitter &e = c.getEmitter();
+  c.ignore({"keepdim"});
+  Value x = c.tensor("self");
+  if (!x)
+    return c.yield(x);
+  mlir::Type element = elementOf(x), i64 = e.getBuilder().getI64Type();
+  if (!c.has("dim"))
+    x = e.reshape(x, {productOf(graph::getShape(x), e.getContext())});
+  x = asLine(x, e);
+  int64_t rank = rankOf(x), axis = c.axis("dim", rank, 0);
+  std::string mode = c.text("interpolation", "linear");
+  Value q = c.operand("q", element);
+  if (!x || !q || e.failed() || rankOf(q) > 1)
+    return c.fail("needs one q, or a vector of them");
+  bool isBetween = mode == "linear" || mode == "midpoint";
+  if (!isBetween && mode != "lower" && mode != "higher" && mode != "nearest")
+    return c.fail("interpolation '" + mode + "' is not supported");
+  // The dimension in front, as the result has it.
+  SmallVector<int64_t> order{axis};
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != axis)
+      order.push_back(d);
+  x = e.transpose(x, order);
+  AffineExpr length = graph::getShape(x)[0];
+  auto front = e.attr("axis", int64_t(0));
+  Value sorted = e.op<graph::GatherElementsOp>(
+      {x, selectPositions({x, 0, length, false}, e)}, front);
+  mlir::Type f64 = e.getBuilder().getF64Type();
+  AffineExpr count = rankOf(q) ? graph::getShape(q)[0] : e.number(1);
+  Value place = e.mul(e.cast(e.reshape(q, {count}), f64),
+                      e.size(graph::simplify(length - 1), f64));
+  Value low = e.op<graph::FloorOp>({place}),
+        high = e.op<graph::CeilOp>({place});
+  auto at = [&](Value places) {
+    return e.op<graph::GatherOp>({sorted, e.cast(places, i64)}, front);
+  };
+  Value y;
+  if (isBetween) {
+    Exprs column(rank, e.number(1));
+    column[0] = count;
+    Value weight = mode == "linear"
+                       ? e.cast(e.sub(place, low), element)
+                       : e.broadcast(e.scalar(0.5, element), {count});
+    Value first = at(low);
+    y = e.add(first, e.mul(e.sub(at(high), first), e.reshape(weight, column)));
+    // Of equal infinities there is no difference.
+    y = e.select(e.compare(Predicate::eq, first, at(high)), first, y);
+  } else {
+    y = at(mode == "lower"    ? low
+           : mode == "higher" ? high
+                              : e.op<graph::RoundOp>({place}));
+  }
+  Value isNan = e.reduce(ReduceKind::max, e.op<graph::IsNanOp>({x}), {0}, true);
+  y = e.select(isNan,
+               e.scalar(std::numeric_limits<double>::quiet_NaN(), element), y);
+  return c.yield(e.reshape(y, c.resultShape()));
+}
+
+/// The largest (or smallest) element so far, and where the last such is.
+template <ReduceKind kind> static LogicalResult cumulativeMost(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = asLine(c.tensor("self"), e);
+  int64_t axis = c.axis("dim", rankOf(x));
+  if (!x || e.failed())
+    return c.yield(Value());
+  auto scan = [&](Value terms, ReduceKind how) {
+    return e.op<graph::ScanOp>(
+        {terms},
+        {e.attr("kind", graph::ReduceKindAttr::get(e.getContext(), how)),
+         e.attr("axis", axis)});
+  };
+  Value y = e.cast(scan(e.widen(x), kind), elementOf(x));
+  Value isRecord = e.compare(Predicate::eq, x, y);
+  if (isFloat(x))
+    isRecord = e.op<graph::OrOp>({isRecord, e.op<graph::IsNanOp>({x})});
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  Exprs along(rankOf(x), e.number(1));
+  along[axis] = graph::getShape(x)[axis];
+  Value places =
+      e.select(isRecord, e.iota(along, axis, i64), e.scalar(int64_t(0), i64));
+  return c.yield({e.reshape(y, c.resultShape(0)),
+                  e.reshape(scan(places, ReduceKind::max), c.resultShape(1))});
+}
+
+/// log of the sum of exp of the elements so far: each from the largest of its
+/// own, as no sum that is carried along could have it.
+static LogicalResult logCumulative(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value given = c.operand("self", c.resultElement());
+  Value x = asLine(e.widen(given), e);
+  int64_t rank = rankOf(x), axis = c.axis("dim", rank);
+  if (!x || e.failed())
+    return c.yield(Value());
+  // [.., own place, place before, ..].
+  Exprs terms = graph::getShape(x), own(rank + 1, e.number(1)), before = own;
+  AffineExpr length = terms[axis];
+  terms.insert(terms.begin() + axis, e.number(1));
+  own[axis] = before[axis + 1] = length;
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  Value counts = e.compare(Predicate::le, e.iota(before, axis + 1, i64),
+                           e.iota(own, axis, i64));
+  mlir::Type element = elementOf(x);
+  Value none = e.scalar(-std::numeric_limits<double>::infinity(), element),
+        zero = e.scalar(0.0, element);
+  Value spread = e.select(counts, e.reshape(x, terms), none);
+  Value most = e.reduce(ReduceKind::max, spread, {axis + 1}, true);
+  // Infinities have no distance from themselves.
+  most = e.select(e.op<graph::IsInfOp>({most}, {e.attr("positive", true),
+                                                e.attr("negative", true)}),
+                  zero, most);
+  Value sums =
+      e.reduce(ReduceKind::sum, e.op<graph::ExpOp>({e.sub(spread, most)}),
+               {axis + 1}, true);
+  Value y = e.add(most, e.op<graph::LogOp>({sums}));
+  return c.yield(e.cast(e.reshape(y, c.resultShape()), elementOf(given)));
 }
 
 /// How many boundaries lie before each element: the place that it would have
@@ -150,6 +338,16 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::sortRows() {
       {"aten.argsort.stable", sort<false>},
       {"aten.cumsum.default", cumulative<ReduceKind::sum>},
       {"aten.cumprod.default", cumulative<ReduceKind::prod>},
+      {"aten.kthvalue.default", kthValue},
+      {"aten.median.default", median<false>},
+      {"aten.median.dim", median<false>},
+      {"aten.nanmedian.default", median<true>},
+      {"aten.nanmedian.dim", median<true>},
+      {"aten.quantile.default", quantile},
+      {"aten.quantile.scalar", quantile},
+      {"aten.cummax.default", cumulativeMost<ReduceKind::max>},
+      {"aten.cummin.default", cumulativeMost<ReduceKind::min>},
+      {"aten.logcumsumexp.default", logCumulative},
       {"aten.bucketize.Tensor", bucketize},
       {"aten.bucketize.Scalar", bucketize},
       {"aten.searchsorted.Tensor", searchSorted},
