@@ -97,30 +97,43 @@ double charonia::emit::estimate(const GpuDot &product, const GpuTile &tile) {
   return time;
 }
 
-/// Tiles of warpgroups of every width that an instruction has, rings as deep as
-/// one or two instances have memory for. Either side of the product may be that
-/// of 64 rows: of 25088 pixels and 128 filters 131 tiles of 128 filters x 192
-/// pixels are one round, 196 of 128 x 128 one and a half.
-static std::vector<GpuTile> anyWidth(const GpuDot &dot) {
-  constexpr int64_t least = 40, terms = 64, mostStages = 8;
+/// Tiles of warpgroups that have columns of the product on the side of 64 rows
+/// and its rows, in any multiple of 8, on the other: of 25088 pixels and 128
+/// filters 131 tiles of 128 filters x 192 pixels are one round, 196 of 128 x
+/// 128 one and a half. Small ones leave memory for the next kernel's first
+/// instances, which beats a deeper ring.
+static std::vector<GpuTile> tilesAcross(const GpuDot &dot) {
+  constexpr int64_t least = 40, terms = 64, slotBytes = terms * 2;
   // A group alone with more columns loses to two that share them.
   constexpr struct {
-    int64_t rows, warps, mostWidth;
-  } heights[] = {{64, 4, 128}, {128, 8, 256}};
+    int64_t rows, warps, mostWidth, residents;
+  } heights[] = {{64, 4, 128, 2}, {128, 8, 256, 1}};
   std::vector<GpuTile> tiles;
-  for (bool swap : {false, true})
-    for (auto [rows, warps, mostWidth] : heights)
-      for (int64_t width = least; width <= mostWidth; width += 8) {
-        int64_t columns = llvm::bit_ceil<uint64_t>(width),
-                slot = (rows + columns) * terms * 2;
-        for (int64_t residents : {1, 2}) {
-          int64_t stages =
-              std::min(mostStages, dot.chip->sharedBytes / residents / slot);
-          if (stages >= 3)
-            tiles.push_back({rows, width, terms, warps, stages, 1, swap});
-        }
-      }
+  for (auto [rows, warps, mostWidth, residents] : heights)
+    for (int64_t width = least; width <= mostWidth; width += 8) {
+      int64_t columns = llvm::bit_ceil<uint64_t>(width),
+              bytes = dot.chip->sharedBytes / residents - 1024,
+              stages =
+                  std::min<int64_t>(7, bytes / ((rows + columns) * slotBytes));
+      if (stages >= 3)
+        tiles.push_back({rows, width, terms, warps, stages, 1, true});
+    }
   return tiles;
+}
+
+/// By how much the model is too fond of a tile, as measured. Widths that are no
+/// power of two take 8 to 10 % longer than it says, more where parts meet, and
+/// win where they fill the chip, not in long queues: 8192^3 was 1.4 % slower in
+/// 224 columns than in 256.
+static double handicapOf(const GpuTile &tile, bool isQueue) {
+  constexpr int64_t narrow = 128;
+  if (llvm::isPowerOf2_64(tile.n))
+    return tile.swap ? 1.02 : 1;
+  if (!tile.swap)
+    return 1.02;
+  if (isQueue || tile.splits > 1)
+    return 1.12;
+  return tile.n < narrow ? 1.1 : 1.08;
 }
 
 GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
@@ -138,7 +151,9 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
   static constexpr GpuTile warpgroup[] = {
       {64, 64, 64, 4, 8},   {64, 128, 64, 4, 6},  {128, 128, 64, 8, 6},
       {64, 256, 64, 4, 4},  {128, 128, 64, 8, 3}, {128, 128, 64, 4, 3},
-      {128, 256, 64, 8, 4}, {256, 128, 64, 8, 4}, {256, 96, 64, 8, 4}};
+      {128, 256, 64, 8, 4}, {256, 128, 64, 8, 4}, {64, 96, 64, 4, 6},
+      {128, 96, 64, 8, 6},  {128, 160, 64, 8, 4}, {128, 192, 64, 8, 4},
+      {128, 224, 64, 8, 4}, {256, 96, 64, 8, 4}};
   static constexpr GpuTile multiply[] = {
       {16, 32, 32, 1, 3},  {32, 32, 32, 2, 3},  {32, 64, 32, 2, 3},
       {64, 32, 32, 2, 3},  {64, 64, 32, 4, 3},  {64, 128, 32, 4, 3},
@@ -161,20 +176,16 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
     int64_t tiles =
                 ceilDiv(sides.m, tile.m) * ceilDiv(sides.n, tile.n) * dot.batch,
             steps = ceilDiv(dot.k, tile.k);
-    bool isWhole = llvm::isPowerOf2_64(tile.n);
     for (int64_t splits : {1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 24, 32}) {
       if (splits > 1 &&
           (tiles > dot.chip->multiprocessors || steps < 2 * splits ||
-           tiles * splits > 4 * dot.chip->multiprocessors))
+           tiles * splits > 4 * dot.chip->multiprocessors ||
+           (!tile.swap && !llvm::isPowerOf2_64(tile.n))))
         break;
       tile.splits = splits;
-      // Other widths, and results that are turned, win where they fill the
-      // chip; by less, or in a long queue of tiles, they do not: 8192^3 was
-      // 1.4 % slower in 224 columns than in 256.
-      double handicap = isWhole && !tile.swap                    ? 1
-                        : tiles <= 3 * dot.chip->multiprocessors ? 1.03
-                                                                 : 1.12;
-      double time = estimate(dot, tile) * handicap;
+      double time =
+          estimate(dot, tile) *
+          handicapOf(tile, /*isQueue=*/tiles > 3 * dot.chip->multiprocessors);
       if (time < least) {
         least = time;
         best = tile;
@@ -191,7 +202,7 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
   for (const GpuTile &tile : warpgroup)
     if (instructionOf(dot, tile).form == DotInstruction::Form::WarpgroupMma)
       consider(tile);
-  for (const GpuTile &tile : anyWidth(dot))
+  for (const GpuTile &tile : tilesAcross(dot))
     if (instructionOf(dot, tile).form == DotInstruction::Form::WarpgroupMma)
       consider(tile);
   return best;
