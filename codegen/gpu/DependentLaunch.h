@@ -9,10 +9,10 @@ namespace charonia::gpu {
 /// Makes the kernel wait for its predecessor before it touches memory that
 /// another kernel writes or may still use; loads and copies of weights that
 /// begin the kernel are issued before the wait. It is in the function's body,
-/// so no thread ends without it. The successor starts where the last instances
-/// of this kernel leave room: letting it start earlier (`launch_dependents`)
-/// costs more than it gains in four models of six (docs/performance.md). After
-/// pipelining, before shared memory is allocated and barriers are placed.
+/// so no thread ends without it. At its end a kernel of few instances lets the
+/// successor begin; earlier costs more than it gains in four models of six
+/// (docs/performance.md). After pipelining, before shared memory is allocated
+/// and barriers are placed.
 void overlapLaunches(mlir::func::FuncOp function);
 
 } // namespace charonia::gpu

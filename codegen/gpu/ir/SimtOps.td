@@ -132,6 +132,15 @@ def Simt_WaitDependenciesOp : Simt_Op<"wait_dependencies", [MemoryEffects<[MemRe
   let assemblyFormat = "attr-dict";
 }
 
+def Simt_LaunchDependentsOp : Simt_Op<"launch_dependents", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Lets the next kernel begin (griddepcontrol.launch_dependents)";
+  let description = [{
+    When all program instances came here or ended. It then waits for the end of this kernel;
+    so it stands behind this kernel's own wait.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def Simt_ConvertOp : Simt_Op<"convert", [Pure]> {
   let summary = "Another layout, by moves between registers and shuffles in a warp";
   let arguments = (ins Simt_Tensor:$input);

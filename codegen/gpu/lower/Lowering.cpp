@@ -227,7 +227,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
       // Shared.cpp
       .Case<simt::AllocOp, simt::SlotOp, simt::StoreSharedOp,
             simt::LoadSharedOp, simt::CopyAsyncOp, simt::CommitAsyncOp,
-            simt::WaitAsyncOp, simt::BarrierOp, simt::WaitDependenciesOp>(each)
+            simt::WaitAsyncOp, simt::BarrierOp, simt::WaitDependenciesOp,
+            simt::LaunchDependentsOp>(each)
       // Compute.cpp
       .Case<tile::BroadcastOp, tile::TransposeOp, tile::ReduceOp,
             simt::WarpReduceOp, simt::ConvertOp, simt::SliceOp, simt::DotOp>(

@@ -163,6 +163,7 @@ private:
   void lowerOp(simt::WaitAsyncOp op);
   void lowerOp(simt::BarrierOp op);
   void lowerOp(simt::WaitDependenciesOp op);
+  void lowerOp(simt::LaunchDependentsOp op);
 
   // --- Compute.cpp ---
   mlir::LogicalResult lowerElementwise(mlir::Operation *op);

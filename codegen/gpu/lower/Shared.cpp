@@ -338,6 +338,11 @@ void KernelLowering::lowerOp(simt::BarrierOp) {
   NVVM::Barrier0Op::create(b, loc);
 }
 
+void KernelLowering::lowerOp(simt::LaunchDependentsOp) {
+  NVVM::GriddepcontrolOp::create(b, loc,
+                                 NVVM::GridDepActionKind::launch_dependents);
+}
+
 void KernelLowering::lowerOp(simt::WaitDependenciesOp) {
   NVVM::GriddepcontrolOp::create(b, loc, NVVM::GridDepActionKind::wait);
 }
