@@ -131,6 +131,24 @@ static LogicalResult splitTensor(const NodeProto &node, Value x, Value split,
   return llvm::success();
 }
 
+/// Whether all tensors of a sequence, of which there are some, have one type.
+static bool isAlike(const Sequence &sequence) {
+  return !sequence.empty() && llvm::all_of(sequence, [&](Value v) {
+    return v && v.getType() == sequence.front().getType();
+  });
+}
+
+/// The tensor at a place that is data, of tensors that are alike.
+static Value chooseTensor(const Sequence &sequence, Value place, Emitter &e) {
+  Exprs dims = graph::getShape(sequence.front());
+  dims.insert(dims.begin(), e.number(1));
+  Values parts;
+  for (Value part : sequence)
+    parts.push_back(e.reshape(part, dims));
+  return e.op<graph::GatherOp>({e.concat(parts, 0), e.reshape(place, {})},
+                               e.attr("axis", int64_t(0)));
+}
+
 static LogicalResult joinTensors(const NodeProto &node, const Sequence &parts,
                                  Value &result, Emitter &e) {
   if (parts.empty())
@@ -207,6 +225,9 @@ LogicalResult GraphImporter::importSequence(const NodeProto &node,
     result.value = emitter.scalar(length, emitter.getBuilder().getI64Type());
   } else if (op == "ConcatFromSequence") {
     return joinTensors(node, from, result.value, emitter);
+  } else if (op == "SequenceAt" && valueOf(1) && isAlike(from) &&
+             !emitter.evaluate(valueOf(1)).constants()) {
+    result.value = chooseTensor(from, valueOf(1), emitter);
   } else if (op == "SequenceAt") {
     auto place = placeIn(valueOf(1), length, "of", emitter);
     if (failed(place))

@@ -31,6 +31,10 @@ SEQUENCES = {
         e = SequenceEmpty <dtype = 1> () s = SequenceInsert (e, x) t = SequenceInsert (s, y) w = Neg (x)
         u = SequenceInsert (t, w, one) v = SequenceInsert (u, y, two) d = SequenceErase (v, one)
         z = ConcatFromSequence <axis = 0> (d) l = SequenceLength (v) }""",
+    "at-by-data": """(float[n, 3] x, float[n, 3] y) => (float[n, 3] z) <float big = {1000}, int64 two = {2}> {
+        s = SequenceConstruct (x, y, x) m = ReduceMax <keepdims = 0> (x) g = Less (m, big) one = Cast <to = 7> (g)
+        back = Sub (one, two) w = Neg (y) t = SequenceConstruct (x, w) a = SequenceAt (s, one) b = SequenceAt (t, back)
+        z = Sub (a, b) }""",
     "new-axis": """(float[n, 3] x, float[n, 3] y) => (float[n, 2, 3] z) {
         s = SequenceConstruct (x, y) i = Identity (s) z = ConcatFromSequence <axis = 1, new_axis = 1> (i) }""",
     "split-each": """(float[5, 4] x) => (float[4] z) <int64 at = {3}> {
@@ -58,7 +62,7 @@ def test_sequences(tmp_path, name):
 
 
 REFUSED = {
-    "place-by-data": ("""(float[n] x, int64 i) => (float[n] z) { s = SequenceConstruct (x, x) z = SequenceAt (s, i) }""",
+    "place-by-data": ("""(float[n] x, float[m] y, int64 i) => (float[k] z) { s = SequenceConstruct (x, y) z = SequenceAt (s, i) }""",
         "a place in a sequence is not supported unless it follows from constants"),
     "no-place": ("""(float[n] x) => (float[n] z) <int64 i = {2}> { s = SequenceConstruct (x, x) z = SequenceAt (s, i) }""",
         "place 2 is not in a sequence of 2 tensors"),
