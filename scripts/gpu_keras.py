@@ -44,6 +44,7 @@ MODELS = {
     "MobileNet": (224, 1), "MobileNetV2": (160, 1), "EfficientNetB0": (160, 255), "ResNet50": (224, 1),
     "ResNet50V2": (160, 1), "DenseNet121": (160, 1), "InceptionV3": (160, 1), "Xception": (160, 1),
     "EfficientNetV2B0": (160, 255), "NASNetMobile": (128, 1), "VGG16": (64, 1),
+    "MobileNetV3Small": (160, 255),
 }  # fmt: skip
 
 
@@ -122,14 +123,15 @@ def holes(data: bytes, recipes: list[dict], codes: np.ndarray) -> tuple[list, by
         while at >= 0:
             places.append((at, len(wanted), index))
             at = data.find(wanted, at + len(wanted))
-    places.sort()
-    rest, end = [], 0
-    for at, size, _ in places:
-        assert at >= end, "two weights have the same bytes"
+    rest, taken, end = [], [], 0
+    for at, size, index in sorted(places):
+        if at < end:  # two weights have the same bytes
+            continue
+        taken.append((at, size, index))
         rest.append(data[end:at])
         end = at + size
     rest.append(data[end:])
-    return places, b"".join(rest)
+    return taken, b"".join(rest)
 
 
 ROUNDS_WHAT_IT_READS = (

@@ -45,6 +45,31 @@ def in_float64(graph: tf.compat.v1.GraphDef) -> tf.compat.v1.GraphDef:
     return wide
 
 
+def spell_out_norms(graph: tf.compat.v1.GraphDef) -> tf.compat.v1.GraphDef:
+    """The graph with batch norms of inference as arithmetic: the operator has no float64."""
+    result = tf.compat.v1.GraphDef()
+    result.CopyFrom(graph)
+    del result.node[:]
+    for node in graph.node:
+        is_norm = node.op == "FusedBatchNormV3" and not node.attr["is_training"].b
+        if not is_norm or node.attr["data_format"].s not in (b"", b"NHWC"):
+            result.node.add().CopyFrom(node)
+            continue
+        x, scale, offset, mean, variance = node.input[:5]
+        name, kind = node.name, node.attr["T"]
+        epsilon = result.node.add(name=f"{name}/epsilon", op="Const")
+        epsilon.attr["dtype"].CopyFrom(kind)
+        epsilon.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(np.float32(node.attr["epsilon"].f)))
+        for part, op, inputs in (
+            ("sum", "AddV2", (variance, f"{name}/epsilon")), ("root", "Rsqrt", (f"{name}/sum",)),
+            ("factor", "Mul", (f"{name}/root", scale)), ("centre", "Sub", (x, mean)),
+            ("product", "Mul", (f"{name}/centre", f"{name}/factor")), ("", "AddV2", (f"{name}/product", offset)),
+        ):  # fmt: skip
+            made = result.node.add(name=f"{name}/{part}" if part else name, op=op, input=inputs)
+            made.attr["T"].CopyFrom(kind)
+    return result
+
+
 def imported(graph: tf.compat.v1.GraphDef, inputs: list[str], outputs: list[str]):
     """A graph as a function between names of tensors, "x:0"."""
     function = tf.compat.v1.wrap_function(lambda: tf.graph_util.import_graph_def(graph, name=""), [])
@@ -92,7 +117,7 @@ class TensorFlowModel:
         else:
             names = [x.name.split(":")[0] for x in function.outputs]
         keys = [x.name for x in function.inputs]
-        wide = imported(in_float64(function.graph.as_graph_def()), keys, [x.name for x in function.outputs])
+        wide = imported(in_float64(spell_out_norms(function.graph.as_graph_def())), keys, [x.name for x in function.outputs])
         by_key = {f"{k}:0": v for k, v in inputs.items()}
         feeds = [by_key[key] for key in keys]
         feeds = [tf.constant(v.astype(np.float64) if v.dtype == np.float32 else v) for v in feeds]

@@ -37,6 +37,13 @@ TEST(TensorFlowTable, KnownChecksum) {
   EXPECT_EQ(tf::crc32c("56789", tf::crc32c("1234")), 0xe3069283u);
 }
 
+TEST(TensorFlowTable, CompressedBlocks) {
+  std::string file = tableFile({{"a", "1"}, {"b", "2"}});
+  // Behind the first block: two entries of 5 bytes, a restart and their number.
+  file[2 * 5 + 8] = 1;
+  EXPECT_THAT(problemOfTable(file), HasSubstr("is compressed"));
+}
+
 TEST(TensorFlowTable, DamageIsFound) {
   std::string file = tableFile({{"a", "1"}, {"b", "2"}});
   EXPECT_THAT(problemOfTable(""), HasSubstr("does not end as one does"));
