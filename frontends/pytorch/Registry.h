@@ -49,6 +49,7 @@ llvm::ArrayRef<Row> sourceRows();
 llvm::ArrayRef<Row> typeRows();
 llvm::ArrayRef<Row> complexRows();
 llvm::ArrayRef<Row> specialRows();
+llvm::ArrayRef<Row> lossRows();
 
 /// What an operator is of complex numbers: a form of its own, which reads parts
 /// by complexTensor(); null where it has none.

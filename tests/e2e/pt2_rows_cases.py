@@ -208,7 +208,58 @@ class Bags(Case):
         )  # fmt: skip
 
 
-CASES = {cls.__name__.lower(): cls for cls in (Halves, Counting, Magnitude, Named, Special, Meet, Places, Bags)}
+class Loss(Case):
+    """Losses, each reduction, weights and places that are ignored."""
+
+    dims = ({0: BATCH}, {0: BATCH}, {0: BATCH})
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("weight", torch.rand(6) + 0.5)
+
+    def inputs(self, b, n):
+        classes = torch.randint(0, 6, (b, 3))
+        classes[0, 1] = -100
+        classes[-1] = 2
+        return torch.randn(b, 6, 3) * 2, torch.rand(b, 6, 3), classes
+
+    def forward(self, x, p, k):
+        w, q = self.weight[:, None], x.sigmoid()
+        line = k[:, 0]
+        z = x[0] * 1.0
+        spread, _ = torch.broadcast_tensors(z, x)
+        z.mul_(2)  # of which `spread` is a view
+        return (
+            spread, F.mse_loss(x, p), F.mse_loss(x, p, reduction="sum"), F.l1_loss(x, p, reduction="none"), F.smooth_l1_loss(x, p, beta=0.3), F.smooth_l1_loss(x, p, beta=0.0),
+            F.huber_loss(x, p, delta=0.7), F.kl_div(x, p, reduction="sum"), F.kl_div(x, p.log(), reduction="batchmean", log_target=True), F.kl_div(x, (p - 0.5).relu()),
+            F.binary_cross_entropy(q, p), F.binary_cross_entropy(q.round(), p, w, reduction="none"), F.binary_cross_entropy_with_logits(x * 30, p),
+            F.binary_cross_entropy_with_logits(x, p, w, pos_weight=w * 2, reduction="sum"), F.soft_margin_loss(x, p * 2 - 1),
+            F.nll_loss(x, k), F.nll_loss(x[:, :, 0], line, self.weight, ignore_index=2), F.nll_loss(x, k, reduction="none"), F.nll_loss(x[0, :, 0], line[-1]),
+            F.nll_loss(x[..., None], k[..., None], self.weight, reduction="sum"), F.cross_entropy(x, k), F.cross_entropy(x, k, self.weight, label_smoothing=0.2),
+            F.cross_entropy(x, p, self.weight, label_smoothing=0.1), F.cross_entropy(x, p, reduction="none"), F.cross_entropy(x[0, :, 0], line[-1]), F.cross_entropy(x[:, :, 0], line, reduction="sum", label_smoothing=0.1),
+        )  # fmt: skip
+
+
+class Projected(Case):
+    """LSTMs whose outputs are projected."""
+
+    dims = ({0: BATCH},)
+
+    def __init__(self):
+        super().__init__()
+        self.deep = nn.LSTM(7, 6, num_layers=2, proj_size=4, bidirectional=True, batch_first=True)
+        self.bare = nn.LSTM(7, 5, proj_size=2, bias=False)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, 5, 7),)
+
+    def forward(self, x):
+        y = x.transpose(0, 1)
+        h, c = x.new_full((1, x.shape[0], 2), 0.3), x.new_full((1, x.shape[0], 5), -0.2)
+        return (*self.deep(x), *self.bare(y, (h, c)), *self.bare(x[0]))
+
+
+CASES = {cls.__name__.lower(): cls for cls in (Halves, Counting, Magnitude, Named, Special, Meet, Places, Bags, Loss, Projected)}
 
 
 def in_place() -> list[str]:

@@ -50,6 +50,8 @@ public:
       : l(layer), d(direction), e(e), element(elementOf(layer.input)) {
     if (d.recurrent)
       recurrent = e.transpose(d.recurrent, {1, 0});
+    if (d.projection)
+      projection = e.transpose(d.projection, {1, 0});
   }
   RecurrentStates run();
 
@@ -62,7 +64,12 @@ private:
   State stepRnn(Value input, const State &before);
   State stepGru(Value input, const State &before);
   State stepLstm(Value input, const State &before);
-  Value start(Value given);
+  Value start(Value given, int64_t size);
+  int64_t outputSize() {
+    return projection
+               ? graph::constantOf(graph::getShape(projection)[1]).value_or(0)
+               : l.hidden;
+  }
   Value runningSteps();
   Value keepEnded(Value inside, const State &before, State &next);
 
@@ -84,7 +91,8 @@ private:
   const RecurrentDirection &d;
   Emitter &e;
   mlir::Type element;
-  Value recurrent; // [hidden, gates * hidden]
+  Value recurrent;  // [hidden or projected, gates * hidden]
+  Value projection; // [hidden, projected], may be null
 };
 } // namespace
 
@@ -162,7 +170,8 @@ Recurrence::State Recurrence::stepLstm(Value input, const State &before) {
   Value cell =
       e.add(e.mul(forget, before.cell), e.mul(in, activate(1, gate(all, 3))));
   Value out = activate(0, seen(1, 1, cell));
-  return {e.mul(out, activate(2, cell, /*clipped=*/false)), cell};
+  Value hidden = e.mul(out, activate(2, cell, /*clipped=*/false));
+  return {projection ? product(hidden, projection) : hidden, cell};
 }
 
 Recurrence::State Recurrence::step(Value input, const State &before) {
@@ -177,13 +186,13 @@ Recurrence::State Recurrence::step(Value input, const State &before) {
   return {};
 }
 
-Value Recurrence::start(Value given) {
+Value Recurrence::start(Value given, int64_t size) {
   if (!given)
-    return e.broadcast(number(0), {l.batch, e.number(l.hidden)});
+    return e.broadcast(number(0), {l.batch, e.number(size)});
   Exprs dims = graph::getShape(given);
   if (dims.size() != 2 ||
       !e.agree(dims[0], l.batch, "starts from a state each") ||
-      !e.agree(dims[1], e.number(l.hidden), "goes on from it"))
+      !e.agree(dims[1], e.number(size), "goes on from it"))
     return e.fail("an initial state of " + e.describe(given.getType()) +
                   " does not fit");
   return given;
@@ -218,8 +227,9 @@ RecurrentStates Recurrence::run() {
   // The inputs' part of all steps at once.
   Value inputs =
       sum(product(l.input, e.transpose(d.input, {1, 0})), d.inputBias);
-  State state{start(d.hidden),
-              l.cell == RecurrentCell::Lstm ? start(d.cell) : Value()};
+  State state{start(d.hidden, outputSize()), l.cell == RecurrentCell::Lstm
+                                                 ? start(d.cell, l.hidden)
+                                                 : Value()};
   Values outputs(l.steps);
   for (int64_t s = 0; s < l.steps; ++s) {
     int64_t t = d.isBackward ? l.steps - 1 - s : s;

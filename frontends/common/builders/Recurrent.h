@@ -19,8 +19,12 @@ struct RecurrentDirection {
   bool isBackward = false;
   mlir::Value input, recurrent;         ///< [gates * hidden, features], ...
   mlir::Value inputBias, recurrentBias; ///< [gates * hidden]; may be null.
-  /// The state to start from, [batch, hidden]; zeros where null.
+  /// The state to start from, [batch, hidden] ([batch, projected] of `hidden`
+  /// with a projection); zeros where null.
   mlir::Value hidden, cell;
+  /// Of LSTM, [projected, hidden]: what is put out and goes into the next step
+  /// is the state times this; `recurrent` has so many columns. May be null.
+  mlir::Value projection;
   /// [3 * hidden] of input, output and forget gate; may be null.
   mlir::Value peepholes;
   /// Of gates, then of what is stored, in lower case.
@@ -45,7 +49,7 @@ struct RecurrentLayer {
 };
 
 struct RecurrentStates {
-  Values outputs;           ///< One a step, [batch, hidden].
+  Values outputs;           ///< One a step, [batch, hidden or projected].
   mlir::Value hidden, cell; ///< The last.
 };
 

@@ -230,6 +230,14 @@ static LogicalResult meshgrid(Call &c) {
   return c.yield(results);
 }
 
+/// Each spread to the shape of all together.
+static LogicalResult broadcastTensors(Call &c) {
+  Values results;
+  for (auto [i, value] : llvm::enumerate(c.tensors("tensors")))
+    results.push_back(c.getEmitter().broadcast(value, c.resultShape(i)));
+  return c.yield(results);
+}
+
 /// Differences of elements that follow each other.
 static LogicalResult diff(Call &c) {
   Emitter &e = c.getEmitter();
@@ -340,6 +348,7 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::foldRows() {
       {"aten.repeat_interleave.self_int", repeatInterleave},
       {"aten.meshgrid.default", meshgrid, Alias::View},
       {"aten.meshgrid.indexing", meshgrid, Alias::View},
+      {"aten.broadcast_tensors.default", broadcastTensors, Alias::View},
       {"aten.diff.default", diff},
       {"aten.diagonal.default", diagonal, Alias::View, writeDiagonal},
   };

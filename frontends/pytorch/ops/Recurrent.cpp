@@ -48,8 +48,11 @@ private:
   CellForm form;
   Value x; // [steps, batch, features]
   Values states, parameters;
-  bool hasBiases = true, isBatch = true;
-  int64_t layers = 1, directions = 1, steps = 0, hidden = 0;
+  bool hasBiases = true, isBatch = true, isProjected = false;
+  size_t perDirection = 4; ///< Parameters.
+  /// Of what is put out: the hidden state's, or the projected one's.
+  int64_t outputSize = 0;
+  int64_t layers = 1, directions = 1, steps = 0;
 };
 } // namespace
 
@@ -69,14 +72,15 @@ bool Stack::read() {
     c.fail("is exported for training", "export the model in eval()");
     return false;
   }
-  size_t perDirection = hasBiases ? 4 : 2;
   constexpr int64_t maxLayers = 256;
-  if (layers < 1 || layers > maxLayers ||
-      parameters.size() != perDirection * layers * directions) {
+  bool isGood = layers >= 1 && layers <= maxLayers;
+  perDirection = hasBiases ? 4 : 2;
+  isProjected = form.cell == RecurrentCell::Lstm && isGood &&
+                parameters.size() == (perDirection + 1) * layers * directions;
+  perDirection += isProjected;
+  if (!isGood || parameters.size() != perDirection * layers * directions) {
     c.fail("has " + Twine(parameters.size()) + " parameters for " +
-               Twine(layers) + " layers in " + Twine(directions) +
-               " directions: projections are not supported",
-           "use a proj_size of 0");
+           Twine(layers) + " layers in " + Twine(directions) + " directions");
     return false;
   }
   isBatch = rankOf(x) == 3;
@@ -115,7 +119,7 @@ Value Stack::entry(Value states, int64_t i) {
 
 RecurrentDirection Stack::direction(int64_t layer, int64_t d) {
   RecurrentDirection result;
-  size_t index = layer * directions + d, at = index * (hasBiases ? 4 : 2);
+  size_t index = layer * directions + d, at = index * perDirection;
   result.isBackward = d == 1;
   result.input = parameters[at];
   result.recurrent = parameters[at + 1];
@@ -123,6 +127,8 @@ RecurrentDirection Stack::direction(int64_t layer, int64_t d) {
     result.inputBias = parameters[at + 2];
     result.recurrentBias = parameters[at + 3];
   }
+  if (isProjected)
+    result.projection = parameters[at + perDirection - 1];
   result.hidden = entry(states[0], index);
   if (states.size() > 1)
     result.cell = entry(states[1], index);
@@ -141,18 +147,25 @@ bool Stack::fits(const RecurrentDirection &d, const RecurrentLayer &layer) {
   auto isVector = [&](Value v) {
     return !hasBiases || (v && graph::getShape(v) == Exprs{all});
   };
-  if (layer.hidden >= 1 && isMatrix(d.input, features[2]) &&
-      isMatrix(d.recurrent, e.number(layer.hidden)) && isVector(d.inputBias) &&
-      isVector(d.recurrentBias))
+  Exprs projected = {e.number(outputSize), e.number(layer.hidden)};
+  if (layer.hidden >= 1 && outputSize >= 1 && isMatrix(d.input, features[2]) &&
+      isMatrix(d.recurrent, projected[0]) && isVector(d.inputBias) &&
+      isVector(d.recurrentBias) &&
+      (!isProjected ||
+       (d.projection && graph::getShape(d.projection) == projected)))
     return true;
   c.fail("its parameters do not fit an input of " + e.describe(features));
   return false;
 }
 
 Value Stack::joinStates(Values states, Exprs shape) {
-  Exprs single = {e.number(1), graph::getShape(x)[1], e.number(hidden)};
-  for (Value &state : states)
+  for (Value &state : states) {
+    if (!state)
+      return {};
+    Exprs single = graph::getShape(state);
+    single.insert(single.begin(), e.number(1));
     state = e.reshape(state, single);
+  }
   return e.reshape(e.concat(states, 0), shape);
 }
 
@@ -173,8 +186,11 @@ LogicalResult Stack::run() {
       layer.steps = steps;
       layer.batch = graph::getShape(x)[1];
       layer.input = input;
-      Exprs state = graph::getShape(states[0]);
-      hidden = layer.hidden = graph::constantOf(state[2]).value_or(0);
+      auto sizeOf = [](Value state) {
+        return graph::constantOf(graph::getShape(state)[2]).value_or(0);
+      };
+      outputSize = sizeOf(states[0]);
+      layer.hidden = isProjected ? sizeOf(states[1]) : outputSize;
       if (!fits(side, layer))
         return llvm::failure();
       RecurrentStates result = buildRecurrent(layer, side, e);
@@ -182,7 +198,7 @@ LogicalResult Stack::run() {
         return llvm::failure();
       for (Value &output : result.outputs)
         output =
-            e.reshape(output, {e.number(1), layer.batch, e.number(hidden)});
+            e.reshape(output, {e.number(1), layer.batch, e.number(outputSize)});
       sides.push_back(e.concat(result.outputs, 0));
       lastHidden.push_back(result.hidden);
       lastCell.push_back(result.cell);
