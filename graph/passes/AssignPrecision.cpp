@@ -197,6 +197,8 @@ private:
     auto it = result ? kinds.find(result) : kinds.end();
     bool narrow = graphOp && it != kinds.end() && it->second == Kind::Narrow;
     OpBuilder builder(op);
+    if (narrow && readsInexact(graphOp))
+      return computeInFull(op, builder);
     for (OpOperand &operand : op->getOpOperands()) {
       if (!kinds.contains(operand.get()))
         continue;
@@ -215,6 +217,36 @@ private:
       if (auto type = dyn_cast<TypeAttr>(attribute.getValue());
           type && type.getValue().isF32())
         op->setAttr(attribute.getName(), TypeAttr::get(target));
+  }
+
+  /// Whether a pointwise operator reads a number of which the small type has no
+  /// exact form, as 1/6: rounded, it would put all elements off alike.
+  bool readsInexact(GraphOpInterface op) {
+    return op.getRole() == OpRole::Pointwise &&
+           llvm::any_of(op->getOperands(), [&](Value operand) {
+             std::optional<double> number = splatOf(operand);
+             if (!number || !isWide(operand) || !std::isfinite(*number) ||
+                 std::abs(*number) > largestFinite())
+               return false;
+             APFloat rounded(*number);
+             bool inexact;
+             rounded.convert(target.getFloatSemantics(),
+                             APFloat::rmNearestTiesToEven, &inexact);
+             return inexact;
+           });
+  }
+
+  /// The operator in f32, its result in the small type: kernels compute in f32
+  /// anyway.
+  void computeInFull(Operation *op, OpBuilder &builder) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (kinds.contains(operand.get()) && kindOf(operand) == Kind::Narrow)
+        operand.set(widened(operand.get(), builder));
+    Value result = op->getResult(0);
+    builder.setInsertionPointAfter(op);
+    Value small = CastOp::create(builder, op->getLoc(), result, target);
+    result.replaceAllUsesExcept(small, small.getDefiningOp());
+    setKind(cast<GraphOpInterface>(small.getDefiningOp()), Kind::Narrow);
   }
 
   /// A value in the small type.

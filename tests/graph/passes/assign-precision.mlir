@@ -181,3 +181,26 @@ func.func @constants(%x: tensor<1x1xf32>) -> tensor<1x4xf32> {
   %0 = graph.matmul %x, %c : (tensor<1x1xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
   return %0 : tensor<1x4xf32>
 }
+
+// -----
+
+// A number without an exact form in the small type stays as it is: 1/6 in f16
+// would put all elements off alike. 3 has one.
+// CHECK-LABEL: @exact_numbers
+// CHECK-DAG: %[[SIXTH:.*]] = graph.constant dense<0.166666672> : tensor<f32>
+// CHECK-DAG: %[[THREE:.*]] = graph.constant dense<3.000000e+00> : tensor<f16>
+// CHECK: %[[M:.*]] = graph.matmul {{.*}} -> tensor<4x4xf16>
+// CHECK: %[[A:.*]] = graph.add %[[M]], %[[THREE]] : (tensor<4x4xf16>, tensor<f16>)
+// CHECK: %[[W:.*]] = graph.cast %[[A]] {to = f32}
+// CHECK: %[[S:.*]] = graph.mul %[[W]], %[[SIXTH]] : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+// CHECK: %[[H:.*]] = graph.cast %[[S]] {to = f16}
+// CHECK: graph.mul %[[M]], %[[H]] : (tensor<4x4xf16>, tensor<4x4xf16>)
+func.func @exact_numbers(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %three = graph.constant dense<3.0> : tensor<f32>
+  %sixth = graph.constant dense<0.16666667> : tensor<f32>
+  %0 = graph.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = graph.add %0, %three : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+  %2 = graph.mul %1, %sixth : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+  %3 = graph.mul %0, %2 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %3 : tensor<4x4xf32>
+}
