@@ -114,17 +114,19 @@ std::optional<Problem> SafeTensors::addFile(const FileBytes &file,
   };
   constexpr size_t lengthBytes = 8;
   StringRef bytes = file.text();
-  if (bytes.starts_with("PK\x03\x04") || bytes.starts_with("\x80\x02"))
-    return Problem{shown + " is a pickle of torch.save, or a zip file",
-                   "save the weights in Python: "
-                   "safetensors.torch.save_file(torch.load(\"m.pth\", "
-                   "weights_only=True), \"m.safetensors\")"};
   if (bytes.size() < lengthBytes)
     return fail("it has no header");
   uint64_t length = llvm::support::endian::read64le(bytes.data());
-  if (length > bytes.size() - lengthBytes)
+  if (length > bytes.size() - lengthBytes) {
+    // A header may be as long as these bytes say: 640 is "\x80\x02".
+    if (bytes.starts_with("PK\x03\x04") || bytes.starts_with("\x80\x02"))
+      return Problem{shown + " is a pickle of torch.save, or a zip file",
+                     "save the weights in Python: "
+                     "safetensors.torch.save_file(torch.load(\"m.pth\", "
+                     "weights_only=True), \"m.safetensors\")"};
     return fail("its header of " + std::to_string(length) +
                 " bytes ends behind it");
+  }
   // The format's own bound.
   constexpr uint64_t maxHeader = 100'000'000;
   if (length > maxHeader)

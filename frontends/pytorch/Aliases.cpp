@@ -135,6 +135,9 @@ static const Argument *sharedArgument(const Node &node, const Target &target,
   if (target.row && !target.inPlace && target.row->alias == Alias::No)
     return nullptr;
   const Argument *list = target.row ? findArgument(node, "tensors") : nullptr;
+  if (target.row && target.row->alias == Alias::Alone &&
+      (!list || list->items.size() != 1))
+    return nullptr;
   if (list && list->kind == Kind::List && result < list->items.size() &&
       list->items[result].kind == Kind::Tensor)
     return &list->items[result];
@@ -173,10 +176,10 @@ void ProgramImporter::addAliases(const Node &node) {
       if (!base)
         return;
       std::optional<bool> isView = std::nullopt;
-      if (target.row)
-        isView = target.row->alias == Alias::View
-                     ? std::optional(true)
-                     : isShared(node, metaOf(name), metaOf(shared->text));
+      if (target.row && target.row->alias == Alias::View)
+        isView = true;
+      else if (target.row && target.row->alias == Alias::Maybe)
+        isView = isShared(node, metaOf(name), metaOf(shared->text));
       if (isView == false)
         return;
       entry.base = base;

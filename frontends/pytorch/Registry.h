@@ -18,6 +18,7 @@ enum class Alias {
   No,
   View,  ///< Each result does.
   Maybe, ///< Only where strides or types allow it.
+  Alone, ///< Perhaps, where its list has one tensor; the file does not say.
 };
 
 /// One overload of one operator: "aten.add.Tensor". What it does in place,

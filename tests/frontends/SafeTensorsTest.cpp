@@ -57,6 +57,19 @@ TEST(SafeTensors, TensorsLieInTheFile) {
   EXPECT_FALSE(tensors.find("c"));
 }
 
+TEST(SafeTensors, HeadersThatBeginLikeAPickle) {
+  // The lengths 640 and 66176 are the bytes 80 02.
+  for (size_t length : {640, 66176}) {
+    std::string header = "{" + entry("a", "I32", "", 0, 4) + "}";
+    header.resize(length, ' ');
+    SafeTensors tensors;
+    auto problem = add(tensors, fileOf(header, "aaaa"));
+    EXPECT_FALSE(problem) << problem->what;
+    EXPECT_TRUE(tensors.find("a"));
+  }
+  EXPECT_THAT(problemOf("\x80\x02}q\x01(X\x06"), HasSubstr("a pickle of"));
+}
+
 TEST(SafeTensors, WithoutElements) {
   SafeTensors tensors;
   auto problem =

@@ -473,7 +473,7 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::contractionRows() {
       {"aten.conv_transpose1d.default", conv<true>},
       {"aten.conv_transpose2d.input", conv<true>},
       {"aten.conv_transpose3d.input", conv<true>},
-      {"aten.einsum.default", einsum},
+      {"aten.einsum.default", einsum, Alias::Alone},
       {"aten.cdist.default", distances},
       {"aten._cdist_forward.default", distances},
       {"aten.outer.default", outer},

@@ -376,6 +376,33 @@ TEST(PyTorch, WritersThatAreNotInTheTable) {
               Not(HasSubstr("error")));
 }
 
+TEST(PyTorch, EinsumOfOneOperand) {
+  // It permutes its operand, or sums: what is written behind may show.
+  auto written = [](const std::string &equation, const std::string &operands) {
+    ProgramFile p = simpleProgram();
+    std::string meta = tensorMeta(7, symbol("s0") + ", " + fixed(4),
+                                  fixed(4) + ", " + fixed(1));
+    p.nodes =
+        node("aten.relu.default", {{"self", tensor("x")}}, tensor("t")) + ", " +
+        node("aten.einsum.default",
+             {{"equation", R"({"as_string": ")" + equation + R"("})"},
+              {"tensors", R"({"as_tensors": [)" + operands + "]}"}},
+             tensor("v")) +
+        ", " +
+        node("aten.zero_.default", {{"self", tensor("t")}}, tensor("zero")) +
+        ", " +
+        node("aten.relu.default", {{"self", tensor("v")}}, tensor("relu"));
+    for (const char *name : {"t", "v", "zero"})
+      p.tensors += std::string(", \"") + name + "\": " + meta;
+    return import(p);
+  };
+  EXPECT_THAT(written("ij->ij", R"({"name": "t"})"),
+              HasSubstr("writes in place to memory of which 'v' is a view or a "
+                        "copy"));
+  EXPECT_THAT(written("ij,ij->ij", R"({"name": "t"}, {"name": "t"})"),
+              Not(HasSubstr("error")));
+}
+
 TEST(PyTorch, ViewsOrCopies) {
   // A view of one row is also contiguous, one of more rows is a copy then.
   auto reshaped = [](const char *reader) {
