@@ -255,5 +255,8 @@ Value Einsum::run() {
 
 Value charonia::frontend::buildEinsum(llvm::StringRef equation,
                                       mlir::ValueRange operands, Emitter &e) {
+  // An operand whose fault has been told.
+  if (!llvm::all_of(operands, [](Value operand) { return bool(operand); }))
+    return {};
   return Einsum(equation, operands, e).run();
 }

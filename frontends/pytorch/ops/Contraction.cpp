@@ -95,6 +95,8 @@ static LogicalResult inner(Call &c) {
   Emitter &e = c.getEmitter();
   mlir::Type element = c.resultElement();
   Value a = c.operand("self", element), b = c.operand("other", element);
+  if (!a || !b)
+    return c.yield(Value());
   if (rankOf(a) == 0 || rankOf(b) == 0)
     return c.yield(e.mul(a, b));
   auto asRows = [&](Value x) {

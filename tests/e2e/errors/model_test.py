@@ -115,10 +115,10 @@ def test_all_unsupported_nodes_are_listed(tmp_path):
 
 
 def test_place_in_a_sequence_by_data_is_refused(tmp_path):
-    node = helper.make_node("SequenceConstruct", ["x", "x"], ["s"], name="seq")
+    node = helper.make_node("SequenceConstruct", ["x", "z"], ["s"], name="seq")
     at = helper.make_node("SequenceAt", ["s", "i"], ["y"], name="at")
     model = make(
-        [node, at], [info("x", [3]), info("i", [], INT64)], [info("y", [3])]
+        [node, at], [info("x", [3]), info("z", [4]), info("i", [], INT64)], [info("y", ["n"])]
     )
     says(
         compile_bad(tmp_path, model), r"'at' \(SequenceAt", "a place in a sequence is not supported unless it follows",
