@@ -1,5 +1,6 @@
 #include "graph/analysis/Ranges.h"
 #include "graph/analysis/Weights.h"
+#include "graph/ir/Exact.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "mlir/IR/Matchers.h"
@@ -225,14 +226,9 @@ private:
     return op.getRole() == OpRole::Pointwise &&
            llvm::any_of(op->getOperands(), [&](Value operand) {
              std::optional<double> number = splatOf(operand);
-             if (!number || !isWide(operand) || !std::isfinite(*number) ||
-                 std::abs(*number) > largestFinite())
-               return false;
-             APFloat rounded(*number);
-             bool inexact;
-             rounded.convert(target.getFloatSemantics(),
-                             APFloat::rmNearestTiesToEven, &inexact);
-             return inexact;
+             return number && isWide(operand) && std::isfinite(*number) &&
+                    std::abs(*number) <= largestFinite() &&
+                    !isExact(*number, target);
            });
   }
 

@@ -111,7 +111,7 @@ FailureOr<Value> concat(graph::ConcatOp op, TileEmitter &e,
 
 /// What mirrors or repeats memory along vectors, of a CPU: rows run straight in
 /// each part, where positions that are computed would be gathered.
-bool isPaddedByParts(graph::PadOp op, unsigned i, AffineExpr c, TileEmitter &e,
+bool isPaddedByParts(graph::PadOp op, AffineExpr c, TileEmitter &e,
                      const Demand &demand) {
   return (op.getMode() == graph::PadMode::reflect ||
           op.getMode() == graph::PadMode::edge) &&
@@ -164,7 +164,7 @@ FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand) {
     AffineExpr n = extents[i];
     if (low == 0 && n == padded[i])
       continue;
-    if (!parts && isPaddedByParts(op, i, c, e, demand)) {
+    if (!parts && isPaddedByParts(op, c, e, demand)) {
       parts = i;
       d.coordinates[i] = c;
       continue;

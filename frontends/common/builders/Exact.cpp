@@ -1,4 +1,5 @@
 #include "frontends/common/builders/Exact.h"
+#include "graph/ir/Exact.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -9,15 +10,9 @@ mlir::Type charonia::frontend::exactType(mlir::Type element,
   auto type = llvm::dyn_cast_or_null<mlir::FloatType>(element);
   if (!type || type.getWidth() >= 32)
     return element;
-  for (double number : numbers) {
-    llvm::APFloat value(number);
-    bool loses = false;
-    value.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
-                  &loses);
-    if (loses)
-      return mlir::Float32Type::get(element.getContext());
-  }
-  return element;
+  bool isExact = llvm::all_of(
+      numbers, [&](double number) { return graph::isExact(number, type); });
+  return isExact ? element : mlir::Float32Type::get(element.getContext());
 }
 
 Value charonia::frontend::computeExactly(Value x,
