@@ -88,3 +88,11 @@ show("erf f32: erf(x) = 1 - exp(-P(x)), 1 <= x <= 4", lambda x: -log(erfc(x)), l
 scaled = lambda t: (lambda x: erfc(x) * exp(x * x))(3 * (1 + t) / (1 - t))
 show("erf f64: erfc(x) = exp(-x^2) P((x - 3) / (x + 3)), 1 <= x <= 6", scaled,
      lambda t: exp(-(3 * (1 + t) / (1 - t)) ** 2), mpf(-2) / 4, mpf(3) / 9, 15)
+for name, k, high, degree in (("f32", mpf(2), mpf("10.1"), 9), ("f64", mpf(4), mpf("27.3"), 22)):
+    def flat(s, k=k):
+        x = k * (1 + s) / (1 - s)
+        return (1 + 2 * x) * erfc(x) * exp(x * x)
+
+    low = mpf("0.49")
+    show(f"erfc {name}: erfc(x) = exp(-x^2) P((x - {k}) / (x + {k})) / (1 + 2 x), 0.5 <= x <= {high}", flat,
+         lambda s: 1 / flat(s), (low - k) / (low + k), (high - k) / (high + k), degree)

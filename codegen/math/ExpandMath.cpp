@@ -74,6 +74,7 @@ struct Expander {
           return rsqrtOf(x);
         })
         .Case<math::ErfOp>([&](auto) { return erfOf(x); })
+        .Case<math::ErfcOp>([&](auto) { return erfcOf(x); })
         .Case<math::SinOp>([&](auto) { return sinShifted(x, 0); })
         .Case<math::CosOp>([&](auto) { return sinShifted(x, 1); })
         .Case<math::TanOp>([&](auto) { return tanOf(x); })

@@ -9,7 +9,7 @@
 //   expm1       2      2
 //   log         1.5    1.5    log2, log10, log1p: 2.5
 //   tanh        2.5    3
-//   erf         1.5    3
+//   erf         1.5    3      erfc: 3.5 and 4
 //   sin, cos    1.5    2      tan: 3.5 and 4; f64: |x| <= 2^45
 //   asin        2.5    3      acos: 2 and 3, atan: 1.5 and 2
 //   sinh, cosh  3      3

@@ -105,22 +105,29 @@ Num functions::coshOf(const Num &x) {
   return select(a > (x.isF64() ? 40.0 : 20.0), large, small);
 }
 
-Num functions::erfOf(const Num &x) {
-  Num a = abs(x), t = x * x;
-  Num small, large;
-  double border, saturated;
-  if (x.isF64()) {
-    border = 1, saturated = 6;
-    small =
-        fma(x,
-            polynomial(t, {0.12837916709551257, -3.76126389031837524e-1,
+/// erf(x) / x - 1 at t = x^2 <= 1.
+static Num erfSlope(const Num &t) {
+  return t.isF64()
+             ? polynomial(t,
+                          {0.12837916709551257, -3.76126389031837524e-1,
                            1.12837916709551197e-1, -2.68661706451297144e-2,
                            5.22397762542175092e-3, -8.54832702182271159e-4,
                            1.20553328976981085e-4, -1.49256474071593807e-5,
                            1.6462042063284172e-6, -1.63645934675439232e-7,
                            1.47919288764855047e-8, -1.21616123573426587e-9,
-                           8.69835860131146601e-11, -4.21384472742377196e-12}),
-            x);
+                           8.69835860131146601e-11, -4.21384472742377196e-12})
+             : polynomial(t, {0.12837916583402912, -3.76126264625195611e-1,
+                              1.12835911868919325e-1, -2.68540132527376894e-2,
+                              5.18861226583412815e-3, -8.01183385344349507e-4,
+                              7.85644776615642468e-5});
+}
+
+Num functions::erfOf(const Num &x) {
+  Num a = abs(x), t = x * x;
+  Num small = fma(x, erfSlope(t), x), large;
+  double saturated;
+  if (x.isF64()) {
+    saturated = 6;
     Num s = (a - 3) / (a + 3);
     Num p = polynomial(s, {1.7900115118138995e-1, -3.26233560043037216e-1,
                            2.45603801712331637e-1, -1.50115936500767266e-1,
@@ -132,13 +139,7 @@ Num functions::erfOf(const Num &x) {
                            2.19832217825615506e-6, 3.85339974714324801e-7});
     large = Num(x.constant(1)) - expOf(-t) * p;
   } else {
-    border = 1, saturated = 4;
-    small = fma(x,
-                polynomial(t, {0.12837916583402912, -3.76126264625195611e-1,
-                               1.12835911868919325e-1, -2.68540132527376894e-2,
-                               5.18861226583412815e-3, -8.01183385344349507e-4,
-                               7.85644776615642468e-5}),
-                x);
+    saturated = 4;
     Num g = polynomial(a, {-1.88034742612837747e-4, 1.12957839965509255,
                            6.33219939577243752e-1, 1.08418529422352468e-1,
                            -2.52082276610520395e-2, 4.20455148568639155e-3,
@@ -149,5 +150,54 @@ Num functions::erfOf(const Num &x) {
     large = Num(x.constant(1)) - bits.asFloat();
   }
   large = copySign(select(a > saturated, x.constant(1), large), x);
-  return select(a > border, large, small);
+  return select(a > 1, large, small);
+}
+
+/// erfc(x) = exp(-x^2) P(s) / (1 + 2 x), s = (x - k) / (x + k), of x >= 1/2 as
+/// far as it is a number that is not zero.
+static Num erfcTail(const Num &x) {
+  double k = x.isF64() ? 4 : 2;
+  Num s = (x - k) / (x + k);
+  Num p =
+      x.isF64()
+          ? polynomial(s, {1.23299511862555251,     -1.39621116840562488e-1,
+                           1.53796521026198396e-2,  6.80970542546888796e-2,
+                           -1.01039066036309835e-1, 9.37328349985164877e-2,
+                           -6.63303658120959538e-2, 3.71675155341309218e-2,
+                           -1.61977340591829611e-2, 5.03197001509506086e-3,
+                           -7.57773279511181521e-4, -1.9925694408742888e-4,
+                           1.50621640998368569e-4,  -2.43981402296442075e-5,
+                           -1.12219590596843497e-5, 5.70669642600456278e-6,
+                           2.93766779570821312e-7,  -8.19808644345064571e-7,
+                           7.45423121789380962e-8,  1.03506018609450645e-7,
+                           -1.77449815152946474e-8, -9.74079805586018278e-9,
+                           1.75256513695070168e-9})
+          : polynomial(s, {1.27697838521364697, -9.27637673401348186e-2,
+                           -1.66030854895697755e-1, 1.64048886480532695e-1,
+                           -5.42107750796419037e-2, -8.00731994561128558e-3,
+                           8.65673246300642377e-3, 1.15320535915241619e-3,
+                           -1.26179775724835433e-3, -2.34529407502976691e-4});
+  // What rounding the square loses would be many units of the exponential.
+  Num square = x * x, lost = fma(x, x, -square);
+  ExpParts e = expParts(-square);
+  Num above1 = e.r + e.tail;
+  above1 = fma(-(above1 + 1), lost, above1);
+  Num scaled = p / fma(x, x.constant(2), x.constant(1));
+  Num factor = fma(above1, scaled, scaled);
+  // By two powers of two, since one alone may be no normal number.
+  Int whole = e.exponent - x.constant(roundingShift(x)).bits();
+  Int first = whole.shiftRightSigned(1), second = whole - first;
+  Int bias = Int(x, x.isF64() ? 1023 : 127);
+  auto power = [&](const Int &n) {
+    return ((n + bias) << x.mantissaBits()).asFloat();
+  };
+  return factor * power(first) * power(second);
+}
+
+Num functions::erfcOf(const Num &x) {
+  Num a = abs(x);
+  Num small = fma(-x, erfSlope(x * x), x.constant(1) - x);
+  Num tail = select(a > (x.isF64() ? 27.3 : 10.1), x.constant(0), erfcTail(a));
+  Num large = select(x < 0, x.constant(2) - tail, tail);
+  return select(a > 0.5, large, small);
 }

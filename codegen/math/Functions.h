@@ -30,6 +30,7 @@ Num tanhOf(const Num &x);
 Num sinhOf(const Num &x);
 Num coshOf(const Num &x);
 Num erfOf(const Num &x);
+Num erfcOf(const Num &x);
 
 // --- Logarithms.
 

@@ -493,15 +493,85 @@ graph::SymbolicTensor Emitter::evaluate(Value value) {
   return result;
 }
 
+bool Emitter::assumeNoneWraps(Value value) {
+  // Of a shape's operators there are few.
+  constexpr unsigned mostOperators = 4096;
+  // What is told without them defines no sizes.
+  bool definesSizes = !evaluate(value).isComplete();
+  auto contentsOf = [&](Value v) {
+    SizeElements elements;
+    if (graph::SymbolicTensor told = evaluate(v); told.isComplete())
+      for (AffineExpr size : *told.elements)
+        elements.push_back(SizeElement::ofSize(size));
+    else if (const SizeElements *found =
+                 definesSizes ? sizeEvaluator.evaluate(v) : nullptr)
+      elements = *found;
+    return elements;
+  };
+  auto fits = [&](Value v) {
+    using Limits = std::numeric_limits<int32_t>;
+    mlir::Type type = mlir::getElementTypeOrSelf(v.getType());
+    if (!type.isInteger(32))
+      return true;
+    bool isUnsigned = type.isUnsignedInteger();
+    AffineExpr least = number(isUnsigned ? 0 : Limits::min()),
+               most = number(isUnsigned ? UINT32_MAX : Limits::max());
+    const std::string why = "so that 32 bits hold it";
+    bool fit = llvm::all_of(contentsOf(v), [&](const SizeElement &element) {
+      AffineExpr size = symbols.resolve(element.size);
+      return !size || (symbols.assumeAtLeast(most, size, why) &&
+                       symbols.assumeAtLeast(size, least, why));
+    });
+    const std::string &refusal = symbols.refusal();
+    if (!fit)
+      fail("a size is computed in 32 bits, which may not hold it" +
+               (refusal.empty() ? "" : ": " + refusal),
+           "narrow the ranges with --shape");
+    return fit;
+  };
+  // The value itself is taken as the number that it is. What others wrap to
+  // makes no difference to what commutes with that.
+  if (!fits(value))
+    return false;
+  llvm::SmallSetVector<Value, 16> values;
+  values.insert(value);
+  for (unsigned i = 0; i < values.size() && i < mostOperators; ++i) {
+    auto op = values[i].getDefiningOp<graph::GraphOpInterface>();
+    if (!op || op.getRole() == graph::OpRole::Source)
+      continue;
+    for (mlir::OpOperand &operand : op->getOpOperands()) {
+      if (contentsOf(operand.get()).empty())
+        continue; // of a tensor that is no shape's
+      values.insert(operand.get());
+      if (!op.commutesWithWrapping(operand.getOperandNumber()) &&
+          !fits(operand.get()))
+        return false;
+    }
+  }
+  return true;
+}
+
 SizeElements Emitter::evaluateNumbers(Value value) {
+  if (!assumeNoneWraps(value))
+    return {};
   const SizeElements *elements = sizeEvaluator.evaluate(value);
   bool known = elements && llvm::all_of(*elements, [](const SizeElement &x) {
                  return !x.program.empty();
                });
   return known ? *elements : SizeElements();
 }
+
 graph::SymbolicTensor Emitter::evaluateSizes(Value value) {
   graph::SymbolicTensor known = evaluate(value);
+  if (known.isComplete() && known.constants())
+    return known;
+  int64_t before = symbols.replacements();
+  if (!assumeNoneWraps(value))
+    return {};
+  if (symbols.replacements() != before) {
+    resolveFollowed();
+    known = evaluate(value);
+  }
   if (known.isComplete())
     return known;
   const SizeElements *elements = sizeEvaluator.evaluate(value);

@@ -198,6 +198,10 @@ public:
   SizeElements evaluateNumbers(mlir::Value value);
 
 private:
+  /// Assumes of integers of 32 bits that `value` is computed from that they do
+  /// not wrap, where that makes a difference: sizes are computed as if none
+  /// did. False, and a failure, where they may.
+  bool assumeNoneWraps(mlir::Value value);
   /// Whether all elements follow from sizes, also through floats.
   bool isKnownSize(mlir::Value value);
 

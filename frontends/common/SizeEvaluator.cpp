@@ -1,4 +1,5 @@
 #include "frontends/common/SizeEvaluator.h"
+#include "frontends/common/SizeAlgebra.h"
 #include "graph/ir/Dialect.h"
 
 using namespace charonia;
@@ -189,6 +190,36 @@ SizeElements SizeEvaluator::reduced(graph::ReduceOp op) {
       sum = {};
   }
   return elements;
+}
+
+bool SizeEvaluator::fits(AffineExpr size, mlir::Type type) const {
+  if (type.isIndex())
+    return true;
+  unsigned bits = type.getIntOrFloatBitWidth();
+  bool hasSign = !type.isUnsignedInteger();
+  if (bits == 1 || (bits >= 32 && hasSign))
+    return true;
+  graph::Interval range = symbols.bounds(size);
+  if (bits >= 32)
+    return range.low >= 0;
+  int64_t half = int64_t(1) << (bits - 1);
+  return hasSign ? range.low >= -half && range.high < half
+                 : range.low >= 0 && range.high < 2 * half;
+}
+
+SizeElement SizeEvaluator::integers(Operation *op,
+                                    llvm::ArrayRef<SizeElement> x) {
+  SmallVector<AffineExpr> sizes;
+  for (const SizeElement &element : x)
+    sizes.push_back(symbols.resolve(element.size));
+  SizeAlgebra algebra(symbols);
+  AffineExpr size =
+      llvm::cast<graph::GraphOpInterface>(op).evaluateInteger(algebra, sizes);
+  if (size)
+    size = graph::simplify(size);
+  // What does not fit wraps, and is no size of ours.
+  mlir::Type type = mlir::getElementTypeOrSelf(op->getResult(0).getType());
+  return size && fits(size, type) ? SizeElement::ofSize(size) : SizeElement();
 }
 
 SizeElement SizeEvaluator::arithmetic(Operation *op,

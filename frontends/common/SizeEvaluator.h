@@ -65,16 +65,10 @@ private:
 
   // Integers; a condition is 0 or 1.
   SizeElement integers(mlir::Operation *op, llvm::ArrayRef<SizeElement> x);
-  /// Whether integers of `type` hold all values of `size`; those of 32 and more
-  /// bits are taken to hold what is large enough for them.
+  /// Whether integers of `type` hold all values of `size`. Of those of 32 bits
+  /// that is assumed where it matters (Emitter::assumeNoneWraps), of those of
+  /// 64 always.
   bool fits(mlir::AffineExpr size, mlir::Type type) const;
-  mlir::AffineExpr define(mlir::AffineExpr a, mlir::AffineExpr b,
-                          graph::SizeStep::Op op);
-  mlir::AffineExpr quotient(mlir::AffineExpr a, mlir::AffineExpr b);
-  mlir::AffineExpr modulo(mlir::AffineExpr a, mlir::AffineExpr b);
-  mlir::AffineExpr remainder(mlir::AffineExpr a, mlir::AffineExpr b);
-  mlir::AffineExpr bitwise(mlir::Operation *op, mlir::AffineExpr a,
-                           mlir::AffineExpr b);
 
   // Floats.
   SizeElement floats(mlir::Operation *op, llvm::ArrayRef<SizeElement> x);

@@ -1,5 +1,6 @@
 // Floats among what follows from sizes, and what is both: casts, comparisons
 // and choices.
+#include "frontends/common/SizeAlgebra.h"
 #include "frontends/common/SizeCases.h"
 #include "frontends/common/SizeEvaluator.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -241,10 +242,11 @@ SizeElement SizeEvaluator::combine(graph::ReduceKind kind,
                                          x, type)
                              : SizeElement();
   AffineExpr a = symbols.resolve(x[0].size), b = symbols.resolve(x[1].size);
-  return SizeElement::ofSize(kind == Kind::sum ? graph::simplify(a + b)
-                             : kind == Kind::prod
-                                 ? graph::simplify(a * b)
-                                 : largerOf(symbols, a, b, kind == Kind::max));
+  AffineExpr size = kind == Kind::sum ? graph::simplify(a + b)
+                    : kind == Kind::prod
+                        ? graph::simplify(a * b)
+                        : largerOf(symbols, a, b, kind == Kind::max);
+  return size && fits(size, type) ? SizeElement::ofSize(size) : SizeElement();
 }
 
 /// The step of a float operator; none for those that have no step.
@@ -289,7 +291,8 @@ SizeElement SizeEvaluator::floatRemainder(const SizeElement &x,
   if (!a.numerator || !b.numerator)
     return {};
   auto [left, right] = alignedNumerators(a, b);
-  AffineExpr rest = remainder(graph::simplify(left), graph::simplify(right));
+  AffineExpr rest = SizeAlgebra(symbols).remainder(graph::simplify(left),
+                                                   graph::simplify(right));
   setExact(result, rest, std::max(a.shift, b.shift), type);
   if (!result.numerator)
     return {};

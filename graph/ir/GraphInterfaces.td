@@ -184,6 +184,28 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       return ::charonia::graph::chosenRange($_op, operands);
     }]>,
     InterfaceMethod<[{
+      For a pointwise operator on integers: the integer (i1: 0 or 1) that elements of
+      the operands give, as exact as `algebra` can say it, not wrapped to the result's
+      type; null where it can't.
+    }], "::mlir::AffineExpr", "evaluateInteger",
+      (ins "::charonia::graph::IntegerAlgebra &":$algebra,
+           "::llvm::ArrayRef<::mlir::AffineExpr>":$elements), "", [{
+      return $_op.evaluateElement(elements, {});
+    }]>,
+    InterfaceMethod<[{
+      Whether results that are integers are the same modulo a power of two of at most
+      their type's values, wherever elements of `operand` are: sums and products are,
+      quotients and comparisons tell a number that wrapped from one that did not.
+    }], "bool", "commutesWithWrapping", (ins "unsigned":$operand), "", [{
+      return $_op.getRole() == ::charonia::graph::OpRole::View;
+    }]>,
+    InterfaceMethod<[{
+      For a source whose integers are kept outside of the IR: its elements in row-major
+      order; nothing for others.
+    }], "::std::optional<::llvm::SmallVector<int64_t>>", "getStoredIntegers", (ins), "", [{
+      return std::nullopt;
+    }]>,
+    InterfaceMethod<[{
       The integer that result 0 holds at `coordinates`, given the contents of
       operands on demand; null where it can't be told. Coordinates and contents are
       expressions over dims, which `extents` bound, and the module's shape symbols.

@@ -21,6 +21,38 @@ struct SymbolicTensor {
   std::optional<llvm::SmallVector<int64_t>> constants() const;
 };
 
+/// Integers that follow from sizes, in whose terms an operator says what it
+/// computes (GraphOpInterface::evaluateInteger). Nothing wraps. All give null
+/// where they cannot tell.
+class IntegerAlgebra {
+public:
+  virtual ~IntegerAlgebra() = default;
+  virtual mlir::AffineExpr larger(mlir::AffineExpr a, mlir::AffineExpr b) = 0;
+  virtual mlir::AffineExpr smaller(mlir::AffineExpr a, mlir::AffineExpr b) = 0;
+  virtual mlir::AffineExpr magnitude(mlir::AffineExpr a) = 0;
+  /// -1, 0 or 1.
+  virtual mlir::AffineExpr sign(mlir::AffineExpr a) = 0;
+  /// Rounded toward zero.
+  virtual mlir::AffineExpr quotient(mlir::AffineExpr a, mlir::AffineExpr b) = 0;
+  /// With the sign of `b`.
+  virtual mlir::AffineExpr modulo(mlir::AffineExpr a, mlir::AffineExpr b) = 0;
+  /// With the sign of `a`.
+  virtual mlir::AffineExpr remainder(mlir::AffineExpr a,
+                                     mlir::AffineExpr b) = 0;
+  // Bits of a tensor or an element of `type`; of i1, truth.
+  virtual mlir::AffineExpr bitAnd(mlir::AffineExpr a, mlir::AffineExpr b,
+                                  mlir::Type type) = 0;
+  virtual mlir::AffineExpr bitOr(mlir::AffineExpr a, mlir::AffineExpr b,
+                                 mlir::Type type) = 0;
+  virtual mlir::AffineExpr bitXor(mlir::AffineExpr a, mlir::AffineExpr b,
+                                  mlir::Type type) = 0;
+  virtual mlir::AffineExpr shiftLeft(mlir::AffineExpr a,
+                                     mlir::AffineExpr by) = 0;
+  /// Rounded down.
+  virtual mlir::AffineExpr shiftRight(mlir::AffineExpr a,
+                                      mlir::AffineExpr by) = 0;
+};
+
 /// Evaluates integer tensors symbolically, through GraphOpInterface's
 /// evaluateSymbolic, on demand and with a memo. Invalid after the IR it looked
 /// at has changed. Tensors of more than `maxElements` elements are not looked

@@ -127,6 +127,14 @@ MaybeScalar CastOp::evaluateScalar(ArrayRef<Scalar> operands) {
   return scalar::result(static_cast<int64_t>(truncated));
 }
 
+/// Integers lose their high bits, which another number that wrapped alike has
+/// otherwise; what is wider, a float or a truth value tells them apart.
+bool CastOp::commutesWithWrapping(unsigned) {
+  auto from = dyn_cast<IntegerType>(getElementTypeOrSelf(getInput())),
+       to = dyn_cast<IntegerType>(getTo());
+  return from && to && to.getWidth() > 1 && to.getWidth() <= from.getWidth();
+}
+
 template <typename T> static bool holds(Predicate predicate, T a, T b) {
   switch (predicate) {
   case Predicate::eq:

@@ -35,7 +35,26 @@ class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
       return }] # !if(!empty(range), "std::nullopt", range) # [{;
     }
   }];
-  let extraClassDefinition = scalarDefinition # rangeDefinition;
+  // Whether integers wrap behind the operator as in front of it, in terms of `operand`.
+  string wraps = "false";
+  code wrapDefinition = [{
+    bool $cppClass::commutesWithWrapping([[maybe_unused]] unsigned operand) {
+      return }] # wraps # [{;
+    }
+  }];
+  // The integer that integers x and y give, in terms of `algebra`; where empty,
+  // evaluateElement tells.
+  string algebraic = "";
+  code integerDefinition = [{
+    ::mlir::AffineExpr $cppClass::evaluateInteger(
+        [[maybe_unused]] ::charonia::graph::IntegerAlgebra &algebra,
+        ::llvm::ArrayRef<::mlir::AffineExpr> elements) {
+      [[maybe_unused]] ::mlir::AffineExpr x = elements.front(), y = elements.back();
+      return }] # !if(!empty(algebraic), "evaluateElement(elements, {})", algebraic) # [{;
+    }
+  }];
+  code sharedDefinition = scalarDefinition # rangeDefinition # wrapDefinition # integerDefinition;
+  let extraClassDefinition = sharedDefinition;
   // Further questions that an operator answers in Elementwise.cpp.
   code moreDecl = "";
   // What the class shares is implemented once, in Elementwise.cpp.
@@ -44,6 +63,9 @@ class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
         ::llvm::ArrayRef<::charonia::graph::Scalar> operands);
     std::optional<::charonia::graph::RealRange> getRange(
         ::llvm::ArrayRef<::charonia::graph::RealRange> operands);
+    bool commutesWithWrapping(unsigned operand);
+    ::mlir::AffineExpr evaluateInteger(::charonia::graph::IntegerAlgebra &algebra,
+                                       ::llvm::ArrayRef<::mlir::AffineExpr> elements);
     ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Pointwise; }
     ::mlir::AffineMap getOperandMap(unsigned operand) {
       return ::charonia::graph::broadcastMap((*this)->getOperand(operand), getResult());
@@ -79,7 +101,7 @@ class Graph_Unary<string mnemonic, string what, int codeSize = 1, bit symbolic =
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
   }]);
-  let extraClassDefinition = scalarDefinition # rangeDefinition # [{
+  let extraClassDefinition = sharedDefinition # [{
     ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *,
         std::optional<::mlir::Location>, ::mlir::ValueRange operands, ::mlir::DictionaryAttr,
         ::mlir::OpaqueProperties, ::mlir::RegionRange,
@@ -95,20 +117,24 @@ def Graph_NegOp : Graph_Unary<"neg", "-x", 1, 1, Graph_Tensor> {
   let moreDecl = linearDecl;
   let floats = "-x";
   let integers = "wrap(-uint64_t(x))";
+  let wraps = "true";
 }
 def Graph_AbsOp : Graph_Unary<"abs", "|x|", 1, 0, Graph_Tensor> {
   let range = "hull(RealRange{0, 0}, hull(x, -x))";
   let floats = "std::fabs(x)";
   let integers = "x < 0 ? wrap(-uint64_t(x)) : x";
+  let algebraic = "algebra.magnitude(x)";
 }
 def Graph_SignOp : Graph_Unary<"sign", "-1, 0 or 1; NaN stays", 1, 0, Graph_Tensor> {
   let range = "RealRange{-1, 1}";
   let floats = "sign(x)";
   let integers = "sign(x)";
+  let algebraic = "algebra.sign(x)";
 }
 def Graph_NotOp : Graph_Unary<"not", "logical not of i1, bitwise not of integers", 1, 1, Graph_IntTensor> {
   let moreDecl = conditionsDecl;
   let integers = "::mlir::getElementTypeOrSelf(getInput()).isInteger(1) ? int64_t(!x) : ~x";
+  let wraps = "true";
 }
 def Graph_ExpOp : Graph_Unary<"exp", "e to the x", 22> {
   let floats = "std::exp(x)";
@@ -141,6 +167,10 @@ def Graph_ReciprocalOp : Graph_Unary<"reciprocal", "1 / x", 2> {
 def Graph_ErfOp : Graph_Unary<"erf", "Gauss error function", 40> {
   let floats = "std::erf(x)";
   let range = "RealRange{-1, 1}";
+}
+def Graph_ErfcOp : Graph_Unary<"erfc", "1 - erf(x), as exact where it is small", 62> {
+  let floats = "std::erfc(x)";
+  let range = "RealRange{0, 2}";
 }
 def Graph_TanhOp : Graph_Unary<"tanh", "hyperbolic tangent", 35> {
   let floats = "std::tanh(x)";
@@ -214,7 +244,8 @@ def Graph_CastOp : Graph_Elementwise<"cast"> {
   let range = "rangeOfNumbers(getInput(), x)";
   let moreDecl = linearDecl;
   let scalarDefinition = "";
-  let summary = "Conversion to another element type, as ONNX Cast";
+  let wrapDefinition = "";
+  let summary = "Conversion to another element type";
   let description = [{
     Float to integer truncates toward zero; to i1 means x != 0. `saturate`
     concerns 8-bit floats.
@@ -252,7 +283,7 @@ class Graph_BinaryBase<string mnemonic, string what, list<Trait> traits = [], bi
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
   }]);
-  let extraClassDefinition = scalarDefinition # rangeDefinition # [{
+  let extraClassDefinition = sharedDefinition # [{
     ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *,
         std::optional<::mlir::Location> loc, ::mlir::ValueRange operands, ::mlir::DictionaryAttr,
         ::mlir::OpaqueProperties, ::mlir::RegionRange,
@@ -272,34 +303,40 @@ def Graph_AddOp : Graph_Binary<"add", "x + y", [Commutative], 1> {
   let moreDecl = linearDecl;
   let floats = "x + y";
   let integers = "wrap(uint64_t(x) + uint64_t(y))";
+  let wraps = "true";
 }
 def Graph_SubOp : Graph_Binary<"sub", "x - y", [], 1> {
   let range = "x + -y";
   let moreDecl = linearDecl;
   let floats = "x - y";
   let integers = "wrap(uint64_t(x) - uint64_t(y))";
+  let wraps = "true";
 }
 def Graph_MulOp : Graph_Binary<"mul", "x * y", [Commutative], 1> {
   let range = "x * y";
   let moreDecl = linearDecl;
   let floats = "x * y";
   let integers = "wrap(uint64_t(x) * uint64_t(y))";
+  let wraps = "true";
 }
 def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate toward zero", [], 1, Graph_Tensor, 2, 100> {
   let range = "y.low > 0 || y.high < 0 ? x * RealRange{1 / y.high, 1 / y.low} : RealRange{}";
   let moreDecl = linearDecl;
   let floats = "x / y";
   let integers = "quotient(x, y)";
+  let algebraic = "algebra.quotient(x, y)";
 }
 def Graph_ModOp : Graph_Binary<"mod", "remainder with the sign of y (integers and floats)", [], 1,
                               Graph_Tensor, 145, 110> {
   let floats = "modulo(x, y)";
   let integers = "modulo(x, y)";
+  let algebraic = "algebra.modulo(x, y)";
 }
 def Graph_FmodOp : Graph_Binary<"fmod", "remainder with the sign of x, as C fmod", [], 0, Graph_Tensor,
                                140, 100> {
   let floats = "std::fmod(x, y)";
   let integers = "remainder(x, y)";
+  let algebraic = "algebra.remainder(x, y)";
 }
 def Graph_PowOp : Graph_BinaryBase<"pow", "x to the y; the result has x's type; y may have another",
                                    [], 0, Graph_Tensor, 110> {
@@ -315,24 +352,37 @@ def Graph_MaxOp : Graph_Binary<"max", "maximum; NaN wins", [Commutative], 1> {
   let range = "RealRange{std::max(x.low, y.low), std::max(x.high, y.high)}";
   let floats = "larger(x, y)";
   let integers = "std::max(x, y)";
+  let algebraic = "algebra.larger(x, y)";
 }
 def Graph_MinOp : Graph_Binary<"min", "minimum; NaN wins", [Commutative], 1> {
   let range = "RealRange{std::min(x.low, y.low), std::min(x.high, y.high)}";
   let floats = "smaller(x, y)";
   let integers = "std::min(x, y)";
+  let algebraic = "algebra.smaller(x, y)";
 }
 def Graph_AndOp : Graph_Binary<"and", "logical or bitwise and", [Commutative], 1, Graph_IntTensor> {
   let moreDecl = conditionsDecl;
   let integers = "x & y";
+  let wraps = "true";
+  let algebraic = "algebra.bitAnd(x, y, getLhs().getType())";
 }
 def Graph_OrOp : Graph_Binary<"or", "logical or bitwise or", [Commutative], 1, Graph_IntTensor> {
   let integers = "x | y";
+  let wraps = "true";
+  let algebraic = "algebra.bitOr(x, y, getLhs().getType())";
 }
 def Graph_XorOp : Graph_Binary<"xor", "logical or bitwise exclusive or", [Commutative], 1, Graph_IntTensor> {
   let integers = "x ^ y";
+  let wraps = "true";
+  let algebraic = "algebra.bitXor(x, y, getLhs().getType())";
 }
-def Graph_ShlOp : Graph_Binary<"shl", "x << y", [], 0, Graph_IntTensor>;
-def Graph_ShrOp : Graph_Binary<"shr", "x >> y, arithmetic for signed", [], 0, Graph_IntTensor>;
+def Graph_ShlOp : Graph_Binary<"shl", "x << y", [], 0, Graph_IntTensor> {
+  let wraps = "operand == 0";
+  let algebraic = "algebra.shiftLeft(x, y)";
+}
+def Graph_ShrOp : Graph_Binary<"shr", "x >> y, arithmetic for signed", [], 0, Graph_IntTensor> {
+  let algebraic = "algebra.shiftRight(x, y)";
+}
 
 def Graph_Predicate : I32EnumAttr<"Predicate", "comparison", [
     I32EnumAttrCase<"eq", 0>, I32EnumAttrCase<"ne", 1>, I32EnumAttrCase<"lt", 2>,
@@ -354,6 +404,7 @@ def Graph_CompareOp : Graph_Elementwise<"compare"> {
 
 def Graph_SelectOp : Graph_Elementwise<"select"> {
   let range = "hull(operands[1], operands[2])";
+  let wraps = "operand > 0";
   let scalarDefinition = "";
   let summary = "condition ? x : y";
   let arguments = (ins Graph_BoolTensor:$condition, Graph_Tensor:$lhs, Graph_Tensor:$rhs);

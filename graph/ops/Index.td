@@ -20,6 +20,7 @@ class Graph_IndexBase<string mnemonic, list<Trait> traits = []>
   }];
   code chosenDecl = [{
     ::mlir::AffineMap getChosenMap(::charonia::graph::ContentDemand demand);
+    bool commutesWithWrapping(unsigned operand) { return operand == 0; }
   }];
 }
 
@@ -34,6 +35,7 @@ def Graph_ConcatOp : Graph_IndexBase<"concat", [Graph_Inferred]> {
   let summary = "The inputs one after another along `axis`";
   let arguments = (ins Variadic<Graph_Tensor>:$inputs, I64Attr:$axis);
   let extraClassDeclaration = indexDecl # contentDecl # [{
+    bool commutesWithWrapping(unsigned) { return true; }
     std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
         ::llvm::ArrayRef<int64_t> permutation);
   }];
@@ -56,6 +58,7 @@ def Graph_PadOp : Graph_IndexBase<"pad"> {
                        AffineMapAttr:$lows);
   let assemblyFormat = "$mode $input `,` $value attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = indexDecl # [{
+    bool commutesWithWrapping(unsigned) { return true; }
     std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
         ::llvm::ArrayRef<int64_t> permutation);
   }];
@@ -64,20 +67,20 @@ def Graph_PadOp : Graph_IndexBase<"pad"> {
 }
 
 def Graph_GatherOp : Graph_IndexBase<"gather", [Graph_Inferred]> {
-  let summary = "Slices of the input along `axis`, chosen by an index tensor (ONNX Gather)";
+  let summary = "Slices of the input along `axis`, chosen by an index tensor";
   let arguments = (ins Graph_Tensor:$input, Graph_IntTensor:$indices, I64Attr:$axis);
   let extraClassDeclaration = indexDecl # chosenDecl;
   let hasCanonicalizer = 1;
 }
 
 def Graph_GatherElementsOp : Graph_IndexBase<"gather_elements", [Graph_Inferred]> {
-  let summary = "Single elements along `axis` (ONNX GatherElements)";
+  let summary = "Single elements along `axis`";
   let arguments = (ins Graph_Tensor:$input, Graph_IntTensor:$indices, I64Attr:$axis);
   let extraClassDeclaration = indexDecl # chosenDecl;
 }
 
 def Graph_GatherNDOp : Graph_IndexBase<"gather_nd", [Graph_Inferred]> {
-  let summary = "Slices chosen by index tuples (ONNX GatherND)";
+  let summary = "Slices chosen by index tuples";
   let arguments = (ins Graph_Tensor:$input, Graph_IntTensor:$indices, I64Attr:$batch_dims);
   let extraClassDeclaration = indexDecl # chosenDecl;
 }
@@ -116,7 +119,7 @@ class Graph_Scatter {
 }
 
 def Graph_ScatterNDOp : Graph_IndexBase<"scatter_nd", [Graph_Inferred]>, Graph_Scatter {
-  let summary = "The input with slices, chosen by index tuples, replaced by updates (ONNX ScatterND)";
+  let summary = "The input with slices, chosen by index tuples, replaced by updates";
   let description = scatterText;
   let arguments = (ins Graph_ScatterReduction:$reduction, Graph_Tensor:$input,
                        Graph_IntTensor:$indices, Graph_Tensor:$updates, UnitAttr:$in_place);
@@ -141,9 +144,10 @@ def Graph_ResizeMode : I32EnumAttr<"ResizeMode", "interpolation", [
     I32EnumAttrCase<"nearest", 0>, I32EnumAttrCase<"linear", 1>, I32EnumAttrCase<"cubic", 2>]> {
   let cppNamespace = "::charonia::graph";
 }
+// half_pixel_or_zero is half_pixel, but 0 where the result has one element.
 def Graph_CoordinateMode : I32EnumAttr<"CoordinateMode", "result to input coordinates", [
     I32EnumAttrCase<"half_pixel", 0>, I32EnumAttrCase<"asymmetric", 1>,
-    I32EnumAttrCase<"align_corners", 2>, I32EnumAttrCase<"pytorch_half_pixel", 3>,
+    I32EnumAttrCase<"align_corners", 2>, I32EnumAttrCase<"half_pixel_or_zero", 3>,
     I32EnumAttrCase<"half_pixel_symmetric", 4>]> {
   let cppNamespace = "::charonia::graph";
 }
@@ -154,10 +158,10 @@ def Graph_NearestMode : I32EnumAttr<"NearestMode", "rounding of nearest", [
 }
 
 def Graph_ResizeOp : Graph_IndexBase<"resize"> {
-  let summary = "Interpolation along `axes` (ONNX Resize without antialias and crop)";
+  let summary = "Interpolation along `axes`";
   let description = [{
-    `scales` has one entry an axis: result extent over input extent as ONNX
-    defines it; an entry of 0 means the ratio of the extents. A coordinate is
+    `scales` has one entry an axis: result extent over input extent, as the
+    model gives it; an entry of 0 means the ratio of the extents. A coordinate is
     divided by the scale, or with `by_ratio` multiplied by its inverse, each
     rounded to f32: they differ where a coordinate is nearly whole.
   }];

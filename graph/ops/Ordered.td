@@ -57,7 +57,7 @@ def Graph_SortOp : Graph_OrderedBase<"sort"> {
 }
 
 def Graph_ScatterElementsOp : Graph_OrderedBase<"scatter_elements">, Graph_Scatter {
-  let summary = "The input with single elements along `axis` replaced by updates (ONNX ScatterElements)";
+  let summary = "The input with single elements along `axis` replaced by updates";
   let description = scatterText;
   let arguments = (ins Graph_ScatterReduction:$reduction, Graph_Tensor:$input,
                        Graph_IntTensor:$indices, Graph_Tensor:$updates, I64Attr:$axis,

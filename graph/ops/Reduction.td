@@ -56,6 +56,10 @@ def Graph_ReduceOp : Graph_ReductionBase<"reduce"> {
     ::mlir::Value reduceAlong(::mlir::OpBuilder &builder, ::mlir::Value input,
                               ::llvm::ArrayRef<int64_t> axes, bool keepDims);
     bool combinesPartialResults() { return true; }
+    bool commutesWithWrapping(unsigned) {
+      using ::charonia::graph::ReduceKind;
+      return getKind() == ReduceKind::sum || getKind() == ReduceKind::prod;
+    }
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor> operands);
   }];

@@ -1,4 +1,5 @@
 #include "graph/ops/Common.h"
+#include "llvm/Support/Endian.h"
 
 using namespace mlir;
 using namespace charonia::graph;
@@ -125,6 +126,24 @@ AffineExpr ConstantOp::getContentAt(ArrayRef<AffineExpr> coordinates,
 AffineExpr DimsOp::getContentAt(ArrayRef<AffineExpr> coordinates,
                                 ArrayRef<AffineExpr>, ContentDemand) {
   return elementAt(getType(), evaluateSymbolic({}), coordinates);
+}
+
+std::optional<SmallVector<int64_t>> WeightOp::getStoredIntegers() {
+  auto *dialect = getContext()->getLoadedDialect<GraphDialect>();
+  const Weight *weight = dialect->getWeights().lookup(getName());
+  if (!weight || !weight->type.getElementType().isSignlessInteger())
+    return std::nullopt;
+  unsigned bits = weight->type.getElementType().getIntOrFloatBitWidth();
+  size_t count = weight->type.getNumElements();
+  if ((bits != 32 && bits != 64) || weight->bytes.size() != count * bits / 8)
+    return std::nullopt;
+  SmallVector<int64_t> integers(count);
+  for (size_t i = 0; i < count; ++i) {
+    const char *at = weight->bytes.data() + i * (bits / 8);
+    integers[i] = bits == 64 ? (int64_t)llvm::support::endian::read64le(at)
+                             : (int32_t)llvm::support::endian::read32le(at);
+  }
+  return integers;
 }
 
 /// Weights of f32, the type that a precision replaces.

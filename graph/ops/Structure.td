@@ -37,6 +37,7 @@ def Graph_WeightOp : Graph_Op<"weight"> {
     ::mlir::AffineExpr getFlops() { return ::mlir::getAffineConstantExpr(0, getContext()); }
     std::optional<::charonia::graph::RealRange> getRange(
         ::llvm::ArrayRef<::charonia::graph::RealRange>);
+    std::optional<::llvm::SmallVector<int64_t>> getStoredIntegers();
   }];
 }
 

@@ -49,16 +49,64 @@ Value materialize(OpBuilder &builder, Location location, RankedTensorType type,
                             DenseElementsAttr::get(type, values));
 }
 
+/// Finds values whose contents, told as if integers never wrapped, may be
+/// wrong: an operator that they are computed by tells a number that wrapped
+/// from one that did not.
+class Wrapping {
+public:
+  Wrapping(SymbolicEvaluator &evaluator, const Facts &facts)
+      : evaluator(evaluator), facts(facts) {}
+
+  /// Of an operator whose operands have been asked for, if they are results.
+  bool mayShowIn(GraphOpInterface op) {
+    bool may = llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
+      return shown.contains(operand.get()) ||
+             (!op.commutesWithWrapping(operand.getOperandNumber()) &&
+              mayWrap(operand.get()));
+    });
+    if (may)
+      shown.insert(op->getResult(0));
+    return may;
+  }
+
+private:
+  bool mayWrap(Value value) {
+    auto type = dyn_cast<IntegerType>(getElementTypeOrSelf(value));
+    if (!type || type.getWidth() == 1 || type.getWidth() >= 64)
+      return false;
+    SymbolicTensor contents = evaluator.evaluate(value);
+    if (!contents)
+      return false;
+    int64_t half = int64_t(1) << (type.getWidth() - 1);
+    int64_t low = type.isUnsigned() ? 0 : -half;
+    int64_t high = type.isUnsigned() ? 2 * half - 1 : half - 1;
+    return llvm::any_of(*contents.elements, [&](AffineExpr element) {
+      if (!element)
+        return false;
+      Interval range = boundsOf(element, facts);
+      return range.low < low || range.high > high;
+    });
+  }
+
+  SymbolicEvaluator &evaluator;
+  const Facts &facts;
+  llvm::DenseSet<Value> shown;
+};
+
 class EvaluateShapes
     : public charonia::graph::impl::EvaluateShapesBase<EvaluateShapes> {
   void runOnOperation() override {
     func::FuncOp function = getOperation();
     // All are looked at before any is replaced: the evaluator keeps a memo.
     SymbolicEvaluator evaluator;
+    Facts facts;
+    if (auto module = function->getParentOfType<ModuleOp>())
+      facts = getFacts(module);
+    Wrapping wrapping(evaluator, facts);
     SmallVector<std::pair<Operation *, SymbolicTensor>> found;
     function.walk([&](GraphOpInterface op) {
       if (op->hasTrait<OpTrait::ConstantLike>() || op->getNumOperands() == 0 ||
-          op->use_empty())
+          op->use_empty() || wrapping.mayShowIn(op))
         return;
       SymbolicTensor contents = evaluator.evaluate(op->getResult(0));
       if (contents.isComplete())

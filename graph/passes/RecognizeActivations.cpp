@@ -8,12 +8,21 @@ namespace {
 
 /// c with value = c * x.
 std::optional<double> multipleOf(Term value, Term x) {
+  double coefficient = 1;
+  auto withoutSign = [&](Term term) {
+    while (Term inner = term.operand<NegOp>()) {
+      term = inner;
+      coefficient = -coefficient;
+    }
+    return term;
+  };
+  value = withoutSign(value);
   if (value == x)
-    return 1.0;
+    return coefficient;
   Product product = factorize(value);
-  if (product.factors.size() == 1 && product.factors[0] == x)
-    return product.coefficient;
-  return std::nullopt;
+  if (product.factors.size() != 1 || !(withoutSign(product.factors[0]) == x))
+    return std::nullopt;
+  return coefficient * product.coefficient;
 }
 
 /// The other summand of y + c.
@@ -59,7 +68,8 @@ bool isTanhArgument(Term value, Term x) {
   return false;
 }
 
-/// 0.5 * x * (1 + erf(x / sqrt(2))), 0.5 * x * (1 + tanh(...)).
+/// 0.5 * x * (1 + erf(x / sqrt(2))), 0.5 * x * erfc(-x / sqrt(2)),
+/// 0.5 * x * (1 + tanh(...)).
 LogicalResult recognizeGelu(MulOp op, PatternRewriter &rewriter) {
   Term root(op.getResult(), rewriter, op.getLoc());
   Product product = factorize(root);
@@ -67,11 +77,18 @@ LogicalResult recognizeGelu(MulOp op, PatternRewriter &rewriter) {
       !isClose(product.coefficient, 0.5))
     return failure();
   for (unsigned i : {0, 1}) {
-    Term x = product.factors[i], bell = plus(product.factors[1 - i], 1);
-    if (x.get().getType() != op.getType() || !bell)
+    Term x = product.factors[i], other = product.factors[1 - i],
+         bell = plus(other, 1);
+    if (x.get().getType() != op.getType())
       continue;
     bool tanh = false;
-    if (Term argument = bell.operand<ErfOp>()) {
+    if (Term argument = other.operand<ErfcOp>()) {
+      auto scale = multipleOf(argument, x);
+      if (!scale || !isClose(*scale, -M_SQRT1_2))
+        continue;
+    } else if (!bell) {
+      continue;
+    } else if (Term argument = bell.operand<ErfOp>()) {
       auto scale = multipleOf(argument, x);
       if (!scale || !isClose(*scale, M_SQRT1_2))
         continue;

@@ -8,7 +8,6 @@
 #include "graph/passes/Passes.h"
 #include "graph/passes/Views.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
-#include "llvm/Support/Endian.h"
 
 namespace charonia::graph {
 #define GEN_PASS_DEF_RESOLVESCATTERS
@@ -23,27 +22,6 @@ namespace {
 /// Elements of an index tensor that are looked at one by one, and places of an
 /// input that get an index each.
 constexpr int64_t mostIndices = 1 << 16;
-
-/// The integers of a weight.
-SymbolicTensor contentsOf(WeightOp op) {
-  auto *dialect = op.getContext()->getLoadedDialect<GraphDialect>();
-  const Weight *weight = dialect->getWeights().lookup(op.getName());
-  if (!weight || !weight->type.getElementType().isSignlessInteger())
-    return {};
-  SymbolicTensor contents;
-  contents.elements.emplace();
-  unsigned bits = weight->type.getElementType().getIntOrFloatBitWidth();
-  size_t count = weight->type.getNumElements();
-  if ((bits != 32 && bits != 64) || weight->bytes.size() != count * bits / 8)
-    return {};
-  for (size_t i = 0; i < count; ++i) {
-    const char *at = weight->bytes.data() + i * (bits / 8);
-    int64_t value = bits == 64 ? (int64_t)llvm::support::endian::read64le(at)
-                               : (int32_t)llvm::support::endian::read32le(at);
-    contents.elements->push_back(getAffineConstantExpr(value, op.getContext()));
-  }
-  return contents;
-}
 
 /// The integers of tensors that are made of constants and weights. Each is
 /// told once, however many paths lead to it, until all together have `left`
@@ -84,8 +62,14 @@ private:
     int64_t count =
         cast<RankedTensorType>(op->getResult(0).getType()).getNumElements();
     left -= count;
-    if (auto weight = dyn_cast<WeightOp>(op.getOperation()))
-      return contentsOf(weight);
+    if (auto stored = op.getStoredIntegers()) {
+      SymbolicTensor contents;
+      contents.elements.emplace();
+      for (int64_t value : *stored)
+        contents.elements->push_back(
+            getAffineConstantExpr(value, op->getContext()));
+      return contents;
+    }
     SmallVector<SymbolicTensor> operands;
     for (Value operand : op->getOperands())
       operands.push_back(known.find(operand)->second);

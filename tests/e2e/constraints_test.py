@@ -437,6 +437,47 @@ CASES = {
         [([(1, 1, 223)], "so that a window fits into the input (MaxPool 'last')")],
         "n / 32 >= 7, so that a window fits into the input (MaxPool 'last')",
     ),
+    # int32 wraps from 21475 on, where the rest would be another one.
+    "narrow_integers": Case(
+        [
+            dims_of("x"),
+            helper.make_node("Cast", ["s"], ["narrow"], to=TensorProto.INT32),
+            helper.make_node("Mul", ["narrow", "many"], ["product"]),
+            helper.make_node("Mod", ["product", "three"], ["rest"]),
+            helper.make_node("Cast", ["rest"], ["start"], to=INT64),
+            node("Slice", ["x", "start", "end"], "cut"),
+        ],
+        {"x": ["n"]},
+        lambda x: x[len(x) * 100000 % 3 :],
+        [[(5,)], [(21473,)]],
+        [([(21475,)], "so that 32 bits hold it (Slice 'cut')")],
+        "n <= 21474, so that 32 bits hold it (Slice 'cut')",
+        {
+            "many": np.array([100000], np.int32),
+            "three": np.array([3], np.int32),
+            "end": np.array([1 << 40]),
+        },
+    ),
+    # The same of a size that a program defines, and of one used as it is.
+    "narrow_choices": Case(
+        [
+            dims_of("x"),
+            helper.make_node("Cast", ["s"], ["narrow"], to=TensorProto.INT32),
+            helper.make_node("Max", ["narrow", "few"], ["larger"]),
+            helper.make_node("Mul", ["larger", "many"], ["end"]),
+            node("Slice", ["x", "start", "end"], "cut"),
+        ],
+        {"x": ["n"]},
+        lambda x: x[: max(len(x), 5) * 100000],
+        [[(3,)], [(21474,)]],
+        [([(21475,)], "so that 32 bits hold it (Slice 'cut')")],
+        "size0 <= 21474, so that 32 bits hold it (Slice 'cut')",
+        {
+            "many": np.array([100000], np.int32),
+            "few": np.array([5], np.int32),
+            "start": np.array([0], np.int32),
+        },
+    ),
     "branch": Case(
         [
             helper.make_node(
@@ -530,6 +571,14 @@ def refused(tmp_path, case: Case) -> str:
     assert result.kind in ("failed", "refused"), result.stderr
     assert not (tmp_path / "m.engine").exists()
     return result.stderr
+
+
+def test_integers_that_may_wrap(tmp_path):
+    case = CASES["narrow_integers"]
+    case = Case(case.nodes, case.inputs, None, [], [], "", case.weights, ("--shape", "x=1..8..30000"))
+    message = refused(tmp_path, case)
+    assert "node 'cut' (Slice, opset 17): a size is computed in 32 bits, which may not hold it" in message
+    assert "narrow the ranges with --shape" in message
 
 
 def bad_matmul(a, b, *shapes) -> Case:

@@ -9,6 +9,7 @@ and what the same is called that is not.
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -259,7 +260,17 @@ class Projected(Case):
         return (*self.deep(x), *self.bare(y, (h, c)), *self.bare(x[0]))
 
 
-CASES = {cls.__name__.lower(): cls for cls in (Halves, Counting, Magnitude, Named, Special, Meet, Places, Bags, Loss, Projected)}
+class Tails(Case):
+    """Results that are small, and exact all the same."""
+
+    def inputs(self, b, n):
+        return (torch.linspace(-5, 9, 141).repeat(b, 1),)
+
+    def forward(self, x):
+        return torch.erfc(x), torch.special.erfc(x), 0.5 * x * torch.erfc(-x / math.sqrt(2))
+
+
+CASES = {cls.__name__.lower(): cls for cls in (Halves, Counting, Magnitude, Named, Special, Meet, Places, Bags, Loss, Projected, Tails)}
 
 
 def in_place() -> list[str]:

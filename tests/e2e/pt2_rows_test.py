@@ -23,3 +23,15 @@ def test_numbers_that_half_types_lack(name: str, tmp_path: Path) -> None:
         result = got[f"output_{index}"]
         assert result.dtype == want.dtype == np.float16
         assert (result != want).mean() < 0.06, f"output_{index}"
+
+
+@pytest.mark.parametrize("name", ["tails", "tails-core"])
+def test_what_is_small_is_exact(name: str, tmp_path: Path) -> None:
+    """The complement of the error function keeps its digits where it is 1e-36."""
+    path, engine = FOLDER / f"{name}.pt2", tmp_path / "m.engine"
+    harness.compile_model(path, engine)
+    inputs = dict(zip(input_names(path), arrays(path, "in"), strict=True))
+    got = harness.run_all_outputs(engine, inputs, tmp_path)
+    for index, want in enumerate(arrays(path, "out")[:2]):
+        np.testing.assert_allclose(got[f"output_{index}"], want, rtol=5e-7)
+        assert 0 < want.min() < 1e-35

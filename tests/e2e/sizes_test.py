@@ -189,6 +189,14 @@ for name, attributes in {
 CASES["resize-fraction"] = (resize_by('mode = "linear"', "q = Div (goal, tenth)").replace("float[1] edge", "float[2] tenth = {10.5, 14.3}, float[1] edge"), (3, 7, 10, 33))
 
 
+# Products that wrap, and sums of them that do not.
+CASES["narrow-there-and-back"] = (size_of("""c = Cast <to = 6> (n)
+    p = Mul (c, k)
+    q = Mul (c, l)
+    d = Sub (p, q)
+    m = Cast <to = 7> (d)""", "int32[1] k = {100000}, int32[1] l = {99999}"), (1, 21474, 21475, 30000))
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_sizes(tmp_path, name):
     text, sizes = CASES[name]
@@ -352,3 +360,37 @@ def test_parts_that_are_empty_at_some_sizes(tmp_path, name):
         (want,) = session.run(None, {"x": x})
         (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)
         np.testing.assert_allclose(got, want, 1e-5, 1e-5, err_msg=f"n = {n}")
+
+
+# What makes a difference of c, [1] and int32, where c * 100000 wraps.
+WRAPPING = {
+    "rest": "r = Mod (p, three)",
+    "quotient": "r = Div (p, three)",
+    "wider": """w = Cast <to = 7> (p)
+        v = Mod (w, seven)
+        r = Cast <to = 6> (v)""",
+    "bits": "r = BitwiseAnd (p, three)",
+    "several": """t = Concat <axis = 0> (p, c)
+        u = Reshape (t, column)
+        q = Mod (u, three)
+        r = Reshape (q, all)""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRAPPING)
+def test_numbers_that_wrap_are_computed(tmp_path, name):
+    """Sizes as data, in 32 bits: what a model makes of them is as they wrapped."""
+    text = f"""(float[n] x) => (int32[k] r) <{CONSTANTS}, int32[1] many = {{100000}}, int32[1] three = {{3}},
+        int64[1] seven = {{7}}, int64[1] all = {{-1}}, int64[2] column = {{2, 1}}>
+    {{ {SIZE} c = Cast <to = 6> (n)
+        p = Mul (c, many)
+        {WRAPPING[name]} }}"""
+    model = onnx.parser.parse_model(HEADER + text)
+    onnx.save(model, tmp_path / "m.onnx")
+    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for n in (1, 7, 21474, 21475, 30000, 50000):
+        x = np.zeros(n, np.float32)
+        (want,) = session.run(None, {"x": x})
+        (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["r"], tmp_path)
+        assert got.tolist() == want.tolist(), n

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -166,3 +167,15 @@ def test_every_row_has_a_case() -> None:
     # A name behind its length, as protobuf has it, or as text.
     missing = {op for op in rows if bytes([len(op)]) + op.encode() not in graphs and f'op: "{op}"'.encode() not in graphs}
     assert len(rows) > 150 and missing <= {"Variable", "RefEnter", "RefIdentity", "RefNextIteration"}, missing
+
+
+def test_tail_of_the_error_function(tmp_path: Path) -> None:
+    """Erfc keeps its digits where it is small."""
+    (tmp_path / "m.pbtxt").write_text("""
+        node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+               attr { key: "shape" value { shape { dim { size: -1 } } } } }
+        node { name: "y" op: "Erfc" input: "x" attr { key: "T" value { type: DT_FLOAT } } }""")
+    harness.compile_model(tmp_path / "m.pbtxt", tmp_path / "m.engine")
+    x = np.linspace(-5, 9, 141, dtype=np.float32)
+    got = harness.run_all_outputs(tmp_path / "m.engine", {"x": x}, tmp_path)["y"]
+    np.testing.assert_allclose(got, [math.erfc(v) for v in x], rtol=5e-7)

@@ -516,6 +516,7 @@ void emit::registerElementwiseRules(MLIRContext *c) {
   attachMath<graph::RsqrtOp, math::RsqrtOp>(c);
   attach<graph::ReciprocalOp, reciprocal>(c);
   attachMath<graph::ErfOp, math::ErfOp>(c);
+  attachMath<graph::ErfcOp, math::ErfcOp>(c);
   attachMath<graph::TanhOp, math::TanhOp>(c);
   attach<graph::SigmoidOp, sigmoid>(c);
   attachMath<graph::SinOp, math::SinOp>(c);

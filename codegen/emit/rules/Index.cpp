@@ -335,8 +335,8 @@ private:
     Value scale = given != 0 ? f32(given, x) : make<arith::DivFOp>(out, in);
     Value half = f32(0.5, x), one = f32(1, x), zero = f32(0, x);
     // Sizes make a half an exact half; a quotient of rounded scales would miss
-    // the tie. Where nothing is rounded to nearest, ONNX Runtime's scale
-    // decides.
+    // the tie. Where nothing is rounded to nearest, the scale as
+    // it is rounded decides.
     using N = graph::NearestMode;
     bool exact = given == 0 && op.getMode() == graph::ResizeMode::nearest &&
                  (op.getNearest() == N::round_prefer_floor ||
@@ -370,7 +370,7 @@ private:
     default: {
       Value p =
           make<arith::SubFOp>(unscaled(make<arith::AddFOp>(x, half)), half);
-      if (op.getCoordinates() != C::pytorch_half_pixel)
+      if (op.getCoordinates() != C::half_pixel_or_zero)
         return p;
       Value wide = arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::OGT,
                                          out, one);
@@ -401,7 +401,7 @@ private:
         nearest == N::round_prefer_floor || nearest == N::round_prefer_ceil;
     bool floors = nearest == N::floor && op.getCoordinates() == C::asymmetric;
     bool centers = op.getCoordinates() == C::half_pixel ||
-                   op.getCoordinates() == C::pytorch_half_pixel;
+                   op.getCoordinates() == C::half_pixel_or_zero;
     if (op.getMode() != graph::ResizeMode::nearest ||
         !(floors || (rounds && centers)))
       return std::nullopt;

@@ -25,7 +25,7 @@ static double coordinateOf(const AxisInterpolation &a, double i) {
     double offset = double(a.from) / 2 * (1 - double(a.to) / exact);
     return offset + (i + 0.5) / a.scale - 0.5;
   }
-  case CoordinateMode::pytorch_half_pixel:
+  case CoordinateMode::half_pixel_or_zero:
     if (a.to == 1)
       return 0;
     [[fallthrough]];

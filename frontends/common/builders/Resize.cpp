@@ -204,7 +204,7 @@ private:
       return e.sub(e.add(offset, e.div(e.add(p, half), scale)), half);
     }
     case C::half_pixel:
-    case C::pytorch_half_pixel:
+    case C::half_pixel_or_zero:
       break;
     }
     p = e.sub(e.div(e.add(p, half), scale), half);

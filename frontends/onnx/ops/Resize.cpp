@@ -1,6 +1,7 @@
 // Interpolation.
 #include "frontends/common/builders/Resize.h"
 #include "frontends/onnx/Registry.h"
+#include "llvm/ADT/StringSwitch.h"
 #include <cmath>
 
 using namespace charonia;
@@ -98,6 +99,18 @@ static llvm::LogicalResult upsample(Node &n, Emitter &e) {
   return n.yield(resizeByScales(grown, e, shrink, up));
 }
 
+static std::optional<graph::CoordinateMode>
+toCoordinateMode(llvm::StringRef name) {
+  using C = graph::CoordinateMode;
+  return llvm::StringSwitch<std::optional<C>>(name)
+      .Case("half_pixel", C::half_pixel)
+      .Case("asymmetric", C::asymmetric)
+      .Case("align_corners", C::align_corners)
+      .Case("pytorch_half_pixel", C::half_pixel_or_zero)
+      .Case("half_pixel_symmetric", C::half_pixel_symmetric)
+      .Default(std::nullopt);
+}
+
 /// What attributes say; mode tf_crop_and_resize has its region.
 static llvm::FailureOr<Resizing> readResizing(Node &n, Emitter &e) {
   auto mode = readMode(n, e);
@@ -124,7 +137,7 @@ static llvm::FailureOr<Resizing> readResizing(Node &n, Emitter &e) {
     how.region = *region;
     how.outside = n.number("extrapolation_value");
   }
-  auto transformation = graph::symbolizeCoordinateMode(coordinates);
+  auto transformation = toCoordinateMode(coordinates);
   if (!transformation)
     return e.fail("coordinate_transformation_mode '" + coordinates +
                       "' is not supported",

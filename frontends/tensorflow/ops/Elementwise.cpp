@@ -21,13 +21,6 @@ template <typename Op> static Value apply(Value x, Emitter &e) {
   return e.op<Op>({x});
 }
 static Value square(Value x, Emitter &e) { return e.mul(x, x); }
-static Value onePlus(Value x, Emitter &e) {
-  return e.add(x, e.scalar(int64_t(1), elementOf(x)));
-}
-/// erfc(x) = 1 + erf(-x).
-static Value erfc(Value x, Emitter &e) {
-  return onePlus(e.op<graph::ErfOp>({e.op<graph::NegOp>({x})}), e);
-}
 static Value relu6(Value x, Emitter &e) {
   return e.min(buildRelu(x, e), e.scalar(int64_t(6), elementOf(x)));
 }
@@ -211,7 +204,7 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::elementwiseRows() {
       {"Log", unary<apply<graph::LogOp>>},
       {"Log1p", unary<apply<graph::Log1pOp>>},
       {"Erf", unary<apply<graph::ErfOp>>},
-      {"Erfc", unary<erfc>},
+      {"Erfc", unary<apply<graph::ErfcOp>>},
       {"Sin", unary<apply<graph::SinOp>>},
       {"Cos", unary<apply<graph::CosOp>>},
       {"Tan", unary<apply<graph::TanOp>>},

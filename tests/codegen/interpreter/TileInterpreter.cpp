@@ -410,6 +410,8 @@ private:
             [&](auto) { return f([](auto a) { return std::tanh(a); }); })
         .Case<math::ErfOp>(
             [&](auto) { return f([](auto a) { return std::erf(a); }); })
+        .Case<math::ErfcOp>(
+            [&](auto) { return f([](auto a) { return std::erfc(a); }); })
         .Case<math::SinOp>(
             [&](auto) { return f([](auto a) { return std::sin(a); }); })
         .Case<math::CosOp>(

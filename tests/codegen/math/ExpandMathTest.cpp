@@ -35,6 +35,7 @@ const Function functions[] = {
     CHARONIA_FUNCTION(log1p, std::log1p, 2.5, 2.5),
     CHARONIA_FUNCTION(tanh, std::tanh, 2.5, 3),
     CHARONIA_FUNCTION(erf, std::erf, 1.5, 3),
+    CHARONIA_FUNCTION(erfc, std::erfc, 3.5, 4),
     CHARONIA_FUNCTION(sin, std::sin, 1.5, 2, 0x1p45L),
     CHARONIA_FUNCTION(cos, std::cos, 1.5, 2, 0x1p45L),
     CHARONIA_FUNCTION(tan, std::tan, 3.5, 4, 0x1p45L),

@@ -1,4 +1,4 @@
-// RUN: charonia-opt %s -evaluate-shapes | FileCheck %s
+// RUN: charonia-opt %s -split-input-file -evaluate-shapes | FileCheck %s
 
 // CHECK: #[[$PRODUCT:.+]] = affine_map<()[s0, s1] -> (s0 * s1)>
 
@@ -43,4 +43,48 @@ func.func @used(%x: !x) -> (tensor<i64>, tensor<i32>) {
 func.func @data(%x: tensor<3xi64>) -> tensor<3xi64> {
   %0 = graph.add %x, %x : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
   return %0 : tensor<3xi64>
+}
+
+// -----
+
+// A product of 32 bits wraps from 21475 on: what its low bits say is told, its
+// rest is computed as it wrapped.
+// CHECK-LABEL: @wraps
+// CHECK: %[[PRODUCT:.*]] = graph.dims
+// CHECK: %[[SUM:.*]] = graph.dims
+// CHECK: %[[REST:.*]] = graph.mod %[[PRODUCT]]
+// CHECK: %[[BEHIND:.*]] = graph.add %[[REST]]
+// CHECK: return %[[SUM]], %[[BEHIND]]
+module attributes {graph.symbols = [{name = "n", min = 1, opt = 8, max = 30000, divisor = 1}]} {
+func.func @wraps(%x: tensor<?xf32, affine_map<()[s0] -> (s0)>>) -> (tensor<i32>, tensor<i32>) {
+  %shape = graph.shape_of %x : (tensor<?xf32, affine_map<()[s0] -> (s0)>>) -> tensor<1xi64>
+  %n = graph.reshape %shape : (tensor<1xi64>) -> tensor<i64>
+  %narrow = graph.cast %n {to = i32} : (tensor<i64>) -> tensor<i32>
+  %many = graph.constant dense<100000> : tensor<i32>
+  %three = graph.constant dense<3> : tensor<i32>
+  %product = graph.mul %narrow, %many : (tensor<i32>, tensor<i32>) -> tensor<i32>
+  %sum = graph.add %product, %three : (tensor<i32>, tensor<i32>) -> tensor<i32>
+  %rest = graph.mod %product, %three : (tensor<i32>, tensor<i32>) -> tensor<i32>
+  %behind = graph.add %rest, %three : (tensor<i32>, tensor<i32>) -> tensor<i32>
+  return %sum, %behind : tensor<i32>, tensor<i32>
+}
+}
+
+// -----
+
+// Up to 20000 it does not.
+// CHECK-LABEL: @fits
+// CHECK-NOT: graph.mod
+// CHECK: return
+module attributes {graph.symbols = [{name = "n", min = 1, opt = 8, max = 20000, divisor = 1}]} {
+func.func @fits(%x: tensor<?xf32, affine_map<()[s0] -> (s0)>>) -> tensor<i32> {
+  %shape = graph.shape_of %x : (tensor<?xf32, affine_map<()[s0] -> (s0)>>) -> tensor<1xi64>
+  %n = graph.reshape %shape : (tensor<1xi64>) -> tensor<i64>
+  %narrow = graph.cast %n {to = i32} : (tensor<i64>) -> tensor<i32>
+  %many = graph.constant dense<100000> : tensor<i32>
+  %three = graph.constant dense<3> : tensor<i32>
+  %product = graph.mul %narrow, %many : (tensor<i32>, tensor<i32>) -> tensor<i32>
+  %rest = graph.mod %product, %three : (tensor<i32>, tensor<i32>) -> tensor<i32>
+  return %rest : tensor<i32>
+}
 }

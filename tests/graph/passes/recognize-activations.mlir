@@ -17,6 +17,34 @@ func.func @erf(%x: !x) -> !x {
   return %4 : !x
 }
 
+// CHECK-LABEL: @erfc
+// CHECK-NEXT: %[[G:.*]] = graph.gelu %arg0 :
+// CHECK-NEXT: return %[[G]]
+func.func @erfc(%x: !x) -> !x {
+  %s = graph.constant dense<0.707106769> : tensor<f32>
+  %half = graph.constant dense<0.5> : tensor<f32>
+  %0 = graph.neg %x : (!x) -> !x
+  %1 = graph.mul %0, %s : (!x, tensor<f32>) -> !x
+  %2 = graph.erfc %1 : (!x) -> !x
+  %3 = graph.mul %x, %2 : (!x, !x) -> !x
+  %4 = graph.mul %3, %half : (!x, tensor<f32>) -> !x
+  return %4 : !x
+}
+
+// The other tail: -gelu(-x).
+// CHECK-LABEL: @other_tail
+// CHECK: graph.erfc
+// CHECK-NOT: graph.gelu
+func.func @other_tail(%x: !x) -> !x {
+  %s = graph.constant dense<0.707106769> : tensor<f32>
+  %half = graph.constant dense<0.5> : tensor<f32>
+  %0 = graph.mul %x, %s : (!x, tensor<f32>) -> !x
+  %1 = graph.erfc %0 : (!x) -> !x
+  %2 = graph.mul %x, %1 : (!x, !x) -> !x
+  %3 = graph.mul %2, %half : (!x, tensor<f32>) -> !x
+  return %3 : !x
+}
+
 // CHECK-LABEL: @tanh
 // CHECK-NEXT: %[[G:.*]] = graph.gelu %arg0 {tanh}
 // CHECK-NEXT: return %[[G]]
