@@ -3,12 +3,46 @@
 using namespace mlir;
 using namespace charonia::graph;
 
+bool charonia::graph::mayWrap(AffineExpr content, IntegerType type,
+                              const Facts &facts) {
+  if (type.getWidth() == 1 || type.getWidth() >= 64)
+    return false;
+  int64_t half = int64_t(1) << (type.getWidth() - 1);
+  Interval range = boundsOf(content, facts);
+  return type.isUnsigned() ? range.low < 0 || range.high >= 2 * half
+                           : range.low < -half || range.high >= half;
+}
+
 namespace {
 
 /// A walk that gives up on large expressions instead of taking long.
 struct Contents {
   ArrayRef<AffineExpr> extents;
   int budget = 512;
+  std::optional<Facts> facts = std::nullopt;
+
+  /// The content as it is read by what tells a number that wrapped from one
+  /// that did not: null where it may.
+  AffineExpr told(Value value, AffineExpr content) {
+    auto type = dyn_cast<IntegerType>(getElementTypeOrSelf(value));
+    if (!content || !type || type.getWidth() >= 64)
+      return content;
+    if (!facts)
+      facts = factsAt(value);
+    return mayWrap(content, type, *facts) ? AffineExpr() : content;
+  }
+
+  /// Ranges of the module's symbols, and of dims as numbers.
+  Facts factsAt(Value value) const {
+    auto module = value.getParentRegion()->getParentOfType<ModuleOp>();
+    Facts result = module ? getFacts(module) : Facts();
+    result.setExtents(extents);
+    for (auto [dim, extent] : llvm::zip_equal(result.dims, extents))
+      if (Interval size = extent ? boundsOf(extent, result) : Interval();
+          size.high != Interval::noHigh)
+        dim.high = size.high - 1;
+    return result;
+  }
 
   AffineExpr at(Value value, ArrayRef<AffineExpr> coordinates, int depth) {
     auto op = value.getDefiningOp<GraphOpInterface>();
@@ -18,7 +52,11 @@ struct Contents {
     AffineExpr content =
         op.getContentAt(coordinates, extents,
                         [&](unsigned operand, ArrayRef<AffineExpr> inner) {
-                          return at(op->getOperand(operand), inner, depth + 1);
+                          Value from = op->getOperand(operand);
+                          AffineExpr content = at(from, inner, depth + 1);
+                          return op.commutesWithWrapping(operand)
+                                     ? content
+                                     : told(from, content);
                         });
     return content
                ? simplify(AffineMap::get(extents.size(), 64, content), extents)
@@ -32,7 +70,8 @@ struct Contents {
 AffineExpr charonia::graph::contentAt(Value value,
                                       ArrayRef<AffineExpr> coordinates,
                                       ArrayRef<AffineExpr> extents) {
-  return Contents{extents}.at(value, coordinates, 0);
+  Contents contents{extents};
+  return contents.told(value, contents.at(value, coordinates, 0));
 }
 
 namespace {

@@ -10,6 +10,10 @@
 
 namespace charonia::graph {
 
+/// Whether integers of `type` do not hold all that `content` may be.
+bool mayWrap(mlir::AffineExpr content, mlir::IntegerType type,
+             const Facts &facts);
+
 /// The element of an integer or i1 tensor at `coordinates`, which are
 /// expressions over dims bounded by `extents`, as an expression over these dims
 /// and the module's shape symbols; null where it is none.

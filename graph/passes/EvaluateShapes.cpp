@@ -1,3 +1,4 @@
+#include "graph/analysis/IndexContent.h"
 #include "graph/ir/Dialect.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
@@ -72,20 +73,13 @@ public:
 private:
   bool mayWrap(Value value) {
     auto type = dyn_cast<IntegerType>(getElementTypeOrSelf(value));
-    if (!type || type.getWidth() == 1 || type.getWidth() >= 64)
+    if (!type || type.getWidth() >= 64)
       return false;
     SymbolicTensor contents = evaluator.evaluate(value);
-    if (!contents)
-      return false;
-    int64_t half = int64_t(1) << (type.getWidth() - 1);
-    int64_t low = type.isUnsigned() ? 0 : -half;
-    int64_t high = type.isUnsigned() ? 2 * half - 1 : half - 1;
-    return llvm::any_of(*contents.elements, [&](AffineExpr element) {
-      if (!element)
-        return false;
-      Interval range = boundsOf(element, facts);
-      return range.low < low || range.high > high;
-    });
+    return contents &&
+           llvm::any_of(*contents.elements, [&](AffineExpr element) {
+             return element && charonia::graph::mayWrap(element, type, facts);
+           });
   }
 
   SymbolicEvaluator &evaluator;

@@ -51,12 +51,11 @@ class FoldPadding : public charonia::graph::impl::FoldPaddingBase<FoldPadding> {
       auto reader = dyn_cast<GraphOpInterface>(use.getOwner());
       if (!reader)
         continue;
-      if (auto transpose = dyn_cast<TransposeOp>(use.getOwner())) {
-        ArrayRef<int64_t> permutation = transpose.getPermutation();
-        OpBuilder builder(transpose);
-        fold(transpose, transposedBy(builder, input, permutation),
-             {applyPermutation(padding.lows, permutation),
-              applyPermutation(padding.highs, permutation), padding.value});
+      if (auto permutation = permutationOf(reader->getResult(0))) {
+        OpBuilder builder(reader);
+        fold(reader->getResult(0), transposedBy(builder, input, *permutation),
+             {applyPermutation(padding.lows, *permutation),
+              applyPermutation(padding.highs, *permutation), padding.value});
         continue;
       }
       auto attributes = reader.getPaddedForm(use.getOperandNumber(), padding);

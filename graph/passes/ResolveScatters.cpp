@@ -370,12 +370,11 @@ class ResolveScatters
           value = transposedBy(*builder, short_, *outer);
         return value;
       }
-      auto slice = dyn_cast_or_null<SliceOp>(op);
-      if (!slice ||
-          !llvm::all_of(slice.getSteps(), [](int64_t s) { return s == 1; }))
+      std::optional<Exprs> found = startsOf(value);
+      if (!found)
         return value;
-      Value source = withoutDetour(slice.getInput());
-      Exprs starts(slice.getStarts().getResults()), counts = getShape(value);
+      Value source = withoutDetour(op->getOperand(0));
+      Exprs starts = *found, counts = getShape(value);
       std::optional<SmallVector<int64_t>> outer = permutationOf(source);
       if (outer) { // a slice of a transpose is a transpose of a slice
         SmallVector<int64_t> inverse = invertPermutationVector(*outer);
@@ -386,18 +385,37 @@ class ResolveScatters
       }
       auto concat = source.getDefiningOp<ConcatOp>();
       Value only = concat ? onlyOperand(concat, starts, counts) : Value();
-      if (!only) {
-        if (source == slice.getInput())
-          return value;
-        return SliceOp::create(*builder, slice.getLoc(), value.getType(),
-                               source, slice.getStarts(), slice.getSteps());
-      }
-      if (getShape(only) == counts)
+      if (!only && source == op->getOperand(0))
+        return value;
+      if (only && getShape(only) == counts)
         return only;
-      value = SliceOp::create(*builder, slice.getLoc(), value.getType(), only,
-                              startsMap(starts), slice.getSteps());
+      value = SliceOp::create(*builder, value.getLoc(), value.getType(),
+                              only ? only : source, startsMap(starts),
+                              SmallVector<int64_t>(starts.size(), 1));
+      if (!only)
+        return value;
     }
     return value;
+  }
+
+  /// Where a view begins that takes a box of its operand's elements as they
+  /// lie; nothing for other values.
+  static std::optional<Exprs> startsOf(Value value) {
+    auto view = value.getDefiningOp<GraphOpInterface>();
+    AffineMap map = view && view.getRole() == OpRole::View
+                        ? view.getOperandMap(0)
+                        : AffineMap();
+    if (!map || map.getNumDims() == 0 ||
+        map.getNumDims() != map.getNumResults())
+      return std::nullopt;
+    Exprs starts;
+    for (auto [d, coordinate] : llvm::enumerate(map.getResults())) {
+      starts.push_back(
+          simplify(coordinate - getAffineDimExpr(d, value.getContext())));
+      if (!starts.back().isSymbolicOrConstant())
+        return std::nullopt;
+    }
+    return starts;
   }
 
   /// The operand that holds all of a slice; `starts` are made its own.

@@ -366,6 +366,13 @@ def test_parts_that_are_empty_at_some_sizes(tmp_path, name):
 WRAPPING = {
     "rest": "r = Mod (p, three)",
     "quotient": "r = Div (p, three)",
+    "order": """b = Greater (p, three)
+        r = Where (b, three, c)""",
+    "larger": """t = Max (p, three)
+        r = Sub (t, p)""",
+    "mask": """h = Cast <to = 6> (x)
+        b = Less (p, h)
+        r = Cast <to = 6> (b)""",
     "wider": """w = Cast <to = 7> (p)
         v = Mod (w, seven)
         r = Cast <to = 6> (v)""",
