@@ -65,6 +65,7 @@ double charonia::emit::estimate(const GpuDot &product, const GpuTile &tile) {
                   dot.elementBytes;
   const DotInstruction &instruction = instructionOf(dot, tile);
   bool isAsync = instruction.form == DotInstruction::Form::WarpgroupMma;
+  int64_t columns = isAsync ? tile.n : llvm::bit_ceil<uint64_t>(tile.n);
   const Costs &costs = isAsync ? kAsynchronous : kInOrder;
   int64_t resident =
       std::min({int64_t(dot.chip->sharedBytes / (shared + 1024)),
@@ -77,15 +78,16 @@ double charonia::emit::estimate(const GpuDot &product, const GpuTile &tile) {
 
   // Each instruction on 64 rows reads these and the columns of its group.
   int64_t blocks = ceilDiv(tile.m, instruction.rows),
-          columns = ceilDiv(tile.warps, instruction.warps * blocks);
+          groups = ceilDiv(tile.warps, instruction.warps * blocks);
   double sharedBytes =
-      stepBytes + double(blocks * (columns * instruction.rows + tile.n)) *
+      stepBytes + double(blocks * (groups * instruction.rows + tile.n)) *
                       tile.k * dot.elementBytes;
   double step =
-      std::max({costs.latency / std::max<int64_t>(tile.stages - costs.held, 1),
-                together * stepBytes / costs.intake,
-                together * sharedBytes / costs.shared,
-                together * 2.0 * tile.m * tile.n * tile.k / instruction.rate}) +
+      std::max(
+          {costs.latency / std::max<int64_t>(tile.stages - costs.held, 1),
+           together * stepBytes / costs.intake,
+           together * sharedBytes / costs.shared,
+           together * 2.0 * tile.m * columns * tile.k / instruction.rate}) +
       together * costs.step;
   double round =
       steps * step + costs.fill + together * costs.result * tile.m * tile.n;
@@ -136,6 +138,20 @@ static double handicapOf(const GpuTile &tile, bool isQueue) {
   return tile.n < narrow ? 1.1 : 1.08;
 }
 
+/// Cuts a tile's columns so that those of a run are whole tiles; false where
+/// that leaves too few.
+static bool fitsRun(GpuTile &tile, int64_t run) {
+  constexpr int64_t fewest = 8;
+  if (run == 0)
+    return true;
+  if (tile.swap)
+    return run % tile.m == 0;
+  tile.n = std::min(tile.n, run);
+  while (run % tile.n != 0)
+    --tile.n;
+  return tile.n >= fewest;
+}
+
 GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
   // K is for 16-bit elements; longer ones take as many bytes.
   static constexpr GpuTile tensor[] = {
@@ -161,6 +177,8 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
   GpuTile best{};
   double least = std::numeric_limits<double>::infinity();
   auto consider = [&](GpuTile tile) {
+    if (!fitsRun(tile, dot.columnRun))
+      return;
     GpuDot sides = tile.swap ? dot.swapped() : dot;
     tile.k = std::max<int64_t>(16, tile.k * 2 / dot.elementBytes);
     // A step twice as long as K, or a tile twice as high or wide as the
@@ -192,10 +210,15 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
       }
     }
   };
+  auto chooseOfAllColumns = [&] {
+    GpuDot all = dot;
+    all.columnRun = 0;
+    return chooseGpuTile(all);
+  };
   if (!dot.tensorCores) {
     for (const GpuTile &tile : multiply)
       consider(tile);
-    return best;
+    return best.m ? best : chooseOfAllColumns();
   }
   for (const GpuTile &tile : tensor)
     consider(tile);
@@ -205,5 +228,5 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
   for (const GpuTile &tile : tilesAcross(dot))
     if (instructionOf(dot, tile).form == DotInstruction::Form::WarpgroupMma)
       consider(tile);
-  return best;
+  return best.m ? best : chooseOfAllColumns();
 }

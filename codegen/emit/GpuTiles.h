@@ -45,6 +45,9 @@ struct GpuDot {
   /// The terms of both operands are neighbours in memory.
   bool alongTerms = false;
   const GpuTarget *chip = GpuTarget::get("sm_90");
+  /// So many neighbouring columns share their rows, and a tile has columns of
+  /// one run alone; 0: all.
+  int64_t columnRun = 0;
 };
 
 /// Expected microseconds.

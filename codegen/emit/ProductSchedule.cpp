@@ -148,6 +148,10 @@ void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
              k.elementBits / 8};
   dot.tensorCores = k.elementBits == 16 || (k.elementBits == 32 && t.tf32);
   dot.alongTerms = !k.columnsInMemory;
+  // Fewer would leave most of an instruction empty.
+  constexpr int64_t leastRun = 8;
+  if (k.columnRun >= leastRun)
+    dot.columnRun = k.columnRun;
   dot.chip = t.chip;
   GpuTile chosen = chooseGpuTile(dot);
   s.swap = chosen.swap;

@@ -49,6 +49,8 @@ struct Demand {
   llvm::SmallVector<Guard> guards;
 
   unsigned rank() const { return tile.size(); }
+  /// The tile without what guards say is not its own.
+  llvm::SmallVector<int64_t> ownTile() const;
 };
 
 class TileEmitter {

@@ -6,6 +6,17 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::emit;
 
+SmallVector<int64_t> Demand::ownTile() const {
+  SmallVector<int64_t> own(tile);
+  for (const Guard &guard : guards) {
+    auto axis = dyn_cast<AffineDimExpr>(guard.coordinate);
+    auto extent = graph::constantOf(guard.extent);
+    if (guard.own && axis && extent)
+      own[axis.getPosition()] = std::min(own[axis.getPosition()], *extent);
+  }
+  return own;
+}
+
 graph::Facts TileEmitter::facts(ArrayRef<int64_t> tile) const {
   graph::Facts r;
   for (int64_t extent : tile)

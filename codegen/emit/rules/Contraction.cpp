@@ -54,9 +54,9 @@ FailureOr<Value> conv(graph::ConvOp op, TileEmitter &e, const Demand &demand) {
   p.extents.push_back(channels);
   p.lhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
     Demand d{op.getInput(), axes.tile, axes.coordinates, {}};
-    // The same for a tile of columns of one group.
+    // The same for a tile whose own columns are of one group.
     AffineExpr group =
-        e.simplify(axes.coordinates[channel].floorDiv(outputs), axes.tile);
+        e.simplify(axes.coordinates[channel].floorDiv(outputs), axes.ownTile());
     d.coordinates[channel] =
         op.getGroups() == 1 ? k.back() : group * channels + k.back();
     for (unsigned i = 0; i < spatial; ++i) {

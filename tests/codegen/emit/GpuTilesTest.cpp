@@ -101,3 +101,19 @@ TEST(GpuTiles, EstimateGrowsWithTheProblem) {
   }
   EXPECT_NEAR(estimate({512, 768, 768}, tile), 5.3, 1.5); // measured
 }
+
+TEST(GpuTiles, ColumnsOfAGroupAreWholeTiles) {
+  for (const char *chip : {"sm_80", "sm_90a"})
+    for (int64_t run : {8, 24, 48, 56, 96, 112, 120, 168, 232, 320}) {
+      GpuDot dot{25088, 2 * run, 576};
+      dot.chip = charonia::GpuTarget::get(chip);
+      dot.columnRun = run;
+      GpuTile tile = chooseGpuTile(dot);
+      EXPECT_EQ(run % (tile.swap ? tile.m : tile.n), 0) << chip << " " << run;
+    }
+  // No tile of eight columns or more divides a prime number of them.
+  GpuDot prime{25088, 514, 576};
+  GpuTile all = chooseGpuTile(prime);
+  prime.columnRun = 257;
+  EXPECT_EQ(chooseGpuTile(prime).n, all.n);
+}

@@ -1,0 +1,65 @@
+"""Convolutions on a GPU, run thread by thread by charonia-simt, against ONNX Runtime."""
+
+from __future__ import annotations
+
+import harness
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+ORDERS = [(0, "late"), (1, "seeded")]
+
+
+def convolution(n, size, channels, filters, window, *, groups=1, stride=1, pads=None):
+    """relu(conv(x) + b) of channels-last images, and its input, in float32."""
+    rng = np.random.default_rng(filters + window)
+    height, width = size
+    pads = [window // 2] * 4 if pads is None else pads
+    terms = channels // groups * window * window
+    w = rng.standard_normal((filters, channels // groups, window, window)) * terms**-0.5
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["i"], perm=[0, 3, 1, 2]),
+        helper.make_node("Conv", ["i", "w", "b"], ["c"], group=groups, strides=[stride] * 2, pads=pads),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Transpose", ["r"], ["y"], perm=[0, 2, 3, 1]),
+    ]
+    weights = [
+        numpy_helper.from_array(v.astype(np.float32), k)
+        for k, v in {"w": w, "b": rng.standard_normal(filters)}.items()
+    ]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "convolution", [info("x", TensorProto.FLOAT, [n, height, width, channels])],
+        [info("y", TensorProto.FLOAT, None)], weights,
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    x = rng.standard_normal((n, height, width, channels)).astype(np.float32)
+    return model, x
+
+
+def check(tmp_path, model, x, target, precision="fp16", limit=2e-3):
+    """The PTX of all kernels, once the values are right in several orders."""
+    path, engine, dump = (tmp_path / n for n in ("m.onnx", "m.engine", "dump"))
+    onnx.save(model, path)
+    harness.compile_model(path, engine, target=target, precision=precision, dump=dump)
+    (want,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
+    for seed, copies in ORDERS:
+        (got,) = harness.run_engine(
+            engine, {"x": x}, ["y"], tmp_path / "run", device="simt", dump=dump,
+            extra=["--seed", str(seed), "--copies", copies],
+        )  # fmt: skip
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+        scale = np.abs(want[np.isfinite(want)]).max()
+        np.testing.assert_allclose(got, want, rtol=0, atol=limit * scale)
+    return "".join(p.read_text() for p in sorted(dump.glob("*-cuda-code/*/*.ptx")))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("groups, each, filters", [(2, 64, 96), (3, 16, 24), (2, 24, 120), (4, 8, 8), (2, 32, 48)])
+def test_columns_of_a_group_are_a_tile(tmp_path, target, groups, each, filters):
+    """Whatever a group's width is, its columns are multiplied on tensor cores."""
+    model, x = convolution(1, (9, 11), groups * each, groups * filters, 3, groups=groups)
+    ptx = check(tmp_path, model, x, target)
+    assert "mma." in ptx
