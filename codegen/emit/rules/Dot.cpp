@@ -157,7 +157,7 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
   std::optional<DotAxes> axes =
       classifyAxes(e, p.lhs(demand, zeros), p.rhs(demand, zeros), rank);
   if (!axes || !isa<FloatType>(p.element))
-    return emitProducts(e, demand, p);
+    return emitProducts(e, demand, problem);
 
   // On a GPU one loop walks all of K, so that it can be pipelined. On a CPU the
   // outer parts of K (the window of a convolution) are loops of their own, so
