@@ -55,15 +55,14 @@ LinearLayout LayoutPlan::coalesced(const AccessOp &access) const {
 
 Coalescing LayoutPlan::judge(const AccessOp &access,
                              ArrayRef<tile::AxisAccess> axes,
-                             const LinearLayout &layout, bool mayEnd) {
+                             const LinearLayout &layout,
+                             int64_t tile::AxisAccess::*checks) {
   Coalescing result;
   unsigned bytes = simt::elementBits(access.tile.getElementType()) / 8;
   for (unsigned axis = 0; axis < access.tile.getRank(); ++axis) {
     const tile::AxisAccess &along = axes[axis];
-    int64_t limit =
-        std::min({along.contiguous, along.alignment,
-                  mayEnd ? along.steppedChecks : along.uniformChecks,
-                  int64_t(std::max(1u, kVectorBytes / bytes))});
+    int64_t limit = std::min({along.contiguous, along.alignment, along.*checks,
+                              int64_t(std::max(1u, kVectorBytes / bytes))});
     unsigned vector = 1u << axisVector(layout, axis, limit).size();
     // Lanes that go on where the vector ends.
     unsigned run = vector;

@@ -87,11 +87,12 @@ public:
     return judge(access, axesOf(access), layout);
   }
   /// `axes`: the access along each axis of its tile.
-  /// `mayEnd`: a vector may end inside of the tile's checks, whose elements are
-  /// then accessed one by one.
-  static Coalescing judge(const tile::AccessOp &access,
-                          llvm::ArrayRef<tile::AxisAccess> axes,
-                          const LinearLayout &layout, bool mayEnd = true);
+  /// `checks`: how far a vector may reach. By `steppedChecks` it may end inside
+  /// of the tile's checks; its elements are then accessed one by one.
+  static Coalescing
+  judge(const tile::AccessOp &access, llvm::ArrayRef<tile::AxisAccess> axes,
+        const LinearLayout &layout,
+        int64_t tile::AxisAccess::*checks = &tile::AxisAccess::steppedChecks);
   /// The axis along which a thread loads runs as long as vectors that begin
   /// anywhere in memory, so that each lies in two aligned ones: elements of 16
   /// bits, of which a row of known length is checked.

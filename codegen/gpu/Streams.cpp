@@ -21,8 +21,9 @@ std::optional<AsyncCopy> charonia::gpu::asAsyncCopy(tile::LoadOp load,
   const LinearLayout &layout = simt::layoutOf(load);
   unsigned bytes = simt::elementBits(load.getType().getElementType()) / 8;
   tile::AccessOp access = tile::AccessOp::get(load);
-  Coalescing best =
-      LayoutPlan::judge(access, tile::analyzeAxes(access), layout, mayEnd);
+  Coalescing best = LayoutPlan::judge(access, tile::analyzeAxes(access), layout,
+                                      mayEnd ? &tile::AxisAccess::steppedChecks
+                                             : &tile::AxisAccess::endingChecks);
   // The vector has to be one in shared memory as well.
   LinearLayout offsets = sharedOffsets(layout, memory.getLayout().getLayout());
   SmallVector<unsigned> shared = sharedVector(offsets, best.vector);

@@ -9,14 +9,15 @@
 
 namespace charonia::gpu {
 
-/// A load that cp.async can do: `vector` elements along `axis` at once.
+/// A load that cp.async can do: `vector` elements along `axis` at once, of
+/// which the first may be inside of the load's checks and the rest zeros.
 struct AsyncCopy {
   tile::LoadOp load;
   unsigned axis, vector;
 };
 std::optional<AsyncCopy> asAsyncCopy(simt::ToSharedOp op);
-/// The same of a load to `memory`. `mayEnd`: vectors may end inside of the
-/// load's checks.
+/// The same of a load to `memory`. `mayEnd`: vectors may begin inside of the
+/// load's checks as well.
 std::optional<AsyncCopy> asAsyncCopy(tile::LoadOp load, simt::MemoryType memory,
                                      bool mayEnd);
 void createCopy(mlir::OpBuilder &b, tile::LoadOp load, const AsyncCopy &copy,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import harness
 import numpy as np
 import onnx
@@ -63,3 +65,32 @@ def test_columns_of_a_group_are_a_tile(tmp_path, target, groups, each, filters):
     model, x = convolution(1, (9, 11), groups * each, groups * filters, 3, groups=groups)
     ptx = check(tmp_path, model, x, target)
     assert "mma." in ptx
+
+
+STEMS = [
+    # An image, filters, window, stride, pads.
+    ((2, (16, 20), 3), 24, 7, 2, [3, 3, 3, 3]),
+    ((1, (17, 22), 3), 8, 3, 2, [1, 1, 1, 1]),
+    ((1, (15, 19), 3), 16, 3, 2, [0, 1, 1, 0]),
+    ((1, (12, 13), 4), 16, 5, 2, [2, 1, 1, 2]),
+    ((1, (11, 24), 2), 64, 5, 4, [0, 0, 0, 0]),
+    ((1, (9, 10), 3), 16, 3, 1, [1, 1, 1, 1]),
+]
+
+
+@pytest.mark.parametrize("target, precision", [("sm_80", "fp16"), ("sm_90a", "fp16"), ("sm_90a", "fp32")])
+@pytest.mark.parametrize("image, filters, window, stride, pads", STEMS)
+def test_images_of_few_channels(tmp_path, target, precision, image, filters, window, stride, pads):
+    """A row of the window is one run of memory, with zeros behind it where it ends between accesses."""
+    model, x = convolution(*image, filters, window, stride=stride, pads=pads)
+    check(tmp_path, model, x, target, precision, 2e-3 if precision == "fp16" else 1e-5)
+
+
+def test_beside_a_window_nothing_is_read(tmp_path):
+    """What a run has beyond the window's columns is not even multiplied by zero."""
+    model, x = convolution(1, (16, 20), 3, 24, 7, stride=2)
+    del model.graph.node[2]
+    model.graph.node[2].input[0] = "c"
+    x[0, 5, 9, 1] = np.inf
+    ptx = check(tmp_path, model, x, "sm_90a")
+    assert re.search(r"cp\.async\.cg\.shared\.global \[[^,]*\], \[[^,]*\], 16, %r", ptx)

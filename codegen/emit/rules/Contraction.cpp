@@ -40,6 +40,33 @@ FailureOr<Value> matmul(graph::MatmulOp op, TileEmitter &e,
   return emitDot(e, demand, p);
 }
 
+/// The columns of a window that are read, so that a row of it is a multiple of
+/// what one access takes: of an image of few channels that lies with its zeros
+/// around it, a row of the window is one run of memory.
+std::optional<int64_t> widerRow(graph::ConvOp op, TileEmitter &e) {
+  unsigned last = op.getSpatialRank() - 1, dim = op.spatialDim(last);
+  Exprs input = graph::getShape(op.getInput()),
+        filter = graph::getShape(op.getFilter());
+  std::optional<int64_t> channels = graph::constantOf(filter[op.channelDim()]),
+                         columns = graph::constantOf(filter[dim]),
+                         width = graph::constantOf(input[dim]);
+  constexpr int64_t accessBits = 128;
+  int64_t aligned =
+      accessBits /
+      getElementTypeOrSelf(op.getInput().getType()).getIntOrFloatBitWidth();
+  if (e.getTarget().kind != EmitTarget::Kind::Gpu || !op.getChannelsLast() ||
+      op.getGroups() != 1 || !channels || !columns || !width)
+    return std::nullopt;
+  bool isRun = op.getDilations()[last] == 1 && op.getPads()[last] == 0 &&
+               op.getPads()[op.getSpatialRank() + last] == 0;
+  if (!isRun || aligned % *channels != 0 || *channels == aligned ||
+      *columns == 1 || *columns * *channels % aligned == 0 ||
+      *channels * op.getStrides()[last] % aligned != 0 ||
+      *channels * *width % aligned != 0)
+    return std::nullopt;
+  return llvm::alignTo(*columns, aligned / *channels);
+}
+
 FailureOr<Value> conv(graph::ConvOp op, TileEmitter &e, const Demand &demand) {
   Exprs input = graph::getShape(op.getInput()),
         filter = graph::getShape(op.getFilter());
@@ -52,6 +79,15 @@ FailureOr<Value> conv(graph::ConvOp op, TileEmitter &e, const Demand &demand) {
   for (unsigned i = 0; i < spatial; ++i)
     p.extents.push_back(filter[op.spatialDim(i)]);
   p.extents.push_back(channels);
+  std::optional<int64_t> wider = widerRow(op, e);
+  AffineExpr row = channels * filter[op.spatialDim(spatial - 1)];
+  if (wider)
+    p.extents[spatial - 1] = e.constant(*wider);
+  // What the window has beyond its own columns counts as zero.
+  auto guardRow = [&, wider, row](Demand &d, ArrayRef<AffineExpr> k) {
+    if (wider)
+      d.guards.push_back({k[spatial - 1] * channels + k.back(), row});
+  };
   p.lhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
     Demand d{op.getInput(), axes.tile, axes.coordinates, {}};
     // The same for a tile whose own columns are of one group.
@@ -67,6 +103,7 @@ FailureOr<Value> conv(graph::ConvOp op, TileEmitter &e, const Demand &demand) {
       if (op.getPads()[i] != 0 || op.getPads()[spatial + i] != 0)
         d.guards.push_back({c, input[dim]});
     }
+    guardRow(d, k);
     return d;
   };
   p.rhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
@@ -75,6 +112,7 @@ FailureOr<Value> conv(graph::ConvOp op, TileEmitter &e, const Demand &demand) {
     d.coordinates[channel] = k.back();
     for (unsigned i = 0; i < spatial; ++i)
       d.coordinates[op.spatialDim(i)] = k[i];
+    guardRow(d, k);
     return d;
   };
   return emitDot(e, demand, p);

@@ -122,6 +122,13 @@ private:
   /// `registers`: of the vector. `mayEnd`: its elements do not agree.
   Inside insideOf(const AddressPlan &plan, const LinearLayout &layout,
                   llvm::ArrayRef<unsigned> registers, bool mayEnd);
+  /// What a copy of `bytes` reads: null for all, 0 where it is not inside.
+  Value bytesWhere(Value inside, unsigned bytes);
+  /// The same for a vector whose first elements are inside: aligned parts of it
+  /// agree.
+  Value bytesInside(const AddressPlan &plan, const LinearLayout &layout,
+                    llvm::ArrayRef<unsigned> registers, unsigned part,
+                    unsigned bytes);
   /// Runs that begin anywhere: of each, two aligned vectors.
   void loadRuns(tile::LoadOp op, const AddressPlan &plan, unsigned axis);
   /// The elements of a vector of which some are inside, one by one.

@@ -260,6 +260,32 @@ static int64_t columnsRead(Value memory) {
   return most;
 }
 
+Value KernelLowering::bytesWhere(Value inside, unsigned bytes) {
+  if (!inside)
+    return {};
+  IndexBuilder::Key key{"copied bytes", {inside}, {bytes}};
+  return index->cached(key, [&]() -> Value {
+    return LLVM::SelectOp::create(b, loc, inside, i32(bytes), i32(0));
+  });
+}
+
+Value KernelLowering::bytesInside(const AddressPlan &plan,
+                                  const LinearLayout &layout,
+                                  ArrayRef<unsigned> registers, unsigned part,
+                                  unsigned bytes) {
+  unsigned each = bytes * part / registers.size(), certain = 0;
+  Value sum;
+  for (unsigned i = 0; i < registers.size(); i += part) {
+    Value inside = insideOf(plan, layout, registers[i], false).all,
+          size = bytesWhere(inside, each);
+    if (!size)
+      certain += each;
+    else
+      sum = sum ? LLVM::AddOp::create(b, loc, sum, size) : size;
+  }
+  return sum && certain ? LLVM::AddOp::create(b, loc, sum, i32(certain)) : sum;
+}
+
 void KernelLowering::lowerOp(simt::CopyAsyncOp op) {
   simt::MemoryType memory = op.getMemory().getType();
   const LinearLayout &layout = op.getCopies().getLayout();
@@ -270,8 +296,10 @@ void KernelLowering::lowerOp(simt::CopyAsyncOp op) {
                      op.getShape(), int64_t(op.getRank()), op.getChecks()});
   unsigned bytes =
       simt::elementBits(memory.getElementType()) / 8 * op.getVector();
-  bool mayEnd = int64_t(op.getVector()) >
-                tile::analyzeAxis(plan.access, op.getAxis()).uniformChecks;
+  tile::AxisAccess along = tile::analyzeAxis(plan.access, op.getAxis());
+  int64_t vector = op.getVector();
+  bool isPrefix = vector <= along.endingChecks;
+  unsigned part = std::min(vector, along.uniformChecks);
   SmallVector<unsigned> bits = axisVector(layout, op.getAxis(), op.getVector());
   unsigned mask = 0;
   for (unsigned bit : bits)
@@ -286,19 +314,16 @@ void KernelLowering::lowerOp(simt::CopyAsyncOp op) {
     for (auto [i, member] : llvm::enumerate(members))
       for (auto [j, bit] : llvm::enumerate(bits))
         member |= (i >> j & 1) << bit;
-    Inside inside = insideOf(plan, layout, members, mayEnd);
+    Inside inside;
+    if (!isPrefix)
+      inside = insideOf(plan, layout, members, /*mayEnd=*/true);
     Value to = sharedPointer(op.getMemory(), offsets, reg);
     // Where a check fails nothing is read and zeros are written.
     auto copy = [&] {
       Value from = pointerOf(addressOf(plan, coordinates(layout, reg),
                                        symbolsOf(plan.access, layout, reg)));
-      Value size;
-      if (inside.all) {
-        IndexBuilder::Key key{"copied bytes", {inside.all}, {bytes}};
-        size = index->cached(key, [&]() -> Value {
-          return LLVM::SelectOp::create(b, loc, inside.all, i32(bytes), i32(0));
-        });
-      }
+      Value size = isPrefix ? bytesInside(plan, layout, members, part, bytes)
+                            : bytesWhere(inside.all, bytes);
       NVVM::CpAsyncOp::create(b, loc, to, from, bytes,
                               bytes == 16 ? NVVM::LoadCacheModifierKind::CG
                                           : NVVM::LoadCacheModifierKind::CA,

@@ -145,6 +145,11 @@ struct BlockedAxis {
            facts.dims[inner].high;
   }
 
+  bool checkIsNeverNegative(int64_t result) const {
+    AffineExpr moved = access.map.getResult(result).replaceDims(dims);
+    return graph::boundsOf(graph::simplify(moved, facts), facts).low >= 0;
+  }
+
   /// Whether 0 <= coordinate < extent agrees within each block.
   bool checkIsUniform(int64_t result) const {
     AffineExpr moved = access.map.getResult(result).replaceDims(dims);
@@ -201,10 +206,14 @@ AxisAccess charonia::tile::analyzeAxis(const AccessOp &access, unsigned axis) {
     auto isUniform = [&](int64_t i) { return blocked.checkIsUniform(i); };
     auto varying = llvm::make_filter_range(
         access.checks, [&](int64_t i) { return !isUniform(i); });
-    if (result.steppedChecks == 1 &&
-        (varying.empty() || (llvm::hasSingleElement(varying) &&
-                             blocked.checkIsStepped(*varying.begin()))))
+    bool isStepped =
+        varying.empty() || (llvm::hasSingleElement(varying) &&
+                            blocked.checkIsStepped(*varying.begin()));
+    if (result.steppedChecks == 1 && isStepped)
       result.steppedChecks = block;
+    if (result.endingChecks == 1 && isStepped &&
+        (varying.empty() || blocked.checkIsNeverNegative(*varying.begin())))
+      result.endingChecks = block;
     if (llvm::all_of(access.checks, isUniform)) {
       result.uniformChecks = block;
       break;

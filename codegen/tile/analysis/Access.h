@@ -44,6 +44,9 @@ struct AxisAccess {
   /// element to element, if its extent is V at least: where neither the first
   /// element of a block is inside nor the last, none is.
   int64_t steppedChecks = 1;
+  /// The same, where that coordinate is never negative: the elements of a block
+  /// that are inside are its first.
+  int64_t endingChecks = 1;
 };
 
 /// What is known of the dims and symbols of the access's maps.

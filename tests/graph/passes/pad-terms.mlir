@@ -1,10 +1,11 @@
 // RUN: charonia-opt %s --pad-terms --split-input-file | FileCheck %s
 
-// Three channels become four, in the image once for both convolutions.
+// Three channels become four, in the image once for both convolutions, with the zeros
+// around it: rows of the window are then runs of memory.
 // CHECK-LABEL: func.func @image
-// CHECK:         %[[X:.*]] = graph.pad constant %arg0, {{.*}} -> tensor<1x8x8x4xf16>
+// CHECK:         %[[X:.*]] = graph.pad constant %arg0, {{.*}} -> tensor<1x10x10x4xf16>
 // CHECK:         %[[W:.*]] = graph.pad constant {{.*}} -> tensor<16x3x3x4xf16>
-// CHECK:         graph.conv %[[X]], %[[W]] {{.*}} -> tensor<1x8x8x16xf16>
+// CHECK:         graph.conv %[[X]], %[[W]] {{.*}}pads = array<i64: 0, 0, 0, 0>{{.*}} -> tensor<1x8x8x16xf16>
 // CHECK:         %[[V:.*]] = graph.pad constant {{.*}} -> tensor<32x3x3x4xf16>
 // CHECK:         graph.conv %[[X]], %[[V]]
 func.func @image(%x: tensor<1x8x8x3xf16>) -> (tensor<1x8x8x16xf16>, tensor<1x8x8x32xf16>) {
