@@ -3,12 +3,14 @@
 # tests/fuzz, for a time. What a longer run has found worth keeping stays in the build
 # folder, for the next one.
 #   scripts/fuzz.sh [--seconds N] [--seed N] [--build build/asan] [engine] [inspect] [import] [pytorch]
-#                   [tensorflow]
+#                   [tensorflow-graph] [tensorflow-text] [tensorflow-savedmodel] [tensorflow-bundle]
 #     engine   manifests: loading, planning, contexts, runs (of code that does nothing)
 #     inspect  manifests: charonia inspect in all its forms
 #     import   ONNX models
 #     pytorch  .pt2 files, and texts of programs in them
-#     tensorflow  graphs, SavedModels, tables of variables
+#     tensorflow-graph, -text  frozen graphs, as messages and as text
+#     tensorflow-savedmodel    saved_model.pb, beside sound variables
+#     tensorflow-bundle        variables.index, beside a sound graph
 # Wants a build with CHARONIA_FUZZ, as the preset asan is. Exit status 1 if a fuzzer
 # found something: it is then in <build>/fuzz, and the command that shows it is printed.
 set -uo pipefail
@@ -20,12 +22,13 @@ while [ $# -gt 0 ]; do
     --seconds) seconds=$2; shift ;;
     --seed) seed=$2; shift ;;
     --build) build=$2; shift ;;
-    engine | inspect | import | pytorch | tensorflow) fuzzers+=("$1") ;;
+    engine | inspect | import | pytorch | tensorflow-*) fuzzers+=("$1") ;;
     *) echo "fuzz.sh: unknown argument $1" >&2; exit 2 ;;
   esac
   shift
 done
-[ ${#fuzzers[@]} -gt 0 ] || fuzzers=(engine inspect import pytorch tensorflow)
+[ ${#fuzzers[@]} -gt 0 ] || fuzzers=(engine inspect import pytorch
+  tensorflow-graph tensorflow-text tensorflow-savedmodel tensorflow-bundle)
 python=${CHARONIA_PYTHON:-build/venv/bin/python}
 export CHARONIA=${CHARONIA:-$PWD/$build/bin/charonia} PYTHONPATH=$PWD/scripts
 # As in cmake/CharoniaTests.cmake: Debian's libraries are not instrumented.
@@ -37,7 +40,7 @@ for fuzzer in "${fuzzers[@]}"; do
   program=$(ls "$build"/bin/{,tests/}charonia-"$fuzzer"-fuzzer 2>/dev/null | head -1)
   [ -n "$program" ] || { echo "fuzz.sh: $build has no charonia-$fuzzer-fuzzer" >&2; exit 2; }
   seeds=engine
-  case $fuzzer in import | pytorch | tensorflow) seeds=$fuzzer ;; esac
+  case $fuzzer in import | pytorch | tensorflow-*) seeds=$fuzzer ;; esac
   words=()
   [ ! -e "tests/fuzz/$fuzzer.dict" ] || words=(-dict="tests/fuzz/$fuzzer.dict")
   work=$build/fuzz/$fuzzer start=$build/fuzz/start-$fuzzer kept=tests/fuzz/$seeds

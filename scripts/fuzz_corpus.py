@@ -3,8 +3,9 @@
 
     fuzz_corpus.py import DIR     one small ONNX model for each operator and two opsets
     fuzz_corpus.py pytorch DIR    exported programs, and their texts
-    fuzz_corpus.py tensorflow DIR graphs, SavedModels and tables of variables
     fuzz_corpus.py engine DIR     manifests of small engines, for CPU and GPU
+    fuzz_corpus.py tensorflow-graph | -text | -savedmodel | -bundle DIR
+                                  that file of the models in tests/e2e/tf
 
 Always the same files for the same compiler. Inputs that once failed are kept in
 tests/fuzz/<fuzzer> and are used besides.
@@ -16,6 +17,7 @@ import struct
 import sys
 import tempfile
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import harness
@@ -62,16 +64,18 @@ def write_programs(folder: Path) -> int:
     return count
 
 
-def write_tensorflow(folder: Path) -> int:
-    """The first byte says what the others are: tests/frontends/tensorflow/Fuzzer.cpp."""
-    kinds = {"graph.pb": 0, "saved_model.pb": 1, "variables/variables.index": 2, "graph.pbtxt": 3}
+# What each fuzzer of TensorFlow's models takes (tests/frontends/CMakeLists.txt).
+TENSORFLOW_FILES = {"graph": "graph.pb", "text": "graph.pbtxt", "savedmodel": "saved_model.pb",
+                    "bundle": "variables/variables.index"}
+
+
+def write_tensorflow(file: str, folder: Path) -> int:
     count = 0
-    for path in sorted((harness.ROOT / "tests/e2e/tf").iterdir()):
-        for name, kind in kinds.items():
-            data = (path / name).read_bytes() if (path / name).exists() else b""
-            if 0 < len(data) <= 8 * LARGEST:
-                (folder / f"{path.name}-{kind}").write_bytes(bytes([kind]) + data)
-                count += 1
+    for path in sorted((harness.ROOT / "tests/e2e/tf").glob(f"*/{file}")):
+        if path.stat().st_size <= 8 * LARGEST:
+            name = path.relative_to(harness.ROOT / "tests/e2e/tf").parts[0]
+            (folder / name).write_bytes(path.read_bytes())
+            count += 1
     return count
 
 
@@ -99,8 +103,8 @@ def write_manifests(folder: Path) -> int:
     return count
 
 
-WRITERS = {"import": write_models, "pytorch": write_programs, "tensorflow": write_tensorflow,
-           "engine": write_manifests}
+WRITERS = {"import": write_models, "pytorch": write_programs, "engine": write_manifests}
+WRITERS |= {f"tensorflow-{kind}": partial(write_tensorflow, file) for kind, file in TENSORFLOW_FILES.items()}
 
 
 def main() -> int:
