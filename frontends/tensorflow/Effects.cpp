@@ -88,14 +88,13 @@ const Effects::Users &Effects::usersOf(const Body &body, int depth) {
     auto add = [&](const std::set<int> &operands, auto &to) {
       for (int operand : operands)
         if (operand < node.inputs_size())
-          to[sourceOf(body, node.inputs(operand))].insert(i),
-              found.all.insert(i);
+          to[sourceOf(body, node.inputs(operand))].insert(i);
     };
     add(access.reads, found.readers);
     add(access.writes, found.writers);
     // A variable of TF1 is read by being used.
     if (node.op() == "Variable" || node.op() == "VariableV2")
-      found.readers[node.name()].insert(i), found.all.insert(i);
+      found.readers[node.name()].insert(i);
   }
   return users[&body] = std::move(found);
 }
@@ -119,16 +118,12 @@ const Effects::Access &Effects::accessOf(const proto::Function &function,
 }
 
 /// Adds to `seen` all that `roots` depend on or wait for, and they themselves.
-/// Whether one of `news` is new there.
-static bool addAncestors(const Body &body, llvm::ArrayRef<int> roots,
-                         const std::set<int> &news, std::set<int> &seen) {
-  bool isNews = false;
+static void addAncestors(const Body &body, llvm::ArrayRef<int> roots,
+                         std::set<int> &seen) {
   std::vector<int> todo;
   auto add = [&](int node) {
-    if (!seen.insert(node).second)
-      return;
-    isNews |= news.count(node) != 0;
-    todo.push_back(node);
+    if (seen.insert(node).second)
+      todo.push_back(node);
   };
   llvm::for_each(roots, add);
   while (!todo.empty()) {
@@ -140,7 +135,6 @@ static bool addAncestors(const Body &body, llvm::ArrayRef<int> roots,
         add(it->second);
     }
   }
-  return isNews;
 }
 
 namespace {
@@ -193,19 +187,21 @@ private:
 
 } // namespace
 
-std::optional<std::string> Effects::findStale(const Body &body, bool isFunction,
-                                              llvm::ArrayRef<int> needed,
-                                              Seen &seen) {
-  const Users &users = usersOf(body, 0);
-  if (users.writers.empty())
-    return std::nullopt;
-  bool isNews = false;
-  for (int node : needed)
-    isNews |= seen.needed.insert(node).second && users.all.count(node);
+bool Effects::need(const Body &body, bool isFunction,
+                   llvm::ArrayRef<int> nodes) {
+  if (usersOf(body, 0).writers.empty())
+    return false;
+  Seen &all = seen[&body];
+  all.isFunction = isFunction;
+  all.needed.insert(nodes.begin(), nodes.end());
   if (!isFunction)
-    isNews |= addAncestors(body, needed, users.all, seen.run);
-  if (!isNews)
-    return std::nullopt;
+    addAncestors(body, nodes, all.run);
+  return true;
+}
+
+std::optional<std::string> Effects::findStale(const Body &body) {
+  const Users &users = usersOf(body, 0);
+  const auto &[isFunction, needed, run] = seen[&body];
   // Variables that are both read and written, and who reads them.
   struct Written {
     const std::string &variable;
@@ -219,10 +215,10 @@ std::optional<std::string> Effects::findStale(const Body &body, bool isFunction,
       continue;
     Written one{variable, {}};
     for (int writer : writers)
-      if (isFunction || seen.run.count(writer))
+      if (isFunction || run.count(writer))
         one.writers.push_back(writer);
     for (int reader : it->second) {
-      if (!seen.needed.count(reader) || one.writers.empty())
+      if (!needed.count(reader) || one.writers.empty())
         continue;
       // Variables of TF1 are read where they are used, which may be later.
       if (StringRef(body.nodes[reader].op()).starts_with("Variable"))

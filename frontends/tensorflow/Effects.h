@@ -12,17 +12,14 @@ class Effects {
 public:
   explicit Effects(Model &model) : model(model) {}
 
-  /// The name, in the body, of a variable that one of the nodes `needed` may
-  /// read after another node has written it; none where all reads come first.
-  /// A function runs all of its nodes, a graph what the needed ones depend on
-  /// or wait for.
-  /// Bodies are imported in parts: `needed` is what the last part adds to what
-  /// `seen` has of those before.
-  struct Seen {
-    std::set<int> needed, run;
-  };
-  std::optional<std::string> findStale(const Body &body, bool isFunction,
-                                       llvm::ArrayRef<int> needed, Seen &seen);
+  /// Takes note that these nodes of a body are needed, and what they depend on
+  /// or wait for is run; of a function all nodes are run. Whether it has nodes
+  /// that write variables, so that findStale() has something to look for.
+  bool need(const Body &body, bool isFunction, llvm::ArrayRef<int> nodes);
+  /// The name, in the body, of a variable that a needed node may read after
+  /// another one has written it; none where all reads come first. For the end:
+  /// each call looks at the whole body.
+  std::optional<std::string> findStale(const Body &body);
   /// Whether steps of a loop over the function see what others wrote: the
   /// number of such an argument.
   std::optional<int> findCarried(const proto::Function &condition,
@@ -36,8 +33,11 @@ private:
   /// By name, nodes or arguments of one body.
   struct Users {
     std::map<std::string, std::set<int>> readers, writers;
-    /// Nodes that do either.
-    std::set<int> all;
+  };
+  /// What is imported of a body, in parts.
+  struct Seen {
+    bool isFunction = false;
+    std::set<int> needed, run;
   };
   const Access &accessOf(const proto::Function &function, int depth);
   Access accessOf(const proto::Node &node, int depth);
@@ -47,6 +47,7 @@ private:
   Model &model;
   std::map<const proto::Function *, Access> known;
   std::map<const Body *, Users> users;
+  std::map<const Body *, Seen> seen;
 };
 
 } // namespace charonia::frontend::tensorflow

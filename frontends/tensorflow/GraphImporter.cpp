@@ -202,28 +202,39 @@ std::optional<Item> GraphImporter::lookup(const Reference &reference,
   return item;
 }
 
-bool GraphImporter::seesStored(Scope &scope, llvm::ArrayRef<int> nodes) {
-  // What is imported later, or again, sees what was written before it, too.
-  auto variable =
-      effects.findStale(scope.body, scope.isFunction, nodes, scope.seen);
-  if (!variable)
-    return true;
-  std::string shown = *variable;
-  if (auto it = scope.arguments.find(shown);
-      it != scope.arguments.end() && it->second.variable)
-    shown = it->second.variable->node;
-  report({(scope.path.empty() ? "" : "'" + printable(scope.path) + "' ") +
-              std::string("writes variable '") + printable(shown) +
-              "' before it is read, which is not supported",
-          "export a function that leaves its variables as they are"});
-  return false;
+void GraphImporter::noteWrites(const Scope &scope, llvm::ArrayRef<int> nodes) {
+  if (!effects.need(scope.body, scope.isFunction, nodes) ||
+      writers.count(&scope.body))
+    return;
+  Writer &writer = writers[&scope.body];
+  writer.path = scope.path;
+  for (const auto &argument : scope.arguments)
+    if (argument.getValue().variable)
+      writer.variables[argument.getKey().str()] =
+          argument.getValue().variable->node;
+}
+
+void GraphImporter::checkWrites() {
+  for (const auto &[body, writer] : writers) {
+    auto variable = effects.findStale(*body);
+    if (!variable)
+      continue;
+    auto it = writer.variables.find(*variable);
+    report(
+        {(writer.path.empty() ? "" : "'" + printable(writer.path) + "' ") +
+             std::string("writes variable '") +
+             printable(it == writer.variables.end() ? *variable : it->second) +
+             "' before it is read, which is not supported",
+         "export a function that leaves its variables as they are"});
+  }
 }
 
 bool GraphImporter::importBody(Scope &scope,
                                llvm::ArrayRef<std::string> roots) {
   auto nodes = order(scope, roots);
-  if (!nodes || !seesStored(scope, *nodes))
+  if (!nodes)
     return false;
+  noteWrites(scope, *nodes);
   for (int index : *nodes) {
     const proto::Node &node = scope.body.nodes[index];
     // Operands cost each time, too.
@@ -417,7 +428,10 @@ Items GraphImporter::importGraph(llvm::ArrayRef<std::string> outputs,
   Scope scope(model.graph(), nullptr, "", false);
   scope.arguments = fed;
   Items results;
-  if (!importBody(scope, outputs))
+  bool ok = importBody(scope, outputs);
+  // What is imported later sees what was written before it, too.
+  checkWrites();
+  if (!ok)
     return results;
   for (const std::string &output : outputs) {
     auto item = lookup(parseReference(output), scope);

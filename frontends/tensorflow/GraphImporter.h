@@ -6,6 +6,7 @@
 #include "frontends/tensorflow/ControlFlow.h"
 #include "frontends/tensorflow/Effects.h"
 #include "frontends/tensorflow/Node.h"
+#include "llvm/ADT/MapVector.h"
 #include <set>
 #include <unordered_map>
 
@@ -64,12 +65,13 @@ private:
     std::set<int> tainted;
     /// Results of loops, by their node LoopCond.
     std::unordered_map<int, Items> loops;
-    Effects::Seen seen;
     unsigned depth() const { return parent ? parent->depth() + 1 : 0; }
   };
 
-  /// Whether all nodes read variables as they are stored; else a report.
-  bool seesStored(Scope &scope, llvm::ArrayRef<int> nodes);
+  /// Takes note of nodes whose body may change variables.
+  void noteWrites(const Scope &scope, llvm::ArrayRef<int> nodes);
+  /// Reports variables that nodes may not read as they are stored.
+  void checkWrites();
   /// Imports what `roots` need. False where that cannot be ordered or is too
   /// much.
   bool importBody(Scope &scope, llvm::ArrayRef<std::string> roots);
@@ -140,6 +142,13 @@ private:
   std::vector<Diagnostic> &diagnostics;
   std::map<const Body *, std::unique_ptr<ControlFlow>> flows;
   Effects effects;
+  /// Where a body that changes variables was first imported.
+  struct Writer {
+    std::string path;
+    /// Nodes of the variables that are its arguments, by their names.
+    std::map<std::string, std::string> variables;
+  };
+  llvm::MapVector<const Body *, Writer> writers;
   unsigned nestedMerges = 0;
 };
 

@@ -375,6 +375,38 @@ TEST(TensorFlowVariables, ManyWriters) {
   EXPECT_THAT(importWriters(20000, -1), Not(HasSubstr("before it is read")));
 }
 
+TEST(TensorFlowVariables, ManyReadersBehindMerges) {
+  // Each Merge brings a read of its own, of a variable that is written at last,
+  // or (`late`) before one of the reads.
+  auto import = [](int count, int late) {
+    Graph graph;
+    addInput(graph, "x", {2});
+    addInts(graph, "n", {1}, true);
+    auto &test = addNode(graph, "Equal", "p", {"n", "n"});
+    (*test.mutable_attributes())["T"].set_type(3);
+    addNode(graph, "VarHandleOp", "v");
+    std::vector<std::string> merges, writer = {"v", "x"};
+    for (int i = 0; i < count; ++i) {
+      std::string number = std::to_string(i), read = "r" + number;
+      addNode(graph, "Switch", "s" + number, {"x", "p"});
+      addNode(graph, "ReadVariableOp", read, {"v", "^s" + number});
+      addNode(graph, "Add", "t" + number, {"s" + number + ":1", read});
+      merges.push_back("m" + number);
+      addNode(graph, "Merge", merges.back(), {"s" + number, "t" + number});
+      if (i != late)
+        writer.push_back("^" + read);
+    }
+    addNode(graph, "AssignAddVariableOp", "write", writer);
+    merges.push_back("^write");
+    addNode(graph, "AddN", "y", merges);
+    return importGraph(graph);
+  };
+  const char *what = "writes variable 'v' before it is read";
+  for (int late : {0, 199})
+    EXPECT_THAT(import(200, late), HasSubstr(what));
+  EXPECT_THAT(import(20000, -1), Not(HasSubstr(what)));
+}
+
 TEST(TensorFlowVariables, WrittenBehindACall) {
   SavedFiles files;
   Graph &graph = files.graph();
