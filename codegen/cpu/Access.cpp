@@ -283,6 +283,42 @@ Value *KernelEmitter::loadScalar(tile::LoadOp op, Value *address) {
 // Stores
 //===----------------------------------------------------------------------===//
 
+/// Whether a piece goes past the caches: a whole register of a result that is
+/// marked so.
+bool KernelEmitter::isStreamed(tile::StoreOp op, Value *value) {
+  auto buffer = llvm::dyn_cast<mlir::BlockArgument>(op.getBuffer());
+  return buffer &&
+         function.getArgAttr(buffer.getArgNumber(), tile::kStreamedAttr) &&
+         value->getType()->getPrimitiveSizeInBits() ==
+             uint64_t(lanes) * b.getFloatTy()->getPrimitiveSizeInBits();
+}
+
+/// Such a store needs an address that is a multiple of its size, which buffers
+/// of callers need not give.
+void KernelEmitter::storeStreamed(Value *value, Value *address,
+                                  llvm::Align align, llvm::MDNode *own) {
+  uint64_t bytes = value->getType()->getPrimitiveSizeInBits() / 8;
+  auto *past = llvm::BasicBlock::Create(context, "past", kernel);
+  auto *plain = llvm::BasicBlock::Create(context, "plain", kernel);
+  auto *next = llvm::BasicBlock::Create(context, "stored", kernel);
+  Value *rest =
+      b.CreateAnd(b.CreatePtrToInt(address, b.getInt64Ty()), i64(bytes - 1));
+  b.CreateCondBr(b.CreateICmpEQ(rest, i64(0)), past, plain);
+  b.SetInsertPoint(past);
+  llvm::StoreInst *store =
+      b.CreateAlignedStore(value, address, llvm::Align(bytes));
+  store->setMetadata(
+      llvm::LLVMContext::MD_nontemporal,
+      llvm::MDNode::get(context, llvm::ConstantAsMetadata::get(b.getInt32(1))));
+  withScopes(store, own, nullptr);
+  b.CreateBr(next);
+  b.SetInsertPoint(plain);
+  withScopes(b.CreateAlignedStore(value, address, align), own, nullptr);
+  b.CreateBr(next);
+  b.SetInsertPoint(next);
+  streams = true;
+}
+
 void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk,
                                Value *value, int64_t innermost) {
   PiecePlace at = place(AccessOp::get(op), innermost, row, chunk);
@@ -302,7 +338,10 @@ void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk,
     if (at.guard.scalar)
       address = b.CreateSelect(at.guard.scalar, address, dump());
     if (!mask) {
-      withScopes(b.CreateAlignedStore(value, address, align), own, nullptr);
+      if (isStreamed(op, value))
+        storeStreamed(value, address, align, own);
+      else
+        withScopes(b.CreateAlignedStore(value, address, align), own, nullptr);
       return;
     }
     llvm::SmallVector<Value *> parts =

@@ -1,6 +1,7 @@
 #include "codegen/cpu/KernelEmitter.h"
 #include "codegen/cpu/Target.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/IR/MDBuilder.h"
 
 using namespace charonia;
@@ -210,6 +211,9 @@ bool KernelEmitter::run() {
   instance->addIncoming(next, b.GetInsertBlock());
   b.CreateCondBr(b.CreateICmpSLT(next, end), body, exit);
   b.SetInsertPoint(exit);
+  // Nothing else orders what went past the caches before the kernel's end.
+  if (streams)
+    b.CreateIntrinsic(b.getVoidTy(), llvm::Intrinsic::x86_sse_sfence, {});
   b.CreateRetVoid();
 
   if (zeroBlock) {

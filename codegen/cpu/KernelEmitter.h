@@ -248,6 +248,9 @@ private:
   Value *loadScalar(tile::LoadOp op, Value *address);
   void storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value,
                   int64_t innermost = -1);
+  bool isStreamed(tile::StoreOp op, Value *value);
+  void storeStreamed(Value *value, Value *address, llvm::Align align,
+                     llvm::MDNode *own);
   void emitPrefetch(tile::PrefetchOp op);
 
   // Scans (Scan.cpp).
@@ -330,6 +333,7 @@ private:
   llvm::GlobalVariable *zeroBlock = nullptr;
   int64_t zeroBytes = 0;
   Value *dumpArea = nullptr;
+  bool streams = false; ///< Whether stores go past the caches.
   uint64_t scratchSize = 0;
   mlir::Operation *failedOp = nullptr;
   std::string failure;

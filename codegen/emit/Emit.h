@@ -24,6 +24,9 @@ struct EmitTarget {
   int64_t panelColumns = 32;
   /// CPU: what may be expected to stay in a core's own cache.
   int64_t cacheBytes = 1 << 20;
+  /// CPU: what a kernel may touch and still find in the caches of the chip when
+  /// it, or the next one, comes back to it.
+  int64_t sharedCacheBytes = 24 << 20;
   /// GPU: the chip.
   const GpuTarget *chip = nullptr;
   /// Products of f32 may run in tf32.

@@ -25,6 +25,8 @@ inline constexpr llvm::StringLiteral kKernelAttr = "tile.kernel";
 inline constexpr llvm::StringLiteral kGridAttr = "tile.grid";
 /// Integer attribute of an index argument: what divides its value.
 inline constexpr llvm::StringLiteral kDivisorAttr = "tile.divisor";
+/// Unit attribute of a buffer of results that a CPU writes past its caches.
+inline constexpr llvm::StringLiteral kStreamedAttr = "tile.streamed";
 /// Integer attribute of a GPU kernel: warps of a program instance.
 inline constexpr llvm::StringLiteral kWarpsAttr = "tile.warps";
 /// Integer attribute of a GPU kernel: stages of the K loop's pipeline.

@@ -76,6 +76,25 @@ TEST_P(CpuAccess, PaddingBeforeTheRow) {
          {{4 * 12}, {3 * 66}}, {4, 12}, 3, {"f32", "f64"});
 }
 
+// Past the caches where the address allows it, and as ever where it does not.
+TEST_P(CpuAccess, StreamedResults) {
+  auto image = compile(R"(
+func.func @copy(%x: !tile.buffer<f32>, %y: !tile.buffer<f32> {tile.streamed}) attributes {tile.kernel} {
+  %pid = tile.program_id : index
+  %a = tile.load %x[%pid] {map = affine_map<(d0)[s0] -> (s0 * 40 + d0)>, shape = affine_map<()[s0] -> (200)>, rank = 1 : i64, checks = array<i64>} : (!tile.buffer<f32>, index) -> tensor<40xf32>
+  tile.store %a, %y[%pid] {map = affine_map<(d0)[s0] -> (s0 * 40 + d0)>, shape = affine_map<()[s0] -> (200)>, rank = 1 : i64, checks = array<i64>} : tensor<40xf32>, !tile.buffer<f32>, index
+  return
+})");
+  ASSERT_TRUE(image);
+  for (size_t shift : {0, 1, 7, 16}) {
+    auto x = Buffer<float>::of(floats(200)), y = Buffer<float>(216);
+    image->run({x.data(), y.data() + shift}, {}, 0, 5);
+    for (size_t i = 0; i < 216; ++i)
+      EXPECT_EQ(y[i], i >= shift && i - shift < 200 ? x[i - shift] : 0) << i;
+    EXPECT_TRUE(y.intact());
+  }
+}
+
 TEST_P(CpuAccess, StridesAndReversal) {
   copy("2x19",
        {"(d0, d1)[s0] -> (d0, d1 * 3 + s0)", "()[s0] -> (2, 60)", "1", 2},

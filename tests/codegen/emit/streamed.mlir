@@ -1,0 +1,60 @@
+// RUN: charonia-opt %s -emit-tiles -split-input-file | FileCheck %s
+// A copy that no cache holds is written past them: 12 MB of 24. What is smaller is not, nor what is computed by a product.
+// CHECK-LABEL: func.func @copy
+// CHECK-SAME: %arg0: !tile.buffer<f32>, %arg1: !tile.buffer<f32> {tile.streamed})
+module {
+  func.func @main(%x: tensor<1024x3072xf32>) -> tensor<1024x3072xf32> {
+    %0 = graph.kernel "copy" (%x) : (tensor<1024x3072xf32>) -> tensor<1024x3072xf32> {
+    ^bb0(%a: tensor<1024x3072xf32>):
+      %1 = graph.abs %a : (tensor<1024x3072xf32>) -> tensor<1024x3072xf32>
+      graph.yield %1 : tensor<1024x3072xf32>
+    }
+    return %0 : tensor<1024x3072xf32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: func.func @small
+// CHECK-NOT: tile.streamed
+module {
+  func.func @main(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
+    %0 = graph.kernel "small" (%x) : (tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
+    ^bb0(%a: tensor<1024x1024xf32>):
+      %1 = graph.abs %a : (tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+      graph.yield %1 : tensor<1024x1024xf32>
+    }
+    return %0 : tensor<1024x1024xf32>
+  }
+}
+
+// -----
+
+// Sizes count as they are to be optimized for.
+// CHECK-LABEL: func.func @rows
+// CHECK-SAME: !tile.buffer<f32> {tile.streamed}
+module attributes {graph.symbols = [{name = "rows", min = 1, opt = 4096, max = 8192, divisor = 1}]} {
+  func.func @main(%x: tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>) -> tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>> {
+    %0 = graph.kernel "rows" (%x) : (tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>) -> tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>> {
+    ^bb0(%a: tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>):
+      %1 = graph.abs %a : (tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>) -> tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>
+      graph.yield %1 : tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>
+    }
+    return %0 : tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: func.func @product
+// CHECK-NOT: tile.streamed
+module {
+  func.func @main(%x: tensor<4096x64xf32>, %w: tensor<64x2048xf32>) -> tensor<4096x2048xf32> {
+    %0 = graph.kernel "product" (%x, %w) : (tensor<4096x64xf32>, tensor<64x2048xf32>) -> tensor<4096x2048xf32> {
+    ^bb0(%a: tensor<4096x64xf32>, %c: tensor<64x2048xf32>):
+      %1 = graph.matmul %a, %c : (tensor<4096x64xf32>, tensor<64x2048xf32>) -> tensor<4096x2048xf32>
+      graph.yield %1 : tensor<4096x2048xf32>
+    }
+    return %0 : tensor<4096x2048xf32>
+  }
+}
