@@ -43,9 +43,9 @@ struct ImportOptions {
   std::string weights;
   /// The same, read already.
   Replacements *replacements = nullptr;
-  /// Called with the name of each of the model's own nodes before it is
-  /// imported; may be empty.
-  std::function<void(const std::string &node)> progress;
+  /// Called with the name and the operator of each of the model's own nodes
+  /// before it is imported; may be empty.
+  std::function<void(const std::string &node, const std::string &op)> progress;
 };
 
 struct ImportResult {

@@ -195,7 +195,7 @@ bool GraphImporter::importNodes(Nodes &nodes,
     if (frame && failed(emitter.writeOut(1)))
       return false;
     if (!frame && progress)
-      progress(displayName(nodes[i]));
+      progress(displayName(nodes[i]), nodes[i].op_type());
     importNode(nodes[i], order.used, scope, frame);
   }
   return true;

@@ -79,7 +79,7 @@ public:
   bool hasErrors() const;
 
   /// As of ImportOptions.
-  std::function<void(const std::string &node)> progress;
+  std::function<void(const std::string &node, const std::string &op)> progress;
   Replacements *replacements = nullptr;
   /// Declared types by value, to be checked against what is found.
   std::unordered_map<std::string, const ::onnx::TypeProto *> declared;

@@ -401,7 +401,8 @@ void ProgramImporter::run() {
     if (!needed.contains(&node) || !computesTensors(node))
       continue;
     if (options.progress)
-      options.progress(node.module.empty() ? node.target : node.module);
+      options.progress(node.module.empty() ? node.target : node.module,
+                       node.target);
     importNode(node);
   }
   std::vector<Output> outputs = readOutputs();

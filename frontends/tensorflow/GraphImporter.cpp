@@ -245,7 +245,7 @@ bool GraphImporter::importBody(Scope &scope,
       return false;
     }
     if (progress)
-      progress(pathTo(scope.path, node.name()));
+      progress(pathTo(scope.path, node.name()), node.op());
     if (node.op() == "PlaceholderWithDefault" && !scope.parent)
       noteDefault(node);
     importNode(node, index, scope);

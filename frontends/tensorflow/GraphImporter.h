@@ -33,7 +33,7 @@ public:
                     const llvm::StringMap<Item> &fed);
 
   /// As of ImportOptions.
-  std::function<void(const std::string &node)> progress;
+  std::function<void(const std::string &node, const std::string &op)> progress;
 
 private:
   /// A body that is being imported.

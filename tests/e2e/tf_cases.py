@@ -108,6 +108,13 @@ def seldom_numbers(m, x, n):
     }  # fmt: skip
 
 
+@case(spec("x", None, 4), spec("y", None, 4), spec("rows", 3, dtype=BOOL), frozen=True, rows=[True, False, True])
+def chosen_rows(m, x, y, rows):
+    """A condition of one dimension chooses rows, not columns."""
+    return {"rows": raw.Select(condition=rows, x=x, y=y), "one": raw.Select(condition=rows[1], x=x, y=y),
+            "all": raw.Select(condition=x > y, x=x, y=y)}  # fmt: skip
+
+
 @case(spec("x", 3, 4), frozen=True)
 def growing_lists(m, x):
     rows = tf.TensorArray(F32, size=0, dynamic_size=True, element_shape=[4])

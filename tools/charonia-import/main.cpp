@@ -28,6 +28,10 @@ static cl::opt<bool> locations("locations",
 static cl::opt<bool> quiet("quiet",
                            cl::desc("Print no module, only diagnostics"));
 static cl::opt<bool>
+    nodes("nodes",
+          cl::desc("Print the operator and name of each node that is imported "
+                   "instead of the module"));
+static cl::opt<bool>
     listOperators("list-operators",
                   cl::desc("Print the ONNX operators that have a row"));
 
@@ -51,13 +55,17 @@ int main(int argc, char **argv) {
   options.signature = signature;
   options.inputs.assign(inputs.begin(), inputs.end());
   options.outputs.assign(outputs.begin(), outputs.end());
+  if (nodes)
+    options.progress = [](const std::string &node, const std::string &op) {
+      llvm::outs() << op << " " << node << "\n";
+    };
   mlir::MLIRContext context;
   frontend::ImportResult result =
       frontend::importModel(input, options, context);
   llvm::errs() << result.toString();
   if (!result.module)
     return 1;
-  if (quiet)
+  if (quiet || nodes)
     return 0;
   std::error_code error;
   llvm::ToolOutputFile file(output, error, llvm::sys::fs::OF_Text);

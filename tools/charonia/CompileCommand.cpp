@@ -216,7 +216,7 @@ private:
     options.inputs = command.inputs;
     options.outputs = command.outputs;
     options.weights = command.weights;
-    options.progress = [&](const std::string &node) {
+    options.progress = [&](const std::string &node, const std::string &) {
       activity.note("node '" + printable(node) + "'");
     };
     if (StringRef(command.model).ends_with(".mlir"))
