@@ -29,6 +29,8 @@ static const TensorList *listOf(Node &n, Emitter &e, unsigned count) {
 }
 /// The number of elements, operand `i`; where it is open, what to do about it.
 static llvm::FailureOr<int64_t> countOf(Node &n, Emitter &e, unsigned i) {
+  if (!n.has(i))
+    return n.constantInteger(i);
   auto known = e.evaluate(n.input(i));
   bool isOpen = known && known.elements->size() == 1 &&
                 known.elements->front() && !known.constants();

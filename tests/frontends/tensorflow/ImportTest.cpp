@@ -1,4 +1,5 @@
 // Models of TensorFlow: what is read, and what is refused in which words.
+#include "frontends/tensorflow/Node.h"
 #include "tests/frontends/tensorflow/Import.h"
 
 using namespace charonia;
@@ -521,6 +522,35 @@ TEST(TensorFlowGraph, RowsGoOnBehindABadAttribute) {
   (*conv.mutable_attributes())["strides"].set_text("");
   EXPECT_THAT(importGraph(graph),
               HasSubstr("attribute 'strides' is of another kind"));
+}
+
+TEST(TensorFlowGraph, ListsAndVariablesWhereTensorsBelong) {
+  // Each row with each operand in turn a list or a variable, others tensors.
+  for (const tf::Row &row : tf::allRows())
+    for (int count = 1; count <= 4; ++count)
+      for (int other = 0; other < count; ++other)
+        for (const char *what : {"list", "variable"}) {
+          Graph graph;
+          addInput(graph, "x", {2, 3});
+          addInts(graph, "n", {1}, true);
+          auto &list = addNode(graph, "TensorListReserve", "list", {"n", "n"});
+          (*list.mutable_attributes())["element_dtype"].set_type(1);
+          addNode(graph, "VarHandleOp", "variable");
+          std::vector<std::string> inputs(count, count == 4 ? "x" : "n");
+          inputs[0] = "x";
+          inputs[other] = what;
+          addNode(graph, row.op, "y", inputs);
+          SCOPED_TRACE(std::string(row.op) + ", operand " +
+                       std::to_string(other) + " of " + std::to_string(count));
+          std::string text = importGraph(graph);
+          EXPECT_FALSE(text.empty());
+        }
+  Graph graph;
+  addInts(graph, "n", {1}, true);
+  addNode(graph, "TensorListReserve", "list", {"n", "n"});
+  addNode(graph, "TensorArrayV3", "y", {"list"});
+  EXPECT_THAT(importGraph(graph),
+              AllOf(HasSubstr("'y' (TensorArrayV3)"), HasSubstr("missing")));
 }
 
 TEST(TensorFlowGraph, FunctionsByTheirOwnNames) {
