@@ -78,6 +78,8 @@ public:
     FailureOr<std::vector<TargetGroup>> groups = groupTargets();
     if (failed(groups) || failed(checkStage()))
       return failure();
+    if (failed(readTuning()))
+      return failure();
     FailureOr<Signature> signature = makeSignature(main);
     if (failed(signature))
       return failure();
@@ -165,6 +167,24 @@ private:
       return success();
     return error() << "unknown stage '" << options.stopAfter
                    << "'; the stages are " << llvm::join(names, ", ");
+  }
+
+  bool tunes() const { return options.timer || !options.tuningCache.empty(); }
+
+  LogicalResult readTuning() {
+    if (options.tuningCache.empty())
+      return success();
+    Result<TuningCache> read = TuningCache::read(options.tuningCache);
+    if (!read) {
+      InFlightDiagnostic diagnostic = error();
+      diagnostic << "the tuning cache " << read.status().message();
+      diagnostic.attachNote() << "remedy: name another file with "
+                                 "--tuning-cache, or remove this one to "
+                                 "measure anew";
+      return failure();
+    }
+    tuning = *std::move(read);
+    return success();
   }
 
   bool stopsAfter(StringRef stage, Operation *op) {
@@ -317,6 +337,8 @@ private:
     };
     std::vector<CompiledKernel> first;
     for (auto &backend : variants) {
+      if (tunes() && failed(tune(kernels, programs, *backend, program, entry)))
+        return failure();
       progress("kernels for " + backend->arch());
       kernelOptions.progress = [&](unsigned done, unsigned total) {
         progress("kernels for " + backend->arch(), done, total);
@@ -339,11 +361,55 @@ private:
       }
       program.variants.push_back(
           makeVariant(*backend, program, *compiled, addImage, addText));
+      if (tunes())
+        forgetSchedules(kernels, entry.tuning.back());
       entry.archs.push_back(backend->arch());
     }
     writer.addSection(engine::SectionKind::Code, device + ".code",
                       code.bytes());
     return success();
+  }
+
+  /// Chooses the schedules of the kernels by the tuning cache and measurements,
+  /// and notes them in the engine.
+  LogicalResult tune(KernelSet &kernels, TilePrograms &programs,
+                     Backend &backend, const engine::Program &program,
+                     ProgramReport &entry) {
+    std::string doing = "tuning for " + backend.arch();
+    progress(doing);
+    TuningOptions own;
+    own.timer = options.timer;
+    own.seconds = options.tuningSeconds;
+    own.kernelCache = &cache;
+    own.activity = options.activity;
+    own.keep = [&] {
+      return options.tuningCache.empty() ? Status::ok()
+                                         : tuning.write(options.tuningCache);
+    };
+    own.progress = [&](unsigned done, unsigned total) {
+      progress(doing, done, total);
+    };
+    SmallVector<unsigned> launches(kernels.size());
+    for (const engine::Step &step : program.steps)
+      if (step.kind == engine::Step::Kind::Launch)
+        ++launches[step.kernel];
+    FailureOr<TuningReport> tuned =
+        tuneKernels(kernels, launches, programs, backend, tuning, own);
+    if (failed(tuned))
+      return failure();
+    for (auto [i, found] : llvm::enumerate(tuned->entries))
+      if (found)
+        manifest.build.notes.emplace_back(tuningNote(backend.arch(), i),
+                                          describe(*found));
+    entry.tuning.push_back(std::move(*tuned));
+    return success();
+  }
+
+  /// Those of one variant are not those of the next.
+  static void forgetSchedules(KernelSet &kernels, const TuningReport &tuned) {
+    for (auto [i, entry] : llvm::enumerate(tuned.entries))
+      if (entry)
+        kernels.get(i).removeScheduleAttr();
   }
 
   /// "cpu", "sm_90a-cuda".
@@ -482,6 +548,7 @@ private:
   ModuleOp module;
   const CompileOptions &options;
   KernelCache cache;
+  TuningCache tuning;
   StageDump dump;
   func::FuncOp main;
   SmallVector<int64_t> optimum;

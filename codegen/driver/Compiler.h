@@ -4,6 +4,7 @@
 
 #include "charonia/types.h"
 #include "codegen/driver/Activity.h"
+#include "codegen/driver/Tuner.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "runtime/engine/Engine.h"
 #include "llvm/Support/raw_ostream.h"
@@ -21,6 +22,14 @@ struct CompileOptions {
   std::string precision = "fp32";
   /// Folder of the kernel cache; empty: none.
   std::string cacheDir;
+  /// Measures schedules where the tuning cache has none; null: the rest is as
+  /// the cost model has it.
+  KernelTimer *timer = nullptr;
+  /// After so long no further kernel is measured; nothing: all are.
+  std::optional<double> tuningSeconds;
+  /// File of the tuning cache, written after each kernel that was measured;
+  /// empty: none.
+  std::string tuningCache;
   /// Folder for the module after each stage and for the kernels' code; empty:
   /// none.
   std::string dumpDir;
@@ -50,6 +59,8 @@ struct ProgramReport {
   uint64_t weightBytes = 0;
   /// Of the arena, at the optimal values of the shape symbols.
   uint64_t arenaPeak = 0, arenaLowerBound = 0;
+  /// Of each variant, where there is a timer or a tuning cache.
+  std::vector<TuningReport> tuning;
 };
 
 struct CompileReport {

@@ -1,9 +1,9 @@
 #include "codegen/driver/CutWork.h"
 #include "codegen/driver/Convert.h"
+#include "codegen/driver/Silence.h"
 #include "graph/analysis/VerifyKernel.h"
 #include "graph/analysis/Weights.h"
 #include "mlir/IR/Threading.h"
-#include <thread>
 
 using namespace mlir;
 
@@ -17,19 +17,6 @@ bool repeatsWork(const TileWork &done, const TileWork &needed) {
 }
 
 namespace {
-
-/// Keeps what this thread reports to itself: of a cut that is tried, an error
-/// means that it is none.
-class Silence {
-public:
-  explicit Silence(MLIRContext *context)
-      : handler(context, [own = std::this_thread::get_id()](Diagnostic &) {
-          return success(std::this_thread::get_id() == own);
-        }) {}
-
-private:
-  ScopedDiagnosticHandler handler;
-};
 
 class Cutter {
 public:

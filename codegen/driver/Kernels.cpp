@@ -173,6 +173,13 @@ FailureOr<TileProgram> TilePrograms::take(const KernelSet &kernels,
   return makeTileProgram(kernels.get(number), backend);
 }
 
+void TilePrograms::forget(const KernelSet &kernels, unsigned number,
+                          const Backend &backend) {
+  std::string key = keyOf(kernels, number, backend);
+  std::lock_guard lock(mutex);
+  programs.erase(key);
+}
+
 std::string dumpFolder(StringRef folder, unsigned number,
                        graph::KernelOp kernel) {
   SmallString<128> path(folder);
@@ -197,24 +204,13 @@ static SmallVector<unsigned> independentArguments(func::FuncOp function) {
   return found.takeVector();
 }
 
-static FailureOr<CompiledKernel> compileKernel(const KernelSet &kernels,
-                                               unsigned number,
-                                               Backend &backend,
-                                               const KernelOptions &options) {
-  graph::KernelOp kernel = kernels.get(number);
-  Activity::Kernel working(options.activity,
-                           kernel.getSymName().str() + " for " + backend.arch(),
-                           nodeNames(kernel.getLoc()));
-  FailureOr<TileProgram> made =
-      options.programs ? options.programs->take(kernels, number, backend)
-                       : makeTileProgram(kernel, backend);
-  if (failed(made))
-    return failure();
-  func::FuncOp function = made->function();
-  std::string program = print(*made->module);
-  std::string dumpDir;
-  if (!options.dumpDir.empty()) {
-    dumpDir = dumpFolder(options.dumpDir, number, kernel);
+FailureOr<CompiledKernel> compileProgram(graph::KernelOp kernel,
+                                         const TileProgram &made,
+                                         Backend &backend, KernelCache *cache,
+                                         const std::string &dumpDir) {
+  func::FuncOp function = made.function();
+  std::string program = print(*made.module);
+  if (!dumpDir.empty()) {
     llvm::sys::fs::create_directories(dumpDir);
     writeFile(dumpDir + "/graph.mlir",
               print(kernel->getParentOfType<ModuleOp>()));
@@ -233,7 +229,7 @@ static FailureOr<CompiledKernel> compileKernel(const KernelSet &kernels,
                             map.getValue().getResults().end());
   compiled.independent = independentArguments(function);
   compiled.sizes = sizesOf(kernel);
-  compiled.work = made->work;
+  compiled.work = made.work;
   compiled.needed = neededWork(kernel, compiled.sizes);
   FailureOr<emit::Schedule> schedule =
       emit::scheduleOf(kernel, backend.emitTarget());
@@ -242,9 +238,9 @@ static FailureOr<CompiledKernel> compileKernel(const KernelSet &kernels,
   compiled.tiled = tiledWork(kernel, compiled.sizes, *schedule);
   std::string key;
   // Dumps are wanted of the whole way, so nothing is taken from the cache.
-  if (options.cache && dumpDir.empty()) {
-    key = options.cache->key(program, backend.fingerprint());
-    if (std::optional<KernelBinary> known = options.cache->lookup(key)) {
+  if (cache && dumpDir.empty()) {
+    key = cache->key(program, backend.fingerprint());
+    if (std::optional<KernelBinary> known = cache->lookup(key)) {
       compiled.binary = std::move(*known);
       compiled.cached = true;
       return compiled;
@@ -255,8 +251,27 @@ static FailureOr<CompiledKernel> compileKernel(const KernelSet &kernels,
     return failure();
   compiled.binary = std::move(*binary);
   if (!key.empty())
-    options.cache->insert(key, compiled.binary);
+    cache->insert(key, compiled.binary);
   return compiled;
+}
+
+static FailureOr<CompiledKernel> compileKernel(const KernelSet &kernels,
+                                               unsigned number,
+                                               Backend &backend,
+                                               const KernelOptions &options) {
+  graph::KernelOp kernel = kernels.get(number);
+  Activity::Kernel working(options.activity,
+                           kernel.getSymName().str() + " for " + backend.arch(),
+                           nodeNames(kernel.getLoc()));
+  FailureOr<TileProgram> made =
+      options.programs ? options.programs->take(kernels, number, backend)
+                       : makeTileProgram(kernel, backend);
+  if (failed(made))
+    return failure();
+  std::string dumpDir = options.dumpDir.empty()
+                            ? std::string()
+                            : dumpFolder(options.dumpDir, number, kernel);
+  return compileProgram(kernel, *made, backend, options.cache, dumpDir);
 }
 
 FailureOr<std::vector<CompiledKernel>>

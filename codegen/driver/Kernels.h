@@ -71,6 +71,8 @@ public:
   /// kept; else a new one. From any thread.
   mlir::FailureOr<TileProgram> take(const KernelSet &kernels, unsigned number,
                                     const Backend &backend);
+  void forget(const KernelSet &kernels, unsigned number,
+              const Backend &backend);
 
 private:
   /// More than models have; of a model that has more, some are written twice.
@@ -98,6 +100,14 @@ struct CompiledKernel {
   /// operators ask for, by themselves and in tiles of its schedule.
   TileWork work, needed, tiled;
 };
+
+/// Compiles the tile program of a kernel, or takes it from the cache (null:
+/// none). `dumpDir`: folder for what it is made of; empty: none.
+mlir::FailureOr<CompiledKernel> compileProgram(graph::KernelOp kernel,
+                                               const TileProgram &program,
+                                               Backend &backend,
+                                               KernelCache *cache,
+                                               const std::string &dumpDir = {});
 
 struct KernelOptions {
   /// Null: no cache.

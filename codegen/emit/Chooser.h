@@ -6,22 +6,40 @@
 #include "codegen/emit/KernelShape.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace charonia::emit {
+
+/// A tile of at most `most` that cuts `extent` into equal parts.
+inline int64_t evenTile(int64_t extent, int64_t most) {
+  if (extent <= most)
+    return std::max<int64_t>(extent, 1);
+  return llvm::divideCeil(extent, llvm::divideCeil(extent, most));
+}
 
 /// Tiles for each form of kernel.
 class Chooser {
 public:
-  Chooser(const KernelShape &k, const EmitTarget &t)
-      : k(k), t(t), cpu(t.kind == EmitTarget::Kind::Cpu) {
+  /// `alternative`: which of the tiles that the cost model ranks; 0: its
+  /// choice.
+  Chooser(const KernelShape &k, const EmitTarget &t, unsigned alternative = 0)
+      : k(k), t(t), cpu(t.kind == EmitTarget::Kind::Cpu),
+        alternative(alternative) {
     for (unsigned d = 0; d < k.root.size(); ++d)
       if (graph::constantOf(k.root[d]) != 1)
         all.push_back(d);
   }
 
   Schedule run();
+  /// After run(): how many there are to choose from.
+  unsigned alternatives() const { return numAlternatives; }
 
 private:
+  /// The one that is asked for. Once in a run.
+  template <typename T> T choose(const std::vector<T> &ranked) {
+    numAlternatives = ranked.size();
+    return ranked[std::min<size_t>(alternative, ranked.size() - 1)];
+  }
   bool hasKind(graph::DimKind kind) {
     return llvm::is_contained(k.kinds, kind);
   }
@@ -78,13 +96,28 @@ private:
                  int64_t batch);
   /// Rows of a tile and keys of a step, as measured on an H200 (mma.sync:
   /// scripts/gpu_kernels.py --problems; wgmma: docs/performance.md).
-  int64_t gpuAttention(int64_t rows, int64_t n, int64_t batch);
+  struct AttentionTile {
+    int64_t rows, keys, residents = 1;
+    bool operator==(const AttentionTile &) const = default;
+  };
+  std::vector<AttentionTile> gpuAttention(int64_t rows, int64_t n,
+                                          int64_t batch);
   /// The longest rows of as many heads as have their keys and values in the
   /// second-level cache together. Measured on an H200: 2048 keys of 32 heads
   /// 42 us, head after head 56.
   void longestFirst(int64_t n, int64_t batch);
+  struct CpuTile {
+    int64_t rows, columns;
+    /// All columns for each tile of rows, else all rows for each of columns, or
+    /// as many of their tiles as `run` says.
+    bool rowsFirst;
+    int64_t run = 0;
+    bool operator==(const CpuTile &) const = default;
+  };
   /// As many accumulators as registers allow beside a row of the right operand
   /// and the broadcast element.
+  std::vector<CpuTile> cpuTiles(llvm::ArrayRef<unsigned> row,
+                                llvm::ArrayRef<unsigned> column);
   void cpuProduct(llvm::ArrayRef<unsigned> row,
                   llvm::ArrayRef<unsigned> column);
   /// One row, or one column, is no product of tiles: each instance adds up a
@@ -102,6 +135,7 @@ private:
   const KernelShape &k;
   const EmitTarget &t;
   bool cpu;
+  unsigned alternative, numAlternatives = 1;
   llvm::SmallVector<unsigned> all; // dimensions of extent other than 1
   Schedule s;
 };

@@ -1,4 +1,5 @@
 #include "codegen/emit/GpuTiles.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <limits>
@@ -152,7 +153,15 @@ static bool fitsRun(GpuTile &tile, int64_t run) {
   return tile.n >= fewest;
 }
 
-GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
+/// Whether two tiles are one (short sums make long steps short), or are across
+/// and cut the rows into as many, in another width.
+static bool isRepeated(const GpuDot &dot, const GpuTile &a, const GpuTile &b) {
+  bool isNeighbour = a.swap && b.swap && a.m == b.m && a.splits == b.splits &&
+                     ceilDiv(dot.m, a.n) == ceilDiv(dot.m, b.n);
+  return a == b || isNeighbour;
+}
+
+std::vector<GpuTile> charonia::emit::rankGpuTiles(const GpuDot &dot) {
   // K is for 16-bit elements; longer ones take as many bytes.
   static constexpr GpuTile tensor[] = {
       {16, 32, 64, 2, 4},   {16, 64, 64, 4, 4},  {16, 32, 128, 2, 4},
@@ -174,8 +183,7 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
       {16, 32, 32, 1, 3},  {32, 32, 32, 2, 3},  {32, 64, 32, 2, 3},
       {64, 32, 32, 2, 3},  {64, 64, 32, 4, 3},  {64, 128, 32, 4, 3},
       {128, 64, 32, 4, 3}, {128, 128, 32, 8, 3}};
-  GpuTile best{};
-  double least = std::numeric_limits<double>::infinity();
+  std::vector<std::pair<double, GpuTile>> ranked;
   auto consider = [&](GpuTile tile) {
     if (!fitsRun(tile, dot.columnRun))
       return;
@@ -185,9 +193,8 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
     // problem, is mostly empty.
     while (tile.k > 16 && tile.k >= 2 * dot.k)
       tile.k /= 2;
-    bool first = best.m == 0;
-    if (!first && ((tile.m > 16 && tile.m >= 2 * sides.m) ||
-                   (tile.n > 32 && tile.n >= 2 * sides.n)))
+    if (!ranked.empty() && ((tile.m > 16 && tile.m >= 2 * sides.m) ||
+                            (tile.n > 32 && tile.n >= 2 * sides.n)))
       return;
     // Where tiles are fewer than multiprocessors, several share one, with two
     // steps each at least.
@@ -201,32 +208,44 @@ GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
            (!tile.swap && !llvm::isPowerOf2_64(tile.n))))
         break;
       tile.splits = splits;
-      double time =
-          estimate(dot, tile) *
-          handicapOf(tile, /*isQueue=*/tiles > 3 * dot.chip->multiprocessors);
-      if (time < least) {
-        least = time;
-        best = tile;
-      }
+      ranked.push_back({estimate(dot, tile) *
+                            handicapOf(tile, /*isQueue=*/tiles >
+                                                 3 * dot.chip->multiprocessors),
+                        tile});
     }
-  };
-  auto chooseOfAllColumns = [&] {
-    GpuDot all = dot;
-    all.columnRun = 0;
-    return chooseGpuTile(all);
   };
   if (!dot.tensorCores) {
     for (const GpuTile &tile : multiply)
       consider(tile);
-    return best.m ? best : chooseOfAllColumns();
+  } else {
+    for (const GpuTile &tile : tensor)
+      consider(tile);
+    auto ofWarpgroups = [&](const GpuTile &tile) {
+      return instructionOf(dot, tile).form ==
+             DotInstruction::Form::WarpgroupMma;
+    };
+    for (const GpuTile &tile : warpgroup)
+      if (ofWarpgroups(tile))
+        consider(tile);
+    for (const GpuTile &tile : tilesAcross(dot))
+      if (ofWarpgroups(tile))
+        consider(tile);
   }
-  for (const GpuTile &tile : tensor)
-    consider(tile);
-  for (const GpuTile &tile : warpgroup)
-    if (instructionOf(dot, tile).form == DotInstruction::Form::WarpgroupMma)
-      consider(tile);
-  for (const GpuTile &tile : tilesAcross(dot))
-    if (instructionOf(dot, tile).form == DotInstruction::Form::WarpgroupMma)
-      consider(tile);
-  return best.m ? best : chooseOfAllColumns();
+  if (ranked.empty()) {
+    GpuDot all = dot;
+    all.columnRun = 0;
+    return rankGpuTiles(all);
+  }
+  llvm::stable_sort(ranked, llvm::less_first());
+  std::vector<GpuTile> tiles;
+  for (const auto &[time, tile] : ranked)
+    if (llvm::none_of(tiles, [&, tile = tile](const GpuTile &better) {
+          return isRepeated(dot, better, tile);
+        }))
+      tiles.push_back(tile);
+  return tiles;
+}
+
+GpuTile charonia::emit::chooseGpuTile(const GpuDot &dot) {
+  return rankGpuTiles(dot).front();
 }

@@ -19,6 +19,7 @@
 
 #include "codegen/target/GpuTarget.h"
 #include <utility>
+#include <vector>
 
 namespace charonia::emit {
 
@@ -29,6 +30,7 @@ struct GpuTile {
   int64_t m, n, k, warps, stages, splits = 1;
   /// m are columns of the product and n its rows (Schedule::swap).
   bool swap = false;
+  bool operator==(const GpuTile &) const = default;
 };
 
 struct GpuDot {
@@ -53,7 +55,11 @@ struct GpuDot {
 /// Expected microseconds.
 double estimate(const GpuDot &dot, const GpuTile &tile);
 
-/// The tile of the least estimate.
+/// The tiles for a product, with each number of parts: first what takes least
+/// by the estimate and by how far it errs for such tiles, as measured. Of
+/// neighbouring widths across that make as many tiles just the best is there.
+std::vector<GpuTile> rankGpuTiles(const GpuDot &dot);
+/// The first of them.
 GpuTile chooseGpuTile(const GpuDot &dot);
 
 } // namespace charonia::emit

@@ -50,7 +50,10 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
                         int64_t batch) {
   int64_t n = product(k, column), bm = cpu ? t.vectorElements : 64;
   if (!cpu && k.elementBits == 16) {
-    bm = gpuAttention(product(k, row), n, batch);
+    AttentionTile tile = choose(gpuAttention(product(k, row), n, batch));
+    bm = tile.rows;
+    s.keyTile = tile.keys;
+    s.residents = tile.residents;
     s.warps = bm / 16;
     s.stages = 2;
   } else {
@@ -63,7 +66,8 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
     longestFirst(n, batch);
 }
 
-int64_t Chooser::gpuAttention(int64_t rows, int64_t n, int64_t batch) {
+std::vector<Chooser::AttentionTile>
+Chooser::gpuAttention(int64_t rows, int64_t n, int64_t batch) {
   auto tiles = [&](int64_t bm) -> int64_t {
     return llvm::divideCeil(rows, bm) * batch;
   };
@@ -74,19 +78,33 @@ int64_t Chooser::gpuAttention(int64_t rows, int64_t n, int64_t batch) {
   int64_t width = llvm::bit_ceil<uint64_t>(n);
   bool isAsync = t.chip->dotFor(16, 64, width, width, 4, false).form ==
                  DotInstruction::Form::WarpgroupMma;
+  AttentionTile chosen;
   if (!isAsync || (few && keys <= 256)) {
     // Few instances are better short, and long steps over the keys pay while
     // the scores fit into registers.
-    s.keyTile = n <= 128 ? 128 : 64;
-    return few ? 32 : tiles(64) > 8 * chips ? 128 : 64;
+    chosen = {few ? 32 : tiles(64) > 8 * chips ? 128 : 64, n <= 128 ? 128 : 64};
+  } else {
+    // Instances of a multiprocessor run their products under each other's
+    // arithmetic. Wide rows leave registers for two of 128 rows and steps of 64
+    // keys, which read keys and values half as often as more of 64 rows would.
+    bool tall = n > 64 && n <= 128 && tiles(128) >= chips;
+    chosen = {tall ? 128 : 64,
+              n > 64 || (k.growsByRow && keys <= 512) ? 64 : 128,
+              n > 128 ? 1
+              : tall  ? 2
+                      : 3};
   }
-  // Instances of a multiprocessor run their products under each other's
-  // arithmetic. Wide rows leave registers for two of 128 rows and steps of 64
-  // keys, which read keys and values half as often as more of 64 rows would.
-  s.keyTile = n > 64 || (k.growsByRow && keys <= 512) ? 64 : 128;
-  bool tall = n > 64 && n <= 128 && tiles(128) >= chips;
-  s.residents = n > 128 ? 1 : tall ? 2 : 3;
-  return tall ? 128 : 64;
+  std::vector<AttentionTile> ranked{chosen};
+  for (int64_t bm : {64, 128, 32})
+    for (int64_t step : {64, 128}) {
+      AttentionTile tile{bm, step};
+      if (isAsync && bm >= 64 && n <= 128)
+        tile.residents = bm == 64 ? 3 : 2;
+      bool isEmpty = (bm > 32 && bm >= 2 * rows) || (step > 64 && step > keys);
+      if (!isEmpty && tile != chosen)
+        ranked.push_back(tile);
+    }
+  return ranked;
 }
 
 void Chooser::longestFirst(int64_t n, int64_t batch) {
@@ -98,35 +116,61 @@ void Chooser::longestFirst(int64_t n, int64_t batch) {
   s.section = heads < batch ? heads : 0;
 }
 
-void Chooser::cpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
+std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
+                                                ArrayRef<unsigned> column) {
   int64_t m = product(k, row), n = product(k, column), v = t.vectorElements;
   int64_t bn = std::min(n, 2 * v);
   // Columns of one group only, if they fill a good part of a register.
   if (k.columnRun >= v / 4)
     for (bn = std::min(bn, k.columnRun); k.columnRun % bn != 0;)
       --bn;
-  int64_t used = llvm::divideCeil(bn, v);
-  int64_t most = (t.vectorRegisters - used - 1) / used;
-  most = std::min<int64_t>(most, t.vectorRegisters >= 32 ? 14 : 6);
+  auto mostRows = [&](int64_t used) {
+    int64_t most = (t.vectorRegisters - used - 1) / used;
+    return std::min<int64_t>(most, t.vectorRegisters >= 32 ? 14 : 6);
+  };
+  int64_t used = llvm::divideCeil(bn, v), most = mostRows(used);
   int64_t bm = isStatic(row) || m > most ? rowTile(m, most, used)
                                          : std::min<int64_t>(most, 12);
   // What is reused should stay in the second-level cache: all columns for
   // each tile of rows where they fit, else all rows for each tile of columns,
   // or as many of them as fit.
-  unsigned c, r;
-  if (k.columnBytes <= t.cacheBytes) {
-    r = add(row, bm);
-    c = add(column, bn);
-  } else {
-    c = add(column, bn);
-    r = add(row, bm);
+  auto tileOf = [&](int64_t bm, int64_t bn, bool rowsFirst) {
+    CpuTile tile{bm, bn, rowsFirst};
     // Rows come from the third level fast enough to take twice the cache;
     // columns are read once more for every part of them.
     int64_t parts = llvm::divideCeil(k.rowBytes, 2 * t.cacheBytes),
             tiles = llvm::divideCeil(m, bm);
-    if (parts > 1 &&
+    if (!rowsFirst && parts > 1 &&
         k.rowBytes * int64_t(llvm::divideCeil(n, bn)) > k.columnBytes * parts)
-      s.run = llvm::divideCeil(tiles, std::min(parts, tiles));
+      tile.run = llvm::divideCeil(tiles, std::min(parts, tiles));
+    return tile;
+  };
+  bool rowsFirst = k.columnBytes <= t.cacheBytes;
+  std::vector<CpuTile> ranked;
+  auto add = [&](CpuTile tile) {
+    if (!llvm::is_contained(ranked, tile))
+      ranked.push_back(tile);
+  };
+  add(tileOf(bm, bn, rowsFirst));
+  add(tileOf(bm, bn, !rowsFirst));
+  if (m > most)
+    for (int64_t rows : {evenTile(m, most), most, most - 2, most / 2})
+      add(tileOf(rows, bn, rowsFirst));
+  if (bn > v && (k.columnRun == 0 || k.columnRun % v == 0))
+    add(tileOf(std::min(m, mostRows(1)), v, rowsFirst));
+  return ranked;
+}
+
+void Chooser::cpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
+  CpuTile tile = choose(cpuTiles(row, column));
+  unsigned c, r;
+  if (tile.rowsFirst) {
+    r = add(row, tile.rows);
+    c = add(column, tile.columns);
+  } else {
+    c = add(column, tile.columns);
+    r = add(row, tile.rows);
+    s.run = tile.run;
   }
   s.axes = tiled({r, c});
   s.kTile = 8;
@@ -153,7 +197,7 @@ void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
   if (k.columnRun >= leastRun)
     dot.columnRun = k.columnRun;
   dot.chip = t.chip;
-  GpuTile chosen = chooseGpuTile(dot);
+  GpuTile chosen = choose(rankGpuTiles(dot));
   s.swap = chosen.swap;
   unsigned c = add(column, chosen.swap ? chosen.m : chosen.n),
            r = add(row, chosen.swap ? chosen.n : chosen.m),

@@ -26,17 +26,6 @@ EmitTarget EmitTarget::gpu(StringRef chip) {
   return t;
 }
 
-namespace {
-
-/// A tile of at most `most` that cuts `extent` into equal parts.
-int64_t evenTile(int64_t extent, int64_t most) {
-  if (extent <= most)
-    return std::max<int64_t>(extent, 1);
-  return llvm::divideCeil(extent, llvm::divideCeil(extent, most));
-}
-
-} // namespace
-
 Schedule Chooser::run() {
   if (k.role == OpRole::Ordered)
     ordered();
@@ -267,6 +256,20 @@ graph::GraphOpInterface emit::orderedOf(graph::KernelOp kernel) {
 Schedule emit::chooseSchedule(graph::KernelOp kernel,
                               const EmitTarget &target) {
   return Chooser(inspect(kernel, target), target).run();
+}
+
+std::vector<Schedule> emit::candidateSchedules(graph::KernelOp kernel,
+                                               const EmitTarget &target,
+                                               unsigned most) {
+  KernelShape shape = inspect(kernel, target);
+  std::vector<Schedule> candidates;
+  unsigned alternatives = 1;
+  for (unsigned i = 0; i < std::min(alternatives, most); ++i) {
+    Chooser chooser(shape, target, i);
+    candidates.push_back(chooser.run());
+    alternatives = chooser.alternatives();
+  }
+  return candidates;
 }
 
 FailureOr<Schedule> emit::scheduleOf(graph::KernelOp kernel,

@@ -5,6 +5,7 @@
 
 #include "codegen/emit/Emit.h"
 #include "graph/ir/Dialect.h"
+#include <string>
 
 namespace charonia::emit {
 
@@ -50,6 +51,10 @@ struct Schedule {
   /// where the kernel has not just one product on tiles.
   int64_t splits = 1;
 
+  /// In words, without what is as in every schedule; other words for each:
+  /// "tiles 0.1:64 2:128/96, axes 0 1, k 64, warps 8, stages 6, across".
+  std::string text() const;
+
   /// To and from the attribute `schedule` of a kernel.
   mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context) const;
   static mlir::FailureOr<Schedule> fromAttribute(mlir::DictionaryAttr attribute,
@@ -66,6 +71,13 @@ graph::GraphOpInterface orderedOf(graph::KernelOp kernel);
 
 /// The cost model's choice for a kernel.
 Schedule chooseSchedule(graph::KernelOp kernel, const EmitTarget &target);
+
+/// The schedules between which the cost model decides, at most so many: its
+/// choice, then what it takes for worse and worse. Just the choice where a
+/// kernel has one form alone.
+std::vector<Schedule> candidateSchedules(graph::KernelOp kernel,
+                                         const EmitTarget &target,
+                                         unsigned most);
 
 /// The kernel's own schedule if it has one, else the cost model's. Fails with a
 /// diagnostic where its own is none.

@@ -1,10 +1,41 @@
-// Schedules as attributes.
+// Schedules as attributes and as text.
 #include "codegen/emit/Schedule.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLExtras.h"
+#include <tuple>
 
 using namespace mlir;
 using namespace charonia;
 using namespace charonia::emit;
+
+std::string Schedule::text() const {
+  std::string text = "tiles";
+  for (const Group &g : groups) {
+    text += " ";
+    for (auto [i, dim] : llvm::enumerate(g.dims))
+      text += (i ? "." : "") + std::to_string(dim);
+    text += ":" + std::to_string(g.tile);
+    if (g.own)
+      text += "/" + std::to_string(g.own);
+    if (g.sequential)
+      text += "*";
+  }
+  text += ", axes";
+  for (unsigned axis : axes)
+    text += " " + std::to_string(axis);
+  Schedule plain;
+  for (auto [name, value, usual] : {std::tuple("k", kTile, plain.kTile),
+                                    {"keys", keyTile, plain.keyTile},
+                                    {"warps", warps, plain.warps},
+                                    {"stages", stages, plain.stages},
+                                    {"residents", residents, plain.residents},
+                                    {"parts", splits, plain.splits},
+                                    {"run", run, plain.run},
+                                    {"section", section, plain.section}})
+    if (value != usual)
+      text += std::string(", ") + name + " " + std::to_string(value);
+  return text + (swap ? ", across" : "");
+}
 
 DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
   Builder b(context);

@@ -150,6 +150,24 @@ void addLimits(CLI::App &c, CompileCommand &options) {
       ->type_name("MB");
 }
 
+void addTuning(CLI::App &c, CompileCommand &options) {
+  c.add_flag("--tune{all}", options.tune,
+             "Measure on this machine's devices which of the cost model's "
+             "candidates products and attention are fastest with; "
+             "--tune=SECONDS starts no kernel after that")
+      ->check(check([](const std::string &text) {
+        std::string copy = text;
+        return text == "all" ? "" : seconds()(copy);
+      }));
+  c.add_option("--tuning-cache", options.tuningCache,
+               "What was measured, for compiles to come, also on machines "
+               "without the device; without --tune kernels that are not in it "
+               "are left to the cost model")
+      ->type_name("FILE")
+      ->default_str("none")
+      ->check(given());
+}
+
 CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
   CLI::App *c = app.add_subcommand("compile", "Compiles a model to an engine");
   c->add_option("model", options.model,
@@ -220,6 +238,7 @@ CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
       ->default_str("~/.cache/charonia")
       ->check(given());
   c->add_flag("--no-cache", options.noCache, "Compile every kernel anew");
+  addTuning(*c, options);
   addThreads(*c, options.threads, "Threads that compile, 1 to 1024; 0: all",
              "0");
   addStages(*c, options);

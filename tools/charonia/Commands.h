@@ -26,6 +26,9 @@ struct CompileCommand {
   std::string weights;
   std::string cacheDir;
   bool noCache = false;
+  /// Measure schedules: "all", or for so many seconds; empty: do not.
+  std::string tune;
+  std::string tuningCache; ///< Empty: none.
   std::string dumpDir, stopAfter, printKernel;
   unsigned threads = 0;
   bool quiet = false, verbose = false;

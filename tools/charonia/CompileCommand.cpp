@@ -10,6 +10,7 @@
 #include "runtime/engine/Format.h"
 #include "tools/charonia/Commands.h"
 #include "tools/charonia/Console.h"
+#include "tools/charonia/RuntimeTimer.h"
 #include "tools/charonia/Targets.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -19,6 +20,7 @@
 #include "llvm/Support/xxhash.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <unistd.h>
@@ -287,6 +289,14 @@ private:
       line.show({what.data(), what.size()}, done, total);
     };
     options.activity = &activity;
+    options.tuningCache = command.tuningCache;
+    std::unique_ptr<driver::KernelTimer> timer;
+    if (!command.tune.empty()) {
+      timer = makeRuntimeTimer();
+      options.timer = timer.get();
+      if (command.tune != "all")
+        options.tuningSeconds = std::strtod(command.tune.c_str(), nullptr);
+    }
     options.beforeCommit = [&] { watchdog->disarm(); };
     activity.enter("hashing the model");
     options.record.modelName = llvm::sys::path::filename(command.model).str();
@@ -315,6 +325,8 @@ private:
       printCost();
     if (failed(report))
       return Failed;
+    if (command.verbose)
+      printMeasured(*report);
     if (report->written && !command.quiet)
       print(*report);
     return Done;
@@ -332,6 +344,46 @@ private:
     list("slowest kernels", activity.slowestKernels());
   }
 
+  /// Every candidate of every kernel that was measured.
+  static void printMeasured(const driver::CompileReport &report) {
+    Table table({"us", "rank", "kernel", "schedule"});
+    bool any = false;
+    for (const driver::ProgramReport &program : report.programs)
+      for (const driver::TuningReport &tuning : program.tuning)
+        for (const driver::MeasuredKernel &kernel : tuning.measured)
+          for (const auto &candidate : kernel.candidates) {
+            any = true;
+            table.add({formatNumber(candidate.seconds * 1e6, 2),
+                       std::to_string(candidate.rank), printable(kernel.name),
+                       candidate.schedule});
+          }
+    if (any)
+      llvm::errs() << table.str();
+  }
+
+  static void printTuning(const std::string &arch,
+                          const driver::TuningReport &tuning) {
+    double gain = 0;
+    unsigned entries = 0, candidates = 0;
+    for (const auto &entry : tuning.entries)
+      if (entry) {
+        ++entries;
+        gain += std::log(double(entry->untunedNanoseconds) /
+                         double(entry->nanoseconds));
+      }
+    for (const driver::MeasuredKernel &kernel : tuning.measured)
+      candidates += kernel.candidates.size();
+    llvm::outs() << "tuned for " << arch << ": " << tuning.measured.size()
+                 << " kernels measured with " << candidates << " candidates in "
+                 << formatNumber(tuning.seconds, 1) << " s, " << tuning.known
+                 << " from the tuning cache, " << tuning.left
+                 << " left to the cost model";
+    if (entries)
+      llvm::outs() << "; they are " << formatNumber(std::exp(gain / entries), 3)
+                   << "x as fast as by the cost model (geometric mean)";
+    llvm::outs() << "\n";
+  }
+
   void print(const driver::CompileReport &report) {
     for (const driver::ProgramReport &program : report.programs) {
       llvm::outs() << deviceKindName(program.device) << " ("
@@ -342,6 +394,8 @@ private:
                    << formatBytes(program.weightBytes) << ", arena "
                    << formatBytes(program.arenaPeak) << " (at least "
                    << formatBytes(program.arenaLowerBound) << ")\n";
+      for (auto [arch, tuning] : llvm::zip(program.archs, program.tuning))
+        printTuning(arch, tuning);
     }
     uint64_t size = 0;
     if (!llvm::sys::fs::file_size(engine, size))

@@ -272,7 +272,21 @@ private:
                 "operations on elements and bytes loaded and stored: of a "
                 "launch, at the sizes to optimize for; needed: of its "
                 "operators, if each does its work once\n");
+    printTuning(program);
     return Status::ok();
+  }
+
+  /// What the compiler noted of kernels whose schedules were measured.
+  void printTuning(const engine::Program &program) const {
+    std::map<std::string, std::string> notes(manifest.build.notes.begin(),
+                                             manifest.build.notes.end());
+    for (const engine::Variant &variant : program.variants)
+      for (size_t i = 0; i < program.kernels.size(); ++i)
+        if (auto it = notes.find(variant.arch + ".tuned." + std::to_string(i));
+            it != notes.end())
+          std::printf("tuned for %s: %s, %s\n", printable(variant.arch).c_str(),
+                      printable(program.kernels[i].name).c_str(),
+                      printable(it->second).c_str());
   }
 
   Status printMemory(const engine::Program &program) const {

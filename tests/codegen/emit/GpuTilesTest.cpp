@@ -81,6 +81,25 @@ TEST(GpuTiles, TilesAreNotMostlyEmpty) {
         }
 }
 
+TEST(GpuTiles, TheChoiceIsTheFirstOfDistinctTiles) {
+  for (const char *chip : {"sm_80", "sm_90a"})
+    for (bool alongTerms : {false, true})
+      for (auto [m, n, k] : {std::tuple(128, 768, 768),
+                             {1568, 512, 4608},
+                             {8192, 8192, 8192},
+                             {7, 10, 64}}) {
+        GpuDot dot{m, n, k};
+        dot.alongTerms = alongTerms;
+        dot.chip = charonia::GpuTarget::get(chip);
+        std::vector<GpuTile> ranked = rankGpuTiles(dot);
+        ASSERT_FALSE(ranked.empty());
+        EXPECT_EQ(ranked.front(), chooseGpuTile(dot));
+        for (size_t i = 0; i < ranked.size(); ++i)
+          for (size_t j = 0; j < i; ++j)
+            EXPECT_NE(ranked[i], ranked[j]) << m << " " << chip;
+      }
+}
+
 TEST(GpuTiles, LongSumsOfFewTilesAreSplit) {
   // The last 3x3 convolutions of a ResNet: 7 x 7 x 512, K = 4608.
   GpuTile tile = chooseGpuTile({49, 512, 4608});
