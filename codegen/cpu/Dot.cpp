@@ -2,8 +2,10 @@
 // vectors and one element of the left side at a time, broadcast from memory,
 // into accumulators that stay in registers. So the left side wants to lie in
 // memory: a loaded tile is read where it lies, any other is put into the
-// scratch once.
+// scratch once. Integers of 16 bits are taken in pairs of neighbouring terms,
+// whose two products one instruction adds.
 #include "codegen/cpu/KernelEmitter.h"
+#include "llvm/IR/IntrinsicsX86.h"
 
 using namespace charonia;
 using namespace charonia::cpu;
@@ -51,9 +53,16 @@ std::optional<unsigned> KernelEmitter::axisInPlace(tile::LoadOp load) {
       !hasScalarSymbols(load))
     return std::nullopt;
   const AccessPlan &whole = plan(tile::AccessOp::get(load));
+  // Pairs of terms are read as one.
+  bool pairs = element.isInteger(16);
   for (unsigned axis : {1, 0})
-    if (offsetsAlong(whole.offset, axis, load.getType().getDimSize(axis),
-                     load.getContext()) &&
+    if (auto offsets =
+            offsetsAlong(whole.offset, axis, load.getType().getDimSize(axis),
+                         load.getContext());
+        offsets &&
+        (!pairs ||
+         (axis == 1 &&
+          llvm::equal(*offsets, llvm::seq<int64_t>(offsets->size())))) &&
         llvm::none_of(whole.checks, [&](const AccessPlan::Check &check) {
           return check.coordinate.isFunctionOfDim(axis);
         }))
@@ -162,6 +171,63 @@ Value *KernelEmitter::leftElement(const LeftSide &left, int64_t m, int64_t k) {
                     left.type);
 }
 
+/// The terms k and k + 1 of a row in one integer, the first in its low half;
+/// without `both`, the first and zero.
+Value *KernelEmitter::leftPair(const LeftSide &left, int64_t m, int64_t k,
+                               bool both) {
+  if (!both)
+    return b.CreateZExt(leftElement(left, m, k), b.getInt32Ty());
+  Value *address = b.CreateConstGEP1_64(b.getInt8Ty(), left.starts[m],
+                                        left.offsets[k] * left.bytes);
+  auto *load =
+      b.CreateAlignedLoad(b.getInt32Ty(), address, llvm::Align(left.bytes));
+  if (left.load)
+    if (llvm::MDNode *apart = noalias.lookup(left.load))
+      load->setMetadata(llvm::LLVMContext::MD_noalias, apart);
+  return load;
+}
+
+/// Rows k and k + 1 of the right side, or zeros for the second, as a pair in
+/// each column; four columns at least.
+Value *KernelEmitter::rightPairs(mlir::Value right, int64_t k, int64_t chunk,
+                                 bool both) {
+  Value *first = piece(right, k, chunk);
+  Value *second = both ? piece(right, k + 1, chunk)
+                       : llvm::Constant::getNullValue(first->getType());
+  constexpr int64_t fewest = 4;
+  int64_t width = geometry(right).width(chunk);
+  if (width == 1) {
+    auto *type = llvm::FixedVectorType::get(first->getType(), 1);
+    Value *none = llvm::PoisonValue::get(type);
+    first = b.CreateInsertElement(none, first, uint64_t(0));
+    second = b.CreateInsertElement(none, second, uint64_t(0));
+  }
+  llvm::SmallVector<int> pairs;
+  for (int64_t i = 0; i < std::max(width, fewest); ++i)
+    for (int64_t row : {0, 1})
+      pairs.push_back(i < width ? i + row * width : -1);
+  return b.CreateShuffleVector(first, second, pairs);
+}
+
+/// Sums of a row's products with pairs, for each column of `sum`.
+Value *KernelEmitter::addPairs(Value *sum, Value *left, Value *right) {
+  int64_t width =
+      llvm::cast<llvm::FixedVectorType>(right->getType())->getNumElements() / 2;
+  Value *a = b.CreateBitCast(splat(left, width), right->getType());
+  llvm::Intrinsic::ID id = width == 16
+                               ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
+                           : width == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                                        : llvm::Intrinsic::x86_sse2_pmadd_wd;
+  Value *products = b.CreateIntrinsic(
+      llvm::FixedVectorType::get(b.getInt32Ty(), width), id, {a, right});
+  auto *type = llvm::dyn_cast<llvm::FixedVectorType>(sum->getType());
+  if (!type)
+    products = lane(products, 0);
+  else if (type->getNumElements() != width)
+    products = lanesOf(products, 0, type->getNumElements());
+  return b.CreateAdd(sum, products);
+}
+
 void KernelEmitter::emitDot(tile::DotOp op) {
   mlir::Value right = op.getRhs(), result = op.getResult();
   Geometry rightShape = geometry(right), shape = geometry(result);
@@ -170,6 +236,7 @@ void KernelEmitter::emitDot(tile::DotOp op) {
   mlir::Type type =
       llvm::cast<mlir::RankedTensorType>(result.getType()).getElementType();
   bool isFloat = llvm::isa<mlir::FloatType>(type);
+  bool pairs = operandType.isInteger(16) && type.isInteger(32);
   int64_t depth = rightShape.rows, chunks = shape.chunks();
 
   prepareLeft(op.getLhs(), /*memoryMayChange=*/false);
@@ -198,16 +265,24 @@ void KernelEmitter::emitDot(tile::DotOp op) {
         sums.push_back(piece(op.getAccumulator(), m, c));
     if (blocks > 1)
       scopes.emplace_back();
-    for (int64_t k = 0; k < depth; ++k) {
+    for (int64_t k = 0; k < depth; k += pairs ? 2 : 1) {
+      bool both = k + 1 < depth;
       llvm::SmallVector<Value *> row;
       for (int64_t c = 0; c < chunks; ++c)
-        row.push_back(toAccumulator(piece(right, k, c), operandType, type));
+        row.push_back(
+            pairs ? rightPairs(right, k, c, both)
+                  : toAccumulator(piece(right, k, c), operandType, type));
       for (int64_t m = first; m < last; ++m) {
         Value *element =
-            toAccumulator(leftElement(left, m, k), left.type, type);
+            pairs ? leftPair(left, m, k, both)
+                  : toAccumulator(leftElement(left, m, k), left.type, type);
         for (int64_t c = 0; c < chunks; ++c) {
-          Value *a = splat(element, shape.width(c));
           Value *&sum = sums[(m - first) * chunks + c];
+          if (pairs) {
+            sum = addPairs(sum, element, row[c]);
+            continue;
+          }
+          Value *a = splat(element, shape.width(c));
           sum = isFloat ? b.CreateIntrinsic(llvm::Intrinsic::fma,
                                             {sum->getType()}, {a, row[c], sum})
                         : b.CreateAdd(sum, b.CreateMul(a, row[c]));

@@ -280,6 +280,9 @@ private:
   void emitDot(tile::DotOp op);
   LeftSide leftSide(mlir::Value tile);
   Value *leftElement(const LeftSide &left, int64_t m, int64_t k);
+  Value *leftPair(const LeftSide &left, int64_t m, int64_t k, bool both);
+  Value *rightPairs(mlir::Value right, int64_t k, int64_t chunk, bool both);
+  Value *addPairs(Value *sum, Value *left, Value *right);
   std::optional<unsigned> axisInPlace(tile::LoadOp load);
   void prepareLeft(mlir::Value tile, bool memoryMayChange);
   Value *toAccumulator(Value *value, mlir::Type from, mlir::Type to);

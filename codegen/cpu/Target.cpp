@@ -80,10 +80,12 @@ SmallVector<char, 0> charonia::cpu::emit(Module &module, TargetMachine &machine,
   // What TargetMachine::addPassesToEmitFile does, without the machine
   // scheduler: the emitter's order is meant, and the scheduler turns products
   // of more accumulators than registers into one chain of dependent operations
-  // after the other.
+  // after the other. Nor the combiner, which takes sums of integers apart into
+  // more than there are registers for.
   TargetPassConfig *config = machine.createPassConfig(passes);
   config->setDisableVerify(true);
   config->disablePass(&MachineSchedulerID);
+  config->disablePass(&MachineCombinerID);
   passes.add(config);
   auto *info = new MachineModuleInfoWrapperPass(&machine);
   passes.add(info);

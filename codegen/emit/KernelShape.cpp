@@ -101,6 +101,9 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
   Type element = getElementTypeOrSelf(op->getOperand(0).getType());
   if (element.isIntOrFloat())
     shape.elementBits = std::max<int64_t>(8, element.getIntOrFloatBitWidth());
+  // Integers have no products of their own on a GPU but those of 32 bits.
+  if (role == OpRole::Contraction && isa<IntegerType>(element))
+    shape.elementBits = std::max<int64_t>(32, shape.elementBits);
   if (std::optional<graph::Columns> columns = op.getColumns())
     readColumns(shape, op, *columns, symbols);
   if (auto emitting = dyn_cast<EmitOpInterface>(op.getOperation()))

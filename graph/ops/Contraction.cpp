@@ -13,6 +13,15 @@ static bool allSymbolic(std::optional<Location> location, ValueRange operands) {
   return true;
 }
 
+/// Element type of a sum of products: integers of 16 bits, as which those of 8
+/// without their zero points come, are summed in 32.
+static Type sumType(Value operand) {
+  Type element = getElementTypeOrSelf(operand);
+  return element.isSignlessInteger(16)
+             ? IntegerType::get(element.getContext(), 32)
+             : element;
+}
+
 // matmul
 
 CHARONIA_INFER(MatmulOp) {
@@ -36,7 +45,7 @@ CHARONIA_INFER(MatmulOp) {
     return fail("leading dimensions do not broadcast");
   batch->push_back(a[a.size() - 2]);
   batch->push_back(b.back());
-  types.push_back(makeType(*batch, getElementTypeOrSelf(operands[0])));
+  types.push_back(makeType(*batch, sumType(operands[0])));
   return success();
 }
 
@@ -109,7 +118,7 @@ CHARONIA_INFER(ConvOp) {
       return fail("the window is larger than the padded input");
     result[first + i] = extent;
   }
-  types.push_back(makeType(result, getElementTypeOrSelf(operands[0])));
+  types.push_back(makeType(result, sumType(operands[0])));
   return success();
 }
 

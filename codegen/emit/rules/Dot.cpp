@@ -22,11 +22,23 @@ std::optional<DotAxes> emit::classifyAxes(TileEmitter &e, const Demand &lhs,
   return axes;
 }
 
+/// The type of sums of products: integers of 16 bits are summed in 32.
+static Type sumType(TileEmitter &e, Type element) {
+  Type type = e.computeType(element);
+  return type.isInteger(16) ? e.b().getI32Type() : type;
+}
+
 /// Sums products element by element: right for every shape (single rows,
 /// grouped channels, depthwise).
 static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
                                      const DotProblem &p) {
-  Type type = e.computeType(p.element);
+  Type operandType = e.computeType(p.element), type = sumType(e, p.element);
+  auto widened = [&](Value x) -> Value {
+    if (type == operandType)
+      return x;
+    return arith::ExtSIOp::create(e.b(), e.loc(),
+                                  e.tileType(tile::shapeOf(x), type), x);
+  };
   AffineExpr count = graph::numElements(p.extents, e.context());
   ReductionOf sum{graph::ReduceKind::sum};
   // A long sum on a GPU waits for memory as often as it takes steps: few and
@@ -64,10 +76,12 @@ static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
             AffineExpr index) -> FailureOr<SmallVector<Value>> {
           Exprs k = outside;
           llvm::append_range(k, delinearize(index, inner));
-          FailureOr<Value> x = e.emitZeroOutside(p.lhs(axes, k), type);
+          FailureOr<Value> x = e.emitZeroOutside(p.lhs(axes, k), operandType);
           FailureOr<Value> y = e.emit(p.rhs(axes, k));
           if (failed(x) || failed(y))
             return failure();
+          x = widened(*x);
+          y = widened(*y);
           Value product =
               isa<FloatType>(type)
                   ? Value(arith::MulFOp::create(e.b(), e.loc(), *x, *y))
@@ -156,7 +170,10 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
   Exprs zeros(p.extents.size(), e.constant(0));
   std::optional<DotAxes> axes =
       classifyAxes(e, p.lhs(demand, zeros), p.rhs(demand, zeros), rank);
-  if (!axes || !isa<FloatType>(p.element))
+  // A CPU multiplies integers of 16 bits in pairs of terms.
+  bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu,
+       isFloat = isa<FloatType>(p.element);
+  if (!axes || (!isFloat && !(cpu && p.element.isSignlessInteger(16))))
     return emitProducts(e, demand, problem);
 
   // On a GPU one loop walks all of K, so that it can be pipelined. On a CPU the
@@ -164,7 +181,6 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
   // that addresses advance by constants inside; parts too short for a loop are
   // joined (the three channels of an image with the window's columns).
   constexpr int64_t longestUnrolled = 32;
-  bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu;
   Exprs outer, inner = p.extents;
   if (cpu) {
     int64_t joined = graph::constantOf(inner.back()).value_or(longestUnrolled);
@@ -196,7 +212,7 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
   for (const Guard &g : demand.guards)
     if (g.own && g.coordinate == e.axis(axes->column))
       columns = std::min(columns, graph::constantOf(g.extent).value_or(n));
-  Type accumulatorType = e.computeType(p.element);
+  Type accumulatorType = sumType(e, p.element);
   Value start = e.splat(0, accumulatorType, {m, n});
   Exprs k;
   std::function<FailureOr<SmallVector<Value>>(unsigned, ArrayRef<Value>)> walk =
@@ -223,7 +239,8 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
       return SmallVector<Value>{arith::AddFOp::create(b, loc, x[0], y[0])};
     };
     return loopInBlocks(
-        e, count, cpu ? longestChain / step : 0, carried, start, added,
+        e, count, cpu && isFloat ? longestChain / step : 0, carried, start,
+        added,
         [&](AffineExpr round,
             ArrayRef<Value> values) -> FailureOr<SmallVector<Value>> {
           AffineExpr counter = first + round;

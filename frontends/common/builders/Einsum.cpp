@@ -230,6 +230,8 @@ Term Einsum::multiply(Term a, Term b, const std::string &kept) {
   };
   Value product = e.op<graph::MatmulOp>(
       {matrix(a.value, rows, summed), matrix(b.value, summed, columns)});
+  if (product)
+    product = e.cast(product, elementOf(a.value));
   return {e.reshape(product, dims), batch + rows + columns};
 }
 

@@ -4,7 +4,7 @@ using namespace charonia;
 using namespace charonia::frontend;
 using mlir::Value;
 
-Value charonia::frontend::buildMatmul(Value lhs, Value rhs, Emitter &e) {
+Value charonia::frontend::buildProduct(Value lhs, Value rhs, Emitter &e) {
   if (!lhs || !rhs)
     return {};
   bool lhsVector = rankOf(lhs) == 1, rhsVector = rankOf(rhs) == 1;
@@ -22,6 +22,11 @@ Value charonia::frontend::buildMatmul(Value lhs, Value rhs, Emitter &e) {
   if (lhsVector)
     shape.erase(rhsVector ? shape.end() - 1 : shape.end() - 2);
   return e.reshape(result, shape);
+}
+
+Value charonia::frontend::buildMatmul(Value lhs, Value rhs, Emitter &e) {
+  Value result = buildProduct(lhs, rhs, e);
+  return result ? e.cast(result, elementOf(lhs)) : result;
 }
 
 Value charonia::frontend::buildAttention(Value query, Value key, Value value,

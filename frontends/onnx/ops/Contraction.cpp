@@ -3,6 +3,7 @@
 #include "frontends/common/builders/Activation.h"
 #include "frontends/common/builders/Matrix.h"
 #include "frontends/onnx/Registry.h"
+#include "frontends/onnx/ops/Quantize.h"
 #include "frontends/onnx/ops/Window.h"
 
 using namespace charonia;
@@ -23,21 +24,23 @@ static llvm::LogicalResult matMul(Node &n, Emitter &e) {
 /// `value` in 32 bits less its zero point, a scalar or one entry along `axis`.
 static Value withoutZeroPoint(Value value, Value zero, int64_t axis,
                               Emitter &e) {
-  mlir::Type i32 = e.getBuilder().getI32Type();
-  Value wide = e.cast(value, i32);
+  mlir::Type type = differenceType(e, value);
+  Value wide = e.cast(value, type);
   if (!zero)
     return wide;
-  zero = e.cast(zero, i32);
+  zero = e.cast(zero, type);
   if (zero && rankOf(zero) == 1 && value)
     zero = e.asChannels(zero, rankOf(value) - 1 - axis);
   return e.sub(wide, zero);
 }
 static llvm::LogicalResult matMulInteger(Node &n, Emitter &e) {
+  if (failed(n.needsRank(0, 1, 32)) || failed(n.needsRank(1, 1, 32)))
+    return llvm::failure();
   int64_t row = std::max<int64_t>(rankOf(n.input(0)) - 2, 0),
           column = rankOf(n.input(1)) - 1;
-  return n.yield(matmul(withoutZeroPoint(n.input(0), n.input(2), row, e),
-                        withoutZeroPoint(n.input(1), n.input(3), column, e), n,
-                        e));
+  return n.yield(
+      buildProduct(withoutZeroPoint(n.input(0), n.input(2), row, e),
+                   withoutZeroPoint(n.input(1), n.input(3), column, e), e));
 }
 
 /// The activation that ONNX Runtime fused into the node, by its parameters;

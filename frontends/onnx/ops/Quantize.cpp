@@ -125,13 +125,20 @@ Value charonia::frontend::onnx::alongAxis(Emitter &e, Value parameter,
   return parameter; // broadcasts as it is
 }
 
+mlir::Type charonia::frontend::onnx::differenceType(Emitter &e, Value x) {
+  mlir::Type element = elementOf(x);
+  bool isByte =
+      element && element.isInteger() && element.getIntOrFloatBitWidth() <= 8;
+  return e.getBuilder().getIntegerType(isByte ? 16 : 32);
+}
+
 Value charonia::frontend::onnx::shifted(Emitter &e, Value x, Value zero,
                                         int64_t axis) {
-  mlir::Type i32 = e.getBuilder().getI32Type();
+  mlir::Type wide = differenceType(e, x);
   if (!zero)
-    return e.cast(x, i32);
-  return e.sub(e.cast(x, i32),
-               e.cast(alongAxis(e, zero, rankOf(x), axis), i32));
+    return e.cast(x, wide);
+  return e.sub(e.cast(x, wide),
+               e.cast(alongAxis(e, zero, rankOf(x), axis), wide));
 }
 
 /// Operands: a, scale, zero point; b, scale, zero point; scale and zero point

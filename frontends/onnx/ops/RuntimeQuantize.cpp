@@ -145,7 +145,7 @@ static llvm::LogicalResult where(Node &n, Emitter &e) {
 /// a column of b) times the sum.
 static Value scaledProduct(Emitter &e, Value a, Value b, Value aScale,
                            Value bScale, mlir::Type element) {
-  Value sum = buildMatmul(a, b, e);
+  Value sum = buildProduct(a, b, e);
   if (!sum)
     return {};
   int64_t rank = rankOf(sum);

@@ -53,6 +53,58 @@ func.func @matmul(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %c: !tile.buffer
 
 // Sums of sums: what the outer loop carries waits outside of registers, also
 // through a second outer loop, beside a tile that the inner loop starts from.
+// Integers of 16 bits in pairs of terms, an odd one alone; columns fewer than
+// the instruction has; the left side in place, transposed, and computed. Sums
+// wrap.
+TEST_P(CpuDot, PairsOfTerms) {
+  for (int64_t depth : {1, 2, 7, 8})
+    for (int64_t columns : {1, 2, 3, 21, 32})
+      for (const char *left :
+           {"(d0, d1)[s0] -> (d0, d1)", "(d0, d1)[s0] -> (d1, d0)"})
+        for (const char *added : {"dense<0>", "dense<-32768>"}) {
+          bool across = llvm::StringRef(left).ends_with("(d1, d0)");
+          std::string program =
+              llvm::formatv(R"(
+func.func @kernel(%a: !tile.buffer<i16>, %b: !tile.buffer<i16>, %c: !tile.buffer<i32>) attributes {{tile.kernel} {{
+  %pid = tile.program_id : index
+  %x = tile.load %a[%pid] {{map = affine_map<{2}>, shape = affine_map<()[s0] -> ({3})>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<i16>, index) -> tensor<5x{0}xi16>
+  %d = arith.constant {4} : tensor<5x{0}xi16>
+  %l = arith.addi %x, %d : tensor<5x{0}xi16>
+  %y = tile.load %b[%pid] {{map = affine_map<(d0, d1)[s0] -> (d0, d1)>, shape = affine_map<()[s0] -> ({0}, {1})>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<i16>, index) -> tensor<{0}x{1}xi16>
+  %zero = arith.constant dense<7> : tensor<5x{1}xi32>
+  %next = tile.dot {5}, %y, %zero : tensor<5x{0}xi16>, tensor<{0}x{1}xi16> -> tensor<5x{1}xi32>
+  tile.store %next, %c[%pid] {{map = affine_map<(d0, d1)[s0] -> (d0, d1)>, shape = affine_map<()[s0] -> (5, {1})>, rank = 2 : i64, checks = array<i64>} : tensor<5x{1}xi32>, !tile.buffer<i32>, index
+  return
+})",
+                            depth, columns, left,
+                            across ? std::to_string(depth) + ", 5"
+                                   : "5, " + std::to_string(depth),
+                            added, added[6] == '0' ? "%x" : "%l");
+          auto image = compile(program);
+          ASSERT_TRUE(image);
+          auto a = Buffer<int16_t>(5 * depth),
+               b = Buffer<int16_t>(depth * columns);
+          for (Buffer<int16_t> *buffer : {&a, &b})
+            for (size_t i = 0; i < buffer->size(); ++i)
+              (*buffer)[i] = integer(0, 3) ? integer(-32768, 32767) : -32768;
+          auto c = Buffer<int32_t>(5 * columns);
+          image->run({a.data(), b.data(), c.data()}, {}, 0, 1);
+          for (int64_t m = 0; m < 5; ++m)
+            for (int64_t n = 0; n < columns; ++n) {
+              uint32_t sum = 7;
+              for (int64_t k = 0; k < depth; ++k) {
+                int16_t l = a[across ? k * 5 + m : m * depth + k];
+                if (added[6] != '0')
+                  l = int16_t(l + -32768);
+                sum += uint32_t(int32_t(l) * int32_t(b[k * columns + n]));
+              }
+              ASSERT_EQ(c[m * columns + n], int32_t(sum))
+                  << depth << " " << columns << " " << left << " " << added;
+            }
+          EXPECT_TRUE(c.intact());
+        }
+}
+
 TEST_P(CpuDot, SumsInBlocks) {
   auto image = compile(R"(
 func.func @kernel(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %c: !tile.buffer<f32>, %d: !tile.buffer<f32>, %blocks: index) attributes {tile.kernel} {

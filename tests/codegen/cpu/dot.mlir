@@ -77,3 +77,32 @@ func.func @prefetch(%a: !tile.buffer<f32>) attributes {tile.kernel} {
   tile.prefetch %a[%pid] {map = affine_map<()[s0] -> (s0 + 16, 0)>, shape = affine_map<()[s0] -> (4, 64)>, rank = 2 : i64} : !tile.buffer<f32>, index
   return
 }
+
+// Integers of 16 bits are multiplied in pairs of terms; their sums stay in registers.
+// CHECK-LABEL: pairs:
+// CHECK: [[LOOP:.LBB0_[0-9]+]]:
+// CHECK-NOT: (%rsp)
+// CHECK: vpermt2w
+// CHECK: vpbroadcastd {{.*}}(%r{{.*}}), %zmm
+// CHECK: vpmaddwd %zmm
+// CHECK: vpaddd %zmm
+// CHECK-NOT: (%rsp)
+// CHECK-NOT: vpmulld
+// CHECK: j{{[a-z]+}} [[LOOP]]
+// V3-LABEL: pairs:
+// V3: vpmaddwd {{.*}}%ymm
+func.func @pairs(%a: !tile.buffer<i16>, %b: !tile.buffer<i16>, %c: !tile.buffer<i32>) attributes {tile.kernel} {
+  %zero = arith.constant 0 : index
+  %k = arith.constant 768 : index
+  %kb = arith.constant 8 : index
+  %pid = tile.program_id : index
+  %init = arith.constant dense<0> : tensor<6x32xi32>
+  %sum = scf.for %i = %zero to %k step %kb iter_args(%acc = %init) -> (tensor<6x32xi32>) {
+    %x = tile.load %a[%i] {map = affine_map<(d0, d1)[s0] -> (d0, s0 + d1)>, shape = affine_map<()[s0] -> (6, 768)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<i16>, index) -> tensor<6x8xi16>
+    %y = tile.load %b[%pid, %i] {map = affine_map<(d0, d1)[s0, s1] -> (s0, s1 + d0, d1)>, shape = affine_map<()[s0, s1] -> (24, 768, 32)>, rank = 3 : i64, checks = array<i64>} : (!tile.buffer<i16>, index, index) -> tensor<8x32xi16>
+    %next = tile.dot %x, %y, %acc : tensor<6x8xi16>, tensor<8x32xi16> -> tensor<6x32xi32>
+    scf.yield %next : tensor<6x32xi32>
+  }
+  tile.store %sum, %c[%pid] {map = affine_map<(d0, d1)[s0] -> (d0, s0 * 32 + d1)>, shape = affine_map<()[s0] -> (6, 768)>, rank = 2 : i64, checks = array<i64>} : tensor<6x32xi32>, !tile.buffer<i32>, index
+  return
+}

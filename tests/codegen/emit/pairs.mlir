@@ -1,0 +1,21 @@
+// RUN: charonia-opt %s -emit-tiles | FileCheck %s
+// RUN: charonia-opt %s -emit-tiles=target=gpu | FileCheck %s --check-prefix=GPU
+// Integers of 16 bits are summed in 32: by products of tiles on a CPU, whose loop needs no blocks; one by one on a GPU.
+// CHECK-LABEL: func.func @product
+// CHECK-COUNT-1: scf.for
+// CHECK: tile.dot {{.*}}xi16>, {{.*}}xi16> -> {{.*}}xi32>
+// CHECK-NOT: scf.for
+// GPU-LABEL: func.func @product
+// GPU-NOT: tile.dot
+// GPU: arith.extsi {{.*}}xi16> to {{.*}}xi32>
+// GPU: arith.muli {{.*}}xi32>
+module {
+  func.func @main(%x: tensor<64x1024xi16>, %w: tensor<1024x64xi16>) -> tensor<64x64xi32> {
+    %0 = graph.kernel "product" (%x, %w) : (tensor<64x1024xi16>, tensor<1024x64xi16>) -> tensor<64x64xi32> {
+    ^bb0(%a: tensor<64x1024xi16>, %c: tensor<1024x64xi16>):
+      %1 = graph.matmul %a, %c : (tensor<64x1024xi16>, tensor<1024x64xi16>) -> tensor<64x64xi32>
+      graph.yield %1 : tensor<64x64xi32>
+    }
+    return %0 : tensor<64x64xi32>
+  }
+}
