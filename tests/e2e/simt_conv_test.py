@@ -93,4 +93,4 @@ def test_beside_a_window_nothing_is_read(tmp_path):
     model.graph.node[2].input[0] = "c"
     x[0, 5, 9, 1] = np.inf
     ptx = check(tmp_path, model, x, "sm_90a")
-    assert re.search(r"cp\.async\.cg\.shared\.global \[[^,]*\], \[[^,]*\], 16, %r", ptx)
+    assert re.search(r"cp\.async\.c[ag]\.shared\.global \[[^,]*\], \[[^,]*\], 16, %r", ptx)

@@ -300,6 +300,9 @@ void KernelLowering::lowerOp(simt::CopyAsyncOp op) {
   int64_t vector = op.getVector();
   bool isPrefix = vector <= along.endingChecks;
   unsigned part = std::min(vector, along.uniformChecks);
+  // What several threads read comes from the first-level cache. Copies of fewer
+  // bytes always pass it.
+  bool isCached = bytes < 16 || tile::runsOverlap(plan.access, op.getAxis());
   SmallVector<unsigned> bits = axisVector(layout, op.getAxis(), op.getVector());
   unsigned mask = 0;
   for (unsigned bit : bits)
@@ -325,8 +328,8 @@ void KernelLowering::lowerOp(simt::CopyAsyncOp op) {
       Value size = isPrefix ? bytesInside(plan, layout, members, part, bytes)
                             : bytesWhere(inside.all, bytes);
       NVVM::CpAsyncOp::create(b, loc, to, from, bytes,
-                              bytes == 16 ? NVVM::LoadCacheModifierKind::CG
-                                          : NVVM::LoadCacheModifierKind::CA,
+                              isCached ? NVVM::LoadCacheModifierKind::CA
+                                       : NVVM::LoadCacheModifierKind::CG,
                               size);
     };
     if (!inside.some) {

@@ -228,3 +228,27 @@ SmallVector<AxisAccess> charonia::tile::analyzeAxes(const AccessOp &access) {
     axes.push_back(analyzeAxis(access, axis));
   return axes;
 }
+
+bool charonia::tile::runsOverlap(const AccessOp &access, unsigned axis) {
+  MLIRContext *context = access.map.getContext();
+  AffineExpr offset = linearOffset(access, factsOf(access)),
+             zero = getAffineConstantExpr(0, context);
+  SmallVector<AffineExpr> dims(access.tile.getRank(), zero),
+      symbols(access.symbols.size(), zero);
+  auto offsetAt = [&]() -> int64_t {
+    AffineExpr at =
+        simplifyAffineExpr(offset.replaceDimsAndSymbols(dims, symbols), 0, 0);
+    return graph::constantOf(at).value_or(0);
+  };
+  int64_t start = offsetAt(), run = analyzeAxis(access, axis).contiguous;
+  for (unsigned other = 0; other < dims.size(); ++other) {
+    if (other == axis || access.tile.getDimSize(other) == 1)
+      continue;
+    dims[other] = getAffineConstantExpr(1, context);
+    int64_t distance = std::abs(offsetAt() - start);
+    dims[other] = zero;
+    if (distance > 0 && distance < run)
+      return true;
+  }
+  return false;
+}

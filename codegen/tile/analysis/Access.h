@@ -64,6 +64,11 @@ AxisAccess analyzeAxis(const AccessOp &access, unsigned axis);
 /// The same along every axis.
 llvm::SmallVector<AxisAccess> analyzeAxes(const AccessOp &access);
 
+/// Whether neighbours along another axis begin inside of the run of memory that
+/// an element is part of along `axis`, as windows do that overlap: what is read
+/// for one is read for others as well. A hint: it looks at the first elements.
+bool runsOverlap(const AccessOp &access, unsigned axis);
+
 } // namespace charonia::tile
 
 #endif
