@@ -1,6 +1,7 @@
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "llvm/Support/MathExtras.h"
 #include <vector>
 
@@ -19,8 +20,6 @@ struct PadTerms : impl::PadTermsBase<PadTerms> {
     WeightsOnly weightsOnly;
     SmallVector<GraphOpInterface> ops;
     getOperation().walk([&](GraphOpInterface op) { ops.push_back(op); });
-    // What several contractions read alike is padded once.
-    std::vector<Padded> all;
     for (GraphOpInterface op : ops) {
       SmallVector<int64_t> runs = op.getTermRuns();
       std::optional<Columns> columns = op.getColumns();
@@ -29,55 +28,97 @@ struct PadTerms : impl::PadTermsBase<PadTerms> {
         continue;
       std::optional<int64_t> extent = constantOf(
           getShape(op->getOperand(columns->operand))[runs[columns->operand]]);
-      if (!extent || *extent >= longest || llvm::isPowerOf2_64(*extent))
-        continue;
-      // What is written anew takes the zeros around it along.
-      std::optional<ZeroPadding> around = op.getZeroPadding();
-      if (around && around->operand == columns->operand)
-        around.reset();
-      for (auto [i, dim] : llvm::enumerate(runs)) {
-        Padded padded{op->getOperand(i)};
-        unsigned rank = getShape(padded.value).size();
-        padded.lows.assign(rank, 0);
-        padded.highs.assign(rank, 0);
-        if (around && around->operand == i) {
-          padded.lows = around->lows;
-          padded.highs = around->highs;
-        }
-        padded.highs[dim] += llvm::bit_ceil<uint64_t>(*extent) - *extent;
-        auto same = llvm::find_if(
-            all, [&](const Padded &other) { return other.isLike(padded); });
-        if (same == all.end()) {
-          pad(op, padded);
-          same = all.insert(all.end(), std::move(padded));
-        }
-        op->setOperand(i, same->wider);
-      }
-      if (around)
-        for (NamedAttribute attribute : around->attributes)
-          op->setAttr(attribute.getName(), attribute.getValue());
+      if (extent && *extent < longest && !llvm::isPowerOf2_64(*extent))
+        widen(op, runs, columns->operand,
+              llvm::bit_ceil<uint64_t>(*extent) - *extent);
     }
+    eraseDead(getOperation());
+  }
+
+private:
+  /// `more` zeros behind each run of terms. The operand that is written anew
+  /// takes the zeros around it along.
+  void widen(GraphOpInterface op, ArrayRef<int64_t> runs, unsigned stationary,
+             int64_t more) {
+    std::optional<ZeroPadding> around = op.getZeroPadding();
+    if (around && around->operand == stationary)
+      around.reset();
+    if (around)
+      for (NamedAttribute attribute : around->attributes)
+        op->setAttr(attribute.getName(), attribute.getValue());
+    for (unsigned i : {stationary, 1 - stationary}) {
+      Value value = op->getOperand(i);
+      unsigned rank = getShape(value).size();
+      SmallVector<int64_t> lows(rank, 0), highs(rank, 0);
+      if (around && around->operand == i) {
+        lows = around->lows;
+        highs = around->highs;
+      }
+      highs[runs[i]] += more;
+      Value narrow = padded(op, value, lows, highs);
+      op->setOperand(i, narrow);
+      int64_t missing =
+          i == stationary ? 0 : missingInRow(narrow, unsigned(runs[i]));
+      if (missing == 0)
+        continue;
+      highs[runs[i] - 1] += missing;
+      op->setOperand(i, padded(op, value, lows, highs));
+      if (!givesTheSame(op))
+        op->setOperand(i, narrow);
+    }
+  }
+
+  /// What several contractions read alike is padded once.
+  Value padded(GraphOpInterface op, Value value, ArrayRef<int64_t> lows,
+               ArrayRef<int64_t> highs) {
+    for (const Padded &other : all)
+      if (other.value == value && other.lows == lows && other.highs == highs)
+        return other.wider;
+    OpBuilder builder(op);
+    builder.setInsertionPointAfterValue(value);
+    Exprs shape = getShape(value);
+    for (auto [extent, low, high] : llvm::zip_equal(shape, lows, highs))
+      extent = simplify(extent + (low + high));
+    Value wider = zeroPadded(builder, value.getLoc(), value, shape, lows);
+    all.push_back({value, SmallVector<int64_t>(lows),
+                   SmallVector<int64_t>(highs), wider});
+    return wider;
+  }
+
+  /// Elements in front of the innermost dimension that a row has too few to
+  /// begin at a multiple of an access of 16 bytes, as the rows before it.
+  static int64_t missingInRow(Value value, unsigned dim) {
+    constexpr int64_t accessBits = 128;
+    Exprs shape = getShape(value);
+    Type element = getElementTypeOrSelf(value);
+    if (dim == 0 || dim + 1 != shape.size() || !element.isIntOrFloat())
+      return 0;
+    std::optional<int64_t> width = constantOf(shape[dim - 1]),
+                           run = constantOf(shape[dim]);
+    int64_t bits = element.getIntOrFloatBitWidth();
+    if (!width || !run || accessBits % (*run * bits) != 0)
+      return 0;
+    return llvm::alignTo(*width, accessBits / (*run * bits)) - *width;
+  }
+
+  /// Zeros behind all that its windows reach change nothing.
+  static bool givesTheSame(GraphOpInterface op) {
+    SmallVector<Type> types;
+    return succeeded(cast<InferTypeOpInterface>(op.getOperation())
+                         .inferReturnTypes(op->getContext(), std::nullopt,
+                                           op->getOperands(),
+                                           op->getAttrDictionary(),
+                                           op->getPropertiesStorage(),
+                                           op->getRegions(), types)) &&
+           llvm::equal(types, op->getResultTypes());
   }
 
   struct Padded {
     Value value;
     SmallVector<int64_t> lows, highs;
     Value wider;
-    bool isLike(const Padded &other) const {
-      return value == other.value && lows == other.lows && highs == other.highs;
-    }
   };
-
-  static void pad(GraphOpInterface op, Padded &padded) {
-    OpBuilder builder(op);
-    builder.setInsertionPointAfterValue(padded.value);
-    Exprs shape = getShape(padded.value);
-    for (auto [extent, low, high] :
-         llvm::zip_equal(shape, padded.lows, padded.highs))
-      extent = simplify(extent + (low + high));
-    padded.wider = zeroPadded(builder, padded.value.getLoc(), padded.value,
-                              shape, padded.lows);
-  }
+  std::vector<Padded> all;
 };
 
 } // namespace

@@ -28,3 +28,19 @@ func.func @patches(%x: tensor<1x32x32x3xf16>, %y: tensor<1x8x8x1xf16>) -> (tenso
   %1 = graph.conv %y, %v {channels_last, dilations = array<i64: 1, 1>, groups = 1 : i64, pads = array<i64: 1, 1, 1, 1>, strides = array<i64: 1, 1>} : (tensor<1x8x8x1xf16>, tensor<16x3x3x1xf16>) -> tensor<1x8x8x16xf16>
   return %0, %1 : tensor<1x2x2x64xf16>, tensor<1x8x8x16xf16>
 }
+
+// -----
+
+// Rows of an odd number of pixels get one more where no window reaches it, so that all
+// begin at multiples of 16 bytes; where one would, they stay.
+// CHECK-LABEL: func.func @rows
+// CHECK-DAG:     %[[X:.*]] = graph.pad constant %arg0, {{.*}} -> tensor<1x8x10x4xf16>
+// CHECK-DAG:     %[[Y:.*]] = graph.pad constant %arg0, {{.*}} -> tensor<1x8x9x4xf16>
+// CHECK:         graph.conv %[[X]], {{.*}}strides = array<i64: 2, 2>
+// CHECK:         graph.conv %[[Y]], {{.*}}strides = array<i64: 1, 1>
+func.func @rows(%x: tensor<1x8x9x3xf16>) -> (tensor<1x3x4x16xf16>, tensor<1x6x7x16xf16>) {
+  %w = graph.weight "w" : tensor<16x3x3x3xf16>
+  %0 = graph.conv %x, %w {channels_last, dilations = array<i64: 1, 1>, groups = 1 : i64, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 2, 2>} : (tensor<1x8x9x3xf16>, tensor<16x3x3x3xf16>) -> tensor<1x3x4x16xf16>
+  %1 = graph.conv %x, %w {channels_last, dilations = array<i64: 1, 1>, groups = 1 : i64, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : (tensor<1x8x9x3xf16>, tensor<16x3x3x3xf16>) -> tensor<1x6x7x16xf16>
+  return %0, %1 : tensor<1x3x4x16xf16>, tensor<1x6x7x16xf16>
+}
