@@ -29,6 +29,9 @@ struct LoopSchedule {
   unsigned dotsInFlight = 0;
   /// The body has dots of warpgroups.
   bool fences = false;
+  /// Each iteration has a slot of its own, so that all copies are issued before
+  /// the loop.
+  bool whole = false;
 };
 
 /// Looks for a chain of dots on streams alone: under its last dot the first
@@ -100,13 +103,15 @@ void findDots(scf::ForOp loop, unsigned stages, LoopSchedule &schedule) {
   schedule.issueAt = waitOf(loop, schedule.dots.back());
   // What is copied into a slot then has to wait for the dots of the iteration
   // before; what passes through registers has no slot more for that.
-  if (stages >= 3 && schedule.copySlots && !schedule.throughRegisters)
+  if ((stages >= 3 || schedule.whole) && schedule.copySlots &&
+      !schedule.throughRegisters)
     schedule.dotsInFlight = schedule.dots.size();
 }
 
 LoopSchedule planLoop(scf::ForOp loop, ArrayRef<Stream> streams,
-                      unsigned stages) {
+                      unsigned stages, bool whole) {
   LoopSchedule schedule;
+  schedule.whole = whole;
   for (const Stream &stream : streams) {
     if (stream.copy)
       schedule.copySlots = stages;
@@ -120,9 +125,10 @@ LoopSchedule planLoop(scf::ForOp loop, ArrayRef<Stream> streams,
 
 class LoopPipeline {
 public:
-  LoopPipeline(scf::ForOp loop, SmallVector<Stream> streams, unsigned stages)
+  LoopPipeline(scf::ForOp loop, SmallVector<Stream> streams, unsigned stages,
+               bool whole)
       : loop(loop), streams(std::move(streams)), stages(stages),
-        schedule(planLoop(loop, this->streams, stages)), b(loop) {}
+        schedule(planLoop(loop, this->streams, stages, whole)), b(loop) {}
 
   void run() {
     createRings();
@@ -178,7 +184,9 @@ private:
   }
   /// Iterations whose copies are under way before the loop: a slot is filled
   /// when the dots that read it are done, in all warps.
-  unsigned ahead() const { return stages - (schedule.dotsInFlight ? 2 : 1); }
+  unsigned ahead() const {
+    return schedule.whole ? stages : stages - (schedule.dotsInFlight ? 2 : 1);
+  }
 
   //===--- Streams --------------------------------------------------------===//
 
@@ -279,7 +287,10 @@ private:
   };
 
   void issue(Iteration &at) {
-    if (schedule.copySlots)
+    // An empty group: what is waited for stays as far behind.
+    if (schedule.whole)
+      simt::CommitAsyncOp::create(b, loc());
+    else if (schedule.copySlots)
       issueCopies(iteration(at.index, ahead()), at.write);
     if (schedule.throughRegisters) {
       at.loads = issueLoads(iteration(at.index, 1));
@@ -407,6 +418,6 @@ private:
 } // namespace
 
 void charonia::gpu::pipelineLoop(scf::ForOp loop, SmallVector<Stream> streams,
-                                 unsigned stages) {
-  LoopPipeline(loop, std::move(streams), stages).run();
+                                 unsigned stages, bool whole) {
+  LoopPipeline(loop, std::move(streams), stages, whole).run();
 }

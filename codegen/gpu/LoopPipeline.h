@@ -12,6 +12,8 @@
 //  5. Where a body is one chain of dots on streams, 3 moves under its last dot:
 //     the loop carries the fragments that the first dot of the next iteration
 //     takes, and 4 begins with the first dot.
+//  6. A short loop, of no more iterations than there are slots, issues all of
+//     its copies in 2 and none in 4, if two instances have room.
 #ifndef CHARONIA_CODEGEN_GPU_LOOPPIPELINE_H
 #define CHARONIA_CODEGEN_GPU_LOOPPIPELINE_H
 
@@ -19,9 +21,10 @@
 
 namespace charonia::gpu {
 
-/// Replaces `loop`, which has at least one stream; `stages` >= 2.
+/// Replaces `loop`, which has at least one stream; `stages` >= 2. `whole`: so
+/// many iterations it has, and all of its streams are copied.
 void pipelineLoop(mlir::scf::ForOp loop, llvm::SmallVector<Stream> streams,
-                  unsigned stages);
+                  unsigned stages, bool whole);
 
 } // namespace charonia::gpu
 

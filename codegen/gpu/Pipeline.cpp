@@ -44,7 +44,8 @@ LogicalResult pipeline(scf::ForOp loop, const PipelineOptions &options) {
       options.sharedBytes -
       otherBytes(loop->getParentOfType<func::FuncOp>(), streams) - 2 * fixed;
   int64_t stages = options.stages;
-  if (std::optional<int64_t> trips = tripCount(loop))
+  std::optional<int64_t> trips = tripCount(loop);
+  if (trips)
     stages = std::min(stages, *trips + 1);
   if (bytes)
     stages = std::min(stages, available / bytes);
@@ -54,7 +55,11 @@ LogicalResult pipeline(scf::ForOp loop, const PipelineOptions &options) {
            << "operands of " << bytes + fixed
            << " bytes do not fit into shared memory of " << options.sharedBytes
            << " bytes twice; use smaller tiles";
-  pipelineLoop(loop, std::move(streams), stages);
+  // Copies that are all issued before the first is waited for are hidden by
+  // another instance of the multiprocessor.
+  bool whole = trips && *trips > 1 && *trips <= stages && fixed == 0 &&
+               2 * *trips * bytes <= options.sharedBytes;
+  pipelineLoop(loop, std::move(streams), whole ? *trips : stages, whole);
   return success();
 }
 
