@@ -129,7 +129,8 @@ std::optional<bool> ProgramImporter::isShared(const Node &node,
 }
 
 /// The tensor whose memory a result of the node may share: of a list the one in
-/// its place; of an operator that is not in the table the first there is.
+/// its place; of an operator that is not in the table one of them (findNeeded
+/// asks for the others).
 static const Argument *sharedArgument(const Node &node, const Target &target,
                                       unsigned result) {
   if (target.row && !target.inPlace && target.row->alias == Alias::No)
@@ -141,13 +142,19 @@ static const Argument *sharedArgument(const Node &node, const Target &target,
   if (list && list->kind == Kind::List && result < list->items.size() &&
       list->items[result].kind == Kind::Tensor)
     return &list->items[result];
-  for (StringRef name : {"self", "input"})
-    if (const Argument *argument = findArgument(node, name))
-      return argument->kind == Kind::Tensor ? argument : nullptr;
-  if (!target.row)
-    for (const NamedArgument &input : node.inputs)
-      if (input.value.kind == Kind::Tensor)
-        return &input.value;
+  for (StringRef name : {"self", "input", "A"})
+    if (const Argument *argument = findArgument(node, name);
+        argument && argument->kind == Kind::Tensor)
+      return argument;
+  if (target.row)
+    return nullptr;
+  for (const NamedArgument &input : node.inputs) {
+    if (input.value.kind == Kind::Tensor)
+      return &input.value;
+    for (const Argument &item : input.value.items)
+      if (item.kind == Kind::Tensor)
+        return &item;
+  }
   return nullptr;
 }
 
@@ -221,6 +228,29 @@ static bool mayWrite(const Node &node, const Target &target) {
   return !op.starts_with("aten.") || op.rsplit('.').first.ends_with("_");
 }
 
+/// Whether what is written to `written` may be seen in `memory`: what an
+/// operator gives that is not in the table may be a view of any of its tensors.
+bool ProgramImporter::reaches(const Entry *written,
+                              const llvm::DenseSet<const Entry *> &memory) {
+  llvm::SmallVector<const Entry *> open = {written};
+  llvm::DenseSet<const Entry *> seen;
+  while (!open.empty()) {
+    const Entry *entry = open.pop_back_val();
+    if (!entry || !seen.insert(entry).second)
+      continue;
+    if (memory.contains(entry))
+      return true;
+    open.push_back(entry->base);
+    const Node *node = entry->node;
+    if (node && !isLoop(*node) && !findTarget(node->target).row)
+      for (const NamedArgument &input : node->inputs)
+        forEachTensor(input.value, [&](const std::string &name) {
+          open.push_back(find(name));
+        });
+  }
+  return false;
+}
+
 /// Nodes that outputs depend on: those that compute what is read, and those
 /// that write to memory that is read later.
 llvm::DenseSet<const Node *> ProgramImporter::findNeeded() {
@@ -245,8 +275,7 @@ llvm::DenseSet<const Node *> ProgramImporter::findNeeded() {
       for (const NamedArgument &input : node.inputs)
         if (!target.inPlace || input.name == "self")
           forEachTensor(input.value, [&](const std::string &name) {
-            const Entry *root = rootOf(name);
-            isNeeded |= root && memory.contains(root);
+            isNeeded |= reaches(find(name), memory);
           });
     if (!isNeeded)
       continue;

@@ -56,14 +56,22 @@ Failed Call::wrongKind(StringRef name, StringRef wanted) {
 mlir::Value Call::tensorFrom(const Argument &argument, StringRef name) {
   if (argument.kind != Kind::Tensor)
     return wrongKind(name, "tensor");
+  bool isImaginary = llvm::is_contained(imaginaryOf, name);
   mlir::Value value = emitter.follow(names.valueOf(argument.text, isImaginary));
-  // Real tensors among what becomes complex; indices stay what they are.
+  // A real tensor among what becomes complex.
   const TensorMeta *meta = names.metaOf(argument.text);
-  bool isPart = isImaginary && (name == "self" || name == "tensors");
-  if (!isPart || !value || (meta && isComplex(meta->dtype)))
+  if (!isImaginary || !value || (meta && pytorch::isComplex(meta->dtype)))
     return value;
   return emitter.broadcast(emitter.scalar(int64_t(0), elementOf(value)),
                            graph::getShape(value));
+}
+bool Call::isComplex(llvm::ArrayRef<StringRef> arguments) {
+  return llvm::any_of(arguments, [&](StringRef name) {
+    const Argument *argument = find(name);
+    const TensorMeta *meta = metaOf(name);
+    return (argument && argument->kind == Kind::Complex) ||
+           (meta && pytorch::isComplex(meta->dtype));
+  });
 }
 mlir::Value Call::tensor(StringRef name) {
   const Argument *argument = find(name);
@@ -87,9 +95,21 @@ std::pair<mlir::Value, mlir::Value> Call::complexTensor(StringRef name) {
   }
   const TensorMeta *meta = names.metaOf(argument->text);
   mlir::Value real = emitter.follow(names.valueOf(argument->text, false));
-  if (!meta || !isComplex(meta->dtype))
+  if (!meta || !pytorch::isComplex(meta->dtype))
     return {real, {}};
   return {real, emitter.follow(names.valueOf(argument->text, true))};
+}
+std::pair<mlir::Value, mlir::Value> Call::complexOperand(StringRef name,
+                                                         mlir::Type element) {
+  const Argument *argument = find(name);
+  if (argument && argument->kind == Kind::Complex)
+    return {emitter.scalar(argument->items[0].number, element),
+            emitter.scalar(argument->items[1].number, element)};
+  if (!argument || argument->kind != Kind::Tensor)
+    return {operand(name, element), {}};
+  auto [real, imaginary] = complexTensor(name);
+  return {emitter.cast(real, element),
+          imaginary ? emitter.cast(imaginary, element) : mlir::Value()};
 }
 Values Call::tensors(StringRef name) {
   Values values;
@@ -107,6 +127,11 @@ mlir::Value Call::operand(StringRef name, mlir::Type element) {
   const Argument *argument = find(name);
   if (!argument)
     return wrongKind(name, "tensor or number");
+  bool isImaginary = llvm::is_contained(imaginaryOf, name);
+  if (argument->kind == Kind::Complex && hasParts)
+    return emitter.scalar(argument->items[isImaginary].number, element);
+  if (argument->kind != Kind::Tensor && isImaginary)
+    return emitter.scalar(int64_t(0), element);
   switch (argument->kind) {
   case Kind::Tensor:
     return emitter.cast(tensorFrom(*argument, name), element);
@@ -341,8 +366,15 @@ mlir::Type Call::exactType(mlir::Type element,
     const Argument *argument = find(name);
     if (!argument)
       continue;
-    // One that follows from sizes is taken for a number that has none.
-    if (argument->kind == Kind::SymFloat)
+    // One that follows from sizes is taken for a number that has none, as is a
+    // float without dimensions.
+    mlir::Value value =
+        argument->kind == Kind::Tensor ? tensor(name) : mlir::Value();
+    auto own = llvm::dyn_cast_or_null<mlir::FloatType>(elementOf(value));
+    auto half = llvm::dyn_cast_or_null<mlir::FloatType>(element);
+    bool isWider =
+        own && half && rankOf(value) == 0 && own.getWidth() > half.getWidth();
+    if (argument->kind == Kind::SymFloat || isWider)
       given.push_back(1.0 / 3);
     else if (argument->kind == Kind::Float)
       given.push_back(argument->number);
@@ -428,8 +460,8 @@ llvm::LogicalResult Call::yield(mlir::ValueRange values) {
   return llvm::success();
 }
 
-llvm::LogicalResult Call::yieldComplex(mlir::Value real,
-                                       mlir::Value imaginaryPart) {
-  imaginary.assign(1, imaginaryPart);
+llvm::LogicalResult Call::yieldComplex(mlir::ValueRange real,
+                                       mlir::ValueRange imaginaryParts) {
+  imaginary.assign(imaginaryParts.begin(), imaginaryParts.end());
   return yield(real);
 }

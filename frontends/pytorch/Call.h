@@ -33,9 +33,14 @@ class Call {
 public:
   Call(Emitter &emitter, const Node &node, Names &names, bool inPlace = false);
 
-  /// Lets complex tensors be read as their imaginary parts, not their real
-  /// ones.
-  void setImaginary() { isImaginary = true; }
+  /// Lets tensors and numbers be read as parts of complex ones: real parts, but
+  /// for imaginary ones of `arguments`.
+  void readParts(llvm::ArrayRef<llvm::StringRef> arguments) {
+    hasParts = true;
+    imaginaryOf.assign(arguments.begin(), arguments.end());
+  }
+  /// Whether one of these arguments is complex.
+  bool isComplex(llvm::ArrayRef<llvm::StringRef> arguments);
 
   /// Of a write through a view, which of the node's results that is.
   void setWritten(unsigned result) { written = result; }
@@ -56,6 +61,10 @@ public:
   mlir::Value optionalTensor(llvm::StringRef name);
   /// Real and imaginary part; that is null where the tensor is real.
   std::pair<mlir::Value, mlir::Value> complexTensor(llvm::StringRef name);
+  /// The same of a tensor, or a number in its place, as values of an element
+  /// type.
+  std::pair<mlir::Value, mlir::Value> complexOperand(llvm::StringRef name,
+                                                     mlir::Type element);
   Values tensors(llvm::StringRef name);
   /// A tensor, or a number in its place, as a value of an element type.
   mlir::Value operand(llvm::StringRef name, mlir::Type element);
@@ -112,7 +121,8 @@ public:
   llvm::LogicalResult yield(mlir::Value value) {
     return yield(mlir::ValueRange(value));
   }
-  llvm::LogicalResult yieldComplex(mlir::Value real, mlir::Value imaginary);
+  llvm::LogicalResult yieldComplex(mlir::ValueRange real,
+                                   mlir::ValueRange imaginary);
   llvm::ArrayRef<mlir::Value> getResults() const { return results; }
   llvm::ArrayRef<mlir::Value> getImaginary() const { return imaginary; }
   /// The names of the results, those of lists one after another.
@@ -134,7 +144,8 @@ private:
   llvm::StringSet<> used;
   std::vector<std::string> outputs;
   Values results, imaginary;
-  bool inPlace = false, isImaginary = false;
+  bool inPlace = false, hasParts = false;
+  llvm::SmallVector<llvm::StringRef> imaginaryOf;
   unsigned written = 0;
 };
 

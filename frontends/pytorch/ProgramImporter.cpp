@@ -243,23 +243,12 @@ llvm::LogicalResult ProgramImporter::importRow(Call &call, const Target &target,
     forEachTensor(input.value, visit);
   for (const Argument &output : node.outputs)
     forEachTensor(output, visit);
+  const Import &import = target.row->import;
   if (!complex)
-    return target.row->import(call);
-  StringRef op = target.row->op;
-  if (ImportFunction form = findComplexForm(op)) {
-    auto result = form(call);
-    imaginary.assign(call.getImaginary().begin(), call.getImaginary().end());
-    return result;
-  }
-  if (!isPartwise(op))
-    return emitter.fail("is not supported of complex numbers",
-                        "compute with view_as_real() there");
-  Call second(emitter, node, *this);
-  second.setImaginary();
-  if (failed(target.row->import(call)) || failed(target.row->import(second)))
-    return llvm::failure();
-  imaginary.assign(second.getResults().begin(), second.getResults().end());
-  return llvm::success();
+    return import.real(call);
+  auto result = importComplex(import, call);
+  imaginary.assign(call.getImaginary().begin(), call.getImaginary().end());
+  return result;
 }
 
 /// Of a node that is not in the table.
@@ -281,10 +270,10 @@ llvm::LogicalResult ProgramImporter::failUnsupported(const Node &node) {
             "'",
         "replace it by operators of PyTorch, or register a decomposition and "
         "export with run_decompositions()");
-  return emitter.fail(what, program.isDecomposed
-                                ? "replace it in the model"
-                                : "try program.run_decompositions() before "
-                                  "saving, or replace it in the model");
+  return emitter.fail(what, !program.isDecomposed && isDecomposed(op)
+                                ? "try program.run_decompositions() before "
+                                  "saving, or replace it in the model"
+                                : "replace it in the model");
 }
 
 llvm::LogicalResult ProgramImporter::setResults(Call &call,

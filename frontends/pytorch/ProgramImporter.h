@@ -93,6 +93,8 @@ private:
                                const TensorMeta *base);
   llvm::DenseSet<const Node *> findNeeded();
   Entry *rootOf(llvm::StringRef name);
+  bool reaches(const Entry *written,
+               const llvm::DenseSet<const Entry *> &memory);
   llvm::LogicalResult write(Entry &written, mlir::Value value);
   void markStale(Entry &entry, const llvm::DenseSet<const Entry *> &fresh);
   Failed failUndecided(const Entry &entry);

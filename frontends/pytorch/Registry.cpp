@@ -6,12 +6,15 @@ using llvm::StringRef;
 llvm::ArrayRef<Row> charonia::frontend::pytorch::allRows() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> all;
-    for (auto list :
-         {elementwiseRows(), activationRows(), contractionRows(),
-          normalizationRows(), poolingRows(), reductionRows(), viewRows(),
-          sliceRows(), indexRows(), scatterRows(), resizeRows(), sortRows(),
-          recurrentRows(), foldRows(), sourceRows(), typeRows(), complexRows(),
-          specialRows(), lossRows()})
+    for (auto list : {elementwiseRows(),   activationRows(), contractionRows(),
+                      normalizationRows(), poolingRows(),    reductionRows(),
+                      viewRows(),          sliceRows(),      indexRows(),
+                      scatterRows(),       resizeRows(),     sortRows(),
+                      recurrentRows(),     foldRows(),       sourceRows(),
+                      typeRows(),          complexRows(),    specialRows(),
+                      lossRows(),          fourierRows(),    normRows(),
+                      assembleRows(),      diagonalRows(),   gammaRows(),
+                      groupedRows()})
       all.insert(all.end(), list.begin(), list.end());
     llvm::sort(all, [](const Row &a, const Row &b) {
       return StringRef(a.op) < StringRef(b.op);
@@ -41,7 +44,8 @@ static const Row *findFunctional(StringRef name, StringRef overload) {
   for (const Row &row : allRows()) {
     if (!StringRef(row.op).starts_with(prefix))
       continue;
-    if (found && (row.import != found->import || row.alias != found->alias))
+    if (found &&
+        (row.import.real != found->import.real || row.alias != found->alias))
       return nullptr;
     found = &row;
   }
@@ -72,4 +76,13 @@ Target charonia::frontend::pytorch::findTarget(StringRef target) {
                           "aten.sym_constrain_range_for_size"},
                          name);
   return result;
+}
+
+bool charonia::frontend::pytorch::isDecomposed(StringRef op) {
+  static constexpr StringRef names[] = {
+#include "frontends/pytorch/Decompositions.inc"
+  };
+  op.consume_front("aten.");
+  StringRef name = op.split('.').first;
+  return std::binary_search(std::begin(names), std::end(names), name);
 }

@@ -8,6 +8,33 @@ namespace charonia::frontend::pytorch {
 
 /// Builds a node's results and yields them, or fails with a reason.
 using ImportFunction = llvm::LogicalResult (*)(Call &call);
+/// How the results of a row are built: of real numbers, and of complex ones,
+/// each carried as two tensors.
+struct Import {
+  Import(ImportFunction real, ImportFunction complex = nullptr)
+      : real(real), complex(complex) {}
+
+  ImportFunction real;
+  /// Reads parts by complexTensor() and yields them by yieldComplex().
+  ImportFunction complex;
+  /// `real` does the same to real and imaginary parts.
+  bool isPartwise = false;
+  /// `real` multiplies these two arguments.
+  const char *lhs = nullptr, *rhs = nullptr;
+};
+inline Import partwise(ImportFunction function) {
+  Import import(function);
+  import.isPartwise = true;
+  return import;
+}
+inline Import product(ImportFunction function, const char *lhs,
+                      const char *rhs) {
+  Import import(function);
+  import.lhs = lhs;
+  import.rhs = rhs;
+  return import;
+}
+
 /// The value of `self` after the view that the call makes of it was replaced by
 /// `view`; null and a failure where that cannot be written.
 using WriteFunction = mlir::Value (*)(Call &call, mlir::Value self,
@@ -26,7 +53,7 @@ enum class Alias {
 /// only change what a name stands for, "aten.squeeze_.dim" is the row itself.
 struct Row {
   const char *op;
-  ImportFunction import;
+  Import import;
   Alias alias = Alias::No;
   WriteFunction write = nullptr;
 };
@@ -51,12 +78,16 @@ llvm::ArrayRef<Row> typeRows();
 llvm::ArrayRef<Row> complexRows();
 llvm::ArrayRef<Row> specialRows();
 llvm::ArrayRef<Row> lossRows();
+llvm::ArrayRef<Row> fourierRows();
+llvm::ArrayRef<Row> normRows();
+llvm::ArrayRef<Row> assembleRows();
+llvm::ArrayRef<Row> diagonalRows();
+llvm::ArrayRef<Row> gammaRows();
+llvm::ArrayRef<Row> groupedRows();
 
-/// What an operator is of complex numbers: a form of its own, which reads parts
-/// by complexTensor(); null where it has none.
-ImportFunction findComplexForm(llvm::StringRef op);
-/// Whether it does the same to real and imaginary part.
-bool isPartwise(llvm::StringRef op);
+/// Builds the results of a call that has complex numbers among its arguments or
+/// results, or fails where the row cannot.
+llvm::LogicalResult importComplex(const Import &import, Call &call);
 /// Real and imaginary part of pairs in the last dimension.
 std::pair<mlir::Value, mlir::Value> splitComplex(mlir::Value pairs, Emitter &e);
 
@@ -72,6 +103,9 @@ struct Target {
 };
 /// Of "torch.ops.aten.add_.Tensor".
 Target findTarget(llvm::StringRef target);
+
+/// Whether run_decompositions() replaces an operator by others.
+bool isDecomposed(llvm::StringRef op);
 
 } // namespace charonia::frontend::pytorch
 

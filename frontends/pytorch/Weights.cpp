@@ -160,6 +160,9 @@ static std::vector<char> gathered(const Strided &view,
   for (int64_t i = 0; i < elements; ++i) {
     std::memcpy(result.data() + i * size, bytes.data() + from * size, size);
     for (int64_t d = view.rank() - 1; d >= 0; --d) {
+      // The stride of a single one says nothing, and may be anything.
+      if (view.sizes[d] == 1)
+        continue;
       from += view.strides[d];
       if (++index[d] < view.sizes[d])
         break;

@@ -35,6 +35,7 @@ class Halves(Case):
             F.hardswish(x), F.leaky_relu(x, 0.01), F.elu(x, 0.3), F.selu(x), F.hardsigmoid(x), F.celu(x, 0.3), F.softplus(x, 0.3),
             torch.add(x, w, alpha=0.1), torch.sub(x, w, alpha=0.3), torch.rsub(x, w, alpha=0.7), torch.addcmul(x, w, x, value=0.1),
             torch.addcdiv(x, x, w.abs() + 1, value=0.1), torch.lerp(x, w, 0.3), F.softshrink(x, 0.3),
+            w // 0.3719, x * torch.tensor(0.1), x / torch.tensor(0.3), x + torch.tensor(0.1),
         )  # fmt: skip
         return tuple(r.half() for r in results)
 

@@ -46,3 +46,35 @@ Value charonia::frontend::buildSignBit(Value x, Emitter &e) {
       e.op<graph::BitcastOp>({x}, e.attr("to", mlir::TypeAttr::get(integer)));
   return e.compare(Predicate::lt, bits, e.scalar(int64_t(0), integer));
 }
+
+Value charonia::frontend::buildAtan2(Value y, Value x, Emitter &e) {
+  mlir::Type element = elementOf(x);
+  y = e.widen(y);
+  x = e.widen(x);
+  mlir::Type wide = elementOf(x);
+  auto number = [&](double value) { return e.scalar(value, wide); };
+  auto isLess = [&](Value a, Value b) {
+    return e.compare(Predicate::lt, a, b);
+  };
+  // Zeros have signs, too: so have their reciprocals.
+  auto isNegative = [&](Value v) {
+    Value isZero = e.compare(Predicate::eq, v, number(0));
+    return isLess(e.select(isZero, e.div(number(1), v), v), number(0));
+  };
+  Value a = e.op<graph::AbsOp>({x}), b = e.op<graph::AbsOp>({y});
+  Value most = e.max(a, b), least = e.min(a, b);
+  // Of two infinities, or two zeros, the quotient is no number.
+  Value quotient =
+      e.select(e.compare(Predicate::eq, most, number(0)), number(0),
+               e.select(e.compare(Predicate::eq, most, least), number(1),
+                        e.div(least, most)));
+  constexpr double pi = 3.14159265358979323846;
+  Value angle = e.op<graph::AtanOp>({quotient});
+  angle = e.select(isLess(a, b), e.sub(number(pi / 2), angle), angle);
+  angle = e.select(isNegative(x), e.sub(number(pi), angle), angle);
+  angle = e.select(isNegative(y), e.op<graph::NegOp>({angle}), angle);
+  angle = e.select(
+      e.op<graph::OrOp>({e.op<graph::IsNanOp>({x}), e.op<graph::IsNanOp>({y})}),
+      e.add(x, y), angle);
+  return e.cast(angle, element);
+}

@@ -11,6 +11,8 @@ namespace charonia::frontend {
 mlir::Value buildHypot(mlir::Value a, mlir::Value b, Emitter &e);
 /// x * log(y), or x * log(1 + y): 0 where x is, but NaN where y is.
 mlir::Value buildXLogY(mlir::Value x, mlir::Value y, bool plusOne, Emitter &e);
+/// The angle of (x, y), from -pi to pi.
+mlir::Value buildAtan2(mlir::Value y, mlir::Value x, Emitter &e);
 /// Whether floats have a negative sign, as -0.0 has.
 mlir::Value buildSignBit(mlir::Value x, Emitter &e);
 

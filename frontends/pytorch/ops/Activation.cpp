@@ -188,6 +188,8 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::activationRows() {
       {"aten.glu.default", glu},
       {"aten.softmax.int", softmax<false>},
       {"aten._softmax.default", softmax<false>},
+      {"aten.special_softmax.default", softmax<false>},
+      {"aten.special_log_softmax.default", softmax<true>},
       {"aten.log_softmax.int", softmax<true>},
       {"aten._log_softmax.default", softmax<true>},
   };

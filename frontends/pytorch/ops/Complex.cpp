@@ -1,6 +1,7 @@
 // Complex numbers, carried as two tensors: rotary embeddings multiply by them.
+#include "frontends/pytorch/ops/Complex.h"
 #include "frontends/common/builders/Special.h"
-#include "frontends/pytorch/ops/Rows.h"
+#include <cmath>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -64,140 +65,299 @@ static LogicalResult imaginaryPart(Call &c) {
   return c.yield(c.complexTensor("self").second);
 }
 
+// Arguments and results.
+
+Complex charonia::frontend::pytorch::readComplex(Call &c,
+                                                 llvm::StringRef name) {
+  auto [real, imaginary] = c.complexTensor(name);
+  return {real, imaginary};
+}
+LogicalResult charonia::frontend::pytorch::yieldComplex(Call &c, Complex z) {
+  return c.yieldComplex(z.real, z.imaginary);
+}
+/// A tensor or a number, real ones in the parts' type.
+static Complex operand(Call &c, llvm::StringRef name, mlir::Type element) {
+  auto [real, imaginary] = c.complexOperand(name, element);
+  return {real, imaginary};
+}
+
+/// Of what each argument says of tensors: real parts of all, or imaginary ones
+/// but for places and conditions.
+static SmallVector<llvm::StringRef> elementArguments(const Node &node) {
+  SmallVector<llvm::StringRef> names;
+  for (const NamedArgument &input : node.inputs)
+    if (!llvm::is_contained({"index", "indices", "mask", "condition"},
+                            input.name))
+      names.push_back(input.name);
+  return names;
+}
+
+/// (a + ib)(c + id), by products of real numbers.
+static LogicalResult importProduct(const Import &import, Call &c) {
+  Emitter &e = c.getEmitter();
+  auto multiply = [&](llvm::ArrayRef<llvm::StringRef> imaginary) -> Value {
+    c.readParts(imaginary);
+    return succeeded(import.real(c)) ? c.getResults().front() : Value();
+  };
+  bool left = c.isComplex({import.lhs}), right = c.isComplex({import.rhs});
+  Value real = multiply({}), imaginary;
+  if (left)
+    imaginary = multiply({import.lhs});
+  if (right) {
+    Value other = multiply({import.rhs});
+    imaginary = imaginary ? e.add(imaginary, other) : other;
+  }
+  if (left && right)
+    real = e.sub(real, multiply({import.lhs, import.rhs}));
+  return c.yieldComplex(real, imaginary);
+}
+
+LogicalResult charonia::frontend::pytorch::importComplex(const Import &import,
+                                                         Call &c) {
+  if (import.complex)
+    return import.complex(c);
+  if (import.lhs)
+    return importProduct(import, c);
+  if (!import.isPartwise)
+    return c.fail("is not supported of complex numbers",
+                  "compute with view_as_real() there");
+  c.readParts({});
+  if (failed(import.real(c)))
+    return llvm::failure();
+  Values real(c.getResults());
+  c.readParts(elementArguments(c.getNode()));
+  if (failed(import.real(c)))
+    return llvm::failure();
+  Values imaginary(c.getResults());
+  return c.yieldComplex(real, imaginary);
+}
+
 // Arithmetic.
 
-static LogicalResult conjugate(Call &c) {
-  auto [real, imaginary] = c.complexTensor("self");
-  return c.yieldComplex(real, c.getEmitter().op<graph::NegOp>({imaginary}));
+static Complex conjugated(Complex z, Emitter &e) {
+  return {z.real, e.op<graph::NegOp>({z.imaginary})};
 }
-static LogicalResult magnitude(Call &c) {
-  Emitter &e = c.getEmitter();
-  auto [real, imaginary] = c.complexTensor("self");
-  return c.yield(buildHypot(real, imaginary, e));
+/// `name` times `alpha`.
+static Complex scaled(Call &c, llvm::StringRef name, mlir::Type element) {
+  Complex z = operand(c, name, element);
+  return c.has("alpha")
+             ? mulComplex(z, operand(c, "alpha", element), c.getEmitter())
+             : z;
 }
-
-/// Both operands, real ones in the parts' type; a number is one of them.
-struct Operands {
-  explicit Operands(Call &c) {
-    mlir::Type element = c.resultElement();
-    auto read = [&](llvm::StringRef name, Value &real, Value &imaginary) {
-      const Argument *argument = c.find(name);
-      if (argument && argument->kind == Argument::Kind::Tensor) {
-        std::tie(real, imaginary) = c.complexTensor(name);
-      } else if (argument && argument->kind == Argument::Kind::Complex) {
-        real = c.getEmitter().scalar(argument->items[0].number, element);
-        imaginary = c.getEmitter().scalar(argument->items[1].number, element);
-      } else {
-        real = c.operand(name, element);
-      }
-      real = c.getEmitter().cast(real, element);
-    };
-    read("self", a, ai);
-    read("other", b, bi);
-  }
-  Value a, ai, b, bi;
-};
-static LogicalResult multiply(Call &c) {
-  Emitter &e = c.getEmitter();
-  Operands o(c);
-  if (!o.ai || !o.bi) {
-    Value factor = o.ai ? o.b : o.a;
-    return o.ai ? c.yieldComplex(e.mul(o.a, factor), e.mul(o.ai, factor))
-                : c.yieldComplex(e.mul(o.b, factor), e.mul(o.bi, factor));
-  }
-  return c.yieldComplex(e.sub(e.mul(o.a, o.b), e.mul(o.ai, o.bi)),
-                        e.add(e.mul(o.a, o.bi), e.mul(o.ai, o.b)));
-}
-template <bool subtract> static LogicalResult add(Call &c) {
-  Emitter &e = c.getEmitter();
-  Operands o(c);
+static LogicalResult addOrSub(Call &c, llvm::StringRef first,
+                              llvm::StringRef second, bool subtract) {
+  mlir::Type element = c.resultElement();
   Exprs shape = c.resultShape();
-  auto combine = [&](Value x, Value y) -> Value {
-    if (x && y)
-      return subtract ? e.sub(x, y) : e.add(x, y);
-    Value only = x ? x : subtract ? e.op<graph::NegOp>({y}) : y;
-    return e.broadcast(only, shape);
-  };
-  return c.yieldComplex(combine(o.a, o.b), combine(o.ai, o.bi));
+  Emitter &e = c.getEmitter();
+  Complex sum = addComplex(operand(c, first, element),
+                           scaled(c, second, element), subtract, e);
+  return yieldComplex(c, spreadComplex(sum, shape, e));
+}
+LogicalResult charonia::frontend::pytorch::complexAdd(Call &c) {
+  return addOrSub(c, "self", "other", false);
+}
+LogicalResult charonia::frontend::pytorch::complexSub(Call &c) {
+  return addOrSub(c, "self", "other", true);
+}
+LogicalResult charonia::frontend::pytorch::complexRsub(Call &c) {
+  return addOrSub(c, "other", "self", true);
+}
+LogicalResult charonia::frontend::pytorch::complexMul(Call &c) {
+  mlir::Type element = c.resultElement();
+  return yieldComplex(c,
+                      mulComplex(operand(c, "self", element),
+                                 operand(c, "other", element), c.getEmitter()));
+}
+LogicalResult charonia::frontend::pytorch::complexDiv(Call &c) {
+  mlir::Type element = c.resultElement();
+  return yieldComplex(c,
+                      divComplex(operand(c, "self", element),
+                                 operand(c, "other", element), c.getEmitter()));
+}
+/// 1 / z.
+static Complex reciprocal(Complex z, Emitter &e) {
+  Value one = e.scalar(1.0, elementOf(z.real));
+  return z.real
+             ? divComplex({e.broadcast(one, graph::getShape(z.real)), {}}, z, e)
+             : z;
+}
+LogicalResult charonia::frontend::pytorch::complexReciprocal(Call &c) {
+  return complexUnary<reciprocal>(c);
+}
+LogicalResult charonia::frontend::pytorch::complexRsqrt(Call &c) {
+  Emitter &e = c.getEmitter();
+  return yieldComplex(c, reciprocal(sqrtComplex(readComplex(c, "self"), e), e));
+}
+LogicalResult charonia::frontend::pytorch::complexSquare(Call &c) {
+  return yieldComplex(c, powComplex(readComplex(c, "self"), 2, c.getEmitter()));
+}
+/// 1 / (1 + exp(-z)).
+LogicalResult charonia::frontend::pytorch::complexSigmoid(Call &c) {
+  Emitter &e = c.getEmitter();
+  Complex z = readComplex(c, "self");
+  Complex sum = expComplex(
+      {e.op<graph::NegOp>({z.real}), e.op<graph::NegOp>({z.imaginary})}, e);
+  sum.real = e.add(sum.real, e.scalar(1.0, elementOf(sum.real)));
+  return yieldComplex(c, reciprocal(sum, e));
+}
+/// Small whole powers are products.
+LogicalResult charonia::frontend::pytorch::complexPow(Call &c) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement();
+  Complex base = operand(c, "self", element);
+  const Argument *exponent = c.find("exponent");
+  bool isReal = exponent && (exponent->kind == Argument::Kind::Integer ||
+                             exponent->kind == Argument::Kind::Float);
+  double power = isReal ? c.number("exponent") : 0;
+  if (isReal && power == 0.5)
+    return yieldComplex(c, sqrtComplex(base, e));
+  if (isReal && power == std::trunc(power) && std::abs(power) <= 64)
+    return yieldComplex(c, powComplex(base, static_cast<int64_t>(power), e));
+  Complex y = powComplex(base, operand(c, "exponent", element), e);
+  return yieldComplex(c, y);
 }
 
-ImportFunction
-charonia::frontend::pytorch::findComplexForm(llvm::StringRef op) {
-  static const Row forms[] = {
-      {"aten.mul.Tensor", multiply},
-      {"aten.mul.Scalar", multiply},
-      {"aten.add.Tensor", add<false>},
-      {"aten.sub.Tensor", add<true>},
-      {"aten.abs.default", magnitude},
-      {"aten._conj.default", conjugate},
-      {"aten.conj.default", conjugate},
-      {"aten.conj_physical.default", conjugate},
-      {"aten.view_as_complex.default", viewAsComplex},
-      {"aten.view_as_real.default", viewAsReal},
-      {"aten.polar.default", polar},
-      {"aten.complex.default", fromParts},
-      {"aten.real.default", realPart},
-      {"aten.imag.default", imaginaryPart},
-  };
-  for (const Row &form : forms)
-    if (op == form.op)
-      return form.import;
-  return nullptr;
+// Questions.
+
+LogicalResult charonia::frontend::pytorch::complexAbs(Call &c) {
+  return c.yield(absComplex(readComplex(c, "self"), c.getEmitter()));
+}
+/// The angle of real numbers is 0 or pi.
+static LogicalResult angleOfReal(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.operand("self", c.resultElement());
+  auto number = [&](double value) { return e.scalar(value, elementOf(x)); };
+  Value y = e.select(e.compare(graph::Predicate::lt, x, number(0)),
+                     number(3.14159265358979323846), number(0));
+  return c.yield(isFloat(x) ? e.select(e.op<graph::IsNanOp>({x}), x, y) : y);
+}
+static LogicalResult angle(Call &c) {
+  Complex z = readComplex(c, "self");
+  return c.yield(buildAtan2(z.imaginary, z.real, c.getEmitter()));
 }
 
-bool charonia::frontend::pytorch::isPartwise(llvm::StringRef op) {
-  op.consume_front("aten.");
-  return llvm::is_contained({"view",
-                             "_unsafe_view",
-                             "reshape",
-                             "flatten",
-                             "unflatten",
-                             "unsqueeze",
-                             "squeeze",
-                             "expand",
-                             "expand_as",
-                             "transpose",
-                             "permute",
-                             "t",
-                             "numpy_T",
-                             "swapaxes",
-                             "movedim",
-                             "alias",
-                             "detach",
-                             "contiguous",
-                             "clone",
-                             "lift_fresh_copy",
-                             "slice",
-                             "select",
-                             "narrow",
-                             "split",
-                             "split_with_sizes",
-                             "chunk",
-                             "unbind",
-                             "cat",
-                             "stack",
-                             "flip",
-                             "roll",
-                             "repeat",
-                             "index",
-                             "index_select",
-                             "neg",
-                             "to",
-                             "_to_copy"},
-                            op.split('.').first);
+/// Both operands in the type of a complex one's parts, and comparisons of
+/// either part.
+template <typename Both>
+static LogicalResult compareParts(Call &c, graph::Predicate predicate) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element;
+  for (llvm::StringRef name : {"self", "other"})
+    if (const TensorMeta *meta = c.metaOf(name))
+      element = promoteTypes(element, partType(meta->dtype, e.getContext()));
+  if (!llvm::isa_and_present<mlir::FloatType>(element))
+    element = e.getBuilder().getF32Type();
+  Complex a = operand(c, "self", element), b = operand(c, "other", element);
+  Value zero = e.scalar(0.0, element);
+  return c.yield(
+      e.op<Both>({e.compare(predicate, a.real, b.real),
+                  e.compare(predicate, a.imaginary ? a.imaginary : zero,
+                            b.imaginary ? b.imaginary : zero)}));
+}
+LogicalResult charonia::frontend::pytorch::complexEqual(Call &c) {
+  return compareParts<graph::AndOp>(c, graph::Predicate::eq);
+}
+LogicalResult charonia::frontend::pytorch::complexNotEqual(Call &c) {
+  return compareParts<graph::OrOp>(c, graph::Predicate::ne);
+}
+static Value isInfinite(Value x, Emitter &e) {
+  return e.op<graph::IsInfOp>(
+      {x}, {e.attr("positive", true), e.attr("negative", true)});
+}
+LogicalResult charonia::frontend::pytorch::complexIsNan(Call &c) {
+  Emitter &e = c.getEmitter();
+  Complex z = readComplex(c, "self");
+  return c.yield(e.op<graph::OrOp>(
+      {e.op<graph::IsNanOp>({z.real}), e.op<graph::IsNanOp>({z.imaginary})}));
+}
+LogicalResult charonia::frontend::pytorch::complexIsInf(Call &c) {
+  Emitter &e = c.getEmitter();
+  Complex z = readComplex(c, "self");
+  return c.yield(
+      e.op<graph::OrOp>({isInfinite(z.real, e), isInfinite(z.imaginary, e)}));
+}
+LogicalResult charonia::frontend::pytorch::complexIsFinite(Call &c) {
+  Emitter &e = c.getEmitter();
+  Complex z = readComplex(c, "self");
+  auto isFinite = [&](Value x) {
+    return e.op<graph::NotOp>(
+        {e.op<graph::OrOp>({isInfinite(x, e), e.op<graph::IsNanOp>({x})})});
+  };
+  return c.yield(e.op<graph::AndOp>({isFinite(z.real), isFinite(z.imaginary)}));
+}
+/// Of real numbers all are.
+static LogicalResult isReal(Call &c) {
+  Emitter &e = c.getEmitter();
+  Complex z = readComplex(c, "self");
+  if (z.real && z.imaginary)
+    return c.yield(e.compare(graph::Predicate::eq, z.imaginary,
+                             e.scalar(0.0, elementOf(z.imaginary))));
+  return c.yield(e.broadcast(e.scalar(int64_t(1), e.getBuilder().getI1Type()),
+                             c.resultShape()));
+}
+
+// Conjugates, also of what is transposed.
+
+/// Real tensors are their own.
+static LogicalResult itself(Call &c) { return c.yield(c.tensor("self")); }
+static LogicalResult transposedReal(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)));
+  if (order.size() < 2)
+    return c.yield(x);
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  return c.yield(e.transpose(x, order));
+}
+static Complex same(Complex z, Emitter &) { return z; }
+static LogicalResult conjugate(Call &c) { return complexUnary<conjugated>(c); }
+static LogicalResult transposedConjugate(Call &c) {
+  Emitter &e = c.getEmitter();
+  if (failed(importComplex(partwise(transposedReal), c)))
+    return llvm::failure();
+  return yieldComplex(
+      c, conjugated({c.getResults().front(), c.getImaginary().front()}, e));
+}
+static Value writeItself(Call &, Value, Value view) { return view; }
+static Value writeTransposed(Call &c, Value self, Value view) {
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(self)));
+  if (order.size() > 1)
+    std::swap(order[order.size() - 1], order[order.size() - 2]);
+  return c.getEmitter().transpose(view, order);
 }
 
 llvm::ArrayRef<Row> charonia::frontend::pytorch::complexRows() {
   static const Row rows[] = {
-      {"aten.view_as_complex.default", viewAsComplex, Alias::View},
-      {"aten.view_as_real.default", viewAsReal, Alias::View},
-      {"aten.polar.default", polar},
-      {"aten.complex.default", fromParts},
-      {"aten.real.default", realPart, Alias::View},
-      {"aten.imag.default", imaginaryPart, Alias::View},
-      {"aten._conj.default", conjugate, Alias::View},
-      {"aten.conj.default", conjugate, Alias::View},
-      {"aten.conj_physical.default", conjugate},
+      {"aten.view_as_complex.default",
+       {viewAsComplex, viewAsComplex},
+       Alias::View},
+      {"aten.view_as_real.default", {viewAsReal, viewAsReal}, Alias::View},
+      {"aten.polar.default", {polar, polar}},
+      {"aten.complex.default", {fromParts, fromParts}},
+      {"aten.real.default", {realPart, realPart}, Alias::View},
+      {"aten.imag.default", {imaginaryPart, imaginaryPart}, Alias::View},
+      {"aten._conj.default", {itself, conjugate}, Alias::View, writeItself},
+      {"aten.conj.default", {itself, conjugate}, Alias::View, writeItself},
+      {"aten.conj_physical.default", {itself, conjugate}},
+      {"aten._conj_physical.default", {itself, conjugate}},
+      {"aten.resolve_conj.default",
+       {itself, complexUnary<same>},
+       Alias::View,
+       writeItself},
+      {"aten.mH.default",
+       {transposedReal, transposedConjugate},
+       Alias::View,
+       writeTransposed},
+      {"aten.matrix_H.default",
+       {transposedReal, transposedConjugate},
+       Alias::View,
+       writeTransposed},
+      {"aten.adjoint.default",
+       {transposedReal, transposedConjugate},
+       Alias::View,
+       writeTransposed},
+      {"aten.angle.default", {angleOfReal, angle}},
+      {"aten.isreal.default", {isReal, isReal}},
   };
   return rows;
 }

@@ -3,7 +3,7 @@
 #include "frontends/common/builders/Einsum.h"
 #include "frontends/common/builders/Matrix.h"
 #include "frontends/common/builders/Window.h"
-#include "frontends/pytorch/Registry.h"
+#include "frontends/pytorch/ops/Complex.h"
 #include <cmath>
 
 using namespace charonia;
@@ -25,6 +25,50 @@ static bool hasRank(Call &c, Value value, llvm::StringRef name, int64_t low,
 }
 static Value transposed(Value matrix, Emitter &e) {
   return rankOf(matrix) == 2 ? e.transpose(matrix, {1, 0}) : matrix;
+}
+
+/// The product of complex matrices; either may be real.
+static Complex multiply(Complex a, Complex b, Emitter &e) {
+  auto times = [&](Value x, Value y) {
+    return x && y ? buildMatmul(x, y, e) : Value();
+  };
+  auto combine = [&](Value x, Value y, bool subtract) {
+    return !y ? x : !x ? y : subtract ? e.sub(x, y) : e.add(x, y);
+  };
+  return {
+      combine(times(a.real, b.real), times(a.imaginary, b.imaginary), true),
+      combine(times(a.real, b.imaginary), times(a.imaginary, b.real), false)};
+}
+static Complex operandOf(Call &c, llvm::StringRef name, mlir::Type element) {
+  auto [real, imaginary] = c.complexOperand(name, element);
+  return {real, imaginary};
+}
+static LogicalResult complexLinear(Call &c) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement();
+  Complex x = operandOf(c, "input", element),
+          weight = operandOf(c, "weight", element);
+  if (!hasRank(c, x.real, "input", 1, 32) ||
+      !hasRank(c, weight.real, "weight", 1, 2))
+    return c.yield(Value());
+  weight.real = transposed(weight.real, e);
+  if (weight.imaginary)
+    weight.imaginary = transposed(weight.imaginary, e);
+  Complex y = multiply(x, weight, e);
+  return yieldComplex(
+      c, c.has("bias") ? addComplex(y, operandOf(c, "bias", element), false, e)
+                       : y);
+}
+/// The first operand is conjugated.
+static LogicalResult complexVdot(Call &c) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement();
+  Complex a = operandOf(c, "self", element), b = operandOf(c, "other", element);
+  if (!hasRank(c, a.real, "self", 1, 1) || !hasRank(c, b.real, "other", 1, 1))
+    return c.yield(Value());
+  if (a.imaginary)
+    a.imaginary = e.op<graph::NegOp>({a.imaginary});
+  return yieldComplex(c, multiply(a, b, e));
 }
 
 static LogicalResult linear(Call &c) {
@@ -82,6 +126,29 @@ static LogicalResult addProduct(Call &c, llvm::StringRef lhs,
   if (!isNumber("beta", 1))
     added = e.mul(added, c.operand("beta", wide));
   return c.yield(e.cast(e.add(y, added), element));
+}
+/// Of complex numbers: real and imaginary part of the product, each with that
+/// of `self`.
+static LogicalResult addComplexProduct(Call &c, const char *lhs,
+                                       const char *rhs) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement();
+  Complex a = operandOf(c, lhs, element), b = operandOf(c, rhs, element),
+          added = operandOf(c, "self", element);
+  if (!hasRank(c, a.real, lhs, 2, 3) || !hasRank(c, b.real, rhs, 1, 3))
+    return c.yield(Value());
+  Complex y = multiply(a, b, e);
+  if (c.has("alpha"))
+    y = mulComplex(y, operandOf(c, "alpha", element), e);
+  if (c.has("beta"))
+    added = mulComplex(added, operandOf(c, "beta", element), e);
+  return yieldComplex(c, addComplex(y, added, false, e));
+}
+static LogicalResult complexAddmm(Call &c) {
+  return addComplexProduct(c, "mat1", "mat2");
+}
+static LogicalResult complexBaddbmm(Call &c) {
+  return addComplexProduct(c, "batch1", "batch2");
 }
 static LogicalResult addmm(Call &c) { return addProduct(c, "mat1", "mat2"); }
 static LogicalResult baddbmm(Call &c) {
@@ -266,42 +333,27 @@ static LogicalResult einsum(Call &c) {
   return c.yield(buildEinsum(c.text("equation", ""), operands, e));
 }
 
-/// Distances of all rows of x1 and x2.
-static LogicalResult distances(Call &c) {
+/// Of one or two operands.
+static LogicalResult complexEinsum(Call &c) {
   Emitter &e = c.getEmitter();
-  c.ignore({"compute_mode"});
-  double p = c.number("p", 2);
-  mlir::Type element = c.resultElement();
-  Value a = c.operand("x1", element), b = c.operand("x2", element);
-  if (!hasRank(c, a, "x1", 2, 31) || !hasRank(c, b, "x2", 2, 31))
-    return c.yield(Value());
-  Exprs rows = graph::getShape(a), columns = graph::getShape(b);
-  rows.insert(rows.end() - 1, e.number(1));
-  columns.insert(columns.end() - 2, e.number(1));
-  Value difference = e.widen(e.sub(e.reshape(a, rows), e.reshape(b, columns)));
-  Value magnitude = e.op<graph::AbsOp>({difference});
-  if (!magnitude)
-    return c.yield(Value());
-  int64_t last = rankOf(magnitude) - 1;
-  mlir::Type wide = elementOf(magnitude);
-  auto total = [&](Value terms) {
-    return e.reduce(graph::ReduceKind::sum, terms, {last}, false);
+  c.ignore({"path"});
+  std::string equation = c.text("equation", "");
+  c.readParts({});
+  Values real = c.tensors("tensors");
+  c.readParts({"tensors"});
+  Values imaginary = c.tensors("tensors");
+  auto sum = [&](llvm::ArrayRef<Value> operands) {
+    return buildEinsum(equation, operands, e);
   };
-  Value y;
-  if (p == 2)
-    y = e.op<graph::SqrtOp>({total(e.mul(difference, difference))});
-  else if (p == 1)
-    y = total(magnitude);
-  else if (std::isinf(p))
-    y = e.reduce(graph::ReduceKind::max, magnitude, {last}, false);
-  else if (p > 0)
-    y = e.op<graph::PowOp>(
-        {total(e.op<graph::PowOp>({magnitude, e.scalar(p, wide)})),
-         e.scalar(1 / p, wide)});
-  else
-    return c.fail("a norm of order " + llvm::Twine(std::to_string(p)) +
-                  " is not supported");
-  return c.yield(e.cast(y, element));
+  if (e.failed() || real.empty() || real.size() > 2)
+    return c.fail("sums of " + llvm::Twine(real.size()) +
+                      " complex tensors are not supported",
+                  "write it as several of two tensors each");
+  if (real.size() == 1)
+    return c.yieldComplex(sum({real[0]}), sum({imaginary[0]}));
+  return c.yieldComplex(
+      e.sub(sum({real[0], real[1]}), sum({imaginary[0], imaginary[1]})),
+      e.add(sum({real[0], imaginary[1]}), sum({imaginary[0], real[1]})));
 }
 
 static LogicalResult outer(Call &c) {
@@ -311,6 +363,52 @@ static LogicalResult outer(Call &c) {
   if (rankOf(a) != 1 || rankOf(b) != 1)
     return c.fail("is of vectors");
   return c.yield(e.mul(e.reshape(a, {graph::getShape(a)[0], e.number(1)}), b));
+}
+/// beta * self + alpha * a vector times another.
+static LogicalResult addOuter(Call &c) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement(),
+             wide = c.exactType(element, {"alpha", "beta"});
+  Value a = c.operand("vec1", wide), b = c.operand("vec2", wide);
+  if (rankOf(a) != 1 || rankOf(b) != 1)
+    return c.fail("is of vectors");
+  Value y = e.mul(e.reshape(a, {graph::getShape(a)[0], e.number(1)}), b);
+  if (c.has("alpha"))
+    y = e.mul(y, c.operand("alpha", wide));
+  Value added = c.operand("self", wide);
+  if (c.has("beta"))
+    added = e.mul(added, c.operand("beta", wide));
+  return c.yield(e.cast(e.add(y, added), element));
+}
+/// Products of matrices from left to right; at either end may be a vector.
+static LogicalResult chain(Call &c) {
+  Values matrices = c.tensors(c.has("matrices") ? "matrices" : "tensors");
+  if (matrices.size() < 2)
+    return c.fail("has less than 2 operands");
+  Value y = matrices.front();
+  for (Value next : llvm::drop_begin(matrices))
+    y = y && next ? buildMatmul(y, next, c.getEmitter()) : Value();
+  return c.yield(y);
+}
+/// Each dimension holds for each element of `self` those of `other`.
+static LogicalResult kron(Call &c) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement();
+  Value a = c.operand("self", element), b = c.operand("other", element);
+  if (!a || !b)
+    return c.yield(Value());
+  Exprs outer = graph::getShape(a), inner = graph::getShape(b), spreadOuter,
+        spreadInner;
+  size_t rank = std::max(outer.size(), inner.size());
+  outer.insert(outer.begin(), rank - outer.size(), e.number(1));
+  inner.insert(inner.begin(), rank - inner.size(), e.number(1));
+  for (size_t d = 0; d < rank; ++d) {
+    spreadOuter.append({outer[d], e.number(1)});
+    spreadInner.append({e.number(1), inner[d]});
+  }
+  return c.yield(
+      e.reshape(e.mul(e.reshape(a, spreadOuter), e.reshape(b, spreadInner)),
+                c.resultShape()));
 }
 /// Sums over the dimensions that are listed of both.
 static LogicalResult tensordot(Call &c) {
@@ -452,19 +550,19 @@ static LogicalResult attention(Call &c) {
 
 llvm::ArrayRef<Row> charonia::frontend::pytorch::contractionRows() {
   static const Row rows[] = {
-      {"aten.linear.default", linear},
-      {"aten.matmul.default", matmul},
-      {"aten.mm.default", mm},
-      {"aten.bmm.default", bmm},
-      {"aten.mv.default", mv},
-      {"aten.dot.default", dot},
+      {"aten.linear.default", {linear, complexLinear}},
+      {"aten.matmul.default", product(matmul, "self", "other")},
+      {"aten.mm.default", product(mm, "self", "mat2")},
+      {"aten.bmm.default", product(bmm, "self", "mat2")},
+      {"aten.mv.default", product(mv, "self", "vec")},
+      {"aten.dot.default", product(dot, "self", "tensor")},
       {"aten.addmv.default", addmv},
-      {"aten.vdot.default", vdot},
-      {"aten.inner.default", inner},
+      {"aten.vdot.default", {vdot, complexVdot}},
+      {"aten.inner.default", product(inner, "self", "other")},
       {"aten.bilinear.default", bilinear},
       {"aten._trilinear.default", trilinear},
-      {"aten.addmm.default", addmm},
-      {"aten.baddbmm.default", baddbmm},
+      {"aten.addmm.default", {addmm, complexAddmm}},
+      {"aten.baddbmm.default", {baddbmm, complexBaddbmm}},
       {"aten.conv1d.default", conv<false>},
       {"aten.conv2d.default", conv<false>},
       {"aten.conv3d.default", conv<false>},
@@ -475,11 +573,14 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::contractionRows() {
       {"aten.conv_transpose1d.default", conv<true>},
       {"aten.conv_transpose2d.input", conv<true>},
       {"aten.conv_transpose3d.input", conv<true>},
-      {"aten.einsum.default", einsum, Alias::Alone},
-      {"aten.cdist.default", distances},
-      {"aten._cdist_forward.default", distances},
-      {"aten.outer.default", outer},
-      {"aten.tensordot.default", tensordot},
+      {"aten.einsum.default", {einsum, complexEinsum}, Alias::Alone},
+      {"aten.ger.default", product(outer, "self", "vec2")},
+      {"aten.addr.default", addOuter},
+      {"aten.linalg_multi_dot.default", chain},
+      {"aten.chain_matmul.default", chain},
+      {"aten.kron.default", product(kron, "self", "other")},
+      {"aten.outer.default", product(outer, "self", "vec2")},
+      {"aten.tensordot.default", product(tensordot, "self", "other")},
       {"aten.cosine_similarity.default", cosineSimilarity},
       {"aten.scaled_dot_product_attention.default", attention},
   };

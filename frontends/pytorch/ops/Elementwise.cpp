@@ -1,5 +1,6 @@
 // Elementwise arithmetic, comparisons and choices.
-#include "frontends/pytorch/Registry.h"
+#include "frontends/common/builders/Special.h"
+#include "frontends/pytorch/ops/Complex.h"
 #include <cmath>
 
 using namespace charonia;
@@ -55,17 +56,17 @@ static LogicalResult sign(Call &c) {
       e.select(e.op<graph::IsNanOp>({x}), e.scalar(0.0, elementOf(x)), y));
 }
 
+/// The type that sums and products of half types are computed in.
+static mlir::Type exactType(Call &c) {
+  mlir::Type element = c.arithmeticType({"self", "other"});
+  return c.exactType(element, {"self", "other", "alpha"});
+}
 template <typename Op> static LogicalResult binary(Call &c) {
   mlir::Type element = c.arithmeticType({"self", "other"});
   return yieldAs(c, c.getEmitter().op<Op>({c.operand("self", element),
                                            c.operand("other", element)}));
 }
 
-/// The type that sums and products of half types are computed in.
-static mlir::Type exactType(Call &c) {
-  mlir::Type element = c.arithmeticType({"self", "other"});
-  return c.exactType(element, {"self", "other", "alpha"});
-}
 /// `name` times `factor`, where that is given.
 static Value scaled(Call &c, llvm::StringRef name, llvm::StringRef factor,
                     mlir::Type element) {
@@ -151,7 +152,7 @@ static LogicalResult div(Call &c) {
   return c.fail("rounding mode '" + mode + "' is not supported");
 }
 static LogicalResult floorDiv(Call &c) {
-  mlir::Type element = c.arithmeticType({"self", "other"});
+  mlir::Type element = exactType(c);
   return yieldAs(c, floorDivide(c.operand("self", element),
                                 c.operand("other", element), c.getEmitter()));
 }
@@ -309,38 +310,10 @@ static LogicalResult isFinite(Call &c) {
              {x}, {e.attr("positive", true), e.attr("negative", true)})})});
   });
 }
-/// The angle of (x, y), from -pi to pi.
 static LogicalResult atan2(Call &c) {
-  Emitter &e = c.getEmitter();
   mlir::Type element = c.resultElement();
-  Value y = e.widen(c.operand("self", element)),
-        x = e.widen(c.operand("other", element));
-  mlir::Type wide = elementOf(x);
-  auto number = [&](double value) { return e.scalar(value, wide); };
-  auto isLess = [&](Value a, Value b) {
-    return e.compare(Predicate::lt, a, b);
-  };
-  // Zeros have signs, too: so have their reciprocals.
-  auto isNegative = [&](Value v) {
-    Value isZero = e.compare(Predicate::eq, v, number(0));
-    return isLess(e.select(isZero, e.div(number(1), v), v), number(0));
-  };
-  Value a = e.op<graph::AbsOp>({x}), b = e.op<graph::AbsOp>({y});
-  Value most = e.max(a, b), least = e.min(a, b);
-  // Of two infinities, or two zeros, the quotient is no number.
-  Value quotient =
-      e.select(e.compare(Predicate::eq, most, number(0)), number(0),
-               e.select(e.compare(Predicate::eq, most, least), number(1),
-                        e.div(least, most)));
-  constexpr double pi = 3.14159265358979323846;
-  Value angle = e.op<graph::AtanOp>({quotient});
-  angle = e.select(isLess(a, b), e.sub(number(pi / 2), angle), angle);
-  angle = e.select(isNegative(x), e.sub(number(pi), angle), angle);
-  angle = e.select(isNegative(y), e.op<graph::NegOp>({angle}), angle);
-  angle = e.select(
-      e.op<graph::OrOp>({e.op<graph::IsNanOp>({x}), e.op<graph::IsNanOp>({y})}),
-      e.add(x, y), angle);
-  return c.yield(e.cast(angle, element));
+  return c.yield(buildAtan2(c.operand("self", element),
+                            c.operand("other", element), c.getEmitter()));
 }
 /// NaN and infinities become numbers: 0, and the largest there are.
 static LogicalResult nanToNum(Call &c) {
@@ -373,29 +346,29 @@ static LogicalResult nanToNum(Call &c) {
 llvm::ArrayRef<Row> charonia::frontend::pytorch::elementwiseRows() {
   using namespace graph;
   static const Row rows[] = {
-      {"aten.neg.default", unary<NegOp>},
-      {"aten.negative.default", unary<NegOp>},
-      {"aten.absolute.default", unary<AbsOp>},
-      {"aten.abs.default", unary<AbsOp>},
+      {"aten.neg.default", partwise(unary<NegOp>)},
+      {"aten.negative.default", partwise(unary<NegOp>)},
+      {"aten.absolute.default", {unary<AbsOp>, complexAbs}},
+      {"aten.abs.default", {unary<AbsOp>, complexAbs}},
       {"aten.sign.default", sign},
       {"aten.nan_to_num.default", nanToNum},
-      {"aten.exp.default", unary<ExpOp>},
+      {"aten.exp.default", {unary<ExpOp>, complexUnary<expComplex>}},
       {"aten.exp2.default", exp2},
       {"aten.expm1.default", unary<Expm1Op>},
-      {"aten.log.default", unary<LogOp>},
+      {"aten.log.default", {unary<LogOp>, complexUnary<logComplex>}},
       {"aten.log2.default", logTo<2>},
       {"aten.log10.default", logTo<10>},
       {"aten.log1p.default", unary<Log1pOp>},
-      {"aten.sqrt.default", unary<SqrtOp>},
-      {"aten.rsqrt.default", unary<RsqrtOp>},
-      {"aten.reciprocal.default", unary<ReciprocalOp>},
+      {"aten.sqrt.default", {unary<SqrtOp>, complexUnary<sqrtComplex>}},
+      {"aten.rsqrt.default", {unary<RsqrtOp>, complexRsqrt}},
+      {"aten.reciprocal.default", {unary<ReciprocalOp>, complexReciprocal}},
       {"aten.erf.default", unary<ErfOp>},
       {"aten.erfc.default", unary<ErfcOp>},
-      {"aten.tanh.default", unary<TanhOp>},
-      {"aten.sigmoid.default", unary<SigmoidOp>},
-      {"aten.sin.default", unary<SinOp>},
-      {"aten.cos.default", unary<CosOp>},
-      {"aten.tan.default", unary<TanOp>},
+      {"aten.tanh.default", {unary<TanhOp>, complexUnary<tanhComplex>}},
+      {"aten.sigmoid.default", {unary<SigmoidOp>, complexSigmoid}},
+      {"aten.sin.default", {unary<SinOp>, complexTurned<sinhComplex, true>}},
+      {"aten.cos.default", {unary<CosOp>, complexTurned<coshComplex, false>}},
+      {"aten.tan.default", {unary<TanOp>, complexTurned<tanhComplex, true>}},
       {"aten.asin.default", unary<AsinOp>},
       {"aten.acos.default", unary<AcosOp>},
       {"aten.atan.default", unary<AtanOp>},
@@ -403,15 +376,15 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::elementwiseRows() {
       {"aten.asinh.default", unary<AsinhOp>},
       {"aten.acosh.default", unary<AcoshOp>},
       {"aten.atanh.default", unary<AtanhOp>},
-      {"aten.sinh.default", unary<SinhOp>},
-      {"aten.cosh.default", unary<CoshOp>},
+      {"aten.sinh.default", {unary<SinhOp>, complexUnary<sinhComplex>}},
+      {"aten.cosh.default", {unary<CoshOp>, complexUnary<coshComplex>}},
       {"aten.floor.default", rounded<FloorOp>},
       {"aten.ceil.default", rounded<CeilOp>},
       {"aten.round.default", rounded<RoundOp>},
       {"aten.round.decimals", roundDecimals},
       {"aten.trunc.default", trunc},
-      {"aten.square.default", square},
-      {"aten.special_expit.default", unary<SigmoidOp>},
+      {"aten.square.default", {square, complexSquare}},
+      {"aten.special_expit.default", {unary<SigmoidOp>, complexSigmoid}},
       {"aten.special_erf.default", unary<ErfOp>},
       {"aten.special_erfc.default", unary<ErfcOp>},
       {"aten.special_expm1.default", unary<Expm1Op>},
@@ -426,34 +399,34 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::elementwiseRows() {
       {"aten.arctanh.default", unary<AtanhOp>},
       {"aten.arctan2.default", atan2},
       {"aten.fix.default", trunc},
-      {"aten.sgn.default", sign},
+      {"aten.sgn.default", {sign, complexUnary<signComplex>}},
       {"aten.bitwise_not.default", unary<NotOp>},
       {"aten.logical_not.default", logicalNot},
-      {"aten.isnan.default", isNan},
-      {"aten.isinf.default", isInfinite<true, true>},
+      {"aten.isnan.default", {isNan, complexIsNan}},
+      {"aten.isinf.default", {isInfinite<true, true>, complexIsInf}},
       {"aten.isposinf.default", isInfinite<true, false>},
       {"aten.isneginf.default", isInfinite<false, true>},
-      {"aten.isfinite.default", isFinite},
-      {"aten.add.Tensor", add},
-      {"aten.add.Scalar", add},
-      {"aten.sub.Tensor", sub},
-      {"aten.subtract.Tensor", sub},
-      {"aten.sub.Scalar", sub},
-      {"aten.subtract.Scalar", sub},
-      {"aten.rsub.Tensor", rsub},
-      {"aten.rsub.Scalar", rsub},
-      {"aten.mul.Tensor", mul},
-      {"aten.multiply.Tensor", mul},
-      {"aten.mul.Scalar", mul},
-      {"aten.multiply.Scalar", mul},
-      {"aten.div.Tensor", div},
-      {"aten.divide.Tensor", div},
-      {"aten.div.Scalar", div},
-      {"aten.divide.Scalar", div},
+      {"aten.isfinite.default", {isFinite, complexIsFinite}},
+      {"aten.add.Tensor", {add, complexAdd}},
+      {"aten.add.Scalar", {add, complexAdd}},
+      {"aten.sub.Tensor", {sub, complexSub}},
+      {"aten.subtract.Tensor", {sub, complexSub}},
+      {"aten.sub.Scalar", {sub, complexSub}},
+      {"aten.subtract.Scalar", {sub, complexSub}},
+      {"aten.rsub.Tensor", {rsub, complexRsub}},
+      {"aten.rsub.Scalar", {rsub, complexRsub}},
+      {"aten.mul.Tensor", {mul, complexMul}},
+      {"aten.multiply.Tensor", {mul, complexMul}},
+      {"aten.mul.Scalar", {mul, complexMul}},
+      {"aten.multiply.Scalar", {mul, complexMul}},
+      {"aten.div.Tensor", {div, complexDiv}},
+      {"aten.divide.Tensor", {div, complexDiv}},
+      {"aten.div.Scalar", {div, complexDiv}},
+      {"aten.divide.Scalar", {div, complexDiv}},
       {"aten.div.Tensor_mode", div},
       {"aten.divide.Tensor_mode", div},
-      {"aten.true_divide.Tensor", div},
-      {"aten.true_divide.Scalar", div},
+      {"aten.true_divide.Tensor", {div, complexDiv}},
+      {"aten.true_divide.Scalar", {div, complexDiv}},
       {"aten.div.Scalar_mode", div},
       {"aten.floor_divide.default", floorDiv},
       {"aten.floor_divide.Scalar", floorDiv},
@@ -461,9 +434,9 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::elementwiseRows() {
       {"aten.remainder.Scalar", binary<ModOp>},
       {"aten.fmod.Tensor", binary<FmodOp>},
       {"aten.fmod.Scalar", binary<FmodOp>},
-      {"aten.pow.Tensor_Tensor", pow},
-      {"aten.pow.Tensor_Scalar", pow},
-      {"aten.pow.Scalar", pow},
+      {"aten.pow.Tensor_Tensor", {pow, complexPow}},
+      {"aten.pow.Tensor_Scalar", {pow, complexPow}},
+      {"aten.pow.Scalar", {pow, complexPow}},
       {"aten.maximum.default", binary<MaxOp>},
       {"aten.minimum.default", binary<MinOp>},
       {"aten.max.other", binary<MaxOp>},
@@ -491,12 +464,12 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::elementwiseRows() {
       {"aten.logical_and.default", logical<AndOp>},
       {"aten.logical_or.default", logical<OrOp>},
       {"aten.logical_xor.default", logical<XorOp>},
-      {"aten.eq.Tensor", compare<Predicate::eq>},
-      {"aten.eq.Scalar", compare<Predicate::eq>},
-      {"aten.ne.Tensor", compare<Predicate::ne>},
-      {"aten.not_equal.Tensor", compare<Predicate::ne>},
-      {"aten.ne.Scalar", compare<Predicate::ne>},
-      {"aten.not_equal.Scalar", compare<Predicate::ne>},
+      {"aten.eq.Tensor", {compare<Predicate::eq>, complexEqual}},
+      {"aten.eq.Scalar", {compare<Predicate::eq>, complexEqual}},
+      {"aten.ne.Tensor", {compare<Predicate::ne>, complexNotEqual}},
+      {"aten.not_equal.Tensor", {compare<Predicate::ne>, complexNotEqual}},
+      {"aten.ne.Scalar", {compare<Predicate::ne>, complexNotEqual}},
+      {"aten.not_equal.Scalar", {compare<Predicate::ne>, complexNotEqual}},
       {"aten.lt.Tensor", compare<Predicate::lt>},
       {"aten.less.Tensor", compare<Predicate::lt>},
       {"aten.lt.Scalar", compare<Predicate::lt>},
@@ -513,12 +486,12 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::elementwiseRows() {
       {"aten.greater_equal.Tensor", compare<Predicate::ge>},
       {"aten.ge.Scalar", compare<Predicate::ge>},
       {"aten.greater_equal.Scalar", compare<Predicate::ge>},
-      {"aten.where.self", where},
-      {"aten.where.Scalar", where},
-      {"aten.where.ScalarSelf", where},
-      {"aten.where.ScalarOther", where},
-      {"aten.masked_fill.Scalar", maskedFill},
-      {"aten.masked_fill.Tensor", maskedFill},
+      {"aten.where.self", partwise(where)},
+      {"aten.where.Scalar", partwise(where)},
+      {"aten.where.ScalarSelf", partwise(where)},
+      {"aten.where.ScalarOther", partwise(where)},
+      {"aten.masked_fill.Scalar", partwise(maskedFill)},
+      {"aten.masked_fill.Tensor", partwise(maskedFill)},
       {"aten.clamp.default", clamp},
       {"aten.clip.default", clamp},
       {"aten.clip.Tensor", clamp},

@@ -271,86 +271,21 @@ static LogicalResult diff(Call &c) {
   return c.yield(x);
 }
 
-/// Elements whose coordinates in two dimensions differ by `offset`.
-static LogicalResult diagonal(Call &c) {
-  Emitter &e = c.getEmitter();
-  Value x = c.tensor("self");
-  int64_t rank = rankOf(x), offset = c.integer("offset", 0);
-  int64_t first = c.axis("dim1", rank, 0), second = c.axis("dim2", rank, 1);
-  Exprs result = c.resultShape();
-  if (!x || e.failed() || first == second || std::abs(offset) > maxDimension)
-    return c.fail("needs two different dimensions");
-  SmallVector<int64_t> order{first, second};
-  for (int64_t d = 0; d < rank; ++d)
-    if (d != first && d != second)
-      order.push_back(d);
-  mlir::Type i64 = e.getBuilder().getI64Type();
-  Exprs line = {result.back(), e.number(1)};
-  Value place = e.iota(line, 0, i64);
-  Value row = e.add(place, e.scalar(std::max<int64_t>(-offset, 0), i64)),
-        column = e.add(place, e.scalar(std::max<int64_t>(offset, 0), i64));
-  Value y = e.op<graph::GatherNDOp>(
-      {e.transpose(x, order), e.concat({row, column}, 1)},
-      e.attr("batch_dims", int64_t(0)));
-  auto back = llvm::to_vector(llvm::seq<int64_t>(1, rank - 1));
-  back.push_back(0);
-  return c.yield(e.transpose(y, back));
-}
-
-/// `self` with its diagonal replaced: each element of that is spread over its
-/// row or column, of which one place takes it.
-static Value writeDiagonal(Call &c, Value self, Value view) {
-  Emitter &e = c.getEmitter();
-  int64_t rank = rankOf(self), offset = c.integer("offset", 0);
-  int64_t first = c.axis("dim1", rank, 0), second = c.axis("dim2", rank, 1);
-  if (!self || !view || e.failed())
-    return {};
-  Exprs shape = graph::getShape(self);
-  mlir::Type i64 = e.getBuilder().getI64Type();
-  auto along = [&](int64_t axis) {
-    Exprs dims(rank, e.number(1));
-    dims[axis] = shape[axis];
-    return e.iota(dims, axis, i64);
-  };
-  Value row = along(first), column = along(second);
-  Value isThere = e.compare(graph::Predicate::eq, e.sub(column, row),
-                            e.scalar(offset, i64));
-  // The place on the diagonal, by the dimension that it begins at 0 of.
-  int64_t axis = offset >= 0 ? first : second;
-  AffineExpr length = graph::getShape(view).back();
-  Value place = e.min(e.iota({shape[axis]}, 0, i64),
-                      e.size(graph::simplify(length - 1), i64));
-  Value spread =
-      e.op<graph::GatherOp>({view, place}, e.attr("axis", rankOf(view) - 1));
-  if (!spread)
-    return {};
-  // The other dimensions, then that one: to where they are in `self`.
-  SmallVector<int64_t> order;
-  Exprs dims = shape;
-  dims[axis == first ? second : first] = e.number(1);
-  for (int64_t d = 0, other = 0; d < rank; ++d)
-    if (d == axis)
-      order.push_back(rankOf(spread) - 1);
-    else if (d != first && d != second)
-      order.push_back(other++);
-  return e.select(isThere, e.reshape(e.transpose(spread, order), dims), self);
-}
-
 llvm::ArrayRef<Row> charonia::frontend::pytorch::foldRows() {
   static const Row rows[] = {
-      {"aten.unfold.default", unfold, Alias::View},
+      {"aten.unfold.default", partwise(unfold), Alias::View},
       {"aten.im2col.default", imageToColumns},
       {"aten.col2im.default", columnsToImage},
       {"aten.pixel_shuffle.default", pixelShuffle<true>},
       {"aten.pixel_unshuffle.default", pixelShuffle<false>},
       {"aten.channel_shuffle.default", channelShuffle},
       {"aten.native_channel_shuffle.default", channelShuffle},
-      {"aten.repeat_interleave.self_int", repeatInterleave},
-      {"aten.meshgrid.default", meshgrid, Alias::View},
-      {"aten.meshgrid.indexing", meshgrid, Alias::View},
-      {"aten.broadcast_tensors.default", broadcastTensors, Alias::View},
-      {"aten.diff.default", diff},
-      {"aten.diagonal.default", diagonal, Alias::View, writeDiagonal},
+      {"aten.repeat_interleave.self_int", partwise(repeatInterleave)},
+      {"aten.meshgrid.default", partwise(meshgrid), Alias::View},
+      {"aten.meshgrid.indexing", partwise(meshgrid), Alias::View},
+      {"aten.broadcast_tensors.default", partwise(broadcastTensors),
+       Alias::View},
+      {"aten.diff.default", partwise(diff)},
   };
   return rows;
 }

@@ -229,19 +229,19 @@ static LogicalResult oneHot(Call &c) {
 llvm::ArrayRef<Row> charonia::frontend::pytorch::indexRows() {
   static const Row rows[] = {
       {"aten.embedding.default", embedding},
-      {"aten.index_select.default", indexSelect},
-      {"aten.gather.default", gather},
-      {"aten.take_along_dim.default", takeAlong},
-      {"aten.take.default", take},
-      {"aten.index.Tensor", index},
-      {"aten._unsafe_index.Tensor", index},
+      {"aten.index_select.default", partwise(indexSelect)},
+      {"aten.gather.default", partwise(gather)},
+      {"aten.take_along_dim.default", partwise(takeAlong)},
+      {"aten.take.default", partwise(take)},
+      {"aten.index.Tensor", partwise(index)},
+      {"aten._unsafe_index.Tensor", partwise(index)},
       {"aten.masked_scatter.default", maskedScatter},
       {"aten.embedding_bag.default", embeddingBag},
       {"aten.embedding_bag.padding_idx", embeddingBag},
       {"aten._embedding_bag.default", embeddingBag},
       {"aten._embedding_bag_forward_only.default", embeddingBag},
-      {"aten.tril.default", triangle<true>},
-      {"aten.triu.default", triangle<false>},
+      {"aten.tril.default", partwise(triangle<true>)},
+      {"aten.triu.default", partwise(triangle<false>)},
       {"aten.one_hot.default", oneHot},
   };
   return rows;

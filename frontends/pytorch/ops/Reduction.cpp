@@ -67,6 +67,44 @@ template <ReduceKind kind> static LogicalResult anyOrAll(Call &c) {
   return c.yield(e.cast(axes.empty() ? x : e.reduce(kind, x, axes, keep),
                         c.resultElement()));
 }
+/// The smallest and the largest.
+static LogicalResult bothExtrema(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  SmallVector<int64_t> axes = reducedAxes(c, x);
+  bool keep = c.flag("keepdim", false);
+  return c.yield({e.reduce(ReduceKind::min, x, axes, keep),
+                  e.reduce(ReduceKind::max, x, axes, keep)});
+}
+/// How many elements are not 0.
+static LogicalResult countNonzero(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  if (!x)
+    return c.yield(x);
+  Value isOther =
+      e.compare(graph::Predicate::ne, x, e.scalar(int64_t(0), elementOf(x)));
+  return c.yield(e.reduce(ReduceKind::sum, e.cast(isOther, c.resultElement()),
+                          reducedAxes(c, x), false));
+}
+/// The sum of what is not NaN; divided by how many those are.
+template <bool mean> static LogicalResult nanSum(Call &c) {
+  Emitter &e = c.getEmitter();
+  c.ignore({"dtype"});
+  mlir::Type element = c.resultElement();
+  Value x = e.widen(c.operand("self", element));
+  SmallVector<int64_t> axes = reducedAxes(c, x);
+  bool keep = c.flag("keepdim", false);
+  if (!isFloat(x))
+    return c.yield(e.reduce(ReduceKind::sum, x, axes, keep));
+  Value zero = e.scalar(0.0, elementOf(x)), isNan = e.op<graph::IsNanOp>({x});
+  Value y = e.reduce(ReduceKind::sum, e.select(isNan, zero, x), axes, keep);
+  if (mean) {
+    Value counts = e.cast(e.op<graph::NotOp>({isNan}), elementOf(x));
+    y = e.div(y, e.reduce(ReduceKind::sum, counts, axes, keep));
+  }
+  return c.yield(e.cast(y, element));
+}
 /// Without a dimension, where it is in the flattened tensor.
 template <bool min> static LogicalResult argExtremum(Call &c) {
   Emitter &e = c.getEmitter();
@@ -111,21 +149,26 @@ static Value variance(Call &c, Value x) {
                   e.scalar(0.0, element));
   return e.div(squares, count);
 }
+/// That of complex numbers is that of both parts together.
+static Value variance(Call &c) {
+  auto [real, imaginary] = c.complexTensor("self");
+  Value y = variance(c, real);
+  return imaginary ? c.getEmitter().add(y, variance(c, imaginary)) : y;
+}
 static LogicalResult var(Call &c) {
-  Value x = c.tensor("self");
-  return c.yield(c.getEmitter().cast(variance(c, x), elementOf(x)));
+  return c.yield(c.getEmitter().cast(variance(c), c.resultElement()));
 }
 static LogicalResult deviation(Call &c) {
   Emitter &e = c.getEmitter();
-  Value x = c.tensor("self");
-  return c.yield(e.cast(e.op<graph::SqrtOp>({variance(c, x)}), elementOf(x)));
+  return c.yield(e.cast(e.op<graph::SqrtOp>({variance(c)}), c.resultElement()));
 }
-static LogicalResult varMean(Call &c) {
+template <bool root> static LogicalResult varMean(Call &c) {
   Emitter &e = c.getEmitter();
-  Value x = c.tensor("self");
-  Value spread = e.cast(variance(c, x), elementOf(x));
-  return c.yield(
-      {spread, e.mean(x, reducedAxes(c, x), c.flag("keepdim", false))});
+  Value x = c.tensor("self"), spread = variance(c, x);
+  if (root)
+    spread = e.op<graph::SqrtOp>({spread});
+  return c.yield({e.cast(spread, elementOf(x)),
+                  e.mean(x, reducedAxes(c, x), c.flag("keepdim", false))});
 }
 
 /// max + log(sum(exp(x - max))).
@@ -148,53 +191,25 @@ static LogicalResult logSumExp(Call &c) {
   return c.yield(keep ? y : e.reshape(y, c.resultShape()));
 }
 
-static LogicalResult vectorNorm(Call &c) {
-  Emitter &e = c.getEmitter();
-  c.ignore({"dtype"});
-  Value x = c.operand("self", c.resultElement()), wide = e.widen(x);
-  SmallVector<int64_t> axes = reducedAxes(c, x);
-  bool keep = c.flag("keepdim", false);
-  double order = c.number(c.has("ord") ? "ord" : "p", 2);
-  auto total = [&](Value terms) {
-    return e.reduce(ReduceKind::sum, terms, axes, keep);
-  };
-  if (!wide)
-    return c.yield(Value());
-  Value magnitude = e.op<graph::AbsOp>({wide});
-  mlir::Type element = elementOf(wide);
-  Value y;
-  if (order == 2)
-    y = e.op<graph::SqrtOp>({total(e.mul(wide, wide))});
-  else if (order == 1)
-    y = total(magnitude);
-  else if (std::isinf(order))
-    y = e.reduce(order > 0 ? ReduceKind::max : ReduceKind::min, magnitude, axes,
-                 keep);
-  else if (order == 0)
-    y = total(
-        e.cast(e.compare(graph::Predicate::ne, wide, e.scalar(0.0, element)),
-               element));
-  else
-    y = e.op<graph::PowOp>(
-        {total(e.op<graph::PowOp>({magnitude, e.scalar(order, element)})),
-         e.scalar(1 / order, element)});
-  return c.yield(e.cast(y, elementOf(x)));
-}
-
 llvm::ArrayRef<Row> charonia::frontend::pytorch::reductionRows() {
   static const Row rows[] = {
-      {"aten.sum.default", sum},
-      {"aten.sum.dim_IntList", sum},
+      {"aten.sum.default", partwise(sum)},
+      {"aten.sum.dim_IntList", partwise(sum)},
       {"aten.prod.default", prod},
       {"aten.prod.dim_int", prod},
-      {"aten.mean.default", mean},
-      {"aten.mean.dim", mean},
+      {"aten.mean.default", partwise(mean)},
+      {"aten.mean.dim", partwise(mean)},
       {"aten.amax.default", extremum<ReduceKind::max>},
       {"aten.amin.default", extremum<ReduceKind::min>},
       {"aten.max.default", extremum<ReduceKind::max>},
       {"aten.min.default", extremum<ReduceKind::min>},
       {"aten.max.dim", extremum<ReduceKind::max>},
       {"aten.min.dim", extremum<ReduceKind::min>},
+      {"aten.aminmax.default", bothExtrema},
+      {"aten.count_nonzero.default", countNonzero},
+      {"aten.count_nonzero.dim_IntList", countNonzero},
+      {"aten.nansum.default", nanSum<false>},
+      {"aten.nanmean.default", nanSum<true>},
       {"aten.any.default", anyOrAll<ReduceKind::max>},
       {"aten.any.dim", anyOrAll<ReduceKind::max>},
       {"aten.any.dims", anyOrAll<ReduceKind::max>},
@@ -203,18 +218,19 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::reductionRows() {
       {"aten.all.dims", anyOrAll<ReduceKind::min>},
       {"aten.argmax.default", argExtremum<false>},
       {"aten.argmin.default", argExtremum<true>},
-      {"aten.var.correction", var},
-      {"aten.var.dim", var},
-      {"aten.var.default", var},
-      {"aten.std.correction", deviation},
-      {"aten.std.dim", deviation},
-      {"aten.std.default", deviation},
-      {"aten.var_mean.correction", varMean},
-      {"aten.var_mean.dim", varMean},
-      {"aten.var_mean.default", varMean},
+      {"aten.var.correction", {var, var}},
+      {"aten.var.dim", {var, var}},
+      {"aten.var.default", {var, var}},
+      {"aten.std.correction", {deviation, deviation}},
+      {"aten.std.dim", {deviation, deviation}},
+      {"aten.std.default", {deviation, deviation}},
+      {"aten.var_mean.correction", varMean<false>},
+      {"aten.std_mean.correction", varMean<true>},
+      {"aten.var_mean.dim", varMean<false>},
+      {"aten.std_mean.dim", varMean<true>},
+      {"aten.var_mean.default", varMean<false>},
+      {"aten.std_mean.default", varMean<true>},
       {"aten.logsumexp.default", logSumExp},
-      {"aten.linalg_vector_norm.default", vectorNorm},
-      {"aten.norm.ScalarOpt_dim", vectorNorm},
   };
   return rows;
 }

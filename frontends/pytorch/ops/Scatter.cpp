@@ -101,8 +101,8 @@ static Value putAt(Value x, const Indices &indices, Value updates,
   return e.transpose(y, inverse(order));
 }
 
-/// x[mask] = number: a choice.
-static LogicalResult putWhere(Call &c, Value x, Value mask) {
+/// x[:, mask] = number: a choice; `lead` dimensions are in front of the mask's.
+static LogicalResult putWhere(Call &c, Value x, Value mask, size_t lead) {
   Emitter &e = c.getEmitter();
   Value value = c.tensor("values");
   if (!value ||
@@ -114,6 +114,7 @@ static LogicalResult putWhere(Call &c, Value x, Value mask) {
     return c.fail("a mask with accumulate is not supported",
                   "use where() in the model");
   Exprs shape = graph::getShape(mask);
+  shape.insert(shape.begin(), lead, e.number(1));
   if (shape.size() > static_cast<size_t>(rankOf(x)))
     return c.fail("its mask has more dimensions than the operand");
   shape.append(rankOf(x) - shape.size(), e.number(1));
@@ -128,8 +129,11 @@ static LogicalResult indexPut(Call &c) {
   c.ignore({"unsafe"});
   if (!x || e.failed())
     return c.yield(Value());
-  if (given.size() == 1 && given[0] && elementOf(given[0]).isInteger(1))
-    return putWhere(c, x, given[0]);
+  bool isAlone =
+      !given.empty() && given.back() && elementOf(given.back()).isInteger(1) &&
+      llvm::count(given, Value()) + 1 == static_cast<int64_t>(given.size());
+  if (isAlone)
+    return putWhere(c, x, given.back(), given.size() - 1);
   auto indices = readIndices(c, x);
   if (failed(indices))
     return llvm::failure();
@@ -255,9 +259,10 @@ static Value scatterMean(Value x, Value index, Value updates, int64_t axis,
   return e.div(e.sub(sums, rest), counts);
 }
 
-static LogicalResult scatterBy(Call &c, llvm::StringRef reduce) {
-  Emitter &e = c.getEmitter();
-  auto reduction = llvm::StringSwitch<std::optional<ScatterReduction>>(reduce)
+/// The reduction of a name; none and a failure where there is none.
+static std::optional<ScatterReduction> reductionNamed(Call &c,
+                                                      llvm::StringRef name) {
+  auto reduction = llvm::StringSwitch<std::optional<ScatterReduction>>(name)
                        .Case("none", ScatterReduction::none)
                        .Cases({"add", "sum", "mean"}, ScatterReduction::add)
                        .Cases({"multiply", "prod"}, ScatterReduction::mul)
@@ -265,12 +270,19 @@ static LogicalResult scatterBy(Call &c, llvm::StringRef reduce) {
                        .Case("amin", ScatterReduction::min)
                        .Default(std::nullopt);
   if (!reduction)
-    return c.fail("reduction '" + reduce + "' is not supported",
-                  "sum, prod, mean, amax and amin are");
-  Value x = c.tensor("self"), index = c.tensor("index");
-  int64_t axis = c.axis("dim", rankOf(x));
-  if (!x || !index || e.failed() || rankOf(x) != rankOf(index) || !rankOf(x))
-    return c.fail("index and operand differ in dimensions");
+    c.fail("reduction '" + name + "' is not supported",
+           "sum, prod, mean, amax and amin are");
+  return reduction;
+}
+
+/// Updates put at, or combined with what is at, `index` along `axis`, which has
+/// the shape of the updates.
+static Value scatterNamed(Call &c, Value x, Value index, Value updates,
+                          int64_t axis, llvm::StringRef reduce) {
+  Emitter &e = c.getEmitter();
+  auto reduction = reductionNamed(c, reduce);
+  if (!reduction || !x || !index || !updates || e.failed())
+    return {};
   mlir::Type element = elementOf(x);
   reduction = reductionOf(*reduction, x);
   bool includesSelf = c.flag("include_self", true);
@@ -279,10 +291,18 @@ static LogicalResult scatterBy(Call &c, llvm::StringRef reduce) {
         x, index,
         e.broadcast(neutral(*reduction, element, e), graph::getShape(index)),
         axis, ScatterReduction::none, e);
-  Value updates = updatesFor(c, index, element);
   if (reduce == "mean" && !element.isInteger(1))
-    return c.yield(scatterMean(x, index, updates, axis, includesSelf, e));
-  return c.yield(buildScatterElements(x, index, updates, axis, *reduction, e));
+    return scatterMean(x, index, updates, axis, includesSelf, e);
+  return buildScatterElements(x, index, updates, axis, *reduction, e);
+}
+static LogicalResult scatterBy(Call &c, llvm::StringRef reduce) {
+  Value x = c.tensor("self"), index = c.tensor("index");
+  int64_t axis = c.axis("dim", rankOf(x));
+  if (!x || !index || c.getEmitter().failed() || rankOf(x) != rankOf(index) ||
+      !rankOf(x))
+    return c.fail("index and operand differ in dimensions");
+  return c.yield(scatterNamed(c, x, index, updatesFor(c, index, elementOf(x)),
+                              axis, reduce));
 }
 static LogicalResult scatter(Call &c) { return scatterBy(c, "none"); }
 static LogicalResult scatterAdd(Call &c) { return scatterBy(c, "add"); }
@@ -290,19 +310,60 @@ static LogicalResult scatterReduce(Call &c) {
   return scatterBy(c, c.text("reduce", ""));
 }
 
+/// Slices of `source` combined with those at positions of one dimension.
+static LogicalResult indexReduce(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self"), source = c.operand("source", elementOf(x));
+  std::string reduce = c.text("reduce", "");
+  auto line = readLine(c, x);
+  if (failed(line))
+    return llvm::failure();
+  if (rankOf(source) != rankOf(x))
+    return c.fail("source and operand differ in dimensions");
+  int64_t axis = line->axes[0];
+  Exprs along(rankOf(x), e.number(1));
+  along[axis] = line->common[0];
+  Value index = e.broadcast(e.reshape(line->positions[0], along),
+                            graph::getShape(source));
+  return c.yield(scatterNamed(c, x, index, source, axis, reduce));
+}
+/// Elements of the flattened tensor.
+static LogicalResult put(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self"), index = c.tensor("index"),
+        source = c.operand("source", elementOf(x));
+  if (!x || !index || !source)
+    return c.yield(Value());
+  auto flat = [&](Value v) {
+    return e.reshape(v, {productOf(graph::getShape(v), e.getContext())});
+  };
+  Value line = flat(x);
+  index = flat(index);
+  if (failed(checkPositions(line, index, 0, e)))
+    return c.yield(Value());
+  bool adds = c.flag("accumulate", false);
+  auto reduction =
+      reductionOf(adds ? ScatterReduction::add : ScatterReduction::none, x);
+  return c.yield(e.reshape(
+      buildScatterElements(line, index, flat(source), 0, reduction, e),
+      graph::getShape(x)));
+}
+
 llvm::ArrayRef<Row> charonia::frontend::pytorch::scatterRows() {
   static const Row rows[] = {
-      {"aten.index_put.default", indexPut},
-      {"aten._unsafe_index_put.default", indexPut},
-      {"aten.index_add.default", putLines<ScatterReduction::add>},
-      {"aten.index_copy.default", putLines<ScatterReduction::none>},
+      {"aten.index_put.default", partwise(indexPut)},
+      {"aten._unsafe_index_put.default", partwise(indexPut)},
+      {"aten.index_add.default", partwise(putLines<ScatterReduction::add>)},
+      {"aten.index_copy.default", partwise(putLines<ScatterReduction::none>)},
       {"aten.index_fill.int_Scalar", fillLines},
       {"aten.index_fill.int_Tensor", fillLines},
-      {"aten.scatter.src", scatter},
-      {"aten.scatter.value", scatter},
+      {"aten.index_reduce.default", indexReduce},
+      {"aten.put.default", partwise(put)},
+      {"aten.scatter.src", partwise(scatter)},
+      {"aten.scatter.value", partwise(scatter)},
       {"aten.scatter.reduce", scatterReduce},
       {"aten.scatter.value_reduce", scatterReduce},
-      {"aten.scatter_add.default", scatterAdd},
+      {"aten.scatter_add.default", partwise(scatterAdd)},
       {"aten.scatter_reduce.two", scatterReduce},
   };
   return rows;

@@ -159,15 +159,31 @@ static Value writeNarrow(Call &c, Value self, Value view) {
 
 // Lists of parts.
 
+/// Which dimension is split: the argument's, or one of those that stack() and
+/// its kind join along.
+enum class Along { Dim, Rows, Columns, Depth };
+static int64_t splitAxis(Call &c, Value x, Along along) {
+  int64_t rank = rankOf(x);
+  switch (along) {
+  case Along::Dim:
+    return rank ? c.axis("dim", rank, 0) : 0;
+  case Along::Rows:
+    return 0;
+  case Along::Columns:
+    return rank == 1 ? 0 : 1;
+  case Along::Depth:
+    return c.axis(2, rank);
+  }
+  llvm_unreachable("no such dimension");
+}
 /// The parts of a split: the file's shapes of the results say how long each is.
 /// None and a failure where they do not make up the whole.
 static std::optional<SmallVector<SliceRange>> splitRanges(Call &c, Value x,
-                                                          int64_t &axis) {
+                                                          int64_t axis) {
   Emitter &e = c.getEmitter();
-  axis = rankOf(x) ? c.axis("dim", rankOf(x), 0) : 0;
   c.ignore({"split_size", "split_sizes", "chunks", "sections", "indices",
             "tensor_indices_or_sections"});
-  if (!x || rankOf(x) == 0) {
+  if (!x || axis >= rankOf(x) || e.failed()) {
     c.fail("splits no dimension");
     return std::nullopt;
   }
@@ -188,9 +204,9 @@ static std::optional<SmallVector<SliceRange>> splitRanges(Call &c, Value x,
          e.getSymbols().toString(graph::getShape(x)[axis]));
   return std::nullopt;
 }
-static LogicalResult split(Call &c) {
+template <Along along> static LogicalResult split(Call &c) {
   Value x = c.tensor("self");
-  int64_t axis = 0;
+  int64_t axis = splitAxis(c, x, along);
   auto ranges = splitRanges(c, x, axis);
   Values parts;
   if (!ranges)
@@ -199,8 +215,9 @@ static LogicalResult split(Call &c) {
     parts.push_back(sliceAlong(x, axis, range, c.getEmitter()));
   return c.yield(parts);
 }
+template <Along along>
 static Value writeSplit(Call &c, Value self, Value view) {
-  int64_t axis = 0;
+  int64_t axis = splitAxis(c, self, along);
   auto ranges = splitRanges(c, self, axis);
   return ranges && c.getWritten() < ranges->size()
              ? replaceAlong(self, view, axis, (*ranges)[c.getWritten()],
@@ -350,12 +367,10 @@ static LogicalResult pad(Call &c) {
   return c.yield(buildPad(*known, x, fill, lows, highs, axes, e));
 }
 /// More repeats than dimensions add dimensions in front.
-static LogicalResult repeat(Call &c) {
+static LogicalResult repeatBy(Call &c, llvm::StringRef name) {
   Emitter &e = c.getEmitter();
   Value x = c.tensor("self");
-  Exprs repeats =
-      c.sizes(c.getNode().target.find(".tile.") == std::string::npos ? "repeats"
-                                                                     : "dims");
+  Exprs repeats = c.sizes(name);
   if (!x || e.failed())
     return c.yield(Value());
   Exprs shape = graph::getShape(x);
@@ -366,31 +381,55 @@ static LogicalResult repeat(Call &c) {
   repeats.insert(repeats.begin(), shape.size() - repeats.size(), e.number(1));
   return c.yield(buildTile(x, repeats, e));
 }
+static LogicalResult repeat(Call &c) { return repeatBy(c, "repeats"); }
+static LogicalResult tile(Call &c) { return repeatBy(c, "dims"); }
 
 llvm::ArrayRef<Row> charonia::frontend::pytorch::sliceRows() {
   static const Row rows[] = {
-      {"aten.slice.Tensor", slice, Alias::View, writeSlice},
-      {"aten.slice_scatter.default", sliceScatter},
-      {"aten.select.int", select, Alias::View, replaceSelected},
-      {"aten.select_scatter.default", selectScatter},
-      {"aten.narrow.default", narrow, Alias::View, writeNarrow},
-      {"aten.split.Tensor", split, Alias::View, writeSplit},
-      {"aten.split.sizes", split, Alias::View, writeSplit},
-      {"aten.split_with_sizes.default", split, Alias::View, writeSplit},
-      {"aten.chunk.default", split, Alias::View, writeSplit},
-      {"aten.tensor_split.sections", split, Alias::View, writeSplit},
-      {"aten.tensor_split.indices", split, Alias::View, writeSplit},
-      {"aten.unbind.int", unbind, Alias::View, writeUnbound},
-      {"aten.cat.default", cat},
-      {"aten.concat.default", cat},
-      {"aten.concatenate.default", cat},
-      {"aten.stack.default", stack},
-      {"aten.pad.default", pad},
-      {"aten.constant_pad_nd.default", pad},
-      {"aten.repeat.default", repeat},
-      {"aten.tile.default", repeat},
-      {"aten.flip.default", flip},
-      {"aten.roll.default", roll},
+      {"aten.slice.Tensor", partwise(slice), Alias::View, writeSlice},
+      {"aten.slice_scatter.default", partwise(sliceScatter)},
+      {"aten.select.int", partwise(select), Alias::View, replaceSelected},
+      {"aten.select_scatter.default", partwise(selectScatter)},
+      {"aten.narrow.default", partwise(narrow), Alias::View, writeNarrow},
+      {"aten.split.Tensor", partwise(split<Along::Dim>), Alias::View,
+       writeSplit<Along::Dim>},
+      {"aten.split.sizes", partwise(split<Along::Dim>), Alias::View,
+       writeSplit<Along::Dim>},
+      {"aten.split_with_sizes.default", partwise(split<Along::Dim>),
+       Alias::View, writeSplit<Along::Dim>},
+      {"aten.chunk.default", partwise(split<Along::Dim>), Alias::View,
+       writeSplit<Along::Dim>},
+      {"aten.tensor_split.sections", partwise(split<Along::Dim>), Alias::View,
+       writeSplit<Along::Dim>},
+      {"aten.tensor_split.indices", partwise(split<Along::Dim>), Alias::View,
+       writeSplit<Along::Dim>},
+      {"aten.hsplit.int", partwise(split<Along::Columns>), Alias::View,
+       writeSplit<Along::Columns>},
+      {"aten.hsplit.array", partwise(split<Along::Columns>), Alias::View,
+       writeSplit<Along::Columns>},
+      {"aten.vsplit.int", partwise(split<Along::Rows>), Alias::View,
+       writeSplit<Along::Rows>},
+      {"aten.vsplit.array", partwise(split<Along::Rows>), Alias::View,
+       writeSplit<Along::Rows>},
+      {"aten.dsplit.int", partwise(split<Along::Depth>), Alias::View,
+       writeSplit<Along::Depth>},
+      {"aten.dsplit.array", partwise(split<Along::Depth>), Alias::View,
+       writeSplit<Along::Depth>},
+      {"aten.unsafe_split.Tensor", partwise(split<Along::Dim>)},
+      {"aten.unsafe_split_with_sizes.default", partwise(split<Along::Dim>)},
+      {"aten.unsafe_chunk.default", partwise(split<Along::Dim>)},
+      {"aten.narrow_copy.default", partwise(narrow)},
+      {"aten.unbind.int", partwise(unbind), Alias::View, writeUnbound},
+      {"aten.cat.default", partwise(cat)},
+      {"aten.concat.default", partwise(cat)},
+      {"aten.concatenate.default", partwise(cat)},
+      {"aten.stack.default", partwise(stack)},
+      {"aten.pad.default", partwise(pad)},
+      {"aten.constant_pad_nd.default", partwise(pad)},
+      {"aten.repeat.default", partwise(repeat)},
+      {"aten.tile.default", partwise(tile)},
+      {"aten.flip.default", partwise(flip)},
+      {"aten.roll.default", partwise(roll)},
   };
   return rows;
 }

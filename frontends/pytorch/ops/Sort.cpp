@@ -42,6 +42,18 @@ template <bool values> static LogicalResult sort(Call &c) {
                       c.flag("descending", false), values);
 }
 
+/// Along the first dimension, without places.
+static LogicalResult sortFirst(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = asLine(c.tensor("self"), e);
+  if (!x)
+    return c.yield(x);
+  Value index = selectPositions({x, 0, graph::getShape(x)[0], false}, e);
+  Value y =
+      e.op<graph::GatherElementsOp>({x, index}, e.attr("axis", int64_t(0)));
+  return c.yield(e.reshape(y, c.resultShape()));
+}
+
 template <ReduceKind kind> static LogicalResult cumulative(Call &c) {
   Emitter &e = c.getEmitter();
   c.ignore({"dtype"});
@@ -309,22 +321,25 @@ static LogicalResult histogram(Call &c) {
   if (!(low < high) || bins < 1 || bins > maxDimension)
     return c.fail("bounds that follow from data are not supported",
                   "give histc() min and max");
-  mlir::Type element = elementOf(x), f32 = e.getBuilder().getF32Type(),
-             i64 = e.getBuilder().getI64Type();
+  mlir::Type element = elementOf(x), i64 = e.getBuilder().getI64Type(),
+             f32 = e.getBuilder().getF32Type(),
+             wide = element.isF64() ? element : f32;
   Value flat =
       e.cast(e.reshape(x, {productOf(graph::getShape(x), e.getContext()),
                            e.number(1)}),
-             f32);
-  Value place =
-      e.op<graph::FloorOp>({e.mul(e.sub(flat, e.scalar(low, f32)),
-                                  e.scalar(double(bins) / (high - low), f32))});
+             wide);
+  // In the order and the type that PyTorch computes it: ends of bins are exact.
+  Value offset =
+      e.mul(e.sub(flat, e.scalar(low, wide)), e.scalar(double(bins), wide));
+  Value span = e.sub(e.scalar(high, wide), e.scalar(low, wide));
+  Value place = e.op<graph::FloorOp>({e.div(offset, span)});
   place = e.min(e.cast(place, i64), e.scalar(bins - 1, i64));
-  Value inside =
-      e.op<graph::AndOp>({e.compare(Predicate::ge, flat, e.scalar(low, f32)),
-                          e.compare(Predicate::le, flat, e.scalar(high, f32))});
+  Value inside = e.op<graph::AndOp>(
+      {e.compare(Predicate::ge, flat, e.scalar(low, wide)),
+       e.compare(Predicate::le, flat, e.scalar(high, wide))});
   Value hit = e.compare(Predicate::eq, place,
                         e.iota({e.number(1), e.number(bins)}, 1, i64));
-  Value counted = e.cast(e.op<graph::AndOp>({hit, inside}), f32);
+  Value counted = e.cast(e.op<graph::AndOp>({hit, inside}), i64);
   return c.yield(
       e.cast(e.reduce(ReduceKind::sum, counted, {0}, false), element));
 }
@@ -334,9 +349,10 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::sortRows() {
       {"aten.topk.default", topK},
       {"aten.sort.default", sort<true>},
       {"aten.sort.stable", sort<true>},
+      {"aten.msort.default", sortFirst},
       {"aten.argsort.default", sort<false>},
       {"aten.argsort.stable", sort<false>},
-      {"aten.cumsum.default", cumulative<ReduceKind::sum>},
+      {"aten.cumsum.default", partwise(cumulative<ReduceKind::sum>)},
       {"aten.cumprod.default", cumulative<ReduceKind::prod>},
       {"aten.kthvalue.default", kthValue},
       {"aten.median.default", median<false>},

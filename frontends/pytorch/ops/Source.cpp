@@ -1,6 +1,6 @@
 // Tensors made from nothing but sizes and numbers.
 #include "frontends/common/Tensors.h"
-#include "frontends/pytorch/Registry.h"
+#include "frontends/pytorch/ops/Complex.h"
 
 #include <cstring>
 
@@ -132,27 +132,27 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::sourceRows() {
       {"aten.arange.start", arange},
       {"aten.arange.start_step", arange},
       {"aten.linspace.default", linspace},
-      {"aten.zeros.default", filled<0>},
-      {"aten.ones.default", filled<1>},
-      {"aten.zeros_like.default", filled<0>},
-      {"aten.ones_like.default", filled<1>},
-      {"aten.new_zeros.default", filled<0>},
-      {"aten.new_ones.default", filled<1>},
-      {"aten.empty.memory_format", filled<0>},
-      {"aten.empty_like.default", filled<0>},
-      {"aten.empty_permuted.default", filled<0>},
-      {"aten.new_empty.default", filled<0>},
-      {"aten.zero.default", filled<0>},
-      {"aten.full.default", full},
-      {"aten.full_like.default", full},
-      {"aten.new_full.default", full},
-      {"aten.fill.Scalar", fill},
-      {"aten.fill.Tensor", fill},
-      {"aten.copy.default", copy},
-      {"aten.scalar_tensor.default", scalarTensor},
+      {"aten.zeros.default", partwise(filled<0>)},
+      {"aten.ones.default", {filled<1>, complexOfReal<filled<1>>}},
+      {"aten.zeros_like.default", partwise(filled<0>)},
+      {"aten.ones_like.default", {filled<1>, complexOfReal<filled<1>>}},
+      {"aten.new_zeros.default", partwise(filled<0>)},
+      {"aten.new_ones.default", {filled<1>, complexOfReal<filled<1>>}},
+      {"aten.empty.memory_format", partwise(filled<0>)},
+      {"aten.empty_like.default", partwise(filled<0>)},
+      {"aten.empty_permuted.default", partwise(filled<0>)},
+      {"aten.new_empty.default", partwise(filled<0>)},
+      {"aten.zero.default", partwise(filled<0>)},
+      {"aten.full.default", partwise(full)},
+      {"aten.full_like.default", partwise(full)},
+      {"aten.new_full.default", partwise(full)},
+      {"aten.fill.Scalar", partwise(fill)},
+      {"aten.fill.Tensor", partwise(fill)},
+      {"aten.copy.default", partwise(copy)},
+      {"aten.scalar_tensor.default", partwise(scalarTensor)},
       {"prims.scalar_tensor.default", scalarTensor},
-      {"aten.eye.default", eye},
-      {"aten.eye.m", eye},
+      {"aten.eye.default", {eye, complexOfReal<eye>}},
+      {"aten.eye.m", {eye, complexOfReal<eye>}},
   };
   return rows;
 }

@@ -29,13 +29,13 @@ static mlir::Value writeSame(Call &, mlir::Value, mlir::Value view) {
 
 llvm::ArrayRef<Row> charonia::frontend::pytorch::typeRows() {
   static const Row rows[] = {
-      {"aten.to.dtype", convert, Alias::Maybe, writeSame},
-      {"aten.to.dtype_layout", convert, Alias::Maybe, writeSame},
-      {"aten.to.device", convert, Alias::Maybe, writeSame},
-      {"aten.to.other", convert, Alias::Maybe, writeSame},
-      {"aten.type_as.default", convert, Alias::Maybe, writeSame},
-      {"aten._to_copy.default", convert},
-      {"aten.dropout.default", dropout, Alias::View, writeSame},
+      {"aten.to.dtype", partwise(convert), Alias::Maybe, writeSame},
+      {"aten.to.dtype_layout", partwise(convert), Alias::Maybe, writeSame},
+      {"aten.to.device", partwise(convert), Alias::Maybe, writeSame},
+      {"aten.to.other", partwise(convert), Alias::Maybe, writeSame},
+      {"aten.type_as.default", partwise(convert), Alias::Maybe, writeSame},
+      {"aten._to_copy.default", partwise(convert)},
+      {"aten.dropout.default", partwise(dropout), Alias::View, writeSame},
       {"aten.feature_dropout.default", dropout, Alias::View, writeSame},
       {"aten.alpha_dropout.default", dropout, Alias::View, writeSame},
   };

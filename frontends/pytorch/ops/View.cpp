@@ -18,6 +18,22 @@ static Value writeReshape(Call &c, Value self, Value view) {
   return c.getEmitter().reshape(view, graph::getShape(self));
 }
 
+/// The same bits as another type of the same width.
+static LogicalResult bitsAs(Call &c) {
+  Emitter &e = c.getEmitter();
+  c.ignore({"dtype"});
+  Value x = c.tensor("self");
+  mlir::Type from = elementOf(x), to = c.resultElement();
+  if (!from || !to || from == to)
+    return c.yield(x);
+  if (from.getIntOrFloatBitWidth() != to.getIntOrFloatBitWidth())
+    return c.fail("bits of " + e.describe(x.getType()) +
+                      " as elements of another width are not supported",
+                  "view them as a type of the same width");
+  return c.yield(
+      e.op<graph::BitcastOp>({x}, e.attr("to", mlir::TypeAttr::get(to))));
+}
+
 static LogicalResult expand(Call &c) {
   Value x = c.tensor("self");
   c.ignore({"size", "other", "implicit"});
@@ -32,49 +48,49 @@ static SmallVector<int64_t> swapped(int64_t rank, int64_t a, int64_t b) {
     std::swap(permutation[a], permutation[b]);
   return permutation;
 }
-static SmallVector<int64_t> permutationOf(Call &c, int64_t rank) {
-  // In place the name has a _ behind it.
-  std::string plain = c.getNode().target;
-  if (size_t at = plain.find("_."); at != std::string::npos)
-    plain.erase(at, 1);
-  llvm::StringRef op = plain;
-  if (op.contains(".permute."))
-    return c.axes("dims", rank);
-  if (op.contains(".t."))
-    return rank == 2 ? swapped(2, 0, 1) : swapped(rank, 0, 0);
-  if (op.contains(".numpy_T.") || op.contains(".mT.") ||
-      op.contains(".matrix_H.")) {
-    if (!op.contains(".numpy_T."))
-      return rank < 2 ? swapped(rank, 0, 0) : swapped(rank, rank - 2, rank - 1);
-    auto order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-    std::reverse(order.begin(), order.end());
-    return order;
-  }
-  if (op.contains(".movedim.")) {
-    auto from = c.integers("source"), to = c.integers("destination");
-    SmallVector<int64_t> order(rank, -1), rest;
-    SmallVector<bool> isMoved(rank);
-    for (size_t i = 0; i < from.size() && i < to.size() && rank; ++i) {
-      int64_t source = c.axis(from[i], rank);
-      order[c.axis(to[i], rank)] = source;
-      isMoved[source] = true;
-    }
-    for (int64_t d = 0; d < rank; ++d)
-      if (!isMoved[d])
-        rest.push_back(d);
-    auto next = rest.begin();
-    for (int64_t &d : order)
-      if (d < 0 && next != rest.end())
-        d = *next++;
-    return order;
-  }
-  bool isAxis = op.contains(".swapaxes");
-  return swapped(rank, c.axis(isAxis ? "axis0" : "dim0", rank),
-                 c.axis(isAxis ? "axis1" : "dim1", rank));
+/// The order that an operator puts the dimensions of `rank` in.
+using Permutation = SmallVector<int64_t> (*)(Call &, int64_t rank);
+static SmallVector<int64_t> listed(Call &c, int64_t rank) {
+  return c.axes("dims", rank);
 }
-static LogicalResult permute(Call &c) {
+static SmallVector<int64_t> ofMatrix(Call &, int64_t rank) {
+  return rank == 2 ? swapped(2, 0, 1) : swapped(rank, 0, 0);
+}
+static SmallVector<int64_t> ofLastTwo(Call &, int64_t rank) {
+  return rank < 2 ? swapped(rank, 0, 0) : swapped(rank, rank - 2, rank - 1);
+}
+static SmallVector<int64_t> reversed(Call &, int64_t rank) {
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+static SmallVector<int64_t> ofDims(Call &c, int64_t rank) {
+  return swapped(rank, c.axis("dim0", rank), c.axis("dim1", rank));
+}
+static SmallVector<int64_t> ofAxes(Call &c, int64_t rank) {
+  return swapped(rank, c.axis("axis0", rank), c.axis("axis1", rank));
+}
+static SmallVector<int64_t> moved(Call &c, int64_t rank) {
+  auto from = c.integers("source"), to = c.integers("destination");
+  SmallVector<int64_t> order(rank, -1), rest;
+  SmallVector<bool> isMoved(rank);
+  for (size_t i = 0; i < from.size() && i < to.size() && rank; ++i) {
+    int64_t source = c.axis(from[i], rank);
+    order[c.axis(to[i], rank)] = source;
+    isMoved[source] = true;
+  }
+  for (int64_t d = 0; d < rank; ++d)
+    if (!isMoved[d])
+      rest.push_back(d);
+  auto next = rest.begin();
+  for (int64_t &d : order)
+    if (d < 0 && next != rest.end())
+      d = *next++;
+  return order;
+}
+template <Permutation order> static LogicalResult permute(Call &c) {
   Value x = c.tensor("self");
-  auto permutation = permutationOf(c, rankOf(x));
+  auto permutation = order(c, rankOf(x));
   if (!x || c.getEmitter().failed())
     return c.yield(Value());
   SmallVector<bool> seen(rankOf(x));
@@ -86,8 +102,9 @@ static LogicalResult permute(Call &c) {
                   llvm::Twine(rankOf(x)) + " dimensions");
   return c.yield(c.getEmitter().transpose(x, permutation));
 }
+template <Permutation order>
 static Value writePermute(Call &c, Value self, Value view) {
-  auto permutation = permutationOf(c, rankOf(self));
+  auto permutation = order(c, rankOf(self));
   SmallVector<int64_t> inverse(permutation.size());
   for (auto [i, d] : llvm::enumerate(permutation))
     inverse[d] = i;
@@ -151,39 +168,57 @@ static LogicalResult same(Call &c) {
 
 llvm::ArrayRef<Row> charonia::frontend::pytorch::viewRows() {
   static const Row rows[] = {
-      {"aten.view.default", reshape, Alias::View, writeReshape},
-      {"aten._unsafe_view.default", reshape, Alias::View, writeReshape},
-      {"aten.reshape.default", reshape, Alias::Maybe, writeReshape},
-      {"aten.view_as.default", reshape, Alias::View, writeReshape},
-      {"aten.reshape_as.default", reshape, Alias::Maybe, writeReshape},
-      {"aten.flatten.using_ints", reshape, Alias::Maybe, writeReshape},
-      {"aten.ravel.default", reshape, Alias::Maybe, writeReshape},
-      {"aten.unflatten.int", reshape, Alias::View, writeReshape},
-      {"aten.unsqueeze.default", reshape, Alias::View, writeReshape},
-      {"aten.squeeze.default", reshape, Alias::View, writeReshape},
-      {"aten.squeeze.dim", reshape, Alias::View, writeReshape},
-      {"aten.squeeze.dims", reshape, Alias::View, writeReshape},
-      {"aten.atleast_1d.default", reshape, Alias::View, writeReshape},
-      {"aten.atleast_2d.default", reshape, Alias::View, writeReshape},
-      {"aten.atleast_3d.default", reshape, Alias::View, writeReshape},
-      {"aten.expand.default", expand, Alias::View},
-      {"aten.expand_as.default", expand, Alias::View},
-      {"aten.broadcast_to.default", expand, Alias::View},
-      {"aten.transpose.int", permute, Alias::View, writePermute},
-      {"aten.permute.default", permute, Alias::View, writePermute},
-      {"aten.t.default", permute, Alias::View, writePermute},
-      {"aten.numpy_T.default", permute, Alias::View, writePermute},
-      {"aten.mT.default", permute, Alias::View, writePermute},
-      {"aten.swapaxes.default", permute, Alias::View, writePermute},
-      {"aten.swapdims.default", permute, Alias::View, writePermute},
-      {"aten.movedim.int", permute, Alias::View, writePermute},
-      {"aten.movedim.intlist", permute, Alias::View, writePermute},
+      {"aten.view.default", partwise(reshape), Alias::View, writeReshape},
+      {"aten.view.dtype", bitsAs, Alias::View},
+      {"aten._unsafe_view.default", partwise(reshape), Alias::View,
+       writeReshape},
+      {"aten.reshape.default", partwise(reshape), Alias::Maybe, writeReshape},
+      {"aten.view_as.default", partwise(reshape), Alias::View, writeReshape},
+      {"aten.reshape_as.default", partwise(reshape), Alias::Maybe,
+       writeReshape},
+      {"aten.flatten.using_ints", partwise(reshape), Alias::Maybe,
+       writeReshape},
+      {"aten.ravel.default", partwise(reshape), Alias::Maybe, writeReshape},
+      {"aten.unflatten.int", partwise(reshape), Alias::View, writeReshape},
+      {"aten.unsqueeze.default", partwise(reshape), Alias::View, writeReshape},
+      {"aten.squeeze.default", partwise(reshape), Alias::View, writeReshape},
+      {"aten.squeeze.dim", partwise(reshape), Alias::View, writeReshape},
+      {"aten.squeeze.dims", partwise(reshape), Alias::View, writeReshape},
+      {"aten.atleast_1d.default", partwise(reshape), Alias::View, writeReshape},
+      {"aten.atleast_2d.default", partwise(reshape), Alias::View, writeReshape},
+      {"aten.atleast_3d.default", partwise(reshape), Alias::View, writeReshape},
+      {"aten.expand.default", partwise(expand), Alias::View},
+      {"aten.expand_as.default", partwise(expand), Alias::View},
+      {"aten.broadcast_to.default", partwise(expand), Alias::View},
+      {"aten.transpose.int", partwise(permute<ofDims>), Alias::View,
+       writePermute<ofDims>},
+      {"aten.permute.default", partwise(permute<listed>), Alias::View,
+       writePermute<listed>},
+      {"aten.t.default", partwise(permute<ofMatrix>), Alias::View,
+       writePermute<ofMatrix>},
+      {"aten.numpy_T.default", partwise(permute<reversed>), Alias::View,
+       writePermute<reversed>},
+      {"aten.mT.default", partwise(permute<ofLastTwo>), Alias::View,
+       writePermute<ofLastTwo>},
+      {"aten.swapaxes.default", partwise(permute<ofAxes>), Alias::View,
+       writePermute<ofAxes>},
+      {"aten.swapdims.default", partwise(permute<ofDims>), Alias::View,
+       writePermute<ofDims>},
+      {"aten.movedim.int", partwise(permute<moved>), Alias::View,
+       writePermute<moved>},
+      {"aten.moveaxis.int", partwise(permute<moved>), Alias::View,
+       writePermute<moved>},
+      {"aten.movedim.intlist", partwise(permute<moved>), Alias::View,
+       writePermute<moved>},
+      {"aten.moveaxis.intlist", partwise(permute<moved>), Alias::View,
+       writePermute<moved>},
       {"aten.as_strided.default", asStrided, Alias::View},
-      {"aten.alias.default", same, Alias::View, writeSame},
-      {"aten.detach.default", same, Alias::View, writeSame},
-      {"aten.contiguous.default", same, Alias::Maybe, writeSame},
-      {"aten.clone.default", same},
-      {"aten.lift_fresh_copy.default", same},
+      {"aten.alias.default", partwise(same), Alias::View, writeSame},
+      {"aten.detach.default", partwise(same), Alias::View, writeSame},
+      {"aten.positive.default", partwise(same), Alias::View, writeSame},
+      {"aten.contiguous.default", partwise(same), Alias::Maybe, writeSame},
+      {"aten.clone.default", partwise(same)},
+      {"aten.lift_fresh_copy.default", partwise(same)},
   };
   return rows;
 }

@@ -71,24 +71,34 @@ TEST(PyTorch, Markers) {
 TEST(PyTorch, UnsupportedOperatorsAllAtOnce) {
   ProgramFile p = simpleProgram();
   p.nodes =
-      node("aten.fft_fft.default", {{"self", tensor("x")}}, tensor("add")) +
+      node("aten.renorm.default", {{"self", tensor("x")}}, tensor("add")) +
       ", " +
       node("torchvision.nms.default", {{"self", tensor("add")}},
            tensor("relu"));
   EXPECT_THAT(
       import(p),
-      AllOf(HasSubstr("error: m.pt2: node 'head' (aten.fft_fft.default): "
-                      "operator aten.fft_fft.default is not supported\n"),
+      AllOf(HasSubstr("error: m.pt2: node 'head' (aten.renorm.default): "
+                      "operator aten.renorm.default is not supported\n"),
             HasSubstr("line: m.py:7: return self.head(x)"),
             HasSubstr("inputs: self: float32[x_dim0, 4]"),
             HasSubstr("remedy: try program.run_decompositions() before saving"),
             HasSubstr("operator torchvision.nms.default is not supported: it "
                       "is of namespace 'torchvision'")));
+  // Where there is no decomposition, none is told of.
+  p = simpleProgram();
+  p.nodes =
+      node("aten._int_mm.default", {{"self", tensor("x")}}, tensor("add")) +
+      ", " +
+      node("aten.relu.default", {{"self", tensor("add")}}, tensor("relu"));
+  EXPECT_THAT(import(p),
+              AllOf(HasSubstr("operator aten._int_mm.default is not supported"),
+                    HasSubstr("remedy: replace it in the model"),
+                    Not(HasSubstr("run_decompositions"))));
 }
 
 TEST(PyTorch, OnlyWhatOutputsNeed) {
   ProgramFile p = simpleProgram();
-  p.nodes += ", " + node("aten.fft_fft.default", {{"self", tensor("x")}},
+  p.nodes += ", " + node("aten.renorm.default", {{"self", tensor("x")}},
                          tensor("unused"));
   EXPECT_THAT(import(p), Not(HasSubstr("error")));
 }
@@ -208,6 +218,10 @@ TEST(PyTorch, StridesOfWeights) {
   EXPECT_THAT(weight(fixed(2) + "," + fixed(3), fixed(4) + "," + fixed(1)),
               HasSubstr("dense<[[0.000000e+00, 1.000000e+00, 2.000000e+00], "
                         "[4.000000e+00, 5.000000e+00, 6.000000e+00]]>"));
+  // The stride of a single column says nothing.
+  EXPECT_THAT(
+      weight(fixed(2) + "," + fixed(1), fixed(4) + "," + fixed(INT64_MAX)),
+      HasSubstr("dense<[[0.000000e+00], [4.000000e+00]]>"));
   // What overlaps is copied, but not much of it.
   EXPECT_THAT(weight(fixed(2) + "," + fixed(3), fixed(1) + "," + fixed(1)),
               HasSubstr("dense<[[0.000000e+00, 1.000000e+00, 2.000000e+00], "
@@ -289,10 +303,10 @@ TEST(PyTorch, LoopsThatDoNotFit) {
   // What fails in a step is told once, of its own node.
   std::string unknown =
       next + ", " +
-      node("aten.fft_fft.default", {{"self", tensor("h")}}, tensor("spectrum"));
+      node("aten.renorm.default", {{"self", tensor("h")}}, tensor("spectrum"));
   std::string text = import(
       loopProgram("3", unknown, tensor("next") + ", " + tensor("spectrum")));
-  EXPECT_THAT(text, AllOf(HasSubstr("operator aten.fft_fft.default is not "
+  EXPECT_THAT(text, AllOf(HasSubstr("operator aten.renorm.default is not "
                                     "supported"),
                           Not(HasSubstr("higher_order"))));
   EXPECT_EQ(text.find("error"), text.rfind("error"));
@@ -367,8 +381,20 @@ TEST(PyTorch, WritersThatAreNotInTheTable) {
   EXPECT_THAT(
       import(writeThrough("aten.renorm_.default", "aten.alias.default")),
       HasSubstr("operator aten.renorm_.default is not supported"));
-  EXPECT_THAT(import(writeThrough("aten.zero_.default", "aten.view.dtype")),
-              HasSubstr("operator aten.view.dtype is not supported"));
+  EXPECT_THAT(import(writeThrough("aten.zero_.default", "aten.renorm.default")),
+              HasSubstr("operator aten.renorm.default is not supported"));
+  // Also where it reads a list of tensors, of which it may be a view of any.
+  ProgramFile p = writeThrough("aten.zero_.default", "aten.alias.default");
+  p.nodes =
+      node("aten.relu.default", {{"self", tensor("x")}}, tensor("t")) + ", " +
+      node("aten.unheard_of.default",
+           {{"tensors", R"({"as_tensors": [{"name": "x"}, {"name": "t"}]})"}},
+           tensor("v")) +
+      ", " +
+      node("aten.zero_.default", {{"self", tensor("v")}}, tensor("written")) +
+      ", " + node("aten.relu.default", {{"self", tensor("t")}}, tensor("relu"));
+  EXPECT_THAT(import(p),
+              HasSubstr("operator aten.unheard_of.default is not supported"));
   EXPECT_THAT(import(writeThrough("mine.fill.default", "aten.alias.default")),
               HasSubstr("operator mine.fill.default is not supported: it is of "
                         "namespace 'mine'"));

@@ -1,0 +1,241 @@
+#include "frontends/common/builders/Fourier.h"
+#include <cmath>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using llvm::SmallVector;
+using llvm::Twine;
+using mlir::Value;
+
+// Products with matrices of cosines and sines: of a length that is a product of
+// two, along one factor and then along the other.
+
+/// Elements of a transform's matrix.
+constexpr int64_t maxMatrix = int64_t(1) << 24;
+
+static Value constant(Emitter &e, mlir::Type element,
+                      llvm::ArrayRef<int64_t> shape,
+                      llvm::ArrayRef<double> values) {
+  auto type = mlir::RankedTensorType::get(shape, element);
+  if (element.isF64())
+    return e.constant(mlir::DenseElementsAttr::get(type, values));
+  std::vector<float> rounded(values.begin(), values.end());
+  return e.constant(
+      mlir::DenseElementsAttr::get(type, llvm::ArrayRef<float>(rounded)));
+}
+
+/// [from, to]: factor * cos or sin (2 pi i j / length), or half of the sum for
+/// spectra of which only one side is given.
+static Value matrix(Emitter &e, mlir::Type element, int64_t from, int64_t to,
+                    int64_t length, bool sine, double factor, bool mirrored) {
+  std::vector<double> values(from * to);
+  for (int64_t i = 0; i < from; ++i)
+    for (int64_t j = 0; j < to; ++j) {
+      // The product in a whole period keeps the angle exact.
+      double angle = 2 * M_PI * double(i * j % length) / double(length);
+      double value = factor * (sine ? std::sin(angle) : std::cos(angle));
+      bool twice = mirrored && i > 0 && 2 * i < length;
+      values[i * to + j] = twice ? 2 * value : value;
+    }
+  return constant(e, element, {from, to}, values);
+}
+
+/// The part of the last dimension, which goes, with the axis moved to the end.
+static Value component(Emitter &e, Value x, int64_t part, int64_t axis) {
+  Exprs dims = graph::getShape(x), starts(dims.size(), e.number(0));
+  starts.back() = e.number(part);
+  dims.back() = e.number(1);
+  Value one = e.slice(x, starts, SmallVector<int64_t>(dims.size(), 1), dims);
+  dims.pop_back();
+  SmallVector<int64_t> order;
+  for (int64_t d = 0; d < static_cast<int64_t>(dims.size()); ++d)
+    if (d != axis)
+      order.push_back(d);
+  order.push_back(axis);
+  return e.transpose(e.reshape(one, dims), order);
+}
+
+/// The factor of `length` along which a transform of `parts` parts is taken
+/// first; none where `direct` multiplications are hardly more.
+static std::optional<int64_t> splitOf(int64_t length, int64_t parts,
+                                      int64_t direct) {
+  std::optional<int64_t> best;
+  int64_t least = direct / 4;
+  for (int64_t i = 2; i * i <= length; ++i)
+    if (length % i == 0)
+      for (int64_t first : {i, length / i}) {
+        int64_t second = length / first;
+        int64_t cost = 2 * length * (parts * first + 2 * second);
+        if (cost < least && 4 * std::max(first, second) <=
+                                maxMatrix / std::max(first, second)) {
+          least = cost;
+          best = first;
+        }
+      }
+  return best;
+}
+
+/// A matrix of 2x2 blocks that multiplies a pair of real and imaginary parts
+/// with e^(-+2 pi i jk / length): pairs are rows of what is on its right, or,
+/// transposed, columns of what is on its left. `parts` 1: just real ones.
+static Value pairMatrix(Emitter &e, mlir::Type element, int64_t length,
+                        int64_t parts, bool inverse, bool transposed,
+                        double factor) {
+  int64_t rows = 2 * length, columns = parts * length;
+  std::vector<double> values(rows * columns);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      bool toImaginary = i >= length, fromImaginary = j >= length;
+      double angle = 2 * M_PI * double((i % length) * (j % length) % length) /
+                     double(length);
+      double sine = inverse ? -std::sin(angle) : std::sin(angle);
+      double value = toImaginary == fromImaginary ? std::cos(angle)
+                     : fromImaginary              ? sine
+                                                  : -sine;
+      values[transposed ? j * rows + i : i * columns + j] = factor * value;
+    }
+  llvm::SmallVector<int64_t> shape{rows, columns};
+  if (transposed)
+    std::swap(shape[0], shape[1]);
+  return constant(e, element, shape, values);
+}
+
+/// cos or sin (2 pi i j / length), [from, to].
+static Value turns(Emitter &e, mlir::Type element, int64_t from, int64_t to,
+                   bool sine) {
+  return matrix(e, element, from, to, from * to, sine, 1, false);
+}
+
+/// The transform of `parts`, [..., length] each and real or real and imaginary,
+/// as [..., length, 2]: of element `second * i + j` along i, then along j.
+static Value splitTransform(Values parts, int64_t first, int64_t second,
+                            bool inverse, double factor, Emitter &e) {
+  mlir::Type element = elementOf(parts.front());
+  Exprs outer = graph::getShape(parts.front());
+  outer.pop_back();
+  int64_t rank = outer.size();
+  auto shaped = [&](Value v, llvm::ArrayRef<int64_t> inner) {
+    Exprs dims = outer;
+    llvm::append_range(dims, e.numbers(inner));
+    return e.reshape(v, dims);
+  };
+  for (Value &part : parts)
+    part = shaped(part, {first, second});
+  int64_t count = parts.size();
+  Value signal = count == 1 ? parts.front() : e.concat(parts, rank);
+  Value along = e.op<graph::MatmulOp>(
+      {pairMatrix(e, element, first, count, inverse, false, 1), signal});
+  auto half = [&](int64_t which) {
+    Exprs dims = outer, starts(rank + 2, e.number(0));
+    llvm::append_range(dims, e.numbers({first, second}));
+    starts[rank] = e.number(which * first);
+    return e.slice(along, starts, SmallVector<int64_t>(rank + 2, 1), dims);
+  };
+  Value real = half(0), imaginary = half(1),
+        cosines = turns(e, element, first, second, false),
+        sines = turns(e, element, first, second, true);
+  Value turnedReal = e.mul(imaginary, sines), turned = e.mul(real, sines);
+  real = e.mul(real, cosines);
+  real = inverse ? e.sub(real, turnedReal) : e.add(real, turnedReal);
+  imaginary = e.mul(imaginary, cosines);
+  imaginary = inverse ? e.add(imaginary, turned) : e.sub(imaginary, turned);
+  Value product = e.op<graph::MatmulOp>(
+      {e.concat({real, imaginary}, rank + 1),
+       pairMatrix(e, element, second, 2, inverse, true, factor)});
+  // [first, parts, second]: frequency first * k + i is (i, k).
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  order.append({rank + 2, rank, rank + 1});
+  return shaped(e.transpose(shaped(product, {first, 2, second}), order),
+                {first * second, 2});
+}
+
+/// By one product: (a + ib)(cos - i sin), and + for the inverse. The parts of
+/// the result lie side by side.
+static Value directTransform(Value x, int64_t parts, int64_t from, int64_t to,
+                             const Fourier &how, llvm::ArrayRef<int64_t> back,
+                             Emitter &e) {
+  bool mirrored = how.inverse && how.onesided;
+  mlir::Type element = elementOf(x);
+  Value cosines = matrix(e, element, from, to, how.length, false, how.factor,
+                         mirrored),
+        sines = matrix(e, element, from, to, how.length, true, how.factor,
+                       mirrored);
+  auto times = [&](Value v, Value m) { return e.op<graph::MatmulOp>({v, m}); };
+  Value a = component(e, x, 0, how.axis), real = times(a, cosines),
+        imaginary = times(a, sines);
+  if (!how.inverse)
+    imaginary = e.op<graph::NegOp>({imaginary});
+  if (parts == 2) {
+    Value b = component(e, x, 1, how.axis), cross = times(b, sines);
+    real = how.inverse ? e.sub(real, cross) : e.add(real, cross);
+    imaginary = e.add(imaginary, times(b, cosines));
+  }
+  Values results = {real, imaginary};
+  if (mirrored)
+    results.pop_back();
+  for (Value &v : results) {
+    v = e.transpose(v, back);
+    if (!v)
+      return {};
+    Exprs dims = graph::getShape(v);
+    dims.push_back(e.number(1));
+    v = e.reshape(v, dims);
+  }
+  return e.concat(results, back.size());
+}
+
+Value charonia::frontend::buildFourier(Value x, const Fourier &how,
+                                       Emitter &e) {
+  if (!x)
+    return {};
+  int64_t rank = rankOf(x), axis = how.axis, length = how.length;
+  Exprs shape = graph::getShape(x);
+  auto size = graph::constantOf(shape[axis]),
+       parts = graph::constantOf(shape.back());
+  if (axis == rank - 1 || !parts || (*parts != 1 && *parts != 2))
+    return e.fail("the last dimension has to hold real, or real and imaginary "
+                  "parts, not " +
+                  e.describe(x.getType()));
+  if (!size || *size < 1)
+    return e.fail("the length of the transform has to be known",
+                  "fix that size with --shape");
+  if (!isFloat(x))
+    return e.fail("the signal has to be of a float type");
+  bool mirrored = how.inverse && how.onesided;
+  int64_t from = std::min(mirrored ? length / 2 + 1 : length, *size);
+  int64_t to = how.onesided && !how.inverse ? length / 2 + 1 : length;
+  if (length < 1 || length > maxMatrix)
+    return e.fail("a transform of length " + Twine(length) +
+                  " is not supported");
+  std::optional<int64_t> first;
+  if (from == length && !mirrored)
+    first = splitOf(length, *parts, 2 * *parts * length * to);
+  if (!first && from * to > maxMatrix)
+    return e.fail("a transform of length " + Twine(length) +
+                  " is not supported");
+  mlir::Type element = elementOf(x);
+  if (!element.isF64())
+    x = e.cast(x, e.getBuilder().getF32Type());
+  if (from < *size) {
+    shape[axis] = e.number(from);
+    x = e.slice(x, Exprs(rank, e.number(0)), SmallVector<int64_t>(rank, 1),
+                shape);
+  }
+  SmallVector<int64_t> back;
+  for (int64_t d = 0; d < rank - 1; ++d)
+    back.push_back(d < axis ? d : d == axis ? rank - 2 : d - 1);
+  if (!first)
+    return e.cast(directTransform(x, *parts, from, to, how, back, e), element);
+  Values signal;
+  for (int64_t part = 0; part < *parts; ++part)
+    signal.push_back(component(e, x, part, axis));
+  Value result = splitTransform(signal, *first, length / *first, how.inverse,
+                                how.factor, e);
+  back.push_back(rank - 1);
+  result = e.transpose(result, back);
+  shape[axis] = e.number(to);
+  shape.back() = e.number(2);
+  return e.cast(e.slice(result, Exprs(rank, e.number(0)),
+                        SmallVector<int64_t>(rank, 1), shape),
+                element);
+}

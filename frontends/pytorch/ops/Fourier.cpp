@@ -1,0 +1,320 @@
+// Discrete Fourier transforms along one or several dimensions, the windows that
+// signals are multiplied with, and frequencies.
+#include "frontends/common/builders/Fourier.h"
+#include "frontends/common/builders/Pad.h"
+#include "frontends/common/builders/Slice.h"
+#include "frontends/pytorch/ops/Complex.h"
+#include <cmath>
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::pytorch;
+
+namespace {
+/// What a transform does: of real or complex signals, to real or complex ones.
+enum class Kind { Complex, ToOneSide, FromOneSide };
+
+struct Transform {
+  Kind kind = Kind::Complex;
+  bool inverse = false;
+  double factor = 1;
+  /// What is complex, before or behind it, is the conjugate.
+  bool conjugates = false;
+};
+} // namespace
+
+/// The parts in a new last dimension.
+static Value pack(Complex z, Emitter &e) {
+  if (!z.real)
+    return {};
+  Exprs shape = graph::getShape(z.real);
+  shape.push_back(e.number(1));
+  Value real = e.reshape(z.real, shape);
+  return z.imaginary
+             ? e.concat({real, e.reshape(z.imaginary, shape)}, shape.size() - 1)
+             : real;
+}
+
+/// `z` transformed along `axis` to, or of one side from, `length` elements.
+static Complex transformAlong(Complex z, int64_t axis, int64_t length,
+                              const Transform &what, Emitter &e) {
+  bool isReal = what.kind == Kind::FromOneSide;
+  Value x = pack(z, e);
+  if (!x)
+    return {};
+  int64_t needed = isReal ? length / 2 + 1 : length;
+  auto size = graph::constantOf(graph::getShape(x)[axis]);
+  if (size && *size < needed && needed <= maxDimension)
+    x = buildPad(graph::PadMode::constant, x, e.scalar(0.0, elementOf(x)),
+                 {e.number(0)}, {e.number(needed - *size)}, {axis}, e);
+  Fourier how;
+  how.axis = axis;
+  how.length = length;
+  how.inverse = what.inverse;
+  how.onesided = what.kind != Kind::Complex;
+  how.factor = what.factor;
+  x = buildFourier(x, how, e);
+  if (!x)
+    return {};
+  if (isReal) {
+    Exprs shape = graph::getShape(x);
+    return {e.reshape(x, llvm::ArrayRef(shape).drop_back()), {}};
+  }
+  auto [real, imaginary] = splitComplex(x, e);
+  return {real, imaginary};
+}
+
+/// The extent of a dimension, which has to be known.
+static int64_t knownSize(Call &c, Value x, int64_t axis) {
+  Emitter &e = c.getEmitter();
+  auto size = x ? graph::constantOf(graph::getShape(x)[axis])
+                : std::optional<int64_t>();
+  if (x && !size)
+    c.fail("the length of the transform has to be known, but is " +
+               e.getSymbols().toString(graph::getShape(x)[axis]),
+           "fix that size with --shape");
+  return size.value_or(0);
+}
+
+/// Of `count` elements in all: "backward" divides inverse transforms by it,
+/// "forward" the others, "ortho" both by its root.
+static double factorOf(Call &c, double count, bool inverse) {
+  std::string norm = c.text("norm", "backward");
+  if (norm == "ortho")
+    return 1 / std::sqrt(count);
+  if (norm != "backward" && norm != "forward")
+    c.fail("norm '" + norm + "' is not supported");
+  return (norm == "backward") == inverse ? 1 / count : 1;
+}
+
+static Complex conjugated(Complex z, Emitter &e) {
+  return {z.real, z.imaginary ? e.op<graph::NegOp>({z.imaginary}) : Value()};
+}
+
+/// Along several dimensions, the last of them first, or last where that gives
+/// real numbers.
+static LogicalResult transform(Call &c, llvm::ArrayRef<int64_t> axes,
+                               llvm::ArrayRef<int64_t> lengths,
+                               Transform what) {
+  Emitter &e = c.getEmitter();
+  Complex z = readComplex(c, "self");
+  bool toReal = what.kind == Kind::FromOneSide;
+  z.real = e.cast(z.real, c.resultElement());
+  if (e.failed())
+    return c.yield(Value());
+  if (axes.empty())
+    return c.fail("transforms along no dimension are not supported");
+  if (toReal && what.conjugates)
+    z = conjugated(z, e);
+  auto order = llvm::to_vector(llvm::seq<size_t>(0, axes.size()));
+  if (!toReal)
+    std::reverse(order.begin(), order.end());
+  for (size_t i : order) {
+    Transform one = what;
+    if (i + 1 != axes.size())
+      one = {Kind::Complex, what.inverse, 1};
+    if (lengths[i] < 1)
+      return c.fail("a transform of length " + Twine(lengths[i]) +
+                    " is not supported");
+    z = transformAlong(z, axes[i], lengths[i], one, e);
+  }
+  if (toReal)
+    return c.yield(z.real);
+  return yieldComplex(c, what.conjugates ? conjugated(z, e) : z);
+}
+
+// As programs are exported.
+
+/// fft and its kind: `n` elements along `dim`. hfft is irfft of the conjugate,
+/// ihfft the conjugate of rfft, but for the factors.
+template <Kind kind, bool inverse, bool hermitian = false>
+static LogicalResult alongOne(Call &c) {
+  Value x = readComplex(c, "self").real;
+  int64_t axis = c.axis("dim", rankOf(x), -1);
+  if (!x || c.getEmitter().failed())
+    return c.yield(Value());
+  int64_t length = c.has("n") ? c.integer("n") : knownSize(c, x, axis);
+  if (kind == Kind::FromOneSide && !c.has("n"))
+    length = 2 * (length - 1);
+  double factor = factorOf(c, double(length), inverse);
+  bool goesBack = hermitian ? kind == Kind::FromOneSide : inverse;
+  return transform(c, {axis}, {length}, {kind, goesBack, factor, hermitian});
+}
+
+/// fftn and its kind: sizes `s` along `dim`, all dimensions, or the last two.
+template <Kind kind, bool inverse, bool isPlane>
+static LogicalResult alongSeveral(Call &c) {
+  Value x = readComplex(c, "self").real;
+  int64_t rank = rankOf(x);
+  SmallVector<int64_t> sizes = c.integers("s"), axes;
+  if (c.has("dim"))
+    axes = c.axes("dim", rank);
+  else
+    for (int64_t d = isPlane      ? rank - 2
+                     : c.has("s") ? rank - int64_t(sizes.size())
+                                  : 0;
+         d < rank; ++d)
+      axes.push_back(c.axis(d, rank));
+  if (!x || c.getEmitter().failed())
+    return c.yield(Value());
+  if (c.has("s") && sizes.size() != axes.size())
+    return c.fail("has " + Twine(sizes.size()) + " sizes for " +
+                  Twine(axes.size()) + " dimensions");
+  SmallVector<int64_t> lengths;
+  double count = 1;
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    bool isGiven = c.has("s") && sizes[i] != -1;
+    int64_t length = isGiven ? sizes[i] : knownSize(c, x, axis);
+    if (kind == Kind::FromOneSide && !isGiven && i + 1 == axes.size())
+      length = 2 * (length - 1);
+    lengths.push_back(length);
+    count *= double(length);
+  }
+  return transform(c, axes, lengths,
+                   {kind, inverse, factorOf(c, count, inverse)});
+}
+
+// As run_decompositions() leaves them.
+
+/// _fft_c2c, _fft_r2c, _fft_c2r: `normalization` is none, by the root of the
+/// number of elements, by it.
+template <Kind kind> static LogicalResult plain(Call &c) {
+  Value x = readComplex(c, "self").real;
+  SmallVector<int64_t> axes, lengths;
+  for (int64_t d : c.integers("dim"))
+    axes.push_back(c.axis(d, rankOf(x)));
+  bool inverse = kind == Kind::FromOneSide;
+  Kind used = kind;
+  if (kind == Kind::Complex)
+    inverse = !c.flag("forward");
+  if (kind == Kind::ToOneSide && !c.flag("onesided"))
+    used = Kind::Complex;
+  if (!x || c.getEmitter().failed())
+    return c.yield(Value());
+  double count = 1;
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    bool isLast = kind == Kind::FromOneSide && i + 1 == axes.size();
+    lengths.push_back(isLast ? c.integer("last_dim_size")
+                             : knownSize(c, x, axis));
+    count *= double(lengths.back());
+  }
+  int64_t normalization = c.integer("normalization");
+  if (normalization < 0 || normalization > 2)
+    return c.fail("normalization " + Twine(normalization) +
+                  " is not supported");
+  double factor = normalization == 0   ? 1
+                  : normalization == 1 ? 1 / std::sqrt(count)
+                                       : 1 / count;
+  return transform(c, axes, lengths, {used, inverse, factor});
+}
+
+// Frequencies.
+
+/// The first frequency moves to the middle, or back.
+template <bool back> static LogicalResult shift(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self");
+  for (int64_t axis : c.axes("dim", rankOf(x))) {
+    if (!x || e.failed())
+      break;
+    AffineExpr size = graph::getShape(x)[axis];
+    x = buildRoll(
+        x, graph::simplify(back ? (size + 1).floorDiv(2) : size.floorDiv(2)),
+        axis, e);
+  }
+  return c.yield(x);
+}
+/// i / (n d), the second half of them negative unless there is one side.
+template <bool onesided> static LogicalResult frequencies(Call &c) {
+  Emitter &e = c.getEmitter();
+  c.ignore({"dtype", "layout", "device", "pin_memory"});
+  mlir::Type element = c.resultElement(), f64 = e.getBuilder().getF64Type();
+  AffineExpr n = c.size("n");
+  double step = c.number("d", 1);
+  Exprs shape = c.resultShape();
+  if (!n || shape.size() != 1 || e.failed())
+    return c.yield(Value());
+  Value i = e.iota(shape, 0, f64), count = e.size(n, f64);
+  if (!onesided) {
+    AffineExpr half = graph::simplify((n + 1).floorDiv(2));
+    i = e.select(e.compare(graph::Predicate::lt, i, e.size(half, f64)), i,
+                 e.sub(i, count));
+  }
+  return c.yield(e.cast(e.div(i, e.mul(count, e.scalar(step, f64))), element));
+}
+
+// Windows.
+
+/// Weights of cosines of whole multiples of the angle.
+template <int terms>
+static LogicalResult cosineWindow(Call &c, const double (&weights)[terms]) {
+  Emitter &e = c.getEmitter();
+  c.ignore({"dtype", "layout", "device", "pin_memory", "window_length"});
+  mlir::Type element = c.resultElement(), f64 = e.getBuilder().getF64Type();
+  Exprs shape = c.resultShape();
+  bool periodic = c.flag("periodic", true);
+  if (shape.size() != 1 || e.failed())
+    return c.yield(Value());
+  AffineExpr span = periodic ? shape[0] : graph::simplify(shape[0] - 1);
+  // A window of one element is 1.
+  Value divisor = e.max(e.size(span, f64), e.scalar(1.0, f64));
+  Value angle = e.div(
+      e.mul(e.iota(shape, 0, f64), e.scalar(2 * 3.14159265358979323846, f64)),
+      divisor);
+  Value y = e.broadcast(e.scalar(weights[0], f64), shape);
+  for (int k = 1; k < terms; ++k)
+    y = e.add(
+        y, e.mul(e.op<graph::CosOp>({e.mul(angle, e.scalar(double(k), f64))}),
+                 e.scalar(weights[k], f64)));
+  if (shape[0] == e.number(1))
+    y = e.scalar(1.0, f64);
+  return c.yield(e.broadcast(e.cast(y, element), shape));
+}
+static LogicalResult hann(Call &c) { return cosineWindow(c, {0.5, -0.5}); }
+static LogicalResult hamming(Call &c) {
+  double alpha = c.number("alpha", 0.54), beta = c.number("beta", 0.46);
+  return cosineWindow(c, {alpha, -beta});
+}
+static LogicalResult blackman(Call &c) {
+  return cosineWindow(c, {0.42, -0.5, 0.08});
+}
+
+llvm::ArrayRef<Row> charonia::frontend::pytorch::fourierRows() {
+  constexpr Kind complex = Kind::Complex, to = Kind::ToOneSide,
+                 from = Kind::FromOneSide;
+  auto both = [](ImportFunction function) {
+    return Import(function, function);
+  };
+  static const Row rows[] = {
+      {"aten.fft_fft.default", both(alongOne<complex, false>)},
+      {"aten.fft_ifft.default", both(alongOne<complex, true>)},
+      {"aten.fft_rfft.default", both(alongOne<to, false>)},
+      {"aten.fft_irfft.default", both(alongOne<from, true>)},
+      {"aten.fft_hfft.default", both(alongOne<from, false, true>)},
+      {"aten.fft_ihfft.default", both(alongOne<to, true, true>)},
+      {"aten.fft_fft2.default", both(alongSeveral<complex, false, true>)},
+      {"aten.fft_ifft2.default", both(alongSeveral<complex, true, true>)},
+      {"aten.fft_rfft2.default", both(alongSeveral<to, false, true>)},
+      {"aten.fft_irfft2.default", both(alongSeveral<from, true, true>)},
+      {"aten.fft_fftn.default", both(alongSeveral<complex, false, false>)},
+      {"aten.fft_ifftn.default", both(alongSeveral<complex, true, false>)},
+      {"aten.fft_rfftn.default", both(alongSeveral<to, false, false>)},
+      {"aten.fft_irfftn.default", both(alongSeveral<from, true, false>)},
+      {"aten._fft_c2c.default", both(plain<complex>)},
+      {"aten._fft_r2c.default", both(plain<to>)},
+      {"aten._fft_c2r.default", both(plain<from>)},
+      {"aten.fft_fftshift.default", partwise(shift<false>)},
+      {"aten.fft_ifftshift.default", partwise(shift<true>)},
+      {"aten.fft_fftfreq.default", frequencies<false>},
+      {"aten.fft_rfftfreq.default", frequencies<true>},
+      {"aten.hann_window.default", hann},
+      {"aten.hann_window.periodic", hann},
+      {"aten.hamming_window.default", hamming},
+      {"aten.hamming_window.periodic", hamming},
+      {"aten.hamming_window.periodic_alpha", hamming},
+      {"aten.hamming_window.periodic_alpha_beta", hamming},
+      {"aten.blackman_window.default", blackman},
+      {"aten.blackman_window.periodic", blackman},
+  };
+  return rows;
+}

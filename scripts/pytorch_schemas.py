@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""What PyTorch says of the operators in the importer's table (needs torch).
+
+    pytorch_schemas.py [--check] [--samples]
+
+With --check the exit status is 1 if the files are not up to date. Samples take minutes.
+
+Writes tests/frontends/pytorch/schemas.txt: each row of the table, and which argument its
+results may be views of by its schema, "-" for none. ctest compares that with the rows'
+Alias. With --samples PyTorch's own sample inputs show what schemas do not say: rows
+that are views of something all the same are printed. And Decompositions.inc: operators
+without a row that run_decompositions() replaces by others.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+from torch._decomp import core_aten_decompositions
+from torch.utils._pytree import tree_leaves
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+import operator_table  # noqa: E402
+
+SCHEMAS = ROOT / "tests/frontends/pytorch/schemas.txt"
+DECOMPOSITIONS = ROOT / "frontends/pytorch/Decompositions.inc"
+
+
+def overload(row: str):
+    namespace, name, which = row.split(".")
+    packet = getattr(getattr(torch.ops, namespace), name)
+    return getattr(packet, which)
+
+
+def viewed_by_schema(schema) -> str:
+    """The argument that results are annotated to be views of."""
+    for argument in schema.arguments:
+        if argument.alias_info and not argument.alias_info.is_write:
+            return argument.name
+    return "-"
+
+
+def storages(values) -> set[int]:
+    found = set()
+    for value in tree_leaves(values):
+        if isinstance(value, torch.Tensor) and value.layout == torch.strided and value.numel():
+            found.add(value.untyped_storage().data_ptr())
+    return found
+
+
+def viewed_by_samples() -> set[str]:
+    """Names of functions of which a sample's result shares memory with what it was given."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    found = set()
+    for op in op_db:
+        if torch.float32 not in op.dtypes:
+            continue
+        name = op.aten_name or op.name.rpartition(".")[2]
+        try:
+            for sample in op.sample_inputs("cpu", torch.float32):
+                given = (sample.input, sample.args, sample.kwargs)
+                if storages(op(sample.input, *sample.args, **sample.kwargs)) & storages(given):
+                    found.add(name)
+                    break
+        except (RuntimeError, NotImplementedError, TypeError, ValueError):
+            continue  # such as those that need a library which is not there
+    return found
+
+
+def schemas() -> str:
+    lines = []
+    for row in sorted(operator_table.simple_rows("pytorch")):
+        if row.startswith("aten."):
+            lines.append(f"{row} {viewed_by_schema(overload(row)._schema)}")
+    return "\n".join(lines) + "\n"
+
+
+def decompositions() -> str:
+    rows = {row.split(".")[1] for row in operator_table.simple_rows("pytorch")}
+    found = {str(op).split(".")[1] for op in core_aten_decompositions() if str(op).startswith("aten.")}
+    for full in torch._C._dispatch_get_all_op_names():
+        name, _, which = full.removeprefix("aten::").partition(".")
+        packet = getattr(torch.ops.aten, name, None) if full.startswith("aten::") else None
+        if packet is not None and getattr(packet, which or "default")._can_decompose():
+            found.add(name)
+    plain = (n for n in found - rows if not n.endswith("_") and "backward" not in n and n not in ("sym_size", "sym_stride", "sym_numel"))
+    lines = [f'"{name}",' for name in sorted(plain)]
+    return "// Written by scripts/pytorch_schemas.py.\n" + "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    warnings.simplefilter("ignore")
+    stale = 0
+    if "--samples" in sys.argv:
+        told = {line.split()[0].split(".")[1] for line in schemas().splitlines() if not line.endswith(" -")}
+        rows = {row.split(".")[1] for row in operator_table.simple_rows("pytorch")}
+        print("views that no schema tells of:", *sorted(viewed_by_samples() & rows - told))
+    for path, text in ((SCHEMAS, schemas()), (DECOMPOSITIONS, decompositions())):
+        if "--check" not in sys.argv:
+            path.write_text(text)
+        elif path.read_text() != text:
+            print(f"{path} is not what PyTorch {torch.__version__} says: run pytorch_schemas.py")
+            stale = 1
+    return stale
+
+
+if __name__ == "__main__":
+    sys.exit(main())
