@@ -257,7 +257,8 @@ void FusionPlan::joinReaders() {
     for (auto &storagePtr : llvm::reverse(storage)) {
       Group &producer = *storagePtr;
       if (producer.ops.empty() || producer.anchor ||
-          tangled.contains(producer.ops.front()))
+          llvm::any_of(producer.ops,
+                       [&](Operation *op) { return tangled.contains(op); }))
         continue;
       Readers readers;
       llvm::MapVector<Group *, SmallVector<OpOperand *>> byGroup;

@@ -91,20 +91,57 @@ void FusionPlan::forceReturned() {
     }
 }
 
+namespace {
+/// From coordinates of a value to those of what is stored: null where they are
+/// the same.
+struct Way {
+  AffineMap map;
+  unsigned moves = 0; ///< Of elements, by views in turn.
+};
+} // namespace
+
+/// Of operands' ways the longest, on to the result of a view or a pointwise
+/// operator.
+static Way wayOf(GraphOpInterface op,
+                 const llvm::DenseMap<Operation *, Way> &ways) {
+  Way longest;
+  unsigned most = 0;
+  for (OpOperand &operand : op->getOpOperands()) {
+    Operation *from = operand.get().getDefiningOp();
+    Way way = from ? ways.lookup(from) : Way();
+    AffineMap step = op.getOperandMap(operand.getOperandNumber());
+    if (!step || (!way.map && op.getRole() != OpRole::View))
+      continue;
+    Exprs shape = getShape(op->getResult(0));
+    way.map = way.map ? composeMaps(way.map, step, shape) : step;
+    unsigned terms = countTerms(way.map);
+    if (terms > most || !longest.map)
+      longest = way;
+    most = std::max(most, terms);
+  }
+  return longest;
+}
+
 /// Of a long chain of views some are stored.
 void FusionPlan::forceTangledViews() {
-  llvm::DenseMap<Operation *, unsigned> moved; // elements, so many times
+  llvm::DenseMap<Operation *, Way> ways;
   for (Operation &op : block.without_terminator()) {
-    if (!inlined.contains(&op) || op.getNumOperands() == 0)
+    auto graphOp = dyn_cast<GraphOpInterface>(&op);
+    bool isView = inlined.contains(&op) && op.getNumOperands() > 0;
+    if (!graphOp || isWeight(&op) ||
+        !(isView || graphOp.getRole() == OpRole::Pointwise))
       continue;
-    Operation *from = op.getOperand(0).getDefiningOp();
-    unsigned times = from ? moved.lookup(from) : 0;
-    if (!isSameBytes(&op) && ++times > limits.maxViews) {
+    Way way = wayOf(graphOp, ways);
+    if (!isView)
+      way.moves = 0;
+    else if (!isSameBytes(&op) &&
+             (++way.moves > limits.maxViews ||
+              countTerms(way.map, limits.maxTerms + 1) > limits.maxTerms)) {
       makeGroup(&op);
       tangled.insert(&op);
-      times = 0;
+      way = {};
     }
-    moved[&op] = times;
+    ways[&op] = way;
   }
 }
 

@@ -43,6 +43,10 @@ struct FusionLimits {
   /// coordinates are composed, and where no division is resolved each doubles
   /// them.
   unsigned maxViews = 6;
+  /// Terms of coordinates that are composed by views, also with pointwise
+  /// operators between them, above which the next view that moves elements is
+  /// stored.
+  unsigned maxTerms = 128;
   /// Groups that are searched for a cycle before an operator stays by itself;
   /// in all searches together so many times the number of groups, after which
   /// each may look at a few.

@@ -53,6 +53,19 @@ bool isSameBytes(Operation *op) {
          simplify(reshapeMap(from, to, context), to);
 }
 
+unsigned countTerms(AffineMap map, unsigned most) {
+  SmallVector<AffineExpr> work;
+  if (map)
+    work.append(map.getResults().begin(), map.getResults().end());
+  unsigned terms = 0;
+  while (!work.empty() && terms < most) {
+    ++terms;
+    if (auto binary = dyn_cast<AffineBinaryOpExpr>(work.pop_back_val()))
+      work.append({binary.getLHS(), binary.getRHS()});
+  }
+  return terms;
+}
+
 bool keepsInnermost(AffineMap map, ArrayRef<AffineExpr> shape,
                     ArrayRef<AffineExpr> memory) {
   constexpr int64_t shortestRun = 8;

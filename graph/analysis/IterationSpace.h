@@ -25,6 +25,9 @@ mlir::AffineMap getForwardMap(GraphOpInterface op, unsigned operand);
 /// a transpose that moves unit dimensions only. Its result is an alias.
 bool isSameBytes(mlir::Operation *op);
 
+/// Terms of all coordinates of a map, up to `most`; null has none.
+unsigned countTerms(mlir::AffineMap map, unsigned most = 1 << 16);
+
 /// Whether neighbours along the innermost dimension of `shape` are neighbours
 /// along that of `memory`, in runs of some length at least. `map` goes from
 /// coordinates of `shape` to coordinates of `memory`.

@@ -1,4 +1,5 @@
 #include "graph/passes/Views.h"
+#include "graph/analysis/IterationSpace.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
@@ -241,14 +242,7 @@ Value charonia::graph::transposedBy(OpBuilder &builder, Value value,
 /// grows with each one.
 static bool isSimple(AffineMap map) {
   constexpr unsigned mostTerms = 256;
-  SmallVector<AffineExpr> work(map.getResults());
-  unsigned terms = 0;
-  while (!work.empty() && terms <= mostTerms) {
-    ++terms;
-    if (auto binary = dyn_cast<AffineBinaryOpExpr>(work.pop_back_val()))
-      work.append({binary.getLHS(), binary.getRHS()});
-  }
-  return terms <= mostTerms;
+  return countTerms(map, mostTerms + 1) <= mostTerms;
 }
 
 bool charonia::graph::shortenViews(GraphOpInterface last, OpBuilder &builder) {
