@@ -1,4 +1,5 @@
 #include "frontends/tensorflow/Effects.h"
+#include "frontends/tensorflow/ControlFlow.h"
 #include "llvm/ADT/STLExtras.h"
 #include <deque>
 
@@ -151,6 +152,9 @@ public:
           readers[it->second].push_back(i);
   }
 
+  /// Nodes that read a node, or wait for it.
+  llvm::ArrayRef<int> readersOf(int node) const { return readers[node]; }
+
   /// A bit of each node is set where it is the marked node of that number or
   /// depends on it.
   std::vector<uint64_t> spread(llvm::ArrayRef<int> marked) const {
@@ -187,6 +191,49 @@ private:
 
 } // namespace
 
+/// Of each node the outermost loop of Enter, NextIteration and Exit that it is
+/// in, by a number; 0 where it is in none. What is wrong with loops is told
+/// when they are imported.
+static std::vector<int> outermostLoops(const Body &body, const Marks &marks) {
+  struct Frame {
+    int parent, outermost;
+  };
+  std::vector<Frame> frames = {{0, 0}};
+  std::map<std::pair<int, std::string>, int> numbers;
+  auto enter = [&](int frame, const proto::Node &node) {
+    auto name = node.attributes().find("frame_name");
+    auto [it, isNew] = numbers.try_emplace(
+        {frame, name == node.attributes().end() ? "" : name->second.text()},
+        static_cast<int>(frames.size()));
+    if (isNew)
+      frames.push_back({frame, frame ? frames[frame].outermost : it->second});
+    return it->second;
+  };
+  std::vector<int> frameOf(body.nodes.size(), -1), todo;
+  auto visit = [&](int node, int frame) {
+    if (frameOf[node] >= 0)
+      return;
+    FlowKind kind = flowKindOf(body.nodes[node].op());
+    frameOf[node] =
+        kind == FlowKind::Enter ? enter(frame, body.nodes[node]) : frame;
+    todo.push_back(node);
+  };
+  for (int i = 0; i < body.nodes.size(); ++i)
+    if (body.nodes[i].inputs().empty())
+      visit(i, 0);
+  while (!todo.empty()) {
+    int node = todo.back(), frame = frameOf[node];
+    todo.pop_back();
+    if (flowKindOf(body.nodes[node].op()) == FlowKind::Exit)
+      frame = frames[frame].parent;
+    for (int reader : marks.readersOf(node))
+      visit(reader, frame);
+  }
+  for (int &frame : frameOf)
+    frame = frame < 0 ? 0 : frames[frame].outermost;
+  return frameOf;
+}
+
 bool Effects::need(const Body &body, bool isFunction,
                    llvm::ArrayRef<int> nodes) {
   if (usersOf(body, 0).writers.empty())
@@ -209,19 +256,27 @@ std::optional<std::string> Effects::findStale(const Body &body) {
   };
   std::vector<Written> written;
   std::vector<int> readers, variableOf;
+  // The next step of a loop reads what the last one wrote.
+  Marks marks(body);
+  std::vector<int> loops = outermostLoops(body, marks);
   for (const auto &[variable, writers] : users.writers) {
     auto it = users.readers.find(variable);
     if (it == users.readers.end())
       continue;
     Written one{variable, {}};
+    std::set<int> writingLoops;
     for (int writer : writers)
-      if (isFunction || run.count(writer))
+      if (isFunction || run.count(writer)) {
         one.writers.push_back(writer);
+        writingLoops.insert(loops[writer]);
+      }
     for (int reader : it->second) {
       if (!needed.count(reader) || one.writers.empty())
         continue;
       // Variables of TF1 are read where they are used, which may be later.
       if (StringRef(body.nodes[reader].op()).starts_with("Variable"))
+        return variable;
+      if (loops[reader] && writingLoops.count(loops[reader]))
         return variable;
       readers.push_back(reader);
       variableOf.push_back(written.size());
@@ -230,7 +285,6 @@ std::optional<std::string> Effects::findStale(const Body &body) {
   }
   if (readers.empty())
     return std::nullopt;
-  Marks marks(body);
   for (size_t first = 0; first < readers.size(); first += 64) {
     auto some = llvm::ArrayRef(readers).drop_front(first).take_front(64);
     auto before = marks.spread(some);

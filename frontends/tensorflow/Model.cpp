@@ -307,6 +307,16 @@ void Model::findRestored() {
     if (!names || value == names->attributes().end() || index < 0 ||
         index >= value->second.tensor().texts_size())
       continue;
+    // What is read of a tensor: all of it where the text is empty.
+    const proto::Node *slices =
+        read->inputs_size() > 2 ? nodeOf(read->inputs(2)) : nullptr;
+    if (slices) {
+      auto slice = slices->attributes().find("value");
+      if (slice != slices->attributes().end() &&
+          index < slice->second.tensor().texts_size() &&
+          !slice->second.tensor().texts(index).empty())
+        continue;
+    }
     const std::string &key = value->second.tensor().texts(index);
     restored[variable->name()] = key;
     if (replacements) {

@@ -75,9 +75,11 @@ static Value load(const Item &item, Emitter &e, Model &model) {
   const Variable &variable = *item.variable;
   std::string shown = "variable '" + printable(variable.node) + "'";
   if (variable.key.empty() || !model.bundle())
-    return e.fail("nothing in the model says where " + shown + " is stored",
-                  "export the model with its variables: model.export(folder) "
-                  "or tf.saved_model.save");
+    return e.fail("nothing in the model says where " + shown +
+                      " is stored, or it is a part of another one",
+                  "export the model with its variables, each of them whole "
+                  "(without a partitioner): model.export(folder) or "
+                  "tf.saved_model.save");
   if (Value known = model.loaded(variable.key))
     return known;
   Problem problem;

@@ -1,6 +1,6 @@
 // Models of TensorFlow: what is read, and what is refused in which words.
-#include "frontends/tensorflow/Node.h"
 #include "tests/frontends/tensorflow/Import.h"
+#include "frontends/tensorflow/Node.h"
 
 using namespace charonia;
 using namespace charonia::test;
@@ -338,6 +338,27 @@ TEST(TensorFlowVariables, WrittenBeforeTheyAreRead) {
   EXPECT_THAT(importWriting("", ""), HasSubstr(what));
   EXPECT_THAT(importWriting("", "^read"), HasSubstr("graph.matmul"));
   EXPECT_THAT(importWriting("", "^product"), HasSubstr("graph.matmul"));
+}
+
+TEST(TensorFlowVariables, WrittenByAStepBeforeTheNext) {
+  // Each step reads first, but for what the step before has written.
+  for (bool isWritten : {false, true}) {
+    Graph graph = loopGraph(3);
+    addNode(graph, "VarHandleOp", "v");
+    auto &enter = addNode(graph, "Enter", "v/enter", {"v"});
+    (*enter.mutable_attributes())["is_constant"].set_flag(true);
+    addNode(graph, "ReadVariableOp", "read", {"v/enter"});
+    addNode(graph, "AssignAddVariableOp", "write", {"v/enter", "f", "^read"});
+    for (auto &node : *graph.mutable_nodes())
+      if (node.name() == "x/add") {
+        node.set_inputs(1, "read");
+        if (isWritten)
+          node.add_inputs("^write");
+      }
+    std::string text = importGraph(graph);
+    const char *what = "writes variable 'v' before it is read";
+    EXPECT_EQ(text.find(what) != std::string::npos, isWritten) << text;
+  }
 }
 
 /// Variables that are read and written one after the other; of the one of
