@@ -3,6 +3,7 @@
 #include "gtest/gtest.h"
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 using namespace charonia::frontend::pytorch;
@@ -34,6 +35,39 @@ TEST(PyTorchRegistry, WhatIsInPlaceHasTheRowsOfWhatIsNot) {
     EXPECT_EQ(target.inPlace, target.row->alias == Alias::No) << inPlace;
   }
   EXPECT_GT(known, 100);
+}
+
+/// Each line of schemas.txt (scripts/pytorch_schemas.py): a row, and the
+/// argument that its results are views of by PyTorch's schema.
+TEST(PyTorchRegistry, ViewsAreThoseOfTheSchemas) {
+  const char *root = std::getenv("CHARONIA_SOURCE_DIR");
+  if (!root)
+    GTEST_SKIP() << "CHARONIA_SOURCE_DIR is not set, as ctest does";
+  // Made of views, which their schemas do not say.
+  const std::set<std::string> composites = {
+      "_unsafe_view", "alpha_dropout",     "atleast_1d",     "atleast_2d",
+      "atleast_3d",   "broadcast_tensors", "cartesian_prod", "dropout",
+      "einsum",       "feature_dropout",   "meshgrid",       "type_as"};
+  std::ifstream list(std::string(root) +
+                     "/tests/frontends/pytorch/schemas.txt");
+  std::set<std::string> told;
+  std::string op, viewed;
+  while (list >> op >> viewed) {
+    told.insert(op);
+    Target target = findTarget("torch.ops." + op);
+    ASSERT_TRUE(target.row) << op << ": run scripts/pytorch_schemas.py";
+    std::string name = StringRef(op).split('.').second.split('.').first.str();
+    if (viewed == "-")
+      EXPECT_TRUE(target.row->alias == Alias::No || composites.count(name))
+          << op;
+    else
+      EXPECT_TRUE(target.row->alias == Alias::View ||
+                  target.row->alias == Alias::Maybe)
+          << op << " is a view of " << viewed;
+  }
+  for (const Row &row : allRows())
+    EXPECT_TRUE(told.count(row.op) || !StringRef(row.op).starts_with("aten."))
+        << row.op << " is not in schemas.txt: run scripts/pytorch_schemas.py";
 }
 
 TEST(PyTorchRegistry, NamesThatAreNone) {
