@@ -18,6 +18,12 @@ def is_program(path: Path) -> bool:
     return zipfile.is_zipfile(path)
 
 
+def program_names(path: Path) -> list[str]:
+    """Those of a file's programs."""
+    with zipfile.ZipFile(path) as file:
+        return sorted(Path(n).stem for n in file.namelist() if "models/" in n and n.endswith(".json"))
+
+
 class TorchProgram:
     """A program, called with tensors by name; arguments that are no tensors are as traced."""
 
@@ -31,6 +37,8 @@ class TorchProgram:
                 if name not in programs:
                     raise ValueError(f"{path} has no program {name!r}, but {', '.join(programs)}")
                 self.program = programs[name]
+            elif len(names := program_names(path)) > 1:
+                raise ValueError(f"it holds several programs: {', '.join(names)}; choose one with --program NAME")
             else:
                 self.program = torch.export.load(path)
         signature = self.program.graph_signature

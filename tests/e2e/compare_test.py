@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
+import zipfile
 from pathlib import Path
 
 import harness
@@ -72,6 +73,18 @@ def test_differences_are_told(tmp_path: Path) -> None:
     assert result.code == 1 and "the engine gives 'output_10', but the model has no such output" in result.stderr
     result, _, _ = compare(tmp_path, error="torch 0 cannot load it")
     assert result.code == 1 and "torch 0 cannot load it" in result.stderr
+
+
+def test_several_programs(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed: scripts/requirements.txt leaves it out")
+    from torch_program import TorchProgram
+
+    both = tmp_path / "both.pt2"
+    with zipfile.ZipFile(both, "w") as file:
+        for name in ("pool", "conv"):
+            file.writestr(f"both/models/{name}.json", "{}")
+    with pytest.raises(ValueError, match="holds several programs: conv, pool; choose one with --program NAME"):
+        TorchProgram(both)
 
 
 @pytest.mark.parametrize("mode", ["eager", "compile"])
