@@ -151,6 +151,13 @@ std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
     if (!llvm::is_contained(ranked, tile))
       ranked.push_back(tile);
   };
+  // Rows that are neighbours in the result are stored across the tile. With few
+  // terms to a result its memory is what takes time: whole registers are
+  // stored, one after the other along the rows.
+  constexpr int64_t fewTerms = 32;
+  if (k.terms <= fewTerms && n % v == 0 && bn % v == 0 && m >= v &&
+      !row.empty() && row.back() == all.back())
+    add(tileOf(v, v, /*rowsFirst=*/false));
   add(tileOf(bm, bn, rowsFirst));
   add(tileOf(bm, bn, !rowsFirst));
   if (m > most)
