@@ -123,6 +123,22 @@ def growing_lists(m, x):
     return {"stack": rows.stack(), "some": rows.gather([2, 0, 2])}
 
 
+@case(spec("x", 3, 4), frozen=True)
+def lists_with_holes(m, x):
+    """What is not set is 0, in the shape that the list or the reader says."""
+    some = raw.TensorListReserve(element_shape=[4], num_elements=4, element_dtype=F32)
+    some = raw.TensorListSetItem(input_handle=some, index=2, item=x[1])
+    none = raw.TensorListReserve(element_shape=[2, 3], num_elements=2, element_dtype=I32)
+    shorter, last = raw.TensorListPopBack(input_handle=some, element_shape=[4], element_dtype=F32)
+    resized = lambda count: raw.TensorListResize(input_handle=shorter, size=count)  # noqa: E731
+    stack = lambda handle: raw.TensorListStack(input_handle=handle, element_shape=[4], element_dtype=F32)  # noqa: E731
+    return {
+        "all": stack(some), "last": last, "longer": stack(resized(5)), "shorter": stack(resized(3)),
+        "one": raw.TensorListGetItem(input_handle=some, index=0, element_shape=[4], element_dtype=F32),
+        "none": raw.TensorListStack(input_handle=none, element_shape=[2, 3], element_dtype=I32),
+    }  # fmt: skip
+
+
 @case(spec("x", None, 3))
 def table_of_nobody(m, x):
     """A lookup in a called function whose result nobody needs."""

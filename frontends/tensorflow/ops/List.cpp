@@ -91,6 +91,34 @@ static LogicalResult fromTensor(Node &n, Emitter &e) {
   return yieldList(n, std::move(elements));
 }
 
+/// An element, or the zeros that it is until it is set: of the shape that
+/// operand `shape` has where all of it is known, else of the list's others.
+static Value elementOr0(Node &n, const TensorList &list, int64_t i,
+                        unsigned shape, Emitter &e) {
+  if (Value element = list[i])
+    return element;
+  for (int64_t other = 0; other < list.size(); ++other)
+    if (Value like = list[other])
+      return e.broadcast(e.scalar(int64_t(0), elementOf(like)),
+                         graph::getShape(like));
+  mlir::Type element = n.type("element_dtype", 1);
+  if (!element)
+    return Value();
+  graph::SymbolicTensor dims =
+      n.has(shape) ? e.evaluate(n.input(shape)) : graph::SymbolicTensor();
+  if (!dims || !llvm::all_of(*dims.elements, [](AffineExpr size) {
+        auto known = size ? graph::constantOf(size) : std::nullopt;
+        return size && (!known || *known >= 0);
+      }))
+    return e.fail("reads element " + Twine(i) +
+                      " of a list, of which none is set and whose shape is "
+                      "not known",
+                  "give the list its element_shape");
+  return e.broadcast(e.scalar(int64_t(0), element),
+                     llvm::SmallVector<AffineExpr>(dims.elements->begin(),
+                                                   dims.elements->end()));
+}
+
 static LogicalResult getItem(Node &n, Emitter &e) {
   if (n.numInputs() < 2 || !n.item(0).list)
     return e.fail("is not given a list of tensors", "export the model again");
@@ -98,10 +126,41 @@ static LogicalResult getItem(Node &n, Emitter &e) {
   auto position = positionOf(n, e, list);
   if (failed(position))
     return llvm::failure();
-  if (!list[*position])
-    return e.fail("reads element " + Twine(*position) +
-                  " of a list before it is set");
-  return n.yield(list[*position]);
+  return n.yield(elementOr0(n, list, *position, 2, e));
+}
+
+/// The list without its last element, and that.
+static LogicalResult popBack(Node &n, Emitter &e) {
+  const TensorList *list = listOf(n, e, 2);
+  if (!list)
+    return llvm::failure();
+  if (list->size() == 0)
+    return e.fail("takes the last element of an empty list");
+  Value last = elementOr0(n, *list, list->size() - 1, 1, e);
+  TensorList rest(list->size() - 1);
+  for (int64_t i = 0; i < rest.size(); ++i)
+    if ((*list)[i])
+      rest = rest.with(i, (*list)[i]);
+  return llvm::success(last && succeeded(yieldList(n, std::move(rest))) &&
+                       succeeded(n.yieldItem(last)));
+}
+
+/// With operand 1 elements, of which new ones are not set.
+static LogicalResult resize(Node &n, Emitter &e) {
+  const TensorList *list = listOf(n, e, 2);
+  if (!list)
+    return llvm::failure();
+  auto count = countOf(n, e, 1);
+  if (failed(count))
+    return llvm::failure();
+  if (*count < 0 || *count > maxElements)
+    return e.fail("makes a list of " + Twine(*count) + " tensors; up to " +
+                  Twine(maxElements) + " are supported");
+  TensorList elements(*count);
+  for (int64_t i = 0; i < std::min(*count, list->size()); ++i)
+    if ((*list)[i])
+      elements = elements.with(i, (*list)[i]);
+  return yieldList(n, std::move(elements));
 }
 
 static LogicalResult setItem(Node &n, Emitter &e) {
@@ -139,12 +198,16 @@ static LogicalResult length(Node &n, Emitter &e) {
               : llvm::failure();
 }
 
-static LogicalResult stackAll(Node &n, const TensorList &list, Emitter &e) {
+/// `shape` is the operand that elements' shape is.
+static LogicalResult stackAll(Node &n, const TensorList &list, unsigned shape,
+                              Emitter &e) {
+  if (failed(e.writeOut(list.size())))
+    return llvm::failure();
   Values parts;
   for (int64_t i = 0; i < list.size(); ++i) {
-    Value element = list[i];
+    Value element = elementOr0(n, list, i, shape, e);
     if (!element)
-      return e.fail("stacks a list before all of it is set");
+      return llvm::failure();
     Exprs dims = graph::getShape(element);
     dims.insert(dims.begin(), e.number(1));
     parts.push_back(e.reshape(element, dims));
@@ -157,7 +220,7 @@ static LogicalResult stackAll(Node &n, const TensorList &list, Emitter &e) {
 static LogicalResult stack(Node &n, Emitter &e) {
   if (n.numInputs() < 1 || !n.item(0).list)
     return e.fail("is not given a list of tensors", "export the model again");
-  return stackAll(n, *n.item(0).list, e);
+  return stackAll(n, *n.item(0).list, 1, e);
 }
 
 // TensorArray, the lists of TF1: the last operand, the flow, says what an array
@@ -256,7 +319,7 @@ static LogicalResult gatherElements(Node &n, Emitter &e) {
                     Twine(list->size()));
     elements = elements.with(elements.size(), (*list)[position]);
   }
-  return stackAll(n, elements, e);
+  return stackAll(n, elements, 2, e);
 }
 
 static LogicalResult arraySize(Node &n, Emitter &e) {
@@ -272,6 +335,8 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::listRows() {
       {"TensorListGetItem", getItem},
       {"TensorListSetItem", setItem},
       {"TensorListPushBack", pushBack},
+      {"TensorListPopBack", popBack, "output_handle tensor"},
+      {"TensorListResize", resize},
       {"EmptyTensorList", empty},
       {"TensorListLength", length},
       {"TensorListStack", stack},
