@@ -86,6 +86,22 @@ Bundle::bytesOf(StringRef key, proto::BundleEntry &entry, Problem &problem) {
   return FileBytes{file->bytes.slice(offset, size), file->owner};
 }
 
+mlir::RankedTensorType Bundle::typeOf(StringRef key,
+                                      mlir::MLIRContext *context) const {
+  auto found = table.find(key);
+  proto::BundleEntry entry;
+  if (found == table.end() || !parse(entry, found->second))
+    return {};
+  llvm::SmallVector<int64_t> dims;
+  for (const auto &dim : entry.shape().dims())
+    dims.push_back(dim.size());
+  mlir::Type element = elementType(entry.dtype(), context);
+  int64_t elements, bytes;
+  Problem problem;
+  return element ? denseType(element, dims, elements, bytes, problem)
+                 : mlir::RankedTensorType();
+}
+
 std::optional<TensorData>
 Bundle::load(StringRef key, mlir::MLIRContext *context, Problem &problem) {
   auto found = table.find(key);

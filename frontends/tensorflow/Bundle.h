@@ -23,6 +23,10 @@ public:
   /// The tensor of a key, in place: bytes of any alignment.
   std::optional<TensorData> load(llvm::StringRef key,
                                  mlir::MLIRContext *context, Problem &problem);
+  /// The type of a tensor, whose bytes are not looked at; null where the table
+  /// has no sound one.
+  mlir::RankedTensorType typeOf(llvm::StringRef key,
+                                mlir::MLIRContext *context) const;
   /// The text of a key whose tensor is a single one.
   std::optional<llvm::StringRef> loadText(llvm::StringRef key,
                                           Problem &problem);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -130,6 +131,20 @@ def test_weights_of_another_file(tmp_path: Path) -> None:
     result = compiled(graph, {name: np.zeros([int(size) for size in shape.split(", ")], np.float32)})
     assert result.kind == "ok" and f"'{name}'" not in result.stderr, result.stderr
     assert "has no tensors for 2 weights, which keep the model's values:" in result.stderr
+
+
+def test_weights_in_place_of_damaged_ones(tmp_path: Path) -> None:
+    """What is replaced is not read."""
+    folder = shutil.copytree(FOLDERS[0].parent / "positions", tmp_path / "m")
+    table = np.random.RandomState(8).uniform(0.1, 1, (5, 3)).astype(np.float32)
+    [shard] = folder.glob("variables/*.data-*")
+    whole = shard.read_bytes()
+    assert whole.count(table.tobytes()) == 1
+    shard.write_bytes(whole.replace(table.tobytes(), table[::-1].tobytes()))
+    result = harness.invoke("compile", folder, "-o", tmp_path / "m.engine")
+    assert result.code == 1 and "has bytes whose checksum differs" in result.stderr, result.stderr
+    got, wanted = with_weights(folder, {"Variable": table}, tmp_path), arrays(folder, "out")
+    assert not any(check(want, got[name]) for name, want in wanted.items())
 
 
 def test_onnx_by_another_name(tmp_path: Path) -> None:

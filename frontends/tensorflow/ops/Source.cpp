@@ -82,12 +82,15 @@ static Value load(const Item &item, Emitter &e, Model &model) {
                   "tf.saved_model.save");
   if (Value known = model.loaded(variable.key))
     return known;
+  // What is replaced need not be sound, nor be there.
   Problem problem;
-  auto data = model.bundle()->load(variable.key, e.getContext(), problem);
+  std::optional<TensorData> data;
+  if (auto type = model.bundle()->typeOf(variable.key, e.getContext()))
+    data = model.replace(variable.key, type);
+  if (!data)
+    data = model.bundle()->load(variable.key, e.getContext(), problem);
   if (!data)
     return e.fail(problem.what, problem.remedy);
-  if (auto other = model.replace(variable.key, data->type))
-    data = std::move(other);
   // Variables are read wherever they are needed first, and used everywhere.
   Value value = materialize(*data, variable.node, e);
   model.setLoaded(variable.key, value);
