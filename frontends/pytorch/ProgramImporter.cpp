@@ -335,6 +335,11 @@ void ProgramImporter::importNode(const Node &node) {
   bool isKnown = target.row || isLoop(node);
   bool good =
       !(isTainted && isKnown) && succeeded(importResults(node, target, call));
+  std::optional<std::string> note = emitter.takeNote();
+  if (good && note)
+    builder.add(Diagnostic::Severity::Note, "'" + printable(displayName(node)) +
+                                                "' (" + printable(node.target) +
+                                                "): " + *note);
   if (good)
     return;
   // Behind a failed node only what it cannot have caused is reported: an
