@@ -107,6 +107,18 @@ mlir::Type Node::type(StringRef name, int otherwise) {
   return element;
 }
 
+mlir::Type Node::sizeType(StringRef name) {
+  constexpr int int32 = 3;
+  mlir::Type element = type(name, int32);
+  if (!element || element.isSignlessInteger(32) ||
+      element.isSignlessInteger(64))
+    return element;
+  emitter.fail("attribute '" + name + "' is " +
+               dtypeName(find(name, proto::Attribute::kType)->type()) +
+               "; sizes are int32 or int64");
+  return {};
+}
+
 llvm::LogicalResult Node::yield(mlir::ValueRange values) {
   for (mlir::Value value : values)
     results.push_back(value);

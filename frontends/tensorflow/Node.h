@@ -106,6 +106,9 @@ public:
   /// An element type; null, and a failed node, where it is none that is
   /// supported.
   mlir::Type type(llvm::StringRef name, int otherwise);
+  /// The type of sizes, int32 or int64 (by default int32); null, and a failed
+  /// node, where the attribute says another.
+  mlir::Type sizeType(llvm::StringRef name);
 
   // Results.
   llvm::LogicalResult yield(mlir::Value value) {

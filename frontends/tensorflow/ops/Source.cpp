@@ -168,7 +168,7 @@ static Value shapeOf(Value value, mlir::Type element, Emitter &e) {
   return e.sizes(dims, static_cast<int64_t>(dims.size()), element);
 }
 static LogicalResult shape(Node &n, Emitter &e) {
-  mlir::Type element = n.type("out_type", 3);
+  mlir::Type element = n.sizeType("out_type");
   if (!element || failed(n.needsTensors(1, 1 << 16)))
     return llvm::failure();
   Values shapes;
@@ -177,7 +177,7 @@ static LogicalResult shape(Node &n, Emitter &e) {
   return n.yield(shapes);
 }
 static LogicalResult size(Node &n, Emitter &e) {
-  mlir::Type element = n.type("out_type", 3);
+  mlir::Type element = n.sizeType("out_type");
   if (!element || failed(n.needsTensors(1, 1)))
     return llvm::failure();
   AffineExpr count = productOfSizes(graph::getShape(n.input(0)), e);
@@ -238,14 +238,14 @@ static LogicalResult broadcastArgs(Node &n, Emitter &e) {
       failed(n.needsRank(1, 1, 1)))
     return llvm::failure();
   auto a = n.known(0), b = n.known(1);
-  if (failed(a) || failed(b))
+  mlir::Type element = n.sizeType("T");
+  if (failed(a) || failed(b) || !element)
     return llvm::failure();
   auto dims = e.join(*a, *b);
   if (!dims)
     return e.fail(e.describe(*a) + " and " + e.describe(*b) +
                   " do not broadcast");
-  return n.yield(e.sizes(*dims, static_cast<int64_t>(dims->size()),
-                         elementOf(n.input(0))));
+  return n.yield(e.sizes(*dims, static_cast<int64_t>(dims->size()), element));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::sourceRows() {

@@ -545,6 +545,21 @@ TEST(TensorFlowGraph, RowsGoOnBehindABadAttribute) {
               HasSubstr("attribute 'strides' is of another kind"));
 }
 
+TEST(TensorFlowGraph, SizesAreIntegers) {
+  // Sizes of one byte ran over what was allocated for their constant.
+  for (auto [op, dtype] : std::vector<std::pair<const char *, int>>{
+           {"Shape", 10}, {"ShapeN", 1}, {"Size", 10}, {"Shape", 6}}) {
+    Graph graph;
+    addInput(graph, "x", {2, 3});
+    auto &node = addNode(graph, op, "y", {"x"});
+    (*node.mutable_attributes())["out_type"].set_type(dtype);
+    EXPECT_THAT(importGraph(graph),
+                AllOf(HasSubstr("attribute 'out_type' is"),
+                      HasSubstr("; sizes are int32 or int64")))
+        << op << " of " << dtype;
+  }
+}
+
 TEST(TensorFlowGraph, ListsAndVariablesWhereTensorsBelong) {
   // Each row with each operand in turn a list or a variable, others tensors.
   for (const tf::Row &row : tf::allRows())
