@@ -220,39 +220,16 @@ private:
         op->setAttr(attribute.getName(), TypeAttr::get(target));
   }
 
-  /// Whether a pointwise operator reads what rounding would put off alike for
-  /// many elements: a number of which the small type has no exact form, as 1/6,
-  /// or a vector of the model, as a bias.
+  /// Whether a pointwise operator reads a number of which the small type has no
+  /// exact form, as 1/6: rounded, it would put all elements off alike.
   bool readsInexact(GraphOpInterface op) {
     return op.getRole() == OpRole::Pointwise &&
            llvm::any_of(op->getOperands(), [&](Value operand) {
-             return isWide(operand) &&
-                    (isInexact(operand) ||
-                     isSpreadVector(operand, op->getResult(0)));
+             std::optional<double> number = splatOf(operand);
+             return number && isWide(operand) && std::isfinite(*number) &&
+                    std::abs(*number) <= largestFinite() &&
+                    !isExact(*number, target);
            });
-  }
-
-  bool isInexact(Value value) {
-    std::optional<double> number = splatOf(value);
-    return number && std::isfinite(*number) &&
-           std::abs(*number) <= largestFinite() && !isExact(*number, target);
-  }
-
-  /// Whether a value is weights along one dimension, which `result` spreads
-  /// along others: so few that their bytes are nothing beside its own.
-  bool isSpreadVector(Value value, Value result) {
-    if (kinds.lookup(value) != Kind::Fixed || splatOf(value))
-      return false;
-    auto longDims = [](Value of) {
-      return llvm::count_if(cast<RankedTensorType>(of.getType()).getShape(),
-                            [](int64_t size) { return size != 1; });
-    };
-    while (auto view = value.getDefiningOp<GraphOpInterface>()) {
-      if (view.getRole() != OpRole::View)
-        break;
-      value = view->getOperand(0);
-    }
-    return longDims(value) == 1 && longDims(result) > 1;
   }
 
   /// The operator in f32, its result in the small type: kernels compute in f32

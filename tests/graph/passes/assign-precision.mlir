@@ -204,37 +204,3 @@ func.func @exact_numbers(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4
   %3 = graph.mul %0, %2 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %3 : tensor<4x4xf32>
 }
-
-// -----
-
-// Vectors that are spread stay as they are, behind views too: kernels compute in
-// f32, and rounded they would put a whole channel off alike. What is no vector,
-// and a vector of which each element is used once, is rounded.
-// CHECK-LABEL: @vectors
-// CHECK-DAG: %[[B:.*]] = graph.weight "bias" : tensor<8xf32>
-// CHECK-DAG: %[[C:.*]] = graph.weight "channels" : tensor<4xf32>
-// CHECK-DAG: %[[T:.*]] = graph.weight "table" : tensor<4x8xf32>
-// CHECK-DAG: %[[TH:.*]] = graph.cast %[[T]] {to = f16}
-// CHECK: %[[M:.*]] = graph.matmul {{.*}} -> tensor<4x8xf16>
-// CHECK: %[[MF:.*]] = graph.cast %[[M]] {to = f32}
-// CHECK: %[[S:.*]] = graph.add %[[MF]], %[[B]]
-// CHECK: %[[SH:.*]] = graph.cast %[[S]] {to = f16}
-// CHECK: %[[SF:.*]] = graph.cast %[[SH]] {to = f32}
-// CHECK: %[[R:.*]] = graph.reshape %[[C]] : (tensor<4xf32>) -> tensor<4x1xf32>
-// CHECK: %[[P:.*]] = graph.mul %[[SF]], %[[R]]
-// CHECK: %[[PH:.*]] = graph.cast %[[P]] {to = f16}
-// CHECK: %[[E:.*]] = graph.add %[[PH]], %[[TH]]
-// CHECK: graph.add {{.*}} : (tensor<8xf16>, tensor<8xf16>) -> tensor<8xf16>
-func.func @vectors(%x: tensor<4x16xf32>, %y: tensor<8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>) {
-  %w = graph.weight "w" : tensor<16x8xf32>
-  %b = graph.weight "bias" : tensor<8xf32>
-  %c = graph.weight "channels" : tensor<4xf32>
-  %t = graph.weight "table" : tensor<4x8xf32>
-  %0 = graph.matmul %x, %w : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
-  %1 = graph.add %0, %b : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
-  %r = graph.reshape %c : (tensor<4xf32>) -> tensor<4x1xf32>
-  %2 = graph.mul %1, %r : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
-  %3 = graph.add %2, %t : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
-  %4 = graph.add %y, %b : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
-  return %3, %4 : tensor<4x8xf32>, tensor<8xf32>
-}
