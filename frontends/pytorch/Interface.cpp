@@ -156,7 +156,7 @@ linearIn(const ExpressionPtr &size, StringRef symbol, Symbols &symbols,
     trial.bind(symbol, mlir::getAffineConstantExpr(at, context));
     mlir::AffineExpr value = trial.convert(size);
     auto known = value ? graph::constantOf(value) : std::nullopt;
-    if (!known)
+    if (!known || *known < -maxDimension || *known > maxDimension)
       return std::nullopt;
     values[at] = *known;
   }
@@ -171,6 +171,72 @@ static void collectSymbols(const Expression &size, llvm::StringSet<> &names) {
     names.insert(size.name);
   for (const ExpressionPtr &operand : size.operands)
     collectSymbols(*operand, names);
+}
+
+void ProgramImporter::failSize(const std::string &input,
+                               const std::string &given,
+                               const std::string &exported,
+                               const std::string &why) {
+  builder.fail("input '" + printable(input) + "': size " + given + " is not " +
+                   exported + ", as which the program was exported" +
+                   (why.empty() ? "" : ": " + why),
+               "give sizes that fit each other, or leave this one out: it "
+               "follows from the others");
+}
+
+/// A size that --shape fixes and that the file has as an expression of another,
+/// as h + 1, fixes the other too: its declared range would refuse the equation.
+void ProgramImporter::fixSymbols(llvm::MutableArrayRef<ModelInput> inputs,
+                                 llvm::ArrayRef<unsigned> positions) {
+  auto sizesOf = [&](size_t i) -> llvm::ArrayRef<ExpressionPtr> {
+    const TensorMeta *meta = metaOf(graph.inputs[positions[i]].text);
+    return meta ? llvm::ArrayRef<ExpressionPtr>(meta->sizes)
+                : llvm::ArrayRef<ExpressionPtr>();
+  };
+  llvm::StringMap<int64_t> fixed;
+  for (auto [i, input] : llvm::enumerate(inputs)) {
+    auto given = options.shapes.find(input.name);
+    if (given == options.shapes.end() ||
+        given->second.size() != sizesOf(i).size())
+      continue;
+    for (auto [size, option] : llvm::zip_equal(sizesOf(i), given->second)) {
+      llvm::StringSet<> names;
+      collectSymbols(*size, names);
+      if (names.size() != 1 || size->head == "Symbol" || !option.range ||
+          option.range->min != option.range->max)
+        continue;
+      StringRef only = names.begin()->first();
+      auto linear =
+          linearIn(size, only, builder.getSymbols(), builder.getContext());
+      if (!linear)
+        continue;
+      auto [slope, offset] = *linear;
+      int64_t given = option.range->min - offset;
+      if (given % slope == 0)
+        fixed.try_emplace(only, given / slope);
+      else
+        failSize(input.name, std::to_string(option.range->min),
+                 dimNames.lookup(only) + "*" + std::to_string(slope) +
+                     (offset < 0   ? " - " + std::to_string(-offset)
+                      : offset > 0 ? " + " + std::to_string(offset)
+                                   : ""),
+                 "");
+    }
+  }
+  for (auto [i, input] : llvm::enumerate(inputs))
+    for (auto [d, size] : llvm::enumerate(sizesOf(i))) {
+      auto it = size->head == "Symbol" ? fixed.find(size->name) : fixed.end();
+      if (it == fixed.end())
+        continue;
+      ModelDim &dim = (*input.dims)[d];
+      const auto &range = dim.range ? dim.range : dim.assumed;
+      auto given = options.shapes.find(input.name);
+      bool isGiven = given != options.shapes.end() &&
+                     d < given->second.size() && given->second[d].range;
+      if (!isGiven && it->second >= 1 &&
+          (!range || (it->second >= range->min && it->second <= range->max)))
+        dim = {it->second, "", std::nullopt, std::nullopt};
+    }
 }
 
 /// Binds the symbols of the file to sizes of inputs. A dimension that is an
@@ -208,18 +274,24 @@ void ProgramImporter::bindSymbols(llvm::ArrayRef<Input> inputs,
         sizes.bind(only, graph::simplify(
                              (expr - linear->second).floorDiv(linear->first)));
     mlir::AffineExpr value = sizes.convert(size);
-    if (!value || !emitter.agree(expr, value, "is exported"))
+    if (!value)
       builder.fail("input '" + printable(input.name) + "': size " +
                        size->toString() + " is not supported",
                    "export the model with sizes of inputs that are fixed or "
                    "dynamic on their own");
+    else if (!emitter.agree(expr, value, "is exported"))
+      failSize(input.name, builder.getSymbols().toString(expr),
+               builder.getSymbols().toString(value),
+               builder.getSymbols().refusal());
   });
 }
 
 void ProgramImporter::importInputs() {
   std::vector<unsigned> positions;
   std::vector<Problem> problems;
-  auto inputs = readInputs(userInputs(positions), options, builder.getSymbols(),
+  std::vector<ModelInput> declared = userInputs(positions);
+  fixSymbols(declared, positions);
+  auto inputs = readInputs(declared, options, builder.getSymbols(),
                            builder.getContext(), problems);
   for (Problem &problem : problems)
     builder.fail(std::move(problem.what), std::move(problem.remedy));

@@ -76,6 +76,10 @@ private:
   // The interface.
   std::vector<ModelInput> userInputs(std::vector<unsigned> &positions);
   ModelDim dimOf(const ExpressionPtr &size, const std::string &name);
+  void fixSymbols(llvm::MutableArrayRef<ModelInput> inputs,
+                  llvm::ArrayRef<unsigned> positions);
+  void failSize(const std::string &input, const std::string &given,
+                const std::string &exported, const std::string &why);
   void bindSymbols(llvm::ArrayRef<Input> inputs,
                    llvm::ArrayRef<unsigned> positions);
   bool checkSignature();

@@ -41,7 +41,7 @@ def check(want: np.ndarray, got: np.ndarray) -> str:
         return f"{got.dtype}{got.shape}, not {want.dtype}{want.shape}"
     if want.dtype.kind != "f":
         return "" if (got == want).all() else f"{got} is not {want}"
-    limit = 2e-3 if want.dtype == np.float16 else 1e-5
+    limit = {np.float16: 2e-3, np.float64: 1e-12}.get(want.dtype.type, 1e-5)
     a, b = want.astype(np.float64), got.astype(np.float64)
     scale = max(1.0, np.abs(a[np.isfinite(a)]).max(initial=0))
     with np.errstate(invalid="ignore"):

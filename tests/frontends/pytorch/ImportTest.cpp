@@ -240,6 +240,27 @@ TEST(PyTorch, SizesThatMayBeNone) {
                     Not(HasSubstr("error"))));
 }
 
+TEST(PyTorch, ShapeOptionFixesDerivedSizes) {
+  // y is of 2 * s0 + 1 rows.
+  ProgramFile p = simpleProgram();
+  std::string rows = symbol("s0");
+  rows.replace(rows.find("Symbol("),
+               rows.find("\", \"hint") - rows.find("Symbol("),
+               "Add(Mul(Integer(2), Symbol('s0', positive=True, "
+               "integer=True)), Integer(1))");
+  p.inputs += ", " + tensor("y");
+  p.inputSpecs += R"(, {"user_input": {"arg": {"as_tensor": {"name": "y"}}}})";
+  p.tensors += R"(, "y": )" + tensorMeta(7, rows + ", " + fixed(4),
+                                         fixed(4) + ", " + fixed(1));
+  EXPECT_THAT(import(p, "y=7x4"), HasSubstr("(%arg0: tensor<3x4xf32>"));
+  EXPECT_THAT(import(p, "y=8x4"),
+              HasSubstr("input 'y': size 8 is not x_dim0*2 + 1, as which the "
+                        "program was exported"));
+  EXPECT_THAT(import(p, "y=19x4"),
+              HasSubstr("input 'y': size 19 is not x_dim0*2 + 1, as which "
+                        "the program was exported"));
+}
+
 /// i, h = 0, x; while i < limit: i, h = states, which `body` computes; y = h.
 static ProgramFile loopProgram(const std::string &limit,
                                const std::string &body,
