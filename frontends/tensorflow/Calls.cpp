@@ -243,9 +243,10 @@ LogicalResult GraphImporter::unknownSteps(mlir::Value condition) {
   std::set<std::string> names = openSizesBehind(condition, emitter);
   if (names.empty())
     return emitter.fail(
-        "the number of steps is not known before the model runs",
-        "fix the length of the sequence with --shape, or export the model "
-        "with an input of fixed length");
+        "the number of steps is not known before the model runs: it follows "
+        "from data",
+        "export the model with a number of steps that is constant or follows "
+        "from sizes of its inputs, or compute this after the engine");
   std::string list, remedy;
   for (const std::string &name : names) {
     list += (list.empty() ? "" : ", ") + printable(name);

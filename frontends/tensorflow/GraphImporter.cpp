@@ -344,21 +344,26 @@ static Problem unsupported(StringRef op) {
     return {name + "draws random numbers, which is not supported",
             "export the model for inference (training=False), or give the "
             "numbers as an input"};
+  if (is({"String", "Regex", "Decode", "Encode", "Parse", "ReadFile",
+          "AsString", "Unicode"}))
+    return {name + "works on texts or files, which is not supported",
+            "export the model from numbers on"};
   if (is({"Table", "Hash", "Vocab"}))
     return {name + "looks something up in a table, which is not supported",
             "export what is behind the lookup, and look up before the engine "
             "runs"};
   // Losses are named after what their labels are.
-  if (!op.contains("CrossEntropy") &&
-      (op == "Where" || is({"Unique", "NonMaxSuppression", "DynamicPartition",
-                            "Ragged", "Sparse", "SetSize", "ListDiff"})))
+  if (!op.contains("CrossEntropy") && is({"Sparse", "Ragged"}))
+    return {name + "works on sparse or ragged tensors, which is not supported",
+            "export the model with dense tensors (tf.sparse.to_dense, "
+            "to_tensor)"};
+  // The combined form has as many results as its attributes say.
+  if (op == "Where" || (is({"Unique", "NonMaxSuppression", "DynamicPartition",
+                            "SetSize", "ListDiff"}) &&
+                        !is({"Combined"})))
     return {name + "gives a result whose size depends on data, which is not "
                    "supported",
             "export the model without it, and compute it after the engine"};
-  if (is({"String", "Regex", "Decode", "Encode", "Parse", "ReadFile",
-          "AsString", "Unicode"}))
-    return {name + "works on texts or files, which is not supported",
-            "export the model from numbers on"};
   if (is({"Iterator", "Dataset", "Queue"}))
     return {name + "reads data by itself, which is not supported",
             "export the model with its inputs as arguments"};

@@ -658,6 +658,12 @@ TEST(TensorFlowGraph, WhatIsNotSupportedAndWhy) {
   EXPECT_THAT(with("LookupTableFindV2"), HasSubstr("in a table"));
   EXPECT_THAT(with("Where"), HasSubstr("whose size depends on data"));
   EXPECT_THAT(with("StringSplit"), HasSubstr("on texts or files"));
+  EXPECT_THAT(with("StringToHashBucketFast"), HasSubstr("on texts or files"));
+  EXPECT_THAT(with("SparseTensorDenseMatMul"), HasSubstr("sparse or ragged"));
+  EXPECT_THAT(with("CombinedNonMaxSuppression"),
+              HasSubstr("CombinedNonMaxSuppression is not supported"));
+  EXPECT_THAT(with("SparseSoftmaxCrossEntropyWithLogits"),
+              HasSubstr("WithLogits is not supported"));
   EXPECT_THAT(with("IteratorGetNext"), HasSubstr("reads data by itself"));
 }
 
