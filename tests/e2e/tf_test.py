@@ -204,3 +204,16 @@ def test_tail_of_the_error_function(tmp_path: Path) -> None:
     x = np.linspace(-5, 9, 141, dtype=np.float32)
     got = harness.run_all_outputs(tmp_path / "m.engine", {"x": x}, tmp_path)["y"]
     np.testing.assert_allclose(got, [math.erfc(v) for v in x], rtol=5e-7)
+
+
+def test_shifts_by_the_width_and_more(tmp_path: Path) -> None:
+    """TensorFlow shifts by the element's bits less one at most, and by none where the amount is negative."""
+    placeholder = """node { name: "%s" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } }
+        attr { key: "shape" value { shape { dim { size: -1 } } } } }"""
+    (tmp_path / "m.pbtxt").write_text(
+        placeholder % "x" + placeholder % "by" + 'node { name: "y" op: "LeftShift" input: "x" input: "by" attr { key: "T" value { type: DT_INT32 } } }'
+    )
+    harness.compile_model(tmp_path / "m.pbtxt", tmp_path / "m.engine")
+    x, by = np.array([3, 3, 3, -5, 1, 7], np.int32), np.array([31, 32, 1000, 40, 5, -2], np.int32)
+    got = harness.run_all_outputs(tmp_path / "m.engine", {"x": x, "by": by}, tmp_path)["y"]
+    np.testing.assert_array_equal(got, np.left_shift(x, np.clip(by, 0, 31)))
