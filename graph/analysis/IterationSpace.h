@@ -108,8 +108,8 @@ std::optional<IterationSpace> getIterationSpace(KernelOp kernel);
 
 /// For each result of a kernel, the map from coordinates of its first result.
 /// The first result is full where any is, so that maps to row values leave
-/// dimensions out. Nothing for kernels that form-kernels does not make: rows may
-/// not be without elements where others of a kernel's results are full.
+/// dimensions out. Nothing for kernels that form-kernels does not make: rows
+/// may not be without elements where others of a kernel's results are full.
 std::optional<llvm::SmallVector<mlir::AffineMap>>
 getResultMaps(const IterationSpace &space, mlir::ValueRange results);
 std::optional<llvm::SmallVector<mlir::AffineMap>>

@@ -16,8 +16,8 @@ mlir::Value saturate(Emitter &e, mlir::Value x, mlir::Value zero,
 mlir::Value alongAxis(Emitter &e, mlir::Value parameter, int64_t rank,
                       int64_t axis);
 
-/// Integers that hold the differences of two numbers of the type of `x`: 16 bits
-/// for bytes, whose products sum to 32; else 32.
+/// Integers that hold the differences of two numbers of the type of `x`: 16
+/// bits for bytes, whose products sum to 32; else 32.
 mlir::Type differenceType(Emitter &e, mlir::Value x);
 
 /// `x` less its zero point, which may be null, in its differenceType.
