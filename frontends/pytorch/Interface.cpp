@@ -145,15 +145,34 @@ ProgramImporter::userInputs(std::vector<unsigned> &positions) {
   return inputs;
 }
 
-/// The value of `size` as slope * symbol + offset of its only symbol, which
-/// nothing is known of yet.
-static std::optional<std::pair<int64_t, int64_t>>
-linearIn(const ExpressionPtr &size, StringRef symbol, Symbols &symbols,
-         mlir::MLIRContext *context) {
+static void collectSymbols(const Expression &size, llvm::StringSet<> &names) {
+  if (size.head == "Symbol")
+    names.insert(size.name);
+  for (const ExpressionPtr &operand : size.operands)
+    collectSymbols(*operand, names);
+}
+
+namespace {
+/// slope * symbol + offset, with a slope of at least 1.
+struct Linear {
+  std::string symbol;
+  int64_t slope, offset;
+};
+} // namespace
+
+/// `size` as a line over its only symbol.
+static std::optional<Linear> linearOf(const ExpressionPtr &size,
+                                      Symbols &symbols,
+                                      mlir::MLIRContext *context) {
+  llvm::StringSet<> names;
+  collectSymbols(*size, names);
+  if (names.size() != 1)
+    return std::nullopt;
+  StringRef only = names.begin()->first();
   int64_t values[3];
   for (int64_t at : {0, 1, 2}) {
     Sizes trial(symbols, context);
-    trial.bind(symbol, mlir::getAffineConstantExpr(at, context));
+    trial.bind(only, mlir::getAffineConstantExpr(at, context));
     mlir::AffineExpr value = trial.convert(size);
     auto known = value ? graph::constantOf(value) : std::nullopt;
     if (!known || *known < -maxDimension || *known > maxDimension)
@@ -163,14 +182,7 @@ linearIn(const ExpressionPtr &size, StringRef symbol, Symbols &symbols,
   int64_t slope = values[1] - values[0];
   if (slope <= 0 || values[2] - values[1] != slope)
     return std::nullopt;
-  return std::pair(slope, values[0]);
-}
-
-static void collectSymbols(const Expression &size, llvm::StringSet<> &names) {
-  if (size.head == "Symbol")
-    names.insert(size.name);
-  for (const ExpressionPtr &operand : size.operands)
-    collectSymbols(*operand, names);
+  return Linear{only.str(), slope, values[0]};
 }
 
 void ProgramImporter::failSize(const std::string &input,
@@ -200,17 +212,13 @@ void ProgramImporter::fixSymbols(llvm::MutableArrayRef<ModelInput> inputs,
         given->second.size() != sizesOf(i).size())
       continue;
     for (auto [size, option] : llvm::zip_equal(sizesOf(i), given->second)) {
-      llvm::StringSet<> names;
-      collectSymbols(*size, names);
-      if (names.size() != 1 || size->head == "Symbol" || !option.range ||
+      if (size->head == "Symbol" || !option.range ||
           option.range->min != option.range->max)
         continue;
-      StringRef only = names.begin()->first();
-      auto linear =
-          linearIn(size, only, builder.getSymbols(), builder.getContext());
+      auto linear = linearOf(size, builder.getSymbols(), builder.getContext());
       if (!linear)
         continue;
-      auto [slope, offset] = *linear;
+      auto &[only, slope, offset] = *linear;
       int64_t given = option.range->min - offset;
       if (given % slope == 0)
         fixed.try_emplace(only, given / slope);
@@ -265,14 +273,11 @@ void ProgramImporter::bindSymbols(llvm::ArrayRef<Input> inputs,
                  mlir::AffineExpr expr) {
     if (size->head == "Symbol" || integerOf(size))
       return;
-    llvm::StringSet<> names;
-    collectSymbols(*size, names);
-    StringRef only = names.size() == 1 ? names.begin()->first() : "";
-    if (!only.empty() && !sizes.isBound(only))
-      if (auto linear =
-              linearIn(size, only, builder.getSymbols(), builder.getContext()))
-        sizes.bind(only, graph::simplify(
-                             (expr - linear->second).floorDiv(linear->first)));
+    auto linear = linearOf(size, builder.getSymbols(), builder.getContext());
+    if (linear && !sizes.isBound(linear->symbol))
+      sizes.bind(
+          linear->symbol,
+          graph::simplify((expr - linear->offset).floorDiv(linear->slope)));
     mlir::AffineExpr value = sizes.convert(size);
     if (!value)
       builder.fail("input '" + printable(input.name) + "': size " +
