@@ -172,17 +172,9 @@ unsigned trialLaunches(graph::KernelOp kernel, DeviceKind device) {
                             : Limits{700e6, 4e6, 2, 2e3, 48};
   constexpr unsigned least = 4;
   constexpr int64_t mostWeightBytes = int64_t(4) << 30;
-  auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
-  SmallVector<int64_t> sizes;
-  for (const graph::Symbol &s : symbols)
-    sizes.push_back(s.opt);
-  KernelWork work = measureWork(kernel, symbols);
-  auto valueOf = [&](const ShapeExpr &expr) {
-    auto value = expr.evaluate({sizes.data(), sizes.size()});
-    return value ? double(*value) : 0.0;
-  };
-  double time = std::max({limits.least, valueOf(work.flops) / limits.flops,
-                          valueOf(work.bytes) / limits.bytes});
+  OptimalWork work = workAtOptimum(kernel);
+  double time = std::max(
+      {limits.least, work.flops / limits.flops, work.bytes / limits.bytes});
   int64_t weightBytes = 0;
   for (Value input : kernel.getInputs())
     if (isWeightOperand(input))

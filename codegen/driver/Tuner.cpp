@@ -61,8 +61,11 @@ public:
     }
     if (failed(findDevice(unknown.size())))
       return failure();
+    llvm::DenseMap<unsigned, double> weights;
+    for (unsigned number : unknown)
+      weights[number] = weightOf(number);
     llvm::stable_sort(unknown, [&](unsigned a, unsigned b) {
-      return weightOf(a) > weightOf(b);
+      return weights.at(a) > weights.at(b);
     });
     for (auto [done, number] : llvm::enumerate(unknown)) {
       if (options.progress)
@@ -143,28 +146,20 @@ private:
 
   /// About how much of a run is spent in the kernel.
   double weightOf(unsigned number) const {
-    graph::KernelOp kernel = kernels.get(number);
-    auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
-    SmallVector<int64_t> sizes;
-    for (const graph::Symbol &s : symbols)
-      sizes.push_back(s.opt);
-    KernelWork work = measureWork(kernel, symbols);
-    double cost = 1;
     constexpr double flopsForByte = 100;
-    for (auto [expr, factor] :
-         {std::pair(&work.flops, 1.0), {&work.bytes, flopsForByte}})
-      if (auto value = expr->evaluate({sizes.data(), sizes.size()}))
-        cost += double(*value) * factor;
+    OptimalWork work = workAtOptimum(kernels.get(number));
+    double cost = 1 + work.flops + flopsForByte * work.bytes;
     return cost * launches[number];
   }
 
   /// Writes and compiles the candidates on all threads. What is no kernel, or
   /// the same tile program as a better one, is left out; the first is the cost
   /// model's choice, which has to be one.
-  FailureOr<std::vector<Candidate>> compile(unsigned number) {
+  FailureOr<std::vector<Candidate>>
+  compile(unsigned number, ArrayRef<emit::Schedule> schedules) {
     graph::KernelOp kernel = kernels.get(number);
     std::vector<Candidate> candidates;
-    for (auto [i, schedule] : llvm::enumerate(candidatesOf(number))) {
+    for (auto [i, schedule] : llvm::enumerate(schedules)) {
       candidates.push_back({schedule, uint32_t(i + 1)});
       candidates.back().module =
           cast<ModuleOp>(kernel->getParentOfType<ModuleOp>()->clone());
@@ -308,7 +303,8 @@ private:
     Activity::Kernel working(
         options.activity, kernel.getSymName().str() + " for " + backend.arch(),
         nodeNames(kernel.getLoc()));
-    FailureOr<std::vector<Candidate>> made = compile(number);
+    std::vector<emit::Schedule> schedules = candidatesOf(number);
+    FailureOr<std::vector<Candidate>> made = compile(number, schedules);
     if (failed(made) || failed(load(number, *made)) ||
         failed(check(number, *made)) || failed(measure(number, *made)))
       return failure();
@@ -327,7 +323,7 @@ private:
                       nanoseconds(best->median()),
                       nanoseconds(made->front().median()),
                       best->rank,
-                      uint32_t(candidatesOf(number).size())};
+                      uint32_t(schedules.size())};
     MeasuredKernel measured{kernel.getSymName().str(), {}};
     for (const Candidate &c : *made)
       measured.candidates.push_back({c.schedule.text(), c.rank, c.median()});

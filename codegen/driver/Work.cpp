@@ -126,6 +126,19 @@ KernelWork measureWork(graph::KernelOp kernel,
   return {flops.total(), bytes.total()};
 }
 
+OptimalWork workAtOptimum(graph::KernelOp kernel) {
+  auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
+  std::vector<int64_t> optimum;
+  for (const graph::Symbol &s : symbols)
+    optimum.push_back(s.opt);
+  KernelWork work = measureWork(kernel, symbols);
+  auto valueOf = [&](const ShapeExpr &expr) {
+    auto value = expr.evaluate(optimum);
+    return value ? double(*value) : 0.0;
+  };
+  return {valueOf(work.flops), valueOf(work.bytes)};
+}
+
 void warnOfRepeatedWork(func::FuncOp function,
                         ArrayRef<graph::Symbol> symbols) {
   std::vector<int64_t> optimum;

@@ -31,6 +31,12 @@ llvm::SmallVector<KernelAccess> accessesOf(graph::KernelOp kernel);
 KernelWork measureWork(graph::KernelOp kernel,
                        llvm::ArrayRef<graph::Symbol> symbols);
 
+/// The same as numbers, at the sizes to optimize for; 0 where there is none.
+struct OptimalWork {
+  double flops, bytes;
+};
+OptimalWork workAtOptimum(graph::KernelOp kernel);
+
 /// Says where kernels compute in every run what follows from weights alone, as
 /// that was too much work for `@prepare`.
 void warnOfRepeatedWork(mlir::func::FuncOp function,
