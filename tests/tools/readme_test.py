@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import harness
+import operator_table
 import numpy as np
 import pytest
 
@@ -86,3 +87,8 @@ def test_cplusplus_compiles(tmp_path):
         [compiler, "-std=c++20", "-fsyntax-only", f"-I{include}", source], capture_output=True, text=True
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_operator_table() -> None:
+    """docs/operators.md is what the importers' tables say."""
+    assert (harness.ROOT / "docs/operators.md").read_text() == operator_table.text()
