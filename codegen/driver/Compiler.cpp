@@ -67,10 +67,8 @@ class Compiler {
 public:
   Compiler(ModuleOp module, const CompileOptions &options)
       : module(module), options(options), cache(options.cacheDir),
-        dump(options.dumpDir), main(module.lookupSymbol<func::FuncOp>("main")) {
-    for (const graph::Symbol &s : graph::getSymbols(module))
-      optimum.push_back(s.opt);
-  }
+        dump(options.dumpDir), main(module.lookupSymbol<func::FuncOp>("main")),
+        optimum(graph::getOptimum(module)) {}
 
   FailureOr<CompileReport> run(const std::string &path) {
     if (!main)

@@ -23,11 +23,7 @@ public:
   Cutter(func::FuncOp function, ArrayRef<const Backend *> backends,
          TilePrograms &programs, Activity *activity)
       : function(function), backends(backends), programs(programs),
-        activity(activity) {
-    for (const graph::Symbol &s :
-         graph::getSymbols(function->getParentOfType<ModuleOp>()))
-      sizes.push_back(s.opt);
-  }
+        activity(activity), sizes(graph::getOptimum(function)) {}
 
   void run() {
     SmallVector<graph::KernelOp> work(function.getOps<graph::KernelOp>());

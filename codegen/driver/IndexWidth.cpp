@@ -13,10 +13,7 @@ namespace {
 class IndexedCounts {
 public:
   explicit IndexedCounts(ArrayRef<graph::Symbol> symbols)
-      : facts(graph::getFacts(symbols)) {
-    for (const graph::Symbol &symbol : symbols)
-      sizes.push_back(symbol.opt);
-  }
+      : facts(graph::getFacts(symbols)), sizes(graph::getOptimum(symbols)) {}
 
   void visit(graph::KernelOp kernel) {
     for (Value value : kernel.getInputs())

@@ -120,11 +120,7 @@ KernelSet::Launch KernelSet::add(graph::KernelOp kernel,
 
 /// Sizes to optimize for: those of the kernel's symbols.
 static SmallVector<int64_t> sizesOf(graph::KernelOp kernel) {
-  SmallVector<int64_t> sizes;
-  for (const graph::Symbol &s :
-       graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
-    sizes.push_back(s.opt);
-  return sizes;
+  return graph::getOptimum(kernel);
 }
 
 FailureOr<TileProgram> makeTileProgram(graph::KernelOp kernel,

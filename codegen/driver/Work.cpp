@@ -26,10 +26,7 @@ unsigned countNodes(AffineExpr expr, unsigned most) {
 class CountedSum {
 public:
   explicit CountedSum(ArrayRef<graph::Symbol> symbols)
-      : numSymbols(symbols.size()) {
-    for (const graph::Symbol &s : symbols)
-      optimum.push_back(s.opt);
-  }
+      : optimum(graph::getOptimum(symbols)), numSymbols(symbols.size()) {}
 
   void add(AffineExpr term) { ++terms[{term, term}]; }
   /// The smaller one of two.
@@ -128,9 +125,7 @@ KernelWork measureWork(graph::KernelOp kernel,
 
 OptimalWork workAtOptimum(graph::KernelOp kernel) {
   auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
-  std::vector<int64_t> optimum;
-  for (const graph::Symbol &s : symbols)
-    optimum.push_back(s.opt);
+  SmallVector<int64_t> optimum = graph::getOptimum(symbols);
   KernelWork work = measureWork(kernel, symbols);
   auto valueOf = [&](const ShapeExpr &expr) {
     auto value = expr.evaluate(optimum);
@@ -141,9 +136,7 @@ OptimalWork workAtOptimum(graph::KernelOp kernel) {
 
 void warnOfRepeatedWork(func::FuncOp function,
                         ArrayRef<graph::Symbol> symbols) {
-  std::vector<int64_t> optimum;
-  for (const graph::Symbol &symbol : symbols)
-    optimum.push_back(symbol.opt);
+  SmallVector<int64_t> optimum = graph::getOptimum(symbols);
   llvm::DenseSet<Value> fixed;
   double total = 0;
   int64_t most = 0;

@@ -136,10 +136,7 @@ private:
     if (schedule.axes.size() != 1 ||
         schedule.groups[schedule.axes[0]].tile < 4 * target.vectorElements)
       return;
-    SmallVector<int64_t> sizes;
-    for (const graph::Symbol &s :
-         graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
-      sizes.push_back(s.opt);
+    SmallVector<int64_t> sizes = graph::getOptimum(kernel);
     auto bytesOf = [&](Value value) -> int64_t {
       AffineExpr elements =
           graph::numElements(graph::getShape(value), b.getContext());

@@ -35,11 +35,7 @@ int64_t sizeAt(AffineExpr expr, ArrayRef<int64_t> symbols) {
 }
 
 SmallVector<int64_t> optimumOf(graph::KernelOp kernel) {
-  SmallVector<int64_t> sizes;
-  for (const graph::Symbol &s :
-       graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
-    sizes.push_back(s.opt);
-  return sizes;
+  return graph::getOptimum(kernel);
 }
 
 /// Whether dimension `dim` of a value is innermost where it lies in memory,

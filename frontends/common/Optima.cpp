@@ -35,9 +35,8 @@ public:
                 llvm::ArrayRef<bool> declared, llvm::ArrayRef<bool> replaced,
                 llvm::ArrayRef<graph::Definition> definitions)
       : symbols(symbols), declared(declared), replaced(replaced),
-        definitions(definitions), definitionOf(symbols.size()) {
-    for (const graph::Symbol &symbol : symbols)
-      optima.push_back(symbol.opt);
+        definitions(definitions), definitionOf(symbols.size()),
+        optima(graph::getOptimum(symbols)) {
     for (const graph::Definition &d : definitions)
       definitionOf[d.symbol] = &d;
   }

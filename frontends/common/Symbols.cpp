@@ -91,9 +91,7 @@ void Symbols::learnAtLeast(AffineExpr a, AffineExpr b) {
 }
 
 void Symbols::defineOptima() {
-  llvm::SmallVector<int64_t> optima;
-  for (const graph::Symbol &symbol : symbols)
-    optima.push_back(symbol.opt);
+  llvm::SmallVector<int64_t> optima = graph::getOptimum(symbols);
   for (const graph::Definition &d : definitions) {
     graph::Symbol &symbol = symbols[d.symbol];
     int64_t value = graph::evaluate(d.program, optima).value_or(symbol.min);

@@ -24,8 +24,7 @@ static bool isAnchorRole(OpRole role) {
 FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols,
                        FusionLimits limits)
     : block(block), limits(limits) {
-  for (const Symbol &s : symbols)
-    optimum.push_back(s.opt);
+  optimum = getOptimum(symbols);
   classify();
   forceReturned();
   forceTangledViews();

@@ -3,6 +3,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -48,6 +49,17 @@ void charonia::graph::setSymbols(ModuleOp module, ArrayRef<Symbol> symbols) {
     module->removeAttr("graph.symbols");
   else
     module->setAttr("graph.symbols", b.getArrayAttr(entries));
+}
+
+SmallVector<int64_t> charonia::graph::getOptimum(ArrayRef<Symbol> symbols) {
+  return llvm::map_to_vector(symbols,
+                             [](const Symbol &symbol) { return symbol.opt; });
+}
+
+SmallVector<int64_t> charonia::graph::getOptimum(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  return getOptimum(
+      getSymbols(module ? module : op->getParentOfType<ModuleOp>()));
 }
 
 Facts charonia::graph::getFacts(ModuleOp module) {

@@ -25,6 +25,10 @@ struct Symbol {
 /// The module's symbols, in order (attribute `graph.symbols`).
 llvm::SmallVector<Symbol> getSymbols(mlir::ModuleOp module);
 void setSymbols(mlir::ModuleOp module, llvm::ArrayRef<Symbol> symbols);
+/// The sizes to optimize for, one for each symbol, in order.
+llvm::SmallVector<int64_t> getOptimum(llvm::ArrayRef<Symbol> symbols);
+/// The same of the module that `op` is in.
+llvm::SmallVector<int64_t> getOptimum(mlir::Operation *op);
 /// What the ranges and divisors of the module's symbols say.
 Facts getFacts(mlir::ModuleOp module);
 Facts getFacts(llvm::ArrayRef<Symbol> symbols);

@@ -189,10 +189,7 @@ Term withLeading(Term x, AffineExpr batch, AffineExpr heads) {
 /// image has pixels.
 bool isWide(MatmulOp op) {
   constexpr int64_t mostColumns = 256;
-  SmallVector<int64_t> sizes;
-  for (const Symbol &symbol : getSymbols(op->getParentOfType<ModuleOp>()))
-    sizes.push_back(symbol.opt);
-  return evaluate(getShape(op.getResult()).back(), sizes)
+  return evaluate(getShape(op.getResult()).back(), getOptimum(op))
              .value_or(mostColumns) > mostColumns;
 }
 

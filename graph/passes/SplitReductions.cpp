@@ -59,9 +59,7 @@ class SplitReductions
   using SplitReductionsBase::SplitReductionsBase;
 
   void runOnOperation() override {
-    for (const Symbol &s :
-         getSymbols(getOperation()->getParentOfType<ModuleOp>()))
-      symbols.push_back(s.opt);
+    symbols = getOptimum(getOperation());
     OpBuilder builder(&getContext());
     // What a normalization is written out as has reductions of the same rows.
     for (GraphOpInterface op : stagedOps()) {

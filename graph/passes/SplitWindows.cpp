@@ -41,9 +41,7 @@ public:
 
 private:
   void runOnOperation() override {
-    for (const Symbol &s :
-         getSymbols(getOperation()->getParentOfType<ModuleOp>()))
-      symbols.push_back(s.opt);
+    symbols = getOptimum(getOperation());
     SmallVector<GraphOpInterface> ops;
     getOperation().walk([&](GraphOpInterface op) {
       if (!op.getWindow().empty())

@@ -18,10 +18,7 @@ public:
 
 private:
   void runOnOperation() override {
-    SmallVector<int64_t> sizes;
-    for (const Symbol &s :
-         getSymbols(getOperation()->getParentOfType<ModuleOp>()))
-      sizes.push_back(s.opt);
+    SmallVector<int64_t> sizes = getOptimum(getOperation());
     SmallVector<GraphOpInterface> ops;
     getOperation().walk([&](GraphOpInterface op) {
       if (op.getRole() == OpRole::Ordered)

@@ -67,10 +67,7 @@ Value ReductionOf::operator()(OpBuilder &b, Location loc, Value x,
 
 /// An extent at the symbols' opt values.
 static std::optional<int64_t> atOptimum(TileEmitter &e, AffineExpr extent) {
-  SmallVector<int64_t> sizes;
-  for (const graph::Symbol &s :
-       graph::getSymbols(e.getKernel()->getParentOfType<ModuleOp>()))
-    sizes.push_back(s.opt);
+  SmallVector<int64_t> sizes = graph::getOptimum(e.getKernel());
   bool ofSizes = true;
   extent.walk([&](AffineExpr x) {
     auto symbol = dyn_cast<AffineSymbolExpr>(x);

@@ -110,9 +110,7 @@ llvm::FailureOr<SmallVector<int64_t>> charonia::frontend::unitAxes(Value value,
       continue;
     }
     // A size to optimize for that is 1 is no reason to expect another.
-    SmallVector<int64_t> optimum;
-    for (const graph::Symbol &symbol : symbols.list())
-      optimum.push_back(symbol.opt);
+    SmallVector<int64_t> optimum = graph::getOptimum(symbols.list());
     if (!symbols.isAtLeast(dim, e.number(2)) &&
         (graph::evaluate(dim, optimum).value_or(1) < 2 ||
          !symbols.assumeAtLeast(dim, e.number(2),
