@@ -23,7 +23,7 @@ struct Costs {
   double cache;   ///< Of the L2 cache to all.
   int64_t held;   ///< Stages of the ring that products still read.
 };
-constexpr Costs kInOrder = {2.0, 0.40, 93.6e3, 1e9, 0.093, 0, 0, 9.2e6, 1};
+constexpr Costs kInOrder = {2.0, 0.40, 93.6e3, 1e9, 0.093, 0, 4.8e-5, 9.2e6, 1};
 constexpr Costs kAsynchronous = {1.36, 0.69,   94.2e3, 185e3, 0.0107,
                                  0.40, 4.8e-5, 9.77e6, 2};
 constexpr double kMeeting = 2.0; ///< of the parts of a split
@@ -38,7 +38,7 @@ const DotInstruction &instructionOf(const GpuDot &dot, const GpuTile &tile) {
 /// Registers of a thread, about.
 int64_t registersOf(const GpuTile &tile, bool isAsync) {
   if (isAsync)
-    return std::min<int64_t>(255, tile.m * tile.n / (tile.warps * 32) + 40);
+    return std::min<int64_t>(255, tile.m * tile.n / (tile.warps * 32) + 60);
   int64_t best = std::numeric_limits<int64_t>::max(), registers = 255;
   for (int64_t rows = 1; rows <= tile.warps; rows *= 2) {
     int64_t r = std::min(rows, std::max<int64_t>(tile.m / 16, 1)),
@@ -54,6 +54,16 @@ int64_t registersOf(const GpuTile &tile, bool isAsync) {
   return registers;
 }
 } // namespace
+
+/// What an instance waits for memory while it multiplies nothing, of all
+/// together, unless others of its multiprocessor have something to do: what
+/// is loaded in front of the loop, of operands the share `ahead`, and what is
+/// stored behind it. The cache passes on half of itself in the meantime.
+static double exposedMemory(const GpuDot &dot, double ahead) {
+  double bytes = dot.resultBytes + std::min(ahead, 1.0) * dot.operandBytes -
+                 0.5 * dot.chip->cacheBytes;
+  return std::max(bytes, 0.0) / dot.chip->memoryRate;
+}
 
 double charonia::emit::estimate(const GpuDot &product, const GpuTile &tile) {
   GpuDot dot = tile.swap ? product.swapped() : product;
@@ -93,7 +103,8 @@ double charonia::emit::estimate(const GpuDot &product, const GpuTile &tile) {
   double round =
       steps * step + costs.fill + together * costs.result * tile.m * tile.n;
   double cache = instances * steps * stepBytes / costs.cache;
-  double time = costs.launch + std::max(rounds * round, cache);
+  double time = costs.launch + std::max(rounds * round, cache) +
+                exposedMemory(dot, double(tile.stages) / steps) / together;
   if (tile.splits > 1)
     time += kMeeting + tile.splits * tile.m * llvm::bit_ceil<uint64_t>(tile.n) *
                            sizeof(float) / costs.intake;

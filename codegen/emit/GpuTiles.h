@@ -47,6 +47,9 @@ struct GpuDot {
   /// The terms of both operands are neighbours in memory.
   bool alongTerms = false;
   const GpuTarget *chip = GpuTarget::get("sm_90");
+  /// Of both operands as they lie in memory, and of the results with what is
+  /// read to be added to them or the like.
+  double operandBytes = 0, resultBytes = 0;
   /// So many neighbouring columns share their rows, and a tile has columns of
   /// one run alone; 0: all.
   int64_t columnRun = 0;

@@ -140,6 +140,16 @@ void findWholeRows(KernelShape &shape, graph::KernelOp kernel, Value root) {
       }
 }
 
+/// Bytes of a value at the sizes to optimize for.
+int64_t bytesOf(Value value, ArrayRef<int64_t> symbols) {
+  Type element = getElementTypeOrSelf(value.getType());
+  if (!element.isIntOrFloat())
+    return 0;
+  int64_t elements = sizeAt(
+      graph::numElements(graph::getShape(value), value.getContext()), symbols);
+  return llvm::divideCeil(elements * element.getIntOrFloatBitWidth(), 8);
+}
+
 /// Notes an input that is read across its memory. `map` leads from the kernel's
 /// result to it.
 void readInput(KernelShape &shape, Value input, AffineMap map,
@@ -253,6 +263,8 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
     shape.sizes.push_back(sizeAt(e, symbols));
   shape.kinds.assign(rank, DimKind::Parallel);
   shape.code = graph::estimateCode(kernel, tileCode);
+  for (Value result : kernel.getBody().front().getTerminator()->getOperands())
+    shape.resultBytes += bytesOf(result, symbols);
   if (graph::getUpdatedInput(kernel)) {
     // What is walked is put anywhere.
     shape.role = OpRole::Indexing;
@@ -274,8 +286,13 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
       });
       if (isa<BlockArgument>(value) && !scalar && map != identity)
         shape.linear = false;
-      if (isa<BlockArgument>(value) && shape.crossing.empty())
-        readInput(shape, value, map, symbols);
+      if (isa<BlockArgument>(value)) {
+        // Of what is larger than the result a part is read.
+        shape.resultBytes +=
+            std::min(bytesOf(value, symbols), bytesOf(root, symbols));
+        if (shape.crossing.empty())
+          readInput(shape, value, map, symbols);
+      }
       continue;
     }
     OpRole role = op.getRole();

@@ -26,6 +26,9 @@ struct KernelShape {
   bool wholeRows = false;
   int64_t elementBits = 32;              // of what is multiplied or reduced
   int64_t rowBytes = 0, columnBytes = 0; // of the operands of a contraction
+  /// Of all results, and of what is read for each of their elements beside such
+  /// operands.
+  int64_t resultBytes = 0;
   /// Neighbouring columns of a contraction that share their rows; 0: all.
   int64_t columnRun = 0;
   /// Every input is read in the order of the result.

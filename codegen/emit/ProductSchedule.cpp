@@ -204,6 +204,12 @@ void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
   if (k.columnRun >= leastRun)
     dot.columnRun = k.columnRun;
   dot.chip = t.chip;
+  // A window with steps reads a part of its rows.
+  dot.operandBytes =
+      std::min(double(k.rowBytes), double(dot.m) * dot.k * batch *
+                                       double(dot.elementBytes)) +
+      double(k.columnBytes);
+  dot.resultBytes = double(k.resultBytes);
   GpuTile chosen = choose(rankGpuTiles(dot));
   s.swap = chosen.swap;
   unsigned c = add(column, chosen.swap ? chosen.m : chosen.n),

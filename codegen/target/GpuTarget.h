@@ -40,6 +40,8 @@ struct GpuTarget {
   int64_t multiprocessors;
   /// Shared memory that a program instance may have, in bytes.
   int64_t sharedBytes;
+  int64_t cacheBytes; ///< Of the L2 cache.
+  double memoryRate;  ///< Bytes a microsecond, as kernels reach them.
   /// A kernel may begin while the one before it ends, and waits by itself.
   bool dependentLaunch;
   /// The best first, multiply-adds last.
