@@ -68,6 +68,7 @@ public:
     binary.entry = kernel->entry;
     binary.sharedBytes = kernel->sharedBytes;
     binary.blockThreads = kernel->blockThreads;
+    binary.clusterSize = kernel->clusterSize;
     binary.waitsForPrevious = kernel->waitsForPrevious;
     binary.registers = std::max(kernel->registers, 0);
     binary.spillBytes =

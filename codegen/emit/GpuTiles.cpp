@@ -27,6 +27,8 @@ constexpr Costs kInOrder = {2.0, 0.40, 93.6e3, 1e9, 0.093, 0, 4.8e-5, 9.2e6, 1};
 constexpr Costs kAsynchronous = {1.36, 0.69,   94.2e3, 185e3, 0.0107,
                                  0.40, 4.8e-5, 9.77e6, 2};
 constexpr double kMeeting = 2.0; ///< of the parts of a split
+/// The same in a cluster: of any, and of each.
+constexpr double kMeetingInCluster = 1.0, kMeetingOfEach = 0.15;
 
 constexpr int64_t kRegisters = 65536, kWarps = 64;
 
@@ -54,6 +56,36 @@ int64_t registersOf(const GpuTile &tile, bool isAsync) {
   return registers;
 }
 } // namespace
+
+/// Whether parts of a tile can meet in a cluster (codegen/emit/Kernel.cpp).
+static bool meetsInCluster(const GpuDot &dot, const GpuTile &tile) {
+  int64_t least = tile.splits * 8;
+  return tile.splits > 1 && llvm::isPowerOf2_64(tile.splits) &&
+         tile.splits <= dot.chip->mostInCluster &&
+         ((llvm::isPowerOf2_64(tile.n) && tile.n >= least) || tile.m >= least);
+}
+
+/// Multiprocessors that work: clusters of four and more leave some free, as
+/// all of their instances are near each other.
+static int64_t multiprocessorsFor(const GpuDot &dot, const GpuTile &tile) {
+  int64_t all = dot.chip->multiprocessors;
+  return meetsInCluster(dot, tile) && tile.splits > 2 ? all * 10 / 11 : all;
+}
+
+/// Until what the parts of a tile have is added up: all by one of them, or by
+/// each of a cluster its share.
+static double meetingOf(const GpuDot &dot, const GpuTile &tile, double intake) {
+  if (tile.splits == 1)
+    return 0;
+  double part =
+      tile.m * llvm::bit_ceil<uint64_t>(tile.n) * sizeof(float) / intake;
+  if (!meetsInCluster(dot, tile))
+    return kMeeting + tile.splits * part;
+  // A thread has columns; rows are shared out among warps, which read all.
+  bool ofRegisters = llvm::isPowerOf2_64(tile.n) && tile.n >= tile.splits * 8;
+  return kMeetingInCluster + tile.splits * kMeetingOfEach +
+         (ofRegisters ? 1 : tile.splits) * part;
+}
 
 /// What an instance waits for memory while it multiplies nothing, of all
 /// together, unless others of its multiprocessor have something to do: what
@@ -83,9 +115,9 @@ double charonia::emit::estimate(const GpuDot &product, const GpuTile &tile) {
                 kRegisters / (registersOf(tile, isAsync) * tile.warps * 32),
                 kWarps / tile.warps, int64_t(32)});
   resident = std::max<int64_t>(resident, 1);
-  int64_t rounds = ceilDiv(instances, dot.chip->multiprocessors * resident);
-  int64_t together =
-      std::min(ceilDiv(instances, dot.chip->multiprocessors), resident);
+  int64_t multiprocessors = multiprocessorsFor(dot, tile),
+          rounds = ceilDiv(instances, multiprocessors * resident),
+          together = std::min(ceilDiv(instances, multiprocessors), resident);
 
   // Each instruction on 64 rows reads these and the columns of its group.
   int64_t blocks = ceilDiv(tile.m, instruction.rows),
@@ -105,10 +137,7 @@ double charonia::emit::estimate(const GpuDot &product, const GpuTile &tile) {
   double cache = instances * steps * stepBytes / costs.cache;
   double time = costs.launch + std::max(rounds * round, cache) +
                 exposedMemory(dot, double(tile.stages) / steps) / together;
-  if (tile.splits > 1)
-    time += kMeeting + tile.splits * tile.m * llvm::bit_ceil<uint64_t>(tile.n) *
-                           sizeof(float) / costs.intake;
-  return time;
+  return time + meetingOf(dot, tile, costs.intake);
 }
 
 /// Tiles of warpgroups that have columns of the product on the side of 64 rows

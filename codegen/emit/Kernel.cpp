@@ -45,10 +45,12 @@ Type storageType(Type tensor) {
 class KernelBuilder {
 public:
   KernelBuilder(graph::KernelOp kernel, const EmitTarget &target,
-                const Schedule &schedule, OpBuilder &builder)
+                const Schedule &schedule, OpBuilder &builder,
+                std::optional<unsigned> sharedAxis)
       : kernel(kernel), target(target), schedule(schedule), b(builder),
         function(createFunction(target)),
-        e(kernel, target, schedule, builder, function) {}
+        e(kernel, target, schedule, builder, function), sharedAxis(sharedAxis) {
+  }
 
   FailureOr<func::FuncOp> run() {
     OpBuilder::InsertionGuard guard(b);
@@ -196,6 +198,7 @@ private:
       split.tile = rest = arith::DivUIOp::create(b, loc, rest, count);
       split.part = e.addSymbol(split.partValue, e.constant(split.count));
       unsigned buffers = kernel.getInputs().size() + kernel.getNumResults();
+      split.sharedAxis = sharedAxis;
       split.scratch = function.getArgument(buffers);
       split.counters = function.getArgument(buffers + 1);
       e.setSplit(split);
@@ -423,6 +426,15 @@ private:
       FailureOr<Value> result = e.emit(demand);
       if (failed(result))
         return failure();
+      if (sharedAxis) {
+        // Of a row value, which lacks the axis, nobody has a share.
+        if (demand.rank() != tile.size())
+          return failure();
+        int64_t share = tile[*sharedAxis] / schedule.splits;
+        demand.guards.push_back(
+            {e.axis(*sharedAxis) - e.getSplit().part * share,
+             e.constant(share)});
+      }
       e.storeResult(*result, function.getArgument(inputs + i), value.getType(),
                     demand);
     }
@@ -449,6 +461,8 @@ private:
   OpBuilder &b;
   func::FuncOp function;
   TileEmitter e;
+  /// See TileEmitter::Split.
+  std::optional<unsigned> sharedAxis;
   Operation *yield = nullptr;
   Exprs root, coordinates;
   /// What of the tile is its own.
@@ -459,6 +473,24 @@ private:
 };
 
 } // namespace
+
+/// The axis of a tile that the parts of a split may share out among them, where
+/// a chip runs them as a cluster: that along which a thread holds most. Stores
+/// are runs of eight elements.
+static std::optional<unsigned> sharedAxisOf(const Schedule &schedule,
+                                            const EmitTarget &target) {
+  constexpr int64_t least = 8;
+  if (!target.chip || schedule.splits > target.chip->mostInCluster ||
+      schedule.splits == 1 || !llvm::isPowerOf2_64(schedule.splits) ||
+      schedule.axes.size() != 2)
+    return std::nullopt;
+  for (unsigned axis : {schedule.swap ? 0u : 1u, schedule.swap ? 1u : 0u}) {
+    const Schedule::Group &g = schedule.groups[schedule.axes[axis]];
+    if (g.own == 0 && g.tile % (schedule.splits * least) == 0)
+      return axis;
+  }
+  return std::nullopt;
+}
 
 /// Whether parts of a split meet just once, before anything is stored.
 static bool sumsOnce(func::FuncOp function) {
@@ -471,6 +503,27 @@ static bool sumsOnce(func::FuncOp function) {
   return sums == 1 && !nested;
 }
 
+/// Whether each part does with its share of the sum what it would do with all
+/// of it: what follows takes elements one by one.
+static bool takesShares(func::FuncOp function) {
+  tile::SplitSumOp sum;
+  function.walk([&](tile::SplitSumOp op) { sum = op; });
+  if (!sum.getSharedAxis())
+    return false;
+  SmallVector<Value> work{sum.getResult()};
+  DenseSet<Operation *> seen;
+  while (!work.empty())
+    for (Operation *user : work.pop_back_val().getUsers()) {
+      if (isa<tile::StoreOp>(user) || !seen.insert(user).second)
+        continue;
+      if (!isa<tile::TransposeOp>(user) &&
+          !OpTrait::hasElementwiseMappableTraits(user))
+        return false;
+      llvm::append_range(work, user->getResults());
+    }
+  return true;
+}
+
 FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
                                          const EmitTarget &target,
                                          OpBuilder &builder) {
@@ -478,12 +531,22 @@ FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
   if (failed(found))
     return failure();
   Schedule schedule = std::move(*found);
-  FailureOr<func::FuncOp> function =
-      KernelBuilder(kernel, target, schedule, builder).run();
+  auto build = [&](std::optional<unsigned> sharedAxis) {
+    return KernelBuilder(kernel, target, schedule, builder, sharedAxis).run();
+  };
+  if (std::optional<unsigned> shared = sharedAxisOf(schedule, target)) {
+    FailureOr<func::FuncOp> function = build(shared);
+    if (succeeded(function)) {
+      if (sumsOnce(*function) && takesShares(*function))
+        return function;
+      function->erase();
+    }
+  }
+  FailureOr<func::FuncOp> function = build({});
   if (schedule.splits == 1 || failed(function) || sumsOnce(*function))
     return function;
   // Two contractions, or one inside of something else.
   function->erase();
   schedule.splits = 1;
-  return KernelBuilder(kernel, target, schedule, builder).run();
+  return build({});
 }

@@ -198,12 +198,15 @@ public:
     int64_t count = 1;
     AffineExpr part;
     Value partValue, tile, scratch, counters;
+    /// The parts are a cluster, and each goes on with its share of this axis of
+    /// the kernel's tile.
+    std::optional<unsigned> sharedAxis;
   };
   const Split &getSplit() const { return split; }
   void setSplit(Split value) { split = std::move(value); }
   /// The sum over the parts of the split, in the one program instance that goes
-  /// on.
-  Value sumParts(Value tile);
+  /// on, or each one's share of axis `sharedAxis` of the tile.
+  Value sumParts(Value tile, std::optional<unsigned> sharedAxis = {});
 
   /// Writes a tile of a result; coordinates need not be simplified. With
   /// `update` several elements of the tile, and of other program instances, may

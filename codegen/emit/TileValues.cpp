@@ -100,12 +100,16 @@ Value TileEmitter::splatLike(double value, Value tile) {
   return splat(value, type.getElementType(), type.getShape());
 }
 
-Value TileEmitter::sumParts(Value tile) {
+Value TileEmitter::sumParts(Value tile, std::optional<unsigned> sharedAxis) {
   if (split.count == 1)
     return tile;
+  IntegerAttr axis;
+  if (sharedAxis)
+    axis = builder.getI64IntegerAttr(*sharedAxis);
   return tile::SplitSumOp::create(builder, location, tile.getType(), tile,
                                   split.scratch, split.counters, split.tile,
-                                  split.partValue, split.count);
+                                  split.partValue,
+                                  builder.getI64IntegerAttr(split.count), axis);
 }
 
 Value TileEmitter::quotient(Value x, Value y) {

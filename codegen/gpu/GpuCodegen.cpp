@@ -144,6 +144,8 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
       KernelLowering(function, b, lowering).run();
   if (failed(thread))
     return failure();
+  if (auto cluster = (*thread)->getAttrOfType<IntegerAttr>(tile::kClusterAttr))
+    result.clusterSize = cluster.getInt();
   function.erase();
   // Addresses and coordinates that a loop does not change.
   thread->walk([](LoopLikeOpInterface loop) { moveLoopInvariantCode(loop); });

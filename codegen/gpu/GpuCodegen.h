@@ -33,7 +33,8 @@ struct GpuKernel {
   std::string ptx;
   std::string cubin; ///< empty without ptxas
   unsigned blockThreads = 0;
-  int64_t sharedBytes = 0; ///< dynamic shared memory to ask for
+  unsigned clusterSize = 1; ///< Program instances that run together.
+  int64_t sharedBytes = 0;  ///< dynamic shared memory to ask for
   /// See engine::KernelCode; where the chip has dependent launch.
   bool waitsForPrevious = false;
   // From ptxas; -1 without it.

@@ -44,6 +44,9 @@ struct GpuTarget {
   double memoryRate;  ///< Bytes a microsecond, as kernels reach them.
   /// A kernel may begin while the one before it ends, and waits by itself.
   bool dependentLaunch;
+  /// Program instances that may be a cluster, which runs as a whole; 1: there
+  /// are none.
+  int64_t mostInCluster;
   /// The best first, multiply-adds last.
   llvm::ArrayRef<DotInstruction> dots;
 

@@ -157,10 +157,10 @@ Status SimtEngine::checkKernel(const interpreter::Kernel &kernel,
     return differs("has blocks of " + std::to_string(kernel.blockThreads()) +
                        " threads",
                    "of " + std::to_string(code.blockThreads));
-  // The interpreter decodes no kernel of clusters.
-  if (code.clusterSize != 1)
-    return differs("has no clusters",
-                   "clusters of " + std::to_string(code.clusterSize));
+  if (kernel.clusterBlocks() != code.clusterSize)
+    return differs("has clusters of " + std::to_string(kernel.clusterBlocks()) +
+                       " blocks",
+                   "of " + std::to_string(code.clusterSize));
   if (kernel.numBuffers() != buffers || kernel.numSymbols() != symbols)
     return differs("takes " + std::to_string(kernel.numBuffers()) +
                        " buffers and " + std::to_string(kernel.numSymbols()) +

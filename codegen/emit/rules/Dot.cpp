@@ -277,7 +277,10 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
   FailureOr<SmallVector<Value>> total = walk(0, {start});
   if (failed(total))
     return failure();
-  Value result = e.sumParts(total->front());
+  std::optional<unsigned> shared = e.getSplit().sharedAxis;
+  if (shared)
+    shared = *shared == unsigned(axes->row) ? 0 : 1;
+  Value result = e.sumParts(total->front(), shared);
   if (axes->row > axes->column)
     result = tile::TransposeOp::create(b, e.loc(),
                                        e.tileType({n, m}, accumulatorType),

@@ -41,8 +41,14 @@ LogicalResult Decoder::run() {
         "is no kernel of a known number of threads (nvvm.reqntid)");
   program.blockThreads = threads[0];
   if (function->hasAttr(NVVM::NVVMDialect::getClusterDimAttrName()))
-    return function.emitError("runs in clusters of blocks, which the "
-                              "interpreter does not know");
+    return function.emitError("runs in clusters of blocks that are fixed in "
+                              "its code, which the interpreter does not know");
+  if (auto cluster = function->getAttrOfType<IntegerAttr>(tile::kClusterAttr)) {
+    if (cluster.getInt() < 1 || cluster.getInt() > 16)
+      return function.emitError("runs in clusters of ")
+             << cluster.getInt() << " blocks; 1 to 16 are known";
+    program.clusterBlocks = cluster.getInt();
+  }
   if (!llvm::hasSingleElement(function.getBody()))
     return function.emitError("has branches between blocks; the interpreter "
                               "takes structured control flow");

@@ -121,6 +121,7 @@ public:
 
   const std::string &name() const;
   unsigned blockThreads() const;
+  unsigned clusterBlocks() const;
   size_t numBuffers() const;
   size_t numSymbols() const;
 

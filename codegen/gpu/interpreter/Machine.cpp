@@ -1,6 +1,7 @@
 #include "codegen/gpu/interpreter/Machine.h"
 #include "llvm/ADT/StringExtras.h"
 #include <algorithm>
+#include <list>
 #include <numeric>
 
 using namespace charonia;
@@ -56,6 +57,7 @@ Kernel::~Kernel() = default;
 
 const std::string &Kernel::name() const { return program->name; }
 unsigned Kernel::blockThreads() const { return program->blockThreads; }
+unsigned Kernel::clusterBlocks() const { return program->clusterBlocks; }
 size_t Kernel::numBuffers() const {
   return llvm::count_if(program->arguments,
                         [](auto &argument) { return argument.isBuffer; });
@@ -119,13 +121,19 @@ Machine::Machine(const Program &program, const Launch &launch, Report &report)
 }
 
 void Machine::run() {
-  std::vector<int64_t> order(std::max<int64_t>(launch.grid, 0));
-  for (int64_t i = 0; i < launch.grid; ++i)
-    order[i] = i;
+  int64_t blocks = std::max<int64_t>(launch.grid, 0);
+  if (blocks % program.clusterBlocks != 0) {
+    result.findings.push_back({FindingKind::NotModelled, program.name, "", "",
+                               "the grid is no multiple of the cluster"});
+    return;
+  }
+  std::vector<int64_t> order(blocks / program.clusterBlocks);
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = i * program.clusterBlocks;
   if (launch.seed)
     std::shuffle(order.begin(), order.end(), random);
-  for (int64_t number : order)
-    if (!Block(*this, number).run())
+  for (int64_t first : order)
+    if (!runCluster(first))
       break;
   result.instructions += instructions;
   for (auto &[operation, count] : banks) {
@@ -140,6 +148,29 @@ void Machine::run() {
     known->requests += count.requests;
     known->wavefronts += count.wavefronts;
     known->maximum = std::max(known->maximum, count.maximum);
+  }
+}
+
+bool Machine::runCluster(int64_t first) {
+  std::list<Block> blocks;
+  llvm::SmallVector<Block *> running;
+  for (unsigned i = 0; i < program.clusterBlocks; ++i)
+    running.push_back(&blocks.emplace_back(*this, first + i));
+  for (;;) {
+    if (launch.seed)
+      std::shuffle(running.begin(), running.end(), random);
+    llvm::SmallVector<Block *> waiting;
+    for (Block *block : running) {
+      Block::Stop stop = block->run();
+      if (stop == Block::Stop::Failed)
+        return false;
+      if (stop == Block::Stop::AtCluster)
+        waiting.push_back(block);
+    }
+    if (waiting.empty())
+      return true;
+    Block::meet(waiting);
+    running = waiting;
   }
 }
 
@@ -207,7 +238,7 @@ Block::Block(Machine &machine, int64_t number)
   }
 }
 
-bool Block::run() {
+Block::Stop Block::run() {
   const std::vector<Instruction> &code = machine.program.code;
   bool isRandom = machine.launch.seed != 0;
   size_t turn = 0;
@@ -221,10 +252,15 @@ bool Block::run() {
             return warp.state == Warp::State::Ended;
           })) {
         machine.endInterval(*this);
-        return true;
+        return Stop::Ended;
       }
+      if (llvm::all_of(warps, [](const Warp &warp) {
+            return warp.state == Warp::State::Ended ||
+                   warp.state == Warp::State::AtCluster;
+          }))
+        return Stop::AtCluster;
       if (!releaseBarrier())
-        return false;
+        return Stop::Failed;
       continue;
     }
     Warp &warp = *ready[isRandom ? machine.random() % ready.size()
@@ -244,11 +280,11 @@ bool Block::run() {
     }
     machine.instructions += steps;
     if (machine.aborted)
-      return false;
+      return Stop::Failed;
     if (machine.instructions > machine.launch.instructionLimit) {
       machine.abort(FindingKind::StepLimit, warp, code[warp.pc - 1], 0,
                     "more instructions than the launch may take");
-      return false;
+      return Stop::Failed;
     }
     landSome(1, 4);
   }
@@ -279,10 +315,32 @@ bool Block::releaseBarrier() {
                         ", which has ended");
       return false;
     }
+  goOn(vote);
+  return true;
+}
+
+void Block::meet(llvm::ArrayRef<Block *> blocks) {
+  // What one has done, or has seen, comes before what any does from now on.
+  std::map<int64_t, uint32_t> done;
+  for (Block *block : blocks) {
+    done[block->number] = std::max(done[block->number], block->time);
+    for (auto [other, time] : block->acquired)
+      done[other] = std::max(done[other], time);
+  }
+  for (Block *block : blocks) {
+    block->acquired = done;
+    block->acquired.erase(block->number);
+    block->goOn(/*vote=*/false);
+  }
+}
+
+void Block::goOn(bool vote) {
   machine.endInterval(*this);
   previousTime = time;
   time = machine.newTime(number);
   for (Warp &warp : warps) {
+    if (warp.state == Warp::State::Ended)
+      continue;
     if (warp.barrier->result != kNoSlot)
       std::fill_n(warp.lanes<uint32_t>(warp.barrier->result), kWarpLanes,
                   uint32_t(vote));
@@ -290,5 +348,4 @@ bool Block::releaseBarrier() {
     warp.barrier = nullptr;
     warp.state = Warp::State::Ready;
   }
-  return true;
 }

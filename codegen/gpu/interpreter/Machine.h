@@ -1,8 +1,9 @@
 // The state of a launch: blocks, their warps and memories.
 //
 // A block's warps stop at barriers; the scheduler lets them go on when all have
-// come. What else a warp may wait for (an mbarrier, a cluster) would be another
-// state of it with a condition that the scheduler asks.
+// come. The blocks of a cluster take turns, each up to where it waits for the
+// others. What else a warp may wait for (an mbarrier) would be another state of
+// it with a condition that the scheduler asks.
 #ifndef CHARONIA_CODEGEN_GPU_INTERPRETER_MACHINE_H
 #define CHARONIA_CODEGEN_GPU_INTERPRETER_MACHINE_H
 
@@ -45,7 +46,7 @@ struct Program {
     bool isBuffer = false, isWritten = false;
   };
   std::string name;
-  unsigned blockThreads = 0, indexBits = 32;
+  unsigned blockThreads = 0, indexBits = 32, clusterBlocks = 1;
   std::vector<Instruction> code;
   std::vector<std::vector<uint32_t>> lists;
   std::vector<std::string> operations;
@@ -105,7 +106,7 @@ class Machine;
 
 class Warp {
 public:
-  enum class State { Ready, AtBarrier, Ended };
+  enum class State { Ready, AtBarrier, AtCluster, Ended };
   struct Frame {
     Mask saved, other;
   };
@@ -176,8 +177,13 @@ private:
 class Block {
 public:
   Block(Machine &machine, int64_t number);
-  /// False if the launch must end.
-  bool run();
+  enum class Stop { Failed, AtCluster, Ended };
+  /// Up to where it waits for its cluster, or its end; Failed: the launch must
+  /// end.
+  Stop run();
+  /// All blocks of a cluster that have not ended wait for each other: they go
+  /// on, and know what each has done.
+  static void meet(llvm::ArrayRef<Block *> blocks);
 
   /// Where a lane's access to shared memory goes; null after a finding that
   /// leaves no place. `value`: what is to be written, if that is known.
@@ -211,6 +217,8 @@ public:
 
 private:
   bool releaseBarrier();
+  /// Its warps go on in a new interval.
+  void goOn(bool vote);
   void land(Warp &warp, Copy &copy);
   void landSome(unsigned one, unsigned in);
   llvm::MutableArrayRef<Cell> cells(uint32_t address, unsigned bytes);
@@ -270,6 +278,8 @@ public:
   }
 
 private:
+  /// Blocks from `first` on that are a cluster; false if the launch must end.
+  bool runCluster(int64_t first);
   /// Bytes that arguments share, with their shadow if a kernel writes them.
   struct Region {
     uint8_t *begin, *end;

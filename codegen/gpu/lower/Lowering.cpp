@@ -37,6 +37,10 @@ void KernelLowering::createFunction() {
   if (options.indexBits != 32) // for whoever runs it as it is
     function->setAttr(tile::kIndexBitsAttr,
                       b.getI64IntegerAttr(options.indexBits));
+  kernel.walk([&](tile::SplitSumOp sum) {
+    if (sum.getSharedAxis())
+      function->setAttr(tile::kClusterAttr, sum.getPartsAttr());
+  });
   // One at least: without it ptxas gives up registers for occupancy that
   // nobody asked for.
   function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),

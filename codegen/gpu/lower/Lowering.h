@@ -147,6 +147,17 @@ private:
   // --- Update.cpp ---
   void lowerUpdate(tile::StoreOp op);
   void updateElement(Value pointer, tile::Update update, Value value);
+  // --- SplitSum.cpp ---
+  struct SplitPlaces;
+  void leavePart(const SplitPlaces &places, llvm::ArrayRef<Value> values);
+  /// Counts this part at `counter`; only the last one goes on.
+  void countPart(tile::SplitSumOp op, Value counter);
+  /// The number of this part's share among those that registers tell apart by
+  /// the bits `mask` of shares' numbers, for each thread; null: there is one.
+  Value ownShare(tile::SplitSumOp op, unsigned first, unsigned mask);
+  /// The sums of `count` values that all parts left behind `from`.
+  Values addParts(const SplitPlaces &places, Value from, int64_t parts,
+                  int64_t count);
   mlir::LogicalResult lowerOp(tile::SplitSumOp op);
   Values loadVector(const Address &address, Value predicate, mlir::Type element,
                     unsigned count, bool independent);

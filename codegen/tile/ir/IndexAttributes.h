@@ -1,4 +1,5 @@
-// What a tile program of a GPU says of its indices, and keeps on its way down.
+// What a tile program of a GPU says of its indices and its cluster, and keeps
+// on its way down.
 #ifndef CHARONIA_CODEGEN_TILE_IR_INDEXATTRIBUTES_H
 #define CHARONIA_CODEGEN_TILE_IR_INDEXATTRIBUTES_H
 
@@ -13,6 +14,10 @@ inline constexpr llvm::StringLiteral kIndexBitsAttr = "tile.index_bits";
 /// 32-bit indices: what these have to count, where sizes in the symbols' ranges
 /// are too large for them.
 inline constexpr llvm::StringLiteral kIndexedAttr = "tile.indexed";
+
+/// Integer attribute of a GPU kernel: neighbours in the grid that run together,
+/// as a cluster; 1 where it has none.
+inline constexpr llvm::StringLiteral kClusterAttr = "tile.cluster";
 
 } // namespace charonia::tile
 

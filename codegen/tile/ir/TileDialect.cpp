@@ -153,6 +153,12 @@ LogicalResult SplitSumOp::verify() {
   if (!cast<BufferType>(getScratch().getType()).getElementType().isF32() ||
       !cast<BufferType>(getCounters().getType()).getElementType().isInteger(32))
     return emitOpError("needs scratch memory of f32 and counters of i32");
+  auto shape = getType().getShape();
+  if (auto axis = getSharedAxis())
+    if (*axis >= shape.size() || !llvm::isPowerOf2_64(getParts()) ||
+        shape[*axis] % int64_t(getParts()) != 0)
+      return emitOpError("cannot share out axis ")
+             << *axis << " among " << getParts() << " parts";
   return success();
 }
 

@@ -184,9 +184,15 @@ def Tile_SplitSumOp : Tile_Op<"split_sum", [AllTypesMatch<["value", "result"]>,
     the parts, the others end here. `counters` holds an integer for each tile, zero
     before the kernel runs and again after it. All instances of a group compute the same
     operators, and none of them has stored anything before. A GPU has this.
+
+    With `shared_axis` all go on: each gets the sum in its share of that axis, which
+    begins at `part` times the share's extent, and may have any content elsewhere. The
+    instances of a group are then a cluster, a power of two of them, and neighbours in
+    the grid; `counters` is left alone.
   }];
   let arguments = (ins TensorOf<[F32]>:$value, Tile_BufferType:$scratch,
-    Tile_BufferType:$counters, Index:$tile, Index:$part, I64Attr:$parts);
+    Tile_BufferType:$counters, Index:$tile, Index:$part, I64Attr:$parts,
+    OptionalAttr<I64Attr>:$shared_axis);
   let results = (outs TensorOf<[F32]>:$result);
   let assemblyFormat = [{
     $value `,` $scratch `,` $counters `[` $tile `,` $part `]` attr-dict `:` type($value) `,`

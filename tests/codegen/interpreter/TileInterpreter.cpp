@@ -111,6 +111,8 @@ public:
   int64_t programId = 0;
   /// Another program instance goes on with what this one has.
   bool ended = false;
+  /// Of a cluster: up to where its instances wait for each other.
+  bool isFirstWalk = false;
 
   Tile &get(Value value) { return values[value.getImpl()]; }
   int64_t integer(Value value) { return get(value).data[0].i; }
@@ -643,6 +645,12 @@ private:
     for (int64_t p = 0; p < size; ++p)
       write(op.getScratch(), (tile * parts + integer(op.getPart())) * size + p,
             value.data[p]);
+    if (op.getSharedAxis() && isFirstWalk) {
+      ended = true;
+      return;
+    }
+    if (op.getSharedAxis())
+      return addShare(op);
     Element arrived = read(op.getCounters(), tile);
     arrived.i = (arrived.i + 1) % parts;
     write(op.getCounters(), tile, arrived);
@@ -653,6 +661,26 @@ private:
         sum.data[p].f =
             float(sum.data[p].f +
                   read(op.getScratch(), (tile * parts + part) * size + p).f);
+    set(op.getResult(), sum);
+  }
+
+  /// This part's share of the sum; elsewhere what nobody may use.
+  void addShare(tile::SplitSumOp op) {
+    Tile &value = get(op.getValue());
+    int64_t size = value.data.size(), tile = integer(op.getTile()),
+            parts = op.getParts(), axis = *op.getSharedAxis(), inner = 1;
+    for (int64_t extent : ArrayRef(value.shape).drop_front(axis + 1))
+      inner *= extent;
+    Tile sum{value.shape, std::vector<Element>(size)};
+    for (int64_t p = 0; p < size; ++p) {
+      int64_t at = p / inner % value.shape[axis];
+      if (at * parts / value.shape[axis] != integer(op.getPart()))
+        sum.data[p].f = std::numeric_limits<float>::quiet_NaN();
+      for (int64_t part = 0; part < parts; ++part)
+        sum.data[p].f =
+            float(sum.data[p].f +
+                  read(op.getScratch(), (tile * parts + part) * size + p).f);
+    }
     set(op.getResult(), sum);
   }
 
@@ -696,9 +724,10 @@ std::string tile::interpret(func::FuncOp kernel,
                             ArrayRef<InterpreterBuffer> buffers,
                             ArrayRef<int64_t> symbols, int64_t begin,
                             int64_t end) {
-  for (int64_t instance = begin; instance < end; ++instance) {
+  auto runInstance = [&](int64_t instance, bool isFirstWalk) {
     Interpreter interpreter(kernel, buffers);
     interpreter.programId = instance;
+    interpreter.isFirstWalk = isFirstWalk;
     unsigned buffer = 0, symbol = 0;
     for (BlockArgument argument : kernel.getArguments()) {
       if (isa<BufferType>(argument.getType()))
@@ -707,8 +736,14 @@ std::string tile::interpret(func::FuncOp kernel,
         interpreter.set(argument, {{}, {Element{0, symbols[symbol++]}}});
     }
     interpreter.run(kernel.getBody().front());
-    if (!interpreter.error.empty())
-      return interpreter.error;
-  }
-  return "";
+    return interpreter.error;
+  };
+  bool inClusters = false;
+  kernel.walk([&](SplitSumOp sum) { inClusters |= bool(sum.getSharedAxis()); });
+  std::string error;
+  for (bool isFirstWalk : {true, false})
+    for (int64_t i = begin; i < end && error.empty(); ++i)
+      if (inClusters || !isFirstWalk)
+        error = runInstance(i, isFirstWalk);
+  return error;
 }

@@ -735,6 +735,59 @@ TEST(SimtFaults, ScopesThatLeaveOthersOut) {
   }
 }
 
+TEST(SimtFaults, BlocksOfAClusterMeet) {
+  // Each block writes 64 places and reads those of its neighbour.
+  std::string write = R"(
+%first = llvm.mul %block, %c64 : i32
+%at = llvm.add %first, %tid : i32
+%mine = llvm.getelementptr %out[%at] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+%x = llvm.sitofp %at : i32 to f32
+llvm.store %x, %mine : f32, !llvm.ptr<1>
+)",
+              meet = R"(
+nvvm.cluster.arrive {aligned}
+nvvm.cluster.wait {aligned}
+)",
+              read = R"(
+%other = llvm.xor %at, %c64 : i32
+%its = llvm.getelementptr %out[%other] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+%y = llvm.load %its : !llvm.ptr<1> -> f32
+)",
+              keep = R"(
+%behind = llvm.add %at, %c128 : i32
+%result = llvm.getelementptr %out[%behind] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+llvm.store %y, %result : f32, !llvm.ptr<1>
+)";
+  auto run = [](const std::string &body, unsigned cluster, uint64_t seed) {
+    SimtRun run;
+    run.out.resize(256, -1);
+    run.in = run.out;
+    run.launch.grid = 2;
+    run.launch.seed = seed;
+    std::string source = simtKernel(64, body), attribute = "nvvm.kernel,";
+    source.insert(source.find(attribute) + attribute.size(),
+                  " tile.cluster = " + std::to_string(cluster) + " : i64,");
+    runSimt(source, run);
+    return run;
+  };
+  for (uint64_t seed : {0, 1, 2, 3}) {
+    SimtRun together = run(write + meet + read + keep, 2, seed);
+    EXPECT_EQ(together.error + together.text(), "");
+    for (unsigned i = 0; i < 128; ++i)
+      EXPECT_EQ(together.out[128 + i], float(i ^ 64));
+    EXPECT_THAT(run(write + read + keep, 2, seed).kinds(),
+                Contains(FindingKind::Race));
+    // Each alone waits for nobody.
+    EXPECT_THAT(run(write + meet + read + keep, 1, seed).kinds(),
+                Contains(FindingKind::Race));
+  }
+  EXPECT_THAT(run(write + meet, 3, 0).kinds(),
+              ElementsAre(FindingKind::NotModelled));
+  EXPECT_NE(run(write + meet, 17, 0).error, "");
+  EXPECT_NE(run("nvvm.cluster.arrive {aligned}\n" + write, 2, 0).error, "");
+  EXPECT_NE(run("nvvm.cluster.wait {aligned}\n" + write, 2, 0).error, "");
+}
+
 TEST(SimtFaults, EndlessLoopsEnd) {
   Launch launch;
   launch.instructionLimit = 1 << 20;
