@@ -18,7 +18,7 @@
 // CHECK:         tile.dot {{.*}} tensor<128x64xf16>, tensor<64x256xf16>
 
 // SM80-LABEL: func.func @large(
-// SM80:         tile.dot {{.*}} tensor<128x64xf16>, tensor<64x128xf16>
+// SM80:         tile.dot {{.*}} tensor<128x32xf16>, tensor<32x256xf16>
 module {
   func.func @main(%x: tensor<4096x4096xf16>, %w: tensor<4096x4096xf16>) -> tensor<4096x4096xf16> {
     %0 = graph.kernel "large" (%x, %w) : (tensor<4096x4096xf16>, tensor<4096x4096xf16>) -> tensor<4096x4096xf16> {
