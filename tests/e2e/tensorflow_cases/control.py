@@ -1,0 +1,81 @@
+"""Lists, loops and branches."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+from .common import F32, I32, I64, case, raw, spec
+
+
+@case(spec("x", 3, 4), frozen=True)
+def growing_lists(m, x):
+    rows = tf.TensorArray(F32, size=0, dynamic_size=True, element_shape=[4])
+    for i in range(3):
+        rows = rows.write(i, x[i] * (i + 1.0))
+    return {"stack": rows.stack(), "some": rows.gather([2, 0, 2])}
+
+
+@case(spec("x", 3, 4), frozen=True)
+def lists_with_holes(m, x):
+    """What is not set is 0, in the shape that the list or the reader says."""
+    some = raw.TensorListReserve(element_shape=[4], num_elements=4, element_dtype=F32)
+    some = raw.TensorListSetItem(input_handle=some, index=2, item=x[1])
+    none = raw.TensorListReserve(element_shape=[2, 3], num_elements=2, element_dtype=I32)
+    shorter, last = raw.TensorListPopBack(input_handle=some, element_shape=[4], element_dtype=F32)
+    resized = lambda count: raw.TensorListResize(input_handle=shorter, size=count)  # noqa: E731
+    stack = lambda handle: raw.TensorListStack(input_handle=handle, element_shape=[4], element_dtype=F32)  # noqa: E731
+    return {
+        "all": stack(some), "last": last, "longer": stack(resized(5)), "shorter": stack(resized(3)),
+        "one": raw.TensorListGetItem(input_handle=some, index=0, element_shape=[4], element_dtype=F32),
+        "none": raw.TensorListStack(input_handle=none, element_shape=[2, 3], element_dtype=I32),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 3))
+def table_of_nobody(m, x):
+    """A lookup in a called function whose result nobody needs."""
+    if not hasattr(m, "table"):
+        pairs = tf.lookup.KeyValueTensorInitializer(tf.constant([1, 2], I64), tf.constant([3.0, 4.0]))
+        m.table = tf.lookup.StaticHashTable(pairs, 0.0)
+        m.other = tf.lookup.experimental.MutableHashTable(I64, F32, 0.0)
+
+    @tf.function
+    def inner(x):
+        keys = tf.cast(x, I64)
+        return x * 2.0, m.table.lookup(keys) + m.other.lookup(keys)
+
+    return {"y": inner(x)[0]}
+
+
+@case(spec("x", None, 6, 3), spec("h", None, 4))
+def loops(m, x, h):
+    steps = tf.TensorArray(F32, 6)
+    for t in tf.range(6):
+        h = tf.tanh(x[:, t] @ m(3, 4) + tf.matmul(h, m(4, 4), transpose_b=True))
+        steps = steps.write(t, h)
+    if tf.shape(x)[1] > 3:
+        h = h * 2
+    if h[0, 0] > 0.125:
+        h = h + 1
+    return {"states": tf.transpose(steps.stack(), [1, 0, 2]), "last": h}
+
+
+@case(spec("x", None, 4))
+def branches(m, x):
+    total = tf.reduce_sum(x[0])
+    y = x * 2 if total > 0 else x - 1
+    y = y + 1 if tf.shape(x)[1] > 3 else tf.tile(y, [2, 1])
+    for i in tf.range(3):
+        y = tf.sin(y) * (1.5 if i > 1 else tf.cast(i, F32))
+    which = tf.cast(total * 3, I32)
+    chosen = tf.switch_case(which, [lambda: y, lambda: y + 5, lambda: y * 7])
+    fixed = tf.switch_case(tf.shape(x)[1] - 3, [lambda: y, lambda: y + 5, lambda: y * 7])
+    return {"y": y, "chosen": chosen, "fixed": fixed}
+
+
+@case(spec("x", None, 4))
+def training(m, x):
+    """What draws random numbers is in a branch that is never taken."""
+    drawn = tf.cond(tf.shape(x)[1] > 9, lambda: tf.nn.dropout(x, 0.5), lambda: x + 1)
+    return {"y": drawn}
