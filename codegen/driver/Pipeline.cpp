@@ -28,6 +28,10 @@ std::vector<Stage> commonStages() {
          // Equations find their operands once no view stands between.
          passes.addNestedPass<func::FuncOp>(createSimplifyAlgebra());
          tidy(passes);
+         // Before scales and shifts are folded, which makes weights of each
+         // step's own.
+         passes.addNestedPass<func::FuncOp>(createStackSteps());
+         tidy(passes);
        }},
       {"recognize",
        [](OpPassManager &passes) {

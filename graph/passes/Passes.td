@@ -58,6 +58,17 @@ def SimplifyAlgebra : Pass<"simplify-algebra", "mlir::func::FuncOp"> {
   }];
 }
 
+def StackSteps : Pass<"stack-steps", "mlir::func::FuncOp"> {
+  let summary = "What steps compute of their own parts of a tensor alone is computed for all of them at once";
+  let description = [{
+    Before: loops written out, where step t multiplies element t of a sequence with weights that
+    all steps share, as the cells of recurrent layers do. After: one contraction of the whole
+    sequence, of whose result each step reads its part. What is in between, views and pointwise
+    operators, is computed of the whole sequence, too. What depends on the step before stays. Runs
+    once equal values are one, and chains of views short.
+  }];
+}
+
 def RecognizePatterns : Pass<"recognize-patterns", "mlir::func::FuncOp"> {
   let summary = "Attention, normalizations, softmax and gelu that arrive in pieces";
   let description = [{
