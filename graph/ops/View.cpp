@@ -202,38 +202,45 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor) {
 
 /// Pointwise operators broadcast by themselves: they read the smaller tensor,
 /// and where that makes their result smaller, the broadcast moves behind them.
-static LogicalResult passBroadcast(BroadcastOp op, PatternRewriter &rewriter) {
-  for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
-    auto pointwise = dyn_cast<GraphOpInterface>(user);
-    auto infer = dyn_cast<InferTypeOpInterface>(user);
-    if (!pointwise || !infer || pointwise.getRole() != OpRole::Pointwise)
-      continue;
-    SmallVector<Value> operands(user->getOperands());
-    for (Value &operand : operands)
-      if (auto broadcast = operand.getDefiningOp<BroadcastOp>())
-        operand = broadcast.getInput();
-    SmallVector<Type> types;
-    if (failed(infer.inferReturnTypes(user->getContext(), std::nullopt,
-                                      operands, user->getAttrDictionary(),
-                                      user->getPropertiesStorage(),
-                                      user->getRegions(), types)))
-      continue;
-    Type before = user->getResult(0).getType();
-    if (types[0] == before) {
-      rewriter.modifyOpInPlace(user, [&] { user->setOperands(operands); });
-      return success();
-    }
-    rewriter.setInsertionPoint(user);
-    Operation *smaller = rewriter.clone(*user);
-    rewriter.modifyOpInPlace(smaller, [&] {
-      smaller->setOperands(operands);
-      smaller->getResult(0).setType(cast<RankedTensorType>(types[0]));
-    });
-    rewriter.replaceOpWithNewOp<BroadcastOp>(user, before,
-                                             smaller->getResult(0));
-    return success();
+static bool passBroadcastInto(Operation *user, PatternRewriter &rewriter) {
+  auto pointwise = dyn_cast<GraphOpInterface>(user);
+  auto infer = dyn_cast<InferTypeOpInterface>(user);
+  if (!pointwise || !infer || pointwise.getRole() != OpRole::Pointwise)
+    return false;
+  SmallVector<Value> operands(user->getOperands());
+  for (Value &operand : operands)
+    if (auto broadcast = operand.getDefiningOp<BroadcastOp>())
+      operand = broadcast.getInput();
+  SmallVector<Type> types;
+  if (failed(infer.inferReturnTypes(
+          user->getContext(), std::nullopt, operands, user->getAttrDictionary(),
+          user->getPropertiesStorage(), user->getRegions(), types)))
+    return false;
+  Type before = user->getResult(0).getType();
+  if (types[0] == before) {
+    rewriter.modifyOpInPlace(user, [&] { user->setOperands(operands); });
+    return true;
   }
-  return failure();
+  rewriter.setInsertionPoint(user);
+  Operation *smaller = rewriter.clone(*user);
+  rewriter.modifyOpInPlace(smaller, [&] {
+    smaller->setOperands(operands);
+    smaller->getResult(0).setType(cast<RankedTensorType>(types[0]));
+  });
+  rewriter.replaceOpWithNewOp<BroadcastOp>(user, before,
+                                           smaller->getResult(0));
+  return true;
+}
+
+/// All users at once: one that was left would wait for the next iteration, of
+/// which there are ten.
+static LogicalResult passBroadcast(BroadcastOp op, PatternRewriter &rewriter) {
+  bool changed = false;
+  // One that reads it twice is listed twice.
+  SetVector<Operation *> users(op->user_begin(), op->user_end());
+  for (Operation *user : users)
+    changed |= passBroadcastInto(user, rewriter);
+  return success(changed);
 }
 
 void BroadcastOp::getCanonicalizationPatterns(RewritePatternSet &patterns,

@@ -71,6 +71,28 @@ func.func @broadcast_operand(%x: !s, %b: tensor<8xf32>) -> !s {
   %1 = graph.add %x, %0 : (!s, !s) -> !s
   return %1 : !s
 }
+// ... however many there are of one broadcast ...
+// CHECK-LABEL: @broadcast_operands
+// CHECK-NOT: graph.broadcast
+// CHECK: return
+func.func @broadcast_operands(%x: !s, %b: tensor<8xf32>) -> !s {
+  %0 = graph.broadcast %b : (tensor<8xf32>) -> !s
+  %1 = graph.add %x, %0 : (!s, !s) -> !s
+  %2 = graph.mul %1, %0 : (!s, !s) -> !s
+  %3 = graph.add %2, %0 : (!s, !s) -> !s
+  %4 = graph.mul %3, %0 : (!s, !s) -> !s
+  %5 = graph.add %4, %0 : (!s, !s) -> !s
+  %6 = graph.mul %5, %0 : (!s, !s) -> !s
+  %7 = graph.add %6, %0 : (!s, !s) -> !s
+  %8 = graph.mul %7, %0 : (!s, !s) -> !s
+  %9 = graph.add %8, %0 : (!s, !s) -> !s
+  %10 = graph.mul %9, %0 : (!s, !s) -> !s
+  %11 = graph.add %10, %0 : (!s, !s) -> !s
+  %12 = graph.mul %11, %0 : (!s, !s) -> !s
+  %13 = graph.add %12, %0 : (!s, !s) -> !s
+  return %13 : !s
+}
+
 // ... and broadcast as late as possible.
 // CHECK-LABEL: @broadcast_late
 // CHECK-NEXT: %[[E:.*]] = graph.exp %arg0 : (tensor<8xf32>) -> tensor<8xf32>
