@@ -23,7 +23,7 @@ struct PadTerms : impl::PadTermsBase<PadTerms> {
     for (GraphOpInterface op : ops) {
       SmallVector<int64_t> runs = op.getTermRuns();
       std::optional<Columns> columns = op.getColumns();
-      if (runs.empty() || !columns ||
+      if (runs.empty() || !columns || hasOneRow(op) ||
           !weightsOnly(op->getOperand(columns->operand)))
         continue;
       std::optional<int64_t> extent = constantOf(
@@ -36,6 +36,17 @@ struct PadTerms : impl::PadTermsBase<PadTerms> {
   }
 
 private:
+  /// One row is no product of tiles: its few terms are read sooner than
+  /// written anew.
+  static bool hasOneRow(GraphOpInterface op) {
+    return llvm::all_of(
+        llvm::zip_equal(op.getResultDimKinds(), getShape(op->getResult(0))),
+        [](auto dim) {
+          auto [kind, extent] = dim;
+          return kind == DimKind::Column || constantOf(extent) == 1;
+        });
+  }
+
   /// `more` zeros behind each run of terms. The operand that is written anew
   /// takes the zeros around it along.
   void widen(GraphOpInterface op, ArrayRef<int64_t> runs, unsigned stationary,

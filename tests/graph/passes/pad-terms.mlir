@@ -44,3 +44,15 @@ func.func @rows(%x: tensor<1x8x9x3xf16>) -> (tensor<1x3x4x16xf16>, tensor<1x6x7x
   %1 = graph.conv %x, %w {channels_last, dilations = array<i64: 1, 1>, groups = 1 : i64, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : (tensor<1x8x9x3xf16>, tensor<16x3x3x3xf16>) -> tensor<1x6x7x16xf16>
   return %0, %1 : tensor<1x3x4x16xf16>, tensor<1x6x7x16xf16>
 }
+
+// -----
+
+// One row: nothing is written anew for its few terms.
+// CHECK-LABEL: func.func @row(
+// CHECK-NOT:     graph.pad
+// CHECK:         graph.conv
+func.func @row(%x: tensor<1x1x1x6xf16>) -> tensor<1x1x1x144xf16> {
+  %w = graph.weight "w" : tensor<144x1x1x6xf16>
+  %0 = graph.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1, channels_last} : (tensor<1x1x1x6xf16>, tensor<144x1x1x6xf16>) -> tensor<1x1x1x144xf16>
+  return %0 : tensor<1x1x1x144xf16>
+}
