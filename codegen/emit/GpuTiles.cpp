@@ -81,10 +81,7 @@ static double meetingOf(const GpuDot &dot, const GpuTile &tile, double intake) {
       tile.m * llvm::bit_ceil<uint64_t>(tile.n) * sizeof(float) / intake;
   if (!meetsInCluster(dot, tile))
     return kMeeting + tile.splits * part;
-  // A thread has columns; rows are shared out among warps, which read all.
-  bool ofRegisters = llvm::isPowerOf2_64(tile.n) && tile.n >= tile.splits * 8;
-  return kMeetingInCluster + tile.splits * kMeetingOfEach +
-         (ofRegisters ? 1 : tile.splits) * part;
+  return kMeetingInCluster + tile.splits * kMeetingOfEach + part;
 }
 
 /// What an instance waits for memory while it multiplies nothing, of all

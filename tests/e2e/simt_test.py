@@ -357,6 +357,50 @@ def test_products_of_warpgroups(tmp_path, precision, size, form):
     assert all(np.array_equal(results[0], r) for r in results)
 
 
+@pytest.mark.parametrize(
+    "columns, rows, rest, axis",
+    [
+        ("tile = 64", "tile = 64", "warps = 4 : i64, splits = 2 : i64", 1),
+        ("tile = 64", "tile = 16", "warps = 4 : i64, splits = 8 : i64", 1),
+        ("tile = 128", "tile = 128", "warps = 8 : i64, splits = 4 : i64, swap = true", 1),
+        # Widths that are no power of two are not shared out, and warps have the rows.
+        ("tile = 128 : i64, own = 96", "tile = 64", "warps = 4 : i64, splits = 2 : i64", 0),
+        ("tile = 128", "tile = 128 : i64, own = 104", "warps = 8 : i64, splits = 4 : i64, swap = true", 0),
+    ],
+)  # fmt: skip
+def test_parts_of_a_cluster(tmp_path, columns, rows, rest, axis):
+    """Parts of a sum that each store their share of a tile."""
+    model, inputs = product(150, 192, 640, bias=True, gelu=True, residual=True)
+    path, engine, dump = tmp_path / "m.onnx", tmp_path / "m.engine", tmp_path / "dump"
+    path.write_bytes(model.SerializeToString())
+    harness.compile_model(path, engine, target="sm_90a", precision="fp16", dump=dump)
+    (stage,) = dump.glob("*-kernels.mlir")
+    schedule = (
+        f"groups = [{{dims = array<i64: 1>, {columns} : i64}}, {{dims = array<i64: 0>, {rows} : i64}}],"
+        f" axes = array<i64: 1, 0>, k_tile = 64 : i64, stages = 4 : i64, {rest}"
+    )
+    text, count = re.subn(
+        r'(graph.kernel "[^"]*"\([^)]*\))( :.*-> tensor<150x192xf)',
+        rf"\1 attributes {{schedule = {{{schedule}}}}}\2", stage.read_text(), count=1,
+    )  # fmt: skip
+    assert count == 1
+    stage.write_text(text)
+    again = tmp_path / "again"
+    harness.compile_model(stage, engine, target="sm_90a", precision="fp16", dump=again)
+    code = "".join(p.read_text() for p in again.glob("*-cuda-code/*/*.mlir"))
+    assert f"shared_axis = {axis} : i64" in code and "tile.cluster = " in code
+    (want,) = ReferenceEvaluator(model).run(None, inputs)
+    results = []
+    for seed, copies in ORDERS:
+        (got,) = harness.run_engine(
+            engine, inputs, [model.graph.output[0].name], tmp_path / "run", device="simt",
+            dump=again, extra=["--seed", str(seed), "--copies", copies],
+        )  # fmt: skip
+        assert np.abs(got - want).max() <= 1e-2 * np.abs(want).max()
+        results.append(got)
+    assert all(np.array_equal(results[0], r) for r in results)
+
+
 THIN = [(m, n, k) for m in (1, 3, 130) for n in (1, 3, 130) for k in (1, 4, 300) if 1 in (m, n, k)]
 
 

@@ -152,9 +152,11 @@ private:
   void leavePart(const SplitPlaces &places, llvm::ArrayRef<Value> values);
   /// Counts this part at `counter`; only the last one goes on.
   void countPart(tile::SplitSumOp op, Value counter);
-  /// The number of this part's share among those that registers tell apart by
-  /// the bits `mask` of shares' numbers, for each thread; null: there is one.
-  Value ownShare(tile::SplitSumOp op, unsigned first, unsigned mask);
+  /// The number that the share of this part has in a thread's registers, whose
+  /// own bits of coordinates from `first` on are taken off.
+  Value ownShare(tile::SplitSumOp op, unsigned first);
+  /// That number among those which the bits `mask` tell apart; null: one.
+  Value numberOf(Value share, unsigned mask);
   /// The sums of `count` values that all parts left behind `from`.
   Values addParts(const SplitPlaces &places, Value from, int64_t parts,
                   int64_t count);

@@ -117,14 +117,16 @@ void KernelLowering::countPart(tile::SplitSumOp op, Value counter) {
                             LLVM::TailCallKind::None, {}, {});
 }
 
-Value KernelLowering::ownShare(tile::SplitSumOp op, unsigned first,
-                               unsigned mask) {
+Value KernelLowering::ownShare(tile::SplitSumOp op, unsigned first) {
   const LinearLayout &layout = simt::layoutOf(op.getValue());
   Value share = scalars.lookupOrDefault(op.getPart());
   if (Value moved = threadPart(layout, axisDim(*op.getSharedAxis())).value)
     share = index->exclusiveOr(
         share, index->binary("arith.shrui", moved, index->constant(first)));
-  // Among the shares that registers tell apart.
+  return share;
+}
+
+Value KernelLowering::numberOf(Value share, unsigned mask) {
   Value number;
   for (unsigned bit = 0, to = 0; mask >> bit; ++bit) {
     if (!(mask >> bit & 1))
@@ -183,16 +185,29 @@ LogicalResult KernelLowering::lowerOp(tile::SplitSumOp op) {
     left.push_back(values[r]);
   leavePart(places, left);
 
-  Value from = places.first;
+  Value from = places.first, owns;
   if (op.getSharedAxis()) {
     NVVM::ClusterArriveOp::create(b, loc, b.getUnitAttr());
     NVVM::ClusterWaitOp::create(b, loc, b.getUnitAttr());
-    if (Value share = ownShare(op, first, shares.mask))
-      from = advance(from, wide(share), shares.each() * threads * 4);
+    Value share = ownShare(op, first);
+    if (Value number = numberOf(share, shares.mask))
+      from = advance(from, wide(number), shares.each() * threads * 4);
+    // Warps decide the other bits: those with no element of the share wait.
+    if (unsigned others = (parts - 1) & ~shares.mask)
+      owns = index->lessUnsigned(
+          {index->binary("arith.andi", share, index->constant(others)), 0},
+          {{}, 1});
   } else {
     countPart(op, advance(scalars.lookup(op.getCounters()), tile, 4));
   }
-  Values sums = addParts(places, from, parts, shares.each());
+  auto add = [&] { return addParts(places, from, parts, shares.each()); };
+  Values sums;
+  if (owns) {
+    Value zero = LLVM::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
+    sums = replaceWhere(owns, SmallVector<Value>(shares.each(), zero), add);
+  } else {
+    sums = add();
+  }
   // What belongs to other shares may be anything.
   Values result(count);
   for (auto [i, r] : llvm::enumerate(shares.order))
