@@ -1,4 +1,5 @@
 #include "graph/analysis/IterationSpace.h"
+#include "graph/analysis/Weights.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "graph/passes/Views.h"
@@ -392,10 +393,13 @@ struct StackSteps : impl::StackStepsBase<StackSteps> {
     }
   }
 
-  static bool merge(Steps &steps) {
+  bool merge(Steps &steps) {
     SmallVector<Value> moving;
     for (Operation *op : steps.ops)
       moving.push_back(op->getOperand(steps.rows.operand));
+    // Parts of weights are merge-contractions', which takes biases along.
+    if (weightsOnly(moving.front()))
+      return false;
     SmallVector<int64_t> places;
     if (!findPlaces(moving, places))
       return false;
@@ -460,6 +464,8 @@ struct StackSteps : impl::StackStepsBase<StackSteps> {
     for (Operation *op : ops)
       op->erase();
   }
+
+  WeightsOnly weightsOnly;
 };
 
 } // namespace

@@ -87,3 +87,20 @@ func.func @others(%x: tensor<5x4xf32>, %z: tensor<5x4xf32>, %w: tensor<4x3xf32>)
   %abc = graph.sub %ab, %c : (tensor<1x3xf32>, tensor<1x3xf32>) -> tensor<1x3xf32>
   return %abc : tensor<1x3xf32>
 }
+
+// -----
+
+// Parts of weights are left to merge-contractions.
+// CHECK-LABEL: @weights
+// CHECK-COUNT-2: graph.matmul
+func.func @weights(%x: tensor<3x4xf32>) -> tensor<3x5xf32> {
+  %w = graph.weight "w" : tensor<2x4x5xf32>
+  %s0 = graph.slice %w {starts = affine_map<() -> (0, 0, 0)>, steps = array<i64: 1, 1, 1>} : (tensor<2x4x5xf32>) -> tensor<1x4x5xf32>
+  %w0 = graph.reshape %s0 : (tensor<1x4x5xf32>) -> tensor<4x5xf32>
+  %s1 = graph.slice %w {starts = affine_map<() -> (1, 0, 0)>, steps = array<i64: 1, 1, 1>} : (tensor<2x4x5xf32>) -> tensor<1x4x5xf32>
+  %w1 = graph.reshape %s1 : (tensor<1x4x5xf32>) -> tensor<4x5xf32>
+  %a = graph.matmul %x, %w0 : (tensor<3x4xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+  %b = graph.matmul %x, %w1 : (tensor<3x4xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+  %y = graph.sub %a, %b : (tensor<3x5xf32>, tensor<3x5xf32>) -> tensor<3x5xf32>
+  return %y : tensor<3x5xf32>
+}
