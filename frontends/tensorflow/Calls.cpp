@@ -131,8 +131,8 @@ LogicalResult GraphImporter::importCall(Node &node, const proto::Node &proto,
              llvm::MutableArrayRef<Item>(arguments).take_back(keys->size()),
              *keys))
       if (argument.variable && !key.empty())
-        argument.variable =
-            std::make_shared<Variable>(Variable{argument.variable->node, key});
+        argument.variable = std::make_shared<Variable>(Variable{
+            argument.variable->node, key, {}, argument.variable->holder});
   return call(*function, std::move(arguments), scope.wanted[index],
               scopeOf(scope.path, proto.name()), scope, node.getResults());
 }
@@ -155,7 +155,8 @@ Item GraphImporter::choose(mlir::Value condition, const Item &first,
       if (mlir::Value x = (*a.list)[i], y = (*b.list)[i]; x && y)
         list = list.with(i, choose(condition, x, y).value);
     result.list = std::make_shared<TensorList>(std::move(list));
-  } else if (a.variable && b.variable && a.variable->key == b.variable->key) {
+  } else if (a.variable && b.variable && a.variable->key == b.variable->key &&
+             a.variable->part == b.variable->part) {
     result = a;
   } else {
     emitter.fail("its branches give different things, and which one is taken "

@@ -43,7 +43,10 @@ static std::string sourceOf(const Body &body, StringRef reference) {
       break;
     text = body.nodes[it->second].inputs(0);
   }
-  return parseReference(text).node.str();
+  StringRef node = parseReference(text).node;
+  auto it = body.byName.find(node);
+  return it == body.byName.end() ? node.str()
+                                 : variableNameOf(body.nodes[it->second]);
 }
 
 void Effects::merge(Access &into, const std::string &name, int shift,
@@ -95,7 +98,7 @@ const Effects::Users &Effects::usersOf(const Body &body, int depth) {
     add(access.writes, found.writers);
     // A variable of TF1 is read by being used.
     if (node.op() == "Variable" || node.op() == "VariableV2")
-      found.readers[node.name()].insert(i);
+      found.readers[variableNameOf(node)].insert(i);
   }
   return users[&body] = std::move(found);
 }

@@ -268,10 +268,26 @@ void GraphImporter::noteDefault(const proto::Node &node) {
 static std::string describe(const Item &item, Emitter &emitter) {
   if (item.value)
     return emitter.describe(item.value.getType());
+  if (item.complex)
+    return "complex " + emitter.describe(item.complex->real.getType());
   if (item.variable)
     return "variable";
   return item.list ? "list of " + std::to_string(item.list->size()) + " tensors"
                    : "unknown";
+}
+
+/// An operand is nothing that an engine has.
+static void failWithoutOperand(Node &node, Emitter &emitter) {
+  for (unsigned i = 0; i < node.numInputs(); ++i)
+    if (const Port *port = node.item(i).unsupported) {
+      emitter.fail("reads input '" + printable(port->name) + "', which is of " +
+                       dtypeName(port->dtype) +
+                       ", a type that is not supported",
+                   elementTypeRemedy);
+      return;
+    }
+  emitter.fail("needs a result that exists in training alone",
+               "export the model for inference");
 }
 
 void GraphImporter::importNode(const proto::Node &proto, int index,
@@ -316,8 +332,7 @@ void GraphImporter::importNode(const proto::Node &proto, int index,
     emitter.fail("is in a branch that is never taken",
                  "leave it out of the model's outputs");
   if (!complete && !tainted)
-    emitter.fail("needs a result that exists in training alone",
-                 "export the model for inference");
+    failWithoutOperand(node, emitter);
   if (!ok && (!tainted || !isKnown))
     if (auto &problem = emitter.getProblem()) {
       std::vector<std::string> shown;

@@ -24,7 +24,8 @@ bool charonia::frontend::tensorflow::isModel(StringRef path,
          beginning.substr(4).starts_with("TFL3");
 }
 
-/// Inputs as the signature, or a placeholder, has them.
+/// Inputs as the signature, or a placeholder, has them, but for those whose
+/// type no engine can have.
 static std::vector<ModelInput> inputsOf(const Model &model,
                                         mlir::MLIRContext *context) {
   std::vector<ModelInput> inputs;
@@ -32,11 +33,9 @@ static std::vector<ModelInput> inputsOf(const Model &model,
     ModelInput input;
     input.name = port.name;
     input.element = elementType(port.dtype, context);
-    if (!input.element) {
-      input.problem =
-          Problem{"is of " + dtypeName(port.dtype) + ", which is not supported",
-                  elementTypeRemedy};
-    } else if (port.shape && !port.shape->unknown_rank()) {
+    if (!input.element)
+      continue;
+    if (port.shape && !port.shape->unknown_rank()) {
       input.dims.emplace();
       for (const auto &dim : port.shape->dims()) {
         ModelDim size;
@@ -72,6 +71,52 @@ static void addOutputs(const Model &model, Items items,
     builder.end(outputs);
 }
 
+/// What the node behind an input says of it, of a SavedModel.
+static Stated statedInput(const Model &model, const Port &port) {
+  const Body &graph = model.graph();
+  auto it = graph.byName.find(parseReference(port.reference).node);
+  Stated stated;
+  if (!model.isSaved() || it == graph.byName.end() ||
+      graph.nodes[it->second].op() != "Placeholder")
+    return stated;
+  const auto &attributes = graph.nodes[it->second].attributes();
+  if (auto dtype = attributes.find("dtype"); dtype != attributes.end())
+    stated.dtype = dtype->second.type();
+  // Without dimensions it may be of any shape.
+  if (auto shape = attributes.find("shape");
+      shape != attributes.end() && shape->second.shape().dims_size())
+    stated.shape = &shape->second.shape();
+  return stated;
+}
+
+/// What inputs are in the graph. Of those without a value nobody complains
+/// unless a result needs them.
+static llvm::StringMap<Item> feed(const Model &model, mlir::ValueRange values,
+                                  ModuleBuilder &builder) {
+  llvm::StringMap<Item> fed;
+  for (const Port &port : model.inputs()) {
+    Item item;
+    if (elementType(port.dtype, builder.getContext())) {
+      item.value = values.front();
+      values = values.drop_front();
+      std::string other =
+          contradiction(item.value, statedInput(model, port), "its placeholder",
+                        builder.getEmitter());
+      if (!other.empty())
+        builder.fail("input '" + printable(port.name) + "' is " + other,
+                     "the file is damaged: export the model again");
+    } else {
+      item.unsupported = &port;
+      builder.add(Diagnostic::Severity::Note,
+                  "input '" + printable(port.name) + "' is of " +
+                      dtypeName(port.dtype) +
+                      ", which engines do not have: it is left out");
+    }
+    fed[parseReference(port.reference).key()] = std::move(item);
+  }
+  return fed;
+}
+
 static void importGraph(Model &model, const ImportOptions &options,
                         ModuleBuilder &builder) {
   std::vector<Problem> problems;
@@ -83,10 +128,9 @@ static void importGraph(Model &model, const ImportOptions &options,
   builder.checkCounts(inputs.size(), model.outputs().size());
   if (builder.hasErrors())
     return;
-  llvm::StringMap<Item> fed;
-  for (auto [port, value] :
-       llvm::zip_equal(model.inputs(), builder.begin(inputs)))
-    fed[parseReference(port.reference).key()] = Item(value);
+  llvm::StringMap<Item> fed = feed(model, builder.begin(inputs), builder);
+  if (builder.hasErrors())
+    return;
   std::vector<std::string> outputs;
   for (const Port &port : model.outputs())
     outputs.push_back(port.reference);

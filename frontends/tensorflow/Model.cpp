@@ -53,6 +53,20 @@ Body::Body(const google::protobuf::RepeatedPtrField<proto::Node> &nodes)
       twice = nodes[i].name();
 }
 
+std::string
+charonia::frontend::tensorflow::variableNameOf(const proto::Node &node) {
+  auto text = [&](const char *attribute) {
+    auto it = node.attributes().find(attribute);
+    return it == node.attributes().end() ? std::string() : it->second.text();
+  };
+  // Of that name each node has a variable of its own (ResourceHandle).
+  constexpr const char *nobody = "cd2c89b7-88b7-44c8-ad83-06c2a9158347";
+  std::string shared = text("shared_name"), container = text("container");
+  if (shared.empty() || shared == nobody)
+    return node.name();
+  return container.empty() ? shared : container + "/" + shared;
+}
+
 const proto::Function *Model::function(StringRef name) const {
   auto it = functions.find(name);
   return it == functions.end() ? nullptr : it->second;
@@ -70,8 +84,8 @@ const std::vector<std::string> *Model::captured(StringRef function) const {
   auto it = capturedBy.find(function);
   return it == capturedBy.end() ? nullptr : &it->second;
 }
-const std::string *Model::keyOf(StringRef node) const {
-  auto it = restored.find(node);
+const Stored *Model::storedOf(const proto::Node &node) const {
+  auto it = restored.find(variableNameOf(node));
   return it == restored.end() ? nullptr : &it->second;
 }
 
@@ -310,15 +324,15 @@ void Model::findRestored() {
     // What is read of a tensor: all of it where the text is empty.
     const proto::Node *slices =
         read->inputs_size() > 2 ? nodeOf(read->inputs(2)) : nullptr;
+    std::string part;
     if (slices) {
       auto slice = slices->attributes().find("value");
       if (slice != slices->attributes().end() &&
-          index < slice->second.tensor().texts_size() &&
-          !slice->second.tensor().texts(index).empty())
-        continue;
+          index < slice->second.tensor().texts_size())
+        part = slice->second.tensor().texts(index);
     }
     const std::string &key = value->second.tensor().texts(index);
-    restored[variable->name()] = key;
+    restored[variableNameOf(*variable)] = {key, part};
     if (replacements) {
       weightNames[key] = key;
       replacements->know(key);

@@ -33,6 +33,18 @@ struct Body {
   std::string twice;
 };
 
+/// The name of the variable that a node holds: nodes that share it hold the
+/// same one. Its own name where none is given.
+std::string variableNameOf(const proto::Node &node);
+
+/// Where the variable of a graph of TF1 is stored.
+struct Stored {
+  std::string key;
+  /// Which part of the key's tensor it is, as TensorFlow writes it: "7 5
+  /// 0,3:-"; empty for all of it.
+  std::string part;
+};
+
 /// An input or output of the model and what it is in the graph.
 struct Port {
   std::string name;
@@ -73,9 +85,9 @@ public:
   /// Keys of the variables that stand behind the last arguments of a function
   /// that the graph calls, in order; empty for those that are none.
   const std::vector<std::string> *captured(llvm::StringRef function) const;
-  /// The key of the variable that a node of the graph holds; null where only
-  /// the function that it is passed to knows.
-  const std::string *keyOf(llvm::StringRef node) const;
+  /// Where the variable is that a node of the graph holds; null where only the
+  /// function that it is passed to knows.
+  const Stored *storedOf(const proto::Node &node) const;
   /// What stands for the variable of a key, which is of that type, or for a
   /// constant of the graph; none where the model's own value does.
   std::optional<TensorData> replace(llvm::StringRef key,
@@ -120,7 +132,8 @@ private:
   llvm::StringMap<const proto::Function *> functions;
   std::map<const proto::Function *, std::unique_ptr<Body>> bodies;
   llvm::StringMap<std::vector<std::string>> capturedBy;
-  llvm::StringMap<std::string> restored;
+  /// By the variable's name.
+  llvm::StringMap<Stored> restored;
   std::unique_ptr<Bundle> variables;
   llvm::StringMap<mlir::Value> values;
   Replacements *replacements = nullptr;

@@ -57,7 +57,14 @@ bool Node::layOut(unsigned i) {
 
 const proto::Attribute *Node::find(StringRef name) const {
   auto it = proto.attributes().find(name.str());
-  return it == proto.attributes().end() ? nullptr : &it->second;
+  if (it != proto.attributes().end())
+    return &it->second;
+  // A SavedModel leaves out what its own list of operators says.
+  if (auto *definition = model.definition(proto.op()))
+    for (const auto &attribute : definition->defaults())
+      if (attribute.name() == name && attribute.has_value())
+        return &attribute.value();
+  return nullptr;
 }
 const proto::Attribute *Node::find(StringRef name,
                                    proto::Attribute::ValueCase kind) const {

@@ -3,13 +3,17 @@
 #define CHARONIA_FRONTENDS_TENSORFLOW_NODE_H
 
 #include "frontends/common/Operands.h"
+#include "frontends/common/builders/Complex.h"
 #include "frontends/tensorflow/Model.h"
 
 namespace charonia::frontend::tensorflow {
 
-/// A variable: where its tensor is. The key is empty where nothing says it.
+/// A variable: where its tensor is. The key is empty where nothing says it;
+/// `part` is Stored's.
 struct Variable {
-  std::string node, key;
+  std::string node, key, part;
+  /// The node that holds it, which says of what type and shape it is.
+  const proto::Node *holder = nullptr;
 };
 
 /// A tensor whose dimensions are laid in blocks over the batch
@@ -58,6 +62,10 @@ struct Item {
   std::shared_ptr<const TensorList> list;
   /// Of a tensor that is not laid out yet.
   std::shared_ptr<const Blocks> blocks;
+  /// Of a complex tensor, which is two: inputs, outputs and lists are not.
+  std::shared_ptr<const Complex> complex;
+  /// An input of the model whose type no engine can have.
+  const Port *unsupported = nullptr;
   /// Follows from a node that failed: further failures are no news.
   bool tainted = false;
   /// Of a branch that is never taken.
@@ -65,7 +73,9 @@ struct Item {
 
   Item() = default;
   Item(mlir::Value value) : value(value) {}
-  bool isNothing() const { return !value && !variable && !list && !blocks; }
+  bool isNothing() const {
+    return !value && !variable && !list && !blocks && !complex;
+  }
 };
 using Items = llvm::SmallVector<Item>;
 
@@ -157,6 +167,10 @@ llvm::ArrayRef<Row> segmentRows();
 llvm::ArrayRef<Row> resizeRows();
 llvm::ArrayRef<Row> sourceRows();
 llvm::ArrayRef<Row> listRows();
+llvm::ArrayRef<Row> colorRows();
+llvm::ArrayRef<Row> cropRows();
+llvm::ArrayRef<Row> fakeQuantRows();
+llvm::ArrayRef<Row> fourierRows();
 
 /// All rows, sorted by operator.
 llvm::ArrayRef<Row> allRows();

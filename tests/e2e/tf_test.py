@@ -147,6 +147,18 @@ def test_weights_in_place_of_damaged_ones(tmp_path: Path) -> None:
     assert not any(check(want, got[name]) for name, want in wanted.items())
 
 
+def test_parts_that_lie(tmp_path: Path) -> None:
+    """Of variables that are stored in parts a graph says which part each node holds."""
+    folder = shutil.copytree(FOLDERS[0].parent / "tf1_parts", tmp_path / "m")
+    whole = (folder / "saved_model.pb").read_bytes()
+    assert whole.count(b"7 6 0,3:0,6") == 2  # as saved, and restored
+    for part in (b"7 6 0,9:0,6", b"8 6 0,3:0,6", b"7 6 0,3 0,6", b"7 6 x,3:0,6", b"7 6 0;3:0,6", b"7 6 1,3:-,-"):
+        (folder / "saved_model.pb").write_bytes(whole.replace(b"7 6 0,3:0,6", part))
+        result = harness.invoke("compile", folder, "-o", tmp_path / "m.engine")
+        what = f"reads part '{part.decode()}' of float32[7, 6], which it does not have"
+        assert result.code == 1 and what in result.stderr, result.stderr
+
+
 def test_onnx_by_another_name(tmp_path: Path) -> None:
     (tmp_path / "m.pb").write_bytes((harness.ROOT / "models/digits/digits.onnx").read_bytes())
     harness.compile_model(tmp_path / "m.pb", tmp_path / "m.engine")

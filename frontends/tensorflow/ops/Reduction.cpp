@@ -51,13 +51,17 @@ static LogicalResult mean(Node &n, Emitter &e) {
   return n.yield(isInteger ? e.cast(y, elementOf(x)) : y);
 }
 
+/// Of integers the root is cut to one, of a sum that wraps as they do.
 static LogicalResult euclideanNorm(Node &n, Emitter &e) {
   auto axes = readAxes(n);
   if (failed(axes))
     return llvm::failure();
-  Value x = e.widen(n.input(0));
-  Value sum =
-      e.reduce(ReduceKind::sum, e.mul(x, x), *axes, n.flag("keep_dims"));
+  Value x = e.widen(n.input(0)), squares = e.mul(x, x);
+  Value sum = axes->empty() ? squares
+                            : e.reduce(ReduceKind::sum, squares, *axes,
+                                       n.flag("keep_dims"));
+  if (!isFloat(x))
+    sum = e.cast(sum, e.getBuilder().getF64Type());
   return n.yield(e.cast(e.op<graph::SqrtOp>({sum}), elementOf(n.input(0))));
 }
 

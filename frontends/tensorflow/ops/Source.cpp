@@ -4,6 +4,7 @@
 #include "frontends/common/builders/Sequence.h"
 #include "frontends/common/builders/Shape.h"
 #include "frontends/tensorflow/Node.h"
+#include "frontends/tensorflow/Stated.h"
 #include "frontends/tensorflow/ops/Num.h"
 
 using namespace charonia;
@@ -28,6 +29,10 @@ static LogicalResult constant(Node &n, Emitter &e) {
   if (!attribute || !attribute->has_tensor())
     return e.fail("has no value", "export the model again");
   const proto::Tensor &tensor = attribute->tensor();
+  if (auto *type = n.find("dtype"); type && type->type() != tensor.dtype())
+    return e.fail("its value is of " + dtypeName(tensor.dtype()) +
+                      ", but the node says " + dtypeName(type->type()),
+                  "the file is damaged: export the model again");
   Problem problem;
   // What repeats one value takes no room, however large it is.
   constexpr int64_t fewElements = 1024;
@@ -60,26 +65,58 @@ static LogicalResult constant(Node &n, Emitter &e) {
   return n.yield(spread ? e.broadcast(value, dims) : value);
 }
 
-static LogicalResult variable(Node &n, Emitter &e) {
-  auto *key = n.getModel().keyOf(n.name());
+/// What a node holds.
+static Item variableOf(Node &n) {
+  const Stored *stored = n.getModel().storedOf(n.message());
   Item item;
   item.variable = std::make_shared<Variable>(
-      Variable{n.name(), key ? *key : std::string()});
-  return n.yieldItem(std::move(item));
+      stored ? Variable{n.name(), stored->key, stored->part, &n.message()}
+             : Variable{n.name(), {}, {}, &n.message()});
+  return item;
+}
+static LogicalResult variable(Node &n, Emitter &) {
+  return n.yieldItem(variableOf(n));
+}
+
+/// A part of a tensor as TensorFlow writes it: the tensor's sizes, and of each
+/// dimension first element and length, or - for all of it ("7 5 0,3:-").
+static Value cutPart(Value whole, llvm::StringRef part, Emitter &e) {
+  auto fail = [&] {
+    return e.fail("reads part '" + printable(part.str()) + "' of " +
+                      e.describe(whole.getType()) + ", which it does not have",
+                  "the file is damaged: export the model again");
+  };
+  llvm::SmallVector<llvm::StringRef> words, ranges;
+  part.split(words, ' ');
+  words.pop_back_val().split(ranges, ':');
+  Exprs dims = graph::getShape(whole), starts;
+  if (words.size() != dims.size() || ranges.size() != dims.size())
+    return fail();
+  for (auto [word, range, dim] : llvm::zip(words, ranges, dims)) {
+    int64_t size = 0, first = 0, length = 0;
+    if (word.getAsInteger(10, size) || dim != e.number(size))
+      return fail();
+    auto [left, right] = range.split(',');
+    if (range == "-")
+      length = size;
+    else if (left.getAsInteger(10, first) || right.getAsInteger(10, length))
+      return fail();
+    if (first < 0 || length < 0 || first > size || length > size - first)
+      return fail();
+    starts.push_back(e.number(first));
+    dim = e.number(length);
+  }
+  return e.slice(whole, starts, llvm::SmallVector<int64_t>(dims.size(), 1),
+                 dims);
 }
 
 /// The tensor of a variable; null and a failure where nothing holds it.
-static Value load(const Item &item, Emitter &e, Model &model) {
-  if (!item.variable)
-    return e.fail("reads what is no variable", "export the model again");
-  const Variable &variable = *item.variable;
+static Value loadWhole(const Variable &variable, Emitter &e, Model &model) {
   std::string shown = "variable '" + printable(variable.node) + "'";
   if (variable.key.empty() || !model.bundle())
-    return e.fail("nothing in the model says where " + shown +
-                      " is stored, or it is a part of another one",
-                  "export the model with its variables, each of them whole "
-                  "(without a partitioner): model.export(folder) or "
-                  "tf.saved_model.save");
+    return e.fail("nothing in the model says where " + shown + " is stored",
+                  "export the model with its variables: model.export(folder) "
+                  "or tf.saved_model.save");
   if (Value known = model.loaded(variable.key))
     return known;
   // What is replaced need not be sound, nor be there.
@@ -95,6 +132,28 @@ static Value load(const Item &item, Emitter &e, Model &model) {
   Value value = materialize(*data, variable.node, e);
   model.setLoaded(variable.key, value);
   return value;
+}
+static Value load(const Item &item, Emitter &e, Model &model) {
+  if (!item.variable)
+    return e.fail("reads what is no variable", "export the model again");
+  const Variable &variable = *item.variable;
+  Value value = loadWhole(variable, e, model);
+  if (value && !variable.part.empty())
+    value = cutPart(value, variable.part, e);
+  if (!value || !variable.holder)
+    return value;
+  const auto &attributes = variable.holder->attributes();
+  Stated stated;
+  if (auto it = attributes.find("dtype"); it != attributes.end())
+    stated.dtype = it->second.type();
+  if (auto it = attributes.find("shape");
+      it != attributes.end() && it->second.has_shape())
+    stated.shape = &it->second.shape();
+  std::string other = contradiction(value, stated, "the node that holds it", e);
+  return other.empty()
+             ? value
+             : e.fail("variable '" + printable(variable.node) + "' is " + other,
+                      "the file is damaged: export the model again");
 }
 static LogicalResult readVariable(Node &n, Emitter &e) {
   return n.numInputs() == 1
@@ -112,11 +171,7 @@ static LogicalResult gatherVariable(Node &n, Emitter &e) {
 }
 /// A variable of TF1 is read by being used.
 static LogicalResult legacyVariable(Node &n, Emitter &e) {
-  auto *key = n.getModel().keyOf(n.name());
-  Item item;
-  item.variable = std::make_shared<Variable>(
-      Variable{n.name(), key ? *key : std::string()});
-  return n.yield(load(item, e, n.getModel()));
+  return n.yield(load(variableOf(n), e, n.getModel()));
 }
 
 /// Passes on what it is given: a tensor, a variable or a list each.

@@ -44,6 +44,25 @@ def tf1_resource(folder: Path) -> None:
     save_tf1(folder, True)
 
 
+def tf1_parts(folder: Path) -> None:
+    """A variable in parts, and one that two nodes hold under one name."""
+    v1 = tf.compat.v1
+    v1.enable_resource_variables()
+    rng = np.random.RandomState(6)
+    feed = rng.standard_normal((3, 7)).astype(np.float32)
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(F32, [None, 7], "x")
+        draw = v1.random_uniform_initializer(seed=3)
+        rows = v1.get_variable("rows", (7, 6), initializer=draw, partitioner=v1.fixed_size_partitioner(3))
+        columns = v1.get_variable("columns", (6, 5), initializer=draw, partitioner=v1.fixed_size_partitioner(2, axis=1))
+        v1.get_variable("b", initializer=rng.uniform(0.5, 1, 5).astype(np.float32))
+        other = raw.VarHandleOp(dtype=F32, shape=[5], shared_name="b", name="other")
+        y = {"y": x @ rows @ columns + raw.ReadVariableOp(resource=other, dtype=F32)}
+        session.run(v1.global_variables_initializer())
+        v1.saved_model.simple_save(session, str(folder), {"x": x}, y)
+        write_arrays(folder, {"x": feed}, session.run(y, {x: feed}))
+
+
 def tf1_loop(folder: Path) -> None:
     """A loop over TensorArrays inside of another, as a graph that is text."""
     v1 = tf.compat.v1
@@ -196,4 +215,4 @@ def saved_text(folder: Path) -> None:
     write_arrays(folder, {"a": a}, {"scores": module.forward(a)["scores"].numpy()})
 
 
-FILES = {f.__name__: f for f in (tf1_reference, tf1_resource, tf1_loop, lowered, open_steps, channels_first, nans, signatures, saved_text)}
+FILES = {f.__name__: f for f in (tf1_reference, tf1_resource, tf1_parts, tf1_loop, lowered, open_steps, channels_first, nans, signatures, saved_text)}

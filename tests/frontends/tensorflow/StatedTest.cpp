@@ -86,6 +86,82 @@ TEST(TensorFlowStated, Types) {
   }
 }
 
+TEST(TensorFlowStated, DefaultsOfTheFile) {
+  SavedFiles files;
+  auto &attribute = *define(files).add_defaults();
+  attribute.set_name("transpose_b");
+  attribute.mutable_value()->set_flag(true);
+  // Of x [?, 2] and w [2, 3] transposed.
+  EXPECT_THAT(
+      importTensorFlow(files.files()),
+      AllOf(HasSubstr("(MatMul)"), HasSubstr("inner dimensions differ")));
+  (*productOf(files).mutable_attributes())["transpose_b"].set_flag(false);
+  EXPECT_THAT(importTensorFlow(files.files()), Not(HasSubstr("error")));
+}
+
+TEST(TensorFlowStated, VariablesAndInputsByTheirNodes) {
+  for (int64_t rows : {2, 3}) {
+    SavedFiles files;
+    auto &holder = *files.graph().mutable_nodes(1);
+    setShape(*(*holder.mutable_attributes())["shape"].mutable_shape(),
+             {rows, -1});
+    std::string text = importTensorFlow(files.files());
+    if (rows == 2)
+      EXPECT_THAT(text, Not(HasSubstr("error")));
+    else
+      EXPECT_THAT(text, HasSubstr("variable 'w' is float32[2, 3], but the node "
+                                  "that holds it says [3, ?]"));
+  }
+  SavedFiles type;
+  (*type.graph().mutable_nodes(1)->mutable_attributes())["dtype"].set_type(2);
+  EXPECT_THAT(importTensorFlow(type.files()), HasSubstr("says float64"));
+  SavedFiles input;
+  auto &shape =
+      (*input.graph().mutable_nodes(0)->mutable_attributes())["shape"];
+  shape.Clear();
+  setShape(*shape.mutable_shape(), {-1, 5});
+  EXPECT_THAT(importTensorFlow(input.files()),
+              HasSubstr("input 'x' is float32[x_dim0, 2], but its placeholder "
+                        "says float32[?, 5]"));
+}
+
+TEST(TensorFlowStated, ConstantsOfAnotherType) {
+  Graph graph;
+  (*addInts(graph, "c", {1, 2}).mutable_attributes())["dtype"].set_type(1);
+  addNode(graph, "Identity", "y", {"c"});
+  EXPECT_THAT(importGraph(graph), HasSubstr("its value is of int32, but the "
+                                            "node says float32"));
+}
+
+TEST(TensorFlowInputs, OfTextsThatNobodyReads) {
+  for (bool isRead : {false, true}) {
+    SavedFiles files;
+    Graph &graph = files.graph();
+    addNode(graph, "Placeholder", "s");
+    auto &signature = (*files.model.mutable_meta_graphs(0)
+                            ->mutable_signatures())["serving_default"];
+    auto &text = (*signature.mutable_inputs())["text"];
+    text.set_name("s:0");
+    text.set_dtype(7);
+    // In front of the variable, which is the last argument.
+    auto &call = *graph.mutable_nodes(2);
+    call.set_inputs(1, "s");
+    call.add_inputs("w");
+    auto &function = *graph.mutable_library()->mutable_functions(0);
+    function.mutable_signature()->mutable_inputs(1)->set_name("s");
+    function.mutable_signature()->add_inputs()->set_name("w");
+    if (isRead)
+      productOf(files).set_inputs(0, "s");
+    std::string result = importTensorFlow(files.files());
+    if (isRead)
+      EXPECT_THAT(result, AllOf(HasSubstr("(MatMul)"),
+                                HasSubstr("reads input 'text', which is of "
+                                          "string, a type that is not")));
+    else
+      EXPECT_THAT(result, Not(HasSubstr("error")));
+  }
+}
+
 TEST(TensorFlowStated, SignaturesOutputs) {
   for (int dtype : {0, 1, 3}) {
     SavedFiles files;
