@@ -11,7 +11,8 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::allRows() {
          {elementwiseRows(), contractionRows(), windowRows(),
           normalizationRows(), reductionRows(), viewRows(), blockRows(),
           sliceRows(), indexRows(), diagonalRows(), segmentRows(), resizeRows(),
-          sourceRows(), listRows()})
+          sourceRows(), listRows(), colorRows(), cropRows(), fakeQuantRows(),
+          fourierRows()})
       all.insert(all.end(), family.begin(), family.end());
     llvm::sort(all, [](const Row &a, const Row &b) {
       return llvm::StringRef(a.op) < b.op;

@@ -1,5 +1,6 @@
 // Elementwise operators.
 #include "frontends/common/builders/Activation.h"
+#include "frontends/common/builders/Special.h"
 #include "frontends/tensorflow/Node.h"
 
 using namespace charonia;
@@ -48,9 +49,29 @@ static LogicalResult leakyRelu(Node &n, Emitter &e) {
   return n.yield(buildLeakyRelu(n.input(0), n.number("alpha", 0.2), e));
 }
 
+static LogicalResult yieldComplex(Node &n, const Complex &z) {
+  Item item;
+  item.complex = std::make_shared<Complex>(z);
+  return llvm::success(succeeded(n.yieldItem(std::move(item))) && z.real &&
+                       z.imaginary);
+}
+
+/// Of complex numbers the real part; real ones may become complex.
 static LogicalResult cast(Node &n, Emitter &e) {
-  if (failed(n.needsTensors(1, 1)))
-    return llvm::failure();
+  constexpr int complex64 = 8, complex128 = 18;
+  if (n.numInputs() == 1 && n.item(0).complex)
+    n.setInput(0, n.item(0).complex->real);
+  if (n.numInputs() != 1 || !n.input(0))
+    return n.needsTensors(1, 1);
+  auto *to = n.find("DstT");
+  if (int type = to ? to->type() : 0; type == complex64 || type == complex128) {
+    mlir::Builder &b = e.getBuilder();
+    Value real =
+        e.cast(n.input(0),
+               type == complex64 ? mlir::Type(b.getF32Type()) : b.getF64Type());
+    return yieldComplex(
+        n, spreadComplex({real, {}}, graph::getShape(n.input(0)), e));
+  }
   mlir::Type element = n.type("DstT", 1);
   return element ? n.yield(e.cast(n.input(0), element)) : llvm::failure();
 }
@@ -84,6 +105,23 @@ template <Predicate predicate>
 static Value compare(Value a, Value b, Emitter &e) {
   return e.compare(predicate, a, b);
 }
+
+/// The same of complex numbers.
+using ComplexBinary = Complex (*)(Complex, Complex, Emitter &);
+template <Binary build, ComplexBinary ofComplex>
+static LogicalResult arithmetic(Node &n, Emitter &e) {
+  bool isComplex = n.numInputs() == 2 && n.item(0).complex && n.item(1).complex;
+  return isComplex ? yieldComplex(n, ofComplex(*n.item(0).complex,
+                                               *n.item(1).complex, e))
+                   : binary<build>(n, e);
+}
+static Complex add(Complex a, Complex b, Emitter &e) {
+  return addComplex(a, b, false, e);
+}
+static Complex subtract(Complex a, Complex b, Emitter &e) {
+  return addComplex(a, b, true, e);
+}
+
 static Value squaredDifference(Value a, Value b, Emitter &e) {
   return square(e.sub(a, b), e);
 }
@@ -245,11 +283,11 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::elementwiseRows() {
       {"Cast", cast},
       {"Bitcast", bitcast},
       {"Add", binary<apply<graph::AddOp>>},
-      {"AddV2", binary<apply<graph::AddOp>>},
+      {"AddV2", arithmetic<apply<graph::AddOp>, add>},
       {"AddN", addN},
-      {"Sub", binary<apply<graph::SubOp>>},
-      {"Mul", binary<apply<graph::MulOp>>},
-      {"RealDiv", binary<apply<graph::DivOp>>},
+      {"Sub", arithmetic<apply<graph::SubOp>, subtract>},
+      {"Mul", arithmetic<apply<graph::MulOp>, mulComplex>},
+      {"RealDiv", arithmetic<apply<graph::DivOp>, divComplex>},
       {"Div", binary<truncateDiv>},
       {"TruncateDiv", binary<truncateDiv>},
       {"FloorDiv", binary<floorDiv>},
@@ -262,6 +300,7 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::elementwiseRows() {
       {"Mod", binary<apply<graph::FmodOp>>},
       {"TruncateMod", binary<apply<graph::FmodOp>>},
       {"Pow", binary<apply<graph::PowOp>>},
+      {"Atan2", binary<buildAtan2>},
       {"Maximum", binary<apply<graph::MaxOp>>},
       {"Minimum", binary<apply<graph::MinOp>>},
       {"SquaredDifference", binary<squaredDifference>},

@@ -91,6 +91,30 @@ static LogicalResult fromTensor(Node &n, Emitter &e) {
   return yieldList(n, std::move(elements));
 }
 
+/// Operand `shape`, if it says all sizes of an element.
+static std::optional<Exprs> elementShape(Node &n, unsigned shape, Emitter &e) {
+  graph::SymbolicTensor dims =
+      n.has(shape) ? e.evaluate(n.input(shape)) : graph::SymbolicTensor();
+  if (!dims || !llvm::all_of(*dims.elements, [](AffineExpr size) {
+        auto known = size ? graph::constantOf(size) : std::nullopt;
+        return size && (!known || *known >= 0);
+      }))
+    return std::nullopt;
+  return Exprs(dims.elements->begin(), dims.elements->end());
+}
+
+/// What an empty list is as one tensor, whose elements' shape is operand
+/// `shape`.
+static Value nothing(Node &n, unsigned shape, Emitter &e) {
+  mlir::Type element = n.type("element_dtype", 1);
+  auto dims = elementShape(n, shape, e);
+  if (!element || !dims)
+    return e.fail("stacks an empty list, whose shape is not known",
+                  "give the list its element_shape");
+  dims->insert(dims->begin(), e.number(0));
+  return e.broadcast(e.scalar(int64_t(0), element), *dims);
+}
+
 /// An element, or the zeros that it is until it is set: of the shape that
 /// operand `shape` has where all of it is known, else of the list's others.
 static Value elementOr0(Node &n, const TensorList &list, int64_t i,
@@ -104,19 +128,13 @@ static Value elementOr0(Node &n, const TensorList &list, int64_t i,
   mlir::Type element = n.type("element_dtype", 1);
   if (!element)
     return Value();
-  graph::SymbolicTensor dims =
-      n.has(shape) ? e.evaluate(n.input(shape)) : graph::SymbolicTensor();
-  if (!dims || !llvm::all_of(*dims.elements, [](AffineExpr size) {
-        auto known = size ? graph::constantOf(size) : std::nullopt;
-        return size && (!known || *known >= 0);
-      }))
+  auto dims = elementShape(n, shape, e);
+  if (!dims)
     return e.fail("reads element " + Twine(i) +
                       " of a list, of which none is set and whose shape is "
                       "not known",
                   "give the list its element_shape");
-  return e.broadcast(e.scalar(int64_t(0), element),
-                     llvm::SmallVector<AffineExpr>(dims.elements->begin(),
-                                                   dims.elements->end()));
+  return e.broadcast(e.scalar(int64_t(0), element), *dims);
 }
 
 static LogicalResult getItem(Node &n, Emitter &e) {
@@ -212,15 +230,82 @@ static LogicalResult stackAll(Node &n, const TensorList &list, unsigned shape,
     dims.insert(dims.begin(), e.number(1));
     parts.push_back(e.reshape(element, dims));
   }
-  if (parts.empty())
-    return e.fail("stacks an empty list, whose shape is not known");
-  return n.yield(e.concat(parts, 0));
+  return n.yield(parts.empty() ? nothing(n, shape, e) : e.concat(parts, 0));
 }
 
 static LogicalResult stack(Node &n, Emitter &e) {
   if (n.numInputs() < 1 || !n.item(0).list)
     return e.fail("is not given a list of tensors", "export the model again");
   return stackAll(n, *n.item(0).list, 1, e);
+}
+
+/// All elements one behind the other, and how many rows each has.
+static LogicalResult concatList(Node &n, Emitter &e) {
+  if (n.numInputs() < 1 || !n.item(0).list)
+    return e.fail("is not given a list of tensors", "export the model again");
+  const TensorList &list = *n.item(0).list;
+  if (failed(e.writeOut(list.size())))
+    return llvm::failure();
+  Values parts;
+  Exprs lengths;
+  for (int64_t i = 0; i < list.size(); ++i) {
+    if (!list[i] || rankOf(list[i]) < 1)
+      return e.fail("joins element " + Twine(i) +
+                    " of a list, which is not set or has no rows");
+    parts.push_back(list[i]);
+    lengths.push_back(graph::getShape(list[i])[0]);
+  }
+  if (parts.empty())
+    return e.fail("joins the elements of an empty list");
+  return n.yield({e.concat(parts, 0),
+                  e.sizes(lengths, list.size(), e.getBuilder().getI64Type())});
+}
+
+/// Rows of operand `tensor` put at the positions that the operand behind it
+/// lists.
+static LogicalResult scatterRows(Node &n, Emitter &e, TensorList elements,
+                                 unsigned tensor) {
+  if (failed(n.needsRank(tensor, 1, 32)) ||
+      failed(n.needsRank(tensor + 1, 1, 1)))
+    return llvm::failure();
+  auto positions = n.constants(tensor + 1);
+  if (failed(positions))
+    return llvm::failure();
+  Exprs dims = graph::getShape(n.input(tensor));
+  if (dims[0] != e.number(static_cast<int64_t>(positions->size())))
+    return e.fail("gives " + Twine(positions->size()) + " positions to " +
+                  e.describe(n.input(tensor).getType()));
+  if (failed(e.writeOut(static_cast<int64_t>(positions->size()))))
+    return llvm::failure();
+  dims.erase(dims.begin());
+  for (auto [i, position] : llvm::enumerate(*positions)) {
+    if (position < 0 || position >= maxElements)
+      return e.fail("sets element " + Twine(position) + " of a list of " +
+                    Twine(elements.size()));
+    Value row =
+        sliceAlong(n.input(tensor), 0,
+                   {e.number(static_cast<int64_t>(i)), e.number(1), 1}, e);
+    elements = elements.with(position, e.reshape(row, dims));
+  }
+  return yieldList(n, std::move(elements));
+}
+static LogicalResult scatterList(Node &n, Emitter &e) {
+  int64_t count = 0;
+  if (n.has(3)) {
+    // Without one (-1) the list ends at the last position.
+    auto given = n.constantInteger(3);
+    if (failed(given))
+      return llvm::failure();
+    count = std::max<int64_t>(*given, 0);
+    if (count > maxElements)
+      return e.fail("makes a list of " + Twine(count) + " tensors; up to " +
+                    Twine(maxElements) + " are supported");
+  }
+  return scatterRows(n, e, TensorList(count), 0);
+}
+static LogicalResult scatterIntoList(Node &n, Emitter &e) {
+  const TensorList *list = listOf(n, e, 3);
+  return list ? scatterRows(n, e, *list, 1) : llvm::failure();
 }
 
 // TensorArray, the lists of TF1: the last operand, the flow, says what an array
@@ -339,6 +424,11 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::listRows() {
       {"TensorListResize", resize},
       {"EmptyTensorList", empty},
       {"TensorListLength", length},
+      {"TensorListConcatV2", concatList, "tensor lengths"},
+      {"TensorListConcat", concatList, "tensor lengths"},
+      {"TensorListScatterV2", scatterList},
+      {"TensorListScatter", scatterList},
+      {"TensorListScatterIntoExistingList", scatterIntoList},
       {"TensorListStack", stack},
       {"TensorArrayV3", newArray, "handle flow"},
       {"TensorArrayReadV3", readArray},

@@ -32,31 +32,25 @@ static Value neutral(ScatterReduction reduction, mlir::Type element,
       mlir::RankedTensorType::get({}, element), value));
 }
 
-/// Elements of one number are put together; those of negative ones are left
-/// out, which a segment behind the last one takes.
-template <ScatterReduction reduction>
-static LogicalResult segments(Node &n, Emitter &e) {
-  if (failed(n.needsTensors(3, 3)) || failed(n.needsRank(2, 0, 0)))
-    return llvm::failure();
-  auto count = n.known(2);
-  if (failed(count))
-    return llvm::failure();
-  Value x = n.input(0);
-  Exprs shape = graph::getShape(x), places = graph::getShape(n.input(1));
+/// Elements of x of one number are put together in one of `count` segments;
+/// those of negative ones are left out, which a segment behind the last one
+/// takes.
+static Value putTogether(Value x, Value numbers, AffineExpr count,
+                         ScatterReduction reduction, Emitter &e) {
+  Exprs shape = graph::getShape(x), places = graph::getShape(numbers);
   if (places.size() > shape.size())
     return e.fail("has more numbers of segments than elements");
   for (auto [place, size] : llvm::zip(places, shape))
     if (!e.agree(place, size, "has the number of a segment for each element"))
-      return e.fail(e.describe(n.input(1).getType()) +
-                    " does not give each of " + e.describe(x.getType()) +
-                    " a segment");
+      return e.fail(e.describe(numbers.getType()) + " does not give each of " +
+                    e.describe(x.getType()) + " a segment");
   Exprs result(shape.begin() + places.size(), shape.end());
-  result.insert(result.begin(), graph::simplify(count->front() + 1));
+  result.insert(result.begin(), graph::simplify(count + 1));
   if (!e.type(result, elementOf(x)))
-    return llvm::failure();
+    return {};
   mlir::Type i64 = e.getBuilder().getI64Type();
-  Num number = {e.cast(n.input(1), i64), &e};
-  Value behind = e.size(count->front(), i64);
+  Num number = {e.cast(numbers, i64), &e};
+  Value behind = e.size(count, i64);
   places.push_back(e.number(1));
   Value at =
       e.reshape(select(number < 0, number.of(behind), number).value, places);
@@ -64,10 +58,104 @@ static LogicalResult segments(Node &n, Emitter &e) {
   Value all = e.op<graph::ScatterNDOp>(
       {start, at, x}, e.attr("reduction", graph::ScatterReductionAttr::get(
                                               e.getContext(), reduction)));
-  result[0] = count->front();
+  result[0] = count;
   int64_t rank = static_cast<int64_t>(result.size());
-  return n.yield(e.slice(all, e.numbers(llvm::SmallVector<int64_t>(rank, 0)),
-                         llvm::SmallVector<int64_t>(rank, 1), result));
+  return e.slice(all, e.numbers(llvm::SmallVector<int64_t>(rank, 0)),
+                 llvm::SmallVector<int64_t>(rank, 1), result);
+}
+
+template <ScatterReduction reduction>
+static LogicalResult segments(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)) || failed(n.needsRank(2, 0, 0)))
+    return llvm::failure();
+  auto count = n.known(2);
+  return failed(count) ? llvm::failure()
+                       : n.yield(putTogether(n.input(0), n.input(1),
+                                             count->front(), reduction, e));
+}
+
+/// How many elements each segment has, of numbers that are known and sorted.
+static llvm::FailureOr<std::vector<int64_t>> sortedCounts(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(2, 2)) || failed(n.needsRank(1, 1, 1)))
+    return llvm::failure();
+  auto numbers = n.constants(1);
+  if (failed(numbers))
+    return llvm::failure();
+  std::vector<int64_t> counts;
+  for (int64_t number : *numbers) {
+    if (number < 0 || number >= maxDimension ||
+        number + 1 < static_cast<int64_t>(counts.size()))
+      return e.fail("has numbers of segments that are not sorted");
+    counts.resize(number + 1);
+    ++counts[number];
+  }
+  return counts;
+}
+/// Segments that lie one after the other; of those without elements the largest
+/// and the least are 0.
+template <ScatterReduction reduction, bool isMean = false>
+static LogicalResult sortedSegments(Node &n, Emitter &e) {
+  auto counts = sortedCounts(n, e);
+  if (failed(counts))
+    return llvm::failure();
+  Value x = n.input(0);
+  int64_t count = static_cast<int64_t>(counts->size());
+  Num y = {putTogether(x, n.input(1), e.number(count), reduction, e), &e};
+  if (reduction == ScatterReduction::mul ||
+      (reduction == ScatterReduction::add && !isMean))
+    return n.yield(y.value);
+  Value sizes = e.constant(mlir::DenseElementsAttr::get(
+      mlir::RankedTensorType::get({count}, e.getBuilder().getI64Type()),
+      llvm::ArrayRef(*counts)));
+  Num elements = {e.asChannels(e.cast(sizes, elementOf(x)), rankOf(x) - 1), &e};
+  if (isMean)
+    return n.yield((y / max(elements, 1)).value);
+  return n.yield(
+      select(compare(graph::Predicate::eq, elements, elements.of(0.0)),
+             y.of(0.0), y)
+          .value);
+}
+
+/// How often, or with which weights, each number below operand 1 occurs, of all
+/// elements or of each row.
+static LogicalResult binCount(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)) || failed(n.needsRank(0, 0, 2)) ||
+      failed(n.needsRank(1, 0, 0)))
+    return llvm::failure();
+  auto bins = n.known(1);
+  if (failed(bins))
+    return llvm::failure();
+  mlir::Type i64 = e.getBuilder().getI64Type(), element = elementOf(n.input(2));
+  Exprs shape = graph::getShape(n.input(0)),
+        weights = graph::getShape(n.input(2));
+  bool isOne = n.flag("binary_output");
+  Value one = e.broadcast(e.scalar(int64_t(1), element), shape), x = one;
+  if (!isOne && llvm::none_of(weights, [](AffineExpr size) {
+        return graph::constantOf(size) == 0;
+      })) {
+    if (weights != shape)
+      return e.fail("weights of " + e.describe(n.input(2).getType()) +
+                    " do not fit " + e.describe(n.input(0).getType()));
+    x = n.input(2);
+  }
+  Num number = {e.cast(n.input(0), i64), &e};
+  if (shape.size() == 2) {
+    // The rows' bins one after the other; what is not counted lies outside.
+    Num size = number.of(e.size(bins->front(), i64));
+    Num row = countAlong(0, 2, shape[0], i64, e);
+    Value isOutside = e.op<graph::OrOp>(
+        {number < 0, compare(graph::Predicate::ge, number, size)});
+    number = select(isOutside, number.of(-1.0), row * size + number);
+  }
+  AffineExpr all = shape.size() == 2 ? graph::simplify(shape[0] * bins->front())
+                                     : bins->front();
+  Value y =
+      putTogether(x, number.value, all,
+                  isOne ? ScatterReduction::max : ScatterReduction::add, e);
+  if (isOne)
+    y = e.max(y, e.scalar(int64_t(0), element));
+  return n.yield(shape.size() == 2 ? e.reshape(y, {shape[0], bins->front()})
+                                   : y);
 }
 
 /// The first elements of each sequence in reverse, as many as operand 1 says.
@@ -104,6 +192,12 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::segmentRows() {
       {"UnsortedSegmentProd", segments<ScatterReduction::mul>},
       {"UnsortedSegmentMax", segments<ScatterReduction::max>},
       {"UnsortedSegmentMin", segments<ScatterReduction::min>},
+      {"SegmentSum", sortedSegments<ScatterReduction::add>},
+      {"SegmentMean", sortedSegments<ScatterReduction::add, true>},
+      {"SegmentProd", sortedSegments<ScatterReduction::mul>},
+      {"SegmentMax", sortedSegments<ScatterReduction::max>},
+      {"SegmentMin", sortedSegments<ScatterReduction::min>},
+      {"DenseBincount", binCount},
       {"ReverseSequence", reverseSequence},
   };
   return rows;

@@ -132,6 +132,28 @@ static LogicalResult averageOpen(Node &n, Emitter &e, Window w) {
   return n.yield(e.div(mean(w), mean(ones)));
 }
 
+/// The largest of as many channels as the window has, which lie side by side.
+static LogicalResult poolChannels(Node &n, Emitter &e, int64_t window) {
+  SmallVector<int64_t> size = n.integers("ksize"),
+                       strides = n.integers("strides");
+  Exprs shape = graph::getShape(n.input(0));
+  bool isSide =
+      strides == size && llvm::all_of(llvm::ArrayRef(size).drop_back(),
+                                      [](int64_t i) { return i == 1; });
+  AffineExpr count = graph::simplify(shape.back().floorDiv(window));
+  if (!isSide || !e.agree(graph::simplify(count * window), shape.back(),
+                          "splits the channels into windows"))
+    return e.fail("takes windows of " + Twine(window) + " channels of " +
+                      e.describe(n.input(0).getType()) +
+                      ", which is only supported side by side and of one pixel",
+                  "pool channels and pixels one after the other");
+  shape.back() = count;
+  shape.push_back(e.number(window));
+  Value parts = e.reshape(n.input(0), shape);
+  return n.yield(e.reduce(graph::ReduceKind::max, parts,
+                          {static_cast<int64_t>(shape.size()) - 1}, false));
+}
+
 /// Padding of MaxPool is less than anything; AvgPool leaves it out.
 template <graph::PoolKind kind> static LogicalResult pool(Node &n, Emitter &e) {
   if (failed(n.needsTensors(1, 1)) || failed(n.needsRank(0, 4, 5)))
@@ -142,6 +164,10 @@ template <graph::PoolKind kind> static LogicalResult pool(Node &n, Emitter &e) {
     return llvm::failure();
   w.channelsLast = *last;
   w.input = n.input(0);
+  SmallVector<int64_t> sizes = n.integers("ksize");
+  if (kind == graph::PoolKind::max && *last && sizes.size() == 4 &&
+      rankOf(w.input) == 4 && sizes.back() > 1)
+    return poolChannels(n, e, sizes.back());
   auto kernel = spatialOf(n, e, "ksize", w, rankOf(w.input));
   if (failed(kernel))
     return llvm::failure();

@@ -79,3 +79,19 @@ def training(m, x):
     """What draws random numbers is in a branch that is never taken."""
     drawn = tf.cond(tf.shape(x)[1] > 9, lambda: tf.nn.dropout(x, 0.5), lambda: x + 1)
     return {"y": drawn}
+
+
+@case(spec("x", 3, 4), frozen=True)
+def joined_lists(m, x):
+    """Lists of rows put together, scattered, and of nothing."""
+    rows = raw.TensorListReserve(element_shape=[-1, 4], num_elements=2, element_dtype=F32)
+    for place, part in enumerate((x[:2], x[2:] * 2)):
+        rows = raw.TensorListSetItem(input_handle=rows, index=place, item=part)
+    whole, lengths = raw.TensorListConcatV2(input_handle=rows, element_shape=[-1, 4], leading_dims=tf.constant([], I64), element_dtype=F32)
+    spread = raw.TensorListScatterV2(tensor=x, indices=[4, 0, 2], element_shape=[4], num_elements=-1)
+    more = raw.TensorListScatterIntoExistingList(input_handle=spread, tensor=x[:1] + 1, indices=[1])
+    stack = lambda handle: raw.TensorListStack(input_handle=handle, element_shape=[4], element_dtype=F32)  # noqa: E731
+    older, _ = raw.TensorListConcat(input_handle=rows, element_dtype=F32, element_shape=[None, 4])
+    first = raw.TensorListScatter(tensor=x, indices=[1, 0, 2], element_shape=[4])
+    nothing = stack(raw.TensorListReserve(element_shape=[4], num_elements=0, element_dtype=F32))
+    return {"whole": whole, "lengths": lengths, "spread": stack(spread), "more": stack(more), "older": older, "first": stack(first), "nothing": tf.concat([nothing, x], 0)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from .common import Weights, case, raw, spec
+from .common import F32, I32, case, raw, spec
 
 
 @case(spec("x", None, 9, 8, 2), frozen=True)
@@ -135,3 +135,24 @@ def jumps(m, x):
     at = lambda kind, *a: raw.ScaleAndTranslate(images=x, size=a[0], scale=a[1], translation=a[2], kernel_type=kind)  # noqa: E731
     places = ([6, 12], [0.6, 1.7], [0.3, -1.2]), ([7, 9], [0.7, 1.3], [-0.5, 0.1]), ([5, 5], [1 / 3, 0.9], [0.0, 2.5])
     return {f"{kind}{i}": at(kind, *a) for kind in ("box", "gaussian", "triangle") for i, a in enumerate(places)}
+
+
+@case(spec("x", None, 3, 4, 3), spec("h", 2, 3, dtype=tf.float16), frozen=True,
+      x=np.random.RandomState(8).uniform(0, 1, (3, 3, 4, 3)).round(1))
+def colors(m, x, h):
+    v = tf.image
+    return {
+        "hsv": v.rgb_to_hsv(x), "rgb": v.hsv_to_rgb(x), "hue": v.adjust_hue(x, 0.4), "back": v.adjust_hue(x, -0.7), "contrast": v.adjust_contrast(x, 1.7),
+        "pale": v.adjust_saturation(x, 0.3), "rich": v.adjust_saturation(x, 3.0), "half": raw.RGBToHSV(images=tf.abs(h)),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 5, 6, 4), spec("boxes", None, 4), spec("which", None, dtype=I32), frozen=True, which=[2, 0, 2],
+      boxes=[[0, 0, 1, 1], [0.8, 0.1, 0.2, 1.3], [-0.3, 0.25, 0.6, 0.5]])  # fmt: skip
+def crops(m, x, boxes, which):
+    crop = tf.image.crop_and_resize
+    return {
+        "linear": crop(x, boxes, which, [3, 4], extrapolation_value=-2.5), "nearest": crop(x, boxes, which, [4, 8], "nearest"),
+        "one": crop(tf.cast(x * 9, I32), boxes, which, [1, 2]),
+        "channels": raw.MaxPool(input=x, ksize=[1, 1, 1, 2], strides=[1, 1, 1, 2], padding="VALID"),
+    }  # fmt: skip

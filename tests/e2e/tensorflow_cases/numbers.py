@@ -150,3 +150,32 @@ def older(m, a, b, x, s):
         "most": raw.TensorScatterMax(tensor=a, indices=rows, updates=a[::-1]), "least": raw.TensorScatterMin(tensor=a, indices=rows, updates=a[::-1]),
         "solid": tf.nn.max_pool3d(x[..., None], (2, 3, 2), (1, 2, 1), "SAME"), "line": raw.Pad(input=a[0], paddings=[[0, 2], [1, 0]]),
     }  # fmt: skip
+
+
+@case(spec("x", None, 5), spec("low", 5), spec("high", 5), spec("i", None, 5, dtype=I32), frozen=True,
+      x=np.linspace(-8, 8, 15).reshape(3, 5), low=[-1, -0.1, 0, -9, 0], high=[1, 3, 2, -0.5, 0],
+      i=[[3, -4, 1, 2, 6], [0, 0, 0, 0, 0], [9, 9, 9, 1, 1]])  # fmt: skip
+def quantized(m, x, low, high, i):
+    """Steps of quantization, angles, and norms of integers."""
+    fake = tf.quantization
+    return {
+        "args": fake.fake_quant_with_min_max_args(x, -5.3, 2.1), "narrow": fake.fake_quant_with_min_max_args(x, 0.5, 6.5, 4, True),
+        "vars": fake.fake_quant_with_min_max_vars(x, low[0], high[1], 6), "none": fake.fake_quant_with_min_max_vars(x, low[2], high[4]),
+        "channels": fake.fake_quant_with_min_max_vars_per_channel(x, low, high), "angle": tf.atan2(x, tf.reverse(x, [0]) * 0.5),
+        "quarters": tf.atan2(tf.constant([0.0, -0.0, 1, -1, 0]), tf.constant([-1.0, -1, 0, 0, 0])),
+        "norm": raw.EuclideanNorm(input=i, axis=[1], keep_dims=False), "size": raw.EuclideanNorm(input=i[0], axis=[], keep_dims=True),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 12), spec("y", None, 6, 8), frozen=True)
+def spectra(m, x, y):
+    """Transforms of real and complex numbers, longer and shorter than what there is."""
+    s = tf.signal
+    half, z, solid = s.rfft(x), tf.complex(x, x[:, ::-1]), tf.reshape(y, [-1, 3, 2, 8])
+    plane, both = s.rfft2d(y, [5, 8]), s.fft(z) * tf.math.conj(z) / (z + tf.cast(x * 0 + 3.0, tf.complex64))
+    return {
+        "real": tf.math.real(half), "imag": tf.math.imag(half), "size": tf.abs(half - tf.cast(x[:, :7], tf.complex64)), "longer": tf.abs(s.rfft(x, [16])),
+        "shorter": tf.abs(s.rfft(x, [7])), "back": s.irfft(half, [12]), "odd": s.irfft(half, [9]), "angle": tf.math.angle(both),
+        "inverse": tf.abs(s.ifft(both)), "plane": tf.abs(plane), "image": s.irfft2d(plane, [5, 7]), "square": tf.abs(s.ifft2d(s.fft2d(tf.cast(y, tf.complex64)))),
+        "stft": tf.abs(s.stft(x, 6, 3)), "solid": s.irfft3d(s.rfft3d(solid), [3, 2, 8]), "cube": tf.abs(s.ifft3d(s.fft3d(tf.complex(solid, solid * 2)) * tf.complex(solid, 1.0))), "cast": tf.cast(both, F32),
+    }  # fmt: skip

@@ -151,3 +151,17 @@ def sequences(m, x, i, u):
         "line": raw.LinSpace(start=-1.0, stop=x[0, 0, 0], num=n[1]), "single": raw.LinSpace(start=2.5, stop=7.0, num=1),
         "shape": tf.broadcast_dynamic_shape(n[:2], [3, 1, 5]), "roll": tf.roll(x, [7, -2, 1], [1, 0, 2]), "half": tf.roll(x, n[1] - 1, 1),
     }  # fmt: skip
+
+
+@case(spec("x", None, 4), spec("i", None, 6, dtype=I32), frozen=True, i=[[0, 3, 3, 1, 9, 0], [2, 2, 2, 2, 2, 2], [5, 4, 3, 2, 1, 0]])
+def counted(m, x, i):
+    """Segments that are known, and numbers by how often they occur."""
+    rows, ids = tf.ensure_shape(x, [3, 4]), tf.constant([0, 0, 3])
+    nothing = tf.constant([], F32)
+    count = lambda size, by=nothing, **how: raw.DenseBincount(input=i, size=size, weights=by, **how)  # noqa: E731
+    return {
+        "sum": tf.math.segment_sum(rows, ids), "mean": tf.math.segment_mean(rows, ids), "prod": tf.math.segment_prod(rows, ids),
+        "max": tf.math.segment_max(rows, ids), "min": tf.math.segment_min(tf.cast(rows * 9, I32), ids), "bins": count(6),
+        "one": count(10, binary_output=True), "weights": count(4, tf.cast(i, F32) * 0.5),
+        "line": raw.DenseBincount(input=i[1], size=3, weights=tf.constant([], I32)),
+    }  # fmt: skip
