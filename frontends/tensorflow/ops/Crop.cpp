@@ -139,6 +139,8 @@ static LogicalResult cropAndResize(Node &n, Emitter &e) {
 }
 
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::cropRows() {
-  static const Row rows[] = {{"CropAndResize", cropAndResize}};
+  static const Row rows[] = {
+      {"CropAndResize", cropAndResize},
+  };
   return rows;
 }
