@@ -4,6 +4,8 @@ outputs by the names that an engine gives them, in the types of an engine's prec
 from __future__ import annotations
 
 import copy
+import importlib
+import importlib.metadata
 import json
 import warnings
 import zipfile
@@ -31,6 +33,7 @@ class TorchProgram:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if name:
+                register_structures(path)
                 from torch.export.pt2_archive._package import load_pt2
 
                 programs = load_pt2(path).exported_programs
@@ -40,6 +43,7 @@ class TorchProgram:
             elif len(names := program_names(path)) > 1:
                 raise ValueError(f"it holds several programs: {', '.join(names)}; choose one with --program NAME")
             else:
+                register_structures(path)
                 self.program = torch.export.load(path)
         signature = self.program.graph_signature
         values = {n.name: n.meta["val"] for n in self.program.graph.nodes if n.op == "placeholder"}
@@ -82,6 +86,35 @@ class TorchProgram:
             if isinstance(value, torch.Tensor):
                 found[name] = value
         return found
+
+
+def register_structures(path: Path) -> None:
+    """Classes of arguments and results (transformers' outputs, say) are known to PyTorch once the
+    module that has them is imported. Only modules of installed packages are: a file says their names."""
+    with zipfile.ZipFile(path) as file:
+        programs = [json.loads(file.read(n)) for n in file.namelist() if "models/" in n and n.endswith(".json")]
+    for name in sorted({name for program in programs for name in structure_names(program)}):
+        module, _, _ = name.rpartition(".")
+        if not module or name in tree.SERIALIZED_TYPE_TO_PYTHON_TYPE:
+            continue
+        package = module.partition(".")[0]
+        if package not in importlib.metadata.packages_distributions():
+            raise ValueError(f"it takes or returns a {name}, and there is no package {package} here: pip install it")
+        importlib.import_module(module)
+
+
+def structure_names(program: dict) -> set[str]:
+    """What containers a program's signatures are made of."""
+    names, open_specs = set(), []
+    for call in program["graph_module"]["module_call_graph"]:
+        for key in ("in_spec", "out_spec"):
+            spec = json.loads((call["signature"] or {}).get(key) or "null")
+            open_specs += [spec[1]] if isinstance(spec, list) and len(spec) == 2 else []
+    while open_specs:
+        spec = open_specs.pop()
+        names |= {spec["type"]} if isinstance(spec["type"], str) else set()
+        open_specs += spec["children_spec"]
+    return names
 
 
 def read_output_keys(path: Path, name: str) -> list[str]:

@@ -103,3 +103,22 @@ def test_beside_torch(mode: str, tmp_path: Path) -> None:
         assert result.kind == "ok", result.stderr
         [output] = json.loads(report.read_text())["outputs"]
         assert output["shape"] == [5, 5] and output["relative_error"] < (1e-5 if name == "float" else 2e-3)
+
+
+def test_results_of_a_class(tmp_path: Path) -> None:
+    """PyTorch reads a class of results (transformers') where the module that has it is imported: the peer imports it."""
+    torch = pytest.importorskip("torch", reason="torch is not installed: scripts/requirements.txt leaves it out")
+    outputs = pytest.importorskip("transformers.modeling_outputs", reason="transformers is not installed")
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return outputs.BaseModelOutput(last_hidden_state=torch.tanh(x))
+
+    path, engine, report = tmp_path / "m.pt2", tmp_path / "m.engine", tmp_path / "report.json"
+    torch.export.save(torch.export.export(Model(), (torch.randn(2, 6),)), path)
+    harness.compile_model(path, engine)
+    result = harness.invoke("compare", path, engine, "--with", "torch", "--python", sys.executable, "--rounds", 1, "--duration", 0.05,
+                            "--json", report)  # fmt: skip
+    assert result.kind == "ok", result.stderr
+    [output] = json.loads(report.read_text())["outputs"]
+    assert output["name"] == "last_hidden_state" and output["relative_error"] < 1e-5
