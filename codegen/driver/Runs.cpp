@@ -165,6 +165,36 @@ static void splitSlices(BlockArgument whole) {
   }
 }
 
+/// A column of a tensor as rows of `stride` elements: element `start` of each.
+struct Column {
+  AffineExpr rows, start;
+  int64_t stride = 0;
+};
+
+/// The column that a view is; nothing for other views.
+static std::optional<Column> columnOf(graph::GraphOpInterface view) {
+  std::optional<graph::Exprs> starts = boxStarts(view);
+  if (!starts)
+    return std::nullopt;
+  graph::Exprs in = graph::getShape(view->getOperand(0)),
+               out = graph::getShape(view->getResult(0));
+  AffineExpr zero = getAffineConstantExpr(0, view->getContext());
+  unsigned lead = 0;
+  while (lead < out.size() && in[lead] == out[lead] && (*starts)[lead] == zero)
+    ++lead;
+  Column column{getAffineConstantExpr(1, view->getContext()), zero, 1};
+  for (AffineExpr size : ArrayRef(in).take_front(lead))
+    column.rows = graph::simplify(column.rows * size);
+  for (unsigned d = lead; d < out.size(); ++d) {
+    auto size = graph::constantOf(in[d]);
+    if (graph::constantOf(out[d]) != 1 || !size ||
+        llvm::MulOverflow(column.stride, *size, column.stride))
+      return std::nullopt;
+    column.start = graph::simplify(column.start * *size + (*starts)[d]);
+  }
+  return lead && column.stride > 1 ? std::optional(column) : std::nullopt;
+}
+
 /// Whether a value is one of several results: others follow from the operator
 /// that computes it, which has to stay.
 static bool isOneOfResults(Value value) {
@@ -174,14 +204,60 @@ static bool isOneOfResults(Value value) {
   });
 }
 
+/// Where all readers of argument `i` take the same column of it, lets the
+/// kernel have the elements as one dimension, and take of them a run from the
+/// column's first element to its last.
+static void splitColumn(graph::KernelOp kernel, unsigned i, int64_t alignment,
+                        const graph::Facts &facts) {
+  Block &body = kernel.getBody().front();
+  BlockArgument whole = body.getArgument(i);
+  graph::GraphOpInterface view = findPart(whole);
+  std::optional<Column> column = view ? columnOf(view) : std::nullopt;
+  Type element = getElementTypeOrSelf(whole);
+  if (!column || isOneOfResults(view->getResult(0)) ||
+      graph::divisorOf(column->start * graph::elementBytes(element), facts) %
+              alignment !=
+          0)
+    return;
+  MLIRContext *context = kernel.getContext();
+  Location location = whole.getLoc();
+  auto line = [&](AffineExpr size) {
+    return graph::makeType({graph::simplify(size)}, element);
+  };
+  OpBuilder outside(kernel), inside = OpBuilder::atBlockBegin(&body);
+  auto slice = [&](Value of, AffineExpr size, AffineExpr start,
+                   int64_t step) -> Value {
+    return graph::SliceOp::create(inside, location, line(size), of,
+                                  graph::mapOf(0, {start}, context),
+                                  ArrayRef(step));
+  };
+  Value all = graph::ReshapeOp::create(outside, location,
+                                       line(column->rows * column->stride),
+                                       kernel.getInputs()[i]);
+  kernel->setOperand(i, all);
+  Value elements = body.insertArgument(i + 1, all.getType(), location);
+  Value run = slice(elements, (column->rows - 1) * column->stride + 1,
+                    column->start, 1);
+  Value rows = slice(run, column->rows, getAffineConstantExpr(0, context),
+                     column->stride);
+  Value result = graph::ReshapeOp::create(inside, location,
+                                          view->getResult(0).getType(), rows);
+  for (Operation *reader : llvm::make_early_inc_range(whole.getUsers())) {
+    reader->getResult(0).replaceAllUsesWith(result);
+    reader->erase();
+  }
+  body.eraseArgument(i);
+}
+
 static void passRuns(graph::KernelOp kernel, int64_t alignment,
                      const graph::Facts &facts) {
   Block &body = kernel.getBody().front();
   OpBuilder builder(kernel);
   joinViews(body);
   for (unsigned i = 0; i < body.getNumArguments(); ++i) {
+    splitSlices(body.getArgument(i));
+    splitColumn(kernel, i, alignment, facts);
     BlockArgument whole = body.getArgument(i);
-    splitSlices(whole);
     graph::GraphOpInterface view = findPart(whole);
     AffineExpr offset = view ? runOffset(view) : AffineExpr();
     if (!offset || llvm::any_of(whole.getUsers(), [](Operation *user) {

@@ -172,6 +172,15 @@ def test_lists_of_names_have_no_gaps(option: str, tmp_path: Path) -> None:
         assert result.code == 2 and f"{option}: {what}" in result.stderr, result.stderr
 
 
+def test_steps_share_kernels(tmp_path: Path) -> None:
+    """What 24 steps compute of their inputs is computed at once, and they differ in where they read alone."""
+    engine = tmp_path / "m.engine"
+    harness.compile_model(FOLDERS[0].parent / "masked_steps/graph.pb", engine, extra=["--shape", "x=4x24x3"])
+    text = harness.invoke("inspect", engine, "--kernels").stdout
+    launches, kernels = map(int, re.search(r"(\d+) kernel launches of (\d+) kernels", text).groups())
+    assert launches <= 36 and kernels <= 10, text  # 98 of 53 without
+
+
 def test_steps_of_an_open_length(tmp_path: Path) -> None:
     """Of the sizes that the shape holds, the one that the loop counts to."""
     result = harness.invoke("compile", FOLDERS[0].parent / "open_steps/graph.pb", "-o", tmp_path / "m.engine")

@@ -61,6 +61,20 @@ def loops(m, x, h):
     return {"states": tf.transpose(steps.stack(), [1, 0, 2]), "last": h}
 
 
+ENDED = np.random.RandomState(9).uniform(-1, 1, (3, 24, 3)) * (np.arange(24)[:, None] < np.array([24, 5, 17])[:, None, None])
+
+
+@case(spec("x", None, 24, 3), spec("h", None, 4), frozen=True, x=ENDED)
+def masked_steps(m, x, h):
+    """Steps that keep their state where a sequence has ended."""
+    runs, last = tf.reduce_any(tf.not_equal(x, 0), -1), h
+    for t in tf.range(24):
+        inner = tf.nn.relu(x[:, t] @ m(3, 5) + 0.25) @ m(5, 4)
+        h = tf.where(runs[:, t, None], tf.tanh(inner * 0.3 - tf.matmul(h, m(4, 4))), h)
+        last = last * 0.5 + x[:, 23 - t] @ m(3, 4)
+    return {"h": h, "last": last}
+
+
 @case(spec("x", None, 4))
 def branches(m, x):
     total = tf.reduce_sum(x[0])
