@@ -89,10 +89,11 @@ constexpr int64_t maxWrittenOut = int64_t(1) << 17;
 llvm::LogicalResult Emitter::checkWriteOut(int64_t nodes) {
   if (nodes <= maxWrittenOut - writtenOut)
     return llvm::success();
-  return fail("functions and loops written out are over " +
-                  llvm::Twine(maxWrittenOut) + " nodes",
-              "export the model without nested functions and with loops of "
-              "fewer steps");
+  return fail("functions, loops and tables written out are over " +
+                  llvm::Twine(maxWrittenOut) + " nodes with these " +
+                  llvm::Twine(nodes),
+              "export the model without nested functions, with loops of fewer "
+              "steps, and with shorter transforms and windows");
 }
 
 llvm::LogicalResult Emitter::writeOut(int64_t nodes) {

@@ -184,7 +184,7 @@ def test_loops_are_counted(tmp_path, ordered):
     assert result.kind == "failed", result.stderr
     for text in (
         "node 'outer' (Loop", "in its body, Loop 'inner'",
-        "functions and loops written out are over 131072 nodes", "fewer steps",
+        "functions, loops and tables written out are over 131072 nodes", "fewer steps",
     ):  # fmt: skip
         assert text in result.stderr, result.stderr
     assert not (tmp_path / "model.engine").exists()

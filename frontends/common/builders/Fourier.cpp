@@ -1,4 +1,6 @@
 #include "frontends/common/builders/Fourier.h"
+#include "frontends/common/Tables.h"
+#include "frontends/common/builders/Matrix.h"
 #include <cmath>
 
 using namespace charonia;
@@ -13,31 +15,63 @@ using mlir::Value;
 /// Elements of a transform's matrix.
 constexpr int64_t maxMatrix = int64_t(1) << 24;
 
-static Value constant(Emitter &e, mlir::Type element,
-                      llvm::ArrayRef<int64_t> shape,
-                      llvm::ArrayRef<double> values) {
-  auto type = mlir::RankedTensorType::get(shape, element);
-  if (element.isF64())
-    return e.constant(mlir::DenseElementsAttr::get(type, values));
-  std::vector<float> rounded(values.begin(), values.end());
-  return e.constant(
-      mlir::DenseElementsAttr::get(type, llvm::ArrayRef<float>(rounded)));
+namespace {
+/// cos and sin (2 pi i j / length) for a table of so many elements; where these
+/// are many, each angle of the period is computed once.
+class Period {
+public:
+  Period(int64_t length, int64_t elements) : length(length) {
+    if (length <= elements / 4)
+      for (int64_t k = 0; k < length; ++k) {
+        cosines.push_back(compute(false, k));
+        sines.push_back(compute(true, k));
+      }
+  }
+  double get(bool sine, int64_t i, int64_t j) const {
+    // The product in a whole period keeps the angle exact.
+    int64_t k = i * j % length;
+    return cosines.empty() ? compute(sine, k) : (sine ? sines : cosines)[k];
+  }
+
+private:
+  double compute(bool sine, int64_t k) const {
+    double angle = 2 * M_PI * double(k) / double(length);
+    return sine ? std::sin(angle) : std::cos(angle);
+  }
+  int64_t length;
+  std::vector<double> cosines, sines;
+};
+} // namespace
+
+/// [rows, columns] of a function of row and column, rounded once.
+template <typename T, typename Function>
+static mlir::ElementsAttr fill(mlir::RankedTensorType type, Function valueAt) {
+  std::vector<T> values;
+  values.reserve(type.getNumElements());
+  for (int64_t i = 0; i < type.getDimSize(0); ++i)
+    for (int64_t j = 0; j < type.getDimSize(1); ++j)
+      values.push_back(static_cast<T>(valueAt(i, j)));
+  return mlir::DenseElementsAttr::get(type, llvm::ArrayRef<T>(values));
+}
+template <typename Function>
+static Value table(Emitter &e, mlir::Type element, int64_t rows,
+                   int64_t columns, Function valueAt) {
+  auto type = mlir::RankedTensorType::get({rows, columns}, element);
+  if (failed(reserveTable(type, e)))
+    return {};
+  return e.constant(element.isF64() ? fill<double>(type, valueAt)
+                                    : fill<float>(type, valueAt));
 }
 
 /// [from, to]: factor * cos or sin (2 pi i j / length), or half of the sum for
 /// spectra of which only one side is given.
 static Value matrix(Emitter &e, mlir::Type element, int64_t from, int64_t to,
                     int64_t length, bool sine, double factor, bool mirrored) {
-  std::vector<double> values(from * to);
-  for (int64_t i = 0; i < from; ++i)
-    for (int64_t j = 0; j < to; ++j) {
-      // The product in a whole period keeps the angle exact.
-      double angle = 2 * M_PI * double(i * j % length) / double(length);
-      double value = factor * (sine ? std::sin(angle) : std::cos(angle));
-      bool twice = mirrored && i > 0 && 2 * i < length;
-      values[i * to + j] = twice ? 2 * value : value;
-    }
-  return constant(e, element, {from, to}, values);
+  Period period(length, from * to);
+  return table(e, element, from, to, [&](int64_t i, int64_t j) {
+    double value = factor * period.get(sine, i, j);
+    return mirrored && i > 0 && 2 * i < length ? 2 * value : value;
+  });
 }
 
 /// The part of the last dimension, which goes, with the axis moved to the end.
@@ -82,22 +116,17 @@ static Value pairMatrix(Emitter &e, mlir::Type element, int64_t length,
                         int64_t parts, bool inverse, bool transposed,
                         double factor) {
   int64_t rows = 2 * length, columns = parts * length;
-  std::vector<double> values(rows * columns);
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) {
-      bool toImaginary = i >= length, fromImaginary = j >= length;
-      double angle = 2 * M_PI * double((i % length) * (j % length) % length) /
-                     double(length);
-      double sine = inverse ? -std::sin(angle) : std::sin(angle);
-      double value = toImaginary == fromImaginary ? std::cos(angle)
-                     : fromImaginary              ? sine
-                                                  : -sine;
-      values[transposed ? j * rows + i : i * columns + j] = factor * value;
-    }
-  llvm::SmallVector<int64_t> shape{rows, columns};
-  if (transposed)
-    std::swap(shape[0], shape[1]);
-  return constant(e, element, shape, values);
+  Period period(length, rows * columns);
+  return table(e, element, transposed ? columns : rows,
+               transposed ? rows : columns, [&](int64_t i, int64_t j) {
+                 if (transposed)
+                   std::swap(i, j);
+                 bool toImaginary = i >= length, fromImaginary = j >= length;
+                 bool isSine = toImaginary != fromImaginary;
+                 double value =
+                     factor * period.get(isSine, i % length, j % length);
+                 return isSine && fromImaginary == inverse ? -value : value;
+               });
 }
 
 /// cos or sin (2 pi i j / length), [from, to].
@@ -160,7 +189,7 @@ static Value directTransform(Value x, int64_t parts, int64_t from, int64_t to,
                          mirrored),
         sines = matrix(e, element, from, to, how.length, true, how.factor,
                        mirrored);
-  auto times = [&](Value v, Value m) { return e.op<graph::MatmulOp>({v, m}); };
+  auto times = [&](Value v, Value m) { return buildMatmul(v, m, e); };
   Value a = component(e, x, 0, how.axis), real = times(a, cosines),
         imaginary = times(a, sines);
   if (!how.inverse)

@@ -1,4 +1,5 @@
 // Diagonals and triangles.
+#include "frontends/common/Tables.h"
 #include "frontends/common/builders/Pad.h"
 #include "frontends/pytorch/ops/Rows.h"
 
@@ -20,12 +21,32 @@ struct Diagonal {
 };
 } // namespace
 
-/// The diagonal's elements, `length` of them, as the last dimension.
-static Value takeDiagonal(Value x, const Diagonal &d, AffineExpr length,
+/// How many elements a diagonal has: `stated` as the file says where one cannot
+/// tell whether rows or columns end first.
+static AffineExpr lengthOf(Value x, const Diagonal &d, AffineExpr stated,
+                           Emitter &e) {
+  Exprs shape = graph::getShape(x);
+  Symbols &symbols = e.getSymbols();
+  auto rest = [&](int64_t axis, int64_t before) {
+    return graph::simplify(shape[axis] - std::max<int64_t>(before, 0));
+  };
+  AffineExpr rows = rest(d.first, -d.offset),
+             columns = rest(d.second, d.offset);
+  if (symbols.isAtLeast(rows, columns))
+    rows = columns;
+  else if (!symbols.isAtLeast(columns, rows))
+    return stated;
+  if (symbols.isAtLeast(rows, e.number(0)))
+    return rows;
+  return symbols.isAtLeast(e.number(0), rows) ? e.number(0) : stated;
+}
+/// The diagonal's elements as the last dimension.
+static Value takeDiagonal(Value x, const Diagonal &d, AffineExpr stated,
                           Emitter &e) {
-  if (!x || !length || e.failed())
+  if (!x || !stated || e.failed())
     return {};
   int64_t rank = rankOf(x);
+  AffineExpr length = lengthOf(x, d, stated, e);
   SmallVector<int64_t> order{d.first, d.second};
   for (int64_t axis = 0; axis < rank; ++axis)
     if (axis != d.first && axis != d.second)
@@ -78,6 +99,8 @@ static Value putDiagonal(Value self, Value view, const Diagonal &d,
   // The place on the diagonal, by the dimension that it begins at 0 of.
   int64_t axis = d.offset >= 0 ? first : second;
   AffineExpr length = graph::getShape(view).back();
+  if (length == e.number(0))
+    return self;
   Value place = e.min(e.iota({shape[axis]}, 0, i64),
                       e.size(graph::simplify(length - 1), i64));
   Value spread =
@@ -183,12 +206,14 @@ template <bool lower> static LogicalResult triangleIndices(Call &c) {
   c.ignore({"dtype", "layout", "device", "pin_memory"});
   int64_t rows = c.integer("row"), columns = c.integer("col"),
           offset = c.integer("offset", 0);
-  constexpr int64_t maxElements = int64_t(1) << 22;
-  if (e.failed() || rows < 0 || columns < 0 || rows > maxElements ||
-      columns > maxElements / std::max<int64_t>(rows, 1) ||
-      std::abs(offset) > maxDimension)
+  if (e.failed() || rows < 0 || columns < 0 || rows > maxDimension ||
+      columns > maxDimension / std::max<int64_t>(rows, 1) ||
+      offset < -maxDimension || offset > maxDimension)
     return c.fail("a matrix of " + Twine(rows) + " x " + Twine(columns) +
                   " elements is not supported");
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  if (failed(reserveTable(2 * rows * columns, i64, e)))
+    return llvm::failure();
   SmallVector<int64_t> places[2];
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j)
@@ -198,8 +223,7 @@ template <bool lower> static LogicalResult triangleIndices(Call &c) {
       }
   auto count = static_cast<int64_t>(places[0].size());
   places[0].append(places[1]);
-  auto type =
-      mlir::RankedTensorType::get({2, count}, e.getBuilder().getI64Type());
+  auto type = mlir::RankedTensorType::get({2, count}, i64);
   return c.yield(e.cast(e.constant(mlir::DenseElementsAttr::get(
                             type, llvm::ArrayRef<int64_t>(places[0]))),
                         c.resultElement()));

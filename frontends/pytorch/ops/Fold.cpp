@@ -1,4 +1,5 @@
 // Windows of elements, and elements in another arrangement.
+#include "frontends/common/Tables.h"
 #include "frontends/common/builders/ConvTranspose.h"
 #include "frontends/common/builders/Pad.h"
 #include "frontends/common/builders/Window.h"
@@ -139,10 +140,12 @@ static LogicalResult columnsToImage(Call &c) {
                     "fix that size with --shape");
     t.outputPadding.push_back(*known);
   }
+  mlir::Type f32 = e.getBuilder().getF32Type();
+  if (failed(reserveTable(*channels * taps * taps, f32, e)))
+    return llvm::failure();
   std::vector<float> ones(*channels * taps * taps, 0);
   for (int64_t i = 0; i < *channels * taps; ++i)
     ones[i * taps + i % taps] = 1;
-  mlir::Type f32 = e.getBuilder().getF32Type();
   Value filter = e.constant(mlir::DenseElementsAttr::get(
       mlir::RankedTensorType::get(
           {*channels * taps, 1, w.kernel[0], w.kernel[1]}, f32),

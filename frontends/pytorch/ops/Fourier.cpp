@@ -103,7 +103,9 @@ static LogicalResult transform(Call &c, llvm::ArrayRef<int64_t> axes,
   if (e.failed())
     return c.yield(Value());
   if (axes.empty())
-    return c.fail("transforms along no dimension are not supported");
+    return what.kind == Kind::Complex
+               ? yieldComplex(c, spreadComplex(z, graph::getShape(z.real), e))
+               : c.fail("transforms along no dimension are not supported");
   if (toReal && what.conjugates)
     z = conjugated(z, e);
   auto order = llvm::to_vector(llvm::seq<size_t>(0, axes.size()));
@@ -148,7 +150,7 @@ static LogicalResult alongSeveral(Call &c) {
   int64_t rank = rankOf(x);
   SmallVector<int64_t> sizes = c.integers("s"), axes;
   if (c.has("dim"))
-    axes = c.axes("dim", rank);
+    axes = c.axes("dim", rank, /*emptyIsAll=*/false);
   else
     for (int64_t d = isPlane      ? rank - 2
                      : c.has("s") ? rank - int64_t(sizes.size())
@@ -231,10 +233,10 @@ template <bool onesided> static LogicalResult frequencies(Call &c) {
   mlir::Type element = c.resultElement(), f64 = e.getBuilder().getF64Type();
   AffineExpr n = c.size("n");
   double step = c.number("d", 1);
-  Exprs shape = c.resultShape();
-  if (!n || shape.size() != 1 || e.failed())
+  if (!n || e.failed())
     return c.yield(Value());
-  Value i = e.iota(shape, 0, f64), count = e.size(n, f64);
+  AffineExpr length = onesided ? graph::simplify(n.floorDiv(2) + 1) : n;
+  Value i = e.iota({length}, 0, f64), count = e.size(n, f64);
   if (!onesided) {
     AffineExpr half = graph::simplify((n + 1).floorDiv(2));
     i = e.select(e.compare(graph::Predicate::lt, i, e.size(half, f64)), i,

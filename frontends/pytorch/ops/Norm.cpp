@@ -1,4 +1,5 @@
 // Norms of vectors and matrices, and distances.
+#include "frontends/common/Tables.h"
 #include "frontends/pytorch/ops/Complex.h"
 #include <cmath>
 
@@ -22,9 +23,12 @@ static Value normOver(Value x, double order, llvm::ArrayRef<int64_t> axes,
   Value magnitude = e.op<graph::AbsOp>({x});
   if (order == 1)
     return total(magnitude);
-  if (std::isinf(order))
-    return e.reduce(order > 0 ? ReduceKind::max : ReduceKind::min, magnitude,
-                    axes, keep);
+  if (std::isinf(order)) {
+    Value y = e.reduce(order > 0 ? ReduceKind::max : ReduceKind::min, magnitude,
+                       axes, keep);
+    // The largest of no elements is 0.
+    return order > 0 ? e.max(y, e.scalar(0.0, element)) : y;
+  }
   if (order == 0)
     return total(e.cast(
         e.compare(graph::Predicate::ne, x, e.scalar(0.0, element)), element));
@@ -177,13 +181,16 @@ static LogicalResult ownDistances(Call &c) {
     return c.fail("needs a number of rows that is known, up to " +
                       llvm::Twine(maxRows),
                   "fix that size with --shape");
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  if (failed(reserveTable(*rows * (*rows - 1) / 2, i64, e)))
+    return llvm::failure();
   SmallVector<int64_t> places;
   for (int64_t i = 0; i < *rows; ++i)
     for (int64_t j = i + 1; j < *rows; ++j)
       places.push_back(i * *rows + j);
   Value all = distancesOf(x, x, c.number("p", 2), c);
-  auto type = mlir::RankedTensorType::get({static_cast<int64_t>(places.size())},
-                                          e.getBuilder().getI64Type());
+  auto type =
+      mlir::RankedTensorType::get({static_cast<int64_t>(places.size())}, i64);
   Value chosen = e.constant(
       mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int64_t>(places)));
   return yieldAs(c, e.op<graph::GatherOp>(

@@ -1,4 +1,5 @@
 // Tensors made from nothing but sizes and numbers.
+#include "frontends/common/Tables.h"
 #include "frontends/common/Tensors.h"
 #include "frontends/pytorch/ops/Complex.h"
 
@@ -56,6 +57,8 @@ static LogicalResult arange(Call &c) {
 template <typename T>
 static Value spaced(T start, T end, int64_t steps, mlir::Type element,
                     Emitter &e) {
+  if (failed(reserveTable(steps, element, e)))
+    return {};
   std::vector<char> bytes(steps * sizeof(T));
   if (steps == 1)
     end = start;
@@ -77,7 +80,7 @@ static LogicalResult linspace(Call &c) {
   Exprs shape = c.resultShape();
   if (!isa_and_present<mlir::FloatType>(element) || shape.size() != 1)
     return c.fail("is supported of floats only");
-  if (steps < 0 || steps > maxDimension)
+  if (e.failed() || steps < 0)
     return c.fail("cannot have " + llvm::Twine(steps) + " steps");
   if (element.isF64())
     return c.yield(spaced<double>(start, end, steps, element, e));
