@@ -128,6 +128,26 @@ std::optional<bool> ProgramImporter::isShared(const Node &node,
   return result;
 }
 
+/// Whether a result is of the shape and type of `self`, and of dimensions; none
+/// where that depends on sizes.
+static std::optional<bool> staysSized(const TensorMeta &own,
+                                      const TensorMeta &base,
+                                      ArrayRef<mlir::AffineExpr> to,
+                                      ArrayRef<mlir::AffineExpr> shape,
+                                      Emitter &e) {
+  if (own.dtype != base.dtype || shape.empty() || shape.size() != to.size())
+    return false;
+  std::optional<bool> result = true;
+  for (auto [a, b] : llvm::zip_equal(shape, to)) {
+    auto same = a && b ? equals(a, b, e) : std::nullopt;
+    if (same == false)
+      return false;
+    if (!same)
+      result = std::nullopt;
+  }
+  return result;
+}
+
 /// The tensor whose memory a result of the node may share: of a list the one in
 /// its place; of an operator that is not in the table one of them (findNeeded
 /// asks for the others).
@@ -183,10 +203,16 @@ void ProgramImporter::addAliases(const Node &node) {
       if (!base)
         return;
       std::optional<bool> isView = std::nullopt;
-      if (target.row && target.row->alias == Alias::View)
+      const TensorMeta *own = metaOf(name), *its = metaOf(shared->text);
+      Alias alias = target.row ? target.row->alias : Alias::No;
+      if (alias == Alias::View)
         isView = true;
-      else if (target.row && target.row->alias == Alias::Maybe)
-        isView = isShared(node, metaOf(name), metaOf(shared->text));
+      else if (alias == Alias::Maybe)
+        isView = isShared(node, own, its);
+      else if (alias == Alias::Real && its)
+        isView = !isComplex(its->dtype);
+      else if (alias == Alias::Sized && own && its)
+        isView = staysSized(*own, *its, shapeOf(*own), shapeOf(*its), emitter);
       if (isView == false)
         return;
       entry.base = base;

@@ -68,7 +68,8 @@ Target charonia::frontend::pytorch::findTarget(StringRef target) {
       functional = name.drop_back().str();
     if (!functional.empty())
       result.row = findFunctional(functional, overload);
-    result.inPlace = result.row && result.row->alias == Alias::No;
+    result.inPlace = result.row && (result.row->alias == Alias::No ||
+                                    result.row->alias == Alias::Real);
   }
   result.isCheck =
       llvm::is_contained({"aten._assert_scalar", "aten._assert_tensor_metadata",

@@ -39,6 +39,10 @@ inline Import product(ImportFunction function, const char *lhs,
 /// `view`; null and a failure where that cannot be written.
 using WriteFunction = mlir::Value (*)(Call &call, mlir::Value self,
                                       mlir::Value view);
+/// Of what is `self` itself.
+inline mlir::Value writeSame(Call &, mlir::Value, mlir::Value view) {
+  return view;
+}
 
 /// Whether a result shares memory with argument `self`.
 enum class Alias {
@@ -46,6 +50,9 @@ enum class Alias {
   View,  ///< Each result does.
   Maybe, ///< Only where strides or types allow it.
   Alone, ///< Perhaps, where its list has one tensor; the file does not say.
+  Real,  ///< Of real numbers it is that tensor, of complex ones it is new.
+  Sized, ///< It is that tensor where it has dimensions, and stays of its shape
+         ///< and type; else it is new.
 };
 
 /// One overload of one operator: "aten.add.Tensor". What it does in place,

@@ -1,6 +1,7 @@
 #include "frontends/common/builders/Complex.h"
 #include "frontends/common/builders/Special.h"
 #include <cmath>
+#include <limits>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -62,12 +63,15 @@ Complex charonia::frontend::divComplex(Complex a, Complex b, Emitter &e) {
   return {e.div(real, divisor), e.div(other, divisor)};
 }
 
+/// size * turn: what turns by nothing stays so, also where it is infinite.
+static Value turnedBy(Value size, Value turn, Emitter &e) {
+  Value isNothing = e.compare(Predicate::eq, turn, number(0, turn, e));
+  return e.mul(e.select(isNothing, e.op<graph::SignOp>({size}), size), turn);
+}
 Complex charonia::frontend::expComplex(Complex z, Emitter &e) {
   Value size = e.op<graph::ExpOp>({z.real}), angle = imaginaryOf(z, e);
-  // What turns by nothing stays real, also where it is infinite.
-  Value isReal = e.compare(Predicate::eq, angle, number(0, z.real, e));
   return {e.mul(size, e.op<graph::CosOp>({angle})),
-          e.select(isReal, angle, e.mul(size, e.op<graph::SinOp>({angle})))};
+          turnedBy(size, e.op<graph::SinOp>({angle}), e)};
 }
 Complex charonia::frontend::logComplex(Complex z, Emitter &e) {
   return {e.op<graph::LogOp>({absComplex(z, e)}),
@@ -86,8 +90,12 @@ Complex charonia::frontend::sqrtComplex(Complex z, Emitter &e) {
   Value isLeft = e.compare(Predicate::lt, z.real, zero);
   Value signedRoot =
       e.select(buildSignBit(imaginary, e), negate(root, e), root);
-  return {e.select(isLeft, magnitude(other, e), root),
-          e.select(isLeft, signedRoot, other)};
+  // Beside an infinite imaginary part the real one is nothing.
+  Value isInfinite = e.op<graph::IsInfOp>(
+      {imaginary}, {e.attr("positive", true), e.attr("negative", true)});
+  return {e.select(isInfinite, magnitude(imaginary, e),
+                   e.select(isLeft, magnitude(other, e), root)),
+          e.select(isInfinite, imaginary, e.select(isLeft, signedRoot, other))};
 }
 
 Complex charonia::frontend::powComplex(Complex base, Complex exponent,
@@ -99,10 +107,19 @@ Complex charonia::frontend::powComplex(Complex base, Complex exponent,
         {e.compare(Predicate::eq, z.real, zero),
          e.compare(Predicate::eq, imaginaryOf(z, e), zero)});
   };
-  Value ofZero = e.select(isZero(exponent), number(1, y.real, e), zero);
+  // 1 of exponent 0, 0 of positive ones, infinite of negative ones.
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  Value nan = number(std::numeric_limits<double>::quiet_NaN(), y.real, e);
+  Value isNone = isZero(exponent),
+        isPositive = e.compare(Predicate::gt, exponent.real, zero),
+        isNegative = e.compare(Predicate::lt, exponent.real, zero);
+  Value real = e.select(isNegative, number(infinity, y.real, e), nan);
+  real = e.select(isPositive, zero, real);
+  real = e.select(isNone, number(1, y.real, e), real);
+  Value isKnown = e.op<graph::OrOp>({isNone, isPositive});
   Value isBase = isZero(base);
-  return {e.select(isBase, ofZero, y.real),
-          e.select(isBase, zero, y.imaginary)};
+  return {e.select(isBase, real, y.real),
+          e.select(isBase, e.select(isKnown, zero, nan), y.imaginary)};
 }
 Complex charonia::frontend::powComplex(Complex base, int64_t exponent,
                                        Emitter &e) {
@@ -126,13 +143,15 @@ Complex charonia::frontend::powComplex(Complex base, int64_t exponent,
 
 Complex charonia::frontend::sinhComplex(Complex z, Emitter &e) {
   Value angle = imaginaryOf(z, e);
-  return {e.mul(e.op<graph::SinhOp>({z.real}), e.op<graph::CosOp>({angle})),
-          e.mul(e.op<graph::CoshOp>({z.real}), e.op<graph::SinOp>({angle}))};
+  return {
+      e.mul(e.op<graph::SinhOp>({z.real}), e.op<graph::CosOp>({angle})),
+      turnedBy(e.op<graph::CoshOp>({z.real}), e.op<graph::SinOp>({angle}), e)};
 }
 Complex charonia::frontend::coshComplex(Complex z, Emitter &e) {
   Value angle = imaginaryOf(z, e);
-  return {e.mul(e.op<graph::CoshOp>({z.real}), e.op<graph::CosOp>({angle})),
-          e.mul(e.op<graph::SinhOp>({z.real}), e.op<graph::SinOp>({angle}))};
+  return {
+      e.mul(e.op<graph::CoshOp>({z.real}), e.op<graph::CosOp>({angle})),
+      turnedBy(e.op<graph::SinhOp>({z.real}), e.op<graph::SinOp>({angle}), e)};
 }
 /// tanh(a + ib) = (t + i sin(b) cos(b) / cosh(a)^2) / (cos(b)^2 + t^2 sin(b)^2)
 /// where t = tanh(a): nothing of it is infinite for large a.

@@ -50,6 +50,16 @@ static LogicalResult joined(Call &c) {
     return c.yield(Value());
   for (Value &value : values)
     value = e.reshape(value, extend(graph::getShape(value), e));
+  if (e.failed())
+    return c.yield(Value());
+  // Empty vectors fit anything.
+  Values others = values;
+  llvm::erase_if(others, [&](Value value) {
+    Exprs shape = graph::getShape(value);
+    return shape.size() == 1 && shape[0] == e.number(0);
+  });
+  if (!others.empty())
+    values = others;
   int64_t last = rankOf(values.front()) - 1;
   return c.yield(e.concat(values, std::min(axis, last)));
 }
@@ -147,10 +157,11 @@ static LogicalResult rotate(Call &c) {
       e.transpose(flipped(x, {axes[quarters == 1 ? 1 : 0]}, e), order));
 }
 
-/// Sums over what was spread to `self` from `size`.
+/// Sums over what was spread to `self` from `size`, in the result's type, which
+/// of integers is another.
 static LogicalResult sumToSize(Call &c) {
   Emitter &e = c.getEmitter();
-  Value x = c.tensor("self");
+  Value x = c.operand("self", c.resultElement());
   c.ignore({"size"});
   Exprs shape = x ? graph::getShape(x) : Exprs(), result = c.resultShape();
   if (!x || e.failed() || result.size() > shape.size())
@@ -181,7 +192,8 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::assembleRows() {
       {"aten.flipud.default", partwise(flipAlong<0>)},
       {"aten.fliplr.default", partwise(flipAlong<1>)},
       {"aten.rot90.default", partwise(rotate)},
-      {"aten.sum_to_size.default", partwise(sumToSize)},
+      {"aten.sum_to_size.default", partwise(sumToSize), Alias::Sized,
+       writeSame},
   };
   return rows;
 }

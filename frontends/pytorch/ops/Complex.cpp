@@ -75,6 +75,15 @@ Complex charonia::frontend::pytorch::readComplex(Call &c,
 LogicalResult charonia::frontend::pytorch::yieldComplex(Call &c, Complex z) {
   return c.yieldComplex(z.real, z.imaginary);
 }
+Value charonia::frontend::pytorch::truthOfComplex(Call &c,
+                                                  llvm::StringRef name) {
+  Emitter &e = c.getEmitter();
+  mlir::Type truth = c.resultElement();
+  if (!truth || !truth.isInteger(1) || !c.isComplex({name}))
+    return {};
+  auto [real, imaginary] = c.complexOperand(name, e.getBuilder().getF64Type());
+  return e.op<graph::OrOp>({e.cast(real, truth), e.cast(imaginary, truth)});
+}
 /// A tensor or a number, real ones in the parts' type.
 static Complex operand(Call &c, llvm::StringRef name, mlir::Type element) {
   auto [real, imaginary] = c.complexOperand(name, element);
@@ -318,7 +327,6 @@ static LogicalResult transposedConjugate(Call &c) {
   return yieldComplex(
       c, conjugated({c.getResults().front(), c.getImaginary().front()}, e));
 }
-static Value writeItself(Call &, Value, Value view) { return view; }
 static Value writeTransposed(Call &c, Value self, Value view) {
   auto order = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(self)));
   if (order.size() > 1)
@@ -336,14 +344,17 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::complexRows() {
       {"aten.complex.default", {fromParts, fromParts}},
       {"aten.real.default", {realPart, realPart}, Alias::View},
       {"aten.imag.default", {imaginaryPart, imaginaryPart}, Alias::View},
-      {"aten._conj.default", {itself, conjugate}, Alias::View, writeItself},
-      {"aten.conj.default", {itself, conjugate}, Alias::View, writeItself},
-      {"aten.conj_physical.default", {itself, conjugate}},
+      {"aten._conj.default", {itself, conjugate}, Alias::View, writeSame},
+      {"aten.conj.default", {itself, conjugate}, Alias::View, writeSame},
+      {"aten.conj_physical.default",
+       {itself, conjugate},
+       Alias::Real,
+       writeSame},
       {"aten._conj_physical.default", {itself, conjugate}},
       {"aten.resolve_conj.default",
        {itself, complexUnary<same>},
        Alias::View,
-       writeItself},
+       writeSame},
       {"aten.mH.default",
        {transposedReal, transposedConjugate},
        Alias::View,

@@ -10,6 +10,9 @@ namespace charonia::frontend::pytorch {
 // Arguments and results.
 Complex readComplex(Call &call, llvm::StringRef name);
 LogicalResult yieldComplex(Call &call, Complex z);
+/// Where complex numbers become truth values, whether either part is not 0;
+/// null elsewhere. Other real types lose the imaginary part.
+Value truthOfComplex(Call &call, llvm::StringRef name);
 
 /// `function` of `self`.
 template <Complex (*function)(Complex, Emitter &)>

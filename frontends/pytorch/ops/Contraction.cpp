@@ -99,6 +99,24 @@ static LogicalResult bmm(Call &c) { return product<3, 3>(c, "self", "mat2"); }
 static LogicalResult mv(Call &c) { return product<1, 2>(c, "self", "vec"); }
 static LogicalResult dot(Call &c) { return product<1, 1>(c, "self", "tensor"); }
 
+/// Whether a factor, 1 where it is left out, is known to be `value`. What is
+/// added 0 times is not looked at: it may be infinite.
+static bool isFactor(Call &c, llvm::StringRef name, double value) {
+  const Argument *given = c.find(name);
+  if (!given)
+    return value == 1;
+  switch (given->kind) {
+  case Argument::Kind::Integer:
+  case Argument::Kind::Bool:
+    return double(given->integer) == value;
+  case Argument::Kind::Float:
+    return given->number == value;
+  case Argument::Kind::Complex:
+    return given->items[0].number == value && given->items[1].number == 0;
+  default:
+    return false;
+  }
+}
 /// beta * self + alpha * a b.
 static LogicalResult addProduct(Call &c, llvm::StringRef lhs,
                                 llvm::StringRef rhs) {
@@ -108,22 +126,14 @@ static LogicalResult addProduct(Call &c, llvm::StringRef lhs,
         added = c.operand("self", element);
   if (!hasRank(c, a, lhs, 2, 3) || !hasRank(c, b, rhs, 1, 3))
     return c.yield(Value());
-  auto isNumber = [&](llvm::StringRef name, double value) {
-    const Argument *given = c.find(name);
-    return given ? (given->kind == Argument::Kind::Integer &&
-                    double(given->integer) == value) ||
-                       (given->kind == Argument::Kind::Float &&
-                        given->number == value)
-                 : value == 1;
-  };
   mlir::Type wide = c.exactType(element, {"alpha", "beta"});
   Value y = e.cast(buildMatmul(a, b, e), wide);
-  if (!isNumber("alpha", 1))
+  if (!isFactor(c, "alpha", 1))
     y = e.mul(y, c.operand("alpha", wide));
-  if (isNumber("beta", 0))
+  if (isFactor(c, "beta", 0))
     return c.yield(e.cast(y, element));
   added = e.cast(added, wide);
-  if (!isNumber("beta", 1))
+  if (!isFactor(c, "beta", 1))
     added = e.mul(added, c.operand("beta", wide));
   return c.yield(e.cast(e.add(y, added), element));
 }
@@ -138,9 +148,11 @@ static LogicalResult addComplexProduct(Call &c, const char *lhs,
   if (!hasRank(c, a.real, lhs, 2, 3) || !hasRank(c, b.real, rhs, 1, 3))
     return c.yield(Value());
   Complex y = multiply(a, b, e);
-  if (c.has("alpha"))
+  if (!isFactor(c, "alpha", 1))
     y = mulComplex(y, operandOf(c, "alpha", element), e);
-  if (c.has("beta"))
+  if (isFactor(c, "beta", 0))
+    return yieldComplex(c, y);
+  if (!isFactor(c, "beta", 1))
     added = mulComplex(added, operandOf(c, "beta", element), e);
   return yieldComplex(c, addComplex(y, added, false, e));
 }
@@ -373,18 +385,20 @@ static LogicalResult addOuter(Call &c) {
   if (rankOf(a) != 1 || rankOf(b) != 1)
     return c.fail("is of vectors");
   Value y = e.mul(e.reshape(a, {graph::getShape(a)[0], e.number(1)}), b);
-  if (c.has("alpha"))
+  if (!isFactor(c, "alpha", 1))
     y = e.mul(y, c.operand("alpha", wide));
   Value added = c.operand("self", wide);
-  if (c.has("beta"))
+  if (isFactor(c, "beta", 0))
+    return c.yield(e.cast(y, element));
+  if (!isFactor(c, "beta", 1))
     added = e.mul(added, c.operand("beta", wide));
   return c.yield(e.cast(e.add(y, added), element));
 }
 /// Products of matrices from left to right; at either end may be a vector.
 static LogicalResult chain(Call &c) {
   Values matrices = c.tensors(c.has("matrices") ? "matrices" : "tensors");
-  if (matrices.size() < 2)
-    return c.fail("has less than 2 operands");
+  if (matrices.empty())
+    return c.fail("multiplies nothing");
   Value y = matrices.front();
   for (Value next : llvm::drop_begin(matrices))
     y = y && next ? buildMatmul(y, next, c.getEmitter()) : Value();

@@ -115,6 +115,14 @@ static LogicalResult copy(Call &c) {
   c.ignore({"self", "non_blocking"});
   return splat(c, c.operand("src", c.resultElement()));
 }
+/// What fills or copies, of complex numbers.
+template <ImportFunction real> static LogicalResult filledComplex(Call &c) {
+  c.ignore({"self", "non_blocking"});
+  for (llvm::StringRef name : {"src", "value"})
+    if (Value truth = truthOfComplex(c, name))
+      return splat(c, truth);
+  return importComplex(partwise(real), c);
+}
 static LogicalResult eye(Call &c) {
   Emitter &e = c.getEmitter();
   ignoreOptions(c);
@@ -149,9 +157,9 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::sourceRows() {
       {"aten.full.default", partwise(full)},
       {"aten.full_like.default", partwise(full)},
       {"aten.new_full.default", partwise(full)},
-      {"aten.fill.Scalar", partwise(fill)},
-      {"aten.fill.Tensor", partwise(fill)},
-      {"aten.copy.default", partwise(copy)},
+      {"aten.fill.Scalar", {fill, filledComplex<fill>}},
+      {"aten.fill.Tensor", {fill, filledComplex<fill>}},
+      {"aten.copy.default", {copy, filledComplex<copy>}},
       {"aten.scalar_tensor.default", partwise(scalarTensor)},
       {"prims.scalar_tensor.default", scalarTensor},
       {"aten.eye.default", {eye, complexOfReal<eye>}},

@@ -1,16 +1,24 @@
 // Conversions between element types, and what does nothing in inference.
-#include "frontends/pytorch/Registry.h"
+#include "frontends/pytorch/ops/Complex.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
 using namespace charonia::frontend::pytorch;
-using llvm::LogicalResult;
 
 /// Devices and layouts are nothing here; the file says the result's type.
-static LogicalResult convert(Call &c) {
+static void ignoreTarget(Call &c) {
   c.ignore({"dtype", "layout", "device", "pin_memory", "non_blocking", "copy",
             "memory_format", "other"});
+}
+static LogicalResult convert(Call &c) {
+  ignoreTarget(c);
   return c.yield(c.getEmitter().cast(c.tensor("self"), c.resultElement()));
+}
+static LogicalResult convertComplex(Call &c) {
+  ignoreTarget(c);
+  if (Value truth = truthOfComplex(c, "self"))
+    return c.yield(truth);
+  return importComplex(partwise(convert), c);
 }
 static LogicalResult dropout(Call &c) {
   bool train = c.flag("train", false);
@@ -23,18 +31,21 @@ static LogicalResult dropout(Call &c) {
                   "torch.export.export");
   return c.yield(c.tensor(name));
 }
-static mlir::Value writeSame(Call &, mlir::Value, mlir::Value view) {
-  return view;
-}
 
 llvm::ArrayRef<Row> charonia::frontend::pytorch::typeRows() {
   static const Row rows[] = {
-      {"aten.to.dtype", partwise(convert), Alias::Maybe, writeSame},
-      {"aten.to.dtype_layout", partwise(convert), Alias::Maybe, writeSame},
-      {"aten.to.device", partwise(convert), Alias::Maybe, writeSame},
-      {"aten.to.other", partwise(convert), Alias::Maybe, writeSame},
-      {"aten.type_as.default", partwise(convert), Alias::Maybe, writeSame},
-      {"aten._to_copy.default", partwise(convert)},
+      {"aten.to.dtype", {convert, convertComplex}, Alias::Maybe, writeSame},
+      {"aten.to.dtype_layout",
+       {convert, convertComplex},
+       Alias::Maybe,
+       writeSame},
+      {"aten.to.device", {convert, convertComplex}, Alias::Maybe, writeSame},
+      {"aten.to.other", {convert, convertComplex}, Alias::Maybe, writeSame},
+      {"aten.type_as.default",
+       {convert, convertComplex},
+       Alias::Maybe,
+       writeSame},
+      {"aten._to_copy.default", {convert, convertComplex}},
       {"aten.dropout.default", partwise(dropout), Alias::View, writeSame},
       {"aten.feature_dropout.default", dropout, Alias::View, writeSame},
       {"aten.alpha_dropout.default", dropout, Alias::View, writeSame},

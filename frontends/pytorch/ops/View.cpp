@@ -18,7 +18,7 @@ static Value writeReshape(Call &c, Value self, Value view) {
   return c.getEmitter().reshape(view, graph::getShape(self));
 }
 
-/// The same bits as another type of the same width.
+/// The same bits as another type of the same width; truth values are bytes.
 static LogicalResult bitsAs(Call &c) {
   Emitter &e = c.getEmitter();
   c.ignore({"dtype"});
@@ -26,6 +26,11 @@ static LogicalResult bitsAs(Call &c) {
   mlir::Type from = elementOf(x), to = c.resultElement();
   if (!from || !to || from == to)
     return c.yield(x);
+  auto isByte = [](mlir::Type type) {
+    return type.getIntOrFloatBitWidth() <= 8;
+  };
+  if ((from.isInteger(1) || to.isInteger(1)) && isByte(from) && isByte(to))
+    return c.yield(e.cast(x, to));
   if (from.getIntOrFloatBitWidth() != to.getIntOrFloatBitWidth())
     return c.fail("bits of " + e.describe(x.getType()) +
                       " as elements of another width are not supported",
@@ -160,7 +165,6 @@ static LogicalResult asStrided(Call &c) {
   return c.yield(e.reshape(x, shape));
 }
 
-static Value writeSame(Call &, Value, Value view) { return view; }
 static LogicalResult same(Call &c) {
   c.ignore({"memory_format", "non_blocking"});
   return c.yield(c.tensor("self"));
