@@ -147,24 +147,30 @@ static Value commonDivisor(Value a, Value b, Emitter &e) {
   }
   return a;
 }
+static bool isUnsigned(Value x) {
+  return x && elementOf(x).isUnsignedInteger();
+}
 template <bool multiple> static LogicalResult divisor(Call &c) {
   Emitter &e = c.getEmitter();
   mlir::Type element = c.arithmeticType({"self", "other"});
   if (!llvm::isa_and_present<mlir::IntegerType>(element) ||
       element.isInteger(1))
     return c.fail("is of integers");
-  auto read = [&](llvm::StringRef name) {
-    Value x = c.operand(name, element);
-    return element.isUnsignedInteger() ? x : e.op<graph::AbsOp>({x});
+  auto magnitude = [&](Value x) {
+    return isUnsigned(x) ? x : e.op<graph::AbsOp>({x});
   };
-  Value a = read("self"), b = read("other"), y = commonDivisor(a, b, e);
-  if (multiple) {
-    Value zero = e.scalar(int64_t(0), element);
-    Value isZero = e.compare(Predicate::eq, y, zero);
-    Value part = e.div(a, e.select(isZero, e.scalar(int64_t(1), element), y));
-    y = e.mul(part, b);
-    y = element.isUnsignedInteger() ? y : e.op<graph::AbsOp>({y});
-  }
+  Value a = magnitude(c.operand("self", element)),
+        b = magnitude(c.operand("other", element)), y = commonDivisor(a, b, e);
+  if (!multiple)
+    return c.yield(e.cast(y, c.resultElement()));
+  Value zero = e.scalar(int64_t(0), element);
+  Value isZero = e.compare(Predicate::eq, y, zero);
+  Value part = e.div(a, e.select(isZero, e.scalar(int64_t(1), element), y));
+  // Of less than 32 bits the product is one of those, as in C++.
+  mlir::Type wide = element.getIntOrFloatBitWidth() < 32
+                        ? mlir::Type(e.getBuilder().getI32Type())
+                        : element;
+  y = magnitude(e.mul(e.cast(part, wide), e.cast(b, wide)));
   return c.yield(e.cast(y, c.resultElement()));
 }
 
