@@ -227,14 +227,21 @@ def test_tail_of_the_error_function(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, [math.erfc(v) for v in x], rtol=5e-7)
 
 
-def test_shifts_by_the_width_and_more(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["INT8", "UINT8", "INT32", "UINT32", "INT64"])
+def test_shifts_by_the_width_and_more(kind: str, tmp_path: Path) -> None:
     """TensorFlow shifts by the element's bits less one at most, and by none where the amount is negative."""
-    placeholder = """node { name: "%s" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } }
-        attr { key: "shape" value { shape { dim { size: -1 } } } } }"""
-    (tmp_path / "m.pbtxt").write_text(
-        placeholder % "x" + placeholder % "by" + 'node { name: "y" op: "LeftShift" input: "x" input: "by" attr { key: "T" value { type: DT_INT32 } } }'
-    )
+    dtype, type_of = np.dtype(kind.lower()), f"value {{ type: DT_{kind} }}"
+    text = ""
+    for name in ("x", "by"):
+        text += 'node { name: "%s" op: "Placeholder" attr { key: "dtype" %s } attr { key: "shape" value { shape { dim { size: -1 } } } } }' % (name, type_of)
+    for op in ("LeftShift", "RightShift"):
+        text += 'node { name: "%s" op: "%s" input: "x" input: "by" attr { key: "T" %s } }' % (op, op, type_of)
+    (tmp_path / "m.pbtxt").write_text(text)
     harness.compile_model(tmp_path / "m.pbtxt", tmp_path / "m.engine")
-    x, by = np.array([3, 3, 3, -5, 1, 7], np.int32), np.array([31, 32, 1000, 40, 5, -2], np.int32)
-    got = harness.run_all_outputs(tmp_path / "m.engine", {"x": x, "by": by}, tmp_path)["y"]
-    np.testing.assert_array_equal(got, np.left_shift(x, np.clip(by, 0, 31)))
+    bits = 8 * dtype.itemsize
+    amounts = np.array([bits - 1, bits, 100, 40, 5, -2, -128, 0]).astype(dtype)
+    x = np.array([3, 3, 3, -5, 1, 7, -8, 200]).astype(dtype)
+    got = harness.run_all_outputs(tmp_path / "m.engine", {"x": x, "by": amounts}, tmp_path)
+    clipped = np.clip(amounts, 0, bits - 1).astype(dtype)
+    np.testing.assert_array_equal(got["LeftShift"], np.left_shift(x, clipped))
+    np.testing.assert_array_equal(got["RightShift"], np.right_shift(x, clipped))

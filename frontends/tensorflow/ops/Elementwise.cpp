@@ -161,12 +161,12 @@ static Value mulNoNan(Value a, Value b, Emitter &e) {
   return e.select(e.compare(Predicate::eq, b, zero), zero, e.mul(a, b));
 }
 
-/// By the element's bits less one at most.
-static Value shiftLeft(Value a, Value b, Emitter &e) {
+/// By the element's bits less one at most, and not by less than none.
+template <typename Op> static Value shift(Value a, Value b, Emitter &e) {
   mlir::Type element = elementOf(b);
   auto last = static_cast<int64_t>(elementOf(a).getIntOrFloatBitWidth()) - 1;
   Value amount = e.max(b, e.scalar(int64_t(0), element));
-  return e.op<graph::ShlOp>({a, e.min(amount, e.scalar(last, element))});
+  return e.op<Op>({a, e.min(amount, e.scalar(last, element))});
 }
 
 static LogicalResult addN(Node &n, Emitter &e) {
@@ -309,8 +309,8 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::elementwiseRows() {
       {"BitwiseAnd", binary<apply<graph::AndOp>>},
       {"BitwiseOr", binary<apply<graph::OrOp>>},
       {"BitwiseXor", binary<apply<graph::XorOp>>},
-      {"LeftShift", binary<shiftLeft>},
-      {"RightShift", binary<apply<graph::ShrOp>>},
+      {"LeftShift", binary<shift<graph::ShlOp>>},
+      {"RightShift", binary<shift<graph::ShrOp>>},
       {"Equal", binary<compare<Predicate::eq>>},
       {"NotEqual", binary<compare<Predicate::ne>>},
       {"Less", binary<compare<Predicate::lt>>},
