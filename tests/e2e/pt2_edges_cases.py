@@ -122,7 +122,29 @@ class Wraps(Case):
         )  # fmt: skip
 
 
-CASES = {cls.__name__.lower(): cls for cls in (Ignored, Truths, Lines, Lent, Wraps)}
+class Endless(Case):
+    """Complex numbers that are infinite, or become so; a diagonal without elements; bytes that are truth values."""
+
+    exact = True
+    dims = ({0: BATCH}, {0: BATCH})
+
+    def inputs(self, b, n):
+        inf = float("inf")
+        parts = [[100, 0], [-100, 0.0], [100, 0.5], [0, 100], [0, 2]], [[1, inf], [-1, -inf], [-inf, inf], [4, 0], [0, 0]]
+        return tuple(torch.tensor(p, dtype=torch.float32).repeat(b, 1, 1) for p in parts)
+
+    def forward(self, x, y):
+        z, w, zero = torch.view_as_complex(x), torch.view_as_complex(y), torch.view_as_complex(0 * x)
+        square = y[0, :2] * 1
+        square.diagonal(offset=3).fill_(7)
+        yes = x[..., 0] > 0
+        return real((
+            z.sinh(), z.cosh(), z.exp(), z.sin(), z.cos(), w.sqrt(), zero**2.5, zero ** torch.tensor(2.5 + 1j), zero**0, (zero**-1.5).real,
+            square, x[0, :2].diagonal(-2), yes.view(torch.uint8), yes.to(torch.uint8).view(torch.bool), yes.view(torch.int8) + 1,
+        ))  # fmt: skip
+
+
+CASES = {cls.__name__.lower(): cls for cls in (Ignored, Truths, Lines, Lent, Wraps, Endless)}
 
 
 if __name__ == "__main__":
