@@ -13,7 +13,9 @@
 // ones of the models above, 312 kernels); on the other half the error is 0.13,
 // and its choices, be they of warpgroups or not, are 0.2 % slower than the best
 // tile in the mean, 1.3 % at most. Traffic of shared memory counts since tiles
-// of 256 x 96 were found 20 % slower than their arithmetic.
+// of 256 x 96 were found 20 % slower than their arithmetic, and memory that no
+// other instance covers since one-step products of 130 MB and more were found
+// five times slower than estimated.
 #ifndef CHARONIA_CODEGEN_EMIT_GPUTILES_H
 #define CHARONIA_CODEGEN_EMIT_GPUTILES_H
 
