@@ -66,6 +66,16 @@ static LogicalResult reserve(Node &n, Emitter &e) {
   return yieldList(n, TensorList(*count));
 }
 
+/// Whether operand `shape` says all sizes of an element.
+static bool isShapeStated(Node &n, unsigned shape, Emitter &e) {
+  graph::SymbolicTensor dims =
+      n.has(shape) ? e.evaluate(n.input(shape)) : graph::SymbolicTensor();
+  return dims && llvm::all_of(*dims.elements, [](AffineExpr size) {
+           auto known = size ? graph::constantOf(size) : std::nullopt;
+           return size && (!known || *known >= 0);
+         });
+}
+
 static LogicalResult fromTensor(Node &n, Emitter &e) {
   if (n.numInputs() < 1 || failed(n.needsRank(0, 1, 32)))
     return e.fail("is not given a tensor", "export the model again");
@@ -121,7 +131,8 @@ static Value elementOr0(Node &n, const TensorList &list, int64_t i,
                         unsigned shape, Emitter &e) {
   if (Value element = list[i])
     return element;
-  for (int64_t other = 0; other < list.size(); ++other)
+  bool isStated = isShapeStated(n, shape, e);
+  for (int64_t other = 0; !isStated && other < list.size(); ++other)
     if (Value like = list[other])
       return e.broadcast(e.scalar(int64_t(0), elementOf(like)),
                          graph::getShape(like));
@@ -402,7 +413,11 @@ static LogicalResult gatherElements(Node &n, Emitter &e) {
       return e.fail("takes element " + Twine(position) + " of " +
                     (isArray ? "an array of " : "a list of ") +
                     Twine(list->size()));
-    elements = elements.with(elements.size(), (*list)[position]);
+    // Of the others' shape, also of those that are not taken.
+    Value element = elementOr0(n, *list, position, 2, e);
+    if (!element)
+      return llvm::failure();
+    elements = elements.with(elements.size(), element);
   }
   return stackAll(n, elements, 2, e);
 }
