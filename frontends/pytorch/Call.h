@@ -97,8 +97,8 @@ public:
   int64_t axis(llvm::StringRef name, int64_t rank,
                std::optional<int64_t> otherwise = {});
   int64_t axis(int64_t value, int64_t rank);
-  /// Distinct dimensions; where none is given all of them, or of an empty list
-  /// none.
+  /// Distinct dimensions; all of them where the argument is left out, and of an
+  /// empty list too unless that is said to be none.
   llvm::SmallVector<int64_t> axes(llvm::StringRef name, int64_t rank,
                                   bool emptyIsAll = true);
   /// The type in which a result of type `element` is computed: float where a

@@ -24,8 +24,8 @@ Complex expComplex(Complex z, Emitter &e);
 Complex logComplex(Complex z, Emitter &e);
 /// The root whose real part is not negative.
 Complex sqrtComplex(Complex z, Emitter &e);
-/// base ^ exponent = exp(exponent log(base)); of 0 it is 0, or 1 for an
-/// exponent of 0.
+/// base ^ exponent = exp(exponent log(base)); of 0 it is 0, for
+/// exponents of 0 it is 1, and for negative ones infinite.
 Complex powComplex(Complex base, Complex exponent, Emitter &e);
 /// base ^ exponent by products.
 Complex powComplex(Complex base, int64_t exponent, Emitter &e);
