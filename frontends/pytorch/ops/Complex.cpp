@@ -1,5 +1,5 @@
-// Complex numbers, carried as two tensors: how rows of real numbers are of these
-// too, their arithmetic, questions and conjugates.
+// Complex numbers, carried as two tensors: how rows of real numbers are of
+// these too, their arithmetic, questions and conjugates.
 #include "frontends/pytorch/ops/Complex.h"
 #include "frontends/common/builders/Special.h"
 #include <cmath>
