@@ -129,11 +129,16 @@ def invoke(
         )
 
 
-def cpu_targets() -> list[str]:
-    """The instruction sets that this machine runs, the best one last."""
+def cpu_targets(*, extended: bool = False) -> list[str]:
+    """The instruction sets that this machine runs, the best one last; `extended`: those too
+    that differ from another in few kernels."""
     flags = set(re.findall(r"\w+", Path("/proc/cpuinfo").read_text()))
-    wide = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags
-    return ["x86-64-v3", "x86-64-v4"] if wide else ["x86-64-v3"]
+    targets = ["x86-64-v3"]
+    if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags:
+        targets.append("x86-64-v4")
+        if extended and "avx512_vnni" in flags:
+            targets.append("x86-64-v4-vnni")
+    return targets
 
 
 def shape_text(dims: Sequence[int | tuple[int, int, int]]) -> str:

@@ -72,7 +72,7 @@ Value *KernelEmitter::concatenate(llvm::ArrayRef<Value *> given) {
 /// instead of none.
 llvm::SmallVector<Value *>
 KernelEmitter::registerParts(Value *mask, int64_t leading, int64_t bytes) {
-  int64_t width = widthOf(mask), most = (isa == CpuIsa::V4 ? 64 : 32) / bytes;
+  int64_t width = widthOf(mask), most = (hasAvx512(isa) ? 64 : 32) / bytes;
   llvm::SmallVector<Value *> parts;
   for (int64_t start = 0; start < width; start += most) {
     int64_t count = std::min(width, most);
@@ -189,7 +189,7 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
   Value *mask = at.guard.mask;
   if (at.valid < at.width)
     mask = conjunction(b, mask, laneMask(at.valid, at.width));
-  bool maskable = bytes >= 4 || isa == CpuIsa::V4;
+  bool maskable = bytes >= 4 || hasAvx512(isa);
   if (at.stride == 1 && (!mask || maskable)) {
     Value *address = at.base;
     if (at.guard.scalar)
@@ -219,7 +219,7 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
       return fromMemory(value, element);
   if (at.guard.scalar)
     mask = conjunction(b, mask, splat(at.guard.scalar, at.width));
-  if (isa == CpuIsa::V4 && bytes >= 4) {
+  if (hasAvx512(isa) && bytes >= 4) {
     Value *index =
         at.offsets.wide ? widen(at.offsets, at.width) : at.offsets.small;
     Value *addresses = b.CreateGEP(scalarType, at.base, index);
@@ -359,7 +359,7 @@ void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk,
   }
   if (at.guard.scalar)
     mask = conjunction(b, mask, splat(at.guard.scalar, at.width));
-  if (isa == CpuIsa::V4 && bytes >= 4) {
+  if (hasAvx512(isa) && bytes >= 4) {
     Value *index =
         at.offsets.wide ? widen(at.offsets, at.width) : at.offsets.small;
     Value *addresses =

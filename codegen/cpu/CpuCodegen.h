@@ -6,20 +6,27 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Support/LLVM.h"
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace charonia::cpu {
 
 /// Levels of the x86-64 psABI. V3: AVX2, FMA, F16C. V4: AVX-512 F/BW/CD/DQ/VL.
-enum class CpuIsa { V3, V4 };
+/// V4Vnni is no level of the psABI: V4 and AVX-512 VNNI, sums of products of
+/// bytes in one instruction.
+enum class CpuIsa { V3, V4, V4Vnni };
 
-/// "x86-64-v3", "x86-64-v4".
+/// "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni".
 llvm::StringRef isaName(CpuIsa isa);
+/// None for a name of no level.
+std::optional<CpuIsa> isaOf(llvm::StringRef name);
+
+inline bool hasAvx512(CpuIsa isa) { return isa != CpuIsa::V3; }
 
 /// Lanes of the vectors that tiles are cut into, whatever the element type:
 /// those of f32 in one register.
-inline unsigned vectorLanes(CpuIsa isa) { return isa == CpuIsa::V4 ? 16 : 8; }
+inline unsigned vectorLanes(CpuIsa isa) { return hasAvx512(isa) ? 16 : 8; }
 
 struct CpuOptions {
   /// Threads that compile; 0 is one for each core. The image does not depend on

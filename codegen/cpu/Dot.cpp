@@ -3,7 +3,8 @@
 // into accumulators that stay in registers. So the left side wants to lie in
 // memory: a loaded tile is read where it lies, any other is put into the
 // scratch once. Integers of 16 bits are taken in pairs of neighbouring terms,
-// whose two products one instruction adds.
+// whose two products one instruction adds; bytes four terms at a time where
+// there is VNNI, else as integers of 16 bits.
 #include "codegen/cpu/KernelEmitter.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
@@ -53,14 +54,16 @@ std::optional<unsigned> KernelEmitter::axisInPlace(tile::LoadOp load) {
       !hasScalarSymbols(load))
     return std::nullopt;
   const AccessPlan &whole = plan(tile::AccessOp::get(load));
-  // Pairs of terms are read as one.
-  bool pairs = element.isInteger(16);
+  if (element.isInteger(8) && isa != CpuIsa::V4Vnni)
+    return std::nullopt;
+  // Some terms are read as one.
+  bool together = element.isInteger(16) || element.isInteger(8);
   for (unsigned axis : {1, 0})
     if (auto offsets =
             offsetsAlong(whole.offset, axis, load.getType().getDimSize(axis),
                          load.getContext());
         offsets &&
-        (!pairs ||
+        (!together ||
          (axis == 1 &&
           llvm::equal(*offsets, llvm::seq<int64_t>(offsets->size())))) &&
         llvm::none_of(whole.checks, [&](const AccessPlan::Check &check) {
@@ -68,6 +71,24 @@ std::optional<unsigned> KernelEmitter::axisInPlace(tile::LoadOp load) {
         }))
       return axis;
   return std::nullopt;
+}
+
+/// Bytes without VNNI are multiplied as integers of 16 bits.
+static bool isWidened(mlir::Type element, CpuIsa isa) {
+  return element.isInteger(8) && isa != CpuIsa::V4Vnni;
+}
+
+/// Whether a tile of bytes has signs where it is the left side of products.
+static std::optional<bool> leftHasSign(mlir::Value tile) {
+  std::optional<bool> found;
+  for (mlir::Operation *user : tile.getUsers())
+    if (auto dot = llvm::dyn_cast<tile::DotOp>(user);
+        dot && dot.getLhs() == tile) {
+      if (found && *found != dot.getSignedLhs())
+        return std::nullopt;
+      found = dot.getSignedLhs();
+    }
+  return found;
 }
 
 /// Makes the left side of a product readable element by element: at once if its
@@ -82,8 +103,16 @@ void KernelEmitter::prepareLeft(mlir::Value tile, bool memoryMayChange) {
   Geometry shape = geometry(tile);
   mlir::Type element =
       llvm::cast<mlir::RankedTensorType>(tile.getType()).getElementType();
-  bool half = element.isF16() || element.isBF16();
-  llvm::Type *type = half ? b.getFloatTy() : memoryType(element);
+  bool half = element.isF16() || element.isBF16(),
+       widened = isWidened(element, isa);
+  std::optional<bool> hasSign = widened ? leftHasSign(tile) : false;
+  if (!hasSign) {
+    fail(tile.getDefiningOp(), "bytes are multiplied with and without a sign");
+    hasSign = false;
+  }
+  llvm::Type *type = half      ? b.getFloatTy()
+                     : widened ? b.getInt16Ty()
+                               : memoryType(element);
   int64_t bytes =
       llvm::divideCeil(type->getPrimitiveSizeInBits().getFixedValue(), 8);
   int64_t rowBytes = llvm::alignTo(shape.inner, lanes) * bytes;
@@ -91,7 +120,11 @@ void KernelEmitter::prepareLeft(mlir::Value tile, bool memoryMayChange) {
   for (int64_t row = 0; row < shape.rows; ++row)
     for (int64_t chunk = 0; chunk < shape.chunks(); ++chunk) {
       Value *value = piece(tile, row, chunk);
-      value = half ? toF32(value, element) : toMemory(value, element);
+      if (widened)
+        value = b.CreateIntCast(value, pieceType(type, shape.width(chunk)),
+                                *hasSign);
+      else
+        value = half ? toF32(value, element) : toMemory(value, element);
       Value *address = b.CreateConstInBoundsGEP1_64(
           b.getInt8Ty(), base, row * rowBytes + chunk * lanes * bytes);
       b.CreateAlignedStore(value, address, llvm::Align(bytes));
@@ -134,6 +167,8 @@ KernelEmitter::LeftSide KernelEmitter::leftSide(mlir::Value tile) {
   if (left.staged) {
     if (left.type.isF16() || left.type.isBF16())
       left.type = mlir::Float32Type::get(tile.getContext());
+    else if (isWidened(left.type, isa))
+      left.type = mlir::IntegerType::get(tile.getContext(), 16);
     left.offsets =
         llvm::to_vector(llvm::seq<int64_t>(0, geometry(tile).shape[1]));
   } else {
@@ -171,12 +206,33 @@ Value *KernelEmitter::leftElement(const LeftSide &left, int64_t m, int64_t k) {
                     left.type);
 }
 
-/// The terms k and k + 1 of a row in one integer, the first in its low half;
-/// without `both`, the first and zero.
-Value *KernelEmitter::leftPair(const LeftSide &left, int64_t m, int64_t k,
-                               bool both) {
-  if (!both)
-    return b.CreateZExt(leftElement(left, m, k), b.getInt32Ty());
+/// How a product of tiles takes its terms.
+struct KernelEmitter::Product {
+  mlir::Value rhs;
+  bool signedLhs;
+  LeftSide left;
+  int64_t depth;    ///< Terms in all.
+  int64_t terms;    ///< At a time, in 32 bits of each side where above 1.
+  mlir::Type right; ///< Elements of the right side in the tile.
+  mlir::Type sum;
+  int64_t count(int64_t k) const { return std::min(terms, depth - k); }
+  int64_t bits() const { return 32 / terms; }
+};
+
+/// The terms of a row from k on in one integer, the first in its low bits, with
+/// zeros for those that are not there.
+Value *KernelEmitter::leftTerms(const Product &p, int64_t m, int64_t k) {
+  const LeftSide &left = p.left;
+  if (p.terms == 1)
+    return toAccumulator(leftElement(left, m, k), left.type, p.sum);
+  if (p.count(k) < p.terms) {
+    Value *all = b.getInt32(0);
+    for (int64_t i = 0; i < p.count(k); ++i) {
+      Value *term = b.CreateZExt(leftElement(left, m, k + i), b.getInt32Ty());
+      all = b.CreateOr(all, b.CreateShl(term, i * p.bits()));
+    }
+    return all;
+  }
   Value *address = b.CreateConstGEP1_64(b.getInt8Ty(), left.starts[m],
                                         left.offsets[k] * left.bytes);
   auto *load =
@@ -187,44 +243,161 @@ Value *KernelEmitter::leftPair(const LeftSide &left, int64_t m, int64_t k,
   return load;
 }
 
-/// Rows k and k + 1 of the right side, or zeros for the second, as a pair in
-/// each column; four columns at least.
-Value *KernelEmitter::rightPairs(mlir::Value right, int64_t k, int64_t chunk,
-                                 bool both) {
-  Value *first = piece(right, k, chunk);
-  Value *second = both ? piece(right, k + 1, chunk)
-                       : llvm::Constant::getNullValue(first->getType());
-  constexpr int64_t fewest = 4;
-  int64_t width = geometry(right).width(chunk);
-  if (width == 1) {
-    auto *type = llvm::FixedVectorType::get(first->getType(), 1);
-    Value *none = llvm::PoisonValue::get(type);
-    first = b.CreateInsertElement(none, first, uint64_t(0));
-    second = b.CreateInsertElement(none, second, uint64_t(0));
-  }
-  llvm::SmallVector<int> pairs;
-  for (int64_t i = 0; i < std::max(width, fewest); ++i)
-    for (int64_t row : {0, 1})
-      pairs.push_back(i < width ? i + row * width : -1);
-  return b.CreateShuffleVector(first, second, pairs);
+/// Four rows of bytes from row k on, in memory with the four of a column side
+/// by side, as weights are packed; null where they lie otherwise.
+Value *KernelEmitter::packedQuads(mlir::Value right, int64_t k, int64_t chunk) {
+  constexpr int64_t quad = 4;
+  auto load = right.getDefiningOp<tile::LoadOp>();
+  if (!load || !load.getType().getElementType().isInteger(8) ||
+      !hasScalarSymbols(load))
+    return nullptr;
+  tile::AccessOp access = tile::AccessOp::get(load);
+  const AccessPlan &whole = plan(access);
+  auto rows = offsetsAlong(whole.offset, 0, load.getType().getDimSize(0),
+                           load.getContext());
+  if (!rows || k + quad > (int64_t)rows->size() ||
+      llvm::any_of(whole.checks, [](const AccessPlan::Check &check) {
+        return check.coordinate.isFunctionOfDim(0);
+      }))
+    return nullptr;
+  for (int64_t i = 1; i < quad; ++i)
+    if ((*rows)[k + i] != (*rows)[k] + i)
+      return nullptr;
+  PiecePlace at = place(access, -1, k, chunk, /*load=*/true);
+  if (at.stride != quad || at.guard.mask || at.valid != at.width ||
+      at.width < quad)
+    return nullptr;
+  int64_t bytes = at.width * quad;
+  Value *address = at.base;
+  if (at.guard.scalar)
+    address = b.CreateSelect(at.guard.scalar, address, zeros(bytes));
+  auto *value =
+      b.CreateAlignedLoad(llvm::FixedVectorType::get(b.getInt8Ty(), bytes),
+                          address, llvm::Align(1));
+  if (llvm::MDNode *apart = noalias.lookup(load))
+    value->setMetadata(llvm::LLVMContext::MD_noalias, apart);
+  return value;
 }
 
-/// Sums of a row's products with pairs, for each column of `sum`.
-Value *KernelEmitter::addPairs(Value *sum, Value *left, Value *right) {
-  int64_t width =
-      llvm::cast<llvm::FixedVectorType>(right->getType())->getNumElements() / 2;
-  Value *a = b.CreateBitCast(splat(left, width), right->getType());
-  llvm::Intrinsic::ID id = width == 16
-                               ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
-                           : width == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
-                                        : llvm::Intrinsic::x86_sse2_pmadd_wd;
-  Value *products = b.CreateIntrinsic(
-      llvm::FixedVectorType::get(b.getInt32Ty(), width), id, {a, right});
-  auto *type = llvm::dyn_cast<llvm::FixedVectorType>(sum->getType());
-  if (!type)
+/// A piece of four lanes at least.
+static Value *atLeastFour(llvm::IRBuilder<> &b, Value *piece) {
+  auto *type = llvm::dyn_cast<llvm::FixedVectorType>(piece->getType());
+  int64_t width = type ? type->getNumElements() : 1;
+  if (width >= 4)
+    return piece;
+  if (!type) {
+    type = llvm::FixedVectorType::get(piece->getType(), 4);
+    return b.CreateInsertElement(llvm::PoisonValue::get(type), piece,
+                                 uint64_t(0));
+  }
+  return b.CreateShuffleVector(piece, {0, 1, -1, -1});
+}
+
+/// Elements of two or four rows side by side, column by column.
+Value *KernelEmitter::interleave(llvm::ArrayRef<Value *> rows) {
+  int64_t n = rows.size(),
+          width = llvm::cast<llvm::FixedVectorType>(rows[0]->getType())
+                      ->getNumElements();
+  llvm::SmallVector<int> order;
+  if (n == 2) {
+    for (int64_t i = 0; i < width; ++i)
+      for (int64_t row : {0, 1})
+        order.push_back(i + row * width);
+    return b.CreateShuffleVector(rows[0], rows[1], order);
+  }
+  // Bytes: first the columns of each 128 bits, in four elements from each row,
+  // then the bytes of each of them. A machine has an instruction for either.
+  constexpr int64_t quad = 4;
+  auto *wide = llvm::FixedVectorType::get(b.getInt32Ty(), width);
+  Value *all = b.CreateBitCast(concatenate(rows), wide);
+  for (int64_t column = 0; column < width / quad; ++column)
+    for (int64_t row = 0; row < quad; ++row)
+      order.push_back(row * width / quad + column);
+  all = b.CreateShuffleVector(all, order);
+  all = b.CreateBitCast(
+      all, llvm::FixedVectorType::get(b.getInt8Ty(), width * quad));
+  order.clear();
+  for (int64_t i = 0; i < width * quad; ++i)
+    order.push_back(i / (quad * quad) * quad * quad + i % quad * quad +
+                    i / quad % quad);
+  return b.CreateShuffleVector(all, order);
+}
+
+/// The rows of the right side from k on, with those of a column side by side,
+/// or zeros for those that are not there; four columns at least.
+Value *KernelEmitter::rightTerms(const Product &p, int64_t k, int64_t chunk) {
+  mlir::Value right = p.rhs;
+  if (p.terms == 1)
+    return toAccumulator(piece(right, k, chunk), p.right, p.sum);
+  constexpr int64_t quad = 4;
+  bool widened = isWidened(p.right, isa);
+  llvm::SmallVector<Value *> rows;
+  Value *all = p.right.isInteger(8) ? packedQuads(right, k / quad * quad, chunk)
+                                    : nullptr;
+  if (all && widened) {
+    auto *pairs = llvm::FixedVectorType::get(
+        b.getInt16Ty(),
+        llvm::cast<llvm::FixedVectorType>(all->getType())->getNumElements() /
+            2);
+    llvm::SmallVector<int> half;
+    for (int64_t i = 0; i < pairs->getNumElements() / 2; ++i)
+      half.push_back(2 * i + k % quad / 2);
+    all = b.CreateShuffleVector(b.CreateBitCast(all, pairs), half);
+    all = b.CreateBitCast(
+        all, llvm::FixedVectorType::get(b.getInt8Ty(), 2 * half.size()));
+  } else if (!all) {
+    int64_t width = geometry(right).width(chunk);
+    auto *type =
+        llvm::FixedVectorType::get(memoryType(p.right), std::max(width, quad));
+    for (int64_t i = 0; i < p.terms; ++i) {
+      Value *row = llvm::Constant::getNullValue(type);
+      if (i < p.count(k))
+        row = atLeastFour(b, piece(right, k + i, chunk));
+      rows.push_back(row);
+    }
+    all = interleave(rows);
+  }
+  if (!widened)
+    return all;
+  auto *type = llvm::FixedVectorType::get(
+      b.getInt16Ty(),
+      llvm::cast<llvm::FixedVectorType>(all->getType())->getNumElements());
+  return b.CreateIntCast(all, type, /*isSigned=*/!p.signedLhs);
+}
+
+/// `sum` and a row's products with some terms of each column.
+Value *KernelEmitter::addTerms(const Product &p, Value *sum, Value *left,
+                               Value *right) {
+  auto *rightType = llvm::cast<llvm::FixedVectorType>(right->getType());
+  int64_t width = rightType->getNumElements() / p.terms;
+  unsigned size = width == 16 ? 0 : width == 8 ? 1 : 2;
+  Value *a = b.CreateBitCast(splat(left, width), rightType);
+  auto *type = llvm::FixedVectorType::get(b.getInt32Ty(), width);
+  auto *own = llvm::dyn_cast<llvm::FixedVectorType>(sum->getType());
+  bool fits = own && own->getNumElements() == width;
+  using namespace llvm::Intrinsic;
+  Value *products;
+  if (isa == CpuIsa::V4Vnni) {
+    constexpr ID quads[] = {x86_avx512_vpdpbusd_512, x86_avx512_vpdpbusd_256,
+                            x86_avx512_vpdpbusd_128};
+    constexpr ID pairs[] = {x86_avx512_vpdpwssd_512, x86_avx512_vpdpwssd_256,
+                            x86_avx512_vpdpwssd_128};
+    if (p.terms == 4 && p.signedLhs)
+      std::swap(a, right); // the first has no sign
+    Value *start = fits ? sum : llvm::Constant::getNullValue(type);
+    products = b.CreateIntrinsic((p.terms == 4 ? quads : pairs)[size], {},
+                                 {start, a, right});
+    if (fits)
+      return products;
+  } else {
+    constexpr ID pairs[] = {x86_avx512_pmaddw_d_512, x86_avx2_pmadd_wd,
+                            x86_sse2_pmadd_wd};
+    products = b.CreateIntrinsic(type, pairs[size], {a, right});
+  }
+  if (!own)
     products = lane(products, 0);
-  else if (type->getNumElements() != width)
-    products = lanesOf(products, 0, type->getNumElements());
+  else if (!fits)
+    products = lanesOf(products, 0, own->getNumElements());
   return b.CreateAdd(sum, products);
 }
 
@@ -236,11 +409,16 @@ void KernelEmitter::emitDot(tile::DotOp op) {
   mlir::Type type =
       llvm::cast<mlir::RankedTensorType>(result.getType()).getElementType();
   bool isFloat = llvm::isa<mlir::FloatType>(type);
-  bool pairs = operandType.isInteger(16) && type.isInteger(32);
   int64_t depth = rightShape.rows, chunks = shape.chunks();
 
   prepareLeft(op.getLhs(), /*memoryMayChange=*/false);
-  LeftSide left = leftSide(op.getLhs());
+  Product p{right,       op.getSignedLhs(), leftSide(op.getLhs()),
+            depth,
+            /*terms=*/1, operandType,       type};
+  if (operandType.isInteger(8))
+    p.terms = isWidened(operandType, isa) ? 2 : 4;
+  else if (operandType.isInteger(16) && type.isInteger(32))
+    p.terms = 2;
 
   // More accumulators than registers: blocks of rows one after the other. Each
   // reads the right side again if that lies in memory.
@@ -265,21 +443,16 @@ void KernelEmitter::emitDot(tile::DotOp op) {
         sums.push_back(piece(op.getAccumulator(), m, c));
     if (blocks > 1)
       scopes.emplace_back();
-    for (int64_t k = 0; k < depth; k += pairs ? 2 : 1) {
-      bool both = k + 1 < depth;
+    for (int64_t k = 0; k < depth; k += p.terms) {
       llvm::SmallVector<Value *> row;
       for (int64_t c = 0; c < chunks; ++c)
-        row.push_back(
-            pairs ? rightPairs(right, k, c, both)
-                  : toAccumulator(piece(right, k, c), operandType, type));
+        row.push_back(rightTerms(p, k, c));
       for (int64_t m = first; m < last; ++m) {
-        Value *element =
-            pairs ? leftPair(left, m, k, both)
-                  : toAccumulator(leftElement(left, m, k), left.type, type);
+        Value *element = leftTerms(p, m, k);
         for (int64_t c = 0; c < chunks; ++c) {
           Value *&sum = sums[(m - first) * chunks + c];
-          if (pairs) {
-            sum = addPairs(sum, element, row[c]);
+          if (p.terms > 1) {
+            sum = addTerms(p, sum, element, row[c]);
             continue;
           }
           Value *a = splat(element, shape.width(c));

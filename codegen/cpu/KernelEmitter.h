@@ -110,7 +110,7 @@ private:
     return Geometry(tile.getType(), lanes);
   }
   /// Vector registers beside those that hold the operands of a step.
-  int64_t accumulators() const { return isa == CpuIsa::V4 ? 28 : 14; }
+  int64_t accumulators() const { return hasAvx512(isa) ? 28 : 14; }
   Value *splat(Value *scalar, int64_t width);
   Value *lane(Value *piece, int64_t index);
   Value *stepVector(llvm::Type *element, int64_t width, int64_t scale = 1);
@@ -280,9 +280,12 @@ private:
   void emitDot(tile::DotOp op);
   LeftSide leftSide(mlir::Value tile);
   Value *leftElement(const LeftSide &left, int64_t m, int64_t k);
-  Value *leftPair(const LeftSide &left, int64_t m, int64_t k, bool both);
-  Value *rightPairs(mlir::Value right, int64_t k, int64_t chunk, bool both);
-  Value *addPairs(Value *sum, Value *left, Value *right);
+  struct Product;
+  Value *leftTerms(const Product &p, int64_t m, int64_t k);
+  Value *rightTerms(const Product &p, int64_t k, int64_t chunk);
+  Value *packedQuads(mlir::Value right, int64_t k, int64_t chunk);
+  Value *interleave(llvm::ArrayRef<Value *> rows);
+  Value *addTerms(const Product &p, Value *sum, Value *left, Value *right);
   std::optional<unsigned> axisInPlace(tile::LoadOp load);
   void prepareLeft(mlir::Value tile, bool memoryMayChange);
   Value *toAccumulator(Value *value, mlir::Type from, mlir::Type to);

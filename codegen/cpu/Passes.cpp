@@ -25,14 +25,18 @@ struct PrintCpuCode : PassWrapper<PrintCpuCode, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() override {
-    CpuIsa of = isa == "x86-64-v3" ? CpuIsa::V3 : CpuIsa::V4;
+    std::optional<CpuIsa> of = isaOf(isa);
+    if (!of) {
+      getOperation().emitError("there is no instruction set '") << isa << "'";
+      return signalPassFailure();
+    }
     CpuStage at = stage == "ir"         ? CpuStage::Ir
                   : stage == "assembly" ? CpuStage::Assembly
                                         : CpuStage::OptimizedIr;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!function->hasAttr(charonia::tile::kKernelAttr))
         continue;
-      auto text = printCpuKernel(function, of, at);
+      auto text = printCpuKernel(function, *of, at);
       if (failed(text))
         return signalPassFailure();
       llvm::outs() << *text;
@@ -40,7 +44,8 @@ struct PrintCpuCode : PassWrapper<PrintCpuCode, OperationPass<ModuleOp>> {
   }
 
   Option<std::string> isa{*this, "isa",
-                          llvm::cl::desc("x86-64-v3 or x86-64-v4"),
+                          llvm::cl::desc("x86-64-v3, x86-64-v4 or "
+                                         "x86-64-v4-vnni"),
                           llvm::cl::init("x86-64-v4")};
   Option<std::string> stage{*this, "stage",
                             llvm::cl::desc("ir, optimized-ir or assembly"),

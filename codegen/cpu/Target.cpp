@@ -18,8 +18,22 @@
 using namespace llvm;
 using namespace charonia::cpu;
 
+static constexpr std::pair<CpuIsa, const char *> isaNames[] = {
+    {CpuIsa::V3, "x86-64-v3"},
+    {CpuIsa::V4, "x86-64-v4"},
+    {CpuIsa::V4Vnni, "x86-64-v4-vnni"}};
+
 StringRef charonia::cpu::isaName(CpuIsa isa) {
-  return isa == CpuIsa::V4 ? "x86-64-v4" : "x86-64-v3";
+  return llvm::find_if(isaNames,
+                       [&](auto &entry) { return entry.first == isa; })
+      ->second;
+}
+
+std::optional<CpuIsa> charonia::cpu::isaOf(StringRef name) {
+  for (auto [isa, known] : isaNames)
+    if (name == known)
+      return isa;
+  return std::nullopt;
 }
 
 Expected<std::unique_ptr<TargetMachine>>
@@ -41,10 +55,13 @@ charonia::cpu::createTargetMachine(CpuIsa isa) {
       FPOpFusion::Standard; // only what carries `contract`
   options.DataSections = options.FunctionSections = false;
   // The emitter chooses the width of every vector itself.
-  StringRef features = isa == CpuIsa::V4 ? "-prefer-256-bit" : "";
-  std::unique_ptr<TargetMachine> machine(target->createTargetMachine(
-      triple, isaName(isa), features, options, Reloc::PIC_, CodeModel::Small,
-      CodeGenOptLevel::Default));
+  StringRef features = isa == CpuIsa::V3   ? ""
+                       : isa == CpuIsa::V4 ? "-prefer-256-bit"
+                                           : "-prefer-256-bit,+avx512vnni";
+  StringRef level = isaName(isa == CpuIsa::V3 ? CpuIsa::V3 : CpuIsa::V4);
+  std::unique_ptr<TargetMachine> machine(
+      target->createTargetMachine(triple, level, features, options, Reloc::PIC_,
+                                  CodeModel::Small, CodeGenOptLevel::Default));
   if (!machine)
     return createStringError("LLVM was built without its X86 target");
   return machine;

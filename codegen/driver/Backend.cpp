@@ -11,10 +11,25 @@ namespace {
 class CpuBackend : public Backend {
 public:
   explicit CpuBackend(cpu::CpuIsa isa)
-      : isa(isa), target(isa == cpu::CpuIsa::V4 ? emit::EmitTarget::x86v4()
-                                                : emit::EmitTarget::x86v3()) {}
+      : isa(isa), target(cpu::hasAvx512(isa) ? emit::EmitTarget::x86v4()
+                                             : emit::EmitTarget::x86v3()) {}
   DeviceKind device() const override { return DeviceKind::Cpu; }
   std::string arch() const override { return cpu::isaName(isa).str(); }
+  std::string base() const override {
+    return isa == cpu::CpuIsa::V4Vnni ? cpu::isaName(cpu::CpuIsa::V4).str()
+                                      : std::string();
+  }
+  /// VNNI multiplies integers of 8 and 16 bits.
+  bool gains(graph::KernelOp kernel) const override {
+    return llvm::any_of(
+        kernel.getBody().front().getOps<graph::GraphOpInterface>(),
+        [](graph::GraphOpInterface op) {
+          if (op.getRole() != graph::OpRole::Contraction)
+            return false;
+          Type element = getElementTypeOrSelf(op->getOperand(0).getType());
+          return element.isInteger(8) || element.isInteger(16);
+        });
+  }
   const emit::EmitTarget &emitTarget() const override { return target; }
 
   FailureOr<KernelBinary> compile(func::FuncOp function,
@@ -86,10 +101,10 @@ private:
 std::vector<std::unique_ptr<Backend>> createBackends(StringRef target,
                                                      StringRef precision) {
   std::vector<std::unique_ptr<Backend>> backends;
-  if (target == "cpu" || target == "x86-64-v4")
-    backends.push_back(std::make_unique<CpuBackend>(cpu::CpuIsa::V4));
-  if (target == "cpu" || target == "x86-64-v3")
-    backends.push_back(std::make_unique<CpuBackend>(cpu::CpuIsa::V3));
+  for (cpu::CpuIsa isa :
+       {cpu::CpuIsa::V4, cpu::CpuIsa::V4Vnni, cpu::CpuIsa::V3})
+    if (target == "cpu" || target == cpu::isaName(isa))
+      backends.push_back(std::make_unique<CpuBackend>(isa));
   if (GpuTarget::get(target))
     backends.push_back(
         std::make_unique<GpuBackend>(target, precision == "tf32"));
@@ -97,7 +112,7 @@ std::vector<std::unique_ptr<Backend>> createBackends(StringRef target,
 }
 
 std::string listTargets() {
-  std::string list = "cpu, x86-64-v3, x86-64-v4";
+  std::string list = "cpu, x86-64-v3, x86-64-v4, x86-64-v4-vnni";
   for (StringRef chip : GpuTarget::known())
     list += ", " + chip.str();
   return list;
@@ -109,7 +124,8 @@ std::unique_ptr<Backend> createHostBackend() {
        {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"})
     if (!features.lookup(feature))
       return std::make_unique<CpuBackend>(cpu::CpuIsa::V3);
-  return std::make_unique<CpuBackend>(cpu::CpuIsa::V4);
+  return std::make_unique<CpuBackend>(
+      features.lookup("avx512vnni") ? cpu::CpuIsa::V4Vnni : cpu::CpuIsa::V4);
 }
 
 } // namespace charonia::driver

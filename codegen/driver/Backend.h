@@ -4,6 +4,7 @@
 
 #include "charonia/types.h"
 #include "codegen/emit/Emit.h"
+#include "graph/ir/Dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <memory>
 #include <string>
@@ -30,6 +31,10 @@ public:
   virtual std::string arch() const = 0;
   /// All that the code depends on beside the tile program: for the cache.
   virtual std::string fingerprint() const { return arch(); }
+  /// The instruction set that this one extends, whose tile programs are the
+  /// same and whose code its kernels take where they gain nothing; empty: none.
+  virtual std::string base() const { return {}; }
+  virtual bool gains(graph::KernelOp) const { return true; }
   virtual const emit::EmitTarget &emitTarget() const = 0;
   /// Compiles a function that `emitKernel` wrote. Called from several threads,
   /// each with a function in a module of its own, which it may change.
@@ -39,9 +44,9 @@ public:
                                                 llvm::StringRef dumpDir) = 0;
 };
 
-/// Backends of the `--target` names: "cpu" has two, "x86-64-v3", "x86-64-v4"
-/// and "sm_80" ... one each; empty for a name that is none. `precision` as of
-/// CompileOptions.
+/// Backends of the `--target` names: "cpu" has those of all CPUs, "x86-64-v3"
+/// and "sm_80" ... one each; empty for a name that is none. What extends an
+/// instruction set follows it. `precision` as of CompileOptions.
 std::vector<std::unique_ptr<Backend>> createBackends(llvm::StringRef target,
                                                      llvm::StringRef precision);
 /// "cpu, x86-64-v3, ...", for messages.

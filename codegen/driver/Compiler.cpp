@@ -250,7 +250,8 @@ private:
     auto function = copy.lookupSymbol<func::FuncOp>("main");
     SmallVector<const Backend *> backends;
     for (auto &backend : variants)
-      backends.push_back(backend.get());
+      if (!extends(*backend, variants))
+        backends.push_back(backend.get());
     progress("work of kernels for " + variants.front()->arch());
     TilePrograms programs;
     cutRepeatedWork(function, backends, programs, options.activity);
@@ -315,7 +316,25 @@ private:
     return false;
   }
 
-  /// Compiles the kernels for all variants into a section.
+  /// Whether the program has the variant that a backend extends, right before
+  /// its own.
+  static bool extends(const Backend &backend, const Variants &variants) {
+    for (auto [base, extension] :
+         llvm::zip(variants, llvm::drop_begin(variants)))
+      if (extension.get() == &backend)
+        return base->arch() == backend.base();
+    return false;
+  }
+
+  static bool anyGains(const KernelSet &kernels, const Backend &backend) {
+    for (unsigned i = 0; i < kernels.size(); ++i)
+      if (backend.gains(kernels.get(i)))
+        return true;
+    return false;
+  }
+
+  /// Compiles the kernels for all variants into a section. A variant in which
+  /// nothing would be other code than in the one it extends is left out.
   LogicalResult addCode(Variants &variants, KernelSet &kernels,
                         TilePrograms &programs, engine::Program &program,
                         ProgramReport &entry) {
@@ -333,14 +352,22 @@ private:
     auto addText = [&](StringRef text) {
       return code.addText({text.data(), text.size()});
     };
-    std::vector<CompiledKernel> first;
+    std::vector<CompiledKernel> first, previous;
     for (auto &backend : variants) {
-      if (tunes() && failed(tune(kernels, programs, *backend, program, entry)))
-        return failure();
+      bool extending = extends(*backend, variants);
+      if (extending && !anyGains(kernels, *backend))
+        continue;
+      if (tunes() && !extending) {
+        if (!entry.tuning.empty())
+          forgetSchedules(kernels, entry.tuning.back());
+        if (failed(tune(kernels, programs, *backend, program, entry)))
+          return failure();
+      }
       progress("kernels for " + backend->arch());
       kernelOptions.progress = [&](unsigned done, unsigned total) {
         progress("kernels for " + backend->arch(), done, total);
       };
+      kernelOptions.ofBase = extending ? &previous : nullptr;
       FailureOr<std::vector<CompiledKernel>> compiled =
           compileKernels(kernels, *backend, kernelOptions);
       if (failed(compiled))
@@ -359,10 +386,11 @@ private:
       }
       program.variants.push_back(
           makeVariant(*backend, program, *compiled, addImage, addText));
-      if (tunes())
-        forgetSchedules(kernels, entry.tuning.back());
       entry.archs.push_back(backend->arch());
+      previous = std::move(*compiled);
     }
+    if (tunes() && !entry.tuning.empty())
+      forgetSchedules(kernels, entry.tuning.back());
     writer.addSection(engine::SectionKind::Code, device + ".code",
                       code.bytes());
     return success();

@@ -256,6 +256,8 @@ static FailureOr<CompiledKernel> compileKernel(const KernelSet &kernels,
                                                Backend &backend,
                                                const KernelOptions &options) {
   graph::KernelOp kernel = kernels.get(number);
+  if (options.ofBase && !backend.gains(kernel))
+    return (*options.ofBase)[number];
   Activity::Kernel working(options.activity,
                            kernel.getSymName().str() + " for " + backend.arch(),
                            nodeNames(kernel.getLoc()));

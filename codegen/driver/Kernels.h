@@ -120,6 +120,9 @@ struct KernelOptions {
   Activity *activity = nullptr;
   /// Tile programs that are there already; null: none.
   TilePrograms *programs = nullptr;
+  /// For Backend::base, if it was compiled for: what kernels that gain nothing
+  /// take.
+  const std::vector<CompiledKernel> *ofBase = nullptr;
 };
 
 /// Writes tile programs and compiles them, on all threads of the context.

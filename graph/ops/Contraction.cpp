@@ -13,13 +13,16 @@ static bool allSymbolic(std::optional<Location> location, ValueRange operands) {
   return true;
 }
 
-/// Element type of a sum of products: integers of 16 bits, as which those of 8
-/// without their zero points come, are summed in 32.
-static Type sumType(Value operand) {
-  Type element = getElementTypeOrSelf(operand);
-  return element.isSignlessInteger(16)
-             ? IntegerType::get(element.getContext(), 32)
-             : element;
+/// Element type of a sum of products; null where such elements are not
+/// multiplied. Integers of 16 bits are summed in 32, as are bytes, of which one
+/// side has a sign and the other none.
+static Type sumType(Value lhs, Value rhs) {
+  Type left = getElementTypeOrSelf(lhs), right = getElementTypeOrSelf(rhs);
+  bool areBytes = (left.isUnsignedInteger(8) && right.isSignlessInteger(8)) ||
+                  (left.isSignlessInteger(8) && right.isUnsignedInteger(8));
+  if (areBytes || (left == right && left.isSignlessInteger(16)))
+    return IntegerType::get(left.getContext(), 32);
+  return left == right ? left : Type();
 }
 
 // matmul
@@ -35,7 +38,8 @@ CHARONIA_INFER(MatmulOp) {
   };
   if (a.size() < 2 || b.size() < 2)
     return fail("needs matrices");
-  if (getElementTypeOrSelf(operands[0]) != getElementTypeOrSelf(operands[1]))
+  Type sum = sumType(operands[0], operands[1]);
+  if (!sum)
     return fail("element types differ");
   if (!sizesAgree(a.back(), b[b.size() - 2], "multiplies over them"))
     return fail("inner dimensions differ");
@@ -45,7 +49,7 @@ CHARONIA_INFER(MatmulOp) {
     return fail("leading dimensions do not broadcast");
   batch->push_back(a[a.size() - 2]);
   batch->push_back(b.back());
-  types.push_back(makeType(*batch, sumType(operands[0])));
+  types.push_back(makeType(*batch, sum));
   return success();
 }
 
@@ -90,7 +94,8 @@ CHARONIA_INFER(ConvOp) {
   if (op.getPads().size() != 2 * spatial || op.getDilations().size() != spatial)
     return fail(
         "strides, pads and dilations do not fit the spatial dimensions");
-  if (getElementTypeOrSelf(operands[0]) != getElementTypeOrSelf(operands[1]))
+  Type sum = sumType(operands[0], operands[1]);
+  if (!sum)
     return fail("element types differ");
   int64_t groups = op.getGroups();
   if (groups < 1)
@@ -118,7 +123,7 @@ CHARONIA_INFER(ConvOp) {
       return fail("the window is larger than the padded input");
     result[first + i] = extent;
   }
-  types.push_back(makeType(result, sumType(operands[0])));
+  types.push_back(makeType(result, sum));
   return success();
 }
 

@@ -97,9 +97,9 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
         Value inside = pack(prepare.getBuilder(), prepare.import(weight),
                             columns->operandDim);
         OpBuilder outside(op);
-        view =
-            unpack(outside, prepare.publish(inside, outside),
-                   columns->operandDim, type.getDimSize(columns->operandDim));
+        view = unpack(outside, prepare.publish(inside, outside),
+                      columns->operandDim, type.getDimSize(columns->operandDim),
+                      hasQuads(weight, columns->operandDim));
       }
       operand.set(view);
     }
@@ -123,15 +123,49 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
         permutation.push_back(d);
     permutation.push_back(columns + 1);
     chain.transpose(permutation);
+    if (!hasQuads(value, columns))
+      return chain.get();
+    unsigned rank = chain.sizes().size();
+    splitQuads(chain, rank - 2);
+    permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank + 1));
+    std::swap(permutation[rank - 1], permutation[rank]);
+    chain.transpose(permutation);
     return chain.get();
   }
 
+  /// Bytes are multiplied four terms at a time: those of a column lie side by
+  /// side, [.., K / 4, panel, 4], where there are so many.
+  static constexpr int64_t quad = 4;
+  static bool hasQuads(Value weight, unsigned columns) {
+    auto type = cast<RankedTensorType>(weight.getType());
+    unsigned last = type.getRank() - 1;
+    return type.getElementType().isInteger(8) && type.getRank() > 1 &&
+           type.getDimSize(columns == last ? last - 1 : last) % quad == 0;
+  }
+  static void splitQuads(Chain &chain, unsigned d) {
+    SmallVector<int64_t> shape(chain.sizes());
+    shape[d] /= quad;
+    shape.insert(shape.begin() + d + 1, quad);
+    chain.reshape(shape);
+  }
+
   /// The views that give back [.., N, ..].
-  Value unpack(OpBuilder &builder, Value value, unsigned columns,
-               int64_t size) {
+  Value unpack(OpBuilder &builder, Value value, unsigned columns, int64_t size,
+               bool quads) {
     Chain chain(builder, value);
     unsigned rank = chain.sizes().size();
     SmallVector<int64_t> permutation;
+    if (quads) {
+      permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+      std::swap(permutation[rank - 2], permutation[rank - 1]);
+      chain.transpose(permutation);
+      SmallVector<int64_t> shape(chain.sizes());
+      shape[rank - 3] *= quad;
+      shape.erase(shape.begin() + rank - 2);
+      chain.reshape(shape);
+      permutation.clear();
+      --rank;
+    }
     for (unsigned d = 1; d + 1 < rank; ++d)
       permutation.push_back(d);
     permutation.insert(permutation.begin() + columns, {0, rank - 1});

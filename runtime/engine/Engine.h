@@ -156,8 +156,8 @@ struct KernelCode {
 };
 
 /// The program's kernels for one instruction set or chip.
-/// arch: "x86-64-v3", "x86-64-v4"; "sm_80", "sm_90a", ... The runtime takes the
-/// best that the machine supports; the first of equals.
+/// arch: "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni"; "sm_80", "sm_90a", ... The
+/// runtime takes the best that the machine supports; the first of equals.
 struct Variant {
   std::string arch;
   std::vector<CodeModule> modules;

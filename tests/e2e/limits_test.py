@@ -51,7 +51,7 @@ def give_up_in_a_kernel(path, flag, limit, factor):
 def check_kernel_is_named(result):
     assert "reading the model" in result.stderr, result.stderr
     assert re.search(
-        r"at: stage '(work of )?kernels for (x86-64-v\d)', kernel sin_\S* (for \2 )?"
+        r"at: stage '(work of )?kernels for (x86-64-v\d\S*)', kernel sin_\S* (for \2 )?"
         r"\(of nodes 'n\d+', 'n\d+', .*\) for", result.stderr
     ), result.stderr  # fmt: skip
 

@@ -187,13 +187,14 @@ TEST_F(CpuEngine, LaunchesOfOneKernelGetTheirOwnSizes) {
 }
 
 TEST_F(CpuEngine, ChoosesTheBestVariant) {
-  // The v4 variant is v3's code under another name: enough to see the choice.
+  // The others are v3's code under other names: enough to see the choice.
   auto &variants = manifest.programs[0].variants;
-  variants.push_back(variants[0]);
-  variants[1].arch = "x86-64-v4";
+  variants.resize(3, variants[0]);
+  variants[1].arch = "x86-64-v4-vnni";
+  variants[2].arch = "x86-64-v4";
   ContextOptions options;
   options.threads = 2;
-  std::string best = cpu::detectLevel() >= 4 ? "x86-64-v4" : "x86-64-v3";
+  std::string best = cpu::archOfLevel(cpu::detectLevel());
   EXPECT_EQ(context(options).description(), best + " on 2 threads");
   EXPECT_EQ(context(options).threads(), 2u);
   options.isa = "x86-64-v3";
@@ -287,8 +288,8 @@ TEST_F(CpuEngine, NoProgramForTheDevice) {
   auto engine = charonia::Engine::load(write());
   ASSERT_TRUE(engine.isOk());
   EXPECT_EQ(engine->createContext().status().message(),
-            "no program of the engine runs on this CPU (x86-64-v" +
-                std::to_string(cpu::detectLevel()) +
+            "no program of the engine runs on this CPU (" +
+                cpu::archOfLevel(cpu::detectLevel()) +
                 "); the file holds cpu fp32 (x86-64-v9, armv9)");
   EXPECT_EQ(engine->createContext({DeviceKind::Cuda}).status().message(),
             "the engine has no program for cuda; the file holds cpu fp32 "

@@ -107,16 +107,23 @@ private:
 TEST(CpuInfo, Levels) {
   EXPECT_EQ(levelOfArch("x86-64-v3"), 3);
   EXPECT_EQ(levelOfArch("x86-64-v4"), 4);
-  for (const char *arch : {"x86-64", "x86-64-v5", "x86-64-v34", "sm_80", ""})
+  EXPECT_EQ(levelOfArch("x86-64-v4-vnni"), 5);
+  for (int level : {1, 2, 3, 4, 5})
+    EXPECT_EQ(levelOfArch(archOfLevel(level)), level < 3 ? 0 : level);
+  for (const char *arch : {"x86-64", "x86-64-v2", "x86-64-v5", "x86-64-v34",
+                           "x86-64-v3-vnni", "sm_80", ""})
     EXPECT_EQ(levelOfArch(arch), 0) << arch;
   EXPECT_EQ(detectLevel() >= 3, __builtin_cpu_supports("x86-64-v3") != 0);
   EXPECT_EQ(detectLevel() >= 4, __builtin_cpu_supports("x86-64-v4") != 0);
+  EXPECT_EQ(detectLevel() >= 5, __builtin_cpu_supports("x86-64-v4") &&
+                                    __builtin_cpu_supports("avx512vnni"));
 }
 
 TEST(CpuInfo, IsaOption) {
   EXPECT_EQ(*chooseLevel(""), detectLevel());
   EXPECT_EQ(chooseLevel("avx2").status().message(),
-            "the option isa is 'avx2'; it takes x86-64-v3 or x86-64-v4");
+            "the option isa is 'avx2'; it takes x86-64-v3, x86-64-v4 or "
+            "x86-64-v4-vnni");
   if (detectLevel() >= 3) {
     EXPECT_EQ(*chooseLevel("x86-64-v3"), 3);
     Environment variable("CHARONIA_CPU_ISA", "x86-64-v3");
@@ -125,7 +132,7 @@ TEST(CpuInfo, IsaOption) {
   Environment variable("CHARONIA_CPU_ISA", "neon");
   EXPECT_EQ(chooseLevel("").status().message(),
             "the environment variable CHARONIA_CPU_ISA is 'neon'; it takes "
-            "x86-64-v3 or x86-64-v4");
+            "x86-64-v3, x86-64-v4 or x86-64-v4-vnni");
 }
 
 TEST(CpuInfo, ThreadsOption) {

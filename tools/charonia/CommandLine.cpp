@@ -73,10 +73,12 @@ void addExecutionOptions(CLI::App &app, ExecutionOptions &options) {
              "cores",
              "0");
   app.add_option("--isa", options.isa,
-                 "The best CPU instruction set to use: x86-64-v3 or x86-64-v4")
+                 "The best CPU instruction set to use: x86-64-v3, x86-64-v4 or "
+                 "x86-64-v4-vnni")
       ->type_name("ISA")
       ->default_str("what this CPU has")
-      ->check(oneOf("instruction set", {"x86-64-v3", "x86-64-v4"}));
+      ->check(oneOf("instruction set",
+                    {"x86-64-v3", "x86-64-v4", "x86-64-v4-vnni"}));
   app.add_flag("--no-overlap", options.noOverlap,
                "GPU: start each kernel when the one before it has ended, to "
                "look for errors; the results are the same");
@@ -188,8 +190,9 @@ CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
            for (std::string &name : splitList(list))
              options.targets.push_back(std::move(name));
        },
-       "What the engine runs on, several with commas: cpu (x86-64-v3 "
-       "and x86-64-v4), native (this CPU, and this machine's GPUs if "
+       "What the engine runs on, several with commas: cpu (x86-64-v3, "
+       "x86-64-v4, and x86-64-v4-vnni where it gains), native (this CPU, and "
+       "this machine's GPUs if "
        "it has any), cuda (this machine's GPUs), or one of " +
            joined({targets.begin() + 3, targets.end()}))
       ->allow_extra_args(false)

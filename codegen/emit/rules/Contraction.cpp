@@ -24,7 +24,8 @@ FailureOr<Value> matmul(graph::MatmulOp op, TileEmitter &e,
   };
   DotProblem p;
   p.extents = {lhsShape.back()};
-  p.element = cast<RankedTensorType>(op.getLhs().getType()).getElementType();
+  p.lhsElement = getElementTypeOrSelf(op.getLhs().getType());
+  p.rhsElement = getElementTypeOrSelf(op.getRhs().getType());
   p.lhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
     Demand d{op.getLhs(), axes.tile, batchOf(axes, lhsShape), {}};
     d.coordinates.push_back(axes.coordinates[rank - 2]);
@@ -74,7 +75,8 @@ FailureOr<Value> conv(graph::ConvOp op, TileEmitter &e, const Demand &demand) {
   AffineExpr channels = filter[channel];                   // of one group
   AffineExpr outputs = filter[0].floorDiv(op.getGroups()); // of one group
   DotProblem p;
-  p.element = cast<RankedTensorType>(op.getInput().getType()).getElementType();
+  p.lhsElement = getElementTypeOrSelf(op.getInput().getType());
+  p.rhsElement = getElementTypeOrSelf(op.getFilter().getType());
   // The window outside, channels inside: channels are contiguous in NHWC.
   for (unsigned i = 0; i < spatial; ++i)
     p.extents.push_back(filter[op.spatialDim(i)]);

@@ -22,22 +22,29 @@ std::optional<DotAxes> emit::classifyAxes(TileEmitter &e, const Demand &lhs,
   return axes;
 }
 
-/// The type of sums of products: integers of 16 bits are summed in 32.
-static Type sumType(TileEmitter &e, Type element) {
-  Type type = e.computeType(element);
-  return type.isInteger(16) ? e.b().getI32Type() : type;
+/// Bytes, of which one side has a sign and the other none.
+static bool areBytes(const DotProblem &p) {
+  return p.lhsElement != p.rhsElement;
+}
+
+/// The type of sums of products: integers of 8 and 16 bits are summed in 32.
+static Type sumType(TileEmitter &e, const DotProblem &p) {
+  Type type = e.computeType(p.lhsElement);
+  return areBytes(p) || type.isInteger(16) ? e.b().getI32Type() : type;
 }
 
 /// Sums products element by element: right for every shape (single rows,
 /// grouped channels, depthwise).
 static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
                                      const DotProblem &p) {
-  Type operandType = e.computeType(p.element), type = sumType(e, p.element);
-  auto widened = [&](Value x) -> Value {
+  Type operandType = e.computeType(p.lhsElement), type = sumType(e, p);
+  auto widened = [&](Value x, Type element) -> Value {
     if (type == operandType)
       return x;
-    return arith::ExtSIOp::create(e.b(), e.loc(),
-                                  e.tileType(tile::shapeOf(x), type), x);
+    auto wide = e.tileType(tile::shapeOf(x), type);
+    if (element.isUnsignedInteger())
+      return arith::ExtUIOp::create(e.b(), e.loc(), wide, x);
+    return arith::ExtSIOp::create(e.b(), e.loc(), wide, x);
   };
   AffineExpr count = graph::numElements(p.extents, e.context());
   ReductionOf sum{graph::ReduceKind::sum};
@@ -80,8 +87,8 @@ static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
           FailureOr<Value> y = e.emit(p.rhs(axes, k));
           if (failed(x) || failed(y))
             return failure();
-          x = widened(*x);
-          y = widened(*y);
+          x = widened(*x, p.lhsElement);
+          y = widened(*y, p.rhsElement);
           Value product =
               isa<FloatType>(type)
                   ? Value(arith::MulFOp::create(e.b(), e.loc(), *x, *y))
@@ -164,16 +171,19 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
                                const DotProblem &problem) {
   OpBuilder &b = e.b();
   DotProblem p = problem;
-  if (e.getSchedule().swap)
+  if (e.getSchedule().swap) {
     std::swap(p.lhs, p.rhs);
+    std::swap(p.lhsElement, p.rhsElement);
+  }
   unsigned rank = demand.rank();
   Exprs zeros(p.extents.size(), e.constant(0));
   std::optional<DotAxes> axes =
       classifyAxes(e, p.lhs(demand, zeros), p.rhs(demand, zeros), rank);
-  // A CPU multiplies integers of 16 bits in pairs of terms.
+  // A CPU multiplies integers of 8 and 16 bits some terms at a time.
   bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu,
-       isFloat = isa<FloatType>(p.element);
-  if (!axes || (!isFloat && !(cpu && p.element.isSignlessInteger(16))))
+       isFloat = isa<FloatType>(p.lhsElement),
+       isNarrow = areBytes(p) || p.lhsElement.isSignlessInteger(16);
+  if (!axes || (!isFloat && !(cpu && isNarrow)))
     return emitProducts(e, demand, problem);
 
   // On a GPU one loop walks all of K, so that it can be pipelined. On a CPU the
@@ -212,7 +222,7 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
   for (const Guard &g : demand.guards)
     if (g.own && g.coordinate == e.axis(axes->column))
       columns = std::min(columns, graph::constantOf(g.extent).value_or(n));
-  Type accumulatorType = sumType(e, p.element);
+  Type accumulatorType = sumType(e, p);
   Value start = e.splat(0, accumulatorType, {m, n});
   Exprs k;
   std::function<FailureOr<SmallVector<Value>>(unsigned, ArrayRef<Value>)> walk =
@@ -263,7 +273,9 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
             if (!isLhs && columns < n)
               moved.guards.push_back(
                   {e.axis(1), e.constant(columns), /*own=*/true});
-            return e.emitZeroOutside(std::move(moved), p.element);
+            Type element = isLhs ? p.lhsElement : p.rhsElement;
+            return e.emitZeroOutside(
+                std::move(moved), isFloat ? element : e.computeType(element));
           };
           FailureOr<Value> x = operand(p.lhs(full, terms), true);
           FailureOr<Value> y = operand(p.rhs(full, terms), false);
@@ -271,7 +283,8 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
             return failure();
           return SmallVector<Value>{tile::DotOp::create(
               b, e.loc(), values[0].getType(), *x, *y, values[0],
-              e.getTarget().tf32 && p.element.isF32(), columns % n)};
+              e.getTarget().tf32 && p.lhsElement.isF32(), columns % n,
+              areBytes(p) && p.rhsElement.isUnsignedInteger())};
         });
   };
   FailureOr<SmallVector<Value>> total = walk(0, {start});

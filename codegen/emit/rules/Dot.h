@@ -14,8 +14,9 @@ struct DotProblem {
   /// given, and its guards tell where it counts as zero.
   std::function<Demand(const Demand &axes, llvm::ArrayRef<AffineExpr> k)> lhs,
       rhs;
-  /// Element type of the operands in memory.
-  mlir::Type element;
+  /// Element types of the operands in memory. They differ where the operands
+  /// are bytes, of which one side has a sign.
+  mlir::Type lhsElement, rhsElement;
 };
 
 /// Emits the sum for the axes of `demand`. Where each axis moves only one of

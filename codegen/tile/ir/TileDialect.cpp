@@ -137,6 +137,8 @@ LogicalResult DotOp::verify() {
     return emitOpError("shapes must be [M, K], [K, N] -> [M, N]");
   if (a.getElementType() != b.getElementType())
     return emitOpError("operands must have one element type");
+  if (a.getElementType().isInteger(8) && !c.getElementType().isInteger(32))
+    return emitOpError("products of bytes accumulate in i32");
   if (int64_t(getColumns()) < 0 || int64_t(getColumns()) > c.getDimSize(1))
     return emitOpError("has columns that count which it does not have");
   return success();

@@ -21,26 +21,13 @@ static llvm::LogicalResult matMul(Node &n, Emitter &e) {
   return n.yield(matmul(n.input(0), n.input(1), n, e));
 }
 
-/// `value` in 32 bits less its zero point, a scalar or one entry along `axis`.
-static Value withoutZeroPoint(Value value, Value zero, int64_t axis,
-                              Emitter &e) {
-  mlir::Type type = differenceType(e, value);
-  Value wide = e.cast(value, type);
-  if (!zero)
-    return wide;
-  zero = e.cast(zero, type);
-  if (zero && rankOf(zero) == 1 && value)
-    zero = e.asChannels(zero, rankOf(value) - 1 - axis);
-  return e.sub(wide, zero);
-}
 static llvm::LogicalResult matMulInteger(Node &n, Emitter &e) {
   if (failed(n.needsRank(0, 1, 32)) || failed(n.needsRank(1, 1, 32)))
     return llvm::failure();
   int64_t row = std::max<int64_t>(rankOf(n.input(0)) - 2, 0),
           column = rankOf(n.input(1)) - 1;
-  return n.yield(
-      buildProduct(withoutZeroPoint(n.input(0), n.input(2), row, e),
-                   withoutZeroPoint(n.input(1), n.input(3), column, e), e));
+  return n.yield(shiftedProduct(e, {n.input(0), n.input(2), row},
+                                {n.input(1), n.input(3), column}));
 }
 
 /// The activation that ONNX Runtime fused into the node, by its parameters;
@@ -197,8 +184,8 @@ static llvm::LogicalResult convInteger(Node &n, Emitter &e) {
   auto window = readConvWindow(n, e);
   if (failed(window))
     return llvm::failure();
-  Value input = withoutZeroPoint(n.input(0), n.input(2), 1, e);
-  Value filter = withoutZeroPoint(n.input(1), n.input(3), 0, e);
+  auto [input, filter] =
+      convOperands(e, {n.input(0), n.input(2), 1}, {n.input(1), n.input(3), 0});
   if (!input || !filter)
     return llvm::failure();
   return n.yield(buildConv(*window, input, filter, n.integer("group", 1), e));

@@ -1,6 +1,7 @@
 // Linear quantization, as compositions of elementwise operators and products of
 // integers.
 #include "frontends/onnx/ops/Quantize.h"
+#include "frontends/common/builders/Matrix.h"
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/Tensors.h"
 #include "frontends/onnx/ops/Window.h"
@@ -125,20 +126,103 @@ Value charonia::frontend::onnx::alongAxis(Emitter &e, Value parameter,
   return parameter; // broadcasts as it is
 }
 
-mlir::Type charonia::frontend::onnx::differenceType(Emitter &e, Value x) {
+static bool isByte(Value x) {
   mlir::Type element = elementOf(x);
-  bool isByte =
-      element && element.isInteger() && element.getIntOrFloatBitWidth() <= 8;
-  return e.getBuilder().getIntegerType(isByte ? 16 : 32);
+  return element && element.isInteger(8);
 }
 
-Value charonia::frontend::onnx::shifted(Emitter &e, Value x, Value zero,
-                                        int64_t axis) {
-  mlir::Type wide = differenceType(e, x);
+Value charonia::frontend::onnx::distances(Emitter &e, const Shifted &x) {
+  mlir::Type element = elementOf(x.value),
+             wide = e.getBuilder().getIntegerType(
+                 element && element.isInteger() &&
+                         element.getIntOrFloatBitWidth() <= 8
+                     ? 16
+                     : 32);
+  if (!x.zero)
+    return e.cast(x.value, wide);
+  return e.sub(e.cast(x.value, wide),
+               e.cast(alongAxis(e, x.zero, rankOf(x.value), x.axis), wide));
+}
+
+/// Bytes without their sign, or with one: the same numbers less 128 or plus
+/// 128, which is what their zero point becomes.
+static Shifted withOtherSign(Emitter &e, const Shifted &x) {
+  mlir::Type element = elementOf(x.value), i32 = e.getBuilder().getI32Type();
+  bool isUnsigned = element.isUnsignedInteger();
+  auto other = mlir::IntegerType::get(e.getContext(), 8,
+                                      isUnsigned ? mlir::IntegerType::Signless
+                                                 : mlir::IntegerType::Unsigned);
+  Value highest = e.scalar(int64_t(isUnsigned ? 128 : -128), element);
+  Value by = e.scalar(int64_t(isUnsigned ? -128 : 128), i32);
+  return {e.cast(e.op<graph::XorOp>({x.value, highest}), other),
+          x.zero ? e.add(e.cast(x.zero, i32), by) : by, x.axis};
+}
+
+/// The zero point in 32 bits as it broadcasts to the operand; null where it is
+/// zero.
+static Value zeroOf(Emitter &e, const Shifted &x) {
+  if (!x.zero)
+    return {};
+  mlir::DenseElementsAttr known = e.constantOf(x.zero);
+  if (known && llvm::isa<mlir::IntegerType>(known.getElementType()) &&
+      llvm::all_of(known.getValues<llvm::APInt>(),
+                   [](const llvm::APInt &zero) { return zero == 0; }))
+    return {};
+  return e.cast(alongAxis(e, x.zero, rankOf(x.value), x.axis),
+                e.getBuilder().getI32Type());
+}
+
+std::pair<Value, Value>
+charonia::frontend::onnx::convOperands(Emitter &e, const Shifted &input,
+                                       const Shifted &filter) {
+  if (isByte(input.value) && isByte(filter.value) && !zeroOf(e, input)) {
+    Shifted other = elementOf(input.value) == elementOf(filter.value)
+                        ? withOtherSign(e, filter)
+                        : filter;
+    if (!zeroOf(e, other) && !e.failed())
+      return {input.value, other.value};
+  }
+  return {distances(e, input), distances(e, filter)};
+}
+
+/// Whether a zero point, if any, is the same all along a dimension, counted
+/// from the last.
+static bool isSameAlong(Emitter &e, Value zero, unsigned fromLast) {
   if (!zero)
-    return e.cast(x, wide);
-  return e.sub(e.cast(x, wide),
-               e.cast(alongAxis(e, zero, rankOf(x), axis), wide));
+    return true;
+  Exprs shape = graph::getShape(zero);
+  return shape.size() <= fromLast ||
+         shape[shape.size() - 1 - fromLast] == e.number(1);
+}
+
+/// Of bytes (a - p) (b - q) = a b - q (sum of a's row) - p (sum of b's column,
+/// less q each): bytes are multiplied as they are, with a sign on one side.
+Value charonia::frontend::onnx::shiftedProduct(Emitter &e, const Shifted &a,
+                                               const Shifted &b) {
+  Value aZero = zeroOf(e, a), bZero = zeroOf(e, b);
+  if (e.failed())
+    return {};
+  if (!isByte(a.value) || !isByte(b.value) || rankOf(a.value) < 2 ||
+      rankOf(b.value) < 2 || !isSameAlong(e, aZero, 0) ||
+      !isSameAlong(e, bZero, 1))
+    return buildProduct(distances(e, a), distances(e, b), e);
+  mlir::Type i32 = e.getBuilder().getI32Type();
+  Shifted right = b;
+  if (elementOf(a.value) == elementOf(b.value))
+    right = withOtherSign(e, b);
+  Value product = buildProduct(a.value, right.value, e);
+  if (Value zero = zeroOf(e, right)) {
+    Value rows = e.reduce(graph::ReduceKind::sum, e.cast(a.value, i32),
+                          {rankOf(a.value) - 1}, /*keepdims=*/true);
+    product = e.sub(product, e.mul(rows, zero));
+  }
+  if (!aZero)
+    return product;
+  Value terms = e.cast(b.value, i32);
+  Value columns =
+      e.reduce(graph::ReduceKind::sum, bZero ? e.sub(terms, bZero) : terms,
+               {rankOf(b.value) - 2}, /*keepdims=*/true);
+  return e.sub(product, e.mul(aZero, columns));
 }
 
 /// Operands: a, scale, zero point; b, scale, zero point; scale and zero point
@@ -153,9 +237,8 @@ static llvm::LogicalResult qLinearMatMul(Node &n, Emitter &e) {
     return e.fail("quantization to this type is not supported",
                   "quantize to integers of 8 or 16 bits");
   int64_t row = rankOf(n.input(0)) - 2, column = rankOf(n.input(3)) - 1;
-  Value product =
-      e.op<graph::MatmulOp>({shifted(e, n.input(0), n.input(2), row),
-                             shifted(e, n.input(3), n.input(5), column)});
+  Value product = shiftedProduct(e, {n.input(0), n.input(2), row},
+                                 {n.input(3), n.input(5), column});
   if (!product)
     return llvm::failure();
   int64_t rank = rankOf(product);
@@ -178,8 +261,8 @@ static llvm::LogicalResult qLinearConv(Node &n, Emitter &e) {
   auto kernel = kernelOf(n.input(3), e);
   if (failed(kernel))
     return llvm::failure();
-  Value input = shifted(e, n.input(0), n.input(2), 1),
-        filter = shifted(e, n.input(3), n.input(5), 0);
+  auto [input, filter] =
+      convOperands(e, {n.input(0), n.input(2), 1}, {n.input(3), n.input(5), 0});
   auto window = readWindow(n, e, *kernel, 0, input);
   if (failed(window) || !filter)
     return llvm::failure();

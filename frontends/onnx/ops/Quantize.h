@@ -16,12 +16,23 @@ mlir::Value saturate(Emitter &e, mlir::Value x, mlir::Value zero,
 mlir::Value alongAxis(Emitter &e, mlir::Value parameter, int64_t rank,
                       int64_t axis);
 
-/// Integers that hold the differences of two numbers of the type of `x`: 16
-/// bits for bytes, whose products sum to 32; else 32.
-mlir::Type differenceType(Emitter &e, mlir::Value x);
+/// Integers that stand for their distances from a zero point: none where it is
+/// null, one for all, or one along dimension `axis`.
+struct Shifted {
+  mlir::Value value, zero;
+  int64_t axis = 0;
+};
 
-/// `x` less its zero point, which may be null, in its differenceType.
-mlir::Value shifted(Emitter &e, mlir::Value x, mlir::Value zero, int64_t axis);
+/// The distances: of bytes in 16 bits, whose products sum to 32; else in 32.
+mlir::Value distances(Emitter &e, const Shifted &x);
+
+/// Operands of a convolution of distances, whose padding has the distance 0:
+/// bytes as they are where that gives the same sums, in 32 bits.
+std::pair<mlir::Value, mlir::Value>
+convOperands(Emitter &e, const Shifted &input, const Shifted &filter);
+
+/// NumPy's matmul of distances, in 32 bits.
+mlir::Value shiftedProduct(Emitter &e, const Shifted &a, const Shifted &b);
 
 } // namespace charonia::frontend::onnx
 

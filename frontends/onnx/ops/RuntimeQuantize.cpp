@@ -33,7 +33,7 @@ static Value only(Node &n, Emitter &e, unsigned i) {
 
 /// Operand `i` in float by the scale and zero point that follow it.
 static Value dequantized(Node &n, Emitter &e, unsigned i) {
-  Value x = shifted(e, n.input(i), only(n, e, i + 2), 0);
+  Value x = distances(e, {n.input(i), only(n, e, i + 2)});
   return e.mul(e.cast(x, single(e)), only(n, e, i + 1));
 }
 /// `x` as integers by the scale of operand `i` and the zero point behind it.
@@ -143,9 +143,9 @@ static llvm::LogicalResult where(Node &n, Emitter &e) {
 
 /// The product of integers a and b in float: their scales (one for all, or one
 /// a column of b) times the sum.
-static Value scaledProduct(Emitter &e, Value a, Value b, Value aScale,
-                           Value bScale, mlir::Type element) {
-  Value sum = buildProduct(a, b, e);
+static Value scaledProduct(Emitter &e, const Shifted &a, const Shifted &b,
+                           Value aScale, Value bScale, mlir::Type element) {
+  Value sum = shiftedProduct(e, a, b);
   if (!sum)
     return {};
   int64_t rank = rankOf(sum);
@@ -159,10 +159,9 @@ static llvm::LogicalResult matMulIntegerToFloat(Node &n, Emitter &e) {
   for (unsigned i : {0, 1})
     if (failed(n.needsRank(i, 2, 32)))
       return llvm::failure();
-  Value y = scaledProduct(
-      e, shifted(e, n.input(0), n.input(4), rankOf(n.input(0)) - 2),
-      shifted(e, n.input(1), n.input(5), rankOf(n.input(1)) - 1), n.input(2),
-      n.input(3), elementOf(n.input(2)));
+  Value y = scaledProduct(e, {n.input(0), n.input(4), rankOf(n.input(0)) - 2},
+                          {n.input(1), n.input(5), rankOf(n.input(1)) - 1},
+                          n.input(2), n.input(3), elementOf(n.input(2)));
   return n.yield(n.has(6) ? e.add(y, n.input(6)) : y);
 }
 
@@ -184,10 +183,9 @@ static llvm::LogicalResult dynamicQuantizeMatMul(Node &n, Emitter &e) {
       mlir::IntegerType::get(e.getContext(), 8, mlir::IntegerType::Unsigned);
   Value point = saturate(e, e.op<graph::NegOp>({e.div(low, scale)}), {}, byte);
   Value integers = saturate(e, e.div(a, scale), point, byte);
-  Value y =
-      scaledProduct(e, shifted(e, integers, point, 0),
-                    shifted(e, n.input(1), n.input(3), rankOf(n.input(1)) - 1),
-                    scale, n.input(2), single(e));
+  Value y = scaledProduct(e, {integers, point},
+                          {n.input(1), n.input(3), rankOf(n.input(1)) - 1},
+                          scale, n.input(2), single(e));
   return n.yield(n.has(4) ? e.add(y, n.input(4)) : y);
 }
 
@@ -197,10 +195,11 @@ static llvm::LogicalResult qGemm(Node &n, Emitter &e) {
   if (failed(n.needsRank(0, 2, 2)) || failed(n.needsRank(3, 2, 2)))
     return llvm::failure();
   bool transA = n.flag("transA"), transB = n.flag("transB");
-  Value a = shifted(e, n.input(0), only(n, e, 2), 0),
-        b = shifted(e, n.input(3), n.input(5), transB ? 0 : 1);
-  Value sum = e.op<graph::MatmulOp>({transA ? e.transpose(a, {1, 0}) : a,
-                                     transB ? e.transpose(b, {1, 0}) : b});
+  auto operand = [&](unsigned i, bool transposed) {
+    return transposed ? e.transpose(n.input(i), {1, 0}) : n.input(i);
+  };
+  Value sum = shiftedProduct(e, {operand(0, transA), only(n, e, 2)},
+                             {operand(3, transB), n.input(5), 1});
   if (!sum)
     return llvm::failure();
   if (n.has(6)) {
@@ -231,9 +230,8 @@ static llvm::LogicalResult qAttention(Node &n, Emitter &e) {
     return e.fail("weights of " + e.describe(n.input(1).getType()) +
                   " do not hold queries, keys and values");
   Value projected =
-      scaledProduct(e, shifted(e, n.input(0), only(n, e, 6), 0),
-                    shifted(e, n.input(1), n.input(7), 1), only(n, e, 3),
-                    n.input(4), elementOf(n.input(2)));
+      scaledProduct(e, {n.input(0), only(n, e, 6)}, {n.input(1), n.input(7), 1},
+                    only(n, e, 3), n.input(4), elementOf(n.input(2)));
   return yieldAttention(n, e, e.add(projected, n.input(2)),
                         SmallVector<int64_t>(3, *whole / 3), {n.input(5), {}},
                         n.input(8));

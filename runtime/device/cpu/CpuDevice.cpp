@@ -354,7 +354,7 @@ public:
   }
 
   std::string description() const override {
-    return "this CPU (x86-64-v" + std::to_string(level) + ")";
+    return "this CPU (" + archOfLevel(level) + ")";
   }
 
   Result<std::shared_ptr<exec::LoadedProgram>>

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <set>
 
 #include <cpuid.h>
@@ -55,8 +56,11 @@ int computeLevel() {
                              bit_AVX512BW | bit_AVX512VL) ||
       (xcr0 & zmmState) != zmmState)
     return 3;
-  return 4;
+  return has(extended.ecx, bit_AVX512VNNI) ? 5 : 4;
 }
+
+constexpr const char *names[] = {"x86-64-v3", "x86-64-v4", "x86-64-v4-vnni"};
+constexpr int firstNamed = 3;
 
 /// The cores that the quota of the control group amounts to; 0: no quota.
 int quotaCores() {
@@ -84,10 +88,15 @@ int detectLevel() {
 }
 
 int levelOfArch(std::string_view arch) {
-  if (arch.size() == 9 && arch.starts_with("x86-64-v") && arch[8] >= '2' &&
-      arch[8] <= '4')
-    return arch[8] - '0';
+  for (int i = 0; i < int(std::size(names)); ++i)
+    if (arch == names[i])
+      return firstNamed + i;
   return 0;
+}
+
+std::string archOfLevel(int level) {
+  return level < firstNamed ? "x86-64-v" + std::to_string(level)
+                            : names[level - firstNamed];
 }
 
 Result<int> chooseLevel(const std::string &isa) {
@@ -100,14 +109,14 @@ Result<int> chooseLevel(const std::string &isa) {
   if (name.empty())
     return detectLevel();
   int level = levelOfArch(name);
-  if (level < 3)
+  if (level == 0)
     return Status(StatusCode::InvalidArgument,
                   origin + " is '" + name +
-                      "'; it takes x86-64-v3 or x86-64-v4");
+                      "'; it takes x86-64-v3, x86-64-v4 or x86-64-v4-vnni");
   if (level > detectLevel())
     return Status(StatusCode::Unsupported, origin + " asks for " + name +
-                                               ", but this CPU has x86-64-v" +
-                                               std::to_string(detectLevel()));
+                                               ", but this CPU has " +
+                                               archOfLevel(detectLevel()));
   return level;
 }
 

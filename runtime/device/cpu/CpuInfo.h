@@ -9,12 +9,14 @@
 
 namespace charonia::cpu {
 
-/// The x86-64 microarchitecture level (2, 3, 4; 1 if less), from cpuid, and
-/// from xgetbv for the registers that the operating system saves.
+/// The x86-64 microarchitecture level (2, 3, 4; 1 if less; 5: 4 and AVX-512
+/// VNNI), from cpuid, and from xgetbv for the registers that the operating
+/// system saves.
 int detectLevel();
 
-/// "x86-64-v3" -> 3; 0 for any other name.
+/// "x86-64-v3" -> 3, "x86-64-v4-vnni" -> 5; 0 for a name of no code.
 int levelOfArch(std::string_view arch);
+std::string archOfLevel(int level);
 
 /// The level to use: what there is, capped by `isa` ("x86-64-v3"; empty: by the
 /// environment variable CHARONIA_CPU_ISA, if set). An error for an unknown name

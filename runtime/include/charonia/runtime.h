@@ -93,9 +93,9 @@ struct ContextOptions {
   /// CPU: threads that run kernels, the caller's among them. 0: the environment
   /// variable CHARONIA_THREADS if it is set, else the physical cores available.
   int threads = 0;
-  /// CPU: the best instruction set to use, "x86-64-v3" or "x86-64-v4". Empty:
-  /// the environment variable CHARONIA_CPU_ISA if it is set, else all that
-  /// there is.
+  /// CPU: the best instruction set to use, "x86-64-v3", "x86-64-v4" or
+  /// "x86-64-v4-vnni". Empty: the environment variable CHARONIA_CPU_ISA if it
+  /// is set, else all that there is.
   std::string isa;
   /// "fp16": only a program of this precision. Empty: the first that fits.
   std::string precision;

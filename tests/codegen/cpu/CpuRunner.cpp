@@ -44,8 +44,10 @@ charonia::cpu::parseKernels(mlir::MLIRContext &context, llvm::StringRef text) {
 }
 
 bool charonia::cpu::hostRuns(CpuIsa isa) {
-  return isa == CpuIsa::V4 ? __builtin_cpu_supports("x86-64-v4")
-                           : __builtin_cpu_supports("x86-64-v3");
+  if (isa == CpuIsa::V3)
+    return __builtin_cpu_supports("x86-64-v3");
+  return __builtin_cpu_supports("x86-64-v4") &&
+         (isa == CpuIsa::V4 || __builtin_cpu_supports("avx512vnni"));
 }
 
 CpuKernels::CpuKernels() = default;

@@ -102,11 +102,13 @@ private:
 #define CHARONIA_CPU_SUITE(Suite)                                              \
   INSTANTIATE_TEST_SUITE_P(Isa, Suite,                                         \
                            ::testing::Values(::charonia::cpu::CpuIsa::V3,      \
-                                             ::charonia::cpu::CpuIsa::V4),     \
+                                             ::charonia::cpu::CpuIsa::V4,      \
+                                             ::charonia::cpu::CpuIsa::V4Vnni), \
                            [](const auto &info) {                              \
-                             return info.param == ::charonia::cpu::CpuIsa::V4  \
-                                        ? "v4"                                 \
-                                        : "v3";                                \
+                             using ::charonia::cpu::CpuIsa;                    \
+                             return info.param == CpuIsa::V3   ? "v3"          \
+                                    : info.param == CpuIsa::V4 ? "v4"          \
+                                                               : "v4vnni";     \
                            })
 
 } // namespace charonia::cpu

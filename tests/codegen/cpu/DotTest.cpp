@@ -105,6 +105,69 @@ func.func @kernel(%a: !tile.buffer<i16>, %b: !tile.buffer<i16>, %c: !tile.buffer
         }
 }
 
+// Bytes, of which one side has a sign and the other none, as all have extreme
+// values often: columns that are few, many, and packed by fours; the left side
+// in place, transposed, and computed.
+TEST_P(CpuDot, Bytes) {
+  for (int64_t depth : {1, 3, 4, 6, 8})
+    for (int64_t columns : {1, 2, 3, 21, 32})
+      for (bool packed : {false, true})
+        for (bool hasSign : {false, true})
+          for (int form : {0, 1, 2}) {
+            if (packed && depth % 4 != 0)
+              continue;
+            bool across = form == 1, computed = form == 2;
+            std::string place =
+                packed ? llvm::formatv("d0 floordiv 4, d1, d0 mod 4").str()
+                       : "d0, d1";
+            std::string shape =
+                packed ? llvm::formatv("{0}, {1}, 4", depth / 4, columns).str()
+                       : llvm::formatv("{0}, {1}", depth, columns).str();
+            std::string program = llvm::formatv(
+                R"(
+func.func @kernel(%a: !tile.buffer<i8>, %b: !tile.buffer<i8>, %c: !tile.buffer<i32>) attributes {{tile.kernel} {{
+  %pid = tile.program_id : index
+  %x = tile.load %a[%pid] {{map = affine_map<(d0, d1)[s0] -> ({2})>, shape = affine_map<()[s0] -> ({3})>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<i8>, index) -> tensor<5x{0}xi8>
+  %d = arith.constant dense<-128> : tensor<5x{0}xi8>
+  %l = arith.xori %x, %d : tensor<5x{0}xi8>
+  %y = tile.load %b[%pid] {{map = affine_map<(d0, d1)[s0] -> ({4})>, shape = affine_map<()[s0] -> ({5})>, rank = {6} : i64, checks = array<i64>} : (!tile.buffer<i8>, index) -> tensor<{0}x{1}xi8>
+  %zero = arith.constant dense<7> : tensor<5x{1}xi32>
+  %next = tile.dot {7}, %y, %zero {8} : tensor<5x{0}xi8>, tensor<{0}x{1}xi8> -> tensor<5x{1}xi32>
+  tile.store %next, %c[%pid] {{map = affine_map<(d0, d1)[s0] -> (d0, d1)>, shape = affine_map<()[s0] -> (5, {1})>, rank = 2 : i64, checks = array<i64>} : tensor<5x{1}xi32>, !tile.buffer<i32>, index
+  return
+})",
+                depth, columns, across ? "d1, d0" : "d0, d1",
+                across ? std::to_string(depth) + ", 5"
+                       : "5, " + std::to_string(depth),
+                place, shape, packed ? 3 : 2, computed ? "%l" : "%x",
+                hasSign ? "{signed_lhs}" : "");
+            auto image = compile(program);
+            ASSERT_TRUE(image) << program;
+            auto a = Buffer<uint8_t>(5 * depth),
+                 b = Buffer<uint8_t>(depth * columns);
+            for (Buffer<uint8_t> *buffer : {&a, &b})
+              for (size_t i = 0; i < buffer->size(); ++i)
+                (*buffer)[i] =
+                    integer(0, 3) ? integer(0, 255) : 127 + 128 * integer(0, 1);
+            auto c = Buffer<int32_t>(5 * columns);
+            image->run({a.data(), b.data(), c.data()}, {}, 0, 1);
+            for (int64_t m = 0; m < 5; ++m)
+              for (int64_t n = 0; n < columns; ++n) {
+                int32_t sum = 7;
+                for (int64_t k = 0; k < depth; ++k) {
+                  uint8_t l = a[across ? k * 5 + m : m * depth + k] ^
+                              (computed ? 128 : 0),
+                          r = packed ? b[(k / 4 * columns + n) * 4 + k % 4]
+                                     : b[k * columns + n];
+                  sum +=
+                      hasSign ? int8_t(l) * int32_t(r) : int32_t(l) * int8_t(r);
+                }
+                ASSERT_EQ(c[m * columns + n], sum) << program;
+              }
+            EXPECT_TRUE(c.intact());
+          }
+}
+
 TEST_P(CpuDot, SumsInBlocks) {
   auto image = compile(R"(
 func.func @kernel(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %c: !tile.buffer<f32>, %d: !tile.buffer<f32>, %blocks: index) attributes {tile.kernel} {

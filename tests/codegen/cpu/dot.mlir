@@ -1,5 +1,6 @@
 // RUN: charonia-opt %s -print-cpu-code="stage=assembly" -o /dev/null | FileCheck %s
 // RUN: charonia-opt %s -print-cpu-code="stage=assembly isa=x86-64-v3" -o /dev/null | FileCheck %s --check-prefix=V3
+// RUN: charonia-opt %s -print-cpu-code="stage=assembly isa=x86-64-v4-vnni" -o /dev/null | FileCheck %s --check-prefix=VNNI
 // The accumulators of a product stay in registers through the loop over K: for each k
 // two vectors of the right side, a broadcast of each row's element, no other memory.
 // CHECK-LABEL: matmul:
@@ -101,6 +102,36 @@ func.func @pairs(%a: !tile.buffer<i16>, %b: !tile.buffer<i16>, %c: !tile.buffer<
     %x = tile.load %a[%i] {map = affine_map<(d0, d1)[s0] -> (d0, s0 + d1)>, shape = affine_map<()[s0] -> (6, 768)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<i16>, index) -> tensor<6x8xi16>
     %y = tile.load %b[%pid, %i] {map = affine_map<(d0, d1)[s0, s1] -> (s0, s1 + d0, d1)>, shape = affine_map<()[s0, s1] -> (24, 768, 32)>, rank = 3 : i64, checks = array<i64>} : (!tile.buffer<i16>, index, index) -> tensor<8x32xi16>
     %next = tile.dot %x, %y, %acc : tensor<6x8xi16>, tensor<8x32xi16> -> tensor<6x32xi32>
+    scf.yield %next : tensor<6x32xi32>
+  }
+  tile.store %sum, %c[%pid] {map = affine_map<(d0, d1)[s0] -> (d0, s0 * 32 + d1)>, shape = affine_map<()[s0] -> (6, 768)>, rank = 2 : i64, checks = array<i64>} : tensor<6x32xi32>, !tile.buffer<i32>, index
+  return
+}
+
+// Packed bytes are multiplied by fours where there is VNNI, without a shuffle: the side without a sign is broadcast.
+// VNNI-LABEL: bytes:
+// VNNI: [[LOOP:.LBB0_[0-9]+]]:
+// VNNI-NOT: (%rsp)
+// VNNI-NOT: vp{{shuf|erm|unpck|mov}}
+// VNNI: vpbroadcastd {{.*}}(%r{{.*}}), %zmm
+// VNNI: vpdpbusd {{.*}}%zmm
+// VNNI-NOT: (%rsp)
+// VNNI: j{{[a-z]+}} [[LOOP]]
+// CHECK-LABEL: bytes:
+// CHECK-NOT: vpdpbusd
+// CHECK: vpmaddwd {{.*}}%zmm
+// V3-LABEL: bytes:
+// V3: vpmaddwd {{.*}}%ymm
+func.func @bytes(%a: !tile.buffer<i8>, %b: !tile.buffer<i8>, %c: !tile.buffer<i32>) attributes {tile.kernel} {
+  %zero = arith.constant 0 : index
+  %k = arith.constant 768 : index
+  %kb = arith.constant 8 : index
+  %pid = tile.program_id : index
+  %init = arith.constant dense<0> : tensor<6x32xi32>
+  %sum = scf.for %i = %zero to %k step %kb iter_args(%acc = %init) -> (tensor<6x32xi32>) {
+    %x = tile.load %a[%i] {map = affine_map<(d0, d1)[s0] -> (d0, s0 + d1)>, shape = affine_map<()[s0] -> (6, 768)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<i8>, index) -> tensor<6x8xi8>
+    %y = tile.load %b[%pid, %i] {map = affine_map<(d0, d1)[s0, s1] -> (s0, s1 floordiv 4 + d0 floordiv 4, d1, d0 mod 4)>, shape = affine_map<()[s0, s1] -> (24, 192, 32, 4)>, rank = 4 : i64, checks = array<i64>} : (!tile.buffer<i8>, index, index) -> tensor<8x32xi8>
+    %next = tile.dot %x, %y, %acc : tensor<6x8xi8>, tensor<8x32xi8> -> tensor<6x32xi32>
     scf.yield %next : tensor<6x32xi32>
   }
   tile.store %sum, %c[%pid] {map = affine_map<(d0, d1)[s0] -> (d0, s0 * 32 + d1)>, shape = affine_map<()[s0] -> (6, 768)>, rank = 2 : i64, checks = array<i64>} : tensor<6x32xi32>, !tile.buffer<i32>, index

@@ -9,13 +9,26 @@
 // GPU-NOT: tile.dot
 // GPU: arith.extsi {{.*}}xi16> to {{.*}}xi32>
 // GPU: arith.muli {{.*}}xi32>
+
+// So are bytes, of which one side has a sign.
+// CHECK-LABEL: func.func @bytes
+// CHECK: tile.dot {{.*}} {signed_lhs} : {{.*}}xi8>, {{.*}}xi8> -> {{.*}}xi32>
+// GPU-LABEL: func.func @bytes
+// GPU-NOT: tile.dot
+// GPU-DAG: arith.extsi {{.*}}xi8> to {{.*}}xi32>
+// GPU-DAG: arith.extui {{.*}}xi8> to {{.*}}xi32>
 module {
-  func.func @main(%x: tensor<64x1024xi16>, %w: tensor<1024x64xi16>) -> tensor<64x64xi32> {
+  func.func @main(%x: tensor<64x1024xi16>, %w: tensor<1024x64xi16>, %y: tensor<64x1024xi8>, %v: tensor<1024x64xui8>) -> (tensor<64x64xi32>, tensor<64x64xi32>) {
     %0 = graph.kernel "product" (%x, %w) : (tensor<64x1024xi16>, tensor<1024x64xi16>) -> tensor<64x64xi32> {
     ^bb0(%a: tensor<64x1024xi16>, %c: tensor<1024x64xi16>):
       %1 = graph.matmul %a, %c : (tensor<64x1024xi16>, tensor<1024x64xi16>) -> tensor<64x64xi32>
       graph.yield %1 : tensor<64x64xi32>
     }
-    return %0 : tensor<64x64xi32>
+    %2 = graph.kernel "bytes" (%y, %v) : (tensor<64x1024xi8>, tensor<1024x64xui8>) -> tensor<64x64xi32> {
+    ^bb0(%a: tensor<64x1024xi8>, %c: tensor<1024x64xui8>):
+      %3 = graph.matmul %a, %c : (tensor<64x1024xi8>, tensor<1024x64xui8>) -> tensor<64x64xi32>
+      graph.yield %3 : tensor<64x64xi32>
+    }
+    return %0, %2 : tensor<64x64xi32>, tensor<64x64xi32>
   }
 }
