@@ -38,7 +38,9 @@ public:
                std::string *text = nullptr) {
     out.function = given.clone();
     mlir::func::FuncOp function = *out.function;
-    charonia::expandMath(function);
+    charonia::ExpandMathOptions math;
+    math.exp = hasAvx512(isa);
+    charonia::expandMath(function, math);
     auto fail = [&](llvm::Error error) {
       out.errorOp = function;
       out.error = llvm::toString(std::move(error));

@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/IR/IntrinsicsX86.h"
 
 using namespace charonia;
 using namespace charonia::cpu;
@@ -292,6 +293,62 @@ llvm::Constant *scalarConstant(mlir::arith::ConstantOp op, llvm::Type *type) {
 }
 } // namespace
 
+/// e^x of f32 as 2^n e^r, which AVX-512 scales and rounds in one instruction,
+/// infinity included: to 1.5 units of the last place. As in ExpandMath.h,
+/// results below the smallest normal number are 0.
+Value *KernelEmitter::emitExp(Value *x) {
+  using namespace llvm::Intrinsic;
+  auto *given = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  int64_t width = given ? given->getNumElements() : 1,
+          wide = std::max<int64_t>(width, 4);
+  auto *type = llvm::FixedVectorType::get(b.getFloatTy(), wide);
+  if (!given) {
+    x = b.CreateInsertElement(llvm::Constant::getNullValue(type), x,
+                              uint64_t(0));
+  } else if (width < wide) {
+    x = b.CreateShuffleVector(x, {0, 1, 0, 1});
+  }
+  auto constant = [&](double value) {
+    return llvm::ConstantFP::get(type, value);
+  };
+  auto fma = [&](Value *a, Value *c, Value *d) {
+    return b.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {a, c, d});
+  };
+  // NaN stays. Above, all is infinite, and the rest would be no number.
+  Value *top = constant(89), *bottom = constant(-0x1.5d589ep+6);
+  Value *normal = b.CreateFCmpUGE(x, bottom);
+  x = b.CreateSelect(b.CreateFCmpOLT(top, x), top, x);
+  // Adding 1.5 * 2^23 rounds; ln 2 in two parts, the first of which times n is
+  // exact.
+  Value *shift = constant(0x1.8p23);
+  Value *n = b.CreateFSub(fma(x, constant(0x1.715476p+0), shift), shift);
+  Value *r = fma(n, constant(-0x1.62e400p-1), x);
+  r = fma(n, constant(-0x1.7f7d1cp-20), r);
+  Value *sum = constant(1.39507017302658148e-3);
+  for (double c : {8.36895388003079284e-3, 4.16662024384420366e-2,
+                   1.66665183034943713e-1, 5.00000009630694696e-1, 1.0, 1.0})
+    sum = fma(sum, r, constant(c));
+  Value *zero = llvm::Constant::getNullValue(type);
+  Value *result;
+  if (wide == 16) {
+    Value *mask = b.CreateBitCast(normal, b.getInt16Ty());
+    constexpr int current = 4; // rounding
+    result = b.CreateIntrinsic(type, x86_avx512_mask_scalef_ps_512,
+                               {sum, n, zero, mask, b.getInt32(current)});
+  } else {
+    if (wide == 4)
+      normal = b.CreateShuffleVector(
+          normal, llvm::Constant::getNullValue(normal->getType()),
+          {0, 1, 2, 3, 4, 5, 6, 7});
+    Value *mask = b.CreateBitCast(normal, b.getInt8Ty());
+    result = b.CreateIntrinsic(type,
+                               wide == 8 ? x86_avx512_mask_scalef_ps_256
+                                         : x86_avx512_mask_scalef_ps_128,
+                               {sum, n, zero, mask});
+  }
+  return given ? lanesOf(result, 0, width) : lane(result, 0);
+}
+
 Value *KernelEmitter::emitElementwise(mlir::Operation *op,
                                       llvm::ArrayRef<Value *> operands,
                                       int64_t width) {
@@ -353,6 +410,7 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op,
       .Case<FPToSIOp>([&](auto) { return toInteger(true); })
       .Case<FPToUIOp>([&](auto) { return toInteger(false); })
       .Case<BitcastOp>([&](auto) { return b.CreateBitCast(x, type); })
+      .Case<mlir::math::ExpOp>([&](auto) { return emitExp(x); })
       .Default([&](mlir::Operation *op) {
         Value *value = PlainOperators(b, operands, type).emit(op);
         return value ? value

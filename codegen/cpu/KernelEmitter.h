@@ -167,6 +167,7 @@ private:
   Value *fpExtend(Value *value, mlir::Type from, mlir::Type to);
   Value *fpTruncate(Value *value, mlir::Type from, mlir::Type to);
   Value *emitMinMax(Value *a, Value *c, bool maximum, bool propagateNaN);
+  Value *emitExp(Value *x);
 
   // Affine expressions over lanes (AffineEmission.cpp).
   struct SymbolValues {

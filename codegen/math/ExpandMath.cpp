@@ -42,7 +42,9 @@ struct Expander {
     const Num &x = v[0];
     bool f32 = !x.isF64();
     return llvm::TypeSwitch<Operation *, std::optional<Num>>(op)
-        .Case<math::ExpOp>([&](auto) {
+        .Case<math::ExpOp>([&](auto) -> std::optional<Num> {
+          if (options.exp && f32)
+            return std::nullopt;
           return options.exp2 && f32 ? x.unary<math::Exp2Op>(x * (1 / kLn2))
                                      : expOf(x);
         })

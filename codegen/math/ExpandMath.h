@@ -27,6 +27,7 @@ namespace charonia {
 /// What the target has in hardware for f32 and what therefore stays a math
 /// operator.
 struct ExpandMathOptions {
+  bool exp = false;  ///< exp stays.
   bool exp2 = false; ///< exp becomes exp2 of a product.
   bool log2 = false; ///< log becomes a product of log2.
   bool rsqrt = false;
