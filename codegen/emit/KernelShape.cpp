@@ -3,6 +3,7 @@
 #include "graph/analysis/CodeSize.h"
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Updates.h"
+#include <map>
 
 using namespace mlir;
 using namespace charonia;
@@ -150,10 +151,13 @@ int64_t bytesOf(Value value, ArrayRef<int64_t> symbols) {
   return llvm::divideCeil(elements * element.getIntOrFloatBitWidth(), 8);
 }
 
-/// Notes an input that is read across its memory. `map` leads from the kernel's
-/// result to it.
-void readInput(KernelShape &shape, Value input, AffineMap map,
-               ArrayRef<int64_t> symbols) {
+/// Elements that are read along other dimensions than the last.
+using CrossingReads = std::map<SmallVector<unsigned>, int64_t>;
+
+/// Notes what is read across the memory of an input, by the elements of which
+/// it is most so far. `map` leads from the kernel's result to it.
+void readInput(KernelShape &shape, CrossingReads &reads, Value input,
+               AffineMap map, ArrayRef<int64_t> symbols) {
   Exprs extents = graph::getShape(input);
   AffineExpr offset = getAffineConstantExpr(0, map.getContext()),
              elements = getAffineConstantExpr(1, map.getContext());
@@ -161,11 +165,6 @@ void readInput(KernelShape &shape, Value input, AffineMap map,
     offset = offset * extent + coordinate;
     elements = elements * extent;
   }
-  int64_t results = 1;
-  for (int64_t size : shape.sizes)
-    results *= size;
-  if (sizeAt(elements, symbols) * 2 < results)
-    return;
   graph::Sum sum(graph::simplify(graph::mapOf(shape.root.size(), {offset},
                                               map.getContext()),
                                  shape.root)
@@ -175,23 +174,43 @@ void readInput(KernelShape &shape, Value input, AffineMap map,
     --last;
   if (last == 0)
     return;
+  for (unsigned d = last - 1, next = d; d-- > 0;) {
+    if (shape.sizes[d] == 1)
+      continue;
+    auto extent = graph::constantOf(shape.root[next]);
+    auto far = sum.coefficientOf(d), near = sum.coefficientOf(next);
+    if (!extent || !far || !near || *far != *near * *extent)
+      shape.joins[d] = false;
+    next = d;
+  }
   std::optional<int64_t> along = sum.coefficientOf(last - 1);
   if (along && (*along == 0 || *along == 1))
     return;
   int64_t stride = 1;
+  SmallVector<unsigned> dims;
   for (unsigned d = last - 1; d-- > 0;) {
     if (shape.sizes[d] == 1)
       continue;
     auto extent = graph::constantOf(shape.root[d]);
     if (sum.coefficientOf(d) == stride) {
-      shape.crossing.insert(shape.crossing.begin(), d);
+      dims.insert(dims.begin(), d);
       if (!extent)
-        return;
+        break;
       stride *= *extent;
-    } else if (!shape.crossing.empty()) {
-      return;
+    } else if (!dims.empty()) {
+      break;
     }
   }
+  if (dims.empty())
+    return;
+  int64_t &count = reads[dims];
+  count += sizeAt(elements, symbols);
+  int64_t results = 1;
+  for (int64_t size : shape.sizes)
+    results *= size;
+  if (count * 2 >= results &&
+      (shape.crossing.empty() || count > reads[shape.crossing]))
+    shape.crossing = dims;
 }
 
 /// Trailing dimensions of the result of `op` that are those of its operand
@@ -262,6 +281,7 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   for (AffineExpr e : shape.root)
     shape.sizes.push_back(sizeAt(e, symbols));
   shape.kinds.assign(rank, DimKind::Parallel);
+  shape.joins.assign(rank, true);
   shape.code = graph::estimateCode(kernel, tileCode);
   for (Value result : kernel.getBody().front().getTerminator()->getOperands())
     shape.resultBytes += bytesOf(result, symbols);
@@ -276,6 +296,7 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   reached[root] = AffineMap::getMultiDimIdentityMap(rank, context);
   SmallVector<Value> work{root};
   AffineMap identity = reached[root];
+  CrossingReads reads;
   while (!work.empty()) {
     Value value = work.pop_back_val();
     AffineMap map = reached[value];
@@ -290,8 +311,7 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
         // Of what is larger than the result a part is read.
         shape.resultBytes +=
             std::min(bytesOf(value, symbols), bytesOf(root, symbols));
-        if (shape.crossing.empty())
-          readInput(shape, value, map, symbols);
+        readInput(shape, reads, value, map, symbols);
       }
       continue;
     }
@@ -304,6 +324,16 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
       Value operand = op->getOperand(i);
       AffineMap step = op.getOperandMap(i);
       if (!step && role == OpRole::RowNormalization)
+        step = AffineMap::getMultiDimIdentityMap(map.getNumResults(), context);
+      // What is passed on at the end lies along the result, from some place on.
+      bool isFree;
+      unsigned passed = step ? 0 : passedDims(op, i, isFree);
+      if (!step) {
+        unsigned other = map == identity && passed > 0 ? rank - passed : rank;
+        std::fill_n(shape.joins.begin(), other, false);
+      }
+      if (passed > 0 && !rankOf(role) &&
+          graph::getShape(operand).size() == map.getNumResults())
         step = AffineMap::getMultiDimIdentityMap(map.getNumResults(), context);
       if (!step || reached.contains(operand))
         continue;

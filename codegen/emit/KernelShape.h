@@ -44,6 +44,9 @@ struct KernelShape {
   /// Dimensions, before the last, along which a large input is dense that is
   /// not along the last: the last of them is, and those in front continue it.
   llvm::SmallVector<unsigned> crossing;
+  /// Dimensions that with the next one of more than one element are one run, in
+  /// steps of any length, in every input.
+  llvm::SmallVector<bool> joins;
   /// Later rows take longer.
   bool growsByRow = false;
   /// Dimensions along which what a window slides over is dense in memory.

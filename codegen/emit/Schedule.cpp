@@ -171,19 +171,29 @@ bool Chooser::blocks() {
   if (!cpu || k.role != OpRole::Pointwise || k.crossing.empty() ||
       k.code * t.vectorElements > tileCode)
     return false;
-  unsigned last = all.back();
+  // The last dimension with those in front of it, until registers are full:
+  // where they are one run in all inputs, or so short that no register begins
+  // in the middle.
+  SmallVector<unsigned> last{all.back()}, others;
   int64_t across = product(k, k.crossing);
+  for (unsigned d : llvm::reverse(ArrayRef<unsigned>(all).drop_back())) {
+    int64_t n = product(k, last);
+    bool joins = isStatic(last) && n % t.vectorElements != 0 &&
+                 (k.joins[d] || t.vectorElements % n == 0);
+    if (!joins || llvm::is_contained(k.crossing, d))
+      break;
+    last.insert(last.begin(), d);
+  }
   constexpr int64_t least = 4; // shorter rows are not transposed
-  if (across < least || k.sizes[last] < least)
+  if (across < least || product(k, last) < least)
     return false;
-  SmallVector<unsigned> others;
   for (unsigned d : all)
-    if (d != last && !llvm::is_contained(k.crossing, d))
+    if (!llvm::is_contained(last, d) && !llvm::is_contained(k.crossing, d))
       others.push_back(d);
   if (!others.empty())
     add(others, 1);
   add(k.crossing, std::min(across, t.vectorElements));
-  add(last, std::min(k.sizes[last], t.vectorElements));
+  add(last, std::min(product(k, last), t.vectorElements));
   return true;
 }
 

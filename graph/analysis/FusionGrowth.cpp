@@ -77,6 +77,30 @@ static bool joinsTileSides(const FusionPlan::Group &group, AffineMap map) {
   });
 }
 
+/// Whether neighbours in memory of `op`, whose coordinates `map` gives, are
+/// neighbours along no side of a contraction's tile: it would be stored element
+/// by element.
+static bool scattersTile(const FusionPlan::Group &group, GraphOpInterface op,
+                         AffineMap map) {
+  if (!group.hasAnchor(OpRole::Contraction))
+    return false;
+  Exprs shape = getShape(op->getResult(0));
+  unsigned last = shape.size();
+  while (last > 0 && constantOf(shape[last - 1]) == 1)
+    --last;
+  if (last == 0)
+    return false;
+  AffineExpr innermost = map.getResult(last - 1);
+  if (auto wrapped = dyn_cast<AffineBinaryOpExpr>(innermost);
+      wrapped && wrapped.getKind() == AffineExprKind::Mod)
+    innermost = wrapped.getLHS();
+  Sum sum(innermost);
+  for (unsigned d = 0; d < map.getNumDims(); ++d)
+    if (sum.coefficientOf(d) == 1)
+      return false;
+  return !innermost.isSymbolicOrConstant();
+}
+
 bool FusionPlan::tryAbsorb(Group &group, GraphOpInterface op) {
   if (tangled.contains(op))
     return false;
@@ -84,6 +108,7 @@ bool FusionPlan::tryAbsorb(Group &group, GraphOpInterface op) {
   std::optional<IterationSpace::Place> place =
       group.space.fit(op, isTransparent);
   if (!place || joinsTileSides(group, place->map) ||
+      scattersTile(group, op, place->map) ||
       !withinLimits(group, {op.getOperation()}))
     return false;
   // A tile of a result whose dimensions mix rows would compute the rows of each
@@ -169,8 +194,10 @@ bool FusionPlan::acceptsPrologue(const Group &producer, const Group &reader,
   // In front of a window, elements are computed for every window that has them.
   bool beforeWindow = reader.hasAnchor(OpRole::Window) &&
                       !reader.space.contains(op->getResult(0));
+  // A view is stored so that windows find it dense.
   if (role == OpRole::Window || beforeWindow)
-    return cheap && producer.ops.size() <= 1;
+    return cheap && producer.ops.size() <= 1 &&
+           roleOf(producer.ops[0]) != OpRole::View;
   int64_t computed =
       elementsOf(op->getResult(0)) * op.getOperandReads(use.getOperandNumber());
   return cheap || computed <= stored + stored / 2;

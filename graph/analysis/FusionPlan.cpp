@@ -152,8 +152,11 @@ void FusionPlan::forceStridedReads() {
     auto reader = cast<GraphOpInterface>(&op);
     for (OpOperand &operand : op.getOpOperands()) {
       Operation *view = operand.get().getDefiningOp();
+      // Windows overlap.
+      bool repeats = reader.getRole() == OpRole::Window ||
+                     reader.getOperandReads(operand.getOperandNumber()) > 1;
       if (!view || !inlined.contains(view) || view->getNumOperands() == 0 ||
-          reader.getOperandReads(operand.getOperandNumber()) <= 1)
+          !repeats)
         continue;
       Exprs shape = getShape(operand.get());
       auto map =

@@ -37,3 +37,39 @@ module {
     return %0 : tensor<2x1024xf32>
   }
 }
+
+// -----
+
+// Parts of a concatenation that are dense along the channels, while the result is along the row: blocks again, of 16 of the 400 positions.
+// CHECK-LABEL: func.func @transposed_parts(
+// CHECK:         tile.grid = affine_map<() -> (200)>
+// CHECK:         tile.load %arg1
+// CHECK-SAME:      -> tensor<16x16xf32>
+module {
+  func.func @main(%x: tensor<1x64x20x20xf32>, %y: tensor<1x20x20x64xf32>) -> tensor<1x128x20x20xf32> {
+    %0 = graph.kernel "transposed_parts" (%x, %y) : (tensor<1x64x20x20xf32>, tensor<1x20x20x64xf32>) -> tensor<1x128x20x20xf32> {
+    ^bb0(%a: tensor<1x64x20x20xf32>, %b: tensor<1x20x20x64xf32>):
+      %1 = graph.transpose %b {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x20x20x64xf32>) -> tensor<1x64x20x20xf32>
+      %2 = graph.concat %a, %1 {axis = 1 : i64} : (tensor<1x64x20x20xf32>, tensor<1x64x20x20xf32>) -> tensor<1x128x20x20xf32>
+      graph.yield %2 : tensor<1x128x20x20xf32>
+    }
+    return %0 : tensor<1x128x20x20xf32>
+  }
+}
+
+// -----
+
+// A last dimension that is shorter than a register takes the one in front of it, of which so many fill one.
+// CHECK-LABEL: func.func @interleaved(
+// CHECK:         tile.load %arg0
+// CHECK-SAME:      -> tensor<16x16xf32>
+module {
+  func.func @main(%x: tensor<64x64x2x2x32xf32>) -> tensor<32x64x2x64x2xf32> {
+    %0 = graph.kernel "interleaved" (%x) : (tensor<64x64x2x2x32xf32>) -> tensor<32x64x2x64x2xf32> {
+    ^bb0(%a: tensor<64x64x2x2x32xf32>):
+      %1 = graph.transpose %a {permutation = array<i64: 4, 0, 2, 1, 3>} : (tensor<64x64x2x2x32xf32>) -> tensor<32x64x2x64x2xf32>
+      graph.yield %1 : tensor<32x64x2x64x2xf32>
+    }
+    return %0 : tensor<32x64x2x64x2xf32>
+  }
+}

@@ -408,3 +408,42 @@ module attributes {graph.symbols = [{name = "n", min = 1, opt = 64, max = 128, d
     return %0, %1 : tensor<4x?xf32, #more>, tensor<4xf32>
   }
 }
+
+// -----
+
+// A product whose tiles would be stored element by element is stored as it is: what lies between columns is laid aside by another kernel.
+// CHECK-LABEL: func.func @scattered
+// CHECK:         graph.kernel "conv"
+// CHECK-NOT:       graph.transpose
+// CHECK:         graph.kernel "transpose"
+// CHECK:         return
+func.func @scattered(%x: tensor<1x8x8x64xf32>, %w: tensor<32x1x1x64xf32>) -> tensor<1x8x8x2x8x2xf32> {
+  %0 = graph.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64, channels_last} : (tensor<1x8x8x64xf32>, tensor<32x1x1x64xf32>) -> tensor<1x8x8x32xf32>
+  %1 = graph.reshape %0 : (tensor<1x8x8x32xf32>) -> tensor<1x8x8x2x2x8xf32>
+  %2 = graph.transpose %1 {permutation = array<i64: 0, 5, 1, 3, 2, 4>} : (tensor<1x8x8x2x2x8xf32>) -> tensor<1x8x8x2x8x2xf32>
+  return %2 : tensor<1x8x8x2x8x2xf32>
+}
+
+// Rows of the result that are rows or columns of the product are not.
+// CHECK-LABEL: func.func @side_by_side
+// CHECK:         graph.kernel "conv"
+// CHECK:           graph.transpose
+// CHECK-NOT:     graph.kernel
+// CHECK:         return
+func.func @side_by_side(%x: tensor<1x8x8x64xf32>, %w: tensor<32x1x1x64xf32>) -> tensor<1x32x8x8xf32> {
+  %0 = graph.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64, channels_last} : (tensor<1x8x8x64xf32>, tensor<32x1x1x64xf32>) -> tensor<1x8x8x32xf32>
+  %1 = graph.transpose %0 {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x8x8x32xf32>) -> tensor<1x32x8x8xf32>
+  return %1 : tensor<1x32x8x8xf32>
+}
+
+// Windows overlap: what they slide over is stored so that its innermost dimension stays.
+// CHECK-LABEL: func.func @pooled
+// CHECK:         graph.kernel "transpose"
+// CHECK:         graph.kernel "pool"
+// CHECK-NOT:       graph.transpose
+// CHECK:         return
+func.func @pooled(%x: tensor<1x64x20x20xf32>) -> tensor<1x18x18x64xf32> {
+  %0 = graph.transpose %x {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x64x20x20xf32>) -> tensor<1x20x20x64xf32>
+  %1 = graph.pool max %0 {kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, channels_last} : (tensor<1x20x20x64xf32>) -> tensor<1x18x18x64xf32>
+  return %1 : tensor<1x18x18x64xf32>
+}
