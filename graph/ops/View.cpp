@@ -227,8 +227,7 @@ static bool passBroadcastInto(Operation *user, PatternRewriter &rewriter) {
     smaller->setOperands(operands);
     smaller->getResult(0).setType(cast<RankedTensorType>(types[0]));
   });
-  rewriter.replaceOpWithNewOp<BroadcastOp>(user, before,
-                                           smaller->getResult(0));
+  rewriter.replaceOpWithNewOp<BroadcastOp>(user, before, smaller->getResult(0));
   return true;
 }
 
