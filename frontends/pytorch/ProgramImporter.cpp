@@ -264,6 +264,10 @@ llvm::LogicalResult ProgramImporter::failUnsupported(const Node &node) {
         what + ": it holds graphs, which it calls",
         "export the model without torch.scan, map and others of their kind: "
         "write their steps out in Python");
+  if (op.starts_with("torch._functorch."))
+    return emitter.fail(
+        what + ": it is a part of torch.vmap",
+        "export with program.run_decompositions(), which takes it apart");
   if (!op.starts_with("aten."))
     return emitter.fail(
         what + ": it is of namespace '" + printable(op.split('.').first.str()) +

@@ -6,15 +6,16 @@ using llvm::StringRef;
 llvm::ArrayRef<Row> charonia::frontend::pytorch::allRows() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> all;
-    for (auto list : {elementwiseRows(),   activationRows(), contractionRows(),
-                      normalizationRows(), poolingRows(),    reductionRows(),
-                      viewRows(),          sliceRows(),      indexRows(),
-                      scatterRows(),       resizeRows(),     sortRows(),
-                      recurrentRows(),     foldRows(),       sourceRows(),
-                      typeRows(),          complexRows(),    specialRows(),
-                      lossRows(),          fourierRows(),    normRows(),
-                      assembleRows(),      diagonalRows(),   gammaRows(),
-                      groupedRows()})
+    for (auto list : {elementwiseRows(),   activationRows(),  contractionRows(),
+                      normalizationRows(), poolingRows(),     reductionRows(),
+                      viewRows(),          sliceRows(),       indexRows(),
+                      scatterRows(),       resizeRows(),      sortRows(),
+                      recurrentRows(),     foldRows(),        sourceRows(),
+                      typeRows(),          complexRows(),     specialRows(),
+                      lossRows(),          fourierRows(),     normRows(),
+                      assembleRows(),      diagonalRows(),    gammaRows(),
+                      groupedRows(),       samplingRows(),    spectrumRows(),
+                      unaryRows(),         convolutionRows(), attentionRows()})
       all.insert(all.end(), list.begin(), list.end());
     llvm::sort(all, [](const Row &a, const Row &b) {
       return StringRef(a.op) < StringRef(b.op);

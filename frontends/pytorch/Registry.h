@@ -91,6 +91,11 @@ llvm::ArrayRef<Row> assembleRows();
 llvm::ArrayRef<Row> diagonalRows();
 llvm::ArrayRef<Row> gammaRows();
 llvm::ArrayRef<Row> groupedRows();
+llvm::ArrayRef<Row> samplingRows();
+llvm::ArrayRef<Row> unaryRows();
+llvm::ArrayRef<Row> convolutionRows();
+llvm::ArrayRef<Row> attentionRows();
+llvm::ArrayRef<Row> spectrumRows();
 
 /// Builds the results of a call that has complex numbers among its arguments or
 /// results, or fails where the row cannot.

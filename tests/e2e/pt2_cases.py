@@ -7,7 +7,7 @@ Each case is a module of operators with awkward attributes, exported as it is
 (NAME.pt2) and after run_decompositions() (NAME-core.pt2). Inputs, of other sizes than
 those that it was traced at, and the results of PyTorch, in float64 where the types
 do not matter, lie in the folder `extra` of NAME.pt2 (in0.npy, out0.npy ...). Entries are deflated and
-stack traces are left out, so that the files are small. pt2_flow_cases.py makes more.
+stack traces are left out, so that the files are small. pt2_*_cases.py beside it make more.
 """
 
 from __future__ import annotations

@@ -116,8 +116,8 @@ Value charonia::frontend::buildFold(Value x, llvm::ArrayRef<AffineExpr> image,
 /// By row the cosines of a frequency, then by row their sines with a minus; of
 /// the imaginary part sines, then cosines.
 static Value transformMatrix(int64_t length, int64_t frequencies, int64_t parts,
-                             Emitter &e) {
-  std::vector<float> values;
+                             mlir::Type element, Emitter &e) {
+  std::vector<double> values;
   values.reserve(2 * frequencies * parts * length);
   for (int row : {0, 1})
     for (int64_t f = 0; f < frequencies; ++f)
@@ -125,14 +125,18 @@ static Value transformMatrix(int64_t length, int64_t frequencies, int64_t parts,
         for (int64_t i = 0; i < length; ++i) {
           // The product in a whole period keeps the angle exact.
           double angle = 2 * M_PI * double(f * i % length) / double(length);
-          values.push_back(float(row == part ? std::cos(angle)
-                                 : row == 0  ? std::sin(angle)
-                                             : -std::sin(angle)));
+          values.push_back(row == part ? std::cos(angle)
+                           : row == 0  ? std::sin(angle)
+                                       : -std::sin(angle));
         }
-  return e.constant(mlir::DenseElementsAttr::get(
-      mlir::RankedTensorType::get({2 * frequencies, parts, length},
-                                  e.getBuilder().getF32Type()),
-      llvm::ArrayRef<float>(values)));
+  auto type =
+      mlir::RankedTensorType::get({2 * frequencies, parts, length}, element);
+  if (element.isF64())
+    return e.constant(
+        mlir::DenseElementsAttr::get(type, llvm::ArrayRef(values)));
+  std::vector<float> rounded(values.begin(), values.end());
+  return e.constant(
+      mlir::DenseElementsAttr::get(type, llvm::ArrayRef(rounded)));
 }
 
 Value charonia::frontend::buildStft(Value signal, Value window, int64_t step,
@@ -147,10 +151,13 @@ Value charonia::frontend::buildStft(Value signal, Value window, int64_t step,
       frequencies > maxMatrix / length)
     return e.fail("transforms of length " + Twine(length) + ", " + Twine(step) +
                   " apart, are not supported");
-  Value x = e.cast(signal, e.getBuilder().getF32Type());
-  Value filter = transformMatrix(length, frequencies, *parts, e);
+  mlir::Type element = elementOf(signal);
+  if (!element.isF64())
+    element = e.getBuilder().getF32Type();
+  Value x = e.cast(signal, element);
+  Value filter = transformMatrix(length, frequencies, *parts, element, e);
   if (window)
-    filter = e.mul(filter, e.cast(window, e.getBuilder().getF32Type()));
+    filter = e.mul(filter, e.cast(window, element));
   Window w;
   w.kernel = {length};
   w.strides = {step};
@@ -165,4 +172,35 @@ Value charonia::frontend::buildStft(Value signal, Value window, int64_t step,
   Exprs dims = graph::getShape(y);
   y = e.reshape(y, {dims[0], e.number(2), e.number(frequencies), dims[2]});
   return e.cast(e.transpose(y, {0, 3, 2, 1}), elementOf(signal));
+}
+
+Value charonia::frontend::buildOverlapAdd(Value frames, int64_t step,
+                                          Emitter &e) {
+  if (!frames)
+    return {};
+  Exprs shape = graph::getShape(frames);
+  auto length = graph::constantOf(shape[2]);
+  if (!length || *length < 1 || step < 1 || step > maxWindow ||
+      *length > maxWindow)
+    return e.fail("windows of " + e.describe(frames.getType()) + ", " +
+                  Twine(step) + " apart, are not supported");
+  // Windows in pieces of a step: the j-th of each lies j steps behind it.
+  int64_t pieces = (*length + step - 1) / step;
+  if (pieces > maxTaps)
+    return e.fail("windows that overlap " + Twine(pieces) +
+                  " times are not supported");
+  Value apart =
+      e.reshape(padAlong(e.widen(frames), 2, 0, pieces * step - *length, e),
+                {shape[0], shape[1], e.number(pieces), e.number(step)});
+  Value sum;
+  for (int64_t j = 0; j < pieces; ++j) {
+    Value part = padAlong(partAlong(apart, 2, j, e), 1, j, pieces - 1 - j, e);
+    sum = sum ? e.add(sum, part) : part;
+  }
+  AffineExpr all = graph::simplify((shape[1] + (pieces - 1)) * step),
+             covered = graph::simplify((shape[1] - 1) * step + *length);
+  Value line = e.reshape(sum, {shape[0], all});
+  return e.cast(
+      e.slice(line, {e.number(0), e.number(0)}, {1, 1}, {shape[0], covered}),
+      elementOf(frames));
 }

@@ -23,9 +23,14 @@ mlir::Value buildFold(mlir::Value x, llvm::ArrayRef<mlir::AffineExpr> image,
 /// apart, each multiplied by `window`, [length], unless that is null. Of a
 /// signal [N, parts, elements], with real or with real and imaginary parts, the
 /// result [N, windows, frequencies, 2]; of a `onesided` one the first length /
-/// 2 + 1 frequencies.
+/// 2 + 1 frequencies. `window` may also be a number. Computed in float, of
+/// float64 in it.
 mlir::Value buildStft(mlir::Value signal, mlir::Value window, int64_t step,
                       int64_t length, bool onesided, Emitter &e);
+
+/// Windows [N, windows, length] added where they lie, `step` apart: [N,
+/// elements].
+mlir::Value buildOverlapAdd(mlir::Value frames, int64_t step, Emitter &e);
 
 } // namespace charonia::frontend
 

@@ -72,7 +72,7 @@ AxisWeights charonia::frontend::weightsOf(const AxisInterpolation &a) {
     if (!(std::abs(x) < 1e15))
       x = -1;
     result.outside[i] = a.crop && (x < 0 || x > double(a.from - 1));
-    float *row = result.values.data() + i * a.from;
+    double *row = result.values.data() + i * a.from;
     auto clamped = [&](int64_t k) {
       return std::clamp<int64_t>(k, 0, a.from - 1);
     };
@@ -93,7 +93,7 @@ AxisWeights charonia::frontend::weightsOf(const AxisInterpolation &a) {
       sum += w;
     }
     for (int64_t k = 0; k < a.from; ++k)
-      row[k] = float(sum == 0 ? 0 : terms[k] / sum);
+      row[k] = sum == 0 ? 0 : terms[k] / sum;
   }
   return result;
 }

@@ -25,7 +25,7 @@ struct AxisInterpolation {
 /// A row for each element of the result: the weights of the elements it is made
 /// of. Row-major [to, from].
 struct AxisWeights {
-  std::vector<float> values;
+  std::vector<double> values;
   /// Rows whose coordinate lies outside of the axis (only with `crop`).
   std::vector<bool> outside;
 };

@@ -63,14 +63,51 @@ Value charonia::frontend::weighAlong(Value x, int64_t axis, Value matrix,
   return e.reshape(e.op<graph::MatmulOp>({matrix, columns}), result);
 }
 
-Value charonia::frontend::weighAlong(Value x, int64_t axis,
-                                     llvm::ArrayRef<float> weights, int64_t to,
-                                     Emitter &e) {
+/// A matrix of [1, to, from].
+static Value matrixOf(const AxisWeights &weights, int64_t to, Emitter &e) {
+  auto count = static_cast<int64_t>(weights.values.size());
+  std::vector<float> rounded(weights.values.begin(), weights.values.end());
   auto type = mlir::RankedTensorType::get(
-      {1, to, static_cast<int64_t>(weights.size()) / std::max<int64_t>(to, 1)},
-      e.getBuilder().getF32Type());
-  return weighAlong(x, axis,
-                    e.constant(mlir::DenseElementsAttr::get(type, weights)), e);
+      {1, to, count / std::max<int64_t>(to, 1)}, e.getBuilder().getF32Type());
+  return e.constant(
+      mlir::DenseElementsAttr::get(type, llvm::ArrayRef(rounded)));
+}
+
+/// How the elements along an axis are weighed; null where it is not known, or
+/// the axis stays as it is.
+static std::optional<AxisInterpolation>
+interpolationOf(const Resizing &how, size_t i, AffineExpr size, Emitter &e) {
+  const SmallVector<double> &roi = how.region;
+  size_t count = how.axes.size();
+  AxisInterpolation a;
+  a.crop = !roi.empty();
+  bool isWhole = !a.crop || (roi[i] == 0 && roi[i + count] == 1);
+  if (isWhole && size == how.sizes[i] &&
+      (how.scales[i] == 0 || how.scales[i] == 1))
+    return std::nullopt;
+  auto from = graph::constantOf(size), to = graph::constantOf(how.sizes[i]);
+  constexpr int64_t maxMatrix = int64_t(1) << 24;
+  if (!from || !to || *from < 1 || *from > maxMatrix || *to > maxMatrix ||
+      *from * *to > maxMatrix) {
+    e.fail("antialiasing, resizing of a part and of integers need sizes that "
+           "are known",
+           "fix them with --shape");
+    return std::nullopt;
+  }
+  a.mode = how.mode;
+  a.coordinates = how.coordinates;
+  a.nearest = how.nearest;
+  a.antialias = how.antialias;
+  a.excludeOutside = how.excludeOutside;
+  a.cubicCoefficient = how.cubicCoefficient;
+  a.from = *from;
+  a.to = *to;
+  a.scale = how.scales[i] ? how.scales[i] : double(*to) / double(*from);
+  if (a.crop) {
+    a.cropStart = roi[i];
+    a.cropEnd = roi[i + count];
+  }
+  return a;
 }
 
 /// What no single tap or pair of taps does: wide filters where elements are
@@ -80,55 +117,71 @@ static Value resizeByMatrices(Value x, const Resizing &how, Emitter &e) {
     return e.fail("antialiasing and resizing of a part are not supported for "
                   "integers",
                   "cast to float first");
-  const SmallVector<double> &roi = how.region;
-  bool crop = !roi.empty();
+  auto f32 = e.getBuilder().getF32Type();
   mlir::Type element = elementOf(x);
-  x = e.cast(e.widen(x), e.getBuilder().getF32Type());
+  x = e.cast(e.widen(x), f32);
   for (auto [i, axis] : llvm::enumerate(how.axes)) {
     if (!x)
       return {};
     Exprs shape = graph::getShape(x);
-    auto from = graph::constantOf(shape[axis]),
-         to = graph::constantOf(how.sizes[i]);
-    bool whole = !crop || (roi[i] == 0 && roi[i + how.axes.size()] == 1);
-    if (whole && shape[axis] == how.sizes[i] &&
-        (how.scales[i] == 0 || how.scales[i] == 1))
+    auto a = interpolationOf(how, i, shape[axis], e);
+    if (!a)
       continue;
-    constexpr int64_t maxMatrix = int64_t(1) << 24;
-    if (!from || !to || *from < 1 || *from > maxMatrix || *to > maxMatrix ||
-        *from * *to > maxMatrix)
-      return e.fail(
-          "antialiasing and resizing of a part need sizes that are known",
-          "fix them with --shape");
-    AxisInterpolation a;
-    a.mode = how.mode;
-    a.coordinates = how.coordinates;
-    a.nearest = how.nearest;
-    a.antialias = how.antialias;
-    a.excludeOutside = how.excludeOutside;
-    a.cubicCoefficient = how.cubicCoefficient;
-    a.from = *from;
-    a.to = *to;
-    a.scale = how.scales[i] ? how.scales[i] : double(*to) / double(*from);
-    a.crop = crop;
-    if (crop) {
-      a.cropStart = roi[i];
-      a.cropEnd = roi[i + how.axes.size()];
-    }
-    AxisWeights weights = weightsOf(a);
-    auto f32 = e.getBuilder().getF32Type();
-    x = weighAlong(x, axis, weights.values, *to, e);
+    AxisWeights weights = weightsOf(*a);
+    x = weighAlong(x, axis, matrixOf(weights, a->to, e), e);
     if (!llvm::is_contained(weights.outside, true))
       continue;
     SmallVector<bool> outside(weights.outside.begin(), weights.outside.end());
     SmallVector<int64_t> along(shape.size(), 1);
-    along[axis] = *to;
+    along[axis] = a->to;
     Value mask = e.constant(mlir::DenseElementsAttr::get(
         mlir::RankedTensorType::get(along, e.getBuilder().getI1Type()),
         outside));
     x = e.select(mask, e.scalar(how.outside, f32), x);
   }
+  if (e.failed())
+    return {};
   return e.cast(x, element);
+}
+
+/// Bytes, in 32 bits, along one axis: weights have as many bits behind the
+/// point as 16 bits hold.
+static Value weighBytes(Value x, int64_t axis, const AxisInterpolation &a,
+                        Emitter &e) {
+  AxisWeights weights = weightsOf(a);
+  double most = 0;
+  for (double weight : weights.values)
+    most = std::max(most, weight);
+  constexpr int most16 = 1 << 15, mostBits = 22;
+  int bits = 0;
+  while (bits < mostBits &&
+         static_cast<int>(0.5 + most * double(1 << (bits + 1))) < most16)
+    ++bits;
+  std::vector<int32_t> fixed;
+  for (double weight : weights.values)
+    fixed.push_back(
+        static_cast<int32_t>(std::round(weight * double(1 << bits))));
+  mlir::Type i32 = e.getBuilder().getI32Type();
+  Value matrix = e.constant(mlir::DenseElementsAttr::get(
+      mlir::RankedTensorType::get({1, a.to, a.from}, i32),
+      llvm::ArrayRef(fixed)));
+  auto number = [&](int64_t value) { return e.scalar(value, i32); };
+  Value sum = weighAlong(x, axis, matrix, e);
+  sum = e.op<graph::ShrOp>(
+      {e.add(sum, number((int64_t(1) << bits) / 2)), number(bits)});
+  return e.min(e.max(sum, number(0)), number(255));
+}
+
+Value charonia::frontend::buildByteResize(Value input, const Resizing &how,
+                                          Emitter &e) {
+  Value x = e.cast(input, e.getBuilder().getI32Type());
+  for (size_t i = how.axes.size(); i-- > 0;) {
+    if (!x)
+      return {};
+    if (auto a = interpolationOf(how, i, graph::getShape(x)[how.axes[i]], e))
+      x = weighBytes(x, how.axes[i], *a, e);
+  }
+  return e.failed() ? Value() : e.cast(x, elementOf(input));
 }
 
 AffineExpr charonia::frontend::scaledSize(AffineExpr size,

@@ -35,15 +35,9 @@ struct Resizing {
 };
 
 /// x, whose axis has `from` elements, with as many along it as the matrix, of
-/// [1, to, from], has rows: each a weighted sum, in float.
+/// [1, to, from], has rows: each a weighted sum.
 mlir::Value weighAlong(mlir::Value x, int64_t axis, mlir::Value matrix,
                        Emitter &e);
-/// The same of known weights: x, whose axis has `from` elements, with as many
-/// along it as `weights`, row-major [to, from], has rows: each a weighted sum,
-/// in float.
-mlir::Value weighAlong(mlir::Value x, int64_t axis,
-                       llvm::ArrayRef<float> weights, int64_t to, Emitter &e);
-
 /// The result's extent, rounded down in single precision as ONNX has it, where
 /// an axis of `size` elements has this scale; null where it cannot be told.
 mlir::AffineExpr scaledSize(mlir::AffineExpr size, const SizeElement &scale,
@@ -51,6 +45,11 @@ mlir::AffineExpr scaledSize(mlir::AffineExpr size, const SizeElement &scale,
 
 /// The resized input. Filters and regions need extents that are known.
 mlir::Value buildResize(mlir::Value input, const Resizing &how, Emitter &e);
+
+/// The same of bytes between elements, as PyTorch has it on CPUs: along one
+/// axis after the other, the last one first, with weights in fixed point, each
+/// time rounded to bytes. Extents have to be known.
+mlir::Value buildByteResize(mlir::Value input, const Resizing &how, Emitter &e);
 
 } // namespace charonia::frontend
 

@@ -78,3 +78,53 @@ Value charonia::frontend::buildAtan2(Value y, Value x, Emitter &e) {
       e.add(x, y), angle);
   return e.cast(angle, element);
 }
+
+Value charonia::frontend::buildLogAddExp(Value a, Value b, Emitter &e,
+                                         double scale) {
+  Value factor = e.scalar(scale, elementOf(a));
+  Value most = e.max(a, b),
+        way = e.op<graph::NegOp>({e.op<graph::AbsOp>({e.sub(a, b)})});
+  Value rest = e.op<graph::Log1pOp>(
+      {e.op<graph::ExpOp>({scale == 1 ? way : e.mul(way, factor)})});
+  Value y = e.add(most, scale == 1 ? rest : e.div(rest, factor));
+  // Infinities have no distance from themselves.
+  Value isAlike =
+      e.op<graph::AndOp>({isInfinite(a, e), e.compare(Predicate::eq, a, b)});
+  return e.select(isAlike, a, y);
+}
+
+Value charonia::frontend::buildBesselI(Value x, int order, bool scaled,
+                                       Emitter &e) {
+  auto number = [&](double value) { return e.scalar(value, elementOf(x)); };
+  auto polynomial = [&](llvm::ArrayRef<double> terms, Value at) {
+    Value sum = number(0);
+    for (double term : llvm::reverse(terms))
+      sum = e.add(e.mul(sum, at), number(term));
+    return sum;
+  };
+  // Up to the border the power series, whose terms are all positive; behind it
+  // the asymptotic one has all digits of double.
+  constexpr double border = 20, pi = 3.14159265358979323846;
+  constexpr int nearTerms = 48, farTerms = 28;
+  std::vector<double> near = {1}, far = {1};
+  for (int k = 1; k < nearTerms; ++k)
+    near.push_back(near.back() / (double(k) * (k + order)));
+  for (int k = 1; k < farTerms; ++k) {
+    double odd = 2 * k - 1;
+    far.push_back(far.back() * (odd * odd - 4 * order) / (8.0 * k));
+  }
+  Value size = e.op<graph::AbsOp>({x});
+  Value low = e.min(size, number(border)), high = e.max(size, number(border));
+  Value y = polynomial(near, e.mul(e.mul(low, low), number(0.25)));
+  if (order == 1)
+    y = e.mul(y, e.mul(low, number(0.5)));
+  Value z = e.div(polynomial(far, e.div(number(1), high)),
+                  e.op<graph::SqrtOp>({e.mul(high, number(2 * pi))}));
+  if (scaled)
+    y = e.mul(y, e.op<graph::ExpOp>({e.op<graph::NegOp>({low})}));
+  else
+    z = e.mul(z, e.op<graph::ExpOp>({high}));
+  y = e.select(e.compare(Predicate::le, size, number(border)), y, z);
+  Value isNegative = e.compare(Predicate::lt, x, number(0));
+  return order == 1 ? e.select(isNegative, e.op<graph::NegOp>({y}), y) : y;
+}

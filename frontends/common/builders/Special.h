@@ -15,6 +15,13 @@ mlir::Value buildXLogY(mlir::Value x, mlir::Value y, bool plusOne, Emitter &e);
 mlir::Value buildAtan2(mlir::Value y, mlir::Value x, Emitter &e);
 /// Whether floats have a negative sign, as -0.0 has.
 mlir::Value buildSignBit(mlir::Value x, Emitter &e);
+/// log(exp(a) + exp(b)) of floats of one type; of powers of another base than e
+/// with its logarithm, `scale`.
+mlir::Value buildLogAddExp(mlir::Value a, mlir::Value b, Emitter &e,
+                           double scale = 1);
+/// The modified Bessel function of the first kind of float64, of order 0 or 1;
+/// times exp(-|x|) with `scaled`.
+mlir::Value buildBesselI(mlir::Value x, int order, bool scaled, Emitter &e);
 
 } // namespace charonia::frontend
 

@@ -1,10 +1,7 @@
-// Matrix products, convolution, attention.
-#include "frontends/common/builders/ConvTranspose.h"
+// Matrix products, and what is made of them.
 #include "frontends/common/builders/Einsum.h"
 #include "frontends/common/builders/Matrix.h"
-#include "frontends/common/builders/Window.h"
 #include "frontends/pytorch/ops/Complex.h"
-#include <cmath>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -13,16 +10,6 @@ using llvm::LogicalResult;
 using llvm::SmallVector;
 using mlir::Value;
 
-/// Fails unless the operand has this many dimensions.
-static bool hasRank(Call &c, Value value, llvm::StringRef name, int64_t low,
-                    int64_t high) {
-  if (!value)
-    return false;
-  int64_t rank = rankOf(value);
-  if (rank < low || rank > high)
-    c.fail("argument '" + name + "' has " + llvm::Twine(rank) + " dimensions");
-  return rank >= low && rank <= high;
-}
 static Value transposed(Value matrix, Emitter &e) {
   return rankOf(matrix) == 2 ? e.transpose(matrix, {1, 0}) : matrix;
 }
@@ -227,109 +214,6 @@ static LogicalResult trilinear(Call &c) {
       e.cast(e.reduce(graph::ReduceKind::sum, x, axes, false), element));
 }
 
-// Convolution.
-
-/// Of "same": the smaller half before the input.
-static LogicalResult readPadding(Call &c, Window &w) {
-  unsigned spatial = w.kernel.size();
-  const Argument *padding = c.find("padding");
-  if (!padding || padding->kind != Argument::Kind::String) {
-    SmallVector<int64_t> lows = c.repeated("padding", spatial, 0);
-    w.pads = lows;
-    w.pads.append(lows.begin(), lows.end());
-    return llvm::success();
-  }
-  w.pads.assign(2 * spatial, 0);
-  if (padding->text == "valid")
-    return llvm::success();
-  if (padding->text != "same")
-    return c.fail("padding '" + padding->text + "' is not supported");
-  for (unsigned i = 0; i < spatial; ++i) {
-    int64_t total = (w.kernel[i] - 1) * w.dilations[i];
-    w.pads[i] = total / 2;
-    w.pads[i + spatial] = total - total / 2;
-  }
-  return llvm::success();
-}
-
-static LogicalResult checkWindow(Call &c, const Window &w) {
-  auto all = [&](llvm::ArrayRef<int64_t> values, int64_t low,
-                 llvm::StringRef what) {
-    for (int64_t value : values)
-      if (value < low || value > maxWindow)
-        c.fail("a " + what + " of " + llvm::Twine(value) + " is not supported");
-  };
-  all(w.kernel, 1, "kernel");
-  all(w.strides, 1, "stride");
-  all(w.dilations, 1, "dilation");
-  all(w.pads, 0, "padding");
-  return llvm::failure(c.getEmitter().failed());
-}
-
-/// The transposed convolution of an input with a batch.
-static Value transposedConv(Call &c, Value x, Value filter, const Window &w) {
-  Emitter &e = c.getEmitter();
-  TransposedWindow t;
-  t.kernel = w.kernel;
-  t.strides = w.strides;
-  t.dilations = w.dilations;
-  t.pads = w.pads;
-  t.outputPadding = c.repeated("output_padding", w.kernel.size(), 0);
-  t.groups = c.integer("groups", 1);
-  for (auto [i, padding] : llvm::enumerate(t.outputPadding))
-    if (padding < 0 || padding >= std::max(w.strides[i], w.dilations[i]))
-      return c.fail("an output_padding of " + llvm::Twine(padding) +
-                    " is not supported");
-  Exprs shape = graph::getShape(filter);
-  auto channels = graph::constantOf(shape[0]),
-       perGroup = graph::constantOf(shape[1]);
-  if (!channels || !perGroup || t.groups < 1 || *channels % t.groups ||
-      !e.agree(graph::getShape(x)[1], shape[0], "multiplies over the channels"))
-    return c.fail("a filter of " + e.describe(shape) + " in " +
-                  llvm::Twine(t.groups) + " groups does not fit " +
-                  e.describe(graph::getShape(x)));
-  return buildConvTranspose(x, filter, t, e);
-}
-
-template <bool transposed> static LogicalResult conv(Call &c) {
-  Emitter &e = c.getEmitter();
-  mlir::Type element = c.resultElement();
-  Value x = c.operand("input", element), filter = c.operand("weight", element),
-        bias = c.has("bias") ? c.operand("bias", element) : Value();
-  bool isTransposed = transposed || c.flag("transposed", false);
-  if (!isTransposed)
-    c.ignore({"output_padding"});
-  if (!hasRank(c, filter, "weight", 3, 5) ||
-      !hasRank(c, x, "input", rankOf(filter) - 1, rankOf(filter)))
-    return c.yield(Value());
-  bool isBatch = rankOf(x) == rankOf(filter);
-  if (!isBatch) {
-    Exprs shape = graph::getShape(x);
-    shape.insert(shape.begin(), e.number(1));
-    x = e.reshape(x, shape);
-  }
-  auto kernel = kernelOf(filter, e);
-  if (failed(kernel))
-    return llvm::failure();
-  Window w;
-  w.input = x;
-  w.kernel = *kernel;
-  unsigned spatial = w.kernel.size();
-  w.strides = c.repeated("stride", spatial, 1);
-  w.dilations = c.repeated("dilation", spatial, 1);
-  if (failed(checkWindow(c, w)) || failed(readPadding(c, w)) ||
-      failed(checkWindow(c, w)) || (!isTransposed && failed(fitWindow(w, e))))
-    return llvm::failure();
-  Value y = isTransposed ? transposedConv(c, x, filter, w)
-                         : buildConv(w, x, filter, c.integer("groups", 1), e);
-  if (bias && y) {
-    if (!hasRank(c, bias, "bias", 1, 1))
-      return c.yield(Value());
-    y = e.add(y, e.asChannels(bias, spatial));
-  }
-  return c.yield(isBatch ? y : e.reshape(y, c.resultShape()));
-}
-
 static LogicalResult einsum(Call &c) {
   Emitter &e = c.getEmitter();
   c.ignore({"path"});
@@ -482,86 +366,6 @@ static LogicalResult cosineSimilarity(Call &c) {
       e.cast(e.div(total(a, b), e.mul(length(a), length(b))), element));
 }
 
-// Attention.
-
-/// Where query s may see key t: t <= s, whatever the lengths.
-static Value lowerTriangle(mlir::AffineExpr queries, mlir::AffineExpr keys,
-                           Emitter &e) {
-  mlir::Type i64 = e.getBuilder().getI64Type();
-  Value s = e.iota({queries, e.number(1)}, 0, i64),
-        t = e.iota({e.number(1), keys}, 1, i64);
-  return e.compare(graph::Predicate::le, t, s);
-}
-
-/// [..., S, D] as [B, H, S, D]: dimensions that are missing have one element,
-/// those in front of the heads are one.
-static Value withHeads(Value x, Emitter &e) {
-  Exprs shape = graph::getShape(x);
-  size_t rank = shape.size();
-  if (rank < 4) {
-    shape.insert(shape.end() - 2, 4 - rank, e.number(1));
-  } else if (rank > 4) {
-    auto lead = llvm::ArrayRef(shape).drop_back(3);
-    Exprs joined = {productOf(lead, e.getContext())};
-    joined.append(shape.end() - 3, shape.end());
-    shape = joined;
-  }
-  return e.reshape(x, shape);
-}
-/// The shape of scores, as far as a mask that is spread to it has dimensions.
-static Exprs maskShape(Value q, Value k, Value mask, Emitter &e) {
-  Exprs shape = graph::getShape(q), own = graph::getShape(mask);
-  if (own.size() <= 2)
-    return own;
-  shape.back() = graph::getShape(k)[shape.size() - 2];
-  // Rows and columns may stay spread.
-  for (size_t last = 1; last <= 2; ++last)
-    shape[shape.size() - last] = own[own.size() - last];
-  return shape;
-}
-
-static LogicalResult attention(Call &c) {
-  Emitter &e = c.getEmitter();
-  mlir::Type element = c.resultElement();
-  Value q = c.operand("query", element), k = c.operand("key", element),
-        v = c.operand("value", element), mask = c.optionalTensor("attn_mask");
-  bool causal = c.flag("is_causal", false);
-  c.ignore({"enable_gqa"});
-  if (c.number("dropout_p", 0) != 0)
-    return c.fail("dropout is not supported", "export the model in eval()");
-  if (!hasRank(c, q, "query", 2, 32) ||
-      !hasRank(c, k, "key", rankOf(q), rankOf(q)) ||
-      !hasRank(c, v, "value", rankOf(q), rankOf(q)))
-    return c.yield(Value());
-  bool isWhole = rankOf(q) == 4;
-  if (!isWhole && mask)
-    mask = e.broadcast(mask, maskShape(q, k, mask, e));
-  q = withHeads(q, e);
-  k = withHeads(k, e);
-  v = withHeads(v, e);
-  if (!isWhole && mask && rankOf(mask) > 2)
-    mask = withHeads(mask, e);
-  if (!q || !k || !v)
-    return c.yield(Value());
-  Exprs queries = graph::getShape(q), keys = graph::getShape(k);
-  auto depth = graph::constantOf(queries[3]);
-  if (!depth || *depth < 1)
-    return c.fail("the width of a head has to be known",
-                  "fix that size when exporting");
-  double scale = c.number("scale", 1 / std::sqrt(double(*depth)));
-  // The diagonal starts at the first key; graph.attention's ends at the last.
-  if (causal && queries[2] != keys[2]) {
-    Value triangle = lowerTriangle(queries[2], keys[2], e);
-    if (mask)
-      return c.fail("is_causal beside a mask is not supported for different "
-                    "lengths of query and key");
-    mask = triangle;
-    causal = false;
-  }
-  Value y = buildAttention(q, k, v, mask, scale, causal, e);
-  return c.yield(isWhole ? y : e.reshape(y, c.resultShape()));
-}
-
 llvm::ArrayRef<Row> charonia::frontend::pytorch::contractionRows() {
   static const Row rows[] = {
       {"aten.linear.default", {linear, complexLinear}},
@@ -577,16 +381,6 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::contractionRows() {
       {"aten._trilinear.default", trilinear},
       {"aten.addmm.default", {addmm, complexAddmm}},
       {"aten.baddbmm.default", {baddbmm, complexBaddbmm}},
-      {"aten.conv1d.default", conv<false>},
-      {"aten.conv2d.default", conv<false>},
-      {"aten.conv3d.default", conv<false>},
-      {"aten.conv1d.padding", conv<false>},
-      {"aten.conv2d.padding", conv<false>},
-      {"aten.conv3d.padding", conv<false>},
-      {"aten.convolution.default", conv<false>},
-      {"aten.conv_transpose1d.default", conv<true>},
-      {"aten.conv_transpose2d.input", conv<true>},
-      {"aten.conv_transpose3d.input", conv<true>},
       {"aten.einsum.default", {einsum, complexEinsum}, Alias::Alone},
       {"aten.ger.default", product(outer, "self", "vec2")},
       {"aten.addr.default", addOuter},
@@ -596,7 +390,6 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::contractionRows() {
       {"aten.outer.default", product(outer, "self", "vec2")},
       {"aten.tensordot.default", product(tensordot, "self", "other")},
       {"aten.cosine_similarity.default", cosineSimilarity},
-      {"aten.scaled_dot_product_attention.default", attention},
   };
   return rows;
 }

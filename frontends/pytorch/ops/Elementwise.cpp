@@ -1,4 +1,4 @@
-// Elementwise arithmetic, comparisons and choices.
+// Elementwise arithmetic of several operands, comparisons and choices.
 #include "frontends/common/builders/Special.h"
 #include "frontends/pytorch/ops/Complex.h"
 #include <cmath>
@@ -15,45 +15,6 @@ static bool isBool(mlir::Type type) { return type && type.isInteger(1); }
 /// The result of arithmetic in another type than it is stored in.
 static LogicalResult yieldAs(Call &c, Value y) {
   return c.yield(c.getEmitter().cast(y, c.resultElement()));
-}
-
-/// Operands become the result's type, whatever theirs are.
-template <typename Op> static LogicalResult unary(Call &c) {
-  return c.yield(c.getEmitter().op<Op>({c.operand("self", c.resultElement())}));
-}
-/// Of integers, rounding does nothing.
-template <typename Op> static LogicalResult rounded(Call &c) {
-  Value x = c.operand("self", c.resultElement());
-  return c.yield(isFloat(x) ? c.getEmitter().op<Op>({x}) : x);
-}
-static LogicalResult roundDecimals(Call &c) {
-  Emitter &e = c.getEmitter();
-  Value x = c.operand("self", c.resultElement());
-  int64_t decimals = c.integer("decimals", 0);
-  if (!isFloat(x))
-    return decimals >= 0
-               ? c.yield(x)
-               : c.fail("integers rounded to " + llvm::Twine(decimals) +
-                            " decimals are not supported",
-                        "convert them to float64 first");
-  mlir::Type element = elementOf(x);
-  x = e.widen(x);
-  Value scale =
-      e.scalar(std::pow(10.0, std::abs(double(decimals))), elementOf(x));
-  Value y =
-      e.op<graph::RoundOp>({decimals < 0 ? e.div(x, scale) : e.mul(x, scale)});
-  return c.yield(
-      e.cast(decimals < 0 ? e.mul(y, scale) : e.div(y, scale), element));
-}
-/// 0 of NaN.
-static LogicalResult sign(Call &c) {
-  Emitter &e = c.getEmitter();
-  Value x = c.operand("self", c.resultElement());
-  Value y = e.op<graph::SignOp>({x});
-  if (!isFloat(x))
-    return c.yield(y);
-  return c.yield(
-      e.select(e.op<graph::IsNanOp>({x}), e.scalar(0.0, elementOf(x)), y));
 }
 
 /// The type that sums and products of half types are computed in.
@@ -178,37 +139,6 @@ static LogicalResult pow(Call &c) {
     return yieldAs(c, e.op<graph::SqrtOp>({base}));
   return yieldAs(c, e.op<graph::PowOp>({base, c.operand("exponent", element)}));
 }
-static LogicalResult square(Call &c) {
-  Value x = c.operand("self", c.resultElement());
-  return c.yield(c.getEmitter().mul(x, x));
-}
-// Programs round these down, so whole numbers have to be exact: they are what
-// float64 gives, rounded once.
-static LogicalResult exp2(Call &c) {
-  Emitter &e = c.getEmitter();
-  mlir::Type element = c.resultElement(), wide = e.getBuilder().getF64Type();
-  Value x = e.cast(c.operand("self", element), wide);
-  Value y = e.op<graph::ExpOp>({e.mul(x, e.scalar(std::log(2.0), wide))});
-  return c.yield(e.cast(y, element));
-}
-template <int base> static LogicalResult logTo(Call &c) {
-  Emitter &e = c.getEmitter();
-  mlir::Type element = c.resultElement(), wide = e.getBuilder().getF64Type();
-  Value x = e.cast(c.operand("self", element), wide);
-  Value y =
-      e.div(e.op<graph::LogOp>({x}), e.scalar(std::log(double(base)), wide));
-  if (element == wide) {
-    // What is off by the quotient's rounding.
-    Value whole = e.op<graph::RoundOp>({y});
-    auto size = [&](Value v) { return e.op<graph::AbsOp>({v}); };
-    Value isWhole =
-        e.compare(Predicate::le, size(e.sub(y, whole)),
-                  e.mul(size(y), e.scalar(std::ldexp(1.0, -51), wide)));
-    y = e.select(isWhole, whole, y);
-  }
-  return c.yield(e.cast(y, element));
-}
-
 template <Predicate predicate> static LogicalResult compare(Call &c) {
   mlir::Type element = c.promote({"self", "other"});
   return c.yield(c.getEmitter().compare(predicate, c.operand("self", element),
@@ -220,12 +150,6 @@ template <typename Op> static LogicalResult logical(Call &c) {
   return c.yield(
       c.getEmitter().op<Op>({c.operand("self", i1), c.operand("other", i1)}));
 }
-static LogicalResult logicalNot(Call &c) {
-  Emitter &e = c.getEmitter();
-  return c.yield(e.op<graph::NotOp>(
-      {e.cast(c.tensor("self"), e.getBuilder().getI1Type())}));
-}
-
 static LogicalResult where(Call &c) {
   mlir::Type element = c.resultElement();
   Emitter &e = c.getEmitter();
@@ -275,138 +199,18 @@ static LogicalResult lerp(Call &c) {
                              e.add(a, e.mul(weight, way))));
 }
 
-/// Of integers it is always `otherwise`.
-static LogicalResult yieldTest(Call &c, Value x, bool otherwise,
-                               llvm::function_ref<Value()> build) {
-  Emitter &e = c.getEmitter();
-  if (!x)
-    return c.yield(x);
-  return c.yield(isFloat(x) ? build()
-                            : e.broadcast(e.scalar(int64_t(otherwise),
-                                                   e.getBuilder().getI1Type()),
-                                          graph::getShape(x)));
-}
-static LogicalResult isNan(Call &c) {
-  Value x = c.tensor("self");
-  return yieldTest(c, x, false,
-                   [&] { return c.getEmitter().op<graph::IsNanOp>({x}); });
-}
-template <bool positive, bool negative>
-static LogicalResult isInfinite(Call &c) {
-  Emitter &e = c.getEmitter();
-  Value x = c.tensor("self");
-  return yieldTest(c, x, false, [&] {
-    return e.op<graph::IsInfOp>(
-        {x}, {e.attr("positive", positive), e.attr("negative", negative)});
-  });
-}
-static LogicalResult isFinite(Call &c) {
-  Emitter &e = c.getEmitter();
-  Value x = c.tensor("self");
-  return yieldTest(c, x, true, [&] {
-    return e.op<graph::NotOp>({e.op<graph::OrOp>(
-        {e.op<graph::IsNanOp>({x}),
-         e.op<graph::IsInfOp>(
-             {x}, {e.attr("positive", true), e.attr("negative", true)})})});
-  });
-}
 static LogicalResult atan2(Call &c) {
   mlir::Type element = c.resultElement();
   return c.yield(buildAtan2(c.operand("self", element),
                             c.operand("other", element), c.getEmitter()));
 }
-/// NaN and infinities become numbers: 0, and the largest there are.
-static LogicalResult nanToNum(Call &c) {
-  Emitter &e = c.getEmitter();
-  Value x = c.tensor("self");
-  c.ignore({"nan", "posinf", "neginf"});
-  auto type = llvm::dyn_cast_or_null<mlir::FloatType>(elementOf(x));
-  if (!type)
-    return c.yield(x);
-  llvm::APFloat most = llvm::APFloat::getLargest(type.getFloatSemantics());
-  bool loses = false;
-  most.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven,
-               &loses);
-  double largest = most.convertToDouble();
-  auto replace = [&](Value where, llvm::StringRef name, double otherwise) {
-    x = e.select(where, e.scalar(c.number(name, otherwise), type), x);
-  };
-  auto infinite = [&](bool positive) {
-    return e.op<graph::IsInfOp>(
-        {x}, {e.attr("positive", positive), e.attr("negative", !positive)});
-  };
-  Value isNan = e.op<graph::IsNanOp>({x}), high = infinite(true),
-        low = infinite(false);
-  replace(isNan, "nan", 0);
-  replace(high, "posinf", largest);
-  replace(low, "neginf", -largest);
-  return c.yield(x);
-}
-
 llvm::ArrayRef<Row> charonia::frontend::pytorch::elementwiseRows() {
   using namespace graph;
   static const Row rows[] = {
-      {"aten.neg.default", partwise(unary<NegOp>)},
-      {"aten.negative.default", partwise(unary<NegOp>)},
-      {"aten.absolute.default", {unary<AbsOp>, complexAbs}},
-      {"aten.abs.default", {unary<AbsOp>, complexAbs}},
-      {"aten.sign.default", sign},
-      {"aten.nan_to_num.default", nanToNum},
-      {"aten.exp.default", {unary<ExpOp>, complexUnary<expComplex>}},
-      {"aten.exp2.default", exp2},
-      {"aten.expm1.default", unary<Expm1Op>},
-      {"aten.log.default", {unary<LogOp>, complexUnary<logComplex>}},
-      {"aten.log2.default", logTo<2>},
-      {"aten.log10.default", logTo<10>},
-      {"aten.log1p.default", unary<Log1pOp>},
-      {"aten.sqrt.default", {unary<SqrtOp>, complexUnary<sqrtComplex>}},
-      {"aten.rsqrt.default", {unary<RsqrtOp>, complexRsqrt}},
-      {"aten.reciprocal.default", {unary<ReciprocalOp>, complexReciprocal}},
-      {"aten.erf.default", unary<ErfOp>},
-      {"aten.erfc.default", unary<ErfcOp>},
-      {"aten.tanh.default", {unary<TanhOp>, complexUnary<tanhComplex>}},
-      {"aten.sigmoid.default", {unary<SigmoidOp>, complexSigmoid}},
-      {"aten.sin.default", {unary<SinOp>, complexTurned<sinhComplex, true>}},
-      {"aten.cos.default", {unary<CosOp>, complexTurned<coshComplex, false>}},
-      {"aten.tan.default", {unary<TanOp>, complexTurned<tanhComplex, true>}},
-      {"aten.asin.default", unary<AsinOp>},
-      {"aten.acos.default", unary<AcosOp>},
-      {"aten.atan.default", unary<AtanOp>},
       {"aten.atan2.default", atan2},
-      {"aten.asinh.default", unary<AsinhOp>},
-      {"aten.acosh.default", unary<AcoshOp>},
-      {"aten.atanh.default", unary<AtanhOp>},
-      {"aten.sinh.default", {unary<SinhOp>, complexUnary<sinhComplex>}},
-      {"aten.cosh.default", {unary<CoshOp>, complexUnary<coshComplex>}},
-      {"aten.floor.default", rounded<FloorOp>},
-      {"aten.ceil.default", rounded<CeilOp>},
-      {"aten.round.default", rounded<RoundOp>},
-      {"aten.round.decimals", roundDecimals},
       {"aten.trunc.default", trunc},
-      {"aten.square.default", {square, complexSquare}},
-      {"aten.special_expit.default", {unary<SigmoidOp>, complexSigmoid}},
-      {"aten.special_erf.default", unary<ErfOp>},
-      {"aten.special_erfc.default", unary<ErfcOp>},
-      {"aten.special_expm1.default", unary<Expm1Op>},
-      {"aten.special_log1p.default", unary<Log1pOp>},
-      {"aten.special_exp2.default", exp2},
-      {"aten.special_round.default", roundDecimals},
-      {"aten.arcsin.default", unary<AsinOp>},
-      {"aten.arccos.default", unary<AcosOp>},
-      {"aten.arctan.default", unary<AtanOp>},
-      {"aten.arcsinh.default", unary<AsinhOp>},
-      {"aten.arccosh.default", unary<AcoshOp>},
-      {"aten.arctanh.default", unary<AtanhOp>},
       {"aten.arctan2.default", atan2},
       {"aten.fix.default", trunc},
-      {"aten.sgn.default", {sign, complexUnary<signComplex>}},
-      {"aten.bitwise_not.default", unary<NotOp>},
-      {"aten.logical_not.default", logicalNot},
-      {"aten.isnan.default", {isNan, complexIsNan}},
-      {"aten.isinf.default", {isInfinite<true, true>, complexIsInf}},
-      {"aten.isposinf.default", isInfinite<true, false>},
-      {"aten.isneginf.default", isInfinite<false, true>},
-      {"aten.isfinite.default", {isFinite, complexIsFinite}},
       {"aten.add.Tensor", {add, complexAdd}},
       {"aten.add.Scalar", {add, complexAdd}},
       {"aten.sub.Tensor", {sub, complexSub}},
@@ -459,6 +263,8 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::elementwiseRows() {
       {"aten.__rshift__.Scalar", binary<ShrOp>},
       {"aten.bitwise_left_shift.Tensor", binary<ShlOp>},
       {"aten.bitwise_left_shift.Tensor_Scalar", binary<ShlOp>},
+      {"aten.bitwise_left_shift.Scalar_Tensor", binary<ShlOp>},
+      {"aten.bitwise_right_shift.Scalar_Tensor", binary<ShrOp>},
       {"aten.bitwise_right_shift.Tensor", binary<ShrOp>},
       {"aten.bitwise_right_shift.Tensor_Scalar", binary<ShrOp>},
       {"aten.logical_and.default", logical<AndOp>},

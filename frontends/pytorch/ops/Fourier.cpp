@@ -1,5 +1,4 @@
-// Discrete Fourier transforms along one or several dimensions, the windows that
-// signals are multiplied with, and frequencies.
+// Discrete Fourier transforms along one or several dimensions, and frequencies.
 #include "frontends/common/builders/Fourier.h"
 #include "frontends/common/builders/Pad.h"
 #include "frontends/common/builders/Slice.h"
@@ -245,42 +244,6 @@ template <bool onesided> static LogicalResult frequencies(Call &c) {
   return c.yield(e.cast(e.div(i, e.mul(count, e.scalar(step, f64))), element));
 }
 
-// Windows.
-
-/// Weights of cosines of whole multiples of the angle.
-template <int terms>
-static LogicalResult cosineWindow(Call &c, const double (&weights)[terms]) {
-  Emitter &e = c.getEmitter();
-  c.ignore({"dtype", "layout", "device", "pin_memory", "window_length"});
-  mlir::Type element = c.resultElement(), f64 = e.getBuilder().getF64Type();
-  Exprs shape = c.resultShape();
-  bool periodic = c.flag("periodic", true);
-  if (shape.size() != 1 || e.failed())
-    return c.yield(Value());
-  AffineExpr span = periodic ? shape[0] : graph::simplify(shape[0] - 1);
-  // A window of one element is 1.
-  Value divisor = e.max(e.size(span, f64), e.scalar(1.0, f64));
-  Value angle = e.div(
-      e.mul(e.iota(shape, 0, f64), e.scalar(2 * 3.14159265358979323846, f64)),
-      divisor);
-  Value y = e.broadcast(e.scalar(weights[0], f64), shape);
-  for (int k = 1; k < terms; ++k)
-    y = e.add(
-        y, e.mul(e.op<graph::CosOp>({e.mul(angle, e.scalar(double(k), f64))}),
-                 e.scalar(weights[k], f64)));
-  if (shape[0] == e.number(1))
-    y = e.scalar(1.0, f64);
-  return c.yield(e.broadcast(e.cast(y, element), shape));
-}
-static LogicalResult hann(Call &c) { return cosineWindow(c, {0.5, -0.5}); }
-static LogicalResult hamming(Call &c) {
-  double alpha = c.number("alpha", 0.54), beta = c.number("beta", 0.46);
-  return cosineWindow(c, {alpha, -beta});
-}
-static LogicalResult blackman(Call &c) {
-  return cosineWindow(c, {0.42, -0.5, 0.08});
-}
-
 llvm::ArrayRef<Row> charonia::frontend::pytorch::fourierRows() {
   constexpr Kind complex = Kind::Complex, to = Kind::ToOneSide,
                  from = Kind::FromOneSide;
@@ -309,14 +272,6 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::fourierRows() {
       {"aten.fft_ifftshift.default", partwise(shift<true>)},
       {"aten.fft_fftfreq.default", frequencies<false>},
       {"aten.fft_rfftfreq.default", frequencies<true>},
-      {"aten.hann_window.default", hann},
-      {"aten.hann_window.periodic", hann},
-      {"aten.hamming_window.default", hamming},
-      {"aten.hamming_window.periodic", hamming},
-      {"aten.hamming_window.periodic_alpha", hamming},
-      {"aten.hamming_window.periodic_alpha_beta", hamming},
-      {"aten.blackman_window.default", blackman},
-      {"aten.blackman_window.periodic", blackman},
   };
   return rows;
 }

@@ -1,6 +1,7 @@
 // Functions of statistics and of whole numbers, as compositions of elementwise
 // operators. Functions without one of the graph are computed in double, so that
 // what is rounded to float is as good as exact.
+#include "frontends/common/builders/Special.h"
 #include "frontends/pytorch/ops/Rows.h"
 #include <cmath>
 #include <limits>
@@ -174,6 +175,11 @@ template <bool multiple> static LogicalResult divisor(Call &c) {
   return c.yield(e.cast(y, c.resultElement()));
 }
 
+/// Modified Bessel functions; `scaled` ones times exp(-|x|).
+template <int order, bool scaled> static Value besselI(Value x, Double &d) {
+  return buildBesselI(x, order, scaled, d.e);
+}
+
 llvm::ArrayRef<Row> charonia::frontend::pytorch::gammaRows() {
   static const Row rows[] = {
       {"aten.lgamma.default", inDouble<logGamma>},
@@ -183,6 +189,11 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::gammaRows() {
       {"aten.special_psi.default", inDouble<digamma>},
       {"aten.erfinv.default", inDouble<inverseErf>},
       {"aten.special_erfinv.default", inDouble<inverseErf>},
+      {"aten.i0.default", inDouble<besselI<0, false>>},
+      {"aten.special_i0.default", inDouble<besselI<0, false>>},
+      {"aten.special_i0e.default", inDouble<besselI<0, true>>},
+      {"aten.special_i1.default", inDouble<besselI<1, false>>},
+      {"aten.special_i1e.default", inDouble<besselI<1, true>>},
       {"aten.gcd.default", divisor<false>},
       {"aten.lcm.default", divisor<true>},
   };

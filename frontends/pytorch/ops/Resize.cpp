@@ -1,6 +1,5 @@
-// Interpolation, between elements and at coordinates that are data.
+// Interpolation between elements.
 #include "frontends/common/builders/Resize.h"
-#include "frontends/common/builders/Sampling.h"
 #include "frontends/pytorch/ops/Rows.h"
 
 using namespace charonia;
@@ -30,6 +29,25 @@ static SmallVector<double> readScales(Call &c, size_t spatial) {
   return scales;
 }
 
+/// Corners are aligned by the scale alone: filters lie where they would without
+/// that.
+static LogicalResult alignFilters(Call &c, Resizing &how, const Exprs &shape) {
+  // Of one element: all of the input is at its beginning.
+  constexpr double endless = 1e18;
+  how.coordinates = CoordinateMode::half_pixel;
+  for (auto [i, axis] : llvm::enumerate(how.axes)) {
+    auto from = graph::constantOf(shape[axis]),
+         to = graph::constantOf(how.sizes[i]);
+    if (!from || !to)
+      return c.fail("antialiasing needs sizes that are known",
+                    "fix them with --shape");
+    how.scales[i] = *from > 1 && *to > 1
+                        ? static_cast<double>(*to - 1) / double(*from - 1)
+                        : endless;
+  }
+  return llvm::success();
+}
+
 static LogicalResult resizeBy(Call &c, Resizing how) {
   Emitter &e = c.getEmitter();
   bool isList = llvm::StringRef(c.getNode().target).ends_with(".vec");
@@ -51,9 +69,13 @@ static LogicalResult resizeBy(Call &c, Resizing how) {
   }
   if (how.mode != ResizeMode::nearest && c.flag("align_corners", false))
     how.coordinates = CoordinateMode::align_corners;
-  if (how.coordinates == CoordinateMode::align_corners)
+  if (how.coordinates == CoordinateMode::align_corners) {
     how.scales.assign(rank - 2, 0);
-  return c.yield(buildResize(x, how, e));
+    if (how.antialias && failed(alignFilters(c, how, graph::getShape(x))))
+      return llvm::failure();
+  }
+  bool isBytes = how.mode != ResizeMode::nearest && !isFloat(x);
+  return c.yield(isBytes ? buildByteResize(x, how, e) : buildResize(x, how, e));
 }
 template <ResizeMode mode, bool antialias = false>
 static LogicalResult interpolate(Call &c) {
@@ -73,26 +95,6 @@ template <bool exact> static LogicalResult nearest(Call &c) {
       exact ? CoordinateMode::half_pixel : CoordinateMode::asymmetric;
   how.nearest = exact ? NearestMode::round_prefer_ceil : NearestMode::floor;
   return resizeBy(c, how);
-}
-
-static LogicalResult gridSample(Call &c) {
-  Emitter &e = c.getEmitter();
-  Value x = c.tensor("input"), grid = c.tensor("grid");
-  int64_t mode = c.integer("interpolation_mode"),
-          padding = c.integer("padding_mode");
-  bool align = c.flag("align_corners");
-  if (!x || !grid || rankOf(x) < 4 || rankOf(x) > 5 ||
-      rankOf(grid) != rankOf(x))
-    return c.fail("needs an input and a grid of 4 or 5 dimensions");
-  constexpr ResizeMode modes[] = {ResizeMode::linear, ResizeMode::nearest,
-                                  ResizeMode::cubic};
-  constexpr SamplePadding paddings[] = {
-      SamplePadding::zeros, SamplePadding::border, SamplePadding::reflection};
-  if (mode < 0 || mode > 2 || padding < 0 || padding > 2)
-    return c.fail("interpolation mode " + Twine(mode) + " with padding mode " +
-                  Twine(padding) + " is not supported");
-  return c.yield(
-      buildGridSample(x, grid, modes[mode], paddings[padding], align, e));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::pytorch::resizeRows() {
@@ -125,9 +127,6 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::resizeRows() {
       {"aten._upsample_bilinear2d_aa.vec", filtered},
       {"aten._upsample_bicubic2d_aa.default", cubicFiltered},
       {"aten._upsample_bicubic2d_aa.vec", cubicFiltered},
-      {"aten.grid_sampler.default", gridSample},
-      {"aten.grid_sampler_2d.default", gridSample},
-      {"aten.grid_sampler_3d.default", gridSample},
   };
   return rows;
 }

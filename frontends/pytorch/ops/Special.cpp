@@ -72,17 +72,7 @@ template <typename Op> static LogicalResult butNan(Call &c) {
 /// log(exp(a) + exp(b)), or of powers of 2.
 template <bool binary> static LogicalResult logAddExp(Call &c) {
   Pair p(c);
-  Emitter &e = p.e;
-  double scale = binary ? std::log(2.0) : 1;
-  Value most = e.max(p.a, p.b),
-        way = e.op<graph::NegOp>({magnitude(e.sub(p.a, p.b), e)});
-  Value rest = e.op<graph::Log1pOp>(
-      {e.op<graph::ExpOp>({binary ? e.mul(way, p.number(scale)) : way})});
-  Value y = e.add(most, binary ? e.div(rest, p.number(scale)) : rest);
-  // Infinities have no distance from themselves.
-  Value isAlike = e.op<graph::AndOp>(
-      {isInfinite(p.a, e), e.compare(Predicate::eq, p.a, p.b)});
-  return p.yield(e.select(isAlike, p.a, y));
+  return p.yield(buildLogAddExp(p.a, p.b, p.e, binary ? std::log(2.0) : 1));
 }
 /// `values` at 0, else whether it is above.
 static LogicalResult heaviside(Call &c) {

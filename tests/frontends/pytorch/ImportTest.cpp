@@ -94,6 +94,11 @@ TEST(PyTorch, UnsupportedOperatorsAllAtOnce) {
               AllOf(HasSubstr("operator aten._int_mm.default is not supported"),
                     HasSubstr("remedy: replace it in the model"),
                     Not(HasSubstr("run_decompositions"))));
+  p.nodes = node("torch._functorch.predispatch._add_batch_dim",
+                 {{"self", tensor("x")}}, tensor("relu"));
+  EXPECT_THAT(import(p),
+              AllOf(HasSubstr("it is a part of torch.vmap"),
+                    HasSubstr("export with program.run_decompositions()")));
 }
 
 TEST(PyTorch, OnlyWhatOutputsNeed) {
