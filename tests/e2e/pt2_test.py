@@ -1,4 +1,4 @@
-"""Exported programs of PyTorch (pt2_cases.py makes them) against PyTorch's results."""
+"""Exported programs of PyTorch (pt2_*_cases.py make them) against PyTorch's results."""
 
 from __future__ import annotations
 
@@ -287,4 +287,4 @@ def test_every_row_is_tested() -> None:
                 used |= targets(json.loads(file.read(entry))["graph_module"]["graph"])
     rows = operator_table.simple_rows("pytorch")
     assert len(rows) > 300
-    assert not rows - used, f"in no file of pt2_cases.py: {sorted(rows - used)}"
+    assert not rows - used, f"in no file of pt2_*_cases.py: {sorted(rows - used)}"
