@@ -41,7 +41,13 @@ llvm::LogicalResult Node::needsTensors(unsigned low, unsigned high) {
                             (low == high ? "" : " to " + std::to_string(high)),
                         "the file is damaged: export the model again");
   for (auto [i, value] : llvm::enumerate(inputs))
-    if (!value)
+    if (items[i].complex)
+      return emitter.fail("input " + Twine(i) + " ('" +
+                              printable(inputName(i)) +
+                              "') is of complex numbers, which this operator "
+                              "takes only in TensorFlow",
+                          "compute real and imaginary parts by themselves");
+    else if (!value)
       return emitter.fail("input " + Twine(i) + " ('" +
                               printable(inputName(i)) + "') is not a tensor",
                           "export the model again");

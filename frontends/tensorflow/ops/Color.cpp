@@ -49,11 +49,11 @@ static Channels toHsv(const Channels &rgb) {
   Num value = max(max(r, g), b), range = value - min(min(r, g), b);
   Num zero = range.of(0.0);
   Num saturation = select(zero < value, range / value, zero);
-  Num norm = range.of(1.0) / (range * 6.0);
+  Num whole = range * 6.0;
   auto isMost = [&](Num x) { return compare(Predicate::eq, x, value); };
-  Num hue = select(isMost(r), norm * (g - b),
-                   select(isMost(g), norm * (b - r) + 2.0 / 6.0,
-                          norm * (r - g) + 4.0 / 6.0));
+  Num hue = select(isMost(r), (g - b) / whole,
+                   select(isMost(g), (b - r) / whole + 2.0 / 6.0,
+                          (r - g) / whole + 4.0 / 6.0));
   hue = select(zero < range, hue, zero);
   return {select(hue < 0, hue + 1, hue), saturation, value};
 }

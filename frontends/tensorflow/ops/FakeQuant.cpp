@@ -21,13 +21,17 @@ static LogicalResult roundToSteps(Node &n, Emitter &e, Num low, Num high) {
          last = static_cast<double>((int64_t(1) << bits) - 1);
   Num x = {n.input(0), &e};
   auto round = [](Num v) { return apply<graph::FloorOp>(v + 0.5); };
-  Num scale = (high - low) / (last - first);
+  // The inverse is a quotient of its own and multiplied with, as TensorFlow
+  // does: ties between two steps fall as they do there.
+  Num scale = (high - low) / (last - first),
+      inverse = low.of(last - first) / (high - low);
   Num zero = low.of(first) - low / scale;
   zero = round(max(min(zero, last), first));
   Num least = (zero.of(first) - zero) * scale,
       most = (zero.of(last) - zero) * scale;
-  Num steps = round((max(min(x, most), least) - least) / scale);
-  Num result = (steps - round(least.of(0.0) - least / scale)) * scale;
+  Num ofZero = round((least.of(0.0) - least) * inverse);
+  Num result =
+      round((max(min(x, most), least) - least) * inverse - ofZero) * scale;
   mlir::Value isNothing =
       e.op<graph::AndOp>({compare(Predicate::eq, low, low.of(0.0)),
                           compare(Predicate::eq, high, high.of(0.0))});

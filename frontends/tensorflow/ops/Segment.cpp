@@ -1,4 +1,5 @@
 // Parts of tensors whose places are data: segments, and sequences in reverse.
+#include "frontends/common/Tables.h"
 #include "frontends/tensorflow/Node.h"
 #include "frontends/tensorflow/ops/Num.h"
 #include <limits>
@@ -11,16 +12,19 @@ using llvm::LogicalResult;
 using mlir::AffineExpr;
 using mlir::Value;
 
-/// What a segment without elements is.
+/// What a segment without elements is: of floats that are compared the least
+/// and the largest finite number, or infinity.
 static Value neutral(ScatterReduction reduction, mlir::Type element,
-                     Emitter &e) {
+                     bool isFinite, Emitter &e) {
   if (reduction == ScatterReduction::add || reduction == ScatterReduction::mul)
     return e.scalar(int64_t(reduction == ScatterReduction::mul), element);
   bool isLeast = reduction == ScatterReduction::max;
   if (auto type = llvm::dyn_cast<mlir::FloatType>(element)) {
-    auto largest = llvm::APFloat::getLargest(type.getFloatSemantics(), isLeast);
+    const auto &semantics = type.getFloatSemantics();
     return e.constant(mlir::DenseElementsAttr::get(
-        mlir::RankedTensorType::get({}, element), largest));
+        mlir::RankedTensorType::get({}, element),
+        isFinite ? llvm::APFloat::getLargest(semantics, isLeast)
+                 : llvm::APFloat::getInf(semantics, isLeast)));
   }
   unsigned width = element.getIntOrFloatBitWidth();
   bool isSigned = !element.isUnsignedInteger();
@@ -36,7 +40,8 @@ static Value neutral(ScatterReduction reduction, mlir::Type element,
 /// those of negative ones are left out, which a segment behind the last one
 /// takes.
 static Value putTogether(Value x, Value numbers, AffineExpr count,
-                         ScatterReduction reduction, Emitter &e) {
+                         ScatterReduction reduction, bool isFinite,
+                         Emitter &e) {
   Exprs shape = graph::getShape(x), places = graph::getShape(numbers);
   if (places.size() > shape.size())
     return e.fail("has more numbers of segments than elements");
@@ -54,7 +59,8 @@ static Value putTogether(Value x, Value numbers, AffineExpr count,
   places.push_back(e.number(1));
   Value at =
       e.reshape(select(number < 0, number.of(behind), number).value, places);
-  Value start = e.broadcast(neutral(reduction, elementOf(x), e), result);
+  Value start =
+      e.broadcast(neutral(reduction, elementOf(x), isFinite, e), result);
   Value all = e.op<graph::ScatterNDOp>(
       {start, at, x}, e.attr("reduction", graph::ScatterReductionAttr::get(
                                               e.getContext(), reduction)));
@@ -71,43 +77,57 @@ static LogicalResult segments(Node &n, Emitter &e) {
   auto count = n.known(2);
   return failed(count) ? llvm::failure()
                        : n.yield(putTogether(n.input(0), n.input(1),
-                                             count->front(), reduction, e));
+                                             count->front(), reduction,
+                                             /*isFinite=*/true, e));
 }
 
-/// How many elements each segment has, of numbers that are known and sorted.
-static llvm::FailureOr<std::vector<int64_t>> sortedCounts(Node &n, Emitter &e) {
+/// The numbers of segments that lie one after the other: known, and sorted.
+static llvm::FailureOr<llvm::SmallVector<int64_t>> sortedNumbers(Node &n,
+                                                                 Emitter &e) {
   if (failed(n.needsTensors(2, 2)) || failed(n.needsRank(1, 1, 1)))
     return llvm::failure();
   auto numbers = n.constants(1);
   if (failed(numbers))
     return llvm::failure();
-  std::vector<int64_t> counts;
-  for (int64_t number : *numbers) {
-    if (number < 0 || number >= maxDimension ||
-        number + 1 < static_cast<int64_t>(counts.size()))
-      return e.fail("has numbers of segments that are not sorted");
-    counts.resize(number + 1);
+  for (int64_t number : *numbers)
+    if (number < 0 || number >= maxDimension)
+      return e.fail("has a segment of number " + llvm::Twine(number),
+                    "number the segments from 0 on");
+  if (!llvm::is_sorted(*numbers))
+    return e.fail("has numbers of segments that are not sorted",
+                  "use tf.math.unsorted_segment_sum or its relatives");
+  return llvm::SmallVector<int64_t>(numbers->begin(), numbers->end());
+}
+/// How many elements each of `count` segments has.
+static Value countElements(llvm::ArrayRef<int64_t> numbers, int64_t count,
+                           mlir::Type element, Emitter &e) {
+  auto type = mlir::RankedTensorType::get({count}, e.getBuilder().getI64Type());
+  if (failed(reserveTable(type, e)))
+    return {};
+  std::vector<int64_t> counts(count);
+  for (int64_t number : numbers)
     ++counts[number];
-  }
-  return counts;
+  return e.cast(e.constant(mlir::DenseElementsAttr::get(
+                    type, llvm::ArrayRef<int64_t>(counts))),
+                element);
 }
 /// Segments that lie one after the other; of those without elements the largest
 /// and the least are 0.
 template <ScatterReduction reduction, bool isMean = false>
 static LogicalResult sortedSegments(Node &n, Emitter &e) {
-  auto counts = sortedCounts(n, e);
-  if (failed(counts))
+  auto numbers = sortedNumbers(n, e);
+  if (failed(numbers))
     return llvm::failure();
   Value x = n.input(0);
-  int64_t count = static_cast<int64_t>(counts->size());
-  Num y = {putTogether(x, n.input(1), e.number(count), reduction, e), &e};
+  int64_t count = numbers->empty() ? 0 : numbers->back() + 1;
+  Num y = {putTogether(x, n.input(1), e.number(count), reduction,
+                       /*isFinite=*/false, e),
+           &e};
   if (reduction == ScatterReduction::mul ||
       (reduction == ScatterReduction::add && !isMean))
     return n.yield(y.value);
-  Value sizes = e.constant(mlir::DenseElementsAttr::get(
-      mlir::RankedTensorType::get({count}, e.getBuilder().getI64Type()),
-      llvm::ArrayRef(*counts)));
-  Num elements = {e.asChannels(e.cast(sizes, elementOf(x)), rankOf(x) - 1), &e};
+  Value sizes = countElements(*numbers, count, elementOf(x), e);
+  Num elements = {e.asChannels(sizes, rankOf(x) - 1), &e};
   if (isMean)
     return n.yield((y / max(elements, 1)).value);
   return n.yield(
@@ -133,9 +153,13 @@ static LogicalResult binCount(Node &n, Emitter &e) {
   if (!isOne && llvm::none_of(weights, [](AffineExpr size) {
         return graph::constantOf(size) == 0;
       })) {
-    if (weights != shape)
+    bool areFit = weights.size() == shape.size();
+    for (size_t i = 0; areFit && i < shape.size(); ++i)
+      areFit = e.agree(weights[i], shape[i], "has a weight for each element");
+    if (!areFit)
       return e.fail("weights of " + e.describe(n.input(2).getType()) +
-                    " do not fit " + e.describe(n.input(0).getType()));
+                        " do not fit " + e.describe(n.input(0).getType()),
+                    "give each element a weight, or no weights at all");
     x = n.input(2);
   }
   Num number = {e.cast(n.input(0), i64), &e};
@@ -149,9 +173,9 @@ static LogicalResult binCount(Node &n, Emitter &e) {
   }
   AffineExpr all = shape.size() == 2 ? graph::simplify(shape[0] * bins->front())
                                      : bins->front();
-  Value y =
-      putTogether(x, number.value, all,
-                  isOne ? ScatterReduction::max : ScatterReduction::add, e);
+  Value y = putTogether(x, number.value, all,
+                        isOne ? ScatterReduction::max : ScatterReduction::add,
+                        /*isFinite=*/true, e);
   if (isOne)
     y = e.max(y, e.scalar(int64_t(0), element));
   return n.yield(shape.size() == 2 ? e.reshape(y, {shape[0], bins->front()})

@@ -161,6 +161,7 @@ def quantized(m, x, low, high, i):
     return {
         "args": fake.fake_quant_with_min_max_args(x, -5.3, 2.1), "narrow": fake.fake_quant_with_min_max_args(x, 0.5, 6.5, 4, True),
         "vars": fake.fake_quant_with_min_max_vars(x, low[0], high[1], 6), "none": fake.fake_quant_with_min_max_vars(x, low[2], high[4]),
+        "ties": fake.fake_quant_with_min_max_args(tf.constant((np.arange(-40, 40) + 0.5) * 0.01, F32), -1.27, 1.28),
         "channels": fake.fake_quant_with_min_max_vars_per_channel(x, low, high), "angle": tf.atan2(x, tf.reverse(x, [0]) * 0.5),
         "quarters": tf.atan2(tf.constant([0.0, -0.0, 1, -1, 0]), tf.constant([-1.0, -1, 0, 0, 0])),
         "norm": raw.EuclideanNorm(input=i, axis=[1], keep_dims=False), "size": raw.EuclideanNorm(input=i[0], axis=[], keep_dims=True),

@@ -153,8 +153,9 @@ def sequences(m, x, i, u):
     }  # fmt: skip
 
 
-@case(spec("x", None, 4), spec("i", None, 6, dtype=I32), frozen=True, i=[[0, 3, 3, 1, 9, 0], [2, 2, 2, 2, 2, 2], [5, 4, 3, 2, 1, 0]])
-def counted(m, x, i):
+@case(spec("x", None, 4), spec("i", None, 6, dtype=I32), spec("w", None, None), frozen=True,
+      i=[[0, 3, 3, 1, 9, 0], [2, 2, 2, 2, 2, 2], [5, 4, 3, 2, 1, 0]], w=np.linspace(0, 4, 18).reshape(3, 6))  # fmt: skip
+def counted(m, x, i, w):
     """Segments that are known, and numbers by how often they occur."""
     rows, ids = tf.ensure_shape(x, [3, 4]), tf.constant([0, 0, 3])
     nothing = tf.constant([], F32)
@@ -162,6 +163,6 @@ def counted(m, x, i):
     return {
         "sum": tf.math.segment_sum(rows, ids), "mean": tf.math.segment_mean(rows, ids), "prod": tf.math.segment_prod(rows, ids),
         "max": tf.math.segment_max(rows, ids), "min": tf.math.segment_min(tf.cast(rows * 9, I32), ids), "bins": count(6),
-        "one": count(10, binary_output=True), "weights": count(4, tf.cast(i, F32) * 0.5),
+        "infinite": tf.math.segment_max(rows - np.inf, ids), "one": count(10, binary_output=True), "open": count(5, w), "weights": count(4, tf.cast(i, F32) * 0.5),
         "line": raw.DenseBincount(input=i[1], size=3, weights=tf.constant([], I32)),
     }  # fmt: skip
