@@ -19,6 +19,9 @@ void FusionPlan::sinkViews() {
     });
   };
   for (auto &group : storage) {
+    // What has an order stores nothing but its own result.
+    if (group->hasAnchor(OpRole::Ordered))
+      continue;
     SmallVector<Operation *> ops(group->ops);
     for (Operation *op : ops) {
       Value value = op->getResult(0);

@@ -447,3 +447,18 @@ func.func @pooled(%x: tensor<1x64x20x20xf32>) -> tensor<1x18x18x64xf32> {
   %1 = graph.pool max %0 {kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, channels_last} : (tensor<1x20x20x64xf32>) -> tensor<1x18x18x64xf32>
   return %1 : tensor<1x18x18x64xf32>
 }
+
+// -----
+
+// What has an order writes its own result, and no view behind it.
+// CHECK-LABEL: func.func @in_order
+// CHECK:         graph.kernel "scan"
+// CHECK-NOT:       graph.transpose
+// CHECK:         graph.kernel
+// CHECK:         return
+func.func @in_order(%x: tensor<5x24x32xf32>, %i: tensor<4xi64>) -> tensor<4x5x32xf32> {
+  %0 = graph.scan sum %x {axis = 2} : (tensor<5x24x32xf32>) -> tensor<5x24x32xf32>
+  %1 = graph.transpose %0 {permutation = array<i64: 1, 0, 2>} : (tensor<5x24x32xf32>) -> tensor<24x5x32xf32>
+  %2 = graph.gather %1, %i {axis = 0} : (tensor<24x5x32xf32>, tensor<4xi64>) -> tensor<4x5x32xf32>
+  return %2 : tensor<4x5x32xf32>
+}
