@@ -62,6 +62,11 @@ class TorchProgram:
 
             program = move_to_device_pass(program, device)
         module = copy.deepcopy(program.module())
+        # Checks of where tensors lie name a device without its number, which torch.compile's tensors have.
+        for node in list(module.graph.nodes):
+            if node.target is torch.ops.aten._assert_tensor_metadata.default:
+                module.graph.erase_node(node)
+        module.recompile()
         return module.to(dtype) if dtype != torch.float32 else module
 
     def arguments(self, tensors: dict[str, torch.Tensor]):

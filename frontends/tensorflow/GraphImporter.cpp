@@ -268,7 +268,7 @@ void GraphImporter::noteDefault(const proto::Node &node) {
 static std::string describe(const Item &item, Emitter &emitter) {
   if (item.value)
     return emitter.describe(item.value.getType());
-  if (item.complex)
+  if (item.complex && item.complex->real) // null behind what failed
     return "complex " + emitter.describe(item.complex->real.getType());
   if (item.variable)
     return "variable";

@@ -81,7 +81,7 @@ def test_large_windows_of_three_dimensions(tmp_path):
     x = image(1, 4, 20, 21, 22)
     node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[5, 4, 6], pads=[2, 1, 3, 2, 2, 2])
     kernels = check(tmp_path, model_of([node], x.shape), x, 0)
-    assert len(kernels) == 3, kernels
+    assert len([k for k in kernels if "pool" in k]) == 3, kernels
 
 
 def test_chained_windows(tmp_path):

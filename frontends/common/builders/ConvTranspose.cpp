@@ -264,6 +264,11 @@ Value charonia::frontend::buildConvTranspose(Value x, Value filter,
                                              Emitter &e) {
   if (!x || !filter)
     return {};
+  auto channels = graph::constantOf(graph::getShape(filter)[0]);
+  if (window.groups < 1 || !channels || *channels % window.groups)
+    return e.fail("a filter of " + e.describe(filter.getType()) +
+                  " does not split into " + llvm::Twine(window.groups) +
+                  " groups");
   // Each combination of runs would be a convolution.
   constexpr int64_t maxConvolutions = 64, maxTaps = int64_t(1) << 16;
   int64_t convolutions = 1;

@@ -237,7 +237,8 @@ static LogicalResult convTranspose(Node &n, Emitter &e) {
   AffineExpr results = (*shape)[*last ? rank - 1 : 1];
   auto perGroup = graph::constantOf(filter[rank - 2]),
        all = graph::constantOf(results);
-  bool splits = perGroup && all && *perGroup > 0 && *all % *perGroup == 0;
+  bool splits =
+      perGroup && all && *perGroup > 0 && *all > 0 && *all % *perGroup == 0;
   t.groups = splits ? *all / *perGroup : 1;
   if (!splits ||
       !e.agree(given[1], filter[rank - 1], "multiplies over the channels") ||

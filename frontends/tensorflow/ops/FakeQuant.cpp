@@ -30,8 +30,10 @@ static LogicalResult roundToSteps(Node &n, Emitter &e, Num low, Num high) {
   Num least = (zero.of(first) - zero) * scale,
       most = (zero.of(last) - zero) * scale;
   Num ofZero = round((least.of(0.0) - least) * inverse);
-  Num result =
-      round((max(min(x, most), least) - least) * inverse - ofZero) * scale;
+  // The product is rounded on its own: without the maximum, which is the
+  // product, it would be fused with the difference.
+  Num product = max((max(min(x, most), least) - least) * inverse, 0);
+  Num result = round(product - ofZero) * scale;
   mlir::Value isNothing =
       e.op<graph::AndOp>({compare(Predicate::eq, low, low.of(0.0)),
                           compare(Predicate::eq, high, high.of(0.0))});
