@@ -27,6 +27,13 @@ def _(input, weight, offs):
     return input.new_empty(input.shape[0], weight.shape[2])
 
 
+def grouped_in_float64(input, weight, offs):
+    return grouped(input, weight, offs) if offs[-1] == len(input) else torch.cat((grouped(input, weight, offs), input.new_zeros(len(input) - offs[-1], weight.shape[2])))
+
+
+pt2_cases.INSTEAD[torch.ops.aten._grouped_mm.default] = grouped_in_float64
+
+
 class Norms(Case):
     """Each order, over each kind of dimensions."""
 
@@ -73,7 +80,7 @@ class Assembled(Case):
             torch.rot90(m), torch.rot90(x, 3, (1, 2)), torch.rot90(m, 2), torch.rot90(x, -1, (2, 0)), torch.rot90(m, 4), m.flipud(), x.fliplr(), torch.diag_embed(x), torch.diag_embed(x, 2, 0, 1), torch.diag_embed(x, -1, 1, -1), torch.diag_embed(v > 1),
             torch.diag(m), torch.diag(m, 1), torch.diag(m, -1), torch.diag(v, -2), torch.diag(w), torch.diagflat(m), torch.diagflat(v, 1), torch.diagonal_scatter(m, m[0, :3] + 50), torch.diagonal_scatter(i, -i[:, 0, :2], -1, 1, 2),
             torch.linalg.diagonal(x), torch.linalg.diagonal(i, offset=-1, dim1=2, dim2=1), m[:3, :3].trace(), m.trace(), torch.tril_indices(3, 4, 1), torch.triu_indices(4, 3, -1), torch.triu_indices(2, 2, 5, dtype=torch.int32), torch.tril_indices(2, 0),
-            torch.kron(m, m[:2, :2]), torch.kron(v, m), x.moveaxis(0, 2), x.moveaxis((0, 1), (2, 0)), +x, x.adjoint(), m.H, x.sum_to_size(1, 6), m.sum_to_size(3, 1), v.sum_to_size(4), torch.tril_indices(3, 3).sum(),
+            torch.kron(m, m[:2, :2]), torch.kron(v, m), x.moveaxis(0, 2), x.moveaxis((0, 1), (2, 0)), +x, x.adjoint(), m.H, x.sum_to_size(1, 6), m.sum_to_size(3, 1), v.sum_to_size(4), torch.tril_indices(3, 3).sum(), *torch.dsplit(x, 3),
         )  # fmt: skip
 
 
@@ -121,7 +128,12 @@ class Experts(Case):
 
     def forward(self, x, ends):
         x, w = x.bfloat16(), (torch.arange(3 * 16 * 8).reshape(3, 16, 8) % 7 - 3).bfloat16()
-        return torch._grouped_mm(x[:8], w, offs=torch.tensor([2, 5, 8], dtype=torch.int32)).float(), torch._grouped_mm(x, w, offs=ends)[:7].float(), grouped(x[:7].float(), w.float(), ends)
+        known = torch.tensor([2, 5, 8], dtype=torch.int32)
+        y, v = x.float() * 0.3, w.float() / 7
+        return (
+            torch._grouped_mm(x[:8], w, offs=known).float(), torch._grouped_mm(x, w, offs=ends)[:7].float(), grouped(x[:7].float(), w.float(), ends),
+            torch._grouped_mm(y[:8], v, offs=known), torch._grouped_mm(y, v, offs=ends)[:7], grouped(y[:7], v, ends),
+        )  # fmt: skip
 
 
 class Gammas(Case):

@@ -52,7 +52,7 @@ class Types(Case):
             h + zero, whole * torch.tensor(2.5, dtype=torch.float16), whole + torch.tensor(3),
             u + 255, h * 1e5, whole / 2, u.sum(), (u > 1).sum(1), whole.sum(0), u + whole,
             h + x, u * 0.5, (x > 0) + (x > 1), (x > 0) * 2, x > u, whole == 1.0, u < 2.5,
-            x.to(torch.int32), x.to(torch.bool), u.to(torch.float16), x.type_as(h), h.float().mean(),
+            x.to(torch.int32), x.to(torch.bool), u.to(torch.float16), x.type_as(h), u.type_as(x), h.float().mean(),
             torch.where(x > 0, x, 0.5), torch.where(u > 1, u, whole), u.masked_fill(u > 2, 7),
             x.bool() & (u > 1), whole & 5, u | 8, ~whole, ~(x > 0), torch.logical_not(u),
             torch.logical_and(x, u), torch.logical_or(x, u), torch.bitwise_xor(u, 3), x.isnan(), x.isfinite(),

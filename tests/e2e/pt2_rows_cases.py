@@ -128,7 +128,7 @@ class Special(Case):
             torch.signbit(i), torch.signbit(i > 0), torch.fmax(x, y), torch.fmin(x, y), torch.fmax(i, 2 - i), torch.logaddexp(x, y), torch.logaddexp2(x, y),
             torch.heaviside(x, y), torch.heaviside(i, i + 3), torch.ldexp(x, i), torch.float_power(p, 3).float(), torch.float_power(p, i).float(),
             torch.float_power(2, i).float(), torch.isclose(x, y), torch.isclose(x, x + 1e-6), torch.isclose(x, y, equal_nan=True), torch.isclose(i, i + 1, rtol=0.2),
-            x.frac(), torch.sinc(x[:, :9]), s.sinc(x[:, :9] / 3), torch.logit(p), torch.logit(p, 0.3), s.logit(p, eps=0.1), s.entr(x), x.deg2rad(), h.rad2deg(), i.deg2rad(),
+            x.frac(), torch.sinc(x[:, :9]), s.sinc(x[:, :9] / 3), torch.logit(p), torch.logit(p, 0.3), s.logit(p, eps=0.1), s.entr(x), x.deg2rad(), h.rad2deg(), x.rad2deg(), i.deg2rad(),
             s.expit(x), s.erf(x), s.expm1(p), s.log1p(p), s.exp2(x[:, :9]), s.round(p * 100, decimals=-1), torch.arcsin(p), torch.arccos(p), torch.arctan(x), torch.arcsinh(p),
             torch.arccosh(p + 1), torch.arctanh(p), torch.arctan2(x, y), torch.fix(x), torch.sgn(i), torch.divide(p, 0.3, rounding_mode="trunc"),
         )  # fmt: skip
