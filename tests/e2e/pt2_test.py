@@ -9,7 +9,6 @@ from pathlib import Path
 
 import harness
 import numpy as np
-import operator_table
 import pytest
 
 FILES = sorted((Path(__file__).resolve().parent / "pt2").glob("*.pt2"))
@@ -264,27 +263,3 @@ def test_groups_of_data_are_told(tmp_path: Path) -> None:
     result = harness.compile_model(Path(__file__).resolve().parent / "pt2/experts.pt2", tmp_path / "m.engine")
     text = "the groups' sizes follow from data, so that all rows are multiplied with all 3 matrices"
     assert result.stderr.count(text) == 4 and "aten._grouped_mm.default" in result.stderr
-
-
-def targets(graph: dict) -> set[str]:
-    """The operators of a graph and of those inside of it; in place as not in place."""
-    found = set()
-    for node in graph["nodes"]:
-        namespace, _, rest = node["target"].removeprefix("torch.ops.").partition(".")
-        name, _, overload = rest.rpartition(".")
-        found |= {f"{namespace}.{name}.{overload}", f"{namespace}.{name.removesuffix('_')}.{overload}"}
-        for argument in node["inputs"]:
-            if inner := argument["arg"].get("as_graph"):
-                found |= targets(inner["graph"])
-    return found
-
-
-def test_every_row_is_tested() -> None:
-    used = set()
-    for path in FILES:
-        with zipfile.ZipFile(path) as file:
-            for entry in (n for n in file.namelist() if "/models/" in n):
-                used |= targets(json.loads(file.read(entry))["graph_module"]["graph"])
-    rows = operator_table.simple_rows("pytorch")
-    assert len(rows) > 300
-    assert not rows - used, f"in no file of pt2_*_cases.py: {sorted(rows - used)}"
