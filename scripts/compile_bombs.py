@@ -471,7 +471,7 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
 # What is refused, and the words of that.
 REFUSED = dict.fromkeys(
     ("loop-2000-dead", "loop-2000-unordered"),
-    "functions and loops written out are over 131072 nodes",
+    "functions, loops and tables written out are over 131072 nodes",
 )
 
 

@@ -226,7 +226,8 @@ def test_steps_share_kernels(tmp_path, recurrence, target):
     counts = re.search(r"(\d+) launches of (\d+) kernels", result.stdout)
     assert counts, result.stdout + result.stderr
     launches, kernels = map(int, counts.groups())
-    assert launches >= 2 * 512 and kernels <= 16, result.stdout
+    # What steps compute of their own parts of the sequence is one launch (stack-steps).
+    assert launches >= 512 and kernels <= 16, result.stdout
     # They are told apart by the places that they are given.
     told = harness.invoke("inspect", tmp_path / "model.engine", "--json")
     steps = json.loads(told.stdout)["programs"][0]["steps"]
