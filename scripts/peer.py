@@ -107,6 +107,13 @@ def brief(error: Exception) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
+def tensor_of(torch, value):
+    """Of bfloat16 NumPy without its extensions has the bytes alone: the engine writes no other type that it lacks."""
+    if value.dtype.kind == "V" and value.dtype.itemsize == 2:
+        return torch.from_numpy(value.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(value)
+
+
 class TorchPeer:
     """Eager PyTorch, on the GPU captured as a CUDA graph; or torch.compile.
 
@@ -126,7 +133,7 @@ class TorchPeer:
         torch.backends.cuda.matmul.allow_tf32 = options.precision == "tf32"
         torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
         dtype = dict(fp16=torch.float16, bf16=torch.bfloat16).get(options.precision, torch.float32)
-        tensors = {name: torch.from_numpy(value).to(options.device) for name, value in inputs.items()}
+        tensors = {name: tensor_of(torch, value).to(options.device) for name, value in inputs.items()}
         from torch_program import is_program
 
         prepare = self.prepare_program if is_program(options.model) else self.prepare_spec

@@ -51,6 +51,8 @@ class TorchProgram:
             name: values[name] for name in signature.user_inputs
             if isinstance(name, str) and isinstance(values[name], torch.Tensor)
         }  # fmt: skip
+        results = [s.arg for s in signature.output_specs if s.kind.name == "USER_OUTPUT"]
+        self.sizes = {i for i, v in enumerate(results) if type(v).__name__ == "SymIntArgument"}
         self.example = self.program.example_inputs
         self.output_keys = read_output_keys(path, name)
 
@@ -75,7 +77,8 @@ class TorchProgram:
         return tree.tree_unflatten([next(rest) if isinstance(v, torch.Tensor) else v for v in leaves], structure)
 
     def outputs(self, result) -> dict[str, torch.Tensor]:
-        """The tensors among the leaves; one without a key has its position for a name."""
+        """The tensors among the leaves, and sizes that vary, as an engine gives them; one without a key has
+        its position for a name."""
         leaves = tree.tree_leaves(result)
         keys = self.output_keys if len(self.output_keys) == len(leaves) else []
         # Of leaves with one name the first has it.
@@ -88,6 +91,8 @@ class TorchProgram:
                     name = f"output_{free}"
                     taken.add(name)
                 free += 1
+            if position in self.sizes and isinstance(value, int):
+                value = torch.tensor(value)
             if isinstance(value, torch.Tensor):
                 found[name] = value
         return found

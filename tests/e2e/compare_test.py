@@ -92,7 +92,7 @@ def test_beside_torch(mode: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed: scripts/requirements.txt leaves it out")
     batch = torch.export.Dim("batch", min=1, max=8)
     model = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.GELU()).eval()
-    for name, dtype in (("float", torch.float32), ("half", torch.float16)):
+    for name, dtype, error in (("float", torch.float32, 1e-5), ("half", torch.float16, 2e-3), ("bfloat", torch.bfloat16, 1e-2)):
         path, engine = tmp_path / f"{name}.pt2", tmp_path / f"{name}.engine"
         example = (torch.randn(2, 6, dtype=dtype),)
         torch.export.save(torch.export.export(model.to(dtype), example, dynamic_shapes=({0: batch},)), path)
@@ -102,7 +102,26 @@ def test_beside_torch(mode: str, tmp_path: Path) -> None:
                                 "--duration", 0.05, "--shape", "input=5x6", "--json", report)  # fmt: skip
         assert result.kind == "ok", result.stderr
         [output] = json.loads(report.read_text())["outputs"]
-        assert output["shape"] == [5, 5] and output["relative_error"] < (1e-5 if name == "float" else 2e-3)
+        assert output["shape"] == [5, 5] and output["relative_error"] < error
+
+
+def test_results_that_are_sizes(tmp_path: Path) -> None:
+    """An engine gives a size among the results as a tensor; numbers that are known it does not give."""
+    torch = pytest.importorskip("torch", reason="torch is not installed: scripts/requirements.txt leaves it out")
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return {"z": x + 1, "a": [x * 2, None, 3, True, 2.5], "n": x.shape[0]}
+
+    path, engine, report = tmp_path / "m.pt2", tmp_path / "m.engine", tmp_path / "report.json"
+    batch = torch.export.Dim("batch", min=1, max=8)
+    torch.export.save(torch.export.export(Model(), (torch.randn(2, 6),), dynamic_shapes=({0: batch},)), path)
+    harness.compile_model(path, engine)
+    result = harness.invoke("compare", path, engine, "--with", "torch", "--python", sys.executable, "--rounds", 1, "--duration", 0.05,
+                            "--shape", "x=5x6", "--json", report)  # fmt: skip
+    assert result.kind == "ok", result.stderr
+    outputs = json.loads(report.read_text())["outputs"]
+    assert [(o["name"], o["scale"]) for o in outputs[2:]] == [("n", 5)] and all(o["relative_error"] < 1e-6 for o in outputs)
 
 
 def test_results_of_a_class(tmp_path: Path) -> None:
