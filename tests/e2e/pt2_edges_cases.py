@@ -33,7 +33,7 @@ class Ignored(Case):
 
 
 class Truths(Case):
-    """Complex numbers are true where either part is not 0."""
+    """Complex numbers are true where either part is not 0; truths are added as one or the other."""
 
     exact = True
     dims = ({0: BATCH},)
@@ -46,7 +46,10 @@ class Truths(Case):
         yes = x > 5
         truths = torch.zeros_like(x, dtype=torch.bool)
         truths.copy_(z)
+        t, some = x[0] != 0, x[0] > 0.1
+        t2 = torch.stack([some] * 6)
         return real((
+            *(torch.addr(t2, t, some, alpha=a, beta=b) for a, b in ((1, 1), (2, 2), (-1, 1), (0, 1), (1, 0), (True, False))), torch.addr(t2, t, some.int(), alpha=3), torch.addr(t2.int(), t, some),
             z.to(torch.bool), w.to(torch.bool), z.to(yes), z.type_as(yes), z.bool(), x.to(torch.complex64), z.to(torch.complex128).to(torch.complex64), truths,
         ))  # fmt: skip
 
@@ -63,7 +66,7 @@ class Lines(Case):
         a, z = x[0, 0], torch.complex(x[0, 0], x[0, 1])
         r = fft.rfft(a)
         return real((
-            fft.fft(a), fft.fft(z), fft.ifft(z, n=5), r, fft.irfft(r), fft.irfft(r, n=7), fft.hfft(z), fft.ihfft(a), fft.fftn(z), fft.rfftn(a), fft.fftn(z, dim=()), fft.ifftn(z, dim=(), norm="ortho"),
+            fft.ihfft(a).imag, z.conj().imag, z.conj().real, fft.fft(a), fft.fft(z), fft.ifft(z, n=5), r, fft.irfft(r), fft.irfft(r, n=7), fft.hfft(z), fft.ihfft(a), fft.fftn(z), fft.rfftn(a), fft.fftn(z, dim=()), fft.ifftn(z, dim=(), norm="ortho"),
             fft.fftn(a, dim=()), fft.fft2(x[0], dim=()), fft.fftn(x[0]), fft.fft(torch.cat([z] * 18)), fft.irfft(fft.rfft(torch.cat([a] * 150))),
         ))  # fmt: skip
 

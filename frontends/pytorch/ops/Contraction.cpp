@@ -260,11 +260,13 @@ static LogicalResult outer(Call &c) {
     return c.fail("is of vectors");
   return c.yield(e.mul(e.reshape(a, {graph::getShape(a)[0], e.number(1)}), b));
 }
-/// beta * self + alpha * a vector times another.
+/// beta * self + alpha * a vector times another; of truths, one or the other.
 static LogicalResult addOuter(Call &c) {
   Emitter &e = c.getEmitter();
-  mlir::Type element = c.resultElement(),
-             wide = c.exactType(element, {"alpha", "beta"});
+  mlir::Type element = c.resultElement(), wide = element;
+  bool isTruth = element && element.isInteger(1);
+  if (!isTruth)
+    wide = c.exactType(element, {"alpha", "beta"});
   Value a = c.operand("vec1", wide), b = c.operand("vec2", wide);
   if (rankOf(a) != 1 || rankOf(b) != 1)
     return c.fail("is of vectors");
@@ -276,7 +278,8 @@ static LogicalResult addOuter(Call &c) {
     return c.yield(e.cast(y, element));
   if (!isFactor(c, "beta", 1))
     added = e.mul(added, c.operand("beta", wide));
-  return c.yield(e.cast(e.add(y, added), element));
+  y = isTruth ? e.op<graph::OrOp>({y, added}) : e.add(y, added);
+  return c.yield(e.cast(y, element));
 }
 /// Products of matrices from left to right; at either end may be a vector.
 static LogicalResult chain(Call &c) {

@@ -151,6 +151,8 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::unaryRows() {
   static const Row rows[] = {
       {"aten.neg.default", partwise(unary<NegOp>)},
       {"aten.negative.default", partwise(unary<NegOp>)},
+      // What PyTorch makes of imaginary parts of conjugates.
+      {"aten._neg_view.default", partwise(unary<NegOp>), Alias::View},
       {"aten.absolute.default", {unary<AbsOp>, complexAbs}},
       {"aten.abs.default", {unary<AbsOp>, complexAbs}},
       {"aten.sign.default", sign},
