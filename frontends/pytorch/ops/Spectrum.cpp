@@ -20,11 +20,17 @@ namespace {
 /// last, or in that behind it.
 struct Shape {
   explicit Shape(Call &c) : c(c), e(c.getEmitter()) {
-    c.ignore({"dtype", "layout", "device", "pin_memory", "window_length"});
-    dims = c.resultShape();
+    c.ignore({"dtype", "layout", "device", "pin_memory"});
     isPeriodic = c.flag("periodic", true);
-    if (dims.size() != 1 || e.failed())
+    // The shape that the file states is compared with this one.
+    AffineExpr length = c.size("window_length");
+    if (e.failed() || !length)
       return;
+    if (auto known = graph::constantOf(length); known && *known < 0) {
+      e.fail("a window of " + llvm::Twine(*known) + " elements");
+      return;
+    }
+    dims = {length};
     mlir::Type f64 = e.getBuilder().getF64Type();
     AffineExpr span = isPeriodic ? dims[0] : graph::simplify(dims[0] - 1);
     place = e.div(e.iota(dims, 0, f64), e.max(e.size(span, f64), number(1)));
