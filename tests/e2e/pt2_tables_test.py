@@ -114,3 +114,11 @@ def test_diagonal_is_as_long_as_its_matrix(length: int, tmp_path: Path) -> None:
 def test_frequencies_are_as_many_as_is_asked(name: str, given: dict, tmp_path: Path) -> None:
     text = refusal(save(tmp_path / "m.pt2", [(name, given, (FLOAT, [9]))], [2]))
     assert f"(aten.{name}): " in text and "float32[8], but the file says float32[9]" in text
+
+
+@pytest.mark.parametrize("window", ["hann", "hamming", "blackman", "kaiser", "bartlett"])
+@pytest.mark.parametrize("length", [0, 8, -1])
+def test_windows_are_as_long_as_is_asked(window: str, length: int, tmp_path: Path) -> None:
+    text = refusal(save(tmp_path / "m.pt2", [(f"{window}_window.default", {"window_length": length}, (FLOAT, [9]))], [2]))
+    told = f"float32[{length}], but the file says float32[9]" if length >= 0 else "a window of -1 elements"
+    assert f"(aten.{window}_window.default): " in text and told in text
