@@ -11,6 +11,7 @@ import torch
 from pt2_cases import BATCH, Case
 from pt2_complex_cases import real
 from torch import fft
+from torch.nn.functional import fold
 
 
 class Ignored(Case):
@@ -50,6 +51,7 @@ class Truths(Case):
         t2 = torch.stack([some] * 6)
         return real((
             *(torch.addr(t2, t, some, alpha=a, beta=b) for a, b in ((1, 1), (2, 2), (-1, 1), (0, 1), (1, 0), (True, False))), torch.addr(t2, t, some.int(), alpha=3), torch.addr(t2.int(), t, some),
+            t2.sum(0, dtype=torch.bool), t2.sum(dtype=torch.bool), x.sum((0, 1), dtype=torch.bool), t2[:5].nansum(0, dtype=torch.bool), t2[:0].sum(0, dtype=torch.bool), fold(t2[:1, :4, None].expand(1, 4, 9), (4, 4), 2),
             z.to(torch.bool), w.to(torch.bool), z.to(yes), z.type_as(yes), z.bool(), x.to(torch.complex64), z.to(torch.complex128).to(torch.complex64), truths,
         ))  # fmt: skip
 

@@ -104,6 +104,9 @@ static LogicalResult imageToColumns(Call &c) {
 static LogicalResult columnsToImage(Call &c) {
   Emitter &e = c.getEmitter();
   Value x = c.tensor("self");
+  // Truths that lie at one place are one or the other: a sum that is not 0.
+  if (mlir::Type element = elementOf(x); element && element.isInteger(1))
+    x = e.cast(x, e.getBuilder().getF32Type());
   Columns w(c);
   c.ignore({"output_size"});
   Exprs result = c.resultShape();
@@ -152,7 +155,7 @@ static LogicalResult columnsToImage(Call &c) {
       llvm::ArrayRef<float>(ones)));
   Value y = buildConvTranspose(e.reshape(x, image),
                                e.cast(filter, elementOf(x)), t, e);
-  return c.yield(e.reshape(y, result));
+  return c.yield(e.cast(e.reshape(y, result), c.resultElement()));
 }
 
 /// Channels to space, or back: [.., C, r, r, H, W] beside [.., C, H, r, W, r].

@@ -17,10 +17,15 @@ static SmallVector<int64_t> reducedAxes(Call &c, Value x) {
 }
 
 /// Sums in the result's type.
+/// Truths add up to whether there is one.
+static ReduceKind sumKind(Value x) {
+  mlir::Type element = elementOf(x);
+  return element && element.isInteger(1) ? ReduceKind::max : ReduceKind::sum;
+}
 static LogicalResult sum(Call &c) {
   c.ignore({"dtype"});
   Value x = c.operand("self", c.resultElement());
-  return c.yield(c.getEmitter().reduce(ReduceKind::sum, x, reducedAxes(c, x),
+  return c.yield(c.getEmitter().reduce(sumKind(x), x, reducedAxes(c, x),
                                        c.flag("keepdim", false)));
 }
 static LogicalResult prod(Call &c) {
@@ -96,7 +101,7 @@ template <bool mean> static LogicalResult nanSum(Call &c) {
   SmallVector<int64_t> axes = reducedAxes(c, x);
   bool keep = c.flag("keepdim", false);
   if (!isFloat(x))
-    return c.yield(e.reduce(ReduceKind::sum, x, axes, keep));
+    return c.yield(e.reduce(sumKind(x), x, axes, keep));
   Value zero = e.scalar(0.0, elementOf(x)), isNan = e.op<graph::IsNanOp>({x});
   Value y = e.reduce(ReduceKind::sum, e.select(isNan, zero, x), axes, keep);
   if (mean) {
