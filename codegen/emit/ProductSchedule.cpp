@@ -206,8 +206,8 @@ void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
   dot.chip = t.chip;
   // A window with steps reads a part of its rows.
   dot.operandBytes =
-      std::min(double(k.rowBytes), double(dot.m) * dot.k * batch *
-                                       double(dot.elementBytes)) +
+      std::min(double(k.rowBytes),
+               double(dot.m) * dot.k * batch * double(dot.elementBytes)) +
       double(k.columnBytes);
   dot.resultBytes = double(k.resultBytes);
   GpuTile chosen = choose(rankGpuTiles(dot));
