@@ -66,16 +66,6 @@ static LogicalResult reserve(Node &n, Emitter &e) {
   return yieldList(n, TensorList(*count));
 }
 
-/// Whether operand `shape` says all sizes of an element.
-static bool isShapeStated(Node &n, unsigned shape, Emitter &e) {
-  graph::SymbolicTensor dims =
-      n.has(shape) ? e.evaluate(n.input(shape)) : graph::SymbolicTensor();
-  return dims && llvm::all_of(*dims.elements, [](AffineExpr size) {
-           auto known = size ? graph::constantOf(size) : std::nullopt;
-           return size && (!known || *known >= 0);
-         });
-}
-
 static LogicalResult fromTensor(Node &n, Emitter &e) {
   if (n.numInputs() < 1 || failed(n.needsRank(0, 1, 32)))
     return e.fail("is not given a tensor", "export the model again");
@@ -131,15 +121,14 @@ static Value elementOr0(Node &n, const TensorList &list, int64_t i,
                         unsigned shape, Emitter &e) {
   if (Value element = list[i])
     return element;
-  bool isStated = isShapeStated(n, shape, e);
-  for (int64_t other = 0; !isStated && other < list.size(); ++other)
+  auto dims = elementShape(n, shape, e);
+  for (int64_t other = 0; !dims && other < list.size(); ++other)
     if (Value like = list[other])
       return e.broadcast(e.scalar(int64_t(0), elementOf(like)),
                          graph::getShape(like));
   mlir::Type element = n.type("element_dtype", 1);
   if (!element)
     return Value();
-  auto dims = elementShape(n, shape, e);
   if (!dims)
     return e.fail("reads element " + Twine(i) +
                       " of a list, of which none is set and whose shape is "
