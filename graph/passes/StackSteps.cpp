@@ -61,7 +61,9 @@ std::optional<Distance> distanceOf(AffineMap from, AffineMap to) {
   return distance ? distance : Distance{0, 0};
 }
 
-bool areEqual(ArrayRef<Value> values) { return llvm::all_equal(values); }
+std::optional<Distance> distanceOf(const Shown &from, const Shown &to) {
+  return from.root == to.root ? distanceOf(from.map, to.map) : std::nullopt;
+}
 
 /// Operators that compute the same of other operands.
 bool areAlike(Operation *a, Operation *b) {
@@ -69,6 +71,15 @@ bool areAlike(Operation *a, Operation *b) {
          a->getAttrDictionary() == b->getAttrDictionary() &&
          a->getNumOperands() == b->getNumOperands() &&
          a->getResult(0).getType() == b->getResult(0).getType();
+}
+/// What computes the first of values that are all computed alike, else null.
+Operation *alikeDefinition(ArrayRef<Value> values) {
+  Operation *first = values[0].getDefiningOp();
+  bool all =
+      first && llvm::all_of(values, [&](Value value) {
+        return value.getDefiningOp() && areAlike(first, value.getDefiningOp());
+      });
+  return all ? first : nullptr;
 }
 
 SmallVector<Value> operandsOf(ArrayRef<Value> values, unsigned operand) {
@@ -231,24 +242,20 @@ SmallVector<Steps> findSteps(Block &block, bool ofColumns, Views views) {
 /// Of values that are parts of one tensor, or computed of such: the place of
 /// each one's part. False where all are the same, or nothing of the kind.
 bool findPlaces(ArrayRef<Value> values, SmallVectorImpl<int64_t> &places) {
-  if (areEqual(values))
+  if (llvm::all_equal(values))
     return false;
   Shown first = lookThrough(values[0]);
   places.clear();
   for (Value value : values) {
-    Shown shown = lookThrough(value);
-    auto distance = shown.root == first.root ? distanceOf(first.map, shown.map)
-                                             : std::optional<Distance>();
+    auto distance = distanceOf(first, lookThrough(value));
     if (!distance)
       break;
     places.push_back(distance->places);
   }
   if (places.size() == values.size())
     return true;
-  Operation *op = values[0].getDefiningOp();
-  if (!op || !llvm::all_of(values, [&](Value value) {
-        return value.getDefiningOp() && areAlike(op, value.getDefiningOp());
-      }))
+  Operation *op = alikeDefinition(values);
+  if (!op)
     return false;
   for (unsigned i = 0; i < op->getNumOperands(); ++i)
     if (findPlaces(operandsOf(values, i), places))
@@ -282,15 +289,13 @@ private:
 };
 
 Value Stacker::stack(ArrayRef<Value> values, bool &isCommon) {
-  isCommon = areEqual(values);
+  isCommon = llvm::all_equal(values);
   if (isCommon)
     return values[0];
   if (Value parts = stackParts(values))
     return parts;
-  auto op = values[0].getDefiningOp<GraphOpInterface>();
-  if (!op || !llvm::all_of(values, [&](Value value) {
-        return value.getDefiningOp() && areAlike(op, value.getDefiningOp());
-      }))
+  auto op = dyn_cast_if_present<GraphOpInterface>(alikeDefinition(values));
+  if (!op)
     return {};
   if (op.getRole() == OpRole::Pointwise)
     return stackPointwise(values);
@@ -304,9 +309,7 @@ Value Stacker::stackParts(ArrayRef<Value> values) {
   Shown first = lookThrough(values[0]);
   std::optional<Distance> step;
   for (auto [i, value] : llvm::enumerate(values.drop_front())) {
-    Shown shown = lookThrough(value);
-    auto distance = shown.root == first.root ? distanceOf(first.map, shown.map)
-                                             : std::optional<Distance>();
+    auto distance = distanceOf(first, lookThrough(value));
     if (!distance || !distance->places)
       return {};
     if (!step)
