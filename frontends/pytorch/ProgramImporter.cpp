@@ -1,4 +1,5 @@
 #include "frontends/pytorch/ProgramImporter.h"
+#include "frontends/common/builders/Complex.h"
 #include "frontends/pytorch/Numbers.h"
 #include "frontends/pytorch/Regions.h"
 
@@ -81,10 +82,11 @@ void ProgramImporter::loadWeight(Entry &entry, const InputSpec &spec) {
     return;
   }
   const TensorMeta *stored = weights.metaOf(spec.target);
-  if (stored && isComplex(stored->dtype))
-    std::tie(entry.value, entry.imaginary) = splitComplex(value, emitter);
-  else
-    entry.value = value;
+  Complex parts = stored && isComplex(stored->dtype)
+                      ? splitComplex(value, emitter)
+                      : Complex{value, {}};
+  entry.value = parts.real;
+  entry.imaginary = parts.imaginary;
   checkType("tensor '" + printable(spec.target) + "' is", entry.name,
             entry.value);
 }

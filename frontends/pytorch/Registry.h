@@ -100,8 +100,6 @@ llvm::ArrayRef<Row> spectrumRows();
 /// Builds the results of a call that has complex numbers among its arguments or
 /// results, or fails where the row cannot.
 llvm::LogicalResult importComplex(const Import &import, Call &call);
-/// Real and imaginary part of pairs in the last dimension.
-std::pair<mlir::Value, mlir::Value> splitComplex(mlir::Value pairs, Emitter &e);
 
 /// All rows, sorted by operator.
 llvm::ArrayRef<Row> allRows();

@@ -1,4 +1,5 @@
 #include "frontends/common/builders/Complex.h"
+#include "frontends/common/builders/Slice.h"
 #include "frontends/common/builders/Special.h"
 #include <cmath>
 #include <limits>
@@ -19,6 +20,29 @@ static Value imaginaryOf(Complex z, Emitter &e) {
   return z.imaginary || !z.real
              ? z.imaginary
              : e.broadcast(number(0, z.real, e), graph::getShape(z.real));
+}
+
+Value charonia::frontend::joinComplex(Complex z, Emitter &e) {
+  if (!z.real)
+    return {};
+  Exprs shape = graph::getShape(z.real);
+  shape.push_back(e.number(1));
+  Value real = e.reshape(z.real, shape);
+  return z.imaginary
+             ? e.concat({real, e.reshape(z.imaginary, shape)}, shape.size() - 1)
+             : real;
+}
+
+Complex charonia::frontend::splitComplex(Value pairs, Emitter &e) {
+  if (!pairs || rankOf(pairs) < 1)
+    return {};
+  Exprs dims =
+      llvm::to_vector(llvm::ArrayRef(graph::getShape(pairs)).drop_back());
+  auto part = [&](int64_t i) {
+    return e.reshape(
+        sliceAlong(pairs, dims.size(), {e.number(i), e.number(1), 1}, e), dims);
+  };
+  return {part(0), part(1)};
 }
 
 Complex charonia::frontend::spreadComplex(

@@ -12,6 +12,11 @@ struct Complex {
   mlir::Value real, imaginary;
 };
 
+/// The parts side by side in a new last dimension, of 1 where `imaginary` is
+/// null; null without a real part.
+mlir::Value joinComplex(Complex z, Emitter &e);
+/// The two along the last dimension; null ones of null, or of a scalar.
+Complex splitComplex(mlir::Value pairs, Emitter &e);
 /// Parts of `shape`, zeros where the imaginary one is missing.
 Complex spreadComplex(Complex z, llvm::ArrayRef<mlir::AffineExpr> shape,
                       Emitter &e);

@@ -8,23 +8,6 @@ using namespace charonia;
 using namespace charonia::frontend;
 using namespace charonia::frontend::pytorch;
 
-std::pair<Value, Value> charonia::frontend::pytorch::splitComplex(Value pairs,
-                                                                  Emitter &e) {
-  if (!pairs || rankOf(pairs) < 1)
-    return {};
-  Exprs shape = graph::getShape(pairs);
-  int64_t last = shape.size() - 1;
-  auto part = [&](int64_t i) {
-    Exprs starts(shape.size(), e.number(0)), one = shape;
-    starts[last] = e.number(i);
-    one[last] = e.number(1);
-    Value y =
-        e.slice(pairs, starts, SmallVector<int64_t>(shape.size(), 1), one);
-    return e.reshape(y, llvm::ArrayRef(shape).drop_back());
-  };
-  return {part(0), part(1)};
-}
-
 // From and to real numbers.
 
 static LogicalResult viewAsComplex(Call &c) {
@@ -40,10 +23,7 @@ static LogicalResult viewAsReal(Call &c) {
   auto [real, imaginary] = c.complexTensor("self");
   if (!real || !imaginary)
     return c.yield(Value());
-  Exprs shape = graph::getShape(real);
-  shape.push_back(e.number(1));
-  return c.yield(e.concat({e.reshape(real, shape), e.reshape(imaginary, shape)},
-                          shape.size() - 1));
+  return c.yield(joinComplex({real, imaginary}, e));
 }
 static LogicalResult polar(Call &c) {
   Emitter &e = c.getEmitter();

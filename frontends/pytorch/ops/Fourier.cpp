@@ -22,23 +22,11 @@ struct Transform {
 };
 } // namespace
 
-/// The parts in a new last dimension.
-static Value pack(Complex z, Emitter &e) {
-  if (!z.real)
-    return {};
-  Exprs shape = graph::getShape(z.real);
-  shape.push_back(e.number(1));
-  Value real = e.reshape(z.real, shape);
-  return z.imaginary
-             ? e.concat({real, e.reshape(z.imaginary, shape)}, shape.size() - 1)
-             : real;
-}
-
 /// `z` transformed along `axis` to, or of one side from, `length` elements.
 static Complex transformAlong(Complex z, int64_t axis, int64_t length,
                               const Transform &what, Emitter &e) {
   bool isReal = what.kind == Kind::FromOneSide;
-  Value x = pack(z, e);
+  Value x = joinComplex(z, e);
   if (!x)
     return {};
   int64_t needed = isReal ? length / 2 + 1 : length;
@@ -59,8 +47,7 @@ static Complex transformAlong(Complex z, int64_t axis, int64_t length,
     Exprs shape = graph::getShape(x);
     return {e.reshape(x, llvm::ArrayRef(shape).drop_back()), {}};
   }
-  auto [real, imaginary] = splitComplex(x, e);
-  return {real, imaginary};
+  return splitComplex(x, e);
 }
 
 /// The extent of a dimension, which has to be known.

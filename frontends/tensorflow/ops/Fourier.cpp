@@ -1,6 +1,5 @@
 // Fourier transforms, and the complex numbers between them: two tensors each.
 #include "frontends/common/builders/Fourier.h"
-#include "frontends/common/builders/Slice.h"
 #include "frontends/common/builders/Special.h"
 #include "frontends/tensorflow/Node.h"
 
@@ -24,36 +23,15 @@ static std::optional<Complex> complexOf(Node &n, Emitter &e, unsigned count) {
   return std::nullopt;
 }
 
-/// Real and imaginary parts side by side in a new last dimension.
-static Value joined(const Complex &z, Emitter &e) {
-  Values parts;
-  for (Value part : {z.real, z.imaginary}) {
-    if (!part)
-      continue;
-    Exprs dims = graph::getShape(part);
-    dims.push_back(e.number(1));
-    parts.push_back(e.reshape(part, dims));
-  }
-  return parts.size() == 1 ? parts[0] : e.concat(parts, rankOf(z.real));
-}
-static Value part(Value both, int64_t i, Emitter &e) {
-  if (!both)
-    return {};
-  int64_t last = rankOf(both) - 1;
-  Value one = sliceAlong(both, last, {e.number(i), e.number(1), 1}, e);
-  Exprs dims = graph::getShape(both);
-  dims.pop_back();
-  return e.reshape(one, dims);
-}
-
 /// Of real or complex numbers along `axis`.
 static Complex transform(const Complex &z, Fourier how, Emitter &e) {
   if (how.inverse)
     how.factor = 1.0 / static_cast<double>(how.length);
-  Value y = buildFourier(joined(z, e), how, e);
-  if (how.inverse && how.onesided)
-    return {part(y, 0, e), {}};
-  return {part(y, 0, e), part(y, 1, e)};
+  Value y = buildFourier(joinComplex(z, e), how, e);
+  if (!how.inverse || !how.onesided)
+    return splitComplex(y, e);
+  return {y ? e.reshape(y, llvm::ArrayRef(graph::getShape(y)).drop_back()) : y,
+          {}};
 }
 /// Of all elements along a dimension, whose number is then known.
 static std::optional<Complex> transformAll(const Complex &z, int64_t axis,
