@@ -330,7 +330,8 @@ int64_t workOf(graph::GraphOpInterface op, int64_t results,
     return multiply(results, op.getCodeSize());
   case graph::OpRole::Indexing:
     // Each operand is asked whether it has the element, and for it.
-    return multiply(results, 4 * op->getNumOperands());
+    return std::max(multiply(results, 4 * op->getNumOperands()),
+                    at(op.getFlops()));
   case graph::OpRole::Ordered:
     // Each element is taken, compared or combined, and put.
     return multiply(at(op.getFlops()),

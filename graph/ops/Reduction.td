@@ -14,7 +14,6 @@ class Graph_ReductionBase<string mnemonic, list<Trait> traits = []>
   }];
   code reductionDecl = commonDecl # [{
     ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Reduction; }
-    int64_t getFlopsPerTerm() { return 1; }
     ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds() {
       return ::llvm::SmallVector<::charonia::graph::DimKind>(
           ::llvm::cast<::mlir::RankedTensorType>(getResult().getType()).getRank(),
@@ -71,6 +70,11 @@ def Graph_ArgReduceOp : Graph_ReductionBase<"arg_reduce"> {
   let arguments = (ins Graph_Tensor:$input, I64Attr:$axis, UnitAttr:$keepdims,
                        UnitAttr:$min, UnitAttr:$last);
   let extraClassDeclaration = reductionDecl # [{
+    // A comparison of values and of places, that of floats for NaN too, and the choice of both.
+    int64_t getFlopsPerTerm() {
+      auto type = ::llvm::cast<::mlir::RankedTensorType>(getInput().getType());
+      return ::llvm::isa<::mlir::FloatType>(type.getElementType()) ? 7 : 4;
+    }
     std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
         ::llvm::ArrayRef<int64_t> permutation);
     ::llvm::SmallVector<int64_t> getReductionAxes() { return {(int64_t)getAxis()}; }

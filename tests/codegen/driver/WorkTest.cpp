@@ -74,6 +74,50 @@ TEST_F(Work, OfTilesGrowsAlongWhatTheyOverhang) {
             2 * along + 2 * (across - terms * columns) + terms * columns);
 }
 
+/// What the one operator of a kernel is asked for beside its operands and
+/// result.
+int64_t operationsOf(graph::KernelOp kernel) {
+  Operation &op = kernel.getBody().front().front();
+  auto elements = [](Value v) {
+    return cast<RankedTensorType>(v.getType()).getNumElements();
+  };
+  return neededWork(kernel, {}).operations - elements(op.getOperand(0)) -
+         elements(op.getResult(0));
+}
+
+TEST_F(Work, APlaceTakesMoreThanAComparison) {
+  auto of = [&](StringRef element) {
+    std::string row = ("tensor<16x100x" + element + ">").str(),
+                one = "tensor<16xi64>";
+    return operationsOf(parse(
+        "func.func @main(%x: " + row + ") -> " + one +
+        " { %0 = graph.kernel \"k\"(%x) : (" + row + ") -> " + one +
+        " { ^bb0(%a: " + row +
+        "): %1 = graph.arg_reduce %a {axis = 1 : i64} : (" + row + ") -> " +
+        one + " graph.yield %1 : " + one + " } return %0 : " + one + " }"));
+  };
+  EXPECT_EQ(of("f32"), 7 * 16 * 100);
+  EXPECT_EQ(of("i32"), 4 * 16 * 100);
+}
+
+TEST_F(Work, AResizeTakesEachPointAround) {
+  auto of = [&](StringRef mode) {
+    std::string from = "tensor<2x4x6xf32>", to = "tensor<2x8x12xf32>";
+    return operationsOf(
+        parse("func.func @main(%x: " + from + ") -> " + to +
+              " { %0 = graph.kernel \"k\"(%x) : (" + from + ") -> " + to +
+              " { ^bb0(%a: " + from + "): %1 = graph.resize " + mode.str() +
+              " %a {axes = array<i64: 1, 2>, scales = array<f64: 2.0, 2.0>, "
+              "coordinates = 0 : i32, nearest = 0 : i32, cubic_coeff = -0.75 : "
+              "f64} : (" +
+              from + ") -> " + to + " graph.yield %1 : " + to +
+              " } return %0 : " + to + " }"));
+  };
+  EXPECT_EQ(of("nearest"), 4 * 192);
+  EXPECT_EQ(of("linear"), 3 * 4 * 192);
+  EXPECT_EQ(of("cubic"), 3 * 16 * 192);
+}
+
 TEST_F(Work, WhatIsDoneAgainIsNotHiddenByPadding) {
   graph::KernelOp kernel = parse(narrow);
   // A product of three columns in tiles of 256 does 85 times what it is asked
