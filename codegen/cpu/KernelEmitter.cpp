@@ -263,6 +263,11 @@ void KernelEmitter::emitBlock(mlir::Block &block) {
       it = group.back()->getIterator();
       continue;
     }
+    if (auto local = llvm::dyn_cast<tile::LocalOp>(op)) {
+      int64_t each = memoryBytes(local.getBuffer().getType().getElementType());
+      scalars[local.getBuffer()] = allocateScratch(local.getElements() * each);
+      continue;
+    }
     if (auto prefetch = llvm::dyn_cast<tile::PrefetchOp>(op)) {
       emitPrefetch(prefetch);
       continue;

@@ -244,6 +244,17 @@ def Tile_SortOp : Tile_Op<"sort", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_LocalOp : Tile_Op<"local", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "Memory that this program instance alone reads and writes";
+  let description = [{
+    For what a walk along a row computes and another walk reads again. It may have any
+    content at first, and lies in the caches. Code of a CPU has this.
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntPositive]>:$elements);
+  let results = (outs Tile_BufferType:$buffer);
+  let assemblyFormat = "$elements attr-dict `:` type($buffer)";
+}
+
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator]> {
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "$values attr-dict `:` type($values)";
