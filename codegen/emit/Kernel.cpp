@@ -1,4 +1,5 @@
 // The frame of a tile program: function, grid, the walk over result tiles.
+#include "codegen/emit/KeepRows.h"
 #include "codegen/emit/KernelShape.h"
 #include "codegen/emit/rules/Rules.h"
 #include "graph/analysis/IterationSpace.h"
@@ -494,11 +495,14 @@ static std::optional<unsigned> sharedAxisOf(const Schedule &schedule,
 
 /// Whether parts of a split meet just once, before anything is stored.
 static bool sumsOnce(func::FuncOp function) {
-  unsigned sums = 0;
+  unsigned sums = 0, stores = 0;
   bool nested = false;
-  function.walk([&](tile::SplitSumOp sum) {
+  function.walk([&](Operation *op) {
+    stores += isa<tile::StoreOp>(op);
+    if (!isa<tile::SplitSumOp>(op))
+      return;
     ++sums;
-    nested |= sum->getParentOp() != function;
+    nested |= op->getParentOp() != function || stores > 0;
   });
   return sums == 1 && !nested;
 }
@@ -532,7 +536,11 @@ FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
     return failure();
   Schedule schedule = std::move(*found);
   auto build = [&](std::optional<unsigned> sharedAxis) {
-    return KernelBuilder(kernel, target, schedule, builder, sharedAxis).run();
+    FailureOr<func::FuncOp> function =
+        KernelBuilder(kernel, target, schedule, builder, sharedAxis).run();
+    if (succeeded(function) && target.kind == EmitTarget::Kind::Cpu)
+      keepRows(*function);
+    return function;
   };
   if (std::optional<unsigned> shared = sharedAxisOf(schedule, target)) {
     FailureOr<func::FuncOp> function = build(shared);

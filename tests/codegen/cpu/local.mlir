@@ -2,8 +2,8 @@
 // What a walk keeps lies in the caller's scratch memory (%r8); another walk reads it there.
 // CHECK-LABEL: keep:
 // CHECK: vmulps
-// CHECK: vmovaps %zmm{{[0-9]+}}, {{.*}}(%r8
-// CHECK: vaddps {{.*}}(%r8
+// CHECK: vmov{{[au]}}ps %zmm{{[0-9]+}}, {{.*}}(%r8
+// CHECK: vmov{{[au]}}ps {{.*}}(%r8{{.*}}, %zmm
 func.func @keep(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>) attributes {tile.kernel} {
   %local = tile.local 256 : !tile.buffer<f32>
   %c0 = arith.constant 0 : index
