@@ -132,6 +132,33 @@ bool FusionPlan::tryAbsorb(Group &group, GraphOpInterface op) {
   return true;
 }
 
+/// Reductions of what the group's reduction walks along, over the same rows:
+/// one kernel walks once. What else reads it is no reason to be together.
+bool FusionPlan::tryAbsorbSibling(Group &group, GraphOpInterface op) {
+  Value walked = group.anchor->getOperand(0);
+  if (op->getOperand(0) != walked || op->getNumOperands() != 1 ||
+      op->getNumResults() != 1 ||
+      op.getReductionAxes() != group.anchor.getReductionAxes())
+    return false;
+  Sources ours;
+  for (Operation *own : group.ops)
+    collectSources(own, ours);
+  if (reaches(*groupOf(op), ours))
+    return false;
+  IterationSpace before = group.space;
+  Exprs shape = getShape(walked);
+  group.space.add(walked, {AffineMap::getMultiDimIdentityMap(shape.size(),
+                                                             op->getContext()),
+                           IterationSpace::Extent::Full});
+  bool done = tryAbsorb(group, op);
+  std::optional<IterationSpace::Place> place =
+      group.space.lookup(op->getResult(0));
+  group.space = std::move(before);
+  if (done)
+    group.space.add(op->getResult(0), *place);
+  return done;
+}
+
 void FusionPlan::growForward(GraphOpInterface root) {
   if (root.getRole() == OpRole::Ordered)
     return; // nothing is computed from its result before all of it is there
@@ -144,9 +171,21 @@ void FusionPlan::growForward(GraphOpInterface root) {
       for (OpOperand *use : readersOf(op))
         if (Group *other = groupOf(use->getOwner()); other && other != &group)
           candidates.push_back(use->getOwner());
-    llvm::sort(candidates, [&](Operation *a, Operation *b) {
+    SmallVector<Operation *> siblings;
+    if (root.getRole() == OpRole::Reduction)
+      for (Operation *user : root->getOperand(0).getUsers())
+        if (Group *other = groupOf(user); other && other != &group &&
+                                          other->ops.size() == 1 &&
+                                          roleOf(user) == OpRole::Reduction)
+          siblings.push_back(user);
+    auto inOrder = [&](Operation *a, Operation *b) {
       return position[a] < position[b];
-    });
+    };
+    llvm::sort(candidates, inOrder);
+    llvm::sort(siblings, inOrder);
+    for (Operation *op : siblings)
+      if (groupOf(op) != &group)
+        changed |= tryAbsorbSibling(group, cast<GraphOpInterface>(op));
     for (Operation *op : candidates) {
       OpRole role = roleOf(op);
       bool wanted = role == OpRole::Pointwise || role == OpRole::View ||

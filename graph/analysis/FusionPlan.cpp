@@ -144,6 +144,41 @@ void FusionPlan::forceTangledViews() {
   }
 }
 
+/// The dimension along which neighbours in a memory of shape `memory` are
+/// neighbours; `map` gives their coordinates.
+static std::optional<unsigned> runningDim(AffineMap map,
+                                          ArrayRef<AffineExpr> memory) {
+  for (auto [e, extent] :
+       llvm::reverse(llvm::zip_equal(map.getResults(), memory)))
+    if (constantOf(extent) != 1) {
+      auto dim = dyn_cast<AffineDimExpr>(e);
+      return dim ? std::optional(dim.getPosition()) : std::nullopt;
+    }
+  return std::nullopt;
+}
+
+/// Whether what follows element by element stores the result of a window with
+/// its dimension `dim` innermost: tiles then run along it, as what they read.
+static bool isStoredAlong(GraphOpInterface window, unsigned dim) {
+  Value value = window->getResult(0);
+  Exprs shape = getShape(value);
+  auto map =
+      AffineMap::getMultiDimIdentityMap(shape.size(), window->getContext());
+  while (value.hasOneUse()) {
+    OpOperand &use = *value.use_begin();
+    auto next = dyn_cast<GraphOpInterface>(use.getOwner());
+    if (!next ||
+        (next.getRole() != OpRole::View && next.getRole() != OpRole::Pointwise))
+      break;
+    AffineMap step = getForwardMap(next, use.getOperandNumber());
+    if (!step)
+      break;
+    map = composeMaps(step, map, shape);
+    value = next->getResult(0);
+  }
+  return runningDim(map, getShape(value)) == dim;
+}
+
 /// An operator that fetches its operands again and again wants them dense.
 void FusionPlan::forceStridedReads() {
   for (Operation &op : block.without_terminator()) {
@@ -170,7 +205,11 @@ void FusionPlan::forceStridedReads() {
         map = composeMaps(cast<GraphOpInterface>(def).getOperandMap(0), map,
                           shape);
       }
-      if (!keepsInnermost(map, shape, getShape(value)))
+      if (keepsInnermost(map, shape, getShape(value)))
+        continue;
+      std::optional<unsigned> along = runningDim(map, getShape(value));
+      if (reader.getRole() != OpRole::Window || !along ||
+          !isStoredAlong(reader, *along))
         makeGroup(view);
     }
   }

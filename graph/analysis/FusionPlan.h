@@ -103,6 +103,7 @@ private:
   void forceStridedReads();
 
   bool tryAbsorb(Group &group, GraphOpInterface op);
+  bool tryAbsorbSibling(Group &group, GraphOpInterface op);
   void growForward(GraphOpInterface root);
   bool hasEnoughRows(const IterationSpace &space) const;
 

@@ -448,6 +448,35 @@ func.func @pooled(%x: tensor<1x64x20x20xf32>) -> tensor<1x18x18x64xf32> {
   return %1 : tensor<1x18x18x64xf32>
 }
 
+// Where the result is stored as the input lies, tiles run along both.
+// CHECK-LABEL: func.func @pooled_in_place
+// CHECK:         graph.kernel "pool"
+// CHECK:           graph.transpose
+// CHECK:           graph.transpose
+// CHECK-NOT:     graph.kernel
+// CHECK:         return
+func.func @pooled_in_place(%x: tensor<1x64x20x20xf32>) -> tensor<1x64x18x18xf32> {
+  %0 = graph.transpose %x {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x64x20x20xf32>) -> tensor<1x20x20x64xf32>
+  %1 = graph.pool max %0 {kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, channels_last} : (tensor<1x20x20x64xf32>) -> tensor<1x18x18x64xf32>
+  %2 = graph.transpose %1 {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x18x18x64xf32>) -> tensor<1x64x18x18xf32>
+  return %2 : tensor<1x64x18x18xf32>
+}
+
+// -----
+
+// Two reductions of one value over the same rows are one kernel; others are not.
+// CHECK-LABEL: func.func @siblings
+// CHECK:         %[[BOTH:.*]]:2 = graph.kernel
+// CHECK:         graph.kernel "reduce
+// CHECK-NOT:     graph.kernel
+// CHECK:         return %[[BOTH]]#0, %[[BOTH]]#1
+func.func @siblings(%x: tensor<64x300xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<300xf32>) {
+  %0 = graph.reduce min %x {axes = array<i64: 1>} : (tensor<64x300xf32>) -> tensor<64xf32>
+  %1 = graph.reduce max %x {axes = array<i64: 1>} : (tensor<64x300xf32>) -> tensor<64xf32>
+  %2 = graph.reduce max %x {axes = array<i64: 0>} : (tensor<64x300xf32>) -> tensor<300xf32>
+  return %0, %1, %2 : tensor<64xf32>, tensor<64xf32>, tensor<300xf32>
+}
+
 // -----
 
 // What has an order writes its own result, and no view behind it.
