@@ -16,6 +16,11 @@ namespace {
 /// weights themselves, and what constants alone give if it is small.
 constexpr int64_t growth = 2, smallBytes = 4 << 20;
 
+/// What positions alone give, as the diagonal of a matrix, is computed where it
+/// is wanted if that takes so few operations an element and storing it so many
+/// bytes: memory is read no faster.
+constexpr int64_t fewOperations = 8, manyBytes = 1 << 16, much = 8;
+
 class Splitter {
 public:
   explicit Splitter(ModuleOp module) : prepare(module) {}
@@ -96,6 +101,40 @@ private:
     return parts;
   }
 
+  /// The operators by which every run may as well compute the value: few on an
+  /// element, of positions and of what is much smaller. None where it is better
+  /// stored.
+  llvm::SetVector<Operation *> computedAgain(Value value, OpOperand &use) {
+    auto reader = dyn_cast<GraphOpInterface>(use.getOwner());
+    auto bytes = [](Value v) {
+      return byteSize(cast<RankedTensorType>(v.getType()));
+    };
+    if ((reader && reader.getRole() != OpRole::Pointwise) ||
+        bytes(value) < manyBytes)
+      return {};
+    int64_t left = fewOperations;
+    llvm::SetVector<Operation *> again;
+    again.insert(value.getDefiningOp());
+    for (size_t i = 0; i < again.size(); ++i) {
+      auto op = cast<GraphOpInterface>(again[i]);
+      OpRole role = op.getRole();
+      if (op.isExpensive() || !(role == OpRole::View ||
+                                role == OpRole::Pointwise || isPosition(op)))
+        return {};
+      left -= role == OpRole::Pointwise ? op.getCodeSize() : 0;
+      if (left < 0)
+        return {};
+      for (Value operand : op->getOperands())
+        if (bytes(operand) > bytes(value) / much)
+          again.insert(operand.getDefiningOp());
+    }
+    return again;
+  }
+  static bool isPosition(Operation *op) {
+    return op->getNumOperands() == 0 &&
+           cast<GraphOpInterface>(op).getRole() == OpRole::Indexing;
+  }
+
   void split(OpOperand &use) {
     Operation *op = use.get().getDefiningOp();
     OpOperand *cut = &use;
@@ -114,6 +153,14 @@ private:
     if (isSource(op))
       return;
     Value value = cut->get();
+    if (auto again = computedAgain(value, use); !again.empty()) {
+      for (Operation *kept : again)
+        for (OpOperand &operand : kept->getOpOperands())
+          if (Operation *below = operand.get().getDefiningOp();
+              !again.contains(below) && !isPosition(below))
+            split(operand);
+      return;
+    }
     if (Value done = prepared.lookup(value)) {
       cut->set(done);
       return;

@@ -125,3 +125,25 @@ func.func @main(%x: tensor<4x1024xf32>) -> tensor<4x1024xf32> {
   %1 = graph.matmul %x, %0 : (tensor<4x1024xf32>, tensor<1024x1024xf32>) -> tensor<4x1024xf32>
   return %1 : tensor<4x1024xf32>
 }
+
+// -----
+
+// What positions give by few operations is computed where it is wanted, with what is expensive of it
+// prepared; a small tensor is stored.
+// CHECK-LABEL: func.func @main
+// CHECK-DAG:     %[[S:.*]] = graph.weight "prepared.{{[01]}}" : tensor<512x1xf32>
+// CHECK-DAG:     %[[T:.*]] = graph.weight "prepared.{{[01]}}" : tensor<4x4xi1>
+// CHECK-DAG:     graph.iota {{.*}} -> tensor<1x512xf32>
+// CHECK-DAG:     %[[M:.*]] = graph.mul {{.*}} -> tensor<512x512xf32>
+// CHECK:         return %[[M]], %[[T]]
+// CHECK-LABEL: func.func @prepare()
+func.func @main() -> (tensor<512x512xf32>, tensor<4x4xi1>) {
+  %0 = graph.iota {axis = 1 : i64} : () -> tensor<1x512xf32>
+  %1 = graph.iota {axis = 0 : i64} : () -> tensor<512x1xf32>
+  %2 = graph.exp %1 : (tensor<512x1xf32>) -> tensor<512x1xf32>
+  %3 = graph.mul %0, %2 : (tensor<1x512xf32>, tensor<512x1xf32>) -> tensor<512x512xf32>
+  %4 = graph.iota {axis = 1 : i64} : () -> tensor<1x4xi64>
+  %5 = graph.iota {axis = 0 : i64} : () -> tensor<4x1xi64>
+  %6 = graph.compare eq %4, %5 : (tensor<1x4xi64>, tensor<4x1xi64>) -> tensor<4x4xi1>
+  return %3, %6 : tensor<512x512xf32>, tensor<4x4xi1>
+}
