@@ -80,15 +80,51 @@ struct KernelEmitter::Heap {
     store(value, at);
   }
 
-  /// Elements from `size` to `count` that are less than the top replace it.
-  void takeLess(Value *size, Value *count) {
-    loop(size, count, 1, [&](Value *i) {
-      Value *value = load(i), *top = load(e.i64(0));
-      when(b.CreateICmpSLT(value, top), [&] {
-        store(top, i);
-        siftDown(e.i64(0), size, value);
-      });
+  /// Element `i` replaces the top if it is less.
+  void take(Value *i, Value *size) {
+    Value *value = load(i), *top = load(e.i64(0));
+    when(b.CreateICmpSLT(value, top), [&] {
+      store(top, i);
+      siftDown(e.i64(0), size, value);
     });
+  }
+
+  /// The elements of `bits`, from `first` on, each as it may replace the top.
+  void takeSome(Value *bits, Value *first, Value *size) {
+    llvm::BasicBlock *before = b.GetInsertBlock(), *head = block("some.loop"),
+                     *inside = block("some.body"), *after = block("some.end");
+    b.CreateBr(head);
+    b.SetInsertPoint(head);
+    llvm::PHINode *left = b.CreatePHI(bits->getType(), 2);
+    left->addIncoming(bits, before);
+    Value *none = llvm::ConstantInt::get(bits->getType(), 0);
+    b.CreateCondBr(b.CreateICmpEQ(left, none), after, inside);
+    b.SetInsertPoint(inside);
+    Value *at = b.CreateIntrinsic(llvm::Intrinsic::cttz, {bits->getType()},
+                                  {left, b.getTrue()});
+    take(b.CreateAdd(first, b.CreateZExt(at, b.getInt64Ty())), size);
+    Value *one = llvm::ConstantInt::get(bits->getType(), 1);
+    left->addIncoming(b.CreateAnd(left, b.CreateSub(left, one)),
+                      b.GetInsertBlock());
+    b.CreateBr(head);
+    b.SetInsertPoint(after);
+  }
+
+  /// Elements from `size` to `count` that are less than the top replace it.
+  /// Where few are kept few are: some at once are compared with the top, and
+  /// only those that are less than it are looked at.
+  void takeLess(Value *size, Value *count) {
+    constexpr int64_t width = 32;
+    Value *whole = b.CreateAnd(b.CreateSub(count, size), e.i64(-width)),
+          *end = b.CreateAdd(size, whole);
+    loop(size, end, width, [&](Value *i) {
+      auto *type = llvm::FixedVectorType::get(b.getInt64Ty(), width);
+      Value *some = b.CreateAlignedLoad(type, address(i), llvm::Align(8)),
+            *top = b.CreateVectorSplat(width, load(e.i64(0)));
+      Value *less = b.CreateICmpSLT(some, top);
+      takeSome(b.CreateBitCast(less, b.getIntNTy(width)), i, size);
+    });
+    loop(end, count, 1, [&](Value *i) { take(i, size); });
   }
 };
 
