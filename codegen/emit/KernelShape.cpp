@@ -101,6 +101,8 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
   // Integers have no products of their own on a GPU but those of 32 bits.
   if (role == OpRole::Contraction && isa<IntegerType>(element))
     shape.elementBits = std::max<int64_t>(32, shape.elementBits);
+  // A scatter writes one operand over another; a scan goes on with what it has.
+  shape.carries = role == OpRole::Ordered && op->getNumOperands() == 1;
   if (std::optional<graph::Columns> columns = op.getColumns())
     readColumns(shape, op, *columns, symbols);
   if (auto emitting = dyn_cast<EmitOpInterface>(op.getOperation()))

@@ -49,6 +49,9 @@ struct KernelShape {
   llvm::SmallVector<bool> joins;
   /// Later rows take longer.
   bool growsByRow = false;
+  /// What has an order takes something along from one element to the next, so
+  /// that a tile has to fit in registers.
+  bool carries = false;
   /// Dimensions along which what a window slides over is dense in memory.
   llvm::SmallVector<bool> windowDense;
 };

@@ -99,10 +99,14 @@ void Chooser::ordered() {
     SmallVector<unsigned> inner{parallel.pop_back_val()};
     if (!parallel.empty())
       add(parallel, 1);
-    int64_t n = product(k, inner);
-    int64_t tile = cpu ? std::min(n, 4 * t.vectorElements)
+    // What is copied goes in long runs of memory: short ones, a row apart, take
+    // three times as long.
+    int64_t n = product(k, inner),
+            tile = cpu ? evenTile(n, (k.carries ? 4 : 64) * t.vectorElements)
                        : std::min<int64_t>(llvm::bit_ceil<uint64_t>(n),
                                            graph::Staging::columns);
+    if (cpu && tile > t.vectorElements && tile < n)
+      tile = llvm::alignTo(tile, t.vectorElements);
     add(inner, tile);
     if (!cpu)
       s.warps = std::max<int64_t>(tile / 32, 1);
