@@ -104,10 +104,38 @@ constantOffsets(const LaneInt &offsets, int64_t valid) {
   return result;
 }
 
+/// Which elements of a run of memory are wanted, where the lanes of `mask` lie
+/// at `offsets` from the run's start. Null where too many lanes share one.
+static Value *maskOfRun(llvm::IRBuilder<> &b, Value *mask,
+                        llvm::ArrayRef<int64_t> offsets, int64_t run) {
+  constexpr size_t mostShared = 4;
+  int64_t width = widthOf(mask);
+  std::vector<llvm::SmallVector<int>> lanesAt(run);
+  size_t shared = 0;
+  for (auto [lane, offset] : llvm::enumerate(offsets))
+    if (offset >= 0 && offset < run) {
+      lanesAt[offset].push_back(lane);
+      shared = std::max(shared, lanesAt[offset].size());
+    }
+  if (shared > mostShared)
+    return nullptr;
+  Value *none = llvm::Constant::getNullValue(mask->getType()), *all = nullptr;
+  for (size_t i = 0; i < std::max<size_t>(shared, 1); ++i) {
+    llvm::SmallVector<int> order; // `width`: none
+    for (const auto &lanes : lanesAt)
+      order.push_back(i < lanes.size() ? lanes[i] : width);
+    Value *some = b.CreateShuffleVector(mask, none, order);
+    all = all ? b.CreateOr(all, some) : some;
+  }
+  return all;
+}
+
 /// Lanes that lie apart by known distances, but close to each other: what lies
 /// between the first and the last is memory of the same buffer, and is loaded
-/// in runs of which the lanes are picked. Null where a gather is better.
-Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at) {
+/// in runs of which the lanes are picked; with `mask` just the lanes' own
+/// elements. Null where a gather is better.
+Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
+                                 Value *mask) {
   constexpr int64_t mostRuns = 4;
   std::optional<llvm::SmallVector<int64_t>> offsets =
       constantOffsets(at.offsets, at.valid);
@@ -119,7 +147,9 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at) {
   int64_t bytes = memoryBytes(element);
   int64_t run = std::min(at.width, (int64_t)llvm::bit_floor<uint64_t>(span)),
           runs = llvm::divideCeil(span, run);
-  if (runs > mostRuns)
+  bool isRegister = run * bytes <= (hasAvx512(isa) ? 64 : 32);
+  if (runs > mostRuns ||
+      (mask && (!isRegister || run < 4 || (bytes < 4 && !hasAvx512(isa)))))
     return nullptr;
   llvm::Type *scalarType = memoryType(element);
   Value *address = b.CreateConstGEP1_64(scalarType, at.base, low);
@@ -130,27 +160,36 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at) {
   auto startOf = [&](int64_t i) { return std::min(i * run, span - run); };
   Value *value = nullptr;
   for (int64_t i = 0; i < runs; ++i) {
-    Value *loaded =
-        withScopes(b.CreateAlignedLoad(
-                       pieceType(scalarType, run),
-                       b.CreateConstGEP1_64(scalarType, address, startOf(i)),
-                       llvm::Align(bytes)),
-                   nullptr, noalias.lookup(op));
     // Lanes of this run, among those picked so far.
     llvm::SmallVector<int> own(at.width, llvm::PoisonMaskElem), both(at.width);
+    llvm::SmallVector<int64_t> from;
     for (int64_t lane = 0; lane < at.width; ++lane) {
-      int64_t from =
-          (*offsets)[std::min(lane, at.valid - 1)] - low - startOf(i);
-      bool here = from >= 0 && from < run;
+      from.push_back((*offsets)[std::min(lane, at.valid - 1)] - low -
+                     startOf(i));
+      bool here = from[lane] >= 0 && from[lane] < run;
       if (here)
-        own[lane] = from;
+        own[lane] = from[lane];
       both[lane] = here ? at.width + lane : lane;
     }
+    from.truncate(at.valid);
+    llvm::Type *type = pieceType(scalarType, run);
+    Value *place = b.CreateConstGEP1_64(scalarType, address, startOf(i));
+    Value *wanted = mask ? maskOfRun(b, mask, from, run) : nullptr;
+    if (mask && !wanted)
+      return nullptr;
+    llvm::Instruction *loaded =
+        mask ? b.CreateMaskedLoad(type, place, llvm::Align(bytes), wanted,
+                                  llvm::Constant::getNullValue(type))
+             : static_cast<llvm::Instruction *>(
+                   b.CreateAlignedLoad(type, place, llvm::Align(bytes)));
+    withScopes(loaded, nullptr, noalias.lookup(op));
     Value *picked =
         run == 1 ? splat(loaded, at.width) : b.CreateShuffleVector(loaded, own);
     value = value ? b.CreateShuffleVector(value, picked, both) : picked;
   }
-  return value;
+  return mask ? b.CreateSelect(mask, value,
+                               llvm::Constant::getNullValue(value->getType()))
+              : value;
 }
 
 Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
@@ -214,9 +253,8 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
   }
 
   // Elements apart.
-  if (!at.guard.mask)
-    if (Value *value = loadSpread(op, at))
-      return fromMemory(value, element);
+  if (Value *value = loadSpread(op, at, at.guard.mask ? mask : nullptr))
+    return fromMemory(value, element);
   if (at.guard.scalar)
     mask = conjunction(b, mask, splat(at.guard.scalar, at.width));
   if (hasAvx512(isa) && bytes >= 4) {

@@ -216,6 +216,8 @@ LaneGuard KernelEmitter::guard(const AccessPlan &plan,
                       graph::Interval{0, width - 1};
       if (all.low >= 0 && all.high < *end)
         continue;
+    } else if (end && start.low >= 0 && start.high < *end) {
+      continue; // the lanes are part of what is known
     }
     LaneInt coordinate = evaluate(check.coordinate, dims, symbols, facts);
     LaneInt extent = evaluate(check.extent, dims, symbols, facts);

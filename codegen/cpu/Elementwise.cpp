@@ -4,7 +4,9 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/IntrinsicsX86.h"
+#include "llvm/IR/PatternMatch.h"
 
 using namespace charonia;
 using namespace charonia::cpu;
@@ -94,13 +96,78 @@ Value *KernelEmitter::fpTruncate(Value *value, mlir::Type from, mlir::Type to) {
 // Comparisons, minima
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// Lanes that lie known distances from a scalar.
+struct Positions {
+  Value *scalar;
+  llvm::SmallVector<int64_t> distances; ///< Empty: none.
+};
+} // namespace
+
+static std::optional<Positions> positionsOf(llvm::IRBuilder<> &b,
+                                            Value *vector) {
+  if (Value *scalar = llvm::getSplatValue(vector))
+    return Positions{scalar, {}};
+  llvm::Constant *constants = llvm::dyn_cast<llvm::Constant>(vector);
+  Value *scalar = b.getInt64(0), *splat;
+  if (!constants) {
+    if (!match(vector, llvm::PatternMatch::m_c_Add(
+                           llvm::PatternMatch::m_Value(splat),
+                           llvm::PatternMatch::m_Constant(constants))) ||
+        !(scalar = llvm::getSplatValue(splat)))
+      return std::nullopt;
+  }
+  Positions positions{scalar, {}};
+  auto type = llvm::cast<llvm::FixedVectorType>(vector->getType());
+  for (unsigned i = 0; i < type->getNumElements(); ++i) {
+    auto *lane = llvm::dyn_cast_or_null<llvm::ConstantInt>(
+        constants->getAggregateElement(i));
+    if (!lane || !llvm::isInt<24>(lane->getSExtValue()))
+      return std::nullopt;
+    positions.distances.push_back(lane->getSExtValue());
+  }
+  return positions;
+}
+
+/// Positions of 64 bits beside one of them: what lanes of 32 bits can tell, as
+/// they are few known steps apart. Null for all else.
+Value *KernelEmitter::comparePositions(llvm::CmpInst::Predicate how, Value *a,
+                                       Value *c) {
+  auto type = llvm::dyn_cast<llvm::FixedVectorType>(a->getType());
+  if (!type || !type->getElementType()->isIntegerTy(64) ||
+      llvm::CmpInst::isUnsigned(how))
+    return nullptr;
+  std::optional<Positions> x = positionsOf(b, a), y = positionsOf(b, c);
+  if (!x || !y || x->distances.empty() == y->distances.empty())
+    return nullptr;
+  if (x->distances.empty()) {
+    std::swap(x, y);
+    how = llvm::CmpInst::getSwappedPredicate(how);
+  }
+  // What is below all lanes, or above, stays so.
+  int64_t low = *llvm::min_element(x->distances) - 1,
+          high = *llvm::max_element(x->distances) + 1;
+  Value *from =
+      b.CreateBinaryIntrinsic(llvm::Intrinsic::ssub_sat, y->scalar, x->scalar);
+  from = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, from, i64(low));
+  from = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, from, i64(high));
+  llvm::SmallVector<llvm::Constant *> lanes;
+  for (int64_t distance : x->distances)
+    lanes.push_back(b.getInt32(distance));
+  return b.CreateICmp(
+      how, llvm::ConstantVector::get(lanes),
+      splat(b.CreateTrunc(from, b.getInt32Ty()), type->getNumElements()));
+}
+
 Value *KernelEmitter::emitCompare(mlir::Operation *op, Value *a, Value *c) {
   if (auto compare = llvm::dyn_cast<mlir::arith::CmpIOp>(op)) {
     using P = llvm::CmpInst::Predicate;
     static const P table[] = {
         P::ICMP_EQ,  P::ICMP_NE,  P::ICMP_SLT, P::ICMP_SLE, P::ICMP_SGT,
         P::ICMP_SGE, P::ICMP_ULT, P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE};
-    return b.CreateICmp(table[unsigned(compare.getPredicate())], a, c);
+    P how = table[unsigned(compare.getPredicate())];
+    Value *positions = comparePositions(how, a, c);
+    return positions ? positions : b.CreateICmp(how, a, c);
   }
   using P = llvm::CmpInst::Predicate;
   static const P table[] = {
@@ -385,6 +452,9 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op,
   auto toFloat = [&](bool isSigned) -> Value * {
     llvm::Type *wide = isHalf(to) ? withElement(x, b.getFloatTy()) : type;
     Value *value = isSigned ? b.CreateSIToFP(x, wide) : b.CreateUIToFP(x, wide);
+    if (!isSigned && x->getType()->isIntOrIntVectorTy(1)) // a mask in use
+      value = b.CreateSelect(x, llvm::ConstantFP::get(wide, 1),
+                             llvm::ConstantFP::get(wide, 0));
     return isHalf(to) ? fromF32(value, to) : value;
   };
 

@@ -160,6 +160,7 @@ private:
   // Elementwise operators and conversions (Elementwise.cpp).
   Value *emitElementwise(mlir::Operation *op, llvm::ArrayRef<Value *> operands,
                          int64_t width);
+  Value *comparePositions(llvm::CmpInst::Predicate how, Value *a, Value *c);
   Value *emitCompare(mlir::Operation *op, Value *a, Value *c);
   Value *toF32(Value *value, mlir::Type element);
   Value *fromF32(Value *value, mlir::Type element);
@@ -236,7 +237,7 @@ private:
   Value *toMemory(Value *value, mlir::Type element);
   Value *loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
                    int64_t innermost = -1);
-  Value *loadSpread(tile::LoadOp op, const PiecePlace &at);
+  Value *loadSpread(tile::LoadOp op, const PiecePlace &at, Value *mask);
   int64_t denseAxis(const tile::AccessOp &access);
   void loadTransposed(tile::LoadOp op, int64_t axis, int64_t row,
                       int64_t chunk);

@@ -280,11 +280,13 @@ FailureOr<Value> gatherND(graph::GatherNDOp op, TileEmitter &e,
 }
 
 /// One input coordinate that an axis of a resize reads, and its weight (a tile
-/// of f32 of the axes `axes`; null: 1).
+/// of f32 of the axes `axes`; null: 1). It may lie outside with `mayLeave`, and
+/// then has no weight.
 struct Tap {
   AffineExpr coordinate;
   Value weight;
   SmallVector<int64_t> axes;
+  bool mayLeave = false;
 };
 
 class ResizeEmitter {
@@ -400,11 +402,20 @@ private:
     bool rounds =
         nearest == N::round_prefer_floor || nearest == N::round_prefer_ceil;
     bool floors = nearest == N::floor && op.getCoordinates() == C::asymmetric;
-    bool centers = op.getCoordinates() == C::half_pixel ||
-                   op.getCoordinates() == C::half_pixel_or_zero;
     if (op.getMode() != graph::ResizeMode::nearest ||
-        !(floors || (rounds && centers)))
+        !(floors || (rounds && isCentered())))
       return std::nullopt;
+    return enlargement(i, floors);
+  }
+  bool isCentered() {
+    using C = graph::CoordinateMode;
+    return op.getCoordinates() == C::half_pixel ||
+           op.getCoordinates() == C::half_pixel_or_zero;
+  }
+  /// By how much the axis is enlarged, if by a whole number up to
+  /// `mostRepeats`; with `floors` coordinates that are whole have to come out
+  /// so.
+  std::optional<int64_t> enlargement(unsigned i, bool floors) {
     int64_t axis = op.getAxes()[i];
     AffineExpr from = graph::getShape(op.getInput())[axis],
                to = graph::getShape(op.getResult())[axis];
@@ -420,11 +431,61 @@ private:
     return std::nullopt;
   }
 
+  /// Between neighbours at known distances, where the axis is enlarged by a
+  /// whole number: lanes then lie a known way apart. At the ends the neighbour
+  /// that is there has all the weight.
+  SmallVector<Tap> neighbours(unsigned i, int64_t factor) {
+    int64_t axis = op.getAxes()[i];
+    AffineExpr x = demand.coordinates[axis],
+               n = graph::getShape(op.getInput())[axis];
+    int64_t parts = isCentered() ? 2 * factor : factor;
+    if (isCentered())
+      x = x * 2 + (1 - factor);
+    x = e.simplify(x, demand.tile);
+    AffineExpr base = x.floorDiv(parts);
+    SmallVector<int64_t> axes, extents, position(demand.rank(), -1);
+    for (unsigned a = 0; a < demand.rank(); ++a)
+      if (demand.tile[a] > 1 && e.dependsOnAxis(x, a)) {
+        position[a] = axes.size();
+        axes.push_back(a);
+        extents.push_back(demand.tile[a]);
+      }
+    Demand moved =
+        e.moveAxes({{}, demand.tile, {base, x % parts}, {}}, position, extents);
+    Value rest = arith::IndexCastOp::create(
+        b, e.loc(), e.tileType(extents, b.getI64Type()),
+        e.emitIndex(moved.coordinates[1], extents));
+    rest = arith::SIToFPOp::create(b, e.loc(),
+                                   e.tileType(extents, b.getF32Type()), rest);
+    Value one = f32(1, rest), zero = f32(0, rest),
+          far = make<arith::DivFOp>(rest, f32(parts, rest)),
+          near = make<arith::SubFOp>(one, far);
+    auto choose = [&](Value mask, Value &weight, Value otherwise) {
+      if (mask)
+        weight = arith::SelectOp::create(b, e.loc(), mask, weight, otherwise);
+    };
+    AffineExpr first = moved.coordinates[0];
+    Value hasNear = e.emitInBounds({{first, n}}, extents),
+          hasFar = e.emitInBounds({{first + 1, n}}, extents);
+    choose(hasNear, near, zero);
+    choose(hasNear, far, one);
+    choose(hasFar, near, one);
+    choose(hasFar, far, zero);
+    return {{base, near, axes, true}, {base + 1, far, axes, true}};
+  }
+
   SmallVector<Tap> tapsOf(unsigned i) {
     using N = graph::NearestMode;
     int64_t axis = op.getAxes()[i];
     if (std::optional<int64_t> factor = repeats(i))
       return {{demand.coordinates[axis].floorDiv(*factor), {}, {}}};
+    if (op.getMode() == graph::ResizeMode::linear &&
+        e.getTarget().kind == EmitTarget::Kind::Cpu &&
+        (isCentered() ||
+         op.getCoordinates() == graph::CoordinateMode::asymmetric))
+      if (std::optional<int64_t> factor = enlargement(i, false);
+          factor && *factor > 1)
+        return neighbours(i, *factor);
     AffineExpr n = graph::getShape(op.getInput())[axis];
     Value position;
     SmallVector<int64_t> axes;
@@ -515,15 +576,30 @@ private:
     return taps;
   }
 
+  /// Of the input; zero where guards fail, whatever computes it.
+  FailureOr<Value> element() {
+    FailureOr<Value> x =
+        e.emit({op.getInput(), demand.tile, coordinates, guards});
+    if (failed(x) || guards.empty() || isZeroOutside(*x))
+      return x;
+    return e.maskWith(e.emitInBounds(guards, demand.tile), *x, 0);
+  }
+
   FailureOr<Value> sum(ArrayRef<SmallVector<Tap>> taps, unsigned i) {
     if (i == taps.size())
-      return e.emit({op.getInput(), demand.tile, coordinates, {}});
+      return element();
     Value total;
+    int64_t axis = op.getAxes()[i];
     for (const Tap &tap : taps[i]) {
-      AffineExpr saved = coordinates[op.getAxes()[i]];
-      coordinates[op.getAxes()[i]] = tap.coordinate;
+      AffineExpr saved = coordinates[axis];
+      coordinates[axis] = tap.coordinate;
+      if (tap.mayLeave)
+        guards.push_back(
+            {tap.coordinate, graph::getShape(op.getInput())[axis]});
       FailureOr<Value> x = sum(taps, i + 1);
-      coordinates[op.getAxes()[i]] = saved;
+      coordinates[axis] = saved;
+      if (tap.mayLeave)
+        guards.pop_back();
       if (failed(x))
         return failure();
       if (!tap.weight)
@@ -547,6 +623,7 @@ private:
   OpBuilder &b;
   const Demand &demand;
   Exprs coordinates;
+  SmallVector<Guard> guards;
 };
 
 FailureOr<Value> resize(graph::ResizeOp op, TileEmitter &e,

@@ -69,3 +69,32 @@ func.func @apart(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>) attributes {tile.
   tile.store %b, %y[%pid] {map = affine_map<(d0)[s0] -> (s0 + 8, d0)>, shape = affine_map<()[s0] -> (16, 16)>, rank = 2 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index
   return
 }
+// Every second element from one in front of the row on: runs of memory, of which the lanes' own
+// elements are touched and no other.
+func.func @spread(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>) attributes {tile.kernel} {
+  // CHECK-LABEL: define void @spread
+  // CHECK-NOT: gather
+  // CHECK: call <16 x float> @llvm.masked.load
+  // CHECK-NOT: gather
+  // CHECK: shufflevector
+  // CHECK-NOT: gather
+  // CHECK: store <16 x float>
+  %pid = tile.program_id : index
+  %a = tile.load %x[%pid] {map = affine_map<(d0)[s0] -> (s0, d0 * 2 - 1)>, shape = affine_map<()[s0] -> (64, 32)>, rank = 2 : i64, checks = array<i64: 1>} : (!tile.buffer<f32>, index) -> tensor<16xf32>
+  tile.store %a, %y[%pid] {map = affine_map<(d0)[s0] -> (s0, d0)>, shape = affine_map<()[s0] -> (64, 16)>, rank = 2 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index
+  return
+}
+// Positions beside one of them are told by lanes of 32 bits.
+func.func @diagonal(%y: !tile.buffer<f32>, %n: index) attributes {tile.kernel} {
+  // CHECK-LABEL: define void @diagonal
+  // CHECK-NOT: icmp {{.*}}<16 x i64>
+  // CHECK: icmp {{.*}}<16 x i32>
+  // CHECK-NEXT: select <16 x i1> %{{.*}}, <16 x float> splat (float 1.000000e+00)
+  %pid = tile.program_id : index
+  %a = tile.index[%n] {map = affine_map<(d0)[s0] -> (d0 + s0 * 16)>} : (index) -> tensor<16xindex>
+  %b = tile.index[%pid] {map = affine_map<(d0)[s0] -> (s0)>} : (index) -> tensor<16xindex>
+  %c = arith.cmpi eq, %a, %b : tensor<16xindex>
+  %d = arith.uitofp %c : tensor<16xi1> to tensor<16xf32>
+  tile.store %d, %y[%pid] {map = affine_map<(d0)[s0] -> (s0, d0)>, shape = affine_map<()[s0] -> (64, 16)>, rank = 2 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index
+  return
+}

@@ -51,3 +51,19 @@ func.func @main(%a: tensor<64x96xf32>) -> tensor<64x192xf32> {
   }
   return %0 : tensor<64x192xf32>
 }
+
+// -----
+
+// Between elements, too, lanes lie a known way apart; at the ends weights say what counts.
+// CHECK-LABEL: func.func @between(
+// CHECK-NOT: math.floor
+// CHECK: tile.load %arg0{{.*}}floordiv 2
+// CHECK: tile.load %arg0{{.*}}floordiv 2
+func.func @main(%a: tensor<64x96xf32>) -> tensor<64x192xf32> {
+  %0 = graph.kernel "between"(%a) : (tensor<64x96xf32>) -> tensor<64x192xf32> {
+  ^bb0(%x: tensor<64x96xf32>):
+    %1 = graph.resize linear %x {axes = array<i64: 1>, scales = array<f64: 2.0>, coordinates = 0 : i32, nearest = 0 : i32, cubic_coeff = -0.75 : f64} : (tensor<64x96xf32>) -> tensor<64x192xf32>
+    graph.yield %1 : tensor<64x192xf32>
+  }
+  return %0 : tensor<64x192xf32>
+}
