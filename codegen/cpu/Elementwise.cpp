@@ -129,31 +129,28 @@ static std::optional<Positions> positionsOf(llvm::IRBuilder<> &b,
   return positions;
 }
 
-/// Positions of 64 bits beside one of them: what lanes of 32 bits can tell, as
+/// Which of positions of 64 bits is one of them: lanes of 32 bits can tell, as
 /// they are few known steps apart. Null for all else.
 Value *KernelEmitter::comparePositions(llvm::CmpInst::Predicate how, Value *a,
                                        Value *c) {
   auto type = llvm::dyn_cast<llvm::FixedVectorType>(a->getType());
   if (!type || !type->getElementType()->isIntegerTy(64) ||
-      llvm::CmpInst::isUnsigned(how))
+      !llvm::ICmpInst::isEquality(how))
     return nullptr;
   std::optional<Positions> x = positionsOf(b, a), y = positionsOf(b, c);
   if (!x || !y || x->distances.empty() == y->distances.empty())
     return nullptr;
-  if (x->distances.empty()) {
+  if (x->distances.empty())
     std::swap(x, y);
-    how = llvm::CmpInst::getSwappedPredicate(how);
-  }
-  // What is below all lanes, or above, stays so.
-  int64_t low = *llvm::min_element(x->distances) - 1,
-          high = *llvm::max_element(x->distances) + 1;
-  Value *from =
-      b.CreateBinaryIntrinsic(llvm::Intrinsic::ssub_sat, y->scalar, x->scalar);
-  from = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, from, i64(low));
-  from = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, from, i64(high));
+  // What wraps around on the way is as far from every lane. One past the last
+  // stands for all that are none of them.
+  int64_t low = *llvm::min_element(x->distances),
+          past = *llvm::max_element(x->distances) - low + 1;
+  Value *from = b.CreateSub(b.CreateSub(y->scalar, x->scalar), i64(low));
+  from = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, from, i64(past));
   llvm::SmallVector<llvm::Constant *> lanes;
   for (int64_t distance : x->distances)
-    lanes.push_back(b.getInt32(distance));
+    lanes.push_back(b.getInt32(distance - low));
   return b.CreateICmp(
       how, llvm::ConstantVector::get(lanes),
       splat(b.CreateTrunc(from, b.getInt32Ty()), type->getNumElements()));
@@ -197,14 +194,21 @@ Value *KernelEmitter::emitMinMax(Value *a, Value *c, bool maximum,
                                  bool propagateNaN) {
   if (isNumber(propagateNaN ? c : a))
     std::swap(a, c);
+  // One maximum, one comparison, one choice: of two choices LLVM would make
+  // comparisons joined in mask registers.
+  if (propagateNaN && !isNumber(a)) {
+    llvm::Value *picked = b.CreateBinaryIntrinsic(
+        maximum ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, c);
+    llvm::cast<llvm::Instruction>(picked)->setHasNoSignedZeros(true);
+    return picked;
+  }
   auto pick = [&](Value *x, Value *y) {
     return b.CreateSelect(
         maximum ? b.CreateFCmpOGT(x, y) : b.CreateFCmpOLT(x, y), x, y);
   };
   Value *picked = pick(a, c);
   if (propagateNaN) // NaN of c comes out already
-    return isNumber(a) ? picked
-                       : b.CreateSelect(b.CreateFCmpUNO(a, a), a, picked);
+    return picked;
   return isNumber(c) ? picked
                      : b.CreateSelect(b.CreateFCmpUNO(c, c), a, picked);
 }

@@ -113,10 +113,13 @@ Value TileEmitter::sumParts(Value tile, std::optional<unsigned> sharedAxis) {
 }
 
 Value TileEmitter::quotient(Value x, Value y) {
-  // An approximate quotient is a product with the reciprocal on a GPU; of a
-  // value of the row that is computed once.
+  // An approximate quotient is a product with the reciprocal; of a value of the
+  // row that is computed once.
   if (auto row = y.getDefiningOp<tile::BroadcastOp>();
-      row && target.kind == EmitTarget::Kind::Gpu) {
+      row &&
+      (target.kind == EmitTarget::Kind::Gpu ||
+       cast<RankedTensorType>(row.getInput().getType()).getNumElements() <
+           cast<RankedTensorType>(row.getType()).getNumElements())) {
     Value inverse = quotient(splatLike(1, row.getInput()), row.getInput());
     return arith::MulFOp::create(builder, location, x,
                                  tile::BroadcastOp::create(builder, location,
