@@ -330,6 +330,25 @@ def tangle(count):
     return g.model([info("x", [2, 3])], [info(g.op("Sin", x), [2, 3])])
 
 
+def reshuffles(count: int, undone: bool = False):
+    """Reshapes of open sizes around transposes: heads that are split, turned and merged as they
+    come to lie, each another way; `undone`: and turned back before."""
+    g = Graph(2)
+    sizes = g.op("Shape", "x")
+    batch, length = (g.op("Gather", sizes, g.constant([i])) for i in (0, 1))
+    columns, rest = g.constant([64]), "x"
+    for _ in range(count):
+        heads = 2 ** g.rng.randint(1, 6)
+        order = [int(d) for d in g.rng.permutation(4)]
+        split = g.op("Concat", batch, length, g.constant([heads, 64 // heads]), axis=0)
+        rest = g.op("Transpose", g.op("Reshape", rest, split), perm=order)
+        if undone:
+            rest = g.op("Transpose", rest, perm=[order.index(d) for d in range(4)])
+        rest = g.op("Reshape", rest, g.op("Concat", batch, length, columns, axis=0))
+    dims = ["batch", "length", 64]
+    return g.model([info("x", dims)], [info(g.op("Relu", rest), dims)])
+
+
 # --- What models looked like that took long ------------------------------------
 
 
@@ -461,6 +480,7 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "conv-transpose-groups": lambda: conv_transpose([9, 9], [16, 9], [7, 4], [4, 3], groups=2),
     "shifted-views-60000": lambda: shifted_views(60000),
     "tangle-200": lambda: tangle(200),
+    "reshuffles-25": lambda: reshuffles(25),
     "attention-2048-columns": lambda: attention_of_columns(2048),
     "channel-attention": lambda: channel_attention(4),
     "lstm-mixer": lambda: lstm_mixer(4),

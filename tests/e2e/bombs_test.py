@@ -36,6 +36,8 @@ CASES = {
     "matmul_sines": lambda: bombs.matmul_chain("Sin", 12),
     "pads": lambda: bombs.pads(24),
     "dag": lambda: bombs.dag(60, 5, near=6),
+    # Composed maps of open sizes double in length with each pair.
+    "reshuffles": lambda: bombs.reshuffles(25),
     # One convolution for each run of residues, or one for all.
     "conv_transpose_stride": lambda: bombs.conv_transpose([3], [100000], [1], [3]),
     "conv_transpose_runs": lambda: bombs.conv_transpose([32, 32], [32, 32], [31, 31], [3, 3]),
@@ -86,6 +88,16 @@ def test_kernels_carry_their_own_sizes_alone(tmp_path):
     got = harness.run_engine(engine, inputs, outputs, tmp_path / "run")
     for (name, x), y in zip(inputs.items(), got):
         np.testing.assert_allclose(y, x.sum(1), rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("undone", [False, True])
+def test_views_of_open_sizes_are_few_kernels(tmp_path, undone):
+    """Of 25 pairs a map is stored once it is long; those that are undone are no kernel at all."""
+    path, engine = tmp_path / "model.onnx", tmp_path / "model.engine"
+    path.write_bytes(bombs.reshuffles(25, undone).SerializeToString())
+    harness.compile_model(path, engine, target="x86-64-v4")
+    program = json.loads(harness.invoke("inspect", engine, "--json").stdout)["programs"][0]
+    assert len(program["steps"]) <= (1 if undone else 12)
 
 
 def test_work_on_weights_alone_is_told(tmp_path):
