@@ -9,6 +9,7 @@ import importlib.metadata
 import json
 import warnings
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -20,30 +21,31 @@ def is_program(path: Path) -> bool:
     return zipfile.is_zipfile(path)
 
 
-def program_names(path: Path) -> list[str]:
-    """Those of a file's programs."""
+def read_programs(path: Path) -> dict[str, dict]:
+    """A file's programs by name, as plain data."""
     with zipfile.ZipFile(path) as file:
-        return sorted(Path(n).stem for n in file.namelist() if "models/" in n and n.endswith(".json"))
+        names = sorted(n for n in file.namelist() if "models/" in n and n.endswith(".json"))
+        return {Path(n).stem: json.loads(file.read(n)) for n in names}
 
 
 class TorchProgram:
     """A program, called with tensors by name; arguments that are no tensors are as traced."""
 
     def __init__(self, path: Path, name: str = ""):
+        stored = read_programs(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            if not name and len(stored) > 1:
+                raise ValueError(f"it holds several programs: {', '.join(stored)}; choose one with --program NAME")
+            register_structures(stored.values())
             if name:
-                register_structures(path)
                 from torch.export.pt2_archive._package import load_pt2
 
                 programs = load_pt2(path).exported_programs
                 if name not in programs:
                     raise ValueError(f"{path} has no program {name!r}, but {', '.join(programs)}")
                 self.program = programs[name]
-            elif len(names := program_names(path)) > 1:
-                raise ValueError(f"it holds several programs: {', '.join(names)}; choose one with --program NAME")
             else:
-                register_structures(path)
                 self.program = torch.export.load(path)
         signature = self.program.graph_signature
         values = {n.name: n.meta["val"] for n in self.program.graph.nodes if n.op == "placeholder"}
@@ -54,7 +56,7 @@ class TorchProgram:
         results = [s.arg for s in signature.output_specs if s.kind.name == "USER_OUTPUT"]
         self.sizes = {i for i, v in enumerate(results) if type(v).__name__ == "SymIntArgument"}
         self.example = self.program.example_inputs
-        self.output_keys = read_output_keys(path, name)
+        self.output_keys = output_keys(stored[name] if name else next(iter(stored.values())))
 
     def module(self, device: str = "cpu", dtype: torch.dtype = torch.float32):
         """A copy that computes there. What the program converts to float32 it still does."""
@@ -98,11 +100,9 @@ class TorchProgram:
         return found
 
 
-def register_structures(path: Path) -> None:
+def register_structures(programs: Iterable[dict]) -> None:
     """Classes of arguments and results (transformers' outputs, say) are known to PyTorch once the
     module that has them is imported. Only modules of installed packages are: a file says their names."""
-    with zipfile.ZipFile(path) as file:
-        programs = [json.loads(file.read(n)) for n in file.namelist() if "models/" in n and n.endswith(".json")]
     for name in sorted({name for program in programs for name in structure_names(program)}):
         module, _, _ = name.rpartition(".")
         if not module or name in tree.SERIALIZED_TYPE_TO_PYTHON_TYPE:
@@ -127,12 +127,9 @@ def structure_names(program: dict) -> set[str]:
     return names
 
 
-def read_output_keys(path: Path, name: str) -> list[str]:
+def output_keys(program: dict) -> list[str]:
     """The keys on the way to each leaf of what the exported function returns."""
-    with zipfile.ZipFile(path) as file:
-        entries = [n for n in file.namelist() if "models/" in n and n.endswith(f"{name or ''}.json")]
-        module = json.loads(file.read(entries[0]))["graph_module"]
-    for call in module["module_call_graph"]:
+    for call in program["graph_module"]["module_call_graph"]:
         if not call["fqn"] and call["signature"]:
             spec = json.loads(call["signature"]["out_spec"])
             return name_leaves(spec[1], "") if isinstance(spec, list) and len(spec) == 2 else []
