@@ -86,14 +86,20 @@ static double meetingOf(const GpuDot &dot, const GpuTile &tile,
          part / costs.intake + 2 * instances * part / costs.cache;
 }
 
-/// What an instance waits for memory while it multiplies nothing, of all
-/// together, unless others of its multiprocessor have something to do: what
-/// is loaded in front of the loop, of operands the share `ahead`, and what is
-/// stored behind it. The cache passes on half of itself in the meantime.
-static double exposedMemory(const GpuDot &dot, double ahead) {
-  double bytes = dot.resultBytes + std::min(ahead, 1.0) * dot.operandBytes -
-                 0.5 * dot.chip->cacheBytes;
-  return std::max(bytes, 0.0) / dot.chip->memoryRate;
+/// What is loaded in front of the loop, of operands the share `ahead`, and what
+/// is stored behind it, while an instance multiplies nothing; `loops`: how long
+/// the loops of all rounds take. The cache passes on half of itself in the
+/// meantime, and the loops of the next round what they leave of the memory's
+/// time, since stores are not waited for.
+static double exposedMemory(const GpuDot &dot, double ahead, int64_t rounds,
+                            double loops) {
+  double rate = dot.chip->memoryRate, read = std::min(ahead, 1.0);
+  double bytes =
+      dot.resultBytes + read * dot.operandBytes - 0.5 * dot.chip->cacheBytes;
+  double behind = double(rounds - 1) / rounds;
+  double under = loops - (1 - read) * dot.operandBytes / rate;
+  double left = std::max(bytes, 0.0) / rate;
+  return left - std::max(0.0, std::min(left, under) * behind);
 }
 
 /// `handicap`: how much longer than its parts say a tile takes, but for what it
@@ -140,7 +146,10 @@ static double timeOf(const GpuDot &product, const GpuTile &tile,
   double time = costs.launch + std::max(rounds * round, cache) +
                 meetingOf(dot, tile, instances, costs);
   return handicap * time +
-         exposedMemory(dot, double(tile.stages) / steps) / together;
+         exposedMemory(dot, double(tile.stages) / steps, rounds,
+                       rounds * std::max<int64_t>(steps - tile.stages, 0) *
+                           step) /
+             together;
 }
 
 double charonia::emit::estimate(const GpuDot &dot, const GpuTile &tile) {
