@@ -85,6 +85,9 @@ private:
   /// Inputs that are dense along another dimension than the result: blocks that
   /// are some registers long both ways, transposed in registers.
   bool blocks();
+  /// The same on a GPU, turned in shared memory: runs of both are read and
+  /// written whole.
+  bool gpuBlocks();
   void elementwise();
 
   // --- Contractions: ProductSchedule.cpp.

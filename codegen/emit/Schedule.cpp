@@ -172,8 +172,11 @@ bool Chooser::windows() {
 }
 
 bool Chooser::blocks() {
-  if (!cpu || k.role != OpRole::Pointwise || k.crossing.empty() ||
-      k.code * t.vectorElements > tileCode)
+  if (k.role != OpRole::Pointwise || k.crossing.empty())
+    return false;
+  if (!cpu)
+    return gpuBlocks();
+  if (k.code * t.vectorElements > tileCode)
     return false;
   // The last dimension with those in front of it, until registers are full:
   // where they are one run in all inputs, or so short that no register begins
@@ -198,6 +201,34 @@ bool Chooser::blocks() {
     add(others, 1);
   add(k.crossing, std::min(across, t.vectorElements));
   add(last, std::min(product(k, last), t.vectorElements));
+  return true;
+}
+
+bool Chooser::gpuBlocks() {
+  constexpr int64_t threads = 128, least = 8, longest = 64, shortest = 32;
+  // The last dimensions are one run in the result, up to those that cross it.
+  SmallVector<unsigned> last, others;
+  bool joins = true;
+  for (unsigned d : llvm::reverse(all)) {
+    bool crosses = llvm::is_contained(k.crossing, d);
+    joins &= !crosses && product(k, last) < longest;
+    if (!crosses)
+      (joins ? last : others).insert((joins ? last : others).begin(), d);
+  }
+  int64_t across = product(k, k.crossing), along = product(k, last);
+  if (across < least || along < least)
+    return false;
+  // Smaller ones where large ones would leave multiprocessors idle, or are
+  // much code.
+  int64_t side = longest, elements = product(k, all);
+  while (side > shortest &&
+         (elements < side * side * t.chip->multiprocessors ||
+          k.code * (side * side / threads) > tileCode))
+    side /= 2;
+  if (!others.empty())
+    add(others, 1);
+  add(k.crossing, std::min(across, side));
+  add(last, std::min(along, side));
   return true;
 }
 

@@ -74,13 +74,21 @@ private:
       return false;
     for (auto [e, extent] :
          llvm::reverse(llvm::zip_equal(map.getResults(), memory)))
-      if (constantOf(extent) != 1) {
-        for (unsigned d = 0; d < map.getNumDims(); ++d)
-          if (e.isFunctionOfDim(d) != (d == columns->operandDim))
-            return false;
-        return true;
-      }
+      if (constantOf(extent) != 1)
+        return isRunOf(e, columns->operandDim, map.getNumDims());
     return false;
+  }
+
+  /// Whether `e` rises by one with `dim`, perhaps from zero again and again, and
+  /// with no other.
+  static bool isRunOf(AffineExpr e, unsigned dim, unsigned dims) {
+    for (unsigned d = 0; d < dims; ++d)
+      if (e.isFunctionOfDim(d) != (d == dim))
+        return false;
+    if (auto wrapped = dyn_cast<AffineBinaryOpExpr>(e);
+        wrapped && wrapped.getKind() == AffineExprKind::Mod)
+      e = wrapped.getLHS();
+    return Sum(e).coefficientOf(dim) == 1;
   }
 
   /// Of a permutation from `map`'s dims to a tensor of shape `memory`: the runs

@@ -77,10 +77,12 @@ static std::optional<int64_t> atOptimum(TileEmitter &e, AffineExpr extent) {
 }
 
 /// How many terms are taken at once: 1, or the extent of a new tile axis.
-/// `usual` stands for an extent that is not known.
+/// `usual` stands for an extent that is not known; `words` are what a GPU's
+/// thread keeps of each.
 static int64_t chunkOf(TileEmitter &e, const Demand &outer,
                        std::optional<int64_t> extent,
-                       std::optional<int64_t> usual, bool contiguous) {
+                       std::optional<int64_t> usual, bool contiguous,
+                       int64_t words = 1) {
   const EmitTarget &target = e.getTarget();
   int64_t rows = 1;
   for (int64_t t : outer.tile)
@@ -96,7 +98,10 @@ static int64_t chunkOf(TileEmitter &e, const Demand &outer,
       return *extent;
     return std::max<int64_t>(most / 2, target.vectorElements);
   }
-  int64_t budget = contiguous ? 8192 : 2048;
+  auto isWalk = [](const Schedule::Group &group) { return group.sequential; };
+  if (llvm::any_of(e.getSchedule().groups, isWalk))
+    words = 1;
+  int64_t budget = (contiguous ? 8192 : 2048) / words;
   int64_t most = std::max<int64_t>(llvm::bit_floor<uint64_t>(budget / rows),
                                    contiguous ? 32 : 1);
   if (!extent)
@@ -149,19 +154,25 @@ emit::loopInBlocks(TileEmitter &e, AffineExpr count, int64_t most,
 using Element =
     function_ref<FailureOr<SmallVector<Value>>(const Demand &, AffineExpr)>;
 
-/// Some terms, one after the other.
-static FailureOr<SmallVector<Value>> writeTerms(TileEmitter &e,
-                                                const Demand &outer,
-                                                int64_t count, Combine combine,
-                                                Element element) {
-  FailureOr<SmallVector<Value>> total = element(outer, e.constant(0));
-  for (int64_t i = 1; i < count && succeeded(total); ++i) {
-    FailureOr<SmallVector<Value>> term = element(outer, e.constant(i));
-    if (failed(term))
-      return failure();
-    total = combine(e.b(), e.loc(), *total, *term);
-  }
-  return total;
+/// Whether terms are written out: few that lie apart (a pooling window). On a
+/// GPU some more of them, where each thread has a result of its own.
+static bool areWrittenOut(TileEmitter &e, const Demand &outer, int64_t count) {
+  constexpr int64_t few = 16, fewOnGpu = 32, lanes = 32;
+  int64_t results = 1;
+  for (int64_t extent : outer.tile)
+    results *= extent;
+  return count <= few || (e.getTarget().kind == EmitTarget::Kind::Gpu &&
+                          count <= fewOnGpu &&
+                          results >= e.getSchedule().warps * lanes);
+}
+
+/// Neutral components.
+static SmallVector<Value> noTerms(TileEmitter &e, ArrayRef<TypedAttr> neutral,
+                                  ArrayRef<int64_t> tile) {
+  SmallVector<Value> start;
+  for (TypedAttr n : neutral)
+    start.push_back(e.splat(n, tile));
+  return start;
 }
 
 /// Tiles of one axis more than `outer`, combined along it.
@@ -201,12 +212,21 @@ struct Steps {
   Element element;
   const Running *running;
 
-  /// Neutral components.
-  SmallVector<Value> none() {
-    SmallVector<Value> start;
-    for (TypedAttr n : neutral)
-      start.push_back(e.splat(n, inner.tile));
-    return start;
+  SmallVector<Value> none() { return noTerms(e, neutral, inner.tile); }
+
+  /// All of `count` terms, one after the other.
+  FailureOr<SmallVector<Value>> oneByOne(int64_t count) {
+    SmallVector<Value> total;
+    for (int64_t i = 0; i < count; ++i) {
+      FailureOr<SmallVector<Value>> term = element(inner, e.constant(i));
+      if (failed(term))
+        return failure();
+      if (running)
+        total = running->add(total.empty() ? none() : total, *term, Value());
+      else
+        total = i == 0 ? *term : combine(e.b(), e.loc(), total, *term);
+    }
+    return total;
   }
 
   /// The terms of a step added to `carried` (empty: to nothing); there are none
@@ -258,18 +278,17 @@ emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
   extent = e.simplify(extent, {});
   std::optional<int64_t> known = graph::constantOf(extent);
 
-  if (known == 0) {
-    SmallVector<Value> nothing;
-    for (TypedAttr n : neutral)
-      nothing.push_back(e.splat(n, outer.tile));
-    return nothing;
-  }
+  if (known == 0)
+    return noTerms(e, neutral, outer.tile);
+  if (known && !contiguous && !part && areWrittenOut(e, outer, *known))
+    return Steps{e, outer, extent, 1, neutral, combine, element, running}
+        .oneByOne(*known);
 
-  // Few terms that lie apart (a pooling window) are written out.
-  if (known && *known <= 16 && !contiguous && !part && !running)
-    return writeTerms(e, outer, *known, combine, element);
-
-  int64_t chunk = chunkOf(e, outer, known, atOptimum(e, extent), contiguous);
+  int64_t words = 0;
+  for (TypedAttr n : neutral)
+    words += llvm::divideCeil(n.getType().getIntOrFloatBitWidth(), 32);
+  int64_t chunk = chunkOf(e, outer, known, atOptimum(e, extent), contiguous,
+                          llvm::bit_ceil<uint64_t>(words));
   Demand inner = chunk > 1 ? e.addAxis(outer, chunk) : outer;
   Steps steps{e, inner, extent, chunk, neutral, combine, element, running};
 

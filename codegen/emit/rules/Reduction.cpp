@@ -86,40 +86,118 @@ SmallVector<Value> better(OpBuilder &b, Location loc, const ReductionOf &order,
   return {best, index};
 }
 
+/// Whether an element comes before the best of those in front of it.
+Value isBetter(OpBuilder &b, Location loc, const ReductionOf &order, bool last,
+               Value x, Value best) {
+  bool greater = order.kind == graph::ReduceKind::max;
+  if (isa<FloatType>(getElementTypeOrSelf(x.getType()))) {
+    using P = arith::CmpFPredicate;
+    auto compare = [&](P how, Value left, Value right) -> Value {
+      return arith::CmpFOp::create(b, loc, how, left, right);
+    };
+    // NaN comes before all others, and equals itself.
+    if (last)
+      return arith::OrIOp::create(
+          b, loc, compare(greater ? P::OGE : P::OLE, x, best),
+          compare(P::UNO, x, x));
+    return arith::AndIOp::create(b, loc,
+                                 compare(greater ? P::UGT : P::ULT, x, best),
+                                 compare(P::ORD, best, best));
+  }
+  using P = arith::CmpIPredicate;
+  bool noSign = order.isUnsigned || getElementTypeOrSelf(x).isInteger(1);
+  P how = greater ? (noSign ? (last ? P::uge : P::ugt) : last ? P::sge : P::sgt)
+                  : (noSign ? (last ? P::ule : P::ult) : last ? P::sle : P::slt);
+  return arith::CmpIOp::create(b, loc, how, x, best);
+}
+
+/// The place of the best element of a row. Terms come in rising order, so what
+/// is in front is known of each; only the last few bests are compared by their
+/// places.
+class ArgReduceEmitter {
+public:
+  ArgReduceEmitter(graph::ArgReduceOp op, TileEmitter &e)
+      : op(op), e(e), shape(graph::getShape(op.getInput())),
+        order{op.getMin() ? graph::ReduceKind::min : graph::ReduceKind::max,
+              isUnsignedElement(op.getInput().getType())} {
+    auto known = graph::constantOf(shape[op.getAxis()]);
+    Builder &b = e.b();
+    index = known && *known <= std::numeric_limits<int32_t>::max()
+                ? b.getI32Type()
+                : b.getI64Type();
+    unsigned bits = cast<IntegerType>(index).getWidth();
+    none = b.getIntegerAttr(index, op.getLast() ? APInt::getAllOnes(bits)
+                                                : APInt::getSignedMaxValue(bits));
+  }
+
+  FailureOr<Value> run(const Demand &demand) {
+    int64_t axis = op.getAxis();
+    Type type = e.computeType(getElementTypeOrSelf(op.getInput().getType()));
+    auto add = [&](ArrayRef<Value> best, ArrayRef<Value> term, Value inside) {
+      return added(best, term, inside);
+    };
+    Running running{add};
+    FailureOr<SmallVector<Value>> result = reduceOver(
+        e, demand, shape[axis], endsWithLast({axis}, shape),
+        {order.neutral(type), none},
+        [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
+          return better(b, loc, order, op.getLast(), x, y);
+        },
+        [&](const Demand &d, AffineExpr i) { return term(d, i); },
+        /*part=*/false, &running);
+    if (failed(result))
+      return failure();
+    // None is better than what nothing can be worse than.
+    OpBuilder &b = e.b();
+    Value place = (*result)[1],
+          isNone = arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::eq,
+                                         place, e.splat(none, demand.tile));
+    place = arith::SelectOp::create(
+        b, e.loc(), isNone, e.splat(0, index, demand.tile), place);
+    if (index.isInteger(64))
+      return place;
+    return Value(arith::ExtSIOp::create(
+        b, e.loc(), e.tileType(demand.tile, b.getI64Type()), place));
+  }
+
+private:
+  SmallVector<Value> added(ArrayRef<Value> best, ArrayRef<Value> term,
+                           Value inside) {
+    OpBuilder &b = e.b();
+    Value wins =
+        isBetter(b, e.loc(), order, op.getLast(), term[0], best[0]);
+    if (inside)
+      wins = arith::AndIOp::create(b, e.loc(), wins, inside);
+    return {arith::SelectOp::create(b, e.loc(), wins, term[0], best[0]),
+            arith::SelectOp::create(b, e.loc(), wins, term[1], best[1])};
+  }
+
+  FailureOr<SmallVector<Value>> term(const Demand &d, AffineExpr i) {
+    FailureOr<Value> x =
+        e.emit({op.getInput(),
+                d.tile,
+                inputCoordinates(d.coordinates, {(int64_t)op.getAxis()},
+                                 op.getKeepdims(), shape, i),
+                {}});
+    if (failed(x))
+      return failure();
+    return SmallVector<Value>{
+        *x, arith::IndexCastOp::create(e.b(), e.loc(),
+                                       e.tileType(d.tile, index),
+                                       e.emitIndex(i, d.tile))};
+  }
+
+  graph::ArgReduceOp op;
+  TileEmitter &e;
+  Exprs shape;
+  ReductionOf order;
+  Type index;
+  TypedAttr none;
+};
+
 FailureOr<Value> argReduce(graph::ArgReduceOp op, TileEmitter &e,
                            const Demand &demand) {
-  Exprs shape = graph::getShape(op.getInput());
-  int64_t axis = op.getAxis();
-  ReductionOf order{op.getMin() ? graph::ReduceKind::min
-                                : graph::ReduceKind::max,
-                    isUnsignedElement(op.getInput().getType())};
-  Type type = e.computeType(
-      cast<RankedTensorType>(op.getInput().getType()).getElementType());
-  Type i64 = e.b().getI64Type();
-  bool last = op.getLast();
-  TypedAttr noIndex =
-      e.b().getI64IntegerAttr(last ? -1 : std::numeric_limits<int64_t>::max());
-  FailureOr<SmallVector<Value>> result = reduceOver(
-      e, demand, shape[axis], endsWithLast({axis}, shape),
-      {order.neutral(type), noIndex},
-      [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
-        return better(b, loc, order, last, x, y);
-      },
-      [&](const Demand &d, AffineExpr index) -> FailureOr<SmallVector<Value>> {
-        FailureOr<Value> x =
-            e.emit({op.getInput(),
-                    d.tile,
-                    inputCoordinates(d.coordinates, {axis}, op.getKeepdims(),
-                                     shape, index),
-                    {}});
-        if (failed(x))
-          return failure();
-        Value i =
-            arith::IndexCastOp::create(e.b(), e.loc(), e.tileType(d.tile, i64),
-                                       e.emitIndex(index, d.tile));
-        return SmallVector<Value>{*x, i};
-      });
-  return failed(result) ? FailureOr<Value>() : FailureOr<Value>((*result)[1]);
+  return ArgReduceEmitter(op, e).run(demand);
 }
 
 /// What element `index` of the windows gives: the input there, and with
