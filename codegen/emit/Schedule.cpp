@@ -221,9 +221,8 @@ bool Chooser::gpuBlocks() {
   // Smaller ones where large ones would leave multiprocessors idle, or are
   // much code.
   int64_t side = longest, elements = product(k, all);
-  while (side > shortest &&
-         (elements < side * side * t.chip->multiprocessors ||
-          k.code * (side * side / threads) > tileCode))
+  while (side > shortest && (elements < side * side * t.chip->multiprocessors ||
+                             k.code * (side * side / threads) > tileCode))
     side /= 2;
   if (!others.empty())
     add(others, 1);

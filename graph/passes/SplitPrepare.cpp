@@ -79,8 +79,8 @@ private:
     return false;
   }
 
-  /// Whether `e` rises by one with `dim`, perhaps from zero again and again, and
-  /// with no other.
+  /// Whether `e` rises by one with `dim`, perhaps from zero again and again,
+  /// and with no other.
   static bool isRunOf(AffineExpr e, unsigned dim, unsigned dims) {
     for (unsigned d = 0; d < dims; ++d)
       if (e.isFunctionOfDim(d) != (d == dim))
@@ -158,7 +158,8 @@ private:
       cut = &op->getOpOperand(0);
       op = cut->get().getDefiningOp();
     }
-    if (isSource(op))
+    // What reads nothing is computed sooner than fetched.
+    if (isSource(op) || op->getNumOperands() == 0)
       return;
     Value value = cut->get();
     if (auto again = computedAgain(value, use); !again.empty()) {

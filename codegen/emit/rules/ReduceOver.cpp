@@ -161,9 +161,9 @@ static bool areWrittenOut(TileEmitter &e, const Demand &outer, int64_t count) {
   int64_t results = 1;
   for (int64_t extent : outer.tile)
     results *= extent;
-  return count <= few || (e.getTarget().kind == EmitTarget::Kind::Gpu &&
-                          count <= fewOnGpu &&
-                          results >= e.getSchedule().warps * lanes);
+  return count <= few ||
+         (e.getTarget().kind == EmitTarget::Kind::Gpu && count <= fewOnGpu &&
+          results >= e.getSchedule().warps * lanes);
 }
 
 /// Neutral components.

@@ -97,17 +97,21 @@ Value isBetter(OpBuilder &b, Location loc, const ReductionOf &order, bool last,
     };
     // NaN comes before all others, and equals itself.
     if (last)
-      return arith::OrIOp::create(
-          b, loc, compare(greater ? P::OGE : P::OLE, x, best),
-          compare(P::UNO, x, x));
+      return arith::OrIOp::create(b, loc,
+                                  compare(greater ? P::OGE : P::OLE, x, best),
+                                  compare(P::UNO, x, x));
     return arith::AndIOp::create(b, loc,
                                  compare(greater ? P::UGT : P::ULT, x, best),
                                  compare(P::ORD, best, best));
   }
   using P = arith::CmpIPredicate;
   bool noSign = order.isUnsigned || getElementTypeOrSelf(x).isInteger(1);
-  P how = greater ? (noSign ? (last ? P::uge : P::ugt) : last ? P::sge : P::sgt)
-                  : (noSign ? (last ? P::ule : P::ult) : last ? P::sle : P::slt);
+  P how = greater ? (noSign ? (last ? P::uge : P::ugt)
+                     : last ? P::sge
+                            : P::sgt)
+                  : (noSign ? (last ? P::ule : P::ult)
+                     : last ? P::sle
+                            : P::slt);
   return arith::CmpIOp::create(b, loc, how, x, best);
 }
 
@@ -126,8 +130,9 @@ public:
                 ? b.getI32Type()
                 : b.getI64Type();
     unsigned bits = cast<IntegerType>(index).getWidth();
-    none = b.getIntegerAttr(index, op.getLast() ? APInt::getAllOnes(bits)
-                                                : APInt::getSignedMaxValue(bits));
+    none =
+        b.getIntegerAttr(index, op.getLast() ? APInt::getAllOnes(bits)
+                                             : APInt::getSignedMaxValue(bits));
   }
 
   FailureOr<Value> run(const Demand &demand) {
@@ -152,8 +157,8 @@ public:
     Value place = (*result)[1],
           isNone = arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::eq,
                                          place, e.splat(none, demand.tile));
-    place = arith::SelectOp::create(
-        b, e.loc(), isNone, e.splat(0, index, demand.tile), place);
+    place = arith::SelectOp::create(b, e.loc(), isNone,
+                                    e.splat(0, index, demand.tile), place);
     if (index.isInteger(64))
       return place;
     return Value(arith::ExtSIOp::create(
@@ -164,8 +169,7 @@ private:
   SmallVector<Value> added(ArrayRef<Value> best, ArrayRef<Value> term,
                            Value inside) {
     OpBuilder &b = e.b();
-    Value wins =
-        isBetter(b, e.loc(), order, op.getLast(), term[0], best[0]);
+    Value wins = isBetter(b, e.loc(), order, op.getLast(), term[0], best[0]);
     if (inside)
       wins = arith::AndIOp::create(b, e.loc(), wins, inside);
     return {arith::SelectOp::create(b, e.loc(), wins, term[0], best[0]),
@@ -181,10 +185,9 @@ private:
                 {}});
     if (failed(x))
       return failure();
-    return SmallVector<Value>{
-        *x, arith::IndexCastOp::create(e.b(), e.loc(),
-                                       e.tileType(d.tile, index),
-                                       e.emitIndex(i, d.tile))};
+    return SmallVector<Value>{*x, arith::IndexCastOp::create(
+                                      e.b(), e.loc(), e.tileType(d.tile, index),
+                                      e.emitIndex(i, d.tile))};
   }
 
   graph::ArgReduceOp op;
