@@ -159,6 +159,24 @@ bool FusionPlan::tryAbsorbSibling(Group &group, GraphOpInterface op) {
   return done;
 }
 
+/// What gives one operand's elements in a longer type, to reductions alone:
+/// each computes it from what is shorter to store and to read.
+bool FusionPlan::belongsToReaders(GraphOpInterface op) const {
+  if (op.getRole() != OpRole::Pointwise || op->getNumOperands() != 1 ||
+      op.isExpensive())
+    return false;
+  auto bits = [](Value value) {
+    Type type = getElementTypeOrSelf(value);
+    return type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
+  };
+  Readers readers = readersOf(op);
+  return bits(op->getResult(0)) > bits(op->getOperand(0)) && !readers.empty() &&
+         llvm::all_of(readers, [&](OpOperand *use) {
+           return groupOf(use->getOwner()) &&
+                  isRowRole(roleOf(use->getOwner()));
+         });
+}
+
 void FusionPlan::growForward(GraphOpInterface root) {
   if (root.getRole() == OpRole::Ordered)
     return; // nothing is computed from its result before all of it is there
@@ -192,6 +210,7 @@ void FusionPlan::growForward(GraphOpInterface root) {
                     (rows && isRowRole(role));
       Group *other = groupOf(op);
       if (wanted && other != &group && other->ops.size() == 1 &&
+          (rows || !belongsToReaders(cast<GraphOpInterface>(op))) &&
           tryAbsorb(group, cast<GraphOpInterface>(op)))
         changed = true;
     }

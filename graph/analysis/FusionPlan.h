@@ -104,6 +104,7 @@ private:
 
   bool tryAbsorb(Group &group, GraphOpInterface op);
   bool tryAbsorbSibling(Group &group, GraphOpInterface op);
+  bool belongsToReaders(GraphOpInterface op) const;
   void growForward(GraphOpInterface root);
   bool hasEnoughRows(const IterationSpace &space) const;
 

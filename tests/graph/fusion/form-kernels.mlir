@@ -491,3 +491,22 @@ func.func @in_order(%x: tensor<5x24x32xf32>, %i: tensor<4xi64>) -> tensor<4x5x32
   %2 = graph.gather %1, %i {axis = 0} : (tensor<24x5x32xf32>, tensor<4xi64>) -> tensor<4x5x32xf32>
   return %2 : tensor<4x5x32xf32>
 }
+
+// -----
+
+// What is stored anyway is not stored in a longer type too, for a sum that may as well
+// convert what it reads.
+// CHECK-LABEL: func.func @longer_for_a_sum
+// CHECK:         %[[M:.*]] = graph.kernel "matmul_gelu"(%{{.*}}) : {{.*}} -> tensor<64x32xf16> {
+// CHECK:         graph.kernel "reduce_cast"(%[[M]])
+// CHECK:         graph.kernel "matmul"(%[[M]]
+func.func @longer_for_a_sum(%x: tensor<64x64xf16>) -> (tensor<32xf32>, tensor<64x16xf16>) {
+  %w = graph.weight "w" : tensor<64x32xf16>
+  %v = graph.weight "v" : tensor<32x16xf16>
+  %0 = graph.matmul %x, %w : (tensor<64x64xf16>, tensor<64x32xf16>) -> tensor<64x32xf16>
+  %1 = graph.gelu %0 : (tensor<64x32xf16>) -> tensor<64x32xf16>
+  %2 = graph.cast %1 {to = f32} : (tensor<64x32xf16>) -> tensor<64x32xf32>
+  %3 = graph.reduce sum %2 {axes = array<i64: 0>} : (tensor<64x32xf32>) -> tensor<32xf32>
+  %4 = graph.matmul %1, %v : (tensor<64x32xf16>, tensor<32x16xf16>) -> tensor<64x16xf16>
+  return %3, %4 : tensor<32xf32>, tensor<64x16xf16>
+}
