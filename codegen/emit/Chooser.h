@@ -82,6 +82,7 @@ private:
   /// a tile of some neighbours by some channels reads what the windows share,
   /// and the filter, once.
   bool windows();
+  bool channelsAlone();
   /// Inputs that are dense along another dimension than the result: blocks that
   /// are some registers long both ways, transposed in registers.
   bool blocks();

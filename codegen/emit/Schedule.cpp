@@ -231,8 +231,31 @@ bool Chooser::gpuBlocks() {
   return true;
 }
 
+/// On a GPU a thread has neighbouring channels, whole vectors of them where
+/// there are enough for all multiprocessors, of one place.
+bool Chooser::channelsAlone() {
+  if (cpu || k.role != OpRole::Contraction || all.size() < 2 ||
+      k.kinds[all.back()] == DimKind::Window)
+    return false;
+  SmallVector<unsigned> channel{all.back()},
+      places(ArrayRef<unsigned>(all).drop_back());
+  constexpr int64_t fewest = 8, most = 128, leastTile = 256, mostTile = 1024;
+  int64_t n = product(k, channel), width = std::min(n & -n, most);
+  if (!isStatic(channel) || width < fewest)
+    return false;
+  int64_t elements = product(k, all),
+          tile = std::clamp<int64_t>(
+              llvm::bit_floor<uint64_t>(
+                  elements / (2 * t.chip->multiprocessors) + 1),
+              leastTile, mostTile);
+  add(places,
+      std::min<int64_t>(tile / width, llvm::bit_ceil<uint64_t>(elements / n)));
+  add(channel, width);
+  return true;
+}
+
 void Chooser::elementwise() {
-  if (all.empty() || windows() || blocks())
+  if (all.empty() || windows() || channelsAlone() || blocks())
     return;
   int64_t most = cpu ? 8 * t.vectorElements : 1024;
   if (k.role != OpRole::Pointwise)

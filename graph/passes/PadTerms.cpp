@@ -21,6 +21,7 @@ struct PadTerms : impl::PadTermsBase<PadTerms> {
     SmallVector<GraphOpInterface> ops;
     getOperation().walk([&](GraphOpInterface op) { ops.push_back(op); });
     for (GraphOpInterface op : ops) {
+      layColumnsSideBySide(op, weightsOnly);
       SmallVector<int64_t> runs = op.getTermRuns();
       std::optional<Columns> columns = op.getColumns();
       if (runs.empty() || !columns || hasOneRow(op) ||
@@ -36,6 +37,38 @@ struct PadTerms : impl::PadTermsBase<PadTerms> {
   }
 
 private:
+  /// Columns that share no terms, as the filters of a convolution of each
+  /// channel alone, are read as neighbours: their weights are stored so, and
+  /// looked at through a view.
+  static void layColumnsSideBySide(GraphOpInterface op,
+                                   WeightsOnly &weightsOnly) {
+    bool isAlone =
+        op.getRole() == OpRole::Contraction &&
+        llvm::all_of(op.getResultDimKinds(), [](DimKind kind) {
+          return kind == DimKind::Window || kind == DimKind::Parallel;
+        });
+    std::optional<Columns> columns = op.getScaledColumns();
+    if (!isAlone || !columns || !weightsOnly(op->getOperand(columns->operand)))
+      return;
+    Value filter = op->getOperand(columns->operand);
+    auto type = cast<RankedTensorType>(filter.getType());
+    SmallVector<int64_t> inside, outside(type.getRank()), shape;
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      if (d != columns->operandDim)
+        inside.push_back(d);
+    inside.push_back(columns->operandDim);
+    for (auto [i, d] : llvm::enumerate(inside)) {
+      outside[d] = i;
+      shape.push_back(type.getDimSize(d));
+    }
+    OpBuilder b(op);
+    Value stored = TransposeOp::create(
+        b, op.getLoc(), RankedTensorType::get(shape, type.getElementType()),
+        filter, inside);
+    op->setOperand(columns->operand,
+                   TransposeOp::create(b, op.getLoc(), type, stored, outside));
+  }
+
   /// One row is no product of tiles: its few terms are read sooner than
   /// written anew.
   static bool hasOneRow(GraphOpInterface op) {

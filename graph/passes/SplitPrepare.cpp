@@ -61,8 +61,16 @@ private:
     auto reader = dyn_cast<GraphOpInterface>(use.getOwner());
     return reader && reader.getRole() == OpRole::Contraction &&
            reader.getOperandReads(use.getOperandNumber()) == 1 &&
-           (countMovedParts(view.getOperandMap(0), from) <= 2 ||
+           ((isDot(reader) &&
+             countMovedParts(view.getOperandMap(0), from) <= 2) ||
             runsAlongColumns(reader, use.getOperandNumber(), map, from));
+  }
+
+  /// Whether each column is a sum over terms that others share.
+  static bool isDot(GraphOpInterface reader) {
+    return llvm::any_of(reader.getResultDimKinds(), [](DimKind kind) {
+      return kind == DimKind::Column || kind == DimKind::Whole;
+    });
   }
 
   /// Whether neighbours in a memory of shape `memory` are neighbouring columns

@@ -81,6 +81,9 @@ FailureOr<Value> conv(graph::ConvOp op, TileEmitter &e, const Demand &demand) {
   for (unsigned i = 0; i < spatial; ++i)
     p.extents.push_back(filter[op.spatialDim(i)]);
   p.extents.push_back(channels);
+  // Of one channel a group neighbours are side by side in all that is read.
+  p.apart = op.getChannelsLast() && op.getGroups() > 1 &&
+            graph::constantOf(channels) == 1;
   std::optional<int64_t> wider = widerRow(op, e);
   AffineExpr row = channels * filter[op.spatialDim(spatial - 1)];
   if (wider)

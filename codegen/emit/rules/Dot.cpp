@@ -54,11 +54,11 @@ static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
   bool wide =
       e.getTarget().kind == EmitTarget::Kind::Gpu &&
       graph::constantOf(e.simplify(count, {})).value_or(longSum) >= longSum;
-  // On a CPU the rows of a large window are sums of their own, so that
-  // addresses and checks advance by constants along them.
+  // On a CPU, or where terms lie apart, the rows of a large window are sums of
+  // their own, so that addresses and checks advance by constants along them.
   constexpr int64_t mostWrittenOut = 16;
   Exprs outer, inner = p.extents;
-  if (e.getTarget().kind == EmitTarget::Kind::Cpu &&
+  if ((e.getTarget().kind == EmitTarget::Kind::Cpu || p.apart) &&
       graph::constantOf(e.simplify(count, {})).value_or(0) > mostWrittenOut)
     while (inner.size() > 1 &&
            graph::constantOf(e.simplify(graph::numElements(inner, e.context()),

@@ -17,6 +17,9 @@ struct DotProblem {
   /// Element types of the operands in memory. They differ where the operands
   /// are bytes, of which one side has a sign.
   mlir::Type lhsElement, rhsElement;
+  /// What is multiplied lies side by side along the axes, terms lie apart: one
+  /// is taken after the other, in a loop for each part of them but the last.
+  bool apart = false;
 };
 
 /// Emits the sum for the axes of `demand`. Where each axis moves only one of

@@ -147,3 +147,20 @@ func.func @main() -> (tensor<512x512xf32>, tensor<4x4xi1>) {
   %6 = graph.compare eq %4, %5 : (tensor<1x4xi64>, tensor<4x1xi64>) -> tensor<4x4xi1>
   return %3, %6 : tensor<512x512xf32>, tensor<4x4xi1>
 }
+
+// -----
+
+// Filters of each channel alone are stored with channels side by side, not as a dot
+// could read them too.
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[S:.*]] = graph.weight "prepared.0" : tensor<3x3x1x16xf16>
+// CHECK:         %[[V:.*]] = graph.transpose %[[S]] {permutation = array<i64: 3, 0, 1, 2>}
+// CHECK:         graph.conv %arg0, %[[V]]
+// CHECK-LABEL: func.func @prepare
+func.func @main(%x: tensor<1x8x8x16xf16>) -> tensor<1x8x8x16xf16> {
+  %w = graph.weight "w" : tensor<16x3x3x1xf16>
+  %s = graph.transpose %w {permutation = array<i64: 1, 2, 3, 0>} : (tensor<16x3x3x1xf16>) -> tensor<3x3x1x16xf16>
+  %v = graph.transpose %s {permutation = array<i64: 3, 0, 1, 2>} : (tensor<3x3x1x16xf16>) -> tensor<16x3x3x1xf16>
+  %0 = graph.conv %x, %v {channels_last, dilations = array<i64: 1, 1>, groups = 16 : i64, pads = array<i64: 1, 1, 1, 1>, strides = array<i64: 1, 1>} : (tensor<1x8x8x16xf16>, tensor<16x3x3x1xf16>) -> tensor<1x8x8x16xf16>
+  return %0 : tensor<1x8x8x16xf16>
+}

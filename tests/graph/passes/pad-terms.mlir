@@ -56,3 +56,17 @@ func.func @row(%x: tensor<1x1x1x6xf16>) -> tensor<1x1x1x144xf16> {
   %0 = graph.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1, channels_last} : (tensor<1x1x1x6xf16>, tensor<144x1x1x6xf16>) -> tensor<1x1x1x144xf16>
   return %0 : tensor<1x1x1x144xf16>
 }
+
+// -----
+
+// Filters of each channel alone lie with channels side by side, behind a view.
+// CHECK-LABEL: func.func @alone
+// CHECK:         %[[W:.*]] = graph.weight
+// CHECK:         %[[S:.*]] = graph.transpose %[[W]] {permutation = array<i64: 1, 2, 3, 0>} {{.*}} -> tensor<3x3x1x16xf16>
+// CHECK:         %[[V:.*]] = graph.transpose %[[S]] {permutation = array<i64: 3, 0, 1, 2>} {{.*}} -> tensor<16x3x3x1xf16>
+// CHECK:         graph.conv %arg0, %[[V]]
+func.func @alone(%x: tensor<1x8x8x16xf16>) -> tensor<1x8x8x16xf16> {
+  %w = graph.weight "w" : tensor<16x3x3x1xf16>
+  %0 = graph.conv %x, %w {channels_last, dilations = array<i64: 1, 1>, groups = 16 : i64, pads = array<i64: 1, 1, 1, 1>, strides = array<i64: 1, 1>} : (tensor<1x8x8x16xf16>, tensor<16x3x3x1xf16>) -> tensor<1x8x8x16xf16>
+  return %0 : tensor<1x8x8x16xf16>
+}
