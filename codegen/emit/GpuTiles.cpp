@@ -159,29 +159,31 @@ double charonia::emit::estimate(const GpuDot &dot, const GpuTile &tile) {
 /// and its rows, in any multiple of 8, on the other: of 25088 pixels and 128
 /// filters 131 tiles of 128 filters x 192 pixels are one round, 196 of 128 x
 /// 128 one and a half. Small ones leave memory for the next kernel's first
-/// instances, which beats a deeper ring.
+/// instances, which beats a deeper ring but in long sums.
 static std::vector<GpuTile> tilesAcross(const GpuDot &dot) {
   constexpr int64_t least = 40, terms = 64, slotBytes = terms * 2;
   // A group alone with more columns loses to two that share them.
   constexpr struct {
-    int64_t rows, warps, mostWidth, residents;
-  } heights[] = {{64, 4, 128, 2}, {128, 8, 256, 1}};
+    int64_t rows, warps, mostWidth, residents, leastTerms;
+  } heights[] = {
+      {64, 4, 128, 2, 0}, {128, 8, 256, 1, 0}, {64, 4, 128, 1, 4096}};
   std::vector<GpuTile> tiles;
-  for (auto [rows, warps, mostWidth, residents] : heights)
+  for (auto [rows, warps, mostWidth, residents, leastTerms] : heights)
     for (int64_t width = least; width <= mostWidth; width += 8) {
       int64_t columns = llvm::bit_ceil<uint64_t>(width),
               bytes = dot.chip->sharedBytes / residents - 1024,
               stages =
                   std::min<int64_t>(7, bytes / ((rows + columns) * slotBytes));
-      if (stages >= 3)
+      if (stages >= 3 && dot.k >= leastTerms)
         tiles.push_back({rows, width, terms, warps, stages, 1, true});
     }
   return tiles;
 }
 
 /// By how much the model is too fond of a tile, as measured. Widths that are no
-/// power of two take 8 to 10 % longer than it says, more where parts meet, and
-/// win where they fill the chip, not in long queues: 8192^3 was 1.4 % slower in
+/// power of two take 8 to 10 % longer than it says, more where large parts meet
+/// (those of one group of 64 rows take what others do), and win where they fill
+/// the chip, not in long queues: 8192^3 was 1.4 % slower in
 /// 224 columns than in 256. One group of 64 rows by 256 columns took 15 %
 /// longer than two of 128 by 128.
 static double handicapOf(const GpuTile &tile, bool isQueue) {
@@ -191,6 +193,8 @@ static double handicapOf(const GpuTile &tile, bool isQueue) {
   if (llvm::isPowerOf2_64(tile.n))
     return tile.swap ? 1.02 : 1;
   if (!tile.swap)
+    return 1.02;
+  if (tile.m == 64 && tile.n > 64 && tile.splits > 1)
     return 1.02;
   if (isQueue || tile.splits > 1)
     return 1.12;

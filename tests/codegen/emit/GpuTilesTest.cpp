@@ -148,6 +148,15 @@ TEST(GpuTiles, LongSumsOfFewTilesAreSplit) {
   EXPECT_EQ(chooseGpuTile({49, 512, 256}).splits, 1);
 }
 
+TEST(GpuTiles, LongSumsOfFewTilesTakeAnyWidth) {
+  // As measured on an H200: 12.5 us, where 64 x 128 in as many parts took 13.3.
+  GpuDot dot{784, 512, 4608};
+  dot.alongTerms = true;
+  dot.chip = charonia::GpuTarget::get("sm_90a");
+  GpuTile across{64, 112, 64, 4, 7, 2, true};
+  EXPECT_EQ(chooseGpuTile(dot), across);
+}
+
 TEST(GpuTiles, EstimateGrowsWithTheProblem) {
   GpuTile tile{64, 64, 64, 4, 4};
   double last = 0;
