@@ -66,7 +66,22 @@ public:
     for (Exprs *extents : {&shape, &parted})
       for (AffineExpr &e : *extents)
         e = simplify(e);
-    return reshape(fit(value, d, 0, fill, shape), parted);
+    if (shape[d] != getShape(value)[d])
+      value = fit(value, d, 0, fill, shape);
+    return reshape(value, parted);
+  }
+
+  Value scalar(int64_t value) {
+    auto type = RankedTensorType::get({}, b.getI64Type());
+    return make<ConstantOp>(
+        DenseElementsAttr::get(type, TypedAttr(b.getI64IntegerAttr(value))));
+  }
+  /// Whether an element is number `place` of dimension `d` of `value`.
+  Value isAt(Value value, int64_t d, int64_t place) {
+    Exprs along(getShape(value).size(), number(1));
+    along[d] = getShape(value)[d];
+    Value own = make<IotaOp>(makeType(along, b.getI64Type()), uint64_t(d));
+    return make<CompareOp>(Predicate::eq, own, scalar(place));
   }
 
   Value combine(ReduceKind kind, Value x, Value y) {
@@ -149,15 +164,25 @@ static int64_t instancesOf(ScanOp op, const Steps &steps) {
   return instances;
 }
 
-/// Few, long rows: each part is scanned by itself, then what all parts before
-/// it come to is combined with it.
+/// Elements of a part: as many as one instance takes at once, or somewhat fewer
+/// where that cuts a row into equal parts.
+static int64_t partLength(AffineExpr extent) {
+  constexpr int64_t most = 1024, least = 256;
+  std::optional<int64_t> known = constantOf(extent);
+  for (int64_t length = most; known && length >= least; --length)
+    if (*known % length == 0)
+      return length;
+  return most;
+}
+
+/// Few, long rows: what is before each part is summed up from what the parts
+/// come to, and the first element of a part takes it along.
 Value ScanOp::writeInSteps(OpBuilder &b, const Staging &staging) {
-  // What one instance takes at once.
-  constexpr int64_t length = 1024;
   Exprs shape = getShape(getInput());
-  int64_t axis = getAxis();
+  int64_t axis = getAxis(), length = partLength(shape[axis]);
+  constexpr int64_t longRow = 8 * 1024;
   Steps steps(*this, b, staging);
-  if (steps.sizeOf(shape[axis]) < 8 * length ||
+  if (steps.sizeOf(shape[axis]) < longRow ||
       instancesOf(*this, steps) >= staging.instances)
     return {};
   Type element = getElementTypeOrSelf(getType()), wide = element;
@@ -166,25 +191,25 @@ Value ScanOp::writeInSteps(OpBuilder &b, const Staging &staging) {
   TypedAttr neutral = neutralOf(getKind(), wide);
   if (!neutral)
     return {};
-  auto scanned = [&](Value value, int64_t along) {
-    return steps.make<ScanOp>(value.getType(), getKind(), value, along,
-                              getReverse());
-  };
   Value parts =
-            steps.inParts(steps.cast(getInput(), wide), axis, length, neutral),
-        each = scanned(parts, axis + 1);
+      steps.inParts(steps.cast(getInput(), wide), axis, length, neutral);
   Exprs ends = getShape(parts);
   ends[axis + 1] = steps.number(1);
-  Value totals =
-      scanned(steps.slice(each, axis + 1,
-                          steps.number(getReverse() ? 0 : length - 1), ends),
-              axis);
-  Value before = steps.fit(totals, axis, getReverse() ? -1 : 1, neutral, ends);
-  Value result = steps.combine(getKind(), before, each);
+  Value totals = steps.make<ReduceOp>(getKind(), parts, ArrayRef{axis + 1},
+                                      /*keepdims=*/true),
+        moved = steps.fit(totals, axis, getReverse() ? -1 : 1, neutral, ends),
+        before = steps.make<ScanOp>(moved.getType(), getKind(), moved, axis,
+                                    getReverse());
+  Value isFirst = steps.isAt(parts, axis + 1, getReverse() ? length - 1 : 0),
+        first = steps.combine(getKind(), before, parts);
+  parts = steps.make<SelectOp>(isFirst, first, parts);
+  Value result = steps.make<ScanOp>(parts.getType(), getKind(), parts, axis + 1,
+                                    getReverse());
   Exprs joined = shape;
   joined[axis] = simplify(getShape(parts)[axis] * length);
-  result =
-      steps.slice(steps.reshape(result, joined), axis, steps.number(0), shape);
+  result = steps.reshape(result, joined);
+  if (joined[axis] != shape[axis])
+    result = steps.slice(result, axis, steps.number(0), shape);
   return steps.cast(result, element);
 }
 
@@ -192,34 +217,190 @@ Value ScanOp::writeInSteps(OpBuilder &b, const Staging &staging) {
 // sort
 //===----------------------------------------------------------------------===//
 
-/// The least few of a long row: those of each part of it, of which the least
-/// are taken in the same way. What is behind them may be anything.
+namespace {
+
+/// Takes the least few of long rows.
+class Selection {
+public:
+  Selection(SortOp op, int64_t kept, OpBuilder &b, const Staging &staging)
+      : op(op), kept(kept), b(b), steps(op, b, staging),
+        last(getShape(op.getInput()).size() - 1) {}
+
+  static constexpr int64_t most = Staging::sortedAtOnce;
+
+  /// The least of `row`, of which each element is the least of `unit` places of
+  /// the operator's input.
+  Value leastOf(Value row, int64_t unit) {
+    if (int64_t length = groupOf(row))
+      return byGroups(row, unit, length);
+    int64_t length = kept <= most / 8 ? most / 2 : most;
+    TypedAttr fill = extremeOf(b.getI64Type(), true);
+    while (steps.sizeOf(getShape(row)[last]) > most) {
+      Value parts = steps.inParts(row, last, length, fill),
+            sorted = sortedBy(parts);
+      Exprs best = getShape(parts), joined = getShape(row);
+      best.back() = steps.number(kept);
+      joined[last] = simplify(best[last] * kept);
+      row = steps.reshape(steps.slice(sorted, last + 1, steps.number(0), best),
+                          joined);
+    }
+    Exprs best = getShape(row);
+    best.back() = steps.number(kept);
+    return steps.slice(sortedBy(row), last, steps.number(0), best);
+  }
+
+  /// Whether there is a better way than to sort a row as a whole.
+  bool pays() { return groupOf(op.getInput()) != 0; }
+
+private:
+  /// Whether the low half of an element is its place in the row.
+  bool knowsPlaces() {
+    auto sum = op.getInput().getDefiningOp<AddOp>();
+    for (unsigned i = 0; sum && i < 2; ++i) {
+      auto place = sum->getOperand(i).getDefiningOp<IotaOp>();
+      auto product = sum->getOperand(1 - i).getDefiningOp<MulOp>();
+      if (!place || !product || int64_t(place.getAxis()) != last)
+        continue;
+      for (Value factor : product->getOperands())
+        if (auto constant = splatOf(factor); constant && *constant == words)
+          return getShape(place.getResult()).size() == size_t(last) + 1;
+    }
+    return false;
+  }
+
+  static constexpr int64_t words = int64_t(1) << 32;
+
+  static std::optional<int64_t> splatOf(Value value) {
+    auto constant = value.getDefiningOp<ConstantOp>();
+    auto elements = constant ? dyn_cast<SplatElementsAttr>(constant.getValue())
+                             : SplatElementsAttr();
+    if (!elements || !elements.getElementType().isSignlessInteger(64))
+      return std::nullopt;
+    return elements.getSplatValue<APInt>().getSExtValue();
+  }
+
+  Value sortedBy(Value row) {
+    return steps.make<SortOp>(row.getType(), row, op.getCount());
+  }
+
+  /// Elements of a group; 0 where groups do not pay. As many groups are sorted
+  /// then as elements of those that are kept.
+  int64_t groupOf(Value row) {
+    constexpr int64_t shortRow = 2048, leastLength = 4;
+    auto extent = constantOf(getShape(row)[last]);
+    if (!extent || *extent <= shortRow || *extent >= words / 2 ||
+        !knowsPlaces())
+      return 0;
+    int64_t length = leastLength;
+    while (2 * length * length <= *extent / kept)
+      length *= 2;
+    // More groups than are kept, and fewer elements in these than in the row.
+    bool pays = 2 * kept * length <= *extent && kept * length <= most;
+    return pays ? length : 0;
+  }
+
+  /// No more groups than elements are kept have one of them, and these are the
+  /// groups with the least minima.
+  Value byGroups(Value row, int64_t unit, int64_t length) {
+    TypedAttr fill = extremeOf(b.getI64Type(), true);
+    AffineExpr extent = getShape(row)[last];
+    Value groups = steps.inParts(row, last, length, fill),
+          minima = steps.make<ReduceOp>(ReduceKind::min, groups,
+                                        ArrayRef{last + 1}, /*keepdims=*/false),
+          best = leastOf(minima, unit * length);
+    // Elements of the groups whose minima these are.
+    Value place = steps.make<AndOp>(best, steps.scalar(words - 1)),
+          group = steps.make<DivOp>(place, steps.scalar(unit * length));
+    Exprs one = getShape(best), each = one, joined = one;
+    one.push_back(steps.number(1));
+    each.assign(one.size(), steps.number(1));
+    each.back() = steps.number(length);
+    joined[last] = steps.number(kept * length);
+    Value first = steps.make<MulOp>(steps.reshape(group, one),
+                                    steps.scalar(length)),
+          inside = steps.make<IotaOp>(makeType(each, b.getI64Type()),
+                                      uint64_t(last + 1)),
+          index = steps.reshape(steps.make<AddOp>(first, inside), joined);
+    if (*constantOf(extent) % length == 0)
+      return leastOf(gathered(row, index), unit);
+    // The last group is not whole.
+    Value end = steps.scalar(*constantOf(extent)),
+          isThere = steps.make<CompareOp>(Predicate::lt, index, end),
+          within =
+              steps.make<MinOp>(index, steps.scalar(*constantOf(extent) - 1)),
+          nothing = steps.scalar(cast<IntegerAttr>(fill).getInt());
+    return leastOf(
+        steps.make<SelectOp>(isThere, gathered(row, within), nothing), unit);
+  }
+
+  /// Elements of `value`, which has the shape of a row or one that broadcasts
+  /// to it, at `index` along the last dimension. What is computed element by
+  /// element is so of these alone.
+  Value gathered(Value value, Value index) {
+    Exprs row = getShape(value);
+    if (row.empty() || constantOf(row.back()) == 1)
+      return value;
+    if (Value done = known.lookup({value, index}))
+      return done;
+    Exprs shape = getShape(index);
+    auto source = value.getDefiningOp<GraphOpInterface>();
+    Value result;
+    if (auto place = value.getDefiningOp<IotaOp>();
+        place && int64_t(place.getAxis()) == last) {
+      result = steps.cast(index, getElementTypeOrSelf(value));
+    } else if (source && source.getRole() == OpRole::Pointwise &&
+               llvm::all_of(source->getOperands(), [&](Value operand) {
+                 return isAlong(operand, row);
+               })) {
+      SmallVector<Value> operands;
+      for (Value operand : source->getOperands())
+        operands.push_back(gathered(operand, index));
+      Operation *copy = b.clone(*source);
+      copy->setOperands(operands);
+      copy->getResult(0).setType(makeType(shape, getElementTypeOrSelf(value)));
+      result = copy->getResult(0);
+    } else {
+      result = steps.make<GatherElementsOp>(value, index, uint64_t(last));
+    }
+    return known[{value, index}] = result;
+  }
+
+  /// Whether gathering commutes with broadcasting the operand to `row`.
+  static bool isAlong(Value operand, ArrayRef<AffineExpr> row) {
+    Exprs shape = getShape(operand);
+    if (shape.empty() || shape == row)
+      return true;
+    bool isPlace =
+        operand.getDefiningOp<IotaOp>() && shape.back() == row.back();
+    return shape.size() == row.size() &&
+           (constantOf(shape.back()) == 1 || isPlace);
+  }
+
+  SortOp op;
+  int64_t kept;
+  OpBuilder &b;
+  Steps steps;
+  int64_t last;
+  llvm::DenseMap<std::pair<Value, Value>, Value> known;
+};
+
+} // namespace
+
+/// The least few of a long row. Where elements know their places: those of the
+/// groups whose minima are the least; else those of each part of it, of which
+/// the least are taken in the same way. What is behind them may be anything.
 Value SortOp::writeInSteps(OpBuilder &b, const Staging &staging) {
-  constexpr int64_t most = Staging::sortedAtOnce;
   Exprs shape = getShape(getInput());
-  int64_t last = shape.size() - 1;
   auto kept = constantOf(getCount().getResult(0));
   Steps steps(*this, b, staging);
   // A part leaves half of itself at most, so that rows become shorter.
-  if (!kept || *kept < 1 || *kept > most / 2)
+  if (!kept || *kept < 1 || *kept > Selection::most / 2)
     return {};
-  int64_t length = *kept <= most / 8 ? most / 2 : most;
-  TypedAttr fill = extremeOf(getElementTypeOrSelf(getType()), true);
-  Value row = getInput();
-  auto isLong = [&] { return steps.sizeOf(getShape(row)[last]) > most; };
-  if (!isLong())
+  Selection selection(*this, *kept, b, staging);
+  if (steps.sizeOf(shape.back()) <= Selection::most && !selection.pays())
     return {};
-  while (isLong()) {
-    Value parts = steps.inParts(row, last, length, fill),
-          sorted = steps.make<SortOp>(parts.getType(), parts, getCount());
-    Exprs best = getShape(parts), joined = getShape(row);
-    best.back() = steps.number(*kept);
-    joined[last] = simplify(best[last] * *kept);
-    row = steps.reshape(steps.slice(sorted, last + 1, steps.number(0), best),
-                        joined);
-  }
-  Value sorted = steps.make<SortOp>(row.getType(), row, getCount());
-  return steps.fit(sorted, last, 0, fill, shape);
+  return steps.fit(selection.leastOf(getInput(), 1), shape.size() - 1, 0,
+                   extremeOf(getElementTypeOrSelf(getType()), true), shape);
 }
 
 //===----------------------------------------------------------------------===//

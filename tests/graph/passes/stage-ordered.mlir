@@ -52,13 +52,20 @@ func.func @at_once(%x: tensor<4096xi64>, %y: tensor<4097xi64>) -> (tensor<4096xi
 
 // -----
 
+// What is in front of each part is added to its first element. Parts are equal where a length
+// allows that.
 // CHECK-LABEL: func.func @long_sums
-// CHECK: graph.scan sum {{.*}} {axis = 1 : i64} : (tensor<63x1024xf32>)
-// CHECK: graph.slice {{.*}} -> tensor<63x1xf32>
-// CHECK: graph.scan sum {{.*}} {axis = 0 : i64} : (tensor<63x1xf32>)
-// CHECK: graph.pad
-// CHECK: graph.add {{.*}} -> tensor<63x1024xf32>
-// CHECK: graph.slice {{.*}} -> tensor<64000xf32>
+// CHECK-NOT: graph.pad
+// CHECK: %[[PARTS:.*]] = graph.reshape %arg0 {{.*}} -> tensor<64x1000xf32>
+// CHECK: graph.reduce sum %[[PARTS]] {axes = array<i64: 1>, keepdims} : {{.*}} -> tensor<64x1xf32>
+// CHECK: graph.pad {{.*}} (tensor<64x1xf32>
+// CHECK: %[[BEFORE:.*]] = graph.scan sum {{.*}} {axis = 0 : i64} : (tensor<64x1xf32>)
+// CHECK: %[[IS_FIRST:.*]] = graph.compare eq
+// CHECK: %[[FIRST:.*]] = graph.add %[[BEFORE]], %[[PARTS]]
+// CHECK: %[[BEGUN:.*]] = graph.select %[[IS_FIRST]], %[[FIRST]], %[[PARTS]]
+// CHECK: graph.scan sum %[[BEGUN]] {axis = 1 : i64} : (tensor<64x1000xf32>)
+// CHECK-NOT: graph.slice
+// CHECK: return
 func.func @long_sums(%x: tensor<64000xf32>) -> tensor<64000xf32> {
   %0 = graph.scan sum %x {axis = 0} : (tensor<64000xf32>) -> tensor<64000xf32>
   return %0 : tensor<64000xf32>
@@ -80,10 +87,10 @@ func.func @many_rows(%x: tensor<132x8192xf32>, %y: tensor<8191xf32>) -> (tensor<
 
 // One row less is not enough, nor are columns that one program instance takes side by side.
 // CHECK-LABEL: func.func @few_rows
-// CHECK: graph.scan sum {{.*}} : (tensor<131x8x1024xf32>)
 // CHECK: graph.scan sum {{.*}} : (tensor<131x8x1xf32>)
-// CHECK: graph.scan sum {{.*}} : (tensor<8x1024x4096xf32>)
+// CHECK: graph.scan sum {{.*}} : (tensor<131x8x1024xf32>)
 // CHECK: graph.scan sum {{.*}} : (tensor<8x1x4096xf32>)
+// CHECK: graph.scan sum {{.*}} : (tensor<8x1024x4096xf32>)
 func.func @few_rows(%x: tensor<131x8192xf32>, %y: tensor<8192x4096xf32>) -> (tensor<131x8192xf32>, tensor<8192x4096xf32>) {
   %0 = graph.scan sum %x {axis = 1} : (tensor<131x8192xf32>) -> tensor<131x8192xf32>
   %1 = graph.scan sum %y {axis = 0} : (tensor<8192x4096xf32>) -> tensor<8192x4096xf32>
@@ -94,17 +101,19 @@ func.func @few_rows(%x: tensor<131x8192xf32>, %y: tensor<8192x4096xf32>) -> (ten
 
 // Maxima begin with what all others are above; products of floats are taken in order.
 // CHECK-LABEL: func.func @kinds
+// CHECK: graph.reduce max
 // CHECK: graph.constant dense<-9223372036854775808> : tensor<i64>
-// CHECK: graph.scan max {{.*}} : (tensor<8x1024xi64>)
 // CHECK: graph.max
+// CHECK: graph.scan max {{.*}} : (tensor<8x1024xi64>)
 // CHECK: graph.constant dense<0x7F800000> : tensor<f32>
-// CHECK: graph.scan min {{.*}} {axis = 1 : i64, reverse} : (tensor<8x1024xf32>)
+// CHECK: graph.constant dense<1023> : tensor<i64>
 // CHECK: graph.min
+// CHECK: graph.scan min {{.*}} {axis = 1 : i64, reverse} : (tensor<8x1024xf32>)
 // CHECK: graph.constant dense<255> : tensor<ui8>
 // CHECK: graph.scan min {{.*}} : (tensor<8x1024xui8>)
 // CHECK: graph.constant dense<1> : tensor<i64>
-// CHECK: graph.scan prod {{.*}} : (tensor<8x1024xi64>)
 // CHECK: graph.mul
+// CHECK: graph.scan prod {{.*}} : (tensor<8x1024xi64>)
 // CHECK: graph.scan prod %arg1 {{.*}} : (tensor<8192xf32>)
 func.func @kinds(%x: tensor<8192xi64>, %y: tensor<8192xf32>, %z: tensor<8192xui8>) -> (tensor<8192xi64>, tensor<8192xf32>, tensor<8192xui8>, tensor<8192xi64>, tensor<8192xf32>) {
   %0 = graph.scan max %x {axis = 0} : (tensor<8192xi64>) -> tensor<8192xi64>
@@ -130,4 +139,24 @@ func.func @chain(%x: tensor<9xui8>, %i: tensor<40x1xi64>, %u: tensor<40xui8>) ->
   %1 = graph.scatter_nd none %0, %i, %u : (tensor<9xui8>, tensor<40x1xi64>, tensor<40xui8>) -> tensor<9xui8>
   %2 = graph.scatter_nd none %1, %i, %u : (tensor<9xui8>, tensor<40x1xi64>, tensor<40xui8>) -> tensor<9xui8>
   return %2 : tensor<9xui8>
+}
+
+// -----
+
+// Keys that know their places: the least of each 32, of which the least 50 tell the groups that
+// the result is chosen from. Keys are computed from the elements that are left.
+// CHECK-LABEL: func.func @by_groups
+// CHECK: %[[GROUPS:.*]] = graph.reshape {{.*}} -> tensor<3x1571x32xi64>
+// CHECK: %[[MINIMA:.*]] = graph.reduce min %[[GROUPS]] {axes = array<i64: 2>} {{.*}} -> tensor<3x1571xi64>
+// CHECK: graph.sort %[[MINIMA]]
+// CHECK: graph.gather_elements %arg0, {{.*}} {axis = 1 : i64} : (tensor<3x50257xi32>, tensor<3x1600xi64>)
+// CHECK: graph.sort {{.*}} : (tensor<3x1600xi64>)
+func.func @by_groups(%x: tensor<3x50257xi32>) -> tensor<3x50257xi64> {
+  %words = graph.constant dense<4294967296> : tensor<i64>
+  %wide = graph.cast %x {to = i64} : (tensor<3x50257xi32>) -> tensor<3x50257xi64>
+  %high = graph.mul %wide, %words : (tensor<3x50257xi64>, tensor<i64>) -> tensor<3x50257xi64>
+  %place = graph.iota {axis = 1} : () -> tensor<1x50257xi64>
+  %keys = graph.add %high, %place : (tensor<3x50257xi64>, tensor<1x50257xi64>) -> tensor<3x50257xi64>
+  %0 = graph.sort %keys {count = affine_map<() -> (50)>} : (tensor<3x50257xi64>) -> tensor<3x50257xi64>
+  return %0 : tensor<3x50257xi64>
 }
