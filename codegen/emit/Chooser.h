@@ -87,8 +87,8 @@ private:
   /// are some registers long both ways, transposed in registers.
   bool blocks();
   /// The same on a GPU, turned in shared memory: runs of both are read and
-  /// written whole.
-  bool gpuBlocks();
+  /// written whole. `crossing` lie in memory as the last dimension should.
+  bool gpuBlocks(llvm::ArrayRef<unsigned> crossing, int64_t longest);
   void elementwise();
 
   // --- Contractions: ProductSchedule.cpp.

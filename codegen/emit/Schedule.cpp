@@ -61,9 +61,14 @@ void Chooser::rows() {
     others.pop_back();
     if (!others.empty())
       add(others, 1);
-    add(last, std::min<int64_t>(k.sizes[all.back()],
-                                cpu ? 2 * t.vectorElements : 128));
-    add(whole, 1, /*sequential=*/true);
+    int64_t columns = std::min<int64_t>(k.sizes[all.back()],
+                                        cpu ? 2 * t.vectorElements : 128);
+    // Few and long: more instances, that take some elements of each at once.
+    bool isFew = !cpu && columns == 128 &&
+                 product(k, others) * (k.sizes[all.back()] / columns) <
+                     t.chip->multiprocessors;
+    add(last, isFew ? 32 : columns);
+    add(whole, isFew ? std::min<int64_t>(n, 32) : 1, /*sequential=*/true);
     return;
   }
   int64_t most = cpu ? t.vectorElements * 8 : 8192;
@@ -140,7 +145,16 @@ void Chooser::reductionAlong() {
 }
 
 bool Chooser::windows() {
-  if (!cpu || all.size() < 2)
+  if (!cpu) {
+    SmallVector<unsigned> dense;
+    for (unsigned d : all)
+      if (!k.windowDense.empty() && k.windowDense[d])
+        dense.push_back(d);
+    constexpr int64_t longest = 32;
+    return dense.size() == 1 && dense[0] != all.back() &&
+           gpuBlocks(dense, longest);
+  }
+  if (all.size() < 2)
     return false;
   // Channels are innermost in memory, or in front of the window's dimensions
   // where a transpose follows: then tiles are stored across.
@@ -175,7 +189,7 @@ bool Chooser::blocks() {
   if (k.role != OpRole::Pointwise || k.crossing.empty())
     return false;
   if (!cpu)
-    return gpuBlocks();
+    return gpuBlocks(k.crossing, /*longest=*/64);
   if (k.code * t.vectorElements > tileCode)
     return false;
   // The last dimension with those in front of it, until registers are full:
@@ -204,18 +218,18 @@ bool Chooser::blocks() {
   return true;
 }
 
-bool Chooser::gpuBlocks() {
-  constexpr int64_t threads = 128, least = 8, longest = 64, shortest = 32;
+bool Chooser::gpuBlocks(ArrayRef<unsigned> crossing, int64_t longest) {
+  constexpr int64_t threads = 128, least = 8, shortest = 32;
   // The last dimensions are one run in the result, up to those that cross it.
   SmallVector<unsigned> last, others;
   bool joins = true;
   for (unsigned d : llvm::reverse(all)) {
-    bool crosses = llvm::is_contained(k.crossing, d);
+    bool crosses = llvm::is_contained(crossing, d);
     joins &= !crosses && product(k, last) < longest;
     if (!crosses)
       (joins ? last : others).insert((joins ? last : others).begin(), d);
   }
-  int64_t across = product(k, k.crossing), along = product(k, last);
+  int64_t across = product(k, crossing), along = product(k, last);
   if (across < least || along < least)
     return false;
   // Smaller ones where large ones would leave multiprocessors idle, or are
@@ -226,7 +240,7 @@ bool Chooser::gpuBlocks() {
     side /= 2;
   if (!others.empty())
     add(others, 1);
-  add(k.crossing, std::min(across, side));
+  add(crossing, std::min(across, side));
   add(last, std::min(along, side));
   return true;
 }

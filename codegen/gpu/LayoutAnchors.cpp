@@ -26,6 +26,8 @@ void LayoutPlan::anchorBlock(Block &block) {
       anchorReduce(reduce);
     } else if (auto scan = dyn_cast<tile::ScanOp>(op)) {
       anchorScan(scan);
+    } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
+      anchorStore(store);
     } else if (auto transpose = dyn_cast<tile::TransposeOp>(op)) {
       if (const LinearLayout *layout = anchored(transpose.getInput()))
         natural[transpose] = layout->selectAxes(transpose.getPermutation());
@@ -287,6 +289,17 @@ void LayoutPlan::anchorScan(tile::ScanOp op) {
   natural[op.getResult()] = chosen;
   natural[op.getTotal()] = chosen.withoutAxis(axis);
   operands[op] = chosen;
+}
+
+/// Several tiles that lie in memory otherwise than the result (the neighbours
+/// of a window) are combined as they are read, and the result is turned.
+void LayoutPlan::anchorStore(tile::StoreOp op) {
+  if (anchored(op.getValue()))
+    return;
+  tile::AccessOp access = tile::AccessOp::get(op);
+  if (auto layout =
+          layoutOfLoads(op.getValue(), coalesced(access), /*least=*/2))
+    fix(op.getValue(), *layout);
 }
 
 /// Anchors a free value and the free values that it is computed from.

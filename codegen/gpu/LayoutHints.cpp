@@ -1,5 +1,6 @@
 // Layouts for what no anchor reaches: those of the memory accesses near it.
 #include "codegen/gpu/LayoutPlan.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -10,6 +11,8 @@ using tile::isTile;
 
 /// What one instruction moves for a thread, at most.
 static constexpr unsigned kVectorBytes = 16;
+/// What memory moves at least.
+static constexpr unsigned kSectorBytes = 32;
 
 ArrayRef<tile::AxisAccess> LayoutPlan::axesOf(const AccessOp &access) const {
   auto [it, isNew] = analyzed.try_emplace(access.op);
@@ -174,14 +177,46 @@ std::optional<LinearLayout> LayoutPlan::hintFromUsers(Value value,
   return std::nullopt;
 }
 
+std::optional<LinearLayout> LayoutPlan::layoutOfLoads(Value value,
+                                                      const LinearLayout &asked,
+                                                      unsigned least) const {
+  llvm::SmallSetVector<Value, 16> values;
+  values.insert(value);
+  unsigned poor = 0, good = 0;
+  std::optional<LinearLayout> best;
+  for (size_t i = 0; i < values.size(); ++i) {
+    Operation *op = values[i].getDefiningOp();
+    if (!op || anchored(values[i]) || isCheap(values[i]))
+      continue;
+    if (auto load = dyn_cast<tile::LoadOp>(op)) {
+      AccessOp access = AccessOp::get(load);
+      LinearLayout own = coalesced(access);
+      unsigned possible = judge(access, own).runBytes;
+      bool reads =
+          judge(access, asked).runBytes >= std::min(kSectorBytes, possible);
+      ++(reads ? good : poor);
+      if (!reads && !best)
+        best = own;
+    } else if (isElementwise(op)) {
+      for (Value operand : op->getOperands())
+        if (isTile(operand) && tile::shapeOf(operand) == tile::shapeOf(value))
+          values.insert(operand);
+    }
+  }
+  return poor >= least && poor > good ? best : std::nullopt;
+}
+
 LinearLayout LayoutPlan::defaultLayout(Value value) const {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto loop = cast<scf::ForOp>(argument.getOwner()->getParentOp());
     unsigned i = argument.getArgNumber() - 1;
-    if (auto hint = hintFromUsers(loop.getResult(i)))
-      return *hint;
-    // What is near none, as a count, lies as what is carried beside it.
     auto yielded = loop.getBody()->getTerminator()->getOperands();
+    if (auto hint = hintFromUsers(loop.getResult(i))) {
+      // What is stored once is read again and again.
+      auto read = layoutOfLoads(yielded[i], *hint, /*least=*/1);
+      return read ? *read : *hint;
+    }
+    // What is near none, as a count, lies as what is carried beside it.
     if (auto hint = hintFromProducers(yielded[i]))
       return *hint;
     for (Value other : yielded)

@@ -111,6 +111,7 @@ private:
   void anchorDot(tile::DotOp op);
   void anchorReduce(tile::ReduceOp op);
   void anchorScan(tile::ScanOp op);
+  void anchorStore(tile::StoreOp op);
   /// Gives a value the layout of another, if that has one.
   void anchorLike(mlir::Value value, const LinearLayout *layout);
   struct DotShape {
@@ -138,6 +139,11 @@ private:
                          llvm::SmallPtrSetImpl<mlir::Value> &seen) const;
   std::optional<LinearLayout> hintFromProducers(mlir::Value value,
                                                 unsigned depth = 0) const;
+  /// In which the loads that `value` is computed from read runs, where most of
+  /// them, `least` at least, do not in layout `asked`.
+  std::optional<LinearLayout> layoutOfLoads(mlir::Value value,
+                                            const LinearLayout &asked,
+                                            unsigned least) const;
   std::optional<LinearLayout> hintFromUsers(mlir::Value value,
                                             unsigned depth = 0) const;
   LinearLayout defaultLayout(mlir::Value value) const;

@@ -233,6 +233,15 @@ public:
   Value leastOf(Value row, int64_t unit) {
     if (int64_t length = groupOf(row))
       return byGroups(row, unit, length);
+    return bySorting(row);
+  }
+
+  /// Whether there is a better way than to sort a row as a whole.
+  bool pays() { return groupOf(op.getInput()) != 0; }
+
+private:
+  /// The least of each part are sorted with those of the others.
+  Value bySorting(Value row) {
     int64_t length = kept <= most / 8 ? most / 2 : most;
     TypedAttr fill = extremeOf(b.getI64Type(), true);
     while (steps.sizeOf(getShape(row)[last]) > most) {
@@ -249,10 +258,6 @@ public:
     return steps.slice(sortedBy(row), last, steps.number(0), best);
   }
 
-  /// Whether there is a better way than to sort a row as a whole.
-  bool pays() { return groupOf(op.getInput()) != 0; }
-
-private:
   /// Whether the low half of an element is its place in the row.
   bool knowsPlaces() {
     auto sum = op.getInput().getDefiningOp<AddOp>();
@@ -300,7 +305,8 @@ private:
   }
 
   /// No more groups than elements are kept have one of them, and these are the
-  /// groups with the least minima.
+  /// groups with the least minima. What is in them is no row whose elements
+  /// could be found by their places again.
   Value byGroups(Value row, int64_t unit, int64_t length) {
     TypedAttr fill = extremeOf(b.getI64Type(), true);
     AffineExpr extent = getShape(row)[last];
@@ -322,15 +328,15 @@ private:
                                       uint64_t(last + 1)),
           index = steps.reshape(steps.make<AddOp>(first, inside), joined);
     if (*constantOf(extent) % length == 0)
-      return leastOf(gathered(row, index), unit);
+      return bySorting(gathered(row, index));
     // The last group is not whole.
     Value end = steps.scalar(*constantOf(extent)),
           isThere = steps.make<CompareOp>(Predicate::lt, index, end),
           within =
               steps.make<MinOp>(index, steps.scalar(*constantOf(extent) - 1)),
           nothing = steps.scalar(cast<IntegerAttr>(fill).getInt());
-    return leastOf(
-        steps.make<SelectOp>(isThere, gathered(row, within), nothing), unit);
+    return bySorting(
+        steps.make<SelectOp>(isThere, gathered(row, within), nothing));
   }
 
   /// Elements of `value`, which has the shape of a row or one that broadcasts

@@ -213,7 +213,9 @@ def positions(x, k: int, largest: bool):
                           (1, 8400, 100, 1), (2, 5003, 7, 0), (1, 21000, 500, 1), (1, 4500, 4500, 0),
                           # What is sorted at once, and one more; the most of small parts and of large ones.
                           (2, 4096, 512, 1), (2, 4097, 512, 0), (1, 4097, 513, 1), (1, 9000, 2048, 0),
-                          (1, 9000, 2049, 1)])  # fmt: skip
+                          (1, 9000, 2049, 1),
+                          # By groups: the last of them whole or not, and of so many that they have groups.
+                          (1, 8192, 16, 0), (2, 5003, 50, 1), (1, 100003, 100, 1)])  # fmt: skip
 def test_selection(tmp_path, rows, length, k, largest):
     rng = RNG(length)
     x = np.round(rng.standard_normal((rows, length)) * 50).astype(np.float32) / 8
@@ -349,3 +351,23 @@ def test_nan_comes_first(tmp_path, kind):
     text = f"""float[4,300] x) => (int64[4] y) {{ y = {kind} <axis = 1, keepdims = 0> (x) }}"""
     (got,) = run(tmp_path, build(tmp_path, text), {"x": x}, ["y"])
     np.testing.assert_array_equal(got, getattr(np, kind.lower())(x, 1))
+
+
+@pytest.mark.parametrize("last", [0, 1])
+@pytest.mark.parametrize("kind", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("dtype, shape, axis", [("float", (2, 50257), 1), ("float16", (40000,), 0), ("uint32", (3, 40000), 1),
+                         ("float", (2, 21, 600), 1), ("int64", (1, 40000), 1)])  # fmt: skip
+def test_best_places(tmp_path, kind, last, dtype, shape, axis):
+    """Equal elements, a row of nothing but the worst, the first or last of several NaN."""
+    x = RNG(len(shape)).integers(0, 50, shape).astype(TYPES[dtype])
+    if x.dtype.kind == "f":
+        flat = x.reshape(shape[0], -1) if axis else x[None]
+        flat[0] = -np.inf if kind == "ArgMax" else np.inf
+        flat[-1, [77, 9000]] = np.nan
+    dims = ",".join(map(str, shape))
+    text = f"""{dtype}[{dims}] x) => (int64[{",".join(map(str, shape[:axis] + shape[axis + 1 :]))}] y)
+        {{ y = {kind} <axis = {axis}, keepdims = 0, select_last_index = {last}> (x) }}"""
+    (got,) = run(tmp_path, build(tmp_path, text), {"x": x}, ["y"])
+    best = getattr(np, kind.lower())
+    want = x.shape[axis] - 1 - best(np.flip(x, axis), axis) if last else best(x, axis)
+    np.testing.assert_array_equal(got, want)
