@@ -47,13 +47,18 @@ Num functions::expOf(const Num &x) {
   return select(x.exceeds(top), x + kInf, result); // NaN too
 }
 
-Num functions::expm1Of(const Num &x) {
+/// Where the result is neither infinite nor -1, and x is no tiny number.
+static Num expm1Within(const Num &x) {
   ExpParts p = expParts(x);
   // With s = 2^(n - 1): 2 (s (r + tail) + (s - 1/2)), which does not overflow
   // early.
   Int bias = Int(x, x.isF64() ? 1022 : 126);
   Num s = ((p.exponent + bias) << x.mantissaBits()).asFloat();
-  Num result = fma(p.r + p.tail, s, s - 0.5) * 2;
+  return fma(p.r + p.tail, s, s - 0.5) * 2;
+}
+
+Num functions::expm1Of(const Num &x) {
+  Num result = expm1Within(x);
   double top = x.isF64() ? 0x1.62e42fefa39efp+9 : 0x1.62e42ep+6;
   double bottom = x.isF64() ? -38 : -18;
   result = select(x < bottom, x.constant(-1), result);
@@ -79,9 +84,9 @@ Num functions::exp2Of(const Num &x) {
 Num functions::tanhOf(const Num &x) {
   double saturated = x.isF64() ? 20 : 9.1;
   // A NaN fails both comparisons and stays.
-  Num c = select(x > saturated, x.constant(saturated),
-                 select(x < -saturated, x.constant(-saturated), x));
-  Num e = expm1Of(c * 2);
+  Num c = select(x < -saturated, x.constant(-saturated), x);
+  c = select(c > saturated, x.constant(saturated), c);
+  Num e = expm1Within(c * 2);
   return select(abs(x) < (x.isF64() ? 0x1p-27 : 0x1p-12), x, e / (e + 2));
 }
 
