@@ -116,6 +116,8 @@ private:
     /// as many of their tiles as `run` says.
     bool rowsFirst;
     int64_t run = 0;
+    /// Rows are lanes (Schedule::swap).
+    bool swap = false;
     bool operator==(const CpuTile &) const = default;
   };
   /// As many accumulators as registers allow beside a row of the right operand

@@ -108,6 +108,15 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
   if (auto emitting = dyn_cast<EmitOpInterface>(op.getOperation()))
     if (AffineExpr run = emitting.getColumnRun())
       shape.columnRun = graph::constantOf(graph::simplify(run)).value_or(1);
+  // Of windows with steps neighbours lie apart.
+  Exprs operand = graph::getShape(op->getOperand(0)),
+        result = graph::getShape(op->getResult(0));
+  for (unsigned i = 0, e = std::min(operand.size(), result.size());
+       role == OpRole::Contraction && rank > 0 && i < e; ++i)
+    shape.rowsInMemory |=
+        map.getResult(i) == getAffineDimExpr(rank - 1, map.getContext()) &&
+        sizeAt(operand[i], symbols) < 2 * sizeAt(result[i], symbols) &&
+        isInnermostInMemory(op->getOperand(0), i);
   SmallVector<DimKind> kinds = op.getResultDimKinds();
   shape.wholeRows =
       role == OpRole::Contraction && llvm::is_contained(kinds, DimKind::Whole);

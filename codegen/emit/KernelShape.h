@@ -39,6 +39,8 @@ struct KernelShape {
   /// Columns of the stationary operand of a contraction are neighbours in
   /// memory.
   bool columnsInMemory = true;
+  /// Rows of a contraction that are neighbours in the result are so in memory.
+  bool rowsInMemory = false;
   /// Instructions for a register of results.
   int64_t code = 0;
   /// Dimensions, before the last, along which a large input is dense that is

@@ -154,9 +154,16 @@ std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
   // Rows that are neighbours in the result are stored across the tile. With few
   // terms to a result its memory is what takes time: whole registers are
   // stored, one after the other along the rows.
-  constexpr int64_t fewTerms = 32;
-  if (k.terms <= fewTerms && n % v == 0 && bn % v == 0 && m >= v &&
-      !row.empty() && row.back() == all.back())
+  // Where they are one run in the operand, too, they are the lanes.
+  constexpr int64_t fewTerms = 32, fewColumns = 4;
+  bool across = k.terms <= fewTerms && !row.empty() && row.back() == all.back();
+  if (across && k.rowsInMemory && k.elementBits >= 32 && k.columnRun == 0 &&
+      n >= fewColumns && m >= v && m == k.sizes[all.back()]) {
+    int64_t registers = (t.vectorRegisters - 2) / (fewColumns + 1);
+    add({std::min(m, registers * v), fewColumns, /*rowsFirst=*/false, 0,
+         /*swap=*/true});
+  }
+  if (across && n % v == 0 && bn % v == 0 && m >= v)
     add(tileOf(v, v, /*rowsFirst=*/false));
   add(tileOf(bm, bn, rowsFirst));
   add(tileOf(bm, bn, !rowsFirst));
@@ -179,7 +186,8 @@ void Chooser::cpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
     r = add(row, tile.rows);
     s.run = tile.run;
   }
-  s.axes = tiled({r, c});
+  s.swap = tile.swap;
+  s.axes = tile.swap ? tiled({c, r}) : tiled({r, c});
   s.kTile = 8;
 }
 

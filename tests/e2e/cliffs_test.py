@@ -366,3 +366,13 @@ def test_large_depthwise_windows(tmp_path, window, strides, dilations):
         pads=[window // 2 * dilations] * 4, strides=[strides] * 2, dilations=[dilations] * 2,
     )  # fmt: skip
     check(tmp_path, m, y, 2e-6)
+
+
+@pytest.mark.parametrize("open_sizes", [False, True])
+@pytest.mark.parametrize("filters, width, stride, length", [(512, 3, 1, 480), (30, 5, 1, 101), (5, 10, 5, 1000)])
+def test_one_channel(tmp_path, filters, width, stride, length, open_sizes):
+    """Few terms a result, and positions that are neighbours in operand and result."""
+    m = Model()
+    x = m.input("x", 2, 1, length, dynamic=(0, 2) if open_sizes else ())
+    y = m.node("Conv", x, m.weight(filters, 1, width), pads=[1, 1], strides=[stride])
+    check(tmp_path, m, m.node("Relu", y))
