@@ -40,6 +40,7 @@ struct OrderedRule
 void registerElementwiseRules(mlir::MLIRContext *context);
 void registerViewRules(mlir::MLIRContext *context);
 void registerIndexRules(mlir::MLIRContext *context);
+void registerResizeRule(mlir::MLIRContext *context);
 void registerOrderedRules(mlir::MLIRContext *context);
 void registerScatterRules(mlir::MLIRContext *context);
 void registerReductionRules(mlir::MLIRContext *context);
