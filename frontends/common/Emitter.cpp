@@ -1,5 +1,7 @@
 #include "frontends/common/Emitter.h"
 #include "frontends/common/Diagnostic.h"
+#include "frontends/common/SizeReasons.h"
+#include "graph/ir/Exact.h"
 #include "graph/ir/Fold.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -35,36 +37,35 @@ static std::string describeNode(mlir::Location location) {
             : "";
 }
 
-bool Emitter::isKnownSize(Value value) {
-  if (evaluate(value).isComplete())
-    return true;
-  const SizeElements *elements = sizeEvaluator.evaluate(value);
-  return elements && llvm::all_of(*elements, [](const SizeElement &element) {
-           return element.isKnown();
-         });
-}
-
 std::string Emitter::findUnknown(Value value) {
   // Of a shape's operators there are few.
   constexpr unsigned most = 4096;
   llvm::SmallSetVector<Value, 16> values;
   values.insert(value);
-  std::string found;
+  mlir::Operation *found = nullptr;
+  auto sizesOf = [&](Value v) { return sizeEvaluator.evaluate(v); };
+  auto isTold = [&](Value v) {
+    const SizeElements *elements = sizesOf(v);
+    return constantOf(v) || evaluate(v).isComplete() ||
+           (elements && haveRanges(*elements, symbols));
+  };
   for (unsigned i = 0; i < values.size(); ++i) {
     mlir::Operation *op = values[i].getDefiningOp();
     if (!op || i == most || llvm::isa<graph::WeightOp>(op))
       return "";
     bool known = true;
     for (Value operand : op->getOperands()) {
-      if (isKnownSize(operand) || constantOf(operand))
+      if (isTold(operand))
         continue;
       known = false;
       values.insert(operand);
     }
     if (known)
-      found = describeNode(op->getLoc());
+      found = op;
   }
-  return found;
+  std::string node = found ? describeNode(found->getLoc()) : "";
+  return node.empty() ? node
+                      : node + " " + explainUnknown(found, symbols, sizesOf);
 }
 
 void Emitter::begin(mlir::Location loc) {
@@ -510,13 +511,12 @@ bool Emitter::assumeNoneWraps(Value value) {
     return elements;
   };
   auto fits = [&](Value v) {
-    using Limits = std::numeric_limits<int32_t>;
-    mlir::Type type = mlir::getElementTypeOrSelf(v.getType());
-    if (!type.isInteger(32))
+    auto type = llvm::dyn_cast<mlir::IntegerType>(
+        mlir::getElementTypeOrSelf(v.getType()));
+    if (!type || type.getWidth() != 32)
       return true;
-    bool isUnsigned = type.isUnsignedInteger();
-    AffineExpr least = number(isUnsigned ? 0 : Limits::min()),
-               most = number(isUnsigned ? UINT32_MAX : Limits::max());
+    graph::Interval limits = graph::limitsOf(type);
+    AffineExpr least = number(limits.low), most = number(limits.high);
     const std::string why = "so that 32 bits hold it";
     bool fit = llvm::all_of(contentsOf(v), [&](const SizeElement &element) {
       AffineExpr size = symbols.resolve(element.size);

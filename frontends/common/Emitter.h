@@ -65,7 +65,8 @@ public:
   /// operators are followed.
   mlir::Value follow(mlir::Value value);
   /// The node by which a value that follows from sizes and constants alone is
-  /// not known: "Floor 'n7'"; empty where it depends on data.
+  /// not known, and why: "Div 'n7' divides by k - 10, which may be 0 or less (k
+  /// in 1..64)"; empty where it depends on data.
   std::string findUnknown(mlir::Value value);
   /// Counts `nodes` more of what is written out: functions, branches, steps of
   /// loops and recurrences. Fails where it is too much for a whole model.
@@ -202,8 +203,6 @@ private:
   /// not wrap, where that makes a difference: sizes are computed as if none
   /// did. False, and a failure, where they may.
   bool assumeNoneWraps(mlir::Value value);
-  /// Whether all elements follow from sizes, also through floats.
-  bool isKnownSize(mlir::Value value);
 
   class Rules;
   /// Resolves what is followed. Whether symbols were replaced since the last

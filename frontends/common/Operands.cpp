@@ -29,12 +29,10 @@ Operands::axes(llvm::ArrayRef<int64_t> values, int64_t rank) {
 llvm::LogicalResult Operands::dependsOnData(unsigned i) {
   std::string what = emitter.findUnknown(input(i));
   if (!what.empty())
-    return emitter.fail(
-        "input " + Twine(i) + " ('" + printable(inputName(i)) +
-            "') follows from sizes, but " + what +
-            " computes it in a way that is not supported for sizes that are "
-            "open",
-        "fix these sizes with --shape" + otherRemedy());
+    return emitter.fail("input " + Twine(i) + " ('" + printable(inputName(i)) +
+                            "') follows from sizes, but " + what,
+                        "fix these sizes with --shape, or narrow their ranges" +
+                            otherRemedy());
   return emitter.fail(
       "shapes that depend on data are not supported: input " + Twine(i) +
           " ('" + printable(inputName(i)) + "')",

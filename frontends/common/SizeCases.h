@@ -19,6 +19,16 @@ mlir::AffineExpr truthOf(Symbols &symbols, graph::Predicate predicate,
 mlir::AffineExpr choiceOf(Symbols &symbols, mlir::AffineExpr condition,
                           mlir::AffineExpr a, mlir::AffineExpr b);
 
+/// The range of `size` where `condition`, of truthOf, holds; or, `holds` false,
+/// where it does not. No narrower than is known without it if that is empty.
+graph::Interval rangeWhere(const Symbols &symbols, mlir::AffineExpr condition,
+                           bool holds, mlir::AffineExpr size);
+/// A program that computes the same where `condition` is as `holds` says, and
+/// elsewhere numbers of the ranges that its sizes have there.
+graph::SizeProgram programWhere(const Symbols &symbols,
+                                mlir::AffineExpr condition, bool holds,
+                                llvm::ArrayRef<graph::SizeStep> program);
+
 } // namespace charonia::frontend
 
 #endif

@@ -1,6 +1,7 @@
 #include "frontends/common/SizeEvaluator.h"
 #include "frontends/common/SizeAlgebra.h"
 #include "graph/ir/Dialect.h"
+#include "graph/ir/Exact.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -193,18 +194,14 @@ SizeElements SizeEvaluator::reduced(graph::ReduceOp op) {
 }
 
 bool SizeEvaluator::fits(AffineExpr size, mlir::Type type) const {
-  if (type.isIndex())
+  auto integer = llvm::dyn_cast<mlir::IntegerType>(type);
+  if (!integer || integer.getWidth() == 1)
     return true;
-  unsigned bits = type.getIntOrFloatBitWidth();
-  bool hasSign = !type.isUnsignedInteger();
-  if (bits == 1 || (bits >= 32 && hasSign))
+  bool isWide = integer.getWidth() >= 32;
+  if (isWide && !integer.isUnsigned())
     return true;
   graph::Interval range = symbols.bounds(size);
-  if (bits >= 32)
-    return range.low >= 0;
-  int64_t half = int64_t(1) << (bits - 1);
-  return hasSign ? range.low >= -half && range.high < half
-                 : range.low >= 0 && range.high < 2 * half;
+  return isWide ? range.low >= 0 : graph::holds(integer, range);
 }
 
 SizeElement SizeEvaluator::integers(Operation *op,

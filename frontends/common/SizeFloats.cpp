@@ -195,6 +195,33 @@ SizeElement SizeEvaluator::compared(Predicate predicate, const SizeElement &x,
                                               : holds);
 }
 
+/// One of two floats: the sum of it and a product of the other with 0.
+static SizeProgram mixOf(const Symbols &symbols, AffineExpr condition,
+                         llvm::ArrayRef<SizeStep> a,
+                         llvm::ArrayRef<SizeStep> b) {
+  // What is not chosen need not be a number, so it is made one.
+  SizeProgram first = programWhere(symbols, condition, true, a),
+              second = programWhere(symbols, condition, false, b), result;
+  auto append = [&](AffineExpr factor, const SizeProgram &value) {
+    result.push_back({StepOp::Size, graph::simplify(factor), 0});
+    result.push_back({StepOp::ToFloat, {}, 0});
+    result.append(value);
+    result.push_back({StepOp::FloatMul, {}, 0});
+  };
+  append(condition, first);
+  append(1 - condition, second);
+  result.push_back({StepOp::FloatAdd, {}, 0});
+  // Nothing lies beyond both.
+  auto bounds = [&](AffineExpr size) { return symbols.bounds(size); };
+  auto x = graph::rangeOf(first, bounds), y = graph::rangeOf(second, bounds);
+  if (x && y)
+    result.append({{StepOp::Number, {}, std::min(x->low, y->low)},
+                   {StepOp::FloatMax, {}, 0},
+                   {StepOp::Number, {}, std::max(x->high, y->high)},
+                   {StepOp::FloatMin, {}, 0}});
+  return result;
+}
+
 SizeElement SizeEvaluator::chosen(llvm::ArrayRef<SizeElement> x,
                                   mlir::Type type) {
   AffineExpr condition = symbols.resolve(x[0].size);
@@ -208,17 +235,8 @@ SizeElement SizeEvaluator::chosen(llvm::ArrayRef<SizeElement> x,
                                         symbols.resolve(x[2].size)));
   if (!isSizeFloat(type))
     return {};
-  // The sum of one of them and a product with 0.
   SizeElement result;
-  auto append = [&](AffineExpr factor, const SizeElement &value) {
-    result.program.push_back({StepOp::Size, graph::simplify(factor), 0});
-    result.program.push_back({StepOp::ToFloat, {}, 0});
-    result.program.append(value.program);
-    result.program.push_back({StepOp::FloatMul, {}, 0});
-  };
-  append(condition, x[1]);
-  append(1 - condition, x[2]);
-  result.program.push_back({StepOp::FloatAdd, {}, 0});
+  result.program = mixOf(symbols, condition, x[1].program, x[2].program);
   SizeElement a = asFraction(x[1]), b = asFraction(x[2]);
   if (a.numerator && b.numerator) {
     auto [left, right] = alignedNumerators(a, b);

@@ -85,6 +85,13 @@ AffineExpr Symbols::define(const graph::SizeProgram &program) {
   return defined.back().second;
 }
 
+const graph::SizeProgram *Symbols::programOf(unsigned symbol) const {
+  for (const graph::Definition &definition : definitions)
+    if (definition.symbol == symbol)
+      return &definition.program;
+  return nullptr;
+}
+
 void Symbols::learnAtLeast(AffineExpr a, AffineExpr b) {
   if (a && b)
     facts.add({Relation::AtLeast, resolve(a), resolve(b), ""});

@@ -32,6 +32,8 @@ public:
   /// that is defined alike, less a number where it may be negative. Null where
   /// its range cannot be told.
   mlir::AffineExpr define(const graph::SizeProgram &program);
+  /// How a symbol that is defined is computed; null for others.
+  const graph::SizeProgram *programOf(unsigned symbol) const;
   /// What definitions say: `a` >= `b`.
   void learnAtLeast(mlir::AffineExpr a, mlir::AffineExpr b);
 

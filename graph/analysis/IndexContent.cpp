@@ -1,16 +1,13 @@
 #include "graph/analysis/IndexContent.h"
+#include "graph/ir/Exact.h"
 
 using namespace mlir;
 using namespace charonia::graph;
 
 bool charonia::graph::mayWrap(AffineExpr content, IntegerType type,
                               const Facts &facts) {
-  if (type.getWidth() == 1 || type.getWidth() >= 64)
-    return false;
-  int64_t half = int64_t(1) << (type.getWidth() - 1);
-  Interval range = boundsOf(content, facts);
-  return type.isUnsigned() ? range.low < 0 || range.high >= 2 * half
-                           : range.low < -half || range.high >= half;
+  return type.getWidth() != 1 && type.getWidth() < 64 &&
+         !holds(type, boundsOf(content, facts));
 }
 
 namespace {

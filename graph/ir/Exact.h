@@ -2,6 +2,7 @@
 #ifndef CHARONIA_GRAPH_IR_EXACT_H
 #define CHARONIA_GRAPH_IR_EXACT_H
 
+#include "graph/ir/Algebra.h"
 #include "mlir/IR/BuiltinTypes.h"
 
 namespace charonia::graph {
@@ -13,6 +14,22 @@ inline bool isExact(double number, mlir::FloatType type) {
   value.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
                 &isRounded);
   return !isRounded;
+}
+
+/// The integers that `type` has, as far as an interval says them; of one bit 0
+/// and 1.
+inline Interval limitsOf(mlir::IntegerType type) {
+  bool isUnsigned = type.isUnsigned() || type.getWidth() == 1;
+  unsigned digits = type.getWidth() - (isUnsigned ? 0 : 1);
+  if (digits >= 63)
+    return {isUnsigned ? 0 : Interval::noLow, Interval::noHigh};
+  int64_t count = int64_t(1) << digits;
+  return {isUnsigned ? 0 : -count, count - 1};
+}
+/// Whether they are all of a range.
+inline bool holds(mlir::IntegerType type, Interval range) {
+  Interval limits = limitsOf(type);
+  return limits.low <= range.low && range.high <= limits.high;
 }
 
 } // namespace charonia::graph

@@ -1,5 +1,6 @@
 #include "graph/analysis/IndexContent.h"
 #include "graph/ir/Dialect.h"
+#include "graph/ir/Exact.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "mlir/IR/Builders.h"
@@ -41,8 +42,7 @@ Value materialize(OpBuilder &builder, Location location, RankedTensorType type,
   bool isUnsigned = element.isInteger(1) || element.isUnsignedInteger();
   SmallVector<APInt> values;
   for (int64_t value : *constants) {
-    if (bits < 64 &&
-        !(isUnsigned ? llvm::isUIntN(bits, value) : llvm::isIntN(bits, value)))
+    if (bits < 64 && !holds(cast<IntegerType>(element), {value, value}))
       return {};
     values.push_back(APInt(bits, value, /*isSigned=*/!isUnsigned));
   }

@@ -189,6 +189,29 @@ for name, attributes in {
 CASES["resize-fraction"] = (resize_by('mode = "linear"', "q = Div (goal, tenth)").replace("float[1] edge", "float[2] tenth = {10.5, 14.3}, float[1] edge"), (3, 7, 10, 33))
 
 
+# Divisors that are 0 or negative where they are not asked for.
+GUARD = """f = Cast <to = 1> (n)
+    h = Sub (f, ten)
+    c = Greater (h, nil)
+    {0}
+    r = Floor (d)
+    i = Cast <to = 7> (r)
+    m = Add (i, one)"""
+GUARD_NUMBERS = "float[1] ten = {10}, float[1] nil = {0}, float[1] few = {3}, float[1] many = {100}"
+GUARDED = (1, 9, 10, 11, 12, 43, 110, 111)
+CASES["guarded-divisor"] = (size_of(GUARD.format("g = Where (c, h, few)\n d = Div (many, g)"), GUARD_NUMBERS), GUARDED)
+CASES["guarded-quotient"] = (size_of(GUARD.format("q = Div (many, h)\n d = Where (c, q, few)"), GUARD_NUMBERS), GUARDED)
+CASES["guarded-otherwise"] = (size_of(GUARD.format("""o = LessOrEqual (h, nil)
+    a = Sqrt (h)
+    q = Div (many, a)
+    d = Where (o, few, q)"""), GUARD_NUMBERS), GUARDED)
+CASES["guarded-zero"] = (size_of("""k = Mod (n, five)
+    e = Equal (k, zero)
+    g = Where (e, one, k)
+    d = Div (n, g)
+    m = Add (d, one)""", "int64[1] five = {5}"), range(1, 13))
+
+
 # Products that wrap, and sums of them that do not.
 CASES["narrow-there-and-back"] = (size_of("""c = Cast <to = 6> (n)
     p = Mul (c, k)

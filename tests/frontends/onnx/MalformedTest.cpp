@@ -109,6 +109,27 @@ TEST(Malformed, SizesThatAreComputed) {
               HasSubstr("shapes that depend on data are not supported"));
 }
 
+/// The node that stopped it is named, and not the last one, and why.
+TEST(Malformed, SizesThatCannotBeComputed) {
+  auto floats = [](const std::string &steps) {
+    return importRange("f = Cast <to: int = 1> (s) " + steps +
+                       " r = Floor (d) q = Cast <to: int = 7> (r)");
+  };
+  EXPECT_THAT(floats("h = Sub (f, half) g = Floor (h) d = Div (f, g)"),
+              AllOf(HasSubstr("but Div 'd' divides by a number in 0..1048575, "
+                              "which may be 0 (N in 1..1048576)"),
+                    HasSubstr("fix these sizes with --shape, or narrow their "
+                              "ranges")));
+  EXPECT_THAT(floats("h = Neg (f) d = Sqrt (h)"),
+              HasSubstr("but Sqrt 'd' takes the root of a number in "
+                        "-1048576..-1, which may be negative"));
+  EXPECT_THAT(floats("h = Mul (f, f) g = Mul (h, h) d = Sqrt (g)"),
+              HasSubstr("but Mul 'g' may give numbers beyond 2^52"));
+  EXPECT_THAT(importRange("h = Sub (s, two) q = Div (s, h)"),
+              HasSubstr("but Div 'q' divides by N - 2, which may be 0 or less "
+                        "(N in 1..1048576)"));
+}
+
 /// Types are shown as people write them.
 TEST(Malformed, ShapesThatDoNotFit) {
   EXPECT_THAT(
