@@ -9,7 +9,7 @@ Writes tests/frontends/pytorch/schemas.txt: each row of the table, and which arg
 results may be views of by its schema, "-" for none. ctest compares that with the rows'
 Alias. With --samples PyTorch's own sample inputs show what schemas do not say: rows
 that are views of something all the same are printed. And Decompositions.inc: operators
-without a row that run_decompositions() replaces by others.
+of which run_decompositions() replaces one without a row by others.
 """
 
 from __future__ import annotations
@@ -81,14 +81,15 @@ def schemas() -> str:
 
 
 def decompositions() -> str:
-    rows = {row.split(".")[1] for row in operator_table.simple_rows("pytorch")}
-    found = {str(op).split(".")[1] for op in core_aten_decompositions() if str(op).startswith("aten.")}
+    rows = {row.removeprefix("aten.").removesuffix(".default") for row in operator_table.simple_rows("pytorch")}
+    found = {str(op).removeprefix("aten.") for op in core_aten_decompositions() if str(op).startswith("aten.")}
     for full in torch._C._dispatch_get_all_op_names():
         name, _, which = full.removeprefix("aten::").partition(".")
         packet = getattr(torch.ops.aten, name, None) if full.startswith("aten::") else None
         if packet is not None and getattr(packet, which or "default")._can_decompose():
-            found.add(name)
-    plain = (n for n in found - rows if not n.endswith("_") and "backward" not in n and n not in ("sym_size", "sym_stride", "sym_numel"))
+            found.add(f"{name}.{which}".rstrip("."))
+    names = {op.split(".")[0] for op in found if op.removesuffix(".default") not in rows and not op.endswith(("_out", ".out"))}
+    plain = (n for n in names if not n.endswith("_") and "backward" not in n and n not in ("sym_size", "sym_stride", "sym_numel"))
     lines = [f'"{name}",' for name in sorted(plain)]
     return "// Written by scripts/pytorch_schemas.py.\n" + "\n".join(lines) + "\n"
 

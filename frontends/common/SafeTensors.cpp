@@ -119,7 +119,13 @@ std::optional<Problem> SafeTensors::addFile(const FileBytes &file,
   uint64_t length = llvm::support::endian::read64le(bytes.data());
   if (length > bytes.size() - lengthBytes) {
     // A header may be as long as these bytes say: 640 is "\x80\x02".
-    if (bytes.starts_with("PK\x03\x04") || bytes.starts_with("\x80\x02"))
+    bool isZip = bytes.starts_with("PK\x03\x04");
+    if (isZip && bytes.contains("/archive_format"))
+      return Problem{shown + " is a program of torch.export",
+                     "save its weights in Python: "
+                     "safetensors.torch.save_file(dict(torch.export.load("
+                     "\"m.pt2\").state_dict), \"m.safetensors\")"};
+    if (isZip || bytes.starts_with("\x80\x02"))
       return Problem{shown + " is a pickle of torch.save, or a zip file",
                      "save the weights in Python: "
                      "safetensors.torch.save_file(torch.load(\"m.pth\", "

@@ -75,12 +75,27 @@ static std::optional<uint64_t> findEnd(StringRef file) {
   return std::nullopt;
 }
 
+/// Of a file whose end is no directory's.
+static Problem explainEnd(StringRef file) {
+  if (!file.starts_with("PK\3\4"))
+    return {"not a zip file", "programs are saved by torch.export.save"};
+  size_t at = file.rfind("PK\5\6");
+  if (at == StringRef::npos || !isAt(file, at, "PK\5\6", endSize))
+    return {"cut short: it has no directory at its end", damagedRemedy};
+  uint64_t end = at + endSize + number(file, at + 20, 2);
+  if (end < file.size())
+    return {"the zip file ends at byte " + std::to_string(end) +
+                ", but there are " + std::to_string(file.size() - end) +
+                " behind that",
+            "fetch or export it again, or cut these bytes off"};
+  return damaged("its comment ends behind the file");
+}
+
 static std::optional<Directory> findDirectory(StringRef file,
                                               Problem &problem) {
   std::optional<uint64_t> end = findEnd(file);
   if (!end) {
-    problem = {"not a zip file, or cut short: it has no directory at its end",
-               damagedRemedy};
+    problem = explainEnd(file);
     return std::nullopt;
   }
   Directory directory{number(file, *end + 16, 4), number(file, *end + 12, 4),

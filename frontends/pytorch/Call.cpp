@@ -449,6 +449,29 @@ Exprs Call::resultShape(unsigned i) {
   return shape;
 }
 
+bool charonia::frontend::pytorch::areAlike(mlir::AffineExpr a,
+                                           mlir::AffineExpr b) {
+  bool isPlain = !llvm::isa<mlir::AffineBinaryOpExpr>(a) &&
+                 !llvm::isa<mlir::AffineBinaryOpExpr>(b);
+  return isPlain ? a == b : graph::mayBeEqual(a, b);
+}
+
+llvm::LogicalResult Call::checkShape(llvm::ArrayRef<mlir::AffineExpr> shape,
+                                     unsigned i) {
+  Exprs stated = resultShape(i);
+  if (emitter.failed())
+    return llvm::failure();
+  bool agrees = shape.size() == stated.size();
+  for (size_t d = 0; agrees && d < shape.size(); ++d)
+    agrees = areAlike(emitter.getSymbols().resolve(shape[d]),
+                      emitter.getSymbols().resolve(stated[d]));
+  if (agrees)
+    return llvm::success();
+  return fail("gives " + emitter.describe(shape) + ", but the file says " +
+                  emitter.describe(stated),
+              "the file is damaged: export the program again");
+}
+
 llvm::LogicalResult Call::yield(mlir::ValueRange values) {
   if (emitter.failed())
     return llvm::failure();

@@ -113,6 +113,9 @@ public:
   mlir::Type arithmeticType(llvm::ArrayRef<llvm::StringRef> arguments);
 
   // Results.
+  /// Fails where a result cannot have these sizes, by what the file says of it.
+  llvm::LogicalResult checkShape(llvm::ArrayRef<mlir::AffineExpr> shape,
+                                 unsigned i = 0);
   unsigned numResults() const { return outputs.size(); }
   /// What the file says of a result.
   mlir::Type resultElement(unsigned i = 0);
@@ -148,6 +151,9 @@ private:
   llvm::SmallVector<llvm::StringRef> imaginaryOf;
   unsigned written = 0;
 };
+
+/// Whether sizes may be one: of plain ones (numbers, symbols) none other.
+bool areAlike(mlir::AffineExpr a, mlir::AffineExpr b);
 
 /// The type in which values of both types are combined.
 mlir::Type promoteTypes(mlir::Type a, mlir::Type b);

@@ -30,6 +30,8 @@ std::string Expression::toString() const {
     return std::to_string(value);
   if (head == "Symbol" || head == "Float")
     return printable(name);
+  if (operands.empty())
+    return printable(head);
   bool isSum = head == "Add", isProduct = head == "Mul";
   std::string text = isSum || isProduct ? "(" : printable(head) + "(";
   constexpr size_t longest = 400;

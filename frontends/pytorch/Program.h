@@ -61,8 +61,8 @@ struct TensorMeta {
 };
 
 struct Node {
-  /// "torch.ops.aten.conv2d.default".
-  std::string target;
+  /// "torch.ops.aten.conv2d.default", and "conv2d_1", which may be empty.
+  std::string target, name;
   std::vector<NamedArgument> inputs;
   std::vector<Argument> outputs;
   /// "encoder.layer.3.attention", and "model.py:12: return self.fc(x)".

@@ -152,7 +152,7 @@ mlir::Value ProgramImporter::valueOf(StringRef name, bool imaginary) {
 
 /// The module that the node is in; the name of its result outside of any.
 static std::string displayName(const Node &node) {
-  std::string name = node.module;
+  std::string name = node.module.empty() ? node.name : node.module;
   if (name.empty() && !node.outputs.empty())
     name = node.outputs[0].kind == Kind::List && !node.outputs[0].items.empty()
                ? node.outputs[0].items[0].text
@@ -197,13 +197,6 @@ void ProgramImporter::report(const Node &node) {
       diagnostic.inputs.push_back(text + "]");
     });
   builder.getDiagnostics().push_back(std::move(diagnostic));
-}
-
-/// Whether sizes may be one: of plain ones (numbers, symbols) none other.
-static bool areAlike(mlir::AffineExpr a, mlir::AffineExpr b) {
-  bool isPlain = !llvm::isa<mlir::AffineBinaryOpExpr>(a) &&
-                 !llvm::isa<mlir::AffineBinaryOpExpr>(b);
-  return isPlain ? a == b : graph::mayBeEqual(a, b);
 }
 
 /// Fails unless a value has the type that the file says of a tensor.

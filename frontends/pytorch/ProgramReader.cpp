@@ -51,8 +51,12 @@ static Argument integer(Kind kind, int64_t value) {
 // Sizes: an integer, or an expression of symbols.
 static ExpressionPtr sizeFrom(const Json &json, ExpressionParser &expressions) {
   auto [kind, value] = json.only();
-  if (kind == "as_int")
-    return makeInteger(value.integer());
+  if (kind == "as_int") {
+    int64_t size = value.integer();
+    if (size < 0)
+      value.fail("is " + llvm::Twine(size) + ", which is no size");
+    return makeInteger(std::max<int64_t>(size, 0));
+  }
   if (kind != "as_expr") {
     json.fail("is no size");
     return makeInteger(0);
@@ -66,6 +70,16 @@ static ExpressionPtr sizeFrom(const Json &json, ExpressionParser &expressions) {
   return makeInteger(0);
 }
 
+/// A number of an enumeration.
+static int codeFrom(const Json &json) {
+  int64_t code = json.integer();
+  constexpr int64_t most = 1 << 16;
+  if (code >= 0 && code <= most)
+    return static_cast<int>(code);
+  json.fail("is " + llvm::Twine(code) + ", which is no code");
+  return 0;
+}
+
 TensorMeta
 charonia::frontend::pytorch::readTensorMeta(const Json &json,
                                             ExpressionParser &expressions) {
@@ -77,8 +91,8 @@ charonia::frontend::pytorch::readTensorMeta(const Json &json,
       json[list].fail("has over " + llvm::Twine(maxRank) + " entries");
       return meta;
     }
-  meta.dtype = static_cast<int>(json["dtype"].integer());
-  meta.layout = static_cast<int>(json["layout"].integer());
+  meta.dtype = codeFrom(json["dtype"]);
+  meta.layout = codeFrom(json["layout"]);
   for (const Json &size : json["sizes"].list())
     meta.sizes.push_back(sizeFrom(size, expressions));
   for (const Json &stride : json["strides"].list())
@@ -217,6 +231,7 @@ static std::string innermostLine(StringRef trace) {
 Node ProgramReader::readNode(Json json, int depth) {
   Node node;
   node.target = json["target"].string();
+  node.name = json["name"].string("");
   for (const Json &input : json["inputs"].list())
     node.inputs.push_back(
         {input["name"].string(""), readArgument(input["arg"], depth)});

@@ -1,4 +1,5 @@
 #include "frontends/common/builders/Fold.h"
+#include "frontends/common/Tables.h"
 #include "frontends/common/builders/Window.h"
 #include <cmath>
 
@@ -150,11 +151,17 @@ Value charonia::frontend::buildStft(Value signal, Value window, int64_t step,
   if (length < 1 || step < 1 || step > maxWindow || length > maxMatrix ||
       frequencies > maxMatrix / length)
     return e.fail("transforms of length " + Twine(length) + ", " + Twine(step) +
-                  " apart, are not supported");
+                      " apart, are not supported: a matrix of " +
+                      Twine(maxMatrix) + " elements is the largest",
+                  "use a shorter transform");
   mlir::Type element = elementOf(signal);
   if (!element.isF64())
     element = e.getBuilder().getF32Type();
   Value x = e.cast(signal, element);
+  // Of each part the cosines and the sines.
+  for (int64_t i = 0; i < 2 * *parts; ++i)
+    if (failed(reserveTable(frequencies * length, element, e)))
+      return {};
   Value filter = transformMatrix(length, frequencies, *parts, element, e);
   if (window)
     filter = e.mul(filter, e.cast(window, element));

@@ -213,6 +213,26 @@ static Value directTransform(Value x, int64_t parts, int64_t from, int64_t to,
   return e.concat(results, back.size());
 }
 
+/// Of a length whose matrix has too many elements; a longer one may be taken in
+/// two steps.
+static Failed failLength(int64_t length, int64_t parts, bool mayGrow,
+                         Emitter &e) {
+  constexpr int64_t farthest = 4096;
+  std::string remedy = "use a shorter transform";
+  for (int64_t longer = length + 1;
+       mayGrow && length < maxMatrix && longer < length + farthest; ++longer)
+    if (auto first = splitOf(longer, parts, 2 * parts * longer * longer)) {
+      remedy += ", or one of length " + std::to_string(longer) + " = " +
+                std::to_string(*first) + " * " +
+                std::to_string(longer / *first);
+      break;
+    }
+  return e.fail("a transform of length " + Twine(length) +
+                    " is not supported: it takes a matrix of over " +
+                    Twine(maxMatrix) + " elements",
+                remedy);
+}
+
 Value charonia::frontend::buildFourier(Value x, const Fourier &how,
                                        Emitter &e) {
   if (!x)
@@ -233,15 +253,16 @@ Value charonia::frontend::buildFourier(Value x, const Fourier &how,
   bool mirrored = how.inverse && how.onesided;
   int64_t from = std::min(mirrored ? length / 2 + 1 : length, *size);
   int64_t to = how.onesided && !how.inverse ? length / 2 + 1 : length;
-  if (length < 1 || length > maxMatrix)
+  if (length < 1)
     return e.fail("a transform of length " + Twine(length) +
                   " is not supported");
+  if (length > maxMatrix)
+    return failLength(length, *parts, false, e);
   std::optional<int64_t> first;
   if (from == length && !mirrored)
     first = splitOf(length, *parts, 2 * *parts * length * to);
   if (!first && from * to > maxMatrix)
-    return e.fail("a transform of length " + Twine(length) +
-                  " is not supported");
+    return failLength(length, *parts, !mirrored, e);
   mlir::Type element = elementOf(x);
   if (!element.isF64())
     x = e.cast(x, e.getBuilder().getF32Type());

@@ -1,4 +1,5 @@
 #include "frontends/common/builders/Resize.h"
+#include "frontends/common/Tables.h"
 #include "frontends/common/builders/Interpolation.h"
 #include <array>
 #include <cmath>
@@ -127,6 +128,8 @@ static Value resizeByMatrices(Value x, const Resizing &how, Emitter &e) {
     auto a = interpolationOf(how, i, shape[axis], e);
     if (!a)
       continue;
+    if (failed(reserveTable(a->from * a->to, f32, e)))
+      return {};
     AxisWeights weights = weightsOf(*a);
     x = weighAlong(x, axis, matrixOf(weights, a->to, e), e);
     if (!llvm::is_contained(weights.outside, true))
@@ -148,6 +151,9 @@ static Value resizeByMatrices(Value x, const Resizing &how, Emitter &e) {
 /// point as 16 bits hold.
 static Value weighBytes(Value x, int64_t axis, const AxisInterpolation &a,
                         Emitter &e) {
+  mlir::Type i32 = e.getBuilder().getI32Type();
+  if (failed(reserveTable(a.from * a.to, i32, e)))
+    return {};
   AxisWeights weights = weightsOf(a);
   double most = 0;
   for (double weight : weights.values)
@@ -161,7 +167,6 @@ static Value weighBytes(Value x, int64_t axis, const AxisInterpolation &a,
   for (double weight : weights.values)
     fixed.push_back(
         static_cast<int32_t>(std::round(weight * double(1 << bits))));
-  mlir::Type i32 = e.getBuilder().getI32Type();
   Value matrix = e.constant(mlir::DenseElementsAttr::get(
       mlir::RankedTensorType::get({1, a.to, a.from}, i32),
       llvm::ArrayRef(fixed)));

@@ -3,6 +3,7 @@
 #include "frontends/common/Tensors.h"
 #include "frontends/pytorch/ops/Complex.h"
 
+#include <cstdlib>
 #include <cstring>
 
 using namespace charonia;
@@ -17,17 +18,44 @@ static void ignoreOptions(Call &c) {
             "requires_grad", "names", "physical_layout"});
 }
 
+/// Fails where a range of integers has not as many as the file says.
+static LogicalResult checkCount(Call &c) {
+  using Kind = Argument::Kind;
+  // Beyond no difference of two is taken.
+  constexpr int64_t most = int64_t(1) << 60;
+  auto constant = [&](llvm::StringRef name, int64_t otherwise) {
+    const Argument *given = c.find(name);
+    bool known = !given || (given->kind == Kind::Integer &&
+                            given->integer <= most && given->integer >= -most);
+    return known ? std::optional(given ? given->integer : otherwise)
+                 : std::nullopt;
+  };
+  auto start = constant("start", 0), step = constant("step", 1);
+  const Argument *end = c.find("end");
+  bool isSize = end && (end->kind == Kind::SymInt || constant("end", 0));
+  if (!start || !step || *step == 0 || !isSize) {
+    c.ignore({"end"});
+    return llvm::success();
+  }
+  mlir::AffineExpr last = c.size("end");
+  if (!last)
+    return llvm::failure();
+  mlir::AffineExpr span = *step > 0 ? last - *start : *start - last;
+  return c.checkShape(graph::simplify(span.ceilDiv(std::abs(*step))));
+}
+
 /// start + i * step, as many as the file says; rounded once, since programs
 /// round it down: integers count as such, floats in double.
 static LogicalResult arange(Call &c) {
   Emitter &e = c.getEmitter();
   ignoreOptions(c);
-  c.ignore({"end"});
   mlir::Type element = c.resultElement();
   Exprs shape = c.resultShape();
   if (!element || shape.size() != 1 || !shape[0])
     return c.fail("has to give one dimension");
   const Argument *step = c.find("step"), *start = c.find("start");
+  if (failed(checkCount(c)))
+    return llvm::failure();
   auto isInteger = [](const Argument *given, int64_t value) {
     return !given ||
            (given->kind == Argument::Kind::Integer && given->integer == value);
@@ -126,10 +154,11 @@ template <ImportFunction real> static LogicalResult filledComplex(Call &c) {
 static LogicalResult eye(Call &c) {
   Emitter &e = c.getEmitter();
   ignoreOptions(c);
-  c.ignore({"n", "m"});
   Exprs shape = c.resultShape();
-  if (shape.size() != 2)
-    return c.fail("has to give two dimensions");
+  mlir::AffineExpr rows = c.size("n"),
+                   columns = c.find("m") ? c.size("m") : rows;
+  if (e.failed() || failed(c.checkShape({rows, columns})))
+    return llvm::failure();
   mlir::Type i64 = e.getBuilder().getI64Type();
   Value row = e.iota({shape[0], e.number(1)}, 0, i64),
         column = e.iota({e.number(1), shape[1]}, 1, i64);
