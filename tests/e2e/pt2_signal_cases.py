@@ -79,6 +79,33 @@ class Places2d(Case):
         )  # fmt: skip
 
 
+class Sampled(Case):
+    """Regions with as many samples as they are large, or empty; grids that are no numbers."""
+
+    core = False  # torch cannot take it apart
+    dims = ({0: BATCH}, {0: torch.export.Dim("regions", min=2, max=32)})
+
+    def inputs(self, b, n):
+        regions = torch.rand(n, 5) * 9 - 2
+        regions[:, 0] = torch.arange(n) % b
+        regions[:, 3:] += regions[:, 1:3] + torch.rand(n, 2) * torch.tensor([3, 40])
+        regions[-1, 3:] = regions[-1, 1:3] - 2
+        return torch.randn(b, 3, 9, 7), regions
+
+    def forward(self, x, regions):
+        image = torchvision.ops
+        grid = torch.tensor([[float("nan"), 0.0], [0.1, float("nan")], [float("inf"), 0.4], [-0.2, float("-inf")], [0.3, 1.4]])
+        grid = grid.to(x.dtype).expand(x.shape[0], 1, 5, 2)
+        sampled = [
+            F.grid_sample(x, grid, mode, padding, False)
+            for mode in ("bilinear", "nearest") for padding in ("zeros", "border", "reflection")
+        ]  # fmt: skip
+        return (
+            image.roi_align(x, regions, 3, 1.0, aligned=True), image.roi_align(x, regions, (1, 2), 0.5), image.roi_align(x, regions, (7, 5), 1.0, -1, True),
+            *sampled,
+        )  # fmt: skip
+
+
 class Sums(Case):
     """Sums of exponentials of many elements, over ranges that no float holds."""
 
@@ -116,7 +143,7 @@ class Bytes(Case):
         )  # fmt: skip
 
 
-CASES = {cls.__name__.lower(): cls for cls in (Spectra, Windows, Places2d, Sums, Bytes)}
+CASES = {cls.__name__.lower(): cls for cls in (Spectra, Windows, Places2d, Sampled, Sums, Bytes)}
 
 
 if __name__ == "__main__":

@@ -30,22 +30,27 @@ public:
     return align ? e.mul(e.mul(shifted, number(0.5)), last)
                  : e.mul(e.sub(e.mul(shifted, size), number(1)), number(0.5));
   }
-  /// Positions outside of the borders are moved as the padding says.
+  /// Positions outside of the borders are moved as the padding says. What is no
+  /// number, and what reflection makes none of, goes to the first element.
   Value moved(Value x) const {
     if (padding == SamplePadding::zeros)
       return x;
-    Value outside = e.op<graph::OrOp>(
-        {e.compare(Predicate::lt, x, low), e.compare(Predicate::gt, x, high)});
-    return e.select(
-        outside, padding == SamplePadding::border ? clamped(x) : reflected(x),
-        x);
+    if (padding == SamplePadding::reflection) {
+      Value outside = e.op<graph::OrOp>({e.compare(Predicate::lt, x, low),
+                                         e.compare(Predicate::gt, x, high)});
+      x = e.select(outside, reflected(x), x);
+    }
+    return e.select(e.compare(Predicate::gt, x, number(0)), e.min(x, last),
+                    number(0));
   }
   /// The element at a whole position.
   Tap tap(Value x, Value weight) const {
     if (padding == SamplePadding::zeros) {
       Value inside = e.op<graph::AndOp>({e.compare(Predicate::ge, x, number(0)),
                                          e.compare(Predicate::le, x, last)});
-      weight = e.select(inside, weight ? weight : number(1), number(0));
+      // A weight that is no number stays none.
+      Value kept = e.select(inside, number(1), number(0));
+      weight = weight ? e.mul(weight, kept) : kept;
     } else if (padding == SamplePadding::reflection) {
       x = reflected(x);
     }
@@ -330,32 +335,114 @@ Value charonia::frontend::buildDeformConv(Value x, Value filter, Value offsets,
                 elementOf(x));
 }
 
+namespace {
+/// Regions along one of two spatial axes, as tensors of `rank` dimensions, the
+/// regions' first.
+struct RegionAxis {
+  RegionAxis(Value rois, int64_t d, const RegionGrid &g, size_t rank,
+             Emitter &e)
+      : e(e), element(elementOf(rois)), spread(rank, e.number(1)) {
+    spread[0] = graph::getShape(rois)[0];
+    // x, y of the upper left, then of the lower right corner.
+    from = bound(rois, 1 - d, g);
+    extent = e.sub(bound(rois, 3 - d, g), from);
+    if (g.atLeastOne)
+      extent = e.max(extent, number(1));
+  }
+  Value number(double value) const { return e.scalar(value, element); }
+  /// 0, 1, ... along a dimension.
+  Value count(int64_t dim, AffineExpr size) const {
+    Exprs dims(spread.size(), e.number(1));
+    dims[dim] = size;
+    return e.iota(dims, dim, element);
+  }
+  Value bound(Value rois, int64_t i, const RegionGrid &g) const {
+    Value x = e.slice(rois, {e.number(0), e.number(i)}, {1, 1},
+                      {spread[0], e.number(1)});
+    return e.reshape(e.sub(e.mul(x, number(g.scale)), number(g.offset)),
+                     spread);
+  }
+
+  Emitter &e;
+  mlir::Type element;
+  Exprs spread;
+  Value from, extent;
+};
+
+/// An axis of which each region has its own number of samples.
+struct SampledRegions {
+  /// Of each element in the sum of each bin's samples: [R, 1, bins, size].
+  Value weights;
+  /// [R, 1, 1, 1].
+  Value samples;
+};
+} // namespace
+
+static SampledRegions sampleRegions(Value rois, AffineExpr size, int64_t d,
+                                    const RegionGrid &g, Emitter &e) {
+  RegionAxis axis(rois, d, g, 4, e);
+  auto number = [&](double value) { return axis.number(value); };
+  Value extent = e.size(size, axis.element), last = e.sub(extent, number(1));
+  Value bin = e.div(axis.extent, number(double(g.bins[d])));
+  Value samples = e.max(e.op<graph::CeilOp>({bin}), number(0));
+  Value step = e.div(bin, e.max(samples, number(1)));
+  Value first =
+      e.add(e.add(axis.from, e.mul(axis.count(2, e.number(g.bins[d])), bin)),
+            e.mul(step, number(0.5)));
+  // Two samples of a bin lie over half an element apart, so that no more than
+  // four are within one of an element; one more on either side for rounding.
+  constexpr int near = 6;
+  Value place = axis.count(3, size);
+  Value from = e.op<graph::FloorOp>(
+      {e.div(e.sub(e.sub(place, number(1)), first), step)});
+  from = e.max(from, number(0));
+  Value sum;
+  for (int k = 0; k < near; ++k) {
+    Value i = e.add(from, number(k)), x = e.add(first, e.mul(i, step));
+    Value counts = e.op<graph::AndOp>({e.compare(Predicate::ge, x, number(-1)),
+                                       e.compare(Predicate::le, x, extent)});
+    counts = e.op<graph::AndOp>({counts, e.compare(Predicate::lt, i, samples)});
+    Value at = e.min(e.max(x, number(0)), last);
+    Value away = e.op<graph::AbsOp>({e.sub(at, place)});
+    Value weight =
+        e.select(counts, e.max(e.sub(number(1), away), number(0)), number(0));
+    sum = sum ? e.add(sum, weight) : weight;
+  }
+  return {sum, samples};
+}
+
+/// Means of samples whose number is each region's: elements of the image weigh
+/// what the samples beside them do, so that these are never counted up.
+static Value averageRegions(Value x, Value rois, Value batches,
+                            const RegionGrid &g, Emitter &e) {
+  Exprs shape = graph::getShape(x);
+  SampledRegions rows = sampleRegions(rois, shape[2], 0, g, e),
+                 columns = sampleRegions(rois, shape[3], 1, g, e);
+  Value image =
+      e.cast(e.op<graph::GatherOp>({x, batches}, e.attr("axis", int64_t(0))),
+             elementOf(rois));
+  Value sum = e.op<graph::MatmulOp>({rows.weights, image});
+  sum =
+      e.op<graph::MatmulOp>({sum, e.transpose(columns.weights, {0, 1, 3, 2})});
+  Value count = e.max(e.mul(rows.samples, columns.samples),
+                      e.scalar(1.0, elementOf(rois)));
+  return e.cast(e.div(sum, count), elementOf(x));
+}
+
 /// Where the samples of one of two spatial axes lie, [R, P, 1, G, 1, 1] or, of
 /// columns, [R, 1, P, 1, G, 1]: between two elements, and of no weight where
 /// they are out of the image by over one.
 static SmallVector<Tap> regionTaps(Value rois, AffineExpr size, int64_t d,
                                    const RegionGrid &g, Emitter &e) {
-  mlir::Type element = elementOf(rois), i64 = e.getBuilder().getI64Type();
-  auto number = [&](double value) { return e.scalar(value, element); };
-  AffineExpr one = e.number(1), count = graph::getShape(rois)[0];
-  Exprs column = {count, one}, spread(6, one), bins = spread, samples = spread;
-  spread[0] = count;
-  bins[1 + d] = e.number(g.bins[d]);
-  samples[3 + d] = e.number(g.samples);
-  auto bound = [&](int64_t i) {
-    Value x = e.slice(rois, {e.number(0), e.number(i)}, {1, 1}, column);
-    return e.reshape(e.sub(e.mul(x, number(g.scale)), number(g.offset)),
-                     spread);
-  };
-  // x, y of the upper left, then of the lower right corner.
-  Value from = bound(1 - d), extent = e.sub(bound(3 - d), from);
-  if (g.atLeastOne)
-    extent = e.max(extent, number(1));
-  Value bin = e.mul(extent, number(1.0 / double(g.bins[d])));
-  Value within = e.mul(e.add(e.iota(samples, 3 + d, element), number(0.5)),
-                       number(1.0 / double(g.samples)));
-  Value x =
-      e.add(from, e.mul(e.add(e.iota(bins, 1 + d, element), within), bin));
+  RegionAxis axis(rois, d, g, 6, e);
+  mlir::Type element = axis.element, i64 = e.getBuilder().getI64Type();
+  auto number = [&](double value) { return axis.number(value); };
+  Value bin = e.mul(axis.extent, number(1.0 / double(g.bins[d])));
+  Value within =
+      e.mul(e.add(axis.count(3 + d, e.number(g.samples)), number(0.5)),
+            number(1.0 / double(g.samples)));
+  Value bins = axis.count(1 + d, e.number(g.bins[d]));
+  Value x = e.add(axis.from, e.mul(e.add(bins, within), bin));
   Value extentOf = e.size(size, element), last = e.sub(extentOf, number(1));
   Value inside = e.op<graph::AndOp>({e.compare(Predicate::ge, x, number(-1)),
                                      e.compare(Predicate::le, x, extentOf)});
@@ -381,6 +468,8 @@ Value charonia::frontend::buildRoiAlign(Value x, Value rois, Value batches,
   Value wide = e.widen(rois);
   if (!wide)
     return {};
+  if (g.samples == 0)
+    return averageRegions(x, wide, batches, g, e);
   Exprs places = {count,
                   e.number(g.bins[0]),
                   e.number(g.bins[1]),

@@ -41,14 +41,16 @@ mlir::Value buildDeformConv(mlir::Value x, mlir::Value filter,
                             mlir::Value offsets, mlir::Value mask,
                             const DeformedWindow &window, Emitter &e);
 
-/// How regions of images are read: as bins of samples by samples.
+/// How regions of images are read: as bins of samples by samples; 0: of each
+/// region as many as a bin has rows and columns, rounded up.
 struct RegionGrid {
   int64_t bins[2], samples;
   /// Regions are multiplied, then moved.
   double scale, offset;
   /// Regions have an extent of at least one element.
   bool atLeastOne;
-  /// The largest weighted element of a bin's samples, else their mean.
+  /// The largest weighted element of a bin's samples, whose number has to be
+  /// known, else their mean.
   bool largest;
 };
 

@@ -89,13 +89,17 @@ static llvm::LogicalResult roiAlign(Node &n, Emitter &e) {
   if (graph::getShape(n.input(1))[1] != e.number(4))
     return e.fail("regions have four bounds each, not " +
                   e.describe(n.input(1).getType()));
+  if (grid.samples < 0)
+    return e.fail("attribute 'sampling_ratio' may not be " +
+                  llvm::Twine(grid.samples));
   if (mode != "max" && mode != "avg")
     return e.fail("attribute 'mode' may not be '" + mode + "'");
-  if (grid.samples == 0)
-    return e.fail("a number of samples that follows from the regions is not "
-                  "supported",
+  if (grid.samples == 0 && grid.largest)
+    return e.fail("the largest of samples whose number follows from the "
+                  "regions is not supported",
                   "set attribute 'sampling_ratio', 2 for example");
-  for (int64_t value : {grid.bins[0], grid.bins[1], grid.samples})
+  for (int64_t value :
+       {grid.bins[0], grid.bins[1], std::max<int64_t>(grid.samples, 1)})
     if (value < 1 || value > maxDimension)
       return e.fail("an output of " + llvm::Twine(grid.bins[0]) + "x" +
                     llvm::Twine(grid.bins[1]) + " with " +

@@ -61,11 +61,9 @@ static LogicalResult roiAlign(Call &c) {
       graph::getShape(rois)[1] != e.number(5))
     return c.fail("regions of " + e.describe(rois.getType()) +
                   " do not fit images of " + e.describe(x.getType()));
-  if (grid.samples <= 0)
-    return c.fail("a number of samples that follows from the regions is not "
-                  "supported",
-                  "set sampling_ratio, 2 for example");
-  for (int64_t value : {grid.bins[0], grid.bins[1], grid.samples})
+  grid.samples = std::max<int64_t>(grid.samples, 0);
+  for (int64_t value :
+       {grid.bins[0], grid.bins[1], std::max<int64_t>(grid.samples, 1)})
     if (value < 1 || value > maxDimension)
       return c.fail("an output of " + Twine(grid.bins[0]) + "x" +
                     Twine(grid.bins[1]) + " with " + Twine(grid.samples) +

@@ -365,7 +365,7 @@ def regions(rng, opset, op):
     attributes = {
         "coordinate_transformation_mode": choose(rng, ("half_pixel", "output_half_pixel")), "mode": mode,
         "output_height": int(rng.integers(1, 6)), "output_width": int(rng.integers(1, 6)),
-        "sampling_ratio": int(rng.integers(1, 4)), "spatial_scale": float(choose(rng, (1.0, 0.5))),
+        "sampling_ratio": int(rng.integers(mode == "max", 4)), "spatial_scale": float(choose(rng, (1.0, 0.5))),
     }  # fmt: skip
     rois, where = Tensor((count, 4), F32, bounds), Tensor((count,), np.dtype(np.int64), integers(np.int64, 0, n - 1))
     return Case(op, [x, rois, where], attributes, rtol=1e-3, scale_tol=1e-4)
