@@ -27,6 +27,7 @@ import json
 import statistics
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 
@@ -81,6 +82,10 @@ class OnnxRuntimePeer:
         from latency import BoundSession
 
         name = f"onnxruntime {onnxruntime.__version__}"
+        if zipfile.is_zipfile(options.model):
+            fail(f"{name} does not run {options.model}, a program of PyTorch: use --with torch")
+        if options.model.suffix in (".pb", ".pbtxt"):
+            fail(f"{name} does not run {options.model}, a model of TensorFlow: use --with tensorflow")
         gpu = options.device == "cuda"
         provider = "CUDAExecutionProvider" if gpu else "CPUExecutionProvider"
         if provider not in onnxruntime.get_available_providers():

@@ -52,6 +52,15 @@ def compare(tmp_path: Path, *extra, moved: float = 0.0, error: str = "", kept: i
     return result, json.loads(log.read_text()), json.loads(report.read_text()) if report.exists() else {}
 
 
+@pytest.mark.parametrize("name, needed", [("pt2/pool.pt2", "torch"), ("tf/details", "tensorflow")])
+def test_which_peer_runs_it(tmp_path: Path, name: str, needed: str) -> None:
+    """ONNX Runtime does not read these: its message would be of damaged files."""
+    model = PROGRAM.parent.parent / name
+    harness.compile_model(model, tmp_path / "m.engine")
+    result = harness.invoke("compare", model, tmp_path / "m.engine", "--python", sys.executable)
+    assert result.code == 1 and f"use --with {needed}" in result.stderr, result.stderr
+
+
 def test_what_the_peer_is_asked_for(tmp_path: Path) -> None:
     result, called, report = compare(tmp_path, "--peer-mode", "compile", "--program", "model", "--threads", 1, "--shape", "x=3x4x9x7")
     assert result.kind == "ok", result.stderr

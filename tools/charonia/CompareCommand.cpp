@@ -67,8 +67,11 @@ public:
       return Status(StatusCode::Io, "no folder for temporary files");
     std::error_code ignored;
     // TensorFlow's models are folders.
-    bool isFolder = command.with == "tensorflow" &&
-                    fs::is_directory(command.model, ignored);
+    bool isFolder = fs::is_directory(command.model, ignored);
+    if (isFolder && command.with != "tensorflow")
+      return Status(StatusCode::InvalidArgument,
+                    command.model + ": is a folder, as TensorFlow's models "
+                                    "are: use --with tensorflow");
     if (!isFolder && !fs::is_regular_file(command.model, ignored))
       return Status(StatusCode::NotFound,
                     command.model + (fs::exists(command.model, ignored)
