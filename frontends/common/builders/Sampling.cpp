@@ -418,9 +418,11 @@ static Value averageRegions(Value x, Value rois, Value batches,
   Exprs shape = graph::getShape(x);
   SampledRegions rows = sampleRegions(rois, shape[2], 0, g, e),
                  columns = sampleRegions(rois, shape[3], 1, g, e);
-  Value image =
-      e.cast(e.op<graph::GatherOp>({x, batches}, e.attr("axis", int64_t(0))),
-             elementOf(rois));
+  // Each region's image; of a single one no copies are made.
+  Value image = x;
+  if (shape[0] != e.number(1))
+    image = e.op<graph::GatherOp>({x, batches}, e.attr("axis", int64_t(0)));
+  image = e.cast(image, elementOf(rois));
   Value sum = e.op<graph::MatmulOp>({rows.weights, image});
   sum =
       e.op<graph::MatmulOp>({sum, e.transpose(columns.weights, {0, 1, 3, 2})});
