@@ -45,6 +45,48 @@ Value permute(OpBuilder &builder, Operation *op, const Permuted &permuted) {
   return result;
 }
 
+/// Whether a view takes a box of its operand, of the same dimensions, that is
+/// smaller along the first.
+bool cutsFirst(GraphOpInterface view) {
+  AffineMap map = view.getOperandMap(0);
+  Exprs in = getShape(view->getOperand(0)), out = getShape(view->getResult(0));
+  if (!map || out.empty() || map.getNumResults() != out.size() ||
+      in.size() != out.size() || in[0] == out[0])
+    return false;
+  for (auto [d, at] : llvm::enumerate(map.getResults())) {
+    AffineExpr dim = getAffineDimExpr(d, view->getContext()),
+               start = constantOf(out[d]) == 1
+                           ? at.replace(dim, getAffineConstantExpr(
+                                                 0, view->getContext()))
+                           : simplify(at - dim);
+    if (!start.isSymbolicOrConstant())
+      return false;
+  }
+  return true;
+}
+
+/// Whether a value is read, perhaps behind pointwise operators, in several
+/// parts along its first dimension and else not at all: by the steps of a
+/// recurrence. As it lies these are runs of memory, and the steps' kernels
+/// one; behind a transpose they are not.
+bool isReadInSteps(Value value) {
+  constexpr unsigned mostOps = 16;
+  for (unsigned i = 0; i < mostOps; ++i) {
+    auto isCut = [](Operation *user) {
+      auto view = dyn_cast<GraphOpInterface>(user);
+      return view && view.getRole() == OpRole::View &&
+             view->getNumOperands() == 1 && cutsFirst(view);
+    };
+    if (!value.hasOneUse())
+      return !value.use_empty() && llvm::all_of(value.getUsers(), isCut);
+    auto next = dyn_cast<GraphOpInterface>(*value.user_begin());
+    if (!next || next.getRole() != OpRole::Pointwise)
+      return false;
+    value = next->getResult(0);
+  }
+  return false;
+}
+
 class AssignLayouts
     : public charonia::graph::impl::AssignLayoutsBase<AssignLayouts> {
   void runOnOperation() override {
@@ -83,6 +125,10 @@ class AssignLayouts
         continue;
       auto permuted = op.getPermuted(i, invertPermutationVector(*permutation));
       if (!permuted || !vanishes(op, *permuted))
+        continue;
+      // What is written once is read in each step.
+      if (op.isExpensive() && permuted->result[0] != 0 &&
+          isReadInSteps(op->getResult(0)))
         continue;
       permute(builder, op, *permuted);
       return;

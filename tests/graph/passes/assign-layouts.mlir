@@ -111,3 +111,26 @@ func.func @patches(%x: tensor<1x3x8x8xf32>, %token: tensor<1x1x6xf32>) -> tensor
   %5 = graph.normalize %4 {axes = array<i64: 2>, epsilon = 1.0e-6 : f64} : (tensor<1x5x6xf32>) -> tensor<1x5x6xf32>
   return %5 : tensor<1x5x6xf32>
 }
+
+// -----
+
+// What each step of a recurrence reads one part of lies in the steps' order: the
+// transpose stays in front of the product, of which steps read runs.
+// CHECK-LABEL: @steps
+// CHECK:      %[[T:.*]] = graph.transpose %arg0 {{.*}} -> tensor<3x5x16xf32>
+// CHECK-NEXT: %[[P:.*]] = graph.matmul %[[T]], %{{.*}} -> tensor<3x5x8xf32>
+// CHECK-NEXT: %[[S:.*]] = graph.add %[[P]]
+// CHECK-COUNT-3: graph.slice %[[S]]
+func.func @steps(%x: tensor<5x3x16xf32>) -> tensor<1x5x4xf32> {
+  %w = graph.weight "w" : tensor<16x8xf32>
+  %b = graph.weight "b" : tensor<8xf32>
+  %0 = graph.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<5x3x16xf32>) -> tensor<3x5x16xf32>
+  %1 = graph.matmul %0, %w : (tensor<3x5x16xf32>, tensor<16x8xf32>) -> tensor<3x5x8xf32>
+  %2 = graph.add %1, %b : (tensor<3x5x8xf32>, tensor<8xf32>) -> tensor<3x5x8xf32>
+  %3 = graph.slice %2 {starts = affine_map<() -> (0, 0, 0)>, steps = array<i64: 1, 1, 1>} : (tensor<3x5x8xf32>) -> tensor<1x5x4xf32>
+  %4 = graph.slice %2 {starts = affine_map<() -> (1, 0, 4)>, steps = array<i64: 1, 1, 1>} : (tensor<3x5x8xf32>) -> tensor<1x5x4xf32>
+  %5 = graph.slice %2 {starts = affine_map<() -> (2, 0, 0)>, steps = array<i64: 1, 1, 1>} : (tensor<3x5x8xf32>) -> tensor<1x5x4xf32>
+  %6 = graph.add %3, %4 : (tensor<1x5x4xf32>, tensor<1x5x4xf32>) -> tensor<1x5x4xf32>
+  %7 = graph.mul %6, %5 : (tensor<1x5x4xf32>, tensor<1x5x4xf32>) -> tensor<1x5x4xf32>
+  return %7 : tensor<1x5x4xf32>
+}
