@@ -12,6 +12,14 @@ namespace charonia::frontend {
 /// be; none where that depends on data or on open sizes.
 std::optional<int64_t> knownInteger(mlir::Value value, Emitter &e);
 
+/// What is known of a loop's condition that data decides: whether it is false
+/// whatever the data is, and whether steps that are known bring that about, as
+/// where a counter is compared, too.
+struct StepBound {
+  bool isFalse = false, isBounded = false;
+};
+StepBound boundOf(mlir::Value condition, Emitter &e);
+
 /// The open sizes that a value which is not known follows from, as far as that
 /// can be told; empty where it depends on data alone.
 std::set<std::string> openSizesBehind(mlir::Value value, Emitter &e);

@@ -2,6 +2,7 @@
 #include "frontends/common/Steps.h"
 #include "frontends/tensorflow/GraphImporter.h"
 #include "frontends/tensorflow/Remedy.h"
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -144,24 +145,41 @@ std::optional<int64_t> GraphImporter::knownIndex(mlir::Value value,
 }
 
 Item GraphImporter::choose(mlir::Value condition, const Item &first,
-                           const Item &second) {
+                           const Item &second, const char *givers) {
   Item result, a = settled(first), b = settled(second);
-  if (a.value && b.value && a.value.getType() == b.value.getType() &&
-      rankOf(condition) == 0) {
+  if ((a.value && a.value == b.value) || (a.list && a.list == b.list)) {
+    result = a;
+  } else if (a.value && b.value && a.value.getType() == b.value.getType() &&
+             rankOf(condition) == 0) {
     result.value = emitter.select(condition, a.value, b.value);
+  } else if (a.complex && b.complex) {
+    result.complex = std::make_shared<Complex>(Complex{
+        choose(condition, a.complex->real, b.complex->real, givers).value,
+        choose(condition, a.complex->imaginary, b.complex->imaginary, givers)
+            .value});
   } else if (a.list && b.list && a.list->size() == b.list->size()) {
     TensorList list(a.list->size());
+    // An element that is not set reads as zeros.
+    auto orZeros = [&](mlir::Value element, mlir::Value other) {
+      return element ? element
+                     : emitter.broadcast(
+                           emitter.scalar(int64_t(0), elementOf(other)),
+                           graph::getShape(other));
+    };
     for (int64_t i = 0; i < list.size(); ++i)
-      if (mlir::Value x = (*a.list)[i], y = (*b.list)[i]; x && y)
-        list = list.with(i, choose(condition, x, y).value);
+      if (mlir::Value x = (*a.list)[i], y = (*b.list)[i]; x || y)
+        list = list.with(
+            i, choose(condition, orZeros(x, y), orZeros(y, x), givers).value);
     result.list = std::make_shared<TensorList>(std::move(list));
   } else if (a.variable && b.variable && a.variable->key == b.variable->key &&
              a.variable->part == b.variable->part) {
     result = a;
   } else {
-    emitter.fail("its branches give different things, and which one is taken "
-                 "is not known before the model runs",
-                 "export the branch that is taken");
+    emitter.fail(Twine(givers) +
+                     " give different things, and which one is taken is not "
+                     "known before the model runs",
+                 "export what is taken, or make all give tensors and lists "
+                 "of the same types and shapes");
   }
   return result;
 }
@@ -258,7 +276,59 @@ LogicalResult GraphImporter::unknownSteps(mlir::Value condition) {
                       remedy);
 }
 
-/// Written out step by step: what the condition compares has to be known.
+bool GraphImporter::isChosen(const Body &body, StringRef reference) {
+  constexpr int maxCopies = 64;
+  for (int copies = 0; copies < maxCopies; ++copies) {
+    auto it = body.byName.find(parseReference(reference).node);
+    if (it == body.byName.end())
+      return false;
+    const proto::Node &node = body.nodes[it->second];
+    if (node.op() != "Identity" || !node.inputs_size())
+      return flowKindOf(node.op()) == FlowKind::Merge || node.op() == "If" ||
+             node.op() == "StatelessIf";
+    reference = node.inputs(0);
+  }
+  return false;
+}
+
+std::optional<bool> GraphImporter::takesStep(mlir::Value condition,
+                                             const Items &states,
+                                             DataEnd &end) {
+  if (auto known = knownIndex(condition, true))
+    return *known != 0;
+  // Of a choice it is seen at last alone whether anything ends it.
+  constexpr int64_t maxChosenSteps = 1024;
+  StepBound bound = boundOf(condition, emitter);
+  bool mayEnd =
+      bound.isBounded || (end.isChoice && ++end.steps <= maxChosenSteps);
+  if (!mayEnd || !elementOf(condition).isInteger(1) || rankOf(condition) != 0) {
+    (void)unknownSteps(condition);
+    return std::nullopt;
+  }
+  if (bound.isFalse)
+    return false;
+  emitter.follow(condition);
+  if (!end.runs)
+    end.results = states;
+  end.runs =
+      end.runs ? emitter.op<graph::AndOp>({end.runs, condition}) : condition;
+  return true;
+}
+
+LogicalResult GraphImporter::keepEnded(const Items &states, DataEnd &end) {
+  if (!end.runs)
+    return llvm::success();
+  emitter.follow(end.runs);
+  for (auto [state, result] : llvm::zip(states, end.results)) {
+    emitter.follow(state.value);
+    emitter.follow(result.value);
+    result = choose(end.runs, state, result, "its steps");
+  }
+  return llvm::failure(emitter.failed());
+}
+
+/// Written out step by step: what the condition compares has to be known, or
+/// some of it that ends the loop at last.
 LogicalResult GraphImporter::importWhile(Node &node, const proto::Node &proto,
                                          Scope &scope) {
   const proto::Function *condition = functionOf(node, "cond");
@@ -277,15 +347,21 @@ LogicalResult GraphImporter::importWhile(Node &node, const proto::Node &proto,
   std::set<int> all;
   for (unsigned i = 0; i < node.numInputs(); ++i)
     all.insert(static_cast<int>(i));
+  DataEnd end;
+  for (const auto &[name, reference] : condition->results())
+    end.isChoice |= isChosen(model.bodyOf(*condition), reference);
+  bool wasInBranch = emitter.setInBranch(false);
+  llvm::scope_exit leave([&] { emitter.setInBranch(wasInBranch); });
   for (int64_t step = 0;; ++step) {
+    emitter.setInBranch(wasInBranch || end.runs);
     Items test;
     if (failed(call(*condition, states, {0}, path, scope, test)))
       return llvm::failure();
     emitter.begin(locate(proto, scope));
     mlir::Value isMore = test.empty() ? mlir::Value() : test[0].value;
-    auto goesOn = knownIndex(isMore, true);
+    auto goesOn = takesStep(isMore, states, end);
     if (!goesOn)
-      return unknownSteps(isMore);
+      return llvm::failure();
     if (!*goesOn)
       break;
     if (step == maxSteps)
@@ -299,7 +375,10 @@ LogicalResult GraphImporter::importWhile(Node &node, const proto::Node &proto,
       return emitter.fail("its body gives " + Twine(states.size()) +
                               " results for " + Twine(all.size()) + " states",
                           againRemedy);
+    emitter.begin(locate(proto, scope));
+    if (failed(keepEnded(states, end)))
+      return llvm::failure();
   }
-  node.getResults() = std::move(states);
+  node.getResults() = std::move(end.runs ? end.results : states);
   return llvm::success();
 }

@@ -69,7 +69,9 @@ std::string ControlFlow::predicateOf(int switchNode) const {
     reference = body.nodes[*source].inputs(0);
   }
   Reference parsed = parseReference(reference);
-  return parsed.node.str() + ":" + std::to_string(parsed.index);
+  std::string output =
+      parsed.output.empty() ? "" : ":" + std::string(parsed.output);
+  return parsed.node.str() + output + ":" + std::to_string(parsed.index);
 }
 
 // Paths: by which sides of which predicates a node is computed at all.
@@ -101,7 +103,9 @@ ControlFlow::Path ControlFlow::pathBehind(StringRef reference) {
       predicateOf(node), static_cast<int>(predicates.size()));
   if (isNew)
     predicates.push_back(it->first);
-  std::pair<int, int> element(it->second, parsed.index);
+  // Functions call the sides by name.
+  int side = parsed.output == "output_true" ? 1 : parsed.index;
+  std::pair<int, int> element(it->second, side);
   auto at = llvm::lower_bound(path, element);
   if (at == path.end() || *at != element)
     path.insert(at, element);
@@ -160,6 +164,16 @@ bool ControlFlow::findPaths(int root) {
     open.erase(node);
   }
   return true;
+}
+
+std::optional<std::vector<std::pair<std::string, int>>>
+ControlFlow::pathOf(int node) {
+  if (!findPaths(node))
+    return std::nullopt;
+  std::vector<std::pair<std::string, int>> result;
+  for (auto [predicate, side] : paths[node])
+    result.push_back({predicates[predicate], side});
+  return result;
 }
 
 const Choice *ControlFlow::choiceOf(int merge, Problem &problem) {

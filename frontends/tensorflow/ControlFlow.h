@@ -48,6 +48,9 @@ public:
 
   /// Null and a problem where nothing tells the Merge's inputs apart.
   const Choice *choiceOf(int merge, Problem &problem);
+  /// The predicates, as references, on one side of which a node is computed at
+  /// all, and the sides; none where that is too much to tell.
+  std::optional<std::vector<std::pair<std::string, int>>> pathOf(int node);
   /// The loop that a node Exit ends; null and a problem where it is none.
   const Loop *loopOf(int exit, Problem &problem);
   /// Which of the loop's variables a node Exit has.

@@ -52,13 +52,18 @@ static std::string sourceOf(const Body &body, StringRef reference) {
 void Effects::merge(Access &into, const std::string &name, int shift,
                     int depth) {
   const proto::Function *function = model.function(name);
-  if (!function || depth >= maxDepth)
+  if (!function)
     return;
+  if (depth >= maxDepth || open.count(function)) {
+    into.isUnknown = true;
+    return;
+  }
   const Access &inner = accessOf(*function, depth + 1);
   for (int i : inner.reads)
     into.reads.insert(i + shift);
   for (int i : inner.writes)
     into.writes.insert(i + shift);
+  into.isUnknown |= inner.isUnknown;
 }
 
 /// Of a node's operands.
@@ -89,6 +94,11 @@ const Effects::Users &Effects::usersOf(const Body &body, int depth) {
   for (int i = 0; i < body.nodes.size(); ++i) {
     const proto::Node &node = body.nodes[i];
     Access access = accessOf(node, depth);
+    for (int operand = 0; access.isUnknown && operand < node.inputs_size();
+         ++operand) {
+      access.reads.insert(operand);
+      access.writes.insert(operand);
+    }
     auto add = [&](const std::set<int> &operands, auto &to) {
       for (int operand : operands)
         if (operand < node.inputs_size())
@@ -96,6 +106,15 @@ const Effects::Users &Effects::usersOf(const Body &body, int depth) {
     };
     add(access.reads, found.readers);
     add(access.writes, found.writers);
+    std::map<std::string, int> written;
+    for (int operand : access.writes)
+      if (operand < node.inputs_size())
+        written[sourceOf(body, node.inputs(operand))] = operand;
+    for (int operand : access.reads)
+      if (operand < node.inputs_size() && !written.empty())
+        if (auto it = written.find(sourceOf(body, node.inputs(operand)));
+            it != written.end() && it->second != operand)
+          found.both[it->first].insert(i);
     // A variable of TF1 is read by being used.
     if (node.op() == "Variable" || node.op() == "VariableV2")
       found.readers[variableNameOf(node)].insert(i);
@@ -108,7 +127,9 @@ const Effects::Access &Effects::accessOf(const proto::Function &function,
   auto [it, isNew] = known.try_emplace(&function);
   if (!isNew)
     return it->second;
+  open.insert(&function);
   const Users &users = usersOf(model.bodyOf(function), depth);
+  open.erase(&function);
   Access access;
   const auto &inputs = function.signature().inputs();
   for (int i = 0; i < inputs.size(); ++i) {
@@ -249,9 +270,29 @@ bool Effects::need(const Body &body, bool isFunction,
   return true;
 }
 
-std::optional<std::string> Effects::findStale(const Body &body) {
+std::set<std::string> Effects::findWritten(const Body &body,
+                                           IsUntaken isUntaken) {
+  const auto &[isFunction, needed, run] = seen[&body];
+  std::set<std::string> names;
+  for (const auto &[variable, writers] : usersOf(body, 0).writers)
+    for (int writer : writers) {
+      bool isRun = isFunction || run.count(writer);
+      // What is needed is imported, and its own body looked at.
+      bool isOwn = writes(body.nodes[writer].op()) || !needed.count(writer);
+      if (isRun && isOwn && !isUntaken(writer))
+        names.insert(variable);
+    }
+  return names;
+}
+
+std::optional<std::string> Effects::findStale(const Body &body,
+                                              IsUntaken isUntaken) {
   const Users &users = usersOf(body, 0);
   const auto &[isFunction, needed, run] = seen[&body];
+  for (const auto &[variable, nodes] : users.both)
+    for (int node : nodes)
+      if (needed.count(node) && !isUntaken(node))
+        return variable;
   // Variables that are both read and written, and who reads them.
   struct Written {
     const std::string &variable;
@@ -269,7 +310,7 @@ std::optional<std::string> Effects::findStale(const Body &body) {
     Written one{variable, {}};
     std::set<int> writingLoops;
     for (int writer : writers)
-      if (isFunction || run.count(writer)) {
+      if ((isFunction || run.count(writer)) && !isUntaken(writer)) {
         one.writers.push_back(writer);
         writingLoops.insert(loops[writer]);
       }

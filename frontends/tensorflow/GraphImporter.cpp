@@ -54,16 +54,25 @@ std::optional<int> GraphImporter::outputOf(const proto::Node &node,
                                            const Reference &reference) {
   if (reference.index < 0)
     return std::nullopt;
-  const Row *row = findRow(node.op());
-  const proto::Function *function = model.function(node.op());
-  if (reference.output.empty() || !(function || (row && *row->results)))
+  if (reference.output.empty())
     return reference.index;
   SmallVector<StringRef> names;
-  if (function)
+  const Row *row = findRow(node.op());
+  FlowKind flow = flowKindOf(node.op());
+  if (const proto::Function *function = model.function(node.op())) {
     for (const auto &output : function->signature().outputs())
       names.push_back(output.name());
-  else
+  } else if (auto *definition = model.definition(node.op())) {
+    return resultNumber(node, *definition, reference.output, reference.index);
+  } else if (flow == FlowKind::Switch || flow == FlowKind::Merge) {
+    flow == FlowKind::Switch ? names.append({"output_false", "output_true"})
+                             : names.append({"output", "value_index"});
+  } else if (row && *row->results) {
     StringRef(row->results).split(names, ' ');
+  } else {
+    // One result, or one list of them.
+    return reference.index;
+  }
   auto it = llvm::find(names, reference.output);
   if (it == names.end() || reference.index != 0)
     return std::nullopt;
@@ -214,11 +223,34 @@ void GraphImporter::noteWrites(const Scope &scope, llvm::ArrayRef<int> nodes) {
           argument.getValue().variable->node;
 }
 
-void GraphImporter::checkWrites() {
+/// Whether a node of the graph is on the side of a choice that is not taken.
+bool GraphImporter::isUntaken(int node, const Scope &scope) {
+  auto path = flowOf(scope.body).pathOf(node);
+  return path && llvm::any_of(*path, [&](const auto &side) {
+           auto decider = lookup(parseReference(side.first), scope);
+           if (!decider || !decider->value || decider->tainted)
+             return false;
+           bool isTruth = elementOf(decider->value).isInteger(1);
+           auto known =
+               isTruth ? knownIndex(decider->value, true) : std::nullopt;
+           return known && *known != side.second;
+         });
+}
+
+void GraphImporter::checkWrites(const Scope &graph) {
+  std::set<std::string> left;
   for (const auto &[body, writer] : writers) {
-    auto variable = effects.findStale(*body);
-    if (!variable)
+    auto isUntakenNode = [&](int node) {
+      return body == &graph.body && isUntaken(node, graph);
+    };
+    auto variable = effects.findStale(*body, isUntakenNode);
+    if (!variable) {
+      for (const std::string &name : effects.findWritten(*body, isUntakenNode))
+        if (auto it = writer.variables.find(name);
+            it != writer.variables.end() || body == &graph.body)
+          left.insert(it == writer.variables.end() ? name : it->second);
       continue;
+    }
     auto it = writer.variables.find(*variable);
     report(
         {(writer.path.empty() ? "" : "'" + printable(writer.path) + "' ") +
@@ -227,6 +259,30 @@ void GraphImporter::checkWrites() {
              "' before it is read, which is not supported",
          "export a function that leaves its variables as they are"});
   }
+  noteWritten(left);
+}
+
+/// Notes that writes are left out.
+void GraphImporter::noteWritten(const std::set<std::string> &names) {
+  constexpr int shown = 4;
+  if (names.empty())
+    return;
+  std::string list;
+  int count = 0;
+  for (const std::string &name : names)
+    if (++count <= shown)
+      list += (count > 1 ? ", '" : "'") + printable(name) + "'";
+  if (count > shown)
+    list += " and " + std::to_string(count - shown) + " others";
+  Diagnostic note;
+  note.severity = Diagnostic::Severity::Note;
+  note.file = file;
+  note.what = "writes to variables are left out, so that every run begins with "
+              "what is stored: " +
+              list;
+  note.remedy = "where runs have to go on from each other, export a function "
+                "that has its states as inputs and results";
+  diagnostics.push_back(std::move(note));
 }
 
 bool GraphImporter::importBody(Scope &scope,
@@ -272,6 +328,8 @@ static std::string describe(const Item &item, Emitter &emitter) {
     return "complex " + emitter.describe(item.complex->real.getType());
   if (item.variable)
     return "variable";
+  if (item.unsupported)
+    return dtypeName(item.unsupported->dtype);
   return item.list ? "list of " + std::to_string(item.list->size()) + " tensors"
                    : "unknown";
 }
@@ -359,6 +417,9 @@ static Problem unsupported(StringRef op) {
     return {name + "draws random numbers, which is not supported",
             "export the model for inference (training=False), or give the "
             "numbers as an input"};
+  if (op.starts_with("CTC"))
+    return {name + "works on sparse tensors, which is not supported",
+            "export the model without it, and compute it after the engine"};
   if (is({"String", "Regex", "Decode", "Encode", "Parse", "ReadFile",
           "AsString", "Unicode"}))
     return {name + "works on texts or files, which is not supported",
@@ -450,7 +511,7 @@ Items GraphImporter::importGraph(llvm::ArrayRef<std::string> outputs,
   Items results;
   bool ok = importBody(scope, outputs);
   // What is imported later sees what was written before it, too.
-  checkWrites();
+  checkWrites(scope);
   if (!ok)
     return results;
   for (const std::string &output : outputs) {

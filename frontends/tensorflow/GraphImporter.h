@@ -71,7 +71,9 @@ private:
   /// Takes note of nodes whose body may change variables.
   void noteWrites(const Scope &scope, llvm::ArrayRef<int> nodes);
   /// Reports variables that nodes may not read as they are stored.
-  void checkWrites();
+  void checkWrites(const Scope &graph);
+  void noteWritten(const std::set<std::string> &names);
+  bool isUntaken(int node, const Scope &scope);
   /// Imports what `roots` need. False where that cannot be ordered or is too
   /// much.
   bool importBody(Scope &scope, llvm::ArrayRef<std::string> roots);
@@ -125,8 +127,29 @@ private:
   /// With its value, also where it was not laid out yet.
   Item settled(Item item);
   /// The first where the condition holds, else the second; nothing and a
-  /// failure where they are different things.
-  Item choose(mlir::Value condition, const Item &first, const Item &second);
+  /// failure where they are different things, as "its branches" give.
+  Item choose(mlir::Value condition, const Item &first, const Item &second,
+              const char *givers = "its branches");
+  /// Of a loop that data may end before steps that are known do: whether it
+  /// still runs, and what its variables were when it ended. Null, and nothing,
+  /// as long as each step is known to be taken.
+  struct DataEnd {
+    mlir::Value runs;
+    Items results;
+    int64_t steps = 0;
+    /// Whether the condition is a choice: as long as what decides it is known
+    /// to hold only the side that data computes is seen of it.
+    bool isChoice = false;
+  };
+  /// Whether a choice gives what a reference means, or copies of it.
+  static bool isChosen(const Body &body, llvm::StringRef reference);
+  /// Whether a loop takes another step; none and a failure where that is not
+  /// known. Steps that data may leave out are taken, and their results dropped
+  /// where it does.
+  std::optional<bool> takesStep(mlir::Value condition, const Items &states,
+                                DataEnd &end);
+  /// After a step with these results.
+  llvm::LogicalResult keepEnded(const Items &states, DataEnd &end);
   /// Fails because of a loop's condition.
   llvm::LogicalResult unknownSteps(mlir::Value condition);
 

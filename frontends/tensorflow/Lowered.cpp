@@ -1,5 +1,6 @@
 // Importing Switch, Merge and loops that are made of them.
 #include "frontends/tensorflow/GraphImporter.h"
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -139,7 +140,12 @@ LogicalResult GraphImporter::runLoop(const Loop &loop, const proto::Node &proto,
   const proto::Node &condition = nodes[loop.condition];
   if (!condition.inputs_size())
     return emitter.fail("has no condition");
+  DataEnd end;
+  end.isChoice = isChosen(scope.body, condition.inputs(0));
+  bool wasInBranch = emitter.setInBranch(false);
+  llvm::scope_exit leave([&] { emitter.setInBranch(wasInBranch); });
   for (int64_t step = 0;; ++step) {
+    emitter.setInBranch(wasInBranch || end.runs);
     Scope inner(scope.body, &scope, scope.path, scope.isFunction);
     inner.arguments = scope.arguments;
     for (const auto &entry : entered)
@@ -153,9 +159,9 @@ LogicalResult GraphImporter::runLoop(const Loop &loop, const proto::Node &proto,
     emitter.begin(locate(proto, scope));
     if (diagnostics.size() != before || !test)
       return llvm::failure();
-    auto goesOn = knownIndex(test->value, true);
+    auto goesOn = takesStep(test->value, states, end);
     if (!goesOn)
-      return unknownSteps(test->value);
+      return llvm::failure();
     if (!*goesOn)
       break;
     if (step == maxSteps)
@@ -171,7 +177,10 @@ LogicalResult GraphImporter::runLoop(const Loop &loop, const proto::Node &proto,
         return emitter.fail("has a variable that nothing computes");
       state = *item;
     }
+    emitter.begin(locate(proto, scope));
+    if (failed(keepEnded(states, end)))
+      return llvm::failure();
   }
-  scope.loops[loop.condition] = std::move(states);
+  scope.loops[loop.condition] = std::move(end.runs ? end.results : states);
   return llvm::success();
 }

@@ -143,6 +143,35 @@ static std::optional<Problem> otherForm(StringRef file, StringRef bytes) {
   return std::nullopt;
 }
 
+/// The graph that is served: with the tag "serve" alone, else the only one that
+/// has it among others; a folder may hold one for training, or for a TPU.
+static const proto::MetaGraph *chooseGraph(const proto::SavedModel &model,
+                                           Problem &problem) {
+  const proto::MetaGraph *other = nullptr;
+  std::string listed;
+  int count = 0;
+  for (const proto::MetaGraph &graph : model.meta_graphs()) {
+    const auto &tags = graph.info().tags();
+    if (std::find(tags.begin(), tags.end(), "serve") == tags.end())
+      continue;
+    if (tags.size() == 1)
+      return &graph;
+    other = &graph;
+    ++count;
+    listed += listed.empty() ? "{" : ", {";
+    for (int i = 0; i < tags.size(); ++i)
+      listed += (i ? ", " : "") + printable(tags[i]);
+    listed += "}";
+  }
+  if (count == 1)
+    return other;
+  problem = count ? Problem{"has graphs with the tags " + listed +
+                                ", and none with \"serve\" alone",
+                            "export one graph with the tag \"serve\""}
+                  : Problem{"has no graph with the tag \"serve\"", exportLines};
+  return nullptr;
+}
+
 std::optional<Problem> Model::parseSavedModel(StringRef bytes,
                                               OpenFile openVariables,
                                               const ImportOptions &options) {
@@ -150,17 +179,11 @@ std::optional<Problem> Model::parseSavedModel(StringRef bytes,
     return Problem{"is not a SavedModel: the file is damaged, cut short or of "
                    "another format",
                    exportLines};
-  // Served graphs carry the tag "serve"; a folder may hold one for training.
-  const proto::MetaGraph *chosen = nullptr;
-  for (const proto::MetaGraph &graph : message->meta_graphs()) {
-    const auto &tags = graph.info().tags();
-    if (!chosen && std::find(tags.begin(), tags.end(), "serve") != tags.end())
-      chosen = &graph;
-  }
+  Problem problem;
+  const proto::MetaGraph *chosen = chooseGraph(*message, problem);
   if (!chosen)
-    return Problem{"has no graph with the tag \"serve\"", exportLines};
+    return problem;
   if (openVariables) {
-    Problem problem;
     variables = Bundle::open(std::move(openVariables), problem);
     if (!variables)
       return problem;
@@ -170,10 +193,12 @@ std::optional<Problem> Model::parseSavedModel(StringRef bytes,
     definitions[definition.name()] = &definition;
   if (auto found = useGraph(chosen->graph()))
     return found;
-  if (!chosen->objects().nodes_size())
-    findRestored();
-  else if (auto found = findCaptured(chosen->objects()))
+  if (!chosen->objects().nodes_size()) {
+    if (auto found = findRestored(chosen->saver().restore()))
+      return found;
+  } else if (auto found = findCaptured(chosen->objects())) {
     return found;
+  }
   return useSignature(*chosen, options);
 }
 
@@ -194,6 +219,10 @@ std::optional<Problem> Model::useGraph(const proto::Graph &graph) {
   if (!main->twice.empty())
     return Problem{"has two nodes of the name '" + printable(main->twice) + "'",
                    damagedRemedy};
+  for (const proto::Node &node : main->nodes)
+    if (node.name().empty())
+      return Problem{"has a node " + printable(node.op()) + " without a name",
+                     damagedRemedy};
   if (replacements)
     for (const proto::Node &node : main->nodes)
       if (node.op() == "Const")
@@ -207,6 +236,13 @@ std::optional<Problem> Model::useGraph(const proto::Graph &graph) {
 }
 
 // Variables.
+
+bool Model::holdsVariables() const {
+  return llvm::any_of(main->nodes, [](const proto::Node &node) {
+    StringRef op = node.op();
+    return op == "VarHandleOp" || op == "Variable" || op == "VariableV2";
+  });
+}
 
 std::optional<Problem> Model::findCaptured(const proto::ObjectGraph &objects) {
   std::vector<std::string> keys(objects.nodes_size());
@@ -291,15 +327,41 @@ std::optional<TensorData> Model::replace(const proto::Node &constant,
              : std::nullopt;
 }
 
+/// The node of a name and all that it depends on or waits for; all nodes where
+/// there is none.
+static std::vector<bool> ancestorsOf(const Body &body, StringRef name) {
+  auto root = body.byName.find(name);
+  std::vector<bool> found(body.nodes.size(), root == body.byName.end());
+  std::vector<int> todo;
+  auto add = [&](StringRef reference) {
+    auto it = body.byName.find(parseReference(reference).node);
+    if (it == body.byName.end() || found[it->second])
+      return;
+    found[it->second] = true;
+    todo.push_back(it->second);
+  };
+  add(name);
+  while (!todo.empty()) {
+    const proto::Node &node = body.nodes[todo.back()];
+    todo.pop_back();
+    for (const std::string &input : node.inputs())
+      add(input);
+  }
+  return found;
+}
+
 /// TF1 has no objects: a node restores all variables by assigning what others
-/// read from the bundle, under the keys that a constant lists.
-void Model::findRestored() {
+/// read from the bundle, under the keys that a constant lists. Another saver's
+/// nodes may lie beside.
+std::optional<Problem> Model::findRestored(StringRef restore) {
+  std::vector<bool> runs = ancestorsOf(*main, restore);
   auto nodeOf = [&](StringRef text) -> const proto::Node * {
     auto it = main->byName.find(parseReference(text).node);
     return it == main->byName.end() ? nullptr : &main->nodes[it->second];
   };
-  for (const proto::Node &node : main->nodes) {
-    if ((node.op() != "Assign" && node.op() != "AssignVariableOp") ||
+  for (auto [i, node] : llvm::enumerate(main->nodes)) {
+    if (!runs[i] ||
+        (node.op() != "Assign" && node.op() != "AssignVariableOp") ||
         node.inputs_size() < 2)
       continue;
     const proto::Node *variable = nodeOf(node.inputs(0));
@@ -332,12 +394,20 @@ void Model::findRestored() {
         part = slice->second.tensor().texts(index);
     }
     const std::string &key = value->second.tensor().texts(index);
-    restored[variableNameOf(*variable)] = {key, part};
+    Stored &stored = restored[variableNameOf(*variable)];
+    if (!stored.key.empty() && (stored.key != key || stored.part != part))
+      return Problem{"restores variable '" +
+                         printable(variableNameOf(*variable)) + "' as '" +
+                         printable(stored.key) + "' and as '" + printable(key) +
+                         "'",
+                     "export the model with one saver"};
+    stored = {key, part};
     if (replacements) {
       weightNames[key] = key;
       replacements->know(key);
     }
   }
+  return std::nullopt;
 }
 
 std::unique_ptr<Model> Model::readSavedModel(StringRef bytes,
@@ -411,8 +481,16 @@ static std::unique_ptr<Model> readFolder(const std::string &folder,
                const std::string &name, Problem &problem) {
       return files->open("variables/" + name, problem);
     };
-  return Model::readSavedModel(bytes->text(), std::move(open), options,
-                               problem);
+  bool hasTable = static_cast<bool>(open);
+  auto model =
+      Model::readSavedModel(bytes->text(), std::move(open), options, problem);
+  // One error for all of them: who copies a model easily forgets them.
+  if (model && !hasTable && model->holdsVariables()) {
+    problem = Problem{"has variables, but no file variables/variables.index",
+                      "copy the whole folder, with variables/ in it"};
+    return {};
+  }
+  return model;
 }
 
 std::unique_ptr<Model>

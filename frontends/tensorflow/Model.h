@@ -96,6 +96,8 @@ public:
                                     mlir::RankedTensorType type) const;
   /// Whether it is a SavedModel.
   bool isSaved() const { return saved; }
+  /// Whether the graph has nodes that hold variables.
+  bool holdsVariables() const;
   /// What the SavedModel says of an operator; null where it says nothing.
   const proto::FunctionSignature *definition(llvm::StringRef op) const;
   /// Where keys lead; null for frozen graphs.
@@ -120,7 +122,7 @@ private:
   std::optional<Problem> findCaptured(const proto::ObjectGraph &objects);
   void nameVariables(const proto::ObjectGraph &objects,
                      const proto::TrackableGraph &trackable);
-  void findRestored();
+  std::optional<Problem> findRestored(llvm::StringRef restore);
   std::optional<Problem> findPorts(const ImportOptions &options);
   std::optional<Problem> addInput(const proto::Node &node);
   std::optional<Problem> addOutput(const std::string &name);

@@ -171,6 +171,7 @@ llvm::ArrayRef<Row> colorRows();
 llvm::ArrayRef<Row> cropRows();
 llvm::ArrayRef<Row> fakeQuantRows();
 llvm::ArrayRef<Row> fourierRows();
+llvm::ArrayRef<Row> dynamicRows();
 
 /// All rows, sorted by operator.
 llvm::ArrayRef<Row> allRows();

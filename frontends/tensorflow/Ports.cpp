@@ -149,7 +149,7 @@ static int64_t resultsOf(const proto::Node &node) {
                           .Case("Unpack", "num")
                           .Case("ShapeN", "N")
                           .Default("");
-  if (node.op() == "TopKV2")
+  if (node.op() == "TopKV2" || node.op() == "MaxPoolWithArgmax")
     return 2;
   if (node.op() == "IdentityN")
     return std::min<int64_t>(node.inputs_size(), most);

@@ -12,7 +12,7 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::allRows() {
           normalizationRows(), reductionRows(), viewRows(), blockRows(),
           sliceRows(), indexRows(), diagonalRows(), segmentRows(), resizeRows(),
           sourceRows(), listRows(), colorRows(), cropRows(), fakeQuantRows(),
-          fourierRows()})
+          fourierRows(), dynamicRows()})
       all.insert(all.end(), family.begin(), family.end());
     llvm::sort(all, [](const Row &a, const Row &b) {
       return llvm::StringRef(a.op) < b.op;

@@ -58,6 +58,24 @@ static bool addTypes(const proto::FunctionSignature::Argument &argument,
   return true;
 }
 
+std::optional<int> charonia::frontend::tensorflow::resultNumber(
+    const proto::Node &node, const proto::FunctionSignature &definition,
+    llvm::StringRef output, int index) {
+  // Beyond that no operator has results.
+  constexpr size_t most = 1 << 16;
+  std::vector<int> types;
+  for (const auto &argument : definition.outputs()) {
+    size_t first = types.size(), number = first + static_cast<size_t>(index);
+    bool isCounted = addTypes(argument, node, definition, most, types);
+    if (argument.name() == output && index >= 0 &&
+        (!isCounted || number < types.size()))
+      return static_cast<int>(number);
+    if (argument.name() == output || !isCounted)
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 std::vector<Stated> charonia::frontend::tensorflow::statedResults(
     const proto::Node &node, size_t count, const Model &model) {
   std::vector<Stated> stated(count);

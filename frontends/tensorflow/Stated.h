@@ -7,6 +7,12 @@
 
 namespace charonia::frontend::tensorflow {
 
+/// The number of the result that functions call `index` of `output`, by what
+/// the definition says; none where the node has no such result.
+std::optional<int> resultNumber(const proto::Node &node,
+                                const proto::FunctionSignature &definition,
+                                llvm::StringRef output, int index);
+
 /// The number of a DataType, 0 where nothing is said of it; a shape, null
 /// where nothing is.
 struct Stated {

@@ -113,15 +113,15 @@ std::optional<StringRef> TableReader::takeBlock(StringRef &handle) {
     return std::nullopt;
   }
   StringRef block = bytes.substr(*offset, *size);
+  uint32_t stored = read32le(bytes.data() + *offset + *size + 1);
+  if (stored != maskCrc(crc32c(bytes.substr(*offset, *size + 1)))) {
+    fail("has a block whose checksum differs");
+    return std::nullopt;
+  }
   if (bytes[*offset + *size] != 0) {
     problem = {"the table of variables is compressed, which is not supported",
                "save the model with TensorFlow's own writer, which does not "
                "compress it"};
-    return std::nullopt;
-  }
-  uint32_t stored = read32le(bytes.data() + *offset + *size + 1);
-  if (stored != maskCrc(crc32c(bytes.substr(*offset, *size + 1)))) {
-    fail("has a block whose checksum differs");
     return std::nullopt;
   }
   return block;

@@ -50,7 +50,17 @@ private:
     return tile::SplatOp::create(b, e.loc(), like.getType(), f);
   }
 
-  /// Coordinate in the input for the result's coordinates `x` (f32).
+  /// Whether the nearest element is that in which a center of the result lies:
+  /// computed without moving it by half an element and back, where a product
+  /// would be fused with a difference.
+  bool roundsCenters() {
+    return op.getByRatio() && op.getMode() == graph::ResizeMode::nearest &&
+           op.getNearest() == graph::NearestMode::round_prefer_ceil &&
+           op.getCoordinates() == graph::CoordinateMode::half_pixel;
+  }
+
+  /// Coordinate in the input for the result's coordinates `x` (f32); where
+  /// roundsCenters(), half an element more.
   Value original(unsigned i, Value x) {
     using C = graph::CoordinateMode;
     int64_t axis = op.getAxes()[i];
@@ -98,8 +108,10 @@ private:
       return make<arith::SubFOp>(p, half);
     }
     default: {
-      Value p =
-          make<arith::SubFOp>(unscaled(make<arith::AddFOp>(x, half)), half);
+      Value center = unscaled(make<arith::AddFOp>(x, half));
+      if (roundsCenters())
+        return center;
+      Value p = make<arith::SubFOp>(center, half);
       if (op.getCoordinates() != C::half_pixel_or_zero)
         return p;
       Value wide = arith::CmpFOp::create(b, e.loc(), arith::CmpFPredicate::OGT,
@@ -249,8 +261,9 @@ private:
                                  make<arith::SubFOp>(position, half));
         break;
       case N::round_prefer_ceil:
-        r = math::FloorOp::create(b, e.loc(),
-                                  make<arith::AddFOp>(position, half));
+        r = math::FloorOp::create(
+            b, e.loc(),
+            roundsCenters() ? position : make<arith::AddFOp>(position, half));
         break;
       }
       addTap(toIndex(r), {});

@@ -44,9 +44,12 @@ llvm::LogicalResult charonia::frontend::padSame(Window &w, bool upper,
     return e.fail("padding that keeps the size needs sizes that are known "
                   "where an average leaves it out",
                   "fix them with --shape");
-  if (explicitly)
+  if (explicitly) {
+    for (size_t d = w.firstSpatial(); d < w.firstSpatial() + spatial; ++d)
+      w.padded.push_back({lows[d], shape[d]});
     w.input = e.pad(graph::PadMode::constant, w.input,
                     e.scalar(*fill, elementOf(w.input)), lows, padded);
+  }
   return llvm::success(bool(w.input));
 }
 

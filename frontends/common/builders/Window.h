@@ -16,6 +16,12 @@ struct Window {
   bool channelsLast = false;
   /// The operand, padded where its padding depends on a symbolic size.
   mlir::Value input;
+  /// Of such an operand how much is in front of it and how large it was, by
+  /// spatial dimension; else empty.
+  struct Padded {
+    mlir::AffineExpr low, size;
+  };
+  llvm::SmallVector<Padded> padded;
   /// The operand's first spatial dimension.
   unsigned firstSpatial() const { return channelsLast ? 1 : 2; }
 };
@@ -35,6 +41,14 @@ llvm::LogicalResult fitWindow(const Window &window, Emitter &e);
 
 mlir::Value buildPool(graph::PoolKind kind, const Window &window,
                       bool countPadding, Emitter &e);
+/// The least number of an element type.
+double lowestOf(mlir::Type element);
+enum class PlaceOrder { rowMajor, columnMajor };
+/// Where the first largest element of each window of a pooling lies among the
+/// elements of its channel, int64; `result` is the pooling's shape. With
+/// `nanWins` the last NaN is the largest element, else no element is larger.
+mlir::Value buildArgMaxPool(const Window &window, Exprs result,
+                            PlaceOrder order, bool nanWins, Emitter &e);
 /// The convolution of `input`, which has the window's shape, with `filter`,
 /// [O, C / groups, K...] unless channels are last.
 mlir::Value buildConv(const Window &window, mlir::Value input,

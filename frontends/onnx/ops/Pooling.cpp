@@ -11,93 +11,35 @@ using namespace charonia::frontend::onnx;
 using graph::PoolKind;
 using graph::ReduceKind;
 using llvm::SmallVector;
+using mlir::AffineExpr;
 using mlir::Value;
 
-/// Where the first largest element of each window lies in the tensor: positions
-/// of the window are compared one after another.
-static Value argMaxPool(Node &n, Emitter &e, const Window &w, Exprs result,
-                        double lowest) {
-  constexpr int64_t maxPositions = 64;
-  size_t spatial = w.kernel.size();
-  int64_t positions = 1;
-  for (int64_t k : w.kernel)
-    positions *= std::min(k, maxPositions + 1);
-  if (positions > maxPositions)
-    return e.fail("indices for windows of over 64 elements are not supported",
-                  "export the model without the output 'Indices'");
+/// Places in planes, as indices of the tensor.
+static Value inTensor(Value places, Value x, Emitter &e) {
   mlir::Type i64 = e.getBuilder().getI64Type();
-  Exprs shape = graph::getShape(n.input(0)), lows(shape.size(), e.number(0)),
-        padded = shape;
-  for (size_t i = 0; i < spatial; ++i) {
-    lows[i + 2] = e.number(w.pads[i]);
-    padded[i + 2] = graph::simplify((result[i + 2] - 1) * w.strides[i] +
-                                    (w.kernel[i] - 1) * w.dilations[i] + 1);
-  }
-  Value input = e.pad(graph::PadMode::constant, n.input(0),
-                      e.scalar(lowest, elementOf(n.input(0))), lows, padded);
-  // Coordinates of the element, linear in row-major order, or column-major in
-  // space.
-  SmallVector<int64_t> order;
-  for (size_t d = 0; d < shape.size(); ++d)
-    order.push_back(d < 2 || !n.flag("storage_order") ? d
-                                                      : shape.size() + 1 - d);
-  auto coordinate = [&](int64_t d, llvm::ArrayRef<int64_t> at) -> Value {
-    Exprs along(result.size(), e.number(1));
-    along[d] = result[d];
-    Value i = e.iota(along, d, i64);
-    if (d < 2)
-      return i;
-    int64_t offset = at[d - 2] * w.dilations[d - 2] - w.pads[d - 2];
-    return e.add(e.mul(i, e.scalar(w.strides[d - 2], i64)),
-                 e.scalar(offset, i64));
-  };
-  Value best, where;
-  SmallVector<int64_t> at(spatial, 0);
-  for (int64_t p = 0; p < positions; ++p) {
-    Exprs starts(shape.size(), e.number(0));
-    SmallVector<int64_t> steps(shape.size(), 1);
-    for (size_t i = 0, rest = p; i < spatial; ++i) {
-      size_t d = spatial - 1 - i;
-      at[d] = rest % w.kernel[d];
-      rest /= w.kernel[d];
-      starts[d + 2] = e.number(at[d] * w.dilations[d]);
-      steps[d + 2] = w.strides[d];
-    }
-    Value x = e.slice(input, starts, steps, result), index;
-    for (int64_t d : order)
-      index =
-          index ? e.add(e.mul(index, e.size(shape[d], i64)), coordinate(d, at))
-                : coordinate(d, at);
-    index = e.broadcast(index, result);
-    if (!best) {
-      best = x;
-      where = index;
-      continue;
-    }
-    Value larger = e.compare(graph::Predicate::gt, x, best);
-    best = e.select(larger, x, best);
-    where = e.select(larger, index, where);
-  }
-  return where;
+  Exprs shape = graph::getShape(x), ones(shape.size(), e.number(1));
+  Exprs samples = ones, channels = ones;
+  samples[0] = shape[0], channels[1] = shape[1];
+  Value plane = e.scalar(int64_t(1), i64);
+  for (AffineExpr size : llvm::drop_begin(shape, 2))
+    plane = e.mul(plane, e.size(size, i64));
+  Value before = e.add(e.mul(e.iota(samples, 0, i64), e.size(shape[1], i64)),
+                       e.iota(channels, 1, i64));
+  return e.add(places, e.mul(before, plane));
 }
 
 static llvm::LogicalResult maxPool(Node &n, Emitter &e) {
-  mlir::Type element = elementOf(n.input(0));
-  double lowest = -std::numeric_limits<double>::infinity();
-  if (element.isInteger())
-    lowest = element.isUnsignedInteger()
-                 ? 0
-                 : -std::ldexp(1.0, element.getIntOrFloatBitWidth() - 1);
-  auto window = readWindow(n, e, std::nullopt, lowest);
+  auto window = readWindow(n, e, std::nullopt, lowestOf(elementOf(n.input(0))));
   if (failed(window))
     return llvm::failure();
   Value y = buildPool(PoolKind::max, *window, false, e);
   if (!n.wants(1))
     return n.yield(y);
-  if (window->input != n.input(0))
-    return e.fail("indices with auto_pad need sizes that are known",
-                  "fix them with --shape");
-  return n.yield({y, argMaxPool(n, e, *window, graph::getShape(y), lowest)});
+  Value places = buildArgMaxPool(
+      *window, graph::getShape(y),
+      n.flag("storage_order") ? PlaceOrder::columnMajor : PlaceOrder::rowMajor,
+      false, e);
+  return n.yield({y, inTensor(places, n.input(0), e)});
 }
 
 static llvm::LogicalResult averagePool(Node &n, Emitter &e) {

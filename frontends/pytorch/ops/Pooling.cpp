@@ -75,8 +75,13 @@ template <unsigned spatial> static LogicalResult maxPool(Call &c) {
   auto window = readWindow(c, spatial, x.value);
   if (failed(window))
     return c.yield(Value());
-  return c.yield(x.restore(
-      buildPool(graph::PoolKind::max, *window, false, c.getEmitter())));
+  Emitter &e = c.getEmitter();
+  Value y = buildPool(graph::PoolKind::max, *window, false, e);
+  if (c.numResults() == 1)
+    return c.yield(x.restore(y));
+  Value places = buildArgMaxPool(*window, graph::getShape(y),
+                                 PlaceOrder::rowMajor, true, e);
+  return c.yield({x.restore(y), x.restore(places)});
 }
 
 template <unsigned spatial> static LogicalResult averagePool(Call &c) {

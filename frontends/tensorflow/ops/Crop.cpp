@@ -28,15 +28,19 @@ class Cropper {
 public:
   Cropper(Node &n, Emitter &e, Exprs crop)
       : n(n), e(e), crop(std::move(crop)), f32(e.getBuilder().getF32Type()),
-        image(e.cast(n.input(0), f32)), shape(graph::getShape(n.input(0))),
+        f64(e.getBuilder().getF64Type()), image(e.cast(n.input(0), f32)),
+        shape(graph::getShape(n.input(0))),
         regions(graph::getShape(n.input(1))[0]) {}
   LogicalResult run();
 
 private:
   /// Column `i` of the regions, [regions, 1].
   Num bound(int64_t i) {
-    return {sliceAlong(n.input(1), 1, {e.number(i), e.number(1), 1}, e), &e};
+    Value column = sliceAlong(n.input(1), 1, {e.number(i), e.number(1), 1}, e);
+    return {e.cast(column, f64), &e};
   }
+  /// A result of one operation on floats, which is exact in float64 or as good.
+  Num rounded(Num v) { return v.of(e.cast(e.cast(v.value, f32), f64)); }
   Line lineOf(unsigned dim);
   /// Elements of rows [regions, height] and columns [regions, width]:
   /// [regions, height, width, channels].
@@ -48,22 +52,31 @@ private:
   Node &n;
   Emitter &e;
   Exprs crop;
-  mlir::Type f32;
+  mlir::Type f32, f64;
   Value image;
   Exprs shape;
   AffineExpr regions;
 };
 } // namespace
 
+/// As TensorFlow computes places, with every result a float: a unit in the last
+/// place decides which element is the nearest, and what lies outside.
 Line Cropper::lineOf(unsigned dim) {
   Num low = bound(dim), high = bound(dim + 2);
-  Num last = low.of(e.size(graph::simplify(shape[dim + 1] - 1), f32));
+  Num last = low.of(e.size(graph::simplify(shape[dim + 1] - 1), f64));
   // A single one lies in the middle.
+  Num middle = rounded(rounded(low + high) * 0.5 * last);
   if (crop[dim] == e.number(1))
-    return {low.of(0.5) * (low + high) * last, last};
-  Num step =
-      (high - low) * last / low.of(e.size(graph::simplify(crop[dim] - 1), f32));
-  return {low * last + countAlong(1, 2, crop[dim], f32, e) * step, last};
+    return {middle, last};
+  Num count = low.of(e.size(graph::simplify(crop[dim] - 1), f64));
+  Num step = rounded(rounded(rounded(high - low) * last) / count);
+  Num along = rounded(countAlong(1, 2, crop[dim], f64, e) * step);
+  Num place = rounded(rounded(low * last) + along);
+  if (graph::constantOf(crop[dim]))
+    return {place, last};
+  return {select(compare(graph::Predicate::eq, count, count.of(0.0)), middle,
+                 place),
+          last};
 }
 
 Value Cropper::spread(Value v, unsigned dim, bool trails) {
@@ -100,8 +113,10 @@ LogicalResult Cropper::run() {
   } else {
     Num top = apply<graph::FloorOp>(rows.place),
         left = apply<graph::FloorOp>(columns.place);
-    Num down = {spread((rows.place - top).value, 0, true), &e},
-        right = {spread((columns.place - left).value, 1, true), &e};
+    auto part = [&](Num v, unsigned dim) -> Num {
+      return {spread(e.cast(v.value, f32), dim, true), &e};
+    };
+    Num down = part(rows.place - top, 0), right = part(columns.place - left, 1);
     auto line = [&](Num row) {
       Num first = at(row, columns.element(left)),
           second =

@@ -1,5 +1,6 @@
 // Elementwise operators.
 #include "frontends/common/builders/Activation.h"
+#include "frontends/common/builders/Gamma.h"
 #include "frontends/common/builders/Special.h"
 #include "frontends/tensorflow/Node.h"
 
@@ -43,10 +44,25 @@ template <typename Op> static Value rounded(Value x, Emitter &e) {
   return isFloat(x) ? e.op<Op>({x}) : x;
 }
 
+/// What `build` makes of the operand in double.
+template <Unary build> static Value inDouble(Value x, Emitter &e) {
+  return e.cast(build(e.cast(x, e.getBuilder().getF64Type()), e), elementOf(x));
+}
+/// The place below which a normal distribution has a part of x.
+static Value normalQuantile(Value x, Emitter &e) {
+  mlir::Type f64 = elementOf(x);
+  Value y = e.sub(e.mul(x, e.scalar(2.0, f64)), e.scalar(1.0, f64));
+  constexpr double root = 1.4142135623730951;
+  return e.mul(buildInverseErf(y, e), e.scalar(root, f64));
+}
+template <int order, bool scaled> static Value besselI(Value x, Emitter &e) {
+  return buildBesselI(x, order, scaled, e);
+}
+
 static LogicalResult leakyRelu(Node &n, Emitter &e) {
   if (failed(n.needsTensors(1, 1)))
     return llvm::failure();
-  return n.yield(buildLeakyRelu(n.input(0), n.number("alpha", 0.2), e));
+  return n.yield(buildLeakyRelu(n.input(0), n.number("alpha", 0.2f), e));
 }
 
 static LogicalResult yieldComplex(Node &n, const Complex &z) {
@@ -59,16 +75,20 @@ static LogicalResult yieldComplex(Node &n, const Complex &z) {
 /// Of complex numbers the real part; real ones may become complex.
 static LogicalResult cast(Node &n, Emitter &e) {
   constexpr int complex64 = 8, complex128 = 18;
-  if (n.numInputs() == 1 && n.item(0).complex)
-    n.setInput(0, n.item(0).complex->real);
+  std::shared_ptr<const Complex> z =
+      n.numInputs() == 1 ? n.item(0).complex : nullptr;
+  if (z)
+    n.setInput(0, z->real);
   if (n.numInputs() != 1 || !n.input(0))
     return n.needsTensors(1, 1);
   auto *to = n.find("DstT");
   if (int type = to ? to->type() : 0; type == complex64 || type == complex128) {
     mlir::Builder &b = e.getBuilder();
-    Value real =
-        e.cast(n.input(0),
-               type == complex64 ? mlir::Type(b.getF32Type()) : b.getF64Type());
+    mlir::Type part =
+        type == complex64 ? mlir::Type(b.getF32Type()) : b.getF64Type();
+    Value real = e.cast(n.input(0), part);
+    if (z && z->imaginary)
+      return yieldComplex(n, {real, e.cast(z->imaginary, part)});
     return yieldComplex(
         n, spreadComplex({real, {}}, graph::getShape(n.input(0)), e));
   }
@@ -251,6 +271,14 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::elementwiseRows() {
       {"Log1p", unary<apply<graph::Log1pOp>>},
       {"Erf", unary<apply<graph::ErfOp>>},
       {"Erfc", unary<apply<graph::ErfcOp>>},
+      {"Erfinv", unary<inDouble<buildInverseErf>>},
+      {"Ndtri", unary<inDouble<normalQuantile>>},
+      {"Lgamma", unary<inDouble<buildLogGamma>>},
+      {"Digamma", unary<inDouble<buildDigamma>>},
+      {"BesselI0", unary<inDouble<besselI<0, false>>>},
+      {"BesselI0e", unary<inDouble<besselI<0, true>>>},
+      {"BesselI1", unary<inDouble<besselI<1, false>>>},
+      {"BesselI1e", unary<inDouble<besselI<1, true>>>},
       {"Sin", unary<apply<graph::SinOp>>},
       {"Cos", unary<apply<graph::CosOp>>},
       {"Tan", unary<apply<graph::TanOp>>},

@@ -2,6 +2,7 @@
 #include "frontends/common/builders/Gather.h"
 #include "frontends/common/builders/Sort.h"
 #include "frontends/tensorflow/Node.h"
+#include "frontends/tensorflow/ops/Dynamic.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -13,12 +14,35 @@ using llvm::Twine;
 using mlir::AffineExpr;
 using mlir::Value;
 
+Value charonia::frontend::tensorflow::indicesFromStart(Value positions,
+                                                       Emitter &e) {
+  mlir::Type element = elementOf(positions);
+  if (!positions || element.isUnsignedInteger())
+    return positions;
+  graph::SymbolicTensor known = e.evaluate(positions);
+  if (auto constants = known.constants()) {
+    for (int64_t i : *constants)
+      if (i < 0)
+        return e.fail("index " + Twine(i) + " lies outside of its tensor",
+                      "TensorFlow's indices do not count from the end: take "
+                      "the index modulo the size");
+    return positions;
+  }
+  if (known.isComplete())
+    return positions;
+  Value zero = e.scalar(int64_t(0), element);
+  unsigned bits = element.getIntOrFloatBitWidth();
+  Value outside = e.scalar(static_cast<int64_t>(llvm::maxIntN(bits)), element);
+  return e.select(e.compare(Predicate::lt, positions, zero), outside,
+                  positions);
+}
+
 static LogicalResult gatherAlong(Node &n, Emitter &e, int64_t given) {
   auto axis = n.axis(given, rankOf(n.input(0)));
   if (failed(axis) || failed(checkPositions(n.input(0), n.input(1), *axis, e)))
     return llvm::failure();
-  return n.yield(
-      e.op<graph::GatherOp>({n.input(0), n.input(1)}, e.attr("axis", *axis)));
+  return n.yield(e.op<graph::GatherOp>(
+      {n.input(0), indicesFromStart(n.input(1), e)}, e.attr("axis", *axis)));
 }
 static LogicalResult gather(Node &n, Emitter &e) {
   return failed(n.needsTensors(2, 2)) ? llvm::failure() : gatherAlong(n, e, 0);
@@ -50,7 +74,8 @@ static LogicalResult gatherV2(Node &n, Emitter &e) {
   Exprs tuples = graph::getShape(n.input(1));
   tuples.push_back(e.number(1));
   Value y = e.op<graph::GatherNDOp>(
-      {e.transpose(n.input(0), front), e.reshape(n.input(1), tuples)},
+      {e.transpose(n.input(0), front),
+       e.reshape(indicesFromStart(n.input(1), e), tuples)},
       e.attr("batch_dims", batch));
   if (!y || between == 0 || found == 0)
     return n.yield(y);
@@ -89,8 +114,9 @@ static LogicalResult bucketize(Node &n, Emitter &e) {
 static LogicalResult gatherNd(Node &n, Emitter &e) {
   if (failed(n.needsTensors(2, 2)))
     return llvm::failure();
-  return n.yield(e.op<graph::GatherNDOp>({n.input(0), n.input(1)},
-                                         e.attr("batch_dims", int64_t(0))));
+  return n.yield(
+      e.op<graph::GatherNDOp>({n.input(0), indicesFromStart(n.input(1), e)},
+                              e.attr("batch_dims", int64_t(0))));
 }
 
 template <graph::ScatterReduction reduction>
@@ -98,7 +124,7 @@ static LogicalResult scatterNd(Node &n, Emitter &e) {
   if (failed(n.needsTensors(3, 3)))
     return llvm::failure();
   return n.yield(e.op<graph::ScatterNDOp>(
-      {n.input(0), n.input(1), n.input(2)},
+      {n.input(0), indicesFromStart(n.input(1), e), n.input(2)},
       e.attr("reduction",
              graph::ScatterReductionAttr::get(e.getContext(), reduction))));
 }
@@ -112,7 +138,7 @@ static LogicalResult scatterZeros(Node &n, Emitter &e) {
     return llvm::failure();
   Value zeros = e.broadcast(e.scalar(int64_t(0), elementOf(n.input(1))), *dims);
   return n.yield(e.op<graph::ScatterNDOp>(
-      {zeros, n.input(0), n.input(1)},
+      {zeros, indicesFromStart(n.input(0), e), n.input(1)},
       e.attr("reduction", graph::ScatterReductionAttr::get(
                               e.getContext(), graph::ScatterReduction::add))));
 }
@@ -120,7 +146,8 @@ static LogicalResult scatterSub(Node &n, Emitter &e) {
   if (failed(n.needsTensors(3, 3)))
     return llvm::failure();
   return n.yield(e.op<graph::ScatterNDOp>(
-      {n.input(0), n.input(1), e.op<graph::NegOp>({n.input(2)})},
+      {n.input(0), indicesFromStart(n.input(1), e),
+       e.op<graph::NegOp>({n.input(2)})},
       e.attr("reduction", graph::ScatterReductionAttr::get(
                               e.getContext(), graph::ScatterReduction::add))));
 }

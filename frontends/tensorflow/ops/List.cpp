@@ -137,10 +137,31 @@ static Value elementOr0(Node &n, const TensorList &list, int64_t i,
   return e.broadcast(e.scalar(int64_t(0), element), *dims);
 }
 
+/// The element that operand 1 names, of elements of one shape.
+static LogicalResult getRow(Node &n, const TensorList &list, Emitter &e) {
+  if (failed(e.writeOut(list.size())))
+    return llvm::failure();
+  Values rows;
+  for (int64_t i = 0; i < list.size(); ++i) {
+    Value row = elementOr0(n, list, i, 2, e);
+    if (!row)
+      return llvm::failure();
+    Exprs dims = graph::getShape(row);
+    dims.insert(dims.begin(), e.number(1));
+    rows.push_back(e.reshape(row, dims));
+  }
+  return n.yield(e.op<graph::GatherOp>({e.concat(rows, 0), n.input(1)},
+                                       e.attr("axis", int64_t(0))));
+}
+
 static LogicalResult getItem(Node &n, Emitter &e) {
   if (n.numInputs() < 2 || !n.item(0).list)
     return e.fail("is not given a list of tensors", "export the model again");
   const TensorList &list = *n.item(0).list;
+  // Elements of one shape are a table, of which data may name a row.
+  if (n.has(1) && rankOf(n.input(1)) == 0 && list.size() > 0 &&
+      !e.evaluate(n.input(1)))
+    return getRow(n, list, e);
   auto position = positionOf(n, e, list);
   if (failed(position))
     return llvm::failure();
@@ -259,6 +280,39 @@ static LogicalResult concatList(Node &n, Emitter &e) {
     return e.fail("joins the elements of an empty list");
   return n.yield({e.concat(parts, 0),
                   e.sizes(lengths, list.size(), e.getBuilder().getI64Type())});
+}
+
+/// A list of as many rows of operand 0 each as operand 2 lists.
+static LogicalResult splitList(Node &n, Emitter &e) {
+  if (n.numInputs() != 3 || failed(n.needsRank(0, 1, 32)) ||
+      failed(n.needsRank(2, 1, 1)))
+    return e.fail("is not given a tensor and lengths",
+                  "export the model again");
+  auto lengths = n.constants(2);
+  AffineExpr rows = graph::getShape(n.input(0))[0];
+  int64_t total = 0;
+  if (failed(lengths) ||
+      failed(e.writeOut(static_cast<int64_t>(lengths->size()))))
+    return llvm::failure();
+  for (int64_t length : *lengths) {
+    if (length < 0 || length > maxDimension - total ||
+        static_cast<int64_t>(lengths->size()) > maxElements)
+      return e.fail("makes an element of " + Twine(length) + " rows, or over " +
+                    Twine(maxElements) + " elements");
+    total += length;
+  }
+  if (!e.agree(rows, e.number(total), "splits all of it"))
+    return e.fail("lengths of " + Twine(total) + " in all do not make up " +
+                  e.describe(n.input(0).getType()));
+  TensorList elements(static_cast<int64_t>(lengths->size()));
+  AffineExpr start = e.number(0);
+  for (auto [i, length] : llvm::enumerate(*lengths)) {
+    elements = elements.with(
+        static_cast<int64_t>(i),
+        sliceAlong(n.input(0), 0, {start, e.number(length), 1}, e));
+    start = graph::simplify(start + length);
+  }
+  return yieldList(n, std::move(elements));
 }
 
 /// Rows of operand `tensor` put at the positions that the operand behind it
@@ -433,6 +487,7 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::listRows() {
       {"TensorListScatterV2", scatterList},
       {"TensorListScatter", scatterList},
       {"TensorListScatterIntoExistingList", scatterIntoList},
+      {"TensorListSplit", splitList},
       {"TensorListStack", stack},
       {"TensorArrayV3", newArray, "handle flow"},
       {"TensorArrayReadV3", readArray},

@@ -46,7 +46,11 @@ static LogicalResult mean(Node &n, Emitter &e) {
   if (axes->empty())
     return n.yield(x);
   bool isInteger = !isFloat(x);
-  Value wide = isInteger ? e.cast(x, e.getBuilder().getI64Type()) : x;
+  mlir::Builder &b = e.getBuilder();
+  bool isUnsigned = isInteger && elementOf(x).isUnsignedInteger();
+  Value wide = isInteger ? e.cast(x, isUnsigned ? b.getIntegerType(64, false)
+                                                : b.getI64Type())
+                         : x;
   Value y = e.mean(wide, *axes, n.flag("keep_dims"));
   return n.yield(isInteger ? e.cast(y, elementOf(x)) : y);
 }

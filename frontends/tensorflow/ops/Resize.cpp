@@ -106,7 +106,11 @@ static Num areaMatrix(const Line &l, bool) {
   Value isLast = compare(Predicate::eq, l.element, l.from - 1);
   Num border = select(isLast, end, min(end, l.element + 1));
   Num covered = border - max(begin, l.element);
-  return max(covered, covered.of(0.0)) / l.scale;
+  Num mean = max(covered, covered.of(0.0)) / l.scale;
+  // Of a single element between corners all places are its own.
+  Value isSame = compare(Predicate::eq, l.scale, l.scale.of(0.0));
+  Value isFirst = compare(Predicate::eq, l.element, l.element.of(0.0));
+  return select(isSame, select(isFirst, mean.of(1.0), 0), mean);
 }
 
 /// Images as floats, and their result's height and width.

@@ -2,6 +2,7 @@
 #include "frontends/common/builders/Slice.h"
 #include "frontends/common/builders/Pad.h"
 #include "frontends/tensorflow/Node.h"
+#include "frontends/tensorflow/ops/Dynamic.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -46,7 +47,10 @@ public:
     }
     while (dim < shape.size())
       keep();
-    return e.reshape(e.slice(n.input(0), starts, steps, taken), result);
+    Value x = e.slice(n.input(0), starts, steps, taken);
+    for (auto [d, start] : places)
+      x = takeAt(x, d, start, e.number(1), e);
+    return e.reshape(x, result);
   }
 
 private:
@@ -67,6 +71,11 @@ private:
   bool take(int64_t i) {
     AffineExpr size = shape[dim];
     if (isSet("shrink_axis_mask", i)) {
+      if (!begins[i]) {
+        places.push_back({static_cast<int64_t>(dim), placeOf(i, size)});
+        add(e.number(0), 1, size);
+        return true;
+      }
       SliceRange one = element(begins[i], size);
       if (!one.count)
         return false;
@@ -84,12 +93,22 @@ private:
                end = isSet("end_mask", i)
                          ? e.number(forward ? farthest : -farthest)
                          : ends[i];
+    if (!begin || !end)
+      return succeeded(n.dependsOnData(begin ? 2 : 1));
     SliceRange range = cutSlice(begin, end, strides[i], size, e);
     if (!range.count)
       return false;
     result.push_back(range.count);
     add(range.start, range.step, range.count);
     return true;
+  }
+  /// An index that is data, which may count from the end.
+  Value placeOf(int64_t i, AffineExpr size) {
+    mlir::Type i64 = e.getBuilder().getI64Type();
+    Value start = startAt(n.input(1), i, e);
+    return e.select(
+        e.compare(graph::Predicate::lt, start, e.scalar(int64_t(0), i64)),
+        e.add(start, e.size(size, i64)), start);
   }
   /// The element at an index, which may count from the end.
   SliceRange element(AffineExpr index, AffineExpr size) {
@@ -114,6 +133,8 @@ private:
   SmallVector<int64_t> strides;
   Exprs shape, starts, taken, result;
   SmallVector<int64_t> steps;
+  /// Dimensions of which the element is taken that data names.
+  SmallVector<std::pair<int64_t, Value>> places;
   size_t dim = 0;
 };
 } // namespace
@@ -124,7 +145,7 @@ static LogicalResult stridedSlice(Node &n, Emitter &e) {
   for (unsigned i : {1, 2, 3})
     if (failed(n.needsRank(i, 1, 1)))
       return llvm::failure();
-  auto begins = n.known(1), ends = n.known(2);
+  auto begins = n.partlyKnown(1), ends = n.partlyKnown(2);
   auto strides = n.constants(3);
   if (failed(begins) || failed(ends) || failed(strides))
     return llvm::failure();
@@ -137,15 +158,25 @@ static LogicalResult stridedSlice(Node &n, Emitter &e) {
 static LogicalResult slice(Node &n, Emitter &e) {
   if (failed(n.needsTensors(3, 3)))
     return llvm::failure();
-  auto begins = n.known(1), sizes = n.known(2);
+  auto begins = n.partlyKnown(1), sizes = n.known(2);
   if (failed(begins) || failed(sizes))
     return llvm::failure();
   Exprs shape = graph::getShape(n.input(0)), dims;
+  SmallVector<std::pair<int64_t, AffineExpr>> moved;
   if (begins->size() != shape.size() || sizes->size() != shape.size())
     return e.fail("needs a begin and a size for each of " +
                   Twine(shape.size()) + " dimensions");
   Symbols &symbols = e.getSymbols();
-  for (auto [size, begin, extent] : llvm::zip(*sizes, *begins, shape)) {
+  for (auto [d, size, begin, extent] :
+       llvm::enumerate(*sizes, *begins, shape)) {
+    if (!begin) {
+      if (size == e.number(-1))
+        return n.dependsOnData(1);
+      moved.push_back({static_cast<int64_t>(d), size});
+      dims.push_back(extent);
+      begin = e.number(0);
+      continue;
+    }
     AffineExpr count =
         size == e.number(-1) ? graph::simplify(extent - begin) : size;
     if (!symbols.assumeAtLeast(begin, e.number(0),
@@ -162,8 +193,19 @@ static LogicalResult slice(Node &n, Emitter &e) {
                     "narrow the ranges with --shape");
     dims.push_back(count);
   }
-  return n.yield(e.slice(n.input(0), *begins,
-                         SmallVector<int64_t>(shape.size(), 1), dims));
+  Value x =
+      e.slice(n.input(0), *begins, SmallVector<int64_t>(shape.size(), 1), dims);
+  for (auto [d, count] : moved) {
+    if (!symbols.assumeAtLeast(count, e.number(0),
+                               "so that a slice has a size") ||
+        !symbols.assumeAtLeast(shape[d], count,
+                               "so that a slice lies inside its tensor"))
+      return e.fail("a slice of " + symbols.toString(count) +
+                    " does not lie inside of size " +
+                    symbols.toString(shape[d]));
+    x = takeAt(x, d, startAt(n.input(1), d, e), count, e);
+  }
+  return n.yield(x);
 }
 
 /// Operands along an axis, which is the last operand, or the first.
@@ -295,6 +337,11 @@ static LogicalResult padBy(Node &n, Emitter &e, graph::PadMode mode,
   if (static_cast<int64_t>(pairs->size()) != 2 * rank)
     return e.fail("has " + Twine(pairs->size()) + " paddings for " +
                   Twine(rank) + " dimensions");
+  for (AffineExpr amount : *pairs)
+    if (!e.getSymbols().assumeAtLeast(amount, e.number(0),
+                                      "so that a padding adds elements"))
+      return e.fail("a padding may not be " + e.getSymbols().toString(amount),
+                    "cut with a slice instead");
   Exprs lows, highs;
   for (int64_t d = 0; d < rank; ++d) {
     lows.push_back((*pairs)[2 * d]);

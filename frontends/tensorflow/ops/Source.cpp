@@ -5,6 +5,7 @@
 #include "frontends/common/builders/Shape.h"
 #include "frontends/tensorflow/Node.h"
 #include "frontends/tensorflow/Stated.h"
+#include "frontends/tensorflow/ops/Dynamic.h"
 #include "frontends/tensorflow/ops/Num.h"
 
 using namespace charonia;
@@ -166,8 +167,16 @@ static LogicalResult gatherVariable(Node &n, Emitter &e) {
   Value table = load(n.item(0), e, n.getModel());
   if (!table || failed(checkPositions(table, n.input(1), 0, e)))
     return llvm::failure();
+  return n.yield(e.op<graph::GatherOp>({table, indicesFromStart(n.input(1), e)},
+                                       e.attr("axis", int64_t(0))));
+}
+static LogicalResult gatherNdVariable(Node &n, Emitter &e) {
+  if (n.numInputs() != 2 || !n.input(1))
+    return e.fail("has no variable and indices", "export the model again");
+  Value table = load(n.item(0), e, n.getModel());
   return n.yield(
-      e.op<graph::GatherOp>({table, n.input(1)}, e.attr("axis", int64_t(0))));
+      e.op<graph::GatherNDOp>({table, indicesFromStart(n.input(1), e)},
+                              e.attr("batch_dims", int64_t(0))));
 }
 /// A variable of TF1 is read by being used.
 static LogicalResult legacyVariable(Node &n, Emitter &e) {
@@ -313,6 +322,7 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::sourceRows() {
       {"MutableHashTableV2", table},
       {"ReadVariableOp", readVariable},
       {"ResourceGather", gatherVariable},
+      {"ResourceGatherNd", gatherNdVariable},
       {"Variable", legacyVariable},
       {"VariableV2", legacyVariable},
       {"Identity", identity, "", true},

@@ -1,6 +1,5 @@
 #include "frontends/tensorflow/ops/Window.h"
 #include "frontends/common/builders/Shape.h"
-#include <limits>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -22,19 +21,31 @@ charonia::frontend::tensorflow::channelsAreLast(Node &n, Emitter &e) {
   return e.fail("data_format '" + format + "' is not supported");
 }
 
+/// The numbers of a name: an attribute, but of MaxPoolV2 an operand.
+static llvm::FailureOr<SmallVector<int64_t>> listOf(Node &n, StringRef name) {
+  if (n.op() == "MaxPoolV2" && name == "ksize")
+    return n.constants(1);
+  if (n.op() == "MaxPoolV2" && name == "strides")
+    return n.constants(2);
+  return n.integers(name);
+}
+
 llvm::FailureOr<SmallVector<int64_t>>
 charonia::frontend::tensorflow::spatialOf(Node &n, Emitter &e, StringRef name,
                                           const Window &w, size_t rank) {
-  SmallVector<int64_t> given = n.integers(name), spatial;
-  if (given.empty())
+  auto given = listOf(n, name);
+  SmallVector<int64_t> spatial;
+  if (failed(given))
+    return llvm::failure();
+  if (given->empty())
     return SmallVector<int64_t>(rank - 2, 1);
-  if (given.size() != rank)
-    return e.fail("attribute '" + name + "' has " + Twine(given.size()) +
+  if (given->size() != rank)
+    return e.fail("'" + name + "' has " + Twine(given->size()) +
                   " entries for " + Twine(rank) + " dimensions");
-  for (auto [i, value] : llvm::enumerate(given)) {
+  for (auto [i, value] : llvm::enumerate(*given)) {
     bool isSpatial = i >= w.firstSpatial() && i < w.firstSpatial() + rank - 2;
     if (value < 1 || value > maxWindow || (!isSpatial && value != 1))
-      return e.fail("attribute '" + name + "' may not be " + Twine(value) +
+      return e.fail("'" + name + "' may not be " + Twine(value) +
                     " for dimension " + Twine(i));
     if (isSpatial)
       spatial.push_back(value);
@@ -133,13 +144,16 @@ static LogicalResult averageOpen(Node &n, Emitter &e, Window w) {
 }
 
 /// The largest of as many channels as the window has, which lie side by side.
-static LogicalResult poolChannels(Node &n, Emitter &e, int64_t window) {
-  SmallVector<int64_t> size = n.integers("ksize"),
-                       strides = n.integers("strides");
+static LogicalResult poolChannels(Node &n, Emitter &e,
+                                  llvm::ArrayRef<int64_t> size) {
+  auto strides = listOf(n, "strides");
+  if (failed(strides))
+    return llvm::failure();
+  int64_t window = size.back();
   Exprs shape = graph::getShape(n.input(0));
-  bool isSide =
-      strides == size && llvm::all_of(llvm::ArrayRef(size).drop_back(),
-                                      [](int64_t i) { return i == 1; });
+  bool isSide = llvm::equal(*strides, size) &&
+                llvm::all_of(llvm::ArrayRef(size).drop_back(),
+                             [](int64_t i) { return i == 1; });
   AffineExpr count = graph::simplify(shape.back().floorDiv(window));
   if (!isSide || !e.agree(graph::simplify(count * window), shape.back(),
                           "splits the channels into windows"))
@@ -156,7 +170,9 @@ static LogicalResult poolChannels(Node &n, Emitter &e, int64_t window) {
 
 /// Padding of MaxPool is less than anything; AvgPool leaves it out.
 template <graph::PoolKind kind> static LogicalResult pool(Node &n, Emitter &e) {
-  if (failed(n.needsTensors(1, 1)) || failed(n.needsRank(0, 4, 5)))
+  unsigned operands = n.op() == "MaxPoolV2" ? 3 : 1;
+  if (failed(n.needsTensors(operands, operands)) ||
+      failed(n.needsRank(0, 4, 5)))
     return llvm::failure();
   Window w;
   auto last = channelsAreLast(n, e);
@@ -164,10 +180,12 @@ template <graph::PoolKind kind> static LogicalResult pool(Node &n, Emitter &e) {
     return llvm::failure();
   w.channelsLast = *last;
   w.input = n.input(0);
-  SmallVector<int64_t> sizes = n.integers("ksize");
-  if (kind == graph::PoolKind::max && *last && sizes.size() == 4 &&
-      rankOf(w.input) == 4 && sizes.back() > 1)
-    return poolChannels(n, e, sizes.back());
+  auto sizes = listOf(n, "ksize");
+  if (failed(sizes))
+    return llvm::failure();
+  if (kind == graph::PoolKind::max && *last && sizes->size() == 4 &&
+      rankOf(w.input) == 4 && sizes->back() > 1)
+    return poolChannels(n, e, *sizes);
   auto kernel = spatialOf(n, e, "ksize", w, rankOf(w.input));
   if (failed(kernel))
     return llvm::failure();
@@ -181,10 +199,44 @@ template <graph::PoolKind kind> static LogicalResult pool(Node &n, Emitter &e) {
   }
   std::optional<double> fill;
   if (kind == graph::PoolKind::max)
-    fill = -std::numeric_limits<double>::infinity();
+    fill = lowestOf(elementOf(w.input));
   if (failed(readWindow(n, e, w, fill)))
     return llvm::failure();
   return n.yield(buildPool(kind, w, false, e));
+}
+
+/// The largest of windows, and where they lie in an image, or in all images:
+/// channels count fastest.
+static LogicalResult maxPoolWithArgmax(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(1, 1)) || failed(n.needsRank(0, 4, 4)))
+    return llvm::failure();
+  Window w;
+  w.channelsLast = true;
+  w.input = n.input(0);
+  auto kernel = spatialOf(n, e, "ksize", w, 4);
+  mlir::Type element =
+      n.find("Targmax") ? n.sizeType("Targmax") : e.getBuilder().getI64Type();
+  if (failed(kernel) || !element)
+    return llvm::failure();
+  w.kernel = *kernel;
+  if (failed(readWindow(n, e, w, lowestOf(elementOf(w.input)))))
+    return llvm::failure();
+  Value y = buildPool(graph::PoolKind::max, w, false, e);
+  if (!y)
+    return llvm::failure();
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  Exprs shape = graph::getShape(n.input(0)), ones(4, e.number(1)),
+        samples = ones, channels = ones;
+  samples[0] = shape[0], channels[3] = shape[3];
+  Value places =
+      buildArgMaxPool(w, graph::getShape(y), PlaceOrder::rowMajor, false, e);
+  if (n.flag("include_batch_in_index"))
+    places = e.add(places,
+                   e.mul(e.iota(samples, 0, i64),
+                         e.mul(e.size(shape[1], i64), e.size(shape[2], i64))));
+  places =
+      e.add(e.mul(places, e.size(shape[3], i64)), e.iota(channels, 3, i64));
+  return n.yield({y, e.cast(places, element)});
 }
 
 /// Windows that lie side by side: [N, H, k, W, l, C] as [N, H, W, k * l * C].
@@ -264,6 +316,8 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::windowRows() {
   using graph::PoolKind;
   static const Row rows[] = {
       {"MaxPool", pool<PoolKind::max>},
+      {"MaxPoolV2", pool<PoolKind::max>},
+      {"MaxPoolWithArgmax", maxPoolWithArgmax, "output argmax"},
       {"MaxPool3D", pool<PoolKind::max>},
       {"AvgPool", pool<PoolKind::average>},
       {"AvgPool3D", pool<PoolKind::average>},

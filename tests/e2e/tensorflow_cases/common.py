@@ -47,7 +47,15 @@ def freeze(function, lower: bool) -> bytes:
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
     frozen = convert_variables_to_constants_v2(function.get_concrete_function(), lower_control_flow=lower)
-    return frozen.graph.as_graph_def().SerializeToString()
+    graph = frozen.graph.as_graph_def()
+    # Nobody reads these.
+    for function in graph.library.function:
+        function.ClearField("arg_attr")
+    for node in (*graph.node, *(n for f in graph.library.function for n in f.node_def)):
+        for name in [k for k in node.attr if k.startswith("_") or k == "output_shapes"]:
+            del node.attr[name]
+        node.ClearField("experimental_debug_info")
+    return graph.SerializeToString()
 
 
 def frozen_name(index: int) -> str:

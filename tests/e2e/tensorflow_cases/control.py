@@ -109,3 +109,35 @@ def joined_lists(m, x):
     first = raw.TensorListScatter(tensor=x, indices=[1, 0, 2], element_shape=[4])
     nothing = stack(raw.TensorListReserve(element_shape=[4], num_elements=0, element_dtype=F32))
     return {"whole": whole, "lengths": lengths, "spread": stack(spread), "more": stack(more), "older": older, "first": stack(first), "nothing": tf.concat([nothing, x], 0)}
+
+
+@case(spec("x", 3, 4), frozen=True)
+def lists_of_branches(m, x):
+    """Each branch sets another element; the other one is zeros."""
+    handle = raw.TensorListReserve(element_shape=[4], num_elements=3, element_dtype=F32)
+    put = lambda i: raw.TensorListSetItem(input_handle=handle, index=i, item=x[i])  # noqa: E731
+    stack = lambda h: raw.TensorListStack(input_handle=h, element_shape=[4], element_dtype=F32)  # noqa: E731
+    total = tf.reduce_sum(x)
+    parts = raw.TensorListSplit(tensor=x, element_shape=[-1, 4], lengths=tf.constant([1, 0, 2], I64))
+    part = lambda i: raw.TensorListGetItem(input_handle=parts, index=i, element_shape=[-1, 4], element_dtype=F32)  # noqa: E731
+    return {"first": stack(tf.cond(total > 0, lambda: put(1), lambda: put(2))), "second": stack(tf.cond(total > 0, lambda: put(2), lambda: put(1))),
+            "parts": tf.concat([part(2), part(0)], 0), "length": raw.TensorListLength(input_handle=parts)}  # fmt: skip
+
+
+@case(spec("x", None, 6, 4), spec("n", None, dtype=I32), frozen=True, n=[3, 6, 2])
+def loops_that_data_ends(m, x, n):
+    """Of a number of steps that is known, data leaves some out."""
+    longest = tf.reduce_max(n)
+    step = lambda t, h: tf.where((t < n)[:, None], tf.tanh(x[:, t] @ m(4, 4) + h @ m(4, 4) * 0.3), h)  # noqa: E731
+    first = longest - 3  # 3 steps
+    outputs, h = tf.TensorArray(F32, 6, element_shape=[None, 4]), tf.zeros_like(x[:, 0])
+    _, last, outputs = tf.while_loop(lambda t, h, o: t < tf.minimum(6, tf.maximum(1, first)),
+                                     lambda t, h, o: (t + 1, step(t, h), o.write(t, h)), (0, h, outputs))  # fmt: skip
+    total, count = tf.zeros([]), 0
+    for i in tf.range(5):
+        if total > 1.0 + tf.cast(first, F32):
+            break
+        total += tf.cast(i, F32) * 0.75
+        count += 2
+    never = tf.while_loop(lambda i, y: tf.logical_and(longest > 99, i < 4), lambda i, y: (i + 1, y + 1), (0, x))[1]
+    return {"last": last, "outputs": outputs.stack(), "total": total, "count": tf.convert_to_tensor(count), "never": never}

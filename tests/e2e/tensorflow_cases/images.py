@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from .common import F32, I32, case, raw, spec
+from .common import F32, I32, I64, case, raw, spec
 
 
 @case(spec("x", None, 9, 8, 2), frozen=True)
@@ -155,4 +155,42 @@ def crops(m, x, boxes, which):
         "linear": crop(x, boxes, which, [3, 4], extrapolation_value=-2.5), "nearest": crop(x, boxes, which, [4, 8], "nearest"),
         "one": crop(tf.cast(x * 9, I32), boxes, which, [1, 2]),
         "channels": raw.MaxPool(input=x, ksize=[1, 1, 1, 2], strides=[1, 1, 1, 2], padding="VALID"),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 13, 4, 1), spec("boxes", None, 4), frozen=True, x=np.arange(52).reshape(1, 13, 4, 1),
+      boxes=np.concatenate([np.random.RandomState(0).rand(4, 4).round(1), np.random.RandomState(1).randint(0, 13, (6, 4)) / 12, [[0, 0, 1, 1]]]))  # fmt: skip
+def crops_at_ties(m, x, boxes):
+    """Places that a unit in the last place puts nearest to another pixel, or outside of the image."""
+    which = tf.zeros_like(boxes[:, 0], I32)
+    crop = lambda size, how: tf.image.crop_and_resize(x, boxes, which, size, how, -1.0)  # noqa: E731
+    return {"nearest": crop([7, 14], "nearest"), "linear": crop([11, 14], "bilinear"), "one": crop([1, 5], "nearest")}
+
+
+@case(spec("x", None, 5, 9, 2), spec("y", None, None, None, 2), spec("i", 2, 5, 6, 1, dtype=I32), frozen=True,
+      x=np.random.RandomState(2).randint(-2, 2, (3, 5, 9, 2)), y=np.where(np.random.RandomState(3).rand(2, 7, 8, 2) < 0.5, -np.inf, 1))  # fmt: skip
+def places_in_windows(m, x, y, i):
+    """The first of equals, in an image or in all, also where all of a window is least."""
+    least = tf.cast(i * 0 - 2**31, I32)
+    pools = {
+        "same": (x, (4, 3), (2, 2), "SAME", I64, False), "valid": (x, (2, 4), (1, 3), "VALID", I32, True), "open": (y, (3, 2), (2, 2), "SAME", I64, True),
+        "least": (least, (3, 3), (2, 2), "SAME", I64, False), "one": (x, (1, 1), (2, 3), "SAME", I32, False),
+    }  # fmt: skip
+    results = {"second": raw.MaxPoolV2(input=x, ksize=[1, 3, 2, 1], strides=[1, 2, 2, 1], padding="SAME"),
+               "integers": raw.MaxPool(input=-i - 5, ksize=[1, 3, 3, 1], strides=[1, 2, 2, 1], padding="SAME")}  # fmt: skip
+    for name, (image, size, steps, padding, index, batch) in pools.items():
+        largest, places = raw.MaxPoolWithArgmax(input=image, ksize=[1, *size, 1], strides=[1, *steps, 1], padding=padding, Targmax=index, include_batch_in_index=batch)
+        results |= {f"{name}_places": places} | ({} if name == "open" else {name: largest})
+    return results
+
+
+@case(spec("x", None, None, 2, 1), spec("one", 1, 1, 3, 1), spec("boxes", None, 4), frozen=True, boxes=[[0, 0, 1, 1], [0.8, 0.1, 0.2, 0.5]], x=np.arange(12).reshape(2, 3, 2, 1))  # fmt: skip
+def single_rows(m, x, one, boxes):
+    """Results of one row, known as the model runs alone, and images of one; centers that lie on an edge."""
+    rows = tf.shape(x)[1] - 2
+    which, tiny = tf.zeros_like(boxes[:, 0], I32), tf.ones([1, 2, 2, 1]) * tf.range(2.0)[:, None, None]
+    return {
+        "crop": tf.image.crop_and_resize(x, boxes, which, tf.stack([rows, 2])), "area": raw.ResizeArea(images=one, size=[3, 2], align_corners=True),
+        "open": raw.ResizeArea(images=x[:, :1], size=tf.stack([rows + 3, rows]), align_corners=True),
+        "nearest": tf.image.resize(tiny + one[0, 0, 0, 0] * 0, [47, 48], "nearest"),
     }  # fmt: skip

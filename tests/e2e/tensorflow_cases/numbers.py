@@ -180,3 +180,26 @@ def spectra(m, x, y):
         "inverse": tf.abs(s.ifft(both)), "plane": tf.abs(plane), "image": s.irfft2d(plane, [5, 7]), "square": tf.abs(s.ifft2d(s.fft2d(tf.cast(y, tf.complex64)))),
         "stft": tf.abs(s.stft(x, 6, 3)), "solid": s.irfft3d(s.rfft3d(solid), [3, 2, 8]), "cube": tf.abs(s.ifft3d(s.fft3d(tf.complex(solid, solid * 2)) * tf.complex(solid, 1.0))), "cast": tf.cast(both, F32),
     }  # fmt: skip
+
+
+@case(spec("x", None, 8), spec("i", None, 1, dtype=I32), frozen=True, i=[[-1], [2], [-9]])
+def parts_and_places(m, x, i):
+    """Casts and choices of complex numbers, places below 0, and means beyond signed integers."""
+    z = tf.signal.rfft(x)
+    wide = tf.cast(z, tf.complex128)
+    large = tf.bitcast(tf.cast(i, I64) - 5, tf.uint64)
+    return {
+        "wide": tf.cast(tf.math.imag(wide), F32), "narrow": tf.math.imag(tf.cast(wide * wide, tf.complex64)),
+        "chosen": tf.math.imag(tf.cond(x[0, 0] > 9, lambda: z, lambda: z * z)),
+        "gather": raw.GatherNd(params=x, indices=i, bad_indices_policy="IGNORE"), "scatter": raw.ScatterNd(indices=i, updates=x, shape=[3, 8], bad_indices_policy="IGNORE"),
+        "update": raw.TensorScatterUpdate(tensor=x, indices=i, updates=x * 2, bad_indices_policy="IGNORE"), "mean": tf.reduce_mean(large),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 9), frozen=True, x=np.array([[0.001, 0.1, 0.49, 0.51, 0.9, 0.999, 0.5, 0.25, 1], [1.5, 2, 3.7, 9, 20, 40, 0.3, 1e-3, 80]]))
+def statistics(m, x):
+    part = tf.minimum(x, 0.9999)
+    return {
+        "lgamma": tf.math.lgamma(x * 3 - 1.75), "digamma": tf.math.digamma(x * 2 - 1.3), "erfinv": tf.math.erfinv(part * 2 - 1), "ndtri": tf.math.ndtri(part),
+        "i0": raw.BesselI0(x=x), "i0e": raw.BesselI0e(x=x - 9), "i1": raw.BesselI1(x=x - 3), "i1e": raw.BesselI1e(x=x * 7),
+    }  # fmt: skip

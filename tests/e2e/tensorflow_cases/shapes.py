@@ -105,7 +105,8 @@ def positions(m, x, u, f):
     extremes beside NaN."""
     places = tf.range(tf.shape(x)[0])
     return (tf.gather(m(5, 3), places) + x, tf.reduce_mean(u, 1), tf.reduce_mean(tf.cast(u, tf.int16), 0),
-            tf.argmax(f, 1), tf.argmin(f, 1), tf.raw_ops.ResizeNearestNeighbor(images=x[None, :1, :, None], size=[1, 1]))  # fmt: skip
+            tf.argmax(f, 1), tf.argmin(f, 1), tf.raw_ops.ResizeNearestNeighbor(images=x[None, :1, :, None], size=[1, 1]),
+            tf.gather_nd(m(5, 3), [[4, 0], [2, 1]]))  # fmt: skip
 
 
 @case(spec("x", None, 4, 6), spec("i", None, dtype=I32), i=[2, 0, 3])
@@ -165,4 +166,18 @@ def counted(m, x, i, w):
         "max": tf.math.segment_max(rows, ids), "min": tf.math.segment_min(tf.cast(rows * 9, I32), ids), "bins": count(6),
         "infinite": tf.math.segment_max(rows - np.inf, ids), "one": count(10, binary_output=True), "open": count(5, w), "weights": count(4, tf.cast(i, F32) * 0.5),
         "line": raw.DenseBincount(input=i[1], size=3, weights=tf.constant([], I32)),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 6, 4), spec("i", dtype=I32), spec("part", None, 2, 4), frozen=True, i=-5)
+def places_of_data(m, x, i, part):
+    """Slices and updates that start where data says, and places that are searched."""
+    from tensorflow.compiler.tf2xla.python.xla import dynamic_update_slice as put
+
+    rows = tf.sort(x[:, :, 0])
+    values = tf.stack([rows[:, 2], rows[:, 0] - 1, rows[:, 5] + 1, x[:, 0, 1]], 1)
+    return {
+        "element": x[:, i], "single": x[0, i, i + 2], "slice": tf.slice(x, [0, i + 6, 1], [-1, 2, 3]), "whole": tf.slice(x, [0, i + 6, 0], [-1, 5, 4]),
+        "update": put(x, part, tf.stack([0, i + 8, 0])), "end": put(x, part, tf.stack([3, i * -9, 0])), "start": put(x, part[:, :, :3], tf.stack([0, i, i * -1])),
+        "listed": tf.TensorArray(F32, 4, clear_after_read=False).unstack(tf.transpose(x[0])).read(i + 8), "lower": raw.LowerBound(sorted_inputs=rows, values=values), "upper": raw.UpperBound(sorted_inputs=rows, values=values, out_type=I64),
     }  # fmt: skip

@@ -1,6 +1,7 @@
 // Models of TensorFlow: what is read, and what is refused in which words.
 #include "tests/frontends/tensorflow/Import.h"
 #include "frontends/tensorflow/Node.h"
+#include "llvm/Support/Endian.h"
 
 using namespace charonia;
 using namespace charonia::test;
@@ -41,7 +42,11 @@ TEST(TensorFlowTable, KnownChecksum) {
 TEST(TensorFlowTable, CompressedBlocks) {
   std::string file = tableFile({{"a", "1"}, {"b", "2"}});
   // Behind the first block: two entries of 5 bytes, a restart and their number.
-  file[2 * 5 + 8] = 1;
+  constexpr size_t kind = 2 * 5 + 8;
+  file[kind] = 1;
+  EXPECT_THAT(problemOfTable(file), HasSubstr("checksum differs"));
+  uint32_t crc = tf::maskCrc(tf::crc32c(file.substr(0, kind + 1)));
+  llvm::support::endian::write32le(&file[kind + 1], crc);
   EXPECT_THAT(problemOfTable(file), HasSubstr("is compressed"));
 }
 
