@@ -29,7 +29,7 @@ static const Field fields[] = {
     {"MetaGraph", "saver_def", 3, Message, "Saver"},
     {"MetaGraph", "signature_def", 5, Message, "SignatureEntry"},
     {"MetaGraph", "object_graph_def", 7, Message, "ObjectGraph"},
-    {"Info", "stripped_op_list", 1, Message, "Definitions"},
+    {"Info", "stripped_op_list", 2, Message, "Definitions"},
     {"Info", "tags", 4, Bytes},
     {"Definitions", "op", 1, Message, "FunctionSignature"},
     {"Saver", "restore_op_name", 3, Bytes},

@@ -159,6 +159,25 @@ def test_parts_that_lie(tmp_path: Path) -> None:
         assert result.code == 1 and what in result.stderr, result.stderr
 
 
+def test_what_the_list_of_operators_says(tmp_path: Path) -> None:
+    """A SavedModel's own list has the types of results, and attributes that nodes leave out."""
+    folder = shutil.copytree(FOLDERS[0].parent / "keras_cnn", tmp_path / "m")
+    whole = (folder / "saved_model.pb").read_bytes()
+    parts = whole.split(b"\x12\x05AddV2")
+    assert len(parts) > 1 and all(b"\n\x01T\x12\x020\x01" in part for part in parts[1:])
+    as_integers = [parts[0]] + [part.replace(b"\n\x01T\x12\x020\x01", b"\n\x01T\x12\x020\x03", 1) for part in parts[1:]]
+    default = b"\n\x0btranspose_b\x12\x04bool\x1a\x02(\x00"
+    assert whole.count(default) == 1
+    for changed, what in (
+        (b"\x12\x05AddV2".join(as_integers), "but the file says int32"),
+        (whole.replace(default, default[:-1] + b"\x01"), "inner dimensions differ"),
+    ):
+        assert len(changed) == len(whole)
+        (folder / "saved_model.pb").write_bytes(changed)
+        result = harness.invoke("compile", folder, "-o", tmp_path / "m.engine")
+        assert result.code == 1 and what in result.stderr, result.stderr
+
+
 def test_onnx_by_another_name(tmp_path: Path) -> None:
     (tmp_path / "m.pb").write_bytes((harness.ROOT / "models/digits/digits.onnx").read_bytes())
     harness.compile_model(tmp_path / "m.pb", tmp_path / "m.engine")

@@ -99,6 +99,16 @@ TEST(TensorFlowStated, DefaultsOfTheFile) {
   EXPECT_THAT(importTensorFlow(files.files()), Not(HasSubstr("error")));
 }
 
+TEST(TensorFlowStated, VersionsOfGraphs) {
+  SavedFiles files;
+  // Field 1 of a graph's description, a text that nothing reads.
+  files.model.mutable_meta_graphs(0)
+      ->mutable_info()
+      ->mutable_unknown_fields()
+      ->append("\x0a\x04v1.0");
+  EXPECT_THAT(importTensorFlow(files.files()), Not(HasSubstr("error")));
+}
+
 TEST(TensorFlowStated, VariablesAndInputsByTheirNodes) {
   for (int64_t rows : {2, 3}) {
     SavedFiles files;
