@@ -282,6 +282,11 @@ unsigned runOf(graph::KernelOp kernel, Value root) {
 
 } // namespace
 
+bool emit::isOneByOne(graph::ScanOp op) {
+  return op.getKind() == graph::ReduceKind::prod &&
+         isa<FloatType>(getElementTypeOrSelf(op.getType()));
+}
+
 KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   KernelShape shape;
   SmallVector<int64_t> symbols = optimumOf(kernel);
@@ -356,5 +361,8 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
     shape.run = runOf(kernel, root);
   findWholeRows(shape, kernel, root);
   shape.growsByRow = growsByRow(kernel);
+  if (graph::GraphOpInterface ordered = orderedOf(kernel))
+    if (auto scan = dyn_cast<graph::ScanOp>(ordered.getOperation()))
+      shape.oneByOne = isOneByOne(scan);
   return shape;
 }

@@ -54,9 +54,17 @@ struct KernelShape {
   /// What has an order takes something along from one element to the next, so
   /// that a tile has to fit in registers.
   bool carries = false;
+  /// Elements of a row are combined one by one (isOneByOne).
+  bool oneByOne = false;
   /// Dimensions along which what a window slides over is dense in memory.
   llvm::SmallVector<bool> windowDense;
 };
+
+/// Whether a scan may not combine neighbours first: products of parts of floats
+/// overflow, lose digits, or are infinite times zero where those from the
+/// beginning are none of this. Sums of parts may overflow: for that they are
+/// not taken one by one.
+bool isOneByOne(graph::ScanOp op);
 
 KernelShape inspect(graph::KernelOp kernel, const EmitTarget &target);
 

@@ -117,6 +117,12 @@ void Chooser::ordered() {
       s.warps = std::max<int64_t>(tile / 32, 1);
     return;
   }
+  if (!cpu && k.oneByOne) {
+    // A thread for each row.
+    s.warps = 1;
+    add(parallel, std::min<int64_t>(32, product(k, parallel)));
+    return;
+  }
   int64_t length = llvm::bit_ceil<uint64_t>(product(k, ofKind(DimKind::Whole)));
   add(parallel,
       cpu ? 1
@@ -310,6 +316,14 @@ void Chooser::elementwise() {
                          product(k, outer),
                          most / (int64_t)llvm::bit_ceil<uint64_t>(tile))));
   add(inner, tile);
+  // Long sums of some columns: parts, of which the chip takes as many at once.
+  constexpr int64_t fewest = 8, longSum = 512, partTerms = 128, mostParts = 16;
+  int64_t instances = product(k, all) / most;
+  if (!cpu && k.role == OpRole::Reduction && isStatic(all) &&
+      instances >= fewest && k.terms >= longSum)
+    s.splits = std::clamp<int64_t>(
+        std::min(k.terms / partTerms, 2 * t.chip->multiprocessors / instances),
+        1, mostParts);
 }
 
 SmallVector<unsigned> Chooser::tiled(ArrayRef<unsigned> groups) {

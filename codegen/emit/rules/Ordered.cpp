@@ -1,4 +1,5 @@
 // Scans and sorts: rows are walked from end to end, in blocks.
+#include "codegen/emit/KernelShape.h"
 #include "codegen/emit/rules/Rules.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/bit.h"
@@ -51,11 +52,8 @@ public:
     bool contiguous = endsWithLast({axis}, shape);
     if (e.getTarget().kind == EmitTarget::Kind::Cpu)
       return contiguous ? rows(n, cpuBlock(n)) : oneByOne(n);
-    // Products of parts overflow, lose digits, or are infinite times zero where
-    // those from the beginning are none of this. Sums of parts may overflow:
-    // for that they are not taken one by one.
-    if (op.getKind() == graph::ReduceKind::prod && isa<FloatType>(type))
-      return oneByOne(n);
+    if (isOneByOne(op))
+      return contiguous ? oneByOneAlong(n) : oneByOne(n);
     if (contiguous && demand.tile.empty())
       return gpuRow(n);
     // Short rows at once; of long ones that lie across memory some elements, so
@@ -127,16 +125,46 @@ private:
 
   /// Rows across memory, an element of each at a time.
   LogicalResult oneByOne(AffineExpr n) {
+    return success(
+        succeeded(elements(n, 1, e.constant(0), {neutral(demand.tile)})));
+  }
+
+  /// Rows along memory, one by one: some elements of each are on their way
+  /// together, and what is left of a row follows.
+  LogicalResult oneByOneAlong(AffineExpr n) {
+    constexpr int64_t together = 32;
+    AffineExpr blocks = e.simplify(n.floorDiv(together), {});
+    FailureOr<SmallVector<Value>> carry =
+        elements(blocks, together, e.constant(0), {neutral(demand.tile)});
+    if (failed(carry))
+      return failure();
+    AffineExpr rest = e.simplify(n - blocks * together, {});
+    if (graph::constantOf(rest) == 0)
+      return success();
+    return success(succeeded(elements(rest, 1, blocks * together, *carry)));
+  }
+
+  /// `count` times the next `together` elements of each row, from `first` on.
+  FailureOr<SmallVector<Value>> elements(AffineExpr count, int64_t together,
+                                         AffineExpr first,
+                                         ArrayRef<Value> initial) {
     auto body = [&](AffineExpr i,
                     ArrayRef<Value> carry) -> FailureOr<SmallVector<Value>> {
-      FailureOr<Value> x = read(demand, i);
-      if (failed(x))
-        return failure();
-      Value sum = reduction(b, e.loc(), carry[0], *x);
-      write(demand, i, sum);
-      return SmallVector<Value>{sum};
+      SmallVector<Value> terms;
+      for (int64_t k = 0; k < together; ++k) {
+        FailureOr<Value> x = read(demand, first + i * together + k);
+        if (failed(x))
+          return failure();
+        terms.push_back(*x);
+      }
+      Value total = carry[0];
+      for (auto [k, x] : llvm::enumerate(terms)) {
+        total = reduction(b, e.loc(), total, x);
+        write(demand, first + i * together + int64_t(k), total);
+      }
+      return SmallVector<Value>{total};
     };
-    return success(succeeded(e.loop(n, {neutral(demand.tile)}, body)));
+    return e.loop(count, initial, body);
   }
 
   /// What is in front of each of some totals.
