@@ -164,3 +164,18 @@ func.func @main(%x: tensor<1x8x8x16xf16>) -> tensor<1x8x8x16xf16> {
   %0 = graph.conv %x, %v {channels_last, dilations = array<i64: 1, 1>, groups = 16 : i64, pads = array<i64: 1, 1, 1, 1>, strides = array<i64: 1, 1>} : (tensor<1x8x8x16xf16>, tensor<16x3x3x1xf16>) -> tensor<1x8x8x16xf16>
   return %0 : tensor<1x8x8x16xf16>
 }
+
+// -----
+
+// Columns of which neighbours in memory are no neighbours (taps are innermost) are no panels.
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[W:.*]] = graph.weight "prepared.0" : tensor<2x2x256x512xf16>
+// CHECK:         graph.reshape %[[W]]
+// CHECK:         graph.conv
+func.func @main(%x: tensor<1x64x64x512xf16>) -> tensor<1x64x64x1024xf16> {
+  %w = graph.weight "w" : tensor<512x256x2x2xf16>
+  %0 = graph.transpose %w {permutation = array<i64: 2, 3, 1, 0>} : (tensor<512x256x2x2xf16>) -> tensor<2x2x256x512xf16>
+  %1 = graph.reshape %0 : (tensor<2x2x256x512xf16>) -> tensor<1024x1x1x512xf16>
+  %2 = graph.conv %x, %1 {channels_last, dilations = array<i64: 1, 1>, groups = 1 : i64, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : (tensor<1x64x64x512xf16>, tensor<1024x1x1x512xf16>) -> tensor<1x64x64x1024xf16>
+  return %2 : tensor<1x64x64x1024xf16>
+}

@@ -63,3 +63,29 @@ module attributes {graph.symbols = [{name = "h", min = 1, opt = 32, max = 64, di
     return %0 : tensor<1x?x32x8x12xf32, #image>
   }
 }
+
+// -----
+
+// The best place of one long row: a maximum of integers that hold values and, turned, places.
+// CHECK-LABEL: @place
+// CHECK: %[[PLACE:.*]] = graph.iota {axis = 1 : i64} : () -> tensor<1x50257xi64>
+// CHECK: %[[KEY:.*]] = graph.add
+// CHECK: graph.reshape %[[KEY]] {{.*}} -> tensor<1x29x1733xi64>
+// CHECK: graph.reduce max {{.*}} {axes = array<i64: 2>, keepdims}
+// CHECK: graph.reduce max
+// CHECK-NOT: graph.arg_reduce
+func.func @place(%x: tensor<1x50257xf32>) -> tensor<1xi64> {
+  %0 = graph.arg_reduce %x {axis = 1 : i64} : (tensor<1x50257xf32>) -> tensor<1xi64>
+  return %0 : tensor<1xi64>
+}
+
+// -----
+
+// Of 64 bits there is no room for places; short rows are compared as they are.
+// CHECK-LABEL: @no_keys
+// CHECK-COUNT-2: graph.arg_reduce
+func.func @no_keys(%x: tensor<1x50257xf64>, %y: tensor<4x1000xf32>) -> (tensor<1xi64>, tensor<4xi64>) {
+  %0 = graph.arg_reduce %x {axis = 1 : i64} : (tensor<1x50257xf64>) -> tensor<1xi64>
+  %1 = graph.arg_reduce %y {axis = 1 : i64} : (tensor<4x1000xf32>) -> tensor<4xi64>
+  return %0, %1 : tensor<1xi64>, tensor<4xi64>
+}
