@@ -144,11 +144,11 @@ static double timeOf(const GpuDot &product, const GpuTile &tile,
   double cache = instances * steps * stepBytes / costs.cache;
   double time = costs.launch + std::max(rounds * round, cache) +
                 meetingOf(dot, tile, instances, costs);
-  return handicap * time +
-         exposedMemory(dot, double(tile.stages) / steps, rounds,
-                       rounds * std::max<int64_t>(steps - tile.stages, 0) *
-                           step) /
-             together;
+  // A loop of few more steps than are loaded ahead waits for these.
+  int64_t covering = steps >= 2 * tile.stages ? steps - tile.stages : 0;
+  return handicap * time + exposedMemory(dot, double(tile.stages) / steps,
+                                         rounds, rounds * covering * step) /
+                               together;
 }
 
 double charonia::emit::estimate(const GpuDot &dot, const GpuTile &tile) {
@@ -182,19 +182,20 @@ static std::vector<GpuTile> tilesAcross(const GpuDot &dot) {
 
 /// By how much the model is too fond of a tile, as measured. Widths that are no
 /// power of two take 8 to 10 % longer than it says, more where large parts meet
-/// (those of one group of 64 rows take what others do), and win where they fill
-/// the chip, not in long queues: 8192^3 was 1.4 % slower in
-/// 224 columns than in 256. One group of 64 rows by 256 columns took 15 %
-/// longer than two of 128 by 128.
+/// (those of one group of 64 rows take what others do, and in long sums with
+/// deep rings too), and win where they fill the chip, not in long queues: 8192^3
+/// was 1.4 % slower in 224 columns than in 256. One group of 64 rows by 256
+/// columns took 15 % longer than two of 128 by 128.
 static double handicapOf(const GpuTile &tile, bool isQueue) {
-  constexpr int64_t narrow = 128;
+  constexpr int64_t narrow = 128, narrowest = 64, deep = 7;
+  bool isDeep = tile.stages >= deep;
   if (tile.m == 64 && tile.n == 256)
     return 1.1;
   if (llvm::isPowerOf2_64(tile.n))
     return tile.swap ? 1.02 : 1;
   if (!tile.swap)
     return 1.02;
-  if (tile.m == 64 && tile.n > 64 && tile.splits > 1)
+  if (tile.m == 64 && tile.n > narrowest && (tile.splits > 1 || isDeep))
     return 1.02;
   if (isQueue || tile.splits > 1)
     return 1.12;
