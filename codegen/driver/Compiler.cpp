@@ -278,6 +278,7 @@ private:
     addWeights(layout, *preparation, sections, entry);
     if (failed(addArena(layout.program, codeName(variants, device), entry)))
       return failure();
+    noteFusion(function, codeName(variants, device), *variants.front());
     entry.launches =
         llvm::count_if(layout.program.steps, [](const engine::Step &step) {
           return step.kind == engine::Step::Kind::Launch;
@@ -493,6 +494,32 @@ private:
           writeWeights(layout, preparation, deviceKindName(entry.device));
     }
     layout.program.weightsSection = shared->section;
+  }
+
+  /// Notes what was decided of kernels, with the microseconds that one kernel
+  /// is estimated to save on a GPU: a step of a chain of launches takes one,
+  /// and what is not stored nor read has memory's rate.
+  void noteFusion(func::FuncOp function, const std::string &name,
+                  const Backend &backend) {
+    auto lines = function->getAttrOfType<ArrayAttr>("graph.fusion");
+    if (!lines)
+      return;
+    constexpr double step = 1;
+    for (auto [i, line] : llvm::enumerate(lines.getAsRange<StringAttr>())) {
+      SmallVector<StringRef> fields;
+      line.getValue().split(fields, '\t');
+      int64_t count = 0, bytes = 0;
+      std::string saved;
+      if (fields.size() == 5 && !fields[2].getAsInteger(10, count) &&
+          !fields[3].getAsInteger(10, bytes) &&
+          backend.device() == DeviceKind::Cuda)
+        saved = llvm::formatv("{0:F1}",
+                              count * step +
+                                  bytes / backend.emitTarget().chip->memoryRate)
+                    .str();
+      manifest.build.notes.emplace_back(name + ".fusion." + std::to_string(i),
+                                        (line.getValue() + "\t" + saved).str());
+    }
   }
 
   /// Plans the arena of the program of that name (see codeName) at the sizes to

@@ -101,25 +101,35 @@ static bool scattersTile(const FusionPlan::Group &group, GraphOpInterface op,
   return !innermost.isSymbolicOrConstant();
 }
 
-bool FusionPlan::tryAbsorb(Group &group, GraphOpInterface op) {
+const char *
+FusionPlan::whyNotBehind(const Group &group, GraphOpInterface op,
+                         std::optional<IterationSpace::Place> &place) const {
   if (tangled.contains(op))
-    return false;
+    return "its coordinates would be too long, by the views in front of it";
   auto isTransparent = [&](Operation *view) { return inlined.contains(view); };
-  std::optional<IterationSpace::Place> place =
-      group.space.fit(op, isTransparent);
-  if (!place || joinsTileSides(group, place->map) ||
-      scattersTile(group, op, place->map) ||
-      !withinLimits(group, {op.getOperation()}))
-    return false;
+  place = group.space.fit(op, isTransparent);
+  if (!place)
+    return "it reads other elements than those computed at its place";
+  if (joinsTileSides(group, place->map))
+    return "one of its dimensions mixes rows and columns of the product";
+  if (scattersTile(group, op, place->map))
+    return "a tile of the product would be stored element by element";
+  if (!withinLimits(group, {op.getOperation()}))
+    return "the kernel would have too much code or too many inputs";
   // A tile of a result whose dimensions mix rows would compute the rows of each
   // of its elements; with the bytes of the space it is stored in that shape.
-  if (place->extent == IterationSpace::Extent::Full &&
-      group.space.mixesRows(*place) &&
+  bool isFull = place->extent == IterationSpace::Extent::Full;
+  if (isFull && group.space.mixesRows(*place) &&
       !group.space.isReshape(*place, getShape(op->getResult(0))))
-    return false;
-  if (group.space.getReduced().any() &&
-      place->extent == IterationSpace::Extent::Full &&
-      !hasEnoughRows(group.space))
+    return "its tiles would lie across rows";
+  if (group.space.getReduced().any() && isFull && !hasEnoughRows(group.space))
+    return "there are few rows, and long ones: too few instances";
+  return nullptr;
+}
+
+bool FusionPlan::tryAbsorb(Group &group, GraphOpInterface op) {
+  std::optional<IterationSpace::Place> place;
+  if (whyNotBehind(group, op, place))
     return false;
   Sources others;
   collectSources(op, others);
@@ -228,25 +238,26 @@ bool FusionPlan::isExpensive(const Group &group) const {
   });
 }
 
-/// Whether the reader at `use` may compute the producer's result where it needs
-/// it.
-bool FusionPlan::acceptsPrologue(const Group &producer, const Group &reader,
-                                 OpOperand &use) const {
+const char *FusionPlan::whyNotInFront(const Group &producer,
+                                      const Group &reader,
+                                      OpOperand &use) const {
   auto op = cast<GraphOpInterface>(use.getOwner());
   OpRole role = op.getRole();
-  if (role == OpRole::Contraction ||
-      op.getUpdatedOperand() == use.getOperandNumber())
-    return false;
+  if (role == OpRole::Contraction)
+    return "products copy their operands from memory";
+  if (op.getUpdatedOperand() == use.getOperandNumber())
+    return "it is updated where it lies";
   int64_t stored = 1;
   for (Operation *p : producer.ops)
     stored = std::max(stored, elementsOf(p->getResult(0)));
   bool repeats = elementsOf(use.get()) > stored + stored / 2;
+  constexpr const char *again = "it would be computed again and again";
   if (isRowRole(role))
-    return !repeats || !isExpensive(producer);
+    return !repeats || !isExpensive(producer) ? nullptr : again;
   if (reader.hasAnchor(OpRole::Contraction) &&
       llvm::any_of(producer.ops,
                    [](Operation *p) { return roleOf(p) == OpRole::Indexing; }))
-    return false;
+    return "places are looked up before a product's tiles are computed";
   bool cheap =
       !isExpensive(producer) && producer.ops.size() <= limits.maxRecomputed;
   // In front of a window, elements are computed for every window that has them.
@@ -255,10 +266,12 @@ bool FusionPlan::acceptsPrologue(const Group &producer, const Group &reader,
   // A view is stored so that windows find it dense.
   if (role == OpRole::Window || beforeWindow)
     return cheap && producer.ops.size() <= 1 &&
-           roleOf(producer.ops[0]) != OpRole::View;
+                   roleOf(producer.ops[0]) != OpRole::View
+               ? nullptr
+               : "windows that overlap would compute it again";
   int64_t computed =
       elementsOf(op->getResult(0)) * op.getOperandReads(use.getOperandNumber());
-  return cheap || computed <= stored + stored / 2;
+  return cheap || computed <= stored + stored / 2 ? nullptr : again;
 }
 
 /// A cheap operator with several readers is computed by each of them.
@@ -275,7 +288,7 @@ bool FusionPlan::tryInline(Group &producer, ArrayRef<OpOperand *> readers) {
     return false;
   for (OpOperand *use : readers) {
     Group *reader = groupOf(use->getOwner());
-    if (!reader || !acceptsPrologue(producer, *reader, *use) ||
+    if (!reader || whyNotInFront(producer, *reader, *use) ||
         !withinLimits(*reader, {op}))
       return false;
   }
@@ -303,8 +316,8 @@ void FusionPlan::placeBackward(IterationSpace &space, OpOperand &use) const {
 bool FusionPlan::tryJoin(Group &producer, Group &reader,
                          ArrayRef<OpOperand *> uses, bool readElsewhere) {
   if (!withinLimits(reader, producer.ops) ||
-      !llvm::all_of(uses, [&](OpOperand *use) {
-        return acceptsPrologue(producer, reader, *use);
+      llvm::any_of(uses, [&](OpOperand *use) {
+        return whyNotInFront(producer, reader, *use) != nullptr;
       }))
     return false;
   IterationSpace space = reader.space;

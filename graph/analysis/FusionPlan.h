@@ -82,6 +82,15 @@ public:
   /// operator: views, splat constants, what has no operands, cheap operators
   /// with several readers.
   bool isInlined(mlir::Operation *op) const { return inlined.contains(op); }
+  /// What a kernel hands to another, or keeps to itself.
+  struct Decision {
+    mlir::Value value;
+    const Group *from, *to; ///< The same: its reader is in the same kernel.
+    int64_t bytes;          ///< That are, or would be, neither stored nor read.
+    const char *why;        ///< What forbids one kernel for both.
+  };
+  /// At the optimal values of the shape symbols, kernels in order.
+  std::vector<Decision> decisions() const;
   /// Groups that were looked at in search of cycles.
   uint64_t getSearched() const { return searched; }
 
@@ -102,6 +111,10 @@ private:
   void forceTangledViews();
   void forceStridedReads();
 
+  /// What forbids that the group computes the operator behind its own, where
+  /// `place` is; null: nothing does.
+  const char *whyNotBehind(const Group &group, GraphOpInterface op,
+                           std::optional<IterationSpace::Place> &place) const;
   bool tryAbsorb(Group &group, GraphOpInterface op);
   bool tryAbsorbSibling(Group &group, GraphOpInterface op);
   bool belongsToReaders(GraphOpInterface op) const;
@@ -112,7 +125,11 @@ private:
   bool tryJoin(Group &producer, Group &reader,
                llvm::ArrayRef<mlir::OpOperand *> uses, bool readElsewhere);
   bool tryInline(Group &producer, llvm::ArrayRef<mlir::OpOperand *> readers);
-  bool acceptsPrologue(const Group &producer, const Group &reader,
+  /// What forbids that the reader computes the producer's result at `use`,
+  /// where it needs it; null: nothing does.
+  const char *whyNotInFront(const Group &producer, const Group &reader,
+                            mlir::OpOperand &use) const;
+  const char *whyApart(const Group &from, const Group &to,
                        mlir::OpOperand &use) const;
   bool isExpensive(const Group &group) const;
   void placeBackward(IterationSpace &space, mlir::OpOperand &use) const;

@@ -2,6 +2,7 @@
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Passes.h"
 #include "mlir/IR/IRMapping.h"
+#include <map>
 
 using namespace mlir;
 
@@ -32,6 +33,9 @@ public:
     for (Operation *op : llvm::reverse(old))
       op->erase();
   }
+
+  /// Of each group's kernel.
+  llvm::DenseMap<const FusionPlan::Group *, std::string> names;
 
 private:
   /// The tensor in memory that holds `value`: a result of a kernel, an
@@ -95,9 +99,10 @@ private:
       locations.push_back(op->getLoc());
     Location location = builder.getFusedLoc(locations);
     YieldOp::create(inner, location, yielded);
+    names[&group] = nameOf(group);
     auto kernel = KernelOp::create(
         builder, location, ValueRange(yielded).getTypes(), inputs,
-        builder.getStringAttr(nameOf(group)), DictionaryAttr());
+        builder.getStringAttr(names[&group]), DictionaryAttr());
     kernel.getBody().push_back(body);
     for (auto [value, result] : llvm::zip(group.results, kernel.getResults()))
       memory[value] = value.getType() == result.getType()
@@ -130,7 +135,7 @@ private:
       if (op != first && name.size() < 64)
         if (cast<GraphOpInterface>(op).getRole() != OpRole::View)
           name += "_" + op->getName().stripDialect().str();
-    unsigned count = names[name]++;
+    unsigned count = counts[name]++;
     return count ? name + "." + std::to_string(count) : name;
   }
 
@@ -138,7 +143,7 @@ private:
   OpBuilder builder;
   Operation *terminator;
   llvm::DenseMap<Value, Value> memory;
-  llvm::StringMap<unsigned> names;
+  llvm::StringMap<unsigned> counts;
 };
 
 struct FormKernels : impl::FormKernelsBase<FormKernels> {
@@ -146,7 +151,45 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
     auto module = getOperation()->getParentOfType<ModuleOp>();
     Block &block = getOperation().getBody().front();
     FusionPlan plan(block, getSymbols(module));
-    Rewriter(block, plan).run();
+    std::vector<FusionPlan::Decision> decisions = plan.decisions();
+    Rewriter rewriter(block, plan);
+    rewriter.run();
+    describe(decisions, rewriter);
+  }
+
+  /// For `inspect`: of what is alike one line, "from, to, how often, bytes,
+  /// why", with tabs between; `to` is empty where both are one kernel.
+  void describe(ArrayRef<FusionPlan::Decision> decisions,
+                const Rewriter &rewriter) {
+    struct Line {
+      std::string from, to;
+      const char *why;
+      int64_t count = 0, bytes = 0;
+    };
+    std::vector<Line> lines;
+    std::map<std::string, size_t> known;
+    auto nameOf = [&](const FusionPlan::Group *group) {
+      StringRef name = rewriter.names.find(group)->second;
+      return name.take_until([](char c) { return c == '.'; }).str();
+    };
+    for (const FusionPlan::Decision &d : decisions) {
+      Line line{nameOf(d.from), d.from == d.to ? "" : nameOf(d.to),
+                d.why ? d.why : ""};
+      auto [at, isNew] = known.try_emplace(
+          line.from + "\t" + line.to + "\t" + line.why, lines.size());
+      if (isNew)
+        lines.push_back(line);
+      ++lines[at->second].count;
+      lines[at->second].bytes += d.bytes;
+    }
+    Builder b(&getContext());
+    SmallVector<Attribute> texts;
+    for (const Line &line : lines)
+      texts.push_back(b.getStringAttr(
+          line.from + "\t" + line.to + "\t" + std::to_string(line.count) +
+          "\t" + std::to_string(line.bytes) + "\t" + line.why));
+    if (!texts.empty())
+      getOperation()->setAttr("graph.fusion", b.getArrayAttr(texts));
   }
 };
 

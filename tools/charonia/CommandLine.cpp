@@ -320,6 +320,8 @@ CLI::App *addInspect(CLI::App &app, InspectCommand &options) {
   i->add_flag("--json", options.json, "Everything, as JSON");
   i->add_flag("--kernels", options.kernels,
               "The kernels and the operators fused into each");
+  i->add_flag("--fusion", options.fusion,
+              "What one kernel for two saves, or would and why it is not");
   i->add_flag("--memory", options.memory, "The buffers and the arena's plan");
   i->add_flag("--verify", options.verify, "Compare the checksums of all bytes");
   i->add_flag("--digest{print}", options.digest,

@@ -86,7 +86,8 @@ int run(const BenchCommand &command);
 
 struct InspectCommand {
   std::string engine;
-  bool json = false, kernels = false, memory = false, verify = false;
+  bool json = false, kernels = false, fusion = false, memory = false,
+       verify = false;
   /// Print the file's SHA-256 ("print"), which must be this one otherwise.
   std::string digest;
   /// Shapes to plan the memory for: NAME=1x3x224x224.

@@ -79,6 +79,8 @@ public:
       CHARONIA_RETURN_IF_ERROR(printProgram(program));
       if (command.kernels)
         CHARONIA_RETURN_IF_ERROR(printKernels(program));
+      if (command.fusion)
+        printFusion(program);
       if (command.memory)
         CHARONIA_RETURN_IF_ERROR(printMemory(program));
     }
@@ -274,6 +276,64 @@ private:
                 "operators, if each does its work once\n");
     printTuning(program);
     return Status::ok();
+  }
+
+  /// What the compiler noted of values that one kernel computes and another, or
+  /// the same, reads; what saves most, or would, first.
+  void printFusion(const engine::Program &program) const {
+    // A program of one variant has its name, unless it could have had more.
+    std::string device(deviceKindName(program.device)),
+        own = program.variants.front().arch + "-" + device;
+    bool gpu = program.device == DeviceKind::Cuda;
+    std::vector<std::vector<std::string>> lines;
+    for (const auto &[key, value] : manifest.build.notes) {
+      std::vector<std::string> fields = split(value, '\t');
+      if ((key.starts_with(own + ".fusion.") ||
+           key.starts_with(device + ".fusion.")) &&
+          fields.size() == 6)
+        lines.push_back(std::move(fields));
+    }
+    std::ranges::stable_sort(lines, std::greater(), [](const auto &fields) {
+      return std::strtod(fields[3].c_str(), nullptr);
+    });
+    for (bool apart : {false, true}) {
+      std::vector<std::string> header{"values", "bytes"};
+      if (gpu)
+        header.push_back("us");
+      header.push_back("kernel");
+      if (apart)
+        header.insert(header.end(), {"reader", "apart, since"});
+      Table table(header);
+      for (const auto &fields : lines) {
+        if (fields[1].empty() == apart)
+          continue;
+        std::vector<std::string> row{
+            printable(fields[2]),
+            formatBytes(std::strtod(fields[3].c_str(), nullptr))};
+        if (gpu)
+          row.push_back(printable(fields[5]));
+        row.push_back(printable(fields[0]));
+        if (apart)
+          row.insert(row.end(), {printable(fields[1]), printable(fields[4])});
+        table.add(row);
+      }
+      std::printf("%s\n%s",
+                  apart ? "one kernel for both would save, with its "
+                          "reader:"
+                        : "read in the kernel that computes them, "
+                          "which saves:",
+                  table.str().c_str());
+    }
+  }
+
+  static std::vector<std::string> split(const std::string &text, char at) {
+    std::vector<std::string> fields(1);
+    for (char c : text)
+      if (c == at)
+        fields.emplace_back();
+      else
+        fields.back() += c;
+    return fields;
   }
 
   /// What the compiler noted of kernels whose schedules were measured.

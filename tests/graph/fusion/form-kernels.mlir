@@ -510,3 +510,19 @@ func.func @longer_for_a_sum(%x: tensor<64x64xf16>) -> (tensor<32xf32>, tensor<64
   %4 = graph.matmul %1, %v : (tensor<64x32xf16>, tensor<32x16xf16>) -> tensor<64x16xf16>
   return %3, %4 : tensor<32xf32>, tensor<64x16xf16>
 }
+
+// -----
+
+// What was decided is noted, once for what is alike: kernel, reader (none: its own),
+// values, bytes, and why it stays apart.
+// CHECK-LABEL: func.func @notes
+// CHECK-SAME:    graph.fusion = ["matmul_gelu\09\091\094096\09",
+// CHECK-SAME:      "matmul_gelu\09matmul\091\094096\09products copy their operands from memory"]
+func.func @notes(%x: tensor<32x32xf16>) -> tensor<32x16xf16> {
+  %w = graph.weight "w" : tensor<32x32xf16>
+  %v = graph.weight "v" : tensor<32x16xf16>
+  %0 = graph.matmul %x, %w : (tensor<32x32xf16>, tensor<32x32xf16>) -> tensor<32x32xf16>
+  %1 = graph.gelu %0 : (tensor<32x32xf16>) -> tensor<32x32xf16>
+  %2 = graph.matmul %1, %v : (tensor<32x32xf16>, tensor<32x16xf16>) -> tensor<32x16xf16>
+  return %2 : tensor<32x16xf16>
+}
