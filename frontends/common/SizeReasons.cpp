@@ -58,7 +58,8 @@ static std::string explainFloat(llvm::ArrayRef<SizeStep> program,
     if (++count > program.size())
       return "";
   // The last operand's steps, and their range, are right in front of it.
-  llvm::ArrayRef<SizeStep> before = program.take_front(count - 1), last = before;
+  llvm::ArrayRef<SizeStep> before = program.take_front(count - 1),
+                           last = before;
   for (const SizeElement *operand : operands)
     if (operand->program.size() <= before.size() &&
         before.take_back(operand->program.size()) ==
