@@ -141,7 +141,7 @@ std::optional<FileBytes> FolderFiles::open(StringRef location,
     return it->second;
   struct stat status;
   if (::fstat(found.get(), &status) || !S_ISREG(status.st_mode))
-    return fail("is not a regular file", rule);
+    return fail("is not a regular file", "copy it into a regular file");
   Descriptor readable(::open(found.name().c_str(), O_RDONLY | O_CLOEXEC));
   if (!readable)
     return fail("cannot be opened: " + lastError(), "");

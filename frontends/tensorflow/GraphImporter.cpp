@@ -12,6 +12,11 @@ using llvm::Twine;
 const char *const charonia::frontend::tensorflow::againRemedy =
     "the file is damaged: export the model again";
 
+/// What to do where nothing better is known.
+static const char *const contraryRemedy =
+    "the node and its inputs contradict each other: check that TensorFlow runs "
+    "the model on these shapes, and what --shape says of them";
+
 // Reports.
 
 void GraphImporter::report(Problem problem) {
@@ -33,11 +38,13 @@ void GraphImporter::report(const proto::Node &node, const Scope &scope,
   Diagnostic diagnostic;
   diagnostic.file = file;
   diagnostic.node = pathTo(scope.path, node.name());
-  diagnostic.op = node.op();
+  diagnostic.op = node.op().empty() ? "?" : node.op();
   diagnostic.inputs = inputs;
   diagnostic.what = problem.what;
-  diagnostic.remedy = problem.remedy;
-  diagnostics.push_back(std::move(diagnostic));
+  diagnostic.remedy = problem.remedy.empty() ? contraryRemedy : problem.remedy;
+  // What several nodes read is looked for by each.
+  if (reported.insert(diagnostic.toString()).second)
+    diagnostics.push_back(std::move(diagnostic));
 }
 
 mlir::Location GraphImporter::locate(const proto::Node &node,
@@ -297,7 +304,9 @@ bool GraphImporter::importBody(Scope &scope,
     constexpr int operandsPerNode = 8;
     if (scope.parent &&
         failed(emitter.writeOut(1 + node.inputs_size() / operandsPerNode))) {
-      report(node, scope, {}, *emitter.getProblem());
+      // Whatever comes next is too much, too.
+      if (!std::exchange(isTooLarge, true))
+        report(node, scope, {}, *emitter.getProblem());
       return false;
     }
     if (progress)
@@ -330,6 +339,8 @@ static std::string describe(const Item &item, Emitter &emitter) {
     return "variable";
   if (item.unsupported)
     return dtypeName(item.unsupported->dtype);
+  if (item.part)
+    return "rows of part " + std::to_string(item.part->number);
   return item.list ? "list of " + std::to_string(item.list->size()) + " tensors"
                    : "unknown";
 }
@@ -410,7 +421,8 @@ static Problem unsupported(StringRef op) {
     return llvm::any_of(parts,
                         [&](StringRef part) { return op.contains(part); });
   };
-  std::string name = "operator " + printable(op.str()) + " ";
+  std::string name =
+      "operator " + (op.empty() ? "''" : printable(op.str())) + " ";
   if (is({"Random", "TruncatedNormal", "StatefulStandardNormal",
           "StatefulUniform", "Multinomial", "RngBitGenerator",
           "StatelessSample"}))
@@ -434,9 +446,9 @@ static Problem unsupported(StringRef op) {
             "export the model with dense tensors (tf.sparse.to_dense, "
             "to_tensor)"};
   // The combined form has as many results as its attributes say.
-  if (op == "Where" || (is({"Unique", "NonMaxSuppression", "DynamicPartition",
-                            "SetSize", "ListDiff"}) &&
-                        !is({"Combined"})))
+  if (op == "Where" ||
+      (is({"Unique", "NonMaxSuppression", "SetSize", "ListDiff"}) &&
+       !is({"Combined"})))
     return {name + "gives a result whose size depends on data, which is not "
                    "supported",
             "export the model without it, and compute it after the engine"};
@@ -477,10 +489,17 @@ LogicalResult GraphImporter::importResults(Node &node, const proto::Node &proto,
   for (unsigned i = 0; i < node.numInputs(); ++i)
     if (node.blocks(i) && !(row->takesBlocks && i == 0) && !node.layOut(i))
       return emitter.fail("cannot be imported");
+  const Part *part = row->byRows < 0 ? nullptr : node.part(row->byRows);
+  if (part)
+    node.setInput(row->byRows, positionsOf(*part, emitter));
   if (failed(row->import(node, emitter)) || emitter.failed()) {
     emitter.fail("cannot be imported");
     return llvm::failure();
   }
+  if (part)
+    for (Item &result : node.getResults())
+      result.part = std::make_shared<Part>(
+          Part{std::exchange(result.value, {}), part->parts, part->number});
   return llvm::success();
 }
 

@@ -173,6 +173,10 @@ private:
   };
   llvm::MapVector<const Body *, Writer> writers;
   unsigned nestedMerges = 0;
+  /// Errors of nodes, as text.
+  std::set<std::string> reported;
+  /// Whether so much was written out that it was reported.
+  bool isTooLarge = false;
 };
 
 } // namespace charonia::frontend::tensorflow

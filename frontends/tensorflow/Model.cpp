@@ -472,8 +472,11 @@ static std::unique_ptr<Model> readFolder(const std::string &folder,
     return {};
   }
   auto bytes = readMessage(file, TextMessage::SavedModel, problem);
-  if (!bytes)
+  if (!bytes) {
+    problem.what = "its file '" + path::filename(file).str() + "' " +
+                   std::move(problem.what);
     return {};
+  }
   OpenFile open;
   path::append(table, "variables", "variables.index");
   if (fs::exists(table))

@@ -34,14 +34,38 @@ Node::Node(Emitter &emitter, Model &model, const proto::Node &proto,
     : Operands(emitter, tensorsOf(items)), model(model), proto(proto),
       items(std::move(items)), names(std::move(names)) {}
 
+/// Of operators that take as many tensors as their attribute N says, beside
+/// others.
+llvm::LogicalResult Node::checkCount(unsigned low) const {
+  if (items.size() > manyInputs)
+    return emitter.fail("has " + Twine(items.size()) + " inputs; up to " +
+                            Twine(manyInputs) + " are supported",
+                        "split it into several");
+  int64_t count = integer("N", items.size() + 1 - low);
+  if (count + low - 1 == int64_t(items.size()))
+    return llvm::success();
+  return emitter.fail("has " + Twine(items.size()) +
+                          " inputs, but its attribute N says " + Twine(count),
+                      "the file is damaged: export the model again");
+}
+
 llvm::LogicalResult Node::needsTensors(unsigned low, unsigned high) {
+  if (high == manyInputs && failed(checkCount(low)))
+    return llvm::failure();
   if (items.size() < low || items.size() > high)
     return emitter.fail("has " + Twine(items.size()) + " inputs instead of " +
                             Twine(low) +
                             (low == high ? "" : " to " + std::to_string(high)),
                         "the file is damaged: export the model again");
   for (auto [i, value] : llvm::enumerate(inputs))
-    if (items[i].complex)
+    if (items[i].part && !value)
+      return emitter.fail(
+          "input " + Twine(i) + " ('" + printable(inputName(i)) +
+              "') is rows that data chooses (DynamicPartition), which are "
+              "supported as positions of lookups alone, joined by a "
+              "DynamicStitch of all parts",
+          "export the model without it, and divide after the engine");
+    else if (items[i].complex)
       return emitter.fail("input " + Twine(i) + " ('" +
                               printable(inputName(i)) +
                               "') is of complex numbers, which this operator "

@@ -34,6 +34,16 @@ struct Blocks {
 /// The tensor itself.
 mlir::Value layOut(const Blocks &blocks, Emitter &emitter);
 
+/// Rows of one part of a tensor that data divides (DynamicPartition): all of
+/// its rows, and by row the number of its part. How many are of the part
+/// depends on data.
+struct Part {
+  mlir::Value rows, parts;
+  int64_t number;
+};
+/// The rows of a part that are positions, and 0 in place of the others.
+mlir::Value positionsOf(const Part &part, Emitter &emitter);
+
 /// A list of tensors, null where one is not set. Lists do not change: what sets
 /// an element makes a new one, which shares most of the old one.
 class TensorList {
@@ -64,6 +74,7 @@ struct Item {
   std::shared_ptr<const Blocks> blocks;
   /// Of a complex tensor, which is two: inputs, outputs and lists are not.
   std::shared_ptr<const Complex> complex;
+  std::shared_ptr<const Part> part;
   /// An input of the model whose type no engine can have.
   const Port *unsupported = nullptr;
   /// Follows from a node that failed: further failures are no news.
@@ -74,7 +85,7 @@ struct Item {
   Item() = default;
   Item(mlir::Value value) : value(value) {}
   bool isNothing() const {
-    return !value && !variable && !list && !blocks && !complex;
+    return !value && !variable && !list && !blocks && !complex && !part;
   }
 };
 using Items = llvm::SmallVector<Item>;
@@ -96,12 +107,18 @@ public:
     return i < items.size() && !items[i].value ? items[i].blocks.get()
                                                : nullptr;
   }
+  /// The part that operand i is; null where it is none.
+  const Part *part(unsigned i) const {
+    return i < items.size() ? items[i].part.get() : nullptr;
+  }
   void setInput(unsigned i, mlir::Value value) { inputs[i] = value; }
   /// Makes operand i a tensor that it is not yet.
   bool layOut(unsigned i);
   std::string inputName(unsigned i) const override {
     return i < names.size() ? names[i] : "";
   }
+  /// As many as an operator may take that takes any number.
+  static constexpr unsigned manyInputs = 1 << 16;
   /// Fails unless there are as many operands, all of them tensors.
   llvm::LogicalResult needsTensors(unsigned low, unsigned high);
 
@@ -129,6 +146,7 @@ public:
   Items &getResults() { return results; }
 
 private:
+  llvm::LogicalResult checkCount(unsigned low) const;
   static Values tensorsOf(llvm::ArrayRef<Item> items);
   const proto::Attribute *find(llvm::StringRef name,
                                proto::Attribute::ValueCase kind) const;
@@ -150,6 +168,9 @@ struct Row {
   const char *results = "";
   /// Whether operand 0 may be blocks that are not laid out.
   bool takesBlocks = false;
+  /// The operand whose rows, one by one, the result's come from: it may be
+  /// those of a part.
+  int byRows = -1;
 };
 
 // One list a family, in ops/<Family>.cpp.
@@ -172,6 +193,7 @@ llvm::ArrayRef<Row> cropRows();
 llvm::ArrayRef<Row> fakeQuantRows();
 llvm::ArrayRef<Row> fourierRows();
 llvm::ArrayRef<Row> dynamicRows();
+llvm::ArrayRef<Row> partitionRows();
 
 /// All rows, sorted by operator.
 llvm::ArrayRef<Row> allRows();

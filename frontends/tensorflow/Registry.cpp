@@ -8,11 +8,13 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::allRows() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> all;
     for (llvm::ArrayRef<Row> family :
-         {elementwiseRows(), contractionRows(), windowRows(),
-          normalizationRows(), reductionRows(), viewRows(), blockRows(),
-          sliceRows(), indexRows(), diagonalRows(), segmentRows(), resizeRows(),
-          sourceRows(), listRows(), colorRows(), cropRows(), fakeQuantRows(),
-          fourierRows(), dynamicRows()})
+         {elementwiseRows(),   contractionRows(), windowRows(),
+          normalizationRows(), reductionRows(),   viewRows(),
+          blockRows(),         sliceRows(),       indexRows(),
+          diagonalRows(),      segmentRows(),     resizeRows(),
+          sourceRows(),        listRows(),        colorRows(),
+          cropRows(),          fakeQuantRows(),   fourierRows(),
+          dynamicRows(),       partitionRows()})
       all.insert(all.end(), family.begin(), family.end());
     llvm::sort(all, [](const Row &a, const Row &b) {
       return llvm::StringRef(a.op) < b.op;

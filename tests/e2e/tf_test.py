@@ -45,11 +45,13 @@ def model_of(folder: Path) -> tuple[Path, list[str]]:
 def test_model(folder: Path, tmp_path: Path) -> None:
     engine, (model, extra) = tmp_path / "m.engine", model_of(folder)
     harness.compile_model(model, engine, extra=extra)
-    got = harness.run_all_outputs(engine, arrays(folder, "in"), tmp_path)
-    wanted = arrays(folder, "out")
-    assert sorted(got) == sorted(wanted)
-    problems = {name: check(want, got[name]) for name, want in wanted.items()}
-    assert not any(problems.values()), {k: v for k, v in problems.items() if v}
+    for inputs in sorted(folder.glob("in*.npz")):
+        suffix = inputs.stem.removeprefix("in")
+        got = harness.run_all_outputs(engine, arrays(folder, "in" + suffix), tmp_path)
+        wanted = arrays(folder, "out" + suffix)
+        assert sorted(got) == sorted(wanted)
+        problems = {name: check(want, got[name]) for name, want in wanted.items()}
+        assert not any(problems.values()), (suffix, {k: v for k, v in problems.items() if v})
 
 
 OTHERS = {
@@ -264,3 +266,42 @@ def test_shifts_by_the_width_and_more(kind: str, tmp_path: Path) -> None:
     clipped = np.clip(amounts, 0, bits - 1).astype(dtype)
     np.testing.assert_array_equal(got["LeftShift"], np.left_shift(x, clipped))
     np.testing.assert_array_equal(got["RightShift"], np.right_shift(x, clipped))
+
+
+def branch(name: str, nodes: str) -> str:
+    return 'function { signature { name: "%s" input_arg { name: "x" type: DT_FLOAT } output_arg { name: "y" type: DT_FLOAT } } %s ret { key: "y" value: "t:output:0" } }' % (name, nodes)
+
+
+def numbers(name: str, *values: int, shape: str = "") -> str:
+    tensor = f"dtype: DT_INT32 tensor_shape {{ {shape} }} " + " ".join(f"int_val: {v}" for v in values)
+    return 'node_def { name: "%s" op: "Const" attr { key: "value" value { tensor { %s } } } }' % (name, tensor)
+
+
+def test_branches_that_contradict_each_other(tmp_path: Path) -> None:
+    """What one branch needs of sizes and the other excludes is an error of the compiler, not of each run."""
+
+    def element(name: str, first: int) -> str:
+        cut = 'node_def { name: "r" op: "Slice" input: "x" input: "b:output:0" input: "e:output:0" attr { key: "T" value { type: DT_FLOAT } } }'
+        total = 'node_def { name: "t" op: "Sum" input: "r:output:0" input: "z:output:0" attr { key: "T" value { type: DT_FLOAT } } }'
+        one = "dim { size: 1 }"
+        return branch(name, numbers("b", first, shape=one) + numbers("e", 1, shape=one) + numbers("z", 0, shape=one) + cut + total)
+
+    def whole(name: str, count: int) -> str:
+        turned = 'node_def { name: "r" op: "Reshape" input: "x" input: "s:output:0" attr { key: "T" value { type: DT_FLOAT } } }'
+        total = 'node_def { name: "t" op: "Sum" input: "r:output:0" input: "z:output:0" attr { key: "T" value { type: DT_FLOAT } } }'
+        return branch(name, numbers("s", count, shape="dim { size: 1 }") + numbers("z", 0, shape="dim { size: 1 }") + turned + total)
+
+    for functions, what in (
+        (element("a", 3) + element("b", 8), ""),
+        (element("a", 8) + whole("b", 5), "does not lie inside"),
+        (whole("a", 4) + whole("b", 5), "does not have as many elements"),
+    ):
+        (tmp_path / "m.pbtxt").write_text("""
+            node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+                   attr { key: "shape" value { shape { dim { size: -1 } } } } }
+            node { name: "p" op: "Placeholder" attr { key: "dtype" value { type: DT_BOOL } } attr { key: "shape" value { shape { } } } }
+            node { name: "y" op: "StatelessIf" input: "p" input: "x" attr { key: "then_branch" value { func { name: "a" } } }
+                   attr { key: "else_branch" value { func { name: "b" } } } }
+            versions { producer: 1000 } library { %s }""" % functions)
+        result = harness.invoke("compile", tmp_path / "m.pbtxt", "-o", tmp_path / "m.engine")
+        assert (result.code == 1 and what in result.stderr) if what else result.code == 0, result.stderr

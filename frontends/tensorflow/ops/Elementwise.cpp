@@ -190,7 +190,7 @@ template <typename Op> static Value shift(Value a, Value b, Emitter &e) {
 }
 
 static LogicalResult addN(Node &n, Emitter &e) {
-  if (failed(n.needsTensors(1, 1 << 16)))
+  if (failed(n.needsTensors(1, Node::manyInputs)))
     return llvm::failure();
   Value sum = n.input(0);
   for (Value term : n.allInputs().drop_front())

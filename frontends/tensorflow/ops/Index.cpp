@@ -53,6 +53,10 @@ static LogicalResult gatherV2(Node &n, Emitter &e) {
   auto axis = n.constantInteger(2);
   if (failed(axis))
     return llvm::failure();
+  if (n.part(1) && (*axis != 0 || n.integer("batch_dims", 0) != 0))
+    return e.fail("looks up what data chooses (DynamicPartition) in another "
+                  "dimension than the first",
+                  "look up rows");
   if (n.integer("batch_dims", 0) == 0)
     return gatherAlong(n, e, *axis);
   int64_t given = n.integer("batch_dims", 0), rank = rankOf(n.input(1)),
@@ -217,8 +221,8 @@ static LogicalResult bandPart(Node &n, Emitter &e) {
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::indexRows() {
   using graph::ScatterReduction;
   static const Row rows[] = {
-      {"Gather", gather},
-      {"GatherV2", gatherV2},
+      {"Gather", gather, "", false, 1},
+      {"GatherV2", gatherV2, "", false, 1},
       {"Bucketize", bucketize},
       {"GatherNd", gatherNd},
       {"TensorScatterUpdate", scatterNd<ScatterReduction::none>},

@@ -210,7 +210,7 @@ static LogicalResult slice(Node &n, Emitter &e) {
 
 /// Operands along an axis, which is the last operand, or the first.
 template <bool axisFirst> static LogicalResult concat(Node &n, Emitter &e) {
-  if (failed(n.needsTensors(2, 1 << 16)))
+  if (failed(n.needsTensors(2, Node::manyInputs)))
     return llvm::failure();
   unsigned last = n.numInputs() - 1;
   auto given = n.constantInteger(axisFirst ? 0 : last);
@@ -222,7 +222,7 @@ template <bool axisFirst> static LogicalResult concat(Node &n, Emitter &e) {
 }
 
 static LogicalResult pack(Node &n, Emitter &e) {
-  if (failed(n.needsTensors(1, 1 << 16)))
+  if (failed(n.needsTensors(1, Node::manyInputs)))
     return llvm::failure();
   auto axis = n.axis(n.integer("axis", 0), rankOf(n.input(0)) + 1);
   if (failed(axis))

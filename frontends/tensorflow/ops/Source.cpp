@@ -184,7 +184,9 @@ static LogicalResult legacyVariable(Node &n, Emitter &e) {
 }
 
 /// Passes on what it is given: a tensor, a variable or a list each.
-static LogicalResult identity(Node &n, Emitter &) {
+static LogicalResult identity(Node &n, Emitter &e) {
+  if (!n.numInputs())
+    return e.fail("has no input", "export the model again");
   for (unsigned i = 0; i < n.numInputs(); ++i)
     if (failed(n.yieldItem(n.item(i))))
       return llvm::failure();
@@ -233,7 +235,7 @@ static Value shapeOf(Value value, mlir::Type element, Emitter &e) {
 }
 static LogicalResult shape(Node &n, Emitter &e) {
   mlir::Type element = n.sizeType("out_type");
-  if (!element || failed(n.needsTensors(1, 1 << 16)))
+  if (!element || failed(n.needsTensors(1, Node::manyInputs)))
     return llvm::failure();
   Values shapes;
   for (Value value : n.allInputs())
@@ -321,7 +323,7 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::sourceRows() {
       {"HashTableV2", table},
       {"MutableHashTableV2", table},
       {"ReadVariableOp", readVariable},
-      {"ResourceGather", gatherVariable},
+      {"ResourceGather", gatherVariable, "", false, 1},
       {"ResourceGatherNd", gatherNdVariable},
       {"Variable", legacyVariable},
       {"VariableV2", legacyVariable},

@@ -62,9 +62,10 @@ def frozen_name(index: int) -> str:
     return f"Identity_{index}" if index else "Identity"
 
 
-def write_arrays(folder: Path, feeds: dict, results: dict) -> None:
-    np.savez_compressed(folder / "in.npz", **feeds)
-    np.savez_compressed(folder / "out.npz", **results)
+def write_arrays(folder: Path, feeds: dict, results: dict, suffix: str = "") -> None:
+    """Further ones, of other sizes, by their suffixes."""
+    np.savez_compressed(folder / f"in{suffix}.npz", **feeds)
+    np.savez_compressed(folder / f"out{suffix}.npz", **results)
 
 
 def draw(specs: dict, arrays: dict) -> dict[str, np.ndarray]:

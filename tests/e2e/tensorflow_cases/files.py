@@ -168,6 +168,25 @@ def open_steps(folder: Path) -> None:
     (folder / "graph.pb").write_bytes(freeze(function, False))
 
 
+def partitions(folder: Path) -> None:
+    """Tables in parts, rows of which are looked up part by part and joined again; and rows at constant places."""
+    v1 = tf.compat.v1
+    rng = np.random.RandomState(3)
+    with tf.Graph().as_default() as graph, v1.Session() as session:
+        ids = v1.placeholder(tf.int64, [None, 4], "ids")
+        rows = [tf.constant(rng.standard_normal((k, 3)).astype(np.float32)) for k in (4, 4, 3)]
+        first, places = tf.cast(ids[0, 0], F32), [tf.constant([[4, 0], [2, 1]]), tf.constant(3)]
+        named = {
+            "mod": v1.nn.embedding_lookup(rows, ids, "mod"), "div": v1.nn.embedding_lookup(rows, ids, "div"),
+            "stitched": tf.dynamic_stitch(places, [tf.reshape(rows[0], [2, 2, 3]) + first, rows[1][0]]),
+        }  # fmt: skip
+        named = {key: tf.identity(value, key) for key, value in named.items()}
+        for suffix, feed in ("", [[0, 10, 4, 7], [8, 8, 1, 3], [9, 2, 6, 5]]), ("_2", [[2, 3, 9, 10]]):
+            write_arrays(folder, {"ids": np.array(feed)}, session.run(named, {ids: feed}), suffix)
+        (folder / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    (folder / "options.txt").write_text(f"--inputs ids --outputs {','.join(named)}")
+
+
 class Functions(tf.Module):
     def __init__(self):
         super().__init__()
@@ -215,4 +234,4 @@ def saved_text(folder: Path) -> None:
     write_arrays(folder, {"a": a}, {"scores": module.forward(a)["scores"].numpy()})
 
 
-FILES = {f.__name__: f for f in (tf1_reference, tf1_resource, tf1_parts, tf1_loop, lowered, open_steps, channels_first, nans, signatures, saved_text)}
+FILES = {f.__name__: f for f in (tf1_reference, tf1_resource, tf1_parts, tf1_loop, lowered, open_steps, channels_first, nans, partitions, signatures, saved_text)}

@@ -266,3 +266,42 @@ TEST(TensorFlowRows, WhatOpenSizesCannotTell) {
   EXPECT_THAT(importGraph(outside),
               HasSubstr("diagonals 5 to 5 do not lie in a matrix of [2, 3]"));
 }
+
+TEST(TensorFlowRows, InputsAsManyAsTheNodeSays) {
+  for (const char *op : {"AddN", "Pack"})
+    for (int count : {2, 3}) {
+      Graph graph;
+      addInput(graph, "x", {2});
+      auto &node = addNode(graph, op, "y", {"x", "x"});
+      (*node.mutable_attributes())["N"].set_integer(count);
+      std::string text = importGraph(graph);
+      if (count == 2)
+        EXPECT_THAT(text, Not(HasSubstr("error")));
+      else
+        EXPECT_THAT(text, HasSubstr("has 2 inputs, but its attribute N says "
+                                    "3\n"));
+    }
+  Graph many;
+  addInput(many, "x", {2});
+  addNode(many, "AddN", "y", std::vector<std::string>(70000, "x"));
+  EXPECT_THAT(importGraph(many),
+              AllOf(HasSubstr("has 70000 inputs; up to 65536 are supported"),
+                    HasSubstr("split it into several")));
+  Graph none;
+  addInput(none, "x", {2});
+  addNode(none, "Identity", "y", {"^x"});
+  EXPECT_THAT(importGraph(none), HasSubstr("'y' (Identity): has no input"));
+}
+
+TEST(TensorFlowRows, ErrorsAreToldOnceAndWithARemedy) {
+  Graph graph;
+  addInput(graph, "x", {2});
+  addInput(graph, "z", {3});
+  addNode(graph, "AddV2", "y", {"x", "z"});
+  EXPECT_THAT(importGraph(graph), HasSubstr("remedy: "));
+  Graph missing;
+  addInput(missing, "x", {2});
+  addNode(missing, "Pack", "y", {"x", "nobody", "nobody"});
+  std::string text = importGraph(missing), what = "'nobody' is not defined";
+  EXPECT_EQ(text.find(what), text.rfind(what)) << text;
+}
