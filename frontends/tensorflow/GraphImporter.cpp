@@ -498,8 +498,9 @@ LogicalResult GraphImporter::importResults(Node &node, const proto::Node &proto,
   }
   if (part)
     for (Item &result : node.getResults())
-      result.part = std::make_shared<Part>(
-          Part{std::exchange(result.value, {}), part->parts, part->number});
+      result.part =
+          std::make_shared<Part>(Part{std::exchange(result.value, {}),
+                                      part->parts, part->number, part->count});
   return llvm::success();
 }
 

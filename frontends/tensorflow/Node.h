@@ -39,7 +39,8 @@ mlir::Value layOut(const Blocks &blocks, Emitter &emitter);
 /// depends on data.
 struct Part {
   mlir::Value rows, parts;
-  int64_t number;
+  /// Which of how many parts.
+  int64_t number, count;
 };
 /// The rows of a part that are positions, and 0 in place of the others.
 mlir::Value positionsOf(const Part &part, Emitter &emitter);

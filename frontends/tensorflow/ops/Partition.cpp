@@ -66,7 +66,7 @@ static LogicalResult partition(Node &n, Emitter &e) {
   Value rows = flatRows(data, divided, e);
   for (int64_t number = 0; number < count; ++number) {
     Item item;
-    item.part = std::make_shared<Part>(Part{rows, parts, number});
+    item.part = std::make_shared<Part>(Part{rows, parts, number, count});
     if (failed(n.yieldItem(std::move(item))))
       return llvm::failure();
   }
@@ -94,6 +94,8 @@ static bool countsFromZero(Value value, Emitter &e) {
 /// row was.
 static bool putBack(const Node &n, unsigned count, Emitter &e) {
   const Part *first = n.part(0);
+  if (!first || first->count != int64_t(count))
+    return false;
   std::set<int64_t> numbers;
   for (unsigned i = 0; i < count; ++i) {
     const Part *place = n.part(i), *row = n.part(count + i);
@@ -164,7 +166,7 @@ static LogicalResult stitch(Node &n, Emitter &e) {
     return failed(n.needsTensors(2 * count, 2 * count))
                ? llvm::failure()
                : joinByConstants(n, count, e);
-  if (!n.part(0) || !putBack(n, count, e))
+  if (!putBack(n, count, e))
     return e.fail("joins rows at places that depend on data, and are not where "
                   "one DynamicPartition had all of them",
                   "divide rows and their positions, tf.range(n), by the same "
