@@ -183,9 +183,9 @@ static std::vector<GpuTile> tilesAcross(const GpuDot &dot) {
 /// By how much the model is too fond of a tile, as measured. Widths that are no
 /// power of two take 8 to 10 % longer than it says, more where large parts meet
 /// (those of one group of 64 rows take what others do, and in long sums with
-/// deep rings too), and win where they fill the chip, not in long queues: 8192^3
-/// was 1.4 % slower in 224 columns than in 256. One group of 64 rows by 256
-/// columns took 15 % longer than two of 128 by 128.
+/// deep rings too), and win where they fill the chip, not in long queues:
+/// 8192^3 was 1.4 % slower in 224 columns than in 256. One group of 64 rows by
+/// 256 columns took 15 % longer than two of 128 by 128.
 static double handicapOf(const GpuTile &tile, bool isQueue) {
   constexpr int64_t narrow = 128, narrowest = 64, deep = 7;
   bool isDeep = tile.stages >= deep;

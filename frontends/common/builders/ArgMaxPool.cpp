@@ -99,9 +99,8 @@ private:
     best = where = {};
     Exprs along(result.size(), e.number(1));
     along[d] = result[d];
-    Value first = e.sub(e.mul(e.iota(along, d, i64),
-                              e.scalar(w.strides[i], i64)),
-                        lows[i]);
+    Value first = e.sub(
+        e.mul(e.iota(along, d, i64), e.scalar(w.strides[i], i64)), lows[i]);
     for (int64_t p = 0; p < w.kernel[i]; ++p) {
       int64_t start = p * w.dilations[i];
       Value x = take(input, d, start, w.strides[i]);
@@ -126,12 +125,11 @@ private:
     }
     Value larger = e.compare(Predicate::gt, x, best);
     if (nanWins && isFloat(x))
-      larger = e.op<graph::OrOp>(
-          {larger, e.op<graph::IsNanOp>({x})});
+      larger = e.op<graph::OrOp>({larger, e.op<graph::IsNanOp>({x})});
     if (inside) {
       Value isFirst = e.op<graph::NotOp>({found});
-      larger = e.op<graph::AndOp>(
-          {inside, e.op<graph::OrOp>({larger, isFirst})});
+      larger =
+          e.op<graph::AndOp>({inside, e.op<graph::OrOp>({larger, isFirst})});
       found = e.op<graph::OrOp>({found, inside});
     }
     best = e.select(larger, x, best);

@@ -91,9 +91,9 @@ template <bool upper> static LogicalResult search(Node &n, Emitter &e) {
                   e.describe(sorted.getType()));
   sorted = e.reshape(sorted, {rows[0], e.number(1), rows[1]});
   values = e.reshape(values, {wanted[0], wanted[1], e.number(1)});
-  Value before = upper ? e.op<graph::NotOp>(
-                             {e.compare(Predicate::lt, values, sorted)})
-                       : e.compare(Predicate::lt, sorted, values);
+  Value before =
+      upper ? e.op<graph::NotOp>({e.compare(Predicate::lt, values, sorted)})
+            : e.compare(Predicate::lt, sorted, values);
   return n.yield(
       e.reduce(graph::ReduceKind::sum, e.cast(before, element), {2}, false));
 }

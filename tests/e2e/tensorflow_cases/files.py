@@ -223,15 +223,17 @@ def signatures(folder: Path) -> None:
 
 def saved_text(folder: Path) -> None:
     """A SavedModel that is text."""
-    module = Functions()
-    tf.saved_model.save(module, str(folder), signatures={"only": module.forward})
+    module = tf.Module()
+    module.narrow = tf.Variable(np.random.RandomState(7).uniform(-1, 1, (5, 3)).astype(np.float32))
+    forward = tf.function(lambda a: {"scores": a @ module.narrow}, input_signature=[spec("a", None, 5)])
+    tf.saved_model.save(module, str(folder), signatures={"only": forward})
     from tensorflow.core.protobuf import saved_model_pb2
 
     saved = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
     (folder / "saved_model.pbtxt").write_text(str(saved))
     (folder / "saved_model.pb").unlink()
     a = np.random.RandomState(9).standard_normal((3, 5)).astype(np.float32)
-    write_arrays(folder, {"a": a}, {"scores": module.forward(a)["scores"].numpy()})
+    write_arrays(folder, {"a": a}, {"scores": forward(a)["scores"].numpy()})
 
 
 FILES = {f.__name__: f for f in (tf1_reference, tf1_resource, tf1_parts, tf1_loop, lowered, open_steps, channels_first, nans, partitions, signatures, saved_text)}

@@ -58,7 +58,7 @@ def images(m, x):
         "corners": v1.resize_bilinear(x, size, align_corners=True), "legacy": v1.resize_bilinear(x, size),
         "legacynearest": v1.resize_nearest_neighbor(x, size),
         "cornersnearest": v1.resize_nearest_neighbor(x, size, align_corners=True),
-        "same": upward(m(3, 2, 5, 6), 2, "SAME", 10, 8), "odd": upward(m(3, 3, 4, 6), 2, "SAME", 9, 7),
+        "same": upward(solid, m(3, 2, 5, 6), 2, "SAME", 10, 8), "odd": upward(m(3, 3, 4, 6), 2, "SAME", 9, 7),
         "valid": upward(m(2, 4, 5, 6), (3, 2), "VALID", 14, 10), "apart": upward(m(1, 2, 4, 6), 3, "SAME", 15, 12),
         "more": upward(m(2, 2, 3, 6), 3, "VALID", 15, 12),
         "heads": tf.einsum("bhwc,cde->bhwde", x, m(6, 2, 3)), "sum": tf.einsum("...c,...c->...", x, x),
@@ -90,15 +90,15 @@ def weights(m, x):
     """What TensorFlow interpolates in its own way."""
     v1 = tf.compat.v1.image
     solid = x[..., None]
-    upward = lambda f, s, pad, *size: tf.nn.conv3d_transpose(  # noqa: E731
+    upward = lambda solid, f, s, pad, *size: tf.nn.conv3d_transpose(  # noqa: E731
         solid, f, [tf.shape(x)[0], *size, f.shape[3]], s, pad)
     return {
         "cubic": tf.image.resize(x, [9, 7], "bicubic"), "fewer": tf.image.resize(x, [3, 3], "bicubic"),
         "legacy": v1.resize_bicubic(x, [9, 7]), "corners": v1.resize_bicubic(x, [9, 7], align_corners=True),
         "area": tf.image.resize(x, [3, 3], "area"), "larger": tf.image.resize(x, [8, 6], "area"),
         "even": tf.image.resize(x, [5, 2], "area"),
-        "same": upward(m(2, 3, 2, 2, 1), (1, 2, 1, 1, 1), "SAME", 10, 4, 6),
-        "valid": upward(m(2, 3, 3, 2, 1), 2, "VALID", 10, 9, 13),
+        "same": upward(solid, m(2, 3, 2, 2, 1), (1, 2, 1, 1, 1), "SAME", 10, 4, 6),
+        "valid": upward(solid[:, 1:4, :3, :3], m(2, 3, 3, 2, 1), 2, "VALID", 6, 7, 7),
     }  # fmt: skip
 
 
