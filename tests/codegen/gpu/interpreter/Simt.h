@@ -123,6 +123,28 @@ inline std::vector<Launch> manyLaunches() {
   return launches;
 }
 
+/// The kinds that every order of the kernel is found to have.
+inline void expectAlways(unsigned threads, llvm::StringRef body,
+                         FindingKind kind, Launch like = {}, size_t size = 0) {
+  for (Launch launch : manyLaunches()) {
+    launch.grid = like.grid;
+    launch.sharedBytes = like.sharedBytes;
+    SimtRun run = simt(threads, body, launch, size);
+    EXPECT_THAT(run.kinds(), testing::Contains(kind)) << run.text();
+    EXPECT_THAT(run.kinds(), testing::Each(kind)) << run.text();
+  }
+}
+
+inline void expectClean(unsigned threads, llvm::StringRef body,
+                        Launch like = {}, size_t size = 0) {
+  for (Launch launch : manyLaunches()) {
+    launch.grid = like.grid;
+    launch.sharedBytes = like.sharedBytes;
+    SimtRun run = simt(threads, body, launch, size);
+    EXPECT_EQ(run.text(), "");
+  }
+}
+
 } // namespace charonia::interpreter
 
 #endif
