@@ -262,7 +262,7 @@ def test_each_chip_has_a_program_of_its_own(tmp_path, rows, terms, columns):
     peaks = {key for key in notes if key.endswith(".arena.peak")}
     assert peaks == {"sm_80-cuda.arena.peak", "sm_90a-cuda.arena.peak"}
     fusion = harness.invoke("inspect", engine, "--fusion").stdout
-    assert fusion.count("matmul  products copy their operands from memory") == 2, fusion
+    assert fusion.count("matmul_cast  products copy their operands from memory") == 2, fusion
     # Both read one copy of the weights.
     assert engine.stat().st_size < 1.5 * 2 * weight.size + 1e6
     for arch in ("sm_80", "sm_90a"):
