@@ -17,13 +17,7 @@ std::string copyKernel(llvm::StringRef between, llvm::StringRef before = "") {
 nvvm.cp.async.shared.global %own, %from, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
 nvvm.cp.async.commit.group
 )" + between.str() +
-         R"(
-%c63 = llvm.mlir.constant(63 : i32) : i32
-%other = llvm.sub %c63, %tid : i32
-%place = llvm.getelementptr %shared[%other] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
-%y = llvm.load %place {alignment = 4 : i64} : !llvm.ptr<3> -> f32
-llvm.store %y, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
-)";
+         readAcross.str();
 }
 
 TEST(SimtFaults, CopyIsWaitedFor) {

@@ -123,6 +123,15 @@ inline std::vector<Launch> manyLaunches() {
   return launches;
 }
 
+/// Of 64 threads each gives what the one across has in shared memory.
+inline constexpr llvm::StringLiteral readAcross = R"(
+%c63 = llvm.mlir.constant(63 : i32) : i32
+%other = llvm.sub %c63, %tid : i32
+%place = llvm.getelementptr %shared[%other] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+%y = llvm.load %place {alignment = 4 : i64} : !llvm.ptr<3> -> f32
+llvm.store %y, %to {alignment = 4 : i64} : f32, !llvm.ptr<1>
+)";
+
 /// The kinds that every order of the kernel is found to have.
 inline void expectAlways(unsigned threads, llvm::StringRef body,
                          FindingKind kind, Launch like = {}, size_t size = 0) {
