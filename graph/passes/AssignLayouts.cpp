@@ -127,8 +127,9 @@ class AssignLayouts
       if (!permuted || !vanishes(op, *permuted))
         continue;
       // What is written once is read in each step.
-      if (op.isExpensive() && permuted->result[0] != 0 &&
-          isReadInSteps(op->getResult(0)))
+      bool movesFirst =
+          !permuted->result.empty() && permuted->result.front() != 0;
+      if (op.isExpensive() && movesFirst && isReadInSteps(op->getResult(0)))
         continue;
       permute(builder, op, *permuted);
       return;

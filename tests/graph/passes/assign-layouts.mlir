@@ -134,3 +134,15 @@ func.func @steps(%x: tensor<5x3x16xf32>) -> tensor<1x5x4xf32> {
   %7 = graph.mul %6, %5 : (tensor<1x5x4xf32>, tensor<1x5x4xf32>) -> tensor<1x5x4xf32>
   return %7 : tensor<1x5x4xf32>
 }
+
+// -----
+
+// A result without dimensions has no first one that a transpose could move.
+// CHECK-LABEL: @whole
+// CHECK: %[[M:.*]] = graph.reduce max %arg0 {axes = array<i64: 0, 1>} : (tensor<5x3xf32>) -> tensor<f32>
+// CHECK-NEXT: return %[[M]]
+func.func @whole(%x: tensor<5x3xf32>) -> tensor<f32> {
+  %0 = graph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<5x3xf32>) -> tensor<3x5xf32>
+  %1 = graph.reduce max %0 {axes = array<i64: 0, 1>} : (tensor<3x5xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
