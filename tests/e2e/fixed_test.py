@@ -208,3 +208,36 @@ def test_fourier_transform(shape, axis, inverse, onesided, tmp_path):
     if onesided:
         want = want.take(range(shape[axis] // 2 + 1), axis)
     assert harness.scaled_error(np.stack([want.real, want.imag], -1), got) < 1e-6
+
+
+@pytest.mark.parametrize("length", [None, "known", "open"])
+@pytest.mark.parametrize("inverse, onesided, parts", [(0, 0, 1), (0, 1, 1), (1, 0, 2), (1, 1, 2)])
+def test_fourier_transform_of_an_open_length(inverse, onesided, parts, length, tmp_path):
+    """One engine for all lengths: of the signal, given, or that of another tensor."""
+    known = 11
+    nodes = [onnx.helper.make_node("Shape", ["other"], ["there"])]
+    given = {None: "", "known": "eleven", "open": "there"}[length]
+    nodes.append(onnx.helper.make_node("DFT", ["x", given, "axis"], ["y"], inverse=inverse, onesided=onesided))
+    value = lambda name, dims: onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, dims)
+    constants = {"axis": np.array(1), "eleven": np.array([known])}
+    graph = onnx.helper.make_graph(
+        nodes, "g", [value("x", ["b", "n", 3, parts]), value("other", ["m"])], [onnx.ValueInfoProto(name="y")],
+        [onnx.numpy_helper.from_array(v, k) for k, v in constants.items()],
+    )  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10)
+    onnx.save(model, tmp_path / "model.onnx")
+    harness.compile_model(tmp_path / "model.onnx", tmp_path / "model.engine")
+    draw = np.random.default_rng(4).standard_normal
+    for batch, n, m in ((1, 2, 1), (2, 7, 13), (3, 64, 5), (1, 127, 128)):
+        x = draw((batch, n, 3, parts)).astype(np.float32)
+        signal = x[..., 0] + 1j * (x[..., 1].astype(np.float64) if parts == 2 else 0)
+        size = {None: 2 * (n - 1) if inverse and onesided else n, "known": known, "open": m}[length]
+        if inverse and onesided:
+            want = np.fft.irfft(signal, size, axis=1)[..., None]
+        else:
+            want = (np.fft.ifft if inverse else np.fft.fft)(signal, size, axis=1)
+            want = want[:, : size // 2 + 1] if onesided else want
+            want = np.stack([want.real, want.imag], -1)
+        inputs = {"x": x, "other": np.zeros(m, np.float32)}
+        (got,) = harness.run_engine(tmp_path / "model.engine", inputs, ["y"], tmp_path)
+        assert harness.scaled_error(want, got) < 1e-6

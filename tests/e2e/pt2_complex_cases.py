@@ -9,7 +9,7 @@ from __future__ import annotations
 import pt2_cases
 import torch
 import torch.nn.functional as F
-from pt2_cases import BATCH, Case
+from pt2_cases import BATCH, LENGTH, Case
 from torch import fft
 
 
@@ -85,7 +85,24 @@ class Fourier(Case):
         ))  # fmt: skip
 
 
-CASES = {cls.__name__.lower(): cls for cls in (Complexes, Mixed, Fourier)}
+class OpenFourier(Case):
+    """Transforms of lengths that are known at run time alone."""
+
+    dims = ({0: BATCH, 1: LENGTH}, {0: BATCH, 1: LENGTH})
+
+    def inputs(self, b, n):
+        return torch.randn(b, n, 3), torch.randn(b, n, 3)
+
+    def forward(self, x, y):
+        z, n = torch.complex(x, y), x.shape[1]
+        r = fft.rfft(x, dim=1)
+        return real((
+            fft.fft(x, dim=1), fft.fft(z, dim=1, norm="ortho"), fft.ifft(z, dim=1), r, fft.irfft(r, n=n, dim=1), fft.hfft(z, n=2 * n, dim=1), fft.fft2(z, dim=(1, 2)),
+            fft.ifftn(z, dim=(2, 1), norm="forward"), fft.rfft2(x, dim=(1, 2), norm="ortho"), fft.fft(x, n=2 * n + 1, dim=1),
+        ))  # fmt: skip
+
+
+CASES = {cls.__name__.lower(): cls for cls in (Complexes, Mixed, Fourier, OpenFourier)}
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 #include "frontends/common/builders/Fourier.h"
 #include "frontends/common/Tables.h"
 #include "frontends/common/builders/Matrix.h"
+#include "frontends/common/builders/Pad.h"
 #include <cmath>
 
 using namespace charonia;
 using namespace charonia::frontend;
 using llvm::SmallVector;
 using llvm::Twine;
+using mlir::AffineExpr;
 using mlir::Value;
 
 // Products with matrices of cosines and sines: of a length that is a product of
@@ -178,17 +180,52 @@ static Value splitTransform(Values parts, int64_t first, int64_t second,
                 {first * second, 2});
 }
 
+namespace {
+/// What a signal is multiplied by, [elements read, elements of the result].
+struct Tables {
+  Value cosines, sines;
+};
+} // namespace
+
+/// The tables of a length that is known at run time alone: each angle of the
+/// period is computed once, in float64, and i * j mod length says where it is.
+static Tables openTables(Emitter &e, mlir::Type element, AffineExpr from,
+                         AffineExpr to, const Fourier &how) {
+  mlir::Type i64 = e.getBuilder().getI64Type(),
+             f64 = e.getBuilder().getF64Type();
+  AffineExpr one = e.number(1);
+  Value length = e.size(how.length, i64), count = e.cast(length, f64),
+        rows = e.iota({from, one}, 0, i64);
+  Value places =
+      e.op<graph::ModOp>({e.mul(rows, e.iota({one, to}, 1, i64)), length});
+  Value angles = e.div(
+      e.mul(e.iota({how.length}, 0, f64), e.scalar(2 * M_PI, f64)), count);
+  Value mirror;
+  if (how.inverse && how.onesided) {
+    Value inside = e.op<graph::AndOp>(
+        {e.compare(graph::Predicate::gt, rows, e.scalar(int64_t(0), i64)),
+         e.compare(graph::Predicate::lt, e.add(rows, rows), length)});
+    mirror = e.select(inside, e.scalar(2.0, element), e.scalar(1.0, element));
+  }
+  auto spread = [&](Value period) {
+    if (how.norm == 1)
+      period = e.div(period, count);
+    else if (how.norm != 0)
+      period = e.div(period, e.op<graph::SqrtOp>({count}));
+    Value table = e.op<graph::GatherOp>({e.cast(period, element), places},
+                                        e.attr("axis", int64_t(0)));
+    return mirror ? e.mul(table, mirror) : table;
+  };
+  return {spread(e.op<graph::CosOp>({angles})),
+          spread(e.op<graph::SinOp>({angles}))};
+}
+
 /// By one product: (a + ib)(cos - i sin), and + for the inverse. The parts of
 /// the result lie side by side.
-static Value directTransform(Value x, int64_t parts, int64_t from, int64_t to,
+static Value directTransform(Value x, int64_t parts, const Tables &tables,
                              const Fourier &how, llvm::ArrayRef<int64_t> back,
                              Emitter &e) {
-  bool mirrored = how.inverse && how.onesided;
-  mlir::Type element = elementOf(x);
-  Value cosines = matrix(e, element, from, to, how.length, false, how.factor,
-                         mirrored),
-        sines = matrix(e, element, from, to, how.length, true, how.factor,
-                       mirrored);
+  auto [cosines, sines] = tables;
   auto times = [&](Value v, Value m) { return buildMatmul(v, m, e); };
   Value a = component(e, x, 0, how.axis), real = times(a, cosines),
         imaginary = times(a, sines);
@@ -200,7 +237,7 @@ static Value directTransform(Value x, int64_t parts, int64_t from, int64_t to,
     imaginary = e.add(imaginary, times(b, cosines));
   }
   Values results = {real, imaginary};
-  if (mirrored)
+  if (how.inverse && how.onesided)
     results.pop_back();
   for (Value &v : results) {
     v = e.transpose(v, back);
@@ -233,59 +270,112 @@ static Failed failLength(int64_t length, int64_t parts, bool mayGrow,
                 remedy);
 }
 
-Value charonia::frontend::buildFourier(Value x, const Fourier &how,
-                                       Emitter &e) {
+/// The first `extent` elements along the axis; zeros are put behind those that
+/// are there.
+static Value fitTo(Value x, int64_t axis, AffineExpr extent, Emitter &e) {
+  Exprs shape = graph::getShape(x);
+  if (shape[axis] == extent)
+    return x;
+  // Which of both is longer is not known.
+  x = buildPad(graph::PadMode::constant, x, e.scalar(0.0, elementOf(x)),
+               {e.number(0)}, {extent}, {axis}, e);
+  shape[axis] = extent;
+  return e.slice(x, Exprs(shape.size(), e.number(0)),
+                 SmallVector<int64_t>(shape.size(), 1), shape);
+}
+
+/// The permutation that brings the last dimension of `rank` to `axis`.
+static SmallVector<int64_t> fromEndTo(int64_t axis, int64_t rank) {
+  SmallVector<int64_t> order;
+  for (int64_t d = 0; d < rank; ++d)
+    order.push_back(d < axis ? d : d == axis ? rank - 1 : d - 1);
+  return order;
+}
+
+static Value openTransform(Value x, int64_t parts, const Fourier &how,
+                           Emitter &e) {
+  AffineExpr half = graph::simplify(how.length.floorDiv(2) + 1),
+             from = how.inverse && how.onesided ? half : how.length,
+             to = how.onesided && !how.inverse ? half : how.length;
+  x = fitTo(x, how.axis, from, e);
   if (!x)
     return {};
-  int64_t rank = rankOf(x), axis = how.axis, length = how.length;
+  return directTransform(x, parts, openTables(e, elementOf(x), from, to, how),
+                         how, fromEndTo(how.axis, rankOf(x) - 1), e);
+}
+
+/// Of a length that is known, as is how much of it is there.
+static Value knownTransform(Value x, int64_t parts, int64_t length,
+                            const Fourier &how, Emitter &e) {
+  int64_t rank = rankOf(x), axis = how.axis;
   Exprs shape = graph::getShape(x);
-  auto size = graph::constantOf(shape[axis]),
-       parts = graph::constantOf(shape.back());
-  if (axis == rank - 1 || !parts || (*parts != 1 && *parts != 2))
-    return e.fail("the last dimension has to hold real, or real and imaginary "
-                  "parts, not " +
-                  e.describe(x.getType()));
-  if (!size || *size < 1)
-    return e.fail("the length of the transform has to be known",
-                  "fix that size with --shape");
-  if (!isFloat(x))
-    return e.fail("the signal has to be of a float type");
+  int64_t size = *graph::constantOf(shape[axis]);
   bool mirrored = how.inverse && how.onesided;
-  int64_t from = std::min(mirrored ? length / 2 + 1 : length, *size);
+  int64_t from = std::min(mirrored ? length / 2 + 1 : length, size);
   int64_t to = how.onesided && !how.inverse ? length / 2 + 1 : length;
-  if (length < 1)
-    return e.fail("a transform of length " + Twine(length) +
-                  " is not supported");
-  if (length > maxMatrix)
-    return failLength(length, *parts, false, e);
   std::optional<int64_t> first;
   if (from == length && !mirrored)
-    first = splitOf(length, *parts, 2 * *parts * length * to);
+    first = splitOf(length, parts, 2 * parts * length * to);
   if (!first && from * to > maxMatrix)
-    return failLength(length, *parts, !mirrored, e);
+    return failLength(length, parts, !mirrored, e);
   mlir::Type element = elementOf(x);
-  if (!element.isF64())
-    x = e.cast(x, e.getBuilder().getF32Type());
-  if (from < *size) {
+  double factor = std::pow(double(length), -how.norm);
+  if (from < size) {
     shape[axis] = e.number(from);
     x = e.slice(x, Exprs(rank, e.number(0)), SmallVector<int64_t>(rank, 1),
                 shape);
   }
-  SmallVector<int64_t> back;
-  for (int64_t d = 0; d < rank - 1; ++d)
-    back.push_back(d < axis ? d : d == axis ? rank - 2 : d - 1);
-  if (!first)
-    return e.cast(directTransform(x, *parts, from, to, how, back, e), element);
+  SmallVector<int64_t> back = fromEndTo(axis, rank - 1);
+  if (!first) {
+    auto tableOf = [&](bool sine) {
+      return matrix(e, element, from, to, length, sine, factor, mirrored);
+    };
+    return directTransform(x, parts, {tableOf(false), tableOf(true)}, how, back,
+                           e);
+  }
   Values signal;
-  for (int64_t part = 0; part < *parts; ++part)
+  for (int64_t part = 0; part < parts; ++part)
     signal.push_back(component(e, x, part, axis));
-  Value result = splitTransform(signal, *first, length / *first, how.inverse,
-                                how.factor, e);
+  Value result =
+      splitTransform(signal, *first, length / *first, how.inverse, factor, e);
   back.push_back(rank - 1);
   result = e.transpose(result, back);
   shape[axis] = e.number(to);
   shape.back() = e.number(2);
-  return e.cast(e.slice(result, Exprs(rank, e.number(0)),
-                        SmallVector<int64_t>(rank, 1), shape),
-                element);
+  return e.slice(result, Exprs(rank, e.number(0)),
+                 SmallVector<int64_t>(rank, 1), shape);
+}
+
+Value charonia::frontend::buildFourier(Value x, const Fourier &how,
+                                       Emitter &e) {
+  if (!x || !how.length)
+    return {};
+  Exprs shape = graph::getShape(x);
+  auto length = graph::constantOf(how.length),
+       parts = graph::constantOf(shape.back());
+  if (how.axis == rankOf(x) - 1 || !parts || (*parts != 1 && *parts != 2))
+    return e.fail("the last dimension has to hold real, or real and imaginary "
+                  "parts, not " +
+                  e.describe(x.getType()));
+  if (!isFloat(x))
+    return e.fail("the signal has to be of a float type");
+  if (length && *length < 1)
+    return e.fail("a transform of length " + Twine(*length) +
+                  " is not supported");
+  if (length && *length > maxMatrix)
+    return failLength(*length, *parts, false, e);
+  auto size = graph::constantOf(shape[how.axis]);
+  if (size && *size < 1)
+    return e.fail("a transform of no elements is not supported");
+  mlir::Type element = elementOf(x);
+  if (!element.isF64())
+    x = e.cast(x, e.getBuilder().getF32Type());
+  if (!length)
+    return e.cast(openTransform(x, *parts, how, e), element);
+  if (!size) {
+    bool mirrored = how.inverse && how.onesided;
+    x = fitTo(x, how.axis, e.number(mirrored ? *length / 2 + 1 : *length), e);
+  }
+  return x ? e.cast(knownTransform(x, *parts, *length, how, e), element)
+           : Value();
 }

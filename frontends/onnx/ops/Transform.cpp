@@ -26,16 +26,18 @@ static llvm::LogicalResult dft(Node &n, Emitter &e) {
   how.axis = *axis;
   how.inverse = n.flag("inverse");
   how.onesided = n.flag("onesided");
+  how.norm = how.inverse ? 1 : 0;
+  how.length = graph::getShape(x)[*axis];
   if (n.has(1)) {
-    auto value = n.constantInteger(1);
-    if (failed(value))
+    auto length = n.known(1);
+    if (failed(length))
       return llvm::failure();
-    how.length = *value;
-  } else if (auto size = graph::constantOf(graph::getShape(x)[*axis])) {
-    how.length = how.inverse && how.onesided ? 2 * (*size - 1) : *size;
+    if (length->size() != 1)
+      return e.fail("takes one length");
+    how.length = length->front();
+  } else if (how.inverse && how.onesided) {
+    how.length = graph::simplify((how.length - 1) * 2);
   }
-  if (how.inverse && how.length > 0)
-    how.factor = 1.0 / double(how.length);
   return n.yield(buildFourier(x, how, e));
 }
 

@@ -16,30 +16,34 @@ enum class Kind { Complex, ToOneSide, FromOneSide };
 struct Transform {
   Kind kind = Kind::Complex;
   bool inverse = false;
-  double factor = 1;
+  /// As Fourier's.
+  double norm = 0;
   /// What is complex, before or behind it, is the conjugate.
   bool conjugates = false;
 };
 } // namespace
 
 /// `z` transformed along `axis` to, or of one side from, `length` elements.
-static Complex transformAlong(Complex z, int64_t axis, int64_t length,
+static Complex transformAlong(Complex z, int64_t axis, AffineExpr length,
                               const Transform &what, Emitter &e) {
   bool isReal = what.kind == Kind::FromOneSide;
   Value x = joinComplex(z, e);
   if (!x)
     return {};
-  int64_t needed = isReal ? length / 2 + 1 : length;
-  auto size = graph::constantOf(graph::getShape(x)[axis]);
-  if (size && *size < needed && needed <= maxDimension)
-    x = buildPad(graph::PadMode::constant, x, e.scalar(0.0, elementOf(x)),
-                 {e.number(0)}, {e.number(needed - *size)}, {axis}, e);
+  auto size = graph::constantOf(graph::getShape(x)[axis]),
+       known = graph::constantOf(length);
+  if (size && known && *known <= maxDimension) {
+    int64_t needed = isReal ? *known / 2 + 1 : *known;
+    if (*size < needed)
+      x = buildPad(graph::PadMode::constant, x, e.scalar(0.0, elementOf(x)),
+                   {e.number(0)}, {e.number(needed - *size)}, {axis}, e);
+  }
   Fourier how;
   how.axis = axis;
   how.length = length;
   how.inverse = what.inverse;
   how.onesided = what.kind != Kind::Complex;
-  how.factor = what.factor;
+  how.norm = what.norm;
   x = buildFourier(x, how, e);
   if (!x)
     return {};
@@ -50,27 +54,20 @@ static Complex transformAlong(Complex z, int64_t axis, int64_t length,
   return splitComplex(x, e);
 }
 
-/// The extent of a dimension, which has to be known.
-static int64_t knownSize(Call &c, Value x, int64_t axis) {
-  Emitter &e = c.getEmitter();
-  auto size = x ? graph::constantOf(graph::getShape(x)[axis])
-                : std::optional<int64_t>();
-  if (x && !size)
-    c.fail("the length of the transform has to be known, but is " +
-               e.getSymbols().toString(graph::getShape(x)[axis]),
-           "fix that size with --shape");
-  return size.value_or(0);
-}
-
-/// Of `count` elements in all: "backward" divides inverse transforms by it,
-/// "forward" the others, "ortho" both by its root.
-static double factorOf(Call &c, double count, bool inverse) {
+/// The power of the length that a transform is divided by: "backward" ones if
+/// they are inverse, "forward" ones if not, "ortho" by the root.
+static double normOf(Call &c, bool inverse) {
   std::string norm = c.text("norm", "backward");
   if (norm == "ortho")
-    return 1 / std::sqrt(count);
+    return 0.5;
   if (norm != "backward" && norm != "forward")
     c.fail("norm '" + norm + "' is not supported");
-  return (norm == "backward") == inverse ? 1 / count : 1;
+  return (norm == "backward") == inverse ? 1 : 0;
+}
+
+/// Of `size` frequencies of one side.
+static AffineExpr lengthOfSide(AffineExpr size) {
+  return graph::simplify((size - 1) * 2);
 }
 
 static Complex conjugated(Complex z, Emitter &e) {
@@ -80,7 +77,7 @@ static Complex conjugated(Complex z, Emitter &e) {
 /// Along several dimensions, the last of them first, or last where that gives
 /// real numbers.
 static LogicalResult transform(Call &c, llvm::ArrayRef<int64_t> axes,
-                               llvm::ArrayRef<int64_t> lengths,
+                               llvm::ArrayRef<AffineExpr> lengths,
                                Transform what) {
   Emitter &e = c.getEmitter();
   Complex z = readComplex(c, "self");
@@ -100,10 +97,9 @@ static LogicalResult transform(Call &c, llvm::ArrayRef<int64_t> axes,
   for (size_t i : order) {
     Transform one = what;
     if (i + 1 != axes.size())
-      one = {Kind::Complex, what.inverse, 1};
-    if (lengths[i] < 1)
-      return c.fail("a transform of length " + Twine(lengths[i]) +
-                    " is not supported");
+      one = {Kind::Complex, what.inverse, what.norm};
+    if (!lengths[i])
+      return c.yield(Value());
     z = transformAlong(z, axes[i], lengths[i], one, e);
   }
   if (toReal)
@@ -121,12 +117,12 @@ static LogicalResult alongOne(Call &c) {
   int64_t axis = c.axis("dim", rankOf(x), -1);
   if (!x || c.getEmitter().failed())
     return c.yield(Value());
-  int64_t length = c.has("n") ? c.integer("n") : knownSize(c, x, axis);
+  AffineExpr length = c.has("n") ? c.size("n") : graph::getShape(x)[axis];
   if (kind == Kind::FromOneSide && !c.has("n"))
-    length = 2 * (length - 1);
-  double factor = factorOf(c, double(length), inverse);
+    length = lengthOfSide(length);
   bool goesBack = hermitian ? kind == Kind::FromOneSide : inverse;
-  return transform(c, {axis}, {length}, {kind, goesBack, factor, hermitian});
+  return transform(c, {axis}, {length},
+                   {kind, goesBack, normOf(c, inverse), hermitian});
 }
 
 /// fftn and its kind: sizes `s` along `dim`, all dimensions, or the last two.
@@ -134,7 +130,8 @@ template <Kind kind, bool inverse, bool isPlane>
 static LogicalResult alongSeveral(Call &c) {
   Value x = readComplex(c, "self").real;
   int64_t rank = rankOf(x);
-  SmallVector<int64_t> sizes = c.integers("s"), axes;
+  Exprs sizes = c.has("s") ? c.sizes("s") : Exprs();
+  SmallVector<int64_t> axes;
   if (c.has("dim"))
     axes = c.axes("dim", rank, /*emptyIsAll=*/false);
   else
@@ -148,18 +145,15 @@ static LogicalResult alongSeveral(Call &c) {
   if (c.has("s") && sizes.size() != axes.size())
     return c.fail("has " + Twine(sizes.size()) + " sizes for " +
                   Twine(axes.size()) + " dimensions");
-  SmallVector<int64_t> lengths;
-  double count = 1;
+  Exprs lengths;
   for (auto [i, axis] : llvm::enumerate(axes)) {
-    bool isGiven = c.has("s") && sizes[i] != -1;
-    int64_t length = isGiven ? sizes[i] : knownSize(c, x, axis);
+    bool isGiven = c.has("s") && graph::constantOf(sizes[i]) != -1;
+    AffineExpr length = isGiven ? sizes[i] : graph::getShape(x)[axis];
     if (kind == Kind::FromOneSide && !isGiven && i + 1 == axes.size())
-      length = 2 * (length - 1);
+      length = lengthOfSide(length);
     lengths.push_back(length);
-    count *= double(length);
   }
-  return transform(c, axes, lengths,
-                   {kind, inverse, factorOf(c, count, inverse)});
+  return transform(c, axes, lengths, {kind, inverse, normOf(c, inverse)});
 }
 
 // As run_decompositions() leaves them.
@@ -168,7 +162,8 @@ static LogicalResult alongSeveral(Call &c) {
 /// number of elements, by it.
 template <Kind kind> static LogicalResult plain(Call &c) {
   Value x = readComplex(c, "self").real;
-  SmallVector<int64_t> axes, lengths;
+  SmallVector<int64_t> axes;
+  Exprs lengths;
   for (int64_t d : c.integers("dim"))
     axes.push_back(c.axis(d, rankOf(x)));
   bool inverse = kind == Kind::FromOneSide;
@@ -179,21 +174,16 @@ template <Kind kind> static LogicalResult plain(Call &c) {
     used = Kind::Complex;
   if (!x || c.getEmitter().failed())
     return c.yield(Value());
-  double count = 1;
   for (auto [i, axis] : llvm::enumerate(axes)) {
     bool isLast = kind == Kind::FromOneSide && i + 1 == axes.size();
-    lengths.push_back(isLast ? c.integer("last_dim_size")
-                             : knownSize(c, x, axis));
-    count *= double(lengths.back());
+    lengths.push_back(isLast ? c.size("last_dim_size")
+                             : graph::getShape(x)[axis]);
   }
   int64_t normalization = c.integer("normalization");
   if (normalization < 0 || normalization > 2)
     return c.fail("normalization " + Twine(normalization) +
                   " is not supported");
-  double factor = normalization == 0   ? 1
-                  : normalization == 1 ? 1 / std::sqrt(count)
-                                       : 1 / count;
-  return transform(c, axes, lengths, {used, inverse, factor});
+  return transform(c, axes, lengths, {used, inverse, 0.5 * normalization});
 }
 
 // Frequencies.

@@ -229,11 +229,10 @@ static LogicalResult istft(Call &c) {
   }
   Fourier how;
   how.axis = 2;
-  how.length = f.length;
-  how.inverse = how.onesided = true;
-  how.factor =
-      f.isNormalized ? 1 / std::sqrt(double(f.length)) : 1 / double(f.length);
   AffineExpr one = e.number(1), length = e.number(f.length);
+  how.length = length;
+  how.inverse = how.onesided = true;
+  how.norm = f.isNormalized ? 0.5 : 1;
   Value frames =
       e.reshape(buildFourier(x, how, e), {shape[0], shape[2], length});
   Value window = f.window(element);

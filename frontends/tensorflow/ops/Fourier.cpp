@@ -25,27 +25,13 @@ static std::optional<Complex> complexOf(Node &n, Emitter &e, unsigned count) {
 
 /// Of real or complex numbers along `axis`.
 static Complex transform(const Complex &z, Fourier how, Emitter &e) {
-  if (how.inverse)
-    how.factor = 1.0 / static_cast<double>(how.length);
+  how.norm = how.inverse ? 1 : 0;
   Value y = buildFourier(joinComplex(z, e), how, e);
   if (!how.inverse || !how.onesided)
     return splitComplex(y, e);
   return {y ? e.reshape(y, llvm::ArrayRef(graph::getShape(y)).drop_back()) : y,
           {}};
 }
-/// Of all elements along a dimension, whose number is then known.
-static std::optional<Complex> transformAll(const Complex &z, int64_t axis,
-                                           bool inverse, Emitter &e) {
-  auto size =
-      z.real ? graph::constantOf(graph::getShape(z.real)[axis]) : std::nullopt;
-  if (!size) {
-    e.fail("the length of the transform has to be known",
-           "fix that size with --shape");
-    return std::nullopt;
-  }
-  return transform(z, {axis, *size, inverse}, e);
-}
-
 /// Along the last `dims` dimensions of complex numbers.
 template <int64_t dims, bool inverse>
 static LogicalResult complexTransform(Node &n, Emitter &e) {
@@ -56,22 +42,20 @@ static LogicalResult complexTransform(Node &n, Emitter &e) {
   if (rank < dims)
     return e.fail("has too few dimensions for a transform of " +
                   llvm::Twine(dims));
-  for (int64_t axis = rank - dims; z && axis < rank; ++axis)
-    z = transformAll(*z, axis, inverse, e);
-  return z ? yieldComplex(n, *z) : llvm::failure();
+  for (int64_t axis = rank - dims; z->real && axis < rank; ++axis)
+    z = transform(*z, {axis, graph::getShape(z->real)[axis], inverse}, e);
+  return yieldComplex(n, *z);
 }
 
 /// The lengths of a real transform, operand 1.
 template <int64_t dims>
-static llvm::FailureOr<llvm::SmallVector<int64_t>> lengthsOf(Node &n,
-                                                             Emitter &e) {
-  auto lengths = n.constants(1);
+static llvm::FailureOr<Exprs> lengthsOf(Node &n, Emitter &e) {
+  auto lengths = n.known(1);
   if (failed(lengths))
     return llvm::failure();
-  if (lengths->size() != dims ||
-      llvm::any_of(*lengths, [](int64_t length) { return length < 1; }))
-    return e.fail("needs a length of at least 1 for each of " +
-                  llvm::Twine(dims) + " dimensions");
+  if (lengths->size() != dims)
+    return e.fail("needs a length for each of " + llvm::Twine(dims) +
+                  " dimensions");
   return *lengths;
 }
 /// Of real numbers, the first half of the spectrum in the last dimension.
@@ -91,8 +75,7 @@ static LogicalResult realTransform(Node &n, Emitter &e) {
 template <int64_t dims>
 static LogicalResult inverseRealTransform(Node &n, Emitter &e) {
   auto z = complexOf(n, e, 2);
-  auto lengths =
-      z ? lengthsOf<dims>(n, e) : llvm::FailureOr<llvm::SmallVector<int64_t>>();
+  auto lengths = z ? lengthsOf<dims>(n, e) : llvm::FailureOr<Exprs>();
   if (failed(lengths))
     return llvm::failure();
   int64_t rank = rankOf(z->real);

@@ -233,26 +233,43 @@ static Value shapeOf(Value value, mlir::Type element, Emitter &e) {
   Exprs dims = graph::getShape(value);
   return e.sizes(dims, static_cast<int64_t>(dims.size()), element);
 }
+/// What has the shapes of the inputs: of complex numbers their real part.
+static llvm::FailureOr<Values> shapedInputs(Node &n, unsigned high) {
+  Values values;
+  for (unsigned i = 0; i < std::min(n.numInputs(), high); ++i)
+    if (Value value = n.item(i).complex ? n.item(i).complex->real : n.input(i))
+      values.push_back(value);
+  // Else one is no tensor, or there are too few or too many.
+  if (values.empty() || values.size() != n.numInputs())
+    if (failed(n.needsTensors(1, high)))
+      return llvm::failure();
+  return values;
+}
+
 static LogicalResult shape(Node &n, Emitter &e) {
   mlir::Type element = n.sizeType("out_type");
-  if (!element || failed(n.needsTensors(1, Node::manyInputs)))
+  auto inputs = shapedInputs(n, Node::manyInputs);
+  if (!element || failed(inputs))
     return llvm::failure();
   Values shapes;
-  for (Value value : n.allInputs())
+  for (Value value : *inputs)
     shapes.push_back(shapeOf(value, element, e));
   return n.yield(shapes);
 }
 static LogicalResult size(Node &n, Emitter &e) {
   mlir::Type element = n.sizeType("out_type");
-  if (!element || failed(n.needsTensors(1, 1)))
+  auto inputs = shapedInputs(n, 1);
+  if (!element || failed(inputs))
     return llvm::failure();
-  AffineExpr count = productOfSizes(graph::getShape(n.input(0)), e);
+  AffineExpr count = productOfSizes(graph::getShape(inputs->front()), e);
   return count ? n.yield(e.sizes({count}, {}, element)) : llvm::failure();
 }
 static LogicalResult rank(Node &n, Emitter &e) {
-  if (failed(n.needsTensors(1, 1)))
+  auto inputs = shapedInputs(n, 1);
+  if (failed(inputs))
     return llvm::failure();
-  return n.yield(e.scalar(rankOf(n.input(0)), e.getBuilder().getI32Type()));
+  return n.yield(
+      e.scalar(rankOf(inputs->front()), e.getBuilder().getI32Type()));
 }
 
 static LogicalResult fill(Node &n, Emitter &e) {
