@@ -46,7 +46,7 @@ class Subject:
         flat = torch.utils._pytree.tree_leaves(self.torch.example)
         self.examples = [v for v in flat if isinstance(v, torch.Tensor)]
         self.ranges = {
-            str(s): (int(r.lower), int(r.upper) if r.upper < 1 << 40 else None)
+            str(s): (int(r.lower) if r.lower > -1 << 40 else None, int(r.upper) if r.upper < 1 << 40 else None)
             for s, r in self.program.range_constraints.items()
         }
 

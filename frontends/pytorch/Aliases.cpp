@@ -277,15 +277,37 @@ bool ProgramImporter::reaches(const Entry *written,
   return false;
 }
 
+static void collectSymbols(const ExpressionPtr &expression,
+                           llvm::StringSet<> &symbols) {
+  if (!expression)
+    return;
+  if (expression->head == "Symbol")
+    symbols.insert(expression->name);
+  for (const ExpressionPtr &operand : expression->operands)
+    collectSymbols(operand, symbols);
+}
+
 /// Nodes that outputs depend on: those that compute what is read, and those
 /// that write to memory that is read later.
 llvm::DenseSet<const Node *> ProgramImporter::findNeeded() {
   llvm::DenseSet<const Node *> needed;
   llvm::DenseSet<const Entry *> memory;
+  // Of sizes and numbers, those that tensors hold.
+  llvm::StringSet<> symbols;
   auto need = [&](const std::string &name) {
     wanted.insert(name);
     if (const Entry *root = rootOf(name))
       memory.insert(root);
+    if (const TensorMeta *meta = metaOf(name))
+      for (const ExpressionPtr &size : meta->sizes)
+        collectSymbols(size, symbols);
+  };
+  auto needNumbers = [&](const Argument &argument, auto &self) -> void {
+    for (const Argument &item : argument.items)
+      self(item, self);
+    if (argument.kind == Kind::SymInt || argument.kind == Kind::SymFloat ||
+        argument.kind == Kind::SymBool)
+      collectSymbols(expressionOf(argument.text), symbols);
   };
   for (const OutputSpec &output : program.outputs)
     if (output.kind == OutputSpec::Kind::User)
@@ -297,6 +319,11 @@ llvm::DenseSet<const Node *> ProgramImporter::findNeeded() {
         isNeeded |= wanted.contains(name);
       });
     Target target = findTarget(node.target);
+    if (target.row)
+      for (const Argument &output : node.outputs)
+        if (ExpressionPtr number = expressionOf(output.text))
+          isNeeded |=
+              number->head == "Symbol" && symbols.contains(number->name);
     if (!isNeeded && mayWrite(node, target))
       for (const NamedArgument &input : node.inputs)
         if (!target.inPlace || input.name == "self")
@@ -306,8 +333,10 @@ llvm::DenseSet<const Node *> ProgramImporter::findNeeded() {
     if (!isNeeded)
       continue;
     needed.insert(&node);
-    for (const NamedArgument &input : node.inputs)
+    for (const NamedArgument &input : node.inputs) {
       forEachTensor(input.value, need);
+      needNumbers(input.value, needNumbers);
+    }
   }
   return needed;
 }

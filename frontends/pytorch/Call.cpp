@@ -483,6 +483,16 @@ llvm::LogicalResult Call::yield(mlir::ValueRange values) {
   return llvm::success();
 }
 
+llvm::LogicalResult Call::yieldNumber(mlir::Value scalar) {
+  if (failed(yield(mlir::ValueRange())))
+    return llvm::failure();
+  if (!scalar || outputs.size() != 1)
+    return fail("gives one number, and is none",
+                "the file is damaged: export the program again");
+  names.define(outputs.front(), scalar);
+  return llvm::failure(emitter.failed());
+}
+
 llvm::LogicalResult Call::yieldComplex(mlir::ValueRange real,
                                        mlir::ValueRange imaginaryParts) {
   imaginary.assign(imaginaryParts.begin(), imaginaryParts.end());

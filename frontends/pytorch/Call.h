@@ -21,6 +21,9 @@ public:
   /// A number by name, that sizes do not have or cannot be, as a scalar of
   /// float64 or 64-bit integers; null where it depends on data.
   virtual mlir::Value numberOf(llvm::StringRef name) = 0;
+  /// What a number is from here on, a scalar: sizes may follow from it, where
+  /// it follows from sizes.
+  virtual void define(llvm::StringRef name, mlir::Value number) = 0;
   /// Sizes of the file; an entry is null where it depends on data.
   virtual Exprs convertSizes(llvm::ArrayRef<ExpressionPtr> sizes) = 0;
   Exprs shapeOf(const TensorMeta &meta) { return convertSizes(meta.sizes); }
@@ -124,6 +127,8 @@ public:
   llvm::LogicalResult yield(mlir::Value value) {
     return yield(mlir::ValueRange(value));
   }
+  /// The result is not a tensor, but the number that a scalar holds.
+  llvm::LogicalResult yieldNumber(mlir::Value scalar);
   llvm::LogicalResult yieldComplex(mlir::ValueRange real,
                                    mlir::ValueRange imaginary);
   llvm::ArrayRef<mlir::Value> getResults() const { return results; }

@@ -87,6 +87,9 @@ Value Builder::build(const ExpressionPtr &expression) {
     return e.scalar(expression->number, f64);
   if (mlir::AffineExpr size = sizes.convert(expression))
     return e.size(size, i64);
+  if (expression->head == "Symbol")
+    if (Value number = sizes.numberOf(expression->name))
+      return e.cast(number, isFloat(number) ? f64 : i64);
   Value result;
   for (const ExpressionPtr &operand : expression->operands) {
     Value next = build(operand);

@@ -33,8 +33,10 @@ void pytorch::forEachTensor(
   for (const Argument &item : argument.items)
     forEachTensor(item, visit);
 }
-static bool computesTensors(const Node &node) {
-  bool found = false;
+/// Whether a node computes tensors or numbers that others read; what computes
+/// with sizes has no row.
+static bool computes(const Node &node) {
+  bool found = findTarget(node.target).row;
   for (const Argument &output : node.outputs)
     forEachTensor(output, [&](const std::string &) { found = true; });
   return found;
@@ -55,6 +57,22 @@ ProgramImporter::Entry &ProgramImporter::addEntry(StringRef name) {
 const TensorMeta *ProgramImporter::metaOf(StringRef name) const {
   auto it = graph.tensors.find(name);
   return it == graph.tensors.end() ? nullptr : &it->second;
+}
+/// What the file says of a number; null where it says nothing.
+ExpressionPtr ProgramImporter::expressionOf(StringRef name) const {
+  for (const auto *list : {&graph.integers, &graph.floats, &graph.conditions})
+    if (auto it = list->find(name); it != list->end())
+      return it->second;
+  return nullptr;
+}
+void ProgramImporter::define(StringRef name, mlir::Value number) {
+  ExpressionPtr symbol = expressionOf(name);
+  if (!symbol || symbol->head != "Symbol" || sizes.isBound(symbol->name))
+    return;
+  sizes.bindNumber(symbol->name, number);
+  if (!isFloat(number))
+    if (auto known = emitter.evaluateSizes(number); known.isComplete())
+      sizes.bind(symbol->name, known.elements->front());
 }
 mlir::AffineExpr ProgramImporter::sizeOf(StringRef name) {
   auto it = graph.integers.find(name);
@@ -208,6 +226,11 @@ void ProgramImporter::checkType(const llvm::Twine &what, StringRef name,
   mlir::Type element = partType(meta->dtype, emitter.getContext());
   Exprs actual = graph::getShape(value), stated = shapeOf(*meta);
   bool agrees = element == elementOf(value) && actual.size() == stated.size();
+  // A size that the exporter could not tell, and that is told here.
+  for (size_t d = 0; agrees && d < actual.size(); ++d)
+    if (const ExpressionPtr &size = meta->sizes[d];
+        !stated[d] && size->head == "Symbol" && !sizes.isBound(size->name))
+      sizes.bind(size->name, actual[d]);
   for (size_t d = 0; agrees && d < actual.size(); ++d)
     agrees = !stated[d] || areAlike(emitter.getSymbols().resolve(actual[d]),
                                     emitter.getSymbols().resolve(stated[d]));
@@ -391,7 +414,7 @@ void ProgramImporter::run() {
   auto needed = findNeeded();
   checkMutations();
   for (const Node &node : graph.nodes) {
-    if (!needed.contains(&node) || !computesTensors(node))
+    if (!needed.contains(&node) || !computes(node))
       continue;
     if (options.progress)
       options.progress(node.module.empty() ? node.target : node.module,

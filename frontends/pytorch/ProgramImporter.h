@@ -36,6 +36,8 @@ public:
   const TensorMeta *metaOf(llvm::StringRef name) const override;
   mlir::AffineExpr sizeOf(llvm::StringRef name) override;
   mlir::Value numberOf(llvm::StringRef name) override;
+  void define(llvm::StringRef name, mlir::Value number) override;
+  ExpressionPtr expressionOf(llvm::StringRef name) const;
   Exprs convertSizes(llvm::ArrayRef<ExpressionPtr> list) override;
 
 private:

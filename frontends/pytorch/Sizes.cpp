@@ -216,7 +216,9 @@ AffineExpr Sizes::convert(const ExpressionPtr &expression) {
     if (llvm::all_of(operands, [](AffineExpr e) { return bool(e); }))
       result = operation(*expression, operands);
   }
-  converted[expression.get()] = result;
+  // A symbol may be bound later.
+  if (result)
+    converted[expression.get()] = result;
   return result;
 }
 

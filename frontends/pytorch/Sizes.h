@@ -18,6 +18,14 @@ public:
     bound[symbol] = size;
   }
   bool isBound(llvm::StringRef symbol) const { return bound.count(symbol); }
+  /// What a symbol of the file holds when the program runs, a scalar.
+  void bindNumber(llvm::StringRef symbol, mlir::Value number) {
+    numbers[symbol] = number;
+  }
+  /// Null where that was not said.
+  mlir::Value numberOf(llvm::StringRef symbol) const {
+    return numbers.lookup(symbol);
+  }
   /// Whether an expression is a float.
   static bool isFloat(const Expression &expression);
   /// The size; null where the expression depends on data, or is of a kind that
@@ -43,6 +51,7 @@ private:
   Symbols &symbols;
   mlir::MLIRContext *context;
   llvm::StringMap<mlir::AffineExpr> bound;
+  llvm::StringMap<mlir::Value> numbers;
   llvm::DenseMap<const Expression *, mlir::AffineExpr> converted;
 };
 

@@ -276,10 +276,35 @@ class InPlaceTypes(Case):
         return a, b, c, h, f, g, F.dropout(x.float().mul_(2), 0.5, False, True)
 
 
+class Items(Case):
+    """Elements as numbers: of sizes, sizes again; of data, operands."""
+
+    dims = ({0: BATCH, 1: LENGTH},)
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.randn(200, 3))
+        self.register_buffer("scale", torch.tensor(0.3))
+
+    def inputs(self, b, n):
+        return (torch.randn(b, n),)
+
+    def forward(self, x):
+        size = torch.scalar_tensor(x.shape[1], dtype=torch.int64)
+        start, end = (128 - size).item(), (size // 2 + 128).item()
+        torch._check(start >= 0)
+        torch._check(end <= 200)
+        largest = x.abs().max().item()
+        return (
+            self.table[start:end] * 2, x * largest, torch.clamp(x, max=largest * 0.5), x + self.scale.item(),
+            torch.full((2,), largest), x * (size * 3).item(), x / (largest + (size + 1).item()),
+        )  # fmt: skip
+
+
 CASES = {
     cls.__name__.lower(): cls for cls in (
         Arithmetic, Types, Functions, Reduce, Sources, Order, Extremes, Spellings, Ends, Numbers,
-        Whole, InPlaceTypes,
+        Whole, InPlaceTypes, Items,
     )
 }  # fmt: skip
 

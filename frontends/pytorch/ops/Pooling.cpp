@@ -77,7 +77,7 @@ template <unsigned spatial> static LogicalResult maxPool(Call &c) {
     return c.yield(Value());
   Emitter &e = c.getEmitter();
   Value y = buildPool(graph::PoolKind::max, *window, false, e);
-  if (c.numResults() == 1)
+  if (!y || c.numResults() == 1)
     return c.yield(x.restore(y));
   Value places = buildArgMaxPool(*window, graph::getShape(y),
                                  PlaceOrder::rowMajor, true, e);

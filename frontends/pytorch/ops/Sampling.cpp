@@ -104,6 +104,8 @@ static LogicalResult deformConv(Call &c) {
   if (e.failed() || rankOf(bias) != 1)
     return c.fail("needs a bias of one dimension");
   Value y = buildDeformConv(x, filter, offsets, mask, window, e);
+  if (!y)
+    return c.yield(y);
   return c.yield(e.add(y, e.asChannels(e.cast(bias, elementOf(y)), 2)));
 }
 

@@ -118,6 +118,13 @@ static LogicalResult linspace(Call &c) {
                         element));
 }
 
+/// The one element of a tensor as a number: sizes may be computed with it,
+/// where it follows from sizes.
+static LogicalResult item(Call &c) {
+  Value x = c.tensor("self");
+  return c.yieldNumber(x ? c.getEmitter().reshape(x, {}) : x);
+}
+
 static LogicalResult splat(Call &c, Value scalar) {
   return c.yield(c.getEmitter().broadcast(scalar, c.resultShape()));
 }
@@ -189,6 +196,8 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::sourceRows() {
       {"aten.fill.Scalar", {fill, filledComplex<fill>}},
       {"aten.fill.Tensor", {fill, filledComplex<fill>}},
       {"aten.copy.default", {copy, filledComplex<copy>}},
+      {"aten.item.default", item},
+      {"aten._local_scalar_dense.default", item},
       {"aten.scalar_tensor.default", partwise(scalarTensor)},
       {"prims.scalar_tensor.default", scalarTensor},
       {"aten.eye.default", {eye, complexOfReal<eye>}},
