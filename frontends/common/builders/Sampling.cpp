@@ -411,19 +411,43 @@ static SampledRegions sampleRegions(Value rois, AffineExpr size, int64_t d,
   return {sum, samples};
 }
 
+/// The sums along rows, [R, C, bins, W], each region's from its own image: one
+/// product over the rows of all images, of which the others' weigh nothing, so
+/// that no image is copied for a region.
+static Value sumRows(Value x, Value weights, Value batches, Emitter &e) {
+  Exprs shape = graph::getShape(x), dims = graph::getShape(weights);
+  mlir::Type element = elementOf(weights);
+  x = e.cast(x, element);
+  if (shape[0] == e.number(1))
+    return e.op<graph::MatmulOp>({weights, x});
+  AffineExpr regions = dims[0], bins = dims[2], one = e.number(1);
+  Value isOwn = e.compare(
+      Predicate::eq, e.reshape(batches, {regions, one, one, one}),
+      e.iota({one, one, shape[0], one}, 2, elementOf(batches)));
+  Value all = e.select(isOwn, e.reshape(weights, {regions, bins, one, shape[2]}),
+                       e.scalar(0.0, element));
+  AffineExpr rows = productOf({shape[0], shape[2]}, e.getContext()),
+             columns = productOf({shape[1], shape[3]}, e.getContext()),
+             results = productOf({regions, bins}, e.getContext());
+  if (!rows || !columns || !results)
+    return e.fail("images of " + e.describe(x.getType()) + " are too large");
+  Value sum = e.op<graph::MatmulOp>(
+      {e.reshape(all, {results, rows}),
+       e.reshape(e.transpose(x, {0, 2, 1, 3}), {rows, columns})});
+  return e.transpose(e.reshape(sum, {regions, bins, shape[1], shape[3]}),
+                     {0, 2, 1, 3});
+}
+
 /// Means of samples whose number is each region's: elements of the image weigh
-/// what the samples beside them do, so that these are never counted up.
+/// what the samples beside them do, so that these are never counted up. All
+/// elements of an image are multiplied, so one that is no number spoils the
+/// regions beside and above it too.
 static Value averageRegions(Value x, Value rois, Value batches,
                             const RegionGrid &g, Emitter &e) {
   Exprs shape = graph::getShape(x);
   SampledRegions rows = sampleRegions(rois, shape[2], 0, g, e),
                  columns = sampleRegions(rois, shape[3], 1, g, e);
-  // Each region's image; of a single one no copies are made.
-  Value image = x;
-  if (shape[0] != e.number(1))
-    image = e.op<graph::GatherOp>({x, batches}, e.attr("axis", int64_t(0)));
-  image = e.cast(image, elementOf(rois));
-  Value sum = e.op<graph::MatmulOp>({rows.weights, image});
+  Value sum = sumRows(x, rows.weights, batches, e);
   sum =
       e.op<graph::MatmulOp>({sum, e.transpose(columns.weights, {0, 1, 3, 2})});
   Value count = e.max(e.mul(rows.samples, columns.samples),

@@ -33,7 +33,7 @@ static llvm::LogicalResult maxPool(Node &n, Emitter &e) {
   if (failed(window))
     return llvm::failure();
   Value y = buildPool(PoolKind::max, *window, false, e);
-  if (!n.wants(1))
+  if (!y || !n.wants(1))
     return n.yield(y);
   Value places = buildArgMaxPool(
       *window, graph::getShape(y),
