@@ -8,6 +8,7 @@
 #include "graph/passes/Passes.h"
 #include "graph/passes/Views.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 namespace charonia::graph {
 #define GEN_PASS_DEF_RESOLVESCATTERS
@@ -447,37 +448,65 @@ class ResolveScatters
     SmallVector<int64_t> rows;
   };
 
+  /// Whether a table of these sizes has the same elements at each place along
+  /// `axis`.
+  static bool repeatsAlong(ArrayRef<int64_t> table, ArrayRef<int64_t> sizes,
+                           unsigned axis) {
+    int64_t inner = 1, n = sizes[axis];
+    for (int64_t size : sizes.drop_front(axis + 1))
+      inner *= size;
+    for (int64_t i = inner, e = table.size(); i < e; ++i)
+      if (i / inner % n > 0 && table[i] != table[i - inner])
+        return false;
+    return true;
+  }
+
   /// Nothing where an index is not known or leaves the input.
   std::optional<Places> placesOf(const Scatter &scatter) {
     Exprs extents = getShape(scatter.updates()),
           shape = getShape(scatter.input());
     llvm::SmallDenseMap<unsigned, std::optional<SmallVector<int64_t>>> tables;
     SmallVector<int64_t> point(extents.size(), 0);
+    // Of the updates, dimensions along which indices differ.
+    llvm::SmallBitVector differs(extents.size());
+    bool isNoted = false;
+    auto note = [&](ArrayRef<AffineExpr> coordinates, ArrayRef<int64_t> sizes,
+                    ArrayRef<int64_t> table) {
+      for (auto [axis, c] : llvm::enumerate(coordinates))
+        for (unsigned d = 0; d < extents.size(); ++d)
+          if (c.isFunctionOfDim(d) &&
+              !(isa<AffineDimExpr>(c) && repeatsAlong(table, sizes, axis)))
+            differs.set(d);
+    };
     auto placedMap = [&] {
       return GraphOpInterface(scatter.op)
           .getPlacedMap([&](unsigned operand,
                             ArrayRef<AffineExpr> coordinates) {
             Value indices = scatter.op->getOperand(operand);
             auto [it, isNew] = tables.try_emplace(operand);
+            auto sizes = cast<RankedTensorType>(indices.getType()).getShape();
             if (isNew)
               it->second = contents.of(indices).constants();
+            if (it->second && !isNoted)
+              note(coordinates, sizes, *it->second);
             SmallVector<int64_t> at;
             for (AffineExpr c : coordinates)
               at.push_back(evaluate(c, point, {}).value_or(-1));
-            auto place = charonia::graph::linearize(
-                at, cast<RankedTensorType>(indices.getType()).getShape());
+            auto place = charonia::graph::linearize(at, sizes);
             return it->second && place
                        ? builder->getAffineConstantExpr((*it->second)[*place])
                        : AffineExpr();
           });
     };
     AffineMap map = placedMap();
+    isNoted = true;
     if (!map)
       return std::nullopt;
     Places places;
     size_t common = std::min(extents.size(), shape.size());
     for (size_t i = 1; i <= common; ++i, ++places.rank)
-      if (map.getResult(shape.size() - i) !=
+      if (differs.test(extents.size() - i) ||
+          map.getResult(shape.size() - i) !=
               builder->getAffineDimExpr(extents.size() - i) ||
           extents[extents.size() - i] != shape[shape.size() - i])
         break;

@@ -324,6 +324,17 @@ def test_assignments_of_elements(tmp_path):
     check(tmp_path, m, y, 0)
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_assignments_of_elements_that_differ(tmp_path, axis):
+    """Each row along the axis has places of its own."""
+    shape, update = (40, 12, 10), [40, 12, 10]
+    update[axis] = 3
+    m = with_shapes(x=shape, u=update)
+    rows = np.moveaxis(np.broadcast_to(np.arange(shape[axis]), [n for d, n in enumerate(shape) if d != axis] + [shape[axis]]), -1, axis)
+    places = np.take(m.rng.permuted(rows, axis=axis), range(3), axis)
+    check(tmp_path, m, m.node("ScatterElements", "x", m.constant(places, np.int64), "u", axis=axis), 0)
+
+
 def test_assignments_at_points(tmp_path):
     m = with_shapes(x=(7, 9, 4), u=(5, 4))
     places = m.constant([[0, 0], [6, 8], [3, -1], [-2, 2], [3, 4]], np.int64)

@@ -86,6 +86,18 @@ module attributes {graph.symbols = [{name = "n", min = 1, opt = 8, max = 64, div
 
 // -----
 
+// Places that differ from column to column choose single elements, not rows.
+// CHECK-LABEL: @columns
+// CHECK: graph.constant dense<[0, 0, 0, 1]> : tensor<4xi64>
+// CHECK: graph.gather {{.*}} : (tensor<2xf32>, tensor<4xi64>) -> tensor<4xf32>
+func.func @columns(%x: tensor<2x2xf32>, %u: tensor<1x2xf32>) -> tensor<2x2xf32> {
+  %places = graph.constant dense<[[0, 1]]> : tensor<1x2xi64>
+  %0 = graph.scatter_elements none %x, %places, %u {axis = 0} : (tensor<2x2xf32>, tensor<1x2xi64>, tensor<1x2xf32>) -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}
+
+// -----
+
 // Single elements along an axis: a box, and any known places.
 // CHECK-LABEL: @elements
 // CHECK-DAG: %[[A:.*]] = graph.slice %arg0 {starts = affine_map<() -> (0, 0)>{{.*}} -> tensor<2x1xf32>
