@@ -125,7 +125,8 @@ void quotients(Table &t) {
   t.on<DivOp>("x / 1 = x", [](Term x, Term y) { return y.is(1) ? x : none; });
   t.on<DivOp>("x / c = x * (1 / c)", [](DivOp op, Term x, Term c) {
     // A type of few digits would round 1 / c too coarsely, and 49 * (1 / 49) is
-    // below 1 in f32, which its floor shows.
+    // below 1 in f32, which its floor shows. A single quotient costs nothing:
+    // it may be the scale by which all else is quantized.
     auto value = invertible(c);
     int exponent;
     bool exact = value && std::fabs(std::frexp(*value, &exponent)) == 0.5;
@@ -134,7 +135,10 @@ void quotients(Table &t) {
                      auto reader = dyn_cast<GraphOpInterface>(user);
                      return reader && reader.isDiscontinuous();
                    });
-    return value && (exact || precise) ? x * (1 / *value) : none;
+    bool single = llvm::all_of(getShape(op.getResult()), [](AffineExpr extent) {
+      return constantOf(extent) == 1;
+    });
+    return value && (exact || (precise && !single)) ? x * (1 / *value) : none;
   });
   t.on<DivOp>("x / sqrt(y) = x * rsqrt(y)", [](Term x, Term y) {
     Term z = y.operand<SqrtOp>();

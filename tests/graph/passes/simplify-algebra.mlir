@@ -29,6 +29,15 @@ func.func @neutral_broadcasts(%x: tensor<8xf32>) -> !t {
   return %a : !t
 }
 
+// A quotient of one element stays as exact as it is.
+// CHECK-LABEL: @single_quotient
+// CHECK: graph.div
+func.func @single_quotient(%x: tensor<1xf32>) -> tensor<1xf32> {
+  %c = graph.constant dense<255.0> : tensor<f32>
+  %0 = graph.div %x, %c : (tensor<1xf32>, tensor<f32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
 // CHECK-LABEL: @quotients
 // CHECK-DAG: %[[EIGHTH:.*]] = graph.constant dense<1.250000e-01> : tensor<f32>
 // CHECK-DAG: graph.mul %arg0, %[[EIGHTH]]
