@@ -192,6 +192,33 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
               : value;
 }
 
+/// Elements that data choose from a row of memory come in no order that the
+/// machine foresees, and a gather waits for each line. Where more are chosen
+/// than the row has lines, all of them are asked for in front.
+void KernelEmitter::prefetchRow(const AccessOp &access, const PiecePlace &at,
+                                int64_t bytes) {
+  constexpr int64_t lineBytes = 64, perLine = 2;
+  unsigned lane = access.tile.getRank() - 1;
+  if (access.rank == 0)
+    return;
+  auto results = access.map.getResults().take_front(access.rank);
+  std::optional<int64_t> extent =
+      graph::constantOf(access.shape.getResult(access.rank - 1));
+  if (!at.offsets.wide || !extent ||
+      !llvm::isa<mlir::AffineSymbolExpr>(results.back()) ||
+      llvm::any_of(results.drop_back(),
+                   [&](mlir::AffineExpr e) { return e.isFunctionOfDim(lane); }))
+    return;
+  int64_t lines = llvm::divideCeil(*extent * bytes, lineBytes);
+  if (lines * perLine > access.tile.getShape().back())
+    return;
+  for (int64_t i = 0; i < lines; ++i)
+    b.CreateIntrinsic(
+        llvm::Intrinsic::prefetch, {at.base->getType()},
+        {b.CreateConstGEP1_64(b.getInt8Ty(), at.base, i * lineBytes),
+         b.getInt32(0), b.getInt32(3), b.getInt32(1)});
+}
+
 Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
                                 int64_t innermost) {
   PiecePlace at =
@@ -255,6 +282,8 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
   // Elements apart.
   if (Value *value = loadSpread(op, at, at.guard.mask ? mask : nullptr))
     return fromMemory(value, element);
+  if (chunk == 0 && innermost < 0)
+    prefetchRow(AccessOp::get(op), at, bytes);
   if (at.guard.scalar)
     mask = conjunction(b, mask, splat(at.guard.scalar, at.width));
   if (hasAvx512(isa) && bytes >= 4) {

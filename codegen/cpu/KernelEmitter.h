@@ -237,6 +237,8 @@ private:
   Value *toMemory(Value *value, mlir::Type element);
   Value *loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
                    int64_t innermost = -1);
+  void prefetchRow(const tile::AccessOp &access, const PiecePlace &at,
+                   int64_t bytes);
   Value *loadSpread(tile::LoadOp op, const PiecePlace &at, Value *mask);
   int64_t denseAxis(const tile::AccessOp &access);
   void loadTransposed(tile::LoadOp op, int64_t axis, int64_t row,
