@@ -106,7 +106,9 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
            stage.instances = options.multiprocessors;
            passes.addNestedPass<func::FuncOp>(createStageOrdered(stage));
          }
-         passes.addNestedPass<func::FuncOp>(createFormKernels());
+         FormKernelsOptions form;
+         form.denseRows = options.device == DeviceKind::Cpu;
+         passes.addNestedPass<func::FuncOp>(createFormKernels(form));
          passes.addPass(createVerifyKernels());
        }},
   };

@@ -101,11 +101,17 @@ static bool scattersTile(const FusionPlan::Group &group, GraphOpInterface op,
   return !innermost.isSymbolicOrConstant();
 }
 
+/// Of views that take rows apart that data have chosen.
+static constexpr const char *kAcross =
+    "rows that data choose are read and stored as they lie";
+
 const char *
 FusionPlan::whyNotBehind(const Group &group, GraphOpInterface op,
                          std::optional<IterationSpace::Place> &place) const {
   if (tangled.contains(op))
     return "its coordinates would be too long, by the views in front of it";
+  if (across.contains(op))
+    return kAcross;
   auto isTransparent = [&](Operation *view) { return inlined.contains(view); };
   place = group.space.fit(op, isTransparent);
   if (!place)
@@ -243,6 +249,8 @@ const char *FusionPlan::whyNotInFront(const Group &producer,
                                       OpOperand &use) const {
   auto op = cast<GraphOpInterface>(use.getOwner());
   OpRole role = op.getRole();
+  if (across.contains(op))
+    return kAcross;
   if (role == OpRole::Contraction)
     return "products copy their operands from memory";
   if (op.getUpdatedOperand() == use.getOperandNumber())
@@ -355,8 +363,9 @@ void FusionPlan::joinReaders() {
     for (auto &storagePtr : llvm::reverse(storage)) {
       Group &producer = *storagePtr;
       if (producer.ops.empty() || producer.anchor ||
-          llvm::any_of(producer.ops,
-                       [&](Operation *op) { return tangled.contains(op); }))
+          llvm::any_of(producer.ops, [&](Operation *op) {
+            return tangled.contains(op) || dense.contains(op);
+          }))
         continue;
       Readers readers;
       llvm::MapVector<Group *, SmallVector<OpOperand *>> byGroup;

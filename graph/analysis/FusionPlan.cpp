@@ -29,6 +29,8 @@ FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols,
   forceReturned();
   forceTangledViews();
   forceStridedReads();
+  if (limits.denseRows)
+    forceChosenRows();
 
   auto growAll = [&](llvm::function_ref<bool(OpRole)> wanted) {
     for (Operation &op : block)
@@ -179,6 +181,28 @@ static bool isStoredAlong(GraphOpInterface window, unsigned dim) {
   return runningDim(map, getShape(value)) == dim;
 }
 
+/// Whether a product reads its stationary operand across its columns, and does
+/// so again for each tile of its rows. `along`: the operand's dimension that is
+/// dense in memory.
+bool FusionPlan::crossesColumns(OpOperand &operand,
+                                std::optional<unsigned> along) const {
+  constexpr int64_t fewColumns = 8, fewRows = 48;
+  auto reader = cast<GraphOpInterface>(operand.getOwner());
+  std::optional<Columns> columns;
+  if (limits.denseRows && reader.getRole() == OpRole::Contraction)
+    columns = reader.getColumns();
+  Exprs shape = getShape(operand.get());
+  if (!columns || columns->operand != operand.getOperandNumber() ||
+      columns->operandDim + 1 != shape.size() || along == columns->operandDim)
+    return false;
+  AffineExpr extent = reader.getReductionExtent();
+  int64_t terms = extent ? elementsOf({extent}) : 1,
+          all = elementsOf(shape) / std::max<int64_t>(terms, 1),
+          results = elementsOf(reader->getResult(0));
+  return elementsOf({shape.back()}) >= fewColumns &&
+         results / std::max<int64_t>(all, 1) >= fewRows;
+}
+
 /// An operator that fetches its operands again and again wants them dense.
 void FusionPlan::forceStridedReads() {
   for (Operation &op : block.without_terminator()) {
@@ -190,8 +214,10 @@ void FusionPlan::forceStridedReads() {
       // Windows overlap.
       bool repeats = reader.getRole() == OpRole::Window ||
                      reader.getOperandReads(operand.getOperandNumber()) > 1;
+      bool multiplies =
+          limits.denseRows && reader.getRole() == OpRole::Contraction;
       if (!view || !inlined.contains(view) || view->getNumOperands() == 0 ||
-          !repeats)
+          !(repeats || multiplies))
         continue;
       Exprs shape = getShape(operand.get());
       auto map =
@@ -208,9 +234,82 @@ void FusionPlan::forceStridedReads() {
       if (keepsInnermost(map, shape, getShape(value)))
         continue;
       std::optional<unsigned> along = runningDim(map, getShape(value));
+      if (!repeats && !crossesColumns(operand, along))
+        continue;
       if (reader.getRole() != OpRole::Window || !along ||
           !isStoredAlong(reader, *along))
         makeGroup(view);
+    }
+  }
+}
+
+/// Whether data choose rows of an operand as a whole: neighbours in the result
+/// are neighbours there.
+static bool choosesRows(OpOperand &use) {
+  constexpr int64_t shortest = 8;
+  auto op = dyn_cast<GraphOpInterface>(use.getOwner());
+  if (!op || op.getRole() != OpRole::Indexing || use.getOperandNumber() != 0)
+    return false;
+  AffineExpr any = getAffineConstantExpr(0, op->getContext());
+  AffineMap map =
+      op.getChosenMap([&](unsigned, ArrayRef<AffineExpr>) { return any; });
+  if (!map || map.getNumResults() == 0 || map.getNumDims() == 0)
+    return false;
+  std::optional<int64_t> row = constantOf(getShape(use.get()).back());
+  return row && *row >= shortest &&
+         map.getResults().back() ==
+             getAffineDimExpr(map.getNumDims() - 1, op->getContext());
+}
+
+/// Rows that data choose again and again are stored side by side, where a view
+/// takes their elements from places apart.
+void FusionPlan::forceChosenRows() {
+  constexpr int64_t often = 2;
+  for (Operation &op : block.without_terminator()) {
+    if (!inlined.contains(&op) || op.getNumOperands() == 0 || isSameBytes(&op))
+      continue;
+    auto view = cast<GraphOpInterface>(&op);
+    Exprs to = getShape(op.getResult(0)), from = getShape(op.getOperand(0));
+    AffineMap map = view.getOperandMap(0);
+    if (!map || keepsInnermost(map, to, from))
+      continue;
+    SmallVector<Operation *> readers;
+    int64_t chosen = 0;
+    for (OpOperand &use : op.getResult(0).getUses())
+      if (groupOf(use.getOwner()) && choosesRows(use)) {
+        readers.push_back(use.getOwner());
+        chosen += elementsOf(use.getOwner()->getResult(0));
+      }
+    if (chosen / often < elementsOf(op.getResult(0)))
+      continue;
+    makeGroup(&op);
+    dense.insert(&op);
+    keepRows(readers);
+  }
+}
+
+/// What is computed of these rows element by element is stored as rows as well,
+/// ahead of a view that takes them apart.
+void FusionPlan::keepRows(ArrayRef<Operation *> choosers) {
+  llvm::SmallSetVector<Operation *, 16> work(choosers.begin(), choosers.end());
+  for (size_t i = 0; i < work.size(); ++i) {
+    Value value = work[i]->getResult(0);
+    for (Operation *user : value.getUsers()) {
+      auto next = dyn_cast<GraphOpInterface>(user);
+      if (next && next.getRole() == OpRole::Pointwise &&
+          getShape(next->getResult(0)) == getShape(value)) {
+        work.insert(user);
+        continue;
+      }
+      AffineMap map = next && next.getRole() == OpRole::View
+                          ? next.getOperandMap(0)
+                          : AffineMap();
+      if (!map || isSameBytes(user) ||
+          keepsInnermost(map, getShape(next->getResult(0)), getShape(value)))
+        continue;
+      if (inlined.contains(user))
+        makeGroup(user);
+      across.insert(user);
     }
   }
 }

@@ -51,6 +51,10 @@ struct FusionLimits {
   /// in all searches together so many times the number of groups, after which
   /// each may look at a few.
   unsigned maxSearched = 4096, maxSearches = 256, minSearched = 32;
+  /// Whether what products and gathers of rows would read across their vectors,
+  /// tile after tile, is stored: on a CPU, where a kernel costs little and
+  /// lanes that lie apart are picked one by one.
+  bool denseRows = false;
 };
 
 class FusionPlan {
@@ -110,6 +114,10 @@ private:
   void forceReturned();
   void forceTangledViews();
   void forceStridedReads();
+  void forceChosenRows();
+  void keepRows(llvm::ArrayRef<mlir::Operation *> choosers);
+  bool crossesColumns(mlir::OpOperand &operand,
+                      std::optional<unsigned> along) const;
 
   /// What forbids that the group computes the operator behind its own, where
   /// `place` is; null: nothing does.
@@ -166,6 +174,10 @@ private:
   /// Views that are stored so that no chain of them is long: nothing in front
   /// of one is in a kernel with what follows it.
   llvm::DenseSet<mlir::Operation *> tangled;
+  /// Views that take rows apart that data have chosen: kernels of their own.
+  llvm::DenseSet<mlir::Operation *> across;
+  /// Views that are stored as data choose rows of them: no reader has them.
+  llvm::DenseSet<mlir::Operation *> dense;
   llvm::DenseMap<mlir::Operation *, Group *> groups;
   std::vector<std::unique_ptr<Group>> storage;
   uint64_t searched = 0;

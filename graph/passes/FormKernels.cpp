@@ -147,10 +147,14 @@ private:
 };
 
 struct FormKernels : impl::FormKernelsBase<FormKernels> {
+  using FormKernelsBase::FormKernelsBase;
+
   void runOnOperation() override {
     auto module = getOperation()->getParentOfType<ModuleOp>();
     Block &block = getOperation().getBody().front();
-    FusionPlan plan(block, getSymbols(module));
+    FusionLimits limits;
+    limits.denseRows = denseRows;
+    FusionPlan plan(block, getSymbols(module), limits);
     std::vector<FusionPlan::Decision> decisions = plan.decisions();
     Rewriter rewriter(block, plan);
     rewriter.run();

@@ -282,6 +282,8 @@ def FormKernels : Pass<"form-kernels", "mlir::func::FuncOp"> {
     and the return are all that is left at the top level. See
     graph/analysis/FusionPlan.h for what one kernel holds.
   }];
+  let options = [Option<"denseRows", "dense-rows", "bool", "false",
+                        "Store what products and gathers would read across their vectors, tile after tile">];
 }
 
 def VerifyKernels : Pass<"verify-kernels", "mlir::ModuleOp"> {

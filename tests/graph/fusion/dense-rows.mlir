@@ -1,0 +1,45 @@
+// RUN: charonia-opt %s --form-kernels=dense-rows --split-input-file | FileCheck %s
+// RUN: charonia-opt %s --form-kernels --split-input-file | FileCheck %s --check-prefix=SPARSE
+// A product of many rows wants its columns side by side: on a CPU they are stored so, once.
+// CHECK-LABEL: @rows
+// CHECK: graph.kernel "transpose"
+// CHECK: graph.kernel "matmul"
+// SPARSE-LABEL: @rows
+// SPARSE-NOT: graph.kernel "transpose"
+func.func @rows(%x: tensor<8x192x64xf32>, %y: tensor<8x192x64xf32>) -> tensor<8x192x192xf32> {
+  %0 = graph.transpose %y {permutation = array<i64: 0, 2, 1>} : (tensor<8x192x64xf32>) -> tensor<8x64x192xf32>
+  %1 = graph.matmul %x, %0 : (tensor<8x192x64xf32>, tensor<8x64x192xf32>) -> tensor<8x192x192xf32>
+  return %1 : tensor<8x192x192xf32>
+}
+
+// -----
+
+// Few rows read them once or twice as they lie.
+// CHECK-LABEL: @few_rows
+// CHECK-NOT: graph.kernel "transpose"
+func.func @few_rows(%x: tensor<8x16x64xf32>, %y: tensor<8x192x64xf32>) -> tensor<8x16x192xf32> {
+  %0 = graph.transpose %y {permutation = array<i64: 0, 2, 1>} : (tensor<8x192x64xf32>) -> tensor<8x64x192xf32>
+  %1 = graph.matmul %x, %0 : (tensor<8x16x64xf32>, tensor<8x64x192xf32>) -> tensor<8x16x192xf32>
+  return %1 : tensor<8x16x192xf32>
+}
+
+// -----
+
+// Rows that data choose more than once are stored side by side; what is computed of them is
+// stored as rows, and taken apart by a kernel of its own.
+// CHECK-LABEL: @chosen
+// CHECK: graph.kernel "transpose"
+// CHECK: graph.kernel "gather_nd_gather_nd_add"
+// CHECK-NOT: graph.transpose
+// CHECK: graph.yield {{.*}} : tensor<1x96x32xf32>
+// CHECK: graph.kernel "transpose.1"
+// SPARSE-LABEL: @chosen
+// SPARSE-NOT: graph.kernel "transpose"
+func.func @chosen(%x: tensor<1x32x96xf32>, %i: tensor<1x96x1xi64>, %j: tensor<1x96x1xi64>) -> tensor<1x32x96xf32> {
+  %0 = graph.transpose %x {permutation = array<i64: 0, 2, 1>} : (tensor<1x32x96xf32>) -> tensor<1x96x32xf32>
+  %1 = graph.gather_nd %0, %i {batch_dims = 1} : (tensor<1x96x32xf32>, tensor<1x96x1xi64>) -> tensor<1x96x32xf32>
+  %2 = graph.gather_nd %0, %j {batch_dims = 1} : (tensor<1x96x32xf32>, tensor<1x96x1xi64>) -> tensor<1x96x32xf32>
+  %3 = graph.add %1, %2 : (tensor<1x96x32xf32>, tensor<1x96x32xf32>) -> tensor<1x96x32xf32>
+  %4 = graph.transpose %3 {permutation = array<i64: 0, 2, 1>} : (tensor<1x96x32xf32>) -> tensor<1x32x96xf32>
+  return %4 : tensor<1x32x96xf32>
+}
