@@ -87,6 +87,8 @@ private:
       known[op->getResult(0)] = programId;
       return;
     }
+    if (auto branch = dyn_cast<scf::IfOp>(op))
+      return countBranch(branch, times);
     evaluate(op);
     if (auto load = dyn_cast<tile::LoadOp>(op)) {
       int64_t elements = multiply(times, elementsOf(load));
@@ -120,6 +122,19 @@ private:
         for (Block &block : region)
           countBlock(block, times);
     }
+  }
+
+  /// As the side that does more.
+  void countBranch(scf::IfOp branch, int64_t times) {
+    TileWork before = work, most = work;
+    for (Region *side : {&branch.getThenRegion(), &branch.getElseRegion()}) {
+      work = before;
+      for (Block &block : *side)
+        countBlock(block, times);
+      most.operations = std::max(most.operations, work.operations);
+      most.bytes = std::max(most.bytes, work.bytes);
+    }
+    work = most;
   }
 
   void countLoop(scf::ForOp loop, int64_t times) {

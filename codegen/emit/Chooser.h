@@ -124,6 +124,11 @@ private:
   /// and the broadcast element.
   std::vector<CpuTile> cpuTiles(llvm::ArrayRef<unsigned> row,
                                 llvm::ArrayRef<unsigned> column);
+  /// The greatest tile of dimensions `inner` up to `most` that lies in one part
+  /// of what is joined along them; 0: there is none, or nothing is joined.
+  int64_t tileOfPart(llvm::ArrayRef<unsigned> inner, int64_t most);
+  bool alongTerms(llvm::ArrayRef<unsigned> row,
+                  llvm::ArrayRef<unsigned> column);
   void cpuProduct(llvm::ArrayRef<unsigned> row,
                   llvm::ArrayRef<unsigned> column);
   /// One row, or one column, is no product of tiles: each instance adds up a

@@ -1,4 +1,5 @@
 // The frame of a tile program: function, grid, the walk over result tiles.
+#include "codegen/emit/BranchParts.h"
 #include "codegen/emit/KeepRows.h"
 #include "codegen/emit/KernelShape.h"
 #include "codegen/emit/rules/Rules.h"
@@ -538,8 +539,10 @@ FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
   auto build = [&](std::optional<unsigned> sharedAxis) {
     FailureOr<func::FuncOp> function =
         KernelBuilder(kernel, target, schedule, builder, sharedAxis).run();
-    if (succeeded(function) && target.kind == EmitTarget::Kind::Cpu)
+    if (succeeded(function) && target.kind == EmitTarget::Kind::Cpu) {
+      branchParts(*function);
       keepRows(*function);
+    }
     return function;
   };
   if (std::optional<unsigned> shared = sharedAxisOf(schedule, target)) {

@@ -4,6 +4,7 @@
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Updates.h"
 #include <map>
+#include <numeric>
 
 using namespace mlir;
 using namespace charonia;
@@ -105,9 +106,15 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
   shape.carries = role == OpRole::Ordered && op->getNumOperands() == 1;
   if (std::optional<graph::Columns> columns = op.getColumns())
     readColumns(shape, op, *columns, symbols);
-  if (auto emitting = dyn_cast<EmitOpInterface>(op.getOperation()))
+  if (auto emitting = dyn_cast<EmitOpInterface>(op.getOperation())) {
+    SmallVector<unsigned> terms = emitting.getTermDims();
+    if (terms.size() == 2 && isInnermostInMemory(op->getOperand(0), terms[0]) &&
+        isInnermostInMemory(op->getOperand(1), terms[1]))
+      shape.termRun =
+          sizeAt(graph::getShape(op->getOperand(1))[terms[1]], symbols);
     if (AffineExpr run = emitting.getColumnRun())
       shape.columnRun = graph::constantOf(graph::simplify(run)).value_or(1);
+  }
   // Of windows with steps neighbours lie apart.
   Exprs operand = graph::getShape(op->getOperand(0)),
         result = graph::getShape(op->getResult(0));
@@ -280,6 +287,22 @@ unsigned runOf(graph::KernelOp kernel, Value root) {
   return run;
 }
 
+/// Notes where the parts of a value end that is joined from many. `map` leads
+/// from the kernel's result to it.
+void readParts(KernelShape &shape, Value value, AffineMap map) {
+  auto op = dyn_cast_or_null<EmitOpInterface>(value.getDefiningOp());
+  std::optional<unsigned> joined = op ? op.getJoinedDim() : std::nullopt;
+  if (!joined || op->getNumOperands() < manyParts)
+    return;
+  auto dim = dyn_cast<AffineDimExpr>(map.getResult(*joined));
+  if (!dim)
+    return;
+  int64_t &step = shape.partStep[dim.getPosition()];
+  for (Value part : op->getOperands())
+    step = std::gcd(
+        step, graph::constantOf(graph::getShape(part)[*joined]).value_or(1));
+}
+
 } // namespace
 
 bool emit::isOneByOne(graph::ScanOp op) {
@@ -357,6 +380,9 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
       work.push_back(operand);
     }
   }
+  shape.partStep.assign(rank, 0);
+  for (auto [value, map] : reached)
+    readParts(shape, value, map);
   if (shape.role == OpRole::Pointwise)
     shape.run = runOf(kernel, root);
   findWholeRows(shape, kernel, root);

@@ -39,6 +39,9 @@ struct KernelShape {
   /// Columns of the stationary operand of a contraction are neighbours in
   /// memory.
   bool columnsInMemory = true;
+  /// So many terms of a contraction in turn are neighbours in the memory of
+  /// both operands.
+  int64_t termRun = 0;
   /// Rows of a contraction that are neighbours in the result are so in memory.
   bool rowsInMemory = false;
   /// Instructions for a register of results.
@@ -49,6 +52,9 @@ struct KernelShape {
   /// Dimensions that with the next one of more than one element are one run, in
   /// steps of any length, in every input.
   llvm::SmallVector<bool> joins;
+  /// Of each dimension a step at whose multiples begin all parts of what is
+  /// joined from many of them; 0: nothing is.
+  llvm::SmallVector<int64_t> partStep;
   /// Later rows take longer.
   bool growsByRow = false;
   /// What has an order takes something along from one element to the next, so
@@ -59,6 +65,10 @@ struct KernelShape {
   /// Dimensions along which what a window slides over is dense in memory.
   llvm::SmallVector<bool> windowDense;
 };
+
+/// From so many parts on, a tile of a CPU that lies in one of them branches to
+/// it; fewer are all loaded under a mask.
+inline constexpr unsigned manyParts = 4;
 
 /// Whether a scan may not combine neighbours first: products of parts of floats
 /// overflow, lose digits, or are infinite times zero where those from the

@@ -4,6 +4,7 @@
 #include "codegen/emit/TileEmitter.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace charonia;
@@ -274,6 +275,25 @@ bool Chooser::channelsAlone() {
   return true;
 }
 
+int64_t Chooser::tileOfPart(ArrayRef<unsigned> inner, int64_t most) {
+  int64_t step = 0, behind = 1;
+  for (unsigned d : llvm::reverse(inner)) {
+    step = std::gcd(step, k.partStep[d] * behind);
+    if (!graph::constantOf(k.root[d]))
+      return 0;
+    behind *= k.sizes[d];
+  }
+  if (step == 0)
+    return 0;
+  // Of whole registers if possible, and one at least.
+  for (int64_t unit : {t.vectorElements, int64_t(1)})
+    for (int64_t tile = most / unit * unit; tile >= t.vectorElements;
+         tile -= unit)
+      if (step % tile == 0)
+        return tile;
+  return 0;
+}
+
 void Chooser::elementwise() {
   if (all.empty() || windows() || channelsAlone() || blocks())
     return;
@@ -308,6 +328,8 @@ void Chooser::elementwise() {
                                  : std::min(most, std::max(n, least));
   if (cpu && tile > t.vectorElements && tile < n)
     tile = llvm::alignTo(tile, t.vectorElements);
+  if (int64_t part = cpu ? tileOfPart(inner, most) : 0)
+    tile = part;
   if (!outer.empty())
     add(outer,
         cpu ? 1

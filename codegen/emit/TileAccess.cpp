@@ -70,22 +70,59 @@ static void joinCoordinates(Coordinates &c, const graph::Facts &known,
   }
 }
 
-AffineExpr TileEmitter::ofWholeTile(AffineExpr coordinate, AffineExpr extent,
-                                    const graph::Facts &known) const {
-  if (target.kind != EmitTarget::Kind::Cpu || isScalar(coordinate))
-    return coordinate;
+std::pair<AffineExpr, graph::Interval>
+TileEmitter::startAndRest(AffineExpr coordinate,
+                          const graph::Facts &known) const {
   graph::Sum start, within;
   graph::Sum all(coordinate);
   start.constant = all.constant;
   for (const graph::Sum::Term &term : all.terms)
     (isScalar(term.toExpr()) ? start : within).terms.push_back(term);
+  return {start.toExpr(context()),
+          graph::BoundsFinder(known)(within.toExpr(context()))};
+}
+
+AffineExpr TileEmitter::ofWholeTile(AffineExpr coordinate, AffineExpr extent,
+                                    const graph::Facts &known) const {
+  if (target.kind != EmitTarget::Kind::Cpu || isScalar(coordinate))
+    return coordinate;
   // A tile that begins at a multiple of a step and ends before the next lies on
   // one side of every multiple.
-  AffineExpr first = start.toExpr(context());
+  auto [first, rest] = startAndRest(coordinate, known);
   int64_t step =
       std::gcd(graph::divisorOf(first, known), graph::divisorOf(extent, known));
-  graph::Interval rest = graph::BoundsFinder(known)(within.toExpr(context()));
   return rest.low >= 0 && rest.high < step ? first : coordinate;
+}
+
+AffineExpr TileEmitter::placeOfTile(AffineExpr coordinate, int64_t step,
+                                    ArrayRef<int64_t> tile) const {
+  if (target.kind != EmitTarget::Kind::Cpu || step < 1)
+    return {};
+  AffineExpr place =
+      ofWholeTile(unbounded(coordinate, tile),
+                  getAffineConstantExpr(step, context()), facts(tile));
+  return isScalar(place) ? place : AffineExpr();
+}
+
+Value TileEmitter::isInsideAsWhole(const Guard &guard, ArrayRef<int64_t> tile) {
+  constexpr int64_t far = int64_t(1) << 31; // no bound at all, it seems
+  auto [start, rest] =
+      startAndRest(unbounded(guard.coordinate, tile), facts(tile));
+  if (target.kind != EmitTarget::Kind::Cpu || rest.low < -far ||
+      rest.high > far || !isScalar(guard.extent))
+    return {};
+  AffineExpr first = simplify(start + rest.low, {}),
+             room = simplify(guard.extent - 1 - start - rest.high, {});
+  if (graph::constantOf(first).value_or(0) < 0 ||
+      graph::constantOf(room).value_or(0) < 0)
+    return {}; // never
+  auto isNatural = [&](AffineExpr e) -> Value {
+    return arith::CmpIOp::create(
+        builder, location, arith::CmpIPredicate::sge, materialize(e),
+        arith::ConstantIndexOp::create(builder, location, 0));
+  };
+  return arith::AndIOp::create(builder, location, isNatural(first),
+                               isNatural(room));
 }
 
 TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {

@@ -162,6 +162,14 @@ public:
                                            LoopBody body);
   /// Whether an expression is the same for all elements of a tile.
   bool isScalar(AffineExpr expr) const;
+  /// On a CPU: what is the same for a whole tile, and between the same
+  /// multiples of `step` as the coordinate of each of its elements; null if
+  /// nothing is.
+  AffineExpr placeOfTile(AffineExpr coordinate, int64_t step,
+                         llvm::ArrayRef<int64_t> tile) const;
+  /// On a CPU: whether all of a tile lies in the guard's extent, as a scalar;
+  /// null where that is not told by two comparisons.
+  Value isInsideAsWhole(const Guard &guard, llvm::ArrayRef<int64_t> tile);
 
   /// Emits tiles of `demand.tile` once for each (demand, part), in the
   /// outermost scope that has the demand's symbols. `emitter` gets the demand
@@ -270,6 +278,10 @@ private:
     int64_t rank;
   };
   Access makeAccess(const Demand &demand);
+  /// A coordinate as what is the same for a whole tile, and the range of the
+  /// rest.
+  std::pair<AffineExpr, graph::Interval>
+  startAndRest(AffineExpr coordinate, const graph::Facts &known) const;
   /// On a CPU, where all elements of a tile lie in [0, extent) or none does:
   /// what tells it, the same for all of them. Else the coordinate itself.
   AffineExpr ofWholeTile(AffineExpr coordinate, AffineExpr extent,

@@ -1,6 +1,8 @@
 // Operators that choose elements: coordinates become data.
+#include "codegen/emit/KernelShape.h"
 #include "codegen/emit/rules/Rules.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace charonia;
@@ -80,10 +82,25 @@ FailureOr<Value> iota(graph::IotaOp op, TileEmitter &e, const Demand &demand) {
   return x;
 }
 
+/// Where along the joined dimension a tile lies that is from one operand of
+/// many as a whole; null where it may be from several.
+AffineExpr placeOfTile(graph::ConcatOp op, TileEmitter &e,
+                       const Demand &demand) {
+  if (e.getTarget().kind != EmitTarget::Kind::Cpu ||
+      op.getInputs().size() < manyParts)
+    return {};
+  graph::Facts known = e.facts(demand.tile);
+  int64_t step = 0;
+  for (Value input : op.getInputs())
+    step = std::gcd(
+        step, graph::divisorOf(graph::getShape(input)[op.getAxis()], known));
+  return e.placeOfTile(demand.coordinates[op.getAxis()], step, demand.tile);
+}
+
 FailureOr<Value> concat(graph::ConcatOp op, TileEmitter &e,
                         const Demand &demand) {
   unsigned axis = op.getAxis();
-  AffineExpr offset = e.constant(0);
+  AffineExpr offset = e.constant(0), place = placeOfTile(op, e, demand);
   Value result;
   for (Value input : op.getInputs()) {
     Demand d{input, demand.tile, demand.coordinates, demand.guards};
@@ -91,12 +108,20 @@ FailureOr<Value> concat(graph::ConcatOp op, TileEmitter &e,
     d.coordinates[axis] = d.coordinates[axis] - offset;
     Guard inside{d.coordinates[axis], extent};
     d.guards.push_back(inside);
+    AffineExpr first = offset;
     offset = offset + extent;
     if (graph::constantOf(extent) == 0)
       continue;
     FailureOr<Value> tile = e.emit(std::move(d));
     if (failed(tile))
       return failure();
+    if (place && result) { // a branch, by branchParts
+      Value from = arith::CmpIOp::create(
+          e.b(), e.loc(), arith::CmpIPredicate::sge, e.materialize(place),
+          e.materialize(e.simplify(first, {})));
+      result = arith::SelectOp::create(e.b(), e.loc(), from, *tile, result);
+      continue;
+    }
     Value mask = result ? e.emitInBounds({inside}, demand.tile) : Value();
     result = mask ? Value(arith::SelectOp::create(e.b(), e.loc(), mask, *tile,
                                                   result))
@@ -113,10 +138,13 @@ FailureOr<Value> concat(graph::ConcatOp op, TileEmitter &e,
 /// each part, where positions that are computed would be gathered.
 bool isPaddedByParts(graph::PadOp op, AffineExpr c, TileEmitter &e,
                      const Demand &demand) {
-  return (op.getMode() == graph::PadMode::reflect ||
-          op.getMode() == graph::PadMode::edge) &&
+  return op.getMode() != graph::PadMode::constant &&
          e.getTarget().kind == EmitTarget::Kind::Cpu && demand.rank() > 0 &&
          e.bufferOf(op.getInput()) && e.dependsOnAxis(c, demand.rank() - 1);
+}
+
+bool isAtMost(TileEmitter &e, AffineExpr x, AffineExpr most) {
+  return graph::constantOf(e.simplify(most - x, {})).value_or(-1) >= 0;
 }
 
 /// `demand` is of the input but for coordinate i, which is `c` in [0, n) and
@@ -124,10 +152,16 @@ bool isPaddedByParts(graph::PadOp op, AffineExpr c, TileEmitter &e,
 FailureOr<Value> padByParts(graph::PadOp op, unsigned i, AffineExpr c,
                             AffineExpr n, TileEmitter &e,
                             const Demand &demand) {
-  bool mirrors = op.getMode() == graph::PadMode::reflect;
+  bool mirrors = op.getMode() == graph::PadMode::reflect,
+       wraps = op.getMode() == graph::PadMode::wrap;
   Guard within{c, n}, before{-c, n}, behind{n * 2 - 2 - c, n};
-  if (!mirrors)
+  if (wraps) {
+    before = {c + n, n};
+    behind = {c - n, n};
+  } else if (!mirrors) {
     before = {-c - 1, graph::getShape(op.getResult())[i]};
+  }
+  bool moves = mirrors || wraps; // or else the outermost elements are repeated
   auto part = [&](AffineExpr coordinate, bool guarded) {
     Demand d = demand;
     d.coordinates[i] = coordinate;
@@ -135,9 +169,9 @@ FailureOr<Value> padByParts(graph::PadOp op, unsigned i, AffineExpr c,
       d.guards.push_back({coordinate, n});
     return e.emit(std::move(d));
   };
-  FailureOr<Value> result = part(mirrors ? behind.coordinate : n - 1, mirrors),
-                   first = part(mirrors ? before.coordinate : e.constant(0),
-                                mirrors),
+  FailureOr<Value> result = part(moves ? behind.coordinate : n - 1, moves),
+                   first =
+                       part(moves ? before.coordinate : e.constant(0), moves),
                    middle = part(c, true);
   if (failed(result) || failed(first) || failed(middle))
     return failure();
@@ -149,6 +183,10 @@ FailureOr<Value> padByParts(graph::PadOp op, unsigned i, AffineExpr c,
   };
   choose(before, *first);
   choose(within, *middle);
+  // Most tiles of a long row have no padding: a branch, by branchParts.
+  if (Value whole = e.isInsideAsWhole(within, demand.tile))
+    result =
+        Value(arith::SelectOp::create(e.b(), e.loc(), whole, *middle, *result));
   return result;
 }
 
@@ -164,7 +202,9 @@ FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand) {
     AffineExpr n = extents[i];
     if (low == 0 && n == padded[i])
       continue;
-    if (!parts && isPaddedByParts(op, c, e, demand)) {
+    bool isOnce = op.getMode() != graph::PadMode::wrap ||
+                  (isAtMost(e, low, n) && isAtMost(e, padded[i] - n - low, n));
+    if (!parts && isOnce && isPaddedByParts(op, c, e, demand)) {
       parts = i;
       d.coordinates[i] = c;
       continue;
@@ -291,6 +331,11 @@ struct PassingRule
   }
   unsigned getPassedDims(Operation *op, unsigned operand) const {
     return passed(cast<Op>(op), operand);
+  }
+  std::optional<unsigned> getJoinedDim(Operation *op) const {
+    if constexpr (std::is_same_v<Op, graph::ConcatOp>)
+      return cast<Op>(op).getAxis();
+    return std::nullopt;
   }
 };
 
