@@ -175,7 +175,29 @@ std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
   return ranked;
 }
 
+/// A matrix by a vector, where the matrix lies along the terms: some sums of
+/// whole registers side by side.
+bool Chooser::alongTerms(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
+  constexpr int64_t sums = 8;
+  int64_t m = product(k, row), n = product(k, column);
+  bool isVector = (m == 1 && isStatic(row)) || (n == 1 && isStatic(column));
+  bool areWhole = k.termRun == k.terms || k.termRun % t.vectorElements == 0;
+  if (!isVector || !areWhole || k.termRun < t.vectorElements ||
+      k.terms < 2 * t.vectorElements || k.elementBits < 32)
+    return false;
+  ArrayRef<unsigned> many = m == 1 ? column : row;
+  // A step has terms of one place of a window.
+  if (k.termRun != k.terms && product(k, many) < sums / 2)
+    return false;
+  if (!many.empty())
+    s.axes = tiled({add(many, evenTile(product(k, many), sums))});
+  s.alongTerms = true;
+  return true;
+}
+
 void Chooser::cpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
+  if (alongTerms(row, column))
+    return;
   CpuTile tile = choose(cpuTiles(row, column));
   unsigned c, r;
   if (tile.rowsFirst) {

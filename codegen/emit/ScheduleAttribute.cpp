@@ -34,7 +34,7 @@ std::string Schedule::text() const {
                                     {"section", section, plain.section}})
     if (value != usual)
       text += std::string(", ") + name + " " + std::to_string(value);
-  return text + (swap ? ", across" : "");
+  return text + (swap ? ", across" : "") + (alongTerms ? ", along terms" : "");
 }
 
 DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
@@ -59,6 +59,7 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
        b.getNamedAttr("stages", b.getI64IntegerAttr(stages)),
        b.getNamedAttr("residents", b.getI64IntegerAttr(residents)),
        b.getNamedAttr("swap", b.getBoolAttr(swap)),
+       b.getNamedAttr("along_terms", b.getBoolAttr(alongTerms)),
        b.getNamedAttr("splits", b.getI64IntegerAttr(splits))});
 }
 
@@ -114,6 +115,8 @@ FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute,
       *value = i.getInt();
   if (auto swap = attribute.getAs<BoolAttr>("swap"))
     s.swap = swap.getValue();
+  if (auto along = attribute.getAs<BoolAttr>("along_terms"))
+    s.alongTerms = along.getValue();
   if (s.run < 0 || s.section < 0)
     return mlir::emitError(
         location, "'run' and 'section' of a schedule are not negative");

@@ -61,7 +61,7 @@ private:
     auto reader = dyn_cast<GraphOpInterface>(use.getOwner());
     return reader && reader.getRole() == OpRole::Contraction &&
            reader.getOperandReads(use.getOperandNumber()) == 1 &&
-           ((isDot(reader) &&
+           ((isDot(reader) && !isSingle(reader) &&
              countMovedParts(view.getOperandMap(0), from) <= 2) ||
             runsAlongColumns(reader, use.getOperandNumber(), map, from));
   }
@@ -71,6 +71,13 @@ private:
     return llvm::any_of(reader.getResultDimKinds(), [](DimKind kind) {
       return kind == DimKind::Column || kind == DimKind::Whole;
     });
+  }
+
+  /// Whether there is one column: its terms should lie side by side.
+  static bool isSingle(GraphOpInterface reader) {
+    std::optional<Columns> columns = reader.getColumns();
+    return columns && constantOf(getShape(reader->getOperand(
+                          columns->operand))[columns->operandDim]) == 1;
   }
 
   /// Whether neighbours in a memory of shape `memory` are neighbouring columns

@@ -41,6 +41,19 @@ FailureOr<Value> matmul(graph::MatmulOp op, TileEmitter &e,
   return emitDot(e, demand, p);
 }
 
+struct MatmulRule
+    : EmitOpInterface::ExternalModel<MatmulRule, graph::MatmulOp> {
+  FailureOr<Value> emitTile(Operation *op, TileEmitter &emitter,
+                            const Demand &demand) const {
+    return matmul(cast<graph::MatmulOp>(op), emitter, demand);
+  }
+  SmallVector<unsigned> getTermDims(Operation *op) const {
+    unsigned lhs = graph::getShape(op->getOperand(0)).size(),
+             rhs = graph::getShape(op->getOperand(1)).size();
+    return {lhs - 1, rhs - 2};
+  }
+};
+
 /// The columns of a window that are read, so that a row of it is a multiple of
 /// what one access takes: of an image of few channels that lies with its zeros
 /// around it, a row of the window is one run of memory.
@@ -125,6 +138,14 @@ FailureOr<Value> conv(graph::ConvOp op, TileEmitter &e, const Demand &demand) {
 
 /// A grouped convolution multiplies the columns of a group by its own channels.
 struct ConvRule : EmitOpInterface::ExternalModel<ConvRule, graph::ConvOp> {
+  SmallVector<unsigned> getTermDims(Operation *op) const {
+    auto convolution = cast<graph::ConvOp>(op);
+    unsigned channel = convolution.channelDim();
+    if (convolution.getGroups() != 1 ||
+        !graph::constantOf(graph::getShape(convolution.getFilter())[channel]))
+      return {};
+    return {channel, channel};
+  }
   FailureOr<Value> emitTile(Operation *op, TileEmitter &emitter,
                             const Demand &demand) const {
     return conv(cast<graph::ConvOp>(op), emitter, demand);
@@ -141,6 +162,6 @@ struct ConvRule : EmitOpInterface::ExternalModel<ConvRule, graph::ConvOp> {
 } // namespace
 
 void emit::registerContractionRules(MLIRContext *c) {
-  graph::MatmulOp::attachInterface<Rule<graph::MatmulOp, matmul>>(*c);
+  graph::MatmulOp::attachInterface<MatmulRule>(*c);
   graph::ConvOp::attachInterface<ConvRule>(*c);
 }

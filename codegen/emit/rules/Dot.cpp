@@ -51,14 +51,17 @@ static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
   // A long sum on a GPU waits for memory as often as it takes steps: few and
   // long ones.
   constexpr int64_t longSum = 256;
+  bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu,
+       alongTerms = cpu && e.getSchedule().alongTerms;
   bool wide =
-      e.getTarget().kind == EmitTarget::Kind::Gpu &&
-      graph::constantOf(e.simplify(count, {})).value_or(longSum) >= longSum;
+      alongTerms ||
+      (!cpu &&
+       graph::constantOf(e.simplify(count, {})).value_or(longSum) >= longSum);
   // On a CPU, or where terms lie apart, the rows of a large window are sums of
   // their own, so that addresses and checks advance by constants along them.
   constexpr int64_t mostWrittenOut = 16;
   Exprs outer, inner = p.extents;
-  if ((e.getTarget().kind == EmitTarget::Kind::Cpu || p.apart) &&
+  if ((cpu || p.apart) && !alongTerms &&
       graph::constantOf(e.simplify(count, {})).value_or(0) > mostWrittenOut)
     while (inner.size() > 1 &&
            graph::constantOf(e.simplify(graph::numElements(inner, e.context()),
