@@ -57,8 +57,12 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
     s.warps = bm / 16;
     s.stages = 2;
   } else {
-    // A vector of scores for each key stays in registers.
-    s.keyTile = !cpu ? 64 : t.vectorRegisters >= 32 ? 16 : 12;
+    // A vector of scores for each key stays in registers; of a single row keys
+    // are the lanes.
+    s.keyTile = !cpu                      ? 64
+                : row.empty()             ? 2 * t.vectorElements
+                : t.vectorRegisters >= 32 ? 16
+                                          : 12;
   }
   unsigned c = add(column, n), r = add(row, row.empty() ? 1 : bm);
   s.axes = tiled({r, c});

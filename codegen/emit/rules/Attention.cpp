@@ -13,7 +13,9 @@ namespace {
 /// On a GPU tiles have query rows first: scores are [rows, keys]. On a CPU rows
 /// are the last axis, the lanes of vectors: scores are [keys, rows] and the
 /// result is built as [columns, rows], so that maxima and sums are elementwise
-/// and the rows of keys and values are read as broadcast scalars.
+/// and the rows of keys and values are read as broadcast scalars. A single row
+/// has no axis there: features are lanes where it is multiplied by keys, keys
+/// are where scores are compared, columns where values are added.
 class AttentionEmitter {
 public:
   AttentionEmitter(graph::AttentionOp op, TileEmitter &e, const Demand &demand)
@@ -34,8 +36,8 @@ public:
     if (auto known = graph::constantOf(keys); known && !rowsFirst)
       steps = std::max<int64_t>(std::min(steps, *known), 1);
     double inf = std::numeric_limits<double>::infinity();
-    SmallVector<Value> start{e.splat(-inf, type, {rows}),
-                             e.splat(0, type, {rows}),
+    SmallVector<Value> start{e.splat(-inf, type, rowShape()),
+                             e.splat(0, type, rowShape()),
                              e.splat(0, type, shape(columns))};
     FailureOr<SmallVector<Value>> total =
         e.loop((keys + (steps - 1)).floorDiv(steps), keptBlocks(), start,
@@ -51,7 +53,8 @@ public:
     if (ownRows)
       result = reduceAxis(result, ownColumns ? 0 : rowPosition(),
                           graph::ReduceKind::max);
-    if (!ownRows && !ownColumns && (rowAxis < columnAxis) != rowsFirst)
+    if (!single && !ownRows && !ownColumns &&
+        (rowAxis < columnAxis) != rowsFirst)
       result =
           tile::TransposeOp::create(b, e.loc(), e.tileType(demand.tile, type),
                                     result, ArrayRef<int64_t>{1, 0});
@@ -86,26 +89,39 @@ private:
       demand = e.addAxis(demand, extent);
       return true;
     };
-    ownRows = add(rowAxis, rowsFirst ? 16 : 2);
+    single = !rowsFirst && rowAxis < 0;
+    ownRows = !single && add(rowAxis, 16);
     ownColumns = add(columnAxis, rowsFirst ? 16 : 2);
-    rows = demand.tile[rowAxis];
+    rows = single ? 1 : demand.tile[rowAxis];
     columns = demand.tile[columnAxis];
     return true;
   }
 
   /// Shape of a tile of all rows by `other`.
   SmallVector<int64_t> shape(int64_t other) const {
+    if (single)
+      return {other};
     return rowsFirst ? SmallVector<int64_t>{rows, other}
                      : SmallVector<int64_t>{other, rows};
   }
   unsigned rowPosition() const { return rowsFirst ? 0 : 1; }
   unsigned otherPosition() const { return rowsFirst ? 1 : 0; }
+  SmallVector<int64_t> rowShape() const {
+    return single ? SmallVector<int64_t>{} : SmallVector<int64_t>{rows};
+  }
 
+  /// `x` as axes `axes` of a tile of this shape.
+  Value spread(Value x, ArrayRef<int64_t> tile, ArrayRef<int64_t> axes) {
+    return tile::BroadcastOp::create(
+        b, e.loc(), e.tileType(tile, getElementTypeOrSelf(x.getType())), x,
+        axes);
+  }
   /// [rows] repeated along `count` of the other axis.
   Value repeat(Value x, int64_t count) {
-    return tile::BroadcastOp::create(
-        b, e.loc(), e.tileType(shape(count), getElementTypeOrSelf(x.getType())),
-        x, ArrayRef<int64_t>{rowPosition()});
+    SmallVector<int64_t> axes;
+    if (!single)
+      axes.push_back(rowPosition());
+    return spread(x, shape(count), axes);
   }
 
   AffineExpr headOf(AffineExpr head, AffineExpr heads) {
@@ -123,8 +139,9 @@ private:
     Exprs coordinates;
     for (unsigned i : which)
       coordinates.push_back(demand.coordinates[i]);
-    SmallVector<int64_t> to(2, -1);
-    to[rowAxis] = row;
+    SmallVector<int64_t> to(demand.rank(), -1);
+    if (!single)
+      to[rowAxis] = row;
     to[columnAxis] = column;
     return e.moveAxes({demand.value, demand.tile, coordinates, {}}, to, tile)
         .coordinates;
@@ -155,6 +172,8 @@ private:
         (features + (kStep - 1)).floorDiv(kStep), {start},
         [&](AffineExpr k,
             ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
+          if (single)
+            return addProducts(carried[0], k, kStep, counter);
           // In the product, lhs is [M, K] and rhs is [K, N].
           SmallVector<int64_t> lhsTile{rowsFirst ? rows : steps, kStep},
               rhsTile{kStep, rowsFirst ? steps : rows};
@@ -177,6 +196,48 @@ private:
         });
     return failed(total) ? FailureOr<Value>()
                          : FailureOr<Value>(total->front());
+  }
+
+  /// Products of the single query with a tile of keys, of some features.
+  FailureOr<SmallVector<Value>> addProducts(Value sum, AffineExpr k,
+                                            int64_t kStep, AffineExpr counter) {
+    AffineExpr features = query[3];
+    Type type = getElementTypeOrSelf(sum.getType());
+    SmallVector<int64_t> tile{steps, kStep};
+    Demand q{op.getQuery(), {kStep}, place({0, 1, 2}, -1, -1, {kStep}), {}};
+    q.coordinates.push_back(k * kStep + e.axis(0));
+    q.guards.push_back({q.coordinates[3], features});
+    Demand t{op.getKey(), tile, {}, {}};
+    t.coordinates = {demand.coordinates[0],
+                     headOf(demand.coordinates[1], key[1]),
+                     counter * steps + e.axis(0), k * kStep + e.axis(1)};
+    t.guards.push_back({t.coordinates[3], features});
+    FailureOr<Value> x = e.emitZeroOutside(std::move(q), type),
+                     y = e.emitZeroOutside(std::move(t), type);
+    if (failed(x) || failed(y))
+      return failure();
+    Value product = make<arith::MulFOp>(*y, spread(*x, tile, {1}));
+    return SmallVector<Value>{make<arith::AddFOp>(
+        sum, reduceAxis(product, 1, graph::ReduceKind::sum))};
+  }
+
+  /// Values of a tile of keys, weighted by `p` for the single query.
+  FailureOr<Value> weighted(Value p, AffineExpr counter, Value accumulator) {
+    SmallVector<int64_t> tile{steps, columns};
+    Exprs where = place({0, 1, 3}, -1, 1, tile);
+    Demand v{op.getValue(),
+             tile,
+             {where[0], headOf(where[1], value[1]), counter * steps + e.axis(0),
+              where[2]},
+             {}};
+    v.guards.push_back({v.coordinates[2], key[2]});
+    FailureOr<Value> values =
+        e.emitZeroOutside(std::move(v), getElementTypeOrSelf(p.getType()));
+    if (failed(values))
+      return failure();
+    Value product = make<arith::MulFOp>(*values, spread(p, tile, {0}));
+    return make<arith::AddFOp>(accumulator,
+                               reduceAxis(product, 0, graph::ReduceKind::sum));
   }
 
   /// Expressions of which one is negative where a score is left out for sure,
@@ -272,6 +333,11 @@ private:
     Value accumulator =
         make<arith::MulFOp>(carried[2], repeat(rescale, columns));
 
+    if (single) {
+      FailureOr<Value> next = weighted(p, counter, accumulator);
+      return failed(next) ? FailureOr<SmallVector<Value>>()
+                          : SmallVector<Value>{top, sum, *next};
+    }
     Type element = elementOf(op.getValue());
     SmallVector<int64_t> vTile = rowsFirst
                                      ? SmallVector<int64_t>{steps, columns}
@@ -345,7 +411,7 @@ private:
   /// there are no keys there are no scores either, and the result is a product
   /// without terms: 0.
   Value quotient(Value values, Value sum) {
-    Value anyKeys = e.emitInBounds({{e.constant(0), key[2]}}, {rows});
+    Value anyKeys = e.emitInBounds({{e.constant(0), key[2]}}, rowShape());
     sum = e.maskWith(anyKeys, sum, 1);
     if (op.getGuard() == graph::RowGuard::empty)
       sum = e.maskWith(compare(arith::CmpFPredicate::UNE, sum, 0), sum, 1);
@@ -387,7 +453,7 @@ private:
   OpBuilder &b;
   Demand demand;
   Exprs query, key, value;
-  bool rowsFirst, ownRows = false, ownColumns = false;
+  bool rowsFirst, single = false, ownRows = false, ownColumns = false;
   int64_t rows = 1, columns = 1, rowAxis = -1, columnAxis = -1, steps = 16;
 };
 
