@@ -103,7 +103,7 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
   if (role == OpRole::Contraction && isa<IntegerType>(element))
     shape.elementBits = std::max<int64_t>(32, shape.elementBits);
   // A scatter writes one operand over another; a scan goes on with what it has.
-  shape.carries = role == OpRole::Ordered && op->getNumOperands() == 1;
+  shape.carries = role == OpRole::Ordered && !op.getPlaced();
   if (std::optional<graph::Columns> columns = op.getColumns())
     readColumns(shape, op, *columns, symbols);
   if (auto emitting = dyn_cast<EmitOpInterface>(op.getOperation())) {
@@ -303,12 +303,36 @@ void readParts(KernelShape &shape, Value value, AffineMap map) {
         step, graph::constantOf(graph::getShape(part)[*joined]).value_or(1));
 }
 
-} // namespace
-
-bool emit::isOneByOne(graph::ScanOp op) {
-  return op.getKind() == graph::ReduceKind::prod &&
-         isa<FloatType>(getElementTypeOrSelf(op.getType()));
+/// For each dimension of the root: bytes that index operands have for an
+/// element, the same for all neighbours along it.
+SmallVector<int64_t> repeatedIndices(Value root) {
+  unsigned rank = graph::getShape(root).size();
+  SmallVector<int64_t> bytes(rank, 0);
+  MLIRContext *context = root.getContext();
+  llvm::MapVector<Value, AffineMap> reached;
+  reached[root] = AffineMap::getMultiDimIdentityMap(rank, context);
+  for (size_t n = 0; n < reached.size(); ++n) {
+    auto [value, map] = *(reached.begin() + n);
+    auto op = value.getDefiningOp<graph::GraphOpInterface>();
+    for (unsigned i = 0; op && i < op->getNumOperands(); ++i)
+      if (AffineMap step = op.getOperandMap(i))
+        reached.insert({op->getOperand(i), graph::composeMaps(step, map)});
+    if (!op || op.getRole() != OpRole::Indexing)
+      continue;
+    op.getChosenMap([&](unsigned i, ArrayRef<AffineExpr> at) -> AffineExpr {
+      AffineMap index = graph::composeMaps(
+          graph::mapOf(map.getNumResults(), at, context), map);
+      Type element = getElementTypeOrSelf(op->getOperand(i));
+      for (unsigned d = 0; d < rank; ++d)
+        if (!index.isFunctionOfDim(d))
+          bytes[d] += llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+      return getAffineConstantExpr(0, context);
+    });
+  }
+  return bytes;
 }
+
+} // namespace
 
 KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   KernelShape shape;
@@ -385,10 +409,11 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
     readParts(shape, value, map);
   if (shape.role == OpRole::Pointwise)
     shape.run = runOf(kernel, root);
+  if (target.kind == EmitTarget::Kind::Gpu && shape.role == OpRole::Pointwise)
+    shape.repeatedIndices = repeatedIndices(root);
   findWholeRows(shape, kernel, root);
   shape.growsByRow = growsByRow(kernel);
   if (graph::GraphOpInterface ordered = orderedOf(kernel))
-    if (auto scan = dyn_cast<graph::ScanOp>(ordered.getOperation()))
-      shape.oneByOne = isOneByOne(scan);
+    shape.oneByOne = ordered.combinesOneByOne();
   return shape;
 }

@@ -60,8 +60,12 @@ struct KernelShape {
   /// What has an order takes something along from one element to the next, so
   /// that a tile has to fit in registers.
   bool carries = false;
-  /// Elements of a row are combined one by one (isOneByOne).
+  /// Elements of a row are combined one by one (combinesOneByOne).
   bool oneByOne = false;
+  /// For each dimension: bytes that indices have for an element, the same for
+  /// all neighbours along it. Of what is not only computed element by element,
+  /// none.
+  llvm::SmallVector<int64_t> repeatedIndices;
   /// Dimensions along which what a window slides over is dense in memory.
   llvm::SmallVector<bool> windowDense;
 };
@@ -69,12 +73,6 @@ struct KernelShape {
 /// From so many parts on, a tile of a CPU that lies in one of them branches to
 /// it; fewer are all loaded under a mask.
 inline constexpr unsigned manyParts = 4;
-
-/// Whether a scan may not combine neighbours first: products of parts of floats
-/// overflow, lose digits, or are infinite times zero where those from the
-/// beginning are none of this. Sums of parts may overflow: for that they are
-/// not taken one by one.
-bool isOneByOne(graph::ScanOp op);
 
 KernelShape inspect(graph::KernelOp kernel, const EmitTarget &target);
 

@@ -119,9 +119,15 @@ void Chooser::ordered() {
     return;
   }
   if (!cpu && k.oneByOne) {
-    // A thread for each row.
+    // A thread for each row, and as many rows in a warp as leave every
+    // multiprocessor some warps: rows wait for memory, not for lanes.
+    constexpr int64_t lanes = 32, warps = 4;
+    int64_t rows = product(k, parallel);
     s.warps = 1;
-    add(parallel, std::min<int64_t>(32, product(k, parallel)));
+    add(parallel,
+        std::clamp<int64_t>(llvm::bit_floor<uint64_t>(
+                                rows / (warps * t.chip->multiprocessors) + 1),
+                            1, lanes));
     return;
   }
   int64_t length = llvm::bit_ceil<uint64_t>(product(k, ofKind(DimKind::Whole)));

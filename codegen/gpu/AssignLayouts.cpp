@@ -310,6 +310,7 @@ void LayoutRewriter::rewriteScan(tile::ScanOp op) {
       b, op.getLoc(),
       {typeOf(op.getResult(), layout), typeOf(op.getTotal(), outer)},
       get(op.getInput(), layout), get(op.getCarry(), outer), op.getAxis());
+  scan->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   IRMapping mapping;
   op.getCombiner().cloneInto(&scan.getCombiner(), mapping);
   set(op.getResult(), layout, scan.getResult());

@@ -1,5 +1,6 @@
 // Layouts that an operator decides, and how they go forward.
 #include "codegen/gpu/LayoutPlan.h"
+#include "codegen/tile/ir/IndexAttributes.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
@@ -267,23 +268,26 @@ void LayoutPlan::anchorReduce(tile::ReduceOp op) {
 }
 
 /// A warp has all of the axis: lanes are neighbours along it where its elements
-/// are neighbours in memory, else each has some elements of its own.
+/// are neighbours in memory, else each has some elements of its own. What is
+/// combined one by one is a thread's.
 void LayoutPlan::anchorScan(tile::ScanOp op) {
   ArrayRef<int64_t> shape = shapeOf(op.getInput());
   unsigned rank = shape.size(), axis = op.getAxis();
+  bool oneByOne = op->hasAttr(tile::kOneByOneAttr);
   auto hint = hintFromProducers(op.getInput());
   LinearLayout wanted = hint ? *hint : defaultLayout(op.getInput());
   int64_t others = 1;
   for (unsigned i = 0; i < rank; ++i)
     others *= i == axis ? 1 : shape[i];
-  bool along = wanted.basis(Dim::Lane, 0, axisDim(axis)) != 0 ||
+  bool along = oneByOne || wanted.basis(Dim::Lane, 0, axisDim(axis)) != 0 ||
                others < int64_t(warps) * kLanes;
   SmallVector<unsigned> order;
   for (unsigned i = rank; i-- > 0;)
     if (i != axis)
       order.push_back(i);
   order.insert(along ? order.begin() : order.end(), axis);
-  unsigned vector = along ? std::max<int64_t>(1, shape[axis] / kLanes) : 1;
+  int64_t threads = oneByOne ? 1 : kLanes;
+  unsigned vector = along ? std::max<int64_t>(1, shape[axis] / threads) : 1;
   LinearLayout chosen = blockedLayout(shape, order, vector, warps);
   fix(op.getInput(), chosen);
   natural[op.getResult()] = chosen;

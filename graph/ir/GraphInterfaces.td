@@ -72,8 +72,9 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       first, and of those results along the others.
     }], "bool", "combinesPartialResults", (ins), "", [{ return false; }]>,
     InterfaceMethod<[{
-      For a row normalization: its result by reductions and pointwise operators, for rows
-      that no kernel should hold; null where it has no such form.
+      For a row normalization, or a reduction whose terms no reduceAlong combines: its result
+      by reductions and pointwise operators, for rows that no kernel should hold, or no one
+      program instance walk along; null where it has no such form.
     }], "::mlir::Value", "writeOut", (ins "::mlir::OpBuilder &":$builder), "", [{
       return {};
     }]>,
@@ -98,6 +99,11 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
     }], "::std::optional<unsigned>", "getWalkedOperand", (ins), "", [{
       return std::nullopt;
     }]>,
+    InterfaceMethod<[{
+      For an operator of role Ordered: whether the elements of a row are combined strictly
+      one after another, because parts of a row that are combined first would give another
+      result.
+    }], "bool", "combinesOneByOne", (ins), "", [{ return false; }]>,
     InterfaceMethod<[{
       For an operator of role Ordered: result 0 by steps that many program instances
       share, written in front of it; null where one instance a row does as well.

@@ -33,13 +33,45 @@ static LogicalResult inferLike(std::optional<Location> location,
 
 // scan
 
+/// What rows begin with has the same rows, of any length.
+static LogicalResult inferInitial(std::optional<Location> location,
+                                  ScanOp::Adaptor op) {
+  Value input = op.getInput(), initial = op.getInitial();
+  if (!hasSymbolicShape(input.getType()) ||
+      !hasSymbolicShape(initial.getType()))
+    return emitOptionalError(location, "scan needs operands of known shape");
+  Exprs rows = getShape(input), has = getShape(initial);
+  int64_t axis = op.getAxis();
+  bool fits = getElementTypeOrSelf(input) == getElementTypeOrSelf(initial) &&
+              has.size() == rows.size() && axis >= 0 &&
+              axis < int64_t(rows.size());
+  for (int64_t d = 0; fits && d < int64_t(rows.size()); ++d)
+    fits = d == axis || sizesAgree(has[d], rows[d], "begins rows with others");
+  if (fits)
+    return success();
+  return emitOptionalError(location, "scan along axis ", axis, " of ",
+                           typeToString(input.getType()), ": ",
+                           typeToString(initial.getType()),
+                           " has other rows for these to begin with");
+}
+
 CHARONIA_INFER(ScanOp) {
   ScanOp::Adaptor op(operands, attributes, properties, regions);
+  if (op.getInitial() && failed(inferInitial(location, op)))
+    return failure();
   return inferLike(location, operands, op.getAxis(), "scan", types);
 }
 
 SmallVector<DimKind> ScanOp::getResultDimKinds() {
   return kindsOf(getResult(), {(int64_t)getAxis()}, DimKind::Parallel);
+}
+
+/// Products of parts of floats overflow, lose digits, or are infinite times
+/// zero where those from the beginning are none of this. Sums of parts may
+/// overflow: for that they are not taken one by one.
+bool ScanOp::combinesOneByOne() {
+  return getKind() == ReduceKind::prod &&
+         isa<FloatType>(getElementTypeOrSelf(getType()));
 }
 
 // sort

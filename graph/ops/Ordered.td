@@ -26,15 +26,19 @@ class Graph_OrderedBase<string mnemonic> : Graph_Op<mnemonic, [Graph_Inferred]> 
 def Graph_ScanOp : Graph_OrderedBase<"scan"> {
   let summary = "What the elements along `axis`, up to and with each, are combined to";
   let description = [{
-    From the last element on with `reverse`. Floats accumulate in f32 (f64 for f64).
+    From the last element on with `reverse`. Floats accumulate in f32 (f64 for f64). A
+    row begins with what its elements of `initial`, any number along `axis`, come to.
   }];
-  let arguments = (ins Graph_ReduceKind:$kind, Graph_Tensor:$input, I64Attr:$axis,
-                       UnitAttr:$reverse);
-  let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
+  let arguments = (ins Graph_ReduceKind:$kind, Graph_Tensor:$input, Optional<Graph_Tensor>:$initial,
+                       I64Attr:$axis, UnitAttr:$reverse);
+  let assemblyFormat = [{
+    $kind $input (`,` $initial^)? attr-dict `:` functional-type(operands, results)
+  }];
   let extraClassDeclaration = orderedDecl # rowDecl # [{
     ::mlir::AffineExpr getReductionExtent() {
       return ::charonia::graph::getShape(getInput())[getAxis()];
     }
+    bool combinesOneByOne();
   }];
 }
 

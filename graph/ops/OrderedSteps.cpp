@@ -49,11 +49,9 @@ public:
             ArrayRef<AffineExpr> shape) {
     Exprs lows(shape.size(), number(0));
     lows[d] = number(low);
-    Type element = getElementTypeOrSelf(value);
-    Value scalar = make<ConstantOp>(
-        DenseElementsAttr::get(RankedTensorType::get({}, element), fill));
-    return make<PadOp>(makeType(shape, element), PadMode::constant, value,
-                       scalar, mapOf(0, lows, b.getContext()));
+    return make<PadOp>(makeType(shape, getElementTypeOrSelf(value)),
+                       PadMode::constant, value, constant(fill),
+                       mapOf(0, lows, b.getContext()));
   }
 
   /// Dimension `d` of `value` as parts of `length`, filled up with `fill`.
@@ -71,31 +69,29 @@ public:
     return reshape(value, parted);
   }
 
-  Value scalar(int64_t value) {
-    auto type = RankedTensorType::get({}, b.getI64Type());
-    return make<ConstantOp>(
-        DenseElementsAttr::get(type, TypedAttr(b.getI64IntegerAttr(value))));
+  Value scalar(int64_t value) { return constant(b.getI64IntegerAttr(value)); }
+  Value constant(TypedAttr value) {
+    return make<ConstantOp>(DenseElementsAttr::get(
+        RankedTensorType::get({}, value.getType()), value));
   }
-  /// Whether an element is number `place` of dimension `d` of `value`.
-  Value isAt(Value value, int64_t d, int64_t place) {
-    Exprs along(getShape(value).size(), number(1));
-    along[d] = getShape(value)[d];
-    Value own = make<IotaOp>(makeType(along, b.getI64Type()), uint64_t(d));
-    return make<CompareOp>(Predicate::eq, own, scalar(place));
+  /// The places along `d` of `rank` dimensions, `extent` elements.
+  Value places(size_t rank, int64_t d, AffineExpr extent) {
+    Exprs along(rank, number(1));
+    along[d] = extent;
+    return make<IotaOp>(makeType(along, b.getI64Type()), uint64_t(d));
   }
-
-  Value combine(ReduceKind kind, Value x, Value y) {
-    switch (kind) {
-    case ReduceKind::sum:
-      return make<AddOp>(x, y);
-    case ReduceKind::prod:
-      return make<MulOp>(x, y);
-    case ReduceKind::max:
-      return make<MaxOp>(x, y);
-    case ReduceKind::min:
-      return make<MinOp>(x, y);
-    }
-    llvm_unreachable("a reduction combines by one of these");
+  /// For each element along `d`, of which `value` has one along `d` + 1, those
+  /// in front of it along `d` + 1, and `neutral` for the others.
+  Value inFront(Value value, int64_t d, bool reverse, TypedAttr neutral) {
+    Exprs turned = getShape(value);
+    AffineExpr extent = turned[d];
+    std::swap(turned[d], turned[d + 1]);
+    Value others = places(turned.size(), d + 1, extent),
+          own = places(turned.size(), d, extent),
+          isInFront = make<CompareOp>(reverse ? Predicate::gt : Predicate::lt,
+                                      others, own),
+          turnedValue = reshape(value, turned), nothing = constant(neutral);
+    return make<SelectOp>(isInFront, turnedValue, nothing);
   }
 
 private:
@@ -129,8 +125,7 @@ static TypedAttr extremeOf(Type element, bool greatest) {
 // scan
 //===----------------------------------------------------------------------===//
 
-/// What changes nothing in front of a row; null where parts of a row do not
-/// give what the row does.
+/// What changes nothing in front of a row; null for i1, whose rows are short.
 static TypedAttr neutralOf(ReduceKind kind, Type element) {
   if (element.isInteger(1))
     return {};
@@ -138,8 +133,7 @@ static TypedAttr neutralOf(ReduceKind kind, Type element) {
   case ReduceKind::sum:
     return numberOf(element, 0);
   case ReduceKind::prod:
-    // Those of floats are taken in order (codegen/emit/rules/Ordered.cpp).
-    return isa<FloatType>(element) ? TypedAttr() : numberOf(element, 1);
+    return numberOf(element, 1);
   case ReduceKind::max:
   case ReduceKind::min:
     return extremeOf(element, kind == ReduceKind::min);
@@ -175,8 +169,7 @@ static int64_t partLength(AffineExpr extent) {
   return most;
 }
 
-/// Few, long rows: what is before each part is summed up from what the parts
-/// come to, and the first element of a part takes it along.
+/// Few, long rows: each part begins with what the parts in front of it come to.
 Value ScanOp::writeInSteps(OpBuilder &b, const Staging &staging) {
   Exprs shape = getShape(getInput());
   int64_t axis = getAxis(), length = partLength(shape[axis]);
@@ -189,7 +182,7 @@ Value ScanOp::writeInSteps(OpBuilder &b, const Staging &staging) {
   if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32)
     wide = b.getF32Type();
   TypedAttr neutral = neutralOf(getKind(), wide);
-  if (!neutral)
+  if (!neutral || getInitial() || combinesOneByOne())
     return {};
   Value parts =
       steps.inParts(steps.cast(getInput(), wide), axis, length, neutral);
@@ -197,14 +190,17 @@ Value ScanOp::writeInSteps(OpBuilder &b, const Staging &staging) {
   ends[axis + 1] = steps.number(1);
   Value totals = steps.make<ReduceOp>(getKind(), parts, ArrayRef{axis + 1},
                                       /*keepdims=*/true),
-        moved = steps.fit(totals, axis, getReverse() ? -1 : 1, neutral, ends),
-        before = steps.make<ScanOp>(moved.getType(), getKind(), moved, axis,
-                                    getReverse());
-  Value isFirst = steps.isAt(parts, axis + 1, getReverse() ? length - 1 : 0),
-        first = steps.combine(getKind(), before, parts);
-  parts = steps.make<SelectOp>(isFirst, first, parts);
-  Value result = steps.make<ScanOp>(parts.getType(), getKind(), parts, axis + 1,
-                                    getReverse());
+        before;
+  // Every part combines a few of them; many are combined once.
+  if (steps.sizeOf(ends[axis]) <= length) {
+    before = steps.inFront(totals, axis, getReverse(), neutral);
+  } else {
+    Value moved = steps.fit(totals, axis, getReverse() ? -1 : 1, neutral, ends);
+    before = steps.make<ScanOp>(moved.getType(), getKind(), moved, Value(),
+                                axis, getReverse());
+  }
+  Value result = steps.make<ScanOp>(parts.getType(), getKind(), parts, before,
+                                    axis + 1, getReverse());
   Exprs joined = shape;
   joined[axis] = simplify(getShape(parts)[axis] * length);
   result = steps.reshape(result, joined);

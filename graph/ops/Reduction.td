@@ -78,6 +78,7 @@ def Graph_ArgReduceOp : Graph_ReductionBase<"arg_reduce"> {
     std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
         ::llvm::ArrayRef<int64_t> permutation);
     ::llvm::SmallVector<int64_t> getReductionAxes() { return {(int64_t)getAxis()}; }
+    ::mlir::Value writeOut(::mlir::OpBuilder &builder);
   }];
 }
 

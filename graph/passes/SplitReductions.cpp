@@ -1,6 +1,5 @@
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
-#include "graph/passes/PlaceKeys.h"
 #include <cmath>
 
 namespace charonia::graph {
@@ -65,10 +64,7 @@ class SplitReductions
     // What a normalization is written out as has reductions of the same rows.
     for (GraphOpInterface op : stagedOps()) {
       builder.setInsertionPoint(op);
-      Value result = op.writeOut(builder);
-      if (auto place = dyn_cast<ArgReduceOp>(op.getOperation()))
-        result = writePlaceByKeys(builder, place);
-      if (result)
+      if (Value result = op.writeOut(builder))
         op->getResult(0).replaceAllUsesWith(result);
     }
     for (GraphOpInterface op : stagedOps()) {

@@ -1,6 +1,7 @@
 // Scans and sorts: rows are walked from end to end, in blocks.
 #include "codegen/emit/KernelShape.h"
 #include "codegen/emit/rules/Rules.h"
+#include "codegen/tile/ir/IndexAttributes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/bit.h"
 
@@ -52,8 +53,8 @@ public:
     bool contiguous = endsWithLast({axis}, shape);
     if (e.getTarget().kind == EmitTarget::Kind::Cpu)
       return contiguous ? rows(n, cpuBlock(n)) : oneByOne(n);
-    if (isOneByOne(op))
-      return contiguous ? oneByOneAlong(n) : oneByOne(n);
+    if (op.combinesOneByOne())
+      return contiguous ? rows(n, oneByOneBlock(n)) : someAtOnce(n);
     if (contiguous && demand.tile.empty())
       return gpuRow(n);
     // Short rows at once; of long ones that lie across memory some elements, so
@@ -71,6 +72,37 @@ private:
   int64_t cpuBlock(AffineExpr n) const {
     int64_t most = 4 * e.getTarget().vectorElements;
     return std::clamp<int64_t>(graph::constantOf(n).value_or(most), 1, most);
+  }
+
+  /// What the rows begin with.
+  FailureOr<SmallVector<Value>> start() {
+    if (!op.getInitial())
+      return SmallVector<Value>{neutral(demand.tile)};
+    Exprs rows = graph::getShape(op.getInitial());
+    auto combine = [&](OpBuilder &b, Location loc, ArrayRef<Value> x,
+                       ArrayRef<Value> y) {
+      return SmallVector<Value>{reduction(b, loc, x[0], y[0])};
+    };
+    return reduceOver(e, demand, rows[axis], endsWithLast({axis}, rows),
+                      {reduction.neutral(type)}, combine,
+                      [&](const Demand &axes,
+                          AffineExpr index) -> FailureOr<SmallVector<Value>> {
+                        Demand d = axes;
+                        d.value = op.getInitial();
+                        d.coordinates[axis] = index;
+                        FailureOr<Value> x = e.emit(d);
+                        if (failed(x))
+                          return failure();
+                        return SmallVector<Value>{*x};
+                      });
+  }
+
+  /// Elements of a row that one thread holds.
+  int64_t oneByOneBlock(AffineExpr n) const {
+    constexpr int64_t most = 128;
+    return std::min<int64_t>(
+        most, llvm::bit_ceil<uint64_t>(
+                  std::max<int64_t>(graph::constantOf(n).value_or(most), 1)));
   }
 
   Value neutral(ArrayRef<int64_t> tile) {
@@ -96,6 +128,8 @@ private:
     auto rank = cast<RankedTensorType>(block.getType()).getRank();
     auto scan = tile::ScanOp::create(
         b, e.loc(), {block.getType(), carry.getType()}, block, carry, rank - 1);
+    if (op.combinesOneByOne())
+      scan->setAttr(tile::kOneByOneAttr, b.getUnitAttr());
     OpBuilder::InsertionGuard guard(b);
     Block *body = b.createBlock(&scan.getCombiner());
     Value x = body->addArgument(type, e.loc()),
@@ -119,23 +153,27 @@ private:
       write(inner, index, result);
       return SmallVector<Value>{total};
     };
-    return success(succeeded(e.loop((n + (block - 1)).floorDiv(block),
-                                    {neutral(demand.tile)}, body)));
+    FailureOr<SmallVector<Value>> first = start();
+    return success(
+        succeeded(first) &&
+        succeeded(e.loop((n + (block - 1)).floorDiv(block), *first, body)));
   }
 
   /// Rows across memory, an element of each at a time.
   LogicalResult oneByOne(AffineExpr n) {
-    return success(
-        succeeded(elements(n, 1, e.constant(0), {neutral(demand.tile)})));
+    FailureOr<SmallVector<Value>> first = start();
+    return success(succeeded(first) &&
+                   succeeded(elements(n, 1, e.constant(0), *first)));
   }
 
-  /// Rows along memory, one by one: some elements of each are on their way
-  /// together, and what is left of a row follows.
-  LogicalResult oneByOneAlong(AffineExpr n) {
+  /// The same: some elements of each row are on their way together, and what
+  /// is left of a row follows.
+  LogicalResult someAtOnce(AffineExpr n) {
     constexpr int64_t together = 32;
     AffineExpr blocks = e.simplify(n.floorDiv(together), {});
-    FailureOr<SmallVector<Value>> carry =
-        elements(blocks, together, e.constant(0), {neutral(demand.tile)});
+    FailureOr<SmallVector<Value>> carry = start();
+    if (succeeded(carry))
+      carry = elements(blocks, together, e.constant(0), *carry);
     if (failed(carry))
       return failure();
     AffineExpr rest = e.simplify(n - blocks * together, {});
@@ -208,8 +246,10 @@ private:
       return SmallVector<Value>{
           reduction(b, e.loc(), carry[0], reduceTile(totals, 0))};
     };
-    return success(succeeded(
-        e.loop((n + (block - 1)).floorDiv(block), {neutral({})}, body)));
+    FailureOr<SmallVector<Value>> first = start();
+    return success(
+        succeeded(first) &&
+        succeeded(e.loop((n + (block - 1)).floorDiv(block), *first, body)));
   }
 
   graph::ScanOp op;

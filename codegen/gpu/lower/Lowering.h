@@ -198,6 +198,7 @@ private:
   void lowerOp(simt::WarpReduceOp op);
   // Scan.cpp
   void lowerOp(tile::ScanOp op);
+  void lowerOneByOne(tile::ScanOp op);
   // Sort.cpp
   void lowerOp(tile::SortOp op);
   void lowerOp(simt::ConvertOp op);

@@ -3,6 +3,7 @@
 // the second. A bit of the axis is one of a thread's registers or one of its
 // lane, so a run's partner is another register, or another lane.
 #include "codegen/gpu/lower/Lowering.h"
+#include "codegen/tile/ir/IndexAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -10,7 +11,22 @@ using namespace charonia;
 using namespace charonia::gpu;
 using f2::Vector;
 
+/// The register of a scan's total for the row that register `reg` is of.
+static unsigned rowOf(const LinearLayout &layout, const LinearLayout &outer,
+                      unsigned axis, unsigned reg) {
+  Vector image = layout.apply(Dim::Register, reg), wanted = 0;
+  unsigned shift = 0;
+  for (auto [i, out] : llvm::enumerate(outer.outs())) {
+    unsigned from = i < axis ? i : i + 1;
+    wanted |= Vector(layout.coordinate(image, axisDim(from))) << shift;
+    shift += out.bits;
+  }
+  return *f2::Span(outer.columnsOf(Dim::Register)).solve(wanted);
+}
+
 void KernelLowering::lowerOp(tile::ScanOp op) {
+  if (op->hasAttr(tile::kOneByOneAttr))
+    return lowerOneByOne(op);
   const LinearLayout &layout = simt::layoutOf(op.getInput()),
                      &outer = simt::layoutOf(op.getTotal());
   Dim axis = axisDim(op.getAxis());
@@ -58,20 +74,34 @@ void KernelLowering::lowerOp(tile::ScanOp op) {
           dim == Dim::Register ? joinRegisters(in) : joinLanes(in);
 
   Values carry = elements(op.getCarry()), ends(carry.size());
-  f2::Span registers(outer.columnsOf(Dim::Register));
   for (unsigned r = 0; r < sums.size(); ++r) {
-    Vector image = layout.apply(Dim::Register, r), wanted = 0;
-    unsigned shift = 0;
-    for (auto [i, out] : llvm::enumerate(outer.outs())) {
-      unsigned from = i < op.getAxis() ? i : i + 1;
-      wanted |= Vector(layout.coordinate(image, axisDim(from))) << shift;
-      shift += out.bits;
-    }
-    unsigned row = *registers.solve(wanted);
+    unsigned row = rowOf(layout, outer, op.getAxis(), r);
     sums[r] = both(carry[row], sums[r]);
     if (!ends[row])
       ends[row] = both(carry[row], totals[r]);
   }
   bind(op.getResult(), sums);
   bind(op.getTotal(), ends);
+}
+
+/// Each thread has all of its rows.
+void KernelLowering::lowerOneByOne(tile::ScanOp op) {
+  const LinearLayout &layout = simt::layoutOf(op.getInput()),
+                     &outer = simt::layoutOf(op.getTotal());
+  Values values = elements(op.getInput()), totals = elements(op.getCarry());
+  std::vector<unsigned> registers(values.size());
+  llvm::copy(llvm::seq<unsigned>(0, values.size()), registers.begin());
+  auto place = [&](unsigned reg) {
+    return layout.coordinate(layout.apply(Dim::Register, reg),
+                             axisDim(op.getAxis()));
+  };
+  llvm::stable_sort(
+      registers, [&](unsigned x, unsigned y) { return place(x) < place(y); });
+  for (unsigned r : registers) {
+    Value &total = totals[rowOf(layout, outer, op.getAxis(), r)];
+    total = combine(op.getCombiner(), {total}, {values[r]})[0];
+    values[r] = total;
+  }
+  bind(op.getResult(), values);
+  bind(op.getTotal(), totals);
 }

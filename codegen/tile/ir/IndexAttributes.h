@@ -1,5 +1,5 @@
-// What a tile program of a GPU says of its indices and its cluster, and keeps
-// on its way down.
+// What a tile program of a GPU says of its indices, its cluster and the order
+// of its scans, and keeps on its way down.
 #ifndef CHARONIA_CODEGEN_TILE_IR_INDEXATTRIBUTES_H
 #define CHARONIA_CODEGEN_TILE_IR_INDEXATTRIBUTES_H
 
@@ -18,6 +18,10 @@ inline constexpr llvm::StringLiteral kIndexedAttr = "tile.indexed";
 /// Integer attribute of a GPU kernel: neighbours in the grid that run together,
 /// as a cluster; 1 where it has none.
 inline constexpr llvm::StringLiteral kClusterAttr = "tile.cluster";
+
+/// Unit attribute of a tile.scan: elements are combined strictly one after the
+/// other, the carry first, as parts combined on their own give another result.
+inline constexpr llvm::StringLiteral kOneByOneAttr = "tile.one_by_one";
 
 } // namespace charonia::tile
 

@@ -16,8 +16,19 @@
 // CPU:     scf.for {{.*}} -> (tensor<64xf32>)
 // CPU-NOT:   tile.scan
 // GPU:       tile.scan {{.*}} {axis = 1 : i64} : tensor<128x8xf32>, tensor<128xf32>
+// A part begins with what the totals in front of it come to.
+// ANY-LABEL: func.func @parts
+// ANY:     %[[START:.+]] = tile.reduce
+// ANY:     scf.for {{.*}} iter_args({{.+}} = %[[START]]) -> (tensor<f32>)
+// Products of floats are combined one by one: a GPU's thread has all that is taken of a row.
+// ANY-LABEL: func.func @products
+// GPU-SAME:  tile.warps = 1 : i64
+// GPU:     scf.for
+// GPU:       tile.load {{.*}} -> tensor<128xf32>
+// GPU:       tile.scan {{.*}} {axis = 0 : i64, tile.one_by_one} : tensor<128xf32>, tensor<f32>
 module {
-  func.func @main(%x: tensor<16000xf32>, %z: tensor<3x500x128xf32>) -> (tensor<16000xf32>, tensor<3x500x128xf32>) {
+  func.func @main(%x: tensor<16000xf32>, %z: tensor<3x500x128xf32>, %t: tensor<64x64xf32>, %p: tensor<64x2000xf32>, %w: tensor<150x1000xf32>)
+      -> (tensor<16000xf32>, tensor<3x500x128xf32>, tensor<64x2000xf32>, tensor<150x1000xf32>) {
     %0 = graph.kernel "row" (%x) : (tensor<16000xf32>) -> tensor<16000xf32> {
     ^bb0(%a: tensor<16000xf32>):
       %1 = graph.scan sum %a {axis = 0} : (tensor<16000xf32>) -> tensor<16000xf32>
@@ -28,6 +39,16 @@ module {
       %1 = graph.scan max %a {axis = 1} : (tensor<3x500x128xf32>) -> tensor<3x500x128xf32>
       graph.yield %1 : tensor<3x500x128xf32>
     }
-    return %0, %2 : tensor<16000xf32>, tensor<3x500x128xf32>
+    %3 = graph.kernel "parts" (%p, %t) : (tensor<64x2000xf32>, tensor<64x64xf32>) -> tensor<64x2000xf32> {
+    ^bb0(%a: tensor<64x2000xf32>, %b: tensor<64x64xf32>):
+      %1 = graph.scan sum %a, %b {axis = 1} : (tensor<64x2000xf32>, tensor<64x64xf32>) -> tensor<64x2000xf32>
+      graph.yield %1 : tensor<64x2000xf32>
+    }
+    %4 = graph.kernel "products" (%w) : (tensor<150x1000xf32>) -> tensor<150x1000xf32> {
+    ^bb0(%a: tensor<150x1000xf32>):
+      %1 = graph.scan prod %a {axis = 1} : (tensor<150x1000xf32>) -> tensor<150x1000xf32>
+      graph.yield %1 : tensor<150x1000xf32>
+    }
+    return %0, %2, %3, %4 : tensor<16000xf32>, tensor<3x500x128xf32>, tensor<64x2000xf32>, tensor<150x1000xf32>
   }
 }

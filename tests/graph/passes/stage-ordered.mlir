@@ -52,23 +52,33 @@ func.func @at_once(%x: tensor<4096xi64>, %y: tensor<4097xi64>) -> (tensor<4096xi
 
 // -----
 
-// What is in front of each part is added to its first element. Parts are equal where a length
+// Each part begins with the sum of the parts in front of it. Parts are equal where a length
 // allows that.
 // CHECK-LABEL: func.func @long_sums
 // CHECK-NOT: graph.pad
 // CHECK: %[[PARTS:.*]] = graph.reshape %arg0 {{.*}} -> tensor<64x1000xf32>
-// CHECK: graph.reduce sum %[[PARTS]] {axes = array<i64: 1>, keepdims} : {{.*}} -> tensor<64x1xf32>
-// CHECK: graph.pad {{.*}} (tensor<64x1xf32>
-// CHECK: %[[BEFORE:.*]] = graph.scan sum {{.*}} {axis = 0 : i64} : (tensor<64x1xf32>)
-// CHECK: %[[IS_FIRST:.*]] = graph.compare eq
-// CHECK: %[[FIRST:.*]] = graph.add %[[BEFORE]], %[[PARTS]]
-// CHECK: %[[BEGUN:.*]] = graph.select %[[IS_FIRST]], %[[FIRST]], %[[PARTS]]
-// CHECK: graph.scan sum %[[BEGUN]] {axis = 1 : i64} : (tensor<64x1000xf32>)
+// CHECK: %[[TOTALS:.*]] = graph.reduce sum %[[PARTS]] {axes = array<i64: 1>, keepdims} : {{.*}} -> tensor<64x1xf32>
+// CHECK: %[[IS_IN_FRONT:.*]] = graph.compare lt {{.*}} -> tensor<64x64xi1>
+// CHECK: %[[OTHERS:.*]] = graph.reshape %[[TOTALS]] {{.*}} -> tensor<1x64xf32>
+// CHECK: %[[BEFORE:.*]] = graph.select %[[IS_IN_FRONT]], %[[OTHERS]]
+// CHECK: graph.scan sum %[[PARTS]], %[[BEFORE]] {axis = 1 : i64} : (tensor<64x1000xf32>, tensor<64x64xf32>)
 // CHECK-NOT: graph.slice
 // CHECK: return
 func.func @long_sums(%x: tensor<64000xf32>) -> tensor<64000xf32> {
   %0 = graph.scan sum %x {axis = 0} : (tensor<64000xf32>) -> tensor<64000xf32>
   return %0 : tensor<64000xf32>
+}
+
+// -----
+
+// Many parts: what is in front of each is found once.
+// CHECK-LABEL: func.func @many_parts
+// CHECK: graph.pad {{.*}} (tensor<2048x1xf32>
+// CHECK: %[[BEFORE:.*]] = graph.scan sum {{.*}} {axis = 0 : i64} : (tensor<2048x1xf32>)
+// CHECK: graph.scan sum %{{.*}}, %[[BEFORE]] {axis = 1 : i64} : (tensor<2048x1024xf32>, tensor<2048x1xf32>)
+func.func @many_parts(%x: tensor<2097152xf32>) -> tensor<2097152xf32> {
+  %0 = graph.scan sum %x {axis = 0} : (tensor<2097152xf32>) -> tensor<2097152xf32>
+  return %0 : tensor<2097152xf32>
 }
 
 // -----
@@ -87,10 +97,8 @@ func.func @many_rows(%x: tensor<132x8192xf32>, %y: tensor<8191xf32>) -> (tensor<
 
 // One row less is not enough, nor are columns that one program instance takes side by side.
 // CHECK-LABEL: func.func @few_rows
-// CHECK: graph.scan sum {{.*}} : (tensor<131x8x1xf32>)
-// CHECK: graph.scan sum {{.*}} : (tensor<131x8x1024xf32>)
-// CHECK: graph.scan sum {{.*}} : (tensor<8x1x4096xf32>)
-// CHECK: graph.scan sum {{.*}} : (tensor<8x1024x4096xf32>)
+// CHECK: graph.scan sum {{.*}} : (tensor<131x8x1024xf32>, tensor<131x8x8xf32>)
+// CHECK: graph.scan sum {{.*}} : (tensor<8x1024x4096xf32>, tensor<8x8x4096xf32>)
 func.func @few_rows(%x: tensor<131x8192xf32>, %y: tensor<8192x4096xf32>) -> (tensor<131x8192xf32>, tensor<8192x4096xf32>) {
   %0 = graph.scan sum %x {axis = 1} : (tensor<131x8192xf32>) -> tensor<131x8192xf32>
   %1 = graph.scan sum %y {axis = 0} : (tensor<8192x4096xf32>) -> tensor<8192x4096xf32>
@@ -102,18 +110,16 @@ func.func @few_rows(%x: tensor<131x8192xf32>, %y: tensor<8192x4096xf32>) -> (ten
 // Maxima begin with what all others are above; products of floats are taken in order.
 // CHECK-LABEL: func.func @kinds
 // CHECK: graph.reduce max
+// CHECK: graph.compare lt
 // CHECK: graph.constant dense<-9223372036854775808> : tensor<i64>
-// CHECK: graph.max
-// CHECK: graph.scan max {{.*}} : (tensor<8x1024xi64>)
+// CHECK: graph.scan max {{.*}} : (tensor<8x1024xi64>, tensor<8x8xi64>)
+// CHECK: graph.compare gt
 // CHECK: graph.constant dense<0x7F800000> : tensor<f32>
-// CHECK: graph.constant dense<1023> : tensor<i64>
-// CHECK: graph.min
-// CHECK: graph.scan min {{.*}} {axis = 1 : i64, reverse} : (tensor<8x1024xf32>)
+// CHECK: graph.scan min {{.*}} {axis = 1 : i64, reverse} : (tensor<8x1024xf32>, tensor<8x8xf32>)
 // CHECK: graph.constant dense<255> : tensor<ui8>
-// CHECK: graph.scan min {{.*}} : (tensor<8x1024xui8>)
+// CHECK: graph.scan min {{.*}} : (tensor<8x1024xui8>, tensor<8x8xui8>)
 // CHECK: graph.constant dense<1> : tensor<i64>
-// CHECK: graph.mul
-// CHECK: graph.scan prod {{.*}} : (tensor<8x1024xi64>)
+// CHECK: graph.scan prod {{.*}} : (tensor<8x1024xi64>, tensor<8x8xi64>)
 // CHECK: graph.scan prod %arg1 {{.*}} : (tensor<8192xf32>)
 func.func @kinds(%x: tensor<8192xi64>, %y: tensor<8192xf32>, %z: tensor<8192xui8>) -> (tensor<8192xi64>, tensor<8192xf32>, tensor<8192xui8>, tensor<8192xi64>, tensor<8192xf32>) {
   %0 = graph.scan max %x {axis = 0} : (tensor<8192xi64>) -> tensor<8192xi64>
