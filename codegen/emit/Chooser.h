@@ -83,6 +83,9 @@ private:
   /// and the filter, once.
   bool windows();
   bool channelsAlone();
+  /// On a GPU: neighbours that are found by the same indices are one thread's,
+  /// which reads those and works out the places once.
+  bool sameIndices();
   /// Inputs that are dense along another dimension than the result: blocks that
   /// are some registers long both ways, transposed in registers.
   bool blocks();

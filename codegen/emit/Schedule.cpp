@@ -258,6 +258,21 @@ bool Chooser::gpuBlocks(ArrayRef<unsigned> crossing, int64_t longest) {
   return true;
 }
 
+/// Neighbours along rows of `n` elements in a tile of `places`, a power of two:
+/// of some, or as many as fill it with all `rows`, the longest of those that
+/// waste least.
+static int64_t gpuRun(int64_t n, int64_t rows, int64_t places) {
+  constexpr int64_t shortest = 4, some = 16;
+  int64_t most = std::min<int64_t>(
+              places,
+              std::max<int64_t>(some, places / llvm::bit_ceil<uint64_t>(rows))),
+          best = std::max<int64_t>(std::min(shortest, most), 1);
+  for (int64_t run = 2 * best; run <= most; run *= 2)
+    if (llvm::alignTo(n, run) <= llvm::alignTo(n, best))
+      best = run;
+  return std::min<int64_t>(best, llvm::bit_ceil<uint64_t>(n));
+}
+
 /// On a GPU a thread has neighbouring channels, whole vectors of them where
 /// there are enough for all multiprocessors, of one place.
 bool Chooser::channelsAlone() {
@@ -265,7 +280,7 @@ bool Chooser::channelsAlone() {
       k.kinds[all.back()] == DimKind::Window)
     return false;
   SmallVector<unsigned> channel{all.back()},
-      places(ArrayRef<unsigned>(all).drop_back());
+      places(ArrayRef<unsigned>(all).drop_back()), slide;
   constexpr int64_t fewest = 8, most = 128, leastTile = 256, mostTile = 1024;
   int64_t n = product(k, channel), width = std::min(n & -n, most);
   if (!isStatic(channel) || width < fewest)
@@ -275,8 +290,22 @@ bool Chooser::channelsAlone() {
               llvm::bit_floor<uint64_t>(
                   elements / (2 * t.chip->multiprocessors) + 1),
               leastTile, mostTile);
-  add(places,
-      std::min<int64_t>(tile / width, llvm::bit_ceil<uint64_t>(elements / n)));
+  // Neighbours of one row share what their windows have in common. A thread
+  // that has few elements has no neighbours.
+  int64_t row = std::max<int64_t>(k.sizes[places.back()], 1),
+          run = gpuRun(row, std::max<int64_t>(elements / n / row, 1),
+                       tile / width);
+  if (k.kinds[places.back()] == DimKind::Window &&
+      (tile == mostTile || row % run == 0))
+    slide.push_back(places.pop_back_val());
+  else
+    run = 1;
+  int64_t others = product(k, places);
+  if (!places.empty())
+    add(places, std::min<int64_t>(std::max<int64_t>(tile / width / run, 1),
+                                  llvm::bit_ceil<uint64_t>(others)));
+  if (!slide.empty())
+    add(slide, run);
   add(channel, width);
   return true;
 }
@@ -300,8 +329,56 @@ int64_t Chooser::tileOfPart(ArrayRef<unsigned> inner, int64_t most) {
   return 0;
 }
 
+/// Elements of a GPU's tile along rows of `n`, a power of two of at most `most`
+/// unless `n` is shorter: the longest of those that leave few threads idle.
+static int64_t gpuTile(int64_t n, int64_t most) {
+  constexpr int64_t shortest = 256, fewest = 16;
+  int64_t best = std::min<int64_t>(llvm::bit_ceil<uint64_t>(n), most);
+  for (int64_t tile = best / 2; tile >= shortest; tile /= 2) {
+    int64_t idle = llvm::alignTo(n, best) - llvm::alignTo(n, tile);
+    if (idle * fewest > n)
+      best = tile;
+  }
+  return best;
+}
+
+bool Chooser::sameIndices() {
+  constexpr int64_t leastBytes = 8, most = 8, threads = 128, vector = 4,
+                    leastTile = 1024, mostTile = 2048;
+  if (k.repeatedIndices.empty())
+    return false;
+  std::optional<unsigned> shared;
+  for (unsigned d : ArrayRef<unsigned>(all).drop_back())
+    if (k.repeatedIndices[d] >= leastBytes &&
+        (!shared || k.sizes[d] > k.sizes[*shared]))
+      shared = d;
+  if (!shared)
+    return false;
+  SmallVector<unsigned> front, behind, last{all.back()}, along{*shared};
+  for (unsigned d : ArrayRef<unsigned>(all).drop_back())
+    if (d != *shared)
+      (d < *shared ? front : behind).push_back(d);
+  // Each thread has a vector in memory of each of its neighbours.
+  int64_t tile = std::clamp<int64_t>(
+              llvm::bit_floor<uint64_t>(
+                  product(k, all) / (2 * t.chip->multiprocessors) + 1),
+              leastTile, mostTile),
+          run = threads * vector,
+          width = std::min<int64_t>(run,
+                                    llvm::bit_ceil<uint64_t>(product(k, last)));
+  if (!front.empty())
+    add(front, 1);
+  add(along, std::min({most, tile / run,
+                       int64_t(llvm::bit_ceil<uint64_t>(k.sizes[*shared]))}));
+  if (!behind.empty())
+    add(behind, std::min<int64_t>(
+                    run / width, llvm::bit_ceil<uint64_t>(product(k, behind))));
+  add(last, width);
+  return true;
+}
+
 void Chooser::elementwise() {
-  if (all.empty() || windows() || channelsAlone() || blocks())
+  if (all.empty() || windows() || channelsAlone() || blocks() || sameIndices())
     return;
   int64_t most = cpu ? 8 * t.vectorElements : 1024;
   if (k.role != OpRole::Pointwise)
@@ -329,9 +406,10 @@ void Chooser::elementwise() {
     inner.insert(inner.begin(), outer.back());
     outer.pop_back();
   }
-  int64_t n = product(k, inner),
-          tile = isStatic(inner) ? evenTile(n, most)
-                                 : std::min(most, std::max(n, least));
+  int64_t n = product(k, inner), tile = !isStatic(inner)
+                                            ? std::min(most, std::max(n, least))
+                                        : cpu ? evenTile(n, most)
+                                              : gpuTile(n, most);
   if (cpu && tile > t.vectorElements && tile < n)
     tile = llvm::alignTo(tile, t.vectorElements);
   if (int64_t part = cpu ? tileOfPart(inner, most) : 0)

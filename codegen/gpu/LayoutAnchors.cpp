@@ -300,6 +300,8 @@ void LayoutPlan::anchorScan(tile::ScanOp op) {
 void LayoutPlan::anchorStore(tile::StoreOp op) {
   if (anchored(op.getValue()))
     return;
+  if (auto window = layoutOfWindow(op.getValue()))
+    return fix(op.getValue(), *window);
   tile::AccessOp access = tile::AccessOp::get(op);
   if (auto layout =
           layoutOfLoads(op.getValue(), coalesced(access), /*least=*/2))

@@ -211,6 +211,8 @@ LinearLayout LayoutPlan::defaultLayout(Value value) const {
     auto loop = cast<scf::ForOp>(argument.getOwner()->getParentOp());
     unsigned i = argument.getArgNumber() - 1;
     auto yielded = loop.getBody()->getTerminator()->getOperands();
+    if (auto window = layoutOfWindow(yielded[i]))
+      return *window;
     if (auto hint = hintFromUsers(loop.getResult(i))) {
       // What is stored once is read again and again.
       auto read = layoutOfLoads(yielded[i], *hint, /*least=*/1);

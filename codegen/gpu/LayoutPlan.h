@@ -144,6 +144,9 @@ private:
   std::optional<LinearLayout> layoutOfLoads(mlir::Value value,
                                             const LinearLayout &asked,
                                             unsigned least) const;
+  /// In which a thread has neighbours that read the same elements, where
+  /// `value` is computed from loads that overlap and that costs less.
+  std::optional<LinearLayout> layoutOfWindow(mlir::Value value) const;
   std::optional<LinearLayout> hintFromUsers(mlir::Value value,
                                             unsigned depth = 0) const;
   LinearLayout defaultLayout(mlir::Value value) const;

@@ -65,10 +65,12 @@ private:
 
 LinearLayout charonia::blockedLayout(ArrayRef<int64_t> shape,
                                      ArrayRef<unsigned> order, unsigned vector,
-                                     unsigned warps) {
+                                     unsigned warps, unsigned neighbours) {
   Dealer dealer(shape);
   if (!order.empty())
     dealer.deal(Dim::Register, order[0], llvm::Log2_32(vector));
+  if (order.size() > 1)
+    dealer.deal(Dim::Register, order[1], llvm::Log2_32(neighbours));
   for (auto [dim, bits] :
        {std::pair(Dim::Lane, kLaneBits), {Dim::Warp, llvm::Log2_32(warps)}}) {
     unsigned needed = bits;

@@ -16,9 +16,11 @@ inline constexpr unsigned kLanes = 1u << kLaneBits;
 /// Threads are dealt out along the axes in `order` (first: fastest), each
 /// holding `vector` neighbours along order[0] at a time; what is left repeats
 /// in registers. A tile with fewer vectors than threads is held by several.
+/// `neighbours`: so many along order[1] are the same thread's before others
+/// have any.
 LinearLayout blockedLayout(llvm::ArrayRef<int64_t> shape,
                            llvm::ArrayRef<unsigned> order, unsigned vector,
-                           unsigned warps);
+                           unsigned warps, unsigned neighbours = 1);
 
 /// How the warps of a program instance share the rows and columns of a dot.
 struct WarpGrid {

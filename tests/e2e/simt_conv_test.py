@@ -14,16 +14,17 @@ from onnx import TensorProto, helper, numpy_helper
 ORDERS = [(0, "late"), (1, "seeded")]
 
 
-def convolution(n, size, channels, filters, window, *, groups=1, stride=1, pads=None):
+def convolution(n, size, channels, filters, window, *, groups=1, stride=1, pads=None, dilation=1):
     """relu(conv(x) + b) of channels-last images, and its input, in float32."""
     rng = np.random.default_rng(filters + window)
     height, width = size
-    pads = [window // 2] * 4 if pads is None else pads
+    pads = [window // 2 * dilation] * 4 if pads is None else pads
     terms = channels // groups * window * window
     w = rng.standard_normal((filters, channels // groups, window, window)) * terms**-0.5
     nodes = [
         helper.make_node("Transpose", ["x"], ["i"], perm=[0, 3, 1, 2]),
-        helper.make_node("Conv", ["i", "w", "b"], ["c"], group=groups, strides=[stride] * 2, pads=pads),
+        helper.make_node("Conv", ["i", "w", "b"], ["c"], group=groups, strides=[stride] * 2, pads=pads,
+                         dilations=[dilation] * 2),
         helper.make_node("Relu", ["c"], ["r"]),
         helper.make_node("Transpose", ["r"], ["y"], perm=[0, 2, 3, 1]),
     ]
@@ -94,3 +95,18 @@ def test_beside_a_window_nothing_is_read(tmp_path):
     x[0, 5, 9, 1] = np.inf
     ptx = check(tmp_path, model, x, "sm_90a")
     assert re.search(r"cp\.async\.c[ag]\.shared\.global \[[^,]*\], \[[^,]*\], 16, %r", ptx)
+
+
+# Elements enough that each thread of the chip's 16 multiprocessors has eight.
+@pytest.mark.parametrize(
+    "size, channels, window, how, terms",
+    [((30, 29), 64, 3, {}, 9), ((24, 25), 64, 7, {}, 7), ((49, 51), 96, 5, dict(stride=2), 5),
+     ((26, 24), 64, 3, dict(dilation=3), 9), ((23, 31), 64, 17, {}, 17),
+     ((31, 40), 48, 5, dict(pads=[0, 1, 3, 4]), 5)],
+)  # fmt: skip
+@pytest.mark.parametrize("precision", ["fp16", "fp32"])
+def test_neighbours_of_a_window_share_loads(tmp_path, size, channels, window, how, terms, precision):
+    """Of one channel a group: a thread has four neighbours, and reads what they have in common once."""
+    model, x = convolution(1, size, channels, channels, window, groups=channels, **how)
+    ptx = check(tmp_path, model, x, "sm_87", precision, 2e-3 if precision == "fp16" else 1e-6)
+    assert ptx.count("ld.global") < 4 * terms

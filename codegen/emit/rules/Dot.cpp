@@ -80,8 +80,8 @@ static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
   Exprs outside;
   auto sumInner = [&]() -> FailureOr<SmallVector<Value>> {
     return reduceOver(
-        e, demand, graph::numElements(inner, e.context()), /*contiguous=*/wide,
-        {sum.neutral(type)}, combine,
+        e, demand, graph::numElements(inner, e.context()),
+        /*contiguous=*/wide && !p.apart, {sum.neutral(type)}, combine,
         [&](const Demand &axes,
             AffineExpr index) -> FailureOr<SmallVector<Value>> {
           Exprs k = outside;

@@ -108,6 +108,9 @@ static int64_t chunkOf(TileEmitter &e, const Demand &outer,
     return std::min(
         most, std::clamp<int64_t>(
                   llvm::bit_ceil<uint64_t>(usual.value_or(1024)), 128, 1024));
+  // Of longer rows half as many at once: more instances find room.
+  if (contiguous && *extent > budget && rows == 1)
+    most /= 2;
   // The tiles in which the kernel walks along the row, so that it can keep
   // what it reads of each.
   for (const Schedule::Group &group : e.getSchedule().groups)

@@ -213,6 +213,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
   loc = op->getLoc();
   if (isElementwise(op))
     return lowerElementwise(op);
+  if (!isMemoryEffectFree(op) && !isa<tile::LoadOp, simt::LoadSharedOp>(op))
+    loaded.clear();
   // Most operators cannot fail.
   auto each = [&](auto concrete) -> LogicalResult {
     if constexpr (std::is_void_v<decltype(lowerOp(concrete))>)

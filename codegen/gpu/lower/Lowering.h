@@ -144,6 +144,13 @@ private:
   Value pointerOf(const Address &address);
   void lowerOp(tile::LoadOp op);
   void lowerOp(tile::StoreOp op);
+  /// What was loaded in a block since memory was last written: block, address,
+  /// predicates, element, number of elements. Registers of one address, which
+  /// broadcasting axes give, and neighbours of a window are loaded once.
+  std::map<std::tuple<mlir::Block *, Address, const void *, const void *,
+                      const void *, size_t>,
+           Values>
+      loaded;
   // --- Update.cpp ---
   void lowerUpdate(tile::StoreOp op);
   void updateElement(Value pointer, tile::Update update, Value value);

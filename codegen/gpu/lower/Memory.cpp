@@ -527,8 +527,6 @@ void KernelLowering::lowerOp(tile::LoadOp op) {
   Groups groups(plan.access, layout);
   Type element = scalarType(op.getResult());
   Values values(layout.inSize(Dim::Register));
-  // Registers of one address, which broadcasting axes give, are loaded once.
-  std::map<std::pair<Address, const void *>, Values> loaded;
   for (unsigned reg = 0; reg < values.size(); ++reg) {
     if (!groups.starts(reg))
       continue;
@@ -544,7 +542,10 @@ void KernelLowering::lowerOp(tile::LoadOp op) {
         values[member] = zero;
       continue;
     }
-    Values &vector = loaded[{address, inside.all.getAsOpaquePointer()}];
+    Values &vector =
+        loaded[{b.getInsertionBlock(), address, inside.all.getAsOpaquePointer(),
+                inside.some.getAsOpaquePointer(), element.getAsOpaquePointer(),
+                members.size()}];
     if (vector.empty()) {
       vector = loadVector(address, inside.all, element, members.size(),
                           op.getIndependent());

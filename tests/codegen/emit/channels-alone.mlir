@@ -4,11 +4,11 @@
 // a place, rows of the window are loops of their own, terms are taken one by one.
 // CHECK-LABEL: func.func @conv(
 // CHECK-SAME:    tile.grid = affine_map<() -> (294)>
-// CHECK:         scf.for {{.*}} -> (tensor<32x32xf32>)
-// CHECK-COUNT-7:   tile.load %arg0{{.*}} -> tensor<32x32xf16>
+// CHECK:         scf.for {{.*}} -> (tensor<4x8x32xf32>)
+// CHECK-COUNT-7:   tile.load %arg0{{.*}} -> tensor<4x8x32xf16>
 // CHECK-NOT:       tile.load %arg0
 // CHECK-NOT:     tile.reduce
-// CHECK:         tile.store {{.*}} : tensor<32x32xf16>
+// CHECK:         tile.store {{.*}} : tensor<4x8x32xf16>
 module {
   func.func @main(%x: tensor<1x56x56x96xf16>, %w: tensor<7x7x1x96xf16>) -> tensor<1x56x56x96xf16> {
     %0 = graph.kernel "conv" (%x, %w) : (tensor<1x56x56x96xf16>, tensor<7x7x1x96xf16>) -> tensor<1x56x56x96xf16> {
