@@ -356,16 +356,3 @@ bool Symbols::finish(std::string &problem) {
            (left && right && *left >= *right);
   });
 }
-
-std::string Symbols::listAssumptions() const {
-  constexpr size_t most = 32;
-  std::string text;
-  for (const Constraint &c : llvm::ArrayRef(constraints).take_front(most))
-    text += "\n  " + graph::toString(c, symbols) +
-            (c.reason.empty() ? "" : ", " + c.reason);
-  if (constraints.size() > most)
-    text += "\n  and " + std::to_string(constraints.size() - most) + " more";
-  if (std::string names = explainNames(text); !names.empty())
-    text += "\n  " + names.substr(2);
-  return text;
-}

@@ -238,25 +238,78 @@ bool Symbols::namesDefined(AffineExpr expr) const {
   });
 }
 
+/// Whether a text has the name as a word.
+static bool isNamed(llvm::StringRef text, llvm::StringRef name) {
+  auto continues = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  for (size_t at = text.find(name); at != llvm::StringRef::npos;
+       at = text.find(name, at + 1)) {
+    size_t end = at + name.size();
+    if ((at == 0 || !continues(text[at - 1])) &&
+        (end == text.size() || !continues(text[end])))
+      return true;
+  }
+  return false;
+}
+
 std::string Symbols::explainNames(llvm::StringRef text) const {
-  auto isNamed = [&](llvm::StringRef name) {
-    auto continues = [](char c) { return llvm::isAlnum(c) || c == '_'; };
-    for (size_t at = text.find(name); at != llvm::StringRef::npos;
-         at = text.find(name, at + 1)) {
-      size_t end = at + name.size();
-      if ((at == 0 || !continues(text[at - 1])) &&
-          (end == text.size() || !continues(text[end])))
-        return true;
-    }
-    return false;
-  };
   std::string list;
   for (const graph::Definition &definition : definitions) {
     const std::string &name = symbols[definition.symbol].name;
-    std::string program =
-        isNamed(name) ? toString(definition.program, maxDepth) : std::string();
+    std::string program = isNamed(text, name)
+                              ? toString(definition.program, maxDepth)
+                              : std::string();
     if (!program.empty())
       list += (list.empty() ? ", where " : ", ") + name + " = " + program;
   }
   return list;
+}
+
+/// What is added to an expression, apart from it.
+static std::pair<AffineExpr, int64_t> splitNumber(AffineExpr expr) {
+  if (auto number = graph::constantOf(expr))
+    return {mlir::getAffineConstantExpr(0, expr.getContext()), *number};
+  auto sum = llvm::dyn_cast<mlir::AffineBinaryOpExpr>(expr);
+  auto number = sum && sum.getKind() == mlir::AffineExprKind::Add
+                    ? graph::constantOf(sum.getRHS())
+                    : std::nullopt;
+  return number ? std::pair(sum.getLHS(), *number)
+                : std::pair(expr, int64_t(0));
+}
+
+std::string Symbols::listAssumptions() const {
+  constexpr size_t most = 32;
+  std::string text, names;
+  for (graph::Constraint c : llvm::ArrayRef(constraints).take_front(most)) {
+    // Sizes that are defined as they were asked for, without the numbers by
+    // which their symbols are larger.
+    bool isShifted = false;
+    for (auto [definition, asked] : llvm::zip_equal(definitions, defined)) {
+      int64_t offset = offsetOf(definition, asked.first);
+      AffineExpr symbol =
+          mlir::getAffineSymbolExpr(definition.symbol, getContext());
+      for (AffineExpr *side : {&c.left, &c.right})
+        if (offset && side->isFunctionOfSymbol(definition.symbol)) {
+          *side = graph::simplify(side->replace(symbol, symbol - offset));
+          isShifted = true;
+        }
+    }
+    if (isShifted && c.relation != Relation::Divides) {
+      auto [left, more] = splitNumber(c.left);
+      auto [right, less] = splitNumber(c.right);
+      c.left = graph::simplify(left + std::max<int64_t>(more - less, 0));
+      c.right = graph::simplify(right + std::max<int64_t>(less - more, 0));
+    }
+    text += "\n  " + graph::toString(c, symbols) +
+            (c.reason.empty() ? "" : ", " + c.reason);
+  }
+  if (constraints.size() > most)
+    text += "\n  and " + std::to_string(constraints.size() - most) + " more";
+  for (auto [definition, asked] : llvm::zip_equal(definitions, defined)) {
+    const std::string &name = symbols[definition.symbol].name;
+    std::string program =
+        isNamed(text, name) ? toString(asked.first, maxDepth) : std::string();
+    if (!program.empty())
+      names += (names.empty() ? "where " : ", ") + name + " = " + program;
+  }
+  return names.empty() ? text : text + "\n  " + names;
 }

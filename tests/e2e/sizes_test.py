@@ -253,6 +253,25 @@ def test_halves_that_stay_exact(tmp_path):
         harness.compile_model(path, engine)
 
 
+def test_sizes_are_named_as_they_were_asked_for(tmp_path):
+    """What may be below 0 is kept with a number added: notes say it without."""
+    text = HEADER + f"""(float[n] x) => (float[m] y) <{CONSTANTS}, float[1] k = {{0.6}}, float[1] two = {{2}}>
+    {{ {SIZE} f = Cast <to = 1> (n)
+    s = Mul (f, k)
+    d = Sub (f, s)
+    h = Div (d, two)
+    i = Cast <to = 7> (h)
+    r = Range (zero0, i0, one0)
+    i0 = Squeeze (i)
+    p = Cast <to = 1> (r)
+    y = Neg (p) }}""".replace("float[1] two", "int64 zero0 = {0}, int64 one0 = {1}, float[1] two")
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    done = harness.invoke("compile", path, "-o", tmp_path / "m.engine")
+    print(done.stderr)
+    assert "  size0 >= 0, so that" in done.stderr and "where size0 = int(single((single((single(float(n))" in done.stderr
+
+
 def test_sizes_to_optimize_for_follow_what_is_computed(tmp_path):
     """Of 1.7 n columns only those of n = 1 are there: a sum over them needs n >= int(1.7 n)."""
     text = HEADER + f"""(float[n] x, float[n] z) => (float[m] y, float[m] w) <{CONSTANTS}, float[1] k = {{1.7}}>
