@@ -1,4 +1,5 @@
 #include "frontends/common/Steps.h"
+#include "frontends/common/Diagnostic.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -41,6 +42,12 @@ static std::optional<int64_t> extreme(mlir::Value value, bool largest,
   if (!a || !b)
     return std::nullopt;
   return isMin ? std::min(*a, *b) : std::max(*a, *b);
+}
+
+std::optional<int64_t> charonia::frontend::boundedInteger(mlir::Value value,
+                                                          Emitter &e) {
+  auto low = extreme(value, false, e), high = extreme(value, true, e);
+  return low && low == high ? low : std::nullopt;
 }
 
 static StepBound boundOf(mlir::Value condition, Emitter &e, int depth) {
@@ -100,4 +107,109 @@ std::set<std::string> charonia::frontend::openSizesBehind(mlir::Value value,
       llvm::append_range(todo, todo[i].getDefiningOp()->getOperands());
   }
   return names;
+}
+
+/// Of a loop whose condition is not known: by which sizes, as far as that can
+/// be told.
+static llvm::LogicalResult failUnknown(const StepLoop &loop,
+                                       mlir::Value condition, Emitter &e) {
+  std::set<std::string> names = openSizesBehind(condition, e);
+  if (names.empty())
+    return e.fail("the number of steps is not known before the model runs: it "
+                  "follows from data",
+                  loop.dataRemedy);
+  std::string list, remedy;
+  for (const std::string &name : names) {
+    list += (list.empty() ? "" : ", ") + printable(name);
+    remedy = loop.fixSize ? loop.fixSize(name) : "";
+  }
+  return e.fail("the number of steps depends on size " + list +
+                    ", which is open",
+                remedy.empty() ? "fix it with --shape, or export the model "
+                                 "with it fixed"
+                               : remedy);
+}
+
+namespace {
+/// How far a loop is.
+class StepWriter {
+public:
+  StepWriter(const StepLoop &loop, Emitter &e)
+      : loop(loop), e(e), wasInBranch(e.setInBranch(false)) {}
+  ~StepWriter() { e.setInBranch(wasInBranch); }
+
+  llvm::LogicalResult run() {
+    for (int64_t step = 0;; ++step) {
+      // What is assumed of a step that may not be is no need of the model.
+      e.setInBranch(wasInBranch || runs);
+      auto condition = loop.test(step);
+      if (failed(condition))
+        return llvm::failure();
+      auto more = goesOn(*condition);
+      if (failed(more))
+        return llvm::failure();
+      if (!*more)
+        return llvm::success();
+      if (step == maxSteps)
+        return e.fail("takes over " + llvm::Twine(maxSteps) + " steps",
+                      loop.lengthRemedy);
+      if (failed(loop.take(step)) || (runs && failed(keep(runs))))
+        return llvm::failure();
+    }
+  }
+
+private:
+  llvm::LogicalResult keep(mlir::Value condition) {
+    e.follow(condition);
+    return llvm::failure(failed(loop.keep(condition)) || e.failed());
+  }
+
+  /// Whether another step is taken. Those that data may leave out are, and
+  /// their results dropped where it does.
+  llvm::FailureOr<bool> goesOn(mlir::Value condition) {
+    if (auto known = knownInteger(condition, e))
+      return *known != 0;
+    // Of a choice it is seen at last alone whether anything ends it.
+    constexpr int64_t maxChosenSteps = 1024;
+    StepBound bound = boundOf(condition, e);
+    bool mayEnd =
+        bound.isBounded || (loop.isChoice && ++chosen <= maxChosenSteps);
+    if (!loop.keep || !mayEnd || !condition ||
+        !elementOf(condition).isInteger(1) || rankOf(condition) != 0)
+      return failUnknown(loop, condition, e);
+    if (bound.isFalse)
+      return false;
+    e.follow(condition);
+    if (!runs && failed(loop.keep({})))
+      return llvm::failure();
+    runs = runs ? e.op<graph::AndOp>({runs, condition}) : condition;
+    return true;
+  }
+
+  const StepLoop &loop;
+  Emitter &e;
+  bool wasInBranch;
+  /// Whether the loop still does; null as long as each step is known to be.
+  mlir::Value runs;
+  int64_t chosen = 0;
+};
+} // namespace
+
+mlir::Value charonia::frontend::keepState(mlir::Value runs, mlir::Value state,
+                                          mlir::Value kept, Emitter &e) {
+  if (state == kept || !state || !kept)
+    return kept;
+  e.follow(state);
+  e.follow(kept);
+  if (state.getType() == kept.getType())
+    return e.select(runs, state, kept);
+  return e.fail("its steps give " + e.describe(kept.getType()) + " and " +
+                    e.describe(state.getType()) +
+                    ", and data decides which is the last one",
+                "let each step keep the types and shapes of its states");
+}
+
+llvm::LogicalResult charonia::frontend::writeOutSteps(const StepLoop &loop,
+                                                      Emitter &e) {
+  return StepWriter(loop, e).run();
 }

@@ -1,4 +1,5 @@
 // Loops whose number of steps is known: their bodies, one after another.
+#include "frontends/common/Steps.h"
 #include "frontends/onnx/GraphImporter.h"
 
 using namespace charonia;
@@ -156,6 +157,28 @@ LogicalResult GraphImporter::importScan(NodeProto &node,
   return llvm::success();
 }
 
+/// The condition of a Loop before step `step`: that its number of steps is not
+/// reached, and what the step before said; null stands for true.
+static Value goesOn(int64_t step, Value trips, Value condition, Emitter &e) {
+  auto single = [&](Value value) {
+    return rankOf(value) == 0 ? value : e.reshape(value, {});
+  };
+  mlir::Type i64 = e.getBuilder().getI64Type(), i1 = e.getBuilder().getI1Type();
+  auto known = knownInteger(trips, e);
+  if ((known && step >= *known) || knownInteger(condition, e) == 0)
+    return e.scalar(int64_t(0), i1);
+  bool isMore = !trips || known,
+       isTrue = !condition || knownInteger(condition, e).has_value();
+  Value isBelow = isMore ? Value()
+                         : e.compare(graph::Predicate::lt, e.scalar(step, i64),
+                                     single(trips));
+  if (isMore && isTrue)
+    return e.scalar(int64_t(1), i1);
+  if (isMore)
+    return single(condition);
+  return isTrue ? isBelow : e.op<graph::AndOp>({isBelow, single(condition)});
+}
+
 LogicalResult GraphImporter::importLoop(NodeProto &node,
                                         const std::vector<Binding> &inputs,
                                         Scope &scope, const Frame &frame,
@@ -169,35 +192,21 @@ LogicalResult GraphImporter::importLoop(NodeProto &node,
         "the body's inputs or outputs are not those of the node",
         "export the model again");
   size_t states = inputs.size() - 2;
-  auto known = [&](Value value) -> std::optional<int64_t> {
-    auto contents = emitter.evaluate(value).constants();
-    return contents && contents->size() == 1
-               ? std::optional<int64_t>(contents->front())
-               : std::nullopt;
-  };
-  std::optional<int64_t> trips, goesOn = 1;
-  if (inputs[0].value)
-    trips = known(inputs[0].value);
-  if (inputs[1].value)
-    goesOn = known(inputs[1].value);
+  Value trips = inputs[0].value, condition = inputs[1].value;
   Scope around;
   around.parent = &scope;
   around.opsets = scope.opsets;
   addInitializers(*body, around);
   auto &builder = emitter.getBuilder();
-  std::vector<Value> carried;
+  std::vector<Value> carried, ended;
   for (size_t i = 0; i < states; ++i)
     carried.push_back(inputs[i + 2].value);
   std::vector<std::vector<Value>> stacked(node.output_size() - states);
-  for (int64_t step = 0;; ++step) {
-    if (!goesOn || (inputs[0].value && !trips) || step > maxSteps)
-      return emitter.fail(
-          "Loop is not supported unless the number of its steps follows from "
-          "sizes, and is at most " +
-              Twine(maxSteps),
-          "export the model without the loop, or fix sizes with --shape");
-    if (!*goesOn || (trips && step >= *trips))
-      break;
+  StepLoop loop;
+  loop.test = [&](int64_t step) -> llvm::FailureOr<Value> {
+    return goesOn(step, trips, condition, emitter);
+  };
+  loop.take = [&](int64_t step) -> LogicalResult {
     std::vector<Value> arguments = {
         emitter.scalar(step, builder.getI64Type()),
         emitter.scalar(int64_t(1), builder.getI1Type())};
@@ -206,13 +215,30 @@ LogicalResult GraphImporter::importLoop(NodeProto &node,
     if (failed(importStep(*body, arguments, around, frame, outputs)))
       return llvm::failure();
     emitter.begin(locate(frame));
-    goesOn = known(outputs[0]);
+    condition = outputs[0];
     carried.assign(outputs.begin() + 1, outputs.begin() + 1 + states);
     for (size_t i = 0; i < stacked.size(); ++i)
       stacked[i].push_back(outputs[1 + states + i]);
-  }
+    return llvm::success();
+  };
+  // How long the outputs of all steps are would depend on data.
+  if (stacked.empty())
+    loop.keep = [&](Value runs) {
+      if (!runs)
+        ended = carried;
+      for (auto [state, kept] : llvm::zip(carried, ended))
+        kept = keepState(runs, state, kept, emitter);
+      return llvm::success();
+    };
+  loop.dataRemedy = "export the model without the loop, or with a number of "
+                    "steps that follows from sizes and without outputs of "
+                    "each step";
+  loop.lengthRemedy =
+      "export the model without the loop, or fix sizes with --shape";
+  if (failed(writeOutSteps(loop, emitter)))
+    return llvm::failure();
   for (size_t i = 0; i < states; ++i)
-    results[i].value = carried[i];
+    results[i].value = ended.empty() ? carried[i] : ended[i];
   for (auto [i, values] : llvm::enumerate(stacked)) {
     if (values.empty())
       return emitter.fail(

@@ -164,40 +164,23 @@ LogicalResult ProgramImporter::runStep(llvm::ArrayRef<Part> operands,
   return llvm::success();
 }
 
-Failed ProgramImporter::failUnknownSteps(mlir::Value condition) {
-  auto names = openSizesBehind(condition, emitter);
-  if (names.empty())
-    return emitter.fail(
-        "the number of steps depends on data",
-        "let the condition compare a counter with a number or a size");
-  std::string list;
-  for (const std::string &name : names)
-    list += (list.empty() ? "" : ", ") + printable(name);
-  return emitter.fail("the number of steps depends on size " + list +
-                          ", which is open",
-                      "fix it with --shape, or export the model with it fixed");
-}
-
 LogicalResult ProgramImporter::importLoop(const Node &node,
                                           std::vector<Part> &results) {
   auto loop = readLoop(node);
   if (!loop)
     return llvm::failure();
-  for (int64_t step = 0;; ++step) {
+  auto states = llvm::MutableArrayRef(loop->operands).take_front(loop->states);
+  std::vector<Part> ended;
+  StepLoop steps;
+  steps.test = [&](int64_t) -> llvm::FailureOr<mlir::Value> {
     std::vector<Part> test;
     if (mlir::failed(emitter.writeOut(loop->effort)) ||
         mlir::failed(importStep(*loop->condition, loop->operands, test)))
       return llvm::failure();
     emitter.begin(locate(node));
-    auto goesOn =
-        test.size() == 1 ? knownInteger(test[0].value, emitter) : std::nullopt;
-    if (!goesOn)
-      return failUnknownSteps(test.size() == 1 ? test[0].value : mlir::Value());
-    if (!*goesOn)
-      break;
-    if (step == maxSteps)
-      return emitter.fail("takes over " + Twine(maxSteps) + " steps",
-                          "export the model with a loop of fewer steps");
+    return test.size() == 1 ? test[0].value : mlir::Value();
+  };
+  steps.take = [&](int64_t) -> LogicalResult {
     std::vector<Part> next;
     if (mlir::failed(importStep(*loop->body, loop->operands, next)))
       return llvm::failure();
@@ -206,9 +189,26 @@ LogicalResult ProgramImporter::importLoop(const Node &node,
       return emitter.fail("its body gives " + Twine(next.size()) +
                               " results for " + Twine(loop->states) + " states",
                           againRemedy);
-    std::copy(next.begin(), next.end(), loop->operands.begin());
-  }
-  results.assign(loop->operands.begin(),
-                 loop->operands.begin() + static_cast<long>(loop->states));
+    llvm::copy(next, states.begin());
+    return llvm::success();
+  };
+  steps.keep = [&](mlir::Value runs) {
+    if (!runs)
+      ended.assign(states.begin(), states.end());
+    for (auto [state, kept] : llvm::zip(states, ended)) {
+      kept.value = keepState(runs, state.value, kept.value, emitter);
+      kept.imaginary =
+          keepState(runs, state.imaginary, kept.imaginary, emitter);
+    }
+    return llvm::success();
+  };
+  steps.dataRemedy =
+      "let the condition compare a counter with a number or a size";
+  steps.lengthRemedy = "export the model with a loop of fewer steps";
+  if (mlir::failed(writeOutSteps(steps, emitter)))
+    return llvm::failure();
+  if (ended.empty())
+    ended.assign(states.begin(), states.end());
+  results = std::move(ended);
   return llvm::success();
 }

@@ -114,7 +114,6 @@ private:
                                  std::vector<Part> &results);
   llvm::LogicalResult runStep(llvm::ArrayRef<Part> operands,
                               std::vector<Part> &results);
-  Failed failUnknownSteps(mlir::Value condition);
 
   // Values.
   Entry *find(llvm::StringRef name);

@@ -87,6 +87,25 @@ def test_refused(tmp_path, name):
     assert error.value.kind in ("refused", "failed")
 
 
+def test_loop_that_data_ends(tmp_path):
+    """Of at most five steps, as many as an input says, and while a sum is below another."""
+    model = build("""(float[n, 3] x, int64 count, bool go, float limit) => (float[n, 3] y, float sum)
+        <int64 five = {5}, float zero = {0}, float half = {0.5}> {
+        trips = Min (count, five)
+        y, sum = Loop (trips, go, x, zero) <body = step (int64 k, bool c, float[n, 3] a, float t) => (bool more, float[n, 3] b, float u) {
+            f = Cast <to = 1> (k) m = Mul (a, half) b = Add (m, f)
+            s = ReduceSum <keepdims = 0> (b) u = Add (t, s) more = Less (u, limit) }> }""")
+    onnx.save(model, tmp_path / "m.onnx")
+    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    x = np.random.default_rng(2).random((2, 3), np.float32)
+    for count, go, limit in ((3, True, 1e9), (9, True, 1e9), (5, True, 20.0), (5, False, 1e9), (0, True, 1e9), (-1, True, 1.0)):
+        feeds = {"x": x, "count": np.int64(count), "go": np.bool_(go), "limit": np.float32(limit)}
+        got = harness.run_engine(tmp_path / "m.engine", feeds, ["y", "sum"], tmp_path)
+        for want, value in zip(session.run(["y", "sum"], {k: np.asarray(v) for k, v in feeds.items()}), got):
+            np.testing.assert_allclose(value, want, rtol=1e-6)
+
+
 def test_optional_value_that_is_not_there(tmp_path):
     nodes = [
         helper.make_node("Optional", [], ["o"], type=helper.make_tensor_type_proto(1, [2])),

@@ -109,6 +109,19 @@ class Steps(Case):
         return loop(lambda i, h: i < n, lambda i, h: (i + 1, h * 0.5 + x.index_select(1, i.reshape(1))[:, 0]), torch.tensor(0), torch.zeros_like(x[:, 0]))
 
 
+class EndedSteps(Case):
+    """A loop of at most five steps that a sum may end before."""
+
+    core = False
+    dims = ({0: BATCH},)
+
+    def inputs(self, b, n):
+        return (torch.rand(b, 3),)
+
+    def forward(self, x):
+        return loop(lambda i, h: (i < 5) & (h.sum() < 8), lambda i, h: (i + 1, h * 1.5 + i), torch.tensor(0), x)
+
+
 class ComplexViews(Case):
     """Complex numbers that see what is written to their parts, and real numbers beside them."""
 
@@ -161,7 +174,7 @@ class Shared(Case):
 
 
 pt2_cases.CASES = {
-    cls.__name__.lower(): cls for cls in (Regions, Branch, Loops, Steps, ComplexViews, Grids, Shared)
+    cls.__name__.lower(): cls for cls in (Regions, Branch, Loops, Steps, EndedSteps, ComplexViews, Grids, Shared)
 }  # fmt: skip
 
 
