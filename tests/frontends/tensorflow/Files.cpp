@@ -13,7 +13,6 @@ tf::proto::Node &test::addNode(Graph &graph, const std::string &op,
   node.set_op(op);
   for (const std::string &input : inputs)
     node.add_inputs(input);
-  (*node.mutable_attributes())["T"].set_type(1);
   return node;
 }
 

@@ -2,11 +2,136 @@
 // to variables.
 #include "tests/frontends/tensorflow/Import.h"
 
+using namespace charonia;
 using namespace charonia::test;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using tf::proto::Graph;
+
+TEST(TensorFlowSavedModel, VariableBehindACall) {
+  std::string text = importTensorFlow(SavedFiles().files());
+  EXPECT_THAT(text, AllOf(HasSubstr("graph.matmul"),
+                          HasSubstr("1.000000e+00, 2.000000e+00"),
+                          Not(HasSubstr("error"))));
+}
+
+TEST(TensorFlowSavedModel, VariablesThatAreNotThere) {
+  SavedFiles missing;
+  missing.trackable.mutable_nodes(0)->mutable_attributes(0)->set_key("gone");
+  EXPECT_THAT(importTensorFlow(missing.files()),
+              HasSubstr("variable 'gone' is not among the stored ones"));
+  SavedFiles unbound;
+  unbound.model.mutable_meta_graphs(0)
+      ->mutable_objects()
+      ->mutable_functions()
+      ->clear();
+  EXPECT_THAT(importTensorFlow(unbound.files()),
+              HasSubstr("nothing in the model says where variable 'w' is "
+                        "stored"));
+  SavedFiles outside;
+  (*outside.model.mutable_meta_graphs(0)
+        ->mutable_objects()
+        ->mutable_functions())["f"]
+      .set_bound(0, 7);
+  EXPECT_THAT(importTensorFlow(outside.files()),
+              HasSubstr("captures an object that is not there"));
+  SavedFiles shard;
+  auto files = shard.files();
+  files.erase("variables/variables.data-00000-of-00001");
+  EXPECT_THAT(importTensorFlow(files),
+              HasSubstr("variables.data-00000-of-00001' is not there"));
+}
+
+TEST(TensorFlowSavedModel, VariablesThatLie) {
+  SavedFiles crc;
+  crc.variable.set_crc(1);
+  EXPECT_THAT(importTensorFlow(crc.files()),
+              HasSubstr("variable 'w/value' has bytes whose checksum differs"));
+  SavedFiles size;
+  size.variable.set_size(20);
+  EXPECT_THAT(importTensorFlow(size.files()),
+              HasSubstr("has 20 bytes, but its shape and type take 24"));
+  SavedFiles far;
+  far.variable.set_offset(int64_t(1) << 62);
+  EXPECT_THAT(importTensorFlow(far.files()),
+              HasSubstr("lies outside of its file"));
+  SavedFiles negative;
+  negative.variable.mutable_shape()->mutable_dims(0)->set_size(-2);
+  EXPECT_THAT(importTensorFlow(negative.files()),
+              HasSubstr("has a negative dimension, -2"));
+  SavedFiles text;
+  text.variable.set_dtype(7);
+  EXPECT_THAT(importTensorFlow(text.files()),
+              HasSubstr("is of string, which is not supported"));
+  SavedFiles slices;
+  slices.variable.add_slices();
+  EXPECT_THAT(importTensorFlow(slices.files()),
+              HasSubstr("has parts of another rank"));
+  slices.variable.mutable_slices(0)->add_extents()->set_start(3);
+  slices.variable.mutable_slices(0)->add_extents();
+  EXPECT_THAT(importTensorFlow(slices.files()),
+              HasSubstr("has a part that lies outside of it"));
+  slices.variable.clear_slices();
+  slices.variable.add_slices()->add_extents()->set_length(1);
+  slices.variable.mutable_slices(0)->add_extents();
+  EXPECT_THAT(importTensorFlow(slices.files()),
+              HasSubstr("is not among the stored ones"));
+}
+
+TEST(TensorFlowSavedModel, Signatures) {
+  SavedFiles other;
+  auto &signatures = *other.model.mutable_meta_graphs(0)->mutable_signatures();
+  signatures["classify"] = signatures["serving_default"];
+  signatures.erase("serving_default");
+  signatures["__saved_model_init_op"] = signatures["classify"];
+  // The only one is taken.
+  EXPECT_THAT(importTensorFlow(other.files()), HasSubstr("graph.matmul"));
+  frontend::ImportOptions wrong, right;
+  wrong.signature = "classif";
+  EXPECT_THAT(importTensorFlow(other.files(), wrong),
+              HasSubstr("has no signature 'classif'; it has classify\n  "
+                        "remedy: name one with --signature"));
+  signatures["embed"] = signatures["classify"];
+  EXPECT_THAT(
+      importTensorFlow(other.files()),
+      HasSubstr("has no signature 'serving_default'; it has classify, embed"));
+  right.signature = "embed";
+  EXPECT_THAT(importTensorFlow(other.files(), right),
+              HasSubstr("graph.matmul"));
+  right.outputs = {"call"};
+  EXPECT_THAT(importTensorFlow(other.files(), right),
+              HasSubstr("use --signature instead of --inputs and --outputs"));
+  signatures.clear();
+  EXPECT_THAT(importTensorFlow(other.files()),
+              HasSubstr("has no signature 'serving_default', and no other"));
+  SavedFiles untagged;
+  untagged.model.mutable_meta_graphs(0)->mutable_info()->set_tags(0, "train");
+  EXPECT_THAT(importTensorFlow(untagged.files()),
+              HasSubstr("has no graph with the tag \"serve\""));
+}
+
+TEST(TensorFlowSavedModel, Functions) {
+  SavedFiles recursive;
+  auto &function = *recursive.graph().mutable_library()->mutable_functions(0);
+  auto &call = *function.mutable_nodes(1);
+  call.set_op("PartitionedCall");
+  call.set_inputs(1, "w");
+  (*call.mutable_attributes())["f"].mutable_function()->set_name("f");
+  (*function.mutable_results())["y"] = "product:output:0";
+  EXPECT_THAT(importTensorFlow(recursive.files()),
+              HasSubstr("functions call each other over 64 deep"));
+  SavedFiles unknown;
+  (*unknown.graph().mutable_nodes(2)->mutable_attributes())["f"]
+      .mutable_function()
+      ->set_name("g");
+  EXPECT_THAT(importTensorFlow(unknown.files()),
+              HasSubstr("calls function 'g', which is not in the model"));
+  SavedFiles fewer;
+  fewer.graph().mutable_nodes(2)->mutable_inputs()->RemoveLast();
+  EXPECT_THAT(importTensorFlow(fewer.files()),
+              HasSubstr("gives 1 arguments to function 'f', which has 2"));
+}
 
 TEST(TensorFlowSavedModel, GraphsByTheirTags) {
   // The first one, with a tag more, has another product.
