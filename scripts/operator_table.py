@@ -32,7 +32,7 @@ def rows():
 
 def families(framework):
     """{family: operators} in the tables of a framework whose rows begin with a name alone."""
-    row = re.compile(r'^ +\{"([\w.]+)",', re.M)
+    row = re.compile(r'^ +(?:\w+\()?\{(?:\.op = )?"([\w.]+)",', re.M)
     files = sorted((ROOT / "frontends" / framework / "ops").glob("*.cpp"))
     found = {file.stem: set(row.findall(file.read_text())) for file in files}
     if not any(found.values()):

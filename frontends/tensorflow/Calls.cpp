@@ -2,7 +2,6 @@
 #include "frontends/common/Steps.h"
 #include "frontends/tensorflow/GraphImporter.h"
 #include "frontends/tensorflow/Remedy.h"
-#include "llvm/ADT/ScopeExit.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -207,7 +206,7 @@ GraphImporter::branchesOf(Node &node, bool isTruth) {
 LogicalResult GraphImporter::importBranches(Node &node,
                                             const proto::Node &proto, int index,
                                             Scope &scope) {
-  bool isTruth = StringRef(proto.op()).ends_with("If");
+  bool isTruth = flowKindOf(proto.op()) == FlowKind::If;
   auto branches = branchesOf(node, isTruth);
   mlir::Value condition = node.numInputs() ? node.input(0) : mlir::Value();
   if (!branches || !condition)
@@ -256,26 +255,6 @@ LogicalResult GraphImporter::importBranches(Node &node,
   return llvm::failure(emitter.failed());
 }
 
-/// A loop whose condition is not known: by which sizes, as far as that can be
-/// told.
-LogicalResult GraphImporter::unknownSteps(mlir::Value condition) {
-  std::set<std::string> names = openSizesBehind(condition, emitter);
-  if (names.empty())
-    return emitter.fail(
-        "the number of steps is not known before the model runs: it follows "
-        "from data",
-        "export the model with a number of steps that is constant or follows "
-        "from sizes of its inputs, or compute this after the engine");
-  std::string list, remedy;
-  for (const std::string &name : names) {
-    list += (list.empty() ? "" : ", ") + printable(name);
-    remedy = fixSize(model, name);
-  }
-  return emitter.fail("the number of steps depends on size " + list +
-                          ", which is open",
-                      remedy);
-}
-
 bool GraphImporter::isChosen(const Body &body, StringRef reference) {
   constexpr int maxCopies = 64;
   for (int copies = 0; copies < maxCopies; ++copies) {
@@ -284,51 +263,52 @@ bool GraphImporter::isChosen(const Body &body, StringRef reference) {
       return false;
     const proto::Node &node = body.nodes[it->second];
     if (node.op() != "Identity" || !node.inputs_size())
-      return flowKindOf(node.op()) == FlowKind::Merge || node.op() == "If" ||
-             node.op() == "StatelessIf";
+      return flowKindOf(node.op()) == FlowKind::Merge ||
+             flowKindOf(node.op()) == FlowKind::If;
     reference = node.inputs(0);
   }
   return false;
 }
 
-std::optional<bool> GraphImporter::takesStep(mlir::Value condition,
-                                             const Items &states,
-                                             DataEnd &end) {
-  if (auto known = knownIndex(condition, true))
-    return *known != 0;
-  // Of a choice it is seen at last alone whether anything ends it.
-  constexpr int64_t maxChosenSteps = 1024;
-  StepBound bound = boundOf(condition, emitter);
-  bool mayEnd =
-      bound.isBounded || (end.isChoice && ++end.steps <= maxChosenSteps);
-  if (!mayEnd || !elementOf(condition).isInteger(1) || rankOf(condition) != 0) {
-    (void)unknownSteps(condition);
-    return std::nullopt;
-  }
-  if (bound.isFalse)
-    return false;
-  emitter.follow(condition);
-  if (!end.runs)
-    end.results = states;
-  end.runs =
-      end.runs ? emitter.op<graph::AndOp>({end.runs, condition}) : condition;
-  return true;
-}
-
-LogicalResult GraphImporter::keepEnded(const Items &states, DataEnd &end) {
-  if (!end.runs)
-    return llvm::success();
-  emitter.follow(end.runs);
-  for (auto [state, result] : llvm::zip(states, end.results)) {
+LogicalResult GraphImporter::keepEnded(mlir::Value runs, const Items &states,
+                                       Items &results) {
+  if (!runs)
+    results = states;
+  for (auto [state, result] : llvm::zip(states, results)) {
     emitter.follow(state.value);
     emitter.follow(result.value);
-    result = choose(end.runs, state, result, "its steps");
+    if (runs)
+      result = choose(runs, state, result, "its steps");
   }
   return llvm::failure(emitter.failed());
 }
 
 /// Written out step by step: what the condition compares has to be known, or
 /// some of it that ends the loop at last.
+LogicalResult GraphImporter::writeOutLoop(
+    Items &states, bool isChoice,
+    llvm::function_ref<llvm::FailureOr<mlir::Value>(const Items &)> test,
+    llvm::function_ref<LogicalResult(Items &)> take) {
+  std::optional<Items> ended;
+  StepLoop loop;
+  loop.test = [&](int64_t) { return test(states); };
+  loop.take = [&](int64_t) { return take(states); };
+  loop.keep = [&](mlir::Value runs) {
+    return keepEnded(runs, states, ended ? *ended : ended.emplace());
+  };
+  loop.isChoice = isChoice;
+  loop.dataRemedy =
+      "export the model with a number of steps that is constant or follows "
+      "from sizes of its inputs, or compute this after the engine";
+  loop.lengthRemedy = "export the model for shorter sequences";
+  loop.fixSize = [&](const std::string &size) { return fixSize(model, size); };
+  if (failed(writeOutSteps(loop, emitter)))
+    return llvm::failure();
+  if (ended)
+    states = std::move(*ended);
+  return llvm::success();
+}
+
 LogicalResult GraphImporter::importWhile(Node &node, const proto::Node &proto,
                                          Scope &scope) {
   const proto::Function *condition = functionOf(node, "cond");
@@ -341,44 +321,36 @@ LogicalResult GraphImporter::importWhile(Node &node, const proto::Node &proto,
                         "export a function that leaves its variables as they "
                         "are");
   Items states;
-  for (unsigned i = 0; i < node.numInputs(); ++i)
-    states.push_back(node.item(i));
-  std::string path = scopeOf(scope.path, proto.name());
   std::set<int> all;
-  for (unsigned i = 0; i < node.numInputs(); ++i)
+  for (unsigned i = 0; i < node.numInputs(); ++i) {
+    states.push_back(node.item(i));
     all.insert(static_cast<int>(i));
-  DataEnd end;
+  }
+  std::string path = scopeOf(scope.path, proto.name());
+  bool isChoice = false;
   for (const auto &[name, reference] : condition->results())
-    end.isChoice |= isChosen(model.bodyOf(*condition), reference);
-  bool wasInBranch = emitter.setInBranch(false);
-  llvm::scope_exit leave([&] { emitter.setInBranch(wasInBranch); });
-  for (int64_t step = 0;; ++step) {
-    emitter.setInBranch(wasInBranch || end.runs);
-    Items test;
-    if (failed(call(*condition, states, {0}, path, scope, test)))
+    isChoice |= isChosen(model.bodyOf(*condition), reference);
+  auto test = [&](const Items &states) -> llvm::FailureOr<mlir::Value> {
+    Items results;
+    if (failed(call(*condition, states, {0}, path, scope, results)))
       return llvm::failure();
     emitter.begin(locate(proto, scope));
-    mlir::Value isMore = test.empty() ? mlir::Value() : test[0].value;
-    auto goesOn = takesStep(isMore, states, end);
-    if (!goesOn)
-      return llvm::failure();
-    if (!*goesOn)
-      break;
-    if (step == maxSteps)
-      return emitter.fail("takes over " + Twine(maxSteps) + " steps",
-                          "export the model for shorter sequences");
+    return results.empty() ? mlir::Value() : results[0].value;
+  };
+  auto take = [&](Items &states) -> LogicalResult {
     Items next;
     if (failed(call(*body, std::move(states), all, path, scope, next)))
       return llvm::failure();
     states = std::move(next);
-    if (states.size() != all.size())
-      return emitter.fail("its body gives " + Twine(states.size()) +
-                              " results for " + Twine(all.size()) + " states",
-                          againRemedy);
     emitter.begin(locate(proto, scope));
-    if (failed(keepEnded(states, end)))
-      return llvm::failure();
-  }
-  node.getResults() = std::move(end.runs ? end.results : states);
+    if (states.size() == all.size())
+      return llvm::success();
+    return emitter.fail("its body gives " + Twine(states.size()) +
+                            " results for " + Twine(all.size()) + " states",
+                        againRemedy);
+  };
+  if (failed(writeOutLoop(states, isChoice, test, take)))
+    return llvm::failure();
+  node.getResults() = std::move(states);
   return llvm::success();
 }

@@ -21,6 +21,10 @@ FlowKind charonia::frontend::tensorflow::flowKindOf(StringRef op) {
       .Case("Exit", FlowKind::Exit)
       .Case("NextIteration", FlowKind::Next)
       .Case("LoopCond", FlowKind::LoopCond)
+      .Cases("PartitionedCall", "StatefulPartitionedCall", FlowKind::Call)
+      .Cases("If", "StatelessIf", FlowKind::If)
+      .Cases("Case", "StatelessCase", FlowKind::Case)
+      .Cases("While", "StatelessWhile", FlowKind::While)
       .Default(FlowKind::None);
 }
 
@@ -284,4 +288,45 @@ const Loop *ControlFlow::loopOf(int exit, Problem &problem) {
   }
   const Loop *found = &(loops[condition] = std::move(loop));
   return variableOf(*found, exit) ? found : fail();
+}
+
+std::optional<int>
+charonia::frontend::tensorflow::nodeInCycle(const Body &body) {
+  // Each node is taken away when all that it needs are.
+  std::vector<int> missing(body.nodes.size()), todo;
+  std::vector<std::vector<int>> readers(body.nodes.size());
+  auto forNeeded = [&](int node, auto take) {
+    bool isMerge = flowKindOf(body.nodes[node].op()) == FlowKind::Merge;
+    for (const std::string &input : body.nodes[node].inputs())
+      if (auto it = body.byName.find(parseReference(input).node);
+          it != body.byName.end() &&
+          !(isMerge &&
+            flowKindOf(body.nodes[it->second].op()) == FlowKind::Next))
+        take(it->second);
+  };
+  for (int i = 0; i < body.nodes.size(); ++i)
+    forNeeded(i, [&](int needed) {
+      readers[needed].push_back(i);
+      ++missing[i];
+    });
+  for (int i = 0; i < body.nodes.size(); ++i)
+    if (!missing[i])
+      todo.push_back(i);
+  for (size_t i = 0; i < todo.size(); ++i)
+    for (int reader : readers[todo[i]])
+      if (--missing[reader] == 0)
+        todo.push_back(reader);
+  if (todo.size() == missing.size())
+    return std::nullopt;
+  // What is left needs something that is left: that way leads into a cycle.
+  int node = static_cast<int>(
+      llvm::find_if(missing, [](int count) { return count > 0; }) -
+      missing.begin());
+  for (size_t steps = 0; steps < missing.size(); ++steps) {
+    int next = node;
+    forNeeded(node,
+              [&](int needed) { next = missing[needed] ? needed : next; });
+    node = next;
+  }
+  return node;
 }

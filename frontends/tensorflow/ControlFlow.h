@@ -15,8 +15,15 @@ enum class FlowKind {
   Enter,
   Exit,
   Next,
-  LoopCond
+  LoopCond,
+  // Of functions.
+  Call,
+  If,
+  Case,
+  While
 };
+/// Whether it calls functions, so that results depend on which are needed.
+inline bool callsFunctions(FlowKind kind) { return kind >= FlowKind::Call; }
 /// Also of the forms for references, "RefSwitch".
 FlowKind flowKindOf(llvm::StringRef op);
 
@@ -38,6 +45,10 @@ struct Loop {
   /// What enters the loop, from outside of it.
   std::vector<int> enters;
 };
+
+/// A node that depends on itself, or waits for itself, but by the next value of
+/// a loop; none where there is none.
+std::optional<int> nodeInCycle(const Body &body);
 
 /// Choices and loops of one body. What it says follows from names alone, so it
 /// is found before anything is imported. Its effort is bounded by a multiple of

@@ -1,5 +1,7 @@
 #include "frontends/tensorflow/Effects.h"
 #include "frontends/tensorflow/ControlFlow.h"
+#include "frontends/tensorflow/Node.h"
+#include "frontends/tensorflow/Stated.h"
 #include "llvm/ADT/STLExtras.h"
 #include <deque>
 
@@ -11,42 +13,57 @@ using llvm::StringRef;
 /// Calls that lie deeper are refused when they are imported.
 constexpr int maxDepth = 64;
 
-static bool passesOn(StringRef op) {
-  return op == "Identity" || op == "RefIdentity" || op == "Enter" ||
-         op == "RefEnter" || op == "Switch" || op == "RefSwitch";
+using OfVariable = Row::OfVariable;
+
+/// What an operator does with the variable that its first operand is.
+static OfVariable useOf(const proto::Node &node) {
+  const Row *row = findRow(node.op());
+  bool isSwitch = flowKindOf(node.op()) == FlowKind::Switch;
+  return row ? row->variable
+             : (isSwitch ? OfVariable::PassesOn : OfVariable::Nothing);
 }
 
-/// Whether an operator changes the variable that is its first operand.
-static bool writes(StringRef op) {
-  return op.starts_with("Assign") || op.starts_with("ResourceScatter") ||
-         op.starts_with("ResourceApply") ||
-         op.starts_with("ResourceSparseApply") ||
-         op.starts_with("ResourceStridedSliceAssign") ||
-         op.starts_with("ResourceCountUpTo") || op == "CountUpTo" ||
-         op == "StridedSliceAssign" ||
-         (op.starts_with("Scatter") && op != "ScatterNd") ||
-         (op.starts_with("Apply") || op.starts_with("SparseApply"));
-}
-static bool reads(StringRef op) {
-  return op == "ReadVariableOp" || op == "ResourceGather" ||
-         op == "ResourceGatherNd" || op == "Variable" || op == "VariableV2";
-}
-
-/// The argument, or the node that holds a variable, behind a reference.
-static std::string sourceOf(const Body &body, StringRef reference) {
+/// The argument, or the node that is no copy, behind a reference.
+static StringRef nodeBehind(const Body &body, const std::string &reference) {
   constexpr int maxCopies = 64;
-  std::string text = reference.str();
+  StringRef text = reference;
   for (int copies = 0; copies < maxCopies; ++copies) {
     auto it = body.byName.find(parseReference(text).node);
-    if (it == body.byName.end() || !passesOn(body.nodes[it->second].op()) ||
+    if (it == body.byName.end() ||
+        useOf(body.nodes[it->second]) != OfVariable::PassesOn ||
         !body.nodes[it->second].inputs_size())
       break;
     text = body.nodes[it->second].inputs(0);
   }
-  StringRef node = parseReference(text).node;
+  return parseReference(text).node;
+}
+/// The name of that argument, or of the variable that it is.
+static std::string sourceOf(const Body &body, const std::string &reference) {
+  StringRef node = nodeBehind(body, reference);
   auto it = body.byName.find(node);
   return it == body.byName.end() ? node.str()
                                  : variableNameOf(body.nodes[it->second]);
+}
+
+/// Operands that a node without a row may change: variables, by the model's
+/// definition of its operator; without one all that may be such.
+static std::set<int> changedBy(const proto::Node &node, const Body &body,
+                               const Model &model) {
+  constexpr int resource = 20, reference = 100;
+  std::set<int> changed;
+  if (auto *definition = model.definition(node.op())) {
+    for (auto [i, type] : llvm::enumerate(operandTypes(node, *definition)))
+      if (type == resource || type > reference)
+        changed.insert(static_cast<int>(i));
+    return changed;
+  }
+  for (int i = 0; i < node.inputs_size(); ++i) {
+    auto it = body.byName.find(nodeBehind(body, node.inputs(i)));
+    if (!parseReference(node.inputs(i)).isControl &&
+        (it == body.byName.end() || isVariable(body.nodes[it->second])))
+      changed.insert(i);
+  }
+  return changed;
 }
 
 void Effects::merge(Access &into, const std::string &name, int shift,
@@ -67,17 +84,18 @@ void Effects::merge(Access &into, const std::string &name, int shift,
 }
 
 /// Of a node's operands.
-Effects::Access Effects::accessOf(const proto::Node &node, int depth) {
+Effects::Access Effects::accessOf(const proto::Node &node, const Body &body,
+                                  int depth) {
   Access access;
-  if (writes(node.op()))
-    access.writes.insert(0);
-  if (reads(node.op()))
+  FlowKind flow = flowKindOf(node.op());
+  if (useOf(node) == OfVariable::Reads)
     access.reads.insert(0);
   if (model.function(node.op()))
     merge(access, node.op(), 0, depth);
+  else if (!findRow(node.op()) && flow == FlowKind::None)
+    access.writes = changedBy(node, body, model);
   // The first operand of a choice decides.
-  bool chooses = StringRef(node.op()).ends_with("If") ||
-                 StringRef(node.op()).ends_with("Case");
+  bool chooses = flow == FlowKind::If || flow == FlowKind::Case;
   for (const auto &[name, attribute] : node.attributes()) {
     if (attribute.has_function())
       merge(access, attribute.function().name(), chooses, depth);
@@ -93,7 +111,7 @@ const Effects::Users &Effects::usersOf(const Body &body, int depth) {
   Users found;
   for (int i = 0; i < body.nodes.size(); ++i) {
     const proto::Node &node = body.nodes[i];
-    Access access = accessOf(node, depth);
+    Access access = accessOf(node, body, depth);
     for (int operand = 0; access.isUnknown && operand < node.inputs_size();
          ++operand) {
       access.reads.insert(operand);
@@ -116,7 +134,7 @@ const Effects::Users &Effects::usersOf(const Body &body, int depth) {
             it != written.end() && it->second != operand)
           found.both[it->first].insert(i);
     // A variable of TF1 is read by being used.
-    if (node.op() == "Variable" || node.op() == "VariableV2")
+    if (useOf(node) == OfVariable::Value)
       found.readers[variableNameOf(node)].insert(i);
   }
   return users[&body] = std::move(found);
@@ -278,11 +296,52 @@ std::set<std::string> Effects::findWritten(const Body &body,
     for (int writer : writers) {
       bool isRun = isFunction || run.count(writer);
       // What is needed is imported, and its own body looked at.
-      bool isOwn = writes(body.nodes[writer].op()) || !needed.count(writer);
+      const proto::Node &node = body.nodes[writer];
+      bool isCall =
+          callsFunctions(flowKindOf(node.op())) || model.function(node.op());
+      bool isOwn = !isCall || !needed.count(writer);
       if (isRun && isOwn && !isUntaken(writer))
         names.insert(variable);
     }
   return names;
+}
+
+namespace {
+
+/// Variables that are both read and written: needed nodes that read one, and
+/// nodes that write it and are run.
+struct Uses {
+  std::string variable;
+  std::vector<int> readers, writers;
+};
+
+} // namespace
+
+/// A variable of which a writer does not depend on a reader; none where all do.
+static std::optional<std::string> findEarlyWrite(llvm::ArrayRef<Uses> all,
+                                                 const Marks &marks) {
+  // Readers of all variables have marks of one walk, as many as it has.
+  std::vector<int> readers, owners;
+  for (auto [i, uses] : llvm::enumerate(all)) {
+    llvm::append_range(readers, uses.readers);
+    owners.resize(readers.size(), static_cast<int>(i));
+  }
+  for (size_t first = 0; first < readers.size(); first += 64) {
+    auto some = llvm::ArrayRef(readers).drop_front(first).take_front(64);
+    auto before = marks.spread(some);
+    for (size_t i = 0, end; i < some.size(); i = end) {
+      uint64_t wanted = 0;
+      int owner = owners[first + i];
+      for (end = i; end < some.size() && owners[first + end] == owner; ++end)
+        wanted |= uint64_t(1) << end;
+      // A node that does both has its own mark: the function behind it is
+      // looked at.
+      for (int writer : all[owner].writers)
+        if (wanted & ~before[writer])
+          return all[owner].variable;
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> Effects::findStale(const Body &body,
@@ -293,13 +352,7 @@ std::optional<std::string> Effects::findStale(const Body &body,
     for (int node : nodes)
       if (needed.count(node) && !isUntaken(node))
         return variable;
-  // Variables that are both read and written, and who reads them.
-  struct Written {
-    const std::string &variable;
-    std::vector<int> writers;
-  };
-  std::vector<Written> written;
-  std::vector<int> readers, variableOf;
+  std::vector<Uses> all;
   // The next step of a loop reads what the last one wrote.
   Marks marks(body);
   std::vector<int> loops = outermostLoops(body, marks);
@@ -307,45 +360,25 @@ std::optional<std::string> Effects::findStale(const Body &body,
     auto it = users.readers.find(variable);
     if (it == users.readers.end())
       continue;
-    Written one{variable, {}};
+    Uses uses{variable, {}, {}};
     std::set<int> writingLoops;
     for (int writer : writers)
       if ((isFunction || run.count(writer)) && !isUntaken(writer)) {
-        one.writers.push_back(writer);
+        uses.writers.push_back(writer);
         writingLoops.insert(loops[writer]);
       }
     for (int reader : it->second) {
-      if (!needed.count(reader) || one.writers.empty())
+      if (!needed.count(reader) || uses.writers.empty())
         continue;
       // Variables of TF1 are read where they are used, which may be later.
-      if (StringRef(body.nodes[reader].op()).starts_with("Variable"))
+      if (useOf(body.nodes[reader]) == OfVariable::Value ||
+          (loops[reader] && writingLoops.count(loops[reader])))
         return variable;
-      if (loops[reader] && writingLoops.count(loops[reader]))
-        return variable;
-      readers.push_back(reader);
-      variableOf.push_back(written.size());
+      uses.readers.push_back(reader);
     }
-    written.push_back(std::move(one));
+    all.push_back(std::move(uses));
   }
-  if (readers.empty())
-    return std::nullopt;
-  for (size_t first = 0; first < readers.size(); first += 64) {
-    auto some = llvm::ArrayRef(readers).drop_front(first).take_front(64);
-    auto before = marks.spread(some);
-    for (size_t i = 0, end; i < some.size(); i = end) {
-      uint64_t wanted = 0;
-      int variable = variableOf[first + i];
-      for (end = i; end < some.size() && variableOf[first + end] == variable;
-           ++end)
-        wanted |= uint64_t(1) << end;
-      // A node that does both has its own mark: the function behind it is
-      // looked at.
-      for (int writer : written[variable].writers)
-        if (wanted & ~before[writer])
-          return written[variable].variable;
-    }
-  }
-  return std::nullopt;
+  return findEarlyWrite(all, marks);
 }
 
 std::optional<int> Effects::findCarried(const proto::Function &condition,

@@ -49,7 +49,7 @@ private:
     std::set<int> needed, run;
   };
   const Access &accessOf(const proto::Function &function, int depth);
-  Access accessOf(const proto::Node &node, int depth);
+  Access accessOf(const proto::Node &node, const Body &body, int depth);
   const Users &usersOf(const Body &body, int depth);
   void merge(Access &into, const std::string &function, int shift, int depth);
 

@@ -55,144 +55,6 @@ mlir::Location GraphImporter::locate(const proto::Node &node,
       mlir::NameLoc::get(builder.getStringAttr(node.op())));
 }
 
-// Order.
-
-std::optional<int> GraphImporter::outputOf(const proto::Node &node,
-                                           const Reference &reference) {
-  if (reference.index < 0)
-    return std::nullopt;
-  if (reference.output.empty())
-    return reference.index;
-  SmallVector<StringRef> names;
-  const Row *row = findRow(node.op());
-  FlowKind flow = flowKindOf(node.op());
-  if (const proto::Function *function = model.function(node.op())) {
-    for (const auto &output : function->signature().outputs())
-      names.push_back(output.name());
-  } else if (auto *definition = model.definition(node.op())) {
-    return resultNumber(node, *definition, reference.output, reference.index);
-  } else if (flow == FlowKind::Switch || flow == FlowKind::Merge) {
-    flow == FlowKind::Switch ? names.append({"output_false", "output_true"})
-                             : names.append({"output", "value_index"});
-  } else if (row && *row->results) {
-    StringRef(row->results).split(names, ' ');
-  } else {
-    // One result, or one list of them.
-    return reference.index;
-  }
-  auto it = llvm::find(names, reference.output);
-  if (it == names.end() || reference.index != 0)
-    return std::nullopt;
-  return static_cast<int>(it - names.begin());
-}
-
-/// Names of what has to be imported before a node: of a choice what decides it,
-/// of a loop what enters it, and else the operands.
-std::optional<std::vector<std::string>>
-GraphImporter::dependenciesOf(int index, Scope &scope, Problem &problem) {
-  const auto &nodes = scope.body.nodes;
-  FlowKind kind = flowKindOf(nodes[index].op());
-  if (kind == FlowKind::Merge) {
-    const Choice *choice = flowOf(scope.body).choiceOf(index, problem);
-    return choice ? std::optional(std::vector{choice->predicate})
-                  : std::nullopt;
-  }
-  std::vector<std::string> names;
-  if (kind == FlowKind::Exit) {
-    const Loop *loop = flowOf(scope.body).loopOf(index, problem);
-    if (!loop)
-      return std::nullopt;
-    for (int enter : loop->enters)
-      names.push_back(nodes[enter].name());
-    return names;
-  }
-  const auto &inputs = nodes[index].inputs();
-  names.assign(inputs.begin(), inputs.end());
-  return names;
-}
-
-static bool isCallOf(StringRef op) {
-  return op == "PartitionedCall" || op == "StatefulPartitionedCall";
-}
-/// Operators whose results depend on which of them are needed.
-static bool isControlFlow(StringRef op) {
-  return isCallOf(op) || op == "If" || op == "StatelessIf" || op == "Case" ||
-         op == "StatelessCase" || op == "While" || op == "StatelessWhile";
-}
-
-/// Operands come before their users. None, and a report, where there is a
-/// cycle or a name is not defined.
-std::optional<std::vector<int>>
-GraphImporter::order(Scope &scope, llvm::ArrayRef<std::string> roots) {
-  const Body &body = scope.body;
-  std::vector<int> result;
-  enum State : char { New, Open, Done };
-  std::unordered_map<int, State> states;
-  struct Visit {
-    int node;
-    size_t input;
-    std::vector<std::string> inputs;
-  };
-  std::vector<Visit> stack;
-  bool ok = true;
-  auto need = [&](StringRef text, const proto::Node *user) {
-    Reference reference = parseReference(text);
-    if (reference.isControl || scope.argument(reference))
-      return;
-    auto it = body.byName.find(reference.node);
-    std::optional<int> output =
-        it == body.byName.end() ? std::nullopt
-                                : outputOf(body.nodes[it->second], reference);
-    if (!output) {
-      Problem problem{"input '" + printable(text.str()) +
-                          "' is not defined anywhere",
-                      againRemedy};
-      user ? report(*user, scope, {}, problem) : report(problem);
-      ok = false;
-      return;
-    }
-    bool isNew = scope.wanted[it->second].insert(*output).second;
-    // What is imported already need not be again, but for another result of a
-    // call.
-    if (scope.results.count(it->second) &&
-        !(isNew && isControlFlow(body.nodes[it->second].op())))
-      return;
-    if (states[it->second] == Open) {
-      report(body.nodes[it->second], scope, {},
-             {"depends on itself", againRemedy});
-      ok = false;
-    } else if (states[it->second] == New) {
-      Problem problem;
-      auto inputs = dependenciesOf(it->second, scope, problem);
-      if (!inputs) {
-        report(body.nodes[it->second], scope, {}, problem);
-        ok = false;
-        return;
-      }
-      states[it->second] = Open;
-      stack.push_back({it->second, 0, std::move(*inputs)});
-    }
-  };
-  for (const std::string &root : roots) {
-    need(root, nullptr);
-    while (!stack.empty() && ok) {
-      Visit &top = stack.back();
-      if (top.input < top.inputs.size()) {
-        // The stack may move.
-        std::string input = std::move(top.inputs[top.input++]);
-        need(input, &body.nodes[top.node]);
-        continue;
-      }
-      states[top.node] = Done;
-      result.push_back(top.node);
-      stack.pop_back();
-    }
-    if (!ok)
-      return std::nullopt;
-  }
-  return result;
-}
-
 // Nodes.
 
 std::optional<Item> GraphImporter::lookup(const Reference &reference,
@@ -218,85 +80,17 @@ std::optional<Item> GraphImporter::lookup(const Reference &reference,
   return item;
 }
 
-void GraphImporter::noteWrites(const Scope &scope, llvm::ArrayRef<int> nodes) {
-  if (!effects.need(scope.body, scope.isFunction, nodes) ||
-      writers.count(&scope.body))
-    return;
-  Writer &writer = writers[&scope.body];
-  writer.path = scope.path;
-  for (const auto &argument : scope.arguments)
-    if (argument.getValue().variable)
-      writer.variables[argument.getKey().str()] =
-          argument.getValue().variable->node;
-}
-
-/// Whether a node of the graph is on the side of a choice that is not taken.
-bool GraphImporter::isUntaken(int node, const Scope &scope) {
-  auto path = flowOf(scope.body).pathOf(node);
-  return path && llvm::any_of(*path, [&](const auto &side) {
-           auto decider = lookup(parseReference(side.first), scope);
-           if (!decider || !decider->value || decider->tainted)
-             return false;
-           bool isTruth = elementOf(decider->value).isInteger(1);
-           auto known =
-               isTruth ? knownIndex(decider->value, true) : std::nullopt;
-           return known && *known != side.second;
-         });
-}
-
-void GraphImporter::checkWrites(const Scope &graph) {
-  std::set<std::string> left;
-  for (const auto &[body, writer] : writers) {
-    auto isUntakenNode = [&](int node) {
-      return body == &graph.body && isUntaken(node, graph);
-    };
-    auto variable = effects.findStale(*body, isUntakenNode);
-    if (!variable) {
-      for (const std::string &name : effects.findWritten(*body, isUntakenNode))
-        if (auto it = writer.variables.find(name);
-            it != writer.variables.end() || body == &graph.body)
-          left.insert(it == writer.variables.end() ? name : it->second);
-      continue;
-    }
-    auto it = writer.variables.find(*variable);
-    report(
-        {(writer.path.empty() ? "" : "'" + printable(writer.path) + "' ") +
-             std::string("writes variable '") +
-             printable(it == writer.variables.end() ? *variable : it->second) +
-             "' before it is read, which is not supported",
-         "export a function that leaves its variables as they are"});
-  }
-  noteWritten(left);
-}
-
-/// Notes that writes are left out.
-void GraphImporter::noteWritten(const std::set<std::string> &names) {
-  constexpr int shown = 4;
-  if (names.empty())
-    return;
-  std::string list;
-  int count = 0;
-  for (const std::string &name : names)
-    if (++count <= shown)
-      list += (count > 1 ? ", '" : "'") + printable(name) + "'";
-  if (count > shown)
-    list += " and " + std::to_string(count - shown) + " others";
-  Diagnostic note;
-  note.severity = Diagnostic::Severity::Note;
-  note.file = file;
-  note.what = "writes to variables are left out, so that every run begins with "
-              "what is stored: " +
-              list;
-  note.remedy = "where runs have to go on from each other, export a function "
-                "that has its states as inputs and results";
-  diagnostics.push_back(std::move(note));
-}
-
 bool GraphImporter::importBody(Scope &scope,
                                llvm::ArrayRef<std::string> roots) {
   auto nodes = order(scope, roots);
   if (!nodes)
     return false;
+  if (checked.insert(&scope.body).second)
+    if (auto node = nodeInCycle(scope.body)) {
+      report(scope.body.nodes[*node], scope, {},
+             {"depends on itself, or waits for itself", againRemedy});
+      return false;
+    }
   noteWrites(scope, *nodes);
   for (int index : *nodes) {
     const proto::Node &node = scope.body.nodes[index];
@@ -365,7 +159,7 @@ void GraphImporter::importNode(const proto::Node &proto, int index,
   std::vector<std::string> names;
   bool complete = true, tainted = false;
   FlowKind flow = flowKindOf(proto.op());
-  bool isCall = isCallOf(proto.op());
+  bool isCall = flow == FlowKind::Call;
   bool needsOperands = flow != FlowKind::Merge && flow != FlowKind::Exit,
        isUntaken = false;
   for (const std::string &text : proto.inputs()) {
@@ -389,12 +183,12 @@ void GraphImporter::importNode(const proto::Node &proto, int index,
   emitter.begin(locate(proto, scope));
   for (const Item &item : items)
     emitter.follow(item.value);
-  bool isKnown = isControlFlow(proto.op()) || findRow(proto.op()) ||
-                 flow != FlowKind::None || model.function(proto.op());
+  bool isKnown = findRow(proto.op()) || flow != FlowKind::None ||
+                 model.function(proto.op());
   Node node(emitter, model, proto, std::move(items), std::move(names));
   // Behind a failed node only what its operands' absence cannot have caused is
   // reported: an operator that is not supported at all.
-  bool ok = (complete || !isKnown) &&
+  bool ok = (complete || !isKnown) && succeeded(checkOperands(node)) &&
             succeeded(importResults(node, proto, index, scope)) &&
             succeeded(checkResults(node, proto));
   if (isUntaken && !tainted)
@@ -463,14 +257,16 @@ static Problem unsupported(StringRef op) {
 LogicalResult GraphImporter::importResults(Node &node, const proto::Node &proto,
                                            int index, Scope &scope) {
   StringRef op = proto.op();
-  if (isCallOf(op) || model.function(op))
+  if (model.function(op))
     return importCall(node, proto, index, scope);
-  if (op == "If" || op == "StatelessIf" || op == "Case" ||
-      op == "StatelessCase")
-    return importBranches(node, proto, index, scope);
-  if (op == "While" || op == "StatelessWhile")
-    return importWhile(node, proto, scope);
   switch (flowKindOf(op)) {
+  case FlowKind::Call:
+    return importCall(node, proto, index, scope);
+  case FlowKind::If:
+  case FlowKind::Case:
+    return importBranches(node, proto, index, scope);
+  case FlowKind::While:
+    return importWhile(node, proto, scope);
   case FlowKind::Switch:
   case FlowKind::SwitchN:
     return importSwitch(node, flowKindOf(op) == FlowKind::Switch);
@@ -492,16 +288,43 @@ LogicalResult GraphImporter::importResults(Node &node, const proto::Node &proto,
   const Part *part = row->byRows < 0 ? nullptr : node.part(row->byRows);
   if (part)
     node.setInput(row->byRows, positionsOf(*part, emitter));
-  if (failed(row->import(node, emitter)) || emitter.failed()) {
-    emitter.fail("cannot be imported");
-    return llvm::failure();
+  bool isOfParts =
+      node.hasComplex() && row->complex == Row::OfComplex::EachPart;
+  if (row->complex != Row::OfComplex::Itself)
+    node.usePart(&Complex::real);
+  bool ok = succeeded(row->import(node, emitter)) && !emitter.failed();
+  if (ok && isOfParts) {
+    Items real = std::exchange(node.getResults(), {});
+    node.usePart(&Complex::imaginary);
+    ok = succeeded(row->import(node, emitter)) && !emitter.failed();
+    for (auto [result, part] : llvm::zip(node.getResults(), real))
+      result.complex = std::make_shared<Complex>(
+          Complex{part.value, std::exchange(result.value, {})});
   }
+  if (!ok)
+    return emitter.fail("cannot be imported");
   if (part)
     for (Item &result : node.getResults())
       result.part =
           std::make_shared<Part>(Part{std::exchange(result.value, {}),
                                       part->parts, part->number, part->count});
   return llvm::success();
+}
+
+LogicalResult GraphImporter::checkOperands(Node &node) {
+  const auto &attributes = node.message().attributes();
+  auto it = attributes.find("T");
+  // With a definition results tell.
+  if (it == attributes.end() || !it->second.has_type() || !node.numInputs() ||
+      model.definition(node.op()))
+    return llvm::success();
+  mlir::Type type = elementType(it->second.type(), emitter.getContext());
+  for (unsigned i = 0; i < node.numInputs(); ++i)
+    if (!node.item(i).value || elementOf(node.item(i).value) == type)
+      return llvm::success();
+  return emitter.fail("attribute 'T' is " + dtypeName(it->second.type()) +
+                          ", a type that none of its operands has",
+                      againRemedy);
 }
 
 LogicalResult GraphImporter::checkResults(Node &node,

@@ -84,6 +84,8 @@ private:
   void importNode(const proto::Node &node, int index, Scope &scope);
   llvm::LogicalResult importResults(Node &node, const proto::Node &proto,
                                     int index, Scope &scope);
+  /// Fails where no operand is of the type that the node says they have.
+  llvm::LogicalResult checkOperands(Node &node);
   /// Fails where a result is not what the file says of it.
   llvm::LogicalResult checkResults(Node &node, const proto::Node &proto);
   /// The item of a reference. Of what could not be imported it is a tainted
@@ -119,6 +121,8 @@ private:
                                   int index, Scope &scope);
   llvm::LogicalResult importExit(Node &node, const proto::Node &proto,
                                  int index, Scope &scope);
+  std::optional<llvm::StringMap<Item>> enteredBy(const Loop &loop,
+                                                 const Scope &scope);
   llvm::LogicalResult runLoop(const Loop &loop, const proto::Node &proto,
                               Scope &scope);
 
@@ -130,28 +134,17 @@ private:
   /// failure where they are different things, as "its branches" give.
   Item choose(mlir::Value condition, const Item &first, const Item &second,
               const char *givers = "its branches");
-  /// Of a loop that data may end before steps that are known do: whether it
-  /// still runs, and what its variables were when it ended. Null, and nothing,
-  /// as long as each step is known to be taken.
-  struct DataEnd {
-    mlir::Value runs;
-    Items results;
-    int64_t steps = 0;
-    /// Whether the condition is a choice: as long as what decides it is known
-    /// to hold only the side that data computes is seen of it.
-    bool isChoice = false;
-  };
   /// Whether a choice gives what a reference means, or copies of it.
   static bool isChosen(const Body &body, llvm::StringRef reference);
-  /// Whether a loop takes another step; none and a failure where that is not
-  /// known. Steps that data may leave out are taken, and their results dropped
-  /// where it does.
-  std::optional<bool> takesStep(mlir::Value condition, const Items &states,
-                                DataEnd &end);
-  /// After a step with these results.
-  llvm::LogicalResult keepEnded(const Items &states, DataEnd &end);
-  /// Fails because of a loop's condition.
-  llvm::LogicalResult unknownSteps(mlir::Value condition);
+  /// Takes note of what a loop's states were when data ended it, as
+  /// StepLoop::keep.
+  llvm::LogicalResult keepEnded(mlir::Value runs, const Items &states,
+                                Items &results);
+  /// Makes `states` what they are behind a loop. `isChoice` as of StepLoop.
+  llvm::LogicalResult writeOutLoop(
+      Items &states, bool isChoice,
+      llvm::function_ref<llvm::FailureOr<mlir::Value>(const Items &)> test,
+      llvm::function_ref<llvm::LogicalResult(Items &)> take);
 
   void report(const proto::Node &node, const Scope &scope,
               const std::vector<std::string> &inputs, const Problem &problem);
@@ -164,6 +157,8 @@ private:
   const std::string &file;
   std::vector<Diagnostic> &diagnostics;
   std::map<const Body *, std::unique_ptr<ControlFlow>> flows;
+  /// Bodies that were looked at as a whole.
+  std::set<const Body *> checked;
   Effects effects;
   /// Where a body that changes variables was first imported.
   struct Writer {

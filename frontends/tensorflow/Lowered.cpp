@@ -1,6 +1,5 @@
 // Importing Switch, Merge and loops that are made of them.
 #include "frontends/tensorflow/GraphImporter.h"
-#include "llvm/ADT/ScopeExit.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -115,6 +114,20 @@ LogicalResult GraphImporter::importExit(Node &node, const proto::Node &proto,
       scope.loops[loop->condition][*flow.variableOf(*loop, index)]);
 }
 
+/// What enters the loop, by the nodes that it does so through.
+std::optional<llvm::StringMap<Item>>
+GraphImporter::enteredBy(const Loop &loop, const Scope &scope) {
+  llvm::StringMap<Item> entered;
+  for (int enter : loop.enters) {
+    const std::string &name = scope.body.nodes[enter].name();
+    auto item = lookup(parseReference(name), scope);
+    if (!item || item->isNothing())
+      return std::nullopt;
+    entered[name] = *item;
+  }
+  return entered;
+}
+
 LogicalResult GraphImporter::runLoop(const Loop &loop, const proto::Node &proto,
                                      Scope &scope) {
   const auto &nodes = scope.body.nodes;
@@ -122,65 +135,55 @@ LogicalResult GraphImporter::runLoop(const Loop &loop, const proto::Node &proto,
   if (scope.depth() >= maxDepth)
     return emitter.fail("loops lie over " + Twine(maxDepth) +
                         " deep inside of one another");
-  llvm::StringMap<Item> entered;
-  for (int enter : loop.enters) {
-    auto item = lookup(parseReference(nodes[enter].name()), scope);
-    if (!item || item->isNothing())
-      return llvm::failure();
-    entered[nodes[enter].name()] = *item;
-  }
+  auto entered = enteredBy(loop, scope);
+  if (!entered)
+    return llvm::failure();
   Items states;
   std::vector<std::string> next;
   for (const Loop::Variable &variable : loop.variables) {
-    states.push_back(entered[nodes[variable.enter].name()]);
+    states.push_back((*entered)[nodes[variable.enter].name()]);
     if (!nodes[variable.next].inputs_size())
       return emitter.fail("has a variable without a next value");
     next.push_back(nodes[variable.next].inputs(0));
   }
-  const proto::Node &condition = nodes[loop.condition];
-  if (!condition.inputs_size())
+  if (!nodes[loop.condition].inputs_size())
     return emitter.fail("has no condition");
-  DataEnd end;
-  end.isChoice = isChosen(scope.body, condition.inputs(0));
-  bool wasInBranch = emitter.setInBranch(false);
-  llvm::scope_exit leave([&] { emitter.setInBranch(wasInBranch); });
-  for (int64_t step = 0;; ++step) {
-    emitter.setInBranch(wasInBranch || end.runs);
-    Scope inner(scope.body, &scope, scope.path, scope.isFunction);
-    inner.arguments = scope.arguments;
-    for (const auto &entry : entered)
-      inner.arguments[entry.getKey()] = entry.getValue();
-    for (auto [variable, state] : llvm::zip(loop.variables, states))
-      inner.arguments[nodes[variable.merge].name()] = state;
+  const std::string &condition = nodes[loop.condition].inputs(0);
+  // A step is a scope: its condition is computed in it, and then the rest.
+  std::optional<Scope> inner;
+  auto import = [&](llvm::ArrayRef<std::string> roots) {
     size_t before = diagnostics.size();
-    if (!importBody(inner, {condition.inputs(0)}))
-      return llvm::failure();
-    auto test = lookup(parseReference(condition.inputs(0)), inner);
+    bool ok = importBody(*inner, roots) && diagnostics.size() == before;
     emitter.begin(locate(proto, scope));
-    if (diagnostics.size() != before || !test)
+    return ok;
+  };
+  auto test = [&](const Items &states) -> llvm::FailureOr<Value> {
+    inner.emplace(scope.body, &scope, scope.path, scope.isFunction);
+    inner->arguments = scope.arguments;
+    for (const auto &entry : *entered)
+      inner->arguments[entry.getKey()] = entry.getValue();
+    for (auto [variable, state] : llvm::zip(loop.variables, states))
+      inner->arguments[nodes[variable.merge].name()] = state;
+    if (!import({condition}))
       return llvm::failure();
-    auto goesOn = takesStep(test->value, states, end);
-    if (!goesOn)
+    auto found = lookup(parseReference(condition), *inner);
+    if (!found)
       return llvm::failure();
-    if (!*goesOn)
-      break;
-    if (step == maxSteps)
-      return emitter.fail("takes over " + Twine(maxSteps) + " steps",
-                          "export the model for shorter sequences");
-    if (!importBody(inner, next) || diagnostics.size() != before) {
-      emitter.begin(locate(proto, scope));
+    return found->value;
+  };
+  auto take = [&](Items &states) -> LogicalResult {
+    if (!import(next))
       return llvm::failure();
-    }
     for (auto [state, reference] : llvm::zip(states, next)) {
-      auto item = lookup(parseReference(reference), inner);
+      auto item = lookup(parseReference(reference), *inner);
       if (!item)
         return emitter.fail("has a variable that nothing computes");
       state = *item;
     }
-    emitter.begin(locate(proto, scope));
-    if (failed(keepEnded(states, end)))
-      return llvm::failure();
-  }
-  scope.loops[loop.condition] = std::move(end.runs ? end.results : states);
+    return llvm::success();
+  };
+  if (failed(writeOutLoop(states, isChosen(scope.body, condition), test, take)))
+    return llvm::failure();
+  scope.loops[loop.condition] = std::move(states);
   return llvm::success();
 }

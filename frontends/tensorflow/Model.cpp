@@ -1,5 +1,6 @@
 #include "frontends/tensorflow/Model.h"
 #include "frontends/common/Diagnostic.h"
+#include "frontends/tensorflow/Node.h"
 #include "frontends/tensorflow/Text.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -238,10 +239,7 @@ std::optional<Problem> Model::useGraph(const proto::Graph &graph) {
 // Variables.
 
 bool Model::holdsVariables() const {
-  return llvm::any_of(main->nodes, [](const proto::Node &node) {
-    StringRef op = node.op();
-    return op == "VarHandleOp" || op == "Variable" || op == "VariableV2";
-  });
+  return llvm::any_of(main->nodes, isVariable);
 }
 
 std::optional<Problem> Model::findCaptured(const proto::ObjectGraph &objects) {

@@ -65,7 +65,7 @@ llvm::LogicalResult Node::needsTensors(unsigned low, unsigned high) {
               "supported as positions of lookups alone, joined by a "
               "DynamicStitch of all parts",
           "export the model without it, and divide after the engine");
-    else if (items[i].complex)
+    else if (items[i].complex && !value)
       return emitter.fail("input " + Twine(i) + " ('" +
                               printable(inputName(i)) +
                               "') is of complex numbers, which this operator "
@@ -76,6 +76,12 @@ llvm::LogicalResult Node::needsTensors(unsigned low, unsigned high) {
                               printable(inputName(i)) + "') is not a tensor",
                           "export the model again");
   return llvm::success();
+}
+
+void Node::usePart(mlir::Value Complex::*part) {
+  for (auto [i, item] : llvm::enumerate(items))
+    if (item.complex)
+      inputs[i] = (*item.complex).*part;
 }
 
 bool Node::layOut(unsigned i) {
@@ -161,6 +167,10 @@ llvm::LogicalResult Node::yield(mlir::ValueRange values) {
     results.push_back(value);
   return llvm::failure(emitter.failed() ||
                        !llvm::all_of(values, [](auto v) { return bool(v); }));
+}
+llvm::LogicalResult Node::yieldComplex(const Complex &z) {
+  results.emplace_back().complex = std::make_shared<Complex>(z);
+  return llvm::failure(emitter.failed() || !z.real || !z.imaginary);
 }
 llvm::LogicalResult Node::yieldItem(Item item) {
   results.push_back(std::move(item));

@@ -113,6 +113,11 @@ public:
     return i < items.size() ? items[i].part.get() : nullptr;
   }
   void setInput(unsigned i, mlir::Value value) { inputs[i] = value; }
+  bool hasComplex() const {
+    return llvm::any_of(items, [](const Item &i) { return bool(i.complex); });
+  }
+  /// Makes operands that are complex the tensors that are one of their parts.
+  void usePart(mlir::Value Complex::*part);
   /// Makes operand i a tensor that it is not yet.
   bool layOut(unsigned i);
   std::string inputName(unsigned i) const override {
@@ -143,6 +148,7 @@ public:
     return yield(mlir::ValueRange(value));
   }
   llvm::LogicalResult yield(mlir::ValueRange values);
+  llvm::LogicalResult yieldComplex(const Complex &z);
   llvm::LogicalResult yieldItem(Item item);
   Items &getResults() { return results; }
 
@@ -172,7 +178,27 @@ struct Row {
   /// The operand whose rows, one by one, the result's come from: it may be
   /// those of a part.
   int byRows = -1;
+  /// How complex operands are taken: by the row itself, if it can; built of
+  /// real and of imaginary parts alike; or just their shapes looked at.
+  enum class OfComplex { Itself, EachPart, Shape } complex = OfComplex::Itself;
+  /// What it does with the variable that operand 0 is; of those that are one
+  /// themselves Value is read by being used (TF1), Handle is not.
+  enum class OfVariable { Nothing, Reads, PassesOn, Handle, Value };
+  OfVariable variable = OfVariable::Nothing;
+  /// How many results of a graph it has where nobody reads them, or the
+  /// attribute that says so: a number or one type each.
+  int outputs = 1;
+  const char *counted = "";
 };
+/// The row, for complex operands as well.
+constexpr Row ofParts(Row row) {
+  row.complex = Row::OfComplex::EachPart;
+  return row;
+}
+constexpr Row ofShape(Row row) {
+  row.complex = Row::OfComplex::Shape;
+  return row;
+}
 
 // One list a family, in ops/<Family>.cpp.
 llvm::ArrayRef<Row> elementwiseRows();
@@ -189,6 +215,7 @@ llvm::ArrayRef<Row> segmentRows();
 llvm::ArrayRef<Row> resizeRows();
 llvm::ArrayRef<Row> sourceRows();
 llvm::ArrayRef<Row> listRows();
+llvm::ArrayRef<Row> arrayRows();
 llvm::ArrayRef<Row> colorRows();
 llvm::ArrayRef<Row> cropRows();
 llvm::ArrayRef<Row> fakeQuantRows();
@@ -200,6 +227,8 @@ llvm::ArrayRef<Row> partitionRows();
 llvm::ArrayRef<Row> allRows();
 /// Null where there is none.
 const Row *findRow(llvm::StringRef op);
+/// Whether a node is a variable itself.
+bool isVariable(const proto::Node &node);
 
 } // namespace charonia::frontend::tensorflow
 

@@ -1,8 +1,8 @@
 // Inputs and outputs of a model.
 #include "frontends/common/Diagnostic.h"
 #include "frontends/tensorflow/ControlFlow.h"
+#include "frontends/tensorflow/Node.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/ADT/StringSwitch.h"
 #include <set>
 
 using namespace charonia;
@@ -143,18 +143,14 @@ static bool isOfBranch(const Body &body, const proto::Node &node) {
 static int64_t resultsOf(const proto::Node &node) {
   // Beyond that nobody means them as outputs.
   constexpr int64_t most = 64;
-  const char *count = llvm::StringSwitch<const char *>(node.op())
-                          .Case("Split", "num_split")
-                          .Case("SplitV", "num_split")
-                          .Case("Unpack", "num")
-                          .Case("ShapeN", "N")
-                          .Default("");
-  if (node.op() == "TopKV2" || node.op() == "MaxPoolWithArgmax")
-    return 2;
-  if (node.op() == "IdentityN")
-    return std::min<int64_t>(node.inputs_size(), most);
-  auto *attribute = *count ? attributeOf(node, count) : nullptr;
-  return attribute ? std::clamp<int64_t>(attribute->integer(), 1, most) : 1;
+  const Row *row = findRow(node.op());
+  auto *attribute =
+      row && *row->counted ? attributeOf(node, row->counted) : nullptr;
+  if (!attribute)
+    return row ? row->outputs : 1;
+  int64_t count = attribute->has_list() ? attribute->list().types_size()
+                                        : attribute->integer();
+  return std::clamp<int64_t>(count, 1, most);
 }
 
 /// What nobody reads or waits for; without such what others wait for, and

@@ -12,9 +12,9 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::allRows() {
           normalizationRows(), reductionRows(),   viewRows(),
           blockRows(),         sliceRows(),       indexRows(),
           diagonalRows(),      segmentRows(),     resizeRows(),
-          sourceRows(),        listRows(),        colorRows(),
-          cropRows(),          fakeQuantRows(),   fourierRows(),
-          dynamicRows(),       partitionRows()})
+          sourceRows(),        listRows(),        arrayRows(),
+          colorRows(),         cropRows(),        fakeQuantRows(),
+          fourierRows(),       dynamicRows(),     partitionRows()})
       all.insert(all.end(), family.begin(), family.end());
     llvm::sort(all, [](const Row &a, const Row &b) {
       return llvm::StringRef(a.op) < b.op;
@@ -29,4 +29,10 @@ const Row *charonia::frontend::tensorflow::findRow(llvm::StringRef op) {
   auto it = llvm::lower_bound(
       rows, op, [](const Row &row, llvm::StringRef op) { return row.op < op; });
   return it != rows.end() && it->op == op ? &*it : nullptr;
+}
+
+bool charonia::frontend::tensorflow::isVariable(const proto::Node &node) {
+  const Row *row = findRow(node.op());
+  return row && (row->variable == Row::OfVariable::Handle ||
+                 row->variable == Row::OfVariable::Value);
 }

@@ -39,12 +39,16 @@ static bool addTypes(const proto::FunctionSignature::Argument &argument,
                    list->list().types().end());
     return list;
   }
+  // As in the enum DataType.
+  constexpr int reference = 100;
   int type = argument.type();
   if (!argument.type_attribute().empty()) {
     auto *attribute = attributeOf(node, argument.type_attribute(), definition,
                                   proto::Attribute::kType);
     type = attribute ? attribute->type() : 0;
   }
+  if (argument.is_reference() && type > 0 && type < reference)
+    type += reference;
   int64_t results = 1;
   if (!argument.number_attribute().empty()) {
     auto *number = attributeOf(node, argument.number_attribute(), definition,
@@ -74,6 +78,15 @@ std::optional<int> charonia::frontend::tensorflow::resultNumber(
       return std::nullopt;
   }
   return std::nullopt;
+}
+
+std::vector<int> charonia::frontend::tensorflow::operandTypes(
+    const proto::Node &node, const proto::FunctionSignature &definition) {
+  std::vector<int> types;
+  for (const auto &argument : definition.inputs())
+    if (!addTypes(argument, node, definition, node.inputs_size(), types))
+      break;
+  return types;
 }
 
 std::vector<Stated> charonia::frontend::tensorflow::statedResults(

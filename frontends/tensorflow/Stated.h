@@ -13,6 +13,11 @@ std::optional<int> resultNumber(const proto::Node &node,
                                 const proto::FunctionSignature &definition,
                                 llvm::StringRef output, int index);
 
+/// The types of a node's operands by what the definition says, as far as that
+/// is known: numbers of DataType, above 100 of variables of TF1 themselves.
+std::vector<int> operandTypes(const proto::Node &node,
+                              const proto::FunctionSignature &definition);
+
 /// The number of a DataType, 0 where nothing is said of it; a shape, null
 /// where nothing is.
 struct Stated {

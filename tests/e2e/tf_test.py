@@ -226,14 +226,31 @@ def test_every_row_has_a_case() -> None:
     """Each operator is imported by a model here; but references of TF1, which pass on what they get, and what
     is looked through: inputs and the ends of loops' steps."""
     files = sorted((harness.ROOT / "frontends/tensorflow/ops").glob("*.cpp"))
-    rows = {op for file in files for op in re.findall(r'\{"(\w+)", ', file.read_text())}
+    rows = {op for file in files for op in re.findall(r'(?:\{|\.op = )"(\w+)",', file.read_text())}
     imported = set()
     for folder in FOLDERS:
         model, options = model_of(folder)
         listed = subprocess.run([harness.binary().with_name("charonia-import"), "--nodes", model, *options], capture_output=True, text=True, check=True)
         imported |= {line.split()[0] for line in listed.stdout.splitlines()}
     missing = rows - imported
-    assert len(rows) > 150 and missing <= {"Variable", "RefEnter", "RefIdentity", "RefNextIteration", "NextIteration", "Placeholder"}, missing
+    assert len(rows) > 150 and missing <= {"Variable", "IsVariableInitialized", "RefEnter", "RefIdentity", "RefNextIteration", "NextIteration", "Placeholder"}, missing
+
+
+def test_blocks_with_channels_first(tmp_path: Path) -> None:
+    """TensorFlow has them on GPUs alone: what it computes with channels last, turned."""
+    x, turn = np.random.RandomState(2).rand(2, 4, 6, 12).astype(np.float32), (0, 3, 1, 2)
+    n, h, w, c = x.shape
+    deep = x.reshape(n, h // 2, 2, w // 2, 2, c).transpose(0, 1, 3, 2, 4, 5).reshape(n, h // 2, w // 2, 4 * c)
+    wide = x.reshape(n, h, w, 2, 2, c // 4).transpose(0, 1, 3, 2, 4, 5).reshape(n, h * 2, w * 2, c // 4)
+    for op, wanted in (("SpaceToDepth", deep), ("DepthToSpace", wide)):
+        (tmp_path / "m.pbtxt").write_text(f"""
+            node {{ name: "x" op: "Placeholder" attr {{ key: "dtype" value {{ type: DT_FLOAT }} }}
+                   attr {{ key: "shape" value {{ shape {{ dim {{ size: -1 }} dim {{ size: 12 }} dim {{ size: -1 }} dim {{ size: -1 }} }} }} }} }}
+            node {{ name: "y" op: "{op}" input: "x" attr {{ key: "T" value {{ type: DT_FLOAT }} }} attr {{ key: "block_size" value {{ i: 2 }} }}
+                   attr {{ key: "data_format" value {{ s: "NCHW" }} }} }}""")
+        harness.compile_model(tmp_path / "m.pbtxt", tmp_path / "m.engine")
+        [y] = harness.run_engine(tmp_path / "m.engine", {"x": x.transpose(turn)}, ["y"], tmp_path)
+        assert (y == wanted.transpose(turn)).all()
 
 
 def test_tail_of_the_error_function(tmp_path: Path) -> None:

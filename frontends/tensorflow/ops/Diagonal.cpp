@@ -224,16 +224,16 @@ static LogicalResult fromDiagonals(Node &n, Emitter &e) {
 
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::diagonalRows() {
   static const Row rows[] = {
-      {"MatrixDiag", fromDiagonals},
+      ofParts({"MatrixDiag", fromDiagonals}),
       // These say which diagonals they are about.
-      {"MatrixDiagV2", fromDiagonals},
-      {"MatrixDiagV3", fromDiagonals},
-      {"MatrixDiagPart", diagonalPart},
-      {"MatrixDiagPartV2", diagonalPart},
-      {"MatrixDiagPartV3", diagonalPart},
-      {"MatrixSetDiag", setDiagonals},
-      {"MatrixSetDiagV2", setDiagonals},
-      {"MatrixSetDiagV3", setDiagonals},
+      ofParts({"MatrixDiagV2", fromDiagonals}),
+      ofParts({"MatrixDiagV3", fromDiagonals}),
+      ofParts({"MatrixDiagPart", diagonalPart}),
+      ofParts({"MatrixDiagPartV2", diagonalPart}),
+      ofParts({"MatrixDiagPartV3", diagonalPart}),
+      ofParts({"MatrixSetDiag", setDiagonals}),
+      ofParts({"MatrixSetDiagV2", setDiagonals}),
+      ofParts({"MatrixSetDiagV3", setDiagonals}),
   };
   return rows;
 }

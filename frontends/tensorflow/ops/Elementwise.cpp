@@ -65,13 +65,6 @@ static LogicalResult leakyRelu(Node &n, Emitter &e) {
   return n.yield(buildLeakyRelu(n.input(0), n.number("alpha", 0.2f), e));
 }
 
-static LogicalResult yieldComplex(Node &n, const Complex &z) {
-  Item item;
-  item.complex = std::make_shared<Complex>(z);
-  return llvm::success(succeeded(n.yieldItem(std::move(item))) && z.real &&
-                       z.imaginary);
-}
-
 /// Of complex numbers the real part; real ones may become complex.
 static LogicalResult cast(Node &n, Emitter &e) {
   constexpr int complex64 = 8, complex128 = 18;
@@ -88,9 +81,9 @@ static LogicalResult cast(Node &n, Emitter &e) {
         type == complex64 ? mlir::Type(b.getF32Type()) : b.getF64Type();
     Value real = e.cast(n.input(0), part);
     if (z && z->imaginary)
-      return yieldComplex(n, {real, e.cast(z->imaginary, part)});
-    return yieldComplex(
-        n, spreadComplex({real, {}}, graph::getShape(n.input(0)), e));
+      return n.yieldComplex(Complex{real, e.cast(z->imaginary, part)});
+    return n.yieldComplex(
+        spreadComplex({real, {}}, graph::getShape(n.input(0)), e));
   }
   mlir::Type element = n.type("DstT", 1);
   return element ? n.yield(e.cast(n.input(0), element)) : llvm::failure();
@@ -108,6 +101,30 @@ static LogicalResult bitcast(Node &n, Emitter &e) {
                   "supported");
   return n.yield(e.op<graph::BitcastOp>(
       {n.input(0)}, e.attr("to", mlir::TypeAttr::get(element))));
+}
+
+/// Of complex numbers what `ofComplex` makes of them.
+template <Unary build, Complex (*ofComplex)(Complex, Emitter &)>
+static LogicalResult function(Node &n, Emitter &e) {
+  return n.numInputs() == 1 && n.item(0).complex
+             ? n.yieldComplex(ofComplex(*n.item(0).complex, e))
+             : unary<build>(n, e);
+}
+static Complex square(Complex z, Emitter &e) { return mulComplex(z, z, e); }
+static Complex one(Complex like, Emitter &e) {
+  return {e.scalar(1.0, elementOf(like.real)), {}};
+}
+static Complex reciprocal(Complex z, Emitter &e) {
+  return divComplex(spreadComplex(one(z, e), graph::getShape(z.real), e), z, e);
+}
+static Complex inverseRoot(Complex z, Emitter &e) {
+  return reciprocal(sqrtComplex(z, e), e);
+}
+static Complex sinComplex(Complex z, Emitter &e) {
+  return turnComplex(sinhComplex(turnComplex(z, false, e), e), true, e);
+}
+static Complex cosComplex(Complex z, Emitter &e) {
+  return coshComplex(turnComplex(z, false, e), e);
 }
 
 // Two operands.
@@ -131,12 +148,21 @@ using ComplexBinary = Complex (*)(Complex, Complex, Emitter &);
 template <Binary build, ComplexBinary ofComplex>
 static LogicalResult arithmetic(Node &n, Emitter &e) {
   bool isComplex = n.numInputs() == 2 && n.item(0).complex && n.item(1).complex;
-  return isComplex ? yieldComplex(n, ofComplex(*n.item(0).complex,
-                                               *n.item(1).complex, e))
+  return isComplex ? n.yieldComplex(
+                         ofComplex(*n.item(0).complex, *n.item(1).complex, e))
                    : binary<build>(n, e);
 }
 static Complex add(Complex a, Complex b, Emitter &e) {
   return addComplex(a, b, false, e);
+}
+static Complex divNoNanComplex(Complex a, Complex b, Emitter &e) {
+  Value zero = e.scalar(0.0, elementOf(b.real));
+  Value isNothing =
+      e.op<graph::AndOp>({e.compare(Predicate::eq, b.real, zero),
+                          e.compare(Predicate::eq, b.imaginary, zero)});
+  Complex z = divComplex(a, b, e);
+  return {e.select(isNothing, zero, z.real),
+          e.select(isNothing, zero, z.imaginary)};
 }
 static Complex subtract(Complex a, Complex b, Emitter &e) {
   return addComplex(a, b, true, e);
@@ -257,17 +283,17 @@ static LogicalResult clip(Node &n, Emitter &e) {
 
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::elementwiseRows() {
   static const Row rows[] = {
-      {"Neg", unary<apply<graph::NegOp>>},
+      ofParts({"Neg", unary<apply<graph::NegOp>>}),
       {"Abs", unary<apply<graph::AbsOp>>},
-      {"Sign", unary<apply<graph::SignOp>>},
-      {"Square", unary<square>},
-      {"Sqrt", unary<apply<graph::SqrtOp>>},
-      {"Rsqrt", unary<apply<graph::RsqrtOp>>},
-      {"Reciprocal", unary<apply<graph::ReciprocalOp>>},
-      {"Inv", unary<apply<graph::ReciprocalOp>>},
-      {"Exp", unary<apply<graph::ExpOp>>},
+      {"Sign", function<apply<graph::SignOp>, signComplex>},
+      {"Square", function<square, square>},
+      {"Sqrt", function<apply<graph::SqrtOp>, sqrtComplex>},
+      {"Rsqrt", function<apply<graph::RsqrtOp>, inverseRoot>},
+      {"Reciprocal", function<apply<graph::ReciprocalOp>, reciprocal>},
+      {"Inv", function<apply<graph::ReciprocalOp>, reciprocal>},
+      {"Exp", function<apply<graph::ExpOp>, expComplex>},
       {"Expm1", unary<apply<graph::Expm1Op>>},
-      {"Log", unary<apply<graph::LogOp>>},
+      {"Log", function<apply<graph::LogOp>, logComplex>},
       {"Log1p", unary<apply<graph::Log1pOp>>},
       {"Erf", unary<apply<graph::ErfOp>>},
       {"Erfc", unary<apply<graph::ErfcOp>>},
@@ -279,15 +305,15 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::elementwiseRows() {
       {"BesselI0e", unary<inDouble<besselI<0, true>>>},
       {"BesselI1", unary<inDouble<besselI<1, false>>>},
       {"BesselI1e", unary<inDouble<besselI<1, true>>>},
-      {"Sin", unary<apply<graph::SinOp>>},
-      {"Cos", unary<apply<graph::CosOp>>},
+      {"Sin", function<apply<graph::SinOp>, sinComplex>},
+      {"Cos", function<apply<graph::CosOp>, cosComplex>},
       {"Tan", unary<apply<graph::TanOp>>},
       {"Asin", unary<apply<graph::AsinOp>>},
       {"Acos", unary<apply<graph::AcosOp>>},
       {"Atan", unary<apply<graph::AtanOp>>},
-      {"Sinh", unary<apply<graph::SinhOp>>},
-      {"Cosh", unary<apply<graph::CoshOp>>},
-      {"Tanh", unary<apply<graph::TanhOp>>},
+      {"Sinh", function<apply<graph::SinhOp>, sinhComplex>},
+      {"Cosh", function<apply<graph::CoshOp>, coshComplex>},
+      {"Tanh", function<apply<graph::TanhOp>, tanhComplex>},
       {"Asinh", unary<apply<graph::AsinhOp>>},
       {"Acosh", unary<apply<graph::AcoshOp>>},
       {"Atanh", unary<apply<graph::AtanhOp>>},
@@ -310,16 +336,16 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::elementwiseRows() {
       {"Softsign", unary<buildSoftsign>},
       {"Cast", cast},
       {"Bitcast", bitcast},
-      {"Add", binary<apply<graph::AddOp>>},
+      {"Add", arithmetic<apply<graph::AddOp>, add>},
       {"AddV2", arithmetic<apply<graph::AddOp>, add>},
-      {"AddN", addN},
+      ofParts({"AddN", addN}),
       {"Sub", arithmetic<apply<graph::SubOp>, subtract>},
       {"Mul", arithmetic<apply<graph::MulOp>, mulComplex>},
       {"RealDiv", arithmetic<apply<graph::DivOp>, divComplex>},
       {"Div", binary<truncateDiv>},
       {"TruncateDiv", binary<truncateDiv>},
       {"FloorDiv", binary<floorDiv>},
-      {"DivNoNan", binary<divNoNan>},
+      {"DivNoNan", arithmetic<divNoNan, divNoNanComplex>},
       {"MulNoNan", binary<mulNoNan>},
       {"Xlogy", binary<xlogy>},
       {"Xlog1py", binary<xlog1py>},
@@ -327,7 +353,7 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::elementwiseRows() {
       {"FloorMod", binary<apply<graph::ModOp>>},
       {"Mod", binary<apply<graph::FmodOp>>},
       {"TruncateMod", binary<apply<graph::FmodOp>>},
-      {"Pow", binary<apply<graph::PowOp>>},
+      {"Pow", arithmetic<apply<graph::PowOp>, powComplex>},
       {"Atan2", binary<buildAtan2>},
       {"Maximum", binary<apply<graph::MaxOp>>},
       {"Minimum", binary<apply<graph::MinOp>>},
@@ -347,8 +373,8 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::elementwiseRows() {
       {"GreaterEqual", binary<compare<Predicate::ge>>},
       {"BiasAdd", biasAdd},
       {"BiasAddV1", biasAdd},
-      {"SelectV2", select},
-      {"Select", selectRows},
+      ofParts({"SelectV2", select}),
+      ofParts({"Select", selectRows}),
       {"ClipByValue", clip},
   };
   return rows;

@@ -9,12 +9,6 @@ using namespace charonia::frontend::tensorflow;
 using llvm::LogicalResult;
 using mlir::Value;
 
-static LogicalResult yieldComplex(Node &n, Complex z) {
-  Item item;
-  bool isSound = z.real && z.imaginary;
-  item.complex = std::make_shared<Complex>(z);
-  return llvm::success(succeeded(n.yieldItem(std::move(item))) && isSound);
-}
 /// Operand 0, which `count` operands have to be there for.
 static std::optional<Complex> complexOf(Node &n, Emitter &e, unsigned count) {
   if (n.numInputs() == count && n.item(0).complex)
@@ -44,7 +38,7 @@ static LogicalResult complexTransform(Node &n, Emitter &e) {
                   llvm::Twine(dims));
   for (int64_t axis = rank - dims; z->real && axis < rank; ++axis)
     z = transform(*z, {axis, graph::getShape(z->real)[axis], inverse}, e);
-  return yieldComplex(n, *z);
+  return n.yieldComplex(*z);
 }
 
 /// The lengths of a real transform, operand 1.
@@ -70,7 +64,7 @@ static LogicalResult realTransform(Node &n, Emitter &e) {
   Complex z = {n.input(0), {}};
   for (int64_t i = dims - 1; z.real && i >= 0; --i)
     z = transform(z, {rank - dims + i, (*lengths)[i], false, i == dims - 1}, e);
-  return yieldComplex(n, z);
+  return n.yieldComplex(z);
 }
 template <int64_t dims>
 static LogicalResult inverseRealTransform(Node &n, Emitter &e) {
@@ -95,8 +89,8 @@ static LogicalResult complex(Node &n, Emitter &e) {
   auto dims = e.join(graph::getShape(n.input(0)), graph::getShape(n.input(1)));
   if (!dims)
     return e.fail("real and imaginary parts do not broadcast");
-  return yieldComplex(
-      n, {e.broadcast(n.input(0), *dims), e.broadcast(n.input(1), *dims)});
+  return n.yieldComplex(
+      Complex{e.broadcast(n.input(0), *dims), e.broadcast(n.input(1), *dims)});
 }
 template <typename Build>
 static LogicalResult ofComplex(Node &n, Emitter &e, Build build) {
@@ -119,7 +113,8 @@ static LogicalResult angle(Node &n, Emitter &e) {
 }
 static LogicalResult conjugate(Node &n, Emitter &e) {
   auto z = complexOf(n, e, 1);
-  return z ? yieldComplex(n, {z->real, e.op<graph::NegOp>({z->imaginary})})
+  return z ? n.yieldComplex(
+                 Complex{z->real, e.op<graph::NegOp>({z->imaginary})})
            : llvm::failure();
 }
 

@@ -173,6 +173,44 @@ static LogicalResult topK(Node &n, Emitter &e) {
   return n.yield({values, e.cast(positions, element)});
 }
 
+/// Whether fewer than k numbers of a row are larger than the one that a target
+/// names; never where that, or any, is not finite.
+static LogicalResult inTopK(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)) || failed(n.needsRank(0, 2, 2)) ||
+      failed(n.needsRank(1, 1, 1)) || failed(n.needsRank(2, 0, 0)))
+    return llvm::failure();
+  Value x = n.input(0);
+  Exprs shape = graph::getShape(x);
+  if (!e.agree(graph::getShape(n.input(1))[0], shape[0],
+               "has a target for each row"))
+    return e.fail(e.describe(n.input(1).getType()) +
+                  " is not a target for each row of " +
+                  e.describe(x.getType()));
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  auto both = [&](Value a, Value b) { return e.op<graph::AndOp>({a, b}); };
+  Value target = e.cast(n.input(1), i64), size = e.size(shape[1], i64);
+  Value isThere =
+      both(e.compare(Predicate::ge, target, e.scalar(int64_t(0), i64)),
+           e.compare(Predicate::lt, target, size));
+  Exprs column = {shape[0], e.number(1)};
+  Value place = e.select(isThere, target, e.scalar(int64_t(0), i64));
+  Value named = e.op<graph::GatherElementsOp>({x, e.reshape(place, column)},
+                                              e.attr("axis", int64_t(1)));
+  auto count = [&](Value truth) {
+    return e.reduce(graph::ReduceKind::sum, e.cast(truth, i64), {1}, false);
+  };
+  Value odd = e.op<graph::OrOp>(
+      {e.op<graph::IsNanOp>({x}),
+       e.op<graph::IsInfOp>(
+           {x}, {e.attr("positive", true), e.attr("negative", true)})});
+  Value isFew =
+      e.compare(Predicate::lt, count(e.compare(Predicate::gt, x, named)),
+                e.cast(n.input(2), i64));
+  Value isFinite =
+      e.compare(Predicate::eq, count(odd), e.scalar(int64_t(0), i64));
+  return n.yield(both(both(isThere, isFew), isFinite));
+}
+
 /// Whether a coordinate along a new axis equals the index.
 static LogicalResult oneHot(Node &n, Emitter &e) {
   if (failed(n.needsTensors(4, 4)) || failed(n.needsRank(2, 0, 0)) ||
@@ -221,19 +259,23 @@ static LogicalResult bandPart(Node &n, Emitter &e) {
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::indexRows() {
   using graph::ScatterReduction;
   static const Row rows[] = {
-      {"Gather", gather, "", false, 1},
-      {"GatherV2", gatherV2, "", false, 1},
+      ofParts({"Gather", gather, "", false, 1}),
+      ofParts({"GatherV2", gatherV2, "", false, 1}),
       {"Bucketize", bucketize},
-      {"GatherNd", gatherNd},
-      {"TensorScatterUpdate", scatterNd<ScatterReduction::none>},
-      {"TensorScatterAdd", scatterNd<ScatterReduction::add>},
+      ofParts({"GatherNd", gatherNd}),
+      ofParts({"TensorScatterUpdate", scatterNd<ScatterReduction::none>}),
+      ofParts({"TensorScatterAdd", scatterNd<ScatterReduction::add>}),
       {"TensorScatterMax", scatterNd<ScatterReduction::max>},
       {"TensorScatterMin", scatterNd<ScatterReduction::min>},
-      {"TensorScatterSub", scatterSub},
-      {"ScatterNd", scatterZeros},
+      ofParts({"TensorScatterSub", scatterSub}),
+      ofParts({"ScatterNd", scatterZeros}),
+      {"InTopKV2", inTopK},
       {"OneHot", oneHot},
-      {"MatrixBandPart", bandPart},
-      {"TopKV2", topK, "values indices"},
+      ofParts({"MatrixBandPart", bandPart}),
+      {.op = "TopKV2",
+       .import = topK,
+       .results = "values indices",
+       .outputs = 2},
   };
   return rows;
 }

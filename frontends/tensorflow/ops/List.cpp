@@ -1,7 +1,7 @@
 // Lists of tensors, by which recurrent layers collect their steps. A list is a
 // value: what sets an element makes a new one.
+#include "frontends/tensorflow/ops/List.h"
 #include "frontends/common/builders/Slice.h"
-#include "frontends/tensorflow/Node.h"
 #include "frontends/tensorflow/Remedy.h"
 
 using namespace charonia;
@@ -12,10 +12,8 @@ using llvm::Twine;
 using mlir::AffineExpr;
 using mlir::Value;
 
-/// More elements than steps that are written out.
-constexpr int64_t maxElements = maxSteps;
-
-static LogicalResult yieldList(Node &n, TensorList list) {
+LogicalResult charonia::frontend::tensorflow::yieldList(Node &n,
+                                                        TensorList list) {
   Item item;
   item.list = std::make_shared<TensorList>(std::move(list));
   return n.yieldItem(std::move(item));
@@ -27,8 +25,8 @@ static const TensorList *listOf(Node &n, Emitter &e, unsigned count) {
   }
   return n.item(0).list.get();
 }
-/// The number of elements, operand `i`; where it is open, what to do about it.
-static llvm::FailureOr<int64_t> countOf(Node &n, Emitter &e, unsigned i) {
+llvm::FailureOr<int64_t>
+charonia::frontend::tensorflow::countOf(Node &n, Emitter &e, unsigned i) {
   if (!n.has(i))
     return n.constantInteger(i);
   auto known = e.evaluate(n.input(i));
@@ -40,8 +38,8 @@ static llvm::FailureOr<int64_t> countOf(Node &n, Emitter &e, unsigned i) {
   return e.fail("makes a list of size " + size + ", which is open",
                 fixSize(n.getModel(), size));
 }
-/// The position of an element, operand 1.
-static llvm::FailureOr<int64_t> positionOf(Node &n, Emitter &e,
+llvm::FailureOr<int64_t>
+charonia::frontend::tensorflow::positionOf(Node &n, Emitter &e,
                                            const TensorList &list) {
   auto position = n.constantInteger(1);
   if (failed(position))
@@ -315,14 +313,13 @@ static LogicalResult splitList(Node &n, Emitter &e) {
   return yieldList(n, std::move(elements));
 }
 
-/// Rows of operand `tensor` put at the positions that the operand behind it
-/// lists.
-static LogicalResult scatterRows(Node &n, Emitter &e, TensorList elements,
-                                 unsigned tensor) {
-  if (failed(n.needsRank(tensor, 1, 32)) ||
-      failed(n.needsRank(tensor + 1, 1, 1)))
+LogicalResult charonia::frontend::tensorflow::scatterRows(Node &n, Emitter &e,
+                                                          TensorList elements,
+                                                          unsigned tensor,
+                                                          unsigned places) {
+  if (failed(n.needsRank(tensor, 1, 32)) || failed(n.needsRank(places, 1, 1)))
     return llvm::failure();
-  auto positions = n.constants(tensor + 1);
+  auto positions = n.constants(places);
   if (failed(positions))
     return llvm::failure();
   Exprs dims = graph::getShape(n.input(tensor));
@@ -355,120 +352,35 @@ static LogicalResult scatterList(Node &n, Emitter &e) {
       return e.fail("makes a list of " + Twine(count) + " tensors; up to " +
                     Twine(maxElements) + " are supported");
   }
-  return scatterRows(n, e, TensorList(count), 0);
+  return scatterRows(n, e, TensorList(count), 0, 1);
 }
 static LogicalResult scatterIntoList(Node &n, Emitter &e) {
   const TensorList *list = listOf(n, e, 3);
-  return list ? scatterRows(n, e, *list, 1) : llvm::failure();
+  return list ? scatterRows(n, e, *list, 1, 2) : llvm::failure();
 }
 
-// TensorArray, the lists of TF1: the last operand, the flow, says what an array
-// holds, so it is the list.
-
-static const TensorList *arrayOf(Node &n, Emitter &e, unsigned count) {
-  if (n.numInputs() != count || !n.item(count - 1).list) {
-    e.fail("is not given an array of tensors", "export the model again");
-    return nullptr;
-  }
-  return n.item(count - 1).list.get();
-}
-
-static LogicalResult newArray(Node &n, Emitter &e) {
-  auto count =
-      n.numInputs() == 1 ? countOf(n, e, 0) : llvm::FailureOr<int64_t>(0);
-  if (failed(count))
-    return llvm::failure();
-  if (*count < 0 || *count > maxElements)
-    return e.fail("reserves an array of " + Twine(*count) + " tensors; up to " +
-                      Twine(maxElements) + " are supported",
-                  "fix the length of the sequence with --shape");
-  return llvm::success(succeeded(yieldList(n, TensorList(*count))) &&
-                       succeeded(yieldList(n, TensorList(*count))));
-}
-
-static LogicalResult readArray(Node &n, Emitter &e) {
-  const TensorList *list = arrayOf(n, e, 3);
-  if (!list)
-    return llvm::failure();
-  auto position = positionOf(n, e, *list);
-  if (failed(position))
-    return llvm::failure();
-  if (!(*list)[*position])
-    return e.fail("reads element " + Twine(*position) +
-                  " of an array before it is set");
-  return n.yield((*list)[*position]);
-}
-
-static LogicalResult writeArray(Node &n, Emitter &e) {
-  const TensorList *list = arrayOf(n, e, 4);
-  if (!list)
-    return llvm::failure();
-  auto position = n.constantInteger(1);
-  if (failed(position))
-    return llvm::failure();
-  // An array may grow.
-  if (*position < 0 || *position >= maxElements || !n.input(2))
-    return e.fail("sets element " + Twine(*position) + " of an array of " +
-                  Twine(list->size()));
-  return yieldList(n, list->with(*position, n.input(2)));
-}
-
-/// Puts the rows of operand 2 at the positions that operand 1 lists.
-static LogicalResult scatterArray(Node &n, Emitter &e) {
-  const TensorList *list = arrayOf(n, e, 4);
-  if (!list || failed(n.needsRank(1, 1, 1)) || failed(n.needsRank(2, 1, 32)))
-    return llvm::failure();
-  auto positions = n.constants(1);
-  if (failed(positions))
-    return llvm::failure();
-  TensorList elements = *list;
-  Exprs dims = graph::getShape(n.input(2));
-  if (dims[0] != e.number(static_cast<int64_t>(positions->size())))
-    return e.fail("gives " + Twine(positions->size()) + " positions to " +
-                  e.describe(n.input(2).getType()));
-  if (failed(e.writeOut(static_cast<int64_t>(positions->size()))))
-    return llvm::failure();
-  dims.erase(dims.begin());
-  for (auto [i, position] : llvm::enumerate(*positions)) {
-    if (position < 0 || position >= maxElements)
-      return e.fail("sets element " + Twine(position) + " of an array of " +
-                    Twine(list->size()));
-    Value row = sliceAlong(
-        n.input(2), 0, {e.number(static_cast<int64_t>(i)), e.number(1), 1}, e);
-    elements = elements.with(position, e.reshape(row, dims));
-  }
-  return yieldList(n, std::move(elements));
-}
-
-/// The elements that operand 1 lists; a list's handle is the first operand, an
-/// array's state the last.
-template <bool isArray>
-static LogicalResult gatherElements(Node &n, Emitter &e) {
-  const TensorList *list = isArray ? arrayOf(n, e, 3) : listOf(n, e, 3);
-  if (!list)
-    return llvm::failure();
+LogicalResult
+charonia::frontend::tensorflow::gatherElements(Node &n, Emitter &e,
+                                               const TensorList &list) {
   auto positions = n.constants(1);
   if (failed(positions))
     return llvm::failure();
   TensorList elements;
   for (int64_t position : *positions) {
-    if (position < 0 || position >= list->size())
-      return e.fail("takes element " + Twine(position) + " of " +
-                    (isArray ? "an array of " : "a list of ") +
-                    Twine(list->size()));
+    if (position < 0 || position >= list.size())
+      return e.fail("takes element " + Twine(position) + " of a list of " +
+                    Twine(list.size()));
     // Of the others' shape, also of those that are not taken.
-    Value element = elementOr0(n, *list, position, 2, e);
+    Value element = elementOr0(n, list, position, 2, e);
     if (!element)
       return llvm::failure();
     elements = elements.with(elements.size(), element);
   }
   return stackAll(n, elements, 2, e);
 }
-
-static LogicalResult arraySize(Node &n, Emitter &e) {
-  const TensorList *list = arrayOf(n, e, 2);
-  return list ? n.yield(e.scalar(list->size(), e.getBuilder().getI32Type()))
-              : llvm::failure();
+static LogicalResult gatherList(Node &n, Emitter &e) {
+  const TensorList *list = listOf(n, e, 3);
+  return list ? gatherElements(n, e, *list) : llvm::failure();
 }
 
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::listRows() {
@@ -489,13 +401,7 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::listRows() {
       {"TensorListScatterIntoExistingList", scatterIntoList},
       {"TensorListSplit", splitList},
       {"TensorListStack", stack},
-      {"TensorArrayV3", newArray, "handle flow"},
-      {"TensorArrayReadV3", readArray},
-      {"TensorArrayWriteV3", writeArray},
-      {"TensorArrayScatterV3", scatterArray},
-      {"TensorArrayGatherV3", gatherElements<true>},
-      {"TensorListGather", gatherElements<false>},
-      {"TensorArraySizeV3", arraySize},
+      {"TensorListGather", gatherList},
   };
   return rows;
 }

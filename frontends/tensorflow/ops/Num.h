@@ -46,6 +46,16 @@ inline Num select(mlir::Value condition, Num a, double b) {
   return select(condition, a, a.of(b));
 }
 
+/// The largest finite number of a type of floats.
+inline double largestOf(mlir::Type element) {
+  llvm::APFloat largest = llvm::APFloat::getLargest(
+      llvm::cast<mlir::FloatType>(element).getFloatSemantics());
+  bool isInexact;
+  largest.convert(llvm::APFloat::IEEEdouble(),
+                  llvm::APFloat::rmNearestTiesToEven, &isInexact);
+  return largest.convertToDouble();
+}
+
 /// 0, 1, 2, ... along dimension `axis` of `rank`, the others of which are 1.
 inline Num countAlong(int64_t axis, int64_t rank, mlir::AffineExpr size,
                       mlir::Type element, Emitter &e) {

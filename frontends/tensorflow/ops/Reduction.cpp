@@ -1,5 +1,7 @@
 // Reductions along axes.
+#include "frontends/common/builders/LogSum.h"
 #include "frontends/common/builders/Sequence.h"
+#include "frontends/common/builders/Slice.h"
 #include "frontends/tensorflow/Node.h"
 #include <limits>
 
@@ -9,6 +11,7 @@ using namespace charonia::frontend::tensorflow;
 using graph::ReduceKind;
 using llvm::LogicalResult;
 using llvm::SmallVector;
+using mlir::AffineExpr;
 using mlir::Value;
 
 /// The axes, operand 1, sorted; no axes reduce nothing.
@@ -106,20 +109,66 @@ static LogicalResult cumulative(Node &n, Emitter &e) {
                                  n.flag("reverse"), e));
 }
 
+static LogicalResult logSums(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(2, 2)))
+    return llvm::failure();
+  auto given = n.constantInteger(1);
+  if (failed(given))
+    return llvm::failure();
+  Value x = e.widen(n.input(0));
+  auto axis = n.axis(*given, rankOf(x));
+  if (failed(axis))
+    return llvm::failure();
+  Exprs shape = graph::getShape(x), from(shape.size(), e.number(0));
+  bool reverse = n.flag("reverse");
+  auto turned = [&](Value value) {
+    AffineExpr size = shape[*axis];
+    return reverse ? sliceAlong(value, *axis,
+                                {graph::simplify(size - 1), size, -1}, e)
+                   : value;
+  };
+  Value y = turned(x);
+  y = y ? buildLogSums(y, *axis, e) : y;
+  if (y && n.flag("exclusive")) {
+    // One place later; before the first is the log of nothing.
+    Exprs longer = shape, first = from;
+    longer[*axis] = graph::simplify(shape[*axis] + 1);
+    first[*axis] = e.number(1);
+    Value none =
+        e.scalar(-std::numeric_limits<double>::infinity(), elementOf(y));
+    y = e.slice(e.pad(graph::PadMode::constant, y, none, first, longer), from,
+                SmallVector<int64_t>(shape.size(), 1), shape);
+  }
+  y = y ? turned(y) : y;
+  return n.yield(y ? e.cast(y, elementOf(n.input(0))) : y);
+}
+
+static LogicalResult halfSquares(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(1, 1)))
+    return llvm::failure();
+  Value x = e.widen(n.input(0));
+  SmallVector<int64_t> all = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)));
+  Value sum = e.reduce(ReduceKind::sum, e.mul(x, x), all, false);
+  return n.yield(
+      e.cast(e.mul(sum, e.scalar(0.5, elementOf(x))), elementOf(n.input(0))));
+}
+
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::reductionRows() {
   static const Row rows[] = {
-      {"Sum", reduce<ReduceKind::sum>},
+      ofParts({"Sum", reduce<ReduceKind::sum>}),
       {"Prod", reduce<ReduceKind::prod>},
       {"Max", reduce<ReduceKind::max>},
       {"Min", reduce<ReduceKind::min>},
       {"All", reduce<ReduceKind::min>},
       {"Any", reduce<ReduceKind::max>},
-      {"Mean", mean},
+      ofParts({"Mean", mean}),
       {"EuclideanNorm", euclideanNorm},
       {"ArgMax", argReduce<false>},
       {"ArgMin", argReduce<true>},
-      {"Cumsum", cumulative<ReduceKind::sum>},
+      ofParts({"Cumsum", cumulative<ReduceKind::sum>}),
       {"Cumprod", cumulative<ReduceKind::prod>},
+      {"CumulativeLogsumexp", logSums},
+      {"L2Loss", halfSquares},
   };
   return rows;
 }

@@ -1,4 +1,5 @@
 // Parts of tensors whose places are data: segments, and sequences in reverse.
+#include "frontends/common/Steps.h"
 #include "frontends/common/Tables.h"
 #include "frontends/tensorflow/Node.h"
 #include "frontends/tensorflow/ops/Num.h"
@@ -142,7 +143,9 @@ static LogicalResult binCount(Node &n, Emitter &e) {
   if (failed(n.needsTensors(3, 3)) || failed(n.needsRank(0, 0, 2)) ||
       failed(n.needsRank(1, 0, 0)))
     return llvm::failure();
-  auto bins = n.known(1);
+  auto fixed = boundedInteger(n.input(1), e);
+  auto bins =
+      fixed ? llvm::FailureOr<Exprs>(Exprs{e.number(*fixed)}) : n.known(1);
   if (failed(bins))
     return llvm::failure();
   mlir::Type i64 = e.getBuilder().getI64Type(), element = elementOf(n.input(2));
@@ -182,6 +185,35 @@ static LogicalResult binCount(Node &n, Emitter &e) {
                                    : y);
 }
 
+/// How many elements lie in each of operand 2 parts of a range; those outside
+/// count for the first and the last.
+static LogicalResult histogram(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(3, 3)) || failed(n.needsRank(1, 1, 1)) ||
+      failed(n.needsRank(2, 0, 0)))
+    return llvm::failure();
+  auto bins = n.known(2);
+  mlir::Type element = n.type("dtype", 3);
+  if (failed(bins) || !element)
+    return llvm::failure();
+  if (graph::getShape(n.input(1))[0] != e.number(2))
+    return e.fail("needs a range of two numbers");
+  mlir::Type f64 = e.getBuilder().getF64Type();
+  auto bound = [&](int64_t i) {
+    Value one = e.slice(n.input(1), {e.number(i)}, {1}, {e.number(1)});
+    return Num{e.reshape(one, {}), &e};
+  };
+  auto wide = [&](Num x) { return x.of(e.cast(x.value, f64)); };
+  Num low = bound(0), count = {e.size(bins->front(), f64), &e};
+  Num step = wide(bound(1) - low) / count;
+  Num place = wide(max(Num{n.input(0), &e}, low) - low) / step;
+  place = min(place, count - 1);
+  Value y = e.cast(place.value, e.getBuilder().getI64Type());
+  Value one =
+      e.broadcast(e.scalar(int64_t(1), element), graph::getShape(n.input(0)));
+  return n.yield(putTogether(one, y, bins->front(), ScatterReduction::add,
+                             /*isFinite=*/true, e));
+}
+
 /// The first elements of each sequence in reverse, as many as operand 1 says.
 static LogicalResult reverseSequence(Node &n, Emitter &e) {
   if (failed(n.needsTensors(2, 2)) || failed(n.needsRank(1, 1, 1)))
@@ -212,17 +244,18 @@ static LogicalResult reverseSequence(Node &n, Emitter &e) {
 
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::segmentRows() {
   static const Row rows[] = {
-      {"UnsortedSegmentSum", segments<ScatterReduction::add>},
+      ofParts({"UnsortedSegmentSum", segments<ScatterReduction::add>}),
       {"UnsortedSegmentProd", segments<ScatterReduction::mul>},
       {"UnsortedSegmentMax", segments<ScatterReduction::max>},
       {"UnsortedSegmentMin", segments<ScatterReduction::min>},
-      {"SegmentSum", sortedSegments<ScatterReduction::add>},
-      {"SegmentMean", sortedSegments<ScatterReduction::add, true>},
+      ofParts({"SegmentSum", sortedSegments<ScatterReduction::add>}),
+      ofParts({"SegmentMean", sortedSegments<ScatterReduction::add, true>}),
       {"SegmentProd", sortedSegments<ScatterReduction::mul>},
       {"SegmentMax", sortedSegments<ScatterReduction::max>},
       {"SegmentMin", sortedSegments<ScatterReduction::min>},
       {"DenseBincount", binCount},
-      {"ReverseSequence", reverseSequence},
+      {"HistogramFixedWidth", histogram},
+      ofParts({"ReverseSequence", reverseSequence}),
   };
   return rows;
 }

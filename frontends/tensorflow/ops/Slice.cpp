@@ -70,7 +70,16 @@ private:
   /// Cuts the next dimension as entry i says.
   bool take(int64_t i) {
     AffineExpr size = shape[dim];
+    if (strides[i] == 0) {
+      e.fail("a stride is 0");
+      return false;
+    }
     if (isSet("shrink_axis_mask", i)) {
+      if (strides[i] < 0) {
+        e.fail("takes one element with a stride of " + Twine(strides[i]) +
+               "; it has to be above 0");
+        return false;
+      }
       if (!begins[i]) {
         places.push_back({static_cast<int64_t>(dim), placeOf(i, size)});
         add(e.number(0), 1, size);
@@ -81,10 +90,6 @@ private:
         return false;
       add(one.start, 1, one.count);
       return true;
-    }
-    if (strides[i] == 0) {
-      e.fail("a stride is 0");
-      return false;
     }
     constexpr int64_t farthest = std::numeric_limits<int32_t>::max();
     bool forward = strides[i] > 0;
@@ -446,19 +451,28 @@ static LogicalResult roll(Node &n, Emitter &e) {
 
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::sliceRows() {
   static const Row rows[] = {
-      {"StridedSlice", stridedSlice},
-      {"Slice", slice},
-      {"ConcatV2", concat<false>},
-      {"Concat", concat<true>},
-      {"Pack", pack},
-      {"Unpack", unpack},
-      {"Split", split},
-      {"SplitV", splitSizes},
-      {"Pad", pad},
-      {"PadV2", pad},
-      {"MirrorPad", mirrorPad},
-      {"ReverseV2", reverse},
-      {"Roll", roll},
+      ofParts({"StridedSlice", stridedSlice}),
+      ofParts({"Slice", slice}),
+      ofParts({"ConcatV2", concat<false>}),
+      ofParts({"Concat", concat<true>}),
+      ofParts({"Pack", pack}),
+      {.op = "Unpack",
+       .import = unpack,
+       .complex = Row::OfComplex::EachPart,
+       .counted = "num"},
+      {.op = "Split",
+       .import = split,
+       .complex = Row::OfComplex::EachPart,
+       .counted = "num_split"},
+      {.op = "SplitV",
+       .import = splitSizes,
+       .complex = Row::OfComplex::EachPart,
+       .counted = "num_split"},
+      ofParts({"Pad", pad}),
+      ofParts({"PadV2", pad}),
+      ofParts({"MirrorPad", mirrorPad}),
+      ofParts({"ReverseV2", reverse}),
+      ofParts({"Roll", roll}),
   };
   return rows;
 }

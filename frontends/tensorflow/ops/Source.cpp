@@ -25,6 +25,39 @@ static bool isSplat(const proto::Tensor &tensor) {
          tensor.unsigned_longs_size() <= 1;
 }
 
+/// Complex numbers, which are pairs in the file.
+static LogicalResult complexConstant(Node &n, Emitter &e,
+                                     const proto::Tensor &tensor) {
+  constexpr int complex64 = 8, float32 = 1, float64 = 2;
+  auto pairs = std::make_shared<proto::Tensor>();
+  pairs->set_dtype(tensor.dtype() == complex64 ? float32 : float64);
+  pairs->set_content(tensor.content());
+  *pairs->mutable_floats() = tensor.complex_floats();
+  *pairs->mutable_doubles() = tensor.complex_doubles();
+  Exprs dims;
+  for (const auto &dim : tensor.shape().dims())
+    dims.push_back(e.number(dim.size()));
+  // One, or zero, stands for all elements.
+  bool isSingle = tensor.content().empty() && pairs->floats_size() <= 2 &&
+                  pairs->doubles_size() <= 2;
+  if (!isSingle)
+    *pairs->mutable_shape() = tensor.shape();
+  pairs->mutable_shape()->add_dims()->set_size(2);
+  Problem problem;
+  auto data = readTensor(*pairs, pairs, e.getContext(), problem);
+  if (!data)
+    return e.fail("its value " + problem.what, problem.remedy);
+  bool isWhole = tensor.content().size() || isSingle ||
+                 data->type.getNumElements() ==
+                     pairs->floats_size() + pairs->doubles_size();
+  if (!isWhole)
+    return e.fail("its value lists some complex numbers and repeats the last, "
+                  "which is not supported",
+                  "store it in full");
+  Complex z = splitComplex(materialize(*data, n.name(), e), e);
+  return n.yieldComplex(isSingle ? spreadComplex(z, dims, e) : z);
+}
+
 static LogicalResult constant(Node &n, Emitter &e) {
   auto *attribute = n.find("value");
   if (!attribute || !attribute->has_tensor())
@@ -48,6 +81,8 @@ static LogicalResult constant(Node &n, Emitter &e) {
         llvm::MulOverflow(elements, dim.size(), elements))
       return e.fail("has a shape that is absurd", "export the model again");
   }
+  if (dtypeName(tensor.dtype()).starts_with("complex"))
+    return complexConstant(n, e, tensor);
   if (mlir::Type element = elementType(tensor.dtype(), e.getContext()))
     if (auto other = n.getModel().replace(
             n.message(), mlir::RankedTensorType::get(sizes, element)))
@@ -178,6 +213,20 @@ static LogicalResult gatherNdVariable(Node &n, Emitter &e) {
       e.op<graph::GatherNDOp>({table, indicesFromStart(n.input(1), e)},
                               e.attr("batch_dims", int64_t(0))));
 }
+static Value shapeOf(Value value, mlir::Type element, Emitter &e) {
+  Exprs dims = graph::getShape(value);
+  return e.sizes(dims, static_cast<int64_t>(dims.size()), element);
+}
+static LogicalResult variableShape(Node &n, Emitter &e) {
+  mlir::Type element = n.sizeType("out_type");
+  Value value = n.numInputs() == 1 ? load(n.item(0), e, n.getModel()) : Value();
+  return element && value ? n.yield(shapeOf(value, element, e))
+                          : e.fail("has no variable", "export the model again");
+}
+/// What is stored is initialized.
+static LogicalResult isInitialized(Node &n, Emitter &e) {
+  return n.yield(e.scalar(int64_t(1), e.getBuilder().getI1Type()));
+}
 /// A variable of TF1 is read by being used.
 static LogicalResult legacyVariable(Node &n, Emitter &e) {
   return n.yield(load(variableOf(n), e, n.getModel()));
@@ -229,47 +278,26 @@ static LogicalResult placeholder(Node &n, Emitter &e) {
 
 // Shapes.
 
-static Value shapeOf(Value value, mlir::Type element, Emitter &e) {
-  Exprs dims = graph::getShape(value);
-  return e.sizes(dims, static_cast<int64_t>(dims.size()), element);
-}
-/// What has the shapes of the inputs: of complex numbers their real part.
-static llvm::FailureOr<Values> shapedInputs(Node &n, unsigned high) {
-  Values values;
-  for (unsigned i = 0; i < std::min(n.numInputs(), high); ++i)
-    if (Value value = n.item(i).complex ? n.item(i).complex->real : n.input(i))
-      values.push_back(value);
-  // Else one is no tensor, or there are too few or too many.
-  if (values.empty() || values.size() != n.numInputs())
-    if (failed(n.needsTensors(1, high)))
-      return llvm::failure();
-  return values;
-}
-
 static LogicalResult shape(Node &n, Emitter &e) {
   mlir::Type element = n.sizeType("out_type");
-  auto inputs = shapedInputs(n, Node::manyInputs);
-  if (!element || failed(inputs))
+  if (!element || failed(n.needsTensors(1, Node::manyInputs)))
     return llvm::failure();
   Values shapes;
-  for (Value value : *inputs)
+  for (Value value : n.allInputs())
     shapes.push_back(shapeOf(value, element, e));
   return n.yield(shapes);
 }
 static LogicalResult size(Node &n, Emitter &e) {
   mlir::Type element = n.sizeType("out_type");
-  auto inputs = shapedInputs(n, 1);
-  if (!element || failed(inputs))
+  if (!element || failed(n.needsTensors(1, 1)))
     return llvm::failure();
-  AffineExpr count = productOfSizes(graph::getShape(inputs->front()), e);
+  AffineExpr count = productOfSizes(graph::getShape(n.input(0)), e);
   return count ? n.yield(e.sizes({count}, {}, element)) : llvm::failure();
 }
 static LogicalResult rank(Node &n, Emitter &e) {
-  auto inputs = shapedInputs(n, 1);
-  if (failed(inputs))
+  if (failed(n.needsTensors(1, 1)))
     return llvm::failure();
-  return n.yield(
-      e.scalar(rankOf(inputs->front()), e.getBuilder().getI32Type()));
+  return n.yield(e.scalar(rankOf(n.input(0)), e.getBuilder().getI32Type()));
 }
 
 static LogicalResult fill(Node &n, Emitter &e) {
@@ -334,35 +362,63 @@ static LogicalResult broadcastArgs(Node &n, Emitter &e) {
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::sourceRows() {
   static const Row rows[] = {
       {"Const", constant},
-      {"Placeholder", placeholder},
+      {"Placeholder", placeholder, "output"},
       {"PlaceholderWithDefault", firstOnly},
-      {"VarHandleOp", variable},
+      {.op = "VarHandleOp",
+       .import = variable,
+       .variable = Row::OfVariable::Handle},
+      {"VariableShape", variableShape},
+      {"VarIsInitializedOp", isInitialized},
+      {"IsVariableInitialized", isInitialized},
       {"HashTableV2", table},
       {"MutableHashTableV2", table},
-      {"ReadVariableOp", readVariable},
-      {"ResourceGather", gatherVariable, "", false, 1},
-      {"ResourceGatherNd", gatherNdVariable},
-      {"Variable", legacyVariable},
-      {"VariableV2", legacyVariable},
-      {"Identity", identity, "", true},
-      {"IdentityN", identity},
-      {"Enter", firstOnly},
-      {"RefEnter", firstOnly},
+      {.op = "ReadVariableOp",
+       .import = readVariable,
+       .variable = Row::OfVariable::Reads},
+      {.op = "ResourceGather",
+       .import = gatherVariable,
+       .byRows = 1,
+       .variable = Row::OfVariable::Reads},
+      {.op = "ResourceGatherNd",
+       .import = gatherNdVariable,
+       .variable = Row::OfVariable::Reads},
+      {.op = "Variable",
+       .import = legacyVariable,
+       .variable = Row::OfVariable::Value},
+      {.op = "VariableV2",
+       .import = legacyVariable,
+       .variable = Row::OfVariable::Value},
+      {.op = "Identity",
+       .import = identity,
+       .takesBlocks = true,
+       .variable = Row::OfVariable::PassesOn},
+      {.op = "IdentityN", .import = identity, .counted = "T"},
+      {.op = "Enter",
+       .import = firstOnly,
+       .variable = Row::OfVariable::PassesOn},
+      {.op = "RefEnter",
+       .import = firstOnly,
+       .variable = Row::OfVariable::PassesOn},
       {"NextIteration", firstOnly},
       {"RefNextIteration", firstOnly},
       {"LoopCond", firstOnly},
-      {"RefIdentity", firstOnly},
-      {"StopGradient", firstOnly},
-      {"PreventGradient", firstOnly},
-      {"Snapshot", firstOnly},
-      {"EnsureShape", ensureShape},
+      {.op = "RefIdentity",
+       .import = firstOnly,
+       .variable = Row::OfVariable::PassesOn},
+      ofParts({"StopGradient", firstOnly}),
+      ofParts({"PreventGradient", firstOnly}),
+      ofParts({"Snapshot", firstOnly}),
+      ofParts({"EnsureShape", ensureShape}),
       {"CheckNumerics", firstOnly},
-      {"Shape", shape},
-      {"ShapeN", shape},
-      {"Size", size},
-      {"Rank", rank},
-      {"Fill", fill},
-      {"ZerosLike", filled<0>},
+      ofShape({"Shape", shape}),
+      {.op = "ShapeN",
+       .import = shape,
+       .complex = Row::OfComplex::Shape,
+       .counted = "N"},
+      ofShape({"Size", size}),
+      ofShape({"Rank", rank}),
+      ofParts({"Fill", fill}),
+      ofParts({"ZerosLike", filled<0>}),
       {"OnesLike", filled<1>},
       {"Range", range},
       {"LinSpace", linSpace},

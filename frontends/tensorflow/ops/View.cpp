@@ -105,65 +105,91 @@ static LogicalResult tile(Node &n, Emitter &e) {
                          : n.yield(buildTile(n.input(0), *repeats, e));
 }
 
-/// The block's size; channels have to be last.
+/// The block's size.
 static llvm::FailureOr<int64_t> readBlock(Node &n, Emitter &e) {
   if (failed(n.needsTensors(1, 1)) || failed(n.needsRank(0, 4, 4)))
     return llvm::failure();
-  auto last = channelsAreLast(n, e);
   int64_t block = n.integer("block_size", 0);
-  if (failed(last))
-    return llvm::failure();
-  if (!*last)
-    return e.fail("data_format NCHW is not supported",
-                  "export the model with channels last");
   if (block < 1 || block > (int64_t(1) << 20))
     return e.fail("attribute 'block_size' may not be " + Twine(block));
   return block;
 }
 
+/// Where height and channels are.
+struct ImageAxes {
+  int64_t height, channels;
+};
+static llvm::FailureOr<ImageAxes> axesOf(Node &n, Emitter &e) {
+  auto last = channelsAreLast(n, e);
+  if (failed(last))
+    return llvm::failure();
+  return *last ? ImageAxes{1, 3} : ImageAxes{2, 1};
+}
+
 static LogicalResult depthToSpace(Node &n, Emitter &e) {
   auto block = readBlock(n, e);
-  if (failed(block))
+  auto axes = failed(block) ? llvm::FailureOr<ImageAxes>() : axesOf(n, e);
+  if (failed(axes))
     return llvm::failure();
   Exprs s = graph::getShape(n.input(0));
-  AffineExpr b = e.number(*block),
-             depth = divideSizes({s[3]}, {b, b}, e.getContext());
+  AffineExpr b = e.number(*block), height = s[axes->height],
+             width = s[axes->height + 1],
+             depth = divideSizes({s[axes->channels]}, {b, b}, e.getContext());
   if (!depth)
     return e.fail("channels of " + e.describe(n.input(0).getType()) +
                   " do not split into blocks of " + Twine(*block));
-  Value x = e.reshape(n.input(0), {s[0], s[1], s[2], b, b, depth});
+  AffineExpr high = productOfSizes({height, b}, e),
+             wide = productOfSizes({width, b}, e);
+  if (axes->channels == 1) {
+    Value x = e.reshape(n.input(0), {s[0], b, b, depth, height, width});
+    x = e.transpose(x, {0, 3, 4, 1, 5, 2});
+    return n.yield(e.reshape(x, {s[0], depth, high, wide}));
+  }
+  Value x = e.reshape(n.input(0), {s[0], height, width, b, b, depth});
   x = e.transpose(x, {0, 1, 3, 2, 4, 5});
-  return n.yield(e.reshape(x, {s[0], productOfSizes({s[1], b}, e),
-                               productOfSizes({s[2], b}, e), depth}));
+  return n.yield(e.reshape(x, {s[0], high, wide, depth}));
 }
 
 static LogicalResult spaceToDepth(Node &n, Emitter &e) {
   auto block = readBlock(n, e);
-  if (failed(block))
+  auto axes = failed(block) ? llvm::FailureOr<ImageAxes>() : axesOf(n, e);
+  if (failed(axes))
     return llvm::failure();
   Exprs s = graph::getShape(n.input(0));
-  AffineExpr b = e.number(*block),
-             height = divideSizes({s[1]}, {b}, e.getContext()),
-             width = divideSizes({s[2]}, {b}, e.getContext());
-  if (!height || !width)
-    return e.fail(e.describe(n.input(0).getType()) +
-                  " does not split into blocks of " + Twine(*block));
-  Value x = e.reshape(n.input(0), {s[0], height, b, width, b, s[3]});
+  AffineExpr b = e.number(*block), channels = s[axes->channels];
+  AffineExpr parts[2];
+  for (int64_t i : {0, 1}) {
+    AffineExpr size = s[axes->height + i];
+    parts[i] = divideSizes({size}, {b}, e.getContext());
+    // Said of each size, and not of the number of elements.
+    if (!parts[i] || !e.getSymbols().assumeEqual(
+                         size, graph::simplify(parts[i] * b),
+                         "splits it into blocks of " + std::to_string(*block)))
+      return e.fail(e.describe(n.input(0).getType()) +
+                    " does not split into blocks of " + Twine(*block));
+  }
+  auto [height, width] = parts;
+  AffineExpr depth = productOfSizes({b, b, channels}, e);
+  if (axes->channels == 1) {
+    Value x = e.reshape(n.input(0), {s[0], channels, height, b, width, b});
+    x = e.transpose(x, {0, 3, 5, 1, 2, 4});
+    return n.yield(e.reshape(x, {s[0], depth, height, width}));
+  }
+  Value x = e.reshape(n.input(0), {s[0], height, b, width, b, channels});
   x = e.transpose(x, {0, 1, 3, 2, 4, 5});
-  return n.yield(
-      e.reshape(x, {s[0], height, width, productOfSizes({b, b, s[3]}, e)}));
+  return n.yield(e.reshape(x, {s[0], height, width, depth}));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::viewRows() {
   static const Row rows[] = {
-      {"Reshape", reshape},
-      {"Squeeze", squeeze, "", true},
-      {"ExpandDims", expandDims, "", true},
-      {"Transpose", transpose},
-      {"BroadcastTo", broadcastTo},
-      {"Tile", tile},
-      {"DepthToSpace", depthToSpace},
-      {"SpaceToDepth", spaceToDepth},
+      ofParts({"Reshape", reshape}),
+      ofParts({"Squeeze", squeeze, "", true}),
+      ofParts({"ExpandDims", expandDims, "", true}),
+      ofParts({"Transpose", transpose}),
+      ofParts({"BroadcastTo", broadcastTo}),
+      ofParts({"Tile", tile}),
+      ofParts({"DepthToSpace", depthToSpace}),
+      ofParts({"SpaceToDepth", spaceToDepth}),
   };
   return rows;
 }

@@ -1,5 +1,6 @@
 #include "frontends/tensorflow/ops/Window.h"
 #include "frontends/common/builders/Shape.h"
+#include "frontends/tensorflow/ops/Num.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -251,65 +252,135 @@ static Value patchesBesideEachOther(Value x, const Window &w, Exprs result,
   return e.reshape(e.transpose(x, {0, 1, 3, 2, 4, 5}), result);
 }
 
-/// The windows of an image: in depth row, column, channel.
-static LogicalResult extractPatches(Node &n, Emitter &e) {
-  if (failed(n.needsTensors(1, 1)) || failed(n.needsRank(0, 4, 4)))
-    return llvm::failure();
-  constexpr int64_t maxParts = 1024;
+namespace {
+/// Windows of an image that may overlap: the padded image, the windows, and the
+/// shape of one element of each.
+struct Taps {
   Window w;
+  Value x;
+  Exprs dims;
+
+  int64_t count() const { return w.kernel[0] * w.kernel[1]; }
+  /// The elements `row`, `column` of all windows.
+  Value take(int64_t row, int64_t column, Emitter &e) const {
+    return e.slice(x,
+                   {e.number(0), e.number(row * w.dilations[0]),
+                    e.number(column * w.dilations[1]), e.number(0)},
+                   {1, w.strides[0], w.strides[1], 1}, dims);
+  }
+};
+} // namespace
+
+/// Windows of w's kernel, by attributes, with `fill` around the image.
+static std::optional<Taps> readTaps(Node &n, Emitter &e, Window w,
+                                    double fill) {
   w.channelsLast = true;
   w.input = n.input(0);
-  auto kernel = spatialOf(n, e, "ksizes", w, 4),
-       strides = spatialOf(n, e, "strides", w, 4),
+  auto strides = spatialOf(n, e, "strides", w, 4),
        rates = spatialOf(n, e, "rates", w, 4);
-  if (failed(kernel) || failed(strides) || failed(rates))
-    return llvm::failure();
-  w.kernel = *kernel, w.strides = *strides, w.dilations = *rates;
+  if (failed(strides) || failed(rates))
+    return std::nullopt;
+  w.strides = *strides, w.dilations = *rates;
   w.pads.assign(4, 0);
-  for (auto [size, rate] : llvm::zip(w.kernel, w.dilations))
-    if (size > maxWindow / rate)
-      return e.fail("a window of " + Twine(size) + " is not supported");
   std::string padding = n.text("padding", "");
+  for (auto [size, rate] : llvm::zip(w.kernel, w.dilations))
+    if (size < 1 || size > maxWindow / rate)
+      e.fail("a window of " + Twine(size) + " is not supported");
   if (padding != "SAME" && padding != "VALID")
-    return e.fail("padding '" + padding + "' is not supported");
-  if (padding == "SAME" && failed(padSame(w, true, 0.0, e)))
-    return llvm::failure();
-  if (failed(fitWindow(w, e)))
-    return llvm::failure();
-  Exprs shape = graph::getShape(w.input), lows(4, e.number(0)), padded = shape,
-        dims = shape;
+    e.fail("padding '" + padding + "' is not supported");
+  if (e.failed() || (padding == "SAME" && failed(padSame(w, true, fill, e))) ||
+      failed(fitWindow(w, e)))
+    return std::nullopt;
+  Exprs shape = graph::getShape(w.input), lows(4, e.number(0)), padded = shape;
+  Taps taps = {w, w.input, shape};
   for (unsigned i : {0, 1}) {
     lows[i + 1] = e.number(w.pads[i]);
     padded[i + 1] = graph::simplify(shape[i + 1] + w.pads[i] + w.pads[i + 2]);
     int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
-    dims[i + 1] =
+    taps.dims[i + 1] =
         graph::simplify((padded[i + 1] - reach).floorDiv(w.strides[i]) + 1);
   }
-  Value x = w.input;
   if (padded != shape)
-    x = e.pad(graph::PadMode::constant, x, e.scalar(int64_t(0), elementOf(x)),
-              lows, padded);
-  Exprs result = dims;
-  result[3] = productOfSizes(
-      {e.number(w.kernel[0]), e.number(w.kernel[1]), shape[3]}, e);
-  if (!x || !result[3])
+    taps.x = e.pad(graph::PadMode::constant, taps.x,
+                   e.scalar(fill, elementOf(taps.x)), lows, padded);
+  return taps.x ? std::optional(std::move(taps)) : std::nullopt;
+}
+
+/// Each element of a window is a tensor that is written out.
+static LogicalResult countTaps(const Taps &taps, Emitter &e) {
+  constexpr int64_t maxParts = 1024;
+  if (taps.w.kernel[0] <= maxParts / taps.w.kernel[1])
+    return llvm::success();
+  return e.fail("windows of " + Twine(taps.w.kernel[0]) + " x " +
+                    Twine(taps.w.kernel[1]) + " that overlap are not supported",
+                "take them with a stride of their size, or by a convolution");
+}
+
+/// The windows of an image: in depth row, column, channel.
+static LogicalResult extractPatches(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(1, 1)) || failed(n.needsRank(0, 4, 4)))
     return llvm::failure();
-  bool isBeside = w.kernel == w.strides &&
-                  llvm::all_of(w.dilations, [](int64_t r) { return r == 1; });
+  Window w;
+  w.channelsLast = true;
+  w.input = n.input(0);
+  auto kernel = spatialOf(n, e, "ksizes", w, 4);
+  if (failed(kernel))
+    return llvm::failure();
+  w.kernel = *kernel;
+  auto taps = readTaps(n, e, w, 0.0);
+  if (!taps)
+    return llvm::failure();
+  Exprs result = taps->dims;
+  result[3] = productOfSizes(
+      {e.number(w.kernel[0]), e.number(w.kernel[1]), result[3]}, e);
+  if (!result[3])
+    return llvm::failure();
+  bool isBeside =
+      taps->w.kernel == taps->w.strides &&
+      llvm::all_of(taps->w.dilations, [](int64_t r) { return r == 1; });
   if (isBeside)
-    return n.yield(patchesBesideEachOther(x, w, result, e));
-  if (w.kernel[0] > maxParts / w.kernel[1])
-    return e.fail("windows of " + Twine(w.kernel[0]) + " x " +
-                      Twine(w.kernel[1]) + " that overlap are not supported",
-                  "take them with a stride of their size, or by a convolution");
+    return n.yield(patchesBesideEachOther(taps->x, taps->w, result, e));
+  if (failed(countTaps(*taps, e)))
+    return llvm::failure();
   Values parts;
   for (int64_t row = 0; row < w.kernel[0]; ++row)
     for (int64_t column = 0; column < w.kernel[1]; ++column)
-      parts.push_back(e.slice(x,
-                              {e.number(0), e.number(row * w.dilations[0]),
-                               e.number(column * w.dilations[1]), e.number(0)},
-                              {1, w.strides[0], w.strides[1], 1}, dims));
+      parts.push_back(taps->take(row, column, e));
   return n.yield(e.concat(parts, 3));
+}
+
+/// The largest sum of a window and the filter, [height, width, channels].
+static LogicalResult dilate(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(2, 2)) || failed(n.needsRank(0, 4, 4)) ||
+      failed(n.needsRank(1, 3, 3)))
+    return llvm::failure();
+  Value filter = n.input(1);
+  if (!isFloat(filter))
+    return e.fail(e.describe(filter.getType()) + " is not supported",
+                  "compute this in float32");
+  Exprs shape = graph::getShape(filter);
+  Window w;
+  for (int64_t i : {0, 1})
+    w.kernel.push_back(graph::constantOf(shape[i]).value_or(0));
+  if (!e.agree(shape[2], graph::getShape(n.input(0))[3],
+               "has a filter for each channel"))
+    return e.fail(e.describe(filter.getType()) +
+                  " is no filter for each channel of " +
+                  e.describe(n.input(0).getType()));
+  // What lies outside is below all.
+  auto taps = readTaps(n, e, w, -largestOf(elementOf(filter)));
+  if (!taps || failed(countTaps(*taps, e)))
+    return llvm::failure();
+  Value most;
+  for (int64_t row = 0; row < w.kernel[0]; ++row)
+    for (int64_t column = 0; column < w.kernel[1]; ++column) {
+      Value weight = e.slice(filter, e.numbers({row, column, 0}), {1, 1, 1},
+                             {e.number(1), e.number(1), shape[2]});
+      Value sum =
+          e.add(taps->take(row, column, e), e.reshape(weight, {shape[2]}));
+      most = most ? e.max(most, sum) : sum;
+    }
+  return n.yield(most);
 }
 
 llvm::ArrayRef<Row> charonia::frontend::tensorflow::windowRows() {
@@ -317,11 +388,15 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::windowRows() {
   static const Row rows[] = {
       {"MaxPool", pool<PoolKind::max>},
       {"MaxPoolV2", pool<PoolKind::max>},
-      {"MaxPoolWithArgmax", maxPoolWithArgmax, "output argmax"},
+      {.op = "MaxPoolWithArgmax",
+       .import = maxPoolWithArgmax,
+       .results = "output argmax",
+       .outputs = 2},
       {"MaxPool3D", pool<PoolKind::max>},
       {"AvgPool", pool<PoolKind::average>},
       {"AvgPool3D", pool<PoolKind::average>},
       {"ExtractImagePatches", extractPatches},
+      {"Dilation2D", dilate},
   };
   return rows;
 }

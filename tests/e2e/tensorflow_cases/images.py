@@ -194,3 +194,14 @@ def single_rows(m, x, one, boxes):
         "open": raw.ResizeArea(images=x[:, :1], size=tf.stack([rows + 3, rows]), align_corners=True),
         "nearest": tf.image.resize(tiny + one[0, 0, 0, 0] * 0, [47, 48], "nearest"),
     }  # fmt: skip
+
+
+@case(spec("x", None, None, 7, 3), spec("y", 2, 9, 6, 2), frozen=True)
+def dilations(m, x, y):
+    """The largest sum of a window and a filter; the last has windows that lie outside."""
+    k = tf.constant(np.random.RandomState(2).uniform(-1, 1, (3, 2, 3)).astype(np.float32))
+    f = tf.constant(np.random.RandomState(4).uniform(-1, 1, (2, 2, 2)).astype(np.float32))
+    return {
+        "same": tf.nn.dilation2d(x, k, [1, 2, 1, 1], "SAME", "NHWC", [1, 1, 2, 1]), "valid": tf.nn.dilation2d(y, f, [1, 1, 2, 1], "VALID", "NHWC", [1, 3, 1, 1]),
+        "eroded": tf.nn.erosion2d(y, f, [1, 1, 1, 1], "SAME", "NHWC", [1, 1, 1, 1]), "outside": tf.nn.dilation2d(y[:, :4], f, [1, 1, 1, 1], "SAME", "NHWC", [1, 6, 1, 1]),
+    }  # fmt: skip

@@ -203,3 +203,53 @@ def statistics(m, x):
         "lgamma": tf.math.lgamma(x * 3 - 1.75), "digamma": tf.math.digamma(x * 2 - 1.3), "erfinv": tf.math.erfinv(part * 2 - 1), "ndtri": tf.math.ndtri(part),
         "i0": raw.BesselI0(x=x), "i0e": raw.BesselI0e(x=x - 9), "i1": raw.BesselI1(x=x - 3), "i1e": raw.BesselI1e(x=x * 7),
     }  # fmt: skip
+
+
+@case(spec("x", None, 12), frozen=True)
+def views_of_spectra(m, x):
+    """What operators that move or add up make of complex numbers, and functions of them."""
+    s, z = tf.signal, tf.signal.rfft(x)
+    steps = tf.constant(np.array([1 + 2j, -0.5j, 3, 0.25 - 1j, 2j, 1, -1j], np.complex64))
+    moved = tf.concat([z[:, ::2], tf.roll(z, 2, 1), tf.tile(z[:, :1], [1, 2])], 1) * tf.reverse(tf.pad(z, [[0, 0], [1, 5]]), [1])
+    parts = tf.stack(tf.unstack(tf.reshape(z[:, :6], [-1, 2, 3]), axis=1), 2)
+    functions = tf.exp(z * 0.3) - tf.sqrt(z) + tf.math.log(z) * tf.tanh(z * 0.1) + tf.sin(z * 0.1) * tf.cosh(z * 0.2) / tf.cos(z * 0.1) - tf.sinh(z * 0.1)
+    powers = tf.math.reciprocal(z) + tf.square(z) * tf.math.rsqrt(z) - tf.math.sign(z) + tf.pow(z, steps) - tf.negative(z) + tf.add_n([z, steps * z])
+    return {
+        "dct": s.dct(x), "dct1": s.dct(x, 1), "dct3": s.dct(x, 3, norm="ortho"), "dct4": s.dct(x, 4), "mfcc": s.mfccs_from_log_mel_spectrograms(x)[:, :4],
+        "moved": tf.abs(moved), "parts": tf.math.imag(tf.transpose(parts, [2, 0, 1])), "sum": tf.abs(tf.reduce_sum(z, 1)), "mean": tf.math.real(tf.reduce_mean(z, [0], keepdims=True)),
+        "functions": tf.math.imag(functions), "powers": tf.math.real(powers), "sizes": tf.shape(z), "places": tf.math.imag(tf.gather(z, [5, 0, 0], axis=1)),
+        "spread": tf.abs(tf.where(x[:, :7] > 0, z, tf.fill(tf.shape(z), tf.complex(2.0, -1.0)))), "run": tf.math.imag(tf.cumsum(z, 1)),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 5, 4), spec("low", 5), spec("high", 5), frozen=True, low=[-1, 0, -0.5, -2, -1e-3], high=[1, 2, 3, 0.5, 0.1])
+def steps_around_zero(m, x, low, high):
+    """Rounded to steps of which 0 is one: by a range, by what there is, and by each index."""
+    given = {"range_given": True, "input_min": -1.5, "input_max": 1.0}
+    return {
+        "given": raw.QuantizeAndDequantizeV4(input=x, **given), "narrow": raw.QuantizeAndDequantizeV4(input=x, narrow_range=True, num_bits=4, round_mode="HALF_UP", **given),
+        "unsigned": raw.QuantizeAndDequantizeV2(input=x, signed_input=False, num_bits=5, **given), "own": raw.QuantizeAndDequantizeV2(input=x, input_min=0.0, input_max=0.0),
+        "own_unsigned": raw.QuantizeAndDequantizeV2(input=x, input_min=0.0, input_max=0.0, signed_input=False, num_bits=6), "each": raw.QuantizeAndDequantizeV3(input=x, input_min=low, input_max=high, num_bits=8, axis=1),
+        "own_each": raw.QuantizeAndDequantizeV2(input=x, input_min=low[:4], input_max=high[:4], axis=2, num_bits=3), "bits": raw.QuantizeAndDequantizeV3(input=x, input_min=-0.5, input_max=2.0, num_bits=6),
+        "nothing": raw.QuantizeAndDequantizeV4(input=x * 0.0, input_min=0.0, input_max=0.0),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 9), spec("i", None, 9, dtype=I32), spec("t", None, dtype=I32), frozen=True, t=[3, 8, 9])
+def counts(m, x, i, t):
+    """How many there are: of parts of a range, of numbers below one that data cannot change, of larger ones."""
+    line, number = tf.reshape(i, [-1]), tf.reduce_max(i) + 1
+    k = tf.reduce_min(t) - 1
+    return {
+        "histogram": tf.histogram_fixed_width(x, [-1.0, 0.7], 5), "bins": tf.math.bincount(line, minlength=6, maxlength=6), "weighted": tf.math.bincount(line, tf.reshape(x, [-1]), minlength=4, maxlength=4),
+        "rows": tf.math.bincount(i, minlength=7, maxlength=7, axis=-1, binary_output=True), "more": raw.DenseBincount(input=line, size=tf.minimum(8, tf.maximum(number, 8)), weights=tf.constant([], I32), binary_output=False),
+        "first": raw.InTopKV2(predictions=x, targets=t, k=4), "few": raw.InTopKV2(predictions=x / 0.0 * tf.constant([0.0] + [1.0] * 8), targets=t, k=9), "data": raw.InTopKV2(predictions=x, targets=t, k=k),
+        "logs": tf.math.cumulative_logsumexp(x * 30, 1), "logs_back": tf.math.cumulative_logsumexp(x, 0, exclusive=True, reverse=True), "half": tf.nn.l2_loss(x),
+    }  # fmt: skip
+
+
+@case(spec("x", None, 2))
+def looked_at(m, x):
+    """Variables that are neither read nor written."""
+    v = m(3, 2)
+    return {"shape": raw.VariableShape(input=v.handle, out_type=I64), "there": raw.VarIsInitializedOp(resource=v.handle), "sum": v[:1] + x}
