@@ -240,9 +240,8 @@ static Problem unsupported(StringRef op) {
             "export the model with dense tensors (tf.sparse.to_dense, "
             "to_tensor)"};
   // The combined form has as many results as its attributes say.
-  if (op == "Where" ||
-      (is({"Unique", "NonMaxSuppression", "SetSize", "ListDiff"}) &&
-       !is({"Combined"})))
+  if (is({"Unique", "NonMaxSuppression", "SetSize", "ListDiff"}) &&
+      !is({"Combined"}))
     return {name + "gives a result whose size depends on data, which is not "
                    "supported",
             "export the model without it, and compute it after the engine"};

@@ -1,4 +1,5 @@
 // Operators that choose elements by index tensors.
+#include "frontends/common/Tables.h"
 #include "frontends/common/builders/Gather.h"
 #include "frontends/common/builders/Sort.h"
 #include "frontends/tensorflow/Node.h"
@@ -173,6 +174,38 @@ static LogicalResult topK(Node &n, Emitter &e) {
   return n.yield({values, e.cast(positions, element)});
 }
 
+/// The places of what is not 0, if that is known.
+static LogicalResult placesOf(Node &n, Emitter &e) {
+  if (failed(n.needsTensors(1, 1)))
+    return llvm::failure();
+  auto known = e.evaluate(n.input(0)).constants();
+  llvm::SmallVector<int64_t> sizes;
+  for (AffineExpr size : graph::getShape(n.input(0)))
+    sizes.push_back(graph::constantOf(size).value_or(-1));
+  if (!known || llvm::is_contained(sizes, -1))
+    return e.fail("operator Where gives a result whose size depends on data, "
+                  "which is not supported",
+                  "export the model without it, and compute it after the "
+                  "engine");
+  int64_t rank = static_cast<int64_t>(sizes.size());
+  std::vector<int64_t> places;
+  for (auto [i, value] : llvm::enumerate(*known)) {
+    if (value == 0)
+      continue;
+    places.resize(places.size() + rank);
+    for (int64_t d = rank, rest = static_cast<int64_t>(i); d-- > 0;
+         rest /= sizes[d])
+      places[places.size() - rank + d] = rest % sizes[d];
+  }
+  int64_t count = llvm::count_if(*known, [](int64_t v) { return v != 0; });
+  auto type =
+      mlir::RankedTensorType::get({count, rank}, e.getBuilder().getI64Type());
+  if (failed(reserveTable(type, e)))
+    return llvm::failure();
+  return n.yield(e.constant(
+      mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int64_t>(places))));
+}
+
 /// Whether fewer than k numbers of a row are larger than the one that a target
 /// names; never where that, or any, is not finite.
 static LogicalResult inTopK(Node &n, Emitter &e) {
@@ -270,6 +303,7 @@ llvm::ArrayRef<Row> charonia::frontend::tensorflow::indexRows() {
       ofParts({"TensorScatterSub", scatterSub}),
       ofParts({"ScatterNd", scatterZeros}),
       {"InTopKV2", inTopK},
+      {"Where", placesOf},
       {"OneHot", oneHot},
       ofParts({"MatrixBandPart", bandPart}),
       {.op = "TopKV2",

@@ -243,6 +243,7 @@ def counts(m, x, i, t):
     return {
         "histogram": tf.histogram_fixed_width(x, [-1.0, 0.7], 5), "bins": tf.math.bincount(line, minlength=6, maxlength=6), "weighted": tf.math.bincount(line, tf.reshape(x, [-1]), minlength=4, maxlength=4),
         "rows": tf.math.bincount(i, minlength=7, maxlength=7, axis=-1, binary_output=True), "more": raw.DenseBincount(input=line, size=tf.minimum(8, tf.maximum(number, 8)), weights=tf.constant([], I32), binary_output=False),
+        "chosen": tf.boolean_mask(x, [True, False, True, True, False, False, True, False, True], axis=1), "repeated": tf.repeat(x[0], [1, 0, 3, 1, 1, 2, 1, 1, 1]), "places": tf.where(tf.range(5) % 3 == tf.constant([[0], [2]])),
         "first": raw.InTopKV2(predictions=x, targets=t, k=4), "few": raw.InTopKV2(predictions=x / 0.0 * tf.constant([0.0] + [1.0] * 8), targets=t, k=9), "data": raw.InTopKV2(predictions=x, targets=t, k=k),
         "logs": tf.math.cumulative_logsumexp(x * 30, 1), "logs_back": tf.math.cumulative_logsumexp(x, 0, exclusive=True, reverse=True), "half": tf.nn.l2_loss(x),
     }  # fmt: skip

@@ -212,3 +212,30 @@ TEST(TensorFlowVariables, WrittenBehindACall) {
   EXPECT_THAT(importTensorFlow(files.files()),
               HasSubstr("writes variable 'w' before it is read"));
 }
+
+TEST(TensorFlowVariables, WrittenByOperatorsOfOtherNames) {
+  // What it takes is said by its definition; without one it may be a variable.
+  auto import = [](int type) {
+    SavedFiles files;
+    auto &function = *files.graph().mutable_library()->mutable_functions(0);
+    auto &node = *function.add_nodes();
+    node.set_name("frob");
+    node.set_op("Frobnicate");
+    node.add_inputs("w");
+    function.mutable_nodes(0)->add_inputs("^frob");
+    if (type) {
+      auto &definition = *files.model.mutable_meta_graphs(0)
+                              ->mutable_info()
+                              ->mutable_definitions()
+                              ->add_operators();
+      definition.set_name("Frobnicate");
+      definition.add_inputs()->set_type(type);
+    }
+    return importTensorFlow(files.files());
+  };
+  const char *what = "writes variable 'w' before it is read";
+  constexpr int float32 = 1, resource = 20;
+  EXPECT_THAT(import(0), HasSubstr(what));
+  EXPECT_THAT(import(resource), HasSubstr(what));
+  EXPECT_THAT(import(float32), Not(HasSubstr("error")));
+}
