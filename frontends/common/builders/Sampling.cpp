@@ -421,11 +421,12 @@ static Value sumRows(Value x, Value weights, Value batches, Emitter &e) {
   if (shape[0] == e.number(1))
     return e.op<graph::MatmulOp>({weights, x});
   AffineExpr regions = dims[0], bins = dims[2], one = e.number(1);
-  Value isOwn = e.compare(
-      Predicate::eq, e.reshape(batches, {regions, one, one, one}),
-      e.iota({one, one, shape[0], one}, 2, elementOf(batches)));
-  Value all = e.select(isOwn, e.reshape(weights, {regions, bins, one, shape[2]}),
-                       e.scalar(0.0, element));
+  Value isOwn =
+      e.compare(Predicate::eq, e.reshape(batches, {regions, one, one, one}),
+                e.iota({one, one, shape[0], one}, 2, elementOf(batches)));
+  Value all =
+      e.select(isOwn, e.reshape(weights, {regions, bins, one, shape[2]}),
+               e.scalar(0.0, element));
   AffineExpr rows = productOf({shape[0], shape[2]}, e.getContext()),
              columns = productOf({shape[1], shape[3]}, e.getContext()),
              results = productOf({regions, bins}, e.getContext());

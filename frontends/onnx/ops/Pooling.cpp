@@ -38,7 +38,7 @@ static llvm::LogicalResult maxPool(Node &n, Emitter &e) {
   Value places = buildArgMaxPool(
       *window, graph::getShape(y),
       n.flag("storage_order") ? PlaceOrder::columnMajor : PlaceOrder::rowMajor,
-      false, e);
+      true, e);
   return n.yield({y, inTensor(places, n.input(0), e)});
 }
 

@@ -286,10 +286,31 @@ static llvm::LogicalResult qLinearConv(Node &n, Emitter &e) {
                           elementOf(n.input(7))));
 }
 
+DynamicBytes charonia::frontend::onnx::quantizeDynamically(Emitter &e,
+                                                           Value x) {
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)));
+  mlir::Type f32 = e.getBuilder().getF32Type();
+  auto byte =
+      mlir::IntegerType::get(e.getContext(), 8, mlir::IntegerType::Unsigned);
+  Value zero = e.scalar(0.0, f32), most = e.scalar(255.0, f32);
+  Value low = e.min(e.reduce(graph::ReduceKind::min, x, axes, false), zero);
+  Value high = e.max(e.reduce(graph::ReduceKind::max, x, axes, false), zero);
+  Value scale = e.div(e.sub(high, low), most);
+  scale = e.select(e.compare(graph::Predicate::eq, scale, zero),
+                   e.scalar(1.0, f32), scale);
+  Value point = saturate(e, e.op<graph::NegOp>({e.div(low, scale)}), {}, byte);
+  return {saturate(e, e.div(x, scale), point, byte), scale, point};
+}
+static llvm::LogicalResult dynamicQuantizeLinear(Node &n, Emitter &e) {
+  DynamicBytes y = quantizeDynamically(e, n.input(0));
+  return n.yield({y.integers, y.scale, y.point});
+}
+
 llvm::ArrayRef<Row> charonia::frontend::onnx::quantizeRows() {
   static const Row rows[] = {
       {"", "QuantizeLinear", 10, 28, quantizeLinear},
       {"", "DequantizeLinear", 10, 28, dequantizeLinear},
+      {"", "DynamicQuantizeLinear", 11, 11, dynamicQuantizeLinear},
       {"", "QLinearMatMul", 10, 21, qLinearMatMul},
       {"", "QLinearConv", 10, 10, qLinearConv},
       {"com.microsoft", "QuantizeLinear", 1, 1, quantizeLinear},

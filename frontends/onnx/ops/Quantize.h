@@ -34,6 +34,14 @@ convOperands(Emitter &e, const Shifted &input, const Shifted &filter);
 /// NumPy's matmul of distances, in 32 bits.
 mlir::Value shiftedProduct(Emitter &e, const Shifted &a, const Shifted &b);
 
+/// A tensor of floats as bytes by its own range, which 0 belongs to.
+struct DynamicBytes {
+  mlir::Value integers, scale, point;
+};
+/// DynamicQuantizeLinear. Of zeros alone the scale is 1, as ONNX Runtime has
+/// it, so that what divides by it stays a number.
+DynamicBytes quantizeDynamically(Emitter &e, mlir::Value x);
+
 } // namespace charonia::frontend::onnx
 
 #endif

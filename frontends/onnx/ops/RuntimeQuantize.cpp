@@ -172,17 +172,7 @@ static llvm::LogicalResult dynamicQuantizeMatMul(Node &n, Emitter &e) {
   for (unsigned i : {0, 1})
     if (failed(n.needsRank(i, 2, 32)))
       return llvm::failure();
-  auto axes = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(a)));
-  Value zero = e.scalar(0.0, single(e)), most = e.scalar(255.0, single(e));
-  Value low = e.min(e.reduce(graph::ReduceKind::min, a, axes, false), zero);
-  Value high = e.max(e.reduce(graph::ReduceKind::max, a, axes, false), zero);
-  Value scale = e.div(e.sub(high, low), most);
-  scale = e.select(e.compare(graph::Predicate::eq, scale, zero),
-                   e.scalar(1.0, single(e)), scale);
-  auto byte =
-      mlir::IntegerType::get(e.getContext(), 8, mlir::IntegerType::Unsigned);
-  Value point = saturate(e, e.op<graph::NegOp>({e.div(low, scale)}), {}, byte);
-  Value integers = saturate(e, e.div(a, scale), point, byte);
+  auto [integers, scale, point] = quantizeDynamically(e, a);
   Value y = scaledProduct(e, {integers, point},
                           {n.input(1), n.input(3), rankOf(n.input(1)) - 1},
                           scale, n.input(2), single(e));

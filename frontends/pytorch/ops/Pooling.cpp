@@ -178,19 +178,23 @@ static LogicalResult adaptivePool(Call &c, unsigned spatial, bool max) {
                         *length % counts[i] == 0);
     w.kernel.push_back(isEven && !stays ? *length / counts[i] : 1);
   }
-  if (isGlobal) {
-    auto axes = llvm::to_vector(llvm::seq<int64_t>(2, spatial + 2));
-    return c.yield(
-        x.restore(max ? e.reduce(graph::ReduceKind::max, x.value, axes, true)
-                      : e.mean(x.value, axes, true)));
-  }
-  if (isEven) {
+  if (isGlobal || isEven) {
     w.input = x.value;
     w.strides = w.kernel;
     w.dilations.assign(spatial, 1);
     w.pads.assign(2 * spatial, 0);
-    return c.yield(x.restore(buildPool(
-        max ? graph::PoolKind::max : graph::PoolKind::average, w, false, e)));
+    auto axes = llvm::to_vector(llvm::seq<int64_t>(2, spatial + 2));
+    Value y =
+        isGlobal
+            ? (max ? e.reduce(graph::ReduceKind::max, x.value, axes, true)
+                   : e.mean(x.value, axes, true))
+            : buildPool(max ? graph::PoolKind::max : graph::PoolKind::average,
+                        w, false, e);
+    if (!y || c.numResults() == 1 || !isEven)
+      return c.yield(x.restore(y));
+    Value places =
+        buildArgMaxPool(w, graph::getShape(y), PlaceOrder::rowMajor, true, e);
+    return c.yield({x.restore(y), x.restore(places)});
   }
   Value y = max ? x.value : e.widen(x.value);
   for (unsigned i = 0; i < spatial; ++i)
@@ -209,6 +213,7 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::poolingRows() {
       {"aten.max_pool1d.default", maxPool<1>},
       {"aten.max_pool2d.default", maxPool<2>},
       {"aten.max_pool3d.default", maxPool<3>},
+      {"aten.max_pool1d_with_indices.default", maxPool<1>},
       {"aten.max_pool2d_with_indices.default", maxPool<2>},
       {"aten.max_pool3d_with_indices.default", maxPool<3>},
       {"aten.avg_pool1d.default", averagePool<1>},
