@@ -211,10 +211,15 @@ def run_engine(
     return [values[name] for name in outputs]
 
 
+def is_raw(dtype: np.dtype) -> bool:
+    """Whether a type is in .npy as raw bytes."""
+    return dtype.name == "bfloat16" or dtype.name.startswith("float8")
+
+
 def save_array(path: Path, value: np.ndarray) -> None:
-    """Writes .npy; bfloat16, which NumPy has no code for, as two raw bytes."""
-    if value.dtype.name == "bfloat16":
-        value = value.view("V2")
+    """Writes .npy; bfloat16 and floats of 8 bits, which NumPy has no code for, as raw bytes."""
+    if is_raw(value.dtype):
+        value = value.view(f"V{value.itemsize}")
     np.save(path, value)
 
 
@@ -232,8 +237,8 @@ def save_safetensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Path:
 
 
 def as_dtype(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Undoes save_array: gives raw two-byte values their meaning back."""
-    if dtype.name == "bfloat16" and value.dtype != dtype and value.itemsize == 2:
+    """Undoes save_array: gives raw bytes their meaning back."""
+    if is_raw(dtype) and value.dtype != dtype and value.itemsize == dtype.itemsize:
         return value.view(dtype)
     return value
 

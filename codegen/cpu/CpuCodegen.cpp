@@ -3,6 +3,7 @@
 #include "codegen/cpu/KernelEmitter.h"
 #include "codegen/cpu/Target.h"
 #include "codegen/math/ExpandMath.h"
+#include "codegen/math/Float8.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/FileSystem.h"
@@ -41,6 +42,7 @@ public:
     charonia::ExpandMathOptions math;
     math.exp = hasAvx512(isa);
     charonia::expandMath(function, math);
+    charonia::expandFloat8(function);
     auto fail = [&](llvm::Error error) {
       out.errorOp = function;
       out.error = llvm::toString(std::move(error));

@@ -1,5 +1,5 @@
-// arith and math operators on pieces and scalars. f16 and bf16 travel as their
-// bits.
+// arith and math operators on pieces and scalars. f16, bf16 and floats of 8
+// bits travel as their bits.
 #include "codegen/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -438,8 +438,10 @@ Value *KernelEmitter::emitElementwise(mlir::Operation *op,
 
   bool conversion = llvm::isa<ExtFOp, TruncFOp, BitcastOp, SelectOp, ConstantOp,
                               FPToSIOp, FPToUIOp, SIToFPOp, UIToFPOp>(op);
-  if (!conversion && from && isHalf(from))
-    return fail(op, "arithmetic on 16-bit floating point: extend to f32 first",
+  if (!conversion && from && llvm::isa<mlir::FloatType>(from) &&
+      from.getIntOrFloatBitWidth() < 32)
+    return fail(op,
+                "arithmetic on floats of 16 bits or less: extend to f32 first",
                 type);
 
   /// Floats to narrow integers by way of wider ones: out of range, they wrap.

@@ -26,6 +26,8 @@ llvm::Type *KernelEmitter::elementType(mlir::Type type) {
     return b.getInt16Ty();
   if (type.isIndex())
     return b.getInt64Ty();
+  if (llvm::isa<mlir::FloatType>(type) && type.getIntOrFloatBitWidth() == 8)
+    return b.getInt8Ty();
   if (auto integer = llvm::dyn_cast<mlir::IntegerType>(type))
     return b.getIntNTy(integer.getWidth());
   fail(function, "elements of a type that the CPU code does not know");

@@ -1,6 +1,7 @@
 // Passes for charonia-opt.
 #include "codegen/cpu/CpuCodegen.h"
 #include "codegen/math/ExpandMath.h"
+#include "codegen/math/Float8.h"
 #include "codegen/tile/ir/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -56,12 +57,16 @@ struct ExpandMath : PassWrapper<ExpandMath, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandMath)
   StringRef getArgument() const override { return "expand-math"; }
   StringRef getDescription() const override {
-    return "Rewrites elementary functions to arithmetic";
+    return "Rewrites elementary functions and conversions of 8-bit floats to "
+           "arithmetic";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<arith::ArithDialect, math::MathDialect>();
   }
-  void runOnOperation() override { charonia::expandMath(getOperation()); }
+  void runOnOperation() override {
+    charonia::expandMath(getOperation());
+    charonia::expandFloat8(getOperation());
+  }
 };
 
 } // namespace

@@ -53,6 +53,10 @@ std::optional<DType> toDType(Type element) {
     return DType::Float8E4M3;
   if (isa<Float8E5M2Type>(element))
     return DType::Float8E5M2;
+  if (isa<Float8E4M3FNUZType>(element))
+    return DType::Float8E4M3FNUZ;
+  if (isa<Float8E5M2FNUZType>(element))
+    return DType::Float8E5M2FNUZ;
   if (element.isIndex())
     return DType::Int64;
   auto integer = dyn_cast<IntegerType>(element);

@@ -74,14 +74,18 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
          // Projections of one tensor become one before their weights are
          // packed.
          passes.addNestedPass<func::FuncOp>(createMergeContractions());
-         // Only a CPU reads panels. Packing goes before the split, which would
-         // take the weights as they are.
+         // Only a CPU reads panels; a GPU has the terms of weights of 8-bit
+         // floats side by side, which its instruction asks for. Packing goes
+         // before the split, which would take the weights as they are.
          if (options.device == DeviceKind::Cpu) {
            passes.addNestedPass<func::FuncOp>(createStorePadding());
            PackWeightsOptions pack;
            pack.panel = options.panelColumns;
            passes.addPass(createPackWeights(pack));
          } else {
+           PackWeightsOptions columns;
+           columns.panel = 1;
+           passes.addPass(createPackWeights(columns));
            passes.addNestedPass<func::FuncOp>(createPadTerms());
          }
          passes.addPass(createSplitPrepare());

@@ -37,10 +37,16 @@ const DotInstruction &instructionOf(const GpuDot &dot, const GpuTile &tile) {
                           tile.n, tile.k, tile.warps, dot.alongTerms);
 }
 
+/// Accumulators of a thread: of products of bytes those of a step and the sums
+/// of all.
+int64_t accumulatorsOf(const GpuDot &dot, const GpuTile &tile) {
+  return tile.m * tile.n / (tile.warps * 32) * (dot.elementBytes == 1 ? 2 : 1);
+}
+
 /// Registers of a thread, about.
-int64_t registersOf(const GpuTile &tile, bool isAsync) {
+int64_t registersOf(const GpuDot &dot, const GpuTile &tile, bool isAsync) {
   if (isAsync)
-    return std::min<int64_t>(255, tile.m * tile.n / (tile.warps * 32) + 60);
+    return std::min<int64_t>(255, accumulatorsOf(dot, tile) + 60);
   int64_t best = std::numeric_limits<int64_t>::max(), registers = 255;
   for (int64_t rows = 1; rows <= tile.warps; rows *= 2) {
     int64_t r = std::min(rows, std::max<int64_t>(tile.m / 16, 1)),
@@ -117,10 +123,10 @@ static double timeOf(const GpuDot &product, const GpuTile &tile,
   bool isAsync = instruction.form == DotInstruction::Form::WarpgroupMma;
   int64_t columns = isAsync ? tile.n : llvm::bit_ceil<uint64_t>(tile.n);
   const Costs &costs = isAsync ? kAsynchronous : kInOrder;
-  int64_t resident =
-      std::min({int64_t(dot.chip->sharedBytes / (shared + 1024)),
-                kRegisters / (registersOf(tile, isAsync) * tile.warps * 32),
-                kWarps / tile.warps, int64_t(32)});
+  int64_t resident = std::min(
+      {int64_t(dot.chip->sharedBytes / (shared + 1024)),
+       kRegisters / (registersOf(dot, tile, isAsync) * tile.warps * 32),
+       kWarps / tile.warps, int64_t(32)});
   resident = std::max<int64_t>(resident, 1);
   int64_t multiprocessors = multiprocessorsFor(dot, tile),
           rounds = ceilDiv(instances, multiprocessors * resident),
@@ -139,6 +145,11 @@ static double timeOf(const GpuDot &product, const GpuTile &tile,
            together * sharedBytes / costs.shared,
            together * 2.0 * tile.m * columns * tile.k / instruction.rate}) +
       together * costs.step;
+  // By count, not measured: products of bytes are added up after each step, 128
+  // sums in a cycle, while other instances multiply.
+  constexpr double addsByMicrosecond = 128 * 1755;
+  if (isAsync && dot.elementBytes == 1)
+    step += together * tile.m * columns / addsByMicrosecond;
   double round =
       steps * step + costs.fill + together * costs.result * tile.m * tile.n;
   double cache = instances * steps * stepBytes / costs.cache;
@@ -161,7 +172,9 @@ double charonia::emit::estimate(const GpuDot &dot, const GpuTile &tile) {
 /// 128 one and a half. Small ones leave memory for the next kernel's first
 /// instances, which beats a deeper ring but in long sums.
 static std::vector<GpuTile> tilesAcross(const GpuDot &dot) {
-  constexpr int64_t least = 40, terms = 64, slotBytes = terms * 2;
+  constexpr int64_t terms = 64, slotBytes = terms * 2;
+  // Products of bytes have no other instruction for few rows.
+  const int64_t least = dot.elementBytes == 1 ? 16 : 40;
   // A group alone with more columns loses to two that share them.
   constexpr struct {
     int64_t rows, warps, mostWidth, residents, leastTerms;
@@ -248,11 +261,17 @@ std::vector<GpuTile> charonia::emit::rankGpuTiles(const GpuDot &dot) {
       {64, 32, 32, 2, 3},  {64, 64, 32, 4, 3},  {64, 128, 32, 4, 3},
       {128, 64, 32, 4, 3}, {128, 128, 32, 8, 3}};
   std::vector<std::pair<double, GpuTile>> ranked;
+  auto stepOf = [&](const GpuTile &tile) {
+    return std::max<int64_t>(16, tile.k * 2 / dot.elementBytes);
+  };
   auto consider = [&](GpuTile tile) {
-    if (!fitsRun(tile, dot.columnRun))
+    // More do not stay in registers.
+    constexpr int64_t mostAccumulators = 176;
+    if (!fitsRun(tile, dot.columnRun) ||
+        (dot.elementBytes == 1 && accumulatorsOf(dot, tile) > mostAccumulators))
       return;
     GpuDot sides = tile.swap ? dot.swapped() : dot;
-    tile.k = std::max<int64_t>(16, tile.k * 2 / dot.elementBytes);
+    tile.k = stepOf(tile);
     // A step twice as long as K, or a tile twice as high or wide as the
     // problem, is mostly empty.
     while (tile.k > 16 && tile.k >= 2 * dot.k)
@@ -283,7 +302,9 @@ std::vector<GpuTile> charonia::emit::rankGpuTiles(const GpuDot &dot) {
   } else {
     for (const GpuTile &tile : tensor)
       consider(tile);
-    auto ofWarpgroups = [&](const GpuTile &tile) {
+    auto ofWarpgroups = [&](GpuTile tile) {
+      // Of bytes a step is longer in elements.
+      tile.k = std::max(tile.k, stepOf(tile));
       return instructionOf(dot, tile).form ==
              DotInstruction::Form::WarpgroupMma;
     };

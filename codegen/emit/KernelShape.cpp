@@ -3,6 +3,7 @@
 #include "graph/analysis/CodeSize.h"
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Updates.h"
+#include "graph/ir/Float8.h"
 #include <map>
 #include <numeric>
 
@@ -99,6 +100,12 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
   Type element = getElementTypeOrSelf(op->getOperand(0).getType());
   if (element.isIntOrFloat())
     shape.elementBits = std::max<int64_t>(8, element.getIntOrFloatBitWidth());
+  // Floats of 8 bits are multiplied as they are where both sides are of one
+  // kind, else as f16.
+  if (role == OpRole::Contraction && graph::isFloat8(element) &&
+      (!isa<Float8E4M3FNType, Float8E5M2Type>(element) ||
+       element != getElementTypeOrSelf(op->getOperand(1).getType())))
+    shape.elementBits = 16;
   // Integers have no products of their own on a GPU but those of 32 bits.
   if (role == OpRole::Contraction && isa<IntegerType>(element))
     shape.elementBits = std::max<int64_t>(32, shape.elementBits);

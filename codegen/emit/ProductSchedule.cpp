@@ -231,7 +231,14 @@ void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
                          int64_t batch) {
   GpuDot dot{product(k, row), product(k, column), k.terms, batch,
              k.elementBits / 8};
-  dot.tensorCores = k.elementBits == 16 || (k.elementBits == 32 && t.tf32);
+  // Of 8 bits are floats alone, which take an instruction of their own where
+  // their terms are neighbours.
+  dot.tensorCores = k.elementBits <= 16 || (k.elementBits == 32 && t.tf32);
+  bool hasBytes = llvm::any_of(t.chip->dots, [](const DotInstruction &own) {
+    return own.elementBits == 8;
+  });
+  if (k.elementBits == 8 && (!hasBytes || k.columnsInMemory))
+    dot.elementBytes = 2;
   dot.alongTerms = !k.columnsInMemory;
   // Fewer would leave most of an instruction empty.
   constexpr int64_t leastRun = 8;

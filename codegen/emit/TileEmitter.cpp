@@ -1,4 +1,5 @@
 #include "codegen/emit/TileEmitter.h"
+#include "graph/ir/Float8.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -27,7 +28,7 @@ TileEmitter::TileEmitter(graph::KernelOp kernel, const EmitTarget &target,
 //===----------------------------------------------------------------------===//
 
 Type TileEmitter::computeType(Type element) const {
-  if (element.isF16() || element.isBF16())
+  if (element.isF16() || element.isBF16() || graph::isFloat8(element))
     return builder.getF32Type();
   if (auto integer = dyn_cast<IntegerType>(element))
     return builder.getIntegerType(integer.getWidth());

@@ -1,5 +1,6 @@
 #include "codegen/gpu/AssignLayouts.h"
 #include "codegen/gpu/LayoutPlan.h"
+#include "graph/ir/Float8.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -503,5 +504,32 @@ LogicalResult charonia::gpu::assignLayouts(func::FuncOp function,
   LayoutPlan plan(function, warps, target);
   if (failed(plan.run()))
     return failure();
-  return LayoutRewriter(function, plan).run();
+  // An instruction on floats of 8 bits takes them as they lie, or there is
+  // none.
+  if (!widenFloat8Dots(function, [&](tile::DotOp op) {
+        return plan.dotPlan(op).form != DotInstruction::Form::WarpgroupMma;
+      }))
+    return LayoutRewriter(function, plan).run();
+  LayoutPlan again(function, warps, target);
+  if (failed(again.run()))
+    return failure();
+  return LayoutRewriter(function, again).run();
+}
+
+bool charonia::gpu::widenFloat8Dots(
+    func::FuncOp function, llvm::function_ref<bool(tile::DotOp)> which) {
+  SmallVector<tile::DotOp> dots;
+  function.walk([&](tile::DotOp op) {
+    if (graph::isFloat8(getElementTypeOrSelf(op.getLhs())) && which(op))
+      dots.push_back(op);
+  });
+  for (tile::DotOp op : dots) {
+    OpBuilder b(op);
+    for (OpOperand *operand : {&op.getLhsMutable(), &op.getRhsMutable()}) {
+      auto type = cast<RankedTensorType>(operand->get().getType());
+      operand->set(arith::ExtFOp::create(
+          b, op.getLoc(), type.clone(b.getF16Type()), operand->get()));
+    }
+  }
+  return !dots.empty();
 }

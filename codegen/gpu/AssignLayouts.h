@@ -3,9 +3,16 @@
 #define CHARONIA_CODEGEN_GPU_ASSIGNLAYOUTS_H
 
 #include "codegen/target/GpuTarget.h"
+#include "codegen/tile/ir/TileDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace charonia::gpu {
+
+/// Products of floats of 8 bits, where `which` says so, become those of f16,
+/// which has all of their values. Whether there were any.
+bool widenFloat8Dots(mlir::func::FuncOp function,
+                     llvm::function_ref<bool(tile::DotOp)> which);
 
 /// Before: a kernel in the tile dialect. After: every tensor has a layout, dots
 /// are steps on fragments whose operands come from shared memory

@@ -12,6 +12,7 @@
 #include "codegen/gpu/lower/Lowering.h"
 #include "codegen/gpu/lower/ToPtx.h"
 #include "codegen/math/ExpandMath.h"
+#include "codegen/math/Float8.h"
 #include "codegen/tile/ir/IndexAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -105,6 +106,14 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   ExpandMathOptions math;
   math.exp2 = math.rsqrt = true;
   expandMath(function, math);
+  bool multipliesFloat8 =
+      llvm::any_of(target.dots, [](const DotInstruction &dot) {
+        return dot.elementBits == 8;
+      });
+  if (!multipliesFloat8)
+    widenFloat8Dots(function, [](tile::DotOp) { return true; });
+  // What multiplies them converts them, too.
+  expandFloat8(function, /*hardware=*/multipliesFloat8);
   branchAroundBounds(function);
   alignRows(function);
   if (failed(assignLayouts(function, warps, target)))

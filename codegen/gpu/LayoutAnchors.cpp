@@ -159,9 +159,10 @@ static WarpGrid chooseWarps(unsigned warps, int64_t m, int64_t n, bool mma,
 /// mma.sync could leave it there.
 std::optional<DotPlan> LayoutPlan::planWarpgroup(tile::DotOp op,
                                                  const DotShape &dot) const {
-  // A group's columns fill a row of the swizzle, whichever axis lies in memory.
-  constexpr int64_t groupRows = 64, leastColumns = 64, mostColumns = 256,
-                    mostAccumulators = 160;
+  // A group's columns fill a row of the swizzle, whichever axis lies in memory;
+  // of bytes the terms do.
+  constexpr int64_t groupRows = 64, mostColumns = 256, mostAccumulators = 160;
+  const int64_t leastColumns = dot.bits == 8 ? 8 : 64;
   unsigned groups = warps / 4;
   auto rows = unsigned(std::min<int64_t>(dot.m / groupRows, groups));
   unsigned columns = groups / rows;
@@ -186,7 +187,8 @@ std::optional<DotPlan> LayoutPlan::planWarpgroup(tile::DotOp op,
   constexpr unsigned halfBits = 16;
   if (dot.bits == halfBits && staysIn(whole))
     plan.lhsRegisters = whole;
-  else if (staysIn(mmaLhsLayout({dot.m, dot.k}, dot.bits, {warps, 1})))
+  else if (dot.bits >= halfBits &&
+           staysIn(mmaLhsLayout({dot.m, dot.k}, dot.bits, {warps, 1})))
     return std::nullopt;
   return plan;
 }
@@ -233,7 +235,8 @@ void LayoutPlan::anchorDot(tile::DotOp op) {
                simt::elementBits(element)};
   bool half = element.isF16() || element.isBF16();
   bool tf32 = element.isF32() && op.getTf32();
-  bool tensorCores = accumulator.isF32() && (half || tf32);
+  bool bytes = isa<Float8E4M3FNType, Float8E5M2Type>(element);
+  bool tensorCores = accumulator.isF32() && (half || tf32 || bytes);
   auto lies = [&](Value operand, unsigned axis) {
     return longestRun(stagingLayout(operand), 128 / dot.bits).first == axis;
   };

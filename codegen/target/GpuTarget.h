@@ -23,7 +23,8 @@ struct DotInstruction {
     WarpgroupMma,
   };
   Form form;
-  /// Bits of an operand's element: 16 (f16, bf16) or 32 (f32 as tf32); 0: all.
+  /// Bits of an operand's element: 16 (f16, bf16), 32 (f32 as tf32) or 8 (e4m3,
+  /// e5m2, whose sums keep 13 bits or so); 0: all.
   unsigned elementBits;
   /// The least tile that it computes.
   int64_t rows, columns, depth;

@@ -7,8 +7,8 @@ using namespace charonia::frontend;
 using ::onnx::TensorProto;
 
 const char *const frontend::onnx::elementTypeRemedy =
-    "float, double, float16, bfloat16, bool and 8 to 64 bit integers are "
-    "supported; "
+    "float, double, float16, bfloat16, float8 (e4m3fn, e5m2 and fnuz kinds), "
+    "bool and 8 to 64 bit integers are supported; "
     "cast the model to one of them";
 
 mlir::Type frontend::onnx::elementType(int dataType,
@@ -24,6 +24,14 @@ mlir::Type frontend::onnx::elementType(int dataType,
     return b.getF16Type();
   case TensorProto::BFLOAT16:
     return b.getBF16Type();
+  case TensorProto::FLOAT8E4M3FN:
+    return b.getType<mlir::Float8E4M3FNType>();
+  case TensorProto::FLOAT8E4M3FNUZ:
+    return b.getType<mlir::Float8E4M3FNUZType>();
+  case TensorProto::FLOAT8E5M2:
+    return b.getType<mlir::Float8E5M2Type>();
+  case TensorProto::FLOAT8E5M2FNUZ:
+    return b.getType<mlir::Float8E5M2FNUZType>();
   case TensorProto::BOOL:
     return b.getI1Type();
   case TensorProto::INT8:
@@ -48,7 +56,8 @@ mlir::Type frontend::onnx::elementType(int dataType,
 }
 
 int frontend::onnx::dataTypeOf(mlir::Type element) {
-  for (int type = TensorProto::FLOAT; type <= TensorProto::BFLOAT16; ++type)
+  for (int type = TensorProto::FLOAT; type <= TensorProto::FLOAT8E5M2FNUZ;
+       ++type)
     if (elementType(type, element.getContext()) == element)
       return type;
   return TensorProto::UNDEFINED;

@@ -427,8 +427,8 @@ mlir::Type Call::resultElement(unsigned i) {
   mlir::Type element = partType(meta->dtype, emitter.getContext());
   if (!element)
     fail("its result is " + dtypeName(meta->dtype) + ", which is not supported",
-         "float32, float64, float16, bfloat16, bool and integers of 8 to 64 "
-         "bits are");
+         "float32, float64, float16, bfloat16, float8 (e4m3fn, e5m2 and fnuz "
+         "kinds), bool and integers of 8 to 64 bits are");
   return element;
 }
 Exprs Call::resultShape(unsigned i) {

@@ -133,8 +133,9 @@ ProgramImporter::userInputs(std::vector<unsigned> &positions) {
       if (!input.element)
         input.problem = {"element type " + dtypeName(meta->dtype) +
                              " is not supported",
-                         "float32, float64, float16, bfloat16, bool and "
-                         "integers of 8 to 64 bits are"};
+                         "float32, float64, float16, bfloat16, float8 (e4m3fn, "
+                         "e5m2 and fnuz kinds), bool and integers of 8 to 64 "
+                         "bits are"};
       input.dims.emplace();
       for (auto [d, size] : llvm::enumerate(meta->sizes))
         input.dims->push_back(

@@ -30,6 +30,14 @@ mlir::Type pytorch::elementType(int dtype, mlir::MLIRContext *context) {
     return b.getBF16Type();
   case 28:
     return mlir::IntegerType::get(context, 16, isUnsigned);
+  case 29:
+    return b.getType<mlir::Float8E4M3FNType>();
+  case 30:
+    return b.getType<mlir::Float8E5M2Type>();
+  case 31:
+    return b.getType<mlir::Float8E4M3FNUZType>();
+  case 32:
+    return b.getType<mlir::Float8E5M2FNUZType>();
   case 34:
     return mlir::IntegerType::get(context, 32, isUnsigned);
   case 35:

@@ -410,6 +410,14 @@ std::string charonia::graph::typeToString(Type type, ArrayRef<Symbol> symbols) {
     name = "float32";
   else if (element.isF64())
     name = "float64";
+  else if (isa<Float8E4M3FNType>(element))
+    name = "float8_e4m3fn";
+  else if (isa<Float8E5M2Type>(element))
+    name = "float8_e5m2";
+  else if (isa<Float8E4M3FNUZType>(element))
+    name = "float8_e4m3fnuz";
+  else if (isa<Float8E5M2FNUZType>(element))
+    name = "float8_e5m2fnuz";
   else if (auto integer = dyn_cast<IntegerType>(element))
     name = (integer.isUnsigned() ? "uint" : "int") +
            std::to_string(integer.getWidth());

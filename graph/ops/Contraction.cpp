@@ -1,3 +1,4 @@
+#include "graph/ir/Float8.h"
 #include "graph/ops/Common.h"
 
 using namespace mlir;
@@ -15,13 +16,16 @@ static bool allSymbolic(std::optional<Location> location, ValueRange operands) {
 
 /// Element type of a sum of products; null where such elements are not
 /// multiplied. Integers of 16 bits are summed in 32, as are bytes, of which one
-/// side has a sign and the other none.
+/// side has a sign and the other none, and floats of 8 bits, which may differ
+/// in kind.
 static Type sumType(Value lhs, Value rhs) {
   Type left = getElementTypeOrSelf(lhs), right = getElementTypeOrSelf(rhs);
   bool areBytes = (left.isUnsignedInteger(8) && right.isSignlessInteger(8)) ||
                   (left.isSignlessInteger(8) && right.isUnsignedInteger(8));
   if (areBytes || (left == right && left.isSignlessInteger(16)))
     return IntegerType::get(left.getContext(), 32);
+  if (isFloat8(left) && isFloat8(right))
+    return Float32Type::get(left.getContext());
   return left == right ? left : Type();
 }
 

@@ -1,6 +1,7 @@
 #include "graph/analysis/Ranges.h"
 #include "graph/analysis/Weights.h"
 #include "graph/ir/Exact.h"
+#include "graph/ir/Float8.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "mlir/IR/Matchers.h"
@@ -154,7 +155,14 @@ private:
   Kind kindOf(GraphOpInterface op) {
     if (weightsOnly(op->getResult(0)))
       return Kind::Fixed;
-    bool fixed = false, index = false, wide = false, narrow = false;
+    // Floats of 8 bits are activations, but their products leave the range of
+    // others as long as they are not scaled.
+    bool ofSmall = llvm::any_of(op->getOperandTypes(), [](Type type) {
+      return isFloat8(getElementTypeOrSelf(type));
+    });
+    if (ofSmall && op.getRole() == OpRole::Contraction)
+      return Kind::Wide;
+    bool fixed = false, index = false, wide = false, narrow = ofSmall;
     for (OpOperand &operand : op->getOpOperands())
       if (isWide(operand.get()))
         switch (kindOf(operand)) {

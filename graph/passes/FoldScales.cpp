@@ -1,5 +1,6 @@
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Expression.h"
+#include "graph/passes/LiftScales.h"
 #include "graph/passes/Passes.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -17,6 +18,8 @@ namespace {
 /// what is known about values stays true.
 class FoldScales : public charonia::graph::impl::FoldScalesBase<FoldScales> {
   void runOnOperation() override {
+    // Products of small floats have scales of their operands behind them.
+    liftScales(getOperation());
     SmallVector<GraphOpInterface> ops;
     getOperation().walk([&](GraphOpInterface op) { ops.push_back(op); });
     for (GraphOpInterface op : ops) {
@@ -85,6 +88,9 @@ class FoldScales : public charonia::graph::impl::FoldScalesBase<FoldScales> {
     if (!columns || !weightsOnly(op->getOperand(columns->operand)))
       return {};
     Term weights = x.with(op->getOperand(columns->operand));
+    // Floats of 8 bits have no room for it.
+    if (weights.element() != s.element())
+      return {};
     std::optional<Exprs> shape = scaleShape(s, x, weights, *columns);
     if (!shape)
       return {};

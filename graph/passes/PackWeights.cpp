@@ -1,4 +1,5 @@
 #include "graph/analysis/Weights.h"
+#include "graph/ir/Float8.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "graph/passes/PrepareFunction.h"
@@ -91,6 +92,10 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
         continue;
       auto type = cast<RankedTensorType>(weight.getType());
       if (type.getDimSize(columns->operandDim) < minColumns)
+        continue;
+      // A panel of one column, whose terms are neighbours: what a GPU wants of
+      // floats of 8 bits.
+      if (panel == 1 && !isFloat8(type.getElementType()))
         continue;
       Value &view = packed[{weight, columns->operandDim}];
       if (!view) {

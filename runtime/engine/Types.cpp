@@ -80,6 +80,8 @@ constexpr DTypeRow dtypeRows[] = {
     {DType::Float8E5M2, "float8_e5m2", 8},
     {DType::Int4, "int4", 4},
     {DType::UInt4, "uint4", 4},
+    {DType::Float8E4M3FNUZ, "float8_e4m3fnuz", 8},
+    {DType::Float8E5M2FNUZ, "float8_e5m2fnuz", 8},
 };
 
 const DTypeRow *findRow(DType type) {

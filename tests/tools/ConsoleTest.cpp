@@ -77,6 +77,11 @@ TEST(Elements, EveryTypeIsRead) {
   EXPECT_TRUE(std::isnan(read(DType::Float8E4M3, {0xff})));
   EXPECT_EQ(read(DType::Float8E5M2, {0x7b}), 57344);
   EXPECT_EQ(read(DType::Float8E5M2, {0xfc}), -INFINITY);
+  EXPECT_EQ(read(DType::Float8E4M3FNUZ, {0x7f}), 240);
+  EXPECT_EQ(read(DType::Float8E4M3FNUZ, {0x81}), std::ldexp(-1, -10));
+  EXPECT_TRUE(std::isnan(read(DType::Float8E4M3FNUZ, {0x80})));
+  EXPECT_EQ(read(DType::Float8E5M2FNUZ, {0x7f}), 57344);
+  EXPECT_EQ(read(DType::Float8E5M2FNUZ, {0x01}), std::ldexp(1, -17));
   EXPECT_EQ(read(DType::Int8, {0x80}), -128);
   EXPECT_EQ(read(DType::UInt16, {0xff, 0xff}), 65535);
   EXPECT_EQ(read(DType::Int4, {0x8f}, 0), -1);
@@ -104,6 +109,7 @@ TEST(Elements, RandomStaysInTheStatedRanges) {
        {Range{DType::Float32, -2, 2}, Range{DType::Float64, -2, 2},
         Range{DType::Float16, -2, 2}, Range{DType::BFloat16, -2, 2},
         Range{DType::Float8E4M3, -2, 2}, Range{DType::Float8E5M2, -2, 2},
+        Range{DType::Float8E4M3FNUZ, 0, 1}, Range{DType::Float8E5M2FNUZ, 0, 1},
         Range{DType::Int8, -128, 127}, Range{DType::UInt8, 0, 255},
         Range{DType::Int4, -8, 7}, Range{DType::UInt4, 0, 15},
         Range{DType::Int16, 0, 1}, Range{DType::UInt32, 0, 1},

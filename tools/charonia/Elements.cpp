@@ -39,6 +39,21 @@ uint8_t loadNibble(const void *data, uint64_t index) {
   return load<uint8_t>(data, index / 2) >> (index % 2 * 4) & 15;
 }
 
+/// A format without infinities and negative zero, whose code is NaN, and with
+/// an exponent one smaller.
+template <unsigned ExponentBits, unsigned MantissaBits>
+double unsignedZeroFloat(uint8_t bits) {
+  if (bits == 0x80)
+    return NAN;
+  constexpr int bias = 1 << (ExponentBits - 1);
+  int exponent = (bits & 0x7f) >> MantissaBits,
+      mantissa = bits & ((1 << MantissaBits) - 1);
+  int whole = exponent ? mantissa + (1 << MantissaBits) : mantissa;
+  double value =
+      std::ldexp(whole, std::max(exponent, 1) - bias - int(MantissaBits));
+  return bits & 0x80 ? -value : value;
+}
+
 /// The bits of a random element, in the lowest bytes.
 uint64_t randomBits(DType dtype, uint64_t random) {
   float value = (int(random >> 48 & 1023) - 511) / 256.0f;
@@ -60,6 +75,9 @@ uint64_t randomBits(DType dtype, uint64_t random) {
   case DType::Float8E5M2:
     // Without the exponent's highest bit all are finite and below 2.
     return random >> 56 & 0xbf;
+  case DType::Float8E4M3FNUZ:
+  case DType::Float8E5M2FNUZ:
+    return random >> 56 & 0x3f;
   case DType::Int8:
   case DType::UInt8:
   case DType::Int4:
@@ -86,6 +104,10 @@ double elementAsDouble(DType dtype, const void *data, uint64_t index) {
     return smallFloat<4, 3, /*Finite=*/true>(load<uint8_t>(data, index));
   case DType::Float8E5M2:
     return smallFloat<5, 2>(load<uint8_t>(data, index));
+  case DType::Float8E4M3FNUZ:
+    return unsignedZeroFloat<4, 3>(load<uint8_t>(data, index));
+  case DType::Float8E5M2FNUZ:
+    return unsignedZeroFloat<5, 2>(load<uint8_t>(data, index));
   case DType::Int8:
     return load<int8_t>(data, index);
   case DType::Int16:

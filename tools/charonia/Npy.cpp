@@ -20,14 +20,15 @@ struct Code {
   const char *text;
 };
 constexpr Code codes[] = {
-    {DType::Float32, "<f4"},    {DType::Float64, "<f8"},
-    {DType::Float16, "<f2"},    {DType::BFloat16, "|V2"},
-    {DType::Int8, "|i1"},       {DType::Int16, "<i2"},
-    {DType::Int32, "<i4"},      {DType::Int64, "<i8"},
-    {DType::UInt8, "|u1"},      {DType::UInt16, "<u2"},
-    {DType::UInt32, "<u4"},     {DType::UInt64, "<u8"},
-    {DType::Bool, "|b1"},       {DType::Float8E4M3, "|V1"},
-    {DType::Float8E5M2, "|V1"},
+    {DType::Float32, "<f4"},        {DType::Float64, "<f8"},
+    {DType::Float16, "<f2"},        {DType::BFloat16, "|V2"},
+    {DType::Int8, "|i1"},           {DType::Int16, "<i2"},
+    {DType::Int32, "<i4"},          {DType::Int64, "<i8"},
+    {DType::UInt8, "|u1"},          {DType::UInt16, "<u2"},
+    {DType::UInt32, "<u4"},         {DType::UInt64, "<u8"},
+    {DType::Bool, "|b1"},           {DType::Float8E4M3, "|V1"},
+    {DType::Float8E5M2, "|V1"},     {DType::Float8E4M3FNUZ, "|V1"},
+    {DType::Float8E5M2FNUZ, "|V1"},
 };
 
 std::optional<DType> parseCode(std::string text, DType wanted) {

@@ -1,4 +1,5 @@
 #include "codegen/emit/rules/Dot.h"
+#include "graph/ir/Float8.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -24,7 +25,32 @@ std::optional<DotAxes> emit::classifyAxes(TileEmitter &e, const Demand &lhs,
 
 /// Bytes, of which one side has a sign and the other none.
 static bool areBytes(const DotProblem &p) {
-  return p.lhsElement != p.rhsElement;
+  return isa<IntegerType>(p.lhsElement) && p.lhsElement != p.rhsElement;
+}
+
+/// What tiles of an element are multiplied as: floats of 8 bits as ones that
+/// have all of their values.
+static Type multipliedAs(TileEmitter &e, Type element) {
+  if (isa<IntegerType>(element))
+    return e.computeType(element);
+  if (!graph::isFloat8(element))
+    return element;
+  bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu;
+  return cpu ? e.b().getF32Type() : e.b().getF16Type();
+}
+
+/// Whether the chip multiplies tiles of floats of 8 bits as they are.
+static bool multipliesBytes(TileEmitter &e, const DotProblem &p, int64_t m,
+                            int64_t n, int64_t step) {
+  constexpr unsigned bits = 8;
+  return e.getTarget().kind == EmitTarget::Kind::Gpu &&
+         p.lhsElement == p.rhsElement &&
+         isa<Float8E4M3FNType, Float8E5M2Type>(p.lhsElement) &&
+         e.getTarget()
+                 .chip
+                 ->dotFor(bits, m, n, step, e.getSchedule().warps,
+                          /*alongTerms=*/true)
+                 .elementBits == bits;
 }
 
 /// The type of sums of products: integers of 8 and 16 bits are summed in 32.
@@ -220,6 +246,9 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
   }
 
   int64_t m = demand.tile[axes->row], n = demand.tile[axes->column];
+  // Of such products the hardware's sums keep few bits: they are those of one
+  // step, and are added up in f32.
+  bool ofBytes = multipliesBytes(e, p, m, n, step);
   // Columns that nobody wants, where that is known now.
   int64_t columns = n;
   for (const Guard &g : demand.guards)
@@ -278,16 +307,20 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
                   {e.axis(1), e.constant(columns), /*own=*/true});
             Type element = isLhs ? p.lhsElement : p.rhsElement;
             return e.emitZeroOutside(
-                std::move(moved), isFloat ? element : e.computeType(element));
+                std::move(moved), ofBytes ? element : multipliedAs(e, element));
           };
           FailureOr<Value> x = operand(p.lhs(full, terms), true);
           FailureOr<Value> y = operand(p.rhs(full, terms), false);
           if (failed(x) || failed(y))
             return failure();
-          return SmallVector<Value>{tile::DotOp::create(
-              b, e.loc(), values[0].getType(), *x, *y, values[0],
+          Value product = tile::DotOp::create(
+              b, e.loc(), values[0].getType(), *x, *y,
+              ofBytes ? start : values[0],
               e.getTarget().tf32 && p.lhsElement.isF32(), columns % n,
-              areBytes(p) && p.rhsElement.isUnsignedInteger())};
+              areBytes(p) && p.rhsElement.isUnsignedInteger());
+          if (ofBytes)
+            product = arith::AddFOp::create(b, e.loc(), values[0], product);
+          return SmallVector<Value>{product};
         });
   };
   FailureOr<SmallVector<Value>> total = walk(0, {start});

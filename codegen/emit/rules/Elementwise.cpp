@@ -1,5 +1,6 @@
 // Elementwise operators: the same tile of each operand, then arith and math.
 #include "codegen/emit/rules/Rules.h"
+#include "graph/ir/Float8.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -237,9 +238,9 @@ Value convert(TileEmitter &e, Value x, Type from, Type to) {
     return arith::FPToSIOp::create(b, e.loc(), type, x);
   }
   if (isa<FloatType>(out)) {
-    if (fromUnsigned)
-      return arith::UIToFPOp::create(b, e.loc(), type, x);
-    return arith::SIToFPOp::create(b, e.loc(), type, x);
+    x = fromUnsigned ? arith::UIToFPOp::create(b, e.loc(), type, x).getResult()
+                     : arith::SIToFPOp::create(b, e.loc(), type, x).getResult();
+    return graph::isFloat8(to) ? convert(e, x, b.getF32Type(), to) : x;
   }
   unsigned wide = in.getIntOrFloatBitWidth(),
            narrow = out.getIntOrFloatBitWidth();

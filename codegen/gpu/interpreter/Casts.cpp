@@ -2,6 +2,7 @@
 #include "codegen/gpu/interpreter/Decoder.h"
 #include "codegen/gpu/interpreter/Formats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -70,6 +71,48 @@ LogicalResult decodeConvert(Decoder &d, Operation *op) {
   });
   if (!handler)
     return op->emitError("the interpreter does not know this type");
+  SmallVector<Slot, 4> results = d.define(op->getResult(0));
+  for (auto [i, result] : llvm::enumerate(results)) {
+    Instruction &n = d.emit(op, handler);
+    n.result = result;
+    n.a = d.slots(op->getOperand(0))[i];
+  }
+  return success();
+}
+
+/// Two floats of 8 bits in a vector of bytes: of f32, the second operand first.
+template <typename Format>
+LogicalResult decodeToBytes(Decoder &d, Operation *op) {
+  auto convertOp = cast<NVVM::ConvertF32x2ToF8x2Op>(op);
+  if (!isa<VectorType>(op->getResult(0).getType()) ||
+      convertOp.getRnd() != NVVM::FPRoundingMode::RN ||
+      convertOp.getSat() != NVVM::SaturationMode::SATFINITE ||
+      convertOp.getRelu())
+    return op->emitError("the interpreter does not know this conversion");
+  SmallVector<Slot, 4> results = d.define(op->getResult(0));
+  for (unsigned i : {0, 1}) {
+    Instruction &n = d.emit(op, convert<Single, Format>);
+    n.result = results[i];
+    n.a = d.slot(op->getOperand(1 - i));
+  }
+  return success();
+}
+LogicalResult decodeToFloat8(Decoder &d, Operation *op) {
+  Type to = cast<NVVM::ConvertF32x2ToF8x2Op>(op).getDstTy();
+  if (isa<Float8E4M3FNType>(to))
+    return decodeToBytes<E4m3>(d, op);
+  if (isa<Float8E5M2Type>(to))
+    return decodeToBytes<E5m2>(d, op);
+  return op->emitError("the interpreter does not know this type");
+}
+LogicalResult decodeFromFloat8(Decoder &d, Operation *op) {
+  auto convertOp = cast<NVVM::ConvertF8x2ToF16x2Op>(op);
+  Type from = convertOp.getSrcType();
+  Handler handler = isa<Float8E4M3FNType>(from) ? convert<E4m3, Half>
+                    : isa<Float8E5M2Type>(from) ? convert<E5m2, Half>
+                                                : nullptr;
+  if (!handler || convertOp.getRelu())
+    return op->emitError("the interpreter does not know this conversion");
   SmallVector<Slot, 4> results = d.define(op->getResult(0));
   for (auto [i, result] : llvm::enumerate(results)) {
     Instruction &n = d.emit(op, handler);
@@ -287,6 +330,8 @@ void charonia::interpreter::addCasts(OperationTable &table) {
       decodeResize<true>;
   table["arith.extf"] = table["arith.truncf"] = table["llvm.fpext"] =
       table["llvm.fptrunc"] = decodeConvert;
+  table["nvvm.convert.f32x2.to.f8x2"] = decodeToFloat8;
+  table["nvvm.convert.f8x2.to.f16x2"] = decodeFromFloat8;
   table["arith.sitofp"] = table["llvm.sitofp"] = decodeNumber<true, true>;
   table["arith.uitofp"] = table["llvm.uitofp"] = decodeNumber<false, true>;
   table["arith.fptosi"] = table["llvm.fptosi"] = decodeNumber<true, false>;

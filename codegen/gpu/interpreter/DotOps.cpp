@@ -29,14 +29,18 @@ struct Tf32 {
 /// An element in shared memory, how many of them a chunk has and how many terms
 /// an instruction takes.
 template <typename Format>
+constexpr bool isByte =
+    std::is_same_v<Format, E4m3> || std::is_same_v<Format, E5m2>;
+template <typename Format>
 using Element =
-    std::conditional_t<std::is_same_v<Format, Tf32>, uint32_t, uint16_t>;
+    std::conditional_t<std::is_same_v<Format, Tf32>, uint32_t,
+                       std::conditional_t<isByte<Format>, uint8_t, uint16_t>>;
 template <typename Format>
 constexpr unsigned chunkOf = kChunkBytes / sizeof(Element<Format>);
 template <typename Format>
 constexpr unsigned depthOf = kStepBytes / sizeof(Element<Format>);
 /// The terms of a row or column.
-using Terms = std::array<float, 16>;
+using Terms = std::array<float, 32>;
 
 /// A matrix in shared memory as its descriptor tells.
 struct Matrix {
@@ -190,10 +194,13 @@ LogicalResult decodeDot(Decoder &d, Operation *op) {
   auto shape = dot.getShape();
   bool isHalf = dot.getTypeA() == NVVM::WGMMATypes::f16,
        isBfloat = dot.getTypeA() == NVVM::WGMMATypes::bf16,
-       isTf32 = dot.getTypeA() == NVVM::WGMMATypes::tf32;
-  int depth = isTf32 ? depthOf<Tf32> : depthOf<Half>;
+       isTf32 = dot.getTypeA() == NVVM::WGMMATypes::tf32,
+       isE4m3 = dot.getTypeA() == NVVM::WGMMATypes::e4m3,
+       isByte = isE4m3 || dot.getTypeA() == NVVM::WGMMATypes::e5m2;
+  int depth = isTf32 ? depthOf<Tf32> : isByte ? depthOf<E4m3> : depthOf<Half>;
   if (shape.getM() != 64 || shape.getK() != depth ||
-      !(isHalf || isBfloat || isTf32) || dot.getTypeB() != dot.getTypeA() ||
+      !(isHalf || isBfloat || isTf32 || isByte) ||
+      dot.getTypeB() != dot.getTypeA() ||
       dot.getTypeD() != NVVM::WGMMATypes::f32 ||
       dot.getScaleA() != NVVM::WGMMAScaleIn::one ||
       dot.getScaleB() != NVVM::WGMMAScaleIn::one)
@@ -206,11 +213,13 @@ LogicalResult decodeDot(Decoder &d, Operation *op) {
   uint32_t number = d.addList(std::move(list));
   bool isAlongTerms = dot.getLayoutA() == NVVM::MMALayout::row &&
                       dot.getLayoutB() == NVVM::MMALayout::col;
-  if (isTf32 && !isAlongTerms)
+  if ((isTf32 || isByte) && !isAlongTerms)
     return op->emitError("only operands of 16 bits may lie across their terms");
   Instruction &i = d.emit(op, isHalf     ? startDot<Half>
                               : isBfloat ? startDot<Bfloat>
-                                         : startDot<Tf32>);
+                              : isTf32   ? startDot<Tf32>
+                              : isE4m3   ? startDot<E4m3>
+                                         : startDot<E5m2>);
   i.a = d.slot(dot.getDescriptorA());
   i.b = d.slot(dot.getDescriptorB());
   i.bits = shape.getN();

@@ -4,6 +4,7 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "runtime/engine/Half.h"
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -41,6 +42,46 @@ struct Bfloat {
   static uint32_t round(float value) { return floatToBfloat(value); }
   static uint32_t round(double value) { return round(roundToOdd(value)); }
 };
+/// A float of 8 bits with an exponent of `bias`; without infinities where
+/// `finite`.
+template <unsigned mantissaBits, int bias, bool finite> struct Float8 {
+  using Bits = uint32_t;
+  using Number = float;
+  static constexpr uint32_t top = finite ? 0x7f : 0x7c;
+  static float read(uint32_t bits) {
+    uint32_t code = bits & 0x7f;
+    int exponent = code >> mantissaBits;
+    uint32_t whole = code & ((1u << mantissaBits) - 1);
+    float value = finite ? (code == top ? NAN : 0)
+                         : (code > top    ? NAN
+                            : code == top ? INFINITY
+                                          : 0);
+    if (code < top)
+      value = std::ldexp(float(exponent ? whole + (1u << mantissaBits) : whole),
+                         std::max(exponent, 1) - bias - int(mantissaBits));
+    return bits & 0x80 ? -value : value;
+  }
+  /// To nearest, halves to even, and what is too large the largest, as
+  /// cvt.rn.satfinite does.
+  static uint32_t round(float value) {
+    uint32_t sign = std::signbit(value) ? 0x80 : 0;
+    if (std::isnan(value))
+      return 0x7f;
+    double size = std::fabs(double(value));
+    uint32_t code = top - 1;
+    if (size < read(top - 1)) {
+      int exponent =
+          size == 0 ? 1 - bias : std::max(std::ilogb(size), 1 - bias);
+      // Units of the last place; a carry goes on into the exponent.
+      auto units = uint32_t(
+          std::nearbyint(std::ldexp(size, int(mantissaBits) - exponent)));
+      code = units + (uint32_t(exponent + bias - 1) << mantissaBits);
+    }
+    return std::min(code, top - 1) | sign;
+  }
+};
+using E4m3 = Float8<3, 7, true>;
+using E5m2 = Float8<2, 15, false>;
 struct Single {
   using Bits = uint32_t;
   using Number = float;

@@ -1,8 +1,10 @@
 // Arithmetic: elementwise, reductions, moves between registers, dots.
 #include "codegen/gpu/lower/Lowering.h"
+#include "graph/ir/Float8.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -53,6 +55,15 @@ Value KernelLowering::scalarOp(Operation *op, ValueRange operands, Type type) {
 }
 
 LogicalResult KernelLowering::lowerElementwise(Operation *op) {
+  if (isa<arith::TruncFOp, arith::ExtFOp>(op)) {
+    auto isSmall = [](Value value) {
+      return graph::isFloat8(getElementTypeOrSelf(value));
+    };
+    if (isSmall(op->getResult(0)))
+      return lowerToFloat8(op), success();
+    if (isSmall(op->getOperand(0)))
+      return lowerFromFloat8(op), success();
+  }
   if (isa<arith::TruncFOp>(op) && scalarType(op->getOperand(0)).isF32()) {
     lowerRounding(op);
     return success();
@@ -107,6 +118,95 @@ void KernelLowering::lowerRounding(Operation *op) {
     words.push_back(LLVM::BitcastOp::create(b, loc, b.getI32Type(), two));
   }
   tiles[result] = {words, true};
+}
+
+/// Whether a clamp keeps all numbers of a tile within -limit and limit.
+static bool isWithin(Value value, double limit) {
+  auto bound = [](Value v) -> std::optional<double> {
+    DenseFPElementsAttr splat;
+    if (!matchPattern(v, m_Constant(&splat)) || !splat.isSplat())
+      return std::nullopt;
+    return splat.getSplatValue<APFloat>().convertToDouble();
+  };
+  bool below = false, above = false;
+  for (Operation *op = value.getDefiningOp();
+       isa_and_present<arith::MinimumFOp, arith::MaximumFOp>(op);) {
+    unsigned number = bound(op->getOperand(1)) ? 1 : 0;
+    std::optional<double> at = bound(op->getOperand(number));
+    if (!at || std::fabs(*at) > limit)
+      break;
+    (isa<arith::MinimumFOp>(op) ? below : above) = true;
+    op = op->getOperand(1 - number).getDefiningOp();
+  }
+  return below && above;
+}
+
+/// f32 to floats of 8 bits, two in one instruction. It gives the largest for
+/// what is out of range, where the operator gives infinity or NaN.
+void KernelLowering::lowerToFloat8(Operation *op) {
+  auto element = cast<FloatType>(getElementTypeOrSelf(op->getResult(0)));
+  bool isE4M3 = isa<Float8E4M3FNType>(element);
+  // What rounds to more than the largest, and infinity, as bits of f32.
+  const int64_t beyond = isE4M3 ? 0x43e80001 : 0x47700000,
+                infinity = 0x7f800000;
+  Values values = elements(op->getOperand(0)), results;
+  bool clamped = isWithin(op->getOperand(0), isE4M3 ? 448 : 57344);
+  auto pair = VectorType::get({2}, b.getI8Type());
+  for (unsigned i = 0; i < values.size(); i += 2) {
+    Value low = values[i], high = i + 1 < values.size() ? values[i + 1] : low;
+    Value two = NVVM::ConvertF32x2ToF8x2Op::create(
+        b, loc, pair, high, low, NVVM::FPRoundingMode::RN,
+        NVVM::SaturationMode::SATFINITE, /*relu=*/false, element);
+    for (unsigned j = 0; j < 2 && i + j < values.size(); ++j) {
+      Value code = LLVM::ExtractElementOp::create(b, loc, two, i32(j));
+      if (!clamped) {
+        auto constant = [&](int64_t value, unsigned bits) {
+          return LLVM::ConstantOp::create(
+              b, loc, b.getIntegerAttr(b.getIntegerType(bits), value));
+        };
+        Value bits =
+            LLVM::BitcastOp::create(b, loc, b.getI32Type(), values[i + j]);
+        Value size = LLVM::AndOp::create(b, loc, bits, constant(INT32_MAX, 32));
+        Value above = LLVM::SubOp::create(b, loc, size, constant(beyond, 32));
+        Value isBeyond =
+            arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, above,
+                                  constant(infinity - beyond, 32));
+        Value sign = LLVM::AndOp::create(b, loc, code, constant(-128, 8));
+        Value most =
+            LLVM::OrOp::create(b, loc, sign, constant(isE4M3 ? 0x7f : 0x7c, 8));
+        code = arith::SelectOp::create(b, loc, isBeyond, most, code);
+      }
+      results.push_back(code);
+    }
+  }
+  bind(op->getResult(0), results);
+}
+
+/// Floats of 8 bits to f16, two in one instruction, and on to wider ones.
+void KernelLowering::lowerFromFloat8(Operation *op) {
+  Type element = getElementTypeOrSelf(op->getOperand(0)),
+       to = scalarType(op->getResult(0));
+  Values values = elements(op->getOperand(0)), results;
+  auto bytes = VectorType::get({2}, b.getI8Type()),
+       halves = VectorType::get({2}, b.getF16Type());
+  for (unsigned i = 0; i < values.size(); i += 2) {
+    Value two = LLVM::PoisonOp::create(b, loc, bytes);
+    for (unsigned j : {0u, 1u})
+      two = LLVM::InsertElementOp::create(
+          b, loc, bytes, two,
+          values[std::min<size_t>(i + j, values.size() - 1)], i32(j));
+    Value wide = NVVM::ConvertF8x2ToF16x2Op::create(b, loc, halves, two,
+                                                    /*relu=*/false, element);
+    for (unsigned j = 0; j < 2 && i + j < values.size(); ++j) {
+      Value x = LLVM::ExtractElementOp::create(b, loc, wide, i32(j));
+      if (!to.isF16())
+        x = arith::ExtFOp::create(b, loc, b.getF32Type(), x);
+      if (to.isBF16())
+        x = arith::TruncFOp::create(b, loc, to, x);
+      results.push_back(x);
+    }
+  }
+  bind(op->getResult(0), results);
 }
 
 //===----------------------------------------------------------------------===//

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SmallBitVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -124,10 +125,13 @@ Value KernelLowering::dotOfShared(const GroupOperand &lhs,
   auto structure = cast<LLVM::LLVMStructType>(total.getType());
   if (isFirst)
     total = LLVM::PoisonOp::create(b, loc, structure);
-  Type element = lhs.type.getElementType();
-  NVVM::WGMMATypes type = element.isF32()    ? NVVM::WGMMATypes::tf32
-                          : element.isBF16() ? NVVM::WGMMATypes::bf16
-                                             : NVVM::WGMMATypes::f16;
+  NVVM::WGMMATypes type =
+      llvm::TypeSwitch<Type, NVVM::WGMMATypes>(lhs.type.getElementType())
+          .Case<Float32Type>([](auto) { return NVVM::WGMMATypes::tf32; })
+          .Case<BFloat16Type>([](auto) { return NVVM::WGMMATypes::bf16; })
+          .Case<Float8E4M3FNType>([](auto) { return NVVM::WGMMATypes::e4m3; })
+          .Case<Float8E5M2Type>([](auto) { return NVVM::WGMMATypes::e5m2; })
+          .Default([](auto) { return NVVM::WGMMATypes::f16; });
   auto major = [](bool plain) {
     return plain ? NVVM::MMALayout::row : NVVM::MMALayout::col;
   };

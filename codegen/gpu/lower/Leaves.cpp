@@ -2,6 +2,7 @@
 // code.
 #include "codegen/gpu/lower/Lowering.h"
 #include "codegen/tile/analysis/Values.h"
+#include "graph/ir/Float8.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -18,8 +19,12 @@ void KernelLowering::lowerOp(tile::ProgramIdOp op) {
 
 void KernelLowering::lowerOp(arith::ConstantOp op) {
   if (auto dense = dyn_cast<DenseElementsAttr>(op.getValue())) {
-    Value value = arith::ConstantOp::create(
-        b, loc, cast<TypedAttr>(dense.getSplatValue<Attribute>()));
+    auto splat = cast<TypedAttr>(dense.getSplatValue<Attribute>());
+    if (auto number = dyn_cast<FloatAttr>(splat);
+        number && graph::isFloat8(number.getType()))
+      splat = b.getIntegerAttr(heldType(number.getType()),
+                               number.getValue().bitcastToAPInt());
+    Value value = arith::ConstantOp::create(b, loc, splat);
     bindSplat(op, value);
     return;
   }

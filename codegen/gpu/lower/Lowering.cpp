@@ -1,5 +1,6 @@
 #include "codegen/gpu/lower/Lowering.h"
 #include "codegen/tile/ir/IndexAttributes.h"
+#include "graph/ir/Float8.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -120,8 +121,13 @@ Value KernelLowering::toIndex(Value integer) {
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), integer);
 }
 
+Type KernelLowering::heldType(Type element) {
+  return graph::isFloat8(element) ? IntegerType::get(element.getContext(), 8)
+                                  : element;
+}
+
 Type KernelLowering::scalarType(Value tile) const {
-  return cast<RankedTensorType>(tile.getType()).getElementType();
+  return heldType(cast<RankedTensorType>(tile.getType()).getElementType());
 }
 
 KernelLowering::Values KernelLowering::flatten(Value value) {

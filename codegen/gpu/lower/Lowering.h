@@ -56,6 +56,8 @@ private:
   Values flatten(Value value);
   void bind(Value value, mlir::ValueRange values);
   mlir::Type scalarType(Value tile) const;
+  /// What a register holds of an element: of floats of 8 bits their byte.
+  static mlir::Type heldType(mlir::Type element);
   /// A scalar of the kernel; constants have no value.
   IndexSum sumOf(Value scalar);
 
@@ -197,6 +199,8 @@ private:
   Value scalarOp(mlir::Operation *op, mlir::ValueRange operands,
                  mlir::Type type);
   void lowerRounding(mlir::Operation *op);
+  void lowerToFloat8(mlir::Operation *op);
+  void lowerFromFloat8(mlir::Operation *op);
   void lowerReduce(mlir::Operation *op, unsigned axis, mlir::Region &combiner,
                    const LinearLayout &result);
   Values combine(mlir::Region &combiner, mlir::ValueRange left,

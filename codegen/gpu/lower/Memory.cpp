@@ -415,9 +415,10 @@ KernelLowering::loadElements(const AddressPlan &plan,
     SmallVector<IndexSum> dims = coordinates(layout, reg),
                           symbols = symbolsOf(plan.access, layout, reg);
     Value predicate = predicateOf(plan, layout, reg, dims, symbols);
-    llvm::append_range(
-        values, loadVector(addressOf(plan, dims, symbols), predicate,
-                           plan.access.tile.getElementType(), 1, independent));
+    llvm::append_range(values,
+                       loadVector(addressOf(plan, dims, symbols), predicate,
+                                  heldType(plan.access.tile.getElementType()),
+                                  1, independent));
   }
   return values;
 }

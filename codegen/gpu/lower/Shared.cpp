@@ -132,7 +132,7 @@ void KernelLowering::lowerOp(simt::LoadSharedOp op) {
   LinearLayout offsets =
       sharedOffsets(registers, memory.getLayout().getLayout());
   uint64_t start = startOffset(memory, op.getStart());
-  Type element = memory.getElementType();
+  Type element = heldType(memory.getElementType());
   Type stored = element.isIndex()      ? b.getI64Type()
                 : element.isInteger(1) ? Type(b.getI8Type())
                                        : element;

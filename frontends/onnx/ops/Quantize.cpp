@@ -1,10 +1,12 @@
 // Linear quantization, as compositions of elementwise operators and products of
 // integers.
 #include "frontends/onnx/ops/Quantize.h"
+#include "frontends/common/builders/Float8.h"
 #include "frontends/common/builders/Matrix.h"
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/Tensors.h"
 #include "frontends/onnx/ops/Window.h"
+#include "graph/ir/Float8.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -75,6 +77,20 @@ static bool isSmallInteger(mlir::Type element) {
          element.getIntOrFloatBitWidth() <= 16;
 }
 
+/// Whether all elements are known to be zero.
+static bool isZero(Emitter &e, Value x) {
+  mlir::DenseElementsAttr known = e.constantOf(x);
+  if (!known)
+    return false;
+  if (llvm::isa<mlir::FloatType>(known.getElementType()))
+    return llvm::all_of(
+        known.getValues<llvm::APFloat>(),
+        [](const llvm::APFloat &zero) { return zero.isZero(); });
+  return llvm::isa<mlir::IntegerType>(known.getElementType()) &&
+         llvm::all_of(known.getValues<llvm::APInt>(),
+                      [](const llvm::APInt &zero) { return zero == 0; });
+}
+
 static llvm::LogicalResult quantizeLinear(Node &n, Emitter &e) {
   Value x = n.input(0), zero = n.input(2);
   mlir::Type element =
@@ -83,9 +99,10 @@ static llvm::LogicalResult quantizeLinear(Node &n, Emitter &e) {
           ? elementType(int(n.integer("output_dtype")), e.getContext())
           : mlir::IntegerType::get(e.getContext(), 8,
                                    mlir::IntegerType::Unsigned);
-  if (!isSmallInteger(element))
+  bool toFloat8 = element && graph::isFloat8(element);
+  if (!isSmallInteger(element) && !toFloat8)
     return e.fail("quantization to this type is not supported",
-                  "quantize to integers of 8 or 16 bits");
+                  "quantize to integers of 8 or 16 bits or to float8");
   // In float, whatever the operands are; `precision` may ask for double.
   mlir::Type wide = e.getBuilder().getF32Type();
   if (n.integer("precision") == ::onnx::TensorProto::DOUBLE)
@@ -95,7 +112,13 @@ static llvm::LogicalResult quantizeLinear(Node &n, Emitter &e) {
     zero = spread(n, e, zero, x);
   if (!scale || (n.has(2) && !zero))
     return llvm::failure();
-  return n.yield(saturate(e, e.div(e.cast(x, wide), scale), zero, element));
+  Value quotient = e.div(e.cast(x, wide), scale);
+  if (!toFloat8)
+    return n.yield(saturate(e, quotient, zero, element));
+  if (zero && !isZero(e, zero))
+    quotient = e.add(quotient, e.cast(zero, wide));
+  return n.yield(n.integer("saturate", 1) ? buildSaturated(quotient, element, e)
+                                          : e.cast(quotient, element));
 }
 
 static llvm::LogicalResult dequantizeLinear(Node &n, Emitter &e) {
@@ -107,11 +130,13 @@ static llvm::LogicalResult dequantizeLinear(Node &n, Emitter &e) {
     return e.fail("attribute 'output_dtype' names a type that is not supported",
                   elementTypeRemedy);
   Value scale = spread(n, e, e.cast(n.input(1), wide), x);
-  Value integer = e.cast(x, e.getBuilder().getI32Type());
-  if (zero)
-    integer = e.sub(integer,
-                    e.cast(spread(n, e, zero, x), e.getBuilder().getI32Type()));
-  return n.yield(e.cast(e.mul(e.cast(integer, wide), scale), result));
+  // Differences of integers are exact, those of floats of 8 bits nearly so.
+  mlir::Type exact =
+      isFloat(x) ? wide : mlir::Type(e.getBuilder().getI32Type());
+  Value distance = e.cast(x, exact);
+  if (zero && !isZero(e, zero))
+    distance = e.sub(distance, e.cast(spread(n, e, zero, x), exact));
+  return n.yield(e.cast(e.mul(e.cast(distance, wide), scale), result));
 }
 
 Value charonia::frontend::onnx::alongAxis(Emitter &e, Value parameter,
@@ -163,10 +188,7 @@ static Shifted withOtherSign(Emitter &e, const Shifted &x) {
 static Value zeroOf(Emitter &e, const Shifted &x) {
   if (!x.zero)
     return {};
-  mlir::DenseElementsAttr known = e.constantOf(x.zero);
-  if (known && llvm::isa<mlir::IntegerType>(known.getElementType()) &&
-      llvm::all_of(known.getValues<llvm::APInt>(),
-                   [](const llvm::APInt &zero) { return zero == 0; }))
+  if (isZero(e, x.zero))
     return {};
   return e.cast(alongAxis(e, x.zero, rankOf(x.value), x.axis),
                 e.getBuilder().getI32Type());
@@ -233,9 +255,10 @@ static llvm::LogicalResult qLinearMatMul(Node &n, Emitter &e) {
       return llvm::failure();
   mlir::Type wide = e.getBuilder().getF32Type(),
              element = elementOf(n.input(7));
-  if (!isSmallInteger(element))
+  if (!isSmallInteger(element) || isFloat(n.input(0)) || isFloat(n.input(3)))
     return e.fail("quantization to this type is not supported",
-                  "quantize to integers of 8 or 16 bits");
+                  "quantize to integers of 8 or 16 bits, or write products of "
+                  "float8 as DequantizeLinear, MatMul, QuantizeLinear");
   int64_t row = rankOf(n.input(0)) - 2, column = rankOf(n.input(3)) - 1;
   Value product = shiftedProduct(e, {n.input(0), n.input(2), row},
                                  {n.input(3), n.input(5), column});

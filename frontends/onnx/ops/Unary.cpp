@@ -1,5 +1,6 @@
 // Elementwise operators of one operand, casts and tests.
 #include "frontends/common/Diagnostic.h"
+#include "frontends/common/builders/Float8.h"
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/Schema.h"
 #include "frontends/onnx/Tensors.h"
@@ -37,10 +38,15 @@ static mlir::Type targetType(Node &n, Emitter &e) {
                  elementTypeRemedy);
   return element;
 }
+/// The operand in another type, as attribute `saturate` says where that is one
+/// of 8 bits.
+static Value converted(Node &n, Emitter &e, mlir::Type element) {
+  return n.integer("saturate", 1) ? buildSaturated(n.input(0), element, e)
+                                  : e.cast(n.input(0), element);
+}
 static llvm::LogicalResult cast(Node &n, Emitter &e) {
   mlir::Type element = targetType(n, e);
-  return llvm::success(element &&
-                       succeeded(n.yield(e.cast(n.input(0), element))));
+  return llvm::success(element && succeeded(n.yield(converted(n, e, element))));
 }
 static llvm::LogicalResult bitCast(Node &n, Emitter &e) {
   mlir::Type element = targetType(n, e);
@@ -58,7 +64,7 @@ static llvm::LogicalResult bitCast(Node &n, Emitter &e) {
   return n.yield(toTruth ? e.cast(bits, element) : bits);
 }
 static llvm::LogicalResult castLike(Node &n, Emitter &e) {
-  return n.yield(e.cast(n.input(0), elementOf(n.input(1))));
+  return n.yield(converted(n, e, elementOf(n.input(1))));
 }
 
 static llvm::LogicalResult identity(Node &n, Emitter &e) {

@@ -1,7 +1,9 @@
 // Matrix products, and what is made of them.
 #include "frontends/common/builders/Einsum.h"
+#include "frontends/common/builders/Float8.h"
 #include "frontends/common/builders/Matrix.h"
 #include "frontends/pytorch/ops/Complex.h"
+#include "graph/ir/Float8.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -156,6 +158,59 @@ static LogicalResult baddbmm(Call &c) {
 
 static LogicalResult addmv(Call &c) { return addProduct(c, "mat", "vec"); }
 static LogicalResult vdot(Call &c) { return product<1, 1>(c, "self", "other"); }
+/// The scale of an operand with `extent` rows or columns along dimension `dim`:
+/// one for all, or one for each of them. Null after an error.
+static Value scaleOf(Call &c, llvm::StringRef name, Value matrix,
+                     unsigned dim) {
+  Emitter &e = c.getEmitter();
+  Value scale = c.operand(name, e.getBuilder().getF32Type());
+  if (!scale || !matrix)
+    return {};
+  Exprs shape = graph::getShape(scale), each(2, e.number(1));
+  if (llvm::all_of(shape, [&](auto d) { return d == e.number(1); }))
+    return e.reshape(scale, {});
+  each[dim] = graph::getShape(matrix)[dim];
+  if (shape.size() == 2 && shape[1 - dim] == e.number(1) &&
+      areAlike(shape[dim], each[dim]))
+    return scale;
+  (void)c.fail("has a '" + name.str() + "' of " + e.describe(scale.getType()) +
+                   " for " + e.describe(matrix.getType()),
+               "scales are one for the tensor, or one for each row of 'self' "
+               "and each column of 'mat2'; those of blocks are not supported");
+  return {};
+}
+/// Floats of 8 bits as they are, the scales behind their product.
+static LogicalResult scaledProduct(Call &c) {
+  Emitter &e = c.getEmitter();
+  // Sums that keep fewer bits are allowed, not asked for.
+  c.ignore({"out_dtype", "use_fast_accum"});
+  mlir::Type element = c.resultElement(), wide = e.getBuilder().getF32Type();
+  Value a = c.tensor("self"), b = c.tensor("mat2");
+  if (!hasRank(c, a, "self", 2, 2) || !hasRank(c, b, "mat2", 2, 2))
+    return c.yield(Value());
+  if (!graph::isFloat8(elementOf(a)) || !graph::isFloat8(elementOf(b)))
+    return c.fail("is of " + e.describe(a.getType()) + " and " +
+                      e.describe(b.getType()),
+                  "its operands are of float8");
+  // On a GPU PyTorch multiplies by it, on a CPU it divides.
+  if (c.has("scale_result") && graph::isFloat8(element))
+    return c.fail("has a 'scale_result', which is not supported",
+                  "scale in front of a cast to float8 of its own");
+  c.ignore({"scale_result"});
+  Value scaleA = scaleOf(c, "scale_a", a, 0),
+        scaleB = scaleOf(c, "scale_b", b, 1);
+  if (!scaleA || !scaleB)
+    return c.yield(Value());
+  Value product = e.op<graph::MatmulOp>({a, b});
+  if (rankOf(scaleA) == 0 && rankOf(scaleB) == 0)
+    product = e.mul(product, e.mul(scaleA, scaleB));
+  else
+    product = e.mul(e.mul(product, scaleA), scaleB);
+  if (c.has("bias"))
+    product = e.add(product, c.operand("bias", wide));
+  return c.yield(buildSaturated(product, element, e));
+}
+
 /// Sums over the last dimension of both.
 static LogicalResult inner(Call &c) {
   Emitter &e = c.getEmitter();
@@ -375,6 +430,7 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::contractionRows() {
       {"aten.matmul.default", product(matmul, "self", "other")},
       {"aten.mm.default", product(mm, "self", "mat2")},
       {"aten.bmm.default", product(bmm, "self", "mat2")},
+      {"aten._scaled_mm.default", scaledProduct},
       {"aten.mv.default", product(mv, "self", "vec")},
       {"aten.dot.default", product(dot, "self", "tensor")},
       {"aten.addmv.default", addmv},

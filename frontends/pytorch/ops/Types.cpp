@@ -1,4 +1,5 @@
 // Conversions between element types, and what does nothing in inference.
+#include "frontends/common/builders/Float8.h"
 #include "frontends/pytorch/ops/Complex.h"
 
 using namespace charonia;
@@ -12,7 +13,13 @@ static void ignoreTarget(Call &c) {
 }
 static LogicalResult convert(Call &c) {
   ignoreTarget(c);
-  return c.yield(c.getEmitter().cast(c.tensor("self"), c.resultElement()));
+  // Of floats of 8 bits PyTorch saturates e4m3fn alone.
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement();
+  Value x = c.tensor("self");
+  return c.yield(llvm::isa_and_present<mlir::Float8E4M3FNType>(element)
+                     ? buildSaturated(x, element, e)
+                     : e.cast(x, element));
 }
 static LogicalResult convertComplex(Call &c) {
   ignoreTarget(c);

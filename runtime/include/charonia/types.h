@@ -34,6 +34,8 @@ enum class DType : int {
   Float8E5M2 = 15,
   Int4 = 16, ///< Two elements a byte, the first in the low half.
   UInt4 = 17,
+  Float8E4M3FNUZ = 18,
+  Float8E5M2FNUZ = 19,
 };
 
 /// NumPy's names: "float32", "int64", "bool", ...

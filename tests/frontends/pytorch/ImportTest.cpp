@@ -180,8 +180,8 @@ TEST(PyTorch, StoragesThatDoNotHold) {
   EXPECT_THAT(weight(tensorMeta(7, fixed(4), fixed(1)), "true"),
               HasSubstr("tensor 'w' is stored as a pickle, which is never "
                         "read"));
-  EXPECT_THAT(weight(tensorMeta(29, fixed(4), fixed(1))),
-              HasSubstr("tensor 'w' is of float8_e4m3fn, which is not "
+  EXPECT_THAT(weight(tensorMeta(33, fixed(4), fixed(1))),
+              HasSubstr("tensor 'w' is of float8_e8m0fnu, which is not "
                         "supported"));
   EXPECT_THAT(weight(tensorMeta(7, fixed(4), fixed(-1))),
               HasSubstr("strides[0].as_int is -1, which is no size"));

@@ -204,3 +204,20 @@ func.func @exact_numbers(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4
   %3 = graph.mul %0, %2 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %3 : tensor<4x4xf32>
 }
+
+// -----
+
+// Products of floats of 8 bits, and their scales, leave the range of f16; what is made of one
+// alone does not.
+// CHECK-LABEL: @small_floats
+// CHECK: %[[P:.*]] = graph.matmul %arg0, %arg1 : {{.*}} -> tensor<4x4xf32>
+// CHECK: graph.mul %[[P]], %{{.*}} : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+// CHECK: graph.cast %arg0 {to = f16}
+func.func @small_floats(%a: tensor<4x4xf8E4M3FN>, %b: tensor<4x4xf8E4M3FN>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %c = graph.constant dense<1.0e-5> : tensor<f32>
+  %0 = graph.matmul %a, %b : (tensor<4x4xf8E4M3FN>, tensor<4x4xf8E4M3FN>) -> tensor<4x4xf32>
+  %1 = graph.mul %0, %c : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+  %2 = graph.cast %a {to = f32} : (tensor<4x4xf8E4M3FN>) -> tensor<4x4xf32>
+  %3 = graph.abs %2 : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %1, %3 : tensor<4x4xf32>, tensor<4x4xf32>
+}
