@@ -33,7 +33,13 @@ import onnx
 from latency import TorchGraph, geomean
 from onnx import TensorProto, helper, numpy_helper
 
-KINDS = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16, "tf32": TensorProto.FLOAT}
+KINDS = {
+    "fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16, "tf32": TensorProto.FLOAT,
+    "fp8": TensorProto.FLOAT8E4M3FN,
+}  # fmt: skip
+# Of results where they have another type than what they are made of, and the compiler's precision.
+RESULTS = {"fp8": "bf16"}
+COMPILED = {"fp8": "fp32"}
 
 
 @dataclass
@@ -88,6 +94,36 @@ def product(m, n, k, gelu=False, precision="fp16") -> Row:
         [(m, k), (n, k)] + [(n,)] * gelu, nodes, lambda torch: [lambda *x: run(torch, *x)], run,
         (m, n), precision=precision, flops=2.0 * m * n * k, bytes=width * (m * k + n * k + m * n),
         scales={1: k**-0.5},
+    )  # fmt: skip
+
+
+def scaled_product(m, n, k, fast) -> Row:
+    """Of e4m3 with a scale of each operand, as a layer of a quantized model; `fast`: beside the
+    peer's sums of fewer bits. Ours are added up in float32 every 128 terms, as its others are."""
+    scale = 0.5
+
+    def nodes(i, o, p):
+        names = [p + part for part in ("scale", "a", "b", "t", "y")]
+        value = numpy_helper.from_array(np.float32(scale))
+        return [
+            node("Constant", [], names[:1], value=value),
+            node("DequantizeLinear", [i[0], names[0]], [names[1]]),
+            node("DequantizeLinear", [i[1], names[0]], [names[2]]),
+            node("Transpose", [names[2]], [names[3]], perm=[1, 0]),
+            node("MatMul", [names[1], names[3]], [names[4]]),
+            node("Cast", [names[4]], [o], to=TensorProto.BFLOAT16),
+        ]
+
+    def peer(torch):
+        one = torch.full((), scale, device="cuda")
+        return lambda a, w: torch._scaled_mm(
+            a, w.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=fast
+        )
+
+    return Row(
+        "types", f"{m}x{n}x{k} fp8" + " fast" * fast, [(m, k), (n, k)], nodes, lambda torch: [peer(torch)],
+        lambda torch, a, w: torch.matmul(a, w.t()) * scale**2, (m, n), precision="fp8",
+        flops=2.0 * m * n * k, bytes=m * k + n * k + 2 * m * n,
     )  # fmt: skip
 
 
@@ -198,6 +234,7 @@ def all_rows() -> list[Row]:
     rows += [product(*p, gelu=True) for p in numbers(PRODUCTS, "x")]
     large = numbers("4096x4096x4096 8192x8192x8192 16x14336x4096", "x")
     rows += [product(*p, precision=kind) for kind in ("bf16", "tf32") for p in large]
+    rows += [scaled_product(*p, fast) for p in large for fast in (False, True)]
     rows += [convolution(*c) for c in numbers(CONVOLUTIONS, ",")]
     rows += [attention(*a, causal) for a in numbers(ATTENTIONS, ",") for causal in (False, True)]
     kinds = ("softmax", "add+layernorm", "gelu-tanh(x)*r")
@@ -205,20 +242,21 @@ def all_rows() -> list[Row]:
 
 
 def element_type(precision: str):
-    if precision == "bf16":
+    if precision in ("bf16", "fp8"):
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
+        return np.dtype(ml_dtypes.bfloat16 if precision == "bf16" else ml_dtypes.float8_e4m3fn)
     return np.dtype(np.float16 if precision == "fp16" else np.float32)
 
 
 def model(row: Row) -> onnx.ModelProto:
     kind, info = KINDS[row.precision], helper.make_tensor_value_info
+    result = KINDS[RESULTS.get(row.precision, row.precision)]
     inputs, outputs, nodes = [], [], []
     for copy in range(row.copies()):
         names = [f"x{copy}_{i}" for i in range(len(row.inputs))]
         inputs += [info(n, kind, shape) for n, shape in zip(names, row.inputs)]
-        outputs.append(info(f"y{copy}", kind, row.output))
+        outputs.append(info(f"y{copy}", result, row.output))
         nodes += row.nodes(names, f"y{copy}", f"t{copy}_")
     weights = [numpy_helper.from_array(v, n) for n, v in weight_arrays(row).items()]
     graph = helper.make_graph(nodes, "row", inputs, outputs, weights)
@@ -240,8 +278,9 @@ def compile_row(row: Row, folder: Path, target: str) -> str:
     try:
         onnx.save(model(row), folder / "model.onnx")
         harness.compile_model(
-            folder / "model.onnx", folder / "row.engine", target=target, precision=row.precision
-        )
+            folder / "model.onnx", folder / "row.engine", target=target,
+            precision=COMPILED.get(row.precision, row.precision),
+        )  # fmt: skip
     except harness.CharoniaError as error:
         return str(error)
     return ""
@@ -250,7 +289,9 @@ def compile_row(row: Row, folder: Path, target: str) -> str:
 def measure(row: Row, folder: Path, options) -> dict:
     import torch
 
-    dtype = dict(fp16=torch.float16, bf16=torch.bfloat16).get(row.precision, torch.float32)
+    dtypes = dict(fp16=torch.float16, bf16=torch.bfloat16, fp8=torch.float8_e4m3fn)
+    dtype = dtypes.get(row.precision, torch.float32)
+    result_type = element_type(RESULTS.get(row.precision, row.precision))
     generator = torch.Generator("cuda").manual_seed(2)
     draw = lambda shape, scale: (
         torch.randn(shape, generator=generator, device="cuda") * scale
@@ -272,7 +313,7 @@ def measure(row: Row, folder: Path, options) -> dict:
     errors = []
     for values, got in zip(inputs, found):
         want = row.exact(torch, *(v.float() for v in [*values, *weights]))
-        got = harness.as_dtype(got, element_type(row.precision)).astype(np.float32)
+        got = harness.as_dtype(got, result_type).astype(np.float32)
         difference = (torch.from_numpy(got).cuda() - want).abs().max() / want.abs().max()
         errors.append(difference.nan_to_num(float("inf")).item())
     torch.backends.cuda.matmul.allow_tf32 = row.precision == "tf32"
