@@ -182,6 +182,12 @@ PRODUCTS = [
     (16, 512, 264, "row", "column", True, (("a", 0),)),
     (130, 130, 96, "none", "tensor", True, ()),
     (300, 400, 200, "tensor", "column", "turned", ()),
+    # Terms of the right side that lie apart.
+    (128, 256, 144, "none", "tensor", False, ()),
+    # Several instances share the terms of a tile; columns that fill no tile.
+    (64, 2048, 128, "none", "tensor", True, ()),
+    (129, 4112, 65, "none", "tensor", True, ()),
+    (520, 128, 520, "none", "column", True, ()),
 ]
 
 
