@@ -187,3 +187,29 @@ TEST(GpuTiles, ColumnsOfAGroupAreWholeTiles) {
   prime.columnRun = 257;
   EXPECT_EQ(chooseGpuTile(prime).n, all.n);
 }
+
+TEST(GpuTiles, ProductsOfBytesKeepTwoSetsOfSums) {
+  using charonia::DotInstruction;
+  constexpr int64_t registers = 255, others = 60;
+  for (GpuDot dot : {GpuDot{4096, 4096, 4096}, GpuDot{16, 14336, 4096},
+                     GpuDot{7, 512, 1024}, GpuDot{300, 200, 400}}) {
+    dot.elementBytes = 1;
+    dot.alongTerms = true;
+    dot.chip = charonia::GpuTarget::get("sm_90a");
+    GpuTile tile = chooseGpuTile(dot);
+    EXPECT_EQ(
+        dot.chip->dotFor(8, tile.m, tile.n, tile.k, tile.warps, true).form,
+        DotInstruction::Form::WarpgroupMma);
+    EXPECT_EQ(tile.k, 128);
+    for (const GpuTile &candidate : rankGpuTiles(dot))
+      EXPECT_LE(2 * candidate.m * candidate.n / (candidate.warps * 32),
+                registers - others);
+  }
+  // Few rows are the columns of an instruction.
+  GpuDot few{16, 14336, 4096};
+  few.elementBytes = 1;
+  few.alongTerms = true;
+  few.chip = charonia::GpuTarget::get("sm_90a");
+  EXPECT_TRUE(chooseGpuTile(few).swap);
+  EXPECT_EQ(chooseGpuTile(few).n, 16);
+}
