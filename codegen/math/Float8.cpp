@@ -133,11 +133,13 @@ Value encode(Bits &o, Value x, const Format &f) {
 /// Codes to f32, all of which it has: as f16, whose exponent is wide enough,
 /// which a machine extends with what is below its normal numbers.
 Value decodeByHalf(Bits &o, Value code, const Format &f) {
-  // Sign and the rest, which stands at the end of f16's exponent.
+  // The exponent's bits, of four the lower ones of five: where a sign is
+  // extended, one of its copies stands in the place of the highest.
   constexpr unsigned mantissa = 10, bias = 15;
-  Value wide = o.widen(code, 16);
-  Value half = o.bor(o.left(o.band(wide, 0x80), 8),
-                     o.left(o.band(wide, 0x7f), mantissa - f.mantissa));
+  unsigned shift = mantissa - f.mantissa;
+  Value half = o.left(o.e.create<arith::ExtSIOp>(o.type(16), code), shift);
+  if (shift < 8)
+    half = o.band(half, int16_t(0xbfff));
   Value x = o.e.create<arith::ExtFOp>(o.f32(), o.as(o.b.getF16Type(), half));
   if (f.bias != bias)
     x = o.e.create<arith::MulFOp>(x, o.real(std::ldexp(1.0, bias - f.bias)));

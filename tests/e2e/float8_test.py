@@ -257,3 +257,34 @@ def test_products_of_a_layer_scaled_at_run_time(tmp_path, target):
     same(q, got["q"], "q")
     want = (q.astype(np.float64) @ w.astype(np.float64).T) * s * t + bias
     np.testing.assert_allclose(got["y"], want, rtol=0, atol=2e-5 * np.abs(want).max())
+
+
+def test_what_moves_and_asks(tmp_path, target):
+    """Constants, views, questions and conversions of integers."""
+    x, z = np.arange(256, dtype=np.uint8).view(E4M3).reshape(16, 16), np.arange(256, dtype=np.uint8).view(E5M2)
+    kept, whole = np.array([1.5, 448, -2, np.nan], E4M3), np.array([1, 3, 1000, 100000, -7, 2**40], np.int64)
+    make = helper.make_node
+    nodes = [
+        make("Constant", [], ["c"], value=numpy_helper.from_array(kept)), make("Identity", ["c"], ["kept"]),
+        make("ConstantOfShape", ["sizes"], ["same"], value=numpy_helper.from_array(np.array([0.75], E4M3))),
+        make("Reshape", ["x", "shape"], ["view"]), make("IsNaN", ["x"], ["nan"]), make("IsInf", ["z"], ["inf"]),
+        make("Cast", ["x"], ["i"], to=TensorProto.INT32), make("Cast", ["x"], ["b"], to=TensorProto.BOOL),
+        make("Cast", ["whole"], ["f"], to=TensorProto.FLOAT8E5M2),
+    ]  # fmt: skip
+    to = TensorProto
+    outputs = {
+        "kept": to.FLOAT8E4M3FN, "same": to.FLOAT8E4M3FN, "view": to.FLOAT8E4M3FN, "nan": to.BOOL, "inf": to.BOOL,
+        "i": to.INT32, "b": to.BOOL, "f": to.FLOAT8E5M2,
+    }  # fmt: skip
+    constants = {"sizes": np.array([3, 5], np.int64), "shape": np.array([4, 64], np.int64)}
+    got, _ = run(tmp_path, nodes, {"x": x, "z": z, "whole": whole}, outputs, target, constants)
+    same(kept, got["kept"], "constant")
+    same(np.full((3, 5), 0.75, E4M3), got["same"], "fill")
+    same(x.reshape(4, 64), got["view"], "view")
+    numbers = x.astype(np.float32)
+    known = ~np.isnan(numbers)
+    np.testing.assert_array_equal(got["nan"], ~known)
+    np.testing.assert_array_equal(got["inf"], np.isinf(z.astype(np.float32)))
+    np.testing.assert_array_equal(got["i"][known], numbers[known].astype(np.int32))
+    np.testing.assert_array_equal(got["b"], numbers != 0)
+    same(rounded(whole, E5M2, True), got["f"], "integers")
