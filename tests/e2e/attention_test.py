@@ -309,6 +309,25 @@ def test_operator(kind, causal, extra, check):
     check(model, model.proto(opset=23), want, against=False)
 
 
+@pytest.mark.parametrize("open_heads", (False, True))
+@pytest.mark.parametrize("s, t, d, dv", ((1, 1, 16, 8), (1, 33, 33, 1), (1, 257, 80, 48), (5, 31, 16, 16)))
+def test_heads_that_share_keys(s, t, d, dv, open_heads, check):
+    """A row alone or some of them, where how many heads the keys have may be known at run time."""
+    model = Model(s, t)
+    model.feeds, model.infos = {}, []
+    for name, shape in (("q", (2, 8, s, d)), ("k", (2, 2, t, d)), ("v", (2, 2, t, dv))):
+        dims = [shape[0], "h" if open_heads and name != "q" else shape[1], *shape[2:]]
+        model.input(name, model.rng.standard_normal(shape).astype(np.float32), dims)
+    model.nodes.append(helper.make_node("Attention", ["q", "k", "v"], ["y"]))
+    q, k, v = (model.feeds[name].astype(np.float64) for name in "qkv")
+    scores = q @ np.swapaxes(np.repeat(k, 4, 1), 2, 3) / np.sqrt(d)
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    want = e / e.sum(-1, keepdims=True) @ np.repeat(v, 4, 1)
+    proto = model.proto(opset=23)
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    check(model, proto, want, against=False)
+
+
 def test_dynamic_left_padding(check):
     """A symbolic length, causal by ranges, padding on the left, guarded."""
     model = Model(21, 21, 3)

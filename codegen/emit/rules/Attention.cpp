@@ -125,11 +125,8 @@ private:
   }
 
   AffineExpr headOf(AffineExpr head, AffineExpr heads) {
-    std::optional<int64_t> q = graph::constantOf(query[1]),
-                           kv = graph::constantOf(heads);
-    if (q && kv && *q != *kv)
-      return head.floorDiv(*q / *kv);
-    return head;
+    AffineExpr shared = graph::simplify(query[1].floorDiv(heads));
+    return heads == query[1] ? head : head.floorDiv(shared);
   }
 
   /// Coordinates `which` of the demand on a tile where rows are axis `row` and
