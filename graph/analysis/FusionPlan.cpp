@@ -288,16 +288,27 @@ void FusionPlan::forceChosenRows() {
   }
 }
 
-/// What is computed of these rows element by element is stored as rows as well,
-/// ahead of a view that takes them apart.
+/// Whether an operator gives rows of what it takes rows of: element by element,
+/// or some of them combined.
+static bool passesRows(GraphOpInterface op, Value rows) {
+  Exprs in = getShape(rows), out = getShape(op->getResult(0));
+  if (op.getRole() == OpRole::Pointwise)
+    return in == out;
+  SmallVector<int64_t> axes = op.getReductionAxes();
+  return op.getRole() == OpRole::Reduction && !out.empty() &&
+         op->getNumResults() == 1 && in.back() == out.back() &&
+         !llvm::is_contained(axes, int64_t(in.size()) - 1);
+}
+
+/// What is computed of these rows is stored as rows as well, ahead of a view
+/// that takes them apart.
 void FusionPlan::keepRows(ArrayRef<Operation *> choosers) {
   llvm::SmallSetVector<Operation *, 16> work(choosers.begin(), choosers.end());
   for (size_t i = 0; i < work.size(); ++i) {
     Value value = work[i]->getResult(0);
     for (Operation *user : value.getUsers()) {
       auto next = dyn_cast<GraphOpInterface>(user);
-      if (next && next.getRole() == OpRole::Pointwise &&
-          getShape(next->getResult(0)) == getShape(value)) {
+      if (next && passesRows(next, value)) {
         work.insert(user);
         continue;
       }

@@ -43,3 +43,19 @@ func.func @chosen(%x: tensor<1x32x96xf32>, %i: tensor<1x96x1xi64>, %j: tensor<1x
   %4 = graph.transpose %3 {permutation = array<i64: 0, 2, 1>} : (tensor<1x96x32xf32>) -> tensor<1x32x96xf32>
   return %4 : tensor<1x32x96xf32>
 }
+
+// -----
+
+// So are sums of some of them, as samples of a region are.
+// CHECK-LABEL: @summed
+// CHECK: graph.kernel "transpose"
+// CHECK: graph.kernel "reduce_gather_nd"
+// CHECK: graph.yield {{.*}} : tensor<96x32xf32>
+// CHECK: graph.kernel "transpose.1"
+func.func @summed(%x: tensor<32x96xf32>, %i: tensor<96x4x1xi64>) -> tensor<32x96xf32> {
+  %0 = graph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<32x96xf32>) -> tensor<96x32xf32>
+  %1 = graph.gather_nd %0, %i {batch_dims = 0} : (tensor<96x32xf32>, tensor<96x4x1xi64>) -> tensor<96x4x32xf32>
+  %2 = graph.reduce sum %1 {axes = array<i64: 1>} : (tensor<96x4x32xf32>) -> tensor<96x32xf32>
+  %3 = graph.transpose %2 {permutation = array<i64: 1, 0>} : (tensor<96x32xf32>) -> tensor<32x96xf32>
+  return %3 : tensor<32x96xf32>
+}
