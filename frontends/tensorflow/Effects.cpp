@@ -291,9 +291,15 @@ bool Effects::need(const Body &body, bool isFunction,
 std::set<std::string> Effects::findWritten(const Body &body,
                                            IsUntaken isUntaken) {
   const auto &[isFunction, needed, run] = seen[&body];
-  std::set<std::string> names;
+  // What an operator of an unknown definition gets may be no variable.
+  std::set<std::string> names, variables;
+  for (const proto::Node &node : body.nodes)
+    if (isVariable(node))
+      variables.insert(variableNameOf(node));
   for (const auto &[variable, writers] : usersOf(body, 0).writers)
     for (int writer : writers) {
+      if (body.byName.count(variable) && !variables.count(variable))
+        continue;
       bool isRun = isFunction || run.count(writer);
       // What is needed is imported, and its own body looked at.
       const proto::Node &node = body.nodes[writer];

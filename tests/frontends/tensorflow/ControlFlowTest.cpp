@@ -239,3 +239,22 @@ TEST(TensorFlowVariables, WrittenByOperatorsOfOtherNames) {
   EXPECT_THAT(import(resource), HasSubstr(what));
   EXPECT_THAT(import(float32), Not(HasSubstr("error")));
 }
+
+TEST(TensorFlowVariables, WhatIsNoneIsNotWritten) {
+  // A function that gives its argument to an operator of no definition.
+  Graph graph, body;
+  addInput(graph, "x", {2});
+  auto &function = *graph.mutable_library()->add_functions();
+  function.mutable_signature()->set_name("f");
+  function.mutable_signature()->add_inputs()->set_name("a");
+  function.mutable_signature()->add_outputs()->set_name("b");
+  (*function.mutable_results())["b"] = "r:0";
+  addNode(body, "Assert", "check", {"a", "a"});
+  addNode(body, "Relu", "r", {"a", "^check"});
+  *function.mutable_nodes() = body.nodes();
+  addNode(graph, "Neg", "n", {"x"});
+  auto &call = addNode(graph, "PartitionedCall", "y", {"n"});
+  (*call.mutable_attributes())["f"].mutable_function()->set_name("f");
+  EXPECT_THAT(importGraph(graph),
+              AllOf(HasSubstr("graph.max"), Not(HasSubstr("writes"))));
+}
