@@ -160,8 +160,10 @@ LogicalResult GraphImporter::importScan(NodeProto &node,
 /// The condition of a Loop before step `step`: that its number of steps is not
 /// reached, and what the step before said; null stands for true.
 static Value goesOn(int64_t step, Value trips, Value condition, Emitter &e) {
+  // Of one element; all else is refused as no condition.
   auto single = [&](Value value) {
-    return rankOf(value) == 0 ? value : e.reshape(value, {});
+    bool isLine = rankOf(value) == 1 && graph::getShape(value)[0] == 1;
+    return isLine ? e.reshape(value, {}) : value;
   };
   mlir::Type i64 = e.getBuilder().getI64Type(), i1 = e.getBuilder().getI1Type();
   auto known = knownInteger(trips, e);
@@ -177,6 +179,22 @@ static Value goesOn(int64_t step, Value trips, Value condition, Emitter &e) {
   if (isMore)
     return single(condition);
   return isTrue ? isBelow : e.op<graph::AndOp>({isBelow, single(condition)});
+}
+
+/// What each step gave, as one tensor for each output.
+static std::optional<std::vector<Value>>
+stackSteps(llvm::ArrayRef<std::vector<Value>> steps, Emitter &e) {
+  std::vector<Value> results;
+  for (const std::vector<Value> &values : steps) {
+    results.push_back(values.empty() ? Value() : stack(values, 0, false, e));
+    if (values.empty())
+      e.fail("Loop is not supported where it has no step, since its outputs "
+             "then have no shape",
+             "simplify the model (onnxsim)");
+    if (!results.back())
+      return std::nullopt;
+  }
+  return results;
 }
 
 LogicalResult GraphImporter::importLoop(NodeProto &node,
@@ -197,7 +215,7 @@ LogicalResult GraphImporter::importLoop(NodeProto &node,
   around.parent = &scope;
   around.opsets = scope.opsets;
   addInitializers(*body, around);
-  auto &builder = emitter.getBuilder();
+  mlir::Builder &builder = emitter.getBuilder();
   std::vector<Value> carried, ended;
   for (size_t i = 0; i < states; ++i)
     carried.push_back(inputs[i + 2].value);
@@ -237,17 +255,12 @@ LogicalResult GraphImporter::importLoop(NodeProto &node,
       "export the model without the loop, or fix sizes with --shape";
   if (failed(writeOutSteps(loop, emitter)))
     return llvm::failure();
+  auto outputs = stackSteps(stacked, emitter);
+  if (!outputs)
+    return llvm::failure();
   for (size_t i = 0; i < states; ++i)
     results[i].value = ended.empty() ? carried[i] : ended[i];
-  for (auto [i, values] : llvm::enumerate(stacked)) {
-    if (values.empty())
-      return emitter.fail(
-          "Loop is not supported where it has no step, since its "
-          "outputs then have no shape",
-          "simplify the model (onnxsim)");
-    results[states + i].value = stack(values, 0, false, emitter);
-    if (!results[states + i].value)
-      return llvm::failure();
-  }
+  for (auto [i, value] : llvm::enumerate(*outputs))
+    results[states + i].value = value;
   return llvm::success();
 }

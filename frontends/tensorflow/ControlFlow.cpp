@@ -227,6 +227,36 @@ std::optional<size_t> ControlFlow::variableOf(const Loop &loop,
   return std::nullopt;
 }
 
+static std::string frameOf(const proto::Node &enter) {
+  auto it = enter.attributes().find("frame_name");
+  return it == enter.attributes().end() ? "" : it->second.text();
+}
+
+/// Adds what enters the loop's frame on the way to `todo`, but behind `seen`.
+/// False where that takes too long to tell.
+bool ControlFlow::findEntered(Loop &loop, std::vector<int> todo,
+                              std::set<int> seen, const std::string &frame) {
+  for (const Loop::Variable &variable : loop.variables)
+    if (seen.insert(variable.enter).second)
+      loop.enters.push_back(variable.enter);
+  while (!todo.empty()) {
+    int node = todo.back();
+    todo.pop_back();
+    if (node < 0 || !seen.insert(node).second)
+      continue;
+    if (++effort > maxEffort)
+      return false;
+    if (kindOf(node) == FlowKind::Enter && frameOf(body.nodes[node]) == frame) {
+      loop.enters.push_back(node);
+      continue;
+    }
+    for (int i = 0; i < body.nodes[node].inputs_size(); ++i)
+      if (!parseReference(body.nodes[node].inputs(i)).isControl)
+        todo.push_back(inputOf(node, i));
+  }
+  return true;
+}
+
 const Loop *ControlFlow::loopOf(int exit, Problem &problem) {
   int source = inputOf(exit, 0),
       condition = source < 0 ? -1 : inputOf(source, 1);
@@ -245,10 +275,6 @@ const Loop *ControlFlow::loopOf(int exit, Problem &problem) {
   Loop loop;
   loop.condition = condition;
   std::string frame;
-  auto frameOf = [&](int enter) -> std::string {
-    auto it = body.nodes[enter].attributes().find("frame_name");
-    return it == body.nodes[enter].attributes().end() ? "" : it->second.text();
-  };
   std::set<int> seen = {condition};
   std::vector<int> todo = {inputOf(condition, 0)};
   for (int member : members->second) {
@@ -262,30 +288,14 @@ const Loop *ControlFlow::loopOf(int exit, Problem &problem) {
     if (variable.next < 0 || variable.enter < 0 ||
         kindOf(variable.enter) != FlowKind::Enter)
       return fail();
-    frame = frameOf(variable.enter);
+    frame = frameOf(body.nodes[variable.enter]);
     if (!seen.insert(variable.merge).second)
       continue; // several read one variable
     loop.variables.push_back(variable);
     todo.push_back(inputOf(variable.next, 0));
   }
-  for (const Loop::Variable &variable : loop.variables)
-    if (seen.insert(variable.enter).second)
-      loop.enters.push_back(variable.enter);
-  while (!todo.empty()) {
-    int node = todo.back();
-    todo.pop_back();
-    if (node < 0 || !seen.insert(node).second)
-      continue;
-    if (++effort > maxEffort)
-      return fail();
-    if (kindOf(node) == FlowKind::Enter && frameOf(node) == frame) {
-      loop.enters.push_back(node);
-      continue;
-    }
-    for (int i = 0; i < body.nodes[node].inputs_size(); ++i)
-      if (!parseReference(body.nodes[node].inputs(i)).isControl)
-        todo.push_back(inputOf(node, i));
-  }
+  if (!findEntered(loop, std::move(todo), std::move(seen), frame))
+    return fail();
   const Loop *found = &(loops[condition] = std::move(loop));
   return variableOf(*found, exit) ? found : fail();
 }

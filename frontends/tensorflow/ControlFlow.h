@@ -4,6 +4,7 @@
 #define CHARONIA_FRONTENDS_TENSORFLOW_CONTROLFLOW_H
 
 #include "frontends/tensorflow/Model.h"
+#include <set>
 
 namespace charonia::frontend::tensorflow {
 
@@ -68,6 +69,8 @@ public:
   std::optional<size_t> variableOf(const Loop &loop, int exit) const;
 
 private:
+  bool findEntered(Loop &loop, std::vector<int> todo, std::set<int> seen,
+                   const std::string &frame);
   /// Predicates, by number, and the side of each; sorted.
   using Path = std::vector<std::pair<int, int>>;
   std::optional<int> find(llvm::StringRef reference) const;

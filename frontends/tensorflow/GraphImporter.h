@@ -79,6 +79,9 @@ private:
   bool importBody(Scope &scope, llvm::ArrayRef<std::string> roots);
   std::optional<std::vector<int>> order(Scope &scope,
                                         llvm::ArrayRef<std::string> roots);
+  struct Ordering;
+  bool visit(llvm::StringRef text, const proto::Node *user, Scope &scope,
+             Ordering &ordering);
   std::optional<std::vector<std::string>>
   dependenciesOf(int index, Scope &scope, Problem &problem);
   void importNode(const proto::Node &node, int index, Scope &scope);
@@ -119,6 +122,8 @@ private:
   llvm::LogicalResult importSwitch(Node &node, bool isTruth);
   llvm::LogicalResult importMerge(Node &node, const proto::Node &proto,
                                   int index, Scope &scope);
+  Item chooseSide(mlir::Value predicate, const Choice &choice,
+                  llvm::ArrayRef<Item> items);
   llvm::LogicalResult importExit(Node &node, const proto::Node &proto,
                                  int index, Scope &scope);
   std::optional<llvm::StringMap<Item>> enteredBy(const Loop &loop,

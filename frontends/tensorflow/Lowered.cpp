@@ -84,18 +84,25 @@ LogicalResult GraphImporter::importMerge(Node &node, const proto::Node &proto,
     items.push_back(*item);
   }
   emitter.follow(predicate);
+  return node.yieldItem(chooseSide(predicate, *choice, items));
+}
+
+/// The item of the side that the predicate says, of all of them or of one.
+Item GraphImporter::chooseSide(Value predicate, const Choice &choice,
+                               llvm::ArrayRef<Item> items) {
+  bool isTruth = elementOf(predicate).isInteger(1);
   Item result = items.back();
   for (size_t i = 0; i + 1 < items.size(); ++i) {
     // Of a truth value the inputs are in any order.
     Value isThis =
         isTruth ? predicate
                 : emitter.compare(graph::Predicate::eq, predicate,
-                                  emitter.scalar(int64_t(choice->sides[i]),
+                                  emitter.scalar(int64_t(choice.sides[i]),
                                                  elementOf(predicate)));
-    bool swap = isTruth && choice->sides[i] == 0;
+    bool swap = isTruth && choice.sides[i] == 0;
     result = choose(isThis, swap ? result : items[i], swap ? items[i] : result);
   }
-  return node.yieldItem(std::move(result));
+  return result;
 }
 
 /// Written out step by step, all of its variables at once.

@@ -67,75 +67,83 @@ GraphImporter::dependenciesOf(int index, Scope &scope, Problem &problem) {
   return names;
 }
 
-/// Operands come before their users. None, and a report, where there is a
-/// cycle or a name is not defined.
-std::optional<std::vector<int>>
-GraphImporter::order(Scope &scope, llvm::ArrayRef<std::string> roots) {
-  const Body &body = scope.body;
-  std::vector<int> result;
+/// Nodes that are being looked at, and those that are done.
+struct GraphImporter::Ordering {
   enum State : char { New, Open, Done };
-  std::unordered_map<int, State> states;
   struct Visit {
     int node;
     size_t input;
     std::vector<std::string> inputs;
   };
+  std::unordered_map<int, State> states;
   std::vector<Visit> stack;
-  bool ok = true;
-  auto need = [&](StringRef text, const proto::Node *user) {
-    Reference reference = parseReference(text);
-    if (reference.isControl || scope.argument(reference))
-      return;
-    auto it = body.byName.find(reference.node);
-    std::optional<int> output =
-        it == body.byName.end() ? std::nullopt
-                                : outputOf(body.nodes[it->second], reference);
-    if (!output) {
-      Problem problem{"input '" + printable(text.str()) +
-                          "' is not defined anywhere",
-                      againRemedy};
-      user ? report(*user, scope, {}, problem) : report(problem);
-      ok = false;
-      return;
-    }
-    bool isNew = scope.wanted[it->second].insert(*output).second;
-    // What is imported already need not be again, but for another result of a
-    // call.
-    if (scope.results.count(it->second) &&
-        !(isNew && callsFunctions(flowKindOf(body.nodes[it->second].op()))))
-      return;
-    if (states[it->second] == Open) {
-      report(body.nodes[it->second], scope, {},
-             {"depends on itself", againRemedy});
-      ok = false;
-    } else if (states[it->second] == New) {
-      Problem problem;
-      auto inputs = dependenciesOf(it->second, scope, problem);
-      if (!inputs) {
-        report(body.nodes[it->second], scope, {}, problem);
-        ok = false;
-        return;
-      }
-      states[it->second] = Open;
-      stack.push_back({it->second, 0, std::move(*inputs)});
-    }
-  };
+};
+
+/// Takes note of an operand of `user`, or of a root, and goes on with its node.
+/// False, and a report, where that depends on itself or is not defined.
+bool GraphImporter::visit(StringRef text, const proto::Node *user, Scope &scope,
+                          Ordering &ordering) {
+  const Body &body = scope.body;
+  Reference reference = parseReference(text);
+  if (reference.isControl || scope.argument(reference))
+    return true;
+  auto it = body.byName.find(reference.node);
+  std::optional<int> output = it == body.byName.end()
+                                  ? std::nullopt
+                                  : outputOf(body.nodes[it->second], reference);
+  if (!output) {
+    Problem problem{"input '" + printable(text.str()) +
+                        "' is not defined anywhere",
+                    againRemedy};
+    user ? report(*user, scope, {}, problem) : report(problem);
+    return false;
+  }
+  int index = it->second;
+  const proto::Node &node = body.nodes[index];
+  bool isNew = scope.wanted[index].insert(*output).second;
+  // What is imported already need not be again, but for another result of a
+  // call.
+  if (scope.results.count(index) &&
+      !(isNew && callsFunctions(flowKindOf(node.op()))))
+    return true;
+  Ordering::State &state = ordering.states[index];
+  if (state == Ordering::Open)
+    report(node, scope, {}, {"depends on itself", againRemedy});
+  if (state != Ordering::New)
+    return state == Ordering::Done;
+  Problem problem;
+  auto inputs = dependenciesOf(index, scope, problem);
+  if (!inputs) {
+    report(node, scope, {}, problem);
+    return false;
+  }
+  state = Ordering::Open;
+  ordering.stack.push_back({index, 0, std::move(*inputs)});
+  return true;
+}
+
+/// Operands come before their users. None, and a report, where there is a
+/// cycle or a name is not defined.
+std::optional<std::vector<int>>
+GraphImporter::order(Scope &scope, llvm::ArrayRef<std::string> roots) {
+  std::vector<int> result;
+  Ordering ordering;
   for (const std::string &root : roots) {
-    need(root, nullptr);
-    while (!stack.empty() && ok) {
-      Visit &top = stack.back();
+    if (!visit(root, nullptr, scope, ordering))
+      return std::nullopt;
+    while (!ordering.stack.empty()) {
+      Ordering::Visit &top = ordering.stack.back();
       if (top.input < top.inputs.size()) {
         // The stack may move.
         std::string input = std::move(top.inputs[top.input++]);
-        need(input, &body.nodes[top.node]);
+        if (!visit(input, &scope.body.nodes[top.node], scope, ordering))
+          return std::nullopt;
         continue;
       }
-      states[top.node] = Done;
+      ordering.states[top.node] = Ordering::Done;
       result.push_back(top.node);
-      stack.pop_back();
+      ordering.stack.pop_back();
     }
-    if (!ok)
-      return std::nullopt;
   }
   return result;
 }

@@ -184,6 +184,24 @@ static LogicalResult fitTransposed(TransposedWindow &t, unsigned i,
   return llvm::success();
 }
 
+namespace {
+/// Transposes that put channels behind the batch, and back behind all, and make
+/// a filter [C, O, K...].
+struct Turns {
+  SmallVector<int64_t> first, behind, filter;
+
+  explicit Turns(int64_t rank)
+      : first{0, rank - 1}, behind{0}, filter{rank - 1, rank - 2} {
+    for (int64_t d = 0; d < rank - 2; ++d) {
+      first.push_back(d + 1);
+      behind.push_back(d + 2);
+      filter.push_back(d);
+    }
+    behind.push_back(1);
+  }
+};
+} // namespace
+
 /// The gradient of a convolution by its input, which layers use as transposed
 /// convolution: operand 0 is the result's shape, the filter is [H, W, O, C].
 static LogicalResult convTranspose(Node &n, Emitter &e) {
@@ -218,16 +236,8 @@ static LogicalResult convTranspose(Node &n, Emitter &e) {
   std::string padding = n.text("padding", "");
   if (padding != "SAME" && padding != "VALID")
     return e.fail("padding '" + padding + "' is not supported");
-  // Channels behind the batch, and behind all; the filter as [C, O, K...].
-  SmallVector<int64_t> first = {0, rank - 1}, behind = {0},
-                       order = {rank - 1, rank - 2};
-  for (int64_t d = 0; d < int64_t(spatial); ++d) {
-    first.push_back(d + 1);
-    behind.push_back(d + 2);
-    order.push_back(d);
-  }
-  behind.push_back(1);
-  Value x = *last ? e.transpose(n.input(2), first) : n.input(2);
+  Turns turns(rank);
+  Value x = *last ? e.transpose(n.input(2), turns.first) : n.input(2);
   Exprs given = graph::getShape(x);
   for (unsigned i = 0; i < spatial; ++i)
     if (failed(fitTransposed(t, i, given[i + 2], (*shape)[w.firstSpatial() + i],
@@ -246,8 +256,8 @@ static LogicalResult convTranspose(Node &n, Emitter &e) {
     return e.fail("a filter of " + e.describe(n.input(1).getType()) +
                   " does not make " + e.describe(*shape) + " of " +
                   e.describe(n.input(2).getType()));
-  Value y = buildConvTranspose(x, e.transpose(n.input(1), order), t, e);
-  return n.yield(*last ? e.transpose(y, behind) : y);
+  Value y = buildConvTranspose(x, e.transpose(n.input(1), turns.filter), t, e);
+  return n.yield(*last ? e.transpose(y, turns.behind) : y);
 }
 
 static LogicalResult einsum(Node &n, Emitter &e) {
