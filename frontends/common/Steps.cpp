@@ -115,8 +115,8 @@ static llvm::LogicalResult failUnknown(const StepLoop &loop,
                                        mlir::Value condition, Emitter &e) {
   std::set<std::string> names = openSizesBehind(condition, e);
   if (names.empty())
-    return e.fail("the number of steps is not known before the model runs: it "
-                  "follows from data",
+    return e.fail("the number of steps follows from data, which is not "
+                  "supported",
                   loop.dataRemedy);
   std::string list, remedy;
   for (const std::string &name : names) {
