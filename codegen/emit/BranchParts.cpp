@@ -7,13 +7,21 @@
 using namespace mlir;
 using namespace charonia;
 
+/// Whether an operation may write to memory, or an operation in it.
+static bool mayWrite(Operation *op) {
+  auto effects = getEffectsRecursively(op);
+  return !effects || llvm::any_of(*effects, [](const auto &effect) {
+    return !isa<MemoryEffects::Read>(effect.getEffect());
+  });
+}
+
 /// Moves what only `side` uses from in front of the branch into it, last things
-/// first. Loads pass no store.
+/// first. Loads pass nothing that writes.
 static void fill(scf::IfOp branch, Region &side) {
   Block &block = side.front();
   for (Operation *op = branch->getPrevNode(), *next; op; op = next) {
     next = op->getPrevNode();
-    if (isa<tile::StoreOp>(op))
+    if (mayWrite(op))
       return;
     bool moves = op->getNumRegions() == 0 && op->getNumResults() > 0 &&
                  (isPure(op) || isa<tile::LoadOp>(op)) && !op->use_empty() &&
