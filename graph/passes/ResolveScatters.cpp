@@ -461,6 +461,34 @@ class ResolveScatters
     return true;
   }
 
+  /// Notes the dims that move an index from one element of its table to another
+  /// that differs.
+  static void noteDiffering(ArrayRef<AffineExpr> coordinates,
+                            ArrayRef<int64_t> sizes, ArrayRef<int64_t> table,
+                            llvm::SmallBitVector &differs) {
+    for (auto [axis, c] : llvm::enumerate(coordinates))
+      for (unsigned d = 0; d < differs.size(); ++d)
+        if (c.isFunctionOfDim(d) &&
+            !(isa<AffineDimExpr>(c) && repeatsAlong(table, sizes, axis)))
+          differs.set(d);
+  }
+
+  /// The last dimensions that updates and input have in common, and along which
+  /// no index differs.
+  static int64_t sharedDims(AffineMap map, const Exprs &updates,
+                            const Exprs &input,
+                            const llvm::SmallBitVector &differs) {
+    size_t rank = 0;
+    while (rank < std::min(updates.size(), input.size())) {
+      size_t from = updates.size() - 1 - rank, to = input.size() - 1 - rank;
+      if (differs.test(from) || updates[from] != input[to] ||
+          map.getResult(to) != getAffineDimExpr(from, map.getContext()))
+        break;
+      ++rank;
+    }
+    return rank;
+  }
+
   /// Nothing where an index is not known or leaves the input.
   std::optional<Places> placesOf(const Scatter &scatter) {
     Exprs extents = getShape(scatter.updates()),
@@ -470,14 +498,6 @@ class ResolveScatters
     // Of the updates, dimensions along which indices differ.
     llvm::SmallBitVector differs(extents.size());
     bool isNoted = false;
-    auto note = [&](ArrayRef<AffineExpr> coordinates, ArrayRef<int64_t> sizes,
-                    ArrayRef<int64_t> table) {
-      for (auto [axis, c] : llvm::enumerate(coordinates))
-        for (unsigned d = 0; d < extents.size(); ++d)
-          if (c.isFunctionOfDim(d) &&
-              !(isa<AffineDimExpr>(c) && repeatsAlong(table, sizes, axis)))
-            differs.set(d);
-    };
     auto placedMap = [&] {
       return GraphOpInterface(scatter.op)
           .getPlacedMap([&](unsigned operand,
@@ -488,7 +508,7 @@ class ResolveScatters
             if (isNew)
               it->second = contents.of(indices).constants();
             if (it->second && !isNoted)
-              note(coordinates, sizes, *it->second);
+              noteDiffering(coordinates, sizes, *it->second, differs);
             SmallVector<int64_t> at;
             for (AffineExpr c : coordinates)
               at.push_back(evaluate(c, point, {}).value_or(-1));
@@ -503,13 +523,7 @@ class ResolveScatters
     if (!map)
       return std::nullopt;
     Places places;
-    size_t common = std::min(extents.size(), shape.size());
-    for (size_t i = 1; i <= common; ++i, ++places.rank)
-      if (differs.test(extents.size() - i) ||
-          map.getResult(shape.size() - i) !=
-              builder->getAffineDimExpr(extents.size() - i) ||
-          extents[extents.size() - i] != shape[shape.size() - i])
-        break;
+    places.rank = sharedDims(map, extents, shape, differs);
     SmallVector<int64_t> outer, sizes;
     for (AffineExpr extent : ArrayRef(extents).drop_back(places.rank))
       outer.push_back(constantOf(extent).value_or(-1));
