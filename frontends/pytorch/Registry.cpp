@@ -15,7 +15,8 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::allRows() {
                       lossRows(),          fourierRows(),     normRows(),
                       assembleRows(),      diagonalRows(),    gammaRows(),
                       groupedRows(),       samplingRows(),    spectrumRows(),
-                      unaryRows(),         convolutionRows(), attentionRows()})
+                      unaryRows(),         convolutionRows(), attentionRows(),
+                      randomRows()})
       all.insert(all.end(), list.begin(), list.end());
     llvm::sort(all, [](const Row &a, const Row &b) {
       return StringRef(a.op) < StringRef(b.op);

@@ -73,6 +73,7 @@ llvm::ArrayRef<Row> normalizationRows();
 llvm::ArrayRef<Row> poolingRows();
 llvm::ArrayRef<Row> reductionRows();
 llvm::ArrayRef<Row> viewRows();
+llvm::ArrayRef<Row> randomRows();
 llvm::ArrayRef<Row> sliceRows();
 llvm::ArrayRef<Row> indexRows();
 llvm::ArrayRef<Row> scatterRows();

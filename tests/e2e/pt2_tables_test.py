@@ -30,6 +30,8 @@ def meta(dtype: int, sizes: list[int]) -> dict:
 def argument(value) -> dict:
     if isinstance(value, str):
         return tensor(value)
+    if isinstance(value, list):
+        return {"as_ints": value}
     kind = "as_bool" if isinstance(value, bool) else "as_int" if isinstance(value, int) else "as_float"
     return {kind: value}
 
