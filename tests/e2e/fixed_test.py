@@ -241,3 +241,66 @@ def test_fourier_transform_of_an_open_length(inverse, onesided, parts, length, t
         inputs = {"x": x, "other": np.zeros(m, np.float32)}
         (got,) = harness.run_engine(tmp_path / "model.engine", inputs, ["y"], tmp_path)
         assert harness.scaled_error(want, got) < 1e-6
+
+
+def save(path, nodes, inputs, outputs, constants=None):
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        nodes, "g", [value(k, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(t)), d) for k, (t, d) in inputs.items()],
+        [onnx.ValueInfoProto(name=o) for o in outputs],
+        [onnx.numpy_helper.from_array(v, k) for k, v in (constants or {}).items()],
+    )  # fmt: skip
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9), path)
+    return path
+
+
+def test_columns_of_no_rows(tmp_path):
+    """A column that is not the first of a tensor without rows begins nowhere."""
+    node = onnx.helper.make_node
+    nodes = [node("Slice", ["x", "two", "three", "one"], ["c"]), node("Relu", ["c"], ["y"])]
+    constants = {"one": np.array([1]), "two": np.array([2]), "three": np.array([3])}
+    path = save(tmp_path / "m.onnx", nodes, {"x": ("float32", ["n", 4])}, ["y"], constants)
+    for rows in (0, 3):
+        harness.compile_model(path, tmp_path / "m.engine", shapes={"x": [rows, 4]})
+        x = np.random.default_rng(1).standard_normal((rows, 4)).astype(np.float32)
+        (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)
+        np.testing.assert_array_equal(got, np.maximum(x[:, 2:3], 0))
+
+
+def test_dynamic_scale_of_zeros(tmp_path):
+    """It is 1, as ONNX Runtime has it, so that what divides by it is a number."""
+    node = onnx.helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "scale", "zero"])
+    path = save(tmp_path / "m.onnx", [node], {"x": ("float32", ["n"])}, ["y", "scale", "zero"])
+    harness.compile_model(path, tmp_path / "m.engine")
+    for x in (np.zeros(5, np.float32), np.array([-1.5, 0.25, 4], np.float32), np.array([2, 3], np.float32)):
+        got = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y", "scale", "zero"], tmp_path)
+        for mine, peer in zip(got, onnxruntime.InferenceSession(path).run(None, {"x": x}), strict=True):
+            np.testing.assert_array_equal(mine, peer)
+
+
+@pytest.mark.parametrize("images", [1, 3])
+def test_regions_of_several_images(images, tmp_path):
+    """As many samples as each region is large; no region copies its image."""
+    node = onnx.helper.make_node("RoiAlign", ["x", "rois", "batch"], ["y"], output_height=3, output_width=2, sampling_ratio=0, spatial_scale=0.5)
+    inputs = {"x": ("float32", ["b" if images > 1 else 1, 5, "h", 23]), "rois": ("float32", ["r", 4]), "batch": ("int64", ["r"])}
+    path = save(tmp_path / "m.onnx", [node], inputs, ["y"])
+    harness.compile_model(path, tmp_path / "m.engine")
+    draw = np.random.default_rng(5)
+    for height, regions in ((17, 7), (8, 1), (31, 40)):
+        corners = draw.uniform(-4, 50, (regions, 4))
+        rois = np.concatenate([np.minimum(corners[:, :2], corners[:, 2:]), np.maximum(corners[:, :2], corners[:, 2:])], 1)
+        feeds = {
+            "x": draw.standard_normal((images, 5, height, 23)).astype(np.float32), "rois": rois.astype(np.float32),
+            "batch": draw.integers(0, images, regions),
+        }  # fmt: skip
+        (got,) = harness.run_engine(tmp_path / "m.engine", feeds, ["y"], tmp_path)
+        want = onnxruntime.InferenceSession(path).run(None, feeds)[0]
+        assert got.shape == want.shape == (regions, 5, 3, 2)
+        np.testing.assert_allclose(got, want, atol=2e-5)
+
+
+def test_places_of_a_maximum_that_is_too_large(tmp_path):
+    node = onnx.helper.make_node("MaxPool", ["x"], ["y", "places"], kernel_shape=[2, 2])
+    path = save(tmp_path / "m.onnx", [node], {"x": ("float32", [1, 1, 2**31, 2**31])}, ["y", "places"])
+    result = harness.invoke("compile", path, "-o", tmp_path / "m.engine")
+    assert result.code == 1 and "a tensor is too large" in result.stderr

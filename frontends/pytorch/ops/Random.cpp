@@ -27,8 +27,8 @@ static LogicalResult uniform(Call &c) {
   ignoreOptions(c);
   Value low = parameter(c, "from", 0), high = parameter(c, "to", 1),
         drawn = buildUniform(c.resultShape(), drawStream({}, e), e);
-  return c.yield(e.cast(e.add(e.mul(drawn, e.sub(high, low)), low),
-                        c.resultElement()));
+  return c.yield(
+      e.cast(e.add(e.mul(drawn, e.sub(high, low)), low), c.resultElement()));
 }
 static LogicalResult normal(Call &c) {
   Emitter &e = c.getEmitter();
@@ -45,8 +45,8 @@ static LogicalResult bernoulli(Call &c) {
   Value p = c.operand(c.has("p") ? "p" : "self", f32);
   ignoreOptions(c);
   Value drawn = buildUniform(c.resultShape(), drawStream({}, e), e);
-  return c.yield(e.cast(e.compare(graph::Predicate::lt, drawn, p),
-                        c.resultElement()));
+  return c.yield(
+      e.cast(e.compare(graph::Predicate::lt, drawn, p), c.resultElement()));
 }
 /// Integers from `low` to below `high`.
 static LogicalResult integers(Call &c) {
@@ -63,7 +63,8 @@ static LogicalResult integers(Call &c) {
   // In double the product is exact, and below the number of integers.
   mlir::Type f64 = e.getBuilder().getF64Type(),
              i64 = e.getBuilder().getI64Type();
-  Value drawn = e.cast(buildUniform(c.resultShape(), drawStream({}, e), e), f64),
+  Value drawn =
+            e.cast(buildUniform(c.resultShape(), drawStream({}, e), e), f64),
         scaled = e.mul(drawn, e.scalar(double(high - low), f64));
   return c.yield(e.cast(e.add(e.cast(scaled, i64), e.scalar(low, i64)),
                         c.resultElement()));
