@@ -229,7 +229,8 @@ void ProgramImporter::checkType(const llvm::Twine &what, StringRef name,
   // A size that the exporter could not tell, and that is told here.
   for (size_t d = 0; agrees && d < actual.size(); ++d)
     if (const ExpressionPtr &size = meta->sizes[d];
-        !stated[d] && size->head == "Symbol" && !sizes.isBound(size->name))
+        !stated[d] && size && size->head == "Symbol" &&
+        !sizes.isBound(size->name))
       sizes.bind(size->name, actual[d]);
   for (size_t d = 0; agrees && d < actual.size(); ++d)
     agrees = !stated[d] || areAlike(emitter.getSymbols().resolve(actual[d]),
