@@ -228,9 +228,9 @@ void ProgramImporter::checkType(const llvm::Twine &what, StringRef name,
   bool agrees = element == elementOf(value) && actual.size() == stated.size();
   // A size that the exporter could not tell, and that is told here.
   for (size_t d = 0; agrees && d < actual.size(); ++d)
-    if (const ExpressionPtr &size = meta->sizes[d];
-        !stated[d] && size && size->head == "Symbol" &&
-        !sizes.isBound(size->name))
+    if (const ExpressionPtr &size = meta->sizes[d]; !stated[d] && size &&
+                                                    size->head == "Symbol" &&
+                                                    !sizes.isBound(size->name))
       sizes.bind(size->name, actual[d]);
   for (size_t d = 0; agrees && d < actual.size(); ++d)
     agrees = !stated[d] || areAlike(emitter.getSymbols().resolve(actual[d]),

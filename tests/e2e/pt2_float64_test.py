@@ -8,11 +8,16 @@ from pathlib import Path
 
 import operator_table
 import pytest
+from pt2_rows_test import NUMBERS
 
 FILES = sorted((Path(__file__).resolve().parent / "pt2").glob("*.pt2"))
 FLOATS = {6, 7, 8, 9, 10, 11, 13}  # the file's numbers of half, float, double, complex types and bfloat16
 ROWS = operator_table.simple_rows("pytorch")
 assert len(ROWS) > 300
+# Random numbers have no reference, but a distribution.
+DRAWN = {f"aten.{op}" for op, *_ in NUMBERS}
+# Of floats of 8 bits, which PyTorch does not multiply in float64; float8_test.py does.
+SMALL = {"aten._scaled_mm.default"}
 
 
 def spellings(target: str) -> set[str]:
@@ -80,7 +85,8 @@ def test_every_row_is_tested() -> None:
     for path in FILES:
         for node, _, _ in nodes(program(path)["graph"]):
             used |= spellings(node["target"])
-    assert not ROWS - used, f"in no file of pt2_*_cases.py: {sorted(ROWS - used)}"
+    missing = ROWS - used - DRAWN
+    assert not missing, f"in no file of pt2_*_cases.py: {sorted(missing)}"
 
 
 @pytest.mark.parametrize("core", [False, True], ids=["exported", "core"])
@@ -95,4 +101,5 @@ def test_floats_are_of_float64(core: bool) -> None:
                 given |= rows if gives else set()
                 reached |= rows if reaches else set()
     assert len(given) > 150
-    assert not given - reached, f"no result in float64 follows from: {sorted(given - reached)}"
+    missing = given - reached - SMALL
+    assert not missing, f"no result in float64 follows from: {sorted(missing)}"

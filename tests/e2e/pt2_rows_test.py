@@ -48,9 +48,14 @@ NUMBERS = [
     ("randn_like.default", {"self": "x"}, -6, 6, 0, 1, False),
     ("normal.float_float", {"mean": 3.0, "std": 0.5, "size": [DRAWN]}, 0, 6, 3, 0.25, False),
     ("normal.Tensor_float", {"mean": "x", "std": 2.0}, -12, 12, 0.25, 4, False),
+    ("normal.float_Tensor", {"mean": -1.0, "std": "x"}, -3, 1, -1, 1 / 16, False),
+    ("normal.Tensor_Tensor", {"mean": "x", "std": "x"}, -2, 3, 0.25, 1 / 16, False),
+    ("normal_functional.default", {"self": "x", "mean": 1.0, "std": 2.0}, -12, 14, 1, 4, False),
     ("bernoulli.default", {"self": "x"}, 0, 1, 1 / 4, 3 / 16, True),
     ("bernoulli.p", {"self": "x", "p": 0.9}, 0, 1, 0.9, 0.09, True),
     ("randint.low", {"low": -3, "high": 5, "size": [DRAWN]}, -3, 4, 0.5, 63 / 12, True),
+    ("randint.default", {"high": 2, "size": [DRAWN]}, 0, 1, 0.5, 0.25, True),
+    ("randint_like.low_dtype", {"self": "x", "low": 7, "high": 10}, 7, 9, 8, 2 / 3, True),
     ("randint_like.default", {"self": "x", "high": 2**24}, 0, 2**24 - 1, 2**23, 2**48 / 12, True),
 ]
 

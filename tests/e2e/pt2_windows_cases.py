@@ -325,10 +325,25 @@ class HalfNorm(Case):
         return self.norm(x)
 
 
+class MaxPlaces(Case):
+    """Where the largest element of a window lies."""
+
+    def inputs(self, b, n):
+        return torch.randn(b, 3, 12), torch.randn(b, 2, 6, 8)
+
+    dims = ({0: BATCH}, {0: BATCH})
+
+    def forward(self, x, y):
+        return (
+            *F.max_pool1d(x, 3, 2, 1, return_indices=True), *F.adaptive_max_pool2d(y, (3, 4), return_indices=True),
+            *F.adaptive_max_pool1d(x, 1, return_indices=True),
+        )  # fmt: skip
+
+
 CASES = {
     cls.__name__.lower(): cls for cls in (
         Conv, Pool, Norm, Attention, Product, Resize, Sample, Recurrent, Fold, Transposed, Heads,
-        Rotary, Solid, Scaled, HalfNorm,
+        Rotary, Solid, Scaled, HalfNorm, MaxPlaces,
     )
 }  # fmt: skip
 
