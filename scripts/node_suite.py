@@ -4,6 +4,8 @@
     node_suite.py                      every case, both ways; fails where the list differs
     node_suite.py --record             writes what passes to the list
     node_suite.py --filter conv --mode baked [--device cuda] [--precision fp16]
+    node_suite.py --device cuda --engines DIR --compile-only, and elsewhere without it:
+                                       engines made here run on a machine with the device
 
 A case is compiled "as-is", with the inputs that give shapes and axes as data, and
 "baked", with those inputs as initializers, as they are in real models. The list,
@@ -107,14 +109,11 @@ class Suite:
         options = self.options
         folder = self.folder / test.name
         folder.mkdir()
-        path, engine = folder / "model.onnx", folder / "model.engine"
-        path.write_bytes(model.SerializeToString())
+        data = model.SerializeToString()
         try:
-            harness.compile_model(
-                path, engine, target=options.target, precision=options.precision,
-                extra=["--threads", "1", "--cache-dir", self.folder / "cache"],
-                timeout=options.timeout,
-            )  # fmt: skip
+            engine = self.compile(data, folder)
+            if options.compile_only:
+                return "ok", ""
             if not node_cases.plain_tensors((*inputs, *outputs)):
                 # Sequences, optionals: the compiler must refuse the model.
                 return "failed", "accepted a non-tensor model"
@@ -132,6 +131,23 @@ class Suite:
             if problem := node_cases.difference(want, value, test.rtol, test.atol):
                 return "wrong", f"{name}: {problem}"
         return "ok", ""
+
+    def compile(self, data: bytes, folder: Path) -> Path:
+        """The model's engine; one of --engines, if there is one for these bytes."""
+        options = self.options
+        how = f"{options.target} {options.precision}\n".encode()
+        name = hashlib.sha256(how + data).hexdigest()[:24] + ".engine"
+        kept = options.engines and options.engines / name
+        if kept and kept.exists():
+            return kept
+        path, engine = folder / "model.onnx", folder / "model.engine"
+        path.write_bytes(data)
+        harness.compile_model(
+            path, engine, target=options.target, precision=options.precision,
+            extra=["--threads", "1", "--cache-dir", self.folder / "cache"],
+            timeout=options.timeout,
+        )  # fmt: skip
+        return Path(shutil.move(engine, kept)) if kept else engine
 
     # --- all of them --------------------------------------------------------------
 
@@ -253,12 +269,18 @@ def parse(arguments=None) -> argparse.Namespace:
     add("--jobs", type=int, default=2)
     add("--timeout", type=float, default=60, help="seconds for one command")
     add("--state", type=Path, help="file of finished cases, to resume from")
+    add("--engines", type=Path, help="folder where engines of this compiler are kept, and taken from")
+    add("--compile-only", action="store_true", help="compile what --engines lacks, run nothing")
     add("--json", type=Path)
     add("--table", action="store_true", help="print a row for every operator")
     options = parser.parse_args(arguments)
     options.mode = options.mode or list(MODES)
     if options.target is None:
         options.target = "sm_90" if options.device == "cuda" else "x86-64-v3"
+    if options.compile_only and not options.engines:
+        parser.error("--compile-only needs --engines")
+    if options.engines:
+        options.engines.mkdir(parents=True, exist_ok=True)
     if options.record and (options.filter or len(options.mode) < len(MODES)):
         parser.error("--record needs every case in both modes")
     return options
@@ -270,6 +292,8 @@ def main(arguments=None) -> int:
     suite.open_state()
     suite.run()
     healthy = suite.report()
+    if options.compile_only:
+        return 0 if healthy else 1
     if options.record:
         write_list(options.list, suite.results)
         return 0 if healthy else 1
