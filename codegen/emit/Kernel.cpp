@@ -7,6 +7,7 @@
 #include "graph/analysis/Updates.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -72,6 +73,10 @@ public:
       resultMaps = std::move(*maps);
     }
     coordinates.assign(root.size(), e.constant(0));
+    if (failed(checkThatAllIsWalked())) {
+      function.erase();
+      return failure();
+    }
     startGrid();
     LogicalResult walked = walk(0);
     if (succeeded(walked))
@@ -85,6 +90,25 @@ public:
   }
 
 private:
+  /// What no group of the schedule walks would stay what the memory held.
+  LogicalResult checkThatAllIsWalked() {
+    llvm::SmallBitVector walked(root.size());
+    for (const Schedule::Group &g : schedule.groups)
+      for (unsigned d : g.dims) {
+        if (d >= root.size() || walked.test(d))
+          return kernel.emitOpError()
+                 << "has a schedule that walks dimension " << d
+                 << " twice, or has no such: " << schedule.text();
+        walked.set(d);
+      }
+    for (auto [d, extent] : llvm::enumerate(root))
+      if (!walked.test(d) && graph::constantOf(extent) != 1)
+        return kernel.emitOpError()
+               << "has a schedule that does not walk dimension " << d << ": "
+               << schedule.text();
+    return success();
+  }
+
   /// A product and the sum that takes it may become one fused multiply-add: one
   /// rounding less, half the instructions.
   void allowContraction() {

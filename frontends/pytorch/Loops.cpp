@@ -59,6 +59,7 @@ std::unique_ptr<Program> ProgramImporter::prepareBody(const Graph &body,
       inner.module = node.module;
   for (const Argument &output : body.outputs)
     program->outputs.push_back({OutputSpec::Kind::User, output, ""});
+  Sizes::Scope scope(sizes);
   return ProgramImporter(*program, *this).resolveRegions() ? std::move(program)
                                                            : nullptr;
 }
@@ -115,6 +116,7 @@ ProgramImporter::readLoop(const Node &node) {
 LogicalResult ProgramImporter::importStep(Program &body,
                                           llvm::ArrayRef<Part> operands,
                                           std::vector<Part> &results) {
+  Sizes::Scope scope(sizes);
   return ProgramImporter(body, *this).runStep(operands, results);
 }
 LogicalResult ProgramImporter::runStep(llvm::ArrayRef<Part> operands,

@@ -202,10 +202,11 @@ AffineExpr Sizes::convert(const ExpressionPtr &expression) {
   if (expression->head == "Integer")
     return mlir::getAffineConstantExpr(expression->value, context);
   if (expression->head == "Symbol") {
-    auto it = bound.find(expression->name);
-    return it == bound.end() ? AffineExpr() : symbols.resolve(it->second);
+    auto it = known.bound.find(expression->name);
+    return it == known.bound.end() ? AffineExpr() : symbols.resolve(it->second);
   }
-  if (auto it = converted.find(expression.get()); it != converted.end())
+  if (auto it = known.converted.find(expression.get());
+      it != known.converted.end())
     return symbols.resolve(it->second);
   const std::string &head = expression->head;
   AffineExpr result;
@@ -218,7 +219,7 @@ AffineExpr Sizes::convert(const ExpressionPtr &expression) {
   }
   // A symbol may be bound later.
   if (result)
-    converted[expression.get()] = result;
+    known.converted[expression.get()] = result;
   return result;
 }
 

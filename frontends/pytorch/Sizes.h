@@ -15,16 +15,18 @@ public:
 
   /// What a symbol of the file stands for.
   void bind(llvm::StringRef symbol, mlir::AffineExpr size) {
-    bound[symbol] = size;
+    known.bound[symbol] = size;
   }
-  bool isBound(llvm::StringRef symbol) const { return bound.count(symbol); }
+  bool isBound(llvm::StringRef symbol) const {
+    return known.bound.count(symbol);
+  }
   /// What a symbol of the file holds when the program runs, a scalar.
   void bindNumber(llvm::StringRef symbol, mlir::Value number) {
-    numbers[symbol] = number;
+    known.numbers[symbol] = number;
   }
   /// Null where that was not said.
   mlir::Value numberOf(llvm::StringRef symbol) const {
-    return numbers.lookup(symbol);
+    return known.numbers.lookup(symbol);
   }
   /// Whether an expression is a float.
   static bool isFloat(const Expression &expression);
@@ -50,9 +52,26 @@ private:
 
   Symbols &symbols;
   mlir::MLIRContext *context;
-  llvm::StringMap<mlir::AffineExpr> bound;
-  llvm::StringMap<mlir::Value> numbers;
-  llvm::DenseMap<const Expression *, mlir::AffineExpr> converted;
+  struct Known {
+    llvm::StringMap<mlir::AffineExpr> bound;
+    llvm::StringMap<mlir::Value> numbers;
+    llvm::DenseMap<const Expression *, mlir::AffineExpr> converted;
+  } known;
+
+public:
+  /// What is said while it lives is forgotten with it: a step of a loop defines
+  /// the symbols of its graph anew.
+  class Scope {
+  public:
+    explicit Scope(Sizes &sizes) : sizes(sizes), before(sizes.known) {}
+    ~Scope() { sizes.known = std::move(before); }
+    Scope(const Scope &) = delete;
+    Scope &operator=(const Scope &) = delete;
+
+  private:
+    Sizes &sizes;
+    Known before;
+  };
 };
 
 } // namespace charonia::frontend::pytorch

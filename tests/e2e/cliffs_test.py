@@ -361,6 +361,23 @@ def test_long_products(tmp_path, rows, terms):
     assert check(tmp_path, m, output, 1e-5) <= 2 * max(theirs, 2e-7)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 9])
+@pytest.mark.parametrize("dynamic", [(0,), (0, 1)])
+@pytest.mark.parametrize("columns", [(1,), ()])
+def test_open_rows_by_a_vector(tmp_path, rows, dynamic, columns):
+    """Tuned for one row, which is no vector for that."""
+    m = Model()
+    x = m.input("x", rows, 67, dynamic=dynamic)
+    check(tmp_path, m, m.node("MatMul", x, m.weight(67, *columns)))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 9])
+def test_a_vector_by_open_columns(tmp_path, columns):
+    m = Model()
+    w = m.input("w", columns, 67, dynamic=(0,))
+    check(tmp_path, m, m.node("Gemm", m.weight(1, 67), w, transB=1))
+
+
 @pytest.mark.parametrize("groups, channels, outputs", [(4, 32, 32), (8, 64, 128), (2, 48, 48), (3, 12, 24), (16, 64, 64)])
 def test_grouped_convolutions(tmp_path, groups, channels, outputs):
     m = Model()

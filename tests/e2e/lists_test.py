@@ -221,6 +221,15 @@ def test_random_numbers_cover_their_range(tmp_path):
     assert (abs(counts - 1000) < 6 * np.sqrt(1000)).all()
 
 
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
+def test_random_numbers_of_few_bits_stay_below_one(tmp_path, kind):
+    """Of 24 bits some would be rounded to 1."""
+    text = f"(float[n] x) => (float[300, 1000] y) {{ r = RandomUniform <shape = [300, 1000], dtype = {kind}> () y = Cast <to = 1> (r) }}"
+    (values,) = run(build(text), {"x": np.zeros(1, np.float32)}, ["y"], tmp_path)
+    assert values.min() == 0 and 0.99 < values.max() < 1
+    assert abs(values.mean() - 0.5) < 0.005
+
+
 def test_random_without_a_seed_is_told(tmp_path):
     onnx.save(build("(float[n] x) => (float[n] y) { r = RandomUniformLike (x) y = Add (x, r) }"), tmp_path / "m.onnx")
     told = harness.invoke("compile", tmp_path / "m.onnx", "-o", tmp_path / "m.engine").stderr

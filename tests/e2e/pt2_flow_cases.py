@@ -122,6 +122,23 @@ class EndedSteps(Case):
         return loop(lambda i, h: (i < 5) & (h.sum() < 8), lambda i, h: (i + 1, h * 1.5 + i), torch.tensor(0), x)
 
 
+class CountedSteps(Case):
+    """Loops whose steps read their number, and one that data gives."""
+
+    core = False
+    dims = ({0: BATCH},)
+
+    def inputs(self, b, n):
+        return (torch.rand(b, 3),)
+
+    def forward(self, x):
+        torch._dynamo.config.capture_scalar_outputs = True
+        numbers = loop(lambda i, h: i < 4, lambda i, h: (i + 1, h * 2 + i.item() * i.item()), torch.tensor(0), x)
+        sums = loop(lambda i, h: i < 3, lambda i, h: (i + 1, h * 0.5 + h.sum().item()), torch.tensor(0), x)
+        again = loop(lambda i, h: i < 5, lambda i, h: (i + 2, h - i.item()), torch.tensor(1), x)
+        return (*numbers, *sums, *again)
+
+
 class ComplexViews(Case):
     """Complex numbers that see what is written to their parts, and real numbers beside them."""
 
@@ -174,7 +191,7 @@ class Shared(Case):
 
 
 pt2_cases.CASES = {
-    cls.__name__.lower(): cls for cls in (Regions, Branch, Loops, Steps, EndedSteps, ComplexViews, Grids, Shared)
+    cls.__name__.lower(): cls for cls in (Regions, Branch, Loops, Steps, EndedSteps, CountedSteps, ComplexViews, Grids, Shared)
 }  # fmt: skip
 
 

@@ -60,22 +60,29 @@ static Value upperBits(llvm::ArrayRef<mlir::AffineExpr> dims, uint64_t stream,
 }
 
 Value charonia::frontend::buildUniform(llvm::ArrayRef<mlir::AffineExpr> dims,
-                                       uint64_t stream, Emitter &e) {
+                                       uint64_t stream, mlir::FloatType element,
+                                       Emitter &e) {
+  constexpr int most = 24;
+  int bits = std::min<int>(element.getFPMantissaWidth(), most);
   Value whole = upperBits(dims, stream, e);
-  return e.mul(whole, e.scalar(0x1p-24, elementOf(whole)));
+  mlir::Type type = elementOf(whole);
+  if (bits < most)
+    whole = e.op<graph::FloorOp>(
+        {e.mul(whole, e.scalar(std::ldexp(1.0, bits - most), type))});
+  return e.mul(whole, e.scalar(std::ldexp(1.0, -bits), type));
 }
 
 /// Box and Muller: a radius whose logarithm is of no 0, and an angle.
 Value charonia::frontend::buildNormal(llvm::ArrayRef<mlir::AffineExpr> dims,
                                       uint64_t stream, Emitter &e) {
-  mlir::Type f32 = e.getBuilder().getF32Type();
+  mlir::FloatType f32 = e.getBuilder().getF32Type();
   Value one = e.scalar(1.0, f32);
   Value away =
       e.mul(e.add(upperBits(dims, stream, e), one), e.scalar(0x1p-24, f32));
   Value radius = e.op<graph::SqrtOp>(
       {e.mul(e.op<graph::LogOp>({away}), e.scalar(-2.0, f32))});
-  Value angle =
-      e.mul(buildUniform(dims, scramble(stream), e), e.scalar(2 * M_PI, f32));
+  Value angle = e.mul(buildUniform(dims, scramble(stream), f32, e),
+                      e.scalar(2 * M_PI, f32));
   return e.mul(radius, e.op<graph::CosOp>({angle}));
 }
 
@@ -94,8 +101,9 @@ Value charonia::frontend::buildMultinomial(Value x, int64_t samples,
   mlir::AffineExpr one = e.number(1), classes = rows[1];
   Value all = e.slice(below, {e.number(0), graph::simplify(classes - 1)},
                       {1, 1}, {rows[0], one});
-  Value drawn =
-      e.mul(buildUniform({rows[0], e.number(samples)}, stream, e), all);
+  Value drawn = e.mul(buildUniform({rows[0], e.number(samples)}, stream,
+                                   e.getBuilder().getF32Type(), e),
+                      all);
   Value isBelow =
       e.compare(graph::Predicate::le, e.reshape(below, {rows[0], one, classes}),
                 e.reshape(drawn, {rows[0], e.number(samples), one}));

@@ -15,9 +15,10 @@ namespace charonia::frontend {
 /// and the user is told that runs do not differ.
 uint64_t drawStream(std::optional<double> seed, Emitter &e);
 
-/// Floats in [0, 1), of 24 bits.
+/// Floats in [0, 1), of as many bits as an `element` holds, 24 at most: none is
+/// rounded to 1.
 mlir::Value buildUniform(llvm::ArrayRef<mlir::AffineExpr> dims, uint64_t stream,
-                         Emitter &e);
+                         mlir::FloatType element, Emitter &e);
 /// Floats of mean 0 and deviation 1; none is beyond 5.8.
 mlir::Value buildNormal(llvm::ArrayRef<mlir::AffineExpr> dims, uint64_t stream,
                         Emitter &e);

@@ -42,15 +42,16 @@ template <bool normal> static llvm::LogicalResult random(Node &n, Emitter &e) {
   element = typeOf(n, element, e);
   if (!element)
     return llvm::failure();
-  if (!llvm::isa<mlir::FloatType>(element))
+  auto type = llvm::dyn_cast<mlir::FloatType>(element);
+  if (!type)
     return e.fail("random numbers have to be of a float type",
                   "give the attribute 'dtype'");
   mlir::Type f32 = e.getBuilder().getF32Type();
   uint64_t stream = streamOf(n, e);
   double low = normal ? n.number("mean") : n.number("low");
   double scale = normal ? n.number("scale", 1) : n.number("high", 1) - low;
-  Value numbers =
-      normal ? buildNormal(dims, stream, e) : buildUniform(dims, stream, e);
+  Value numbers = normal ? buildNormal(dims, stream, e)
+                         : buildUniform(dims, stream, type, e);
   return n.yield(
       e.cast(e.add(e.mul(numbers, e.scalar(scale, f32)), e.scalar(low, f32)),
              element));
@@ -60,7 +61,8 @@ static llvm::LogicalResult bernoulli(Node &n, Emitter &e) {
   mlir::Type element = typeOf(n, elementOf(n.input(0)), e);
   if (!element)
     return llvm::failure();
-  Value drawn = buildUniform(graph::getShape(n.input(0)), streamOf(n, e), e);
+  Value drawn = buildUniform(graph::getShape(n.input(0)), streamOf(n, e),
+                             e.getBuilder().getF32Type(), e);
   return n.yield(
       e.cast(e.compare(graph::Predicate::lt, drawn,
                        e.cast(n.input(0), e.getBuilder().getF32Type())),

@@ -22,11 +22,19 @@ static Value parameter(Call &c, llvm::StringRef name, double otherwise) {
                      : c.getEmitter().scalar(otherwise, f32);
 }
 
+/// Of the bits that `element` holds.
+static Value drawUniform(Call &c, mlir::Type element) {
+  Emitter &e = c.getEmitter();
+  auto type = llvm::dyn_cast_or_null<mlir::FloatType>(element);
+  return buildUniform(c.resultShape(), drawStream({}, e),
+                      type ? type : e.getBuilder().getF32Type(), e);
+}
+
 static LogicalResult uniform(Call &c) {
   Emitter &e = c.getEmitter();
   ignoreOptions(c);
   Value low = parameter(c, "from", 0), high = parameter(c, "to", 1),
-        drawn = buildUniform(c.resultShape(), drawStream({}, e), e);
+        drawn = drawUniform(c, c.resultElement());
   return c.yield(
       e.cast(e.add(e.mul(drawn, e.sub(high, low)), low), c.resultElement()));
 }
@@ -44,7 +52,7 @@ static LogicalResult bernoulli(Call &c) {
   mlir::Type f32 = e.getBuilder().getF32Type();
   Value p = c.operand(c.has("p") ? "p" : "self", f32);
   ignoreOptions(c);
-  Value drawn = buildUniform(c.resultShape(), drawStream({}, e), e);
+  Value drawn = drawUniform(c, e.getBuilder().getF32Type());
   return c.yield(
       e.cast(e.compare(graph::Predicate::lt, drawn, p), c.resultElement()));
 }
@@ -63,8 +71,7 @@ static LogicalResult integers(Call &c) {
   // In double the product is exact, and below the number of integers.
   mlir::Type f64 = e.getBuilder().getF64Type(),
              i64 = e.getBuilder().getI64Type();
-  Value drawn =
-            e.cast(buildUniform(c.resultShape(), drawStream({}, e), e), f64),
+  Value drawn = e.cast(drawUniform(c, e.getBuilder().getF32Type()), f64),
         scaled = e.mul(drawn, e.scalar(double(high - low), f64));
   return c.yield(e.cast(e.add(e.cast(scaled, i64), e.scalar(low, i64)),
                         c.resultElement()));
