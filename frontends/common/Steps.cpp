@@ -172,8 +172,8 @@ private:
     // Of a choice it is seen at last alone whether anything ends it.
     constexpr int64_t maxChosenSteps = 1024;
     StepBound bound = boundOf(condition, e);
-    bool mayEnd =
-        bound.isBounded || (loop.isChoice && ++chosen <= maxChosenSteps);
+    bool mayEnd = bound.isBounded || (loop.most && *loop.most <= maxSteps) ||
+                  (loop.isChoice && ++chosen <= maxChosenSteps);
     if (!loop.keep || !mayEnd || !condition ||
         !elementOf(condition).isInteger(1) || rankOf(condition) != 0)
       return failUnknown(loop, condition, e);

@@ -25,6 +25,9 @@ struct StepLoop {
   /// Whether the condition is a choice: as long as what decides it is known to
   /// hold, only the side that data computes is seen of it.
   bool isChoice = false;
+  /// After how many steps the loop ends whatever its condition was, if that is
+  /// known: `test` says so then.
+  std::optional<int64_t> most;
   /// What to do about a number of steps that follows from data, and one that is
   /// too large.
   const char *dataRemedy, *lengthRemedy;

@@ -221,6 +221,7 @@ LogicalResult GraphImporter::importLoop(NodeProto &node,
     carried.push_back(inputs[i + 2].value);
   std::vector<std::vector<Value>> stacked(node.output_size() - states);
   StepLoop loop;
+  loop.most = knownInteger(trips, emitter);
   loop.test = [&](int64_t step) -> llvm::FailureOr<Value> {
     return goesOn(step, trips, condition, emitter);
   };

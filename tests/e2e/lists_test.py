@@ -106,6 +106,28 @@ def test_loop_that_data_ends(tmp_path):
             np.testing.assert_allclose(value, want, rtol=1e-6)
 
 
+@pytest.mark.parametrize("trips, message", [(8, None), (2**40, "number of steps follows from data")])
+def test_loop_of_known_trips_that_data_ends(tmp_path, trips, message):
+    """`for i in range(8): ...; if ...: break`."""
+    model = build(f"""(float[n, 3] x, float limit) => (float[n, 3] y)
+        <int64 trips = {{{trips}}}, bool go = {{1}}, float half = {{0.5}}> {{
+        y = Loop (trips, go, x) <body = step (int64 k, bool c, float[n, 3] a) => (bool more, float[n, 3] b) {{
+            f = Cast <to = 1> (k) m = Mul (a, half) b = Add (m, f)
+            s = ReduceSum <keepdims = 0> (b) more = Less (s, limit) }}> }}""")
+    onnx.save(model, tmp_path / "m.onnx")
+    if message:
+        with pytest.raises(harness.CharoniaError, match=message):
+            harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+        return
+    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    x = np.random.default_rng(2).random((2, 3), np.float32)
+    for limit in (1e9, 20.0, 0.0):
+        feeds = {"x": x, "limit": np.float32(limit)}
+        (got,) = harness.run_engine(tmp_path / "m.engine", feeds, ["y"], tmp_path)
+        np.testing.assert_allclose(got, session.run(None, {k: np.asarray(v) for k, v in feeds.items()})[0], rtol=1e-6)
+
+
 def test_optional_value_that_is_not_there(tmp_path):
     nodes = [
         helper.make_node("Optional", [], ["o"], type=helper.make_tensor_type_proto(1, [2])),
