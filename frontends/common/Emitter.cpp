@@ -3,6 +3,7 @@
 #include "frontends/common/SizeReasons.h"
 #include "graph/ir/Exact.h"
 #include "graph/ir/Fold.h"
+#include "mlir/IR/Verifier.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -326,6 +327,16 @@ bool Emitter::agree(AffineExpr a, AffineExpr b, llvm::StringRef why) {
   bool agrees = symbols.assumeEqual(a, b, why.str());
   resolveFollowed();
   return agrees;
+}
+
+void Emitter::assumeAgain(mlir::Operation *op) {
+  begin(op->getLoc());
+  Rules rules(symbols);
+  graph::ScopedSizeRules scope(getContext(), &rules);
+  // What cannot be is told by whoever verifies the module.
+  mlir::ScopedDiagnosticHandler handler(
+      getContext(), [](mlir::Diagnostic &) { return mlir::success(); });
+  (void)mlir::verify(op, /*verifyRecursively=*/false);
 }
 
 std::optional<Exprs> Emitter::join(llvm::ArrayRef<AffineExpr> a,

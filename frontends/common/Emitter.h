@@ -121,6 +121,9 @@ public:
   // Sizes that have to fit, as is proved or assumed (see Symbols).
   /// Whether `a` = `b`; `why` as in "multiplies over them", of the node.
   bool agree(mlir::AffineExpr a, mlir::AffineExpr b, llvm::StringRef why);
+  /// The same of all sizes that `op` takes for equal, for the node that it is
+  /// of.
+  void assumeAgain(mlir::Operation *op);
   /// graph::broadcastShapes.
   std::optional<Exprs> join(llvm::ArrayRef<mlir::AffineExpr> a,
                             llvm::ArrayRef<mlir::AffineExpr> b);

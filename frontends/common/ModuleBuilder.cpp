@@ -55,13 +55,31 @@ mlir::ValueRange ModuleBuilder::begin(llvm::ArrayRef<Input> inputs) {
   return body->getArguments();
 }
 
+/// What was assumed of sizes need not be proved any more once later nodes said
+/// what the symbols are, and sizes meet in other forms: then it is assumed of
+/// these, too.
+void ModuleBuilder::settleSizes() {
+  constexpr int mostRounds = 4;
+  for (int round = 0; round < mostRounds; ++round) {
+    symbols.resolveModule();
+    int64_t before = symbols.replacements();
+    if (hasErrors())
+      return;
+    for (mlir::Operation &op : main.front())
+      emitter.assumeAgain(&op);
+    if (before == symbols.replacements())
+      return;
+  }
+  symbols.resolveModule();
+}
+
 void ModuleBuilder::end(llvm::ArrayRef<Output> outputs) {
   auto &builder = emitter.getBuilder();
   Values results;
   for (const Output &output : outputs)
     results.push_back(output.value);
   mlir::func::ReturnOp::create(builder, main.getLoc(), results);
-  symbols.resolveModule();
+  settleSizes();
   auto types = llvm::to_vector(mlir::ValueRange(results).getTypes());
   main.setFunctionType(builder.getFunctionType(main.getArgumentTypes(), types));
   // Callers bind the sizes that the model names, whatever they turned out to

@@ -48,6 +48,7 @@ public:
   ImportResult take();
 
 private:
+  void settleSizes();
   void removeUnused();
   void finishSymbols();
   void verify();

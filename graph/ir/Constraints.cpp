@@ -228,11 +228,14 @@ static bool anyOf(const Map &bySymbol, AffineExpr expr, Fn passes) {
 
 void SizeFacts::add(const Constraint &c) {
   switch (c.relation) {
-  case Relation::Equal: {
-    Equation equation = toEquation(c.left - c.right);
-    equal.insert({equation.left, equation.right});
+  case Relation::Equal:
+    // As it was said, and as ranges and divisors make it: so it is asked for.
+    for (AffineExpr difference :
+         {c.left - c.right, simplify(c.left - c.right, facts)}) {
+      Equation equation = toEquation(difference);
+      equal.insert({equation.left, equation.right});
+    }
     break;
-  }
   case Relation::Divides:
     if (auto divisor = constantOf(c.left))
       forEachSymbol(c.right, [&](unsigned symbol) {

@@ -3,10 +3,71 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 from constraint_model import BOOL, Case, INT64, dims_of, node, table
 from onnx import helper
+from onnx.reference import ReferenceEvaluator
+
+
+def group_norm(x, scale):
+    """Of groups of one channel, without a shift."""
+    centered = x - x.mean(2, keepdims=True)
+    return centered / np.sqrt((centered**2).mean(2, keepdims=True) + 1) * scale[:, None]
+
+
+def heads_repeated(x):
+    """Nodes that repeat each head of x."""
+    return [
+        helper.make_node("Unsqueeze", [x, "two"], [f"{x}5"]),
+        helper.make_node("Expand", [f"{x}5", "twice"], [f"{x}e"]),
+        helper.make_node("Reshape", [f"{x}e", "merged"], [f"{x}r"], name=f"merge_{x}"),
+    ]
+
 
 CASES = {
+    # The two products of heads and lengths agree, and meet again as lengths.
+    "repeated_heads": Case(
+        [
+            *heads_repeated("k"), *heads_repeated("v"),
+            helper.make_node("Transpose", ["kr"], ["kt"], perm=[0, 1, 3, 2]),
+            helper.make_node("MatMul", ["q", "kt"], ["scores"], name="qk"),
+            node("MatMul", ["scores", "vr"], "pv"),
+        ],
+        {"q": [1, 6, "b", 8], "k": [1, "k1", "k2", 8], "v": [1, "v1", 5, 8]},
+        lambda q, k, v: q @ np.repeat(k, 2, 1).swapaxes(2, 3) @ np.repeat(v, 2, 1),
+        [[(1, 6, 4, 8), (1, 3, 5, 8), (1, 3, 5, 8)]],
+        [([(1, 6, 4, 8), (1, 3, 4, 8), (1, 3, 5, 8)], "as MatMul 'pv' multiplies over them")],
+        "(v1*5) / 3 = (k1*k2) / 3, as MatMul 'pv' multiplies over them",
+        {"two": np.array([2]), "twice": np.array([1, 1, 2, 1, 1]), "merged": np.array([0, 6, -1, 8])},
+    ),
+    "grid": Case(
+        [node("GridSample", ["x", "g"], "sample")],
+        {"x": ["n", 1, 3, 3], "g": ["m", 2, 2, "c"]},
+        lambda x, g: ReferenceEvaluator(onnx.parser.parse_model(
+            '<ir_version: 8, opset_import: ["" : 17]> g (float[n,1,3,3] x, float[n,2,2,2] g) => (float[n,1,2,2] y) { y = GridSample (x, g) }'
+        )).run(None, {"x": x, "g": g})[0],
+        [[(2, 1, 3, 3), (2, 2, 2, 2)]],
+        [([(2, 1, 3, 3), (2, 2, 2, 3)], "dimension 3 of g (c = 3) must equal 2, as GridSample 'sample'")],
+        "c = 2, as GridSample 'sample' reads coordinates",
+    ),
+    "regions": Case(
+        [node("RoiAlign", ["x", "r", "i"], "align", sampling_ratio=2, output_height=2)],
+        {"x": [1, 2, 9, 9], "r": ["n", "k"], "i": (["n"], INT64)},
+        None,
+        [],
+        [([(1, 2, 9, 9), (3, 5), (3,)], "dimension 1 of r (k = 5) must equal 4, as RoiAlign 'align'")],
+        "k = 4, as RoiAlign 'align' reads bounds",
+    ),
+    "groups": Case(
+        [node("GroupNormalization", ["x", "s", "z"], "norm", num_groups=3, epsilon=1.0)],
+        {"x": ["n", "c", 5], "s": [3]},
+        group_norm,
+        [[(2, 3, 5), (3,)], [(1, 3, 5), (3,)]],
+        [([(2, 6, 5), (3,)], "dimension 1 of x (c = 6) must equal 3, as GroupNormalization 'norm'")],
+        "c = 3, as GroupNormalization 'norm' scales the channels",
+        {"z": np.zeros(3, np.float32)},
+        opset=21,
+    ),
     "matmul": Case(
         [node("MatMul", ["a", "b"], "fc1")],
         {"a": [4, "m"], "b": ["n", 5]},

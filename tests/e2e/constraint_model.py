@@ -26,6 +26,7 @@ class Case:
     note: str
     weights: dict = field(default_factory=dict)
     extra: tuple = ()
+    opset: int = 17
 
 
 def node(op, inputs, name, **attributes):
@@ -53,7 +54,7 @@ def build(case: Case, path: Path) -> dict:
         [numpy_helper.from_array(value, name) for name, value in case.weights.items()],
     )
     model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        graph, opset_imports=[helper.make_opsetid("", case.opset)], ir_version=8
     )
     path.write_bytes(model.SerializeToString())
     return {name: kind for name, (_, kind) in kinds.items()}

@@ -47,8 +47,9 @@ Value charonia::frontend::groupChannels(Value x, int64_t groups, Emitter &e) {
   auto count = graph::constantOf(shape[1]);
   if (!count || groups < 1 || *count % groups)
     return e.fail(e.getSymbols().toString(shape[1]) +
-                  " channels do not split into " + llvm::Twine(groups) +
-                  " groups");
+                      " channels do not split into " + llvm::Twine(groups) +
+                      " groups",
+                  count ? "" : "fix that size with --shape");
   Exprs grouped = {shape[0], e.number(groups), e.number(*count / groups)};
   grouped.append(shape.begin() + 2, shape.end());
   return e.reshape(x, grouped);

@@ -158,7 +158,7 @@ Value charonia::frontend::buildGridSample(Value x, Value grid,
   int64_t rank = shape.size(), spatial = rank - 2;
   if (mode == graph::ResizeMode::cubic && spatial > 2)
     return e.fail("cubic sampling in 3 dimensions is not supported");
-  if (out.back() != e.number(spatial) ||
+  if (!e.agree(out.back(), e.number(spatial), "reads coordinates") ||
       !e.agree(out.front(), shape.front(), "samples within a batch"))
     return e.fail("a grid of " + e.describe(grid.getType()) +
                   " does not fit the input, " + e.describe(x.getType()));

@@ -147,6 +147,8 @@ static llvm::LogicalResult groupNormalization(Node &n, Emitter &e) {
   Value x = n.input(0);
   if (failed(n.needsRank(0, 3, 32)))
     return llvm::failure();
+  // An open number of channels follows from the scale.
+  Value scale = n.sinceVersion() >= 21 ? channels(n, 1, x, e) : Value();
   Exprs shape = graph::getShape(x);
   int64_t groups = n.integer("num_groups");
   Value y = groupChannels(x, groups, e);
@@ -155,8 +157,8 @@ static llvm::LogicalResult groupNormalization(Node &n, Emitter &e) {
   y = buildNormalize(y, llvm::to_vector(llvm::seq<int64_t>(2, rankOf(y))),
                      n.number("epsilon"), false, e);
   if (n.sinceVersion() >= 21)
-    return n.yield(e.add(e.mul(e.reshape(y, shape), channels(n, 1, x, e)),
-                         channels(n, 2, x, e)));
+    return n.yield(
+        e.add(e.mul(e.reshape(y, shape), scale), channels(n, 2, x, e)));
   // Until opset 20, scale and bias had one element a group.
   y = e.add(e.mul(y, channels(n, 1, y, e)), channels(n, 2, y, e));
   return n.yield(e.reshape(y, shape));

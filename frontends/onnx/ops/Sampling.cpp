@@ -86,7 +86,7 @@ static llvm::LogicalResult roiAlign(Node &n, Emitter &e) {
                   halfPixel ? 0.5 : 0,
                   !halfPixel,
                   mode == "max"};
-  if (graph::getShape(n.input(1))[1] != e.number(4))
+  if (!e.agree(graph::getShape(n.input(1))[1], e.number(4), "reads bounds"))
     return e.fail("regions have four bounds each, not " +
                   e.describe(n.input(1).getType()));
   if (grid.samples < 0)
