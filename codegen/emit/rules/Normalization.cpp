@@ -131,7 +131,18 @@ FailureOr<SmallVector<Value>> maximumAndSum(RowEmitter &row, TileEmitter &e,
         arith::MaximumFOp::create(b, loc, c[0], x),
         arith::SelectOp::create(b, loc, grows, scaled, added)};
   };
-  Running running{add};
+  // Each sum is scaled once, to the maximum of all.
+  auto join = [&](ArrayRef<Value> c, const AlongLast &along) {
+    Location loc = e.loc();
+    Value max = along.reduce(graph::ReduceKind::max, c[0]);
+    Value below =
+        arith::SubFOp::create(b, loc, c[0], along.spread(max, c[0]));
+    Value scaled = arith::MulFOp::create(b, loc, c[1],
+                                         math::ExpOp::create(b, loc, below));
+    return SmallVector<Value>{max,
+                              along.reduce(graph::ReduceKind::sum, scaled)};
+  };
+  Running running{add, join};
   return row.reduceAll(
       demand, 1, {least, b.getFloatAttr(type, 0)},
       [](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
@@ -197,10 +208,12 @@ FailureOr<Value> softmax(graph::SoftmaxOp op, TileEmitter &e,
   return e.quotient(*x, *sum);
 }
 
-/// The mean of a row, the sum of squared distances from it, and how many
-/// elements it has, from one walk (Welford; parts are joined as by Chan).
-FailureOr<SmallVector<Value>> moments(RowEmitter &row, TileEmitter &e,
-                                      const Demand &demand) {
+/// The mean of a row and the sum of squared distances from it, from one walk
+/// (Welford). Parts side by side have their mean first, then squares of their
+/// own and of their means' distances from it; others are joined as by Chan.
+FailureOr<SmallVector<Value>>
+moments(RowEmitter &row, TileEmitter &e, const Demand &demand,
+        function_ref<Value(Value)> average) {
   OpBuilder &b = e.b();
   TypedAttr zero = b.getFloatAttr(row.getType(), 0);
   auto add = [&](ArrayRef<Value> c, ArrayRef<Value> terms, Value inside) {
@@ -220,7 +233,21 @@ FailureOr<SmallVector<Value>> moments(RowEmitter &row, TileEmitter &e,
     return SmallVector<Value>{mean, arith::AddFOp::create(b, loc, c[1], square),
                               count};
   };
-  Running running{add};
+  auto join = [&](ArrayRef<Value> c, const AlongLast &along) {
+    Location loc = e.loc();
+    auto mul = [&](Value x, Value y) -> Value {
+      return arith::MulFOp::create(b, loc, x, y);
+    };
+    Value mean =
+        average(along.reduce(graph::ReduceKind::sum, mul(c[2], c[0])));
+    Value distance =
+        arith::SubFOp::create(b, loc, c[0], along.spread(mean, c[0]));
+    Value squares = arith::AddFOp::create(b, loc, c[1],
+                                          mul(mul(c[2], distance), distance));
+    return SmallVector<Value>{mean,
+                              along.reduce(graph::ReduceKind::sum, squares)};
+  };
+  Running running{add, join};
   return row.reduceAll(
       demand, 1, {zero, zero, zero},
       [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
@@ -278,7 +305,7 @@ FailureOr<Value> normalize(graph::NormalizeOp op, TileEmitter &e,
     if (failed(x) || op.getRms())
       return x;
     if (walked) {
-      FailureOr<SmallVector<Value>> all = moments(row, e, d);
+      FailureOr<SmallVector<Value>> all = moments(row, e, d, average);
       if (failed(all))
         return failure();
       return Value(arith::SubFOp::create(b, e.loc(), *x, all->front()));
@@ -292,7 +319,7 @@ FailureOr<Value> normalize(graph::NormalizeOp op, TileEmitter &e,
   };
   auto sumOfSquares = [&]() -> FailureOr<Value> {
     if (walked) {
-      FailureOr<SmallVector<Value>> all = moments(row, e, demand);
+      FailureOr<SmallVector<Value>> all = moments(row, e, demand, average);
       return failed(all) ? FailureOr<Value>() : FailureOr<Value>((*all)[1]);
     }
     return row.reduce(demand, 2, graph::ReduceKind::sum,

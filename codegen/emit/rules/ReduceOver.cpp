@@ -201,6 +201,24 @@ static SmallVector<Value> combineAlongLast(TileEmitter &e, const Demand &outer,
                             reduce.getResults().end());
 }
 
+Value AlongLast::reduce(graph::ReduceKind kind, Value tile) const {
+  ReductionOf reduction{kind};
+  Type element = cast<RankedTensorType>(tile.getType()).getElementType();
+  return combineAlongLast(e, outer, tile, {reduction.neutral(element)},
+                          [&](OpBuilder &b, Location loc, ArrayRef<Value> x,
+                              ArrayRef<Value> y) {
+                            return SmallVector<Value>{
+                                reduction(b, loc, x[0], y[0])};
+                          })
+      .front();
+}
+
+Value AlongLast::spread(Value tile, Value like) const {
+  return tile::BroadcastOp::create(
+      e.b(), e.loc(), like.getType(), tile,
+      llvm::to_vector(llvm::seq<int64_t>(0, outer.rank())));
+}
+
 namespace {
 
 /// The terms of a reduction in steps of some at once, each a tile of one axis
@@ -313,6 +331,8 @@ emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
                                     : steps.all(first, count, wholeSteps);
   if (failed(total) || chunk == 1)
     return total;
+  if (running && running->join)
+    return running->join(*total, AlongLast(e, outer));
   return combineAlongLast(e, outer, *total, neutral, combine);
 }
 

@@ -115,6 +115,20 @@ FailureOr<llvm::SmallVector<Value>> reduceOver(
         element,
     bool part = false, const Running *running = nullptr);
 
+/// Tiles of one axis more than a demand, combined along it.
+class AlongLast {
+public:
+  AlongLast(TileEmitter &e, const Demand &outer) : e(e), outer(outer) {}
+  /// The reduction of floats.
+  Value reduce(graph::ReduceKind kind, Value tile) const;
+  /// A tile of the demand's shape, repeated along the axis of `like`.
+  Value spread(Value tile, Value like) const;
+
+private:
+  TileEmitter &e;
+  const Demand &outer;
+};
+
 /// How terms are added to components that are not of their kind: a value to a
 /// maximum and a sum below it. `combine` is of components.
 struct Running {
@@ -124,6 +138,12 @@ struct Running {
                                               llvm::ArrayRef<Value> terms,
                                               Value inside)>
       add;
+  /// What components are together that lie side by side along the last axis of
+  /// their tiles; null: combined one with the other. A combination of few
+  /// operations for each of them, and plain reductions, is less work.
+  llvm::function_ref<llvm::SmallVector<Value>(llvm::ArrayRef<Value> components,
+                                              const AlongLast &along)>
+      join = nullptr;
 };
 
 /// Whether reduceOver takes the terms in more than one step, so that each
