@@ -3,6 +3,7 @@
 #include "codegen/gpu/AssignLayouts.h"
 #include "codegen/gpu/DependentLaunch.h"
 #include "codegen/gpu/EarlyLoads.h"
+#include "codegen/gpu/InsideTiles.h"
 #include "codegen/gpu/KeepRows.h"
 #include "codegen/gpu/Pipeline.h"
 #include "codegen/gpu/Ptxas.h"
@@ -119,6 +120,7 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   if (failed(assignLayouts(function, warps, target)))
     return failure();
   int64_t instances = keepRows(function, target.sharedBytes);
+  dropCertainBounds(function);
   issueLoadsEarly(function);
   dumper.dump(function, "layouts");
   PipelineOptions pipeline;

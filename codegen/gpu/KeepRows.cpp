@@ -1,4 +1,5 @@
 #include "codegen/gpu/KeepRows.h"
+#include "codegen/gpu/InsideTiles.h"
 #include "codegen/gpu/LayoutPlan.h"
 #include "codegen/gpu/SharedMemory.h"
 #include "codegen/gpu/Streams.h"
@@ -158,7 +159,9 @@ SmallVector<tile::LoadOp> freeLoads(scf::ForOp loop) {
 
 /// Each iteration waits for its own tile, while later ones are on their way:
 /// how many of them is part of the instruction, so the loop is written out if
-/// it is short. What else it loads is asked for an iteration ahead.
+/// it is short. What else it loads is asked for an iteration ahead. A first
+/// tile that begins in front of the row comes last: till then all elements have
+/// had as many terms, which are known.
 void waitInLoop(scf::ForOp loop, int64_t count) {
   constexpr int64_t mostWrittenOut = 16;
   OpBuilder b(loop);
@@ -175,12 +178,16 @@ void waitInLoop(scf::ForOp loop, int64_t count) {
     for (tile::LoadOp load : loads)
       b.clone(*load, mappings[i]);
   };
-  issue(0);
+  int64_t first = wholeIterations(loop, count).first;
+  auto place = [&](int64_t turn) { return (first + turn) % count; };
+  issue(place(0));
   SmallVector<Value> carried(loop.getInitArgs());
-  for (int64_t i = 0; i < count; ++i) {
-    if (i + 1 < count)
-      issue(i + 1);
-    simt::WaitAsyncOp::create(b, loc, count - 1 - i);
+  for (int64_t turn = 0; turn < count; ++turn) {
+    int64_t i = place(turn);
+    if (turn + 1 < count)
+      issue(place(turn + 1));
+    if (i >= first)
+      simt::WaitAsyncOp::create(b, loc, count - 1 - i);
     IRMapping &mapping = mappings[i];
     mapping.map(loop.getRegionIterArgs(), carried);
     for (Operation &op : loop.getBody()->without_terminator())

@@ -492,7 +492,7 @@ def test_long_rows(tmp_path, name, columns, precision):
 
 
 @pytest.mark.parametrize("precision, limit", [("fp32", 1e-5), ("fp16", 1e-3)])
-@pytest.mark.parametrize("columns", [8195, 12288])
+@pytest.mark.parametrize("columns", [8195, 12288, 20005])
 def test_moments_of_long_rows(tmp_path, columns, precision, limit):
     """Mean and variance come from one walk, as exact where the mean is large; scale and shift
     begin elsewhere than the row."""
@@ -516,7 +516,7 @@ def test_moments_of_long_rows(tmp_path, columns, precision, limit):
     assert harness.scaled_error(want, got.astype(np.float64)) <= limit
 
 
-@pytest.mark.parametrize("columns", [800, 8195])
+@pytest.mark.parametrize("columns", [800, 8195, 20005])
 def test_softmax_of_what_is_not_finite(tmp_path, columns):
     """As short rows: -inf has no share, rows with NaN, inf or nothing but -inf are NaN."""
     rng = np.random.default_rng(columns)

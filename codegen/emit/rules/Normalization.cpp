@@ -135,10 +135,9 @@ FailureOr<SmallVector<Value>> maximumAndSum(RowEmitter &row, TileEmitter &e,
   auto join = [&](ArrayRef<Value> c, const AlongLast &along) {
     Location loc = e.loc();
     Value max = along.reduce(graph::ReduceKind::max, c[0]);
-    Value below =
-        arith::SubFOp::create(b, loc, c[0], along.spread(max, c[0]));
-    Value scaled = arith::MulFOp::create(b, loc, c[1],
-                                         math::ExpOp::create(b, loc, below));
+    Value below = arith::SubFOp::create(b, loc, c[0], along.spread(max, c[0]));
+    Value scaled =
+        arith::MulFOp::create(b, loc, c[1], math::ExpOp::create(b, loc, below));
     return SmallVector<Value>{max,
                               along.reduce(graph::ReduceKind::sum, scaled)};
   };
@@ -211,9 +210,9 @@ FailureOr<Value> softmax(graph::SoftmaxOp op, TileEmitter &e,
 /// The mean of a row and the sum of squared distances from it, from one walk
 /// (Welford). Parts side by side have their mean first, then squares of their
 /// own and of their means' distances from it; others are joined as by Chan.
-FailureOr<SmallVector<Value>>
-moments(RowEmitter &row, TileEmitter &e, const Demand &demand,
-        function_ref<Value(Value)> average) {
+FailureOr<SmallVector<Value>> moments(RowEmitter &row, TileEmitter &e,
+                                      const Demand &demand,
+                                      function_ref<Value(Value)> average) {
   OpBuilder &b = e.b();
   TypedAttr zero = b.getFloatAttr(row.getType(), 0);
   auto add = [&](ArrayRef<Value> c, ArrayRef<Value> terms, Value inside) {
@@ -238,12 +237,11 @@ moments(RowEmitter &row, TileEmitter &e, const Demand &demand,
     auto mul = [&](Value x, Value y) -> Value {
       return arith::MulFOp::create(b, loc, x, y);
     };
-    Value mean =
-        average(along.reduce(graph::ReduceKind::sum, mul(c[2], c[0])));
+    Value mean = average(along.reduce(graph::ReduceKind::sum, mul(c[2], c[0])));
     Value distance =
         arith::SubFOp::create(b, loc, c[0], along.spread(mean, c[0]));
-    Value squares = arith::AddFOp::create(b, loc, c[1],
-                                          mul(mul(c[2], distance), distance));
+    Value squares =
+        arith::AddFOp::create(b, loc, c[1], mul(mul(c[2], distance), distance));
     return SmallVector<Value>{mean,
                               along.reduce(graph::ReduceKind::sum, squares)};
   };

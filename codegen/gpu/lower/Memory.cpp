@@ -1,4 +1,5 @@
 // Accesses to buffers.
+#include "codegen/gpu/InsideTiles.h"
 #include "codegen/gpu/lower/Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -491,7 +492,8 @@ void KernelLowering::loadRuns(tile::LoadOp op, const AddressPlan &plan,
              extent = index->evaluate(plan.extents[0], {}, symbols, plan.facts);
     first.constant -= vector - 1;
     extent.constant -= 3 * vector - 2;
-    Value inside = index->lessUnsigned(first, extent);
+    bool isAmid = op->hasAttr(kAmidAttr);
+    Value inside = isAmid ? Value() : index->lessUnsigned(first, extent);
     Value place = index->materialize(
         index->evaluate(plan.offset, dims, symbols, plan.facts));
     Value behind = arith::AndIOp::create(
@@ -508,11 +510,13 @@ void KernelLowering::loadRuns(tile::LoadOp op, const AddressPlan &plan,
                                     op.getIndependent()));
     Value bytes = arith::ShLIOp::create(b, loc, behind, i32(1));
     Values run = unpackWords(shiftWords(b, loc, words, bytes), element, vector);
-    Value edge = arith::XOrIOp::create(
-        b, loc, inside, arith::ConstantIntOp::create(b, loc, true, 1));
-    run = replaceWhere(edge, run, [&] {
-      return loadElements(plan, layout, members, op.getIndependent());
-    });
+    if (!isAmid) {
+      Value edge = arith::XOrIOp::create(
+          b, loc, inside, arith::ConstantIntOp::create(b, loc, true, 1));
+      run = replaceWhere(edge, run, [&] {
+        return loadElements(plan, layout, members, op.getIndependent());
+      });
+    }
     for (auto [member, value] : llvm::zip(members, run))
       values[member] = value;
   }

@@ -1,8 +1,8 @@
 // RUN: charonia-opt %s -emit-tiles=target=gpu -cse -canonicalize | FileCheck %s
 // RUN: charonia-opt %s -emit-tiles=target=gpu -cse -canonicalize | FileCheck %s --check-prefix=SHORT
 // A GPU walks along a long row twice: once for all that is known of it, once to write. A
-// maximum and the sum below it share an exponential; a mean and the squares around it are
-// joined part by part. Short rows stay in registers.
+// maximum and the sum below it share an exponential; lanes meet in plain
+// reductions. Short rows stay in registers.
 // CHECK-LABEL: func.func @softmax
 // CHECK: %[[BOTH:.*]]:2 = scf.for {{.*}} iter_args(%[[MAX:.*]] = %{{.*}}, %[[SUM:.*]] = %{{.*}}) -> (tensor<4096xf32>, tensor<4096xf32>)
 // CHECK:   tile.load
@@ -11,14 +11,21 @@
 // CHECK:   %[[FACTOR:.*]] = math.exp
 // CHECK-NOT: math.exp
 // CHECK:   scf.yield
-// CHECK: tile.reduce %[[BOTH]]#0, %[[BOTH]]#1
+// CHECK: %[[MOST:.*]] = tile.reduce %[[BOTH]]#0 {
+// CHECK: %[[BELOW:.*]] = arith.subf %[[BOTH]]#0,
+// CHECK: %[[SCALE:.*]] = math.exp %[[BELOW]]
+// CHECK: %[[SCALED:.*]] = arith.mulf %[[BOTH]]#1, %[[SCALE]]
+// CHECK: tile.reduce %[[SCALED]] {
 // CHECK: scf.for
 // CHECK:   tile.store
 // CHECK-NOT: scf.for
 // CHECK-LABEL: func.func @norm
 // CHECK: %[[ALL:.*]]:3 = scf.for
 // CHECK:   tile.load
-// CHECK: tile.reduce %[[ALL]]#0, %[[ALL]]#1, %[[ALL]]#2
+// CHECK: %[[TOTALS:.*]] = arith.mulf %[[ALL]]#2, %[[ALL]]#0
+// CHECK: tile.reduce %[[TOTALS]] {
+// CHECK: %[[SQUARES:.*]] = arith.addf %[[ALL]]#1,
+// CHECK: tile.reduce %[[SQUARES]] {
 // CHECK: scf.for
 // CHECK:   tile.store
 // CHECK-NOT: scf.for
