@@ -84,6 +84,7 @@ public:
     binary.sharedBytes = kernel->sharedBytes;
     binary.blockThreads = kernel->blockThreads;
     binary.clusterSize = kernel->clusterSize;
+    binary.instances = kernel->instances.value_or(0);
     binary.waitsForPrevious = kernel->waitsForPrevious;
     binary.registers = std::max(kernel->registers, 0);
     binary.spillBytes =

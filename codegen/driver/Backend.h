@@ -20,6 +20,9 @@ struct KernelBinary {
   std::string entry;       ///< CUDA: the function's name.
   uint64_t entryOffset = 0, scratchBytes = 0, sharedBytes = 0;
   uint32_t blockThreads = 1, clusterSize = 1, registers = 0, spillBytes = 0;
+  /// CUDA: program instances, where they are fewer than the program's grid; 0:
+  /// they are not.
+  uint64_t instances = 0;
   bool waitsForPrevious = false; ///< CUDA; see engine::KernelCode.
 };
 

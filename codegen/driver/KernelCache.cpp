@@ -65,7 +65,7 @@ std::string serialize(const KernelBinary &b) {
   for (uint64_t value :
        {b.entryOffset, b.scratchBytes, b.sharedBytes, uint64_t(b.blockThreads),
         uint64_t(b.clusterSize), uint64_t(b.registers), uint64_t(b.spillBytes),
-        uint64_t(b.waitsForPrevious)})
+        b.instances, uint64_t(b.waitsForPrevious)})
     w.number(value);
   w.number(xxh3_64bits(w.bytes));
   return std::move(w.bytes);
@@ -94,6 +94,7 @@ std::optional<KernelBinary> deserialize(StringRef bytes) {
   b.clusterSize = r.number();
   b.registers = r.number();
   b.spillBytes = r.number();
+  b.instances = r.number();
   b.waitsForPrevious = r.number();
   if (!r.atEnd())
     return std::nullopt;

@@ -408,7 +408,10 @@ makeVariant(const Backend &backend, const engine::Program &program,
     code.module = variant.modules.size();
     code.entry = binary.entry;
     code.entryOffset = binary.entryOffset;
-    code.grid = toShapeExpr(compiled.grid);
+    code.grid = binary.instances
+                    ? toShapeExpr(getAffineConstantExpr(
+                          binary.instances, compiled.grid.getContext()))
+                    : toShapeExpr(compiled.grid);
     for (AffineExpr count : compiled.indexed)
       code.indexed = code.indexed == ShapeExpr()
                          ? toShapeExpr(count)

@@ -5,6 +5,7 @@
 #include "codegen/gpu/EarlyLoads.h"
 #include "codegen/gpu/InsideTiles.h"
 #include "codegen/gpu/KeepRows.h"
+#include "codegen/gpu/PersistTiles.h"
 #include "codegen/gpu/Pipeline.h"
 #include "codegen/gpu/Ptxas.h"
 #include "codegen/gpu/SharedMemory.h"
@@ -125,11 +126,14 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   dumper.dump(function, "layouts");
   PipelineOptions pipeline;
   pipeline.stages = integerAttr(kernel, tile::kStagesAttr, 3);
+  std::optional<int64_t> persistent =
+      persistTiles(function, target, warps, pipeline.stages);
   pipeline.sharedBytes = target.sharedBytes;
   if (failed(pipelineSharedOperands(function, pipeline)))
     return failure();
   GpuKernel result;
   result.entry = entry;
+  result.instances = persistent;
   result.blockThreads = warps * kLanes;
   result.waitsForPrevious = target.dependentLaunch;
   if (result.waitsForPrevious)
@@ -148,7 +152,7 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   lowering.warps = warps;
   lowering.indexBits = integerAttr(kernel, tile::kIndexBitsAttr, 32);
   lowering.sharedBytes = result.sharedBytes;
-  lowering.residents = integerAttr(kernel, tile::kResidentsAttr, 1);
+  lowering.residents = integerAttr(function, tile::kResidentsAttr, 1);
   if (result.sharedBytes <= sharedBytesOf(target.sharedBytes, instances))
     lowering.residents = std::max<int64_t>(lowering.residents, instances);
   FailureOr<LLVM::LLVMFuncOp> thread =

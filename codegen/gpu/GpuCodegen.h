@@ -34,7 +34,9 @@ struct GpuKernel {
   std::string cubin; ///< empty without ptxas
   unsigned blockThreads = 0;
   unsigned clusterSize = 1; ///< Program instances that run together.
-  int64_t sharedBytes = 0;  ///< dynamic shared memory to ask for
+  /// Program instances, where they are fewer than the function's grid has.
+  std::optional<int64_t> instances;
+  int64_t sharedBytes = 0; ///< dynamic shared memory to ask for
   /// See engine::KernelCode; where the chip has dependent launch.
   bool waitsForPrevious = false;
   // From ptxas; -1 without it.

@@ -1,4 +1,5 @@
 #include "codegen/gpu/LoopPipeline.h"
+#include "codegen/gpu/PersistTiles.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -131,8 +132,12 @@ public:
         schedule(planLoop(loop, this->streams, stages, whole)), b(loop) {}
 
   void run() {
+    findTileLoop();
+    if (tiles)
+      b.setInsertionPoint(tiles);
     createRings();
     startStreams();
+    b.setInsertionPoint(loop);
     SmallVector<Value> fragments;
     if (!schedule.early.empty()) {
       synchronize();
@@ -145,6 +150,59 @@ private:
   Location loc() { return loop.getLoc(); }
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(b, loc(), value);
+  }
+
+  //===--- Tiles ----------------------------------------------------------===//
+
+  /// The loop over tiles, if the instance has several: what is the same for all
+  /// of them is copied in front of it, the rest for the first tile there, and
+  /// for each next one behind the last product of a tile.
+  void findTileLoop() {
+    auto outer = dyn_cast<scf::ForOp>(loop->getParentOp());
+    if (!outer || !outer->hasAttr(kTilesAttr))
+      return;
+    tiles = outer;
+    for (const Stream &stream : streams) {
+      resident.push_back(
+          isResident(stream, loop, *outer.getBody(), outer.getInductionVar()));
+      places.push_back(*placeOfTile(stream, loop, *outer.getBody()));
+    }
+  }
+
+  /// Copies of all iterations for `tile`, or of what is the same for each tile.
+  void issueTile(Value tile, bool ofAll) {
+    for (unsigned s = 0; s < stages; ++s) {
+      for (unsigned i = 0; i < streams.size(); ++i) {
+        if (resident[i] != ofAll)
+          continue;
+        IRMapping mapping;
+        mapping.map(tiles.getInductionVar(), tile);
+        for (Operation *op : places[i])
+          b.clone(*op, mapping);
+        mapping.map(loop.getInductionVar(), constant(s));
+        copyStream(streams[i], rings[i], mapping, constant(s));
+      }
+      if (!ofAll)
+        simt::CommitAsyncOp::create(b, loc());
+    }
+    if (ofAll)
+      simt::CommitAsyncOp::create(b, loc());
+  }
+
+  /// The copies of the next tile, if there is one: all warps are done with the
+  /// slots.
+  void issueNextTile() {
+    if (!tiles)
+      return;
+    simt::BarrierOp::create(b, loc());
+    Value next = arith::AddIOp::create(b, loc(), tiles.getInductionVar(),
+                                       tiles.getStep());
+    Value isOne = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt,
+                                        next, tiles.getUpperBound());
+    auto branch = scf::IfOp::create(b, loc(), isOne, /*withElse=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(branch.thenBlock()->getTerminator());
+    issueTile(next, /*ofAll=*/false);
   }
 
   //===--- Rings ----------------------------------------------------------===//
@@ -190,6 +248,21 @@ private:
 
   //===--- Streams --------------------------------------------------------===//
 
+  /// The copy of a stream where `mapping` says; `end`: only in front of it.
+  void copyStream(const Stream &stream, Value ring, IRMapping &mapping,
+                  Value slot, Value end = {}) {
+    tile::LoadOp load;
+    for (Operation *op : stream.slice) {
+      Operation *clone = b.clone(*op, mapping);
+      if (op == stream.copy->load)
+        load = cast<tile::LoadOp>(clone);
+    }
+    if (end)
+      addGuard(load, mapping.lookup(loop.getInductionVar()), end);
+    createCopy(b, load, *stream.copy, slotOf(ring, slot));
+    load.erase();
+  }
+
   /// Copies for the iteration at `index`, if there is one.
   void issueCopies(Value index, Value slot) {
     for (auto [stream, ring] : llvm::zip(streams, rings)) {
@@ -197,15 +270,7 @@ private:
         continue;
       IRMapping mapping;
       mapping.map(loop.getInductionVar(), index);
-      tile::LoadOp load;
-      for (Operation *op : stream.slice) {
-        Operation *clone = b.clone(*op, mapping);
-        if (op == stream.copy->load)
-          load = cast<tile::LoadOp>(clone);
-      }
-      addGuard(load, index, loop.getUpperBound());
-      createCopy(b, load, *stream.copy, slotOf(ring, slot));
-      load.erase();
+      copyStream(stream, ring, mapping, slot, loop.getUpperBound());
     }
     simt::CommitAsyncOp::create(b, loc());
   }
@@ -247,6 +312,11 @@ private:
   }
 
   void startStreams() {
+    if (tiles) {
+      issueTile(tiles.getLowerBound(), /*ofAll=*/true);
+      issueTile(tiles.getLowerBound(), /*ofAll=*/false);
+      return;
+    }
     if (schedule.copySlots)
       for (unsigned s = 0; s < ahead(); ++s)
         issueCopies(iteration(loop.getLowerBound(), s), constant(s));
@@ -387,6 +457,7 @@ private:
       old.replaceAllUsesWith(with);
     if (!schedule.dots.empty())
       waitBehind(fresh);
+    issueNextTile();
     loop.erase();
     for (Operation &op :
          llvm::make_early_inc_range(llvm::reverse(*fresh.getBody())))
@@ -413,6 +484,11 @@ private:
   OpBuilder b;
   /// The shared memory of each stream.
   SmallVector<Value> rings;
+  /// The loop over tiles around, if there is one; for each stream whether it is
+  /// the same for all of them, and what says where it is of each.
+  scf::ForOp tiles;
+  SmallVector<bool> resident;
+  SmallVector<llvm::SetVector<Operation *>> places;
 };
 
 } // namespace

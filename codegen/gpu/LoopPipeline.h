@@ -14,6 +14,9 @@
 //     takes, and 4 begins with the first dot.
 //  6. A short loop, of no more iterations than there are slots, issues all of
 //     its copies in 2 and none in 4, if two instances have room.
+//  7. Such a loop inside of one over tiles (PersistTiles.h) does 2 in front of
+//     that, and behind its last product, under what is done with the result,
+//     for the next tile.
 #ifndef CHARONIA_CODEGEN_GPU_LOOPPIPELINE_H
 #define CHARONIA_CODEGEN_GPU_LOOPPIPELINE_H
 

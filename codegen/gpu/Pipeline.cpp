@@ -1,5 +1,6 @@
 #include "codegen/gpu/Pipeline.h"
 #include "codegen/gpu/LoopPipeline.h"
+#include "codegen/gpu/PersistTiles.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -57,8 +58,9 @@ LogicalResult pipeline(scf::ForOp loop, const PipelineOptions &options) {
            << " bytes twice; use smaller tiles";
   // Copies that are all issued before the first is waited for are hidden by
   // another instance of the multiprocessor.
+  bool ofTiles = loop->getParentOp()->hasAttr(kTilesAttr);
   bool whole = trips && *trips > 1 && *trips <= stages && fixed == 0 &&
-               2 * *trips * bytes <= options.sharedBytes;
+               (ofTiles || 2 * *trips * bytes <= options.sharedBytes);
   pipelineLoop(loop, std::move(streams), whole ? *trips : stages, whole);
   return success();
 }

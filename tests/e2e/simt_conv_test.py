@@ -68,6 +68,18 @@ def test_columns_of_a_group_are_a_tile(tmp_path, target, groups, each, filters):
     assert "mma." in ptx
 
 
+@pytest.mark.parametrize("image, window, stride", [((6, (224, 224), 3), 5, 2), ((1, (263, 265), 128), 1, 1)])
+def test_instances_with_several_tiles(tmp_path, image, window, stride):
+    """Many tiles of few terms: filters stay in shared memory, and the next tile's copies are under
+    way while one is stored. The last tile is not whole, and not all instances have one more."""
+    n, size, channels = image
+    model, x = convolution(n, size, channels, 64, window, stride=stride)
+    ptx = check(tmp_path, model, x, "sm_90a")
+    assert "wgmma" in ptx
+    (program,) = (tmp_path / "dump").glob("*-cuda-code/*/*conv*-simt.mlir")
+    assert "simt.tiles" in program.read_text()
+
+
 STEMS = [
     # An image, filters, window, stride, pads.
     ((2, (16, 20), 3), 24, 7, 2, [3, 3, 3, 3]),

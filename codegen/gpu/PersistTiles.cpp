@@ -1,0 +1,223 @@
+#include "codegen/gpu/PersistTiles.h"
+#include "codegen/gpu/EarlyLoads.h"
+#include "codegen/gpu/KeepRows.h"
+#include "codegen/tile/ir/IndexAttributes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::gpu;
+
+namespace {
+
+/// A kernel of one loop over terms, and what it does of each tile.
+struct Tiles {
+  tile::ProgramIdOp id;
+  scf::ForOp inner;
+  int64_t count = 0, trips = 0;
+  SmallVector<Stream> streams;
+};
+
+std::optional<int64_t> tripsOf(scf::ForOp loop) {
+  APInt low, high, step;
+  if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&low)) ||
+      !matchPattern(loop.getUpperBound(), m_ConstantInt(&high)) ||
+      !matchPattern(loop.getStep(), m_ConstantInt(&step)) || !low.isZero() ||
+      !step.isOne())
+    return std::nullopt;
+  return high.getSExtValue();
+}
+
+/// The kernel, if it is of one loop over terms and a known number of tiles,
+/// none of which needs another instance.
+std::optional<Tiles> findTiles(func::FuncOp function) {
+  Tiles tiles;
+  auto grid = function->getAttrOfType<AffineMapAttr>(tile::kGridAttr);
+  if (!grid || !grid.getValue().isSingleConstant() ||
+      function->hasAttr(tile::kClusterAttr) ||
+      function->hasAttr(tile::kScratchAttr) ||
+      !function.getBody().hasOneBlock())
+    return std::nullopt;
+  tiles.count = grid.getValue().getSingleConstantResult();
+  for (Operation &op : function.getBody().front()) {
+    if (auto id = dyn_cast<tile::ProgramIdOp>(op)) {
+      if (tiles.id)
+        return std::nullopt;
+      tiles.id = id;
+    } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      if (tiles.inner || loop.getBody()->getOps<simt::WarpgroupDotOp>().empty())
+        return std::nullopt;
+      tiles.inner = loop;
+    } else if (op.getNumRegions() ||
+               isa<tile::SplitSumOp, simt::ToSharedOp>(op)) {
+      return std::nullopt;
+    }
+  }
+  if (!tiles.id || !tiles.inner)
+    return std::nullopt;
+  std::optional<int64_t> trips = tripsOf(tiles.inner);
+  if (!trips || *trips < 2)
+    return std::nullopt;
+  tiles.trips = *trips;
+  tiles.streams = findStreams(tiles.inner);
+  return tiles;
+}
+
+/// Instances of a multiprocessor that have room for all terms of both operands
+/// beside what goes through shared memory to be stored.
+int64_t residentsOf(func::FuncOp function, Tiles &tiles,
+                    const GpuTarget &target, unsigned warps) {
+  constexpr int64_t most = 4, otherWords = 64, words = 65536, lanes = 32;
+  int64_t bytes = 0, held = otherWords;
+  for (const Stream &stream : tiles.streams)
+    bytes += tiles.trips *
+             simt::ToSharedOp(stream.op).getMemory().getType().getBytes();
+  function.walk([&](tile::StoreOp store) {
+    auto type = cast<RankedTensorType>(store.getValue().getType());
+    bytes +=
+        type.getNumElements() * simt::elementBits(type.getElementType()) / 8;
+  });
+  for (Value result : tiles.inner.getResults())
+    held += wordsOf(result);
+  for (int64_t residents = most; residents > 1; --residents)
+    if (bytes <= sharedBytesOf(target.sharedBytes, residents) &&
+        held * warps * lanes * residents <= words)
+      return residents;
+  return 1;
+}
+
+/// Values that depend on the tile, among those of the function's body.
+llvm::DenseSet<Value> valuesOfTile(Tiles &tiles) {
+  llvm::DenseSet<Value> found{tiles.id.getResult()};
+  for (Operation &op : *tiles.id->getBlock()) {
+    bool depends = llvm::any_of(op.getOperands(), [&](Value operand) {
+      return found.contains(operand);
+    });
+    op.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        depends |= found.contains(operand);
+    });
+    if (depends)
+      found.insert(op.getResults().begin(), op.getResults().end());
+  }
+  return found;
+}
+
+/// What may be done once, in front of all tiles: numbers, and what no kernel
+/// writes, as long as registers hold it.
+llvm::DenseSet<Operation *> doneOnce(Tiles &tiles) {
+  llvm::DenseSet<Value> ofTile = valuesOfTile(tiles);
+  llvm::DenseSet<Operation *> once;
+  unsigned words = 0;
+  for (Operation &op : *tiles.id->getBlock()) {
+    bool isFree = llvm::all_of(op.getOperands(), [&](Value operand) {
+      Operation *def = operand.getDefiningOp();
+      return !ofTile.contains(operand) && (!def || once.contains(def));
+    });
+    if (!isFree || op.getNumResults() != 1)
+      continue;
+    auto load = dyn_cast<tile::LoadOp>(op);
+    if (load && load.getIndependent() &&
+        words + wordsOf(load) <= kMostEarlyWords)
+      words += wordsOf(load);
+    else if (!isMemoryEffectFree(&op) ||
+             isa<RankedTensorType>(op.getResult(0).getType()))
+      continue;
+    once.insert(&op);
+  }
+  return once;
+}
+
+/// Moves what each tile has into a loop over the tiles of an instance.
+void wrap(Tiles &tiles, int64_t instances) {
+  Block &body = *tiles.id->getBlock();
+  llvm::DenseSet<Operation *> once = doneOnce(tiles);
+  SmallVector<Operation *> moved;
+  for (Operation &op : body.without_terminator())
+    if (!once.contains(&op) && &op != tiles.id)
+      moved.push_back(&op);
+  OpBuilder b(body.getTerminator());
+  Location loc = tiles.inner.getLoc();
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  auto loop = scf::ForOp::create(b, loc, tiles.id.getResult(),
+                                 constant(tiles.count), constant(instances));
+  loop->setAttr(kTilesAttr, b.getUnitAttr());
+  for (Operation *op : moved)
+    op->moveBefore(loop.getBody()->getTerminator());
+  tiles.id.getResult().replaceUsesWithIf(
+      loop.getInductionVar(),
+      [&](OpOperand &use) { return loop->isProperAncestor(use.getOwner()); });
+}
+
+/// Collects what `value` is computed from in `body`; false if that is more than
+/// arithmetic.
+bool collect(Value value, Block &body, llvm::SetVector<Operation *> &slice) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != &body || slice.contains(op))
+    return true;
+  if (!isMemoryEffectFree(op) || op->getNumRegions())
+    return false;
+  for (Value operand : op->getOperands())
+    if (!collect(operand, body, slice))
+      return false;
+  slice.insert(op);
+  return true;
+}
+
+} // namespace
+
+std::optional<llvm::SetVector<Operation *>>
+charonia::gpu::placeOfTile(const Stream &stream, scf::ForOp inner,
+                           Block &body) {
+  llvm::SetVector<Operation *> slice;
+  for (Operation *op : stream.slice)
+    for (Value operand : op->getOperands())
+      if (!collect(operand, body, slice))
+        return std::nullopt;
+  return slice;
+}
+
+bool charonia::gpu::isResident(const Stream &stream, scf::ForOp inner,
+                               Block &body, Value tile) {
+  auto place = placeOfTile(stream, inner, body);
+  auto usesTile = [&](Operation *op) {
+    return llvm::is_contained(op->getOperands(), tile);
+  };
+  return place && llvm::none_of(*place, usesTile) &&
+         llvm::none_of(stream.slice, usesTile);
+}
+
+std::optional<int64_t> charonia::gpu::persistTiles(func::FuncOp function,
+                                                   const GpuTarget &target,
+                                                   unsigned warps,
+                                                   unsigned stages) {
+  constexpr int64_t fewestRounds = 3;
+  std::optional<Tiles> tiles = findTiles(function);
+  if (!tiles || tiles->trips > stages)
+    return std::nullopt;
+  Block &body = function.getBody().front();
+  unsigned resident = 0;
+  for (const Stream &stream : tiles->streams) {
+    if (!stream.copy || !placeOfTile(stream, tiles->inner, body))
+      return std::nullopt;
+    resident += isResident(stream, tiles->inner, body, tiles->id.getResult());
+  }
+  int64_t residents = residentsOf(function, *tiles, target, warps),
+          atOnce = residents * target.multiprocessors,
+          rounds = llvm::divideCeil(tiles->count, atOnce);
+  if (resident != 1 || tiles->streams.size() != 2 || residents < 2 ||
+      rounds < fewestRounds)
+    return std::nullopt;
+  int64_t instances = llvm::divideCeil(tiles->count, rounds);
+  wrap(*tiles, instances);
+  OpBuilder b(function.getContext());
+  function->setAttr(tile::kGridAttr,
+                    AffineMapAttr::get(AffineMap::getConstantMap(
+                        instances, function.getContext())));
+  function->setAttr(tile::kResidentsAttr, b.getI64IntegerAttr(residents));
+  return instances;
+}
