@@ -121,9 +121,9 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   alignRows(function);
   if (failed(assignLayouts(function, warps, target)))
     return failure();
-  int64_t instances = keepRows(function, target.sharedBytes);
+  int64_t instances = keepRows(function, target);
   std::optional<int64_t> persistent = persistRows(function, target, instances);
-  dropCertainBounds(function);
+  dropCertainBounds(function, /*ahead=*/persistent && instances == 1);
   issueLoadsEarly(function);
   dumper.dump(function, "layouts");
   PipelineOptions pipeline;

@@ -2,6 +2,7 @@
 #ifndef CHARONIA_CODEGEN_GPU_KEEPROWS_H
 #define CHARONIA_CODEGEN_GPU_KEEPROWS_H
 
+#include "codegen/target/GpuTarget.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace charonia::gpu {
@@ -14,13 +15,14 @@ inline int64_t sharedBytesOf(int64_t sharedBytes, int64_t instances) {
 }
 
 /// Loads that several loops, one behind the other, do alike come from shared
-/// memory (of `sharedBytes`) if all of their tiles fit there: asynchronous
+/// memory if all of their tiles fit there: asynchronous
 /// copies bring them, issued all at once before the first loop, so that memory
 /// is read once and early. A thread copies what it will read itself. What is
 /// left to load is asked for before it is needed.
 /// Says how many program instances a multiprocessor should have: two where what
-/// is kept leaves room for that.
-int64_t keepRows(mlir::func::FuncOp function, int64_t sharedBytes);
+/// is kept leaves room for that, but one that keeps all where it follows with
+/// several rows of its own (PersistRows.h).
+int64_t keepRows(mlir::func::FuncOp function, const GpuTarget &target);
 
 } // namespace charonia::gpu
 
