@@ -32,6 +32,62 @@ Term probabilities(Term p, RowGuard &guard) {
   return throughFloatCasts(kept);
 }
 
+/// What is added to scores in another shape of theirs: reshape(reshape(scores)
+/// + mask), as of windows that were one image.
+struct ReshapedSum {
+  Term scores, mask;
+  AddOp sum;
+};
+std::optional<ReshapedSum> sumUnderReshape(Term x) {
+  auto outer = x.as<ReshapeOp>();
+  if (!outer)
+    return std::nullopt;
+  Term sum = throughFloatCasts(x.with(outer->getOperand(0)));
+  auto add = sum.as<AddOp>();
+  if (!add)
+    return std::nullopt;
+  for (unsigned i : {0, 1}) {
+    auto inner =
+        throughFloatCasts(sum.with(add->getOperand(i))).as<ReshapeOp>();
+    if (inner && getShape(inner->getOperand(0)) == getShape(x.get()))
+      return ReshapedSum{x.with(inner->getOperand(0)),
+                         x.with(add->getOperand(1 - i)), add};
+  }
+  return std::nullopt;
+}
+
+/// What broadcasts to `from`, as what broadcasts to `to`: of the same elements
+/// in another shape, whose dimensions are runs of those of `from`. The empty
+/// term where they are not.
+Term inShape(Term mask, ArrayRef<AffineExpr> from, ArrayRef<AffineExpr> to) {
+  AffineExpr one = getAffineConstantExpr(1, mask.get().getContext());
+  Exprs own = getShape(mask.get()), whole, result;
+  own.insert(own.begin(), from.size() - own.size(), one);
+  size_t at = 0;
+  for (auto [i, extent] : llvm::enumerate(to)) {
+    AffineExpr covered = one;
+    size_t first = at;
+    while (at < from.size() && (covered != extent || i + 1 == to.size()))
+      covered = simplify(covered * from[at++]);
+    if (covered != extent)
+      return {};
+    // Repeated along all of the run, or else written out.
+    bool repeats = llvm::all_of(llvm::seq(first, at), [&](size_t j) {
+      return constantOf(own[j]) == 1;
+    });
+    for (size_t j = first; j < at; ++j)
+      whole.push_back(repeats ? one : from[j]);
+    result.push_back(repeats ? one : extent);
+  }
+  if (at != from.size())
+    return {};
+  if (own != getShape(mask.get()))
+    mask = mask.make<ReshapeOp>(makeType(own, mask.element()), mask.get());
+  if (whole != own)
+    mask = mask.make<BroadcastOp>(makeType(whole, mask.element()), mask.get());
+  return mask.make<ReshapeOp>(makeType(result, mask.element()), mask.get());
+}
+
 /// Whether the chain of scales and masks from here ends in a matmul.
 bool leadsToScores(Term x, int depth = 0) {
   x = throughFloatCasts(x);
@@ -39,6 +95,8 @@ bool leadsToScores(Term x, int depth = 0) {
     return true;
   if (depth > 8)
     return false;
+  if (std::optional<ReshapedSum> sum = sumUnderReshape(x))
+    return leadsToScores(sum->scores, depth + 1);
   if (auto mul = x.as<MulOp>())
     return (x.with(mul.getRhs()).constant() &&
             leadsToScores(x.with(mul.getLhs()), depth + 1)) ||
@@ -56,6 +114,18 @@ bool leadsToScores(Term x, int depth = 0) {
 /// One step from the softmax toward the matmul; false where the form is
 /// another.
 bool peel(Term &x, Attention &found) {
+  if (std::optional<ReshapedSum> sum = sumUnderReshape(x)) {
+    MaskStep mask;
+    mask.added =
+        inShape(sum->mask, getShape(sum->sum.getResult()), getShape(x.get()));
+    if (!mask.added)
+      return false;
+    if (found.scale != 1)
+      mask.added = mask.added * found.scale;
+    found.masks.push_back(mask);
+    x = sum->scores;
+    return true;
+  }
   if (auto mul = x.as<MulOp>()) {
     Term a = x.with(mul.getLhs()), b = x.with(mul.getRhs());
     if (a.constant())

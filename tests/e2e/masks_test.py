@@ -273,3 +273,31 @@ def test_far_biases(bias, form, tmp_path):
     """What is added to scores is not rounded by what a softmax feels."""
     model, proto, want = attention(bias, 0, np.float32, form)
     check(model, proto, want, tmp_path, "cpu", limit=1e-2)
+
+
+@pytest.mark.parametrize("device", ("cpu", "simt"))
+def test_windows_of_images(device, tmp_path):
+    """Windows of images that share masks (Swin's): those are added in the shape of images, a bias of
+    each head in that of windows, and one kernel computes it all."""
+    images, windows = 3, 2
+    model, n = Model(), images * windows
+    q, k, v = (model.rng.standard_normal((n, H, S, D)).astype(np.float32) for _ in "qkv")
+    for name, value in zip("qkv", (q, k, v)):
+        model.input(name, value)
+    bias = model.rng.standard_normal((1, H, S, S)).astype(np.float32)
+    away = np.where(model.rng.random((1, windows, 1, S, S)) < 0.3, -100, 0).astype(np.float32)
+    shape = lambda *sizes: model.constant(sizes, np.int64)
+    scores = model.node("MatMul", "q", model.node("Transpose", "k", perm=[0, 1, 3, 2]))
+    x = model.node("Add", scores, model.constant(bias))
+    x = model.node("Reshape", x, shape(images, windows, H, S, S))
+    x = model.node("Add", x, model.constant(away))
+    x = model.node("Softmax", model.node("Reshape", x, shape(n, H, S, S)), axis=-1)
+    model.node("MatMul", x, "v")
+    model.nodes[-1].output[0] = "y"
+    mask = np.broadcast_to(away, (images, windows, 1, S, S)).reshape(n, 1, S, S)
+    e = q @ np.swapaxes(k, 2, 3) + bias + mask
+    e = np.exp(e - e.max(-1, keepdims=True))
+    want = e / e.sum(-1, keepdims=True) @ v
+    check(model, model.outputs(y=v.shape), want, tmp_path, device)
+    kernels = harness.invoke("inspect", tmp_path / "model.engine", "--kernels").stdout
+    assert " attention" in kernels and "softmax" not in kernels

@@ -218,3 +218,57 @@ func.func @channels(%x: tensor<1x2048x32xf32>) -> tensor<1x32x2048xf32> {
   %2 = graph.matmul %1, %t : (tensor<1x32x32xf32>, tensor<1x32x2048xf32>) -> tensor<1x32x2048xf32>
   return %2 : tensor<1x32x2048xf32>
 }
+
+// -----
+
+!q = tensor<12x2x9x16xf32>
+!kt = tensor<12x2x16x9xf32>
+!s = tensor<12x2x9x9xf32>
+!w = tensor<3x4x2x9x9xf32>
+!m = tensor<1x4x1x9x9xf32>
+!b = tensor<1x2x9x9xf32>
+
+// Windows of three images that share a mask each four: what is added to scores in the shape of
+// images is added to those of windows, repeated where images share it.
+// CHECK-LABEL: @windows
+// CHECK-SAME: (%[[Q:.*]]: tensor{{.*}}, %[[K:.*]]: tensor{{.*}}, %[[V:.*]]: tensor{{.*}}, %[[M:.*]]: tensor{{.*}}, %[[B:.*]]: tensor
+// CHECK: %[[ALL:.*]] = graph.broadcast %[[M]] {{.*}} -> tensor<3x4x1x9x9xf32>
+// CHECK: %[[EACH:.*]] = graph.reshape %[[ALL]] {{.*}} -> tensor<12x1x9x9xf32>
+// CHECK: %[[BIAS:.*]] = graph.add %[[B]], %[[EACH]]
+// CHECK: %[[A:.*]] = graph.attention %[[Q]], %[[K]], %[[V]] bias %[[BIAS]]
+// CHECK-NEXT: return %[[A]]
+func.func @windows(%q: !q, %k: !q, %v: !q, %m: !m, %b: !b) -> !q {
+  %kt = graph.transpose %k {permutation = array<i64: 0, 1, 3, 2>} : (!q) -> !kt
+  %0 = graph.matmul %q, %kt : (!q, !kt) -> !s
+  %1 = graph.add %0, %b : (!s, !b) -> !s
+  %2 = graph.reshape %1 : (!s) -> !w
+  %3 = graph.add %2, %m : (!w, !m) -> !w
+  %4 = graph.reshape %3 : (!w) -> !s
+  %5 = graph.softmax %4 {axis = 3 : i64} : (!s) -> !s
+  %6 = graph.matmul %5, %v : (!s, !q) -> !q
+  return %6 : !q
+}
+
+// -----
+
+!q = tensor<12x2x9x16xf32>
+!kt = tensor<12x2x16x9xf32>
+!s = tensor<12x2x9x9xf32>
+!w = tensor<24x81xf32>
+!m = tensor<24x1xf32>
+
+// A shape that takes rows apart is another matter.
+// CHECK-LABEL: @flat
+// CHECK-NOT: graph.attention
+// CHECK: graph.softmax
+func.func @flat(%q: !q, %k: !q, %v: !q) -> !q {
+  %kt = graph.transpose %k {permutation = array<i64: 0, 1, 3, 2>} : (!q) -> !kt
+  %0 = graph.matmul %q, %kt : (!q, !kt) -> !s
+  %2 = graph.reshape %0 : (!s) -> !w
+  %i = graph.iota {axis = 0 : i64} : () -> !w
+  %3 = graph.add %2, %i : (!w, !w) -> !w
+  %4 = graph.reshape %3 : (!w) -> !s
+  %5 = graph.softmax %4 {axis = 3 : i64} : (!s) -> !s
+  %6 = graph.matmul %5, %v : (!s, !q) -> !q
+  return %6 : !q
+}
