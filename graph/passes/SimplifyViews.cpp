@@ -12,10 +12,78 @@ using namespace charonia::graph;
 
 namespace {
 
+/// Where the slice starts along `axis`, if it is whole along all others.
+AffineExpr startAlong(SliceOp slice, int64_t axis) {
+  Exprs from = getShape(slice.getInput()), to = getShape(slice.getResult());
+  for (size_t d = 0; d < to.size(); ++d)
+    if (slice.getSteps()[d] != 1 || ((int64_t)d != axis && from[d] != to[d]))
+      return {};
+  return slice.getStarts().getResult(axis);
+}
+
+/// Whether runs of so many neighbours stay together that reading them in
+/// another order costs nothing.
+bool hasRunsBehind(ArrayRef<AffineExpr> shape, int64_t axis) {
+  constexpr int64_t shortest = 16;
+  int64_t run = 1;
+  for (AffineExpr extent : shape.drop_front(axis + 1)) {
+    std::optional<int64_t> known = constantOf(extent);
+    if (!known)
+      return false;
+    run *= *known;
+  }
+  return run >= shortest;
+}
+
+/// The end of a value in front of its beginning is the value once around: as
+/// views of it, twice in a row, of which one is read.
+Value rolled(ConcatOp concat, OpBuilder &b) {
+  int64_t axis = concat.getAxis();
+  if (concat.getInputs().size() != 2)
+    return {};
+  auto end = concat.getInputs()[0].getDefiningOp<SliceOp>(),
+       begin = concat.getInputs()[1].getDefiningOp<SliceOp>();
+  if (!end || !begin || end.getInput() != begin.getInput())
+    return {};
+  Value x = end.getInput();
+  Exprs shape = getShape(x);
+  AffineExpr cut = startAlong(end, axis), zero = startAlong(begin, axis);
+  if (!cut || !zero || constantOf(zero) != 0 ||
+      getShape(concat.getResult()) != shape || !constantOf(cut) ||
+      !constantOf(shape[axis]) || cut != getShape(begin.getResult())[axis] ||
+      simplify(shape[axis] - cut) != getShape(end.getResult())[axis] ||
+      !hasRunsBehind(shape, axis))
+    return {};
+  Location loc = concat.getLoc();
+  Type element = getElementTypeOrSelf(x);
+  auto make = [&](auto op, Exprs dims) -> Value {
+    return decltype(op)::create(b, loc, makeType(dims, element), x);
+  };
+  Exprs twice = shape, pair = shape;
+  pair.insert(pair.begin() + axis, getAffineConstantExpr(1, b.getContext()));
+  x = make(ReshapeOp(), pair);
+  pair[axis] = getAffineConstantExpr(2, b.getContext());
+  x = make(BroadcastOp(), pair);
+  twice[axis] = simplify(shape[axis] * 2);
+  x = make(ReshapeOp(), twice);
+  Exprs starts(shape.size(), getAffineConstantExpr(0, b.getContext()));
+  starts[axis] = cut;
+  return SliceOp::create(
+      b, loc, concat.getType(), x,
+      AffineMapAttr::get(AffineMap::get(0, end.getStarts().getNumSymbols(),
+                                        starts, b.getContext())),
+      b.getDenseI64ArrayAttr(SmallVector<int64_t>(shape.size(), 1)));
+}
+
 class SimplifyViews
     : public charonia::graph::impl::SimplifyViewsBase<SimplifyViews> {
   void runOnOperation() override {
     OpBuilder builder(&getContext());
+    getOperation().walk([&](ConcatOp concat) {
+      builder.setInsertionPoint(concat);
+      if (Value value = rolled(concat, builder))
+        concat.replaceAllUsesWith(value);
+    });
     // From the start, so that a chain's beginning is short when its end is
     // seen.
     getOperation().walk([&](GraphOpInterface op) {

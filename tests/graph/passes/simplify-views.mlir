@@ -71,3 +71,37 @@ func.func @merge(%x: tensor<2x4x8x16xf32>) -> tensor<16x64xf32> {
   %1 = graph.reshape %0 : (tensor<2x8x4x16xf32>) -> tensor<16x64xf32>
   return %1 : tensor<16x64xf32>
 }
+
+// -----
+
+// The end of rows in front of their beginning: they are read once around.
+// CHECK: #[[START:.*]] = affine_map<() -> (0, 3, 0)>
+// CHECK-LABEL: @roll
+// CHECK-NEXT: %[[ONE:.*]] = graph.reshape %arg0 {{.*}} -> tensor<2x1x7x16xf32>
+// CHECK-NEXT: %[[TWO:.*]] = graph.broadcast %[[ONE]] {{.*}} -> tensor<2x2x7x16xf32>
+// CHECK-NEXT: %[[ROW:.*]] = graph.reshape %[[TWO]] {{.*}} -> tensor<2x14x16xf32>
+// CHECK-NEXT: %[[CUT:.*]] = graph.slice %[[ROW]] {starts = #[[START]], steps
+// CHECK-NEXT: return %[[CUT]]
+func.func @roll(%x: tensor<2x7x16xf32>) -> tensor<2x7x16xf32> {
+  %0 = graph.slice %x {starts = affine_map<() -> (0, 3, 0)>, steps = array<i64: 1, 1, 1>} : (tensor<2x7x16xf32>) -> tensor<2x4x16xf32>
+  %1 = graph.slice %x {starts = affine_map<() -> (0, 0, 0)>, steps = array<i64: 1, 1, 1>} : (tensor<2x7x16xf32>) -> tensor<2x3x16xf32>
+  %2 = graph.concat %0, %1 {axis = 1 : i64} : (tensor<2x4x16xf32>, tensor<2x3x16xf32>) -> tensor<2x7x16xf32>
+  return %2 : tensor<2x7x16xf32>
+}
+
+// -----
+
+// Neighbours would come apart, a row is missing, and the beginning is another's.
+// CHECK-LABEL: @no_roll
+// CHECK-COUNT-3: graph.concat
+func.func @no_roll(%x: tensor<2x7x16xf32>, %z: tensor<2x7x16xf32>) -> (tensor<2x7x16xf32>, tensor<2x7x16xf32>, tensor<2x7x16xf32>) {
+  %0 = graph.slice %x {starts = affine_map<() -> (0, 0, 3)>, steps = array<i64: 1, 1, 1>} : (tensor<2x7x16xf32>) -> tensor<2x7x13xf32>
+  %1 = graph.slice %x {starts = affine_map<() -> (0, 0, 0)>, steps = array<i64: 1, 1, 1>} : (tensor<2x7x16xf32>) -> tensor<2x7x3xf32>
+  %2 = graph.concat %0, %1 {axis = 2 : i64} : (tensor<2x7x13xf32>, tensor<2x7x3xf32>) -> tensor<2x7x16xf32>
+  %3 = graph.slice %x {starts = affine_map<() -> (0, 2, 0)>, steps = array<i64: 1, 1, 1>} : (tensor<2x7x16xf32>) -> tensor<2x4x16xf32>
+  %4 = graph.slice %x {starts = affine_map<() -> (0, 0, 0)>, steps = array<i64: 1, 1, 1>} : (tensor<2x7x16xf32>) -> tensor<2x3x16xf32>
+  %5 = graph.concat %3, %4 {axis = 1 : i64} : (tensor<2x4x16xf32>, tensor<2x3x16xf32>) -> tensor<2x7x16xf32>
+  %6 = graph.slice %z {starts = affine_map<() -> (0, 3, 0)>, steps = array<i64: 1, 1, 1>} : (tensor<2x7x16xf32>) -> tensor<2x4x16xf32>
+  %7 = graph.concat %6, %4 {axis = 1 : i64} : (tensor<2x4x16xf32>, tensor<2x3x16xf32>) -> tensor<2x7x16xf32>
+  return %2, %5, %7 : tensor<2x7x16xf32>, tensor<2x7x16xf32>, tensor<2x7x16xf32>
+}
