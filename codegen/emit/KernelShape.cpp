@@ -41,9 +41,9 @@ SmallVector<int64_t> optimumOf(graph::KernelOp kernel) {
   return graph::getOptimum(kernel);
 }
 
-/// Whether dimension `dim` of a value is innermost where it lies in memory,
-/// behind the views of the kernel.
-bool isInnermostInMemory(Value value, unsigned dim) {
+/// The shape in which a value lies in memory, behind the views of the kernel,
+/// and the map from its own coordinates to those there.
+std::pair<Exprs, AffineMap> inMemory(Value value) {
   AffineMap map = AffineMap::getMultiDimIdentityMap(
       graph::getShape(value).size(), value.getContext());
   while (auto view = value.getDefiningOp<graph::GraphOpInterface>()) {
@@ -54,11 +54,38 @@ bool isInnermostInMemory(Value value, unsigned dim) {
     map = graph::composeMaps(step, map);
     value = view->getOperand(0);
   }
-  Exprs memory = graph::getShape(value);
+  return {graph::getShape(value), map};
+}
+
+/// The last dimension of more than one element, or the first one.
+int64_t lastOf(ArrayRef<AffineExpr> memory) {
   int64_t last = memory.size() - 1;
   while (last > 0 && graph::constantOf(memory[last]) == 1)
     --last;
+  return last;
+}
+
+/// Whether dimension `dim` of a value is innermost in memory.
+bool isInnermostInMemory(Value value, unsigned dim) {
+  auto [memory, map] = inMemory(value);
+  int64_t last = lastOf(memory);
   return last >= 0 && map.getResult(last).isFunctionOfDim(dim);
+}
+
+/// Elements along dimension `dim` that are neighbours in memory: all of them,
+/// or as many as memory has in its last dimension.
+int64_t runInMemory(Value value, unsigned dim, ArrayRef<int64_t> symbols) {
+  if (!isInnermostInMemory(value, dim))
+    return 0;
+  auto [memory, map] = inMemory(value);
+  Exprs shape = graph::getShape(value);
+  AffineExpr offset = getAffineConstantExpr(0, value.getContext());
+  for (auto [extent, coordinate] : llvm::zip(memory, map.getResults()))
+    offset = offset * extent + coordinate;
+  AffineMap linear = graph::simplify(
+      graph::mapOf(shape.size(), {offset}, value.getContext()), shape);
+  bool isLine = graph::Sum(linear.getResult(0)).coefficientOf(dim) == 1;
+  return sizeAt(isLine ? shape[dim] : memory[lastOf(memory)], symbols);
 }
 
 /// A reduction that leaves the last dimension alone runs across rows.
@@ -115,10 +142,10 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
     readColumns(shape, op, *columns, symbols);
   if (auto emitting = dyn_cast<EmitOpInterface>(op.getOperation())) {
     SmallVector<unsigned> terms = emitting.getTermDims();
-    if (terms.size() == 2 && isInnermostInMemory(op->getOperand(0), terms[0]) &&
-        isInnermostInMemory(op->getOperand(1), terms[1]))
+    if (terms.size() == 2)
       shape.termRun =
-          sizeAt(graph::getShape(op->getOperand(1))[terms[1]], symbols);
+          std::min(runInMemory(op->getOperand(0), terms[0], symbols),
+                   runInMemory(op->getOperand(1), terms[1], symbols));
     if (AffineExpr run = emitting.getColumnRun())
       shape.columnRun = graph::constantOf(graph::simplify(run)).value_or(1);
   }

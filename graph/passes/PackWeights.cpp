@@ -103,8 +103,7 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
                             columns->operandDim);
         OpBuilder outside(op);
         view = unpack(outside, prepare.publish(inside, outside),
-                      columns->operandDim, type.getDimSize(columns->operandDim),
-                      hasQuads(weight, columns->operandDim));
+                      columns->operandDim, type);
       }
       operand.set(view);
     }
@@ -131,6 +130,7 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
     if (!hasQuads(value, columns))
       return chain.get();
     unsigned rank = chain.sizes().size();
+    chain.pad(rank - 2, llvm::alignTo(chain.sizes()[rank - 2], quad));
     splitQuads(chain, rank - 2);
     permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank + 1));
     std::swap(permutation[rank - 1], permutation[rank]);
@@ -139,13 +139,18 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
   }
 
   /// Bytes are multiplied four terms at a time: those of a column lie side by
-  /// side, [.., K / 4, panel, 4], where there are so many.
-  static constexpr int64_t quad = 4;
+  /// side, [.., K / 4, panel, 4], behind the last of many perhaps with zeros.
+  static constexpr int64_t quad = 4, many = 8 * quad;
   static bool hasQuads(Value weight, unsigned columns) {
     auto type = cast<RankedTensorType>(weight.getType());
+    if (!type.getElementType().isInteger(8) || type.getRank() < 2)
+      return false;
+    int64_t terms = termsOf(type, columns);
+    return terms % quad == 0 || terms >= many;
+  }
+  static int64_t termsOf(RankedTensorType type, unsigned columns) {
     unsigned last = type.getRank() - 1;
-    return type.getElementType().isInteger(8) && type.getRank() > 1 &&
-           type.getDimSize(columns == last ? last - 1 : last) % quad == 0;
+    return type.getDimSize(columns == last ? last - 1 : last);
   }
   static void splitQuads(Chain &chain, unsigned d) {
     SmallVector<int64_t> shape(chain.sizes());
@@ -155,12 +160,12 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
   }
 
   /// The views that give back [.., N, ..].
-  Value unpack(OpBuilder &builder, Value value, unsigned columns, int64_t size,
-               bool quads) {
+  Value unpack(OpBuilder &builder, Value value, unsigned columns,
+               RankedTensorType type) {
     Chain chain(builder, value);
     unsigned rank = chain.sizes().size();
     SmallVector<int64_t> permutation;
-    if (quads) {
+    if (rank == type.getRank() + 2) { // quads
       permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank));
       std::swap(permutation[rank - 2], permutation[rank - 1]);
       chain.transpose(permutation);
@@ -168,6 +173,7 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
       shape[rank - 3] *= quad;
       shape.erase(shape.begin() + rank - 2);
       chain.reshape(shape);
+      chain.cut(rank - 3, termsOf(type, columns));
       permutation.clear();
       --rank;
     }
@@ -179,7 +185,7 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
     shape[columns] *= shape[columns + 1];
     shape.erase(shape.begin() + columns + 1);
     chain.reshape(shape);
-    chain.cut(columns, size);
+    chain.cut(columns, type.getDimSize(columns));
     return chain.get();
   }
 };

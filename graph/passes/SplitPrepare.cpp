@@ -81,17 +81,36 @@ private:
   }
 
   /// Whether neighbours in a memory of shape `memory` are neighbouring columns
-  /// of the reader, as in packed panels.
+  /// of the reader, as in packed panels: elements, or words of 32 bits that
+  /// have some neighbouring terms of a column.
   static bool runsAlongColumns(GraphOpInterface reader, unsigned operand,
                                AffineMap map, ArrayRef<AffineExpr> memory) {
     std::optional<Columns> columns = reader.getScaledColumns();
     if (!columns || columns->operand != operand)
       return false;
+    constexpr int64_t wordBits = 32;
+    Type element = getElementTypeOrSelf(reader->getOperand(operand).getType());
+    int64_t bits = element.getIntOrFloatBitWidth();
     for (auto [e, extent] :
-         llvm::reverse(llvm::zip_equal(map.getResults(), memory)))
-      if (constantOf(extent) != 1)
-        return isRunOf(e, columns->operandDim, map.getNumDims());
+         llvm::reverse(llvm::zip_equal(map.getResults(), memory))) {
+      std::optional<int64_t> known = constantOf(extent);
+      if (known == 1)
+        continue;
+      if (isRunOf(e, columns->operandDim, map.getNumDims()))
+        return true;
+      bool isWord = known && *known <= wordBits && *known * bits == wordBits &&
+                    isRun(e, map.getNumDims());
+      if (!isWord)
+        return false;
+      bits = wordBits;
+    }
     return false;
+  }
+
+  /// Whether `e` rises by one with one dim alone.
+  static bool isRun(AffineExpr e, unsigned dims) {
+    return llvm::any_of(llvm::seq(dims),
+                        [&](unsigned d) { return isRunOf(e, d, dims); });
   }
 
   /// Whether `e` rises by one with `dim`, perhaps from zero again and again,

@@ -62,6 +62,11 @@ def test_products(tmp_path, target, left, right, points):
         ((2, 29, 67), 33, True, (1,)),
         ((5, 30), 7, False, ()),
         ((33, 52), 70, False, (0, 1)),
+        # A single row, and terms that no step of some at once divides.
+        ((1, 129), 45, True, ()),
+        ((1, 61), 1, True, ()),
+        ((3, 1, 67), 37, False, ()),
+        ((7, 101), 35, True, ()),
     ]:
         a, b = extremes(rng, shape, left), extremes(rng, (shape[-1], n), right)
         weights = {}

@@ -23,6 +23,18 @@ std::optional<DotAxes> emit::classifyAxes(TileEmitter &e, const Demand &lhs,
   return axes;
 }
 
+/// The same for a demand of a single row: its one axis moves rhs alone.
+static std::optional<DotAxes> classifyRow(TileEmitter &e, const Demand &lhs,
+                                          const Demand &rhs) {
+  auto moves = [&](const Demand &d) {
+    return llvm::any_of(d.coordinates,
+                        [&](AffineExpr c) { return e.dependsOnAxis(c, 0); });
+  };
+  DotAxes axes;
+  axes.column = 0;
+  return moves(rhs) && !moves(lhs) ? std::optional(axes) : std::nullopt;
+}
+
 /// Bytes, of which one side has a sign and the other none.
 static bool areBytes(const DotProblem &p) {
   return isa<IntegerType>(p.lhsElement) && p.lhsElement != p.rhsElement;
@@ -196,44 +208,79 @@ static void prefetchNext(TileEmitter &e, const Demand &operand) {
   }
 }
 
-FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
-                               const DotProblem &problem) {
-  OpBuilder &b = e.b();
-  DotProblem p = problem;
-  if (e.getSchedule().swap) {
-    std::swap(p.lhs, p.rhs);
-    std::swap(p.lhsElement, p.rhsElement);
-  }
-  unsigned rank = demand.rank();
-  Exprs zeros(p.extents.size(), e.constant(0));
-  std::optional<DotAxes> axes =
-      classifyAxes(e, p.lhs(demand, zeros), p.rhs(demand, zeros), rank);
-  // A CPU multiplies integers of 8 and 16 bits some terms at a time.
-  bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu,
-       isFloat = isa<FloatType>(p.lhsElement),
-       isNarrow = areBytes(p) || p.lhsElement.isSignlessInteger(16);
-  if (!axes || (!isFloat && !(cpu && isNarrow)))
-    return emitProducts(e, demand, problem);
+namespace {
 
-  // On a GPU one loop walks all of K, so that it can be pipelined. On a CPU the
-  // outer parts of K (the window of a convolution) are loops of their own, so
-  // that addresses advance by constants inside; parts too short for a loop are
-  // joined (the three channels of an image with the window's columns).
-  constexpr int64_t longestUnrolled = 32;
-  Exprs outer, inner = p.extents;
-  if (cpu) {
-    int64_t joined = graph::constantOf(inner.back()).value_or(longestUnrolled);
-    inner = {p.extents.back()};
-    outer.assign(p.extents.begin(), p.extents.end() - 1);
-    while (!outer.empty() && graph::constantOf(outer.back()) &&
-           joined * *graph::constantOf(outer.back()) <= longestUnrolled) {
-      joined *= *graph::constantOf(outer.back());
-      inner.insert(inner.begin(), outer.pop_back_val());
-    }
+/// A product of tiles: a loop over the terms around tile.dot.
+class DotEmitter {
+public:
+  DotEmitter(TileEmitter &e, const Demand &demand, const DotProblem &p,
+             DotAxes axes)
+      : e(e), b(e.b()), demand(demand), p(p), axes(axes),
+        cpu(e.getTarget().kind == EmitTarget::Kind::Cpu),
+        isFloat(isa<FloatType>(p.lhsElement)), rank(demand.rank()),
+        m(axes.row < 0 ? 1 : demand.tile[axes.row]),
+        n(demand.tile[axes.column]) {
+    splitTerms();
+    chooseStep();
+    // Of such products the hardware's sums keep few bits: they are those of one
+    // step, and are added up in f32.
+    ofBytes = multipliesBytes(e, p, m, n, step);
+    // Columns that nobody wants, where that is known now.
+    columns = n;
+    for (const Guard &g : demand.guards)
+      if (g.own && g.coordinate == e.axis(axes.column))
+        columns = std::min(columns, graph::constantOf(g.extent).value_or(n));
+    start = e.splat(0, sumType(e, p), {m, n});
   }
-  AffineExpr extent = e.simplify(graph::numElements(inner, e.context()), {});
-  int64_t step = e.getSchedule().kTile;
-  if (std::optional<int64_t> known = graph::constantOf(extent); cpu && known) {
+
+  FailureOr<Value> run() {
+    FailureOr<SmallVector<Value>> total = walk(0, {start});
+    if (failed(total))
+      return failure();
+    if (axes.row < 0)
+      return withoutRow(total->front());
+    std::optional<unsigned> shared = e.getSplit().sharedAxis;
+    if (shared)
+      shared = *shared == unsigned(axes.row) ? 0 : 1;
+    Value result = e.sumParts(total->front(), shared);
+    if (axes.row > axes.column)
+      result = tile::TransposeOp::create(b, e.loc(),
+                                         e.tileType({n, m}, sumType(e, p)),
+                                         result, ArrayRef<int64_t>{1, 0});
+    return result;
+  }
+
+private:
+  static constexpr int64_t longestUnrolled = 32;
+
+  /// On a GPU one loop walks all of K, so that it can be pipelined. On a CPU
+  /// the outer parts of K (the window of a convolution) are loops of their own,
+  /// so that addresses advance by constants inside; parts too short for a loop
+  /// are joined (the three channels of an image with the window's columns).
+  void splitTerms() {
+    inner = p.extents;
+    if (cpu) {
+      int64_t joined =
+          graph::constantOf(inner.back()).value_or(longestUnrolled);
+      inner = {p.extents.back()};
+      outer.assign(p.extents.begin(), p.extents.end() - 1);
+      while (!outer.empty() && graph::constantOf(outer.back()) &&
+             joined * *graph::constantOf(outer.back()) <= longestUnrolled) {
+        joined *= *graph::constantOf(outer.back());
+        inner.insert(inner.begin(), outer.pop_back_val());
+      }
+    }
+    extent = e.simplify(graph::numElements(inner, e.context()), {});
+  }
+
+  void chooseStep() {
+    step = e.getSchedule().kTile;
+    // What is read of a single row is put aside in whole registers.
+    if (axes.row < 0)
+      step = std::max(step, longestUnrolled);
+    std::optional<int64_t> known = graph::constantOf(extent);
+    if (!cpu || !known)
+      return;
     if (*known <= longestUnrolled)
       step = std::max<int64_t>(*known, 1);
     // Windows of neighbouring rows overlap. What a step reads should not: LLVM
@@ -241,35 +288,31 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
     if (inner.size() > 1)
       if (int64_t last = graph::constantOf(inner.back()).value_or(1); last > 1)
         step = std::min(step, last);
+    // Integers are multiplied some terms at a time: a shorter step follows.
+    if (!isFloat && inner.size() == 1) {
+      rest = *known % step;
+      return;
+    }
     while (*known % step != 0)
       --step;
   }
 
-  int64_t m = demand.tile[axes->row], n = demand.tile[axes->column];
-  // Of such products the hardware's sums keep few bits: they are those of one
-  // step, and are added up in f32.
-  bool ofBytes = multipliesBytes(e, p, m, n, step);
-  // Columns that nobody wants, where that is known now.
-  int64_t columns = n;
-  for (const Guard &g : demand.guards)
-    if (g.own && g.coordinate == e.axis(axes->column))
-      columns = std::min(columns, graph::constantOf(g.extent).value_or(n));
-  Type accumulatorType = sumType(e, p);
-  Value start = e.splat(0, accumulatorType, {m, n});
-  Exprs k;
-  std::function<FailureOr<SmallVector<Value>>(unsigned, ArrayRef<Value>)> walk =
-      [&](unsigned depth,
-          ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
-    if (depth < outer.size())
-      return e.loop(outer[depth], carried,
-                    [&](AffineExpr counter, ArrayRef<Value> values) {
-                      k.push_back(counter);
-                      FailureOr<SmallVector<Value>> result =
-                          walk(depth + 1, values);
-                      k.pop_back();
-                      return result;
-                    });
-    AffineExpr count = (extent + (step - 1)).floorDiv(step);
+  /// The terms of one place of the outer parts after the other.
+  FailureOr<SmallVector<Value>> walk(unsigned depth, ArrayRef<Value> carried) {
+    if (depth == outer.size())
+      return sumInner(carried);
+    return e.loop(
+        outer[depth], carried, [&](AffineExpr counter, ArrayRef<Value> values) {
+          k.push_back(counter);
+          FailureOr<SmallVector<Value>> result = walk(depth + 1, values);
+          k.pop_back();
+          return result;
+        });
+  }
+
+  FailureOr<SmallVector<Value>> sumInner(ArrayRef<Value> carried) {
+    AffineExpr count =
+        rest ? extent.floorDiv(step) : (extent + (step - 1)).floorDiv(step);
     // Of all steps, those of this part. What is behind the last is zero.
     AffineExpr first = e.constant(0);
     if (const TileEmitter::Split &split = e.getSplit(); split.count > 1) {
@@ -280,59 +323,107 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
                     ArrayRef<Value> y) {
       return SmallVector<Value>{arith::AddFOp::create(b, loc, x[0], y[0])};
     };
-    return loopInBlocks(
+    FailureOr<SmallVector<Value>> total = loopInBlocks(
         e, count, cpu && isFloat ? longestChain / step : 0, carried, start,
-        added,
-        [&](AffineExpr round,
-            ArrayRef<Value> values) -> FailureOr<SmallVector<Value>> {
-          AffineExpr counter = first + round;
-          // Axis `rank` of the demand is the K axis of both operands.
-          Demand full = e.addAxis(demand, step);
-          AffineExpr index = counter * step + e.axis(rank);
-          Exprs terms = k;
-          llvm::append_range(terms, delinearize(index, inner));
-          auto operand = [&](const Demand &d, bool isLhs) -> FailureOr<Value> {
-            SmallVector<int64_t> to(rank + 1, -1);
-            to[isLhs ? axes->row : axes->column] = isLhs ? 0 : 1;
-            to[rank] = isLhs ? 1 : 0;
-            SmallVector<int64_t> tile = isLhs ? SmallVector<int64_t>{m, step}
-                                              : SmallVector<int64_t>{step, n};
-            Demand moved = e.moveAxes(d, to, tile);
-            if (cpu && !isLhs)
-              prefetchNext(e, moved);
-            AffineExpr at = counter * step + e.axis(isLhs ? 1 : 0);
-            moved.guards.push_back({at, extent});
-            if (!isLhs && columns < n)
-              moved.guards.push_back(
-                  {e.axis(1), e.constant(columns), /*own=*/true});
-            Type element = isLhs ? p.lhsElement : p.rhsElement;
-            return e.emitZeroOutside(
-                std::move(moved), ofBytes ? element : multipliedAs(e, element));
-          };
-          FailureOr<Value> x = operand(p.lhs(full, terms), true);
-          FailureOr<Value> y = operand(p.rhs(full, terms), false);
-          if (failed(x) || failed(y))
-            return failure();
-          Value product = tile::DotOp::create(
-              b, e.loc(), values[0].getType(), *x, *y,
-              ofBytes ? start : values[0],
-              e.getTarget().tf32 && p.lhsElement.isF32(), columns % n,
-              areBytes(p) && p.rhsElement.isUnsignedInteger());
-          if (ofBytes)
-            product = arith::AddFOp::create(b, e.loc(), values[0], product);
-          return SmallVector<Value>{product};
+        added, [&](AffineExpr round, ArrayRef<Value> values) {
+          return addStep((first + round) * step, step, values);
         });
-  };
-  FailureOr<SmallVector<Value>> total = walk(0, {start});
-  if (failed(total))
-    return failure();
-  std::optional<unsigned> shared = e.getSplit().sharedAxis;
-  if (shared)
-    shared = *shared == unsigned(axes->row) ? 0 : 1;
-  Value result = e.sumParts(total->front(), shared);
-  if (axes->row > axes->column)
-    result = tile::TransposeOp::create(b, e.loc(),
-                                       e.tileType({n, m}, accumulatorType),
-                                       result, ArrayRef<int64_t>{1, 0});
-  return result;
+    if (failed(total) || !rest)
+      return total;
+    return addStep(extent - rest, rest, *total);
+  }
+
+  /// `length` terms from `begin` on.
+  FailureOr<SmallVector<Value>> addStep(AffineExpr begin, int64_t length,
+                                        ArrayRef<Value> values) {
+    // Axis `rank` of the demand is the K axis of both operands.
+    Demand full = e.addAxis(demand, length);
+    Exprs terms = k;
+    llvm::append_range(terms, delinearize(begin + e.axis(rank), inner));
+    FailureOr<Value> x = operand(p.lhs(full, terms), true, begin, length);
+    FailureOr<Value> y = operand(p.rhs(full, terms), false, begin, length);
+    if (failed(x) || failed(y))
+      return failure();
+    Value product = tile::DotOp::create(
+        b, e.loc(), values[0].getType(), *x, *y, ofBytes ? start : values[0],
+        e.getTarget().tf32 && p.lhsElement.isF32(), columns % n,
+        areBytes(p) && p.rhsElement.isUnsignedInteger());
+    if (ofBytes)
+      product = arith::AddFOp::create(b, e.loc(), values[0], product);
+    return SmallVector<Value>{product};
+  }
+
+  /// A tile [rows, terms] or [terms, columns] of a side.
+  FailureOr<Value> operand(const Demand &d, bool isLhs, AffineExpr begin,
+                           int64_t length) {
+    SmallVector<int64_t> to(rank + 1, -1);
+    if (int64_t own = isLhs ? axes.row : axes.column; own >= 0)
+      to[own] = isLhs ? 0 : 1;
+    to[rank] = isLhs ? 1 : 0;
+    SmallVector<int64_t> tile = isLhs ? SmallVector<int64_t>{m, length}
+                                      : SmallVector<int64_t>{length, n};
+    Demand moved = e.moveAxes(d, to, tile);
+    if (cpu && !isLhs)
+      prefetchNext(e, moved);
+    AffineExpr at = begin + e.axis(isLhs ? 1 : 0);
+    moved.guards.push_back({at, extent});
+    if (!isLhs && columns < n)
+      moved.guards.push_back({e.axis(1), e.constant(columns), /*own=*/true});
+    Type element = isLhs ? p.lhsElement : p.rhsElement;
+    return e.emitZeroOutside(std::move(moved),
+                             ofBytes ? element : multipliedAs(e, element));
+  }
+
+  /// The columns of a single row.
+  Value withoutRow(Value tile) {
+    auto reduce =
+        tile::ReduceOp::create(b, e.loc(), {e.tileType({n}, sumType(e, p))},
+                               ValueRange{tile}, /*axis=*/0);
+    OpBuilder::InsertionGuard guard(b);
+    Block *block = b.createBlock(&reduce.getCombiner());
+    Value x = block->addArgument(sumType(e, p), e.loc()),
+          y = block->addArgument(sumType(e, p), e.loc());
+    ReductionOf sum{graph::ReduceKind::sum};
+    tile::YieldOp::create(b, e.loc(), sum(b, e.loc(), x, y));
+    return reduce.getResults()[0];
+  }
+
+  TileEmitter &e;
+  OpBuilder &b;
+  const Demand &demand;
+  const DotProblem &p;
+  DotAxes axes;
+  bool cpu, isFloat, ofBytes;
+  unsigned rank;
+  int64_t m, n, columns;
+  /// The parts of K that have loops of their own, and those that are walked in
+  /// steps, `extent` in all; behind the last step are `rest` terms.
+  Exprs outer, inner;
+  AffineExpr extent;
+  int64_t step, rest = 0;
+  Value start;
+  Exprs k; ///< Where the outer parts are.
+};
+
+} // namespace
+
+FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
+                               const DotProblem &problem) {
+  DotProblem p = problem;
+  if (e.getSchedule().swap) {
+    std::swap(p.lhs, p.rhs);
+    std::swap(p.lhsElement, p.rhsElement);
+  }
+  Exprs zeros(p.extents.size(), e.constant(0));
+  Demand lhs = p.lhs(demand, zeros), rhs = p.rhs(demand, zeros);
+  std::optional<DotAxes> axes = classifyAxes(e, lhs, rhs, demand.rank());
+  // A CPU multiplies integers of 8 and 16 bits some terms at a time, of a
+  // single row too.
+  bool isNarrow = e.getTarget().kind == EmitTarget::Kind::Cpu &&
+                  (areBytes(p) || p.lhsElement.isSignlessInteger(16));
+  if (!axes && isNarrow && demand.rank() == 1)
+    axes = classifyRow(e, lhs, rhs);
+  if (!axes || (!isa<FloatType>(p.lhsElement) && !isNarrow))
+    return emitProducts(e, demand, problem);
+  return DotEmitter(e, demand, p, *axes).run();
 }

@@ -17,8 +17,19 @@
 // GPU-NOT: tile.dot
 // GPU-DAG: arith.extsi {{.*}}xi8> to {{.*}}xi32>
 // GPU-DAG: arith.extui {{.*}}xi8> to {{.*}}xi32>
+
+// So is a single row of bytes, which would be widened one by one elsewhere. Behind three steps of 32
+// terms is one of the five that are left.
+// CHECK-LABEL: func.func @row
+// CHECK: scf.for {{.*}} -> (tensor<1x32xi32>)
+// CHECK: tile.dot {{.*}} : tensor<1x32xi8>, tensor<32x32xi8> -> tensor<1x32xi32>
+// CHECK: scf.yield
+// CHECK: tile.dot {{.*}} : tensor<1x5xi8>, tensor<5x32xi8> -> tensor<1x32xi32>
+// CHECK: tile.reduce {{.*}} -> tensor<32xi32>
+// GPU-LABEL: func.func @row
+// GPU-NOT: tile.dot
 module {
-  func.func @main(%x: tensor<64x1024xi16>, %w: tensor<1024x64xi16>, %y: tensor<64x1024xi8>, %v: tensor<1024x64xui8>) -> (tensor<64x64xi32>, tensor<64x64xi32>) {
+  func.func @main(%x: tensor<64x1024xi16>, %w: tensor<1024x64xi16>, %y: tensor<64x1024xi8>, %v: tensor<1024x64xui8>, %z: tensor<1x101xui8>, %u: tensor<101x64xi8>) -> (tensor<64x64xi32>, tensor<64x64xi32>, tensor<1x64xi32>) {
     %0 = graph.kernel "product" (%x, %w) : (tensor<64x1024xi16>, tensor<1024x64xi16>) -> tensor<64x64xi32> {
     ^bb0(%a: tensor<64x1024xi16>, %c: tensor<1024x64xi16>):
       %1 = graph.matmul %a, %c : (tensor<64x1024xi16>, tensor<1024x64xi16>) -> tensor<64x64xi32>
@@ -29,6 +40,11 @@ module {
       %3 = graph.matmul %a, %c : (tensor<64x1024xi8>, tensor<1024x64xui8>) -> tensor<64x64xi32>
       graph.yield %3 : tensor<64x64xi32>
     }
-    return %0, %2 : tensor<64x64xi32>, tensor<64x64xi32>
+    %4 = graph.kernel "row" (%z, %u) : (tensor<1x101xui8>, tensor<101x64xi8>) -> tensor<1x64xi32> {
+    ^bb0(%a: tensor<1x101xui8>, %c: tensor<101x64xi8>):
+      %5 = graph.matmul %a, %c : (tensor<1x101xui8>, tensor<101x64xi8>) -> tensor<1x64xi32>
+      graph.yield %5 : tensor<1x64xi32>
+    }
+    return %0, %2, %4 : tensor<64x64xi32>, tensor<64x64xi32>, tensor<1x64xi32>
   }
 }

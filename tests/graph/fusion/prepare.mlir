@@ -179,3 +179,18 @@ func.func @main(%x: tensor<1x64x64x512xf16>) -> tensor<1x64x64x1024xf16> {
   %2 = graph.conv %x, %1 {channels_last, dilations = array<i64: 1, 1>, groups = 1 : i64, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : (tensor<1x64x64x512xf16>, tensor<1024x1x1x512xf16>) -> tensor<1x64x64x1024xf16>
   return %2 : tensor<1x64x64x1024xf16>
 }
+
+// -----
+
+// The four terms of a column of bytes stay side by side in their panel, behind the last with zeros.
+// PACK:         func.func @main(%arg0: tensor<1x101xui8>)
+// PACK:         %[[W:.*]] = graph.weight "prepared.0" : tensor<3x26x16x4xi8>
+// PACK:         graph.transpose %[[W]] {permutation = array<i64: 0, 1, 3, 2>}
+// PACK:         graph.slice {{.*}} -> tensor<3x101x16xi8>
+// PACK:         graph.slice {{.*}} -> tensor<101x40xi8>
+// PACK:         graph.matmul
+func.func @main(%x: tensor<1x101xui8>) -> tensor<1x40xi32> {
+  %w = graph.weight "w" : tensor<101x40xi8>
+  %0 = graph.matmul %x, %w : (tensor<1x101xui8>, tensor<101x40xi8>) -> tensor<1x40xi32>
+  return %0 : tensor<1x40xi32>
+}
