@@ -123,7 +123,11 @@ void Chooser::longestFirst(int64_t n, int64_t batch) {
 std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
                                                 ArrayRef<unsigned> column) {
   int64_t m = product(k, row), n = product(k, column), v = t.vectorElements;
-  int64_t bn = std::min(n, 2 * v);
+  // Of a single row as many columns as a cache gives in the time that a
+  // multiplication takes: 32 bytes a cycle.
+  constexpr int64_t fewest = 32;
+  int64_t bn = std::min(
+      n, m == 1 && isStatic(row) ? std::max(2 * v, fewest) : 2 * v);
   // Columns of one group only, if they fill a good part of a register.
   if (k.columnRun >= v / 4)
     for (bn = std::min(bn, k.columnRun); k.columnRun % bn != 0;)
