@@ -166,6 +166,10 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
       if (coordinate.isFunctionOfDim(d))
         shape.kinds[d] = std::max(shape.kinds[d], kind);
   shape.alongRow |= runsAlongRow(op);
+  for (const graph::WindowSide &side : op.getWindow())
+    if (side.stride >= side.extent &&
+        isInnermostInMemory(op->getOperand(0), side.dim))
+      shape.windowRun = side.extent;
   // Coordinates of a window's operand and result correspond.
   if (llvm::is_contained(kinds, DimKind::Window)) {
     shape.windowDense.assign(rank, false);

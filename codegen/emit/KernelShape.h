@@ -68,6 +68,9 @@ struct KernelShape {
   llvm::SmallVector<int64_t> repeatedIndices;
   /// Dimensions along which what a window slides over is dense in memory.
   llvm::SmallVector<bool> windowDense;
+  /// Elements of a row of the window that are neighbours in memory, where those
+  /// of the next window come behind them; 0: windows overlap.
+  int64_t windowRun = 0;
 };
 
 /// From so many parts on, a tile of a CPU that lies in one of them branches to

@@ -383,8 +383,18 @@ void Chooser::elementwise() {
   int64_t most = cpu ? 8 * t.vectorElements : 1024;
   if (k.role != OpRole::Pointwise)
     most = cpu ? 4 * t.vectorElements : 256;
+  // A register has a row of a window, which is combined with other rows before
+  // its elements are with each other.
+  constexpr int64_t shortestRow = 4, rows = 16;
+  if (cpu && k.role == OpRole::Window && k.windowRun >= shortestRow &&
+      k.windowRun <= t.vectorElements) {
+    s.alongTerms = true;
+    most = rows;
+  }
   // Where a register takes much code a tile has fewer, but one at least.
-  int64_t registers = cpu ? most / t.vectorElements : most / 128;
+  int64_t registers = s.alongTerms ? rows
+                      : cpu        ? most / t.vectorElements
+                                   : most / 128;
   most /= llvm::divideCeil(registers,
                            llvm::bit_floor<uint64_t>(std::max<int64_t>(
                                tileCode / std::max<int64_t>(k.code, 1), 1)));

@@ -47,8 +47,8 @@ struct Schedule {
   /// GPU: products are computed across: their columns, weights as a rule, are
   /// the rows of the dot, so that their rows may come in any multiple of 8.
   bool swap = false;
-  /// CPU: terms of a product of a single row or column are the lanes, as they
-  /// lie in the memory of both operands.
+  /// CPU: terms of a product of a single row or column, or of a row of a
+  /// window, are the lanes, as they lie in the memory of the operands.
   bool alongTerms = false;
   /// GPU: program instances that share the terms of a contraction. Taken as 1
   /// where the kernel has not just one product on tiles.

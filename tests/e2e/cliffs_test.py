@@ -404,3 +404,23 @@ def test_one_channel(tmp_path, filters, width, stride, length, open_sizes):
     x = m.input("x", 2, 1, length, dynamic=(0, 2) if open_sizes else ())
     y = m.node("Conv", x, m.weight(filters, 1, width), pads=[1, 1], strides=[stride])
     check(tmp_path, m, m.node("Relu", y))
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize(
+    "kernel, stride, pads, size, dynamic",
+    [
+        ([7, 7], [7, 7], [0, 0, 0, 0], [30, 37], ()),
+        ([5, 6], [5, 7], [2, 1, 3, 4], [23, 41], (0, 3)),
+        ([4], [4], [1, 2], [67], ()),
+        ([3, 3, 3], [2, 2, 2], [1] * 6, [9, 11, 13], ()),
+        ([3, 3, 3], [2, 1, 2], [1, 0, 1, 1, 0, 1], [6, 9, 17], (2, 3, 4)),
+        ([9, 5], [1, 2], [8, 4, 8, 4], [2, 3], ()),
+    ],
+)
+def test_large_pools(tmp_path, kernel, stride, pads, size, dynamic, average):
+    """Rows of windows side by side, and windows that look at what lies outside once a row."""
+    m = Model(opset=22)
+    x = m.input("x", 2, 5, *size, dynamic=dynamic)
+    y = m.node("AveragePool" if average else "MaxPool", x, kernel_shape=kernel, strides=stride, pads=pads)
+    check(tmp_path, m, y)

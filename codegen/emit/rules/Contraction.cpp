@@ -124,6 +124,16 @@ FailureOr<Value> conv(graph::ConvOp op, TileEmitter &e, const Demand &demand) {
     guardRow(d, k);
     return d;
   };
+  p.window = [&](const Demand &axes, unsigned i) -> WindowDim {
+    if (i >= spatial || op.getDilations()[i] != 1)
+      return {};
+    unsigned dim = op.spatialDim(i);
+    return {
+        filter[dim],
+        e.simplify(axes.coordinates[dim] * op.getStrides()[i] - op.getPads()[i],
+                   axes.tile),
+        input[dim]};
+  };
   p.rhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
     Demand d{op.getFilter(), axes.tile, Exprs(filter.size()), {}};
     d.coordinates[0] = axes.coordinates[channel];

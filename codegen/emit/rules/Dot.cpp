@@ -97,35 +97,34 @@ static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
        graph::constantOf(e.simplify(count, {})).value_or(longSum) >= longSum);
   // On a CPU, or where terms lie apart, the rows of a large window are sums of
   // their own, so that addresses and checks advance by constants along them.
-  constexpr int64_t mostWrittenOut = 16;
-  Exprs outer, inner = p.extents;
-  if ((cpu || p.apart) && !alongTerms &&
-      graph::constantOf(e.simplify(count, {})).value_or(0) > mostWrittenOut)
-    while (inner.size() > 1 &&
-           graph::constantOf(e.simplify(graph::numElements(inner, e.context()),
-                                        {})) > mostWrittenOut) {
-      if (graph::constantOf(e.simplify(
-              graph::numElements(ArrayRef(inner).drop_front(), e.context()),
-              {})) == 1)
-        break;
-      outer.push_back(inner.front());
-      inner.erase(inner.begin());
-    }
+  unsigned outer =
+      (cpu || p.apart) && !alongTerms ? outerLoops(e, p.extents) : 0;
+  ArrayRef<AffineExpr> inner = ArrayRef(p.extents).drop_front(outer);
+  SmallVector<WindowDim> loops;
+  for (unsigned i = 0; i < outer; ++i) {
+    loops.push_back(p.window && cpu ? p.window(demand, i) : WindowDim());
+    loops.back().extent = p.extents[i];
+  }
   auto combine = [&](OpBuilder &b, Location loc, ArrayRef<Value> x,
                      ArrayRef<Value> y) {
     return SmallVector<Value>{sum(b, loc, x[0], y[0])};
   };
-  Exprs outside;
-  auto sumInner = [&]() -> FailureOr<SmallVector<Value>> {
+  auto sumInner =
+      [&](ArrayRef<WindowPlace> places) -> FailureOr<SmallVector<Value>> {
     return reduceOver(
         e, demand, graph::numElements(inner, e.context()),
         /*contiguous=*/wide && !p.apart, {sum.neutral(type)}, combine,
         [&](const Demand &axes,
             AffineExpr index) -> FailureOr<SmallVector<Value>> {
-          Exprs k = outside;
-          llvm::append_range(k, delinearize(index, inner));
+          Exprs k, number, own = delinearize(index, inner);
+          for (const WindowPlace &place : places) {
+            k.push_back(place.inside);
+            number.push_back(place.number);
+          }
+          llvm::append_range(k, own);
+          llvm::append_range(number, own);
           FailureOr<Value> x = e.emitZeroOutside(p.lhs(axes, k), operandType);
-          FailureOr<Value> y = e.emit(p.rhs(axes, k));
+          FailureOr<Value> y = e.emit(p.rhs(axes, number));
           if (failed(x) || failed(y))
             return failure();
           x = widened(*x, p.lhsElement);
@@ -137,23 +136,11 @@ static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
           return SmallVector<Value>{product};
         });
   };
-  std::function<FailureOr<SmallVector<Value>>()> walk =
-      [&]() -> FailureOr<SmallVector<Value>> {
-    if (outside.size() == outer.size())
-      return sumInner();
-    return e.loop(
-        outer[outside.size()], e.splat(sum.neutral(type), demand.tile),
-        [&](AffineExpr counter,
-            ArrayRef<Value> carried) -> FailureOr<SmallVector<Value>> {
-          outside.push_back(counter);
-          FailureOr<SmallVector<Value>> row = walk();
-          outside.pop_back();
-          if (failed(row))
-            return failure();
-          return combine(e.b(), e.loc(), carried, *row);
-        });
-  };
-  FailureOr<SmallVector<Value>> total = walk();
+  FailureOr<SmallVector<Value>> total =
+      loops.empty()
+          ? sumInner({})
+          : walkWindow(e, loops, e.splat(sum.neutral(type), demand.tile),
+                       combine, sumInner);
   return failed(total) ? FailureOr<Value>() : FailureOr<Value>(total->front());
 }
 

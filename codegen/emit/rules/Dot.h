@@ -14,6 +14,9 @@ struct DotProblem {
   /// given, and its guards tell where it counts as zero.
   std::function<Demand(const Demand &axes, llvm::ArrayRef<AffineExpr> k)> lhs,
       rhs;
+  /// For the first of `extents`, where they are a window that slides over lhs:
+  /// where it begins for some axes. Without a start, or null: nothing is known.
+  std::function<WindowDim(const Demand &axes, unsigned i)> window;
   /// Element types of the operands in memory. They differ where the operands
   /// are bytes, of which one side has a sign.
   mlir::Type lhsElement, rhsElement;

@@ -178,11 +178,10 @@ static SmallVector<Value> noTerms(TileEmitter &e, ArrayRef<TypedAttr> neutral,
   return start;
 }
 
-/// Tiles of one axis more than `outer`, combined along it.
-static SmallVector<Value> combineAlongLast(TileEmitter &e, const Demand &outer,
-                                           ValueRange tiles,
-                                           ArrayRef<TypedAttr> neutral,
-                                           Combine combine) {
+SmallVector<Value> emit::combineAlongLast(TileEmitter &e, const Demand &outer,
+                                          ValueRange tiles,
+                                          ArrayRef<TypedAttr> neutral,
+                                          Combine combine) {
   OpBuilder &b = e.b();
   SmallVector<Type> types;
   for (TypedAttr n : neutral)

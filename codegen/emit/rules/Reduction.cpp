@@ -203,16 +203,14 @@ FailureOr<Value> argReduce(graph::ArgReduceOp op, TileEmitter &e,
   return ArgReduceEmitter(op, e).run(demand);
 }
 
-/// What element `index` of the windows gives: the input there, and with
+/// What element `k` of the windows gives: the input there, and with
 /// `counts` whether the average counts it. What lies outside is neutral.
 FailureOr<SmallVector<Value>> windowTerms(graph::PoolOp op, TileEmitter &e,
-                                          const Demand &d, AffineExpr index,
+                                          const Demand &d,
+                                          ArrayRef<AffineExpr> k,
                                           TypedAttr neutral, bool counts) {
-  Exprs shape = graph::getShape(op.getInput()), kernel;
-  for (int64_t extent : op.getKernel())
-    kernel.push_back(e.constant(extent));
-  unsigned spatial = kernel.size();
-  Exprs k = delinearize(index, kernel);
+  Exprs shape = graph::getShape(op.getInput());
+  unsigned spatial = k.size();
   Demand input{op.getInput(), d.tile, d.coordinates, {}};
   SmallVector<Guard> inside, insidePadded;
   for (unsigned i = 0; i < spatial; ++i) {
@@ -246,6 +244,36 @@ FailureOr<SmallVector<Value>> windowTerms(graph::PoolOp op, TileEmitter &e,
   return terms;
 }
 
+/// Dimensions of a large window that are loops: on a CPU the leading ones,
+/// which look at what lies outside once for a row of the window.
+SmallVector<WindowDim> loopsOf(graph::PoolOp op, TileEmitter &e,
+                               const Demand &demand,
+                               ArrayRef<AffineExpr> kernel, bool average) {
+  SmallVector<WindowDim> loops;
+  unsigned outer = e.getTarget().kind != EmitTarget::Kind::Cpu ? 0
+                   : e.getSchedule().alongTerms ? kernel.size() - 1
+                                                : outerLoops(e, kernel);
+  Exprs shape = graph::getShape(op.getInput());
+  auto mayLeave = [&](unsigned i) {
+    return op.getCeilMode() || op.getPads()[i] != 0 ||
+           op.getPads()[kernel.size() + i] != 0;
+  };
+  while (outer > 0 && outer + 1 < kernel.size() && mayLeave(outer))
+    ++outer;
+  bool countsOutside = op.getPadValue() || (average && op.getCountIncludePad());
+  for (unsigned i = 0; i < outer; ++i) {
+    unsigned dim = op.spatialDim(i);
+    loops.push_back({kernel[i], {}, {}});
+    if (countsOutside || op.getDilations()[i] != 1)
+      continue;
+    loops.back().start = e.simplify(
+        demand.coordinates[dim] * op.getStrides()[i] - op.getPads()[i],
+        demand.tile);
+    loops.back().size = shape[dim];
+  }
+  return loops;
+}
+
 FailureOr<Value> pool(graph::PoolOp op, TileEmitter &e, const Demand &demand) {
   OpBuilder &b = e.b();
   int64_t window = 1;
@@ -263,17 +291,47 @@ FailureOr<Value> pool(graph::PoolOp op, TileEmitter &e, const Demand &demand) {
   SmallVector<TypedAttr> neutral{reduction.neutral(type)};
   if (counts)
     neutral.push_back(b.getFloatAttr(type, 0));
-  FailureOr<SmallVector<Value>> result = reduceOver(
-      e, demand, e.constant(window), /*contiguous=*/false, neutral,
-      [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
-        SmallVector<Value> sum{reduction(b, loc, x[0], y[0])};
-        if (counts)
-          sum.push_back(arith::AddFOp::create(b, loc, x[1], y[1]));
-        return sum;
-      },
-      [&](const Demand &d, AffineExpr index) {
-        return windowTerms(op, e, d, index, neutral[0], counts);
-      });
+  auto combine = [&](OpBuilder &b, Location loc, ArrayRef<Value> x,
+                     ArrayRef<Value> y) {
+    SmallVector<Value> sum{reduction(b, loc, x[0], y[0])};
+    if (counts)
+      sum.push_back(arith::AddFOp::create(b, loc, x[1], y[1]));
+    return sum;
+  };
+  Exprs kernel;
+  for (int64_t extent : op.getKernel())
+    kernel.push_back(e.constant(extent));
+  SmallVector<WindowDim> loops = loopsOf(op, e, demand, kernel, average);
+  Exprs inner(ArrayRef(kernel).drop_front(loops.size()));
+  bool alongRow = e.getSchedule().alongTerms && op.getKernel().back() > 1;
+  Demand wide = alongRow ? e.addAxis(demand, op.getKernel().back()) : demand;
+  auto row =
+      [&](ArrayRef<WindowPlace> places) -> FailureOr<SmallVector<Value>> {
+    if (alongRow) {
+      Exprs k;
+      for (const WindowPlace &place : places)
+        k.push_back(place.inside);
+      k.push_back(e.axis(demand.rank()));
+      return windowTerms(op, e, wide, k, neutral[0], counts);
+    }
+    return reduceOver(e, demand, graph::numElements(inner, e.context()),
+                      /*contiguous=*/false, neutral, combine,
+                      [&](const Demand &d, AffineExpr index) {
+                        Exprs k;
+                        for (const WindowPlace &place : places)
+                          k.push_back(place.inside);
+                        llvm::append_range(k, delinearize(index, inner));
+                        return windowTerms(op, e, d, k, neutral[0], counts);
+                      });
+  };
+  SmallVector<Value> none;
+  for (TypedAttr n : neutral)
+    if (!loops.empty())
+      none.push_back(e.splat(n, wide.tile));
+  FailureOr<SmallVector<Value>> result =
+      loops.empty() ? row({}) : walkWindow(e, loops, none, combine, row);
+  if (succeeded(result) && alongRow)
+    result = combineAlongLast(e, demand, *result, neutral, combine);
   if (failed(result))
     return failure();
   Value sum = result->front();

@@ -146,6 +146,38 @@ struct Running {
       join = nullptr;
 };
 
+/// A dimension of a window.
+struct WindowDim {
+  AffineExpr extent;
+  /// Where the window begins in a dimension of `size` elements, of which it
+  /// takes neighbours; null where that does not matter: what lies outside
+  /// counts.
+  AffineExpr start, size;
+};
+
+/// On a CPU: how many of a window's leading dimensions are loops, so that
+/// addresses and checks advance by constants along them. The others are few
+/// enough to be written out, or one.
+unsigned outerLoops(TileEmitter &e, llvm::ArrayRef<AffineExpr> extents);
+
+/// Loops over `dims` around what `row` gives for a place in each of them: its
+/// number, and the same as an expression that is known to lead inside where it
+/// is added to the start. Places of which all lie outside are left out.
+struct WindowPlace {
+  AffineExpr number, inside;
+};
+FailureOr<llvm::SmallVector<Value>>
+walkWindow(TileEmitter &e, llvm::ArrayRef<WindowDim> dims,
+           llvm::ArrayRef<Value> neutral, Combine combine,
+           llvm::function_ref<
+               FailureOr<llvm::SmallVector<Value>>(llvm::ArrayRef<WindowPlace>)>
+               row);
+
+/// Tiles of one axis more than `outer`, combined along it.
+llvm::SmallVector<Value>
+combineAlongLast(TileEmitter &e, const Demand &outer, mlir::ValueRange tiles,
+                 llvm::ArrayRef<mlir::TypedAttr> neutral, Combine combine);
+
 /// Whether reduceOver takes the terms in more than one step, so that each
 /// reduction over a row reads it from memory.
 bool hasSteps(TileEmitter &e, const Demand &outer, AffineExpr extent,

@@ -74,3 +74,43 @@ module {
     return %0 : tensor<1x64x56x56xf32>
   }
 }
+
+// -----
+
+// Windows side by side: rows of the image are combined first, seven elements of each in a register, those
+// with each other once behind the loop.
+// CHECK-LABEL: func.func @pool(
+// CHECK:         scf.for {{.*}} -> (tensor<16x7xf32>)
+// CHECK-COUNT-1:   tile.load {{.*}}checks = array<i64>,{{.*}} -> tensor<16x7xf32>
+// CHECK-NOT:       tile.load
+// CHECK:           scf.yield
+// CHECK:         tile.reduce {{.*}} (tensor<16x7xf32>) -> tensor<16xf32>
+module {
+  func.func @main(%x: tensor<1x64x56x56xf32>) -> tensor<1x64x8x8xf32> {
+    %0 = graph.kernel "pool" (%x) : (tensor<1x64x56x56xf32>) -> tensor<1x64x8x8xf32> {
+    ^bb0(%a: tensor<1x64x56x56xf32>):
+      %1 = graph.pool max %a {kernel = array<i64: 7, 7>, strides = array<i64: 7, 7>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x64x56x56xf32>) -> tensor<1x64x8x8xf32>
+      graph.yield %1 : tensor<1x64x8x8xf32>
+    }
+    return %0 : tensor<1x64x8x8xf32>
+  }
+}
+
+// -----
+
+// Rows of a padded window that lie outside are left out: what is read needs a check of columns alone.
+// CHECK-LABEL: func.func @pool(
+// CHECK:         scf.for
+// CHECK:           scf.for
+// CHECK:             tile.load {{.*}}checks = array<i64: 3>, map = {{.*}}, rank = 4
+// CHECK-NOT:         tile.in_bounds {{.*}}shape = affine_map<() -> (16
+module {
+  func.func @main(%x: tensor<1x32x16x56x56xf32>) -> tensor<1x32x8x28x28xf32> {
+    %0 = graph.kernel "pool" (%x) : (tensor<1x32x16x56x56xf32>) -> tensor<1x32x8x28x28xf32> {
+    ^bb0(%a: tensor<1x32x16x56x56xf32>):
+      %1 = graph.pool max %a {kernel = array<i64: 3, 3, 3>, strides = array<i64: 2, 2, 2>, pads = array<i64: 1, 1, 1, 1, 1, 1>, dilations = array<i64: 1, 1, 1>} : (tensor<1x32x16x56x56xf32>) -> tensor<1x32x8x28x28xf32>
+      graph.yield %1 : tensor<1x32x8x28x28xf32>
+    }
+    return %0 : tensor<1x32x8x28x28xf32>
+  }
+}
