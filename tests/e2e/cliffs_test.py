@@ -396,6 +396,16 @@ def test_large_depthwise_windows(tmp_path, window, strides, dilations):
     check(tmp_path, m, y, 2e-6)
 
 
+@pytest.mark.parametrize("dynamic", [(), (0, 2, 3)])
+@pytest.mark.parametrize("window, pads, size", [((13, 13), [6] * 4, (7, 5)), ((9, 5), [8, 0, 3, 4], (1, 1)), ((6, 7), [2, 3, 0, 5], (11, 23))])
+def test_depthwise_windows_that_leave_the_image(tmp_path, window, pads, size, dynamic):
+    """Rows outside are left out, be it all that some tile has."""
+    m = Model()
+    x = m.input("x", 1, 40, *size, dynamic=dynamic)
+    y = m.node("Conv", x, m.weight(40, 1, *window), group=40, pads=pads)
+    check(tmp_path, m, y, 2e-6)
+
+
 @pytest.mark.parametrize("open_sizes", [False, True])
 @pytest.mark.parametrize("filters, width, stride, length", [(512, 3, 1, 480), (30, 5, 1, 101), (5, 10, 5, 1000)])
 def test_one_channel(tmp_path, filters, width, stride, length, open_sizes):

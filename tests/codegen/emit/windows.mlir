@@ -114,3 +114,22 @@ module {
     return %0 : tensor<1x32x8x28x28xf32>
   }
 }
+
+// -----
+
+// So are rows of a convolution's window, whose limits are those of the tile's row.
+// CHECK-LABEL: func.func @conv(
+// CHECK:         %[[END:.*]] = arith.maxsi
+// CHECK:         %[[FIRST:.*]] = arith.minsi %{{.*}}, %[[END]]
+// CHECK:         scf.for %{{.*}} = %[[FIRST]] to %[[END]]
+// CHECK:           tile.load %arg0{{.*}}checks = array<i64>,
+module {
+  func.func @main(%x: tensor<1x8x22x64xf32>, %w: tensor<64x7x7x1xf32>) -> tensor<1x8x16x64xf32> {
+    %0 = graph.kernel "conv" (%x, %w) : (tensor<1x8x22x64xf32>, tensor<64x7x7x1xf32>) -> tensor<1x8x16x64xf32> {
+    ^bb0(%a: tensor<1x8x22x64xf32>, %b: tensor<64x7x7x1xf32>):
+      %1 = graph.conv %a, %b {channels_last, strides = array<i64: 1, 1>, pads = array<i64: 3, 0, 3, 0>, dilations = array<i64: 1, 1>, groups = 64 : i64} : (tensor<1x8x22x64xf32>, tensor<64x7x7x1xf32>) -> tensor<1x8x16x64xf32>
+      graph.yield %1 : tensor<1x8x16x64xf32>
+    }
+    return %0 : tensor<1x8x16x64xf32>
+  }
+}

@@ -32,11 +32,12 @@ func.func @stays(%x: tensor<1x8x8x8xf32>, %y: tensor<1x3x8x8xf32>) -> (tensor<1x
 
 // -----
 
-// A large window of single channels.
+// A large window of single channels: zeros beside the image are stored, its rows above and below are
+// left out by the convolution.
 // CHECK-LABEL: @depthwise
-// CHECK: graph.pad constant %arg0, %{{.*}} -> tensor<1x38x38x64xf32>
+// CHECK: graph.pad constant %arg0, %{{.*}} -> tensor<1x8x38x64xf32>
 // CHECK: graph.conv {{.*}}groups = 64
-// CHECK-SAME: pads = array<i64: 0, 0, 0, 0>
+// CHECK-SAME: pads = array<i64: 15, 0, 15, 0>
 func.func @depthwise(%x: tensor<1x8x8x64xf32>) -> tensor<1x8x8x64xf32> {
   %w = graph.weight "w" : tensor<64x31x31x1xf32>
   %0 = graph.conv %x, %w {channels_last, strides = array<i64: 1, 1>, pads = array<i64: 15, 15, 15, 15>, dilations = array<i64: 1, 1>, groups = 64 : i64}
