@@ -442,6 +442,10 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
       work.push_back(operand);
     }
   }
+  // What a reduction reads is not followed: indices choose there, too.
+  for (auto op : kernel.getBody().front().getOps<graph::GraphOpInterface>())
+    if (op.getRole() == OpRole::Indexing && op->getNumOperands() > 0)
+      shape.linear = false;
   shape.partStep.assign(rank, 0);
   for (auto [value, map] : reached)
     readParts(shape, value, map);

@@ -434,3 +434,15 @@ def test_large_pools(tmp_path, kernel, stride, pads, size, dynamic, average):
     x = m.input("x", 2, 5, *size, dynamic=dynamic)
     y = m.node("AveragePool" if average else "MaxPool", x, kernel_shape=kernel, strides=stride, pads=pads)
     check(tmp_path, m, y)
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("size, result", [((97, 260), (24, 111)), ((7, 300), (5, 11)), ((1000, 1), (65, 1))])
+def test_antialiased_resizing(tmp_path, mode, size, result):
+    """Sums of as many elements as have a weight, not of all along an axis; few are a matrix."""
+    m = Model(opset=19)
+    sizes = m.constant(result, np.int64)
+    y = m.node("Resize", m.input("x", 2, 3, *size), "", "", sizes, mode=mode, antialias=1, axes=[2, 3])
+    check(tmp_path, m, y, 1e-5)
+    kernels = harness.invoke("inspect", tmp_path / f"{harness.cpu_targets()[0]}.engine", "--kernels").stdout
+    assert ("matmul" in kernels) == (size == (7, 300)) and ("gather" in kernels) == (size != (7, 300)), kernels

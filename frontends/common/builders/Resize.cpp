@@ -64,14 +64,70 @@ Value charonia::frontend::weighAlong(Value x, int64_t axis, Value matrix,
   return e.reshape(e.op<graph::MatmulOp>({matrix, columns}), result);
 }
 
-/// A matrix of [1, to, from].
-static Value matrixOf(const AxisWeights &weights, int64_t to, Emitter &e) {
-  auto count = static_cast<int64_t>(weights.values.size());
-  std::vector<float> rounded(weights.values.begin(), weights.values.end());
-  auto type = mlir::RankedTensorType::get(
-      {1, to, count / std::max<int64_t>(to, 1)}, e.getBuilder().getF32Type());
-  return e.constant(
-      mlir::DenseElementsAttr::get(type, llvm::ArrayRef(rounded)));
+namespace {
+/// Weights of some neighbours each: what a matrix of [to, from] has that is not
+/// zero.
+template <typename T> struct Bands {
+  int64_t taps = 1;
+  std::vector<int64_t> starts; ///< Where the first of a row lies.
+
+  Bands(llvm::ArrayRef<T> matrix, int64_t to, int64_t from) : starts(to) {
+    auto isSome = [](T weight) { return weight != 0; };
+    for (int64_t i = 0; i < to; ++i) {
+      auto row = matrix.slice(i * from, from);
+      auto first = llvm::find_if(row, isSome);
+      if (first == row.end())
+        continue;
+      starts[i] = first - row.begin();
+      auto last = llvm::find_if(llvm::reverse(row), isSome).base();
+      taps = std::max<int64_t>(taps, last - first);
+    }
+    for (int64_t &start : starts)
+      start = std::min(start, from - taps);
+  }
+};
+} // namespace
+
+/// x, whose axis has `from` elements, with `to` along it, each a weighted sum
+/// by a row of a matrix [to, from].
+template <typename T>
+static Value weighByMatrix(Value x, int64_t axis, llvm::ArrayRef<T> matrix,
+                           int64_t to, int64_t from, mlir::Type element,
+                           Emitter &e) {
+  // A product of matrices takes a term in so much less time than a sum of rows,
+  // or of elements, that are chosen.
+  constexpr int64_t ofRows = 3, ofElements = 8, shortRow = 8;
+  AffineExpr behind = productOf(
+      llvm::ArrayRef(graph::getShape(x)).drop_front(axis + 1), e.getContext());
+  int64_t few = graph::constantOf(behind).value_or(shortRow) < shortRow
+                    ? ofElements
+                    : ofRows;
+  auto constantOf = [&](llvm::ArrayRef<int64_t> shape,
+                        llvm::ArrayRef<T> values) {
+    return e.constant(mlir::DenseElementsAttr::get(
+        mlir::RankedTensorType::get(shape, element), values));
+  };
+  Bands<T> bands(matrix, to, from);
+  if (bands.taps * few > from)
+    return weighAlong(x, axis, constantOf({1, to, from}, matrix), e);
+  // Taps in front, so that neighbours of the result lie side by side.
+  std::vector<T> weights;
+  std::vector<uint32_t> places;
+  for (int64_t tap = 0; tap < bands.taps; ++tap)
+    for (int64_t i = 0; i < to; ++i) {
+      places.push_back(bands.starts[i] + tap);
+      weights.push_back(matrix[i * from + places.back()]);
+    }
+  SmallVector<int64_t> shape{bands.taps, to};
+  Value chosen = e.op<graph::GatherOp>(
+      {x, e.constant(mlir::DenseElementsAttr::get(
+              mlir::RankedTensorType::get(
+                  shape, e.getBuilder().getIntegerType(32, false)),
+              llvm::ArrayRef(places)))},
+      e.attr("axis", axis));
+  shape.append(graph::getShape(x).size() - axis - 1, 1);
+  Value terms = e.mul(chosen, constantOf(shape, weights));
+  return e.reduce(graph::ReduceKind::sum, terms, {axis}, /*keepdims=*/false);
 }
 
 /// How the elements along an axis are weighed; null where it is not known, or
@@ -112,7 +168,8 @@ interpolationOf(const Resizing &how, size_t i, AffineExpr size, Emitter &e) {
 }
 
 /// What no single tap or pair of taps does: wide filters where elements are
-/// left out, and parts of the input. Along each axis a product with a matrix.
+/// left out, and parts of the input. Along each axis sums of some neighbours,
+/// or a product with a matrix.
 static Value resizeByMatrices(Value x, const Resizing &how, Emitter &e) {
   if (!isFloat(x))
     return e.fail("antialiasing and resizing of a part are not supported for "
@@ -131,7 +188,8 @@ static Value resizeByMatrices(Value x, const Resizing &how, Emitter &e) {
     if (failed(reserveTable(a->from * a->to, f32, e)))
       return {};
     AxisWeights weights = weightsOf(*a);
-    x = weighAlong(x, axis, matrixOf(weights, a->to, e), e);
+    std::vector<float> rounded(weights.values.begin(), weights.values.end());
+    x = weighByMatrix<float>(x, axis, rounded, a->to, a->from, f32, e);
     if (!llvm::is_contained(weights.outside, true))
       continue;
     SmallVector<bool> outside(weights.outside.begin(), weights.outside.end());
@@ -167,11 +225,8 @@ static Value weighBytes(Value x, int64_t axis, const AxisInterpolation &a,
   for (double weight : weights.values)
     fixed.push_back(
         static_cast<int32_t>(std::round(weight * double(1 << bits))));
-  Value matrix = e.constant(mlir::DenseElementsAttr::get(
-      mlir::RankedTensorType::get({1, a.to, a.from}, i32),
-      llvm::ArrayRef(fixed)));
   auto number = [&](int64_t value) { return e.scalar(value, i32); };
-  Value sum = weighAlong(x, axis, matrix, e);
+  Value sum = weighByMatrix<int32_t>(x, axis, fixed, a.to, a.from, i32, e);
   sum = e.op<graph::ShrOp>(
       {e.add(sum, number((int64_t(1) << bits) / 2)), number(bits)});
   return e.min(e.max(sum, number(0)), number(255));
