@@ -130,13 +130,53 @@ static Value *maskOfRun(llvm::IRBuilder<> &b, Value *mask,
   return all;
 }
 
-/// Lanes that lie apart by known distances, but close to each other: what lies
-/// between the first and the last is memory of the same buffer, and is loaded
-/// in runs of which the lanes are picked; with `mask` just the lanes' own
-/// elements. Null where a gather is better.
+namespace {
+/// Runs of memory, from the first element on, that hold all of some.
+struct Runs {
+  int64_t length = 1;
+  llvm::SmallVector<int64_t> starts; ///< Empty: there would be too many.
+  bool apart = false; ///< What lies between them is far more than they are.
+};
+} // namespace
+
+/// For elements that lie `span` from the first, at `low`, to the last: a few
+/// runs of at most `width` behind each other, or one around each cluster.
+static Runs runsOf(llvm::ArrayRef<int64_t> offsets, int64_t low, int64_t span,
+                   int64_t width) {
+  constexpr int64_t mostRuns = 4;
+  Runs runs;
+  runs.length = std::min(width, (int64_t)llvm::bit_floor<uint64_t>(span));
+  // The last run ends with the last element, and may overlap the one before.
+  if (llvm::divideCeil(span, runs.length) <= mostRuns) {
+    for (int64_t start = 0; start < span; start += runs.length)
+      runs.starts.push_back(std::min(start, span - runs.length));
+    return runs;
+  }
+  llvm::SmallVector<int64_t> sorted(offsets), lengths;
+  llvm::sort(sorted);
+  for (int64_t offset : sorted) {
+    int64_t at = offset - low;
+    if (runs.starts.empty() || at - runs.starts.back() >= width) {
+      runs.starts.push_back(at);
+      lengths.push_back(1);
+    }
+    lengths.back() = at - runs.starts.back() + 1;
+  }
+  runs.apart = true;
+  runs.length = llvm::PowerOf2Ceil(*llvm::max_element(lengths));
+  for (int64_t &start : runs.starts)
+    start = std::min(start, span - runs.length);
+  if ((int64_t)runs.starts.size() > mostRuns || runs.length > width)
+    runs.starts.clear();
+  return runs;
+}
+
+/// Lanes that lie apart by known distances, but close to each other, or in few
+/// clusters: what lies between the first and the last is memory of the same
+/// buffer, and is loaded in runs of which the lanes are picked; with `mask`
+/// just the lanes' own elements. Null where a gather is better.
 Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
                                  Value *mask) {
-  constexpr int64_t mostRuns = 4;
   std::optional<llvm::SmallVector<int64_t>> offsets =
       constantOffsets(at.offsets, at.valid);
   if (!offsets || at.valid < 2)
@@ -145,10 +185,13 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
           span = *llvm::max_element(*offsets) - low + 1;
   mlir::Type element = op.getType().getElementType();
   int64_t bytes = memoryBytes(element);
-  int64_t run = std::min(at.width, (int64_t)llvm::bit_floor<uint64_t>(span)),
-          runs = llvm::divideCeil(span, run);
+  Runs in = runsOf(*offsets, low, span, at.width);
+  // A block of zeros has no gaps.
+  if (in.apart && at.guard.scalar)
+    return nullptr;
+  int64_t run = in.length, runs = in.starts.size();
   bool isRegister = run * bytes <= (hasAvx512(isa) ? 64 : 32);
-  if (runs > mostRuns ||
+  if (runs == 0 ||
       (mask && (!isRegister || run < 4 || (bytes < 4 && !hasAvx512(isa)))))
     return nullptr;
   llvm::Type *scalarType = memoryType(element);
@@ -156,8 +199,6 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
   address = b.CreateGEP(scalarType, address, at.offsets.scalar);
   if (at.guard.scalar)
     address = b.CreateSelect(at.guard.scalar, address, zeros(span * bytes));
-  // The last run ends with the last element, and may overlap the one before.
-  auto startOf = [&](int64_t i) { return std::min(i * run, span - run); };
   Value *value = nullptr;
   for (int64_t i = 0; i < runs; ++i) {
     // Lanes of this run, among those picked so far.
@@ -165,7 +206,7 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
     llvm::SmallVector<int64_t> from;
     for (int64_t lane = 0; lane < at.width; ++lane) {
       from.push_back((*offsets)[std::min(lane, at.valid - 1)] - low -
-                     startOf(i));
+                     in.starts[i]);
       bool here = from[lane] >= 0 && from[lane] < run;
       if (here)
         own[lane] = from[lane];
@@ -173,7 +214,7 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
     }
     from.truncate(at.valid);
     llvm::Type *type = pieceType(scalarType, run);
-    Value *place = b.CreateConstGEP1_64(scalarType, address, startOf(i));
+    Value *place = b.CreateConstGEP1_64(scalarType, address, in.starts[i]);
     Value *wanted = mask ? maskOfRun(b, mask, from, run) : nullptr;
     if (mask && !wanted)
       return nullptr;

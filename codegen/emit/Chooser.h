@@ -92,6 +92,10 @@ private:
   /// The same on a GPU, turned in shared memory: runs of both are read and
   /// written whole. `crossing` lie in memory as the last dimension should.
   bool gpuBlocks(llvm::ArrayRef<unsigned> crossing, int64_t longest);
+  /// Elements of a tile of `inner` dimensions, about `most`, that begins with a
+  /// short row and with a register at once, so that each register has the same
+  /// parts of rows in every tile; 0: rows are long, or one run with the next.
+  int64_t tileOfRows(llvm::ArrayRef<unsigned> inner, int64_t most);
   void elementwise();
 
   // --- Contractions: ProductSchedule.cpp.

@@ -219,7 +219,11 @@ bool Chooser::blocks() {
     last.insert(last.begin(), d);
   }
   constexpr int64_t least = 4; // shorter rows are not transposed
-  if (across < least || product(k, last) < least)
+  // A few are picked for one row of the result after the other, from lines of
+  // memory that a tile has all of.
+  bool isPicked = across < least && isStatic(k.crossing);
+  if (product(k, last) < (isPicked ? t.vectorElements : least) ||
+      (across < least && !isPicked))
     return false;
   for (unsigned d : all)
     if (!llvm::is_contained(last, d) && !llvm::is_contained(k.crossing, d))
@@ -227,7 +231,7 @@ bool Chooser::blocks() {
   if (!others.empty())
     add(others, 1);
   add(k.crossing, std::min(across, t.vectorElements));
-  add(last, std::min(product(k, last), t.vectorElements));
+  add(last, std::min(product(k, last), (isPicked ? 4 : 1) * t.vectorElements));
   return true;
 }
 
@@ -377,6 +381,26 @@ bool Chooser::sameIndices() {
   return true;
 }
 
+int64_t Chooser::tileOfRows(ArrayRef<unsigned> inner, int64_t most) {
+  int64_t row = 1, best = 0, n = product(k, inner);
+  for (unsigned i = inner.size(); i-- > 1 && isStatic({inner[i]});) {
+    row *= k.sizes[inner[i]];
+    int64_t step = std::lcm(row, t.vectorElements);
+    if (step > 2 * most)
+      break;
+    if (k.joins[inner[i - 1]])
+      continue;
+    // Where tiles end with the last row none of them looks at its end.
+    best = llvm::alignTo(evenTile(std::max(n, most), most), step);
+    for (int64_t tile = best; tile >= most / 2; tile -= step)
+      if (n % tile == 0) {
+        best = tile;
+        break;
+      }
+  }
+  return best;
+}
+
 void Chooser::elementwise() {
   if (all.empty() || windows() || channelsAlone() || blocks() || sameIndices())
     return;
@@ -424,6 +448,8 @@ void Chooser::elementwise() {
     tile = llvm::alignTo(tile, t.vectorElements);
   if (int64_t part = cpu ? tileOfPart(inner, most) : 0)
     tile = part;
+  else if (int64_t whole = cpu ? tileOfRows(inner, most) : 0; tile < n && whole)
+    tile = whole;
   if (!outer.empty())
     add(outer,
         cpu ? 1

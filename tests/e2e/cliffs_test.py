@@ -242,6 +242,7 @@ def test_reductions_of_scattered_axes(tmp_path, op, axes):
 
 @pytest.mark.parametrize("shape, perm", [
     ((1, 96, 33, 17), (0, 2, 3, 1)), ((7, 5, 96), (2, 1, 0)), ((3, 4, 5, 6, 7), (0, 3, 4, 1, 2)), ((100, 3), (1, 0)),
+    ((3, 1001), (1, 0)), ((1001, 3), (1, 0)), ((2, 3, 333, 2), (0, 2, 1, 3)), ((5, 777), (1, 0)), ((2, 70, 3), (0, 2, 1)),
 ])  # fmt: skip
 def test_transposes(tmp_path, shape, perm):
     m = Model()

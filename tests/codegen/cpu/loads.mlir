@@ -112,3 +112,16 @@ func.func @diagonal(%y: !tile.buffer<f32>, %n: index) attributes {tile.kernel} {
   tile.store %d, %y[%pid] {map = affine_map<(d0)[s0] -> (s0, d0)>, shape = affine_map<()[s0] -> (64, 16)>, rank = 2 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index
   return
 }
+// Lanes in three clusters, far apart (rows that are interleaved): a run of memory for each, no gather.
+func.func @clusters(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>) attributes {tile.kernel} {
+  // CHECK-LABEL: define void @clusters
+  // CHECK: instance:
+  // CHECK-COUNT-3: load <8 x float>
+  // CHECK-NOT: load
+  // CHECK-NOT: gather
+  // CHECK: store <16 x float>
+  %pid = tile.program_id : index
+  %a = tile.load %x[%pid] {map = affine_map<(d0)[s0] -> (d0 mod 3, d0 floordiv 3 + s0 * 16)>, shape = affine_map<()[s0] -> (3, 16000)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f32>, index) -> tensor<16xf32>
+  tile.store %a, %y[%pid] {map = affine_map<(d0)[s0] -> (s0 * 48 + d0)>, shape = affine_map<()[s0] -> (48000)>, rank = 1 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index
+  return
+}

@@ -73,3 +73,30 @@ module {
     return %0 : tensor<32x64x2x64x2xf32>
   }
 }
+
+// -----
+
+// Three rows of the result are picked from the same lines of memory: a tile has all of them.
+// CHECK-LABEL: func.func @planes(
+// CHECK:         tile.load %arg0{{.*}} -> tensor<3x64xf32>
+// Three interleaved: tiles begin with a place and with a register, so that each register has the same parts
+// of places in all of them.
+// CHECK-LABEL: func.func @places(
+// CHECK:         tile.load %arg0
+// CHECK-SAME:      map = affine_map<(d0)[s0] -> (d0 mod 3, d0 floordiv 3 + s0 * 48)>
+// CHECK-SAME:      -> tensor<144xf32>
+module {
+  func.func @main(%x: tensor<9600x3xf32>, %y: tensor<3x9600xf32>) -> (tensor<3x9600xf32>, tensor<9600x3xf32>) {
+    %0 = graph.kernel "planes" (%x) : (tensor<9600x3xf32>) -> tensor<3x9600xf32> {
+    ^bb0(%a: tensor<9600x3xf32>):
+      %1 = graph.transpose %a {permutation = array<i64: 1, 0>} : (tensor<9600x3xf32>) -> tensor<3x9600xf32>
+      graph.yield %1 : tensor<3x9600xf32>
+    }
+    %2 = graph.kernel "places" (%y) : (tensor<3x9600xf32>) -> tensor<9600x3xf32> {
+    ^bb0(%a: tensor<3x9600xf32>):
+      %3 = graph.transpose %a {permutation = array<i64: 1, 0>} : (tensor<3x9600xf32>) -> tensor<9600x3xf32>
+      graph.yield %3 : tensor<9600x3xf32>
+    }
+    return %0, %2 : tensor<3x9600xf32>, tensor<9600x3xf32>
+  }
+}
