@@ -37,7 +37,7 @@ CASES = {
         lambda q, k, v: q @ np.repeat(k, 2, 1).swapaxes(2, 3) @ np.repeat(v, 2, 1),
         [[(1, 6, 4, 8), (1, 3, 5, 8), (1, 3, 5, 8)]],
         [([(1, 6, 4, 8), (1, 3, 4, 8), (1, 3, 5, 8)], "as MatMul 'pv' multiplies over them")],
-        "(v1*5) / 3 = (k1*k2) / 3, as MatMul 'pv' multiplies over them",
+        "(k1*k2) / 3 = (v1*5) / 3, as MatMul 'pv' multiplies over them",
         {"two": np.array([2]), "twice": np.array([1, 1, 2, 1, 1]), "merged": np.array([0, 6, -1, 8])},
     ),
     "grid": Case(
