@@ -149,7 +149,8 @@ std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
     int64_t parts = llvm::divideCeil(k.rowBytes, 2 * t.cacheBytes),
             tiles = llvm::divideCeil(m, bm);
     if (!rowsFirst && parts > 1 &&
-        k.rowBytes * int64_t(llvm::divideCeil(n, bn)) > k.columnBytes * parts)
+        double(k.rowBytes) * double(llvm::divideCeil(n, bn)) >
+            double(k.columnBytes) * double(parts))
       tile.run = llvm::divideCeil(tiles, std::min(parts, tiles));
     return tile;
   };

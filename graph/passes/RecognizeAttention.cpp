@@ -253,6 +253,14 @@ Term withLeading(Term x, AffineExpr batch, AffineExpr heads) {
              : x.make<BroadcastOp>(makeType(wanted, x.element()), x.get());
 }
 
+/// Queries and keys may be smaller floats than values are, whose products are
+/// wide.
+Term inType(Term x, Type element) {
+  return x.element() == element
+             ? x
+             : x.make<CastOp>(makeType(getShape(x.get()), element), x.get());
+}
+
 /// Whether a row of the result is so wide that it should not wait, beside the
 /// maximum and the sum of its scores, for the last key: three kernels are
 /// faster then, and shorter. A channel attention has as many columns as the
@@ -282,9 +290,10 @@ LogicalResult recognizeAttention(MatmulOp op, PatternRewriter &rewriter) {
   std::iota(swapped.begin(), swapped.end(), 0);
   std::swap(swapped[swapped.size() - 2], swapped[swapped.size() - 1]);
   size_t rank = scores.size();
-  k = asFourDims(k.make<TransposeOp>(k.get(), swapped), rank);
-  q = asFourDims(q, rank);
   Term v = asFourDims(root.with(op.getRhs()), rank);
+  k = inType(k.make<TransposeOp>(k.get(), swapped), v.element());
+  k = asFourDims(k, rank);
+  q = asFourDims(inType(q, v.element()), rank);
 
   Exprs result = getShape(op.getResult()),
         four = fourDims(result, rank, op.getContext());

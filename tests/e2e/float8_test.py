@@ -259,6 +259,25 @@ def test_products_of_a_layer_scaled_at_run_time(tmp_path, target):
     np.testing.assert_allclose(got["y"], want, rtol=0, atol=2e-5 * np.abs(want).max())
 
 
+def test_attention(tmp_path, target):
+    """Of queries, keys and values that are float8, each with a scale."""
+    rng = np.random.default_rng(12)
+    feeds = {"q": random8(rng, (2, 3, 40, 32), E4M3), "k": random8(rng, (2, 3, 50, 32), E4M3), "v": random8(rng, (2, 3, 50, 32), E4M3)}
+    nodes = [helper.make_node("DequantizeLinear", [x, f"s{x}"], [f"d{x}"]) for x in feeds]
+    nodes += [
+        helper.make_node("Transpose", ["dk"], ["kt"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["dq", "kt"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "dv"], ["y"]),
+    ]
+    scales = {"sq": np.float32(0.1), "sk": np.float32(0.2), "sv": np.float32(0.3)}
+    got, _ = run(tmp_path, nodes, feeds, {"y": TensorProto.FLOAT}, target, scales)
+    q, k, v = (feeds[x].astype(np.float64) * scales[f"s{x}"] for x in "qkv")
+    p = np.exp(q @ k.swapaxes(2, 3))
+    want = p / p.sum(3, keepdims=True) @ v
+    np.testing.assert_allclose(got["y"], want, rtol=0, atol=2e-6 * np.abs(want).max())
+
+
 def test_what_moves_and_asks(tmp_path, target):
     """Constants, views, questions and conversions of integers."""
     x, z = np.arange(256, dtype=np.uint8).view(E4M3).reshape(16, 16), np.arange(256, dtype=np.uint8).view(E5M2)

@@ -115,7 +115,9 @@ KernelLowering::Address KernelLowering::addressOf(const AddressPlan &plan,
   }
   // What an instruction's immediate offset does not hold goes to the pointer.
   int64_t offset = constant * plan.elementBytes;
-  if (llvm::isInt<31>(offset))
+  // A GEP keeps constants in 29 bits, and vectors add some bytes.
+  static_assert(LLVM::kGEPConstantBitWidth >= 29);
+  if (llvm::isInt<28>(offset))
     return {pointer, offset};
   uint64_t near = uint64_t(offset) % (1 << 20), far = uint64_t(offset) - near;
   pointer = index->cached({"far", {pointer}, {far}}, [&]() -> Value {

@@ -61,3 +61,16 @@ func.func @far(%a: !tile.buffer<f32>, %o: !tile.buffer<f32>)
   tile.store %x, %o[%p] {map = affine_map<(d0)[s0] -> (s0 * 512 + d0)>, shape = affine_map<()[s0] -> (2048)>, rank = 1 : i64, checks = array<i64>} : tensor<512xf32>, !tile.buffer<f32>, index
   return
 }
+
+// 256 MiB into a buffer: more than the 29 bits of a constant in a GEP.
+// CHECK-LABEL: .visible .entry near(
+// CHECK: 268435456
+// CHECK: ld.global.nc.v4.b32 {{.*}}, [%rd{{[0-9]+}}];
+// CHECK: st.global.v4.b32
+func.func @near(%a: !tile.buffer<f32>, %o: !tile.buffer<f32>)
+    attributes {tile.kernel, tile.grid = affine_map<() -> (4)>, tile.warps = 4 : i64} {
+  %p = tile.program_id : index
+  %x = tile.load %a[%p] {map = affine_map<(d0)[s0] -> (s0 * 512 + d0 + 67108864)>, shape = affine_map<()[s0] -> (3221227520)>, rank = 1 : i64, checks = array<i64>, independent} : (!tile.buffer<f32>, index) -> tensor<512xf32>
+  tile.store %x, %o[%p] {map = affine_map<(d0)[s0] -> (s0 * 512 + d0)>, shape = affine_map<()[s0] -> (2048)>, rank = 1 : i64, checks = array<i64>} : tensor<512xf32>, !tile.buffer<f32>, index
+  return
+}
