@@ -207,12 +207,11 @@ std::optional<int64_t> charonia::gpu::persistTiles(func::FuncOp function,
     resident += isResident(stream, tiles->inner, body, tiles->id.getResult());
   }
   int64_t residents = residentsOf(function, *tiles, target, warps),
-          atOnce = residents * target.multiprocessors,
-          rounds = llvm::divideCeil(tiles->count, atOnce);
+          instances = residents * target.multiprocessors,
+          rounds = llvm::divideCeil(tiles->count, instances);
   if (resident != 1 || tiles->streams.size() != 2 || residents < 2 ||
       rounds < fewestRounds)
     return std::nullopt;
-  int64_t instances = llvm::divideCeil(tiles->count, rounds);
   wrap(*tiles, instances);
   OpBuilder b(function.getContext());
   function->setAttr(tile::kGridAttr,

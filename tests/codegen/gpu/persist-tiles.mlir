@@ -6,7 +6,7 @@
 // RUN: FileCheck %s --check-prefix=FEW < %t/few.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=MOVES < %t/moves.2-simt.mlir
 
-// FEW: tile.grid = affine_map<() -> (267)>
+// FEW: tile.grid = affine_map<() -> (396)>
 // FEW: simt.copy_async %arg1[%c0
 // FEW: simt.copy_async %arg1[%c3
 // FEW-NEXT: simt.commit_async
@@ -19,7 +19,7 @@
 // FEW-NOT: simt.copy_async
 // FEW:   simt.wait_dots
 // FEW:   simt.barrier
-// FEW:   %[[NEXT:.*]] = arith.addi %[[TILE]], %c267
+// FEW:   %[[NEXT:.*]] = arith.addi %[[TILE]], %c396
 // FEW:   scf.if
 // FEW-COUNT-4: simt.copy_async %arg0[%[[NEXT]],
 // FEW:   tile.store {{.*}}%arg2[%[[TILE]]]
