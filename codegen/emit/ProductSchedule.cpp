@@ -122,18 +122,21 @@ void Chooser::longestFirst(int64_t n, int64_t batch) {
 
 std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
                                                 ArrayRef<unsigned> column) {
-  int64_t m = product(k, row), n = product(k, column), v = t.vectorElements;
+  // Elements of a register, which of 64 bits are half as many.
+  constexpr int64_t usualBits = 32;
+  int64_t bits = std::max(k.elementBits, usualBits), m = product(k, row),
+          n = product(k, column), v = t.vectorElements * usualBits / bits;
   // Of a single row as many columns as a cache gives in the time that a
   // multiplication takes: 32 bytes a cycle.
-  constexpr int64_t fewest = 32;
+  constexpr int64_t fewestBits = 1024;
   int64_t bn = std::min(
-      n, m == 1 && isStatic(row) ? std::max(2 * v, fewest) : 2 * v);
+      n, m == 1 && isStatic(row) ? std::max(2 * v, fewestBits / bits) : 2 * v);
   // Columns of one group only, if they fill a good part of a register.
   if (k.columnRun >= v / 4)
     for (bn = std::min(bn, k.columnRun); k.columnRun % bn != 0;)
       --bn;
   auto mostRows = [&](int64_t used) {
-    int64_t most = (t.vectorRegisters - used - 1) / used;
+    int64_t most = std::max<int64_t>((t.vectorRegisters - used - 1) / used, 1);
     return std::min<int64_t>(most, t.vectorRegisters >= 32 ? 14 : 6);
   };
   int64_t used = llvm::divideCeil(bn, v), most = mostRows(used);
