@@ -5,6 +5,7 @@
 #include "codegen/gpu/EarlyLoads.h"
 #include "codegen/gpu/InsideTiles.h"
 #include "codegen/gpu/KeepRows.h"
+#include "codegen/gpu/LoopPipeline.h"
 #include "codegen/gpu/PersistRows.h"
 #include "codegen/gpu/PersistTiles.h"
 #include "codegen/gpu/Pipeline.h"
@@ -82,6 +83,30 @@ int64_t integerAttr(func::FuncOp kernel, StringRef name, int64_t otherwise) {
   return attr ? attr.getInt() : otherwise;
 }
 
+constexpr int64_t kRegisters = 65536; ///< Of a multiprocessor.
+
+/// Of a thread, where so many program instances share a multiprocessor.
+unsigned registersOf(unsigned warps, int64_t residents) {
+  constexpr int64_t most = 255;
+  return std::min(most, kRegisters / (warps * kLanes * residents));
+}
+
+/// Instances that shared memory and registers leave room for where a loop is
+/// written out: ptxas would take more registers than it needs.
+int64_t residentsOf(func::FuncOp function, unsigned warps, int64_t bytes,
+                    int64_t sharedBytes) {
+  constexpr int64_t reserved = 1024, granule = 8;
+  int64_t residents = 1;
+  function.walk([&](scf::ForOp loop) {
+    if (auto needed = loop->getAttrOfType<IntegerAttr>(kWrittenOutAttr))
+      residents = std::min(sharedBytes / (bytes + reserved),
+                           kRegisters /
+                               int64_t(llvm::alignTo(needed.getInt(), granule) *
+                                       warps * kLanes));
+  });
+  return std::max<int64_t>(residents, 1);
+}
+
 /// A name that PTX allows.
 std::string entryName(StringRef name) {
   std::string entry = name.str();
@@ -131,6 +156,8 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   if (!persistent)
     persistent = persistTiles(function, target, warps, pipeline.stages);
   pipeline.sharedBytes = target.sharedBytes;
+  pipeline.registers =
+      registersOf(warps, integerAttr(function, tile::kResidentsAttr, 1));
   if (failed(pipelineSharedOperands(function, pipeline)))
     return failure();
   GpuKernel result;
@@ -157,6 +184,9 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   lowering.residents = integerAttr(function, tile::kResidentsAttr, 1);
   if (result.sharedBytes <= sharedBytesOf(target.sharedBytes, instances))
     lowering.residents = std::max<int64_t>(lowering.residents, instances);
+  lowering.residents = std::max<int64_t>(
+      lowering.residents,
+      residentsOf(function, warps, result.sharedBytes, target.sharedBytes));
   FailureOr<LLVM::LLVMFuncOp> thread =
       KernelLowering(function, b, lowering).run();
   if (failed(thread))

@@ -2,6 +2,7 @@
 #include "codegen/gpu/PersistTiles.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -28,6 +29,11 @@ struct LoopSchedule {
   /// them; their waits move behind what is issued, and behind the loop.
   SmallVector<simt::WarpgroupDotOp> dots;
   unsigned dotsInFlight = 0;
+  /// Where each of the dots begins a sum of its own: the operators that add it
+  /// to what the loop carries, which they do under the next iteration's dots.
+  SmallVector<arith::AddFOp> additions;
+  /// Registers of a thread then.
+  unsigned registers = 0;
   /// The body has dots of warpgroups.
   bool fences = false;
   /// Each iteration has a slot of its own, so that all copies are issued before
@@ -87,6 +93,66 @@ simt::WaitDotsOp waitOf(scf::ForOp loop, simt::WarpgroupDotOp dot) {
              : nullptr;
 }
 
+/// Where the results of a dot that begins at zero are added to what the loop
+/// carries, if they are for nothing else.
+arith::AddFOp additionOf(scf::ForOp loop, simt::WarpgroupDotOp dot) {
+  if (!matchPattern(dot.getAccumulator(), m_PosZeroFloat()) ||
+      !dot.getResult().hasOneUse())
+    return nullptr;
+  auto wait = dyn_cast<simt::WaitDotsOp>(*dot.getResult().user_begin());
+  if (!wait || wait.getValues().size() != 1 || !wait.getResult(0).hasOneUse())
+    return nullptr;
+  auto add = dyn_cast<arith::AddFOp>(*wait.getResult(0).user_begin());
+  if (!add || add->getBlock() != loop.getBody() || !add.getResult().hasOneUse())
+    return nullptr;
+  auto carried = dyn_cast<BlockArgument>(
+      add.getLhs() == wait.getResult(0) ? add.getRhs() : add.getLhs());
+  if (!carried || carried.getOwner() != loop.getBody() || !carried.hasOneUse())
+    return nullptr;
+  Operation *yield = loop.getBody()->getTerminator();
+  return yield->getOperand(carried.getArgNumber() - 1) == add.getResult()
+             ? add
+             : nullptr;
+}
+
+/// Registers of a thread for a dot's results.
+unsigned registersOf(simt::WarpgroupDotOp dot) {
+  constexpr int64_t groupThreads = 128;
+  return cast<RankedTensorType>(dot.getType()).getDimSize(0) *
+         dot.getUsedColumns() /
+         (dot.getRows() * dot.getColumns() * groupThreads);
+}
+
+/// Sums of single iterations are added up under the dots of the next one, where
+/// registers hold two of them beside the total. ptxas follows what is under way
+/// through straight code alone, so that many iterations are written one behind
+/// another, and the last one's dots are waited for.
+void findSumsOfSteps(scf::ForOp loop, const PipelineDepth &depth,
+                     LoopSchedule &schedule) {
+  // ptxas keeps more addresses than it needs where it can.
+  constexpr unsigned others = 60, sets = 3;
+  if (depth.iterations.value_or(1) < 2 || schedule.throughRegisters ||
+      !schedule.copySlots || depth.stages < 3 ||
+      loop->getParentOp()->hasAttr(kTilesAttr))
+    return;
+  SmallVector<simt::WarpgroupDotOp> dots(
+      loop.getBody()->getOps<simt::WarpgroupDotOp>());
+  SmallVector<arith::AddFOp> additions;
+  unsigned sums = 0;
+  for (simt::WarpgroupDotOp dot : dots) {
+    sums += sets * registersOf(dot);
+    additions.push_back(additionOf(loop, dot));
+  }
+  if (dots.empty() || sums + others > depth.registers ||
+      !llvm::all_of(additions, [](arith::AddFOp add) { return add; }))
+    return;
+  schedule.issueAt = *dots.back().getResult().user_begin();
+  schedule.dotsInFlight = dots.size();
+  schedule.dots = std::move(dots);
+  schedule.additions = std::move(additions);
+  schedule.registers = sums + others;
+}
+
 /// Dots that are accumulated over the iterations and nothing else need not be
 /// done at the end of each.
 void findDots(scf::ForOp loop, unsigned stages, LoopSchedule &schedule) {
@@ -110,26 +176,29 @@ void findDots(scf::ForOp loop, unsigned stages, LoopSchedule &schedule) {
 }
 
 LoopSchedule planLoop(scf::ForOp loop, ArrayRef<Stream> streams,
-                      unsigned stages, bool whole) {
+                      const PipelineDepth &depth) {
   LoopSchedule schedule;
-  schedule.whole = whole;
+  schedule.whole = depth.whole;
   for (const Stream &stream : streams) {
     if (stream.copy)
-      schedule.copySlots = stages;
+      schedule.copySlots = depth.stages;
     else
       schedule.throughRegisters = true;
   }
   findEarlyFragments(loop, streams, schedule);
-  findDots(loop, stages, schedule);
+  findDots(loop, depth.stages, schedule);
+  if (schedule.dots.empty() && !schedule.advanceAt)
+    findSumsOfSteps(loop, depth, schedule);
   return schedule;
 }
 
 class LoopPipeline {
 public:
-  LoopPipeline(scf::ForOp loop, SmallVector<Stream> streams, unsigned stages,
-               bool whole)
-      : loop(loop), streams(std::move(streams)), stages(stages),
-        schedule(planLoop(loop, this->streams, stages, whole)), b(loop) {}
+  LoopPipeline(scf::ForOp loop, SmallVector<Stream> streams,
+               const PipelineDepth &depth)
+      : loop(loop), streams(std::move(streams)), stages(depth.stages),
+        iterations(depth.iterations),
+        schedule(planLoop(loop, this->streams, depth)), b(loop) {}
 
   void run() {
     findTileLoop();
@@ -352,6 +421,9 @@ private:
     /// Of what passes through registers, loaded and not yet stored.
     SmallVector<IRMapping> loads;
     SmallVector<Value> nextFragments;
+    /// Of dots that are added later, those of the iteration before, null where
+    /// none are under way; then its own.
+    SmallVector<Value> *sums;
     /// From the old body to the new one.
     IRMapping mapping;
   };
@@ -369,7 +441,7 @@ private:
   }
 
   void advance(Iteration &at) {
-    if (!schedule.dots.empty())
+    if (!schedule.dots.empty() && schedule.additions.empty())
       simt::WaitDotsOp::create(b, loc(), TypeRange(), ValueRange(),
                                schedule.dotsInFlight);
     at.nextRead = schedule.copySlots ? wrap(at.read, stages) : at.read;
@@ -404,8 +476,11 @@ private:
           return stream.copy ? at.nextRead : at.other;
         });
       }
-      if (auto wait = dyn_cast<simt::WaitDotsOp>(op);
-          wait && !schedule.dots.empty())
+      auto wait = dyn_cast<simt::WaitDotsOp>(op);
+      const auto *addition = llvm::find(schedule.additions, &op);
+      if (addition != schedule.additions.end())
+        addBefore(at, addition - schedule.additions.begin());
+      else if (wait && !schedule.dots.empty())
         at.mapping.map(wait.getResult(0),
                        at.mapping.lookup(wait.getValues()[0]));
       else
@@ -415,62 +490,143 @@ private:
       advance(at);
   }
 
+  /// The sums of the iteration before are done and added; those of this one
+  /// stay under way.
+  void addBefore(Iteration &at, size_t number) {
+    arith::AddFOp add = schedule.additions[number];
+    Value dot = schedule.dots[number], &sum = (*at.sums)[number];
+    Value total = at.mapping.lookup(carriedOf(add));
+    if (sum) {
+      auto wait =
+          simt::WaitDotsOp::create(b, loc(), TypeRange{sum.getType()},
+                                   ValueRange{sum}, schedule.dotsInFlight);
+      total = addTo(total, wait.getResult(0), add);
+    }
+    at.mapping.map(add.getResult(), total);
+    sum = at.mapping.lookup(dot);
+  }
+  static BlockArgument carriedOf(arith::AddFOp add) {
+    auto carried = dyn_cast<BlockArgument>(add.getLhs());
+    return carried ? carried : cast<BlockArgument>(add.getRhs());
+  }
+  Value addTo(Value total, Value sum, arith::AddFOp add) {
+    IRMapping mapping;
+    for (Value operand : add.getOperands())
+      mapping.map(operand, operand == carriedOf(add) ? total : sum);
+    return b.clone(*add, mapping)->getResult(0);
+  }
+
   /// The new loop carries what the old one does, then the three slots, then the
   /// first fragments.
   void createLoop(ValueRange fragments) {
-    unsigned carried = loop.getInitArgs().size();
-    SmallVector<Value> inits(loop.getInitArgs());
-    inits.append({constant(0), constant(ahead()), constant(0)});
-    llvm::append_range(inits, fragments);
+    SmallVector<Value> values(loop.getInitArgs());
+    values.append({constant(0), constant(ahead()), constant(0)});
+    llvm::append_range(values, fragments);
+    Operation *fresh;
+    if (schedule.additions.empty()) {
+      fresh = createLoop(values, loop.getUpperBound(), 1);
+    } else {
+      constexpr int64_t mostWrittenOut = 8;
+      int64_t count = llvm::divideCeil(
+          *iterations, llvm::divideCeil(*iterations, mostWrittenOut));
+      int64_t rest = *iterations % count;
+      Value end = iteration(loop.getLowerBound(), *iterations - rest);
+      fresh = createLoop(values, end, count);
+      writeIterations(end, rest, values);
+    }
+    if (schedule.copySlots)
+      simt::WaitAsyncOp::create(b, loc(), 0);
+    for (auto [old, with] : llvm::zip(loop.getResults(), values))
+      old.replaceAllUsesWith(with);
+    if (!schedule.dots.empty() && schedule.additions.empty())
+      waitBehind(values);
+    if (!schedule.additions.empty())
+      eraseDead(loop->getPrevNode(), fresh);
+    issueNextTile();
+    loop.erase();
+  }
+
+  /// What streams bring was cloned with the rest of the body. From `last` back
+  /// to behind `stop`.
+  static void eraseDead(Operation *last, Operation *stop) {
+    while (last != stop) {
+      Operation *op = std::exchange(last, last->getPrevNode());
+      if (isOpTriviallyDead(op))
+        op->erase();
+    }
+  }
+
+  /// `values`: what it carries, then what it leaves. `count` iterations are one
+  /// of the new loop.
+  Operation *createLoop(SmallVector<Value> &values, Value end, int64_t count) {
+    Value step =
+        b.createOrFold<arith::MulIOp>(loc(), loop.getStep(), constant(count));
     auto fresh =
-        scf::ForOp::create(b, loc(), loop.getLowerBound(), loop.getUpperBound(),
-                           loop.getStep(), inits);
+        scf::ForOp::create(b, loc(), loop.getLowerBound(), end, step, values);
+    if (count > 1)
+      fresh->setAttr(kWrittenOutAttr, b.getI64IntegerAttr(schedule.registers));
     Block *body = fresh.getBody();
     if (!body->empty())
       body->getTerminator()->erase();
     b.setInsertionPointToEnd(body);
-    Iteration at;
-    at.index = fresh.getInductionVar();
-    at.read = fresh.getRegionIterArg(carried);
-    at.write = fresh.getRegionIterArg(carried + 1);
-    at.parity = fresh.getRegionIterArg(carried + 2);
-    at.mapping.map(loop.getInductionVar(), at.index);
-    for (auto [old, with] :
-         llvm::zip(loop.getRegionIterArgs(), fresh.getRegionIterArgs()))
-      at.mapping.map(old, with);
-    writeBody(at, fresh.getRegionIterArgs().drop_front(carried + 3));
-    SmallVector<Value> yields;
-    for (Value value : loop.getBody()->getTerminator()->getOperands())
-      yields.push_back(at.mapping.lookupOrDefault(value));
-    yields.append({at.nextRead, at.nextWrite,
-                   schedule.throughRegisters ? at.other : at.parity});
-    llvm::append_range(yields, at.nextFragments);
-    scf::YieldOp::create(b, loc(), yields);
-    replaceBy(fresh);
+    values.assign(fresh.getRegionIterArgs().begin(),
+                  fresh.getRegionIterArgs().end());
+    writeIterations(fresh.getInductionVar(), count, values);
+    scf::YieldOp::create(b, loc(), values);
+    b.setInsertionPointAfter(fresh);
+    values.assign(fresh.result_begin(), fresh.result_end());
+    eraseDead(body->getTerminator(), nullptr);
+    return fresh;
   }
 
-  void replaceBy(scf::ForOp fresh) {
-    b.setInsertionPointAfter(fresh);
-    if (schedule.copySlots)
-      simt::WaitAsyncOp::create(b, loc(), 0);
-    for (auto [old, with] : llvm::zip(loop.getResults(), fresh.getResults()))
-      old.replaceAllUsesWith(with);
-    if (!schedule.dots.empty())
-      waitBehind(fresh);
-    issueNextTile();
-    loop.erase();
-    for (Operation &op :
-         llvm::make_early_inc_range(llvm::reverse(*fresh.getBody())))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+  /// So many iterations from `first` on; what they leave under way to be added
+  /// is added behind the last one.
+  void writeIterations(Value first, int64_t count, SmallVector<Value> &values) {
+    SmallVector<Value> sums(schedule.additions.size());
+    for (int64_t i = 0; i < count; ++i)
+      values = writeIteration(iteration(first, i), values, sums);
+    if (sums.empty() || count == 0)
+      return;
+    auto wait = simt::WaitDotsOp::create(b, loc(), ValueRange(sums).getTypes(),
+                                         sums, 0);
+    for (auto [add, sum] : llvm::zip(schedule.additions, wait.getResults())) {
+      Value &total = values[carriedOf(add).getArgNumber() - 1];
+      total = addTo(total, sum, add);
+    }
+  }
+
+  /// What the new loop carries behind the iteration at `index`, from what it
+  /// has in front of it; `sums` as Iteration has them.
+  SmallVector<Value> writeIteration(Value index, ArrayRef<Value> from,
+                                    SmallVector<Value> &sums) {
+    unsigned carried = loop.getInitArgs().size();
+    Iteration at;
+    at.index = index;
+    at.read = from[carried];
+    at.write = from[carried + 1];
+    at.parity = from[carried + 2];
+    ArrayRef<Value> fragments = from.slice(carried + 3, schedule.early.size());
+    at.sums = &sums;
+    at.mapping.map(loop.getInductionVar(), at.index);
+    for (auto [old, with] : llvm::zip(loop.getRegionIterArgs(), from))
+      at.mapping.map(old, with);
+    writeBody(at, fragments);
+    SmallVector<Value> values;
+    for (Value value : loop.getBody()->getTerminator()->getOperands())
+      values.push_back(at.mapping.lookupOrDefault(value));
+    values.append({at.nextRead, at.nextWrite,
+                   schedule.throughRegisters ? at.other : at.parity});
+    llvm::append_range(values, at.nextFragments);
+    return values;
   }
 
   /// All dots are done, and nothing takes their results before.
-  void waitBehind(scf::ForOp fresh) {
+  void waitBehind(ArrayRef<Value> carried) {
     SmallVector<Value> values;
     for (simt::WarpgroupDotOp dot : schedule.dots)
-      values.push_back(fresh.getResult(
-          cast<BlockArgument>(dot.getAccumulator()).getArgNumber() - 1));
+      values.push_back(
+          carried[cast<BlockArgument>(dot.getAccumulator()).getArgNumber() -
+                  1]);
     auto wait = simt::WaitDotsOp::create(
         b, loc(), ValueRange(values).getTypes(), values, 0);
     for (auto [value, result] : llvm::zip(values, wait.getResults()))
@@ -480,6 +636,7 @@ private:
   scf::ForOp loop;
   SmallVector<Stream> streams;
   unsigned stages;
+  std::optional<int64_t> iterations;
   LoopSchedule schedule;
   OpBuilder b;
   /// The shared memory of each stream.
@@ -494,6 +651,6 @@ private:
 } // namespace
 
 void charonia::gpu::pipelineLoop(scf::ForOp loop, SmallVector<Stream> streams,
-                                 unsigned stages, bool whole) {
-  LoopPipeline(loop, std::move(streams), stages, whole).run();
+                                 const PipelineDepth &depth) {
+  LoopPipeline(loop, std::move(streams), depth).run();
 }

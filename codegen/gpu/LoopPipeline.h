@@ -12,7 +12,9 @@
 //  5. Where a body is one chain of dots on streams, 3 moves under its last dot:
 //     the loop carries the fragments that the first dot of the next iteration
 //     takes, and 4 begins with the first dot.
-//  6. A short loop, of no more iterations than there are slots, issues all of
+//  6. Where each iteration's dots are a sum of their own, the sum is added to
+//     the others under the dots of the next one, if registers hold two sets.
+//  7. A short loop, of no more iterations than there are slots, issues all of
 //     its copies in 2 and none in 4, if two instances have room.
 //  7. Such a loop inside of one over tiles (PersistTiles.h) does 2 in front of
 //     that, and behind its last product, under what is done with the result,
@@ -24,10 +26,24 @@
 
 namespace charonia::gpu {
 
-/// Replaces `loop`, which has at least one stream; `stages` >= 2. `whole`: so
-/// many iterations it has, and all of its streams are copied.
+/// Of a loop whose body has several iterations (more of them would cost
+/// registers): the registers that a thread needs.
+constexpr llvm::StringLiteral kWrittenOutAttr = "simt.written_out";
+
+struct PipelineDepth {
+  /// At least 2.
+  unsigned stages;
+  /// The loop has so many iterations, and all of its streams are copied.
+  bool whole;
+  /// That a thread may have.
+  unsigned registers;
+  /// That the loop has, where that is known.
+  std::optional<int64_t> iterations;
+};
+
+/// Replaces `loop`, which has at least one stream.
 void pipelineLoop(mlir::scf::ForOp loop, llvm::SmallVector<Stream> streams,
-                  unsigned stages, bool whole);
+                  const PipelineDepth &depth);
 
 } // namespace charonia::gpu
 

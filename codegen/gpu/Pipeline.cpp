@@ -61,7 +61,9 @@ LogicalResult pipeline(scf::ForOp loop, const PipelineOptions &options) {
   bool ofTiles = loop->getParentOp()->hasAttr(kTilesAttr);
   bool whole = trips && *trips > 1 && *trips <= stages && fixed == 0 &&
                (ofTiles || 2 * *trips * bytes <= options.sharedBytes);
-  pipelineLoop(loop, std::move(streams), whole ? *trips : stages, whole);
+  pipelineLoop(
+      loop, std::move(streams),
+      {unsigned(whole ? *trips : stages), whole, options.registers, trips});
   return success();
 }
 

@@ -11,6 +11,8 @@ struct PipelineOptions {
   unsigned stages = 3;
   /// Shared memory of a program instance, in bytes.
   int64_t sharedBytes = 100 * 1024;
+  /// That a thread may have.
+  unsigned registers = 255;
 };
 
 /// Before: simt.to_shared. After: shared memory that is written by asynchronous

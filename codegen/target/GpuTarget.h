@@ -24,7 +24,7 @@ struct DotInstruction {
   };
   Form form;
   /// Bits of an operand's element: 16 (f16, bf16), 32 (f32 as tf32) or 8 (e4m3,
-  /// e5m2, whose sums keep 13 bits or so); 0: all.
+  /// e5m2); 0: all.
   unsigned elementBits;
   /// The least tile that it computes.
   int64_t rows, columns, depth;
@@ -34,6 +34,9 @@ struct DotInstruction {
   double rate;
   /// The terms of both operands have to be neighbours in memory.
   bool alongTerms = false;
+  /// Its sums keep few bits (13 or so): those of a step alone, which threads
+  /// add to the others in f32.
+  bool shortSums = false;
 };
 
 struct GpuTarget {

@@ -51,18 +51,18 @@ static Type multipliedAs(TileEmitter &e, Type element) {
   return cpu ? e.b().getF32Type() : e.b().getF16Type();
 }
 
-/// Whether the chip multiplies tiles of floats of 8 bits as they are.
-static bool multipliesBytes(TileEmitter &e, const DotProblem &p, int64_t m,
-                            int64_t n, int64_t step) {
+/// How the chip multiplies tiles of floats of 8 bits as they are; null: it
+/// does not.
+static const DotInstruction *dotOfBytes(TileEmitter &e, const DotProblem &p,
+                                        int64_t m, int64_t n, int64_t step) {
   constexpr unsigned bits = 8;
-  return e.getTarget().kind == EmitTarget::Kind::Gpu &&
-         p.lhsElement == p.rhsElement &&
-         isa<Float8E4M3FNType, Float8E5M2Type>(p.lhsElement) &&
-         e.getTarget()
-                 .chip
-                 ->dotFor(bits, m, n, step, e.getSchedule().warps,
-                          /*alongTerms=*/true)
-                 .elementBits == bits;
+  if (e.getTarget().kind != EmitTarget::Kind::Gpu ||
+      p.lhsElement != p.rhsElement ||
+      !isa<Float8E4M3FNType, Float8E5M2Type>(p.lhsElement))
+    return nullptr;
+  const DotInstruction &dot = e.getTarget().chip->dotFor(
+      bits, m, n, step, e.getSchedule().warps, /*alongTerms=*/true);
+  return dot.elementBits == bits ? &dot : nullptr;
 }
 
 /// The type of sums of products: integers of 8 and 16 bits are summed in 32.
@@ -211,7 +211,10 @@ public:
     chooseStep();
     // Of such products the hardware's sums keep few bits: they are those of one
     // step, and are added up in f32.
-    ofBytes = multipliesBytes(e, p, m, n, step);
+    if (const DotInstruction *dot = dotOfBytes(e, p, m, n, step)) {
+      ofBytes = true;
+      shortSums = dot->shortSums;
+    }
     // Columns that nobody wants, where that is known now.
     columns = n;
     for (const Guard &g : demand.guards)
@@ -332,10 +335,10 @@ private:
     if (failed(x) || failed(y))
       return failure();
     Value product = tile::DotOp::create(
-        b, e.loc(), values[0].getType(), *x, *y, ofBytes ? start : values[0],
+        b, e.loc(), values[0].getType(), *x, *y, shortSums ? start : values[0],
         e.getTarget().tf32 && p.lhsElement.isF32(), columns % n,
         areBytes(p) && p.rhsElement.isUnsignedInteger());
-    if (ofBytes)
+    if (shortSums)
       product = arith::AddFOp::create(b, e.loc(), values[0], product);
     return SmallVector<Value>{product};
   }
@@ -380,7 +383,9 @@ private:
   const Demand &demand;
   const DotProblem &p;
   DotAxes axes;
-  bool cpu, isFloat, ofBytes;
+  bool cpu, isFloat, ofBytes = false;
+  /// Sums of few bits: they are those of one step, and are added up in f32.
+  bool shortSums = false;
   unsigned rank;
   int64_t m, n, columns;
   /// The parts of K that have loops of their own, and those that are walked in

@@ -256,6 +256,11 @@ static simt::WarpgroupDotOp dotOf(Value value) {
 static llvm::SmallBitVector untouched(Value value) {
   unsigned registers = simt::layoutOf(value).inSize(Dim::Register);
   llvm::SmallBitVector result(registers);
+  // A loop begins with what its dots begin with.
+  if (auto carried = dyn_cast<BlockArgument>(value))
+    if (auto loop = dyn_cast<scf::ForOp>(carried.getOwner()->getParentOp()))
+      if (OpOperand *yielded = loop.getTiedLoopYieldedValue(carried))
+        value = yielded->get();
   simt::WarpgroupDotOp dot = dotOf(value);
   if (!dot)
     return result;

@@ -1,5 +1,8 @@
 // Blocks, loops and branches: they carry the values of a tile's registers.
+#include "codegen/gpu/LoopPipeline.h"
 #include "codegen/gpu/lower/Lowering.h"
+#include "codegen/gpu/lower/ToPtx.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -11,6 +14,17 @@ LogicalResult KernelLowering::lowerBlock(Block &block) {
     if (!op.hasTrait<OpTrait::IsTerminator>() && failed(lower(&op)))
       return failure();
   return success();
+}
+
+/// ptxas unrolls a loop unless it is told not to.
+static void keepRolled(scf::ForOp loop) {
+  MLIRContext *context = loop.getContext();
+  auto disable = BoolAttr::get(context, true);
+  auto unroll =
+      LLVM::LoopUnrollAttr::get(context, disable, {}, {}, {}, {}, {}, {});
+  loop->setAttr(kLoopAnnotationAttr, LLVM::LoopAnnotationAttr::get(
+                                         context, {}, {}, {}, unroll, {}, {},
+                                         {}, {}, {}, {}, {}, {}, {}, {}, {}));
 }
 
 LogicalResult KernelLowering::lowerOp(scf::ForOp op) {
@@ -28,6 +42,8 @@ LogicalResult KernelLowering::lowerOp(scf::ForOp op) {
   auto loop =
       scf::ForOp::create(b, op.getLoc(), low, lookup(op.getUpperBound()),
                          lookup(op.getStep()), inits);
+  if (op->hasAttr(kWrittenOutAttr))
+    keepRolled(loop);
   OpBuilder::InsertionGuard guard(b);
   Block *body = loop.getBody();
   if (!body->empty())

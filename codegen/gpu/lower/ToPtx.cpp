@@ -73,6 +73,11 @@ static LogicalResult convert(ModuleOp module, unsigned indexBits) {
   target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
   if (failed(applyPartialConversion(module, target, std::move(patterns))))
     return failure();
+  module.walk([](LLVM::BrOp branch) {
+    if (auto loop = dyn_cast_or_null<LLVM::LoopAnnotationAttr>(
+            branch->removeDiscardableAttr(kLoopAnnotationAttr)))
+      branch.setLoopAnnotationAttr(loop);
+  });
   SmallVector<UnrealizedConversionCastOp> casts;
   module.walk([&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });
   reconcileUnrealizedCasts(casts);

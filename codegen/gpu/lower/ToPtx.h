@@ -11,6 +11,9 @@ struct PtxCode {
   std::string llvm, ptx;
 };
 
+/// Of a scf.for: a LoopAnnotationAttr, which its branch back then has.
+constexpr llvm::StringLiteral kLoopAnnotationAttr = "llvm.loop_annotation";
+
 /// Translations that translateToPtx needs in the context.
 void registerPtxTranslation(mlir::DialectRegistry &registry);
 
