@@ -26,6 +26,10 @@ struct Costs {
 constexpr Costs kInOrder = {2.0, 0.40, 93.6e3, 1e9, 0.093, 0, 4.8e-5, 9.2e6, 1};
 constexpr Costs kAsynchronous = {1.36, 0.69,   94.2e3, 185e3, 0.0107,
                                  0.40, 4.8e-5, 9.77e6, 2};
+/// The same of operands of 8 bits, which let the chip run faster: 64 x 128, two
+/// instances, took 137 us of 4096^3.
+constexpr Costs kOfBytes = {1.36, 0.69,   104e3,  208e3, 0.0107,
+                            0.40, 4.8e-5, 11.9e6, 2};
 constexpr double kMeeting = 2.0; ///< of the parts of a split
 /// The same in a cluster: of any, and of each.
 constexpr double kMeetingInCluster = 1.0, kMeetingOfEach = 0.15;
@@ -37,10 +41,22 @@ const DotInstruction &instructionOf(const GpuDot &dot, const GpuTile &tile) {
                           tile.n, tile.k, tile.warps, dot.alongTerms);
 }
 
-/// Accumulators of a thread: of products of bytes those of a step and the sums
-/// of all.
+/// Where sums are those of a step: whether those of two steps take turns, so
+/// that one is added under the products of the other (codegen/gpu).
+bool takesTurns(const GpuDot &dot, const GpuTile &tile) {
+  constexpr int64_t most = 255, others = 60, sets = 3;
+  return instructionOf(dot, tile).shortSums &&
+         ceilDiv(ceilDiv(dot.k, tile.k), tile.splits) > 1 &&
+         tile.m * tile.n / (tile.warps * 32) * sets + others <=
+             std::min<int64_t>(most, kRegisters / (tile.warps * 32));
+}
+
+/// Accumulators of a thread: those of all, and of one step or two.
 int64_t accumulatorsOf(const GpuDot &dot, const GpuTile &tile) {
-  return tile.m * tile.n / (tile.warps * 32) * (dot.elementBytes == 1 ? 2 : 1);
+  int64_t sets = takesTurns(dot, tile)                ? 3
+                 : instructionOf(dot, tile).shortSums ? 2
+                                                      : 1;
+  return tile.m * tile.n / (tile.warps * 32) * sets;
 }
 
 /// Registers of a thread, about.
@@ -107,6 +123,16 @@ static double exposedMemory(const GpuDot &dot, double ahead, int64_t rounds,
   return std::max(bytes / rate - covered, 0.0);
 }
 
+/// Until the sums of a step are done and added, 128 of them in a cycle, and the
+/// next products begin; where two steps take turns, once in many. Other
+/// instances multiply in the meantime. As measured of 128 x 128 and 128 x 160.
+static double additionOf(const GpuDot &dot, const GpuTile &tile) {
+  constexpr double addsByMicrosecond = 128 * 1755, waiting = 0.055;
+  constexpr int64_t mostInTurns = 8;
+  double time = waiting + tile.m * tile.n / addsByMicrosecond;
+  return takesTurns(dot, tile) ? time / mostInTurns : time;
+}
+
 /// `handicap`: how much longer than its parts say a tile takes, but for what it
 /// waits for memory.
 static double timeOf(const GpuDot &product, const GpuTile &tile,
@@ -122,7 +148,9 @@ static double timeOf(const GpuDot &product, const GpuTile &tile,
   const DotInstruction &instruction = instructionOf(dot, tile);
   bool isAsync = instruction.form == DotInstruction::Form::WarpgroupMma;
   int64_t columns = isAsync ? tile.n : llvm::bit_ceil<uint64_t>(tile.n);
-  const Costs &costs = isAsync ? kAsynchronous : kInOrder;
+  const Costs &costs = !isAsync                ? kInOrder
+                       : dot.elementBytes == 1 ? kOfBytes
+                                               : kAsynchronous;
   int64_t resident = std::min(
       {int64_t(dot.chip->sharedBytes / (shared + 1024)),
        kRegisters / (registersOf(dot, tile, isAsync) * tile.warps * 32),
@@ -145,11 +173,8 @@ static double timeOf(const GpuDot &product, const GpuTile &tile,
            together * sharedBytes / costs.shared,
            together * 2.0 * tile.m * columns * tile.k / instruction.rate}) +
       together * costs.step;
-  // By count, not measured: products of bytes are added up after each step, 128
-  // sums in a cycle, while other instances multiply.
-  constexpr double addsByMicrosecond = 128 * 1755;
-  if (isAsync && dot.elementBytes == 1)
-    step += together * tile.m * columns / addsByMicrosecond;
+  if (instruction.shortSums && together == 1)
+    step += additionOf(dot, tile);
   double round =
       steps * step + costs.fill + together * costs.result * tile.m * tile.n;
   double cache = instances * steps * stepBytes / costs.cache;
@@ -267,11 +292,13 @@ std::vector<GpuTile> charonia::emit::rankGpuTiles(const GpuDot &dot) {
   auto consider = [&](GpuTile tile) {
     // More do not stay in registers.
     constexpr int64_t mostAccumulators = 176;
-    if (!fitsRun(tile, dot.columnRun) ||
-        (dot.elementBytes == 1 && accumulatorsOf(dot, tile) > mostAccumulators))
+    if (!fitsRun(tile, dot.columnRun))
       return;
     GpuDot sides = tile.swap ? dot.swapped() : dot;
     tile.k = stepOf(tile);
+    if (instructionOf(dot, tile).shortSums && !takesTurns(dot, tile) &&
+        accumulatorsOf(dot, tile) > mostAccumulators)
+      return;
     // A step twice as long as K, or a tile twice as high or wide as the
     // problem, is mostly empty.
     while (tile.k > 16 && tile.k >= 2 * dot.k)

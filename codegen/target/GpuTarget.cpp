@@ -15,7 +15,7 @@ static constexpr DotInstruction kAmpere[] = {
 static constexpr DotInstruction kHopper[] = {
     {Form::WarpgroupMma, 16, 64, 8, 64, 4, 5.77e6},
     {Form::WarpgroupMma, 32, 64, 8, 32, 4, 2.88e6, true},
-    {Form::WarpgroupMma, 8, 64, 8, 128, 4, 9.5e6, true, true},
+    {Form::WarpgroupMma, 8, 64, 8, 128, 4, 11.54e6, true, true},
     {Form::Mma, 16, 16, 8, 16, 1, 3.2e6},
     {Form::Mma, 32, 16, 8, 8, 1, 1.6e6},
     {Form::MultiplyAdd, 0, 1, 1, 1, 1, 0.25e6}};
