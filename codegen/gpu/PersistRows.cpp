@@ -164,11 +164,11 @@ std::optional<int64_t> charonia::gpu::persistRows(func::FuncOp function,
   std::optional<Rows> rows = findRows(function);
   if (!rows)
     return std::nullopt;
-  // All that run at once: fewer with as many rows each would leave some
-  // multiprocessors one instance less.
-  int64_t instances = residents * target.multiprocessors;
-  if (rows->count <= instances)
+  int64_t rounds =
+      llvm::divideCeil(rows->count, residents * target.multiprocessors);
+  if (rounds < 2)
     return std::nullopt;
+  int64_t instances = llvm::divideCeil(rows->count, rounds);
   copyNext(*rows, wrap(*rows, instances));
   MLIRContext *context = function.getContext();
   function->setAttr(

@@ -4,10 +4,10 @@
 // RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0 --ptx > %t/out
 // RUN: FileCheck %s < %t/rows.1-layouts.mlir
 
-// CHECK: tile.grid = affine_map<() -> (132)>
+// CHECK: tile.grid = affine_map<() -> (120)>
 // CHECK-COUNT-2: simt.alloc {managed, slots = 6 : i64}
 // CHECK-NOT: simt.alloc
-// CHECK: scf.for %[[ROW:.*]] = %0 to %c600{{.*}} step %c132
+// CHECK: scf.for %[[ROW:.*]] = %0 to %c600{{.*}} step %c120
 // CHECK-NOT: tile.load %arg0
 // CHECK-NOT: tile.load %arg1
 // CHECK:   %[[FIRST:.*]] = tile.load %arg2[%c0

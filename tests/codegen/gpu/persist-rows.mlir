@@ -1,21 +1,21 @@
-// 600 rows that are kept in shared memory, of which 264 instances run at once: which take two or three rows each.
+// 600 rows that are kept in shared memory, of which 264 instances run at once: 200 take three rows each.
 // The tiles of the first row are copied in front of the loop over rows, those of the next one each
 // where the last walk has read the same tile, one group of copies for each.
 // RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0 --ptx > %t/out
 // RUN: FileCheck %s < %t/rows.1-layouts.mlir
 
-// CHECK:     tile.grid = affine_map<() -> (264)>
+// CHECK:     tile.grid = affine_map<() -> (200)>
 // CHECK:     %[[RING:.*]] = simt.alloc
 // CHECK:     scf.for
 // CHECK:       simt.copy_async %arg0[%0,
-// CHECK:     scf.for %[[ROW:.*]] = %0 to %c600{{.*}} step %c264
+// CHECK:     scf.for %[[ROW:.*]] = %0 to %c600{{.*}} step %c200
 // CHECK:       simt.wait_async 3
 // CHECK:       tile.reduce
 // CHECK:       scf.for %[[I:.*]] = %c1{{.*}} to %c4
 // CHECK:         %[[SLOT:.*]] = simt.slot %[[RING]][%[[I]]]
 // CHECK:         simt.load_shared %[[SLOT]]
 // CHECK:         tile.store %{{.*}}, %arg1[%[[ROW]], %[[I]]]
-// CHECK:         %[[NEXT:.*]] = arith.addi %[[ROW]], %c264
+// CHECK:         %[[NEXT:.*]] = arith.addi %[[ROW]], %c200
 // CHECK:         scf.if
 // CHECK:           %[[FREE:.*]] = simt.slot %[[RING]][%[[I]]]
 // CHECK:           simt.copy_async %arg0[%[[NEXT]], %[[I]]] to %[[FREE]]
