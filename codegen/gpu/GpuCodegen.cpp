@@ -146,9 +146,9 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   alignRows(function);
   if (failed(assignLayouts(function, warps, target)))
     return failure();
-  int64_t instances = keepRows(function, target);
+  int64_t instances = keepRows(function, target.sharedBytes);
   std::optional<int64_t> persistent = persistRows(function, target, instances);
-  dropCertainBounds(function, /*ahead=*/persistent && instances == 1);
+  dropCertainBounds(function);
   issueLoadsEarly(function);
   dumper.dump(function, "layouts");
   PipelineOptions pipeline;

@@ -117,85 +117,18 @@ std::optional<int64_t> countOf(scf::ForOp loop) {
   return high.getSExtValue();
 }
 
-/// Loads of the body that depend on nothing but the counter.
-SmallVector<tile::LoadOp> loadsByCounter(scf::ForOp loop) {
-  SmallVector<tile::LoadOp> loads;
-  for (auto load : loop.getBody()->getOps<tile::LoadOp>())
-    if (llvm::is_contained(load.getSymbols(), loop.getInductionVar()) &&
-        llvm::all_of(load->getOperands(), [&](Value operand) {
-          return operand == loop.getInductionVar() ||
-                 loop.isDefinedOutsideOfLoop(operand);
-        }))
-      loads.push_back(load);
-  return loads;
-}
-
-/// Each iteration of [first, end) loads for the next one, the last for itself
-/// once more.
-void loadAhead(scf::ForOp loop, int64_t first, int64_t end) {
-  SmallVector<tile::LoadOp> loads = loadsByCounter(loop);
-  if (loads.empty())
-    return;
-  OpBuilder b(loop);
-  Location loc = loop.getLoc();
-  SmallVector<Value> carried(loop.getInitArgs());
-  auto issue = [&](Value at, SmallVectorImpl<Value> &values) {
-    IRMapping mapping;
-    mapping.map(loop.getInductionVar(), at);
-    for (tile::LoadOp load : loads)
-      values.push_back(b.clone(*load, mapping)->getResult(0));
-  };
-  unsigned own = carried.size();
-  issue(arith::ConstantIndexOp::create(b, loc, first), carried);
-  auto fresh =
-      scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(),
-                         loop.getStep(), carried);
-  if (!fresh.getBody()->empty())
-    fresh.getBody()->getTerminator()->erase();
-  b.setInsertionPointToEnd(fresh.getBody());
-  Value next = arith::MinSIOp::create(
-      b, loc,
-      arith::AddIOp::create(b, loc, fresh.getInductionVar(),
-                            arith::ConstantIndexOp::create(b, loc, 1)),
-      arith::ConstantIndexOp::create(b, loc, end - 1));
-  SmallVector<Value> ahead, yields;
-  issue(next, ahead);
-  IRMapping mapping;
-  mapping.map(loop.getInductionVar(), fresh.getInductionVar());
-  mapping.map(loop.getRegionIterArgs(),
-              fresh.getRegionIterArgs().take_front(own));
-  for (auto [load, value] :
-       llvm::zip(loads, fresh.getRegionIterArgs().drop_front(own)))
-    mapping.map(load.getResult(), value);
-  for (Operation &op : loop.getBody()->without_terminator())
-    if (!llvm::is_contained(loads, &op))
-      b.clone(op, mapping);
-  for (Value value : loop.getBody()->getTerminator()->getOperands())
-    yields.push_back(mapping.lookupOrDefault(value));
-  llvm::append_range(yields, ahead);
-  scf::YieldOp::create(b, loc, yields);
-  loop.replaceAllUsesWith(fresh.getResults().take_front(own));
-  loop.erase();
-}
-
-/// A loop of its own for the iterations at either end. `ahead`: those between
-/// load for the next one.
-void cutEnds(scf::ForOp loop, bool ahead) {
+/// A loop of its own for the iterations at either end.
+void cutEnds(scf::ForOp loop) {
   constexpr int64_t fewest = 4;
   std::optional<int64_t> count = countOf(loop);
   if (!count || *count < fewest ||
       !loop.getBody()->getOps<simt::ToSharedOp>().empty())
     return;
-  bool any = false;
-  ahead &= !loop.getBody()->getOps<tile::StoreOp>().empty();
-  if (ahead && areCertain(loop, Interval{0, *count - 1}, any))
-    return loadAhead(loop, 0, *count);
   Iterations whole = wholeIterations(loop, *count);
   if (whole.end == whole.first || whole.end - whole.first == *count)
     return;
   OpBuilder b(loop);
   SmallVector<Value> carried(loop.getInitArgs());
-  scf::ForOp between;
   int64_t ends[] = {0, whole.first, whole.end, *count};
   for (unsigned part = 0; part < 3; ++part) {
     if (ends[part] == ends[part + 1])
@@ -210,13 +143,9 @@ void cutEnds(scf::ForOp loop, bool ahead) {
     cut.getInitArgsMutable().assign(carried);
     b.setInsertionPointAfter(cut);
     carried.assign(cut.getResults().begin(), cut.getResults().end());
-    if (part == 1)
-      between = cut;
   }
   loop.replaceAllUsesWith(carried);
   loop.erase();
-  if (ahead)
-    loadAhead(between, whole.first, whole.end);
 }
 
 /// Takes what is certain out of the operator's checks.
@@ -275,11 +204,11 @@ Iterations charonia::gpu::wholeIterations(scf::ForOp loop, int64_t count) {
   return {};
 }
 
-void charonia::gpu::dropCertainBounds(func::FuncOp function, bool ahead) {
+void charonia::gpu::dropCertainBounds(func::FuncOp function) {
   SmallVector<scf::ForOp> loops;
   function.walk([&](scf::ForOp loop) { loops.push_back(loop); });
   for (scf::ForOp loop : loops)
-    cutEnds(loop, ahead);
+    cutEnds(loop);
   SmallVector<tile::InBoundsOp> places;
   function.walk([&](Operation *op) {
     if (auto load = dyn_cast<tile::LoadOp>(op))

@@ -22,9 +22,8 @@ inline constexpr llvm::StringLiteral kAmidAttr = "simt.amid";
 
 /// On a function with layouts: the first and the last iteration of such loops
 /// become loops of their own, and what lies inside no longer looks at the place
-/// of each element. `ahead`: what of them writes loads for the next iteration,
-/// as there is no other instance whose work would cover that.
-void dropCertainBounds(mlir::func::FuncOp function, bool ahead);
+/// of each element.
+void dropCertainBounds(mlir::func::FuncOp function);
 
 } // namespace charonia::gpu
 

@@ -237,16 +237,7 @@ bool keepRowsOf(func::FuncOp function, Block &block, int64_t available) {
 
 } // namespace
 
-/// Whether each of the chip's multiprocessors has several rows to do.
-static bool followEachOther(func::FuncOp function, int64_t multiprocessors) {
-  constexpr int64_t fewest = 4;
-  auto grid = function->getAttrOfType<AffineMapAttr>(tile::kGridAttr);
-  return grid && grid.getValue().isSingleConstant() &&
-         grid.getValue().getSingleConstantResult() >= fewest * multiprocessors;
-}
-
-int64_t charonia::gpu::keepRows(func::FuncOp function,
-                                const GpuTarget &target) {
+int64_t charonia::gpu::keepRows(func::FuncOp function, int64_t sharedBytes) {
   // Dots have their own rings.
   if (function.walk([](simt::ToSharedOp) { return WalkResult::interrupt(); })
           .wasInterrupted())
@@ -255,20 +246,11 @@ int64_t charonia::gpu::keepRows(func::FuncOp function,
   func::FuncOp copy = function.clone();
   int64_t taken = allocateShared(copy);
   copy.erase();
+  // One instance's copies run under the other's arithmetic.
   Block &block = function.getBody().front();
-  auto available = [&](int64_t instances) {
-    return sharedBytesOf(target.sharedBytes, instances) - taken;
-  };
-  // One instance's copies run under the other's arithmetic. Rows that follow
-  // each other need no other instance for that, and what one alone can keep is
-  // read once.
-  int64_t all = 0;
-  for (const Row &row : findRows(function, block))
-    all += row.bytes();
-  bool alone = all > available(2) && all <= available(1) &&
-               followEachOther(function, target.multiprocessors);
-  for (int64_t instances = alone ? 1 : 2; instances > 0; --instances)
-    if (keepRowsOf(function, block, available(instances)))
+  for (int64_t instances : {2, 1})
+    if (keepRowsOf(function, block,
+                   sharedBytesOf(sharedBytes, instances) - taken))
       return instances;
   return 1;
 }

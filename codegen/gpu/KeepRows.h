@@ -2,7 +2,6 @@
 #ifndef CHARONIA_CODEGEN_GPU_KEEPROWS_H
 #define CHARONIA_CODEGEN_GPU_KEEPROWS_H
 
-#include "codegen/target/GpuTarget.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace charonia::gpu {
@@ -15,14 +14,13 @@ inline int64_t sharedBytesOf(int64_t sharedBytes, int64_t instances) {
 }
 
 /// Loads that several loops, one behind the other, do alike come from shared
-/// memory if all of their tiles fit there: asynchronous
+/// memory (of `sharedBytes`) if all of their tiles fit there: asynchronous
 /// copies bring them, issued all at once before the first loop, so that memory
 /// is read once and early. A thread copies what it will read itself. What is
 /// left to load is asked for before it is needed.
 /// Says how many program instances a multiprocessor should have: two where what
-/// is kept leaves room for that, but one that keeps all where it follows with
-/// several rows of its own (PersistRows.h).
-int64_t keepRows(mlir::func::FuncOp function, const GpuTarget &target);
+/// is kept leaves room for that.
+int64_t keepRows(mlir::func::FuncOp function, int64_t sharedBytes);
 
 } // namespace charonia::gpu
 

@@ -143,8 +143,8 @@ scf::ForOp wrap(Rows &rows, int64_t instances) {
 void copyNext(Rows &rows, scf::ForOp loop) {
   OpBuilder b(rows.last.getBody()->getTerminator());
   Location loc = rows.last.getLoc();
-  Value next =
-      arith::AddIOp::create(b, loc, loop.getInductionVar(), loop.getStep());
+  Value next = arith::AddIOp::create(b, loc, loop.getInductionVar(),
+                                     loop.getStep());
   Value isOne = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, next,
                                       loop.getUpperBound());
   auto branch = scf::IfOp::create(b, loc, isOne, /*withElseRegion=*/false);

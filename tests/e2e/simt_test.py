@@ -492,12 +492,11 @@ def test_long_rows(tmp_path, name, columns, precision):
 
 
 @pytest.mark.parametrize("precision", LIMITS)
-@pytest.mark.parametrize("columns", [8200, 20005, 30007, 32768])
+@pytest.mark.parametrize("columns", [8200, 20005])
 @pytest.mark.parametrize("name", ["softmax", "log", "norm"])
 def test_rows_one_behind_the_other(tmp_path, name, columns, precision):
     """More rows than a chip (of 16 multiprocessors) has room for: instances take several, and the
-    next row's copies are under way while one is written. Not all instances have as many. Two inputs
-    that only one instance of a multiprocessor can keep are kept by one."""
+    next row's copies are under way while one is written. Not all instances have as many."""
     rows, most = 71, 32
     text = LONG_ROWS[name].replace("FLOAT", "float").replace("R,", f"{rows},").replace("N]", f"{columns}]")
     model = onnx.parser.parse_model(
