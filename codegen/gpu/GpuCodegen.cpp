@@ -6,7 +6,6 @@
 #include "codegen/gpu/InsideTiles.h"
 #include "codegen/gpu/KeepRows.h"
 #include "codegen/gpu/LoopPipeline.h"
-#include "codegen/gpu/PersistRows.h"
 #include "codegen/gpu/PersistTiles.h"
 #include "codegen/gpu/Pipeline.h"
 #include "codegen/gpu/Ptxas.h"
@@ -147,14 +146,13 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   if (failed(assignLayouts(function, warps, target)))
     return failure();
   int64_t instances = keepRows(function, target.sharedBytes);
-  std::optional<int64_t> persistent = persistRows(function, target, instances);
   dropCertainBounds(function);
   issueLoadsEarly(function);
   dumper.dump(function, "layouts");
   PipelineOptions pipeline;
   pipeline.stages = integerAttr(kernel, tile::kStagesAttr, 3);
-  if (!persistent)
-    persistent = persistTiles(function, target, warps, pipeline.stages);
+  std::optional<int64_t> persistent =
+      persistTiles(function, target, warps, pipeline.stages);
   pipeline.sharedBytes = target.sharedBytes;
   pipeline.registers =
       registersOf(warps, integerAttr(function, tile::kResidentsAttr, 1));

@@ -491,37 +491,6 @@ def test_long_rows(tmp_path, name, columns, precision):
         assert harness.scaled_error(want, got.astype(np.float32)) <= LIMITS[precision]
 
 
-@pytest.mark.parametrize("precision", LIMITS)
-@pytest.mark.parametrize("columns", [8200, 20005])
-@pytest.mark.parametrize("name", ["softmax", "log", "norm"])
-def test_rows_one_behind_the_other(tmp_path, name, columns, precision):
-    """More rows than a chip (of 16 multiprocessors) has room for: instances take several, and the
-    next row's copies are under way while one is written. Not all instances have as many."""
-    rows, most = 71, 32
-    text = LONG_ROWS[name].replace("FLOAT", "float").replace("R,", f"{rows},").replace("N]", f"{columns}]")
-    model = onnx.parser.parse_model(
-        f'<ir_version: 9, opset_import: ["" : 17]>\nagraph (float[{rows},{columns}] {text}'
-    )
-    rng = np.random.default_rng(columns)
-    feeds = {
-        i.name: rng.standard_normal([d.dim_value for d in i.type.tensor_type.shape.dim]).astype(np.float32)
-        for i in model.graph.input
-    }
-    path, engine, dump = tmp_path / "m.onnx", tmp_path / "m.engine", tmp_path / "dump"
-    onnx.save(model, path)
-    harness.compile_model(path, engine, target="sm_87", precision=precision, dump=dump)
-    (program,) = dump.glob("*-cuda-code/*/*-simt.mlir")
-    grid = int(re.search(r"tile.grid = affine_map<\(\) -> \((\d+)\)>", program.read_text())[1])
-    assert grid <= most and rows % grid
-    (want,) = ReferenceEvaluator(model).run(None, feeds)
-    for seed, copies in ORDERS[:2]:
-        (got,) = harness.run_engine(
-            engine, feeds, ["y"], tmp_path / "run", device="simt", dump=dump,
-            extra=["--seed", str(seed), "--copies", copies],
-        )  # fmt: skip
-        assert harness.scaled_error(want, got.astype(np.float32)) <= LIMITS[precision]
-
-
 @pytest.mark.parametrize("precision, limit", [("fp32", 1e-5), ("fp16", 1e-3)])
 @pytest.mark.parametrize("columns", [8195, 12288, 20005])
 def test_moments_of_long_rows(tmp_path, columns, precision, limit):
