@@ -256,9 +256,7 @@ Term withLeading(Term x, AffineExpr batch, AffineExpr heads) {
 /// Queries and keys may be smaller floats than values are, whose products are
 /// wide.
 Term inType(Term x, Type element) {
-  return x.element() == element
-             ? x
-             : x.make<CastOp>(makeType(getShape(x.get()), element), x.get());
+  return x.element() == element ? x : x.make<CastOp>(x.get(), element);
 }
 
 /// Whether a row of the result is so wide that it should not wait, beside the
