@@ -96,6 +96,7 @@ private:
   /// short row and with a register at once, so that each register has the same
   /// parts of rows in every tile; 0: rows are long, or one run with the next.
   int64_t tileOfRows(llvm::ArrayRef<unsigned> inner, int64_t most);
+  int64_t mostInTile();
   void elementwise();
 
   // --- Contractions: ProductSchedule.cpp.

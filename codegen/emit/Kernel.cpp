@@ -24,6 +24,7 @@ void emit::registerEmitRules(DialectRegistry &registry) {
     registerOrderedRules(context);
     registerScatterRules(context);
     registerReductionRules(context);
+    registerPoolRule(context);
     registerNormalizationRules(context);
     registerContractionRules(context);
     registerAttentionRules(context);

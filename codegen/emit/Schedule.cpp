@@ -401,9 +401,7 @@ int64_t Chooser::tileOfRows(ArrayRef<unsigned> inner, int64_t most) {
   return best;
 }
 
-void Chooser::elementwise() {
-  if (all.empty() || windows() || channelsAlone() || blocks() || sameIndices())
-    return;
+int64_t Chooser::mostInTile() {
   int64_t most = cpu ? 8 * t.vectorElements : 1024;
   if (k.role != OpRole::Pointwise)
     most = cpu ? 4 * t.vectorElements : 256;
@@ -429,6 +427,13 @@ void Chooser::elementwise() {
         std::clamp<int64_t>(llvm::bit_floor<uint64_t>(
                                 product(k, all) / t.chip->multiprocessors + 1),
                             32, most);
+  return most;
+}
+
+void Chooser::elementwise() {
+  if (all.empty() || windows() || channelsAlone() || blocks() || sameIndices())
+    return;
+  int64_t most = mostInTile();
   // Inner dimensions are one run as long as they are short, or lie so in
   // memory; the rest are rows.
   SmallVector<unsigned> inner{all.back()},

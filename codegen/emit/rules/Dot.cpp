@@ -71,19 +71,21 @@ static Type sumType(TileEmitter &e, const DotProblem &p) {
   return areBytes(p) || type.isInteger(16) ? e.b().getI32Type() : type;
 }
 
+/// An operand's tile in the type of the sums.
+static Value widened(TileEmitter &e, Value x, Type element, Type type) {
+  if (getElementTypeOrSelf(x.getType()) == type)
+    return x;
+  auto wide = e.tileType(tile::shapeOf(x), type);
+  if (element.isUnsignedInteger())
+    return arith::ExtUIOp::create(e.b(), e.loc(), wide, x);
+  return arith::ExtSIOp::create(e.b(), e.loc(), wide, x);
+}
+
 /// Sums products element by element: right for every shape (single rows,
 /// grouped channels, depthwise).
 static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
                                      const DotProblem &p) {
   Type operandType = e.computeType(p.lhsElement), type = sumType(e, p);
-  auto widened = [&](Value x, Type element) -> Value {
-    if (type == operandType)
-      return x;
-    auto wide = e.tileType(tile::shapeOf(x), type);
-    if (element.isUnsignedInteger())
-      return arith::ExtUIOp::create(e.b(), e.loc(), wide, x);
-    return arith::ExtSIOp::create(e.b(), e.loc(), wide, x);
-  };
   AffineExpr count = graph::numElements(p.extents, e.context());
   ReductionOf sum{graph::ReduceKind::sum};
   // A long sum on a GPU waits for memory as often as it takes steps: few and
@@ -127,8 +129,8 @@ static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
           FailureOr<Value> y = e.emit(p.rhs(axes, number));
           if (failed(x) || failed(y))
             return failure();
-          x = widened(*x, p.lhsElement);
-          y = widened(*y, p.rhsElement);
+          x = widened(e, *x, p.lhsElement, type);
+          y = widened(e, *y, p.rhsElement, type);
           Value product =
               isa<FloatType>(type)
                   ? Value(arith::MulFOp::create(e.b(), e.loc(), *x, *y))

@@ -44,6 +44,7 @@ void registerResizeRule(mlir::MLIRContext *context);
 void registerOrderedRules(mlir::MLIRContext *context);
 void registerScatterRules(mlir::MLIRContext *context);
 void registerReductionRules(mlir::MLIRContext *context);
+void registerPoolRule(mlir::MLIRContext *context);
 void registerNormalizationRules(mlir::MLIRContext *context);
 void registerContractionRules(mlir::MLIRContext *context);
 void registerAttentionRules(mlir::MLIRContext *context);
