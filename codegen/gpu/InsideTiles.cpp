@@ -52,7 +52,8 @@ AffineExpr withoutRounding(AffineExpr expr, const graph::Facts &facts,
     auto by = division && division.getKind() == AffineExprKind::FloorDiv
                   ? dyn_cast<AffineConstantExpr>(division.getRHS())
                   : AffineConstantExpr();
-    if (!by || term.atoms.size() != 1 ||
+    // By 0 is what nobody computes: of an extent of 0.
+    if (!by || by.getValue() < 1 || term.atoms.size() != 1 ||
         term.coefficient % by.getValue() != 0) {
       total = total + term.toExpr();
       continue;
