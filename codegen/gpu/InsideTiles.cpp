@@ -1,10 +1,10 @@
 #include "codegen/gpu/InsideTiles.h"
 #include "codegen/gpu/LayoutPlan.h"
+#include "codegen/gpu/Loops.h"
 #include "codegen/tile/analysis/Access.h"
 #include "codegen/tile/analysis/Values.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
 #include <optional>
 
 using namespace mlir;
@@ -105,17 +105,6 @@ bool areCertain(scf::ForOp loop, Interval range, bool &any) {
     }
   }
   return true;
-}
-
-/// The iterations of a loop that counts from 0 in ones.
-std::optional<int64_t> countOf(scf::ForOp loop) {
-  APInt low, high, step;
-  if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&low)) ||
-      !matchPattern(loop.getUpperBound(), m_ConstantInt(&high)) ||
-      !matchPattern(loop.getStep(), m_ConstantInt(&step)) || !low.isZero() ||
-      !step.isOne())
-    return std::nullopt;
-  return high.getSExtValue();
 }
 
 /// A loop of its own for the iterations at either end.

@@ -1,11 +1,11 @@
 #include "codegen/gpu/KeepRows.h"
 #include "codegen/gpu/InsideTiles.h"
 #include "codegen/gpu/LayoutPlan.h"
+#include "codegen/gpu/Loops.h"
 #include "codegen/gpu/SharedMemory.h"
 #include "codegen/gpu/Streams.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -24,17 +24,6 @@ struct Row {
 
   int64_t bytes() const { return count * memory.getBytes(); }
 };
-
-/// The iterations of a loop that counts from 0 in ones.
-std::optional<int64_t> countOf(scf::ForOp loop) {
-  APInt low, high, step;
-  if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&low)) ||
-      !matchPattern(loop.getUpperBound(), m_ConstantInt(&high)) ||
-      !matchPattern(loop.getStep(), m_ConstantInt(&step)) || !low.isZero() ||
-      !step.isOne())
-    return std::nullopt;
-  return high.getSExtValue();
-}
 
 scf::ForOp loopOf(tile::LoadOp load) {
   return cast<scf::ForOp>(load->getParentOp());

@@ -1,9 +1,9 @@
 #include "codegen/gpu/PersistTiles.h"
 #include "codegen/gpu/EarlyLoads.h"
 #include "codegen/gpu/KeepRows.h"
+#include "codegen/gpu/Loops.h"
 #include "codegen/tile/ir/IndexAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -19,16 +19,6 @@ struct Tiles {
   int64_t count = 0, trips = 0;
   SmallVector<Stream> streams;
 };
-
-std::optional<int64_t> tripsOf(scf::ForOp loop) {
-  APInt low, high, step;
-  if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&low)) ||
-      !matchPattern(loop.getUpperBound(), m_ConstantInt(&high)) ||
-      !matchPattern(loop.getStep(), m_ConstantInt(&step)) || !low.isZero() ||
-      !step.isOne())
-    return std::nullopt;
-  return high.getSExtValue();
-}
 
 /// The kernel, if it is of one loop over terms and a known number of tiles,
 /// none of which needs another instance.
@@ -57,7 +47,7 @@ std::optional<Tiles> findTiles(func::FuncOp function) {
   }
   if (!tiles.id || !tiles.inner)
     return std::nullopt;
-  std::optional<int64_t> trips = tripsOf(tiles.inner);
+  std::optional<int64_t> trips = countOf(tiles.inner);
   if (!trips || *trips < 2)
     return std::nullopt;
   tiles.trips = *trips;

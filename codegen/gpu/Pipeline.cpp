@@ -1,7 +1,7 @@
 #include "codegen/gpu/Pipeline.h"
 #include "codegen/gpu/LoopPipeline.h"
+#include "codegen/gpu/Loops.h"
 #include "codegen/gpu/PersistTiles.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -20,17 +20,6 @@ int64_t otherBytes(func::FuncOp function, ArrayRef<Stream> streams) {
         bytes += shared.getMemory().getType().getBytes();
   });
   return bytes;
-}
-
-/// The iterations of a loop, where its bounds say.
-std::optional<int64_t> tripCount(scf::ForOp loop) {
-  APInt low, high, step;
-  if (matchPattern(loop.getLowerBound(), m_ConstantInt(&low)) &&
-      matchPattern(loop.getUpperBound(), m_ConstantInt(&high)) &&
-      matchPattern(loop.getStep(), m_ConstantInt(&step)) &&
-      step.isStrictlyPositive())
-    return llvm::divideCeil((high - low).getSExtValue(), step.getSExtValue());
-  return std::nullopt;
 }
 
 /// As many stages as are asked for, useful, and fit.
