@@ -1,4 +1,5 @@
 #include "codegen/emit/GpuTiles.h"
+#include "codegen/target/StepSums.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
@@ -34,7 +35,7 @@ constexpr double kMeeting = 2.0; ///< of the parts of a split
 /// The same in a cluster: of any, and of each.
 constexpr double kMeetingInCluster = 1.0, kMeetingOfEach = 0.15;
 
-constexpr int64_t kRegisters = 65536, kWarps = 64;
+constexpr int64_t kWarps = 64;
 
 const DotInstruction &instructionOf(const GpuDot &dot, const GpuTile &tile) {
   return dot.chip->dotFor(dot.tensorCores ? dot.elementBytes * 8 : 0, tile.m,
@@ -44,16 +45,15 @@ const DotInstruction &instructionOf(const GpuDot &dot, const GpuTile &tile) {
 /// Where sums are those of a step: whether those of two steps take turns, so
 /// that one is added under the products of the other (codegen/gpu).
 bool takesTurns(const GpuDot &dot, const GpuTile &tile) {
-  constexpr int64_t most = 255, others = 60, sets = 3;
   return instructionOf(dot, tile).shortSums &&
          ceilDiv(ceilDiv(dot.k, tile.k), tile.splits) > 1 &&
-         tile.m * tile.n / (tile.warps * 32) * sets + others <=
-             std::min<int64_t>(most, kRegisters / (tile.warps * 32));
+         SumsInTurns::registers(tile.m * tile.n / (tile.warps * 32)) <=
+             registersOfThread(tile.warps * 32);
 }
 
 /// Accumulators of a thread: those of all, and of one step or two.
 int64_t accumulatorsOf(const GpuDot &dot, const GpuTile &tile) {
-  int64_t sets = takesTurns(dot, tile)                ? 3
+  int64_t sets = takesTurns(dot, tile)                ? SumsInTurns::sets
                  : instructionOf(dot, tile).shortSums ? 2
                                                       : 1;
   return tile.m * tile.n / (tile.warps * 32) * sets;
@@ -128,9 +128,8 @@ static double exposedMemory(const GpuDot &dot, double ahead, int64_t rounds,
 /// instances multiply in the meantime. As measured of 128 x 128 and 128 x 160.
 static double additionOf(const GpuDot &dot, const GpuTile &tile) {
   constexpr double addsByMicrosecond = 128 * 1755, waiting = 0.055;
-  constexpr int64_t mostInTurns = 8;
   double time = waiting + tile.m * tile.n / addsByMicrosecond;
-  return takesTurns(dot, tile) ? time / mostInTurns : time;
+  return takesTurns(dot, tile) ? time / SumsInTurns::mostSteps : time;
 }
 
 /// `handicap`: how much longer than its parts say a tile takes, but for what it

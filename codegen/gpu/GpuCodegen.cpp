@@ -16,6 +16,7 @@
 #include "codegen/gpu/lower/ToPtx.h"
 #include "codegen/math/ExpandMath.h"
 #include "codegen/math/Float8.h"
+#include "codegen/target/StepSums.h"
 #include "codegen/tile/ir/IndexAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -82,14 +83,6 @@ int64_t integerAttr(func::FuncOp kernel, StringRef name, int64_t otherwise) {
   return attr ? attr.getInt() : otherwise;
 }
 
-constexpr int64_t kRegisters = 65536; ///< Of a multiprocessor.
-
-/// Of a thread, where so many program instances share a multiprocessor.
-unsigned registersOf(unsigned warps, int64_t residents) {
-  constexpr int64_t most = 255;
-  return std::min(most, kRegisters / (warps * kLanes * residents));
-}
-
 /// Instances that shared memory and registers leave room for where a loop is
 /// written out: ptxas would take more registers than it needs.
 int64_t residentsOf(func::FuncOp function, unsigned warps, int64_t bytes,
@@ -154,8 +147,8 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   std::optional<int64_t> persistent =
       persistTiles(function, target, warps, pipeline.stages);
   pipeline.sharedBytes = target.sharedBytes;
-  pipeline.registers =
-      registersOf(warps, integerAttr(function, tile::kResidentsAttr, 1));
+  pipeline.registers = registersOfThread(
+      warps * kLanes * integerAttr(function, tile::kResidentsAttr, 1));
   if (failed(pipelineSharedOperands(function, pipeline)))
     return failure();
   GpuKernel result;

@@ -1,5 +1,6 @@
 #include "codegen/gpu/LoopPipeline.h"
 #include "codegen/gpu/PersistTiles.h"
+#include "codegen/target/StepSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -129,8 +130,6 @@ unsigned registersOf(simt::WarpgroupDotOp dot) {
 /// another, and the last one's dots are waited for.
 void findSumsOfSteps(scf::ForOp loop, const PipelineDepth &depth,
                      LoopSchedule &schedule) {
-  // ptxas keeps more addresses than it needs where it can.
-  constexpr unsigned others = 60, sets = 3;
   if (depth.iterations.value_or(1) < 2 || schedule.throughRegisters ||
       !schedule.copySlots || depth.stages < 3 ||
       loop->getParentOp()->hasAttr(kTilesAttr))
@@ -138,19 +137,20 @@ void findSumsOfSteps(scf::ForOp loop, const PipelineDepth &depth,
   SmallVector<simt::WarpgroupDotOp> dots(
       loop.getBody()->getOps<simt::WarpgroupDotOp>());
   SmallVector<arith::AddFOp> additions;
-  unsigned sums = 0;
+  int64_t sums = 0;
   for (simt::WarpgroupDotOp dot : dots) {
-    sums += sets * registersOf(dot);
+    sums += registersOf(dot);
     additions.push_back(additionOf(loop, dot));
   }
-  if (dots.empty() || sums + others > depth.registers ||
+  int64_t registers = SumsInTurns::registers(sums);
+  if (dots.empty() || registers > depth.registers ||
       !llvm::all_of(additions, [](arith::AddFOp add) { return add; }))
     return;
   schedule.issueAt = *dots.back().getResult().user_begin();
   schedule.dotsInFlight = dots.size();
   schedule.dots = std::move(dots);
   schedule.additions = std::move(additions);
-  schedule.registers = sums + others;
+  schedule.registers = registers;
 }
 
 /// Dots that are accumulated over the iterations and nothing else need not be
@@ -526,9 +526,8 @@ private:
     if (schedule.additions.empty()) {
       fresh = createLoop(values, loop.getUpperBound(), 1);
     } else {
-      constexpr int64_t mostWrittenOut = 8;
       int64_t count = llvm::divideCeil(
-          *iterations, llvm::divideCeil(*iterations, mostWrittenOut));
+          *iterations, llvm::divideCeil(*iterations, SumsInTurns::mostSteps));
       int64_t rest = *iterations % count;
       Value end = iteration(loop.getLowerBound(), *iterations - rest);
       fresh = createLoop(values, end, count);
