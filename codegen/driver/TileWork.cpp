@@ -124,8 +124,14 @@ private:
     }
   }
 
-  /// As the side that does more.
+  /// As the side that is taken, or if that is not known the one that does more.
   void countBranch(scf::IfOp branch, int64_t times) {
+    if (auto taken = lookup(branch.getCondition())) {
+      for (Block &block :
+           *taken ? branch.getThenRegion() : branch.getElseRegion())
+        countBlock(block, times);
+      return;
+    }
     TileWork before = work, most = work;
     for (Region *side : {&branch.getThenRegion(), &branch.getElseRegion()}) {
       work = before;
@@ -181,8 +187,16 @@ private:
     return it == known.end() ? std::nullopt : std::optional(it->second);
   }
 
-  /// Index arithmetic, as far as it bounds loops.
+  /// Index arithmetic, as far as it bounds loops and chooses branches.
   void evaluate(Operation *op) {
+    if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
+      auto x = lookup(compare.getLhs()), y = lookup(compare.getRhs());
+      if (x && y)
+        known[compare] = arith::applyCmpPredicate(
+            compare.getPredicate(), APInt(64, *x, /*isSigned=*/true),
+            APInt(64, *y, /*isSigned=*/true));
+      return;
+    }
     if (op->getNumResults() != 1 || !op->getResult(0).getType().isIndex())
       return;
     if (auto constant = dyn_cast<arith::ConstantIndexOp>(op)) {
@@ -248,10 +262,8 @@ public:
         extent = multiply(extent, graph::evaluate(shape[d], sizes).value_or(1));
         dims[d].set(g);
       }
-      int64_t tiles =
-          llvm::divideCeil(std::max<int64_t>(extent, 1), group.step());
-      factors.push_back(double(tiles) * group.tile /
-                        std::max<int64_t>(extent, 1));
+      extent = std::max<int64_t>(extent, 1);
+      factors.push_back(double(group.covered(extent)) / double(extent));
     }
     // Of other results it is not told which of their dimensions are tiled.
     for (Value result : body.getTerminator()->getOperands())

@@ -137,6 +137,9 @@ private:
   int64_t tileOfPart(llvm::ArrayRef<unsigned> inner, int64_t most);
   bool alongTerms(llvm::ArrayRef<unsigned> row,
                   llvm::ArrayRef<unsigned> column);
+  /// Rows of the tiles for what is left behind whole tiles of an open number of
+  /// rows, which a batch of one never fills; 0: there are whole ones always.
+  int64_t restOf(llvm::ArrayRef<unsigned> row, int64_t tile);
   void cpuProduct(llvm::ArrayRef<unsigned> row,
                   llvm::ArrayRef<unsigned> column);
   /// One row, or one column, is no product of tiles: each instance adds up a

@@ -53,7 +53,10 @@ public:
                 std::optional<unsigned> sharedAxis)
       : kernel(kernel), target(target), schedule(schedule), b(builder),
         function(createFunction(target)),
-        e(kernel, target, schedule, builder, function), sharedAxis(sharedAxis) {
+        e(kernel, target, schedule, builder, function), sharedAxis(sharedAxis),
+        axes(schedule.axes), starts(schedule.groups.size()) {
+    for (const Schedule::Group &g : schedule.groups)
+      tiles.push_back(g.tile);
   }
 
   FailureOr<func::FuncOp> run() {
@@ -79,7 +82,7 @@ public:
       return failure();
     }
     startGrid();
-    LogicalResult walked = walk(0);
+    LogicalResult walked = walkWithRest();
     if (succeeded(walked))
       func::ReturnOp::create(b, kernel.getLoc());
     if (failed(walked)) {
@@ -290,9 +293,6 @@ private:
     if (moving.size() < 2)
       return rest;
     Location loc = kernel.getLoc();
-    auto index = [&](int64_t value) -> Value {
-      return arith::ConstantIndexOp::create(b, loc, value);
-    };
     unsigned fast = moving[0], slow = moving[1];
     AffineExpr fastCount = countOf(schedule.groups[fast]),
                slowCount = countOf(schedule.groups[slow]);
@@ -370,6 +370,81 @@ private:
     return 4 * std::max(elements, schedule.warps * 32 * 16);
   }
 
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(b, kernel.getLoc(), value);
+  }
+
+  /// A tile of `size` of the group that has a rest, from `first` on, a multiple
+  /// of `divisor`; `inside` of its elements certainly exist.
+  LogicalResult walkTile(unsigned group, Value first, int64_t size,
+                         int64_t inside, int64_t divisor = 1) {
+    AffineExpr limit = extentOf(schedule.groups[group]) - (inside - 1);
+    starts[group] = e.addSymbol(first, e.simplify(limit, {}), divisor);
+    tiles[group] = size;
+    axes.clear();
+    for (unsigned of : schedule.axes)
+      if (of != group || size > 1)
+        axes.push_back(of);
+    SmallVector<AffineExpr> before = coordinates;
+    LogicalResult walked = walk(0);
+    coordinates = before;
+    guards.clear();
+    return walked;
+  }
+
+  /// A tile for the `left` elements from `first` on, of `size` if these are no
+  /// more, else of twice that, up to the group's rest.
+  LogicalResult walkUpTo(unsigned group, Value first, Value left,
+                         int64_t size) {
+    int64_t most = schedule.groups[group].rest;
+    if (size >= most)
+      return walkTile(group, first, most, /*inside=*/most / 2 + 1);
+    Value fits = arith::CmpIOp::create(
+        b, kernel.getLoc(), arith::CmpIPredicate::sle, left, index(size));
+    return e.branch(
+        fits,
+        [&] { return walkTile(group, first, size, /*inside=*/size / 2 + 1); },
+        [&] { return walkUpTo(group, first, left, 2 * size); });
+  }
+
+  /// The `left` elements from `begin` on, fewer than a whole tile.
+  LogicalResult walkRest(unsigned group, Value begin, Value left) {
+    const Schedule::Group &g = schedule.groups[group];
+    Location loc = kernel.getLoc();
+    AffineExpr elements = e.addSymbol(left, e.constant(g.tile));
+    return success(succeeded(
+        e.loop((elements + (g.rest - 1)).floorDiv(g.rest), {},
+               [&](AffineExpr counter,
+                   ArrayRef<Value>) -> FailureOr<SmallVector<Value>> {
+                 Value done = e.materialize(counter * g.rest),
+                       first = arith::AddIOp::create(b, loc, begin, done),
+                       behind = arith::SubIOp::create(b, loc, left, done);
+                 if (failed(walkUpTo(group, first, behind, 1)))
+                   return failure();
+                 return SmallVector<Value>{};
+               })));
+  }
+
+  /// Walks all groups. Where one has a rest, its whole tiles lie inside without
+  /// a look at their ends, and what is behind them takes shorter ones.
+  LogicalResult walkWithRest() {
+    auto found = llvm::find_if(
+        schedule.groups, [](const Schedule::Group &g) { return g.rest > 0; });
+    if (found == schedule.groups.end())
+      return walk(0);
+    unsigned group = found - schedule.groups.begin();
+    int64_t tile = found->tile;
+    Location loc = kernel.getLoc();
+    Value begin = e.materialize(e.simplify(tileNumbers[group] * tile, {})),
+          end = e.materialize(extentOf(*found)),
+          left = arith::SubIOp::create(b, loc, end, begin),
+          isWhole = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge,
+                                          left, index(tile));
+    return e.branch(
+        isWhole, [&] { return walkTile(group, begin, tile, tile, tile); },
+        [&] { return walkRest(group, begin, left); });
+  }
+
   LogicalResult walk(unsigned group) {
     if (group == schedule.groups.size())
       return storeResults();
@@ -414,8 +489,8 @@ private:
   /// Coordinates of the group's dimensions for tile `number`.
   void place(unsigned group, AffineExpr number) {
     const Schedule::Group &g = schedule.groups[group];
-    AffineExpr index = number * g.step();
-    for (auto [axis, of] : llvm::enumerate(schedule.axes))
+    AffineExpr index = starts[group] ? starts[group] : number * g.step();
+    for (auto [axis, of] : llvm::enumerate(axes))
       if (of == group) {
         index = index + e.axis(axis);
         if (g.own)
@@ -427,18 +502,18 @@ private:
     // The elements of a row that a tile has past its end belong to no row, and
     // must not make the row's own values differ along the tile.
     SmallVector<int64_t> tile = tileOf();
-    if (auto axis = llvm::find(schedule.axes, group);
-        g.sequential && axis != schedule.axes.end() && g.tile > 1 &&
+    if (auto axis = llvm::find(axes, group);
+        g.sequential && axis != axes.end() && g.tile > 1 &&
         !graph::isWithin(index, extentOf(g), e.facts(tile)))
-      index = e.addBounded(index, axis - schedule.axes.begin(), extentOf(g));
+      index = e.addBounded(index, axis - axes.begin(), extentOf(g));
     for (auto [d, c] : llvm::zip(g.dims, delinearize(index, extents)))
       coordinates[d] = c;
   }
 
   SmallVector<int64_t> tileOf() const {
     SmallVector<int64_t> tile;
-    for (unsigned group : schedule.axes)
-      tile.push_back(schedule.groups[group].tile);
+    for (unsigned group : axes)
+      tile.push_back(tiles[group]);
     return tile;
   }
 
@@ -500,6 +575,11 @@ private:
   /// From coordinates of the first result to those of each.
   SmallVector<AffineMap> resultMaps;
   SmallVector<AffineExpr> tileNumbers;
+  /// Of the tile that is being written: groups that have an axis, the extent of
+  /// each group, and where it begins if that is not by its number.
+  SmallVector<unsigned> axes;
+  SmallVector<int64_t> tiles;
+  SmallVector<AffineExpr> starts;
 };
 
 } // namespace

@@ -379,8 +379,14 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   MLIRContext *context = kernel.getContext();
   shape.root = graph::getShape(root);
   unsigned rank = shape.root.size();
-  for (AffineExpr e : shape.root)
+  SmallVector<int64_t> smallest;
+  for (const graph::Symbol &s :
+       graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
+    smallest.push_back(s.min);
+  for (AffineExpr e : shape.root) {
     shape.sizes.push_back(sizeAt(e, symbols));
+    shape.least.push_back(sizeAt(e, smallest));
+  }
   shape.kinds.assign(rank, DimKind::Parallel);
   shape.joins.assign(rank, true);
   shape.code = graph::estimateCode(kernel, tileCode);

@@ -14,6 +14,7 @@ inline constexpr int64_t tileCode = 4096;
 struct KernelShape {
   graph::Exprs root;
   llvm::SmallVector<int64_t> sizes; // at the symbols' opt values
+  llvm::SmallVector<int64_t> least; // at their smallest
   llvm::SmallVector<graph::DimKind> kinds;
   /// What the kernel is built around; Pointwise if nothing else.
   graph::OpRole role = graph::OpRole::Pointwise;

@@ -211,6 +211,17 @@ bool Chooser::alongTerms(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
   return true;
 }
 
+int64_t Chooser::restOf(ArrayRef<unsigned> row, int64_t tile) {
+  // Of so many whole tiles one that is mostly empty costs little.
+  constexpr int64_t manyTiles = 8, tall = 8;
+  int64_t least = 1;
+  for (unsigned d : row)
+    least *= k.least[d];
+  if (least >= manyTiles * tile || tile <= 2)
+    return 0;
+  return tile >= tall ? 4 : 2;
+}
+
 void Chooser::cpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
   if (alongTerms(row, column))
     return;
@@ -224,6 +235,8 @@ void Chooser::cpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
     r = add(row, tile.rows);
     s.run = tile.run;
   }
+  if (!tile.swap && !isStatic(row))
+    s.groups[r].rest = restOf(row, tile.rows);
   s.swap = tile.swap;
   s.axes = tile.swap ? tiled({c, r}) : tiled({r, c});
   s.kTile = 8;

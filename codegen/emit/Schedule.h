@@ -21,7 +21,14 @@ struct Schedule {
     /// Of these the first that are the tile's own, where it is not all of them
     /// (0): a GPU's tiles have powers of two, its steps need not.
     int64_t own = 0;
+    /// CPU: what is left behind the last whole tile is walked in tiles of so
+    /// many, a power of two, and of its half, quarter and so on where those
+    /// hold what is left then; 0: by a whole tile. Of one group of the grid at
+    /// most.
+    int64_t rest = 0;
     int64_t step() const { return own ? own : tile; }
+    /// Elements that tiles have for `extent` of them.
+    int64_t covered(int64_t extent) const;
   };
   /// From the slowest in the grid's order to the fastest. Dimensions in no
   /// group have extent 1.

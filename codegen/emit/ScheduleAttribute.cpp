@@ -2,11 +2,21 @@
 #include "codegen/emit/Schedule.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
 #include <tuple>
 
 using namespace mlir;
 using namespace charonia;
 using namespace charonia::emit;
+
+int64_t Schedule::Group::covered(int64_t extent) const {
+  int64_t left = extent % step();
+  if (rest == 0 || left == 0)
+    return llvm::divideCeil(extent, step()) * tile;
+  int64_t last = left % rest;
+  return extent - last + (last ? llvm::bit_ceil<uint64_t>(last) : 0);
+}
 
 std::string Schedule::text() const {
   std::string text = "tiles";
@@ -17,6 +27,8 @@ std::string Schedule::text() const {
     text += ":" + std::to_string(g.tile);
     if (g.own)
       text += "/" + std::to_string(g.own);
+    if (g.rest)
+      text += "+" + std::to_string(g.rest);
     if (g.sequential)
       text += "*";
   }
@@ -46,6 +58,7 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
                                     g.dims.begin(), g.dims.end()))),
          b.getNamedAttr("tile", b.getI64IntegerAttr(g.tile)),
          b.getNamedAttr("own", b.getI64IntegerAttr(g.own)),
+         b.getNamedAttr("rest", b.getI64IntegerAttr(g.rest)),
          b.getNamedAttr("sequential", b.getBoolAttr(g.sequential))}));
   return b.getDictionaryAttr(
       {b.getNamedAttr("groups", b.getArrayAttr(list)),
@@ -82,6 +95,13 @@ static FailureOr<Schedule::Group> readGroup(Attribute attribute,
         location, "a tile of a schedule has no more elements of its 'own' than "
                   "'tile' says");
   g.sequential = sequential && sequential.getValue();
+  if (auto rest = d.getAs<IntegerAttr>("rest"))
+    g.rest = rest.getInt();
+  bool isShorter = llvm::isPowerOf2_64(g.rest) && g.rest < g.tile;
+  if (g.rest && (!isShorter || g.own || g.sequential))
+    return mlir::emitError(
+        location, "the 'rest' of a schedule's group is a power of two below "
+                  "'tile', in a group of the grid without 'own'");
   return g;
 }
 
@@ -98,6 +118,9 @@ FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute,
       return failure();
     s.groups.push_back(std::move(*group));
   }
+  if (llvm::count_if(s.groups, [](const Group &g) { return g.rest > 0; }) > 1)
+    return mlir::emitError(location,
+                           "only one group of a schedule has a 'rest'");
   for (int64_t axis : order.asArrayRef()) {
     if (axis < 0 || axis >= (int64_t)s.groups.size())
       return mlir::emitError(location, "an axis of a schedule names no group");

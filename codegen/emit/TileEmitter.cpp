@@ -141,6 +141,22 @@ FailureOr<SmallVector<Value>> TileEmitter::loop(AffineExpr count,
   return SmallVector<Value>(loop.getResults().begin(), loop.getResults().end());
 }
 
+LogicalResult TileEmitter::branch(Value condition, Side then, Side otherwise) {
+  auto op = scf::IfOp::create(builder, location, condition,
+                              /*withElseRegion=*/true);
+  auto emitSide = [&](Region &region, Side side) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(region.front().getTerminator());
+    scopes.emplace_back();
+    scopes.back().loop = op;
+    LogicalResult result = side();
+    scopes.pop_back();
+    return result;
+  };
+  return success(succeeded(emitSide(op.getThenRegion(), then)) &&
+                 succeeded(emitSide(op.getElseRegion(), otherwise)));
+}
+
 //===----------------------------------------------------------------------===//
 // Emission
 //===----------------------------------------------------------------------===//

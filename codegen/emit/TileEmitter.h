@@ -10,9 +10,10 @@
 //
 // Symbols are numbered once for a kernel: first the module's shape symbols,
 // then tile numbers, loop counters and tiles of indices as they arise. A symbol
-// lives in a scope: the kernel body, or the body of a loop. A demand is emitted
-// in the outermost scope that has all its symbols, whichever loop asked for it,
-// and is emitted once there: what does not depend on a loop never lands in it.
+// lives in a scope: the kernel body, the body of a loop or a side of a branch.
+// A demand is emitted in the outermost scope that has all its symbols,
+// whichever loop asked for it, and is emitted once there: what does not depend
+// on a loop never lands in it.
 #ifndef CHARONIA_CODEGEN_EMIT_TILEEMITTER_H
 #define CHARONIA_CODEGEN_EMIT_TILEEMITTER_H
 
@@ -99,8 +100,8 @@ public:
   }
 
   /// A new symbol: an index value in [0, limit) (limit over symbols, or null)
-  /// of the current scope.
-  AffineExpr addSymbol(Value value, AffineExpr limit);
+  /// of the current scope, and a multiple of `divisor`.
+  AffineExpr addSymbol(Value value, AffineExpr limit, int64_t divisor = 1);
   /// A new symbol that is a tile of integers; axis i of it lies along axis
   /// `axes[i]` of the demands that use the symbol. Its elements lie in [0,
   /// limit), or anywhere if `limit` is null.
@@ -160,6 +161,10 @@ public:
                                            const Limits &limits,
                                            llvm::ArrayRef<Value> initial,
                                            LoopBody body);
+  /// One side or the other, each a scope of its own: what depends on symbols
+  /// that are added there stays there.
+  using Side = llvm::function_ref<llvm::LogicalResult()>;
+  llvm::LogicalResult branch(Value condition, Side then, Side otherwise);
   /// Whether an expression is the same for all elements of a tile.
   bool isScalar(AffineExpr expr) const;
   /// On a CPU: what is the same for a whole tile, and between the same
@@ -255,7 +260,7 @@ private:
     }
   };
   struct Scope {
-    mlir::Operation *loop = nullptr;
+    mlir::Operation *loop = nullptr; ///< Or branch.
     std::map<Key, llvm::SmallVector<Value>> memo;
   };
 

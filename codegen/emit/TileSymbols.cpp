@@ -45,9 +45,10 @@ bool TileEmitter::isScalar(AffineExpr expr) const {
   return scalar;
 }
 
-AffineExpr TileEmitter::addSymbol(Value value, AffineExpr limit) {
+AffineExpr TileEmitter::addSymbol(Value value, AffineExpr limit,
+                                  int64_t divisor) {
   symbols.push_back(
-      {value, below(limit), 1, limit, (unsigned)scopes.size() - 1});
+      {value, below(limit), divisor, limit, (unsigned)scopes.size() - 1});
   return getAffineSymbolExpr(symbols.size() - 1, context());
 }
 

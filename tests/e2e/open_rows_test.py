@@ -1,0 +1,138 @@
+"""Products of an open number of rows on CPUs: one row, some rows, whole tiles and what is left behind them.
+
+One engine for all sizes, values against float64 (bytes: against ONNX Runtime), and the compiler's own count of the work of
+one row.
+"""
+
+from __future__ import annotations
+
+import json
+
+import harness
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+ROWS = [1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 17, 24, 25, 61, 197]
+
+
+def save(path, nodes, shape, weights, outputs=("y",)):
+    infos = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    made = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
+    constants = [numpy_helper.from_array(v, k) for k, v in weights.items()]
+    graph = helper.make_graph(nodes, "rows", infos, made, constants)
+    onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), path)
+    return path
+
+
+def in_float64(path, feeds):
+    """The model's own numbers, computed in float64."""
+    model = onnx.load(path)
+    for i, w in enumerate(model.graph.initializer):
+        value = numpy_helper.to_array(w)
+        if value.dtype == np.float32:
+            model.graph.initializer[i].CopyFrom(numpy_helper.from_array(value.astype(np.float64), w.name))
+    for value in list(model.graph.input) + list(model.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    return ReferenceEvaluator(model).run(None, {k: v.astype(np.float64) for k, v in feeds.items()})
+
+
+def check(folder, path, sizes, shape_of, tolerance=1e-5, precision=None, peer=in_float64):
+    rng = np.random.default_rng(len(sizes))
+    for target in harness.cpu_targets():
+        engine = folder / f"{target}.engine"
+        harness.compile_model(path, engine, target=target, precision=precision)
+        for size in sizes:
+            feeds = {"x": rng.standard_normal(shape_of(size)).astype(np.float32)}
+            want = peer(path, feeds)
+            names = [o.name for o in onnx.load(path).graph.output]
+            for got, expected in zip(harness.run_engine(engine, feeds, names, folder / "run"), want, strict=True):
+                assert got.shape == expected.shape
+                bound = tolerance * max(np.abs(expected).max(initial=0), 1)
+                np.testing.assert_allclose(got, expected, 0, bound, err_msg=f"{target}, {size}")
+    return engine
+
+
+def linear(folder, terms, columns, lead=("n",)):
+    rng = np.random.default_rng(terms)
+    weights = {
+        "w": (rng.standard_normal((terms, columns)) / np.sqrt(terms)).astype(np.float32),
+        "b": rng.standard_normal(columns).astype(np.float32),
+    }
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["s"])]
+    nodes.append(helper.make_node("Sigmoid", ["s"], ["y"]))
+    return save(folder / "m.onnx", nodes, [*lead, terms], weights)
+
+
+@pytest.mark.parametrize("terms, columns", [(64, 96), (300, 77), (7, 33), (129, 2), (1, 40)])
+def test_linear(tmp_path, terms, columns):
+    check(tmp_path, linear(tmp_path, terms, columns), ROWS, lambda n: (n, terms))
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_linear_of_half_precision(tmp_path, precision):
+    path = linear(tmp_path, 64, 80)
+    check(tmp_path, path, [1, 3, 12, 29], lambda n: (n, 64), 2e-2, precision)
+
+
+def test_rows_of_two_open_dimensions(tmp_path):
+    path = linear(tmp_path, 40, 48, lead=("batch", "length"))
+    sizes = [(1, 1), (1, 5), (3, 1), (2, 7), (5, 5), (1, 64), (13, 13)]
+    check(tmp_path, path, sizes, lambda size: (*size, 40))
+
+
+def test_rows_of_a_batch_of_images(tmp_path):
+    """Rows are batch by height by width, and those of an image are no whole number of tiles."""
+    rng = np.random.default_rng(5)
+    weights = {"w": (rng.standard_normal((40, 8, 3, 3)) / 9).astype(np.float32), "b": rng.standard_normal(40).astype(np.float32)}
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], pads=[1] * 4)
+    path = save(tmp_path / "m.onnx", [node], ["batch", 8, "height", "width"], weights)
+    sizes = [(1, 1, 1), (2, 1, 1), (1, 3, 5), (3, 2, 2), (1, 7, 13), (2, 9, 9)]
+    check(tmp_path, path, sizes, lambda s: (s[0], 8, s[1], s[2]))
+
+
+def test_two_results(tmp_path):
+    """What else the kernel writes follows from the rows of the first result."""
+    rng = np.random.default_rng(7)
+    weights = {"w": (rng.standard_normal((48, 64)) / 7).astype(np.float32)}
+    node = helper.make_node
+    nodes = [node("MatMul", ["x", "w"], ["p"]), node("Relu", ["p"], ["y"]), node("Tanh", ["p"], ["z"])]
+    path = save(tmp_path / "m.onnx", nodes, ["n", 48], weights, ("y", "z"))
+    check(tmp_path, path, [1, 2, 5, 12, 30], lambda n: (n, 48))
+
+
+def test_bytes(tmp_path):
+    """Products of bytes take their terms by fours, of a single row too."""
+    rng = np.random.default_rng(9)
+    weights = {
+        "w": rng.integers(-100, 100, (64, 48), np.int8),
+        "scale": np.array(0.02, np.float32),
+        "zero": np.array(3, np.uint8),
+        "side": np.array(0.01, np.float32),
+        "none": np.array(0, np.int8),
+    }
+    node = helper.make_node
+    nodes = [
+        node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
+        node("DequantizeLinear", ["q", "scale", "zero"], ["d"]),
+        node("DequantizeLinear", ["w", "side", "none"], ["v"]),
+        node("MatMul", ["d", "v"], ["y"]),
+    ]
+    path = save(tmp_path / "m.onnx", nodes, ["n", 64], weights)
+
+    def peer(path, feeds):
+        return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, feeds)
+
+    check(tmp_path, path, [1, 2, 7, 12, 31], lambda n: (n, 64), 1e-4, peer=peer)
+
+
+def test_work_of_one_row(tmp_path):
+    """At the default optimum of one row a kernel does the work of one row."""
+    engine = check(tmp_path, linear(tmp_path, 256, 256), [1], lambda n: (n, 256))
+    report = json.loads(harness.invoke("inspect", engine, "--json").stdout)
+    for variant in report["programs"][0]["variants"]:
+        (kernel,) = variant["kernels"]
+        assert kernel["operations"] < 1.2 * kernel["needed_operations"], kernel
