@@ -213,13 +213,13 @@ bool Chooser::alongTerms(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
 
 int64_t Chooser::restOf(ArrayRef<unsigned> row, int64_t tile) {
   // Of so many whole tiles one that is mostly empty costs little.
-  constexpr int64_t manyTiles = 8, tall = 8;
+  constexpr int64_t manyTiles = 8;
   int64_t least = 1;
   for (unsigned d : row)
     least *= k.least[d];
-  if (least >= manyTiles * tile || tile <= 2)
-    return 0;
-  return tile >= tall ? 4 : 2;
+  return least >= manyTiles * tile || tile == 1
+             ? 0
+             : llvm::bit_floor<uint64_t>(tile - 1);
 }
 
 void Chooser::cpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {

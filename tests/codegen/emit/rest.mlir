@@ -24,9 +24,13 @@
 // CHECK: tile.store {{.*}}checks = array<i64>,
 // CHECK: } else {
 // CHECK: tile.dot {{.*}} -> tensor<4x32xf32>
+// CHECK: tile.store {{.*}}checks = array<i64: 0>,
+// CHECK: } else {
+// CHECK: tile.dot {{.*}} -> tensor<8x32xf32>
 // V3-LABEL: func.func @linear
 // V3: tile.dot {{.*}} -> tensor<6x16xf32>
 // V3: tile.dot {{.*}} -> tensor<2x16xf32>
+// V3: tile.dot {{.*}} -> tensor<4x16xf32>
 
 // Never fewer than many whole tiles: one that is mostly empty costs little.
 // CHECK-LABEL: func.func @many
