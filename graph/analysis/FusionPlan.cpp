@@ -1,6 +1,7 @@
 #include "graph/analysis/FusionPlan.h"
 #include "graph/analysis/CodeSize.h"
 #include "graph/analysis/Weights.h"
+#include "graph/analysis/Widening.h"
 #include "llvm/Support/MathExtras.h"
 #include <set>
 
@@ -31,6 +32,8 @@ FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols,
   forceStridedReads();
   if (limits.denseRows)
     forceChosenRows();
+  if (limits.widenedWeights)
+    inlineWidening();
 
   auto growAll = [&](llvm::function_ref<bool(OpRole)> wanted) {
     for (Operation &op : block)
@@ -323,6 +326,19 @@ void FusionPlan::keepRows(ArrayRef<Operation *> choosers) {
       across.insert(user);
     }
   }
+}
+
+/// Each product widens its weights by itself.
+void FusionPlan::inlineWidening() {
+  WeightsOnly weightsOnly;
+  for (Operation &op : block.without_terminator())
+    for (OpOperand &operand : op.getOpOperands())
+      for (Operation *widening : wideningOf(operand, weightsOnly)) {
+        if (Group *group = groupOf(widening))
+          group->ops.clear();
+        groups.erase(widening);
+        inlined.insert(widening);
+      }
 }
 
 //===----------------------------------------------------------------------===//

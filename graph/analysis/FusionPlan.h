@@ -55,6 +55,9 @@ struct FusionLimits {
   /// tile after tile, is stored: on a CPU, where a kernel costs little and
   /// lanes that lie apart are picked one by one.
   bool denseRows = false;
+  /// Whether weights are widened where products read them: on a CPU, whose
+  /// products take their columns through registers.
+  bool widenedWeights = false;
 };
 
 class FusionPlan {
@@ -115,6 +118,7 @@ private:
   void forceTangledViews();
   void forceStridedReads();
   void forceChosenRows();
+  void inlineWidening();
   void keepRows(llvm::ArrayRef<mlir::Operation *> choosers);
   bool crossesColumns(mlir::OpOperand &operand,
                       std::optional<unsigned> along) const;

@@ -153,7 +153,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
     auto module = getOperation()->getParentOfType<ModuleOp>();
     Block &block = getOperation().getBody().front();
     FusionLimits limits;
-    limits.denseRows = denseRows;
+    limits.denseRows = limits.widenedWeights = denseRows;
     FusionPlan plan(block, getSymbols(module), limits);
     std::vector<FusionPlan::Decision> decisions = plan.decisions();
     Rewriter rewriter(block, plan);

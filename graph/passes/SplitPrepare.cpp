@@ -1,5 +1,6 @@
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Weights.h"
+#include "graph/analysis/Widening.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "graph/passes/PrepareFunction.h"
@@ -178,6 +179,9 @@ private:
   }
 
   void split(OpOperand &use) {
+    // Narrow weights are widened where they are multiplied.
+    if (!wideningOf(use, weightsOnly).empty())
+      return;
     Operation *op = use.get().getDefiningOp();
     OpOperand *cut = &use;
     Exprs extents = getShape(use.get());
