@@ -1,6 +1,6 @@
 #include "graph/passes/NarrowWeights.h"
-#include "graph/analysis/NarrowRange.h"
 #include "graph/passes/Expression.h"
+#include "graph/passes/NarrowRange.h"
 #include "graph/passes/Panels.h"
 
 using namespace mlir;
@@ -79,7 +79,7 @@ public:
     outside = &builder;
     path.clear();
     next = 0;
-    return rebuild(weight);
+    return cast(builder, rebuild(weight), getElementTypeOrSelf(weight));
   }
 
 private:
@@ -104,11 +104,11 @@ private:
       parts.push_back({value, path, map, {}});
       return true;
     }
-    if (isa<IntegerType>(getElementTypeOrSelf(value)))
-      if (std::optional<Width> width = widthOf(value)) {
-        parts.push_back({value, path, map, width});
-        return true;
-      }
+    if (std::optional<Width> width = widthOf(value);
+        width && !isNarrowerBelow(value, *width)) {
+      parts.push_back({value, path, map, width});
+      return true;
+    }
     if (op->getNumOperands() == 0 ||
         (op.getRole() != OpRole::View &&
          (op.getRole() != OpRole::Pointwise || op.isExpensive())))
@@ -124,6 +124,16 @@ private:
         return false;
     path.pop_back();
     return true;
+  }
+
+  /// Whether what the value is made of has fewer bits.
+  static bool isNarrowerBelow(Value value, const Width &width) {
+    return llvm::any_of(value.getDefiningOp()->getOperands(),
+                        [&](Value operand) {
+                          std::optional<Width> below = widthOf(operand);
+                          return below && below->bits < width.bits &&
+                                 elementsOf(operand) == elementsOf(value);
+                        });
   }
 
   /// Along dimension `d` of the weight: the most neighbours that read the same

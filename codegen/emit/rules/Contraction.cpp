@@ -4,8 +4,93 @@
 using namespace mlir;
 using namespace charonia;
 using namespace charonia::emit;
+using graph::OpRole;
 
 namespace {
+
+/// Where elements of an operand [`shape`] are computed, seen through views and
+/// conversions between floats, which need no rounding on the way.
+struct Computed {
+  Value value;
+  AffineMap map; ///< From the operand's coordinates.
+};
+
+Computed seenThrough(Computed x, ArrayRef<AffineExpr> shape) {
+  while (auto op = x.value.getDefiningOp<graph::GraphOpInterface>()) {
+    bool converts = isa<graph::CastOp>(op) &&
+                    isa<FloatType>(getElementTypeOrSelf(op->getOperand(0))) &&
+                    isa<FloatType>(getElementTypeOrSelf(x.value));
+    if (!converts && op.getRole() != OpRole::View)
+      break;
+    x.map = graph::composeMaps(op.getOperandMap(0), x.map, shape);
+    x.value = op->getOperand(0);
+  }
+  return x;
+}
+
+/// For how many neighbours along dimension `d`, whose extent is `extent`, a map
+/// gives the same: 0: for all, 1: for none, or not known.
+int64_t blockAlong(AffineMap map, unsigned d, ArrayRef<AffineExpr> shape) {
+  if (!map.isFunctionOfDim(d))
+    return 0;
+  int64_t block = 1;
+  auto isOf = [&](AffineExpr e) {
+    auto divided = dyn_cast<AffineBinaryOpExpr>(e);
+    auto by = divided ? graph::constantOf(divided.getRHS()) : std::nullopt;
+    if (!by || divided.getKind() != AffineExprKind::FloorDiv ||
+        divided.getLHS() != getAffineDimExpr(d, map.getContext()))
+      return false;
+    block = *by;
+    return true;
+  };
+  map = graph::simplify(map, shape);
+  for (AffineExpr e : map.getResults())
+    if (e.isFunctionOfDim(d) && (block != 1 || !isOf(e)))
+      return 1;
+  return block;
+}
+
+/// rhs of a product of two operands [.., K, N] as one without a scale and the
+/// scale, where that is the same for many neighbouring terms.
+void splitScale(DotProblem &p, Value rhs) {
+  Exprs shape = graph::getShape(rhs);
+  unsigned term = shape.size() - 2;
+  Computed x = seenThrough(
+      {rhs, AffineMap::getMultiDimIdentityMap(shape.size(), rhs.getContext())},
+      shape);
+  auto op = x.value.getDefiningOp<graph::GraphOpInterface>();
+  p.isComputed = op && op.getRole() == OpRole::Pointwise;
+  if (!p.isComputed)
+    return;
+  for (OpOperand &operand : op->getOpOperands()) {
+    std::optional<graph::Linear> linear =
+        op.getLinear(operand.getOperandNumber());
+    if (!linear || !linear->scale || linear->divisor || linear->shift ||
+        linear->factor != 1)
+      continue;
+    auto mapOf = [&](unsigned i) {
+      return graph::composeMaps(op.getOperandMap(i), x.map, shape);
+    };
+    AffineMap own = mapOf(operand.getOperandNumber());
+    Computed scale = seenThrough(
+        {op->getOperand(*linear->scale), mapOf(*linear->scale)}, shape);
+    int64_t block = blockAlong(scale.map, term, shape);
+    if (block == 1)
+      continue;
+    auto through = [rhsOf = p.rhs](Value value, AffineMap map) {
+      return [=](const Demand &axes, ArrayRef<AffineExpr> k) {
+        Demand d = rhsOf(axes, k);
+        d.coordinates = graph::applyMap(map, d.coordinates);
+        d.value = value;
+        return d;
+      };
+    };
+    p.unscaled = through(operand.get(), own);
+    p.scale = through(scale.value, scale.map);
+    p.scaleBlock = block;
+    return;
+  }
+}
 
 FailureOr<Value> matmul(graph::MatmulOp op, TileEmitter &e,
                         const Demand &demand) {
@@ -38,6 +123,9 @@ FailureOr<Value> matmul(graph::MatmulOp op, TileEmitter &e,
     d.coordinates.push_back(axes.coordinates[rank - 1]);
     return d;
   };
+  if (e.getTarget().kind == EmitTarget::Kind::Cpu &&
+      isa<FloatType>(p.lhsElement))
+    splitScale(p, op.getRhs());
   return emitDot(e, demand, p);
 }
 

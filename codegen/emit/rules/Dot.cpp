@@ -1,5 +1,7 @@
 #include "codegen/emit/rules/Dot.h"
 #include "graph/ir/Float8.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace charonia;
@@ -226,7 +228,8 @@ public:
   }
 
   FailureOr<Value> run() {
-    FailureOr<SmallVector<Value>> total = walk(0, {start});
+    FailureOr<SmallVector<Value>> total =
+        p.scale && p.scaleBlock ? sumBlocks() : walk(0, {start});
     if (failed(total))
       return failure();
     if (axes.row < 0)
@@ -273,15 +276,19 @@ private:
     std::optional<int64_t> known = graph::constantOf(extent);
     if (!cpu || !known)
       return;
-    if (*known <= longestUnrolled)
+    if (*known <= longestUnrolled && !p.scaleBlock)
       step = std::max<int64_t>(*known, 1);
     // Windows of neighbouring rows overlap. What a step reads should not: LLVM
     // would load it once, and keep more broadcasts than there are registers.
     if (inner.size() > 1)
       if (int64_t last = graph::constantOf(inner.back()).value_or(1); last > 1)
         step = std::min(step, last);
-    // Integers are multiplied some terms at a time: a shorter step follows.
-    if (!isFloat && inner.size() == 1) {
+    // Steps of blocks, written out.
+    if (p.scale && p.scaleBlock)
+      step = std::gcd(p.scaleBlock, longestUnrolled);
+    // Integers are multiplied some terms at a time, or are widened so: a
+    // shorter step follows.
+    if ((!isFloat || p.isComputed) && inner.size() == 1) {
       rest = *known % step;
       return;
     }
@@ -325,6 +332,48 @@ private:
     return addStep(extent - rest, rest, *total);
   }
 
+  /// Of all terms, of which each block has a scale of its own.
+  FailureOr<SmallVector<Value>> sumBlocks() {
+    int64_t block = p.scaleBlock, known = *graph::constantOf(extent),
+            left = known % block;
+    FailureOr<SmallVector<Value>> total =
+        e.loop(e.constant(known / block), {start},
+               [&](AffineExpr round, ArrayRef<Value> values) {
+                 return addScaled(round * block, block, values);
+               });
+    if (failed(total) || !left)
+      return total;
+    return addScaled(e.constant(known - left), left, *total);
+  }
+
+  FailureOr<SmallVector<Value>> addScaled(AffineExpr begin, int64_t length,
+                                          ArrayRef<Value> values) {
+    auto at = [&](AffineExpr round, ArrayRef<Value> sums) {
+      return addStep(begin + round * step, step, sums);
+    };
+    FailureOr<SmallVector<Value>> sum = SmallVector<Value>{start};
+    if (length / step == 1)
+      sum = at(e.constant(0), *sum);
+    else if (length / step > 1)
+      sum = e.loop(e.constant(length / step), *sum, at);
+    if (int64_t left = length % step; left && succeeded(sum))
+      sum = addStep(begin + (length - left), left, *sum);
+    FailureOr<Value> scale = scaleOf({begin});
+    if (failed(sum) || failed(scale))
+      return failure();
+    return SmallVector<Value>{
+        math::FmaOp::create(b, e.loc(), sum->front(), *scale, values[0])};
+  }
+
+  /// The scale of sums from term `k` on, [rows, columns].
+  FailureOr<Value> scaleOf(ArrayRef<AffineExpr> k) {
+    SmallVector<int64_t> to(rank, -1);
+    if (axes.row >= 0)
+      to[axes.row] = 0;
+    to[axes.column] = 1;
+    return e.emitAs(e.moveAxes(p.scale(demand, k), to, {m, n}), sumType(e, p));
+  }
+
   /// `length` terms from `begin` on.
   FailureOr<SmallVector<Value>> addStep(AffineExpr begin, int64_t length,
                                         ArrayRef<Value> values) {
@@ -362,8 +411,11 @@ private:
     if (!isLhs && columns < n)
       moved.guards.push_back({e.axis(1), e.constant(columns), /*own=*/true});
     Type element = isLhs ? p.lhsElement : p.rhsElement;
-    return e.emitZeroOutside(std::move(moved),
-                             ofBytes ? element : multipliedAs(e, element));
+    // What is computed is not rounded first.
+    Type type = cpu && isFloat && p.isComputed ? sumType(e, p)
+                : ofBytes                      ? element
+                                               : multipliedAs(e, element);
+    return e.emitZeroOutside(std::move(moved), type);
   }
 
   /// The columns of a single row.
@@ -401,23 +453,54 @@ private:
 
 } // namespace
 
+/// Whether sums of blocks are scaled, not their terms: where registers hold
+/// those of a block beside all sums.
+static bool scalesBlocks(TileEmitter &e, const Demand &demand,
+                         const DotProblem &p, const DotAxes &axes) {
+  const EmitTarget &t = e.getTarget();
+  int64_t rows = axes.row < 0 ? 1 : demand.tile[axes.row],
+          vectors =
+              llvm::divideCeil(demand.tile[axes.column], t.vectorElements);
+  constexpr int64_t shortest = 8, others = 4;
+  return p.scaleBlock >= shortest && p.scaleBlock % shortest == 0 &&
+         p.extents.size() == 1 && graph::constantOf(p.extents[0]) &&
+         2 * rows * vectors + others <= t.vectorRegisters;
+}
+
 FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
                                const DotProblem &problem) {
   DotProblem p = problem;
+  bool isFloat = isa<FloatType>(p.lhsElement),
+       cpu = e.getTarget().kind == EmitTarget::Kind::Cpu;
+  Exprs zeros(p.extents.size(), e.constant(0));
+  auto classify = [&] {
+    Demand lhs = p.lhs(demand, zeros), rhs = p.rhs(demand, zeros);
+    std::optional<DotAxes> axes = classifyAxes(e, lhs, rhs, demand.rank());
+    // A CPU multiplies integers of 8 and 16 bits some terms at a time, of a
+    // single row too, and widens what it computes so.
+    bool isNarrow = cpu && (areBytes(p) || p.lhsElement.isSignlessInteger(16));
+    if (!axes && (isNarrow || (cpu && isFloat && p.isComputed)) &&
+        demand.rank() == 1)
+      axes = classifyRow(e, lhs, rhs);
+    return isFloat || isNarrow ? axes : std::nullopt;
+  };
   if (e.getSchedule().swap) {
     std::swap(p.lhs, p.rhs);
     std::swap(p.lhsElement, p.rhsElement);
+    p.scale = nullptr;
   }
-  Exprs zeros(p.extents.size(), e.constant(0));
-  Demand lhs = p.lhs(demand, zeros), rhs = p.rhs(demand, zeros);
-  std::optional<DotAxes> axes = classifyAxes(e, lhs, rhs, demand.rank());
-  // A CPU multiplies integers of 8 and 16 bits some terms at a time, of a
-  // single row too.
-  bool isNarrow = e.getTarget().kind == EmitTarget::Kind::Cpu &&
-                  (areBytes(p) || p.lhsElement.isSignlessInteger(16));
-  if (!axes && isNarrow && demand.rank() == 1)
-    axes = classifyRow(e, lhs, rhs);
-  if (!axes || (!isa<FloatType>(p.lhsElement) && !isNarrow))
-    return emitProducts(e, demand, problem);
-  return DotEmitter(e, demand, p, *axes).run();
+  std::optional<DotAxes> axes = classify();
+  if (p.scale && p.scaleBlock && !(axes && scalesBlocks(e, demand, p, *axes)))
+    p.scale = nullptr;
+  if (p.scale)
+    p.rhs = p.unscaled;
+  FailureOr<Value> sum =
+      axes ? DotEmitter(e, demand, p, *axes).run() : emitProducts(e, demand, p);
+  if (failed(sum) || !p.scale || p.scaleBlock)
+    return sum;
+  FailureOr<Value> scale =
+      e.emitAs(p.scale(demand, zeros), getElementTypeOrSelf(sum->getType()));
+  if (failed(scale))
+    return failure();
+  return Value(arith::MulFOp::create(e.b(), e.loc(), *sum, *scale));
 }

@@ -23,6 +23,13 @@ struct DotProblem {
   /// What is multiplied lies side by side along the axes, terms lie apart: one
   /// is taken after the other, in a loop for each part of them but the last.
   bool apart = false;
+  /// rhs is computed where it is multiplied, and read from no memory as it is.
+  bool isComputed = false;
+  /// rhs = unscaled * scale, where the scale is the same for each `scaleBlock`
+  /// terms (0: for all), counted along the only extent; null: it is no product.
+  std::function<Demand(const Demand &axes, llvm::ArrayRef<AffineExpr> k)>
+      unscaled, scale;
+  int64_t scaleBlock = 0;
 };
 
 /// Emits the sum for the axes of `demand`. Where each axis moves only one of

@@ -1,6 +1,7 @@
-#include "graph/analysis/NarrowRange.h"
+#include "graph/passes/NarrowRange.h"
 #include "graph/analysis/Weights.h"
-#include "llvm/ADT/TypeSwitch.h"
+#include "graph/passes/Expression.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -35,43 +36,71 @@ static std::optional<IntegerRange> rangeOfWeight(WeightOp op) {
                                      : boundsOf<int8_t>(weight->bytes);
 }
 
-/// Of what an operator makes of its operands; nothing: no more than its type
-/// says.
+/// Integers that a float type has all of.
+static std::optional<IntegerRange> exactIn(FloatType type) {
+  unsigned digits = llvm::APFloat::semanticsPrecision(type.getFloatSemantics());
+  int64_t most = int64_t(1) << std::min(digits, 32u);
+  return IntegerRange{-most, most};
+}
+
 static std::optional<IntegerRange> rangeOfResult(Operation *op, int depth);
 
 static std::optional<IntegerRange> rangeOf(Value value, int depth) {
-  std::optional<IntegerRange> all = rangeOfType(getElementTypeOrSelf(value));
+  Type element = getElementTypeOrSelf(value);
+  auto real = dyn_cast<FloatType>(element);
+  std::optional<IntegerRange> all = real ? exactIn(real) : rangeOfType(element),
+                              own;
   constexpr int deepest = 16;
-  if (!all || !value.getDefiningOp() || depth > deepest)
+  if (!all)
     return all;
-  std::optional<IntegerRange> own =
-      rangeOfResult(value.getDefiningOp(), depth + 1);
-  return own && own->isWithin(all->low, all->high) ? own : all;
+  if (value.getDefiningOp() && depth <= deepest)
+    own = rangeOfResult(value.getDefiningOp(), depth + 1);
+  if (own && own->isWithin(all->low, all->high))
+    return own;
+  return real ? std::nullopt : all;
 }
 
+static std::optional<IntegerRange> rangeOfConstant(Value value) {
+  std::optional<double> number = splatOf(value);
+  constexpr double most = double(int64_t(1) << 32);
+  if (!number || std::floor(*number) != *number || std::abs(*number) > most)
+    return std::nullopt;
+  return IntegerRange{int64_t(*number), int64_t(*number)};
+}
+
+/// x + y or x - y, of which one is a constant: of two that vary each is
+/// narrower than what they make.
+static std::optional<IntegerRange> rangeOfSum(Operation *op, int depth) {
+  if (!rangeOfConstant(op->getOperand(0)) &&
+      !rangeOfConstant(op->getOperand(1)))
+    return std::nullopt;
+  std::optional<IntegerRange> x = rangeOf(op->getOperand(0), depth),
+                              y = rangeOf(op->getOperand(1), depth);
+  if (!x || !y)
+    return std::nullopt;
+  if (isa<SubOp>(op))
+    y = IntegerRange{-y->high, -y->low};
+  return IntegerRange{x->low + y->low, x->high + y->high};
+}
+
+/// Of what an operator makes of its operands; nothing: no more than its type
+/// says.
 static std::optional<IntegerRange> rangeOfResult(Operation *op, int depth) {
   if (auto weight = dyn_cast<WeightOp>(op))
     return rangeOfWeight(weight);
+  if (std::optional<IntegerRange> number = rangeOfConstant(op->getResult(0)))
+    return number;
   if (auto cast = dyn_cast<CastOp>(op))
     return rangeOf(cast.getInput(), depth);
+  if (isa<AddOp, SubOp>(op))
+    return rangeOfSum(op, depth);
   // A mask leaves what it has bits for.
   if (auto mask = dyn_cast<AndOp>(op)) {
-    for (Value side : {mask.getLhs(), mask.getRhs()}) {
-      std::optional<IntegerRange> bits = rangeOf(side, depth);
-      if (bits && bits->low >= 0)
+    for (Value side : {mask.getLhs(), mask.getRhs()})
+      if (std::optional<IntegerRange> bits = rangeOfConstant(side);
+          bits && bits->low >= 0)
         return IntegerRange{0, bits->high};
-    }
     return std::nullopt;
-  }
-  if (auto constant = dyn_cast<ConstantOp>(op)) {
-    auto values = dyn_cast<DenseIntElementsAttr>(constant.getValue());
-    if (!values || !values.isSplat())
-      return std::nullopt;
-    auto type = cast<IntegerType>(values.getElementType());
-    APInt splat = values.getSplatValue<APInt>();
-    int64_t number = type.isUnsignedInteger() ? int64_t(splat.getZExtValue())
-                                              : splat.getSExtValue();
-    return IntegerRange{number, number};
   }
   if (!isa<ConcatOp>(op) &&
       cast<GraphOpInterface>(op).getRole() != OpRole::View)
