@@ -14,6 +14,14 @@ static void tidy(OpPassManager &passes) {
   passes.addPass(createCSEPass());
 }
 
+/// Rows up to which a product widens its weights by itself. On a GPU tiles of
+/// more rows would do it again and again.
+static int64_t mostWidenedRows(const PipelineOptions &options) {
+  constexpr int64_t onGpu = 256;
+  return options.device == DeviceKind::Cpu ? std::numeric_limits<int64_t>::max()
+                                           : onGpu;
+}
+
 std::vector<Stage> commonStages() {
   return {
       {"simplify",
@@ -88,7 +96,9 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
            passes.addPass(createPackWeights(columns));
            passes.addNestedPass<func::FuncOp>(createPadTerms());
          }
-         passes.addPass(createSplitPrepare());
+         SplitPrepareOptions split;
+         split.widenedRows = mostWidenedRows(options);
+         passes.addPass(createSplitPrepare(split));
          passes.addPass(createCSEPass());
          // Kernels hold splats only; the rest they read from memory. No
          // canonicalization from here on: it would fold weights of one element
@@ -112,6 +122,7 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
          }
          FormKernelsOptions form;
          form.denseRows = options.device == DeviceKind::Cpu;
+         form.widenedRows = mostWidenedRows(options);
          passes.addNestedPass<func::FuncOp>(createFormKernels(form));
          passes.addPass(createVerifyKernels());
        }},

@@ -41,18 +41,42 @@ SmallVector<int64_t> optimumOf(graph::KernelOp kernel) {
   return graph::getOptimum(kernel);
 }
 
+/// The operand of a view, or the one with most elements of what is computed
+/// element by element; none of another operator.
+std::optional<unsigned> mainOperand(graph::GraphOpInterface op) {
+  if (op.getRole() == OpRole::View)
+    return 0;
+  if (op.getRole() != OpRole::Pointwise)
+    return std::nullopt;
+  std::optional<unsigned> main;
+  int64_t most = 0;
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    std::optional<int64_t> elements = graph::constantOf(
+        graph::numElements(graph::getShape(operand), op->getContext()));
+    if (!elements)
+      return std::nullopt;
+    if (*elements > most)
+      main = i;
+    most = std::max(most, *elements);
+  }
+  return main;
+}
+
 /// The shape in which a value lies in memory, behind the views of the kernel,
-/// and the map from its own coordinates to those there.
-std::pair<Exprs, AffineMap> inMemory(Value value) {
-  AffineMap map = AffineMap::getMultiDimIdentityMap(
-      graph::getShape(value).size(), value.getContext());
-  while (auto view = value.getDefiningOp<graph::GraphOpInterface>()) {
-    AffineMap step =
-        view.getRole() == OpRole::View ? view.getOperandMap(0) : AffineMap();
+/// and the map from its own coordinates to those there; with `ofProduct` behind
+/// what is computed of its elements, too, where a product takes them.
+std::pair<Exprs, AffineMap> inMemory(Value value, bool ofProduct) {
+  Exprs shape = graph::getShape(value);
+  AffineMap map =
+      AffineMap::getMultiDimIdentityMap(shape.size(), value.getContext());
+  while (auto op = value.getDefiningOp<graph::GraphOpInterface>()) {
+    bool isWay = ofProduct || op.getRole() == OpRole::View;
+    std::optional<unsigned> main = isWay ? mainOperand(op) : std::nullopt;
+    AffineMap step = main ? op.getOperandMap(*main) : AffineMap();
     if (!step)
       break;
-    map = graph::composeMaps(step, map);
-    value = view->getOperand(0);
+    map = graph::composeMaps(step, map, shape);
+    value = op->getOperand(*main);
   }
   return {graph::getShape(value), map};
 }
@@ -66,8 +90,8 @@ int64_t lastOf(ArrayRef<AffineExpr> memory) {
 }
 
 /// Whether dimension `dim` of a value is innermost in memory.
-bool isInnermostInMemory(Value value, unsigned dim) {
-  auto [memory, map] = inMemory(value);
+bool isInnermostInMemory(Value value, unsigned dim, bool ofProduct = false) {
+  auto [memory, map] = inMemory(value, ofProduct);
   int64_t last = lastOf(memory);
   return last >= 0 && map.getResult(last).isFunctionOfDim(dim);
 }
@@ -77,7 +101,7 @@ bool isInnermostInMemory(Value value, unsigned dim) {
 int64_t runInMemory(Value value, unsigned dim, ArrayRef<int64_t> symbols) {
   if (!isInnermostInMemory(value, dim))
     return 0;
-  auto [memory, map] = inMemory(value);
+  auto [memory, map] = inMemory(value, /*ofProduct=*/false);
   Exprs shape = graph::getShape(value);
   AffineExpr offset = getAffineConstantExpr(0, value.getContext());
   for (auto [extent, coordinate] : llvm::zip(memory, map.getResults()))
@@ -105,7 +129,8 @@ void readColumns(KernelShape &shape, graph::GraphOpInterface op,
     return sizeAt(elements, symbols) * shape.elementBits / 8;
   };
   shape.columnsInMemory =
-      isInnermostInMemory(op->getOperand(columns.operand), columns.operandDim);
+      isInnermostInMemory(op->getOperand(columns.operand), columns.operandDim,
+                          /*ofProduct=*/true);
   shape.columnBytes = bytesOf(columns.operand);
   shape.rowBytes = bytesOf(columns.operand == 0 ? 1 : 0);
 }

@@ -52,8 +52,8 @@ void LayoutPlan::demand(Value value, const LinearLayout &layout) {
       Coalescing asked = judge(access, layout), possible = judge(access, best);
       unsigned bytes = simt::elementBits(access.tile.getElementType()) / 8;
       // Or by elements where it could be by many: a register for each.
-      bool piecemeal = bytes * asked.vector < kWordBytes &&
-                       bytes * possible.vector > kWordBytes;
+      bool piecemeal = bytes * asked.moved() < kWordBytes &&
+                       bytes * possible.moved() > kWordBytes;
       if (piecemeal ||
           asked.runBytes < std::min(kSectorBytes / 2, possible.runBytes))
         wanted = best;

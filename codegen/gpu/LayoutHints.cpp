@@ -32,10 +32,12 @@ LinearLayout LayoutPlan::coalesced(const AccessOp &access) const {
   ArrayRef<tile::AxisAccess> axes = axesOf(access);
   for (int64_t axis = rank - 1; axis >= 0; --axis) {
     const tile::AxisAccess &along = axes[axis];
-    int64_t vector =
-        std::min({along.contiguous, along.alignment, along.steppedChecks,
-                  int64_t(std::max(1u, kVectorBytes / bytes))});
-    bool neighbours = along.stride == 1 && shape[axis] > 1;
+    int64_t vector = std::min(
+        {along.repeat * std::min({along.contiguous, along.alignment,
+                                  int64_t(std::max(1u, kVectorBytes / bytes))}),
+         along.steppedChecks});
+    bool neighbours =
+        (along.stride == 1 || along.repeat > 1) && shape[axis] > 1;
     if (std::tuple(vector, neighbours) >
         std::tuple(bestVector, bestNeighbours)) {
       best = axis;
@@ -64,12 +66,14 @@ Coalescing LayoutPlan::judge(const AccessOp &access,
   unsigned bytes = simt::elementBits(access.tile.getElementType()) / 8;
   for (unsigned axis = 0; axis < access.tile.getRank(); ++axis) {
     const tile::AxisAccess &along = axes[axis];
-    int64_t limit = std::min({along.contiguous, along.alignment, along.*checks,
-                              int64_t(std::max(1u, kVectorBytes / bytes))});
+    int64_t limit = std::min(
+        along.repeat * std::min({along.contiguous, along.alignment,
+                                 int64_t(std::max(1u, kVectorBytes / bytes))}),
+        along.*checks);
     unsigned vector = 1u << axisVector(layout, axis, limit).size();
     // Lanes that go on where the vector ends.
     unsigned run = vector;
-    while (run < along.contiguous &&
+    while (run < along.contiguous * along.repeat &&
            llvm::any_of(
                layout.columnsOf(Dim::Lane),
                [&](Vector v) {
@@ -80,9 +84,11 @@ Coalescing LayoutPlan::judge(const AccessOp &access,
                  return true;
                }))
       run *= 2;
-    if (std::tuple(run * bytes, vector) >
+    unsigned repeat = std::min<int64_t>(along.repeat, vector),
+             runBytes = llvm::divideCeil(run, along.repeat) * bytes;
+    if (std::tuple(runBytes, vector) >
         std::tuple(result.runBytes, result.vector))
-      result = {axis, vector, run * bytes};
+      result = {axis, vector, repeat, runBytes};
   }
   if (access.tile.getRank() == 0)
     result.runBytes = bytes;
@@ -139,6 +145,12 @@ LayoutPlan::hintFromProducers(Value value, unsigned depth) const {
     if (auto hint = hintFromProducers(transpose.getInput(), depth + 1))
       return hint->selectAxes(transpose.getPermutation());
     return std::nullopt;
+  }
+  if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    unsigned i = cast<OpResult>(value).getResultNumber();
+    return hintFromProducers(
+        branch.getThenRegion().front().getTerminator()->getOperand(i),
+        depth + 1);
   }
   if (isElementwise(op))
     for (Value operand : op->getOperands())

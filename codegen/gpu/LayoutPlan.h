@@ -46,11 +46,14 @@ struct DotPlan {
 /// What one access along the lanes of a warp touches.
 struct Coalescing {
   /// The axis whose neighbours are neighbours in memory, and how many of them
-  /// one thread moves at once.
+  /// one thread moves at once; each `repeat` of them are one in memory.
   unsigned axis = 0;
   unsigned vector = 1;
+  unsigned repeat = 1;
   /// Consecutive bytes that a warp touches at least.
   unsigned runBytes = 0;
+  /// Elements of memory that one thread moves at once.
+  unsigned moved() const { return vector / repeat; }
 };
 
 /// How many neighbours along which axis of a matrix a thread can write to

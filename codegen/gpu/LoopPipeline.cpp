@@ -354,8 +354,10 @@ private:
       llvm::SetVector<Operation *> early;
       for (Operation *op : llvm::reverse(stream.slice))
         if (isa<tile::LoadOp>(op) ||
-            llvm::any_of(op->getUsers(),
-                         [&](Operation *user) { return early.contains(user); }))
+            llvm::any_of(op->getUsers(), [&](Operation *user) {
+              return early.contains(
+                  loop.getBody()->findAncestorOpInBlock(*user));
+            }))
           early.insert(op);
       for (Operation *op : stream.slice)
         if (early.contains(op)) {

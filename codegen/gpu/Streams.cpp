@@ -24,6 +24,9 @@ std::optional<AsyncCopy> charonia::gpu::asAsyncCopy(tile::LoadOp load,
   Coalescing best = LayoutPlan::judge(access, tile::analyzeAxes(access), layout,
                                       mayEnd ? &tile::AxisAccess::steppedChecks
                                              : &tile::AxisAccess::endingChecks);
+  // What is one element in memory is several here.
+  if (best.repeat > 1)
+    return std::nullopt;
   // The vector has to be one in shared memory as well.
   LinearLayout offsets = sharedOffsets(layout, memory.getLayout().getLayout());
   SmallVector<unsigned> shared = sharedVector(offsets, best.vector);
@@ -85,6 +88,16 @@ static bool collectSlice(Value value, scf::ForOp loop,
   for (Value operand : op->getOperands())
     if (!collectSlice(operand, loop, slice))
       return false;
+  // What a branch takes from around it.
+  WalkResult inside = op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (!op->isAncestor(operand.getParentBlock()->getParentOp()) &&
+          !collectSlice(operand, loop, slice))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  if (inside.wasInterrupted())
+    return false;
   slice.insert(op);
   return true;
 }

@@ -32,7 +32,7 @@ FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols,
   forceStridedReads();
   if (limits.denseRows)
     forceChosenRows();
-  if (limits.widenedWeights)
+  if (limits.widenedRows > 0)
     inlineWidening();
 
   auto growAll = [&](llvm::function_ref<bool(OpRole)> wanted) {
@@ -334,6 +334,8 @@ void FusionPlan::inlineWidening() {
   for (Operation &op : block.without_terminator())
     for (OpOperand &operand : op.getOpOperands())
       for (Operation *widening : wideningOf(operand, weightsOnly)) {
+        if (!widensInside(operand, optimum, limits.widenedRows))
+          break;
         if (Group *group = groupOf(widening))
           group->ops.clear();
         groups.erase(widening);

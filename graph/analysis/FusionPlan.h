@@ -55,9 +55,9 @@ struct FusionLimits {
   /// tile after tile, is stored: on a CPU, where a kernel costs little and
   /// lanes that lie apart are picked one by one.
   bool denseRows = false;
-  /// Whether weights are widened where products read them: on a CPU, whose
-  /// products take their columns through registers.
-  bool widenedWeights = false;
+  /// Rows up to which a product widens its weights where it reads them: any on
+  /// a CPU, whose products take their columns through registers once.
+  int64_t widenedRows = 0;
 };
 
 class FusionPlan {

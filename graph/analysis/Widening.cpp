@@ -48,4 +48,21 @@ llvm::SetVector<Operation *> wideningOf(OpOperand &use,
   return pays ? widening : llvm::SetVector<Operation *>();
 }
 
+bool widensInside(OpOperand &use, ArrayRef<int64_t> optimum, int64_t mostRows) {
+  if (mostRows == std::numeric_limits<int64_t>::max())
+    return true;
+  auto reader = dyn_cast<GraphOpInterface>(use.getOwner());
+  std::optional<Columns> columns =
+      reader ? reader.getScaledColumns() : std::nullopt;
+  if (!columns)
+    return false;
+  for (unsigned i = 0; i < reader->getNumOperands(); ++i)
+    if (reader.getOperandReads(i) != 1)
+      return false;
+  Exprs result = getShape(reader->getResult(0));
+  result.erase(result.begin() + columns->resultDim);
+  auto rows = evaluate(numElements(result, use.get().getContext()), optimum);
+  return rows && *rows <= mostRows;
+}
+
 } // namespace charonia::graph

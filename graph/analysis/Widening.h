@@ -13,6 +13,13 @@ namespace charonia::graph {
 llvm::SetVector<mlir::Operation *> wideningOf(mlir::OpOperand &use,
                                               WeightsOnly &weightsOnly);
 
+/// Whether the contraction is one of at most `mostRows` rows, at these values
+/// of the symbols: tiles of other rows widen again what they read. Where there
+/// is a limit it is of plain products; windows have their filters in an order
+/// of their own.
+bool widensInside(mlir::OpOperand &use, llvm::ArrayRef<int64_t> optimum,
+                  int64_t mostRows);
+
 } // namespace charonia::graph
 
 #endif

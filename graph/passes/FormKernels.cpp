@@ -153,7 +153,8 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
     auto module = getOperation()->getParentOfType<ModuleOp>();
     Block &block = getOperation().getBody().front();
     FusionLimits limits;
-    limits.denseRows = limits.widenedWeights = denseRows;
+    limits.denseRows = denseRows;
+    limits.widenedRows = widenedRows;
     FusionPlan plan(block, getSymbols(module), limits);
     std::vector<FusionPlan::Decision> decisions = plan.decisions();
     Rewriter rewriter(block, plan);

@@ -222,8 +222,11 @@ def SplitPrepare : Pass<"split-prepare", "mlir::ModuleOp"> {
     Values that depend on weights and constants alone are computed by @prepare when
     the model is built, and @main reads the results as weights. What would be much
     larger than the weights it is made of (broadcasts, generated tensors) stays,
-    and so do views that their readers can as well compose.
+    and so do views that their readers can as well compose, and narrow weights that a
+    product of at most `widened-rows` rows widens by itself.
   }];
+  let options = [Option<"widenedRows", "widened-rows", "int64_t", "std::numeric_limits<int64_t>::max()",
+                        "Rows up to which a product widens its weights by itself">];
 }
 
 def OutlineConstants : Pass<"outline-constants", "mlir::ModuleOp"> {
@@ -283,7 +286,9 @@ def FormKernels : Pass<"form-kernels", "mlir::func::FuncOp"> {
     graph/analysis/FusionPlan.h for what one kernel holds.
   }];
   let options = [Option<"denseRows", "dense-rows", "bool", "false",
-                        "Store what products and gathers would read across their vectors, tile after tile">];
+                        "Store what products and gathers would read across their vectors, tile after tile">,
+                 Option<"widenedRows", "widened-rows", "int64_t", "0",
+                        "Rows up to which a product widens its weights by itself">];
 }
 
 def VerifyKernels : Pass<"verify-kernels", "mlir::ModuleOp"> {

@@ -24,7 +24,9 @@ constexpr int64_t fewOperations = 8, manyBytes = 1 << 16, much = 8;
 
 class Splitter {
 public:
-  explicit Splitter(ModuleOp module) : prepare(module) {}
+  Splitter(ModuleOp module, int64_t widenedRows)
+      : prepare(module), optimum(getOptimum(getSymbols(module))),
+        widenedRows(widenedRows) {}
 
   void run(func::FuncOp function) {
     SmallVector<OpOperand *> frontier;
@@ -180,7 +182,8 @@ private:
 
   void split(OpOperand &use) {
     // Narrow weights are widened where they are multiplied.
-    if (!wideningOf(use, weightsOnly).empty())
+    if (widensInside(use, optimum, widenedRows) &&
+        !wideningOf(use, weightsOnly).empty())
       return;
     Operation *op = use.get().getDefiningOp();
     OpOperand *cut = &use;
@@ -225,16 +228,20 @@ private:
   }
 
   PrepareFunction prepare;
+  SmallVector<int64_t> optimum;
+  int64_t widenedRows;
   WeightsOnly weightsOnly;
   llvm::DenseMap<Value, Value> prepared;
 };
 
 struct SplitPrepare : impl::SplitPrepareBase<SplitPrepare> {
+  using SplitPrepareBase::SplitPrepareBase;
+
   void runOnOperation() override {
     auto function = getOperation().lookupSymbol<func::FuncOp>("main");
     if (!function)
       return;
-    Splitter(getOperation()).run(function);
+    Splitter(getOperation(), widenedRows).run(function);
     // What moved has no readers left.
     eraseDead(function);
   }

@@ -1,6 +1,7 @@
 #include "codegen/gpu/lower/IndexBuilder.h"
 #include "graph/ir/Materialize.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 #include <map>
 
@@ -96,6 +97,34 @@ IndexSum IndexBuilder::atLeastOne(IndexSum a) {
   return {binary("arith.maxsi", materialize(a), constant(1)), 0};
 }
 
+/// A power of two that divides what lanes and warps add to a coordinate.
+static int64_t powerThatDivides(Value value, unsigned depth = 0) {
+  constexpr unsigned deepest = 8;
+  constexpr int64_t most = int64_t(1) << 30;
+  Operation *op = value.getDefiningOp();
+  if (!op || depth > deepest)
+    return 1;
+  auto of = [&](unsigned i) {
+    return powerThatDivides(op->getOperand(i), depth + 1);
+  };
+  IntegerAttr number;
+  if (matchPattern(value, m_Constant(&number))) {
+    int64_t n = number.getValue().getSExtValue();
+    return n == 0 ? most : std::min(n & -n, most);
+  }
+  if (isa<arith::AddIOp>(op))
+    return std::min(of(0), of(1));
+  if (isa<arith::MulIOp>(op))
+    return std::min(of(0) * of(1), most);
+  if (isa<arith::AndIOp>(op))
+    return std::max(of(0), of(1));
+  if (isa<arith::ShLIOp>(op) &&
+      matchPattern(op->getOperand(1), m_Constant(&number)) &&
+      number.getValue().ult(30))
+    return std::min(of(0) << number.getInt(), most);
+  return 1;
+}
+
 IndexSum IndexBuilder::floorDivide(IndexSum a, IndexSum c, bool positive) {
   if (c.isConstant()) {
     int64_t by = c.constant;
@@ -104,11 +133,13 @@ IndexSum IndexBuilder::floorDivide(IndexSum a, IndexSum c, bool positive) {
     if (!a.value && by > 0)
       return {{}, llvm::divideFloorSigned(a.constant, by)};
     if (by > 0 && llvm::isPowerOf2_64(by)) {
-      Value value = materialize(a);
+      // Registers of a thread then differ by constants, or not at all.
+      bool apart = powerThatDivides(a.value) % by == 0;
+      Value value = apart ? a.value : materialize(a);
       return {binary(positive ? llvm::StringLiteral("arith.shrui")
                               : llvm::StringLiteral("arith.shrsi"),
                      value, constant(llvm::Log2_64(by))),
-              0};
+              apart ? llvm::divideFloorSigned(a.constant, by) : 0};
     }
   }
   Value numerator = materialize(a), divisor = materialize(c);
@@ -132,6 +163,9 @@ IndexSum IndexBuilder::modulo(IndexSum a, IndexSum c, bool positive) {
       int64_t rest = a.constant % by;
       return {{}, rest < 0 ? rest + by : rest};
     }
+    if (by > 0 && llvm::isPowerOf2_64(by) &&
+        powerThatDivides(a.value) % by == 0)
+      return {{}, a.constant & (by - 1)};
     if (by > 0 && llvm::isPowerOf2_64(by))
       return {binary("arith.andi", materialize(a), constant(by - 1)), 0};
   }

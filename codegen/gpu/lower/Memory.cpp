@@ -358,12 +358,14 @@ namespace {
 struct Groups {
   SmallVector<unsigned> bits;
   unsigned mask = 0;
+  unsigned repeat = 1; ///< Neighbours in a group that are one in memory.
   bool mayEnd = false; ///< Elements of a group do not agree on the checks.
 
   Groups(const tile::AccessOp &access, const LinearLayout &layout) {
     SmallVector<tile::AxisAccess> axes = tile::analyzeAxes(access);
     Coalescing how = LayoutPlan::judge(access, axes, layout);
     mayEnd = !axes.empty() && how.vector > axes[how.axis].uniformChecks;
+    repeat = how.repeat;
     group(layout, how.axis, how.vector);
   }
   /// Of `count` neighbours along `axis`.
@@ -554,8 +556,10 @@ void KernelLowering::lowerOp(tile::LoadOp op) {
                 inside.some.getAsOpaquePointer(), element.getAsOpaquePointer(),
                 members.size()}];
     if (vector.empty()) {
-      vector = loadVector(address, inside.all, element, members.size(),
-                          op.getIndependent());
+      for (Value value :
+           loadVector(address, inside.all, element,
+                      members.size() / groups.repeat, op.getIndependent()))
+        vector.append(groups.repeat, value);
       if (inside.some)
         vector = replaceWhere(inside.some, vector, [&] {
           return loadElements(plan, layout, members, op.getIndependent());

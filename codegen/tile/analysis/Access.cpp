@@ -80,7 +80,8 @@ static int64_t powerOfTwo(int64_t divisor) {
 
 namespace {
 /// An access with the dim of one axis cut into blocks: d = block * q + r, where
-/// q takes the place of d and r is a dim past the map's.
+/// q takes the place of d and r is a dim past the map's; `repeat`: of all
+/// elements those at its multiples.
 struct BlockedAxis {
   const AccessOp &access;
   Facts facts;
@@ -89,12 +90,12 @@ struct BlockedAxis {
   unsigned inner;
 
   BlockedAxis(const AccessOp &access, const Facts &known, unsigned axis,
-              int64_t block)
+              int64_t block, int64_t repeat = 1)
       : access(access), facts(known), dims(axesOf(access)),
         inner(access.tile.getRank()) {
     AffineExpr r = getAffineDimExpr(inner, access.map.getContext());
-    dims[axis] = dims[axis] * block + r;
-    int64_t extent = access.tile.getDimSize(axis);
+    dims[axis] = (dims[axis] * block + r) * repeat;
+    int64_t extent = access.tile.getDimSize(axis) / repeat;
     facts.dims[axis].high = llvm::divideCeil(extent, block) - 1;
     facts.dims.push_back({0, std::min(block, extent) - 1});
     for (auto [i, symbol] : llvm::enumerate(access.symbols)) {
@@ -117,6 +118,12 @@ struct BlockedAxis {
     if (varies(sum))
       return std::nullopt;
     return sum.coefficientOf(inner);
+  }
+
+  /// Whether all elements of a block are one in memory.
+  bool isOne() const {
+    Sum sum = offset();
+    return !varies(sum) && !sum.usesDim(inner);
   }
 
   /// What divides the offset of each block's first element.
@@ -178,6 +185,29 @@ struct BlockedAxis {
 };
 } // namespace
 
+/// The longest blocks of what every `repeat`th element along the axis reads
+/// that are consecutive in memory.
+static int64_t runAlong(const AccessOp &access, const Facts &facts,
+                        unsigned axis, int64_t repeat) {
+  uint64_t count = access.tile.getDimSize(axis) / repeat;
+  for (int64_t block = llvm::bit_floor(count); block > 1; block /= 2)
+    if (BlockedAxis(access, facts, axis, block, repeat).stride() == 1)
+      return block;
+  return 1;
+}
+
+/// The longest blocks along the axis that read one element.
+static int64_t repeatAlong(const AccessOp &access, const Facts &facts,
+                           unsigned axis) {
+  uint64_t extent = access.tile.getDimSize(axis);
+  int64_t repeat = 1;
+  if (llvm::isPowerOf2_64(extent))
+    while (repeat * 2 <= int64_t(extent) &&
+           BlockedAxis(access, facts, axis, repeat * 2).isOne())
+      repeat *= 2;
+  return repeat;
+}
+
 AxisAccess charonia::tile::analyzeAxis(const AccessOp &access, unsigned axis) {
   AxisAccess result;
   Facts facts = factsOf(access);
@@ -191,14 +221,15 @@ AxisAccess charonia::tile::analyzeAxis(const AccessOp &access, unsigned axis) {
   if (result.stride == 1)
     result.contiguous = llvm::bit_floor((uint64_t)extent);
   else if (!result.stride)
-    for (int64_t block = llvm::bit_floor((uint64_t)extent); block > 1;
-         block /= 2)
-      if (BlockedAxis(access, facts, axis, block).stride() == 1) {
-        result.contiguous = block;
-        break;
-      }
+    result.contiguous = runAlong(access, facts, axis, 1);
+  if (!result.stride && result.contiguous == 1) {
+    result.repeat = repeatAlong(access, facts, axis);
+    if (result.repeat > 1)
+      result.contiguous = runAlong(access, facts, axis, result.repeat);
+  }
   result.alignment =
-      BlockedAxis(access, facts, axis, result.contiguous).alignment();
+      BlockedAxis(access, facts, axis, result.contiguous, result.repeat)
+          .alignment();
 
   for (int64_t block = llvm::bit_ceil((uint64_t)extent); block > 1;
        block /= 2) {

@@ -37,6 +37,11 @@ struct AxisAccess {
   /// Largest power of two that divides the element offset of the first element
   /// of each such block, for every value of the other axes and symbols.
   int64_t alignment = 1;
+  /// Largest power of two R so that the R elements of each aligned block along
+  /// the axis are one and the same in memory, where others differ: of a byte
+  /// the numbers packed in it, of a block its scale. `contiguous` and
+  /// `alignment` then count what differs.
+  int64_t repeat = 1;
   /// Largest power of two V so that the checks agree within each aligned block
   /// of V.
   int64_t uniformChecks = 1;

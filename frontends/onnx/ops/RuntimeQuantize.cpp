@@ -228,22 +228,23 @@ static llvm::LogicalResult qAttention(Node &n, Emitter &e) {
 }
 
 /// Numbers of `bits` bits, the lowest first in each byte of the last dimension,
-/// in 32 bits.
+/// in 32 bits. Shifts are places, so that what computes an element reads its
+/// byte once, wherever it is.
 static Value unpacked(Emitter &e, Value bytes, int64_t bits) {
+  constexpr int64_t byteBits = 8;
   mlir::Type i32 = e.getBuilder().getI32Type();
   Value wide = e.cast(bytes, i32);
-  if (!wide || bits == 8)
+  if (!wide || bits == byteBits)
     return wide;
+  int64_t parts = byteBits / bits;
   Exprs dims = graph::getShape(wide), flat = dims;
   dims.push_back(e.number(1));
-  flat.back() = graph::simplify(flat.back() * (8 / bits));
-  Values parts;
-  for (int64_t at = 0; at < 8; at += bits) {
-    Value part = e.op<graph::ShrOp>({wide, e.scalar(at, i32)});
-    part = e.op<graph::AndOp>({part, e.scalar((int64_t(1) << bits) - 1, i32)});
-    parts.push_back(e.reshape(part, dims));
-  }
-  return e.reshape(e.concat(parts, dims.size() - 1), flat);
+  flat.back() = graph::simplify(flat.back() * parts);
+  Value shifts = e.slice(e.iota({e.number(byteBits)}, 0, i32), {e.number(0)},
+                         {bits}, {e.number(parts)});
+  Value part = e.op<graph::ShrOp>({e.reshape(wide, dims), shifts});
+  part = e.op<graph::AndOp>({part, e.scalar((int64_t(1) << bits) - 1, i32)});
+  return e.reshape(part, flat);
 }
 
 namespace {
