@@ -4,7 +4,7 @@
     bench_gpu_rows.py [FAMILY...] [--only TEXT] [--rounds 3] [--seconds 0.1] [--json out.json]
 
 FAMILY: gemm, gelu (bias + gelu fused), types (bf16, tf32), conv (+ bias + relu), attention,
-memory; all of them by default. An engine holds a row several times, each on inputs of its own,
+memory, packed (weights of 4 and 8 bits; --compiled-peers adds torch.compile); all by default. An engine holds a row several times, each on inputs of its own,
 and so does the peer's CUDA graph; both run in alternating rounds, times are medians and of one.
 Every result is compared with PyTorch's in fp32. A ratio above 1 means that charonia is faster;
 "of copy" is the share of the speed at which a kernel that negates 1 GiB runs in the same run.
@@ -32,6 +32,7 @@ import numpy as np
 import onnx
 from latency import TorchGraph, geomean
 from onnx import TensorProto, helper, numpy_helper
+from packed_rows import Packed, packed_rows
 
 KINDS = {
     "fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16, "tf32": TensorProto.FLOAT,
@@ -61,8 +62,12 @@ class Row:
     bytes: float = 0
     # Standard deviation of each input, 1 by default.
     scales: dict[int, float] = field(default_factory=dict)
+    # Weights of each copy's own.
+    packed: Packed | None = None
 
     def copies(self) -> int:
+        if self.packed:
+            return self.packed.copies()
         micros = 3 + max(self.flops / 600e6, self.bytes / 4e6)
         held = max(1, self.bytes / 500e6)
         return int(max(2, min(24, 240 / micros, 24 / held)))
@@ -213,6 +218,13 @@ def memory(kind, rows, columns) -> Row:
     )  # fmt: skip
 
 
+def packed(p: Packed) -> Row:
+    return Row(
+        "packed", f"{p.m}x{p.k}x{p.n} {p.kind}", [(p.m, p.k)], p.nodes, lambda torch: [], p.exact, (p.m, p.n),
+        flops=2.0 * p.m * p.k * p.n, bytes=p.bytes, packed=p,
+    )  # fmt: skip
+
+
 PRODUCTS = """512x512x512 1024x1024x1024 2048x2048x2048 4096x4096x4096 8192x8192x8192 128x768x768
 128x3072x768 128x768x3072 4096x768x768 4096x3072x768 4096x768x3072 1x4096x4096 1x11008x4096
 16x4096x4096 16x14336x4096 64x4096x14336 512x4096x4096 2048x11008x4096 2048x4096x11008
@@ -238,7 +250,8 @@ def all_rows() -> list[Row]:
     rows += [convolution(*c) for c in numbers(CONVOLUTIONS, ",")]
     rows += [attention(*a, causal) for a in numbers(ATTENTIONS, ",") for causal in (False, True)]
     kinds = ("softmax", "add+layernorm", "gelu-tanh(x)*r")
-    return rows + [memory(kind, *size) for size in numbers(MEMORY, "x") for kind in kinds]
+    rows += [memory(kind, *size) for size in numbers(MEMORY, "x") for kind in kinds]
+    return rows + [packed(p) for p in packed_rows()]
 
 
 def element_type(precision: str):
@@ -252,15 +265,17 @@ def element_type(precision: str):
 def model(row: Row) -> onnx.ModelProto:
     kind, info = KINDS[row.precision], helper.make_tensor_value_info
     result = KINDS[RESULTS.get(row.precision, row.precision)]
-    inputs, outputs, nodes = [], [], []
+    inputs, outputs, nodes, own = [], [], [], []
     for copy in range(row.copies()):
         names = [f"x{copy}_{i}" for i in range(len(row.inputs))]
         inputs += [info(n, kind, shape) for n, shape in zip(names, row.inputs)]
         outputs.append(info(f"y{copy}", result, row.output))
         nodes += row.nodes(names, f"y{copy}", f"t{copy}_")
+        own += row.packed.initializers(copy, f"t{copy}_") if row.packed else []
     weights = [numpy_helper.from_array(v, n) for n, v in weight_arrays(row).items()]
-    graph = helper.make_graph(nodes, "row", inputs, outputs, weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
+    graph = helper.make_graph(nodes, "row", inputs, outputs, weights + own)
+    opsets = [helper.make_opsetid("", 23), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=11)
 
 
 def weight_arrays(row: Row) -> dict[str, np.ndarray]:
@@ -311,17 +326,28 @@ def measure(row: Row, folder: Path, options) -> dict:
     found = harness.run_engine(engine, arrays, names, folder / "run", device="cuda")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     errors = []
+    if row.packed:
+        inputs = [[*values, *row.packed.hold(torch, copy)] for copy, values in enumerate(inputs)]
     for values, got in zip(inputs, found):
-        want = row.exact(torch, *(v.float() for v in [*values, *weights]))
+        as_exact = lambda v: v.float() if v.is_floating_point() else v
+        want = row.exact(torch, *map(as_exact, [*values, *weights]))
         got = harness.as_dtype(got, result_type).astype(np.float32)
         difference = (torch.from_numpy(got).cuda() - want).abs().max() / want.abs().max()
         errors.append(difference.nan_to_num(float("inf")).item())
     torch.backends.cuda.matmul.allow_tf32 = row.precision == "tf32"
-    peers = [
-        TorchGraph(lambda peer=peer: [peer(*values, *weights) for values in inputs], [])
-        for peer in row.peers(torch)
-    ]
-    ours, theirs = [], []
+    named = row.packed.peers(torch, options.compiled_peers) if row.packed else {}
+    for i, peer in enumerate(row.peers(torch)):
+        named[str(i)] = peer
+    peers = {}
+    for name, peer in named.items():
+        try:
+            graph = lambda peer=peer: [peer(*values, *weights) for values in inputs]
+            peers[name] = TorchGraph(graph, [])
+        except (RuntimeError, NotImplementedError) as error:
+            if not row.packed:
+                raise
+            print(f"{row.name}: no {name} here: {str(error).splitlines()[0][:120]}", flush=True)
+    ours, theirs, each = [], [], {name: [] for name in peers}
     for _ in range(options.rounds):
         report = folder / "bench.json"
         result = harness.invoke(
@@ -331,11 +357,14 @@ def measure(row: Row, folder: Path, options) -> dict:
         if result.kind != "ok":
             raise harness.CharoniaError("bench", result)
         ours.append(json.loads(report.read_text())["latency_ms"]["p50"] / 1e3)
-        theirs.append(min(peer.latency(options.seconds) for peer in peers))
+        for name, peer in peers.items():
+            each[name].append(peer.latency(options.seconds))
+        theirs.append(min(times[-1] for times in each.values()))
     a, b = (statistics.median(side) / copies for side in (ours, theirs))
     return dict(
         family=row.family, name=row.name, copies=copies, charonia_us=a * 1e6, torch_us=b * 1e6,
         ratio=b / a, error=max(errors), tflops=row.flops / a / 1e12, gbs=row.bytes / a / 1e9,
+        peers_us={name: statistics.median(times) / copies * 1e6 for name, times in each.items()},
     )  # fmt: skip
 
 
@@ -369,6 +398,7 @@ def main() -> int:
     add("--target", default="sm_90a")
     add("--folder", type=Path, help="where models and engines are kept; else they are removed")
     add("--compile-only", action="store_true")
+    add("--compiled-peers", action="store_true", help="torch.compile beside packed weights, too")
     add("--json", type=Path)
     options = parser.parse_args()
     rows = [
@@ -402,7 +432,8 @@ def main() -> int:
                     raise RuntimeError(failure)
                 records.append(record := measure(row, folder, options))
                 print(f"{row.family} {row.name}: {record['charonia_us']:.2f} {record['torch_us']:.2f} us "
-                      f"{record['ratio']:.2f}x error {record['error']:.1e}", flush=True)
+                      f"{record['ratio']:.2f}x error {record['error']:.1e}"
+                      + "".join(f" {n} {t:.2f}" for n, t in record["peers_us"].items() if row.packed), flush=True)
             except (RuntimeError, harness.CharoniaError) as error:
                 print(f"{row.family} {row.name}: {error}", flush=True)
             for path in folder.glob("**/*.npy"):
