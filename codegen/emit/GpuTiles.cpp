@@ -132,6 +132,22 @@ static double additionOf(const GpuDot &dot, const GpuTile &tile) {
   return takesTurns(dot, tile) ? time / SumsInTurns::mostSteps : time;
 }
 
+/// A step of `together` instances whose columns pass through registers: what is
+/// loaded for the next step is waited for in this one, and the instructions of
+/// all share the multiprocessor, which few warps do not fill.
+static double wideningOf(const GpuDot &dot, const GpuTile &tile,
+                         int64_t together, const Costs &costs) {
+  constexpr double lanesByMicrosecond = 128 * 1755, fillingWarps = 12,
+                   stores = 2;
+  if (dot.widening == 0)
+    return 0;
+  double elements = double(tile.swap ? tile.m : tile.n) * tile.k,
+         filled = std::min(1.0, together * tile.warps / fillingWarps),
+         own =
+             elements * (dot.widening + stores) / (lanesByMicrosecond * filled);
+  return std::max(costs.latency + own, together * own);
+}
+
 /// `handicap`: how much longer than its parts say a tile takes, but for what it
 /// waits for memory.
 static double timeOf(const GpuDot &product, const GpuTile &tile,
@@ -172,6 +188,7 @@ static double timeOf(const GpuDot &product, const GpuTile &tile,
            together * sharedBytes / costs.shared,
            together * 2.0 * tile.m * columns * tile.k / instruction.rate}) +
       together * costs.step;
+  step = std::max(step, wideningOf(dot, tile, together, costs));
   if (instruction.shortSums && together == 1)
     step += additionOf(dot, tile);
   double round =

@@ -52,6 +52,9 @@ struct GpuDot {
   /// Of both operands as they lie in memory, and of the results with what is
   /// read to be added to them or the like.
   double operandBytes = 0, resultBytes = 0;
+  /// Instructions for an element of the columns, which each instance computes
+  /// from what it reads; 0: they are copied.
+  int64_t widening = 0;
   /// So many neighbouring columns share their rows, and a tile has columns of
   /// one run alone; 0: all.
   int64_t columnRun = 0;

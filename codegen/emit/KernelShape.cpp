@@ -120,6 +120,31 @@ bool runsAlongRow(graph::GraphOpInterface op) {
          (out.empty() || in.back() != out.back());
 }
 
+int64_t bytesOf(Value value, ArrayRef<int64_t> symbols);
+
+/// What a product computes of each column in front of it: instructions for an
+/// element, and the bytes that it reads for all of them.
+void readWidening(KernelShape &shape, Value columns,
+                  ArrayRef<int64_t> symbols) {
+  llvm::SmallSetVector<Value, 16> values;
+  values.insert(columns);
+  int64_t work = 0, bytes = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    auto op = values[i].getDefiningOp<graph::GraphOpInterface>();
+    if (isa<BlockArgument>(values[i]))
+      bytes += bytesOf(values[i], symbols);
+    if (!op)
+      continue;
+    if (op.getRole() == OpRole::Pointwise)
+      work += op.getCodeSize();
+    values.insert(op->operand_begin(), op->operand_end());
+  }
+  if (work == 0)
+    return;
+  shape.columnWork = work;
+  shape.columnBytes = bytes;
+}
+
 /// What a contraction multiplies.
 void readColumns(KernelShape &shape, graph::GraphOpInterface op,
                  const graph::Columns &columns, ArrayRef<int64_t> symbols) {
@@ -133,6 +158,7 @@ void readColumns(KernelShape &shape, graph::GraphOpInterface op,
                           /*ofProduct=*/true);
   shape.columnBytes = bytesOf(columns.operand);
   shape.rowBytes = bytesOf(columns.operand == 0 ? 1 : 0);
+  readWidening(shape, op->getOperand(columns.operand), symbols);
 }
 
 /// An operator that the kernel may be built around. `map` leads from the

@@ -27,6 +27,9 @@ struct KernelShape {
   bool wholeRows = false;
   int64_t elementBits = 32;              // of what is multiplied or reduced
   int64_t rowBytes = 0, columnBytes = 0; // of the operands of a contraction
+  /// Instructions for an element of the stationary operand, which the kernel
+  /// computes from narrower ones that have columnBytes.
+  int64_t columnWork = 0;
   /// Of all results, and of what is read for each of their elements beside such
   /// operands.
   int64_t resultBytes = 0;

@@ -276,6 +276,7 @@ void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
                double(dot.m) * dot.k * batch * double(dot.elementBytes)) +
       double(k.columnBytes);
   dot.resultBytes = double(k.resultBytes);
+  dot.widening = k.columnWork;
   GpuTile chosen = choose(rankGpuTiles(dot));
   s.swap = chosen.swap;
   unsigned c = add(column, chosen.swap ? chosen.m : chosen.n),

@@ -133,9 +133,11 @@ IndexSum IndexBuilder::floorDivide(IndexSum a, IndexSum c, bool positive) {
     if (!a.value && by > 0)
       return {{}, llvm::divideFloorSigned(a.constant, by)};
     if (by > 0 && llvm::isPowerOf2_64(by)) {
-      // Registers of a thread then differ by constants, or not at all.
+      // Registers of a thread then differ by constants, or not at all. Without
+      // its constant the value may be negative.
       bool apart = powerThatDivides(a.value) % by == 0;
       Value value = apart ? a.value : materialize(a);
+      positive &= !apart;
       return {binary(positive ? llvm::StringLiteral("arith.shrui")
                               : llvm::StringLiteral("arith.shrsi"),
                      value, constant(llvm::Log2_64(by))),

@@ -227,6 +227,28 @@ TEST_F(TileAccess, Broadcast) {
   EXPECT_EQ(analyze({8, 1}, "(d0, d1) -> (d1)", "() -> (16)", 1).stride, 0);
 }
 
+/// Two numbers of a byte, 32 of a scale.
+TEST_F(TileAccess, Repeated) {
+  StringRef bytes =
+      "(d0, d1)[s0] -> (d0, d1 floordiv 32, d1 floordiv 2 mod 16)";
+  auto packed = analyze({8, 64}, bytes, "()[s0] -> (8, s0, 16)", 1, {1}, {1});
+  EXPECT_EQ(packed.stride, std::nullopt);
+  EXPECT_EQ(packed.repeat, 2);
+  EXPECT_EQ(packed.contiguous, 32);
+  EXPECT_EQ(packed.alignment, 16);
+  EXPECT_EQ(packed.uniformChecks, 32);
+  auto scale = analyze({8, 64}, "(d0, d1)[s0] -> (d0, d1 floordiv 32)",
+                       "()[s0] -> (8, s0)", 1, {4});
+  EXPECT_EQ(scale.repeat, 32);
+  EXPECT_EQ(scale.contiguous, 2);
+  EXPECT_EQ(scale.alignment, 4);
+  // Bytes that begin anywhere.
+  auto shifted = analyze({64}, "(d0)[s0] -> ((d0 + s0) floordiv 2)",
+                         "()[s0] -> (100)", 0, {1});
+  EXPECT_EQ(shifted.repeat, 1);
+  EXPECT_EQ(shifted.contiguous, 1);
+}
+
 //===----------------------------------------------------------------------===//
 // Random maps
 //===----------------------------------------------------------------------===//
@@ -264,7 +286,7 @@ struct RandomExpr {
 TEST_F(TileAccess, ClaimsHoldForRandomMaps) {
   std::mt19937 random(20261121);
   RandomExpr expr{random, &context, 2, 3};
-  int64_t strides = 0, runs = 0, uniform = 0;
+  int64_t strides = 0, runs = 0, uniform = 0, repeats = 0;
   for (int trial = 0; trial < 2000; ++trial) {
     SmallVector<int64_t> tile{expr.pick({1, 2, 3, 4, 5, 8, 16}),
                               expr.pick({1, 2, 4, 6, 8, 16, 24})};
@@ -323,7 +345,8 @@ TEST_F(TileAccess, ClaimsHoldForRandomMaps) {
       };
       for (unsigned axis = 0; axis < 2; ++axis) {
         const AxisAccess &claim = claims[axis];
-        ASSERT_LE(claim.contiguous, tile[axis]);
+        ASSERT_LE(claim.contiguous * claim.repeat, tile[axis]);
+        repeats += claim.repeat > 1;
         for (int64_t other = 0; other < tile[1 - axis]; ++other) {
           std::vector<int64_t> offsets(tile[axis]);
           std::vector<bool> inside(tile[axis]);
@@ -337,8 +360,9 @@ TEST_F(TileAccess, ClaimsHoldForRandomMaps) {
             if (claim.stride && i)
               ASSERT_EQ(offsets[i] - offsets[i - 1], *claim.stride)
                   << "axis " << axis;
-            int64_t start = i / claim.contiguous * claim.contiguous;
-            ASSERT_EQ(offsets[i] - offsets[start], i - start)
+            int64_t block = claim.contiguous * claim.repeat,
+                    start = i / block * block;
+            ASSERT_EQ(offsets[i] - offsets[start], (i - start) / claim.repeat)
                 << "axis " << axis;
             ASSERT_EQ(offsets[start] % claim.alignment, 0) << "axis " << axis;
             ASSERT_EQ(inside[i],
@@ -356,6 +380,7 @@ TEST_F(TileAccess, ClaimsHoldForRandomMaps) {
   EXPECT_GT(strides, 1000);
   EXPECT_GT(runs, 1000);
   EXPECT_GT(uniform, 1000);
+  EXPECT_GT(repeats, 100);
 }
 
 } // namespace
