@@ -6,6 +6,7 @@
 
 using namespace mlir;
 using namespace charonia;
+using namespace charonia::gpu;
 
 unsigned charonia::gpu::wordsOf(Value tile) {
   auto type = dyn_cast<RankedTensorType>(tile.getType());
@@ -61,9 +62,86 @@ Operation *findStart(Block &body) {
   return nullptr;
 }
 
+bool writesMemory(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        bool touches = llvm::any_of(inner->getOperandTypes(),
+                                    llvm::IsaPred<tile::BufferType>);
+        return touches && !isa<tile::LoadOp>(inner) ? WalkResult::interrupt()
+                                                    : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// What is loaded twice, by two walks along a row that one tile holds, is kept
+/// where it takes few registers.
+void loadOnce(Block &body) {
+  constexpr unsigned mostWords = 16;
+  SmallVector<tile::LoadOp> known;
+  for (Operation &op : llvm::make_early_inc_range(body)) {
+    if (writesMemory(&op))
+      known.clear();
+    auto load = dyn_cast<tile::LoadOp>(op);
+    if (!load || wordsOf(load) > mostWords)
+      continue;
+    auto same = llvm::find_if(known, [&](tile::LoadOp other) {
+      return OperationEquivalence::isEquivalentTo(
+          other, load, OperationEquivalence::IgnoreLocations);
+    });
+    if (same == known.end()) {
+      known.push_back(load);
+      continue;
+    }
+    load->replaceAllUsesWith(*same);
+    load->erase();
+  }
+}
+
+/// Where the threads of a kernel without products first wait for each other, or
+/// walk along something. Loads behind it, such as the scale and shift of a row
+/// that is normalized, depend on none of that.
+void loadAheadOfSums(Block &body) {
+  constexpr unsigned mostAcrossLoop = 8;
+  Operation *start = nullptr;
+  unsigned words = 0, most = kMostEarlyWords;
+  SmallVector<tile::LoadOp> loads;
+  for (Operation &op : body) {
+    bool meets = isa<scf::ForOp, tile::ReduceOp, simt::WarpReduceOp>(op);
+    if (writesMemory(&op) || (op.getNumRegions() && !meets))
+      break;
+    if (isa<scf::ForOp>(op))
+      most = mostAcrossLoop;
+    if (!start && (meets || isa<simt::StoreSharedOp>(op)))
+      start = &op;
+    else if (auto load = dyn_cast<tile::LoadOp>(op); load && start)
+      loads.push_back(load);
+  }
+  for (tile::LoadOp load : loads) {
+    llvm::SetVector<Operation *> slice;
+    if (words + wordsOf(load) > most ||
+        !collectSlice(load, start, isArithmetic, slice))
+      continue;
+    words += wordsOf(load);
+    for (Operation *op : slice)
+      op->moveBefore(start);
+  }
+}
+
 } // namespace
 
 void charonia::gpu::issueLoadsEarly(func::FuncOp function) {
+  bool hasProducts = function
+                         ->walk([](Operation *op) {
+                           return isa<simt::DotOp, simt::WarpgroupDotOp>(op)
+                                      ? WalkResult::interrupt()
+                                      : WalkResult::advance();
+                         })
+                         .wasInterrupted();
+  if (!hasProducts) {
+    loadOnce(function.getBody().front());
+    loadAheadOfSums(function.getBody().front());
+    return;
+  }
   Operation *start = findStart(function.getBody().front());
   if (!start)
     return;

@@ -1,6 +1,7 @@
 // Loads behind a loop of products, such as a bias and what a residual
 // connection adds: issued in front of it, so that they come while the loop
-// runs.
+// runs. In kernels without products loads go ahead of where threads first wait
+// for each other.
 #ifndef CHARONIA_CODEGEN_GPU_EARLYLOADS_H
 #define CHARONIA_CODEGEN_GPU_EARLYLOADS_H
 

@@ -26,3 +26,34 @@ func.func @bias(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %b: !tile.buffer<f
   tile.store %r, %C[] {map = affine_map<(d0, d1) -> (d0, d1)>, shape = affine_map<() -> (64, 64)>, rank = 2 : i64, checks = array<i64>} : tensor<64x64xf32>, !tile.buffer<f32>
   return
 }
+
+// Without products: what scales and shifts the rows is on its way before the
+// threads meet, and what two walks read is loaded once.
+// CHECK-LABEL: .entry normalize(
+// CHECK:       ld.global.v4.b32
+// CHECK:       ld.global.nc.v4.b32
+// CHECK:       shfl.sync
+// CHECK:       bar.sync
+// CHECK-NOT:   ld.global
+// CHECK:       st.global
+func.func @normalize(%x: !tile.buffer<f16>, %g: !tile.buffer<f16>, %y: !tile.buffer<f16>)
+    attributes {tile.kernel, tile.grid = affine_map<() -> (128)>, tile.warps = 4 : i64} {
+  %row = tile.program_id : index
+  %a = tile.load %x[%row] {map = affine_map<(d0)[s0] -> (s0, d0)>, shape = affine_map<()[s0] -> (128, 1024)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index) -> tensor<1024xf16>
+  %first = arith.extf %a : tensor<1024xf16> to tensor<1024xf32>
+  %sum = tile.reduce %first {axis = 0 : i64} : (tensor<1024xf32>) -> tensor<f32> {
+  ^bb0(%l: f32, %r: f32):
+    %s = arith.addf %l, %r : f32
+    tile.yield %s : f32
+  }
+  %all = tile.broadcast %sum {axes = array<i64>} : tensor<f32> -> tensor<1024xf32>
+  %b = tile.load %x[%row] {map = affine_map<(d0)[s0] -> (s0, d0)>, shape = affine_map<()[s0] -> (128, 1024)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index) -> tensor<1024xf16>
+  %second = arith.extf %b : tensor<1024xf16> to tensor<1024xf32>
+  %c = arith.subf %second, %all : tensor<1024xf32>
+  %w = tile.load %g[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (1024)>, rank = 1 : i64, checks = array<i64>, independent} : (!tile.buffer<f16>) -> tensor<1024xf16>
+  %scale = arith.extf %w : tensor<1024xf16> to tensor<1024xf32>
+  %d = arith.mulf %c, %scale : tensor<1024xf32>
+  %e = arith.truncf %d : tensor<1024xf32> to tensor<1024xf16>
+  tile.store %e, %y[%row] {map = affine_map<(d0)[s0] -> (s0, d0)>, shape = affine_map<()[s0] -> (128, 1024)>, rank = 2 : i64, checks = array<i64>} : tensor<1024xf16>, !tile.buffer<f16>, index
+  return
+}
