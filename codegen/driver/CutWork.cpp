@@ -1,6 +1,7 @@
 #include "codegen/driver/CutWork.h"
 #include "codegen/driver/Convert.h"
 #include "codegen/driver/Silence.h"
+#include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/VerifyKernel.h"
 #include "graph/analysis/Weights.h"
 #include "mlir/IR/Threading.h"
@@ -9,9 +10,10 @@ using namespace mlir;
 
 namespace charonia::driver {
 
-bool repeatsWork(const TileWork &done, const TileWork &needed) {
-  // Less is done before anyone notices.
-  constexpr int64_t leastOperations = 1 << 22, factor = 4;
+bool repeatsWork(const TileWork &done, const TileWork &needed, bool again) {
+  // Less is done before anyone notices; by all threads of a GPU more.
+  constexpr int64_t least = 1 << 22, leastAgain = 1 << 26, factor = 4;
+  int64_t leastOperations = again ? leastAgain : least;
   return done.operations >= leastOperations &&
          done.operations / factor >= std::max<int64_t>(needed.operations, 1);
 }
@@ -115,7 +117,7 @@ private:
       done = done && program
                  ? std::optional(std::max(*done, program->work.operations))
                  : std::nullopt;
-    if (!done || !repeatsWork({*done, 0}, needed))
+    if (!done || !repeatsWork({*done, 0}, needed, graph::hasSumsAgain(kernel)))
       return std::nullopt;
     // Half of it is worth a kernel.
     int64_t least = *done / 2;

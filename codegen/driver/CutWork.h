@@ -7,8 +7,10 @@
 namespace charonia::driver {
 
 /// Whether a kernel does several times the work of its operators, by the count
-/// of its tile program, and so much of it that somebody notices.
-bool repeatsWork(const TileWork &done, const TileWork &needed);
+/// of its tile program, and so much of it that somebody notices. `again`: its
+/// program instances compute small sums again, as the fusion plan wants it.
+bool repeatsWork(const TileWork &done, const TileWork &needed,
+                 bool again = false);
 
 /// Counts the tile programs of the kernels of `function` for each of the
 /// backends. One that repeats work becomes two: up to an operator, whose result

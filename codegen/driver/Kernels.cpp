@@ -4,6 +4,7 @@
 #include "codegen/driver/IndexWidth.h"
 #include "codegen/tile/ir/IndexAttributes.h"
 #include "codegen/tile/ir/TileDialect.h"
+#include "graph/analysis/IterationSpace.h"
 #include "mlir/IR/Threading.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -306,7 +307,8 @@ void warnOfRepeatedWork(const KernelSet &kernels,
   for (auto [i, kernel] : llvm::enumerate(compiled)) {
     // What a tile has past the end of the result is not done again, and nobody
     // can write the model without it.
-    if (!repeatsWork(kernel.work, kernel.tiled))
+    if (!repeatsWork(kernel.work, kernel.tiled,
+                     graph::hasSumsAgain(kernels.get(i))))
       continue;
     int64_t done = kernel.work.operations,
             needed = std::max<int64_t>(kernel.needed.operations, 1);

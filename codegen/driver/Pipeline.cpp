@@ -123,6 +123,8 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
          FormKernelsOptions form;
          form.denseRows = options.device == DeviceKind::Cpu;
          form.widenedRows = mostWidenedRows(options);
+         if (options.device == DeviceKind::Cuda)
+           form.instances = options.multiprocessors;
          passes.addNestedPass<func::FuncOp>(createFormKernels(form));
          passes.addPass(createVerifyKernels());
        }},

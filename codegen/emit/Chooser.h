@@ -86,6 +86,10 @@ private:
   /// On a GPU: neighbours that are found by the same indices are one thread's,
   /// which reads those and works out the places once.
   bool sameIndices();
+  /// On a GPU: where instances compute sums again that differ along the last
+  /// dimensions, tiles have few of those, and as many of the others as leave
+  /// one round of instances.
+  bool sumsAgain();
   /// Inputs that are dense along another dimension than the result: blocks that
   /// are some registers long both ways, transposed in registers.
   bool blocks();

@@ -234,9 +234,26 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
   }
 }
 
+/// Whether each program instance computes a sum again, in front of what the
+/// kernel is built around.
+bool isComputedAgain(graph::GraphOpInterface op,
+                     const std::optional<graph::IterationSpace> &space) {
+  return rankOf(op.getRole()) && space && graph::canBeComputedAgain(op) &&
+         !space->contains(op->getResult(0));
+}
+
+/// Notes along which dimensions such a sum differs. `map` leads from the
+/// kernel's result to it.
+void readAgain(KernelShape &shape, AffineMap map) {
+  shape.again.resize(shape.root.size(), false);
+  for (unsigned d = 0; d < shape.root.size(); ++d)
+    shape.again[d] = shape.again[d] || map.isFunctionOfDim(d);
+}
+
 /// Whatever reduces rows beside values of their full length needs them whole.
-void findWholeRows(KernelShape &shape, graph::KernelOp kernel, Value root) {
-  std::optional<graph::IterationSpace> space = graph::getIterationSpace(kernel);
+void findWholeRows(KernelShape &shape,
+                   const std::optional<graph::IterationSpace> &space,
+                   Value root) {
   auto place = space ? space->lookup(root) : std::nullopt;
   if (!place || place->extent != graph::IterationSpace::Extent::Full)
     return;
@@ -454,6 +471,7 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   reached[root] = AffineMap::getMultiDimIdentityMap(rank, context);
   SmallVector<Value> work{root};
   AffineMap identity = reached[root];
+  std::optional<graph::IterationSpace> space = graph::getIterationSpace(kernel);
   CrossingReads reads;
   while (!work.empty()) {
     Value value = work.pop_back_val();
@@ -476,7 +494,10 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
     OpRole role = op.getRole();
     if (role == OpRole::Indexing || role == OpRole::Ordered)
       shape.linear = false;
-    if (rankOf(role))
+    bool isAgain = isComputedAgain(op, space);
+    if (isAgain)
+      readAgain(shape, map);
+    else if (rankOf(role))
       readAnchor(shape, op, map, symbols);
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
       Value operand = op->getOperand(i);
@@ -510,7 +531,7 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
     shape.run = runOf(kernel, root);
   if (target.kind == EmitTarget::Kind::Gpu && shape.role == OpRole::Pointwise)
     shape.repeatedIndices = repeatedIndices(root);
-  findWholeRows(shape, kernel, root);
+  findWholeRows(shape, space, root);
   shape.growsByRow = growsByRow(kernel);
   if (graph::GraphOpInterface ordered = orderedOf(kernel))
     shape.oneByOne = ordered.combinesOneByOne();

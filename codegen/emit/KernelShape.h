@@ -70,6 +70,9 @@ struct KernelShape {
   /// all neighbours along it. Of what is not only computed element by element,
   /// none.
   llvm::SmallVector<int64_t> repeatedIndices;
+  /// Dimensions along which sums differ that each instance computes again;
+  /// empty: there are none.
+  llvm::SmallVector<bool> again;
   /// Dimensions along which what a window slides over is dense in memory.
   llvm::SmallVector<bool> windowDense;
   /// Elements of a row of the window that are neighbours in memory, where those

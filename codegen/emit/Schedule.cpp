@@ -381,6 +381,29 @@ bool Chooser::sameIndices() {
   return true;
 }
 
+bool Chooser::sumsAgain() {
+  constexpr int64_t columns = 32, leastTile = 256, mostTile = 4096;
+  if (cpu || k.role != OpRole::Pointwise || k.again.empty() ||
+      !k.again[all.back()])
+    return false;
+  SmallVector<unsigned> last, others;
+  for (unsigned d : llvm::reverse(all)) {
+    bool joins = others.empty() && k.again[d] && product(k, last) < columns;
+    (joins ? last : others).insert((joins ? last : others).begin(), d);
+  }
+  int64_t tile = std::clamp<int64_t>(
+              llvm::bit_floor<uint64_t>(
+                  product(k, all) / t.chip->multiprocessors + 1),
+              leastTile, mostTile),
+          width = std::min<int64_t>(columns,
+                                    llvm::bit_ceil<uint64_t>(product(k, last)));
+  if (!others.empty())
+    add(others, std::min<int64_t>(tile / width, llvm::bit_ceil<uint64_t>(
+                                                    product(k, others))));
+  add(last, width);
+  return true;
+}
+
 int64_t Chooser::tileOfRows(ArrayRef<unsigned> inner, int64_t most) {
   int64_t row = 1, best = 0, n = product(k, inner);
   for (unsigned i = inner.size(); i-- > 1 && isStatic({inner[i]});) {
@@ -431,7 +454,8 @@ int64_t Chooser::mostInTile() {
 }
 
 void Chooser::elementwise() {
-  if (all.empty() || windows() || channelsAlone() || blocks() || sameIndices())
+  if (all.empty() || windows() || channelsAlone() || sumsAgain() || blocks() ||
+      sameIndices())
     return;
   int64_t most = mostInTile();
   // Inner dimensions are one run as long as they are short, or lie so in

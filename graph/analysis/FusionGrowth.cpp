@@ -8,7 +8,7 @@ using namespace mlir;
 
 namespace charonia::graph {
 
-unsigned FusionPlan::countInputs(ArrayRef<Operation *> ops) const {
+llvm::DenseSet<Value> FusionPlan::inputsOf(ArrayRef<Operation *> ops) const {
   llvm::DenseSet<Operation *> inside(ops.begin(), ops.end());
   llvm::DenseSet<Value> inputs;
   SmallVector<Operation *> work(ops);
@@ -20,14 +20,15 @@ unsigned FusionPlan::countInputs(ArrayRef<Operation *> ops) const {
       else if (inside.insert(def).second)
         work.push_back(def);
     }
-  return inputs.size();
+  return inputs;
 }
 
 bool FusionPlan::withinLimits(const Group &group,
                               ArrayRef<Operation *> more) const {
   SmallVector<Operation *> ops(group.ops);
   ops.append(more.begin(), more.end());
-  if (ops.size() > limits.maxOperators || countInputs(ops) > limits.maxInputs)
+  if (ops.size() > limits.maxOperators ||
+      inputsOf(ops).size() > limits.maxInputs)
     return false;
   int64_t most = limits.maxCode;
   if (group.hasAnchor(OpRole::Contraction) || group.hasAnchor(OpRole::Window))

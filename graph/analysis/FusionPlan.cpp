@@ -45,6 +45,7 @@ FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols,
   growAll(isRowRole);
   growAll([](OpRole role) { return !isRowRole(role); });
   joinReaders();
+  joinSums();
   sinkViews();
   splitUnrelated();
 }

@@ -12,7 +12,9 @@
 //      pointwise operators that follow them;
 //   4. groups without an anchor (a contraction, reduction or window) join the
 //   group that
-//      reads them, where that recomputes nothing of value.
+//      reads them, where that recomputes nothing of value;
+//   5. on a GPU, small sums join the only group that reads them: each of its
+//      program instances computes them again, which costs less than a kernel.
 #ifndef CHARONIA_GRAPH_ANALYSIS_FUSIONPLAN_H
 #define CHARONIA_GRAPH_ANALYSIS_FUSIONPLAN_H
 
@@ -58,6 +60,12 @@ struct FusionLimits {
   /// Rows up to which a product widens its weights where it reads them: any on
   /// a CPU, whose products take their columns through registers once.
   int64_t widenedRows = 0;
+  /// Multiprocessors of a GPU, where a kernel costs a microsecond or more; 0 is
+  /// a CPU, where it costs little.
+  int64_t instances = 0;
+  /// What an instance may read for sums that it computes again, and all of them
+  /// together, in bytes: what comes from the second-level cache meanwhile.
+  int64_t maxAgainOfOne = 40 << 10, maxAgainOfAll = 4 << 20;
 };
 
 class FusionPlan {
@@ -72,6 +80,8 @@ public:
     /// follow from its. Values of the whole space come before row values, and
     /// of them what a product goes into, from which its tile is chosen.
     llvm::SmallVector<mlir::Value> results;
+    /// What each instance reads for sums that it computes again.
+    int64_t againBytes = 0;
     bool hasAnchor(OpRole role) const {
       return anchor && GraphOpInterface(anchor).getRole() == role;
     }
@@ -146,6 +156,18 @@ private:
   bool isExpensive(const Group &group) const;
   void placeBackward(IterationSpace &space, mlir::OpOperand &use) const;
 
+  void joinSums();
+  Group *onlyReader(const Group &producer) const;
+  /// What forbids that each instance of the reader computes the producer's sums
+  /// again, of which it reads one at `use`; null: nothing does.
+  const char *whyNotAgain(const Group &producer, const Group &reader,
+                          mlir::OpOperand &use) const;
+  bool isViewOf(mlir::Value value, mlir::Value input) const;
+  int64_t bytesAgain(const Group &producer, mlir::OpOperand &use) const;
+  int64_t instancesOf(const Group &group) const;
+  static constexpr const char *kTooOften =
+      "each program instance would compute it again";
+
   void sinkViews();
   void splitUnrelated();
   bool orderResults(Group &group) const;
@@ -163,7 +185,8 @@ private:
   void merge(Group &from, Group &into);
   bool withinLimits(const Group &group,
                     llvm::ArrayRef<mlir::Operation *> more) const;
-  unsigned countInputs(llvm::ArrayRef<mlir::Operation *> ops) const;
+  llvm::DenseSet<mlir::Value>
+  inputsOf(llvm::ArrayRef<mlir::Operation *> ops) const;
   /// At the optimal values of the shape symbols.
   int64_t elementsOf(mlir::Value value) const;
   int64_t elementsOf(llvm::ArrayRef<mlir::AffineExpr> shape) const;

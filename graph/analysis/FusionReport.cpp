@@ -12,6 +12,8 @@ const char *FusionPlan::whyApart(const Group &from, const Group &to,
   auto reader = cast<GraphOpInterface>(use.getOwner());
   OpRole role = reader.getRole();
   constexpr const char *taken = "it is computed with what else it reads";
+  const char *again =
+      limits.instances == 0 ? nullptr : whyNotAgain(from, to, use);
   if (from.hasAnchor(OpRole::Ordered))
     return "all of it has to be there before any of it is read";
   if (role == OpRole::Pointwise || role == OpRole::View ||
@@ -19,9 +21,11 @@ const char *FusionPlan::whyApart(const Group &from, const Group &to,
        isRowRole(GraphOpInterface(from.anchor).getRole()))) {
     std::optional<IterationSpace::Place> place;
     if (const char *why = whyNotBehind(from, reader, place))
-      return why;
+      return again == kTooOften ? again : why;
     return taken;
   }
+  if (again == kTooOften)
+    return again;
   if (const char *why = whyNotInFront(from, to, use))
     return why;
   if (from.anchor)

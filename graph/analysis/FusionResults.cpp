@@ -131,7 +131,10 @@ bool FusionPlan::orderResults(Group &group) const {
     if (body.size() == 1)
       return true;
     auto space = getIterationSpace(body, results);
-    if (space && getResultMaps(*space, results))
+    // Sums that are computed again have no place beside the anchor.
+    bool isAround =
+        space && (!group.anchor || space->contains(group.anchor->getResult(0)));
+    if (isAround && getResultMaps(*space, results))
       return true;
   }
   return firsts.empty();

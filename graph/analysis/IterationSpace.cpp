@@ -343,28 +343,31 @@ AffineMap IterationSpace::mapBetween(Value from, Value to) const {
 // The space of a kernel
 //===----------------------------------------------------------------------===//
 
-/// What the space is made from: the operator that the others are placed around.
-static GraphOpInterface rootOf(ArrayRef<Operation *> body, ValueRange results) {
-  for (Operation *op : body)
-    if (auto candidate = dyn_cast<GraphOpInterface>(op))
-      switch (candidate.getRole()) {
-      case OpRole::Contraction:
-      case OpRole::Window:
-      case OpRole::Reduction:
-      case OpRole::RowNormalization:
-        return candidate;
-      default:
-        break;
-      }
-  return results.empty() ? GraphOpInterface()
-                         : results[0].getDefiningOp<GraphOpInterface>();
+bool canBeComputedAgain(GraphOpInterface op) {
+  if (op.getRole() == OpRole::Reduction)
+    return op->getNumResults() == 1;
+  std::optional<Columns> columns;
+  if (op.getRole() == OpRole::Contraction)
+    columns = op.getColumns();
+  if (!columns)
+    return false;
+  Exprs shape = getShape(op->getResult(0));
+  for (auto [d, kind] : llvm::enumerate(op.getResultDimKinds()))
+    if (kind != DimKind::Column && constantOf(shape[d]) != 1)
+      return false;
+  return true;
 }
 
-std::optional<IterationSpace> getIterationSpace(ArrayRef<Operation *> body,
-                                                ValueRange results) {
-  GraphOpInterface root = rootOf(body, results);
-  if (!root)
-    return std::nullopt;
+static bool isAnchor(GraphOpInterface op) {
+  OpRole role = op.getRole();
+  return role == OpRole::Contraction || role == OpRole::Window ||
+         isRowOperator(op);
+}
+
+/// The space around `root`; nothing where a result has no place in it.
+static std::optional<IterationSpace> spaceAround(GraphOpInterface root,
+                                                 ArrayRef<Operation *> body,
+                                                 ValueRange results) {
   llvm::SmallPtrSet<Operation *, 16> inside(body.begin(), body.end());
   auto isInside = [&](Operation *op) { return inside.contains(op); };
 
@@ -399,12 +402,35 @@ std::optional<IterationSpace> getIterationSpace(ArrayRef<Operation *> body,
   return space;
 }
 
+std::optional<IterationSpace> getIterationSpace(ArrayRef<Operation *> body,
+                                                ValueRange results) {
+  // The first anchor, unless it is a sum that each instance computes again.
+  for (Operation *op : body)
+    if (auto root = dyn_cast<GraphOpInterface>(op); root && isAnchor(root)) {
+      auto space = spaceAround(root, body, results);
+      if (space || !canBeComputedAgain(root))
+        return space;
+    }
+  auto first = results.empty() ? GraphOpInterface()
+                               : results[0].getDefiningOp<GraphOpInterface>();
+  return first ? spaceAround(first, body, results) : std::nullopt;
+}
+
 std::optional<IterationSpace> getIterationSpace(KernelOp kernel) {
   SmallVector<Operation *> body;
   for (Operation &op : kernel.getBody().front().without_terminator())
     body.push_back(&op);
   return getIterationSpace(
       body, kernel.getBody().front().getTerminator()->getOperands());
+}
+
+bool hasSumsAgain(KernelOp kernel) {
+  std::optional<IterationSpace> space = getIterationSpace(kernel);
+  auto ops = kernel.getBody().front().getOps<GraphOpInterface>();
+  return space && llvm::any_of(ops, [&](GraphOpInterface op) {
+           return isAnchor(op) && canBeComputedAgain(op) &&
+                  !space->contains(op->getResult(0));
+         });
 }
 
 /// Whether rows of the space have elements, whatever the sizes are: else there

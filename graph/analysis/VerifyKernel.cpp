@@ -29,12 +29,16 @@ static LogicalResult verifyUpdate(KernelOp kernel, KernelOp replaced) {
 
 LogicalResult charonia::graph::verifyKernel(KernelOp kernel,
                                             KernelOp replaced) {
+  std::optional<IterationSpace> space = getIterationSpace(kernel);
   unsigned rows = 0, others = 0;
   for (Operation &op : kernel.getBody().front())
     if (auto graphOp = dyn_cast<GraphOpInterface>(&op)) {
       if (isWeight(&op))
         return op.emitOpError(
             "is inside of a kernel; weights are its operands");
+      if (space && canBeComputedAgain(graphOp) &&
+          !space->contains(op.getResult(0)))
+        continue;
       OpRole role = graphOp.getRole();
       rows += role == OpRole::Reduction || role == OpRole::RowNormalization;
       others += role == OpRole::Contraction || role == OpRole::Window ||
@@ -44,7 +48,6 @@ LogicalResult charonia::graph::verifyKernel(KernelOp kernel,
     return kernel.emitOpError("has more than one anchor");
   if (failed(verifyUpdate(kernel, replaced)))
     return failure();
-  std::optional<IterationSpace> space = getIterationSpace(kernel);
   if (!space || !getResultMaps(*space, kernel))
     return kernel.emitOpError(
         "has a result that does not follow from its first");

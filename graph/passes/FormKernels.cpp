@@ -155,6 +155,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
     FusionLimits limits;
     limits.denseRows = denseRows;
     limits.widenedRows = widenedRows;
+    limits.instances = instances;
     FusionPlan plan(block, getSymbols(module), limits);
     std::vector<FusionPlan::Decision> decisions = plan.decisions();
     Rewriter rewriter(block, plan);

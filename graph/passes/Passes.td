@@ -285,10 +285,14 @@ def FormKernels : Pass<"form-kernels", "mlir::func::FuncOp"> {
     and the return are all that is left at the top level. See
     graph/analysis/FusionPlan.h for what one kernel holds.
   }];
-  let options = [Option<"denseRows", "dense-rows", "bool", "false",
-                        "Store what products and gathers would read across their vectors, tile after tile">,
-                 Option<"widenedRows", "widened-rows", "int64_t", "0",
-                        "Rows up to which a product widens its weights by itself">];
+  let options = [
+    Option<"denseRows", "dense-rows", "bool", "false",
+           "Store what products and gathers would read across their vectors, tile after tile">,
+    Option<"widenedRows", "widened-rows", "int64_t", "0",
+           "Rows up to which a product widens its weights by itself">,
+    Option<"instances", "instances", "int64_t", "0",
+           "Multiprocessors of a GPU, whose program instances compute small sums again; 0: none does">
+  ];
 }
 
 def VerifyKernels : Pass<"verify-kernels", "mlir::ModuleOp"> {

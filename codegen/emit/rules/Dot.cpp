@@ -83,6 +83,19 @@ static Value widened(TileEmitter &e, Value x, Type element, Type type) {
   return arith::ExtSIOp::create(e.b(), e.loc(), wide, x);
 }
 
+/// Whether an operand is computed in the kernel, and not read from memory as
+/// it lies there.
+static bool isComputed(TileEmitter &e, Value value) {
+  while (!e.bufferOf(value)) {
+    auto view = value.getDefiningOp<graph::GraphOpInterface>();
+    if (!view || view.getRole() != graph::OpRole::View ||
+        view->getNumOperands() == 0)
+      return true;
+    value = view->getOperand(0);
+  }
+  return false;
+}
+
 /// Sums products element by element: right for every shape (single rows,
 /// grouped channels, depthwise).
 static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
@@ -99,6 +112,10 @@ static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
       alongTerms ||
       (!cpu &&
        graph::constantOf(e.simplify(count, {})).value_or(longSum) >= longSum);
+  // Terms that are sums themselves are computed side by side.
+  Exprs zeros(p.extents.size(), e.constant(0));
+  if (!cpu && !p.apart && isComputed(e, p.lhs(demand, zeros).value))
+    wide = true;
   // On a CPU, or where terms lie apart, the rows of a large window are sums of
   // their own, so that addresses and checks advance by constants along them.
   unsigned outer =

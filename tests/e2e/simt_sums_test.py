@@ -1,0 +1,94 @@
+"""Small sums that each program instance of a GPU computes again, run by charonia-simt."""
+
+from __future__ import annotations
+
+import harness
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+ORDERS = [(0, "late"), (1, "seeded"), (2, "early")]
+LIMITS = {"fp32": 1e-5, "fp16": 2e-3, "bf16": 1e-2}
+
+
+class Model:
+    """Nodes one after the other, with weights drawn for them."""
+
+    def __init__(self, seed: int):
+        self.rng = np.random.default_rng(seed)
+        self.nodes, self.weights, self.inputs = [], [], {}
+
+    def input(self, name: str, *shape: int) -> str:
+        self.inputs[name] = self.rng.standard_normal(shape).astype(np.float32)
+        return name
+
+    def weight(self, *shape: int, terms: int = 1) -> str:
+        value = self.rng.standard_normal(shape) * terms**-0.5
+        self.weights.append(numpy_helper.from_array(value.astype(np.float32), f"w{len(self.weights)}"))
+        return self.weights[-1].name
+
+    def add(self, op: str, *operands: str, **attributes) -> str:
+        result = f"t{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, operands, [result], **attributes))
+        return result
+
+    def check(self, tmp_path, result: str, kernels: int, target: str, precision: str):
+        info = helper.make_tensor_value_info
+        graph = helper.make_graph(
+            self.nodes, "sums",
+            [info(n, TensorProto.FLOAT, v.shape) for n, v in self.inputs.items()],
+            [info(result, TensorProto.FLOAT, None)], self.weights,
+        )  # fmt: skip
+        opsets = [helper.make_opsetid("", 20)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+        path, engine, dump = (tmp_path / n for n in ("m.onnx", "m.engine", "dump"))
+        onnx.save(model, path)
+        harness.compile_model(path, engine, target=target, precision=precision, dump=dump)
+        (stage,) = dump.glob("*-kernels.mlir")
+        assert stage.read_text().count("graph.kernel") == kernels
+        (want,) = onnxruntime.InferenceSession(path).run(None, self.inputs)
+        results = []
+        for seed, copies in ORDERS:
+            (got,) = harness.run_engine(
+                engine, self.inputs, [result], tmp_path / "run", device="simt", dump=dump,
+                extra=["--seed", str(seed), "--copies", copies],
+            )  # fmt: skip
+            error = np.abs(got - want).max() / np.abs(want).max()
+            assert error <= LIMITS[precision], f"{error:.2e}"
+            results.append(got)
+        assert all(np.array_equal(results[0], r) for r in results)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("precision", LIMITS)
+@pytest.mark.parametrize(
+    "channels, few, height, width, last, kernels",
+    [
+        (96, 4, 9, 13, False, 2),
+        (33, 1, 5, 7, False, 1),
+        (96, 4, 9, 13, True, 2),
+        (33, 1, 5, 7, True, 1),
+        (240, 10, 14, 14, True, 2),
+        (144, 6, 1, 31, True, 1),
+        (1152, 48, 7, 7, True, 3),  # the first product is too large to be computed again
+        (513, 129, 3, 3, True, 2),
+    ],
+)
+def test_squeeze_and_excite(tmp_path, target, precision, channels, few, height, width, last, kernels):
+    """A mean, two products of one row and what they scale."""
+    m = Model(channels + few)
+    if last:
+        x = m.add("Transpose", m.input("x", 1, height, width, channels), perm=[0, 3, 1, 2])
+    else:
+        x = m.input("x", 1, channels, height, width)
+    first = m.weight(few, channels, 1, 1, terms=channels), m.weight(few)
+    second = m.weight(channels, few, 1, 1, terms=few), m.weight(channels)
+    squeezed = m.add("Conv", m.add("GlobalAveragePool", x), *first)
+    squeezed = m.add("Mul", squeezed, m.add("Sigmoid", squeezed))
+    scale = m.add("Sigmoid", m.add("Conv", squeezed, *second))
+    result = m.add("Mul", x, scale)
+    if last:
+        result = m.add("Transpose", result, perm=[0, 2, 3, 1])
+    m.check(tmp_path, result, kernels, target, precision)
