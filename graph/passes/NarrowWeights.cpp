@@ -105,7 +105,7 @@ private:
       return true;
     }
     if (std::optional<Width> width = widthOf(value);
-        width && !isNarrowerBelow(value, *width)) {
+        width && !isSpread(value) && !isNarrowerBelow(value, *width)) {
       parts.push_back({value, path, map, width});
       return true;
     }
@@ -126,14 +126,32 @@ private:
     return true;
   }
 
-  /// Whether what the value is made of has fewer bits.
-  static bool isNarrowerBelow(Value value, const Width &width) {
-    return llvm::any_of(value.getDefiningOp()->getOperands(),
-                        [&](Value operand) {
-                          std::optional<Width> below = widthOf(operand);
-                          return below && below->bits < width.bits &&
-                                 elementsOf(operand) == elementsOf(value);
-                        });
+  /// Whether a value is computed of nothing but small parts.
+  bool isSpread(Value value, int depth = 0) const {
+    constexpr int deepest = 8;
+    auto op = value.getDefiningOp<GraphOpInterface>();
+    if (elementsOf(value) * smallPart <= elementsOf(weight) || splatOf(value))
+      return true;
+    return depth < deepest && op->getNumOperands() > 0 &&
+           (op.getRole() == OpRole::View ||
+            op.getRole() == OpRole::Pointwise) &&
+           llvm::all_of(op->getOperands(), [&](Value operand) {
+             return isSpread(operand, depth + 1);
+           });
+  }
+
+  /// Whether integers with fewer bits are what the value is made of.
+  static bool isNarrowerBelow(Value value, const Width &width, int depth = 0) {
+    constexpr int deepest = 8;
+    return depth < deepest &&
+           llvm::any_of(
+               value.getDefiningOp()->getOperands(),
+               [&](Value operand) {
+                 std::optional<Width> below = widthOf(operand);
+                 return below && elementsOf(operand) == elementsOf(value) &&
+                        (below->bits < width.bits ||
+                         isNarrowerBelow(operand, width, depth + 1));
+               });
   }
 
   /// Along dimension `d` of the weight: the most neighbours that read the same
@@ -141,8 +159,6 @@ private:
   int64_t blockAlong(const Part &part, unsigned d) const {
     if (!part.map.isFunctionOfDim(d))
       return shape[d];
-    if (d == columns)
-      return 1;
     int64_t most = 1;
     for (AffineExpr e : part.map.getResults())
       e.walk([&](AffineExpr inner) {
@@ -214,8 +230,11 @@ private:
   Value packed(const Part &part) {
     OpBuilder &inside = prepare.getBuilder();
     Value value = spread(inside, part);
-    if (!part.width)
+    if (!part.width) {
+      if (std::optional<Width> width = widthOf(part.value))
+        value = cast(inside, value, integerType(8, width->hasSign));
       return packedBlocks(inside, value, blocksOf(part));
+    }
     const Width &width = *part.width;
     bool inBytes = width.bits == 8;
     if (inBytes)
