@@ -511,8 +511,10 @@ FailureOr<Value> emit::emitDot(TileEmitter &e, const Demand &demand,
     p.scale = nullptr;
   if (p.scale)
     p.rhs = p.unscaled;
+  // Element by element there are no sides to be changed.
   FailureOr<Value> sum =
-      axes ? DotEmitter(e, demand, p, *axes).run() : emitProducts(e, demand, p);
+      axes ? DotEmitter(e, demand, p, *axes).run()
+           : emitProducts(e, demand, e.getSchedule().swap ? problem : p);
   if (failed(sum) || !p.scale || p.scaleBlock)
     return sum;
   FailureOr<Value> scale =
