@@ -132,20 +132,20 @@ static double additionOf(const GpuDot &dot, const GpuTile &tile) {
   return takesTurns(dot, tile) ? time / SumsInTurns::mostSteps : time;
 }
 
-/// A step of `together` instances whose columns pass through registers: what is
-/// loaded for the next step is waited for in this one, and the instructions of
-/// all share the multiprocessor, which few warps do not fill.
+/// A step of `together` instances whose columns pass through registers: an
+/// instance computes them between its products, and the instructions of all
+/// share the multiprocessor, which few warps do not fill.
 static double wideningOf(const GpuDot &dot, const GpuTile &tile,
-                         int64_t together, const Costs &costs) {
+                         int64_t together) {
   constexpr double lanesByMicrosecond = 128 * 1755, fillingWarps = 12,
-                   stores = 2;
+                   stores = 2, around = 0.15;
   if (dot.widening == 0)
     return 0;
   double elements = double(tile.swap ? tile.m : tile.n) * tile.k,
          filled = std::min(1.0, together * tile.warps / fillingWarps),
          own =
              elements * (dot.widening + stores) / (lanesByMicrosecond * filled);
-  return std::max(costs.latency + own, together * own);
+  return std::max(around + own, together * own);
 }
 
 /// `handicap`: how much longer than its parts say a tile takes, but for what it
@@ -188,7 +188,7 @@ static double timeOf(const GpuDot &product, const GpuTile &tile,
            together * sharedBytes / costs.shared,
            together * 2.0 * tile.m * columns * tile.k / instruction.rate}) +
       together * costs.step;
-  step = std::max(step, wideningOf(dot, tile, together, costs));
+  step = std::max(step, wideningOf(dot, tile, together));
   if (instruction.shortSums && together == 1)
     step += additionOf(dot, tile);
   double round =
@@ -333,6 +333,10 @@ std::vector<GpuTile> charonia::emit::rankGpuTiles(const GpuDot &dot) {
            tiles * splits > 4 * dot.chip->multiprocessors ||
            (!tile.swap && !llvm::isPowerOf2_64(tile.n))))
         break;
+      // Elsewhere the sums of all parts are in registers at once, and fewer
+      // instances beside each other widen more slowly.
+      if (dot.widening && !llvm::isPowerOf2_64(splits))
+        continue;
       tile.splits = splits;
       double handicap =
           handicapOf(tile, /*isQueue=*/tiles > 3 * dot.chip->multiprocessors);

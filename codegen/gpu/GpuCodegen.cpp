@@ -147,6 +147,7 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   std::optional<int64_t> persistent =
       persistTiles(function, target, warps, pipeline.stages);
   pipeline.sharedBytes = target.sharedBytes;
+  pipeline.warps = warps;
   pipeline.registers = registersOfThread(
       warps * kLanes * integerAttr(function, tile::kResidentsAttr, 1));
   if (failed(pipelineSharedOperands(function, pipeline)))

@@ -18,6 +18,8 @@ struct LoopSchedule {
   unsigned copySlots = 0;
   /// Some streams pass through registers.
   bool throughRegisters = false;
+  /// These read what other streams copy, an iteration ahead of its dots.
+  bool readsCopies = false;
   /// Before which operator of the body what comes next is issued; null: at its
   /// start, behind the barrier.
   Operation *issueAt = nullptr;
@@ -184,6 +186,8 @@ LoopSchedule planLoop(scf::ForOp loop, ArrayRef<Stream> streams,
       schedule.copySlots = depth.stages;
     else
       schedule.throughRegisters = true;
+    schedule.readsCopies |=
+        llvm::any_of(stream.slice, llvm::IsaPred<simt::LoadSharedOp>);
   }
   findEarlyFragments(loop, streams, schedule);
   findDots(loop, depth.stages, schedule);
@@ -300,11 +304,12 @@ private:
         b.createOrFold<arith::MulIOp>(loc(), loop.getStep(), constant(ahead));
     return b.createOrFold<arith::AddIOp>(loc(), first, steps);
   }
-  /// What an iteration reads is there: at most the copies of later ones are
-  /// still under way.
+  /// What an iteration reads is there, be it for the next one's operands: at
+  /// most the copies of later ones are still under way.
   void synchronize() {
     if (schedule.copySlots)
-      simt::WaitAsyncOp::create(b, loc(), ahead() - 1);
+      simt::WaitAsyncOp::create(b, loc(),
+                                ahead() - (schedule.readsCopies ? 2 : 1));
     if (schedule.fences)
       simt::FenceSharedOp::create(b, loc());
     simt::BarrierOp::create(b, loc());
@@ -368,11 +373,19 @@ private:
     }
     return mappings;
   }
-  /// The rest of its computation, to shared memory.
-  void storeLoads(SmallVector<IRMapping> &mappings, Value slot) {
+  /// The rest of its computation, to shared memory; `copies`: the slot of what
+  /// other streams have copied for it.
+  void storeLoads(SmallVector<IRMapping> &mappings, Value slot, Value copies) {
+    SmallVector<Value> copied;
+    if (schedule.readsCopies)
+      for (auto [stream, ring] : llvm::zip(streams, rings))
+        copied.push_back(stream.copy ? slotOf(ring, copies) : Value());
     for (auto [stream, ring, mapping] : llvm::zip(streams, rings, mappings)) {
       if (stream.copy)
         continue;
+      for (auto [other, memory] : llvm::zip_first(copied, streams))
+        if (other)
+          mapping.map(memory.op.getMemory(), other);
       for (Operation *op : stream.slice)
         if (!mapping.contains(op->getResult(0)))
           b.clone(*op, mapping);
@@ -393,7 +406,11 @@ private:
         issueCopies(iteration(loop.getLowerBound(), s), constant(s));
     if (schedule.throughRegisters) {
       SmallVector<IRMapping> loads = issueLoads(loop.getLowerBound());
-      storeLoads(loads, constant(0));
+      if (schedule.readsCopies) {
+        simt::WaitAsyncOp::create(b, loc(), ahead() - 1);
+        simt::BarrierOp::create(b, loc());
+      }
+      storeLoads(loads, constant(0), constant(0));
     }
   }
 
@@ -443,13 +460,21 @@ private:
   }
 
   void advance(Iteration &at) {
-    if (!schedule.dots.empty() && schedule.additions.empty())
-      simt::WaitDotsOp::create(b, loc(), TypeRange(), ValueRange(),
-                               schedule.dotsInFlight);
+    auto waitForDots = [&] {
+      if (!schedule.dots.empty() && schedule.additions.empty())
+        simt::WaitDotsOp::create(b, loc(), TypeRange(), ValueRange(),
+                                 schedule.dotsInFlight);
+    };
+    if (!schedule.throughRegisters)
+      waitForDots();
     at.nextRead = schedule.copySlots ? wrap(at.read, stages) : at.read;
     at.nextWrite = schedule.copySlots ? wrap(at.write, stages) : at.write;
-    if (schedule.throughRegisters)
-      storeLoads(at.loads, at.other);
+    if (!schedule.throughRegisters)
+      return;
+    // Under this iteration's dots: those of the one before, which read that
+    // slot, are done.
+    storeLoads(at.loads, at.other, at.nextRead);
+    waitForDots();
   }
 
   /// The old body, with what comes next where the schedule says.

@@ -62,6 +62,7 @@ struct PipelinePass : KernelPass<PipelinePass> {
     PipelineOptions options;
     options.stages = attribute(kernel, tile::kStagesAttr, 3);
     options.sharedBytes = sharedBytes;
+    options.warps = attribute(kernel, tile::kWarpsAttr, 4);
     return pipelineSharedOperands(kernel, options);
   }
   Option<int64_t> sharedBytes{

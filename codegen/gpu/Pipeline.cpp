@@ -2,6 +2,7 @@
 #include "codegen/gpu/LoopPipeline.h"
 #include "codegen/gpu/Loops.h"
 #include "codegen/gpu/PersistTiles.h"
+#include "codegen/gpu/StageLoads.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -22,9 +23,29 @@ int64_t otherBytes(func::FuncOp function, ArrayRef<Stream> streams) {
   return bytes;
 }
 
+/// The streams of a loop. What some pass through registers comes from copies of
+/// its own, where these are under way for some iterations.
+SmallVector<Stream> stagedStreams(scf::ForOp loop,
+                                  const PipelineOptions &options) {
+  constexpr int64_t leastStages = 3;
+  SmallVector<Stream> streams = findStreams(loop);
+  std::optional<int64_t> trips = tripCount(loop);
+  if (options.stages < leastStages || (trips && *trips < leastStages) ||
+      loop->getParentOp()->hasAttr(kTilesAttr))
+    return streams;
+  int64_t left = options.sharedBytes -
+                 otherBytes(loop->getParentOfType<func::FuncOp>(), streams);
+  for (Stream &stream : streams)
+    left -= (stream.copy ? leastStages : 2) *
+            stream.op.getMemory().getType().getBytes();
+  return stageLoads(streams, options.warps, left / leastStages)
+             ? findStreams(loop)
+             : streams;
+}
+
 /// As many stages as are asked for, useful, and fit.
 LogicalResult pipeline(scf::ForOp loop, const PipelineOptions &options) {
-  SmallVector<Stream> streams = findStreams(loop);
+  SmallVector<Stream> streams = stagedStreams(loop, options);
   if (streams.empty())
     return success();
   int64_t bytes = 0, fixed = 0; // of one slot of all copies; of the others

@@ -11,6 +11,8 @@ struct PipelineOptions {
   unsigned stages = 3;
   /// Shared memory of a program instance, in bytes.
   int64_t sharedBytes = 100 * 1024;
+  /// Of a program instance.
+  unsigned warps = 4;
   /// That a thread may have.
   unsigned registers = 255;
 };

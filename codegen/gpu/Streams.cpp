@@ -82,6 +82,14 @@ static bool collectSlice(Value value, scf::ForOp loop,
     return !loop->isAncestor(op);
   if (slice.contains(op))
     return true;
+  // What another stream brings.
+  if (auto load = dyn_cast<simt::LoadSharedOp>(op)) {
+    auto shared = load.getMemory().getDefiningOp<simt::ToSharedOp>();
+    if (!shared || shared->getBlock() != loop.getBody() || !asAsyncCopy(shared))
+      return false;
+    slice.insert(op);
+    return true;
+  }
   if (isa<simt::DotOp, simt::WarpgroupDotOp, simt::ToSharedOp>(op) ||
       (!isa<tile::LoadOp>(op) && !isMemoryEffectFree(op)))
     return false;

@@ -29,7 +29,8 @@ void addGuard(tile::LoadOp load, mlir::Value index, mlir::Value end);
 /// An operand whose value depends on the number of the iteration alone.
 struct Stream {
   simt::ToSharedOp op;
-  /// What computes it, within the body, in order.
+  /// What computes it, within the body, in order; what another stream copies is
+  /// read from there.
   llvm::SetVector<mlir::Operation *> slice;
   /// Copied if it is a load that cp.async can do, else through registers.
   std::optional<AsyncCopy> copy;

@@ -1,4 +1,5 @@
 // Shared memory.
+#include "codegen/gpu/StageLoads.h"
 #include "codegen/gpu/lower/Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -123,12 +124,22 @@ static uint64_t startOffset(simt::MemoryType memory, ArrayRef<int64_t> start) {
   return result;
 }
 
+/// The layout of a fragment in the axes of a memory; of one that is longer each
+/// element of memory is several.
+static LinearLayout layoutIn(simt::MemoryType memory, Value fragment) {
+  LinearLayout layout = simt::layoutOf(fragment);
+  for (auto [axis, extents] : llvm::enumerate(
+           llvm::zip_equal(tile::shapeOf(fragment), memory.getShape())))
+    if (auto [own, held] = extents; own > held)
+      layout = withoutRepeats(layout, axis, own / held);
+  return layout.withOutBits(bitsOf(memory));
+}
+
 void KernelLowering::lowerOp(simt::LoadSharedOp op) {
   if (lowerMatrixLoad(op))
     return;
   simt::MemoryType memory = op.getMemory().getType();
-  LinearLayout registers =
-      simt::layoutOf(op.getResult()).withOutBits(bitsOf(memory));
+  LinearLayout registers = layoutIn(memory, op.getResult());
   LinearLayout offsets =
       sharedOffsets(registers, memory.getLayout().getLayout());
   uint64_t start = startOffset(memory, op.getStart());
@@ -139,9 +150,18 @@ void KernelLowering::lowerOp(simt::LoadSharedOp op) {
   unsigned bytes = simt::elementBits(element) / 8;
   SharedVector vector(offsets, bytes);
   Values values(registers.inSize(Dim::Register));
+  // Register bits that stay at one place.
+  unsigned copies = 0;
+  for (auto [bit, image] : llvm::enumerate(offsets.columnsOf(Dim::Register)))
+    copies |= image == 0 ? 1u << bit : 0;
   for (unsigned reg = 0; reg < values.size(); ++reg) {
     if (reg & vector.mask)
       continue;
+    if (unsigned first = reg & ~copies; first != reg) {
+      for (unsigned i = 0; i < 1u << vector.bits.size(); ++i)
+        values[vector.member(reg, i)] = values[vector.member(first, i)];
+      continue;
+    }
     unsigned count = 1u << vector.bits.size();
     Type type = count == 1 ? stored : VectorType::get({int64_t(count)}, stored);
     Value pointer = sharedPointer(op.getMemory(), offsets, reg, start);
@@ -166,8 +186,7 @@ bool KernelLowering::lowerMatrixLoad(simt::LoadSharedOp op) {
   unsigned bits = simt::elementBits(memory.getElementType());
   if ((bits != 16 && bits != 32) || memory.getShape().size() != 2)
     return false;
-  LinearLayout registers =
-      simt::layoutOf(op.getResult()).withOutBits(bitsOf(memory));
+  LinearLayout registers = layoutIn(memory, op.getResult());
   LinearLayout offsets =
       sharedOffsets(registers, memory.getLayout().getLayout());
   SmallVector<Vector> regs(offsets.columnsOf(Dim::Register)),
@@ -310,9 +329,9 @@ void KernelLowering::lowerOp(simt::CopyAsyncOp op) {
   unsigned last = memory.getShape().size() - 1;
   AffineExpr column = b.getAffineDimExpr(last),
              read = b.getAffineConstantExpr(columnsRead(op.getMemory()));
-  for (unsigned reg = 0; reg < layout.inSize(Dim::Register); ++reg) {
+  auto copyAt = [&](unsigned reg) {
     if (reg & mask || decide(column, read, layout, reg) == false)
-      continue;
+      return;
     SmallVector<unsigned> members(1u << bits.size(), reg);
     for (auto [i, member] : llvm::enumerate(members))
       for (auto [j, bit] : llvm::enumerate(bits))
@@ -332,10 +351,8 @@ void KernelLowering::lowerOp(simt::CopyAsyncOp op) {
                                        : NVVM::LoadCacheModifierKind::CG,
                               size);
     };
-    if (!inside.some) {
-      copy();
-      continue;
-    }
+    if (!inside.some)
+      return copy();
     doWhere(
         inside.some,
         [&] {
@@ -351,7 +368,16 @@ void KernelLowering::lowerOp(simt::CopyAsyncOp op) {
           LLVM::StoreOp::create(b, loc, whole, to, bytes);
         },
         copy);
-  }
+  };
+  auto copyAll = [&] {
+    for (unsigned reg = 0; reg < layout.inSize(Dim::Register); ++reg)
+      copyAt(reg);
+  };
+  // Of threads that hold the same one copies.
+  if (Value first = firstHolder(layout))
+    doWhere(first, copyAll);
+  else
+    copyAll();
 }
 
 void KernelLowering::lowerOp(simt::CommitAsyncOp) {
