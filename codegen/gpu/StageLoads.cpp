@@ -64,8 +64,8 @@ static std::optional<Staging> planStaging(tile::LoadOp load, unsigned warps) {
   tile::AccessOp access = tile::AccessOp::get(load);
   Staging staging;
   staging.load = load;
-  if (!llvm::all_of(load.getSymbols(), isNumber) || access.tile.getRank() == 0 ||
-      !chooseAxis(staging, access))
+  if (!llvm::all_of(load.getSymbols(), isNumber) ||
+      access.tile.getRank() == 0 || !chooseAxis(staging, access))
     return std::nullopt;
   SmallVector<int64_t> shape(access.tile.getShape());
   shape[staging.axis] /= staging.repeat;

@@ -245,8 +245,10 @@ private:
   Values unpackBits(Value bits, mlir::Type element, unsigned count);
 
   // --- Math.cpp ---
-  /// Approximations of elementary functions; null where the operator is no such
-  /// one.
+  /// A conversion of integers that are known to have few bits; null otherwise.
+  Value floatOfFewBits(mlir::Operation *op, Value integer);
+  /// That, or approximations of elementary functions; null where the operator
+  /// is no such one.
   Value mathOp(mlir::Operation *op, mlir::ValueRange operands);
 
   Value i32(int64_t value);

@@ -12,7 +12,72 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::gpu;
 
+/// Bits of a tile's integers that are not zero or, of those with a sign, repeat
+/// it; nothing where that is not known.
+static std::optional<unsigned> bitsOfIntegers(Value tile, bool isSigned) {
+  Operation *op = tile.getDefiningOp();
+  auto widthOf = [](Value value) {
+    return getElementTypeOrSelf(value).getIntOrFloatBitWidth();
+  };
+  if (isSigned)
+    return isa_and_present<arith::ExtSIOp>(op)
+               ? std::optional(widthOf(op->getOperand(0)))
+               : std::nullopt;
+  if (isa_and_present<arith::ExtUIOp>(op))
+    return widthOf(op->getOperand(0));
+  if (!isa_and_present<arith::AndIOp>(op))
+    return std::nullopt;
+  for (Value operand : op->getOperands()) {
+    if (auto spread = operand.getDefiningOp<tile::BroadcastOp>())
+      operand = spread.getInput();
+    DenseIntElementsAttr mask;
+    if (matchPattern(operand, m_Constant(&mask)) && mask.isSplat())
+      return mask.getSplatValue<APInt>().getActiveBits();
+  }
+  return std::nullopt;
+}
+
+/// Integers of few bits as floats: they are the last bits of a float whose
+/// other bits are known, which is taken away. A chip converts some at a time,
+/// and adds many.
+Value KernelLowering::floatOfFewBits(Operation *op, Value integer) {
+  constexpr unsigned mostBits = 16;
+  Type f32 = b.getF32Type();
+  if (!isa<arith::SIToFPOp, arith::UIToFPOp>(op) ||
+      !getElementTypeOrSelf(op->getResult(0)).isF32())
+    return {};
+  // Bytes are taken as what they are.
+  Type wide = b.getI32Type();
+  bool isByte = integer.getType().isInteger(8),
+       isSigned = isa<arith::SIToFPOp>(op);
+  if (!isByte && integer.getType() != wide)
+    return {};
+  auto isWithin = [&](bool isSigned) {
+    return bitsOfIntegers(op->getOperand(0), isSigned).value_or(mostBits + 1) <=
+           mostBits;
+  };
+  // 2^23, and half as much again for those below zero.
+  bool noSign = isByte ? !isSigned : isWithin(false);
+  if (!noSign && !isByte && !(isSigned && isWithin(true)))
+    return {};
+  if (isByte)
+    integer = noSign ? Value(arith::ExtUIOp::create(b, loc, wide, integer))
+                     : arith::ExtSIOp::create(b, loc, wide, integer);
+  int32_t bits = noSign ? 0x4B000000 : 0x4B400000;
+  float base = noSign ? 8388608.0f : 12582912.0f;
+  Value known = arith::ConstantIntOp::create(b, loc, b.getI32Type(), bits);
+  Value sum = noSign ? Value(arith::OrIOp::create(b, loc, integer, known))
+                     : arith::AddIOp::create(b, loc, integer, known);
+  Value number = LLVM::BitcastOp::create(b, loc, f32, sum);
+  return arith::SubFOp::create(
+      b, loc, number,
+      arith::ConstantFloatOp::create(b, loc, b.getF32Type(), APFloat(base)));
+}
+
 Value KernelLowering::mathOp(Operation *op, ValueRange operands) {
+  if (operands.size() == 1)
+    if (Value value = floatOfFewBits(op, operands[0]))
+      return value;
   if (operands.empty() || !operands[0].getType().isF32())
     return {};
   auto call = [&](StringRef name) -> Value {
