@@ -131,6 +131,9 @@ def test_packed(tmp_path, name, target):
     assert np.abs(got - want).max() <= limit * np.abs(want).max()
     listing = harness.invoke("inspect", engine, "--kernels").stdout
     assert int(re.search(r"(\d+) kernel launches", listing).group(1)) == 1, listing
+    # Where ptxas is found it says what does not stay in registers.
+    spilled = re.search(r"^launches.*\n +(?:\d+ +){4}(\d+|-)", listing, re.M)
+    assert spilled and spilled.group(1) in ("0", "-"), listing
     # Packed weights are what the engine has of them, beside scales and zero points.
     held = case.k * case.n * (case.bits if case.blocked else 8) / 8
     small = 8 * case.n * (-(-case.k // (case.block or case.k)) + 8)
@@ -141,3 +144,57 @@ def engine_weights(listing):
     """Bytes of weights as `inspect` says them."""
     number, unit = re.search(r"weights ([\d.]+) (\w+)", listing).groups()
     return float(number) * {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}[unit]
+
+
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_layer(tmp_path, rows):
+    """A layer as PyTorch has it, [n, k] of int8, with a bias and an activation."""
+    rng = np.random.default_rng(rows)
+    k, n = 331, 77
+    numbers = rng.integers(-128, 128, (n, k)).astype(np.int8)
+    scales = rng.uniform(0.01, 0.03, n).astype(np.float16)
+    bias = rng.standard_normal(n).astype(np.float16)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["W", "S"], ["w"], axis=0),
+        helper.make_node("Gemm", ["x", "w", "b"], ["t"], transB=1),
+        helper.make_node("Relu", ["t"], ["y"]),
+    ]
+    held = [numpy_helper.from_array(v, name) for name, v in {"W": numbers, "S": scales, "b": bias}.items()]
+    save(nodes, Case(rows, k, n), held, tmp_path / "m.onnx")
+    x = rng.standard_normal((rows, k)).astype(np.float16)
+    want = np.maximum(x.astype(np.float64) @ (numbers * scales.astype(np.float64)[:, None]).T + bias, 0)
+    check_one_kernel(tmp_path, x, want)
+
+
+@pytest.mark.parametrize("window", [1, 3])
+def test_filter(tmp_path, window):
+    """Filters of int8: right with and without a window."""
+    rng = np.random.default_rng(window)
+    c, k, size = 24, 40, 7
+    numbers = rng.integers(-128, 128, (k, c, window, window)).astype(np.int8)
+    scales = rng.uniform(0.01, 0.03, k).astype(np.float16)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["W", "S"], ["w"], axis=0),
+        helper.make_node("Conv", ["x", "w"], ["y"], pads=[window // 2] * 4),
+    ]
+    held = [numpy_helper.from_array(numbers, "W"), numpy_helper.from_array(scales, "S")]
+    value = lambda name, channels: helper.make_tensor_value_info(name, TensorProto.FLOAT16, [1, channels, size, size])  # noqa: E731
+    graph = helper.make_graph(nodes, "g", [value("x", c)], [value("y", k)], held)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), tmp_path / "m.onnx")
+    x = rng.standard_normal((1, c, size, size)).astype(np.float16)
+    filters = numbers * scales.astype(np.float64)[:, None, None, None]
+    wide = np.pad(x.astype(np.float64), [(0, 0), (0, 0)] + [(window // 2,) * 2] * 2)
+    want = sum(
+        np.einsum("nchw,kc->nkhw", wide[:, :, i : i + size, j : j + size], filters[:, :, i, j])
+        for i in range(window)
+        for j in range(window)
+    )
+    check_one_kernel(tmp_path, x, want, kernels=None)
+
+
+def check_one_kernel(folder, x, want, kernels=1):
+    harness.compile_model(folder / "m.onnx", folder / "m.engine", precision="fp16", target="sm_90a", dump=folder / "dump")
+    (got,) = harness.run_engine(folder / "m.engine", {"x": x}, ["y"], folder / "run", device="simt", dump=folder / "dump")
+    assert np.abs(got - want).max() <= 4e-3 * np.abs(want).max()
+    listing = harness.invoke("inspect", folder / "m.engine", "--kernels").stdout
+    assert kernels in (None, int(re.search(r"(\d+) kernel launches", listing).group(1))), listing
