@@ -122,3 +122,21 @@ def test_neighbours_of_a_window_share_loads(tmp_path, size, channels, window, ho
     model, x = convolution(1, size, channels, channels, window, groups=channels, **how)
     ptx = check(tmp_path, model, x, "sm_87", precision, 2e-3 if precision == "fp16" else 1e-6)
     assert ptx.count("ld.global") < 4 * terms
+
+
+@pytest.mark.parametrize(
+    "size, channels, window, how",
+    [((14, 14), 96, 5, {}), ((7, 9), 320, 7, {}), ((15, 13), 40, 5, dict(stride=2)),
+     ((9, 9), 64, 5, dict(dilation=2, pads=[0, 3, 1, 4]))],
+)  # fmt: skip
+@pytest.mark.parametrize("precision", ["fp16", "bf16", "fp32"])
+def test_rows_of_a_window_at_once(tmp_path, size, channels, window, how, precision):
+    """Where threads have few elements, filters are loaded before the wait for the predecessor, and no
+    row of the window waits for the one before it."""
+    model, x = convolution(1, size, channels, channels, window, groups=channels, **how)
+    limit = {"fp16": 2e-3, "bf16": 1e-2, "fp32": 1e-6}[precision]
+    ptx = check(tmp_path, model, x, "sm_90a", precision, limit)
+    (code,) = re.findall(r"\.entry conv\w*\((.*?)\n}", ptx, re.DOTALL)
+    # Forty-nine terms of two words each would be too many registers.
+    assert ("bra" in code) == (window == 7 and precision == "fp32")
+    assert code.index("ld.global.nc") < code.index("griddepcontrol.wait")

@@ -96,6 +96,28 @@ static bool isComputed(TileEmitter &e, Value value) {
   return false;
 }
 
+/// Rows of a window whose terms the threads of a GPU load all at once, where
+/// each has few elements: a loop would wait for memory once for each row.
+/// Nothing where rows are walked.
+static std::optional<int64_t> rowsAtOnce(TileEmitter &e, const Demand &demand,
+                                         ArrayRef<AffineExpr> extents) {
+  constexpr int64_t lanes = 32, mostWords = 104, wordBits = 32;
+  auto count = graph::constantOf(
+           e.simplify(graph::numElements(extents, e.context()), {})),
+       rows = graph::constantOf(e.simplify(extents.front(), {}));
+  int64_t elements = 1, threads = e.getSchedule().warps * lanes,
+          bits = getElementTypeOrSelf(demand.value).getIntOrFloatBitWidth();
+  for (int64_t extent : demand.tile)
+    elements *= extent;
+  if (e.getTarget().kind != EmitTarget::Kind::Gpu || !count || !rows ||
+      elements < threads)
+    return std::nullopt;
+  // Of each term one of the window and one of the filter.
+  int64_t words =
+      2 * *count * llvm::divideCeil(elements / threads * bits, wordBits);
+  return words <= mostWords ? rows : std::nullopt;
+}
+
 /// Sums products element by element: right for every shape (single rows,
 /// grouped channels, depthwise).
 static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
@@ -157,11 +179,25 @@ static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
           return SmallVector<Value>{product};
         });
   };
-  FailureOr<SmallVector<Value>> total =
-      loops.empty()
-          ? sumInner({})
-          : walkWindow(e, loops, e.splat(sum.neutral(type), demand.tile),
-                       combine, sumInner);
+  auto walk = [&]() -> FailureOr<SmallVector<Value>> {
+    if (loops.empty())
+      return sumInner({});
+    SmallVector<Value> total{e.splat(sum.neutral(type), demand.tile)};
+    std::optional<int64_t> rows;
+    if (loops.size() == 1)
+      rows = rowsAtOnce(e, demand, p.extents);
+    if (!rows)
+      return walkWindow(e, loops, total, combine, sumInner);
+    for (int64_t row = 0; row < *rows; ++row) {
+      FailureOr<SmallVector<Value>> more =
+          sumInner(WindowPlace{e.constant(row), e.constant(row)});
+      if (failed(more))
+        return failure();
+      total = combine(e.b(), e.loc(), total, *more);
+    }
+    return total;
+  };
+  FailureOr<SmallVector<Value>> total = walk();
   return failed(total) ? FailureOr<Value>() : FailureOr<Value>(total->front());
 }
 
