@@ -30,6 +30,7 @@ import numpy as np
 import onnx
 from latency import bench_record, geomean, onnxruntime_latency
 from onnx import helper, numpy_helper
+from open_cases import Open, POINTS, opened
 
 F, I, B, U8 = np.float32, np.int64, np.bool_, np.uint8
 
@@ -37,10 +38,10 @@ F, I, B, U8 = np.float32, np.int64, np.bool_, np.uint8
 class Case:
     """One node: inputs by shape or as constants, and how they are filled."""
 
-    def __init__(self, op, *inputs, outputs=1, fill=None, dtype=F, opset=None, name=None, graph=None, **attributes):
+    def __init__(self, op, *inputs, outputs=1, fill=None, dtype=F, opset=None, name=None, open=None, **attributes):
         self.op, self.inputs, self.outputs = op, inputs, outputs
         self.fill, self.dtype, self.attributes = fill, dtype, attributes
-        self.opset, self.name, self.graph = opset or 21, name or op, graph
+        self.opset, self.name, self.open = opset or 21, name or op, open
 
 
 def const(values, dtype=I):
@@ -219,9 +220,9 @@ def products(size):
     yield Case("MatMul", (m, k), weight(k, n))
     yield Case("MatMul", (m, k), (k, n), name="MatMul of two inputs")
     yield Case("MatMul", (1, k), weight(k, n), name="MatMul of one row")
-    yield Case("MatMul", (8, m // 2, 64), (8, 64, m // 2), name="MatMul, batched")
+    yield Case("MatMul", (8, m // 2, 64), (8, 64, m // 2), name="MatMul, batched", open=["ns.", "n.t"])
     yield Case("Gemm", (m, k), weight(n, k), weight(n), transB=1)
-    yield Case("Einsum", (8, m // 2, 64), (8, m // 2, 64), equation="bid,bjd->bij")
+    yield Case("Einsum", (8, m // 2, 64), (8, m // 2, 64), equation="bid,bjd->bij", open=["ns.", "nt."])
     yield Case("MatMulInteger", (m, k), np.ones((k, n), np.int8), dtype=U8)
     q = [const(0.02, F), const(128, U8)]
     yield Case("QLinearMatMul", (m, k), *q, np.full((k, n), 3, U8), *q, *q, dtype=U8)
@@ -229,10 +230,13 @@ def products(size):
     yield Case("DequantizeLinear", (m, k), const(0.02, F), const(128, U8), dtype=U8)
     yield Case("DynamicQuantizeLinear", (m, k), outputs=3)
     heads = 2 if small else 12
-    yield Case("Attention", *[(1, heads, 16 if small else 256, 64)] * 3, opset=23)
+    yield Case("Attention", *[(1, heads, 16 if small else 256, 64)] * 3, opset=23, open=["n.s."] * 3)
+    past = (1, heads, 48 if small else 1000, 64)
+    yield Case("Attention", (1, heads, 1, 64), past, past, opset=23, name="Attention of one row", open=["n...", "n.s.", "n.s."])
     steps, width = (4, 16) if small else (32, 256)
     for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
-        yield Case(op, (steps, 1, width), weight(1, gates * width, width), weight(1, gates * width, width), hidden_size=width)
+        weights = [weight(1, gates * width, width)] * 2
+        yield Case(op, (steps, 1, width), *weights, hidden_size=width, open=[".n."])
     yield Case("DFT", (1, 64 if small else 512, 1), opset=17)
     yield Case("HannWindow", const(64 if small else 65536))
 
@@ -241,8 +245,8 @@ FAMILIES = (elementwise, views, reductions, indexing, windows, products)
 
 
 
-def make(case: Case, size: str):
-    """The model of a case and values for its inputs."""
+def make(case: Case, size: str, declare=None):
+    """The model of a case and values for its inputs; `declare` opens sizes of the model."""
     rng = np.random.default_rng(5)
     infos, weights, feeds, names = [], [], {}, []
     for index, operand in enumerate(case.inputs):
@@ -275,6 +279,8 @@ def make(case: Case, size: str):
     outputs = [onnx.ValueInfoProto(name=r) for r in results]
     graph = helper.make_graph(nodes, f"{case.op}_{size}", infos, outputs, weights)
     model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", case.opset)])
+    if declare:
+        declare(model)
     return onnx.shape_inference.infer_shapes(model), feeds
 
 
@@ -310,22 +316,72 @@ def measure(case: Case, size: str, options, folder: Path) -> dict:
     try:
         compiled = harness.compile_model(path, engine, target=options.target, timeout=120)
         row["warning"] = "times the work" in compiled.stderr
-        session = SESSIONS[(str(path), options.threads)]
-        names = [o.name for o in session.session.get_outputs()]
-        got = harness.run_engine(engine, feeds, names, folder / "run")
-        row["difference"] = difference(list(session.outputs().values()), got)
-        ours, theirs = [], []
-        for _ in range(options.rounds):
-            period = dict(threads=options.threads, seconds=options.seconds)
-            record = bench_record(engine, feeds, warm_up=options.seconds / 5, **period)
-            ours.append(record["latency_ms"]["min"] / 1e3)
-            theirs.append(onnxruntime_latency(path, feeds, of=min, **period))
-            if min(theirs) > 4 * min(ours):
-                break
+        return {**row, **beside(path, [engine], feeds, options, folder)}
     except harness.CharoniaError as error:
         return {**row, "failed": str(error)[:200]}
-    a, b = min(ours), min(theirs)
-    return {**row, "charonia_us": a * 1e6, "onnxruntime_us": b * 1e6, "ratio": b / a}
+
+
+def beside(path: Path, engines: list[Path], feeds, options, folder: Path) -> dict:
+    """Times of engines beside that of ONNX Runtime, which has run the model with these inputs. Of
+    several engines the second is another one to compare the first with."""
+    from latency import SESSIONS
+
+    session = SESSIONS[(str(path), options.threads)]
+    names = [o.name for o in session.session.get_outputs()]
+    got = harness.run_engine(engines[0], feeds, names, folder / "run")
+    row = dict(difference=difference(list(session.outputs().values()), got))
+    ours, theirs = [float("inf")] * len(engines), float("inf")
+    for _ in range(options.rounds):
+        period = dict(threads=options.threads, seconds=options.seconds)
+        for index, engine in enumerate(engines):
+            record = bench_record(engine, feeds, warm_up=options.seconds / 5, **period)
+            ours[index] = min(ours[index], record["latency_ms"]["min"] / 1e3)
+        theirs = min(theirs, onnxruntime_latency(path, feeds, of=min, **period))
+        if theirs > 4 * ours[0] and ours[0] < 1.2 * ours[-1]:
+            break
+    row.update(charonia_us=ours[0] * 1e6, onnxruntime_us=theirs * 1e6, ratio=theirs / ours[0])
+    if len(engines) > 1:
+        row.update(fixed_us=ours[1] * 1e6, slower=ours[0] / ours[1])
+    return row
+
+
+def measure_open(entry: Open, options, folder: Path) -> list[dict]:
+    """A case with open sizes: one engine, run at several sizes, beside one of these sizes alone."""
+    from latency import SESSIONS
+
+    case = entry.case
+    path, engine = folder / "open.onnx", folder / "open.engine"
+    row = dict(name=case.name, op=case.op, size="open")
+    optimum = dict(zip(("first", "later"), map(int, options.optimum.split(",")))) if options.optimum else None
+    try:
+        model, _ = make(entry.at(entry.sizes("large")), "open", entry.declare)
+        onnx.save(model, path)
+        shapes = entry.optimized_for(optimum) if optimum else None
+        harness.compile_model(path, engine, target=options.target, timeout=120, shapes=shapes)
+    except Exception as error:
+        return [{**row, "failed": str(error)[:200]}]
+    rows, seen = [], []
+    SESSIONS.clear()
+    for point in options.points.split(","):
+        sizes = entry.sizes(point)
+        if sizes in seen:
+            continue
+        seen.append(sizes)
+        at = {**row, "size": point, "sizes": sizes}
+        try:
+            fixed, feeds = make(entry.at(sizes), point)
+            onnxruntime_latency(path, feeds, threads=options.threads, seconds=0.001)
+        except Exception as error:
+            rows.append({**at, "refused": str(error)[:200]})  # no such sizes, as K of TopK
+            continue
+        try:
+            onnx.save(fixed, folder / "fixed.onnx")
+            alone = folder / "fixed.engine"
+            harness.compile_model(folder / "fixed.onnx", alone, target=options.target, timeout=120)
+            rows.append({**at, **beside(path, [engine, alone], feeds, options, folder)})
+        except harness.CharoniaError as error:
+            rows.append({**at, "failed": str(error)[:200]})
+    return rows
 
 
 def summary(rows: list[dict]) -> list[str]:
@@ -389,6 +445,40 @@ def write_document(path: Path, text: str) -> None:
     path.write_text(head + text + tail)
 
 
+def main_open(options) -> int:
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="charonia-ops-") as name:
+        for family in FAMILIES:
+            for small, large in zip(family("small"), family("large"), strict=True):
+                if options.names and not any(small.op == n or small.name.startswith(n) for n in options.names):
+                    continue
+                entry = opened(small, large, options.open == "first")
+                for row in measure_open(entry, options, Path(name)) if entry else ():
+                    rows.append(row)
+                    print(open_line(row), flush=True)
+    done = [r for r in rows if "ratio" in r]
+    print(f"\n{len(done)} cases, geometric mean {geomean(r['ratio'] for r in done):.2f}")
+    print("below .7 of ONNX Runtime, or 1.5 times as long as with fixed sizes:")
+    for row in sorted(done, key=lambda r: r["ratio"]):
+        if row["ratio"] < 0.7 or (row["slower"] > 1.5 and row["charonia_us"] > 3):
+            print(open_line(row))
+    print("failed, or results differ:")
+    for row in rows:
+        if "failed" in row or row.get("difference", 0) > 1e-3:
+            print(row["name"], row["size"], row.get("failed") or row["difference"])
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1))
+    return 0
+
+
+def open_line(row: dict) -> str:
+    head = f"{row['name']:32} {row['size']:8} "
+    if "ratio" not in row:
+        return head + row.get("failed", row.get("refused", ""))[:120]
+    sizes = " ".join(str(s) for s in row["sizes"].values())
+    return head + f"{row['ratio']:7.2f} {row['slower']:6.2f} {row['charonia_us']:10.1f} {row['fixed_us']:10.1f} {row['onnxruntime_us']:10.1f}  {sizes}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="operators, or beginnings of cases' names")
@@ -397,12 +487,17 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.05, help="of a round and side")
     parser.add_argument("--cases", default="small,large")
     parser.add_argument("--target", default="native")
+    parser.add_argument("--open", choices=("all", "first"), help="cases with open sizes, at several each; first: no sizes but what comes first in an input")
+    parser.add_argument("--points", default=",".join(POINTS), help="with --open: at which sizes")
+    parser.add_argument("--optimum", help="with --open: to optimize for, of what comes first and later: 16,128")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--document", type=Path, help="a Markdown file")
     options = parser.parse_args()
     if options.document and BEGIN not in options.document.read_text():
         raise SystemExit(f"{options.document} has no line {BEGIN.strip()}")
     rows, load = [], os.getloadavg()[0]
+    if options.open:
+        return main_open(options)
     with tempfile.TemporaryDirectory(prefix="charonia-ops-") as name:
         for size in options.cases.split(","):
             for case in (c for family in FAMILIES for c in family(size)):
