@@ -198,7 +198,10 @@ static llvm::LogicalResult spaceToDepth(Node &n, Emitter &e) {
   AffineExpr b = e.number(*block);
   AffineExpr height = divideSizes({s[2]}, {b}, e.getContext());
   AffineExpr width = divideSizes({s[3]}, {b}, e.getContext());
-  if (!height || !width)
+  // Said of each size, and not of the number of elements.
+  std::string why = "splits it into blocks of " + std::to_string(*block);
+  if (!height || !width || !e.agree(graph::simplify(height * b), s[2], why) ||
+      !e.agree(graph::simplify(width * b), s[3], why))
     return e.fail(e.describe(n.input(0).getType()) +
                   " does not split into blocks of " + Twine(*block));
   Value x = e.reshape(n.input(0), {s[0], s[1], height, b, width, b});
