@@ -29,8 +29,10 @@ struct Terms {
     for (int64_t axis : axes)
       reduced[axis] = true;
     bool behind = true;
+    Exprs shape = getShape(input);
     for (int64_t d = int64_t(extents.size()) - 1; d >= 0; --d) {
-      if (extents[d] == 1)
+      // An open size may be more than one, whatever is optimized for.
+      if (extents[d] == 1 && constantOf(shape[d]))
         continue;
       if (!reduced[d]) {
         behind = false;

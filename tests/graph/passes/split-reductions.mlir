@@ -89,3 +89,16 @@ func.func @no_keys(%x: tensor<1x50257xf64>, %y: tensor<4x1000xf32>) -> (tensor<1
   %1 = graph.arg_reduce %y {axis = 1 : i64} : (tensor<4x1000xf32>) -> tensor<4xi64>
   return %0, %1 : tensor<1xi64>, tensor<4xi64>
 }
+
+// -----
+
+// An open batch may be more than one, whatever is optimized for: its images are no run.
+// CHECK-LABEL: @batch
+// CHECK: %[[P:.*]] = graph.reduce sum %arg0 {axes = array<i64: 2, 3>, keepdims}
+// CHECK: graph.reduce sum %[[P]] {axes = array<i64: 0, 2, 3>, keepdims}
+module attributes {graph.symbols = [{name = "n", min = 1 : i64, opt = 1 : i64, max = 64 : i64, divisor = 1 : i64}]} {
+  func.func @batch(%x: tensor<?x64x32x32xf32, affine_map<()[s0] -> (s0, 64, 32, 32)>>) -> tensor<1x64x1x1xf32> {
+    %0 = graph.reduce sum %x {axes = array<i64: 0, 2, 3>, keepdims} : (tensor<?x64x32x32xf32, affine_map<()[s0] -> (s0, 64, 32, 32)>>) -> tensor<1x64x1x1xf32>
+    return %0 : tensor<1x64x1x1xf32>
+  }
+}
