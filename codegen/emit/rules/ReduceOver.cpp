@@ -252,7 +252,12 @@ struct Steps {
   /// The terms of a step added to `carried` (empty: to nothing); there are none
   /// behind the last.
   FailureOr<SmallVector<Value>> at(AffineExpr step, ArrayRef<Value> carried) {
-    AffineExpr index = step * chunk;
+    return from(step * chunk, carried);
+  }
+
+  /// The same of a step that begins with term `index`.
+  FailureOr<SmallVector<Value>> from(AffineExpr index,
+                                     ArrayRef<Value> carried) {
     if (chunk > 1)
       index = index + e.axis(inner.rank() - 1);
     FailureOr<SmallVector<Value>> terms = element(inner, index);
@@ -286,6 +291,27 @@ struct Steps {
     if (!wholeSteps || failed(total))
       return total;
     return at(count, *total);
+  }
+
+  /// All steps of an open number of terms: those that lie inside as a whole
+  /// look at no element's place, and what is left, if anything is, takes one
+  /// more.
+  FailureOr<SmallVector<Value>> allOfOpen() {
+    AffineExpr whole = e.simplify(extent.floorDiv(chunk), {}),
+               count = (extent + (chunk - 1)).floorDiv(chunk);
+    FailureOr<SmallVector<Value>> total =
+        e.loop(whole, none(), [&](AffineExpr counter, ArrayRef<Value> carried) {
+          Value begin = e.materialize(e.simplify(counter * chunk, {}));
+          return from(
+              e.addSymbol(begin, e.simplify(extent - (chunk - 1), {}), chunk),
+              carried);
+        });
+    if (failed(total))
+      return failure();
+    return e.loop(e.simplify(count - whole, {}), *total,
+                  [&](AffineExpr counter, ArrayRef<Value> carried) {
+                    return at(whole + counter, carried);
+                  });
   }
 };
 
@@ -327,7 +353,9 @@ emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
     wholeSteps = *known / chunk;
   FailureOr<SmallVector<Value>> total =
       graph::constantOf(count) == 1 ? steps.at(first, {})
-                                    : steps.all(first, count, wholeSteps);
+      : cpu && !part && !known && chunk > 1
+          ? steps.allOfOpen()
+          : steps.all(first, count, wholeSteps);
   if (failed(total) || chunk == 1)
     return total;
   if (running && running->join)
