@@ -125,6 +125,16 @@ Value TileEmitter::isInsideAsWhole(const Guard &guard, ArrayRef<int64_t> tile) {
                                isNatural(room));
 }
 
+AffineExpr TileEmitter::insideAsWhole(const Guard &guard,
+                                      ArrayRef<int64_t> tile) {
+  AffineExpr coordinate = unbounded(guard.coordinate, tile);
+  auto [start, rest] = startAndRest(coordinate, facts(tile));
+  AffineExpr within = simplify(coordinate - start - rest.low, tile);
+  return addSymbol(materialize(simplify(start + rest.low, {})),
+                   simplify(guard.extent - (rest.high - rest.low), {})) +
+         within;
+}
+
 TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {
   Exprs extents = graph::getShape(demand.value);
   graph::Facts known = facts(demand.tile);

@@ -157,6 +157,25 @@ LogicalResult TileEmitter::branch(Value condition, Side then, Side otherwise) {
                  succeeded(emitSide(op.getElseRegion(), otherwise)));
 }
 
+FailureOr<Value> TileEmitter::branch(Value condition, Type type, ValueSide then,
+                                     ValueSide otherwise) {
+  auto op = scf::IfOp::create(builder, location, type, condition,
+                              /*withElseRegion=*/true);
+  for (auto [region, side] : {std::pair(&op.getThenRegion(), then),
+                              {&op.getElseRegion(), otherwise}}) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&region->front());
+    scopes.emplace_back();
+    scopes.back().loop = op;
+    FailureOr<Value> value = side();
+    scopes.pop_back();
+    if (failed(value))
+      return failure();
+    scf::YieldOp::create(builder, location, *value);
+  }
+  return op.getResult(0);
+}
+
 //===----------------------------------------------------------------------===//
 // Emission
 //===----------------------------------------------------------------------===//

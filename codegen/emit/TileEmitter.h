@@ -165,6 +165,10 @@ public:
   /// that are added there stays there.
   using Side = llvm::function_ref<llvm::LogicalResult()>;
   llvm::LogicalResult branch(Value condition, Side then, Side otherwise);
+  /// The same of sides that give a tile of type `type`.
+  using ValueSide = llvm::function_ref<FailureOr<Value>()>;
+  FailureOr<Value> branch(Value condition, mlir::Type type, ValueSide then,
+                          ValueSide otherwise);
   /// Whether an expression is the same for all elements of a tile.
   bool isScalar(AffineExpr expr) const;
   /// On a CPU: what is the same for a whole tile, and between the same
@@ -175,6 +179,9 @@ public:
   /// On a CPU: whether all of a tile lies in the guard's extent, as a scalar;
   /// null where that is not told by two comparisons.
   Value isInsideAsWhole(const Guard &guard, llvm::ArrayRef<int64_t> tile);
+  /// Where that holds: the guard's coordinate, so that nothing looks at an
+  /// element's place. Of the current scope, which is the branch.
+  AffineExpr insideAsWhole(const Guard &guard, llvm::ArrayRef<int64_t> tile);
 
   /// Emits tiles of `demand.tile` once for each (demand, part), in the
   /// outermost scope that has the demand's symbols. `emitter` gets the demand

@@ -97,8 +97,9 @@ AffineExpr placeOfTile(graph::ConcatOp op, TileEmitter &e,
   return e.placeOfTile(demand.coordinates[op.getAxis()], step, demand.tile);
 }
 
-FailureOr<Value> concat(graph::ConcatOp op, TileEmitter &e,
-                        const Demand &demand) {
+/// Every element from the operand in which it lies.
+FailureOr<Value> concatByElements(graph::ConcatOp op, TileEmitter &e,
+                                  const Demand &demand) {
   unsigned axis = op.getAxis();
   AffineExpr offset = e.constant(0), place = placeOfTile(op, e, demand);
   Value result;
@@ -132,6 +133,57 @@ FailureOr<Value> concat(graph::ConcatOp op, TileEmitter &e,
         0, e.computeType(cast<RankedTensorType>(op.getType()).getElementType()),
         demand.tile);
   return result;
+}
+
+/// Whether a tile of few parts, of which nothing is known before they are
+/// bound, may be told apart from others by a branch. Products look for loads.
+bool branchesToParts(graph::ConcatOp op, TileEmitter &e, const Demand &demand) {
+  Exprs shape = graph::getShape(op.getResult());
+  if (e.getTarget().kind != EmitTarget::Kind::Cpu || demand.rank() == 0 ||
+      op.getInputs().size() >= manyParts ||
+      graph::constantOf(shape[op.getAxis()]))
+    return false;
+  return llvm::none_of(
+      e.getKernel().getBody().front().getOps<graph::GraphOpInterface>(),
+      [](graph::GraphOpInterface other) {
+        return other.getRole() == graph::OpRole::Contraction;
+      });
+}
+
+/// Tiles that lie in operand `i` as a whole, which begins at `offset`, or in
+/// one behind it, look at no element's place.
+FailureOr<Value> concatByParts(graph::ConcatOp op, TileEmitter &e,
+                               const Demand &demand, unsigned i,
+                               AffineExpr offset) {
+  if (i == op.getInputs().size())
+    return concatByElements(op, e, demand);
+  unsigned axis = op.getAxis();
+  Value input = op.getInputs()[i];
+  AffineExpr extent = graph::getShape(input)[axis];
+  Guard inside{e.simplify(demand.coordinates[axis] - offset, demand.tile),
+               extent};
+  auto others = [&] {
+    return concatByParts(op, e, demand, i + 1, offset + extent);
+  };
+  Value whole = e.isInsideAsWhole(inside, demand.tile);
+  if (!whole)
+    return others();
+  Type element = e.computeType(getElementTypeOrSelf(op.getType()));
+  return e.branch(
+      whole, e.tileType(demand.tile, element),
+      [&] {
+        Demand d{input, demand.tile, demand.coordinates, demand.guards};
+        d.coordinates[axis] = e.insideAsWhole(inside, demand.tile);
+        return e.emit(std::move(d));
+      },
+      others);
+}
+
+FailureOr<Value> concat(graph::ConcatOp op, TileEmitter &e,
+                        const Demand &demand) {
+  return branchesToParts(op, e, demand)
+             ? concatByParts(op, e, demand, 0, e.constant(0))
+             : concatByElements(op, e, demand);
 }
 
 /// What mirrors or repeats memory along vectors, of a CPU: rows run straight in
