@@ -64,6 +64,19 @@ private:
                         sequential});
     return s.groups.size() - 1;
   }
+  /// Adds a group whose tiles, on a CPU and where the number of elements is
+  /// open, are followed by shorter ones of `rest`.
+  unsigned addOpen(llvm::ArrayRef<unsigned> dims, int64_t tile, int64_t rest) {
+    unsigned group = add(dims, tile);
+    int64_t least = 1;
+    for (unsigned d : dims)
+      least *= k.least[d];
+    // Of many whole tiles one that is mostly empty costs little.
+    constexpr int64_t manyTiles = 8;
+    if (cpu && !isStatic(dims) && rest < tile && least < manyTiles * tile)
+      s.groups[group].rest = s.groups[group].shortest = rest;
+    return group;
+  }
 
   static int64_t product(const KernelShape &k, llvm::ArrayRef<unsigned> dims) {
     int64_t n = 1;
@@ -144,7 +157,11 @@ private:
   /// Rows of the tiles for what is left behind whole tiles of an open number of
   /// rows, which a batch of one never fills; 0: there are whole ones always.
   int64_t restOf(llvm::ArrayRef<unsigned> row, int64_t tile);
-  void cpuProduct(llvm::ArrayRef<unsigned> row,
+  /// Takes from `row` the dimensions in front that are no run with the others,
+  /// which are open: rows of a tile would each be found by divisions, and lie
+  /// anywhere.
+  llvm::SmallVector<unsigned> takeApart(llvm::SmallVector<unsigned> &row);
+  void cpuProduct(llvm::SmallVector<unsigned> row,
                   llvm::ArrayRef<unsigned> column);
   /// One row, or one column, is no product of tiles: each instance adds up a
   /// few of the others. More where they lie side by side, as memory is read in

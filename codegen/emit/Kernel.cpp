@@ -393,18 +393,35 @@ private:
   }
 
   /// A tile for the `left` elements from `first` on, of `size` if these are no
-  /// more, else of twice that, up to the group's rest.
+  /// more, else of twice that, or of the shortest, up to the group's rest.
   LogicalResult walkUpTo(unsigned group, Value first, Value left,
                          int64_t size) {
-    int64_t most = schedule.groups[group].rest;
-    if (size >= most)
-      return walkTile(group, first, most, /*inside=*/most / 2 + 1);
+    const Schedule::Group &g = schedule.groups[group];
+    int64_t inside = size == g.shortest ? 1 : size / 2 + 1;
+    if (size >= g.rest)
+      return walkTile(group, first, g.rest, inside);
     Value fits = arith::CmpIOp::create(
         b, kernel.getLoc(), arith::CmpIPredicate::sle, left, index(size));
     return e.branch(
-        fits,
-        [&] { return walkTile(group, first, size, /*inside=*/size / 2 + 1); },
-        [&] { return walkUpTo(group, first, left, 2 * size); });
+        fits, [&] { return walkTile(group, first, size, inside); },
+        [&] {
+          return walkUpTo(group, first, left, std::max(2 * size, g.shortest));
+        });
+  }
+
+  /// A tile of a rest, which may be the whole one.
+  LogicalResult walkPartOfRest(unsigned group, Value first, Value left) {
+    const Schedule::Group &g = schedule.groups[group];
+    if (g.single || g.shortest < g.rest)
+      return walkUpTo(group, first, left, g.single ? 1 : g.shortest);
+    // Of tiles of one length those that lie inside look at no element's place.
+    if (g.rest == g.tile)
+      return walkTile(group, first, g.rest, /*inside=*/1);
+    Value isInside = arith::CmpIOp::create(
+        b, kernel.getLoc(), arith::CmpIPredicate::sge, left, index(g.rest));
+    return e.branch(
+        isInside, [&] { return walkTile(group, first, g.rest, g.rest); },
+        [&] { return walkTile(group, first, g.rest, /*inside=*/1); });
   }
 
   /// The `left` elements from `begin` on, fewer than a whole tile.
@@ -419,7 +436,7 @@ private:
                  Value done = e.materialize(counter * g.rest),
                        first = arith::AddIOp::create(b, loc, begin, done),
                        behind = arith::SubIOp::create(b, loc, left, done);
-                 if (failed(walkUpTo(group, first, behind, 1)))
+                 if (failed(walkPartOfRest(group, first, behind)))
                    return failure();
                  return SmallVector<Value>{};
                })));
@@ -457,6 +474,9 @@ private:
     // at each element's place, along the innermost loop that has an end: all
     // that is inside is written once more for it.
     AffineExpr count = countOf(g);
+    if (g.sequential && target.kind == EmitTarget::Kind::Cpu && g.tile > 1 &&
+        !graph::constantOf(extentOf(g)))
+      return walkOpen(group);
     bool ragged = isRagged(g) &&
                   llvm::none_of(ArrayRef(schedule.groups).drop_front(group + 1),
                                 [&](const Schedule::Group &inner) {
@@ -476,6 +496,36 @@ private:
       return walked;
     place(group, count);
     return walk(group + 1);
+  }
+
+  /// The same of an open extent: whole tiles, and what is left if anything is.
+  LogicalResult walkOpen(unsigned group) {
+    const Schedule::Group &g = schedule.groups[group];
+    AffineExpr extent = extentOf(g),
+               whole = e.simplify(extent.floorDiv(g.tile), {});
+    auto walkTiles = [&](AffineExpr count,
+                         function_ref<void(AffineExpr)> placeTile) {
+      return success(succeeded(e.loop(count, {},
+                                      [&](AffineExpr counter, ArrayRef<Value>)
+                                          -> FailureOr<SmallVector<Value>> {
+                                        placeTile(counter);
+                                        if (failed(walk(group + 1)))
+                                          return failure();
+                                        return SmallVector<Value>{};
+                                      })));
+    };
+    LogicalResult walked = walkTiles(whole, [&](AffineExpr counter) {
+      Value begin = e.materialize(e.simplify(counter * g.tile, {}));
+      starts[group] =
+          e.addSymbol(begin, e.simplify(extent - (g.tile - 1), {}), g.tile);
+      place(group, counter);
+      starts[group] = AffineExpr();
+    });
+    if (failed(walked))
+      return failure();
+    return walkTiles(
+        e.simplify(countOf(g) - whole, {}),
+        [&](AffineExpr counter) { place(group, whole + counter); });
   }
 
   /// Whether a loop inside of a CPU's program instance ends with a tile that is

@@ -145,6 +145,50 @@ void readWidening(KernelShape &shape, Value columns,
   shape.columnBytes = bytes;
 }
 
+/// Whether the operand `rows` of a contraction has the rows of its result, one
+/// for one: a window of one element that takes no steps.
+bool hasRowsOfResult(graph::GraphOpInterface op, Value rows) {
+  auto emitting = dyn_cast<EmitOpInterface>(op.getOperation());
+  SmallVector<unsigned> terms =
+      emitting ? emitting.getTermDims() : SmallVector<unsigned>();
+  AffineExpr extent = op.getReductionExtent();
+  unsigned side = rows == op->getOperand(0) ? 0 : 1;
+  return terms.size() == 2 && extent &&
+         graph::simplify(extent) == graph::getShape(rows)[terms[side]];
+}
+
+/// Notes which rows of a contraction are one run with their neighbours along
+/// the next dimension. `map` leads from the kernel's result to its own.
+void readRows(KernelShape &shape, graph::GraphOpInterface op, Value rows,
+              AffineMap map) {
+  Exprs result = graph::getShape(op->getResult(0)), own = graph::getShape(rows);
+  auto [memory, inside] = inMemory(rows);
+  if (!hasRowsOfResult(op, rows) || !inside.isProjectedPermutation() ||
+      own.size() > result.size())
+    return;
+  // Dimensions correspond from the last one on.
+  auto strideOf = [&](unsigned dim) -> AffineExpr {
+    AffineExpr stride = getAffineConstantExpr(1, op->getContext());
+    for (unsigned i = memory.size(); i-- > 0; stride = stride * memory[i])
+      if (inside.getResult(i) == getAffineDimExpr(dim, op->getContext()))
+        return stride;
+    return {};
+  };
+  unsigned skip = result.size() - own.size();
+  for (unsigned d = 0; d + 1 < shape.root.size(); ++d)
+    for (unsigned i = 0; i + 1 < own.size(); ++i) {
+      AffineExpr far = strideOf(i), near = strideOf(i + 1);
+      shape.rowsJoin[d] =
+          shape.rowsJoin[d] ||
+          (map.getResult(skip + i) == getAffineDimExpr(d, op->getContext()) &&
+           map.getResult(skip + i + 1) ==
+               getAffineDimExpr(d + 1, op->getContext()) &&
+           own[i] == result[skip + i] && own[i + 1] == result[skip + i + 1] &&
+           far && near &&
+           graph::constantOf(graph::simplify(far - near * own[i + 1])) == 0);
+    }
+}
+
 /// What a contraction multiplies.
 void readColumns(KernelShape &shape, graph::GraphOpInterface op,
                  const graph::Columns &columns, ArrayRef<int64_t> symbols) {
@@ -189,8 +233,11 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
     shape.elementBits = std::max<int64_t>(32, shape.elementBits);
   // A scatter writes one operand over another; a scan goes on with what it has.
   shape.carries = role == OpRole::Ordered && !op.getPlaced();
-  if (std::optional<graph::Columns> columns = op.getColumns())
+  shape.rowsJoin.assign(rank, false);
+  if (std::optional<graph::Columns> columns = op.getColumns()) {
     readColumns(shape, op, *columns, symbols);
+    readRows(shape, op, op->getOperand(columns->operand == 0 ? 1 : 0), map);
+  }
   if (auto emitting = dyn_cast<EmitOpInterface>(op.getOperation())) {
     SmallVector<unsigned> terms = emitting.getTermDims();
     if (terms.size() == 2)
@@ -293,13 +340,16 @@ void readInput(KernelShape &shape, CrossingReads &reads, Value input,
                                               map.getContext()),
                                  shape.root)
                      .getResult(0));
+  auto isOne = [&](unsigned d) {
+    return graph::constantOf(shape.root[d]) == 1;
+  };
   unsigned last = shape.root.size();
-  while (last > 0 && shape.sizes[last - 1] == 1)
+  while (last > 0 && isOne(last - 1))
     --last;
   if (last == 0)
     return;
   for (unsigned d = last - 1, next = d; d-- > 0;) {
-    if (shape.sizes[d] == 1)
+    if (isOne(d))
       continue;
     auto extent = graph::constantOf(shape.root[next]);
     auto far = sum.coefficientOf(d), near = sum.coefficientOf(next);
@@ -313,7 +363,7 @@ void readInput(KernelShape &shape, CrossingReads &reads, Value input,
   int64_t stride = 1;
   SmallVector<unsigned> dims;
   for (unsigned d = last - 1; d-- > 0;) {
-    if (shape.sizes[d] == 1)
+    if (isOne(d))
       continue;
     auto extent = graph::constantOf(shape.root[d]);
     if (sum.coefficientOf(d) == stride) {
@@ -481,7 +531,11 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
       bool scalar = llvm::all_of(graph::getShape(value), [](AffineExpr e) {
         return graph::constantOf(e) == 1;
       });
-      if (isa<BlockArgument>(value) && !scalar && map != identity)
+      // A part of what is longer lies apart, except along the first dimension.
+      if (isa<BlockArgument>(value) && !scalar &&
+          (map != identity ||
+           ArrayRef<AffineExpr>(graph::getShape(value)).drop_front(rank > 0) !=
+               ArrayRef<AffineExpr>(shape.root).drop_front(rank > 0)))
         shape.linear = false;
       if (isa<BlockArgument>(value)) {
         // Of what is larger than the result a part is read.

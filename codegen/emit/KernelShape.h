@@ -46,6 +46,9 @@ struct KernelShape {
   /// So many terms of a contraction in turn are neighbours in the memory of
   /// both operands.
   int64_t termRun = 0;
+  /// Of each dimension of a contraction's rows: with the next one it is one run
+  /// of rows, in the result and in the memory of the operand.
+  llvm::SmallVector<bool> rowsJoin;
   /// Rows of a contraction that are neighbours in the result are so in memory.
   bool rowsInMemory = false;
   /// Instructions for a register of results.

@@ -65,6 +65,11 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
                                           : 12;
   }
   unsigned c = add(column, n), r = add(row, row.empty() ? 1 : bm);
+  // Of an open number of rows a single one, as in decoding, has keys as lanes.
+  if (cpu && !isStatic(row)) {
+    s.groups[r].rest = s.groups[r].shortest = s.groups[r].tile;
+    s.groups[r].single = true;
+  }
   s.axes = tiled({r, c});
   if (!cpu && k.growsByRow)
     longestFirst(n, batch);
@@ -222,21 +227,46 @@ int64_t Chooser::restOf(ArrayRef<unsigned> row, int64_t tile) {
              : llvm::bit_floor<uint64_t>(tile - 1);
 }
 
-void Chooser::cpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
+SmallVector<unsigned> Chooser::takeApart(SmallVector<unsigned> &row) {
+  SmallVector<unsigned> inner, outer(row);
+  while (!outer.empty()) {
+    unsigned d = outer.back();
+    bool joins = inner.empty() || isStatic(inner) ||
+                 (d + 1 == inner.front() && k.rowsJoin[d]);
+    if (!joins)
+      break;
+    inner.insert(inner.begin(), d);
+    outer.pop_back();
+  }
+  row = inner;
+  return outer;
+}
+
+void Chooser::cpuProduct(SmallVector<unsigned> row, ArrayRef<unsigned> column) {
+  // Of one column a row's sums may be taken anywhere.
   if (alongTerms(row, column))
     return;
+  SmallVector<unsigned> places = takeApart(row);
+  auto addRows = [&](int64_t tile) {
+    if (!places.empty())
+      add(places, 1);
+    return add(row, tile);
+  };
   CpuTile tile = choose(cpuTiles(row, column));
   unsigned c, r;
   if (tile.rowsFirst) {
-    r = add(row, tile.rows);
+    r = addRows(tile.rows);
     c = add(column, tile.columns);
   } else {
     c = add(column, tile.columns);
-    r = add(row, tile.rows);
-    s.run = tile.run;
+    r = addRows(tile.rows);
+    s.run = places.empty() ? tile.run : 0;
   }
-  if (!tile.swap && !isStatic(row))
-    s.groups[r].rest = restOf(row, tile.rows);
+  // Where rows are lanes, one register takes as long as a part of it.
+  if (!isStatic(row)) {
+    s.groups[r].rest = tile.swap ? t.vectorElements : restOf(row, tile.rows);
+    s.groups[r].shortest = tile.swap ? t.vectorElements : 1;
+  }
   s.swap = tile.swap;
   s.axes = tile.swap ? tiled({c, r}) : tiled({r, c});
   s.kTile = 8;

@@ -193,7 +193,7 @@ bool Chooser::windows() {
                      : 2 * t.vectorElements;
   if (!others.empty())
     add(others, 1);
-  add(slide, evenTile(product(k, slide), isStatic(slide) ? 14 : 7));
+  addOpen(slide, isStatic(slide) ? evenTile(product(k, slide), 14) : 7, 4);
   add(channel, std::min(n, most));
   return true;
 }
@@ -209,7 +209,12 @@ bool Chooser::blocks() {
   // where they are one run in all inputs, or so short that no register begins
   // in the middle.
   SmallVector<unsigned> last{all.back()}, others;
-  int64_t across = product(k, k.crossing);
+  // An open size is long at times, whatever is optimized for.
+  auto longest = [&](ArrayRef<unsigned> dims) {
+    return isStatic(dims) ? product(k, dims)
+                          : std::max(product(k, dims), t.vectorElements);
+  };
+  int64_t across = longest(k.crossing);
   for (unsigned d : llvm::reverse(ArrayRef<unsigned>(all).drop_back())) {
     int64_t n = product(k, last);
     bool joins = isStatic(last) && n % t.vectorElements != 0 &&
@@ -222,7 +227,7 @@ bool Chooser::blocks() {
   // A few are picked for one row of the result after the other, from lines of
   // memory that a tile has all of.
   bool isPicked = across < least && isStatic(k.crossing);
-  if (product(k, last) < (isPicked ? t.vectorElements : least) ||
+  if (longest(last) < (isPicked ? t.vectorElements : least) ||
       (across < least && !isPicked))
     return false;
   for (unsigned d : all)
@@ -230,8 +235,16 @@ bool Chooser::blocks() {
       others.push_back(d);
   if (!others.empty())
     add(others, 1);
-  add(k.crossing, std::min(across, t.vectorElements));
-  add(last, std::min(product(k, last), (isPicked ? 4 : 1) * t.vectorElements));
+  bool restOfLast = product(k, last) <= product(k, k.crossing);
+  auto addBlock = [&](ArrayRef<unsigned> dims, int64_t tile, bool hasRest) {
+    if (hasRest)
+      addOpen(dims, tile, t.vectorElements / 4);
+    else
+      add(dims, tile);
+  };
+  addBlock(k.crossing, std::min(across, t.vectorElements), !restOfLast);
+  addBlock(last, std::min(longest(last), (isPicked ? 4 : 1) * t.vectorElements),
+           restOfLast);
   return true;
 }
 
@@ -486,7 +499,7 @@ void Chooser::elementwise() {
                   1, std::min<int64_t>(
                          product(k, outer),
                          most / (int64_t)llvm::bit_ceil<uint64_t>(tile))));
-  add(inner, tile);
+  addOpen(inner, tile, t.vectorElements);
   // Long sums of some columns: parts, of which the chip takes as many at once.
   constexpr int64_t fewest = 8, longSum = 512, partTerms = 128, mostParts = 16;
   int64_t instances = product(k, all) / most;

@@ -22,10 +22,13 @@ struct Schedule {
     /// (0): a GPU's tiles have powers of two, its steps need not.
     int64_t own = 0;
     /// CPU: what is left behind the last whole tile is walked in tiles of so
-    /// many, a power of two, and of its half, quarter and so on where those
-    /// hold what is left then; 0: by a whole tile. Of one group of the grid at
-    /// most.
-    int64_t rest = 0;
+    /// many, a power of two, and of its half, quarter and so on down to
+    /// `shortest` where those hold what is left then; 0: by a whole tile. Of
+    /// one group of the grid at most.
+    int64_t rest = 0, shortest = 1;
+    /// With a rest: a single element is a tile of its own, whatever is
+    /// shortest.
+    bool single = false;
     int64_t step() const { return own ? own : tile; }
     /// Elements that tiles have for `extent` of them.
     int64_t covered(int64_t extent) const;

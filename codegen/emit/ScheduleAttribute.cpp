@@ -15,7 +15,10 @@ int64_t Schedule::Group::covered(int64_t extent) const {
   if (rest == 0 || left == 0)
     return llvm::divideCeil(extent, step()) * tile;
   int64_t last = left % rest;
-  return extent - last + (last ? llvm::bit_ceil<uint64_t>(last) : 0);
+  int64_t taken = last;
+  if (last > 1 || (last == 1 && !single))
+    taken = std::max<int64_t>(llvm::bit_ceil<uint64_t>(last), shortest);
+  return extent - last + taken;
 }
 
 std::string Schedule::text() const {
@@ -29,6 +32,10 @@ std::string Schedule::text() const {
       text += "/" + std::to_string(g.own);
     if (g.rest)
       text += "+" + std::to_string(g.rest);
+    if (g.rest && g.shortest > 1)
+      text += ".." + std::to_string(g.shortest);
+    if (g.rest && g.single)
+      text += ",1";
     if (g.sequential)
       text += "*";
   }
@@ -59,6 +66,8 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
          b.getNamedAttr("tile", b.getI64IntegerAttr(g.tile)),
          b.getNamedAttr("own", b.getI64IntegerAttr(g.own)),
          b.getNamedAttr("rest", b.getI64IntegerAttr(g.rest)),
+         b.getNamedAttr("shortest", b.getI64IntegerAttr(g.shortest)),
+         b.getNamedAttr("single", b.getBoolAttr(g.single)),
          b.getNamedAttr("sequential", b.getBoolAttr(g.sequential))}));
   return b.getDictionaryAttr(
       {b.getNamedAttr("groups", b.getArrayAttr(list)),
@@ -97,11 +106,17 @@ static FailureOr<Schedule::Group> readGroup(Attribute attribute,
   g.sequential = sequential && sequential.getValue();
   if (auto rest = d.getAs<IntegerAttr>("rest"))
     g.rest = rest.getInt();
-  bool isShorter = llvm::isPowerOf2_64(g.rest) && g.rest < g.tile;
+  if (auto shortest = d.getAs<IntegerAttr>("shortest"))
+    g.shortest = shortest.getInt();
+  if (auto single = d.getAs<BoolAttr>("single"))
+    g.single = single.getValue();
+  bool isShorter = llvm::isPowerOf2_64(g.rest) && g.rest <= g.tile &&
+                   llvm::isPowerOf2_64(g.shortest) && g.shortest <= g.rest;
   if (g.rest && (!isShorter || g.own || g.sequential))
     return mlir::emitError(
-        location, "the 'rest' of a schedule's group is a power of two below "
-                  "'tile', in a group of the grid without 'own'");
+        location, "the 'rest' of a schedule's group is a power of two up to "
+                  "'tile', and 'shortest' one up to 'rest', in a group of the "
+                  "grid without 'own'");
   return g;
 }
 

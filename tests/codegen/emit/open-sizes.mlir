@@ -1,0 +1,106 @@
+// RUN: charonia-opt %s -emit-tiles=target=x86-64-v4 -cse -canonicalize -split-input-file -mlir-print-local-scope | FileCheck %s
+
+// Of an open number of terms whole steps look at no element's place; what is left is one
+// step more, if anything is.
+// CHECK-LABEL: func.func @sum(
+// CHECK: scf.for
+// CHECK: tile.load %arg0{{.*}}checks = array<i64>,
+// CHECK-NOT: tile.in_bounds
+// CHECK: scf.yield
+// CHECK: scf.for
+// CHECK: tile.load %arg0{{.*}}checks = array<i64: 1>
+// CHECK: tile.in_bounds
+// CHECK: tile.reduce
+module attributes {graph.symbols = [
+  {name = "n", min = 1 : i64, opt = 1 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "s", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?xf32, affine_map<()[s0, s1] -> (s0)>> {
+    %0 = graph.kernel "sum"(%a) : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?xf32, affine_map<()[s0, s1] -> (s0)>> {
+    ^bb0(%x: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>):
+      %1 = graph.reduce sum %x {axes = array<i64: 1>} : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?xf32, affine_map<()[s0, s1] -> (s0)>>
+      graph.yield %1 : tensor<?xf32, affine_map<()[s0, s1] -> (s0)>>
+    }
+    return %0 : tensor<?xf32, affine_map<()[s0, s1] -> (s0)>>
+  }
+}
+
+// -----
+
+// An open number of rows is long at times, though it is optimized for one: blocks are
+// transposed in registers, a few rows in shorter ones.
+// CHECK-LABEL: func.func @turned(
+// CHECK: scf.if
+// CHECK: tile.load %arg0{{.*}}checks = array<i64>,{{.*}}tensor<16x16xf32>
+// CHECK: tile.load %arg0{{.*}}tensor<16x4xf32>
+module attributes {graph.symbols = [
+  {name = "n", min = 1 : i64, opt = 1 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>) -> tensor<1024x?xf32, affine_map<()[s0] -> (1024, s0)>> {
+    %0 = graph.kernel "turned"(%a) : (tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>) -> tensor<1024x?xf32, affine_map<()[s0] -> (1024, s0)>> {
+    ^bb0(%x: tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>):
+      %1 = graph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>) -> tensor<1024x?xf32, affine_map<()[s0] -> (1024, s0)>>
+      graph.yield %1 : tensor<1024x?xf32, affine_map<()[s0] -> (1024, s0)>>
+    }
+    return %0 : tensor<1024x?xf32, affine_map<()[s0] -> (1024, s0)>>
+  }
+}
+
+// -----
+
+// Half of each row is no run of memory: tiles lie in one row, found without a division.
+// CHECK-LABEL: func.func @half(
+// CHECK-NOT: floordiv (s
+// CHECK: tile.load %arg0{{.*}}checks = array<i64>, map = affine_map<(d0)[s0, s1, s2, s3] -> (s2, d0 + s3)>
+// CHECK: return
+module attributes {graph.symbols = [
+  {name = "n", min = 1 : i64, opt = 1 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "s", min = 2 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 2 : i64}]} {
+  func.func @main(%a: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 floordiv 2)>> {
+    %0 = graph.kernel "half"(%a) : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 floordiv 2)>> {
+    ^bb0(%x: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>):
+      %1 = graph.slice %x {starts = affine_map<() -> (0, 0)>, steps = array<i64: 1, 1>} : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 floordiv 2)>>
+      graph.yield %1 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 floordiv 2)>>
+    }
+    return %0 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 floordiv 2)>>
+  }
+}
+
+// -----
+
+// Where open parts meet nobody knows: a tile that lies in one as a whole branches to it.
+// CHECK-LABEL: func.func @joined(
+// CHECK: scf.if {{.*}} -> (tensor<{{.*}}xf32>)
+// CHECK: tile.load %arg0{{.*}}checks = array<i64>,
+// CHECK: scf.if {{.*}} -> (tensor<{{.*}}xf32>)
+// CHECK: tile.load %arg1{{.*}}checks = array<i64>,
+module attributes {graph.symbols = [
+  {name = "n", min = 1 : i64, opt = 1 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "s", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>, %b: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 2)>> {
+    %0 = graph.kernel "joined"(%a, %b) : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>, tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 2)>> {
+    ^bb0(%x: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>, %y: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>):
+      %1 = graph.concat %x, %y {axis = 1 : i64} : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>, tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 2)>>
+      graph.yield %1 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 2)>>
+    }
+    return %0 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 2)>>
+  }
+}
+
+// -----
+
+// A single query of an open number, as in decoding, has keys as lanes.
+// CHECK-LABEL: func.func @attend(
+// CHECK: scf.if
+// CHECK: scf.if
+// CHECK: tile.store {{.*}}tensor<32xf32>
+module attributes {graph.symbols = [
+  {name = "s", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "t", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%q: tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s0, 32)>>, %k: tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s1, 32)>>, %v: tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s1, 32)>>) -> tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s0, 32)>> {
+    %0 = graph.kernel "attend"(%q, %k, %v) : (tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s0, 32)>>, tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s1, 32)>>, tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s1, 32)>>) -> tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s0, 32)>> {
+    ^bb0(%a: tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s0, 32)>>, %b: tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s1, 32)>>, %c: tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s1, 32)>>):
+      %1 = graph.attention %a, %b, %c {scale = 1.0 : f64} : (tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s0, 32)>>, tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s1, 32)>>, tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s1, 32)>>) -> tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s0, 32)>>
+      graph.yield %1 : tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s0, 32)>>
+    }
+    return %0 : tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s0, 32)>>
+  }
+}

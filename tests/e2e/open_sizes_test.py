@@ -1,0 +1,149 @@
+"""Operators of open sizes on CPUs: at one, below, at and behind whole tiles, and at large sizes, of one engine each.
+
+Values against ONNX Runtime. Products are in open_rows_test.py.
+"""
+
+from __future__ import annotations
+
+import harness
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+LENGTHS = [1, 2, 15, 16, 17, 61, 64, 65, 128, 257]
+IMAGES = [(1, 1, 1), (1, 7, 7), (2, 13, 13), (3, 5, 31), (1, 64, 64), (2, 33, 130)]
+PAIRS = [(1, 1), (1, 130), (3, 17), (61, 16), (64, 1), (130, 65)]
+
+
+def save(path, nodes, shapes, constants, opset):
+    infos = [helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, s) for i, s in enumerate(shapes)]
+    outputs = [onnx.ValueInfoProto(name=name) for name in nodes[-1].output]
+    weights = [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()]
+    graph = helper.make_graph(nodes, "open", infos, outputs, weights)
+    model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", opset)])
+    onnx.save(onnx.shape_inference.infer_shapes(model), path)
+
+
+def check(folder, nodes, shapes, sizes, constants=None, opset=21, tolerance=2e-6):
+    """`shapes` name the open sizes; `sizes` are their values, in the order of their names' first use."""
+    path = folder / "m.onnx"
+    save(path, nodes, shapes, constants or {}, opset)
+    peer = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    names = list(dict.fromkeys(d for shape in shapes for d in shape if isinstance(d, str)))
+    outputs = [o.name for o in peer.get_outputs()]
+    rng = np.random.default_rng(7)
+    for target in harness.cpu_targets():
+        engine = folder / f"{target}.engine"
+        harness.compile_model(path, engine, target=target)
+        for values in sizes:
+            bound = dict(zip(names, values if isinstance(values, tuple) else (values,), strict=True))
+            feeds = {
+                f"x{i}": rng.uniform(-2, 2, [bound.get(d, d) for d in shape]).astype(np.float32)
+                for i, shape in enumerate(shapes)
+            }
+            got = harness.run_engine(engine, feeds, outputs, folder / "run")
+            for a, b in zip(got, peer.run(None, feeds), strict=True):
+                assert a.shape == b.shape
+                limit = tolerance * max(np.abs(b).max(initial=0).astype(float), 1)
+                np.testing.assert_allclose(a, b, 0, limit, err_msg=f"{target}, {bound}")
+
+
+def node(op, *inputs, outputs=("y",), **attributes):
+    return helper.make_node(op, inputs, outputs, **attributes)
+
+
+def weights(*shape):
+    scale = 1 / np.sqrt(np.prod(shape[1:]))
+    return (np.random.default_rng(1).standard_normal(shape) * scale).astype(np.float32)
+
+
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMax", "ReduceMean", "ReduceLogSumExp", "ReduceL2"])
+def test_reductions_along_rows(tmp_path, op):
+    check(tmp_path, [node(op, "x0", "a", keepdims=0)], [("n", "s")], PAIRS, {"a": np.array([1])})
+
+
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+def test_places_along_rows(tmp_path, op):
+    check(tmp_path, [node(op, "x0", axis=1)], [("n", "s")], PAIRS)
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "LpNormalization"])
+def test_rows(tmp_path, op):
+    check(tmp_path, [node(op, "x0", axis=1)], [("n", "s")], PAIRS)
+
+
+def test_softmax_between(tmp_path):
+    """What is computed in front and behind is part of the walks along a row."""
+    nodes = [node("Sin", "x0", outputs=["a"]), node("Softmax", "a", axis=1, outputs=["b"]), node("Mul", "b", "x0")]
+    check(tmp_path, nodes, [("n", "s")], PAIRS)
+
+
+@pytest.mark.parametrize("axes", [[0, 2, 3], [2, 3], [0, 3]])
+def test_means_of_images(tmp_path, axes):
+    check(tmp_path, [node("ReduceMean", "x0", "a")], [("n", 5, "h", "w")], IMAGES, {"a": np.array(axes)})
+
+
+def test_mean_of_a_large_batch(tmp_path):
+    nodes = [node("ReduceMean", "x0", "a")]
+    check(tmp_path, nodes, [("n", 3, 96, 128)], [1, 2, 9], {"a": np.array([0, 2, 3])})
+
+
+@pytest.mark.parametrize("perm", [[1, 0, 2], [2, 1, 0], [0, 2, 1]])
+@pytest.mark.parametrize("shape", [("n", 5, "s"), ("n", "s", 40)])
+def test_transposes(tmp_path, shape, perm):
+    check(tmp_path, [node("Transpose", "x0", perm=perm)], [shape], PAIRS)
+
+
+def test_transpose_of_open_rows(tmp_path):
+    check(tmp_path, [node("Transpose", "x0", perm=[1, 0])], [("n", 48)], LENGTHS)
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+@pytest.mark.parametrize("strides", [1, 2])
+def test_pools(tmp_path, op, strides):
+    nodes = [node(op, "x0", kernel_shape=[3, 3], strides=[strides] * 2, pads=[1] * 4)]
+    check(tmp_path, nodes, [("n", 5, "h", "w")], IMAGES)
+
+
+@pytest.mark.parametrize("kernel, stride, group", [(1, 1, 1), (1, 2, 1), (3, 1, 1), (7, 2, 1), (3, 1, 24), (3, 2, 3)])
+def test_convolutions(tmp_path, kernel, stride, group):
+    attributes = dict(pads=[kernel // 2] * 4, strides=[stride] * 2, group=group)
+    constants = {"w": weights(48, 24 // group, kernel, kernel), "v": weights(40, 48, 1, 1)}
+    nodes = [node("Conv", "x0", "w", **attributes, outputs=["a"]), node("Relu", "a", outputs=["b"]), node("Conv", "b", "v")]
+    check(tmp_path, nodes[:1], [("n", 24, "h", "w")], IMAGES, constants, tolerance=1e-5)
+    check(tmp_path, nodes, [("n", 24, "h", "w")], IMAGES, constants, tolerance=1e-5)
+
+
+def test_few_channels_by_few(tmp_path):
+    """Rows are the lanes."""
+    check(tmp_path, [node("Conv", "x0", "w")], [("n", 3, "h", "w")], IMAGES, {"w": weights(16, 3, 1, 1)})
+
+
+def test_split_and_join(tmp_path):
+    check(tmp_path, [node("Split", "x0", axis=1, num_outputs=2, outputs=["y", "z"])], [("n", "s")], [(1, 2), (3, 34), (65, 130)])
+    check(tmp_path, [node("Concat", "x0", "x1", "x2", axis=1)], [("n", "s"), ("n", "t"), ("n", "s")], [(*p, 3) for p in PAIRS])
+    check(tmp_path, [node("Concat", "x0", "x1", axis=1)], [("n", "s"), ("n", 1)], PAIRS)
+
+
+def test_space_to_depth(tmp_path):
+    sizes = [(1, 2, 2), (2, 14, 26), (1, 64, 130)]
+    check(tmp_path, [node("SpaceToDepth", "x0", blocksize=2)], [("n", 3, "h", "w")], sizes)
+    check(tmp_path, [node("DepthToSpace", "x0", blocksize=2)], [("n", 8, "h", "w")], IMAGES)
+
+
+def test_space_to_depth_of_odd_sizes_is_refused(tmp_path):
+    path, engine = tmp_path / "m.onnx", tmp_path / "m.engine"
+    save(path, [node("SpaceToDepth", "x0", blocksize=2)], [("n", 3, "h", "w")], {}, 21)
+    harness.compile_model(path, engine, target=harness.cpu_targets()[-1])
+    with pytest.raises(harness.CharoniaError, match="must be a multiple of 2"):
+        harness.run_engine(engine, {"x0": np.zeros((1, 3, 4, 3), np.float32)}, ["y"], tmp_path / "run")
+
+
+@pytest.mark.parametrize("keys", [1, 16, 61, 200])
+def test_attention(tmp_path, keys):
+    """A single row, as in decoding, and many of one engine."""
+    shapes = [("n", 3, "s", 24), ("n", 3, "t", 24), ("n", 3, "t", 24)]
+    sizes = [(1, 1, keys), (2, 1, keys), (1, 7, keys), (2, 16, keys), (1, 33, keys)]
+    check(tmp_path, [node("Attention", "x0", "x1", "x2")], shapes, sizes, opset=23, tolerance=1e-5)
