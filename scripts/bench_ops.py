@@ -44,6 +44,13 @@ class Case:
         self.opset, self.name, self.open = opset or 21, name or op, open
 
 
+class Made:
+    """An operand that a node makes of constants."""
+
+    def __init__(self, op, *constants, **attributes):
+        self.op, self.constants, self.attributes = op, constants, attributes
+
+
 def const(values, dtype=I):
     return np.asarray(values, dtype)
 
@@ -241,20 +248,41 @@ def products(size):
     yield Case("HannWindow", const(64 if small else 65536))
 
 
-FAMILIES = (elementwise, views, reductions, indexing, windows, products)
+def packed_weights(size):
+    """Weights of 4 and 8 bits beside products of few and of many rows."""
+    shapes = [(1024, 1024), (768, 3072), (4096, 4096), (4096, 11008)] if size == "large" else [(128, 64)]
+    rng = np.random.default_rng(1)
+    for k, n in shapes:
+        blocks, block = k // 32, 32
+        scales = rng.uniform(0.001, 0.01, n * blocks).astype(F)
+        nibbles = rng.integers(0, 256, (n, blocks, block // 2), U8)
+        integers = rng.integers(-128, 128, (k, n)).astype(np.int8)
+        for m in (1, 4, 32, 128):
+            yield Case("MatMulNBits", (m, k), nibbles, scales, name=f"MatMulNBits {m}x{k}x{n}",
+                       domain="com.microsoft", K=k, N=n, bits=4, block_size=block)  # fmt: skip
+            columns = Made("DequantizeLinear", integers, scales[:n], axis=1)
+            yield Case("MatMul", (m, k), columns, name=f"MatMul of int8 {m}x{k}x{n}")
+
+
+FAMILIES = (elementwise, views, reductions, indexing, windows, products, packed_weights)
 
 
 
 def make(case: Case, size: str, declare=None):
     """The model of a case and values for its inputs; `declare` opens sizes of the model."""
     rng = np.random.default_rng(5)
-    infos, weights, feeds, names = [], [], {}, []
+    infos, weights, feeds, names, nodes = [], [], {}, [], []
     for index, operand in enumerate(case.inputs):
         name = f"x{index}"
         if operand is None:
             names.append("")
             continue
         names.append(name)
+        if isinstance(operand, Made):
+            parts = [f"{name}_{i}" for i in range(len(operand.constants))]
+            weights += [numpy_helper.from_array(c, p) for c, p in zip(operand.constants, parts)]
+            nodes.append(helper.make_node(operand.op, parts, [name], **operand.attributes))
+            continue
         if isinstance(operand, np.ndarray):
             weights.append(numpy_helper.from_array(operand, name))
             continue
@@ -271,14 +299,15 @@ def make(case: Case, size: str, declare=None):
         kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         infos.append(helper.make_tensor_value_info(name, kind, shape))
     results = [f"y{i}" for i in range(case.outputs)]
-    nodes = [helper.make_node(case.op, names, results, **case.attributes)]
+    nodes.append(helper.make_node(case.op, names, results, **case.attributes))
     if not feeds:  # so that neither side computes it beforehand
         nodes.append(helper.make_node("Add", [results[0], "zero"], ["sum"]))
         infos.append(helper.make_tensor_value_info("zero", onnx.TensorProto.FLOAT, [1]))
         feeds["zero"], results = np.zeros(1, F), ["sum"]
     outputs = [onnx.ValueInfoProto(name=r) for r in results]
     graph = helper.make_graph(nodes, f"{case.op}_{size}", infos, outputs, weights)
-    model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", case.opset)])
+    opsets = [helper.make_opsetid("", case.opset), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, ir_version=10, opset_imports=opsets)
     if declare:
         declare(model)
     return onnx.shape_inference.infer_shapes(model), feeds

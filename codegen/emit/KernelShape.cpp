@@ -162,7 +162,7 @@ bool hasRowsOfResult(graph::GraphOpInterface op, Value rows) {
 void readRows(KernelShape &shape, graph::GraphOpInterface op, Value rows,
               AffineMap map) {
   Exprs result = graph::getShape(op->getResult(0)), own = graph::getShape(rows);
-  auto [memory, inside] = inMemory(rows, /*ofProduct=*/false);
+  auto [memory, inside] = inMemory(rows, /*ofProduct=*/true);
   if (!hasRowsOfResult(op, rows) || !inside.isProjectedPermutation() ||
       own.size() > result.size())
     return;
