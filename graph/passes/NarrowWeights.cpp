@@ -2,6 +2,8 @@
 #include "graph/passes/Expression.h"
 #include "graph/passes/NarrowRange.h"
 #include "graph/passes/Panels.h"
+#include <cmath>
+#include <cstring>
 
 using namespace mlir;
 
@@ -41,6 +43,50 @@ std::optional<Width> widthOf(Value value) {
       return Width{bits, true};
   }
   return std::nullopt;
+}
+
+/// Whether numbers are finite and none is so large that sums of what it scales
+/// could be told from sums that are scaled: by bytes and constants, and what is
+/// multiplied and added of these.
+bool isUsual(Value value, int depth = 0) {
+  constexpr int deepest = 8;
+  const llvm::APFloat most(std::ldexp(1.0, 40));
+  auto isSmall = [&](llvm::APFloat number) {
+    bool inexact;
+    number.convert(llvm::APFloat::IEEEdouble(),
+                   llvm::APFloat::rmNearestTiesToEven, &inexact);
+    return number.isFinite() && abs(number) <= most;
+  };
+  auto op = value.getDefiningOp<GraphOpInterface>();
+  auto real = dyn_cast<FloatType>(getElementTypeOrSelf(value));
+  if (!op || depth > deepest)
+    return false;
+  if (!real)
+    return true;
+  DenseFPElementsAttr constant;
+  if (matchPattern(value, m_Constant(&constant)))
+    return llvm::all_of(constant.getValues<llvm::APFloat>(), isSmall);
+  if (auto weight = dyn_cast<WeightOp>(op.getOperation())) {
+    const Weight *found =
+        op->getContext()->getLoadedDialect<GraphDialect>()->getWeights().lookup(
+            weight.getName());
+    unsigned bytes = elementBytes(real);
+    if (!found || bytes > 8)
+      return false;
+    for (size_t i = 0; i + bytes <= found->bytes.size(); i += bytes) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, found->bytes.data() + i, bytes);
+      if (!isSmall(llvm::APFloat(real.getFloatSemantics(),
+                                 llvm::APInt(real.getWidth(), bits))))
+        return false;
+    }
+    return true;
+  }
+  return (op.getRole() == OpRole::View ||
+          isa<CastOp, MulOp, AddOp, SubOp>(op)) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return isUsual(operand, depth + 1);
+         });
 }
 
 /// What stands between a part and the weight: views, and operators element by
@@ -97,12 +143,12 @@ private:
   bool collect(Value value, Path &path, AffineMap map) {
     if (++seen > mostValues || !weightsOnly(value))
       return false;
-    if (splatOf(value))
-      return true;
+    if (splatOf(value)) // infinities and NaN are not below either
+      return std::abs(*splatOf(value)) <= std::ldexp(1.0, 40);
     auto op = value.getDefiningOp<GraphOpInterface>();
     if (elementsOf(value) * smallPart <= elementsOf(weight)) {
       parts.push_back({value, path, map, {}});
-      return true;
+      return isUsual(value);
     }
     if (std::optional<Width> width = widthOf(value);
         width && !isSpread(value) && !isNarrowerBelow(value, *width)) {

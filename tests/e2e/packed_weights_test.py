@@ -199,3 +199,23 @@ def test_shared(tmp_path, target):
     engine = check(tmp_path, model, x, want, target, 128 * 128 + 16384, tolerance=2e-5)
     kernels = harness.invoke("inspect", engine, "--kernels").stdout
     assert "2 kernel launches" in kernels
+
+
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
+def test_scales_that_are_no_numbers(tmp_path, target, odd):
+    """An infinite scale makes NaN of a zero, as the operators say."""
+    model = Model()
+    q = np.ones((64, 32), I8)
+    q[3, 1] = 0
+    scales = np.full(32, 0.5, F32)
+    scales[:2] = odd
+    names = [model.constant("q", q), model.constant("s", scales)]
+    model.node("DequantizeLinear", names, "w", axis=1)
+    model.node("MatMul", ["x", "w"], "y")
+    x = np.ones((1, 64), F32)
+    model.save(tmp_path / "m.onnx", x)
+    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine", target=target)
+    got = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)[0]
+    with np.errstate(invalid="ignore"):
+        want = x @ (q.astype(F32) * scales)
+    np.testing.assert_array_equal(got, want)

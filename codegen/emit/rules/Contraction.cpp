@@ -8,8 +8,16 @@ using graph::OpRole;
 
 namespace {
 
+/// Whether a float type has all values of another, which round to none.
+bool isWider(Type to, Type from) {
+  return isa<FloatType>(to) && isa<FloatType>(from) &&
+         llvm::APFloat::isRepresentableBy(
+             cast<FloatType>(from).getFloatSemantics(),
+             cast<FloatType>(to).getFloatSemantics());
+}
+
 /// Where elements of an operand [`shape`] are computed, seen through views and
-/// conversions between floats, which need no rounding on the way.
+/// conversions to wider floats.
 struct Computed {
   Value value;
   AffineMap map; ///< From the operand's coordinates.
@@ -18,8 +26,8 @@ struct Computed {
 Computed seenThrough(Computed x, ArrayRef<AffineExpr> shape) {
   while (auto op = x.value.getDefiningOp<graph::GraphOpInterface>()) {
     bool converts = isa<graph::CastOp>(op) &&
-                    isa<FloatType>(getElementTypeOrSelf(op->getOperand(0))) &&
-                    isa<FloatType>(getElementTypeOrSelf(x.value));
+                    isWider(getElementTypeOrSelf(x.value),
+                            getElementTypeOrSelf(op->getOperand(0)));
     if (!converts && op.getRole() != OpRole::View)
       break;
     x.map = graph::composeMaps(op.getOperandMap(0), x.map, shape);
