@@ -99,9 +99,9 @@ private:
   /// On a GPU: neighbours that are found by the same indices are one thread's,
   /// which reads those and works out the places once.
   bool sameIndices();
-  /// On a GPU: where instances compute sums again that differ along the last
-  /// dimensions, tiles have few of those, and as many of the others as leave
-  /// one round of instances.
+  /// On a GPU, where instances compute sums again: of dimensions along which
+  /// these differ tiles have some of the last and one of others, and of those
+  /// along which they are the same as much as leaves one round of instances.
   bool sumsAgain();
   /// Inputs that are dense along another dimension than the result: blocks that
   /// are some registers long both ways, transposed in registers.

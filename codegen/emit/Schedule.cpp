@@ -396,13 +396,14 @@ bool Chooser::sameIndices() {
 
 bool Chooser::sumsAgain() {
   constexpr int64_t columns = 32, leastTile = 256, mostTile = 4096;
-  if (cpu || k.role != OpRole::Pointwise || k.again.empty() ||
-      !k.again[all.back()])
+  if (cpu || k.role != OpRole::Pointwise || k.again.empty())
     return false;
-  SmallVector<unsigned> last, others;
+  SmallVector<unsigned> last, front, others;
   for (unsigned d : llvm::reverse(all)) {
-    bool joins = others.empty() && k.again[d] && product(k, last) < columns;
-    (joins ? last : others).insert((joins ? last : others).begin(), d);
+    bool joins = others.empty() && front.empty() && k.again[d] &&
+                 product(k, last) < columns;
+    SmallVector<unsigned> &dims = joins ? last : k.again[d] ? front : others;
+    dims.insert(dims.begin(), d);
   }
   int64_t tile = std::clamp<int64_t>(
               llvm::bit_floor<uint64_t>(
@@ -410,10 +411,13 @@ bool Chooser::sumsAgain() {
               leastTile, mostTile),
           width = std::min<int64_t>(columns,
                                     llvm::bit_ceil<uint64_t>(product(k, last)));
+  if (!front.empty())
+    add(front, 1);
   if (!others.empty())
     add(others, std::min<int64_t>(tile / width, llvm::bit_ceil<uint64_t>(
                                                     product(k, others))));
-  add(last, width);
+  if (!last.empty())
+    add(last, width);
   return true;
 }
 

@@ -162,6 +162,7 @@ private:
   /// again, of which it reads one at `use`; null: nothing does.
   const char *whyNotAgain(const Group &producer, const Group &reader,
                           mlir::OpOperand &use) const;
+  bool readsWholeDims(mlir::OpOperand &use) const;
   bool isViewOf(mlir::Value value, mlir::Value input) const;
   int64_t bytesAgain(const Group &producer, mlir::OpOperand &use) const;
   int64_t instancesOf(const Group &group) const;

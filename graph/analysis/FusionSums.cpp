@@ -6,6 +6,16 @@ using namespace mlir;
 
 namespace charonia::graph {
 
+/// Whether a product has one row whatever the sizes are: each of its instances
+/// then adds up some columns of it.
+static bool hasOneRow(GraphOpInterface op) {
+  Exprs shape = getShape(op->getResult(0));
+  return llvm::all_of(llvm::enumerate(op.getResultDimKinds()), [&](auto dim) {
+    return dim.value() == DimKind::Column ||
+           constantOf(shape[dim.index()]) == 1;
+  });
+}
+
 /// The group that reads all results of another, if it is one.
 FusionPlan::Group *FusionPlan::onlyReader(const Group &producer) const {
   Group *only = nullptr;
@@ -19,6 +29,25 @@ FusionPlan::Group *FusionPlan::onlyReader(const Group &producer) const {
       only = reader;
     }
   return only;
+}
+
+/// Whether coordinates at which an operator reads a value, through inlined
+/// views, are some of its own: tiles then lie in one row of the value.
+bool FusionPlan::readsWholeDims(OpOperand &use) const {
+  auto op = cast<GraphOpInterface>(use.getOwner());
+  AffineMap map = op.getOperandMap(use.getOperandNumber());
+  Exprs shape = getShape(op->getResult(0));
+  for (Value value = use.get(); map;) {
+    auto view = value.getDefiningOp<GraphOpInterface>();
+    if (!view || !inlined.contains(view) || view->getNumOperands() != 1)
+      break;
+    AffineMap step = view.getOperandMap(0);
+    map = step ? composeMaps(step, map, shape) : AffineMap();
+    value = view->getOperand(0);
+  }
+  return map && llvm::all_of(map.getResults(), [](AffineExpr e) {
+           return isa<AffineDimExpr, AffineConstantExpr>(e);
+         });
 }
 
 /// Program instances of the group's kernel, about.
@@ -89,14 +118,16 @@ const char *FusionPlan::whyNotAgain(const Group &producer, const Group &reader,
            !reader.space.contains(own->getResult(0));
   };
   bool isRow = reader.hasAnchor(OpRole::Contraction) &&
-               canBeComputedAgain(reader.anchor);
+               canBeComputedAgain(reader.anchor) && hasOneRow(reader.anchor);
   if (!isRow && (reader.anchor || !llvm::all_of(reader.ops, isElement)))
     return other;
   if (op.getRole() == OpRole::Contraction) {
     std::optional<Columns> columns = op.getColumns();
     if (!columns || columns->operand == use.getOperandNumber())
       return other;
-  } else if (op.getRole() != OpRole::Pointwise) {
+  } else if (op.getRole() != OpRole::Pointwise ||
+             (producer.hasAnchor(OpRole::Contraction) &&
+              !readsWholeDims(use))) {
     return other;
   }
   int64_t ofOne = reader.againBytes + bytesAgain(producer, use);

@@ -352,8 +352,9 @@ bool canBeComputedAgain(GraphOpInterface op) {
   if (!columns)
     return false;
   Exprs shape = getShape(op->getResult(0));
+  SmallVector<int64_t> sizes = getOptimum(op);
   for (auto [d, kind] : llvm::enumerate(op.getResultDimKinds()))
-    if (kind != DimKind::Column && constantOf(shape[d]) != 1)
+    if (kind != DimKind::Column && evaluate(shape[d], sizes) != 1)
       return false;
   return true;
 }
@@ -402,13 +403,33 @@ static std::optional<IterationSpace> spaceAround(GraphOpInterface root,
   return space;
 }
 
+/// Whether an anchor without a place depends on `root`: both are computed again
+/// then, in front of something else.
+static bool isInFront(GraphOpInterface root, ArrayRef<Operation *> body,
+                      const IterationSpace &space) {
+  llvm::SmallPtrSet<Operation *, 16> behind{root.getOperation()};
+  for (Operation *op : body) {
+    bool depends = llvm::any_of(op->getOperands(), [&](Value operand) {
+      return behind.contains(operand.getDefiningOp());
+    });
+    if (!depends)
+      continue;
+    behind.insert(op);
+    auto asked = dyn_cast<GraphOpInterface>(op);
+    if (asked && isAnchor(asked) && !space.contains(op->getResult(0)))
+      return true;
+  }
+  return false;
+}
+
 std::optional<IterationSpace> getIterationSpace(ArrayRef<Operation *> body,
                                                 ValueRange results) {
   // The first anchor, unless it is a sum that each instance computes again.
   for (Operation *op : body)
     if (auto root = dyn_cast<GraphOpInterface>(op); root && isAnchor(root)) {
       auto space = spaceAround(root, body, results);
-      if (space || !canBeComputedAgain(root))
+      if (!canBeComputedAgain(root) ||
+          (space && !isInFront(root, body, *space)))
         return space;
     }
   auto first = results.empty() ? GraphOpInterface()

@@ -35,8 +35,8 @@ bool keepsInnermost(mlir::AffineMap map, llvm::ArrayRef<mlir::AffineExpr> shape,
                     llvm::ArrayRef<mlir::AffineExpr> memory);
 
 /// Whether each program instance of a kernel may compute an anchor once more,
-/// in front of what it stores: a reduction, or the columns of a single row of a
-/// product. It has no place in the space then.
+/// in front of what it stores: a reduction, or the columns of a product of a
+/// single row at the sizes to optimize for. It has no place in the space then.
 bool canBeComputedAgain(GraphOpInterface op);
 
 /// Whether those of a kernel do.

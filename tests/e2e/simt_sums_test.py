@@ -19,6 +19,7 @@ class Model:
     def __init__(self, seed: int):
         self.rng = np.random.default_rng(seed)
         self.nodes, self.weights, self.inputs = [], [], {}
+        self.open, self.shapes = {}, {}  # of inputs with open sizes
 
     def input(self, name: str, *shape: int) -> str:
         self.inputs[name] = self.rng.standard_normal(shape).astype(np.float32)
@@ -38,14 +39,16 @@ class Model:
         info = helper.make_tensor_value_info
         graph = helper.make_graph(
             self.nodes, "sums",
-            [info(n, TensorProto.FLOAT, v.shape) for n, v in self.inputs.items()],
+            [info(n, TensorProto.FLOAT, self.open.get(n, v.shape)) for n, v in self.inputs.items()],
             [info(result, TensorProto.FLOAT, None)], self.weights,
         )  # fmt: skip
         opsets = [helper.make_opsetid("", 20)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
         path, engine, dump = (tmp_path / n for n in ("m.onnx", "m.engine", "dump"))
         onnx.save(model, path)
-        harness.compile_model(path, engine, target=target, precision=precision, dump=dump)
+        harness.compile_model(
+            path, engine, target=target, precision=precision, dump=dump, shapes=self.shapes
+        )  # fmt: skip
         (stage,) = dump.glob("*-kernels.mlir")
         assert stage.read_text().count("graph.kernel") == kernels
         (want,) = onnxruntime.InferenceSession(path).run(None, self.inputs)
@@ -92,3 +95,24 @@ def test_squeeze_and_excite(tmp_path, target, precision, channels, few, height, 
     if last:
         result = m.add("Transpose", result, perm=[0, 2, 3, 1])
     m.check(tmp_path, result, kernels, target, precision)
+
+
+@pytest.mark.parametrize("precision", LIMITS)
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("batch, channels, few", [(1, 96, 4), (3, 96, 4), (2, 40, 10)])
+def test_open_batch(tmp_path, precision, last, batch, channels, few):
+    """Each image has a scale of its own: tiles lie in one, however many there are."""
+    m = Model(channels)
+    shape = [9, 7, channels] if last else [channels, 9, 7]
+    x = m.input("x", batch, *shape)
+    m.open["x"] = ["n", *shape]
+    m.shapes = {"x": ["1..1..4", *shape]}
+    if last:
+        x = m.add("Transpose", x, perm=[0, 3, 1, 2])
+    first = m.weight(few, channels, 1, 1, terms=channels), m.weight(few)
+    second = m.weight(channels, few, 1, 1, terms=few), m.weight(channels)
+    squeezed = m.add("Relu", m.add("Conv", m.add("GlobalAveragePool", x), *first))
+    result = m.add("Mul", x, m.add("Sigmoid", m.add("Conv", squeezed, *second)))
+    if last:
+        result = m.add("Transpose", result, perm=[0, 2, 3, 1])
+    m.check(tmp_path, result, 1, "sm_90a", precision)
