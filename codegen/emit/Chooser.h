@@ -154,9 +154,9 @@ private:
   int64_t tileOfPart(llvm::ArrayRef<unsigned> inner, int64_t most);
   bool alongTerms(llvm::ArrayRef<unsigned> row,
                   llvm::ArrayRef<unsigned> column);
-  /// Rows of the tiles for what is left behind whole tiles of an open number of
-  /// rows, which a batch of one never fills; 0: there are whole ones always.
-  int64_t restOf(llvm::ArrayRef<unsigned> row, int64_t tile);
+  /// Tiles for what is left behind whole ones of an open number of rows, which
+  /// a batch of one never fills. `acrossLanes`: rows are lanes.
+  void addRest(Schedule::Group &g, bool acrossLanes);
   /// Takes from `row` the dimensions in front that are no run with the others,
   /// which are open: rows of a tile would each be found by divisions, and lie
   /// anywhere.

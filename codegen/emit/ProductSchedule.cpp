@@ -216,15 +216,25 @@ bool Chooser::alongTerms(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
   return true;
 }
 
-int64_t Chooser::restOf(ArrayRef<unsigned> row, int64_t tile) {
+void Chooser::addRest(Schedule::Group &g, bool acrossLanes) {
+  // Where rows are lanes, one register takes as long as a part of it.
+  if (acrossLanes) {
+    g.rest = g.shortest = t.vectorElements;
+    return;
+  }
   // Of so many whole tiles one that is mostly empty costs little.
   constexpr int64_t manyTiles = 8;
   int64_t least = 1;
-  for (unsigned d : row)
+  for (unsigned d : g.dims)
     least *= k.least[d];
-  return least >= manyTiles * tile || tile == 1
-             ? 0
-             : llvm::bit_floor<uint64_t>(tile - 1);
+  if (least >= manyTiles * g.tile || g.tile == 1)
+    return;
+  g.rest = llvm::bit_floor<uint64_t>(g.tile - 1);
+  // Each length is a body of its own: of long ones there are three.
+  if (k.code * g.tile > tileCode / 4) {
+    g.rest = g.shortest = std::max<int64_t>(g.rest / 2, 1);
+    g.single = true;
+  }
 }
 
 SmallVector<unsigned> Chooser::takeApart(SmallVector<unsigned> &row) {
@@ -262,11 +272,8 @@ void Chooser::cpuProduct(SmallVector<unsigned> row, ArrayRef<unsigned> column) {
     r = addRows(tile.rows);
     s.run = places.empty() ? tile.run : 0;
   }
-  // Where rows are lanes, one register takes as long as a part of it.
-  if (!isStatic(row)) {
-    s.groups[r].rest = tile.swap ? t.vectorElements : restOf(row, tile.rows);
-    s.groups[r].shortest = tile.swap ? t.vectorElements : 1;
-  }
+  if (!isStatic(row))
+    addRest(s.groups[r], tile.swap);
   s.swap = tile.swap;
   s.axes = tile.swap ? tiled({c, r}) : tiled({r, c});
   s.kTile = 8;

@@ -57,8 +57,8 @@ struct FusionLimits {
   /// tile after tile, is stored: on a CPU, where a kernel costs little and
   /// lanes that lie apart are picked one by one.
   bool denseRows = false;
-  /// Rows up to which a product widens its weights where it reads them: any on
-  /// a CPU, whose products take their columns through registers once.
+  /// Rows up to which a product widens its weights where it reads them, once
+  /// for each tile of rows: any on a CPU, where that is little beside a tile.
   int64_t widenedRows = 0;
   /// Multiprocessors of a GPU, where a kernel costs a microsecond or more; 0 is
   /// a CPU, where it costs little.

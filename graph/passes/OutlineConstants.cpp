@@ -40,13 +40,13 @@ std::optional<Progression> progressionOf(DenseElementsAttr value) {
   // Those of no sign are taken as if they had one: less is found.
   auto at = [&](int64_t i) { return all[i].getSExtValue(); };
   Progression found{at(0), 0};
-  if (found.start < 0 || found.start > most * most || at(1) > most * most)
+  if (found.start < 0 || at(1) <= found.start || at(1) > most * most)
     return std::nullopt;
   found.step = at(1) - found.start;
   for (int64_t i = 0; i < count; ++i)
     if (at(i) != found.start + i * found.step)
       return std::nullopt;
-  return found.step > 0 ? std::optional(found) : std::nullopt;
+  return found;
 }
 
 /// Such integers as positions, which are computed sooner than fetched, where

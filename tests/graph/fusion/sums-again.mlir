@@ -89,3 +89,17 @@ func.func @anchors(%x: tensor<8x64x32xf32>, %y: tensor<64x16xf32>) -> tensor<64x
   %3 = graph.add %2, %1 : (tensor<64x32xf32>, tensor<1x32xf32>) -> tensor<64x32xf32>
   return %3 : tensor<64x32xf32>
 }
+
+// -----
+
+// Nobody knows how many terms an open dimension has, be one optimized for.
+// CHECK-LABEL: func.func @open_terms
+// CHECK:         graph.kernel "reduce"
+// CHECK:         graph.kernel "sub"
+module attributes {graph.symbols = [{name = "n", min = 1, opt = 1, max = 1048576, divisor = 1}]} {
+  func.func @open_terms(%x: tensor<?x64xf32, affine_map<()[s0] -> (s0, 64)>>, %y: tensor<4096x64xf32>) -> tensor<4096x64xf32> {
+    %0 = graph.reduce sum %x {axes = array<i64: 0>, keepdims} : (tensor<?x64xf32, affine_map<()[s0] -> (s0, 64)>>) -> tensor<1x64xf32>
+    %1 = graph.sub %y, %0 : (tensor<4096x64xf32>, tensor<1x64xf32>) -> tensor<4096x64xf32>
+    return %1 : tensor<4096x64xf32>
+  }
+}
