@@ -525,7 +525,12 @@ private:
       return failure();
     return walkTiles(
         e.simplify(countOf(g) - whole, {}),
-        [&](AffineExpr counter) { place(group, whole + counter); });
+        [&](AffineExpr) {
+      Value begin = e.materialize(e.simplify(whole * g.tile, {}));
+      starts[group] = e.addSymbol(begin, extent, g.tile);
+      place(group, whole);
+      starts[group] = AffineExpr();
+    });
   }
 
   /// Whether a loop inside of a CPU's program instance ends with a tile that is

@@ -308,9 +308,11 @@ struct Steps {
         });
     if (failed(total))
       return failure();
+    // Where anything is left, it begins inside.
     return e.loop(e.simplify(count - whole, {}), *total,
-                  [&](AffineExpr counter, ArrayRef<Value> carried) {
-                    return at(whole + counter, carried);
+                  [&](AffineExpr, ArrayRef<Value> carried) {
+                    Value begin = e.materialize(e.simplify(whole * chunk, {}));
+                    return from(e.addSymbol(begin, extent, chunk), carried);
                   });
   }
 };
