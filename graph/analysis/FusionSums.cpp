@@ -111,9 +111,9 @@ const char *FusionPlan::whyNotAgain(const Group &producer, const Group &reader,
   if (!producer.anchor || !canBeComputedAgain(producer.anchor))
     return other;
   // Of an open number of terms there may be any, whatever is optimized for.
-  AffineExpr terms =
-      cast<GraphOpInterface>(producer.anchor).getReductionExtent();
-  if (terms && !constantOf(terms))
+  GraphOpInterface sum = producer.anchor;
+  if (AffineExpr terms = sum.getReductionExtent();
+      terms && !constantOf(terms))
     return "an open number of terms may take long to add up again";
   // What its kernel is built around knows one sum, and may have it computed in
   // parts.

@@ -109,8 +109,8 @@ static int64_t powerThatDivides(Value value, unsigned depth = 0) {
   };
   IntegerAttr number;
   if (matchPattern(value, m_Constant(&number))) {
-    int64_t n = number.getValue().getSExtValue();
-    return n == 0 ? most : std::min(n & -n, most);
+    uint64_t n = number.getValue().getSExtValue();
+    return n == 0 ? most : std::min<uint64_t>(n & -n, most);
   }
   if (isa<arith::AddIOp>(op))
     return std::min(of(0), of(1));
