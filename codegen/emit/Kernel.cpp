@@ -523,9 +523,7 @@ private:
     });
     if (failed(walked))
       return failure();
-    return walkTiles(
-        e.simplify(countOf(g) - whole, {}),
-        [&](AffineExpr) {
+    return walkTiles(e.simplify(countOf(g) - whole, {}), [&](AffineExpr) {
       Value begin = e.materialize(e.simplify(whole * g.tile, {}));
       starts[group] = e.addSymbol(begin, extent, g.tile);
       place(group, whole);

@@ -112,8 +112,7 @@ const char *FusionPlan::whyNotAgain(const Group &producer, const Group &reader,
     return other;
   // Of an open number of terms there may be any, whatever is optimized for.
   GraphOpInterface sum = producer.anchor;
-  if (AffineExpr terms = sum.getReductionExtent();
-      terms && !constantOf(terms))
+  if (AffineExpr terms = sum.getReductionExtent(); terms && !constantOf(terms))
     return "an open number of terms may take long to add up again";
   // What its kernel is built around knows one sum, and may have it computed in
   // parts.
