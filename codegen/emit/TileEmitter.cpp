@@ -107,7 +107,8 @@ FailureOr<SmallVector<Value>> TileEmitter::loop(AffineExpr count,
   std::optional<int64_t> known = graph::constantOf(count);
   if (known && *known == 0)
     return SmallVector<Value>(initial);
-  if (known && *known == 1)
+  bool isLimited = !limits.firsts.empty() || !limits.ends.empty();
+  if (known && *known == 1 && !isLimited)
     return body(constant(0), initial);
   Value zero = arith::ConstantIndexOp::create(builder, location, 0);
   Value one = arith::ConstantIndexOp::create(builder, location, 1);

@@ -146,7 +146,8 @@ public:
   Value maskWith(Value mask, Value x, double otherwise);
 
   /// for i in [0, count) carrying values; the body gets the counter as a
-  /// symbol. A count of 1 emits the body alone, 0 gives the initial values.
+  /// symbol. A count of 1 without limits emits the body alone, 0 gives the
+  /// initial values.
   using LoopBody = llvm::function_ref<FailureOr<llvm::SmallVector<Value>>(
       AffineExpr counter, llvm::ArrayRef<Value> carried)>;
   FailureOr<llvm::SmallVector<Value>>

@@ -94,6 +94,28 @@ def test_rows_of_a_batch_of_images(tmp_path):
     check(tmp_path, path, sizes, lambda s: (s[0], 8, s[1], s[2]))
 
 
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize("window, pads, groups", [([1], [1, 1], 1), ([1], [2, 0], 8), ([1, 3], [1, 2, 2, 0], 1), ([1, 1], [1, 0, 0, 2], 4)])
+def test_windows_of_one_element_beside_padding(tmp_path, window, pads, groups, is_open):
+    """A place of the padding is zero, also where it is the only row of a tile and the window has one element."""
+    rng = np.random.default_rng(len(window))
+    filters = 3 if groups == 1 else 16
+    weights = {"w": rng.standard_normal((filters, 64 // groups, *window)).astype(np.float32)}
+    node = helper.make_node("Conv", ["x", "w"], ["y"], pads=pads, group=groups)
+    sizes = [(1, 7), (1, 1), (1, 10), (1, 11), (3, 7), (2, 24)]
+
+    def shape_of(size):
+        return (size[0], 64, *[size[1]] * len(window))
+
+    if is_open:
+        path = save(tmp_path / "m.onnx", [node], ["n", 64, *["h", "w"][: len(window)]], weights)
+        check(tmp_path, path, sizes, shape_of)
+        return
+    for size in sizes:
+        path = save(tmp_path / "m.onnx", [node], shape_of(size), weights)
+        check(tmp_path, path, [size], shape_of)
+
+
 def test_two_results(tmp_path):
     """What else the kernel writes follows from the rows of the first result."""
     rng = np.random.default_rng(7)
