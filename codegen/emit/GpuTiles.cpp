@@ -328,8 +328,10 @@ std::vector<GpuTile> charonia::emit::rankGpuTiles(const GpuDot &dot) {
                 ceilDiv(sides.m, tile.m) * ceilDiv(sides.n, tile.n) * dot.batch,
             steps = ceilDiv(dot.k, tile.k);
     for (int64_t splits : {1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 24, 32}) {
+      // What parts leave behind are floats of 32 bits.
       if (splits > 1 &&
-          (tiles > dot.chip->multiprocessors || steps < 2 * splits ||
+          (dot.elementBytes > 4 || tiles > dot.chip->multiprocessors ||
+           steps < 2 * splits ||
            tiles * splits > 4 * dot.chip->multiprocessors ||
            (!tile.swap && !llvm::isPowerOf2_64(tile.n))))
         break;

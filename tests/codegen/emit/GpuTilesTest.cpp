@@ -1,4 +1,5 @@
 #include "codegen/emit/GpuTiles.h"
+#include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 
 using namespace charonia::emit;
@@ -46,6 +47,20 @@ TEST(GpuTiles, WidthsFillTheChip) {
   dot.chip = charonia::GpuTarget::get("sm_90");
   tile = chooseGpuTile(dot);
   EXPECT_EQ(tile.n & (tile.n - 1), 0);
+}
+
+TEST(GpuTiles, DoublesAreOfOnePart) {
+  // What parts of a sum leave behind are floats of 32 bits.
+  for (const char *chip : {"sm_80", "sm_90", "sm_90a"})
+    for (int64_t bytes : {4, 8}) {
+      GpuDot dot{1, 16, 4096, 1, bytes};
+      dot.tensorCores = false;
+      dot.chip = charonia::GpuTarget::get(chip);
+      std::vector<GpuTile> ranked = rankGpuTiles(dot);
+      EXPECT_EQ(llvm::any_of(ranked, [](auto &t) { return t.splits > 1; }),
+                bytes == 4)
+          << chip;
+    }
 }
 
 TEST(GpuTiles, RowsOnEitherSideOfTheInstruction) {
