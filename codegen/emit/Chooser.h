@@ -68,14 +68,18 @@ private:
   /// open, are followed by shorter ones of `rest`.
   unsigned addOpen(llvm::ArrayRef<unsigned> dims, int64_t tile, int64_t rest) {
     unsigned group = add(dims, tile);
+    if (cpu && !isStatic(dims) && rest < tile && mayBeFew(dims, tile))
+      s.groups[group].rest = s.groups[group].shortest = rest;
+    return group;
+  }
+  /// Whether there may be few tiles: of many whole ones another that is mostly
+  /// empty costs little.
+  bool mayBeFew(llvm::ArrayRef<unsigned> dims, int64_t tile) {
+    constexpr int64_t manyTiles = 8;
     int64_t least = 1;
     for (unsigned d : dims)
       least *= k.least[d];
-    // Of many whole tiles one that is mostly empty costs little.
-    constexpr int64_t manyTiles = 8;
-    if (cpu && !isStatic(dims) && rest < tile && least < manyTiles * tile)
-      s.groups[group].rest = s.groups[group].shortest = rest;
-    return group;
+    return least < manyTiles * tile;
   }
 
   static int64_t product(const KernelShape &k, llvm::ArrayRef<unsigned> dims) {

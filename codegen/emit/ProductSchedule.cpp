@@ -222,12 +222,7 @@ void Chooser::addRest(Schedule::Group &g, bool acrossLanes) {
     g.rest = g.shortest = t.vectorElements;
     return;
   }
-  // Of so many whole tiles one that is mostly empty costs little.
-  constexpr int64_t manyTiles = 8;
-  int64_t least = 1;
-  for (unsigned d : g.dims)
-    least *= k.least[d];
-  if (least >= manyTiles * g.tile || g.tile == 1)
+  if (g.tile == 1 || !mayBeFew(g.dims, g.tile))
     return;
   g.rest = llvm::bit_floor<uint64_t>(g.tile - 1);
   // Each length is a body of its own: of long ones there are three.
