@@ -161,6 +161,8 @@ private:
   /// Tiles for what is left behind whole ones of an open number of rows, which
   /// a batch of one never fills. `acrossLanes`: rows are lanes.
   void addRest(Schedule::Group &g, bool acrossLanes);
+  /// Elements of a register: of 64 bits half as many as of 32.
+  int64_t lanes() const;
   /// Takes from `row` the dimensions in front that are no run with the others,
   /// which are open: rows of a tile would each be found by divisions, and lie
   /// anywhere.

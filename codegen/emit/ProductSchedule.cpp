@@ -125,12 +125,17 @@ void Chooser::longestFirst(int64_t n, int64_t batch) {
   s.section = heads < batch ? heads : 0;
 }
 
+/// Those that CPUs multiply; narrower ones are widened.
+static constexpr int64_t usualBits = 32;
+
+int64_t Chooser::lanes() const {
+  return t.vectorElements * usualBits / std::max(k.elementBits, usualBits);
+}
+
 std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
                                                 ArrayRef<unsigned> column) {
-  // Elements of a register, which of 64 bits are half as many.
-  constexpr int64_t usualBits = 32;
   int64_t bits = std::max(k.elementBits, usualBits), m = product(k, row),
-          n = product(k, column), v = t.vectorElements * usualBits / bits;
+          n = product(k, column), v = lanes();
   // Of a single row as many columns as a cache gives in the time that a
   // multiplication takes: 32 bytes a cycle.
   constexpr int64_t fewestBits = 1024;
@@ -219,7 +224,8 @@ bool Chooser::alongTerms(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
 void Chooser::addRest(Schedule::Group &g, bool acrossLanes) {
   // Where rows are lanes, one register takes as long as a part of it.
   if (acrossLanes) {
-    g.rest = g.shortest = t.vectorElements;
+    g.rest = g.shortest =
+        std::min<int64_t>(lanes(), llvm::bit_floor<uint64_t>(g.tile));
     return;
   }
   if (g.tile == 1 || !mayBeFew(g.dims, g.tile))

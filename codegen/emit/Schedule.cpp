@@ -42,6 +42,8 @@ Schedule Chooser::run() {
   for (unsigned i = 0; i < s.groups.size(); ++i)
     if (s.groups[i].tile > 1 && !llvm::is_contained(s.axes, i))
       s.axes.push_back(i);
+  assert(llvm::all_of(
+      s.groups, [](const Schedule::Group &g) { return g.hasSoundRest(); }));
   return s;
 }
 

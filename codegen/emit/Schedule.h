@@ -30,6 +30,8 @@ struct Schedule {
     /// shortest.
     bool single = false;
     int64_t step() const { return own ? own : tile; }
+    /// Whether `rest` and `shortest` are as they must be.
+    bool hasSoundRest() const;
     /// Elements that tiles have for `extent` of them.
     int64_t covered(int64_t extent) const;
   };

@@ -85,6 +85,12 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
        b.getNamedAttr("splits", b.getI64IntegerAttr(splits))});
 }
 
+bool Schedule::Group::hasSoundRest() const {
+  bool isShorter = llvm::isPowerOf2_64(rest) && rest <= tile &&
+                   llvm::isPowerOf2_64(shortest) && shortest <= rest;
+  return !rest || (isShorter && !own && !sequential);
+}
+
 static FailureOr<Schedule::Group> readGroup(Attribute attribute,
                                             Location location) {
   auto d = dyn_cast<DictionaryAttr>(attribute);
@@ -110,9 +116,7 @@ static FailureOr<Schedule::Group> readGroup(Attribute attribute,
     g.shortest = shortest.getInt();
   if (auto single = d.getAs<BoolAttr>("single"))
     g.single = single.getValue();
-  bool isShorter = llvm::isPowerOf2_64(g.rest) && g.rest <= g.tile &&
-                   llvm::isPowerOf2_64(g.shortest) && g.shortest <= g.rest;
-  if (g.rest && (!isShorter || g.own || g.sequential))
+  if (!g.hasSoundRest())
     return mlir::emitError(
         location, "the 'rest' of a schedule's group is a power of two up to "
                   "'tile', and 'shortest' one up to 'rest', in a group of the "

@@ -75,11 +75,15 @@ std::optional<double> real(Term c) {
   return c.isReal() ? c.constant() : std::nullopt;
 }
 
+/// Whether constants of x may be merged with what is behind it: nobody else
+/// sees what x was rounded to, to which what is behind may be compared.
+bool mayMerge(Term x) { return x.get().hasOneUse(); }
+
 void sums(Table &t) {
   t.on<AddOp>("x + 0 = x", [](Term x, Term y) { return y.is(0) ? x : none; });
   t.on<AddOp>("(x + c) + d = x + (c + d)", [](Term x, Term d) {
     auto c = x.operand<AddOp>(1);
-    bool match = c && real(c) && real(d);
+    bool match = c && real(c) && real(d) && mayMerge(x);
     return match ? x.operand<AddOp>(0) + (*c.constant() + *d.constant()) : none;
   });
   t.on<AddOp>("x + -y = x - y", [](Term x, Term y) {
@@ -104,7 +108,7 @@ void products(Table &t) {
               [](Term x, Term y) { return y.is(-1) ? -x : none; });
   t.on<MulOp>("(x * c) * d = x * (c * d)", [](Term x, Term d) {
     auto c = x.operand<MulOp>(1);
-    bool match = c && invertible(c) && invertible(d);
+    bool match = c && invertible(c) && invertible(d) && mayMerge(x);
     return match ? x.operand<MulOp>(0) * (*c.constant() * *d.constant()) : none;
   });
   t.on<MulOp>("-x * c = x * -c", [](Term x, Term c) {

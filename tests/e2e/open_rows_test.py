@@ -158,3 +158,27 @@ def test_work_of_one_row(tmp_path):
     for variant in report["programs"][0]["variants"]:
         (kernel,) = variant["kernels"]
         assert kernel["operations"] < 1.2 * kernel["needed_operations"], kernel
+
+
+@pytest.mark.parametrize("optimum", [4, 5, 7, 8, 13, 15])
+def test_fewer_rows_than_lanes_are_tuned(tmp_path, optimum):
+    """Doubles whose rows are lanes: what is left is no longer than a tile (a schedule said otherwise)."""
+    rng = np.random.default_rng(optimum)
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]),
+        helper.make_node("MatMul", ["t", "w"], ["p"]),
+        helper.make_node("Transpose", ["p"], ["y"], perm=[1, 0]),
+    ]
+    weight = rng.standard_normal((3, 16))
+    infos = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, shape) for name, shape in (("x", [3, "n"]), ("y", None))]
+    graph = helper.make_graph(nodes, "lanes", infos[:1], infos[1:], [numpy_helper.from_array(weight, "w")])
+    path, engine = tmp_path / "m.onnx", tmp_path / "m.engine"
+    onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), path)
+    for target in harness.cpu_targets():
+        options = ["--target", target, "--shape", f"x=3x1..{optimum}..1000", "--tune=1", "--no-cache"]
+        result = harness.invoke("compile", path, "-o", engine, *options)
+        assert result.kind == "ok", result
+        for size in (1, optimum, optimum + 1, 37):
+            x = rng.standard_normal((3, size))
+            (got,) = harness.run_engine(engine, {"x": x}, ["y"], tmp_path / "run")
+            np.testing.assert_allclose(got, weight.T @ x, 0, 1e-13, err_msg=f"{target}, {size}")

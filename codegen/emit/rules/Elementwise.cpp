@@ -76,6 +76,14 @@ Value arithBinary(TileEmitter &e, Op op, ArrayRef<Value> x) {
   return Signed::create(e.b(), e.loc(), x[0], x[1]);
 }
 
+Value difference(TileEmitter &e, graph::SubOp, ArrayRef<Value> x) {
+  if (!isFloat(x[0]))
+    return arith::SubIOp::create(e.b(), e.loc(), x[0], x[1]);
+  auto made = arith::SubFOp::create(e.b(), e.loc(), x[0], x[1]);
+  made->setAttr(kRoundedAttr, e.b().getUnitAttr());
+  return made;
+}
+
 template <typename Op, typename Arith>
 Value bitwise(TileEmitter &e, Op, ArrayRef<Value> x) {
   return Arith::create(e.b(), e.loc(), x[0], x[1]);
@@ -540,7 +548,7 @@ void emit::registerElementwiseRules(MLIRContext *c) {
   attach<graph::IsInfOp, isInf>(c);
   graph::CastOp::attachInterface<Rule<graph::CastOp, castRule>>(*c);
   attachBinary<graph::AddOp, arith::AddFOp, arith::AddIOp>(c);
-  attachBinary<graph::SubOp, arith::SubFOp, arith::SubIOp>(c);
+  attach<graph::SubOp, difference>(c);
   attachBinary<graph::MulOp, arith::MulFOp, arith::MulIOp>(c);
   attachBinary<graph::DivOp, arith::DivFOp, arith::DivSIOp, arith::DivUIOp>(c);
   attachBinary<graph::MaxOp, arith::MaximumFOp, arith::MaxSIOp, arith::MaxUIOp>(

@@ -10,6 +10,11 @@ namespace charonia::emit {
 
 using mlir::LogicalResult;
 
+/// Of an operation on floats: rounded by itself, never part of a fused
+/// multiply-add. A model's own differences are: max(a·b) − a·b is 0 or more,
+/// and what it feeds may need that.
+inline constexpr llvm::StringLiteral kRoundedAttr = "emit.rounded";
+
 /// An EmitOpInterface model that calls a function.
 template <typename Op,
           FailureOr<Value> (*function)(Op, TileEmitter &, const Demand &)>

@@ -1,0 +1,61 @@
+"""A model's own differences are rounded as it says: a product in front of one is not part of it.
+
+The distance of an element from the largest one is 0 at that one, and nowhere below.
+"""
+
+from __future__ import annotations
+
+import harness
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+
+def model(path, nodes, columns):
+    constants = {
+        "c": np.float32(0.1), "a": np.array([1]), "zero": np.float32(0), "p": np.float32(0.7), "q": np.float32(1.3),
+    }  # fmt: skip
+    infos = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", columns])]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    weights = [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()]
+    graph = helper.make_graph(nodes, "rounding", infos, outputs, weights)
+    onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), path)
+    return path
+
+
+def node(op, inputs, output, **attributes):
+    return helper.make_node(op, inputs.split(), [output], **attributes)
+
+
+SCALED = [node("Mul", "x c", "t"), node("ReduceMax", "t a", "m", keepdims=1)]
+BODIES = {
+    "sqrt": [*SCALED, node("Sub", "m t", "d"), node("Sqrt", "d", "y")],
+    "negated": [*SCALED, node("Neg", "t", "u"), node("Add", "m u", "d"), node("Sqrt", "d", "y")],
+    "mask": [*SCALED, node("Sub", "t m", "d"), node("Equal", "d zero", "e"), node("Cast", "e", "y", to=1)],
+    "scaled twice": [
+        *SCALED, node("Mul", "m q", "mq"), node("Mul", "t q", "tq"), node("Sub", "mq tq", "d"), node("Sqrt", "d", "y"),
+    ],
+    "alike": [
+        node("Mul", "x p", "l"), node("Mul", "x p", "r"), node("Abs", "l", "s"), node("Abs", "r", "t"),
+        node("Sub", "s t", "d"), node("Sqrt", "d", "y"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [100, "l"])
+@pytest.mark.parametrize("body", BODIES)
+def test_a_difference_of_products(tmp_path, body, columns):
+    path = model(tmp_path / "m.onnx", BODIES[body], columns)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(5)
+    for target in harness.cpu_targets():
+        engine = tmp_path / f"{target}.engine"
+        harness.compile_model(path, engine, target=target)
+        for rows, width in ((1, 100), (50, 100), (7, 1 if columns == "l" else 100)):
+            x = rng.standard_normal((rows, width)).astype(np.float32)
+            (got,) = harness.run_engine(engine, {"x": x}, ["y"], tmp_path / "run")
+            (want,) = session.run(None, {"x": x})
+            assert not np.isnan(want).any()
+            np.testing.assert_allclose(got, want, 1e-6, 1e-6, err_msg=f"{target}, {rows} rows")
