@@ -68,16 +68,32 @@ def test_columns_of_a_group_are_a_tile(tmp_path, target, groups, each, filters):
     assert "mma." in ptx
 
 
-@pytest.mark.parametrize("image, window, stride", [((6, (224, 224), 3), 5, 2), ((1, (263, 265), 128), 1, 1)])
-def test_instances_with_several_tiles(tmp_path, image, window, stride):
-    """Many tiles of few terms: filters stay in shared memory, and the next tile's copies are under
-    way while one is stored. The last tile is not whole, and not all instances have one more."""
+@pytest.mark.parametrize(
+    "image, filters, window, stride",
+    [((6, (224, 224), 3), 64, 5, 2), ((1, (263, 265), 128), 64, 1, 1), ((1, (157, 163), 192), 256, 1, 1),
+     ((1, (157, 163), 128), 320, 1, 1)],
+)  # fmt: skip
+def test_instances_with_several_tiles(tmp_path, image, filters, window, stride):
+    """Many tiles of few terms: filters stay in shared memory, those of a block of columns where there
+    are several, and the next tile's copies are under way while one is stored. The last tile is not
+    whole, and not all instances have one more."""
     n, size, channels = image
-    model, x = convolution(n, size, channels, 64, window, stride=stride)
+    model, x = convolution(n, size, channels, filters, window, stride=stride)
     ptx = check(tmp_path, model, x, "sm_90a")
     assert "wgmma" in ptx
     (program,) = (tmp_path / "dump").glob("*-cuda-code/*/*conv*-simt.mlir")
     assert "simt.tiles" in program.read_text()
+
+
+@pytest.mark.parametrize("target, precision", [("sm_80", "fp16"), ("sm_90a", "fp16"), ("sm_90a", "bf16")])
+@pytest.mark.parametrize("image, filters, window, how", [
+    ((1, (13, 15), 128), 72, 3, dict(stride=2)), ((2, (7, 7), 192), 200, 3, dict(dilation=2)),
+    ((1, (9, 31), 128), 65, 1, dict()), ((1, (4, 1), 64), 1, 3, dict()),
+])  # fmt: skip
+def test_filters_lie_step_by_step(tmp_path, target, precision, image, filters, window, how):
+    n, size, channels = image
+    model, x = convolution(n, size, channels, filters, window, **how)
+    check(tmp_path, model, x, target, precision, limit=2e-3 if precision == "fp16" else 2e-2)
 
 
 STEMS = [
