@@ -148,10 +148,73 @@ static double wideningOf(const GpuDot &dot, const GpuTile &tile,
   return std::max(around + own, together * own);
 }
 
+/// Program instances that walk through tiles, each through those of one block
+/// of columns.
+namespace {
+struct Walk {
+  /// Of one multiprocessor.
+  int64_t residents;
+  /// Tiles of an instance.
+  int64_t rounds;
+  /// Of an operand: what a tile reads, and what an instance keeps.
+  double read, kept;
+};
+} // namespace
+
+/// Two instances have room beside each other, for all terms of both operands
+/// and what goes through shared memory to be stored.
+static std::optional<Walk> walkOf(const GpuDot &product, const GpuTile &tile) {
+  constexpr int64_t residents = 2, fewestRounds = 3;
+  GpuDot dot = tile.swap ? product.swapped() : product;
+  int64_t steps = ceilDiv(dot.k, tile.k),
+          wide = llvm::bit_ceil<uint64_t>(tile.n),
+          terms = steps * tile.k * dot.elementBytes;
+  if (instructionOf(dot, tile).form != DotInstruction::Form::WarpgroupMma ||
+      tile.splits != 1 || dot.batch != 1 || dot.widening || dot.columnRun ||
+      dot.elementBytes != 2 || steps < 2 || steps > tile.stages)
+    return std::nullopt;
+  int64_t bytes = (tile.m + wide) * terms + tile.m * wide * dot.elementBytes;
+  if (bytes > dot.chip->sharedBytes / residents - 1024 ||
+      registersOf(dot, tile, true) * tile.warps * 32 * residents > kRegisters)
+    return std::nullopt;
+  int64_t high = ceilDiv(dot.m, tile.m), across = ceilDiv(dot.n, tile.n),
+          blocks = tile.swap ? high : across, tiles = tile.swap ? across : high,
+          each = residents * dot.chip->multiprocessors / blocks;
+  if (blocks < 2 || each == 0 || ceilDiv(tiles, each) < fewestRounds)
+    return std::nullopt;
+  return Walk{residents, ceilDiv(tiles, each),
+              double((tile.swap ? tile.n : tile.m) * terms),
+              double((tile.swap ? tile.m : wide) * terms)};
+}
+
+bool charonia::emit::staysInBlocks(const GpuDot &dot, const GpuTile &tile) {
+  return walkOf(dot, tile).has_value();
+}
+
+/// The next tile's copies are under way while one is stored, and memory never
+/// rests.
+static double walkingTime(const GpuDot &dot, const GpuTile &tile,
+                          const Walk &walk) {
+  const Costs &costs = kAsynchronous;
+  int64_t steps = ceilDiv(dot.k, tile.k);
+  double together = walk.residents,
+         arithmetic = together * 2.0 * tile.m * tile.n * steps * tile.k /
+                      instructionOf(dot, tile).rate,
+         round =
+             std::max(costs.latency + together * walk.read / costs.intake,
+                      arithmetic) +
+             together * (costs.result * tile.m * tile.n + steps * costs.step),
+         memory = (dot.operandBytes + dot.resultBytes) / dot.chip->memoryRate;
+  return costs.launch + costs.fill + together * walk.kept / costs.intake +
+         std::max(walk.rounds * round, memory);
+}
+
 /// `handicap`: how much longer than its parts say a tile takes, but for what it
 /// waits for memory.
 static double timeOf(const GpuDot &product, const GpuTile &tile,
                      double handicap) {
+  if (std::optional<Walk> walk = walkOf(product, tile))
+    return walkingTime(product, tile, *walk);
   GpuDot dot = tile.swap ? product.swapped() : product;
   int64_t instances =
       ceilDiv(dot.m, tile.m) * ceilDiv(dot.n, tile.n) * dot.batch * tile.splits;

@@ -20,6 +20,7 @@
 #define CHARONIA_CODEGEN_EMIT_GPUTILES_H
 
 #include "codegen/target/GpuTarget.h"
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,11 @@ struct GpuDot {
   /// one run alone; 0: all.
   int64_t columnRun = 0;
 };
+
+/// Whether program instances should walk through the tiles of one block of
+/// columns each, whose part of the right operand stays in shared memory
+/// (codegen/gpu/PersistTiles.h), if the product has several such blocks.
+bool staysInBlocks(const GpuDot &dot, const GpuTile &tile);
 
 /// Expected microseconds.
 double estimate(const GpuDot &dot, const GpuTile &tile);

@@ -327,7 +327,7 @@ void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
   s.warps = chosen.warps;
   s.stages = chosen.stages;
   s.splits = chosen.splits;
-  if (chosen.splits == 1)
+  if (chosen.splits == 1 && !staysInBlocks(dot, chosen))
     s.run = rowsTogether(dot, chosen);
 }
 

@@ -4,6 +4,7 @@
 #include "codegen/gpu/Loops.h"
 #include "codegen/tile/ir/IndexAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -16,9 +17,46 @@ namespace {
 struct Tiles {
   tile::ProgramIdOp id;
   scf::ForOp inner;
+  /// What an instance walks along: the tile's number, or of tiles in several
+  /// blocks, one block after another, its number in a block.
+  Value walked;
+  /// `block` is a tile's block, where there are several.
+  Operation *block = nullptr;
+  int64_t blocks = 1;
+  /// Tiles of a block, and iterations of the loop over terms.
   int64_t count = 0, trips = 0;
   SmallVector<Stream> streams;
 };
+
+/// Takes a tile's number apart if all that is asked of it are the quotient and
+/// the remainder of one division.
+void findBlocks(Tiles &tiles) {
+  tiles.walked = tiles.id.getResult();
+  arith::RemUIOp rest;
+  arith::DivUIOp block;
+  APInt divisor;
+  for (Operation *user : tiles.walked.getUsers()) {
+    if (user->getOperand(0) != tiles.walked)
+      return;
+    if (auto op = dyn_cast<arith::RemUIOp>(user); op && !rest)
+      rest = op;
+    else if (auto op = dyn_cast<arith::DivUIOp>(user); op && !block)
+      block = op;
+    else
+      return;
+  }
+  APInt other;
+  if (!rest || !block ||
+      !matchPattern(rest.getRhs(), m_ConstantInt(&divisor)) ||
+      !matchPattern(block.getRhs(), m_ConstantInt(&other)) ||
+      divisor != other || divisor.isZero() ||
+      tiles.count % divisor.getSExtValue() != 0)
+    return;
+  tiles.walked = rest;
+  tiles.block = block;
+  tiles.blocks = tiles.count / divisor.getSExtValue();
+  tiles.count = divisor.getSExtValue();
+}
 
 /// The kernel, if it is of one loop over terms and a known number of tiles,
 /// none of which needs another instance.
@@ -52,6 +90,7 @@ std::optional<Tiles> findTiles(func::FuncOp function) {
     return std::nullopt;
   tiles.trips = *trips;
   tiles.streams = findStreams(tiles.inner);
+  findBlocks(tiles);
   return tiles;
 }
 
@@ -80,7 +119,7 @@ int64_t residentsOf(func::FuncOp function, Tiles &tiles,
 
 /// Values that depend on the tile, among those of the function's body.
 llvm::DenseSet<Value> valuesOfTile(Tiles &tiles) {
-  llvm::DenseSet<Value> found{tiles.id.getResult()};
+  llvm::DenseSet<Value> found{tiles.walked};
   for (Operation &op : *tiles.id->getBlock()) {
     bool depends = llvm::any_of(op.getOperands(), [&](Value operand) {
       return found.contains(operand);
@@ -120,27 +159,42 @@ llvm::DenseSet<Operation *> doneOnce(Tiles &tiles) {
   return once;
 }
 
-/// Moves what each tile has into a loop over the tiles of an instance.
+/// Moves what each tile has into a loop over the tiles of an instance, of which
+/// there are so many for each block.
 void wrap(Tiles &tiles, int64_t instances) {
   Block &body = *tiles.id->getBlock();
+  if (tiles.block) {
+    OpBuilder b(tiles.id->getContext());
+    b.setInsertionPointAfter(tiles.id);
+    Location loc = tiles.id.getLoc();
+    Value each = arith::ConstantIndexOp::create(b, loc, instances);
+    Operation *rest = tiles.walked.getDefiningOp();
+    Value first = arith::RemUIOp::create(b, loc, tiles.id, each),
+          block = arith::DivUIOp::create(b, loc, tiles.id, each);
+    tiles.block->getResult(0).replaceAllUsesWith(block);
+    tiles.block->erase();
+    tiles.walked.replaceAllUsesWith(first);
+    rest->erase();
+    tiles.walked = first;
+  }
   llvm::DenseSet<Operation *> once = doneOnce(tiles);
   SmallVector<Operation *> moved;
   for (Operation &op : body.without_terminator())
-    if (!once.contains(&op) && &op != tiles.id)
+    if (!once.contains(&op) && &op != tiles.walked.getDefiningOp())
       moved.push_back(&op);
   OpBuilder b(body.getTerminator());
   Location loc = tiles.inner.getLoc();
   auto constant = [&](int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
-  auto loop = scf::ForOp::create(b, loc, tiles.id.getResult(),
-                                 constant(tiles.count), constant(instances));
+  auto loop = scf::ForOp::create(b, loc, tiles.walked, constant(tiles.count),
+                                 constant(instances));
   loop->setAttr(kTilesAttr, b.getUnitAttr());
   for (Operation *op : moved)
     op->moveBefore(loop.getBody()->getTerminator());
-  tiles.id.getResult().replaceUsesWithIf(
-      loop.getInductionVar(),
-      [&](OpOperand &use) { return loop->isProperAncestor(use.getOwner()); });
+  tiles.walked.replaceUsesWithIf(loop.getInductionVar(), [&](OpOperand &use) {
+    return loop->isProperAncestor(use.getOwner());
+  });
 }
 
 /// Collects what `value` is computed from in `body`; false if that is more than
@@ -194,15 +248,15 @@ std::optional<int64_t> charonia::gpu::persistTiles(func::FuncOp function,
   for (const Stream &stream : tiles->streams) {
     if (!stream.copy || !placeOfTile(stream, tiles->inner, body))
       return std::nullopt;
-    resident += isResident(stream, tiles->inner, body, tiles->id.getResult());
+    resident += isResident(stream, tiles->inner, body, tiles->walked);
   }
   int64_t residents = residentsOf(function, *tiles, target, warps),
-          instances = residents * target.multiprocessors,
-          rounds = llvm::divideCeil(tiles->count, instances);
+          each = residents * target.multiprocessors / tiles->blocks,
+          instances = each * tiles->blocks;
   if (resident != 1 || tiles->streams.size() != 2 || residents < 2 ||
-      rounds < fewestRounds)
+      each == 0 || llvm::divideCeil(tiles->count, each) < fewestRounds)
     return std::nullopt;
-  wrap(*tiles, instances);
+  wrap(*tiles, each);
   OpBuilder b(function.getContext());
   function->setAttr(tile::kGridAttr,
                     AffineMapAttr::get(AffineMap::getConstantMap(

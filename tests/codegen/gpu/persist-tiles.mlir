@@ -5,6 +5,7 @@
 // RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0
 // RUN: FileCheck %s --check-prefix=FEW < %t/few.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=MOVES < %t/moves.2-simt.mlir
+// RUN: FileCheck %s --check-prefix=BLOCKS < %t/blocks.2-simt.mlir
 
 // FEW: tile.grid = affine_map<() -> (396)>
 // FEW: simt.copy_async %arg1[%c0
@@ -62,5 +63,37 @@ func.func @moves(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buffer<
   }
   %r = arith.truncf %c : tensor<64x64xf32> to tensor<64x64xf16>
   tile.store %r, %C[%m, %n] {map = affine_map<(d0, d1)[s0, s1] -> (s0 * 64 + d0, s1 * 64 + d1)>, shape = affine_map<()[s0, s1] -> (25600, 128)>, rank = 2 : i64, checks = array<i64>} : tensor<64x64xf16>, !tile.buffer<f16>, index, index
+  return
+}
+
+// Two blocks of columns: half of the instances for each, which keep their block's operand.
+// BLOCKS: tile.grid = affine_map<() -> (264)>
+// BLOCKS-DAG: %[[FIRST:.*]] = arith.remui %[[ID:.*]], %[[EACH:.*]] : index
+// BLOCKS-DAG: %[[BLOCK:.*]] = arith.divui %[[ID]], %[[EACH]] : index
+// BLOCKS-DAG: %[[EACH]] = arith.constant 132 : index
+// BLOCKS: simt.copy_async %arg1[%c0{{.*}}, %[[BLOCK]]
+// BLOCKS: simt.copy_async %arg1[%c3{{.*}}, %[[BLOCK]]
+// BLOCKS-NOT: simt.copy_async %arg1
+// BLOCKS: scf.for %{{.*}} = %[[FIRST]] to %c400{{.*}} step %c132
+// BLOCKS-NOT: simt.copy_async %arg1
+// BLOCKS: simt.tiles
+func.func @blocks(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buffer<f16>)
+    attributes {tile.kernel, tile.grid = affine_map<() -> (800)>, tile.warps = 4 : i64, tile.stages = 4 : i64} {
+  %pid = tile.program_id : index
+  %each = arith.constant 400 : index
+  %n = arith.divui %pid, %each : index
+  %m = arith.remui %pid, %each : index
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %steps = arith.constant 4 : index
+  %c = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<64x128xf32>) {
+    %a = tile.load %A[%m, %k] {map = affine_map<(d0, d1)[s0, s1] -> (s0 * 64 + d0, s1 * 64 + d1)>, shape = affine_map<()[s0, s1] -> (25600, 256)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index, index) -> tensor<64x64xf16>
+    %b = tile.load %B[%k, %n] {map = affine_map<(d0, d1)[s0, s1] -> (s0 * 64 + d0, s1 * 128 + d1)>, shape = affine_map<()[s0, s1] -> (256, 256)>, rank = 2 : i64, checks = array<i64>, independent} : (!tile.buffer<f16>, index, index) -> tensor<64x128xf16>
+    %d = tile.dot %a, %b, %acc : tensor<64x64xf16>, tensor<64x128xf16> -> tensor<64x128xf32>
+    scf.yield %d : tensor<64x128xf32>
+  }
+  %r = arith.truncf %c : tensor<64x128xf32> to tensor<64x128xf16>
+  tile.store %r, %C[%m, %n] {map = affine_map<(d0, d1)[s0, s1] -> (s0 * 64 + d0, s1 * 128 + d1)>, shape = affine_map<()[s0, s1] -> (25600, 256)>, rank = 2 : i64, checks = array<i64>} : tensor<64x128xf16>, !tile.buffer<f16>, index, index
   return
 }
