@@ -281,12 +281,16 @@ static std::vector<GpuTile> tilesAcross(const GpuDot &dot) {
   const int64_t least = dot.elementBytes == 1 ? 16 : 40;
   // A group alone with more columns loses to two that share them.
   constexpr struct {
-    int64_t rows, warps, mostWidth, residents, leastTerms;
-  } heights[] = {
-      {64, 4, 128, 2, 0}, {128, 8, 256, 1, 0}, {64, 4, 128, 1, 4096}};
+    int64_t rows, warps, leastWidth, mostWidth, residents, leastTerms;
+  } heights[] = {{64, 4, 0, 128, 2, 0},
+                 {128, 8, 0, 256, 1, 0},
+                 {64, 4, 0, 128, 1, 4096},
+                 {64, 4, 136, 176, 1, 2048}};
   std::vector<GpuTile> tiles;
-  for (auto [rows, warps, mostWidth, residents, leastTerms] : heights)
-    for (int64_t width = least; width <= mostWidth; width += 8) {
+  for (auto [rows, warps, leastWidth, mostWidth, residents, leastTerms] :
+       heights)
+    for (int64_t width = std::max(least, leastWidth); width <= mostWidth;
+         width += 8) {
       int64_t columns = llvm::bit_ceil<uint64_t>(width),
               bytes = dot.chip->sharedBytes / residents - 1024,
               stages =
