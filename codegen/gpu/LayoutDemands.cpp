@@ -33,6 +33,13 @@ bool LayoutPlan::isCheap(Value value, unsigned depth) const {
   return false;
 }
 
+/// Neighbours in memory that a thread has in registers along an axis, be they
+/// vectors or not.
+static unsigned heldRun(const tile::AxisAccess &along,
+                        const LinearLayout &layout, unsigned axis) {
+  return 1u << axisVector(layout, axis, along.contiguous).size();
+}
+
 void LayoutPlan::demand(Value value, const LinearLayout &layout) {
   auto &list = demands[value];
   if (llvm::is_contained(list, layout))
@@ -54,8 +61,14 @@ void LayoutPlan::demand(Value value, const LinearLayout &layout) {
       // Or by elements where it could be by many: a register for each.
       bool piecemeal = bytes * asked.moved() < kWordBytes &&
                        bytes * possible.moved() > kWordBytes;
-      if (piecemeal ||
-          asked.runBytes < std::min(kSectorBytes / 2, possible.runBytes))
+      // Short runs that vectors cannot take are as well read by one thread
+      // each, element by element: they come from the same sectors.
+      bool byOne = possible.moved() == 1 &&
+                   bytes * heldRun(axesOf(access)[possible.axis], layout,
+                                   possible.axis) >=
+                       possible.runBytes;
+      if (piecemeal || (!byOne && asked.runBytes < std::min(kSectorBytes / 2,
+                                                            possible.runBytes)))
         wanted = best;
     }
   }
