@@ -15,7 +15,7 @@ COMPILED = "compiled"
 @dataclass(frozen=True)
 class Packed:
     """x [m, k] by a weight [k, n]: "nbits4" and "nbits8" in blocks (MatMulNBits), "int8" with a scale
-    for each column (DequantizeLinear in front of MatMul)."""
+    for each column (DequantizeLinear in front of MatMul), "int8t" the same, stored [n, k] (Gemm)."""
 
     m: int
     k: int
@@ -23,12 +23,16 @@ class Packed:
     kind: str
 
     @property
+    def whole_columns(self) -> bool:
+        return self.kind in ("int8", "int8t")
+
+    @property
     def bits(self) -> int:
         return 4 if self.kind == "nbits4" else 8
 
     @property
     def bytes(self) -> float:
-        scales = 2 * self.n * (self.k / BLOCK if self.kind != "int8" else 1)
+        scales = 2 * self.n * (1 if self.whole_columns else self.k / BLOCK)
         return self.k * self.n * self.bits / 8 + scales + 2 * self.m * (self.k + self.n)
 
     def copies(self) -> int:
@@ -37,8 +41,9 @@ class Packed:
 
     def arrays(self, copy: int) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(100 + copy)
-        if self.kind == "int8":
-            numbers = rng.integers(-127, 128, (self.k, self.n), np.int8)
+        if self.whole_columns:
+            shape = (self.k, self.n) if self.kind == "int8" else (self.n, self.k)
+            numbers = rng.integers(-127, 128, shape, np.int8)
             scales = rng.uniform(0.5, 1.5, self.n) / (74 * math.sqrt(self.k))
         else:
             numbers = rng.integers(0, 256, (self.n, self.k // BLOCK, BLOCK * self.bits // 8), np.uint8)
@@ -50,6 +55,11 @@ class Packed:
 
     def nodes(self, inputs, output, prefix) -> list:
         held = [prefix + "W", prefix + "S"]
+        if self.kind == "int8t":
+            return [
+                helper.make_node("DequantizeLinear", held, [prefix + "w"], axis=0),
+                helper.make_node("Gemm", [inputs[0], prefix + "w"], [output], transB=1),
+            ]
         if self.kind == "int8":
             return [
                 helper.make_node("DequantizeLinear", held, [prefix + "w"], axis=1),
@@ -68,7 +78,7 @@ class Packed:
 
     def numbers(self, torch, w):
         """Without their zero points: [n, k], or [k, n] of int8."""
-        if self.kind == "int8":
+        if self.whole_columns:
             return w
         w = w.reshape(self.n, -1)
         if self.bits == 4:
@@ -79,6 +89,8 @@ class Packed:
         """[k, n]."""
         if self.kind == "int8":
             return w.to(dtype) * s.to(dtype)
+        if self.kind == "int8t":
+            return w.t().to(dtype) * s.to(dtype)
         scaled = self.numbers(torch, w).to(dtype).reshape(self.n, -1, BLOCK) * s.to(dtype)[..., None]
         return scaled.reshape(self.n, -1).t()
 
@@ -128,6 +140,6 @@ class Packed:
 
 def packed_rows() -> list[Packed]:
     sizes = ((4096, 4096), (4096, 11008))
-    return [Packed(m, k, n, kind) for kind in ("nbits4", "nbits8", "int8") for k, n in sizes for m in (1, 8, 64, 512)]
+    return [Packed(m, k, n, kind) for kind in ("nbits4", "nbits8", "int8", "int8t") for k, n in sizes for m in (1, 8, 64, 512)]
 
 
