@@ -245,6 +245,8 @@ def products(size):
         weights = [weight(1, gates * width, width)] * 2
         yield Case(op, (steps, 1, width), *weights, hidden_size=width, open=[".n."])
     yield Case("DFT", (1, 64 if small else 512, 1), opset=17)
+    frame, step, elements = (64, 16, 320) if small else (400, 160, 16000)
+    yield Case("STFT", (1, elements, 1), const(step), weight(frame), const(frame), opset=17, onesided=1)
     yield Case("HannWindow", const(64 if small else 65536))
 
 
@@ -474,11 +476,19 @@ def write_document(path: Path, text: str) -> None:
     path.write_text(head + text + tail)
 
 
+def pairs(family):
+    """The small and the large case of each operator; of several large ones that follow each other
+    beside the same small ones, all."""
+    small, large = list(family("small")), list(family("large"))
+    assert len(large) % len(small) == 0, family.__name__
+    return zip(small * (len(large) // len(small)), large)
+
+
 def main_open(options) -> int:
     rows = []
     with tempfile.TemporaryDirectory(prefix="charonia-ops-") as name:
         for family in FAMILIES:
-            for small, large in zip(family("small"), family("large"), strict=True):
+            for small, large in pairs(family):
                 if options.names and not any(small.op == n or small.name.startswith(n) for n in options.names):
                     continue
                 entry = opened(small, large, options.open == "first")

@@ -23,15 +23,15 @@ IMAGE = dict(one=1, optimum=128, prime=13)
 
 
 def shape_of(operand):
-    """The shape of an input, None of a constant or nothing."""
-    if operand is None or isinstance(operand, np.ndarray):
+    """The shape of an input, None of a constant, of what is made of constants, or of nothing."""
+    if operand is None or isinstance(operand, np.ndarray) or hasattr(operand, "constants"):
         return None
     return operand[1] if operand and isinstance(operand[0], type) else operand
 
 
 def fixed_sizes(case) -> set[int]:
     sizes = set()
-    for operand in case.inputs:
+    for operand in (part for o in case.inputs for part in getattr(o, "constants", (o,))):
         if isinstance(operand, np.ndarray):
             sizes.update(operand.shape)
             if operand.dtype.kind in "iu" and operand.size <= 64:

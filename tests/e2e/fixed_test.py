@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from latency import bench_record
 
 MODELS = {
     # Bounds of one element, where the standard wants scalars.
@@ -241,6 +242,25 @@ def test_fourier_transform_of_an_open_length(inverse, onesided, parts, length, t
         inputs = {"x": x, "other": np.zeros(m, np.float32)}
         (got,) = harness.run_engine(tmp_path / "model.engine", inputs, ["y"], tmp_path)
         assert harness.scaled_error(want, got) < 1e-6
+
+
+@pytest.mark.parametrize("inverse, onesided, parts, dtype", [(0, 0, 1, "float32"), (0, 0, 2, "float64"), (1, 1, 2, "float32")])
+def test_fourier_transform_of_long_open_lengths(inverse, onesided, parts, dtype, tmp_path):
+    """Around whole blocks and at primes; no table of all angles is made: of 1021 it takes 8 MB."""
+    node = onnx.helper.make_node("DFT", ["x"], ["y"], axis=1, inverse=inverse, onesided=onesided)
+    path = save(tmp_path / "m.onnx", [node], {"x": (dtype, ["b", "n", parts])}, ["y"])
+    harness.compile_model(path, tmp_path / "m.engine")
+    for n in (2, 31, 32, 33, 62, 63, 64, 65, 509, 512, 1024, 1021):
+        x = np.random.default_rng(n).standard_normal((2, n, parts)).astype(dtype)
+        signal = x[..., 0] + 1j * (x[..., 1].astype(np.float64) if parts == 2 else 0)
+        if onesided:
+            want = np.fft.irfft(signal, axis=1)[..., None]
+        else:
+            want = (np.fft.ifft if inverse else np.fft.fft)(signal, axis=1)
+            want = np.stack([want.real, want.imag], -1)
+        (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)
+        assert harness.scaled_error(want, got) < (2e-6 if dtype == "float32" else 1e-13)
+    assert bench_record(tmp_path / "m.engine", {"x": x}, seconds=0.01)["memory"]["arena_bytes"] < 4e6
 
 
 def save(path, nodes, inputs, outputs, constants=None):

@@ -1,7 +1,7 @@
 #include "frontends/common/builders/Fourier.h"
 #include "frontends/common/Tables.h"
+#include "frontends/common/builders/FourierParts.h"
 #include "frontends/common/builders/Matrix.h"
-#include "frontends/common/builders/Pad.h"
 #include <cmath>
 
 using namespace charonia;
@@ -74,21 +74,6 @@ static Value matrix(Emitter &e, mlir::Type element, int64_t from, int64_t to,
     double value = factor * period.get(sine, i, j);
     return mirrored && i > 0 && 2 * i < length ? 2 * value : value;
   });
-}
-
-/// The part of the last dimension, which goes, with the axis moved to the end.
-static Value component(Emitter &e, Value x, int64_t part, int64_t axis) {
-  Exprs dims = graph::getShape(x), starts(dims.size(), e.number(0));
-  starts.back() = e.number(part);
-  dims.back() = e.number(1);
-  Value one = e.slice(x, starts, SmallVector<int64_t>(dims.size(), 1), dims);
-  dims.pop_back();
-  SmallVector<int64_t> order;
-  for (int64_t d = 0; d < static_cast<int64_t>(dims.size()); ++d)
-    if (d != axis)
-      order.push_back(d);
-  order.push_back(axis);
-  return e.transpose(e.reshape(one, dims), order);
 }
 
 /// The factor of `length` along which a transform of `parts` parts is taken
@@ -187,39 +172,6 @@ struct Tables {
 };
 } // namespace
 
-/// The tables of a length that is known at run time alone: each angle of the
-/// period is computed once, in float64, and i * j mod length says where it is.
-static Tables openTables(Emitter &e, mlir::Type element, AffineExpr from,
-                         AffineExpr to, const Fourier &how) {
-  mlir::Type i64 = e.getBuilder().getI64Type(),
-             f64 = e.getBuilder().getF64Type();
-  AffineExpr one = e.number(1);
-  Value length = e.size(how.length, i64), count = e.cast(length, f64),
-        rows = e.iota({from, one}, 0, i64);
-  Value places =
-      e.op<graph::ModOp>({e.mul(rows, e.iota({one, to}, 1, i64)), length});
-  Value angles = e.div(
-      e.mul(e.iota({how.length}, 0, f64), e.scalar(2 * M_PI, f64)), count);
-  Value mirror;
-  if (how.inverse && how.onesided) {
-    Value inside = e.op<graph::AndOp>(
-        {e.compare(graph::Predicate::gt, rows, e.scalar(int64_t(0), i64)),
-         e.compare(graph::Predicate::lt, e.add(rows, rows), length)});
-    mirror = e.select(inside, e.scalar(2.0, element), e.scalar(1.0, element));
-  }
-  auto spread = [&](Value period) {
-    if (how.norm == 1)
-      period = e.div(period, count);
-    else if (how.norm != 0)
-      period = e.div(period, e.op<graph::SqrtOp>({count}));
-    Value table = e.op<graph::GatherOp>({e.cast(period, element), places},
-                                        e.attr("axis", int64_t(0)));
-    return mirror ? e.mul(table, mirror) : table;
-  };
-  return {spread(e.op<graph::CosOp>({angles})),
-          spread(e.op<graph::SinOp>({angles}))};
-}
-
 /// By one product: (a + ib)(cos - i sin), and + for the inverse. The parts of
 /// the result lie side by side.
 static Value directTransform(Value x, int64_t parts, const Tables &tables,
@@ -227,27 +179,19 @@ static Value directTransform(Value x, int64_t parts, const Tables &tables,
                              Emitter &e) {
   auto [cosines, sines] = tables;
   auto times = [&](Value v, Value m) { return buildMatmul(v, m, e); };
-  Value a = component(e, x, 0, how.axis), real = times(a, cosines),
+  Value a = componentOf(x, 0, how.axis, e), real = times(a, cosines),
         imaginary = times(a, sines);
   if (!how.inverse)
     imaginary = e.op<graph::NegOp>({imaginary});
   if (parts == 2) {
-    Value b = component(e, x, 1, how.axis), cross = times(b, sines);
+    Value b = componentOf(x, 1, how.axis, e), cross = times(b, sines);
     real = how.inverse ? e.sub(real, cross) : e.add(real, cross);
     imaginary = e.add(imaginary, times(b, cosines));
   }
   Values results = {real, imaginary};
   if (how.inverse && how.onesided)
     results.pop_back();
-  for (Value &v : results) {
-    v = e.transpose(v, back);
-    if (!v)
-      return {};
-    Exprs dims = graph::getShape(v);
-    dims.push_back(e.number(1));
-    v = e.reshape(v, dims);
-  }
-  return e.concat(results, back.size());
+  return joinParts(results, back, e);
 }
 
 /// Of a length whose matrix has too many elements; a longer one may be taken in
@@ -268,40 +212,6 @@ static Failed failLength(int64_t length, int64_t parts, bool mayGrow,
                     " is not supported: it takes a matrix of over " +
                     Twine(maxMatrix) + " elements",
                 remedy);
-}
-
-/// The first `extent` elements along the axis; zeros are put behind those that
-/// are there.
-static Value fitTo(Value x, int64_t axis, AffineExpr extent, Emitter &e) {
-  Exprs shape = graph::getShape(x);
-  if (shape[axis] == extent)
-    return x;
-  // Which of both is longer is not known.
-  x = buildPad(graph::PadMode::constant, x, e.scalar(0.0, elementOf(x)),
-               {e.number(0)}, {extent}, {axis}, e);
-  shape[axis] = extent;
-  return e.slice(x, Exprs(shape.size(), e.number(0)),
-                 SmallVector<int64_t>(shape.size(), 1), shape);
-}
-
-/// The permutation that brings the last dimension of `rank` to `axis`.
-static SmallVector<int64_t> fromEndTo(int64_t axis, int64_t rank) {
-  SmallVector<int64_t> order;
-  for (int64_t d = 0; d < rank; ++d)
-    order.push_back(d < axis ? d : d == axis ? rank - 1 : d - 1);
-  return order;
-}
-
-static Value openTransform(Value x, int64_t parts, const Fourier &how,
-                           Emitter &e) {
-  AffineExpr half = graph::simplify(how.length.floorDiv(2) + 1),
-             from = how.inverse && how.onesided ? half : how.length,
-             to = how.onesided && !how.inverse ? half : how.length;
-  x = fitTo(x, how.axis, from, e);
-  if (!x)
-    return {};
-  return directTransform(x, parts, openTables(e, elementOf(x), from, to, how),
-                         how, fromEndTo(how.axis, rankOf(x) - 1), e);
 }
 
 /// Of a length that is known, as is how much of it is there.
@@ -335,7 +245,7 @@ static Value knownTransform(Value x, int64_t parts, int64_t length,
   }
   Values signal;
   for (int64_t part = 0; part < parts; ++part)
-    signal.push_back(component(e, x, part, axis));
+    signal.push_back(componentOf(x, part, axis, e));
   Value result =
       splitTransform(signal, *first, length / *first, how.inverse, factor, e);
   back.push_back(rank - 1);
