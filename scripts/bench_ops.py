@@ -266,6 +266,39 @@ def packed_weights(size):
             yield Case("MatMul", (m, k), columns, name=f"MatMul of int8 {m}x{k}x{n}")
 
 
+# How ONNX Runtime multiplies by a weight behind DequantizeLinear, which it makes MatMulNBits of.
+PEERS = {
+    "x in 8 bits, the default": {},
+    "x in float32": {"session.qdq_matmulnbits_accuracy_level": "1"},
+    "widened when loaded": {"session.disable_quant_qdq": "1"},
+}
+
+
+def exact(case: Case, feeds):
+    """The product by a dequantized weight in float64; None of another case."""
+    made = case.inputs[1] if case.op == "MatMul" and len(case.inputs) == 2 else None
+    if not isinstance(made, Made) or made.op != "DequantizeLinear" or made.attributes.get("axis") != 1:
+        return None
+    integers, scales = (np.asarray(c, np.float64) for c in made.constants)
+    return feeds["x0"].astype(np.float64) @ (integers * scales)
+
+
+def peers(case: Case, path: Path, feeds, options, got) -> list[dict]:
+    """Times and errors of what ONNX Runtime can be asked for, where that is not one thing."""
+    from latency import SESSIONS
+
+    want = exact(case, feeds)
+    if want is None:
+        return []
+    found = []
+    for name, entries in PEERS.items():
+        period = dict(threads=options.threads, seconds=options.seconds, of=min, entries=entries)
+        seconds = min(onnxruntime_latency(path, feeds, **period) for _ in range(options.rounds))
+        own = list(SESSIONS[(str(path), options.threads, *entries.items())].outputs().values())
+        found.append(dict(name=name, us=seconds * 1e6, error=difference([want], own)))
+    return [dict(name="charonia", error=difference([want], got)), *found]
+
+
 FAMILIES = (elementwise, views, reductions, indexing, windows, products, packed_weights)
 
 
@@ -347,12 +380,12 @@ def measure(case: Case, size: str, options, folder: Path) -> dict:
     try:
         compiled = harness.compile_model(path, engine, target=options.target, timeout=120)
         row["warning"] = "times the work" in compiled.stderr
-        return {**row, **beside(path, [engine], feeds, options, folder)}
+        return {**row, **beside(path, [engine], feeds, options, folder, case)}
     except harness.CharoniaError as error:
         return {**row, "failed": str(error)[:200]}
 
 
-def beside(path: Path, engines: list[Path], feeds, options, folder: Path) -> dict:
+def beside(path: Path, engines: list[Path], feeds, options, folder: Path, case: Case | None = None) -> dict:
     """Times of engines beside that of ONNX Runtime, which has run the model with these inputs. Of
     several engines the second is another one to compare the first with."""
     from latency import SESSIONS
@@ -371,6 +404,8 @@ def beside(path: Path, engines: list[Path], feeds, options, folder: Path) -> dic
         if theirs > 4 * ours[0] and ours[0] < 1.2 * ours[-1]:
             break
     row.update(charonia_us=ours[0] * 1e6, onnxruntime_us=theirs * 1e6, ratio=theirs / ours[0])
+    if case and (found := peers(case, path, feeds, options, got)):
+        row.update(peers=found, difference=found[0]["error"])
     if len(engines) > 1:
         row.update(fixed_us=ours[1] * 1e6, slower=ours[0] / ours[1])
     return row
@@ -546,6 +581,9 @@ def main() -> int:
                 rows.append(row)
                 ratio = f"{row['ratio']:7.2f}  {row['charonia_us']:10.1f} us, {row['onnxruntime_us']:10.1f} us" if "ratio" in row else row["failed"]
                 print(f"{case.name:32} {size:6} {ratio}", flush=True)
+                for peer in row.get("peers", ()):
+                    time = f"{peer['us'] / row['charonia_us']:7.2f}  {peer['us']:10.1f} us" if "us" in peer else " " * 23
+                    print(f"    {peer['name']:35} {time}, error {peer['error']:.1e} of the largest", flush=True)
     report(rows)
     if options.document:
         write_document(options.document, section(rows, options, (load, os.getloadavg()[0])))

@@ -53,12 +53,14 @@ def charonia_latency(engine: Path, inputs, **options) -> float:
 class BoundSession:
     """A session of ONNX Runtime with inputs and outputs bound: a run copies nothing."""
 
-    def __init__(self, model: Path, provider: str, threads: int):
+    def __init__(self, model: Path, provider: str, threads: int, entries: Mapping[str, str] = {}):
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = threads
+        for key, value in entries.items():
+            options.add_session_config_entry(key, value)
         self.session = onnxruntime.InferenceSession(str(model), options, providers=[provider])
         self.device = "cuda" if provider.startswith("CUDA") else "cpu"
 
@@ -91,12 +93,14 @@ class BoundSession:
 
 
 def onnxruntime_latency(
-    model: Path, inputs: Mapping[str, np.ndarray], *, threads: int, seconds: float = 1.0, of=statistics.median,
+    model: Path, inputs: Mapping[str, np.ndarray], *, threads: int, seconds: float = 1.0, of=statistics.median, entries: Mapping[str, str] = {},
 ) -> float:  # fmt: skip
-    key = (str(model), threads)
+    """`entries`: of the session's configuration."""
+    key = (str(model), threads, *entries.items())
     if key not in SESSIONS:
-        SESSIONS.clear()  # one model's weights at a time
-        SESSIONS[key] = BoundSession(model, "CPUExecutionProvider", threads)
+        for other in [k for k in SESSIONS if k[0] != key[0]]:  # one model's weights at a time
+            del SESSIONS[other]
+        SESSIONS[key] = BoundSession(model, "CPUExecutionProvider", threads, entries)
     SESSIONS[key].bind(inputs)
     return median_time(SESSIONS[key].run, seconds, of)
 
