@@ -171,6 +171,28 @@ static Runs runsOf(llvm::ArrayRef<int64_t> offsets, int64_t low, int64_t span,
   return runs;
 }
 
+/// Which elements of a run of memory, from `start` behind the first lane on,
+/// lie between those of the first and the last wanted lane: a guard's bounds,
+/// stretched to the steps between lanes. What lies between is memory, too.
+Value *KernelEmitter::boundsOfRun(const PiecePlace &at, int64_t start,
+                                  int64_t run) {
+  auto *index = b.getInt32Ty();
+  int64_t stride = *at.stride;
+  Value *step = stepVector(index, run);
+  auto placeOf = [&](Value *lane, int64_t more) {
+    Value *place = b.CreateMul(lane, b.getInt32(stride));
+    return splat(b.CreateAdd(place, llvm::ConstantInt::getSigned(index, more)),
+                 run);
+  };
+  Value *mask = nullptr;
+  if (at.guard.end) // behind the last lane's element
+    mask = b.CreateICmpSLT(step, placeOf(at.guard.end, 1 - stride - start));
+  if (at.guard.first)
+    mask = conjunction(b, mask,
+                       b.CreateICmpSGE(step, placeOf(at.guard.first, -start)));
+  return mask;
+}
+
 /// Lanes that lie apart by known distances, but close to each other, or in few
 /// clusters: what lies between the first and the last is memory of the same
 /// buffer, and is loaded in runs of which the lanes are picked; with `mask`
@@ -199,6 +221,9 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
   address = b.CreateGEP(scalarType, address, at.offsets.scalar);
   if (at.guard.scalar)
     address = b.CreateSelect(at.guard.scalar, address, zeros(span * bytes));
+  // Lanes outside of bounds are zeros as they are loaded.
+  bool byBounds = mask && at.stride && *at.stride > 0 && at.valid == at.width &&
+                  (at.guard.first || at.guard.end);
   Value *value = nullptr;
   for (int64_t i = 0; i < runs; ++i) {
     // Lanes of this run, among those picked so far.
@@ -215,7 +240,9 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
     from.truncate(at.valid);
     llvm::Type *type = pieceType(scalarType, run);
     Value *place = b.CreateConstGEP1_64(scalarType, address, in.starts[i]);
-    Value *wanted = mask ? maskOfRun(b, mask, from, run) : nullptr;
+    Value *wanted = byBounds ? boundsOfRun(at, low + in.starts[i], run)
+                    : mask   ? maskOfRun(b, mask, from, run)
+                             : nullptr;
     if (mask && !wanted)
       return nullptr;
     llvm::Instruction *loaded =
@@ -228,9 +255,10 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
         run == 1 ? splat(loaded, at.width) : b.CreateShuffleVector(loaded, own);
     value = value ? b.CreateShuffleVector(value, picked, both) : picked;
   }
-  return mask ? b.CreateSelect(mask, value,
-                               llvm::Constant::getNullValue(value->getType()))
-              : value;
+  return mask && !byBounds
+             ? b.CreateSelect(mask, value,
+                              llvm::Constant::getNullValue(value->getType()))
+             : value;
 }
 
 /// Elements that data choose from a row of memory come in no order that the

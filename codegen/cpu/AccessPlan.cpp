@@ -257,17 +257,24 @@ LaneGuard KernelEmitter::guard(const AccessPlan &plan,
   auto clamped = [&](Value *bound) {
     bound = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, bound, i64(0));
     bound = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, bound, i64(width));
-    return splat(b.CreateTrunc(bound, b.getInt32Ty()), width);
+    return b.CreateTrunc(bound, b.getInt32Ty());
   };
+  bool isBounds = !result.mask;
   Value *step = limit || lower ? stepVector(b.getInt32Ty(), width) : nullptr;
-  if (limit)
-    result.mask =
-        conjunction(b, result.mask, b.CreateICmpULT(step, clamped(limit)));
+  if (limit) {
+    result.end = clamped(limit);
+    result.mask = conjunction(b, result.mask,
+                              b.CreateICmpULT(step, splat(result.end, width)));
+  }
   if (auto constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(lower))
     result.leading = constant->getSExtValue();
-  if (lower)
-    result.mask =
-        conjunction(b, result.mask, b.CreateICmpUGE(step, clamped(lower)));
+  if (lower) {
+    result.first = clamped(lower);
+    result.mask = conjunction(
+        b, result.mask, b.CreateICmpUGE(step, splat(result.first, width)));
+  }
+  if (!isBounds)
+    result.first = result.end = nullptr;
   return result;
 }
 
@@ -289,39 +296,66 @@ Value *KernelEmitter::dump() {
   return dumpArea;
 }
 
-/// The piece's place in memory, at its first element.
-KernelEmitter::PiecePlace KernelEmitter::place(const AccessOp &given,
-                                               int64_t innermost, int64_t row,
-                                               int64_t chunk, bool load) {
+KernelEmitter::PlanOfPiece KernelEmitter::planOfPiece(const AccessOp &given,
+                                                      int64_t innermost,
+                                                      int64_t row,
+                                                      int64_t chunk) {
   const AccessPlan &rowPlan = plan(given, innermost);
   const AccessOp &access = rowPlan.access;
   Geometry shape(access.tile, lanes);
-  PiecePlace place;
-  place.width = shape.width(chunk);
-  place.valid = shape.valid(chunk);
+  PlanOfPiece piece{
+      &rowPlan, {}, {}, chunk * lanes, shape.width(chunk), shape.valid(chunk)};
   llvm::SmallVector<int64_t> at = shape.coordinates(row);
-  llvm::SmallVector<LaneInt> dims;
   for (int64_t coordinate : at)
-    dims.push_back(constantInt(coordinate));
+    piece.dims.push_back(constantInt(coordinate));
   if (access.tile.getRank() > 0)
     at.push_back(0); // symbols look at the leading coordinates alone
-  SymbolValues symbols = symbolValues(access.symbols, at, chunk, shape);
-
-  const AccessPlan *own = nullptr;
-  int64_t start = chunk * lanes;
-  if (!rowPlan.isRegular() && place.width > 1) {
+  piece.symbols = symbolValues(access.symbols, at, chunk, shape);
+  if (!rowPlan.isRegular() && piece.width > 1) {
     std::unique_ptr<AccessPlan> &slot =
         chunkPlans[{given.op, innermost, chunk}];
     if (!slot)
-      slot =
-          std::make_unique<AccessPlan>(chunkPlan(rowPlan, start, place.width));
-    own = slot.get();
-    start = 0;
+      slot = std::make_unique<AccessPlan>(
+          chunkPlan(rowPlan, piece.start, piece.width));
+    piece.plan = slot.get();
+    piece.start = 0;
   }
-  const AccessPlan &plan = own ? *own : rowPlan;
   if (access.tile.getRank() > 0)
-    dims.push_back(plan.isRegular() ? constantInt(start)
-                                    : stepInt(start, place.width));
+    piece.dims.push_back(piece.plan->isRegular()
+                             ? constantInt(piece.start)
+                             : stepInt(piece.start, piece.width));
+  return piece;
+}
+
+/// The lanes in bounds, found as those of the accesses beside it are, so that
+/// both are one mask.
+Value *KernelEmitter::inBoundsPiece(tile::InBoundsOp op, int64_t row,
+                                    int64_t chunk) {
+  auto all =
+      llvm::to_vector(llvm::seq<int64_t>(0, op.getMap().getNumResults()));
+  auto type = llvm::cast<mlir::RankedTensorType>(op.getType());
+  AccessOp access{
+      op,          type,
+      {},          op.getSymbols(),
+      op.getMap(), op.getShape(),
+      /*rank=*/0,  mlir::DenseI64ArrayAttr::get(op.getContext(), all)};
+  PlanOfPiece piece = planOfPiece(access, /*innermost=*/-1, row, chunk);
+  LaneGuard inside = guard(*piece.plan, piece.dims, piece.symbols, piece.width);
+  Value *scalar = inside.scalar ? splat(inside.scalar, piece.width) : nullptr;
+  Value *mask = conjunction(b, inside.mask, scalar);
+  return mask ? mask : splat(b.getTrue(), piece.width);
+}
+
+/// The piece's place in memory, at its first element.
+KernelEmitter::PiecePlace KernelEmitter::place(const AccessOp &access,
+                                               int64_t innermost, int64_t row,
+                                               int64_t chunk, bool load) {
+  auto [own, dims, symbols, start, width, valid] =
+      planOfPiece(access, innermost, row, chunk);
+  const AccessPlan &plan = *own;
+  PiecePlace place;
+  place.width = width;
+  place.valid = valid;
   place.guard = guard(plan, dims, symbols, place.width);
   place.stride = plan.stride;
   if (place.width == 1)

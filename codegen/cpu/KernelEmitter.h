@@ -66,6 +66,9 @@ struct LaneGuard {
   llvm::Value *scalar = nullptr;
   llvm::Value *mask = nullptr;
   int64_t leading = 0; ///< First lanes that are known to fail.
+  /// Where the mask is these lanes and nothing else: [first, end), i32 in [0,
+  /// width]; null: 0 and the width. Both null: it is not.
+  llvm::Value *first = nullptr, *end = nullptr;
 };
 
 /// What the pieces of one load or store have in common.
@@ -226,6 +229,16 @@ private:
                  const LaneGuard *guard = nullptr, int64_t zeroBytes = 0);
   LaneGuard guard(const AccessPlan &plan, llvm::ArrayRef<LaneInt> dims,
                   const SymbolValues &symbols, int64_t width);
+  /// A plan, and the lanes of one piece in it.
+  struct PlanOfPiece {
+    const AccessPlan *plan;
+    llvm::SmallVector<LaneInt> dims;
+    SymbolValues symbols;
+    int64_t start, width, valid;
+  };
+  PlanOfPiece planOfPiece(const tile::AccessOp &access, int64_t innermost,
+                          int64_t row, int64_t chunk);
+  Value *inBoundsPiece(tile::InBoundsOp op, int64_t row, int64_t chunk);
   Value *lanesOf(Value *vector, int64_t start, int64_t count);
   Value *concatenate(llvm::ArrayRef<Value *> parts);
   llvm::SmallVector<Value *> registerParts(Value *mask, int64_t leading,
@@ -240,6 +253,7 @@ private:
   void prefetchRow(const tile::AccessOp &access, const PiecePlace &at,
                    int64_t bytes);
   Value *loadSpread(tile::LoadOp op, const PiecePlace &at, Value *mask);
+  Value *boundsOfRun(const PiecePlace &at, int64_t start, int64_t run);
   int64_t denseAxis(const tile::AccessOp &access);
   void loadTransposed(tile::LoadOp op, int64_t axis, int64_t row,
                       int64_t chunk);

@@ -95,7 +95,9 @@ Value *KernelEmitter::computePiece(mlir::Value tile, int64_t row,
         emitDot(op);
         return findPiece(tile, index);
       })
-      .Case<tile::IndexOp, tile::InBoundsOp>([&](auto op) {
+      .Case<tile::InBoundsOp>(
+          [&](auto op) { return inBoundsPiece(op, row, chunk); })
+      .Case<tile::IndexOp>([&](auto op) {
         llvm::SmallVector<int64_t> at = shape.coordinates(row);
         llvm::SmallVector<LaneInt> dims;
         for (int64_t coordinate : at)
@@ -105,30 +107,10 @@ Value *KernelEmitter::computePiece(mlir::Value tile, int64_t row,
           dims.push_back(stepInt(chunk * lanes, width));
         }
         SymbolValues symbols = symbolValues(op.getSymbols(), at, chunk, shape);
-        graph::Facts facts = laneFacts(dims, symbols);
-        auto value = [&](AffineExpr expr) {
-          expr = simplified(op, expr, shape.shape, op.getSymbols());
-          return evaluate(expr, dims, symbols, facts);
-        };
-        if constexpr (std::is_same_v<decltype(op), tile::IndexOp>) {
-          return widen(value(op.getMap().getResult(0)), width);
-        } else {
-          Value *all = b.getTrue(), *each = nullptr;
-          for (auto [coordinate, extent] : llvm::zip_equal(
-                   op.getMap().getResults(), op.getShape().getResults())) {
-            LaneInt x = value(coordinate), n = value(extent);
-            if (x.isScalar() && n.isScalar()) {
-              all = b.CreateAnd(all, b.CreateICmpULT(x.scalar, n.scalar));
-              continue;
-            }
-            Value *lanes = b.CreateICmpULT(widen(x, width), widen(n, width));
-            each = each ? b.CreateAnd(each, lanes) : lanes;
-          }
-          if (!each)
-            return splat(all, width);
-          return all == b.getTrue() ? each
-                                    : b.CreateAnd(each, splat(all, width));
-        }
+        AffineExpr place = simplified(op, op.getMap().getResult(0), shape.shape,
+                                      op.getSymbols());
+        return widen(evaluate(place, dims, symbols, laneFacts(dims, symbols)),
+                     width);
       })
       .Case<arith::ConstantOp>([&](auto op) {
         return constantPiece(cast<DenseElementsAttr>(op.getValue()),

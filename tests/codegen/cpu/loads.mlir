@@ -125,3 +125,22 @@ func.func @clusters(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>) attributes {ti
   tile.store %a, %y[%pid] {map = affine_map<(d0)[s0] -> (s0 * 48 + d0)>, shape = affine_map<()[s0] -> (48000)>, rank = 1 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index
   return
 }
+// Lanes apart of which some lie outside: what is loaded around them has its own bounds, and
+// whether lanes are inside is the same mask, found in 32 bits.
+func.func @apart_inside(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>, %n: index) attributes {tile.kernel} {
+  // CHECK-LABEL: define void @apart_inside
+  // CHECK-NOT: shufflevector <16 x i1>
+  // CHECK-NOT: icmp {{.*}}<16 x i64>
+  // CHECK: call <16 x float> @llvm.masked.load
+  // CHECK-NOT: shufflevector <16 x i1>
+  // CHECK: call <16 x float> @llvm.masked.load
+  // CHECK-NOT: icmp {{.*}}<16 x i64>
+  // CHECK: store <16 x float>
+  %pid = tile.program_id : index
+  %c = arith.constant dense<-1.0> : tensor<16xf32>
+  %a = tile.load %x[%pid, %n] {map = affine_map<(d0)[s0, s1] -> (s0, d0 * 2 - 1)>, shape = affine_map<()[s0, s1] -> (64, s1)>, rank = 2 : i64, checks = array<i64: 1>} : (!tile.buffer<f32>, index, index) -> tensor<16xf32>
+  %in = tile.in_bounds[%n] {map = affine_map<(d0)[s0] -> (d0 * 2 - 1)>, shape = affine_map<()[s0] -> (s0)>} : (index) -> tensor<16xi1>
+  %b = arith.select %in, %a, %c : tensor<16xi1>, tensor<16xf32>
+  tile.store %b, %y[%pid] {map = affine_map<(d0)[s0] -> (s0, d0)>, shape = affine_map<()[s0] -> (64, 16)>, rank = 2 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index
+  return
+}
