@@ -1,5 +1,6 @@
 // Bounds of polynomials: what the simplifier can prove to be non-negative.
 #include "graph/ir/Simplifier.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace charonia::graph;
@@ -115,7 +116,19 @@ std::optional<Poly> Simplifier::substituteLargest(const Poly &rest,
     extract(left, by, whole);
   if (!exact && left.empty())
     return sum(rest, product(whole, *high));
-  return sum(rest, product(cofactor, units));
+  if (exact)
+    return sum(rest, product(cofactor, units));
+  // Or a larger part of it, that the highest is a multiple of.
+  int64_t part = facts.divisorOf(variable);
+  for (const auto &[m, c] : cofactor)
+    part = std::gcd(part, c);
+  Poly parts = divmod(*high, constant(facts.divisorOf(variable) / part)).first;
+  if (part == 1 || hasOpen(parts))
+    return sum(rest, product(cofactor, units));
+  Poly scaled;
+  for (const auto &[m, c] : cofactor)
+    addTerm(scaled, m, c / part);
+  return sum(rest, product(scaled, parts));
 }
 
 std::optional<Poly> Simplifier::highOf(AffineExpr a) {

@@ -283,6 +283,20 @@ TEST_F(Algebra, DimsHaveDivisorsToo) {
   EXPECT_TRUE(isWithin(d(0), s(0), facts));
 }
 
+TEST_F(Algebra, HalvesOfWholeStepsLieInside) {
+  // The elements that a whole tile of twice as long a row is made of.
+  Facts facts;
+  facts.dims = {{0, 127}};
+  facts.symbols = {{0, 1 << 20}, {1, 1 << 20}};
+  facts.symbolDivisors = {128, 1};
+  facts.symbolLimits = {s(1) * 2 - 127, AffineExpr()};
+  AffineExpr place = d(0).floorDiv(2) + s(0).floorDiv(2);
+  EXPECT_TRUE(isWithin(place, s(1), facts));
+  EXPECT_FALSE(isWithin(place + 1, s(1), facts));
+  facts.symbolLimits[0] = s(1) * 2 - 125;
+  EXPECT_FALSE(isWithin(place, s(1), facts));
+}
+
 /// What leaves 64 bits is left as it is, and proves nothing.
 TEST_F(Algebra, OverflowIsNotKnown) {
   constexpr int64_t big = int64_t(1) << 62;
