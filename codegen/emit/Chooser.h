@@ -99,6 +99,10 @@ private:
   /// a tile of some neighbours by some channels reads what the windows share,
   /// and the filter, once.
   bool windows();
+  /// Windows that slide along a last dimension of open size, on a CPU: rows in
+  /// tiles of one register inside of an instance, so that few tiles look at
+  /// what lies outside, and none divides to find its row.
+  bool openWindows();
   bool channelsAlone();
   /// On a GPU: neighbours that are found by the same indices are one thread's,
   /// which reads those and works out the places once.

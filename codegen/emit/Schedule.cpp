@@ -200,6 +200,29 @@ bool Chooser::windows() {
   return true;
 }
 
+bool Chooser::openWindows() {
+  constexpr int64_t fewest = 16; // instances
+  if (!cpu || k.role != OpRole::Window || k.windowRun > 0 ||
+      isStatic({all.back()}) || k.windowDense.empty() ||
+      !k.windowDense[all.back()])
+    return false;
+  SmallVector<unsigned> last{all.back()},
+      others(ArrayRef<unsigned>(all).drop_back()), rows;
+  while (!others.empty() && k.kinds[others.back()] == DimKind::Window)
+    rows.insert(rows.begin(), others.pop_back_val());
+  if (product(k, others) < fewest) {
+    others.append(rows);
+    rows.clear();
+  }
+  if (product(k, others) < fewest)
+    return false;
+  add(others, 1);
+  for (unsigned row : rows)
+    add({row}, 1, /*sequential=*/true);
+  add(last, t.vectorElements, /*sequential=*/true);
+  return true;
+}
+
 bool Chooser::blocks() {
   if (k.role != OpRole::Pointwise || k.crossing.empty())
     return false;
@@ -473,8 +496,8 @@ int64_t Chooser::mostInTile() {
 }
 
 void Chooser::elementwise() {
-  if (all.empty() || windows() || channelsAlone() || sumsAgain() || blocks() ||
-      sameIndices())
+  if (all.empty() || windows() || openWindows() || channelsAlone() ||
+      sumsAgain() || blocks() || sameIndices())
     return;
   int64_t most = mostInTile();
   // Inner dimensions are one run as long as they are short, or lie so in

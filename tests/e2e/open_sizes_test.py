@@ -107,6 +107,32 @@ def test_pools(tmp_path, op, strides):
     check(tmp_path, nodes, [("n", 5, "h", "w")], IMAGES)
 
 
+@pytest.mark.parametrize(
+    "op, attributes",
+    [
+        ("MaxPool", dict(kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)),
+        ("MaxPool", dict(kernel_shape=[2, 3], strides=[1, 3], pads=[1, 2, 0, 1], dilations=[1, 2])),
+        ("MaxPool", dict(kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1], ceil_mode=1)),
+        ("MaxPool", dict(kernel_shape=[5, 5], pads=[2] * 4)),
+        ("AveragePool", dict(kernel_shape=[3, 3], strides=[2, 1], pads=[1] * 4)),
+        ("AveragePool", dict(kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4, count_include_pad=1)),
+        ("AveragePool", dict(kernel_shape=[2, 4], strides=[2, 4], pads=[0, 1, 1, 2])),
+    ],
+)
+def test_pools_of_many_planes(tmp_path, op, attributes):
+    """Rows of a plane are walked inside of a program instance."""
+    images = [(1, 5, 5), (2, 7, 13), (3, 13, 31), (1, 33, 34), (1, 8, 66), (2, 6, 130)]
+    check(tmp_path, [node(op, "x0", **attributes)], [("n", 24, "h", "w")], images)
+
+
+def test_pools_of_volumes_and_lines(tmp_path):
+    volume = dict(kernel_shape=[3, 3, 3], strides=[2, 2, 2], pads=[1] * 6)
+    sizes = [(1, 1, 1, 1), (2, 4, 5, 33), (1, 3, 7, 70)]
+    check(tmp_path, [node("MaxPool", "x0", **volume)], [("n", 16, "d", "h", "w")], sizes)
+    line = dict(kernel_shape=[3], strides=[2], pads=[1, 1])
+    check(tmp_path, [node("AveragePool", "x0", **line)], [("n", 20, "w")], [(1, 1), (3, 31), (1, 130)])
+
+
 @pytest.mark.parametrize("kernel, stride, group", [(1, 1, 1), (1, 2, 1), (3, 1, 1), (7, 2, 1), (3, 1, 24), (3, 2, 3)])
 def test_convolutions(tmp_path, kernel, stride, group):
     attributes = dict(pads=[kernel // 2] * 4, strides=[stride] * 2, group=group)

@@ -9,9 +9,12 @@ namespace {
 
 /// What element `k` of the windows gives: the input there, and with
 /// `counts` whether the average counts it. What lies outside is neutral.
+/// `firstOfRow`: where windows begin along the last dimension, if that is known
+/// otherwise than by the demand.
 FailureOr<SmallVector<Value>> windowTerms(graph::PoolOp op, TileEmitter &e,
                                           const Demand &d,
                                           ArrayRef<AffineExpr> k,
+                                          AffineExpr firstOfRow,
                                           TypedAttr neutral, bool counts) {
   Exprs shape = graph::getShape(op.getInput());
   unsigned spatial = k.size();
@@ -23,6 +26,8 @@ FailureOr<SmallVector<Value>> windowTerms(graph::PoolOp op, TileEmitter &e,
     int64_t low = op.getPads()[i], high = op.getPads()[spatial + i];
     AffineExpr c = d.coordinates[dim] * op.getStrides()[i] +
                    k[i] * op.getDilations()[i] - low;
+    if (firstOfRow && i + 1 == spatial)
+      c = firstOfRow + k[i] * op.getDilations()[i];
     input.coordinates[dim] = c;
     inside.push_back({c, n});
     insidePadded.push_back({c + low, n + (low + high)});
@@ -68,7 +73,32 @@ public:
     chooseLoops();
   }
 
+  /// Of an open size, tiles that lie inside as a whole look at no element's
+  /// place.
   FailureOr<Value> run() {
+    unsigned last = kernel.size() - 1, dim = op.spatialDim(last);
+    AffineExpr extent = graph::getShape(op.getInput())[dim];
+    if (!mayLeave(last) || graph::constantOf(extent))
+      return walk();
+    Guard inside{demand.coordinates[dim] * op.getStrides()[last] -
+                     op.getPads()[last],
+                 extent - (op.getKernel()[last] - 1) * op.getDilations()[last]};
+    Value isInside = e.isInsideAsWhole(inside, demand.tile);
+    if (!isInside)
+      return walk();
+    return e.branch(
+        isInside, e.tileType(demand.tile, neutral[0].getType()),
+        [&] {
+          firstOfRow = e.insideAsWhole(inside, demand.tile);
+          FailureOr<Value> result = walk();
+          firstOfRow = {};
+          return result;
+        },
+        [&] { return walk(); });
+  }
+
+private:
+  FailureOr<Value> walk() {
     auto combine = [&](OpBuilder &b, Location loc, ArrayRef<Value> x,
                        ArrayRef<Value> y) {
       SmallVector<Value> sum{reduction(b, loc, x[0], y[0])};
@@ -94,7 +124,6 @@ public:
     return finished(*result);
   }
 
-private:
   bool isPadded() {
     return op.getCeilMode() ||
            llvm::any_of(op.getPads(), [](int64_t p) { return p != 0; });
@@ -104,6 +133,15 @@ private:
            op.getPads()[op.getKernel().size() + i] != 0;
   }
 
+  /// Whether all of a tile's windows have the same rows along dimension `i`, of
+  /// an open size: written out, each row would look at its place.
+  bool entersOpen(unsigned i, ArrayRef<AffineExpr> shape) {
+    unsigned dim = op.spatialDim(i);
+    return !graph::constantOf(shape[dim]) && op.getKernel()[i] > 1 &&
+           op.getDilations()[i] == 1 &&
+           e.isScalar(e.simplify(demand.coordinates[dim], demand.tile));
+  }
+
   /// On a CPU the leading dimensions of a large window are loops, which look at
   /// what lies outside once for a row of the window.
   void chooseLoops() {
@@ -111,11 +149,12 @@ private:
       return;
     unsigned outer =
         e.getSchedule().alongTerms ? kernel.size() - 1 : outerLoops(e, kernel);
-    while (outer > 0 && outer + 1 < kernel.size() && mayLeave(outer))
-      ++outer;
     Exprs shape = graph::getShape(op.getInput());
     bool countsOutside =
         op.getPadValue() || (average && op.getCountIncludePad());
+    while (outer + 1 < kernel.size() && mayLeave(outer) &&
+           (outer > 0 || (!countsOutside && entersOpen(outer, shape))))
+      ++outer;
     for (unsigned i = 0; i < outer; ++i) {
       unsigned dim = op.spatialDim(i);
       loops.push_back({kernel[i], {}, {}});
@@ -139,7 +178,7 @@ private:
     Exprs k = insideOf(places);
     k.push_back(e.axis(demand.rank()));
     return windowTerms(op, e, e.addAxis(demand, op.getKernel().back()), k,
-                       neutral[0], counts);
+                       firstOfRow, neutral[0], counts);
   }
 
   FailureOr<SmallVector<Value>> rowOneByOne(ArrayRef<WindowPlace> places,
@@ -150,7 +189,8 @@ private:
                       [&](const Demand &d, AffineExpr index) {
                         Exprs k = insideOf(places);
                         llvm::append_range(k, delinearize(index, inner));
-                        return windowTerms(op, e, d, k, neutral[0], counts);
+                        return windowTerms(op, e, d, k, firstOfRow, neutral[0],
+                                           counts);
                       });
   }
 
@@ -175,6 +215,7 @@ private:
   SmallVector<TypedAttr> neutral;
   Exprs kernel;
   SmallVector<WindowDim> loops;
+  AffineExpr firstOfRow;
 };
 
 FailureOr<Value> pool(graph::PoolOp op, TileEmitter &e, const Demand &demand) {

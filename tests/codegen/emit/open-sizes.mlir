@@ -104,3 +104,50 @@ module attributes {graph.symbols = [
     return %0 : tensor<1x2x?x32xf32, affine_map<()[s0, s1] -> (1, 2, s0, 32)>>
   }
 }
+
+// -----
+
+// Windows that slide along an open size: rows of the window are a loop over those that are
+// there, tiles of a register that lie inside look at no element's place, and the rows of a
+// plane are found without a division each.
+// CHECK-LABEL: func.func @pool(
+// CHECK-NOT: mod
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK-COUNT-3: tile.load %arg0{{.*}}checks = array<i64>,{{.*}}tensor<16xf32>
+// CHECK-NOT: tile.load
+// CHECK: else
+// CHECK: tile.load %arg0{{.*}}checks = array<i64: 2>,{{.*}}tensor<16xf32>
+module attributes {graph.symbols = [
+  {name = "n", min = 1 : i64, opt = 1 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "h", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "w", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<?x64x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 64, s1, s2)>>) -> tensor<?x64x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 64, (s1 + 1) floordiv 2, (s2 + 1) floordiv 2)>> {
+    %0 = graph.kernel "pool"(%a) : (tensor<?x64x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 64, s1, s2)>>) -> tensor<?x64x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 64, (s1 + 1) floordiv 2, (s2 + 1) floordiv 2)>> {
+    ^bb0(%x: tensor<?x64x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 64, s1, s2)>>):
+      %1 = graph.pool max %x {dilations = array<i64: 1, 1>, kernel = array<i64: 3, 3>, pads = array<i64: 1, 1, 1, 1>, strides = array<i64: 2, 2>} : (tensor<?x64x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 64, s1, s2)>>) -> tensor<?x64x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 64, (s1 + 1) floordiv 2, (s2 + 1) floordiv 2)>>
+      graph.yield %1 : tensor<?x64x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 64, (s1 + 1) floordiv 2, (s2 + 1) floordiv 2)>>
+    }
+    return %0 : tensor<?x64x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 64, (s1 + 1) floordiv 2, (s2 + 1) floordiv 2)>>
+  }
+}
+
+// -----
+
+// A whole tile of a row of twice as many elements lies in the row that it is made of.
+// CHECK-LABEL: func.func @twice(
+// CHECK: tile.load %arg0{{.*}}checks = array<i64>,{{.*}}tensor<128xf32>
+module attributes {graph.symbols = [
+  {name = "h", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "w", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<1x4x?x?xf32, affine_map<()[s0, s1] -> (1, 4, s0, s1)>>) -> tensor<1x4x?x?xf32, affine_map<()[s0, s1] -> (1, 4, s0 * 2, s1 * 2)>> {
+    %0 = graph.kernel "twice"(%a) : (tensor<1x4x?x?xf32, affine_map<()[s0, s1] -> (1, 4, s0, s1)>>) -> tensor<1x4x?x?xf32, affine_map<()[s0, s1] -> (1, 4, s0 * 2, s1 * 2)>> {
+    ^bb0(%x: tensor<1x4x?x?xf32, affine_map<()[s0, s1] -> (1, 4, s0, s1)>>):
+      %1 = graph.resize nearest %x {axes = array<i64: 2, 3>, coordinates = 1 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 2 : i32, scales = array<f64: 2.000000e+00, 2.000000e+00>} : (tensor<1x4x?x?xf32, affine_map<()[s0, s1] -> (1, 4, s0, s1)>>) -> tensor<1x4x?x?xf32, affine_map<()[s0, s1] -> (1, 4, s0 * 2, s1 * 2)>>
+      graph.yield %1 : tensor<1x4x?x?xf32, affine_map<()[s0, s1] -> (1, 4, s0 * 2, s1 * 2)>>
+    }
+    return %0 : tensor<1x4x?x?xf32, affine_map<()[s0, s1] -> (1, 4, s0 * 2, s1 * 2)>>
+  }
+}
