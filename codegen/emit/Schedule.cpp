@@ -189,13 +189,21 @@ bool Chooser::windows() {
   int64_t n = product(k, channel);
   if (n < t.vectorElements)
     return false;
-  int64_t most = isStatic(channel) && n % (2 * t.vectorElements) != 0 &&
-                         n % t.vectorElements == 0
-                     ? t.vectorElements
-                     : 2 * t.vectorElements;
+  // Stored across, neighbours fill a register, each channel's one.
+  bool isAcross = c + 1 < all.size();
+  int64_t run = isAcross ? t.vectorElements : 14;
+  int64_t most =
+      isAcross || (isStatic(channel) && n % (2 * t.vectorElements) != 0 &&
+                   n % t.vectorElements == 0)
+          ? t.vectorElements
+          : 2 * t.vectorElements;
   if (!others.empty())
     add(others, 1);
-  addOpen(slide, isStatic(slide) ? evenTile(product(k, slide), 14) : 7, 4);
+  addOpen(slide,
+          isStatic(slide) ? evenTile(product(k, slide), run)
+          : isAcross      ? run
+                          : run / 2,
+          4);
   add(channel, std::min(n, most));
   return true;
 }

@@ -151,3 +151,28 @@ module attributes {graph.symbols = [
     return %0 : tensor<1x4x?x?xf32, affine_map<()[s0, s1] -> (1, 4, s0 * 2, s1 * 2)>>
   }
 }
+
+// -----
+
+// Windows along channels whose results are stored across: neighbours of each channel fill a
+// register.
+// CHECK-LABEL: func.func @across(
+// CHECK: scf.if
+// CHECK: tile.store %{{.*}}, %arg2{{.*}}checks = array<i64>,{{.*}}tensor<16x16xf32>
+// CHECK: else
+// CHECK: tile.store %{{.*}}, %arg2{{.*}}tensor<4x16xf32>
+#open = affine_map<()[s0, s1] -> (1, s0, s1, 64)>
+#turned = affine_map<()[s0, s1] -> (1, 64, s0, s1)>
+module attributes {graph.symbols = [
+  {name = "h", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "w", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<1x?x?x64xf32, #open>, %f: tensor<64x3x3x1xf32>) -> tensor<1x64x?x?xf32, #turned> {
+    %0 = graph.kernel "across"(%a, %f) : (tensor<1x?x?x64xf32, #open>, tensor<64x3x3x1xf32>) -> tensor<1x64x?x?xf32, #turned> {
+    ^bb0(%x: tensor<1x?x?x64xf32, #open>, %w: tensor<64x3x3x1xf32>):
+      %1 = graph.conv %x, %w {channels_last, dilations = array<i64: 1, 1>, groups = 64 : i64, pads = array<i64: 1, 1, 1, 1>, strides = array<i64: 1, 1>} : (tensor<1x?x?x64xf32, #open>, tensor<64x3x3x1xf32>) -> tensor<1x?x?x64xf32, #open>
+      %2 = graph.transpose %1 {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x?x?x64xf32, #open>) -> tensor<1x64x?x?xf32, #turned>
+      graph.yield %2 : tensor<1x64x?x?xf32, #turned>
+    }
+    return %0 : tensor<1x64x?x?xf32, #turned>
+  }
+}

@@ -5,8 +5,8 @@
 // CHECK-LABEL: func.func @conv(
 // CHECK-SAME:    tile.grid = affine_map<() -> (64)>
 // CHECK:         scf.for
-// CHECK:           tile.load %arg0{{.*}}checks = array<i64>,{{.*}} -> tensor<8x32xf32>
-// CHECK:         tile.store {{.*}} : tensor<8x32xf32>
+// CHECK:           tile.load %arg0{{.*}}checks = array<i64>,{{.*}} -> tensor<16x16xf32>
+// CHECK:         tile.store {{.*}} : tensor<16x16xf32>
 module {
   func.func @main(%x: tensor<1x22x22x64xf32>, %w: tensor<64x7x7x1xf32>) -> tensor<1x64x16x16xf32> {
     %0 = graph.kernel "conv" (%x, %w) : (tensor<1x22x22x64xf32>, tensor<64x7x7x1xf32>) -> tensor<1x64x16x16xf32> {
