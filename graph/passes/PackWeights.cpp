@@ -1,4 +1,5 @@
 #include "graph/analysis/Weights.h"
+#include "graph/analysis/Widening.h"
 #include "graph/ir/Float8.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/NarrowWeights.h"
@@ -25,6 +26,7 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
     WeightsOnly weightsOnly;
     NarrowWeights narrow(prepare, weightsOnly, panel);
     llvm::DenseMap<std::pair<Value, unsigned>, Value> packed;
+    SmallVector<int64_t> optimum = getOptimum(getSymbols(getOperation()));
     SmallVector<GraphOpInterface> ops;
     for (auto op : function.getBody().front().getOps<GraphOpInterface>())
       ops.push_back(op);
@@ -40,12 +42,16 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
       auto type = cast<RankedTensorType>(weight.getType());
       if (type.getDimSize(columns->operandDim) < minColumns)
         continue;
-      Value &view = packed[{weight, columns->operandDim}];
       // A panel of one column, whose terms are neighbours: what a GPU wants of
       // floats of 8 bits.
       if (panel == 1 && !isFloat8(type.getElementType())) {
+        if (widensInside(operand, optimum, /*mostRows=*/1)) {
+          turnBytes(operand, columns->operandDim, prepare, weightsOnly);
+          continue;
+        }
         if (!hasSteps(op, *columns))
           continue;
+        Value &view = packed[{weight, columns->operandDim}];
         if (!view) {
           OpBuilder outside(op);
           Value inside = packSteps(prepare.getBuilder(), prepare.import(weight),
@@ -56,6 +62,7 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
         operand.set(view);
         continue;
       }
+      Value &view = packed[{weight, columns->operandDim}];
       if (!view && panel > 1) {
         OpBuilder outside(op);
         view = narrow.pack(weight, columns->operandDim, outside);
@@ -71,6 +78,43 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
     }
     prepare.finish();
     eraseDead(function);
+  }
+
+  /// Of a product of one row that widens its weight: the bytes that make it,
+  /// element by element, get the terms of a column side by side. Threads share
+  /// out a column's terms then, and load many at once.
+  void turnBytes(OpOperand &operand, unsigned columns, PrepareFunction &prepare,
+                 WeightsOnly &weightsOnly) {
+    constexpr unsigned bits = 8;
+    ArrayRef<int64_t> shape =
+        cast<RankedTensorType>(operand.get().getType()).getShape();
+    llvm::SetVector<Operation *> widening = wideningOf(operand, weightsOnly);
+    // Other terms are side by side already.
+    if (columns + 1 != shape.size())
+      return;
+    SmallVector<OpOperand *> uses{&operand};
+    while (!uses.empty()) {
+      OpOperand &use = *uses.pop_back_val();
+      Operation *op = use.get().getDefiningOp();
+      auto type = cast<RankedTensorType>(use.get().getType());
+      if (isWeight(op) && type.getElementType().isInteger(bits) &&
+          use.get().hasOneUse()) {
+        Value turned = packPanels(prepare.getBuilder(),
+                                  prepare.import(use.get()), columns, panel);
+        OpBuilder outside(use.getOwner());
+        use.set(unpackPanels(outside, prepare.publish(turned, outside), columns,
+                             shape));
+      }
+      // What lies as the operand itself does.
+      if (widening.contains(op) && use.get().hasOneUse())
+        for (OpOperand &from : op->getOpOperands())
+          if (cast<RankedTensorType>(from.get().getType()).getShape() ==
+                  shape &&
+              cast<GraphOpInterface>(op)
+                  .getOperandMap(from.getOperandNumber())
+                  .isIdentity())
+            uses.push_back(&from);
+    }
   }
 
   Value pack(OpBuilder &builder, Value value, unsigned columns) {

@@ -99,6 +99,10 @@ CASES = {
     "row-2": Case(1, 100, 33, bits=2, block=16),
     "row-f32": Case(1, 417, 33, dtype=np.float32),
     "row-columns": Case(1, 301, 65, bits=8, block=0, blocked=False),
+    # Columns side by side: the weight is turned when it is built.
+    "row-columns-long": Case(1, 2304, 64, bits=8, block=0, blocked=False),
+    "row-columns-long-odd": Case(1, 1301, 65, bits=8, block=0, points=True, blocked=False),
+    "row-columns-long-f32": Case(1, 1301, 65, bits=8, block=0, blocked=False, dtype=np.float32),
     "row-columns-blocks": Case(1, 320, 64, bits=8, block=32, points=True, blocked=False),
     "row-int4": Case(1, 320, 64, bits=4, block=32, blocked=False),
     # Few rows and many, on tensor cores.
