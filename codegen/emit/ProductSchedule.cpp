@@ -286,8 +286,18 @@ void Chooser::gpuRow(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
   int64_t share = llvm::bit_floor<uint64_t>(std::max<int64_t>(
       1, product(k, many) * batch / (2 * t.chip->multiprocessors)));
   bool wide = row.empty() ? k.columnsInMemory : k.terms < 32 * s.warps;
-  add(many, wide ? std::clamp<int64_t>(share, 32, 128)
-                 : std::clamp<int64_t>(share, 1, 8));
+  int64_t tile = wide ? std::clamp<int64_t>(share, 32, 128)
+                      : std::clamp<int64_t>(share, 1, 8);
+  add(many, tile);
+  // What widens its weight takes many registers. All instances should run at
+  // once where each thread keeps 128, which are enough where no run of terms
+  // ends inside of a load.
+  constexpr int64_t mostTogether = 4, wholeLoads = 32;
+  int64_t together =
+      llvm::divideCeil(llvm::divideCeil(product(k, many), tile) * batch,
+                       t.chip->multiprocessors);
+  if (k.columnWork > 0 && k.terms % wholeLoads == 0 && together <= mostTogether)
+    s.residents = std::max<int64_t>(together, 1);
 }
 
 void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,

@@ -85,7 +85,7 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
   /// out a column's terms then, and load many at once.
   void turnBytes(OpOperand &operand, unsigned columns, PrepareFunction &prepare,
                  WeightsOnly &weightsOnly) {
-    constexpr unsigned bits = 8;
+    constexpr unsigned bits = 8, loadBytes = 16;
     ArrayRef<int64_t> shape =
         cast<RankedTensorType>(operand.get().getType()).getShape();
     llvm::SetVector<Operation *> widening = wideningOf(operand, weightsOnly);
@@ -99,11 +99,16 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
       auto type = cast<RankedTensorType>(use.get().getType());
       if (isWeight(op) && type.getElementType().isInteger(bits) &&
           use.get().hasOneUse()) {
-        Value turned = packPanels(prepare.getBuilder(),
-                                  prepare.import(use.get()), columns, panel);
+        // Panels of one column [.., terms, 1], each as long as whole loads.
+        ViewChain turned(prepare.getBuilder(),
+                         packPanels(prepare.getBuilder(),
+                                    prepare.import(use.get()), columns, panel));
+        unsigned terms = columns;
+        turned.pad(terms, llvm::alignTo(shape[columns - 1], loadBytes));
         OpBuilder outside(use.getOwner());
-        use.set(unpackPanels(outside, prepare.publish(turned, outside), columns,
-                             shape));
+        ViewChain panels(outside, prepare.publish(turned.get(), outside));
+        panels.cut(terms, shape[columns - 1]);
+        use.set(unpackPanels(outside, panels.get(), columns, shape));
       }
       // What lies as the operand itself does.
       if (widening.contains(op) && use.get().hasOneUse())

@@ -1,13 +1,13 @@
 // Bytes that a product of one row widens have the terms of a column side by side; of more rows they stay as
-// they lie, and so do those whose terms are side by side already.
+// they lie, and so do those whose terms are side by side already. Columns begin where a load may.
 // RUN: charonia-opt %s --pack-weights=panel=1 --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @main(
-// CHECK:         %[[TURNED:.*]] = graph.weight "{{.*}}" : tensor<40x24x1xi8>
-// CHECK:         graph.transpose %[[TURNED]]
+// CHECK:         %[[TURNED:.*]] = graph.weight "{{.*}}" : tensor<40x32x1xi8>
+// CHECK:         graph.slice %[[TURNED]]
 // CHECK:         graph.matmul
 // CHECK-LABEL: func.func @prepare
-// CHECK:         graph.transpose {{.*}} -> tensor<40x24x1xi8>
+// CHECK:         graph.pad {{.*}} -> tensor<40x32x1xi8>
 func.func @main(%x: tensor<1x24xf16>) -> tensor<1x40xf16> {
   %w = graph.weight "w" : tensor<24x40xi8>
   %s = graph.weight "s" : tensor<40xf16>
