@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Eleven models at batch 1 on the GPU beside PyTorch, each captured as a CUDA graph, in one run.
+"""Eleven models on the GPU beside PyTorch, each captured as a CUDA graph, in one run.
 
-    bench_gpu_models.py [NAME...] [--charonia PROGRAM]... [--peers eager,default,max-autotune]
+    bench_gpu_models.py [NAME...] [--batch 1] [--charonia PROGRAM]... [--peers eager,default,max-autotune]
                         [--precision fp16] [--rounds 3] [--limit SECONDS] [--json out.json] [--tables DIR]
 
 The models are built here with drawn weights, exported with torch.export at the measured shape and
@@ -118,7 +118,7 @@ def measure(name: str, programs: list[Charonia], options, folder: Path) -> dict:
     build, make, tokens = subjects()[name]
     torch.manual_seed(0)
     module = build().eval()
-    arrays = make(1, tokens, np.random.RandomState(7))
+    arrays = make(options.batch, tokens, np.random.RandomState(7))
     given = tuple(torch.from_numpy(a) for a in arrays.values())
     first = lambda value: value[0] if isinstance(value, (tuple, list)) else value
     with torch.no_grad(), warnings.catch_warnings():
@@ -186,6 +186,7 @@ def main() -> int:
     add("--peers", default="eager,default,max-autotune")
     add("--precision", default="fp16", choices=("fp16", "bf16"))
     add("--target", default="cuda")
+    add("--batch", type=int, default=1)
     add("--rounds", type=int, default=3)
     add("--seconds", type=float, default=0.5)
     add("--limit", type=float, default=1e9, help="seconds after which no further model is begun")
