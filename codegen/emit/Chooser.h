@@ -103,6 +103,12 @@ private:
   /// tiles of one register inside of an instance, so that few tiles look at
   /// what lies outside, and none divides to find its row.
   bool openWindows();
+  /// The same of long rows that are padded: most tiles of two registers lie
+  /// between the ends.
+  bool rowsWithEnds();
+  /// Rows of the last dimension, walked inside of instances in tiles of `tile`;
+  /// false where there would be few instances.
+  bool walkRows(int64_t tile);
   bool channelsAlone();
   /// On a GPU: neighbours that are found by the same indices are one thread's,
   /// which reads those and works out the places once.

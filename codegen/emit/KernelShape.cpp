@@ -488,6 +488,18 @@ SmallVector<int64_t> repeatedIndices(Value root) {
   return bytes;
 }
 
+/// Whether an operator without a map reads the ends of a row otherwise than
+/// what lies between: neither do indices choose, nor are operands joined, which
+/// has tiles of its own (tileOfPart).
+bool hasOtherEnds(graph::GraphOpInterface op) {
+  auto emitting = dyn_cast<EmitOpInterface>(op.getOperation());
+  return op.getRole() == OpRole::Indexing && emitting &&
+         !emitting.getJoinedDim() &&
+         !op.getChosenMap([&](unsigned, ArrayRef<AffineExpr>) {
+           return getAffineConstantExpr(0, op->getContext());
+         });
+}
+
 } // namespace
 
 KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
@@ -565,6 +577,9 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
         unsigned other = map == identity && passed > 0 ? rank - passed : rank;
         std::fill_n(shape.joins.begin(), other, false);
       }
+      shape.otherEnds |=
+          !step && passed == 0 && map == identity && hasOtherEnds(op) &&
+          2 * bytesOf(operand, symbols) >= bytesOf(root, symbols);
       if (passed > 0 && !rankOf(role) &&
           graph::getShape(operand).size() == map.getNumResults())
         step = AffineMap::getMultiDimIdentityMap(map.getNumResults(), context);

@@ -78,6 +78,9 @@ struct KernelShape {
   llvm::SmallVector<bool> again;
   /// Dimensions along which what a window slides over is dense in memory.
   llvm::SmallVector<bool> windowDense;
+  /// Of something as large as the result the ends of the last dimension are
+  /// read otherwise than what lies between them, which is a run: it is padded.
+  bool otherEnds = false;
   /// Elements of a row of the window that are neighbours in memory, where those
   /// of the next window come behind them; 0: windows overlap.
   int64_t windowRun = 0;

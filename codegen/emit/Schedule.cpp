@@ -208,27 +208,34 @@ bool Chooser::windows() {
   return true;
 }
 
-bool Chooser::openWindows() {
-  constexpr int64_t fewest = 16; // instances
-  if (!cpu || k.role != OpRole::Window || k.windowRun > 0 ||
-      isStatic({all.back()}) || k.windowDense.empty() ||
-      !k.windowDense[all.back()])
-    return false;
+bool Chooser::walkRows(int64_t tile) {
+  constexpr int64_t fewest = 16;
   SmallVector<unsigned> last{all.back()},
       others(ArrayRef<unsigned>(all).drop_back()), rows;
-  while (!others.empty() && k.kinds[others.back()] == DimKind::Window)
-    rows.insert(rows.begin(), others.pop_back_val());
-  if (product(k, others) < fewest) {
-    others.append(rows);
-    rows.clear();
-  }
+  // Rows of a plane follow each other in one instance, so that none divides to
+  // find its place.
+  if (others.size() > 1 &&
+      product(k, others) >= fewest * k.sizes[others.back()])
+    rows.push_back(others.pop_back_val());
   if (product(k, others) < fewest)
     return false;
   add(others, 1);
-  for (unsigned row : rows)
-    add({row}, 1, /*sequential=*/true);
-  add(last, t.vectorElements, /*sequential=*/true);
+  if (!rows.empty())
+    add(rows, 1, /*sequential=*/true);
+  add(last, tile, /*sequential=*/true);
   return true;
+}
+
+bool Chooser::openWindows() {
+  return cpu && k.role == OpRole::Window && k.windowRun == 0 &&
+         !isStatic({all.back()}) && !k.windowDense.empty() &&
+         k.windowDense[all.back()] && walkRows(t.vectorElements);
+}
+
+bool Chooser::rowsWithEnds() {
+  int64_t tile = 2 * t.vectorElements;
+  return cpu && k.role == OpRole::Pointwise && k.otherEnds &&
+         k.sizes[all.back()] >= 2 * tile && walkRows(tile);
 }
 
 bool Chooser::blocks() {
@@ -505,7 +512,7 @@ int64_t Chooser::mostInTile() {
 
 void Chooser::elementwise() {
   if (all.empty() || windows() || openWindows() || channelsAlone() ||
-      sumsAgain() || blocks() || sameIndices())
+      sumsAgain() || blocks() || sameIndices() || rowsWithEnds())
     return;
   int64_t most = mostInTile();
   // Inner dimensions are one run as long as they are short, or lie so in

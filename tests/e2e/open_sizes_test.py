@@ -147,6 +147,15 @@ def test_few_channels_by_few(tmp_path):
     check(tmp_path, [node("Conv", "x0", "w")], [("n", 3, "h", "w")], IMAGES, {"w": weights(16, 3, 1, 1)})
 
 
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
+@pytest.mark.parametrize("pads", [[0, 0, 1, 1, 0, 0, 1, 1], [0, 0, 0, 3, 0, 0, 2, 0], [0, 0, 2, 0, 0, 0, 0, 2]])
+def test_padding_of_long_rows(tmp_path, mode, pads):
+    """Rows are walked inside of an instance; tiles between their ends are copied."""
+    sizes = [(1, 4, 4), (2, 5, 30), (1, 7, 61), (1, 4, 64), (1, 3, 130)]
+    check(tmp_path, [node("Pad", "x0", "p", mode=mode)], [("n", 20, "h", "w")], sizes, {"p": np.array(pads)})
+    check(tmp_path, [node("Pad", "x0", "p", mode=mode)], [(1, 20, 5, 131)], [()], {"p": np.array(pads)})
+
+
 def test_split_and_join(tmp_path):
     check(tmp_path, [node("Split", "x0", axis=1, num_outputs=2, outputs=["y", "z"])], [("n", "s")], [(1, 2), (3, 34), (65, 130)])
     check(tmp_path, [node("Concat", "x0", "x1", "x2", axis=1)], [("n", "s"), ("n", "t"), ("n", "s")], [(*p, 3) for p in PAIRS])
