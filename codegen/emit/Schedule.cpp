@@ -115,7 +115,16 @@ void Chooser::ordered() {
                                            graph::Staging::columns);
     if (cpu && tile > t.vectorElements && tile < n)
       tile = llvm::alignTo(tile, t.vectorElements);
-    add(inner, tile);
+    // Of an open size, whatever is optimized for.
+    constexpr int64_t registers = 32;
+    bool isOpen = cpu && !k.carries && !isStatic(inner);
+    if (isOpen)
+      tile = registers * t.vectorElements;
+    Schedule::Group &group = s.groups[add(inner, tile)];
+    if (isOpen && mayBeFew(inner, tile)) {
+      group.rest = tile / 2;
+      group.shortest = t.vectorElements;
+    }
     if (!cpu)
       s.warps = std::max<int64_t>(tile / 32, 1);
     return;

@@ -156,6 +156,14 @@ def test_padding_of_long_rows(tmp_path, mode, pads):
     check(tmp_path, [node("Pad", "x0", "p", mode=mode)], [(1, 20, 5, 131)], [()], {"p": np.array(pads)})
 
 
+@pytest.mark.parametrize("reduction", ["none", "add"])
+def test_rows_that_are_put(tmp_path, reduction):
+    """Rows at places that are known come in tiles of many registers, and shorter ones."""
+    places = {"i": np.array([[3], [0], [-2]])}
+    sizes = [(9, 1), (4, 17), (5, 130), (7, 511), (4, 513), (5, 1000), (4, 1300)]
+    check(tmp_path, [node("ScatterND", "x0", "i", "x1", reduction=reduction)], [("n", "s"), (3, "s")], sizes, places)
+
+
 def test_split_and_join(tmp_path):
     check(tmp_path, [node("Split", "x0", axis=1, num_outputs=2, outputs=["y", "z"])], [("n", "s")], [(1, 2), (3, 34), (65, 130)])
     check(tmp_path, [node("Concat", "x0", "x1", "x2", axis=1)], [("n", "s"), ("n", "t"), ("n", "s")], [(*p, 3) for p in PAIRS])

@@ -176,3 +176,27 @@ module attributes {graph.symbols = [
     return %0 : tensor<1x64x?x?xf32, #turned>
   }
 }
+
+// -----
+
+// Rows that are put by indices are long at times: of an open length tiles are some registers
+// long whatever is optimized for, and what is left takes shorter ones.
+// CHECK-LABEL: func.func @put(
+// CHECK-SAME:    floordiv 512
+// CHECK: scf.if
+// CHECK: tile.load %arg0{{.*}}checks = array<i64>,{{.*}}tensor<512xf32>
+// CHECK: tile.store %{{.*}}tensor<16xf32>
+#rows = affine_map<()[s0, s1] -> (s0, s1)>
+#updates = affine_map<()[s0, s1] -> (1000, s1)>
+module attributes {graph.symbols = [
+  {name = "n", min = 1 : i64, opt = 1 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "s", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<?x?xf32, #rows>, %i: tensor<1000x1xi64>, %u: tensor<1000x?xf32, #updates>) -> tensor<?x?xf32, #rows> {
+    %0 = graph.kernel "put"(%a, %i, %u) : (tensor<?x?xf32, #rows>, tensor<1000x1xi64>, tensor<1000x?xf32, #updates>) -> tensor<?x?xf32, #rows> {
+    ^bb0(%x: tensor<?x?xf32, #rows>, %at: tensor<1000x1xi64>, %new: tensor<1000x?xf32, #updates>):
+      %1 = graph.scatter_nd none %x, %at, %new : (tensor<?x?xf32, #rows>, tensor<1000x1xi64>, tensor<1000x?xf32, #updates>) -> tensor<?x?xf32, #rows>
+      graph.yield %1 : tensor<?x?xf32, #rows>
+    }
+    return %0 : tensor<?x?xf32, #rows>
+  }
+}
