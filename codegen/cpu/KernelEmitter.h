@@ -130,9 +130,17 @@ private:
   void bindParts(mlir::Value value, llvm::ArrayRef<Value *> parts);
   void emitCaptured(mlir::Operation *regionOp);
   bool waitsForInner(mlir::scf::ForOp loop, mlir::BlockArgument carried);
-  struct Parked;
+  /// A tile that a loop carries in the scratch, each piece in its own place.
+  struct Parked {
+    Value *base;
+    int64_t pieceBytes;
+    llvm::SmallVector<llvm::Type *> types;
+  };
   Parked park(llvm::ArrayRef<Value *> parts);
-  void storeParked(const Parked &parked, llvm::ArrayRef<Value *> parts);
+  void storeParked(const Parked &parked, llvm::ArrayRef<Value *> parts,
+                   int64_t first = 0);
+  std::optional<Parked> findParked(mlir::Value tile);
+  bool addsInPlace(mlir::scf::ForOp loop, mlir::BlockArgument carried);
   Value *loadParked(const Parked &parked, int64_t index);
   struct Carried;
   void enter(Carried &carried, llvm::BasicBlock *before);
@@ -295,13 +303,29 @@ private:
     return combine(op.getCombiner().front(), left, right);
   }
   struct LeftSide;
-  void emitDot(tile::DotOp op);
+  /// A tile in the scratch, row by row.
+  struct Staged {
+    Value *base;
+    int64_t rowBytes;
+  };
+  /// `inPlace`: the sums stay where a loop has parked them.
+  void emitDot(tile::DotOp op, bool inPlace = false);
   LeftSide leftSide(mlir::Value tile);
   Value *leftElement(const LeftSide &left, int64_t m, int64_t k);
   struct Product;
   Value *leftTerms(const Product &p, int64_t m, int64_t k);
   Value *rightTerms(const Product &p, int64_t k, int64_t chunk);
   Value *packedQuads(mlir::Value right, int64_t k, int64_t chunk);
+  /// Terms of a round of a loop over a right side in the scratch.
+  static constexpr int64_t stagedTerms = 8;
+  bool isStaged(tile::DotOp op);
+  Staged stageRight(const Product &p, const Geometry &right);
+  void addTermsOf(const Product &p, const LeftSide &left, const Staged &right,
+                  int64_t firstRow, int64_t count,
+                  llvm::MutableArrayRef<Value *> sums);
+  void addRows(const Product &p, const Staged &right, int64_t firstRow,
+               llvm::MutableArrayRef<Value *> sums);
+  Parked addStaged(tile::DotOp op, const Product &p);
   Value *interleave(llvm::ArrayRef<Value *> rows);
   Value *addTerms(const Product &p, Value *sum, Value *left, Value *right);
   std::optional<unsigned> axisInPlace(tile::LoadOp load);
@@ -320,17 +344,6 @@ private:
   llvm::DenseMap<mlir::Value, Value *>
       scalars; ///< Scalars, and pointers of buffers.
 
-  /// A tile in the scratch, row by row.
-  struct Staged {
-    Value *base;
-    int64_t rowBytes;
-  };
-  /// A tile that a loop carries in the scratch, each piece in its own place.
-  struct Parked {
-    Value *base;
-    int64_t pieceBytes;
-    llvm::SmallVector<llvm::Type *> types;
-  };
   struct Scope {
     llvm::DenseMap<mlir::Value, llvm::SmallVector<Value *>> pieces;
     llvm::DenseMap<mlir::Value, Staged> staged;

@@ -61,9 +61,8 @@ Value *KernelEmitter::computePiece(mlir::Value tile, int64_t row,
   Geometry shape = geometry(tile);
   int64_t width = shape.width(chunk);
   int64_t index = row * shape.chunks() + chunk;
-  for (Scope &scope : llvm::reverse(scopes))
-    if (auto found = scope.parked.find(tile); found != scope.parked.end())
-      return loadParked(found->second, index);
+  if (std::optional<Parked> parked = findParked(tile))
+    return loadParked(*parked, index);
   mlir::Operation *op = tile.getDefiningOp();
   assert(op && "what a loop carries is written when the loop is entered");
   using namespace mlir;

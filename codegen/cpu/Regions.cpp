@@ -110,10 +110,10 @@ KernelEmitter::Parked KernelEmitter::park(llvm::ArrayRef<Value *> parts) {
 /// Accesses are volatile, or LLVM would put the tile back into registers that
 /// are not there, and spill it to places across lines of the cache.
 void KernelEmitter::storeParked(const Parked &parked,
-                                llvm::ArrayRef<Value *> parts) {
+                                llvm::ArrayRef<Value *> parts, int64_t first) {
   for (auto [i, part] : llvm::enumerate(parts)) {
-    Value *address = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), parked.base,
-                                                  i * parked.pieceBytes);
+    Value *address = b.CreateConstInBoundsGEP1_64(
+        b.getInt8Ty(), parked.base, (first + i) * parked.pieceBytes);
     b.CreateAlignedStore(part, address, llvm::Align(parked.pieceBytes),
                          /*isVolatile=*/true);
   }
@@ -134,6 +134,7 @@ struct KernelEmitter::Carried {
   llvm::SmallVector<Value *> initial, yielded;
   llvm::SmallVector<llvm::PHINode *> phis;
   std::optional<Parked> parked;
+  bool inPlace = false; ///< The body adds to what is parked.
 };
 
 void KernelEmitter::emitFor(mlir::scf::ForOp loop) {
@@ -145,7 +146,8 @@ void KernelEmitter::emitFor(mlir::scf::ForOp loop) {
     one.argument = argument;
     one.result = result;
     one.initial = allParts(init);
-    if (waitsForInner(loop, argument))
+    one.inPlace = addsInPlace(loop, argument);
+    if (one.inPlace || waitsForInner(loop, argument))
       one.parked = park(one.initial);
   }
   Value *lower = scalar(loop.getLowerBound()),
@@ -170,9 +172,12 @@ void KernelEmitter::emitFor(mlir::scf::ForOp loop) {
   if (failedOp)
     return;
   for (auto [one, value] : llvm::zip_equal(carried, loop.getYieldedValues()))
-    one.yielded = allParts(value);
+    if (one.inPlace)
+      emitDot(llvm::cast<tile::DotOp>(value.getDefiningOp()), true);
+    else
+      one.yielded = allParts(value);
   for (Carried &one : carried)
-    if (one.parked)
+    if (one.parked && !one.inPlace)
       storeParked(*one.parked, one.yielded);
   scopes.pop_back();
   Value *next = b.CreateAdd(index, step, "", /*HasNUW=*/false, /*HasNSW=*/true);
@@ -200,6 +205,10 @@ void KernelEmitter::enter(Carried &carried, llvm::BasicBlock *before) {
 /// What follows a loop sees of it; `before` and `latch` lead there.
 void KernelEmitter::leave(Carried &carried, llvm::BasicBlock *before,
                           llvm::BasicBlock *latch) {
+  if (carried.inPlace) {
+    scopes.back().parked[carried.result] = *carried.parked;
+    return;
+  }
   llvm::SmallVector<Value *> values;
   for (auto [i, start] : llvm::enumerate(carried.initial)) {
     if (carried.parked) {

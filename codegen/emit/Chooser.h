@@ -157,6 +157,8 @@ private:
     int64_t run = 0;
     /// Rows are lanes (Schedule::swap).
     bool swap = false;
+    /// Of a step.
+    int64_t terms = 8;
     bool operator==(const CpuTile &) const = default;
   };
   /// As many accumulators as registers allow beside a row of the right operand

@@ -203,6 +203,20 @@ void readColumns(KernelShape &shape, graph::GraphOpInterface op,
   shape.columnBytes = bytesOf(columns.operand);
   shape.rowBytes = bytesOf(columns.operand == 0 ? 1 : 0);
   readWidening(shape, op->getOperand(columns.operand), symbols);
+  Value rows = op->getOperand(columns.operand == 0 ? 1 : 0);
+  auto isF32 = [](Value value) {
+    return getElementTypeOrSelf(value.getType()).isF32();
+  };
+  shape.sharesColumns = shape.columnWork > 0 && isF32(rows) &&
+                        isF32(op->getOperand(columns.operand)) &&
+                        isF32(op->getResult(0)) && hasRowsOfResult(op, rows);
+  while (auto view = rows.getDefiningOp<graph::GraphOpInterface>()) {
+    if (view.getRole() != OpRole::View || view->getNumOperands() == 0) {
+      shape.sharesColumns = false;
+      break;
+    }
+    rows = view->getOperand(0);
+  }
 }
 
 /// An operator that the kernel may be built around. `map` leads from the

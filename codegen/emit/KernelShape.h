@@ -30,6 +30,9 @@ struct KernelShape {
   /// Instructions for an element of the stationary operand, which the kernel
   /// computes from narrower ones that have columnBytes.
   int64_t columnWork = 0;
+  /// They are floats of 32 bits and the rows lie in memory: many rows may share
+  /// columns that are computed once.
+  bool sharesColumns = false;
   /// Of all results, and of what is read for each of their elements beside such
   /// operands.
   int64_t resultBytes = 0;

@@ -187,6 +187,20 @@ std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
   }
   if (across && n % v == 0 && bn % v == 0 && m >= v)
     add(tileOf(v, v, /*rowsFirst=*/false));
+  // Columns that are computed are so once for many rows, some terms at a time
+  // in the scratch, where enough instances are left.
+  constexpr int64_t fewestInstances = 16, scratchTerms = 128;
+  if (k.sharesColumns && isStatic(row) && m > most && bn % v == 0 &&
+      k.terms >= scratchTerms / 2)
+    for (int64_t rows = 128; rows > most; rows /= 2) {
+      CpuTile tile = tileOf(evenTile(m, rows), bn, rowsFirst);
+      tile.terms = scratchTerms;
+      if (llvm::divideCeil(m, tile.rows) * llvm::divideCeil(n, bn) <
+          fewestInstances)
+        continue;
+      add(tile);
+      break;
+    }
   add(tileOf(bm, bn, rowsFirst));
   add(tileOf(bm, bn, !rowsFirst));
   if (m > most)
@@ -277,7 +291,7 @@ void Chooser::cpuProduct(SmallVector<unsigned> row, ArrayRef<unsigned> column) {
     addRest(s.groups[r], tile.swap);
   s.swap = tile.swap;
   s.axes = tile.swap ? tiled({c, r}) : tiled({r, c});
-  s.kTile = 8;
+  s.kTile = tile.terms;
 }
 
 void Chooser::gpuRow(ArrayRef<unsigned> row, ArrayRef<unsigned> column,

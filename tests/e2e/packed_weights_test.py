@@ -201,6 +201,24 @@ def test_shared(tmp_path, target):
     assert "2 kernel launches" in kernels
 
 
+@pytest.mark.parametrize("rows, depth", [(15, 128), (40, 203), (65, 96), (130, 600), (257, 133)])
+def test_many_rows(tmp_path, target, rows, depth):
+    """Columns are widened once for them, some terms at a time; what is left behind whole steps, and few terms of it."""
+    columns, model, other = 544, Model(rows), Model(rows)
+    w = dequantized(model, I8, (depth, columns), "axis", 1, True)
+    model.node("MatMul", ["x", "w"], "p")
+    model.node("Relu", ["p"], "y")
+    x = model.rng.standard_normal((rows, depth)).astype(F32)
+    check(tmp_path, model, x, np.maximum(x.astype(float) @ w, 0), target, 1.1 * columns * (depth + 4) + 8192)
+    blocks = -(-depth // 32)
+    q = other.rng.integers(0, 16, (columns, blocks, 32), U8)
+    scales = (other.rng.random((columns, blocks)) * 0.1 + 0.01).astype(F32)
+    names = ["x", other.constant("q", packed_bits(q, 4)), other.constant("s", scales)]
+    other.node("MatMulNBits", names, "y", "com.microsoft", N=columns, K=depth, bits=4, block_size=32)
+    w = ((q.astype(float) - 8) * scales[..., None]).reshape(columns, -1)[:, :depth]
+    check(tmp_path, other, x, x.astype(float) @ w.T, target)
+
+
 @pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
 def test_scales_that_are_no_numbers(tmp_path, target, odd):
     """An infinite scale makes NaN of a zero, as the operators say."""
