@@ -247,6 +247,8 @@ private:
   // --- Math.cpp ---
   /// A conversion of integers that are known to have few bits; null otherwise.
   Value floatOfFewBits(mlir::Operation *op, Value integer);
+  /// Such a float and a small whole number that is known; null otherwise.
+  Value shiftedFewBits(mlir::Operation *op, mlir::ValueRange operands);
   /// That, or approximations of elementary functions; null where the operator
   /// is no such one.
   Value mathOp(mlir::Operation *op, mlir::ValueRange operands);
@@ -266,6 +268,8 @@ private:
   llvm::DenseMap<Value, ThreadTile> tiles;
   llvm::DenseMap<Value, IndexSum> memories;
   llvm::DenseMap<int64_t, Value> i32Constants;
+  /// Of floats of few bits what they are less than another number, and that.
+  llvm::DenseMap<Value, std::pair<Value, float>> fewBits;
   Value threadId, laneId, warpId, sharedBase;
   /// Of four warps, known to be the same in all lanes; where dots ask for it.
   Value groupId;

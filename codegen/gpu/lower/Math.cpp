@@ -7,6 +7,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "codegen/gpu/lower/Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace charonia;
@@ -69,14 +71,39 @@ Value KernelLowering::floatOfFewBits(Operation *op, Value integer) {
   Value sum = noSign ? Value(arith::OrIOp::create(b, loc, integer, known))
                      : arith::AddIOp::create(b, loc, integer, known);
   Value number = LLVM::BitcastOp::create(b, loc, f32, sum);
-  return arith::SubFOp::create(
+  Value result = arith::SubFOp::create(
       b, loc, number,
       arith::ConstantFloatOp::create(b, loc, b.getF32Type(), APFloat(base)));
+  fewBits[result] = {number, base};
+  return result;
+}
+
+/// What is taken away from a float of few bits may as well take the number
+/// along: integers of 24 bits are exact.
+Value KernelLowering::shiftedFewBits(Operation *op, ValueRange operands) {
+  constexpr float most = 1 << 16;
+  APFloat shift(0.0f);
+  if (!isa<arith::AddFOp>(op) || !operands[0].getType().isF32())
+    return {};
+  auto known = fewBits.find(operands[0]);
+  if (known == fewBits.end() ||
+      !matchPattern(operands[1], m_ConstantFloat(&shift)))
+    return {};
+  float number = shift.convertToFloat();
+  if (!shift.isInteger() || std::fabs(number) > most)
+    return {};
+  return arith::SubFOp::create(
+      b, loc, known->second.first,
+      arith::ConstantFloatOp::create(b, loc, b.getF32Type(),
+                                     APFloat(known->second.second - number)));
 }
 
 Value KernelLowering::mathOp(Operation *op, ValueRange operands) {
   if (operands.size() == 1)
     if (Value value = floatOfFewBits(op, operands[0]))
+      return value;
+  if (operands.size() == 2)
+    if (Value value = shiftedFewBits(op, operands))
       return value;
   if (operands.empty() || !operands[0].getType().isF32())
     return {};
