@@ -22,8 +22,9 @@ struct Fourier {
 
 /// The transform of x, whose last dimension holds real, or real and imaginary
 /// parts; that of the result holds both, but one of an inverse one that is one
-/// sided. Computed in float, of float64 in it. Where the length is open, by one
-/// product with tables that are computed at run time.
+/// sided. Computed in float, of float64 in it. Where the length is open, by
+/// products with tables that are computed at run time (FourierOpen.cpp); it is
+/// then assumed to be 1 or more.
 mlir::Value buildFourier(mlir::Value x, const Fourier &how, Emitter &e);
 
 } // namespace charonia::frontend
