@@ -291,6 +291,15 @@ def concats(count: int):
     return g.model([info("x", ["n", 64])], [info(x, ["n", 64])])
 
 
+def open_concats(count: int):
+    """The same of an open size, which grows: parts are told apart when they are known."""
+    g = Graph()
+    x = "x"
+    for _ in range(count):
+        x = g.op("Concat", g.op("Tanh", x), "x", axis=1)
+    return g.model([info("x", ["n", "s"])], [info(x, ["n", f"s{count}"])])
+
+
 def pads(count: int):
     g = Graph()
     x, size = "x", 16
@@ -474,6 +483,7 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "transposes-60": lambda: transposes(60),
     "mirrored-40": lambda: mirrored(40),
     "concats-40": lambda: concats(40),
+    "open-concats-12": lambda: open_concats(12),
     "pads-40": lambda: pads(40),
     "conv-transpose-stride": lambda: conv_transpose([3], [1000000], [1], [3]),
     "conv-transpose-runs": lambda: conv_transpose([32, 32], [32, 32], [31, 31], [3, 3]),

@@ -135,6 +135,12 @@ AffineExpr TileEmitter::insideAsWhole(const Guard &guard,
          within;
 }
 
+AffineExpr TileEmitter::ofScope(AffineExpr expr) {
+  // Zero, which no rule knows.
+  Value zero = arith::ConstantIndexOp::create(builder, location, 0);
+  return expr + addSymbol(zero, constant(2));
+}
+
 TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {
   Exprs extents = graph::getShape(demand.value);
   graph::Facts known = facts(demand.tile);

@@ -183,6 +183,12 @@ public:
   /// Where that holds: the guard's coordinate, so that nothing looks at an
   /// element's place. Of the current scope, which is the branch.
   AffineExpr insideAsWhole(const Guard &guard, llvm::ArrayRef<int64_t> tile);
+  /// The same expression, of the current scope: what is emitted for it stays
+  /// there, also where its symbols are known outside.
+  AffineExpr ofScope(AffineExpr expr);
+  /// Sides of branches around what is emitted that each give the same tile in
+  /// another way, so that all they need is emitted once a side.
+  unsigned &sides() { return sidesAround; }
 
   /// Emits tiles of `demand.tile` once for each (demand, part), in the
   /// outermost scope that has the demand's symbols. `emitter` gets the demand
@@ -320,6 +326,7 @@ private:
   llvm::DenseMap<Value, Value> buffers;
   GridPosition position;
   Split split;
+  unsigned sidesAround = 0;
 };
 
 template <typename F> auto TileEmitter::atScope(unsigned scope, F f) {

@@ -190,3 +190,13 @@ def test_attention(tmp_path, keys):
     shapes = [("n", 3, "s", 24), ("n", 3, "t", 24), ("n", 3, "t", 24)]
     sizes = [(1, 1, keys), (2, 1, keys), (1, 7, keys), (2, 16, keys), (1, 33, keys)]
     check(tmp_path, [node("Attention", "x0", "x1", "x2")], shapes, sizes, opset=23, tolerance=1e-5)
+
+
+def test_concats_of_concats(tmp_path):
+    """A chain, whose parts are told apart by branches near its end and by places further in."""
+    nodes, last = [], "x0"
+    for i in range(7):
+        nodes.append(node("Tanh", last, outputs=(f"t{i}",)))
+        last = "y" if i == 6 else f"c{i}"
+        nodes.append(node("Concat", f"t{i}", "x0", outputs=(last,), axis=1))
+    check(tmp_path, nodes, [["n", "s"]], PAIRS)

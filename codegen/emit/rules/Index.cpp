@@ -2,6 +2,7 @@
 #include "codegen/emit/KernelShape.h"
 #include "codegen/emit/rules/Rules.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include <numeric>
 
 using namespace mlir;
@@ -135,12 +136,18 @@ FailureOr<Value> concatByElements(graph::ConcatOp op, TileEmitter &e,
   return result;
 }
 
+/// Branches on parts around each other, each of which gives what is in it
+/// twice.
+constexpr unsigned mostSides = 3;
+
 /// Whether a tile of few parts, of which nothing is known before they are
 /// bound, may be told apart from others by a branch. Products look for loads.
+/// Chains of concats would be emitted twice in each: those far inside, and all
+/// in what looks at each element's place, are not told apart.
 bool branchesToParts(graph::ConcatOp op, TileEmitter &e, const Demand &demand) {
   Exprs shape = graph::getShape(op.getResult());
   if (e.getTarget().kind != EmitTarget::Kind::Cpu || demand.rank() == 0 ||
-      op.getInputs().size() >= manyParts ||
+      op.getInputs().size() >= manyParts || e.sides() >= mostSides ||
       graph::constantOf(shape[op.getAxis()]))
     return false;
   return llvm::none_of(
@@ -155,9 +162,13 @@ bool branchesToParts(graph::ConcatOp op, TileEmitter &e, const Demand &demand) {
 FailureOr<Value> concatByParts(graph::ConcatOp op, TileEmitter &e,
                                const Demand &demand, unsigned i,
                                AffineExpr offset) {
-  if (i == op.getInputs().size())
-    return concatByElements(op, e, demand);
   unsigned axis = op.getAxis();
+  if (i == op.getInputs().size()) {
+    llvm::SaveAndRestore nested(e.sides(), mostSides);
+    Demand d = demand;
+    d.coordinates[axis] = e.ofScope(d.coordinates[axis]);
+    return concatByElements(op, e, d);
+  }
   Value input = op.getInputs()[i];
   AffineExpr extent = graph::getShape(input)[axis];
   Guard inside{e.simplify(demand.coordinates[axis] - offset, demand.tile),
@@ -174,6 +185,7 @@ FailureOr<Value> concatByParts(graph::ConcatOp op, TileEmitter &e,
       [&] {
         Demand d{input, demand.tile, demand.coordinates, demand.guards};
         d.coordinates[axis] = e.insideAsWhole(inside, demand.tile);
+        llvm::SaveAndRestore nested(e.sides(), e.sides() + 1);
         return e.emit(std::move(d));
       },
       others);

@@ -67,11 +67,16 @@ module attributes {graph.symbols = [
 // -----
 
 // Where open parts meet nobody knows: a tile that lies in one as a whole branches to it.
+// What looks at places is in the last branch, not in front of all.
 // CHECK-LABEL: func.func @joined(
+// CHECK-NOT: tile.load
 // CHECK: scf.if {{.*}} -> (tensor<{{.*}}xf32>)
 // CHECK: tile.load %arg0{{.*}}checks = array<i64>,
 // CHECK: scf.if {{.*}} -> (tensor<{{.*}}xf32>)
 // CHECK: tile.load %arg1{{.*}}checks = array<i64>,
+// CHECK: } else {
+// CHECK: tile.load %arg0
+// CHECK: tile.load %arg1
 module attributes {graph.symbols = [
   {name = "n", min = 1 : i64, opt = 1 : i64, max = 4096 : i64, divisor = 1 : i64},
   {name = "s", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
@@ -198,5 +203,37 @@ module attributes {graph.symbols = [
       graph.yield %1 : tensor<?x?xf32, #rows>
     }
     return %0 : tensor<?x?xf32, #rows>
+  }
+}
+
+// -----
+
+// Concats of concats: those inside of three are not told apart, nor is anything where places are looked at, so that a chain
+// is no power of two.
+// CHECK-LABEL: func.func @chain(
+// CHECK-COUNT-18: scf.if {{.*}} -> (tensor<{{.*}}xf32>)
+// CHECK-NOT: scf.if {{.*}} -> (tensor<{{.*}}xf32>)
+// CHECK: return
+module attributes {graph.symbols = [
+  {name = "n", min = 1 : i64, opt = 1 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "s", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>, %b: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 7)>> {
+    %0 = graph.kernel "chain"(%a, %b) : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>, tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 7)>> {
+    ^bb0(%x: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>, %y: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>):
+      %t0 = graph.tanh %x : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>
+      %c0 = graph.concat %t0, %y {axis = 1 : i64} : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>, tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 2)>>
+      %t1 = graph.tanh %c0 : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 2)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 2)>>
+      %c1 = graph.concat %t1, %y {axis = 1 : i64} : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 2)>>, tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3)>>
+      %t2 = graph.tanh %c1 : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3)>>
+      %c2 = graph.concat %t2, %y {axis = 1 : i64} : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3)>>, tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 4)>>
+      %t3 = graph.tanh %c2 : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 4)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 4)>>
+      %c3 = graph.concat %t3, %y {axis = 1 : i64} : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 4)>>, tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 5)>>
+      %t4 = graph.tanh %c3 : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 5)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 5)>>
+      %c4 = graph.concat %t4, %y {axis = 1 : i64} : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 5)>>, tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 6)>>
+      %t5 = graph.tanh %c4 : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 6)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 6)>>
+      %c5 = graph.concat %t5, %y {axis = 1 : i64} : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 6)>>, tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 7)>>
+      graph.yield %c5 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 7)>>
+    }
+    return %0 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 7)>>
   }
 }
