@@ -84,9 +84,8 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
          passes.addNestedPass<func::FuncOp>(createMergeContractions());
          // Only a CPU reads panels; a GPU has the terms of weights of 8-bit
          // floats side by side, which its instruction asks for, and those of
-         // bytes that a product of one row widens; filters step by step.
-         // Packing goes before the split, which would take the weights as
-         // they are.
+         // bytes that a product of one row widens. Packing goes before the
+         // split, which would take the weights as they are.
          if (options.device == DeviceKind::Cpu) {
            passes.addNestedPass<func::FuncOp>(createStorePadding());
            PackWeightsOptions pack;

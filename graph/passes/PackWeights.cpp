@@ -45,21 +45,8 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
       // A panel of one column, whose terms are neighbours: what a GPU wants of
       // floats of 8 bits.
       if (panel == 1 && !isFloat8(type.getElementType())) {
-        if (widensInside(operand, optimum, /*mostRows=*/1)) {
+        if (widensInside(operand, optimum, /*mostRows=*/1))
           turnBytes(operand, columns->operandDim, prepare, weightsOnly);
-          continue;
-        }
-        if (!hasSteps(op, *columns))
-          continue;
-        Value &view = packed[{weight, columns->operandDim}];
-        if (!view) {
-          OpBuilder outside(op);
-          Value inside = packSteps(prepare.getBuilder(), prepare.import(weight),
-                                   columns->operandDim);
-          view = unpackSteps(outside, prepare.publish(inside, outside),
-                             columns->operandDim);
-        }
-        operand.set(view);
         continue;
       }
       Value &view = packed[{weight, columns->operandDim}];
@@ -132,54 +119,6 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
     auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank + 1));
     std::swap(permutation[rank - 1], permutation[rank]);
     chain.transpose(permutation);
-    return chain.get();
-  }
-
-  /// Terms of a step of a GPU's tiles, in bytes.
-  static constexpr int64_t stepBytes = 128;
-  static int64_t stepTerms(Type elements) {
-    return stepBytes * 8 / elements.getIntOrFloatBitWidth();
-  }
-  /// Whether the terms of a window's filters come in whole steps, for enough
-  /// rows that these are walked in tiles.
-  static bool hasSteps(GraphOpInterface op, const Columns &columns) {
-    constexpr int64_t fewestRows = 16;
-    auto result = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-    auto type =
-        cast<RankedTensorType>(op->getOperand(columns.operand).getType());
-    unsigned last = type.getRank() - 1;
-    if (!result || !result.hasStaticShape() || type.getRank() < 3 ||
-        columns.operandDim >= last ||
-        !isa<Float16Type, BFloat16Type>(type.getElementType()))
-      return false;
-    int64_t rows =
-        result.getNumElements() / result.getDimSize(columns.resultDim);
-    return rows >= fewestRows &&
-           type.getDimSize(last) % stepTerms(type.getElementType()) == 0 &&
-           type.getNumElements() > type.getDimSize(columns.operandDim) *
-                                       stepTerms(type.getElementType());
-  }
-  /// [.., N, .., C] -> [.., .., C / step, N, step]: what all columns have of a
-  /// step of terms is one run of memory.
-  static Value packSteps(OpBuilder &builder, Value value, unsigned columns) {
-    ViewChain chain(builder, value);
-    unsigned last = chain.sizes().size() - 1;
-    chain.split(last, stepTerms(getElementTypeOrSelf(value)));
-    auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, last + 2));
-    permutation.erase(permutation.begin() + columns);
-    permutation.insert(permutation.end() - 1, columns);
-    chain.transpose(permutation);
-    return chain.get();
-  }
-  /// The views that give back [.., N, .., C].
-  static Value unpackSteps(OpBuilder &builder, Value value, unsigned columns) {
-    ViewChain chain(builder, value);
-    unsigned rank = chain.sizes().size();
-    auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-    permutation.erase(permutation.end() - 2);
-    permutation.insert(permutation.begin() + columns, rank - 2);
-    chain.transpose(permutation);
-    chain.join(rank - 2);
     return chain.get();
   }
 

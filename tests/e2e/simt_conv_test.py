@@ -90,7 +90,7 @@ def test_instances_with_several_tiles(tmp_path, image, filters, window, stride):
     ((1, (13, 15), 128), 72, 3, dict(stride=2)), ((2, (7, 7), 192), 200, 3, dict(dilation=2)),
     ((1, (9, 31), 128), 65, 1, dict()), ((1, (4, 1), 64), 1, 3, dict()),
 ])  # fmt: skip
-def test_filters_lie_step_by_step(tmp_path, target, precision, image, filters, window, how):
+def test_windows_of_many_channels(tmp_path, target, precision, image, filters, window, how):
     n, size, channels = image
     model, x = convolution(n, size, channels, filters, window, **how)
     check(tmp_path, model, x, target, precision, limit=2e-3 if precision == "fp16" else 2e-2)
