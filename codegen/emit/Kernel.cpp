@@ -2,6 +2,7 @@
 #include "codegen/emit/BranchParts.h"
 #include "codegen/emit/KeepRows.h"
 #include "codegen/emit/KernelShape.h"
+#include "codegen/emit/ShortRows.h"
 #include "codegen/emit/rules/Rules.h"
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Updates.h"
@@ -82,7 +83,7 @@ public:
       return failure();
     }
     startGrid();
-    LogicalResult walked = walkWithRest();
+    LogicalResult walked = walkByLength(shortRowsOf(kernel, target));
     if (succeeded(walked))
       func::ReturnOp::create(b, kernel.getLoc());
     if (failed(walked)) {
@@ -470,6 +471,16 @@ private:
         [&] { return walkRest(group, begin, left); });
   }
 
+  /// The same once for each length that rows of an open extent may not exceed,
+  /// then for those that do.
+  LogicalResult walkByLength(const ShortRows &rows, unsigned from = 0) {
+    if (from == rows.lengths.size())
+      return walkWithRest();
+    return e.branchOnExtent(
+        rows.extent, rows.lengths[from], [&] { return walkWithRest(); },
+        [&] { return walkByLength(rows, from + 1); });
+  }
+
   LogicalResult walk(unsigned group) {
     if (group == schedule.groups.size())
       return storeResults();
@@ -511,6 +522,15 @@ private:
     const Schedule::Group &g = schedule.groups[group];
     AffineExpr extent = extentOf(g),
                whole = e.simplify(extent.floorDiv(g.tile), {});
+    // All of a short row is one tile.
+    if (std::optional<int64_t> most = e.mostOf(extent);
+        most && *most > 1 && *most <= g.tile) {
+      tiles[group] = llvm::alignTo(*most, target.vectorElements);
+      place(group, e.constant(0));
+      LogicalResult walked = walk(group + 1);
+      tiles[group] = g.tile;
+      return walked;
+    }
     auto walkTiles = [&](AffineExpr count,
                          function_ref<void(AffineExpr)> placeTile) {
       return success(succeeded(e.loop(count, {},
@@ -539,6 +559,16 @@ private:
     });
   }
 
+  /// Whether what is written is a tile of a rest, of one dimension. What a
+  /// product has of its rows is its own to look at.
+  bool isRowOfRest(unsigned group) {
+    auto ops = kernel.getBody().front().getOps<graph::GraphOpInterface>();
+    return starts[group] && schedule.groups[group].dims.size() == 1 &&
+           llvm::none_of(ops, [](graph::GraphOpInterface op) {
+             return op.getRole() == graph::OpRole::Contraction;
+           });
+  }
+
   /// Whether a loop inside of a CPU's program instance ends with a tile that is
   /// not whole.
   bool isRagged(const Schedule::Group &g) {
@@ -564,8 +594,8 @@ private:
     // must not make the row's own values differ along the tile.
     SmallVector<int64_t> tile = tileOf();
     if (auto axis = llvm::find(axes, group);
-        g.sequential && axis != axes.end() && g.tile > 1 &&
-        !graph::isWithin(index, extentOf(g), e.facts(tile)))
+        (g.sequential || isRowOfRest(group)) && axis != axes.end() &&
+        g.tile > 1 && !graph::isWithin(index, extentOf(g), e.facts(tile)))
       index = e.addBounded(index, axis - axes.begin(), extentOf(g));
     for (auto [d, c] : llvm::zip(g.dims, delinearize(index, extents)))
       coordinates[d] = c;

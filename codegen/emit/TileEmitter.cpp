@@ -62,7 +62,7 @@ unsigned TileEmitter::scopeOf(AffineExpr expr) const {
 }
 
 unsigned TileEmitter::scopeOf(const Demand &demand) const {
-  unsigned scope = 0;
+  unsigned scope = outermost;
   for (AffineExpr e : demand.coordinates)
     scope = std::max(scope, scopeOf(e));
   for (const Guard &g : demand.guards)
@@ -175,6 +175,33 @@ FailureOr<Value> TileEmitter::branch(Value condition, Type type, ValueSide then,
     scf::YieldOp::create(builder, location, *value);
   }
   return op.getResult(0);
+}
+
+LogicalResult TileEmitter::branchOnExtent(AffineExpr extent, int64_t most,
+                                          Side then, Side otherwise) {
+  auto within = [&](Side side, AffineExpr assumption) {
+    auto before = std::tuple(outermost, assumed, assumedMost);
+    outermost = scopes.size() - 1;
+    if (assumption)
+      std::tie(assumed, assumedMost) = std::pair(assumption, most);
+    LogicalResult result = side();
+    std::tie(outermost, assumed, assumedMost) = before;
+    return result;
+  };
+  Value limit = arith::ConstantIndexOp::create(builder, location, most);
+  Value isShort = arith::CmpIOp::create(
+      builder, location, arith::CmpIPredicate::sle, materialize(extent), limit);
+  return branch(
+      isShort, [&] { return within(then, simplify(extent, {})); },
+      [&] { return within(otherwise, {}); });
+}
+
+std::optional<int64_t> TileEmitter::mostOf(AffineExpr extent) const {
+  extent = simplify(extent, {});
+  int64_t most = graph::boundsOf(extent, facts({})).high;
+  if (assumed && extent == assumed)
+    most = std::min(most, assumedMost);
+  return most == graph::Interval::noHigh ? std::nullopt : std::optional(most);
 }
 
 //===----------------------------------------------------------------------===//

@@ -170,6 +170,12 @@ public:
   using ValueSide = llvm::function_ref<FailureOr<Value>()>;
   FailureOr<Value> branch(Value condition, mlir::Type type, ValueSide then,
                           ValueSide otherwise);
+  /// The same where `extent` is at most `most`, which `then` may rely on
+  /// (mostOf), or more. Nothing of either side is emitted in front of both.
+  llvm::LogicalResult branchOnExtent(AffineExpr extent, int64_t most, Side then,
+                                     Side otherwise);
+  /// What is known to be the most that an extent over symbols may be here.
+  std::optional<int64_t> mostOf(AffineExpr extent) const;
   /// Whether an expression is the same for all elements of a tile.
   bool isScalar(AffineExpr expr) const;
   /// On a CPU: what is the same for a whole tile, and between the same
@@ -327,6 +333,11 @@ private:
   GridPosition position;
   Split split;
   unsigned sidesAround = 0;
+  /// The outermost scope in which demands are emitted, and what is assumed of
+  /// an extent there (null: nothing).
+  unsigned outermost = 0;
+  AffineExpr assumed;
+  int64_t assumedMost = 0;
 };
 
 template <typename F> auto TileEmitter::atScope(unsigned scope, F f) {

@@ -52,7 +52,7 @@ public:
     AffineExpr n = e.simplify(shape[axis], {});
     bool contiguous = endsWithLast({axis}, shape);
     if (e.getTarget().kind == EmitTarget::Kind::Cpu)
-      return contiguous ? rows(n, cpuBlock(n)) : oneByOne(n);
+      return contiguous ? cpuRows(n) : oneByOne(n);
     if (op.combinesOneByOne())
       return contiguous ? rows(n, oneByOneBlock(n)) : someAtOnce(n);
     if (contiguous && demand.tile.empty())
@@ -72,6 +72,16 @@ private:
   int64_t cpuBlock(AffineExpr n) const {
     int64_t most = 4 * e.getTarget().vectorElements;
     return std::clamp<int64_t>(graph::constantOf(n).value_or(most), 1, most);
+  }
+
+  /// Rows of an open length may be short.
+  LogicalResult cpuRows(AffineExpr n) {
+    int64_t least = e.getTarget().vectorElements;
+    if (graph::constantOf(n) || graph::boundsOf(n, e.facts({})).low > least)
+      return rows(n, cpuBlock(n));
+    return e.branchOnExtent(
+        n, least, [&] { return rows(n, least); },
+        [&] { return rows(n, cpuBlock(n)); });
   }
 
   /// What the rows begin with.
@@ -154,9 +164,11 @@ private:
       return SmallVector<Value>{total};
     };
     FailureOr<SmallVector<Value>> first = start();
-    return success(
-        succeeded(first) &&
-        succeeded(e.loop((n + (block - 1)).floorDiv(block), *first, body)));
+    std::optional<int64_t> most = e.mostOf(n);
+    AffineExpr blocks = most && *most <= block
+                            ? e.constant(1)
+                            : (n + (block - 1)).floorDiv(block);
+    return success(succeeded(first) && succeeded(e.loop(blocks, *first, body)));
   }
 
   /// Rows across memory, an element of each at a time.

@@ -77,11 +77,12 @@ static std::optional<int64_t> atOptimum(TileEmitter &e, AffineExpr extent) {
 }
 
 /// How many terms are taken at once: 1, or the extent of a new tile axis.
-/// `usual` stands for an extent that is not known; `words` are what a GPU's
-/// thread keeps of each.
+/// `usual` stands for an extent that is not known, which is at most
+/// `mostThere`; `words` are what a GPU's thread keeps of each.
 static int64_t chunkOf(TileEmitter &e, const Demand &outer,
                        std::optional<int64_t> extent,
-                       std::optional<int64_t> usual, bool contiguous,
+                       std::optional<int64_t> usual,
+                       std::optional<int64_t> mostThere, bool contiguous,
                        int64_t words = 1) {
   const EmitTarget &target = e.getTarget();
   int64_t rows = 1;
@@ -96,6 +97,11 @@ static int64_t chunkOf(TileEmitter &e, const Demand &outer,
                                      target.vectorElements);
     if (extent && *extent <= most)
       return *extent;
+    // Of an open extent whole registers that hold all there may be.
+    if (!extent && mostThere)
+      if (int64_t all = llvm::alignTo(*mostThere, target.vectorElements);
+          all <= most)
+        return all;
     return std::max<int64_t>(most / 2, target.vectorElements);
   }
   auto isWalk = [](const Schedule::Group &group) { return group.sequential; };
@@ -335,8 +341,9 @@ emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
   int64_t words = 0;
   for (TypedAttr n : neutral)
     words += llvm::divideCeil(n.getType().getIntOrFloatBitWidth(), 32);
-  int64_t chunk = chunkOf(e, outer, known, atOptimum(e, extent), contiguous,
-                          llvm::bit_ceil<uint64_t>(words));
+  int64_t chunk =
+      chunkOf(e, outer, known, atOptimum(e, extent), e.mostOf(extent),
+              contiguous, llvm::bit_ceil<uint64_t>(words));
   Demand inner = chunk > 1 ? e.addAxis(outer, chunk) : outer;
   Steps steps{e, inner, extent, chunk, neutral, combine, element, running};
 
@@ -353,8 +360,11 @@ emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
   std::optional<int64_t> wholeSteps;
   if (cpu && !part && known && *known % chunk != 0)
     wholeSteps = *known / chunk;
+  std::optional<int64_t> most = e.mostOf(extent);
+  bool isOneStep = graph::constantOf(count) == 1 ||
+                   (cpu && !part && chunk > 1 && most && *most <= chunk);
   FailureOr<SmallVector<Value>> total =
-      graph::constantOf(count) == 1 ? steps.at(first, {})
+      isOneStep ? steps.at(first, {})
       : cpu && !part && !known && chunk > 1
           ? steps.allOfOpen()
           : steps.all(first, count, wholeSteps);
@@ -369,8 +379,8 @@ bool emit::hasSteps(TileEmitter &e, const Demand &outer, AffineExpr extent,
                     bool contiguous) {
   extent = e.simplify(extent, {});
   std::optional<int64_t> known = graph::constantOf(extent);
-  return !known ||
-         *known > chunkOf(e, outer, known, atOptimum(e, extent), contiguous);
+  return !known || *known > chunkOf(e, outer, known, atOptimum(e, extent), {},
+                                    contiguous);
 }
 
 bool emit::isUnsignedElement(Type type) {
