@@ -71,14 +71,55 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
       }
       it->ops.push_back(op);
     }
-    llvm::erase_if(found, [](const Siblings &siblings) {
-      return siblings.ops.size() < 2;
+    llvm::erase_if(found, [&](const Siblings &siblings) {
+      return siblings.ops.size() < 2 || meet(siblings);
     });
     for (Siblings &siblings : found)
       llvm::sort(siblings.ops, [](Operation *a, Operation *b) {
         return a->isBeforeInBlock(b);
       });
     return found;
+  }
+
+  /// Whether results meet element by element, as a gate and what passes it do,
+  /// for so many rows on a GPU that memory counts: apart, the one that is
+  /// computed last takes the others where it stores, while slices of one would
+  /// be read by a kernel of their own.
+  static bool meet(const Siblings &siblings) {
+    constexpr int64_t fewestRows = 128;
+    Operation *first = siblings.ops.front();
+    auto module = first->getParentOfType<ModuleOp>();
+    auto device = module->getAttrOfType<StringAttr>("graph.device");
+    Exprs rows = getShape(first->getResult(0));
+    rows.erase(rows.begin() + siblings.dim);
+    std::optional<int64_t> count =
+        evaluate(numElements(rows, first->getContext()), getOptimum(first));
+    if (!device || device == "cpu" || !count || *count < fewestRows)
+      return false;
+    llvm::SmallPtrSet<Operation *, 8> reached;
+    for (Operation *op : siblings.ops)
+      for (Operation *reader : pointwiseReaders(op))
+        if (!reached.insert(reader).second)
+          return true;
+    return false;
+  }
+
+  /// Pointwise operators behind `op` that compute results of its shape.
+  static llvm::SetVector<Operation *> pointwiseReaders(Operation *op) {
+    constexpr size_t most = 16;
+    llvm::SetVector<Operation *> readers;
+    Exprs shape = getShape(op->getResult(0));
+    auto add = [&](Operation *from) {
+      for (Operation *user : from->getResult(0).getUsers())
+        if (auto reader = dyn_cast<GraphOpInterface>(user);
+            reader && reader.getRole() == OpRole::Pointwise &&
+            getShape(reader->getResult(0)) == shape)
+          readers.insert(reader);
+    };
+    add(op);
+    for (size_t i = 0; i < readers.size() && readers.size() < most; ++i)
+      add(readers[i]);
+    return readers;
   }
 
   static bool fits(const Siblings &siblings, Operation *op) {

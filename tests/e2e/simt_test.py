@@ -437,6 +437,31 @@ def test_products_of_one_row_column_or_term(tmp_path, target):
         np.testing.assert_allclose(got, want, rtol=0, atol=2e-5 * max(1, np.abs(want).max()), err_msg=name)
 
 
+@pytest.mark.parametrize("rows, width", [(130, 100), (257, 192)])
+def test_gates(tmp_path, rows, width):
+    """silu(x G) * (x U) of many rows: two kernels, of which one takes the other's result where it stores."""
+    rng = np.random.default_rng(rows)
+    terms = 72
+    weights = {n: rng.standard_normal((terms, width)).astype(np.float16) for n in "GU"}
+    info = lambda name, *shape: helper.make_tensor_value_info(name, TensorProto.FLOAT16, shape)  # noqa: E731
+    nodes = [
+        helper.make_node("MatMul", ["x", "G"], ["g"]), helper.make_node("MatMul", ["x", "U"], ["u"]),
+        helper.make_node("Sigmoid", ["g"], ["s"]), helper.make_node("Mul", ["g", "s"], ["silu"]),
+        helper.make_node("Mul", ["silu", "u"], ["y"]),
+    ]  # fmt: skip
+    held = [numpy_helper.from_array(v, n) for n, v in weights.items()]
+    graph = helper.make_graph(nodes, "g", [info("x", rows, terms)], [info("y", rows, width)], held)
+    path, engine, dump = tmp_path / "m.onnx", tmp_path / "m.engine", tmp_path / "dump"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    harness.compile_model(path, engine, target="sm_90a", precision="fp16", dump=dump)
+    listing = harness.invoke("inspect", engine, "--kernels").stdout
+    assert "2 kernel launches" in listing and "matmul_sigmoid" in listing
+    x = (rng.standard_normal((rows, terms)) / 8).astype(np.float16)
+    (got,) = harness.run_engine(engine, {"x": x}, ["y"], tmp_path / "run", device="simt", dump=dump)
+    g, u = (x.astype(np.float64) @ weights[n].astype(np.float64) for n in "GU")
+    assert harness.scaled_error(g / (1 + np.exp(-g)) * u, got.astype(np.float64)) <= 2e-3
+
+
 def test_long_rows_of_doubles(tmp_path):
     """What a lane copies itself where a row may end is words of 64 bits."""
     x = np.random.default_rng(1).standard_normal((3, 9001)) * 3

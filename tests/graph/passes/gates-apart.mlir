@@ -1,0 +1,68 @@
+// On a GPU products of many rows whose results meet element by element stay apart: the one that is computed last takes
+// the other where it stores. Of few rows, and of results that go different ways, they become one.
+// RUN: charonia-opt %s --merge-contractions --split-input-file | FileCheck %s
+
+// CHECK-LABEL: func.func @main(
+// CHECK-COUNT-2: graph.matmul
+// CHECK-NOT:     graph.matmul
+// CHECK:         return
+module attributes {graph.device = "cuda"} {
+  func.func @main(%x: tensor<128x64xf16>) -> tensor<128x96xf16> {
+    %g = graph.weight "g" : tensor<64x96xf16>
+    %u = graph.weight "u" : tensor<64x96xf16>
+    %0 = graph.matmul %x, %g : (tensor<128x64xf16>, tensor<64x96xf16>) -> tensor<128x96xf16>
+    %1 = graph.matmul %x, %u : (tensor<128x64xf16>, tensor<64x96xf16>) -> tensor<128x96xf16>
+    %2 = graph.sigmoid %0 : (tensor<128x96xf16>) -> tensor<128x96xf16>
+    %3 = graph.mul %0, %2 : (tensor<128x96xf16>, tensor<128x96xf16>) -> tensor<128x96xf16>
+    %4 = graph.mul %3, %1 : (tensor<128x96xf16>, tensor<128x96xf16>) -> tensor<128x96xf16>
+    return %4 : tensor<128x96xf16>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         graph.matmul {{.*}} -> tensor<127x192xf16>
+// CHECK-NOT:     graph.matmul
+module attributes {graph.device = "cuda"} {
+  func.func @main(%x: tensor<127x64xf16>) -> tensor<127x96xf16> {
+    %g = graph.weight "g" : tensor<64x96xf16>
+    %u = graph.weight "u" : tensor<64x96xf16>
+    %0 = graph.matmul %x, %g : (tensor<127x64xf16>, tensor<64x96xf16>) -> tensor<127x96xf16>
+    %1 = graph.matmul %x, %u : (tensor<127x64xf16>, tensor<64x96xf16>) -> tensor<127x96xf16>
+    %2 = graph.mul %0, %1 : (tensor<127x96xf16>, tensor<127x96xf16>) -> tensor<127x96xf16>
+    return %2 : tensor<127x96xf16>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         graph.matmul {{.*}} -> tensor<128x192xf16>
+// CHECK-NOT:     graph.matmul
+module attributes {graph.device = "cpu"} {
+  func.func @main(%x: tensor<128x64xf16>) -> tensor<128x96xf16> {
+    %g = graph.weight "g" : tensor<64x96xf16>
+    %u = graph.weight "u" : tensor<64x96xf16>
+    %0 = graph.matmul %x, %g : (tensor<128x64xf16>, tensor<64x96xf16>) -> tensor<128x96xf16>
+    %1 = graph.matmul %x, %u : (tensor<128x64xf16>, tensor<64x96xf16>) -> tensor<128x96xf16>
+    %2 = graph.mul %0, %1 : (tensor<128x96xf16>, tensor<128x96xf16>) -> tensor<128x96xf16>
+    return %2 : tensor<128x96xf16>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         graph.matmul {{.*}} -> tensor<128x192xf16>
+// CHECK-NOT:     graph.matmul
+module attributes {graph.device = "cuda"} {
+  func.func @main(%x: tensor<128x64xf16>) -> (tensor<128x96xf16>, tensor<128x96xf16>) {
+    %g = graph.weight "g" : tensor<64x96xf16>
+    %u = graph.weight "u" : tensor<64x96xf16>
+    %0 = graph.matmul %x, %g : (tensor<128x64xf16>, tensor<64x96xf16>) -> tensor<128x96xf16>
+    %1 = graph.matmul %x, %u : (tensor<128x64xf16>, tensor<64x96xf16>) -> tensor<128x96xf16>
+    %2 = graph.sigmoid %0 : (tensor<128x96xf16>) -> tensor<128x96xf16>
+    return %2, %1 : tensor<128x96xf16>, tensor<128x96xf16>
+  }
+}
