@@ -285,7 +285,7 @@ static std::vector<GpuTile> tilesAcross(const GpuDot &dot) {
   } heights[] = {{64, 4, 0, 128, 2, 0},
                  {128, 8, 0, 256, 1, 0},
                  {64, 4, 0, 128, 1, 4096},
-                 {64, 4, 136, 176, 1, 2048}};
+                 {64, 4, 160, 160, 1, 2048}};
   std::vector<GpuTile> tiles;
   for (auto [rows, warps, leastWidth, mostWidth, residents, leastTerms] :
        heights)
