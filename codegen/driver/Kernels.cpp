@@ -101,10 +101,15 @@ KernelSet::Launch KernelSet::add(graph::KernelOp kernel,
   Launch launch;
   launch.symbols = usedSymbols(kernel);
   renumberSymbols(*entry.module, launch.symbols);
-  auto all = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
+  auto module = kernel->getParentOfType<ModuleOp>();
+  auto all = graph::getSymbols(module);
+  graph::Facts facts = graph::getFacts(module);
   SmallVector<graph::Symbol> named, unnamed;
-  for (unsigned symbol : launch.symbols)
+  for (unsigned symbol : launch.symbols) {
     named.push_back(all[symbol]);
+    // Constraints of the model do not come along, but what they make of sizes.
+    named.back().divisor = facts.symbolDivisors[symbol];
+  }
   unnamed = named;
   for (graph::Symbol &symbol : unnamed)
     symbol.name.clear();

@@ -149,17 +149,18 @@ private:
       types.push_back(tile::BufferType::get(b.getContext(), b.getF32Type()));
       types.push_back(tile::BufferType::get(b.getContext(), b.getI32Type()));
     }
-    auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
-    types.append(symbols.size(), b.getIndexType());
+    SmallVector<int64_t> divisors =
+        graph::getFacts(kernel->getParentOfType<ModuleOp>()).symbolDivisors;
+    types.append(divisors.size(), b.getIndexType());
     auto f = func::FuncOp::create(b, kernel.getLoc(), kernel.getSymName(),
                                   b.getFunctionType(types, {}));
     f.addEntryBlock();
     f->setAttr(tile::kKernelAttr, b.getUnitAttr());
-    unsigned first = types.size() - symbols.size();
-    for (auto [i, s] : llvm::enumerate(symbols))
-      if (s.divisor > 1)
+    unsigned first = types.size() - divisors.size();
+    for (auto [i, divisor] : llvm::enumerate(divisors))
+      if (divisor > 1)
         f.setArgAttr(first + i, tile::kDivisorAttr,
-                     b.getI64IntegerAttr(s.divisor));
+                     b.getI64IntegerAttr(divisor));
     if (target.kind == EmitTarget::Kind::Cpu)
       markStreamed(f, kernel.getInputs().size());
     if (target.kind == EmitTarget::Kind::Gpu) {

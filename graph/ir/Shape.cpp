@@ -6,6 +6,7 @@
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace charonia::graph;
@@ -63,7 +64,20 @@ SmallVector<int64_t> charonia::graph::getOptimum(Operation *op) {
 }
 
 Facts charonia::graph::getFacts(ModuleOp module) {
-  return getFacts(getSymbols(module));
+  Facts facts = getFacts(getSymbols(module));
+  // A size of a declared range has no multiple of its own, but no other ever
+  // runs than what constraints let pass.
+  for (const Constraint &c : getConstraints(module)) {
+    auto symbol = dyn_cast<AffineSymbolExpr>(c.right);
+    std::optional<int64_t> divisor = constantOf(c.left);
+    if (c.relation != Constraint::Relation::Divides || !symbol || !divisor ||
+        *divisor < 1)
+      continue;
+    int64_t &known = facts.symbolDivisors[symbol.getPosition()], both;
+    if (!llvm::MulOverflow(known, *divisor / std::gcd(known, *divisor), both))
+      known = both;
+  }
+  return facts;
 }
 
 Facts charonia::graph::getFacts(ArrayRef<Symbol> symbols) {

@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+SHORT = [(n, s) for n in (1, 7) for s in (1, 2, 5, 8, 9, 16, 17, 32, 33, 64, 65)]
 LENGTHS = [1, 2, 15, 16, 17, 61, 64, 65, 128, 257]
 IMAGES = [(1, 1, 1), (1, 7, 7), (2, 13, 13), (3, 5, 31), (1, 64, 64), (2, 33, 130)]
 PAIRS = [(1, 1), (1, 130), (3, 17), (61, 16), (64, 1), (130, 65)]
@@ -72,6 +73,48 @@ def test_places_along_rows(tmp_path, op):
 @pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "LpNormalization"])
 def test_rows(tmp_path, op):
     check(tmp_path, [node(op, "x0", axis=1)], [("n", "s")], PAIRS)
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMean", "ReduceLogSumExp", "Softmax", "LogSoftmax"])
+def test_short_rows(tmp_path, op):
+    axes = {"axis": -1} if op.endswith("oftmax") else {}
+    inputs = ["x0"] if axes else ["x0", "axes"]
+    check(tmp_path, [node(op, *inputs, **axes)], [["n", "s"]], SHORT, {} if axes else {"axes": [-1]})
+
+
+@pytest.mark.parametrize("reverse", [0, 1])
+def test_running_sums_of_short_rows(tmp_path, reverse):
+    check(tmp_path, [node("CumSum", "x0", "axis", reverse=reverse)], [["n", "s"]], SHORT, {"axis": 1}, tolerance=1e-5)
+
+
+def test_short_rows_of_what_is_computed(tmp_path):
+    """Of one row, whose values need nothing of the grid, and of rows that are written beside their sums."""
+    nodes = [
+        node("Exp", "x0", outputs=("e",)),
+        node("ReduceSum", "e", "axes", outputs=("s",), keepdims=1),
+        node("Div", "e", "s", outputs=("q",)),
+        node("Add", "q", "x0"),
+    ]
+    for shape, sizes in (([["n", "s"]], SHORT), ([[1, "s"]], [s for n, s in SHORT if n == 1])):
+        check(tmp_path, nodes, shape, sizes, {"axes": [-1]})
+
+
+def test_space_to_depth_of_declared_sizes(tmp_path):
+    """That blocks divide the sizes is known where their range is declared, too."""
+    path, engine = tmp_path / "m.onnx", tmp_path / "m.engine"
+    save(path, [node("SpaceToDepth", "x0", blocksize=2)], [["n", 4, "h", "w"]], {}, 21)
+    shapes = {"x0": [(1, 16, 64), 4, (1, 128, 512), (1, 128, 512)]}
+    target, ranges = harness.cpu_targets()[-1], harness.shape_text(shapes["x0"])
+    tiles = harness.invoke("compile", path, "--shape", f"x0={ranges}", "--target", target, "--stop-after", "tiles")
+    assert "tile.divisor = 2" in tiles.stdout
+    harness.compile_model(path, engine, target=target, shapes=shapes)
+    peer = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    for shape in [(1, 4, 2, 2), (3, 4, 14, 14), (2, 4, 6, 130)]:
+        x = np.random.default_rng(3).uniform(-1, 1, shape).astype(np.float32)
+        (got,) = harness.run_engine(engine, {"x0": x}, ["y"], tmp_path / "run")
+        np.testing.assert_array_equal(got, peer.run(None, {"x0": x})[0])
+    with pytest.raises(harness.CharoniaError, match="multiple of 2"):
+        harness.run_engine(engine, {"x0": np.zeros((1, 4, 3, 2), np.float32)}, ["y"], tmp_path / "run")
 
 
 def test_softmax_between(tmp_path):

@@ -203,6 +203,31 @@ module attributes {graph.symbols = [
       graph.yield %1 : tensor<?x?xf32, #rows>
     }
     return %0 : tensor<?x?xf32, #rows>
+
+// -----
+
+// Rows of an open length that may be short: all of one is a tile of a register or two, and
+// only longer ones are walked in steps.
+// CHECK-LABEL: func.func @largest(
+// CHECK: arith.cmpi sle, %arg{{.*}}, %c16
+// CHECK-NOT: scf.for
+// CHECK: tile.load %arg0{{.*}}checks = array<i64: 1>{{.*}}tensor<16xf32>
+// CHECK-NOT: scf.for
+// CHECK: arith.cmpi sle, %arg{{.*}}, %c32
+// CHECK-NOT: scf.for
+// CHECK: tile.load %arg0{{.*}}checks = array<i64: 1>{{.*}}tensor<32xf32>
+// CHECK: scf.for
+// CHECK: tile.load %arg0{{.*}}checks = array<i64>,{{.*}}tensor<64xf32>
+module attributes {graph.symbols = [
+  {name = "n", min = 1 : i64, opt = 1 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "s", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?xf32, affine_map<()[s0, s1] -> (s0)>> {
+    %0 = graph.kernel "largest"(%a) : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?xf32, affine_map<()[s0, s1] -> (s0)>> {
+    ^bb0(%x: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>):
+      %1 = graph.reduce max %x {axes = array<i64: 1>} : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?xf32, affine_map<()[s0, s1] -> (s0)>>
+      graph.yield %1 : tensor<?xf32, affine_map<()[s0, s1] -> (s0)>>
+    }
+    return %0 : tensor<?xf32, affine_map<()[s0, s1] -> (s0)>>
   }
 }
 
@@ -235,5 +260,33 @@ module attributes {graph.symbols = [
       graph.yield %c5 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 7)>>
     }
     return %0 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 7)>>
+
+// -----
+
+// What a row has past its end is in no other row: no lane divides to find its place. That two
+// divides a size of a declared range follows from what the model needs.
+// CHECK-LABEL: func.func @blocks(
+// CHECK-SAME: tile.divisor = 2
+// CHECK-NOT: (d0{{.*}}) floordiv
+// CHECK: tile.load %arg0{{.*}}checks = array<i64>,{{.*}}tensor<64xf32>
+// CHECK-NOT: (d0{{.*}}) floordiv
+// CHECK: tile.load %arg0{{.*}}checks = array<i64>,{{.*}}tensor<16xf32>
+// CHECK-NOT: (d0{{.*}}) floordiv
+// CHECK: tile.load %arg0{{.*}}checks = array<i64: 1>{{.*}}tensor<16xf32>
+// CHECK: return
+module attributes {graph.constraints = [
+  {reason = "as a test needs it", relation = "divides", sizes = affine_map<()[s0] -> (2, s0)>},
+  {reason = "as a test needs it", relation = "divides", sizes = affine_map<()[s0, s1] -> (2, s1)>}],
+  graph.symbols = [
+  {name = "h", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "w", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1)>>) -> tensor<2x2x16x?x?xf32, affine_map<()[s0, s1] -> (2, 2, 16, s0 floordiv 2, s1 floordiv 2)>> {
+    %0 = graph.kernel "blocks"(%a) : (tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1)>>) -> tensor<2x2x16x?x?xf32, affine_map<()[s0, s1] -> (2, 2, 16, s0 floordiv 2, s1 floordiv 2)>> {
+    ^bb0(%x: tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1)>>):
+      %1 = graph.reshape %x : (tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1)>>) -> tensor<16x?x2x?x2xf32, affine_map<()[s0, s1] -> (16, s0 floordiv 2, 2, s1 floordiv 2, 2)>>
+      %2 = graph.transpose %1 {permutation = array<i64: 2, 4, 0, 1, 3>} : (tensor<16x?x2x?x2xf32, affine_map<()[s0, s1] -> (16, s0 floordiv 2, 2, s1 floordiv 2, 2)>>) -> tensor<2x2x16x?x?xf32, affine_map<()[s0, s1] -> (2, 2, 16, s0 floordiv 2, s1 floordiv 2)>>
+      graph.yield %2 : tensor<2x2x16x?x?xf32, affine_map<()[s0, s1] -> (2, 2, 16, s0 floordiv 2, s1 floordiv 2)>>
+    }
+    return %0 : tensor<2x2x16x?x?xf32, affine_map<()[s0, s1] -> (2, 2, 16, s0 floordiv 2, s1 floordiv 2)>>
   }
 }
