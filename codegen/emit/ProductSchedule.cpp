@@ -136,6 +136,9 @@ std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
                                                 ArrayRef<unsigned> column) {
   int64_t bits = std::max(k.elementBits, usualBits), m = product(k, row),
           n = product(k, column), v = lanes();
+  // Of an open number there may be many, whatever is optimized for.
+  if (!isStatic(column))
+    n = std::max(n, v);
   // Of a single row as many columns as a cache gives in the time that a
   // multiplication takes: 32 bytes a cycle.
   constexpr int64_t fewestBits = 1024;

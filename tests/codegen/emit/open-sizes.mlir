@@ -203,6 +203,8 @@ module attributes {graph.symbols = [
       graph.yield %1 : tensor<?x?xf32, #rows>
     }
     return %0 : tensor<?x?xf32, #rows>
+  }
+}
 
 // -----
 
@@ -260,6 +262,8 @@ module attributes {graph.symbols = [
       graph.yield %c5 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 7)>>
     }
     return %0 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 7)>>
+  }
+}
 
 // -----
 
