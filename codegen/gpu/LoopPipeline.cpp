@@ -42,12 +42,6 @@ struct LoopSchedule {
   /// Each iteration has a slot of its own, so that all copies are issued before
   /// the loop.
   bool whole = false;
-
-  /// Whether a thread waits for its copies of the next iteration, and fences
-  /// them, before it waits for dots: the fence takes its time under those.
-  bool copiesFirst() const {
-    return dotsInFlight && additions.empty() && copySlots && !throughRegisters;
-  }
 };
 
 /// Looks for a chain of dots on streams alone: under its last dot the first
@@ -217,8 +211,6 @@ public:
     createRings();
     startStreams();
     b.setInsertionPoint(loop);
-    if (schedule.copiesFirst())
-      waitForCopies();
     SmallVector<Value> fragments;
     if (!schedule.early.empty()) {
       synchronize();
@@ -315,15 +307,12 @@ private:
   /// What an iteration reads is there, be it for the next one's operands: at
   /// most the copies of later ones are still under way.
   void synchronize() {
-    waitForCopies();
-    simt::BarrierOp::create(b, loc());
-  }
-  void waitForCopies() {
     if (schedule.copySlots)
       simt::WaitAsyncOp::create(b, loc(),
                                 ahead() - (schedule.readsCopies ? 2 : 1));
     if (schedule.fences)
       simt::FenceSharedOp::create(b, loc());
+    simt::BarrierOp::create(b, loc());
   }
   /// Iterations whose copies are under way before the loop: a slot is filled
   /// when the dots that read it are done, in all warps.
@@ -476,8 +465,6 @@ private:
         simt::WaitDotsOp::create(b, loc(), TypeRange(), ValueRange(),
                                  schedule.dotsInFlight);
     };
-    if (schedule.copiesFirst())
-      waitForCopies();
     if (!schedule.throughRegisters)
       waitForDots();
     at.nextRead = schedule.copySlots ? wrap(at.read, stages) : at.read;
@@ -492,9 +479,7 @@ private:
 
   /// The old body, with what comes next where the schedule says.
   void writeBody(Iteration &at, ValueRange fragments) {
-    if (schedule.copiesFirst())
-      simt::BarrierOp::create(b, loc());
-    else if (!schedule.advanceAt)
+    if (!schedule.advanceAt)
       synchronize();
     if (!schedule.issueAt)
       issue(at);

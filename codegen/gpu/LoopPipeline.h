@@ -14,9 +14,6 @@
 //     takes, and 4 begins with the first dot.
 //  6. Where each iteration's dots are a sum of their own, the sum is added to
 //     the others under the dots of the next one, if registers hold two sets.
-//     Where dots stay under way from one iteration to the next, a thread waits
-//     for its own copies of the next one, and fences them, before it waits for
-//     the dots of the one before.
 //  7. A short loop, of no more iterations than there are slots, issues all of
 //     its copies in 2 and none in 4, if two instances have room.
 //  7. Such a loop inside of one over tiles (PersistTiles.h) does 2 in front of

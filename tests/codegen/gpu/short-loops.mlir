@@ -8,14 +8,12 @@
 // GROUP: simt.alloc {managed, offset = {{[0-9]+}} : i64, slots = 4 : i64} : <64x64xf16
 // GROUP-COUNT-4: simt.commit_async
 // GROUP-NOT: simt.commit_async
-// GROUP: simt.wait_async 3
 // GROUP: scf.for
+// GROUP:   simt.wait_async 3
 // GROUP:   simt.barrier
 // GROUP:   simt.warpgroup_dot
 // GROUP-NOT: simt.copy_async
 // GROUP:   simt.commit_async
-// GROUP-NEXT: simt.wait_async 3
-// GROUP-NEXT: simt.fence_shared
 // GROUP-NEXT: simt.wait_dots 1
 // GROUP:   scf.yield
 func.func @group(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buffer<f16>)

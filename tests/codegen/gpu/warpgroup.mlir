@@ -8,17 +8,14 @@
 // Four slots are two iterations ahead: one is read, one still may be.
 // SIMT-COUNT-2: simt.commit_async
 // SIMT-NOT: simt.commit_async
-// A thread fences its copies of the next iteration under the dots.
-// SIMT: simt.wait_async 1
-// SIMT-NEXT: simt.fence_shared
 // SIMT: scf.for
+// SIMT:   simt.wait_async 1
+// SIMT-NEXT: simt.fence_shared
 // SIMT-NEXT: simt.barrier
 // SIMT:   simt.warpgroup_dot {{.*}} {columns = 1 : i64, rows = 2 : i64}
 // SIMT:   simt.copy_async
 // SIMT:   simt.copy_async
 // SIMT:   simt.commit_async
-// SIMT-NEXT: simt.wait_async 1
-// SIMT-NEXT: simt.fence_shared
 // SIMT-NEXT: simt.wait_dots 1
 // SIMT-NOT: simt.barrier
 // SIMT:   scf.yield
