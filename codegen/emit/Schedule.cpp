@@ -75,17 +75,8 @@ void Chooser::rows() {
     return;
   }
   int64_t most = cpu ? t.vectorElements * 8 : 8192;
-  // A row that a warp holds needs no other: its lanes meet without shared
-  // memory. Of many rows memory is what takes time, and more share an instance.
-  constexpr int64_t shortRow = 256, rowOfWarp = 1024, fewRows = 8,
-                    fewSteps = 32;
-  bool ofWarp = !cpu && isStatic(all) && n > shortRow && n <= rowOfWarp &&
-                k.code <= fewSteps &&
-                product(k, others) <= fewRows * t.chip->multiprocessors;
-  if (ofWarp)
-    s.warps = 1;
   if (!others.empty())
-    add(others, cpu || n > 512 || ofWarp
+    add(others, cpu || n > 512
                     ? 1
                     : std::min<int64_t>(
                           std::max<int64_t>(

@@ -485,8 +485,12 @@ LONG_ROWS = {
 }
 
 
-def check_rows(tmp_path, name, rows, columns, precision):
-    """Kernels of LONG_ROWS are right; returns the folder of their stages."""
+@pytest.mark.parametrize("precision", LIMITS)
+@pytest.mark.parametrize("columns", [8193, 20004, 30007])
+@pytest.mark.parametrize("name", LONG_ROWS)
+def test_long_rows(tmp_path, name, columns, precision):
+    """Rows that begin anywhere are read by vectors, once; their ends element by element."""
+    rows = 5
     text = LONG_ROWS[name].replace("FLOAT", "float").replace("R,", f"{rows},").replace("N]", f"{columns}]")
     model = onnx.parser.parse_model(
         f'<ir_version: 9, opset_import: ["" : 17]>\nagraph (float[{rows},{columns}] {text}'
@@ -499,6 +503,10 @@ def check_rows(tmp_path, name, rows, columns, precision):
     path, engine, dump = tmp_path / "m.onnx", tmp_path / "m.engine", tmp_path / "dump"
     onnx.save(model, path)
     harness.compile_model(path, engine, target="sm_90a", precision=precision, dump=dump)
+    if name == "softmax":
+        code = "".join(p.read_text() for p in dump.glob("*-cuda-code/*/*-thread.mlir"))
+        assert "nvvm.cp.async.shared.global" in code
+        assert re.search(r"st\.global\.v4\.b32|llvm.store .*vector<[48]xf", code)
     (want,) = ReferenceEvaluator(model).run(None, feeds)
     for seed, copies in ORDERS[:2]:
         (got,) = harness.run_engine(
@@ -506,29 +514,6 @@ def check_rows(tmp_path, name, rows, columns, precision):
             extra=["--seed", str(seed), "--copies", copies],
         )  # fmt: skip
         assert harness.scaled_error(want, got.astype(np.float32)) <= LIMITS[precision]
-    return dump
-
-
-@pytest.mark.parametrize("precision", LIMITS)
-@pytest.mark.parametrize("columns", [8193, 20004, 30007])
-@pytest.mark.parametrize("name", LONG_ROWS)
-def test_long_rows(tmp_path, name, columns, precision):
-    """Rows that begin anywhere are read by vectors, once; their ends element by element."""
-    dump = check_rows(tmp_path, name, 5, columns, precision)
-    if name == "softmax":
-        code = "".join(p.read_text() for p in dump.glob("*-cuda-code/*/*-thread.mlir"))
-        assert "nvvm.cp.async.shared.global" in code
-        assert re.search(r"st\.global\.v4\.b32|llvm.store .*vector<[48]xf", code)
-
-
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
-@pytest.mark.parametrize("columns", [257, 384, 701, 768, 1023, 1024])
-@pytest.mark.parametrize("name", ["softmax", "mask", "norm"])
-def test_rows_of_a_warp(tmp_path, name, columns, precision):
-    """Few rows that a warp holds: its lanes wait for no other."""
-    dump = check_rows(tmp_path, name, 7, columns, precision)
-    (program,) = dump.glob("*-cuda-code/*/*2-simt.mlir")
-    assert "tile.warps = 1 " in program.read_text() and "simt.barrier" not in program.read_text()
 
 
 @pytest.mark.parametrize("precision, limit", [("fp32", 1e-5), ("fp16", 1e-3)])
