@@ -125,6 +125,10 @@ const char *FusionPlan::whyNotAgain(const Group &producer, const Group &reader,
                canBeComputedAgain(reader.anchor) && hasOneRow(reader.anchor);
   if (!isRow && (reader.anchor || !llvm::all_of(reader.ops, isElement)))
     return other;
+  // Behind the row a second sum would lie where the row's does.
+  if (reader.anchor && reader.space.contains(op->getResult(0)) &&
+      op.getRole() != OpRole::Contraction)
+    return other;
   if (op.getRole() == OpRole::Contraction) {
     std::optional<Columns> columns = op.getColumns();
     if (!columns || columns->operand == use.getOperandNumber())

@@ -116,3 +116,17 @@ def test_open_batch(tmp_path, precision, last, batch, channels, few):
     if last:
         result = m.add("Transpose", result, perm=[0, 2, 3, 1])
     m.check(tmp_path, result, 1, "sm_90a", precision)
+
+
+@pytest.mark.parametrize("precision", LIMITS)
+@pytest.mark.parametrize("sides", [2, 3])
+def test_sums_side_by_side(tmp_path, precision, sides):
+    """A step of a recurrent cell: products of one row meet, each a sum of its own, in what is computed element by element."""
+    m = Model(sides)
+    total = None
+    for side in range(sides):
+        x = m.input(f"x{side}", 1, 4 + 3 * side)
+        product = m.add("MatMul", x, m.weight(4 + 3 * side, 5, terms=4))
+        total = product if total is None else m.add("Add", total, product)
+    casts = 0 if precision == "fp32" else sides  # of the inputs
+    m.check(tmp_path, m.add("Tanh", total), sides + casts, "sm_90a", precision)
