@@ -473,14 +473,16 @@ void KernelEmitter::addRows(const Product &p, const Staged &right,
 }
 
 /// Whether a product of more rows than registers hold has its right side, which
-/// is computed, put into the scratch once for all of them.
+/// is computed, put into the scratch once for all of them. Registers have to
+/// hold a row of that and of sums.
 bool KernelEmitter::isStaged(tile::DotOp op) {
   Geometry shape = geometry(op.getResult());
   int64_t depth = geometry(op.getRhs()).rows;
   auto sum = llvm::cast<mlir::RankedTensorType>(op.getResult().getType());
   if (op.getRhs().getDefiningOp<tile::LoadOp>() ||
       !sum.getElementType().isF32() || shape.inner % lanes != 0 ||
-      shape.rows * shape.chunks() <= accumulators() || depth < 4 * stagedTerms)
+      shape.rows * shape.chunks() <= accumulators() ||
+      2 * shape.chunks() > accumulators() || depth < 4 * stagedTerms)
     return false;
   auto load = op.getLhs().getDefiningOp<tile::LoadOp>();
   std::optional<unsigned> axis = load ? axisInPlace(load) : std::nullopt;

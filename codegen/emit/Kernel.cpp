@@ -117,20 +117,15 @@ private:
     return success();
   }
 
-  /// A product and the sum that takes it may become one fused multiply-add: one
-  /// rounding less, half the instructions. Not so a difference of the model.
+  /// In the sums of products that are the kernel's own (dots, reductions, what
+  /// an operator expands into) both may become one fused multiply-add: one
+  /// rounding less, half the instructions. A model's own sums and differences
+  /// are rounded by themselves (kRoundedAttr).
   void allowContraction() {
-    auto isDifference = [](Operation *op) {
-      return op->removeAttr(kRoundedAttr) ||
-             (isa<arith::AddFOp>(op) &&
-              llvm::any_of(op->getOperands(), [](Value v) {
-                return v.getDefiningOp<arith::NegFOp>();
-              }));
-    };
     function.walk([&](Operation *op) {
       auto fast = dyn_cast<arith::ArithFastMathInterface>(op);
       if (fast && isa<arith::MulFOp, arith::AddFOp, arith::SubFOp>(op) &&
-          !isDifference(op))
+          !op->removeAttr(kRoundedAttr))
         op->setAttr(fast.getFastMathAttrName(),
                     arith::FastMathFlagsAttr::get(
                         op->getContext(), arith::FastMathFlags::contract));
@@ -521,43 +516,28 @@ private:
   /// The same of an open extent: whole tiles, and what is left if anything is.
   LogicalResult walkOpen(unsigned group) {
     const Schedule::Group &g = schedule.groups[group];
-    AffineExpr extent = extentOf(g),
-               whole = e.simplify(extent.floorDiv(g.tile), {});
+    AffineExpr extent = extentOf(g);
     // All of a short row is one tile.
     if (std::optional<int64_t> most = e.mostOf(extent);
         most && *most > 1 && *most <= g.tile) {
-      tiles[group] = llvm::alignTo(*most, target.vectorElements);
+      tiles[group] = std::min<int64_t>(
+          llvm::alignTo(*most, target.vectorElements), g.tile);
       place(group, e.constant(0));
       LogicalResult walked = walk(group + 1);
       tiles[group] = g.tile;
       return walked;
     }
-    auto walkTiles = [&](AffineExpr count,
-                         function_ref<void(AffineExpr)> placeTile) {
-      return success(succeeded(e.loop(count, {},
-                                      [&](AffineExpr counter, ArrayRef<Value>)
-                                          -> FailureOr<SmallVector<Value>> {
-                                        placeTile(counter);
-                                        if (failed(walk(group + 1)))
-                                          return failure();
-                                        return SmallVector<Value>{};
-                                      })));
-    };
-    LogicalResult walked = walkTiles(whole, [&](AffineExpr counter) {
-      Value begin = e.materialize(e.simplify(counter * g.tile, {}));
-      starts[group] =
-          e.addSymbol(begin, e.simplify(extent - (g.tile - 1), {}), g.tile);
-      place(group, counter);
-      starts[group] = AffineExpr();
-    });
-    if (failed(walked))
-      return failure();
-    return walkTiles(e.simplify(countOf(g) - whole, {}), [&](AffineExpr) {
-      Value begin = e.materialize(e.simplify(whole * g.tile, {}));
-      starts[group] = e.addSymbol(begin, extent, g.tile);
-      place(group, whole);
-      starts[group] = AffineExpr();
-    });
+    return success(succeeded(
+        e.loopOverTiles(extent, g.tile, {},
+                        [&](AffineExpr begin, AffineExpr number,
+                            ArrayRef<Value>) -> FailureOr<SmallVector<Value>> {
+                          starts[group] = begin;
+                          place(group, number);
+                          starts[group] = AffineExpr();
+                          if (failed(walk(group + 1)))
+                            return failure();
+                          return SmallVector<Value>{};
+                        })));
   }
 
   /// Whether what is written is a tile of a rest, of one dimension. What a

@@ -142,6 +142,26 @@ FailureOr<SmallVector<Value>> TileEmitter::loop(AffineExpr count,
   return SmallVector<Value>(loop.getResults().begin(), loop.getResults().end());
 }
 
+FailureOr<SmallVector<Value>>
+TileEmitter::loopOverTiles(AffineExpr extent, int64_t tile,
+                           ArrayRef<Value> initial, TileBody body) {
+  AffineExpr whole = simplify(extent.floorDiv(tile), {}),
+             count = (extent + (tile - 1)).floorDiv(tile);
+  FailureOr<SmallVector<Value>> carried =
+      loop(whole, initial, [&](AffineExpr number, ArrayRef<Value> carried) {
+        Value begin = materialize(simplify(number * tile, {}));
+        AffineExpr last = simplify(extent - (tile - 1), {});
+        return body(addSymbol(begin, last, tile), number, carried);
+      });
+  if (failed(carried))
+    return failure();
+  return loop(simplify(count - whole, {}), *carried,
+              [&](AffineExpr, ArrayRef<Value> carried) {
+                Value begin = materialize(simplify(whole * tile, {}));
+                return body(addSymbol(begin, extent, tile), whole, carried);
+              });
+}
+
 LogicalResult TileEmitter::branch(Value condition, Side then, Side otherwise) {
   auto op = scf::IfOp::create(builder, location, condition,
                               /*withElseRegion=*/true);

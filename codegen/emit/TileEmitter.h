@@ -162,6 +162,15 @@ public:
                                            const Limits &limits,
                                            llvm::ArrayRef<Value> initial,
                                            LoopBody body);
+  /// The tiles of `tile` elements that an open extent has, as a symbol for the
+  /// first element of each and an expression for its number: those that lie
+  /// inside as a whole, of which that is known, then the one that is left if
+  /// any is, which begins inside.
+  using TileBody = llvm::function_ref<FailureOr<llvm::SmallVector<Value>>(
+      AffineExpr begin, AffineExpr number, llvm::ArrayRef<Value> carried)>;
+  FailureOr<llvm::SmallVector<Value>>
+  loopOverTiles(AffineExpr extent, int64_t tile, llvm::ArrayRef<Value> initial,
+                TileBody body);
   /// One side or the other, each a scope of its own: what depends on symbols
   /// that are added there stays there.
   using Side = llvm::function_ref<llvm::LogicalResult()>;

@@ -1,6 +1,7 @@
-"""A model's own differences are rounded as it says: a product in front of one is not part of it.
+"""A model's own sums and differences are rounded as it says: a product in front of one is not part of it.
 
-The distance of an element from the largest one is 0 at that one, and nowhere below.
+So a value is the same number wherever it is computed: the distance of an element from the largest one is 0 at that
+one, and nowhere below.
 """
 
 from __future__ import annotations
@@ -41,12 +42,29 @@ BODIES = {
         node("Mul", "x p", "l"), node("Mul", "x p", "r"), node("Abs", "l", "s"), node("Abs", "r", "t"),
         node("Sub", "s t", "d"), node("Sqrt", "d", "y"),
     ],
+    # What is read beside the sum keeps its product whole there, and not where only the sum is asked for.
+    "sum": [
+        node("Mul", "x p", "l"), node("Add", "l q", "t"), node("ReduceMax", "t a", "m", keepdims=1),
+        node("Sub", "m t", "d"), node("Sqrt", "d", "y"),
+    ],
+    "sum beside its product": [
+        node("Mul", "x p", "l"), node("Add", "l q", "t"), node("ReduceMax", "t a", "m", keepdims=1),
+        node("Sub", "m t", "d"), node("Sqrt", "d", "r"), node("Abs", "l", "k"), node("Min", "r k", "y"),
+    ],
+    "sum of two products": [
+        node("Mul", "x p", "l"), node("Mul", "x c", "s"), node("Add", "l s", "t"), node("Add", "s l", "u"),
+        node("Sub", "t u", "d"), node("Sqrt", "d", "y"),
+    ],
+    "mask of a sum": [
+        node("Mul", "x p", "l"), node("Add", "l q", "t"), node("ReduceMax", "t a", "m", keepdims=1),
+        node("Equal", "t m", "e"), node("Cast", "e", "y", to=1),
+    ],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("columns", [100, "l"])
 @pytest.mark.parametrize("body", BODIES)
-def test_a_difference_of_products(tmp_path, body, columns):
+def test_what_a_product_goes_into(tmp_path, body, columns):
     path = model(tmp_path / "m.onnx", BODIES[body], columns)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(5)

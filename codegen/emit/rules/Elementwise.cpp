@@ -76,10 +76,12 @@ Value arithBinary(TileEmitter &e, Op op, ArrayRef<Value> x) {
   return Signed::create(e.b(), e.loc(), x[0], x[1]);
 }
 
-Value difference(TileEmitter &e, graph::SubOp, ArrayRef<Value> x) {
+/// A model's own sum or difference.
+template <typename Op, typename Float, typename Integer>
+Value rounded(TileEmitter &e, Op, ArrayRef<Value> x) {
   if (!isFloat(x[0]))
-    return arith::SubIOp::create(e.b(), e.loc(), x[0], x[1]);
-  auto made = arith::SubFOp::create(e.b(), e.loc(), x[0], x[1]);
+    return Integer::create(e.b(), e.loc(), x[0], x[1]);
+  auto made = Float::create(e.b(), e.loc(), x[0], x[1]);
   made->setAttr(kRoundedAttr, e.b().getUnitAttr());
   return made;
 }
@@ -547,8 +549,8 @@ void emit::registerElementwiseRules(MLIRContext *c) {
   attach<graph::BitcastOp, bitcast>(c);
   attach<graph::IsInfOp, isInf>(c);
   graph::CastOp::attachInterface<Rule<graph::CastOp, castRule>>(*c);
-  attachBinary<graph::AddOp, arith::AddFOp, arith::AddIOp>(c);
-  attach<graph::SubOp, difference>(c);
+  attach<graph::AddOp, rounded<graph::AddOp, arith::AddFOp, arith::AddIOp>>(c);
+  attach<graph::SubOp, rounded<graph::SubOp, arith::SubFOp, arith::SubIOp>>(c);
   attachBinary<graph::MulOp, arith::MulFOp, arith::MulIOp>(c);
   attachBinary<graph::DivOp, arith::DivFOp, arith::DivSIOp, arith::DivUIOp>(c);
   attachBinary<graph::MaxOp, arith::MaximumFOp, arith::MaxSIOp, arith::MaxUIOp>(

@@ -303,23 +303,11 @@ struct Steps {
   /// look at no element's place, and what is left, if anything is, takes one
   /// more.
   FailureOr<SmallVector<Value>> allOfOpen() {
-    AffineExpr whole = e.simplify(extent.floorDiv(chunk), {}),
-               count = (extent + (chunk - 1)).floorDiv(chunk);
-    FailureOr<SmallVector<Value>> total =
-        e.loop(whole, none(), [&](AffineExpr counter, ArrayRef<Value> carried) {
-          Value begin = e.materialize(e.simplify(counter * chunk, {}));
-          return from(
-              e.addSymbol(begin, e.simplify(extent - (chunk - 1), {}), chunk),
-              carried);
+    return e.loopOverTiles(
+        extent, chunk, none(),
+        [&](AffineExpr begin, AffineExpr, ArrayRef<Value> carried) {
+          return from(begin, carried);
         });
-    if (failed(total))
-      return failure();
-    // Where anything is left, it begins inside.
-    return e.loop(e.simplify(count - whole, {}), *total,
-                  [&](AffineExpr, ArrayRef<Value> carried) {
-                    Value begin = e.materialize(e.simplify(whole * chunk, {}));
-                    return from(e.addSymbol(begin, extent, chunk), carried);
-                  });
   }
 };
 
