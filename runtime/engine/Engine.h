@@ -125,15 +125,16 @@ struct CodeModule {
 };
 
 /// CUDA: what the copy engine of sm_90 and later is told of a tensor that a
-/// kernel copies boxes of (cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col). The
-/// runtime encodes it for each launch: 128 bytes that the kernel takes by value.
+/// kernel copies boxes of (cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col).
+/// The runtime encodes it for each launch: 128 bytes that the kernel takes by
+/// value.
 struct TensorMap {
   uint32_t argument = 0;     ///< Of the launch: where the tensor begins.
   uint32_t elementBytes = 2; ///< 1, 2, 4 or 8.
   /// Bytes after which 16-byte pieces of shared memory trade places: 128, or 0.
   uint32_t swizzle = 0;
-  /// In elements, the innermost dimension (neighbours in memory) first, over the
-  /// kernel's sizes: 1 to 5 of them, 3 to 5 for im2col.
+  /// In elements, the innermost dimension (neighbours in memory) first, over
+  /// the kernel's sizes: 1 to 5 of them, 3 to 5 for im2col.
   std::vector<ShapeExpr> extents;
   /// Bytes from an element to its neighbour along each but the innermost:
   /// multiples of 16, extents.size() - 1 of them.
@@ -147,6 +148,7 @@ struct TensorMap {
   /// outermost, in the order of extents; empty: a tiled map.
   std::vector<int32_t> lower, upper;
 
+  bool isIm2col() const { return !lower.empty() || !upper.empty(); }
   friend bool operator==(const TensorMap &, const TensorMap &) = default;
 };
 
