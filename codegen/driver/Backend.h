@@ -6,6 +6,7 @@
 #include "codegen/emit/Emit.h"
 #include "graph/ir/Dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "runtime/engine/Engine.h"
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +24,8 @@ struct KernelBinary {
   /// CUDA: program instances, where they are fewer than the program's grid; 0:
   /// they are not.
   uint64_t instances = 0;
-  bool waitsForPrevious = false; ///< CUDA; see engine::KernelCode.
+  bool waitsForPrevious = false;       ///< CUDA; see engine::KernelCode.
+  std::vector<engine::TensorMap> maps; ///< CUDA; see engine::KernelCode.
 };
 
 class Backend {

@@ -13,7 +13,7 @@ using namespace llvm;
 namespace charonia::driver {
 namespace {
 
-constexpr StringLiteral magic = "charonia kernel 2\n";
+constexpr StringLiteral magic = "charonia kernel 3\n";
 
 class ByteWriter {
 public:
@@ -24,6 +24,22 @@ public:
   void string(StringRef text) {
     number(text.size());
     bytes.append(text.data(), text.size());
+  }
+  /// As many numbers as there are, each with 64 bits.
+  template <typename T> void numbers(const std::vector<T> &values) {
+    number(values.size());
+    for (T value : values)
+      number(value);
+  }
+  void exprs(const std::vector<ShapeExpr> &values) {
+    number(values.size());
+    for (const ShapeExpr &value : values) {
+      number(value.terms().size());
+      for (const ShapeExpr::Term &term : value.terms()) {
+        number(static_cast<uint64_t>(term.op));
+        number(term.value);
+      }
+    }
   }
 };
 
@@ -50,11 +66,58 @@ public:
     rest = rest.drop_front(text.size());
     return text;
   }
+  /// Of things that take a number each at least, so no more than there are
+  /// bytes for.
+  uint64_t count() {
+    uint64_t value = number();
+    good = good && value <= rest.size() / 8;
+    return good ? value : 0;
+  }
+  template <typename T> void numbers(std::vector<T> &out) {
+    out.resize(count());
+    for (T &value : out)
+      value = static_cast<T>(number());
+  }
+  void exprs(std::vector<ShapeExpr> &out) {
+    out.resize(count());
+    for (ShapeExpr &value : out) {
+      std::vector<ShapeExpr::Term> terms(count());
+      for (ShapeExpr::Term &term : terms) {
+        term.op = static_cast<ShapeExpr::Op>(number());
+        term.value = number();
+      }
+      value = ShapeExpr::fromTerms(std::move(terms));
+    }
+  }
   bool atEnd() const { return good && rest.empty(); }
 
 private:
   StringRef rest;
 };
+
+void write(ByteWriter &w, const engine::TensorMap &map) {
+  w.number(map.argument);
+  w.number(map.elementBytes);
+  w.number(map.swizzle);
+  w.exprs(map.extents);
+  w.exprs(map.strides);
+  w.numbers(map.box);
+  w.numbers(map.steps);
+  w.numbers(map.lower);
+  w.numbers(map.upper);
+}
+
+void read(ByteReader &r, engine::TensorMap &map) {
+  map.argument = r.number();
+  map.elementBytes = r.number();
+  map.swizzle = r.number();
+  r.exprs(map.extents);
+  r.exprs(map.strides);
+  r.numbers(map.box);
+  r.numbers(map.steps);
+  r.numbers(map.lower);
+  r.numbers(map.upper);
+}
 
 std::string serialize(const KernelBinary &b) {
   ByteWriter w;
@@ -67,6 +130,9 @@ std::string serialize(const KernelBinary &b) {
         uint64_t(b.clusterSize), uint64_t(b.registers), uint64_t(b.spillBytes),
         b.instances, uint64_t(b.waitsForPrevious)})
     w.number(value);
+  w.number(b.maps.size());
+  for (const engine::TensorMap &map : b.maps)
+    write(w, map);
   w.number(xxh3_64bits(w.bytes));
   return std::move(w.bytes);
 }
@@ -96,6 +162,9 @@ std::optional<KernelBinary> deserialize(StringRef bytes) {
   b.spillBytes = r.number();
   b.instances = r.number();
   b.waitsForPrevious = r.number();
+  b.maps.resize(r.count());
+  for (engine::TensorMap &map : b.maps)
+    read(r, map);
   if (!r.atEnd())
     return std::nullopt;
   return b;

@@ -419,6 +419,7 @@ makeVariant(const Backend &backend, const engine::Program &program,
     code.blockThreads = binary.blockThreads;
     code.clusterSize = binary.clusterSize;
     code.waitsForPrevious = binary.waitsForPrevious;
+    code.maps = binary.maps;
     code.sharedBytes = binary.sharedBytes;
     code.scratchBytes = binary.scratchBytes;
     code.registers = binary.registers;

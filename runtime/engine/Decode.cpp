@@ -50,7 +50,7 @@ public:
 
 private:
   /// How often the fields of a message occur.
-  using Counts = std::array<size_t, 16>;
+  using Counts = std::array<size_t, 32>;
   static Counts count(pbf_reader in) {
     Counts counts = {};
     for (; in.next(); in.skip())
@@ -79,9 +79,11 @@ private:
   Buffer buffer(pbf_reader in);
   Argument argument(pbf_reader in);
   void numbers(pbf_reader &in, std::vector<uint32_t> &out);
+  void numbers(pbf_reader &in, std::vector<int32_t> &out);
   Step step(pbf_reader in);
   Kernel kernel(pbf_reader in);
   static CodeModule module(pbf_reader in);
+  TensorMap map(pbf_reader in);
   KernelCode code(pbf_reader in);
   Variant variant(pbf_reader in);
   Program program(pbf_reader in);
@@ -308,10 +310,26 @@ Argument Decoder::argument(pbf_reader in) {
   return out;
 }
 
-/// A packed field, or a piece of it.
+/// A packed field, a piece of it, or one number by itself.
 void Decoder::numbers(pbf_reader &in, std::vector<uint32_t> &out) {
+  if (in.wire_type() == protozero::pbf_wire_type::varint) {
+    charge(sizeof(uint32_t));
+    out.push_back(in.get_uint32());
+    return;
+  }
   auto values = in.get_packed_uint32();
   charge(values.size() * sizeof(uint32_t));
+  out.insert(out.end(), values.begin(), values.end());
+}
+
+void Decoder::numbers(pbf_reader &in, std::vector<int32_t> &out) {
+  if (in.wire_type() == protozero::pbf_wire_type::varint) {
+    charge(sizeof(int32_t));
+    out.push_back(in.get_sint32());
+    return;
+  }
+  auto values = in.get_packed_sint32();
+  charge(values.size() * sizeof(int32_t));
   out.insert(out.end(), values.begin(), values.end());
 }
 
@@ -346,11 +364,8 @@ Step Decoder::step(pbf_reader in) {
       out.nodes.push_back(in.get_bytes());
       break;
     case bytes(field::step::Symbols):
-      numbers(in, out.symbols);
-      break;
     case number(field::step::Symbols):
-      charge(sizeof(uint32_t));
-      out.symbols.push_back(in.get_uint32());
+      numbers(in, out.symbols);
       break;
     default:
       in.skip();
@@ -403,10 +418,56 @@ CodeModule Decoder::module(pbf_reader in) {
   return out;
 }
 
+TensorMap Decoder::map(pbf_reader in) {
+  TensorMap out;
+  out.elementBytes = 0;
+  Counts counts = count(in);
+  reserve(out.extents, counts[field::map::Extents]);
+  reserve(out.strides, counts[field::map::Strides]);
+  while (in.next())
+    switch (in.tag_and_type()) {
+    case number(field::map::Argument):
+      out.argument = in.get_uint32();
+      break;
+    case number(field::map::ElementBytes):
+      out.elementBytes = in.get_uint32();
+      break;
+    case number(field::map::Swizzle):
+      out.swizzle = in.get_uint32();
+      break;
+    case bytes(field::map::Extents):
+      out.extents.push_back(expr(in.get_message()));
+      break;
+    case bytes(field::map::Strides):
+      out.strides.push_back(expr(in.get_message()));
+      break;
+    case bytes(field::map::Box):
+    case number(field::map::Box):
+      numbers(in, out.box);
+      break;
+    case bytes(field::map::Steps):
+    case number(field::map::Steps):
+      numbers(in, out.steps);
+      break;
+    case bytes(field::map::Lower):
+    case number(field::map::Lower):
+      numbers(in, out.lower);
+      break;
+    case bytes(field::map::Upper):
+    case number(field::map::Upper):
+      numbers(in, out.upper);
+      break;
+    default:
+      in.skip();
+    }
+  return out;
+}
+
 KernelCode Decoder::code(pbf_reader in) {
   KernelCode out;
   out.grid = 0;
   out.blockThreads = out.clusterSize = out.grain = 0;
+  reserve(out.maps, count(in)[field::code::Maps]);
   while (in.next())
     switch (in.tag_and_type()) {
     case number(field::code::Module):
@@ -459,6 +520,9 @@ KernelCode Decoder::code(pbf_reader in) {
       break;
     case bytes(field::code::Indexed):
       out.indexed = expr(in.get_message());
+      break;
+    case bytes(field::code::Maps):
+      out.maps.push_back(map(in.get_message()));
       break;
     default:
       in.skip();

@@ -26,6 +26,9 @@ public:
   void numbers(uint32_t tag, const std::vector<uint32_t> &values) {
     writer.add_packed_uint32(tag, values.begin(), values.end());
   }
+  void numbers(uint32_t tag, const std::vector<int32_t> &values) {
+    writer.add_packed_sint32(tag, values.begin(), values.end());
+  }
   void bytes(uint32_t tag, const std::string &value) {
     if (!value.empty())
       writer.add_bytes(tag, value);
@@ -64,6 +67,7 @@ public:
   static std::string encode(const Step &step);
   static std::string encode(const Kernel &kernel);
   static std::string encode(const CodeModule &module);
+  static std::string encode(const TensorMap &map);
   static std::string encode(const KernelCode &code);
   static std::string encode(const Variant &variant);
   static std::string encode(const Program &program);
@@ -193,6 +197,20 @@ std::string Message::encode(const CodeModule &module) {
   return out.take();
 }
 
+std::string Message::encode(const TensorMap &map) {
+  Message out;
+  out.number(field::map::Argument, map.argument);
+  out.number(field::map::ElementBytes, map.elementBytes);
+  out.number(field::map::Swizzle, map.swizzle);
+  out.messages(field::map::Extents, map.extents);
+  out.messages(field::map::Strides, map.strides);
+  out.numbers(field::map::Box, map.box);
+  out.numbers(field::map::Steps, map.steps);
+  out.numbers(field::map::Lower, map.lower);
+  out.numbers(field::map::Upper, map.upper);
+  return out.take();
+}
+
 std::string Message::encode(const KernelCode &code) {
   Message out;
   out.number(field::code::Module, code.module);
@@ -212,6 +230,7 @@ std::string Message::encode(const KernelCode &code) {
   out.number(field::code::AccessedBytes, code.accessedBytes);
   out.number(field::code::NeededBytes, code.neededBytes);
   out.present(field::code::Indexed, code.indexed);
+  out.messages(field::code::Maps, code.maps);
   return out.take();
 }
 

@@ -124,6 +124,34 @@ struct CodeModule {
   friend bool operator==(const CodeModule &, const CodeModule &) = default;
 };
 
+/// CUDA: what the copy engine of sm_90 and later is told of a tensor that a
+/// kernel copies boxes of (cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col).
+/// The runtime encodes it for each launch: 128 bytes that the kernel takes by
+/// value.
+struct TensorMap {
+  uint32_t argument = 0;     ///< Of the launch: where the tensor begins.
+  uint32_t elementBytes = 2; ///< 1, 2, 4 or 8.
+  /// Bytes after which 16-byte pieces of shared memory trade places: 128, or 0.
+  uint32_t swizzle = 0;
+  /// In elements, the innermost dimension (neighbours in memory) first, over
+  /// the kernel's sizes: 1 to 5 of them, 3 to 5 for im2col.
+  std::vector<ShapeExpr> extents;
+  /// Bytes from an element to its neighbour along each but the innermost:
+  /// multiples of 16, extents.size() - 1 of them.
+  std::vector<ShapeExpr> strides;
+  /// Elements of a box along each dimension; im2col: channels, then pixels.
+  std::vector<uint32_t> box;
+  /// From one element of a box to the next, along each dimension.
+  std::vector<uint32_t> steps;
+  /// im2col: the corners of the box that base pixels walk through, from the
+  /// first and to the last element of each dimension but the innermost and the
+  /// outermost, in the order of extents; empty: a tiled map.
+  std::vector<int32_t> lower, upper;
+
+  bool isIm2col() const { return !lower.empty() || !upper.empty(); }
+  friend bool operator==(const TensorMap &, const TensorMap &) = default;
+};
+
 /// How a variant implements a kernel.
 struct KernelCode {
   uint32_t module = 0;       ///< Index in the variant's modules.
@@ -151,6 +179,8 @@ struct KernelCode {
   /// 32 bits and sizes in the symbols' ranges are too large for them. A launch
   /// for which this is above maxIndexed is refused. 0: no size is.
   ShapeExpr indexed;
+  /// CUDA: passed behind the pointers and the sizes, each aligned to 64 bytes.
+  std::vector<TensorMap> maps;
 
   friend bool operator==(const KernelCode &, const KernelCode &) = default;
 };

@@ -64,6 +64,19 @@ enum : uint32_t { Name = 1, Ops, Flops, Bytes, NumSymbols };
 namespace module {
 enum : uint32_t { Image = 1, Ptx, Cubin };
 }
+namespace map {
+enum : uint32_t {
+  Argument = 1,
+  ElementBytes,
+  Swizzle,
+  Extents,
+  Strides,
+  Box,
+  Steps,
+  Lower,
+  Upper
+};
+}
 namespace code {
 enum : uint32_t {
   Module = 1,
@@ -82,7 +95,8 @@ enum : uint32_t {
   NeededOperations,
   AccessedBytes,
   NeededBytes,
-  Indexed
+  Indexed,
+  Maps
 };
 }
 namespace variant {

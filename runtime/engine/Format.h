@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little,
               "the engine file is little-endian and read in place");
 
 constexpr char formatMagic[8] = {'\x89', 'C', 'H', 'A', 'R', 'O', '\r', '\n'};
-constexpr uint32_t formatVersion = 4;
+constexpr uint32_t formatVersion = 5;
 constexpr uint64_t pageSize = 4096;
 constexpr uint32_t maxSections = 4096;
 constexpr uint64_t maxManifestBytes = uint64_t(1) << 26;
@@ -32,6 +32,13 @@ constexpr size_t maxTensors = 4096;
 /// Of a shape symbol, an input, an output and the reason of a constraint, in
 /// bytes.
 constexpr size_t maxNameBytes = 4096;
+
+/// Of one kernel's code, each 128 bytes of its parameters.
+constexpr size_t maxTensorMaps = 16;
+/// Terms of the expressions of tensor maps, counted once for each launch that
+/// evaluates them, in one variant: what binding a shape takes for them is
+/// bounded whatever the launches are.
+constexpr uint64_t maxMapTerms = uint64_t(1) << 20;
 
 /// At offset 0; the section table follows at once. The first section is the
 /// manifest, the others are numbered from 0 in the order of the table.

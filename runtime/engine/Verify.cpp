@@ -11,6 +11,7 @@
 #include "runtime/engine/Aliases.h"
 #include "runtime/engine/Engine.h"
 #include "runtime/engine/Format.h"
+#include "runtime/engine/TensorMaps.h"
 
 #include <algorithm>
 #include <set>
@@ -305,6 +306,43 @@ private:
     for (size_t i = 0; i < variant.kernels.size(); ++i)
       CHARONIA_RETURN_IF_ERROR(
           checkKernelCode(program, variant, i).withContext(at("kernel", i)));
+    return checkMapTerms(variant);
+  }
+
+  /// Of all launches together, which evaluate them each for itself.
+  Status checkMapTerms(const Variant &variant) const {
+    uint64_t terms = 0;
+    for (size_t i = 0; i < variant.kernels.size(); ++i) {
+      for (const TensorMap &map : variant.kernels[i].maps)
+        for (const auto *sizes : {&map.extents, &map.strides})
+          for (const ShapeExpr &size : *sizes)
+            terms += size.terms().size() * launches[i].count;
+      if (terms > maxMapTerms)
+        return bad("its launches take tensor maps with " +
+                   std::to_string(terms) + " terms or more");
+    }
+    return Status::ok();
+  }
+
+  Status checkMaps(const Program &program, const KernelCode &code,
+                   size_t number) const {
+    if (code.maps.empty())
+      return Status::ok();
+    if (program.device != DeviceKind::Cuda)
+      return bad("it has tensor maps, which only GPUs take");
+    if (code.maps.size() > maxTensorMaps)
+      return bad("it has " + std::to_string(code.maps.size()) +
+                 " tensor maps, more than " + std::to_string(maxTensorMaps));
+    for (size_t i = 0; i < code.maps.size(); ++i) {
+      const TensorMap &map = code.maps[i];
+      if (map.argument >= launches[number].fewestArgs)
+        return bad(at("map", i) + " is of argument " +
+                   std::to_string(map.argument) +
+                   ", which not every launch has");
+      CHARONIA_RETURN_IF_ERROR(
+          checkTensorMap(map, program.kernels[number].numSymbols)
+              .withContext(at("map", i)));
+    }
     return Status::ok();
   }
 
@@ -333,7 +371,18 @@ private:
       return bad("it asks for too much shared memory or scratch");
     if (code.grain < 1)
       return bad("the grain is 0");
-    return Status::ok();
+    return checkMaps(program, code, number);
+  }
+
+  void countLaunches(const Program &program) {
+    launches.assign(program.kernels.size(), {});
+    for (const Step &step : program.steps) {
+      if (step.kind != Step::Kind::Launch)
+        continue;
+      Launches &of = launches[step.kernel];
+      ++of.count;
+      of.fewestArgs = std::min(of.fewestArgs, step.args.size());
+    }
   }
 
   Status checkProgram(const Program &program) {
@@ -356,6 +405,7 @@ private:
     for (size_t i = 0; i < program.steps.size(); ++i)
       CHARONIA_RETURN_IF_ERROR(
           checkStep(program, i).withContext(at("step", i)));
+    countLaunches(program);
     if (program.variants.empty())
       return bad("there is no code for it");
     for (size_t i = 0; i < program.variants.size(); ++i)
@@ -368,6 +418,12 @@ private:
   std::span<const SectionInfo> sections;
   size_t numSymbols;
   std::vector<uint32_t> roots; ///< Of the current program's buffers.
+  /// Of a kernel in the current program.
+  struct Launches {
+    uint64_t count = 0;
+    size_t fewestArgs = SIZE_MAX;
+  };
+  std::vector<Launches> launches; ///< One a kernel.
 };
 
 } // namespace

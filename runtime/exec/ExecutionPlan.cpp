@@ -12,6 +12,62 @@ using engine::Step;
 
 namespace {
 
+// What cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col take.
+constexpr int64_t maxMapExtent = int64_t(1) << 32;
+constexpr int64_t endOfMapStrides = int64_t(1) << 40;
+constexpr uint64_t mapAlignment = 16;
+
+std::string sentence(const char *what, size_t index, int64_t value) {
+  return std::string(what) + " " + std::to_string(index) + " is " +
+         std::to_string(value);
+}
+
+Result<std::vector<int64_t>> evaluateAll(const std::vector<ShapeExpr> &exprs,
+                                         std::span<const int64_t> symbols) {
+  std::vector<int64_t> values;
+  values.reserve(exprs.size());
+  for (const ShapeExpr &expr : exprs) {
+    CHARONIA_ASSIGN_OR_RETURN(int64_t value, expr.evaluate(symbols));
+    values.push_back(value);
+  }
+  return values;
+}
+
+/// Empty, or what is wrong with the sizes.
+std::string wrongSizes(const PlannedMap &planned) {
+  for (size_t i = 0; i < planned.extents.size(); ++i)
+    if (int64_t extent = planned.extents[i];
+        extent < 1 || extent > maxMapExtent)
+      return sentence("extent", i, extent) + ", not 1 to " +
+             std::to_string(maxMapExtent);
+  for (size_t i = 0; i < planned.strides.size(); ++i)
+    if (int64_t stride = planned.strides[i];
+        stride < 0 || stride >= endOfMapStrides || stride % mapAlignment != 0)
+      return sentence("stride", i, stride) +
+             ", not a multiple of 16 from 0 to below " +
+             std::to_string(endOfMapStrides);
+  // Where base pixels walk, from lower to the last element and upper.
+  for (size_t i = 0; i < planned.map->lower.size(); ++i)
+    if (planned.extents[i + 1] + planned.map->upper[i] <= planned.map->lower[i])
+      return "there is no base pixel along dimension " + std::to_string(i + 1);
+  return {};
+}
+
+/// From the first byte to behind the last; the sizes are in their ranges. No
+/// value if that has no 64 bits.
+std::optional<uint64_t> bytesOf(const PlannedMap &planned) {
+  uint64_t bytes = planned.extents[0] * planned.map->elementBytes;
+  for (size_t i = 0; i < planned.strides.size(); ++i) {
+    // Below 2^32 and 2^40.
+    uint64_t apart;
+    if (__builtin_mul_overflow(uint64_t(planned.extents[i + 1] - 1),
+                               uint64_t(planned.strides[i]), &apart) ||
+        __builtin_add_overflow(bytes, apart, &bytes))
+      return std::nullopt;
+  }
+  return bytes;
+}
+
 class PlanBuilder {
 public:
   PlanBuilder(const Signature &signature, const engine::Program &program,
@@ -173,6 +229,60 @@ private:
             "; compile with a --shape whose optimum is that large");
   }
 
+  /// What is wrong with where a map's tensor lies, or nothing.
+  std::string wrongPlace(const PlannedStep &step, const PlannedMap &map) {
+    uint32_t buffer = step.step->args[map.map->argument].buffer;
+    const Location &location = step.args[map.map->argument];
+    uint64_t size = arena.sizes[buffer];
+    uint64_t offset = location.offset - locations[buffer].offset;
+    std::optional<uint64_t> bytes = bytesOf(map);
+    if (!bytes || *bytes > size - offset)
+      return "it takes " +
+             (bytes ? std::to_string(*bytes) + " bytes"
+                    : "2^64 bytes or more") +
+             " from byte " + std::to_string(offset) + " of buffer " +
+             std::to_string(buffer) + ", which has " + std::to_string(size);
+    // The offset in memory whose address the device or the caller chooses.
+    if (location.offset % mapAlignment != 0)
+      return "byte " + std::to_string(offset) + " of buffer " +
+             std::to_string(buffer) + ", where it begins, is not aligned to " +
+             std::to_string(mapAlignment);
+    if (location.base == Buffer::Kind::Input)
+      raiseAlignment(plan->inputs[location.index], mapAlignment);
+    if (location.base == Buffer::Kind::Output)
+      raiseAlignment(plan->outputs[location.index], mapAlignment);
+    return {};
+  }
+
+  Status planMap(PlannedStep &step, const engine::TensorMap &map) {
+    PlannedMap planned;
+    planned.map = &map;
+    CHARONIA_ASSIGN_OR_RETURN(planned.extents,
+                              evaluateAll(map.extents, step.symbols));
+    CHARONIA_ASSIGN_OR_RETURN(planned.strides,
+                              evaluateAll(map.strides, step.symbols));
+    std::string problem = wrongSizes(planned);
+    if (problem.empty())
+      problem = wrongPlace(step, planned);
+    if (!problem.empty())
+      return Status(StatusCode::Corrupt, problem);
+    plan->mapBytes +=
+        sizeof(planned) +
+        (planned.extents.size() + planned.strides.size()) * sizeof(int64_t);
+    step.maps.push_back(std::move(planned));
+    return Status::ok();
+  }
+
+  Status planMaps(PlannedStep &step) {
+    const std::vector<engine::TensorMap> &maps = step.code->maps;
+    step.maps.reserve(maps.size());
+    for (size_t i = 0; i < maps.size(); ++i)
+      if (Status status = planMap(step, maps[i]); !status)
+        return wrong("tensor map " + std::to_string(i) + " of kernel '" +
+                     step.kernel->name + "': " + status.message());
+    return Status::ok();
+  }
+
   /// What a kernel is told, and how many instances of it there are.
   Status planLaunch(PlannedStep &planned) {
     const Step &step = *planned.step;
@@ -187,11 +297,11 @@ private:
     CHARONIA_RETURN_IF_ERROR(checkIndexed(planned));
     CHARONIA_ASSIGN_OR_RETURN(planned.grid,
                               planned.code->grid.evaluate(planned.symbols));
-    return planned.grid >= 0
-               ? Status::ok()
-               : wrong("a launch of kernel " + std::to_string(step.kernel) +
-                       " has " + std::to_string(planned.grid) +
-                       " program instances");
+    if (planned.grid < 0)
+      return wrong("a launch of kernel " + std::to_string(step.kernel) +
+                   " has " + std::to_string(planned.grid) +
+                   " program instances");
+    return planned.grid == 0 ? Status::ok() : planMaps(planned);
   }
 
   Status planSteps() {
@@ -227,7 +337,7 @@ private:
                                      ? checkCopy(planned)
                                      : checkFill(planned));
       }
-      plan->steps.push_back(planned);
+      plan->steps.push_back(std::move(planned));
     }
     return Status::ok();
   }

@@ -120,9 +120,58 @@ inline void mutateStep(Step &s, Random &random) {
   }
 }
 
+inline void mutateMap(TensorMap &map, Random &random) {
+  switch (random.below(6)) {
+  case 0: {
+    uint32_t *numbers[] = {&map.argument, &map.elementBytes, &map.swizzle};
+    *numbers[random.below(3)] = static_cast<uint32_t>(
+        random.below(2) ? 1 << random.below(8) : random.number());
+    break;
+  }
+  case 1:
+  case 2: // What is found when shapes are bound, too.
+    if (ShapeExpr *size =
+            random.pick(random.below(2) ? map.extents : map.strides))
+      *size = random.below(2)
+                  ? ShapeExpr(static_cast<int64_t>(random.below(80)) * 16)
+                  : random.expression();
+    break;
+  case 3:
+    if (uint32_t *number = random.pick(random.below(2) ? map.box : map.steps))
+      *number = static_cast<uint32_t>(random.below(2) ? random.below(300)
+                                                      : random.number());
+    break;
+  case 4:
+    if (int32_t *corner = random.pick(random.below(2) ? map.lower : map.upper))
+      *corner = static_cast<int32_t>(random.number());
+    break;
+  case 5: { // Another number of dimensions, in part or throughout.
+    auto cut = random.below(6);
+    map.extents.resize(cut, 1);
+    map.strides.resize(cut ? cut - 1 : 0, 16);
+    if (random.below(2))
+      map.box.resize(cut, 1), map.steps.resize(cut, 1);
+    if (random.below(2))
+      map.lower.clear(), map.upper.clear();
+    break;
+  }
+  }
+}
+
+inline void mutateMaps(std::vector<TensorMap> &maps, Random &random) {
+  if (TensorMap *map = random.pick(maps); map && random.below(8))
+    mutateMap(*map, random);
+  else
+    maps.resize(random.below(20), map ? *map : TensorMap());
+}
+
 inline void mutateVariant(Variant &variant, Random &random) {
   if (KernelCode *k = random.pick(variant.kernels); k && random.below(2)) {
-    switch (random.below(3)) {
+    switch (random.below(5)) {
+    case 3:
+    case 4:
+      mutateMaps(k->maps, random);
+      break;
     case 0:
       k->grid = random.expression();
       break;

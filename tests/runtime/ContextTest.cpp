@@ -382,6 +382,135 @@ TEST(ExecutionPlan, IndicesOfHalfTheBitsCountSoFar) {
             std::string::npos);
 }
 
+/// Of program 1, a message without what all of them begin with.
+std::string mapError(const Manifest &m, int64_t batch) {
+  Status status = planAt(m, batch).status();
+  EXPECT_EQ(status.code(), StatusCode::Corrupt);
+  std::string prefix = "the engine's program does not fit this shape: tensor ";
+  EXPECT_EQ(status.message().substr(0, prefix.size()), prefix);
+  return status.message().substr(
+      std::min(prefix.size(), status.message().size()));
+}
+
+TEST(ExecutionPlan, TensorMapsAreEvaluated) {
+  Manifest m = sampleManifest();
+  const KernelCode &code = m.programs[1].variants[0].kernels[0];
+  for (int64_t batch : {1, 64}) {
+    auto plan = planAt(m, batch);
+    ASSERT_TRUE(plan.isOk()) << plan.status().message();
+    const auto &maps = (*plan)->steps[0].maps;
+    ASSERT_EQ(maps.size(), 2u);
+    EXPECT_EQ(maps[0].map, &code.maps[0]);
+    EXPECT_EQ(maps[0].extents, (std::vector<int64_t>{16, batch}));
+    EXPECT_EQ(maps[0].strides, (std::vector<int64_t>{64}));
+    EXPECT_EQ(maps[1].extents, (std::vector<int64_t>{16, 4, 2, 2}));
+    EXPECT_EQ(maps[1].strides, (std::vector<int64_t>{32, 128, 256}));
+    EXPECT_TRUE((*plan)->steps[1].maps.empty());
+  }
+}
+
+TEST(ExecutionPlan, SizesOfTensorMaps) {
+  Manifest m = sampleManifest();
+  ShapeExpr batch = ShapeExpr::symbol(0);
+  KernelCode &code = m.programs[1].variants[0].kernels[0];
+  const KernelCode good = code;
+  TensorMap &map = code.maps[0], &pixels = code.maps[1];
+  const std::string of = "map 0 of kernel 'gemm_bias': ";
+  map.extents[1] = batch - 4;
+  EXPECT_EQ(mapError(m, 4), of + "extent 1 is 0, not 1 to 4294967296");
+  EXPECT_EQ(mapError(m, 3), of + "extent 1 is -1, not 1 to 4294967296");
+  // Nothing is launched, nothing is encoded.
+  code.grid = batch - 4;
+  EXPECT_TRUE((*planAt(m, 4))->steps[0].maps.empty());
+  code = good;
+  map.extents[1] = batch + (int64_t(1) << 32);
+  EXPECT_EQ(mapError(m, 1), of + "extent 1 is 4294967297, not 1 to 4294967296");
+  map.extents[1] = batch + INT64_MAX;
+  EXPECT_EQ(planAt(m, 1).status().code(), StatusCode::Corrupt);
+  code = good;
+  const std::string strides =
+      ", not a multiple of 16 from 0 to below 1099511627776";
+  map.strides[0] = batch * 8;
+  EXPECT_EQ(mapError(m, 3), of + "stride 0 is 24" + strides);
+  EXPECT_TRUE(planAt(m, 4).isOk());
+  map.strides[0] = batch * -16;
+  EXPECT_EQ(mapError(m, 3), of + "stride 0 is -48" + strides);
+  map.strides[0] = int64_t(1) << 40;
+  EXPECT_EQ(mapError(m, 3), of + "stride 0 is 1099511627776" + strides);
+  code = good;
+  pixels.extents[2] = 1, pixels.lower[1] = 1, pixels.upper[1] = 0;
+  EXPECT_EQ(mapError(m, 3), "map 1 of kernel 'gemm_bias': there is no base "
+                            "pixel along dimension 2");
+  pixels.upper[1] = 1;
+  EXPECT_TRUE(planAt(m, 3).isOk());
+}
+
+TEST(ExecutionPlan, TensorMapsStayInTheirBuffers) {
+  Manifest m = sampleManifest();
+  ShapeExpr batch = ShapeExpr::symbol(0);
+  Program &p = m.programs[1];
+  KernelCode &code = p.variants[0].kernels[0];
+  const Manifest good = m;
+  const std::string of = "map 0 of kernel 'gemm_bias': ";
+  // The last row may be shorter than the rows are apart, and the last byte is
+  // the buffer's.
+  code.maps[0].extents[1] = batch + 1;
+  EXPECT_EQ(mapError(m, 4),
+            of + "it takes 320 bytes from byte 0 of buffer 0, which has 256");
+  code.maps[0].strides[0] = 48;
+  EXPECT_TRUE(planAt(m, 4).isOk());
+  code.maps[0].strides[0] = 0; // The same row again and again.
+  EXPECT_TRUE(planAt(m, 4).isOk());
+  m = good;
+  p.steps[0].args[0].offset = 16;
+  EXPECT_EQ(mapError(m, 4),
+            of + "it takes 256 bytes from byte 16 of buffer 0, which has 256");
+  code.maps[0].extents[1] = batch - 1;
+  EXPECT_TRUE(planAt(m, 4).isOk());
+  p.steps[0].args[0].offset = 8;
+  EXPECT_EQ(mapError(m, 4),
+            of + "byte 8 of buffer 0, where it begins, is not aligned to 16");
+  // A weight's own place counts, too.
+  m = good;
+  p.buffers[1].weightOffset = 8, p.buffers[1].alignment = 8;
+  EXPECT_EQ(mapError(m, 4),
+            "map 1 of kernel 'gemm_bias': byte 0 of buffer 1, where it begins, "
+            "is not aligned to 16");
+  // Neither a product nor the sum of products that have no 64 bits is small.
+  m = good;
+  constexpr int64_t extent = int64_t(1) << 32, stride = (int64_t(1) << 40) - 16;
+  TensorMap &map = code.maps[0];
+  map.extents[1] = extent, map.strides[0] = stride;
+  EXPECT_EQ(mapError(m, 4), of + "it takes 2^64 bytes or more from byte 0 of "
+                                 "buffer 0, which has 256");
+  map.extents[1] = (int64_t(1) << 24) + 1;
+  EXPECT_NE(mapError(m, 4).find("it takes 18446744073441116224 bytes from"),
+            std::string::npos)
+      << mapError(m, 4);
+  map.extents.assign(5, (int64_t(1) << 24) + 1);
+  map.strides.assign(4, stride);
+  EXPECT_NE(mapError(m, 4).find("it takes 2^64 bytes or more"),
+            std::string::npos);
+}
+
+TEST(ExecutionPlan, TensorMapsAlignTheCallersMemory) {
+  Manifest m = sampleManifest();
+  Program &p = m.programs[1];
+  p.buffers[0].alignment = p.buffers[4].alignment = 4;
+  // y instead of t: an output that the kernel knows by a map.
+  p.buffers[4].firstStep = 0;
+  p.steps[0].args[2].buffer = 4;
+  TensorMap rows = rowsMap();
+  rows.argument = 2;
+  p.variants[0].kernels[0].maps.push_back(rows);
+  auto plan = planAt(m, 4);
+  ASSERT_TRUE(plan.isOk()) << plan.status().message();
+  EXPECT_EQ((*plan)->inputs[0].alignment, 16u);
+  EXPECT_EQ((*plan)->outputs[0].alignment, 16u);
+  p.variants[0].kernels[0].maps.clear();
+  EXPECT_EQ((*planAt(m, 4))->inputs[0].alignment, 4u);
+}
+
 TEST(ExecutionPlan, CountsWhatStepsHold) {
   Manifest m = sampleManifest();
   size_t before = (*planAt(m, 4))->bytes();
@@ -391,6 +520,11 @@ TEST(ExecutionPlan, CountsWhatStepsHold) {
   EXPECT_EQ(more, before + 1000 * sizeof(exec::Location));
   launch.symbols.resize(launch.symbols.size() + 1000, 0);
   EXPECT_EQ((*planAt(m, 4))->bytes(), more + 1000 * sizeof(int64_t));
+  more = (*planAt(m, 4))->bytes();
+  auto &maps = m.programs[1].variants[0].kernels[0].maps;
+  maps.resize(10, rowsMap());
+  EXPECT_EQ((*planAt(m, 4))->bytes(),
+            more + 8 * (sizeof(exec::PlannedMap) + 3 * sizeof(int64_t)));
 }
 
 } // namespace

@@ -25,6 +25,8 @@ static_assert(offsetof(LaunchConfig, numAttributes) ==
 static_assert(sizeof(GraphUpdateResult) == sizeof(CUgraphExecUpdateResultInfo));
 static_assert(sizeof(DevicePtr) == sizeof(CUdeviceptr));
 
+static_assert(sizeof(EncodedTensorMap) == sizeof(CUtensorMap));
+
 TEST(CudaDeclarations, Numbers) {
   EXPECT_EQ(cudaOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cudaNoDevice, CUDA_ERROR_NO_DEVICE);
@@ -43,6 +45,15 @@ TEST(CudaDeclarations, Numbers) {
   EXPECT_EQ(jitErrorLogBufferSize, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
   EXPECT_EQ(pointerMemoryType, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
   EXPECT_EQ(memoryTypeHost, unsigned(CU_MEMORYTYPE_HOST));
+  EXPECT_EQ(tensorMapUint8, CU_TENSOR_MAP_DATA_TYPE_UINT8);
+  EXPECT_EQ(tensorMapUint16, CU_TENSOR_MAP_DATA_TYPE_UINT16);
+  EXPECT_EQ(tensorMapUint32, CU_TENSOR_MAP_DATA_TYPE_UINT32);
+  EXPECT_EQ(tensorMapUint64, CU_TENSOR_MAP_DATA_TYPE_UINT64);
+  EXPECT_EQ(tensorMapNotInterleaved, CU_TENSOR_MAP_INTERLEAVE_NONE);
+  EXPECT_EQ(tensorMapSwizzleNone, CU_TENSOR_MAP_SWIZZLE_NONE);
+  EXPECT_EQ(tensorMapSwizzle128, CU_TENSOR_MAP_SWIZZLE_128B);
+  EXPECT_EQ(tensorMapPromotion256, CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+  EXPECT_EQ(tensorMapFillZeros, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   EXPECT_EQ(launchClusterDimension, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
   EXPECT_EQ(launchProgrammaticStreamSerialization,
             CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);

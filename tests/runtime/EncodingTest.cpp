@@ -33,6 +33,11 @@ Manifest unusualManifest() {
   p.kernels[0].numSymbols = noIndex;
   p.kernels[0].ops = {""};
   p.variants[0].modules.push_back({});
+  TensorMap &map = m.programs[1].variants[0].kernels[0].maps[1];
+  map.argument = noIndex, map.elementBytes = 0;
+  map.extents = {0, ShapeExpr::symbol(7) * 3}, map.strides.clear();
+  map.box = {noIndex, 0, 300}, map.steps.clear();
+  map.lower = {INT32_MIN, 0}, map.upper = {INT32_MAX};
   m.build.notes.push_back({"", ""});
   return m;
 }
@@ -59,6 +64,17 @@ TEST(Encoding, WhatProtobufWrites) {
   EXPECT_EQ(program.steps(1).symbols_size(), 1);
   EXPECT_EQ(program.kernels(1).num_symbols(), 1u);
   EXPECT_EQ(program.variants(0).kernels(0).shared_bytes(), 65536u);
+  const proto::KernelCode &code = program.variants(0).kernels(0);
+  ASSERT_EQ(code.maps_size(), 2);
+  EXPECT_EQ(code.maps(0).element_bytes(), 4u);
+  EXPECT_EQ(code.maps(0).extents_size(), 2);
+  EXPECT_EQ(code.maps(1).argument(), 1u);
+  EXPECT_EQ(code.maps(1).swizzle(), 128u);
+  EXPECT_EQ(code.maps(1).strides_size(), 3);
+  EXPECT_EQ(code.maps(1).box(1), 64u);
+  EXPECT_EQ(code.maps(1).steps(1), 2u);
+  EXPECT_EQ(code.maps(1).lower(0), -1);
+  EXPECT_EQ(code.maps(1).upper(0), 1);
   EXPECT_EQ(message.signature().symbols(0).max(), 64);
   EXPECT_EQ(message.build().notes(0).key(), "memory.peak");
 }
@@ -96,6 +112,25 @@ TEST(Encoding, UnpackedNumbersAreReadToo) {
   EXPECT_EQ(decoded->signature.inputs[0].dims[0].str(), "(6 * s0)");
 }
 
+TEST(Encoding, UnpackedNumbersOfTensorMaps) {
+  // box, steps, lower and upper with one number a field: {3, 2}, {1}, {-1}, {}.
+  std::string data = "\x30\x03\x30\x02\x38\x01\x40\x01";
+  // maps of kernels of variants of programs.
+  for (const char *tag : {"\x92\x01", "\x1a", "\x3a", "\x12"})
+    data = tag + std::string(1, static_cast<char>(data.size())) + data;
+  // An unknown field, so that there are enough bytes for what they unpack to.
+  data += "\xc2\x3e\x7f" + std::string(127, 'x');
+  auto decoded = decodeManifest(bytesOf(data));
+  ASSERT_TRUE(decoded.isOk()) << decoded.status().message();
+  const KernelCode &code = decoded->programs[0].variants[0].kernels[0];
+  ASSERT_EQ(code.maps.size(), 1u);
+  EXPECT_EQ(code.maps[0].box, (std::vector<uint32_t>{3, 2}));
+  EXPECT_EQ(code.maps[0].steps, (std::vector<uint32_t>{1}));
+  EXPECT_EQ(code.maps[0].lower, (std::vector<int32_t>{-1}));
+  EXPECT_TRUE(code.maps[0].upper.empty());
+  EXPECT_EQ(code.maps[0].elementBytes, 0u);
+}
+
 TEST(Encoding, Truncated) {
   std::string encoded = *encodeManifest(sampleManifest());
   size_t refused = 0;
@@ -113,23 +148,26 @@ TEST(Encoding, Truncated) {
 
 TEST(Encoding, NothingUnpacksToManyTimesItsSize) {
   // A message of `count` empty messages in the field `tag` of `outer`.
-  auto bomb = [](std::initializer_list<int> path, size_t count) {
+  auto varint = [](uint64_t number) {
+    std::string text;
+    for (uint64_t n = number; text.empty() || n; n >>= 7)
+      text += static_cast<char>((n & 127) | (n > 127 ? 128 : 0));
+    return text;
+  };
+  auto bomb = [&](std::initializer_list<int> path, size_t count) {
     std::string data;
     std::vector<int> tags(path);
+    std::string empty = varint(tags.back() << 3 | 2) + '\0';
     for (size_t i = 0; i < count; ++i)
-      data += {static_cast<char>(tags.back() << 3 | 2), 0};
-    for (size_t level = tags.size() - 1; level-- > 0;) {
-      std::string size;
-      for (uint64_t n = data.size(); size.empty() || n; n >>= 7)
-        size += static_cast<char>((n & 127) | (n > 127 ? 128 : 0));
-      data = static_cast<char>(tags[level] << 3 | 2) + size + data;
-    }
+      data += empty;
+    for (size_t level = tags.size() - 1; level-- > 0;)
+      data = varint(tags[level] << 3 | 2) + varint(data.size()) + data;
     return data;
   };
   const std::string tooMuch = "the engine's manifest unpacks to more than " +
                               std::to_string(maxUnpacking) + " times its size";
-  // Inputs, symbols, kernels, buffers, steps, variants, their kernels and
-  // modules: some millions in six megabytes.
+  // Inputs, symbols, kernels, buffers, steps, variants, their kernels, modules
+  // and tensor maps: some millions in six megabytes.
   for (std::initializer_list<int> path : {std::initializer_list<int>{1, 1},
                                           {1, 3},
                                           {2, 4},
@@ -138,15 +176,19 @@ TEST(Encoding, NothingUnpacksToManyTimesItsSize) {
                                           {2, 7},
                                           {2, 7, 2},
                                           {2, 7, 3},
+                                          {2, 7, 3, 18},
                                           {3, 4},
                                           {2}}) {
     auto decoded = decodeManifest(bytesOf(bomb(path, 3'000'000)));
     ASSERT_FALSE(decoded.isOk()) << *path.begin() << " " << path.size();
     EXPECT_EQ(decoded.status().message(), tooMuch);
   }
-  // Arguments and strings stay below by themselves.
-  for (std::initializer_list<int> path :
-       {std::initializer_list<int>{2, 6, 3}, {2, 6, 8}, {2, 6, 9}, {2, 4, 2}})
+  // Arguments, strings and extents stay below by themselves.
+  for (std::initializer_list<int> path : {std::initializer_list<int>{2, 6, 3},
+                                          {2, 6, 8},
+                                          {2, 6, 9},
+                                          {2, 4, 2},
+                                          {2, 7, 3, 18, 4}})
     EXPECT_TRUE(decodeManifest(bytesOf(bomb(path, 100'000))).isOk());
 }
 

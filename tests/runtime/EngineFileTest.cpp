@@ -266,13 +266,13 @@ TEST(EngineFile, NewerVersionIsToldApart) {
   Sample sample;
   ASSERT_TRUE(sample.writer().write(sample.manifest, dir / "a.engine").isOk());
   auto bytes = readBytes(dir / "a.engine");
-  bytes[8] = std::byte(5);
+  bytes[8] = std::byte(6);
   auto reader = Reader::fromMemory(bytes, false);
   ASSERT_FALSE(reader.isOk());
   EXPECT_EQ(reader.status().code(), StatusCode::Unsupported);
   EXPECT_EQ(reader.status().message(),
-            "the engine in memory cannot be used: it has format version 5, but "
-            "this runtime reads version 4; compile the model again with the "
+            "the engine in memory cannot be used: it has format version 6, but "
+            "this runtime reads version 5; compile the model again with the "
             "matching compiler");
 }
 
@@ -476,6 +476,140 @@ TEST_F(ManifestRules, Messages) {
             "program 1: variant 0: kernel 0: the block has 2048 threads");
   EXPECT_EQ(rejected([&](M m) { p(m).weightsSection = noIndex; }),
             "program 0: buffer 1: the program has no weights section");
+}
+
+TEST_F(ManifestRules, TensorMaps) {
+  // The first of the sample is tiled, the second for im2col.
+  auto wrong = [&](size_t number, auto change) {
+    std::string message = rejected([&](Manifest &m) {
+      change(m.programs[1].variants[0].kernels[0].maps[number]);
+    });
+    std::string prefix =
+        "program 1: variant 0: kernel 0: map " + std::to_string(number);
+    EXPECT_EQ(message.substr(0, prefix.size()), prefix);
+    return message.substr(std::min(prefix.size(), message.size()));
+  };
+  using Map = TensorMap &;
+  EXPECT_EQ(wrong(0, [](Map t) { t.extents.clear(); }),
+            ": it has 0 dimensions");
+  EXPECT_EQ(wrong(0, [](Map t) { t.extents.resize(6, 1); }),
+            ": it has 6 dimensions");
+  EXPECT_EQ(wrong(1, [](Map t) { t.extents.resize(2); }),
+            ": it is one for im2col and has 2 dimensions");
+  EXPECT_EQ(wrong(0, [](Map t) { t.strides.push_back(64); }),
+            ": it has 2 strides for 2 dimensions");
+  EXPECT_EQ(wrong(0, [](Map t) { t.steps.pop_back(); }),
+            ": it has 1 step for 2 dimensions");
+  EXPECT_EQ(wrong(0, [](Map t) { t.box.push_back(1); }),
+            ": it has 3 box sizes for 2 dimensions");
+  EXPECT_EQ(wrong(1, [](Map t) { t.box.push_back(1); }),
+            ": it has 3 box sizes for 4 dimensions");
+  EXPECT_EQ(wrong(1, [](Map t) { t.lower.pop_back(); }),
+            ": it has 1 lower corner for 4 dimensions");
+  EXPECT_EQ(wrong(1, [](Map t) { t.lower.clear(); }),
+            ": it has 0 lower corners for 4 dimensions");
+  EXPECT_EQ(wrong(1, [](Map t) { t.upper.push_back(0); }),
+            ": it has 3 upper corners for 4 dimensions");
+  const std::string missing =
+      ": a shape expression names a symbol that does not exist";
+  EXPECT_EQ(wrong(0, [](Map t) { t.extents[0] = ShapeExpr::symbol(1); }),
+            missing);
+  EXPECT_EQ(wrong(0, [](Map t) { t.strides[0] = ShapeExpr::symbol(1); }),
+            missing);
+  for (uint32_t bytes : {0u, 3u, 16u})
+    EXPECT_EQ(wrong(0, [&](Map t) { t.elementBytes = bytes; }),
+              ": its elements have " + std::to_string(bytes) + " bytes");
+  EXPECT_EQ(wrong(0, [](Map t) { t.swizzle = 64; }),
+            ": its pieces trade places after 64 bytes");
+  EXPECT_EQ(wrong(0, [](Map t) { t.box[1] = 0; }),
+            ": its box has 0 elements along dimension 1, not 1 to 256");
+  EXPECT_EQ(wrong(0, [](Map t) { t.box[1] = 257; }),
+            ": its box has 257 elements along dimension 1, not 1 to 256");
+  EXPECT_EQ(wrong(1, [](Map t) { t.box[0] = 257; }),
+            ": its box has 257 elements along dimension 0, not 1 to 256");
+  EXPECT_EQ(wrong(1, [](Map t) { t.box[1] = 1025; }),
+            ": its box has 1025 elements along dimension 1, not 1 to 1024");
+  EXPECT_EQ(wrong(0, [](Map t) { t.box[0] = 3; }),
+            ": a row of its box has 12 bytes, not a multiple of 16");
+  EXPECT_EQ(wrong(1, [](Map t) { t.box[0] = 72; }),
+            ": a row of its box has 144 bytes, more than 128, after which "
+            "pieces trade places");
+  for (uint32_t step : {0u, 9u})
+    EXPECT_EQ(wrong(0, [&](Map t) { t.steps[1] = step; }),
+              ": it has a step of " + std::to_string(step) + ", not 1 to 8");
+  for (int32_t corner : {-129, 128, INT32_MIN})
+    EXPECT_EQ(wrong(1, [&](Map t) { t.lower[1] = corner; }),
+              ": it has a corner at " + std::to_string(corner) +
+                  ", not -128 to 127");
+  EXPECT_EQ(wrong(1, [](Map t) { t.argument = 3; }),
+            " is of argument 3, which not every launch has");
+}
+
+TEST_F(ManifestRules, CornersHaveTheBitsThatDimensionsLeave) {
+  auto withRank = [&](size_t rank, int32_t corner) {
+    return [=](Manifest &m) {
+      TensorMap &map = m.programs[1].variants[0].kernels[0].maps[1];
+      map.extents.resize(rank, 1);
+      map.strides.resize(rank - 1, 16);
+      map.steps.resize(rank, 1);
+      map.lower.assign(rank - 2, 0);
+      map.upper.assign(rank - 2, 0);
+      map.upper.back() = corner;
+    };
+  };
+  for (auto [rank, end] :
+       {std::pair(3, 32768), std::pair(4, 128), std::pair(5, 16)}) {
+    for (int32_t corner : {-end - 1, end})
+      EXPECT_EQ(rejected(withRank(rank, corner)),
+                "program 1: variant 0: kernel 0: map 1: it has a corner at " +
+                    std::to_string(corner) + ", not " + std::to_string(-end) +
+                    " to " + std::to_string(end - 1));
+    Sample sample;
+    TempDir dir;
+    for (int32_t corner : {-end, end - 1}) {
+      withRank(rank, corner)(sample.manifest);
+      EXPECT_TRUE(
+          sample.writer().write(sample.manifest, dir / "a.engine").isOk());
+    }
+  }
+}
+
+TEST_F(ManifestRules, TensorMapsAndLaunches) {
+  auto code = [](Manifest &m) -> KernelCode & {
+    return m.programs[1].variants[0].kernels[0];
+  };
+  EXPECT_EQ(rejected([](Manifest &m) {
+              m.programs[0].variants[0].kernels[0].maps = {rowsMap()};
+            }),
+            "program 0: variant 0: kernel 0: it has tensor maps, which only "
+            "GPUs take");
+  EXPECT_EQ(rejected([&](Manifest &m) { code(m).maps.resize(17, rowsMap()); }),
+            "program 1: variant 0: kernel 0: it has 17 tensor maps, more than "
+            "16");
+  // A second launch of the kernel, with fewer arguments.
+  EXPECT_EQ(rejected([](Manifest &m) {
+              Program &p = m.programs[1];
+              p.steps[1].kernel = 0;
+              p.steps[1].args.resize(1);
+            }),
+            "program 1: variant 0: kernel 0: map 1 is of argument 1, which not "
+            "every launch has");
+  // Three terms a launch: an extent, another and a stride.
+  auto launches = [&](Manifest &m, size_t count) {
+    Program &p = m.programs[1];
+    code(m).maps = {rowsMap()};
+    for (Buffer &buffer : p.buffers)
+      buffer.firstStep = 0, buffer.lastStep = count + 2;
+    p.steps.insert(p.steps.begin(), count - 1, p.steps[0]);
+  };
+  constexpr size_t most = (1 << 20) / 3;
+  Sample sample;
+  launches(sample.manifest, most);
+  TempDir dir;
+  EXPECT_TRUE(sample.writer().write(sample.manifest, dir / "a.engine").isOk());
+  EXPECT_EQ(rejected([&](Manifest &m) { launches(m, most + 1); }),
+            "program 1: variant 0: its launches take tensor maps with 1048578 "
+            "terms or more");
 }
 
 } // namespace

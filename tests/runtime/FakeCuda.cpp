@@ -39,6 +39,7 @@ struct FakeFunction {
   std::string name;
   size_t parameters;
   void (*run)(uint64_t *p, unsigned grid);
+  size_t maps = 0; ///< Behind the parameters, 16 numbers each.
   int sharedLimit = 48 * 1024;
 };
 
@@ -59,11 +60,24 @@ void relu(uint64_t *p, unsigned grid) {
   for (unsigned i = 0; i < grid * 16; ++i)
     y[i] = t[i] > 0 ? t[i] : 0;
 }
+/// The same of an x that is found by the words of a tensor map alone: address,
+/// columns, rows and what these are apart.
+void scaleAddMap(uint64_t *p, unsigned grid) {
+  uint64_t *map = p + 4;
+  auto *w = pointer<const float>(p[1]);
+  auto *t = pointer<float>(p[2]);
+  if (map[0] != p[0] || map[1] != 16 || map[2] != grid)
+    return;
+  for (unsigned i = 0; i < grid * 16; ++i)
+    t[i] = pointer<const float>(map[0] + i / 16 * map[3])[i % 16] * w[i % 16] +
+           w[16 + i % 16];
+}
 void nothing(uint64_t *, unsigned) {}
 
 struct FakeModule {
   std::map<std::string, FakeFunction> functions = {
       {"scale_add", {"scale_add", 4, scaleAdd}},
+      {"scale_add_map", {"scale_add_map", 4, scaleAddMap, 1}},
       {"relu", {"relu", 3, relu}},
       {"charonia_delay", {"charonia_delay", 1, nothing}}};
 };
@@ -496,6 +510,12 @@ int launch(CuFunction function, unsigned grid, unsigned block, unsigned shared,
   std::vector<uint64_t> values;
   for (size_t i = 0; i < f->parameters; ++i)
     values.push_back(*static_cast<uint64_t *>(parameters[i]));
+  for (size_t i = 0; i < f->maps; ++i) {
+    auto *words = static_cast<uint64_t *>(parameters[f->parameters + i]);
+    if (reinterpret_cast<uint64_t>(words) % 64 != 0)
+      misuse("a tensor map that is not aligned");
+    values.insert(values.end(), words, words + 16);
+  }
   push(fakeStream(stream),
        [f, grid, values]() mutable { f->run(values.data(), grid); });
   return 0;
@@ -526,6 +546,57 @@ EXPORT int cuLaunchKernelEx(const LaunchConfig *config, CuFunction function,
   }
   return launch(function, config->gridX, config->blockX, config->sharedBytes,
                 config->stream, parameters);
+}
+namespace {
+int encode(EncodedTensorMap *out, FakeMap map) {
+  if (reinterpret_cast<uint64_t>(out) % 64 != 0)
+    misuse("a tensor map that is not aligned");
+  if (fake.encodeResult)
+    return fake.encodeResult;
+  if (map.address % 16 != 0)
+    return 1;
+  checkDevice(map.address, 1, "a tensor map");
+  std::memset(out, 0, sizeof(*out));
+  out->words[0] = map.address;
+  out->words[1] = map.extents[0];
+  if (map.extents.size() > 1)
+    out->words[2] = map.extents[1], out->words[3] = map.strides[0];
+  fake.maps.push_back(std::move(map));
+  return 0;
+}
+} // namespace
+EXPORT int cuTensorMapEncodeTiled(EncodedTensorMap *out, int type,
+                                  uint32_t rank, void *address,
+                                  const uint64_t *extents,
+                                  const uint64_t *strides, const uint32_t *box,
+                                  const uint32_t *steps, int interleave,
+                                  int swizzle, int promotion, int fill) {
+  CALL(cuTensorMapEncodeTiled, true)
+  return encode(out, {false,
+                      reinterpret_cast<uint64_t>(address),
+                      {extents, extents + rank},
+                      {strides, strides + rank - 1},
+                      {},
+                      {box, box + rank},
+                      {steps, steps + rank},
+                      {type, interleave, swizzle, promotion, fill}});
+}
+EXPORT int cuTensorMapEncodeIm2col(
+    EncodedTensorMap *out, int type, uint32_t rank, void *address,
+    const uint64_t *extents, const uint64_t *strides, const int *lower,
+    const int *upper, uint32_t channels, uint32_t pixels, const uint32_t *steps,
+    int interleave, int swizzle, int promotion, int fill) {
+  CALL(cuTensorMapEncodeIm2col, true)
+  std::vector<int> corners(lower, lower + rank - 2);
+  corners.insert(corners.end(), upper, upper + rank - 2);
+  return encode(out, {true,
+                      reinterpret_cast<uint64_t>(address),
+                      {extents, extents + rank},
+                      {strides, strides + rank - 1},
+                      corners,
+                      {channels, pixels},
+                      {steps, steps + rank},
+                      {type, interleave, swizzle, promotion, fill}});
 }
 EXPORT int cuGetErrorName(int result, const char **name) {
   *name = result == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_FAKE";

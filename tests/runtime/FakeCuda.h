@@ -13,6 +13,18 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
+
+/// What a tensor map was encoded from.
+struct FakeMap {
+  bool im2col = false;
+  uint64_t address = 0;
+  std::vector<uint64_t> extents, strides;
+  std::vector<int> corners; ///< Lower, then upper.
+  std::vector<uint32_t> box, steps;
+  /// Element type, interleave, swizzle, promotion and fill.
+  std::vector<int> kinds;
+};
 
 struct FakeCuda {
   // What to pretend.
@@ -24,6 +36,7 @@ struct FakeCuda {
   bool rejectCubins = false;
   bool rejectCapture = false;
   int launchResult = 0;
+  int encodeResult = 0;
 
   // What happened.
   std::map<std::string, int> calls; ///< By the driver function's name.
@@ -31,6 +44,7 @@ struct FakeCuda {
   int cubinsLoaded = 0;
   int overlappedLaunches = 0;
   unsigned lastClusterSize = 0;
+  std::vector<FakeMap> maps; ///< Since the fake was reset.
   std::string misuse; ///< The first call that no real driver would accept.
   /// Objects that are alive, by kind.
   std::map<std::string, int> alive;

@@ -116,6 +116,31 @@ inline std::vector<float> input(int64_t batch, unsigned seed) {
   return x;
 }
 
+/// Of rows of 16 floats, one for each of the first symbol: argument 0.
+inline engine::TensorMap rowsMap() {
+  engine::TensorMap map;
+  map.elementBytes = 4;
+  map.extents = {16, ShapeExpr::symbol(0)};
+  map.strides = {64};
+  map.box = {16, 8};
+  map.steps = {1, 1};
+  return map;
+}
+
+/// Of two images of 4x2 pixels with 16 numbers of 16 bits: argument 1.
+inline engine::TensorMap pixelsMap() {
+  engine::TensorMap map;
+  map.argument = 1;
+  map.swizzle = 128;
+  map.extents = {16, 4, 2, 2};
+  map.strides = {32, 128, 256};
+  map.box = {16, 64};
+  map.steps = {1, 2, 1, 1};
+  map.lower = {-1, -1};
+  map.upper = {1, 0};
+  return map;
+}
+
 /// A manifest that uses every field: y = f(x, w) for x of [batch, 16], through
 /// an arena value, with CPU and CUDA programs over sections 0 (code) and 1
 /// (weights).
@@ -172,6 +197,7 @@ inline engine::Manifest sampleManifest() {
     } else {
       v.arch = "sm_80";
       v.modules = {{{}, {0, 256, 100}, {0, 512, 64}}};
+      gemm.maps = {rowsMap(), pixelsMap()};
       gemm.blockThreads = 128, gemm.sharedBytes = 65536, gemm.registers = 90;
       act.blockThreads = 256, act.clusterSize = 2, act.spillBytes = 8;
       act.waitsForPrevious = true;

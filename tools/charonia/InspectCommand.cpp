@@ -471,6 +471,7 @@ private:
                            {"spill_bytes", code.spillBytes},
                            {"shared_bytes", code.sharedBytes},
                            {"scratch_bytes", code.scratchBytes},
+                           {"tensor_maps", code.maps.size()},
                            {"operations", code.operations},
                            {"needed_operations", code.neededOperations},
                            {"accessed_bytes", code.accessedBytes},

@@ -1,6 +1,7 @@
 //===- CudaExecutor.cpp - Running plans on a GPU --------------------------===//
 
 #include "runtime/device/cuda/CudaExecutor.h"
+#include "runtime/device/cuda/TensorMaps.h"
 
 #include <algorithm>
 #include <cstring>
@@ -262,6 +263,44 @@ DevicePtr CudaExecutor::resolve(const Location &location) const {
   return 0;
 }
 
+Status CudaExecutor::encodeMaps(const PlannedStep &step) {
+  maps.resize(step.maps.size());
+  if (maps.empty())
+    return Status::ok();
+  if (!api().tensorMapEncodeTiled || !api().tensorMapEncodeIm2col)
+    return Status(StatusCode::Unsupported,
+                  "the kernel '" + step.kernel->name +
+                      "' takes tensor maps, which the NVIDIA driver is too old "
+                      "for; a driver for CUDA 12.0 or newer is needed");
+  for (size_t i = 0; i < maps.size(); ++i) {
+    const exec::PlannedMap &map = step.maps[i];
+    CuResult result = encodeTensorMap(
+        api(), map, resolve(step.args[map.map->argument]), maps[i]);
+    if (result == cudaSuccess)
+      continue;
+    std::string doing = "encoding tensor map " + std::to_string(i) +
+                        " of the kernel '" + step.kernel->name + "'";
+    return check(result, doing.c_str());
+  }
+  return Status::ok();
+}
+
+Status CudaExecutor::prepare(const PlannedStep &step) {
+  // One pointer a buffer, then the sizes that it takes, each 64 bits.
+  arguments.clear();
+  for (const Location &location : step.args)
+    arguments.push_back(resolve(location));
+  for (int64_t symbol : step.symbols)
+    arguments.push_back(static_cast<uint64_t>(symbol));
+  CHARONIA_RETURN_IF_ERROR(encodeMaps(step));
+  parameters.clear();
+  for (uint64_t &argument : arguments)
+    parameters.push_back(&argument);
+  for (EncodedTensorMap &map : maps)
+    parameters.push_back(&map);
+  return Status::ok();
+}
+
 Status CudaExecutor::launch(const PlannedStep &step, bool afterKernel,
                             CuStream stream) {
   const engine::KernelCode &code = *step.code;
@@ -270,16 +309,7 @@ Status CudaExecutor::launch(const PlannedStep &step, bool afterKernel,
                   "the kernel '" + step.kernel->name +
                       "' has too many program instances for a GPU: " +
                       std::to_string(step.grid));
-  // One pointer a buffer, then the sizes that it takes, each 64 bits.
-  arguments.clear();
-  for (const Location &location : step.args)
-    arguments.push_back(resolve(location));
-  for (int64_t symbol : step.symbols)
-    arguments.push_back(static_cast<uint64_t>(symbol));
-  parameters.clear();
-  for (uint64_t &argument : arguments)
-    parameters.push_back(&argument);
-
+  CHARONIA_RETURN_IF_ERROR(prepare(step));
   CuFunction function = program->functions[step.kernelIndex];
   auto grid = static_cast<unsigned>(step.grid);
   auto shared = static_cast<unsigned>(code.sharedBytes);

@@ -58,6 +58,9 @@ private:
                    std::span<const Event> events);
   Status launch(const exec::PlannedStep &step, bool afterKernel,
                 CuStream stream);
+  /// Fills `parameters` with what the kernel takes.
+  Status prepare(const exec::PlannedStep &step);
+  Status encodeMaps(const exec::PlannedStep &step);
   /// Whether the driver takes programmatic dependent launches, in graphs too.
   bool driverOverlaps() const;
   DevicePtr resolve(const exec::Location &location) const;
@@ -85,8 +88,9 @@ private:
 
   std::vector<Bound> ins;
   std::vector<Bound> outs;
-  std::vector<uint64_t> arguments; ///< Of the current launch,
-  std::vector<void *> parameters;  ///< as the driver wants them.
+  std::vector<uint64_t> arguments;    ///< Of the current launch,
+  std::vector<EncodedTensorMap> maps; ///< and the parameters behind them,
+  std::vector<void *> parameters;     ///< as the driver wants them.
   std::vector<Event> timers;
   DelayKernel delay;
 };

@@ -72,6 +72,22 @@ struct LaunchConfig {
   unsigned numAttributes;
 };
 
+/// What a kernel takes of a tensor by value; opaque.
+struct alignas(64) EncodedTensorMap {
+  uint64_t words[16];
+};
+// Elements that are told apart by their sizes alone: copies do not look at
+// them, but for what is out of bounds, which is 0 of any type.
+constexpr int tensorMapUint8 = 0;
+constexpr int tensorMapUint16 = 1;
+constexpr int tensorMapUint32 = 2;
+constexpr int tensorMapUint64 = 4;
+constexpr int tensorMapNotInterleaved = 0;
+constexpr int tensorMapSwizzleNone = 0;
+constexpr int tensorMapSwizzle128 = 3;
+constexpr int tensorMapPromotion256 = 3;
+constexpr int tensorMapFillZeros = 0;
+
 struct GraphUpdateResult {
   int result;
   CuGraphNode errorNode;
@@ -140,6 +156,12 @@ struct GraphUpdateResult {
     void **, void **)                                                          \
   X(graphExecUpdate, cuGraphExecUpdate_v2, CuGraphExec, CuGraph,               \
     GraphUpdateResult *)                                                       \
+  X(tensorMapEncodeTiled, cuTensorMapEncodeTiled, EncodedTensorMap *, int,     \
+    uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *,    \
+    const uint32_t *, int, int, int, int)                                      \
+  X(tensorMapEncodeIm2col, cuTensorMapEncodeIm2col, EncodedTensorMap *, int,   \
+    uint32_t, void *, const uint64_t *, const uint64_t *, const int *,         \
+    const int *, uint32_t, uint32_t, const uint32_t *, int, int, int, int)     \
   X(getErrorName, cuGetErrorName, CuResult, const char **)                     \
   X(getErrorString, cuGetErrorString, CuResult, const char **)
 
