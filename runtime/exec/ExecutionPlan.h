@@ -20,6 +20,14 @@ struct Location {
   uint64_t offset = 0; ///< Bytes.
 };
 
+/// A tensor map of a launch with its sizes, in the order of the map's
+/// expressions.
+struct PlannedMap {
+  const engine::TensorMap *map = nullptr;
+  std::vector<int64_t> extents; ///< In elements, each 1 to 2^32.
+  std::vector<int64_t> strides; ///< In bytes, multiples of 16 below 2^40.
+};
+
 struct PlannedStep {
   const engine::Step *step = nullptr;
   const engine::Kernel *kernel = nullptr;   ///< Launch only.
@@ -29,6 +37,9 @@ struct PlannedStep {
   uint64_t bytes = 0;                       ///< Copy and fill; may be 0.
   std::span<const Location> args;
   std::span<const int64_t> symbols; ///< Launch: sizes that its kernel gets.
+  /// Launch: those of its code. The tensors lie in their arguments' buffers and
+  /// begin at multiples of 16. None if the grid is 0.
+  std::vector<PlannedMap> maps;
 };
 
 struct PlannedTensor {
