@@ -390,18 +390,31 @@ SimtRun runRing(const std::string &body, Launch launch) {
   return run;
 }
 
+/// Gives back the stage of the product before the one under way.
+const std::string kReleaseOther = R"(
+%before = llvm.sub %k, %c1 : i32
+%otherSlot = llvm.and %before, %c1 : i32
+%otherBeyond = llvm.add %otherSlot, %c2 : i32
+%other = llvm.getelementptr %shared[%otherBeyond] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i64
+%isLater = llvm.icmp "ne" %k, %c0 : i32
+%when = llvm.and %isReleasing, %isLater : i1
+)" + arriveAt("other", "when"),
+                  kWaitBefore = "nvvm.wgmma.wait.group.sync.aligned 1\n";
+
 TEST(TensorCopies, Ring) {
-  for (Launch launch : manyLaunches()) {
-    SimtRun run = runRing(ring(kRelease, kWaitDots, kWaitFull), launch);
-    EXPECT_EQ(run.text(), "");
-    for (int row = 0; row < 64; ++row)
-      for (int column = 0; column < 8; ++column) {
-        int sum = 0;
-        for (int k = 0; k < 64 * kSteps; ++k)
-          sum += ringNumber(row, k) * ringNumber(64 + column, k);
-        ASSERT_EQ(run.out[row * 8 + column], sum) << row << ", " << column;
-      }
-  }
+  for (const std::string &body : {ring(kRelease, kWaitDots, kWaitFull),
+                                  ring(kReleaseOther, kWaitBefore, kWaitFull)})
+    for (const Launch &launch : manyLaunches()) {
+      SimtRun run = runRing(body, launch);
+      EXPECT_EQ(run.text(), "");
+      for (int row = 0; row < 64; ++row)
+        for (int column = 0; column < 8; ++column) {
+          int sum = 0;
+          for (int k = 0; k < 64 * kSteps; ++k)
+            sum += ringNumber(row, k) * ringNumber(64 + column, k);
+          ASSERT_EQ(run.out[row * 8 + column], sum) << row << ", " << column;
+        }
+    }
 }
 
 TEST(TensorCopies, RingsWithoutOrder) {
@@ -409,6 +422,10 @@ TEST(TensorCopies, RingsWithoutOrder) {
     // A stage is given back while a product may still read it.
     SimtRun early = runRing(ring("", kRelease + kWaitDots, kWaitFull), launch);
     EXPECT_THAT(early.kinds(), Contains(FindingKind::Race)) << early.text();
+    SimtRun other = runRing(ring(kRelease, kWaitBefore, kWaitFull), launch);
+    EXPECT_THAT(other.kinds(), Contains(FindingKind::Race)) << other.text();
+    EXPECT_THAT(other.text(),
+                HasSubstr("[nvvm.wgmma.mma_async at kernel.mlir:"));
     // It is filled again before it is given back: some orders get as far as
     // expecting the bytes twice.
     SimtRun unasked =
