@@ -20,16 +20,17 @@ namespace {
 /// `a`: number; `b`: threads.
 void namedBarrier(Warp &warp, const Instruction &i) {
   Machine &machine = warp.block.machine;
-  uint32_t number = warp.lanes<uint32_t>(i.a)[0],
-           threads = warp.lanes<uint32_t>(i.b)[0];
-  if (number > 15 || threads == 0 || threads % kWarpLanes != 0 ||
-      threads > machine.program.blockThreads)
-    return machine.abort(FindingKind::NotModelled, warp, i, 0,
-                         "a barrier of number " + llvm::Twine(number) +
-                             " for " + llvm::Twine(threads) + " threads");
   handlers::barrier(warp, i);
   if (warp.state != Warp::State::AtBarrier)
     return;
+  unsigned lane = __builtin_ctz(warp.mask);
+  uint32_t number = warp.lanes<uint32_t>(i.a)[lane],
+           threads = warp.lanes<uint32_t>(i.b)[lane];
+  if (number > 15 || threads == 0 || threads % kWarpLanes != 0 ||
+      threads > machine.program.blockThreads)
+    return machine.abort(FindingKind::NotModelled, warp, i, lane,
+                         "a barrier of number " + llvm::Twine(number) +
+                             " for " + llvm::Twine(threads) + " threads");
   warp.state = Warp::State::AtNamedBarrier;
   warp.barrierNumber = number;
   warp.barrierThreads = threads;
@@ -38,6 +39,8 @@ void namedBarrier(Warp &warp, const Instruction &i) {
 
 /// `a`: mask.
 void warpBarrier(Warp &warp, const Instruction &i) {
+  if (!warp.mask)
+    return; // All of them have left.
   Mask wanted =
       warp.lanes<uint32_t>(i.a)[__builtin_ctz(warp.mask)] & warp.alive;
   if (wanted & ~warp.mask)

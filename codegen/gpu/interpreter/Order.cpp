@@ -46,8 +46,9 @@ void Block::noteWrite(const Cell &cell, Deed deed, bool joins) {
   if (clocks.empty())
     return;
   Deeds &here = deedsOf(cell);
-  if (!joins)
-    here.writes.clear();
+  llvm::erase_if(here.writes, [&](const Deed &old) {
+    return !joins || isKnown(deed.agent, old.agent, old.epoch);
+  });
   here.writes.push_back(deed);
   // A write that is none of the readers' business has been reported.
   here.reads.clear();
