@@ -143,8 +143,9 @@ SimtEngine::kernelOf(const exec::PlannedStep &step) {
 
 /// The dump and the engine may come from different compilations.
 Status SimtEngine::checkKernel(const interpreter::Kernel &kernel,
-                               const engine::KernelCode &code, size_t buffers,
-                               size_t symbols) const {
+                               const exec::PlannedStep &step) const {
+  const engine::KernelCode &code = *step.code;
+  size_t buffers = step.args.size(), symbols = step.symbols.size();
   auto differs = [&](const std::string &dumped, const std::string &engine) {
     return Status(StatusCode::InvalidArgument,
                   "the dump is not of this engine: its kernel " +
@@ -166,7 +167,25 @@ Status SimtEngine::checkKernel(const interpreter::Kernel &kernel,
                        " buffers and " + std::to_string(kernel.numSymbols()) +
                        " symbols",
                    std::to_string(buffers) + " and " + std::to_string(symbols));
+  if (kernel.numMaps() != code.maps.size())
+    return differs("takes " + std::to_string(kernel.numMaps()) + " tensor maps",
+                   std::to_string(code.maps.size()));
   return Status::ok();
+}
+
+static interpreter::TensorMap convert(const exec::PlannedMap &planned) {
+  const engine::TensorMap &map = *planned.map;
+  interpreter::TensorMap result;
+  result.buffer = map.argument;
+  result.elementBytes = map.elementBytes;
+  result.swizzle = map.swizzle;
+  result.extents.assign(planned.extents.begin(), planned.extents.end());
+  result.strides.assign(planned.strides.begin(), planned.strides.end());
+  result.box.assign(map.box.begin(), map.box.end());
+  result.steps.assign(map.steps.begin(), map.steps.end());
+  result.lower.assign(map.lower.begin(), map.lower.end());
+  result.upper.assign(map.upper.begin(), map.upper.end());
+  return result;
 }
 
 Status SimtEngine::launch(const exec::PlannedStep &step,
@@ -174,12 +193,13 @@ Status SimtEngine::launch(const exec::PlannedStep &step,
                           Memory &memory, const SimtOptions &options,
                           interpreter::Report &report) {
   CHARONIA_ASSIGN_OR_RETURN(const interpreter::Kernel *kernel, kernelOf(step));
-  CHARONIA_RETURN_IF_ERROR(
-      checkKernel(*kernel, *step.code, step.args.size(), step.symbols.size()));
+  CHARONIA_RETURN_IF_ERROR(checkKernel(*kernel, step));
   interpreter::Launch launch;
   launch.grid = step.grid;
   launch.sharedBytes = step.code->sharedBytes;
   launch.symbols.assign(step.symbols.begin(), step.symbols.end());
+  for (const exec::PlannedMap &map : step.maps)
+    launch.maps.push_back(convert(map));
   launch.seed = options.seed ? options.seed + number : 0;
   launch.copies = options.copies;
   // Behind a copy or a fill it could not happen; the kernel does not know.
@@ -198,7 +218,8 @@ Status SimtEngine::launch(const exec::PlannedStep &step,
       std::memset(place.data, 0xff, place.bytes);
     launch.buffers.push_back(place);
   }
-  kernel->launch(launch, report);
+  if (step.grid != 0) // Otherwise its maps are not planned.
+    kernel->launch(launch, report);
   return Status::ok();
 }
 

@@ -46,8 +46,7 @@ private:
       : reader(std::move(reader)), context(&context) {}
   Result<const interpreter::Kernel *> kernelOf(const exec::PlannedStep &step);
   Status checkKernel(const interpreter::Kernel &kernel,
-                     const engine::KernelCode &code, size_t buffers,
-                     size_t symbols) const;
+                     const exec::PlannedStep &step) const;
   Status launch(const exec::PlannedStep &step, const exec::ExecutionPlan &plan,
                 uint32_t number, Memory &memory, const SimtOptions &options,
                 interpreter::Report &report);

@@ -321,6 +321,20 @@ LogicalResult decodeInsertValue(Decoder &d, Operation *op) {
   return success();
 }
 
+/// The block's own shared memory as that of its cluster.
+LogicalResult decodeSpace(Decoder &d, Operation *op) {
+  auto cast = mlir::cast<LLVM::AddrSpaceCastOp>(op);
+  auto spaceOf = [](Value pointer) {
+    auto type = dyn_cast<LLVM::LLVMPointerType>(pointer.getType());
+    return type ? type.getAddressSpace() : 0;
+  };
+  if (spaceOf(cast.getArg()) != 3 || spaceOf(cast.getRes()) != 7)
+    return op->emitError(
+        "the interpreter casts pointers to shared memory to the cluster's");
+  d.alias(cast.getRes(), Slot(d.slot(cast.getArg())));
+  return success();
+}
+
 } // namespace
 
 void charonia::interpreter::addCasts(OperationTable &table) {
@@ -337,6 +351,7 @@ void charonia::interpreter::addCasts(OperationTable &table) {
   table["arith.fptosi"] = table["llvm.fptosi"] = decodeNumber<true, false>;
   table["arith.fptoui"] = table["llvm.fptoui"] = decodeNumber<false, false>;
   table["arith.bitcast"] = table["llvm.bitcast"] = decodeBitcast;
+  table["llvm.addrspacecast"] = decodeSpace;
   table["llvm.extractelement"] = decodeExtractElement;
   table["llvm.insertelement"] = decodeInsertElement;
   table["llvm.extractvalue"] = decodeExtractValue;

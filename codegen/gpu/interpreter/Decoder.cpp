@@ -12,7 +12,7 @@ static const OperationTable &operationTable() {
     OperationTable all;
     for (auto *add : {addControl, addIntegers, addFloats, addCasts, addMemory,
                       addWarpOperations, addMatrices, addDots, addAsyncCopies,
-                      addInlinePtx})
+                      addInlinePtx, addBarriers, addTensorCopies})
       add(all);
     return all;
   }();
@@ -30,6 +30,22 @@ FailureOr<Kernel> Kernel::decode(LLVM::LLVMFuncOp function) {
   if (failed(Decoder(*program, function).run()))
     return failure();
   return Kernel(std::move(program));
+}
+
+/// 128 bytes by value that nobody writes.
+bool Decoder::isMap(BlockArgument argument) {
+  if (argument.getOwner() != &function.getBody().front())
+    return false;
+  auto attribute = [&](StringRef name) {
+    return function.getArgAttr(argument.getArgNumber(), name);
+  };
+  auto type = dyn_cast_or_null<TypeAttr>(
+      attribute(LLVM::LLVMDialect::getByValAttrName()));
+  auto array = type ? dyn_cast<LLVM::LLVMArrayType>(type.getValue())
+                    : LLVM::LLVMArrayType();
+  return array && array.getNumElements() == 128 &&
+         array.getElementType().isInteger(8) &&
+         attribute(NVVM::NVVMDialect::getGridConstantAttrName());
 }
 
 LogicalResult Decoder::run() {
@@ -53,12 +69,18 @@ LogicalResult Decoder::run() {
     return function.emitError("has branches between blocks; the interpreter "
                               "takes structured control flow");
   for (BlockArgument argument : function.getArguments()) {
-    bool isBuffer = isa<LLVM::LLVMPointerType>(argument.getType());
-    if (!isBuffer && !argument.getType().isInteger(64))
+    using Kind = Program::Argument::Kind;
+    bool isPointer = isa<LLVM::LLVMPointerType>(argument.getType());
+    if (!isPointer && !argument.getType().isInteger(64))
       return function.emitError("has an argument of type ")
              << argument.getType();
+    Kind kind = isMap(argument) ? Kind::Map
+                : isPointer     ? Kind::Buffer
+                                : Kind::Symbol;
+    if (kind != Kind::Map && program.count(Kind::Map))
+      return function.emitError("has arguments behind its tensor maps");
     define(argument);
-    program.arguments.push_back({slot(argument), isBuffer, false});
+    program.arguments.push_back({slot(argument), kind, false});
   }
   return decodeBlock(function.getBody().front());
 }
@@ -86,7 +108,9 @@ unsigned Decoder::bitsOf(Type type) const {
   if (type.isIndex())
     return program.indexBits;
   if (auto pointer = dyn_cast<LLVM::LLVMPointerType>(type))
-    return pointer.getAddressSpace() == 3 ? 32 : 64;
+    return pointer.getAddressSpace() == 3 || pointer.getAddressSpace() == 7
+               ? 32
+               : 64;
   return type.getIntOrFloatBitWidth();
 }
 
@@ -168,6 +192,6 @@ void Decoder::noteAccess(Value pointer, unsigned bytes, bool writes) {
     return;
   int root = rootOf(pointer);
   for (auto [i, argument] : llvm::enumerate(program.arguments))
-    if (argument.isBuffer && (root < 0 || root == int(i)))
+    if (argument.isBuffer() && (root < 0 || root == int(i)))
       argument.isWritten = true;
 }

@@ -23,8 +23,8 @@ void addMatrices(OperationTable &table);
 void addAsyncCopies(OperationTable &table);
 void addDots(OperationTable &table);
 void addInlinePtx(OperationTable &table);
-
-class Decoder;
+void addBarriers(OperationTable &table);
+void addTensorCopies(OperationTable &table);
 
 /// A product of a warpgroup whose left operand is in registers.
 struct RegisterDot {
@@ -42,6 +42,9 @@ void load(Warp &, const Instruction &);
 void store(Warp &, const Instruction &);
 void roundToTf32(Warp &, const Instruction &);
 void waitForDots(Warp &, const Instruction &);
+/// At an mbarrier. `a`: address; `b`: predicate; `c`: bytes that are expected;
+/// the latter two may be absent.
+void arrive(Warp &, const Instruction &);
 void startRegisterDot(Decoder &, mlir::Operation *, const RegisterDot &);
 /// Flags of accesses to memory. `a` is the address, `b` a predicate or absent,
 /// `constant` is added, `bits` the bytes of an element; the list: alignment,
@@ -73,8 +76,8 @@ public:
   /// A slot that holds the constant in all lanes.
   Slot constant(mlir::Operation *op, uint64_t value, unsigned bits);
 
-  /// Width of an element: 32 or 64 for an index, 64 for a pointer to a buffer,
-  /// 32 for one to shared memory.
+  /// Width of an element: 32 or 64 for an index, 64 for a pointer to a buffer
+  /// or a map, 32 for one to shared memory.
   unsigned bitsOf(mlir::Type type) const;
   static mlir::Type elementOf(mlir::Type type);
 
@@ -90,6 +93,8 @@ public:
   void emitCopies(mlir::Operation *op, mlir::ValueRange to,
                   mlir::ValueRange from);
 
+  /// Whether a block's argument is a tensor map that the kernel gets.
+  bool isMap(mlir::BlockArgument argument);
   /// An access of `bytes` through `pointer`, for the shadow memory.
   void noteAccess(mlir::Value pointer, unsigned bytes, bool writes);
 

@@ -275,6 +275,10 @@ void handlers::startRegisterDot(Decoder &d, Operation *op,
 void handlers::waitForDots(Warp &warp, const Instruction &i) {
   uint32_t done =
       warp.openDots > uint64_t(i.constant) ? warp.openDots - i.constant : 0;
+  if (!warp.block.haveBegun(warp, done)) {
+    warp.dotsAwaited = done;
+    return warp.waitAt(i, Warp::State::AtProducts);
+  }
   for (auto it = warp.unfinished.begin(); it != warp.unfinished.end();) {
     if (it->second.group >= done) {
       ++it;

@@ -12,7 +12,7 @@ using namespace charonia::interpreter;
 namespace {
 
 struct Operand {
-  enum class Kind { Register, Immediate, Address, Vector } kind;
+  enum class Kind { Register, Immediate, Address, Vector, Sink } kind;
   llvm::SmallVector<Slot, 4> slots; ///< Of a register, address or vector.
   int64_t value = 0;                ///< Immediate, or an address's offset.
   int argument = -1;                ///< Address: which operand points there.
@@ -84,6 +84,7 @@ private:
         {"setp", &PtxDecoder::decodeSetPredicate},
         {"atom", &PtxDecoder::decodeAtomic},
         {"wgmma", &PtxDecoder::decodeWarpgroup},
+        {"mbarrier", &PtxDecoder::decodeArrive},
         {"exit", &PtxDecoder::decodeExit}};
     auto entry = known.find(parts[0]);
     return entry == known.end() ? unknown() : (this->*entry->second)();
@@ -137,6 +138,10 @@ private:
           (!offset.empty() && offset.getAsInteger(10, operand.value)))
         return unknown();
       operand.kind = Operand::Kind::Address;
+      return success();
+    }
+    if (text == "_") {
+      operand.kind = Operand::Kind::Sink;
       return success();
     }
     if (!text.getAsInteger(10, operand.value)) {
@@ -357,6 +362,22 @@ private:
     return success();
   }
 
+  /// mbarrier.arrive.shared::cta.b64 _, [address]
+  LogicalResult decodeArrive() {
+    using K = Operand::Kind;
+    if (!areKinds({K::Sink, K::Address}) ||
+        parts !=
+            ArrayRef<StringRef>{"mbarrier", "arrive", "shared::cta", "b64"} ||
+        operands[1].argument < 0 || operands[1].value != 0)
+      return unknown();
+    d.program.hasClocks = true;
+    Slot predicate = guardSlot();
+    Instruction &i = d.emit(op, handlers::arrive);
+    i.a = operands[1].slots[0];
+    i.b = predicate;
+    return success();
+  }
+
   LogicalResult decodeExit() {
     Slot predicate = guardSlot();
     d.emit(op, exit).a = predicate;
@@ -400,6 +421,7 @@ private:
 
   static void exit(Warp &warp, const Instruction &i) {
     warp.exit(i, warp.active(i.a));
+    warp.leftByExit = warp.state == Warp::State::Ended;
   }
 
   Decoder &d;

@@ -42,6 +42,9 @@ enum class FindingKind {
   EarlyAccess,      ///< Of what a kernel before this one may still use.
   NeverWaited,      ///< A thread ends before the kernels before this one.
   InactiveLane,     ///< Takes part in a shuffle or matrix operation alone.
+  UnexpectedBytes,  ///< A copy brings more than its mbarrier was told of.
+  BarrierMisuse,    ///< An mbarrier's memory touched, or one that is not ready.
+  Deadlock,         ///< Warps wait for what can't come; ends the launch.
   NotModelled,      ///< Legal, perhaps, but not known here; ends the launch.
   StepLimit,        ///< More instructions than allowed; ends the launch.
 };
@@ -85,8 +88,23 @@ struct Buffer {
   bool isWeight = false;   ///< No kernel ever writes it.
 };
 
+/// What the copy engine is told of a buffer (engine::TensorMap at the launch's
+/// sizes). The innermost dimension comes first.
+struct TensorMap {
+  unsigned buffer = 0; ///< Where the tensor begins.
+  unsigned elementBytes = 2, swizzle = 0;
+  /// In elements, and in bytes of all dimensions but the innermost.
+  llvm::SmallVector<int64_t> extents, strides;
+  /// Tiled: elements that the box spans along each dimension, of which it has
+  /// every `steps`-th. im2col: channels, then pixels.
+  llvm::SmallVector<int64_t> box, steps;
+  /// im2col: corners of the base pixels' box; empty: tiled.
+  llvm::SmallVector<int64_t> lower, upper;
+};
+
 enum class CopyTiming {
-  Late,   ///< Asynchronous copies land when they are waited for.
+  Late,   ///< Asynchronous copies land when they are waited for; those of the
+          ///< copy engine when no warp can go on without.
   Early,  ///< They land at once.
   Seeded, ///< At any time between.
 };
@@ -96,6 +114,7 @@ struct Launch {
   uint64_t sharedBytes = 0;
   std::vector<Buffer> buffers;
   std::vector<int64_t> symbols;
+  std::vector<TensorMap> maps;
   /// 0: warps and blocks in their order, a warp up to its next barrier;
   /// otherwise in an order of this seed, warps interrupted anywhere.
   uint64_t seed = 0;
@@ -111,7 +130,8 @@ struct Program;
 /// A decoded kernel. Immutable; may be launched from several threads.
 class Kernel {
 public:
-  /// Decodes a function of the stage "thread": pointers, then 64-bit symbols.
+  /// Decodes a function of the stage "thread": pointers, then 64-bit symbols,
+  /// then tensor maps by value.
   /// Indices have tile.index_bits bits. An operation that is not known here is
   /// an error at its location.
   static mlir::FailureOr<Kernel> decode(mlir::LLVM::LLVMFuncOp function);
@@ -124,9 +144,10 @@ public:
   unsigned clusterBlocks() const;
   size_t numBuffers() const;
   size_t numSymbols() const;
+  size_t numMaps() const;
 
-  /// Runs the grid and adds to `report`. The numbers of buffers and symbols
-  /// must be the kernel's.
+  /// Runs the grid and adds to `report`. The numbers of buffers, symbols and
+  /// maps must be the kernel's.
   void launch(const Launch &launch, Report &report) const;
 
 private:

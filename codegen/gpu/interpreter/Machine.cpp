@@ -37,6 +37,12 @@ llvm::StringRef charonia::interpreter::findingName(FindingKind kind) {
     return "never waited";
   case FindingKind::InactiveLane:
     return "inactive lane";
+  case FindingKind::UnexpectedBytes:
+    return "unexpected bytes";
+  case FindingKind::BarrierMisuse:
+    return "barrier misuse";
+  case FindingKind::Deadlock:
+    return "deadlock";
   case FindingKind::NotModelled:
     return "not modelled";
   case FindingKind::StepLimit:
@@ -59,15 +65,18 @@ const std::string &Kernel::name() const { return program->name; }
 unsigned Kernel::blockThreads() const { return program->blockThreads; }
 unsigned Kernel::clusterBlocks() const { return program->clusterBlocks; }
 size_t Kernel::numBuffers() const {
-  return llvm::count_if(program->arguments,
-                        [](auto &argument) { return argument.isBuffer; });
+  return program->count(Program::Argument::Kind::Buffer);
 }
 size_t Kernel::numSymbols() const {
-  return program->arguments.size() - numBuffers();
+  return program->count(Program::Argument::Kind::Symbol);
+}
+size_t Kernel::numMaps() const {
+  return program->count(Program::Argument::Kind::Map);
 }
 void Kernel::launch(const Launch &launch, Report &report) const {
   assert(launch.buffers.size() == numBuffers() &&
-         launch.symbols.size() == numSymbols() && "wrong arguments");
+         launch.symbols.size() == numSymbols() &&
+         launch.maps.size() == numMaps() && "wrong arguments");
   Machine(*program, launch, report).run();
 }
 
@@ -86,7 +95,7 @@ Machine::Machine(const Program &program, const Launch &launch, Report &report)
   std::vector<Range> ranges;
   unsigned next = 0;
   for (const Program::Argument &argument : program.arguments) {
-    if (!argument.isBuffer)
+    if (!argument.isBuffer())
       continue;
     const Buffer &buffer = launch.buffers[next++];
     auto *begin = static_cast<uint8_t *>(buffer.data);
@@ -214,6 +223,23 @@ void Warp::exit(const Instruction &i, Mask lanes) {
 // Blocks
 //===----------------------------------------------------------------------===//
 
+/// What the kernel's arguments are in registers; a map is its number.
+static void setArguments(Warp &warp, const Program &program,
+                         const Launch &launch) {
+  using Kind = Program::Argument::Kind;
+  unsigned buffer = 0, symbol = 0, map = 0;
+  for (const Program::Argument &argument : program.arguments) {
+    uint64_t value;
+    if (argument.kind == Kind::Buffer) {
+      value = bufferAddress(buffer, launch.buffers[buffer].phase);
+      ++buffer;
+    } else {
+      value = argument.kind == Kind::Map ? map++ : launch.symbols[symbol++];
+    }
+    std::fill_n(warp.lanes<uint64_t>(argument.slot), kWarpLanes, value);
+  }
+}
+
 Block::Block(Machine &machine, int64_t number)
     : machine(machine), number(number), firstTime(machine.newTime(number)),
       time(firstTime), shared(machine.launch.sharedBytes),
@@ -225,17 +251,14 @@ Block::Block(Machine &machine, int64_t number)
     unsigned count = std::min(threads - first, kWarpLanes);
     Mask lanes = count == kWarpLanes ? ~Mask(0) : (Mask(1) << count) - 1;
     warps.emplace_back(*this, first / kWarpLanes, lanes, program.slots);
-    Warp &warp = warps.back();
-    unsigned buffer = 0, symbol = 0;
-    for (const Program::Argument &argument : program.arguments) {
-      uint64_t value =
-          argument.isBuffer
-              ? bufferAddress(buffer, machine.launch.buffers[buffer].phase)
-              : uint64_t(machine.launch.symbols[symbol]);
-      ++(argument.isBuffer ? buffer : symbol);
-      std::fill_n(warp.lanes<uint64_t>(argument.slot), kWarpLanes, value);
-    }
+    setArguments(warps.back(), program, machine.launch);
   }
+  if (!program.hasClocks)
+    return;
+  deeds.resize(shadow.size());
+  clocks.resize(threads);
+  for (unsigned thread = 0; thread < threads; ++thread)
+    clocks[thread].raise(thread, 1);
 }
 
 Block::Stop Block::run() {
@@ -245,12 +268,13 @@ Block::Stop Block::run() {
   for (;;) {
     llvm::SmallVector<Warp *, 32> ready;
     for (Warp &warp : warps)
-      if (warp.state == Warp::State::Ready)
+      if (canGoOn(warp))
         ready.push_back(&warp);
     if (ready.empty()) {
       if (llvm::all_of(warps, [](const Warp &warp) {
             return warp.state == Warp::State::Ended;
           })) {
+        checkTensorCopies();
         machine.endInterval(*this);
         return Stop::Ended;
       }
@@ -259,12 +283,19 @@ Block::Stop Block::run() {
                    warp.state == Warp::State::AtCluster;
           }))
         return Stop::AtCluster;
+      if (isStuck()) {
+        if (landNext())
+          continue;
+        reportDeadlock();
+        return Stop::Failed;
+      }
       if (!releaseBarrier())
         return Stop::Failed;
       continue;
     }
     Warp &warp = *ready[isRandom ? machine.random() % ready.size()
                                  : turn++ % ready.size()];
+    warp.state = Warp::State::Ready;
     uint64_t quantum = isRandom ? 1 + machine.random() % 512 : UINT64_MAX;
     uint64_t steps = 0;
     while (warp.state == Warp::State::Ready && steps < quantum &&
@@ -290,6 +321,28 @@ Block::Stop Block::run() {
   }
 }
 
+bool Block::canGoOn(Warp &warp) {
+  switch (warp.state) {
+  case Warp::State::Ready:
+    return true;
+  case Warp::State::AtPhase:
+    return isPhaseDone(warp, *warp.waitsAt);
+  case Warp::State::AtProducts:
+    return haveBegun(warp, warp.dotsAwaited);
+  default:
+    return false;
+  }
+}
+
+/// Whether a warp waits for more than the block's barrier.
+bool Block::isStuck() const {
+  return llvm::any_of(warps, [](const Warp &warp) {
+    return warp.state == Warp::State::AtPhase ||
+           warp.state == Warp::State::AtProducts ||
+           warp.state == Warp::State::AtNamedBarrier;
+  });
+}
+
 /// Lets the warps go on; false if not all of them came to the same barrier.
 bool Block::releaseBarrier() {
   Warp *first = nullptr;
@@ -309,7 +362,7 @@ bool Block::releaseBarrier() {
     }
   }
   for (Warp &warp : warps)
-    if (warp.state == Warp::State::Ended) {
+    if (warp.state == Warp::State::Ended && !warp.leftByExit) {
       machine.abort(FindingKind::DivergentBarrier, *first, *first->barrier, 0,
                     "waits for warp " + llvm::Twine(warp.number) +
                         ", which has ended");
@@ -338,9 +391,13 @@ void Block::goOn(bool vote) {
   machine.endInterval(*this);
   previousTime = time;
   time = machine.newTime(number);
-  for (Warp &warp : warps) {
-    if (warp.state == Warp::State::Ended)
-      continue;
+  llvm::SmallVector<Warp *, 32> going;
+  for (Warp &warp : warps)
+    if (warp.state != Warp::State::Ended)
+      going.push_back(&warp);
+  joinClocks(going);
+  for (Warp *one : going) {
+    Warp &warp = *one;
     if (warp.barrier->result != kNoSlot)
       std::fill_n(warp.lanes<uint32_t>(warp.barrier->result), kWarpLanes,
                   uint32_t(vote));

@@ -2,12 +2,18 @@
 //
 // A block's warps stop at barriers; the scheduler lets them go on when all have
 // come. The blocks of a cluster take turns, each up to where it waits for the
-// others. What else a warp may wait for (an mbarrier) would be another state of
-// it with a condition that the scheduler asks.
+// others. What else a warp may wait for (the phase of an mbarrier, products of
+// its warpgroup) is another state of it with a condition that the scheduler
+// asks.
+//
+// A block's barriers cut its time into intervals, which order nearly all that
+// kernels do. Those with barriers of single warps or mbarriers have clocks
+// besides (Order.h), which order what happens within an interval.
 #ifndef CHARONIA_CODEGEN_GPU_INTERPRETER_MACHINE_H
 #define CHARONIA_CODEGEN_GPU_INTERPRETER_MACHINE_H
 
 #include "codegen/gpu/interpreter/Interpreter.h"
+#include "codegen/gpu/interpreter/Order.h"
 #include "codegen/gpu/interpreter/Replicas.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/Twine.h"
@@ -42,9 +48,18 @@ struct Instruction {
 /// A kernel as a flat list of instructions.
 struct Program {
   struct Argument {
+    enum class Kind { Buffer, Symbol, Map };
     Slot slot = kNoSlot;
-    bool isBuffer = false, isWritten = false;
+    Kind kind = Kind::Symbol;
+    bool isWritten = false;
+    bool isBuffer() const { return kind == Kind::Buffer; }
   };
+  size_t count(Argument::Kind kind) const {
+    size_t result = 0;
+    for (const Argument &argument : arguments)
+      result += argument.kind == kind;
+    return result;
+  }
   std::string name;
   unsigned blockThreads = 0, indexBits = 32, clusterBlocks = 1;
   std::vector<Instruction> code;
@@ -54,9 +69,13 @@ struct Program {
   Slot slots = 2;
   /// The smallest access: what shadow memory distinguishes, in bytes.
   unsigned sharedGranule = 16, globalGranule = 16;
+  /// Whether more than barriers of whole blocks orders its threads.
+  bool hasClocks = false;
 };
 
-enum class AccessKind { Read, Constant, Write, Atomic };
+/// Product: a read that goes on until the product is waited for. Engine: a
+/// write that is seen by who has waited for the phase of its mbarrier.
+enum class AccessKind { Read, Constant, Product, Write, Atomic, Engine };
 
 /// Who touched a granule of shared memory last. A time is a block's interval
 /// between two barriers, unique in the launch; 0 is before it.
@@ -73,6 +92,7 @@ struct Cell {
   uint16_t lastWriter = 0;
   uint16_t writer = 0, reader = 0; ///< Threads of the block; kMany: several.
   bool isAtomic = false;
+  bool isBarrier = false; ///< Of an mbarrier.
 };
 
 /// The last time that an operation of a block read a granule of a buffer.
@@ -84,6 +104,7 @@ struct Read {
 /// The same of buffers, where blocks meet.
 struct BufferCell {
   uint32_t writeTime = 0, writeOperation = 0;
+  uint32_t writeEpoch = 0; ///< Of the writer's clock.
   uint16_t writer = 0;
   bool isAtomic = false, readConstant = false;
   bool hasMore = false; ///< Further reads are in Region::reads.
@@ -101,12 +122,48 @@ struct Copy {
   std::array<uint8_t, 16> atIssue;
 };
 
+/// Of an element in a tensor, the innermost dimension first.
+using Position = llvm::SmallVector<int64_t, 5>;
+
+/// A copy of the copy engine.
+struct TensorCopy {
+  const Instruction *instruction = nullptr;
+  Warp *warp = nullptr;
+  unsigned lane = 0, swizzle = 0;
+  uint32_t to = 0, bytes = 0;
+  /// The mbarrier's address, and the phase that takes the bytes.
+  uint32_t barrier = 0, phase = 0;
+  /// What lies inside of the tensor; the rest of the box is zeros.
+  struct Run {
+    const uint8_t *from;
+    uint32_t at, bytes;
+  };
+  std::vector<Run> runs;
+  std::vector<uint8_t> atIssue;
+  bool landed = false;
+
+  std::vector<uint8_t> read() const;
+  /// Where a 16-byte piece of the box goes.
+  uint32_t placeOf(uint32_t offset) const {
+    uint32_t address = to + offset;
+    return swizzle ? address ^ ((address >> 7 & 7) << 4) : address;
+  }
+};
+
 class Block;
 class Machine;
 
 class Warp {
 public:
-  enum class State { Ready, AtBarrier, AtCluster, Ended };
+  enum class State {
+    Ready,
+    AtBarrier,
+    AtNamedBarrier,
+    AtCluster,
+    AtPhase,    ///< Of an mbarrier; `waitsAt` is done again.
+    AtProducts, ///< That other warps of its warpgroup have not begun.
+    Ended
+  };
   struct Frame {
     Mask saved, other;
   };
@@ -139,6 +196,7 @@ public:
   Block &block;
   const unsigned number;
   State state = State::Ready;
+  bool leftByExit = false; ///< Ended: barriers do not wait for it.
   uint32_t pc = 0;
   Mask mask, alive;
   Mask waited = 0; ///< Lanes behind the end of the kernels before this one.
@@ -148,6 +206,16 @@ public:
   // At a barrier.
   const Instruction *barrier = nullptr;
   bool vote = false;
+  uint32_t barrierNumber = 0, barrierThreads = 0; ///< Of a named one.
+  /// At a phase or products: what is done again when that has come.
+  const Instruction *waitsAt = nullptr;
+  uint32_t dotsAwaited = 0;
+  /// Waits until the scheduler finds that it can go on.
+  void waitAt(const Instruction &i, State where) {
+    --pc;
+    waitsAt = &i;
+    state = where;
+  }
 
   std::vector<Copy> copies;
   uint32_t openGroup = 0;
@@ -203,6 +271,39 @@ public:
   /// At the start of an asynchronous copy: what it may not meet.
   void startCopy(Warp &warp, Copy copy);
 
+  // Barriers of warps, and mbarriers.
+  /// A warp came to the named barrier; lets all go on if it was the last.
+  void arriveAtNamed(Warp &warp, const Instruction &i);
+  void meetLanes(Warp &warp, Mask lanes);
+  void startBarrier(Warp &warp, const Instruction &i, unsigned lane,
+                    uint32_t address, uint32_t count);
+  /// fence.mbarrier.init by these lanes.
+  void fenceBarriers(Warp &warp, Mask lanes);
+  /// For a lane that uses it; null after a finding that ends the launch.
+  Mbarrier *findBarrier(Warp &warp, const Instruction &i, unsigned lane,
+                        uint32_t address);
+  /// An arrival that expects so many bytes more.
+  void arrive(Warp &warp, const Instruction &i, unsigned lane, uint32_t address,
+              int64_t bytes);
+  /// A lane goes on behind the last phase of the barrier.
+  void passBarrier(Warp &warp, unsigned lane, Mbarrier &barrier);
+  /// Whether all lanes that wait there find their phases done.
+  bool isPhaseDone(Warp &warp, const Instruction &wait);
+  /// Whether all warps of the warpgroup have begun the products.
+  bool haveBegun(const Warp &warp, uint32_t group) const;
+  /// The copy engine begins to fill a box.
+  void startTensorCopy(TensorCopy copy, const TensorMap &map,
+                       const Position &start, const Position &offsets);
+
+  /// Whether what an agent did comes before what a thread does now.
+  bool isKnown(unsigned thread, uint32_t agent, uint32_t epoch) const {
+    return !clocks.empty() &&
+           (agent == thread || clocks[thread][agent] >= epoch);
+  }
+  uint32_t epochOf(unsigned thread) const {
+    return clocks.empty() ? 0 : clocks[thread][thread];
+  }
+
   Machine &machine;
   const int64_t number;
   uint32_t firstTime, time;
@@ -216,17 +317,58 @@ public:
   Replicas replicas;
 
 private:
+  bool canGoOn(Warp &warp);
+  bool isStuck() const;
   bool releaseBarrier();
   /// Its warps go on in a new interval.
   void goOn(bool vote);
   void land(Warp &warp, Copy &copy);
+  void land(TensorCopy &copy);
   void landSome(unsigned one, unsigned in);
+  /// One more copy of the copy engine; false if there is none under way.
+  bool landNext();
+  /// What copies into phases that are over wrote may be used.
+  void finishTensorCopies(const Mbarrier &barrier);
+  /// Copies that nobody waited for when the block ends.
+  void checkTensorCopies();
+  void completeIfDone(Mbarrier &barrier);
+  void reportDeadlock();
+  std::string describeWait(Warp &warp);
+  void finishGroupDots(Warp &warp, uint32_t group);
   llvm::MutableArrayRef<Cell> cells(uint32_t address, unsigned bytes);
   void check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
              AccessKind kind, uint32_t address, bool changesNothing);
+  /// Notes an access in its granule. `joins`: it writes what another thread
+  /// wrote before.
+  void note(Cell &cell, const Instruction &i, unsigned thread, AccessKind kind,
+            bool joins = false);
+
+  // What happened at a granule, by clocks.
+  Deeds &deedsOf(const Cell &cell) { return deeds[&cell - shadow.data()]; }
+  bool isWrittenByEngine(const Cell &cell);
+  bool knowsWrites(unsigned thread, const Cell &cell);
+  bool knowsReads(unsigned thread, const Cell &cell);
+  void noteRead(const Cell &cell, Deed deed);
+  void noteWrite(const Cell &cell, Deed deed, bool joins);
+  /// Clocks of warps that met.
+  void joinClocks(llvm::ArrayRef<Warp *> warps);
+  /// A thread's epoch ends: what it did may be known to who gets its clock.
+  void publish(unsigned thread, Clock &to);
+  /// Agents behind the threads.
+  unsigned agentOfGroup(unsigned warp) const {
+    return clocks.size() + warp / 4;
+  }
+  unsigned agentOfBarrier(size_t barrier) const {
+    return agentOfGroup(warps.size() + 3) + barrier;
+  }
 
   std::vector<uint8_t> shared;
   std::vector<Cell> shadow;
+  // Empty where barriers of whole blocks are all there is.
+  std::vector<Clock> clocks;              ///< By thread.
+  std::vector<Deeds> deeds;               ///< By granule.
+  std::map<uint32_t, Mbarrier> mbarriers; ///< By address.
+  std::vector<TensorCopy> tensorCopies;
 };
 
 /// One launch.

@@ -8,24 +8,6 @@ using namespace charonia::interpreter;
 
 namespace {
 
-/// Notes an access in its granule.
-void note(Cell &cell, const Instruction &i, unsigned thread, AccessKind kind,
-          uint32_t time, uint32_t fences) {
-  if (kind == AccessKind::Read || kind == AccessKind::Constant) {
-    cell.reader = cell.readTime == time && cell.reader != thread
-                      ? Cell::kMany
-                      : uint16_t(thread);
-    cell.readTime = time;
-    cell.readOperation = i.operation;
-    return;
-  }
-  cell.writer = cell.lastWriter = thread;
-  cell.writeTime = time;
-  cell.writeFences = fences;
-  cell.writeOperation = i.operation;
-  cell.isAtomic = kind == AccessKind::Atomic;
-}
-
 std::string at(llvm::StringRef space, uint64_t address) {
   return (space + " at byte " + llvm::Twine(address)).str();
 }
@@ -34,8 +16,10 @@ const char *verb(AccessKind kind) {
   switch (kind) {
   case AccessKind::Read:
   case AccessKind::Constant:
+  case AccessKind::Product:
     return "reads ";
   case AccessKind::Write:
+  case AccessKind::Engine:
     return "writes ";
   case AccessKind::Atomic:
     return "changes ";
@@ -49,7 +33,8 @@ std::string writerText(const Cell &cell) {
 }
 
 bool isRead(AccessKind kind) {
-  return kind == AccessKind::Read || kind == AccessKind::Constant;
+  return kind == AccessKind::Read || kind == AccessKind::Constant ||
+         kind == AccessKind::Product;
 }
 
 } // namespace
@@ -71,6 +56,10 @@ void Block::check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
   auto text = [&](llvm::StringRef what) {
     return verb(kind) + at("shared memory", address) + what.str();
   };
+  if (cell.isBarrier)
+    return machine.report(FindingKind::BarrierMisuse, warp, i, lane,
+                          text(", which belongs to an mbarrier"),
+                          cell.writeOperation);
   if (cell.pending)
     machine.report(FindingKind::UnfinishedCopy, warp, i, lane,
                    text(", which an asynchronous copy is still to write"),
@@ -79,8 +68,16 @@ void Block::check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
   if (isRead(kind) && !written && !cell.pending)
     machine.report(FindingKind::UnwrittenRead, warp, i, lane,
                    text(", which nothing was written to"));
-  if (written && cell.writeTime == time && cell.writer != thread &&
-      !changesNothing && !(kind == AccessKind::Atomic && cell.isAtomic))
+  bool isKnown = knowsWrites(thread, cell);
+  if (isWrittenByEngine(cell)) {
+    if (!isKnown)
+      machine.report(FindingKind::UnfinishedCopy, warp, i, lane,
+                     text(", which the copy engine writes, without having "
+                          "waited for its mbarrier"),
+                     cell.writeOperation);
+  } else if (written && cell.writeTime == time && cell.writer != thread &&
+             !changesNothing && !isKnown &&
+             !(kind == AccessKind::Atomic && cell.isAtomic))
     machine.report(
         FindingKind::Race, warp, i, lane,
         text(", which " + writerText(cell) + " wrote since the last barrier"),
@@ -89,7 +86,8 @@ void Block::check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
     machine.report(FindingKind::Race, warp, i, lane,
                    text(", which a product under way may still read"),
                    cell.dotOperation);
-  if (!isRead(kind) && cell.readTime == time && cell.reader != thread)
+  if (!isRead(kind) && cell.readTime == time && cell.reader != thread &&
+      !knowsReads(thread, cell))
     machine.report(FindingKind::Race, warp, i, lane,
                    text(", which another thread read since the last barrier"),
                    cell.readOperation);
@@ -120,11 +118,32 @@ uint8_t *Block::access(Warp &warp, const Instruction &i, unsigned lane,
     check(warp, i, lane, cell, kind, address, changesNothing);
     bool isShared = changesNothing && cell.writeTime == time &&
                     cell.writer != warp.thread(lane);
-    note(cell, i, warp.thread(lane), kind, time, fences);
-    if (isShared)
-      cell.writer = Cell::kMany;
+    note(cell, i, warp.thread(lane), kind, isShared);
   }
   return place;
+}
+
+void Block::note(Cell &cell, const Instruction &i, unsigned thread,
+                 AccessKind kind, bool joins) {
+  if (kind == AccessKind::Product)
+    return; // When it is waited for.
+  if (isRead(kind)) {
+    noteRead(cell, {thread, epochOf(thread), i.operation});
+    cell.reader = cell.readTime == time && cell.reader != thread
+                      ? Cell::kMany
+                      : uint16_t(thread);
+    cell.readTime = time;
+    cell.readOperation = i.operation;
+    return;
+  }
+  if (kind != AccessKind::Engine)
+    noteWrite(cell, {thread, epochOf(thread), i.operation}, joins);
+  cell.lastWriter = thread;
+  cell.writer = joins ? Cell::kMany : uint16_t(thread);
+  cell.writeTime = time;
+  cell.writeFences = fences;
+  cell.writeOperation = i.operation;
+  cell.isAtomic = kind == AccessKind::Atomic;
 }
 
 void Block::countBanks(const Instruction &i, Mask lanes,
@@ -200,6 +219,9 @@ void Block::land(Warp &warp, Copy &copy) {
 void Block::landSome(unsigned one, unsigned in) {
   if (machine.launch.copies != CopyTiming::Seeded)
     return;
+  for (TensorCopy &copy : tensorCopies)
+    if (!copy.landed && machine.random() % in < one)
+      land(copy);
   for (Warp &warp : warps)
     for (Copy &copy : warp.copies)
       if (!copy.landed && machine.random() % in < one)
@@ -222,7 +244,7 @@ void Block::finishCopies(Warp &warp, uint32_t group) {
     }
     for (Cell &cell : cells(copy.to, copy.bytes)) {
       cell.pending = 0;
-      note(cell, i, warp.thread(copy.lane), AccessKind::Write, time, fences);
+      note(cell, i, warp.thread(copy.lane), AccessKind::Write);
     }
     return true;
   });
@@ -236,14 +258,17 @@ const uint8_t *Block::readByDot(Warp &warp, const Instruction &i,
                                 uint32_t address) {
   constexpr unsigned bytes = 16;
   const uint8_t *place =
-      access(warp, i, 0, address, bytes, AccessKind::Read, bytes);
+      access(warp, i, 0, address, bytes, AccessKind::Product, bytes);
   if (!place)
     return nullptr;
   for (Cell &cell : cells(address, bytes)) {
     const Warp &writer = warps[cell.lastWriter / kWarpLanes];
+    // By a reader it comes behind a barrier: of the block, or one of those that
+    // clocks know of.
     bool isFenced = writer.fenceNumber > cell.writeFences ||
-                    warp.fenceTime > cell.writeTime;
-    if (cell.writeTime >= firstTime && !isFenced)
+                    warp.fenceTime > cell.writeTime ||
+                    (!clocks.empty() && warp.fenceNumber > cell.writeFences);
+    if (cell.writeTime >= firstTime && !isFenced && !isWrittenByEngine(cell))
       machine.report(FindingKind::MissingFence, warp, i, 0,
                      "reads " + at("shared memory", address) +
                          ", which thread " + std::to_string(cell.lastWriter) +
@@ -257,15 +282,41 @@ const uint8_t *Block::readByDot(Warp &warp, const Instruction &i,
 }
 
 void Block::finishDots(Warp &warp, uint32_t group) {
+  if (!clocks.empty())
+    return finishGroupDots(warp, group);
   llvm::erase_if(warp.dotReads, [&](const Warp::DotRead &read) {
     if (read.group >= group)
       return false;
     for (Cell &cell : cells(read.address, 16)) {
       --cell.dots;
-      note(cell, *read.instruction, warp.thread(0), AccessKind::Read, time,
-           fences);
+      note(cell, *read.instruction, warp.thread(0), AccessKind::Read);
     }
     return true;
+  });
+}
+
+/// Products belong to the warpgroup: who has waited for one, any of its
+/// threads, knows that all four warps' operands have been read.
+void Block::finishGroupDots(Warp &warp, uint32_t group) {
+  uint32_t agent = agentOfGroup(warp.number);
+  for (Warp &other : warps) {
+    if (other.number / 4 != warp.number / 4)
+      continue;
+    llvm::erase_if(other.dotReads, [&](const Warp::DotRead &read) {
+      if (read.group >= group)
+        return false;
+      for (Cell &cell : cells(read.address, 16)) {
+        --cell.dots;
+        noteRead(cell, {agent, read.group + 1, read.instruction->operation});
+        cell.reader = Cell::kMany;
+        cell.readTime = time;
+        cell.readOperation = read.instruction->operation;
+      }
+      return true;
+    });
+  }
+  Warp::each(warp.alive, [&](unsigned lane) {
+    clocks[warp.thread(lane)].raise(agent, group);
   });
 }
 
@@ -329,8 +380,9 @@ void Machine::checkWrite(Warp &warp, const Instruction &i, unsigned lane,
     for (const Read &read : region.reads[granule])
       ofOthers(read);
   unsigned writer = warp.thread(lane);
-  block.replicas.eachRead(&cell, [&](uint32_t operation, uint16_t thread) {
-    if (thread == writer)
+  block.replicas.eachRead(&cell, [&](uint32_t operation, uint16_t thread,
+                                     uint32_t epoch) {
+    if (thread == writer || block.isKnown(writer, thread, epoch))
       return;
     if (kind == AccessKind::Write &&
         block.replicas.hasRead(&cell, operation, writer))
@@ -353,7 +405,9 @@ void Machine::check(Warp &warp, const Instruction &i, unsigned lane,
   Block &block = warp.block;
   bool inBlock = cell.writeTime && blockOfTime[cell.writeTime] == block.number;
   bool unordered = cell.writeTime && !isBefore(cell.writeTime, block) &&
-                   !(inBlock && cell.writer == warp.thread(lane));
+                   !(inBlock && (cell.writer == warp.thread(lane) ||
+                                 block.isKnown(warp.thread(lane), cell.writer,
+                                               cell.writeEpoch)));
   if (unordered && isRead(kind) && inBlock && !cell.isAtomic &&
       block.replicas.hasRead(&cell, i.operation, cell.writer)) {
     // The writer has read it by the same operation: this may be a copy's read.
@@ -387,11 +441,12 @@ void Machine::note(const Warp &warp, const Instruction &i, unsigned lane,
   if (!isRead(kind)) {
     cell.writer = thread;
     cell.writeTime = block.time;
+    cell.writeEpoch = block.epochOf(thread);
     cell.writeOperation = i.operation;
     cell.isAtomic = kind == AccessKind::Atomic;
     return;
   }
-  block.replicas.noteRead(&cell, i.operation, thread);
+  block.replicas.noteRead(&cell, i.operation, thread, block.epochOf(thread));
   cell.readConstant |= kind == AccessKind::Constant;
   Read now{block.time, i.operation, thread};
   if (Read *read = findRead(region, granule, block, i.operation)) {

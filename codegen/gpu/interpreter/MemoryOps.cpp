@@ -187,8 +187,8 @@ LogicalResult decodeOffset(Decoder &d, Operation *op) {
     constant = cast<IntegerAttr>(by).getValue().getSExtValue() * int64_t(bytes);
   }
   Slot result = d.define(gep.getResult()).front();
-  Instruction &i = d.emit(op, spaceFlags(gep.getBase()) ? offset<uint32_t>
-                                                        : offset<uint64_t>);
+  bool isNarrow = d.bitsOf(gep.getType()) == 32;
+  Instruction &i = d.emit(op, isNarrow ? offset<uint32_t> : offset<uint64_t>);
   i.result = result;
   i.a = base;
   i.b = index;

@@ -3,6 +3,7 @@
 #define CHARONIA_CODEGEN_GPU_INTERPRETER_REPLICAS_H
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -37,18 +38,21 @@ public:
     uint16_t otherThread;
   };
 
-  void noteRead(const BufferCell *cell, uint32_t operation, uint16_t thread) {
-    reads.insert({cell, operation, thread});
+  /// `epoch`: of the thread's clock.
+  void noteRead(const BufferCell *cell, uint32_t operation, uint16_t thread,
+                uint32_t epoch) {
+    reads[{cell, operation, thread}] = epoch;
   }
   bool hasRead(const BufferCell *cell, uint32_t operation,
                uint16_t thread) const {
     return reads.count({cell, operation, thread});
   }
-  /// Calls `what(operation, thread)` for each read since the last barrier.
+  /// Calls `what(operation, thread, epoch)` for each read since the last
+  /// barrier.
   template <typename F> void eachRead(const BufferCell *cell, F what) const {
     for (auto it = reads.lower_bound({cell, 0, 0});
-         it != reads.end() && std::get<0>(*it) == cell; ++it)
-      what(std::get<1>(*it), std::get<2>(*it));
+         it != reads.end() && std::get<0>(it->first) == cell; ++it)
+      what(std::get<1>(it->first), std::get<2>(it->first), it->second);
   }
   /// A thread takes part in a store, whether its predicate holds or not.
   void noteStore(const BufferCell *cell, uint32_t operation, uint16_t thread) {
@@ -68,7 +72,8 @@ public:
 
 private:
   using Access = std::tuple<const BufferCell *, uint32_t, uint16_t>;
-  std::set<Access> reads, stores;
+  std::map<Access, uint32_t> reads;
+  std::set<Access> stores;
   std::vector<Suspect> suspects;
 };
 

@@ -46,16 +46,23 @@ struct SimtRun {
 
 /// A kernel of two buffers, %in and %out, with what most kernels need: %tid,
 /// %block, %shared, %own (4 bytes of shared memory for each thread), %zero
-/// (0.0), %c0 ... %c3, %c16, %c31 and %c32 (i32).
-inline std::string simtKernel(unsigned threads, llvm::StringRef body) {
-  std::string constants;
+/// (0.0), %c0 ... %c3, %c16, %c31 and %c32 (i32). Tensor maps, if it takes any,
+/// are %map0, %map1 ...
+inline std::string simtKernel(unsigned threads, llvm::StringRef body,
+                              size_t maps = 0) {
+  std::string constants, mapArguments;
+  for (size_t i = 0; i < maps; ++i)
+    mapArguments += ", %map" + std::to_string(i) +
+                    ": !llvm.ptr {llvm.byval = !llvm.array<128 x i8>, "
+                    "llvm.align = 64 : i64, nvvm.grid_constant}";
   for (int value : {0, 1, 2, 3, 4, 16, 31, 32, 64, 128})
     constants += "%c" + std::to_string(value) + " = llvm.mlir.constant(" +
                  std::to_string(value) + " : i32) : i32\n";
   return R"(
 module {
 llvm.mlir.global external @shared() {addr_space = 3 : i32} : !llvm.array<0 x i8>
-llvm.func @kernel(%in: !llvm.ptr<1>, %out: !llvm.ptr<1>) attributes {
+llvm.func @kernel(%in: !llvm.ptr<1>, %out: !llvm.ptr<1>)" +
+         mapArguments + R"() attributes {
     nvvm.kernel, nvvm.reqntid = array<i32: )" +
          std::to_string(threads) + ">} {\n" + constants + R"(
 %all = llvm.mlir.constant(-1 : i32) : i32
@@ -104,7 +111,7 @@ inline SimtRun simt(unsigned threads, llvm::StringRef body, Launch launch = {},
   run.launch = launch;
   if (!run.launch.sharedBytes)
     run.launch.sharedBytes = 16384;
-  runSimt(simtKernel(threads, body), run);
+  runSimt(simtKernel(threads, body, launch.maps.size()), run);
   EXPECT_EQ(run.error, "");
   return run;
 }
@@ -138,6 +145,7 @@ inline void expectAlways(unsigned threads, llvm::StringRef body,
   for (Launch launch : manyLaunches()) {
     launch.grid = like.grid;
     launch.sharedBytes = like.sharedBytes;
+    launch.maps = like.maps;
     SimtRun run = simt(threads, body, launch, size);
     EXPECT_THAT(run.kinds(), testing::Contains(kind)) << run.text();
     EXPECT_THAT(run.kinds(), testing::Each(kind)) << run.text();
@@ -149,6 +157,7 @@ inline void expectClean(unsigned threads, llvm::StringRef body,
   for (Launch launch : manyLaunches()) {
     launch.grid = like.grid;
     launch.sharedBytes = like.sharedBytes;
+    launch.maps = like.maps;
     SimtRun run = simt(threads, body, launch, size);
     EXPECT_EQ(run.text(), "");
   }
