@@ -1,5 +1,6 @@
 #include "codegen/driver/Backend.h"
 #include "codegen/cpu/CpuCodegen.h"
+#include "codegen/driver/Convert.h"
 #include "codegen/gpu/GpuCodegen.h"
 #include "llvm/TargetParser/Host.h"
 
@@ -54,6 +55,22 @@ private:
   emit::EmitTarget target;
 };
 
+static engine::TensorMap toEngine(const gpu::TensorMap &map) {
+  engine::TensorMap result;
+  result.argument = map.argument;
+  result.elementBytes = map.elementBytes;
+  result.swizzle = map.swizzle;
+  for (AffineExpr extent : map.extents)
+    result.extents.push_back(toShapeExpr(extent));
+  for (AffineExpr stride : map.strides)
+    result.strides.push_back(toShapeExpr(stride));
+  result.box.assign(map.box.begin(), map.box.end());
+  result.steps.assign(map.steps.begin(), map.steps.end());
+  result.lower.assign(map.lower.begin(), map.lower.end());
+  result.upper.assign(map.upper.begin(), map.upper.end());
+  return result;
+}
+
 class GpuBackend : public Backend {
 public:
   GpuBackend(StringRef chip, bool tf32) : target(emit::EmitTarget::gpu(chip)) {
@@ -86,6 +103,8 @@ public:
     binary.clusterSize = kernel->clusterSize;
     binary.instances = kernel->instances.value_or(0);
     binary.waitsForPrevious = kernel->waitsForPrevious;
+    for (const gpu::TensorMap &map : kernel->maps)
+      binary.maps.push_back(toEngine(map));
     binary.registers = std::max(kernel->registers, 0);
     binary.spillBytes =
         std::max(kernel->spillStores, 0) + std::max(kernel->spillLoads, 0);

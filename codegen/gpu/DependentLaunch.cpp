@@ -18,8 +18,11 @@ static bool isIndependent(Operation *op) {
 }
 
 /// Whether `op` or what is inside of it touches any other buffer: a write too,
-/// since the arena's memory is used again and again.
+/// since the arena's memory is used again and again. A warp that copies waits
+/// by itself.
 static bool isDependent(Operation *op) {
+  if (isa<simt::CopyWarpOp>(op))
+    return false;
   return op
       ->walk([](Operation *inner) {
         bool touches = llvm::any_of(inner->getOperandTypes(),

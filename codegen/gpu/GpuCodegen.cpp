@@ -110,6 +110,27 @@ std::string entryName(StringRef name) {
   return entry;
 }
 
+TensorMap toTensorMap(const TensorMapArgument &argument) {
+  simt::TensorMapAttr tensor = argument.tensor;
+  TensorMap map;
+  map.argument = argument.argument;
+  map.elementBytes = tensor.getElementBytes();
+  map.swizzle = tensor.getSwizzle();
+  auto extents = tensor.getExtents().getValue().getResults(),
+       strides = tensor.getStrides().getValue().getResults();
+  map.extents.assign(extents.begin(), extents.end());
+  map.strides.assign(strides.begin(), strides.end());
+  auto copy = [](std::vector<int64_t> &to, ArrayRef<int64_t> from) {
+    to.assign(from.begin(), from.end());
+  };
+  copy(map.box, tensor.getBox());
+  copy(map.steps, tensor.getSteps());
+  ArrayRef<int64_t> corners = tensor.getCorners();
+  copy(map.lower, corners.take_front(corners.size() / 2));
+  copy(map.upper, corners.drop_front(corners.size() / 2));
+  return map;
+}
+
 FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
                                    const GpuOptions &options, StringRef ptxas) {
   MLIRContext *context = kernel.getContext();
@@ -148,6 +169,8 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
       persistTiles(function, target, warps, pipeline.stages);
   pipeline.sharedBytes = target.sharedBytes;
   pipeline.warps = warps;
+  pipeline.boxes = target.copiesBoxes && options.boxes;
+  pipeline.overlaps = target.dependentLaunch;
   pipeline.registers = registersOfThread(
       warps * kLanes * integerAttr(function, tile::kResidentsAttr, 1));
   if (failed(pipelineSharedOperands(function, pipeline)))
@@ -155,7 +178,10 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   GpuKernel result;
   result.entry = entry;
   result.instances = persistent;
-  result.blockThreads = warps * kLanes;
+  unsigned copyWarps = 0;
+  for (auto op : function.getOps<simt::CopyWarpOp>())
+    copyWarps = op.getWarps();
+  result.blockThreads = (warps + copyWarps) * kLanes;
   result.waitsForPrevious = target.dependentLaunch;
   if (result.waitsForPrevious)
     overlapLaunches(function);
@@ -179,10 +205,12 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   lowering.residents = std::max<int64_t>(
       lowering.residents,
       residentsOf(function, warps, result.sharedBytes, target.sharedBytes));
-  FailureOr<LLVM::LLVMFuncOp> thread =
-      KernelLowering(function, b, lowering).run();
+  KernelLowering lower(function, b, lowering);
+  FailureOr<LLVM::LLVMFuncOp> thread = lower.run();
   if (failed(thread))
     return failure();
+  for (const TensorMapArgument &map : lower.tensorMaps())
+    result.maps.push_back(toTensorMap(map));
   if (auto cluster = (*thread)->getAttrOfType<IntegerAttr>(tile::kClusterAttr))
     result.clusterSize = cluster.getInt();
   function.erase();

@@ -17,6 +17,9 @@ struct GpuOptions {
   unsigned threads = 0;
   /// Run ptxas where it is found; PTX is made in any case.
   bool assemble = true;
+  /// Let the chip's copy engine bring operands, where it has one
+  /// (BoxPipeline.h).
+  bool boxes = true;
   /// The ptxas program; empty: looked for on PATH and in /usr/local/cuda/bin.
   std::string ptxas;
   /// Where to write what each kernel is at each stage:
@@ -25,9 +28,18 @@ struct GpuOptions {
   std::string dumpPrefix;
 };
 
+/// A tensor map that a kernel takes by value; see engine::TensorMap.
+/// Expressions are over the kernel's shape symbols.
+struct TensorMap {
+  unsigned argument = 0, elementBytes = 2, swizzle = 0;
+  std::vector<mlir::AffineExpr> extents, strides;
+  std::vector<int64_t> box, steps, lower, upper;
+};
+
 /// A compiled kernel. `entry` is the function's name with what PTX does not
 /// allow replaced. Parameters: a 64-bit pointer for each buffer, then a 64-bit
-/// integer for each shape symbol; a one-dimensional grid of program instances.
+/// integer for each shape symbol, then the tensor maps; a one-dimensional grid
+/// of program instances.
 struct GpuKernel {
   std::string entry;
   std::string ptx;
@@ -39,6 +51,7 @@ struct GpuKernel {
   int64_t sharedBytes = 0; ///< dynamic shared memory to ask for
   /// See engine::KernelCode; where the chip has dependent launch.
   bool waitsForPrevious = false;
+  std::vector<TensorMap> maps;
   // From ptxas; -1 without it.
   int registers = -1, spillStores = -1, spillLoads = -1;
   std::vector<std::string> remarks; ///< what ptxas warned of

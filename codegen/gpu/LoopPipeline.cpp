@@ -81,21 +81,6 @@ void findEarlyFragments(scf::ForOp loop, ArrayRef<Stream> streams,
   schedule.advanceAt = dots.back();
 }
 
-/// The wait of a dot, if the loop only hands its result on to the same dot.
-simt::WaitDotsOp waitOf(scf::ForOp loop, simt::WarpgroupDotOp dot) {
-  if (!dot.getResult().hasOneUse())
-    return nullptr;
-  auto wait = dyn_cast<simt::WaitDotsOp>(*dot.getResult().user_begin());
-  auto carried = dyn_cast<BlockArgument>(dot.getAccumulator());
-  if (!wait || !carried || carried.getOwner() != loop.getBody() ||
-      !carried.hasOneUse() || !wait.getResult(0).hasOneUse())
-    return nullptr;
-  Operation *yield = loop.getBody()->getTerminator();
-  return yield->getOperand(carried.getArgNumber() - 1) == wait.getResult(0)
-             ? wait
-             : nullptr;
-}
-
 /// Where the results of a dot that begins at zero are added to what the loop
 /// carries, if they are for nothing else.
 arith::AddFOp additionOf(scf::ForOp loop, simt::WarpgroupDotOp dot) {
@@ -675,6 +660,21 @@ private:
 };
 
 } // namespace
+
+simt::WaitDotsOp charonia::gpu::waitOf(scf::ForOp loop,
+                                       simt::WarpgroupDotOp dot) {
+  if (!dot.getResult().hasOneUse())
+    return nullptr;
+  auto wait = dyn_cast<simt::WaitDotsOp>(*dot.getResult().user_begin());
+  auto carried = dyn_cast<BlockArgument>(dot.getAccumulator());
+  if (!wait || !carried || carried.getOwner() != loop.getBody() ||
+      !carried.hasOneUse() || !wait.getResult(0).hasOneUse())
+    return nullptr;
+  Operation *yield = loop.getBody()->getTerminator();
+  return yield->getOperand(carried.getArgNumber() - 1) == wait.getResult(0)
+             ? wait
+             : nullptr;
+}
 
 void charonia::gpu::pipelineLoop(scf::ForOp loop, SmallVector<Stream> streams,
                                  const PipelineDepth &depth) {

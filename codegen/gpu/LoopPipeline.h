@@ -41,6 +41,9 @@ struct PipelineDepth {
   std::optional<int64_t> iterations;
 };
 
+/// The wait of a dot, if the loop only hands its result on to the same dot.
+simt::WaitDotsOp waitOf(mlir::scf::ForOp loop, simt::WarpgroupDotOp dot);
+
 /// Replaces `loop`, which has at least one stream.
 void pipelineLoop(mlir::scf::ForOp loop, llvm::SmallVector<Stream> streams,
                   const PipelineDepth &depth);

@@ -197,21 +197,6 @@ void wrap(Tiles &tiles, int64_t instances) {
   });
 }
 
-/// Collects what `value` is computed from in `body`; false if that is more than
-/// arithmetic.
-bool collect(Value value, Block &body, llvm::SetVector<Operation *> &slice) {
-  Operation *op = value.getDefiningOp();
-  if (!op || op->getBlock() != &body || slice.contains(op))
-    return true;
-  if (!isMemoryEffectFree(op) || op->getNumRegions())
-    return false;
-  for (Value operand : op->getOperands())
-    if (!collect(operand, body, slice))
-      return false;
-  slice.insert(op);
-  return true;
-}
-
 } // namespace
 
 std::optional<llvm::SetVector<Operation *>>
@@ -220,7 +205,7 @@ charonia::gpu::placeOfTile(const Stream &stream, scf::ForOp inner,
   llvm::SetVector<Operation *> slice;
   for (Operation *op : stream.slice)
     for (Value operand : op->getOperands())
-      if (!collect(operand, body, slice))
+      if (!collectArithmetic(operand, body, slice))
         return std::nullopt;
   return slice;
 }

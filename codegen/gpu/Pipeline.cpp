@@ -1,4 +1,5 @@
 #include "codegen/gpu/Pipeline.h"
+#include "codegen/gpu/BoxPipeline.h"
 #include "codegen/gpu/LoopPipeline.h"
 #include "codegen/gpu/Loops.h"
 #include "codegen/gpu/PersistTiles.h"
@@ -43,8 +44,18 @@ SmallVector<Stream> stagedStreams(scf::ForOp loop,
              : streams;
 }
 
+bool hasCopyWarp(func::FuncOp function) {
+  return !function.getOps<simt::CopyWarpOp>().empty();
+}
+
 /// As many stages as are asked for, useful, and fit.
 LogicalResult pipeline(scf::ForOp loop, const PipelineOptions &options) {
+  auto function = loop->getParentOfType<func::FuncOp>();
+  if (options.boxes && !hasCopyWarp(function)) {
+    SmallVector<Stream> streams = findStreams(loop);
+    if (pipelineBoxes(loop, streams, options, otherBytes(function, streams)))
+      return success();
+  }
   SmallVector<Stream> streams = stagedStreams(loop, options);
   if (streams.empty())
     return success();

@@ -15,6 +15,10 @@ struct PipelineOptions {
   unsigned warps = 4;
   /// That a thread may have.
   unsigned registers = 255;
+  /// The chip has a copy engine for boxes (BoxPipeline.h).
+  bool boxes = false;
+  /// The kernel begins before the one in front of it has ended.
+  bool overlaps = false;
 };
 
 /// Before: simt.to_shared. After: shared memory that is written by asynchronous

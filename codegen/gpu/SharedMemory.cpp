@@ -60,6 +60,9 @@ int64_t charonia::gpu::allocateShared(func::FuncOp function) {
         if (auto slot = dyn_cast<simt::SlotOp>(user))
           views.push_back(slot.getMemory());
         interval.isSwizzled |= isa<simt::WarpgroupDotOp>(user);
+        // An mbarrier's memory is nothing else before the kernel ends.
+        if (isa<simt::InitBarriersOp>(user))
+          interval.last = end[function];
         // A use inside of a loop happens until the loop ends.
         Operation *outermost = op->getBlock()->findAncestorOpInBlock(*user);
         interval.last = std::max(interval.last, end[outermost]);

@@ -122,3 +122,17 @@ SmallVector<Stream> charonia::gpu::findStreams(scf::ForOp loop) {
   }
   return streams;
 }
+
+bool charonia::gpu::collectArithmetic(Value value, Block &body,
+                                      llvm::SetVector<Operation *> &slice) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != &body || slice.contains(op))
+    return true;
+  if (!isMemoryEffectFree(op) || op->getNumRegions())
+    return false;
+  for (Value operand : op->getOperands())
+    if (!collectArithmetic(operand, body, slice))
+      return false;
+  slice.insert(op);
+  return true;
+}

@@ -36,6 +36,11 @@ struct Stream {
   std::optional<AsyncCopy> copy;
 };
 
+/// Collects what `value` is computed from in `body`, in order; false if that is
+/// more than arithmetic.
+bool collectArithmetic(mlir::Value value, mlir::Block &body,
+                       llvm::SetVector<mlir::Operation *> &slice);
+
 /// The streams of a loop.
 llvm::SmallVector<Stream> findStreams(mlir::scf::ForOp loop);
 

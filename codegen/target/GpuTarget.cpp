@@ -23,20 +23,20 @@ static constexpr DotInstruction kHopper[] = {
 static constexpr int64_t kKilo = 1024, kMega = kKilo * kKilo;
 // Multiprocessors, cache and memory are those of the largest chip of a kind.
 static constexpr GpuTarget kTargets[] = {
-    {"sm_80", 108, 163 * kKilo, 40 * kMega, 1.8e6, false, 1, kAmpere},
-    {"sm_86", 84, 99 * kKilo, 6 * kMega, 0.7e6, false, 1, kAmpere},
-    {"sm_87", 16, 163 * kKilo, 4 * kMega, 0.18e6, false, 1, kAmpere},
-    {"sm_89", 142, 99 * kKilo, 72 * kMega, 0.9e6, false, 1, kAmpere},
-    {"sm_90", 132, 227 * kKilo, 50 * kMega, 4.2e6, true, 8, kAmpere},
-    {"sm_90a", 132, 227 * kKilo, 50 * kMega, 4.2e6, true, 8, kHopper},
-    {"sm_100", 148, 227 * kKilo, 126 * kMega, 7e6, true, 8, kAmpere},
-    {"sm_100a", 148, 227 * kKilo, 126 * kMega, 7e6, true, 8, kAmpere},
-    {"sm_103", 148, 227 * kKilo, 126 * kMega, 7e6, true, 8, kAmpere},
-    {"sm_103a", 148, 227 * kKilo, 126 * kMega, 7e6, true, 8, kAmpere},
-    {"sm_120", 188, 99 * kKilo, 96 * kMega, 1.55e6, true, 1, kAmpere},
-    {"sm_120a", 188, 99 * kKilo, 96 * kMega, 1.55e6, true, 1, kAmpere},
-    {"sm_121", 48, 99 * kKilo, 24 * kMega, 0.24e6, true, 1, kAmpere},
-    {"sm_121a", 48, 99 * kKilo, 24 * kMega, 0.24e6, true, 1, kAmpere}};
+    {"sm_80", 108, 163 * kKilo, 40 * kMega, 1.8e6, false, 1, false, kAmpere},
+    {"sm_86", 84, 99 * kKilo, 6 * kMega, 0.7e6, false, 1, false, kAmpere},
+    {"sm_87", 16, 163 * kKilo, 4 * kMega, 0.18e6, false, 1, false, kAmpere},
+    {"sm_89", 142, 99 * kKilo, 72 * kMega, 0.9e6, false, 1, false, kAmpere},
+    {"sm_90", 132, 227 * kKilo, 50 * kMega, 4.2e6, true, 8, true, kAmpere},
+    {"sm_90a", 132, 227 * kKilo, 50 * kMega, 4.2e6, true, 8, true, kHopper},
+    {"sm_100", 148, 227 * kKilo, 126 * kMega, 7e6, true, 8, true, kAmpere},
+    {"sm_100a", 148, 227 * kKilo, 126 * kMega, 7e6, true, 8, true, kAmpere},
+    {"sm_103", 148, 227 * kKilo, 126 * kMega, 7e6, true, 8, true, kAmpere},
+    {"sm_103a", 148, 227 * kKilo, 126 * kMega, 7e6, true, 8, true, kAmpere},
+    {"sm_120", 188, 99 * kKilo, 96 * kMega, 1.55e6, true, 1, true, kAmpere},
+    {"sm_120a", 188, 99 * kKilo, 96 * kMega, 1.55e6, true, 1, true, kAmpere},
+    {"sm_121", 48, 99 * kKilo, 24 * kMega, 0.24e6, true, 1, true, kAmpere},
+    {"sm_121a", 48, 99 * kKilo, 24 * kMega, 0.24e6, true, 1, true, kAmpere}};
 
 const DotInstruction &GpuTarget::dotFor(unsigned elementBits, int64_t m,
                                         int64_t n, int64_t k, unsigned warps,

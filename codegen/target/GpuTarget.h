@@ -51,6 +51,9 @@ struct GpuTarget {
   /// Program instances that may be a cluster, which runs as a whole; 1: there
   /// are none.
   int64_t mostInCluster;
+  /// It copies boxes of tensors to shared memory by itself, and threads wait
+  /// for them by mbarriers.
+  bool copiesBoxes;
   /// The best first, multiply-adds last.
   llvm::ArrayRef<DotInstruction> dots;
 

@@ -16,6 +16,26 @@ constexpr int64_t registersOfThread(int64_t threads) {
   return std::min(most, kRegisters / threads);
 }
 
+/// The same where warps of program instances are counted: each quarter of a
+/// multiprocessor has room for a quarter of the registers.
+constexpr int64_t registersOfWarps(int64_t warps) {
+  constexpr int64_t most = 255, quarters = 4, lanes = 32, granule = 8;
+  int64_t each = (warps + quarters - 1) / quarters * quarters * lanes;
+  return std::min(most, kRegisters / each / granule * granule);
+}
+
+/// Registers of a thread where a warpgroup that copies gives its own to the
+/// `warps` others (setmaxnreg).
+struct GivenRegisters {
+  static constexpr int64_t copyWarps = 4, kept = 24, granule = 8, most = 240;
+  static constexpr int64_t of(int64_t warps, int64_t residents) {
+    int64_t all =
+        registersOfWarps((warps + copyWarps) * residents) / granule * granule;
+    return std::min(most, (all + (all - kept) * copyWarps / warps) / granule *
+                              granule);
+  }
+};
+
 /// Sums of two steps take turns: those of one are added to the total under the
 /// products of the other.
 struct SumsInTurns {

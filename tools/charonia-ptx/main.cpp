@@ -44,6 +44,9 @@ int main(int argc, char **argv) {
                             llvm::cl::cat(category));
   llvm::cl::opt<bool> assemble("assemble", llvm::cl::desc("Run ptxas"),
                                llvm::cl::init(true), llvm::cl::cat(category));
+  llvm::cl::opt<bool> boxes("boxes",
+                            llvm::cl::desc("Use the chip's copy engine"),
+                            llvm::cl::init(true), llvm::cl::cat(category));
   llvm::cl::HideUnrelatedOptions(category);
   llvm::cl::ParseCommandLineOptions(argc, argv,
                                     "Tile kernels to PTX and machine code\n");
@@ -68,6 +71,7 @@ int main(int argc, char **argv) {
   if (!dumps.empty())
     options.dumpPrefix = dumps + "/";
   options.assemble = assemble;
+  options.boxes = boxes;
   const GpuTarget *target = GpuTarget::get(chip);
   if (!target) {
     llvm::errs() << "error: --arch " << chip << " is not known; there are "

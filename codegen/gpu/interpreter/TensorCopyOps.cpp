@@ -101,4 +101,7 @@ LogicalResult decodeCopyBox(Decoder &d, Operation *op) {
 
 void charonia::interpreter::addTensorCopies(OperationTable &table) {
   table["nvvm.cp.async.bulk.tensor.shared.cluster.global"] = decodeCopyBox;
+  // A hint, and what registers are not told apart by.
+  for (const char *name : {"nvvm.prefetch", "nvvm.setmaxregister"})
+    table[name] = [](Decoder &, Operation *) { return success(); };
 }

@@ -35,6 +35,21 @@ def Simt_LayoutAttr : AttrDef<Simt_Dialect, "Layout",
   let hasCustomAssemblyFormat = 1;
 }
 
+def Simt_TensorMapAttr : AttrDef<Simt_Dialect, "TensorMap"> {
+  let mnemonic = "tensor_map";
+  let summary = "What the copy engine is told of a buffer that boxes are copied from";
+  let description = [{
+    The fields of engine::TensorMap (runtime/engine/Engine.h): the innermost dimension
+    first; `extents` (in elements) and `strides` (in bytes) over the kernel's shape symbols.
+    With `corners` boxes are columns of pixels (im2col): the lower ones, then the upper ones.
+  }];
+  let parameters = (ins "unsigned":$elementBytes, "unsigned":$swizzle,
+    "::mlir::AffineMapAttr":$extents, "::mlir::AffineMapAttr":$strides,
+    "::mlir::DenseI64ArrayAttr":$box, "::mlir::DenseI64ArrayAttr":$steps,
+    "::mlir::DenseI64ArrayAttr":$corners);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
 def Simt_MemoryType : TypeDef<Simt_Dialect, "Memory"> {
   let mnemonic = "memory";
   let summary = "A tile in shared memory; its layout maps element offsets to axes";
@@ -120,7 +135,78 @@ def Simt_WaitAsyncOp : Simt_Op<"wait_async", [MemoryEffects<[MemRead, MemWrite]>
 
 def Simt_BarrierOp : Simt_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "All threads of the program instance meet";
-  let assemblyFormat = "attr-dict";
+  let description = [{ Those of a simt.copy_warp only where `all` is there. }];
+  let arguments = (ins UnitAttr:$all);
+  let assemblyFormat = "(`all` $all^)? attr-dict";
+}
+
+def Simt_CopyWarpOp : Simt_Op<"copy_warp", [MemoryEffects<[MemRead, MemWrite]>, SingleBlock,
+                                            NoTerminator]> {
+  let summary = "What one thread of additional warps does, all of which end behind it";
+  let description = [{
+    The `warps` come behind those that have the kernel's layouts. It stands at the top of a
+    kernel, which has one at most, and its region reads kernel arguments, constants and what
+    it computes itself. With `registers` they are a warpgroup, which gives its registers to the
+    others, so that each of their threads has so many.
+  }];
+  let arguments = (ins DefaultValuedAttr<I64Attr, "1">:$warps,
+                       DefaultValuedAttr<I64Attr, "0">:$registers);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict";
+}
+
+def Simt_InitBarriersOp : Simt_Op<"init_barriers", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Makes each slot of a ring an mbarrier that `arrivals` complete";
+  let description = [{
+    For other threads they are there behind a simt.barrier. The ring, of one integer of 64
+    bits a slot, is used for nothing else as long as the kernel runs.
+  }];
+  let arguments = (ins Simt_MemoryType:$ring, I64Attr:$arrivals);
+  let assemblyFormat = "$ring attr-dict `:` type($ring)";
+}
+
+def Simt_ExpectBytesOp : Simt_Op<"expect_bytes", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Arrives, and has the phase wait for so many bytes of copies";
+  let arguments = (ins Simt_MemoryType:$barrier, I64Attr:$bytes);
+  let assemblyFormat = "$barrier `,` $bytes attr-dict `:` type($barrier)";
+}
+
+def Simt_ArriveOp : Simt_Op<"arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "One thread of each warp arrives, where `when` holds";
+  let arguments = (ins Simt_MemoryType:$barrier, Optional<I1>:$when);
+  let assemblyFormat = "$barrier (`when` $when^)? attr-dict `:` type($barrier)";
+}
+
+def Simt_WaitBarrierOp : Simt_Op<"wait_barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until the barrier's phase of that parity is complete";
+  let description = [{ Of a barrier that nobody arrived at yet, that of parity 1 is. }];
+  let arguments = (ins Simt_MemoryType:$barrier, Index:$parity);
+  let assemblyFormat = "$barrier `,` $parity attr-dict `:` type($barrier)";
+}
+
+def Simt_CoordinatesOp : Simt_Op<"coordinates", [Pure]> {
+  let summary = "Numbers by a map of symbols: where a box lies";
+  let arguments = (ins Variadic<Index>:$symbols, AffineMapAttr:$map);
+  let results = (outs Variadic<Index>:$results);
+  let assemblyFormat = "`[` $symbols `]` attr-dict `:` type($results)";
+}
+
+def Simt_CopyBoxOp : Simt_Op<"copy_box", [MemoryEffects<[MemRead, MemWrite]>,
+                                          AttrSizedOperandSegments]> {
+  let summary = "The copy engine brings boxes of a buffer to shared memory";
+  let description = [{
+    In a simt.copy_warp. `count` boxes: the first lies at the coordinates `at` (the innermost
+    first), each next one `advance` elements further along the innermost dimension and `bytes`
+    further in shared memory. `offsets`: what columns of pixels are moved by, of im2col alone. What is outside of the tensor is zero. A phase of `barrier` is complete
+    when they are there.
+  }];
+  let arguments = (ins Simt_Buffer:$buffer, Variadic<Index>:$at, Variadic<Index>:$offsets,
+    Simt_MemoryType:$memory, Simt_MemoryType:$barrier, Simt_TensorMapAttr:$tensor,
+    I64Attr:$count, I64Attr:$advance, I64Attr:$bytes, UnitAttr:$independent);
+  let assemblyFormat = [{
+    $buffer `[` $at `]` (`moved` `[` $offsets^ `]`)? `to` $memory `,` $barrier attr-dict `:` type($buffer) `to`
+    type($memory) `,` type($barrier)
+  }];
 }
 
 def Simt_WaitDependenciesOp : Simt_Op<"wait_dependencies", [MemoryEffects<[MemRead, MemWrite]>]> {

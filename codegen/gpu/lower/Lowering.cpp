@@ -28,13 +28,14 @@ void KernelLowering::createFunction() {
   SmallVector<Type> types;
   for (Type type : kernel.getArgumentTypes())
     types.push_back(isa<tile::BufferType>(type) ? pointer : b.getI64Type());
+  types.append(maps.size(), LLVM::LLVMPointerType::get(context));
   function = LLVM::LLVMFuncOp::create(
       b, loc, kernel.getName(),
       LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types));
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
                     b.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
-                    b.getDenseI32ArrayAttr({int32_t(options.warps * kLanes)}));
+                    b.getDenseI32ArrayAttr({int32_t(numThreads())}));
   if (options.indexBits != 32) // for whoever runs it as it is
     function->setAttr(tile::kIndexBitsAttr,
                       b.getI64IntegerAttr(options.indexBits));
@@ -51,17 +52,18 @@ void KernelLowering::createFunction() {
     if (type == pointer)
       function.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
                           b.getI64IntegerAttr(16));
+  annotateTensorMaps();
 }
 
 void KernelLowering::findThread() {
   threadId = NVVM::ThreadIdXOp::create(
       b, loc, b.getI32Type(),
       LLVM::ConstantRangeAttr::get(b.getContext(), APInt(32, 0),
-                                   APInt(32, options.warps * kLanes)));
+                                   APInt(32, numThreads())));
   Value thread = toIndex(threadId);
-  laneId = options.warps == 1 ? thread
-                              : index->binary("arith.andi", thread,
-                                              index->constant(kLanes - 1));
+  laneId = numThreads() == kLanes ? thread
+                                  : index->binary("arith.andi", thread,
+                                                  index->constant(kLanes - 1));
   warpId = index->binary("arith.shrui", thread, index->constant(kLaneBits));
   auto hasGroups = [](simt::WarpgroupDotOp dot) {
     return dot.getRows() * dot.getColumns() > 1 ? WalkResult::interrupt()
@@ -74,6 +76,7 @@ void KernelLowering::findThread() {
 FailureOr<LLVM::LLVMFuncOp> KernelLowering::run() {
   OpBuilder::InsertionGuard guard(b);
   LLVM::GlobalOp memory = createSharedMemory(b, loc);
+  findTensorMaps();
   createFunction();
   Block *entry = &function.getBody().front();
   b.setInsertionPointToStart(entry);
@@ -88,6 +91,7 @@ FailureOr<LLVM::LLVMFuncOp> KernelLowering::run() {
                               ? value
                               : toIndex(value));
   }
+  prefetchTensorMaps();
   if (failed(lowerBlock(kernel.getBody().front())))
     return failure();
   LLVM::ReturnOp::create(b, loc, ValueRange());
@@ -241,6 +245,10 @@ LogicalResult KernelLowering::lower(Operation *op) {
             simt::LoadSharedOp, simt::CopyAsyncOp, simt::CommitAsyncOp,
             simt::WaitAsyncOp, simt::BarrierOp, simt::WaitDependenciesOp,
             simt::LaunchDependentsOp>(each)
+      // Boxes.cpp
+      .Case<simt::InitBarriersOp, simt::ExpectBytesOp, simt::ArriveOp,
+            simt::WaitBarrierOp, simt::CopyWarpOp, simt::CoordinatesOp,
+            simt::CopyBoxOp>(each)
       // Compute.cpp
       .Case<tile::BroadcastOp, tile::TransposeOp, tile::ReduceOp,
             simt::WarpReduceOp, simt::ConvertOp, simt::SliceOp, simt::DotOp>(

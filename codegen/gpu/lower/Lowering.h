@@ -34,6 +34,16 @@ struct ThreadTile {
   bool packed = false;
 };
 
+/// The hardware's barrier for all warps but one that copies.
+constexpr int64_t kBarrierOfComputing = 1;
+
+/// A tensor map that a kernel takes: of which argument, and what it says.
+struct TensorMapArgument {
+  unsigned argument;
+  simt::TensorMapAttr tensor;
+  bool operator==(const TensorMapArgument &) const = default;
+};
+
 class KernelLowering {
 public:
   KernelLowering(mlir::func::FuncOp kernel, mlir::OpBuilder &builder,
@@ -41,6 +51,8 @@ public:
 
   /// The kernel as an llvm.func at the builder's insertion point.
   mlir::FailureOr<mlir::LLVM::LLVMFuncOp> run();
+  /// Behind the kernel's own arguments, in order.
+  llvm::ArrayRef<TensorMapArgument> tensorMaps() const { return maps; }
 
 private:
   using Value = mlir::Value;
@@ -60,6 +72,9 @@ private:
   static mlir::Type heldType(mlir::Type element);
   /// A scalar of the kernel; constants have no value.
   IndexSum sumOf(Value scalar);
+
+  /// Of a program instance, those of a copy warp too.
+  unsigned numThreads() const { return (options.warps + copyWarps) * kLanes; }
 
   // --- Lowering.cpp: thread coordinates ---
   /// What the lane and warp contribute to the coordinate of an axis (or an
@@ -194,6 +209,23 @@ private:
   void lowerOp(simt::WaitDependenciesOp op);
   void lowerOp(simt::LaunchDependentsOp op);
 
+  // --- Boxes.cpp: the copy engine ---
+  void findTensorMaps();
+  void annotateTensorMaps();
+  void prefetchTensorMaps();
+  /// `bytes` behind the start of a memory value.
+  Value sharedPointer(Value memory, int64_t bytes = 0);
+  Value isFirstThread();
+  void lowerOp(simt::InitBarriersOp op);
+  void lowerOp(simt::ExpectBytesOp op);
+  void lowerOp(simt::ArriveOp op);
+  void lowerOp(simt::WaitBarrierOp op);
+  mlir::LogicalResult lowerOp(simt::CopyWarpOp op);
+  void lowerOp(simt::CoordinatesOp op);
+  /// Indices as integers of `bits`.
+  Values integersOf(mlir::ValueRange indices, unsigned bits);
+  void lowerOp(simt::CopyBoxOp op);
+
   // --- Compute.cpp ---
   mlir::LogicalResult lowerElementwise(mlir::Operation *op);
   Value scalarOp(mlir::Operation *op, mlir::ValueRange operands,
@@ -271,6 +303,8 @@ private:
   /// Of floats of few bits what they are less than another number, and that.
   llvm::DenseMap<Value, std::pair<Value, float>> fewBits;
   Value threadId, laneId, warpId, sharedBase;
+  llvm::SmallVector<TensorMapArgument> maps;
+  unsigned copyWarps = 0;
   /// Of four warps, known to be the same in all lanes; where dots ask for it.
   Value groupId;
 };

@@ -388,8 +388,13 @@ void KernelLowering::lowerOp(simt::WaitAsyncOp op) {
   NVVM::CpAsyncWaitGroupOp::create(b, loc, op.getPending());
 }
 
-void KernelLowering::lowerOp(simt::BarrierOp) {
-  NVVM::Barrier0Op::create(b, loc);
+void KernelLowering::lowerOp(simt::BarrierOp op) {
+  if (op.getAll() || !copyWarps) {
+    NVVM::Barrier0Op::create(b, loc);
+    return;
+  }
+  NVVM::BarrierOp::create(b, loc, TypeRange(), i32(kBarrierOfComputing),
+                          i32(options.warps * kLanes), {}, Value());
 }
 
 void KernelLowering::lowerOp(simt::LaunchDependentsOp) {

@@ -92,7 +92,8 @@ KernelLowering::Values KernelLowering::addParts(const SplitPlaces &places,
 void KernelLowering::countPart(tile::SplitSumOp op, Value counter) {
   // The fence orders every thread's stores before the count that follows the
   // barrier, and the one behind it the loads after. The count wraps to zero for
-  // the next run.
+  // the next run. A warp that copies has ended or will: barriers are of those
+  // that have not.
   std::string last = std::to_string(op.getParts() - 1);
   std::string text = "{\n"
                      ".reg .pred first, last;\n"

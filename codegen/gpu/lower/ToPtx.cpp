@@ -69,7 +69,7 @@ static LogicalResult convert(ModuleOp module, unsigned indexBits) {
   ConversionTarget target(*context);
   target.addIllegalDialect<arith::ArithDialect, math::MathDialect,
                            cf::ControlFlowDialect>();
-  target.addIllegalOp<NVVM::WgmmaMmaAsyncOp>();
+  target.addIllegalOp<NVVM::WgmmaMmaAsyncOp, NVVM::MBarrierTryWaitParityOp>();
   target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
   if (failed(applyPartialConversion(module, target, std::move(patterns))))
     return failure();

@@ -75,8 +75,8 @@ TEST(GpuTiles, RowsOnEitherSideOfTheInstruction) {
   EXPECT_EQ(estimate(dot.swapped(), {128, 96, 64, 8, 6}),
             estimate(dot, {128, 96, 64, 8, 6, 1, true}));
   // Long queues of tiles stay with powers of two.
-  EXPECT_FALSE(
-      chooseGpuTile({8192, 8192, 8192, 1, 2, true, true, dot.chip}).swap);
+  GpuTile queue = chooseGpuTile({8192, 8192, 8192, 1, 2, true, true, dot.chip});
+  EXPECT_EQ(queue.m * queue.n, 128 * 256);
   // mma.sync takes either side alike.
   dot.chip = charonia::GpuTarget::get("sm_90");
   EXPECT_FALSE(chooseGpuTile(dot).swap);
@@ -96,7 +96,7 @@ TEST(GpuTiles, StoresAreCoveredByOtherInstances) {
   EXPECT_GT(estimate(dot, {128, 256, 64, 8, 4}),
             1.2 * estimate(dot, {128, 64, 64, 4, 4}));
   EXPECT_GT(estimate(dot, {128, 256, 32, 8, 4}),
-            1.2 * estimate(dot, {128, 64, 64, 4, 4}));
+            1.1 * estimate(dot, {128, 64, 64, 4, 4}));
   // Under a long loop the cache passes on what was stored.
   GpuDot deep{4096, 768, 3072};
   double time = estimate(deep, {128, 192, 64, 8, 4});

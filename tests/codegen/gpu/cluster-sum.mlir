@@ -1,6 +1,6 @@
 // A cluster: each leaves all it has, waits for the others and adds up its share of the
 // columns, which is half of a thread's registers here.
-// RUN: charonia-ptx %s --arch sm_90a --assemble=0 --ptx | FileCheck %s
+// RUN: charonia-ptx %s --arch sm_90a --boxes=0 --assemble=0 --ptx | FileCheck %s
 
 // CHECK-LABEL: .entry shared(
 // CHECK-COUNT-8: st.global.v4.b32

@@ -1,0 +1,418 @@
+#include "codegen/gpu/BoxPipeline.h"
+#include "codegen/gpu/Boxes.h"
+#include "codegen/gpu/EarlyLoads.h"
+#include "codegen/gpu/LoopPipeline.h"
+#include "codegen/gpu/Loops.h"
+#include "codegen/layout/Layouts.h"
+#include "codegen/target/StepSums.h"
+#include "codegen/tile/analysis/Values.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::gpu;
+
+namespace {
+
+/// Warps that copy, and the registers that they leave to the others.
+struct CopyWarps {
+  int64_t warps = 1, given = 0;
+};
+
+class BoxPipeline {
+public:
+  BoxPipeline(scf::ForOp loop, ArrayRef<Stream> streams,
+              SmallVector<BoxCopy> boxes, int64_t stages, unsigned warps,
+              CopyWarps copyWarps, bool overlaps)
+      : loop(loop), streams(streams), boxes(std::move(boxes)), stages(stages),
+        warps(warps), copyWarps(copyWarps), overlaps(overlaps),
+        trips(tripCount(loop)), function(loop->getParentOfType<func::FuncOp>()),
+        b(loop->getContext()) {}
+
+  void run() {
+    findDots();
+    createRings();
+    createCopyWarp();
+    b.setInsertionPoint(loop);
+    createLoop();
+  }
+
+private:
+  Location loc() { return loop.getLoc(); }
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc(), value);
+  }
+  Value slotOf(Value ring, Value index) {
+    return simt::SlotOp::create(b, loc(), ring.getType(), ring, index);
+  }
+  /// Slots are filled again, so it has to be told when they are empty.
+  bool refills() const { return !trips || *trips > stages; }
+
+  /// A slot and the parity of its barrier's phase.
+  struct Place {
+    Value slot, parity;
+  };
+  Place next(Place at) {
+    Value slot = arith::AddIOp::create(b, loc(), at.slot, constant(1));
+    Value end = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::eq, slot,
+                                      constant(stages));
+    Value other = arith::SubIOp::create(b, loc(), constant(1), at.parity);
+    return {arith::SelectOp::create(b, loc(), end, constant(0), slot),
+            arith::SelectOp::create(b, loc(), end, other, at.parity)};
+  }
+
+  /// Dots that are accumulated over the iterations and nothing else stay under
+  /// way for one more.
+  void findDots() {
+    for (auto dot : loop.getBody()->getOps<simt::WarpgroupDotOp>()) {
+      if (!waitOf(loop, dot))
+        return dots.clear();
+      dots.push_back(dot);
+    }
+  }
+
+  Value createBarriers(int64_t arrivals) {
+    auto layout = simt::LayoutAttr::get(
+        b.getContext(),
+        LinearLayout({{Dim::Offset, 0}}, {{axisDim(0), 0}}, {}));
+    auto type =
+        simt::MemoryType::get(b.getContext(), {1}, b.getI64Type(), layout);
+    Value ring =
+        simt::AllocOp::create(b, loc(), type, stages, IntegerAttr(), true);
+    simt::InitBarriersOp::create(b, loc(), ring, arrivals);
+    return ring;
+  }
+
+  void createRings() {
+    b.setInsertionPointToStart(&function.getBody().front());
+    for (const Stream &stream : streams)
+      rings.push_back(simt::AllocOp::create(
+          b, loc(), simt::ToSharedOp(stream.op).getMemory().getType(), stages,
+          IntegerAttr(), true));
+    full = createBarriers(1);
+    if (refills())
+      empty = createBarriers(warps);
+    simt::BarrierOp::create(b, loc(), /*all=*/true);
+  }
+
+  //===--- The warp that copies -------------------------------------------===//
+
+  /// What copies need of the function's body, there.
+  void clonePlaces(IRMapping &mapping) {
+    llvm::SetVector<Operation *> places;
+    Block &body = function.getBody().front();
+    auto add = [&](Value value) {
+      bool isArithmetic = collectArithmetic(value, body, places);
+      assert(isArithmetic && "streams were looked at before");
+      (void)isArithmetic;
+    };
+    for (Value bound :
+         {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
+      add(bound);
+    for (const Stream &stream : streams)
+      for (Operation *op : stream.slice)
+        for (Value operand : op->getOperands())
+          add(operand);
+    for (Operation *op : places)
+      b.clone(*op, mapping);
+  }
+
+  enum class Which { All, Weights, Others };
+
+  /// Where the copies of the iteration at `index` lie, of each stream that is
+  /// meant.
+  SmallVector<SmallVector<Value>> place(IRMapping mapping, Value index,
+                                        Which which) {
+    mapping.map(loop.getInductionVar(), index);
+    SmallVector<SmallVector<Value>> places(streams.size());
+    for (auto [stream, box, place] : llvm::zip(streams, boxes, places)) {
+      tile::LoadOp load = box.load;
+      if (which != Which::All &&
+          load.getIndependent() != (which == Which::Weights))
+        continue;
+      for (Operation *op : stream.slice)
+        if (op != load)
+          b.clone(*op, mapping);
+      SmallVector<Value> symbols;
+      for (Value symbol : load.getSymbols())
+        symbols.push_back(mapping.lookupOrDefault(symbol));
+      place = placeBoxes(b, box, symbols);
+    }
+    return places;
+  }
+
+  void copy(ArrayRef<SmallVector<Value>> places, Value slot, Which which) {
+    Value barrier = slotOf(full, slot);
+    if (which != Which::Others) {
+      int64_t bytes = 0;
+      for (const BoxCopy &box : boxes)
+        bytes += box.allBytes();
+      simt::ExpectBytesOp::create(b, loc(), barrier, bytes);
+    }
+    for (auto [box, ring, place] : llvm::zip(boxes, rings, places))
+      if (!place.empty())
+        createBoxes(b, box, place, slotOf(ring, slot), barrier);
+  }
+
+  /// The iterations from `first` on to before `end`, slot after slot.
+  void copyAll(const IRMapping &mapping, Value first, Value end, Which which,
+               bool isRefill) {
+    Value step = mapping.lookupOrDefault(loop.getStep());
+    auto fill = scf::ForOp::create(b, loc(), first, end, step,
+                                   ValueRange{constant(0), constant(0)});
+    OpBuilder::InsertionGuard guard(b);
+    Block *body = fill.getBody();
+    if (!body->empty())
+      body->getTerminator()->erase();
+    b.setInsertionPointToEnd(body);
+    Place at{fill.getRegionIterArg(0), fill.getRegionIterArg(1)};
+    // Found while the slot is still read.
+    SmallVector<SmallVector<Value>> places =
+        place(mapping, fill.getInductionVar(), which);
+    if (isRefill)
+      simt::WaitBarrierOp::create(b, loc(), slotOf(empty, at.slot), at.parity);
+    copy(places, at.slot, which);
+    Place after = next(at);
+    scf::YieldOp::create(b, loc(), ValueRange{after.slot, after.parity});
+  }
+
+  void createCopyWarp() {
+    auto warp =
+        simt::CopyWarpOp::create(b, loc(), copyWarps.warps, copyWarps.given);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&warp.getBody().emplaceBlock());
+    IRMapping mapping;
+    clonePlaces(mapping);
+    Value first = mapping.lookupOrDefault(loop.getLowerBound()),
+          end = mapping.lookupOrDefault(loop.getUpperBound()), ahead = end;
+    if (refills()) {
+      Value steps = arith::MulIOp::create(
+          b, loc(), mapping.lookupOrDefault(loop.getStep()), constant(stages));
+      ahead = arith::AddIOp::create(b, loc(), first, steps);
+      ahead = arith::MinSIOp::create(b, loc(), ahead, end);
+    }
+    copyAll(mapping, first, ahead, Which::Weights, false);
+    if (overlaps)
+      simt::WaitDependenciesOp::create(b, loc());
+    copyAll(mapping, first, ahead, Which::Others, false);
+    if (refills())
+      copyAll(mapping, ahead, end, Which::All, true);
+  }
+
+  //===--- The loop -------------------------------------------------------===//
+
+  void createLoop() {
+    SmallVector<Value> values(loop.getInitArgs());
+    unsigned carried = values.size();
+    // The slot that is read, and its parity; the slot before.
+    values.append({constant(0), constant(0), constant(0)});
+    auto fresh =
+        scf::ForOp::create(b, loc(), loop.getLowerBound(), loop.getUpperBound(),
+                           loop.getStep(), values);
+    Block *body = fresh.getBody();
+    if (!body->empty())
+      body->getTerminator()->erase();
+    b.setInsertionPointToEnd(body);
+    IRMapping mapping;
+    mapping.map(loop.getInductionVar(), fresh.getInductionVar());
+    for (auto [old, with] :
+         llvm::zip(loop.getRegionIterArgs(), fresh.getRegionIterArgs()))
+      mapping.map(old, with);
+    Place at{fresh.getRegionIterArg(carried),
+             fresh.getRegionIterArg(carried + 1)};
+    writeBody(mapping, at, fresh.getRegionIterArg(carried + 2),
+              fresh.getInductionVar());
+    SmallVector<Value> yields;
+    for (Value value : loop.getBody()->getTerminator()->getOperands())
+      yields.push_back(mapping.lookupOrDefault(value));
+    Place after = next(at);
+    yields.append({after.slot, after.parity, at.slot});
+    scf::YieldOp::create(b, loc(), yields);
+    b.setInsertionPointAfter(fresh);
+    for (auto [old, with] : llvm::zip(loop.getResults(), fresh.getResults()))
+      old.replaceAllUsesWith(with);
+    waitBehind(fresh);
+    eraseDead(body);
+    loop.erase();
+  }
+
+  void writeBody(IRMapping &mapping, Place at, Value before, Value index) {
+    simt::WaitBarrierOp::create(b, loc(), slotOf(full, at.slot), at.parity);
+    for (auto [stream, ring] : llvm::zip(streams, rings))
+      mapping.map(simt::ToSharedOp(stream.op).getMemory(),
+                  slotOf(ring, at.slot));
+    for (Operation &op : loop.getBody()->without_terminator()) {
+      if (llvm::any_of(streams, [&](const Stream &s) { return s.op == &op; }))
+        continue;
+      auto wait = dyn_cast<simt::WaitDotsOp>(op);
+      if (wait && !dots.empty())
+        mapping.map(wait.getResult(0), mapping.lookup(wait.getValues()[0]));
+      else
+        b.clone(op, mapping);
+    }
+    if (!refills())
+      return;
+    if (dots.empty()) {
+      simt::ArriveOp::create(b, loc(), slotOf(empty, at.slot), Value());
+      return;
+    }
+    simt::WaitDotsOp::create(b, loc(), TypeRange(), ValueRange(), dots.size());
+    Value isLater = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::sgt,
+                                          index, loop.getLowerBound());
+    simt::ArriveOp::create(b, loc(), slotOf(empty, before), isLater);
+  }
+
+  /// All dots are done, and nothing takes their results before.
+  void waitBehind(scf::ForOp fresh) {
+    if (dots.empty())
+      return;
+    SmallVector<Value> values;
+    for (simt::WarpgroupDotOp dot : dots)
+      values.push_back(fresh.getResult(
+          cast<BlockArgument>(dot.getAccumulator()).getArgNumber() - 1));
+    auto wait = simt::WaitDotsOp::create(
+        b, loc(), ValueRange(values).getTypes(), values, 0);
+    for (auto [value, result] : llvm::zip(values, wait.getResults()))
+      value.replaceAllUsesExcept(result, wait);
+  }
+
+  /// What the loads needed was cloned with the rest of the body.
+  static void eraseDead(Block *body) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*body)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+
+  scf::ForOp loop;
+  ArrayRef<Stream> streams;
+  SmallVector<BoxCopy> boxes;
+  int64_t stages;
+  unsigned warps;
+  CopyWarps copyWarps;
+  bool overlaps;
+  std::optional<int64_t> trips;
+  func::FuncOp function;
+  OpBuilder b;
+  SmallVector<simt::WarpgroupDotOp> dots;
+  SmallVector<Value> rings;
+  /// Barriers of the slots.
+  Value full, empty;
+};
+
+/// Whether the loop carries what a dot leaves.
+bool isCarried(scf::ForOp loop, simt::WarpgroupDotOp dot) {
+  return llvm::any_of(
+      loop.getBody()->getTerminator()->getOperands(), [&](Value value) {
+        auto wait = value.getDefiningOp<simt::WaitDotsOp>();
+        return value == dot.getResult() ||
+               (wait && llvm::is_contained(wait.getValues(), dot.getResult()));
+      });
+}
+
+/// Registers of a thread that the loop needs at least: what it carries, and
+/// what its dots leave for other operators, as it is and rounded for the next
+/// dot.
+int64_t registersOf(scf::ForOp loop) {
+  int64_t words = 0;
+  for (Value result : loop.getResults())
+    if (tile::isTile(result))
+      words += wordsOf(result);
+  for (auto dot : loop.getBody()->getOps<simt::WarpgroupDotOp>())
+    if (!isCarried(loop, dot))
+      words += wordsOf(dot) * 3 / 2;
+  return words;
+}
+
+/// One warp where it leaves enough registers for the loop, what is around it
+/// and what is loaded ahead of it; nothing where none does.
+std::optional<CopyWarps> copyWarpsFor(scf::ForOp loop,
+                                      const PipelineOptions &options) {
+  constexpr int64_t others = 70;
+  auto function = loop->getParentOfType<func::FuncOp>();
+  auto attribute = function->getAttrOfType<IntegerAttr>(tile::kResidentsAttr);
+  int64_t residents = attribute ? attribute.getInt() : 1,
+          needed = registersOf(loop),
+          left = registersOfWarps((options.warps + 1) * residents),
+          given = GivenRegisters::of(options.warps, residents);
+  // Of several instances each begins with too few for ptxas.
+  if (residents == 1 && needed + others > left && needed <= given)
+    return CopyWarps{GivenRegisters::copyWarps, given};
+  return needed <= left ? std::optional(CopyWarps{1, 0}) : std::nullopt;
+}
+
+/// Whether a loop may have so many iterations that what it takes to begin is
+/// worth it, where not all it does is to add up products.
+bool isLong(scf::ForOp loop) {
+  constexpr int64_t least = 3;
+  for (auto dot : loop.getBody()->getOps<simt::WarpgroupDotOp>())
+    if (!waitOf(loop, dot)) {
+      graph::Interval low = tile::rangeOf(loop.getLowerBound()),
+                      high = tile::rangeOf(loop.getUpperBound());
+      std::optional<int64_t> step = getConstantIntValue(loop.getStep());
+      return !step || !low.isBounded() || !high.isBounded() ||
+             high.high - low.low > (least - 1) * *step;
+    }
+  return true;
+}
+
+/// Whether a warp that runs nothing else can tell where all copies are.
+bool isPlaced(scf::ForOp loop, ArrayRef<Stream> streams,
+              ArrayRef<BoxCopy> boxes) {
+  Block &body = *loop->getBlock();
+  llvm::SetVector<Operation *> places;
+  for (Value bound :
+       {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
+    if (!collectArithmetic(bound, body, places))
+      return false;
+  for (auto [stream, box] : llvm::zip(streams, boxes))
+    for (Operation *op : stream.slice) {
+      if (op != box.load && (!isMemoryEffectFree(op) || op->getNumRegions()))
+        return false;
+      for (Value operand : op->getOperands())
+        if (!collectArithmetic(operand, body, places))
+          return false;
+    }
+  return true;
+}
+
+} // namespace
+
+bool charonia::gpu::pipelineBoxes(scf::ForOp loop, ArrayRef<Stream> streams,
+                                  const PipelineOptions &options,
+                                  int64_t otherBytes) {
+  constexpr int64_t barrierBytes = 16;
+  if (streams.empty() || !isa<func::FuncOp>(loop->getParentOp()) ||
+      loop.getBody()->getOps<simt::WarpgroupDotOp>().empty() ||
+      !loop.getBody()->getOps<simt::DotOp>().empty() || !isLong(loop))
+    return false;
+  std::optional<CopyWarps> copyWarps = copyWarpsFor(loop, options);
+  if (!copyWarps)
+    return false;
+  SmallVector<BoxCopy> boxes;
+  int64_t bytes = barrierBytes;
+  for (const Stream &stream : streams) {
+    std::optional<BoxCopy> box = asBoxCopy(stream.op);
+    if (!box)
+      return false;
+    bytes += simt::ToSharedOp(stream.op).getMemory().getType().getBytes();
+    boxes.push_back(std::move(*box));
+  }
+  for (auto op : loop.getBody()->getOps<simt::ToSharedOp>())
+    if (llvm::none_of(streams, [&](const Stream &s) { return s.op == op; }))
+      return false;
+  int64_t stages = std::min<int64_t>(
+      options.stages, (options.sharedBytes - otherBytes) / bytes);
+  if (std::optional<int64_t> trips = tripCount(loop))
+    stages = std::min(stages, *trips);
+  if (stages < 1 || !isPlaced(loop, streams, boxes))
+    return false;
+  if (stages < 2 && tripCount(loop) != 1)
+    return false;
+  BoxPipeline(loop, streams, std::move(boxes), stages, options.warps,
+              *copyWarps, options.overlaps)
+      .run();
+  return true;
+}

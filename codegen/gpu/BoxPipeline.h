@@ -1,0 +1,32 @@
+// The software pipeline of a loop over streams, with the means of sm_90: the
+// copy engine and mbarriers.
+//
+//  1. Every stream gets a ring of slots in shared memory. A slot has two
+//     barriers: `full` is complete when the copies to it have arrived, `empty`
+//     when every warp has read it.
+//  2. One thread of an additional warp asks for all copies: of the first slots
+//     at once, what no kernel writes (weights) even before the kernels in front
+//     have ended; then each slot's next ones as soon as it is empty.
+//  3. The other warps wait for a full slot, multiply, and tell that the slot is
+//     empty. Where the loop just adds up products, one iteration's stay under
+//     way while the next begins, and its slot is told to be empty then. No warp
+//     waits for another.
+//  4. A loop of no more iterations than there are slots fills each once, and
+//     tells nothing.
+#ifndef CHARONIA_CODEGEN_GPU_BOXPIPELINE_H
+#define CHARONIA_CODEGEN_GPU_BOXPIPELINE_H
+
+#include "codegen/gpu/Pipeline.h"
+#include "codegen/gpu/Streams.h"
+
+namespace charonia::gpu {
+
+/// Replaces the loop if the copy engine can bring all of its streams, and two
+/// slots have room; `otherBytes`: of shared memory that the kernel needs beside
+/// them.
+bool pipelineBoxes(mlir::scf::ForOp loop, llvm::ArrayRef<Stream> streams,
+                   const PipelineOptions &options, int64_t otherBytes);
+
+} // namespace charonia::gpu
+
+#endif

@@ -1,0 +1,431 @@
+#include "codegen/gpu/Boxes.h"
+#include "codegen/layout/Layouts.h"
+#include "codegen/tile/analysis/Access.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::gpu;
+using graph::Sum;
+
+/// Of rows of shared memory, after which 16-byte pieces trade places.
+static constexpr int64_t kRowBytes = 128;
+/// What a tensor map has room for.
+static constexpr unsigned kMostDimensions = 5;
+static constexpr int64_t kMostStep = 8;
+
+int64_t BoxCopy::allBytes() const {
+  int64_t elements = count;
+  for (int64_t extent : tensor.getBox().asArrayRef())
+    elements *= extent;
+  return elements * tensor.getElementBytes();
+}
+
+namespace {
+
+class BoxFinder {
+public:
+  explicit BoxFinder(simt::ToSharedOp op)
+      : op(op), memory(op.getMemory().getType()),
+        load(op.getInput().getDefiningOp<tile::LoadOp>()) {}
+
+  std::optional<BoxCopy> find() {
+    if (!load || !findShape())
+      return std::nullopt;
+    access = tile::AccessOp::get(load);
+    facts = tile::factsOf(*access);
+    for (AffineExpr result : load.getMap().getResults())
+      coordinates.push_back(graph::simplify(result, facts));
+    if (!isWhole() || !(isTiled() || isColumns()))
+      return std::nullopt;
+    if (outside)
+      at.back() = graph::simplify(at.back() + outside, facts);
+    return result();
+  }
+
+private:
+  /// How the tile lies in shared memory, and what of it is read.
+  bool findShape() {
+    bits = simt::elementBits(memory.getElementType());
+    panel = kRowBytes * 8 / bits;
+    ArrayRef<int64_t> shape = memory.getShape();
+    if (!isa<BlockArgument>(load.getBuffer()) || shape.size() != 2 ||
+        !llvm::all_of(load.getSymbols(),
+                      [](Value s) { return s.getType().isIndex(); }))
+      return false;
+    const LinearLayout &layout = memory.getLayout().getLayout();
+    inner = layout.basis(Dim::Offset, 0, axisDim(0)) != 0 ? 0 : 1;
+    if (shape[inner] < panel || shape[1 - inner] < 8 ||
+        layout != warpgroupOperandLayout(shape, inner, bits))
+      return false;
+    extents.assign(shape.begin(), shape.end());
+    return findUsed();
+  }
+
+  /// Of a right operand dots may read the first columns alone.
+  bool findUsed() {
+    int64_t columns = 0;
+    bool isLeft = false, isRight = false;
+    for (OpOperand &use : op.getMemory().getUses()) {
+      auto dot = dyn_cast<simt::WarpgroupDotOp>(use.getOwner());
+      if (!dot)
+        return false;
+      bool right = use.getOperandNumber() == 1;
+      isRight |= right;
+      isLeft |= !right;
+      columns = std::max(columns, right ? dot.getUsedColumns() : 0);
+    }
+    if (isLeft == isRight)
+      return false;
+    terms = isLeft ? 1 : 0;
+    if (isRight)
+      extents[1] = inner == 1 ? llvm::alignTo(columns, panel) : columns;
+    return true;
+  }
+
+  /// Whether what the checks leave out is outside of the tensor as well, or
+  /// never read, or a whole tile.
+  bool isWhole() {
+    for (int64_t check : load.getChecks()) {
+      if (check < int64_t(load.getRank()))
+        continue;
+      AffineExpr guard = coordinates[check],
+                 end = load.getShape().getResult(check);
+      auto axis = dyn_cast<AffineDimExpr>(guard);
+      auto limit = graph::constantOf(end);
+      bool isUnread = axis && limit && axis.getPosition() != terms &&
+                      readOf(axis.getPosition()) <= *limit;
+      bool isAll = axis && limit && extents[axis.getPosition()] <= *limit;
+      bool isCoordinate = false;
+      for (int64_t i = 0; i < int64_t(load.getRank()); ++i)
+        isCoordinate |=
+            coordinates[i] == guard && load.getShape().getResult(i) == end;
+      if (!isUnread && !isAll && !isCoordinate && !addOutside(guard, limit))
+        return false;
+    }
+    return true;
+  }
+
+  /// Of terms that are left out, all of a tile or none: there the tile lies
+  /// behind the tensor's last outermost element.
+  bool addOutside(AffineExpr guard, std::optional<int64_t> limit) {
+    Sum sum(guard);
+    AffineExpr start = first(guard);
+    int64_t step = memory.getShape()[terms];
+    bool isSame =
+        !sum.usesDim(terms) ||
+        (sum.coefficientOf(terms) == 1 && limit && *limit % step == 0 &&
+         graph::divisorOf(start, facts) % step == 0);
+    if (!limit || *limit < 1 || !isSame || sum.usesDim(1 - terms) ||
+        !graph::isNonNegative(start, facts))
+      return false;
+    AffineExpr many = start.floorDiv(*limit) * load.getShape().getResult(0);
+    outside = outside ? outside + many : many;
+    return true;
+  }
+
+  /// Columns that dots read, where `axis` has columns of a right operand.
+  int64_t readOf(unsigned axis) {
+    int64_t columns = 0;
+    for (OpOperand &use : op.getMemory().getUses())
+      if (use.getOperandNumber() == 1)
+        columns = std::max(
+            columns,
+            cast<simt::WarpgroupDotOp>(use.getOwner()).getUsedColumns());
+    return columns ? columns : memory.getShape()[axis];
+  }
+
+  void clear() {
+    dimensions.clear();
+    at.clear();
+    offsets.clear();
+    box.clear();
+    steps.clear();
+    lower.clear();
+    upper.clear();
+  }
+
+  /// Each axis of the tile moves one coordinate, in ones.
+  bool isTiled() {
+    constexpr int64_t mostBox = 256;
+    unsigned rank = load.getRank();
+    if (rank < 2 || rank > kMostDimensions)
+      return false;
+    SmallVector<int64_t, 2> found(2, -1);
+    for (int64_t i = rank - 1; i >= 0; --i) {
+      int64_t extent = 1;
+      Sum sum(coordinates[i]);
+      for (unsigned axis : {0u, 1u}) {
+        std::optional<int64_t> step = sum.coefficientOf(axis);
+        if (!step || (*step != 0 && (*step != 1 || extent != 1)))
+          return false;
+        if (*step == 0)
+          continue;
+        if (found[axis] >= 0)
+          return false;
+        found[axis] = i;
+        extent = axis == inner ? panel : extents[axis];
+      }
+      if (extent > mostBox)
+        return false;
+      dimensions.push_back(load.getShape().getResult(i));
+      box.push_back(extent);
+      steps.push_back(1);
+      at.push_back(first(coordinates[i]));
+    }
+    return found[inner] == rank - 1 && found[1 - inner] >= 0;
+  }
+
+  /// An expression at the first element of the tile.
+  AffineExpr first(AffineExpr expr) {
+    AffineExpr zero = getAffineConstantExpr(0, expr.getContext());
+    return graph::simplify(expr.replaceDims(SmallVector<AffineExpr>(2, zero)),
+                           facts);
+  }
+
+  /// One axis of the tile are channels, along the other pixels follow each
+  /// other in rows of an image, rows, and images, each moved by the same places
+  /// of a window (im2col).
+  bool isColumns() {
+    clear();
+    unsigned rank = load.getRank(), pixels = 1 - inner;
+    if (rank < 3 || rank > kMostDimensions || inner != terms)
+      return false;
+    Sum channel(coordinates[rank - 1]);
+    if (channel.coefficientOf(inner) != 1 || channel.usesDim(pixels))
+      return false;
+    addDimension(rank - 1, coordinates[rank - 1]);
+    // The number of a pixel in all images, once all coordinates are known.
+    AffineExpr number = getAffineConstantExpr(0, op.getContext()),
+               size = getAffineConstantExpr(1, op.getContext());
+    bool isDone = false;
+    for (unsigned i = rank - 2; i > 0; --i)
+      if (!addSpace(i, number, size, isDone))
+        return false;
+    if (!addImages(number, size, isDone) ||
+        Sum(graph::simplify(number, facts)).coefficientOf(pixels) != 1)
+      return false;
+    box = {panel, extents[pixels]};
+    return fits();
+  }
+
+  void addDimension(unsigned i, AffineExpr coordinate, int64_t step = 1) {
+    dimensions.push_back(load.getShape().getResult(i));
+    steps.push_back(step);
+    at.push_back(first(coordinate));
+  }
+
+  /// The term of a sum that moves with `dim`, alone in it, and what is left.
+  std::optional<Sum::Term> takeTerm(Sum &sum, unsigned dim) {
+    std::optional<Sum::Term> found;
+    SmallVector<Sum::Term, 4> rest;
+    for (const Sum::Term &term : sum.terms) {
+      if (!term.usesDim(dim)) {
+        rest.push_back(term);
+        continue;
+      }
+      if (found || term.atoms.size() != 1)
+        return std::nullopt;
+      found = term;
+    }
+    sum.terms = rest;
+    return found;
+  }
+
+  /// A dimension of the image: an index, of which there are so many and then
+  /// one more of the next dimension (`isDone`: there is none), times a step,
+  /// and a place in the window, which is split into the least one and an
+  /// offset.
+  bool addSpace(unsigned i, AffineExpr &number, AffineExpr &size,
+                bool &isDone) {
+    Sum rest(coordinates[i]);
+    if (isDone || rest.usesDim(inner))
+      return false;
+    std::optional<Sum::Term> term = takeTerm(rest, 1 - inner);
+    if (!term || term->coefficient < 1 || term->coefficient > kMostStep)
+      return false;
+    AffineExpr index = term->atoms[0], count,
+               place = rest.toExpr(op.getContext());
+    auto binary = dyn_cast<AffineBinaryOpExpr>(index);
+    isDone = !binary || binary.getKind() != AffineExprKind::Mod;
+    if (isDone) {
+      // The only image: as many rows as tiles reach.
+      graph::Interval range = graph::boundsOf(index, facts);
+      if (!range.isBounded() || range.low < 0)
+        return false;
+      count = getAffineConstantExpr(range.high + 1, op.getContext());
+    } else {
+      count = binary.getRHS();
+    }
+    number = number + index * size;
+    size = size * count;
+    return addWindow(i, index, count, *term, place);
+  }
+
+  bool addWindow(unsigned i, AffineExpr index, AffineExpr count,
+                 const Sum::Term &term, AffineExpr place) {
+    graph::Interval places = graph::boundsOf(place, facts);
+    if (!places.isBounded())
+      return false;
+    // The last pixel lies `end` behind the last element.
+    AffineExpr least = getAffineConstantExpr(places.low, op.getContext()),
+               one = getAffineConstantExpr(1, op.getContext()),
+               extent = load.getShape().getResult(i);
+    std::optional<int64_t> end = graph::constantOf(graph::simplify(
+        (count - one) * term.coefficient + least - (extent - one), facts));
+    if (!end)
+      return false;
+    addDimension(i, index * term.coefficient + least, term.coefficient);
+    offsets.push_back(graph::simplify(place - least, facts));
+    mostOffset = std::max(mostOffset, places.high - places.low);
+    lower.push_back(places.low);
+    upper.push_back(*end);
+    return true;
+  }
+
+  bool addImages(AffineExpr &number, AffineExpr size, bool isDone) {
+    Sum image(coordinates[0]);
+    if (image.usesDim(inner) || (isDone && image.usesDim(1 - inner)))
+      return false;
+    if (!isDone)
+      number = number + coordinates[0] * size;
+    addDimension(0, coordinates[0]);
+    return true;
+  }
+
+  /// In what an instruction and a map have room for.
+  bool fits() {
+    constexpr int64_t mostPixels = 1024;
+    int64_t corner = lower.size() == 1   ? 1 << 15
+                     : lower.size() == 2 ? 1 << 7
+                                         : 1 << 4,
+            offset = lower.size() == 1   ? 1 << 16
+                     : lower.size() == 2 ? 1 << 8
+                                         : 1 << 5;
+    for (int64_t place : llvm::concat<int64_t>(lower, upper))
+      if (place < -corner || place >= corner)
+        return false;
+    return mostOffset < offset && box[1] <= mostPixels;
+  }
+
+  /// An expression over the load's symbols as one over the kernel's; null where
+  /// it takes others.
+  AffineExpr ofKernel(AffineExpr expr) {
+    bool known = true;
+    SmallVector<AffineExpr> symbols;
+    for (Value symbol : load.getSymbols())
+      symbols.push_back(symbolOfKernel(symbol));
+    expr.walk([&](AffineExpr e) {
+      if (auto symbol = dyn_cast<AffineSymbolExpr>(e))
+        known &= bool(symbols[symbol.getPosition()]);
+    });
+    if (!known)
+      return {};
+    for (AffineExpr &symbol : symbols)
+      if (!symbol)
+        symbol = getAffineConstantExpr(0, expr.getContext());
+    return expr.replaceSymbols(symbols);
+  }
+  static AffineExpr symbolOfKernel(Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    if (!argument || !isa<func::FuncOp>(argument.getOwner()->getParentOp()))
+      return {};
+    unsigned number = 0;
+    for (BlockArgument other : argument.getOwner()->getArguments()) {
+      if (other == argument)
+        break;
+      number += other.getType().isIndex();
+    }
+    return getAffineSymbolExpr(number, value.getContext());
+  }
+
+  std::optional<BoxCopy> result() {
+    constexpr int64_t alignment = 16;
+    MLIRContext *context = op.getContext();
+    int64_t bytes = bits / 8;
+    SmallVector<AffineExpr> sizes, strides;
+    AffineExpr stride = getAffineConstantExpr(bytes, context);
+    for (auto [i, extent] : llvm::enumerate(dimensions)) {
+      if (i) {
+        if (graph::divisorOf(stride, facts) % alignment != 0)
+          return std::nullopt;
+        strides.push_back(ofKernel(stride));
+      }
+      stride = graph::simplify(stride * extent, facts);
+      sizes.push_back(ofKernel(extent));
+    }
+    auto isNone = [](AffineExpr expr) { return !expr; };
+    if (llvm::any_of(sizes, isNone) || llvm::any_of(strides, isNone))
+      return std::nullopt;
+    unsigned symbols = 0;
+    for (Value argument : op->getParentOfType<func::FuncOp>().getArguments())
+      symbols += argument.getType().isIndex();
+    auto mapOf = [&](ArrayRef<AffineExpr> exprs) {
+      return AffineMapAttr::get(AffineMap::get(0, symbols, exprs, context));
+    };
+    auto numbers = [&](ArrayRef<int64_t> list) {
+      return DenseI64ArrayAttr::get(context, list);
+    };
+    SmallVector<int64_t> corners(lower);
+    llvm::append_range(corners, upper);
+    BoxCopy copy;
+    copy.load = load;
+    copy.tensor = simt::TensorMapAttr::get(
+        context, bytes, kRowBytes, mapOf(sizes), mapOf(strides), numbers(box),
+        numbers(steps), numbers(corners));
+    copy.at = AffineMap::get(0, load.getSymbols().size(), at, context);
+    copy.offsets =
+        AffineMap::get(0, load.getSymbols().size(), offsets, context);
+    copy.count = extents[inner] / panel;
+    copy.advance = panel;
+    // From a panel of shared memory to the next, whatever of it is read.
+    copy.bytes = memory.getShape()[1 - inner] * kRowBytes;
+    return copy;
+  }
+
+  simt::ToSharedOp op;
+  simt::MemoryType memory;
+  tile::LoadOp load;
+  std::optional<tile::AccessOp> access;
+  graph::Facts facts;
+  /// Of the map, simplified.
+  SmallVector<AffineExpr> coordinates;
+  unsigned bits = 0, inner = 0;
+  /// The axis that products sum over.
+  unsigned terms = 0;
+  int64_t panel = 0;               ///< Elements of a row of shared memory.
+  SmallVector<int64_t, 2> extents; ///< What is copied.
+  /// The innermost first.
+  SmallVector<AffineExpr> dimensions, at, offsets;
+  SmallVector<int64_t> box, steps, lower, upper;
+  int64_t mostOffset = 0;
+  /// What moves boxes out of the tensor; null: nothing does.
+  AffineExpr outside;
+};
+
+} // namespace
+
+std::optional<BoxCopy> charonia::gpu::asBoxCopy(simt::ToSharedOp op) {
+  return BoxFinder(op).find();
+}
+
+SmallVector<Value> charonia::gpu::placeBoxes(OpBuilder &b, const BoxCopy &copy,
+                                             ValueRange symbols) {
+  SmallVector<AffineExpr> exprs(copy.at.getResults());
+  llvm::append_range(exprs, copy.offsets.getResults());
+  auto map = AffineMap::get(0, copy.at.getNumSymbols(), exprs, b.getContext());
+  auto place = simt::CoordinatesOp::create(
+      b, tile::LoadOp(copy.load).getLoc(),
+      SmallVector<Type>(exprs.size(), b.getIndexType()), symbols, map);
+  return SmallVector<Value>(place.getResults());
+}
+
+void charonia::gpu::createBoxes(OpBuilder &b, const BoxCopy &copy,
+                                ValueRange place, Value memory, Value barrier) {
+  tile::LoadOp load = copy.load;
+  unsigned rank = copy.at.getNumResults();
+  simt::CopyBoxOp::create(b, load.getLoc(), load.getBuffer(),
+                          place.take_front(rank), place.drop_front(rank),
+                          memory, barrier, copy.tensor, copy.count,
+                          copy.advance, copy.bytes, load.getIndependent());
+}

@@ -1,0 +1,140 @@
+// Operands of dots of warpgroups come by the copy engine: one thread of an additional warp asks
+// for boxes, the others wait for mbarriers and never for each other.
+// RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
+// RUN: FileCheck %s --check-prefix=RING < %t/ring.2-simt.mlir
+// RUN: FileCheck %s --check-prefix=WHOLE < %t/whole.2-simt.mlir
+// RUN: FileCheck %s --check-prefix=COLUMNS < %t/columns.2-simt.mlir
+// RUN: FileCheck %s --check-prefix=GUARDED < %t/guarded.2-simt.mlir
+
+// The rows of A and the columns of B past the end are outside of the tensor as well. Weights of
+// the first slots are asked for before the kernels in front have ended; a slot is told to be
+// empty when the dot behind the one that reads it is under way.
+// RING-LABEL: func.func @ring
+// RING: %[[FULL:.*]] = simt.alloc {managed, offset = {{[0-9]+}} : i64, slots = 4 : i64} : <1xi64
+// RING-NEXT: simt.init_barriers %[[FULL]] {arrivals = 1 : i64}
+// RING: %[[EMPTY:.*]] = simt.alloc {managed
+// RING-NEXT: simt.init_barriers %[[EMPTY]] {arrivals = 8 : i64}
+// RING-NEXT: simt.barrier all
+// RING: simt.copy_warp {
+// RING:   scf.for
+// RING:     simt.expect_bytes {{.*}}, 32768
+// RING-NOT:   simt.copy_box %arg0
+// RING:     simt.copy_box %arg1[{{.*}}box = [64, 64], steps = [1, 1]
+// RING:   simt.wait_dependencies
+// RING:   scf.for
+// RING-NOT:   simt.copy_box %arg1
+// RING:     simt.copy_box %arg0[{{.*}}extents = affine_map<()[s0] -> (512, s0)>, strides = affine_map<()[s0] -> (1024)>, box = [64, 128]
+// RING:   scf.for
+// RING:     simt.coordinates
+// RING:     simt.coordinates
+// RING:     simt.wait_barrier
+// RING:     simt.expect_bytes
+// RING:     simt.copy_box
+// RING:     simt.copy_box {{.*}}advance = 64 : i64, bytes = 8192 : i64, count = 2 : i64
+// RING: scf.for
+// RING-NEXT: simt.slot
+// RING-NEXT: simt.wait_barrier
+// RING-NOT: simt.barrier
+// RING: simt.warpgroup_dot
+// RING: simt.wait_dots 1
+// RING: simt.arrive {{.*}} when
+// RING: simt.wait_dots 0,
+
+// PTX-LABEL: .entry ring(
+// PTX-DAG: .param .align 64 .b8 ring_param_4[128]
+// PTX-DAG: .param .align 64 .b8 ring_param_5[128]
+// PTX: .reqntid 288
+// PTX: mbarrier.init.shared.b64
+// PTX: fence.mbarrier_init
+// PTX: bar.sync 	0;
+// PTX: cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+// PTX-NOT: cp.async.cg
+// PTX: bar.sync {{.*}}, 
+func.func @ring(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buffer<f16>, %rows: index)
+    attributes {tile.kernel, tile.grid = affine_map<()[s0] -> ((s0 + 127) floordiv 128 * 3)>, tile.warps = 8 : i64, tile.stages = 4 : i64} {
+  %pid = tile.program_id : index
+  %three = arith.constant 3 : index
+  %m = arith.divui %pid, %three : index
+  %n = arith.remui %pid, %three : index
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %steps = arith.constant 8 : index
+  %c = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<128x128xf32>) {
+    %a = tile.load %A[%m, %k, %rows] {map = affine_map<(d0, d1)[s0, s1, s2] -> (s0 * 128 + d0, s1 * 64 + d1)>, shape = affine_map<()[s0, s1, s2] -> (s2, 512)>, rank = 2 : i64, checks = array<i64: 0>} : (!tile.buffer<f16>, index, index, index) -> tensor<128x64xf16>
+    %b = tile.load %B[%n, %k] {map = affine_map<(d0, d1)[s0, s1] -> (s1 * 64 + d0, s0 * 128 + d1)>, shape = affine_map<()[s0, s1] -> (512, 328)>, rank = 2 : i64, checks = array<i64: 1>, independent} : (!tile.buffer<f16>, index, index) -> tensor<64x128xf16>
+    %d = tile.dot %a, %b, %acc : tensor<128x64xf16>, tensor<64x128xf16> -> tensor<128x128xf32>
+    scf.yield %d : tensor<128x128xf32>
+  }
+  %r = arith.truncf %c : tensor<128x128xf32> to tensor<128x128xf16>
+  tile.store %r, %C[%m, %n, %rows] {map = affine_map<(d0, d1)[s0, s1, s2] -> (s0 * 128 + d0, s1 * 128 + d1)>, shape = affine_map<()[s0, s1, s2] -> (s2, 328)>, rank = 2 : i64, checks = array<i64: 0, 1>} : tensor<128x128xf16>, !tile.buffer<f16>, index, index, index
+  return
+}
+
+// As many slots as iterations: each is filled once, and nobody tells that it is empty.
+// WHOLE-LABEL: func.func @whole
+// WHOLE: simt.alloc {managed, offset = 0 : i64, slots = 3 : i64} : <64x64xf16
+// WHOLE-COUNT-1: simt.init_barriers
+// WHOLE-NOT: simt.init_barriers
+// WHOLE-NOT: simt.arrive
+// WHOLE: return
+func.func @whole(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buffer<f16>)
+    attributes {tile.kernel, tile.grid = affine_map<() -> (4)>, tile.warps = 4 : i64, tile.stages = 6 : i64} {
+  %pid = tile.program_id : index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %steps = arith.constant 3 : index
+  %c = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) {
+    %a = tile.load %A[%pid, %k] {map = affine_map<(d0, d1)[s0, s1] -> (s0 * 64 + d0, s1 * 64 + d1)>, shape = affine_map<()[s0, s1] -> (256, 192)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index, index) -> tensor<64x64xf16>
+    %b = tile.load %B[%k] {map = affine_map<(d0, d1)[s0] -> (d1, s0 * 64 + d0)>, shape = affine_map<()[s0] -> (64, 192)>, rank = 2 : i64, checks = array<i64>, independent} : (!tile.buffer<f16>, index) -> tensor<64x64xf16>
+    %d = tile.dot %a, %b, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  %r = arith.truncf %c : tensor<64x64xf32> to tensor<64x64xf16>
+  tile.store %r, %C[%pid] {map = affine_map<(d0, d1)[s0] -> (s0 * 64 + d0, d1)>, shape = affine_map<()[s0] -> (256, 64)>, rank = 2 : i64, checks = array<i64>} : tensor<64x64xf16>, !tile.buffer<f16>, index
+  return
+}
+
+// Pixels of a 3x3 window in steps of two (im2col): images of 15x17, padded by one, have 8x9 of them.
+// COLUMNS-LABEL: func.func @columns
+// COLUMNS: simt.copy_box %arg0[{{.*}}] moved[{{.*}}extents = affine_map<() -> (64, 17, 15, 2)>, strides = affine_map<() -> (128, 2176, 32640)>, box = [64, 64], steps = [1, 2, 2, 1], corners = [-1, -1, -1, -1]
+func.func @columns(%X: !tile.buffer<f16>, %W: !tile.buffer<f16>, %C: !tile.buffer<f16>)
+    attributes {tile.kernel, tile.grid = affine_map<() -> (3)>, tile.warps = 4 : i64, tile.stages = 4 : i64} {
+  %pid = tile.program_id : index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %steps = arith.constant 9 : index
+  %c = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) {
+    %a = tile.load %X[%pid, %k] {map = affine_map<(d0, d1)[s0, s1] -> ((d0 + s0 * 64) floordiv 72, (((d0 + s0 * 64) floordiv 9) mod 8) * 2 + s1 floordiv 3 - 1, ((d0 + s0 * 64) mod 9) * 2 + s1 mod 3 - 1, d1)>, shape = affine_map<()[s0, s1] -> (2, 15, 17, 64)>, rank = 4 : i64, checks = array<i64: 0, 1, 2>} : (!tile.buffer<f16>, index, index) -> tensor<64x64xf16>
+    %b = tile.load %W[%k] {map = affine_map<(d0, d1)[s0] -> (d1, s0 * 64 + d0)>, shape = affine_map<()[s0] -> (64, 576)>, rank = 2 : i64, checks = array<i64>, independent} : (!tile.buffer<f16>, index) -> tensor<64x64xf16>
+    %d = tile.dot %a, %b, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  %r = arith.truncf %c : tensor<64x64xf32> to tensor<64x64xf16>
+  tile.store %r, %C[%pid] {map = affine_map<(d0, d1)[s0] -> (s0 * 64 + d0, d1)>, shape = affine_map<()[s0] -> (144, 64)>, rank = 2 : i64, checks = array<i64: 0>} : tensor<64x64xf16>, !tile.buffer<f16>, index
+  return
+}
+
+// A guard that leaves out terms inside of the tensor, or rows of 36 bytes, are no boxes.
+// GUARDED-LABEL: func.func @guarded
+// GUARDED-NOT: simt.copy_box
+// GUARDED: simt.copy_async
+func.func @guarded(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buffer<f16>)
+    attributes {tile.kernel, tile.grid = affine_map<() -> (4)>, tile.warps = 4 : i64, tile.stages = 6 : i64} {
+  %pid = tile.program_id : index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %steps = arith.constant 3 : index
+  %c = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) {
+    %a = tile.load %A[%pid, %k] {map = affine_map<(d0, d1)[s0, s1] -> (s0 * 64 + d0, s1 * 64 + d1, s1 * 64 + d1)>, shape = affine_map<()[s0, s1] -> (256, 192, 190)>, rank = 2 : i64, checks = array<i64: 2>} : (!tile.buffer<f16>, index, index) -> tensor<64x64xf16>
+    %b = tile.load %B[%k] {map = affine_map<(d0, d1)[s0] -> (d1, s0 * 64 + d0)>, shape = affine_map<()[s0] -> (64, 192)>, rank = 2 : i64, checks = array<i64>, independent} : (!tile.buffer<f16>, index) -> tensor<64x64xf16>
+    %d = tile.dot %a, %b, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  %r = arith.truncf %c : tensor<64x64xf32> to tensor<64x64xf16>
+  tile.store %r, %C[%pid] {map = affine_map<(d0, d1)[s0] -> (s0 * 64 + d0, d1)>, shape = affine_map<()[s0] -> (256, 64)>, rank = 2 : i64, checks = array<i64>} : tensor<64x64xf16>, !tile.buffer<f16>, index
+  return
+}

@@ -1,0 +1,123 @@
+"""Kernels whose operands the copy engine brings, run thread by thread by charonia-simt."""
+
+from __future__ import annotations
+
+import harness
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from simt_conv_test import check, convolution
+
+ORDERS = [(0, "early"), (1, "late"), (2, "seeded")]
+
+
+def programs(dump) -> str:
+    return "".join(p.read_text() for p in sorted(dump.glob("*-cuda-code/*/*-simt.mlir")))
+
+
+def product(rows, n, k, transposed):
+    """x W + b with W of the other order where it is `transposed`; and W, b."""
+    rng = np.random.default_rng(n + k)
+    w = (rng.standard_normal((n, k) if transposed else (k, n)) * k**-0.5).astype(np.float32)
+    b = rng.standard_normal(n).astype(np.float32)
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=int(transposed))], "product",
+        [info("x", TensorProto.FLOAT, [rows, k])], [info("y", TensorProto.FLOAT, [rows, n])],
+        [numpy_helper.from_array(w, "w"), numpy_helper.from_array(b, "b")],
+    )  # fmt: skip
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), w, b
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16", "tf32"])
+@pytest.mark.parametrize(
+    "rows, n, k, transposed",
+    [(1024, 512, 320, False), (1031, 520, 456, True), (700, 192, 2056, True), (129, 3080, 776, False),
+     (64, 1024, 4608, True)],
+)  # fmt: skip
+def test_products(tmp_path, rows, n, k, transposed, precision):
+    """Sizes that are no multiple of a tile, in rows, columns and terms; parts of long sums."""
+    model, w, b = product(rows, n, k, transposed)
+    path, engine, dump = (tmp_path / name for name in ("m.onnx", "m.engine", "dump"))
+    onnx.save(model, path)
+    harness.compile_model(path, engine, target="sm_90a", precision=precision, dump=dump)
+    if precision == "tf32" and not transposed:
+        assert "warpgroup_dot" not in programs(dump)  # which wants neighbouring terms
+        return
+    assert "simt.copy_box" in programs(dump)
+    x = np.random.default_rng(1).standard_normal((rows, k)).astype(np.float32)
+    want = x.astype(np.float64) @ (w.T if transposed else w) + b
+    for seed, copies in ORDERS:
+        (got,) = harness.run_engine(
+            engine, {"x": x}, ["y"], tmp_path / "run", device="simt", dump=dump,
+            extra=["--seed", str(seed), "--copies", copies],
+        )  # fmt: skip
+        assert np.abs(got - want).max() <= 8e-3 * np.abs(want).max()
+
+
+def test_open_rows(tmp_path):
+    """A tensor map has the sizes that are bound."""
+    model, w, b = product("rows", 520, 328, True)
+    path, engine, dump = (tmp_path / name for name in ("m.onnx", "m.engine", "dump"))
+    onnx.save(model, path)
+    harness.compile_model(
+        path, engine, target="sm_90a", precision="fp16", shapes={"x": ["1..1024..2000", 328]}, dump=dump
+    )
+    assert "simt.copy_box" in programs(dump)
+    for rows in (1, 63, 129, 1100):
+        x = np.random.default_rng(rows).standard_normal((rows, 328)).astype(np.float32)
+        want = x.astype(np.float64) @ w.T + b
+        (got,) = harness.run_engine(
+            engine, {"x": x}, ["y"], tmp_path / "run", device="simt", dump=dump, extra=["--copies", "seeded"]
+        )
+        assert np.abs(got - want).max() <= 3e-3 * np.abs(want).max()
+
+
+@pytest.mark.parametrize(
+    "image, filters, window, how",
+    [
+        ((12, (17, 15), 64), 128, 3, {}), ((8, (30, 27), 64), 192, 3, dict(stride=2)),
+        ((4, (41, 43), 64), 320, 5, dict(stride=2, pads=[1, 2, 3, 0])), ((6, (19, 23), 64), 192, 3, dict(dilation=2)),
+        ((4, (28, 28), 256), 512, 1, dict(stride=2)), ((1, (14, 14), 256), 256, 3, {}),
+        ((2, (33, 31), 64), 64, 7, dict(pads=[3, 3, 0, 5])), ((3, (33, 31), 64), 128, 3, dict(pads=[2, 1, 0, 2])),
+    ],
+)  # fmt: skip
+def test_windows(tmp_path, image, filters, window, how):
+    """Columns of pixels: several images in a tile, strides, dilation, uneven padding, one image."""
+    n, size, channels = image
+    model, x = convolution(n, size, channels, filters, window, **how)
+    check(tmp_path, model, x, "sm_90a")
+    assert "simt.copy_box" in programs(tmp_path / "dump")
+
+
+@pytest.mark.parametrize(
+    "queries, keys, size, causal", [(300, 300, 64, False), (300, 300, 64, True), (257, 577, 64, False)]
+)
+def test_attention(tmp_path, queries, keys, size, causal):
+    """Keys and values of each step, in two products of which one waits for the other."""
+    shapes = dict(q=(2, 8, queries, size), k=(2, 8, keys, size), v=(2, 8, keys, size))
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Attention", list(shapes), ["y"], is_causal=int(causal))], "attention",
+        [info(n, TensorProto.FLOAT, s) for n, s in shapes.items()], [info("y", TensorProto.FLOAT, shapes["q"])],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
+    path, engine, dump = (tmp_path / name for name in ("m.onnx", "m.engine", "dump"))
+    onnx.save(model, path)
+    harness.compile_model(path, engine, target="sm_90a", precision="fp16", dump=dump)
+    assert "simt.copy_box" in programs(dump)
+    rng = np.random.default_rng(3)
+    inputs = {n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
+    q, k, v = (inputs[n].astype(np.float64) for n in "qkv")
+    scores = q @ k.swapaxes(2, 3) / size**0.5
+    if causal:
+        scores += np.where(np.tri(queries, keys), 0, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    want = weights / weights.sum(-1, keepdims=True) @ v
+    for seed, copies in ORDERS:
+        (got,) = harness.run_engine(
+            engine, inputs, ["y"], tmp_path / "run", device="simt", dump=dump,
+            extra=["--seed", str(seed), "--copies", copies],
+        )  # fmt: skip
+        assert np.abs(got - want).max() <= 3e-3 * np.abs(want).max()
