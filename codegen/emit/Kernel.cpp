@@ -54,8 +54,9 @@ public:
                 std::optional<unsigned> sharedAxis)
       : kernel(kernel), target(target), schedule(schedule), b(builder),
         function(createFunction(target)),
-        e(kernel, target, schedule, builder, function), sharedAxis(sharedAxis),
-        axes(schedule.axes), starts(schedule.groups.size()) {
+        e(kernel, target, this->schedule, builder, function),
+        sharedAxis(sharedAxis), axes(schedule.axes),
+        starts(schedule.groups.size()) {
     for (const Schedule::Group &g : schedule.groups)
       tiles.push_back(g.tile);
   }
@@ -83,7 +84,7 @@ public:
       return failure();
     }
     startGrid();
-    LogicalResult walked = walkByLength(shortRowsOf(kernel, target));
+    LogicalResult walked = walkAll();
     if (succeeded(walked))
       func::ReturnOp::create(b, kernel.getLoc());
     if (failed(walked)) {
@@ -417,8 +418,8 @@ private:
   /// A tile of a rest, which may be the whole one.
   LogicalResult walkPartOfRest(unsigned group, Value first, Value left) {
     const Schedule::Group &g = schedule.groups[group];
-    if (g.single || g.shortest < g.rest)
-      return walkUpTo(group, first, left, g.single ? 1 : g.shortest);
+    if (g.singles || g.shortest < g.rest)
+      return walkUpTo(group, first, left, g.singles == 1 ? 1 : g.shortest);
     // Of tiles of one length those that lie inside look at no element's place.
     if (g.rest == g.tile)
       return walkTile(group, first, g.rest, /*inside=*/1);
@@ -475,6 +476,55 @@ private:
     return e.branchOnExtent(
         rows.extent, rows.lengths[from], [&] { return walkWithRest(); },
         [&] { return walkByLength(rows, from + 1); });
+  }
+
+  /// The kernel, and in front of it once more what there is of it where one of
+  /// its groups has a single element.
+  LogicalResult walkAll() {
+    auto others = [&] {
+      return walkByLength(shortRowsOf(kernel, target));
+    };
+    auto found = llvm::find_if(
+        schedule.groups, [](const Schedule::Group &g) { return g.vector; });
+    if (found == schedule.groups.end())
+      return others();
+    unsigned group = found - schedule.groups.begin();
+    return e.branchOnExtent(
+        extentOf(*found), 1, [&] { return walkVector(group); }, others);
+  }
+
+  LogicalResult walkVector(unsigned group) {
+    Schedule before = schedule;
+    schedule.alongTerms = true;
+    schedule.groups[group].rest = 0;
+    llvm::erase(schedule.axes, group);
+    axes = schedule.axes;
+    starts[group] = e.constant(0);
+    LogicalResult walked = walkSums();
+    starts[group] = AffineExpr();
+    schedule = std::move(before);
+    axes = schedule.axes;
+    return walked;
+  }
+
+  /// Of a tile of rows, whose memory may lie 4 KB apart, no more at once than a
+  /// cache has lines for one place.
+  LogicalResult walkSums() {
+    constexpr int64_t most = 8;
+    if (schedule.axes.size() != 1 || schedule.groups[schedule.axes[0]].rest)
+      return walkWithRest();
+    unsigned group = schedule.axes[0];
+    int64_t tile = tiles[group],
+            part = llvm::divideCeil(tile, llvm::divideCeil(tile, most));
+    LogicalResult walked = success();
+    for (int64_t first = 0; first < tile && succeeded(walked); first += part) {
+      starts[group] = e.simplify(tileNumbers[group] * tile + first, tileOf());
+      tiles[group] = std::min(part, tile - first);
+      walked = walk(0);
+    }
+    starts[group] = AffineExpr();
+    tiles[group] = tile;
+    return walked;
   }
 
   LogicalResult walk(unsigned group) {
@@ -634,7 +684,7 @@ private:
 
   graph::KernelOp kernel;
   const EmitTarget &target;
-  const Schedule &schedule;
+  Schedule schedule; ///< Of the body that is being written.
   OpBuilder &b;
   func::FuncOp function;
   TileEmitter e;

@@ -68,7 +68,7 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
   // Of an open number of rows a single one, as in decoding, has keys as lanes.
   if (cpu && !isStatic(row)) {
     s.groups[r].rest = s.groups[r].shortest = s.groups[r].tile;
-    s.groups[r].single = true;
+    s.groups[r].singles = 1;
   }
   s.axes = tiled({r, c});
   if (!cpu && k.growsByRow)
@@ -214,8 +214,12 @@ std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
   return ranked;
 }
 
-/// A matrix by a vector, where the matrix lies along the terms: some sums of
-/// whole registers side by side.
+bool Chooser::hasLongRuns(int64_t run) {
+  bool areWhole = run == k.terms || run % t.vectorElements == 0;
+  return areWhole && run >= t.vectorElements &&
+         k.terms >= 2 * t.vectorElements && k.elementBits >= usualBits;
+}
+
 bool Chooser::alongTerms(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
   constexpr int64_t sums = 8;
   // Always, not just at the sizes that are tuned for: what is no vector is
@@ -223,10 +227,7 @@ bool Chooser::alongTerms(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
   auto isVector = [&](ArrayRef<unsigned> dims) {
     return product(k, dims) == 1 && isStatic(dims);
   };
-  bool areWhole = k.termRun == k.terms || k.termRun % t.vectorElements == 0;
-  if ((!isVector(row) && !isVector(column)) || !areWhole ||
-      k.termRun < t.vectorElements || k.terms < 2 * t.vectorElements ||
-      k.elementBits < 32)
+  if ((!isVector(row) && !isVector(column)) || !hasLongRuns(k.termRun))
     return false;
   ArrayRef<unsigned> many = isVector(row) ? column : row;
   // A step has terms of one place of a window.
@@ -251,8 +252,22 @@ void Chooser::addRest(Schedule::Group &g, bool acrossLanes) {
   // Each length is a body of its own: of long ones there are three.
   if (k.code * g.tile > tileCode / 4) {
     g.rest = g.shortest = std::max<int64_t>(g.rest / 2, 1);
-    g.single = true;
+    g.singles = 1;
   }
+}
+
+void Chooser::addRestOfColumns(Schedule::Group &g) {
+  int64_t half = lanes() / 2;
+  if (half < 2 || g.tile % (2 * half) != 0 || !mayBeFew(g.dims, g.tile))
+    return;
+  // Rows that lie a multiple of 4 KB apart share lines of a cache, so that each
+  // tile more reads them anew.
+  constexpr int64_t apart = 4096;
+  bool isApart = k.terms * k.elementBits / 8 % apart == 0;
+  g.rest = g.tile <= lanes() ? half
+           : isApart         ? llvm::bit_floor<uint64_t>(g.tile)
+                             : lanes();
+  g.shortest = half;
 }
 
 SmallVector<unsigned> Chooser::takeApart(SmallVector<unsigned> &row) {
@@ -292,6 +307,13 @@ void Chooser::cpuProduct(SmallVector<unsigned> row, ArrayRef<unsigned> column) {
   }
   if (!isStatic(row))
     addRest(s.groups[r], tile.swap);
+  else if (!isStatic(column) && !tile.swap)
+    addRestOfColumns(s.groups[c]);
+  // A sum for each row of a tile has to stay in a register.
+  s.groups[c].vector =
+      column.size() == 1 && isa<AffineSymbolExpr>(k.root[column[0]]) &&
+      k.least[column[0]] == 1 && !tile.swap && hasLongRuns(k.vectorRun) &&
+      tile.rows + 2 <= t.vectorRegisters;
   s.swap = tile.swap;
   s.axes = tile.swap ? tiled({c, r}) : tiled({r, c});
   s.kTile = tile.terms;

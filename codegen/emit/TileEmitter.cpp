@@ -204,7 +204,14 @@ LogicalResult TileEmitter::branchOnExtent(AffineExpr extent, int64_t most,
     outermost = scopes.size() - 1;
     if (assumption)
       std::tie(assumed, assumedMost) = std::pair(assumption, most);
+    // Of no element there is no instance.
+    auto one = dyn_cast_or_null<AffineSymbolExpr>(assumption);
+    graph::Interval range;
+    if (one && most == 1)
+      std::swap(range = {1, 1}, symbols[one.getPosition()].range);
     LogicalResult result = side();
+    if (one && most == 1)
+      symbols[one.getPosition()].range = range;
     std::tie(outermost, assumed, assumedMost) = before;
     return result;
   };
