@@ -430,22 +430,36 @@ private:
         [&] { return walkTile(group, first, g.rest, /*inside=*/1); });
   }
 
-  /// The `left` elements from `begin` on, fewer than a whole tile.
-  LogicalResult walkRest(unsigned group, Value begin, Value left) {
-    const Schedule::Group &g = schedule.groups[group];
+  /// The `left` elements from `begin` on, at most `most`, in tiles of `size`,
+  /// or what a rest has in their place.
+  LogicalResult walkInTiles(unsigned group, Value begin, Value left,
+                            int64_t most, int64_t size) {
     Location loc = kernel.getLoc();
-    AffineExpr elements = e.addSymbol(left, e.constant(g.tile));
+    AffineExpr elements = e.addSymbol(left, e.constant(most + 1));
     return success(succeeded(
-        e.loop((elements + (g.rest - 1)).floorDiv(g.rest), {},
+        e.loop((elements + (size - 1)).floorDiv(size), {},
                [&](AffineExpr counter,
                    ArrayRef<Value>) -> FailureOr<SmallVector<Value>> {
-                 Value done = e.materialize(counter * g.rest),
+                 Value done = e.materialize(counter * size),
                        first = arith::AddIOp::create(b, loc, begin, done),
                        behind = arith::SubIOp::create(b, loc, left, done);
-                 if (failed(walkPartOfRest(group, first, behind)))
+                 if (failed(size == 1 ? walkTile(group, first, 1, 1)
+                                      : walkPartOfRest(group, first, behind)))
                    return failure();
                  return SmallVector<Value>{};
                })));
+  }
+
+  /// The `left` elements from `begin` on, fewer than a whole tile.
+  LogicalResult walkRest(unsigned group, Value begin, Value left) {
+    const Schedule::Group &g = schedule.groups[group];
+    if (g.singles < 2)
+      return walkInTiles(group, begin, left, g.tile - 1, g.rest);
+    Value areFew = arith::CmpIOp::create(
+        b, kernel.getLoc(), arith::CmpIPredicate::sle, left, index(g.singles));
+    return e.branch(
+        areFew, [&] { return walkInTiles(group, begin, left, g.singles, 1); },
+        [&] { return walkInTiles(group, begin, left, g.tile - 1, g.rest); });
   }
 
   /// Walks all groups. Where one has a rest, its whole tiles lie inside without

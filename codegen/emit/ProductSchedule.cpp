@@ -48,7 +48,8 @@ void Chooser::contraction() {
 
 void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
                         int64_t batch) {
-  int64_t n = product(k, column), bm = cpu ? t.vectorElements : 64;
+  int64_t n = product(k, column), m = product(k, row),
+          bm = cpu ? t.vectorElements : 64;
   if (!cpu && k.elementBits == 16) {
     AttentionTile tile = choose(gpuAttention(product(k, row), n, batch));
     bm = tile.rows;
@@ -57,18 +58,20 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
     s.warps = bm / 16;
     s.stages = 2;
   } else {
-    // A vector of scores for each key stays in registers; of a single row keys
-    // are the lanes.
-    s.keyTile = !cpu                      ? 64
-                : row.empty()             ? 2 * t.vectorElements
-                : t.vectorRegisters >= 32 ? 16
-                                          : 12;
+    // A vector of scores for each key stays in registers.
+    s.keyTile = !cpu ? 64 : t.vectorRegisters >= 32 ? 16 : 12;
   }
-  unsigned c = add(column, n), r = add(row, row.empty() ? 1 : bm);
-  // Of an open number of rows a single one, as in decoding, has keys as lanes.
+  // A few rows have keys as lanes, each by itself, as in decoding; half of a
+  // register of 512 bits takes half of the time on many machines.
+  constexpr int64_t shortest = 8;
+  int64_t half = std::max(bm / 2, shortest), fewest = t.vectorElements / 4;
+  if (cpu && isStatic(row))
+    bm = m <= fewest ? 1 : m <= half ? half : bm;
+  unsigned c = add(column, n), r = add(row, bm);
   if (cpu && !isStatic(row)) {
-    s.groups[r].rest = s.groups[r].shortest = s.groups[r].tile;
-    s.groups[r].singles = 1;
+    s.groups[r].rest = bm;
+    s.groups[r].shortest = half;
+    s.groups[r].singles = fewest;
   }
   s.axes = tiled({r, c});
   if (!cpu && k.growsByRow)

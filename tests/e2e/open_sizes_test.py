@@ -235,6 +235,16 @@ def test_attention(tmp_path, keys):
     check(tmp_path, [node("Attention", "x0", "x1", "x2")], shapes, sizes, opset=23, tolerance=1e-5)
 
 
+@pytest.mark.parametrize("causal", [0, 1])
+def test_attention_of_few_queries(tmp_path, causal):
+    """Few rows are taken one by one, also those behind whole tiles."""
+    shapes = [("n", 4, "s", 24), ("n", 2, "t", 24), ("n", 2, "t", 40)]
+    sizes = [(1 + s % 2, s, t) for s in (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 17, 19, 22, 35) for t in (1, 17, 70)]
+    check(tmp_path, [node("Attention", "x0", "x1", "x2", is_causal=causal)], shapes, sizes, opset=23, tolerance=1e-5)
+    masked = [*shapes, ("s", "t")]
+    check(tmp_path, [node("Attention", "x0", "x1", "x2", "x3")], masked, sizes[::3], opset=23, tolerance=1e-5)
+
+
 def test_concats_of_concats(tmp_path):
     """A chain, whose parts are told apart by branches near its end and by places further in."""
     nodes, last = [], "x0"
