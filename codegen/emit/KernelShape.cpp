@@ -429,6 +429,8 @@ unsigned passedDims(graph::GraphOpInterface op, unsigned i, bool &isFree) {
     while (free < result.size() &&
            !map.isFunctionOfDim(last(result.size(), free)))
       ++free;
+  } else if (op.getRole() == OpRole::RowNormalization) {
+    alike = i == 0 ? result.size() : 0;
   } else if (auto emitting = dyn_cast<EmitOpInterface>(op.getOperation())) {
     alike = emitting.getPassedDims(i);
   }
@@ -625,6 +627,8 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   if (target.kind == EmitTarget::Kind::Gpu && shape.role == OpRole::Pointwise)
     shape.repeatedIndices = repeatedIndices(root);
   findWholeRows(shape, space, root);
+  if (shape.role == OpRole::RowNormalization)
+    shape.run = runOf(kernel, root);
   shape.growsByRow = growsByRow(kernel);
   if (graph::GraphOpInterface ordered = orderedOf(kernel))
     shape.oneByOne = ordered.combinesOneByOne();

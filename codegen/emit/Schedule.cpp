@@ -83,6 +83,19 @@ void Chooser::rows() {
                               1024 / (int64_t)llvm::bit_ceil<uint64_t>(n), 1),
                           product(k, others)));
   bool fits = isStatic(whole) && n <= most;
+  // Something differs from place to place of the first dimensions alone, as a
+  // scale of each channel: each by itself, so that no element of a tile divides
+  // to find its own.
+  if (cpu && !fits && !isStatic(whole)) {
+    SmallVector<unsigned> apart;
+    while (k.run > 0 && whole.size() > 1 &&
+           whole.front() + k.run < k.root.size()) {
+      apart.push_back(whole.front());
+      whole.erase(whole.begin());
+    }
+    if (!apart.empty())
+      add(apart, 1, /*sequential=*/true);
+  }
   add(whole,
       fits  ? n
       : cpu ? t.vectorElements * 4

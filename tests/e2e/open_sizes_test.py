@@ -27,7 +27,7 @@ def save(path, nodes, shapes, constants, opset):
     onnx.save(onnx.shape_inference.infer_shapes(model), path)
 
 
-def check(folder, nodes, shapes, sizes, constants=None, opset=21, tolerance=2e-6):
+def check(folder, nodes, shapes, sizes, constants=None, opset=21, tolerance=2e-6, optimum=None):
     """`shapes` name the open sizes; `sizes` are their values, in the order of their names' first use."""
     path = folder / "m.onnx"
     save(path, nodes, shapes, constants or {}, opset)
@@ -37,7 +37,7 @@ def check(folder, nodes, shapes, sizes, constants=None, opset=21, tolerance=2e-6
     rng = np.random.default_rng(7)
     for target in harness.cpu_targets():
         engine = folder / f"{target}.engine"
-        harness.compile_model(path, engine, target=target)
+        harness.compile_model(path, engine, target=target, shapes=optimum)
         for values in sizes:
             bound = dict(zip(names, values if isinstance(values, tuple) else (values,), strict=True))
             feeds = {
@@ -121,6 +121,17 @@ def test_softmax_between(tmp_path):
     """What is computed in front and behind is part of the walks along a row."""
     nodes = [node("Sin", "x0", outputs=["a"]), node("Softmax", "a", axis=1, outputs=["b"]), node("Mul", "b", "x0")]
     check(tmp_path, nodes, [("n", "s")], PAIRS)
+
+
+@pytest.mark.parametrize("optimum", [None, (16, 128)])
+@pytest.mark.parametrize("groups", [1, 4, 24])
+def test_normalizations_of_groups(tmp_path, groups, optimum):
+    """What differs from channel to channel is the same along an image, however many are optimized for."""
+    constants = {"a": weights(24), "b": weights(24)}
+    images = [*IMAGES, (3, 1, 8), (1, 9, 57)]
+    nodes = [node("GroupNormalization", "x0", "a", "b", num_groups=groups, outputs=["z"]), node("Relu", "z")]
+    shapes = {"x0": [(1, optimum[0], 1000), 24, *[(1, optimum[1], 1000)] * 2]} if optimum else None
+    check(tmp_path, nodes, [("n", 24, "h", "w")], images, constants, tolerance=1e-5, optimum=shapes)
 
 
 @pytest.mark.parametrize("axes", [[0, 2, 3], [2, 3], [0, 3]])
