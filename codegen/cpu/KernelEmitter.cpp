@@ -199,6 +199,7 @@ bool KernelEmitter::run() {
       scalars[argument] = b.CreateAlignedLoad(integer, slot, llvm::Align(8));
     }
   }
+  findStreamed();
   b.CreateCondBr(b.CreateICmpSLT(begin, end), body, exit);
 
   b.SetInsertPoint(body);
@@ -213,9 +214,7 @@ bool KernelEmitter::run() {
   instance->addIncoming(next, b.GetInsertBlock());
   b.CreateCondBr(b.CreateICmpSLT(next, end), body, exit);
   b.SetInsertPoint(exit);
-  // Nothing else orders what went past the caches before the kernel's end.
-  if (streams)
-    b.CreateIntrinsic(b.getVoidTy(), llvm::Intrinsic::x86_sse_sfence, {});
+  orderStreamed();
   b.CreateRetVoid();
 
   if (zeroBlock) {

@@ -274,9 +274,11 @@ private:
   Value *loadScalar(tile::LoadOp op, Value *address);
   void storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value,
                   int64_t innermost = -1);
+  void findStreamed();
+  void orderStreamed();
   bool isStreamed(tile::StoreOp op, Value *value);
   void storeStreamed(Value *value, Value *address, llvm::Align align,
-                     llvm::MDNode *own);
+                     llvm::MDNode *own, Value *cached);
   void emitPrefetch(tile::PrefetchOp op);
 
   // Scans (Scan.cpp).
@@ -371,6 +373,8 @@ private:
   int64_t zeroBytes = 0;
   Value *dumpArea = nullptr;
   bool streams = false; ///< Whether stores go past the caches.
+  /// Of buffers that are streamed at some sizes alone: 0 at those, else 1.
+  llvm::DenseMap<mlir::Value, Value *> cachedAt;
   uint64_t scratchSize = 0;
   mlir::Operation *failedOp = nullptr;
   std::string failure;

@@ -3,6 +3,7 @@
 #include "codegen/emit/KeepRows.h"
 #include "codegen/emit/KernelShape.h"
 #include "codegen/emit/ShortRows.h"
+#include "codegen/emit/Streamed.h"
 #include "codegen/emit/rules/Rules.h"
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Updates.h"
@@ -158,7 +159,7 @@ private:
         f.setArgAttr(first + i, tile::kDivisorAttr,
                      b.getI64IntegerAttr(divisor));
     if (target.kind == EmitTarget::Kind::Cpu)
-      markStreamed(f, kernel.getInputs().size());
+      markStreamed(f, kernel, target, schedule);
     if (target.kind == EmitTarget::Kind::Gpu) {
       f->setAttr(tile::kWarpsAttr, b.getI64IntegerAttr(schedule.warps));
       f->setAttr(tile::kStagesAttr, b.getI64IntegerAttr(schedule.stages));
@@ -167,35 +168,6 @@ private:
                    b.getI64IntegerAttr(schedule.residents));
     }
     return f;
-  }
-
-  /// Marks the results among the arguments from `first` on where the kernel
-  /// touches more than caches hold, so that lines would be read only to be
-  /// written over. Its tiles must be long runs of memory: single lines here and
-  /// there are slower so. What takes arithmetic waits for no store.
-  void markStreamed(func::FuncOp f, unsigned first) {
-    if (schedule.axes.size() != 1 ||
-        schedule.groups[schedule.axes[0]].tile < 4 * target.vectorElements)
-      return;
-    SmallVector<int64_t> sizes = graph::getOptimum(kernel);
-    auto bytesOf = [&](Value value) -> int64_t {
-      AffineExpr elements =
-          graph::numElements(graph::getShape(value), b.getContext());
-      int64_t bits = storageType(value.getType()).getIntOrFloatBitWidth();
-      return graph::evaluate(elements, sizes).value_or(0) * bits / 8;
-    };
-    int64_t touched = 0;
-    for (Value operand : kernel.getInputs())
-      touched += bytesOf(operand);
-    for (Value result : kernel.getResults())
-      touched += bytesOf(result);
-    if (touched < target.sharedCacheBytes ||
-        inspect(kernel, target).role != graph::OpRole::Pointwise)
-      return;
-    // What is small beside the rest, the next kernel may find.
-    for (auto [i, result] : llvm::enumerate(kernel.getResults()))
-      if (bytesOf(result) * 4 >= target.sharedCacheBytes)
-        f.setArgAttr(first + i, tile::kStreamedAttr, b.getUnitAttr());
   }
 
   AffineExpr extentOf(const Schedule::Group &g) {

@@ -134,6 +134,11 @@ def test_normalizations_of_groups(tmp_path, groups, optimum):
     check(tmp_path, nodes, [("n", 24, "h", "w")], images, constants, tolerance=1e-5, optimum=shapes)
 
 
+def test_results_that_no_cache_holds(tmp_path):
+    """One engine writes them past the caches, and small ones not."""
+    check(tmp_path, [node("Add", "x0", "x1")], [("n", "s"), ("s",)], [(1, 1), (17, 61), (1537, 2050), (3100, 1031)])
+
+
 @pytest.mark.parametrize("axes", [[0, 2, 3], [2, 3], [0, 3]])
 def test_means_of_images(tmp_path, axes):
     check(tmp_path, [node("ReduceMean", "x0", "a")], [("n", 5, "h", "w")], IMAGES, {"a": np.array(axes)})
