@@ -468,7 +468,7 @@ private:
   /// its groups has a single element.
   LogicalResult walkAll() {
     auto others = [&] {
-      return walkByLength(shortRowsOf(kernel, target));
+      return walkByLength(shortRowsOf(kernel, target, schedule));
     };
     auto found = llvm::find_if(
         schedule.groups, [](const Schedule::Group &g) { return g.vector; });
@@ -556,8 +556,11 @@ private:
     // All of a short row is one tile.
     if (std::optional<int64_t> most = e.mostOf(extent);
         most && *most > 1 && *most <= g.tile) {
-      tiles[group] = std::min<int64_t>(
-          llvm::alignTo(*most, target.vectorElements), g.tile);
+      tiles[group] =
+          *most < target.vectorElements
+              ? llvm::bit_ceil<uint64_t>(*most)
+              : std::min<int64_t>(llvm::alignTo(*most, target.vectorElements),
+                                  g.tile);
       place(group, e.constant(0));
       LogicalResult walked = walk(group + 1);
       tiles[group] = g.tile;

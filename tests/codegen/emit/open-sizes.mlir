@@ -114,9 +114,15 @@ module attributes {graph.symbols = [
 
 // Windows that slide along an open size: rows of the window are a loop over those that are
 // there, tiles of a register that lie inside look at no element's place, and the rows of a
-// plane are found without a division each.
+// plane are found without a division each. Rows that half of a register holds have a body of
+// their own.
 // CHECK-LABEL: func.func @pool(
 // CHECK-NOT: mod
+// CHECK: arith.cmpi sle, %{{.*}}, %c8
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK-COUNT-3: tile.load %arg0{{.*}}tensor<8xf32>
+// CHECK: } else {
 // CHECK: scf.for
 // CHECK: scf.for
 // CHECK: scf.if
