@@ -128,8 +128,9 @@ void Chooser::ordered() {
                                            graph::Staging::columns);
     if (cpu && tile > t.vectorElements && tile < n)
       tile = llvm::alignTo(tile, t.vectorElements);
-    // Of an open size, whatever is optimized for.
-    constexpr int64_t registers = 32;
+    // Of an open size, whatever is optimized for. Each pass over rows of which
+    // a tile has a part visits all pages.
+    constexpr int64_t registers = 128;
     bool isOpen = cpu && !k.carries && !isStatic(inner);
     if (isOpen)
       tile = registers * t.vectorElements;

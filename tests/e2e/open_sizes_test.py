@@ -219,7 +219,7 @@ def test_padding_of_long_rows(tmp_path, mode, pads):
 def test_rows_that_are_put(tmp_path, reduction):
     """Rows at places that are known come in tiles of many registers, and shorter ones."""
     places = {"i": np.array([[3], [0], [-2]])}
-    sizes = [(9, 1), (4, 17), (5, 130), (7, 511), (4, 513), (5, 1000), (4, 1300)]
+    sizes = [(9, 1), (4, 17), (5, 130), (7, 511), (4, 513), (5, 1000), (4, 1300), (4, 2047), (4, 2048), (5, 3109)]
     check(tmp_path, [node("ScatterND", "x0", "i", "x1", reduction=reduction)], [("n", "s"), (3, "s")], sizes, places)
 
 

@@ -193,9 +193,9 @@ module attributes {graph.symbols = [
 // Rows that are put by indices are long at times: of an open length tiles are some registers
 // long whatever is optimized for, and what is left takes shorter ones.
 // CHECK-LABEL: func.func @put(
-// CHECK-SAME:    floordiv 512
+// CHECK-SAME:    floordiv 2048
 // CHECK: scf.if
-// CHECK: tile.load %arg0{{.*}}checks = array<i64>,{{.*}}tensor<512xf32>
+// CHECK: tile.load %arg0{{.*}}checks = array<i64>,{{.*}}tensor<2048xf32>
 // CHECK: tile.store %{{.*}}tensor<16xf32>
 #rows = affine_map<()[s0, s1] -> (s0, s1)>
 #updates = affine_map<()[s0, s1] -> (1000, s1)>
