@@ -149,6 +149,10 @@ private:
 
   // Blocks, scalars (KernelEmitter.cpp).
   void emitBlock(mlir::Block &block);
+  /// The last block for all instances, or each side of the branch that is all
+  /// there is in it.
+  void emitVersions(llvm::SmallVector<mlir::Block *> path);
+  void emitInstances(llvm::ArrayRef<mlir::Block *> path);
   void emitStores(llvm::ArrayRef<tile::StoreOp> group);
   void emitScalarOp(mlir::Operation *op);
   Value *scalar(mlir::Value value);
