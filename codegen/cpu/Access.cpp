@@ -209,6 +209,14 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
   mlir::Type element = op.getType().getElementType();
   int64_t bytes = memoryBytes(element);
   Runs in = runsOf(*offsets, low, span, at.width);
+  // Lanes outside of bounds are zeros as they are loaded.
+  bool byBounds = mask && at.stride && *at.stride > 0 && at.valid == at.width &&
+                  (at.guard.first || at.guard.end);
+  // Those of half of a register may be one of memory, which takes one mask.
+  int64_t whole = llvm::bit_ceil<uint64_t>(span);
+  if (byBounds && !at.guard.scalar &&
+      whole * bytes <= (hasAvx512(isa) ? 64 : 32))
+    in = {whole, {0}, false};
   // A block of zeros has no gaps.
   if (in.apart && at.guard.scalar)
     return nullptr;
@@ -222,9 +230,6 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
   address = b.CreateGEP(scalarType, address, at.offsets.scalar);
   if (at.guard.scalar)
     address = b.CreateSelect(at.guard.scalar, address, zeros(span * bytes));
-  // Lanes outside of bounds are zeros as they are loaded.
-  bool byBounds = mask && at.stride && *at.stride > 0 && at.valid == at.width &&
-                  (at.guard.first || at.guard.end);
   Value *value = nullptr;
   for (int64_t i = 0; i < runs; ++i) {
     // Lanes of this run, among those picked so far.
