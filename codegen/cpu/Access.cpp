@@ -1,6 +1,5 @@
 // Loads, stores and atomics of pieces.
 #include "codegen/cpu/KernelEmitter.h"
-#include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/IR/MDBuilder.h"
 
 using namespace charonia;
@@ -425,8 +424,9 @@ Value *KernelEmitter::loadScalar(tile::LoadOp op, Value *address) {
 // Stores
 //===----------------------------------------------------------------------===//
 
-/// Finds at which sizes results go past the caches.
-void KernelEmitter::findStreamed() {
+/// Whether some results that go past the caches at some sizes alone do not at
+/// these, as an i1; null where there are none of that kind.
+Value *KernelEmitter::findCached() {
   SymbolValues symbols;
   for (mlir::BlockArgument argument : function.getArguments())
     if (argument.getType().isIndex()) {
@@ -434,61 +434,40 @@ void KernelEmitter::findStreamed() {
       symbols.depth.push_back(0);
       symbols.ranges.push_back(tile::rangeOf(argument));
     }
+  Value *all = nullptr;
   for (mlir::BlockArgument argument : function.getArguments()) {
     auto sizes = function.getArgAttrOfType<mlir::AffineMapAttr>(
         argument.getArgNumber(), tile::kStreamedAttr);
     if (!sizes)
       continue;
-    Value *all = i64(0);
-    for (mlir::AffineExpr expr : sizes.getValue().getResults())
-      all = b.CreateOr(
-          all, evaluate(expr, {}, symbols, laneFacts({}, symbols)).scalar);
-    cachedAt[argument] = b.CreateLShr(all, 63);
-  }
-}
-
-/// Nothing else orders what went past the caches before the kernel's end.
-void KernelEmitter::orderStreamed() {
-  if (!streams)
-    return;
-  Value *cached = i64(1);
-  for (mlir::BlockArgument argument : function.getArguments())
-    if (function.getArgAttr(argument.getArgNumber(), tile::kStreamedAttr)) {
-      Value *own = cachedAt.lookup(argument);
-      cached = b.CreateAnd(cached, own ? own : i64(0));
+    for (mlir::AffineExpr expr : sizes.getValue().getResults()) {
+      Value *own = evaluate(expr, {}, symbols, laneFacts({}, symbols)).scalar;
+      all = all ? b.CreateOr(all, own) : own;
     }
-  auto *order = llvm::BasicBlock::Create(context, "order", kernel);
-  auto *done = llvm::BasicBlock::Create(context, "done", kernel);
-  b.CreateCondBr(b.CreateICmpEQ(cached, i64(0)), order, done);
-  b.SetInsertPoint(order);
-  b.CreateIntrinsic(b.getVoidTy(), llvm::Intrinsic::x86_sse_sfence, {});
-  b.CreateBr(done);
-  b.SetInsertPoint(done);
+  }
+  return all ? b.CreateICmpSLT(all, i64(0)) : nullptr;
 }
 
 /// Whether a piece goes past the caches: a whole register of a result that is
 /// marked so.
 bool KernelEmitter::isStreamed(tile::StoreOp op, Value *value) {
   auto buffer = llvm::dyn_cast<mlir::BlockArgument>(op.getBuffer());
-  return buffer &&
+  return buffer && !isCached &&
          function.getArgAttr(buffer.getArgNumber(), tile::kStreamedAttr) &&
          value->getType()->getPrimitiveSizeInBits() ==
              uint64_t(lanes) * b.getFloatTy()->getPrimitiveSizeInBits();
 }
 
 /// Such a store needs an address that is a multiple of its size, which buffers
-/// of callers need not give, and sizes at which it pays: `cached` is then 0.
+/// of callers need not give.
 void KernelEmitter::storeStreamed(Value *value, Value *address,
-                                  llvm::Align align, llvm::MDNode *own,
-                                  Value *cached) {
+                                  llvm::Align align, llvm::MDNode *own) {
   uint64_t bytes = value->getType()->getPrimitiveSizeInBits() / 8;
   auto *past = llvm::BasicBlock::Create(context, "past", kernel);
   auto *plain = llvm::BasicBlock::Create(context, "plain", kernel);
   auto *next = llvm::BasicBlock::Create(context, "stored", kernel);
   Value *rest =
       b.CreateAnd(b.CreatePtrToInt(address, b.getInt64Ty()), i64(bytes - 1));
-  if (cached)
-    rest = b.CreateOr(rest, cached);
   b.CreateCondBr(b.CreateICmpEQ(rest, i64(0)), past, plain);
   b.SetInsertPoint(past);
   llvm::StoreInst *store =
@@ -525,8 +504,7 @@ void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk,
       address = b.CreateSelect(at.guard.scalar, address, dump());
     if (!mask) {
       if (isStreamed(op, value))
-        storeStreamed(value, address, align, own,
-                      cachedAt.lookup(op.getBuffer()));
+        storeStreamed(value, address, align, own);
       else
         withScopes(b.CreateAlignedStore(value, address, align), own, nullptr);
       return;

@@ -196,9 +196,7 @@ bool KernelEmitter::run() {
       scalars[argument] = b.CreateAlignedLoad(integer, slot, llvm::Align(8));
     }
   }
-  findStreamed();
-  emitVersions({&function.getBody().front()});
-  orderStreamed();
+  emitBodies();
   b.CreateRetVoid();
 
   if (zeroBlock) {

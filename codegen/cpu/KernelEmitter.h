@@ -149,6 +149,9 @@ private:
 
   // Blocks, scalars (KernelEmitter.cpp).
   void emitBlock(mlir::Block &block);
+  /// The function for all instances: where sizes tell whether results go past
+  /// the caches, once for each.
+  void emitBodies();
   /// The last block for all instances, or each side of the branch that is all
   /// there is in it.
   void emitVersions(llvm::SmallVector<mlir::Block *> path);
@@ -278,11 +281,10 @@ private:
   Value *loadScalar(tile::LoadOp op, Value *address);
   void storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value,
                   int64_t innermost = -1);
-  void findStreamed();
-  void orderStreamed();
+  Value *findCached();
   bool isStreamed(tile::StoreOp op, Value *value);
   void storeStreamed(Value *value, Value *address, llvm::Align align,
-                     llvm::MDNode *own, Value *cached);
+                     llvm::MDNode *own);
   void emitPrefetch(tile::PrefetchOp op);
 
   // Scans (Scan.cpp).
@@ -376,9 +378,8 @@ private:
   llvm::GlobalVariable *zeroBlock = nullptr;
   int64_t zeroBytes = 0;
   Value *dumpArea = nullptr;
-  bool streams = false; ///< Whether stores go past the caches.
-  /// Of buffers that are streamed at some sizes alone: 0 at those, else 1.
-  llvm::DenseMap<mlir::Value, Value *> cachedAt;
+  bool streams = false;  ///< Whether stores go past the caches.
+  bool isCached = false; ///< In the body that is written none do.
   uint64_t scratchSize = 0;
   mlir::Operation *failedOp = nullptr;
   std::string failure;

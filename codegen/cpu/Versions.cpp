@@ -4,6 +4,7 @@
 #include "codegen/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/IR/IntrinsicsX86.h"
 
 using namespace charonia;
 using namespace charonia::cpu;
@@ -37,6 +38,33 @@ static mlir::scf::IfOp versionsOf(mlir::Block &block) {
                 !found.getThenRegion().empty() &&
                 !found.getElseRegion().empty();
   return areTwo && isOfSizes(found.getCondition()) ? found : mlir::scf::IfOp();
+}
+
+void KernelEmitter::emitBodies() {
+  mlir::Block *all = &function.getBody().front();
+  auto emitBody = [&] {
+    streams = false;
+    emitVersions({all});
+    // Nothing else orders what went past the caches before the kernel's end.
+    if (streams)
+      b.CreateIntrinsic(b.getVoidTy(), llvm::Intrinsic::x86_sse_sfence, {});
+  };
+  Value *cached = findCached();
+  if (!cached)
+    return emitBody();
+  auto *small = llvm::BasicBlock::Create(context, "cached", kernel);
+  auto *large = llvm::BasicBlock::Create(context, "streamed", kernel);
+  auto *after = llvm::BasicBlock::Create(context, "bodies.end", kernel);
+  b.CreateCondBr(cached, small, large);
+  for (llvm::BasicBlock *block : {small, large}) {
+    b.SetInsertPoint(block);
+    auto outside = scalars;
+    isCached = block == small;
+    emitBody();
+    scalars = std::move(outside);
+    b.CreateBr(after);
+  }
+  b.SetInsertPoint(after);
 }
 
 void KernelEmitter::emitVersions(llvm::SmallVector<mlir::Block *> path) {
