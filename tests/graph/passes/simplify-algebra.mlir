@@ -93,20 +93,29 @@ func.func @powers(%x: !t) -> (!t, !t) {
   return %a, %b : !t, !t
 }
 
+// Products by a power of two are exact. Constants of others, and of sums, stay
+// apart: each product and each sum is a number of its own, which something else
+// may be compared to.
 // CHECK-LABEL: @chains
 // CHECK-DAG: %[[SIX:.*]] = graph.constant dense<6.000000e+00>
-// CHECK-DAG: %[[TWO:.*]] = graph.constant dense<-2.000000e+00>
-// CHECK-DAG: graph.mul %arg0, %[[SIX]]
-// CHECK-DAG: graph.add %arg0, %[[TWO]]
+// CHECK-DAG: %[[THREE:.*]] = graph.constant dense<3.000000e+00>
+// CHECK-DAG: %[[FIVE:.*]] = graph.constant dense<5.000000e+00>
+// CHECK-DAG: %[[MINUS:.*]] = graph.constant dense<-5.000000e+00>
+// CHECK: %[[A:.*]] = graph.mul %arg0, %[[SIX]]
+// CHECK-NEXT: %[[B:.*]] = graph.mul %[[A]], %[[FIVE]]
+// CHECK-NEXT: %[[C:.*]] = graph.add %arg0, %[[THREE]]
+// CHECK-NEXT: %[[D:.*]] = graph.add %[[C]], %[[MINUS]]
+// CHECK-NEXT: return %[[B]], %[[D]]
 func.func @chains(%x: !t) -> (!t, !t) {
   %two = graph.constant dense<2.0> : tensor<f32>
   %three = graph.constant dense<3.0> : tensor<f32>
+  %five = graph.constant dense<5.0> : tensor<f32>
   %a = graph.mul %x, %two : (!t, tensor<f32>) -> !t
   %b = graph.mul %a, %three : (!t, tensor<f32>) -> !t
-  %four = graph.constant dense<4.0> : tensor<f32>
-  %c = graph.add %x, %two : (!t, tensor<f32>) -> !t
-  %d = graph.sub %c, %four : (!t, tensor<f32>) -> !t
-  return %b, %d : !t, !t
+  %e = graph.mul %b, %five : (!t, tensor<f32>) -> !t
+  %c = graph.add %x, %three : (!t, tensor<f32>) -> !t
+  %d = graph.sub %c, %five : (!t, tensor<f32>) -> !t
+  return %e, %d : !t, !t
 }
 
 // relu6 written as two clips.
