@@ -70,13 +70,6 @@ private:
   RewritePatternSet &patterns;
 };
 
-/// Constants that a float type may hold: neither zero nor beyond what is sure
-/// to stay finite and normal when inverted.
-std::optional<double> invertible(Term c) {
-  auto value = c.isReal() ? c.constant() : std::nullopt;
-  bool safe = value && std::fabs(*value) > 1e-4 && std::fabs(*value) < 1e4;
-  return safe ? value : std::nullopt;
-}
 std::optional<double> real(Term c) {
   return c.isReal() ? c.constant() : std::nullopt;
 }
@@ -130,10 +123,6 @@ void products(Table &t) {
     Term y = x.operand<NegOp>();
     return y && real(c) ? y * -*c.constant() : none;
   });
-  t.on<MulOp>("x * reciprocal(sqrt(y)) = x * rsqrt(y)", [](Term x, Term y) {
-    Term z = y.operand<ReciprocalOp>().operand<SqrtOp>();
-    return z ? x * rsqrt(z) : none;
-  });
   t.on<NegOp>("-(x * c) = x * -c", [](Term x) {
     Term c = x.operand<MulOp>(1);
     return c && real(c) ? x.operand<MulOp>(0) * -*c.constant() : none;
@@ -142,39 +131,12 @@ void products(Table &t) {
 
 void quotients(Table &t) {
   t.on<DivOp>("x / 1 = x", [](Term x, Term y) { return y.is(1) ? x : none; });
-  t.on<DivOp>("x / c = x * (1 / c)", [](DivOp op, Term x, Term c) {
-    // A type of few digits would round 1 / c too coarsely, and 49 * (1 / 49) is
-    // below 1 in f32, which its floor shows. A single quotient costs nothing:
-    // it may be the scale by which all else is quantized.
-    auto value = invertible(c);
-    int exponent;
-    bool exact = value && std::fabs(std::frexp(*value, &exponent)) == 0.5;
-    bool precise = c.element().getIntOrFloatBitWidth() >= 32 &&
-                   llvm::none_of(op->getUsers(), [](Operation *user) {
-                     auto reader = dyn_cast<GraphOpInterface>(user);
-                     return reader && reader.isDiscontinuous();
-                   });
-    bool single = llvm::all_of(getShape(op.getResult()), [](AffineExpr extent) {
-      return constantOf(extent) == 1;
-    });
-    return value && (exact || (precise && !single)) ? x * (1 / *value) : none;
-  });
-  t.on<DivOp>("x / sqrt(y) = x * rsqrt(y)", [](Term x, Term y) {
-    Term z = y.operand<SqrtOp>();
-    return z ? x * rsqrt(z) : none;
+  t.on<DivOp>("x / c = x * (1 / c)", [](Term x, Term c) {
+    auto value = powerOfTwo(c);
+    return value ? x * (1 / *value) : none;
   });
   t.on<DivOp>("1 / x = reciprocal(x)", [](Term x, Term y) {
     return y.isReal() && x.is(1) ? reciprocal(y) : none;
-  });
-  t.on<ReciprocalOp>("reciprocal(sqrt(x)) = rsqrt(x)", [](Term x) {
-    Term y = x.operand<SqrtOp>();
-    return y ? rsqrt(y) : none;
-  });
-  t.on<ReciprocalOp>("reciprocal(reciprocal(x)) = x",
-                     [](Term x) { return x.operand<ReciprocalOp>(); });
-  t.on<SqrtOp>("sqrt(reciprocal(x)) = rsqrt(x)", [](Term x) {
-    Term y = x.operand<ReciprocalOp>();
-    return y ? rsqrt(y) : none;
   });
 }
 

@@ -43,6 +43,7 @@ def beside(op, first, second):
 
 
 MAX = node("ReduceMax", "x a", "m", keepdims=1)
+SQUARES = [node("Mul", "x x", "xx"), node("ReduceMean", "xx a", "v", keepdims=0), node("Sqrt", "v", "s")]
 SCALED = [node("Mul", "x c", "t"), node("ReduceMax", "t a", "m", keepdims=1)]
 BODIES = {
     "sqrt": [*SCALED, node("Sub", "m t", "d"), node("Sqrt", "d", "y")],
@@ -77,9 +78,23 @@ BODIES = {
     "two factors, one exact": beside("Mul", "two", "q"),
     "two summands": beside("Add", "p", "q"),
     "two differences": beside("Sub", "p", "q"),
+    "two divisors": beside("Div", "three", "q"),
     "factors around a view": [
         MAX, node("Mul", "m p", "m1"), node("Mul", "m1 q", "m2"), node("Mul", "x p", "t"), node("Reshape", "t split", "v"),
         node("Mul", "v q", "u"), node("Reshape", "u joined", "w"), node("Sub", "m2 w", "d"), node("Sqrt", "d", "y"),
+    ],
+    # Quotients: of one element, and in front of what is not continuous.
+    "quotient of one": [
+        node("ReduceMax", "x", "m", keepdims=1), node("Div", "m three", "k"), node("Div", "x three", "t"),
+        node("Sub", "k t", "d"), node("Sqrt", "d", "y"),
+    ],
+    "quotient below a floor": [
+        MAX, node("Div", "m three", "k"), node("Floor", "k", "f"), node("Div", "x three", "t"), node("Sub", "k t", "d"),
+        node("Sqrt", "d", "r"), node("Max", "r f", "y"),
+    ],
+    "root below a view": [
+        *SQUARES, node("Unsqueeze", "s a", "s2"), node("Div", "x s2", "t"), node("ReduceMax", "x a", "m", keepdims=0),
+        node("Div", "m s", "k"), node("Unsqueeze", "k a", "k2"), node("Less", "k2 t", "e"), node("Cast", "e", "y", to=1),
     ],
 }  # fmt: skip
 
