@@ -117,10 +117,9 @@ private:
     return success();
   }
 
-  /// In the sums of products that are the kernel's own (dots, reductions, what
-  /// an operator expands into) both may become one fused multiply-add: one
-  /// rounding less, half the instructions. A model's own sums and differences
-  /// are rounded by themselves (kRoundedAttr).
+  /// A product and a sum that one operator expands into (terms of a dot, a
+  /// polynomial) may become one fused multiply-add: one rounding less, half the
+  /// instructions. What an operator gives is rounded by itself (kRoundedAttr).
   void allowContraction() {
     function.walk([&](Operation *op) {
       auto fast = dyn_cast<arith::ArithFastMathInterface>(op);

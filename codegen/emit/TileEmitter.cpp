@@ -300,6 +300,17 @@ FailureOr<SmallVector<Value>> TileEmitter::emitPart(
   });
 }
 
+/// Marks a product that is the result of an operator.
+static void markRounded(Value result) {
+  while (Operation *op = result.getDefiningOp()) {
+    if (isa<arith::MulFOp>(op))
+      op->setAttr(kRoundedAttr, UnitAttr::get(op->getContext()));
+    if (!isa<arith::NegFOp, tile::BroadcastOp>(op))
+      return;
+    result = op->getOperand(0);
+  }
+}
+
 FailureOr<Value> TileEmitter::emitHere(const Demand &demand) {
   if (Value buffer = buffers.lookup(demand.value))
     return emitLoad(demand, buffer);
@@ -309,6 +320,8 @@ FailureOr<Value> TileEmitter::emitHere(const Demand &demand) {
     location = op->getLoc();
     FailureOr<Value> result = emitting.emitTile(*this, demand);
     location = outer;
+    if (succeeded(result))
+      markRounded(*result);
     return result;
   }
   return error(demand, "no tile rule for this operator"), failure();

@@ -31,6 +31,12 @@ using mlir::AffineExpr;
 using mlir::FailureOr;
 using mlir::Value;
 
+/// Of a product of floats: rounded by itself, never part of a fused
+/// multiply-add. What an operator gives is, so that a value is the same number
+/// whichever operators read it: max(a·b) − a·b is 0 or more, and what that
+/// feeds may need it.
+inline constexpr llvm::StringLiteral kRoundedAttr = "emit.rounded";
+
 /// An expression that must lie in [0, extent) for an element to count.
 struct Guard {
   AffineExpr coordinate, extent;

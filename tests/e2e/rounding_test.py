@@ -123,3 +123,43 @@ def compare(path, cases, folder):
             assert not np.isnan(want).any()
             shapes = {name: value.shape for name, value in feeds.items()}
             np.testing.assert_allclose(got, want, 1e-6, 1e-6, err_msg=f"{target}, {shapes}")
+
+
+# Products as terms of sums that are operators: parts of z times what it is conjugate to, (a + bi) (a - bi), whose
+# imaginary part is b a - a b.
+PRODUCT = node("Mul", "z w", "t")
+SUMS = {
+    "sum": [PRODUCT, node("ReduceSum", "t a", "s", keepdims=0), node("Sqrt", "s", "y")],
+    "mask": [
+        PRODUCT, node("ReduceSum", "t a", "s", keepdims=0), node("Equal", "s zero", "e"), node("Cast", "e", "y", to=1),
+    ],
+    "mean": [PRODUCT, node("ReduceMean", "t a", "s", keepdims=0), node("Sqrt", "s", "y")],
+    "window": [
+        node("Transpose", "z", "zt", perm=[0, 2, 1]), node("Transpose", "w", "wt", perm=[0, 2, 1]),
+        node("Mul", "zt wt", "t"), node("AveragePool", "t", "s", kernel_shape=[2]), node("Sqrt", "s", "y"),
+    ],
+    "window of planes": [
+        PRODUCT, node("Unsqueeze", "t a", "f"), node("AveragePool", "f", "s", kernel_shape=[2, 1]), node("Sqrt", "s", "y"),
+    ],
+    "running": [PRODUCT, node("CumSum", "t a", "r"), node("Slice", "r last end a", "s"), node("Sqrt", "s", "y")],
+    # The same sum twice, of which one is an operator.
+    "beside an Add": [
+        PRODUCT, node("ReduceSum", "t a", "s", keepdims=1), node("Split", "t", "l r", axis=1, num_outputs=2),
+        node("Add", "l r", "u"), node("Equal", "s u", "e"), node("Cast", "e", "y", to=1),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [33, "l"])
+@pytest.mark.parametrize("body", SUMS)
+def test_terms(tmp_path, body, columns):
+    shape = ["n", 2, columns]
+    path = model(tmp_path / "m.onnx", SUMS[body], {"z": shape, "w": shape})
+    rng = np.random.default_rng(5)
+
+    def parts(rows, width):
+        a, b = rng.uniform(0.1, 2, (2, rows, 1, width)).astype(np.float32)
+        return {"z": np.concatenate([a, b], 1), "w": np.concatenate([b, -a], 1)}
+
+    sizes = ((1, 33), (50, 33), (7, 1 if columns == "l" else 33))
+    compare(path, [parts(*size) for size in sizes], tmp_path)
