@@ -356,9 +356,8 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
   if (at.guard.scalar)
     mask = conjunction(b, mask, splat(at.guard.scalar, at.width));
   if (hasAvx512(isa) && bytes >= 4) {
-    Value *index =
-        at.offsets.wide ? widen(at.offsets, at.width) : at.offsets.small;
-    Value *addresses = b.CreateGEP(scalarType, at.base, index);
+    Value *addresses =
+        b.CreateGEP(scalarType, at.base, laneOffsets(at.offsets, at.width));
     Value *all = mask ? mask : laneMask(at.width, at.width);
     return withScopes(b.CreateMaskedGather(type, addresses, align, all,
                                            llvm::Constant::getNullValue(type)),
@@ -374,6 +373,13 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
     value = b.CreateInsertElement(value, load(scalarType, address), i);
   }
   return fromMemory(value, element);
+}
+
+/// The distance of each lane from the base: of 32 bits where these hold it. All
+/// lanes of a tensor without elements lie at one place.
+Value *KernelEmitter::laneOffsets(const LaneInt &offsets, int64_t width) {
+  bool narrow = offsets.small && !offsets.wide;
+  return narrow ? offsets.small : widen(offsets, width);
 }
 
 Value *KernelEmitter::laneOffset(const LaneInt &offsets, int64_t index) {
@@ -496,10 +502,8 @@ void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk,
   if (at.guard.scalar)
     mask = conjunction(b, mask, splat(at.guard.scalar, at.width));
   if (hasAvx512(isa) && bytes >= 4) {
-    Value *index =
-        at.offsets.wide ? widen(at.offsets, at.width) : at.offsets.small;
-    Value *addresses =
-        b.CreateGEP(value->getType()->getScalarType(), at.base, index);
+    Value *addresses = b.CreateGEP(value->getType()->getScalarType(), at.base,
+                                   laneOffsets(at.offsets, at.width));
     withScopes(
         b.CreateMaskedScatter(value, addresses, align,
                               mask ? mask : laneMask(at.width, at.width)),

@@ -251,6 +251,7 @@ private:
   Value *concatenate(llvm::ArrayRef<Value *> parts);
   llvm::SmallVector<Value *> registerParts(Value *mask, int64_t leading,
                                            int64_t bytes);
+  Value *laneOffsets(const LaneInt &offsets, int64_t width);
   Value *laneOffset(const LaneInt &offsets, int64_t index);
   Value *zeros(int64_t bytes);
   Value *dump();

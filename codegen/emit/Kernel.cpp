@@ -107,7 +107,10 @@ private:
                  << " twice, or has no such: " << schedule.text();
         walked.set(d);
       }
-    if (orderedOf(kernel))
+    bool isEmpty = llvm::any_of(root, [&](AffineExpr extent) {
+      return graph::constantOf(e.simplify(extent, {})) == 0;
+    });
+    if (orderedOf(kernel) || isEmpty)
       return success();
     for (auto [d, extent] : llvm::enumerate(root))
       if (!walked.test(d) && graph::constantOf(e.simplify(extent, {})) != 1)
