@@ -6,12 +6,6 @@ using namespace charonia;
 using namespace charonia::cpu;
 using tile::AccessOp;
 
-static Value *conjunction(llvm::IRBuilder<> &b, Value *a, Value *c) {
-  if (!a || !c)
-    return a ? a : c;
-  return b.CreateAnd(a, c);
-}
-
 //===----------------------------------------------------------------------===//
 // Loads
 //===----------------------------------------------------------------------===//

@@ -71,6 +71,9 @@ struct LaneGuard {
   llvm::Value *first = nullptr, *end = nullptr;
 };
 
+/// Both of two conditions, of which null always holds.
+llvm::Value *conjunction(llvm::IRBuilder<> &b, llvm::Value *a, llvm::Value *c);
+
 /// What the pieces of one load or store have in common.
 struct AccessPlan {
   struct Check {
@@ -314,6 +317,7 @@ private:
   LeftSide leftSide(mlir::Value tile);
   Value *leftElement(const LeftSide &left, int64_t m, int64_t k);
   struct Product;
+  Product productOf(tile::DotOp op);
   Value *leftTerms(const Product &p, int64_t m, int64_t k);
   Value *rightTerms(const Product &p, int64_t k, int64_t chunk);
   Value *packedQuads(mlir::Value right, int64_t k, int64_t chunk);
