@@ -518,10 +518,10 @@ private:
     const Schedule::Group &g = schedule.groups[group];
     AffineExpr extent = extentOf(g);
     // All of a short row is one tile.
-    if (std::optional<int64_t> most = e.mostOf(extent);
-        most && *most > 1 && *most <= g.tile) {
-      tiles[group] = std::min<int64_t>(
-          llvm::alignTo(*most, target.vectorElements), g.tile);
+    if (int64_t most = e.boundsOf(extent).high;
+        most > 1 && e.isOneTile(extent, g.tile)) {
+      tiles[group] =
+          std::min<int64_t>(llvm::alignTo(most, target.vectorElements), g.tile);
       place(group, e.constant(0));
       LogicalResult walked = walk(group + 1);
       tiles[group] = g.tile;

@@ -134,7 +134,13 @@ FailureOr<SmallVector<Value>> TileEmitter::loop(AffineExpr count,
   AffineExpr counter = addSymbol(loop.getInductionVar(), count);
   SmallVector<Value> carried(loop.getRegionIterArgs().begin(),
                              loop.getRegionIterArgs().end());
+  // Of one round or none the counter says nothing, so that all of the round
+  // would be emitted in front, where it is not known that there is one.
+  unsigned before = outermost;
+  if (graph::boundsOf(count, facts({})).high <= 1)
+    outermost = scopes.size() - 1;
   FailureOr<SmallVector<Value>> yielded = body(counter, carried);
+  outermost = before;
   scopes.pop_back();
   if (failed(yielded))
     return failure();
@@ -208,20 +214,35 @@ LogicalResult TileEmitter::branchOnExtent(AffineExpr extent, int64_t most,
     std::tie(outermost, assumed, assumedMost) = before;
     return result;
   };
+  // Nothing at all is not within: a tile of it would have elements, and of
+  // dimensions of which one is empty no coordinate says that they are none.
+  AffineExpr compared = extent;
+  auto predicate = arith::CmpIPredicate::sle;
+  if (boundsOf(extent).low < 1) {
+    compared = simplify(extent - 1, {});
+    predicate = arith::CmpIPredicate::ult;
+  }
   Value limit = arith::ConstantIndexOp::create(builder, location, most);
-  Value isShort = arith::CmpIOp::create(
-      builder, location, arith::CmpIPredicate::sle, materialize(extent), limit);
+  Value isShort = arith::CmpIOp::create(builder, location, predicate,
+                                        materialize(compared), limit);
   return branch(
       isShort, [&] { return within(then, simplify(extent, {})); },
       [&] { return within(otherwise, {}); });
 }
 
-std::optional<int64_t> TileEmitter::mostOf(AffineExpr extent) const {
+graph::Interval TileEmitter::boundsOf(AffineExpr extent) const {
   extent = simplify(extent, {});
-  int64_t most = graph::boundsOf(extent, facts({})).high;
-  if (assumed && extent == assumed)
-    most = std::min(most, assumedMost);
-  return most == graph::Interval::noHigh ? std::nullopt : std::optional(most);
+  graph::Interval bounds = graph::boundsOf(extent, facts({}));
+  if (assumed && extent == assumed) {
+    bounds.low = std::max<int64_t>(bounds.low, 1);
+    bounds.high = std::min(bounds.high, assumedMost);
+  }
+  return bounds;
+}
+
+bool TileEmitter::isOneTile(AffineExpr extent, int64_t tile) const {
+  graph::Interval bounds = boundsOf(extent);
+  return bounds.low >= 1 && bounds.high <= tile;
 }
 
 //===----------------------------------------------------------------------===//
