@@ -218,17 +218,14 @@ std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
 /// whole registers side by side.
 bool Chooser::alongTerms(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
   constexpr int64_t sums = 8;
-  // Always, not just at the sizes that are tuned for: what is no vector is
-  // walked.
-  auto isVector = [&](ArrayRef<unsigned> dims) {
-    return product(k, dims) == 1 && isStatic(dims);
-  };
+  // Of which all dimensions have one element always, not just at the sizes that
+  // are tuned for: others are walked, empty ones too.
+  bool isVector = row.empty() || column.empty();
   bool areWhole = k.termRun == k.terms || k.termRun % t.vectorElements == 0;
-  if ((!isVector(row) && !isVector(column)) || !areWhole ||
-      k.termRun < t.vectorElements || k.terms < 2 * t.vectorElements ||
-      k.elementBits < 32)
+  if (!isVector || !areWhole || k.termRun < t.vectorElements ||
+      k.terms < 2 * t.vectorElements || k.elementBits < 32)
     return false;
-  ArrayRef<unsigned> many = isVector(row) ? column : row;
+  ArrayRef<unsigned> many = row.empty() ? column : row;
   // A step has terms of one place of a window.
   if (k.termRun != k.terms && product(k, many) < sums / 2)
     return false;

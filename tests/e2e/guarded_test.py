@@ -65,3 +65,20 @@ def test_empty_part(tmp_path, name, start, range_, target):
         got = guarded_run(tmp_path, engine, target, feeds)["y"]
         (want,) = ReferenceEvaluator(model).run(None, feeds)
         np.testing.assert_allclose(got, want, 1e-5, 1e-5, err_msg=f"{rows} x {columns}")
+
+
+@pytest.mark.parametrize("target", harness.cpu_targets())
+@pytest.mark.parametrize("terms", [4, 31, 64, 129])
+@pytest.mark.parametrize("left, right", [("0,K", "K"), ("0,K", "K,1"), ("K", "0,K,1"), ("1,K", "0,K,1"), ("3,0,K", "K"), ("0,K", "K,3")])
+def test_product_without_rows(tmp_path, left, right, terms, target):
+    """Rows that are none are no vector."""
+    shapes = {name: [int(e) for e in text.replace("K", str(terms)).split(",")] for name, text in (("x", left), ("w", right))}
+    infos = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, s) for n, s in shapes.items()]
+    result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["p"]), onnx.helper.make_node("Sigmoid", ["p"], ["y"])]
+    graph = onnx.helper.make_graph(nodes, "g", infos, [result])
+    onnx.save(onnx.helper.make_model(graph, ir_version=10, opset_imports=[onnx.helper.make_opsetid("", 18)]), tmp_path / "m.onnx")
+    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine", target=target)
+    feeds = {n: np.ones(s, np.float32) for n, s in shapes.items()}
+    got = guarded_run(tmp_path, tmp_path / "m.engine", target, feeds)["y"]
+    assert got.shape == np.matmul(feeds["x"], feeds["w"]).shape
