@@ -136,6 +136,27 @@ def test_operand_types_contradict(tmp_path):
     says(compile_bad(tmp_path, model), "mixed", "Add", "int64|i64")
 
 
+@pytest.mark.parametrize(
+    "node, texts",
+    [
+        (helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3]),
+         (r"a window of 3 may not fit into the padded size h for h in 1\.\.512", "narrow the range with --shape so that h >= 3")),
+        (helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[5, 5], pads=[1, 1, 1, 1]),
+         (r"a window of 5 may not fit into the padded size .*h.* for h in 1\.\.512", r"narrow the range with --shape so that .*h.* >= 5")),
+        (helper.make_node("Pad", ["x", "p"], ["y"], mode="reflect"),
+         (r"cannot pad size h by 2 in mode reflect for all of h in 1\.\.512", "narrow the range with --shape")),
+        (helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[600, 3]),
+         (r"a window of 600 does not fit into the padded size h",)),
+    ],
+)  # fmt: skip
+def test_range_that_begins_too_low(tmp_path, node, texts):
+    """What fits at some sizes of a declared range is not said to fit at none."""
+    pads = onnx.numpy_helper.from_array(np.array([0, 0, 2, 2, 0, 0, 2, 2], np.int64), "p")
+    model = make([node], [info("x", ["n", 3, "h", "w"])], [info("y", None)], [pads], opset=18)
+    result = compile_bad(tmp_path, model, "--shape", "x=1..8..64x3x1..64..512x1..64..512")
+    says(result, *texts)
+
+
 RESHAPED = r"float32\[4, 6\] does not have as many elements as \[5, 7\]"
 
 
