@@ -77,3 +77,30 @@ def test_what_a_product_goes_into(tmp_path, body, columns):
             (want,) = session.run(None, {"x": x})
             assert not np.isnan(want).any()
             np.testing.assert_allclose(got, want, 1e-6, 1e-6, err_msg=f"{target}, {rows} rows")
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+@pytest.mark.parametrize("op", ["RoiAlign", "GridSample"])
+def test_places_between_elements(tmp_path, op, precision):
+    """Of a wide image the place between two elements is as exact as in a small one, whatever activations are."""
+    wide = 2000
+    rng = np.random.default_rng(wide)
+    ramp = np.where(np.arange(wide) % 2 == 0, 0, 1).astype(np.float32)  # exact in each type, steep everywhere
+    feeds = {"x": np.broadcast_to(ramp, (1, 1, 4, wide)).copy()}
+    if op == "RoiAlign":
+        left = rng.integers(1000, wide - 20, 7) + 0.125
+        feeds["r"] = np.stack([left, np.full(7, 0.5), left + 1.25, np.full(7, 2.5)], 1).astype(np.float32)
+        feeds["b"] = np.zeros(7, np.int64)
+        one = helper.make_node(op, ["x", "r", "b"], ["y"], output_height=1, output_width=1, sampling_ratio=1)
+    else:
+        across = 2 * (rng.integers(1000, wide - 20, (1, 1, 9)) + 0.375) / wide - 1
+        feeds["r"] = np.stack([across, np.zeros_like(across)], -1).astype(np.float32)
+        one = helper.make_node(op, ["x", "r"], ["y"])
+    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in feeds.items()]
+    graph = helper.make_graph([one], "places", infos, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 16)]), path)
+    (want,) = onnxruntime.InferenceSession(path).run(None, feeds)
+    harness.compile_model(path, tmp_path / "m.engine", precision=precision)
+    (got,) = harness.run_engine(tmp_path / "m.engine", feeds, ["y"], tmp_path / "run")
+    np.testing.assert_allclose(got, want, 0, 1e-2)
