@@ -95,8 +95,8 @@ def invoke(
     *arguments: str | Path, timeout: float = 600,
     env: Mapping[str, str] | None = None, program: str = "charonia",
 ) -> Result:  # fmt: skip
-    """Runs `charonia`, or a program beside it; the child's peak memory is measured."""
-    command = [str(binary().with_name(program)), *map(str, arguments)]
+    """Runs `charonia`, or a program beside or below it; the child's peak memory is measured."""
+    command = [str(binary().parent / program), *map(str, arguments)]
     start = time.perf_counter()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(

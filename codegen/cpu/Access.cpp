@@ -6,12 +6,6 @@ using namespace charonia;
 using namespace charonia::cpu;
 using tile::AccessOp;
 
-static Value *conjunction(llvm::IRBuilder<> &b, Value *a, Value *c) {
-  if (!a || !c)
-    return a ? a : c;
-  return b.CreateAnd(a, c);
-}
-
 //===----------------------------------------------------------------------===//
 // Loads
 //===----------------------------------------------------------------------===//
@@ -208,6 +202,14 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
   mlir::Type element = op.getType().getElementType();
   int64_t bytes = memoryBytes(element);
   Runs in = runsOf(*offsets, low, span, at.width);
+  // Lanes outside of bounds are zeros as they are loaded.
+  bool byBounds = mask && at.stride && *at.stride > 0 && at.valid == at.width &&
+                  (at.guard.first || at.guard.end);
+  // Those of half of a register may be one of memory, which takes one mask.
+  int64_t whole = llvm::bit_ceil<uint64_t>(span);
+  if (byBounds && !at.guard.scalar &&
+      whole * bytes <= (hasAvx512(isa) ? 64 : 32))
+    in = {whole, {0}, false};
   // A block of zeros has no gaps.
   if (in.apart && at.guard.scalar)
     return nullptr;
@@ -221,9 +223,6 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
   address = b.CreateGEP(scalarType, address, at.offsets.scalar);
   if (at.guard.scalar)
     address = b.CreateSelect(at.guard.scalar, address, zeros(span * bytes));
-  // Lanes outside of bounds are zeros as they are loaded.
-  bool byBounds = mask && at.stride && *at.stride > 0 && at.valid == at.width &&
-                  (at.guard.first || at.guard.end);
   Value *value = nullptr;
   for (int64_t i = 0; i < runs; ++i) {
     // Lanes of this run, among those picked so far.
@@ -356,9 +355,8 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
   if (at.guard.scalar)
     mask = conjunction(b, mask, splat(at.guard.scalar, at.width));
   if (hasAvx512(isa) && bytes >= 4) {
-    Value *index =
-        at.offsets.wide ? widen(at.offsets, at.width) : at.offsets.small;
-    Value *addresses = b.CreateGEP(scalarType, at.base, index);
+    Value *addresses =
+        b.CreateGEP(scalarType, at.base, laneOffsets(at.offsets, at.width));
     Value *all = mask ? mask : laneMask(at.width, at.width);
     return withScopes(b.CreateMaskedGather(type, addresses, align, all,
                                            llvm::Constant::getNullValue(type)),
@@ -374,6 +372,13 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
     value = b.CreateInsertElement(value, load(scalarType, address), i);
   }
   return fromMemory(value, element);
+}
+
+/// The distance of each lane from the base: of 32 bits where these hold it. All
+/// lanes of a tensor without elements lie at one place.
+Value *KernelEmitter::laneOffsets(const LaneInt &offsets, int64_t width) {
+  bool narrow = offsets.small && !offsets.wide;
+  return narrow ? offsets.small : widen(offsets, width);
 }
 
 Value *KernelEmitter::laneOffset(const LaneInt &offsets, int64_t index) {
@@ -419,11 +424,35 @@ Value *KernelEmitter::loadScalar(tile::LoadOp op, Value *address) {
 // Stores
 //===----------------------------------------------------------------------===//
 
+/// Whether some results that go past the caches at some sizes alone do not at
+/// these, as an i1; null where there are none of that kind.
+Value *KernelEmitter::findCached() {
+  SymbolValues symbols;
+  for (mlir::BlockArgument argument : function.getArguments())
+    if (argument.getType().isIndex()) {
+      symbols.values.push_back({scalar(argument)});
+      symbols.depth.push_back(0);
+      symbols.ranges.push_back(tile::rangeOf(argument));
+    }
+  Value *all = nullptr;
+  for (mlir::BlockArgument argument : function.getArguments()) {
+    auto sizes = function.getArgAttrOfType<mlir::AffineMapAttr>(
+        argument.getArgNumber(), tile::kStreamedAttr);
+    if (!sizes)
+      continue;
+    for (mlir::AffineExpr expr : sizes.getValue().getResults()) {
+      Value *own = evaluate(expr, {}, symbols, laneFacts({}, symbols)).scalar;
+      all = all ? b.CreateOr(all, own) : own;
+    }
+  }
+  return all ? b.CreateICmpSLT(all, i64(0)) : nullptr;
+}
+
 /// Whether a piece goes past the caches: a whole register of a result that is
 /// marked so.
 bool KernelEmitter::isStreamed(tile::StoreOp op, Value *value) {
   auto buffer = llvm::dyn_cast<mlir::BlockArgument>(op.getBuffer());
-  return buffer &&
+  return buffer && !isCached &&
          function.getArgAttr(buffer.getArgNumber(), tile::kStreamedAttr) &&
          value->getType()->getPrimitiveSizeInBits() ==
              uint64_t(lanes) * b.getFloatTy()->getPrimitiveSizeInBits();
@@ -496,10 +525,8 @@ void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk,
   if (at.guard.scalar)
     mask = conjunction(b, mask, splat(at.guard.scalar, at.width));
   if (hasAvx512(isa) && bytes >= 4) {
-    Value *index =
-        at.offsets.wide ? widen(at.offsets, at.width) : at.offsets.small;
-    Value *addresses =
-        b.CreateGEP(value->getType()->getScalarType(), at.base, index);
+    Value *addresses = b.CreateGEP(value->getType()->getScalarType(), at.base,
+                                   laneOffsets(at.offsets, at.width));
     withScopes(
         b.CreateMaskedScatter(value, addresses, align,
                               mask ? mask : laneMask(at.width, at.width)),

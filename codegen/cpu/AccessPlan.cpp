@@ -188,7 +188,7 @@ Value *KernelEmitter::pointer(const AccessPlan &plan,
   return address;
 }
 
-static Value *conjunction(llvm::IRBuilder<> &b, Value *a, Value *c) {
+Value *charonia::cpu::conjunction(llvm::IRBuilder<> &b, Value *a, Value *c) {
   if (!a || !c)
     return a ? a : c;
   return b.CreateAnd(a, c);

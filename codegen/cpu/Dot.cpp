@@ -5,17 +5,15 @@
 // scratch once. Integers of 16 bits are taken in pairs of neighbouring terms,
 // whose two products one instruction adds; bytes four terms at a time where
 // there is VNNI, else as integers of 16 bits.
-#include "codegen/cpu/KernelEmitter.h"
+#include "codegen/cpu/DotParts.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
 using namespace charonia;
 using namespace charonia::cpu;
 
-/// What the elements 0, 1, .. of an axis add to the offset, where that depends
-/// on nothing else.
-static std::optional<llvm::SmallVector<int64_t>>
-offsetsAlong(const graph::Sum &offset, unsigned axis, int64_t extent,
-             mlir::MLIRContext *context) {
+std::optional<llvm::SmallVector<int64_t>>
+charonia::cpu::offsetsAlong(const graph::Sum &offset, unsigned axis,
+                            int64_t extent, mlir::MLIRContext *context) {
   graph::Sum along;
   for (const graph::Sum::Term &term : offset.terms)
     if (term.usesDim(axis))
@@ -145,18 +143,6 @@ Value *KernelEmitter::toAccumulator(Value *value, mlir::Type from,
   return b.CreateSExt(value, type);
 }
 
-/// The left side of a product, element by element.
-struct KernelEmitter::LeftSide {
-  tile::LoadOp load; ///< Read in place, or
-  const Staged *staged = nullptr;
-  mlir::Type type;
-  int64_t bytes;
-  unsigned axis = 1;
-  llvm::SmallVector<int64_t> offsets; ///< Of the elements along `axis`.
-  llvm::SmallVector<Value *>
-      starts; ///< Of each row or column, as they are wanted.
-};
-
 KernelEmitter::LeftSide KernelEmitter::leftSide(mlir::Value tile) {
   LeftSide left;
   left.type =
@@ -205,19 +191,6 @@ Value *KernelEmitter::leftElement(const LeftSide &left, int64_t m, int64_t k) {
                                         llvm::Align(left.bytes)),
                     left.type);
 }
-
-/// How a product of tiles takes its terms.
-struct KernelEmitter::Product {
-  mlir::Value rhs;
-  bool signedLhs;
-  LeftSide left;
-  int64_t depth;    ///< Terms in all.
-  int64_t terms;    ///< At a time, in 32 bits of each side where above 1.
-  mlir::Type right; ///< Elements of the right side in the tile.
-  mlir::Type sum;
-  int64_t count(int64_t k) const { return std::min(terms, depth - k); }
-  int64_t bits() const { return 32 / terms; }
-};
 
 /// The terms of a row from k on in one integer, the first in its low bits, with
 /// zeros for those that are not there.
@@ -401,181 +374,32 @@ Value *KernelEmitter::addTerms(const Product &p, Value *sum, Value *left,
   return b.CreateAdd(sum, products);
 }
 
-/// Some terms of some rows of a product, from where `left` and `right` are.
-void KernelEmitter::addTermsOf(const Product &p, const LeftSide &left,
-                               const Staged &right, int64_t firstRow,
-                               int64_t count,
-                               llvm::MutableArrayRef<Value *> sums) {
-  int64_t bytes = lanes * memoryBytes(p.sum), chunks = right.rowBytes / bytes,
-          rows = sums.size() / chunks;
-  for (int64_t k = 0; k < count; ++k) {
-    llvm::SmallVector<Value *> row;
-    for (int64_t c = 0; c < chunks; ++c)
-      row.push_back(b.CreateAlignedLoad(
-          sums[c]->getType(),
-          b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), right.base,
-                                       k * right.rowBytes + c * bytes),
-          llvm::Align(bytes)));
-    for (int64_t m = 0; m < rows; ++m) {
-      Value *element =
-          toAccumulator(leftElement(left, firstRow + m, k), left.type, p.sum);
-      for (int64_t c = 0; c < chunks; ++c) {
-        Value *&sum = sums[m * chunks + c];
-        sum = b.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()},
-                                {splat(element, lanes), row[c], sum});
-      }
-    }
-  }
-}
-
-/// Some rows of a product by a right side that lies in the scratch: a loop over
-/// the terms around sums that stay in registers.
-void KernelEmitter::addRows(const Product &p, const Staged &right,
-                            int64_t firstRow,
-                            llvm::MutableArrayRef<Value *> sums) {
-  int64_t rows = sums.size() * lanes * memoryBytes(p.sum) / right.rowBytes,
-          apart = (p.left.offsets[1] - p.left.offsets[0]) * p.left.bytes;
-  auto from = [&](Value *term, LeftSide &left, Staged &part) {
-    left = p.left;
-    for (int64_t m = firstRow; m < firstRow + rows; ++m)
-      left.starts[m] = b.CreateGEP(b.getInt8Ty(), left.starts[m],
-                                   b.CreateMul(term, i64(apart)));
-    part = {b.CreateGEP(b.getInt8Ty(), right.base,
-                        b.CreateMul(term, i64(right.rowBytes))),
-            right.rowBytes};
+KernelEmitter::Product KernelEmitter::productOf(tile::DotOp op) {
+  auto elementOf = [](mlir::Value tile) {
+    return llvm::cast<mlir::RankedTensorType>(tile.getType()).getElementType();
   };
-  int64_t rest = p.depth % stagedTerms;
-  auto *before = b.GetInsertBlock();
-  auto *body = llvm::BasicBlock::Create(context, "rows", kernel);
-  auto *after = llvm::BasicBlock::Create(context, "rows.end", kernel);
-  b.CreateBr(body);
-  b.SetInsertPoint(body);
-  llvm::PHINode *term = b.CreatePHI(b.getInt64Ty(), 2);
-  term->addIncoming(i64(0), before);
-  llvm::SmallVector<llvm::PHINode *> phis;
-  for (Value *&sum : sums) {
-    phis.push_back(b.CreatePHI(sum->getType(), 2));
-    phis.back()->addIncoming(sum, before);
-    sum = phis.back();
-  }
-  LeftSide left;
-  Staged part;
-  from(term, left, part);
-  addTermsOf(p, left, part, firstRow, stagedTerms, sums);
-  Value *next = b.CreateAdd(term, i64(stagedTerms));
-  term->addIncoming(next, body);
-  for (auto [phi, sum] : llvm::zip_equal(phis, sums))
-    phi->addIncoming(sum, body);
-  b.CreateCondBr(b.CreateICmpSLT(next, i64(p.depth - rest)), body, after);
-  b.SetInsertPoint(after);
-  from(i64(p.depth - rest), left, part);
-  addTermsOf(p, left, part, firstRow, rest, sums);
-}
-
-/// Whether a product of more rows than registers hold has its right side, which
-/// is computed, put into the scratch once for all of them. Registers have to
-/// hold a row of that and of sums.
-bool KernelEmitter::isStaged(tile::DotOp op) {
-  Geometry shape = geometry(op.getResult());
-  int64_t depth = geometry(op.getRhs()).rows;
-  auto sum = llvm::cast<mlir::RankedTensorType>(op.getResult().getType());
-  if (op.getRhs().getDefiningOp<tile::LoadOp>() ||
-      !sum.getElementType().isF32() || shape.inner % lanes != 0 ||
-      shape.rows * shape.chunks() <= accumulators() ||
-      2 * shape.chunks() > accumulators() || depth < 4 * stagedTerms)
-    return false;
-  auto load = op.getLhs().getDefiningOp<tile::LoadOp>();
-  std::optional<unsigned> axis = load ? axisInPlace(load) : std::nullopt;
-  if (!axis)
-    return true; // It is put into the scratch, too.
-  if (*axis != 1)
-    return false;
-  auto offsets = offsetsAlong(plan(tile::AccessOp::get(load)).offset, 1, depth,
-                              load.getContext());
-  for (int64_t k = 1; k < depth; ++k)
-    if ((*offsets)[k] != k * (*offsets)[1])
-      return false;
-  return true;
-}
-
-/// Whether such a product adds to what a loop carries.
-bool KernelEmitter::addsInPlace(mlir::scf::ForOp loop,
-                                mlir::BlockArgument carried) {
-  if (!carried.hasOneUse())
-    return false;
-  auto dot = llvm::dyn_cast<tile::DotOp>(*carried.getUsers().begin());
-  return dot && dot->getBlock() == loop.getBody() &&
-         dot.getAccumulator() == carried && dot.getResult().hasOneUse() &&
-         loop.getTiedLoopYieldedValue(carried)->get() == dot.getResult() &&
-         isStaged(dot);
-}
-
-std::optional<KernelEmitter::Parked>
-KernelEmitter::findParked(mlir::Value tile) {
-  for (Scope &scope : llvm::reverse(scopes))
-    if (auto found = scope.parked.find(tile); found != scope.parked.end())
-      return found->second;
-  return std::nullopt;
-}
-
-/// The right side of a product, in the type of the sums, in the scratch.
-KernelEmitter::Staged KernelEmitter::stageRight(const Product &p,
-                                                const Geometry &right) {
-  int64_t bytes = lanes * memoryBytes(p.sum), rowBytes = right.chunks() * bytes;
-  Staged staged{allocateScratch(p.depth * rowBytes), rowBytes};
-  scopes.emplace_back();
-  for (int64_t k = 0; k < p.depth; ++k)
-    for (int64_t c = 0; c < right.chunks(); ++c)
-      b.CreateAlignedStore(
-          rightTerms(p, k, c),
-          b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), staged.base,
-                                       k * rowBytes + c * bytes),
-          llvm::Align(bytes));
-  scopes.pop_back();
-  return staged;
-}
-
-KernelEmitter::Parked KernelEmitter::addStaged(tile::DotOp op,
-                                               const Product &p) {
-  Geometry shape = geometry(op.getResult());
-  // Registers hold sums, a row of the right side, and an element of the left.
-  int64_t chunks = shape.chunks(), registers = accumulators() - chunks,
-          blocks = llvm::divideCeil(shape.rows * chunks, registers),
-          blockRows = llvm::divideCeil(shape.rows, blocks);
-  Staged staged = stageRight(p, geometry(op.getRhs()));
-  // Sums wait in the scratch: LLVM would spill them inside the loops.
-  std::optional<Parked> sums = findParked(op.getAccumulator());
-  if (!sums || !op.getAccumulator().hasOneUse())
-    sums = park(allParts(op.getAccumulator()));
-  for (int64_t first = 0; first < shape.rows; first += blockRows) {
-    int64_t last = std::min(first + blockRows, shape.rows);
-    llvm::SmallVector<Value *> own;
-    for (int64_t i = first * chunks; i < last * chunks; ++i)
-      own.push_back(loadParked(*sums, i));
-    addRows(p, staged, first, own);
-    storeParked(*sums, own, first * chunks);
-  }
-  return *sums;
+  mlir::Type right = elementOf(op.getRhs()), sum = elementOf(op.getResult());
+  prepareLeft(op.getLhs(), /*memoryMayChange=*/false);
+  Product p{op.getRhs(),
+            op.getSignedLhs(),
+            leftSide(op.getLhs()),
+            geometry(op.getRhs()).rows,
+            /*terms=*/1,
+            right,
+            sum};
+  if (right.isInteger(8))
+    p.terms = isWidened(right, isa) ? 2 : 4;
+  else if (right.isInteger(16) && sum.isInteger(32))
+    p.terms = 2;
+  return p;
 }
 
 void KernelEmitter::emitDot(tile::DotOp op, bool inPlace) {
   mlir::Value right = op.getRhs(), result = op.getResult();
-  Geometry rightShape = geometry(right), shape = geometry(result);
-  mlir::Type operandType =
-      llvm::cast<mlir::RankedTensorType>(right.getType()).getElementType();
-  mlir::Type type =
-      llvm::cast<mlir::RankedTensorType>(result.getType()).getElementType();
-  bool isFloat = llvm::isa<mlir::FloatType>(type);
-  int64_t depth = rightShape.rows, chunks = shape.chunks();
-
-  prepareLeft(op.getLhs(), /*memoryMayChange=*/false);
-  Product p{right,       op.getSignedLhs(), leftSide(op.getLhs()),
-            depth,
-            /*terms=*/1, operandType,       type};
-  if (operandType.isInteger(8))
-    p.terms = isWidened(operandType, isa) ? 2 : 4;
-  else if (operandType.isInteger(16) && type.isInteger(32))
-    p.terms = 2;
+  Geometry shape = geometry(result);
+  Product p = productOf(op);
+  bool isFloat = llvm::isa<mlir::FloatType>(p.sum);
+  int64_t depth = p.depth, chunks = shape.chunks();
 
   // More accumulators than registers: blocks of rows one after the other. Each
   // reads the right side again if that lies in memory.

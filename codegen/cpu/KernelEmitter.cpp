@@ -182,10 +182,7 @@ bool KernelEmitter::run() {
   nameAliases(function, context, storeScopes, noalias);
 
   auto *entry = llvm::BasicBlock::Create(context, "entry", kernel);
-  auto *body = llvm::BasicBlock::Create(context, "instance", kernel);
-  auto *exit = llvm::BasicBlock::Create(context, "exit", kernel);
   b.SetInsertPoint(entry);
-  Value *begin = kernel->getArg(2), *end = kernel->getArg(3);
   scratch = kernel->getArg(4);
   unsigned buffers = 0, symbols = 0;
   for (mlir::BlockArgument argument : function.getArguments()) {
@@ -199,23 +196,7 @@ bool KernelEmitter::run() {
       scalars[argument] = b.CreateAlignedLoad(integer, slot, llvm::Align(8));
     }
   }
-  b.CreateCondBr(b.CreateICmpSLT(begin, end), body, exit);
-
-  b.SetInsertPoint(body);
-  llvm::PHINode *instance = b.CreatePHI(integer, 2, "pid");
-  instance->addIncoming(begin, entry);
-  programId = instance;
-  scopes.emplace_back();
-  emitBlock(function.getBody().front());
-  scopes.pop_back();
-  Value *next =
-      b.CreateAdd(instance, i64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
-  instance->addIncoming(next, b.GetInsertBlock());
-  b.CreateCondBr(b.CreateICmpSLT(next, end), body, exit);
-  b.SetInsertPoint(exit);
-  // Nothing else orders what went past the caches before the kernel's end.
-  if (streams)
-    b.CreateIntrinsic(b.getVoidTy(), llvm::Intrinsic::x86_sse_sfence, {});
+  emitBodies();
   b.CreateRetVoid();
 
   if (zeroBlock) {

@@ -71,6 +71,9 @@ struct LaneGuard {
   llvm::Value *first = nullptr, *end = nullptr;
 };
 
+/// Both of two conditions, of which null always holds.
+llvm::Value *conjunction(llvm::IRBuilder<> &b, llvm::Value *a, llvm::Value *c);
+
 /// What the pieces of one load or store have in common.
 struct AccessPlan {
   struct Check {
@@ -149,6 +152,13 @@ private:
 
   // Blocks, scalars (KernelEmitter.cpp).
   void emitBlock(mlir::Block &block);
+  /// The function for all instances: where sizes tell whether results go past
+  /// the caches, once for each.
+  void emitBodies();
+  /// The last block for all instances, or each side of the branch that is all
+  /// there is in it.
+  void emitVersions(llvm::SmallVector<mlir::Block *> path);
+  void emitInstances(llvm::ArrayRef<mlir::Block *> path);
   void emitStores(llvm::ArrayRef<tile::StoreOp> group);
   void emitScalarOp(mlir::Operation *op);
   Value *scalar(mlir::Value value);
@@ -251,6 +261,7 @@ private:
   Value *concatenate(llvm::ArrayRef<Value *> parts);
   llvm::SmallVector<Value *> registerParts(Value *mask, int64_t leading,
                                            int64_t bytes);
+  Value *laneOffsets(const LaneInt &offsets, int64_t width);
   Value *laneOffset(const LaneInt &offsets, int64_t index);
   Value *zeros(int64_t bytes);
   Value *dump();
@@ -274,6 +285,7 @@ private:
   Value *loadScalar(tile::LoadOp op, Value *address);
   void storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value,
                   int64_t innermost = -1);
+  Value *findCached();
   bool isStreamed(tile::StoreOp op, Value *value);
   void storeStreamed(Value *value, Value *address, llvm::Align align,
                      llvm::MDNode *own);
@@ -313,6 +325,7 @@ private:
   LeftSide leftSide(mlir::Value tile);
   Value *leftElement(const LeftSide &left, int64_t m, int64_t k);
   struct Product;
+  Product productOf(tile::DotOp op);
   Value *leftTerms(const Product &p, int64_t m, int64_t k);
   Value *rightTerms(const Product &p, int64_t k, int64_t chunk);
   Value *packedQuads(mlir::Value right, int64_t k, int64_t chunk);
@@ -370,7 +383,8 @@ private:
   llvm::GlobalVariable *zeroBlock = nullptr;
   int64_t zeroBytes = 0;
   Value *dumpArea = nullptr;
-  bool streams = false; ///< Whether stores go past the caches.
+  bool streams = false;  ///< Whether stores go past the caches.
+  bool isCached = false; ///< In the body that is written none do.
   uint64_t scratchSize = 0;
   mlir::Operation *failedOp = nullptr;
   std::string failure;

@@ -13,7 +13,8 @@ namespace {
 class IndexedCounts {
 public:
   explicit IndexedCounts(ArrayRef<graph::Symbol> symbols)
-      : facts(graph::getFacts(symbols)), sizes(graph::getOptimum(symbols)) {}
+      : facts(graph::getDeclaredFacts(symbols)),
+        sizes(graph::getOptimum(symbols)) {}
 
   void visit(graph::KernelOp kernel) {
     for (Value value : kernel.getInputs())

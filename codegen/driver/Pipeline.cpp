@@ -81,7 +81,10 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
        [options](OpPassManager &passes) {
          // Projections of one tensor become one before their weights are
          // packed.
-         passes.addNestedPass<func::FuncOp>(createMergeContractions());
+         MergeContractionsOptions merge;
+         if (options.device == DeviceKind::Cuda)
+           merge.apartRows = 128;
+         passes.addNestedPass<func::FuncOp>(createMergeContractions(merge));
          // Only a CPU reads panels; a GPU has the terms of weights of 8-bit
          // floats side by side, which its instruction asks for, and those of
          // bytes that a product of one row widens. Packing goes before the

@@ -168,11 +168,18 @@ private:
   /// The greatest tile of dimensions `inner` up to `most` that lies in one part
   /// of what is joined along them; 0: there is none, or nothing is joined.
   int64_t tileOfPart(llvm::ArrayRef<unsigned> inner, int64_t most);
+  /// Whether terms that are `run` neighbours each fill registers.
+  bool hasLongRuns(int64_t run);
+  /// A matrix by a vector, where the matrix lies along the terms: some sums of
+  /// whole registers side by side.
   bool alongTerms(llvm::ArrayRef<unsigned> row,
                   llvm::ArrayRef<unsigned> column);
   /// Tiles for what is left behind whole ones of an open number of rows, which
   /// a batch of one never fills. `acrossLanes`: rows are lanes.
   void addRest(Schedule::Group &g, bool acrossLanes);
+  /// The same of an open number of columns, which are lanes: one register, or
+  /// half of it.
+  void addRestOfColumns(Schedule::Group &g);
   /// Elements of a register: of 64 bits half as many as of 32.
   int64_t lanes() const;
   /// Takes from `row` the dimensions in front that are no run with the others,

@@ -44,6 +44,8 @@ constexpr double kMeeting = 2.0; ///< of the parts of a split
 constexpr double kMeetingInCluster = 1.0, kMeetingOfEach = 0.15;
 
 constexpr int64_t kWarps = 64;
+/// Terms of a sum that what begins and ends it hardly matters beside.
+constexpr int64_t longSum = 2048;
 
 const DotInstruction &instructionOf(const GpuDot &dot, const GpuTile &tile) {
   return dot.chip->dotFor(dot.tensorCores ? dot.elementBytes * 8 : 0, tile.m,
@@ -338,9 +340,18 @@ static std::vector<GpuTile> tilesAcross(const GpuDot &dot) {
 /// 8192^3 was 1.4 % slower in 224 columns than in 256. One group of 64 rows by
 /// 256 columns took 15 % longer than two of 128 by 128. Of `boxes` widths
 /// matter less.
-static double handicapOf(const GpuTile &tile, bool isQueue, bool boxes) {
+static double handicapOf(const GpuTile &tile, bool isQueue, bool boxes,
+                         bool isLong) {
   constexpr int64_t narrow = 128, narrowest = 64, deep = 7;
   bool isDeep = tile.stages >= deep;
+  // 2048 x 11008 x 4096 took 296 us in tiles of 128 x 128, estimated 265, and
+  // 270 in 128 x 256.
+  constexpr int64_t large = 128 * 256;
+  if (boxes && isQueue && isLong && tile.m * tile.n < large)
+    return 1.15;
+  // Its shared memory is what bounds it, in fact by so much.
+  if (tile.m == 256 && tile.n < 128)
+    return 1.2;
   if (tile.m == 64 && tile.n == 256)
     return 1.1;
   if (llvm::isPowerOf2_64(tile.n))
@@ -442,7 +453,7 @@ std::vector<GpuTile> charonia::emit::rankGpuTiles(const GpuDot &dot) {
       tile.splits = splits;
       double handicap =
           handicapOf(tile, /*isQueue=*/tiles > 3 * dot.chip->multiprocessors,
-                     copiesBoxes(dot, tile));
+                     copiesBoxes(dot, tile), dot.k >= longSum);
       ranked.push_back({timeOf(dot, tile, handicap), tile});
     }
   };
@@ -467,7 +478,6 @@ std::vector<GpuTile> charonia::emit::rankGpuTiles(const GpuDot &dot) {
     // Of long sums as much as possible is under way where an instance has a
     // multiprocessor for itself: 512 x 768 x 3072 took 9.9 us with 6 stages of
     // 64 x 64, 8.6 with 8, 7.7 with 12.
-    constexpr int64_t longSum = 2048;
     static constexpr GpuTile deep[] = {{64, 64, 64, 4, 12},
                                        {64, 128, 64, 4, 9},
                                        {128, 64, 64, 4, 9},

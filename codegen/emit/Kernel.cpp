@@ -3,6 +3,7 @@
 #include "codegen/emit/KeepRows.h"
 #include "codegen/emit/KernelShape.h"
 #include "codegen/emit/ShortRows.h"
+#include "codegen/emit/Streamed.h"
 #include "codegen/emit/rules/Rules.h"
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Updates.h"
@@ -54,8 +55,9 @@ public:
                 std::optional<unsigned> sharedAxis)
       : kernel(kernel), target(target), schedule(schedule), b(builder),
         function(createFunction(target)),
-        e(kernel, target, schedule, builder, function), sharedAxis(sharedAxis),
-        axes(schedule.axes), starts(schedule.groups.size()) {
+        e(kernel, target, this->schedule, builder, function),
+        sharedAxis(sharedAxis), axes(schedule.axes),
+        starts(schedule.groups.size()) {
     for (const Schedule::Group &g : schedule.groups)
       tiles.push_back(g.tile);
   }
@@ -83,7 +85,7 @@ public:
       return failure();
     }
     startGrid();
-    LogicalResult walked = walkByLength(shortRowsOf(kernel, target));
+    LogicalResult walked = walkAll();
     if (succeeded(walked))
       func::ReturnOp::create(b, kernel.getLoc());
     if (failed(walked)) {
@@ -107,7 +109,10 @@ private:
                  << " twice, or has no such: " << schedule.text();
         walked.set(d);
       }
-    if (orderedOf(kernel))
+    bool isEmpty = llvm::any_of(root, [&](AffineExpr extent) {
+      return graph::constantOf(e.simplify(extent, {})) == 0;
+    });
+    if (orderedOf(kernel) || isEmpty)
       return success();
     for (auto [d, extent] : llvm::enumerate(root))
       if (!walked.test(d) && graph::constantOf(e.simplify(extent, {})) != 1)
@@ -117,10 +122,9 @@ private:
     return success();
   }
 
-  /// In the sums of products that are the kernel's own (dots, reductions, what
-  /// an operator expands into) both may become one fused multiply-add: one
-  /// rounding less, half the instructions. A model's own sums and differences
-  /// are rounded by themselves (kRoundedAttr).
+  /// A product and a sum that one operator expands into (terms of a dot, a
+  /// polynomial) may become one fused multiply-add: one rounding less, half the
+  /// instructions. What an operator gives is rounded by itself (kRoundedAttr).
   void allowContraction() {
     function.walk([&](Operation *op) {
       auto fast = dyn_cast<arith::ArithFastMathInterface>(op);
@@ -157,7 +161,7 @@ private:
         f.setArgAttr(first + i, tile::kDivisorAttr,
                      b.getI64IntegerAttr(divisor));
     if (target.kind == EmitTarget::Kind::Cpu)
-      markStreamed(f, kernel.getInputs().size());
+      markStreamed(f, kernel, target, schedule);
     if (target.kind == EmitTarget::Kind::Gpu) {
       f->setAttr(tile::kWarpsAttr, b.getI64IntegerAttr(schedule.warps));
       f->setAttr(tile::kStagesAttr, b.getI64IntegerAttr(schedule.stages));
@@ -166,35 +170,6 @@ private:
                    b.getI64IntegerAttr(schedule.residents));
     }
     return f;
-  }
-
-  /// Marks the results among the arguments from `first` on where the kernel
-  /// touches more than caches hold, so that lines would be read only to be
-  /// written over. Its tiles must be long runs of memory: single lines here and
-  /// there are slower so. What takes arithmetic waits for no store.
-  void markStreamed(func::FuncOp f, unsigned first) {
-    if (schedule.axes.size() != 1 ||
-        schedule.groups[schedule.axes[0]].tile < 4 * target.vectorElements)
-      return;
-    SmallVector<int64_t> sizes = graph::getOptimum(kernel);
-    auto bytesOf = [&](Value value) -> int64_t {
-      AffineExpr elements =
-          graph::numElements(graph::getShape(value), b.getContext());
-      int64_t bits = storageType(value.getType()).getIntOrFloatBitWidth();
-      return graph::evaluate(elements, sizes).value_or(0) * bits / 8;
-    };
-    int64_t touched = 0;
-    for (Value operand : kernel.getInputs())
-      touched += bytesOf(operand);
-    for (Value result : kernel.getResults())
-      touched += bytesOf(result);
-    if (touched < target.sharedCacheBytes ||
-        inspect(kernel, target).role != graph::OpRole::Pointwise)
-      return;
-    // What is small beside the rest, the next kernel may find.
-    for (auto [i, result] : llvm::enumerate(kernel.getResults()))
-      if (bytesOf(result) * 4 >= target.sharedCacheBytes)
-        f.setArgAttr(first + i, tile::kStreamedAttr, b.getUnitAttr());
   }
 
   AffineExpr extentOf(const Schedule::Group &g) {
@@ -417,8 +392,8 @@ private:
   /// A tile of a rest, which may be the whole one.
   LogicalResult walkPartOfRest(unsigned group, Value first, Value left) {
     const Schedule::Group &g = schedule.groups[group];
-    if (g.single || g.shortest < g.rest)
-      return walkUpTo(group, first, left, g.single ? 1 : g.shortest);
+    if (g.singles || g.shortest < g.rest)
+      return walkUpTo(group, first, left, g.singles == 1 ? 1 : g.shortest);
     // Of tiles of one length those that lie inside look at no element's place.
     if (g.rest == g.tile)
       return walkTile(group, first, g.rest, /*inside=*/1);
@@ -429,22 +404,36 @@ private:
         [&] { return walkTile(group, first, g.rest, /*inside=*/1); });
   }
 
-  /// The `left` elements from `begin` on, fewer than a whole tile.
-  LogicalResult walkRest(unsigned group, Value begin, Value left) {
-    const Schedule::Group &g = schedule.groups[group];
+  /// The `left` elements from `begin` on, at most `most`, in tiles of `size`,
+  /// or what a rest has in their place.
+  LogicalResult walkInTiles(unsigned group, Value begin, Value left,
+                            int64_t most, int64_t size) {
     Location loc = kernel.getLoc();
-    AffineExpr elements = e.addSymbol(left, e.constant(g.tile));
+    AffineExpr elements = e.addSymbol(left, e.constant(most + 1));
     return success(succeeded(
-        e.loop((elements + (g.rest - 1)).floorDiv(g.rest), {},
+        e.loop((elements + (size - 1)).floorDiv(size), {},
                [&](AffineExpr counter,
                    ArrayRef<Value>) -> FailureOr<SmallVector<Value>> {
-                 Value done = e.materialize(counter * g.rest),
+                 Value done = e.materialize(counter * size),
                        first = arith::AddIOp::create(b, loc, begin, done),
                        behind = arith::SubIOp::create(b, loc, left, done);
-                 if (failed(walkPartOfRest(group, first, behind)))
+                 if (failed(size == 1 ? walkTile(group, first, 1, 1)
+                                      : walkPartOfRest(group, first, behind)))
                    return failure();
                  return SmallVector<Value>{};
                })));
+  }
+
+  /// The `left` elements from `begin` on, fewer than a whole tile.
+  LogicalResult walkRest(unsigned group, Value begin, Value left) {
+    const Schedule::Group &g = schedule.groups[group];
+    if (g.singles < 2)
+      return walkInTiles(group, begin, left, g.tile - 1, g.rest);
+    Value areFew = arith::CmpIOp::create(
+        b, kernel.getLoc(), arith::CmpIPredicate::sle, left, index(g.singles));
+    return e.branch(
+        areFew, [&] { return walkInTiles(group, begin, left, g.singles, 1); },
+        [&] { return walkInTiles(group, begin, left, g.tile - 1, g.rest); });
   }
 
   /// Walks all groups. Where one has a rest, its whole tiles lie inside without
@@ -475,6 +464,55 @@ private:
     return e.branchOnExtent(
         rows.extent, rows.lengths[from], [&] { return walkWithRest(); },
         [&] { return walkByLength(rows, from + 1); });
+  }
+
+  /// The kernel, and in front of it once more what there is of it where one of
+  /// its groups has a single element.
+  LogicalResult walkAll() {
+    auto others = [&] {
+      return walkByLength(shortRowsOf(kernel, target, schedule));
+    };
+    auto found = llvm::find_if(
+        schedule.groups, [](const Schedule::Group &g) { return g.vector; });
+    if (found == schedule.groups.end())
+      return others();
+    unsigned group = found - schedule.groups.begin();
+    return e.branchOnExtent(
+        extentOf(*found), 1, [&] { return walkVector(group); }, others);
+  }
+
+  LogicalResult walkVector(unsigned group) {
+    Schedule before = schedule;
+    schedule.alongTerms = true;
+    schedule.groups[group].rest = 0;
+    llvm::erase(schedule.axes, group);
+    axes = schedule.axes;
+    starts[group] = e.constant(0);
+    LogicalResult walked = walkSums();
+    starts[group] = AffineExpr();
+    schedule = std::move(before);
+    axes = schedule.axes;
+    return walked;
+  }
+
+  /// Of a tile of rows, whose memory may lie 4 KB apart, no more at once than a
+  /// cache has lines for one place.
+  LogicalResult walkSums() {
+    constexpr int64_t most = 8;
+    if (schedule.axes.size() != 1 || schedule.groups[schedule.axes[0]].rest)
+      return walkWithRest();
+    unsigned group = schedule.axes[0];
+    int64_t tile = tiles[group],
+            part = llvm::divideCeil(tile, llvm::divideCeil(tile, most));
+    LogicalResult walked = success();
+    for (int64_t first = 0; first < tile && succeeded(walked); first += part) {
+      starts[group] = e.simplify(tileNumbers[group] * tile + first, tileOf());
+      tiles[group] = std::min(part, tile - first);
+      walked = walk(0);
+    }
+    starts[group] = AffineExpr();
+    tiles[group] = tile;
+    return walked;
   }
 
   LogicalResult walk(unsigned group) {
@@ -518,10 +556,13 @@ private:
     const Schedule::Group &g = schedule.groups[group];
     AffineExpr extent = extentOf(g);
     // All of a short row is one tile.
-    if (std::optional<int64_t> most = e.mostOf(extent);
-        most && *most > 1 && *most <= g.tile) {
-      tiles[group] = std::min<int64_t>(
-          llvm::alignTo(*most, target.vectorElements), g.tile);
+    if (int64_t most = e.boundsOf(extent).high;
+        most > 1 && e.isOneTile(extent, g.tile)) {
+      tiles[group] =
+          most < target.vectorElements
+              ? llvm::bit_ceil<uint64_t>(most)
+              : std::min<int64_t>(llvm::alignTo(most, target.vectorElements),
+                                  g.tile);
       place(group, e.constant(0));
       LogicalResult walked = walk(group + 1);
       tiles[group] = g.tile;
@@ -634,7 +675,7 @@ private:
 
   graph::KernelOp kernel;
   const EmitTarget &target;
-  const Schedule &schedule;
+  Schedule schedule; ///< Of the body that is being written.
   OpBuilder &b;
   func::FuncOp function;
   TileEmitter e;

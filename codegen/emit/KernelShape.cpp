@@ -81,25 +81,29 @@ std::pair<Exprs, AffineMap> inMemory(Value value, bool ofProduct) {
   return {graph::getShape(value), map};
 }
 
-/// The last dimension of more than one element, or the first one.
-int64_t lastOf(ArrayRef<AffineExpr> memory) {
+/// The last dimension of more than one element, or the first one, where an
+/// extent `one` is 1.
+int64_t lastOf(ArrayRef<AffineExpr> memory, AffineExpr one = {}) {
   int64_t last = memory.size() - 1;
-  while (last > 0 && graph::constantOf(memory[last]) == 1)
+  while (last > 0 &&
+         (memory[last] == one || graph::constantOf(memory[last]) == 1))
     --last;
   return last;
 }
 
 /// Whether dimension `dim` of a value is innermost in memory.
-bool isInnermostInMemory(Value value, unsigned dim, bool ofProduct = false) {
+bool isInnermostInMemory(Value value, unsigned dim, bool ofProduct = false,
+                         AffineExpr one = {}) {
   auto [memory, map] = inMemory(value, ofProduct);
-  int64_t last = lastOf(memory);
+  int64_t last = lastOf(memory, one);
   return last >= 0 && map.getResult(last).isFunctionOfDim(dim);
 }
 
 /// Elements along dimension `dim` that are neighbours in memory: all of them,
 /// or as many as memory has in its last dimension.
-int64_t runInMemory(Value value, unsigned dim, ArrayRef<int64_t> symbols) {
-  if (!isInnermostInMemory(value, dim))
+int64_t runInMemory(Value value, unsigned dim, ArrayRef<int64_t> symbols,
+                    AffineExpr one = {}) {
+  if (!isInnermostInMemory(value, dim, /*ofProduct=*/false, one))
     return 0;
   auto [memory, map] = inMemory(value, /*ofProduct=*/false);
   Exprs shape = graph::getShape(value);
@@ -109,7 +113,7 @@ int64_t runInMemory(Value value, unsigned dim, ArrayRef<int64_t> symbols) {
   AffineMap linear = graph::simplify(
       graph::mapOf(shape.size(), {offset}, value.getContext()), shape);
   bool isLine = graph::Sum(linear.getResult(0)).coefficientOf(dim) == 1;
-  return sizeAt(isLine ? shape[dim] : memory[lastOf(memory)], symbols);
+  return sizeAt(isLine ? shape[dim] : memory[lastOf(memory, one)], symbols);
 }
 
 /// A reduction that leaves the last dimension alone runs across rows.
@@ -254,10 +258,16 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
   }
   if (auto emitting = dyn_cast<EmitOpInterface>(op.getOperation())) {
     SmallVector<unsigned> terms = emitting.getTermDims();
+    auto runOf = [&](AffineExpr one) {
+      return std::min(runInMemory(op->getOperand(0), terms[0], symbols, one),
+                      runInMemory(op->getOperand(1), terms[1], symbols, one));
+    };
     if (terms.size() == 2)
-      shape.termRun =
-          std::min(runInMemory(op->getOperand(0), terms[0], symbols),
-                   runInMemory(op->getOperand(1), terms[1], symbols));
+      shape.termRun = runOf({});
+    std::optional<graph::Columns> columns = op.getColumns();
+    if (terms.size() == 2 && columns)
+      shape.vectorRun = runOf(graph::getShape(
+          op->getOperand(columns->operand))[columns->operandDim]);
     if (AffineExpr run = emitting.getColumnRun())
       shape.columnRun = graph::constantOf(graph::simplify(run)).value_or(1);
   }
@@ -419,6 +429,8 @@ unsigned passedDims(graph::GraphOpInterface op, unsigned i, bool &isFree) {
     while (free < result.size() &&
            !map.isFunctionOfDim(last(result.size(), free)))
       ++free;
+  } else if (op.getRole() == OpRole::RowNormalization) {
+    alike = i == 0 ? result.size() : 0;
   } else if (auto emitting = dyn_cast<EmitOpInterface>(op.getOperation())) {
     alike = emitting.getPassedDims(i);
   }
@@ -615,6 +627,8 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   if (target.kind == EmitTarget::Kind::Gpu && shape.role == OpRole::Pointwise)
     shape.repeatedIndices = repeatedIndices(root);
   findWholeRows(shape, space, root);
+  if (shape.role == OpRole::RowNormalization)
+    shape.run = runOf(kernel, root);
   shape.growsByRow = growsByRow(kernel);
   if (graph::GraphOpInterface ordered = orderedOf(kernel))
     shape.oneByOne = ordered.combinesOneByOne();

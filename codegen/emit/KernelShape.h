@@ -49,6 +49,8 @@ struct KernelShape {
   /// So many terms of a contraction in turn are neighbours in the memory of
   /// both operands.
   int64_t termRun = 0;
+  /// The same where there is a single column.
+  int64_t vectorRun = 0;
   /// Of each dimension of a contraction's rows: with the next one it is one run
   /// of rows, in the result and in the memory of the operand.
   llvm::SmallVector<bool> rowsJoin;

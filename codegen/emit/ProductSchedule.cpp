@@ -48,7 +48,8 @@ void Chooser::contraction() {
 
 void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
                         int64_t batch) {
-  int64_t n = product(k, column), bm = cpu ? t.vectorElements : 64;
+  int64_t n = product(k, column), m = product(k, row),
+          bm = cpu ? t.vectorElements : 64;
   if (!cpu && k.elementBits == 16) {
     AttentionTile tile = choose(gpuAttention(product(k, row), n, batch));
     bm = tile.rows;
@@ -57,18 +58,20 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
     s.warps = bm / 16;
     s.stages = 2;
   } else {
-    // A vector of scores for each key stays in registers; of a single row keys
-    // are the lanes.
-    s.keyTile = !cpu                      ? 64
-                : row.empty()             ? 2 * t.vectorElements
-                : t.vectorRegisters >= 32 ? 16
-                                          : 12;
+    // A vector of scores for each key stays in registers.
+    s.keyTile = !cpu ? 64 : t.vectorRegisters >= 32 ? 16 : 12;
   }
-  unsigned c = add(column, n), r = add(row, row.empty() ? 1 : bm);
-  // Of an open number of rows a single one, as in decoding, has keys as lanes.
+  // A few rows have keys as lanes, each by itself, as in decoding; half of a
+  // register of 512 bits takes half of the time on many machines.
+  constexpr int64_t shortest = 8;
+  int64_t half = std::max(bm / 2, shortest), fewest = t.vectorElements / 4;
+  if (cpu && isStatic(row))
+    bm = m <= fewest ? 1 : m <= half ? half : bm;
+  unsigned c = add(column, n), r = add(row, bm);
   if (cpu && !isStatic(row)) {
-    s.groups[r].rest = s.groups[r].shortest = s.groups[r].tile;
-    s.groups[r].single = true;
+    s.groups[r].rest = bm;
+    s.groups[r].shortest = half;
+    s.groups[r].singles = fewest;
   }
   s.axes = tiled({r, c});
   if (!cpu && k.growsByRow)
@@ -214,8 +217,12 @@ std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
   return ranked;
 }
 
-/// A matrix by a vector, where the matrix lies along the terms: some sums of
-/// whole registers side by side.
+bool Chooser::hasLongRuns(int64_t run) {
+  bool areWhole = run == k.terms || run % t.vectorElements == 0;
+  return areWhole && run >= t.vectorElements &&
+         k.terms >= 2 * t.vectorElements && k.elementBits >= usualBits;
+}
+
 bool Chooser::alongTerms(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
   constexpr int64_t sums = 8;
   // Always, not just at the sizes that are tuned for: what is no vector is
@@ -223,10 +230,7 @@ bool Chooser::alongTerms(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
   auto isVector = [&](ArrayRef<unsigned> dims) {
     return product(k, dims) == 1 && isStatic(dims);
   };
-  bool areWhole = k.termRun == k.terms || k.termRun % t.vectorElements == 0;
-  if ((!isVector(row) && !isVector(column)) || !areWhole ||
-      k.termRun < t.vectorElements || k.terms < 2 * t.vectorElements ||
-      k.elementBits < 32)
+  if ((!isVector(row) && !isVector(column)) || !hasLongRuns(k.termRun))
     return false;
   ArrayRef<unsigned> many = isVector(row) ? column : row;
   // A step has terms of one place of a window.
@@ -251,8 +255,22 @@ void Chooser::addRest(Schedule::Group &g, bool acrossLanes) {
   // Each length is a body of its own: of long ones there are three.
   if (k.code * g.tile > tileCode / 4) {
     g.rest = g.shortest = std::max<int64_t>(g.rest / 2, 1);
-    g.single = true;
+    g.singles = 1;
   }
+}
+
+void Chooser::addRestOfColumns(Schedule::Group &g) {
+  int64_t half = lanes() / 2;
+  if (half < 2 || g.tile % (2 * half) != 0 || !mayBeFew(g.dims, g.tile))
+    return;
+  // Rows that lie a multiple of 4 KB apart share lines of a cache, so that each
+  // tile more reads them anew.
+  constexpr int64_t apart = 4096;
+  bool isApart = k.terms * k.elementBits / 8 % apart == 0;
+  g.rest = g.tile <= lanes() ? half
+           : isApart         ? llvm::bit_floor<uint64_t>(g.tile)
+                             : lanes();
+  g.shortest = half;
 }
 
 SmallVector<unsigned> Chooser::takeApart(SmallVector<unsigned> &row) {
@@ -292,6 +310,13 @@ void Chooser::cpuProduct(SmallVector<unsigned> row, ArrayRef<unsigned> column) {
   }
   if (!isStatic(row))
     addRest(s.groups[r], tile.swap);
+  else if (!isStatic(column) && !tile.swap)
+    addRestOfColumns(s.groups[c]);
+  // A sum for each row of a tile has to stay in a register.
+  s.groups[c].vector =
+      column.size() == 1 && isa<AffineSymbolExpr>(k.root[column[0]]) &&
+      k.least[column[0]] == 1 && !tile.swap && hasLongRuns(k.vectorRun) &&
+      tile.rows + 2 <= t.vectorRegisters;
   s.swap = tile.swap;
   s.axes = tile.swap ? tiled({c, r}) : tiled({r, c});
   s.kTile = tile.terms;

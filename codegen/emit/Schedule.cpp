@@ -83,6 +83,19 @@ void Chooser::rows() {
                               1024 / (int64_t)llvm::bit_ceil<uint64_t>(n), 1),
                           product(k, others)));
   bool fits = isStatic(whole) && n <= most;
+  // Something differs from place to place of the first dimensions alone, as a
+  // scale of each channel: each by itself, so that no element of a tile divides
+  // to find its own.
+  if (cpu && !fits && !isStatic(whole)) {
+    SmallVector<unsigned> apart;
+    while (k.run > 0 && whole.size() > 1 &&
+           whole.front() + k.run < k.root.size()) {
+      apart.push_back(whole.front());
+      whole.erase(whole.begin());
+    }
+    if (!apart.empty())
+      add(apart, 1, /*sequential=*/true);
+  }
   add(whole,
       fits  ? n
       : cpu ? t.vectorElements * 4
@@ -115,8 +128,9 @@ void Chooser::ordered() {
                                            graph::Staging::columns);
     if (cpu && tile > t.vectorElements && tile < n)
       tile = llvm::alignTo(tile, t.vectorElements);
-    // Of an open size, whatever is optimized for.
-    constexpr int64_t registers = 32;
+    // Of an open size, whatever is optimized for. Each pass over rows of which
+    // a tile has a part visits all pages.
+    constexpr int64_t registers = 128;
     bool isOpen = cpu && !k.carries && !isStatic(inner);
     if (isOpen)
       tile = registers * t.vectorElements;

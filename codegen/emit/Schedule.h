@@ -26,9 +26,12 @@ struct Schedule {
     /// `shortest` where those hold what is left then; 0: by a whole tile. Of
     /// one group of the grid at most.
     int64_t rest = 0, shortest = 1;
-    /// With a rest: a single element is a tile of its own, whatever is
-    /// shortest.
-    bool single = false;
+    /// With a rest: where so many elements are left, or fewer, each is a tile
+    /// of its own, whatever is shortest.
+    int64_t singles = 0;
+    /// CPU: of an open number of a product's columns a single one has a body of
+    /// its own, in which terms are the lanes (alongTerms).
+    bool vector = false;
     int64_t step() const { return own ? own : tile; }
     /// Whether `rest` and `shortest` are as they must be.
     bool hasSoundRest() const;

@@ -16,7 +16,7 @@ int64_t Schedule::Group::covered(int64_t extent) const {
     return llvm::divideCeil(extent, step()) * tile;
   int64_t last = left % rest;
   int64_t taken = last;
-  if (last > 1 || (last == 1 && !single))
+  if (last > singles)
     taken = std::max<int64_t>(llvm::bit_ceil<uint64_t>(last), shortest);
   return extent - last + taken;
 }
@@ -34,8 +34,10 @@ std::string Schedule::text() const {
       text += "+" + std::to_string(g.rest);
     if (g.rest && g.shortest > 1)
       text += ".." + std::to_string(g.shortest);
-    if (g.rest && g.single)
-      text += ",1";
+    if (g.rest && g.singles)
+      text += "," + std::to_string(g.singles);
+    if (g.vector)
+      text += "|1";
     if (g.sequential)
       text += "*";
   }
@@ -67,7 +69,8 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
          b.getNamedAttr("own", b.getI64IntegerAttr(g.own)),
          b.getNamedAttr("rest", b.getI64IntegerAttr(g.rest)),
          b.getNamedAttr("shortest", b.getI64IntegerAttr(g.shortest)),
-         b.getNamedAttr("single", b.getBoolAttr(g.single)),
+         b.getNamedAttr("singles", b.getI64IntegerAttr(g.singles)),
+         b.getNamedAttr("vector", b.getBoolAttr(g.vector)),
          b.getNamedAttr("sequential", b.getBoolAttr(g.sequential))}));
   return b.getDictionaryAttr(
       {b.getNamedAttr("groups", b.getArrayAttr(list)),
@@ -87,7 +90,8 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
 
 bool Schedule::Group::hasSoundRest() const {
   bool isShorter = llvm::isPowerOf2_64(rest) && rest <= tile &&
-                   llvm::isPowerOf2_64(shortest) && shortest <= rest;
+                   llvm::isPowerOf2_64(shortest) && shortest <= rest &&
+                   singles >= 0 && singles <= rest;
   return !rest || (isShorter && !own && !sequential);
 }
 
@@ -114,8 +118,10 @@ static FailureOr<Schedule::Group> readGroup(Attribute attribute,
     g.rest = rest.getInt();
   if (auto shortest = d.getAs<IntegerAttr>("shortest"))
     g.shortest = shortest.getInt();
-  if (auto single = d.getAs<BoolAttr>("single"))
-    g.single = single.getValue();
+  if (auto singles = d.getAs<IntegerAttr>("singles"))
+    g.singles = singles.getInt();
+  if (auto vector = d.getAs<BoolAttr>("vector"))
+    g.vector = vector.getValue();
   if (!g.hasSoundRest())
     return mlir::emitError(
         location, "the 'rest' of a schedule's group is a power of two up to "

@@ -1,6 +1,7 @@
 #include "codegen/emit/ShortRows.h"
 #include "codegen/emit/KernelShape.h"
 #include "codegen/emit/rules/Rules.h"
+#include "graph/analysis/Updates.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -24,14 +25,38 @@ static AffineExpr openRowsOf(graph::GraphOpInterface op) {
   return extent;
 }
 
-ShortRows emit::shortRowsOf(graph::KernelOp kernel, const EmitTarget &target) {
+/// Of windows that slide along rows inside of an instance, a register at a
+/// time: those rows, and what half of a register of 512 bits holds, which takes
+/// half of the time on many machines.
+static ShortRows rowsOfWindows(graph::KernelOp kernel, const EmitTarget &target,
+                               const Schedule &schedule) {
+  constexpr int64_t shortest = 8;
+  ShortRows rows;
+  if (schedule.groups.empty() || !schedule.groups.back().sequential)
+    return rows;
+  graph::Exprs root = graph::getShape(graph::getWalked(kernel));
+  ArrayRef<unsigned> dims = schedule.groups.back().dims;
+  if (dims.size() != 1 || graph::constantOf(root[dims[0]]))
+    return rows;
+  rows.extent = root[dims[0]];
+  auto module = kernel->getParentOfType<ModuleOp>();
+  if (target.vectorElements > shortest &&
+      graph::boundsOf(rows.extent, graph::getFacts(module)).low <= shortest)
+    rows.lengths.push_back(shortest);
+  return rows;
+}
+
+ShortRows emit::shortRowsOf(graph::KernelOp kernel, const EmitTarget &target,
+                            const Schedule &schedule) {
   ShortRows rows;
   if (target.kind != EmitTarget::Kind::Cpu || orderedOf(kernel))
     return rows;
   bool isUsedAgain = false;
   for (auto op : kernel.getBody().front().getOps<graph::GraphOpInterface>()) {
     // Rows beside a product are those of its schedule.
-    if (op.getRole() == OpRole::Contraction || op.getRole() == OpRole::Window)
+    if (op.getRole() == OpRole::Window)
+      return rowsOfWindows(kernel, target, schedule);
+    if (op.getRole() == OpRole::Contraction)
       return {};
     AffineExpr extent = openRowsOf(op);
     if (!extent)

@@ -148,6 +148,10 @@ TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {
                      SmallVector<AffineExpr>(extents.begin(), extents.end()),
                      SmallVector<bool>(extents.size(), false),
                      demand.guards};
+  // What is one here lies nowhere apart.
+  for (AffineExpr &extent : joined.shape)
+    if (std::optional<int64_t> known = graph::constantOf(simplify(extent, {})))
+      extent = constant(*known);
   for (AffineExpr coordinate : demand.coordinates)
     joined.map.push_back(unbounded(coordinate, demand.tile));
   for (Guard &guard : joined.guards)

@@ -134,7 +134,15 @@ FailureOr<SmallVector<Value>> TileEmitter::loop(AffineExpr count,
   AffineExpr counter = addSymbol(loop.getInductionVar(), count);
   SmallVector<Value> carried(loop.getRegionIterArgs().begin(),
                              loop.getRegionIterArgs().end());
+  // Of one round or none the counter says nothing, so that all of the round
+  // would be emitted in front, where it is not known that there is one. A round
+  // that there always is may share what is in front.
+  unsigned before = outermost;
+  graph::Interval rounds = graph::boundsOf(count, facts({}));
+  if (rounds.low < 1 && rounds.high <= 1)
+    outermost = scopes.size() - 1;
   FailureOr<SmallVector<Value>> yielded = body(counter, carried);
+  outermost = before;
   scopes.pop_back();
   if (failed(yielded))
     return failure();
@@ -204,24 +212,46 @@ LogicalResult TileEmitter::branchOnExtent(AffineExpr extent, int64_t most,
     outermost = scopes.size() - 1;
     if (assumption)
       std::tie(assumed, assumedMost) = std::pair(assumption, most);
+    // Of no element there is no instance.
+    auto one = dyn_cast_or_null<AffineSymbolExpr>(assumption);
+    graph::Interval range;
+    if (one && most == 1)
+      std::swap(range = {1, 1}, symbols[one.getPosition()].range);
     LogicalResult result = side();
+    if (one && most == 1)
+      symbols[one.getPosition()].range = range;
     std::tie(outermost, assumed, assumedMost) = before;
     return result;
   };
+  // Nothing at all is not within: a tile of it would have elements, and of
+  // dimensions of which one is empty no coordinate says that they are none.
+  AffineExpr compared = extent;
+  auto predicate = arith::CmpIPredicate::sle;
+  if (boundsOf(extent).low < 1) {
+    compared = simplify(extent - 1, {});
+    predicate = arith::CmpIPredicate::ult;
+  }
   Value limit = arith::ConstantIndexOp::create(builder, location, most);
-  Value isShort = arith::CmpIOp::create(
-      builder, location, arith::CmpIPredicate::sle, materialize(extent), limit);
+  Value isShort = arith::CmpIOp::create(builder, location, predicate,
+                                        materialize(compared), limit);
   return branch(
       isShort, [&] { return within(then, simplify(extent, {})); },
       [&] { return within(otherwise, {}); });
 }
 
-std::optional<int64_t> TileEmitter::mostOf(AffineExpr extent) const {
+graph::Interval TileEmitter::boundsOf(AffineExpr extent) const {
   extent = simplify(extent, {});
-  int64_t most = graph::boundsOf(extent, facts({})).high;
-  if (assumed && extent == assumed)
-    most = std::min(most, assumedMost);
-  return most == graph::Interval::noHigh ? std::nullopt : std::optional(most);
+  graph::Interval bounds = graph::boundsOf(extent, facts({}));
+  if (assumed && extent == assumed) {
+    bounds.low = std::max<int64_t>(bounds.low, 1);
+    bounds.high = std::min(bounds.high, assumedMost);
+  }
+  return bounds;
+}
+
+bool TileEmitter::isOneTile(AffineExpr extent, int64_t tile) const {
+  graph::Interval bounds = boundsOf(extent);
+  return bounds.low >= 1 && bounds.high <= tile;
 }
 
 //===----------------------------------------------------------------------===//
@@ -300,6 +330,17 @@ FailureOr<SmallVector<Value>> TileEmitter::emitPart(
   });
 }
 
+/// Marks a product that is the result of an operator.
+static void markRounded(Value result) {
+  while (Operation *op = result.getDefiningOp()) {
+    if (isa<arith::MulFOp>(op))
+      op->setAttr(kRoundedAttr, UnitAttr::get(op->getContext()));
+    if (!isa<arith::NegFOp, tile::BroadcastOp>(op))
+      return;
+    result = op->getOperand(0);
+  }
+}
+
 FailureOr<Value> TileEmitter::emitHere(const Demand &demand) {
   if (Value buffer = buffers.lookup(demand.value))
     return emitLoad(demand, buffer);
@@ -309,6 +350,8 @@ FailureOr<Value> TileEmitter::emitHere(const Demand &demand) {
     location = op->getLoc();
     FailureOr<Value> result = emitting.emitTile(*this, demand);
     location = outer;
+    if (succeeded(result))
+      markRounded(*result);
     return result;
   }
   return error(demand, "no tile rule for this operator"), failure();

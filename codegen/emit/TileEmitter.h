@@ -31,6 +31,12 @@ using mlir::AffineExpr;
 using mlir::FailureOr;
 using mlir::Value;
 
+/// Of a product of floats: rounded by itself, never part of a fused
+/// multiply-add. What an operator gives is, so that a value is the same number
+/// whichever operators read it: max(a·b) − a·b is 0 or more, and what that
+/// feeds may need it.
+inline constexpr llvm::StringLiteral kRoundedAttr = "emit.rounded";
+
 /// An expression that must lie in [0, extent) for an element to count.
 struct Guard {
   AffineExpr coordinate, extent;
@@ -179,12 +185,15 @@ public:
   using ValueSide = llvm::function_ref<FailureOr<Value>()>;
   FailureOr<Value> branch(Value condition, mlir::Type type, ValueSide then,
                           ValueSide otherwise);
-  /// The same where `extent` is at most `most`, which `then` may rely on
-  /// (mostOf), or more. Nothing of either side is emitted in front of both.
+  /// The same where `extent` is from 1 to `most`, which `then` may rely on
+  /// (boundsOf), or not. Nothing of either side is emitted in front of both.
   llvm::LogicalResult branchOnExtent(AffineExpr extent, int64_t most, Side then,
                                      Side otherwise);
-  /// What is known to be the most that an extent over symbols may be here.
-  std::optional<int64_t> mostOf(AffineExpr extent) const;
+  /// What is known here of an extent over symbols.
+  graph::Interval boundsOf(AffineExpr extent) const;
+  /// Whether an extent fits into a tile of so many elements, and is not empty:
+  /// what has a part that is empty takes no step.
+  bool isOneTile(AffineExpr extent, int64_t tile) const;
   /// Whether an expression is the same for all elements of a tile.
   bool isScalar(AffineExpr expr) const;
   /// On a CPU: what is the same for a whole tile, and between the same

@@ -9,7 +9,7 @@
 //     have ended; then each slot's next ones as soon as it is empty.
 //  3. The other warps wait for a full slot, multiply, and tell that the slot is
 //     empty. Where the loop just adds up products, one iteration's stay under
-//     way while the next begins, and its slot is told to be empty then. No warp
+//     way while the next begins, its slot is told to be empty then, and no warp
 //     waits for another.
 //  4. A loop of no more iterations than there are slots fills each once, and
 //     tells nothing.

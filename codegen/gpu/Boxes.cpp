@@ -49,9 +49,11 @@ private:
     bits = simt::elementBits(memory.getElementType());
     panel = kRowBytes * 8 / bits;
     ArrayRef<int64_t> shape = memory.getShape();
-    if (!isa<BlockArgument>(load.getBuffer()) || shape.size() != 2 ||
-        !llvm::all_of(load.getSymbols(),
-                      [](Value s) { return s.getType().isIndex(); }))
+    // Sums of bytes take turns, which LoopPipeline.h alone can.
+    if (bits < 16 || !isa<BlockArgument>(load.getBuffer()) ||
+        shape.size() != 2 ||
+        !llvm::all_of(
+            load.getSymbols(), [](Value s) { return s.getType().isIndex(); }))
       return false;
     const LinearLayout &layout = memory.getLayout().getLayout();
     inner = layout.basis(Dim::Offset, 0, axisDim(0)) != 0 ? 0 : 1;
@@ -106,8 +108,9 @@ private:
     return true;
   }
 
-  /// Of terms that are left out, all of a tile or none: there the tile lies
-  /// behind the tensor's last outermost element.
+  /// Of terms that are left out, all of a tile or none: there the tile, whose
+  /// outermost coordinate is never negative, lies behind the tensor's last
+  /// outermost element.
   bool addOutside(AffineExpr guard, std::optional<int64_t> limit) {
     Sum sum(guard);
     AffineExpr start = first(guard);
@@ -117,7 +120,8 @@ private:
         (sum.coefficientOf(terms) == 1 && limit && *limit % step == 0 &&
          graph::divisorOf(start, facts) % step == 0);
     if (!limit || *limit < 1 || !isSame || sum.usesDim(1 - terms) ||
-        !graph::isNonNegative(start, facts))
+        !graph::isNonNegative(start, facts) ||
+        !graph::isNonNegative(first(coordinates[0]), facts))
       return false;
     AffineExpr many = start.floorDiv(*limit) * load.getShape().getResult(0);
     outside = outside ? outside + many : many;
@@ -351,6 +355,10 @@ private:
           return std::nullopt;
         strides.push_back(ofKernel(stride));
       }
+      // A map has no room for a tensor without elements. Of a kernel's sizes,
+      // which are at least 1, others may be made.
+      if (!graph::isNonNegative(extent - 1))
+        return std::nullopt;
       stride = graph::simplify(stride * extent, facts);
       sizes.push_back(ofKernel(extent));
     }

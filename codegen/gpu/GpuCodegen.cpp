@@ -205,6 +205,10 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   lowering.residents = std::max<int64_t>(
       lowering.residents,
       residentsOf(function, warps, result.sharedBytes, target.sharedBytes));
+  // A warpgroup that gives its registers away counts on all of them.
+  for (auto op : function.getOps<simt::CopyWarpOp>())
+    if (op.getRegisters())
+      lowering.residents = 1;
   KernelLowering lower(function, b, lowering);
   FailureOr<LLVM::LLVMFuncOp> thread = lower.run();
   if (failed(thread))

@@ -490,7 +490,8 @@ std::vector<Binding> GraphImporter::placeholders(const NodeProto &node,
 
 std::string charonia::frontend::onnx::contradiction(const TypeProto &declared,
                                                     mlir::Value value,
-                                                    Emitter &emitter) {
+                                                    Emitter &emitter,
+                                                    bool *isSize) {
   if (!declared.has_tensor_type())
     return declared.value_case() == TypeProto::VALUE_NOT_SET
                ? ""
@@ -509,9 +510,12 @@ std::string charonia::frontend::onnx::contradiction(const TypeProto &declared,
   for (auto [i, dim] : llvm::enumerate(tensor.shape().dim())) {
     auto known = graph::constantOf(shape[i]);
     if (known && dim.has_dim_value() && dim.dim_value() >= 0 &&
-        dim.dim_value() != *known)
+        dim.dim_value() != *known) {
+      if (isSize)
+        *isSize = true;
       return "is declared with size " + std::to_string(dim.dim_value()) +
              " in dimension " + std::to_string(i) + ", but is " + actual;
+    }
   }
   return "";
 }

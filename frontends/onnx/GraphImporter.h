@@ -180,8 +180,9 @@ private:
 };
 
 /// What is wrong between a declared type and a value; empty if nothing is.
+/// `isSize`: told whether it is a size.
 std::string contradiction(const ::onnx::TypeProto &declared, mlir::Value value,
-                          Emitter &emitter);
+                          Emitter &emitter, bool *isSize = nullptr);
 
 } // namespace charonia::frontend::onnx
 

@@ -189,7 +189,7 @@ charonia::graph::findExactDivision(AffineExpr difference) {
 // What is known.
 
 SizeFacts::SizeFacts(ArrayRef<Symbol> symbols, ArrayRef<Constraint> constraints)
-    : facts(getFacts(symbols)) {
+    : facts(getDeclaredFacts(symbols)) {
   for (const Constraint &c : constraints)
     add(c);
 }

@@ -64,7 +64,7 @@ SmallVector<int64_t> charonia::graph::getOptimum(Operation *op) {
 }
 
 Facts charonia::graph::getFacts(ModuleOp module) {
-  Facts facts = getFacts(getSymbols(module));
+  Facts facts = getDeclaredFacts(getSymbols(module));
   // A size of a declared range has no multiple of its own, but no other ever
   // runs than what constraints let pass.
   for (const Constraint &c : getConstraints(module)) {
@@ -80,7 +80,7 @@ Facts charonia::graph::getFacts(ModuleOp module) {
   return facts;
 }
 
-Facts charonia::graph::getFacts(ArrayRef<Symbol> symbols) {
+Facts charonia::graph::getDeclaredFacts(ArrayRef<Symbol> symbols) {
   Facts facts;
   for (const Symbol &s : symbols) {
     facts.symbols.push_back({s.min, s.max});

@@ -29,9 +29,11 @@ void setSymbols(mlir::ModuleOp module, llvm::ArrayRef<Symbol> symbols);
 llvm::SmallVector<int64_t> getOptimum(llvm::ArrayRef<Symbol> symbols);
 /// The same of the module that `op` is in.
 llvm::SmallVector<int64_t> getOptimum(mlir::Operation *op);
-/// What the ranges and divisors of the module's symbols say.
+/// What the ranges and divisors of symbols say by themselves.
+Facts getDeclaredFacts(llvm::ArrayRef<Symbol> symbols);
+/// The same of the module's symbols, with the divisors that follow from its
+/// constraints (attribute `graph.constraints`).
 Facts getFacts(mlir::ModuleOp module);
-Facts getFacts(llvm::ArrayRef<Symbol> symbols);
 
 /// Whether `type` is a ranked tensor whose dynamic dimensions are all described
 /// by its encoding. Every tensor of the dialect is.

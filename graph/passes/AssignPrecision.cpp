@@ -206,7 +206,7 @@ private:
     auto it = result ? kinds.find(result) : kinds.end();
     bool narrow = graphOp && it != kinds.end() && it->second == Kind::Narrow;
     OpBuilder builder(op);
-    if (narrow && readsInexact(graphOp))
+    if (narrow && (readsInexact(graphOp) || isBetweenPlaces(op)))
       return computeInFull(op, builder);
     for (OpOperand &operand : op->getOpOperands()) {
       if (!kinds.contains(operand.get()))
@@ -237,6 +237,15 @@ private:
              return number && isWide(operand) && std::isfinite(*number) &&
                     std::abs(*number) <= largestFinite() &&
                     !isExact(*number, target);
+           });
+  }
+
+  /// Whether an operator subtracts places that are there in f32, as a
+  /// coordinate and its floor: the small type may lack what they differ by.
+  bool isBetweenPlaces(Operation *op) {
+    return isa<SubOp>(op) &&
+           llvm::all_of(op->getOperands(), [&](Value operand) {
+             return isWide(operand) && kinds.lookup(operand) == Kind::Index;
            });
   }
 

@@ -71,6 +71,9 @@ inline Term operator-(Term x, Term y) {
 inline Term operator*(Term x, Term y) {
   return x.make<MulOp>(x.get(), y.get());
 }
+inline Term operator/(Term x, Term y) {
+  return x.make<DivOp>(x.get(), y.get());
+}
 inline Term operator*(Term x, double c) { return x * x.scalar(c); }
 inline Term operator+(Term x, double c) { return x + x.scalar(c); }
 inline Term operator-(Term x) { return x.make<NegOp>(x.get()); }

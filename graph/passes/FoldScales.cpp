@@ -161,13 +161,28 @@ class FoldScales : public charonia::graph::impl::FoldScalesBase<FoldScales> {
     return shape;
   }
 
+  /// Whether x is a product with weights, or what is linear in one, and nothing
+  /// else reads anything on the way: no value of the model is there to which
+  /// another rounding could be compared.
+  bool isOfWeights(Term x, int depth = 0) {
+    auto op = x.get().getDefiningOp<GraphOpInterface>();
+    if (!op || !x.get().hasOneUse() || depth > 8)
+      return false;
+    if (std::optional<Columns> columns = op.getScaledColumns())
+      return weightsOnly(op->getOperand(columns->operand));
+    std::optional<unsigned> operand = variableOperand(op);
+    return operand &&
+           (op.getRole() == OpRole::View || op.getLinear(*operand)) &&
+           isOfWeights(x.with(op->getOperand(*operand)), depth + 1);
+  }
+
   /// (x + b) + c = x + (b + c), where the sum of weights is no larger than they
-  /// are.
+  /// are. Sums of other values than products with weights stay as they are.
   Term shift(Term x, Term c) {
     auto op = x.get().getDefiningOp<GraphOpInterface>();
     std::optional<unsigned> operand = op ? variableOperand(op) : std::nullopt;
     auto linear = operand ? op.getLinear(*operand) : std::nullopt;
-    if (!linear || !linear->shift || !x.get().hasOneUse())
+    if (!linear || !linear->shift || !isOfWeights(x))
       return {};
     Term b = x.with(op->getOperand(*linear->shift));
     auto elements = [](Term t) {

@@ -58,6 +58,13 @@ private:
           return times(*found, x.operand<MulOp>(1 - side), x);
       return std::nullopt;
     }
+    if (auto quotient = x.as<DivOp>()) {
+      auto divisor = x.operand<DivOp>(1).constant();
+      auto found = divisor ? peel(x.operand<DivOp>(0)) : std::nullopt;
+      Type wide = Float32Type::get(quotient.getContext());
+      return found ? times(*found, x.scalar(wide, 1 / *divisor), x)
+                   : std::nullopt;
+    }
     if (auto view = x.as<TransposeOp>()) {
       auto found = peel(x.with(view.getInput()));
       if (!found)

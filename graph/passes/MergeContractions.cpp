@@ -40,6 +40,8 @@ bool sameExcept(Type a, Type b, unsigned dim) {
 }
 
 struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
+  using MergeContractionsBase::MergeContractionsBase;
+
   void runOnOperation() override {
     Block &block = getOperation().getBody().front();
     SmallVector<Value> values(block.getArguments());
@@ -71,8 +73,11 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
       }
       it->ops.push_back(op);
     }
+    if (apartRows > 0)
+      for (Siblings &siblings : found)
+        keepApart(siblings);
     llvm::erase_if(found, [&](const Siblings &siblings) {
-      return siblings.ops.size() < 2 || meet(siblings);
+      return siblings.ops.size() < 2;
     });
     for (Siblings &siblings : found)
       llvm::sort(siblings.ops, [](Operation *a, Operation *b) {
@@ -81,27 +86,28 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
     return found;
   }
 
-  /// Whether results meet element by element, as a gate and what passes it do,
-  /// for so many rows on a GPU that memory counts: apart, the one that is
-  /// computed last takes the others where it stores, while slices of one would
-  /// be read by a kernel of their own.
-  static bool meet(const Siblings &siblings) {
-    constexpr int64_t fewestRows = 128;
+  /// Leaves out of siblings of so many rows that memory counts those whose
+  /// results meet element by element, as a gate and what passes it do: apart,
+  /// the one that is computed last takes the others where it stores, while
+  /// slices of one would be read by a kernel of their own.
+  void keepApart(Siblings &siblings) {
     Operation *first = siblings.ops.front();
-    auto module = first->getParentOfType<ModuleOp>();
-    auto device = module->getAttrOfType<StringAttr>("graph.device");
     Exprs rows = getShape(first->getResult(0));
     rows.erase(rows.begin() + siblings.dim);
     std::optional<int64_t> count =
         evaluate(numElements(rows, first->getContext()), getOptimum(first));
-    if (!device || device == "cpu" || !count || *count < fewestRows)
-      return false;
-    llvm::SmallPtrSet<Operation *, 8> reached;
+    if (!count || *count < apartRows)
+      return;
+    llvm::SmallDenseMap<Operation *, Operation *> reachedBy;
+    llvm::SmallPtrSet<Operation *, 8> meeting;
     for (Operation *op : siblings.ops)
-      for (Operation *reader : pointwiseReaders(op))
-        if (!reached.insert(reader).second)
-          return true;
-    return false;
+      for (Operation *reader : pointwiseReaders(op)) {
+        auto [other, isFirst] = reachedBy.try_emplace(reader, op);
+        if (!isFirst)
+          meeting.insert({op, other->second});
+      }
+    llvm::erase_if(siblings.ops,
+                   [&](Operation *op) { return meeting.contains(op); });
   }
 
   /// Pointwise operators behind `op` that compute results of its shape.

@@ -46,8 +46,9 @@ std::optional<Width> widthOf(Value value) {
 }
 
 /// Whether numbers are finite and none is so large that sums of what it scales
-/// could be told from sums that are scaled: by bytes and constants, and what is
-/// multiplied and added of these.
+/// could be told from sums that are scaled: by bytes and constants, what is
+/// multiplied and added of these, and what is divided by a constant of 1 or
+/// more.
 bool isUsual(Value value, int depth = 0) {
   constexpr int deepest = 8;
   const llvm::APFloat most(std::ldexp(1.0, 40));
@@ -82,8 +83,11 @@ bool isUsual(Value value, int depth = 0) {
     }
     return true;
   }
+  auto divisor =
+      isa<DivOp>(op) ? splatOf(op->getOperand(1)) : std::optional<double>();
   return (op.getRole() == OpRole::View ||
-          isa<CastOp, MulOp, AddOp, SubOp>(op)) &&
+          isa<CastOp, MulOp, AddOp, SubOp>(op) ||
+          (divisor && std::abs(*divisor) >= 1)) &&
          llvm::all_of(op->getOperands(), [&](Value operand) {
            return isUsual(operand, depth + 1);
          });

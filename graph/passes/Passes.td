@@ -148,8 +148,12 @@ def MergeContractions : Pass<"merge-contractions", "mlir::func::FuncOp"> {
     Contractions that differ in their stationary operand alone (the weights of
     the query, key and value projections) become one with the weights side by
     side; its result is sliced. Pointwise operators with weights that follow each
-    of them in the same way (a bias) move in front of the slices.
+    of them in the same way (a bias) move in front of the slices. Of `apartRows`
+    rows or more those whose results meet element by element, as a gate and what
+    passes it, stay as they are.
   }];
+  let options = [
+    Option<"apartRows", "apart-rows", "int64_t", "0", "Rows from which results that meet are computed apart; 0: never">];
 }
 
 def SplitWindows : Pass<"split-windows", "mlir::func::FuncOp"> {

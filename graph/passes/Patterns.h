@@ -13,13 +13,21 @@ void addNormalizationPatterns(mlir::RewritePatternSet &patterns);
 /// gelu by erf and by tanh.
 void addActivationPatterns(mlir::RewritePatternSet &patterns);
 
-/// The factors of a tree of products: what is multiplied, but for constants,
-/// which are in `coefficient`. Looks through products that nothing else reads.
+/// The factors of a tree of products and quotients: what is multiplied and what
+/// that is divided by, but for constants, which are in `coefficient`. Looks
+/// through those that nothing else reads.
 struct Product {
-  llvm::SmallVector<Term> factors;
+  llvm::SmallVector<Term> factors, divisors;
   double coefficient = 1;
+  size_t size() const { return factors.size() + divisors.size(); }
 };
 Product factorize(Term root);
+/// What a product or a quotient has beside a constant: x = value * factor.
+struct Multiple {
+  Term value;
+  double factor;
+};
+std::optional<Multiple> multipleOf(Term x);
 /// |a - b| <= tolerance * |b|
 bool isClose(double a, double b, double tolerance = 1e-3);
 

@@ -20,7 +20,8 @@ std::optional<double> multipleOf(Term value, Term x) {
   if (value == x)
     return coefficient;
   Product product = factorize(value);
-  if (product.factors.size() != 1 || !(withoutSign(product.factors[0]) == x))
+  if (product.factors.size() != 1 || !product.divisors.empty() ||
+      !(withoutSign(product.factors[0]) == x))
     return std::nullopt;
   return coefficient * product.coefficient;
 }
@@ -41,10 +42,11 @@ bool isTanhArgument(Term value, Term x) {
   constexpr double cubic = 0.044715;
   const double outer = std::sqrt(2 / M_PI);
   Product product = factorize(value);
-  if (!isClose(product.coefficient, outer))
+  if (!isClose(product.coefficient, outer) || !product.divisors.empty())
     return false;
   auto isPower = [&](const Product &p, size_t n) {
-    return p.factors.size() == n && isClose(p.coefficient, cubic) &&
+    return p.factors.size() == n && p.divisors.empty() &&
+           isClose(p.coefficient, cubic) &&
            llvm::all_of(p.factors, [&](Term t) { return t == x; });
   };
   if (product.factors.size() == 1) {
@@ -74,7 +76,7 @@ LogicalResult recognizeGelu(MulOp op, PatternRewriter &rewriter) {
   Term root(op.getResult(), rewriter, op.getLoc());
   Product product = factorize(root);
   if (!root.isReal() || product.factors.size() != 2 ||
-      !isClose(product.coefficient, 0.5))
+      !product.divisors.empty() || !isClose(product.coefficient, 0.5))
     return failure();
   for (unsigned i : {0, 1}) {
     Term x = product.factors[i], other = product.factors[1 - i],

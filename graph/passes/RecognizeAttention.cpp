@@ -97,11 +97,8 @@ bool leadsToScores(Term x, int depth = 0) {
     return false;
   if (std::optional<ReshapedSum> sum = sumUnderReshape(x))
     return leadsToScores(sum->scores, depth + 1);
-  if (auto mul = x.as<MulOp>())
-    return (x.with(mul.getRhs()).constant() &&
-            leadsToScores(x.with(mul.getLhs()), depth + 1)) ||
-           (x.with(mul.getLhs()).constant() &&
-            leadsToScores(x.with(mul.getRhs()), depth + 1));
+  if (auto scaled = multipleOf(x))
+    return leadsToScores(scaled->value, depth + 1);
   if (auto add = x.as<AddOp>())
     return leadsToScores(x.with(add.getLhs()), depth + 1) ||
            leadsToScores(x.with(add.getRhs()), depth + 1);
@@ -126,15 +123,12 @@ bool peel(Term &x, Attention &found) {
     x = sum->scores;
     return true;
   }
-  if (auto mul = x.as<MulOp>()) {
-    Term a = x.with(mul.getLhs()), b = x.with(mul.getRhs());
-    if (a.constant())
-      std::swap(a, b);
+  if (auto scaled = multipleOf(x)) {
     // Only positive finite scales keep the order of fills.
-    if (!b.constant() || !(*b.constant() > 0) || std::isinf(*b.constant()))
+    if (!(scaled->factor > 0) || std::isinf(scaled->factor))
       return false;
-    found.scale *= *b.constant();
-    x = a;
+    found.scale *= scaled->factor;
+    x = scaled->value;
     return true;
   }
   if (auto add = x.as<AddOp>()) {
@@ -198,16 +192,12 @@ std::optional<Attention> match(MatmulOp output, Term lhs) {
 /// Takes constant factors off a value, also below views that nothing else
 /// reads.
 Term withoutScale(Term x, double &scale) {
-  if (auto mul = x.as<MulOp>()) {
-    for (unsigned i : {0, 1}) {
-      auto factor = x.with(mul->getOperand(1 - i)).constant();
-      Value rest = mul->getOperand(i);
-      if (factor && *factor != 0 && rest.getType() == mul.getType()) {
-        scale *= *factor;
-        return withoutScale(x.with(rest), scale);
-      }
-    }
-    return x;
+  if (auto scaled = multipleOf(x)) {
+    bool matters = scaled->factor != 0 && !std::isinf(scaled->factor);
+    if (!matters || scaled->value.get().getType() != x.get().getType())
+      return x;
+    scale *= scaled->factor;
+    return withoutScale(scaled->value, scale);
   }
   auto view = x.get().getDefiningOp<GraphOpInterface>();
   if (!view || view.getRole() != OpRole::View || !x.get().hasOneUse())

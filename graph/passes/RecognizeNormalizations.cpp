@@ -31,7 +31,7 @@ Kept keptReduction(Term value, ReduceKind kind) {
 /// sum(x) / n
 Kept mean(Term value) {
   Product product = factorize(value);
-  if (product.factors.size() != 1)
+  if (product.factors.size() != 1 || !product.divisors.empty())
     return {};
   Kept sum = keptReduction(product.factors[0], ReduceKind::sum);
   if (!sum)
@@ -55,15 +55,27 @@ Kept meanSquare(Term value) {
   return squares;
 }
 
-/// d * rsqrt(mean(d * d) + epsilon), with d = x - mean(x): layer normalization;
-/// with any other d: rms normalization. Other factors stay.
-LogicalResult recognizeNormalize(MulOp op, PatternRewriter &rewriter) {
+/// y of a factor 1 / sqrt(y).
+Term squareUnder(Term factor) {
+  Term inner = factor.operand<RsqrtOp>();
+  return inner ? inner : factor.operand<ReciprocalOp>().operand<SqrtOp>();
+}
+
+/// d / sqrt(mean(d * d) + epsilon), with d = x - mean(x): layer normalization;
+/// with any other d: rms normalization. Other factors and divisors stay.
+template <typename Op>
+LogicalResult recognizeNormalize(Op op, PatternRewriter &rewriter) {
   Term root(op.getResult(), rewriter, op.getLoc());
   if (!root.isReal())
     return failure();
   Product product = factorize(root);
-  for (auto [i, factor] : llvm::enumerate(product.factors)) {
-    auto add = factor.operand<RsqrtOp>().as<AddOp>();
+  SmallVector<Term> others(product.factors);
+  others.append(product.divisors);
+  for (auto [i, factor] : llvm::enumerate(others)) {
+    bool divides = i >= product.factors.size();
+    Term square =
+        divides ? factor.template operand<SqrtOp>() : squareUnder(factor);
+    auto add = square.as<AddOp>();
     if (!add)
       continue;
     Term variance = root.with(add.getLhs()), epsilon = root.with(add.getRhs());
@@ -71,28 +83,28 @@ LogicalResult recognizeNormalize(MulOp op, PatternRewriter &rewriter) {
       std::swap(variance, epsilon);
     if (!epsilon.constant() || !(*epsilon.constant() >= 0))
       continue;
-    Kept square = meanSquare(variance);
-    auto it = llvm::find(product.factors, square.input);
-    if (!square || it == product.factors.end())
+    Kept squares = meanSquare(variance);
+    auto it = llvm::find(product.factors, squares.input);
+    if (!squares || it == product.factors.end())
       continue;
-    Term x = square.input;
+    Term x = squares.input;
     bool rms = true;
     if (auto sub = x.as<SubOp>()) {
       Kept center = mean(root.with(sub.getRhs()));
       if (center && center.input.get() == sub.getLhs() &&
-          center.axes == square.axes) {
+          center.axes == squares.axes) {
         x = center.input;
         rms = false;
       }
     }
     Term result = x.make<NormalizeOp>(
-        x.get().getType(), x.get(), rewriter.getDenseI64ArrayAttr(square.axes),
+        x.get().getType(), x.get(), rewriter.getDenseI64ArrayAttr(squares.axes),
         rewriter.getF64FloatAttr(*epsilon.constant()),
         rms ? rewriter.getUnitAttr() : UnitAttr());
     size_t centered = it - product.factors.begin();
-    for (auto [j, other] : llvm::enumerate(product.factors))
+    for (auto [j, other] : llvm::enumerate(others))
       if (j != i && j != centered)
-        result = result * other;
+        result = j < product.factors.size() ? result * other : result / other;
     if (product.coefficient != 1)
       result = result * product.coefficient;
     Value value =
@@ -144,7 +156,8 @@ LogicalResult recognizeLogSoftmax(SubOp op, PatternRewriter &rewriter) {
 } // namespace
 
 void charonia::graph::addNormalizationPatterns(RewritePatternSet &patterns) {
-  patterns.add(recognizeNormalize);
+  patterns.add(recognizeNormalize<MulOp>);
+  patterns.add(recognizeNormalize<DivOp>);
   patterns.add(recognizeSoftmax);
   patterns.add(recognizeLogSoftmax);
 }

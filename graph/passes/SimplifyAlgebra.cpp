@@ -1,4 +1,10 @@
 // Algebraic identities, one line each, grouped by the operator they match.
+//
+// None of floats gives another number than the model's own operators do, but
+// for zeros' signs and what leaves the range of floats on the way. A rule that
+// rounds otherwise would have to find the same expression wherever the model
+// writes it, whatever reads it and whichever views are between: a maximum less
+// the elements that it is of is 0 or more, and its root may be taken.
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -64,28 +70,26 @@ private:
   RewritePatternSet &patterns;
 };
 
-/// Constants that a float type may hold: neither zero nor beyond what is sure
-/// to stay finite and normal when inverted.
-std::optional<double> invertible(Term c) {
-  auto value = c.isReal() ? c.constant() : std::nullopt;
-  bool safe = value && std::fabs(*value) > 1e-4 && std::fabs(*value) < 1e4;
-  return safe ? value : std::nullopt;
-}
 std::optional<double> real(Term c) {
   return c.isReal() ? c.constant() : std::nullopt;
 }
 
-/// Whether constants of x may be merged with what is behind it: nobody else
-/// sees what x was rounded to, to which what is behind may be compared.
-bool mayMerge(Term x) { return x.get().hasOneUse(); }
+/// Whether any float type holds a number and its reciprocal, finite and normal.
+bool isMiddling(double value) {
+  return std::fabs(value) > 1e-4 && std::fabs(value) < 1e4;
+}
+/// A constant that a product multiplies by, or a quotient divides by, without
+/// rounding.
+std::optional<double> powerOfTwo(Term c) {
+  std::optional<double> value = real(c);
+  int exponent;
+  bool exact = value && isMiddling(*value) &&
+               std::fabs(std::frexp(*value, &exponent)) == 0.5;
+  return exact ? value : std::nullopt;
+}
 
 void sums(Table &t) {
   t.on<AddOp>("x + 0 = x", [](Term x, Term y) { return y.is(0) ? x : none; });
-  t.on<AddOp>("(x + c) + d = x + (c + d)", [](Term x, Term d) {
-    auto c = x.operand<AddOp>(1);
-    bool match = c && real(c) && real(d) && mayMerge(x);
-    return match ? x.operand<AddOp>(0) + (*c.constant() + *d.constant()) : none;
-  });
   t.on<AddOp>("x + -y = x - y", [](Term x, Term y) {
     Term z = y.operand<NegOp>();
     return z ? x - z : none;
@@ -107,17 +111,17 @@ void products(Table &t) {
   t.on<MulOp>("x * -1 = -x",
               [](Term x, Term y) { return y.is(-1) ? -x : none; });
   t.on<MulOp>("(x * c) * d = x * (c * d)", [](Term x, Term d) {
-    auto c = x.operand<MulOp>(1);
-    bool match = c && invertible(c) && invertible(d) && mayMerge(x);
-    return match ? x.operand<MulOp>(0) * (*c.constant() * *d.constant()) : none;
+    Term c = x.operand<MulOp>(1);
+    if (!c || !real(c) || !real(d) || !(powerOfTwo(c) || powerOfTwo(d)))
+      return none;
+    double product = *real(c) * *real(d);
+    return isMiddling(*real(c)) && isMiddling(*real(d)) && isMiddling(product)
+               ? x.operand<MulOp>(0) * product
+               : none;
   });
   t.on<MulOp>("-x * c = x * -c", [](Term x, Term c) {
     Term y = x.operand<NegOp>();
     return y && real(c) ? y * -*c.constant() : none;
-  });
-  t.on<MulOp>("x * reciprocal(sqrt(y)) = x * rsqrt(y)", [](Term x, Term y) {
-    Term z = y.operand<ReciprocalOp>().operand<SqrtOp>();
-    return z ? x * rsqrt(z) : none;
   });
   t.on<NegOp>("-(x * c) = x * -c", [](Term x) {
     Term c = x.operand<MulOp>(1);
@@ -127,39 +131,12 @@ void products(Table &t) {
 
 void quotients(Table &t) {
   t.on<DivOp>("x / 1 = x", [](Term x, Term y) { return y.is(1) ? x : none; });
-  t.on<DivOp>("x / c = x * (1 / c)", [](DivOp op, Term x, Term c) {
-    // A type of few digits would round 1 / c too coarsely, and 49 * (1 / 49) is
-    // below 1 in f32, which its floor shows. A single quotient costs nothing:
-    // it may be the scale by which all else is quantized.
-    auto value = invertible(c);
-    int exponent;
-    bool exact = value && std::fabs(std::frexp(*value, &exponent)) == 0.5;
-    bool precise = c.element().getIntOrFloatBitWidth() >= 32 &&
-                   llvm::none_of(op->getUsers(), [](Operation *user) {
-                     auto reader = dyn_cast<GraphOpInterface>(user);
-                     return reader && reader.isDiscontinuous();
-                   });
-    bool single = llvm::all_of(getShape(op.getResult()), [](AffineExpr extent) {
-      return constantOf(extent) == 1;
-    });
-    return value && (exact || (precise && !single)) ? x * (1 / *value) : none;
-  });
-  t.on<DivOp>("x / sqrt(y) = x * rsqrt(y)", [](Term x, Term y) {
-    Term z = y.operand<SqrtOp>();
-    return z ? x * rsqrt(z) : none;
+  t.on<DivOp>("x / c = x * (1 / c)", [](Term x, Term c) {
+    auto value = powerOfTwo(c);
+    return value ? x * (1 / *value) : none;
   });
   t.on<DivOp>("1 / x = reciprocal(x)", [](Term x, Term y) {
     return y.isReal() && x.is(1) ? reciprocal(y) : none;
-  });
-  t.on<ReciprocalOp>("reciprocal(sqrt(x)) = rsqrt(x)", [](Term x) {
-    Term y = x.operand<SqrtOp>();
-    return y ? rsqrt(y) : none;
-  });
-  t.on<ReciprocalOp>("reciprocal(reciprocal(x)) = x",
-                     [](Term x) { return x.operand<ReciprocalOp>(); });
-  t.on<SqrtOp>("sqrt(reciprocal(x)) = rsqrt(x)", [](Term x) {
-    Term y = x.operand<ReciprocalOp>();
-    return y ? rsqrt(y) : none;
   });
 }
 

@@ -13,7 +13,8 @@ using engine::Step;
 namespace {
 
 // What cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col take.
-constexpr int64_t maxMapExtent = int64_t(1) << 32;
+// Coordinates of boxes are signed numbers of 32 bits, and boxes may overhang.
+constexpr int64_t maxMapExtent = (int64_t(1) << 31) - 1024;
 constexpr int64_t endOfMapStrides = int64_t(1) << 40;
 constexpr uint64_t mapAlignment = 16;
 

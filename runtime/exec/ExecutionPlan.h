@@ -24,7 +24,7 @@ struct Location {
 /// expressions.
 struct PlannedMap {
   const engine::TensorMap *map = nullptr;
-  std::vector<int64_t> extents; ///< In elements, each 1 to 2^32.
+  std::vector<int64_t> extents; ///< In elements, each 1 to 2^31 - 1024.
   std::vector<int64_t> strides; ///< In bytes, multiples of 16 below 2^40.
 };
 

@@ -294,7 +294,7 @@ def run_onnxruntime(model, values) -> list[np.ndarray]:
 
 def difference(
     want: np.ndarray, got: np.ndarray, rtol: float | None = None,
-    scale_tol: float = 1e-6,
+    scale_tol: float = 1e-6, absolute: float = 0.0,
 ) -> str:  # fmt: skip
     """'' if the arrays agree, else one line that says how they do not."""
     if want.shape != got.shape:
@@ -316,7 +316,7 @@ def difference(
         relative = TOLERANCE[want.dtype] if rtol is None else rtol
         if want.dtype in (F16, BF16):
             scale_tol = max(scale_tol, relative)
-        allowed = relative * np.abs(a) + scale_tol * scale + 1e-37
+        allowed = relative * np.abs(a) + scale_tol * scale + absolute + 1e-37
         if want.dtype == F16:
             # Overflow to infinity may be decided one rounding apart.
             b = np.where(np.isinf(b) & (np.abs(a) > 65000), np.sign(b) * 65504, b)

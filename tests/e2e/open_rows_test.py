@@ -126,6 +126,41 @@ def test_two_results(tmp_path):
     check(tmp_path, path, [1, 2, 5, 12, 30], lambda n: (n, 48))
 
 
+COLUMNS = [1, 2, 7, 15, 16, 17, 33, 50]
+
+
+@pytest.mark.parametrize("rows, terms", [(77, 300), (5, 64), (256, 129), (1, 40), (13, 7), (24, 1100)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_columns(tmp_path, rows, terms, turned):
+    """A single one of an open number of columns has its terms as lanes, however the columns lie."""
+    rng = np.random.default_rng(terms)
+    weights = {
+        "w": (rng.standard_normal((rows, terms)) / np.sqrt(terms)).astype(np.float32),
+        "b": rng.standard_normal((rows, 1)).astype(np.float32),
+    }
+    node = helper.make_node
+    nodes = [node("Transpose", ["x"], ["t"], perm=[1, 0])] if turned else []
+    nodes += [node("MatMul", ["w", "t" if turned else "x"], ["p"]), node("Add", ["p", "b"], ["s"]), node("Sigmoid", ["s"], ["y"])]
+    path = save(tmp_path / "m.onnx", nodes, ["n", terms] if turned else [terms, "n"], weights)
+    check(tmp_path, path, COLUMNS, lambda n: (n, terms) if turned else (terms, n))
+
+
+@pytest.mark.parametrize("batch", ["b", 3])
+def test_columns_beside_what_else_is_open(tmp_path, batch):
+    """Rows, terms and columns of one size each; the one column's product is scaled by a row of its own."""
+    node = helper.make_node
+    nodes = [
+        node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
+        node("MatMul", ["x", "t"], ["p"]),
+        node("MatMul", ["t", "x"], ["q"]),
+        node("ReduceMax", ["p"], ["m"], keepdims=1),
+        node("Mul", ["q", "m"], ["y"]),
+    ]
+    path = save(tmp_path / "m.onnx", nodes, [batch, "m", "k"], {})
+    sizes = [(1, 1), (1, 64), (64, 1), (13, 1), (1, 13), (33, 70), (5, 17)]
+    check(tmp_path, path, sizes, lambda s: (3, *s), 1e-4)
+
+
 def test_bytes(tmp_path):
     """Products of bytes take their terms by fours, of a single row too."""
     rng = np.random.default_rng(9)

@@ -27,7 +27,7 @@ def save(path, nodes, shapes, constants, opset):
     onnx.save(onnx.shape_inference.infer_shapes(model), path)
 
 
-def check(folder, nodes, shapes, sizes, constants=None, opset=21, tolerance=2e-6):
+def check(folder, nodes, shapes, sizes, constants=None, opset=21, tolerance=2e-6, optimum=None):
     """`shapes` name the open sizes; `sizes` are their values, in the order of their names' first use."""
     path = folder / "m.onnx"
     save(path, nodes, shapes, constants or {}, opset)
@@ -37,7 +37,7 @@ def check(folder, nodes, shapes, sizes, constants=None, opset=21, tolerance=2e-6
     rng = np.random.default_rng(7)
     for target in harness.cpu_targets():
         engine = folder / f"{target}.engine"
-        harness.compile_model(path, engine, target=target)
+        harness.compile_model(path, engine, target=target, shapes=optimum)
         for values in sizes:
             bound = dict(zip(names, values if isinstance(values, tuple) else (values,), strict=True))
             feeds = {
@@ -123,6 +123,22 @@ def test_softmax_between(tmp_path):
     check(tmp_path, nodes, [("n", "s")], PAIRS)
 
 
+@pytest.mark.parametrize("optimum", [None, (16, 128)])
+@pytest.mark.parametrize("groups", [1, 4, 24])
+def test_normalizations_of_groups(tmp_path, groups, optimum):
+    """What differs from channel to channel is the same along an image, however many are optimized for."""
+    constants = {"a": weights(24), "b": weights(24)}
+    images = [*IMAGES, (3, 1, 8), (1, 9, 57)]
+    nodes = [node("GroupNormalization", "x0", "a", "b", num_groups=groups, outputs=["z"]), node("Relu", "z")]
+    shapes = {"x0": [(1, optimum[0], 1000), 24, *[(1, optimum[1], 1000)] * 2]} if optimum else None
+    check(tmp_path, nodes, [("n", 24, "h", "w")], images, constants, tolerance=1e-5, optimum=shapes)
+
+
+def test_results_that_no_cache_holds(tmp_path):
+    """One engine writes them past the caches, and small ones not."""
+    check(tmp_path, [node("Add", "x0", "x1")], [("n", "s"), ("s",)], [(1, 1), (17, 61), (1537, 2050), (3100, 1031)])
+
+
 @pytest.mark.parametrize("axes", [[0, 2, 3], [2, 3], [0, 3]])
 def test_means_of_images(tmp_path, axes):
     check(tmp_path, [node("ReduceMean", "x0", "a")], [("n", 5, "h", "w")], IMAGES, {"a": np.array(axes)})
@@ -203,7 +219,7 @@ def test_padding_of_long_rows(tmp_path, mode, pads):
 def test_rows_that_are_put(tmp_path, reduction):
     """Rows at places that are known come in tiles of many registers, and shorter ones."""
     places = {"i": np.array([[3], [0], [-2]])}
-    sizes = [(9, 1), (4, 17), (5, 130), (7, 511), (4, 513), (5, 1000), (4, 1300)]
+    sizes = [(9, 1), (4, 17), (5, 130), (7, 511), (4, 513), (5, 1000), (4, 1300), (4, 2047), (4, 2048), (5, 3109)]
     check(tmp_path, [node("ScatterND", "x0", "i", "x1", reduction=reduction)], [("n", "s"), (3, "s")], sizes, places)
 
 
@@ -233,6 +249,16 @@ def test_attention(tmp_path, keys):
     shapes = [("n", 3, "s", 24), ("n", 3, "t", 24), ("n", 3, "t", 24)]
     sizes = [(1, 1, keys), (2, 1, keys), (1, 7, keys), (2, 16, keys), (1, 33, keys)]
     check(tmp_path, [node("Attention", "x0", "x1", "x2")], shapes, sizes, opset=23, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("causal", [0, 1])
+def test_attention_of_few_queries(tmp_path, causal):
+    """Few rows are taken one by one, also those behind whole tiles."""
+    shapes = [("n", 4, "s", 24), ("n", 2, "t", 24), ("n", 2, "t", 40)]
+    sizes = [(1 + s % 2, s, t) for s in (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 17, 19, 22, 35) for t in (1, 17, 70)]
+    check(tmp_path, [node("Attention", "x0", "x1", "x2", is_causal=causal)], shapes, sizes, opset=23, tolerance=1e-5)
+    masked = [*shapes, ("s", "t")]
+    check(tmp_path, [node("Attention", "x0", "x1", "x2", "x3")], masked, sizes[::3], opset=23, tolerance=1e-5)
 
 
 def test_concats_of_concats(tmp_path):

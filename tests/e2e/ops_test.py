@@ -202,7 +202,7 @@ class Tester:
                 rtol, scale_tol = case.rtol, case.scale_tol
                 if loose and want.dtype.kind == "f":
                     rtol, scale_tol = loose, max(scale_tol, loose)
-                text = op_model.difference(want, got, rtol, scale_tol)
+                text = op_model.difference(want, got, rtol, scale_tol, case.absolute)
                 if text and not problems[number]:
                     problems[number] = f"run {run}, output {k}: {text}"
 

@@ -1,4 +1,5 @@
-"""A model's own sums and differences are rounded as it says: a product in front of one is not part of it.
+"""What an operator of a model gives is rounded by itself, whatever reads it and whichever views are between: a product
+is not part of the sum behind it, constants in a row stay apart where one would round otherwise, quotients are quotients.
 
 So a value is the same number wherever it is computed: the distance of an element from the largest one is 0 at that
 one, and nowhere below.
@@ -14,11 +15,13 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 
-def model(path, nodes, columns):
+def model(path, nodes, shapes):
     constants = {
         "c": np.float32(0.1), "a": np.array([1]), "zero": np.float32(0), "p": np.float32(0.7), "q": np.float32(1.3),
+        "three": np.float32(3), "two": np.float32(2), "split": np.array([0, -1, 1]), "joined": np.array([0, -1]),
+        "last": np.array([-1]), "end": np.array([2**31]),
     }  # fmt: skip
-    infos = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", columns])]
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
     outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
     weights = [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()]
     graph = helper.make_graph(nodes, "rounding", infos, outputs, weights)
@@ -27,9 +30,20 @@ def model(path, nodes, columns):
 
 
 def node(op, inputs, output, **attributes):
-    return helper.make_node(op, inputs.split(), [output], **attributes)
+    return helper.make_node(op, inputs.split(), output.split(), **attributes)
 
 
+def beside(op, first, second):
+    """The largest element less each one, once `first` and `second` have changed both; its root, which is read beside the
+    changed maximum."""
+    return [
+        MAX, node(op, f"m {first}", "m1"), node(op, f"m1 {second}", "m2"), node(op, f"x {first}", "t"),
+        node(op, f"t {second}", "u"), node("Sub", "m2 u", "d"), node("Sqrt", "d", "r"), node("Min", "r m1", "y"),
+    ]  # fmt: skip
+
+
+MAX = node("ReduceMax", "x a", "m", keepdims=1)
+SQUARES = [node("Mul", "x x", "xx"), node("ReduceMean", "xx a", "v", keepdims=0), node("Sqrt", "v", "s")]
 SCALED = [node("Mul", "x c", "t"), node("ReduceMax", "t a", "m", keepdims=1)]
 BODIES = {
     "sqrt": [*SCALED, node("Sub", "m t", "d"), node("Sqrt", "d", "y")],
@@ -59,21 +73,120 @@ BODIES = {
         node("Mul", "x p", "l"), node("Add", "l q", "t"), node("ReduceMax", "t a", "m", keepdims=1),
         node("Equal", "t m", "e"), node("Cast", "e", "y", to=1),
     ],
+    # Constants in a row, of which one that is between is read once more.
+    "two factors": beside("Mul", "p", "q"),
+    "two factors, one exact": beside("Mul", "two", "q"),
+    "two summands": beside("Add", "p", "q"),
+    "two differences": beside("Sub", "p", "q"),
+    "two divisors": beside("Div", "three", "q"),
+    "factors around a view": [
+        MAX, node("Mul", "m p", "m1"), node("Mul", "m1 q", "m2"), node("Mul", "x p", "t"), node("Reshape", "t split", "v"),
+        node("Mul", "v q", "u"), node("Reshape", "u joined", "w"), node("Sub", "m2 w", "d"), node("Sqrt", "d", "y"),
+    ],
+    # Quotients: of one element, and in front of what is not continuous.
+    "quotient of one": [
+        node("ReduceMax", "x", "m", keepdims=1), node("Div", "m three", "k"), node("Div", "x three", "t"),
+        node("Sub", "k t", "d"), node("Sqrt", "d", "y"),
+    ],
+    "quotient below a floor": [
+        MAX, node("Div", "m three", "k"), node("Floor", "k", "f"), node("Div", "x three", "t"), node("Sub", "k t", "d"),
+        node("Sqrt", "d", "r"), node("Max", "r f", "y"),
+    ],
+    "root below a view": [
+        *SQUARES, node("Unsqueeze", "s a", "s2"), node("Div", "x s2", "t"), node("ReduceMax", "x a", "m", keepdims=0),
+        node("Div", "m s", "k"), node("Unsqueeze", "k a", "k2"), node("Less", "k2 t", "e"), node("Cast", "e", "y", to=1),
+    ],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("columns", [100, "l"])
 @pytest.mark.parametrize("body", BODIES)
 def test_what_a_product_goes_into(tmp_path, body, columns):
-    path = model(tmp_path / "m.onnx", BODIES[body], columns)
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    path = model(tmp_path / "m.onnx", BODIES[body], {"x": ["n", columns]})
     rng = np.random.default_rng(5)
+    sizes = ((1, 100), (50, 100), (7, 1 if columns == "l" else 100))
+    compare(path, [{"x": rng.standard_normal(size).astype(np.float32)} for size in sizes], tmp_path)
+
+
+def compare(path, cases, folder):
+    """An engine for each CPU beside ONNX Runtime without any optimization of its own."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     for target in harness.cpu_targets():
-        engine = tmp_path / f"{target}.engine"
+        engine = folder / f"{target}.engine"
         harness.compile_model(path, engine, target=target)
-        for rows, width in ((1, 100), (50, 100), (7, 1 if columns == "l" else 100)):
-            x = rng.standard_normal((rows, width)).astype(np.float32)
-            (got,) = harness.run_engine(engine, {"x": x}, ["y"], tmp_path / "run")
-            (want,) = session.run(None, {"x": x})
+        for feeds in cases:
+            (got,) = harness.run_engine(engine, feeds, ["y"], folder / "run")
+            (want,) = session.run(None, feeds)
             assert not np.isnan(want).any()
-            np.testing.assert_allclose(got, want, 1e-6, 1e-6, err_msg=f"{target}, {rows} rows")
+            shapes = {name: value.shape for name, value in feeds.items()}
+            np.testing.assert_allclose(got, want, 1e-6, 1e-6, err_msg=f"{target}, {shapes}")
+
+
+# Products as terms of sums that are operators: parts of z times what it is conjugate to, (a + bi) (a - bi), whose
+# imaginary part is b a - a b.
+PRODUCT = node("Mul", "z w", "t")
+SUMS = {
+    "sum": [PRODUCT, node("ReduceSum", "t a", "s", keepdims=0), node("Sqrt", "s", "y")],
+    "mask": [
+        PRODUCT, node("ReduceSum", "t a", "s", keepdims=0), node("Equal", "s zero", "e"), node("Cast", "e", "y", to=1),
+    ],
+    "mean": [PRODUCT, node("ReduceMean", "t a", "s", keepdims=0), node("Sqrt", "s", "y")],
+    "window": [
+        node("Transpose", "z", "zt", perm=[0, 2, 1]), node("Transpose", "w", "wt", perm=[0, 2, 1]),
+        node("Mul", "zt wt", "t"), node("AveragePool", "t", "s", kernel_shape=[2]), node("Sqrt", "s", "y"),
+    ],
+    "window of planes": [
+        PRODUCT, node("Unsqueeze", "t a", "f"), node("AveragePool", "f", "s", kernel_shape=[2, 1]), node("Sqrt", "s", "y"),
+    ],
+    "running": [PRODUCT, node("CumSum", "t a", "r"), node("Slice", "r last end a", "s"), node("Sqrt", "s", "y")],
+    # The same sum twice, of which one is an operator.
+    "beside an Add": [
+        PRODUCT, node("ReduceSum", "t a", "s", keepdims=1), node("Split", "t", "l r", axis=1, num_outputs=2),
+        node("Add", "l r", "u"), node("Equal", "s u", "e"), node("Cast", "e", "y", to=1),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [33, "l"])
+@pytest.mark.parametrize("body", SUMS)
+def test_terms(tmp_path, body, columns):
+    shape = ["n", 2, columns]
+    path = model(tmp_path / "m.onnx", SUMS[body], {"z": shape, "w": shape})
+    rng = np.random.default_rng(5)
+
+    def parts(rows, width):
+        a, b = rng.uniform(0.1, 2, (2, rows, 1, width)).astype(np.float32)
+        return {"z": np.concatenate([a, b], 1), "w": np.concatenate([b, -a], 1)}
+
+    sizes = ((1, 33), (50, 33), (7, 1 if columns == "l" else 33))
+    compare(path, [parts(*size) for size in sizes], tmp_path)
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+@pytest.mark.parametrize("op", ["RoiAlign", "GridSample"])
+def test_places_between_elements(tmp_path, op, precision):
+    """Of a wide image the place between two elements is as exact as in a small one, whatever activations are."""
+    wide = 2000
+    rng = np.random.default_rng(wide)
+    ramp = np.where(np.arange(wide) % 2 == 0, 0, 1).astype(np.float32)  # exact in each type, steep everywhere
+    feeds = {"x": np.broadcast_to(ramp, (1, 1, 4, wide)).copy()}
+    if op == "RoiAlign":
+        left = rng.integers(1000, wide - 20, 7) + 0.125
+        feeds["r"] = np.stack([left, np.full(7, 0.5), left + 1.25, np.full(7, 2.5)], 1).astype(np.float32)
+        feeds["b"] = np.zeros(7, np.int64)
+        one = helper.make_node(op, ["x", "r", "b"], ["y"], output_height=1, output_width=1, sampling_ratio=1)
+    else:
+        across = 2 * (rng.integers(1000, wide - 20, (1, 1, 9)) + 0.375) / wide - 1
+        feeds["r"] = np.stack([across, np.zeros_like(across)], -1).astype(np.float32)
+        one = helper.make_node(op, ["x", "r"], ["y"])
+    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in feeds.items()]
+    graph = helper.make_graph([one], "places", infos, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 16)]), path)
+    (want,) = onnxruntime.InferenceSession(path).run(None, feeds)
+    harness.compile_model(path, tmp_path / "m.engine", precision=precision)
+    (got,) = harness.run_engine(tmp_path / "m.engine", feeds, ["y"], tmp_path / "run")
+    np.testing.assert_allclose(got, want, 0, 1e-2)

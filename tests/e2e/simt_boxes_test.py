@@ -92,7 +92,7 @@ def test_windows(tmp_path, image, filters, window, how):
 
 
 @pytest.mark.parametrize(
-    "queries, keys, size, causal", [(300, 300, 64, False), (300, 300, 64, True), (257, 577, 64, False)]
+    "queries, keys, size, causal", [(300, 300, 64, True), (400, 400, 128, False), (257, 577, 128, False)]
 )
 def test_attention(tmp_path, queries, keys, size, causal):
     """Keys and values of each step, in two products of which one waits for the other."""

@@ -443,3 +443,33 @@ def test_numbers_that_wrap_are_computed(tmp_path, name):
         (want,) = session.run(None, {"x": x})
         (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["r"], tmp_path)
         assert got.tolist() == want.tolist(), n
+
+
+REVERSED = [(first, second) for first in ("0,-2,1", "0,-2,3", "3,2147483647,1", "2,5,1")
+            for second in ("-1,-2147483647,-1", "-1,-2147483647,-2", "-2,-2147483647,-1", "-2147483647,-2147483647,-1", "1,-2147483647,-1", "0,2147483647,2")]  # fmt: skip
+
+
+@pytest.mark.parametrize("range_", [None, [2, (1, 8, 64)]], ids=["assumed", "declared"])
+@pytest.mark.parametrize("first, second", REVERSED)
+def test_reversed_part_that_is_empty(tmp_path, first, second, range_):
+    """Of nothing a slice from the last element to the first has nothing."""
+    constants = ", ".join(
+        f"int64[1] {name}{i} = {{{value}}}"
+        for i, slice_ in enumerate((first, second)) for name, value in zip(("b", "e", "s"), slice_.split(","))
+    )  # fmt: skip
+    text = f"""(float[2,n] x) => (float[2,m] y) <int64[1] a = {{1}}, {constants}>
+    {{ t = Slice (x, b0, e0, a, s0) y = Slice (t, b1, e1, a, s1) }}"""
+    model = onnx.parser.parse_model(HEADER + text)
+    onnx.save(model, tmp_path / "m.onnx")
+    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine", shapes={"x": range_} if range_ else None)
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    for n in (1, 2, 3, 4, 5, 6, 9):
+        feeds = {"x": np.arange(1, 2 * n + 1, dtype=np.float32).reshape(2, n)}
+        (want,) = session.run(None, feeds)
+        try:
+            (got,) = harness.run_engine(tmp_path / "m.engine", feeds, ["y"], tmp_path / "run")
+        except harness.CharoniaError as error:  # of fewer elements than was assumed
+            assert (range_ is None or second[0] == "1") and "must be at least" in str(error)
+            continue
+        assert got.shape == want.shape
+        np.testing.assert_array_equal(got, want)

@@ -417,14 +417,14 @@ TEST(ExecutionPlan, SizesOfTensorMaps) {
   TensorMap &map = code.maps[0], &pixels = code.maps[1];
   const std::string of = "map 0 of kernel 'gemm_bias': ";
   map.extents[1] = batch - 4;
-  EXPECT_EQ(mapError(m, 4), of + "extent 1 is 0, not 1 to 4294967296");
-  EXPECT_EQ(mapError(m, 3), of + "extent 1 is -1, not 1 to 4294967296");
+  EXPECT_EQ(mapError(m, 4), of + "extent 1 is 0, not 1 to 2147482624");
+  EXPECT_EQ(mapError(m, 3), of + "extent 1 is -1, not 1 to 2147482624");
   // Nothing is launched, nothing is encoded.
   code.grid = batch - 4;
   EXPECT_TRUE((*planAt(m, 4))->steps[0].maps.empty());
   code = good;
   map.extents[1] = batch + (int64_t(1) << 32);
-  EXPECT_EQ(mapError(m, 1), of + "extent 1 is 4294967297, not 1 to 4294967296");
+  EXPECT_EQ(mapError(m, 1), of + "extent 1 is 4294967297, not 1 to 2147482624");
   map.extents[1] = batch + INT64_MAX;
   EXPECT_EQ(planAt(m, 1).status().code(), StatusCode::Corrupt);
   code = good;
@@ -478,7 +478,8 @@ TEST(ExecutionPlan, TensorMapsStayInTheirBuffers) {
             "is not aligned to 16");
   // Neither a product nor the sum of products that have no 64 bits is small.
   m = good;
-  constexpr int64_t extent = int64_t(1) << 32, stride = (int64_t(1) << 40) - 16;
+  constexpr int64_t extent = (int64_t(1) << 31) - 1024,
+                    stride = (int64_t(1) << 40) - 16;
   TensorMap &map = code.maps[0];
   map.extents[1] = extent, map.strides[0] = stride;
   EXPECT_EQ(mapError(m, 4), of + "it takes 2^64 bytes or more from byte 0 of "

@@ -76,16 +76,6 @@ Value arithBinary(TileEmitter &e, Op op, ArrayRef<Value> x) {
   return Signed::create(e.b(), e.loc(), x[0], x[1]);
 }
 
-/// A model's own sum or difference.
-template <typename Op, typename Float, typename Integer>
-Value rounded(TileEmitter &e, Op, ArrayRef<Value> x) {
-  if (!isFloat(x[0]))
-    return Integer::create(e.b(), e.loc(), x[0], x[1]);
-  auto made = Float::create(e.b(), e.loc(), x[0], x[1]);
-  made->setAttr(kRoundedAttr, e.b().getUnitAttr());
-  return made;
-}
-
 template <typename Op, typename Arith>
 Value bitwise(TileEmitter &e, Op, ArrayRef<Value> x) {
   return Arith::create(e.b(), e.loc(), x[0], x[1]);
@@ -549,8 +539,10 @@ void emit::registerElementwiseRules(MLIRContext *c) {
   attach<graph::BitcastOp, bitcast>(c);
   attach<graph::IsInfOp, isInf>(c);
   graph::CastOp::attachInterface<Rule<graph::CastOp, castRule>>(*c);
-  attach<graph::AddOp, rounded<graph::AddOp, arith::AddFOp, arith::AddIOp>>(c);
-  attach<graph::SubOp, rounded<graph::SubOp, arith::SubFOp, arith::SubIOp>>(c);
+  attach<graph::AddOp, arithBinary<graph::AddOp, arith::AddFOp, arith::AddIOp>>(
+      c);
+  attach<graph::SubOp, arithBinary<graph::SubOp, arith::SubFOp, arith::SubIOp>>(
+      c);
   attachBinary<graph::MulOp, arith::MulFOp, arith::MulIOp>(c);
   attachBinary<graph::DivOp, arith::DivFOp, arith::DivSIOp, arith::DivUIOp>(c);
   attachBinary<graph::MaxOp, arith::MaximumFOp, arith::MaxSIOp, arith::MaxUIOp>(

@@ -164,8 +164,7 @@ private:
       return SmallVector<Value>{total};
     };
     FailureOr<SmallVector<Value>> first = start();
-    std::optional<int64_t> most = e.mostOf(n);
-    AffineExpr blocks = most && *most <= block
+    AffineExpr blocks = e.isOneTile(n, block)
                             ? e.constant(1)
                             : (n + (block - 1)).floorDiv(block);
     return success(succeeded(first) && succeeded(e.loop(blocks, *first, body)));

@@ -81,9 +81,8 @@ static std::optional<int64_t> atOptimum(TileEmitter &e, AffineExpr extent) {
 /// `mostThere`; `words` are what a GPU's thread keeps of each.
 static int64_t chunkOf(TileEmitter &e, const Demand &outer,
                        std::optional<int64_t> extent,
-                       std::optional<int64_t> usual,
-                       std::optional<int64_t> mostThere, bool contiguous,
-                       int64_t words = 1) {
+                       std::optional<int64_t> usual, int64_t mostThere,
+                       bool contiguous, int64_t words = 1) {
   const EmitTarget &target = e.getTarget();
   int64_t rows = 1;
   for (int64_t t : outer.tile)
@@ -98,8 +97,9 @@ static int64_t chunkOf(TileEmitter &e, const Demand &outer,
     if (extent && *extent <= most)
       return *extent;
     // Of an open extent whole registers that hold all there may be.
-    if (!extent && mostThere)
-      if (int64_t all = llvm::alignTo(*mostThere, target.vectorElements);
+    if (!extent && mostThere <= most)
+      if (int64_t all = llvm::alignTo(std::max<int64_t>(mostThere, 1),
+                                      target.vectorElements);
           all <= most)
         return all;
     return std::max<int64_t>(most / 2, target.vectorElements);
@@ -330,7 +330,7 @@ emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
   for (TypedAttr n : neutral)
     words += llvm::divideCeil(n.getType().getIntOrFloatBitWidth(), 32);
   int64_t chunk =
-      chunkOf(e, outer, known, atOptimum(e, extent), e.mostOf(extent),
+      chunkOf(e, outer, known, atOptimum(e, extent), e.boundsOf(extent).high,
               contiguous, llvm::bit_ceil<uint64_t>(words));
   Demand inner = chunk > 1 ? e.addAxis(outer, chunk) : outer;
   Steps steps{e, inner, extent, chunk, neutral, combine, element, running};
@@ -348,14 +348,15 @@ emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
   std::optional<int64_t> wholeSteps;
   if (cpu && !part && known && *known % chunk != 0)
     wholeSteps = *known / chunk;
-  std::optional<int64_t> most = e.mostOf(extent);
-  bool isOneStep = graph::constantOf(count) == 1 ||
-                   (cpu && !part && chunk > 1 && most && *most <= chunk);
+  bool hasOneStep = graph::constantOf(count) == 1 ||
+                    (cpu && !part && chunk > 1 && e.isOneTile(extent, chunk));
+  // Of one that may be none there are no whole ones in front.
+  bool isOpen =
+      cpu && !part && !known && chunk > 1 && e.boundsOf(extent).high > chunk;
   FailureOr<SmallVector<Value>> total =
-      isOneStep ? steps.at(first, {})
-      : cpu && !part && !known && chunk > 1
-          ? steps.allOfOpen()
-          : steps.all(first, count, wholeSteps);
+      hasOneStep ? steps.at(first, {})
+      : isOpen   ? steps.allOfOpen()
+                 : steps.all(first, count, wholeSteps);
   if (failed(total) || chunk == 1)
     return total;
   if (running && running->join)
@@ -367,8 +368,8 @@ bool emit::hasSteps(TileEmitter &e, const Demand &outer, AffineExpr extent,
                     bool contiguous) {
   extent = e.simplify(extent, {});
   std::optional<int64_t> known = graph::constantOf(extent);
-  return !known || *known > chunkOf(e, outer, known, atOptimum(e, extent), {},
-                                    contiguous);
+  return !known || *known > chunkOf(e, outer, known, atOptimum(e, extent),
+                                    graph::Interval::noHigh, contiguous);
 }
 
 bool emit::isUnsignedElement(Type type) {

@@ -10,12 +10,6 @@ namespace charonia::emit {
 
 using mlir::LogicalResult;
 
-/// Of an operation on floats: rounded by itself, never part of a fused
-/// multiply-add. A model's own sums and differences are, so that a value is the
-/// same wherever it is computed: max(a·b) − a·b is 0 or more, and what it feeds
-/// may need that.
-inline constexpr llvm::StringLiteral kRoundedAttr = "emit.rounded";
-
 /// An EmitOpInterface model that calls a function.
 template <typename Op,
           FailureOr<Value> (*function)(Op, TileEmitter &, const Demand &)>

@@ -246,12 +246,17 @@ void KernelLowering::lowerOp(simt::ConvertOp op) {
   const LinearLayout &from = simt::layoutOf(op.getInput()),
                      &to = simt::layoutOf(op.getResult());
   LinearLayout move = from.conversionTo(to);
-  // lane' = (lane moved by its own bits) xor (what the register adds).
-  SmallVector<uint64_t> laneImages;
+  // lane' = (lane moved by its own bits) xor (what the warp and the register
+  // add): where all warps hold the same elements, each may take its own part.
+  SmallVector<uint64_t> laneImages, warpImages;
   bool sameLane = true;
   for (unsigned bit = 0; bit < move.inBits(Dim::Lane); ++bit) {
     laneImages.push_back(move.basis(Dim::Lane, bit, Dim::Lane));
     sameLane &= laneImages.back() == uint64_t(1) << bit;
+  }
+  for (unsigned bit = 0; bit < move.inBits(Dim::Warp); ++bit) {
+    warpImages.push_back(move.basis(Dim::Warp, bit, Dim::Lane));
+    sameLane &= warpImages.back() == 0;
   }
   Values source = elements(op.getInput()), values;
   for (unsigned r = 0; r < to.inSize(Dim::Register); ++r) {
@@ -262,7 +267,7 @@ void KernelLowering::lowerOp(simt::ConvertOp op) {
       values.push_back(flip ? shuffle(value, "bfly", i32(flip)) : value);
       continue;
     }
-    Value lane = index->linear({{laneId, laneImages}});
+    Value lane = index->linear({{laneId, laneImages}, {warpId, warpImages}});
     if (flip)
       lane = index->exclusiveOr(lane, index->constant(flip));
     values.push_back(shuffle(value, "idx", toInteger(lane, b.getI32Type())));

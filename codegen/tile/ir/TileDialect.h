@@ -25,7 +25,9 @@ inline constexpr llvm::StringLiteral kKernelAttr = "tile.kernel";
 inline constexpr llvm::StringLiteral kGridAttr = "tile.grid";
 /// Integer attribute of an index argument: what divides its value.
 inline constexpr llvm::StringLiteral kDivisorAttr = "tile.divisor";
-/// Unit attribute of a buffer of results that a CPU writes past its caches.
+/// Attribute of a buffer of results that a CPU writes past its caches: always,
+/// where it is a unit, else where no result of an AffineMap ()[shape symbols]
+/// is negative.
 inline constexpr llvm::StringLiteral kStreamedAttr = "tile.streamed";
 /// Integer attribute of a GPU kernel: warps of a program instance.
 inline constexpr llvm::StringLiteral kWarpsAttr = "tile.warps";

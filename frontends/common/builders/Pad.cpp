@@ -22,10 +22,19 @@ static llvm::LogicalResult checkReach(Emitter &e, graph::PadMode mode,
                     : amount == e.number(0) ||
                           e.getSymbols().assumeAtLeast(
                               size, e.number(1), "so that it can be padded");
-    if (!fits)
-      return e.fail("cannot pad size " + e.getSymbols().toString(size) +
-                    " by " + e.getSymbols().toString(amount) + " in mode " +
-                    graph::stringifyPadMode(mode));
+    if (fits)
+      continue;
+    Symbols &symbols = e.getSymbols();
+    // At some sizes of a declared range it may.
+    AffineExpr room = graph::simplify(
+        mode == graph::PadMode::reflect ? limit - amount : size - 1);
+    bool mayFit = symbols.bounds(room).high >= 0;
+    return e.fail(
+        "cannot pad size " + symbols.toString(size) + " by " +
+            symbols.toString(amount) + " in mode " +
+            graph::stringifyPadMode(mode) +
+            (mayFit ? " for all of " + symbols.describeRanges(room) : ""),
+        mayFit ? "narrow the range with --shape" : "");
   }
   return llvm::success();
 }

@@ -19,8 +19,42 @@ public:
       : e(e), symbols(e.getSymbols()), size(size) {}
 
   /// `end` clamped into [low, size + high], where `low` and `high` are -1 or 0;
-  /// null where it cannot be told.
+  /// null where it cannot be told. Where a tensor has no inside it is the upper
+  /// one.
   AffineExpr clamp(AffineExpr end, int64_t low, int64_t high) {
+    AffineExpr last = graph::simplify(size + high);
+    if (symbols.isAtLeast(last, e.number(low)))
+      return clampInside(end, low, high);
+    // size + end is size + high.
+    if (end == e.number(high) && high < 0)
+      return last;
+    AffineExpr place = clampInside(end, low, high);
+    if (!place || symbols.isAtLeast(last, place))
+      return place;
+    return defined(largerOf(symbols, place, last, false), place, last);
+  }
+
+  /// Elements from `from`, `step` apart, up to but without `to`.
+  AffineExpr count(AffineExpr from, AffineExpr to, int64_t step) {
+    AffineExpr span = graph::simplify(step > 0 ? to - from : from - to),
+               zero = e.number(0);
+    if (symbols.isAtLeast(zero, span))
+      return zero;
+    if (!symbols.isAtLeast(span, zero) &&
+        (isComputed(span) ||
+         !symbols.assumeAtLeast(
+             span, zero, "so that a slice does not end before it starts"))) {
+      span = defined(largerOf(symbols, span, zero, true), from, to);
+      if (!span)
+        return {};
+    }
+    int64_t magnitude = step > 0 ? step : -step;
+    return graph::simplify(span.ceilDiv(magnitude));
+  }
+
+private:
+  /// The same where low <= size + high.
+  AffineExpr clampInside(AffineExpr end, int64_t low, int64_t high) {
     AffineExpr last = graph::simplify(size + high), first = e.number(low),
                zero = e.number(0);
     // Counted from the end?
@@ -56,25 +90,6 @@ public:
     return defined(largerOf(symbols, end, last, false), end, last);
   }
 
-  /// Elements from `from`, `step` apart, up to but without `to`.
-  AffineExpr count(AffineExpr from, AffineExpr to, int64_t step) {
-    AffineExpr span = graph::simplify(step > 0 ? to - from : from - to),
-               zero = e.number(0);
-    if (symbols.isAtLeast(zero, span))
-      return zero;
-    if (!symbols.isAtLeast(span, zero) &&
-        (isComputed(span) ||
-         !symbols.assumeAtLeast(
-             span, zero, "so that a slice does not end before it starts"))) {
-      span = defined(largerOf(symbols, span, zero, true), from, to);
-      if (!span)
-        return {};
-    }
-    int64_t magnitude = step > 0 ? step : -step;
-    return graph::simplify(span.ceilDiv(magnitude));
-  }
-
-private:
   /// Whether a bound is more than a size and some: such are clamped when shapes
   /// are bound; of others it is assumed that they lie inside.
   bool isComputed(AffineExpr bound) {

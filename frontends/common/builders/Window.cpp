@@ -62,11 +62,20 @@ llvm::LogicalResult charonia::frontend::fitWindow(const Window &w, Emitter &e) {
     AffineExpr reach = e.number((w.kernel[i] - 1) * w.dilations[i] + 1);
     AffineExpr padded = graph::simplify(shape[w.firstSpatial() + i] +
                                         w.pads[i] + w.pads[i + spatial]);
-    if (!e.getSymbols().assumeAtLeast(padded, reach,
-                                      "so that a window fits into the input"))
-      return e.fail("a window of " + e.getSymbols().toString(reach) +
-                    " does not fit into the padded size " +
-                    e.getSymbols().toString(padded));
+    Symbols &symbols = e.getSymbols();
+    if (symbols.assumeAtLeast(padded, reach,
+                              "so that a window fits into the input"))
+      continue;
+    std::string window = symbols.toString(reach),
+                size = symbols.toString(padded);
+    // At some sizes of a declared range it may fit.
+    if (symbols.bounds(padded).high >= symbols.bounds(reach).low)
+      return e.fail(
+          "a window of " + window + " may not fit into the padded size " +
+              size + " for " + symbols.describeRanges(padded),
+          "narrow the range with --shape so that " + size + " >= " + window);
+    return e.fail("a window of " + window +
+                  " does not fit into the padded size " + size);
   }
   return llvm::success();
 }

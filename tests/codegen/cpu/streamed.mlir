@@ -11,3 +11,17 @@ func.func @copy(%x: !tile.buffer<f32>, %y: !tile.buffer<f32> {tile.streamed}) at
   tile.store %a, %y[%pid] {map = affine_map<(d0)[s0] -> (s0 * 16 + d0)>, shape = affine_map<()[s0] -> (256)>, rank = 1 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index
   return
 }
+
+// Of open sizes these are asked once, and choose among two bodies.
+// CHECK-LABEL: sizes:
+// CHECK: orq
+// CHECK-NOT: sfence
+// CHECK: vmovups %zmm{{[0-9]+}}, (%r
+// CHECK: vmovntps %zmm
+// CHECK: sfence
+func.func @sizes(%x: !tile.buffer<f32>, %y: !tile.buffer<f32> {tile.streamed = affine_map<()[s0] -> (s0 - 4096, s0 * 4 - 4096)>}, %n: index) attributes {tile.kernel} {
+  %pid = tile.program_id : index
+  %a = tile.load %x[%pid] {map = affine_map<(d0)[s0] -> (s0 * 16 + d0)>, shape = affine_map<()[s0] -> (256)>, rank = 1 : i64, checks = array<i64>} : (!tile.buffer<f32>, index) -> tensor<16xf32>
+  tile.store %a, %y[%pid] {map = affine_map<(d0)[s0] -> (s0 * 16 + d0)>, shape = affine_map<()[s0] -> (256)>, rank = 1 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index
+  return
+}

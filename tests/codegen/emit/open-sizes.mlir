@@ -114,9 +114,15 @@ module attributes {graph.symbols = [
 
 // Windows that slide along an open size: rows of the window are a loop over those that are
 // there, tiles of a register that lie inside look at no element's place, and the rows of a
-// plane are found without a division each.
+// plane are found without a division each. Rows that half of a register holds have a body of
+// their own.
 // CHECK-LABEL: func.func @pool(
 // CHECK-NOT: mod
+// CHECK: arith.cmpi sle, %{{.*}}, %c8
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK-COUNT-3: tile.load %arg0{{.*}}tensor<8xf32>
+// CHECK: } else {
 // CHECK: scf.for
 // CHECK: scf.for
 // CHECK: scf.if
@@ -187,9 +193,9 @@ module attributes {graph.symbols = [
 // Rows that are put by indices are long at times: of an open length tiles are some registers
 // long whatever is optimized for, and what is left takes shorter ones.
 // CHECK-LABEL: func.func @put(
-// CHECK-SAME:    floordiv 512
+// CHECK-SAME:    floordiv 2048
 // CHECK: scf.if
-// CHECK: tile.load %arg0{{.*}}checks = array<i64>,{{.*}}tensor<512xf32>
+// CHECK: tile.load %arg0{{.*}}checks = array<i64>,{{.*}}tensor<2048xf32>
 // CHECK: tile.store %{{.*}}tensor<16xf32>
 #rows = affine_map<()[s0, s1] -> (s0, s1)>
 #updates = affine_map<()[s0, s1] -> (1000, s1)>

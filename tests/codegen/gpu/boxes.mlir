@@ -5,6 +5,7 @@
 // RUN: FileCheck %s --check-prefix=WHOLE < %t/whole.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=COLUMNS < %t/columns.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=GUARDED < %t/guarded.2-simt.mlir
+// RUN: FileCheck %s --check-prefix=NEGATIVE < %t/negative.2-simt.mlir
 
 // The rows of A and the columns of B past the end are outside of the tensor as well. Weights of
 // the first slots are asked for before the kernels in front have ended; a slot is told to be
@@ -117,7 +118,7 @@ func.func @columns(%X: !tile.buffer<f16>, %W: !tile.buffer<f16>, %C: !tile.buffe
   return
 }
 
-// A guard that leaves out terms inside of the tensor, or rows of 36 bytes, are no boxes.
+// A guard that leaves out terms inside of the tensor is no box.
 // GUARDED-LABEL: func.func @guarded
 // GUARDED-NOT: simt.copy_box
 // GUARDED: simt.copy_async
@@ -131,6 +132,28 @@ func.func @guarded(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buffe
   %c = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) {
     %a = tile.load %A[%pid, %k] {map = affine_map<(d0, d1)[s0, s1] -> (s0 * 64 + d0, s1 * 64 + d1, s1 * 64 + d1)>, shape = affine_map<()[s0, s1] -> (256, 192, 190)>, rank = 2 : i64, checks = array<i64: 2>} : (!tile.buffer<f16>, index, index) -> tensor<64x64xf16>
     %b = tile.load %B[%k] {map = affine_map<(d0, d1)[s0] -> (d1, s0 * 64 + d0)>, shape = affine_map<()[s0] -> (64, 192)>, rank = 2 : i64, checks = array<i64>, independent} : (!tile.buffer<f16>, index) -> tensor<64x64xf16>
+    %d = tile.dot %a, %b, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  %r = arith.truncf %c : tensor<64x64xf32> to tensor<64x64xf16>
+  tile.store %r, %C[%pid] {map = affine_map<(d0, d1)[s0] -> (s0 * 64 + d0, d1)>, shape = affine_map<()[s0] -> (256, 64)>, rank = 2 : i64, checks = array<i64>} : tensor<64x64xf16>, !tile.buffer<f16>, index
+  return
+}
+
+// Steps that are left out go behind the last row, which rows before the first would not.
+// NEGATIVE-LABEL: func.func @negative
+// NEGATIVE-NOT: simt.copy_box
+// NEGATIVE: simt.copy_async
+func.func @negative(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buffer<f16>)
+    attributes {tile.kernel, tile.grid = affine_map<() -> (4)>, tile.warps = 4 : i64, tile.stages = 6 : i64} {
+  %pid = tile.program_id : index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %steps = arith.constant 6 : index
+  %c = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) {
+    %a = tile.load %A[%pid, %k] {map = affine_map<(d0, d1)[s0, s1] -> (s0 * 64 + d0 - 3, s1 * 64 + d1, s1)>, shape = affine_map<()[s0, s1] -> (253, 384, 4)>, rank = 2 : i64, checks = array<i64: 0, 2>} : (!tile.buffer<f16>, index, index) -> tensor<64x64xf16>
+    %b = tile.load %B[%k] {map = affine_map<(d0, d1)[s0] -> (d1, s0 * 64 + d0)>, shape = affine_map<()[s0] -> (64, 384)>, rank = 2 : i64, checks = array<i64>, independent} : (!tile.buffer<f16>, index) -> tensor<64x64xf16>
     %d = tile.dot %a, %b, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
     scf.yield %d : tensor<64x64xf32>
   }

@@ -5,6 +5,8 @@
 // CHECK:       fma.rn.f32
 // CHECK:       mul.rn.f32
 // CHECK:       add.rn.f32
+// CHECK:       mul.rn.f32
+// CHECK-NOT:   fma
 func.func @contract(%A: !tile.buffer<f32>, %C: !tile.buffer<f32>)
     attributes {tile.kernel, tile.grid = affine_map<() -> (1)>, tile.warps = 1 : i64} {
   %x = tile.load %A[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (32)>, rank = 1 : i64, checks = array<i64>} : (!tile.buffer<f32>) -> tensor<32xf32>
@@ -13,6 +15,8 @@ func.func @contract(%A: !tile.buffer<f32>, %C: !tile.buffer<f32>)
   %s = arith.addf %m, %c fastmath<contract> : tensor<32xf32>
   %p = arith.mulf %s, %x : tensor<32xf32>
   %r = arith.addf %p, %x : tensor<32xf32>
-  tile.store %r, %C[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (32)>, rank = 1 : i64, checks = array<i64>} : tensor<32xf32>, !tile.buffer<f32>
+  %t = arith.mulf %r, %x : tensor<32xf32>
+  %u = arith.addf %t, %x fastmath<contract> : tensor<32xf32>
+  tile.store %u, %C[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (32)>, rank = 1 : i64, checks = array<i64>} : tensor<32xf32>, !tile.buffer<f32>
   return
 }

@@ -136,6 +136,45 @@ def test_operand_types_contradict(tmp_path):
     says(compile_bad(tmp_path, model), "mixed", "Add", "int64|i64")
 
 
+@pytest.mark.parametrize("opset", [11, 19])
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_window_that_shape_inference_counts(tmp_path, op, opset):
+    """Up to opset 21 onnx's inference counts a window that would begin outside; ONNX Runtime computes without it."""
+    nodes = [
+        helper.make_node(op, ["x"], ["p"], kernel_shape=[1], strides=[2], ceil_mode=1),
+        helper.make_node("Relu", ["p"], ["y"]),
+    ]
+    model = onnx.shape_inference.infer_shapes(make(nodes, [info("x", [1, 3, 16])], [info("y", None)], opset=opset))
+    assert model.graph.output[0].type.tensor_type.shape.dim[2].dim_value == 9
+    onnx.save(model, tmp_path / "m.onnx")
+    result = harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+    says(result, r"warning: .*output 'y' is declared with size 9 in dimension 2, but is float32\[1, 3, 8\]: .*shape_inference")
+    x = np.arange(48, dtype=np.float32).reshape(1, 3, 16)
+    (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path / "run")
+    np.testing.assert_array_equal(got, x[:, :, ::2])
+
+
+@pytest.mark.parametrize(
+    "node, texts",
+    [
+        (helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3]),
+         (r"a window of 3 may not fit into the padded size h for h in 1\.\.512", "narrow the range with --shape so that h >= 3")),
+        (helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[5, 5], pads=[1, 1, 1, 1]),
+         (r"a window of 5 may not fit into the padded size .*h.* for h in 1\.\.512", r"narrow the range with --shape so that .*h.* >= 5")),
+        (helper.make_node("Pad", ["x", "p"], ["y"], mode="reflect"),
+         (r"cannot pad size h by 2 in mode reflect for all of h in 1\.\.512", "narrow the range with --shape")),
+        (helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[600, 3]),
+         (r"a window of 600 does not fit into the padded size h",)),
+    ],
+)  # fmt: skip
+def test_range_that_begins_too_low(tmp_path, node, texts):
+    """What fits at some sizes of a declared range is not said to fit at none."""
+    pads = onnx.numpy_helper.from_array(np.array([0, 0, 2, 2, 0, 0, 2, 2], np.int64), "p")
+    model = make([node], [info("x", ["n", 3, "h", "w"])], [info("y", None)], [pads], opset=18)
+    result = compile_bad(tmp_path, model, "--shape", "x=1..8..64x3x1..64..512x1..64..512")
+    says(result, *texts)
+
+
 RESHAPED = r"float32\[4, 6\] does not have as many elements as \[5, 7\]"
 
 

@@ -72,6 +72,8 @@ class Case:
     rtol: float | None = None  # None: TOLERANCE of the output's type
     # Error that counts as none, in units of the largest output; sums need it.
     scale_tol: float = 1e-6
+    # Error that counts as none, whatever the outputs are.
+    absolute: float = 0.0
     # NumPy's answer, for what neither ONNX Runtime nor the reference implements.
     oracle: Callable[..., np.ndarray] | None = None
 

@@ -221,3 +221,21 @@ func.func @small_floats(%a: tensor<4x4xf8E4M3FN>, %b: tensor<4x4xf8E4M3FN>) -> (
   %3 = graph.abs %2 : (tensor<4x4xf32>) -> tensor<4x4xf32>
   return %1, %3 : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// Of a coordinate and its floor the small type may lack what they differ by.
+// CHECK-LABEL: @fraction
+// CHECK: %[[F:.*]] = graph.floor %[[X:.*]] : (tensor<8xf32>) -> tensor<8xf32>
+// CHECK: %[[D:.*]] = graph.sub %[[X]], %[[F]] : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+// CHECK: graph.cast %[[D]] {to = f16}
+// BF16-LABEL: @fraction
+// BF16: graph.sub %{{.*}} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+func.func @fraction(%x: tensor<8xf32>, %t: tensor<4000xf32>) -> tensor<8xf32> {
+  %f = graph.floor %x : (tensor<8xf32>) -> tensor<8xf32>
+  %i = graph.cast %f {to = i64} : (tensor<8xf32>) -> tensor<8xi64>
+  %d = graph.sub %x, %f : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %v = graph.gather %t, %i {axis = 0 : i64} : (tensor<4000xf32>, tensor<8xi64>) -> tensor<8xf32>
+  %y = graph.mul %v, %d : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}

@@ -140,3 +140,33 @@ func.func @conversions(%x: tensor<2x4xf32>, %y: tensor<2x4xf16>) -> (tensor<2x4x
   %6 = graph.mul %5, %t : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
   return %3, %6 : tensor<2x4xf16>, tensor<2x4xf32>
 }
+
+// -----
+
+// Shifts of a product with weights become one, below a view, too. A model's other sums stay as they are, and so do those of a
+// product that something else reads.
+// CHECK-LABEL: @shifts
+// CHECK: %[[BC:.*]] = graph.add %[[B:.*]], %[[C:.*]] :
+// CHECK: graph.add %{{.*}}, %[[BC]]
+// CHECK: %[[S:.*]] = graph.add %arg0, %[[B]]
+// CHECK: graph.add %[[S]], %[[C]]
+// CHECK: %[[M:.*]] = graph.matmul
+// CHECK: %[[T:.*]] = graph.add %[[M]], %[[B]]
+// CHECK: %[[U:.*]] = graph.add %[[T]], %[[C]]
+// CHECK: return %{{.*}}, %{{.*}}, %[[M]], %[[U]]
+func.func @shifts(%x: tensor<2x4xf32>, %y: tensor<2x2xf32>) -> (tensor<1x2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) {
+  %w = graph.weight "w" : tensor<4x4xf32>
+  %v = graph.weight "v" : tensor<2x4xf32>
+  %b = graph.weight "b" : tensor<4xf32>
+  %c = graph.weight "c" : tensor<4xf32>
+  %0 = graph.matmul %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = graph.reshape %0 : (tensor<2x4xf32>) -> tensor<1x2x4xf32>
+  %2 = graph.add %1, %b : (tensor<1x2x4xf32>, tensor<4xf32>) -> tensor<1x2x4xf32>
+  %3 = graph.add %2, %c : (tensor<1x2x4xf32>, tensor<4xf32>) -> tensor<1x2x4xf32>
+  %4 = graph.add %x, %b : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %5 = graph.add %4, %c : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %6 = graph.matmul %y, %v : (tensor<2x2xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %7 = graph.add %6, %b : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %8 = graph.add %7, %c : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  return %3, %5, %6, %8 : tensor<1x2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>
+}

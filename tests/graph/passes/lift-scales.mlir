@@ -74,3 +74,19 @@ func.func @behind(%a: tensor<4x16xf8E4M3FN>) -> tensor<4x8xf32> {
   %1 = graph.mul %0, %t : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
   return %1 : tensor<4x8xf32>
 }
+
+// -----
+
+// What is divided by a constant has a scale.
+// CHECK-LABEL: @divided
+// CHECK: %[[FIFTH:.*]] = graph.constant dense<2.000000e-01> : tensor<f32>
+// CHECK: %[[P:.*]] = graph.matmul %arg0, %arg1 : {{.*}} -> tensor<4x8xf32>
+// CHECK: graph.mul %[[P]], %[[FIFTH]]
+func.func @divided(%a: tensor<4x16xf8E4M3FN>, %b: tensor<16x8xf8E4M3FN>) -> tensor<4x8xf32> {
+  %c = graph.constant dense<5.0> : tensor<f32>
+  %0 = graph.cast %a {to = f32} : (tensor<4x16xf8E4M3FN>) -> tensor<4x16xf32>
+  %1 = graph.div %0, %c : (tensor<4x16xf32>, tensor<f32>) -> tensor<4x16xf32>
+  %2 = graph.cast %b {to = f32} : (tensor<16x8xf8E4M3FN>) -> tensor<16x8xf32>
+  %3 = graph.matmul %1, %2 : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+  return %3 : tensor<4x8xf32>
+}

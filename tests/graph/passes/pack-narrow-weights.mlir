@@ -54,6 +54,23 @@ func.func @main(%x: tensor<4x64xf32>) -> tensor<4x32xf32> {
 
 // -----
 
+// The scale is what the largest number of a column has of 127.
+// CHECK-LABEL: func.func @main
+// CHECK:         graph.weight "prepared.0" : tensor<2x64x16xi8>
+// CHECK:         graph.matmul
+func.func @main(%x: tensor<4x64xf32>) -> tensor<4x32xf32> {
+  %q = graph.weight "q" : tensor<64x32xi8>
+  %largest = graph.constant dense<[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0, 19.0, 20.0, 21.0, 22.0, 23.0, 24.0, 25.0, 26.0, 27.0, 28.0, 29.0, 30.0, 31.0, 32.0]> : tensor<32xf32>
+  %most = graph.constant dense<127.0> : tensor<f32>
+  %s = graph.div %largest, %most : (tensor<32xf32>, tensor<f32>) -> tensor<32xf32>
+  %0 = graph.cast %q {to = f32} : (tensor<64x32xi8>) -> tensor<64x32xf32>
+  %1 = graph.mul %0, %s : (tensor<64x32xf32>, tensor<32xf32>) -> tensor<64x32xf32>
+  %2 = graph.matmul %x, %1 : (tensor<4x64xf32>, tensor<64x32xf32>) -> tensor<4x32xf32>
+  return %2 : tensor<4x32xf32>
+}
+
+// -----
+
 // Floats are panels of floats, whatever they are multiplied by.
 // CHECK-LABEL: func.func @main
 // CHECK:         graph.weight "prepared.0" : tensor<2x64x16xf32>

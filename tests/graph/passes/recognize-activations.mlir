@@ -17,6 +17,41 @@ func.func @erf(%x: !x) -> !x {
   return %4 : !x
 }
 
+// CHECK-LABEL: @erf_of_quotient
+// CHECK-NEXT: %[[G:.*]] = graph.gelu %arg0 :
+// CHECK-NEXT: return %[[G]]
+func.func @erf_of_quotient(%x: !x) -> !x {
+  %s = graph.constant dense<1.41421354> : tensor<f32>
+  %one = graph.constant dense<1.0> : tensor<f32>
+  %half = graph.constant dense<0.5> : tensor<f32>
+  %0 = graph.div %x, %s : (!x, tensor<f32>) -> !x
+  %1 = graph.erf %0 : (!x) -> !x
+  %2 = graph.add %1, %one : (!x, tensor<f32>) -> !x
+  %3 = graph.mul %x, %2 : (!x, !x) -> !x
+  %4 = graph.mul %3, %half : (!x, tensor<f32>) -> !x
+  return %4 : !x
+}
+
+// Divided by what it would have to be multiplied by.
+// CHECK-LABEL: @no_gelu
+// CHECK-NOT: graph.gelu
+func.func @no_gelu(%x: !x, %y: !x) -> (!x, !x) {
+  %s = graph.constant dense<0.707106769> : tensor<f32>
+  %one = graph.constant dense<1.0> : tensor<f32>
+  %half = graph.constant dense<0.5> : tensor<f32>
+  %0 = graph.div %s, %x : (tensor<f32>, !x) -> !x
+  %1 = graph.erf %0 : (!x) -> !x
+  %2 = graph.add %1, %one : (!x, tensor<f32>) -> !x
+  %3 = graph.mul %x, %2 : (!x, !x) -> !x
+  %4 = graph.mul %3, %half : (!x, tensor<f32>) -> !x
+  %5 = graph.mul %x, %s : (!x, tensor<f32>) -> !x
+  %6 = graph.erf %5 : (!x) -> !x
+  %7 = graph.add %6, %one : (!x, tensor<f32>) -> !x
+  %8 = graph.div %x, %7 : (!x, !x) -> !x
+  %9 = graph.mul %8, %half : (!x, tensor<f32>) -> !x
+  return %4, %9 : !x, !x
+}
+
 // CHECK-LABEL: @erfc
 // CHECK-NEXT: %[[G:.*]] = graph.gelu %arg0 :
 // CHECK-NEXT: return %[[G]]

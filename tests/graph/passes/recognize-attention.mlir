@@ -272,3 +272,21 @@ func.func @flat(%q: !q, %k: !q, %v: !q) -> !q {
   %6 = graph.matmul %5, %v : (!s, !q) -> !q
   return %6 : !q
 }
+
+// -----
+
+// Quotients are scales, of what is multiplied and of the product.
+// CHECK-LABEL: @quotients
+// CHECK-NEXT: %[[A:.*]] = graph.attention %arg0, %arg1, %arg2 {{{.*}}scale = 0.066666{{.*}} : f64}
+// CHECK-NEXT: return %[[A]]
+func.func @quotients(%q: tensor<2x4x8x16xf32>, %k: tensor<2x4x8x16xf32>, %v: tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32> {
+  %three = graph.constant dense<3.0> : tensor<f32>
+  %five = graph.constant dense<5.0> : tensor<f32>
+  %kt = graph.transpose %k {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x4x8x16xf32>) -> tensor<2x4x16x8xf32>
+  %qs = graph.div %q, %three : (tensor<2x4x8x16xf32>, tensor<f32>) -> tensor<2x4x8x16xf32>
+  %0 = graph.matmul %qs, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %1 = graph.div %0, %five : (tensor<2x4x8x8xf32>, tensor<f32>) -> tensor<2x4x8x8xf32>
+  %2 = graph.softmax %1 {axis = 3 : i64} : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %3 = graph.matmul %2, %v : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  return %3 : tensor<2x4x8x16xf32>
+}

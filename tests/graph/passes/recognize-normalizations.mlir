@@ -47,6 +47,38 @@ func.func @rms_norm(%x: tensor<4x64xf32>, %g: tensor<64xf32>) -> tensor<4x64xf32
 
 // -----
 
+// As quotients: by the count of what is summed, by the deviation, by what else there is.
+// CHECK-LABEL: @layer_norm_of_quotients
+// CHECK-SAME: (%[[X:.*]]: {{.*}}, %[[G:.*]]: {{.*}})
+// CHECK: %[[N:.*]] = graph.normalize %[[X]] {axes = array<i64: 1>, epsilon = {{.*}}E-6 : f64} :
+// CHECK-NEXT: %[[S:.*]] = graph.div %[[N]], %[[G]]
+// CHECK: %[[R:.*]] = graph.normalize %[[X]] {{{.*}}, rms}
+// CHECK: return %[[S]], %[[R]]
+func.func @layer_norm_of_quotients(%x: tensor<4x49xf32>, %g: tensor<49xf32>) -> (tensor<4x49xf32>, tensor<4x49xf32>) {
+  %n = graph.constant dense<49.0> : tensor<f32>
+  %eps = graph.constant dense<9.99999974E-6> : tensor<f32>
+  %0 = graph.reduce sum %x {axes = array<i64: 1>, keepdims} : (tensor<4x49xf32>) -> tensor<4x1xf32>
+  %1 = graph.div %0, %n : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %2 = graph.sub %x, %1 : (tensor<4x49xf32>, tensor<4x1xf32>) -> tensor<4x49xf32>
+  %3 = graph.mul %2, %2 : (tensor<4x49xf32>, tensor<4x49xf32>) -> tensor<4x49xf32>
+  %4 = graph.reduce sum %3 {axes = array<i64: 1>, keepdims} : (tensor<4x49xf32>) -> tensor<4x1xf32>
+  %5 = graph.div %4, %n : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %6 = graph.add %5, %eps : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %7 = graph.sqrt %6 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %8 = graph.div %2, %7 : (tensor<4x49xf32>, tensor<4x1xf32>) -> tensor<4x49xf32>
+  %9 = graph.div %8, %g : (tensor<4x49xf32>, tensor<49xf32>) -> tensor<4x49xf32>
+  %s = graph.mul %x, %x : (tensor<4x49xf32>, tensor<4x49xf32>) -> tensor<4x49xf32>
+  %a = graph.reduce sum %s {axes = array<i64: 1>, keepdims} : (tensor<4x49xf32>) -> tensor<4x1xf32>
+  %b = graph.div %a, %n : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %c = graph.add %b, %eps : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %d = graph.sqrt %c : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %e = graph.reciprocal %d : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %f = graph.mul %x, %e : (tensor<4x49xf32>, tensor<4x1xf32>) -> tensor<4x49xf32>
+  return %9, %f : tensor<4x49xf32>, tensor<4x49xf32>
+}
+
+// -----
+
 // CHECK-LABEL: @wrong_count
 // CHECK-NOT: graph.normalize
 func.func @wrong_count(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {

@@ -29,56 +29,51 @@ func.func @neutral_broadcasts(%x: tensor<8xf32>) -> !t {
   return %a : !t
 }
 
-// A quotient of one element stays as exact as it is.
-// CHECK-LABEL: @single_quotient
-// CHECK: graph.div
-func.func @single_quotient(%x: tensor<1xf32>) -> tensor<1xf32> {
-  %c = graph.constant dense<255.0> : tensor<f32>
-  %0 = graph.div %x, %c : (tensor<1xf32>, tensor<f32>) -> tensor<1xf32>
-  return %0 : tensor<1xf32>
-}
-
 // CHECK-LABEL: @quotients
 // CHECK-DAG: %[[EIGHTH:.*]] = graph.constant dense<1.250000e-01> : tensor<f32>
 // CHECK-DAG: graph.mul %arg0, %[[EIGHTH]]
-// CHECK-DAG: %[[R:.*]] = graph.rsqrt %arg1
-// CHECK-DAG: graph.mul %arg0, %[[R]]
 // CHECK-DAG: graph.reciprocal %arg1
+// CHECK-DAG: graph.rsqrt %arg1
 // CHECK-NOT: graph.div
-func.func @quotients(%x: !t, %y: !t) -> (!t, !t, !t, !t) {
+func.func @quotients(%x: !t, %y: !t) -> (!t, !t, !t) {
   %c = graph.constant dense<8.0> : tensor<f32>
   %a = graph.div %x, %c : (!t, tensor<f32>) -> !t
-  %s = graph.sqrt %y : (!t) -> !t
-  %b = graph.div %x, %s : (!t, !t) -> !t
   %one = graph.constant dense<1.0> : tensor<f32>
-  %d = graph.div %one, %y : (tensor<f32>, !t) -> !t
+  %b = graph.div %one, %y : (tensor<f32>, !t) -> !t
   %half = graph.constant dense<-0.5> : tensor<f32>
-  %e = graph.pow %y, %half : (!t, tensor<f32>) -> !t
-  return %a, %b, %d, %e : !t, !t, !t, !t
+  %d = graph.pow %y, %half : (!t, tensor<f32>) -> !t
+  return %a, %b, %d : !t, !t, !t
 }
 
-// Integers divide, and a half cannot hold a third.
-// CHECK-LABEL: @kept
-// CHECK-COUNT-2: graph.div
-func.func @kept(%i: tensor<4xi32>, %h: tensor<4xf16>) -> (tensor<4xi32>, tensor<4xf16>) {
-  %three = graph.constant dense<3> : tensor<i32>
-  %a = graph.div %i, %three : (tensor<4xi32>, tensor<i32>) -> tensor<4xi32>
-  %third = graph.constant dense<3.0> : tensor<f16>
-  %b = graph.div %h, %third : (tensor<4xf16>, tensor<f16>) -> tensor<4xf16>
-  return %a, %b : tensor<4xi32>, tensor<4xf16>
-}
-
-// 49 * (1 / 49) is below 1: what rounds or compares wants the quotient itself.
-// CHECK-LABEL: @rounded
-// CHECK-COUNT-2: graph.div
-func.func @rounded(%x: !t) -> (!t, tensor<4x8xi32>) {
+// A third is no float, whatever is divided and whoever reads it: 49 * (1 / 49) is below 1. Nor is a root's reciprocal
+// what rounding twice gives.
+// CHECK-LABEL: @rounded_quotients
+// CHECK-NEXT: %[[C:.*]] = graph.constant dense<4.900000e+01>
+// CHECK-NEXT: %[[A:.*]] = graph.div %arg0, %[[C]]
+// CHECK-NEXT: %[[B:.*]] = graph.div %arg1, %[[C]]
+// CHECK-NEXT: %[[S:.*]] = graph.sqrt %arg0
+// CHECK-NEXT: %[[D:.*]] = graph.div %arg0, %[[S]]
+// CHECK-NEXT: %[[E:.*]] = graph.reciprocal %[[S]]
+// CHECK-NEXT: %[[F:.*]] = graph.reciprocal %[[E]]
+// CHECK-NEXT: return %[[A]], %[[B]], %[[D]], %[[F]]
+func.func @rounded_quotients(%x: !t, %y: tensor<1xf32>) -> (!t, tensor<1xf32>, !t, !t) {
   %c = graph.constant dense<49.0> : tensor<f32>
   %a = graph.div %x, %c : (!t, tensor<f32>) -> !t
-  %b = graph.floor %a : (!t) -> !t
-  %d = graph.constant dense<0.3> : tensor<f32>
-  %e = graph.div %x, %d : (!t, tensor<f32>) -> !t
-  %f = graph.cast %e {to = i32} : (!t) -> tensor<4x8xi32>
-  return %b, %f : !t, tensor<4x8xi32>
+  %b = graph.div %y, %c : (tensor<1xf32>, tensor<f32>) -> tensor<1xf32>
+  %s = graph.sqrt %x : (!t) -> !t
+  %d = graph.div %x, %s : (!t, !t) -> !t
+  %e = graph.reciprocal %s : (!t) -> !t
+  %f = graph.reciprocal %e : (!t) -> !t
+  return %a, %b, %d, %f : !t, tensor<1xf32>, !t, !t
+}
+
+// Integers divide, too.
+// CHECK-LABEL: @integers
+// CHECK: graph.div
+func.func @integers(%i: tensor<4xi32>) -> tensor<4xi32> {
+  %two = graph.constant dense<2> : tensor<i32>
+  %a = graph.div %i, %two : (tensor<4xi32>, tensor<i32>) -> tensor<4xi32>
+  return %a : tensor<4xi32>
 }
 
 // CHECK-LABEL: @powers
@@ -93,20 +88,29 @@ func.func @powers(%x: !t) -> (!t, !t) {
   return %a, %b : !t, !t
 }
 
+// Products by a power of two are exact. Constants of others, and of sums, stay
+// apart: each product and each sum is a number of its own, which something else
+// may be compared to.
 // CHECK-LABEL: @chains
 // CHECK-DAG: %[[SIX:.*]] = graph.constant dense<6.000000e+00>
-// CHECK-DAG: %[[TWO:.*]] = graph.constant dense<-2.000000e+00>
-// CHECK-DAG: graph.mul %arg0, %[[SIX]]
-// CHECK-DAG: graph.add %arg0, %[[TWO]]
+// CHECK-DAG: %[[THREE:.*]] = graph.constant dense<3.000000e+00>
+// CHECK-DAG: %[[FIVE:.*]] = graph.constant dense<5.000000e+00>
+// CHECK-DAG: %[[MINUS:.*]] = graph.constant dense<-5.000000e+00>
+// CHECK: %[[A:.*]] = graph.mul %arg0, %[[SIX]]
+// CHECK-NEXT: %[[B:.*]] = graph.mul %[[A]], %[[FIVE]]
+// CHECK-NEXT: %[[C:.*]] = graph.add %arg0, %[[THREE]]
+// CHECK-NEXT: %[[D:.*]] = graph.add %[[C]], %[[MINUS]]
+// CHECK-NEXT: return %[[B]], %[[D]]
 func.func @chains(%x: !t) -> (!t, !t) {
   %two = graph.constant dense<2.0> : tensor<f32>
   %three = graph.constant dense<3.0> : tensor<f32>
+  %five = graph.constant dense<5.0> : tensor<f32>
   %a = graph.mul %x, %two : (!t, tensor<f32>) -> !t
   %b = graph.mul %a, %three : (!t, tensor<f32>) -> !t
-  %four = graph.constant dense<4.0> : tensor<f32>
-  %c = graph.add %x, %two : (!t, tensor<f32>) -> !t
-  %d = graph.sub %c, %four : (!t, tensor<f32>) -> !t
-  return %b, %d : !t, !t
+  %e = graph.mul %b, %five : (!t, tensor<f32>) -> !t
+  %c = graph.add %x, %three : (!t, tensor<f32>) -> !t
+  %d = graph.sub %c, %five : (!t, tensor<f32>) -> !t
+  return %e, %d : !t, !t
 }
 
 // relu6 written as two clips.

@@ -118,9 +118,28 @@ std::string program(const Product &p) {
 struct Compiled {
   std::string code;
   int64_t grid = 0, shared = 0;
+  std::vector<TensorMap> maps;
 };
 
-Compiled compile(const Product &p) {
+/// Of a kernel whose sizes are known.
+TensorMap mapOf(const gpu::TensorMap &map) {
+  TensorMap result;
+  result.buffer = map.argument;
+  result.elementBytes = map.elementBytes;
+  result.swizzle = map.swizzle;
+  for (mlir::AffineExpr extent : map.extents)
+    result.extents.push_back(
+        llvm::cast<mlir::AffineConstantExpr>(extent).getValue());
+  for (mlir::AffineExpr stride : map.strides)
+    result.strides.push_back(
+        llvm::cast<mlir::AffineConstantExpr>(stride).getValue());
+  result.box.assign(map.box.begin(), map.box.end());
+  result.steps.assign(map.steps.begin(), map.steps.end());
+  return result;
+}
+
+/// `boxes`: operands by the copy engine, where it can.
+Compiled compile(const Product &p, bool boxes = false) {
   mlir::DialectRegistry registry;
   gpu::registerGpuCodegen(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
@@ -131,6 +150,7 @@ Compiled compile(const Product &p) {
   EXPECT_FALSE(llvm::sys::fs::createUniqueDirectory("products", folder));
   gpu::GpuOptions options;
   options.assemble = false;
+  options.boxes = boxes;
   options.dumpPrefix = (folder + "/").str();
   auto kernel = *module->getOps<mlir::func::FuncOp>().begin();
   auto result = gpu::compileGpuKernel(kernel, *GpuTarget::get(p.chip), options);
@@ -142,6 +162,8 @@ Compiled compile(const Product &p) {
   EXPECT_TRUE(bool(file));
   compiled.code = (*file)->getBuffer().str();
   compiled.shared = result->sharedBytes;
+  for (const gpu::TensorMap &map : result->maps)
+    compiled.maps.push_back(mapOf(map));
   compiled.grid = int64_t((p.m + p.tileM - 1) / p.tileM) *
                   ((p.n + p.columnStep() - 1) / p.columnStep());
   llvm::sys::fs::remove_directories(folder);
@@ -191,6 +213,7 @@ Report run(const Product &p, const Compiled &compiled, Launch launch,
     return report;
   launch.grid = compiled.grid;
   launch.sharedBytes = compiled.shared;
+  launch.maps.assign(compiled.maps.begin(), compiled.maps.end());
   launch.buffers = {{a.data(), a.size(), 0, true},
                     {b.data(), b.size(), 0, true},
                     {c.data(), c.size() * 4}};
@@ -218,15 +241,17 @@ std::string textOf(const Report &report) {
 }
 
 void expectRight(const Product &p, llvm::StringRef contains) {
-  Compiled compiled = compile(p);
-  EXPECT_THAT(compiled.code, testing::HasSubstr(contains.str()));
-  for (auto [seed, copies] : {std::pair(0, CopyTiming::Late),
-                              {1, CopyTiming::Seeded},
-                              {2, CopyTiming::Early}}) {
-    Launch launch;
-    launch.seed = seed;
-    launch.copies = copies;
-    EXPECT_EQ(textOf(run(p, compiled, launch)), "");
+  for (bool boxes : {false, true}) {
+    Compiled compiled = compile(p, boxes);
+    EXPECT_THAT(compiled.code, testing::HasSubstr(contains.str()));
+    for (auto [seed, copies] : {std::pair(0, CopyTiming::Late),
+                                {1, CopyTiming::Seeded},
+                                {2, CopyTiming::Early}}) {
+      Launch launch;
+      launch.seed = seed;
+      launch.copies = copies;
+      EXPECT_EQ(textOf(run(p, compiled, launch)), "") << boxes;
+    }
   }
 }
 

@@ -1,0 +1,43 @@
+// What the two ways of computing products of tiles share (Dot.cpp,
+// StagedDot.cpp).
+#ifndef CHARONIA_CODEGEN_CPU_DOTPARTS_H
+#define CHARONIA_CODEGEN_CPU_DOTPARTS_H
+
+#include "codegen/cpu/KernelEmitter.h"
+
+namespace charonia::cpu {
+
+/// What the elements 0, 1, .. of an axis add to the offset, where that depends
+/// on nothing else.
+std::optional<llvm::SmallVector<int64_t>>
+offsetsAlong(const graph::Sum &offset, unsigned axis, int64_t extent,
+             mlir::MLIRContext *context);
+
+/// The left side of a product, element by element.
+struct KernelEmitter::LeftSide {
+  tile::LoadOp load; ///< Read in place, or
+  const Staged *staged = nullptr;
+  mlir::Type type;
+  int64_t bytes;
+  unsigned axis = 1;
+  llvm::SmallVector<int64_t> offsets; ///< Of the elements along `axis`.
+  llvm::SmallVector<Value *>
+      starts; ///< Of each row or column, as they are wanted.
+};
+
+/// How a product of tiles takes its terms.
+struct KernelEmitter::Product {
+  mlir::Value rhs;
+  bool signedLhs;
+  LeftSide left;
+  int64_t depth;    ///< Terms in all.
+  int64_t terms;    ///< At a time, in 32 bits of each side where above 1.
+  mlir::Type right; ///< Elements of the right side in the tile.
+  mlir::Type sum;
+  int64_t count(int64_t k) const { return std::min(terms, depth - k); }
+  int64_t bits() const { return 32 / terms; }
+};
+
+} // namespace charonia::cpu
+
+#endif

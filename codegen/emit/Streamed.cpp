@@ -1,0 +1,45 @@
+#include "codegen/emit/Streamed.h"
+#include "codegen/emit/KernelShape.h"
+#include "codegen/tile/ir/TileDialect.h"
+
+using namespace mlir;
+using namespace charonia;
+
+static AffineExpr bytesOf(Value value) {
+  return graph::numElements(graph::getShape(value), value.getContext()) *
+         graph::elementBytes(getElementTypeOrSelf(value.getType()));
+}
+
+void emit::markStreamed(func::FuncOp function, graph::KernelOp kernel,
+                        const EmitTarget &target, const Schedule &schedule) {
+  if (schedule.axes.size() != 1 ||
+      schedule.groups[schedule.axes[0]].tile < 4 * target.vectorElements ||
+      inspect(kernel, target).role != graph::OpRole::Pointwise)
+    return;
+  Builder b(kernel.getContext());
+  AffineExpr touched = b.getAffineConstantExpr(-target.sharedCacheBytes);
+  for (Value operand : kernel.getInputs())
+    touched = touched + bytesOf(operand);
+  for (Value result : kernel.getResults())
+    touched = touched + bytesOf(result);
+  graph::Facts known = graph::getFacts(kernel->getParentOfType<ModuleOp>());
+  // What is small beside the rest, the next kernel may find.
+  for (auto [i, result] : llvm::enumerate(kernel.getResults())) {
+    graph::Exprs over{
+        graph::simplify(touched, known),
+        graph::simplify(bytesOf(result) * 4 - target.sharedCacheBytes, known)};
+    if (llvm::any_of(over, [&](AffineExpr expr) {
+          return graph::boundsOf(expr, known).high < 0;
+        }))
+      continue;
+    bool always = llvm::all_of(over, [](AffineExpr expr) {
+      return graph::constantOf(expr).has_value();
+    });
+    Attribute when = b.getUnitAttr();
+    if (!always)
+      when = AffineMapAttr::get(
+          AffineMap::get(0, known.symbols.size(), over, b.getContext()));
+    function.setArgAttr(kernel.getInputs().size() + i, tile::kStreamedAttr,
+                        when);
+  }
+}

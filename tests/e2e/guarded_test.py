@@ -1,0 +1,84 @@
+"""Inputs and outputs that end where memory ends, of sizes at which what is computed of them is empty or short."""
+
+from __future__ import annotations
+
+import harness
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+from onnx.reference import ReferenceEvaluator
+
+TAIL = "t = Slice (x, from, to, axis)"
+CONSTANTS = (
+    "int64[1] from = {4}, int64[1] to = {2147483647}, int64[1] axis = {1}, int64[2] both = {0, 1}, int64[1] first = {0}, int64 zero = {0}, "
+    "int64[1] flat = {-1}, int64[2] times = {2, 3}, int64[3] spread = {3, 1, 1}, int64[3] all = {0, 1, 2}, float nothing = {0}"
+)
+CASES = {
+    "sum": "y = ReduceSum (t, both)",
+    "max": "y = ReduceMax (t, both)",
+    "length": "y = ReduceL2 (t, both)",
+    "rows": "y = ReduceSum (t, axis)",
+    "columns": "y = ReduceSum (t, first)",
+    "flat": "r = Reshape (t, flat) y = ReduceSum (r, first)",
+    "softmax": "r = Reshape (t, flat) y = Softmax <axis = 0> (r)",
+    "softmax_rows": "y = Softmax (t)",
+    "running": "r = Reshape (t, flat) y = CumSum (r, zero)",
+    "tiled": "r = Tile (t, times) y = ReduceSum (r, both)",
+    "tiled_rows": "r = Tile (t, times) y = ReduceSum (r, axis)",
+    "spread": "u = Unsqueeze (t, first) r = Expand (u, spread) y = ReduceSum (r, all)",
+    "chosen": "g = Greater (t, nothing) r = Where (g, t, nothing) y = ReduceSum (r, both)",
+    "turned": "u = Transpose <perm = [1, 0]> (t) r = Reshape (u, flat) y = ReduceSum (r, first)",
+}
+SIZES = [(1, 4), (4, 4), (4, 5), (2, 3), (7, 4), (7, 7), (8, 8)]
+
+
+def guarded_run(folder, engine, target, feeds):
+    arguments = []
+    for name, value in feeds.items():
+        value.tofile(folder / name)
+        arguments += [name, value.dtype.name, "x".join(map(str, value.shape)) or "-", folder / name]
+    result = harness.invoke(engine, target, folder, *arguments, program="tests/guarded_run")
+    assert result.kind == "ok", f"{[v.shape for v in feeds.values()]}: {result.message}"
+    shapes = dict(line.split(" ", 1) if " " in line else (line, "") for line in result.stdout.splitlines())
+    return {n: np.fromfile(folder / n, np.float32).reshape([int(e) for e in s.split()]) for n, s in shapes.items()}
+
+
+@pytest.mark.parametrize("target", harness.cpu_targets())
+@pytest.mark.parametrize("range_", [None, ((1, 8, 64), (1, 8, 512)), ((1, 4, 8), (1, 6, 8))], ids=["any", "long", "short"])
+@pytest.mark.parametrize("start", [1, 4])
+@pytest.mark.parametrize("name", CASES)
+def test_empty_part(tmp_path, name, start, range_, target):
+    """Of rows that a slice may leave nothing of, no element is read."""
+    constants = CONSTANTS.replace("from = {4}", f"from = {{{start}}}")
+    text = f'<ir_version: 10, opset_import: ["" : 18]> g (float[s,n] x) => (float y) <{constants}> {{ {TAIL} {CASES[name]} }}'
+    model = parser.parse_model(text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    onnx.save(model, tmp_path / "m.onnx")
+    engine = tmp_path / "m.engine"
+    harness.compile_model(tmp_path / "m.onnx", engine, target=target, shapes={"x": range_} if range_ else None)
+    rng = np.random.default_rng(start)
+    for rows, columns in [*SIZES, (8, start), (3, start)]:
+        if not range_:  # a slice of what is there
+            columns = max(columns, start)
+        feeds = {"x": rng.standard_normal((rows, columns)).astype(np.float32)}
+        got = guarded_run(tmp_path, engine, target, feeds)["y"]
+        (want,) = ReferenceEvaluator(model).run(None, feeds)
+        np.testing.assert_allclose(got, want, 1e-5, 1e-5, err_msg=f"{rows} x {columns}")
+
+
+@pytest.mark.parametrize("target", harness.cpu_targets())
+@pytest.mark.parametrize("terms", [4, 31, 64, 129])
+@pytest.mark.parametrize("left, right", [("0,K", "K"), ("0,K", "K,1"), ("K", "0,K,1"), ("1,K", "0,K,1"), ("3,0,K", "K"), ("0,K", "K,3")])
+def test_product_without_rows(tmp_path, left, right, terms, target):
+    """Rows that are none are no vector."""
+    shapes = {name: [int(e) for e in text.replace("K", str(terms)).split(",")] for name, text in (("x", left), ("w", right))}
+    infos = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, s) for n, s in shapes.items()]
+    result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["p"]), onnx.helper.make_node("Sigmoid", ["p"], ["y"])]
+    graph = onnx.helper.make_graph(nodes, "g", infos, [result])
+    onnx.save(onnx.helper.make_model(graph, ir_version=10, opset_imports=[onnx.helper.make_opsetid("", 18)]), tmp_path / "m.onnx")
+    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine", target=target)
+    feeds = {n: np.ones(s, np.float32) for n, s in shapes.items()}
+    got = guarded_run(tmp_path, tmp_path / "m.engine", target, feeds)["y"]
+    assert got.shape == np.matmul(feeds["x"], feeds["w"]).shape
