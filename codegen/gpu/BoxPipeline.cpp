@@ -25,12 +25,14 @@ struct CopyWarps {
 class BoxPipeline {
 public:
   BoxPipeline(scf::ForOp loop, ArrayRef<Stream> streams,
-              SmallVector<BoxCopy> boxes, int64_t stages, unsigned warps,
-              CopyWarps copyWarps, bool overlaps)
-      : loop(loop), streams(streams), boxes(std::move(boxes)), stages(stages),
-        warps(warps), copyWarps(copyWarps), overlaps(overlaps),
-        trips(tripCount(loop)), function(loop->getParentOfType<func::FuncOp>()),
-        b(loop->getContext()) {}
+              SmallVector<BoxCopy> boxes, llvm::SetVector<Operation *> places,
+              int64_t stages, unsigned warps, CopyWarps copyWarps,
+              bool overlaps)
+      : loop(loop), streams(streams), boxes(std::move(boxes)),
+        places(std::move(places)), stages(stages), warps(warps),
+        copyWarps(copyWarps), overlaps(overlaps), trips(tripCount(loop)),
+        function(loop->getParentOfType<func::FuncOp>()), b(loop->getContext()) {
+  }
 
   void run() {
     findDots();
@@ -100,26 +102,6 @@ private:
 
   //===--- The warp that copies -------------------------------------------===//
 
-  /// What copies need of the function's body, there.
-  void clonePlaces(IRMapping &mapping) {
-    llvm::SetVector<Operation *> places;
-    Block &body = function.getBody().front();
-    auto add = [&](Value value) {
-      bool isArithmetic = collectArithmetic(value, body, places);
-      assert(isArithmetic && "streams were looked at before");
-      (void)isArithmetic;
-    };
-    for (Value bound :
-         {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
-      add(bound);
-    for (const Stream &stream : streams)
-      for (Operation *op : stream.slice)
-        for (Value operand : op->getOperands())
-          add(operand);
-    for (Operation *op : places)
-      b.clone(*op, mapping);
-  }
-
   enum class Which { All, Weights, Others };
 
   /// Where the copies of the iteration at `index` lie, of each stream that is
@@ -185,7 +167,8 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&warp.getBody().emplaceBlock());
     IRMapping mapping;
-    clonePlaces(mapping);
+    for (Operation *op : places)
+      b.clone(*op, mapping);
     Value first = mapping.lookupOrDefault(loop.getLowerBound()),
           end = mapping.lookupOrDefault(loop.getUpperBound()), ahead = end;
     if (refills()) {
@@ -289,6 +272,8 @@ private:
   scf::ForOp loop;
   ArrayRef<Stream> streams;
   SmallVector<BoxCopy> boxes;
+  /// What copies need of the function's body, in order.
+  llvm::SetVector<Operation *> places;
   int64_t stages;
   unsigned warps;
   CopyWarps copyWarps;
@@ -358,24 +343,25 @@ bool isLong(scf::ForOp loop) {
   return true;
 }
 
-/// Whether a warp that runs nothing else can tell where all copies are.
-bool isPlaced(scf::ForOp loop, ArrayRef<Stream> streams,
-              ArrayRef<BoxCopy> boxes) {
+/// What a warp that runs nothing else needs of the loop's block to tell where
+/// all copies are, in order; nothing where that is more than arithmetic.
+std::optional<llvm::SetVector<Operation *>>
+placesOf(scf::ForOp loop, ArrayRef<Stream> streams, ArrayRef<BoxCopy> boxes) {
   Block &body = *loop->getBlock();
   llvm::SetVector<Operation *> places;
   for (Value bound :
        {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
     if (!collectArithmetic(bound, body, places))
-      return false;
+      return std::nullopt;
   for (auto [stream, box] : llvm::zip(streams, boxes))
     for (Operation *op : stream.slice) {
       if (op != box.load && (!isMemoryEffectFree(op) || op->getNumRegions()))
-        return false;
+        return std::nullopt;
       for (Value operand : op->getOperands())
         if (!collectArithmetic(operand, body, places))
-          return false;
+          return std::nullopt;
     }
-  return true;
+  return places;
 }
 
 } // namespace
@@ -413,12 +399,13 @@ bool charonia::gpu::pipelineBoxes(scf::ForOp loop, ArrayRef<Stream> streams,
       options.stages, (options.sharedBytes - otherBytes) / bytes);
   if (std::optional<int64_t> trips = tripCount(loop))
     stages = std::min(stages, *trips);
-  if (stages < 1 || !isPlaced(loop, streams, boxes))
+  auto places = placesOf(loop, streams, boxes);
+  if (stages < 1 || !places)
     return false;
   if (stages < 2 && tripCount(loop) != 1)
     return false;
-  BoxPipeline(loop, streams, std::move(boxes), stages, options.warps,
-              *copyWarps, options.overlaps)
+  BoxPipeline(loop, streams, std::move(boxes), std::move(*places), stages,
+              options.warps, *copyWarps, options.overlaps)
       .run();
   return true;
 }

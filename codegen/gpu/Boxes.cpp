@@ -66,7 +66,6 @@ private:
 
   /// Of a right operand dots may read the first columns alone.
   bool findUsed() {
-    int64_t columns = 0;
     bool isLeft = false, isRight = false;
     for (OpOperand &use : op.getMemory().getUses()) {
       auto dot = dyn_cast<simt::WarpgroupDotOp>(use.getOwner());
@@ -95,8 +94,8 @@ private:
                  end = load.getShape().getResult(check);
       auto axis = dyn_cast<AffineDimExpr>(guard);
       auto limit = graph::constantOf(end);
-      bool isUnread = axis && limit && axis.getPosition() != terms &&
-                      readOf(axis.getPosition()) <= *limit;
+      bool isUnread = axis && limit && columns && axis.getPosition() != terms &&
+                      columns <= *limit;
       bool isAll = axis && limit && extents[axis.getPosition()] <= *limit;
       bool isCoordinate = false;
       for (int64_t i = 0; i < int64_t(load.getRank()); ++i)
@@ -126,17 +125,6 @@ private:
     AffineExpr many = start.floorDiv(*limit) * load.getShape().getResult(0);
     outside = outside ? outside + many : many;
     return true;
-  }
-
-  /// Columns that dots read, where `axis` has columns of a right operand.
-  int64_t readOf(unsigned axis) {
-    int64_t columns = 0;
-    for (OpOperand &use : op.getMemory().getUses())
-      if (use.getOperandNumber() == 1)
-        columns = std::max(
-            columns,
-            cast<simt::WarpgroupDotOp>(use.getOwner()).getUsedColumns());
-    return columns ? columns : memory.getShape()[axis];
   }
 
   void clear() {
@@ -401,7 +389,8 @@ private:
   unsigned bits = 0, inner = 0;
   /// The axis that products sum over.
   unsigned terms = 0;
-  int64_t panel = 0;               ///< Elements of a row of shared memory.
+  int64_t columns = 0; ///< That dots read of a right operand; 0: a left one.
+  int64_t panel = 0;   ///< Elements of a row of shared memory.
   SmallVector<int64_t, 2> extents; ///< What is copied.
   /// The innermost first.
   SmallVector<AffineExpr> dimensions, at, offsets;
