@@ -322,6 +322,13 @@ FailureOr<SmallVector<Value>> TileEmitter::emitPart(
       auto [base, baseAxes] = withoutBroadcast(value);
       for (int64_t &axis : baseAxes)
         axis = kept[axis];
+      // A number shows as one, whatever the tile.
+      DenseElementsAttr number;
+      if (matchPattern(base, m_Constant(&number)) && number.isSplat()) {
+        repeated.push_back(
+            splat(number.getSplatValue<TypedAttr>(), demand.tile));
+        continue;
+      }
       Type element = cast<RankedTensorType>(base.getType()).getElementType();
       repeated.push_back(tile::BroadcastOp::create(
           builder, location, tileType(demand.tile, element), base, baseAxes));

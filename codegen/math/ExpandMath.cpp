@@ -11,17 +11,23 @@ using namespace charonia::functions;
 
 namespace {
 
-/// x^c for constants that need no logarithm.
-std::optional<Num> powConstant(const Num &x, Value exponent) {
+/// The number of a constant, or that of all elements of one.
+std::optional<APFloat> numberOf(Value value) {
   FloatAttr scalar;
   DenseFPElementsAttr dense;
-  double c;
-  if (matchPattern(exponent, m_Constant(&scalar)))
-    c = scalar.getValueAsDouble();
-  else if (matchPattern(exponent, m_Constant(&dense)) && dense.isSplat())
-    c = dense.getSplatValue<FloatAttr>().getValueAsDouble();
-  else
+  if (matchPattern(value, m_Constant(&scalar)))
+    return scalar.getValue();
+  if (matchPattern(value, m_Constant(&dense)) && dense.isSplat())
+    return dense.getSplatValue<APFloat>();
+  return std::nullopt;
+}
+
+/// x^c for constants that need no logarithm.
+std::optional<Num> powConstant(const Num &x, Value exponent) {
+  std::optional<APFloat> number = numberOf(exponent);
+  if (!number)
     return std::nullopt;
+  double c = number->convertToDouble();
   if (c == 1)
     return x;
   if (c == 2)
@@ -33,6 +39,14 @@ std::optional<Num> powConstant(const Num &x, Value exponent) {
   if (c == -1)
     return x.constant(1) / x;
   return std::nullopt;
+}
+
+/// x / c for constants, if it has to be exact.
+std::optional<Num> quotientByConstant(const Num &x, arith::DivFOp op) {
+  std::optional<APFloat> c = numberOf(op.getRhs());
+  if (!c || bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn))
+    return std::nullopt;
+  return quotientBy(x, *c);
 }
 
 struct Expander {
@@ -93,6 +107,7 @@ struct Expander {
           return simple ? simple : powOf(x, v[1]);
         })
         .Case<math::RoundOp>([&](auto) { return roundOf(x); })
+        .Case<arith::DivFOp>([&](auto op) { return quotientByConstant(x, op); })
         .Case<arith::RemFOp>([&](auto) { return fmodOf(x, v[1]); })
         .Default([](auto) { return std::nullopt; });
   }
@@ -103,7 +118,8 @@ struct Expander {
 void charonia::expandMath(Operation *root, const ExpandMathOptions &options) {
   SmallVector<Operation *> work;
   root->walk([&](Operation *op) {
-    if ((isa<math::MathDialect>(op->getDialect()) || isa<arith::RemFOp>(op)) &&
+    if ((isa<math::MathDialect>(op->getDialect()) ||
+         isa<arith::DivFOp, arith::RemFOp>(op)) &&
         op->getNumResults() == 1) {
       Type element = getElementTypeOrSelf(op->getResult(0).getType());
       if ((element.isF32() || element.isF64()) &&

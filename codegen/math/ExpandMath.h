@@ -16,6 +16,7 @@
 //   asinh       3.5    4      acosh: 3 and 4, atanh: 3 and 4
 //   pow         1      3
 //   rsqrt       1.5    1.5
+//   x / c       0.5    0.5    constants of 1 to 2^24; |x| >= 2^-100, 2^-900
 //   fmod        exact  exact  quotients up to 2^250 (f32), 2^200 (f64)
 #ifndef CHARONIA_CODEGEN_MATH_EXPANDMATH_H
 #define CHARONIA_CODEGEN_MATH_EXPANDMATH_H
@@ -34,9 +35,10 @@ struct ExpandMathOptions {
   bool tanh = false;
 };
 
-/// Rewrites math operators and arith.remf on f32 and f64, scalars and tiles,
-/// below `root` to arith operators and to those of math that every target has:
-/// absf, ceil, copysign, floor, fma, roundeven, sqrt, trunc.
+/// Rewrites math operators, arith.remf and quotients by constants on f32 and
+/// f64, scalars and tiles, below `root` to arith operators and to those of math
+/// that every target has: absf, ceil, copysign, floor, fma, roundeven, sqrt,
+/// trunc.
 void expandMath(mlir::Operation *root, const ExpandMathOptions &options = {});
 
 } // namespace charonia

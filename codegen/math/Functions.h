@@ -5,7 +5,9 @@
 #define CHARONIA_CODEGEN_MATH_FUNCTIONS_H
 
 #include "codegen/math/Expression.h"
+#include "llvm/ADT/APFloat.h"
 #include <limits>
+#include <optional>
 
 namespace charonia::functions {
 
@@ -62,7 +64,12 @@ Num atanOf(const Num &x);
 Num asinOf(const Num &x);
 Num acosOf(const Num &x);
 
-// --- Powers, remainders, rounding.
+// --- Powers, quotients, remainders, rounding.
+
+/// x / c, rounded as a division rounds, where |x| is 2^-100 and more (2^-900 of
+/// f64); else within 1.5 units of the last place. Nothing where |c| is not
+/// between 1 and 2^24.
+std::optional<Num> quotientBy(const Num &x, const llvm::APFloat &c);
 
 /// A sum of two numbers, the second of which is the rounding of the first.
 struct Pair {

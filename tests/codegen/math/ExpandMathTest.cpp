@@ -252,6 +252,75 @@ TEST_P(ExpandMath, PowerAndRemainder) {
   run(0.0, 3, fmod, 0, ordinary);
 }
 
+/// Quotients by constants are what a division gives, bit by bit.
+template <typename T, typename Bits> struct Quotients {
+  std::vector<T> divisors = {1,   -1,  3,     7,     -49,      196,
+                             768, 1e3, 12544, 50257, 16777215, 16777216};
+  explicit Quotients(std::mt19937 &random) {
+    std::uniform_real_distribution<T> exponent(0, 24);
+    while (divisors.size() < 60)
+      divisors.push_back(std::exp2(exponent(random)));
+  }
+  std::string program(llvm::StringRef type) const {
+    std::string text;
+    for (auto [i, divisor] : llvm::enumerate(divisors))
+      text += llvm::formatv(R"(
+func.func @by{0}{1}(%x: !tile.buffer<{1}>, %y: !tile.buffer<{1}>) attributes {{tile.kernel} {{
+  %pid = tile.program_id : index
+  %a = tile.load %x[%pid] {{map = affine_map<(d0)[s0] -> (s0 * 64 + d0)>, shape = affine_map<()[s0] -> (1048576)>, rank = 1 : i64, checks = array<i64>} : (!tile.buffer<{1}>, index) -> tensor<64x{1}>
+  %c = arith.constant dense<0x{2}> : tensor<64x{1}>
+  %b = arith.divf %a, %c : tensor<64x{1}>
+  tile.store %b, %y[%pid] {{map = affine_map<(d0)[s0] -> (s0 * 64 + d0)>, shape = affine_map<()[s0] -> (1048576)>, rank = 1 : i64, checks = array<i64>} : tensor<64x{1}>, !tile.buffer<{1}>, index
+  return
+})",
+                            i, type,
+                            llvm::utohexstr(std::bit_cast<Bits>(divisor), false,
+                                            sizeof(T) * 2))
+                  .str();
+    return text;
+  }
+  /// Any number that is not so small that its remainder vanishes, and those
+  /// that are none.
+  static std::vector<T> arguments(size_t count, std::mt19937_64 &bits) {
+    constexpr T least = sizeof(T) == 4 ? T(0x1p-100) : T(0x1p-900);
+    const T infinity = std::numeric_limits<T>::infinity();
+    std::vector<T> x = {
+        0, -T(0), infinity, -infinity, std::numeric_limits<T>::max(), T(NAN)};
+    while (x.size() < count) {
+      T value = std::bit_cast<T>(Bits(bits()));
+      if (std::isfinite(value) && std::fabs(value) >= least)
+        x.push_back(value);
+    }
+    return x;
+  }
+  static void check(const LoadedImage &image, const std::vector<T> &divisors,
+                    std::mt19937_64 &bits) {
+    constexpr size_t block = 1 << 16;
+    for (auto [i, divisor] : llvm::enumerate(divisors)) {
+      Buffer<T> x = Buffer<T>::of(arguments(block, bits)), y(block);
+      image.run({x.data(), y.data()}, {}, 0, block / 64, i);
+      for (size_t j = 0; j < block; ++j) {
+        T want = x[j] / divisor;
+        ASSERT_TRUE(std::isnan(want) ? std::isnan(y[j])
+                                     : std::bit_cast<Bits>(T(y[j])) ==
+                                           std::bit_cast<Bits>(want))
+            << x[j] << " / " << divisor << " = " << want << ", not " << y[j];
+      }
+    }
+  }
+};
+
+TEST_P(ExpandMath, QuotientByConstant) {
+  std::mt19937_64 bits(11);
+  auto run = [&]<typename Q>(Q quotients, llvm::StringRef type) {
+    auto image = compile(quotients.program(type));
+    ASSERT_TRUE(image);
+    quotients.check(*image, quotients.divisors, bits);
+  };
+  run(Quotients<float, uint32_t>(random), "f32");
+  run(Quotients<double, uint64_t>(random), "f64");
+}
+
 CHARONIA_CPU_SUITE(ExpandMath);
 
 } // namespace

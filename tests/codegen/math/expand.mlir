@@ -33,3 +33,24 @@ func.func @half(%x: f16) -> f16 {
   %y = math.exp %x : f16
   return %y : f16
 }
+// Of quotients by constants no division is left; by numbers below 1, which may overflow, and
+// approximate ones stay.
+// CHECK-LABEL: func @quotient
+// CHECK-NOT: arith.divf
+// CHECK: arith.mulf
+// CHECK: math.fma
+// CHECK: arith.select
+// CHECK-NOT: math.fma
+// CHECK: arith.mulf
+// CHECK: arith.divf {{.*}} fastmath<afn>
+// CHECK: arith.divf
+func.func @quotient(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %seven = arith.constant dense<7.0> : tensor<8xf32>
+  %eight = arith.constant dense<8.0> : tensor<8xf32>
+  %tenth = arith.constant dense<0.1> : tensor<8xf32>
+  %a = arith.divf %x, %seven : tensor<8xf32>
+  %b = arith.divf %x, %eight : tensor<8xf32>
+  %c = arith.divf %x, %seven fastmath<afn> : tensor<8xf32>
+  %d = arith.divf %x, %tenth : tensor<8xf32>
+  return %a, %b, %c, %d : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
