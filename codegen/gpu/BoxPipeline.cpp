@@ -17,7 +17,8 @@ using namespace charonia::gpu;
 
 namespace {
 
-/// Warps that copy, and the registers that they leave to the others.
+/// Warps that copy, each its share of the streams, and the registers that they
+/// leave to the others.
 struct CopyWarps {
   int64_t warps = 1, given = 0;
 };
@@ -37,7 +38,7 @@ public:
   void run() {
     findDots();
     createRings();
-    createCopyWarp();
+    createCopyWarps();
     b.setInsertionPoint(loop);
     createLoop();
   }
@@ -49,6 +50,10 @@ private:
   }
   Value slotOf(Value ring, Value index) {
     return simt::SlotOp::create(b, loc(), ring.getType(), ring, index);
+  }
+  /// Warps that have something to copy: each has streams of its own.
+  unsigned numParts() const {
+    return std::min<size_t>(streams.size(), copyWarps.warps);
   }
   /// Slots are filled again, so it has to be told when they are empty.
   bool refills() const { return !trips || *trips > stages; }
@@ -94,54 +99,40 @@ private:
       rings.push_back(simt::AllocOp::create(
           b, loc(), simt::ToSharedOp(stream.op).getMemory().getType(), stages,
           IntegerAttr(), true));
-    full = createBarriers(1);
+    full = createBarriers(numParts());
     if (refills())
       empty = createBarriers(warps);
     simt::BarrierOp::create(b, loc(), /*all=*/true);
   }
 
-  //===--- The warp that copies -------------------------------------------===//
+  //===--- The warps that copy --------------------------------------------===//
 
-  enum class Which { All, Weights, Others };
+  using Chosen = SmallVector<unsigned>;
 
-  /// Where the copies of the iteration at `index` lie, of each stream that is
-  /// meant.
+  /// Where the copies of the iteration at `index` lie, of each chosen stream.
   SmallVector<SmallVector<Value>> place(IRMapping mapping, Value index,
-                                        Which which) {
+                                        const Chosen &chosen) {
     mapping.map(loop.getInductionVar(), index);
-    SmallVector<SmallVector<Value>> places(streams.size());
-    for (auto [stream, box, place] : llvm::zip(streams, boxes, places)) {
-      tile::LoadOp load = box.load;
-      if (which != Which::All &&
-          load.getIndependent() != (which == Which::Weights))
-        continue;
-      for (Operation *op : stream.slice)
+    SmallVector<SmallVector<Value>> places;
+    for (unsigned i : chosen) {
+      tile::LoadOp load = boxes[i].load;
+      for (Operation *op : streams[i].slice)
         if (op != load)
           b.clone(*op, mapping);
       SmallVector<Value> symbols;
       for (Value symbol : load.getSymbols())
         symbols.push_back(mapping.lookupOrDefault(symbol));
-      place = placeBoxes(b, box, symbols);
+      places.push_back(placeBoxes(b, boxes[i], symbols));
     }
     return places;
   }
 
-  void copy(ArrayRef<SmallVector<Value>> places, Value slot, Which which) {
-    Value barrier = slotOf(full, slot);
-    if (which != Which::Others) {
-      int64_t bytes = 0;
-      for (const BoxCopy &box : boxes)
-        bytes += box.allBytes();
-      simt::ExpectBytesOp::create(b, loc(), barrier, bytes);
-    }
-    for (auto [box, ring, place] : llvm::zip(boxes, rings, places))
-      if (!place.empty())
-        createBoxes(b, box, place, slotOf(ring, slot), barrier);
-  }
-
-  /// The iterations from `first` on to before `end`, slot after slot.
-  void copyAll(const IRMapping &mapping, Value first, Value end, Which which,
-               bool isRefill) {
+  /// The iterations from `first` on to before `end`, slot after slot; `bytes`:
+  /// what the slot's barrier has to wait for, if nobody told it yet.
+  void copyAll(const IRMapping &mapping, Value first, Value end,
+               const Chosen &chosen, int64_t bytes, bool isRefill) {
+    if (chosen.empty())
+      return;
     Value step = mapping.lookupOrDefault(loop.getStep());
     auto fill = scf::ForOp::create(b, loc(), first, end, step,
                                    ValueRange{constant(0), constant(0)});
@@ -153,19 +144,20 @@ private:
     Place at{fill.getRegionIterArg(0), fill.getRegionIterArg(1)};
     // Found while the slot is still read.
     SmallVector<SmallVector<Value>> places =
-        place(mapping, fill.getInductionVar(), which);
+        place(mapping, fill.getInductionVar(), chosen);
     if (isRefill)
       simt::WaitBarrierOp::create(b, loc(), slotOf(empty, at.slot), at.parity);
-    copy(places, at.slot, which);
+    Value barrier = slotOf(full, at.slot);
+    if (bytes)
+      simt::ExpectBytesOp::create(b, loc(), barrier, bytes);
+    for (auto [i, place] : llvm::zip(chosen, places))
+      createBoxes(b, boxes[i], place, slotOf(rings[i], at.slot), barrier);
     Place after = next(at);
     scf::YieldOp::create(b, loc(), ValueRange{after.slot, after.parity});
   }
 
-  void createCopyWarp() {
-    auto warp =
-        simt::CopyWarpOp::create(b, loc(), copyWarps.warps, copyWarps.given);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&warp.getBody().emplaceBlock());
+  /// What one warp copies: weights ahead of the kernels before.
+  void copyPart(const Chosen &part) {
     IRMapping mapping;
     for (Operation *op : places)
       b.clone(*op, mapping);
@@ -177,12 +169,32 @@ private:
       ahead = arith::AddIOp::create(b, loc(), first, steps);
       ahead = arith::MinSIOp::create(b, loc(), ahead, end);
     }
-    copyAll(mapping, first, ahead, Which::Weights, false);
-    if (overlaps)
+    Chosen weights, others;
+    int64_t bytes = 0;
+    for (unsigned i : part) {
+      bytes += boxes[i].allBytes();
+      (boxes[i].load.getIndependent() ? weights : others).push_back(i);
+    }
+    copyAll(mapping, first, ahead, weights, bytes, false);
+    if (overlaps && !others.empty())
       simt::WaitDependenciesOp::create(b, loc());
-    copyAll(mapping, first, ahead, Which::Others, false);
+    copyAll(mapping, first, ahead, others, weights.empty() ? bytes : 0, false);
     if (refills())
-      copyAll(mapping, ahead, end, Which::All, true);
+      copyAll(mapping, ahead, end, part, bytes, true);
+  }
+
+  void createCopyWarps() {
+    auto op =
+        simt::CopyWarpOp::create(b, loc(), copyWarps.warps, copyWarps.given,
+                                 /*partsCount=*/numParts());
+    OpBuilder::InsertionGuard guard(b);
+    for (unsigned part = 0; part < numParts(); ++part) {
+      b.setInsertionPointToStart(&op.getParts()[part].emplaceBlock());
+      Chosen chosen;
+      for (unsigned i = part; i < streams.size(); i += numParts())
+        chosen.push_back(i);
+      copyPart(chosen);
+    }
   }
 
   //===--- The loop -------------------------------------------------------===//
@@ -312,8 +324,9 @@ int64_t registersOf(scf::ForOp loop) {
 }
 
 /// One warp where it leaves enough registers for the loop, what is around it
-/// and what is loaded ahead of it; nothing where none does.
-std::optional<CopyWarps> copyWarpsFor(scf::ForOp loop,
+/// and what is loaded ahead of it; more, where they cost no registers, up to
+/// one of each of the `streams`; nothing where none does.
+std::optional<CopyWarps> copyWarpsFor(scf::ForOp loop, int64_t streams,
                                       const PipelineOptions &options) {
   constexpr int64_t others = 70;
   auto function = loop->getParentOfType<func::FuncOp>();
@@ -325,7 +338,12 @@ std::optional<CopyWarps> copyWarpsFor(scf::ForOp loop,
   // Of several instances each begins with too few for ptxas.
   if (residents == 1 && needed + others > left && needed <= given)
     return CopyWarps{GivenRegisters::copyWarps, given};
-  return needed <= left ? std::optional(CopyWarps{1, 0}) : std::nullopt;
+  if (needed > left)
+    return std::nullopt;
+  int64_t warps = streams;
+  while (registersOfWarps((options.warps + warps) * residents) < left)
+    --warps;
+  return CopyWarps{warps, 0};
 }
 
 /// Whether a loop may have so many iterations that what it takes to begin is
@@ -374,7 +392,8 @@ bool charonia::gpu::pipelineBoxes(scf::ForOp loop, ArrayRef<Stream> streams,
       loop.getBody()->getOps<simt::WarpgroupDotOp>().empty() ||
       !loop.getBody()->getOps<simt::DotOp>().empty() || !isLong(loop))
     return false;
-  std::optional<CopyWarps> copyWarps = copyWarpsFor(loop, options);
+  std::optional<CopyWarps> copyWarps =
+      copyWarpsFor(loop, streams.size(), options);
   if (!copyWarps)
     return false;
   SmallVector<BoxCopy> boxes;

@@ -142,17 +142,18 @@ def Simt_BarrierOp : Simt_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
 
 def Simt_CopyWarpOp : Simt_Op<"copy_warp", [MemoryEffects<[MemRead, MemWrite]>, SingleBlock,
                                             NoTerminator]> {
-  let summary = "What one thread of additional warps does, all of which end behind it";
+  let summary = "What one thread of each of additional warps does, all of which end behind it";
   let description = [{
-    The `warps` come behind those that have the kernel's layouts. It stands at the top of a
-    kernel, which has one at most, and its region reads kernel arguments, constants and what
-    it computes itself. With `registers` they are a warpgroup, which gives its registers to the
-    others, so that each of their threads has so many.
+    The `warps` come behind those that have the kernel's layouts; the first one runs the first
+    region, and so on, and the rest have none. It stands at the top of a kernel, which has one
+    at most, and its regions read kernel arguments, constants and what they compute themselves.
+    With `registers` they are a warpgroup, which gives its registers to the others, so that
+    each of their threads has so many.
   }];
   let arguments = (ins DefaultValuedAttr<I64Attr, "1">:$warps,
                        DefaultValuedAttr<I64Attr, "0">:$registers);
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$body attr-dict";
+  let regions = (region VariadicRegion<SizedRegion<1>>:$parts);
+  let assemblyFormat = "$parts attr-dict";
 }
 
 def Simt_InitBarriersOp : Simt_Op<"init_barriers", [MemoryEffects<[MemWrite]>]> {

@@ -120,19 +120,27 @@ void KernelLowering::lowerOp(simt::WaitBarrierOp op) {
 LogicalResult KernelLowering::lowerOp(simt::CopyWarpOp op) {
   Value copies = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge,
                                        warpId, index->constant(options.warps));
-  Value isFirst = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq,
-                                       threadId, i32(options.warps * kLanes));
   LogicalResult result = success();
-  // Whoever ends has waited for the kernels before.
-  auto wait = [&] {
-    for (auto inner : op.getBody().getOps<simt::WaitDependenciesOp>())
-      lowerOp(inner);
+  auto lowerPart = [&](unsigned part) {
+    Value isFirst =
+        LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq, threadId,
+                             i32((options.warps + part) * kLanes));
+    doWhere(isFirst, [&] {
+      if (succeeded(result))
+        result = lowerBlock(op.getParts()[part].front());
+    });
   };
   doWhere(copies, [&] {
     if (op.getRegisters())
       NVVM::SetMaxRegisterOp::create(b, loc, GivenRegisters::kept,
                                      NVVM::SetMaxRegisterAction::decrease);
-    doWhere(isFirst, [&] { result = lowerBlock(op.getBody().front()); }, wait);
+    for (unsigned part = 0; part < op.getParts().size(); ++part)
+      lowerPart(part);
+    // Whoever ends has waited for the kernels before.
+    simt::WaitDependenciesOp wait;
+    op->walk([&](simt::WaitDependenciesOp inner) { wait = inner; });
+    if (wait)
+      lowerOp(wait);
     LLVM::InlineAsmOp::create(b, loc, TypeRange(), ValueRange(), "exit;", "",
                               /*has_side_effects=*/true,
                               /*is_align_stack=*/false,

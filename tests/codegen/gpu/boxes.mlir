@@ -1,5 +1,5 @@
 // Operands of dots of warpgroups come by the copy engine: one thread of an additional warp asks
-// for boxes, the others wait for mbarriers and never for each other.
+// for the boxes of each, the others wait for mbarriers and never for each other.
 // RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
 // RUN: FileCheck %s --check-prefix=RING < %t/ring.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=WHOLE < %t/whole.2-simt.mlir
@@ -12,26 +12,33 @@
 // empty when the dot behind the one that reads it is under way.
 // RING-LABEL: func.func @ring
 // RING: %[[FULL:.*]] = simt.alloc {managed, offset = {{[0-9]+}} : i64, slots = 4 : i64} : <1xi64
-// RING-NEXT: simt.init_barriers %[[FULL]] {arrivals = 1 : i64}
+// RING-NEXT: simt.init_barriers %[[FULL]] {arrivals = 2 : i64}
 // RING: %[[EMPTY:.*]] = simt.alloc {managed
 // RING-NEXT: simt.init_barriers %[[EMPTY]] {arrivals = 8 : i64}
 // RING-NEXT: simt.barrier all
 // RING: simt.copy_warp {
-// RING:   scf.for
-// RING:     simt.expect_bytes {{.*}}, 32768
-// RING-NOT:   simt.copy_box %arg0
-// RING:     simt.copy_box %arg1[{{.*}}box = [64, 64], steps = [1, 1]
 // RING:   simt.wait_dependencies
 // RING:   scf.for
+// RING:     simt.expect_bytes {{.*}}, 16384
 // RING-NOT:   simt.copy_box %arg1
 // RING:     simt.copy_box %arg0[{{.*}}extents = affine_map<()[s0] -> (512, s0)>, strides = affine_map<()[s0] -> (1024)>, box = [64, 128]
 // RING:   scf.for
 // RING:     simt.coordinates
+// RING:     simt.wait_barrier
+// RING:     simt.expect_bytes
+// RING:     simt.copy_box
+// RING: }, {
+// RING-NOT:   simt.wait_dependencies
+// RING:   scf.for
+// RING:     simt.expect_bytes {{.*}}, 16384
+// RING-NOT:   simt.copy_box %arg0
+// RING:     simt.copy_box %arg1[{{.*}}advance = 64 : i64, bytes = 8192 : i64, count = 2 : i64{{.*}}box = [64, 64], steps = [1, 1]
+// RING:   scf.for
 // RING:     simt.coordinates
 // RING:     simt.wait_barrier
 // RING:     simt.expect_bytes
 // RING:     simt.copy_box
-// RING:     simt.copy_box {{.*}}advance = 64 : i64, bytes = 8192 : i64, count = 2 : i64
+// RING: } {warps = 2 : i64}
 // RING: scf.for
 // RING-NEXT: simt.slot
 // RING-NEXT: simt.wait_barrier
@@ -44,7 +51,7 @@
 // PTX-LABEL: .entry ring(
 // PTX-DAG: .param .align 64 .b8 ring_param_4[128]
 // PTX-DAG: .param .align 64 .b8 ring_param_5[128]
-// PTX: .reqntid 288
+// PTX: .reqntid 320
 // PTX: mbarrier.init.shared.b64
 // PTX: fence.mbarrier_init
 // PTX: bar.sync 	0;
