@@ -240,7 +240,8 @@ class CausalLM(Positional):
 
     def forward(self, ids):
         mask = None
-        if torch.compiler.is_exporting() or torch.jit.is_tracing():
+        exports = torch.compiler.is_exporting() and not torch.compiler.is_dynamo_compiling()
+        if exports or torch.jit.is_tracing():
             length = ids.shape[1]
             keep = torch.ones(length, length, dtype=torch.bool).tril()[None, None]
             mask = keep

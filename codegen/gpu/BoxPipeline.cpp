@@ -128,9 +128,9 @@ private:
   }
 
   /// The iterations from `first` on to before `end`, slot after slot; `bytes`:
-  /// what the slot's barrier has to wait for, if nobody told it yet.
+  /// what the slot's barrier has to wait for; null: it knows.
   void copyAll(const IRMapping &mapping, Value first, Value end,
-               const Chosen &chosen, int64_t bytes, bool isRefill) {
+               const Chosen &chosen, Value bytes, bool isRefill) {
     if (chosen.empty())
       return;
     Value step = mapping.lookupOrDefault(loop.getStep());
@@ -151,9 +151,25 @@ private:
     if (bytes)
       simt::ExpectBytesOp::create(b, loc(), barrier, bytes);
     for (auto [i, place] : llvm::zip(chosen, places))
-      createBoxes(b, boxes[i], place, slotOf(rings[i], at.slot), barrier);
+      createBoxes(b, boxes[i], place, slotOf(rings[i], at.slot), barrier,
+                  isLast[i]);
     Place after = next(at);
     scf::YieldOp::create(b, loc(), ValueRange{after.slot, after.parity});
+  }
+
+  /// Of one iteration, and which tiles are the last ones.
+  Value bytesOf(const IRMapping &mapping, const Chosen &part) {
+    isLast.resize(streams.size());
+    Value sum;
+    for (unsigned i : part) {
+      Value bytes = constant(boxes[i].allBytes());
+      isLast[i] = createIsLast(b, boxes[i], mapping);
+      if (isLast[i])
+        bytes = arith::SelectOp::create(b, loc(), isLast[i],
+                                        constant(boxes[i].restBytes()), bytes);
+      sum = sum ? arith::AddIOp::create(b, loc(), sum, bytes) : bytes;
+    }
+    return sum;
   }
 
   /// What one warp copies: weights ahead of the kernels before.
@@ -170,15 +186,14 @@ private:
       ahead = arith::MinSIOp::create(b, loc(), ahead, end);
     }
     Chosen weights, others;
-    int64_t bytes = 0;
-    for (unsigned i : part) {
-      bytes += boxes[i].allBytes();
+    for (unsigned i : part)
       (boxes[i].load.getIndependent() ? weights : others).push_back(i);
-    }
+    Value bytes = bytesOf(mapping, part);
     copyAll(mapping, first, ahead, weights, bytes, false);
     if (overlaps && !others.empty())
       simt::WaitDependenciesOp::create(b, loc());
-    copyAll(mapping, first, ahead, others, weights.empty() ? bytes : 0, false);
+    copyAll(mapping, first, ahead, others, weights.empty() ? bytes : Value(),
+            false);
     if (refills())
       copyAll(mapping, ahead, end, part, bytes, true);
   }
@@ -295,6 +310,8 @@ private:
   OpBuilder b;
   SmallVector<simt::WarpgroupDotOp> dots;
   SmallVector<Value> rings;
+  /// Of each stream, in the part that copies it.
+  SmallVector<Value> isLast;
   /// Barriers of the slots.
   Value full, empty;
 };

@@ -1,6 +1,9 @@
 #include "codegen/gpu/Boxes.h"
+#include "codegen/gpu/Overhang.h"
 #include "codegen/layout/Layouts.h"
 #include "codegen/tile/analysis/Access.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -14,11 +17,16 @@ static constexpr int64_t kRowBytes = 128;
 static constexpr unsigned kMostDimensions = 5;
 static constexpr int64_t kMostStep = 8;
 
-int64_t BoxCopy::allBytes() const {
+static int64_t bytesOf(simt::TensorMapAttr tensor, int64_t count) {
   int64_t elements = count;
   for (int64_t extent : tensor.getBox().asArrayRef())
     elements *= extent;
   return elements * tensor.getElementBytes();
+}
+
+int64_t BoxCopy::allBytes() const { return bytesOf(tensor, count); }
+int64_t BoxCopy::restBytes() const {
+  return rest ? bytesOf(rest->tensor, rest->count) : allBytes();
 }
 
 namespace {
@@ -135,6 +143,7 @@ private:
     steps.clear();
     lower.clear();
     upper.clear();
+    rows = {};
   }
 
   /// Each axis of the tile moves one coordinate, in ones.
@@ -157,6 +166,10 @@ private:
           return false;
         found[axis] = i;
         extent = axis == inner ? panel : extents[axis];
+        if (axis != terms) {
+          rows = coordinates[i];
+          rowsAt = box.size();
+        }
       }
       if (extent > mostBox)
         return false;
@@ -198,6 +211,8 @@ private:
         Sum(graph::simplify(number, facts)).coefficientOf(pixels) != 1)
       return false;
     box = {panel, extents[pixels]};
+    rows = graph::simplify(number, facts);
+    rowsAt = 1;
     return fits();
   }
 
@@ -366,9 +381,12 @@ private:
     llvm::append_range(corners, upper);
     BoxCopy copy;
     copy.load = load;
-    copy.tensor = simt::TensorMapAttr::get(
-        context, bytes, kRowBytes, mapOf(sizes), mapOf(strides), numbers(box),
-        numbers(steps), numbers(corners));
+    auto tensorOf = [&](ArrayRef<int64_t> box) {
+      return simt::TensorMapAttr::get(context, bytes, kRowBytes, mapOf(sizes),
+                                      mapOf(strides), numbers(box),
+                                      numbers(steps), numbers(corners));
+    };
+    copy.tensor = tensorOf(box);
     copy.at = AffineMap::get(0, load.getSymbols().size(), at, context);
     copy.offsets =
         AffineMap::get(0, load.getSymbols().size(), offsets, context);
@@ -376,7 +394,41 @@ private:
     copy.advance = panel;
     // From a panel of shared memory to the next, whatever of it is read.
     copy.bytes = memory.getShape()[1 - inner] * kRowBytes;
+    if (std::optional<int64_t> all = lastIsShort()) {
+      int64_t tile = extents[1 - terms], left = *all % tile;
+      SmallVector<int64_t> smaller(box);
+      int64_t panels = copy.count;
+      if (terms == inner)
+        smaller[rowsAt] = left;
+      else
+        panels = llvm::divideCeil(left, panel);
+      copy.rest = {AffineMap::get(0, load.getSymbols().size(), first(rows)),
+                   *all - tile, tensorOf(smaller), panels};
+    }
     return copy;
+  }
+
+  /// How many rows matter, where the last tile along them has clearly fewer
+  /// than others.
+  std::optional<int64_t> lastIsShort() {
+    constexpr int64_t fewest = 8;
+    int64_t tile = extents[1 - terms], step = terms == inner ? 1 : panel;
+    AffineExpr start = first(rows);
+    auto varies = [&](Value symbol) {
+      return op->getParentOp()->isAncestor(
+          symbol.getParentBlock()->getParentOp());
+    };
+    for (auto [i, symbol] : llvm::enumerate(load.getSymbols()))
+      if (start.isFunctionOfSymbol(i) && varies(symbol))
+        return std::nullopt;
+    if (graph::divisorOf(start, facts) % tile != 0)
+      return std::nullopt;
+    std::optional<int64_t> all =
+        storedRows(op, {rows, 1 - terms, load.getSymbols()});
+    int64_t left = all ? *all % tile : 0;
+    bool isShort =
+        left != 0 && int64_t(llvm::alignTo(left, step)) + fewest <= tile;
+    return isShort ? all : std::nullopt;
   }
 
   simt::ToSharedOp op;
@@ -398,6 +450,9 @@ private:
   int64_t mostOffset = 0;
   /// What moves boxes out of the tensor; null: nothing does.
   AffineExpr outside;
+  /// The number of a row, which is no term, and where the box has rows.
+  AffineExpr rows;
+  unsigned rowsAt = 0;
 };
 
 } // namespace
@@ -417,12 +472,45 @@ SmallVector<Value> charonia::gpu::placeBoxes(OpBuilder &b, const BoxCopy &copy,
   return SmallVector<Value>(place.getResults());
 }
 
+Value charonia::gpu::createIsLast(OpBuilder &b, const BoxCopy &copy,
+                                  const IRMapping &mapping) {
+  if (!copy.rest)
+    return {};
+  tile::LoadOp load = copy.load;
+  Location loc = load.getLoc();
+  SmallVector<Value> symbols;
+  for (auto [i, symbol] : llvm::enumerate(load.getSymbols())) {
+    // What varies in the loop takes no part.
+    bool isUsed = copy.rest->row.getResult(0).isFunctionOfSymbol(i);
+    symbols.push_back(isUsed ? mapping.lookupOrDefault(symbol)
+                             : arith::ConstantIndexOp::create(b, loc, 0));
+  }
+  Value row = simt::CoordinatesOp::create(b, loc, b.getIndexType(), symbols,
+                                          copy.rest->row)
+                  .getResult(0);
+  return arith::CmpIOp::create(
+      b, loc, arith::CmpIPredicate::sgt, row,
+      arith::ConstantIndexOp::create(b, loc, copy.rest->mostWhole));
+}
+
 void charonia::gpu::createBoxes(OpBuilder &b, const BoxCopy &copy,
-                                ValueRange place, Value memory, Value barrier) {
+                                ValueRange place, Value memory, Value barrier,
+                                Value isLast) {
   tile::LoadOp load = copy.load;
   unsigned rank = copy.at.getNumResults();
-  simt::CopyBoxOp::create(b, load.getLoc(), load.getBuffer(),
-                          place.take_front(rank), place.drop_front(rank),
-                          memory, barrier, copy.tensor, copy.count,
-                          copy.advance, copy.bytes, load.getIndependent());
+  auto create = [&](simt::TensorMapAttr tensor, int64_t count) {
+    simt::CopyBoxOp::create(b, load.getLoc(), load.getBuffer(),
+                            place.take_front(rank), place.drop_front(rank),
+                            memory, barrier, tensor, count, copy.advance,
+                            copy.bytes, load.getIndependent());
+  };
+  if (!isLast)
+    return create(copy.tensor, copy.count);
+  auto branch = scf::IfOp::create(b, load.getLoc(), isLast,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&branch.getThenRegion().front());
+  create(copy.rest->tensor, copy.rest->count);
+  b.setInsertionPointToStart(&branch.getElseRegion().front());
+  create(copy.tensor, copy.count);
 }

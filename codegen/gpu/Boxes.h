@@ -5,6 +5,7 @@
 
 #include "codegen/gpu/ir/SimtDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
 #include <optional>
 
 namespace charonia::gpu {
@@ -17,7 +18,21 @@ struct BoxCopy {
   mlir::AffineMap at, offsets;
   int64_t count, advance, bytes;
 
+  /// What the last tile along the rows has: the engine takes several times as
+  /// long for a row outside of the tensor as for one inside, so these are not
+  /// asked for, and hold anything.
+  struct Rest {
+    /// The tile's first row, over the symbols of the load; of a last tile it is
+    /// more than `mostWhole`.
+    mlir::AffineMap row;
+    int64_t mostWhole;
+    simt::TensorMapAttr tensor;
+    int64_t count;
+  };
+  std::optional<Rest> rest;
+
   int64_t allBytes() const;
+  int64_t restBytes() const;
 };
 
 /// The boxes of an operand that dots of warpgroups alone read; nothing where
@@ -25,13 +40,19 @@ struct BoxCopy {
 /// is 128 bytes of the dimension that is contiguous in the buffer.
 std::optional<BoxCopy> asBoxCopy(simt::ToSharedOp op);
 
+/// A condition: whether the tile is the last one along the rows; null where
+/// all are whole. `mapping`: of the load's symbols.
+mlir::Value createIsLast(mlir::OpBuilder &b, const BoxCopy &copy,
+                         const mlir::IRMapping &mapping);
+
 /// Where the boxes lie: coordinates, then offsets. `symbols`: of the load, at
 /// the builder.
 llvm::SmallVector<mlir::Value>
 placeBoxes(mlir::OpBuilder &b, const BoxCopy &copy, mlir::ValueRange symbols);
+/// `isLast`: of createIsLast.
 void createBoxes(mlir::OpBuilder &b, const BoxCopy &copy,
                  mlir::ValueRange place, mlir::Value memory,
-                 mlir::Value barrier);
+                 mlir::Value barrier, mlir::Value isLast);
 
 } // namespace charonia::gpu
 

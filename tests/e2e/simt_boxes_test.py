@@ -34,7 +34,7 @@ def product(rows, n, k, transposed):
 @pytest.mark.parametrize(
     "rows, n, k, transposed",
     [(1024, 512, 320, False), (1031, 520, 456, True), (700, 192, 2056, True), (129, 3080, 776, False),
-     (64, 1024, 4608, True)],
+     (64, 1024, 4608, True), (197, 1600, 1032, False), (1225, 330, 832, True)],
 )  # fmt: skip
 def test_products(tmp_path, rows, n, k, transposed, precision):
     """Sizes that are no multiple of a tile, in rows, columns and terms; parts of long sums."""
@@ -54,6 +54,30 @@ def test_products(tmp_path, rows, n, k, transposed, precision):
             extra=["--seed", str(seed), "--copies", copies],
         )  # fmt: skip
         assert np.abs(got - want).max() <= 8e-3 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("before, after", [(0, 59), (3, 0)])
+def test_padded_rows(tmp_path, before, after):
+    """Rows of a tile outside of what is multiplied that are results nevertheless: of zeros, then of the bias."""
+    rows, n, k = 197, 320, 1024
+    model, w, b = product(rows, n, k, True)
+    shape = model.graph.output[0].type.tensor_type.shape.dim[0]
+    shape.dim_value = rows + before + after
+    pads = numpy_helper.from_array(np.array([before, 0, after, 0]), "pads")
+    model.graph.initializer.append(pads)
+    model.graph.node.insert(0, helper.make_node("Pad", ["x", "pads"], ["padded"]))
+    model.graph.node[1].input[0] = "padded"
+    path, engine, dump = (tmp_path / name for name in ("m.onnx", "m.engine", "dump"))
+    onnx.save(model, path)
+    harness.compile_model(path, engine, target="sm_90a", precision="fp16", dump=dump)
+    x = np.random.default_rng(1).standard_normal((rows, k)).astype(np.float32)
+    want = np.pad(x.astype(np.float64), ((before, after), (0, 0))) @ w.T + b
+    for seed, copies in ORDERS:
+        (got,) = harness.run_engine(
+            engine, {"x": x}, ["y"], tmp_path / "run", device="simt", dump=dump,
+            extra=["--seed", str(seed), "--copies", copies],
+        )  # fmt: skip
+        assert np.abs(got - want).max() <= 3e-3 * np.abs(want).max()
 
 
 def test_open_rows(tmp_path):
@@ -81,6 +105,7 @@ def test_open_rows(tmp_path):
         ((4, (41, 43), 64), 320, 5, dict(stride=2, pads=[1, 2, 3, 0])), ((6, (19, 23), 64), 192, 3, dict(dilation=2)),
         ((4, (28, 28), 256), 512, 1, dict(stride=2)), ((1, (14, 14), 256), 256, 3, {}),
         ((2, (33, 31), 64), 64, 7, dict(pads=[3, 3, 0, 5])), ((3, (33, 31), 64), 128, 3, dict(pads=[2, 1, 0, 2])),
+        ((1, (37, 41), 64), 320, 3, {}), ((5, (33, 29), 128), 320, 3, dict(stride=2)),
     ],
 )  # fmt: skip
 def test_windows(tmp_path, image, filters, window, how):

@@ -242,7 +242,9 @@ static void setArguments(Warp &warp, const Program &program,
 
 Block::Block(Machine &machine, int64_t number)
     : machine(machine), number(number), firstTime(machine.newTime(number)),
-      time(firstTime), shared(machine.launch.sharedBytes),
+      time(firstTime),
+      // Of floats these bits are no number.
+      shared(machine.launch.sharedBytes, 0xFF),
       shadow(machine.launch.sharedBytes / machine.program.sharedGranule + 1) {
   const Program &program = machine.program;
   unsigned threads = program.blockThreads;

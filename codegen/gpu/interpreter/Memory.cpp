@@ -65,7 +65,8 @@ void Block::check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
                    text(", which an asynchronous copy is still to write"),
                    cell.pending - 1);
   bool written = cell.writeTime >= firstTime;
-  if (isRead(kind) && !written && !cell.pending)
+  // Products also read rows whose results nobody needs; they are no numbers.
+  if (isRead(kind) && kind != AccessKind::Product && !written && !cell.pending)
     machine.report(FindingKind::UnwrittenRead, warp, i, lane,
                    text(", which nothing was written to"));
   bool isKnown = knowsWrites(thread, cell);

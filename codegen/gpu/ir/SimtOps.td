@@ -168,7 +168,7 @@ def Simt_InitBarriersOp : Simt_Op<"init_barriers", [MemoryEffects<[MemWrite]>]> 
 
 def Simt_ExpectBytesOp : Simt_Op<"expect_bytes", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Arrives, and has the phase wait for so many bytes of copies";
-  let arguments = (ins Simt_MemoryType:$barrier, I64Attr:$bytes);
+  let arguments = (ins Simt_MemoryType:$barrier, Index:$bytes);
   let assemblyFormat = "$barrier `,` $bytes attr-dict `:` type($barrier)";
 }
 

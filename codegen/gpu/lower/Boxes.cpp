@@ -86,8 +86,8 @@ void KernelLowering::lowerOp(simt::InitBarriersOp op) {
 
 void KernelLowering::lowerOp(simt::ExpectBytesOp op) {
   NVVM::MBarrierArriveExpectTxOp::create(
-      b, loc, TypeRange(), sharedPointer(op.getBarrier()), i32(op.getBytes()),
-      NVVM::MemScopeKind::CTA,
+      b, loc, TypeRange(), sharedPointer(op.getBarrier()),
+      integersOf(op.getBytes(), 32)[0], NVVM::MemScopeKind::CTA,
       /*relaxed=*/false, Value());
 }
 
