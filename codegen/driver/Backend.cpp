@@ -1,6 +1,7 @@
 #include "codegen/driver/Backend.h"
 #include "codegen/cpu/CpuCodegen.h"
 #include "codegen/driver/Convert.h"
+#include "codegen/driver/Silence.h"
 #include "codegen/gpu/GpuCodegen.h"
 #include "llvm/TargetParser/Host.h"
 
@@ -84,6 +85,10 @@ public:
     return arch() + (options.assemble ? " cubin" : " ptx");
   }
   const emit::EmitTarget &emitTarget() const override { return target; }
+  bool fits(func::FuncOp function) const override {
+    Silence silence(function.getContext());
+    return gpu::fitsSharedMemory(function, *target.chip);
+  }
 
   FailureOr<KernelBinary> compile(func::FuncOp function,
                                   StringRef dumpDir) override {

@@ -41,6 +41,9 @@ public:
   virtual std::string base() const { return {}; }
   virtual bool gains(graph::KernelOp) const { return true; }
   virtual const emit::EmitTarget &emitTarget() const = 0;
+  /// Whether the device has room for the tiles of a function that `emitKernel`
+  /// wrote.
+  virtual bool fits(mlir::func::FuncOp) const { return true; }
   /// Compiles a function that `emitKernel` wrote. Called from several threads,
   /// each with a function in a module of its own, which it may change.
   /// `dumpDir`: folder for intermediate files, whose names tell the arch;

@@ -131,12 +131,25 @@ static SmallVector<int64_t> sizesOf(graph::KernelOp kernel) {
 
 FailureOr<TileProgram> makeTileProgram(graph::KernelOp kernel,
                                        const Backend &backend) {
-  TileProgram program{ModuleOp::create(kernel.getLoc()), {}};
+  FailureOr<emit::Schedule> schedule =
+      emit::scheduleOf(kernel, backend.emitTarget());
+  if (failed(schedule))
+    return failure();
+  TileProgram program{ModuleOp::create(kernel.getLoc()), *schedule, {}};
   auto symbols = graph::getSymbols(kernel->getParentOfType<ModuleOp>());
   graph::setSymbols(*program.module, symbols);
   OpBuilder builder = OpBuilder::atBlockEnd(program.module->getBody());
   FailureOr<func::FuncOp> function =
-      emit::emitKernel(kernel, backend.emitTarget(), builder);
+      emit::emitKernel(kernel, program.schedule, backend.emitTarget(), builder);
+  while (succeeded(function) && !backend.fits(*function)) {
+    std::optional<emit::Schedule> narrower = emit::narrower(program.schedule);
+    if (!narrower)
+      break; // compiling it says how much it lacks
+    program.schedule = std::move(*narrower);
+    function->erase();
+    function = emit::emitKernel(kernel, program.schedule, backend.emitTarget(),
+                                builder);
+  }
   if (failed(function))
     return failure();
   if (backend.device() == DeviceKind::Cuda)
@@ -233,11 +246,7 @@ FailureOr<CompiledKernel> compileProgram(graph::KernelOp kernel,
   compiled.sizes = sizesOf(kernel);
   compiled.work = made.work;
   compiled.needed = neededWork(kernel, compiled.sizes);
-  FailureOr<emit::Schedule> schedule =
-      emit::scheduleOf(kernel, backend.emitTarget());
-  if (failed(schedule))
-    return failure();
-  compiled.tiled = tiledWork(kernel, compiled.sizes, *schedule);
+  compiled.tiled = tiledWork(kernel, compiled.sizes, made.schedule);
   std::string key;
   // Dumps are wanted of the whole way, so nothing is taken from the cache.
   if (cache && dumpDir.empty()) {

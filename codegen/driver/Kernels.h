@@ -6,6 +6,7 @@
 #include "codegen/driver/Backend.h"
 #include "codegen/driver/KernelCache.h"
 #include "codegen/driver/TileWork.h"
+#include "codegen/emit/Schedule.h"
 #include "graph/ir/Dialect.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringMap.h"
@@ -51,13 +52,17 @@ private:
 /// for.
 struct TileProgram {
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// By which it is cut into tiles.
+  emit::Schedule schedule;
   TileWork work;
   mlir::func::FuncOp function() const {
     return *(*module).getOps<mlir::func::FuncOp>().begin();
   }
 };
 
-/// Writes and counts the tile program of a kernel. Fails with a diagnostic.
+/// Writes and counts the tile program of a kernel, by its own schedule or the
+/// cost model's, or a narrower one where the device has no room for the tiles
+/// of that. Fails with a diagnostic.
 mlir::FailureOr<TileProgram> makeTileProgram(graph::KernelOp kernel,
                                              const Backend &backend);
 

@@ -140,9 +140,21 @@ private:
   /// Rows of a tile and keys of a step, as measured on an H200 (mma.sync:
   /// scripts/gpu_kernels.py --problems; wgmma: docs/performance.md).
   struct AttentionTile {
-    int64_t rows, keys, residents = 1;
+    int64_t rows, keys, residents = 1, warps = 4;
+    /// Columns of the result, and features that are multiplied at once, powers
+    /// of two; 0: all.
+    int64_t columns = 0, features = 0;
     bool operator==(const AttentionTile &) const = default;
   };
+  /// Bytes of shared memory that a tile takes with two steps under way.
+  int64_t sharedBytesOf(const AttentionTile &tile, int64_t n) const;
+  /// The tile, or what is left of it where registers or shared memory of the
+  /// chip are too few for `n` columns: no more than the `m` rows that there
+  /// are, fewer keys of a step, then fewer rows, which read keys and values
+  /// more often. Where even few rows are too wide, queries come in parts with
+  /// each step, and columns are those of several instances, which compute the
+  /// scores again.
+  AttentionTile fitted(AttentionTile tile, int64_t m, int64_t n) const;
   std::vector<AttentionTile> gpuAttention(int64_t rows, int64_t n,
                                           int64_t batch);
   /// The longest rows of as many heads as have their keys and values in the

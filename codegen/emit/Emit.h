@@ -12,6 +12,8 @@ class KernelOp;
 
 namespace charonia::emit {
 
+struct Schedule;
+
 /// What emission and the choice of tile sizes need to know of a target.
 struct EmitTarget {
   enum class Kind { Cpu, Gpu };
@@ -49,6 +51,11 @@ void registerEmitRules(mlir::DialectRegistry &registry);
 /// kernel's own if it has one, else the cost model's. Fails with a diagnostic
 /// at the operator's location.
 mlir::FailureOr<mlir::func::FuncOp> emitKernel(graph::KernelOp kernel,
+                                               const EmitTarget &target,
+                                               mlir::OpBuilder &builder);
+/// The same with a schedule.
+mlir::FailureOr<mlir::func::FuncOp> emitKernel(graph::KernelOp kernel,
+                                               Schedule schedule,
                                                const EmitTarget &target,
                                                mlir::OpBuilder &builder);
 

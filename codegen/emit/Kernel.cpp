@@ -753,10 +753,15 @@ static bool takesShares(func::FuncOp function) {
 FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
                                          const EmitTarget &target,
                                          OpBuilder &builder) {
-  FailureOr<Schedule> found = scheduleOf(kernel, target);
-  if (failed(found))
-    return failure();
-  Schedule schedule = std::move(*found);
+  FailureOr<Schedule> schedule = scheduleOf(kernel, target);
+  return failed(schedule) ? FailureOr<func::FuncOp>()
+                          : emitKernel(kernel, *schedule, target, builder);
+}
+
+FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
+                                         Schedule schedule,
+                                         const EmitTarget &target,
+                                         OpBuilder &builder) {
   auto build = [&](std::optional<unsigned> sharedAxis) {
     FailureOr<func::FuncOp> function =
         KernelBuilder(kernel, target, schedule, builder, sharedAxis).run();

@@ -283,6 +283,12 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
   SmallVector<DimKind> kinds = op.getResultDimKinds();
   shape.wholeRows =
       role == OpRole::Contraction && llvm::is_contained(kinds, DimKind::Whole);
+  if (shape.wholeRows) {
+    shape.rowTerms = sizeAt(operand.back(), symbols);
+    Exprs factors = graph::getShape(op->getOperand(1));
+    shape.rowFactors =
+        graph::constantOf(factors[factors.size() - 2]).value_or(0);
+  }
   for (auto [kind, coordinate] : llvm::zip(kinds, map.getResults()))
     for (unsigned d = 0; d < rank; ++d)
       if (coordinate.isFunctionOfDim(d))

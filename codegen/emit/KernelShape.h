@@ -25,6 +25,9 @@ struct KernelShape {
   /// A contraction that gives all columns of a row at once (attention), even
   /// where there is just one.
   bool wholeRows = false;
+  /// Of such a contraction: terms of what a row is multiplied by first
+  /// (features of a query), and by how many (keys; 0: of an open number).
+  int64_t rowTerms = 1, rowFactors = 0;
   int64_t elementBits = 32;              // of what is multiplied or reduced
   int64_t rowBytes = 0, columnBytes = 0; // of the operands of a contraction
   /// Instructions for an element of the stationary operand, which the kernel

@@ -50,16 +50,21 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
                         int64_t batch) {
   int64_t n = product(k, column), m = product(k, row),
           bm = cpu ? t.vectorElements : 64;
-  if (!cpu && k.elementBits == 16) {
-    AttentionTile tile = choose(gpuAttention(product(k, row), n, batch));
+  int64_t columns = n;
+  if (cpu) {
+    // A vector of scores for each key stays in registers.
+    s.keyTile = t.vectorRegisters >= 32 ? 16 : 12;
+  } else {
+    AttentionTile tile = choose(gpuAttention(m, n, batch));
     bm = tile.rows;
     s.keyTile = tile.keys;
+    s.featureTile = tile.features;
     s.residents = tile.residents;
-    s.warps = bm / 16;
-    s.stages = 2;
-  } else {
-    // A vector of scores for each key stays in registers.
-    s.keyTile = !cpu ? 64 : t.vectorRegisters >= 32 ? 16 : 12;
+    s.warps = tile.warps;
+    if (k.elementBits == 16)
+      s.stages = 2;
+    if (tile.columns)
+      columns = tile.columns;
   }
   // A few rows have keys as lanes, each by itself, as in decoding; half of a
   // register of 512 bits takes half of the time on many machines.
@@ -67,7 +72,7 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
   int64_t half = std::max(bm / 2, shortest), fewest = t.vectorElements / 4;
   if (cpu && isStatic(row))
     bm = m <= fewest ? 1 : m <= half ? half : bm;
-  unsigned c = add(column, n), r = add(row, bm);
+  unsigned c = add(column, columns), r = add(row, bm);
   if (cpu && !isStatic(row)) {
     s.groups[r].rest = bm;
     s.groups[r].shortest = half;
@@ -80,6 +85,8 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
 
 std::vector<Chooser::AttentionTile>
 Chooser::gpuAttention(int64_t rows, int64_t n, int64_t batch) {
+  if (k.elementBits != 16)
+    return {fitted({64, 64}, rows, n)};
   auto tiles = [&](int64_t bm) -> int64_t {
     return llvm::divideCeil(rows, bm) * batch;
   };
@@ -106,17 +113,86 @@ Chooser::gpuAttention(int64_t rows, int64_t n, int64_t batch) {
               : tall  ? 2
                       : 3};
   }
-  std::vector<AttentionTile> ranked{chosen};
+  std::vector<AttentionTile> ranked;
+  auto add = [&](AttentionTile tile) {
+    tile.warps = tile.rows / 16;
+    tile = fitted(tile, rows, n);
+    if (!llvm::is_contained(ranked, tile))
+      ranked.push_back(tile);
+  };
+  add(chosen);
   for (int64_t bm : {64, 128, 32})
     for (int64_t step : {64, 128}) {
       AttentionTile tile{bm, step};
       if (isAsync && bm >= 64 && n <= 128)
         tile.residents = bm == 64 ? 3 : 2;
       bool isEmpty = (bm > 32 && bm >= 2 * rows) || (step > 64 && step > keys);
-      if (!isEmpty && tile != chosen)
-        ranked.push_back(tile);
+      if (!isEmpty)
+        add(tile);
     }
   return ranked;
+}
+
+int64_t Chooser::sharedBytesOf(const AttentionTile &tile, int64_t n) const {
+  constexpr int64_t tensorRows = 16;
+  // A single step has nothing ahead.
+  bool isOne = k.rowFactors > 0 && k.rowFactors <= tile.keys;
+  int64_t slots = isOne ? 1 : 2;
+  int64_t bytes = k.elementBits / 8, least = 16,
+          all = llvm::bit_ceil<uint64_t>(std::max(k.rowTerms, least)),
+          features = tile.features ? tile.features : all,
+          columns = tile.columns
+                        ? tile.columns
+                        : (int64_t)llvm::bit_ceil<uint64_t>(std::max(n, least)),
+          parts = features < all ? 2 : slots,
+          scores = features * (tile.keys * parts +
+                               tile.rows * (features < all ? parts : 1)),
+          values = columns * tile.keys * slots;
+  // Probabilities stay in registers where a warp has all of a row and what it
+  // multiplies are halves of registers.
+  bool stay = k.elementBits == 16 && tile.warps * tensorRows <= tile.rows;
+  int64_t probabilities = stay ? 0 : tile.rows * tile.keys;
+  // What is stored goes through memory that nothing else needs then.
+  int64_t stored =
+      tile.rows * columns * std::max<int64_t>(bytes, sizeof(float));
+  return std::max(bytes * (scores + values + probabilities), stored);
+}
+
+Chooser::AttentionTile Chooser::fitted(AttentionTile tile, int64_t m,
+                                       int64_t n) const {
+  constexpr int64_t mostWarps = 8, mostWords = 128, lanes = 32;
+  constexpr int64_t least = 16, leastFeatures = 64;
+  int64_t words = std::max<int64_t>(k.elementBits / 32, 1),
+          columns = llvm::bit_ceil<uint64_t>(std::max(n, least)),
+          features = llvm::bit_ceil<uint64_t>(std::max(k.rowTerms, least));
+  auto areTooMany = [&] {
+    return tile.rows * columns * words > mostWords * tile.warps * lanes;
+  };
+  while (areTooMany() && tile.rows > least && tile.rows >= 2 * m)
+    tile.rows /= 2;
+  while (areTooMany() && tile.warps < mostWarps)
+    tile.warps *= 2;
+  while (areTooMany() && tile.rows > least)
+    tile.rows /= 2;
+  while (areTooMany())
+    tile.columns = columns /= 2;
+  while (sharedBytesOf(tile, n) > t.chip->sharedBytes) {
+    if (tile.rows > least && tile.rows >= 2 * m)
+      tile.rows /= 2;
+    else if (tile.keys > least)
+      tile.keys /= 2;
+    else if (tile.rows > 2 * least)
+      tile.rows /= 2;
+    else if (features > leastFeatures)
+      tile.features = features /= 2;
+    else if (tile.rows > least)
+      tile.rows /= 2;
+    else if (columns > least)
+      tile.columns = columns /= 2;
+    else
+      break;
+  }
+  return tile;
 }
 
 void Chooser::longestFirst(int64_t n, int64_t batch) {

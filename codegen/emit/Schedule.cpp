@@ -618,6 +618,29 @@ std::vector<Schedule> emit::candidateSchedules(graph::KernelOp kernel,
   return candidates;
 }
 
+std::optional<Schedule> emit::narrower(const Schedule &schedule) {
+  constexpr int64_t least = 16, someFeatures = 256;
+  Schedule s = schedule;
+  if (s.featureTile == 0)
+    s.featureTile = 2 * someFeatures;
+  // Shorter steps read no more than long ones, smaller tiles do.
+  for (int64_t *step : {&s.keyTile, &s.kTile, &s.featureTile})
+    if (*step > least) {
+      *step = llvm::bit_floor<uint64_t>(*step - 1);
+      return s;
+    }
+  Schedule::Group *widest = nullptr;
+  for (unsigned axis : s.axes)
+    if (Schedule::Group &g = s.groups[axis];
+        !g.sequential && g.tile > least && (!widest || g.tile > widest->tile))
+      widest = &g;
+  if (!widest)
+    return std::nullopt;
+  widest->tile = llvm::bit_floor<uint64_t>(widest->tile - 1);
+  widest->own = 0;
+  return s;
+}
+
 FailureOr<Schedule> emit::scheduleOf(graph::KernelOp kernel,
                                      const EmitTarget &target) {
   if (DictionaryAttr given = kernel.getScheduleAttr())

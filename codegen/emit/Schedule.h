@@ -5,6 +5,7 @@
 
 #include "codegen/emit/Emit.h"
 #include "graph/ir/Dialect.h"
+#include <optional>
 #include <string>
 
 namespace charonia::emit {
@@ -55,6 +56,9 @@ struct Schedule {
   int64_t kTile = 8;
   /// Keys that attention takes in a step.
   int64_t keyTile = 64;
+  /// GPU: features of queries and keys that attention multiplies at once; 0:
+  /// all.
+  int64_t featureTile = 0;
   /// GPU: warps of a program instance, stages of the K loop's pipeline.
   int64_t warps = 4, stages = 3;
   /// GPU: program instances for which a multiprocessor should have registers.
@@ -101,6 +105,10 @@ std::vector<Schedule> candidateSchedules(graph::KernelOp kernel,
 /// diagnostic where its own is none.
 mlir::FailureOr<Schedule> scheduleOf(graph::KernelOp kernel,
                                      const EmitTarget &target);
+
+/// A schedule that does the same with less at once: shorter steps, then smaller
+/// tiles. Nothing where no less is left.
+std::optional<Schedule> narrower(const Schedule &schedule);
 
 } // namespace charonia::emit
 

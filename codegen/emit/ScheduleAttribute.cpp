@@ -45,14 +45,16 @@ std::string Schedule::text() const {
   for (unsigned axis : axes)
     text += " " + std::to_string(axis);
   Schedule plain;
-  for (auto [name, value, usual] : {std::tuple("k", kTile, plain.kTile),
-                                    {"keys", keyTile, plain.keyTile},
-                                    {"warps", warps, plain.warps},
-                                    {"stages", stages, plain.stages},
-                                    {"residents", residents, plain.residents},
-                                    {"parts", splits, plain.splits},
-                                    {"run", run, plain.run},
-                                    {"section", section, plain.section}})
+  for (auto [name, value, usual] :
+       {std::tuple("k", kTile, plain.kTile),
+        {"keys", keyTile, plain.keyTile},
+        {"features", featureTile, plain.featureTile},
+        {"warps", warps, plain.warps},
+        {"stages", stages, plain.stages},
+        {"residents", residents, plain.residents},
+        {"parts", splits, plain.splits},
+        {"run", run, plain.run},
+        {"section", section, plain.section}})
     if (value != usual)
       text += std::string(", ") + name + " " + std::to_string(value);
   return text + (swap ? ", across" : "") + (alongTerms ? ", along terms" : "");
@@ -80,6 +82,7 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
        b.getNamedAttr("section", b.getI64IntegerAttr(section)),
        b.getNamedAttr("k_tile", b.getI64IntegerAttr(kTile)),
        b.getNamedAttr("key_tile", b.getI64IntegerAttr(keyTile)),
+       b.getNamedAttr("feature_tile", b.getI64IntegerAttr(featureTile)),
        b.getNamedAttr("warps", b.getI64IntegerAttr(warps)),
        b.getNamedAttr("stages", b.getI64IntegerAttr(stages)),
        b.getNamedAttr("residents", b.getI64IntegerAttr(residents)),
@@ -155,6 +158,7 @@ FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute,
                              {"section", &s.section},
                              {"k_tile", &s.kTile},
                              {"key_tile", &s.keyTile},
+                             {"feature_tile", &s.featureTile},
                              {"warps", &s.warps},
                              {"stages", &s.stages},
                              {"residents", &s.residents},

@@ -131,19 +131,10 @@ TensorMap toTensorMap(const TensorMapArgument &argument) {
   return map;
 }
 
-FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
-                                   const GpuOptions &options, StringRef ptxas) {
-  MLIRContext *context = kernel.getContext();
-  std::string entry = entryName(kernel.getName());
-  Dumper dumper(options.dumpPrefix, entry);
-  unsigned warps = integerAttr(kernel, tile::kWarpsAttr, 4);
-  OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
-  OpBuilder b(context);
-  b.setInsertionPointToEnd(module->getBody());
-  auto function = cast<func::FuncOp>(b.clone(*kernel));
-  function.setName(entry);
-  dumper.dump(function, "tile");
-
+/// Instances of a multiprocessor for which rows stay in shared memory, once
+/// every tile of the function has a layout.
+FailureOr<int64_t> layOut(func::FuncOp function, unsigned warps,
+                          const GpuTarget &target) {
   ExpandMathOptions math;
   math.exp2 = math.rsqrt = true;
   expandMath(function, math);
@@ -162,20 +153,115 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   int64_t instances = keepRows(function, target.sharedBytes);
   dropCertainBounds(function);
   issueLoadsEarly(function);
-  dumper.dump(function, "layouts");
+  return instances;
+}
+
+/// Brings operands to shared memory and says how much of it is needed. What
+/// does not fit with as many stages as are asked for has fewer: how much there
+/// is beside a loop's own rings is known when all have a place.
+int64_t arrange(func::FuncOp &function, PipelineOptions options) {
+  for (;; --options.stages) {
+    func::FuncOp before = options.stages > 1 ? function.clone() : nullptr;
+    pipelineSharedOperands(function, options);
+    if (options.overlaps)
+      overlapLaunches(function);
+    int64_t bytes = allocateShared(function);
+    if (!before || bytes <= options.sharedBytes) {
+      if (before)
+        before->erase();
+      return bytes;
+    }
+    function->getBlock()->getOperations().insert(function->getIterator(),
+                                                 before);
+    function.erase();
+    function = before;
+  }
+}
+
+/// Of the tiles that dots read and of the largest one, which may go through
+/// shared memory to another layout: more than that no kernel needs at a time
+/// that just has dots. Floats of 8 bits may become some of 16.
+int64_t mostShared(func::FuncOp function) {
+  constexpr int64_t leastBits = 16;
+  auto bytesOf = [&](Value tile) -> int64_t {
+    auto type = dyn_cast<RankedTensorType>(tile.getType());
+    if (!type)
+      return 0;
+    int64_t bits = simt::elementBits(type.getElementType());
+    return type.getNumElements() * std::max(bits, leastBits) / 8;
+  };
+  SmallPtrSet<Value, 8> staged;
+  int64_t bytes = 0, largest = 0;
+  function.walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      largest = std::max(largest, bytesOf(result));
+    if (auto dot = dyn_cast<tile::DotOp>(op))
+      for (Value operand : {dot.getLhs(), dot.getRhs()})
+        bytes += staged.insert(operand).second ? bytesOf(operand) : 0;
+  });
+  return bytes + largest;
+}
+
+unsigned stagesOf(func::FuncOp function) {
+  return std::max<int64_t>(integerAttr(function, tile::kStagesAttr, 3), 2);
+}
+
+PipelineOptions pipelineOf(func::FuncOp function, const GpuTarget &target,
+                           const GpuOptions &options, unsigned warps) {
   PipelineOptions pipeline;
-  pipeline.stages = integerAttr(kernel, tile::kStagesAttr, 3);
-  std::optional<int64_t> persistent =
-      persistTiles(function, target, warps, pipeline.stages);
+  pipeline.stages = stagesOf(function);
   pipeline.sharedBytes = target.sharedBytes;
   pipeline.warps = warps;
   pipeline.boxes = target.copiesBoxes && options.boxes;
   pipeline.overlaps = target.dependentLaunch;
   pipeline.registers = registersOfThread(
       warps * kLanes * integerAttr(function, tile::kResidentsAttr, 1));
-  if (failed(pipelineSharedOperands(function, pipeline)))
+  return pipeline;
+}
+
+/// `instances`: for which rows stay in shared memory.
+LoweringOptions loweringOf(func::FuncOp function, const GpuTarget &target,
+                           unsigned warps, int64_t sharedBytes,
+                           int64_t instances) {
+  LoweringOptions lowering;
+  lowering.warps = warps;
+  lowering.indexBits = integerAttr(function, tile::kIndexBitsAttr, 32);
+  lowering.sharedBytes = sharedBytes;
+  lowering.residents = integerAttr(function, tile::kResidentsAttr, 1);
+  if (sharedBytes <= sharedBytesOf(target.sharedBytes, instances))
+    lowering.residents = std::max<int64_t>(lowering.residents, instances);
+  lowering.residents = std::max<int64_t>(
+      lowering.residents,
+      residentsOf(function, warps, sharedBytes, target.sharedBytes));
+  // A warpgroup that gives its registers away counts on all of them.
+  for (auto op : function.getOps<simt::CopyWarpOp>())
+    if (op.getRegisters())
+      lowering.residents = 1;
+  return lowering;
+}
+
+FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
+                                   const GpuOptions &options, StringRef ptxas) {
+  MLIRContext *context = kernel.getContext();
+  std::string entry = entryName(kernel.getName());
+  Dumper dumper(options.dumpPrefix, entry);
+  unsigned warps = integerAttr(kernel, tile::kWarpsAttr, 4);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
+  OpBuilder b(context);
+  b.setInsertionPointToEnd(module->getBody());
+  auto function = cast<func::FuncOp>(b.clone(*kernel));
+  function.setName(entry);
+  dumper.dump(function, "tile");
+
+  FailureOr<int64_t> instances = layOut(function, warps, target);
+  if (failed(instances))
     return failure();
+  dumper.dump(function, "layouts");
+  std::optional<int64_t> persistent =
+      persistTiles(function, target, warps, stagesOf(function));
   GpuKernel result;
+  result.sharedBytes =
+      arrange(function, pipelineOf(function, target, options, warps));
   result.entry = entry;
   result.instances = persistent;
   unsigned copyWarps = 0;
@@ -183,32 +269,17 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
     copyWarps = op.getWarps();
   result.blockThreads = (warps + copyWarps) * kLanes;
   result.waitsForPrevious = target.dependentLaunch;
-  if (result.waitsForPrevious)
-    overlapLaunches(function);
-  result.sharedBytes = allocateShared(function);
   if (result.sharedBytes > target.sharedBytes)
     return kernel.emitError()
                << "needs " << result.sharedBytes << " bytes of shared memory, "
                << target.chip << " has " << target.sharedBytes
-               << "; use smaller tiles or fewer stages",
+               << "; use smaller tiles",
            failure();
   insertBarriers(function);
   dumper.dump(function, "simt");
 
-  LoweringOptions lowering;
-  lowering.warps = warps;
-  lowering.indexBits = integerAttr(kernel, tile::kIndexBitsAttr, 32);
-  lowering.sharedBytes = result.sharedBytes;
-  lowering.residents = integerAttr(function, tile::kResidentsAttr, 1);
-  if (result.sharedBytes <= sharedBytesOf(target.sharedBytes, instances))
-    lowering.residents = std::max<int64_t>(lowering.residents, instances);
-  lowering.residents = std::max<int64_t>(
-      lowering.residents,
-      residentsOf(function, warps, result.sharedBytes, target.sharedBytes));
-  // A warpgroup that gives its registers away counts on all of them.
-  for (auto op : function.getOps<simt::CopyWarpOp>())
-    if (op.getRegisters())
-      lowering.residents = 1;
+  LoweringOptions lowering =
+      loweringOf(function, target, warps, result.sharedBytes, *instances);
   KernelLowering lower(function, b, lowering);
   FailureOr<LLVM::LLVMFuncOp> thread = lower.run();
   if (failed(thread))
@@ -247,6 +318,24 @@ FailureOr<GpuKernel>
 charonia::gpu::compileGpuKernel(func::FuncOp kernel, const GpuTarget &target,
                                 const GpuOptions &options) {
   return compileKernel(kernel, target, options, ptxasOf(options));
+}
+
+bool charonia::gpu::fitsSharedMemory(func::FuncOp kernel,
+                                     const GpuTarget &target) {
+  if (mostShared(kernel) <= target.sharedBytes)
+    return true;
+  loadGpuDialects(*kernel.getContext());
+  OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
+  OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
+  auto function = cast<func::FuncOp>(b.clone(*kernel));
+  unsigned warps = integerAttr(kernel, tile::kWarpsAttr, 4);
+  if (failed(layOut(function, warps, target)))
+    return true; // not for its size
+  PipelineOptions options;
+  options.stages = 1;
+  options.sharedBytes = target.sharedBytes;
+  options.warps = warps;
+  return arrange(function, options) <= target.sharedBytes;
 }
 
 FailureOr<std::vector<GpuKernel>>

@@ -69,6 +69,11 @@ mlir::FailureOr<GpuKernel> compileGpuKernel(mlir::func::FuncOp kernel,
                                             const GpuTarget &target,
                                             const GpuOptions &options = {});
 
+/// Whether shared memory holds what a program instance of a tile kernel keeps
+/// there at least, where nothing is brought in ahead of its use. Where it does
+/// not, tiles are too large. Reports what else is wrong.
+bool fitsSharedMemory(mlir::func::FuncOp kernel, const GpuTarget &target);
+
 /// Compiles every function with `tile.kernel` in `kernels`, in their order; the
 /// module stays as it is. The result does not depend on the number of threads.
 /// Fails with diagnostics at the kernels' locations. Thread-safe for modules of

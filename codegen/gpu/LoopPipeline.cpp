@@ -141,11 +141,12 @@ void findSumsOfSteps(scf::ForOp loop, const PipelineDepth &depth,
 }
 
 /// Dots that are accumulated over the iterations and nothing else need not be
-/// done at the end of each.
-void findDots(scf::ForOp loop, unsigned stages, LoopSchedule &schedule) {
+/// done at the end of each, if they `mayOutlast` it.
+void findDots(scf::ForOp loop, unsigned stages, bool mayOutlast,
+              LoopSchedule &schedule) {
   auto dots = loop.getBody()->getOps<simt::WarpgroupDotOp>();
   schedule.fences = !dots.empty();
-  if (schedule.advanceAt)
+  if (schedule.advanceAt || !mayOutlast)
     return;
   for (simt::WarpgroupDotOp dot : dots)
     if (!waitOf(loop, dot))
@@ -162,6 +163,21 @@ void findDots(scf::ForOp loop, unsigned stages, LoopSchedule &schedule) {
     schedule.dotsInFlight = schedule.dots.size();
 }
 
+/// Whether a dot under way may outlast its iteration: all that it reads of the
+/// loop's own has slots, so that the next iteration writes over none of it.
+bool readsSlots(scf::ForOp loop, ArrayRef<Stream> streams) {
+  auto hasSlot = [&](Value memory) {
+    auto shared = memory.getDefiningOp<simt::ToSharedOp>();
+    return !shared || shared->getBlock() != loop.getBody() ||
+           llvm::any_of(streams,
+                        [&](const Stream &s) { return s.op == shared; });
+  };
+  return llvm::all_of(loop.getBody()->getOps<simt::WarpgroupDotOp>(),
+                      [&](simt::WarpgroupDotOp dot) {
+                        return llvm::all_of(dot.getMemories(), hasSlot);
+                      });
+}
+
 LoopSchedule planLoop(scf::ForOp loop, ArrayRef<Stream> streams,
                       const PipelineDepth &depth) {
   LoopSchedule schedule;
@@ -175,8 +191,9 @@ LoopSchedule planLoop(scf::ForOp loop, ArrayRef<Stream> streams,
         llvm::any_of(stream.slice, llvm::IsaPred<simt::LoadSharedOp>);
   }
   findEarlyFragments(loop, streams, schedule);
-  findDots(loop, depth.stages, schedule);
-  if (schedule.dots.empty() && !schedule.advanceAt)
+  bool mayOutlast = readsSlots(loop, streams);
+  findDots(loop, depth.stages, mayOutlast, schedule);
+  if (mayOutlast && schedule.dots.empty() && !schedule.advanceAt)
     findSumsOfSteps(loop, depth, schedule);
   return schedule;
 }

@@ -63,7 +63,8 @@ struct PipelinePass : KernelPass<PipelinePass> {
     options.stages = attribute(kernel, tile::kStagesAttr, 3);
     options.sharedBytes = sharedBytes;
     options.warps = attribute(kernel, tile::kWarpsAttr, 4);
-    return pipelineSharedOperands(kernel, options);
+    pipelineSharedOperands(kernel, options);
+    return success();
   }
   Option<int64_t> sharedBytes{
       *this, "shared-bytes",

@@ -48,23 +48,52 @@ bool hasCopyWarp(func::FuncOp function) {
   return !function.getOps<simt::CopyWarpOp>().empty();
 }
 
+int64_t bytesOf(Stream &stream) {
+  return stream.op.getMemory().getType().getBytes();
+}
+
+/// Leaves the streams of which two iterations' operands have `room`. The
+/// others, large ones first, are written where they are used: an iteration
+/// waits for them, which is slow, but takes one slot of each.
+void leaveWhatFits(SmallVector<Stream> &streams, int64_t room) {
+  auto needed = [&] {
+    int64_t bytes = 0;
+    for (Stream &stream : streams)
+      bytes += 2 * bytesOf(stream);
+    return bytes;
+  };
+  while (!streams.empty() && needed() > room) {
+    // What reads copies has to find them in a ring.
+    if (llvm::any_of(streams, [](const Stream &stream) {
+          return llvm::any_of(stream.slice, llvm::IsaPred<simt::LoadSharedOp>);
+        }))
+      return streams.clear();
+    Stream *largest = llvm::max_element(
+        streams, [](Stream &a, Stream &b) { return bytesOf(a) < bytesOf(b); });
+    room -= bytesOf(*largest);
+    streams.erase(largest);
+  }
+}
+
 /// As many stages as are asked for, useful, and fit.
-LogicalResult pipeline(scf::ForOp loop, const PipelineOptions &options) {
+void pipeline(scf::ForOp loop, const PipelineOptions &options) {
+  if (options.stages < 2)
+    return;
   auto function = loop->getParentOfType<func::FuncOp>();
   if (options.boxes && !hasCopyWarp(function)) {
     SmallVector<Stream> streams = findStreams(loop);
     if (pipelineBoxes(loop, streams, options, otherBytes(function, streams)))
-      return success();
+      return;
   }
   SmallVector<Stream> streams = stagedStreams(loop, options);
+  leaveWhatFits(streams, options.sharedBytes - otherBytes(function, streams));
   if (streams.empty())
-    return success();
+    return;
   int64_t bytes = 0, fixed = 0; // of one slot of all copies; of the others
   for (Stream &stream : streams)
-    (stream.copy ? bytes : fixed) += stream.op.getMemory().getType().getBytes();
+    (stream.copy ? bytes : fixed) += bytesOf(stream);
   int64_t available =
-      options.sharedBytes -
-      otherBytes(loop->getParentOfType<func::FuncOp>(), streams) - 2 * fixed;
+      options.sharedBytes - otherBytes(function, streams) - 2 * fixed;
   int64_t stages = options.stages;
   std::optional<int64_t> trips = tripCount(loop);
   if (trips)
@@ -72,11 +101,6 @@ LogicalResult pipeline(scf::ForOp loop, const PipelineOptions &options) {
   if (bytes)
     stages = std::min(stages, available / bytes);
   stages = std::max<int64_t>(stages, 2);
-  if (stages * bytes > available)
-    return loop.emitError()
-           << "operands of " << bytes + fixed
-           << " bytes do not fit into shared memory of " << options.sharedBytes
-           << " bytes twice; use smaller tiles";
   // Copies that are all issued before the first is waited for are hidden by
   // another instance of the multiprocessor.
   bool ofTiles = loop->getParentOp()->hasAttr(kTilesAttr);
@@ -85,7 +109,6 @@ LogicalResult pipeline(scf::ForOp loop, const PipelineOptions &options) {
   pipelineLoop(
       loop, std::move(streams),
       {unsigned(whole ? *trips : stages), whole, options.registers, trips});
-  return success();
 }
 
 /// Waits for the last group of copies before `op`, right before the memory's
@@ -173,18 +196,15 @@ void hoistFragments(scf::ForOp loop) {
 
 } // namespace
 
-LogicalResult
-charonia::gpu::pipelineSharedOperands(func::FuncOp function,
-                                      const PipelineOptions &options) {
+void charonia::gpu::pipelineSharedOperands(func::FuncOp function,
+                                           const PipelineOptions &options) {
   SmallVector<scf::ForOp> loops;
   function.walk([&](scf::ForOp loop) { loops.push_back(loop); });
   for (scf::ForOp loop : loops)
-    if (failed(pipeline(loop, options)))
-      return failure();
+    pipeline(loop, options);
   SmallVector<simt::ToSharedOp> rest;
   function.walk([&](simt::ToSharedOp op) { rest.push_back(op); });
   for (simt::ToSharedOp op : rest)
     expand(op);
   function.walk([](scf::ForOp loop) { hoistFragments(loop); });
-  return success();
 }

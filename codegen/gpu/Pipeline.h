@@ -7,7 +7,7 @@
 namespace charonia::gpu {
 
 struct PipelineOptions {
-  /// Iterations of a K loop that may be under way, at least 2.
+  /// Iterations of a K loop that may be under way; 1: each brings its own.
   unsigned stages = 3;
   /// Shared memory of a program instance, in bytes.
   int64_t sharedBytes = 100 * 1024;
@@ -26,10 +26,9 @@ struct PipelineOptions {
 /// computed).
 ///
 /// In a loop, operands that depend on nothing the loop carries are brought in
-/// ahead (LoopPipeline.h). Fails if two iterations' operands do not fit into
-/// shared memory.
-mlir::LogicalResult pipelineSharedOperands(mlir::func::FuncOp function,
-                                           const PipelineOptions &options);
+/// ahead (LoopPipeline.h), as far as those of two iterations have room.
+void pipelineSharedOperands(mlir::func::FuncOp function,
+                            const PipelineOptions &options);
 
 } // namespace charonia::gpu
 

@@ -146,6 +146,13 @@ private:
         .coordinates;
   }
 
+  /// Of `features` in all, on a GPU.
+  int64_t featuresAtOnce(int64_t features) const {
+    int64_t all = llvm::bit_ceil<uint64_t>(std::max<int64_t>(features, 16)),
+            some = e.getSchedule().featureTile;
+    return some > 0 ? std::min(all, some) : all;
+  }
+
   FailureOr<Value> dot(FailureOr<Value> lhs, FailureOr<Value> rhs,
                        Value accumulator, Type element) {
     if (failed(lhs) || failed(rhs))
@@ -162,7 +169,7 @@ private:
     int64_t kStep = 8;
     if (auto d = graph::constantOf(features)) {
       if (rowsFirst)
-        kStep = llvm::bit_ceil<uint64_t>(std::max<int64_t>(*d, 16));
+        kStep = featuresAtOnce(*d);
       else // unrolled, so that the queries' tile leaves the loop over keys
         kStep = *d <= 128 ? *d : std::gcd<int64_t>(*d, 64);
     }

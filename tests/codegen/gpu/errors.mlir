@@ -21,7 +21,7 @@ func.func @warps(%a: !tile.buffer<f32>)
 }
 
 //--- shared.mlir
-// CHECK: error: operands of 65536 bytes do not fit into shared memory of 101376 bytes twice; use smaller tiles
+// CHECK: error: needs 131072 bytes of shared memory, sm_86 has 101376; use smaller tiles
 func.func @shared(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buffer<f32>)
     attributes {tile.kernel, tile.grid = affine_map<() -> (1)>, tile.warps = 8 : i64} {
   %zero = arith.constant dense<0.0> : tensor<128x128xf32>
@@ -29,9 +29,9 @@ func.func @shared(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buffer
   %c1 = arith.constant 1 : index
   %steps = arith.constant 16 : index
   %c = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<128x128xf32>) {
-    %a = tile.load %A[%k] {map = affine_map<(d0, d1)[s0] -> (d0, s0 * 128 + d1)>, shape = affine_map<()[s0] -> (128, 2048)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index) -> tensor<128x128xf16>
-    %b = tile.load %B[%k] {map = affine_map<(d0, d1)[s0] -> (d1, s0 * 128 + d0)>, shape = affine_map<()[s0] -> (128, 2048)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index) -> tensor<128x128xf16>
-    %d = tile.dot %a, %b, %acc : tensor<128x128xf16>, tensor<128x128xf16> -> tensor<128x128xf32>
+    %a = tile.load %A[%k] {map = affine_map<(d0, d1)[s0] -> (d0, s0 * 256 + d1)>, shape = affine_map<()[s0] -> (128, 2048)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index) -> tensor<128x256xf16>
+    %b = tile.load %B[%k] {map = affine_map<(d0, d1)[s0] -> (d1, s0 * 256 + d0)>, shape = affine_map<()[s0] -> (128, 2048)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index) -> tensor<256x128xf16>
+    %d = tile.dot %a, %b, %acc : tensor<128x256xf16>, tensor<256x128xf16> -> tensor<128x128xf32>
     scf.yield %d : tensor<128x128xf32>
   }
   tile.store %c, %C[] {map = affine_map<(d0, d1) -> (d0, d1)>, shape = affine_map<() -> (128, 128)>, rank = 2 : i64, checks = array<i64>} : tensor<128x128xf32>, !tile.buffer<f32>
