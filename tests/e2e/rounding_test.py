@@ -19,7 +19,8 @@ def model(path, nodes, shapes):
     constants = {
         "c": np.float32(0.1), "a": np.array([1]), "zero": np.float32(0), "p": np.float32(0.7), "q": np.float32(1.3),
         "three": np.float32(3), "two": np.float32(2), "split": np.array([0, -1, 1]), "joined": np.array([0, -1]),
-        "last": np.array([-1]), "end": np.array([2**31]),
+        "last": np.array([-1]), "end": np.array([2**31]), "epsilon": np.float32(1e-5),
+        "minus": np.float32(-0.5),
     }  # fmt: skip
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
     outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
@@ -45,6 +46,21 @@ def beside(op, first, second):
 MAX = node("ReduceMax", "x a", "m", keepdims=1)
 SQUARES = [node("Mul", "x x", "xx"), node("ReduceMean", "xx a", "v", keepdims=0), node("Sqrt", "v", "s")]
 SCALED = [node("Mul", "x c", "t"), node("ReduceMax", "t a", "m", keepdims=1)]
+ROOT = [
+    node("Mul", "x x", "xx"), node("ReduceMean", "xx a", "v", keepdims=1), node("Add", "v epsilon", "w"), node("Sqrt", "w", "s"),
+]  # fmt: skip
+CENTERED = [node("ReduceMean", "x a", "mu", keepdims=1), node("Sub", "x mu", "c0")]
+
+
+def normalized(element, *below):
+    """The largest element in the root of the squares' mean less each one in it."""
+    squares = [] if element == "x" else [*CENTERED, node("Mul", "c0 c0", "xx"), *ROOT[1:]]
+    return [
+        *(squares or ROOT), node("ReduceMax", f"{element} a", "m", keepdims=1), *below, node("Sub", "k t", "d"),
+        node("Sqrt", "d", "y"),
+    ]  # fmt: skip
+
+
 BODIES = {
     "sqrt": [*SCALED, node("Sub", "m t", "d"), node("Sqrt", "d", "y")],
     "negated": [*SCALED, node("Neg", "t", "u"), node("Add", "m u", "d"), node("Sqrt", "d", "y")],
@@ -95,6 +111,20 @@ BODIES = {
     "root below a view": [
         *SQUARES, node("Unsqueeze", "s a", "s2"), node("Div", "x s2", "t"), node("ReduceMax", "x a", "m", keepdims=0),
         node("Div", "m s", "k"), node("Unsqueeze", "k a", "k2"), node("Less", "k2 t", "e"), node("Cast", "e", "y", to=1),
+    ],
+    # What looks like an operator that is one for us, something else reading what is inside.
+    "rms normalization": normalized("x", node("Div", "x s", "t"), node("Div", "m s", "k")),
+    "layer normalization": normalized("c0", node("Div", "c0 s", "t"), node("Div", "m s", "k")),
+    "rms normalization by a reciprocal": normalized(
+        "x", node("Reciprocal", "s", "r"), node("Mul", "x r", "t"), node("Mul", "m r", "k")
+    ),
+    "rms normalization by a power": normalized(
+        "x", node("Pow", "w minus", "r"), node("Mul", "x r", "t"), node("Mul", "m r", "k")
+    ),
+    "softmax": [
+        MAX, node("Sub", "x m", "c0"), node("Exp", "c0", "e0"), node("ReduceSum", "e0 a", "s", keepdims=1),
+        node("Div", "e0 s", "t"), node("ReduceMax", "e0 a", "n", keepdims=1), node("Div", "n s", "k"),
+        node("Sub", "k t", "d"), node("Sqrt", "d", "y"),
     ],
 }  # fmt: skip
 
