@@ -259,10 +259,6 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
     }], "::mlir::AffineMap", "getPlacedMap",
       (ins "::charonia::graph::ContentDemand":$demand), "", [{ return {}; }]>,
     InterfaceMethod<[{
-      Whether a change in the last place of an operand may change the result by much
-      more: roundings, comparisons, conversions to integers.
-    }], "bool", "isDiscontinuous", (ins), "", [{ return false; }]>,
-    InterfaceMethod<[{
       Whether the element type of `operand` may be another than that of the result
       and the other operands.
     }], "bool", "isOperandTypeFree", (ins "unsigned":$operand), "", [{ return false; }]>,
