@@ -270,6 +270,10 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       return $_op.isOperandTypeFree(operand);
     }]>,
     InterfaceMethod<[{
+      Whether the result may be much smaller than what it is made of, and off by as
+      much as rounding has put that off: sums, differences, remainders.
+    }], "bool", "mayCancel", (ins), "", [{ return false; }]>,
+    InterfaceMethod<[{
       The operator that does the same with `operand` transposed by `permutation`;
       nothing where there is none.
     }], "::std::optional<::charonia::graph::Permuted>", "getPermuted",

@@ -42,6 +42,8 @@ class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
       return }] # wraps # [{;
     }
   }];
+  // What mayCancel answers.
+  bit cancels = 0;
   // The integer that integers x and y give, in terms of `algebra`; where empty,
   // evaluateElement tells.
   string algebraic = "";
@@ -64,6 +66,7 @@ class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
     std::optional<::charonia::graph::RealRange> getRange(
         ::llvm::ArrayRef<::charonia::graph::RealRange> operands);
     bool commutesWithWrapping(unsigned operand);
+    bool mayCancel() { return }] # !if(cancels, "true", "false") # [{; }
     ::mlir::AffineExpr evaluateInteger(::charonia::graph::IntegerAlgebra &algebra,
                                        ::llvm::ArrayRef<::mlir::AffineExpr> elements);
     ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Pointwise; }
@@ -297,6 +300,7 @@ class Graph_Binary<string mnemonic, string what, list<Trait> traits = [], bit sy
                        operand, codeSize, integerCodeSize>;
 
 def Graph_AddOp : Graph_Binary<"add", "x + y", [Commutative], 1> {
+  let cancels = 1;
   let range = "x + y";
   let moreDecl = linearDecl;
   let floats = "x + y";
@@ -304,6 +308,7 @@ def Graph_AddOp : Graph_Binary<"add", "x + y", [Commutative], 1> {
   let wraps = "true";
 }
 def Graph_SubOp : Graph_Binary<"sub", "x - y", [], 1> {
+  let cancels = 1;
   let range = "x + -y";
   let moreDecl = linearDecl;
   let floats = "x - y";
@@ -326,12 +331,14 @@ def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate toward zero", []
 }
 def Graph_ModOp : Graph_Binary<"mod", "remainder with the sign of y (integers and floats)", [], 1,
                               Graph_Tensor, 145, 110> {
+  let cancels = 1;
   let floats = "modulo(x, y)";
   let integers = "modulo(x, y)";
   let algebraic = "algebra.modulo(x, y)";
 }
 def Graph_FmodOp : Graph_Binary<"fmod", "remainder with the sign of x, as C fmod", [], 0, Graph_Tensor,
                                140, 100> {
+  let cancels = 1;
   let floats = "std::fmod(x, y)";
   let integers = "remainder(x, y)";
   let algebraic = "algebra.remainder(x, y)";

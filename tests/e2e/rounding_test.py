@@ -220,3 +220,53 @@ def test_places_between_elements(tmp_path, op, precision):
     harness.compile_model(path, tmp_path / "m.engine", precision=precision)
     (got,) = harness.run_engine(tmp_path / "m.engine", feeds, ["y"], tmp_path / "run")
     np.testing.assert_allclose(got, want, 0, 1e-2)
+
+
+# What is between two elements of a table, as models write it: weights of its neighbours at f and f + 1.
+LOOKUP = [
+    node("Floor", "x", "f"), node("Cast", "f", "i", to=7), node("Add", "i whole", "j"), node("Gather", "t i", "a"),
+    node("Gather", "t j", "b"),
+]  # fmt: skip
+AFTER = node("Sub", "x f", "v")
+WEIGHTS = {
+    "one less the other": [AFTER, node("Sub", "one v", "u")],
+    "the next place less this one": [AFTER, node("Add", "f one", "g"), node("Sub", "g x", "u")],
+    "the next index less this place": [AFTER, node("Cast", "j", "g", to=1), node("Sub", "g x", "u")],
+    "a sum with the negated floor": [
+        node("Neg", "f", "g"), node("Add", "x g", "v"), node("Sub", "one v", "u"),
+    ],
+    "remainder": [node("Mod", "x one", "v", fmod=1), node("Sub", "one v", "u")],
+    "in another shape": [
+        node("Reshape", "x split", "x2"), node("Reshape", "f split", "f2"), node("Sub", "x2 f2", "v2"),
+        node("Reshape", "v2 joined", "v"), node("Sub", "one v", "u"),
+    ],
+    "scaled": [
+        node("Mul", "x half", "x2"), node("Mul", "f half", "f2"), node("Sub", "x2 f2", "v2"), node("Div", "v2 half", "v"),
+        node("Sub", "one v", "u"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_weights_between_elements(tmp_path, weights, precision):
+    length = 4000
+    constants = {
+        "whole": np.int64(1), "one": np.float32(1), "half": np.float32(0.5), "split": np.array([8, 8]),
+        "joined": np.array([-1]), "t": np.sin(np.arange(length) / 9).astype(np.float32),
+    }  # fmt: skip
+    mixed = [node("Mul", "a u", "p"), node("Mul", "b v", "q"), node("Add", "p q", "y")]
+    graph = helper.make_graph(
+        [*LOOKUP, *WEIGHTS[weights], *mixed],
+        "places",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()],
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), path)
+    feeds = {"x": np.linspace(3, length - 9.3, 64).astype(np.float32)}
+    (want,) = onnxruntime.InferenceSession(path).run(None, feeds)
+    harness.compile_model(path, tmp_path / "m.engine", precision=precision)
+    (got,) = harness.run_engine(tmp_path / "m.engine", feeds, ["y"], tmp_path / "run")
+    np.testing.assert_allclose(got, want, 0, 1e-2)
