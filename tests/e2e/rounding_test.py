@@ -195,6 +195,39 @@ def test_terms(tmp_path, body, columns):
     compare(path, [parts(*size) for size in sizes], tmp_path)
 
 
+def test_what_is_defined_otherwise(tmp_path):
+    """What docs/importing.md names: powers by constants are products and roots, log(softmax) has numbers below those
+    of probabilities. Other powers are the same number whether their exponent is a constant or data."""
+    exponents = [3, -0.5, 2, 0.5, -1, 1.5, 4]
+    nodes = [node("Pow", f"x c{i}", f"y{i}") for i in range(len(exponents))]
+    nodes += [node("Pow", f"x e{i}", f"z{i}") for i in range(len(exponents))]
+    nodes += [node("Softmax", "s", "p"), node("Log", "p", "l")]
+    rng = np.random.default_rng(5)
+    x = rng.uniform(0.1, 3, 1000).astype(np.float32)
+    feeds = {"x": x, "s": np.array([[0, -200]], np.float32)}
+    feeds |= {f"e{i}": np.full_like(x, e) for i, e in enumerate(exponents)}
+    names = [f"{y}{i}" for y in "yz" for i in range(len(exponents))] + ["l"]
+    graph = helper.make_graph(
+        nodes, "powers",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, v.shape) for n, v in feeds.items()],
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in names],
+        [numpy_helper.from_array(np.float32(e), f"c{i}") for i, e in enumerate(exponents)],
+    )  # fmt: skip
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), path)
+    for target in harness.cpu_targets():
+        harness.compile_model(path, tmp_path / "m.engine", target=target)
+        got = dict(zip(names, harness.run_engine(tmp_path / "m.engine", feeds, names, tmp_path / "run")))
+        np.testing.assert_array_equal(got["y0"], x * x * x)
+        np.testing.assert_array_equal(got["y1"], 1 / np.sqrt(x))
+        for i, e in enumerate(exponents):
+            want = np.power(x.astype(np.float64), e).astype(np.float32)
+            np.testing.assert_array_equal(got[f"z{i}"], want, f"x ^ {e}")
+            if i > 1:
+                np.testing.assert_array_equal(got[f"y{i}"], want, f"x ^ {e}, a constant")
+        np.testing.assert_allclose(got["l"], feeds["s"])
+
+
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 @pytest.mark.parametrize("op", ["RoiAlign", "GridSample"])
 def test_places_between_elements(tmp_path, op, precision):
