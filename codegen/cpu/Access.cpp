@@ -424,8 +424,9 @@ Value *KernelEmitter::loadScalar(tile::LoadOp op, Value *address) {
 // Stores
 //===----------------------------------------------------------------------===//
 
-/// Whether some results that go past the caches at some sizes alone do not at
-/// these, as an i1; null where there are none of that kind.
+/// Whether no result that goes past the caches at some sizes alone does so at
+/// these, as an i1; null where there are none of that kind. Of several each is
+/// asked.
 Value *KernelEmitter::findCached() {
   SymbolValues symbols;
   for (mlir::BlockArgument argument : function.getArguments())
@@ -440,34 +441,45 @@ Value *KernelEmitter::findCached() {
         argument.getArgNumber(), tile::kStreamedAttr);
     if (!sizes)
       continue;
-    for (mlir::AffineExpr expr : sizes.getValue().getResults()) {
-      Value *own = evaluate(expr, {}, symbols, laneFacts({}, symbols)).scalar;
-      all = all ? b.CreateOr(all, own) : own;
-    }
+    Value *own = i64(0);
+    for (mlir::AffineExpr expr : sizes.getValue().getResults())
+      own = b.CreateOr(
+          own, evaluate(expr, {}, symbols, laneFacts({}, symbols)).scalar);
+    own = b.CreateLShr(own, 63);
+    cachedAt[argument] = own;
+    all = all ? b.CreateAnd(all, own) : own;
   }
-  return all ? b.CreateICmpSLT(all, i64(0)) : nullptr;
+  // The body for it tells.
+  if (cachedAt.size() == 1)
+    cachedAt.clear();
+  return all ? b.CreateICmpNE(all, i64(0)) : nullptr;
 }
 
 /// Whether a piece goes past the caches: a whole register of a result that is
-/// marked so.
+/// marked so, at these sizes.
 bool KernelEmitter::isStreamed(tile::StoreOp op, Value *value) {
   auto buffer = llvm::dyn_cast<mlir::BlockArgument>(op.getBuffer());
-  return buffer && !isCached &&
-         function.getArgAttr(buffer.getArgNumber(), tile::kStreamedAttr) &&
+  mlir::Attribute when =
+      buffer ? function.getArgAttr(buffer.getArgNumber(), tile::kStreamedAttr)
+             : mlir::Attribute();
+  return when && !(isCached && llvm::isa<mlir::AffineMapAttr>(when)) &&
          value->getType()->getPrimitiveSizeInBits() ==
              uint64_t(lanes) * b.getFloatTy()->getPrimitiveSizeInBits();
 }
 
 /// Such a store needs an address that is a multiple of its size, which buffers
-/// of callers need not give.
+/// of callers need not give; `cached`, where it is not null, has to be 0.
 void KernelEmitter::storeStreamed(Value *value, Value *address,
-                                  llvm::Align align, llvm::MDNode *own) {
+                                  llvm::Align align, llvm::MDNode *own,
+                                  Value *cached) {
   uint64_t bytes = value->getType()->getPrimitiveSizeInBits() / 8;
   auto *past = llvm::BasicBlock::Create(context, "past", kernel);
   auto *plain = llvm::BasicBlock::Create(context, "plain", kernel);
   auto *next = llvm::BasicBlock::Create(context, "stored", kernel);
   Value *rest =
       b.CreateAnd(b.CreatePtrToInt(address, b.getInt64Ty()), i64(bytes - 1));
+  if (cached)
+    rest = b.CreateOr(rest, cached);
   b.CreateCondBr(b.CreateICmpEQ(rest, i64(0)), past, plain);
   b.SetInsertPoint(past);
   llvm::StoreInst *store =
@@ -504,7 +516,8 @@ void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk,
       address = b.CreateSelect(at.guard.scalar, address, dump());
     if (!mask) {
       if (isStreamed(op, value))
-        storeStreamed(value, address, align, own);
+        storeStreamed(value, address, align, own,
+                      cachedAt.lookup(op.getBuffer()));
       else
         withScopes(b.CreateAlignedStore(value, address, align), own, nullptr);
       return;

@@ -288,7 +288,7 @@ private:
   Value *findCached();
   bool isStreamed(tile::StoreOp op, Value *value);
   void storeStreamed(Value *value, Value *address, llvm::Align align,
-                     llvm::MDNode *own);
+                     llvm::MDNode *own, Value *cached);
   void emitPrefetch(tile::PrefetchOp op);
 
   // Scans (Scan.cpp).
@@ -383,8 +383,12 @@ private:
   llvm::GlobalVariable *zeroBlock = nullptr;
   int64_t zeroBytes = 0;
   Value *dumpArea = nullptr;
-  bool streams = false;  ///< Whether stores go past the caches.
-  bool isCached = false; ///< In the body that is written none do.
+  bool streams = false; ///< Whether stores go past the caches.
+  /// In the body that is written those do that always do.
+  bool isCached = false;
+  /// Of results that go past the caches at some sizes 1 where they don't at
+  /// these; of an only one the body tells.
+  llvm::DenseMap<mlir::Value, Value *> cachedAt;
   uint64_t scratchSize = 0;
   mlir::Operation *failedOp = nullptr;
   std::string failure;

@@ -43,7 +43,7 @@ Schedule Chooser::run() {
     if (s.groups[i].tile > 1 && !llvm::is_contained(s.axes, i))
       s.axes.push_back(i);
   assert(llvm::all_of(
-      s.groups, [](const Schedule::Group &g) { return g.hasSoundRest(); }));
+      s.groups, [](const Schedule::Group &g) { return g.problem().empty(); }));
   return s;
 }
 

@@ -28,14 +28,16 @@ struct Schedule {
     /// one group of the grid at most.
     int64_t rest = 0, shortest = 1;
     /// With a rest: where so many elements are left, or fewer, each is a tile
-    /// of its own, whatever is shortest.
+    /// of its own, whatever is shortest: the last one behind tiles of the rest
+    /// (1), or all behind the last whole tile, which the rest then is (more).
     int64_t singles = 0;
     /// CPU: of an open number of a product's columns a single one has a body of
     /// its own, in which terms are the lanes (alongTerms).
     bool vector = false;
     int64_t step() const { return own ? own : tile; }
-    /// Whether `rest` and `shortest` are as they must be.
-    bool hasSoundRest() const;
+    /// What is wrong with `rest`, `shortest`, `singles` and `vector`; empty
+    /// where nothing is.
+    llvm::StringRef problem() const;
     /// Elements that tiles have for `extent` of them.
     int64_t covered(int64_t extent) const;
   };

@@ -91,11 +91,22 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
        b.getNamedAttr("splits", b.getI64IntegerAttr(splits))});
 }
 
-bool Schedule::Group::hasSoundRest() const {
+StringRef Schedule::Group::problem() const {
+  if (vector && (dims.size() != 1 || own || sequential))
+    return "a group of a schedule with a 'vector' is one dimension of the "
+           "grid, without 'own'";
+  if (!rest)
+    return "";
   bool isShorter = llvm::isPowerOf2_64(rest) && rest <= tile &&
-                   llvm::isPowerOf2_64(shortest) && shortest <= rest &&
-                   singles >= 0 && singles <= rest;
-  return !rest || (isShorter && !own && !sequential);
+                   llvm::isPowerOf2_64(shortest) && shortest <= rest;
+  if (!isShorter || own || sequential)
+    return "the 'rest' of a schedule's group is a power of two up to 'tile', "
+           "and 'shortest' one up to 'rest', in a group of the grid without "
+           "'own'";
+  if (singles < 0 || singles > rest || (singles > 1 && rest != tile))
+    return "the 'singles' of a schedule's group are 0, 1, or, where 'rest' is "
+           "'tile', up to that";
+  return "";
 }
 
 static FailureOr<Schedule::Group> readGroup(Attribute attribute,
@@ -125,11 +136,8 @@ static FailureOr<Schedule::Group> readGroup(Attribute attribute,
     g.singles = singles.getInt();
   if (auto vector = d.getAs<BoolAttr>("vector"))
     g.vector = vector.getValue();
-  if (!g.hasSoundRest())
-    return mlir::emitError(
-        location, "the 'rest' of a schedule's group is a power of two up to "
-                  "'tile', and 'shortest' one up to 'rest', in a group of the "
-                  "grid without 'own'");
+  if (StringRef problem = g.problem(); !problem.empty())
+    return mlir::emitError(location, problem);
   return g;
 }
 
@@ -149,6 +157,9 @@ FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute,
   if (llvm::count_if(s.groups, [](const Group &g) { return g.rest > 0; }) > 1)
     return mlir::emitError(location,
                            "only one group of a schedule has a 'rest'");
+  if (llvm::count_if(s.groups, [](const Group &g) { return g.vector; }) > 1)
+    return mlir::emitError(location,
+                           "only one group of a schedule has a 'vector'");
   for (int64_t axis : order.asArrayRef()) {
     if (axis < 0 || axis >= (int64_t)s.groups.size())
       return mlir::emitError(location, "an axis of a schedule names no group");

@@ -212,14 +212,17 @@ LogicalResult TileEmitter::branchOnExtent(AffineExpr extent, int64_t most,
     outermost = scopes.size() - 1;
     if (assumption)
       std::tie(assumed, assumedMost) = std::pair(assumption, most);
-    // Of no element there is no instance.
-    auto one = dyn_cast_or_null<AffineSymbolExpr>(assumption);
+    // Of no element there is no instance, so one that is at most 1 is 1, and
+    // simplifies to that.
+    auto known = dyn_cast_or_null<AffineSymbolExpr>(most == 1 ? assumption
+                                                              : AffineExpr());
     graph::Interval range;
-    if (one && most == 1)
-      std::swap(range = {1, 1}, symbols[one.getPosition()].range);
+    if (known)
+      range = std::exchange(symbols[known.getPosition()].range,
+                            graph::Interval{1, 1});
     LogicalResult result = side();
-    if (one && most == 1)
-      symbols[one.getPosition()].range = range;
+    if (known)
+      symbols[known.getPosition()].range = range;
     std::tie(outermost, assumed, assumedMost) = before;
     return result;
   };

@@ -32,10 +32,7 @@ std::optional<Num> powConstant(const Num &x, Value exponent) {
     return x;
   if (c == 2)
     return x * x;
-  if (c == 3)
-    return x * x * x;
-  if (c == 4)
-    return (x * x) * (x * x);
+  // Products of more would round more often than the power.
   if (c == -1)
     return x.constant(1) / x;
   return std::nullopt;

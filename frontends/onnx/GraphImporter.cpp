@@ -488,36 +488,35 @@ std::vector<Binding> GraphImporter::placeholders(const NodeProto &node,
 
 // Declared types.
 
-std::string charonia::frontend::onnx::contradiction(const TypeProto &declared,
-                                                    mlir::Value value,
-                                                    Emitter &emitter,
-                                                    bool *isSize) {
-  if (!declared.has_tensor_type())
-    return declared.value_case() == TypeProto::VALUE_NOT_SET
-               ? ""
-               : "is declared as no tensor";
+Contradiction charonia::frontend::onnx::contradiction(const TypeProto &declared,
+                                                      mlir::Type type,
+                                                      Emitter &emitter) {
+  if (!declared.has_tensor_type()) {
+    if (declared.value_case() == TypeProto::VALUE_NOT_SET)
+      return {};
+    return {"is declared as no tensor"};
+  }
   const auto &tensor = declared.tensor_type();
-  std::string actual = emitter.describe(value.getType());
-  if (tensor.elem_type() && tensor.elem_type() != dataTypeOf(elementOf(value)))
-    return "is declared as " + dataTypeName(tensor.elem_type()) + ", but is " +
-           actual;
+  std::string actual = emitter.describe(type);
+  if (tensor.elem_type() &&
+      tensor.elem_type() != dataTypeOf(mlir::getElementTypeOrSelf(type)))
+    return {"is declared as " + dataTypeName(tensor.elem_type()) + ", but is " +
+            actual};
   if (!tensor.has_shape())
-    return "";
-  Exprs shape = graph::getShape(value);
+    return {};
+  Exprs shape = graph::getShape(type);
   if (tensor.shape().dim_size() != static_cast<int>(shape.size()))
-    return "is declared with " + std::to_string(tensor.shape().dim_size()) +
-           " dimensions, but is " + actual;
+    return {"is declared with " + std::to_string(tensor.shape().dim_size()) +
+            " dimensions, but is " + actual};
   for (auto [i, dim] : llvm::enumerate(tensor.shape().dim())) {
     auto known = graph::constantOf(shape[i]);
     if (known && dim.has_dim_value() && dim.dim_value() >= 0 &&
-        dim.dim_value() != *known) {
-      if (isSize)
-        *isSize = true;
-      return "is declared with size " + std::to_string(dim.dim_value()) +
-             " in dimension " + std::to_string(i) + ", but is " + actual;
-    }
+        dim.dim_value() != *known)
+      return {"is declared with size " + std::to_string(dim.dim_value()) +
+                  " in dimension " + std::to_string(i) + ", but is " + actual,
+              /*ofSize=*/true};
   }
-  return "";
+  return {};
 }
 
 void GraphImporter::checkDeclared(const NodeProto &node, const Frame &frame,
@@ -528,8 +527,8 @@ void GraphImporter::checkDeclared(const NodeProto &node, const Frame &frame,
     if (name.empty() || it == declared.end() || !binding.value ||
         binding.narrow)
       continue;
-    std::string text = contradiction(*it->second, binding.value, emitter);
-    if (text.empty())
+    auto wrong = contradiction(*it->second, binding.value.getType(), emitter);
+    if (!wrong)
       continue;
     Diagnostic diagnostic;
     diagnostic.severity = Diagnostic::Severity::Warning;
@@ -538,7 +537,7 @@ void GraphImporter::checkDeclared(const NodeProto &node, const Frame &frame,
     diagnostic.op = node.op_type();
     diagnostic.domain = normalDomain(node.domain());
     diagnostic.version = frame.version;
-    diagnostic.what = "output '" + printable(name) + "' " + text;
+    diagnostic.what = "output '" + printable(name) + "' " + wrong.text;
     diagnostics.push_back(std::move(diagnostic));
   }
 }

@@ -179,10 +179,16 @@ private:
       leastKnown;
 };
 
-/// What is wrong between a declared type and a value; empty if nothing is.
-/// `isSize`: told whether it is a size.
-std::string contradiction(const ::onnx::TypeProto &declared, mlir::Value value,
-                          Emitter &emitter, bool *isSize = nullptr);
+/// What is wrong between a declared type and that of a value; false where
+/// nothing is.
+struct Contradiction {
+  std::string text;
+  /// Of a size, not of the kind or number of dimensions.
+  bool ofSize = false;
+  explicit operator bool() const { return !text.empty(); }
+};
+Contradiction contradiction(const ::onnx::TypeProto &declared, mlir::Type type,
+                            Emitter &emitter);
 
 } // namespace charonia::frontend::onnx
 

@@ -1,6 +1,7 @@
 #include "frontends/onnx/Import.h"
 #include "frontends/common/ModuleBuilder.h"
 #include "frontends/onnx/GraphImporter.h"
+#include "frontends/onnx/PoolSizes.h"
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/Signature.h"
 #include "llvm/ADT/StringSet.h"
@@ -29,7 +30,8 @@ public:
 private:
   bool checkVersions();
   void importGraph();
-  bool hasOtherSizes();
+  bool isAsInferred(mlir::Value value, const ::onnx::TypeProto &declared,
+                    Scope &scope);
   void finish(Scope &scope);
   void fail(std::string what, std::string remedy = "") {
     builder.fail(std::move(what), std::move(remedy));
@@ -115,35 +117,27 @@ void ModelImporter::importGraph() {
     finish(scope);
 }
 
-/// Whether onnx.shape_inference gives a pool of the model another size than it
-/// has: up to opset 21 it counts a last window that would begin outside.
-bool ModelImporter::hasOtherSizes() {
+/// Whether a value has the size that is declared for it by the rules of
+/// onnx.shape_inference.
+bool ModelImporter::isAsInferred(mlir::Value value,
+                                 const ::onnx::TypeProto &declared,
+                                 Scope &scope) {
   constexpr int mended = 22;
   auto opset = opsets.find("");
   if (opset == opsets.end() || opset->second >= mended)
     return false;
-  mlir::Operation *main =
-      builder.getEmitter().getBuilder().getInsertionBlock()->getParentOp();
-  return main
-      ->walk([](graph::PoolOp pool) {
-        if (!pool.getCeilMode())
-          return mlir::WalkResult::advance();
-        Exprs from = graph::getShape(pool.getInput()),
-              to = graph::getShape(pool.getResult());
-        size_t spatial = pool.getKernel().size(),
-               first = pool.getChannelsLast() ? 1 : 2;
-        for (size_t i = 0; i < spatial; ++i) {
-          int64_t reach = (pool.getKernel()[i] - 1) * pool.getDilations()[i],
-                  pads = pool.getPads()[i] + pool.getPads()[spatial + i];
-          mlir::AffineExpr inferred = (from[first + i] + (pads - reach - 1))
-                                          .ceilDiv(pool.getStrides()[i]) +
-                                      1;
-          if (graph::simplify(inferred - to[first + i]) != 0)
-            return mlir::WalkResult::interrupt();
-        }
-        return mlir::WalkResult::advance();
-      })
-      .wasInterrupted();
+  std::vector<llvm::SmallVector<mlir::Value, 2>> nodes;
+  for (const auto &node : model.graph().node()) {
+    auto &results = nodes.emplace_back();
+    for (const std::string &name : node.output())
+      if (const Binding *binding = importer.lookup(name, scope, nullptr);
+          binding && binding->value)
+        results.push_back(binding->value);
+  }
+  Emitter &emitter = builder.getEmitter();
+  PoolSizes sizes(*emitter.getBuilder().getInsertionBlock(), nodes);
+  mlir::Type type = sizes.typeOf(value);
+  return !type || !contradiction(declared, type, emitter);
 }
 
 void ModelImporter::finish(Scope &scope) {
@@ -163,16 +157,16 @@ void ModelImporter::finish(Scope &scope) {
            "give its tensors as outputs, or cast it");
     if (!binding || !binding->value || binding->tainted || binding->narrow)
       continue;
-    bool isSize = false;
-    std::string text = contradiction(output.type(), binding->value,
-                                     builder.getEmitter(), &isSize);
-    if (!text.empty() && isSize && hasOtherSizes())
+    auto wrong = contradiction(output.type(), binding->value.getType(),
+                               builder.getEmitter());
+    if (wrong && wrong.ofSize &&
+        isAsInferred(binding->value, output.type(), scope))
       builder.add(Diagnostic::Severity::Warning,
-                  "output '" + printable(output.name()) + "' " + text +
+                  "output '" + printable(output.name()) + "' " + wrong.text +
                       ": onnx.shape_inference counts a window of a pool that "
                       "would begin outside");
-    else if (!text.empty())
-      fail("output '" + printable(output.name()) + "' " + text,
+    else if (wrong)
+      fail("output '" + printable(output.name()) + "' " + wrong.text,
            "the file contradicts itself: run onnx.shape_inference on it, or "
            "export it again");
     outputs.push_back({output.name(), binding->value});

@@ -259,10 +259,6 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
     }], "::mlir::AffineMap", "getPlacedMap",
       (ins "::charonia::graph::ContentDemand":$demand), "", [{ return {}; }]>,
     InterfaceMethod<[{
-      Whether a change in the last place of an operand may change the result by much
-      more: roundings, comparisons, conversions to integers.
-    }], "bool", "isDiscontinuous", (ins), "", [{ return false; }]>,
-    InterfaceMethod<[{
       Whether the element type of `operand` may be another than that of the result
       and the other operands.
     }], "bool", "isOperandTypeFree", (ins "unsigned":$operand), "", [{ return false; }]>,
@@ -273,6 +269,10 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
     }], "bool", "readsFullRange", (ins "unsigned":$operand), "", [{
       return $_op.isOperandTypeFree(operand);
     }]>,
+    InterfaceMethod<[{
+      Whether the result may be much smaller than what it is made of, and off by as
+      much as rounding has put that off: sums, differences, remainders.
+    }], "bool", "mayCancel", (ins), "", [{ return false; }]>,
     InterfaceMethod<[{
       The operator that does the same with `operand` transposed by `permutation`;
       nothing where there is none.

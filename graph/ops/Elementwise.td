@@ -42,6 +42,8 @@ class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
       return }] # wraps # [{;
     }
   }];
+  // What mayCancel answers.
+  bit cancels = 0;
   // The integer that integers x and y give, in terms of `algebra`; where empty,
   // evaluateElement tells.
   string algebraic = "";
@@ -64,6 +66,7 @@ class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
     std::optional<::charonia::graph::RealRange> getRange(
         ::llvm::ArrayRef<::charonia::graph::RealRange> operands);
     bool commutesWithWrapping(unsigned operand);
+    bool mayCancel() { return }] # !if(cancels, "true", "false") # [{; }
     ::mlir::AffineExpr evaluateInteger(::charonia::graph::IntegerAlgebra &algebra,
                                        ::llvm::ArrayRef<::mlir::AffineExpr> elements);
     ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Pointwise; }
@@ -90,13 +93,12 @@ class Graph_Elementwise<string mnemonic, list<Trait> traits = []>
 
 // `codeSize` is what getCodeSize answers; from 16 on an operator is expensive.
 class Graph_Unary<string mnemonic, string what, int codeSize = 1, bit symbolic = 0,
-                  Type operand = Graph_FloatTensor, bit discontinuous = 0> : Graph_Elementwise<mnemonic> {
+                  Type operand = Graph_FloatTensor> : Graph_Elementwise<mnemonic> {
   let summary = what;
   let arguments = (ins operand:$input);
   let extraClassDeclaration = commonDecl # [{
     bool isExpensive() { return }] # !if(!ge(codeSize, 16), "true", "false") # [{; }
     int64_t getCodeSize() { return }] # codeSize # [{; }
-    bool isDiscontinuous() { return }] # !if(discontinuous, "true", "false") # [{; }
   }] # !if(symbolic, symbolicDecl, [{
     ::charonia::graph::SymbolicTensor evaluateSymbolic(
         ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
@@ -197,15 +199,15 @@ def Graph_CoshOp : Graph_Unary<"cosh", "hyperbolic cosine", 52> { let floats = "
 def Graph_AsinhOp : Graph_Unary<"asinh", "inverse hyperbolic sine", 97> { let floats = "std::asinh(x)"; }
 def Graph_AcoshOp : Graph_Unary<"acosh", "inverse hyperbolic cosine", 96> { let floats = "std::acosh(x)"; }
 def Graph_AtanhOp : Graph_Unary<"atanh", "inverse hyperbolic tangent", 55> { let floats = "std::atanh(x)"; }
-def Graph_FloorOp : Graph_Unary<"floor", "largest integer not above x", 1, 0, Graph_FloatTensor, 1> {
+def Graph_FloorOp : Graph_Unary<"floor", "largest integer not above x"> {
   let range = "rising(x, [](double v) { return std::floor(v); })";
   let floats = "std::floor(x)";
 }
-def Graph_CeilOp : Graph_Unary<"ceil", "smallest integer not below x", 1, 0, Graph_FloatTensor, 1> {
+def Graph_CeilOp : Graph_Unary<"ceil", "smallest integer not below x"> {
   let range = "rising(x, [](double v) { return std::ceil(v); })";
   let floats = "std::ceil(x)";
 }
-def Graph_RoundOp : Graph_Unary<"round", "nearest integer, halves to even", 1, 0, Graph_FloatTensor, 1> {
+def Graph_RoundOp : Graph_Unary<"round", "nearest integer, halves to even"> {
   let range = "rising(x, [](double v) { return std::nearbyint(v); })";
   let floats = "std::nearbyint(x)";
 }
@@ -253,7 +255,6 @@ def Graph_CastOp : Graph_Elementwise<"cast"> {
   let arguments = (ins Graph_Tensor:$input, TypeAttr:$to);
   let extraClassDeclaration = commonDecl # symbolicDecl # [{
     bool isOperandTypeFree(unsigned) { return true; }
-    bool isDiscontinuous() { return !::llvm::isa<::mlir::FloatType>(getTo()); }
   }];
   let hasFolder = 1;
 }
@@ -299,6 +300,7 @@ class Graph_Binary<string mnemonic, string what, list<Trait> traits = [], bit sy
                        operand, codeSize, integerCodeSize>;
 
 def Graph_AddOp : Graph_Binary<"add", "x + y", [Commutative], 1> {
+  let cancels = 1;
   let range = "x + y";
   let moreDecl = linearDecl;
   let floats = "x + y";
@@ -306,6 +308,7 @@ def Graph_AddOp : Graph_Binary<"add", "x + y", [Commutative], 1> {
   let wraps = "true";
 }
 def Graph_SubOp : Graph_Binary<"sub", "x - y", [], 1> {
+  let cancels = 1;
   let range = "x + -y";
   let moreDecl = linearDecl;
   let floats = "x - y";
@@ -328,12 +331,14 @@ def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate toward zero", []
 }
 def Graph_ModOp : Graph_Binary<"mod", "remainder with the sign of y (integers and floats)", [], 1,
                               Graph_Tensor, 145, 110> {
+  let cancels = 1;
   let floats = "modulo(x, y)";
   let integers = "modulo(x, y)";
   let algebraic = "algebra.modulo(x, y)";
 }
 def Graph_FmodOp : Graph_Binary<"fmod", "remainder with the sign of x, as C fmod", [], 0, Graph_Tensor,
                                140, 100> {
+  let cancels = 1;
   let floats = "std::fmod(x, y)";
   let integers = "remainder(x, y)";
   let algebraic = "algebra.remainder(x, y)";
@@ -397,7 +402,6 @@ def Graph_CompareOp : Graph_Elementwise<"compare"> {
   let arguments = (ins Graph_Predicate:$predicate, Graph_Tensor:$lhs, Graph_Tensor:$rhs);
   let assemblyFormat = "$predicate $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = commonDecl # symbolicDecl # [{
-    bool isDiscontinuous() { return true; }
     bool readsFullRange(unsigned) { return true; }
   }];
 }

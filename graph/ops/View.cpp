@@ -1,3 +1,4 @@
+#include "graph/ir/Constraints.h"
 #include "graph/ops/Common.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/PatternMatch.h"
@@ -93,6 +94,15 @@ OpFoldResult TransposeOp::fold(FoldAdaptor) {
 
 // slice
 
+/// Whether an open size may be 0, as one that is defined may.
+static bool mayBeZero(AffineExpr size, Operation *op) {
+  auto module = op->getParentOfType<ModuleOp>();
+  SmallVector<Symbol> symbols =
+      module ? getSymbols(module) : SmallVector<Symbol>();
+  return !symbols.empty() &&
+         boundsOf(size, SizeFacts(symbols, {}).ranges()).low < 1;
+}
+
 LogicalResult SliceOp::verify() {
   Exprs from = getShape(getInput()), to = getShape(getResult());
   if (!sameElements(getInput(), getResult()))
@@ -110,7 +120,8 @@ LogicalResult SliceOp::verify() {
     AffineExpr first = starts.getResult(i),
                last = simplify(first + (to[i] - 1) * step);
     for (AffineExpr at : {first, last})
-      if (isNonNegative(-at - 1) || isNonNegative(at - from[i]))
+      if ((isNonNegative(-at - 1) || isNonNegative(at - from[i])) &&
+          !mayBeZero(to[i], *this))
         return emitOpError("reaches outside of dimension ")
                << i << " of " << shapeToString(getInput().getType());
   }

@@ -55,6 +55,9 @@ private:
     int digits = APFloat::semanticsPrecision(target.getFloatSemantics());
     ranges.emplace(std::ldexp(1.0, digits));
     findFullRange(block);
+    findDistances(block);
+    // What distances are made of.
+    findFullRange(block);
     // A softmax feels more than that: here numbers are rounded by 2^-6.
     for (auto op : block.getOps<GraphOpInterface>())
       if (llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
@@ -77,7 +80,8 @@ private:
     for (Operation *op : ops)
       if (auto graphOp = dyn_cast<GraphOpInterface>(op);
           graphOp && isWide(op->getResult(0)))
-        setKind(graphOp, kindOf(graphOp));
+        setKind(graphOp,
+                isDistanceOfInputs(graphOp) ? Kind::Narrow : kindOf(graphOp));
     for (Operation *op : ops)
       convert(op);
   }
@@ -86,33 +90,78 @@ private:
     return getElementTypeOrSelf(value).isF32();
   }
 
+  static bool isOnTheWay(GraphOpInterface op) {
+    OpRole role = op.getRole();
+    return role == OpRole::View || role == OpRole::Pointwise;
+  }
   /// Whether the operator is on the way to one that wants the full range.
   bool leadsToFullRange(GraphOpInterface op) {
-    OpRole role = op.getRole();
-    return (role == OpRole::View || role == OpRole::Pointwise) &&
-           fullRange.contains(op->getResult(0));
+    return isOnTheWay(op) && fullRange.contains(op->getResult(0));
   }
 
   bool wantsFullRange(OpOperand &use) {
     auto op = dyn_cast<GraphOpInterface>(use.getOwner());
-    return op &&
-           (op.readsFullRange(use.getOperandNumber()) || leadsToFullRange(op));
+    return op && (op.readsFullRange(use.getOperandNumber()) ||
+                  leadsToFullRange(op) || distances.contains(op));
   }
 
   /// Finds the values of which a reader, through views and pointwise operators,
   /// wants the full range: masks, whose lowest numbers a small type lacks.
   void findFullRange(Block &block) {
+    findAbove(block, fullRange,
+              [&](OpOperand &use) { return wantsFullRange(use); });
+  }
+
+  /// Adds the values with a use that `leads` accepts, readers first.
+  static void findAbove(Block &block, llvm::DenseSet<Value> &found,
+                        function_ref<bool(OpOperand &)> leads) {
     auto visit = [&](Value value) {
-      if (llvm::any_of(value.getUses(),
-                       [&](OpOperand &use) { return wantsFullRange(use); }))
-        fullRange.insert(value);
+      if (llvm::any_of(value.getUses(), leads))
+        found.insert(value);
     };
-    // Readers first.
     for (Operation &op : llvm::reverse(block))
       for (Value result : op.getResults())
         visit(result);
     for (Value argument : block.getArguments())
       visit(argument);
+  }
+
+  /// Finds what is subtracted of places, as a coordinate and its floor,
+  /// whatever is between: of rounded ones the distance would be another, or
+  /// none. Places are what becomes integers, and floats made of integers.
+  void findDistances(Block &block) {
+    llvm::DenseSet<Value> places, converted;
+    auto leads = [&](OpOperand &use) {
+      auto op = dyn_cast<GraphOpInterface>(use.getOwner());
+      if (!op || op->getNumResults() != 1)
+        return false;
+      Value result = op->getResult(0);
+      auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(result));
+      return isOnTheWay(op) && (converted.contains(result) ||
+                                (integer && integer.getWidth() > 1));
+    };
+    findAbove(block, converted, leads);
+    for (Value argument : block.getArguments())
+      if (isWide(argument) && converted.contains(argument))
+        places.insert(argument);
+    for (auto op : block.getOps<GraphOpInterface>()) {
+      if (!isMadeOf(op, places))
+        continue;
+      if (op.mayCancel())
+        distances.insert(op);
+      places.insert(op->getResult(0));
+    }
+  }
+
+  /// Whether floats are computed of places, integers and constants alone.
+  bool isMadeOf(GraphOpInterface op, const llvm::DenseSet<Value> &places) {
+    Value result = op->getResult(0);
+    bool computes = isOnTheWay(op) || op.getRole() == OpRole::Source;
+    return computes && isWide(result) && !weightsOnly(result) &&
+           llvm::all_of(op->getOperands(), [&](Value operand) {
+             return places.contains(operand) || weightsOnly(operand) ||
+                    !isa<FloatType>(getElementTypeOrSelf(operand));
+           });
   }
 
   /// A mask made of an input: its other readers take it as they take any input,
@@ -135,6 +184,14 @@ private:
                       !ranges->isActivation(operand);
              }))
       addMask(result);
+  }
+
+  /// Whether an operator gives a distance of places that are inputs, or made of
+  /// them: an activation, as inputs are to all who don't take them for places.
+  bool isDistanceOfInputs(GraphOpInterface op) {
+    return distances.contains(op) && !fullRange.contains(op->getResult(0)) &&
+           llvm::any_of(op->getOperands(),
+                        [&](Value operand) { return masks.contains(operand); });
   }
 
   /// What the reader takes the value for.
@@ -206,7 +263,7 @@ private:
     auto it = result ? kinds.find(result) : kinds.end();
     bool narrow = graphOp && it != kinds.end() && it->second == Kind::Narrow;
     OpBuilder builder(op);
-    if (narrow && (readsInexact(graphOp) || isBetweenPlaces(op)))
+    if (narrow && (readsInexact(graphOp) || distances.contains(op)))
       return computeInFull(op, builder);
     for (OpOperand &operand : op->getOpOperands()) {
       if (!kinds.contains(operand.get()))
@@ -237,15 +294,6 @@ private:
              return number && isWide(operand) && std::isfinite(*number) &&
                     std::abs(*number) <= largestFinite() &&
                     !isExact(*number, target);
-           });
-  }
-
-  /// Whether an operator subtracts places that are there in f32, as a
-  /// coordinate and its floor: the small type may lack what they differ by.
-  bool isBetweenPlaces(Operation *op) {
-    return isa<SubOp>(op) &&
-           llvm::all_of(op->getOperands(), [&](Value operand) {
-             return isWide(operand) && kinds.lookup(operand) == Kind::Index;
            });
   }
 
@@ -346,6 +394,8 @@ private:
   /// Values of which some reader wants the full range; of these, inputs and
   /// what is made of them.
   llvm::DenseSet<Value> fullRange, masks;
+  /// Operators of which places are told apart.
+  llvm::DenseSet<Operation *> distances;
   llvm::DenseMap<Value, Kind> kinds;
   llvm::DenseMap<Value, Value> narrow, wide;
 };

@@ -19,9 +19,15 @@ void addActivationPatterns(mlir::RewritePatternSet &patterns);
 struct Product {
   llvm::SmallVector<Term> factors, divisors;
   double coefficient = 1;
+  /// The operators of the tree.
+  llvm::SmallVector<mlir::Operation *> operators;
   size_t size() const { return factors.size() + divisors.size(); }
 };
 Product factorize(Term root);
+/// Whether what leads from `input` to `values`, which are made of it and
+/// constants alone, is read by nothing but itself and `readers`.
+bool isReadWithin(mlir::ValueRange values, mlir::Value input,
+                  llvm::ArrayRef<mlir::Operation *> readers);
 /// What a product or a quotient has beside a constant: x = value * factor.
 struct Multiple {
   Term value;

@@ -101,6 +101,8 @@ LogicalResult recognizeGelu(MulOp op, PatternRewriter &rewriter) {
     } else {
       continue;
     }
+    if (!isReadWithin(op->getOperands(), x.get(), op.getOperation()))
+      continue;
     rewriter.replaceOpWithNewOp<GeluOp>(op, op.getType(), x.get(), tanh);
     return success();
   }

@@ -1,6 +1,7 @@
 #include "graph/passes/Passes.h"
 #include "graph/passes/Patterns.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/SetVector.h"
 #include <cmath>
 
 namespace charonia::graph {
@@ -22,20 +23,43 @@ Product charonia::graph::factorize(Term root) {
     auto [term, divides] = work.pop_back_val();
     bool opens = (term == root || term.get().hasOneUse()) &&
                  product.size() + work.size() < 16;
-    if (auto constant = term.constant())
+    if (auto constant = term.constant()) {
       product.coefficient *= divides ? 1 / *constant : *constant;
-    else if (auto mul = term.as<MulOp>(); mul && opens)
+      continue;
+    }
+    if (auto mul = term.as<MulOp>(); mul && opens) {
       work.append({{term.with(mul.getRhs()), divides},
                    {term.with(mul.getLhs()), divides}});
-    else if (auto div = term.as<DivOp>(); div && opens && term.isReal())
+    } else if (auto div = term.as<DivOp>(); div && opens && term.isReal()) {
       work.append({{term.with(div.getRhs()), !divides},
                    {term.with(div.getLhs()), divides}});
-    else if (auto inverse = term.as<ReciprocalOp>(); inverse && opens)
+    } else if (auto inverse = term.as<ReciprocalOp>(); inverse && opens) {
       work.append({{term.with(inverse.getInput()), !divides}});
-    else
+    } else {
       (divides ? product.divisors : product.factors).push_back(term);
+      continue;
+    }
+    product.operators.push_back(term.get().getDefiningOp());
   }
   return product;
+}
+
+bool charonia::graph::isReadWithin(ValueRange values, Value input,
+                                   ArrayRef<Operation *> readers) {
+  llvm::SetVector<Operation *> inner;
+  auto add = [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    if (value != input && op && !splatOf(value))
+      inner.insert(op);
+  };
+  llvm::for_each(values, add);
+  for (size_t i = 0; i < inner.size(); ++i)
+    llvm::for_each(inner[i]->getOperands(), add);
+  return llvm::all_of(inner, [&](Operation *op) {
+    return llvm::all_of(op->getUsers(), [&](Operation *user) {
+      return inner.contains(user) || llvm::is_contained(readers, user);
+    });
+  });
 }
 
 std::optional<Multiple> charonia::graph::multipleOf(Term x) {

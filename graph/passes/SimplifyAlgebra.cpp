@@ -1,10 +1,12 @@
 // Algebraic identities, one line each, grouped by the operator they match.
 //
 // None of floats gives another number than the model's own operators do, but
-// for zeros' signs and what leaves the range of floats on the way. A rule that
-// rounds otherwise would have to find the same expression wherever the model
-// writes it, whatever reads it and whichever views are between: a maximum less
-// the elements that it is of is 0 or more, and its root may be taken.
+// for zeros' signs and what leaves the range of floats on the way. Two are
+// defined by what they become (docs/importing.md): the powers 3 and -0.5, and
+// log(softmax). A rule that rounds otherwise would have to find the same
+// expression wherever the model writes it, whatever reads it and whichever
+// views are between: a maximum less the elements that it is of is 0 or more,
+// and its root may be taken.
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"

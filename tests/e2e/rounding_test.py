@@ -19,7 +19,8 @@ def model(path, nodes, shapes):
     constants = {
         "c": np.float32(0.1), "a": np.array([1]), "zero": np.float32(0), "p": np.float32(0.7), "q": np.float32(1.3),
         "three": np.float32(3), "two": np.float32(2), "split": np.array([0, -1, 1]), "joined": np.array([0, -1]),
-        "last": np.array([-1]), "end": np.array([2**31]),
+        "last": np.array([-1]), "end": np.array([2**31]), "epsilon": np.float32(1e-5),
+        "minus": np.float32(-0.5),
     }  # fmt: skip
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
     outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
@@ -45,6 +46,21 @@ def beside(op, first, second):
 MAX = node("ReduceMax", "x a", "m", keepdims=1)
 SQUARES = [node("Mul", "x x", "xx"), node("ReduceMean", "xx a", "v", keepdims=0), node("Sqrt", "v", "s")]
 SCALED = [node("Mul", "x c", "t"), node("ReduceMax", "t a", "m", keepdims=1)]
+ROOT = [
+    node("Mul", "x x", "xx"), node("ReduceMean", "xx a", "v", keepdims=1), node("Add", "v epsilon", "w"), node("Sqrt", "w", "s"),
+]  # fmt: skip
+CENTERED = [node("ReduceMean", "x a", "mu", keepdims=1), node("Sub", "x mu", "c0")]
+
+
+def normalized(element, *below):
+    """The largest element in the root of the squares' mean less each one in it."""
+    squares = [] if element == "x" else [*CENTERED, node("Mul", "c0 c0", "xx"), *ROOT[1:]]
+    return [
+        *(squares or ROOT), node("ReduceMax", f"{element} a", "m", keepdims=1), *below, node("Sub", "k t", "d"),
+        node("Sqrt", "d", "y"),
+    ]  # fmt: skip
+
+
 BODIES = {
     "sqrt": [*SCALED, node("Sub", "m t", "d"), node("Sqrt", "d", "y")],
     "negated": [*SCALED, node("Neg", "t", "u"), node("Add", "m u", "d"), node("Sqrt", "d", "y")],
@@ -95,6 +111,20 @@ BODIES = {
     "root below a view": [
         *SQUARES, node("Unsqueeze", "s a", "s2"), node("Div", "x s2", "t"), node("ReduceMax", "x a", "m", keepdims=0),
         node("Div", "m s", "k"), node("Unsqueeze", "k a", "k2"), node("Less", "k2 t", "e"), node("Cast", "e", "y", to=1),
+    ],
+    # What looks like an operator that is one for us, something else reading what is inside.
+    "rms normalization": normalized("x", node("Div", "x s", "t"), node("Div", "m s", "k")),
+    "layer normalization": normalized("c0", node("Div", "c0 s", "t"), node("Div", "m s", "k")),
+    "rms normalization by a reciprocal": normalized(
+        "x", node("Reciprocal", "s", "r"), node("Mul", "x r", "t"), node("Mul", "m r", "k")
+    ),
+    "rms normalization by a power": normalized(
+        "x", node("Pow", "w minus", "r"), node("Mul", "x r", "t"), node("Mul", "m r", "k")
+    ),
+    "softmax": [
+        MAX, node("Sub", "x m", "c0"), node("Exp", "c0", "e0"), node("ReduceSum", "e0 a", "s", keepdims=1),
+        node("Div", "e0 s", "t"), node("ReduceMax", "e0 a", "n", keepdims=1), node("Div", "n s", "k"),
+        node("Sub", "k t", "d"), node("Sqrt", "d", "y"),
     ],
 }  # fmt: skip
 
@@ -165,6 +195,39 @@ def test_terms(tmp_path, body, columns):
     compare(path, [parts(*size) for size in sizes], tmp_path)
 
 
+def test_what_is_defined_otherwise(tmp_path):
+    """What docs/importing.md names: powers by constants are products and roots, log(softmax) has numbers below those
+    of probabilities. Other powers are the same number whether their exponent is a constant or data."""
+    exponents = [3, -0.5, 2, 0.5, -1, 1.5, 4]
+    nodes = [node("Pow", f"x c{i}", f"y{i}") for i in range(len(exponents))]
+    nodes += [node("Pow", f"x e{i}", f"z{i}") for i in range(len(exponents))]
+    nodes += [node("Softmax", "s", "p"), node("Log", "p", "l")]
+    rng = np.random.default_rng(5)
+    x = rng.uniform(0.1, 3, 1000).astype(np.float32)
+    feeds = {"x": x, "s": np.array([[0, -200]], np.float32)}
+    feeds |= {f"e{i}": np.full_like(x, e) for i, e in enumerate(exponents)}
+    names = [f"{y}{i}" for y in "yz" for i in range(len(exponents))] + ["l"]
+    graph = helper.make_graph(
+        nodes, "powers",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, v.shape) for n, v in feeds.items()],
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in names],
+        [numpy_helper.from_array(np.float32(e), f"c{i}") for i, e in enumerate(exponents)],
+    )  # fmt: skip
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), path)
+    for target in harness.cpu_targets():
+        harness.compile_model(path, tmp_path / "m.engine", target=target)
+        got = dict(zip(names, harness.run_engine(tmp_path / "m.engine", feeds, names, tmp_path / "run")))
+        np.testing.assert_array_equal(got["y0"], x * x * x)
+        np.testing.assert_array_equal(got["y1"], 1 / np.sqrt(x))
+        for i, e in enumerate(exponents):
+            want = np.power(x.astype(np.float64), e).astype(np.float32)
+            np.testing.assert_array_equal(got[f"z{i}"], want, f"x ^ {e}")
+            if i > 1:
+                np.testing.assert_array_equal(got[f"y{i}"], want, f"x ^ {e}, a constant")
+        np.testing.assert_allclose(got["l"], feeds["s"])
+
+
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 @pytest.mark.parametrize("op", ["RoiAlign", "GridSample"])
 def test_places_between_elements(tmp_path, op, precision):
@@ -186,6 +249,56 @@ def test_places_between_elements(tmp_path, op, precision):
     graph = helper.make_graph([one], "places", infos, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
     path = tmp_path / "m.onnx"
     onnx.save(helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 16)]), path)
+    (want,) = onnxruntime.InferenceSession(path).run(None, feeds)
+    harness.compile_model(path, tmp_path / "m.engine", precision=precision)
+    (got,) = harness.run_engine(tmp_path / "m.engine", feeds, ["y"], tmp_path / "run")
+    np.testing.assert_allclose(got, want, 0, 1e-2)
+
+
+# What is between two elements of a table, as models write it: weights of its neighbours at f and f + 1.
+LOOKUP = [
+    node("Floor", "x", "f"), node("Cast", "f", "i", to=7), node("Add", "i whole", "j"), node("Gather", "t i", "a"),
+    node("Gather", "t j", "b"),
+]  # fmt: skip
+AFTER = node("Sub", "x f", "v")
+WEIGHTS = {
+    "one less the other": [AFTER, node("Sub", "one v", "u")],
+    "the next place less this one": [AFTER, node("Add", "f one", "g"), node("Sub", "g x", "u")],
+    "the next index less this place": [AFTER, node("Cast", "j", "g", to=1), node("Sub", "g x", "u")],
+    "a sum with the negated floor": [
+        node("Neg", "f", "g"), node("Add", "x g", "v"), node("Sub", "one v", "u"),
+    ],
+    "remainder": [node("Mod", "x one", "v", fmod=1), node("Sub", "one v", "u")],
+    "in another shape": [
+        node("Reshape", "x split", "x2"), node("Reshape", "f split", "f2"), node("Sub", "x2 f2", "v2"),
+        node("Reshape", "v2 joined", "v"), node("Sub", "one v", "u"),
+    ],
+    "scaled": [
+        node("Mul", "x half", "x2"), node("Mul", "f half", "f2"), node("Sub", "x2 f2", "v2"), node("Div", "v2 half", "v"),
+        node("Sub", "one v", "u"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_weights_between_elements(tmp_path, weights, precision):
+    length = 4000
+    constants = {
+        "whole": np.int64(1), "one": np.float32(1), "half": np.float32(0.5), "split": np.array([8, 8]),
+        "joined": np.array([-1]), "t": np.sin(np.arange(length) / 9).astype(np.float32),
+    }  # fmt: skip
+    mixed = [node("Mul", "a u", "p"), node("Mul", "b v", "q"), node("Add", "p q", "y")]
+    graph = helper.make_graph(
+        [*LOOKUP, *WEIGHTS[weights], *mixed],
+        "places",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()],
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), path)
+    feeds = {"x": np.linspace(3, length - 9.3, 64).astype(np.float32)}
     (want,) = onnxruntime.InferenceSession(path).run(None, feeds)
     harness.compile_model(path, tmp_path / "m.engine", precision=precision)
     (got,) = harness.run_engine(tmp_path / "m.engine", feeds, ["y"], tmp_path / "run")

@@ -75,6 +75,28 @@ func.func @slice(%x: tensor<6xf32>) {
 
 // -----
 
+// A size that may be 0 takes nothing where it begins.
+module attributes {graph.symbols = [
+    {name = "n", min = 1, opt = 4, max = 9, divisor = 1},
+    {name = "none", min = 0, opt = 0, max = 1, divisor = 1}]} {
+  func.func @slice_of_none(%x: tensor<?xf32, affine_map<()[s0] -> (s0)>>) {
+    %0 = graph.slice %x {starts = affine_map<()[s0] -> (s0)>, steps = array<i64: 1>} : (tensor<?xf32, affine_map<()[s0] -> (s0)>>) -> tensor<?xf32, affine_map<()[s0, s1] -> (s1)>>
+    return
+  }
+}
+
+// -----
+
+module attributes {graph.symbols = [{name = "n", min = 1, opt = 4, max = 9, divisor = 1}]} {
+  func.func @slice_of_some(%x: tensor<?xf32, affine_map<()[s0] -> (s0)>>) {
+    // expected-error @below {{reaches outside of dimension 0 of [s0]}}
+    %0 = graph.slice %x {starts = affine_map<()[s0] -> (s0)>, steps = array<i64: 1>} : (tensor<?xf32, affine_map<()[s0] -> (s0)>>) -> tensor<?xf32, affine_map<()[s0] -> (s0)>>
+    return
+  }
+}
+
+// -----
+
 func.func @concat(%a: tensor<2x3xf32>, %b: tensor<2x4xf32>) {
   // expected-error @below {{cannot concatenate float32[2, 3] and float32[2, 4] along axis 0}}
   // expected-error @below {{failed to infer returned types}}

@@ -47,6 +47,9 @@ public:
       span = defined(largerOf(symbols, span, zero, true), from, to);
       if (!span)
         return {};
+      // Both bounds are clamped.
+      symbols.learnAtLeast(graph::simplify(step > 0 ? size - from : from + 1),
+                           span);
     }
     int64_t magnitude = step > 0 ? step : -step;
     return graph::simplify(span.ceilDiv(magnitude));
@@ -73,7 +76,7 @@ private:
         return first;
       if (symbols.isAtLeast(end, first))
         return end;
-      if (!isComputed(end) &&
+      if (mayAssume(end) &&
           symbols.assumeAtLeast(end, first,
                                 "so that a slice starts inside its tensor"))
         return end;
@@ -83,15 +86,19 @@ private:
       return last;
     if (symbols.isAtLeast(last, end))
       return end;
-    if (!isComputed(end) &&
+    if (mayAssume(end) &&
         symbols.assumeAtLeast(last, end,
                               "so that a slice ends inside its tensor"))
       return end;
     return defined(largerOf(symbols, end, last, false), end, last);
   }
 
-  /// Whether a bound is more than a size and some: such are clamped when shapes
-  /// are bound; of others it is assumed that they lie inside.
+  /// Whether a bound may be assumed to lie inside. Where it is computed, or the
+  /// dimension is, it is clamped when shapes are bound.
+  bool mayAssume(AffineExpr bound) {
+    return !isComputed(bound) && !symbols.namesDefined(size);
+  }
+  /// Whether a bound is more than a size and some.
   bool isComputed(AffineExpr bound) {
     bool result = symbols.namesDefined(bound);
     bound.walk([&](AffineExpr part) {

@@ -58,3 +58,19 @@ module {
     return %0 : tensor<4096x2048xf32>
   }
 }
+
+// -----
+
+// What takes arithmetic waits for that: of open sizes there is one body, and no question.
+// CHECK-LABEL: func.func @bounded
+// CHECK-NOT: tile.streamed
+module attributes {graph.symbols = [{name = "rows", min = 1, opt = 16, max = 8192, divisor = 1}]} {
+  func.func @main(%x: tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>) -> tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>> {
+    %0 = graph.kernel "bounded" (%x) : (tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>) -> tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>> {
+    ^bb0(%a: tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>):
+      %1 = graph.erf %a : (tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>) -> tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>
+      graph.yield %1 : tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>
+    }
+    return %0 : tensor<?x1024xf32, affine_map<()[s0] -> (s0, 1024)>>
+  }
+}

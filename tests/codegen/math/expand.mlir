@@ -1,6 +1,6 @@
 // RUN: charonia-opt %s -expand-math | FileCheck %s
 // Elementary functions of tiles and scalars become arithmetic; what every target has
-// stays, powers by small constants are products.
+// stays, powers by constants are products where these are rounded once.
 // CHECK-LABEL: func @tile
 // CHECK-NOT: math.exp
 // CHECK: math.fma
@@ -25,6 +25,15 @@ func.func @kept(%x: f64) -> f64 {
 func.func @square(%x: tensor<8xf32>) -> tensor<8xf32> {
   %two = arith.constant dense<2.0> : tensor<8xf32>
   %y = math.powf %x, %two : tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+// The fourth power is as any other, whether its exponent shows or not.
+// CHECK-LABEL: func @fourth
+// CHECK: math.fma
+// CHECK: return
+func.func @fourth(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %four = arith.constant dense<4.0> : tensor<8xf32>
+  %y = math.powf %x, %four : tensor<8xf32>
   return %y : tensor<8xf32>
 }
 // CHECK-LABEL: func @half

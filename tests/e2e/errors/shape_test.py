@@ -154,6 +154,33 @@ def test_window_that_shape_inference_counts(tmp_path, op, opset):
     np.testing.assert_array_equal(got, x[:, :, ::2])
 
 
+def rounded_up(declared):
+    """A pool of which inference counts a window too many, values behind it, and one beside it."""
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["p", "i"], kernel_shape=[1], strides=[2], ceil_mode=1),
+        helper.make_node("Relu", ["p"], ["y"]),
+        helper.make_node("Concat", ["y", "x"], ["c"], axis=2),
+        helper.make_node("ReduceMax", ["c"], ["r"], axes=[2]),
+        helper.make_node("Relu", ["x"], ["z"]),
+    ]
+    elements = {"i": INT64}
+    outputs = [info(name, shape, elements.get(name, TensorProto.FLOAT)) for name, shape in declared.items()]
+    return make(nodes, [info("x", [1, 3, 16])], outputs, opset=13)
+
+
+def test_sizes_behind_a_window_that_shape_inference_counts(tmp_path):
+    declared = {"i": [1, 3, 9], "y": [1, 3, 9], "c": [1, 3, 25], "r": [1, 3, 1], "z": [1, 3, 16]}
+    onnx.save(rounded_up(declared), tmp_path / "m.onnx")
+    says(harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine"), "'i'.*shape_inference", "'c'.*shape_inference")
+
+
+@pytest.mark.parametrize("name, shape", [("z", [1, 3, 99]), ("y", [1, 3, 10]), ("y", [1, 4, 9]), ("c", [1, 3, 26]), ("r", [1, 3, 2])])
+def test_other_sizes_behind_such_a_window(tmp_path, name, shape):
+    """Only what inference gives behind such a pool is a warning: not a size beside it, and no other one."""
+    result = compile_bad(tmp_path, rounded_up({"y": [1, 3, 9], name: shape}))
+    says(result, f"error: .*output '{name}' is declared with size", "contradicts itself")
+
+
 @pytest.mark.parametrize(
     "node, texts",
     [

@@ -239,3 +239,45 @@ func.func @fraction(%x: tensor<8xf32>, %t: tensor<4000xf32>) -> tensor<8xf32> {
   %y = graph.mul %v, %d : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   return %y : tensor<8xf32>
 }
+
+// -----
+
+// Whatever is between, and however they are told apart: a place with a constant added, in another shape, its remainder.
+// CHECK-LABEL: @distances
+// CHECK-SAME: (%[[X:.*]]: tensor<8xf32>, %[[T:.*]]: tensor<4000xf32>)
+// CHECK: %[[F:.*]] = graph.floor %[[X]] : (tensor<8xf32>) -> tensor<8xf32>
+// CHECK: %[[G:.*]] = graph.add %[[F]], %{{.*}} : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+// CHECK: graph.sub %[[G]], %[[X]] : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+// CHECK: %[[RX:.*]] = graph.reshape %[[X]] : (tensor<8xf32>) -> tensor<2x4xf32>
+// CHECK: %[[RF:.*]] = graph.reshape %[[F]] : (tensor<8xf32>) -> tensor<2x4xf32>
+// CHECK: graph.sub %[[RX]], %[[RF]] : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+// CHECK: graph.fmod %[[X]], %{{.*}} : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+// CHECK: graph.mul %{{.*}}, %{{.*}} : (tensor<8xf16>, tensor<8xf16>) -> tensor<8xf16>
+func.func @distances(%x: tensor<8xf32>, %t: tensor<4000xf32>) -> (tensor<8xf32>, tensor<2x4xf32>, tensor<8xf32>) {
+  %one = graph.constant dense<1.0> : tensor<f32>
+  %f = graph.floor %x : (tensor<8xf32>) -> tensor<8xf32>
+  %i = graph.cast %f {to = i64} : (tensor<8xf32>) -> tensor<8xi64>
+  %g = graph.add %f, %one : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+  %d = graph.sub %g, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %rx = graph.reshape %x : (tensor<8xf32>) -> tensor<2x4xf32>
+  %rf = graph.reshape %f : (tensor<8xf32>) -> tensor<2x4xf32>
+  %e = graph.sub %rx, %rf : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %m = graph.fmod %x, %one : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+  %v = graph.gather %t, %i {axis = 0 : i64} : (tensor<4000xf32>, tensor<8xi64>) -> tensor<8xf32>
+  %y = graph.mul %v, %d : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %y, %e, %m : tensor<8xf32>, tensor<2x4xf32>, tensor<8xf32>
+}
+
+// -----
+
+// A table of weights that places look up gives activations, and so is what is added to them.
+// CHECK-LABEL: @looked_up
+// CHECK: graph.add %{{.*}}, %{{.*}} : (tensor<8x16xf16>, tensor<16xf16>) -> tensor<8x16xf16>
+func.func @looked_up(%x: tensor<8xf32>) -> tensor<8x16xf32> {
+  %w = graph.weight "table" : tensor<100x16xf32>
+  %b = graph.weight "bias" : tensor<16xf32>
+  %i = graph.cast %x {to = i64} : (tensor<8xf32>) -> tensor<8xi64>
+  %v = graph.gather %w, %i {axis = 0 : i64} : (tensor<100x16xf32>, tensor<8xi64>) -> tensor<8x16xf32>
+  %y = graph.add %v, %b : (tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>
+  return %y : tensor<8x16xf32>
+}

@@ -135,3 +135,19 @@ func.func @not_gelu(%x: !x) -> !x {
   %4 = graph.mul %3, %half : (!x, tensor<f32>) -> !x
   return %4 : !x
 }
+
+// Something else reads what is between.
+// CHECK-LABEL: @bell_read_elsewhere
+// CHECK-NOT: graph.gelu
+// CHECK: return
+func.func @bell_read_elsewhere(%x: !x) -> (!x, !x) {
+  %s = graph.constant dense<0.707106769> : tensor<f32>
+  %one = graph.constant dense<1.0> : tensor<f32>
+  %half = graph.constant dense<0.5> : tensor<f32>
+  %0 = graph.mul %x, %s : (!x, tensor<f32>) -> !x
+  %1 = graph.erf %0 : (!x) -> !x
+  %2 = graph.add %1, %one : (!x, tensor<f32>) -> !x
+  %3 = graph.mul %x, %2 : (!x, !x) -> !x
+  %4 = graph.mul %3, %half : (!x, tensor<f32>) -> !x
+  return %4, %2 : !x, !x
+}

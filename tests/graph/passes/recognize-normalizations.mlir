@@ -109,3 +109,67 @@ func.func @softmax(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
   %6 = graph.sub %1, %5 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
   return %4, %6 : tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+// Something else reads the root: it would go on with another one.
+// CHECK-LABEL: @root_read_elsewhere
+// CHECK-NOT: graph.normalize
+// CHECK: return
+func.func @root_read_elsewhere(%x: tensor<4x64xf32>, %y: tensor<4x1xf32>) -> (tensor<4x64xf32>, tensor<4x1xf32>, tensor<4x64xf32>, tensor<4x1xf32>) {
+  %n = graph.constant dense<1.562500e-02> : tensor<f32>
+  %eps = graph.constant dense<9.99999974E-6> : tensor<f32>
+  %3 = graph.mul %x, %x : (tensor<4x64xf32>, tensor<4x64xf32>) -> tensor<4x64xf32>
+  %4 = graph.reduce sum %3 {axes = array<i64: 1>, keepdims} : (tensor<4x64xf32>) -> tensor<4x1xf32>
+  %5 = graph.mul %4, %n : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %6 = graph.add %5, %eps : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %7 = graph.sqrt %6 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %8 = graph.div %x, %7 : (tensor<4x64xf32>, tensor<4x1xf32>) -> tensor<4x64xf32>
+  %9 = graph.div %y, %7 : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
+  // The reciprocal, and what is below the root.
+  %eps2 = graph.constant dense<9.99999974E-5> : tensor<f32>
+  %a = graph.add %5, %eps2 : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %b = graph.rsqrt %a : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %c = graph.mul %x, %b : (tensor<4x64xf32>, tensor<4x1xf32>) -> tensor<4x64xf32>
+  %d = graph.mul %y, %b : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
+  return %8, %9, %c, %d : tensor<4x64xf32>, tensor<4x1xf32>, tensor<4x64xf32>, tensor<4x1xf32>
+}
+
+// -----
+
+// Something else reads the distances from the mean: they stay, and what is made of them alone is an operator.
+// CHECK-LABEL: @distances_read_elsewhere
+// CHECK: %[[D:.*]] = graph.sub %arg0
+// CHECK: %[[N:.*]] = graph.normalize %[[D]] {{{.*}}, rms}
+// CHECK: return %[[N]], %[[D]]
+func.func @distances_read_elsewhere(%x: tensor<4x64xf32>) -> (tensor<4x64xf32>, tensor<4x64xf32>) {
+  %n = graph.constant dense<1.562500e-02> : tensor<f32>
+  %eps = graph.constant dense<9.99999974E-6> : tensor<f32>
+  %0 = graph.reduce sum %x {axes = array<i64: 1>, keepdims} : (tensor<4x64xf32>) -> tensor<4x1xf32>
+  %1 = graph.mul %0, %n : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %2 = graph.sub %x, %1 : (tensor<4x64xf32>, tensor<4x1xf32>) -> tensor<4x64xf32>
+  %3 = graph.mul %2, %2 : (tensor<4x64xf32>, tensor<4x64xf32>) -> tensor<4x64xf32>
+  %4 = graph.reduce sum %3 {axes = array<i64: 1>, keepdims} : (tensor<4x64xf32>) -> tensor<4x1xf32>
+  %5 = graph.mul %4, %n : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %6 = graph.add %5, %eps : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %7 = graph.rsqrt %6 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %8 = graph.mul %2, %7 : (tensor<4x64xf32>, tensor<4x1xf32>) -> tensor<4x64xf32>
+  return %8, %2 : tensor<4x64xf32>, tensor<4x64xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @sum_read_elsewhere
+// CHECK-NOT: graph.softmax
+// CHECK: return
+func.func @sum_read_elsewhere(%x: tensor<4x8xf32>, %y: tensor<4x1xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x1xf32>) {
+  %0 = graph.reduce max %x {axes = array<i64: 1>, keepdims} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %1 = graph.sub %x, %0 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %2 = graph.exp %1 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %3 = graph.reduce sum %2 {axes = array<i64: 1>, keepdims} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %4 = graph.div %2, %3 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %5 = graph.log %3 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %6 = graph.sub %1, %5 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %7 = graph.div %y, %3 : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
+  return %4, %6, %7 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x1xf32>
+}
