@@ -4,9 +4,11 @@
 //  1. Every stream gets a ring of slots in shared memory. A slot has two
 //     barriers: `full` is complete when the copies to it have arrived, `empty`
 //     when every warp has read it.
-//  2. One thread of an additional warp asks for all copies: of the first slots
-//     at once, what no kernel writes (weights) even before the kernels in front
-//     have ended; then each slot's next ones as soon as it is empty.
+//  2. One thread of an additional warp asks for the copies of a stream (of all,
+//     where more warps would cost registers): of the first slots at once, what
+//     no kernel writes (weights) even before the kernels in front have ended;
+//     then each slot's next ones as soon as it is empty. Rows of a last tile
+//     that nobody stores are not asked for, and hold anything (Overhang.h).
 //  3. The other warps wait for a full slot, multiply, and tell that the slot is
 //     empty. Where the loop just adds up products, one iteration's stay under
 //     way while the next begins, its slot is told to be empty then, and no warp

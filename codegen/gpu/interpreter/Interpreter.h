@@ -28,7 +28,8 @@ enum class FindingKind {
   /// element to several threads: one operation may write the same value of all
   /// of them, and all may read what one store overwrites that all take part in.
   Race,
-  UnwrittenRead,    ///< Shared memory that nothing was written to.
+  UnwrittenRead,    ///< Shared memory that nothing was written to; products
+                    ///< may read it, as NaN.
   OutOfBounds,      ///< Outside a buffer or the kernel's shared memory.
   Misaligned,       ///< An address that is no multiple of the access.
   DivergentBarrier, ///< A barrier that not all threads of the block reach.
