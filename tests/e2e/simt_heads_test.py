@@ -10,7 +10,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-TARGETS = ["sm_80", "sm_86", "sm_90", "sm_90a"]
 LIMITS = {"fp32": 1e-5, "tf32": 2e-3, "fp16": 2e-3, "bf16": 1e-2, "f64": 1e-13}
 # Precisions of --precision; a model of f64 stays that.
 FLAGS = {"f64": "fp32"}
@@ -96,14 +95,14 @@ ORDERS = [(0, "late"), (1, "seeded"), (2, "early")]
 @pytest.mark.parametrize(
     "target, precision", [("sm_80", "tf32"), ("sm_90", "tf32"), ("sm_90a", "tf32"), ("sm_90", "fp32")]
 )
-@pytest.mark.parametrize("width", [130, 160, 192, 200, 256, 257])
+@pytest.mark.parametrize("width", [130, 192, 256])
 def test_wide_heads(tmp_path, target, precision, width):
-    Model(1, 33, 77, width).check(tmp_path, target, precision, ORDERS)
+    Model(1, 33, 77, width).check(tmp_path, target, precision, ORDERS if width == 256 else ORDERS[1:2])
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_86", "sm_90a"])
+@pytest.mark.parametrize("target", ["sm_86", "sm_90a"])
 @pytest.mark.parametrize("precision", LIMITS)
-@pytest.mark.parametrize("width", [96, 257, 1000])
+@pytest.mark.parametrize("width", [257, 1000])
 def test_wider_heads(tmp_path, target, precision, width):
     Model(1, 17, 45, width, f64=precision == "f64").check(tmp_path, target, precision)
 
@@ -119,7 +118,7 @@ def test_masks_and_shared_keys(tmp_path, target, precision, how, shared, width, 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("precision", ["tf32", "fp16"])
-@pytest.mark.parametrize("width", [256, 513])
+@pytest.mark.parametrize("width", [513])
 def test_open_lengths(tmp_path, target, precision, width):
     """One engine for a row and for many, keys that do not fill a step, and several steps."""
     models = [Model(2, rows, keys, width, how="mask") for rows, keys in ((33, 100), (1, 1), (70, 15), (3, 129))]
@@ -130,7 +129,7 @@ def test_open_lengths(tmp_path, target, precision, width):
         model.run(engine, tmp_path, dump, LIMITS[precision], [(1, "seeded")])
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", ["sm_86", "sm_90a"])
 @pytest.mark.parametrize("precision", LIMITS)
 def test_compiles(tmp_path, target, precision):
     """Rows whose results no program instance holds."""
