@@ -15,14 +15,15 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 
-def model(path, nodes, shapes):
+def model(path, nodes, shapes, dtype=np.float32, more=None):
     constants = {
         "c": np.float32(0.1), "a": np.array([1]), "zero": np.float32(0), "p": np.float32(0.7), "q": np.float32(1.3),
         "three": np.float32(3), "two": np.float32(2), "split": np.array([0, -1, 1]), "joined": np.array([0, -1]),
-        "last": np.array([-1]), "end": np.array([2**31]),
+        "last": np.array([-1]), "end": np.array([2**31]), **(more or {}),
     }  # fmt: skip
-    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    infos = [helper.make_tensor_value_info(name, element, shape) for name, shape in shapes.items()]
+    outputs = [helper.make_tensor_value_info("y", element, None)]
     weights = [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()]
     graph = helper.make_graph(nodes, "rounding", infos, outputs, weights)
     onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), path)
@@ -163,6 +164,34 @@ def test_terms(tmp_path, body, columns):
 
     sizes = ((1, 33), (50, 33), (7, 1 if columns == "l" else 33))
     compare(path, [parts(*size) for size in sizes], tmp_path)
+
+
+# e − z·w by a negated factor, which is 0 where e is the product.
+NEGATED = {
+    "negated factor": [node("Neg", "w", "n"), node("Mul", "z n", "t"), node("Add", "e t", "d")],
+    "other negated factor": [node("Neg", "w", "n"), node("Mul", "n z", "t"), node("Add", "t e", "d")],
+    "less a negated factor": [node("Neg", "e", "v"), node("Neg", "w", "n"), node("Mul", "z n", "t"), node("Sub", "v t", "d")],
+    "times -1": [node("Mul", "w minus", "n"), node("Mul", "z n", "t"), node("Add", "e t", "d")],
+    "by -1": [node("Div", "w minus", "n"), node("Mul", "z n", "t"), node("Add", "e t", "d")],
+    "from 0": [node("Sub", "zero w", "n"), node("Mul", "z n", "t"), node("Add", "e t", "d")],
+    "two negated factors": [
+        node("Neg", "w", "n"), node("Mul", "n z", "t"), node("Neg", "e", "v"), node("Mul", "v minus", "u"), node("Add", "t u", "d"),
+    ],
+    "sum of both": [
+        node("Neg", "w", "n"), node("Mul", "z n", "t"), node("Unsqueeze", "t a", "p1"), node("Unsqueeze", "e a", "e1"),
+        node("Concat", "e1 p1", "r", axis=1), node("ReduceSum", "r a", "d", keepdims=0),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("body", NEGATED)
+def test_negated_factors(tmp_path, body, dtype):
+    constants = {"minus": dtype(-1), "zero": dtype(0)}
+    nodes = [*NEGATED[body], node("Sqrt", "d", "y")]
+    path = model(tmp_path / "m.onnx", nodes, {k: ["n"] for k in "ezw"}, dtype, constants)
+    z, w = np.random.default_rng(5).uniform(0.1, 2, (2, 257)).astype(dtype)
+    compare(path, [{"e": z * w, "z": z, "w": w}], tmp_path)
 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
