@@ -140,15 +140,32 @@ FailureOr<Value> concatByElements(graph::ConcatOp op, TileEmitter &e,
 /// twice.
 constexpr unsigned mostSides = 3;
 
-/// Whether a tile of few parts, of which nothing is known before they are
-/// bound, may be told apart from others by a branch. Products look for loads.
-/// Chains of concats would be emitted twice in each: those far inside, and all
-/// in what looks at each element's place, are not told apart.
+/// Whether most tiles lie in one part as a whole, of an extent that is known,
+/// and are not cut so that all do.
+bool isMostlyWhole(graph::ConcatOp op, TileEmitter &e, const Demand &demand,
+                   int64_t extent) {
+  constexpr int64_t most = 4;
+  AffineExpr c = demand.coordinates[op.getAxis()];
+  int64_t step = 0;
+  for (Value input : op.getInputs())
+    step = std::gcd(step,
+                    *graph::constantOf(graph::getShape(input)[op.getAxis()]));
+  std::optional<int64_t> span = e.spanOf(c, demand.tile);
+  return span && !e.placeOfTile(c, step, demand.tile) &&
+         extent / *span / (int64_t)op.getInputs().size() >= most;
+}
+
+/// Whether a tile of few parts may be told apart from others by a branch:
+/// nothing is known before they are bound, or they are long. Products look for
+/// loads. Chains of concats would be emitted twice in each: those far inside,
+/// and all in what looks at each element's place, are not told apart.
 bool branchesToParts(graph::ConcatOp op, TileEmitter &e, const Demand &demand) {
-  Exprs shape = graph::getShape(op.getResult());
   if (e.getTarget().kind != EmitTarget::Kind::Cpu || demand.rank() == 0 ||
-      op.getInputs().size() >= manyParts || e.sides() >= mostSides ||
-      graph::constantOf(shape[op.getAxis()]))
+      op.getInputs().size() >= manyParts || e.sides() >= mostSides)
+    return false;
+  std::optional<int64_t> extent =
+      graph::constantOf(graph::getShape(op.getResult())[op.getAxis()]);
+  if (extent && !isMostlyWhole(op, e, demand, *extent))
     return false;
   return llvm::none_of(
       e.getKernel().getBody().front().getOps<graph::GraphOpInterface>(),
