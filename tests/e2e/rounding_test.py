@@ -219,3 +219,22 @@ def test_places_between_elements(tmp_path, op, precision):
     harness.compile_model(path, tmp_path / "m.engine", precision=precision)
     (got,) = harness.run_engine(tmp_path / "m.engine", feeds, ["y"], tmp_path / "run")
     np.testing.assert_allclose(got, want, 0, 1e-2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("direction", [1, -1])
+@pytest.mark.parametrize("op", ["Mul", "Div"])
+def test_scales_that_weights_have_no_room_for(tmp_path, op, direction, dtype):
+    """A scale behind a product goes into its weights where these stay numbers: neither infinite nor lost."""
+    far = dtype(10) ** dtype({np.float32: 25, np.float64: 200, np.float16: 3}[dtype] * direction)
+    scale = far if op == "Mul" else dtype(1) / far
+    rng = np.random.default_rng(5)
+    x = (rng.uniform(0.5, 1, (5, 8)) / np.float64(far)).astype(dtype)
+    weights = {"weight": (rng.uniform(0.5, 1, (8, 3)) * np.float64(far)).astype(dtype), "scale": scale}
+    nodes = [node("MatMul", "x weight", "product"), node(op, "product scale", "y")]
+    path = model(tmp_path / "m.onnx", nodes, {"x": ["n", 8]}, dtype, weights)
+    want = (x.astype(np.float64) @ weights["weight"].astype(np.float64)) * np.float64(far)
+    for target in harness.cpu_targets():
+        harness.compile_model(path, tmp_path / "m.engine", target=target)
+        (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path / "run")
+        np.testing.assert_allclose(got, want, 1e-2 if dtype == np.float16 else 1e-5, err_msg=target)
