@@ -215,6 +215,19 @@ def test_padding_of_long_rows(tmp_path, mode, pads):
     check(tmp_path, [node("Pad", "x0", "p", mode=mode)], [(1, 20, 5, 131)], [()], {"p": np.array(pads)})
 
 
+@pytest.mark.parametrize("low, high", [(0, 1), (3, 0), (2, 5)])
+def test_padding_that_comes_around(tmp_path, low, high):
+    """Of a row that is shorter than its padding several times; others are copied."""
+    path, engine = tmp_path / "m.onnx", tmp_path / "m.engine"
+    save(path, [node("Pad", "x0", "p", mode="wrap")], [("n", "s")], {"p": np.array([2, low, 0, high])}, 21)
+    for target in harness.cpu_targets():
+        harness.compile_model(path, engine, target=target)
+        for size in [(2, 1), (1, 2), (1, 4), (5, 5), (3, 33), (2, 300)]:
+            x = np.random.default_rng(5).standard_normal(size).astype(np.float32)
+            (got,) = harness.run_engine(engine, {"x0": x}, ["y"], tmp_path / "run")
+            np.testing.assert_array_equal(got, np.pad(x, ((2, 0), (low, high)), "wrap"), err_msg=f"{target}, {size}")
+
+
 @pytest.mark.parametrize("reduction", ["none", "add"])
 def test_rows_that_are_put(tmp_path, reduction):
     """Rows at places that are known come in tiles of many registers, and shorter ones."""
