@@ -283,6 +283,8 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
   SmallVector<DimKind> kinds = op.getResultDimKinds();
   shape.wholeRows =
       role == OpRole::Contraction && llvm::is_contained(kinds, DimKind::Whole);
+  shape.isProduct =
+      role == OpRole::Contraction && llvm::is_contained(kinds, DimKind::Column);
   for (auto [kind, coordinate] : llvm::zip(kinds, map.getResults()))
     for (unsigned d = 0; d < rank; ++d)
       if (coordinate.isFunctionOfDim(d))
