@@ -232,8 +232,11 @@ bool Chooser::alongTerms(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
   };
   bool isShort = k.termRun == k.terms && k.terms >= t.vectorElements &&
                  k.elementBits >= usualBits;
+  // Half of a register, as channels of one place, is a step as well.
+  bool isHalf = 2 * k.termRun == t.vectorElements &&
+                k.terms >= 2 * t.vectorElements && k.elementBits >= usualBits;
   if ((!isVector(row) && !isVector(column)) ||
-      (!isShort && !hasLongRuns(k.termRun)))
+      (!isShort && !isHalf && !hasLongRuns(k.termRun)))
     return false;
   ArrayRef<unsigned> many = isVector(row) ? column : row;
   // A step has terms of one place of a window.
