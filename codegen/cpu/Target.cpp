@@ -1,4 +1,5 @@
 #include "codegen/cpu/Target.h"
+#include "codegen/cpu/Contract.h"
 #include "codegen/llvm/FunctionPasses.h"
 #include "llvm/CodeGen/MachineModuleInfo.h"
 #include "llvm/CodeGen/Passes.h"
@@ -80,6 +81,7 @@ void charonia::cpu::setFunctionAttributes(Function &function,
 void charonia::cpu::optimize(Module &module, TargetMachine &machine) {
   FunctionPassManager passes;
   passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(ContractProducts());
   passes.addPass(InstCombinePass());
   passes.addPass(SimplifyCFGPass());
   passes.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()),

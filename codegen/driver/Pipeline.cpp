@@ -113,7 +113,9 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
       {"kernels",
        [options](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(createSplitConcats());
-         passes.addNestedPass<func::FuncOp>(createSplitReductions());
+         SplitReductionsOptions reductions;
+         reductions.cutOpenRuns = options.device == DeviceKind::Cpu;
+         passes.addNestedPass<func::FuncOp>(createSplitReductions(reductions));
          SplitWindowsOptions split;
          // A launch on a GPU is worth some microseconds of reads from a cache.
          if (options.device == DeviceKind::Cuda)

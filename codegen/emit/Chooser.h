@@ -186,6 +186,8 @@ private:
   /// whole registers side by side.
   bool alongTerms(llvm::ArrayRef<unsigned> row,
                   llvm::ArrayRef<unsigned> column);
+  /// The same of a single column that no dimension stands for.
+  bool oneColumn();
   /// Tiles for what is left behind whole ones of an open number of rows, which
   /// a batch of one never fills. `acrossLanes`: rows are lanes.
   void addRest(Schedule::Group &g, bool acrossLanes);

@@ -289,6 +289,8 @@ void readAnchor(KernelShape &shape, graph::GraphOpInterface op, AffineMap map,
     shape.rowFactors =
         graph::constantOf(factors[factors.size() - 2]).value_or(0);
   }
+  shape.isProduct =
+      role == OpRole::Contraction && llvm::is_contained(kinds, DimKind::Column);
   for (auto [kind, coordinate] : llvm::zip(kinds, map.getResults()))
     for (unsigned d = 0; d < rank; ++d)
       if (coordinate.isFunctionOfDim(d))

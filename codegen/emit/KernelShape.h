@@ -21,7 +21,9 @@ struct KernelShape {
   /// A reduction runs along the memory of its input.
   bool alongRow = false;
   int64_t terms = 1; // of the reduction
-  bool isDot = false;
+  /// A contraction with columns, be that just one, which no dimension of the
+  /// kernel's result stands for.
+  bool isProduct = false;
   /// A contraction that gives all columns of a row at once (attention), even
   /// where there is just one.
   bool wholeRows = false;

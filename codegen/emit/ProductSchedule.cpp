@@ -306,16 +306,43 @@ bool Chooser::alongTerms(ArrayRef<unsigned> row, ArrayRef<unsigned> column) {
   auto isVector = [&](ArrayRef<unsigned> dims) {
     return product(k, dims) == 1 && isStatic(dims);
   };
-  if ((!isVector(row) && !isVector(column)) || !hasLongRuns(k.termRun))
+  bool isShort = k.termRun == k.terms && k.terms >= t.vectorElements &&
+                 k.elementBits >= usualBits;
+  // Half of a register, as channels of one place, is a step as well.
+  bool isHalf = 2 * k.termRun == t.vectorElements &&
+                k.terms >= 2 * t.vectorElements && k.elementBits >= usualBits;
+  if ((!isVector(row) && !isVector(column)) ||
+      (!isShort && !isHalf && !hasLongRuns(k.termRun)))
     return false;
   ArrayRef<unsigned> many = isVector(row) ? column : row;
   // A step has terms of one place of a window.
   if (k.termRun != k.terms && product(k, many) < sums / 2)
     return false;
-  if (!many.empty())
+  // Of an open number there may be many, whatever is optimized for.
+  if (!many.empty() && isStatic(many))
     s.axes = tiled({add(many, evenTile(product(k, many), sums))});
+  else if (!many.empty())
+    s.axes = tiled({addOpen(many, sums, sums / 2)});
+  for (Schedule::Group &g : s.groups)
+    if (g.rest)
+      g.shortest = 1;
   s.alongTerms = true;
   return true;
+}
+
+bool Chooser::oneColumn() {
+  if (!cpu || !k.isProduct)
+    return false;
+  SmallVector<unsigned> row = ofKind(DimKind::Row), others;
+  for (unsigned d : all)
+    if (!llvm::is_contained(row, d))
+      others.push_back(d);
+  if (!others.empty())
+    add(others, 1);
+  if (alongTerms(row, {}))
+    return true;
+  s = {};
+  return false;
 }
 
 void Chooser::addRest(Schedule::Group &g, bool acrossLanes) {

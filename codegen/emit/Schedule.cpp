@@ -37,7 +37,7 @@ Schedule Chooser::run() {
     rows();
   else if (k.role == OpRole::Reduction && k.alongRow)
     reductionAlong();
-  else
+  else if (!oneColumn())
     elementwise();
   for (unsigned i = 0; i < s.groups.size(); ++i)
     if (s.groups[i].tile > 1 && !llvm::is_contained(s.axes, i))

@@ -94,6 +94,29 @@ AffineExpr TileEmitter::ofWholeTile(AffineExpr coordinate, AffineExpr extent,
   return rest.low >= 0 && rest.high < step ? first : coordinate;
 }
 
+Guard TileEmitter::withoutDivision(const Guard &guard,
+                                   const graph::Facts &known) const {
+  if (target.kind != EmitTarget::Kind::Cpu || isScalar(guard.coordinate))
+    return guard;
+  graph::Sum rest(guard.coordinate);
+  auto *divided = llvm::find_if(rest.terms, [](const graph::Sum::Term &term) {
+    return term.coefficient == 1 && term.atoms.size() == 1 &&
+           term.atoms[0].getKind() == AffineExprKind::FloorDiv;
+  });
+  if (divided == rest.terms.end())
+    return guard;
+  auto quotient = cast<AffineBinaryOpExpr>(divided->atoms[0]);
+  AffineExpr by = quotient.getRHS();
+  if (!graph::constantOf(by))
+    return guard;
+  rest.terms.erase(divided);
+  AffineExpr whole = graph::simplify(
+      quotient.getLHS() + rest.toExpr(by.getContext()) * by, known);
+  if (divides(whole))
+    return guard;
+  return {whole, graph::simplify(guard.extent * by, known), guard.own};
+}
+
 AffineExpr TileEmitter::placeOfTile(AffineExpr coordinate, int64_t step,
                                     ArrayRef<int64_t> tile) const {
   if (target.kind != EmitTarget::Kind::Cpu || step < 1)
@@ -104,12 +127,28 @@ AffineExpr TileEmitter::placeOfTile(AffineExpr coordinate, int64_t step,
   return isScalar(place) ? place : AffineExpr();
 }
 
+/// No bound at all, it seems.
+static bool isFar(graph::Interval range) {
+  constexpr int64_t far = int64_t(1) << 31;
+  return range.low < -far || range.high > far;
+}
+
+std::optional<int64_t> TileEmitter::spanOf(AffineExpr coordinate,
+                                           ArrayRef<int64_t> tile) const {
+  graph::Interval rest =
+      startAndRest(unbounded(coordinate, tile), facts(tile)).second;
+  if (isFar(rest))
+    return {};
+  return rest.high - rest.low + 1;
+}
+
 Value TileEmitter::isInsideAsWhole(const Guard &guard, ArrayRef<int64_t> tile) {
-  constexpr int64_t far = int64_t(1) << 31; // no bound at all, it seems
   auto [start, rest] =
       startAndRest(unbounded(guard.coordinate, tile), facts(tile));
-  if (target.kind != EmitTarget::Kind::Cpu || rest.low < -far ||
-      rest.high > far || !isScalar(guard.extent))
+  if (target.kind != EmitTarget::Kind::Cpu || isFar(rest) ||
+      !isScalar(guard.extent) ||
+      graph::constantOf(guard.extent).value_or(rest.high - rest.low + 1) <=
+          rest.high - rest.low)
     return {};
   AffineExpr first = simplify(start + rest.low, {}),
              room = simplify(guard.extent - 1 - start - rest.high, {});
@@ -154,8 +193,10 @@ TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {
       extent = constant(*known);
   for (AffineExpr coordinate : demand.coordinates)
     joined.map.push_back(unbounded(coordinate, demand.tile));
-  for (Guard &guard : joined.guards)
+  for (Guard &guard : joined.guards) {
     guard.coordinate = unbounded(guard.coordinate, demand.tile);
+    guard = withoutDivision(guard, known);
+  }
   joinCoordinates(joined, known, [&](AffineExpr e) { return isScalar(e); });
   SmallVector<AffineExpr> &map = joined.map, &shape = joined.shape;
   Access access;

@@ -201,6 +201,10 @@ public:
   /// nothing is.
   AffineExpr placeOfTile(AffineExpr coordinate, int64_t step,
                          llvm::ArrayRef<int64_t> tile) const;
+  /// How many neighbours of the same dimension a tile has elements of, at most;
+  /// nothing where that is not known.
+  std::optional<int64_t> spanOf(AffineExpr coordinate,
+                                llvm::ArrayRef<int64_t> tile) const;
   /// On a CPU: whether all of a tile lies in the guard's extent, as a scalar;
   /// null where that is not told by two comparisons.
   Value isInsideAsWhole(const Guard &guard, llvm::ArrayRef<int64_t> tile);
@@ -329,6 +333,10 @@ private:
   /// what tells it, the same for all of them. Else the coordinate itself.
   AffineExpr ofWholeTile(AffineExpr coordinate, AffineExpr extent,
                          const graph::Facts &known) const;
+  /// On a CPU: the same condition without the division that makes it another
+  /// one for each element, where that can be:
+  /// e floordiv 3 + x lies in [0, n) where e + 3 x lies in [0, 3 n).
+  Guard withoutDivision(const Guard &guard, const graph::Facts &known) const;
   /// The expression with what bounded symbols stand for.
   AffineExpr unbounded(AffineExpr expr, llvm::ArrayRef<int64_t> tile) const;
   /// Renumbers the symbols that the expressions use and gives their values,

@@ -66,8 +66,9 @@ Value TileEmitter::emitInBounds(ArrayRef<Guard> guards,
                e = graph::simplify(g.extent, known);
     if (graph::isWithin(c, e, known))
       continue;
-    coordinates.push_back(ofWholeTile(unbounded(c, tile), e, known));
-    extents.push_back(e);
+    Guard plain = withoutDivision({unbounded(c, tile), e}, known);
+    coordinates.push_back(ofWholeTile(plain.coordinate, plain.extent, known));
+    extents.push_back(plain.extent);
   }
   if (coordinates.empty())
     return {};

@@ -24,6 +24,12 @@ public:
   bool isOutside(mlir::OpOperand &use) {
     return isOutside(rangeOf(use), limitOf(use.getOwner()));
   }
+  /// Whether all numbers are known to be this small; those of an activation are
+  /// not.
+  bool isBelow(mlir::Value value, double size) {
+    MaybeRange range = rangeOf(value);
+    return range && range->low > -size && range->high < size;
+  }
   /// Gives an operator a limit of its own, for what it reads.
   void setLimit(mlir::Operation *op, double limit) { limits[op] = limit; }
   /// Says of a value that its numbers may be any.

@@ -146,30 +146,24 @@ std::optional<SmallVector<int64_t>> WeightOp::getStoredIntegers() {
   return integers;
 }
 
-/// Weights of f32, the type that a precision replaces.
-std::optional<RealRange> WeightOp::getRange(ArrayRef<RealRange>) {
-  if (!getElementTypeOrSelf(getType()).isF32())
-    return std::nullopt;
-  auto *dialect = getContext()->getLoadedDialect<GraphDialect>();
-  const Weight *weight = dialect->getWeights().lookup(getName());
-  if (!weight || weight->bytes.size() < sizeof(float))
-    return std::nullopt;
+/// The least and the greatest of numbers, NaN aside; nothing where all are.
+template <typename T>
+static std::optional<RealRange> rangeOfElements(ArrayRef<char> bytes) {
   // Several at a time: all weights of the model are looked at.
   constexpr size_t lanes = 16;
-  constexpr float infinity = std::numeric_limits<float>::infinity();
-  float low[lanes], high[lanes];
+  constexpr T infinity = std::numeric_limits<T>::infinity();
+  T low[lanes], high[lanes];
   std::fill_n(low, lanes, infinity);
   std::fill_n(high, lanes, -infinity);
-  size_t count = weight->bytes.size() / sizeof(float);
+  size_t count = bytes.size() / sizeof(T);
   for (size_t i = 0; i < count; i += lanes) {
-    float values[lanes] = {};
+    T values[lanes] = {};
     size_t n = std::min(lanes, count - i);
-    std::memcpy(values, weight->bytes.data() + i * sizeof(float),
-                n * sizeof(float));
+    std::memcpy(values, bytes.data() + i * sizeof(T), n * sizeof(T));
     std::fill(values + n, values + lanes, values[0]);
     for (size_t lane = 0; lane < lanes; ++lane) {
       // NaN is neither.
-      float v = values[lane];
+      T v = values[lane];
       low[lane] = v < low[lane] ? v : low[lane];
       high[lane] = v > high[lane] ? v : high[lane];
     }
@@ -177,4 +171,45 @@ std::optional<RealRange> WeightOp::getRange(ArrayRef<RealRange>) {
   RealRange range{*std::min_element(low, low + lanes),
                   *std::max_element(high, high + lanes)};
   return range.low <= range.high ? std::optional(range) : std::nullopt;
+}
+
+/// The same of floats of 16 bits, which are ordered as integers are once signs
+/// are taken off.
+static std::optional<RealRange> rangeOfShort(ArrayRef<char> bytes,
+                                             const llvm::fltSemantics &kind) {
+  auto bitsOf = [](const APFloat &number) {
+    return (int)number.bitcastToAPInt().getZExtValue();
+  };
+  int infinity = bitsOf(APFloat::getInf(kind)), low = infinity + 1,
+      high = -infinity - 1;
+  for (size_t i = 0; i + 1 < bytes.size(); i += 2) {
+    unsigned bits = llvm::support::endian::read16le(bytes.data() + i);
+    int size = bits & 0x7fff, value = bits & 0x8000 ? -size : size;
+    if (size > infinity)
+      continue; // NaN
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  auto number = [&](int value) {
+    APFloat size(kind, llvm::APInt(16, std::abs(value)));
+    return std::copysign(size.convertToDouble(), value);
+  };
+  return low <= high ? std::optional(RealRange{number(low), number(high)})
+                     : std::nullopt;
+}
+
+/// Of types that have room for what is made of weights.
+std::optional<RealRange> WeightOp::getRange(ArrayRef<RealRange>) {
+  auto type = dyn_cast<FloatType>(getElementTypeOrSelf(getType()));
+  auto *dialect = getContext()->getLoadedDialect<GraphDialect>();
+  const Weight *weight = dialect->getWeights().lookup(getName());
+  if (!type || !weight || weight->bytes.empty())
+    return std::nullopt;
+  if (type.isF32())
+    return rangeOfElements<float>(weight->bytes);
+  if (type.isF64())
+    return rangeOfElements<double>(weight->bytes);
+  if (type.isF16() || type.isBF16())
+    return rangeOfShort(weight->bytes, type.getFloatSemantics());
+  return std::nullopt;
 }

@@ -1,8 +1,10 @@
+#include "graph/analysis/Ranges.h"
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/LiftScales.h"
 #include "graph/passes/Passes.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace charonia::graph {
 #define GEN_PASS_DEF_FOLDSCALES
@@ -18,6 +20,7 @@ namespace {
 /// what is known about values stays true.
 class FoldScales : public charonia::graph::impl::FoldScalesBase<FoldScales> {
   void runOnOperation() override {
+    ranges.clear();
     // Products of small floats have scales of their operands behind them.
     liftScales(getOperation());
     SmallVector<GraphOpInterface> ops;
@@ -96,7 +99,8 @@ class FoldScales : public charonia::graph::impl::FoldScalesBase<FoldScales> {
       return {};
     Term fitted = s.make<ReshapeOp>(makeType(*shape, s.element()), s.get());
     Term scaled = weights * fitted;
-    if (scaled.get().getType() != weights.get().getType())
+    if (scaled.get().getType() != weights.get().getType() ||
+        !isNormal(scaled, weights))
       return {};
     OpBuilder builder(op);
     builder.setInsertionPointAfterValue(scaled.get());
@@ -121,17 +125,37 @@ class FoldScales : public charonia::graph::impl::FoldScalesBase<FoldScales> {
         return {};
       inner = s.make<CastOp>(s.get(), y.element());
     }
+    Term shift;
+    if (linear->shift) {
+      Term given = x.with(op->getOperand(*linear->shift));
+      shift = given * s;
+      if (!isNormal(shift, given))
+        return {};
+    }
     Term scaled = scale(y, inner, depth + 1);
     if (!scaled)
       return {};
     IRMapping mapping;
     mapping.map(y.get(), scaled.get());
     Operation *copy = at->clone(*op, mapping);
-    if (linear->shift)
-      copy->setOperand(*linear->shift,
-                       (x.with(op->getOperand(*linear->shift)) * s).get());
+    if (shift)
+      copy->setOperand(*linear->shift, shift.get());
     copy->moveBefore(at->getBlock(), at->getInsertionPoint());
     return x.with(copy->getResult(0));
+  }
+
+  /// Whether what is made of weights is finite, and not all of it lost below
+  /// the least normal number where `from` is not: the model itself multiplies
+  /// something else, which may well fit.
+  bool isNormal(Term made, Term from) {
+    auto type = cast<FloatType>(made.element());
+    const llvm::fltSemantics &kind = type.getFloatSemantics();
+    double most = llvm::APFloat::getLargest(kind).convertToDouble(),
+           least = llvm::APFloat::getSmallestNormalized(kind).convertToDouble();
+    Ranges &known = ranges.try_emplace(type, most).first->second;
+    return !known.isOutside(made.get()) &&
+           (!from || !known.isBelow(made.get(), least) ||
+            known.isBelow(from.get(), least));
   }
 
   /// Whether a float type has all values of another.
@@ -196,6 +220,8 @@ class FoldScales : public charonia::graph::impl::FoldScalesBase<FoldScales> {
       return {};
     // b goes in by a factor of 1 or -1.
     Term sum = linear->shiftFactor == 1 ? b + c : b - c;
+    if (!isNormal(sum, {}))
+      return {};
     Operation *copy = at->clone(*op);
     copy->setOperand(*linear->shift, sum.get());
     copy->getResult(0).setType(makeType(*result, x.element()));
@@ -205,6 +231,7 @@ class FoldScales : public charonia::graph::impl::FoldScalesBase<FoldScales> {
   /// Where terms are made: in front of the operator that is folded.
   OpBuilder *at = nullptr;
   WeightsOnly weightsOnly;
+  llvm::MapVector<Type, Ranges> ranges;
 };
 
 } // namespace

@@ -265,6 +265,10 @@ def SplitReductions : Pass<"split-reductions", "mlir::func::FuncOp"> {
     an elementwise expression, which form-kernels fuses with what follows. Rows of
     other forms are left to one kernel that holds them.
   }];
+  let options = [
+    Option<"cutOpenRuns", "cut-open-runs", "bool", "false",
+           "Sums along runs of an open length are taken of parts of a length that is known">
+  ];
 }
 
 def StageOrdered : Pass<"stage-ordered", "mlir::func::FuncOp"> {

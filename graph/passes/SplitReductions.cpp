@@ -135,6 +135,8 @@ class SplitReductions
       count *= terms.extents[d];
       first.push_back(d);
     }
+    if (along && cutOpenRuns && isSumOfFloats(op) && mayBeNarrow(input, terms))
+      return reducedInParts(builder, op, input, axes, terms, wanted);
     if (count < wanted && first.size() < from.size())
       if (Value cut =
               splitDimension(builder, op->getLoc(), input, from[first.size()],
@@ -155,6 +157,63 @@ class SplitReductions
     llvm::sort(first);
     Value partial = op.reduceAlong(builder, input, first, /*keepDims=*/true);
     return reduced(builder, op, partial, axes);
+  }
+
+  /// The dimensions from `from` on as one, in parts of `part`, with zeros
+  /// behind the last.
+  static Value inParts(OpBuilder &builder, Location location, Value input,
+                       int64_t from, int64_t part) {
+    Exprs shape = getShape(input), padded(ArrayRef(shape).take_front(from));
+    padded.push_back(simplify(
+        numElements(ArrayRef(shape).drop_front(from), builder.getContext())));
+    Type element = getElementTypeOrSelf(input);
+    Value run =
+        ReshapeOp::create(builder, location, makeType(padded, element), input);
+    Exprs cut = padded;
+    cut.back() = simplify(padded.back().ceilDiv(part));
+    padded.back() = simplify(cut.back() * part);
+    cut.push_back(builder.getAffineConstantExpr(part));
+    run = zeroPadded(builder, location, run, padded,
+                     SmallVector<int64_t>(padded.size(), 0));
+    return ReshapeOp::create(builder, location, makeType(cut, element), run);
+  }
+
+  static bool isSumOfFloats(GraphOpInterface op) {
+    auto reduce = dyn_cast<ReduceOp>(op.getOperation());
+    return reduce && reduce.getKind() == ReduceKind::sum &&
+           isa<FloatType>(getElementTypeOrSelf(reduce.getType()));
+  }
+
+  /// Whether rows along the innermost dimensions may be far shorter than what
+  /// is optimized for, as each of these is open. Of two the inner one is taken
+  /// for a row of an image, which is long.
+  static bool mayBeNarrow(Value input, const Terms &terms) {
+    constexpr int64_t fewest = 3;
+    Exprs shape = getShape(input);
+    return llvm::count_if(terms.inner,
+                          [&](int64_t d) { return !constantOf(shape[d]); }) >=
+               fewest &&
+           !constantOf(shape[terms.inner.front()]);
+  }
+
+  /// The same where the partial results of dimensions that are open would be
+  /// rows that may have a single element: the inner dimensions as one run, in
+  /// parts of about `wanted` elements, of which the last ends with zeros.
+  Value reducedInParts(OpBuilder &builder, GraphOpInterface op, Value input,
+                       ArrayRef<int64_t> axes, const Terms &terms,
+                       int64_t wanted) {
+    Location location = op->getLoc();
+    int64_t from = terms.inner.back();
+    Value run = inParts(builder, location, input, from,
+                        llvm::bit_ceil<uint64_t>(wanted));
+    SmallVector<int64_t> left;
+    for (int64_t axis : axes)
+      if (axis < from)
+        left.push_back(axis);
+    left.append({from, from + 1});
+    Value partial = op.reduceAlong(builder, run, {from + 1}, /*keepDims=*/true);
+    Value result = reduced(builder, op, partial, left);
+    return ReshapeOp::create(builder, location, keptType(input, axes), result);
   }
 
   static Type keptType(Value input, ArrayRef<int64_t> axes) {

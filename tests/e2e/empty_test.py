@@ -27,6 +27,12 @@ CASES = {
     "no filters of points": "(float[1,8,9,9] x, float[0,8,1,1] w) => (float[1,0,9,9] y) { y = Conv (x, w) }",
     "no keys": """(float[2,7,64] x, float[2,64,0] k, float[2,0,64] v) => (float[2,7,64] y) {
         s = MatMul (x, k)  p = Softmax (s)  y = MatMul (p, v) }""",
+    "no queries with a soft cap": """(float[2,3,0,16] q, float[2,3,4,16] k, float[2,3,4,8] v) => (float[2,3,0,8] y) {
+        y = Attention <softcap = 2.0> (q, k, v) }""",
+    "no keys with a soft cap": """(float[n,4,5,16] q, float[n,2,0,16] k, float[n,2,0,16] v, float[5,0] m) => (float[n,4,5,16] y) {
+        y = Attention <softcap = 2.0> (q, k, v, m) }""",
+    "no keys up to a row's own": """(float[2,q,32] q, float[2,0,32] k, float[2,0,32] v) => (float[2,q,32] y) {
+        y = Attention <is_causal = 1, q_num_heads = 2, kv_num_heads = 2> (q, k, v) }""",
     "no columns of a window": "(float[1,0,9,9] x) => (float[1,0,4,4] y) { y = MaxPool <kernel_shape = [3,3], strides = [2,2]> (x) }",
 }
 
@@ -34,7 +40,7 @@ CASES = {
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a", *harness.cpu_targets()])
 @pytest.mark.parametrize("name", CASES)
 def test_no_element(tmp_path, name, target):
-    model = parser.parse_model('<ir_version: 10, opset_import: ["" : 21]> g ' + CASES[name])
+    model = parser.parse_model('<ir_version: 11, opset_import: ["" : 23]> g ' + CASES[name])
     onnx.save(model, tmp_path / "m.onnx")
     device, dump = ("simt", tmp_path / "dump") if target.startswith("sm_") else ("cpu", None)
     harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine", target=target, dump=dump)
@@ -46,5 +52,6 @@ def test_no_element(tmp_path, name, target):
     (got,) = harness.run_engine(tmp_path / "m.engine", feeds, ["y"], tmp_path / "run", device=device, dump=dump)
     assert list(got.shape) == shape_of(model.graph.output[0])
     if got.size:
-        (want,) = ReferenceEvaluator(model).run(None, feeds)
+        attends = any(n.op_type == "Attention" for n in model.graph.node)  # whose reference fails
+        want = 0 if attends else ReferenceEvaluator(model).run(None, feeds)[0]
         np.testing.assert_array_equal(got, want)

@@ -215,6 +215,29 @@ def test_padding_of_long_rows(tmp_path, mode, pads):
     check(tmp_path, [node("Pad", "x0", "p", mode=mode)], [(1, 20, 5, 131)], [()], {"p": np.array(pads)})
 
 
+def test_volumes_of_narrow_rows(tmp_path):
+    """Sums over all of a volume are of parts of one run, however short its rows are."""
+    sizes = [(1, 1, 1, 1), (2, 2048, 1, 1), (1, 40, 33, 65), (30, 1000, 2, 1), (3, 5, 1, 409), (1, 2, 3, 2049)]
+    volume = [("n", 2, "d", "h", "w")]
+    constants = {"s": weights(2), "b": weights(2), "a": np.array([1, 2, 3, 4])}
+    check(tmp_path, [node("InstanceNormalization", "x0", "s", "b")], volume, sizes[1:], constants, tolerance=1e-4)
+    check(tmp_path, [node("ReduceMean", "x0", "a")], volume, sizes, constants)
+    check(tmp_path, [node("ReduceL2", "x0", "a", keepdims=0)], volume, sizes, constants, tolerance=2e-5)
+
+
+@pytest.mark.parametrize("low, high", [(0, 1), (3, 0), (2, 5)])
+def test_padding_that_comes_around(tmp_path, low, high):
+    """Of a row that is shorter than its padding several times; others are copied."""
+    path, engine = tmp_path / "m.onnx", tmp_path / "m.engine"
+    save(path, [node("Pad", "x0", "p", mode="wrap")], [("n", "s")], {"p": np.array([2, low, 0, high])}, 21)
+    for target in harness.cpu_targets():
+        harness.compile_model(path, engine, target=target)
+        for size in [(2, 1), (1, 2), (1, 4), (5, 5), (3, 33), (2, 300)]:
+            x = np.random.default_rng(5).standard_normal(size).astype(np.float32)
+            (got,) = harness.run_engine(engine, {"x0": x}, ["y"], tmp_path / "run")
+            np.testing.assert_array_equal(got, np.pad(x, ((2, 0), (low, high)), "wrap"), err_msg=f"{target}, {size}")
+
+
 @pytest.mark.parametrize("reduction", ["none", "add"])
 def test_rows_that_are_put(tmp_path, reduction):
     """Rows at places that are known come in tiles of many registers, and shorter ones."""

@@ -15,15 +15,16 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 
-def model(path, nodes, shapes):
+def model(path, nodes, shapes, dtype=np.float32, more=None):
     constants = {
         "c": np.float32(0.1), "a": np.array([1]), "zero": np.float32(0), "p": np.float32(0.7), "q": np.float32(1.3),
         "three": np.float32(3), "two": np.float32(2), "split": np.array([0, -1, 1]), "joined": np.array([0, -1]),
         "last": np.array([-1]), "end": np.array([2**31]), "epsilon": np.float32(1e-5),
-        "minus": np.float32(-0.5),
+        "minus": np.float32(-0.5), **(more or {}),
     }  # fmt: skip
-    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    infos = [helper.make_tensor_value_info(name, element, shape) for name, shape in shapes.items()]
+    outputs = [helper.make_tensor_value_info("y", element, None)]
     weights = [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()]
     graph = helper.make_graph(nodes, "rounding", infos, outputs, weights)
     onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), path)
@@ -228,6 +229,34 @@ def test_what_is_defined_otherwise(tmp_path):
         np.testing.assert_allclose(got["l"], feeds["s"])
 
 
+# e − z·w by a negated factor, which is 0 where e is the product.
+NEGATED = {
+    "negated factor": [node("Neg", "w", "n"), node("Mul", "z n", "t"), node("Add", "e t", "d")],
+    "other negated factor": [node("Neg", "w", "n"), node("Mul", "n z", "t"), node("Add", "t e", "d")],
+    "less a negated factor": [node("Neg", "e", "v"), node("Neg", "w", "n"), node("Mul", "z n", "t"), node("Sub", "v t", "d")],
+    "times -1": [node("Mul", "w minus", "n"), node("Mul", "z n", "t"), node("Add", "e t", "d")],
+    "by -1": [node("Div", "w minus", "n"), node("Mul", "z n", "t"), node("Add", "e t", "d")],
+    "from 0": [node("Sub", "zero w", "n"), node("Mul", "z n", "t"), node("Add", "e t", "d")],
+    "two negated factors": [
+        node("Neg", "w", "n"), node("Mul", "n z", "t"), node("Neg", "e", "v"), node("Mul", "v minus", "u"), node("Add", "t u", "d"),
+    ],
+    "sum of both": [
+        node("Neg", "w", "n"), node("Mul", "z n", "t"), node("Unsqueeze", "t a", "p1"), node("Unsqueeze", "e a", "e1"),
+        node("Concat", "e1 p1", "r", axis=1), node("ReduceSum", "r a", "d", keepdims=0),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("body", NEGATED)
+def test_negated_factors(tmp_path, body, dtype):
+    constants = {"minus": dtype(-1), "zero": dtype(0)}
+    nodes = [*NEGATED[body], node("Sqrt", "d", "y")]
+    path = model(tmp_path / "m.onnx", nodes, {k: ["n"] for k in "ezw"}, dtype, constants)
+    z, w = np.random.default_rng(5).uniform(0.1, 2, (2, 257)).astype(dtype)
+    compare(path, [{"e": z * w, "z": z, "w": w}], tmp_path)
+
+
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 @pytest.mark.parametrize("op", ["RoiAlign", "GridSample"])
 def test_places_between_elements(tmp_path, op, precision):
@@ -303,3 +332,22 @@ def test_weights_between_elements(tmp_path, weights, precision):
     harness.compile_model(path, tmp_path / "m.engine", precision=precision)
     (got,) = harness.run_engine(tmp_path / "m.engine", feeds, ["y"], tmp_path / "run")
     np.testing.assert_allclose(got, want, 0, 1e-2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("direction", [1, -1])
+@pytest.mark.parametrize("op", ["Mul", "Div"])
+def test_scales_that_weights_have_no_room_for(tmp_path, op, direction, dtype):
+    """A scale behind a product goes into its weights where these stay numbers: neither infinite nor lost."""
+    far = dtype(10) ** dtype({np.float32: 25, np.float64: 200, np.float16: 3}[dtype] * direction)
+    scale = far if op == "Mul" else dtype(1) / far
+    rng = np.random.default_rng(5)
+    x = (rng.uniform(0.5, 1, (5, 8)) / np.float64(far)).astype(dtype)
+    weights = {"weight": (rng.uniform(0.5, 1, (8, 3)) * np.float64(far)).astype(dtype), "scale": scale}
+    nodes = [node("MatMul", "x weight", "product"), node(op, "product scale", "y")]
+    path = model(tmp_path / "m.onnx", nodes, {"x": ["n", 8]}, dtype, weights)
+    want = (x.astype(np.float64) @ weights["weight"].astype(np.float64)) * np.float64(far)
+    for target in harness.cpu_targets():
+        harness.compile_model(path, tmp_path / "m.engine", target=target)
+        (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path / "run")
+        np.testing.assert_allclose(got, want, 1e-2 if dtype == np.float16 else 1e-5, err_msg=target)

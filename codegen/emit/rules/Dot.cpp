@@ -143,6 +143,13 @@ static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
   unsigned outer =
       (cpu || p.apart) && !alongTerms ? outerLoops(e, p.extents) : 0;
   ArrayRef<AffineExpr> inner = ArrayRef(p.extents).drop_front(outer);
+  // Terms of one place of a window are a step, be they half of a register, so
+  // that none of a step looks at its own place.
+  int64_t run = 0;
+  if (alongTerms && inner.size() > 1)
+    run = graph::constantOf(e.simplify(inner.back(), {})).value_or(0);
+  if (run < 2 || run >= e.getTarget().vectorElements)
+    run = 0;
   SmallVector<WindowDim> loops;
   for (unsigned i = 0; i < outer; ++i) {
     loops.push_back(p.window && cpu ? p.window(demand, i) : WindowDim());
@@ -177,7 +184,8 @@ static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
                   ? Value(arith::MulFOp::create(e.b(), e.loc(), *x, *y))
                   : Value(arith::MulIOp::create(e.b(), e.loc(), *x, *y));
           return SmallVector<Value>{product};
-        });
+        },
+        /*part=*/false, /*running=*/nullptr, /*longest=*/run);
   };
   auto walk = [&]() -> FailureOr<SmallVector<Value>> {
     if (loops.empty())

@@ -136,25 +136,47 @@ FailureOr<Value> concatByElements(graph::ConcatOp op, TileEmitter &e,
   return result;
 }
 
+/// Whether the kernel has a product, which looks for loads.
+bool hasContraction(TileEmitter &e) {
+  return llvm::any_of(
+      e.getKernel().getBody().front().getOps<graph::GraphOpInterface>(),
+      [](graph::GraphOpInterface op) {
+        return op.getRole() == graph::OpRole::Contraction;
+      });
+}
+
 /// Branches on parts around each other, each of which gives what is in it
 /// twice.
 constexpr unsigned mostSides = 3;
 
-/// Whether a tile of few parts, of which nothing is known before they are
-/// bound, may be told apart from others by a branch. Products look for loads.
-/// Chains of concats would be emitted twice in each: those far inside, and all
-/// in what looks at each element's place, are not told apart.
+/// Whether most tiles lie in one part as a whole, of an extent that is known,
+/// and are not cut so that all do.
+bool isMostlyWhole(graph::ConcatOp op, TileEmitter &e, const Demand &demand,
+                   int64_t extent) {
+  constexpr int64_t most = 4;
+  AffineExpr c = demand.coordinates[op.getAxis()];
+  int64_t step = 0;
+  for (Value input : op.getInputs())
+    step = std::gcd(step,
+                    *graph::constantOf(graph::getShape(input)[op.getAxis()]));
+  std::optional<int64_t> span = e.spanOf(c, demand.tile);
+  return span && !e.placeOfTile(c, step, demand.tile) &&
+         extent / *span / (int64_t)op.getInputs().size() >= most;
+}
+
+/// Whether a tile of few parts may be told apart from others by a branch:
+/// nothing is known before they are bound, or they are long. Chains of concats
+/// would be emitted twice in each: those far inside, and all in what looks at
+/// each element's place, are not told apart.
 bool branchesToParts(graph::ConcatOp op, TileEmitter &e, const Demand &demand) {
-  Exprs shape = graph::getShape(op.getResult());
   if (e.getTarget().kind != EmitTarget::Kind::Cpu || demand.rank() == 0 ||
-      op.getInputs().size() >= manyParts || e.sides() >= mostSides ||
-      graph::constantOf(shape[op.getAxis()]))
+      op.getInputs().size() >= manyParts || e.sides() >= mostSides)
     return false;
-  return llvm::none_of(
-      e.getKernel().getBody().front().getOps<graph::GraphOpInterface>(),
-      [](graph::GraphOpInterface other) {
-        return other.getRole() == graph::OpRole::Contraction;
-      });
+  std::optional<int64_t> extent =
+      graph::constantOf(graph::getShape(op.getResult())[op.getAxis()]);
+  if (extent && !isMostlyWhole(op, e, demand, *extent))
+    return false;
+  return !hasContraction(e);
 }
 
 /// Tiles that lie in operand `i` as a whole, which begins at `offset`, or in
@@ -207,8 +229,22 @@ bool isPaddedByParts(graph::PadOp op, AffineExpr c, TileEmitter &e,
          e.bufferOf(op.getInput()) && e.dependsOnAxis(c, demand.rank() - 1);
 }
 
-bool isAtMost(TileEmitter &e, AffineExpr x, AffineExpr most) {
-  return graph::constantOf(e.simplify(most - x, {})).value_or(-1) >= 0;
+/// What may not be negative where memory that is repeated is read once more at
+/// most before and behind itself, which dimension `i` of a tile along it asks
+/// for; without what is certain.
+Exprs roomForOne(graph::PadOp op, unsigned i, TileEmitter &e,
+                 const Demand &demand) {
+  AffineExpr n = graph::getShape(op.getInput())[i],
+             padded = graph::getShape(op.getResult())[i],
+             low = op.getLows().getResult(i);
+  Exprs rooms;
+  if (op.getMode() != graph::PadMode::wrap || (low == 0 && n == padded) ||
+      !isPaddedByParts(op, demand.coordinates[i], e, demand))
+    return rooms;
+  for (AffineExpr room : {n - low, n * 2 + low - padded})
+    if (!graph::isNonNegative(e.simplify(room, {}), e.facts({})))
+      rooms.push_back(e.simplify(room, {}));
+  return rooms;
 }
 
 /// `demand` is of the input but for coordinate i, which is `c` in [0, n) and
@@ -254,7 +290,9 @@ FailureOr<Value> padByParts(graph::PadOp op, unsigned i, AffineExpr c,
   return result;
 }
 
-FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand) {
+/// `isOnce`: whatever wraps along the tile has room for what is read once more.
+FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand,
+                     bool isOnce) {
   OpBuilder &b = e.b();
   Exprs extents = graph::getShape(op.getInput()),
         padded = graph::getShape(op.getResult());
@@ -266,8 +304,6 @@ FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand) {
     AffineExpr n = extents[i];
     if (low == 0 && n == padded[i])
       continue;
-    bool isOnce = op.getMode() != graph::PadMode::wrap ||
-                  (isAtMost(e, low, n) && isAtMost(e, padded[i] - n - low, n));
     if (!parts && isOnce && isPaddedByParts(op, c, e, demand)) {
       parts = i;
       d.coordinates[i] = c;
@@ -325,6 +361,41 @@ FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand) {
   if (failed(value))
     return failure();
   return Value(arith::SelectOp::create(b, e.loc(), mask, *x, *value));
+}
+
+/// What wraps along a tile is read straight where the sizes that are bound have
+/// room for it, element by element where it comes around several times.
+FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand) {
+  Exprs rooms;
+  for (unsigned i = 0; i < demand.coordinates.size(); ++i)
+    llvm::append_range(rooms, roomForOne(op, i, e, demand));
+  if (rooms.empty())
+    return pad(op, e, demand, /*isOnce=*/true);
+  bool isKnown = llvm::all_of(rooms, [](AffineExpr room) {
+    return graph::constantOf(room).has_value();
+  });
+  if (isKnown || hasContraction(e))
+    return pad(op, e, demand, /*isOnce=*/false);
+  Value condition;
+  for (AffineExpr room : rooms) {
+    Value fits = arith::CmpIOp::create(
+        e.b(), e.loc(), arith::CmpIPredicate::sge, e.materialize(room),
+        arith::ConstantIndexOp::create(e.b(), e.loc(), 0));
+    condition =
+        condition
+            ? Value(arith::AndIOp::create(e.b(), e.loc(), condition, fits))
+            : fits;
+  }
+  auto side = [&](bool isOnce) -> FailureOr<Value> {
+    Demand d = demand;
+    for (AffineExpr &c : d.coordinates)
+      c = e.ofScope(c);
+    return pad(op, e, d, isOnce);
+  };
+  Type element = e.computeType(getElementTypeOrSelf(op.getType()));
+  return e.branch(
+      condition, e.tileType(demand.tile, element), [&] { return side(true); },
+      [&] { return side(false); });
 }
 
 FailureOr<Value> gather(graph::GatherOp op, TileEmitter &e,

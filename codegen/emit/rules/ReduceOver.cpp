@@ -316,7 +316,8 @@ struct Steps {
 FailureOr<SmallVector<Value>>
 emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
                  bool contiguous, ArrayRef<TypedAttr> neutral, Combine combine,
-                 Element element, bool part, const Running *running) {
+                 Element element, bool part, const Running *running,
+                 int64_t longest) {
   extent = e.simplify(extent, {});
   std::optional<int64_t> known = graph::constantOf(extent);
 
@@ -332,6 +333,8 @@ emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
   int64_t chunk =
       chunkOf(e, outer, known, atOptimum(e, extent), e.boundsOf(extent).high,
               contiguous, llvm::bit_ceil<uint64_t>(words));
+  if (longest)
+    chunk = std::min(chunk, longest);
   Demand inner = chunk > 1 ? e.addAxis(outer, chunk) : outer;
   Steps steps{e, inner, extent, chunk, neutral, combine, element, running};
 

@@ -108,13 +108,15 @@ struct Running;
 /// index moves through memory in unit steps. `neutral` has a value a component,
 /// whose type is the component's. `part`: only what falls to this part of the
 /// emitter's split. `running`: terms are no components and are added by it.
+/// `longest`: of a step of several terms, where that is known to be a run; 0:
+/// any.
 FailureOr<llvm::SmallVector<Value>> reduceOver(
     TileEmitter &e, const Demand &outer, AffineExpr extent, bool contiguous,
     llvm::ArrayRef<mlir::TypedAttr> neutral, Combine combine,
     llvm::function_ref<FailureOr<llvm::SmallVector<Value>>(const Demand &,
                                                            AffineExpr)>
         element,
-    bool part = false, const Running *running = nullptr);
+    bool part = false, const Running *running = nullptr, int64_t longest = 0);
 
 /// Tiles of one axis more than a demand, combined along it.
 class AlongLast {

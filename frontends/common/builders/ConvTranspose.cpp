@@ -81,6 +81,7 @@ public:
     Value all = sideBySide({});
     if (!all)
       return {};
+    all = withZeros(all);
     Exprs joined = {input[0], e.number(t.groups * outputs)}, starts, result;
     SmallVector<int64_t> steps(spatial + 2, 1);
     starts = e.numbers({0, 0});
@@ -96,14 +97,17 @@ public:
 
 private:
   /// [N, groups, outputs, Q0, residues 0, Q1, residues 1, ...]; of dimensions
-  /// before `chosen.size()` those of one run.
+  /// before `chosen.size()` those of one run. Zeros around an only run with
+  /// taps are left to withZeros.
   Value sideBySide(SmallVector<Phases> chosen) {
     size_t i = chosen.size();
     if (i == spatial)
       return convolve(chosen);
     Values parts;
+    std::optional<Phases> only = onlyRun(i);
     for (const Phases &run :
-         phasesOf(t.kernel[i], t.strides[i], t.dilations[i])) {
+         only ? SmallVector<Phases>{*only}
+              : phasesOf(t.kernel[i], t.strides[i], t.dilations[i])) {
       SmallVector<Phases> with(chosen);
       with.push_back(run);
       parts.push_back(sideBySide(with));
@@ -111,6 +115,46 @@ private:
         return {};
     }
     return parts.size() == 1 ? parts[0] : e.concat(parts, 4 + 2 * i);
+  }
+
+  /// The run of a dimension that has taps, where there is one such.
+  std::optional<Phases> onlyRun(size_t i) {
+    SmallVector<Phases> runs =
+        phasesOf(t.kernel[i], t.strides[i], t.dilations[i]);
+    llvm::erase_if(runs, [](const Phases &run) { return run.taps == 0; });
+    return runs.size() == 1 ? std::optional(runs[0]) : std::nullopt;
+  }
+
+  /// All residues of dimensions of which sideBySide has those of one run.
+  Value withZeros(Value sums) {
+    Exprs lows = e.numbers({0, 0, 0}), shape = graph::getShape(sums);
+    for (size_t i = 0; i < spatial; ++i) {
+      std::optional<Phases> only = onlyRun(i);
+      lows.append({e.number(0), e.number(only ? only->residue : 0)});
+      shape[4 + 2 * i] = e.number(t.strides[i]);
+    }
+    return shape == graph::getShape(sums)
+               ? sums
+               : e.pad(graph::PadMode::constant, sums,
+                       e.scalar(int64_t(0), elementOf(x)), lows, shape);
+  }
+
+  /// A convolution of one term, a product of each element with each of its
+  /// filters: `values` [N, groups, Q...] by `filters`, as `filter` gives them.
+  Value multiply(Value values, Value filters, ArrayRef<Phases> runs) {
+    Exprs split = e.numbers({t.groups}),
+          along = {input[0], e.number(t.groups), e.number(1)},
+          across = e.numbers({t.groups, outputs});
+    SmallVector<int64_t> permutation = {0, int64_t(spatial) + 1};
+    for (size_t i = 0; i < spatial; ++i) {
+      split.push_back(e.number(runs[i].count));
+      along.append({counts[i], e.number(1)});
+      across.append({e.number(1), e.number(runs[i].count)});
+      permutation.push_back(i + 1);
+    }
+    split.push_back(e.number(outputs));
+    Value turned = e.transpose(e.reshape(filters, split), permutation);
+    return e.mul(e.reshape(values, along), e.reshape(turned, across));
   }
 
   Value convolve(ArrayRef<Phases> runs) {
@@ -130,8 +174,14 @@ private:
     SmallVector<int64_t> pads(2 * spatial, 0), dilations;
     for (const Phases &run : runs)
       dilations.push_back(run.dilation);
+    Value values = padded(runs, pads), filters = filter(runs);
+    bool hasOneTerm =
+        graph::constantOf(input[1]) == t.groups &&
+        llvm::all_of(runs, [](const Phases &run) { return run.taps == 1; });
+    if (hasOneTerm && llvm::all_of(pads, [](int64_t n) { return n == 0; }))
+      return multiply(values, filters, runs);
     Value sum = e.op<graph::ConvOp>(
-        {padded(runs, pads), filter(runs)},
+        {values, filters},
         {e.attr("strides", SmallVector<int64_t>(spatial, 1)),
          e.attr("pads", pads), e.attr("dilations", dilations),
          e.attr("groups", t.groups)});

@@ -31,17 +31,29 @@ Value charonia::frontend::onnx::mergeHeads(Value value, Emitter &e) {
                    {dims[0], dims[2], graph::simplify(dims[1] * dims[3])});
 }
 
+/// Whether a sequence is known to have no element.
+static bool isNone(Value sequence) {
+  return rankOf(sequence) >= 2 &&
+         graph::constantOf(graph::getShape(sequence).end()[-2]) == 0;
+}
+
 static llvm::LogicalResult attention(Node &n, Emitter &e) {
-  // Caches, windows, soft caps and inner results are left to the function body.
-  bool plain = !n.has(4) && !n.has(5) && !n.has(6) &&
-               n.number("softcap") == 0 &&
+  // Caches, windows, soft caps and inner results are left to the function body,
+  // whose reshapes take a length of 0 for one that is copied.
+  bool plain = n.number("softcap") == 0 &&
                n.integer("left_window_size", -1) == -1 &&
-               n.integer("right_window_size", -1) == -1;
+               n.integer("right_window_size", -1) == -1 && !n.has(6);
+  bool alone = !n.has(4) && !n.has(5);
   for (unsigned i = 1; i < n.numOutputs(); ++i)
-    plain &= !n.wants(i);
+    alone &= !n.wants(i);
   int64_t rank = rankOf(n.input(0));
-  if (!plain || (rank != 3 && rank != 4) || rankOf(n.input(1)) != rank ||
-      rankOf(n.input(2)) != rank)
+  bool empty = isNone(n.input(0)) || isNone(n.input(1));
+  if (empty && !alone && isNone(n.input(1)) &&
+      (!n.has(4) || isNone(n.input(4))))
+    return e.fail("there are no keys (a length of 0), and then neither caches "
+                  "nor results beside the first are supported");
+  if (!alone || (!plain && !empty) || (rank != 3 && rank != 4) ||
+      rankOf(n.input(1)) != rank || rankOf(n.input(2)) != rank)
     return n.expand();
   Value q = n.input(0), k = n.input(1), v = n.input(2);
   if (rank == 3) {
@@ -55,11 +67,11 @@ static llvm::LogicalResult attention(Node &n, Emitter &e) {
     return llvm::failure();
   Exprs shape = graph::getShape(q), keys = graph::getShape(k);
   auto depth = graph::constantOf(shape[3]);
-  bool causal = n.flag("is_causal");
+  bool causal = n.flag("is_causal") && !empty;
   // The diagonal starts at the first key; graph.attention's ends at the last.
   if (!depth || *depth == 0 || (causal && shape[2] != keys[2]))
     return n.expand();
-  Value mask = n.input(3);
+  Value mask = empty ? Value() : n.input(3);
   if (mask) {
     // A mask shorter than the keys would be padded.
     Exprs dims = graph::getShape(mask);

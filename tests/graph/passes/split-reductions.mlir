@@ -1,4 +1,5 @@
 // RUN: charonia-opt %s -split-reductions -split-input-file -mlir-print-local-scope | FileCheck %s
+// RUN: charonia-opt %s -split-reductions=cut-open-runs -split-input-file -mlir-print-local-scope | FileCheck %s --check-prefix=CUT
 
 // Rows that are no runs of memory: statistics in steps, then an expression.
 // CHECK-LABEL: @groups
@@ -100,5 +101,30 @@ module attributes {graph.symbols = [{name = "n", min = 1 : i64, opt = 1 : i64, m
   func.func @batch(%x: tensor<?x64x32x32xf32, affine_map<()[s0] -> (s0, 64, 32, 32)>>) -> tensor<1x64x1x1xf32> {
     %0 = graph.reduce sum %x {axes = array<i64: 0, 2, 3>, keepdims} : (tensor<?x64x32x32xf32, affine_map<()[s0] -> (s0, 64, 32, 32)>>) -> tensor<1x64x1x1xf32>
     return %0 : tensor<1x64x1x1xf32>
+  }
+}
+
+// -----
+
+// Rows along the last of several open dimensions may have a single element, whatever is optimized for. All are
+// one run, in parts of which the last ends with zeros.
+// CHECK-LABEL: @volume
+// CHECK: graph.reduce sum %arg0 {axes = array<i64: 4>, keepdims}
+// CUT-LABEL: @volume
+// CUT: %[[R:.*]] = graph.reshape %arg0 : {{.*}} -> tensor<?x2x?xf32, affine_map<()[s0, s1, s2, s3] -> (s0, 2, (s1 * s2) * s3)>>
+// CUT: %[[P:.*]] = graph.pad constant %[[R]]
+// CUT: %[[C:.*]] = graph.reshape %[[P]] : {{.*}} -> tensor<?x2x?x2048xf32,
+// CUT: %[[S:.*]] = graph.reduce sum %[[C]] {axes = array<i64: 3>, keepdims}
+// CUT: graph.reduce sum %[[S]] {axes = array<i64: 2, 3>, keepdims}
+!x = tensor<?x2x?x?x?xf32, affine_map<()[s0, s1, s2, s3] -> (s0, 2, s1, s2, s3)>>
+!y = tensor<?x2x1x1x1xf32, affine_map<()[s0, s1, s2, s3] -> (s0, 2, 1, 1, 1)>>
+module attributes {graph.symbols = [
+  {name = "n", min = 1 : i64, opt = 1 : i64, max = 64 : i64, divisor = 1 : i64},
+  {name = "d", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "h", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "w", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @volume(%x: !x) -> !y {
+    %0 = graph.reduce sum %x {axes = array<i64: 2, 3, 4>, keepdims} : (!x) -> !y
+    return %0 : !y
   }
 }
