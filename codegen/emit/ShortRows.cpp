@@ -25,12 +25,13 @@ static AffineExpr openRowsOf(graph::GraphOpInterface op) {
   return extent;
 }
 
-/// Of windows that slide along rows inside of an instance, a register at a
-/// time: those rows, and what half of a register of 512 bits holds, which takes
-/// half of the time on many machines.
-static ShortRows rowsOfWindows(graph::KernelOp kernel, const EmitTarget &target,
-                               const Schedule &schedule) {
-  constexpr int64_t shortest = 8;
+/// Of rows that are walked inside of an instance, a register or two at a time,
+/// as windows slide along them or their ends are padded: those rows, and what
+/// half of a register of 512 bits holds, which takes half of the time on many
+/// machines. One or two elements are a column of a long image.
+static ShortRows walkedRows(graph::KernelOp kernel, const EmitTarget &target,
+                            const Schedule &schedule) {
+  constexpr int64_t shortest = 8, fewest = 2;
   ShortRows rows;
   if (schedule.groups.empty() || !schedule.groups.back().sequential)
     return rows;
@@ -40,8 +41,10 @@ static ShortRows rowsOfWindows(graph::KernelOp kernel, const EmitTarget &target,
     return rows;
   rows.extent = root[dims[0]];
   auto module = kernel->getParentOfType<ModuleOp>();
-  if (target.vectorElements > shortest &&
-      graph::boundsOf(rows.extent, graph::getFacts(module)).low <= shortest)
+  int64_t least = graph::boundsOf(rows.extent, graph::getFacts(module)).low;
+  if (least <= fewest)
+    rows.lengths.push_back(fewest);
+  if (target.vectorElements > shortest && least <= shortest)
     rows.lengths.push_back(shortest);
   return rows;
 }
@@ -55,7 +58,7 @@ ShortRows emit::shortRowsOf(graph::KernelOp kernel, const EmitTarget &target,
   for (auto op : kernel.getBody().front().getOps<graph::GraphOpInterface>()) {
     // Rows beside a product are those of its schedule.
     if (op.getRole() == OpRole::Window)
-      return rowsOfWindows(kernel, target, schedule);
+      return walkedRows(kernel, target, schedule);
     if (op.getRole() == OpRole::Contraction)
       return {};
     AffineExpr extent = openRowsOf(op);
@@ -67,7 +70,7 @@ ShortRows emit::shortRowsOf(graph::KernelOp kernel, const EmitTarget &target,
     isUsedAgain |= op.getRole() == OpRole::RowNormalization;
   }
   if (!rows.extent)
-    return rows;
+    return walkedRows(kernel, target, schedule);
   // Rows over several open dimensions are hardly ever so short.
   constexpr int64_t longest = 1024;
   if (graph::evaluate(rows.extent, graph::getOptimum(kernel)).value_or(0) >

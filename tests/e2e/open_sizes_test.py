@@ -215,6 +215,25 @@ def test_padding_of_long_rows(tmp_path, mode, pads):
     check(tmp_path, [node("Pad", "x0", "p", mode=mode)], [(1, 20, 5, 131)], [()], {"p": np.array(pads)})
 
 
+NARROW = [(1, 9, 1), (3, 40, 2), (2, 7, 3), (2, 300, 4), (1, 5, 8), (1, 4, 9), (1, 3, 40)]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_resize_of_narrow_rows(tmp_path, mode):
+    """Short rows that are walked inside of an instance are a tile of their own length."""
+    resize = node("Resize", "x0", "", "s", mode=mode, coordinate_transformation_mode="pytorch_half_pixel")
+    for scale in (0.5, 2):
+        sizes = [(n, 2 * h, 2 * w) for n, h, w in NARROW]
+        check(tmp_path, [resize], [("n", 20, "h", "w")], sizes, {"s": np.array([1, 1, scale, scale], np.float32)}, tolerance=1e-5)
+
+
+def test_padding_and_pools_of_narrow_rows(tmp_path):
+    pads = {"p": np.array([0, 0, 1, 1, 0, 0, 0, 2])}
+    check(tmp_path, [node("Pad", "x0", "p")], [("n", 20, "h", "w")], NARROW, pads)
+    check(tmp_path, [node("MaxPool", "x0", kernel_shape=[3, 3], pads=[1] * 4)], [("n", 20, "h", "w")], NARROW)
+    check(tmp_path, [node("AveragePool", "x0", kernel_shape=[3, 2], pads=[1, 0, 1, 1])], [("n", 20, "h", "w")], NARROW)
+
+
 def test_volumes_of_narrow_rows(tmp_path):
     """Sums over all of a volume are of parts of one run, however short its rows are."""
     sizes = [(1, 1, 1, 1), (2, 2048, 1, 1), (1, 40, 33, 65), (30, 1000, 2, 1), (3, 5, 1, 409), (1, 2, 3, 2049)]

@@ -61,3 +61,28 @@ module attributes {graph.symbols = [
     return %0, %3 : !y, !z
   }
 }
+
+// -----
+
+// Rows of an open length that are walked inside of an instance are one short tile where they are short.
+// CHECK-LABEL: func.func @narrow
+// CHECK: arith.cmpi sle, %{{.*}}, %c2
+// CHECK: tile.store {{.*}} tensor<2xf32>
+// CHECK: arith.cmpi sle, %{{.*}}, %c8
+// CHECK: tile.store {{.*}} tensor<8xf32>
+// CHECK: tile.store {{.*}} tensor<32xf32>
+!i = tensor<?x20x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 20, s1, s2)>>
+module attributes {graph.symbols = [
+  {name = "n", min = 1 : i64, opt = 1 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "h", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "w", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%x: tensor<?x20x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 20, s1, s2)>>) -> tensor<?x20x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 20, s1, s2 + 1)>> {
+    %0 = graph.kernel "narrow"(%x) : (!i) -> tensor<?x20x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 20, s1, s2 + 1)>> {
+    ^bb0(%a: !i):
+      %1 = graph.constant dense<0.0> : tensor<f32>
+      %2 = graph.pad constant %a, %1 {lows = affine_map<()[s0, s1, s2] -> (0, 0, 0, 1)>} : (!i, tensor<f32>) -> tensor<?x20x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 20, s1, s2 + 1)>>
+      graph.yield %2 : tensor<?x20x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 20, s1, s2 + 1)>>
+    }
+    return %0 : tensor<?x20x?x?xf32, affine_map<()[s0, s1, s2] -> (s0, 20, s1, s2 + 1)>>
+  }
+}
