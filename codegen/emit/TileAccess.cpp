@@ -94,8 +94,9 @@ AffineExpr TileEmitter::ofWholeTile(AffineExpr coordinate, AffineExpr extent,
   return rest.low >= 0 && rest.high < step ? first : coordinate;
 }
 
-Guard TileEmitter::withoutDivision(const Guard &guard,
+Guard TileEmitter::withoutDivision(Guard guard, ArrayRef<int64_t> tile,
                                    const graph::Facts &known) const {
+  guard.coordinate = unbounded(guard.coordinate, tile);
   if (target.kind != EmitTarget::Kind::Cpu || isScalar(guard.coordinate))
     return guard;
   graph::Sum rest(guard.coordinate);
@@ -193,10 +194,8 @@ TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {
       extent = constant(*known);
   for (AffineExpr coordinate : demand.coordinates)
     joined.map.push_back(unbounded(coordinate, demand.tile));
-  for (Guard &guard : joined.guards) {
-    guard.coordinate = unbounded(guard.coordinate, demand.tile);
-    guard = withoutDivision(guard, known);
-  }
+  for (Guard &guard : joined.guards)
+    guard = withoutDivision(guard, demand.tile, known);
   joinCoordinates(joined, known, [&](AffineExpr e) { return isScalar(e); });
   SmallVector<AffineExpr> &map = joined.map, &shape = joined.shape;
   Access access;

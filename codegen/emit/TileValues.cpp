@@ -66,7 +66,7 @@ Value TileEmitter::emitInBounds(ArrayRef<Guard> guards,
                e = graph::simplify(g.extent, known);
     if (graph::isWithin(c, e, known))
       continue;
-    Guard plain = withoutDivision({unbounded(c, tile), e}, known);
+    Guard plain = withoutDivision({c, e}, tile, known);
     coordinates.push_back(ofWholeTile(plain.coordinate, plain.extent, known));
     extents.push_back(plain.extent);
   }

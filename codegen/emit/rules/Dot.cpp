@@ -118,6 +118,15 @@ static std::optional<int64_t> rowsAtOnce(TileEmitter &e, const Demand &demand,
   return words <= mostWords ? rows : std::nullopt;
 }
 
+/// Terms of one place of a window that are a step by themselves, as they are a
+/// part of a register, so that none of a step looks at its own place; else 0.
+static int64_t shortRun(TileEmitter &e, ArrayRef<AffineExpr> extents) {
+  if (extents.size() < 2)
+    return 0;
+  int64_t run = graph::constantOf(e.simplify(extents.back(), {})).value_or(0);
+  return run > 1 && run < e.getTarget().vectorElements ? run : 0;
+}
+
 /// Sums products element by element: right for every shape (single rows,
 /// grouped channels, depthwise).
 static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
@@ -143,13 +152,7 @@ static FailureOr<Value> emitProducts(TileEmitter &e, const Demand &demand,
   unsigned outer =
       (cpu || p.apart) && !alongTerms ? outerLoops(e, p.extents) : 0;
   ArrayRef<AffineExpr> inner = ArrayRef(p.extents).drop_front(outer);
-  // Terms of one place of a window are a step, be they half of a register, so
-  // that none of a step looks at its own place.
-  int64_t run = 0;
-  if (alongTerms && inner.size() > 1)
-    run = graph::constantOf(e.simplify(inner.back(), {})).value_or(0);
-  if (run < 2 || run >= e.getTarget().vectorElements)
-    run = 0;
+  int64_t run = alongTerms ? shortRun(e, inner) : 0;
   SmallVector<WindowDim> loops;
   for (unsigned i = 0; i < outer; ++i) {
     loops.push_back(p.window && cpu ? p.window(demand, i) : WindowDim());

@@ -290,10 +290,48 @@ FailureOr<Value> padByParts(graph::PadOp op, unsigned i, AffineExpr c,
   return result;
 }
 
+/// Where memory is read for coordinate `c` of a dimension of `n` elements that
+/// are mirrored or repeated, element by element.
+AffineExpr paddedPlace(graph::PadMode mode, AffineExpr c, AffineExpr n,
+                       TileEmitter &e, const Demand &demand) {
+  OpBuilder &b = e.b();
+  switch (mode) {
+  case graph::PadMode::constant:
+    return c;
+  case graph::PadMode::edge:
+    return e.mapIndex(c, demand.tile, n, [&](Value x) -> Value {
+      x = arith::MaxSIOp::create(b, e.loc(), x, indexConstant(e, 0, x));
+      return arith::MinSIOp::create(b, e.loc(), x, sizeTile(e, n - 1, x));
+    });
+  case graph::PadMode::wrap:
+    return e.mapIndex(c, demand.tile, n, [&](Value x) -> Value {
+      Value zero = indexConstant(e, 0, x), period = sizeTile(e, n, x);
+      Value r = arith::RemSIOp::create(b, e.loc(), x, period);
+      Value negative =
+          arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::slt, r, zero);
+      return arith::SelectOp::create(
+          b, e.loc(), negative, arith::AddIOp::create(b, e.loc(), r, period),
+          r);
+    });
+  case graph::PadMode::reflect:
+    // At either end, once: nothing is padded by more than the other elements.
+    // What tiles have past the end may be anywhere in the input.
+    return e.mapIndex(c, demand.tile, n, [&](Value x) -> Value {
+      Value zero = indexConstant(e, 0, x);
+      Value mirrored = arith::SubIOp::create(b, e.loc(), zero, x);
+      x = arith::MaxSIOp::create(b, e.loc(), x, mirrored);
+      Value back =
+          arith::SubIOp::create(b, e.loc(), sizeTile(e, n * 2 - 2, x), x);
+      x = arith::MinSIOp::create(b, e.loc(), x, back);
+      return arith::MaxSIOp::create(b, e.loc(), x, zero);
+    });
+  }
+  llvm_unreachable("a padding is constant, edge, reflect or wrap");
+}
+
 /// `isOnce`: whatever wraps along the tile has room for what is read once more.
 FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand,
                      bool isOnce) {
-  OpBuilder &b = e.b();
   Exprs extents = graph::getShape(op.getInput()),
         padded = graph::getShape(op.getResult());
   Demand d{op.getInput(), demand.tile, demand.coordinates, {}};
@@ -309,42 +347,9 @@ FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand,
       d.coordinates[i] = c;
       continue;
     }
-    switch (op.getMode()) {
-    case graph::PadMode::constant:
+    if (op.getMode() == graph::PadMode::constant)
       inside.push_back({c, n});
-      break;
-    case graph::PadMode::edge:
-      c = e.mapIndex(c, demand.tile, n, [&](Value x) -> Value {
-        x = arith::MaxSIOp::create(b, e.loc(), x, indexConstant(e, 0, x));
-        return arith::MinSIOp::create(b, e.loc(), x, sizeTile(e, n - 1, x));
-      });
-      break;
-    case graph::PadMode::wrap:
-      c = e.mapIndex(c, demand.tile, n, [&](Value x) -> Value {
-        Value zero = indexConstant(e, 0, x), period = sizeTile(e, n, x);
-        Value r = arith::RemSIOp::create(b, e.loc(), x, period);
-        Value negative = arith::CmpIOp::create(
-            b, e.loc(), arith::CmpIPredicate::slt, r, zero);
-        return arith::SelectOp::create(
-            b, e.loc(), negative, arith::AddIOp::create(b, e.loc(), r, period),
-            r);
-      });
-      break;
-    case graph::PadMode::reflect:
-      // At either end, once: nothing is padded by more than the other elements.
-      // What tiles have past the end may be anywhere in the input.
-      c = e.mapIndex(c, demand.tile, n, [&](Value x) -> Value {
-        Value zero = indexConstant(e, 0, x);
-        Value mirrored = arith::SubIOp::create(b, e.loc(), zero, x);
-        x = arith::MaxSIOp::create(b, e.loc(), x, mirrored);
-        Value back =
-            arith::SubIOp::create(b, e.loc(), sizeTile(e, n * 2 - 2, x), x);
-        x = arith::MinSIOp::create(b, e.loc(), x, back);
-        return arith::MaxSIOp::create(b, e.loc(), x, zero);
-      });
-      break;
-    }
-    d.coordinates[i] = c;
+    d.coordinates[i] = paddedPlace(op.getMode(), c, n, e, demand);
   }
   if (parts)
     return padByParts(op, *parts, d.coordinates[*parts], extents[*parts], e, d);
@@ -360,7 +365,7 @@ FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand,
   FailureOr<Value> value = e.emit(std::move(fill));
   if (failed(value))
     return failure();
-  return Value(arith::SelectOp::create(b, e.loc(), mask, *x, *value));
+  return Value(arith::SelectOp::create(e.b(), e.loc(), mask, *x, *value));
 }
 
 /// What wraps along a tile is read straight where the sizes that are bound have
