@@ -288,10 +288,15 @@ FailureOr<Value> normalize(graph::NormalizeOp op, TileEmitter &e,
   bool walked = !op.getRms() && row.isWalked(demand);
   Type type =
       e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
-  // 1 / extent as a tile of the demand's shape.
+  // The sum times 1 / extent, a number that nothing else is part of: what equals
+  // the mean has no distance from it.
   auto average = [&](Value sum) -> Value {
-    if (auto n = graph::constantOf(e.simplify(row.getExtent(), {})))
-      return arith::MulFOp::create(b, e.loc(), sum, e.splatLike(1.0 / *n, sum));
+    if (auto n = graph::constantOf(e.simplify(row.getExtent(), {}))) {
+      auto mean =
+          arith::MulFOp::create(b, e.loc(), sum, e.splatLike(1.0 / *n, sum));
+      mean->setAttr(kRoundedAttr, b.getUnitAttr());
+      return mean;
+    }
     Value i = arith::IndexCastOp::create(b, e.loc(), b.getI64Type(),
                                          e.materialize(row.getExtent()));
     Value n = arith::SIToFPOp::create(b, e.loc(), type, i);
