@@ -288,8 +288,8 @@ FailureOr<Value> normalize(graph::NormalizeOp op, TileEmitter &e,
   bool walked = !op.getRms() && row.isWalked(demand);
   Type type =
       e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
-  // The sum times 1 / extent, a number that nothing else is part of: what equals
-  // the mean has no distance from it.
+  // The sum times 1 / extent, a number that nothing else is part of: what
+  // equals the mean has no distance from it.
   auto average = [&](Value sum) -> Value {
     if (auto n = graph::constantOf(e.simplify(row.getExtent(), {}))) {
       auto mean =
