@@ -8,6 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from simt_conv_test import check, convolution
+from simt_orders import in_orders
 
 ORDERS = [(0, "early"), (1, "late"), (2, "seeded")]
 
@@ -48,11 +49,7 @@ def test_products(tmp_path, rows, n, k, transposed, precision):
     assert "simt.copy_box" in programs(dump)
     x = np.random.default_rng(1).standard_normal((rows, k)).astype(np.float32)
     want = x.astype(np.float64) @ (w.T if transposed else w) + b
-    for seed, copies in ORDERS:
-        (got,) = harness.run_engine(
-            engine, {"x": x}, ["y"], tmp_path / "run", device="simt", dump=dump,
-            extra=["--seed", str(seed), "--copies", copies],
-        )  # fmt: skip
+    for got in in_orders(engine, {"x": x}, tmp_path, dump, ORDERS):
         assert np.abs(got - want).max() <= 8e-3 * np.abs(want).max()
 
 
@@ -72,11 +69,7 @@ def test_padded_rows(tmp_path, before, after):
     harness.compile_model(path, engine, target="sm_90a", precision="fp16", dump=dump)
     x = np.random.default_rng(1).standard_normal((rows, k)).astype(np.float32)
     want = np.pad(x.astype(np.float64), ((before, after), (0, 0))) @ w.T + b
-    for seed, copies in ORDERS:
-        (got,) = harness.run_engine(
-            engine, {"x": x}, ["y"], tmp_path / "run", device="simt", dump=dump,
-            extra=["--seed", str(seed), "--copies", copies],
-        )  # fmt: skip
+    for got in in_orders(engine, {"x": x}, tmp_path, dump, ORDERS):
         assert np.abs(got - want).max() <= 3e-3 * np.abs(want).max()
 
 
@@ -140,9 +133,5 @@ def test_attention(tmp_path, queries, keys, size, causal):
         scores += np.where(np.tri(queries, keys), 0, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     want = weights / weights.sum(-1, keepdims=True) @ v
-    for seed, copies in ORDERS:
-        (got,) = harness.run_engine(
-            engine, inputs, ["y"], tmp_path / "run", device="simt", dump=dump,
-            extra=["--seed", str(seed), "--copies", copies],
-        )  # fmt: skip
+    for got in in_orders(engine, inputs, tmp_path, dump, ORDERS):
         assert np.abs(got - want).max() <= 3e-3 * np.abs(want).max()

@@ -10,6 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from simt_orders import in_orders
 
 ORDERS = [(0, "late"), (1, "seeded")]
 
@@ -48,11 +49,7 @@ def check(tmp_path, model, x, target, precision="fp16", limit=2e-3):
     onnx.save(model, path)
     harness.compile_model(path, engine, target=target, precision=precision, dump=dump)
     (want,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
-    for seed, copies in ORDERS:
-        (got,) = harness.run_engine(
-            engine, {"x": x}, ["y"], tmp_path / "run", device="simt", dump=dump,
-            extra=["--seed", str(seed), "--copies", copies],
-        )  # fmt: skip
+    for got in in_orders(engine, {"x": x}, tmp_path, dump, ORDERS):
         np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
         scale = np.abs(want[np.isfinite(want)]).max()
         np.testing.assert_allclose(got, want, rtol=0, atol=limit * scale)

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from simt_orders import ORDERS, in_orders
 
 LIMITS = {"fp32": 1e-5, "tf32": 2e-3, "fp16": 2e-3, "bf16": 1e-2, "f64": 1e-13}
 # Precisions of --precision; a model of f64 stays that.
@@ -75,11 +76,7 @@ class Model:
 
     def run(self, engine, folder, dump, limit, orders):
         want = attention(*(self.inputs[n] for n in "qkv"), self.how, self.inputs.get("mask"))
-        for seed, copies in orders:
-            (got,) = harness.run_engine(
-                engine, self.inputs, ["y"], folder / "run", device="simt", dump=dump,
-                extra=["--seed", str(seed), "--copies", copies],
-            )  # fmt: skip
+        for got in in_orders(engine, self.inputs, folder, dump, orders):
             error = np.abs(got - want).max() / np.abs(want).max()
             assert error <= limit, f"{error:.2e}"
 
@@ -87,9 +84,6 @@ class Model:
         dump = folder / "dump"
         engine = self.compile(folder, target, precision, dump)
         self.run(engine, folder, dump, LIMITS[precision], orders)
-
-
-ORDERS = [(0, "late"), (1, "seeded"), (2, "early")]
 
 
 @pytest.mark.parametrize(
@@ -199,9 +193,5 @@ def test_products_that_do_not_fit(tmp_path, target, tile, step, warps):
     rng = np.random.default_rng(step)
     inputs = {n: rng.standard_normal(size) for n, size in sizes.items()}
     want = inputs["a"] @ inputs["b"]
-    for seed, copies in ORDERS:
-        (got,) = harness.run_engine(
-            engine, inputs, ["y"], tmp_path / "run", device="simt", dump=dump,
-            extra=["--seed", str(seed), "--copies", copies],
-        )  # fmt: skip
+    for got in in_orders(engine, inputs, tmp_path, dump):
         assert np.abs(got - want).max() <= 1e-13 * np.abs(want).max()

@@ -8,8 +8,8 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from simt_orders import in_orders
 
-ORDERS = [(0, "late"), (1, "seeded"), (2, "early")]
 LIMITS = {"fp32": 1e-5, "fp16": 2e-3, "bf16": 1e-2}
 
 
@@ -54,11 +54,7 @@ class Model:
         assert kernels in (None, stage.read_text().count("graph.kernel"))
         (want,) = onnxruntime.InferenceSession(path).run(None, self.inputs)
         results = []
-        for seed, copies in ORDERS:
-            (got,) = harness.run_engine(
-                engine, self.inputs, [result], tmp_path / "run", device="simt", dump=dump,
-                extra=["--seed", str(seed), "--copies", copies],
-            )  # fmt: skip
+        for got in in_orders(engine, self.inputs, tmp_path, dump, output=result):
             error = np.abs(got - want).max() / np.abs(want).max()
             assert error <= LIMITS[precision], f"{error:.2e}"
             results.append(got)

@@ -13,10 +13,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from simt_orders import ORDERS, in_orders
 
 # Of the largest value of the reference output, which is of fp32.
 LIMITS = {"fp32": 1e-4, "fp16": 1e-2}
-ORDERS = [(0, "late"), (1, "seeded"), (2, "early")]
 
 
 def compile_for_gpu(folder, name, precision, found):
@@ -113,11 +113,7 @@ def test_products_with_rows_as_columns(tmp_path, rows, columns, terms, along, ti
     assert f"m64n{own or high}k16" in ptx.read_text()
     weights = feeds["w"].T if along else feeds["w"]
     want = feeds["x"].astype(np.float32) @ weights.astype(np.float32) + feeds["r"]
-    for seed, copies in ORDERS:
-        (got,) = harness.run_engine(
-            engine, feeds, ["y"], tmp_path / "run", device="simt", dump=dump,
-            extra=["--seed", str(seed), "--copies", copies, "--report", tmp_path / "report.json"],
-        )  # fmt: skip
+    for got in in_orders(engine, feeds, tmp_path, dump, report=tmp_path / "report.json"):
         assert np.abs(got - want).max() <= 1e-3 * np.abs(want).max()
     check_banks(json.loads((tmp_path / "report.json").read_text())["banks"])
 
@@ -348,11 +344,7 @@ def test_products_of_warpgroups(tmp_path, precision, size, form):
     assert "nvvm.wgmma.mma_async" in code
     (want,) = ReferenceEvaluator(model).run(None, inputs)
     results = []
-    for seed, copies in ORDERS:
-        (got,) = harness.run_engine(
-            engine, inputs, [output], tmp_path / "run", device="simt", dump=dump,
-            extra=["--seed", str(seed), "--copies", copies],
-        )  # fmt: skip
+    for got in in_orders(engine, inputs, tmp_path, dump, output=output):
         error = np.abs(got - want).max() / np.abs(want).max()
         assert error <= {"fp16": 1e-2, "bf16": 3e-2, "tf32": 2e-3}[precision]
         results.append(got)
@@ -393,11 +385,7 @@ def test_parts_of_a_cluster(tmp_path, columns, rows, rest, axis):
     assert f"shared_axis = {axis} : i64" in code and "tile.cluster = " in code
     (want,) = ReferenceEvaluator(model).run(None, inputs)
     results = []
-    for seed, copies in ORDERS:
-        (got,) = harness.run_engine(
-            engine, inputs, [model.graph.output[0].name], tmp_path / "run", device="simt",
-            dump=again, extra=["--seed", str(seed), "--copies", copies],
-        )  # fmt: skip
+    for got in in_orders(engine, inputs, tmp_path, again, output=model.graph.output[0].name):
         assert np.abs(got - want).max() <= 1e-2 * np.abs(want).max()
         results.append(got)
     assert all(np.array_equal(results[0], r) for r in results)
@@ -508,11 +496,7 @@ def test_long_rows(tmp_path, name, columns, precision):
         assert "nvvm.cp.async.shared.global" in code
         assert re.search(r"st\.global\.v4\.b32|llvm.store .*vector<[48]xf", code)
     (want,) = ReferenceEvaluator(model).run(None, feeds)
-    for seed, copies in ORDERS[:2]:
-        (got,) = harness.run_engine(
-            engine, feeds, ["y"], tmp_path / "run", device="simt", dump=dump,
-            extra=["--seed", str(seed), "--copies", copies],
-        )  # fmt: skip
+    for got in in_orders(engine, feeds, tmp_path, dump, ORDERS[:2]):
         assert harness.scaled_error(want, got.astype(np.float32)) <= LIMITS[precision]
 
 
