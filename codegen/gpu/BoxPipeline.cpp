@@ -157,13 +157,11 @@ private:
     scf::YieldOp::create(b, loc(), ValueRange{after.slot, after.parity});
   }
 
-  /// Of one iteration, and which tiles are the last ones.
-  Value bytesOf(const IRMapping &mapping, const Chosen &part) {
-    isLast.resize(streams.size());
+  /// What the copies of one iteration bring.
+  Value bytesOf(const Chosen &part) {
     Value sum;
     for (unsigned i : part) {
       Value bytes = constant(boxes[i].allBytes());
-      isLast[i] = createIsLast(b, boxes[i], mapping);
       if (isLast[i])
         bytes = arith::SelectOp::create(b, loc(), isLast[i],
                                         constant(boxes[i].restBytes()), bytes);
@@ -186,9 +184,11 @@ private:
       ahead = arith::MinSIOp::create(b, loc(), ahead, end);
     }
     Chosen weights, others;
-    for (unsigned i : part)
+    for (unsigned i : part) {
+      isLast[i] = createIsLast(b, boxes[i], mapping);
       (boxes[i].load.getIndependent() ? weights : others).push_back(i);
-    Value bytes = bytesOf(mapping, part);
+    }
+    Value bytes = bytesOf(part);
     copyAll(mapping, first, ahead, weights, bytes, false);
     if (overlaps && !others.empty())
       simt::WaitDependenciesOp::create(b, loc());
@@ -202,6 +202,7 @@ private:
     auto op =
         simt::CopyWarpOp::create(b, loc(), copyWarps.warps, copyWarps.given,
                                  /*partsCount=*/numParts());
+    isLast.resize(streams.size());
     OpBuilder::InsertionGuard guard(b);
     for (unsigned part = 0; part < numParts(); ++part) {
       b.setInsertionPointToStart(&op.getParts()[part].emplaceBlock());
@@ -310,7 +311,7 @@ private:
   OpBuilder b;
   SmallVector<simt::WarpgroupDotOp> dots;
   SmallVector<Value> rings;
-  /// Of each stream, in the part that copies it.
+  /// Of each stream whether its tile is a last one, in the part that copies it.
   SmallVector<Value> isLast;
   /// Barriers of the slots.
   Value full, empty;

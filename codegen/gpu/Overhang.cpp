@@ -32,7 +32,7 @@ private:
     if (auto store = dyn_cast<tile::StoreOp>(op))
       return number == 0 && isInside(store, axis);
     if (auto dot = dyn_cast<simt::WarpgroupDotOp>(op))
-      return use.get() == dot.getAccumulator() && number == 2 &&
+      return &use == &dot.getAccumulatorMutable() &&
              follow(dot.getResult(), axis);
     if (isa<simt::WaitDotsOp>(op))
       return follow(op->getResult(number), axis);

@@ -42,9 +42,7 @@ void KernelLowering::annotateTensorMaps() {
 void KernelLowering::prefetchTensorMaps() {
   if (maps.empty())
     return;
-  Value isFirst = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq,
-                                       threadId, i32(options.warps * kLanes));
-  doWhere(isFirst, [&] {
+  doWhere(isThread(options.warps * kLanes), [&] {
     for (unsigned i = 0; i < maps.size(); ++i)
       NVVM::PrefetchOp::create(
           b, loc, NVVM::PrefetchCacheLevelAttr(),
@@ -67,15 +65,14 @@ Value KernelLowering::sharedPointer(Value memory, int64_t bytes) {
   return constant ? offset(pointer, int32_t(constant)) : pointer;
 }
 
-/// A condition that holds in one thread of the program instance.
-Value KernelLowering::isFirstThread() {
+Value KernelLowering::isThread(unsigned number) {
   return LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq, threadId,
-                              i32(0));
+                              i32(number));
 }
 
 void KernelLowering::lowerOp(simt::InitBarriersOp op) {
   int64_t slots = op.getRing().getDefiningOp<simt::AllocOp>().getSlots();
-  doWhere(isFirstThread(), [&] {
+  doWhere(isThread(0), [&] {
     for (int64_t slot = 0; slot < slots; ++slot)
       NVVM::MBarrierInitOp::create(
           b, loc, sharedPointer(op.getRing(), slot * kBarrierBytes),
@@ -122,10 +119,7 @@ LogicalResult KernelLowering::lowerOp(simt::CopyWarpOp op) {
                                        warpId, index->constant(options.warps));
   LogicalResult result = success();
   auto lowerPart = [&](unsigned part) {
-    Value isFirst =
-        LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq, threadId,
-                             i32((options.warps + part) * kLanes));
-    doWhere(isFirst, [&] {
+    doWhere(isThread((options.warps + part) * kLanes), [&] {
       if (succeeded(result))
         result = lowerBlock(op.getParts()[part].front());
     });

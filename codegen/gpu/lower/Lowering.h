@@ -215,7 +215,8 @@ private:
   void prefetchTensorMaps();
   /// `bytes` behind the start of a memory value.
   Value sharedPointer(Value memory, int64_t bytes = 0);
-  Value isFirstThread();
+  /// A condition that holds in this thread of the program instance alone.
+  Value isThread(unsigned number);
   void lowerOp(simt::InitBarriersOp op);
   void lowerOp(simt::ExpectBytesOp op);
   void lowerOp(simt::ArriveOp op);

@@ -1,6 +1,5 @@
 #include "codegen/emit/GpuTiles.h"
 #include "llvm/ADT/STLExtras.h"
-#include <array>
 #include <gtest/gtest.h>
 
 using namespace charonia::emit;
@@ -164,29 +163,26 @@ TEST(GpuTiles, LongSumsOfFewTilesAreSplit) {
   EXPECT_EQ(chooseGpuTile({49, 512, 256}).splits, 1);
 }
 
+static GpuDot forHopper(int64_t m, int64_t n, int64_t k) {
+  GpuDot dot{m, n, k};
+  dot.alongTerms = true;
+  dot.chip = charonia::GpuTarget::get("sm_90a");
+  return dot;
+}
+
 TEST(GpuTiles, LongSumsThatFillTheChipByBoxesAreWhole) {
   // As measured on an H100: 16.8 us, where two parts of 128 x 128 took 27.1;
   // 12.2 to 13.5 us, where two of 64 x 112 took 14.0.
-  for (auto [m, n, k] : {std::array{512, 2048, 5632}, {784, 512, 4608}}) {
-    GpuDot dot{m, n, k};
-    dot.alongTerms = true;
-    dot.chip = charonia::GpuTarget::get("sm_90a");
-    EXPECT_EQ(chooseGpuTile(dot).splits, 1) << m;
-  }
+  EXPECT_EQ(chooseGpuTile(forHopper(512, 2048, 5632)).splits, 1);
+  EXPECT_EQ(chooseGpuTile(forHopper(784, 512, 4608)).splits, 1);
   // 4.8 us in four parts, a quarter of the chip's multiprocessors else.
-  GpuDot dot{128, 768, 3072};
-  dot.alongTerms = true;
-  dot.chip = charonia::GpuTarget::get("sm_90a");
-  EXPECT_EQ(chooseGpuTile(dot).splits, 4);
+  EXPECT_EQ(chooseGpuTile(forHopper(128, 768, 3072)).splits, 4);
 }
 
 TEST(GpuTiles, LongSumsOfFewTilesTakeAnyWidth) {
   // As measured on an H200: 18.2 us, where 64 x 128 took 19.6.
-  GpuDot dot{1568, 512, 4608};
-  dot.alongTerms = true;
-  dot.chip = charonia::GpuTarget::get("sm_90a");
   GpuTile across{64, 112, 64, 4, 7, 1, true};
-  EXPECT_EQ(chooseGpuTile(dot), across);
+  EXPECT_EQ(chooseGpuTile(forHopper(1568, 512, 4608)), across);
 }
 
 TEST(GpuTiles, EstimateGrowsWithTheProblem) {

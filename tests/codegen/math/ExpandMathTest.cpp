@@ -79,6 +79,21 @@ template <typename T> double ulps(T got, long double reference) {
   return double(std::fabs(got - reference) / unit);
 }
 
+/// A kernel y = %b on tiles of 64 elements, which `body` makes of %a, x.
+std::string kernelOf(llvm::StringRef name, llvm::StringRef body,
+                     llvm::StringRef type) {
+  return llvm::formatv(R"(
+func.func @{0}(%x: !tile.buffer<{2}>, %y: !tile.buffer<{2}>) attributes {{tile.kernel} {{
+  %pid = tile.program_id : index
+  %a = tile.load %x[%pid] {{map = affine_map<(d0)[s0] -> (s0 * 64 + d0)>, shape = affine_map<()[s0] -> (1048576)>, rank = 1 : i64, checks = array<i64>} : (!tile.buffer<{2}>, index) -> tensor<64x{2}>
+  {1}
+  tile.store %b, %y[%pid] {{map = affine_map<(d0)[s0] -> (s0 * 64 + d0)>, shape = affine_map<()[s0] -> (1048576)>, rank = 1 : i64, checks = array<i64>} : tensor<64x{2}>, !tile.buffer<{2}>, index
+  return
+})",
+                       name, body, type)
+      .str();
+}
+
 class ExpandMath : public CpuKernels {
 protected:
   /// A kernel y = op(x) on tiles of 64 elements for each function.
@@ -90,16 +105,9 @@ protected:
   }
   std::string unary(llvm::StringRef name, llvm::StringRef op,
                     llvm::StringRef type) {
-    return llvm::formatv(R"(
-func.func @{0}(%x: !tile.buffer<{2}>, %y: !tile.buffer<{2}>) attributes {{tile.kernel} {{
-  %pid = tile.program_id : index
-  %a = tile.load %x[%pid] {{map = affine_map<(d0)[s0] -> (s0 * 64 + d0)>, shape = affine_map<()[s0] -> (1048576)>, rank = 1 : i64, checks = array<i64>} : (!tile.buffer<{2}>, index) -> tensor<64x{2}>
-  %b = {1} %a : tensor<64x{2}>
-  tile.store %b, %y[%pid] {{map = affine_map<(d0)[s0] -> (s0 * 64 + d0)>, shape = affine_map<()[s0] -> (1048576)>, rank = 1 : i64, checks = array<i64>} : tensor<64x{2}>, !tile.buffer<{2}>, index
-  return
-})",
-                         name, op, type)
-        .str();
+    return kernelOf(
+        name, llvm::formatv("%b = {0} %a : tensor<64x{1}>", op, type).str(),
+        type);
   }
   std::string binary(llvm::StringRef name, llvm::StringRef op,
                      llvm::StringRef type) {
@@ -264,19 +272,15 @@ template <typename T, typename Bits> struct Quotients {
   std::string program(llvm::StringRef type) const {
     std::string text;
     for (auto [i, divisor] : llvm::enumerate(divisors))
-      text += llvm::formatv(R"(
-func.func @by{0}{1}(%x: !tile.buffer<{1}>, %y: !tile.buffer<{1}>) attributes {{tile.kernel} {{
-  %pid = tile.program_id : index
-  %a = tile.load %x[%pid] {{map = affine_map<(d0)[s0] -> (s0 * 64 + d0)>, shape = affine_map<()[s0] -> (1048576)>, rank = 1 : i64, checks = array<i64>} : (!tile.buffer<{1}>, index) -> tensor<64x{1}>
-  %c = arith.constant dense<0x{2}> : tensor<64x{1}>
-  %b = arith.divf %a, %c : tensor<64x{1}>
-  tile.store %b, %y[%pid] {{map = affine_map<(d0)[s0] -> (s0 * 64 + d0)>, shape = affine_map<()[s0] -> (1048576)>, rank = 1 : i64, checks = array<i64>} : tensor<64x{1}>, !tile.buffer<{1}>, index
-  return
-})",
-                            i, type,
-                            llvm::utohexstr(std::bit_cast<Bits>(divisor), false,
-                                            sizeof(T) * 2))
-                  .str();
+      text += kernelOf(
+          llvm::formatv("by{0}{1}", i, type).str(),
+          llvm::formatv("%c = arith.constant dense<0x{0}> : tensor<64x{1}>\n"
+                        "  %b = arith.divf %a, %c : tensor<64x{1}>",
+                        llvm::utohexstr(std::bit_cast<Bits>(divisor), false,
+                                        sizeof(T) * 2),
+                        type)
+              .str(),
+          type);
     return text;
   }
   /// Any number that is not so small that its remainder vanishes, and those
