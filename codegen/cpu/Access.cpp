@@ -165,26 +165,25 @@ static Runs runsOf(llvm::ArrayRef<int64_t> offsets, int64_t low, int64_t span,
   return runs;
 }
 
-/// Which elements of a run of memory, from `start` behind the first lane on,
-/// lie between those of the first and the last wanted lane: a guard's bounds,
-/// stretched to the steps between lanes. What lies between is memory, too.
-Value *KernelEmitter::boundsOfRun(const PiecePlace &at, int64_t start,
+/// Which elements of a run of memory lie between those of the first and the
+/// last wanted lane, where the lanes lie in order at `offsets` from the run's
+/// start: a guard's bounds, asked of lanes next to each element. What lies
+/// between is memory, too.
+Value *KernelEmitter::boundsOfRun(const LaneGuard &guard,
+                                  llvm::ArrayRef<int64_t> offsets,
                                   int64_t run) {
-  auto *index = b.getInt32Ty();
-  int64_t stride = *at.stride;
-  Value *step = stepVector(index, run);
-  auto placeOf = [&](Value *lane, int64_t more) {
-    Value *place = b.CreateMul(lane, b.getInt32(stride));
-    return splat(b.CreateAdd(place, llvm::ConstantInt::getSigned(index, more)),
-                 run);
+  llvm::SmallVector<uint32_t> from, upTo; // Lanes at an element or behind it.
+  for (int64_t element = 0; element < run; ++element) {
+    from.push_back(llvm::lower_bound(offsets, element) - offsets.begin());
+    upTo.push_back(llvm::upper_bound(offsets, element) - offsets.begin());
+  }
+  auto lanes = [&](llvm::ArrayRef<uint32_t> values) {
+    return llvm::ConstantDataVector::get(context, values);
   };
-  Value *mask = nullptr;
-  if (at.guard.end) // behind the last lane's element
-    mask = b.CreateICmpSLT(step, placeOf(at.guard.end, 1 - stride - start));
-  if (at.guard.first)
-    mask = conjunction(b, mask,
-                       b.CreateICmpSGE(step, placeOf(at.guard.first, -start)));
-  return mask;
+  Value *first = guard.first ? guard.first : b.getInt32(0),
+        *end = guard.end ? guard.end : b.getInt32(offsets.size());
+  return conjunction(b, b.CreateICmpULT(lanes(from), splat(end, run)),
+                     b.CreateICmpUGT(lanes(upTo), splat(first, run)));
 }
 
 /// Lanes that lie apart by known distances, but close to each other, or in few
@@ -202,13 +201,16 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
   mlir::Type element = op.getType().getElementType();
   int64_t bytes = memoryBytes(element);
   Runs in = runsOf(*offsets, low, span, at.width);
-  // Lanes outside of bounds are zeros as they are loaded.
-  bool byBounds = mask && at.stride && *at.stride > 0 && at.valid == at.width &&
+  bool byBounds = mask && llvm::is_sorted(*offsets) && at.valid == at.width &&
                   (at.guard.first || at.guard.end);
+  // Lanes outside of bounds are then zeros as they are loaded, but for those
+  // that share an element with others.
+  bool areZero =
+      byBounds &&
+      std::adjacent_find(offsets->begin(), offsets->end()) == offsets->end();
   // Those of half of a register may be one of memory, which takes one mask.
   int64_t whole = llvm::bit_ceil<uint64_t>(span);
-  if (byBounds && !at.guard.scalar &&
-      whole * bytes <= (hasAvx512(isa) ? 64 : 32))
+  if (byBounds && whole * bytes <= (hasAvx512(isa) ? 64 : 32))
     in = {whole, {0}, false};
   // A block of zeros has no gaps.
   if (in.apart && at.guard.scalar)
@@ -239,7 +241,7 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
     from.truncate(at.valid);
     llvm::Type *type = pieceType(scalarType, run);
     Value *place = b.CreateConstGEP1_64(scalarType, address, in.starts[i]);
-    Value *wanted = byBounds ? boundsOfRun(at, low + in.starts[i], run)
+    Value *wanted = byBounds ? boundsOfRun(at.guard, from, run)
                     : mask   ? maskOfRun(b, mask, from, run)
                              : nullptr;
     if (mask && !wanted)
@@ -254,7 +256,7 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
         run == 1 ? splat(loaded, at.width) : b.CreateShuffleVector(loaded, own);
     value = value ? b.CreateShuffleVector(value, picked, both) : picked;
   }
-  return mask && !byBounds
+  return mask && !areZero
              ? b.CreateSelect(mask, value,
                               llvm::Constant::getNullValue(value->getType()))
              : value;

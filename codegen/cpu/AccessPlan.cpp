@@ -204,11 +204,18 @@ LaneGuard KernelEmitter::guard(const AccessPlan &plan,
   auto meet = [&](Value *&bound, Value *value, llvm::Intrinsic::ID kind) {
     bound = bound ? b.CreateBinaryIntrinsic(kind, bound, value) : value;
   };
-  graph::Facts facts = laneFacts(dims, symbols);
-  graph::BoundsFinder bounds(facts);
+  // A plain term of the lane counts from the first one, whatever the offset and
+  // other checks make of it.
+  llvm::SmallVector<LaneInt> firstLane(dims);
+  if (!dims.empty() && dims.back().fromZero)
+    firstLane.back() = {dims.back().scalar};
+  graph::Facts factsOfAll = laneFacts(dims, symbols),
+               factsOfFirst = laneFacts(firstLane, symbols);
   for (const AccessPlan::Check &check : plan.checks) {
+    const graph::Facts &facts = check.coefficient ? factsOfFirst : factsOfAll;
+    llvm::ArrayRef<LaneInt> at = check.coefficient ? firstLane : dims;
     // The tile as a whole may reach outside where this piece never does.
-    graph::Interval start = bounds(check.coordinate);
+    graph::Interval start = graph::BoundsFinder(facts)(check.coordinate);
     if (std::optional<int64_t> end = graph::constantOf(check.extent);
         end && check.coefficient) {
       graph::Interval all =
@@ -219,8 +226,8 @@ LaneGuard KernelEmitter::guard(const AccessPlan &plan,
     } else if (end && start.low >= 0 && start.high < *end) {
       continue; // the lanes are part of what is known
     }
-    LaneInt coordinate = evaluate(check.coordinate, dims, symbols, facts);
-    LaneInt extent = evaluate(check.extent, dims, symbols, facts);
+    LaneInt coordinate = evaluate(check.coordinate, at, symbols, facts);
+    LaneInt extent = evaluate(check.extent, at, symbols, facts);
     if (coordinate.isScalar() && extent.isScalar() &&
         (width == 1 || (check.coefficient && *check.coefficient == 0))) {
       result.scalar = conjunction(

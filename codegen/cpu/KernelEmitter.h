@@ -272,7 +272,8 @@ private:
   void prefetchRow(const tile::AccessOp &access, const PiecePlace &at,
                    int64_t bytes);
   Value *loadSpread(tile::LoadOp op, const PiecePlace &at, Value *mask);
-  Value *boundsOfRun(const PiecePlace &at, int64_t start, int64_t run);
+  Value *boundsOfRun(const LaneGuard &guard, llvm::ArrayRef<int64_t> offsets,
+                     int64_t run);
   int64_t denseAxis(const tile::AccessOp &access);
   void loadTransposed(tile::LoadOp op, int64_t axis, int64_t row,
                       int64_t chunk);

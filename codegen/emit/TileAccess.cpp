@@ -99,10 +99,12 @@ Guard TileEmitter::withoutDivision(Guard guard, ArrayRef<int64_t> tile,
   guard.coordinate = unbounded(guard.coordinate, tile);
   if (target.kind != EmitTarget::Kind::Cpu || isScalar(guard.coordinate))
     return guard;
+  // What all elements have in common may be divided.
   graph::Sum rest(guard.coordinate);
-  auto *divided = llvm::find_if(rest.terms, [](const graph::Sum::Term &term) {
+  auto *divided = llvm::find_if(rest.terms, [&](const graph::Sum::Term &term) {
     return term.coefficient == 1 && term.atoms.size() == 1 &&
-           term.atoms[0].getKind() == AffineExprKind::FloorDiv;
+           term.atoms[0].getKind() == AffineExprKind::FloorDiv &&
+           !isScalar(term.atoms[0]);
   });
   if (divided == rest.terms.end())
     return guard;
@@ -223,14 +225,26 @@ TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {
     if ((i < access.rank && joined.guarded[i]) ||
         graph::isWithin(map[i], shape[i], ofTile ? known : inside))
       continue;
-    AffineExpr checked = ofWholeTile(map[i], shape[i], known);
-    if (checked == map[i]) {
-      access.checks.push_back(i);
-      continue;
+    auto find = [&](AffineExpr coordinate, AffineExpr extent) {
+      unsigned at = 0;
+      while (at < map.size() && (map[at] != coordinate || shape[at] != extent))
+        ++at;
+      return at;
+    };
+    // A guard may say the same without a division.
+    Guard plain = withoutDivision({map[i], shape[i]}, demand.tile, known);
+    unsigned at = find(plain.coordinate, plain.extent);
+    if (at < access.rank || at >= n)
+      at = i;
+    AffineExpr checked = ofWholeTile(map[at], shape[at], known);
+    if (checked != map[at]) {
+      AffineExpr extent = shape[at];
+      at = map.size();
+      map.push_back(checked);
+      shape.push_back(extent);
     }
-    access.checks.push_back(map.size());
-    map.push_back(checked);
-    shape.push_back(shape[i]);
+    if (!llvm::is_contained(access.checks, at))
+      access.checks.push_back(at);
   }
   SmallVector<AffineExpr> all(map);
   all.append(shape.begin(), shape.end());

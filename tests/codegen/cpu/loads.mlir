@@ -144,3 +144,17 @@ func.func @apart_inside(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>, %n: index)
   tile.store %b, %y[%pid] {map = affine_map<(d0)[s0] -> (s0, d0)>, shape = affine_map<()[s0] -> (64, 16)>, rank = 2 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index
   return
 }
+// Lanes that share elements, as those of an enlarged row do: bounds that are plain are found of the
+// first lane, and what is loaded has bounds of its own. The lanes' bounds remain: a neighbour's element is no zero.
+func.func @shared_inside(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>, %n: index) attributes {tile.kernel} {
+  // CHECK-LABEL: define void @shared_inside
+  // CHECK-NOT: <16 x i64>
+  // CHECK-NOT: shufflevector <16 x i1>
+  // CHECK: call <16 x float> @llvm.masked.load.v16f32
+  // CHECK-NOT: shufflevector <16 x i1>
+  // CHECK: ret void
+  %pid = tile.program_id : index
+  %a = tile.load %x[%pid, %n] {map = affine_map<(d0)[s0, s1] -> ((d0 + 1) floordiv 2 + s0 * 8 - 1, d0 + s0 * 16 - 1)>, shape = affine_map<()[s0, s1] -> (s1, s1 * 2)>, rank = 1 : i64, checks = array<i64: 1>} : (!tile.buffer<f32>, index, index) -> tensor<16xf32>
+  tile.store %a, %y[%pid, %n] {map = affine_map<(d0)[s0, s1] -> (s0 * 16 + d0)>, shape = affine_map<()[s0, s1] -> (48000)>, rank = 1 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index, index
+  return
+}
