@@ -300,3 +300,19 @@ module attributes {graph.constraints = [
     return %0 : tensor<2x2x16x?x?xf32, affine_map<()[s0, s1] -> (2, 2, 16, s0 floordiv 2, s1 floordiv 2)>>
   }
 }
+
+// -----
+
+// A neighbour's guard says without a division what its coordinate's own check would ask: one check is left.
+module attributes {graph.symbols = [{divisor = 1 : i64, max = 1000 : i64, min = 1 : i64, name = "w", opt = 128 : i64}]} {
+  // CHECK-LABEL: func.func @enlarged
+  // CHECK: tile.load {{.*}} {checks = array<i64: 2>, map = affine_map<(d0)[s0, s1, s2] -> ({{.*}}, {{.*}} floordiv 2 - 1, d0 + {{.*}} - 1)>, rank = 2
+  func.func @main(%x: tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2)>> {
+    %0 = graph.kernel "enlarged"(%x) : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2)>> {
+    ^bb0(%a: tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>):
+      %1 = graph.resize linear %a {axes = array<i64: 1>, scales = array<f64: 2.0>, coordinates = 0 : i32, nearest = 0 : i32, cubic_coeff = -0.75 : f64} : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2)>>
+      graph.yield %1 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2)>>
+    }
+    return %0 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2)>>
+  }
+}
