@@ -217,12 +217,15 @@ LogicalResult TileEmitter::branchOnExtent(AffineExpr extent, int64_t most,
     auto known = dyn_cast_or_null<AffineSymbolExpr>(most == 1 ? assumption
                                                               : AffineExpr());
     graph::Interval range;
+    auto setRange = [&](graph::Interval to) {
+      range = std::exchange(symbols[known.getPosition()].range, to);
+      simplified.clear();
+    };
     if (known)
-      range = std::exchange(symbols[known.getPosition()].range,
-                            graph::Interval{1, 1});
+      setRange({1, 1});
     LogicalResult result = side();
     if (known)
-      symbols[known.getPosition()].range = range;
+      setRange(range);
     std::tie(outermost, assumed, assumedMost) = before;
     return result;
   };
@@ -278,11 +281,11 @@ FailureOr<SmallVector<Value>> TileEmitter::emitPart(
     function_ref<FailureOr<SmallVector<Value>>(const Demand &)> emitter) {
   graph::Facts known = facts(demand.tile);
   for (AffineExpr &e : demand.coordinates)
-    e = graph::simplify(e, known);
+    e = simplify(e, demand.tile);
   SmallVector<Guard> guards;
   for (Guard g : demand.guards) {
-    g.coordinate = graph::simplify(g.coordinate, known);
-    g.extent = graph::simplify(g.extent, known);
+    g.coordinate = simplify(g.coordinate, demand.tile);
+    g.extent = simplify(g.extent, demand.tile);
     if (graph::isWithin(g.coordinate, g.extent, known))
       continue;
     auto same = llvm::find_if(guards, [&](const Guard &other) {

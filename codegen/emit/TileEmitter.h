@@ -101,9 +101,7 @@ public:
 
   /// What is known of dims of these extents and of all symbols.
   graph::Facts facts(llvm::ArrayRef<int64_t> tile) const;
-  AffineExpr simplify(AffineExpr expr, llvm::ArrayRef<int64_t> tile) const {
-    return graph::simplify(expr, facts(tile));
-  }
+  AffineExpr simplify(AffineExpr expr, llvm::ArrayRef<int64_t> tile) const;
 
   /// A new symbol: an index value in [0, limit) (limit over symbols, or null)
   /// of the current scope, and a multiple of `divisor`.
@@ -355,6 +353,12 @@ private:
   mlir::OpBuilder &builder;
   mlir::Location location;
   llvm::SmallVector<SymbolInfo> symbols;
+  /// What expressions of a tile are simplified to: of what is joined from
+  /// hundreds of parts most coordinates are those of the part before. Right as
+  /// long as no range of a symbol changes.
+  mutable std::map<llvm::SmallVector<int64_t>,
+                   llvm::DenseMap<AffineExpr, AffineExpr>>
+      simplified;
   llvm::SmallVector<Scope> scopes;
   llvm::DenseMap<Value, Value> buffers;
   GridPosition position;

@@ -29,6 +29,16 @@ graph::Facts TileEmitter::facts(ArrayRef<int64_t> tile) const {
   return r;
 }
 
+AffineExpr TileEmitter::simplify(AffineExpr expr,
+                                 ArrayRef<int64_t> tile) const {
+  if (isa<AffineConstantExpr>(expr))
+    return expr;
+  AffineExpr &known = simplified[llvm::to_vector(tile)][expr];
+  if (!known)
+    known = graph::simplify(expr, facts(tile));
+  return known;
+}
+
 graph::Interval TileEmitter::below(AffineExpr limit) const {
   graph::Interval range{0, graph::Interval::noHigh};
   if (limit)

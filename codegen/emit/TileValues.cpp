@@ -62,8 +62,7 @@ Value TileEmitter::emitInBounds(ArrayRef<Guard> guards,
   graph::Facts known = facts(tile);
   SmallVector<AffineExpr> coordinates, extents;
   for (const Guard &g : guards) {
-    AffineExpr c = graph::simplify(g.coordinate, known),
-               e = graph::simplify(g.extent, known);
+    AffineExpr c = simplify(g.coordinate, tile), e = simplify(g.extent, tile);
     if (graph::isWithin(c, e, known))
       continue;
     Guard plain = withoutDivision({c, e}, tile, known);
