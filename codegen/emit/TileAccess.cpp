@@ -94,8 +94,7 @@ AffineExpr TileEmitter::ofWholeTile(AffineExpr coordinate, AffineExpr extent,
   return rest.low >= 0 && rest.high < step ? first : coordinate;
 }
 
-Guard TileEmitter::withoutDivision(Guard guard, ArrayRef<int64_t> tile,
-                                   const graph::Facts &known) const {
+Guard TileEmitter::withoutDivision(Guard guard, ArrayRef<int64_t> tile) const {
   guard.coordinate = unbounded(guard.coordinate, tile);
   if (target.kind != EmitTarget::Kind::Cpu || isScalar(guard.coordinate))
     return guard;
@@ -113,11 +112,11 @@ Guard TileEmitter::withoutDivision(Guard guard, ArrayRef<int64_t> tile,
   if (!graph::constantOf(by))
     return guard;
   rest.terms.erase(divided);
-  AffineExpr whole = graph::simplify(
-      quotient.getLHS() + rest.toExpr(by.getContext()) * by, known);
+  AffineExpr whole =
+      simplify(quotient.getLHS() + rest.toExpr(by.getContext()) * by, tile);
   if (divides(whole))
     return guard;
-  return {whole, graph::simplify(guard.extent * by, known), guard.own};
+  return {whole, simplify(guard.extent * by, tile), guard.own};
 }
 
 AffineExpr TileEmitter::placeOfTile(AffineExpr coordinate, int64_t step,
@@ -197,7 +196,7 @@ TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {
   for (AffineExpr coordinate : demand.coordinates)
     joined.map.push_back(unbounded(coordinate, demand.tile));
   for (Guard &guard : joined.guards)
-    guard = withoutDivision(guard, demand.tile, known);
+    guard = withoutDivision(guard, demand.tile);
   joinCoordinates(joined, known, [&](AffineExpr e) { return isScalar(e); });
   SmallVector<AffineExpr> &map = joined.map, &shape = joined.shape;
   Access access;
@@ -225,17 +224,12 @@ TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {
     if ((i < access.rank && joined.guarded[i]) ||
         graph::isWithin(map[i], shape[i], ofTile ? known : inside))
       continue;
-    auto find = [&](AffineExpr coordinate, AffineExpr extent) {
-      unsigned at = 0;
-      while (at < map.size() && (map[at] != coordinate || shape[at] != extent))
-        ++at;
-      return at;
-    };
     // A guard may say the same without a division.
-    Guard plain = withoutDivision({map[i], shape[i]}, demand.tile, known);
-    unsigned at = find(plain.coordinate, plain.extent);
-    if (at < access.rank || at >= n)
-      at = i;
+    Guard plain = withoutDivision({map[i], shape[i]}, demand.tile);
+    unsigned at = i;
+    for (unsigned g = n; g-- > access.rank;)
+      if (map[g] == plain.coordinate && shape[g] == plain.extent)
+        at = g;
     AffineExpr checked = ofWholeTile(map[at], shape[at], known);
     if (checked != map[at]) {
       AffineExpr extent = shape[at];

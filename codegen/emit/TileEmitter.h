@@ -334,8 +334,7 @@ private:
   /// The condition of what bounded symbols stand for, on a CPU without the
   /// division that makes it another one for each element, where that can be:
   /// e floordiv 3 + x lies in [0, n) where e + 3 x lies in [0, 3 n).
-  Guard withoutDivision(Guard guard, llvm::ArrayRef<int64_t> tile,
-                        const graph::Facts &known) const;
+  Guard withoutDivision(Guard guard, llvm::ArrayRef<int64_t> tile) const;
   /// The expression with what bounded symbols stand for.
   AffineExpr unbounded(AffineExpr expr, llvm::ArrayRef<int64_t> tile) const;
   /// Renumbers the symbols that the expressions use and gives their values,
