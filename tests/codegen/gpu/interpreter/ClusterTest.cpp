@@ -111,6 +111,23 @@ TEST(SimtCluster, BlocksOutlastReads) {
   }
 }
 
+TEST(SimtCluster, WarpsThatHaveEndedAreNotAwaited) {
+  std::string leave = R"(
+%copies = llvm.icmp "uge" %tid, %c32 : i32
+scf.if %copies {
+  llvm.inline_asm has_side_effects "exit;", "" : () -> ()
+}
+)";
+  for (uint64_t seed : {0, 1, 2, 3}) {
+    SimtRun run = runCluster(leave + write + arrive + wait + read(0, 2) +
+                                 read(1, 2) + arrive + wait,
+                             2, seed);
+    EXPECT_EQ(run.error + run.text(), "");
+    EXPECT_EQ(run.out[kThreads + 3], float(kThreads + 3));
+    EXPECT_EQ(run.out[kThreads + 35], -1.f);
+  }
+}
+
 TEST(SimtCluster, ArrivalsAndWaitsTakeTurns) {
   EXPECT_THAT(runCluster(write + wait, 2, 0).kinds(),
               ElementsAre(FindingKind::BarrierMisuse));
