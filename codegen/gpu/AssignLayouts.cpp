@@ -52,6 +52,8 @@ private:
   void rewriteDot(tile::DotOp op);
   void rewriteReduce(tile::ReduceOp op);
   void rewriteScan(tile::ScanOp op);
+  void rewriteExchange(tile::ExchangeOp op);
+  Value exchangeMemory(const LinearLayout &layout, unsigned operands);
 
   /// The new value of `value` in a layout, converted where it is defined.
   Value get(Value value, const LinearLayout &layout);
@@ -318,6 +320,30 @@ void LayoutRewriter::rewriteScan(tile::ScanOp op) {
   set(op.getTotal(), outer, scan.getTotal());
 }
 
+/// A place for each operand and element of a thread.
+Value LayoutRewriter::exchangeMemory(const LinearLayout &layout,
+                                     unsigned operands) {
+  unsigned threadBits = layout.inBits(Dim::Lane) + layout.inBits(Dim::Warp);
+  int64_t places = *llvm::max_element(heldElements(layout)) + 1;
+  auto ofThreads = LinearLayout::identity(Dim::Offset, axisDim(0), threadBits);
+  auto type = simt::MemoryType::get(
+      b.getContext(), {int64_t(1) << threadBits}, b.getF32Type(),
+      simt::LayoutAttr::get(b.getContext(), ofThreads));
+  return simt::AllocOp::create(b, function.getLoc(), type, places * operands,
+                               IntegerAttr(), false);
+}
+
+void LayoutRewriter::rewriteExchange(tile::ExchangeOp op) {
+  LinearLayout layout = plan.layoutsOf(op.getResult(0)).front();
+  SmallVector<Value> inputs = getAll(op.getInputs(), layout);
+  SmallVector<Type> types(op.getNumResults(), inputs[0].getType());
+  auto exchange = simt::ExchangeOp::create(
+      b, op.getLoc(), types, exchangeMemory(layout, inputs.size()), inputs,
+      op.getParts());
+  for (auto [old, result] : llvm::zip(op.getResults(), exchange.getResults()))
+    set(old, layout, result);
+}
+
 LogicalResult LayoutRewriter::rewriteLoop(scf::ForOp op) {
   SmallVector<Value> inits;
   SmallVector<LinearLayout> layouts(op.getInitArgs().size());
@@ -486,6 +512,8 @@ LogicalResult LayoutRewriter::rewrite(Operation *op) {
     return rewriteReduce(reduce), success();
   if (auto scan = dyn_cast<tile::ScanOp>(op))
     return rewriteScan(scan), success();
+  if (auto exchange = dyn_cast<tile::ExchangeOp>(op))
+    return rewriteExchange(exchange), success();
   SmallVector<LinearLayout> layouts(plan.layoutsOf(op->getResult(0)));
   for (const LinearLayout &layout : layouts)
     if (failed(rewriteTile(op, layout)))

@@ -419,9 +419,7 @@ bool charonia::gpu::pipelineBoxes(scf::ForOp loop, ArrayRef<Stream> streams,
   // Rings begin with the kernel, so what is in front of the loop lives beside
   // them.
   for (Operation *op = loop->getPrevNode(); op; op = op->getPrevNode())
-    op->walk([&](simt::AllocOp alloc) {
-      otherBytes += alloc.getSlots() * alloc.getMemory().getType().getBytes();
-    });
+    op->walk([&](simt::AllocOp alloc) { otherBytes += alloc.getBytes(); });
   for (const Stream &stream : streams) {
     std::optional<BoxCopy> box = asBoxCopy(stream.op);
     if (!box)

@@ -36,7 +36,8 @@ static bool isDependent(Operation *op) {
 /// Where what begins a kernel ends: slots of rings are read and filled again.
 static bool endsPrologue(Operation *op) {
   return isa<scf::ForOp, scf::IfOp, simt::BarrierOp, simt::WaitAsyncOp,
-             simt::LoadSharedOp, simt::FenceSharedOp, simt::WarpgroupDotOp>(op);
+             simt::LoadSharedOp, simt::FenceSharedOp, simt::WarpgroupDotOp,
+             simt::ExchangeOp>(op);
 }
 
 /// Copies join an earlier group of copies thereby, so they are waited for no

@@ -106,7 +106,9 @@ void loadAheadOfSums(Block &body) {
   unsigned words = 0, most = kMostEarlyWords;
   SmallVector<tile::LoadOp> loads;
   for (Operation &op : body) {
-    bool meets = isa<scf::ForOp, tile::ReduceOp, simt::WarpReduceOp>(op);
+    bool meets =
+        isa<scf::ForOp, tile::ReduceOp, simt::WarpReduceOp, simt::ExchangeOp>(
+            op);
     if (writesMemory(&op) || (op.getNumRegions() && !meets))
       break;
     if (isa<scf::ForOp>(op))

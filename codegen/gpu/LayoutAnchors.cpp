@@ -36,6 +36,8 @@ void LayoutPlan::anchorBlock(Block &block) {
       const LinearLayout *layout = anchored(sum.getValue());
       LinearLayout chosen = layout ? *layout : defaultLayout(sum.getValue());
       natural[sum] = chosen;
+    } else if (auto exchange = dyn_cast<tile::ExchangeOp>(op)) {
+      anchorExchange(exchange);
     } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
       anchorLoop(loop);
     } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
@@ -296,6 +298,17 @@ void LayoutPlan::anchorScan(tile::ScanOp op) {
   natural[op.getResult()] = chosen;
   natural[op.getTotal()] = chosen.withoutAxis(axis);
   operands[op] = chosen;
+}
+
+/// What all parts give has the layout of what this one does.
+void LayoutPlan::anchorExchange(tile::ExchangeOp op) {
+  const LinearLayout *known = nullptr;
+  for (Value input : op.getInputs())
+    if (!known)
+      known = anchored(input);
+  LinearLayout chosen = known ? *known : defaultLayout(op.getInputs()[0]);
+  for (Value result : op.getResults())
+    natural[result] = chosen;
 }
 
 /// Several tiles that lie in memory otherwise than the result (the neighbours

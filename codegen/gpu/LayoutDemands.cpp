@@ -199,6 +199,14 @@ void LayoutPlan::demandOperands(Operation *op) {
     demand(sum.getValue(), layout);
     return;
   }
+  if (auto exchange = dyn_cast<tile::ExchangeOp>(op)) {
+    LinearLayout layout = *anchored(exchange.getResult(0));
+    for (Value tile : op->getResults())
+      demand(tile, layout);
+    for (Value tile : op->getOperands())
+      demand(tile, layout);
+    return;
+  }
   if (llvm::none_of(op->getResults(),
                     [&](Value v) { return demands.count(v) != 0; }))
     return;

@@ -55,6 +55,16 @@ charonia::gpu::longestRun(const LinearLayout &layout, unsigned limit) {
   return {axis, vector};
 }
 
+SmallVector<unsigned> charonia::gpu::heldElements(const LinearLayout &layout) {
+  SmallVector<unsigned> numbers;
+  DenseMap<uint64_t, unsigned> known;
+  for (unsigned r = 0; r < layout.inSize(Dim::Register); ++r)
+    numbers.push_back(
+        known.try_emplace(layout.apply(Dim::Register, r), known.size())
+            .first->second);
+  return numbers;
+}
+
 Move charonia::gpu::classifyMove(const LinearLayout &from,
                                  const LinearLayout &to) {
   LinearLayout move = from.conversionTo(to);

@@ -114,6 +114,7 @@ private:
   void anchorDot(tile::DotOp op);
   void anchorReduce(tile::ReduceOp op);
   void anchorScan(tile::ScanOp op);
+  void anchorExchange(tile::ExchangeOp op);
   void anchorStore(tile::StoreOp op);
   /// Gives a value the layout of another, if that has one.
   void anchorLike(mlir::Value value, const LinearLayout *layout);
@@ -180,6 +181,10 @@ LinearLayout broadcastSource(const LinearLayout &layout,
 /// The same with axes in place, for the tile symbols of an access.
 LinearLayout broadcastSource(const LinearLayout &layout,
                              llvm::ArrayRef<int64_t> inputShape);
+
+/// By register of a thread: the number of its element among those that the
+/// thread holds, which several registers may.
+llvm::SmallVector<unsigned> heldElements(const LinearLayout &layout);
 
 /// What a conversion between two register layouts takes.
 enum class Move { Registers, Shuffles, Shared };

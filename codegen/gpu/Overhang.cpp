@@ -50,7 +50,7 @@ private:
     if (auto shared = dyn_cast<simt::StoreSharedOp>(op))
       return followMemory(shared.getMemory(), axis);
     if (op->hasTrait<OpTrait::Elementwise>() ||
-        isa<simt::ConvertOp, tile::SplitSumOp>(op))
+        isa<simt::ConvertOp, tile::SplitSumOp, simt::ExchangeOp>(op))
       return llvm::all_of(op->getResults(),
                           [&](Value result) { return follow(result, axis); });
     return false;

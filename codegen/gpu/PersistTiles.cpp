@@ -79,7 +79,7 @@ std::optional<Tiles> findTiles(func::FuncOp function) {
         return std::nullopt;
       tiles.inner = loop;
     } else if (op.getNumRegions() ||
-               isa<tile::SplitSumOp, simt::ToSharedOp>(op)) {
+               isa<tile::SplitSumOp, simt::ExchangeOp, simt::ToSharedOp>(op)) {
       return std::nullopt;
     }
   }

@@ -12,7 +12,8 @@ using namespace charonia::gpu;
 
 namespace {
 
-/// Shared memory that a function needs beside the rings of one loop, at most.
+/// Shared memory that a function needs beside the rings of one loop, at most,
+/// and what is taken from its beginning to its end.
 int64_t otherBytes(func::FuncOp function, ArrayRef<Stream> streams) {
   int64_t bytes = 0;
   function.walk([&](Operation *op) {
@@ -20,6 +21,8 @@ int64_t otherBytes(func::FuncOp function, ArrayRef<Stream> streams) {
       if (llvm::none_of(streams,
                         [&](const Stream &s) { return s.op == shared; }))
         bytes += shared.getMemory().getType().getBytes();
+    if (auto exchange = dyn_cast<simt::ExchangeOp>(op))
+      bytes += exchange.getMemory().getDefiningOp<simt::AllocOp>().getBytes();
   });
   return bytes;
 }

@@ -16,10 +16,6 @@ static simt::AllocOp allocOf(Value memory) {
   return memory.getDefiningOp<simt::AllocOp>();
 }
 
-static int64_t bytesOf(simt::AllocOp op) {
-  return op.getSlots() * op.getMemory().getType().getBytes();
-}
-
 //===----------------------------------------------------------------------===//
 // Allocation
 //===----------------------------------------------------------------------===//
@@ -63,6 +59,11 @@ int64_t charonia::gpu::allocateShared(func::FuncOp function) {
         // An mbarrier's memory is nothing else before the kernel ends.
         if (isa<simt::InitBarriersOp>(user))
           interval.last = end[function];
+        // What other instances read never is.
+        if (isa<simt::ExchangeOp>(user)) {
+          interval.first = number[function];
+          interval.last = end[function];
+        }
         // A use inside of a loop happens until the loop ends.
         Operation *outermost = op->getBlock()->findAncestorOpInBlock(*user);
         interval.last = std::max(interval.last, end[outermost]);
@@ -72,19 +73,19 @@ int64_t charonia::gpu::allocateShared(func::FuncOp function) {
   });
 
   // Large ones first, each at the lowest offset that is free while it lives.
-  llvm::sort(intervals, [](const Interval &a, const Interval &b) {
-    return std::pair(-bytesOf(a.op), a.first) <
-           std::pair(-bytesOf(b.op), b.first);
+  llvm::sort(intervals, [](Interval a, Interval b) {
+    return std::pair(-a.op.getBytes(), a.first) <
+           std::pair(-b.op.getBytes(), b.first);
   });
   int64_t total = 0;
   SmallVector<Interval> placed;
   for (Interval &interval : intervals) {
-    int64_t bytes = bytesOf(interval.op);
+    int64_t bytes = interval.op.getBytes();
     SmallVector<std::pair<int64_t, int64_t>> taken;
     for (Interval &other : placed)
       if (other.first <= interval.last && interval.first <= other.last)
-        taken.push_back(
-            {*other.op.getOffset(), *other.op.getOffset() + bytesOf(other.op)});
+        taken.push_back({*other.op.getOffset(),
+                         *other.op.getOffset() + other.op.getBytes()});
     llvm::sort(taken);
     int64_t offset = 0;
     for (auto [start, stop] : taken) {
@@ -137,13 +138,13 @@ private:
   };
 
   static bool conflicts(simt::AllocOp a, const Set &others) {
-    int64_t start = *a.getOffset(), stop = start + bytesOf(a);
+    int64_t start = *a.getOffset(), stop = start + a.getBytes();
     for (Operation *op : others) {
       auto b = cast<simt::AllocOp>(op);
       if (a == b && a.getManaged())
         continue;
       int64_t from = *b.getOffset();
-      if (from < stop && start < from + bytesOf(b))
+      if (from < stop && start < from + b.getBytes())
         return true;
     }
     return false;
@@ -196,7 +197,8 @@ private:
       } else if (isa<simt::WaitAsyncOp>(op)) {
         state.writes.insert(state.underWay.begin(), state.underWay.end());
         state.underWay.clear();
-      } else if (isa<simt::BarrierOp>(op)) {
+      } else if (isa<simt::BarrierOp, simt::ExchangeOp>(op)) {
+        // The threads of a cluster meet, so those of each instance do.
         state.reads.clear();
         state.writes.clear();
       } else if (isa<scf::ForOp>(op)) {

@@ -12,7 +12,7 @@ static const OperationTable &operationTable() {
     OperationTable all;
     for (auto *add : {addControl, addIntegers, addFloats, addCasts, addMemory,
                       addWarpOperations, addMatrices, addDots, addAsyncCopies,
-                      addInlinePtx, addBarriers, addTensorCopies})
+                      addInlinePtx, addBarriers, addTensorCopies, addClusters})
       add(all);
     return all;
   }();
@@ -185,7 +185,7 @@ int Decoder::rootOf(Value pointer) {
 
 void Decoder::noteAccess(Value pointer, unsigned bytes, bool writes) {
   auto type = cast<LLVM::LLVMPointerType>(pointer.getType());
-  bool isShared = type.getAddressSpace() == 3;
+  bool isShared = type.getAddressSpace() == 3 || type.getAddressSpace() == 7;
   unsigned &granule = isShared ? program.sharedGranule : program.globalGranule;
   granule = std::min(granule, bytes);
   if (isShared || !writes)

@@ -25,6 +25,7 @@ void addDots(OperationTable &table);
 void addInlinePtx(OperationTable &table);
 void addBarriers(OperationTable &table);
 void addTensorCopies(OperationTable &table);
+void addClusters(OperationTable &table);
 
 /// A product of a warpgroup whose left operand is in registers.
 struct RegisterDot {
@@ -49,7 +50,12 @@ void startRegisterDot(Decoder &, mlir::Operation *, const RegisterDot &);
 /// Flags of accesses to memory. `a` is the address, `b` a predicate or absent,
 /// `constant` is added, `bits` the bytes of an element; the list: alignment,
 /// then the elements' slots.
-enum : uint32_t { kShared = 1, kNonCoherent = 2, kAtomic = 4 };
+enum : uint32_t {
+  kShared = 1,
+  kNonCoherent = 2,
+  kAtomic = 4,
+  kCluster = 8 ///< Shared memory of any block of the cluster.
+};
 } // namespace handlers
 
 class Decoder {

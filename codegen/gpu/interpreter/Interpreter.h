@@ -44,10 +44,11 @@ enum class FindingKind {
   NeverWaited,      ///< A thread ends before the kernels before this one.
   InactiveLane,     ///< Takes part in a shuffle or matrix operation alone.
   UnexpectedBytes,  ///< A copy brings more than its mbarrier was told of.
-  BarrierMisuse,    ///< An mbarrier's memory touched, or one that is not ready.
-  Deadlock,         ///< Warps wait for what can't come; ends the launch.
-  NotModelled,      ///< Legal, perhaps, but not known here; ends the launch.
-  StepLimit,        ///< More instructions than allowed; ends the launch.
+  BarrierMisuse,
+  EndedBlock,  ///< An mbarrier's memory touched, or one that is not ready.
+  Deadlock,    ///< Warps wait for what can't come; ends the launch.
+  NotModelled, ///< Legal, perhaps, but not known here; ends the launch.
+  StepLimit,   ///< More instructions than allowed; ends the launch.
 };
 llvm::StringRef findingName(FindingKind kind);
 

@@ -41,6 +41,8 @@ llvm::StringRef charonia::interpreter::findingName(FindingKind kind) {
     return "unexpected bytes";
   case FindingKind::BarrierMisuse:
     return "barrier misuse";
+  case FindingKind::EndedBlock:
+    return "ended block";
   case FindingKind::Deadlock:
     return "deadlock";
   case FindingKind::NotModelled:
@@ -165,6 +167,7 @@ bool Machine::runCluster(int64_t first) {
   llvm::SmallVector<Block *> running;
   for (unsigned i = 0; i < program.clusterBlocks; ++i)
     running.push_back(&blocks.emplace_back(*this, first + i));
+  cluster.assign(running.begin(), running.end());
   for (;;) {
     if (launch.seed)
       std::shuffle(running.begin(), running.end(), random);
@@ -277,6 +280,7 @@ Block::Stop Block::run() {
             return warp.state == Warp::State::Ended;
           })) {
         checkTensorCopies();
+        checkPeerReads();
         machine.endInterval(*this);
         return Stop::Ended;
       }
@@ -405,6 +409,8 @@ void Block::goOn(bool vote) {
                   uint32_t(vote));
     warp.vote = false;
     warp.barrier = nullptr;
+    if (warp.state == Warp::State::AtCluster)
+      warp.clusterWaits = warp.clusterArrivals;
     warp.state = Warp::State::Ready;
   }
 }

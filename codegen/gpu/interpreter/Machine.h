@@ -93,6 +93,9 @@ struct Cell {
   uint16_t writer = 0, reader = 0; ///< Threads of the block; kMany: several.
   bool isAtomic = false;
   bool isBarrier = false; ///< Of an mbarrier.
+  /// Waits at the cluster's barrier that tell a peer of the last write, or the
+  /// block of the last read by a peer.
+  uint32_t writeStamp = 0, peerStamp = 0, peerOperation = 0;
 };
 
 /// The last time that an operation of a block read a granule of a buffer.
@@ -203,6 +206,9 @@ public:
   llvm::SmallVector<Frame, 8> frames;
   std::vector<uint32_t> scratch; ///< Of copies between registers.
 
+  /// At the barrier of its cluster.
+  uint32_t clusterArrivals = 0, clusterWaits = 0;
+
   // At a barrier.
   const Instruction *barrier = nullptr;
   bool vote = false;
@@ -258,6 +264,10 @@ public:
   uint8_t *access(Warp &warp, const Instruction &i, unsigned lane,
                   uint32_t address, unsigned bytes, AccessKind kind,
                   unsigned alignment, const uint8_t *value = nullptr);
+  /// Where a lane reads in the cluster's shared memory.
+  const uint8_t *readInCluster(Warp &warp, const Instruction &i, unsigned lane,
+                               uint32_t address, unsigned bytes,
+                               unsigned alignment);
   /// Counts conflicts of one access of all `lanes`.
   void countBanks(const Instruction &i, Mask lanes, const uint32_t *addresses,
                   unsigned bytes);
@@ -329,6 +339,12 @@ private:
   bool landNext();
   /// What copies into phases that are over wrote may be used.
   void finishTensorCopies(const Mbarrier &barrier);
+  /// `reader`: of another block of the cluster.
+  const uint8_t *readByPeer(Warp &reader, const Instruction &i, unsigned lane,
+                            uint32_t address, unsigned bytes,
+                            unsigned alignment);
+  /// Reads by peers that the block does not wait for when it ends.
+  void checkPeerReads();
   /// Copies that nobody waited for when the block ends.
   void checkTensorCopies();
   void completeIfDone(Mbarrier &barrier);
@@ -364,6 +380,14 @@ private:
 
   std::vector<uint8_t> shared;
   std::vector<Cell> shadow;
+  bool hasEnded = false;
+  /// That of peers which needs most waits to be known.
+  struct PeerRead {
+    uint32_t stamp = 0;
+    Warp *warp = nullptr;
+    const Instruction *instruction = nullptr;
+    unsigned lane = 0;
+  } lastPeerRead;
   // Empty where barriers of whole blocks are all there is.
   std::vector<Clock> clocks;              ///< By thread.
   std::vector<Deeds> deeds;               ///< By granule.
@@ -407,6 +431,7 @@ public:
   bool aborted = false;
   uint64_t instructions = 0;
   uint32_t clock = 0;
+  std::vector<Block *> cluster; ///< Those that run, by rank.
   struct BankCount {
     uint64_t requests = 0, wavefronts = 0;
     unsigned maximum = 0;

@@ -92,6 +92,11 @@ void Block::check(Warp &warp, const Instruction &i, unsigned lane, Cell &cell,
     machine.report(FindingKind::Race, warp, i, lane,
                    text(", which another thread read since the last barrier"),
                    cell.readOperation);
+  if (!isRead(kind) && cell.peerStamp > warp.clusterWaits)
+    machine.report(FindingKind::Race, warp, i, lane,
+                   text(", which another block read without the cluster's "
+                        "barrier between"),
+                   cell.peerOperation);
 }
 
 uint8_t *Block::access(Warp &warp, const Instruction &i, unsigned lane,
@@ -139,6 +144,8 @@ void Block::note(Cell &cell, const Instruction &i, unsigned thread,
   }
   if (kind != AccessKind::Engine)
     noteWrite(cell, {thread, epochOf(thread), i.operation}, joins);
+  uint32_t stamp = warps[thread / kWarpLanes].clusterArrivals + 1;
+  cell.writeStamp = joins ? std::max(cell.writeStamp, stamp) : stamp;
   cell.lastWriter = thread;
   cell.writer = joins ? Cell::kMany : uint16_t(thread);
   cell.writeTime = time;

@@ -45,7 +45,12 @@ void handlers::load(Warp &warp, const Instruction &i) {
   Mask lanes = warp.active(i.b);
   countBanks(warp, i, lanes, bytes);
   Warp::each(lanes, [&](unsigned lane) {
-    const uint8_t *place = placeOf(warp, i, lane, bytes, kind, list[0]);
+    const uint8_t *place =
+        i.flags & kCluster
+            ? warp.block.readInCluster(
+                  warp, i, lane, warp.lanes<uint32_t>(i.a)[lane] + i.constant,
+                  bytes, list[0])
+            : placeOf(warp, i, lane, bytes, kind, list[0]);
     for (unsigned e = 0; e < count; ++e) {
       uint64_t value = 0;
       if (place)
@@ -84,9 +89,14 @@ void handlers::store(Warp &warp, const Instruction &i) {
 namespace {
 
 uint32_t spaceFlags(Value pointer) {
-  return cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() == 3
-             ? handlers::kShared
-             : 0;
+  switch (cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace()) {
+  case 3:
+    return handlers::kShared;
+  case 7:
+    return handlers::kCluster;
+  default:
+    return 0;
+  }
 }
 
 /// Bits of an element in memory; 0 if it is no whole number of bytes.
@@ -102,6 +112,9 @@ LogicalResult emitAccess(Decoder &d, Operation *op, Handler handler,
   unsigned bytes = memoryBytes(d, type);
   if (!bytes)
     return op->emitError("the interpreter keeps whole bytes in memory");
+  if (writes && spaceFlags(pointer) == handlers::kCluster)
+    return op->emitError("the interpreter only reads shared memory of other "
+                         "blocks");
   unsigned total = bytes * slots.size();
   if (total > 64)
     return op->emitError("the interpreter moves up to 64 bytes at once");
@@ -130,8 +143,10 @@ LogicalResult decodeLoad(Decoder &d, Operation *op) {
 /// order for the other program instances, and no run here would show it.
 LogicalResult checkScope(Operation *op, Value pointer,
                          std::optional<StringRef> scope) {
-  bool isShared =
-      cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() == 3;
+  if (spaceFlags(pointer) == handlers::kCluster)
+    return op->emitError("the interpreter only reads shared memory of other "
+                         "blocks");
+  bool isShared = spaceFlags(pointer) == handlers::kShared;
   if (isShared || !scope || scope->empty() || *scope == "device")
     return success();
   return op->emitError("is atomic for the scope '")
@@ -201,7 +216,7 @@ LogicalResult decodeOffset(Decoder &d, Operation *op) {
 /// The block's shared memory, the only symbol there is: it begins at 0.
 LogicalResult decodeAddressOf(Decoder &d, Operation *op) {
   auto address = cast<LLVM::AddressOfOp>(op);
-  if (!spaceFlags(address.getRes()))
+  if (spaceFlags(address.getRes()) != handlers::kShared)
     return op->emitError("the interpreter knows shared memory alone");
   d.alias(address.getRes(), d.constant(op, 0, 32));
   return success();
@@ -210,7 +225,8 @@ LogicalResult decodeAddressOf(Decoder &d, Operation *op) {
 /// Of shared memory, as a number of 32 bits.
 LogicalResult decodeAddress(Decoder &d, Operation *op) {
   auto number = cast<LLVM::PtrToIntOp>(op);
-  if (!spaceFlags(number.getArg()) || !number.getType().isInteger(32))
+  if (spaceFlags(number.getArg()) != handlers::kShared ||
+      !number.getType().isInteger(32))
     return op->emitError("the interpreter takes addresses of shared memory");
   d.alias(number.getRes(), Slot(d.slot(number.getArg())));
   return success();

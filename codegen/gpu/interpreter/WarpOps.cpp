@@ -22,13 +22,6 @@ void handlers::barrier(Warp &warp, const Instruction &i) {
   warp.state = Warp::State::AtBarrier;
 }
 
-/// `barrier.cluster.wait`: as a barrier, of the blocks of a cluster.
-static void waitForCluster(Warp &warp, const Instruction &i) {
-  handlers::barrier(warp, i);
-  if (warp.state == Warp::State::AtBarrier)
-    warp.state = Warp::State::AtCluster;
-}
-
 namespace {
 
 void threadNumber(Warp &warp, const Instruction &i) {
@@ -56,21 +49,6 @@ LogicalResult decodeBarrier(Decoder &d, Operation *op) {
   if (op->getNumOperands())
     return op->emitError("the interpreter knows barriers of whole blocks");
   d.emit(op, handlers::barrier);
-  return success();
-}
-
-/// What comes between a thread's arrival and its wait is ordered with nobody's.
-LogicalResult decodeClusterArrive(Decoder &, Operation *op) {
-  if (!isa_and_nonnull<NVVM::ClusterWaitOp>(op->getNextNode()))
-    return op->emitError(
-        "the interpreter knows arrivals with the wait right behind them");
-  return success();
-}
-LogicalResult decodeClusterWait(Decoder &d, Operation *op) {
-  if (!isa_and_nonnull<NVVM::ClusterArriveOp>(op->getPrevNode()))
-    return op->emitError(
-        "the interpreter knows waits with the arrival right before them");
-  d.emit(op, waitForCluster);
   return success();
 }
 
@@ -157,7 +135,5 @@ void charonia::interpreter::addWarpOperations(OperationTable &table) {
   table["nvvm.read.ptx.sreg.ctaid.x"] = decodeSpecial<blockNumber>;
   table["nvvm.read.ptx.sreg.nctaid.x"] = decodeSpecial<blockCount>;
   table["nvvm.barrier0"] = decodeBarrier;
-  table["nvvm.cluster.arrive"] = decodeClusterArrive;
-  table["nvvm.cluster.wait"] = decodeClusterWait;
   table["nvvm.shfl.sync"] = decodeShuffle;
 }

@@ -77,6 +77,10 @@ def Simt_AllocOp : Simt_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
   let arguments = (ins DefaultValuedAttr<I64Attr, "1">:$slots, OptionalAttr<I64Attr>:$offset,
                        UnitAttr:$managed);
   let results = (outs Simt_MemoryType:$memory);
+  let extraClassDeclaration = [{
+    /// Of all slots.
+    int64_t getBytes() { return getSlots() * getMemory().getType().getBytes(); }
+  }];
   let assemblyFormat = "attr-dict `:` type($memory)";
 }
 
@@ -138,6 +142,20 @@ def Simt_BarrierOp : Simt_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let description = [{ Those of a simt.copy_warp only where `all` is there. }];
   let arguments = (ins UnitAttr:$all);
   let assemblyFormat = "(`all` $all^)? attr-dict";
+}
+
+def Simt_ExchangeOp : Simt_Op<"exchange", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "tile.exchange by way of `memory`, which is nothing else as long as the kernel runs";
+  let description = [{
+    Other instances of the cluster read what this one leaves there; none ends before all
+    have read. Operands and results have one layout. The memory is a ring with a slot for each
+    element of a thread's registers and each operand, of an f32 for each thread.
+  }];
+  let arguments = (ins Simt_MemoryType:$memory, Variadic<Simt_Tensor>:$inputs, I64Attr:$parts);
+  let results = (outs Variadic<Simt_Tensor>:$results);
+  let assemblyFormat = [{
+    $inputs `through` $memory attr-dict `:` type($memory) `,` functional-type($inputs, $results)
+  }];
 }
 
 def Simt_CopyWarpOp : Simt_Op<"copy_warp", [MemoryEffects<[MemRead, MemWrite]>, SingleBlock,

@@ -43,6 +43,9 @@ void KernelLowering::createFunction() {
     if (sum.getSharedAxis())
       function->setAttr(tile::kClusterAttr, sum.getPartsAttr());
   });
+  kernel.walk([&](simt::ExchangeOp exchange) {
+    function->setAttr(tile::kClusterAttr, exchange.getPartsAttr());
+  });
   // One at least: without it ptxas gives up registers for occupancy that
   // nobody asked for.
   function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
@@ -94,6 +97,8 @@ FailureOr<LLVM::LLVMFuncOp> KernelLowering::run() {
   prefetchTensorMaps();
   if (failed(lowerBlock(kernel.getBody().front())))
     return failure();
+  if (hasArrived)
+    waitForCluster();
   LLVM::ReturnOp::create(b, loc, ValueRange());
   return function;
 }
@@ -245,6 +250,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
             simt::LoadSharedOp, simt::CopyAsyncOp, simt::CommitAsyncOp,
             simt::WaitAsyncOp, simt::BarrierOp, simt::WaitDependenciesOp,
             simt::LaunchDependentsOp>(each)
+      // Exchange.cpp
+      .Case<simt::ExchangeOp>(each)
       // Boxes.cpp
       .Case<simt::InitBarriersOp, simt::ExpectBytesOp, simt::ArriveOp,
             simt::WaitBarrierOp, simt::CopyWarpOp, simt::CoordinatesOp,

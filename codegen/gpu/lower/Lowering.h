@@ -185,6 +185,16 @@ private:
   Values addParts(const SplitPlaces &places, Value from, int64_t parts,
                   int64_t count);
   mlir::LogicalResult lowerOp(tile::SplitSumOp op);
+  // --- Exchange.cpp ---
+  /// The instances of the cluster meet: what each did before is done for all.
+  void arriveAtCluster();
+  void waitForCluster();
+  /// The values that a part left in `slots` of the memory whose place of this
+  /// thread is `own`.
+  Values readPart(Value own, int64_t part, int64_t slots, int64_t slotBytes);
+  /// Whether the kernel's clusters are of so many instances; 1: it has none.
+  mlir::LogicalResult checkCluster(mlir::Operation *op, int64_t parts);
+  mlir::LogicalResult lowerOp(simt::ExchangeOp op);
   Values loadVector(const Address &address, Value predicate, mlir::Type element,
                     unsigned count, bool independent);
   void storeVector(const Address &address, Value predicate,
@@ -306,6 +316,8 @@ private:
   Value threadId, laneId, warpId, sharedBase;
   llvm::SmallVector<TensorMapArgument> maps;
   unsigned copyWarps = 0;
+  /// Behind an arrival at the cluster's barrier that nobody has waited for.
+  bool hasArrived = false;
   /// Of four warps, known to be the same in all lanes; where dots ask for it.
   Value groupId;
 };

@@ -11,7 +11,6 @@
 // that they belong to, so a share is a run of each part's places.
 #include "codegen/gpu/lower/Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -142,6 +141,8 @@ Value KernelLowering::numberOf(Value share, unsigned mask) {
 }
 
 LogicalResult KernelLowering::lowerOp(tile::SplitSumOp op) {
+  if (failed(checkCluster(op, op.getSharedAxis() ? op.getParts() : 1)))
+    return failure();
   Values values = elements(op.getValue());
   int64_t parts = op.getParts(), threads = int64_t(options.warps) * kLanes;
   int64_t count = values.size();
@@ -188,8 +189,8 @@ LogicalResult KernelLowering::lowerOp(tile::SplitSumOp op) {
 
   Value from = places.first, owns;
   if (op.getSharedAxis()) {
-    NVVM::ClusterArriveOp::create(b, loc, b.getUnitAttr());
-    NVVM::ClusterWaitOp::create(b, loc, b.getUnitAttr());
+    arriveAtCluster();
+    waitForCluster();
     Value share = ownShare(op, first);
     if (Value number = numberOf(share, shares.mask))
       from = advance(from, wide(number), shares.each() * threads * 4);

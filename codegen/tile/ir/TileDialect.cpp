@@ -1,4 +1,5 @@
 #include "codegen/tile/ir/TileDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -161,6 +162,64 @@ LogicalResult SplitSumOp::verify() {
         shape[*axis] % int64_t(getParts()) != 0)
       return emitOpError("cannot share out axis ")
              << *axis << " among " << getParts() << " parts";
+  return success();
+}
+
+/// What all parts give.
+static void addExchanged(OperationState &state, TypeRange inputs,
+                         uint64_t parts) {
+  for (uint64_t part = 0; part < parts; ++part)
+    state.addTypes(inputs);
+}
+
+void ExchangeOp::build(OpBuilder &b, OperationState &state, ValueRange inputs,
+                       uint64_t parts) {
+  SmallVector<Type> types(inputs.getTypes());
+  state.addOperands(inputs);
+  state.getOrAddProperties<Properties>().parts = b.getI64IntegerAttr(parts);
+  addExchanged(state, types, parts);
+}
+
+ParseResult ExchangeOp::parse(OpAsmParser &parser, OperationState &state) {
+  SmallVector<OpAsmParser::UnresolvedOperand> inputs;
+  SmallVector<Type> types;
+  SMLoc location = parser.getCurrentLocation();
+  if (parser.parseOperandList(inputs) ||
+      parser.parseOptionalAttrDict(state.attributes) ||
+      parser.parseColonTypeList(types) ||
+      parser.resolveOperands(inputs, types, location, state.operands))
+    return failure();
+  auto parts = dyn_cast_or_null<IntegerAttr>(state.attributes.get("parts"));
+  if (!parts || !parts.getType().isInteger(64) || parts.getInt() < 0 ||
+      parts.getInt() > int64_t(kMostInCluster))
+    return parser.emitError(location, "needs the number of its parts, ")
+           << kMostInCluster << " at most";
+  addExchanged(state, types, parts.getInt());
+  return success();
+}
+
+void ExchangeOp::print(OpAsmPrinter &p) {
+  p << ' ' << getInputs();
+  p.printOptionalAttrDict((*this)->getAttrs());
+  p << " : " << getInputs().getTypes();
+}
+
+LogicalResult ExchangeOp::verify() {
+  if (getParts() < 2 || getParts() > kMostInCluster)
+    return emitOpError("is among 2 to ")
+           << kMostInCluster << " parts, not " << getParts();
+  if (getInputs().empty())
+    return emitOpError("needs an operand");
+  if (getNumResults() != getParts() * getInputs().size())
+    return emitOpError("has ") << getNumResults() << " results, not "
+                               << getParts() * getInputs().size();
+  if (!llvm::all_equal((*this)->getOperandTypes()) ||
+      !llvm::all_equal((*this)->getResultTypes()) ||
+      getResult(0).getType() != getInputs()[0].getType())
+    return emitOpError("has operands and results of different types");
+  if (!isa<func::FuncOp>((*this)->getParentOp()))
+    return emitOpError("stands at the top of a kernel, where all instances "
+                       "come exactly once");
   return success();
 }
 

@@ -41,6 +41,9 @@ inline constexpr llvm::StringLiteral kResidentsAttr = "tile.residents";
 inline constexpr llvm::StringLiteral kScratchAttr = "tile.scratch";
 inline constexpr llvm::StringLiteral kCountersAttr = "tile.counters";
 
+/// Program instances of a cluster, at most.
+inline constexpr uint64_t kMostInCluster = 16;
+
 /// Tiles are the tensors of a kernel; everything else is a scalar or a buffer.
 inline bool isTile(mlir::Value value) {
   return llvm::isa<mlir::RankedTensorType>(value.getType());

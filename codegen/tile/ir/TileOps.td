@@ -202,6 +202,23 @@ def Tile_SplitSumOp : Tile_Op<"split_sum", [AllTypesMatch<["value", "result"]>,
   let hasVerifier = 1;
 }
 
+def Tile_ExchangeOp : Tile_Op<"exchange", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "What each program instance of a cluster gives, to all of them";
+  let description = [{
+    `parts` program instances that are neighbours in the grid are a cluster; an instance's
+    part is its number modulo `parts`. Result p * operands + i is what part p gave as
+    operand i. All instances come here, at the top of the kernel, and none goes on
+    before all others have. A GPU with clusters has this.
+
+        %r:4 = tile.exchange %sum, %least {parts = 2 : i64} : tensor<64xf32>, tensor<64xf32>
+  }];
+  let arguments = (ins Variadic<TensorOf<[F32]>>:$inputs, I64Attr:$parts);
+  let results = (outs Variadic<TensorOf<[F32]>>:$results);
+  let builders = [OpBuilder<(ins "::mlir::ValueRange":$inputs, "uint64_t":$parts)>];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
 def Tile_ReduceOp : Tile_Op<"reduce", [Pure, SameVariadicOperandSize, SingleBlock]> {
   let summary = "Combines the elements along one axis, which disappears";
   let description = [{

@@ -309,6 +309,12 @@ Status CudaExecutor::launch(const PlannedStep &step, bool afterKernel,
                   "the kernel '" + step.kernel->name +
                       "' has too many program instances for a GPU: " +
                       std::to_string(step.grid));
+  if (step.grid % code.clusterSize != 0)
+    return Status(StatusCode::Corrupt,
+                  "the kernel '" + step.kernel->name + "' has " +
+                      std::to_string(step.grid) +
+                      " program instances, which are no clusters of " +
+                      std::to_string(code.clusterSize));
   CHARONIA_RETURN_IF_ERROR(prepare(step));
   CuFunction function = program->functions[step.kernelIndex];
   auto grid = static_cast<unsigned>(step.grid);

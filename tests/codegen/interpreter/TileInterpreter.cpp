@@ -111,6 +111,8 @@ public:
   int64_t programId = 0;
   /// Another program instance goes on with what this one has.
   bool ended = false;
+  /// What instances of clusters gave the others; one exchange is known.
+  std::map<int64_t, std::vector<Tile>> *exchanged = nullptr;
   /// Of a cluster: up to where its instances wait for each other.
   bool isFirstWalk = false;
 
@@ -486,6 +488,7 @@ private:
         })
         .Case<tile::PrefetchOp>([](auto) {})
         .Case<tile::SplitSumOp>([&](auto op) { splitSum(op); })
+        .Case<tile::ExchangeOp>([&](auto op) { exchange(op); })
         .Case<tile::IndexOp>([&](auto op) {
           each([&](int64_t, ArrayRef<int64_t> at) {
             return Element{0, evaluate(op.getMap().getResult(0), at,
@@ -684,6 +687,21 @@ private:
     set(op.getResult(), sum);
   }
 
+  /// In the first walk each gives its tiles, and all are there in the second.
+  void exchange(tile::ExchangeOp op) {
+    if (isFirstWalk) {
+      for (Value input : op.getInputs())
+        (*exchanged)[programId].push_back(get(input));
+      ended = true;
+      return;
+    }
+    int64_t parts = op.getParts(), first = programId / parts * parts;
+    unsigned next = 0;
+    for (int64_t part = 0; part < parts; ++part)
+      for (const Tile &tile : (*exchanged)[first + part])
+        set(op.getResult(next++), tile);
+  }
+
   void loop(scf::ForOp op) {
     SmallVector<Tile> carried;
     for (Value init : op.getInitArgs())
@@ -724,8 +742,10 @@ std::string tile::interpret(func::FuncOp kernel,
                             ArrayRef<InterpreterBuffer> buffers,
                             ArrayRef<int64_t> symbols, int64_t begin,
                             int64_t end) {
+  std::map<int64_t, std::vector<Tile>> exchanged;
   auto runInstance = [&](int64_t instance, bool isFirstWalk) {
     Interpreter interpreter(kernel, buffers);
+    interpreter.exchanged = &exchanged;
     interpreter.programId = instance;
     interpreter.isFirstWalk = isFirstWalk;
     unsigned buffer = 0, symbol = 0;
@@ -740,6 +760,7 @@ std::string tile::interpret(func::FuncOp kernel,
   };
   bool inClusters = false;
   kernel.walk([&](SplitSumOp sum) { inClusters |= bool(sum.getSharedAxis()); });
+  kernel.walk([&](ExchangeOp) { inClusters = true; });
   std::string error;
   for (bool isFirstWalk : {true, false})
     for (int64_t i = begin; i < end && error.empty(); ++i)

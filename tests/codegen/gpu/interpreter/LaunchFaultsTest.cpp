@@ -252,8 +252,6 @@ llvm.store %y, %result : f32, !llvm.ptr<1>
   EXPECT_THAT(run(write + meet, 3, 0).kinds(),
               ElementsAre(FindingKind::NotModelled));
   EXPECT_NE(run(write + meet, 17, 0).error, "");
-  EXPECT_NE(run("nvvm.cluster.arrive {aligned}\n" + write, 2, 0).error, "");
-  EXPECT_NE(run("nvvm.cluster.wait {aligned}\n" + write, 2, 0).error, "");
 }
 
 } // namespace
