@@ -91,6 +91,9 @@ private:
   llvm::SmallVector<unsigned> tiled(llvm::ArrayRef<unsigned> groups);
 
   void rows();
+  /// Schedules several instances for each of so many rows of a known length
+  /// where they are few and long.
+  void shareRows(int64_t rows, int64_t length);
   /// Whole dimensions are the operator's to walk. Beside them, neighbours in
   /// memory lie in one tile; rows do where they are short.
   void ordered();

@@ -80,7 +80,7 @@ public:
       resultMaps = std::move(*maps);
     }
     coordinates.assign(root.size(), e.constant(0));
-    if (failed(checkThatAllIsWalked())) {
+    if (failed(checkThatAllIsWalked()) || failed(checkRowParts())) {
       function.erase();
       return failure();
     }
@@ -120,6 +120,22 @@ private:
                << "has a schedule that does not walk dimension " << d << ": "
                << schedule.text();
     return success();
+  }
+
+  /// A row that instances share is walked along once, in a cluster of them.
+  LogicalResult checkRowParts() {
+    if (schedule.rowParts == 1)
+      return success();
+    auto isWalk = [](const Schedule::Group &g) { return g.sequential; };
+    if (target.chip && schedule.rowParts <= target.chip->mostInCluster &&
+        schedule.splits == 1 && llvm::count_if(schedule.groups, isWalk) == 1 &&
+        isWalk(schedule.groups.back()) && !orderedOf(kernel))
+      return success();
+    return kernel.emitOpError()
+           << "has a schedule in which instances share rows, without clusters "
+              "of so many, with terms to share as well, or without one walk "
+              "along each row: "
+           << schedule.text();
   }
 
   /// A product and a sum that one operator expands into (terms of a dot, a
@@ -200,8 +216,16 @@ private:
                         AffineMapAttr::get(AffineMap::get(
                             0, symbols, e.simplify(expr, {}), b.getContext())));
     };
-    setMap(tile::kGridAttr, instances * schedule.splits);
+    setMap(tile::kGridAttr, instances * schedule.splits * schedule.rowParts);
     Value rest = tile::ProgramIdOp::create(b, kernel.getLoc());
+    if (schedule.rowParts > 1) {
+      Location loc = kernel.getLoc();
+      Value count = arith::ConstantIndexOp::create(b, loc, schedule.rowParts),
+            part = arith::RemUIOp::create(b, loc, rest, count);
+      rest = arith::DivUIOp::create(b, loc, rest, count);
+      e.setRowShare({schedule.rowParts,
+                     e.addSymbol(part, e.constant(schedule.rowParts))});
+    }
     if (schedule.splits > 1) {
       Location loc = kernel.getLoc();
       TileEmitter::Split split;
@@ -537,10 +561,15 @@ private:
                                 });
     if (ragged)
       count = e.constant(*graph::constantOf(extentOf(g)) / g.tile);
+    const TileEmitter::RowShare &share = e.getRowShare();
+    if (share.count > 1)
+      count = e.simplify((count + (share.count - 1)).floorDiv(share.count), {});
     auto walked = e.loop(count, {},
                          [&](AffineExpr counter,
                              ArrayRef<Value>) -> FailureOr<SmallVector<Value>> {
-                           place(group, counter);
+                           place(group, share.count > 1
+                                            ? counter * share.count + share.part
+                                            : counter);
                            if (failed(walk(group + 1)))
                              return failure();
                            return SmallVector<Value>{};
@@ -750,6 +779,26 @@ static bool takesShares(func::FuncOp function) {
   return true;
 }
 
+/// Whether of a row that several instances share each reads its own tiles
+/// alone: every walk along it that sums up is shared, and no other loop reads
+/// more than its tile. Another instance might have stored to what it reads,
+/// since results may lie where inputs do.
+static bool sharesWholeRows(func::FuncOp function) {
+  size_t sums = 0, shared = 0;
+  bool isPlain = true;
+  for (Operation &op : function.getBody().front()) {
+    shared += isa<tile::ExchangeOp>(op);
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      sums += loop.getNumResults() > 0;
+      for (Operation &inner : *loop.getBody())
+        isPlain &= inner.getNumRegions() == 0;
+    } else {
+      isPlain &= isa<tile::ReduceOp>(op) || op.getNumRegions() == 0;
+    }
+  }
+  return isPlain && shared > 0 && sums == shared;
+}
+
 FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
                                          const EmitTarget &target,
                                          OpBuilder &builder) {
@@ -780,10 +829,14 @@ FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
     }
   }
   FailureOr<func::FuncOp> function = build({});
-  if (schedule.splits == 1 || failed(function) || sumsOnce(*function))
+  bool isAsAsked = failed(function) ||
+                   ((schedule.splits == 1 || sumsOnce(*function)) &&
+                    (schedule.rowParts == 1 || sharesWholeRows(*function)));
+  if (isAsAsked)
     return function;
-  // Two contractions, or one inside of something else.
+  // Two contractions, or one inside of something else; a row that not only its
+  // own reductions read.
   function->erase();
-  schedule.splits = 1;
+  schedule.splits = schedule.rowParts = 1;
   return build({});
 }

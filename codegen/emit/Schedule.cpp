@@ -105,6 +105,23 @@ void Chooser::rows() {
   // two instances.
   if (!cpu && isStatic(whole) && !fits)
     s.warps = 16;
+  if (!cpu && isStatic(whole))
+    shareRows(product(k, others), n);
+}
+
+void Chooser::shareRows(int64_t rows, int64_t length) {
+  // Few rows leave most of the chip idle: clusters of instances share each, of
+  // which none should have less than two tiles.
+  constexpr int64_t mostParts = 8, tile = 2048;
+  int64_t parts =
+      std::min({mostParts, t.chip->mostInCluster, length / (2 * tile),
+                t.chip->multiprocessors / std::max<int64_t>(rows, 1)});
+  parts = llvm::bit_floor<uint64_t>(std::max<int64_t>(parts, 1));
+  if (parts == 1)
+    return;
+  s.rowParts = parts;
+  s.groups.back().tile = tile;
+  s.warps = 8;
 }
 
 void Chooser::ordered() {

@@ -74,6 +74,10 @@ struct Schedule {
   /// GPU: program instances that share the terms of a contraction. Taken as 1
   /// where the kernel has not just one product on tiles.
   int64_t splits = 1;
+  /// GPU: program instances, neighbours in the grid and a cluster, that share a
+  /// row: of its tiles each takes every so-manyth, and what is known of the
+  /// whole row they tell each other.
+  int64_t rowParts = 1;
 
   /// In words, without what is as in every schedule; other words for each:
   /// "tiles 0.1:64 2:128/96, axes 0 1, k 64, warps 8, stages 6, across".

@@ -53,6 +53,7 @@ std::string Schedule::text() const {
         {"stages", stages, plain.stages},
         {"residents", residents, plain.residents},
         {"parts", splits, plain.splits},
+        {"row parts", rowParts, plain.rowParts},
         {"run", run, plain.run},
         {"section", section, plain.section}})
     if (value != usual)
@@ -88,7 +89,8 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
        b.getNamedAttr("residents", b.getI64IntegerAttr(residents)),
        b.getNamedAttr("swap", b.getBoolAttr(swap)),
        b.getNamedAttr("along_terms", b.getBoolAttr(alongTerms)),
-       b.getNamedAttr("splits", b.getI64IntegerAttr(splits))});
+       b.getNamedAttr("splits", b.getI64IntegerAttr(splits)),
+       b.getNamedAttr("row_parts", b.getI64IntegerAttr(rowParts))});
 }
 
 StringRef Schedule::Group::problem() const {
@@ -173,7 +175,8 @@ FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute,
                              {"warps", &s.warps},
                              {"stages", &s.stages},
                              {"residents", &s.residents},
-                             {"splits", &s.splits}})
+                             {"splits", &s.splits},
+                             {"row_parts", &s.rowParts}})
     if (auto i = attribute.getAs<IntegerAttr>(name))
       *value = i.getInt();
   if (auto swap = attribute.getAs<BoolAttr>("swap"))
@@ -183,8 +186,8 @@ FailureOr<Schedule> Schedule::fromAttribute(DictionaryAttr attribute,
   if (s.run < 0 || s.section < 0)
     return mlir::emitError(
         location, "'run' and 'section' of a schedule are not negative");
-  if (s.splits < 1 || s.residents < 1)
-    return mlir::emitError(
-        location, "'splits' and 'residents' of a schedule are positive");
+  if (s.splits < 1 || s.residents < 1 || s.rowParts < 1)
+    return mlir::emitError(location, "'splits', 'residents' and 'row_parts' of "
+                                     "a schedule are positive");
   return s;
 }

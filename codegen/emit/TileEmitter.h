@@ -257,6 +257,18 @@ public:
   };
   const Split &getSplit() const { return split; }
   void setSplit(Split value) { split = std::move(value); }
+  /// The instances of a cluster, of which this one is `part`, share the tiles
+  /// of a row: tile `part`, and from there every `count`th.
+  struct RowShare {
+    int64_t count = 1;
+    AffineExpr part;
+  };
+  const RowShare &getRowShare() const { return rowShare; }
+  void setRowShare(RowShare value) { rowShare = value; }
+  /// What each instance of the cluster gives, instance by instance; tiles of
+  /// one type.
+  llvm::SmallVector<llvm::SmallVector<Value>>
+  exchange(llvm::ArrayRef<Value> tiles);
   /// The sum over the parts of the split, in the one program instance that goes
   /// on, or each one's share of axis `sharedAxis` of the tile.
   Value sumParts(Value tile, std::optional<unsigned> sharedAxis = {});
@@ -362,6 +374,7 @@ private:
   llvm::DenseMap<Value, Value> buffers;
   GridPosition position;
   Split split;
+  RowShare rowShare;
   unsigned sidesAround = 0;
   /// The outermost scope in which demands are emitted, and what is assumed of
   /// an extent there (null: nothing).

@@ -112,6 +112,14 @@ Value TileEmitter::sumParts(Value tile, std::optional<unsigned> sharedAxis) {
                                   builder.getI64IntegerAttr(split.count), axis);
 }
 
+SmallVector<SmallVector<Value>> TileEmitter::exchange(ArrayRef<Value> tiles) {
+  auto op = tile::ExchangeOp::create(builder, location, tiles, rowShare.count);
+  SmallVector<SmallVector<Value>> all;
+  for (int64_t part = 0; part < rowShare.count; ++part)
+    all.emplace_back(op->getResults().slice(part * tiles.size(), tiles.size()));
+  return all;
+}
+
 Value TileEmitter::quotient(Value x, Value y) {
   // An approximate quotient is a product with the reciprocal; of a value of the
   // row that is computed once.

@@ -1,5 +1,6 @@
 #include "codegen/gpu/AlignRows.h"
 #include "codegen/tile/analysis/Access.h"
+#include "codegen/tile/analysis/Values.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -13,12 +14,14 @@ namespace {
 constexpr int64_t kVectorBytes = 16;
 
 /// A place where an operator in the loop says where along the row it is:
-/// result `result` of its map is d(axis) + tile * counter, and less than
-/// `extent`.
+/// result `result` of its map is d(axis) + step * counter, and less than
+/// `extent`. A step is a tile, or one of each instance that shares the row:
+/// then that of instance `share` among them.
 struct Place {
   Operation *op;
   unsigned result;
-  int64_t tile, extent;
+  int64_t step, extent;
+  Value share;
 };
 
 /// The map of an operator that has one, its symbols, and the bounds of its
@@ -48,6 +51,48 @@ std::optional<Mapped> mappedOf(Operation *op) {
   return std::nullopt;
 }
 
+/// How a place moves along a row.
+struct Walk {
+  int64_t step;
+  Value share;
+};
+
+/// If `expr` is d(axis) + step * counter, a step being all that the axis has;
+/// or that of all instances that share the row and this one's place in it.
+std::optional<Walk> walkOf(AffineExpr expr, const Mapped &m, unsigned counter,
+                           const graph::Facts &facts) {
+  graph::Sum sum(graph::simplify(expr, facts));
+  std::optional<unsigned> axis;
+  Walk walk{0, Value()};
+  int64_t shareTile = 0, shares = 1;
+  for (const graph::Sum::Term &term : sum.terms) {
+    if (term.atoms.size() != 1)
+      return std::nullopt;
+    if (auto dim = dyn_cast<AffineDimExpr>(term.atoms.front());
+        dim && term.coefficient == 1 && !axis) {
+      axis = dim.getPosition();
+      continue;
+    }
+    auto symbol = dyn_cast<AffineSymbolExpr>(term.atoms.front());
+    if (!symbol)
+      return std::nullopt;
+    if (symbol.getPosition() == counter) {
+      walk.step = term.coefficient;
+      continue;
+    }
+    graph::Interval range = facts.symbols[symbol.getPosition()];
+    if (walk.share || range.low != 0)
+      return std::nullopt;
+    walk.share = m.symbols[symbol.getPosition()];
+    shareTile = term.coefficient;
+    shares = range.high + 1;
+  }
+  if (!axis || sum.constant != 0 || walk.step != m.tile[*axis] * shares ||
+      (walk.share && shareTile != m.tile[*axis]))
+    return std::nullopt;
+  return walk;
+}
+
 /// Where `op` uses the counter of `loop`, if it uses it as the number of a tile
 /// in a row, with a check, and for nothing else.
 std::optional<Place> placeOf(Operation *op, scf::ForOp loop) {
@@ -59,6 +104,7 @@ std::optional<Place> placeOf(Operation *op, scf::ForOp loop) {
   if (found == m->symbols.end())
     return std::nullopt;
   unsigned symbol = found - m->symbols.begin();
+  graph::Facts facts = tile::factsOf(m->tile, m->symbols);
   std::optional<Place> place;
   for (auto [r, expr] : llvm::enumerate(m->map.getResults())) {
     if (!expr.isFunctionOfSymbol(symbol))
@@ -66,10 +112,9 @@ std::optional<Place> placeOf(Operation *op, scf::ForOp loop) {
     auto extent = r < m->shape.getNumResults()
                       ? dyn_cast<AffineConstantExpr>(m->shape.getResult(r))
                       : AffineConstantExpr();
-    AffineExpr s = getAffineSymbolExpr(symbol, op->getContext());
-    for (unsigned axis = 0; axis < m->tile.size() && !place && extent; ++axis)
-      if (getAffineDimExpr(axis, op->getContext()) + s * m->tile[axis] == expr)
-        place = Place{op, unsigned(r), m->tile[axis], extent.getValue()};
+    if (auto walk = extent ? walkOf(expr, *m, symbol, facts) : std::nullopt)
+      place =
+          Place{op, unsigned(r), walk->step, extent.getValue(), walk->share};
     if (!place || place->result != r || !llvm::is_contained(m->checks, r))
       return std::nullopt;
   }
@@ -168,11 +213,11 @@ bool isTolerant(Operation *op) {
 }
 
 void alignLoop(scf::ForOp loop) {
-  APInt low, high, step;
+  APInt low, high, by;
   if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&low)) ||
       !matchPattern(loop.getUpperBound(), m_ConstantInt(&high)) ||
-      !matchPattern(loop.getStep(), m_ConstantInt(&step)) || !low.isZero() ||
-      !step.isOne() || !llvm::all_of(*loop.getBody(), [](Operation &op) {
+      !matchPattern(loop.getStep(), m_ConstantInt(&by)) || !low.isZero() ||
+      !by.isOne() || !llvm::all_of(*loop.getBody(), [](Operation &op) {
         return isTolerant(&op);
       }))
     return;
@@ -189,13 +234,13 @@ void alignLoop(scf::ForOp loop) {
   }
   if (!start)
     return;
-  auto [op, result, tile, extent] = places.front();
+  auto [op, result, step, extent, share] = places.front();
   bool agree = llvm::all_of(places, [&](const Place &p) {
-    return p.tile == tile && p.extent == extent;
+    return p.step == step && p.extent == extent && p.share == share;
   });
   // Where tiles end with the row, nobody looks at what lies outside.
-  if (!agree || extent % tile == 0 || extent < 2 * start->vector ||
-      high.getSExtValue() != int64_t(llvm::divideCeil(extent, tile)))
+  if (!agree || extent % step == 0 || extent < 2 * start->vector ||
+      high.getSExtValue() != int64_t(llvm::divideCeil(extent, step)))
     return;
   for (Value value : start->values)
     if (!loop.isDefinedOutsideOfLoop(value) && value != loop.getInductionVar())
@@ -204,7 +249,7 @@ void alignLoop(scf::ForOp loop) {
     shift(place, *start);
   OpBuilder b(loop);
   loop.setUpperBound(arith::ConstantIndexOp::create(
-      b, loop.getLoc(), llvm::divideCeil(extent + start->vector - 1, tile)));
+      b, loop.getLoc(), llvm::divideCeil(extent + start->vector - 1, step)));
 }
 
 } // namespace

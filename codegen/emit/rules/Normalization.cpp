@@ -237,13 +237,22 @@ FailureOr<SmallVector<Value>> moments(RowEmitter &row, TileEmitter &e,
     auto mul = [&](Value x, Value y) -> Value {
       return arith::MulFOp::create(b, loc, x, y);
     };
-    Value mean = average(along.reduce(graph::ReduceKind::sum, mul(c[2], c[0])));
+    Value sum = along.reduce(graph::ReduceKind::sum, mul(c[2], c[0])), count;
+    if (along.isPart)
+      count = along.reduce(graph::ReduceKind::sum, c[2]);
+    Value mean =
+        along.isPart
+            ? e.quotient(sum, arith::MaximumFOp::create(b, loc, count,
+                                                        e.splatLike(1, count)))
+            : average(sum);
     Value distance =
         arith::SubFOp::create(b, loc, c[0], along.spread(mean, c[0]));
     Value squares =
         arith::AddFOp::create(b, loc, c[1], mul(mul(c[2], distance), distance));
-    return SmallVector<Value>{mean,
-                              along.reduce(graph::ReduceKind::sum, squares)};
+    SmallVector<Value> all{mean, along.reduce(graph::ReduceKind::sum, squares)};
+    if (along.isPart)
+      all.push_back(count);
+    return all;
   };
   Running running{add, join};
   return row.reduceAll(

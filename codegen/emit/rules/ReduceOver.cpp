@@ -237,6 +237,8 @@ struct Steps {
   Combine combine;
   Element element;
   const Running *running;
+  /// From each step to the next.
+  int64_t stride = 1;
 
   SmallVector<Value> none() { return noTerms(e, neutral, inner.tile); }
 
@@ -292,7 +294,7 @@ struct Steps {
     FailureOr<SmallVector<Value>> total =
         loopInBlocks(e, count, cpu ? longestChain : 0, start, start, combine,
                      [&](AffineExpr counter, ArrayRef<Value> carried) {
-                       return at(first + counter, carried);
+                       return at(first + counter * stride, carried);
                      });
     if (!wholeSteps || failed(total))
       return total;
@@ -312,6 +314,29 @@ struct Steps {
 };
 
 } // namespace
+
+/// Whether the instances that share a row share the steps of this reduction,
+/// too: of all of the row, where all of them come once. Steps of a known number
+/// of terms, as what is left of the last must be outside for some.
+static bool isSharedRow(TileEmitter &e, std::optional<int64_t> extent,
+                        int64_t chunk, ArrayRef<TypedAttr> neutral) {
+  int64_t parts = e.getRowShare().count;
+  return parts > 1 && chunk > 1 && extent &&
+         llvm::divideCeil(*extent, chunk) >= (uint64_t)parts &&
+         isa<func::FuncOp>(e.b().getInsertionBlock()->getParentOp()) &&
+         llvm::all_of(neutral, [](TypedAttr n) { return n.getType().isF32(); });
+}
+
+/// What the instances that share a row have, one after the other, so that all
+/// find the same.
+static SmallVector<Value> combineParts(TileEmitter &e, ArrayRef<Value> own,
+                                       Combine combine) {
+  SmallVector<SmallVector<Value>> parts = e.exchange(own);
+  SmallVector<Value> all = parts.front();
+  for (ArrayRef<Value> part : llvm::drop_begin(parts))
+    all = combine(e.b(), e.loc(), all, part);
+  return all;
+}
 
 FailureOr<SmallVector<Value>>
 emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
@@ -340,6 +365,13 @@ emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
 
   AffineExpr count = (extent + (chunk - 1)).floorDiv(chunk),
              first = e.constant(0);
+  bool shared = !part && isSharedRow(e, known, chunk, neutral);
+  if (shared) {
+    const TileEmitter::RowShare &share = e.getRowShare();
+    count = (count + (share.count - 1)).floorDiv(share.count);
+    steps.stride = share.count;
+    first = share.part;
+  }
   if (part) {
     // What is behind the last is neutral.
     const TileEmitter::Split &split = e.getSplit();
@@ -362,9 +394,11 @@ emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
                  : steps.all(first, count, wholeSteps);
   if (failed(total) || chunk == 1)
     return total;
-  if (running && running->join)
-    return running->join(*total, AlongLast(e, outer));
-  return combineAlongLast(e, outer, *total, neutral, combine);
+  SmallVector<Value> own =
+      running && running->join
+          ? running->join(*total, AlongLast(e, outer, /*isPart=*/shared))
+          : combineAlongLast(e, outer, *total, neutral, combine);
+  return shared ? combineParts(e, own, combine) : own;
 }
 
 bool emit::hasSteps(TileEmitter &e, const Demand &outer, AffineExpr extent,

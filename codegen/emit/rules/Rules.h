@@ -121,7 +121,10 @@ FailureOr<llvm::SmallVector<Value>> reduceOver(
 /// Tiles of one axis more than a demand, combined along it.
 class AlongLast {
 public:
-  AlongLast(TileEmitter &e, const Demand &outer) : e(e), outer(outer) {}
+  /// `isPart`: of some terms of the reduction, not of all.
+  AlongLast(TileEmitter &e, const Demand &outer, bool isPart)
+      : isPart(isPart), e(e), outer(outer) {}
+  const bool isPart;
   /// The reduction of floats.
   Value reduce(graph::ReduceKind kind, Value tile) const;
   /// A tile of the demand's shape, repeated along the axis of `like`.

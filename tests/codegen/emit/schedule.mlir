@@ -71,3 +71,27 @@ func.func @two_vectors(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   }
   return %0 : tensor<64x64xf32>
 }
+
+// -----
+
+func.func @no_parts(%x: tensor<64xf32>) -> tensor<64xf32> {
+  // expected-error @below {{'splits', 'residents' and 'row_parts' of a schedule are positive}}
+  %0 = graph.kernel "k" (%x) attributes {schedule = {groups = [{dims = array<i64: 0>, tile = 8 : i64}], axes = array<i64: 0>, row_parts = 0 : i64}} : (tensor<64xf32>) -> tensor<64xf32> {
+  ^bb0(%a: tensor<64xf32>):
+    %1 = graph.abs %a : (tensor<64xf32>) -> tensor<64xf32>
+    graph.yield %1 : tensor<64xf32>
+  }
+  return %0 : tensor<64xf32>
+}
+
+// -----
+
+func.func @no_clusters(%x: tensor<64xf32>) -> tensor<64xf32> {
+  // expected-error @below {{has a schedule in which instances share rows, without clusters of so many}}
+  %0 = graph.kernel "k" (%x) attributes {schedule = {groups = [{dims = array<i64: 0>, tile = 8 : i64, sequential = true}], axes = array<i64: 0>, row_parts = 2 : i64}} : (tensor<64xf32>) -> tensor<64xf32> {
+  ^bb0(%a: tensor<64xf32>):
+    %1 = graph.abs %a : (tensor<64xf32>) -> tensor<64xf32>
+    graph.yield %1 : tensor<64xf32>
+  }
+  return %0 : tensor<64xf32>
+}
