@@ -673,6 +673,9 @@ private:
       FailureOr<Value> result = e.emit(demand);
       if (failed(result))
         return failure();
+      // All that share a row know what it has once.
+      if (e.getRowShare().count > 1 && demand.rank() != tile.size())
+        demand.guards.push_back({e.getRowShare().part, e.constant(1)});
       if (sharedAxis) {
         // Of a row value, which lacks the axis, nobody has a share.
         if (demand.rank() != tile.size())
