@@ -78,12 +78,6 @@ private:
   llvm::DenseMap<std::pair<Value, Value>, bool> known;
 };
 
-bool areEqual(Value x, Value y) {
-  APInt a, b;
-  return x == y || (matchPattern(x, m_ConstantInt(&a)) &&
-                    matchPattern(y, m_ConstantInt(&b)) && a == b);
-}
-
 class Keeper {
 public:
   explicit Keeper(func::FuncOp function) : function(function) {
@@ -93,18 +87,40 @@ public:
   }
 
   void run(Block &block) {
-    SmallVector<scf::ForOp> loops(block.getOps<scf::ForOp>());
-    for (auto [i, later] : llvm::enumerate(loops))
-      for (scf::ForOp earlier : ArrayRef(loops).take_front(i))
-        if (areEqual(earlier.getLowerBound(), later.getLowerBound()) &&
-            areEqual(earlier.getUpperBound(), later.getUpperBound()) &&
-            areEqual(earlier.getStep(), later.getStep()) &&
-            matchPattern(later.getLowerBound(), m_Zero()) &&
-            matchPattern(later.getStep(), m_One()))
-          share(earlier, later);
+    Value open;
+    for (auto [earlier, later] : pairsOf(block)) {
+      int64_t count = tile::rangeOf(earlier.getUpperBound()).high;
+      if (count != graph::Interval::noHigh)
+        share(earlier, later, count);
+      else if (!open && haveInCommon(earlier, later))
+        open = earlier.getUpperBound();
+    }
+    if (open && block.getTerminator()->getNumOperands() == 0)
+      keepWhatFits(block, open);
   }
 
 private:
+  /// Loops over the same numbers from 0 on, each pair in its order.
+  SmallVector<std::pair<scf::ForOp, scf::ForOp>> pairsOf(Block &block) const {
+    SmallVector<std::pair<scf::ForOp, scf::ForOp>> pairs;
+    SmallVector<scf::ForOp> loops(block.getOps<scf::ForOp>());
+    for (auto [i, later] : llvm::enumerate(loops))
+      for (scf::ForOp earlier : ArrayRef(loops).take_front(i))
+        if (countAlike(earlier, later))
+          pairs.push_back({earlier, later});
+    return pairs;
+  }
+
+  bool countAlike(scf::ForOp earlier, scf::ForOp later) const {
+    auto counts = [](scf::ForOp loop) {
+      return matchPattern(loop.getLowerBound(), m_Zero()) &&
+             matchPattern(loop.getStep(), m_One());
+    };
+    return counts(earlier) && counts(later) &&
+           Comparison(earlier, later, written)
+               .areAlike(earlier.getUpperBound(), later.getUpperBound());
+  }
+
   /// What computing `value` takes in the body of `loop`, up to `leastWork`.
   int64_t workFor(Value value, scf::ForOp loop) {
     int64_t work = 0;
@@ -131,24 +147,96 @@ private:
            tile.getElementTypeBitWidth() >= 8;
   }
 
-  void share(scf::ForOp earlier, scf::ForOp later) {
+  /// What `earlier` computes that `op` of `later` would compute again at some
+  /// cost; null where there is nothing.
+  Value computedBefore(Operation &op, scf::ForOp earlier, scf::ForOp later) {
+    if (op.getNumResults() != 1 || !canBeKept(op.getResult(0).getType()) ||
+        op.use_empty() || workFor(op.getResult(0), later) < leastWork)
+      return {};
+    Comparison comparison(earlier, later, written);
+    for (Operation &own : earlier.getBody()->without_terminator())
+      if (own.getName() == op.getName() &&
+          comparison.areAlike(own.getResult(0), op.getResult(0)))
+        return own.getResult(0);
+    return {};
+  }
+
+  bool haveInCommon(scf::ForOp earlier, scf::ForOp later) {
+    return llvm::any_of(later.getBody()->without_terminator(),
+                        [&](Operation &op) {
+                          return computedBefore(op, earlier, later) != Value();
+                        });
+  }
+
+  void share(scf::ForOp earlier, scf::ForOp later, int64_t count) {
     // From the last operator to the first, so that the most is saved. None goes
     // before its readers.
     SmallVector<Operation *> ops;
     for (Operation &op : later.getBody()->without_terminator())
       ops.push_back(&op);
     for (Operation *op : llvm::reverse(ops)) {
-      Comparison comparison(earlier, later, written);
-      if (op->getNumResults() == 1 && canBeKept(op->getResult(0).getType()) &&
-          !op->use_empty() && workFor(op->getResult(0), later) >= leastWork)
-        for (Operation &own : earlier.getBody()->without_terminator())
-          if (own.getName() == op->getName() &&
-              comparison.areAlike(own.getResult(0), op->getResult(0))) {
-            keep(own.getResult(0), op->getResult(0), earlier, later);
-            break;
-          }
+      if (Value computed = computedBefore(*op, earlier, later))
+        keep(computed, op->getResult(0), earlier, later, count);
       if (isOpTriviallyDead(op))
         op->erase();
+    }
+  }
+
+  /// A copy of what `block` has behind the definition of `count`, for no more
+  /// than a constant, and this.
+  static std::pair<Block *, arith::ConstantIndexOp> versionOf(Block &block,
+                                                              Value count) {
+    Operation *definition = count.getDefiningOp();
+    bool isInside = definition && definition->getBlock() == &block;
+    auto from = isInside ? std::next(definition->getIterator()) : block.begin();
+    OpBuilder b(&block, from);
+    Location loc = count.getLoc();
+    auto most = arith::ConstantIndexOp::create(b, loc, 0);
+    Value fits =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, count, most);
+    auto branch = scf::IfOp::create(b, loc, fits, /*withElseRegion=*/true);
+    Block &copy = branch.getThenRegion().front(),
+          &others = branch.getElseRegion().front();
+    others.getOperations().splice(others.begin(), block.getOperations(), from,
+                                  block.getTerminator()->getIterator());
+    IRMapping mapping;
+    b.setInsertionPointToStart(&copy);
+    for (Operation &op : others.without_terminator())
+      b.clone(op, mapping);
+    return {&copy, most};
+  }
+
+  /// Of rows of an open number of tiles nobody knows whether there is room for
+  /// them: those that fit have a body of their own, in which they are kept.
+  void keepWhatFits(Block &block, Value count) {
+    auto [fitting, limit] = versionOf(block, count);
+    int64_t before = bytes;
+    kept.clear();
+    for (auto [earlier, later] : pairsOf(*fitting))
+      if (Comparison(earlier, later, written)
+              .areAlike(earlier.getUpperBound(), count))
+        share(earlier, later, /*count=*/1);
+    // Bodies for other sizes use the same memory of a cache.
+    int64_t each = std::exchange(bytes, before) - before,
+            most = each ? (mostBytes - before) / each : 0;
+    OpBuilder b(limit);
+    limit.setValueAttr(b.getIndexAttr(most));
+    for (tile::LocalOp row : kept)
+      resize(row, std::max<int64_t>(most, 1));
+  }
+
+  /// Makes room for `count` tiles in the place of one.
+  static void resize(tile::LocalOp row, int64_t count) {
+    row.setElements(row.getElements() * count);
+    for (Operation *user : row.getBuffer().getUsers()) {
+      if (auto store = dyn_cast<tile::StoreOp>(user))
+        store.setShape(
+            placeOf(cast<RankedTensorType>(store.getValue().getType()), count)
+                .shape);
+      else
+        cast<tile::LoadOp>(user).setShape(
+            placeOf(cast<RankedTensorType>(user->getResult(0).getType()), count)
+                .shape);
     }
   }
 
@@ -168,10 +256,10 @@ private:
             AffineMap::get(0, 1, extents, context)};
   }
 
-  void keep(Value computed, Value again, scf::ForOp earlier, scf::ForOp later) {
+  void keep(Value computed, Value again, scf::ForOp earlier, scf::ForOp later,
+            int64_t count) {
     auto tile = cast<RankedTensorType>(computed.getType());
-    int64_t count = tile::rangeOf(earlier.getUpperBound()).high,
-            each = tile.getNumElements(),
+    int64_t each = tile.getNumElements(),
             width = tile.getElementTypeBitWidth() / 8;
     Value &row = rows[computed];
     if (!row) {
@@ -179,10 +267,12 @@ private:
         return;
       bytes += count * each * width;
       OpBuilder b(earlier);
-      row = tile::LocalOp::create(
+      auto local = tile::LocalOp::create(
           b, earlier.getLoc(),
           tile::BufferType::get(tile.getContext(), tile.getElementType()),
           count * each);
+      kept.push_back(local);
+      row = local;
       Place place = placeOf(tile, count);
       b.setInsertionPointAfterValue(computed);
       tile::StoreOp::create(b, computed.getLoc(), computed, row,
@@ -205,6 +295,8 @@ private:
   /// What is kept, and where.
   llvm::DenseMap<Value, Value> rows;
   int64_t bytes = 0;
+  /// The last that were made.
+  SmallVector<tile::LocalOp> kept;
 };
 
 } // namespace

@@ -9,7 +9,8 @@ namespace charonia::emit {
 /// Of a tile program for a CPU: what two loops over the same numbers both
 /// compute at some cost (the exponentials of a softmax, what is fused in front
 /// of a normalization) the first stores in memory of the program instance, and
-/// the second loads it there.
+/// the second loads it there. Where the loops' number is open there is a
+/// branch, with a body for no more tiles than there is room for.
 void keepRows(mlir::func::FuncOp function);
 
 } // namespace charonia::emit

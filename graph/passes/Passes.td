@@ -267,7 +267,8 @@ def SplitReductions : Pass<"split-reductions", "mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"cutOpenRuns", "cut-open-runs", "bool", "false",
-           "Sums along runs of an open length are taken of parts of a length that is known">
+           "Sums along runs of an open length, and the greatest or least of all elements of an "
+           "open number, are taken of parts of a length that is known">
   ];
 }
 

@@ -62,6 +62,8 @@ class SplitReductions
 
   void runOnOperation() override {
     symbols = getOptimum(getOperation());
+    facts = getFacts(getOperation()->getParentOfType<ModuleOp>());
+    partsOf.clear();
     OpBuilder builder(&getContext());
     // What a normalization is written out as has reductions of the same rows.
     for (GraphOpInterface op : stagedOps()) {
@@ -74,7 +76,9 @@ class SplitReductions
         continue;
       builder.setInsertionPoint(op);
       Value result =
-          reduced(builder, op, op->getOperand(0), op.getReductionAxes());
+          isExtremeOfOpenRun(op)
+              ? extremeInParts(builder, op)
+              : reduced(builder, op, op->getOperand(0), op.getReductionAxes());
       Type type = op->getResult(0).getType();
       if (result.getType() != type)
         result = ReshapeOp::create(builder, op->getLoc(), type, result);
@@ -89,7 +93,8 @@ class SplitReductions
     getOperation().walk([&](GraphOpInterface op) {
       SmallVector<int64_t> axes = op.getReductionAxes();
       if (!axes.empty() && !op->use_empty() &&
-          isStaged(Terms(op->getOperand(0), axes, symbols)))
+          (isStaged(Terms(op->getOperand(0), axes, symbols)) ||
+           isExtremeOfOpenRun(op)))
         ops.push_back(op);
     });
     return ops;
@@ -159,24 +164,108 @@ class SplitReductions
     return reduced(builder, op, partial, axes);
   }
 
-  /// The dimensions from `from` on as one, in parts of `part`, with zeros
-  /// behind the last.
-  static Value inParts(OpBuilder &builder, Location location, Value input,
-                       int64_t from, int64_t part) {
-    Exprs shape = getShape(input), padded(ArrayRef(shape).take_front(from));
-    padded.push_back(simplify(
+  /// The dimensions from `from` on as one.
+  static Value asRun(OpBuilder &builder, Location location, Value input,
+                     int64_t from) {
+    Exprs shape = getShape(input), flat(ArrayRef(shape).take_front(from));
+    flat.push_back(simplify(
         numElements(ArrayRef(shape).drop_front(from), builder.getContext())));
-    Type element = getElementTypeOrSelf(input);
-    Value run =
-        ReshapeOp::create(builder, location, makeType(padded, element), input);
-    Exprs cut = padded;
+    return ReshapeOp::create(
+        builder, location, makeType(flat, getElementTypeOrSelf(input)), input);
+  }
+
+  /// The last dimension in parts of `part`, with the scalar `fill` behind what
+  /// there is of the last.
+  static Value inParts(OpBuilder &builder, Location location, Value run,
+                       int64_t part, Value fill) {
+    Exprs padded = getShape(run), cut = padded;
+    Type element = getElementTypeOrSelf(run);
     cut.back() = simplify(padded.back().ceilDiv(part));
     padded.back() = simplify(cut.back() * part);
     cut.push_back(builder.getAffineConstantExpr(part));
-    run = zeroPadded(builder, location, run, padded,
-                     SmallVector<int64_t>(padded.size(), 0));
+    Exprs lows(padded.size(), builder.getAffineConstantExpr(0));
+    run = PadOp::create(builder, location, makeType(padded, element),
+                        PadMode::constant, run, fill,
+                        AffineMap::get(0, 0, lows, builder.getContext()));
     return ReshapeOp::create(builder, location, makeType(cut, element), run);
   }
+
+  /// Whether `op` is the greatest or least of all that there is, of an open
+  /// number which may be large, whatever is optimized for. Of parts, which
+  /// program instances share, it is the same, as no sum would be.
+  bool isExtremeOfOpenRun(GraphOpInterface op) const {
+    auto reduce = dyn_cast<ReduceOp>(op.getOperation());
+    if (!cutOpenRuns || !reduce || reduce.getKind() == ReduceKind::sum ||
+        reduce.getKind() == ReduceKind::prod)
+      return false;
+    auto countOf = [&](Value value) {
+      return simplify(numElements(getShape(value), op->getContext()));
+    };
+    AffineExpr count = countOf(reduce.getInput());
+    Interval range = boundsOf(count, facts);
+    return !constantOf(count) && range.low >= 1 &&
+           range.high >= leastElements &&
+           constantOf(countOf(reduce.getResult())) == 1 &&
+           isReadAsRun(reduce.getInput());
+  }
+
+  /// Whether the elements of `value` lie one behind the other where a kernel
+  /// reads them: what is computed on demand at a place of a run would divide it
+  /// by open sizes.
+  static bool isReadAsRun(Value value) {
+    auto op = value.getDefiningOp<GraphOpInterface>();
+    if (!op)
+      return true;
+    auto isLong = [](AffineExpr extent) { return constantOf(extent) != 1; };
+    switch (op.getRole()) {
+    case OpRole::Pointwise:
+      return llvm::count_if(getShape(value), isLong) == 1;
+    case OpRole::View:
+    case OpRole::Indexing:
+      return false;
+    default:
+      return true;
+    }
+  }
+
+  /// Its value, of whole parts and of what is left behind them. Neither looks
+  /// at an element's place.
+  Value extremeInParts(OpBuilder &builder, GraphOpInterface op) {
+    Location location = op->getLoc();
+    auto [whole, rest] = cutRun(builder, location, op->getOperand(0));
+    Value partial = op.reduceAlong(builder, whole, {1}, /*keepDims=*/true),
+          most = op.reduceAlong(builder, partial, {0, 1}, /*keepDims=*/false),
+          last = op.reduceAlong(builder, rest, {0}, /*keepDims=*/false);
+    if (cast<ReduceOp>(op.getOperation()).getKind() == ReduceKind::max)
+      return MaxOp::create(builder, location, most.getType(), most, last);
+    return MinOp::create(builder, location, most.getType(), most, last);
+  }
+
+  /// All elements of `input` in parts of a known length, and what is left.
+  std::pair<Value, Value> cutRun(OpBuilder &builder, Location location,
+                                 Value input) {
+    std::pair<Value, Value> &parts =
+        partsOf[{input, builder.getInsertionBlock()}];
+    if (parts.first)
+      return parts;
+    Type element = getElementTypeOrSelf(input);
+    Value run = asRun(builder, location, input, 0);
+    AffineExpr all = getShape(run)[0],
+               count = simplify(all.floorDiv(leastTermsAlong)),
+               whole = simplify(count * leastTermsAlong);
+    auto slice = [&](AffineExpr start, AffineExpr extent) -> Value {
+      return SliceOp::create(builder, location, makeType({extent}, element),
+                             run, AffineMap::get(0, numSymbols(), start),
+                             ArrayRef<int64_t>{1});
+    };
+    Exprs cut{count, builder.getAffineConstantExpr(leastTermsAlong)};
+    Value first = slice(builder.getAffineConstantExpr(0), whole);
+    parts = {
+        ReshapeOp::create(builder, location, makeType(cut, element), first),
+        slice(whole, simplify(all - whole))};
+    return parts;
+  }
+  unsigned numSymbols() const { return symbols.size(); }
 
   static bool isSumOfFloats(GraphOpInterface op) {
     auto reduce = dyn_cast<ReduceOp>(op.getOperation());
@@ -204,8 +293,11 @@ class SplitReductions
                        int64_t wanted) {
     Location location = op->getLoc();
     int64_t from = terms.inner.back();
-    Value run = inParts(builder, location, input, from,
-                        llvm::bit_ceil<uint64_t>(wanted));
+    Value zero =
+        scalarConstant(builder, location, getElementTypeOrSelf(input), 0);
+    Value run =
+        inParts(builder, location, asRun(builder, location, input, from),
+                llvm::bit_ceil<uint64_t>(wanted), zero);
     SmallVector<int64_t> left;
     for (int64_t axis : axes)
       if (axis < from)
@@ -257,6 +349,9 @@ class SplitReductions
   static constexpr int64_t leastTermsAlong = 1024, leastTermsAcross = 16;
 
   SmallVector<int64_t> symbols;
+  Facts facts;
+  /// Of what more than one extreme is taken in a block.
+  llvm::DenseMap<std::pair<Value, Block *>, std::pair<Value, Value>> partsOf;
 };
 
 } // namespace

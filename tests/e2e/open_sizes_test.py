@@ -123,6 +123,26 @@ def test_softmax_between(tmp_path):
     check(tmp_path, nodes, [("n", "s")], PAIRS)
 
 
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+def test_rows_that_are_kept_where_they_fit(tmp_path, op):
+    """One walk keeps what the next would compute again, of rows of up to 65599 elements."""
+    rows = [(3, 65), (2, 1000), (1, 65599), (1, 65600), (2, 70001)]
+    check(tmp_path, [node(op, "x0", axis=1)], [("n", "s")], rows, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+def test_extremes_of_all(tmp_path, op):
+    """Whole parts of 1024 elements and what is left, either of which may be nothing."""
+    sizes = [(1, 1), (3, 61), (1, 1023), (2, 1024), (5, 205), (384, 1000)]
+    check(tmp_path, [node(op, "x0", keepdims=0)], [("n", "s")], sizes, tolerance=0)
+
+
+def test_scales_of_all(tmp_path):
+    outputs = ["y", "scale", "zero"]
+    nodes = [node("DynamicQuantizeLinear", "x0", outputs=outputs)]
+    check(tmp_path, nodes, [("n", "s")], [(1, 1), (3, 61), (1, 1024), (5, 205), (384, 1000)], tolerance=0)
+
+
 @pytest.mark.parametrize("optimum", [None, (16, 128)])
 @pytest.mark.parametrize("groups", [1, 4, 24])
 def test_normalizations_of_groups(tmp_path, groups, optimum):

@@ -128,3 +128,40 @@ module attributes {graph.symbols = [
     return %0 : !y
   }
 }
+
+// -----
+
+// The greatest of all of an open number, which may be far more than what is optimized for: of whole parts, and of what
+// is left behind them. Another extreme is taken of the same parts; a sum would be another number, and stays one walk.
+// So does what would be computed at places that open sizes divide.
+// CHECK-LABEL: @extremes
+// CHECK-NOT: graph.slice
+// CUT-LABEL: @extremes
+// CUT: %[[FLAT:.*]] = graph.reshape %arg0 : {{.*}} -> tensor<?xf32, affine_map<()[s0, s1] -> (s0 * s1)>>
+// CUT: %[[WHOLE:.*]] = graph.slice %[[FLAT]] {{.*}} -> tensor<?xf32, affine_map<()[s0, s1] -> (((s0 * s1) floordiv 1024) * 1024)>>
+// CUT: %[[PARTS:.*]] = graph.reshape %[[WHOLE]] : {{.*}} -> tensor<?x1024xf32,
+// CUT: %[[REST:.*]] = graph.slice %[[FLAT]] {{.*}} -> tensor<?xf32, affine_map<()[s0, s1] -> ((s0 * s1) mod 1024)>>
+// CUT: %[[P:.*]] = graph.reduce max %[[PARTS]] {axes = array<i64: 1>, keepdims}
+// CUT: %[[M:.*]] = graph.reduce max %[[P]] {axes = array<i64: 0, 1>}
+// CUT: %[[L:.*]] = graph.reduce max %[[REST]] {axes = array<i64: 0>}
+// CUT: graph.max %[[M]], %[[L]]
+// CUT-NOT: graph.slice
+// CUT: graph.reduce min %[[PARTS]]
+// CUT: graph.reduce min %[[REST]]
+// CUT: graph.reduce sum %arg0 {axes = array<i64: 0, 1>
+// CUT: graph.reduce max %arg1 {axes = array<i64: 0>
+!x = tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>
+!few = tensor<?xf32, affine_map<()[s0, s1] -> (s0 + 7)>>
+module attributes {graph.symbols = [
+  {name = "n", min = 1 : i64, opt = 1 : i64, max = 1024 : i64, divisor = 1 : i64},
+  {name = "m", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @extremes(%x: !x, %few: !few) -> (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) {
+    %0 = graph.reduce max %x {axes = array<i64: 0, 1>} : (!x) -> tensor<f32>
+    %1 = graph.reduce min %x {axes = array<i64: 0, 1>} : (!x) -> tensor<f32>
+    %2 = graph.reduce sum %x {axes = array<i64: 0, 1>} : (!x) -> tensor<f32>
+    %3 = graph.reduce max %few {axes = array<i64: 0>} : (!few) -> tensor<f32>
+    %4 = graph.abs %x : (!x) -> !x
+    %5 = graph.reduce max %4 {axes = array<i64: 0, 1>} : (!x) -> tensor<f32>
+    return %0, %1, %2, %3, %5 : tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>
+  }
+}
