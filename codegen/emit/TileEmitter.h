@@ -331,8 +331,8 @@ private:
   /// what tells it, the same for all of them. Else the coordinate itself.
   AffineExpr ofWholeTile(AffineExpr coordinate, AffineExpr extent,
                          const graph::Facts &known) const;
-  /// The condition of what bounded symbols stand for, on a CPU without the
-  /// division that makes it another one for each element, where that can be:
+  /// The condition (without bounded symbols), on a CPU without the division
+  /// that makes it another one for each element, where that can be:
   /// e floordiv 3 + x lies in [0, n) where e + 3 x lies in [0, 3 n).
   Guard withoutDivision(Guard guard, llvm::ArrayRef<int64_t> tile) const;
   /// The expression with what bounded symbols stand for.
