@@ -100,9 +100,10 @@ ENLARGED = {
 @pytest.mark.parametrize("mode", ENLARGED)
 def test_enlarged_part(tmp_path, mode, start, end, target):
     """Rows of an image of which nothing may be left, enlarged, beside others: what is not there has no neighbour."""
-    constants = f"int64[1] from = {{{start}}}, int64[1] to = {{{end}}}, int64[1] axis = {{1}}, float[2] scales = {{1, 3}}"
+    factor = 2 if mode == "linear" else 3
+    constants = f"int64[1] from = {{{start}}}, int64[1] to = {{{end}}}, int64[1] axis = {{1}}, float[2] scales = {{1, {factor}}}"
     tail = f"t = Slice (x, from, to, axis) u = Resize <{ENLARGED[mode]}> (t, , scales) v = Resize <{ENLARGED[mode]}> (u, , scales)"
-    text = f'<ir_version: 10, opset_import: ["" : 19]> g (float[s,n] x, float[s,m] z) => (float y) <{constants}> {{ {tail} y = Concat <axis = 1> (v, z) }}'
+    text = f'<ir_version: 10, opset_import: ["" : 19]> g (float[s,n] x, float[s,m] z) => (float y) <{constants}> {{ {tail} y = Concat <axis = 1> (z, v, z) }}'
     model = parser.parse_model(text)
     model.graph.output[0].type.tensor_type.ClearField("shape")
     onnx.save(model, tmp_path / "m.onnx")
@@ -112,5 +113,5 @@ def test_enlarged_part(tmp_path, mode, start, end, target):
     for rows, columns, others in [(8, 2, 2), (1, 2, 40), (32, 2, 8), (8, 3, 2), (3, 18, 5), (2, 130, 1)]:
         feeds = {"x": rng.standard_normal((rows, columns)).astype(np.float32), "z": rng.standard_normal((rows, others)).astype(np.float32)}
         got = guarded_run(tmp_path, tmp_path / "m.engine", target, feeds)["y"]
-        want = session.run(None, feeds)[0] if columns > 2 else feeds["z"]
+        want = session.run(None, feeds)[0] if columns > 2 else np.concatenate([feeds["z"]] * 2, 1)
         np.testing.assert_allclose(got, want, 1e-4, 1e-4, err_msg=f"{rows} x {columns}, {others}")
