@@ -101,6 +101,8 @@ public:
 
   /// What is known of dims of these extents and of all symbols.
   graph::Facts facts(llvm::ArrayRef<int64_t> tile) const;
+  /// The expression by what is known of those. It is kept: of what is joined
+  /// from hundreds of parts most coordinates are those of the part before.
   AffineExpr simplify(AffineExpr expr, llvm::ArrayRef<int64_t> tile) const;
 
   /// A new symbol: an index value in [0, limit) (limit over symbols, or null)
@@ -304,6 +306,8 @@ private:
     std::map<Key, llvm::SmallVector<Value>> memo;
   };
 
+  /// Gives a symbol another range, and returns the one it had.
+  graph::Interval exchangeRange(unsigned symbol, graph::Interval range);
   /// [0, limit); a null limit is none.
   graph::Interval below(AffineExpr limit) const;
   struct IndexCode;
@@ -352,9 +356,7 @@ private:
   mlir::OpBuilder &builder;
   mlir::Location location;
   llvm::SmallVector<SymbolInfo> symbols;
-  /// What expressions of a tile are simplified to: of what is joined from
-  /// hundreds of parts most coordinates are those of the part before. Right as
-  /// long as no range of a symbol changes.
+  /// What expressions of a tile are simplified to.
   mutable std::map<llvm::SmallVector<int64_t>,
                    llvm::DenseMap<AffineExpr, AffineExpr>>
       simplified;

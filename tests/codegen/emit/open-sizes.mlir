@@ -370,3 +370,23 @@ module attributes {graph.symbols = [{divisor = 1 : i64, max = 1000 : i64, min = 
     return %0 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 - s0 floordiv 2)>>
   }
 }
+
+// -----
+
+// What is simplified where a size is known to be one is simplified anew where it is not: tiles have a place there.
+module attributes {graph.symbols = [{divisor = 1 : i64, max = 1000 : i64, min = 1 : i64, name = "n", opt = 1 : i64}]} {
+  // CHECK-LABEL: func.func @rows_by_rows
+  // CHECK: scf.if
+  // CHECK: tile.load {{.*}}shape = affine_map<()[s0] -> (1, 64)>
+  // CHECK: } else {
+  // CHECK: tile.load {{.*}} -> (d0 + s1, d1 + s2 * 8)>, rank = 2 : i64, shape = affine_map<()[s0, s1, s2] -> (s0, 64)>
+  func.func @main(%x: tensor<?x64xf32, affine_map<()[s0] -> (s0, 64)>>) -> tensor<?x?xf32, affine_map<()[s0] -> (s0, s0)>> {
+    %0 = graph.kernel "rows_by_rows"(%x) : (tensor<?x64xf32, affine_map<()[s0] -> (s0, 64)>>) -> tensor<?x?xf32, affine_map<()[s0] -> (s0, s0)>> {
+    ^bb0(%a: tensor<?x64xf32, affine_map<()[s0] -> (s0, 64)>>):
+      %1 = graph.transpose %a {permutation = array<i64: 1, 0>} : (tensor<?x64xf32, affine_map<()[s0] -> (s0, 64)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>
+      %2 = graph.matmul %a, %1 : (tensor<?x64xf32, affine_map<()[s0] -> (s0, 64)>>, tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<?x?xf32, affine_map<()[s0] -> (s0, s0)>>
+      graph.yield %2 : tensor<?x?xf32, affine_map<()[s0] -> (s0, s0)>>
+    }
+    return %0 : tensor<?x?xf32, affine_map<()[s0] -> (s0, s0)>>
+  }
+}
