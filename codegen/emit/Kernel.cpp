@@ -62,6 +62,10 @@ public:
       tiles.push_back(g.tile);
   }
 
+  /// Of what was written: whether instances that share rows share all that is
+  /// reduced.
+  bool sharesRows() const { return !e.isAnyUnshared(); }
+
   FailureOr<func::FuncOp> run() {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&function.getBody().front());
@@ -782,26 +786,6 @@ static bool takesShares(func::FuncOp function) {
   return true;
 }
 
-/// Whether of a row that several instances share each reads its own tiles
-/// alone: every walk along it that sums up is shared, and no other loop reads
-/// more than its tile. Another instance might have stored to what it reads,
-/// since results may lie where inputs do.
-static bool sharesWholeRows(func::FuncOp function) {
-  size_t sums = 0, shared = 0;
-  bool isPlain = true;
-  for (Operation &op : function.getBody().front()) {
-    shared += isa<tile::ExchangeOp>(op);
-    if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      sums += loop.getNumResults() > 0;
-      for (Operation &inner : *loop.getBody())
-        isPlain &= inner.getNumRegions() == 0;
-    } else {
-      isPlain &= isa<tile::ReduceOp>(op) || op.getNumRegions() == 0;
-    }
-  }
-  return isPlain && shared > 0 && sums == shared;
-}
-
 FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
                                          const EmitTarget &target,
                                          OpBuilder &builder) {
@@ -814,9 +798,11 @@ FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
                                          Schedule schedule,
                                          const EmitTarget &target,
                                          OpBuilder &builder) {
+  bool sharesRows = true;
   auto build = [&](std::optional<unsigned> sharedAxis) {
-    FailureOr<func::FuncOp> function =
-        KernelBuilder(kernel, target, schedule, builder, sharedAxis).run();
+    KernelBuilder kernelBuilder(kernel, target, schedule, builder, sharedAxis);
+    FailureOr<func::FuncOp> function = kernelBuilder.run();
+    sharesRows = kernelBuilder.sharesRows();
     if (succeeded(function) && target.kind == EmitTarget::Kind::Cpu) {
       branchParts(*function);
       keepRows(*function);
@@ -832,13 +818,13 @@ FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
     }
   }
   FailureOr<func::FuncOp> function = build({});
-  bool isAsAsked = failed(function) ||
-                   ((schedule.splits == 1 || sumsOnce(*function)) &&
-                    (schedule.rowParts == 1 || sharesWholeRows(*function)));
+  bool isAsAsked =
+      failed(function) || ((schedule.splits == 1 || sumsOnce(*function)) &&
+                           (schedule.rowParts == 1 || sharesRows));
   if (isAsAsked)
     return function;
-  // Two contractions, or one inside of something else; a row that not only its
-  // own reductions read.
+  // Two contractions, or one inside of something else; rows of which each
+  // instance would walk along all, and there are more of them.
   function->erase();
   schedule.splits = schedule.rowParts = 1;
   return build({});

@@ -659,6 +659,15 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   findWholeRows(shape, space, root);
   if (shape.role == OpRole::RowNormalization)
     shape.run = runOf(kernel, root);
+  shape.rowsInF32 = llvm::all_of(
+      kernel.getBody().front().getOps<graph::GraphOpInterface>(),
+      [](graph::GraphOpInterface op) {
+        if (op.getRole() != OpRole::RowNormalization &&
+            op.getRole() != OpRole::Reduction)
+          return true;
+        auto type = dyn_cast<FloatType>(getElementTypeOrSelf(op->getResult(0)));
+        return type && type.getWidth() <= 32;
+      });
   shape.growsByRow = growsByRow(kernel);
   if (graph::GraphOpInterface ordered = orderedOf(kernel))
     shape.oneByOne = ordered.combinesOneByOne();

@@ -80,6 +80,8 @@ struct KernelShape {
   /// What has an order takes something along from one element to the next, so
   /// that a tile has to fit in registers.
   bool carries = false;
+  /// All that is known of a row and of others is reduced in f32.
+  bool rowsInF32 = false;
   /// Elements of a row are combined one by one (combinesOneByOne).
   bool oneByOne = false;
   /// For each dimension: bytes that indices have for an element, the same for

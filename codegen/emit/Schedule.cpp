@@ -105,7 +105,7 @@ void Chooser::rows() {
   // two instances.
   if (!cpu && isStatic(whole) && !fits)
     s.warps = 16;
-  if (!cpu && isStatic(whole))
+  if (!cpu && isStatic(whole) && !fits && k.rowsInF32)
     shareRows(product(k, others), n);
 }
 

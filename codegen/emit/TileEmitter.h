@@ -267,6 +267,11 @@ public:
   };
   const RowShare &getRowShare() const { return rowShare; }
   void setRowShare(RowShare value) { rowShare = value; }
+  /// Whether a coordinate is the same in all instances that share a row.
+  bool isOfWholeRow(AffineExpr coordinate) const;
+  /// Says that each of the instances reduces something by itself.
+  void noteUnshared() { hasUnshared = true; }
+  bool isAnyUnshared() const { return hasUnshared; }
   /// What each instance of the cluster gives, instance by instance; tiles of
   /// one type.
   llvm::SmallVector<llvm::SmallVector<Value>>
@@ -377,6 +382,7 @@ private:
   GridPosition position;
   Split split;
   RowShare rowShare;
+  bool hasUnshared = false;
   unsigned sidesAround = 0;
   /// The outermost scope in which demands are emitted, and what is assumed of
   /// an extent there (null: nothing).

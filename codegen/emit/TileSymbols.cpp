@@ -99,6 +99,19 @@ AffineExpr TileEmitter::addBounded(AffineExpr expr, unsigned axis,
   return getAffineSymbolExpr(symbols.size() - 1, context());
 }
 
+bool TileEmitter::isOfWholeRow(AffineExpr coordinate) const {
+  bool isSame = true;
+  forEachSymbol(coordinate, [&](unsigned s) {
+    const SymbolInfo &info = symbols[s];
+    if (info.bounded)
+      isSame &= isOfWholeRow(info.bounded);
+    else // what a tile holds may come from the instance's own part
+      isSame &= info.axes.empty() &&
+                getAffineSymbolExpr(s, context()) != rowShare.part;
+  });
+  return isSame;
+}
+
 AffineExpr TileEmitter::unbounded(AffineExpr expr,
                                   ArrayRef<int64_t> tile) const {
   llvm::DenseMap<AffineExpr, AffineExpr> meant;

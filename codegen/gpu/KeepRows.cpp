@@ -237,11 +237,7 @@ int64_t charonia::gpu::keepRows(func::FuncOp function, int64_t sharedBytes) {
   copy.erase();
   // One instance's copies run under the other's arithmetic.
   Block &block = function.getBody().front();
-  int64_t most = 2;
-  if (auto residents =
-          function->getAttrOfType<IntegerAttr>(tile::kResidentsAttr))
-    most = std::max(most, residents.getInt());
-  for (int64_t instances = most; instances > 0; --instances)
+  for (int64_t instances : {2, 1})
     if (keepRowsOf(function, block,
                    sharedBytesOf(sharedBytes, instances) - taken))
       return instances;

@@ -316,15 +316,20 @@ struct Steps {
 } // namespace
 
 /// Whether the instances that share a row share the steps of this reduction,
-/// too: of all of the row, where all of them come once. Steps of a known number
-/// of terms, as what is left of the last must be outside for some.
-static bool isSharedRow(TileEmitter &e, std::optional<int64_t> extent,
-                        int64_t chunk, ArrayRef<TypedAttr> neutral) {
+/// too: at the top, where all of them come once, if it is the same for all and
+/// each has a step. Steps of a known number of terms, as what is left of the
+/// last must be outside for some.
+static bool isSharedRow(TileEmitter &e, const Demand &outer,
+                        std::optional<int64_t> extent, int64_t chunk,
+                        ArrayRef<TypedAttr> neutral) {
   int64_t parts = e.getRowShare().count;
   return parts > 1 && chunk > 1 && extent &&
          llvm::divideCeil(*extent, chunk) >= (uint64_t)parts &&
          isa<func::FuncOp>(e.b().getInsertionBlock()->getParentOp()) &&
-         llvm::all_of(neutral, [](TypedAttr n) { return n.getType().isF32(); });
+         llvm::all_of(neutral,
+                      [](TypedAttr n) { return n.getType().isF32(); }) &&
+         llvm::all_of(outer.coordinates,
+                      [&](AffineExpr c) { return e.isOfWholeRow(c); });
 }
 
 /// What the instances that share a row have, one after the other, so that all
@@ -365,7 +370,9 @@ emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
 
   AffineExpr count = (extent + (chunk - 1)).floorDiv(chunk),
              first = e.constant(0);
-  bool shared = !part && isSharedRow(e, known, chunk, neutral);
+  bool shared = !part && isSharedRow(e, outer, known, chunk, neutral);
+  if (!shared)
+    e.noteUnshared();
   if (shared) {
     const TileEmitter::RowShare &share = e.getRowShare();
     count = (count + (share.count - 1)).floorDiv(share.count);

@@ -63,6 +63,9 @@ LogicalResult KernelLowering::checkCluster(Operation *op, int64_t parts) {
 LogicalResult KernelLowering::lowerOp(simt::ExchangeOp op) {
   if (failed(checkCluster(op, op.getParts())))
     return failure();
+  // Arrivals and waits are counted in the order of the text.
+  if (!isa<func::FuncOp>(op->getParentOp()))
+    return op.emitOpError("stands at the top of a kernel");
   SmallVector<unsigned> held = heldElements(simt::layoutOf(op.getInputs()[0]));
   int64_t count = *llvm::max_element(held) + 1,
           slotBytes = op.getMemory().getType().getBytes();

@@ -208,7 +208,8 @@ def Tile_ExchangeOp : Tile_Op<"exchange", [MemoryEffects<[MemRead, MemWrite]>]> 
     `parts` program instances that are neighbours in the grid are a cluster; an instance's
     part is its number modulo `parts`. Result p * operands + i is what part p gave as
     operand i. All instances come here, at the top of the kernel, and none goes on
-    before all others have. A GPU with clusters has this.
+    before all others have. A GPU with clusters has this. What a loop copies ahead by warps of
+    their own ends before, as these do not come here.
 
         %r:4 = tile.exchange %sum, %least {parts = 2 : i64} : tensor<64xf32>, tensor<64xf32>
   }];

@@ -33,22 +33,22 @@
 // SHORT-NOT: scf.for
 // SHORT: tile.store
 module {
-  func.func @main(%x: tensor<64x50257xf32>, %y: tensor<64x768xf32>) -> tensor<64x50257xf32> {
-    %0 = graph.kernel "softmax" (%x) : (tensor<64x50257xf32>) -> tensor<64x50257xf32> {
-    ^bb0(%a: tensor<64x50257xf32>):
-      %1 = graph.softmax %a {axis = 1} : (tensor<64x50257xf32>) -> tensor<64x50257xf32>
-      graph.yield %1 : tensor<64x50257xf32>
+  func.func @main(%x: tensor<100x50257xf32>, %y: tensor<64x768xf32>) -> tensor<100x50257xf32> {
+    %0 = graph.kernel "softmax" (%x) : (tensor<100x50257xf32>) -> tensor<100x50257xf32> {
+    ^bb0(%a: tensor<100x50257xf32>):
+      %1 = graph.softmax %a {axis = 1} : (tensor<100x50257xf32>) -> tensor<100x50257xf32>
+      graph.yield %1 : tensor<100x50257xf32>
     }
-    %2 = graph.kernel "norm" (%x) : (tensor<64x50257xf32>) -> tensor<64x50257xf32> {
-    ^bb0(%a: tensor<64x50257xf32>):
-      %1 = graph.normalize %a {axes = array<i64: 1>, epsilon = 1.0e-5 : f64} : (tensor<64x50257xf32>) -> tensor<64x50257xf32>
-      graph.yield %1 : tensor<64x50257xf32>
+    %2 = graph.kernel "norm" (%x) : (tensor<100x50257xf32>) -> tensor<100x50257xf32> {
+    ^bb0(%a: tensor<100x50257xf32>):
+      %1 = graph.normalize %a {axes = array<i64: 1>, epsilon = 1.0e-5 : f64} : (tensor<100x50257xf32>) -> tensor<100x50257xf32>
+      graph.yield %1 : tensor<100x50257xf32>
     }
     %3 = graph.kernel "short" (%y) : (tensor<64x768xf32>) -> tensor<64x768xf32> {
     ^bb0(%a: tensor<64x768xf32>):
       %1 = graph.softmax %a {axis = 1} : (tensor<64x768xf32>) -> tensor<64x768xf32>
       graph.yield %1 : tensor<64x768xf32>
     }
-    return %2 : tensor<64x50257xf32>
+    return %2 : tensor<100x50257xf32>
   }
 }

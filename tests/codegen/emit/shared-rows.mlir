@@ -25,11 +25,22 @@
 // CHECK: tile.exchange %{{.*}}, %[[SQUARES]], %[[COUNT]] {parts = 4 : i64}
 // CHECK-LABEL: func.func @many(
 // CHECK-NOT: tile.exchange
+// A row of one tile stays in registers.
 // CHECK-LABEL: func.func @short(
+// CHECK-SAME: tile.warps = 4
+// CHECK-NOT: scf.for
+// CHECK-LABEL: func.func @doubles(
+// CHECK-SAME: tile.grid = affine_map<() -> (3)>
+// CHECK-SAME: tile.warps = 16
 // CHECK-NOT: tile.exchange
 // ALONE-NOT: tile.exchange
+// What differs from instance to instance, as sums of the places of each one's tile, is not
+// shared, and where each would walk along all of it by itself, nothing is.
+// CHECK-LABEL: func.func @sums_of_places(
+// CHECK-SAME: tile.grid = affine_map<() -> (1)>
+// CHECK-NOT: tile.exchange
 module {
-  func.func @main(%x: tensor<3x50257xf32>, %y: tensor<20x20011xf32>, %z: tensor<100x50257xf32>, %w: tensor<3x8000xf32>) {
+  func.func @main(%x: tensor<3x50257xf32>, %y: tensor<20x20011xf32>, %z: tensor<100x50257xf32>, %w: tensor<3x8192xf32>, %v: tensor<3x50257xf64>, %u: tensor<1x2x16384xf32>, %t: tensor<16384x512xf32>) {
     %0 = graph.kernel "few" (%x) : (tensor<3x50257xf32>) -> tensor<3x50257xf32> {
     ^bb0(%a: tensor<3x50257xf32>):
       %1 = graph.softmax %a {axis = 1} : (tensor<3x50257xf32>) -> tensor<3x50257xf32>
@@ -45,10 +56,22 @@ module {
       %1 = graph.softmax %a {axis = 1} : (tensor<100x50257xf32>) -> tensor<100x50257xf32>
       graph.yield %1 : tensor<100x50257xf32>
     }
-    %4 = graph.kernel "short" (%w) : (tensor<3x8000xf32>) -> tensor<3x8000xf32> {
-    ^bb0(%a: tensor<3x8000xf32>):
-      %1 = graph.softmax %a {axis = 1} : (tensor<3x8000xf32>) -> tensor<3x8000xf32>
-      graph.yield %1 : tensor<3x8000xf32>
+    %4 = graph.kernel "short" (%w) : (tensor<3x8192xf32>) -> tensor<3x8192xf32> {
+    ^bb0(%a: tensor<3x8192xf32>):
+      %1 = graph.softmax %a {axis = 1} : (tensor<3x8192xf32>) -> tensor<3x8192xf32>
+      graph.yield %1 : tensor<3x8192xf32>
+    }
+    %5 = graph.kernel "doubles" (%v) : (tensor<3x50257xf64>) -> tensor<3x50257xf64> {
+    ^bb0(%a: tensor<3x50257xf64>):
+      %1 = graph.softmax %a {axis = 1} : (tensor<3x50257xf64>) -> tensor<3x50257xf64>
+      graph.yield %1 : tensor<3x50257xf64>
+    }
+    %6 = graph.kernel "sums_of_places" (%u, %t) : (tensor<1x2x16384xf32>, tensor<16384x512xf32>) -> tensor<1x2x16384xf32> {
+    ^bb0(%a: tensor<1x2x16384xf32>, %b: tensor<16384x512xf32>):
+      %1 = graph.normalize %a {axes = array<i64: 1, 2>, epsilon = 1.0e-5} : (tensor<1x2x16384xf32>) -> tensor<1x2x16384xf32>
+      %s = graph.reduce sum %b {axes = array<i64: 1>} : (tensor<16384x512xf32>) -> tensor<16384xf32>
+      %7 = graph.mul %1, %s : (tensor<1x2x16384xf32>, tensor<16384xf32>) -> tensor<1x2x16384xf32>
+      graph.yield %7 : tensor<1x2x16384xf32>
     }
     return
   }
