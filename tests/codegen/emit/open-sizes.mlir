@@ -390,3 +390,21 @@ module attributes {graph.symbols = [{divisor = 1 : i64, max = 1000 : i64, min = 
     return %0 : tensor<?x?xf32, affine_map<()[s0] -> (s0, s0)>>
   }
 }
+
+// -----
+
+// Tiles of an image that is enlarged three times begin with an element of it: neighbours are the same in each.
+module attributes {graph.symbols = [{divisor = 1 : i64, max = 1000 : i64, min = 1 : i64, name = "w", opt = 128 : i64}]} {
+  // CHECK-LABEL: func.func @thrice
+  // CHECK: tile.load {{.*}} {checks = array<i64: 2>, {{.*}} -> ({{.*}}, (d0 + 2) floordiv 3 + s1 * 32 - 1, d0 + s1 * 96 - 1)>{{.*}} -> tensor<96xf32>
+  // CHECK: tile.store {{.*}} : tensor<96xf32>
+  // CHECK-NOT: tile.load
+  func.func @main(%x: tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 3)>> {
+    %0 = graph.kernel "thrice"(%x) : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 3)>> {
+    ^bb0(%a: tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>):
+      %1 = graph.resize linear %a {axes = array<i64: 1>, scales = array<f64: 3.0>, coordinates = 0 : i32, nearest = 0 : i32, cubic_coeff = -0.75 : f64} : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 3)>>
+      graph.yield %1 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 3)>>
+    }
+    return %0 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 3)>>
+  }
+}
