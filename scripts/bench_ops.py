@@ -195,6 +195,8 @@ def indexing(size):
     yield Case("Resize", (1, c, h, h), None, const([1, 1, 2, 2], F), mode="nearest")
     yield Case("Resize", (1, c, h, h), None, const([1, 1, 2, 2], F), mode="linear", name="Resize, linear")
     yield Case("Resize", (1, c, h, h), None, const([1, 1, 2, 2], F), mode="cubic", name="Resize, cubic")
+    yield Case("Resize", (1, c, h, h), None, const([1, 1, 3, 3], F), mode="nearest", name="Resize, three times")
+    yield Case("Resize", (1, c, h, h), None, const([1, 1, 3, 3], F), mode="linear", name="Resize, linear, three times")
     yield Case("Upsample", (1, c, h, h), const([1, 1, 2, 2], F), opset=9)
     yield Case("GridSample", (1, c, h, h), (F, (1, h, h, 2)))
     yield Case("AffineGrid", (1, 2, 3), const([1, 3, h, h]))

@@ -168,7 +168,8 @@ static Runs runsOf(llvm::ArrayRef<int64_t> offsets, int64_t low, int64_t span,
 /// Which elements of a run of memory lie between those of the first and the
 /// last wanted lane, where the lanes lie in order at `offsets` from the run's
 /// start: a guard's bounds, asked of lanes next to each element. What lies
-/// between is memory, too.
+/// between is memory, too. Where no lane is wanted an element may be that lanes
+/// on both sides of the bounds share (see LaneGuard::some).
 Value *KernelEmitter::boundsOfRun(const LaneGuard &guard,
                                   llvm::ArrayRef<int64_t> offsets,
                                   int64_t run) {
@@ -208,12 +209,15 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
   bool areZero =
       byBounds &&
       std::adjacent_find(offsets->begin(), offsets->end()) == offsets->end();
+  Value *exists = at.guard.scalar;
+  if (byBounds && !areZero)
+    exists = conjunction(b, exists, at.guard.some);
   // Those of half of a register may be one of memory, which takes one mask.
   int64_t whole = llvm::bit_ceil<uint64_t>(span);
   if (byBounds && whole * bytes <= (hasAvx512(isa) ? 64 : 32))
     in = {whole, {0}, false};
   // A block of zeros has no gaps.
-  if (in.apart && at.guard.scalar)
+  if (in.apart && exists)
     return nullptr;
   int64_t run = in.length, runs = in.starts.size();
   bool isRegister = run * bytes <= (hasAvx512(isa) ? 64 : 32);
@@ -223,8 +227,8 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
   llvm::Type *scalarType = memoryType(element);
   Value *address = b.CreateConstGEP1_64(scalarType, at.base, low);
   address = b.CreateGEP(scalarType, address, at.offsets.scalar);
-  if (at.guard.scalar)
-    address = b.CreateSelect(at.guard.scalar, address, zeros(span * bytes));
+  if (exists)
+    address = b.CreateSelect(exists, address, zeros(span * bytes));
   Value *value = nullptr;
   for (int64_t i = 0; i < runs; ++i) {
     // Lanes of this run, among those picked so far.

@@ -201,6 +201,8 @@ LaneGuard KernelEmitter::guard(const AccessPlan &plan,
   if (assumedInside.contains(plan.access.op))
     return result;
   Value *limit = nullptr, *lower = nullptr; // lanes [lower, limit)
+  Value *hasRoom = nullptr;
+  bool mayCross = false;
   auto meet = [&](Value *&bound, Value *value, llvm::Intrinsic::ID kind) {
     bound = bound ? b.CreateBinaryIntrinsic(kind, bound, value) : value;
   };
@@ -238,6 +240,13 @@ LaneGuard KernelEmitter::guard(const AccessPlan &plan,
       // 0 <= c0 + k r < e, where dims has r = 0.
       int64_t k = *check.coefficient;
       Value *c0 = coordinate.scalar, *e = extent.scalar;
+      // Of one check that neighbours pass, unless its size is none, some lane
+      // lies between the bounds or all lie on one side.
+      if (graph::BoundsFinder(facts)(check.extent).low < std::abs(k)) {
+        hasRoom = b.CreateICmpSGT(e, i64(0));
+        mayCross |= std::abs(k) != 1;
+      }
+      mayCross |= limit != nullptr;
       LaneInt by = constantInt(std::abs(k));
       auto ceilDiv = [&](Value *x) {
         return divideFloor({b.CreateAdd(x, i64(std::abs(k) - 1))}, by, false,
@@ -282,6 +291,9 @@ LaneGuard KernelEmitter::guard(const AccessPlan &plan,
   }
   if (!isBounds)
     result.first = result.end = nullptr;
+  else if (lower)
+    result.some =
+        mayCross ? b.CreateICmpULT(result.first, result.end) : hasRoom;
   return result;
 }
 

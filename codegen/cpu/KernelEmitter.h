@@ -69,6 +69,9 @@ struct LaneGuard {
   /// Where the mask is these lanes and nothing else: [first, end), i32 in [0,
   /// width]; null: 0 and the width. Both null: it is not.
   llvm::Value *first = nullptr, *end = nullptr;
+  /// Where these may have lanes on both sides and none between: whether that is
+  /// not so. Null: it never is.
+  llvm::Value *some = nullptr;
 };
 
 /// Both of two conditions, of which null always holds.

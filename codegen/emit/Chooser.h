@@ -130,6 +130,11 @@ private:
   /// short row and with a register at once, so that each register has the same
   /// parts of rows in every tile; 0: rows are long, or one run with the next.
   int64_t tileOfRows(llvm::ArrayRef<unsigned> inner, int64_t most);
+  /// The same of one dimension along which an image is enlarged, so that each
+  /// register has the same neighbours of every tile's first element; 0: tiles
+  /// of whole registers do, or there is one of `tile` elements.
+  int64_t tileOfPeriods(llvm::ArrayRef<unsigned> inner, int64_t tile,
+                        int64_t most);
   int64_t mostInTile();
   void elementwise();
 

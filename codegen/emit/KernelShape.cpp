@@ -493,6 +493,25 @@ void readParts(KernelShape &shape, Value value, AffineMap map) {
         step, graph::constantOf(graph::getShape(part)[*joined]).value_or(1));
 }
 
+/// Notes by how much a value is enlarged. `map` leads from the kernel's result
+/// to it.
+void readPeriods(KernelShape &shape, Value value, AffineMap map) {
+  auto resize = value.getDefiningOp<graph::ResizeOp>();
+  if (!resize || resize.getMode() == graph::ResizeMode::cubic ||
+      resize.getCoordinates() == graph::CoordinateMode::align_corners)
+    return;
+  constexpr int64_t most = 16;
+  for (int64_t axis : resize.getAxes()) {
+    auto dim = dyn_cast<AffineDimExpr>(map.getResult(axis));
+    AffineExpr from = graph::getShape(resize.getInput())[axis],
+               to = graph::getShape(value)[axis];
+    for (int64_t factor = 2; dim && factor <= most; ++factor)
+      if (graph::simplify(to - from * factor) == 0)
+        shape.period[dim.getPosition()] =
+            std::lcm(shape.period[dim.getPosition()], factor);
+  }
+}
+
 /// For each dimension of the root: bytes that index operands have for an
 /// element, the same for all neighbours along it.
 SmallVector<int64_t> repeatedIndices(Value root) {
@@ -628,8 +647,11 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
     if (op.getRole() == OpRole::Indexing && op->getNumOperands() > 0)
       shape.linear = false;
   shape.partStep.assign(rank, 0);
-  for (auto [value, map] : reached)
+  shape.period.assign(rank, 1);
+  for (auto [value, map] : reached) {
     readParts(shape, value, map);
+    readPeriods(shape, value, map);
+  }
   if (shape.role == OpRole::Pointwise)
     shape.run = runOf(kernel, root);
   if (target.kind == EmitTarget::Kind::Gpu && shape.role == OpRole::Pointwise)

@@ -72,6 +72,9 @@ struct KernelShape {
   /// Of each dimension a step at whose multiples begin all parts of what is
   /// joined from many of them; 0: nothing is.
   llvm::SmallVector<int64_t> partStep;
+  /// Of each dimension after how many elements those of an image begin anew
+  /// that is enlarged by a whole number along it: tiles of so many are alike.
+  llvm::SmallVector<int64_t> period;
   /// Later rows take longer.
   bool growsByRow = false;
   /// What has an order takes something along from one element to the next, so

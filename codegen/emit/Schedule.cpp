@@ -521,6 +521,17 @@ int64_t Chooser::tileOfRows(ArrayRef<unsigned> inner, int64_t most) {
   return best;
 }
 
+int64_t Chooser::tileOfPeriods(ArrayRef<unsigned> inner, int64_t tile,
+                               int64_t most) {
+  int64_t period = k.period[inner.back()],
+          step = std::lcm(period, t.vectorElements);
+  bool isOneTile = isStatic(inner) && tile >= product(k, inner);
+  if (inner.size() != 1 || isOneTile || t.vectorElements % period == 0 ||
+      step > 2 * most)
+    return 0;
+  return std::max(most / step, int64_t(1)) * step;
+}
+
 int64_t Chooser::mostInTile() {
   int64_t most = cpu ? 8 * t.vectorElements : 1024;
   if (k.role != OpRole::Pointwise)
@@ -576,6 +587,10 @@ void Chooser::elementwise() {
     tile = part;
   else if (int64_t whole = cpu ? tileOfRows(inner, most) : 0; tile < n && whole)
     tile = whole;
+  // Shorter tiles behind them would begin anywhere.
+  int64_t rest = t.vectorElements;
+  if (int64_t alike = cpu ? tileOfPeriods(inner, tile, most) : 0)
+    rest = tile = alike;
   if (!outer.empty())
     add(outer,
         cpu ? 1
@@ -583,7 +598,7 @@ void Chooser::elementwise() {
                   1, std::min<int64_t>(
                          product(k, outer),
                          most / (int64_t)llvm::bit_ceil<uint64_t>(tile))));
-  addOpen(inner, tile, t.vectorElements);
+  addOpen(inner, tile, rest);
   // Long sums of some columns: parts, of which the chip takes as many at once.
   constexpr int64_t fewest = 8, longSum = 512, partTerms = 128, mostParts = 16;
   int64_t instances = product(k, all) / most;

@@ -95,15 +95,18 @@ AffineExpr TileEmitter::ofWholeTile(AffineExpr coordinate, AffineExpr extent,
 }
 
 Guard TileEmitter::withoutDivision(Guard guard, ArrayRef<int64_t> tile) const {
-  guard.coordinate = unbounded(guard.coordinate, tile);
   if (target.kind != EmitTarget::Kind::Cpu || isScalar(guard.coordinate))
     return guard;
   // What all elements have in common may be divided.
+  auto dividesElements = [&](const graph::Sum::Term &term) {
+    AffineExpr e = term.toExpr();
+    return !isScalar(e) && divides(e);
+  };
   graph::Sum rest(guard.coordinate);
   auto *divided = llvm::find_if(rest.terms, [&](const graph::Sum::Term &term) {
     return term.coefficient == 1 && term.atoms.size() == 1 &&
            term.atoms[0].getKind() == AffineExprKind::FloorDiv &&
-           !isScalar(term.atoms[0]);
+           dividesElements(term);
   });
   if (divided == rest.terms.end())
     return guard;
@@ -114,7 +117,7 @@ Guard TileEmitter::withoutDivision(Guard guard, ArrayRef<int64_t> tile) const {
   rest.terms.erase(divided);
   AffineExpr whole =
       simplify(quotient.getLHS() + rest.toExpr(by.getContext()) * by, tile);
-  if (divides(whole))
+  if (llvm::any_of(graph::Sum(whole).terms, dividesElements))
     return guard;
   return {whole, simplify(guard.extent * by, tile), guard.own};
 }
@@ -195,8 +198,10 @@ TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {
       extent = constant(*known);
   for (AffineExpr coordinate : demand.coordinates)
     joined.map.push_back(unbounded(coordinate, demand.tile));
-  for (Guard &guard : joined.guards)
+  for (Guard &guard : joined.guards) {
+    guard.coordinate = unbounded(guard.coordinate, demand.tile);
     guard = withoutDivision(guard, demand.tile);
+  }
   joinCoordinates(joined, known, [&](AffineExpr e) { return isScalar(e); });
   SmallVector<AffineExpr> &map = joined.map, &shape = joined.shape;
   Access access;
@@ -219,24 +224,25 @@ TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {
         graph::Interval &range = inside.dims[axis.getPosition()];
         range.high = std::min(range.high, *extent - 1);
       }
+  auto findOrPush = [&](AffineExpr coordinate, AffineExpr extent) {
+    unsigned i = 0;
+    while (i < map.size() && (map[i] != coordinate || shape[i] != extent))
+      ++i;
+    if (i == map.size()) {
+      map.push_back(coordinate);
+      shape.push_back(extent);
+    }
+    return i;
+  };
   for (unsigned i = 0, n = map.size(); i < n; ++i) {
     bool ofTile = isa<AffineDimExpr>(map[i]);
     if ((i < access.rank && joined.guarded[i]) ||
         graph::isWithin(map[i], shape[i], ofTile ? known : inside))
       continue;
-    // A guard may say the same without a division.
+    // Often a guard, or another coordinate, says the same.
     Guard plain = withoutDivision({map[i], shape[i]}, demand.tile);
-    unsigned at = i;
-    for (unsigned g = n; g-- > access.rank;)
-      if (map[g] == plain.coordinate && shape[g] == plain.extent)
-        at = g;
-    AffineExpr checked = ofWholeTile(map[at], shape[at], known);
-    if (checked != map[at]) {
-      AffineExpr extent = shape[at];
-      at = map.size();
-      map.push_back(checked);
-      shape.push_back(extent);
-    }
+    unsigned at = findOrPush(ofWholeTile(plain.coordinate, plain.extent, known),
+                             plain.extent);
     if (!llvm::is_contained(access.checks, at))
       access.checks.push_back(at);
   }

@@ -217,15 +217,11 @@ LogicalResult TileEmitter::branchOnExtent(AffineExpr extent, int64_t most,
     auto known = dyn_cast_or_null<AffineSymbolExpr>(most == 1 ? assumption
                                                               : AffineExpr());
     graph::Interval range;
-    auto setRange = [&](graph::Interval to) {
-      range = std::exchange(symbols[known.getPosition()].range, to);
-      simplified.clear();
-    };
     if (known)
-      setRange({1, 1});
+      range = exchangeRange(known.getPosition(), {1, 1});
     LogicalResult result = side();
     if (known)
-      setRange(range);
+      exchangeRange(known.getPosition(), range);
     std::tie(outermost, assumed, assumedMost) = before;
     return result;
   };

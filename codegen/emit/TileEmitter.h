@@ -101,6 +101,8 @@ public:
 
   /// What is known of dims of these extents and of all symbols.
   graph::Facts facts(llvm::ArrayRef<int64_t> tile) const;
+  /// The expression by what is known of those. It is kept: of what is joined
+  /// from hundreds of parts most coordinates are those of the part before.
   AffineExpr simplify(AffineExpr expr, llvm::ArrayRef<int64_t> tile) const;
 
   /// A new symbol: an index value in [0, limit) (limit over symbols, or null)
@@ -316,6 +318,8 @@ private:
     std::map<Key, llvm::SmallVector<Value>> memo;
   };
 
+  /// Gives a symbol another range, and returns the one it had.
+  graph::Interval exchangeRange(unsigned symbol, graph::Interval range);
   /// [0, limit); a null limit is none.
   graph::Interval below(AffineExpr limit) const;
   struct IndexCode;
@@ -343,8 +347,8 @@ private:
   /// what tells it, the same for all of them. Else the coordinate itself.
   AffineExpr ofWholeTile(AffineExpr coordinate, AffineExpr extent,
                          const graph::Facts &known) const;
-  /// The condition of what bounded symbols stand for, on a CPU without the
-  /// division that makes it another one for each element, where that can be:
+  /// The condition (without bounded symbols), on a CPU without the division
+  /// that makes it another one for each element, where that can be:
   /// e floordiv 3 + x lies in [0, n) where e + 3 x lies in [0, 3 n).
   Guard withoutDivision(Guard guard, llvm::ArrayRef<int64_t> tile) const;
   /// The expression with what bounded symbols stand for.
@@ -364,9 +368,7 @@ private:
   mlir::OpBuilder &builder;
   mlir::Location location;
   llvm::SmallVector<SymbolInfo> symbols;
-  /// What expressions of a tile are simplified to: of what is joined from
-  /// hundreds of parts most coordinates are those of the part before. Right as
-  /// long as no range of a symbol changes.
+  /// What expressions of a tile are simplified to.
   mutable std::map<llvm::SmallVector<int64_t>,
                    llvm::DenseMap<AffineExpr, AffineExpr>>
       simplified;

@@ -39,6 +39,13 @@ AffineExpr TileEmitter::simplify(AffineExpr expr,
   return known;
 }
 
+graph::Interval TileEmitter::exchangeRange(unsigned symbol,
+                                           graph::Interval range) {
+  // What has been simplified is right as long as no range changes.
+  simplified.clear();
+  return std::exchange(symbols[symbol].range, range);
+}
+
 graph::Interval TileEmitter::below(AffineExpr limit) const {
   graph::Interval range{0, graph::Interval::noHigh};
   if (limit)

@@ -65,7 +65,7 @@ Value TileEmitter::emitInBounds(ArrayRef<Guard> guards,
     AffineExpr c = simplify(g.coordinate, tile), e = simplify(g.extent, tile);
     if (graph::isWithin(c, e, known))
       continue;
-    Guard plain = withoutDivision({c, e}, tile);
+    Guard plain = withoutDivision({unbounded(c, tile), e}, tile);
     coordinates.push_back(ofWholeTile(plain.coordinate, plain.extent, known));
     extents.push_back(plain.extent);
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import harness
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
@@ -82,3 +83,35 @@ def test_product_without_rows(tmp_path, left, right, terms, target):
     feeds = {n: np.ones(s, np.float32) for n, s in shapes.items()}
     got = guarded_run(tmp_path, tmp_path / "m.engine", target, feeds)["y"]
     assert got.shape == np.matmul(feeds["x"], feeds["w"]).shape
+
+
+ENLARGED = {
+    "floor": 'mode = "nearest", nearest_mode = "floor"',
+    "ceil": 'mode = "nearest", nearest_mode = "ceil", coordinate_transformation_mode = "align_corners"',
+    "nearest": 'mode = "nearest"',
+    "linear": 'mode = "linear"',
+    "corners": 'mode = "linear", coordinate_transformation_mode = "align_corners"',
+    "cubic": 'mode = "cubic"',
+}
+
+
+@pytest.mark.parametrize("target", harness.cpu_targets())
+@pytest.mark.parametrize("start, end", [(0, -2), (2, 2147483647)])
+@pytest.mark.parametrize("mode", ENLARGED)
+def test_enlarged_part(tmp_path, mode, start, end, target):
+    """Rows of an image of which nothing may be left, enlarged, beside others: what is not there has no neighbour."""
+    factor = 2 if mode == "linear" else 3
+    constants = f"int64[1] from = {{{start}}}, int64[1] to = {{{end}}}, int64[1] axis = {{1}}, float[2] scales = {{1, {factor}}}"
+    tail = f"t = Slice (x, from, to, axis) u = Resize <{ENLARGED[mode]}> (t, , scales) v = Resize <{ENLARGED[mode]}> (u, , scales)"
+    text = f'<ir_version: 10, opset_import: ["" : 19]> g (float[s,n] x, float[s,m] z) => (float y) <{constants}> {{ {tail} y = Concat <axis = 1> (z, v, z) }}'
+    model = parser.parse_model(text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    onnx.save(model, tmp_path / "m.onnx")
+    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine", target=target)
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(3)
+    for rows, columns, others in [(8, 2, 2), (1, 2, 40), (32, 2, 8), (8, 3, 2), (3, 18, 5), (2, 130, 1)]:
+        feeds = {"x": rng.standard_normal((rows, columns)).astype(np.float32), "z": rng.standard_normal((rows, others)).astype(np.float32)}
+        got = guarded_run(tmp_path, tmp_path / "m.engine", target, feeds)["y"]
+        want = session.run(None, feeds)[0] if columns > 2 else np.concatenate([feeds["z"]] * 2, 1)
+        np.testing.assert_allclose(got, want, 1e-4, 1e-4, err_msg=f"{rows} x {columns}, {others}")

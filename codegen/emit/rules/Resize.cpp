@@ -127,9 +127,14 @@ private:
     return arith::IndexCastOp::create(
         b, e.loc(), e.tileType(shapeOf(x), b.getIndexType()), i);
   }
-  Value clamped(Value index, AffineExpr n) {
+  /// A symbol for the elements of `index`, clamped to an axis of `n` elements.
+  /// Of an axis that may be empty no more is said than that it lies in [0, n],
+  /// so that whatever reads there asks: of tiles that are thrown away, too,
+  /// elements are computed.
+  AffineExpr clamped(Value index, AffineExpr n, ArrayRef<int64_t> axes) {
+    index = make<arith::MinSIOp>(index, sizeTile(e, n - 1, index));
     index = make<arith::MaxSIOp>(index, indexConstant(e, 0, index));
-    return make<arith::MinSIOp>(index, sizeTile(e, n - 1, index));
+    return e.addTileSymbol(index, axes, e.boundsOf(n).low < 1 ? n + 1 : n);
   }
 
   /// By how much the axis is enlarged, if by a whole number, and each element
@@ -244,8 +249,7 @@ private:
         axes.push_back(a);
     SmallVector<Tap> taps;
     auto addTap = [&](Value index, Value weight) {
-      taps.push_back(
-          {e.addTileSymbol(clamped(index, n), axes, n), weight, axes});
+      taps.push_back({clamped(index, n, axes), weight, axes});
     };
     if (op.getMode() == graph::ResizeMode::nearest) {
       Value half = f32(0.5, position), r;

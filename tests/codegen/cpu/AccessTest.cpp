@@ -221,6 +221,37 @@ func.func @kernel(%y: !tile.buffer<index>, %z: !tile.buffer<i1>, %n: index) attr
              {{315}, {315}}, {17}, 5, 0);
 }
 
+TEST_P(CpuAccess, LanesThatShareElementsInRowsThatAreNone) {
+  for (int64_t columns : {1, 7, 8, 9, 20})
+    copy("3x16",
+         {"(d0, d1)[s0, s1, s2] -> (s0 * 3 + d0 - 2, (d1 + 1) floordiv 2 + s0 "
+          "* 8 - 1, d1 + s0 * 16 - 1)",
+          "()[s0, s1, s2] -> (s1, s2, s2 * 2)", "0, 2", 2},
+         {"(d0, d1)[s0, s1, s2] -> (s0, d0, d1)",
+          "()[s0, s1, s2] -> (5, 3, 16)", "", 3},
+         {{size_t(11 * columns)}, {5 * 48}}, {11, columns}, 5);
+}
+
+/// An element that lanes share which lie on both sides of bounds without any
+/// lane between: none is wanted, so there need not be any memory.
+TEST_P(CpuAccess, NoLaneIsWantedOfThoseThatShareAnElement) {
+  for (auto [checks, size] : {std::pair("100, s0", 3), {"s0, 100", 0}}) {
+    auto image = compile(llvm::formatv(R"(
+func.func @kernel(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>, %n: index) attributes {{tile.kernel} {{
+  %a = tile.load %x[%n] {{map = affine_map<(d0)[s0] -> ((d0 + 2) floordiv 8, d0 - 5, d0)>, shape = affine_map<()[s0] -> (2, {0})>, rank = 1 : i64, checks = array<i64: 1{1}>} : (!tile.buffer<f32>, index) -> tensor<16xf32>
+  tile.store %a, %y[] {{map = affine_map<(d0)[] -> (d0)>, shape = affine_map<()[] -> (16)>, rank = 1 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>
+  return
+})",
+                                       checks, size ? ", 2" : "")
+                             .str());
+    Buffer<float> y(16, 1.0f);
+    image->run({reinterpret_cast<void *>(uintptr_t(64)), y.data()}, {size}, 0,
+               1);
+    for (size_t i = 0; i < y.size(); ++i)
+      EXPECT_EQ(y[i], 0) << i << " of " << checks;
+  }
+}
+
 TEST_P(CpuAccess, RandomMaps) {
   // Random affine maps over a guarded buffer: what lies outside is checked.
   for (int trial = 0; trial < 40; ++trial) {

@@ -158,3 +158,16 @@ func.func @shared_inside(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>, %n: index
   tile.store %a, %y[%pid, %n] {map = affine_map<(d0)[s0, s1] -> (s0 * 16 + d0)>, shape = affine_map<()[s0, s1] -> (48000)>, rank = 1 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index, index
   return
 }
+// A check that all lanes share chooses the address of such lanes, too, which are one masked load all the same.
+func.func @shared_row(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>, %n: index) attributes {tile.kernel} {
+  // CHECK-LABEL: define void @shared_row
+  // CHECK: %[[PLACE:.*]] = select i1 %{{.*}}, ptr %{{.*}}, ptr @zeros
+  // CHECK-NOT: gather
+  // CHECK: call <16 x float> @llvm.masked.load.v16f32{{.*}}(ptr {{.*}}%[[PLACE]],
+  // CHECK-NOT: gather
+  // CHECK: ret void
+  %pid = tile.program_id : index
+  %a = tile.load %x[%pid, %n] {map = affine_map<(d0)[s0, s1] -> (s0 - 1, (d0 + 1) floordiv 2 - 1, d0 - 1)>, shape = affine_map<()[s0, s1] -> (64, s1, s1 * 2)>, rank = 2 : i64, checks = array<i64: 0, 2>} : (!tile.buffer<f32>, index, index) -> tensor<16xf32>
+  tile.store %a, %y[%pid, %n] {map = affine_map<(d0)[s0, s1] -> (s0 * 16 + d0)>, shape = affine_map<()[s0, s1] -> (48000)>, rank = 1 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index, index
+  return
+}

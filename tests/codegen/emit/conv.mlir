@@ -5,7 +5,7 @@
 // CHECK: scf.for
 // CHECK: scf.for
 // CHECK: scf.for
-// CHECK: tile.load {{.*}}checks = array<i64: 0, 1, 2>
+// CHECK: tile.load {{.*}}checks = array<i64: 4, 1, 2>
 // CHECK: tile.load {{.*}}checks = array<i64>, map = #[[WEIGHTS]]
 // CHECK: tile.dot
 module attributes {graph.symbols = [{name = "batch", min = 1, opt = 1, max = 64, divisor = 1}]} {

@@ -307,6 +307,7 @@ module attributes {graph.constraints = [
 module attributes {graph.symbols = [{divisor = 1 : i64, max = 1000 : i64, min = 1 : i64, name = "w", opt = 128 : i64}]} {
   // CHECK-LABEL: func.func @enlarged
   // CHECK: tile.load {{.*}} {checks = array<i64: 2>, map = affine_map<(d0)[s0, s1, s2] -> ({{.*}}, {{.*}} floordiv 2 - 1, d0 + {{.*}} - 1)>, rank = 2
+  // CHECK: tile.load {{.*}} {checks = array<i64: 2>, map = affine_map<(d0)[s0, s1, s2] -> ({{.*}}, {{.*}} floordiv 2, d0 + {{.*}} + 1)>, rank = 2
   func.func @main(%x: tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2)>> {
     %0 = graph.kernel "enlarged"(%x) : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2)>> {
     ^bb0(%a: tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>):
@@ -314,5 +315,96 @@ module attributes {graph.symbols = [{divisor = 1 : i64, max = 1000 : i64, min = 
       graph.yield %1 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2)>>
     }
     return %0 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2)>>
+  }
+}
+
+// -----
+
+// Of a crop the neighbour's guard is stricter than its coordinate's own check, which divides nothing either.
+module attributes {graph.symbols = [{divisor = 1 : i64, max = 1000 : i64, min = 9 : i64, name = "w", opt = 128 : i64}]} {
+  // CHECK-LABEL: func.func @cropped
+  // CHECK: tile.load {{.*}} {checks = array<i64: 2>, {{.*}} -> ({{.*}}, (d0 + 1) floordiv 2 + 7, d0 - 1)>
+  // CHECK: tile.load {{.*}} {checks = array<i64: 3, 2>, {{.*}} -> ({{.*}}, (d0 + 1) floordiv 2 + 8, d0 + 1, d0 + 17)>, {{.*}} -> (64, s0, s0 * 2 - 16, s0 * 2)>
+  func.func @main(%x: tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2 - 16)>> {
+    %0 = graph.kernel "cropped"(%x) : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2 - 16)>> {
+    ^bb0(%a: tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>):
+      %1 = graph.slice %a {starts = affine_map<()[s0] -> (0, 8)>, steps = array<i64: 1, 1>} : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 - 8)>>
+      %2 = graph.resize linear %1 {axes = array<i64: 1>, scales = array<f64: 2.0>, coordinates = 0 : i32, nearest = 0 : i32, cubic_coeff = -0.75 : f64} : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0 - 8)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2 - 16)>>
+      graph.yield %2 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2 - 16)>>
+    }
+    return %0 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2 - 16)>>
+  }
+}
+
+// -----
+
+// What is the same for all elements may be divided, and is no quotient to do away with.
+module attributes {graph.symbols = [{divisor = 1 : i64, max = 1000 : i64, min = 2 : i64, name = "w", opt = 128 : i64}]} {
+  // CHECK-LABEL: func.func @cropped_half
+  // CHECK: tile.load {{.*}} {checks = array<i64: 3, 2>, {{.*}} -> ({{.*}}, (d0 + 1) floordiv 2 + s0 floordiv 2 - 1, d0 - 1, d0 + (s0 floordiv 2) * 2 - 1)>
+  // CHECK: tile.load {{.*}} {checks = array<i64: 3, 2>, {{.*}} -> ({{.*}}, (d0 + 1) floordiv 2 + s0 floordiv 2, d0 + 1, d0 + (s0 floordiv 2) * 2 + 1)>
+  func.func @main(%x: tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2 - (s0 floordiv 2) * 2)>> {
+    %0 = graph.kernel "cropped_half"(%x) : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2 - (s0 floordiv 2) * 2)>> {
+    ^bb0(%a: tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>):
+      %1 = graph.slice %a {starts = affine_map<()[s0] -> (0, s0 floordiv 2)>, steps = array<i64: 1, 1>} : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 - s0 floordiv 2)>>
+      %2 = graph.resize linear %1 {axes = array<i64: 1>, scales = array<f64: 2.0>, coordinates = 0 : i32, nearest = 0 : i32, cubic_coeff = -0.75 : f64} : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0 - s0 floordiv 2)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2 - (s0 floordiv 2) * 2)>>
+      graph.yield %2 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2 - (s0 floordiv 2) * 2)>>
+    }
+    return %0 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 2 - (s0 floordiv 2) * 2)>>
+  }
+}
+
+// -----
+
+// Where nothing else is divided the coordinate is plain as it is.
+module attributes {graph.symbols = [{divisor = 1 : i64, max = 1000 : i64, min = 2 : i64, name = "w", opt = 128 : i64}]} {
+  // CHECK-LABEL: func.func @half
+  // CHECK: tile.load {{.*}} {checks = array<i64: 1>, map = affine_map<(d0)[s0, s1, s2] -> (s1, d0 + s2 + s0 floordiv 2)>
+  func.func @main(%x: tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 - s0 floordiv 2)>> {
+    %0 = graph.kernel "half"(%x) : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 - s0 floordiv 2)>> {
+    ^bb0(%a: tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>):
+      %1 = graph.slice %a {starts = affine_map<()[s0] -> (0, s0 floordiv 2)>, steps = array<i64: 1, 1>} : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 - s0 floordiv 2)>>
+      %2 = graph.neg %1 : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0 - s0 floordiv 2)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 - s0 floordiv 2)>>
+      graph.yield %2 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 - s0 floordiv 2)>>
+    }
+    return %0 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 - s0 floordiv 2)>>
+  }
+}
+
+// -----
+
+// What is simplified where a size is known to be one is simplified anew where it is not: tiles have a place there.
+module attributes {graph.symbols = [{divisor = 1 : i64, max = 1000 : i64, min = 1 : i64, name = "n", opt = 1 : i64}]} {
+  // CHECK-LABEL: func.func @rows_by_rows
+  // CHECK: scf.if
+  // CHECK: tile.load {{.*}}shape = affine_map<()[s0] -> (1, 64)>
+  // CHECK: } else {
+  // CHECK: tile.load {{.*}} -> (d0 + s1, d1 + s2 * 8)>, rank = 2 : i64, shape = affine_map<()[s0, s1, s2] -> (s0, 64)>
+  func.func @main(%x: tensor<?x64xf32, affine_map<()[s0] -> (s0, 64)>>) -> tensor<?x?xf32, affine_map<()[s0] -> (s0, s0)>> {
+    %0 = graph.kernel "rows_by_rows"(%x) : (tensor<?x64xf32, affine_map<()[s0] -> (s0, 64)>>) -> tensor<?x?xf32, affine_map<()[s0] -> (s0, s0)>> {
+    ^bb0(%a: tensor<?x64xf32, affine_map<()[s0] -> (s0, 64)>>):
+      %1 = graph.transpose %a {permutation = array<i64: 1, 0>} : (tensor<?x64xf32, affine_map<()[s0] -> (s0, 64)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>
+      %2 = graph.matmul %a, %1 : (tensor<?x64xf32, affine_map<()[s0] -> (s0, 64)>>, tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<?x?xf32, affine_map<()[s0] -> (s0, s0)>>
+      graph.yield %2 : tensor<?x?xf32, affine_map<()[s0] -> (s0, s0)>>
+    }
+    return %0 : tensor<?x?xf32, affine_map<()[s0] -> (s0, s0)>>
+  }
+}
+
+// -----
+
+// Tiles of an image that is enlarged three times begin with an element of it: neighbours are the same in each.
+module attributes {graph.symbols = [{divisor = 1 : i64, max = 1000 : i64, min = 1 : i64, name = "w", opt = 128 : i64}]} {
+  // CHECK-LABEL: func.func @thrice
+  // CHECK: tile.load {{.*}} {checks = array<i64: 2>, {{.*}} -> ({{.*}}, (d0 + 2) floordiv 3 + s1 * 32 - 1, d0 + s1 * 96 - 1)>{{.*}} -> tensor<96xf32>
+  // CHECK: tile.store {{.*}} : tensor<96xf32>
+  // CHECK-NOT: tile.load
+  func.func @main(%x: tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 3)>> {
+    %0 = graph.kernel "thrice"(%x) : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 3)>> {
+    ^bb0(%a: tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>):
+      %1 = graph.resize linear %a {axes = array<i64: 1>, scales = array<f64: 3.0>, coordinates = 0 : i32, nearest = 0 : i32, cubic_coeff = -0.75 : f64} : (tensor<64x?xf32, affine_map<()[s0] -> (64, s0)>>) -> tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 3)>>
+      graph.yield %1 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 3)>>
+    }
+    return %0 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 3)>>
   }
 }
