@@ -105,6 +105,35 @@ func.func @shared(%x0: tensor<64x64xf32>) -> tensor<64x64xf32> {
   return %x8 : tensor<64x64xf32>
 }
 
+// An element between sixteen is computed from them: of three such operators in
+// turn the first would be there at 256 places. Two are one kernel, and any
+// number of those that read one place.
+// CHECK-LABEL: func.func @cubic
+// CHECK:         graph.kernel "resize"
+// CHECK:         graph.kernel "resize_resize"
+// CHECK-NOT:     graph.kernel
+// CHECK:         return
+func.func @cubic(%x: tensor<4x64x64xf32>) -> tensor<4x64x64xf32> {
+  %0 = graph.resize cubic %x {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  %1 = graph.resize cubic %0 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  %2 = graph.resize cubic %1 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  return %2 : tensor<4x64x64xf32>
+}
+
+// CHECK-LABEL: func.func @nearest
+// CHECK-COUNT-1: graph.kernel
+// CHECK-NOT:     graph.kernel
+// CHECK:         return
+func.func @nearest(%x: tensor<4x64x64xf32>) -> tensor<4x64x64xf32> {
+  %0 = graph.resize nearest %x {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  %1 = graph.resize nearest %0 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  %2 = graph.resize nearest %1 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  %3 = graph.resize nearest %2 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  %4 = graph.resize nearest %3 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  %5 = graph.resize nearest %4 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  return %5 : tensor<4x64x64xf32>
+}
+
 // A tile of eight registers, where the code is short ...
 // TILE-LABEL: func.func @sin{{.*}}tile.grid = affine_map<() -> (2)>
 // TILE:       math.sin %{{.*}} : tensor<128xf32>
