@@ -176,3 +176,34 @@ func.func @long(%x0: tensor<16x16xf32>) -> tensor<16x16xf32> {
   %x24 = graph.sin %x23 : (tensor<16x16xf32>) -> tensor<16x16xf32>
   return %x24 : tensor<16x16xf32>
 }
+
+// Nine terms of a row at once, where the code of one is short ...
+// TILE-LABEL: func.func @reduce_exp(
+// TILE-NOT:   scf.for
+// TILE:       math.exp %{{.*}} : tensor<64x9xf32>
+// CHECK-LABEL: func.func @short_terms
+func.func @short_terms(%x: tensor<64x9x1xf32>) -> tensor<64x1xf32> {
+  %0 = graph.exp %x : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %1 = graph.reduce sum %0 {axes = array<i64: 1>} : (tensor<64x9x1xf32>) -> tensor<64x1xf32>
+  return %1 : tensor<64x1xf32>
+}
+
+// ... and one after the other, where it is long.
+// TILE-LABEL: func.func @reduce_sin_sin{{.*}}
+// TILE:       scf.for
+// TILE-COUNT-8: math.sin %{{.*}} : tensor<32xf32>
+// CHECK-LABEL: func.func @long_terms
+// CHECK-COUNT-1: graph.kernel
+// CHECK-NOT:     graph.kernel
+func.func @long_terms(%x0: tensor<64x9x1xf32>) -> tensor<64x1xf32> {
+  %x1 = graph.sin %x0 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %x2 = graph.sin %x1 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %x3 = graph.sin %x2 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %x4 = graph.sin %x3 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %x5 = graph.sin %x4 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %x6 = graph.sin %x5 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %x7 = graph.sin %x6 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %x8 = graph.sin %x7 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %y = graph.reduce sum %x8 {axes = array<i64: 1>} : (tensor<64x9x1xf32>) -> tensor<64x1xf32>
+  return %y : tensor<64x1xf32>
+}
